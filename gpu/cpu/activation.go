@@ -13,9 +13,11 @@ type activation struct{ forward, backward kern.Epilogue }
 func (l *layout) activation(n node, a *layer.Activation) op {
 	f := map[layer.Func]activation{layer.ReLU: {kern.ReLU, kern.DReLU}, layer.ELU: {kern.ELU, kern.DELU},
 		layer.Tanh: {kern.Tanh, kern.DTanh}}[a.Func]
-	if d, ok := n.in[0].from.(*dense); ok && d.activation.forward == kern.None && l.readers(d.name) == 1 {
-		d.activation = f
-		return d
+	if from := n.in[0].from; from != nil {
+		if d := from.common(); d.absorbs && d.activation.forward == kern.None && l.readers(d.name) == 1 {
+			d.activation = f
+			return from
+		}
 	}
 	n.activation = f
 	return &activated{n}
@@ -40,9 +42,7 @@ type activated struct{ node }
 func (a *activated) forward(p *pass, rows int) {
 	in, out := p.input(a.in[0].from), p.input(a)
 	for r := range rows {
-		for j := range a.width {
-			out.data[r*out.row+j] = in.data[r*in.row+j*in.col]
-		}
+		p.accumulate(out.data[r*out.row:], in, r, a.out, true)
 	}
 	p.apply(a.activation.forward, out, nil, rows, a.padded)
 }
@@ -52,11 +52,9 @@ func (a *activated) backward(s *shard, rows int) {
 	if e.from == nil {
 		return
 	}
-	g, below := s.gradient(a), s.below(e, rows)
+	g, to := s.gradient(a), s.gradient(e.from)
 	for r := range rows {
-		for j := range a.width {
-			below.data[r*below.row+j] += g.data[r*g.row+j]
-		}
+		s.accumulate(to.data[r*to.row:], g, r, a.out, e.first)
 	}
 	s.passed(e, rows)
 }

@@ -17,6 +17,7 @@ func (l *layout) dense(n node) op {
 		return newProjection(n)
 	}
 	d := &dense{node: n, weight: param{size: n.width * n.padded, count: n.width * n.out}, bias: vector(n.out)}
+	d.absorbs = true
 	d.weight.index = func(i int) int {
 		j := i % n.out
 		return j/kern.Panel*n.width*kern.Panel + i/n.out*kern.Panel + j%kern.Panel

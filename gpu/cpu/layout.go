@@ -40,6 +40,8 @@ type op interface {
 	packed() int
 	pack(set kern.Set, params, to []float32)
 	forward(p *pass, rows int)
+	// room is the memory that the operation needs in each pass.
+	room() int
 	// backward adds to the gradient of the parameters and passes on the gradient of what the operation reads, with
 	// descend, or with below and passed.
 	backward(s *shard, rows int)
@@ -75,6 +77,8 @@ type node struct {
 	out        int // elements of a row of the output
 	padded     int // elements of a row with padding: of the output, or of the input of a projection
 	row        int // between rows of the output; 0 where the output is kept in columns, for a head
+	shape      []int
+	absorbs    bool // the activation that follows is part of the operation
 	depth      int
 	activation activation // of the output
 	acts       bool       // the policy, the value depends on it
@@ -85,6 +89,7 @@ type node struct {
 // the first of several readers begins the gradient of what they read, and the last one ends it.
 type edge struct {
 	from        op
+	shape       []int // of a row
 	first, last bool
 }
 
@@ -95,6 +100,8 @@ func (n *node) params() []*param { return nil }
 func (n *node) packed() int { return 0 }
 
 func (n *node) pack(kern.Set, []float32, []float32) {}
+
+func (n *node) room() int { return 0 }
 
 func pad(n int) int { return (n + kern.Panel - 1) / kern.Panel * kern.Panel }
 
@@ -112,7 +119,7 @@ func newLayout(n policy.Network) (*layout, error) {
 	shapes, _ := n.Shapes()
 	for i := range n.Nodes {
 		of, _ := n.Nodes[i].Op()
-		if !l.add(&n.Nodes[i], of, shapes[n.Nodes[i].Name]) {
+		if !l.add(&n.Nodes[i], of, shapes) {
 			return nil, policy.Unsupported("node", n.Nodes[i].Name, of)
 		}
 	}
@@ -127,13 +134,13 @@ func newLayout(n policy.Network) (*layout, error) {
 	return l, nil
 }
 
-// add compiles a node whose output has that shape a row. It fails where the node reads one that is kept in columns for a
+// add compiles a node, given the shapes of rows by name. It fails where the node reads one that is kept in columns for a
 // head.
-func (l *layout) add(p *policy.Node, of layer.Op, shape []int) bool {
-	n := node{name: p.Name, at: len(l.ops), width: l.obs}
+func (l *layout) add(p *policy.Node, of layer.Op, shapes map[string][]int) bool {
+	n := node{name: p.Name, at: len(l.ops), width: l.obs, shape: shapes[p.Name]}
 	for i, name := range p.In {
 		from := l.names[name]
-		n.in = append(n.in, edge{from: from})
+		n.in = append(n.in, edge{from: from, shape: shapes[name]})
 		if from == nil {
 			continue
 		}
@@ -145,7 +152,7 @@ func (l *layout) add(p *policy.Node, of layer.Op, shape []int) bool {
 			n.width = below.out
 		}
 	}
-	n.out = layer.Elems(shape)
+	n.out = layer.Elems(n.shape)
 	n.padded, n.row = pad(n.out), apart(n.out)
 	o := l.compile(n, of)
 	if o == nil {

@@ -15,8 +15,14 @@ type pass struct {
 	x       matrix      // observations as the network takes them
 	stagedX []float32   // [block][pad(obs)] or [block][obs]: observations that cannot be read in place
 	out     [][]float32 // per operation [block][out], rows apart; of those that heads read [out][block]
+	room    [][]float32 // per operation: memory of its own
+	pixels  pixels      // observations in place of x
 	dist    dist
 	product kern.Gemm
+	widen   kern.Widen
+	pool    kern.Pool
+	sum     kern.ColumnSums
+	norm    kern.Norm
 	head    kern.Head
 }
 
@@ -27,9 +33,12 @@ type matrix struct {
 }
 
 func newPass(set kern.Set, l *layout, params []float32) *pass {
-	p := &pass{layout: l, set: set, block: blockRows, params: params}
+	p := &pass{layout: l, set: set, block: l.block(), params: params}
 	p.stagedX = aligned(p.block * pad(l.obs))
 	p.out = p.rowsOfAll()
+	for _, o := range l.ops {
+		p.room = append(p.room, aligned(o.room()))
+	}
 	p.dist = l.dist(p)
 	return p
 }
@@ -44,7 +53,19 @@ func (p *pass) rowsOfAll() [][]float32 {
 	return all
 }
 
-// blockRows is how many rows go through the layers together: few enough for the second-level cache with layers of
+// block returns how many rows go through the layers together: blockRows, or fewer where their outputs take much memory.
+func (l *layout) block() int {
+	row := 0
+	for _, o := range l.ops {
+		row += o.common().row
+	}
+	return min(blockRows, max(blockElems/max(row, 1)/kern.Lanes, 1)*kern.Lanes)
+}
+
+// blockElems bounds the elements of the outputs of a block of rows.
+const blockElems = 1 << 24
+
+// blockRows is how many rows are few enough for the second-level cache with layers of
 // some hundred columns, and whole tiles of the AVX2 kernels.
 const blockRows = 96
 

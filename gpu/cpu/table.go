@@ -12,6 +12,18 @@ func (l *layout) compile(n node, of layer.Op) op {
 		return l.dense(n)
 	case *layer.Activation:
 		return l.activation(n, of)
+	case *layer.Conv2D:
+		return l.conv2d(n, of)
+	case *layer.MaxPool:
+		return newMaxPool(n, of)
+	case *layer.Add:
+		return &added{n}
+	case *layer.Concat:
+		return &joined{n}
+	case *layer.Flatten:
+		return &activated{n}
+	case *layer.LayerNorm:
+		return newNormed(n)
 	}
 	return nil
 }

@@ -91,6 +91,9 @@ func cases() []shape {
 		mlp(policy.MLP{Obs: 65, Actions: 9, Hidden: []int{130, 96}, Activation: tanh}, shape{steps: 2, envs: 51, minibatch: 80}),
 		{name: "dense nodes and activations of all kinds", net: unequal()},
 		{name: "a shared activation", net: squashed()},
+		{name: "strided convolutions", net: strided()},
+		{name: "residual blocks", net: residual(), kinks: true},
+		{name: "joined and normalised images", net: joined(), kinks: true, soa: true},
 	}
 	for i := range all {
 		s := &all[i]

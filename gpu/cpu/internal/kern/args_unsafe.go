@@ -8,8 +8,10 @@ import "unsafe"
 // Pointers are into slices that the caller's description holds, so they stay alive.
 
 type gemmArgs struct {
-	k, tiles     int
+	k, runs      int // of k each
+	tiles        int
 	a            unsafe.Pointer
+	aRun         int // from the end of one run to the next
 	aRow, aCol   int // bytes, like all strides here
 	b            unsafe.Pointer
 	bRow, bPanel int
@@ -17,7 +19,8 @@ type gemmArgs struct {
 	cRow, cPanel int
 	bias         unsafe.Pointer
 	start        int            // 0: zero, 1: bias, 2: C
-	h            unsafe.Pointer // laid out as C; nil unless C is to be multiplied with 1 - H²
+	end          int            // 0: C, 1: ReLU of it, 2: times the derivative of ReLU at H, 3: times that of tanh
+	h            unsafe.Pointer // laid out as C
 }
 
 type rowsArgs struct {
@@ -77,4 +80,21 @@ type transposeArgs struct {
 	blocks   int
 	from, to unsafe.Pointer
 	toBlock  int // bytes from one block to the next
+}
+
+type widenArgs struct {
+	rows, n int // columns, a multiple of 8
+	from    unsafe.Pointer
+	fromRow int
+	to      unsafe.Pointer
+	toRow   int
+	scale   unsafe.Pointer
+}
+
+type poolArgs struct {
+	places, high, wide int
+	bytes              int // of a place's channels, a multiple of 32
+	x                  unsafe.Pointer
+	step, xRow         int
+	out, d, dx         unsafe.Pointer
 }

@@ -8,10 +8,11 @@ import "unsafe"
 // element that assembly touches, and everything between lies in the same slice.
 func at[E any](s []E, i int) unsafe.Pointer { return unsafe.Pointer(&s[i]) }
 
-// kBlock bounds the depth of a product in one call, so that a panel of B stays in the first-level cache, and
-// tileRows the rows, so that a call stays short.
+// kBlock bounds the depth of a product in one call, so that a panel of B stays in the first-level cache; runs, of which
+// there are whole ones in a call, come to runBlock. tileRows bounds the rows, so that a call stays short.
 const (
 	kBlock   = 256
+	runBlock = 1 << 10
 	tileRows = 1 << 9
 )
 
@@ -25,41 +26,65 @@ func (s Set) gemm(g *Gemm) {
 	if g.M == 0 || g.N == 0 {
 		return
 	}
-	if g.K == 0 {
+	if g.K == 0 && (!g.Add || g.Epilogue == DTanh) {
 		g.generic()
 		return
 	}
-	for i := 0; i < g.M; i += tileRows {
-		s.gemmRows(g, i, min(tileRows, g.M-i))
+	if g.K > 0 {
+		group, _ := g.divide()
+		if g.Group == 0 {
+			group = min(group, tileRows)
+		}
+		for k := 0; k < g.K; {
+			k += s.gemmDepth(g, k, group)
+		}
 	}
-	if g.Epilogue != None && g.Epilogue != DTanh { // the product has that one built in
+	if g.Epilogue != None && (g.K == 0 || builtIn[g.Epilogue] == 0) {
 		s.epilogue(g)
 	}
 }
 
-// gemmRows computes rows i to i+m without the epilogue.
-func (s Set) gemmRows(g *Gemm, i, m int) {
+// builtIn has what gemmArgs.end is for the epilogues that products have built in.
+var builtIn = [DELU + 1]int{ReLU: 1, DReLU: 2, DTanh: 3}
+
+// gemmDepth computes the products of k and some that follow, without an epilogue of its own pass, and returns how many.
+func (s Set) gemmDepth(g *Gemm, k, group int) int {
 	args := gemmArgs{aRow: 4 * g.ARow, aCol: 4 * g.ACol, cRow: 4 * g.CRow, cPanel: 4 * g.CPanel}
-	for k := 0; k < g.K; k += kBlock {
-		args.k = min(kBlock, g.K-k)
-		args.start = 2
-		if k == 0 && !g.Add {
-			args.start = 0
-			if g.Bias != nil {
-				args.start = 1
-			}
-		}
-		for p := 0; p < g.N/Panel; {
-			width := s.panels(m, g.N/Panel-p)
-			g.columns(&args, m, k, p, width)
-			if args.start == 1 {
-				args.bias = at(g.Bias, p*Panel)
-			}
-			last := k+args.k == g.K
-			s.column(g, &args, i, m, k, p, width, last)
-			p += width
+	_, run := g.divide()
+	args.k, args.runs = min(kBlock, run-k%run), 1
+	if run <= runBlock && run < g.K {
+		args.k, args.runs = run, min((g.K-k)/run, runBlock/run)
+		args.aRun = 4 * (g.ARun - run*g.ACol)
+	}
+	depth := args.k * args.runs
+	args.start = 2
+	if k == 0 && !g.Add {
+		args.start = 0
+		if g.Bias != nil {
+			args.start = 1
 		}
 	}
+	if k+depth == g.K {
+		args.end = builtIn[g.Epilogue]
+	}
+	aGroup, cGroup := g.AGroup, g.CGroup
+	if g.Group == 0 {
+		aGroup, cGroup = group*g.ARow, group*g.CRow
+	}
+	for p := 0; p < g.N/Panel; {
+		width := s.panels(group, g.N/Panel-p)
+		g.columns(&args, k, depth, p, width)
+		if args.start == 1 {
+			args.bias = at(g.Bias, p*Panel)
+		}
+		a, c := k/run*g.ARun+k%run*g.ACol, p*g.CPanel
+		for i := 0; i < g.M; i += group {
+			s.column(g, &args, a, c, min(group, g.M-i), width)
+			a, c = a+aGroup, c+cGroup
+		}
+		p += width
+	}
+	return depth
 }
 
 // Packing pays where a strip is read by this many rows of A and lies on more pages than the first-level TLB has.
@@ -68,18 +93,18 @@ const (
 	stripRow  = 256
 )
 
-// columns aims the arguments at width panels of B from row k and panel p on, packed if that pays.
-func (g *Gemm) columns(args *gemmArgs, m, k, p, width int) {
+// columns aims the arguments at depth rows of width panels of B, from row k and panel p on, packed if that pays.
+func (g *Gemm) columns(args *gemmArgs, k, depth, p, width int) {
 	args.b, args.bRow, args.bPanel = at(g.B, k*g.BRow+p*g.BPanel), 4*g.BRow, 4*g.BPanel
-	if m < stripRows || g.BRow < stripRow || len(g.Strip) < width*args.k*Panel {
+	if g.M < stripRows || g.BRow < stripRow || len(g.Strip) < width*depth*Panel {
 		return
 	}
 	for q := range width {
-		for i := range args.k {
-			*(*[Panel]float32)(g.Strip[(q*args.k+i)*Panel:]) = *(*[Panel]float32)(g.B[(k+i)*g.BRow+(p+q)*g.BPanel:])
+		for i := range depth {
+			*(*[Panel]float32)(g.Strip[(q*depth+i)*Panel:]) = *(*[Panel]float32)(g.B[(k+i)*g.BRow+(p+q)*g.BPanel:])
 		}
 	}
-	args.b, args.bRow, args.bPanel = at(g.Strip, 0), 4*Panel, 4*Panel*args.k
+	args.b, args.bRow, args.bPanel = at(g.Strip, 0), 4*Panel, 4*Panel*depth
 }
 
 // panels chooses how many panels of 16 columns a tile has: as many as leave room for all its rows.
@@ -93,9 +118,9 @@ func (s Set) panels(m, left int) int {
 	return 1
 }
 
-// column computes width panels from p on for rows i to i+m: whole tiles in one call, then at most two more of like
+// column computes width panels of m rows, which begin at a and c: whole tiles in one call, then at most two more of like
 // height, because a low tile has too few independent sums to keep the processor busy.
-func (s Set) column(g *Gemm, args *gemmArgs, i, m, k, p, width int, last bool) {
+func (s Set) column(g *Gemm, args *gemmArgs, a, c, m, width int) {
 	high, low := 6, 4
 	if s == AVX512 {
 		high, low = 14, 7
@@ -107,13 +132,12 @@ func (s Set) column(g *Gemm, args *gemmArgs, i, m, k, p, width int, last bool) {
 	}
 	run := func(rows, tiles int) {
 		args.tiles = tiles
-		args.a = at(g.A, i*g.ARow+k*g.ACol)
-		args.c, args.h = at(g.C, i*g.CRow+p*g.CPanel), nil
-		if last && g.Epilogue == DTanh {
-			args.h = at(g.H, i*g.CRow+p*g.CPanel)
+		args.a = at(g.A, a)
+		if args.c = at(g.C, c); args.end > 1 {
+			args.h = at(g.H, c)
 		}
 		s.tile(args, rows, width)
-		i += rows * tiles
+		a, c = a+rows*tiles*g.ARow, c+rows*tiles*g.CRow
 	}
 	if full > 0 {
 		run(high, full)
@@ -157,13 +181,16 @@ func (s Set) epilogue(g *Gemm) {
 	if g.CPanel != Panel {
 		panic("kern: epilogue of a matrix in panels")
 	}
-	rows := max(1, elemsPerCall/g.N)
-	for i := 0; i < g.M; i += rows {
-		args := rowsArgs{rows: min(rows, g.M-i), bytes: 4 * g.N, x: at(g.C, i*g.CRow), xRow: 4 * g.CRow}
+	group, _ := g.divide()
+	rows := min(group, max(1, elemsPerCall/g.N))
+	for i := 0; i < g.M; {
+		n, c := min(rows, group-i%group), g.rowOfC(i)
+		args := rowsArgs{rows: n, bytes: 4 * g.N, x: at(g.C, c), xRow: 4 * g.CRow}
 		if g.Epilogue >= DTanh {
-			args.h, args.hRow = at(g.H, i*g.CRow), 4*g.CRow
+			args.h, args.hRow = at(g.H, c), 4*g.CRow
 		}
 		s.activate(g.Epilogue, &args)
+		i += n
 	}
 }
 
@@ -302,4 +329,50 @@ func (s Set) transpose(t *Transpose) {
 	}
 	t.edge(in, 0)
 	t.edge(0, out*Panel)
+}
+
+// widen leaves the last columns that are not eight to plain Go.
+func (s Set) widen(w *Widen) {
+	n := w.N / Lanes * Lanes
+	if n > 0 {
+		rows := max(1, elemsPerCall/n)
+		for r := 0; r < w.Rows; r += rows {
+			args := widenArgs{rows: min(rows, w.Rows-r), n: n, from: at(w.From, r*w.FromRow), fromRow: w.FromRow,
+				to: at(w.To, r*w.ToRow), toRow: 4 * w.ToRow, scale: unsafe.Pointer(&w.Scale)}
+			widen(&args)
+		}
+	}
+	w.columns(n)
+}
+
+// pool and poolBack take whole vectors of channels.
+func (s Set) pool(p *Pool) {
+	if p.Channels%Lanes != 0 {
+		p.generic()
+		return
+	}
+	for i := 0; i < p.Places; i += p.perCall() {
+		args := p.args(i)
+		pool(&args)
+	}
+}
+
+func (s Set) poolBack(p *Pool) {
+	if p.Channels%Lanes != 0 {
+		p.genericBack()
+		return
+	}
+	for i := 0; i < p.Places; i += p.perCall() {
+		args := p.args(i)
+		args.d, args.dx = at(p.D, i*p.Channels), at(p.DX, i*p.Step)
+		poolBack(&args)
+	}
+}
+
+func (p *Pool) perCall() int { return max(1, elemsPerCall/(p.High*p.Wide*p.Channels)) }
+
+// args is for the places from i on that go into one call.
+func (p *Pool) args(i int) poolArgs {
+	return poolArgs{places: min(p.perCall(), p.Places-i), high: p.High, wide: p.Wide, bytes: 4 * p.Channels, x: at(p.X, i*p.Step),
+		step: 4 * p.Step, xRow: 4 * p.XRow, out: at(p.Out, i*p.Channels)}
 }

@@ -1,5 +1,7 @@
 package kern
 
+import "cmp"
+
 // Panel is the number of columns of B and C that lie side by side: N is a multiple of it.
 const Panel = 16
 
@@ -26,6 +28,13 @@ const (
 //	B(k, 16p + j)    = B[k*BRow + p*BPanel + j]                 16p + j < N
 //	C(i, 16p + j)    = C[i*CRow + p*CPanel + j], H likewise
 //
+// With Group, rows come in groups of so many, AGroup and CGroup apart; with Run, so does k, ARun apart:
+//
+//	A(i, k)          = A[i/Group*AGroup + i%Group*ARow + k/Run*ARun + k%Run*ACol]
+//	C(i, 16p + j)    = C[i/Group*CGroup + i%Group*CRow + p*CPanel + j]
+//
+// So a convolution is one product of the image as it lies.
+//
 // Element (i, j) is Bias[j] (or C(i, j) with Add, or 0) plus the products in the order of k, each by a fused
 // multiply-add in the vector sets.
 type Gemm struct {
@@ -36,6 +45,9 @@ type Gemm struct {
 	BRow, BPanel int
 	C            []float32
 	CRow, CPanel int
+	Group, Run   int // divide M and K; 0 = all
+	AGroup, ARun int
+	CGroup       int
 	Bias         []float32 // N long, or nil
 	Add          bool
 	Epilogue     Epilogue
@@ -53,18 +65,37 @@ func (g *Gemm) check() {
 	if g.M == 0 || g.N == 0 {
 		return
 	}
-	panels := g.N/Panel - 1
+	group, run := g.divide()
+	if g.M%group != 0 || g.K%run != 0 {
+		panic("kern: groups of a product")
+	}
+	panels, i := g.N/Panel-1, g.M-1
 	if g.K > 0 {
-		_ = g.A[(g.M-1)*g.ARow+(g.K-1)*g.ACol]
+		_ = g.A[g.rowOfA(i)+(g.K-1)/run*g.ARun+(g.K-1)%run*g.ACol]
 		_ = g.B[(g.K-1)*g.BRow+panels*g.BPanel+Panel-1]
 	}
-	_ = g.C[(g.M-1)*g.CRow+panels*g.CPanel+Panel-1]
+	last := g.rowOfC(i) + panels*g.CPanel + Panel - 1
+	_ = g.C[last]
 	if g.Bias != nil {
 		_ = g.Bias[g.N-1]
 	}
 	if g.Epilogue >= DTanh {
-		_ = g.H[(g.M-1)*g.CRow+panels*g.CPanel+Panel-1]
+		_ = g.H[last]
 	}
+}
+
+// divide returns Group and Run, or what they stand for.
+func (g *Gemm) divide() (group, run int) { return cmp.Or(g.Group, g.M), max(cmp.Or(g.Run, g.K), 1) }
+
+// rowOfA and rowOfC say where row i begins.
+func (g *Gemm) rowOfA(i int) int {
+	group, _ := g.divide()
+	return i/group*g.AGroup + i%group*g.ARow
+}
+
+func (g *Gemm) rowOfC(i int) int {
+	group, _ := g.divide()
+	return i/group*g.CGroup + i%group*g.CRow
 }
 
 // generic computes tiles of two rows and four columns, whose eight sums fit the registers. The last row of an odd
@@ -76,10 +107,7 @@ func (g *Gemm) generic() {
 			second := min(i+1, g.M-1)
 			g.start(&acc[0], i, p)
 			g.start(&acc[1], second, p)
-			for j := 0; j < Panel && g.K > 0; j += 4 {
-				g.tile((*[4]float32)(acc[0][j:]), (*[4]float32)(acc[1][j:]), g.A[i*g.ARow:], g.A[second*g.ARow:],
-					g.B[p*g.BPanel+j:])
-			}
+			g.multiply(&acc, g.rowOfA(i), g.rowOfA(second), p)
 			g.finish(&acc[0], i, p)
 			if second != i {
 				g.finish(&acc[1], second, p)
@@ -88,11 +116,23 @@ func (g *Gemm) generic() {
 	}
 }
 
+// multiply adds all products of two rows of A with a panel of B.
+func (g *Gemm) multiply(acc *[2][Panel]float32, first, second, p int) {
+	_, run := g.divide()
+	for k := 0; k < g.K; k += run {
+		skip := k / run * g.ARun
+		for j := 0; j < Panel; j += 4 {
+			g.tile((*[4]float32)(acc[0][j:]), (*[4]float32)(acc[1][j:]), g.A[first+skip:], g.A[second+skip:],
+				g.B[k*g.BRow+p*g.BPanel+j:], run)
+		}
+	}
+}
+
 // start sets what the sums of row i begin with.
 func (g *Gemm) start(acc *[Panel]float32, i, p int) {
 	switch {
 	case g.Add:
-		copy(acc[:], g.C[i*g.CRow+p*g.CPanel:])
+		copy(acc[:], g.C[g.rowOfC(i)+p*g.CPanel:])
 	case g.Bias != nil:
 		copy(acc[:], g.Bias[p*Panel:])
 	default:
@@ -100,11 +140,11 @@ func (g *Gemm) start(acc *[Panel]float32, i, p int) {
 	}
 }
 
-// tile adds the products of two rows of A, which begin at a0 and a1, and four columns of B.
-func (g *Gemm) tile(c0, c1 *[4]float32, a0, a1, b []float32) {
+// tile adds the products of a run of two rows of A, which begin at a0 and a1, and four columns of B.
+func (g *Gemm) tile(c0, c1 *[4]float32, a0, a1, b []float32, run int) {
 	s00, s01, s02, s03 := c0[0], c0[1], c0[2], c0[3]
 	s10, s11, s12, s13 := c1[0], c1[1], c1[2], c1[3]
-	for k := range g.K {
+	for k := range run {
 		x, y, b := a0[k*g.ACol], a1[k*g.ACol], (*[4]float32)(b[k*g.BRow:])
 		s00 += x * b[0]
 		s01 += x * b[1]
@@ -121,7 +161,7 @@ func (g *Gemm) tile(c0, c1 *[4]float32, a0, a1, b []float32) {
 
 // finish applies the epilogue to row i and stores it.
 func (g *Gemm) finish(acc *[Panel]float32, i, p int) {
-	at := i*g.CRow + p*g.CPanel
+	at := g.rowOfC(i) + p*g.CPanel
 	if g.Epilogue >= DTanh {
 		derive(g.Epilogue, acc[:], g.H[at:at+Panel])
 	} else {

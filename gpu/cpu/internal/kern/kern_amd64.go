@@ -153,6 +153,12 @@ func head8(args *headArgs)
 func loss(args *lossArgs)
 
 //go:noescape
+func pool(args *poolArgs)
+
+//go:noescape
+func poolBack(args *poolArgs)
+
+//go:noescape
 func reluAVX2(args *rowsArgs)
 
 //go:noescape
@@ -172,3 +178,6 @@ func tanhAVX512(args *rowsArgs)
 
 //go:noescape
 func transpose(args *transposeArgs)
+
+//go:noescape
+func widen(args *widenArgs)

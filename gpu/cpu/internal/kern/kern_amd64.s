@@ -4,16 +4,16 @@
 
 // func gemmAVX2_1x1(args *byte)
 // Requires: AVX, FMA3
-TEXT ·gemmAVX2_1x1(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX2_1x1(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -22,13 +22,13 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Y0
 	VMOVUPS 32(CX), Y1
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
@@ -37,13 +37,17 @@ add:
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VBROADCASTSS (AX), Y2
@@ -53,21 +57,51 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	VMOVUPS      Y0, (R13)
 	VMOVUPS      Y1, 32(R13)
 	JMP          stored
 
+relu:
+	VXORPS  Y2, Y2, Y2
+	VMAXPS  Y0, Y2, Y0
+	VMOVUPS Y0, (R13)
+	VMAXPS  Y1, Y2, Y1
+	VMOVUPS Y1, 32(R13)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ    R10, $0x02
+	JGT     tanh
+	VXORPS  Y2, Y2, Y2
+	MOVQ    128(DI), R10
+	SUBQ    80(DI), R10
+	LEAQ    (R13)(R10*1), BX
+	VMOVUPS (BX), Y3
+	VCMPPS  $0x01, Y3, Y2, Y3
+	VANDPS  Y3, Y0, Y0
+	VMOVUPS Y0, (R13)
+	VMOVUPS 32(BX), Y4
+	VCMPPS  $0x01, Y4, Y2, Y4
+	VANDPS  Y4, Y1, Y1
+	VMOVUPS Y1, 32(R13)
+	JMP     stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Y2
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Y3
 	VFNMADD213PS Y2, Y3, Y3
@@ -82,7 +116,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+1, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+1, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -110,16 +144,16 @@ GLOBL k3f800000<>(SB), RODATA|NOPTR, $64
 
 // func gemmAVX2_2x1(args *byte)
 // Requires: AVX, FMA3
-TEXT ·gemmAVX2_2x1(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX2_2x1(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -130,7 +164,7 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Y0
 	VMOVUPS 32(CX), Y1
 	VMOVAPS Y0, Y2
@@ -138,7 +172,7 @@ bias:
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
@@ -149,13 +183,17 @@ add:
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VMOVUPS      (R10), Y4
@@ -170,23 +208,65 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	VMOVUPS      Y0, (R13)
 	VMOVUPS      Y1, 32(R13)
 	VMOVUPS      Y2, (R13)(DX*1)
 	VMOVUPS      Y3, 32(R13)(DX*1)
 	JMP          stored
 
+relu:
+	VXORPS  Y4, Y4, Y4
+	VMAXPS  Y0, Y4, Y0
+	VMOVUPS Y0, (R13)
+	VMAXPS  Y1, Y4, Y1
+	VMOVUPS Y1, 32(R13)
+	VMAXPS  Y2, Y4, Y2
+	VMOVUPS Y2, (R13)(DX*1)
+	VMAXPS  Y3, Y4, Y3
+	VMOVUPS Y3, 32(R13)(DX*1)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ    R10, $0x02
+	JGT     tanh
+	VXORPS  Y4, Y4, Y4
+	MOVQ    128(DI), R10
+	SUBQ    80(DI), R10
+	LEAQ    (R13)(R10*1), BX
+	VMOVUPS (BX), Y5
+	VCMPPS  $0x01, Y5, Y4, Y5
+	VANDPS  Y5, Y0, Y0
+	VMOVUPS Y0, (R13)
+	VMOVUPS 32(BX), Y6
+	VCMPPS  $0x01, Y6, Y4, Y6
+	VANDPS  Y6, Y1, Y1
+	VMOVUPS Y1, 32(R13)
+	VMOVUPS (BX)(DX*1), Y7
+	VCMPPS  $0x01, Y7, Y4, Y7
+	VANDPS  Y7, Y2, Y2
+	VMOVUPS Y2, (R13)(DX*1)
+	VMOVUPS 32(BX)(DX*1), Y8
+	VCMPPS  $0x01, Y8, Y4, Y8
+	VANDPS  Y8, Y3, Y3
+	VMOVUPS Y3, 32(R13)(DX*1)
+	JMP     stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Y4
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Y5
 	VFNMADD213PS Y4, Y5, Y5
@@ -209,7 +289,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+2, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+2, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -219,16 +299,16 @@ stored:
 
 // func gemmAVX2_3x1(args *byte)
 // Requires: AVX, FMA3
-TEXT ·gemmAVX2_3x1(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX2_3x1(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -241,7 +321,7 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Y0
 	VMOVUPS 32(CX), Y1
 	VMOVAPS Y0, Y2
@@ -251,7 +331,7 @@ bias:
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
@@ -264,13 +344,17 @@ add:
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VMOVUPS      (R10), Y6
@@ -288,14 +372,18 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	VMOVUPS      Y0, (R13)
 	VMOVUPS      Y1, 32(R13)
 	VMOVUPS      Y2, (R13)(DX*1)
@@ -304,9 +392,59 @@ k:
 	VMOVUPS      Y5, 32(R13)(DX*2)
 	JMP          stored
 
+relu:
+	VXORPS  Y6, Y6, Y6
+	VMAXPS  Y0, Y6, Y0
+	VMOVUPS Y0, (R13)
+	VMAXPS  Y1, Y6, Y1
+	VMOVUPS Y1, 32(R13)
+	VMAXPS  Y2, Y6, Y2
+	VMOVUPS Y2, (R13)(DX*1)
+	VMAXPS  Y3, Y6, Y3
+	VMOVUPS Y3, 32(R13)(DX*1)
+	VMAXPS  Y4, Y6, Y4
+	VMOVUPS Y4, (R13)(DX*2)
+	VMAXPS  Y5, Y6, Y5
+	VMOVUPS Y5, 32(R13)(DX*2)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ    R10, $0x02
+	JGT     tanh
+	VXORPS  Y6, Y6, Y6
+	MOVQ    128(DI), R10
+	SUBQ    80(DI), R10
+	LEAQ    (R13)(R10*1), BX
+	VMOVUPS (BX), Y7
+	VCMPPS  $0x01, Y7, Y6, Y7
+	VANDPS  Y7, Y0, Y0
+	VMOVUPS Y0, (R13)
+	VMOVUPS 32(BX), Y8
+	VCMPPS  $0x01, Y8, Y6, Y8
+	VANDPS  Y8, Y1, Y1
+	VMOVUPS Y1, 32(R13)
+	VMOVUPS (BX)(DX*1), Y9
+	VCMPPS  $0x01, Y9, Y6, Y9
+	VANDPS  Y9, Y2, Y2
+	VMOVUPS Y2, (R13)(DX*1)
+	VMOVUPS 32(BX)(DX*1), Y10
+	VCMPPS  $0x01, Y10, Y6, Y10
+	VANDPS  Y10, Y3, Y3
+	VMOVUPS Y3, 32(R13)(DX*1)
+	VMOVUPS (BX)(DX*2), Y11
+	VCMPPS  $0x01, Y11, Y6, Y11
+	VANDPS  Y11, Y4, Y4
+	VMOVUPS Y4, (R13)(DX*2)
+	VMOVUPS 32(BX)(DX*2), Y12
+	VCMPPS  $0x01, Y12, Y6, Y12
+	VANDPS  Y12, Y5, Y5
+	VMOVUPS Y5, 32(R13)(DX*2)
+	JMP     stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Y6
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Y7
 	VFNMADD213PS Y6, Y7, Y7
@@ -337,7 +475,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+3, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+3, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -347,16 +485,16 @@ stored:
 
 // func gemmAVX2_4x1(args *byte)
 // Requires: AVX, FMA3
-TEXT ·gemmAVX2_4x1(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX2_4x1(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -371,7 +509,7 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Y0
 	VMOVUPS 32(CX), Y1
 	VMOVAPS Y0, Y2
@@ -383,7 +521,7 @@ bias:
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
@@ -398,13 +536,17 @@ add:
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VMOVUPS      (R10), Y8
@@ -425,14 +567,18 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	VMOVUPS      Y0, (R13)
 	VMOVUPS      Y1, 32(R13)
 	VMOVUPS      Y2, (R13)(DX*1)
@@ -443,9 +589,71 @@ k:
 	VMOVUPS      Y7, 32(R13)(SI*1)
 	JMP          stored
 
+relu:
+	VXORPS  Y8, Y8, Y8
+	VMAXPS  Y0, Y8, Y0
+	VMOVUPS Y0, (R13)
+	VMAXPS  Y1, Y8, Y1
+	VMOVUPS Y1, 32(R13)
+	VMAXPS  Y2, Y8, Y2
+	VMOVUPS Y2, (R13)(DX*1)
+	VMAXPS  Y3, Y8, Y3
+	VMOVUPS Y3, 32(R13)(DX*1)
+	VMAXPS  Y4, Y8, Y4
+	VMOVUPS Y4, (R13)(DX*2)
+	VMAXPS  Y5, Y8, Y5
+	VMOVUPS Y5, 32(R13)(DX*2)
+	VMAXPS  Y6, Y8, Y6
+	VMOVUPS Y6, (R13)(SI*1)
+	VMAXPS  Y7, Y8, Y7
+	VMOVUPS Y7, 32(R13)(SI*1)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ    R10, $0x02
+	JGT     tanh
+	VXORPS  Y8, Y8, Y8
+	MOVQ    128(DI), R10
+	SUBQ    80(DI), R10
+	LEAQ    (R13)(R10*1), BX
+	VMOVUPS (BX), Y9
+	VCMPPS  $0x01, Y9, Y8, Y9
+	VANDPS  Y9, Y0, Y0
+	VMOVUPS Y0, (R13)
+	VMOVUPS 32(BX), Y10
+	VCMPPS  $0x01, Y10, Y8, Y10
+	VANDPS  Y10, Y1, Y1
+	VMOVUPS Y1, 32(R13)
+	VMOVUPS (BX)(DX*1), Y11
+	VCMPPS  $0x01, Y11, Y8, Y11
+	VANDPS  Y11, Y2, Y2
+	VMOVUPS Y2, (R13)(DX*1)
+	VMOVUPS 32(BX)(DX*1), Y12
+	VCMPPS  $0x01, Y12, Y8, Y12
+	VANDPS  Y12, Y3, Y3
+	VMOVUPS Y3, 32(R13)(DX*1)
+	VMOVUPS (BX)(DX*2), Y13
+	VCMPPS  $0x01, Y13, Y8, Y13
+	VANDPS  Y13, Y4, Y4
+	VMOVUPS Y4, (R13)(DX*2)
+	VMOVUPS 32(BX)(DX*2), Y14
+	VCMPPS  $0x01, Y14, Y8, Y14
+	VANDPS  Y14, Y5, Y5
+	VMOVUPS Y5, 32(R13)(DX*2)
+	VMOVUPS (BX)(SI*1), Y15
+	VCMPPS  $0x01, Y15, Y8, Y15
+	VANDPS  Y15, Y6, Y6
+	VMOVUPS Y6, (R13)(SI*1)
+	VMOVUPS 32(BX)(SI*1), Y9
+	VCMPPS  $0x01, Y9, Y8, Y9
+	VANDPS  Y9, Y7, Y7
+	VMOVUPS Y7, 32(R13)(SI*1)
+	JMP     stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Y8
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Y9
 	VFNMADD213PS Y8, Y9, Y9
@@ -484,7 +692,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+4, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+4, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -494,16 +702,16 @@ stored:
 
 // func gemmAVX2_5x1(args *byte)
 // Requires: AVX, FMA3
-TEXT ·gemmAVX2_5x1(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX2_5x1(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -520,7 +728,7 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Y0
 	VMOVUPS 32(CX), Y1
 	VMOVAPS Y0, Y2
@@ -534,7 +742,7 @@ bias:
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
@@ -551,13 +759,17 @@ add:
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VMOVUPS      (R10), Y10
@@ -581,14 +793,18 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	VMOVUPS      Y0, (R13)
 	VMOVUPS      Y1, 32(R13)
 	VMOVUPS      Y2, (R13)(DX*1)
@@ -601,9 +817,83 @@ k:
 	VMOVUPS      Y9, 32(R13)(DX*4)
 	JMP          stored
 
+relu:
+	VXORPS  Y10, Y10, Y10
+	VMAXPS  Y0, Y10, Y0
+	VMOVUPS Y0, (R13)
+	VMAXPS  Y1, Y10, Y1
+	VMOVUPS Y1, 32(R13)
+	VMAXPS  Y2, Y10, Y2
+	VMOVUPS Y2, (R13)(DX*1)
+	VMAXPS  Y3, Y10, Y3
+	VMOVUPS Y3, 32(R13)(DX*1)
+	VMAXPS  Y4, Y10, Y4
+	VMOVUPS Y4, (R13)(DX*2)
+	VMAXPS  Y5, Y10, Y5
+	VMOVUPS Y5, 32(R13)(DX*2)
+	VMAXPS  Y6, Y10, Y6
+	VMOVUPS Y6, (R13)(SI*1)
+	VMAXPS  Y7, Y10, Y7
+	VMOVUPS Y7, 32(R13)(SI*1)
+	VMAXPS  Y8, Y10, Y8
+	VMOVUPS Y8, (R13)(DX*4)
+	VMAXPS  Y9, Y10, Y9
+	VMOVUPS Y9, 32(R13)(DX*4)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ    R10, $0x02
+	JGT     tanh
+	VXORPS  Y10, Y10, Y10
+	MOVQ    128(DI), R10
+	SUBQ    80(DI), R10
+	LEAQ    (R13)(R10*1), BX
+	VMOVUPS (BX), Y11
+	VCMPPS  $0x01, Y11, Y10, Y11
+	VANDPS  Y11, Y0, Y0
+	VMOVUPS Y0, (R13)
+	VMOVUPS 32(BX), Y12
+	VCMPPS  $0x01, Y12, Y10, Y12
+	VANDPS  Y12, Y1, Y1
+	VMOVUPS Y1, 32(R13)
+	VMOVUPS (BX)(DX*1), Y13
+	VCMPPS  $0x01, Y13, Y10, Y13
+	VANDPS  Y13, Y2, Y2
+	VMOVUPS Y2, (R13)(DX*1)
+	VMOVUPS 32(BX)(DX*1), Y14
+	VCMPPS  $0x01, Y14, Y10, Y14
+	VANDPS  Y14, Y3, Y3
+	VMOVUPS Y3, 32(R13)(DX*1)
+	VMOVUPS (BX)(DX*2), Y15
+	VCMPPS  $0x01, Y15, Y10, Y15
+	VANDPS  Y15, Y4, Y4
+	VMOVUPS Y4, (R13)(DX*2)
+	VMOVUPS 32(BX)(DX*2), Y11
+	VCMPPS  $0x01, Y11, Y10, Y11
+	VANDPS  Y11, Y5, Y5
+	VMOVUPS Y5, 32(R13)(DX*2)
+	VMOVUPS (BX)(SI*1), Y12
+	VCMPPS  $0x01, Y12, Y10, Y12
+	VANDPS  Y12, Y6, Y6
+	VMOVUPS Y6, (R13)(SI*1)
+	VMOVUPS 32(BX)(SI*1), Y13
+	VCMPPS  $0x01, Y13, Y10, Y13
+	VANDPS  Y13, Y7, Y7
+	VMOVUPS Y7, 32(R13)(SI*1)
+	VMOVUPS (BX)(DX*4), Y14
+	VCMPPS  $0x01, Y14, Y10, Y14
+	VANDPS  Y14, Y8, Y8
+	VMOVUPS Y8, (R13)(DX*4)
+	VMOVUPS 32(BX)(DX*4), Y15
+	VCMPPS  $0x01, Y15, Y10, Y15
+	VANDPS  Y15, Y9, Y9
+	VMOVUPS Y9, 32(R13)(DX*4)
+	JMP     stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Y10
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Y11
 	VFNMADD213PS Y10, Y11, Y11
@@ -650,7 +940,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+5, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+5, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -660,16 +950,16 @@ stored:
 
 // func gemmAVX2_6x1(args *byte)
 // Requires: AVX, FMA3
-TEXT ·gemmAVX2_6x1(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX2_6x1(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -688,7 +978,7 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Y0
 	VMOVUPS 32(CX), Y1
 	VMOVAPS Y0, Y2
@@ -704,7 +994,7 @@ bias:
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
@@ -723,13 +1013,17 @@ add:
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VMOVUPS      (R10), Y12
@@ -756,14 +1050,18 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	VMOVUPS      Y0, (R13)
 	VMOVUPS      Y1, 32(R13)
 	VMOVUPS      Y2, (R13)(DX*1)
@@ -778,9 +1076,95 @@ k:
 	VMOVUPS      Y11, 32(R13)(R8*1)
 	JMP          stored
 
+relu:
+	VXORPS  Y12, Y12, Y12
+	VMAXPS  Y0, Y12, Y0
+	VMOVUPS Y0, (R13)
+	VMAXPS  Y1, Y12, Y1
+	VMOVUPS Y1, 32(R13)
+	VMAXPS  Y2, Y12, Y2
+	VMOVUPS Y2, (R13)(DX*1)
+	VMAXPS  Y3, Y12, Y3
+	VMOVUPS Y3, 32(R13)(DX*1)
+	VMAXPS  Y4, Y12, Y4
+	VMOVUPS Y4, (R13)(DX*2)
+	VMAXPS  Y5, Y12, Y5
+	VMOVUPS Y5, 32(R13)(DX*2)
+	VMAXPS  Y6, Y12, Y6
+	VMOVUPS Y6, (R13)(SI*1)
+	VMAXPS  Y7, Y12, Y7
+	VMOVUPS Y7, 32(R13)(SI*1)
+	VMAXPS  Y8, Y12, Y8
+	VMOVUPS Y8, (R13)(DX*4)
+	VMAXPS  Y9, Y12, Y9
+	VMOVUPS Y9, 32(R13)(DX*4)
+	VMAXPS  Y10, Y12, Y10
+	VMOVUPS Y10, (R13)(R8*1)
+	VMAXPS  Y11, Y12, Y11
+	VMOVUPS Y11, 32(R13)(R8*1)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ    R10, $0x02
+	JGT     tanh
+	VXORPS  Y12, Y12, Y12
+	MOVQ    128(DI), R10
+	SUBQ    80(DI), R10
+	LEAQ    (R13)(R10*1), BX
+	VMOVUPS (BX), Y13
+	VCMPPS  $0x01, Y13, Y12, Y13
+	VANDPS  Y13, Y0, Y0
+	VMOVUPS Y0, (R13)
+	VMOVUPS 32(BX), Y14
+	VCMPPS  $0x01, Y14, Y12, Y14
+	VANDPS  Y14, Y1, Y1
+	VMOVUPS Y1, 32(R13)
+	VMOVUPS (BX)(DX*1), Y15
+	VCMPPS  $0x01, Y15, Y12, Y15
+	VANDPS  Y15, Y2, Y2
+	VMOVUPS Y2, (R13)(DX*1)
+	VMOVUPS 32(BX)(DX*1), Y13
+	VCMPPS  $0x01, Y13, Y12, Y13
+	VANDPS  Y13, Y3, Y3
+	VMOVUPS Y3, 32(R13)(DX*1)
+	VMOVUPS (BX)(DX*2), Y14
+	VCMPPS  $0x01, Y14, Y12, Y14
+	VANDPS  Y14, Y4, Y4
+	VMOVUPS Y4, (R13)(DX*2)
+	VMOVUPS 32(BX)(DX*2), Y15
+	VCMPPS  $0x01, Y15, Y12, Y15
+	VANDPS  Y15, Y5, Y5
+	VMOVUPS Y5, 32(R13)(DX*2)
+	VMOVUPS (BX)(SI*1), Y13
+	VCMPPS  $0x01, Y13, Y12, Y13
+	VANDPS  Y13, Y6, Y6
+	VMOVUPS Y6, (R13)(SI*1)
+	VMOVUPS 32(BX)(SI*1), Y14
+	VCMPPS  $0x01, Y14, Y12, Y14
+	VANDPS  Y14, Y7, Y7
+	VMOVUPS Y7, 32(R13)(SI*1)
+	VMOVUPS (BX)(DX*4), Y15
+	VCMPPS  $0x01, Y15, Y12, Y15
+	VANDPS  Y15, Y8, Y8
+	VMOVUPS Y8, (R13)(DX*4)
+	VMOVUPS 32(BX)(DX*4), Y13
+	VCMPPS  $0x01, Y13, Y12, Y13
+	VANDPS  Y13, Y9, Y9
+	VMOVUPS Y9, 32(R13)(DX*4)
+	VMOVUPS (BX)(R8*1), Y14
+	VCMPPS  $0x01, Y14, Y12, Y14
+	VANDPS  Y14, Y10, Y10
+	VMOVUPS Y10, (R13)(R8*1)
+	VMOVUPS 32(BX)(R8*1), Y15
+	VCMPPS  $0x01, Y15, Y12, Y15
+	VANDPS  Y15, Y11, Y11
+	VMOVUPS Y11, 32(R13)(R8*1)
+	JMP     stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Y12
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Y13
 	VFNMADD213PS Y12, Y13, Y13
@@ -835,7 +1219,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+6, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+6, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -845,16 +1229,16 @@ stored:
 
 // func gemmAVX2_2x2(args *byte)
 // Requires: AVX, FMA3
-TEXT ·gemmAVX2_2x2(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX2_2x2(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -869,7 +1253,7 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Y0
 	VMOVUPS 32(CX), Y1
 	VMOVUPS 64(CX), Y2
@@ -881,7 +1265,7 @@ bias:
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
@@ -889,7 +1273,7 @@ add:
 	VMOVUPS 32(R13), Y1
 	VMOVUPS (R13)(DX*1), Y4
 	VMOVUPS 32(R13)(DX*1), Y5
-	ADDQ    80(DI), R13
+	ADDQ    96(DI), R13
 	VMOVUPS (R13), Y2
 	VMOVUPS 32(R13), Y3
 	VMOVUPS (R13)(DX*1), Y6
@@ -897,13 +1281,17 @@ add:
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VMOVUPS      (R10), Y8
@@ -924,28 +1312,97 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	VMOVUPS      Y0, (R13)
 	VMOVUPS      Y1, 32(R13)
 	VMOVUPS      Y4, (R13)(DX*1)
 	VMOVUPS      Y5, 32(R13)(DX*1)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	VMOVUPS      Y2, (R13)
 	VMOVUPS      Y3, 32(R13)
 	VMOVUPS      Y6, (R13)(DX*1)
 	VMOVUPS      Y7, 32(R13)(DX*1)
 	JMP          stored
 
+relu:
+	VXORPS  Y8, Y8, Y8
+	VMAXPS  Y0, Y8, Y0
+	VMOVUPS Y0, (R13)
+	VMAXPS  Y1, Y8, Y1
+	VMOVUPS Y1, 32(R13)
+	VMAXPS  Y4, Y8, Y4
+	VMOVUPS Y4, (R13)(DX*1)
+	VMAXPS  Y5, Y8, Y5
+	VMOVUPS Y5, 32(R13)(DX*1)
+	ADDQ    96(DI), R13
+	VMAXPS  Y2, Y8, Y2
+	VMOVUPS Y2, (R13)
+	VMAXPS  Y3, Y8, Y3
+	VMOVUPS Y3, 32(R13)
+	VMAXPS  Y6, Y8, Y6
+	VMOVUPS Y6, (R13)(DX*1)
+	VMAXPS  Y7, Y8, Y7
+	VMOVUPS Y7, 32(R13)(DX*1)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ    R10, $0x02
+	JGT     tanh
+	VXORPS  Y8, Y8, Y8
+	MOVQ    128(DI), R10
+	SUBQ    80(DI), R10
+	LEAQ    (R13)(R10*1), BX
+	VMOVUPS (BX), Y9
+	VCMPPS  $0x01, Y9, Y8, Y9
+	VANDPS  Y9, Y0, Y0
+	VMOVUPS Y0, (R13)
+	VMOVUPS 32(BX), Y10
+	VCMPPS  $0x01, Y10, Y8, Y10
+	VANDPS  Y10, Y1, Y1
+	VMOVUPS Y1, 32(R13)
+	VMOVUPS (BX)(DX*1), Y11
+	VCMPPS  $0x01, Y11, Y8, Y11
+	VANDPS  Y11, Y4, Y4
+	VMOVUPS Y4, (R13)(DX*1)
+	VMOVUPS 32(BX)(DX*1), Y12
+	VCMPPS  $0x01, Y12, Y8, Y12
+	VANDPS  Y12, Y5, Y5
+	VMOVUPS Y5, 32(R13)(DX*1)
+	ADDQ    96(DI), R13
+	LEAQ    (R13)(R10*1), BX
+	VMOVUPS (BX), Y13
+	VCMPPS  $0x01, Y13, Y8, Y13
+	VANDPS  Y13, Y2, Y2
+	VMOVUPS Y2, (R13)
+	VMOVUPS 32(BX), Y14
+	VCMPPS  $0x01, Y14, Y8, Y14
+	VANDPS  Y14, Y3, Y3
+	VMOVUPS Y3, 32(R13)
+	VMOVUPS (BX)(DX*1), Y15
+	VCMPPS  $0x01, Y15, Y8, Y15
+	VANDPS  Y15, Y6, Y6
+	VMOVUPS Y6, (R13)(DX*1)
+	VMOVUPS 32(BX)(DX*1), Y9
+	VCMPPS  $0x01, Y9, Y8, Y9
+	VANDPS  Y9, Y7, Y7
+	VMOVUPS Y7, 32(R13)(DX*1)
+	JMP     stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Y8
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Y9
 	VFNMADD213PS Y8, Y9, Y9
@@ -963,7 +1420,7 @@ derivative:
 	VFNMADD213PS Y8, Y12, Y12
 	VMULPS       Y12, Y5, Y5
 	VMOVUPS      Y5, 32(R13)(DX*1)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Y13
 	VFNMADD213PS Y8, Y13, Y13
@@ -986,7 +1443,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+2, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+2, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -996,16 +1453,16 @@ stored:
 
 // func gemmAVX2_1x4(args *byte)
 // Requires: AVX, FMA3
-TEXT ·gemmAVX2_1x4(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX2_1x4(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -1020,7 +1477,7 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Y0
 	VMOVUPS 32(CX), Y1
 	VMOVUPS 64(CX), Y2
@@ -1032,32 +1489,36 @@ bias:
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
 	VMOVUPS (R13), Y0
 	VMOVUPS 32(R13), Y1
-	ADDQ    80(DI), R13
+	ADDQ    96(DI), R13
 	VMOVUPS (R13), Y2
 	VMOVUPS 32(R13), Y3
-	ADDQ    80(DI), R13
+	ADDQ    96(DI), R13
 	VMOVUPS (R13), Y4
 	VMOVUPS 32(R13), Y5
-	ADDQ    80(DI), R13
+	ADDQ    96(DI), R13
 	VMOVUPS (R13), Y6
 	VMOVUPS 32(R13), Y7
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
 	LEAQ (R12)(R12*2), BX
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VBROADCASTSS (AX), Y8
@@ -1073,30 +1534,105 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	VMOVUPS      Y0, (R13)
 	VMOVUPS      Y1, 32(R13)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	VMOVUPS      Y2, (R13)
 	VMOVUPS      Y3, 32(R13)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	VMOVUPS      Y4, (R13)
 	VMOVUPS      Y5, 32(R13)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	VMOVUPS      Y6, (R13)
 	VMOVUPS      Y7, 32(R13)
 	JMP          stored
 
+relu:
+	VXORPS  Y8, Y8, Y8
+	VMAXPS  Y0, Y8, Y0
+	VMOVUPS Y0, (R13)
+	VMAXPS  Y1, Y8, Y1
+	VMOVUPS Y1, 32(R13)
+	ADDQ    96(DI), R13
+	VMAXPS  Y2, Y8, Y2
+	VMOVUPS Y2, (R13)
+	VMAXPS  Y3, Y8, Y3
+	VMOVUPS Y3, 32(R13)
+	ADDQ    96(DI), R13
+	VMAXPS  Y4, Y8, Y4
+	VMOVUPS Y4, (R13)
+	VMAXPS  Y5, Y8, Y5
+	VMOVUPS Y5, 32(R13)
+	ADDQ    96(DI), R13
+	VMAXPS  Y6, Y8, Y6
+	VMOVUPS Y6, (R13)
+	VMAXPS  Y7, Y8, Y7
+	VMOVUPS Y7, 32(R13)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ    R10, $0x02
+	JGT     tanh
+	VXORPS  Y8, Y8, Y8
+	MOVQ    128(DI), R10
+	SUBQ    80(DI), R10
+	LEAQ    (R13)(R10*1), BX
+	VMOVUPS (BX), Y9
+	VCMPPS  $0x01, Y9, Y8, Y9
+	VANDPS  Y9, Y0, Y0
+	VMOVUPS Y0, (R13)
+	VMOVUPS 32(BX), Y10
+	VCMPPS  $0x01, Y10, Y8, Y10
+	VANDPS  Y10, Y1, Y1
+	VMOVUPS Y1, 32(R13)
+	ADDQ    96(DI), R13
+	LEAQ    (R13)(R10*1), BX
+	VMOVUPS (BX), Y11
+	VCMPPS  $0x01, Y11, Y8, Y11
+	VANDPS  Y11, Y2, Y2
+	VMOVUPS Y2, (R13)
+	VMOVUPS 32(BX), Y12
+	VCMPPS  $0x01, Y12, Y8, Y12
+	VANDPS  Y12, Y3, Y3
+	VMOVUPS Y3, 32(R13)
+	ADDQ    96(DI), R13
+	LEAQ    (R13)(R10*1), BX
+	VMOVUPS (BX), Y13
+	VCMPPS  $0x01, Y13, Y8, Y13
+	VANDPS  Y13, Y4, Y4
+	VMOVUPS Y4, (R13)
+	VMOVUPS 32(BX), Y14
+	VCMPPS  $0x01, Y14, Y8, Y14
+	VANDPS  Y14, Y5, Y5
+	VMOVUPS Y5, 32(R13)
+	ADDQ    96(DI), R13
+	LEAQ    (R13)(R10*1), BX
+	VMOVUPS (BX), Y15
+	VCMPPS  $0x01, Y15, Y8, Y15
+	VANDPS  Y15, Y6, Y6
+	VMOVUPS Y6, (R13)
+	VMOVUPS 32(BX), Y9
+	VCMPPS  $0x01, Y9, Y8, Y9
+	VANDPS  Y9, Y7, Y7
+	VMOVUPS Y7, 32(R13)
+	JMP     stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Y8
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Y9
 	VFNMADD213PS Y8, Y9, Y9
@@ -1106,7 +1642,7 @@ derivative:
 	VFNMADD213PS Y8, Y10, Y10
 	VMULPS       Y10, Y1, Y1
 	VMOVUPS      Y1, 32(R13)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Y11
 	VFNMADD213PS Y8, Y11, Y11
@@ -1116,7 +1652,7 @@ derivative:
 	VFNMADD213PS Y8, Y12, Y12
 	VMULPS       Y12, Y3, Y3
 	VMOVUPS      Y3, 32(R13)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Y13
 	VFNMADD213PS Y8, Y13, Y13
@@ -1126,7 +1662,7 @@ derivative:
 	VFNMADD213PS Y8, Y14, Y14
 	VMULPS       Y14, Y5, Y5
 	VMOVUPS      Y5, 32(R13)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Y15
 	VFNMADD213PS Y8, Y15, Y15
@@ -1141,7 +1677,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+1, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+1, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -1151,16 +1687,16 @@ stored:
 
 // func gemmAVX512_1x1(args *byte)
 // Requires: AVX, AVX512F
-TEXT ·gemmAVX512_1x1(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX512_1x1(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -1168,12 +1704,12 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Z0
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
@@ -1181,13 +1717,17 @@ add:
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VBROADCASTSS (AX), Z1
@@ -1196,20 +1736,44 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	VMOVUPS      Z0, (R13)
 	JMP          stored
 
+relu:
+	VPXORD  Z1, Z1, Z1
+	VMAXPS  Z0, Z1, Z0
+	VMOVUPS Z0, (R13)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ      R10, $0x02
+	JGT       tanh
+	VPXORD    Z1, Z1, Z1
+	MOVQ      128(DI), R10
+	SUBQ      80(DI), R10
+	LEAQ      (R13)(R10*1), BX
+	VMOVUPS   (BX), Z2
+	VCMPPS    $0x01, Z2, Z1, K2
+	VMOVAPS.Z Z0, K2, Z0
+	VMOVUPS   Z0, (R13)
+	JMP       stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Z1
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Z2
 	VFNMADD213PS Z1, Z2, Z2
@@ -1220,7 +1784,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+1, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+1, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -1230,16 +1794,16 @@ stored:
 
 // func gemmAVX512_1x2(args *byte)
 // Requires: AVX, AVX512F
-TEXT ·gemmAVX512_1x2(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX512_1x2(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -1248,29 +1812,33 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
 	VMOVUPS (R13), Z0
-	ADDQ    80(DI), R13
+	ADDQ    96(DI), R13
 	VMOVUPS (R13), Z1
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VBROADCASTSS (AX), Z2
@@ -1280,28 +1848,61 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	VMOVUPS      Z0, (R13)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	VMOVUPS      Z1, (R13)
 	JMP          stored
 
+relu:
+	VPXORD  Z2, Z2, Z2
+	VMAXPS  Z0, Z2, Z0
+	VMOVUPS Z0, (R13)
+	ADDQ    96(DI), R13
+	VMAXPS  Z1, Z2, Z1
+	VMOVUPS Z1, (R13)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ      R10, $0x02
+	JGT       tanh
+	VPXORD    Z2, Z2, Z2
+	MOVQ      128(DI), R10
+	SUBQ      80(DI), R10
+	LEAQ      (R13)(R10*1), BX
+	VMOVUPS   (BX), Z3
+	VCMPPS    $0x01, Z3, Z2, K2
+	VMOVAPS.Z Z0, K2, Z0
+	VMOVUPS   Z0, (R13)
+	ADDQ      96(DI), R13
+	LEAQ      (R13)(R10*1), BX
+	VMOVUPS   (BX), Z4
+	VCMPPS    $0x01, Z4, Z2, K2
+	VMOVAPS.Z Z1, K2, Z1
+	VMOVUPS   Z1, (R13)
+	JMP       stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Z2
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Z3
 	VFNMADD213PS Z2, Z3, Z3
 	VMULPS       Z3, Z0, Z0
 	VMOVUPS      Z0, (R13)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Z4
 	VFNMADD213PS Z2, Z4, Z4
@@ -1312,7 +1913,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+1, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+1, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -1322,16 +1923,16 @@ stored:
 
 // func gemmAVX512_2x1(args *byte)
 // Requires: AVX, AVX512F
-TEXT ·gemmAVX512_2x1(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX512_2x1(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -1340,13 +1941,13 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Z0
 	VMOVAPS Z0, Z1
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
@@ -1355,13 +1956,17 @@ add:
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VMOVUPS      (R10), Z2
@@ -1373,21 +1978,51 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	VMOVUPS      Z0, (R13)
 	VMOVUPS      Z1, (R13)(DX*1)
 	JMP          stored
 
+relu:
+	VPXORD  Z2, Z2, Z2
+	VMAXPS  Z0, Z2, Z0
+	VMOVUPS Z0, (R13)
+	VMAXPS  Z1, Z2, Z1
+	VMOVUPS Z1, (R13)(DX*1)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ      R10, $0x02
+	JGT       tanh
+	VPXORD    Z2, Z2, Z2
+	MOVQ      128(DI), R10
+	SUBQ      80(DI), R10
+	LEAQ      (R13)(R10*1), BX
+	VMOVUPS   (BX), Z3
+	VCMPPS    $0x01, Z3, Z2, K2
+	VMOVAPS.Z Z0, K2, Z0
+	VMOVUPS   Z0, (R13)
+	VMOVUPS   (BX)(DX*1), Z4
+	VCMPPS    $0x01, Z4, Z2, K2
+	VMOVAPS.Z Z1, K2, Z1
+	VMOVUPS   Z1, (R13)(DX*1)
+	JMP       stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Z2
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Z3
 	VFNMADD213PS Z2, Z3, Z3
@@ -1402,7 +2037,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+2, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+2, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -1412,16 +2047,16 @@ stored:
 
 // func gemmAVX512_2x2(args *byte)
 // Requires: AVX, AVX512F
-TEXT ·gemmAVX512_2x2(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX512_2x2(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -1432,7 +2067,7 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
 	VMOVAPS Z0, Z2
@@ -1440,25 +2075,29 @@ bias:
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
 	VMOVUPS (R13), Z0
 	VMOVUPS (R13)(DX*1), Z2
-	ADDQ    80(DI), R13
+	ADDQ    96(DI), R13
 	VMOVUPS (R13), Z1
 	VMOVUPS (R13)(DX*1), Z3
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VMOVUPS      (R10), Z4
@@ -1473,24 +2112,69 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	VMOVUPS      Z0, (R13)
 	VMOVUPS      Z2, (R13)(DX*1)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	VMOVUPS      Z1, (R13)
 	VMOVUPS      Z3, (R13)(DX*1)
 	JMP          stored
 
+relu:
+	VPXORD  Z4, Z4, Z4
+	VMAXPS  Z0, Z4, Z0
+	VMOVUPS Z0, (R13)
+	VMAXPS  Z2, Z4, Z2
+	VMOVUPS Z2, (R13)(DX*1)
+	ADDQ    96(DI), R13
+	VMAXPS  Z1, Z4, Z1
+	VMOVUPS Z1, (R13)
+	VMAXPS  Z3, Z4, Z3
+	VMOVUPS Z3, (R13)(DX*1)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ      R10, $0x02
+	JGT       tanh
+	VPXORD    Z4, Z4, Z4
+	MOVQ      128(DI), R10
+	SUBQ      80(DI), R10
+	LEAQ      (R13)(R10*1), BX
+	VMOVUPS   (BX), Z5
+	VCMPPS    $0x01, Z5, Z4, K2
+	VMOVAPS.Z Z0, K2, Z0
+	VMOVUPS   Z0, (R13)
+	VMOVUPS   (BX)(DX*1), Z6
+	VCMPPS    $0x01, Z6, Z4, K2
+	VMOVAPS.Z Z2, K2, Z2
+	VMOVUPS   Z2, (R13)(DX*1)
+	ADDQ      96(DI), R13
+	LEAQ      (R13)(R10*1), BX
+	VMOVUPS   (BX), Z7
+	VCMPPS    $0x01, Z7, Z4, K2
+	VMOVAPS.Z Z1, K2, Z1
+	VMOVUPS   Z1, (R13)
+	VMOVUPS   (BX)(DX*1), Z8
+	VCMPPS    $0x01, Z8, Z4, K2
+	VMOVAPS.Z Z3, K2, Z3
+	VMOVUPS   Z3, (R13)(DX*1)
+	JMP       stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Z4
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Z5
 	VFNMADD213PS Z4, Z5, Z5
@@ -1500,7 +2184,7 @@ derivative:
 	VFNMADD213PS Z4, Z6, Z6
 	VMULPS       Z6, Z2, Z2
 	VMOVUPS      Z2, (R13)(DX*1)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Z7
 	VFNMADD213PS Z4, Z7, Z7
@@ -1515,7 +2199,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+2, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+2, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -1525,16 +2209,16 @@ stored:
 
 // func gemmAVX512_3x1(args *byte)
 // Requires: AVX, AVX512F
-TEXT ·gemmAVX512_3x1(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX512_3x1(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -1544,14 +2228,14 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Z0
 	VMOVAPS Z0, Z1
 	VMOVAPS Z0, Z2
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
@@ -1561,13 +2245,17 @@ add:
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VMOVUPS      (R10), Z3
@@ -1581,22 +2269,58 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	VMOVUPS      Z0, (R13)
 	VMOVUPS      Z1, (R13)(DX*1)
 	VMOVUPS      Z2, (R13)(DX*2)
 	JMP          stored
 
+relu:
+	VPXORD  Z3, Z3, Z3
+	VMAXPS  Z0, Z3, Z0
+	VMOVUPS Z0, (R13)
+	VMAXPS  Z1, Z3, Z1
+	VMOVUPS Z1, (R13)(DX*1)
+	VMAXPS  Z2, Z3, Z2
+	VMOVUPS Z2, (R13)(DX*2)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ      R10, $0x02
+	JGT       tanh
+	VPXORD    Z3, Z3, Z3
+	MOVQ      128(DI), R10
+	SUBQ      80(DI), R10
+	LEAQ      (R13)(R10*1), BX
+	VMOVUPS   (BX), Z4
+	VCMPPS    $0x01, Z4, Z3, K2
+	VMOVAPS.Z Z0, K2, Z0
+	VMOVUPS   Z0, (R13)
+	VMOVUPS   (BX)(DX*1), Z5
+	VCMPPS    $0x01, Z5, Z3, K2
+	VMOVAPS.Z Z1, K2, Z1
+	VMOVUPS   Z1, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z6
+	VCMPPS    $0x01, Z6, Z3, K2
+	VMOVAPS.Z Z2, K2, Z2
+	VMOVUPS   Z2, (R13)(DX*2)
+	JMP       stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Z3
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Z4
 	VFNMADD213PS Z3, Z4, Z4
@@ -1615,7 +2339,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+3, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+3, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -1625,16 +2349,16 @@ stored:
 
 // func gemmAVX512_3x2(args *byte)
 // Requires: AVX, AVX512F
-TEXT ·gemmAVX512_3x2(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX512_3x2(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -1647,7 +2371,7 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
 	VMOVAPS Z0, Z2
@@ -1657,27 +2381,31 @@ bias:
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
 	VMOVUPS (R13), Z0
 	VMOVUPS (R13)(DX*1), Z2
 	VMOVUPS (R13)(DX*2), Z4
-	ADDQ    80(DI), R13
+	ADDQ    96(DI), R13
 	VMOVUPS (R13), Z1
 	VMOVUPS (R13)(DX*1), Z3
 	VMOVUPS (R13)(DX*2), Z5
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VMOVUPS      (R10), Z6
@@ -1695,26 +2423,83 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	VMOVUPS      Z0, (R13)
 	VMOVUPS      Z2, (R13)(DX*1)
 	VMOVUPS      Z4, (R13)(DX*2)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	VMOVUPS      Z1, (R13)
 	VMOVUPS      Z3, (R13)(DX*1)
 	VMOVUPS      Z5, (R13)(DX*2)
 	JMP          stored
 
+relu:
+	VPXORD  Z6, Z6, Z6
+	VMAXPS  Z0, Z6, Z0
+	VMOVUPS Z0, (R13)
+	VMAXPS  Z2, Z6, Z2
+	VMOVUPS Z2, (R13)(DX*1)
+	VMAXPS  Z4, Z6, Z4
+	VMOVUPS Z4, (R13)(DX*2)
+	ADDQ    96(DI), R13
+	VMAXPS  Z1, Z6, Z1
+	VMOVUPS Z1, (R13)
+	VMAXPS  Z3, Z6, Z3
+	VMOVUPS Z3, (R13)(DX*1)
+	VMAXPS  Z5, Z6, Z5
+	VMOVUPS Z5, (R13)(DX*2)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ      R10, $0x02
+	JGT       tanh
+	VPXORD    Z6, Z6, Z6
+	MOVQ      128(DI), R10
+	SUBQ      80(DI), R10
+	LEAQ      (R13)(R10*1), BX
+	VMOVUPS   (BX), Z7
+	VCMPPS    $0x01, Z7, Z6, K2
+	VMOVAPS.Z Z0, K2, Z0
+	VMOVUPS   Z0, (R13)
+	VMOVUPS   (BX)(DX*1), Z8
+	VCMPPS    $0x01, Z8, Z6, K2
+	VMOVAPS.Z Z2, K2, Z2
+	VMOVUPS   Z2, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z9
+	VCMPPS    $0x01, Z9, Z6, K2
+	VMOVAPS.Z Z4, K2, Z4
+	VMOVUPS   Z4, (R13)(DX*2)
+	ADDQ      96(DI), R13
+	LEAQ      (R13)(R10*1), BX
+	VMOVUPS   (BX), Z10
+	VCMPPS    $0x01, Z10, Z6, K2
+	VMOVAPS.Z Z1, K2, Z1
+	VMOVUPS   Z1, (R13)
+	VMOVUPS   (BX)(DX*1), Z11
+	VCMPPS    $0x01, Z11, Z6, K2
+	VMOVAPS.Z Z3, K2, Z3
+	VMOVUPS   Z3, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z12
+	VCMPPS    $0x01, Z12, Z6, K2
+	VMOVAPS.Z Z5, K2, Z5
+	VMOVUPS   Z5, (R13)(DX*2)
+	JMP       stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Z6
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Z7
 	VFNMADD213PS Z6, Z7, Z7
@@ -1728,7 +2513,7 @@ derivative:
 	VFNMADD213PS Z6, Z9, Z9
 	VMULPS       Z9, Z4, Z4
 	VMOVUPS      Z4, (R13)(DX*2)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Z10
 	VFNMADD213PS Z6, Z10, Z10
@@ -1747,7 +2532,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+3, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+3, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -1757,16 +2542,16 @@ stored:
 
 // func gemmAVX512_4x1(args *byte)
 // Requires: AVX, AVX512F
-TEXT ·gemmAVX512_4x1(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX512_4x1(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -1777,7 +2562,7 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Z0
 	VMOVAPS Z0, Z1
 	VMOVAPS Z0, Z2
@@ -1785,7 +2570,7 @@ bias:
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
@@ -1796,13 +2581,17 @@ add:
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VMOVUPS      (R10), Z4
@@ -1818,23 +2607,65 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	VMOVUPS      Z0, (R13)
 	VMOVUPS      Z1, (R13)(DX*1)
 	VMOVUPS      Z2, (R13)(DX*2)
 	VMOVUPS      Z3, (R13)(SI*1)
 	JMP          stored
 
+relu:
+	VPXORD  Z4, Z4, Z4
+	VMAXPS  Z0, Z4, Z0
+	VMOVUPS Z0, (R13)
+	VMAXPS  Z1, Z4, Z1
+	VMOVUPS Z1, (R13)(DX*1)
+	VMAXPS  Z2, Z4, Z2
+	VMOVUPS Z2, (R13)(DX*2)
+	VMAXPS  Z3, Z4, Z3
+	VMOVUPS Z3, (R13)(SI*1)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ      R10, $0x02
+	JGT       tanh
+	VPXORD    Z4, Z4, Z4
+	MOVQ      128(DI), R10
+	SUBQ      80(DI), R10
+	LEAQ      (R13)(R10*1), BX
+	VMOVUPS   (BX), Z5
+	VCMPPS    $0x01, Z5, Z4, K2
+	VMOVAPS.Z Z0, K2, Z0
+	VMOVUPS   Z0, (R13)
+	VMOVUPS   (BX)(DX*1), Z6
+	VCMPPS    $0x01, Z6, Z4, K2
+	VMOVAPS.Z Z1, K2, Z1
+	VMOVUPS   Z1, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z7
+	VCMPPS    $0x01, Z7, Z4, K2
+	VMOVAPS.Z Z2, K2, Z2
+	VMOVUPS   Z2, (R13)(DX*2)
+	VMOVUPS   (BX)(SI*1), Z8
+	VCMPPS    $0x01, Z8, Z4, K2
+	VMOVAPS.Z Z3, K2, Z3
+	VMOVUPS   Z3, (R13)(SI*1)
+	JMP       stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Z4
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Z5
 	VFNMADD213PS Z4, Z5, Z5
@@ -1857,7 +2688,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+4, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+4, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -1867,16 +2698,16 @@ stored:
 
 // func gemmAVX512_4x2(args *byte)
 // Requires: AVX, AVX512F
-TEXT ·gemmAVX512_4x2(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX512_4x2(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -1891,7 +2722,7 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
 	VMOVAPS Z0, Z2
@@ -1903,7 +2734,7 @@ bias:
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
@@ -1911,7 +2742,7 @@ add:
 	VMOVUPS (R13)(DX*1), Z2
 	VMOVUPS (R13)(DX*2), Z4
 	VMOVUPS (R13)(SI*1), Z6
-	ADDQ    80(DI), R13
+	ADDQ    96(DI), R13
 	VMOVUPS (R13), Z1
 	VMOVUPS (R13)(DX*1), Z3
 	VMOVUPS (R13)(DX*2), Z5
@@ -1919,13 +2750,17 @@ add:
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VMOVUPS      (R10), Z8
@@ -1946,28 +2781,97 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	VMOVUPS      Z0, (R13)
 	VMOVUPS      Z2, (R13)(DX*1)
 	VMOVUPS      Z4, (R13)(DX*2)
 	VMOVUPS      Z6, (R13)(SI*1)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	VMOVUPS      Z1, (R13)
 	VMOVUPS      Z3, (R13)(DX*1)
 	VMOVUPS      Z5, (R13)(DX*2)
 	VMOVUPS      Z7, (R13)(SI*1)
 	JMP          stored
 
+relu:
+	VPXORD  Z8, Z8, Z8
+	VMAXPS  Z0, Z8, Z0
+	VMOVUPS Z0, (R13)
+	VMAXPS  Z2, Z8, Z2
+	VMOVUPS Z2, (R13)(DX*1)
+	VMAXPS  Z4, Z8, Z4
+	VMOVUPS Z4, (R13)(DX*2)
+	VMAXPS  Z6, Z8, Z6
+	VMOVUPS Z6, (R13)(SI*1)
+	ADDQ    96(DI), R13
+	VMAXPS  Z1, Z8, Z1
+	VMOVUPS Z1, (R13)
+	VMAXPS  Z3, Z8, Z3
+	VMOVUPS Z3, (R13)(DX*1)
+	VMAXPS  Z5, Z8, Z5
+	VMOVUPS Z5, (R13)(DX*2)
+	VMAXPS  Z7, Z8, Z7
+	VMOVUPS Z7, (R13)(SI*1)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ      R10, $0x02
+	JGT       tanh
+	VPXORD    Z8, Z8, Z8
+	MOVQ      128(DI), R10
+	SUBQ      80(DI), R10
+	LEAQ      (R13)(R10*1), BX
+	VMOVUPS   (BX), Z9
+	VCMPPS    $0x01, Z9, Z8, K2
+	VMOVAPS.Z Z0, K2, Z0
+	VMOVUPS   Z0, (R13)
+	VMOVUPS   (BX)(DX*1), Z10
+	VCMPPS    $0x01, Z10, Z8, K2
+	VMOVAPS.Z Z2, K2, Z2
+	VMOVUPS   Z2, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z11
+	VCMPPS    $0x01, Z11, Z8, K2
+	VMOVAPS.Z Z4, K2, Z4
+	VMOVUPS   Z4, (R13)(DX*2)
+	VMOVUPS   (BX)(SI*1), Z12
+	VCMPPS    $0x01, Z12, Z8, K2
+	VMOVAPS.Z Z6, K2, Z6
+	VMOVUPS   Z6, (R13)(SI*1)
+	ADDQ      96(DI), R13
+	LEAQ      (R13)(R10*1), BX
+	VMOVUPS   (BX), Z13
+	VCMPPS    $0x01, Z13, Z8, K2
+	VMOVAPS.Z Z1, K2, Z1
+	VMOVUPS   Z1, (R13)
+	VMOVUPS   (BX)(DX*1), Z14
+	VCMPPS    $0x01, Z14, Z8, K2
+	VMOVAPS.Z Z3, K2, Z3
+	VMOVUPS   Z3, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z15
+	VCMPPS    $0x01, Z15, Z8, K2
+	VMOVAPS.Z Z5, K2, Z5
+	VMOVUPS   Z5, (R13)(DX*2)
+	VMOVUPS   (BX)(SI*1), Z16
+	VCMPPS    $0x01, Z16, Z8, K2
+	VMOVAPS.Z Z7, K2, Z7
+	VMOVUPS   Z7, (R13)(SI*1)
+	JMP       stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Z8
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Z9
 	VFNMADD213PS Z8, Z9, Z9
@@ -1985,7 +2889,7 @@ derivative:
 	VFNMADD213PS Z8, Z12, Z12
 	VMULPS       Z12, Z6, Z6
 	VMOVUPS      Z6, (R13)(SI*1)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Z13
 	VFNMADD213PS Z8, Z13, Z13
@@ -2008,7 +2912,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+4, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+4, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -2018,16 +2922,16 @@ stored:
 
 // func gemmAVX512_5x1(args *byte)
 // Requires: AVX, AVX512F
-TEXT ·gemmAVX512_5x1(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX512_5x1(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -2039,7 +2943,7 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Z0
 	VMOVAPS Z0, Z1
 	VMOVAPS Z0, Z2
@@ -2048,7 +2952,7 @@ bias:
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
@@ -2060,13 +2964,17 @@ add:
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VMOVUPS      (R10), Z5
@@ -2084,14 +2992,18 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	VMOVUPS      Z0, (R13)
 	VMOVUPS      Z1, (R13)(DX*1)
 	VMOVUPS      Z2, (R13)(DX*2)
@@ -2099,9 +3011,53 @@ k:
 	VMOVUPS      Z4, (R13)(DX*4)
 	JMP          stored
 
+relu:
+	VPXORD  Z5, Z5, Z5
+	VMAXPS  Z0, Z5, Z0
+	VMOVUPS Z0, (R13)
+	VMAXPS  Z1, Z5, Z1
+	VMOVUPS Z1, (R13)(DX*1)
+	VMAXPS  Z2, Z5, Z2
+	VMOVUPS Z2, (R13)(DX*2)
+	VMAXPS  Z3, Z5, Z3
+	VMOVUPS Z3, (R13)(SI*1)
+	VMAXPS  Z4, Z5, Z4
+	VMOVUPS Z4, (R13)(DX*4)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ      R10, $0x02
+	JGT       tanh
+	VPXORD    Z5, Z5, Z5
+	MOVQ      128(DI), R10
+	SUBQ      80(DI), R10
+	LEAQ      (R13)(R10*1), BX
+	VMOVUPS   (BX), Z6
+	VCMPPS    $0x01, Z6, Z5, K2
+	VMOVAPS.Z Z0, K2, Z0
+	VMOVUPS   Z0, (R13)
+	VMOVUPS   (BX)(DX*1), Z7
+	VCMPPS    $0x01, Z7, Z5, K2
+	VMOVAPS.Z Z1, K2, Z1
+	VMOVUPS   Z1, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z8
+	VCMPPS    $0x01, Z8, Z5, K2
+	VMOVAPS.Z Z2, K2, Z2
+	VMOVUPS   Z2, (R13)(DX*2)
+	VMOVUPS   (BX)(SI*1), Z9
+	VCMPPS    $0x01, Z9, Z5, K2
+	VMOVAPS.Z Z3, K2, Z3
+	VMOVUPS   Z3, (R13)(SI*1)
+	VMOVUPS   (BX)(DX*4), Z10
+	VCMPPS    $0x01, Z10, Z5, K2
+	VMOVAPS.Z Z4, K2, Z4
+	VMOVUPS   Z4, (R13)(DX*4)
+	JMP       stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Z5
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Z6
 	VFNMADD213PS Z5, Z6, Z6
@@ -2128,7 +3084,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+5, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+5, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -2138,16 +3094,16 @@ stored:
 
 // func gemmAVX512_5x2(args *byte)
 // Requires: AVX, AVX512F
-TEXT ·gemmAVX512_5x2(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX512_5x2(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -2164,7 +3120,7 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
 	VMOVAPS Z0, Z2
@@ -2178,7 +3134,7 @@ bias:
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
@@ -2187,7 +3143,7 @@ add:
 	VMOVUPS (R13)(DX*2), Z4
 	VMOVUPS (R13)(SI*1), Z6
 	VMOVUPS (R13)(DX*4), Z8
-	ADDQ    80(DI), R13
+	ADDQ    96(DI), R13
 	VMOVUPS (R13), Z1
 	VMOVUPS (R13)(DX*1), Z3
 	VMOVUPS (R13)(DX*2), Z5
@@ -2196,13 +3152,17 @@ add:
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VMOVUPS      (R10), Z10
@@ -2226,20 +3186,24 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	VMOVUPS      Z0, (R13)
 	VMOVUPS      Z2, (R13)(DX*1)
 	VMOVUPS      Z4, (R13)(DX*2)
 	VMOVUPS      Z6, (R13)(SI*1)
 	VMOVUPS      Z8, (R13)(DX*4)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	VMOVUPS      Z1, (R13)
 	VMOVUPS      Z3, (R13)(DX*1)
 	VMOVUPS      Z5, (R13)(DX*2)
@@ -2247,9 +3211,86 @@ k:
 	VMOVUPS      Z9, (R13)(DX*4)
 	JMP          stored
 
+relu:
+	VPXORD  Z10, Z10, Z10
+	VMAXPS  Z0, Z10, Z0
+	VMOVUPS Z0, (R13)
+	VMAXPS  Z2, Z10, Z2
+	VMOVUPS Z2, (R13)(DX*1)
+	VMAXPS  Z4, Z10, Z4
+	VMOVUPS Z4, (R13)(DX*2)
+	VMAXPS  Z6, Z10, Z6
+	VMOVUPS Z6, (R13)(SI*1)
+	VMAXPS  Z8, Z10, Z8
+	VMOVUPS Z8, (R13)(DX*4)
+	ADDQ    96(DI), R13
+	VMAXPS  Z1, Z10, Z1
+	VMOVUPS Z1, (R13)
+	VMAXPS  Z3, Z10, Z3
+	VMOVUPS Z3, (R13)(DX*1)
+	VMAXPS  Z5, Z10, Z5
+	VMOVUPS Z5, (R13)(DX*2)
+	VMAXPS  Z7, Z10, Z7
+	VMOVUPS Z7, (R13)(SI*1)
+	VMAXPS  Z9, Z10, Z9
+	VMOVUPS Z9, (R13)(DX*4)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ      R10, $0x02
+	JGT       tanh
+	VPXORD    Z10, Z10, Z10
+	MOVQ      128(DI), R10
+	SUBQ      80(DI), R10
+	LEAQ      (R13)(R10*1), BX
+	VMOVUPS   (BX), Z11
+	VCMPPS    $0x01, Z11, Z10, K2
+	VMOVAPS.Z Z0, K2, Z0
+	VMOVUPS   Z0, (R13)
+	VMOVUPS   (BX)(DX*1), Z12
+	VCMPPS    $0x01, Z12, Z10, K2
+	VMOVAPS.Z Z2, K2, Z2
+	VMOVUPS   Z2, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z13
+	VCMPPS    $0x01, Z13, Z10, K2
+	VMOVAPS.Z Z4, K2, Z4
+	VMOVUPS   Z4, (R13)(DX*2)
+	VMOVUPS   (BX)(SI*1), Z14
+	VCMPPS    $0x01, Z14, Z10, K2
+	VMOVAPS.Z Z6, K2, Z6
+	VMOVUPS   Z6, (R13)(SI*1)
+	VMOVUPS   (BX)(DX*4), Z15
+	VCMPPS    $0x01, Z15, Z10, K2
+	VMOVAPS.Z Z8, K2, Z8
+	VMOVUPS   Z8, (R13)(DX*4)
+	ADDQ      96(DI), R13
+	LEAQ      (R13)(R10*1), BX
+	VMOVUPS   (BX), Z16
+	VCMPPS    $0x01, Z16, Z10, K2
+	VMOVAPS.Z Z1, K2, Z1
+	VMOVUPS   Z1, (R13)
+	VMOVUPS   (BX)(DX*1), Z17
+	VCMPPS    $0x01, Z17, Z10, K2
+	VMOVAPS.Z Z3, K2, Z3
+	VMOVUPS   Z3, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z18
+	VCMPPS    $0x01, Z18, Z10, K2
+	VMOVAPS.Z Z5, K2, Z5
+	VMOVUPS   Z5, (R13)(DX*2)
+	VMOVUPS   (BX)(SI*1), Z19
+	VCMPPS    $0x01, Z19, Z10, K2
+	VMOVAPS.Z Z7, K2, Z7
+	VMOVUPS   Z7, (R13)(SI*1)
+	VMOVUPS   (BX)(DX*4), Z20
+	VCMPPS    $0x01, Z20, Z10, K2
+	VMOVAPS.Z Z9, K2, Z9
+	VMOVUPS   Z9, (R13)(DX*4)
+	JMP       stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Z10
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Z11
 	VFNMADD213PS Z10, Z11, Z11
@@ -2271,7 +3312,7 @@ derivative:
 	VFNMADD213PS Z10, Z15, Z15
 	VMULPS       Z15, Z8, Z8
 	VMOVUPS      Z8, (R13)(DX*4)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Z16
 	VFNMADD213PS Z10, Z16, Z16
@@ -2298,7 +3339,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+5, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+5, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -2308,16 +3349,16 @@ stored:
 
 // func gemmAVX512_6x1(args *byte)
 // Requires: AVX, AVX512F
-TEXT ·gemmAVX512_6x1(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX512_6x1(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -2330,7 +3371,7 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Z0
 	VMOVAPS Z0, Z1
 	VMOVAPS Z0, Z2
@@ -2340,7 +3381,7 @@ bias:
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
@@ -2353,13 +3394,17 @@ add:
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VMOVUPS      (R10), Z6
@@ -2379,14 +3424,18 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	VMOVUPS      Z0, (R13)
 	VMOVUPS      Z1, (R13)(DX*1)
 	VMOVUPS      Z2, (R13)(DX*2)
@@ -2395,9 +3444,59 @@ k:
 	VMOVUPS      Z5, (R13)(R8*1)
 	JMP          stored
 
+relu:
+	VPXORD  Z6, Z6, Z6
+	VMAXPS  Z0, Z6, Z0
+	VMOVUPS Z0, (R13)
+	VMAXPS  Z1, Z6, Z1
+	VMOVUPS Z1, (R13)(DX*1)
+	VMAXPS  Z2, Z6, Z2
+	VMOVUPS Z2, (R13)(DX*2)
+	VMAXPS  Z3, Z6, Z3
+	VMOVUPS Z3, (R13)(SI*1)
+	VMAXPS  Z4, Z6, Z4
+	VMOVUPS Z4, (R13)(DX*4)
+	VMAXPS  Z5, Z6, Z5
+	VMOVUPS Z5, (R13)(R8*1)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ      R10, $0x02
+	JGT       tanh
+	VPXORD    Z6, Z6, Z6
+	MOVQ      128(DI), R10
+	SUBQ      80(DI), R10
+	LEAQ      (R13)(R10*1), BX
+	VMOVUPS   (BX), Z7
+	VCMPPS    $0x01, Z7, Z6, K2
+	VMOVAPS.Z Z0, K2, Z0
+	VMOVUPS   Z0, (R13)
+	VMOVUPS   (BX)(DX*1), Z8
+	VCMPPS    $0x01, Z8, Z6, K2
+	VMOVAPS.Z Z1, K2, Z1
+	VMOVUPS   Z1, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z9
+	VCMPPS    $0x01, Z9, Z6, K2
+	VMOVAPS.Z Z2, K2, Z2
+	VMOVUPS   Z2, (R13)(DX*2)
+	VMOVUPS   (BX)(SI*1), Z10
+	VCMPPS    $0x01, Z10, Z6, K2
+	VMOVAPS.Z Z3, K2, Z3
+	VMOVUPS   Z3, (R13)(SI*1)
+	VMOVUPS   (BX)(DX*4), Z11
+	VCMPPS    $0x01, Z11, Z6, K2
+	VMOVAPS.Z Z4, K2, Z4
+	VMOVUPS   Z4, (R13)(DX*4)
+	VMOVUPS   (BX)(R8*1), Z12
+	VCMPPS    $0x01, Z12, Z6, K2
+	VMOVAPS.Z Z5, K2, Z5
+	VMOVUPS   Z5, (R13)(R8*1)
+	JMP       stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Z6
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Z7
 	VFNMADD213PS Z6, Z7, Z7
@@ -2428,7 +3527,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+6, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+6, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -2438,16 +3537,16 @@ stored:
 
 // func gemmAVX512_6x2(args *byte)
 // Requires: AVX, AVX512F
-TEXT ·gemmAVX512_6x2(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX512_6x2(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -2466,7 +3565,7 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
 	VMOVAPS Z0, Z2
@@ -2482,7 +3581,7 @@ bias:
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
@@ -2492,7 +3591,7 @@ add:
 	VMOVUPS (R13)(SI*1), Z6
 	VMOVUPS (R13)(DX*4), Z8
 	VMOVUPS (R13)(R8*1), Z10
-	ADDQ    80(DI), R13
+	ADDQ    96(DI), R13
 	VMOVUPS (R13), Z1
 	VMOVUPS (R13)(DX*1), Z3
 	VMOVUPS (R13)(DX*2), Z5
@@ -2502,13 +3601,17 @@ add:
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VMOVUPS      (R10), Z12
@@ -2535,21 +3638,25 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	VMOVUPS      Z0, (R13)
 	VMOVUPS      Z2, (R13)(DX*1)
 	VMOVUPS      Z4, (R13)(DX*2)
 	VMOVUPS      Z6, (R13)(SI*1)
 	VMOVUPS      Z8, (R13)(DX*4)
 	VMOVUPS      Z10, (R13)(R8*1)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	VMOVUPS      Z1, (R13)
 	VMOVUPS      Z3, (R13)(DX*1)
 	VMOVUPS      Z5, (R13)(DX*2)
@@ -2558,9 +3665,98 @@ k:
 	VMOVUPS      Z11, (R13)(R8*1)
 	JMP          stored
 
+relu:
+	VPXORD  Z12, Z12, Z12
+	VMAXPS  Z0, Z12, Z0
+	VMOVUPS Z0, (R13)
+	VMAXPS  Z2, Z12, Z2
+	VMOVUPS Z2, (R13)(DX*1)
+	VMAXPS  Z4, Z12, Z4
+	VMOVUPS Z4, (R13)(DX*2)
+	VMAXPS  Z6, Z12, Z6
+	VMOVUPS Z6, (R13)(SI*1)
+	VMAXPS  Z8, Z12, Z8
+	VMOVUPS Z8, (R13)(DX*4)
+	VMAXPS  Z10, Z12, Z10
+	VMOVUPS Z10, (R13)(R8*1)
+	ADDQ    96(DI), R13
+	VMAXPS  Z1, Z12, Z1
+	VMOVUPS Z1, (R13)
+	VMAXPS  Z3, Z12, Z3
+	VMOVUPS Z3, (R13)(DX*1)
+	VMAXPS  Z5, Z12, Z5
+	VMOVUPS Z5, (R13)(DX*2)
+	VMAXPS  Z7, Z12, Z7
+	VMOVUPS Z7, (R13)(SI*1)
+	VMAXPS  Z9, Z12, Z9
+	VMOVUPS Z9, (R13)(DX*4)
+	VMAXPS  Z11, Z12, Z11
+	VMOVUPS Z11, (R13)(R8*1)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ      R10, $0x02
+	JGT       tanh
+	VPXORD    Z12, Z12, Z12
+	MOVQ      128(DI), R10
+	SUBQ      80(DI), R10
+	LEAQ      (R13)(R10*1), BX
+	VMOVUPS   (BX), Z13
+	VCMPPS    $0x01, Z13, Z12, K2
+	VMOVAPS.Z Z0, K2, Z0
+	VMOVUPS   Z0, (R13)
+	VMOVUPS   (BX)(DX*1), Z14
+	VCMPPS    $0x01, Z14, Z12, K2
+	VMOVAPS.Z Z2, K2, Z2
+	VMOVUPS   Z2, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z15
+	VCMPPS    $0x01, Z15, Z12, K2
+	VMOVAPS.Z Z4, K2, Z4
+	VMOVUPS   Z4, (R13)(DX*2)
+	VMOVUPS   (BX)(SI*1), Z16
+	VCMPPS    $0x01, Z16, Z12, K2
+	VMOVAPS.Z Z6, K2, Z6
+	VMOVUPS   Z6, (R13)(SI*1)
+	VMOVUPS   (BX)(DX*4), Z17
+	VCMPPS    $0x01, Z17, Z12, K2
+	VMOVAPS.Z Z8, K2, Z8
+	VMOVUPS   Z8, (R13)(DX*4)
+	VMOVUPS   (BX)(R8*1), Z18
+	VCMPPS    $0x01, Z18, Z12, K2
+	VMOVAPS.Z Z10, K2, Z10
+	VMOVUPS   Z10, (R13)(R8*1)
+	ADDQ      96(DI), R13
+	LEAQ      (R13)(R10*1), BX
+	VMOVUPS   (BX), Z19
+	VCMPPS    $0x01, Z19, Z12, K2
+	VMOVAPS.Z Z1, K2, Z1
+	VMOVUPS   Z1, (R13)
+	VMOVUPS   (BX)(DX*1), Z20
+	VCMPPS    $0x01, Z20, Z12, K2
+	VMOVAPS.Z Z3, K2, Z3
+	VMOVUPS   Z3, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z21
+	VCMPPS    $0x01, Z21, Z12, K2
+	VMOVAPS.Z Z5, K2, Z5
+	VMOVUPS   Z5, (R13)(DX*2)
+	VMOVUPS   (BX)(SI*1), Z22
+	VCMPPS    $0x01, Z22, Z12, K2
+	VMOVAPS.Z Z7, K2, Z7
+	VMOVUPS   Z7, (R13)(SI*1)
+	VMOVUPS   (BX)(DX*4), Z23
+	VCMPPS    $0x01, Z23, Z12, K2
+	VMOVAPS.Z Z9, K2, Z9
+	VMOVUPS   Z9, (R13)(DX*4)
+	VMOVUPS   (BX)(R8*1), Z24
+	VCMPPS    $0x01, Z24, Z12, K2
+	VMOVAPS.Z Z11, K2, Z11
+	VMOVUPS   Z11, (R13)(R8*1)
+	JMP       stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Z12
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Z13
 	VFNMADD213PS Z12, Z13, Z13
@@ -2586,7 +3782,7 @@ derivative:
 	VFNMADD213PS Z12, Z18, Z18
 	VMULPS       Z18, Z10, Z10
 	VMOVUPS      Z10, (R13)(R8*1)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Z19
 	VFNMADD213PS Z12, Z19, Z19
@@ -2617,7 +3813,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+6, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+6, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -2627,16 +3823,16 @@ stored:
 
 // func gemmAVX512_7x1(args *byte)
 // Requires: AVX, AVX512F
-TEXT ·gemmAVX512_7x1(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX512_7x1(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -2650,7 +3846,7 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Z0
 	VMOVAPS Z0, Z1
 	VMOVAPS Z0, Z2
@@ -2661,7 +3857,7 @@ bias:
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
@@ -2675,13 +3871,17 @@ add:
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VMOVUPS      (R10), Z7
@@ -2703,14 +3903,18 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	VMOVUPS      Z0, (R13)
 	VMOVUPS      Z1, (R13)(DX*1)
 	VMOVUPS      Z2, (R13)(DX*2)
@@ -2720,9 +3924,65 @@ k:
 	VMOVUPS      Z6, (R13)(SI*2)
 	JMP          stored
 
+relu:
+	VPXORD  Z7, Z7, Z7
+	VMAXPS  Z0, Z7, Z0
+	VMOVUPS Z0, (R13)
+	VMAXPS  Z1, Z7, Z1
+	VMOVUPS Z1, (R13)(DX*1)
+	VMAXPS  Z2, Z7, Z2
+	VMOVUPS Z2, (R13)(DX*2)
+	VMAXPS  Z3, Z7, Z3
+	VMOVUPS Z3, (R13)(SI*1)
+	VMAXPS  Z4, Z7, Z4
+	VMOVUPS Z4, (R13)(DX*4)
+	VMAXPS  Z5, Z7, Z5
+	VMOVUPS Z5, (R13)(R8*1)
+	VMAXPS  Z6, Z7, Z6
+	VMOVUPS Z6, (R13)(SI*2)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ      R10, $0x02
+	JGT       tanh
+	VPXORD    Z7, Z7, Z7
+	MOVQ      128(DI), R10
+	SUBQ      80(DI), R10
+	LEAQ      (R13)(R10*1), BX
+	VMOVUPS   (BX), Z8
+	VCMPPS    $0x01, Z8, Z7, K2
+	VMOVAPS.Z Z0, K2, Z0
+	VMOVUPS   Z0, (R13)
+	VMOVUPS   (BX)(DX*1), Z9
+	VCMPPS    $0x01, Z9, Z7, K2
+	VMOVAPS.Z Z1, K2, Z1
+	VMOVUPS   Z1, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z10
+	VCMPPS    $0x01, Z10, Z7, K2
+	VMOVAPS.Z Z2, K2, Z2
+	VMOVUPS   Z2, (R13)(DX*2)
+	VMOVUPS   (BX)(SI*1), Z11
+	VCMPPS    $0x01, Z11, Z7, K2
+	VMOVAPS.Z Z3, K2, Z3
+	VMOVUPS   Z3, (R13)(SI*1)
+	VMOVUPS   (BX)(DX*4), Z12
+	VCMPPS    $0x01, Z12, Z7, K2
+	VMOVAPS.Z Z4, K2, Z4
+	VMOVUPS   Z4, (R13)(DX*4)
+	VMOVUPS   (BX)(R8*1), Z13
+	VCMPPS    $0x01, Z13, Z7, K2
+	VMOVAPS.Z Z5, K2, Z5
+	VMOVUPS   Z5, (R13)(R8*1)
+	VMOVUPS   (BX)(SI*2), Z14
+	VCMPPS    $0x01, Z14, Z7, K2
+	VMOVAPS.Z Z6, K2, Z6
+	VMOVUPS   Z6, (R13)(SI*2)
+	JMP       stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Z7
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Z8
 	VFNMADD213PS Z7, Z8, Z8
@@ -2757,7 +4017,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+7, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+7, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -2767,16 +4027,16 @@ stored:
 
 // func gemmAVX512_7x2(args *byte)
 // Requires: AVX, AVX512F
-TEXT ·gemmAVX512_7x2(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX512_7x2(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -2797,7 +4057,7 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
 	VMOVAPS Z0, Z2
@@ -2815,7 +4075,7 @@ bias:
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
@@ -2826,7 +4086,7 @@ add:
 	VMOVUPS (R13)(DX*4), Z8
 	VMOVUPS (R13)(R8*1), Z10
 	VMOVUPS (R13)(SI*2), Z12
-	ADDQ    80(DI), R13
+	ADDQ    96(DI), R13
 	VMOVUPS (R13), Z1
 	VMOVUPS (R13)(DX*1), Z3
 	VMOVUPS (R13)(DX*2), Z5
@@ -2837,13 +4097,17 @@ add:
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VMOVUPS      (R10), Z14
@@ -2873,14 +4137,18 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	VMOVUPS      Z0, (R13)
 	VMOVUPS      Z2, (R13)(DX*1)
 	VMOVUPS      Z4, (R13)(DX*2)
@@ -2888,7 +4156,7 @@ k:
 	VMOVUPS      Z8, (R13)(DX*4)
 	VMOVUPS      Z10, (R13)(R8*1)
 	VMOVUPS      Z12, (R13)(SI*2)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	VMOVUPS      Z1, (R13)
 	VMOVUPS      Z3, (R13)(DX*1)
 	VMOVUPS      Z5, (R13)(DX*2)
@@ -2898,9 +4166,110 @@ k:
 	VMOVUPS      Z13, (R13)(SI*2)
 	JMP          stored
 
+relu:
+	VPXORD  Z14, Z14, Z14
+	VMAXPS  Z0, Z14, Z0
+	VMOVUPS Z0, (R13)
+	VMAXPS  Z2, Z14, Z2
+	VMOVUPS Z2, (R13)(DX*1)
+	VMAXPS  Z4, Z14, Z4
+	VMOVUPS Z4, (R13)(DX*2)
+	VMAXPS  Z6, Z14, Z6
+	VMOVUPS Z6, (R13)(SI*1)
+	VMAXPS  Z8, Z14, Z8
+	VMOVUPS Z8, (R13)(DX*4)
+	VMAXPS  Z10, Z14, Z10
+	VMOVUPS Z10, (R13)(R8*1)
+	VMAXPS  Z12, Z14, Z12
+	VMOVUPS Z12, (R13)(SI*2)
+	ADDQ    96(DI), R13
+	VMAXPS  Z1, Z14, Z1
+	VMOVUPS Z1, (R13)
+	VMAXPS  Z3, Z14, Z3
+	VMOVUPS Z3, (R13)(DX*1)
+	VMAXPS  Z5, Z14, Z5
+	VMOVUPS Z5, (R13)(DX*2)
+	VMAXPS  Z7, Z14, Z7
+	VMOVUPS Z7, (R13)(SI*1)
+	VMAXPS  Z9, Z14, Z9
+	VMOVUPS Z9, (R13)(DX*4)
+	VMAXPS  Z11, Z14, Z11
+	VMOVUPS Z11, (R13)(R8*1)
+	VMAXPS  Z13, Z14, Z13
+	VMOVUPS Z13, (R13)(SI*2)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ      R10, $0x02
+	JGT       tanh
+	VPXORD    Z14, Z14, Z14
+	MOVQ      128(DI), R10
+	SUBQ      80(DI), R10
+	LEAQ      (R13)(R10*1), BX
+	VMOVUPS   (BX), Z15
+	VCMPPS    $0x01, Z15, Z14, K2
+	VMOVAPS.Z Z0, K2, Z0
+	VMOVUPS   Z0, (R13)
+	VMOVUPS   (BX)(DX*1), Z16
+	VCMPPS    $0x01, Z16, Z14, K2
+	VMOVAPS.Z Z2, K2, Z2
+	VMOVUPS   Z2, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z17
+	VCMPPS    $0x01, Z17, Z14, K2
+	VMOVAPS.Z Z4, K2, Z4
+	VMOVUPS   Z4, (R13)(DX*2)
+	VMOVUPS   (BX)(SI*1), Z18
+	VCMPPS    $0x01, Z18, Z14, K2
+	VMOVAPS.Z Z6, K2, Z6
+	VMOVUPS   Z6, (R13)(SI*1)
+	VMOVUPS   (BX)(DX*4), Z19
+	VCMPPS    $0x01, Z19, Z14, K2
+	VMOVAPS.Z Z8, K2, Z8
+	VMOVUPS   Z8, (R13)(DX*4)
+	VMOVUPS   (BX)(R8*1), Z20
+	VCMPPS    $0x01, Z20, Z14, K2
+	VMOVAPS.Z Z10, K2, Z10
+	VMOVUPS   Z10, (R13)(R8*1)
+	VMOVUPS   (BX)(SI*2), Z21
+	VCMPPS    $0x01, Z21, Z14, K2
+	VMOVAPS.Z Z12, K2, Z12
+	VMOVUPS   Z12, (R13)(SI*2)
+	ADDQ      96(DI), R13
+	LEAQ      (R13)(R10*1), BX
+	VMOVUPS   (BX), Z22
+	VCMPPS    $0x01, Z22, Z14, K2
+	VMOVAPS.Z Z1, K2, Z1
+	VMOVUPS   Z1, (R13)
+	VMOVUPS   (BX)(DX*1), Z23
+	VCMPPS    $0x01, Z23, Z14, K2
+	VMOVAPS.Z Z3, K2, Z3
+	VMOVUPS   Z3, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z24
+	VCMPPS    $0x01, Z24, Z14, K2
+	VMOVAPS.Z Z5, K2, Z5
+	VMOVUPS   Z5, (R13)(DX*2)
+	VMOVUPS   (BX)(SI*1), Z25
+	VCMPPS    $0x01, Z25, Z14, K2
+	VMOVAPS.Z Z7, K2, Z7
+	VMOVUPS   Z7, (R13)(SI*1)
+	VMOVUPS   (BX)(DX*4), Z26
+	VCMPPS    $0x01, Z26, Z14, K2
+	VMOVAPS.Z Z9, K2, Z9
+	VMOVUPS   Z9, (R13)(DX*4)
+	VMOVUPS   (BX)(R8*1), Z27
+	VCMPPS    $0x01, Z27, Z14, K2
+	VMOVAPS.Z Z11, K2, Z11
+	VMOVUPS   Z11, (R13)(R8*1)
+	VMOVUPS   (BX)(SI*2), Z28
+	VCMPPS    $0x01, Z28, Z14, K2
+	VMOVAPS.Z Z13, K2, Z13
+	VMOVUPS   Z13, (R13)(SI*2)
+	JMP       stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Z14
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Z15
 	VFNMADD213PS Z14, Z15, Z15
@@ -2930,7 +4299,7 @@ derivative:
 	VFNMADD213PS Z14, Z21, Z21
 	VMULPS       Z21, Z12, Z12
 	VMOVUPS      Z12, (R13)(SI*2)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Z22
 	VFNMADD213PS Z14, Z22, Z22
@@ -2965,7 +4334,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+7, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+7, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -2975,16 +4344,16 @@ stored:
 
 // func gemmAVX512_8x1(args *byte)
 // Requires: AVX, AVX512F
-TEXT ·gemmAVX512_8x1(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX512_8x1(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -2999,7 +4368,7 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Z0
 	VMOVAPS Z0, Z1
 	VMOVAPS Z0, Z2
@@ -3011,7 +4380,7 @@ bias:
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
@@ -3028,15 +4397,19 @@ add:
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
 	LEAQ (AX)(R8*1), BX
 	LEAQ (BX)(DX*2), BX
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VMOVUPS      (R10), Z8
@@ -3061,14 +4434,19 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	ADDQ         32(DI), BX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	VMOVUPS      Z0, (R13)
@@ -3081,9 +4459,76 @@ k:
 	VMOVUPS      Z7, (R14)
 	JMP          stored
 
+relu:
+	VPXORD  Z8, Z8, Z8
+	LEAQ    (R13)(R8*1), R14
+	LEAQ    (R14)(DX*2), R14
+	VMAXPS  Z0, Z8, Z0
+	VMOVUPS Z0, (R13)
+	VMAXPS  Z1, Z8, Z1
+	VMOVUPS Z1, (R13)(DX*1)
+	VMAXPS  Z2, Z8, Z2
+	VMOVUPS Z2, (R13)(DX*2)
+	VMAXPS  Z3, Z8, Z3
+	VMOVUPS Z3, (R13)(SI*1)
+	VMAXPS  Z4, Z8, Z4
+	VMOVUPS Z4, (R13)(DX*4)
+	VMAXPS  Z5, Z8, Z5
+	VMOVUPS Z5, (R13)(R8*1)
+	VMAXPS  Z6, Z8, Z6
+	VMOVUPS Z6, (R13)(SI*2)
+	VMAXPS  Z7, Z8, Z7
+	VMOVUPS Z7, (R14)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ      R10, $0x02
+	JGT       tanh
+	VPXORD    Z8, Z8, Z8
+	MOVQ      128(DI), R10
+	SUBQ      80(DI), R10
+	LEAQ      (R13)(R8*1), R14
+	LEAQ      (R14)(DX*2), R14
+	LEAQ      (R13)(R10*1), BX
+	LEAQ      (R14)(R10*1), R9
+	VMOVUPS   (BX), Z9
+	VCMPPS    $0x01, Z9, Z8, K2
+	VMOVAPS.Z Z0, K2, Z0
+	VMOVUPS   Z0, (R13)
+	VMOVUPS   (BX)(DX*1), Z10
+	VCMPPS    $0x01, Z10, Z8, K2
+	VMOVAPS.Z Z1, K2, Z1
+	VMOVUPS   Z1, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z11
+	VCMPPS    $0x01, Z11, Z8, K2
+	VMOVAPS.Z Z2, K2, Z2
+	VMOVUPS   Z2, (R13)(DX*2)
+	VMOVUPS   (BX)(SI*1), Z12
+	VCMPPS    $0x01, Z12, Z8, K2
+	VMOVAPS.Z Z3, K2, Z3
+	VMOVUPS   Z3, (R13)(SI*1)
+	VMOVUPS   (BX)(DX*4), Z13
+	VCMPPS    $0x01, Z13, Z8, K2
+	VMOVAPS.Z Z4, K2, Z4
+	VMOVUPS   Z4, (R13)(DX*4)
+	VMOVUPS   (BX)(R8*1), Z14
+	VCMPPS    $0x01, Z14, Z8, K2
+	VMOVAPS.Z Z5, K2, Z5
+	VMOVUPS   Z5, (R13)(R8*1)
+	VMOVUPS   (BX)(SI*2), Z15
+	VCMPPS    $0x01, Z15, Z8, K2
+	VMOVAPS.Z Z6, K2, Z6
+	VMOVUPS   Z6, (R13)(SI*2)
+	VMOVUPS   (R9), Z16
+	VCMPPS    $0x01, Z16, Z8, K2
+	VMOVAPS.Z Z7, K2, Z7
+	VMOVUPS   Z7, (R14)
+	JMP       stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Z8
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	LEAQ         (R13)(R10*1), BX
@@ -3125,7 +4570,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+8, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+8, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -3135,16 +4580,16 @@ stored:
 
 // func gemmAVX512_8x2(args *byte)
 // Requires: AVX, AVX512F
-TEXT ·gemmAVX512_8x2(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX512_8x2(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -3167,7 +4612,7 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
 	VMOVAPS Z0, Z2
@@ -3187,7 +4632,7 @@ bias:
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
@@ -3201,7 +4646,7 @@ add:
 	VMOVUPS (R13)(R8*1), Z10
 	VMOVUPS (R13)(SI*2), Z12
 	VMOVUPS (R14), Z14
-	ADDQ    80(DI), R13
+	ADDQ    96(DI), R13
 	LEAQ    (R13)(R8*1), R14
 	LEAQ    (R14)(DX*2), R14
 	VMOVUPS (R13), Z1
@@ -3215,15 +4660,19 @@ add:
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
 	LEAQ (AX)(R8*1), BX
 	LEAQ (BX)(DX*2), BX
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VMOVUPS      (R10), Z16
@@ -3257,14 +4706,19 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	ADDQ         32(DI), BX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	VMOVUPS      Z0, (R13)
@@ -3275,7 +4729,7 @@ k:
 	VMOVUPS      Z10, (R13)(R8*1)
 	VMOVUPS      Z12, (R13)(SI*2)
 	VMOVUPS      Z14, (R14)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	VMOVUPS      Z1, (R13)
@@ -3288,9 +4742,132 @@ k:
 	VMOVUPS      Z15, (R14)
 	JMP          stored
 
+relu:
+	VPXORD  Z16, Z16, Z16
+	LEAQ    (R13)(R8*1), R14
+	LEAQ    (R14)(DX*2), R14
+	VMAXPS  Z0, Z16, Z0
+	VMOVUPS Z0, (R13)
+	VMAXPS  Z2, Z16, Z2
+	VMOVUPS Z2, (R13)(DX*1)
+	VMAXPS  Z4, Z16, Z4
+	VMOVUPS Z4, (R13)(DX*2)
+	VMAXPS  Z6, Z16, Z6
+	VMOVUPS Z6, (R13)(SI*1)
+	VMAXPS  Z8, Z16, Z8
+	VMOVUPS Z8, (R13)(DX*4)
+	VMAXPS  Z10, Z16, Z10
+	VMOVUPS Z10, (R13)(R8*1)
+	VMAXPS  Z12, Z16, Z12
+	VMOVUPS Z12, (R13)(SI*2)
+	VMAXPS  Z14, Z16, Z14
+	VMOVUPS Z14, (R14)
+	ADDQ    96(DI), R13
+	LEAQ    (R13)(R8*1), R14
+	LEAQ    (R14)(DX*2), R14
+	VMAXPS  Z1, Z16, Z1
+	VMOVUPS Z1, (R13)
+	VMAXPS  Z3, Z16, Z3
+	VMOVUPS Z3, (R13)(DX*1)
+	VMAXPS  Z5, Z16, Z5
+	VMOVUPS Z5, (R13)(DX*2)
+	VMAXPS  Z7, Z16, Z7
+	VMOVUPS Z7, (R13)(SI*1)
+	VMAXPS  Z9, Z16, Z9
+	VMOVUPS Z9, (R13)(DX*4)
+	VMAXPS  Z11, Z16, Z11
+	VMOVUPS Z11, (R13)(R8*1)
+	VMAXPS  Z13, Z16, Z13
+	VMOVUPS Z13, (R13)(SI*2)
+	VMAXPS  Z15, Z16, Z15
+	VMOVUPS Z15, (R14)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ      R10, $0x02
+	JGT       tanh
+	VPXORD    Z16, Z16, Z16
+	MOVQ      128(DI), R10
+	SUBQ      80(DI), R10
+	LEAQ      (R13)(R8*1), R14
+	LEAQ      (R14)(DX*2), R14
+	LEAQ      (R13)(R10*1), BX
+	LEAQ      (R14)(R10*1), R9
+	VMOVUPS   (BX), Z17
+	VCMPPS    $0x01, Z17, Z16, K2
+	VMOVAPS.Z Z0, K2, Z0
+	VMOVUPS   Z0, (R13)
+	VMOVUPS   (BX)(DX*1), Z18
+	VCMPPS    $0x01, Z18, Z16, K2
+	VMOVAPS.Z Z2, K2, Z2
+	VMOVUPS   Z2, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z19
+	VCMPPS    $0x01, Z19, Z16, K2
+	VMOVAPS.Z Z4, K2, Z4
+	VMOVUPS   Z4, (R13)(DX*2)
+	VMOVUPS   (BX)(SI*1), Z20
+	VCMPPS    $0x01, Z20, Z16, K2
+	VMOVAPS.Z Z6, K2, Z6
+	VMOVUPS   Z6, (R13)(SI*1)
+	VMOVUPS   (BX)(DX*4), Z21
+	VCMPPS    $0x01, Z21, Z16, K2
+	VMOVAPS.Z Z8, K2, Z8
+	VMOVUPS   Z8, (R13)(DX*4)
+	VMOVUPS   (BX)(R8*1), Z22
+	VCMPPS    $0x01, Z22, Z16, K2
+	VMOVAPS.Z Z10, K2, Z10
+	VMOVUPS   Z10, (R13)(R8*1)
+	VMOVUPS   (BX)(SI*2), Z23
+	VCMPPS    $0x01, Z23, Z16, K2
+	VMOVAPS.Z Z12, K2, Z12
+	VMOVUPS   Z12, (R13)(SI*2)
+	VMOVUPS   (R9), Z24
+	VCMPPS    $0x01, Z24, Z16, K2
+	VMOVAPS.Z Z14, K2, Z14
+	VMOVUPS   Z14, (R14)
+	ADDQ      96(DI), R13
+	LEAQ      (R13)(R8*1), R14
+	LEAQ      (R14)(DX*2), R14
+	LEAQ      (R13)(R10*1), BX
+	LEAQ      (R14)(R10*1), R9
+	VMOVUPS   (BX), Z25
+	VCMPPS    $0x01, Z25, Z16, K2
+	VMOVAPS.Z Z1, K2, Z1
+	VMOVUPS   Z1, (R13)
+	VMOVUPS   (BX)(DX*1), Z26
+	VCMPPS    $0x01, Z26, Z16, K2
+	VMOVAPS.Z Z3, K2, Z3
+	VMOVUPS   Z3, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z27
+	VCMPPS    $0x01, Z27, Z16, K2
+	VMOVAPS.Z Z5, K2, Z5
+	VMOVUPS   Z5, (R13)(DX*2)
+	VMOVUPS   (BX)(SI*1), Z28
+	VCMPPS    $0x01, Z28, Z16, K2
+	VMOVAPS.Z Z7, K2, Z7
+	VMOVUPS   Z7, (R13)(SI*1)
+	VMOVUPS   (BX)(DX*4), Z29
+	VCMPPS    $0x01, Z29, Z16, K2
+	VMOVAPS.Z Z9, K2, Z9
+	VMOVUPS   Z9, (R13)(DX*4)
+	VMOVUPS   (BX)(R8*1), Z30
+	VCMPPS    $0x01, Z30, Z16, K2
+	VMOVAPS.Z Z11, K2, Z11
+	VMOVUPS   Z11, (R13)(R8*1)
+	VMOVUPS   (BX)(SI*2), Z31
+	VCMPPS    $0x01, Z31, Z16, K2
+	VMOVAPS.Z Z13, K2, Z13
+	VMOVUPS   Z13, (R13)(SI*2)
+	VMOVUPS   (R9), Z17
+	VCMPPS    $0x01, Z17, Z16, K2
+	VMOVAPS.Z Z15, K2, Z15
+	VMOVUPS   Z15, (R14)
+	JMP       stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Z16
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	LEAQ         (R13)(R10*1), BX
@@ -3327,7 +4904,7 @@ derivative:
 	VFNMADD213PS Z16, Z24, Z24
 	VMULPS       Z24, Z14, Z14
 	VMOVUPS      Z14, (R14)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	LEAQ         (R13)(R10*1), BX
@@ -3369,7 +4946,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+8, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+8, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -3379,16 +4956,16 @@ stored:
 
 // func gemmAVX512_9x1(args *byte)
 // Requires: AVX, AVX512F
-TEXT ·gemmAVX512_9x1(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX512_9x1(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -3404,7 +4981,7 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Z0
 	VMOVAPS Z0, Z1
 	VMOVAPS Z0, Z2
@@ -3417,7 +4994,7 @@ bias:
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
@@ -3435,15 +5012,19 @@ add:
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
 	LEAQ (AX)(R8*1), BX
 	LEAQ (BX)(DX*2), BX
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VMOVUPS      (R10), Z9
@@ -3470,14 +5051,19 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	ADDQ         32(DI), BX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	VMOVUPS      Z0, (R13)
@@ -3491,9 +5077,82 @@ k:
 	VMOVUPS      Z8, (R14)(DX*1)
 	JMP          stored
 
+relu:
+	VPXORD  Z9, Z9, Z9
+	LEAQ    (R13)(R8*1), R14
+	LEAQ    (R14)(DX*2), R14
+	VMAXPS  Z0, Z9, Z0
+	VMOVUPS Z0, (R13)
+	VMAXPS  Z1, Z9, Z1
+	VMOVUPS Z1, (R13)(DX*1)
+	VMAXPS  Z2, Z9, Z2
+	VMOVUPS Z2, (R13)(DX*2)
+	VMAXPS  Z3, Z9, Z3
+	VMOVUPS Z3, (R13)(SI*1)
+	VMAXPS  Z4, Z9, Z4
+	VMOVUPS Z4, (R13)(DX*4)
+	VMAXPS  Z5, Z9, Z5
+	VMOVUPS Z5, (R13)(R8*1)
+	VMAXPS  Z6, Z9, Z6
+	VMOVUPS Z6, (R13)(SI*2)
+	VMAXPS  Z7, Z9, Z7
+	VMOVUPS Z7, (R14)
+	VMAXPS  Z8, Z9, Z8
+	VMOVUPS Z8, (R14)(DX*1)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ      R10, $0x02
+	JGT       tanh
+	VPXORD    Z9, Z9, Z9
+	MOVQ      128(DI), R10
+	SUBQ      80(DI), R10
+	LEAQ      (R13)(R8*1), R14
+	LEAQ      (R14)(DX*2), R14
+	LEAQ      (R13)(R10*1), BX
+	LEAQ      (R14)(R10*1), R9
+	VMOVUPS   (BX), Z10
+	VCMPPS    $0x01, Z10, Z9, K2
+	VMOVAPS.Z Z0, K2, Z0
+	VMOVUPS   Z0, (R13)
+	VMOVUPS   (BX)(DX*1), Z11
+	VCMPPS    $0x01, Z11, Z9, K2
+	VMOVAPS.Z Z1, K2, Z1
+	VMOVUPS   Z1, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z12
+	VCMPPS    $0x01, Z12, Z9, K2
+	VMOVAPS.Z Z2, K2, Z2
+	VMOVUPS   Z2, (R13)(DX*2)
+	VMOVUPS   (BX)(SI*1), Z13
+	VCMPPS    $0x01, Z13, Z9, K2
+	VMOVAPS.Z Z3, K2, Z3
+	VMOVUPS   Z3, (R13)(SI*1)
+	VMOVUPS   (BX)(DX*4), Z14
+	VCMPPS    $0x01, Z14, Z9, K2
+	VMOVAPS.Z Z4, K2, Z4
+	VMOVUPS   Z4, (R13)(DX*4)
+	VMOVUPS   (BX)(R8*1), Z15
+	VCMPPS    $0x01, Z15, Z9, K2
+	VMOVAPS.Z Z5, K2, Z5
+	VMOVUPS   Z5, (R13)(R8*1)
+	VMOVUPS   (BX)(SI*2), Z16
+	VCMPPS    $0x01, Z16, Z9, K2
+	VMOVAPS.Z Z6, K2, Z6
+	VMOVUPS   Z6, (R13)(SI*2)
+	VMOVUPS   (R9), Z17
+	VCMPPS    $0x01, Z17, Z9, K2
+	VMOVAPS.Z Z7, K2, Z7
+	VMOVUPS   Z7, (R14)
+	VMOVUPS   (R9)(DX*1), Z18
+	VCMPPS    $0x01, Z18, Z9, K2
+	VMOVAPS.Z Z8, K2, Z8
+	VMOVUPS   Z8, (R14)(DX*1)
+	JMP       stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Z9
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	LEAQ         (R13)(R10*1), BX
@@ -3539,7 +5198,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+9, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+9, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -3549,16 +5208,16 @@ stored:
 
 // func gemmAVX512_9x2(args *byte)
 // Requires: AVX, AVX512F
-TEXT ·gemmAVX512_9x2(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX512_9x2(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -3583,7 +5242,7 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
 	VMOVAPS Z0, Z2
@@ -3605,7 +5264,7 @@ bias:
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
@@ -3620,7 +5279,7 @@ add:
 	VMOVUPS (R13)(SI*2), Z12
 	VMOVUPS (R14), Z14
 	VMOVUPS (R14)(DX*1), Z16
-	ADDQ    80(DI), R13
+	ADDQ    96(DI), R13
 	LEAQ    (R13)(R8*1), R14
 	LEAQ    (R14)(DX*2), R14
 	VMOVUPS (R13), Z1
@@ -3635,15 +5294,19 @@ add:
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
 	LEAQ (AX)(R8*1), BX
 	LEAQ (BX)(DX*2), BX
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VMOVUPS      (R10), Z18
@@ -3680,14 +5343,19 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	ADDQ         32(DI), BX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	VMOVUPS      Z0, (R13)
@@ -3699,7 +5367,7 @@ k:
 	VMOVUPS      Z12, (R13)(SI*2)
 	VMOVUPS      Z14, (R14)
 	VMOVUPS      Z16, (R14)(DX*1)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	VMOVUPS      Z1, (R13)
@@ -3713,9 +5381,144 @@ k:
 	VMOVUPS      Z17, (R14)(DX*1)
 	JMP          stored
 
+relu:
+	VPXORD  Z18, Z18, Z18
+	LEAQ    (R13)(R8*1), R14
+	LEAQ    (R14)(DX*2), R14
+	VMAXPS  Z0, Z18, Z0
+	VMOVUPS Z0, (R13)
+	VMAXPS  Z2, Z18, Z2
+	VMOVUPS Z2, (R13)(DX*1)
+	VMAXPS  Z4, Z18, Z4
+	VMOVUPS Z4, (R13)(DX*2)
+	VMAXPS  Z6, Z18, Z6
+	VMOVUPS Z6, (R13)(SI*1)
+	VMAXPS  Z8, Z18, Z8
+	VMOVUPS Z8, (R13)(DX*4)
+	VMAXPS  Z10, Z18, Z10
+	VMOVUPS Z10, (R13)(R8*1)
+	VMAXPS  Z12, Z18, Z12
+	VMOVUPS Z12, (R13)(SI*2)
+	VMAXPS  Z14, Z18, Z14
+	VMOVUPS Z14, (R14)
+	VMAXPS  Z16, Z18, Z16
+	VMOVUPS Z16, (R14)(DX*1)
+	ADDQ    96(DI), R13
+	LEAQ    (R13)(R8*1), R14
+	LEAQ    (R14)(DX*2), R14
+	VMAXPS  Z1, Z18, Z1
+	VMOVUPS Z1, (R13)
+	VMAXPS  Z3, Z18, Z3
+	VMOVUPS Z3, (R13)(DX*1)
+	VMAXPS  Z5, Z18, Z5
+	VMOVUPS Z5, (R13)(DX*2)
+	VMAXPS  Z7, Z18, Z7
+	VMOVUPS Z7, (R13)(SI*1)
+	VMAXPS  Z9, Z18, Z9
+	VMOVUPS Z9, (R13)(DX*4)
+	VMAXPS  Z11, Z18, Z11
+	VMOVUPS Z11, (R13)(R8*1)
+	VMAXPS  Z13, Z18, Z13
+	VMOVUPS Z13, (R13)(SI*2)
+	VMAXPS  Z15, Z18, Z15
+	VMOVUPS Z15, (R14)
+	VMAXPS  Z17, Z18, Z17
+	VMOVUPS Z17, (R14)(DX*1)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ      R10, $0x02
+	JGT       tanh
+	VPXORD    Z18, Z18, Z18
+	MOVQ      128(DI), R10
+	SUBQ      80(DI), R10
+	LEAQ      (R13)(R8*1), R14
+	LEAQ      (R14)(DX*2), R14
+	LEAQ      (R13)(R10*1), BX
+	LEAQ      (R14)(R10*1), R9
+	VMOVUPS   (BX), Z19
+	VCMPPS    $0x01, Z19, Z18, K2
+	VMOVAPS.Z Z0, K2, Z0
+	VMOVUPS   Z0, (R13)
+	VMOVUPS   (BX)(DX*1), Z20
+	VCMPPS    $0x01, Z20, Z18, K2
+	VMOVAPS.Z Z2, K2, Z2
+	VMOVUPS   Z2, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z21
+	VCMPPS    $0x01, Z21, Z18, K2
+	VMOVAPS.Z Z4, K2, Z4
+	VMOVUPS   Z4, (R13)(DX*2)
+	VMOVUPS   (BX)(SI*1), Z22
+	VCMPPS    $0x01, Z22, Z18, K2
+	VMOVAPS.Z Z6, K2, Z6
+	VMOVUPS   Z6, (R13)(SI*1)
+	VMOVUPS   (BX)(DX*4), Z23
+	VCMPPS    $0x01, Z23, Z18, K2
+	VMOVAPS.Z Z8, K2, Z8
+	VMOVUPS   Z8, (R13)(DX*4)
+	VMOVUPS   (BX)(R8*1), Z24
+	VCMPPS    $0x01, Z24, Z18, K2
+	VMOVAPS.Z Z10, K2, Z10
+	VMOVUPS   Z10, (R13)(R8*1)
+	VMOVUPS   (BX)(SI*2), Z25
+	VCMPPS    $0x01, Z25, Z18, K2
+	VMOVAPS.Z Z12, K2, Z12
+	VMOVUPS   Z12, (R13)(SI*2)
+	VMOVUPS   (R9), Z26
+	VCMPPS    $0x01, Z26, Z18, K2
+	VMOVAPS.Z Z14, K2, Z14
+	VMOVUPS   Z14, (R14)
+	VMOVUPS   (R9)(DX*1), Z27
+	VCMPPS    $0x01, Z27, Z18, K2
+	VMOVAPS.Z Z16, K2, Z16
+	VMOVUPS   Z16, (R14)(DX*1)
+	ADDQ      96(DI), R13
+	LEAQ      (R13)(R8*1), R14
+	LEAQ      (R14)(DX*2), R14
+	LEAQ      (R13)(R10*1), BX
+	LEAQ      (R14)(R10*1), R9
+	VMOVUPS   (BX), Z28
+	VCMPPS    $0x01, Z28, Z18, K2
+	VMOVAPS.Z Z1, K2, Z1
+	VMOVUPS   Z1, (R13)
+	VMOVUPS   (BX)(DX*1), Z29
+	VCMPPS    $0x01, Z29, Z18, K2
+	VMOVAPS.Z Z3, K2, Z3
+	VMOVUPS   Z3, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z30
+	VCMPPS    $0x01, Z30, Z18, K2
+	VMOVAPS.Z Z5, K2, Z5
+	VMOVUPS   Z5, (R13)(DX*2)
+	VMOVUPS   (BX)(SI*1), Z31
+	VCMPPS    $0x01, Z31, Z18, K2
+	VMOVAPS.Z Z7, K2, Z7
+	VMOVUPS   Z7, (R13)(SI*1)
+	VMOVUPS   (BX)(DX*4), Z19
+	VCMPPS    $0x01, Z19, Z18, K2
+	VMOVAPS.Z Z9, K2, Z9
+	VMOVUPS   Z9, (R13)(DX*4)
+	VMOVUPS   (BX)(R8*1), Z20
+	VCMPPS    $0x01, Z20, Z18, K2
+	VMOVAPS.Z Z11, K2, Z11
+	VMOVUPS   Z11, (R13)(R8*1)
+	VMOVUPS   (BX)(SI*2), Z21
+	VCMPPS    $0x01, Z21, Z18, K2
+	VMOVAPS.Z Z13, K2, Z13
+	VMOVUPS   Z13, (R13)(SI*2)
+	VMOVUPS   (R9), Z22
+	VCMPPS    $0x01, Z22, Z18, K2
+	VMOVAPS.Z Z15, K2, Z15
+	VMOVUPS   Z15, (R14)
+	VMOVUPS   (R9)(DX*1), Z23
+	VCMPPS    $0x01, Z23, Z18, K2
+	VMOVAPS.Z Z17, K2, Z17
+	VMOVUPS   Z17, (R14)(DX*1)
+	JMP       stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Z18
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	LEAQ         (R13)(R10*1), BX
@@ -3756,7 +5559,7 @@ derivative:
 	VFNMADD213PS Z18, Z27, Z27
 	VMULPS       Z27, Z16, Z16
 	VMOVUPS      Z16, (R14)(DX*1)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	LEAQ         (R13)(R10*1), BX
@@ -3802,7 +5605,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+9, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+9, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -3812,16 +5615,16 @@ stored:
 
 // func gemmAVX512_10x1(args *byte)
 // Requires: AVX, AVX512F
-TEXT ·gemmAVX512_10x1(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX512_10x1(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -3838,7 +5641,7 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Z0
 	VMOVAPS Z0, Z1
 	VMOVAPS Z0, Z2
@@ -3852,7 +5655,7 @@ bias:
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
@@ -3871,15 +5674,19 @@ add:
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
 	LEAQ (AX)(R8*1), BX
 	LEAQ (BX)(DX*2), BX
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VMOVUPS      (R10), Z10
@@ -3908,14 +5715,19 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	ADDQ         32(DI), BX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	VMOVUPS      Z0, (R13)
@@ -3930,9 +5742,88 @@ k:
 	VMOVUPS      Z9, (R14)(DX*2)
 	JMP          stored
 
+relu:
+	VPXORD  Z10, Z10, Z10
+	LEAQ    (R13)(R8*1), R14
+	LEAQ    (R14)(DX*2), R14
+	VMAXPS  Z0, Z10, Z0
+	VMOVUPS Z0, (R13)
+	VMAXPS  Z1, Z10, Z1
+	VMOVUPS Z1, (R13)(DX*1)
+	VMAXPS  Z2, Z10, Z2
+	VMOVUPS Z2, (R13)(DX*2)
+	VMAXPS  Z3, Z10, Z3
+	VMOVUPS Z3, (R13)(SI*1)
+	VMAXPS  Z4, Z10, Z4
+	VMOVUPS Z4, (R13)(DX*4)
+	VMAXPS  Z5, Z10, Z5
+	VMOVUPS Z5, (R13)(R8*1)
+	VMAXPS  Z6, Z10, Z6
+	VMOVUPS Z6, (R13)(SI*2)
+	VMAXPS  Z7, Z10, Z7
+	VMOVUPS Z7, (R14)
+	VMAXPS  Z8, Z10, Z8
+	VMOVUPS Z8, (R14)(DX*1)
+	VMAXPS  Z9, Z10, Z9
+	VMOVUPS Z9, (R14)(DX*2)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ      R10, $0x02
+	JGT       tanh
+	VPXORD    Z10, Z10, Z10
+	MOVQ      128(DI), R10
+	SUBQ      80(DI), R10
+	LEAQ      (R13)(R8*1), R14
+	LEAQ      (R14)(DX*2), R14
+	LEAQ      (R13)(R10*1), BX
+	LEAQ      (R14)(R10*1), R9
+	VMOVUPS   (BX), Z11
+	VCMPPS    $0x01, Z11, Z10, K2
+	VMOVAPS.Z Z0, K2, Z0
+	VMOVUPS   Z0, (R13)
+	VMOVUPS   (BX)(DX*1), Z12
+	VCMPPS    $0x01, Z12, Z10, K2
+	VMOVAPS.Z Z1, K2, Z1
+	VMOVUPS   Z1, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z13
+	VCMPPS    $0x01, Z13, Z10, K2
+	VMOVAPS.Z Z2, K2, Z2
+	VMOVUPS   Z2, (R13)(DX*2)
+	VMOVUPS   (BX)(SI*1), Z14
+	VCMPPS    $0x01, Z14, Z10, K2
+	VMOVAPS.Z Z3, K2, Z3
+	VMOVUPS   Z3, (R13)(SI*1)
+	VMOVUPS   (BX)(DX*4), Z15
+	VCMPPS    $0x01, Z15, Z10, K2
+	VMOVAPS.Z Z4, K2, Z4
+	VMOVUPS   Z4, (R13)(DX*4)
+	VMOVUPS   (BX)(R8*1), Z16
+	VCMPPS    $0x01, Z16, Z10, K2
+	VMOVAPS.Z Z5, K2, Z5
+	VMOVUPS   Z5, (R13)(R8*1)
+	VMOVUPS   (BX)(SI*2), Z17
+	VCMPPS    $0x01, Z17, Z10, K2
+	VMOVAPS.Z Z6, K2, Z6
+	VMOVUPS   Z6, (R13)(SI*2)
+	VMOVUPS   (R9), Z18
+	VCMPPS    $0x01, Z18, Z10, K2
+	VMOVAPS.Z Z7, K2, Z7
+	VMOVUPS   Z7, (R14)
+	VMOVUPS   (R9)(DX*1), Z19
+	VCMPPS    $0x01, Z19, Z10, K2
+	VMOVAPS.Z Z8, K2, Z8
+	VMOVUPS   Z8, (R14)(DX*1)
+	VMOVUPS   (R9)(DX*2), Z20
+	VCMPPS    $0x01, Z20, Z10, K2
+	VMOVAPS.Z Z9, K2, Z9
+	VMOVUPS   Z9, (R14)(DX*2)
+	JMP       stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Z10
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	LEAQ         (R13)(R10*1), BX
@@ -3982,7 +5873,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+10, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+10, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -3992,16 +5883,16 @@ stored:
 
 // func gemmAVX512_10x2(args *byte)
 // Requires: AVX, AVX512F
-TEXT ·gemmAVX512_10x2(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX512_10x2(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -4028,7 +5919,7 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
 	VMOVAPS Z0, Z2
@@ -4052,7 +5943,7 @@ bias:
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
@@ -4068,7 +5959,7 @@ add:
 	VMOVUPS (R14), Z14
 	VMOVUPS (R14)(DX*1), Z16
 	VMOVUPS (R14)(DX*2), Z18
-	ADDQ    80(DI), R13
+	ADDQ    96(DI), R13
 	LEAQ    (R13)(R8*1), R14
 	LEAQ    (R14)(DX*2), R14
 	VMOVUPS (R13), Z1
@@ -4084,15 +5975,19 @@ add:
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
 	LEAQ (AX)(R8*1), BX
 	LEAQ (BX)(DX*2), BX
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VMOVUPS      (R10), Z20
@@ -4132,14 +6027,19 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	ADDQ         32(DI), BX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	VMOVUPS      Z0, (R13)
@@ -4152,7 +6052,7 @@ k:
 	VMOVUPS      Z14, (R14)
 	VMOVUPS      Z16, (R14)(DX*1)
 	VMOVUPS      Z18, (R14)(DX*2)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	VMOVUPS      Z1, (R13)
@@ -4167,9 +6067,156 @@ k:
 	VMOVUPS      Z19, (R14)(DX*2)
 	JMP          stored
 
+relu:
+	VPXORD  Z20, Z20, Z20
+	LEAQ    (R13)(R8*1), R14
+	LEAQ    (R14)(DX*2), R14
+	VMAXPS  Z0, Z20, Z0
+	VMOVUPS Z0, (R13)
+	VMAXPS  Z2, Z20, Z2
+	VMOVUPS Z2, (R13)(DX*1)
+	VMAXPS  Z4, Z20, Z4
+	VMOVUPS Z4, (R13)(DX*2)
+	VMAXPS  Z6, Z20, Z6
+	VMOVUPS Z6, (R13)(SI*1)
+	VMAXPS  Z8, Z20, Z8
+	VMOVUPS Z8, (R13)(DX*4)
+	VMAXPS  Z10, Z20, Z10
+	VMOVUPS Z10, (R13)(R8*1)
+	VMAXPS  Z12, Z20, Z12
+	VMOVUPS Z12, (R13)(SI*2)
+	VMAXPS  Z14, Z20, Z14
+	VMOVUPS Z14, (R14)
+	VMAXPS  Z16, Z20, Z16
+	VMOVUPS Z16, (R14)(DX*1)
+	VMAXPS  Z18, Z20, Z18
+	VMOVUPS Z18, (R14)(DX*2)
+	ADDQ    96(DI), R13
+	LEAQ    (R13)(R8*1), R14
+	LEAQ    (R14)(DX*2), R14
+	VMAXPS  Z1, Z20, Z1
+	VMOVUPS Z1, (R13)
+	VMAXPS  Z3, Z20, Z3
+	VMOVUPS Z3, (R13)(DX*1)
+	VMAXPS  Z5, Z20, Z5
+	VMOVUPS Z5, (R13)(DX*2)
+	VMAXPS  Z7, Z20, Z7
+	VMOVUPS Z7, (R13)(SI*1)
+	VMAXPS  Z9, Z20, Z9
+	VMOVUPS Z9, (R13)(DX*4)
+	VMAXPS  Z11, Z20, Z11
+	VMOVUPS Z11, (R13)(R8*1)
+	VMAXPS  Z13, Z20, Z13
+	VMOVUPS Z13, (R13)(SI*2)
+	VMAXPS  Z15, Z20, Z15
+	VMOVUPS Z15, (R14)
+	VMAXPS  Z17, Z20, Z17
+	VMOVUPS Z17, (R14)(DX*1)
+	VMAXPS  Z19, Z20, Z19
+	VMOVUPS Z19, (R14)(DX*2)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ      R10, $0x02
+	JGT       tanh
+	VPXORD    Z20, Z20, Z20
+	MOVQ      128(DI), R10
+	SUBQ      80(DI), R10
+	LEAQ      (R13)(R8*1), R14
+	LEAQ      (R14)(DX*2), R14
+	LEAQ      (R13)(R10*1), BX
+	LEAQ      (R14)(R10*1), R9
+	VMOVUPS   (BX), Z21
+	VCMPPS    $0x01, Z21, Z20, K2
+	VMOVAPS.Z Z0, K2, Z0
+	VMOVUPS   Z0, (R13)
+	VMOVUPS   (BX)(DX*1), Z22
+	VCMPPS    $0x01, Z22, Z20, K2
+	VMOVAPS.Z Z2, K2, Z2
+	VMOVUPS   Z2, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z23
+	VCMPPS    $0x01, Z23, Z20, K2
+	VMOVAPS.Z Z4, K2, Z4
+	VMOVUPS   Z4, (R13)(DX*2)
+	VMOVUPS   (BX)(SI*1), Z24
+	VCMPPS    $0x01, Z24, Z20, K2
+	VMOVAPS.Z Z6, K2, Z6
+	VMOVUPS   Z6, (R13)(SI*1)
+	VMOVUPS   (BX)(DX*4), Z25
+	VCMPPS    $0x01, Z25, Z20, K2
+	VMOVAPS.Z Z8, K2, Z8
+	VMOVUPS   Z8, (R13)(DX*4)
+	VMOVUPS   (BX)(R8*1), Z26
+	VCMPPS    $0x01, Z26, Z20, K2
+	VMOVAPS.Z Z10, K2, Z10
+	VMOVUPS   Z10, (R13)(R8*1)
+	VMOVUPS   (BX)(SI*2), Z27
+	VCMPPS    $0x01, Z27, Z20, K2
+	VMOVAPS.Z Z12, K2, Z12
+	VMOVUPS   Z12, (R13)(SI*2)
+	VMOVUPS   (R9), Z28
+	VCMPPS    $0x01, Z28, Z20, K2
+	VMOVAPS.Z Z14, K2, Z14
+	VMOVUPS   Z14, (R14)
+	VMOVUPS   (R9)(DX*1), Z29
+	VCMPPS    $0x01, Z29, Z20, K2
+	VMOVAPS.Z Z16, K2, Z16
+	VMOVUPS   Z16, (R14)(DX*1)
+	VMOVUPS   (R9)(DX*2), Z30
+	VCMPPS    $0x01, Z30, Z20, K2
+	VMOVAPS.Z Z18, K2, Z18
+	VMOVUPS   Z18, (R14)(DX*2)
+	ADDQ      96(DI), R13
+	LEAQ      (R13)(R8*1), R14
+	LEAQ      (R14)(DX*2), R14
+	LEAQ      (R13)(R10*1), BX
+	LEAQ      (R14)(R10*1), R9
+	VMOVUPS   (BX), Z31
+	VCMPPS    $0x01, Z31, Z20, K2
+	VMOVAPS.Z Z1, K2, Z1
+	VMOVUPS   Z1, (R13)
+	VMOVUPS   (BX)(DX*1), Z21
+	VCMPPS    $0x01, Z21, Z20, K2
+	VMOVAPS.Z Z3, K2, Z3
+	VMOVUPS   Z3, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z22
+	VCMPPS    $0x01, Z22, Z20, K2
+	VMOVAPS.Z Z5, K2, Z5
+	VMOVUPS   Z5, (R13)(DX*2)
+	VMOVUPS   (BX)(SI*1), Z23
+	VCMPPS    $0x01, Z23, Z20, K2
+	VMOVAPS.Z Z7, K2, Z7
+	VMOVUPS   Z7, (R13)(SI*1)
+	VMOVUPS   (BX)(DX*4), Z24
+	VCMPPS    $0x01, Z24, Z20, K2
+	VMOVAPS.Z Z9, K2, Z9
+	VMOVUPS   Z9, (R13)(DX*4)
+	VMOVUPS   (BX)(R8*1), Z25
+	VCMPPS    $0x01, Z25, Z20, K2
+	VMOVAPS.Z Z11, K2, Z11
+	VMOVUPS   Z11, (R13)(R8*1)
+	VMOVUPS   (BX)(SI*2), Z26
+	VCMPPS    $0x01, Z26, Z20, K2
+	VMOVAPS.Z Z13, K2, Z13
+	VMOVUPS   Z13, (R13)(SI*2)
+	VMOVUPS   (R9), Z27
+	VCMPPS    $0x01, Z27, Z20, K2
+	VMOVAPS.Z Z15, K2, Z15
+	VMOVUPS   Z15, (R14)
+	VMOVUPS   (R9)(DX*1), Z28
+	VCMPPS    $0x01, Z28, Z20, K2
+	VMOVAPS.Z Z17, K2, Z17
+	VMOVUPS   Z17, (R14)(DX*1)
+	VMOVUPS   (R9)(DX*2), Z29
+	VCMPPS    $0x01, Z29, Z20, K2
+	VMOVAPS.Z Z19, K2, Z19
+	VMOVUPS   Z19, (R14)(DX*2)
+	JMP       stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Z20
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	LEAQ         (R13)(R10*1), BX
@@ -4214,7 +6261,7 @@ derivative:
 	VFNMADD213PS Z20, Z30, Z30
 	VMULPS       Z30, Z18, Z18
 	VMOVUPS      Z18, (R14)(DX*2)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	LEAQ         (R13)(R10*1), BX
@@ -4264,7 +6311,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+10, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+10, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -4274,16 +6321,16 @@ stored:
 
 // func gemmAVX512_11x1(args *byte)
 // Requires: AVX, AVX512F
-TEXT ·gemmAVX512_11x1(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX512_11x1(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -4301,7 +6348,7 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Z0
 	VMOVAPS Z0, Z1
 	VMOVAPS Z0, Z2
@@ -4316,7 +6363,7 @@ bias:
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
@@ -4336,15 +6383,19 @@ add:
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
 	LEAQ (AX)(R8*1), BX
 	LEAQ (BX)(DX*2), BX
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VMOVUPS      (R10), Z11
@@ -4375,14 +6426,19 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	ADDQ         32(DI), BX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	VMOVUPS      Z0, (R13)
@@ -4398,9 +6454,94 @@ k:
 	VMOVUPS      Z10, (R14)(SI*1)
 	JMP          stored
 
+relu:
+	VPXORD  Z11, Z11, Z11
+	LEAQ    (R13)(R8*1), R14
+	LEAQ    (R14)(DX*2), R14
+	VMAXPS  Z0, Z11, Z0
+	VMOVUPS Z0, (R13)
+	VMAXPS  Z1, Z11, Z1
+	VMOVUPS Z1, (R13)(DX*1)
+	VMAXPS  Z2, Z11, Z2
+	VMOVUPS Z2, (R13)(DX*2)
+	VMAXPS  Z3, Z11, Z3
+	VMOVUPS Z3, (R13)(SI*1)
+	VMAXPS  Z4, Z11, Z4
+	VMOVUPS Z4, (R13)(DX*4)
+	VMAXPS  Z5, Z11, Z5
+	VMOVUPS Z5, (R13)(R8*1)
+	VMAXPS  Z6, Z11, Z6
+	VMOVUPS Z6, (R13)(SI*2)
+	VMAXPS  Z7, Z11, Z7
+	VMOVUPS Z7, (R14)
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, (R14)(DX*1)
+	VMAXPS  Z9, Z11, Z9
+	VMOVUPS Z9, (R14)(DX*2)
+	VMAXPS  Z10, Z11, Z10
+	VMOVUPS Z10, (R14)(SI*1)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ      R10, $0x02
+	JGT       tanh
+	VPXORD    Z11, Z11, Z11
+	MOVQ      128(DI), R10
+	SUBQ      80(DI), R10
+	LEAQ      (R13)(R8*1), R14
+	LEAQ      (R14)(DX*2), R14
+	LEAQ      (R13)(R10*1), BX
+	LEAQ      (R14)(R10*1), R9
+	VMOVUPS   (BX), Z12
+	VCMPPS    $0x01, Z12, Z11, K2
+	VMOVAPS.Z Z0, K2, Z0
+	VMOVUPS   Z0, (R13)
+	VMOVUPS   (BX)(DX*1), Z13
+	VCMPPS    $0x01, Z13, Z11, K2
+	VMOVAPS.Z Z1, K2, Z1
+	VMOVUPS   Z1, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z14
+	VCMPPS    $0x01, Z14, Z11, K2
+	VMOVAPS.Z Z2, K2, Z2
+	VMOVUPS   Z2, (R13)(DX*2)
+	VMOVUPS   (BX)(SI*1), Z15
+	VCMPPS    $0x01, Z15, Z11, K2
+	VMOVAPS.Z Z3, K2, Z3
+	VMOVUPS   Z3, (R13)(SI*1)
+	VMOVUPS   (BX)(DX*4), Z16
+	VCMPPS    $0x01, Z16, Z11, K2
+	VMOVAPS.Z Z4, K2, Z4
+	VMOVUPS   Z4, (R13)(DX*4)
+	VMOVUPS   (BX)(R8*1), Z17
+	VCMPPS    $0x01, Z17, Z11, K2
+	VMOVAPS.Z Z5, K2, Z5
+	VMOVUPS   Z5, (R13)(R8*1)
+	VMOVUPS   (BX)(SI*2), Z18
+	VCMPPS    $0x01, Z18, Z11, K2
+	VMOVAPS.Z Z6, K2, Z6
+	VMOVUPS   Z6, (R13)(SI*2)
+	VMOVUPS   (R9), Z19
+	VCMPPS    $0x01, Z19, Z11, K2
+	VMOVAPS.Z Z7, K2, Z7
+	VMOVUPS   Z7, (R14)
+	VMOVUPS   (R9)(DX*1), Z20
+	VCMPPS    $0x01, Z20, Z11, K2
+	VMOVAPS.Z Z8, K2, Z8
+	VMOVUPS   Z8, (R14)(DX*1)
+	VMOVUPS   (R9)(DX*2), Z21
+	VCMPPS    $0x01, Z21, Z11, K2
+	VMOVAPS.Z Z9, K2, Z9
+	VMOVUPS   Z9, (R14)(DX*2)
+	VMOVUPS   (R9)(SI*1), Z22
+	VCMPPS    $0x01, Z22, Z11, K2
+	VMOVAPS.Z Z10, K2, Z10
+	VMOVUPS   Z10, (R14)(SI*1)
+	JMP       stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Z11
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	LEAQ         (R13)(R10*1), BX
@@ -4454,7 +6595,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+11, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+11, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -4464,16 +6605,16 @@ stored:
 
 // func gemmAVX512_11x2(args *byte)
 // Requires: AVX, AVX512F
-TEXT ·gemmAVX512_11x2(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX512_11x2(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -4502,7 +6643,7 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
 	VMOVAPS Z0, Z2
@@ -4528,7 +6669,7 @@ bias:
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
@@ -4545,7 +6686,7 @@ add:
 	VMOVUPS (R14)(DX*1), Z16
 	VMOVUPS (R14)(DX*2), Z18
 	VMOVUPS (R14)(SI*1), Z20
-	ADDQ    80(DI), R13
+	ADDQ    96(DI), R13
 	LEAQ    (R13)(R8*1), R14
 	LEAQ    (R14)(DX*2), R14
 	VMOVUPS (R13), Z1
@@ -4562,15 +6703,19 @@ add:
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
 	LEAQ (AX)(R8*1), BX
 	LEAQ (BX)(DX*2), BX
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VMOVUPS      (R10), Z22
@@ -4613,14 +6758,19 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	ADDQ         32(DI), BX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	VMOVUPS      Z0, (R13)
@@ -4634,7 +6784,7 @@ k:
 	VMOVUPS      Z16, (R14)(DX*1)
 	VMOVUPS      Z18, (R14)(DX*2)
 	VMOVUPS      Z20, (R14)(SI*1)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	VMOVUPS      Z1, (R13)
@@ -4650,9 +6800,168 @@ k:
 	VMOVUPS      Z21, (R14)(SI*1)
 	JMP          stored
 
+relu:
+	VPXORD  Z22, Z22, Z22
+	LEAQ    (R13)(R8*1), R14
+	LEAQ    (R14)(DX*2), R14
+	VMAXPS  Z0, Z22, Z0
+	VMOVUPS Z0, (R13)
+	VMAXPS  Z2, Z22, Z2
+	VMOVUPS Z2, (R13)(DX*1)
+	VMAXPS  Z4, Z22, Z4
+	VMOVUPS Z4, (R13)(DX*2)
+	VMAXPS  Z6, Z22, Z6
+	VMOVUPS Z6, (R13)(SI*1)
+	VMAXPS  Z8, Z22, Z8
+	VMOVUPS Z8, (R13)(DX*4)
+	VMAXPS  Z10, Z22, Z10
+	VMOVUPS Z10, (R13)(R8*1)
+	VMAXPS  Z12, Z22, Z12
+	VMOVUPS Z12, (R13)(SI*2)
+	VMAXPS  Z14, Z22, Z14
+	VMOVUPS Z14, (R14)
+	VMAXPS  Z16, Z22, Z16
+	VMOVUPS Z16, (R14)(DX*1)
+	VMAXPS  Z18, Z22, Z18
+	VMOVUPS Z18, (R14)(DX*2)
+	VMAXPS  Z20, Z22, Z20
+	VMOVUPS Z20, (R14)(SI*1)
+	ADDQ    96(DI), R13
+	LEAQ    (R13)(R8*1), R14
+	LEAQ    (R14)(DX*2), R14
+	VMAXPS  Z1, Z22, Z1
+	VMOVUPS Z1, (R13)
+	VMAXPS  Z3, Z22, Z3
+	VMOVUPS Z3, (R13)(DX*1)
+	VMAXPS  Z5, Z22, Z5
+	VMOVUPS Z5, (R13)(DX*2)
+	VMAXPS  Z7, Z22, Z7
+	VMOVUPS Z7, (R13)(SI*1)
+	VMAXPS  Z9, Z22, Z9
+	VMOVUPS Z9, (R13)(DX*4)
+	VMAXPS  Z11, Z22, Z11
+	VMOVUPS Z11, (R13)(R8*1)
+	VMAXPS  Z13, Z22, Z13
+	VMOVUPS Z13, (R13)(SI*2)
+	VMAXPS  Z15, Z22, Z15
+	VMOVUPS Z15, (R14)
+	VMAXPS  Z17, Z22, Z17
+	VMOVUPS Z17, (R14)(DX*1)
+	VMAXPS  Z19, Z22, Z19
+	VMOVUPS Z19, (R14)(DX*2)
+	VMAXPS  Z21, Z22, Z21
+	VMOVUPS Z21, (R14)(SI*1)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ      R10, $0x02
+	JGT       tanh
+	VPXORD    Z22, Z22, Z22
+	MOVQ      128(DI), R10
+	SUBQ      80(DI), R10
+	LEAQ      (R13)(R8*1), R14
+	LEAQ      (R14)(DX*2), R14
+	LEAQ      (R13)(R10*1), BX
+	LEAQ      (R14)(R10*1), R9
+	VMOVUPS   (BX), Z23
+	VCMPPS    $0x01, Z23, Z22, K2
+	VMOVAPS.Z Z0, K2, Z0
+	VMOVUPS   Z0, (R13)
+	VMOVUPS   (BX)(DX*1), Z24
+	VCMPPS    $0x01, Z24, Z22, K2
+	VMOVAPS.Z Z2, K2, Z2
+	VMOVUPS   Z2, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z25
+	VCMPPS    $0x01, Z25, Z22, K2
+	VMOVAPS.Z Z4, K2, Z4
+	VMOVUPS   Z4, (R13)(DX*2)
+	VMOVUPS   (BX)(SI*1), Z26
+	VCMPPS    $0x01, Z26, Z22, K2
+	VMOVAPS.Z Z6, K2, Z6
+	VMOVUPS   Z6, (R13)(SI*1)
+	VMOVUPS   (BX)(DX*4), Z27
+	VCMPPS    $0x01, Z27, Z22, K2
+	VMOVAPS.Z Z8, K2, Z8
+	VMOVUPS   Z8, (R13)(DX*4)
+	VMOVUPS   (BX)(R8*1), Z28
+	VCMPPS    $0x01, Z28, Z22, K2
+	VMOVAPS.Z Z10, K2, Z10
+	VMOVUPS   Z10, (R13)(R8*1)
+	VMOVUPS   (BX)(SI*2), Z29
+	VCMPPS    $0x01, Z29, Z22, K2
+	VMOVAPS.Z Z12, K2, Z12
+	VMOVUPS   Z12, (R13)(SI*2)
+	VMOVUPS   (R9), Z30
+	VCMPPS    $0x01, Z30, Z22, K2
+	VMOVAPS.Z Z14, K2, Z14
+	VMOVUPS   Z14, (R14)
+	VMOVUPS   (R9)(DX*1), Z31
+	VCMPPS    $0x01, Z31, Z22, K2
+	VMOVAPS.Z Z16, K2, Z16
+	VMOVUPS   Z16, (R14)(DX*1)
+	VMOVUPS   (R9)(DX*2), Z23
+	VCMPPS    $0x01, Z23, Z22, K2
+	VMOVAPS.Z Z18, K2, Z18
+	VMOVUPS   Z18, (R14)(DX*2)
+	VMOVUPS   (R9)(SI*1), Z24
+	VCMPPS    $0x01, Z24, Z22, K2
+	VMOVAPS.Z Z20, K2, Z20
+	VMOVUPS   Z20, (R14)(SI*1)
+	ADDQ      96(DI), R13
+	LEAQ      (R13)(R8*1), R14
+	LEAQ      (R14)(DX*2), R14
+	LEAQ      (R13)(R10*1), BX
+	LEAQ      (R14)(R10*1), R9
+	VMOVUPS   (BX), Z25
+	VCMPPS    $0x01, Z25, Z22, K2
+	VMOVAPS.Z Z1, K2, Z1
+	VMOVUPS   Z1, (R13)
+	VMOVUPS   (BX)(DX*1), Z26
+	VCMPPS    $0x01, Z26, Z22, K2
+	VMOVAPS.Z Z3, K2, Z3
+	VMOVUPS   Z3, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z27
+	VCMPPS    $0x01, Z27, Z22, K2
+	VMOVAPS.Z Z5, K2, Z5
+	VMOVUPS   Z5, (R13)(DX*2)
+	VMOVUPS   (BX)(SI*1), Z28
+	VCMPPS    $0x01, Z28, Z22, K2
+	VMOVAPS.Z Z7, K2, Z7
+	VMOVUPS   Z7, (R13)(SI*1)
+	VMOVUPS   (BX)(DX*4), Z29
+	VCMPPS    $0x01, Z29, Z22, K2
+	VMOVAPS.Z Z9, K2, Z9
+	VMOVUPS   Z9, (R13)(DX*4)
+	VMOVUPS   (BX)(R8*1), Z30
+	VCMPPS    $0x01, Z30, Z22, K2
+	VMOVAPS.Z Z11, K2, Z11
+	VMOVUPS   Z11, (R13)(R8*1)
+	VMOVUPS   (BX)(SI*2), Z31
+	VCMPPS    $0x01, Z31, Z22, K2
+	VMOVAPS.Z Z13, K2, Z13
+	VMOVUPS   Z13, (R13)(SI*2)
+	VMOVUPS   (R9), Z23
+	VCMPPS    $0x01, Z23, Z22, K2
+	VMOVAPS.Z Z15, K2, Z15
+	VMOVUPS   Z15, (R14)
+	VMOVUPS   (R9)(DX*1), Z24
+	VCMPPS    $0x01, Z24, Z22, K2
+	VMOVAPS.Z Z17, K2, Z17
+	VMOVUPS   Z17, (R14)(DX*1)
+	VMOVUPS   (R9)(DX*2), Z25
+	VCMPPS    $0x01, Z25, Z22, K2
+	VMOVAPS.Z Z19, K2, Z19
+	VMOVUPS   Z19, (R14)(DX*2)
+	VMOVUPS   (R9)(SI*1), Z26
+	VCMPPS    $0x01, Z26, Z22, K2
+	VMOVAPS.Z Z21, K2, Z21
+	VMOVUPS   Z21, (R14)(SI*1)
+	JMP       stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Z22
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	LEAQ         (R13)(R10*1), BX
@@ -4701,7 +7010,7 @@ derivative:
 	VFNMADD213PS Z22, Z24, Z24
 	VMULPS       Z24, Z20, Z20
 	VMOVUPS      Z20, (R14)(SI*1)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	LEAQ         (R13)(R10*1), BX
@@ -4755,7 +7064,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+11, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+11, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -4765,16 +7074,16 @@ stored:
 
 // func gemmAVX512_12x1(args *byte)
 // Requires: AVX, AVX512F
-TEXT ·gemmAVX512_12x1(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX512_12x1(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -4793,7 +7102,7 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Z0
 	VMOVAPS Z0, Z1
 	VMOVAPS Z0, Z2
@@ -4809,7 +7118,7 @@ bias:
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
@@ -4830,15 +7139,19 @@ add:
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
 	LEAQ (AX)(R8*1), BX
 	LEAQ (BX)(DX*2), BX
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VMOVUPS      (R10), Z12
@@ -4871,14 +7184,19 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	ADDQ         32(DI), BX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	VMOVUPS      Z0, (R13)
@@ -4895,9 +7213,100 @@ k:
 	VMOVUPS      Z11, (R14)(DX*4)
 	JMP          stored
 
+relu:
+	VPXORD  Z12, Z12, Z12
+	LEAQ    (R13)(R8*1), R14
+	LEAQ    (R14)(DX*2), R14
+	VMAXPS  Z0, Z12, Z0
+	VMOVUPS Z0, (R13)
+	VMAXPS  Z1, Z12, Z1
+	VMOVUPS Z1, (R13)(DX*1)
+	VMAXPS  Z2, Z12, Z2
+	VMOVUPS Z2, (R13)(DX*2)
+	VMAXPS  Z3, Z12, Z3
+	VMOVUPS Z3, (R13)(SI*1)
+	VMAXPS  Z4, Z12, Z4
+	VMOVUPS Z4, (R13)(DX*4)
+	VMAXPS  Z5, Z12, Z5
+	VMOVUPS Z5, (R13)(R8*1)
+	VMAXPS  Z6, Z12, Z6
+	VMOVUPS Z6, (R13)(SI*2)
+	VMAXPS  Z7, Z12, Z7
+	VMOVUPS Z7, (R14)
+	VMAXPS  Z8, Z12, Z8
+	VMOVUPS Z8, (R14)(DX*1)
+	VMAXPS  Z9, Z12, Z9
+	VMOVUPS Z9, (R14)(DX*2)
+	VMAXPS  Z10, Z12, Z10
+	VMOVUPS Z10, (R14)(SI*1)
+	VMAXPS  Z11, Z12, Z11
+	VMOVUPS Z11, (R14)(DX*4)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ      R10, $0x02
+	JGT       tanh
+	VPXORD    Z12, Z12, Z12
+	MOVQ      128(DI), R10
+	SUBQ      80(DI), R10
+	LEAQ      (R13)(R8*1), R14
+	LEAQ      (R14)(DX*2), R14
+	LEAQ      (R13)(R10*1), BX
+	LEAQ      (R14)(R10*1), R9
+	VMOVUPS   (BX), Z13
+	VCMPPS    $0x01, Z13, Z12, K2
+	VMOVAPS.Z Z0, K2, Z0
+	VMOVUPS   Z0, (R13)
+	VMOVUPS   (BX)(DX*1), Z14
+	VCMPPS    $0x01, Z14, Z12, K2
+	VMOVAPS.Z Z1, K2, Z1
+	VMOVUPS   Z1, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z15
+	VCMPPS    $0x01, Z15, Z12, K2
+	VMOVAPS.Z Z2, K2, Z2
+	VMOVUPS   Z2, (R13)(DX*2)
+	VMOVUPS   (BX)(SI*1), Z16
+	VCMPPS    $0x01, Z16, Z12, K2
+	VMOVAPS.Z Z3, K2, Z3
+	VMOVUPS   Z3, (R13)(SI*1)
+	VMOVUPS   (BX)(DX*4), Z17
+	VCMPPS    $0x01, Z17, Z12, K2
+	VMOVAPS.Z Z4, K2, Z4
+	VMOVUPS   Z4, (R13)(DX*4)
+	VMOVUPS   (BX)(R8*1), Z18
+	VCMPPS    $0x01, Z18, Z12, K2
+	VMOVAPS.Z Z5, K2, Z5
+	VMOVUPS   Z5, (R13)(R8*1)
+	VMOVUPS   (BX)(SI*2), Z19
+	VCMPPS    $0x01, Z19, Z12, K2
+	VMOVAPS.Z Z6, K2, Z6
+	VMOVUPS   Z6, (R13)(SI*2)
+	VMOVUPS   (R9), Z20
+	VCMPPS    $0x01, Z20, Z12, K2
+	VMOVAPS.Z Z7, K2, Z7
+	VMOVUPS   Z7, (R14)
+	VMOVUPS   (R9)(DX*1), Z21
+	VCMPPS    $0x01, Z21, Z12, K2
+	VMOVAPS.Z Z8, K2, Z8
+	VMOVUPS   Z8, (R14)(DX*1)
+	VMOVUPS   (R9)(DX*2), Z22
+	VCMPPS    $0x01, Z22, Z12, K2
+	VMOVAPS.Z Z9, K2, Z9
+	VMOVUPS   Z9, (R14)(DX*2)
+	VMOVUPS   (R9)(SI*1), Z23
+	VCMPPS    $0x01, Z23, Z12, K2
+	VMOVAPS.Z Z10, K2, Z10
+	VMOVUPS   Z10, (R14)(SI*1)
+	VMOVUPS   (R9)(DX*4), Z24
+	VCMPPS    $0x01, Z24, Z12, K2
+	VMOVAPS.Z Z11, K2, Z11
+	VMOVUPS   Z11, (R14)(DX*4)
+	JMP       stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Z12
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	LEAQ         (R13)(R10*1), BX
@@ -4955,7 +7364,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+12, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+12, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -4965,16 +7374,16 @@ stored:
 
 // func gemmAVX512_12x2(args *byte)
 // Requires: AVX, AVX512F
-TEXT ·gemmAVX512_12x2(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX512_12x2(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -5005,7 +7414,7 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
 	VMOVAPS Z0, Z2
@@ -5033,7 +7442,7 @@ bias:
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
@@ -5051,7 +7460,7 @@ add:
 	VMOVUPS (R14)(DX*2), Z18
 	VMOVUPS (R14)(SI*1), Z20
 	VMOVUPS (R14)(DX*4), Z22
-	ADDQ    80(DI), R13
+	ADDQ    96(DI), R13
 	LEAQ    (R13)(R8*1), R14
 	LEAQ    (R14)(DX*2), R14
 	VMOVUPS (R13), Z1
@@ -5069,15 +7478,19 @@ add:
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
 	LEAQ (AX)(R8*1), BX
 	LEAQ (BX)(DX*2), BX
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VMOVUPS      (R10), Z24
@@ -5123,14 +7536,19 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	ADDQ         32(DI), BX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	VMOVUPS      Z0, (R13)
@@ -5145,7 +7563,7 @@ k:
 	VMOVUPS      Z18, (R14)(DX*2)
 	VMOVUPS      Z20, (R14)(SI*1)
 	VMOVUPS      Z22, (R14)(DX*4)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	VMOVUPS      Z1, (R13)
@@ -5162,9 +7580,180 @@ k:
 	VMOVUPS      Z23, (R14)(DX*4)
 	JMP          stored
 
+relu:
+	VPXORD  Z24, Z24, Z24
+	LEAQ    (R13)(R8*1), R14
+	LEAQ    (R14)(DX*2), R14
+	VMAXPS  Z0, Z24, Z0
+	VMOVUPS Z0, (R13)
+	VMAXPS  Z2, Z24, Z2
+	VMOVUPS Z2, (R13)(DX*1)
+	VMAXPS  Z4, Z24, Z4
+	VMOVUPS Z4, (R13)(DX*2)
+	VMAXPS  Z6, Z24, Z6
+	VMOVUPS Z6, (R13)(SI*1)
+	VMAXPS  Z8, Z24, Z8
+	VMOVUPS Z8, (R13)(DX*4)
+	VMAXPS  Z10, Z24, Z10
+	VMOVUPS Z10, (R13)(R8*1)
+	VMAXPS  Z12, Z24, Z12
+	VMOVUPS Z12, (R13)(SI*2)
+	VMAXPS  Z14, Z24, Z14
+	VMOVUPS Z14, (R14)
+	VMAXPS  Z16, Z24, Z16
+	VMOVUPS Z16, (R14)(DX*1)
+	VMAXPS  Z18, Z24, Z18
+	VMOVUPS Z18, (R14)(DX*2)
+	VMAXPS  Z20, Z24, Z20
+	VMOVUPS Z20, (R14)(SI*1)
+	VMAXPS  Z22, Z24, Z22
+	VMOVUPS Z22, (R14)(DX*4)
+	ADDQ    96(DI), R13
+	LEAQ    (R13)(R8*1), R14
+	LEAQ    (R14)(DX*2), R14
+	VMAXPS  Z1, Z24, Z1
+	VMOVUPS Z1, (R13)
+	VMAXPS  Z3, Z24, Z3
+	VMOVUPS Z3, (R13)(DX*1)
+	VMAXPS  Z5, Z24, Z5
+	VMOVUPS Z5, (R13)(DX*2)
+	VMAXPS  Z7, Z24, Z7
+	VMOVUPS Z7, (R13)(SI*1)
+	VMAXPS  Z9, Z24, Z9
+	VMOVUPS Z9, (R13)(DX*4)
+	VMAXPS  Z11, Z24, Z11
+	VMOVUPS Z11, (R13)(R8*1)
+	VMAXPS  Z13, Z24, Z13
+	VMOVUPS Z13, (R13)(SI*2)
+	VMAXPS  Z15, Z24, Z15
+	VMOVUPS Z15, (R14)
+	VMAXPS  Z17, Z24, Z17
+	VMOVUPS Z17, (R14)(DX*1)
+	VMAXPS  Z19, Z24, Z19
+	VMOVUPS Z19, (R14)(DX*2)
+	VMAXPS  Z21, Z24, Z21
+	VMOVUPS Z21, (R14)(SI*1)
+	VMAXPS  Z23, Z24, Z23
+	VMOVUPS Z23, (R14)(DX*4)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ      R10, $0x02
+	JGT       tanh
+	VPXORD    Z24, Z24, Z24
+	MOVQ      128(DI), R10
+	SUBQ      80(DI), R10
+	LEAQ      (R13)(R8*1), R14
+	LEAQ      (R14)(DX*2), R14
+	LEAQ      (R13)(R10*1), BX
+	LEAQ      (R14)(R10*1), R9
+	VMOVUPS   (BX), Z25
+	VCMPPS    $0x01, Z25, Z24, K2
+	VMOVAPS.Z Z0, K2, Z0
+	VMOVUPS   Z0, (R13)
+	VMOVUPS   (BX)(DX*1), Z26
+	VCMPPS    $0x01, Z26, Z24, K2
+	VMOVAPS.Z Z2, K2, Z2
+	VMOVUPS   Z2, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z27
+	VCMPPS    $0x01, Z27, Z24, K2
+	VMOVAPS.Z Z4, K2, Z4
+	VMOVUPS   Z4, (R13)(DX*2)
+	VMOVUPS   (BX)(SI*1), Z28
+	VCMPPS    $0x01, Z28, Z24, K2
+	VMOVAPS.Z Z6, K2, Z6
+	VMOVUPS   Z6, (R13)(SI*1)
+	VMOVUPS   (BX)(DX*4), Z29
+	VCMPPS    $0x01, Z29, Z24, K2
+	VMOVAPS.Z Z8, K2, Z8
+	VMOVUPS   Z8, (R13)(DX*4)
+	VMOVUPS   (BX)(R8*1), Z30
+	VCMPPS    $0x01, Z30, Z24, K2
+	VMOVAPS.Z Z10, K2, Z10
+	VMOVUPS   Z10, (R13)(R8*1)
+	VMOVUPS   (BX)(SI*2), Z31
+	VCMPPS    $0x01, Z31, Z24, K2
+	VMOVAPS.Z Z12, K2, Z12
+	VMOVUPS   Z12, (R13)(SI*2)
+	VMOVUPS   (R9), Z25
+	VCMPPS    $0x01, Z25, Z24, K2
+	VMOVAPS.Z Z14, K2, Z14
+	VMOVUPS   Z14, (R14)
+	VMOVUPS   (R9)(DX*1), Z26
+	VCMPPS    $0x01, Z26, Z24, K2
+	VMOVAPS.Z Z16, K2, Z16
+	VMOVUPS   Z16, (R14)(DX*1)
+	VMOVUPS   (R9)(DX*2), Z27
+	VCMPPS    $0x01, Z27, Z24, K2
+	VMOVAPS.Z Z18, K2, Z18
+	VMOVUPS   Z18, (R14)(DX*2)
+	VMOVUPS   (R9)(SI*1), Z28
+	VCMPPS    $0x01, Z28, Z24, K2
+	VMOVAPS.Z Z20, K2, Z20
+	VMOVUPS   Z20, (R14)(SI*1)
+	VMOVUPS   (R9)(DX*4), Z29
+	VCMPPS    $0x01, Z29, Z24, K2
+	VMOVAPS.Z Z22, K2, Z22
+	VMOVUPS   Z22, (R14)(DX*4)
+	ADDQ      96(DI), R13
+	LEAQ      (R13)(R8*1), R14
+	LEAQ      (R14)(DX*2), R14
+	LEAQ      (R13)(R10*1), BX
+	LEAQ      (R14)(R10*1), R9
+	VMOVUPS   (BX), Z30
+	VCMPPS    $0x01, Z30, Z24, K2
+	VMOVAPS.Z Z1, K2, Z1
+	VMOVUPS   Z1, (R13)
+	VMOVUPS   (BX)(DX*1), Z31
+	VCMPPS    $0x01, Z31, Z24, K2
+	VMOVAPS.Z Z3, K2, Z3
+	VMOVUPS   Z3, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z25
+	VCMPPS    $0x01, Z25, Z24, K2
+	VMOVAPS.Z Z5, K2, Z5
+	VMOVUPS   Z5, (R13)(DX*2)
+	VMOVUPS   (BX)(SI*1), Z26
+	VCMPPS    $0x01, Z26, Z24, K2
+	VMOVAPS.Z Z7, K2, Z7
+	VMOVUPS   Z7, (R13)(SI*1)
+	VMOVUPS   (BX)(DX*4), Z27
+	VCMPPS    $0x01, Z27, Z24, K2
+	VMOVAPS.Z Z9, K2, Z9
+	VMOVUPS   Z9, (R13)(DX*4)
+	VMOVUPS   (BX)(R8*1), Z28
+	VCMPPS    $0x01, Z28, Z24, K2
+	VMOVAPS.Z Z11, K2, Z11
+	VMOVUPS   Z11, (R13)(R8*1)
+	VMOVUPS   (BX)(SI*2), Z29
+	VCMPPS    $0x01, Z29, Z24, K2
+	VMOVAPS.Z Z13, K2, Z13
+	VMOVUPS   Z13, (R13)(SI*2)
+	VMOVUPS   (R9), Z30
+	VCMPPS    $0x01, Z30, Z24, K2
+	VMOVAPS.Z Z15, K2, Z15
+	VMOVUPS   Z15, (R14)
+	VMOVUPS   (R9)(DX*1), Z31
+	VCMPPS    $0x01, Z31, Z24, K2
+	VMOVAPS.Z Z17, K2, Z17
+	VMOVUPS   Z17, (R14)(DX*1)
+	VMOVUPS   (R9)(DX*2), Z25
+	VCMPPS    $0x01, Z25, Z24, K2
+	VMOVAPS.Z Z19, K2, Z19
+	VMOVUPS   Z19, (R14)(DX*2)
+	VMOVUPS   (R9)(SI*1), Z26
+	VCMPPS    $0x01, Z26, Z24, K2
+	VMOVAPS.Z Z21, K2, Z21
+	VMOVUPS   Z21, (R14)(SI*1)
+	VMOVUPS   (R9)(DX*4), Z27
+	VCMPPS    $0x01, Z27, Z24, K2
+	VMOVAPS.Z Z23, K2, Z23
+	VMOVUPS   Z23, (R14)(DX*4)
+	JMP       stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Z24
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	LEAQ         (R13)(R10*1), BX
@@ -5217,7 +7806,7 @@ derivative:
 	VFNMADD213PS Z24, Z29, Z29
 	VMULPS       Z29, Z22, Z22
 	VMOVUPS      Z22, (R14)(DX*4)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	LEAQ         (R13)(R10*1), BX
@@ -5275,7 +7864,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+12, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+12, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -5285,16 +7874,16 @@ stored:
 
 // func gemmAVX512_13x1(args *byte)
 // Requires: AVX, AVX512F
-TEXT ·gemmAVX512_13x1(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX512_13x1(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -5314,7 +7903,7 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Z0
 	VMOVAPS Z0, Z1
 	VMOVAPS Z0, Z2
@@ -5331,7 +7920,7 @@ bias:
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
@@ -5353,15 +7942,19 @@ add:
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
 	LEAQ (AX)(R8*1), BX
 	LEAQ (BX)(DX*2), BX
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VMOVUPS      (R10), Z13
@@ -5396,14 +7989,19 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	ADDQ         32(DI), BX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	VMOVUPS      Z0, (R13)
@@ -5421,9 +8019,106 @@ k:
 	VMOVUPS      Z12, (R14)(R8*1)
 	JMP          stored
 
+relu:
+	VPXORD  Z13, Z13, Z13
+	LEAQ    (R13)(R8*1), R14
+	LEAQ    (R14)(DX*2), R14
+	VMAXPS  Z0, Z13, Z0
+	VMOVUPS Z0, (R13)
+	VMAXPS  Z1, Z13, Z1
+	VMOVUPS Z1, (R13)(DX*1)
+	VMAXPS  Z2, Z13, Z2
+	VMOVUPS Z2, (R13)(DX*2)
+	VMAXPS  Z3, Z13, Z3
+	VMOVUPS Z3, (R13)(SI*1)
+	VMAXPS  Z4, Z13, Z4
+	VMOVUPS Z4, (R13)(DX*4)
+	VMAXPS  Z5, Z13, Z5
+	VMOVUPS Z5, (R13)(R8*1)
+	VMAXPS  Z6, Z13, Z6
+	VMOVUPS Z6, (R13)(SI*2)
+	VMAXPS  Z7, Z13, Z7
+	VMOVUPS Z7, (R14)
+	VMAXPS  Z8, Z13, Z8
+	VMOVUPS Z8, (R14)(DX*1)
+	VMAXPS  Z9, Z13, Z9
+	VMOVUPS Z9, (R14)(DX*2)
+	VMAXPS  Z10, Z13, Z10
+	VMOVUPS Z10, (R14)(SI*1)
+	VMAXPS  Z11, Z13, Z11
+	VMOVUPS Z11, (R14)(DX*4)
+	VMAXPS  Z12, Z13, Z12
+	VMOVUPS Z12, (R14)(R8*1)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ      R10, $0x02
+	JGT       tanh
+	VPXORD    Z13, Z13, Z13
+	MOVQ      128(DI), R10
+	SUBQ      80(DI), R10
+	LEAQ      (R13)(R8*1), R14
+	LEAQ      (R14)(DX*2), R14
+	LEAQ      (R13)(R10*1), BX
+	LEAQ      (R14)(R10*1), R9
+	VMOVUPS   (BX), Z14
+	VCMPPS    $0x01, Z14, Z13, K2
+	VMOVAPS.Z Z0, K2, Z0
+	VMOVUPS   Z0, (R13)
+	VMOVUPS   (BX)(DX*1), Z15
+	VCMPPS    $0x01, Z15, Z13, K2
+	VMOVAPS.Z Z1, K2, Z1
+	VMOVUPS   Z1, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z16
+	VCMPPS    $0x01, Z16, Z13, K2
+	VMOVAPS.Z Z2, K2, Z2
+	VMOVUPS   Z2, (R13)(DX*2)
+	VMOVUPS   (BX)(SI*1), Z17
+	VCMPPS    $0x01, Z17, Z13, K2
+	VMOVAPS.Z Z3, K2, Z3
+	VMOVUPS   Z3, (R13)(SI*1)
+	VMOVUPS   (BX)(DX*4), Z18
+	VCMPPS    $0x01, Z18, Z13, K2
+	VMOVAPS.Z Z4, K2, Z4
+	VMOVUPS   Z4, (R13)(DX*4)
+	VMOVUPS   (BX)(R8*1), Z19
+	VCMPPS    $0x01, Z19, Z13, K2
+	VMOVAPS.Z Z5, K2, Z5
+	VMOVUPS   Z5, (R13)(R8*1)
+	VMOVUPS   (BX)(SI*2), Z20
+	VCMPPS    $0x01, Z20, Z13, K2
+	VMOVAPS.Z Z6, K2, Z6
+	VMOVUPS   Z6, (R13)(SI*2)
+	VMOVUPS   (R9), Z21
+	VCMPPS    $0x01, Z21, Z13, K2
+	VMOVAPS.Z Z7, K2, Z7
+	VMOVUPS   Z7, (R14)
+	VMOVUPS   (R9)(DX*1), Z22
+	VCMPPS    $0x01, Z22, Z13, K2
+	VMOVAPS.Z Z8, K2, Z8
+	VMOVUPS   Z8, (R14)(DX*1)
+	VMOVUPS   (R9)(DX*2), Z23
+	VCMPPS    $0x01, Z23, Z13, K2
+	VMOVAPS.Z Z9, K2, Z9
+	VMOVUPS   Z9, (R14)(DX*2)
+	VMOVUPS   (R9)(SI*1), Z24
+	VCMPPS    $0x01, Z24, Z13, K2
+	VMOVAPS.Z Z10, K2, Z10
+	VMOVUPS   Z10, (R14)(SI*1)
+	VMOVUPS   (R9)(DX*4), Z25
+	VCMPPS    $0x01, Z25, Z13, K2
+	VMOVAPS.Z Z11, K2, Z11
+	VMOVUPS   Z11, (R14)(DX*4)
+	VMOVUPS   (R9)(R8*1), Z26
+	VCMPPS    $0x01, Z26, Z13, K2
+	VMOVAPS.Z Z12, K2, Z12
+	VMOVUPS   Z12, (R14)(R8*1)
+	JMP       stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Z13
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	LEAQ         (R13)(R10*1), BX
@@ -5485,7 +8180,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+13, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+13, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -5495,16 +8190,16 @@ stored:
 
 // func gemmAVX512_13x2(args *byte)
 // Requires: AVX, AVX512F
-TEXT ·gemmAVX512_13x2(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX512_13x2(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -5537,7 +8232,7 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
 	VMOVAPS Z0, Z2
@@ -5567,7 +8262,7 @@ bias:
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
@@ -5586,7 +8281,7 @@ add:
 	VMOVUPS (R14)(SI*1), Z20
 	VMOVUPS (R14)(DX*4), Z22
 	VMOVUPS (R14)(R8*1), Z24
-	ADDQ    80(DI), R13
+	ADDQ    96(DI), R13
 	LEAQ    (R13)(R8*1), R14
 	LEAQ    (R14)(DX*2), R14
 	VMOVUPS (R13), Z1
@@ -5605,15 +8300,19 @@ add:
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
 	LEAQ (AX)(R8*1), BX
 	LEAQ (BX)(DX*2), BX
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VMOVUPS      (R10), Z26
@@ -5662,14 +8361,19 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	ADDQ         32(DI), BX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	VMOVUPS      Z0, (R13)
@@ -5685,7 +8389,7 @@ k:
 	VMOVUPS      Z20, (R14)(SI*1)
 	VMOVUPS      Z22, (R14)(DX*4)
 	VMOVUPS      Z24, (R14)(R8*1)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	VMOVUPS      Z1, (R13)
@@ -5703,9 +8407,192 @@ k:
 	VMOVUPS      Z25, (R14)(R8*1)
 	JMP          stored
 
+relu:
+	VPXORD  Z26, Z26, Z26
+	LEAQ    (R13)(R8*1), R14
+	LEAQ    (R14)(DX*2), R14
+	VMAXPS  Z0, Z26, Z0
+	VMOVUPS Z0, (R13)
+	VMAXPS  Z2, Z26, Z2
+	VMOVUPS Z2, (R13)(DX*1)
+	VMAXPS  Z4, Z26, Z4
+	VMOVUPS Z4, (R13)(DX*2)
+	VMAXPS  Z6, Z26, Z6
+	VMOVUPS Z6, (R13)(SI*1)
+	VMAXPS  Z8, Z26, Z8
+	VMOVUPS Z8, (R13)(DX*4)
+	VMAXPS  Z10, Z26, Z10
+	VMOVUPS Z10, (R13)(R8*1)
+	VMAXPS  Z12, Z26, Z12
+	VMOVUPS Z12, (R13)(SI*2)
+	VMAXPS  Z14, Z26, Z14
+	VMOVUPS Z14, (R14)
+	VMAXPS  Z16, Z26, Z16
+	VMOVUPS Z16, (R14)(DX*1)
+	VMAXPS  Z18, Z26, Z18
+	VMOVUPS Z18, (R14)(DX*2)
+	VMAXPS  Z20, Z26, Z20
+	VMOVUPS Z20, (R14)(SI*1)
+	VMAXPS  Z22, Z26, Z22
+	VMOVUPS Z22, (R14)(DX*4)
+	VMAXPS  Z24, Z26, Z24
+	VMOVUPS Z24, (R14)(R8*1)
+	ADDQ    96(DI), R13
+	LEAQ    (R13)(R8*1), R14
+	LEAQ    (R14)(DX*2), R14
+	VMAXPS  Z1, Z26, Z1
+	VMOVUPS Z1, (R13)
+	VMAXPS  Z3, Z26, Z3
+	VMOVUPS Z3, (R13)(DX*1)
+	VMAXPS  Z5, Z26, Z5
+	VMOVUPS Z5, (R13)(DX*2)
+	VMAXPS  Z7, Z26, Z7
+	VMOVUPS Z7, (R13)(SI*1)
+	VMAXPS  Z9, Z26, Z9
+	VMOVUPS Z9, (R13)(DX*4)
+	VMAXPS  Z11, Z26, Z11
+	VMOVUPS Z11, (R13)(R8*1)
+	VMAXPS  Z13, Z26, Z13
+	VMOVUPS Z13, (R13)(SI*2)
+	VMAXPS  Z15, Z26, Z15
+	VMOVUPS Z15, (R14)
+	VMAXPS  Z17, Z26, Z17
+	VMOVUPS Z17, (R14)(DX*1)
+	VMAXPS  Z19, Z26, Z19
+	VMOVUPS Z19, (R14)(DX*2)
+	VMAXPS  Z21, Z26, Z21
+	VMOVUPS Z21, (R14)(SI*1)
+	VMAXPS  Z23, Z26, Z23
+	VMOVUPS Z23, (R14)(DX*4)
+	VMAXPS  Z25, Z26, Z25
+	VMOVUPS Z25, (R14)(R8*1)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ      R10, $0x02
+	JGT       tanh
+	VPXORD    Z26, Z26, Z26
+	MOVQ      128(DI), R10
+	SUBQ      80(DI), R10
+	LEAQ      (R13)(R8*1), R14
+	LEAQ      (R14)(DX*2), R14
+	LEAQ      (R13)(R10*1), BX
+	LEAQ      (R14)(R10*1), R9
+	VMOVUPS   (BX), Z27
+	VCMPPS    $0x01, Z27, Z26, K2
+	VMOVAPS.Z Z0, K2, Z0
+	VMOVUPS   Z0, (R13)
+	VMOVUPS   (BX)(DX*1), Z28
+	VCMPPS    $0x01, Z28, Z26, K2
+	VMOVAPS.Z Z2, K2, Z2
+	VMOVUPS   Z2, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z29
+	VCMPPS    $0x01, Z29, Z26, K2
+	VMOVAPS.Z Z4, K2, Z4
+	VMOVUPS   Z4, (R13)(DX*2)
+	VMOVUPS   (BX)(SI*1), Z30
+	VCMPPS    $0x01, Z30, Z26, K2
+	VMOVAPS.Z Z6, K2, Z6
+	VMOVUPS   Z6, (R13)(SI*1)
+	VMOVUPS   (BX)(DX*4), Z31
+	VCMPPS    $0x01, Z31, Z26, K2
+	VMOVAPS.Z Z8, K2, Z8
+	VMOVUPS   Z8, (R13)(DX*4)
+	VMOVUPS   (BX)(R8*1), Z27
+	VCMPPS    $0x01, Z27, Z26, K2
+	VMOVAPS.Z Z10, K2, Z10
+	VMOVUPS   Z10, (R13)(R8*1)
+	VMOVUPS   (BX)(SI*2), Z28
+	VCMPPS    $0x01, Z28, Z26, K2
+	VMOVAPS.Z Z12, K2, Z12
+	VMOVUPS   Z12, (R13)(SI*2)
+	VMOVUPS   (R9), Z29
+	VCMPPS    $0x01, Z29, Z26, K2
+	VMOVAPS.Z Z14, K2, Z14
+	VMOVUPS   Z14, (R14)
+	VMOVUPS   (R9)(DX*1), Z30
+	VCMPPS    $0x01, Z30, Z26, K2
+	VMOVAPS.Z Z16, K2, Z16
+	VMOVUPS   Z16, (R14)(DX*1)
+	VMOVUPS   (R9)(DX*2), Z31
+	VCMPPS    $0x01, Z31, Z26, K2
+	VMOVAPS.Z Z18, K2, Z18
+	VMOVUPS   Z18, (R14)(DX*2)
+	VMOVUPS   (R9)(SI*1), Z27
+	VCMPPS    $0x01, Z27, Z26, K2
+	VMOVAPS.Z Z20, K2, Z20
+	VMOVUPS   Z20, (R14)(SI*1)
+	VMOVUPS   (R9)(DX*4), Z28
+	VCMPPS    $0x01, Z28, Z26, K2
+	VMOVAPS.Z Z22, K2, Z22
+	VMOVUPS   Z22, (R14)(DX*4)
+	VMOVUPS   (R9)(R8*1), Z29
+	VCMPPS    $0x01, Z29, Z26, K2
+	VMOVAPS.Z Z24, K2, Z24
+	VMOVUPS   Z24, (R14)(R8*1)
+	ADDQ      96(DI), R13
+	LEAQ      (R13)(R8*1), R14
+	LEAQ      (R14)(DX*2), R14
+	LEAQ      (R13)(R10*1), BX
+	LEAQ      (R14)(R10*1), R9
+	VMOVUPS   (BX), Z30
+	VCMPPS    $0x01, Z30, Z26, K2
+	VMOVAPS.Z Z1, K2, Z1
+	VMOVUPS   Z1, (R13)
+	VMOVUPS   (BX)(DX*1), Z31
+	VCMPPS    $0x01, Z31, Z26, K2
+	VMOVAPS.Z Z3, K2, Z3
+	VMOVUPS   Z3, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z27
+	VCMPPS    $0x01, Z27, Z26, K2
+	VMOVAPS.Z Z5, K2, Z5
+	VMOVUPS   Z5, (R13)(DX*2)
+	VMOVUPS   (BX)(SI*1), Z28
+	VCMPPS    $0x01, Z28, Z26, K2
+	VMOVAPS.Z Z7, K2, Z7
+	VMOVUPS   Z7, (R13)(SI*1)
+	VMOVUPS   (BX)(DX*4), Z29
+	VCMPPS    $0x01, Z29, Z26, K2
+	VMOVAPS.Z Z9, K2, Z9
+	VMOVUPS   Z9, (R13)(DX*4)
+	VMOVUPS   (BX)(R8*1), Z30
+	VCMPPS    $0x01, Z30, Z26, K2
+	VMOVAPS.Z Z11, K2, Z11
+	VMOVUPS   Z11, (R13)(R8*1)
+	VMOVUPS   (BX)(SI*2), Z31
+	VCMPPS    $0x01, Z31, Z26, K2
+	VMOVAPS.Z Z13, K2, Z13
+	VMOVUPS   Z13, (R13)(SI*2)
+	VMOVUPS   (R9), Z27
+	VCMPPS    $0x01, Z27, Z26, K2
+	VMOVAPS.Z Z15, K2, Z15
+	VMOVUPS   Z15, (R14)
+	VMOVUPS   (R9)(DX*1), Z28
+	VCMPPS    $0x01, Z28, Z26, K2
+	VMOVAPS.Z Z17, K2, Z17
+	VMOVUPS   Z17, (R14)(DX*1)
+	VMOVUPS   (R9)(DX*2), Z29
+	VCMPPS    $0x01, Z29, Z26, K2
+	VMOVAPS.Z Z19, K2, Z19
+	VMOVUPS   Z19, (R14)(DX*2)
+	VMOVUPS   (R9)(SI*1), Z30
+	VCMPPS    $0x01, Z30, Z26, K2
+	VMOVAPS.Z Z21, K2, Z21
+	VMOVUPS   Z21, (R14)(SI*1)
+	VMOVUPS   (R9)(DX*4), Z31
+	VCMPPS    $0x01, Z31, Z26, K2
+	VMOVAPS.Z Z23, K2, Z23
+	VMOVUPS   Z23, (R14)(DX*4)
+	VMOVUPS   (R9)(R8*1), Z27
+	VCMPPS    $0x01, Z27, Z26, K2
+	VMOVAPS.Z Z25, K2, Z25
+	VMOVUPS   Z25, (R14)(R8*1)
+	JMP       stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Z26
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	LEAQ         (R13)(R10*1), BX
@@ -5762,7 +8649,7 @@ derivative:
 	VFNMADD213PS Z26, Z29, Z29
 	VMULPS       Z29, Z24, Z24
 	VMOVUPS      Z24, (R14)(R8*1)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	LEAQ         (R13)(R10*1), BX
@@ -5824,7 +8711,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+13, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+13, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -5834,16 +8721,16 @@ stored:
 
 // func gemmAVX512_14x1(args *byte)
 // Requires: AVX, AVX512F
-TEXT ·gemmAVX512_14x1(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX512_14x1(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -5864,7 +8751,7 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Z0
 	VMOVAPS Z0, Z1
 	VMOVAPS Z0, Z2
@@ -5882,7 +8769,7 @@ bias:
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
@@ -5905,15 +8792,19 @@ add:
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
 	LEAQ (AX)(R8*1), BX
 	LEAQ (BX)(DX*2), BX
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VMOVUPS      (R10), Z14
@@ -5950,14 +8841,19 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	ADDQ         32(DI), BX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	VMOVUPS      Z0, (R13)
@@ -5976,9 +8872,112 @@ k:
 	VMOVUPS      Z13, (R14)(SI*2)
 	JMP          stored
 
+relu:
+	VPXORD  Z14, Z14, Z14
+	LEAQ    (R13)(R8*1), R14
+	LEAQ    (R14)(DX*2), R14
+	VMAXPS  Z0, Z14, Z0
+	VMOVUPS Z0, (R13)
+	VMAXPS  Z1, Z14, Z1
+	VMOVUPS Z1, (R13)(DX*1)
+	VMAXPS  Z2, Z14, Z2
+	VMOVUPS Z2, (R13)(DX*2)
+	VMAXPS  Z3, Z14, Z3
+	VMOVUPS Z3, (R13)(SI*1)
+	VMAXPS  Z4, Z14, Z4
+	VMOVUPS Z4, (R13)(DX*4)
+	VMAXPS  Z5, Z14, Z5
+	VMOVUPS Z5, (R13)(R8*1)
+	VMAXPS  Z6, Z14, Z6
+	VMOVUPS Z6, (R13)(SI*2)
+	VMAXPS  Z7, Z14, Z7
+	VMOVUPS Z7, (R14)
+	VMAXPS  Z8, Z14, Z8
+	VMOVUPS Z8, (R14)(DX*1)
+	VMAXPS  Z9, Z14, Z9
+	VMOVUPS Z9, (R14)(DX*2)
+	VMAXPS  Z10, Z14, Z10
+	VMOVUPS Z10, (R14)(SI*1)
+	VMAXPS  Z11, Z14, Z11
+	VMOVUPS Z11, (R14)(DX*4)
+	VMAXPS  Z12, Z14, Z12
+	VMOVUPS Z12, (R14)(R8*1)
+	VMAXPS  Z13, Z14, Z13
+	VMOVUPS Z13, (R14)(SI*2)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ      R10, $0x02
+	JGT       tanh
+	VPXORD    Z14, Z14, Z14
+	MOVQ      128(DI), R10
+	SUBQ      80(DI), R10
+	LEAQ      (R13)(R8*1), R14
+	LEAQ      (R14)(DX*2), R14
+	LEAQ      (R13)(R10*1), BX
+	LEAQ      (R14)(R10*1), R9
+	VMOVUPS   (BX), Z15
+	VCMPPS    $0x01, Z15, Z14, K2
+	VMOVAPS.Z Z0, K2, Z0
+	VMOVUPS   Z0, (R13)
+	VMOVUPS   (BX)(DX*1), Z16
+	VCMPPS    $0x01, Z16, Z14, K2
+	VMOVAPS.Z Z1, K2, Z1
+	VMOVUPS   Z1, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z17
+	VCMPPS    $0x01, Z17, Z14, K2
+	VMOVAPS.Z Z2, K2, Z2
+	VMOVUPS   Z2, (R13)(DX*2)
+	VMOVUPS   (BX)(SI*1), Z18
+	VCMPPS    $0x01, Z18, Z14, K2
+	VMOVAPS.Z Z3, K2, Z3
+	VMOVUPS   Z3, (R13)(SI*1)
+	VMOVUPS   (BX)(DX*4), Z19
+	VCMPPS    $0x01, Z19, Z14, K2
+	VMOVAPS.Z Z4, K2, Z4
+	VMOVUPS   Z4, (R13)(DX*4)
+	VMOVUPS   (BX)(R8*1), Z20
+	VCMPPS    $0x01, Z20, Z14, K2
+	VMOVAPS.Z Z5, K2, Z5
+	VMOVUPS   Z5, (R13)(R8*1)
+	VMOVUPS   (BX)(SI*2), Z21
+	VCMPPS    $0x01, Z21, Z14, K2
+	VMOVAPS.Z Z6, K2, Z6
+	VMOVUPS   Z6, (R13)(SI*2)
+	VMOVUPS   (R9), Z22
+	VCMPPS    $0x01, Z22, Z14, K2
+	VMOVAPS.Z Z7, K2, Z7
+	VMOVUPS   Z7, (R14)
+	VMOVUPS   (R9)(DX*1), Z23
+	VCMPPS    $0x01, Z23, Z14, K2
+	VMOVAPS.Z Z8, K2, Z8
+	VMOVUPS   Z8, (R14)(DX*1)
+	VMOVUPS   (R9)(DX*2), Z24
+	VCMPPS    $0x01, Z24, Z14, K2
+	VMOVAPS.Z Z9, K2, Z9
+	VMOVUPS   Z9, (R14)(DX*2)
+	VMOVUPS   (R9)(SI*1), Z25
+	VCMPPS    $0x01, Z25, Z14, K2
+	VMOVAPS.Z Z10, K2, Z10
+	VMOVUPS   Z10, (R14)(SI*1)
+	VMOVUPS   (R9)(DX*4), Z26
+	VCMPPS    $0x01, Z26, Z14, K2
+	VMOVAPS.Z Z11, K2, Z11
+	VMOVUPS   Z11, (R14)(DX*4)
+	VMOVUPS   (R9)(R8*1), Z27
+	VCMPPS    $0x01, Z27, Z14, K2
+	VMOVAPS.Z Z12, K2, Z12
+	VMOVUPS   Z12, (R14)(R8*1)
+	VMOVUPS   (R9)(SI*2), Z28
+	VCMPPS    $0x01, Z28, Z14, K2
+	VMOVAPS.Z Z13, K2, Z13
+	VMOVUPS   Z13, (R14)(SI*2)
+	JMP       stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Z14
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	LEAQ         (R13)(R10*1), BX
@@ -6044,7 +9043,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+14, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+14, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -6054,16 +9053,16 @@ stored:
 
 // func gemmAVX512_14x2(args *byte)
 // Requires: AVX, AVX512F
-TEXT ·gemmAVX512_14x2(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX512_14x2(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -6098,7 +9097,7 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
 	VMOVAPS Z0, Z2
@@ -6130,7 +9129,7 @@ bias:
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
@@ -6150,7 +9149,7 @@ add:
 	VMOVUPS (R14)(DX*4), Z22
 	VMOVUPS (R14)(R8*1), Z24
 	VMOVUPS (R14)(SI*2), Z26
-	ADDQ    80(DI), R13
+	ADDQ    96(DI), R13
 	LEAQ    (R13)(R8*1), R14
 	LEAQ    (R14)(DX*2), R14
 	VMOVUPS (R13), Z1
@@ -6170,15 +9169,19 @@ add:
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
 	LEAQ (AX)(R8*1), BX
 	LEAQ (BX)(DX*2), BX
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VMOVUPS      (R10), Z28
@@ -6230,14 +9233,19 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	ADDQ         32(DI), BX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	VMOVUPS      Z0, (R13)
@@ -6254,7 +9262,7 @@ k:
 	VMOVUPS      Z22, (R14)(DX*4)
 	VMOVUPS      Z24, (R14)(R8*1)
 	VMOVUPS      Z26, (R14)(SI*2)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	VMOVUPS      Z1, (R13)
@@ -6273,9 +9281,204 @@ k:
 	VMOVUPS      Z27, (R14)(SI*2)
 	JMP          stored
 
+relu:
+	VPXORD  Z28, Z28, Z28
+	LEAQ    (R13)(R8*1), R14
+	LEAQ    (R14)(DX*2), R14
+	VMAXPS  Z0, Z28, Z0
+	VMOVUPS Z0, (R13)
+	VMAXPS  Z2, Z28, Z2
+	VMOVUPS Z2, (R13)(DX*1)
+	VMAXPS  Z4, Z28, Z4
+	VMOVUPS Z4, (R13)(DX*2)
+	VMAXPS  Z6, Z28, Z6
+	VMOVUPS Z6, (R13)(SI*1)
+	VMAXPS  Z8, Z28, Z8
+	VMOVUPS Z8, (R13)(DX*4)
+	VMAXPS  Z10, Z28, Z10
+	VMOVUPS Z10, (R13)(R8*1)
+	VMAXPS  Z12, Z28, Z12
+	VMOVUPS Z12, (R13)(SI*2)
+	VMAXPS  Z14, Z28, Z14
+	VMOVUPS Z14, (R14)
+	VMAXPS  Z16, Z28, Z16
+	VMOVUPS Z16, (R14)(DX*1)
+	VMAXPS  Z18, Z28, Z18
+	VMOVUPS Z18, (R14)(DX*2)
+	VMAXPS  Z20, Z28, Z20
+	VMOVUPS Z20, (R14)(SI*1)
+	VMAXPS  Z22, Z28, Z22
+	VMOVUPS Z22, (R14)(DX*4)
+	VMAXPS  Z24, Z28, Z24
+	VMOVUPS Z24, (R14)(R8*1)
+	VMAXPS  Z26, Z28, Z26
+	VMOVUPS Z26, (R14)(SI*2)
+	ADDQ    96(DI), R13
+	LEAQ    (R13)(R8*1), R14
+	LEAQ    (R14)(DX*2), R14
+	VMAXPS  Z1, Z28, Z1
+	VMOVUPS Z1, (R13)
+	VMAXPS  Z3, Z28, Z3
+	VMOVUPS Z3, (R13)(DX*1)
+	VMAXPS  Z5, Z28, Z5
+	VMOVUPS Z5, (R13)(DX*2)
+	VMAXPS  Z7, Z28, Z7
+	VMOVUPS Z7, (R13)(SI*1)
+	VMAXPS  Z9, Z28, Z9
+	VMOVUPS Z9, (R13)(DX*4)
+	VMAXPS  Z11, Z28, Z11
+	VMOVUPS Z11, (R13)(R8*1)
+	VMAXPS  Z13, Z28, Z13
+	VMOVUPS Z13, (R13)(SI*2)
+	VMAXPS  Z15, Z28, Z15
+	VMOVUPS Z15, (R14)
+	VMAXPS  Z17, Z28, Z17
+	VMOVUPS Z17, (R14)(DX*1)
+	VMAXPS  Z19, Z28, Z19
+	VMOVUPS Z19, (R14)(DX*2)
+	VMAXPS  Z21, Z28, Z21
+	VMOVUPS Z21, (R14)(SI*1)
+	VMAXPS  Z23, Z28, Z23
+	VMOVUPS Z23, (R14)(DX*4)
+	VMAXPS  Z25, Z28, Z25
+	VMOVUPS Z25, (R14)(R8*1)
+	VMAXPS  Z27, Z28, Z27
+	VMOVUPS Z27, (R14)(SI*2)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ      R10, $0x02
+	JGT       tanh
+	VPXORD    Z28, Z28, Z28
+	MOVQ      128(DI), R10
+	SUBQ      80(DI), R10
+	LEAQ      (R13)(R8*1), R14
+	LEAQ      (R14)(DX*2), R14
+	LEAQ      (R13)(R10*1), BX
+	LEAQ      (R14)(R10*1), R9
+	VMOVUPS   (BX), Z29
+	VCMPPS    $0x01, Z29, Z28, K2
+	VMOVAPS.Z Z0, K2, Z0
+	VMOVUPS   Z0, (R13)
+	VMOVUPS   (BX)(DX*1), Z30
+	VCMPPS    $0x01, Z30, Z28, K2
+	VMOVAPS.Z Z2, K2, Z2
+	VMOVUPS   Z2, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z31
+	VCMPPS    $0x01, Z31, Z28, K2
+	VMOVAPS.Z Z4, K2, Z4
+	VMOVUPS   Z4, (R13)(DX*2)
+	VMOVUPS   (BX)(SI*1), Z29
+	VCMPPS    $0x01, Z29, Z28, K2
+	VMOVAPS.Z Z6, K2, Z6
+	VMOVUPS   Z6, (R13)(SI*1)
+	VMOVUPS   (BX)(DX*4), Z30
+	VCMPPS    $0x01, Z30, Z28, K2
+	VMOVAPS.Z Z8, K2, Z8
+	VMOVUPS   Z8, (R13)(DX*4)
+	VMOVUPS   (BX)(R8*1), Z31
+	VCMPPS    $0x01, Z31, Z28, K2
+	VMOVAPS.Z Z10, K2, Z10
+	VMOVUPS   Z10, (R13)(R8*1)
+	VMOVUPS   (BX)(SI*2), Z29
+	VCMPPS    $0x01, Z29, Z28, K2
+	VMOVAPS.Z Z12, K2, Z12
+	VMOVUPS   Z12, (R13)(SI*2)
+	VMOVUPS   (R9), Z30
+	VCMPPS    $0x01, Z30, Z28, K2
+	VMOVAPS.Z Z14, K2, Z14
+	VMOVUPS   Z14, (R14)
+	VMOVUPS   (R9)(DX*1), Z31
+	VCMPPS    $0x01, Z31, Z28, K2
+	VMOVAPS.Z Z16, K2, Z16
+	VMOVUPS   Z16, (R14)(DX*1)
+	VMOVUPS   (R9)(DX*2), Z29
+	VCMPPS    $0x01, Z29, Z28, K2
+	VMOVAPS.Z Z18, K2, Z18
+	VMOVUPS   Z18, (R14)(DX*2)
+	VMOVUPS   (R9)(SI*1), Z30
+	VCMPPS    $0x01, Z30, Z28, K2
+	VMOVAPS.Z Z20, K2, Z20
+	VMOVUPS   Z20, (R14)(SI*1)
+	VMOVUPS   (R9)(DX*4), Z31
+	VCMPPS    $0x01, Z31, Z28, K2
+	VMOVAPS.Z Z22, K2, Z22
+	VMOVUPS   Z22, (R14)(DX*4)
+	VMOVUPS   (R9)(R8*1), Z29
+	VCMPPS    $0x01, Z29, Z28, K2
+	VMOVAPS.Z Z24, K2, Z24
+	VMOVUPS   Z24, (R14)(R8*1)
+	VMOVUPS   (R9)(SI*2), Z30
+	VCMPPS    $0x01, Z30, Z28, K2
+	VMOVAPS.Z Z26, K2, Z26
+	VMOVUPS   Z26, (R14)(SI*2)
+	ADDQ      96(DI), R13
+	LEAQ      (R13)(R8*1), R14
+	LEAQ      (R14)(DX*2), R14
+	LEAQ      (R13)(R10*1), BX
+	LEAQ      (R14)(R10*1), R9
+	VMOVUPS   (BX), Z31
+	VCMPPS    $0x01, Z31, Z28, K2
+	VMOVAPS.Z Z1, K2, Z1
+	VMOVUPS   Z1, (R13)
+	VMOVUPS   (BX)(DX*1), Z29
+	VCMPPS    $0x01, Z29, Z28, K2
+	VMOVAPS.Z Z3, K2, Z3
+	VMOVUPS   Z3, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z30
+	VCMPPS    $0x01, Z30, Z28, K2
+	VMOVAPS.Z Z5, K2, Z5
+	VMOVUPS   Z5, (R13)(DX*2)
+	VMOVUPS   (BX)(SI*1), Z31
+	VCMPPS    $0x01, Z31, Z28, K2
+	VMOVAPS.Z Z7, K2, Z7
+	VMOVUPS   Z7, (R13)(SI*1)
+	VMOVUPS   (BX)(DX*4), Z29
+	VCMPPS    $0x01, Z29, Z28, K2
+	VMOVAPS.Z Z9, K2, Z9
+	VMOVUPS   Z9, (R13)(DX*4)
+	VMOVUPS   (BX)(R8*1), Z30
+	VCMPPS    $0x01, Z30, Z28, K2
+	VMOVAPS.Z Z11, K2, Z11
+	VMOVUPS   Z11, (R13)(R8*1)
+	VMOVUPS   (BX)(SI*2), Z31
+	VCMPPS    $0x01, Z31, Z28, K2
+	VMOVAPS.Z Z13, K2, Z13
+	VMOVUPS   Z13, (R13)(SI*2)
+	VMOVUPS   (R9), Z29
+	VCMPPS    $0x01, Z29, Z28, K2
+	VMOVAPS.Z Z15, K2, Z15
+	VMOVUPS   Z15, (R14)
+	VMOVUPS   (R9)(DX*1), Z30
+	VCMPPS    $0x01, Z30, Z28, K2
+	VMOVAPS.Z Z17, K2, Z17
+	VMOVUPS   Z17, (R14)(DX*1)
+	VMOVUPS   (R9)(DX*2), Z31
+	VCMPPS    $0x01, Z31, Z28, K2
+	VMOVAPS.Z Z19, K2, Z19
+	VMOVUPS   Z19, (R14)(DX*2)
+	VMOVUPS   (R9)(SI*1), Z29
+	VCMPPS    $0x01, Z29, Z28, K2
+	VMOVAPS.Z Z21, K2, Z21
+	VMOVUPS   Z21, (R14)(SI*1)
+	VMOVUPS   (R9)(DX*4), Z30
+	VCMPPS    $0x01, Z30, Z28, K2
+	VMOVAPS.Z Z23, K2, Z23
+	VMOVUPS   Z23, (R14)(DX*4)
+	VMOVUPS   (R9)(R8*1), Z31
+	VCMPPS    $0x01, Z31, Z28, K2
+	VMOVAPS.Z Z25, K2, Z25
+	VMOVUPS   Z25, (R14)(R8*1)
+	VMOVUPS   (R9)(SI*2), Z29
+	VCMPPS    $0x01, Z29, Z28, K2
+	VMOVAPS.Z Z27, K2, Z27
+	VMOVUPS   Z27, (R14)(SI*2)
+	JMP       stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Z28
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	LEAQ         (R13)(R10*1), BX
@@ -6336,7 +9539,7 @@ derivative:
 	VFNMADD213PS Z28, Z30, Z30
 	VMULPS       Z30, Z26, Z26
 	VMOVUPS      Z26, (R14)(SI*2)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	LEAQ         (R13)(R10*1), BX
@@ -6402,7 +9605,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+14, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+14, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -6412,16 +9615,16 @@ stored:
 
 // func gemmAVX512_1x4(args *byte)
 // Requires: AVX, AVX512F
-TEXT ·gemmAVX512_1x4(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX512_1x4(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -6432,7 +9635,7 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
 	VMOVUPS 128(CX), Z2
@@ -6440,28 +9643,32 @@ bias:
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
 	VMOVUPS (R13), Z0
-	ADDQ    80(DI), R13
+	ADDQ    96(DI), R13
 	VMOVUPS (R13), Z1
-	ADDQ    80(DI), R13
+	ADDQ    96(DI), R13
 	VMOVUPS (R13), Z2
-	ADDQ    80(DI), R13
+	ADDQ    96(DI), R13
 	VMOVUPS (R13), Z3
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
 	LEAQ (R12)(R12*2), BX
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VBROADCASTSS (AX), Z4
@@ -6473,44 +9680,95 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	VMOVUPS      Z0, (R13)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	VMOVUPS      Z1, (R13)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	VMOVUPS      Z2, (R13)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	VMOVUPS      Z3, (R13)
 	JMP          stored
 
+relu:
+	VPXORD  Z4, Z4, Z4
+	VMAXPS  Z0, Z4, Z0
+	VMOVUPS Z0, (R13)
+	ADDQ    96(DI), R13
+	VMAXPS  Z1, Z4, Z1
+	VMOVUPS Z1, (R13)
+	ADDQ    96(DI), R13
+	VMAXPS  Z2, Z4, Z2
+	VMOVUPS Z2, (R13)
+	ADDQ    96(DI), R13
+	VMAXPS  Z3, Z4, Z3
+	VMOVUPS Z3, (R13)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ      R10, $0x02
+	JGT       tanh
+	VPXORD    Z4, Z4, Z4
+	MOVQ      128(DI), R10
+	SUBQ      80(DI), R10
+	LEAQ      (R13)(R10*1), BX
+	VMOVUPS   (BX), Z5
+	VCMPPS    $0x01, Z5, Z4, K2
+	VMOVAPS.Z Z0, K2, Z0
+	VMOVUPS   Z0, (R13)
+	ADDQ      96(DI), R13
+	LEAQ      (R13)(R10*1), BX
+	VMOVUPS   (BX), Z6
+	VCMPPS    $0x01, Z6, Z4, K2
+	VMOVAPS.Z Z1, K2, Z1
+	VMOVUPS   Z1, (R13)
+	ADDQ      96(DI), R13
+	LEAQ      (R13)(R10*1), BX
+	VMOVUPS   (BX), Z7
+	VCMPPS    $0x01, Z7, Z4, K2
+	VMOVAPS.Z Z2, K2, Z2
+	VMOVUPS   Z2, (R13)
+	ADDQ      96(DI), R13
+	LEAQ      (R13)(R10*1), BX
+	VMOVUPS   (BX), Z8
+	VCMPPS    $0x01, Z8, Z4, K2
+	VMOVAPS.Z Z3, K2, Z3
+	VMOVUPS   Z3, (R13)
+	JMP       stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Z4
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Z5
 	VFNMADD213PS Z4, Z5, Z5
 	VMULPS       Z5, Z0, Z0
 	VMOVUPS      Z0, (R13)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Z6
 	VFNMADD213PS Z4, Z6, Z6
 	VMULPS       Z6, Z1, Z1
 	VMOVUPS      Z1, (R13)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Z7
 	VFNMADD213PS Z4, Z7, Z7
 	VMULPS       Z7, Z2, Z2
 	VMOVUPS      Z2, (R13)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Z8
 	VFNMADD213PS Z4, Z8, Z8
@@ -6521,7 +9779,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+1, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+1, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -6531,16 +9789,16 @@ stored:
 
 // func gemmAVX512_2x4(args *byte)
 // Requires: AVX, AVX512F
-TEXT ·gemmAVX512_2x4(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX512_2x4(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -6555,7 +9813,7 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
 	VMOVUPS 128(CX), Z2
@@ -6567,32 +9825,36 @@ bias:
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
 	VMOVUPS (R13), Z0
 	VMOVUPS (R13)(DX*1), Z4
-	ADDQ    80(DI), R13
+	ADDQ    96(DI), R13
 	VMOVUPS (R13), Z1
 	VMOVUPS (R13)(DX*1), Z5
-	ADDQ    80(DI), R13
+	ADDQ    96(DI), R13
 	VMOVUPS (R13), Z2
 	VMOVUPS (R13)(DX*1), Z6
-	ADDQ    80(DI), R13
+	ADDQ    96(DI), R13
 	VMOVUPS (R13), Z3
 	VMOVUPS (R13)(DX*1), Z7
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
 	LEAQ (R12)(R12*2), BX
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VMOVUPS      (R10), Z8
@@ -6613,30 +9875,105 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	VMOVUPS      Z0, (R13)
 	VMOVUPS      Z4, (R13)(DX*1)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	VMOVUPS      Z1, (R13)
 	VMOVUPS      Z5, (R13)(DX*1)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	VMOVUPS      Z2, (R13)
 	VMOVUPS      Z6, (R13)(DX*1)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	VMOVUPS      Z3, (R13)
 	VMOVUPS      Z7, (R13)(DX*1)
 	JMP          stored
 
+relu:
+	VPXORD  Z8, Z8, Z8
+	VMAXPS  Z0, Z8, Z0
+	VMOVUPS Z0, (R13)
+	VMAXPS  Z4, Z8, Z4
+	VMOVUPS Z4, (R13)(DX*1)
+	ADDQ    96(DI), R13
+	VMAXPS  Z1, Z8, Z1
+	VMOVUPS Z1, (R13)
+	VMAXPS  Z5, Z8, Z5
+	VMOVUPS Z5, (R13)(DX*1)
+	ADDQ    96(DI), R13
+	VMAXPS  Z2, Z8, Z2
+	VMOVUPS Z2, (R13)
+	VMAXPS  Z6, Z8, Z6
+	VMOVUPS Z6, (R13)(DX*1)
+	ADDQ    96(DI), R13
+	VMAXPS  Z3, Z8, Z3
+	VMOVUPS Z3, (R13)
+	VMAXPS  Z7, Z8, Z7
+	VMOVUPS Z7, (R13)(DX*1)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ      R10, $0x02
+	JGT       tanh
+	VPXORD    Z8, Z8, Z8
+	MOVQ      128(DI), R10
+	SUBQ      80(DI), R10
+	LEAQ      (R13)(R10*1), BX
+	VMOVUPS   (BX), Z9
+	VCMPPS    $0x01, Z9, Z8, K2
+	VMOVAPS.Z Z0, K2, Z0
+	VMOVUPS   Z0, (R13)
+	VMOVUPS   (BX)(DX*1), Z10
+	VCMPPS    $0x01, Z10, Z8, K2
+	VMOVAPS.Z Z4, K2, Z4
+	VMOVUPS   Z4, (R13)(DX*1)
+	ADDQ      96(DI), R13
+	LEAQ      (R13)(R10*1), BX
+	VMOVUPS   (BX), Z11
+	VCMPPS    $0x01, Z11, Z8, K2
+	VMOVAPS.Z Z1, K2, Z1
+	VMOVUPS   Z1, (R13)
+	VMOVUPS   (BX)(DX*1), Z12
+	VCMPPS    $0x01, Z12, Z8, K2
+	VMOVAPS.Z Z5, K2, Z5
+	VMOVUPS   Z5, (R13)(DX*1)
+	ADDQ      96(DI), R13
+	LEAQ      (R13)(R10*1), BX
+	VMOVUPS   (BX), Z13
+	VCMPPS    $0x01, Z13, Z8, K2
+	VMOVAPS.Z Z2, K2, Z2
+	VMOVUPS   Z2, (R13)
+	VMOVUPS   (BX)(DX*1), Z14
+	VCMPPS    $0x01, Z14, Z8, K2
+	VMOVAPS.Z Z6, K2, Z6
+	VMOVUPS   Z6, (R13)(DX*1)
+	ADDQ      96(DI), R13
+	LEAQ      (R13)(R10*1), BX
+	VMOVUPS   (BX), Z15
+	VCMPPS    $0x01, Z15, Z8, K2
+	VMOVAPS.Z Z3, K2, Z3
+	VMOVUPS   Z3, (R13)
+	VMOVUPS   (BX)(DX*1), Z16
+	VCMPPS    $0x01, Z16, Z8, K2
+	VMOVAPS.Z Z7, K2, Z7
+	VMOVUPS   Z7, (R13)(DX*1)
+	JMP       stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Z8
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Z9
 	VFNMADD213PS Z8, Z9, Z9
@@ -6646,7 +9983,7 @@ derivative:
 	VFNMADD213PS Z8, Z10, Z10
 	VMULPS       Z10, Z4, Z4
 	VMOVUPS      Z4, (R13)(DX*1)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Z11
 	VFNMADD213PS Z8, Z11, Z11
@@ -6656,7 +9993,7 @@ derivative:
 	VFNMADD213PS Z8, Z12, Z12
 	VMULPS       Z12, Z5, Z5
 	VMOVUPS      Z5, (R13)(DX*1)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Z13
 	VFNMADD213PS Z8, Z13, Z13
@@ -6666,7 +10003,7 @@ derivative:
 	VFNMADD213PS Z8, Z14, Z14
 	VMULPS       Z14, Z6, Z6
 	VMOVUPS      Z6, (R13)(DX*1)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Z15
 	VFNMADD213PS Z8, Z15, Z15
@@ -6681,7 +10018,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+2, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+2, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -6691,16 +10028,16 @@ stored:
 
 // func gemmAVX512_3x4(args *byte)
 // Requires: AVX, AVX512F
-TEXT ·gemmAVX512_3x4(SB), NOSPLIT, $0-8
+TEXT ·gemmAVX512_3x4(SB), NOSPLIT, $8-8
 	MOVQ args+0(FP), DI
-	MOVQ 16(DI), AX
-	MOVQ 64(DI), R13
-	MOVQ 8(DI), R15
-	MOVQ 48(DI), R11
-	MOVQ 56(DI), R12
+	MOVQ 24(DI), AX
+	MOVQ 80(DI), R13
+	MOVQ 16(DI), R15
+	MOVQ 64(DI), R11
+	MOVQ 72(DI), R12
 
 tile:
-	MOVQ   96(DI), CX
+	MOVQ   112(DI), CX
 	CMPQ   CX, $0x01
 	JEQ    bias
 	JGT    add
@@ -6719,7 +10056,7 @@ tile:
 	JMP    started
 
 bias:
-	MOVQ    88(DI), CX
+	MOVQ    104(DI), CX
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
 	VMOVUPS 128(CX), Z2
@@ -6735,36 +10072,40 @@ bias:
 	JMP     started
 
 add:
-	MOVQ    72(DI), DX
+	MOVQ    88(DI), DX
 	LEAQ    (DX)(DX*2), SI
 	LEAQ    (DX)(DX*4), R8
 	MOVQ    R13, CX
 	VMOVUPS (R13), Z0
 	VMOVUPS (R13)(DX*1), Z4
 	VMOVUPS (R13)(DX*2), Z8
-	ADDQ    80(DI), R13
+	ADDQ    96(DI), R13
 	VMOVUPS (R13), Z1
 	VMOVUPS (R13)(DX*1), Z5
 	VMOVUPS (R13)(DX*2), Z9
-	ADDQ    80(DI), R13
+	ADDQ    96(DI), R13
 	VMOVUPS (R13), Z2
 	VMOVUPS (R13)(DX*1), Z6
 	VMOVUPS (R13)(DX*2), Z10
-	ADDQ    80(DI), R13
+	ADDQ    96(DI), R13
 	VMOVUPS (R13), Z3
 	VMOVUPS (R13)(DX*1), Z7
 	VMOVUPS (R13)(DX*2), Z11
 	MOVQ    CX, R13
 
 started:
-	MOVQ 32(DI), R9
-	MOVQ 24(DI), DX
+	MOVQ 48(DI), R9
+	MOVQ 40(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
 	LEAQ (R12)(R12*2), BX
-	MOVQ (DI), CX
-	MOVQ 40(DI), R10
+	MOVQ 8(DI), CX
+	MOVQ 56(DI), R10
+	MOVQ CX, (SP)
 	MOVQ AX, R14
+
+run:
+	MOVQ (DI), CX
 
 k:
 	VMOVUPS      (R10), Z12
@@ -6790,34 +10131,133 @@ k:
 	ADDQ         R11, R10
 	DECQ         CX
 	JNZ          k
+	ADDQ         32(DI), AX
+	DECQ         (SP)
+	JNZ          run
 	MOVQ         R14, AX
-	MOVQ         72(DI), DX
+	MOVQ         88(DI), DX
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
-	MOVQ         104(DI), R10
-	TESTQ        R10, R10
-	JNZ          derivative
+	MOVQ         120(DI), R10
+	CMPQ         R10, $0x01
+	JGT          derivative
+	JEQ          relu
 	VMOVUPS      Z0, (R13)
 	VMOVUPS      Z4, (R13)(DX*1)
 	VMOVUPS      Z8, (R13)(DX*2)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	VMOVUPS      Z1, (R13)
 	VMOVUPS      Z5, (R13)(DX*1)
 	VMOVUPS      Z9, (R13)(DX*2)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	VMOVUPS      Z2, (R13)
 	VMOVUPS      Z6, (R13)(DX*1)
 	VMOVUPS      Z10, (R13)(DX*2)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	VMOVUPS      Z3, (R13)
 	VMOVUPS      Z7, (R13)(DX*1)
 	VMOVUPS      Z11, (R13)(DX*2)
 	JMP          stored
 
+relu:
+	VPXORD  Z12, Z12, Z12
+	VMAXPS  Z0, Z12, Z0
+	VMOVUPS Z0, (R13)
+	VMAXPS  Z4, Z12, Z4
+	VMOVUPS Z4, (R13)(DX*1)
+	VMAXPS  Z8, Z12, Z8
+	VMOVUPS Z8, (R13)(DX*2)
+	ADDQ    96(DI), R13
+	VMAXPS  Z1, Z12, Z1
+	VMOVUPS Z1, (R13)
+	VMAXPS  Z5, Z12, Z5
+	VMOVUPS Z5, (R13)(DX*1)
+	VMAXPS  Z9, Z12, Z9
+	VMOVUPS Z9, (R13)(DX*2)
+	ADDQ    96(DI), R13
+	VMAXPS  Z2, Z12, Z2
+	VMOVUPS Z2, (R13)
+	VMAXPS  Z6, Z12, Z6
+	VMOVUPS Z6, (R13)(DX*1)
+	VMAXPS  Z10, Z12, Z10
+	VMOVUPS Z10, (R13)(DX*2)
+	ADDQ    96(DI), R13
+	VMAXPS  Z3, Z12, Z3
+	VMOVUPS Z3, (R13)
+	VMAXPS  Z7, Z12, Z7
+	VMOVUPS Z7, (R13)(DX*1)
+	VMAXPS  Z11, Z12, Z11
+	VMOVUPS Z11, (R13)(DX*2)
+	JMP     stored
+
 derivative:
-	SUBQ         64(DI), R10
+	CMPQ      R10, $0x02
+	JGT       tanh
+	VPXORD    Z12, Z12, Z12
+	MOVQ      128(DI), R10
+	SUBQ      80(DI), R10
+	LEAQ      (R13)(R10*1), BX
+	VMOVUPS   (BX), Z13
+	VCMPPS    $0x01, Z13, Z12, K2
+	VMOVAPS.Z Z0, K2, Z0
+	VMOVUPS   Z0, (R13)
+	VMOVUPS   (BX)(DX*1), Z14
+	VCMPPS    $0x01, Z14, Z12, K2
+	VMOVAPS.Z Z4, K2, Z4
+	VMOVUPS   Z4, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z15
+	VCMPPS    $0x01, Z15, Z12, K2
+	VMOVAPS.Z Z8, K2, Z8
+	VMOVUPS   Z8, (R13)(DX*2)
+	ADDQ      96(DI), R13
+	LEAQ      (R13)(R10*1), BX
+	VMOVUPS   (BX), Z16
+	VCMPPS    $0x01, Z16, Z12, K2
+	VMOVAPS.Z Z1, K2, Z1
+	VMOVUPS   Z1, (R13)
+	VMOVUPS   (BX)(DX*1), Z17
+	VCMPPS    $0x01, Z17, Z12, K2
+	VMOVAPS.Z Z5, K2, Z5
+	VMOVUPS   Z5, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z18
+	VCMPPS    $0x01, Z18, Z12, K2
+	VMOVAPS.Z Z9, K2, Z9
+	VMOVUPS   Z9, (R13)(DX*2)
+	ADDQ      96(DI), R13
+	LEAQ      (R13)(R10*1), BX
+	VMOVUPS   (BX), Z19
+	VCMPPS    $0x01, Z19, Z12, K2
+	VMOVAPS.Z Z2, K2, Z2
+	VMOVUPS   Z2, (R13)
+	VMOVUPS   (BX)(DX*1), Z20
+	VCMPPS    $0x01, Z20, Z12, K2
+	VMOVAPS.Z Z6, K2, Z6
+	VMOVUPS   Z6, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z21
+	VCMPPS    $0x01, Z21, Z12, K2
+	VMOVAPS.Z Z10, K2, Z10
+	VMOVUPS   Z10, (R13)(DX*2)
+	ADDQ      96(DI), R13
+	LEAQ      (R13)(R10*1), BX
+	VMOVUPS   (BX), Z22
+	VCMPPS    $0x01, Z22, Z12, K2
+	VMOVAPS.Z Z3, K2, Z3
+	VMOVUPS   Z3, (R13)
+	VMOVUPS   (BX)(DX*1), Z23
+	VCMPPS    $0x01, Z23, Z12, K2
+	VMOVAPS.Z Z7, K2, Z7
+	VMOVUPS   Z7, (R13)(DX*1)
+	VMOVUPS   (BX)(DX*2), Z24
+	VCMPPS    $0x01, Z24, Z12, K2
+	VMOVAPS.Z Z11, K2, Z11
+	VMOVUPS   Z11, (R13)(DX*2)
+	JMP       stored
+
+tanh:
 	VMOVUPS      k3f800000<>+0(SB), Z12
+	MOVQ         128(DI), R10
+	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Z13
 	VFNMADD213PS Z12, Z13, Z13
@@ -6831,7 +10271,7 @@ derivative:
 	VFNMADD213PS Z12, Z15, Z15
 	VMULPS       Z15, Z8, Z8
 	VMOVUPS      Z8, (R13)(DX*2)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Z16
 	VFNMADD213PS Z12, Z16, Z16
@@ -6845,7 +10285,7 @@ derivative:
 	VFNMADD213PS Z12, Z18, Z18
 	VMULPS       Z18, Z9, Z9
 	VMOVUPS      Z9, (R13)(DX*2)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Z19
 	VFNMADD213PS Z12, Z19, Z19
@@ -6859,7 +10299,7 @@ derivative:
 	VFNMADD213PS Z12, Z21, Z21
 	VMULPS       Z21, Z10, Z10
 	VMOVUPS      Z10, (R13)(DX*2)
-	ADDQ         80(DI), R13
+	ADDQ         96(DI), R13
 	LEAQ         (R13)(R10*1), BX
 	VMOVUPS      (BX), Z22
 	VFNMADD213PS Z12, Z22, Z22
@@ -6878,7 +10318,7 @@ stored:
 	MOVQ   CX, R13
 	IMUL3Q $+3, DX, R10
 	ADDQ   R10, R13
-	MOVQ   24(DI), R10
+	MOVQ   40(DI), R10
 	IMUL3Q $+3, R10, R10
 	ADDQ   R10, AX
 	DECQ   R15
@@ -9241,5 +12681,151 @@ block:
 	ADDQ        DX, BX
 	DECQ        CX
 	JNZ         block
+	VZEROUPPER
+	RET
+
+// func widen(args *byte)
+// Requires: AVX, AVX2
+TEXT ·widen(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), DI
+	MOVQ         (DI), CX
+	MOVQ         8(DI), DX
+	MOVQ         16(DI), AX
+	MOVQ         24(DI), BX
+	MOVQ         32(DI), SI
+	MOVQ         40(DI), R8
+	MOVQ         48(DI), R9
+	VBROADCASTSS (R9), Y1
+
+row:
+	XORQ R9, R9
+
+column:
+	VPMOVZXBD (AX)(R9*1), Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS    Y1, Y0, Y0
+	VMOVUPS   Y0, (SI)(R9*4)
+	ADDQ      $0x08, R9
+	CMPQ      R9, DX
+	JLT       column
+	ADDQ      BX, AX
+	ADDQ      R8, SI
+	DECQ      CX
+	JNZ       row
+	VZEROUPPER
+	RET
+
+// func pool(args *byte)
+// Requires: AVX
+TEXT ·pool(SB), NOSPLIT, $0-8
+	MOVQ args+0(FP), DI
+	MOVQ (DI), CX
+	MOVQ 32(DI), AX
+	MOVQ 56(DI), BX
+	MOVQ 24(DI), R12
+	MOVQ 48(DI), R13
+
+place:
+	XORQ DX, DX
+
+channel:
+	VMOVUPS kff800000<>+0(SB), Y0
+	VXORPS  Y1, Y1, Y1
+	LEAQ    (AX)(DX*1), R10
+	MOVQ    8(DI), R8
+
+high:
+	MOVQ R10, R11
+	MOVQ 16(DI), R9
+
+wide:
+	VMOVUPS (R11), Y2
+	VMAXPS  Y2, Y0, Y0
+	VCMPPS  $0x03, Y2, Y2, Y2
+	VORPS   Y2, Y1, Y1
+	ADDQ    R12, R11
+	DECQ    R9
+	JNZ     wide
+	ADDQ    R13, R10
+	DECQ    R8
+	JNZ     high
+	VORPS   Y1, Y0, Y0
+	VMOVUPS Y0, (BX)
+	ADDQ    $0x20, BX
+	ADDQ    $0x20, DX
+	CMPQ    DX, R12
+	JLT     channel
+	ADDQ    40(DI), AX
+	DECQ    CX
+	JNZ     place
+	VZEROUPPER
+	RET
+
+DATA kff800000<>+0(SB)/4, $0xff800000
+DATA kff800000<>+4(SB)/4, $0xff800000
+DATA kff800000<>+8(SB)/4, $0xff800000
+DATA kff800000<>+12(SB)/4, $0xff800000
+DATA kff800000<>+16(SB)/4, $0xff800000
+DATA kff800000<>+20(SB)/4, $0xff800000
+DATA kff800000<>+24(SB)/4, $0xff800000
+DATA kff800000<>+28(SB)/4, $0xff800000
+DATA kff800000<>+32(SB)/4, $0xff800000
+DATA kff800000<>+36(SB)/4, $0xff800000
+DATA kff800000<>+40(SB)/4, $0xff800000
+DATA kff800000<>+44(SB)/4, $0xff800000
+DATA kff800000<>+48(SB)/4, $0xff800000
+DATA kff800000<>+52(SB)/4, $0xff800000
+DATA kff800000<>+56(SB)/4, $0xff800000
+DATA kff800000<>+60(SB)/4, $0xff800000
+GLOBL kff800000<>(SB), RODATA|NOPTR, $64
+
+// func poolBack(args *byte)
+// Requires: AVX, AVX2
+TEXT ·poolBack(SB), NOSPLIT, $0-8
+	MOVQ args+0(FP), DI
+	MOVQ (DI), CX
+	MOVQ 32(DI), AX
+	MOVQ 56(DI), BX
+	MOVQ 24(DI), R12
+	MOVQ 48(DI), R13
+	MOVQ 64(DI), R14
+	MOVQ 72(DI), R15
+	SUBQ BX, R14
+	SUBQ AX, R15
+
+place:
+	XORQ DX, DX
+
+channel:
+	VMOVUPS  (BX), Y0
+	VMOVUPS  (BX)(R14*1), Y1
+	VPCMPEQD Y2, Y2, Y2
+	LEAQ     (AX)(DX*1), R10
+	MOVQ     8(DI), R8
+
+high:
+	MOVQ R10, R11
+	MOVQ 16(DI), R9
+
+wide:
+	VCMPPS  $0x00, (R11), Y0, Y3
+	VANDPS  Y2, Y3, Y4
+	VPANDN  Y2, Y3, Y2
+	VANDPS  Y1, Y4, Y4
+	VADDPS  (R11)(R15*1), Y4, Y4
+	VMOVUPS Y4, (R11)(R15*1)
+	ADDQ    R12, R11
+	DECQ    R9
+	JNZ     wide
+	ADDQ    R13, R10
+	DECQ    R8
+	JNZ     high
+	ADDQ    $0x20, BX
+	ADDQ    $0x20, DX
+	CMPQ    DX, R12
+	JLT     channel
+	ADDQ    40(DI), AX
+	DECQ    CX
+	JNZ     place
 	VZEROUPPER
 	RET

@@ -58,7 +58,10 @@ func product(r *rand.Rand, small bool) *Gemm {
 	if g.Epilogue == None && r.IntN(2) == 0 {
 		g.CRow, g.CPanel = Panel, g.M*Panel+r.IntN(9)
 	}
-	g.C = random(r, (g.M-1)*g.CRow+(panels-1)*g.CPanel+Panel)
+	if r.IntN(2) == 0 {
+		divided(r, g)
+	}
+	g.C = random(r, g.rowOfC(g.M-1)+(panels-1)*g.CPanel+Panel)
 	if g.Epilogue >= DTanh {
 		g.H = random(r, len(g.C))
 	}
@@ -68,9 +71,29 @@ func product(r *rand.Rand, small bool) *Gemm {
 	return g
 }
 
+// divided puts the rows of a product into groups and k into runs, as a convolution has them.
+func divided(r *rand.Rand, g *Gemm) {
+	divisor := func(n int) int {
+		d := 1 + r.IntN(n)
+		for n%d != 0 {
+			d--
+		}
+		return d
+	}
+	g.Group, g.Run = divisor(g.M), divisor(g.K)
+	g.ARow, g.ACol = 1+r.IntN(5), 1+r.IntN(3)
+	g.AGroup, g.ARun = r.IntN(40), r.IntN(50)
+	g.CGroup = g.Group*g.CRow + r.IntN(9)
+	if g.CPanel != Panel {
+		g.CPanel = g.M/g.Group*g.CGroup + r.IntN(9)
+	}
+	g.A = random(r, g.rowOfA(g.M-1)+(g.K/g.Run-1)*g.ARun+(g.Run-1)*g.ACol+1)
+}
+
 // want computes element (i, j) in float64, before and after the epilogue.
 func (g *Gemm) want(i, j int) float64 {
-	at := i*g.CRow + j/Panel*g.CPanel + j%Panel
+	at := g.rowOfC(i) + j/Panel*g.CPanel + j%Panel
+	_, run := g.divide()
 	var sum float64
 	switch {
 	case g.Add:
@@ -79,7 +102,7 @@ func (g *Gemm) want(i, j int) float64 {
 		sum = float64(g.Bias[j])
 	}
 	for k := range g.K {
-		sum += float64(g.A[i*g.ARow+k*g.ACol]) * float64(g.B[k*g.BRow+j/Panel*g.BPanel+j%Panel])
+		sum += float64(g.A[g.rowOfA(i)+k/run*g.ARun+k%run*g.ACol]) * float64(g.B[k*g.BRow+j/Panel*g.BPanel+j%Panel])
 	}
 	var h float64
 	if g.H != nil {
@@ -123,7 +146,7 @@ func checkProduct(t *testing.T, s Set, g *Gemm) {
 	written := make([]bool, len(g.C))
 	for i := range g.M {
 		for j := range g.N {
-			at := i*g.CRow + j/Panel*g.CPanel + j%Panel
+			at := g.rowOfC(i) + j/Panel*g.CPanel + j%Panel
 			written[at] = true
 			if g.M*g.N > 20000 && (i*g.N+j)%97 != 0 {
 				continue
@@ -154,18 +177,22 @@ func TestGemmRowsAreIndependentOfTheOthersInEveryBit(t *testing.T) {
 			g := product(r, true)
 			c := append([]float32(nil), g.C...)
 			s.Gemm(g)
-			lo := r.IntN(g.M)
-			part := *g
-			part.M = 1 + r.IntN(g.M-lo)
-			part.A, part.C = g.A[lo*g.ARow:], c[lo*g.CRow:]
+			group, _ := g.divide()
+			lo, end := r.IntN(g.M), g.M
+			if g.Group > 0 {
+				end = lo - lo%group + group
+			}
+			part, skip := *g, g.rowOfC(lo)
+			part.M, part.Group = 1+r.IntN(end-lo), 0
+			part.A, part.C = g.A[g.rowOfA(lo):], c[skip:]
 			if g.H != nil {
-				part.H = g.H[lo*g.CRow:]
+				part.H = g.H[skip:]
 			}
 			s.Gemm(&part)
 			for i := range part.M {
 				for j := range g.N {
 					at := i*g.CRow + j/Panel*g.CPanel + j%Panel
-					if got, want := part.C[at], g.C[lo*g.CRow+at]; got != want {
+					if got, want := part.C[at], g.C[skip+at]; got != want {
 						t.Fatalf("row %d of %d alone = %v, among %d rows %v", lo+i, part.M, got, g.M, want)
 					}
 				}
@@ -347,6 +374,68 @@ func TestAdamEqualsItsFormulaInFloat64(t *testing.T) {
 			if math.Abs(float64(a.Params[i])-want) > 1e-5*(1+math.Abs(want)) ||
 				math.Abs(float64(a.M[i])-wantM) > 1e-6 || math.Abs(float64(a.V[i])-wantV) > 1e-5 {
 				t.Fatalf("element %d of %d: %v, %v, %v; want %v, %v, %v", i, n, a.Params[i], a.M[i], a.V[i], want, wantM, wantV)
+			}
+		}
+	})
+}
+
+func TestWidenScalesBytes(t *testing.T) {
+	eachSet(t, func(t *testing.T, s Set) {
+		r := rng(t)
+		for range 60 {
+			w := Widen{Rows: 1 + r.IntN(9), N: 1 + r.IntN(90), Scale: 1.0 / 255}
+			w.FromRow, w.ToRow = w.N+r.IntN(5), w.N+r.IntN(5)
+			w.From, w.To = make([]byte, (w.Rows-1)*w.FromRow+w.N), random(r, (w.Rows-1)*w.ToRow+w.N)
+			for i := range w.From {
+				w.From[i] = byte(r.Uint32())
+			}
+			before := append([]float32(nil), w.To...)
+			s.Widen(&w)
+			for i, got := range w.To {
+				want := before[i]
+				if i%w.ToRow < w.N {
+					want = float32(w.From[i/w.ToRow*w.FromRow+i%w.ToRow]) * w.Scale
+				}
+				if got != want {
+					t.Fatalf("%d rows of %d: element %d = %v, want %v", w.Rows, w.N, i, got, want)
+				}
+			}
+		}
+	})
+}
+
+// Equals and what is not a number included.
+func TestPoolEqualsPlainGo(t *testing.T) {
+	eachSet(t, func(t *testing.T, s Set) {
+		r := rng(t)
+		for range 200 {
+			p := Pool{Places: 1 + r.IntN(9), High: 1 + r.IntN(4), Wide: 1 + r.IntN(4), Channels: 4 * (1 + r.IntN(8))}
+			p.Step, p.XRow = p.Channels*(1+r.IntN(3)), p.Channels*30
+			size, out := (p.Places-1)*p.Step+(p.High-1)*p.XRow+p.Wide*p.Channels, p.Places*p.Channels
+			p.X, p.Out, p.D, p.DX = random(r, size), make([]float32, out), random(r, out), random(r, size)
+			for i := range p.X {
+				switch r.IntN(8) {
+				case 0:
+					p.X[i] = 0.5
+				case 1:
+					p.X[i] = float32(math.NaN())
+				}
+			}
+			want := p
+			want.Out, want.DX = make([]float32, out), append([]float32(nil), p.DX...)
+			want.generic()
+			want.genericBack()
+			s.Pool(&p)
+			s.PoolBack(&p)
+			for i, got := range p.Out {
+				if got != want.Out[i] && (got == got || want.Out[i] == want.Out[i]) {
+					t.Fatalf("%d places of %d×%d×%d: output %d = %v, want %v", p.Places, p.High, p.Wide, p.Channels, i, got, want.Out[i])
+				}
+			}
+			for i, got := range p.DX {
+				if math.Abs(float64(got-want.DX[i])) > 1e-5 {
+					t.Fatalf("%d places of %d×%d×%d: gradient %d = %v, want %v", p.Places, p.High, p.Wide, p.Channels, i, got, want.DX[i])
+				}
 			}
 		}
 	})

@@ -72,6 +72,48 @@ func (s Set) Transpose(t *Transpose) {
 	s.transpose(t)
 }
 
+// Widen computes w.
+func (s Set) Widen(w *Widen) {
+	w.check()
+	if s == Generic {
+		w.generic()
+		return
+	}
+	s.widen(w)
+}
+
+// Pool computes p.
+func (s Set) Pool(p *Pool) {
+	p.check(false)
+	if s == Generic {
+		p.generic()
+		return
+	}
+	s.pool(p)
+}
+
+// PoolBack computes the backward pass of p.
+func (s Set) PoolBack(p *Pool) {
+	p.check(true)
+	if s == Generic {
+		p.genericBack()
+		return
+	}
+	s.poolBack(p)
+}
+
+// Norm computes n, in plain Go in every set.
+func (s Set) Norm(n *Norm) {
+	n.check(false)
+	n.forward()
+}
+
+// NormBack computes the backward pass of n.
+func (s Set) NormBack(n *Norm) {
+	n.check(true)
+	n.backward()
+}
+
 // SumSquares returns Σ x², where len(x) is a multiple of Panel.
 func (s Set) SumSquares(x []float32) float64 {
 	var sum float64

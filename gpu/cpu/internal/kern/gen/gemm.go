@@ -108,8 +108,12 @@ func (t *tile) loop() {
 	if t.panels == 4 {
 		LEAQ(Mem{Base: t.bPanel, Index: t.bPanel, Scale: 2}, t.bPanel3)
 	}
-	load("k b", t.k, t.b)
+	runs := AllocLocal(8) // left of k, as no register is
+	load("runs b", t.k, t.b)
+	MOVQ(t.k, runs)
 	MOVQ(t.a, t.c7) // the start of A, free until C is stored
+	Label("run")
+	load("k", t.k)
 	Label("k")
 	t.step()
 	ADDQ(t.aCol, t.a)
@@ -119,6 +123,12 @@ func (t *tile) loop() {
 	ADDQ(t.bRow, t.b)
 	DECQ(t.k)
 	JNZ(LabelRef("k"))
+	ADDQ(field("aRun"), t.a)
+	if t.rows > 7 {
+		ADDQ(field("aRun"), t.a7)
+	}
+	DECQ(runs)
+	JNZ(LabelRef("run"))
 	MOVQ(t.c7, t.a)
 }
 
@@ -161,21 +171,56 @@ func (t *tile) bMem(v int) Mem {
 	return m
 }
 
-// store writes the tile, times the derivative of tanh if there is an H.
+// store writes the tile as field end says.
 func (t *tile) store() {
 	t.row.load(field("cRow"))
 	MOVQ(t.c, t.k)
-	MOVQ(field("h"), t.b)
-	TESTQ(t.b, t.b)
-	JNZ(LabelRef("derivative"))
+	MOVQ(field("end"), t.b)
+	CMPQ(t.b, Imm(1))
+	JGT(LabelRef("derivative"))
+	JEQ(LabelRef("relu"))
 	t.each(func(c Mem, acc reg.VecPhysical) { VMOVUPS(acc, c) })
 	JMP(LabelRef("stored"))
 
+	zero := t.v[t.rows*t.vecs():][0]
+	Label("relu")
+	t.clear(zero)
+	t.each(func(c Mem, acc reg.VecPhysical) {
+		VMAXPS(acc, zero, acc)
+		VMOVUPS(acc, c)
+	})
+	JMP(LabelRef("stored"))
+
 	Label("derivative")
+	CMPQ(t.b, Imm(2))
+	JGT(LabelRef("tanh"))
+	t.clear(zero)
+	t.derive(func(acc, h reg.VecPhysical) {
+		if t.wide() {
+			VCMPPS(Imm(1), h, zero, reg.K2)
+			VMOVAPS_Z(acc, reg.K2, acc)
+			return
+		}
+		VCMPPS(Imm(1), h, zero, h)
+		VANDPS(h, acc, acc)
+	})
+	JMP(LabelRef("stored"))
+
+	Label("tanh")
+	VMOVUPS(float(1), zero)
+	t.derive(func(acc, h reg.VecPhysical) {
+		VFNMADD213PS(zero, h, h)
+		VMULPS(h, acc, acc)
+	})
+	Label("stored")
+	MOVQ(t.k, t.c)
+}
+
+// derive stores each element after apply, which gets that of H. It leaves the first free register alone.
+func (t *tile) derive(apply func(acc, h reg.VecPhysical)) {
+	MOVQ(field("h"), t.b)
 	SUBQ(field("c"), t.b) // from C to H
-	free := t.v[t.rows*t.vecs():]
-	one, h := free[0], free[1:]
-	VMOVUPS(float(1), one)
+	h := t.v[t.rows*t.vecs()+1:]
 	i := 0
 	t.each(func(c Mem, acc reg.VecPhysical) {
 		// H has the place of C in another matrix: the same row behind another base.
@@ -193,11 +238,8 @@ func (t *tile) store() {
 		from := c
 		from.Base = base
 		VMOVUPS(from, x)
-		VFNMADD213PS(one, x, x)
-		VMULPS(x, acc, acc)
+		apply(acc, x)
 		VMOVUPS(acc, c)
 		i++
 	})
-	Label("stored")
-	MOVQ(t.k, t.c)
 }

@@ -36,6 +36,9 @@ func main() {
 	sumSquares()
 	columnSums()
 	transpose()
+	widen()
+	pool()
+	poolBack()
 	Generate()
 	if err := os.WriteFile(*path, declarations(), 0o644); err != nil {
 		panic(err)

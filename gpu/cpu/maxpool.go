@@ -1,0 +1,86 @@
+package cpu
+
+import (
+	"github.com/rlhost/rlhost/gpu/cpu/internal/kern"
+	"github.com/rlhost/rlhost/gpu/policy/layer"
+)
+
+// maxPool is a pool, window row by window row. The backward pass finds the largest elements again.
+type maxPool struct {
+	node
+	*layer.MaxPool
+	height, width, channels int
+}
+
+func newMaxPool(n node, of *layer.MaxPool) op {
+	in := n.in[0].shape
+	return &maxPool{node: n, MaxPool: of, height: in[0], width: in[1], channels: in[2]}
+}
+
+// room has the image where it does not lie in one piece.
+func (m *maxPool) room() int {
+	if m.in[0].from == nil {
+		return m.height * m.width * m.channels
+	}
+	return 0
+}
+
+func (m *maxPool) forward(p *pass, rows int) {
+	in, out := p.input(m.in[0].from), p.input(m)
+	for r := range rows {
+		x := in.data[r*in.row:]
+		if in.col != 1 {
+			for i := range m.height * m.width * m.channels {
+				p.room[m.at][i] = x[i*in.col]
+			}
+			x = p.room[m.at]
+		}
+		p.pool = kern.Pool{X: x, Out: out.data[r*out.row:]}
+		m.each(p, p.set.Pool)
+	}
+}
+
+func (m *maxPool) backward(s *shard, rows int) {
+	e := &m.in[0]
+	if e.from == nil {
+		return
+	}
+	in, out, g, below := s.input(e.from), s.input(m), s.gradient(m), s.below(e, rows)
+	for r := range rows {
+		s.pool = kern.Pool{X: in.data[r*in.row:], Out: out.data[r*out.row:], D: g.data[r*g.row:], DX: below.data[r*below.row:]}
+		m.each(s.pass, s.set.PoolBack)
+	}
+	s.passed(e, rows)
+}
+
+// each computes the windows of an image: of each row of them those at the left border one by one, those within the image
+// together, those at the right border one by one.
+func (m *maxPool) each(p *pass, compute func(*kern.Pool)) {
+	image, cols := p.pool, m.shape[1]
+	for place := 0; place < m.shape[0]*cols; {
+		row, col := place/cols, place%cols
+		top, high := m.clip(row, m.height)
+		left, wide := m.clip(col, m.width)
+		count := 1
+		for wide == m.Kernel && col+count < cols && (col+count)*m.Stride-m.Pad+m.Kernel <= m.width {
+			count++
+		}
+		x, out := (top*m.width+left)*m.channels, place*m.channels
+		w := &p.pool
+		*w = kern.Pool{Places: count, High: high, Wide: wide, Channels: m.channels,
+			X: image.X[x:], Step: m.Stride * m.channels, XRow: m.width * m.channels, Out: image.Out[out:]}
+		if image.D != nil {
+			w.D, w.DX = image.D[out:], image.DX[x:]
+		}
+		compute(w)
+		place += count
+	}
+}
+
+// clip returns the part of window i that lies within an axis of so many pixels.
+func (m *maxPool) clip(i, size int) (first, count int) {
+	first = i*m.Stride - m.Pad
+	end := min(first+m.Kernel, size)
+	first = max(first, 0)
+	return first, end - first
+}
