@@ -26,8 +26,9 @@ type Builder interface {
 
 // Params are the parameters of a network as nodes of one graph.
 type Params struct {
-	nodes map[string]*Node
-	order gorgonia.Nodes
+	nodes  map[string]*Node
+	order  gorgonia.Nodes
+	shapes map[string][]int // of rows, by input and node
 }
 
 // Node returns the parameter with that name, of shape [Rows, Cols], or an error that names it.
@@ -66,8 +67,9 @@ func (p Params) Apply(n *policy.Node, nodes map[string]*Node) (*Node, error) {
 		return nil, err
 	}
 	var in []*Node
+	var shapes [][]int
 	for _, name := range n.In {
-		in = append(in, nodes[name])
+		in, shapes = append(in, nodes[name]), append(shapes, p.shapes[name])
 	}
-	return p.apply(n.Name, op, in)
+	return p.apply(n.Name, op, in, shapes)
 }

@@ -7,13 +7,18 @@ func Linear(x, weight, bias *Node) (*Node, error) {
 
 // Linear applies the dense layer with the parameters name.weight and name.bias.
 func (p Params) Linear(name string, x *Node) (*Node, error) {
-	weight, err := p.Node(name + ".weight")
-	if err != nil {
-		return nil, err
-	}
-	bias, err := p.Node(name + ".bias")
+	weight, bias, err := p.weightAndBias(name)
 	if err != nil {
 		return nil, err
 	}
 	return Linear(x, weight, bias)
+}
+
+func (p Params) weightAndBias(name string) (weight, bias *Node, err error) {
+	weight, err = p.Node(name + ".weight")
+	if err != nil {
+		return nil, nil, err
+	}
+	bias, err = p.Node(name + ".bias")
+	return weight, bias, err
 }

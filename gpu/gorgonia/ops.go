@@ -55,6 +55,12 @@ func clamp(x, low, high *Node) *Node { return least(most(x, low), high) }
 // positive is max(x, 0) with the derivative 0 at 0, where gorgonia.Rectify has 1.
 func positive(x *Node) *Node { return mul(x, gorgonia.Must(gorgonia.Gt(x, fill(x, 0), true))) }
 
+// larger is the larger of a and b with the derivative of a where they are equal, where gorgonia's is that of both.
+func larger(a, b *Node) *Node {
+	beyond := gorgonia.Must(gorgonia.Gt(b, a, true))
+	return add(mul(a, sub(fill(a, 1), beyond)), mul(b, beyond))
+}
+
 // scale multiplies by a constant.
 func scale(x *Node, v float64) *Node { return mul(x, fill(x, v)) }
 

@@ -108,6 +108,7 @@ func (b *assembly[F]) assemble(params []F) error {
 // params makes a node of each parameter, over the memory of the canonical vector.
 func (b *assembly[F]) params(vector []F) Params {
 	nodes := Params{nodes: map[string]*Node{}}
+	nodes.shapes, _ = b.network.Shapes() // the network is valid
 	for _, p := range b.layout {
 		end := p.Offset + p.Rows*p.Cols
 		node := b.matrix("param "+p.Name, p.Rows, p.Cols, vector[p.Offset:end:end])

@@ -6,13 +6,33 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy/layer"
 )
 
-// apply returns the output of a node from those that it reads: a row for each layer.
-func (p Params) apply(name string, of layer.Op, in []*Node) (*Node, error) {
+// apply returns the output of a node from those that it reads, whose rows have those shapes: a row for each layer.
+func (p Params) apply(name string, of layer.Op, in []*Node, shapes [][]int) (*Node, error) {
 	switch of := of.(type) {
 	case *layer.Dense:
 		return p.Linear(name, in[0])
 	case *layer.Activation:
 		return Activate(in[0], of.Func)
+	case *layer.Conv2D:
+		weight, bias, err := p.weightAndBias(name)
+		if err != nil {
+			return nil, err
+		}
+		return convolve(in[0], weight, bias, of, shapes[0])
+	case *layer.MaxPool:
+		return maxPool(in[0], of, shapes[0])
+	case *layer.Add:
+		return total(in)
+	case *layer.Concat:
+		return join(in, shapes)
+	case *layer.Flatten:
+		return in[0], nil
+	case *layer.LayerNorm:
+		weight, bias, err := p.weightAndBias(name)
+		if err != nil {
+			return nil, err
+		}
+		return normalise(in[0], weight, bias)
 	}
 	return nil, policy.Unsupported("node", name, of)
 }
