@@ -40,15 +40,15 @@ func BenchmarkUpdate(b *testing.B) {
 		rows int
 	}{{small, 64}, {small, 256}, {small, 1024}, {large, 1024}} {
 		b.Run(fmt.Sprintf("%s/rows=%d", dims(c.net), c.rows), func(b *testing.B) {
-			eachSet(b, func(b *testing.B, backend *cpu.Backend) { update(b, backend, c.net, c.rows) })
+			eachSet(b, func(b *testing.B, backend *cpu.Backend) { update(b, backend, c.net, c.rows, 1024) })
 		})
 	}
 }
 
-func update(b *testing.B, backend *cpu.Backend, n policy.Network, rows int) {
+func update(b *testing.B, backend *cpu.Backend, n policy.Network, rows, all int) {
 	const envs = 32
 	params := policy.Init(&n, 1)
-	d := policytest.Acted(b, backend, params, policytest.Options{Network: n, Steps: 1024 / envs, Envs: envs, Blocks: 1, Seed: 1})
+	d := policytest.Acted(b, backend, params, policytest.Options{Network: n, Steps: all / envs, Envs: envs, Blocks: 1, Seed: 1})
 	c := ppo.Defaults()
 	c.Epochs, c.Minibatch = 1, rows
 	learner, err := ppo.NewLearner(backend, &n, params, c)
@@ -66,6 +66,28 @@ func update(b *testing.B, backend *cpu.Backend, n policy.Network, rows int) {
 	steps := float64(d.Rows() / rows)
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/steps, "ns/step")
 	b.ReportMetric(float64(best.Nanoseconds())/steps, "best-ns/step")
+}
+
+// images are networks that read pictures of Atari's size.
+func images() map[policy.Kind]policy.Network {
+	all := map[policy.Kind]policy.Network{}
+	for kind, hidden := range map[policy.Kind]int{policy.NatureCNN: 512, policy.Impala: 256} {
+		all[kind] = policy.Body{Inputs: []policy.Input{{Path: "obs", Shape: []int{84, 84, 4}}}, Actions: 6,
+			Nodes: kind.Nodes("trunk", "obs", []int{hidden}, policy.ReLU)}.Network()
+	}
+	return all
+}
+
+// BenchmarkImages reports the time of one optimiser step of 256 rows, and of acting for 64.
+func BenchmarkImages(b *testing.B) {
+	for _, kind := range []policy.Kind{policy.NatureCNN, policy.Impala} {
+		b.Run(fmt.Sprintf("net=%s/step/rows=256", kind), func(b *testing.B) {
+			eachSet(b, func(b *testing.B, backend *cpu.Backend) { update(b, backend, images()[kind], 256, 256) })
+		})
+		b.Run(fmt.Sprintf("net=%s/act/rows=64", kind), func(b *testing.B) {
+			eachSet(b, func(b *testing.B, backend *cpu.Backend) { act(b, backend, images()[kind], 64) })
+		})
+	}
 }
 
 // BenchmarkAct makes one request an iteration.
