@@ -14,7 +14,7 @@ limit=${EMULATE_SECONDS:-1200}
 work=$PWD/.cache/emulate
 given=$*
 tests=("$@")
-[ -n "$given" ] || tests=(./gpu/cpu/internal/kern=./avx512 './gpu/cpu=VectorKernels|EveryKernelSet/avx512/^(3|6|7|19)-')
+[ -n "$given" ] || tests=(./gpu/cpu/internal/kern=./avx512 './gpu/cpu=VectorKernels|EveryKernelSet/avx512/^(3|6|7|19|residual|joined)')
 
 fail() {
   printf 'emulate: %s\n' "$*" >&2

@@ -40,7 +40,7 @@ func strided() policy.Network {
 // residual is what IMPALA's network is made of.
 func residual() policy.Network {
 	join := func(name string, in ...string) policy.Node { return policy.Node{Name: name, In: in, Add: &layer.Add{}} }
-	return body([]int{8, 7, 4}, 3, conv("conv", "obs", 16, 3, 1, 1), pool("pool", "conv", 3, 2, 1),
+	return body([]int{6, 5, 4}, 3, conv("conv", "obs", 16, 3, 1, 1), pool("pool", "conv", 3, 2, 1),
 		activation("relu.0", "pool", layer.ReLU), conv("res.0", "relu.0", 16, 3, 1, 1), activation("relu.1", "res.0", layer.ReLU),
 		conv("res.1", "relu.1", 16, 3, 1, 1), join("sum", "res.1", "pool"), activation("relu", "sum", layer.ReLU),
 		policy.Node{Name: "dense", In: []string{"relu"}, Dense: &layer.Dense{Out: 20, Gain: 1}})
