@@ -52,7 +52,7 @@ func (o *normed) backward(s *shard, rows int) {
 		if e.from != nil {
 			s.norm.DX = below.data[r*below.row:]
 		}
-		s.set.NormBack(&s.norm)
+		s.set.Norm(&s.norm)
 	}
 	if e.from != nil {
 		s.passed(e, rows)

@@ -36,7 +36,7 @@ func (m *maxPool) forward(p *pass, rows int) {
 			x = p.room[m.at]
 		}
 		p.pool = kern.Pool{X: x, Out: out.data[r*out.row:]}
-		m.each(p, p.set.Pool)
+		m.each(p)
 	}
 }
 
@@ -48,14 +48,14 @@ func (m *maxPool) backward(s *shard, rows int) {
 	in, out, g, below := s.input(e.from), s.input(m), s.gradient(m), s.below(e, rows)
 	for r := range rows {
 		s.pool = kern.Pool{X: in.data[r*in.row:], Out: out.data[r*out.row:], D: g.data[r*g.row:], DX: below.data[r*below.row:]}
-		m.each(s.pass, s.set.PoolBack)
+		m.each(s.pass)
 	}
 	s.passed(e, rows)
 }
 
 // each computes the windows of an image: of each row of them those at the left border one by one, those within the image
 // together, those at the right border one by one.
-func (m *maxPool) each(p *pass, compute func(*kern.Pool)) {
+func (m *maxPool) each(p *pass) {
 	image, cols := p.pool, m.shape[1]
 	for place := 0; place < m.shape[0]*cols; {
 		row, col := place/cols, place%cols
@@ -72,7 +72,7 @@ func (m *maxPool) each(p *pass, compute func(*kern.Pool)) {
 		if image.D != nil {
 			w.D, w.DX = image.D[out:], image.DX[x:]
 		}
-		compute(w)
+		p.set.Pool(w)
 		place += count
 	}
 }

@@ -16,5 +16,4 @@ func (s Set) columnSums(*ColumnSums)       { panic(noAssembly) }
 func (s Set) transpose(*Transpose)         { panic(noAssembly) }
 func (s Set) widen(*Widen)                 { panic(noAssembly) }
 func (s Set) pool(*Pool)                   { panic(noAssembly) }
-func (s Set) poolBack(*Pool)               { panic(noAssembly) }
 func (s Set) sumSquares([]float32) float32 { panic(noAssembly) }

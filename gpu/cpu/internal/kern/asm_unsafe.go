@@ -345,25 +345,14 @@ func (s Set) widen(w *Widen) {
 	w.columns(n)
 }
 
-// pool and poolBack take whole vectors of channels.
+// pool takes whole vectors of channels.
 func (s Set) pool(p *Pool) {
-	if p.Channels%Lanes != 0 {
-		p.generic()
-		return
-	}
 	for i := 0; i < p.Places; i += p.perCall() {
 		args := p.args(i)
-		pool(&args)
-	}
-}
-
-func (s Set) poolBack(p *Pool) {
-	if p.Channels%Lanes != 0 {
-		p.genericBack()
-		return
-	}
-	for i := 0; i < p.Places; i += p.perCall() {
-		args := p.args(i)
+		if p.D == nil {
+			pool(&args)
+			continue
+		}
 		args.d, args.dx = at(p.D, i*p.Channels), at(p.DX, i*p.Step)
 		poolBack(&args)
 	}

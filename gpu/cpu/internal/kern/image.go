@@ -36,7 +36,7 @@ func (w *Widen) columns(j int) {
 //
 //	Out[i*Channels + c] = max X[i*Step + a*XRow + b*Channels + c]     i < Places, a < High, b < Wide, c < Channels
 //
-// The backward pass adds D[i*Channels + c] to DX at the first of the places where X is Out.
+// With D, the gradient of Out, D[i*Channels + c] is added to DX at the first of the places where X is Out instead.
 type Pool struct {
 	Places, High, Wide, Channels int
 	X                            []float32
@@ -45,18 +45,22 @@ type Pool struct {
 	D, DX                        []float32
 }
 
-func (p *Pool) check(backward bool) {
+func (p *Pool) check() {
 	if p.Places < 1 || p.High < 1 || p.Wide < 1 || p.Channels < 1 {
 		panic("kern: size of a pool")
 	}
 	x, out := (p.Places-1)*p.Step+(p.High-1)*p.XRow+p.Wide*p.Channels-1, p.Places*p.Channels-1
 	_, _ = p.X[x], p.Out[out]
-	if backward {
+	if p.D != nil {
 		_, _ = p.DX[x], p.D[out]
 	}
 }
 
 func (p *Pool) generic() {
+	if p.D != nil {
+		p.genericBack()
+		return
+	}
 	for i := range p.Places {
 		out := p.Out[i*p.Channels : (i+1)*p.Channels]
 		copy(out, p.X[i*p.Step:])

@@ -421,12 +421,13 @@ func TestPoolEqualsPlainGo(t *testing.T) {
 					p.X[i] = float32(math.NaN())
 				}
 			}
-			want := p
+			want, d := p, p.D
 			want.Out, want.DX = make([]float32, out), append([]float32(nil), p.DX...)
-			want.generic()
-			want.genericBack()
-			s.Pool(&p)
-			s.PoolBack(&p)
+			for _, d := range [][]float32{nil, d} {
+				p.D, want.D = d, d
+				want.generic()
+				s.Pool(&p)
+			}
 			for i, got := range p.Out {
 				if got != want.Out[i] && (got == got || want.Out[i] == want.Out[i]) {
 					t.Fatalf("%d places of %d×%d×%d: output %d = %v, want %v", p.Places, p.High, p.Wide, p.Channels, i, got, want.Out[i])

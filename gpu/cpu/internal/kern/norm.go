@@ -4,7 +4,7 @@ package kern
 //
 //	Out[j] = (X[j] - mean) / √(variance + NormEps) · Weight[j] + Bias[j]
 //
-// The backward pass adds to DWeight, DBias and, unless it is nil, DX, given the gradient D of Out.
+// With D, the gradient of Out, DWeight, DBias and, unless it is nil, DX are added to instead.
 type Norm struct {
 	Rows, N         int
 	X, Weight, Bias []float32
@@ -17,13 +17,13 @@ type Norm struct {
 // NormEps is added to variances.
 const NormEps = 1e-5
 
-func (n *Norm) check(backward bool) {
+func (n *Norm) check() {
 	if n.Rows < 1 || n.N < 1 {
 		panic("kern: size of a norm")
 	}
 	last := n.Rows*n.N - 1
 	_, _ = n.X[last], n.Weight[n.N-1]
-	if !backward {
+	if n.D == nil {
 		_, _ = n.Out[last], n.Bias[n.N-1]
 		return
 	}

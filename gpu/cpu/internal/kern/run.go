@@ -82,36 +82,24 @@ func (s Set) Widen(w *Widen) {
 	s.widen(w)
 }
 
-// Pool computes p.
+// Pool computes p, or its backward pass if p has gradients.
 func (s Set) Pool(p *Pool) {
-	p.check(false)
-	if s == Generic {
+	p.check()
+	if s == Generic || p.Channels%Lanes != 0 {
 		p.generic()
 		return
 	}
 	s.pool(p)
 }
 
-// PoolBack computes the backward pass of p.
-func (s Set) PoolBack(p *Pool) {
-	p.check(true)
-	if s == Generic {
-		p.genericBack()
+// Norm computes n, or its backward pass if n has gradients, in plain Go in every set.
+func (s Set) Norm(n *Norm) {
+	n.check()
+	if n.D != nil {
+		n.backward()
 		return
 	}
-	s.poolBack(p)
-}
-
-// Norm computes n, in plain Go in every set.
-func (s Set) Norm(n *Norm) {
-	n.check(false)
 	n.forward()
-}
-
-// NormBack computes the backward pass of n.
-func (s Set) NormBack(n *Norm) {
-	n.check(true)
-	n.backward()
 }
 
 // SumSquares returns Σ x², where len(x) is a multiple of Panel.
