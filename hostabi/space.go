@@ -43,6 +43,12 @@ func (t *Tensor) Elems(limit int) int {
 // Discrete reports whether elements are numbers of choices.
 func (t *Tensor) Discrete() bool { return t.N > 0 || len(t.Counts) > 0 }
 
+// Image reports whether the tensor is a picture, whose elements are dense within a row whatever the layout of others: one
+// that says so, or any of rank 3 and u8.
+func (t *Tensor) Image() bool {
+	return t.Flags&(TensorImageHWC|TensorImageCHW) != 0 || t.Rank == 3 && t.DType == U8
+}
+
 // Count returns how many values element i of a discrete tensor has.
 func (t *Tensor) Count(i int) int {
 	if len(t.Counts) > 0 {

@@ -70,11 +70,11 @@ func (s *EnvSpec) checkFigures() error {
 }
 
 func (s *EnvSpec) checkTensor(d *Tensor) error {
-	if d.Role < RoleAction || d.Role > lastRole {
+	if !d.Role.Known() {
 		if d.Flags&TensorCritical != 0 {
 			return fmt.Errorf("role %d, which the environment cannot run without, does not exist in ABI %v", d.Role, EnvABI)
 		}
-		return nil // of a later version: the host gives it memory and does not look at it
+		return d.checkUnknown()
 	}
 	if d.DType.Bytes() == 0 {
 		return fmt.Errorf("%v: dtype %d does not exist", d.Role, d.DType)
@@ -96,6 +96,16 @@ func (s *EnvSpec) checkTensor(d *Tensor) error {
 	}
 	if err := d.checkValues(); err != nil {
 		return fmt.Errorf("%v: %w", d.Role, err)
+	}
+	return nil
+}
+
+// checkUnknown checks a tensor whose role is of a later version: the host gives it memory that it does not look at, so it
+// must be able to tell how much. One that is optional is left unbound.
+func (t *Tensor) checkUnknown() error {
+	if t.Flags&TensorOptional == 0 && (t.DType.Bytes() == 0 || t.Elems(MaxTensorElems) == 0) {
+		return fmt.Errorf("role %d does not exist in ABI %v, and memory for dtype %d of shape %v cannot be given: let it be optional",
+			t.Role, EnvABI, t.DType, t.Shape)
 	}
 	return nil
 }

@@ -82,6 +82,7 @@ func TestParseSpec_SaysWhatIsWrong(t *testing.T) {
 		{"an empty group", func(s *hostabi.EnvSpec) { s.Groups = []hostabi.Group{{Name: "none"}} }, `group 0, "none": 0 agents`},
 		{"a group that there is not", func(s *hostabi.EnvSpec) { s.Tensors[1].Group = 1 }, "group 1 of 1"},
 		{"a role that must be known", func(s *hostabi.EnvSpec) { s.Tensors[0].Role, s.Tensors[0].Flags = 77, hostabi.TensorCritical }, "role 77, which the environment cannot run without"},
+		{"a role of a later version in a dtype of a later version", func(s *hostabi.EnvSpec) { s.Tensors[2].Role, s.Tensors[2].DType = 77, 99 }, "let it be optional"},
 		{"an unknown dtype", func(s *hostabi.EnvSpec) { s.Tensors[1].DType = 99 }, "dtype 99 does not exist"},
 		{"an empty dimension", func(s *hostabi.EnvSpec) { s.Tensors[1].Shape[0] = 0 }, "each dimension at least 1"},
 		{"a product that overflows", func(s *hostabi.EnvSpec) { s.Tensors[1].Rank = 2; s.Tensors[1].Shape = [6]uint32{1 << 30, 1 << 30} }, "product at most"},
@@ -166,7 +167,8 @@ func TestParseSpec_NamesWhatIsNotRunYet(t *testing.T) {
 		}
 	}
 	unknown := testkit.Spec(4, 2, true)
-	extra(hostabi.Tensor{Role: 77, DType: 99, Flags: hostabi.TensorAtT})(&unknown)
+	extra(hostabi.Tensor{Role: 77, DType: hostabi.F64, Flags: hostabi.TensorAtT})(&unknown)
+	extra(hostabi.Tensor{Role: 78, DType: 99, Rank: 9, Flags: hostabi.TensorAtT | hostabi.TensorOptional})(&unknown)
 	optional := testkit.Spec(4, 2, true)
 	extra(hostabi.Tensor{Role: hostabi.RoleInfo, DType: hostabi.F32, Flags: hostabi.TensorAtT | hostabi.TensorOptional})(&optional)
 	for name, s := range map[string]hostabi.EnvSpec{"a role of a later version": unknown, "info that is optional": optional} {

@@ -76,6 +76,9 @@ const (
 	lastRole = RoleEndReason
 )
 
+// Known reports whether the role exists in this version of the ABI.
+func (r Role) Known() bool { return r >= RoleAction && r <= lastRole }
+
 var roleNames = [...]string{"role?", "action", "observation", "reward", "terminated", "truncated",
 	"action_mask", "final_observation", "active", "info", "state", "final_state", "discount", "cost", "reset_param",
 	"episode_seed", "policy_id", "end_reason"}

@@ -130,7 +130,7 @@ func (s *Schema) add(k *kind, index int, d *hostabi.Tensor) bool {
 	} else if l.Elems > 1 {
 		l.Shape = append(l.Shape, l.Elems)
 	}
-	l.strides(s.Shape.SoA)
+	l.strides(s.Shape.SoA && !d.Image())
 	s.columns = append(s.columns, l)
 	s.Bytes = l.Offset + l.Bytes
 	return l.StrideT <= MaxBlockBytes/l.Rows && s.Bytes <= MaxBlockBytes
@@ -186,15 +186,20 @@ func (s *Schema) Layout(c Column) (l Layout, ok bool) {
 	return Layout{}, false
 }
 
-// Tensor returns where the tensor at a place of the environment's description lies.
-func (s *Schema) Tensor(i int) Layout {
-	c := Column(s.Spec.Tensors[i].Role) << kindAt
+// Tensor returns where the tensor at a place of the environment's description lies; ok is false for one that has no
+// column, because nothing of the host reads or writes it.
+func (s *Schema) Tensor(i int) (l Layout, ok bool) {
+	role := s.Spec.Tensors[i].Role
+	if role >= hostKinds {
+		return Layout{}, false
+	}
+	c := Column(role) << kindAt
 	for _, d := range s.Spec.Tensors[:i] {
-		if d.Role == s.Spec.Tensors[i].Role {
+		if d.Role == role {
 			c++
 		}
 	}
-	return *s.find(c)
+	return s.Layout(c)
 }
 
 // Has reports whether this environment has a column.

@@ -151,8 +151,11 @@ func TestColumn_SecondObservationNeedsNoNameOfItsOwn(t *testing.T) {
 	spec.Tensors = append([]hostabi.Tensor{image}, append(spec.Tensors, speed)...)
 	tr := testTrajectory(t, spec, Shape{Steps: 4, Envs: 5})
 	last := Obs.At(2)
-	if c, ok := ParseColumn("obs/2"); !ok || c != last || tr.Schema.Tensor(len(spec.Tensors)-1).Column != last {
-		t.Errorf("the third observation is %v, %v, and as a tensor %v", c, ok, tr.Schema.Tensor(len(spec.Tensors)-1).Column)
+	if l, ok := tr.Schema.Tensor(len(spec.Tensors) - 1); !ok || l.Column != last {
+		t.Errorf("the third observation lies as a tensor in %v, %v", l.Column, ok)
+	}
+	if c, ok := ParseColumn("obs/2"); !ok || c != last {
+		t.Errorf("the third observation is %v, %v", c, ok)
 	}
 	if l, ok := tr.Schema.Layout(FinalObs); !ok || l.DType != hostabi.U8 || !reflect.DeepEqual(l.Shape, []int{2, 4}) || l.Elems != 8 {
 		t.Errorf("the last observations of the image lie at %+v, %v", l, ok)
@@ -192,6 +195,32 @@ func TestParseColumn_TakesWhatStringWrites(t *testing.T) {
 	for _, name := range []string{"", "/", "obs/", "obs/0", "obs/01", "obs/+1", "obs/65536", "obs/-1", "column?", "Obs"} {
 		if c, ok := ParseColumn(name); ok {
 			t.Errorf("ParseColumn(%q) = %v", name, c)
+		}
+	}
+}
+
+// Pictures are dense within a row even where other tensors lie [elem][env], and a tensor that the host has no use for lies nowhere.
+func TestSchema_PicturesAreDense(t *testing.T) {
+	spec := testkit.Spec(3, 2, false)
+	image := hostabi.Tensor{Role: hostabi.RoleObservation, DType: hostabi.U8, Rank: 3, Shape: [hostabi.MaxRank]uint32{4, 5, 3}}
+	planes := hostabi.Tensor{Role: hostabi.RoleObservation, DType: hostabi.F32, Rank: 3, Shape: image.Shape, Flags: hostabi.TensorImageCHW}
+	later, info := hostabi.Tensor{Role: 77, DType: hostabi.F32}, hostabi.Tensor{Role: hostabi.RoleInfo, DType: hostabi.F32}
+	spec.Tensors = append([]hostabi.Tensor{image, planes, later, info}, spec.Tensors...)
+	s, err := NewSchema(spec, Shape{Steps: 4, Envs: 6, SoA: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []struct{ env, elem int }{{60, 1}, {240, 4}} {
+		if l, ok := s.Tensor(i); !ok || l.StrideEnv != want.env || l.StrideElem != want.elem {
+			t.Errorf("picture %d lies at %+v, %v, want strides %+v", i, l, ok, want)
+		}
+	}
+	if l, ok := s.Layout(Obs.At(2)); !ok || l.StrideElem != 4*6 {
+		t.Errorf("the other observation lies at %+v, %v, want [elem][env]", l, ok)
+	}
+	for i := range 2 {
+		if l, ok := s.Tensor(2 + i); ok {
+			t.Errorf("%v lies at %+v", spec.Tensors[2+i].Role, l)
 		}
 	}
 }

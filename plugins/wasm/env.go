@@ -106,8 +106,15 @@ func (e *Env) create() error {
 	return nil
 }
 
-// scratchBytes is the room for a seed and a mask byte for each environment.
-func (e *Env) scratchBytes() uint32 { return uint32(e.options.Envs) * 9 }
+// scratchBytes is the room for a seed and a mask byte for each environment and, behind them, for tensors that nothing of the
+// host reads.
+func (e *Env) scratchBytes() uint32 {
+	n := uint32(e.options.Envs) * 9
+	if unread := e.unreadBytes(); unread > 0 {
+		n = alignUp(n, unreadAlign) + unread
+	}
+	return n
+}
 
 // Spec returns the environment's description.
 func (e *Env) Spec() *hostabi.EnvSpec { return &e.plugin.spec }

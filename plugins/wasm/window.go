@@ -153,7 +153,12 @@ func (w *window) writeBindings(e *Env) {
 	records := e.inst.view(w.bindings, e.plugin.bindingsBytes())
 	clear(records)
 	for i := range e.plugin.spec.Tensors {
-		l := w.schema.Tensor(i)
+		l, ok := w.schema.Tensor(i)
+		if !ok {
+			e.writeUnread(records, i, w.schema.Shape.Steps)
+			records = records[e.plugin.spec.BindingBytes:]
+			continue
+		}
 		stride := l.StrideT
 		if l.Flags&(trajectory.AtT|trajectory.AtT1) == 0 {
 			stride = 0
@@ -167,6 +172,44 @@ func (w *window) writeBindings(e *Env) {
 		le.PutUint32(records[24:], rowAlign(&l))
 		records = records[e.plugin.spec.BindingBytes:]
 	}
+}
+
+// writeUnread binds a tensor that nothing of the host reads: an optional one not at all, any other to memory that all times and
+// environments share, because it lies nowhere else and every write must go somewhere.
+func (e *Env) writeUnread(record []byte, tensor, steps int) {
+	d := &e.plugin.spec.Tensors[tensor]
+	if d.Flags&hostabi.TensorOptional != 0 {
+		return
+	}
+	rows := 1
+	switch {
+	case d.Flags&hostabi.TensorAtT != 0:
+		rows = steps
+	case d.Flags&hostabi.TensorAtT1 != 0:
+		rows = steps + 1
+	}
+	le := binary.LittleEndian
+	le.PutUint32(record[0:], e.scratch+alignUp(uint32(e.options.Envs)*9, unreadAlign))
+	le.PutUint32(record[16:], uint32(d.DType.Bytes()))
+	le.PutUint32(record[20:], uint32(rows))
+	le.PutUint32(record[24:], unreadAlign)
+}
+
+// unreadAlign is where memory of tensors begins.
+const unreadAlign = 64
+
+func alignUp(n, to uint32) uint32 { return (n + to - 1) / to * to }
+
+// unreadBytes is the size of the largest tensor that nothing of the host reads and that must be bound nevertheless.
+func (e *Env) unreadBytes() uint32 {
+	most := 0
+	for i := range e.plugin.spec.Tensors {
+		d := &e.plugin.spec.Tensors[i]
+		if !d.Role.Known() && d.Flags&hostabi.TensorOptional == 0 {
+			most = max(most, d.Elems(hostabi.MaxTensorElems)*d.DType.Bytes())
+		}
+	}
+	return uint32(most)
 }
 
 // rowAlign is the largest power of two, up to a cache line, that every row of a column begins at a multiple of.
