@@ -53,11 +53,27 @@ type Env interface {
 // Stater is optional for an Env: the state of a single environment, to compare or move it. It is not on the step
 // path. Both methods return ErrUnsupported where the environment does not say what its state is.
 type Stater interface {
-	// SaveEnv appends the state of the environment with that index in the batch to dst.
+	// SaveEnv appends the state of the environment with that index in the batch to dst. That of a module begins with
+	// the head that rl_save writes.
 	SaveEnv(env int, dst []byte) ([]byte, error)
 	// LoadEnv replaces it by one that SaveEnv returned. It writes nothing to the block: the next step goes on from
-	// there.
+	// there. ErrStateVersion, and nothing has changed, for a state of a version that the environment does not read.
 	LoadEnv(env int, state []byte) error
+}
+
+// Renderer is optional for an Env: what an environment looks like now. It is not on the step path and changes no state.
+type Renderer interface {
+	// Render appends a picture of the environment with that index to dst: text in UTF-8, or the bytes of all pixels, by
+	// the size that Spec names. mode is one of those of Spec, view the number of a camera or an agent, 0 to 255.
+	// ErrUnsupported where the environment has no such picture.
+	Render(env int, mode hostabi.RenderMode, view int, dst []byte) ([]byte, error)
+}
+
+// Ranger is optional for an Env: a step of some environments. The step at t is over when each environment was in one of the
+// ranges; their order does not matter.
+type Ranger interface {
+	// StepRange is Step for count environments from first on. ErrUnsupported where they can only be stepped together.
+	StepRange(t, first, count int) error
 }
 
 // Copier is optional for an Env: Restore of the other's Snapshot, without the bytes between.
@@ -121,6 +137,8 @@ type Metric struct {
 var (
 	ErrUnsupported = errors.New("not supported by this environment")
 	ErrPoisoned    = errors.New("environment needs Renew after a fault")
+	// ErrStateVersion is wrapped where a saved state is of another version than the environment's.
+	ErrStateVersion = errors.New("saved state of another version")
 )
 
 // FaultKind says what went wrong in an environment.

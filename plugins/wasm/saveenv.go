@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/rlhost/rlhost/core/env"
@@ -28,9 +29,34 @@ func (e *Env) SaveEnv(index int, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	if size <= e.scratchBytes() && size > 0 {
-		return append(dst, e.inst.view(e.scratch, size)...), nil
+		return e.saved(dst, e.inst.view(e.scratch, size))
 	}
 	return e.saveLarge(index, size, dst)
+}
+
+// savedHead is the length of the head of a saved state: its version and the number of bytes that follow.
+const savedHead = 8
+
+// saved appends a state whose head is right.
+func (e *Env) saved(dst, state []byte) ([]byte, error) {
+	spec := &e.plugin.spec
+	wrong := func(format string, args ...any) ([]byte, error) {
+		return dst, fmt.Errorf("%w: %s: %s wrote a state %s (%s)", env.ErrUnsupported, e.options.Name, hostabi.ExportSave,
+			fmt.Sprintf(format, args...), e.plugin.path)
+	}
+	if len(state) < savedHead {
+		return wrong("of %d bytes, the head alone has %d", len(state), savedHead)
+	}
+	le := binary.LittleEndian
+	switch version, n := le.Uint32(state), le.Uint32(state[4:]); {
+	case version != spec.StateVersion:
+		return wrong("of version %d, the description has %d", version, spec.StateVersion)
+	case int(n) != len(state)-savedHead:
+		return wrong("that says %d bytes follow its head, of which there are %d", n, len(state)-savedHead)
+	case spec.StateMax > 0 && len(state) > spec.StateMax:
+		return wrong("of %d bytes, the description has at most %d", len(state), spec.StateMax)
+	}
+	return append(dst, state...), nil
 }
 
 // ask calls a function of one environment, with a piece of guest memory, and returns a length. A guest may export a
@@ -53,9 +79,10 @@ func (e *Env) saveLarge(index int, size uint32, dst []byte) ([]byte, error) {
 		if err == nil && n != size {
 			err = fmt.Errorf("%w: %s: rl_save wants %d bytes at first and %d then", env.ErrUnsupported, e.options.Name, size, n)
 		}
-		if err == nil {
-			dst = append(dst, e.inst.view(buf, size)...)
+		if err != nil {
+			return err
 		}
+		dst, err = e.saved(dst, e.inst.view(buf, size))
 		return err
 	})
 	return dst, err
@@ -86,8 +113,11 @@ func (e *Env) LoadEnv(index int, state []byte) error {
 // refusal turns a status into an error.
 func (e *Env) refusal(n int32) error {
 	err := e.statusFault(n)
-	if hostabi.Status(n) == hostabi.StatusUnsupported {
+	switch hostabi.Status(n) {
+	case hostabi.StatusUnsupported:
 		return fmt.Errorf("%w: %w", env.ErrUnsupported, err)
+	case hostabi.StatusVersion:
+		return fmt.Errorf("%w: %w", env.ErrStateVersion, err)
 	}
 	return err
 }
@@ -95,7 +125,7 @@ func (e *Env) refusal(n int32) error {
 // borrow allocates guest memory while use runs.
 func (e *Env) borrow(size uint32, use func(buf uint32) error) error {
 	if size == 0 || size > maxEnvState {
-		return fmt.Errorf("%w: %s: state of %d bytes", env.ErrUnsupported, e.options.Name, size)
+		return fmt.Errorf("%w: %s: %d bytes, at most %d can be borrowed", env.ErrUnsupported, e.options.Name, size, maxEnvState)
 	}
 	buf, err := e.inst.allocate(size, 64)
 	if err != nil {

@@ -67,6 +67,21 @@ func (e *Env) stepParts(t int) (int32, error) {
 	return 0, nil
 }
 
+// StepRange steps some environments; see env.Ranger.
+func (e *Env) StepRange(t, first, count int) error {
+	if err := e.gate.Enter(); err != nil {
+		return err
+	}
+	defer e.gate.Leave()
+	if err := e.options.CheckStep(e.rows, t); err != nil {
+		return err
+	}
+	if e.inst.call.stepRange == nil || first < 0 || count < 0 || first > e.options.Envs || count > e.options.Envs-first {
+		return fmt.Errorf("%w: %s: step environments %d to %d of %d", env.ErrUnsupported, e.options.Name, first, first+count-1, e.options.Envs)
+	}
+	return e.request(hostabi.ExportStepRange, e.inst.call.stepRange, e.batch, uint64(t), uint64(first), uint64(count))
+}
+
 // update decides about the next steps. Of two measurements the shorter counts: a machine with other work makes
 // some steps long.
 func (p *pace) update(took time.Duration, envs int) {

@@ -1,0 +1,3 @@
+;; A bound that is NaN.
+;; include guest
+(data (i32.const 0x524) "\00\00\c0\7f")

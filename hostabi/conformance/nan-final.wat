@@ -1,0 +1,20 @@
+;; Under same_step a host refuses a final observation that is not finite.
+;; include memory
+;; include describe
+;; include alloc
+;; include create
+;; include bind
+;; include reset
+
+;; include place
+;; include observe
+;; include advance
+(func (export "rl_step") (param $batch i32) (param $t i32) (result i32)
+  (local $env i32) (local $status i32)
+  (loop $next
+    (local.set $status (call $advance (local.get $t) (local.get $env)))
+    (if (local.get $status) (then (return (local.get $status))))
+    (local.set $env (i32.add (local.get $env) (i32.const 1)))
+    (br_if $next (i32.lt_u (local.get $env) (i32.load (i32.const 0x2f04)))))
+  (f32.store (call $place (i32.const 5) (i32.const 0) (i32.const 1)) (f32.const inf))
+  (i32.const 0))

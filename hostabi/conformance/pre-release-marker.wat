@@ -1,0 +1,11 @@
+;; A module of before version 1 was a candidate has the marker rl_abi_v1: refused, to be built again.
+;; include describe
+;; include alloc
+;; include create
+;; include bind
+;; include reset
+;; include step
+
+(memory (export "memory") 1)
+(global $heap (mut i32) (i32.const 0x10000))
+(func (export "rl_abi_v1"))

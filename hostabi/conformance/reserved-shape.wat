@@ -1,0 +1,3 @@
+;; A dimension beyond the rank is not 0.
+;; include guest
+(data (i32.const 0x510) "\03")

@@ -1,0 +1,2 @@
+;; Every mode that is offered gives the trace of that mode.
+;; include guest

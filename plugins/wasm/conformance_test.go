@@ -1,0 +1,288 @@
+package wasm
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/internal/testkit"
+)
+
+const conformance = "../../hostabi/conformance/"
+
+// conformanceCase is an entry of cases.json; its README says what the fields mean.
+type conformanceCase struct {
+	Name    string   `json:"name"`
+	Rule    string   `json:"rule"`
+	Outcome string   `json:"outcome"`
+	Says    []string `json:"says"`
+	Feature string   `json:"feature"`
+	NotYet  bool     `json:"not_yet"`
+	Modes   []string `json:"modes"`
+	Trace   *bool    `json:"trace"`
+	Grants  []string `json:"grants"`
+	Render  *struct {
+		Width, Height, Cameras int
+	} `json:"render"`
+}
+
+// conformanceTrace is what two environments do in one mode: by row, then by environment.
+type conformanceTrace struct {
+	Seeds                 []uint64       `json:"seeds"`
+	Actions               [][]int32      `json:"actions"`
+	Obs                   [][][2]float32 `json:"obs"`
+	Reward                [][]float32    `json:"reward"`
+	Terminated, Truncated [][]uint8
+	Final                 [][]*[2]float32 `json:"final"`
+}
+
+func readJSON(t *testing.T, name string, to any) {
+	t.Helper()
+	b, err := os.ReadFile(conformance + name)
+	must(t, err)
+	must(t, json.Unmarshal(b, to))
+}
+
+// The host does with every module of the conformance set what the set says.
+func TestConformance_HoldsForThisHost(t *testing.T) {
+	var cases []conformanceCase
+	traces := map[string]conformanceTrace{}
+	readJSON(t, "cases.json", &cases)
+	readJSON(t, "traces.json", &traces)
+	r := newRuntime(t)
+	sources, err := filepath.Glob(conformance + "*.wat")
+	must(t, err)
+	if len(sources) != len(cases) {
+		t.Errorf("%d cases, %d sources", len(cases), len(sources))
+	}
+	for _, c := range cases {
+		t.Run(c.Name, func(t *testing.T) { c.run(t, r, traces) })
+	}
+}
+
+func (c *conformanceCase) run(t *testing.T, r *Runtime, traces map[string]conformanceTrace) {
+	path := conformance + c.Name + ".wasm"
+	p, err := r.Load(t.Context(), path, nil, env.Source{Grants: c.Grants})
+	refused := c.Outcome == "refused" || c.Feature != "" && !strings.Contains(hostabi.HostFeatures.String(), c.Feature)
+	if refused {
+		c.tells(t, err)
+		if notYet := c.NotYet || c.Feature != ""; errors.Is(err, hostabi.ErrNotYet) != notYet {
+			t.Errorf("%v: refused as what is not run yet: %v, want %v", err, !notYet, notYet)
+		}
+		return
+	}
+	must(t, err)
+	t.Cleanup(func() { must(t, p.Close()) })
+	modes := c.Modes
+	if modes == nil {
+		modes = []string{"same_step"}
+	}
+	for _, mode := range modes {
+		c.play(t, p, mode, traces[mode])
+	}
+	if c.Outcome == "runs" {
+		c.probe(t, p)
+	}
+}
+
+// tells checks that an error has the case's words.
+func (c *conformanceCase) tells(t *testing.T, err error) {
+	t.Helper()
+	for _, want := range c.Says {
+		if !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	if err == nil {
+		t.Error("it is accepted")
+	}
+}
+
+// play steps two environments as the trace says and compares what they write.
+func (c *conformanceCase) play(t *testing.T, p env.Plugin, mode string, want conformanceTrace) {
+	for _, soa := range []bool{false, true} {
+		if spec := p.Spec(); soa && spec.Caps == 0 {
+			return
+		}
+		d, err := env.NewDriver(p, env.DriverOptions{Options: env.Options{Name: c.Name, Envs: 2, Autoreset: modeOf(mode)}, Rows: 4, SoA: soa})
+		if err == nil {
+			err = c.steps(t, d, mode, &want)
+			must(t, d.Close())
+		}
+		if c.Outcome == "fault" {
+			c.tells(t, err)
+		} else if err != nil {
+			t.Errorf("%s: %v", mode, err)
+		}
+	}
+}
+
+func modeOf(name string) hostabi.Autoreset {
+	for _, m := range []hostabi.Autoreset{hostabi.NextStep, hostabi.SameStep, hostabi.Disabled} {
+		if m.String() == name {
+			return m
+		}
+	}
+	return 0
+}
+
+func (c *conformanceCase) steps(t *testing.T, d *env.Driver, mode string, want *conformanceTrace) error {
+	if err := d.Reset(nil, want.Seeds); err != nil {
+		return err
+	}
+	for step, actions := range want.Actions {
+		copy(d.Action(), actions)
+		if err := d.Bind(); err != nil { // allowed between any two steps
+			return err
+		}
+		if _, err := d.Step(); err != nil {
+			return err
+		}
+		again := make([]uint8, 2)
+		for k := range again {
+			again[k] = d.Terminated()[k] | d.Truncated()[k]
+		}
+		c.compare(t, d, mode, want, step)
+		if mode == "disabled" && slices.Contains(again, 1) {
+			if err := d.Reset(again, nil); err != nil {
+				return err
+			}
+		}
+		c.compareObs(t, d.Obs(), want.Obs[step+1], fmt.Sprintf("%s step %d", mode, step))
+	}
+	return nil
+}
+
+func (c *conformanceCase) compare(t *testing.T, d *env.Driver, mode string, want *conformanceTrace, step int) {
+	if !slices.Equal(d.Reward(), want.Reward[step]) || !bytes.Equal(d.Terminated(), want.Terminated[step]) || !bytes.Equal(d.Truncated(), want.Truncated[step]) {
+		t.Errorf("%s step %d: %v %v %v, want %v %v %v", mode, step, d.Reward(), d.Terminated(), d.Truncated(),
+			want.Reward[step], want.Terminated[step], want.Truncated[step])
+	}
+	for k, final := range want.Final[step] {
+		if final != nil && (c.Trace == nil || *c.Trace) {
+			c.compareRow(t, d.FinalObs(), k, *final, fmt.Sprintf("last observation of %s step %d", mode, step))
+		}
+	}
+}
+
+func (c *conformanceCase) compareObs(t *testing.T, m trajectory.Matrix, want [][2]float32, where string) {
+	if c.Trace != nil && !*c.Trace {
+		return
+	}
+	for k := range want {
+		c.compareRow(t, m, k, want[k], where)
+	}
+}
+
+func (c *conformanceCase) compareRow(t *testing.T, m trajectory.Matrix, k int, want [2]float32, where string) {
+	t.Helper()
+	values := m.Float32()
+	got := [2]float32{values[k*m.StrideRow/4], values[(k*m.StrideRow+m.StrideElem)/4]}
+	if got != want {
+		t.Errorf("%s: env %d observes %v, want %v", where, k, got, want)
+	}
+}
+
+// probe does what only some cases are about.
+func (c *conformanceCase) probe(t *testing.T, p env.Plugin) {
+	var metrics []string
+	d, err := env.NewDriver(p, env.DriverOptions{Options: env.Options{Name: c.Name, Envs: 2,
+		Metric: func(m env.Metric) {
+			metrics = append(metrics, fmt.Sprint(m.Env, " ", m.Name, " ", m.Value, " ", uint32(m.Gather)))
+		}}})
+	must(t, err)
+	defer func() { must(t, d.Close()) }()
+	must(t, d.Reset(nil, []uint64{11, 22}))
+	_, err = d.Step()
+	must(t, err)
+	switch c.Name {
+	case "render", "render-short":
+		c.pictures(t, d)
+	case "save", "save-other-version", "save-wrong-length":
+		c.states(t, d)
+	case "metric-env":
+		want := []string{}
+		for k := range 2 {
+			for i, name := range []string{"last", "sum_", "mean", "max_", "min_"} {
+				want = append(want, fmt.Sprint(k, " ", name, " ", 10*k, " ", []int{0, 0x2000, 0x4000, 0x8000, 0x10000}[i]))
+			}
+		}
+		if !slices.Equal(metrics, want) {
+			t.Errorf("metrics %q, want %q", metrics, want)
+		}
+	}
+}
+
+// pictures asks for one of each mode and camera.
+func (c *conformanceCase) pictures(t *testing.T, d *env.Driver) {
+	e := d.Env.(env.Renderer)
+	if c.Render == nil {
+		_, err := e.Render(0, hostabi.RenderRGB, 0, nil)
+		c.tells(t, err)
+		return
+	}
+	for camera := range c.Render.Cameras {
+		for mode, want := range map[hostabi.RenderMode][]byte{
+			hostabi.RenderText: []byte("age 1"),
+			hostabi.RenderRGB:  bytes.Repeat([]byte{byte(1 + camera)}, 3*c.Render.Width*c.Render.Height),
+			hostabi.RenderRGBA: bytes.Repeat([]byte{byte(1 + camera)}, 4*c.Render.Width*c.Render.Height),
+		} {
+			if got, err := e.Render(1, mode, camera, []byte("seen: ")); err != nil || string(got) != "seen: "+string(want) {
+				t.Errorf("camera %d, mode %d: %q, %v, want %q", camera, mode, got, err, want)
+			}
+		}
+	}
+	for _, wrong := range [][3]int{{2, 1, 0}, {0, 8, 0}, {0, 3, 0}, {0, 1, 256}} {
+		if _, err := e.Render(wrong[0], hostabi.RenderMode(wrong[1]), wrong[2], nil); !errors.Is(err, env.ErrUnsupported) {
+			t.Errorf("render %v = %v", wrong, err)
+		}
+	}
+	if _, err := e.Render(0, hostabi.RenderRGB, 2, nil); err == nil {
+		t.Error("the guest has two cameras, and shows the third")
+	}
+}
+
+// states moves the state of one environment to the other.
+func (c *conformanceCase) states(t *testing.T, d *env.Driver) {
+	e := d.Env.(env.Stater)
+	state, err := e.SaveEnv(0, nil)
+	if c.Name != "save" {
+		c.tells(t, err)
+		return
+	}
+	must(t, err)
+	must(t, e.LoadEnv(1, state))
+	if moved, err := e.SaveEnv(1, nil); err != nil || !bytes.Equal(moved, state) {
+		t.Errorf("the moved state is %v, %v, want %v", moved, err, state)
+	}
+	other := bytes.Clone(state)
+	other[0]++
+	if err := e.LoadEnv(1, other); !errors.Is(err, env.ErrStateVersion) {
+		t.Errorf("a state of another version = %v", err)
+	}
+	if now, err := e.SaveEnv(1, nil); err != nil || !bytes.Equal(now, state) {
+		t.Errorf("the state that was refused has changed the environment to %v, %v", now, err)
+	}
+}
+
+// The committed modules are what the assembler makes of their text.
+func TestConformance_ModulesAreFresh(t *testing.T) {
+	testkit.Reads(t, conformance+"*.wat", conformance+"*.wasm", conformance+"parts/*.wat")
+	python := testkit.Needs(t, "../../.venv/bin/python")
+	if exec.Command(python, "-c", "import wasmtime").Run() != nil {
+		t.Skip("the assembler is not here: make tools")
+	}
+	if text, err := exec.Command(python, conformance+"assemble.py", "--check").CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, text)
+	}
+}
