@@ -69,11 +69,11 @@ type Renderer interface {
 	Render(env int, mode hostabi.RenderMode, view int, dst []byte) ([]byte, error)
 }
 
-// Ranger is optional for an Env: a step of some environments. The step at t is over when each environment was in one of the
-// ranges; their order does not matter.
-type Ranger interface {
-	// StepRange is Step for count environments from first on. ErrUnsupported where they can only be stepped together.
-	StepRange(t, first, count int) error
+// PartStepper is optional for an Env that steps parts of its batch one after the other, for checks of environments.
+type PartStepper interface {
+	// StepParts is Step in those parts, in that order; each environment is in one of them. ErrUnsupported where
+	// environments can only be stepped together.
+	StepParts(t int, parts []Span) error
 }
 
 // Copier is optional for an Env: Restore of the other's Snapshot, without the bytes between.

@@ -60,6 +60,11 @@ func checks() []check {
 		{"D05", "a snapshot gives the same future", "keep all state in the guest's memory and globals", (*checker).snapshot},
 		{"D06", "a saved environment goes on elsewhere", "save values, not pointers: load writes them into another instance, where everything lies elsewhere", (*checker).moved},
 		{"D07", "other strides, same trace", "use the addresses and strides of rl_bind for every access, and leave CAP_STRIDES out if that is too slow", (*checker).strides},
+		{"D08", "a state of another version is refused", "begin what rl_save writes with the state_version of the description and the number of bytes that follow; rl_load returns RL_STATUS_VERSION for another version", (*checker).stateVersion},
+		{"D09", "parts of a batch in any order, same trace", "step environments first to first + count - 1 and no other; nothing may depend on which part comes first", (*checker).parts},
+		{"D10", "bound again between steps, same trace", "keep nothing in the block but what rl_bind names, and use the newest bindings in every call", (*checker).rebound},
+		{"R01", "pictures change nothing", "draw from a copy of the state, without the random stream, and write as many bytes as the description says", (*checker).pictures},
+		{"E03", "every action is legal behind an end", "write 1 into the whole row of the mask where an episode has ended and the next step begins another", (*checker).maskAfterEnd},
 		{"E02", "autoreset as declared", "see the environment ABI on next_step, same_step and disabled", (*checker).autoreset},
 	}
 }

@@ -28,6 +28,9 @@ type run struct {
 	// guarded: all writes are watched.
 	guarded bool
 	soa     bool // observations and masks lie [elem][env]
+	parts   bool // steps are made in parts, in another order each
+	rebound bool // the block is bound again before each step
+	shown   bool // pictures are taken after each step
 }
 
 // maxMarks bounds the kept marks of a trace: of longer ones, every second, fourth, … step.
@@ -42,6 +45,9 @@ type trace struct {
 	terminated, truncated, longest int
 	outside                        int
 	firstOutside, afterEnd         string
+	illegal                        string     // an action that is not legal behind an end
+	pictures                       int        // that were taken
+	unable                         string     // why a step was not made in parts, or no picture taken
 	unsaved                        string     // why no other instance continued
 	real                           [][]uint64 // by environment: a running hash after every so many real steps
 	reals                          []int      // real steps of each environment
@@ -156,6 +162,9 @@ func (w *recorder) open(envs int) (err error) {
 		w.driver, err = env.NewDriver(w.c.plugin, o)
 	}
 	w.mask, w.seeds = make([]byte, envs), make([]uint64, envs)
+	if err == nil && w.run.parts {
+		w.driver.Env = &parted{Env: w.driver.Env, trace: &w.trace, seed: w.c.o.Seed, envs: envs}
+	}
 	return err
 }
 
@@ -294,6 +303,9 @@ func (w *recorder) step(step int) error {
 			w.mixObs(env, step, w.driver.FinalObs())
 		}
 	}
+	if err := w.show(step); err != nil {
+		return err
+	}
 	if (step+1)%w.trace.every == 0 {
 		w.trace.hashes = append(w.trace.hashes, w.hash...)
 	}
@@ -305,6 +317,11 @@ func (w *recorder) step(step int) error {
 
 // advance steps the environments and checks their writes.
 func (w *recorder) advance() error {
+	if w.run.rebound {
+		if err := w.driver.Bind(); err != nil {
+			return err
+		}
+	}
 	if w.guard == nil {
 		_, err := w.driver.Step()
 		return err
@@ -350,6 +367,9 @@ func (w *recorder) note(env, step int, reward float32, flags uint64) {
 	}
 	w.length[env] = 0
 	w.phantom[env] = w.mode == hostabi.NextStep
+	if w.phantom[env] {
+		w.noteMask(env, step)
+	}
 }
 
 // mixObs adds an observation to the hash and checks that it lies in the declared bounds.
@@ -359,10 +379,10 @@ func (w *recorder) mixObs(env, step int, m trajectory.Matrix) {
 	for i := range m.Elems {
 		v := values[(env*m.StrideRow+i*m.StrideElem)/4]
 		w.mix(env, uint64(math.Float32bits(v)))
-		if d.Low < d.High && (v < d.Low || v > d.High) {
+		if low, high := d.Bounds(i); v < low || v > high {
 			w.trace.outside++
 			if w.trace.firstOutside == "" {
-				w.trace.firstOutside = fmt.Sprintf("env %d step %d element %d is %g, bounds %g..%g", env, step+1, i, v, d.Low, d.High)
+				w.trace.firstOutside = fmt.Sprintf("env %d step %d element %d is %g, bounds %g..%g", env, step+1, i, v, low, high)
 			}
 		}
 	}

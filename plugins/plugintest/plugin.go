@@ -32,6 +32,8 @@ func (s *Script) spec() hostabi.EnvSpec {
 	obs := hostabi.Tensor{DType: hostabi.F32, Rank: 1, Shape: [hostabi.MaxRank]uint32{ObsElems}}
 	if s.Flaws.OutOfBounds {
 		obs.Low, obs.High = -1, 1
+	} else {
+		obs.Flags = hostabi.TensorNoLow | hostabi.TensorNoHigh
 	}
 	scalar := func(role hostabi.Role, d hostabi.DType) hostabi.Tensor {
 		return hostabi.Tensor{Role: role, DType: d}

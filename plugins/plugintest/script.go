@@ -74,6 +74,7 @@ type Flaws struct {
 	NoSnapshot    bool    // snapshots are not supported
 	PhantomReward float32 // reward of the step after an end under next-step autoreset
 	OutOfBounds   bool    // observations leave the bounds that are declared
+	MaskAfterEnd  bool    // the mask behind an end is not all 1
 	NoFinalObs    bool    // same-step autoreset writes the last observation of the first episode alone
 	Allocates     bool    // each step allocates
 }

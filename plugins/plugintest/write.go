@@ -48,15 +48,15 @@ func (e *scripted) observe(i, t int, c trajectory.Column) {
 	e.setFloat32(c, i, t, ObsActions, s.Actions)
 }
 
-// mask writes the legal actions of the next step.
+// mask writes the legal actions of the next step; behind an end all are, because none is read.
 func (e *scripted) mask(i, t int) {
 	legal := e.plugin.script.Legal
 	if legal == nil {
 		return
 	}
-	at := e.at(i, 0)
+	at, anything := e.at(i, 0), e.states[i].Ended && !e.plugin.script.Flaws.MaskAfterEnd
 	for action := range e.plugin.script.Actions {
-		e.setByte(trajectory.Mask, i, t, action, flag(legal(at, action)))
+		e.setByte(trajectory.Mask, i, t, action, flag(anything || legal(at, action)))
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 )
 
 var (
-	_ env.Renderer = (*Env)(nil)
-	_ env.Ranger   = (*Env)(nil)
+	_ env.Renderer    = (*Env)(nil)
+	_ env.PartStepper = (*Env)(nil)
 )
 
 // maxText bounds a picture of text.
@@ -86,6 +86,11 @@ func (e *Env) checkPicture(mode hostabi.RenderMode, n uint32) error {
 }
 
 func (e *Env) badPicture(format string, args ...any) error {
-	return &env.Fault{Kind: env.FaultOutput, Name: e.options.Name, Source: e.plugin.path, Call: hostabi.ExportRender, Env: -1,
-		Step: e.inst.host.steps, Err: fmt.Errorf("a picture of "+format, args...)}
+	return e.outputFault(hostabi.ExportRender, "a picture of "+format, args...)
+}
+
+// outputFault is the fault of a call that wrote something that is not allowed. It does not poison the Env.
+func (e *Env) outputFault(call, format string, args ...any) error {
+	return &env.Fault{Kind: env.FaultOutput, Name: e.options.Name, Source: e.plugin.path, Call: call, Env: -1,
+		Step: e.inst.host.steps, Err: fmt.Errorf(format, args...)}
 }

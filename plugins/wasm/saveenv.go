@@ -41,8 +41,7 @@ const savedHead = 8
 func (e *Env) saved(dst, state []byte) ([]byte, error) {
 	spec := &e.plugin.spec
 	wrong := func(format string, args ...any) ([]byte, error) {
-		return dst, fmt.Errorf("%w: %s: %s wrote a state %s (%s)", env.ErrUnsupported, e.options.Name, hostabi.ExportSave,
-			fmt.Sprintf(format, args...), e.plugin.path)
+		return dst, e.outputFault(hostabi.ExportSave, "a state "+format, args...)
 	}
 	if len(state) < savedHead {
 		return wrong("of %d bytes, the head alone has %d", len(state), savedHead)

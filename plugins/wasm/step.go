@@ -67,8 +67,8 @@ func (e *Env) stepParts(t int) (int32, error) {
 	return 0, nil
 }
 
-// StepRange steps some environments; see env.Ranger.
-func (e *Env) StepRange(t, first, count int) error {
+// StepParts steps parts of the batch; see env.PartStepper.
+func (e *Env) StepParts(t int, parts []env.Span) error {
 	if err := e.gate.Enter(); err != nil {
 		return err
 	}
@@ -76,10 +76,20 @@ func (e *Env) StepRange(t, first, count int) error {
 	if err := e.options.CheckStep(e.rows, t); err != nil {
 		return err
 	}
-	if e.inst.call.stepRange == nil || first < 0 || count < 0 || first > e.options.Envs || count > e.options.Envs-first {
-		return fmt.Errorf("%w: %s: step environments %d to %d of %d", env.ErrUnsupported, e.options.Name, first, first+count-1, e.options.Envs)
+	if e.inst.call.stepRange == nil {
+		return fmt.Errorf("%w: %s: %s has no %s", env.ErrUnsupported, e.options.Name, e.plugin.path, hostabi.ExportStepRange)
 	}
-	return e.request(hostabi.ExportStepRange, e.inst.call.stepRange, e.batch, uint64(t), uint64(first), uint64(count))
+	e.inst.host.steps++
+	for _, p := range parts {
+		if p.First < 0 || p.Count < 0 || p.First > e.options.Envs || p.Count > e.options.Envs-p.First {
+			return fmt.Errorf("%w: %s: step environments %d to %d of %d", env.ErrUnsupported, e.options.Name, p.First, p.First+p.Count-1, e.options.Envs)
+		}
+		err := e.request(hostabi.ExportStepRange, e.inst.call.stepRange, e.batch, uint64(t), uint64(p.First), uint64(p.Count))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // update decides about the next steps. Of two measurements the shorter counts: a machine with other work makes
