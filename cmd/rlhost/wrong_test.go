@@ -123,6 +123,14 @@ func TestCheck_FindsProgramsThatOnlyLookRight(t *testing.T) {
 		{"bare.c", "NOTHING", false, "M01", envcheck.OK, "the last observation too"},
 		{"bare.c", "NO_FINAL", false, "M01", envcheck.Failed, "env 0: rl_step at step 7 does not write element 0 of final_obs f32[3]"},
 		{"bare.c", "STRIDES", false, "D07", envcheck.Failed, "laid out [elem][env], env "},
+		{"bare.c", "FINAL_NAN", false, "A01", envcheck.Failed, "final_obs element 1, of the last observation of an episode, is NaN"},
+		{"bare.c", "ENDED_MASK", false, "E03", envcheck.Failed, "env 0 step 7 ends an episode under next_step, and element 0 of the mask behind it is 0"},
+		{"bare.c", "RANGE_MOVES", false, "D09", envcheck.Failed, "stepped in parts, env "},
+		{"bare.c", "BIND_BEGINS", false, "D10", envcheck.Failed, "bound again before each step, env 0 differs from step "},
+		{"bare.c", "DRAW_MOVES", false, "R01", envcheck.Failed, "with a picture after each step, env "},
+		{"bare.c", "DRAW_SHORT", false, "R01", envcheck.Failed, "a picture of 23 bytes, want 24 for 4 × 2 pixels"},
+		{"bare.c", "SAVE_HEAD", false, "D06", envcheck.Failed, "a state that says 20 bytes follow its head, of which there are 12"},
+		{"bare.c", "ANY_STATE", false, "D08", envcheck.Failed, "a state of version 4 is taken by an environment of version 3"},
 	} {
 		if unwritten := c.id == "M01" || c.id == "D07"; unwritten && c.verdict == envcheck.Failed && poisoned(t) {
 			continue // what is not written is NaN then, and found by the first check that looks at values
