@@ -110,7 +110,7 @@ func (e *Env) create() error {
 // host reads.
 func (e *Env) scratchBytes() uint32 {
 	n := uint32(e.options.Envs) * 9
-	if unread := e.unreadBytes(); unread > 0 {
+	if unread := unreadBytes(&e.plugin.spec); unread > 0 {
 		n = alignUp(n, unreadAlign) + unread
 	}
 	return n

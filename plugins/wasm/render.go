@@ -30,23 +30,23 @@ func (e *Env) Render(index int, mode hostabi.RenderMode, view int, dst []byte) (
 			index, e.options.Envs, uint32(mode), view)
 	}
 	argument := uint64(bits.TrailingZeros32(uint32(mode)) | view<<8)
-	n, err := e.rendered(index, argument, 0, 0)
+	n, err := rendered(e, index, argument, 0, 0)
 	if err != nil {
 		return dst, err
 	}
-	if err := e.checkPicture(mode, n); err != nil {
+	if err := checkPicture(e, mode, n); err != nil {
 		return dst, err
 	}
 	if n == 0 {
 		return dst, nil
 	}
 	err = e.borrow(n, func(buf uint32) error {
-		again, err := e.rendered(index, argument, buf, n)
+		again, err := rendered(e, index, argument, buf, n)
 		if err == nil && again != n {
-			err = e.badPicture("%d bytes at first and %d then", n, again)
+			err = badPicture(e, "%d bytes at first and %d then", n, again)
 		}
 		if picture := e.inst.view(buf, n); err == nil && mode == hostabi.RenderText && !utf8.Valid(picture) {
-			err = e.badPicture("text that is not UTF-8")
+			err = badPicture(e, "text that is not UTF-8")
 		} else if err == nil {
 			dst = append(dst, picture...)
 		}
@@ -56,41 +56,41 @@ func (e *Env) Render(index int, mode hostabi.RenderMode, view int, dst []byte) (
 }
 
 // rendered calls rl_render and returns how many bytes the picture has.
-func (e *Env) rendered(index int, mode uint64, buf, room uint32) (uint32, error) {
+func rendered(e *Env, index int, mode uint64, buf, room uint32) (uint32, error) {
 	n, err := e.inst.invokeExport(hostabi.ExportRender, e.plugin.config.Step, e.batch, uint64(index), mode, uint64(buf), uint64(room))
 	if err != nil {
 		return 0, e.fault(err)
 	}
 	if n < 0 {
-		return 0, e.refusal(n)
+		return 0, refusal(e, n)
 	}
 	return uint32(n), nil
 }
 
 // checkPicture checks the size of a picture.
-func (e *Env) checkPicture(mode hostabi.RenderMode, n uint32) error {
+func checkPicture(e *Env, mode hostabi.RenderMode, n uint32) error {
 	r := &e.plugin.spec.Render
 	want := r.Width * r.Height * 3
 	switch {
 	case mode == hostabi.RenderText && n <= maxText:
 		return nil
 	case mode == hostabi.RenderText:
-		return e.badPicture("%d bytes of text, at most %d are taken", n, maxText)
+		return badPicture(e, "%d bytes of text, at most %d are taken", n, maxText)
 	case mode == hostabi.RenderRGBA:
 		want = r.Width * r.Height * 4
 	}
 	if uint64(n) != uint64(want) {
-		return e.badPicture("%d bytes, want %d for %d × %d pixels", n, want, r.Width, r.Height)
+		return badPicture(e, "%d bytes, want %d for %d × %d pixels", n, want, r.Width, r.Height)
 	}
 	return nil
 }
 
-func (e *Env) badPicture(format string, args ...any) error {
-	return e.outputFault(hostabi.ExportRender, "a picture of "+format, args...)
+func badPicture(e *Env, format string, args ...any) error {
+	return outputFault(e, hostabi.ExportRender, "a picture of "+format, args...)
 }
 
 // outputFault is the fault of a call that wrote something that is not allowed. It does not poison the Env.
-func (e *Env) outputFault(call, format string, args ...any) error {
+func outputFault(e *Env, call, format string, args ...any) error {
 	return &env.Fault{Kind: env.FaultOutput, Name: e.options.Name, Source: e.plugin.path, Call: call, Env: -1,
 		Step: e.inst.host.steps, Err: fmt.Errorf(format, args...)}
 }

@@ -29,19 +29,19 @@ func (e *Env) SaveEnv(index int, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	if size <= e.scratchBytes() && size > 0 {
-		return e.saved(dst, e.inst.view(e.scratch, size))
+		return appendState(e, dst, e.inst.view(e.scratch, size))
 	}
-	return e.saveLarge(index, size, dst)
+	return saveLarge(e, index, size, dst)
 }
 
 // savedHead is the length of the head of a saved state: its version and the number of bytes that follow.
 const savedHead = 8
 
-// saved appends a state whose head is right.
-func (e *Env) saved(dst, state []byte) ([]byte, error) {
+// appendState appends a state whose head is right.
+func appendState(e *Env, dst, state []byte) ([]byte, error) {
 	spec := &e.plugin.spec
 	wrong := func(format string, args ...any) ([]byte, error) {
-		return dst, e.outputFault(hostabi.ExportSave, "a state "+format, args...)
+		return dst, outputFault(e, hostabi.ExportSave, "a state "+format, args...)
 	}
 	if len(state) < savedHead {
 		return wrong("of %d bytes, the head alone has %d", len(state), savedHead)
@@ -66,13 +66,13 @@ func (e *Env) ask(name string, env int, at, room uint32) (uint32, error) {
 		return 0, e.fault(err)
 	}
 	if n < 0 {
-		return 0, e.refusal(n)
+		return 0, refusal(e, n)
 	}
 	return uint32(n), nil
 }
 
 // saveLarge borrows memory for a state of that size.
-func (e *Env) saveLarge(index int, size uint32, dst []byte) ([]byte, error) {
+func saveLarge(e *Env, index int, size uint32, dst []byte) ([]byte, error) {
 	err := e.borrow(size, func(buf uint32) error {
 		n, err := e.ask(hostabi.ExportSave, index, buf, size)
 		if err == nil && n != size {
@@ -81,7 +81,7 @@ func (e *Env) saveLarge(index int, size uint32, dst []byte) ([]byte, error) {
 		if err != nil {
 			return err
 		}
-		dst, err = e.saved(dst, e.inst.view(buf, size))
+		dst, err = appendState(e, dst, e.inst.view(buf, size))
 		return err
 	})
 	return dst, err
@@ -110,7 +110,7 @@ func (e *Env) LoadEnv(index int, state []byte) error {
 }
 
 // refusal turns a status into an error.
-func (e *Env) refusal(n int32) error {
+func refusal(e *Env, n int32) error {
 	err := e.statusFault(n)
 	switch hostabi.Status(n) {
 	case hostabi.StatusUnsupported:

@@ -155,7 +155,7 @@ func (w *window) writeBindings(e *Env) {
 	for i := range e.plugin.spec.Tensors {
 		l, ok := w.schema.Tensor(i)
 		if !ok {
-			e.writeUnread(records, i, w.schema.Shape.Steps)
+			writeUnread(e, records, i, w.schema.Shape.Steps)
 			records = records[e.plugin.spec.BindingBytes:]
 			continue
 		}
@@ -176,7 +176,7 @@ func (w *window) writeBindings(e *Env) {
 
 // writeUnread binds a tensor that nothing of the host reads: an optional one not at all, any other to memory that all times and
 // environments share, because it lies nowhere else and every write must go somewhere.
-func (e *Env) writeUnread(record []byte, tensor, steps int) {
+func writeUnread(e *Env, record []byte, tensor, steps int) {
 	d := &e.plugin.spec.Tensors[tensor]
 	if d.Flags&hostabi.TensorOptional != 0 {
 		return
@@ -201,10 +201,10 @@ const unreadAlign = 64
 func alignUp(n, to uint32) uint32 { return (n + to - 1) / to * to }
 
 // unreadBytes is the size of the largest tensor that nothing of the host reads and that must be bound nevertheless.
-func (e *Env) unreadBytes() uint32 {
+func unreadBytes(spec *hostabi.EnvSpec) uint32 {
 	most := 0
-	for i := range e.plugin.spec.Tensors {
-		d := &e.plugin.spec.Tensors[i]
+	for i := range spec.Tensors {
+		d := &spec.Tensors[i]
 		if !d.Role.Known() && d.Flags&hostabi.TensorOptional == 0 {
 			most = max(most, d.Elems(hostabi.MaxTensorElems)*d.DType.Bytes())
 		}
