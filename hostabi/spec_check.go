@@ -183,6 +183,19 @@ var wanted = [lastRole + 1]struct {
 	RoleEndReason:        {U8, true, false, false},
 }
 
+// RoleRule says what tensors of a role are like.
+type RoleRule struct {
+	DType                     DType       // of their elements, 0 = several are allowed
+	Time                      TensorFlags // their axis of time, one of TensorTime
+	Scalar, Several, Required bool        // Several: there may be more than one in a group
+}
+
+// Rule returns what tensors of a known role are like.
+func (r Role) Rule() RoleRule {
+	w := wanted[r]
+	return RoleRule{DType: w.dtype, Time: roleTime[r], Scalar: w.scalar, Several: w.several, Required: w.required}
+}
+
 // key is what tells tensors apart.
 type key struct {
 	role  Role

@@ -1,6 +1,6 @@
 // Abigen writes the views of package hostabi in other languages: for WebAssembly guests sdk/c/rl_abi.h and
 // sdk/rust/src/abi.rs, for native plugins sdk/c/native/rlhost_abi.h,
-// and the release that the package for Python belongs to.
+// the release that the package for Python belongs to, and the tables of docs/env-abi.md.
 //
 //	go run ./hostabi/internal/abigen
 //
@@ -58,7 +58,12 @@ func generate(root string) ([]view, error) {
 	if err != nil {
 		return nil, err
 	}
+	page, err := renderPage(root, m)
+	if err != nil {
+		return nil, err
+	}
 	return []view{
+		{pagePath, page},
 		{"sdk/c/rl_abi.h", renderC(m)},
 		{"sdk/rust/src/abi.rs", renderRust(m)},
 		{"sdk/c/native/rlhost_abi.h", native},
