@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +14,8 @@ import (
 const frozen = "../../pipeline/runs/testdata/frozen"
 
 // What an older version saved is evaluated with the returns of then, and training goes on from it: in the same run,
-// bit for bit where that was promised, and in a new one.
+// bit for bit where that was promised, and in a new one. Environments of before the ABI was a candidate are refused, and
+// built again: what was learned and counted is as it was, the episodes begin anew, and the program says so.
 func TestFrozen_RunsOfOlderVersionsGoOn(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
@@ -24,15 +26,29 @@ func TestFrozen_RunsOfOlderVersionsGoOn(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d checkpoints, %v", len(files), err)
 	}
+	for _, name := range []string{"fast-sync", "swapped"} {
+		w.fails(exitPlugin, []string{"eval", "runs/" + name + "/0001"}, "error[E050]", "is built for a pre-release of ABI 1",
+			"build it again with the SDK that belongs to this rlhost")
+	}
+	w.copy("cartpole.wasm", builtCartPole)
+	swapped := "runs/swapped/0001/pipeline.toml"
+	w.write(swapped, preReleaseModule.ReplaceAllString(w.read(swapped), `use = "cartpole@1"`))
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".json")
 		t.Run(name, func(t *testing.T) { goOnFrom(w.of(t), name) })
 	}
 }
 
+// builtCartPole is the module of the runs that had one of the user's, built again.
+const builtCartPole = "../../examples/plugins/cartpole-c/cartpole.wasm"
+
+// preReleaseModule is the key of a module that a swap left in the run's folder.
+var preReleaseModule = regexp.MustCompile(`(?m)^use = "plugins/[0-9a-f]{64}\.wasm"$`)
+
 func goOnFrom(w *workshop, name string) {
 	var want struct {
 		Params   string    `json:"params"`
+		ABI      string    `json:"abi"` // of the environments' modules; of before the candidate if it is empty
 		EnvSteps uint64    `json:"env_steps"`
 		Returns  []float64 `json:"returns"`
 		GoesOn   struct {
@@ -56,8 +72,18 @@ func goOnFrom(w *workshop, name string) {
 	if end.EnvSteps < 4096 || end.EnvSteps >= want.EnvSteps+4096 || end.ParamsHash != want.Params {
 		w.t.Errorf("a new run from it ends with %+v, want parameters %s", end, want.Params)
 	}
-	end = w.train("--resume", run, "--set", fmt.Sprintf("run.stop.env_steps=%d", want.GoesOn.EnvSteps), "--set", "run.evaluation.episodes=1")
-	if end.EnvSteps < want.GoesOn.EnvSteps || want.GoesOn.Params != nil && end.ParamsHash != want.GoesOn.Params[end.Kernels] {
+	resume := []string{"--resume", run, "--set", fmt.Sprintf("run.stop.env_steps=%d", want.GoesOn.EnvSteps), "--set", "run.evaluation.episodes=1"}
+	if want.ABI == "" {
+		inexact := append([]string{"train", "--set", "run.stop.wall=1ns"}, resume...)
+		says := []string{"not exactly: changed since the run began"}
+		if want.GoesOn.Params != nil {
+			says = append(says, "new episodes begin, because those that were saved do not fit")
+		}
+		w.fails(exitOK, inexact, says...)
+	}
+	end = w.train(resume...)
+	exact := want.ABI != "" && want.GoesOn.Params != nil
+	if end.EnvSteps < want.GoesOn.EnvSteps || exact && end.ParamsHash != want.GoesOn.Params[end.Kernels] {
 		w.t.Errorf("goes on to %+v, want %+v", end, want.GoesOn)
 	}
 }

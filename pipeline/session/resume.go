@@ -85,7 +85,11 @@ func changedSince(info runs.Info, now map[string]string) []string {
 func (s *Session) exactness(plugins map[string]string, kernels string) (exact bool, why string) {
 	info := s.run.Info()
 	if names := changedSince(info, plugins); len(names) > 0 {
-		return false, "changed since the run began: " + strings.Join(names, ", ")
+		why = "changed since the run began: " + strings.Join(names, ", ")
+		if strings.HasPrefix(s.before.WhyNotExact, newEpisodes) {
+			why += "; " + s.before.WhyNotExact
+		}
+		return false, why
 	}
 	if info.Kernel != kernels {
 		return false, fmt.Sprintf("it began with kernels %s, this machine has %s", info.Kernel, kernels)

@@ -92,9 +92,12 @@ func (s *Session) build(ctx context.Context) (err error) {
 		return BuildError(err)
 	}
 	s.pipeline = again
-	s.before.Exact, s.before.WhyNotExact = false, "new episodes begin, because those that were saved do not fit: "+err.Error()
+	s.before.Exact, s.before.WhyNotExact = false, newEpisodes+err.Error()
 	return nil
 }
+
+// newEpisodes begins the reason why a run whose saved episodes are of no use does not go on exactly.
+const newEpisodes = "new episodes begin, because those that were saved do not fit: "
 
 // Run trains until a stop rule, a command or the end of ctx ends the run, at a dataset boundary, and plays the final
 // evaluation. There may be a result and an error, of what became of the run's folder. Call it once.
