@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -284,4 +285,41 @@ func benchmarkSwap(b *testing.B, from, to string, at component.Boundary, keep bo
 	report("pause", pauses)
 	report("without", plain)
 	b.ReportMetric(0, "ns/op")
+}
+
+// A guest's figures by index become one an episode as each says: the last, the sum, the mean, the largest or the least. It
+// reports its age before each step and ten times its index; episodes have three steps.
+func TestMetric_IsGatheredAsTheGuestSays(t *testing.T) {
+	const path = "../../hostabi/conformance/metric-env.wasm"
+	runtime, err := wasm.New(wasm.Options{CacheDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := runtime.Load(t.Context(), path, nil, env.Source{Grants: []string{wasm.GrantMetric}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(p.Close(), runtime.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	r := newRig(t, rigOptions{plugin: p})
+	r.until(t, 6)
+	want := map[string]float64{}
+	for _, e := range r.episodes {
+		index := float64(10 * (e.Env % 3)) // within its split
+		for name, own := range map[string]float64{"last": 2 + index, "sum_": 3 + 3*index, "mean": 1 + index, "max_": 2 + index, "min_": index} {
+			want[name] += own
+		}
+	}
+	for name, sum := range want {
+		d := r.Host.Stats.Histogram("env/" + name).Snapshot()
+		if int(d.Count) != len(r.episodes) || d.Sum != sum {
+			t.Errorf("env/%s has %d numbers that sum up to %v, want %v of %d episodes", name, d.Count, d.Sum, sum, len(r.episodes))
+		}
+	}
+	if d := r.Host.Stats.Histogram("env/none").Snapshot(); d.Count != 0 || len(r.episodes) == 0 {
+		t.Errorf("env/none has %d numbers of %d episodes", d.Count, len(r.episodes))
+	}
 }
