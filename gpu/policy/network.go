@@ -53,17 +53,17 @@ const ObsClip = 10
 
 // Node computes a tensor of those that it reads, by the one operation that is not nil.
 type Node struct {
-	Name string   `json:"name"`
-	In   []string `json:"in"` // names of inputs and earlier nodes
+	Name string   `json:"name" toml:"name"`
+	In   []string `json:"in" toml:"in"` // names of inputs and earlier nodes
 
-	Dense      *layer.Dense      `json:"dense,omitempty"`
-	Activation *layer.Activation `json:"activation,omitempty"`
-	Conv2D     *layer.Conv2D     `json:"conv2d,omitempty"`
-	MaxPool    *layer.MaxPool    `json:"maxpool,omitempty"`
-	Add        *layer.Add        `json:"add,omitempty"`
-	Concat     *layer.Concat     `json:"concat,omitempty"`
-	Flatten    *layer.Flatten    `json:"flatten,omitempty"`
-	LayerNorm  *layer.LayerNorm  `json:"layernorm,omitempty"`
+	Dense      *layer.Dense      `json:"dense,omitempty" toml:"dense"`
+	Activation *layer.Activation `json:"activation,omitempty" toml:"activation"`
+	Conv2D     *layer.Conv2D     `json:"conv2d,omitempty" toml:"conv2d"`
+	MaxPool    *layer.MaxPool    `json:"maxpool,omitempty" toml:"maxpool"`
+	Add        *layer.Add        `json:"add,omitempty" toml:"add"`
+	Concat     *layer.Concat     `json:"concat,omitempty" toml:"concat"`
+	Flatten    *layer.Flatten    `json:"flatten,omitempty" toml:"flatten"`
+	LayerNorm  *layer.LayerNorm  `json:"layernorm,omitempty" toml:"layernorm"`
 }
 
 // Dist is the distribution of one action, by the one field that is not nil.
@@ -96,6 +96,18 @@ func attribute[T any](of any) (found T, err error) {
 		return found, fmt.Errorf("has %d operations that this version knows, want one", count)
 	}
 	return found, nil
+}
+
+// Layers lists what a node may be, by its names in descriptions.
+func Layers() (names []string) {
+	t := reflect.TypeFor[Node]()
+	for i := range t.NumField() {
+		if t.Field(i).Type.Implements(reflect.TypeFor[layer.Op]()) {
+			name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // Op returns what a node computes, or an error if it has no operation or several.

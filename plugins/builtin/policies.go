@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -18,19 +17,20 @@ import (
 type PolicyTable struct {
 	Backend      string `toml:"backend"`
 	Net          Net    `toml:"net"`
-	ShareTrunk   bool   `toml:"share_trunk"`
+	ShareTrunk   *bool  `toml:"share_trunk"` // false for mlp, true for networks over images, not for nodes
 	NormalizeObs bool   `toml:"normalize_obs"`
 }
 
-// Net is its key net: the layers between the observation and the heads.
+// Net is its key net: the layers between the observation and the heads. What is left out is what suits the kind.
 type Net struct {
-	Kind       string `toml:"kind"`
-	Hidden     []int  `toml:"hidden"`
-	Activation string `toml:"activation"`
+	Kind       string         `toml:"kind"` // mlp, nature_cnn, impala, nodes
+	Hidden     []int          `toml:"hidden"`
+	Activation string         `toml:"activation"`
+	Nodes      *[]policy.Node `toml:"nodes"`
 }
 
 func policyDefaults() PolicyTable {
-	return PolicyTable{Backend: defaultBackend, Net: Net{Kind: "mlp", Hidden: []int{64, 64}, Activation: "tanh"}}
+	return PolicyTable{Backend: defaultBackend}
 }
 
 // DecodePolicy makes the policy of a table for an environment.
@@ -39,15 +39,15 @@ func DecodePolicy(decode func(into any) error, env *hostabi.EnvSpec) (component.
 	if err != nil {
 		return nil, err
 	}
-	d := &policy.Definition{
-		Backend: backends()[t.Backend](),
-		Network: policy.MLP{
-			Obs: env.ObsElems(), Actions: env.Actions(), Hidden: t.Net.Hidden,
-			Activation: policy.Activation(t.Net.Activation), ShareTrunk: t.ShareTrunk, NormalizeObs: t.NormalizeObs,
-			HiddenGain: math.Sqrt2, PolicyGain: 0.01, ValueGain: 1,
-		}.Network(),
+	d := &policy.Definition{Backend: backends()[t.Backend](), Network: t.network(env)}
+	if err := d.Network.Validate(); err != nil {
+		return nil, &component.ConfigError{Key: "net", Reason: "does not suit the environment: " + err.Error(), Help: "change the node that it names"}
 	}
-	return d, d.Network.Validate()
+	if _, err := d.Backend.Compile(&d.Network); err != nil {
+		return nil, &component.ConfigError{Key: "net", Reason: fmt.Sprintf("cannot be computed by backend %q: %v", t.Backend, err),
+			Help: "change the node that it names, or take another backend"}
+	}
+	return d, nil
 }
 
 // checkPolicy checks a table without an environment.
@@ -68,22 +68,6 @@ func readPolicy(decode func(into any) error) (PolicyTable, error) {
 	if backends()[t.Backend] == nil {
 		bad("backend", fmt.Sprintf("is %q", t.Backend), "this program has: "+strings.Join(slices.Sorted(maps.Keys(backends())), ", "))
 	}
-	if t.Net.Kind != "mlp" {
-		bad("net.kind", fmt.Sprintf("is %q", t.Net.Kind), "this version has: mlp")
-	}
-	switch policy.Activation(t.Net.Activation) {
-	case policy.Tanh, policy.ReLU, policy.ELU:
-	default:
-		bad("net.activation", fmt.Sprintf("is %q", t.Net.Activation), "use tanh, relu or elu")
-	}
-	if len(t.Net.Hidden) == 0 || len(t.Net.Hidden) > 16 {
-		bad("net.hidden", fmt.Sprintf("has %d layers", len(t.Net.Hidden)), "use 1 to 16 widths, such as [64, 64]")
-	}
-	for _, width := range t.Net.Hidden {
-		if width < 1 || width > 1<<14 {
-			bad("net.hidden", fmt.Sprintf("has a layer of width %d", width), "use 1 to 16384")
-			break
-		}
-	}
+	t.expand(bad)
 	return t, errors.Join(errs...)
 }

@@ -17,7 +17,7 @@ const (
 
 // Activation applies a function to each element.
 type Activation struct {
-	Func Func `json:"func"`
+	Func Func `json:"func" toml:"func"`
 }
 
 var _ Op = (*Activation)(nil)

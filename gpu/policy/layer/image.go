@@ -5,9 +5,9 @@ import "fmt"
 // Window is how a square slides over an image, by rows and then by columns. Pad pixels are thought around the image on
 // each side.
 type Window struct {
-	Kernel int `json:"kernel"` // pixels of a side
-	Stride int `json:"stride"`
-	Pad    int `json:"pad,omitempty"` // fewer than Kernel
+	Kernel int `json:"kernel" toml:"kernel"` // pixels of a side
+	Stride int `json:"stride" toml:"stride"`
+	Pad    int `json:"pad,omitempty" toml:"pad"` // fewer than Kernel
 }
 
 // image returns height, width and channels of the only input.

@@ -172,6 +172,7 @@ func CheckPolicy(decode func(into any) error) error {
 		ShareTrunk   bool `toml:"share_trunk"`
 		NormalizeObs bool `toml:"normalize_obs"`
 	}{Backend: "cpu"}
+	cfg.Net.Kind, cfg.Net.Hidden, cfg.Net.Activation = "mlp", []int{64, 64}, "tanh"
 	if err := decode(&cfg); err != nil {
 		return err
 	}

@@ -1,0 +1,171 @@
+package builtin
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// Kinds of networks besides those of images.
+const (
+	kindMLP   = "mlp"
+	kindNodes = "nodes" // those of the key nodes
+)
+
+// obsName is how nodes read the observation.
+const obsName = "obs"
+
+// imageKinds lists the kinds of networks over images, with the width of the dense layer behind their convolutions.
+var imageKinds = map[policy.Kind]int{policy.NatureCNN: 512, policy.Impala: 256}
+
+// expand fills in what suits the kind of the network, and writes kinds of images out as nodes.
+func (t *PolicyTable) expand(bad func(key, reason, help string)) {
+	net := &t.Net
+	if net.Kind == "" && net.Nodes != nil {
+		net.Kind = kindNodes
+	}
+	switch width, image := imageKinds[policy.Kind(net.Kind)]; {
+	case net.Kind == kindNodes:
+		t.checkNodes(bad)
+		return
+	case net.Nodes != nil:
+		bad("net.nodes", fmt.Sprintf("are given for the kind %q", net.Kind), `leave one of them out, or write kind = "nodes"`)
+	case net.Kind == "" || net.Kind == kindMLP:
+		net.fill(kindMLP, []int{64, 64}, policy.Tanh)
+	case image:
+		net.fill(net.Kind, []int{width}, policy.ReLU)
+	default:
+		bad("net.kind", fmt.Sprintf("is %q", net.Kind), "this version has: mlp, nature_cnn, impala, nodes")
+		return
+	}
+	net.check(bad)
+	if _, image := imageKinds[policy.Kind(net.Kind)]; image {
+		t.writeOut()
+	} else if t.ShareTrunk == nil {
+		t.ShareTrunk = new(bool)
+	}
+}
+
+// fill fills in what a table leaves out.
+func (n *Net) fill(kind string, hidden []int, f policy.Activation) {
+	n.Kind = kind
+	if n.Hidden == nil {
+		n.Hidden = hidden
+	}
+	if n.Activation == "" {
+		n.Activation = string(f)
+	}
+}
+
+// check checks layers.
+func (n *Net) check(bad func(key, reason, help string)) {
+	switch policy.Activation(n.Activation) {
+	case policy.Tanh, policy.ReLU, policy.ELU:
+	default:
+		bad("net.activation", fmt.Sprintf("is %q", n.Activation), "use tanh, relu or elu")
+	}
+	if len(n.Hidden) == 0 || len(n.Hidden) > 16 {
+		bad("net.hidden", fmt.Sprintf("has %d layers", len(n.Hidden)), "use 1 to 16 widths, such as [64, 64]")
+	}
+	for _, width := range n.Hidden {
+		if width < 1 || width > 1<<14 {
+			bad("net.hidden", fmt.Sprintf("has a layer of width %d", width), "use 1 to 16384")
+			break
+		}
+	}
+}
+
+// writeOut replaces a kind of network over images by its nodes: one trunk, unless share_trunk says that policy and value
+// have one each.
+func (t *PolicyTable) writeOut() {
+	parts := []string{"trunk"}
+	if t.ShareTrunk != nil && !*t.ShareTrunk {
+		parts = []string{"actor", "critic"}
+	}
+	var nodes []policy.Node
+	for _, part := range parts {
+		nodes = append(nodes, policy.Kind(t.Net.Kind).Nodes(part, obsName, t.Net.Hidden, policy.Activation(t.Net.Activation))...)
+	}
+	t.Net, t.ShareTrunk = Net{Kind: kindNodes, Nodes: &nodes}, nil
+}
+
+// checkNodes checks what can be known of nodes without an environment, and fills in gains.
+func (t *PolicyTable) checkNodes(bad func(key, reason, help string)) {
+	switch {
+	case t.Net.Nodes == nil || len(*t.Net.Nodes) == 0:
+		bad("net.nodes", "are none", `add nodes = [{ name = "trunk", in = ["obs"], dense = { out = 64 } }]`)
+		return
+	case t.ShareTrunk != nil:
+		bad("share_trunk", "is given beside net.nodes", "leave it out: the nodes say what policy and value share")
+	case len(t.Net.Hidden) > 0 || t.Net.Activation != "":
+		bad("net", "has hidden or activation beside nodes", "leave them out: each layer and each activation is a node")
+	}
+	nodes := *t.Net.Nodes
+	place := map[string]int{}
+	for i := range nodes {
+		place[nodes[i].Name] = i
+	}
+	for i := range nodes {
+		n := &nodes[i]
+		wrong := func(reason, help string) { bad("net.nodes", fmt.Sprintf("[%d], %q, %s", i, n.Name, reason), help) }
+		switch _, err := n.Op(); {
+		case n.Name == "" || n.Name == obsName || strings.HasSuffix(n.Name, ".head"):
+			wrong("has a name that is not free", "obs is the observation, and names that end in .head are those of heads")
+		case place[n.Name] != i:
+			wrong(fmt.Sprintf("has the name of [%d]", place[n.Name]), "give each node a name of its own")
+		case err != nil:
+			wrong(err.Error(), "give it one of: "+strings.Join(policy.Layers(), ", "))
+		}
+		for _, in := range n.In {
+			at, ok := place[in]
+			switch {
+			case in == obsName || ok && at < i:
+			case ok:
+				wrong(fmt.Sprintf("reads %q, which is not before it", in), "put it behind what it reads: nodes do not go in circles")
+			default:
+				wrong(fmt.Sprintf("reads %q, which is no node", in), "what it can read: "+strings.Join(before(nodes[:i]), ", "))
+			}
+		}
+		if n.Dense != nil && n.Dense.Gain == 0 {
+			n.Dense.Gain = math.Sqrt2
+		}
+		if n.Conv2D != nil && n.Conv2D.Gain == 0 {
+			n.Conv2D.Gain = math.Sqrt2
+		}
+	}
+}
+
+// before lists what a node behind nodes can read.
+func before(nodes []policy.Node) []string {
+	names := []string{obsName}
+	for i := range nodes {
+		names = append(names, nodes[i].Name)
+	}
+	return names
+}
+
+// network makes the network of a table for an environment.
+func (t *PolicyTable) network(env *hostabi.EnvSpec) policy.Network {
+	if t.Net.Kind == kindMLP {
+		return policy.MLP{
+			Obs: env.ObsElems(), Actions: env.Actions(), Hidden: t.Net.Hidden,
+			Activation: policy.Activation(t.Net.Activation), ShareTrunk: *t.ShareTrunk, NormalizeObs: t.NormalizeObs,
+			HiddenGain: math.Sqrt2, PolicyGain: 0.01, ValueGain: 1,
+		}.Network()
+	}
+	in := policy.Input{Path: obsName, Shape: []int{env.ObsElems()}}
+	if d, ok := env.Tensor(hostabi.RoleObservation); ok && d.Rank > 0 {
+		in.Shape = nil
+		for _, n := range d.Shape[:d.Rank] {
+			in.Shape = append(in.Shape, int(n))
+		}
+	}
+	if t.NormalizeObs {
+		in.Norm = policy.Running
+	}
+	return policy.Body{Inputs: []policy.Input{in}, Nodes: slices.Clone(*t.Net.Nodes), Actions: env.Actions()}.Network()
+}

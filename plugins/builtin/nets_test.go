@@ -1,0 +1,113 @@
+package builtin
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/table"
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// from returns a decoder of a table.
+func from(t map[string]any) func(into any) error {
+	return func(into any) error { return table.Decode(table.Plain(t), into) }
+}
+
+// node is a node as a table has it.
+func node(name, in, op string, attributes map[string]any) map[string]any {
+	return map[string]any{"name": name, "in": []any{in}, op: attributes}
+}
+
+// pictures is an environment with observations of that shape.
+func pictures(shape ...uint32) *hostabi.EnvSpec {
+	obs := hostabi.Tensor{Role: hostabi.RoleObservation, DType: hostabi.F32, Rank: uint8(len(shape))}
+	copy(obs.Shape[:], shape)
+	return &hostabi.EnvSpec{Tensors: []hostabi.Tensor{{Role: hostabi.RoleAction, DType: hostabi.I32, N: 3}, obs}}
+}
+
+func TestPolicy_KindsOfImagesAreWrittenOutAsNodes(t *testing.T) {
+	for _, c := range []struct {
+		keys   map[string]any
+		prefix string
+		convs  int
+	}{
+		{map[string]any{"net": map[string]any{"kind": "nature_cnn"}}, "trunk.", 3},
+		{map[string]any{"net": map[string]any{"kind": "impala"}}, "trunk.", 15},
+		{map[string]any{"net": map[string]any{"kind": "impala"}, "share_trunk": false}, "actor.", 30},
+	} {
+		got, err := readPolicy(from(c.keys))
+		if err != nil {
+			t.Fatal(err)
+		}
+		convs := 0
+		for _, n := range *got.Net.Nodes {
+			if n.Conv2D != nil {
+				convs++
+			}
+		}
+		if first := (*got.Net.Nodes)[0].Name; got.Net.Kind != kindNodes || convs != c.convs || !strings.HasPrefix(first, c.prefix) {
+			t.Errorf("%v: kind %s with %d convolutions, the first node %s", c.keys, got.Net.Kind, convs, first)
+		}
+		p, err := DecodePolicy(from(c.keys), pictures(48, 48, 4))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := p.(*policy.Definition); len(d.Network.Inputs[0].Shape) != 3 {
+			t.Errorf("%v: an input of shape %v", c.keys, d.Network.Inputs[0].Shape)
+		}
+	}
+}
+
+func TestPolicy_MistakesInNetsAreNamed(t *testing.T) {
+	dense := map[string]any{"out": int64(8)}
+	nodes := func(list ...any) map[string]any { return map[string]any{"net": map[string]any{"nodes": list}} }
+	trunk := node("trunk", "obs", "dense", dense)
+	both := node("trunk", "obs", "dense", dense)
+	both["flatten"] = map[string]any{}
+	beside := nodes(trunk)
+	beside["share_trunk"] = true
+	for want, keys := range map[string]map[string]any{
+		`net.kind is "cnn" (this version has: mlp, nature_cnn, impala, nodes)`:              {"net": map[string]any{"kind": "cnn"}},
+		`net.nodes are given for the kind "mlp"`:                                            {"net": map[string]any{"kind": "mlp", "nodes": []any{trunk}}},
+		`net.nodes are none`:                                                                nodes(),
+		`net has hidden or activation beside nodes`:                                         {"net": map[string]any{"nodes": []any{trunk}, "activation": "relu"}},
+		`share_trunk is given beside net.nodes`:                                             beside,
+		`net.nodes [0], "obs", has a name that is not free`:                                 nodes(node("obs", "obs", "dense", dense)),
+		`net.nodes [0], "actor.head", has a name that is not free`:                          nodes(node("actor.head", "obs", "dense", dense)),
+		`net.nodes [0], "trunk", has the name of [1]`:                                       nodes(trunk, trunk),
+		`net.nodes [0], "trunk", has 2 operations`:                                          nodes(both),
+		`give it one of: dense, activation, conv2d, maxpool, add, concat, flatten, layerno`: nodes(map[string]any{"name": "trunk", "in": []any{"obs"}}),
+		`net.nodes [0], "a", reads "b", which is not before it`:                             nodes(node("a", "b", "dense", dense), node("b", "a", "dense", dense)),
+		`net.nodes [0], "a", reads "a", which is not before it`:                             nodes(node("a", "a", "dense", dense)),
+		`net.nodes [1], "a", reads "b", which is no node (what it can read: obs, trunk)`:    nodes(trunk, node("a", "b", "dense", dense)),
+		`net.nodes[0].gelu`: nodes(node("trunk", "obs", "gelu", dense)),
+	} {
+		if text := told(checkPolicy(from(keys))); !strings.Contains(text, want) {
+			t.Errorf("%v:\n%s, want %q", keys, text, want)
+		}
+	}
+	_, err := DecodePolicy(from(map[string]any{"net": map[string]any{"kind": "nature_cnn"}}), pictures(6, 6, 4))
+	if want := `node "trunk.conv.0": a kernel of 8 does not fit an image of 6×6`; !strings.Contains(told(err), want) {
+		t.Errorf("Nature's network of 6×6: %v, want %q", told(err), want)
+	}
+}
+
+// told is all that an error says: keys, reasons and remedies.
+func told(err error) string {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []string
+		for _, e := range joined.Unwrap() {
+			all = append(all, told(e))
+		}
+		return strings.Join(all, "\n")
+	}
+	var e *component.ConfigError
+	if errors.As(err, &e) {
+		return fmt.Sprintf("%s %s (%s)", e.Key, e.Reason, e.Help)
+	}
+	return fmt.Sprint(err)
+}
