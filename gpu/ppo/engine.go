@@ -125,6 +125,7 @@ func (l *learner) Update(d *policy.Dataset, r Rates) (Stats, error) {
 func (l *learner) count(r Returns) {
 	was := l.round.Unit
 	l.returns.Merge(r)
+	l.returns.Fade()
 	l.round.Unit = l.returns.Unit()
 	scale, shift := was.to(l.round.Unit)
 	l.Rescale(l.head, scale, shift)

@@ -7,7 +7,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy"
 )
 
-// Returns keeps the mean and variance of the targets of the value over all valid rows of all datasets, in float64, by the
+// Returns keeps the mean and variance of the targets of the value over the valid rows of datasets, in float64, by the
 // pairwise update of Chan, Golub and LeVeque (1983). Its fields are its whole state.
 type Returns struct {
 	Count float64 `json:"count"`
@@ -36,6 +36,16 @@ func (r *Returns) Merge(other Returns) {
 	r.Mean += delta * other.Count / total
 	r.M2 += other.M2 + delta*delta*r.Count*other.Count/total
 	r.Count = total
+}
+
+// returnsRows is how many rows statistics count for at most. Returns grow with the policy, so older ones fade.
+const returnsRows = 1 << 16
+
+// Fade makes older rows count less where there are more than enough.
+func (r *Returns) Fade() {
+	if keep := returnsRows / r.Count; keep < 1 {
+		r.Count, r.M2 = r.Count*keep, r.M2*keep
+	}
 }
 
 // Unit returns the unit that values are learned in under these statistics.

@@ -48,6 +48,10 @@ class Learner(rlhost.Learner):
         z = self.trainer.normalizer
         return z and (z.count, z.mean, z.m2)
 
+    def returned(self):
+        seen = self.trainer.returns
+        return seen and (seen.count, seen.mean, seen.m2)
+
     # States are those of the built-in learner: either goes on from the other's.
 
     def learner_state(self):

@@ -99,6 +99,7 @@ class Dataset:
     bootstrap: torch.Tensor
     valid: torch.Tensor
     mask: torch.Tensor | None
+    discount: torch.Tensor | None  # the environment's, in the place of gamma
 
     @classmethod
     def of(cls, blocks, actions):
@@ -109,9 +110,11 @@ class Dataset:
             return rows.flatten(2) if rows.ndim > 2 else rows
 
         masked = "action_mask" in blocks[0]
-        d = cls(column("obs")[:-1].flatten(0, 1), column("action").long(), column("log_prob"), column("reward"),
+        d = cls(column("obs")[:-1].flatten(0, 1), column("action").long(), column("log_prob"),
+                column("shaped_reward" if "shaped_reward" in blocks[0] else "reward"),
                 column("terminated") != 0, column("truncated") != 0, column("value"), column("bootstrap_value"),
-                column("valid") != 0, column("action_mask")[:-1].flatten(0, 1) != 0 if masked else None)
+                column("valid") != 0, column("action_mask")[:-1].flatten(0, 1) != 0 if masked else None,
+                column("discount") if "discount" in blocks[0] else None)
         d._check(actions)
         return d
 
@@ -122,6 +125,8 @@ class Dataset:
                 raise ValueError(f"{name}: not a finite number")
         if not (torch.isfinite(self.value[:-1][valid]).all() and torch.isfinite(self.obs[valid.flatten()]).all()):
             raise ValueError("value or obs: not a finite number")
+        if self.discount is not None and not ((self.discount >= 0) & (self.discount <= 1))[valid].all():
+            raise ValueError("discount: want 0 to 1")
         chosen = self.action[valid]
         if ((chosen < 0) | (chosen >= actions)).any():
             raise ValueError(f"action: outside of 0 to {actions - 1}")
@@ -145,16 +150,17 @@ def targets(d, c, new_log_prob=None):
     ratio = torch.ones_like(reward)
     if new_log_prob is not None:
         ratio = (new_log_prob.view(reward.shape).double() - d.log_prob.double()).exp()
-    rho, trace = ratio.clamp(max=c.rho_bar), c.gamma * c.gae_lambda * ratio.clamp(max=c.c_bar)
+    gamma = torch.full_like(reward, c.gamma) if d.discount is None else d.discount.double()
+    rho, trace = ratio.clamp(max=c.rho_bar), gamma * c.gae_lambda * ratio.clamp(max=c.c_bar)
     advantage, excess = torch.zeros_like(reward), torch.zeros_like(reward)
     carry = torch.zeros_like(reward[0])
     for t in reversed(range(len(reward))):
         carry = torch.where(ended[t], 0.0, carry)
-        delta = reward[t] + c.gamma * follows[t] - value[t]
+        delta = reward[t] + gamma[t] * follows[t] - value[t]
         if new_log_prob is None:
-            advantage[t] = excess[t] = delta + c.gamma * c.gae_lambda * carry
+            advantage[t] = excess[t] = delta + gamma[t] * c.gae_lambda * carry
         else:
-            advantage[t], excess[t] = delta + c.gamma * carry, rho[t] * delta + trace[t] * carry
+            advantage[t], excess[t] = delta + gamma[t] * carry, rho[t] * delta + trace[t] * carry
         carry = torch.where(d.valid[t], excess[t], 0.0)
     returns = torch.where(d.valid, excess + value[:-1], 0.0)
     return torch.where(d.valid, advantage, 0.0).float().flatten(), returns.float().flatten()
@@ -194,10 +200,11 @@ def loss(network, c, rates, obs, mask, action, log_prob, value, advantage, targe
         error = torch.max(error, (value + (v - value).clamp(-c.value_clip, c.value_clip) - target) ** 2)
     squared = 0.5 * error.mean()
     entropy = -(all_log_probs.exp() * all_log_probs).sum(1).mean()
+    divergence = (ratio - 1 - log_ratio).mean()
     with torch.no_grad():
-        told = torch.stack([policy, squared, entropy, (ratio - 1 - log_ratio).mean(), -log_ratio.mean(),
+        told = torch.stack([policy, squared, entropy, divergence, -log_ratio.mean(),
                             ((ratio - 1).abs() > rates.clip).float().mean(), (ratio - 1).abs().max()])
-    return policy + c.value_coef * squared - rates.entropy * entropy, told
+    return policy + c.value_coef * squared - rates.entropy * entropy + c.kl_coef * divergence, told
 
 
 def clip(network, c):
@@ -233,8 +240,9 @@ class Report:
     valid_rows: float = 0.0
 
 
-def update(network, optimizer, d, c, rates, seed, index, normalise=None):
-    """Makes the optimiser steps of one dataset and returns the Report. normalise is (mean, scale) of observations."""
+def update(network, optimizer, d, c, rates, seed, index, normalise=None, returns_seen=None):
+    """Makes the optimiser steps of one dataset and returns the Report. normalise is (mean, scale) of observations.
+    returns_seen are the Returns whose unit values are learned in; the dataset's are added to them at the end."""
     obs = d.obs
     if normalise is not None:
         obs = ((obs - normalise[0]) * normalise[1]).clamp(-OBS_CLIP, OBS_CLIP)
@@ -243,12 +251,15 @@ def update(network, optimizer, d, c, rates, seed, index, normalise=None):
     r = Report(valid_rows=len(valid))
     for group in optimizer.param_groups:
         group["lr"] = rates.learning_rate
-    sums, norms = torch.zeros(7), torch.zeros(3)
+    sums, norms, unit = torch.zeros(7), torch.zeros(3), returns_seen or Raw
+    value = unit.normal(value)
     for epoch in range(c.epochs):
         r.epochs += 1
         if epoch == 0 or c.vtrace and c.recompute == "epoch":
             advantage, returns = targets(d, c, log_probs(network, obs, d.mask, action) if c.vtrace else None)
+            raw, returns = returns, unit.normal(returns)
         if epoch == 0:
+            first = raw
             r.explained_variance = explained_variance(returns[d.valid.flatten()], value[d.valid.flatten()])
         order = torch.from_numpy(shuffled(seed, index, epoch, valid).astype(numpy.int64))
         for rows in minibatches(order, c.minibatch):
@@ -267,6 +278,8 @@ def update(network, optimizer, d, c, rates, seed, index, normalise=None):
         else:
             continue
         break
+    if returns_seen:
+        returns_seen.add(first[d.valid.flatten()], network)
     steps = max(1.0, r.optimizer_steps)
     r.policy_loss, r.value_loss, r.entropy, r.approx_kl, r.old_approx_kl, r.clipfrac = (sums[:6] / steps).tolist()
     r.grad_norm, r.actor_grad_norm, r.critic_grad_norm = (norms / steps).tolist()
@@ -306,6 +319,47 @@ def philox(seed, epoch, dataset, counters):
         word = [b >> half ^ word[1] ^ numpy.uint64(key[0]), b & low, a >> half ^ word[3] ^ numpy.uint64(key[1]), a & low]
         key = [key[0] + 0x9E3779B9 & 0xFFFFFFFF, key[1] + 0xBB67AE85 & 0xFFFFFFFF]
     return numpy.stack(word, 1).reshape(-1)
+
+
+class Raw:
+    """The unit of values that are learned as they are."""
+
+    @staticmethod
+    def normal(x):
+        return x
+
+
+class Returns:
+    """Mean and variance of the targets of the value. Values are learned in units of their deviation: a value is mean +
+    deviation * x where the network's head gives x. Without a deviation the mean is all that is known of values."""
+
+    ROWS = 1 << 16  # that they count for at most: returns grow with the policy, so older ones fade
+
+    def __init__(self, count=0.0, mean=0.0, m2=0.0):
+        self.count, self.mean, self.m2 = count, mean, m2
+
+    @property
+    def deviation(self):
+        return math.sqrt(self.m2 / self.count) if self.count else 0.0
+
+    def normal(self, x):
+        return ((x.double() - self.mean) / self.deviation).float() if self.deviation else torch.zeros_like(x)
+
+    def add(self, returns, network):
+        """Takes in the returns of a dataset. The head keeps the meaning of its outputs (PopArt, van Hasselt et al. 2016)."""
+        x, mean, deviation = returns.double(), self.mean, self.deviation
+        if len(x):
+            total, delta = self.count + len(x), float(x.mean()) - self.mean
+            self.mean += delta * len(x) / total
+            self.m2 += float(((x - x.mean()) ** 2).sum()) + delta**2 * self.count * len(x) / total
+            self.count = total
+        if self.count > self.ROWS:
+            self.m2, self.count = self.m2 * self.ROWS / self.count, float(self.ROWS)
+        if deviation and self.deviation:
+            head = network.heads["critic"]
+            with torch.no_grad():
+                head.weight.mul_(deviation / self.deviation)
+                head.bias.mul_(deviation / self.deviation).add_((mean - self.mean) / self.deviation)
 
 
 class Normalizer:
@@ -351,6 +405,7 @@ class Trainer:
         self.config, self.seed = config, seed
         self.network = Network(obs, actions, hidden, activation, share_trunk)
         self.normalizer = Normalizer(obs) if normalize_obs else None
+        self.returns = Returns() if getattr(config, "normalize_returns", False) else None
         self.optimizer = torch.optim.Adam(self.network.parameters(), eps=config.adam_eps)
         self.parameters = sum(p.numel() for p in self.network.parameters())
         self.statistics = obs if normalize_obs else 0
@@ -364,7 +419,7 @@ class Trainer:
         """Makes the optimiser steps of a dataset, then shows it to the normaliser."""
         statistics = self.normalizer.weights() if self.normalizer else None
         rates = Rates(learning_rate, clip, self.config.entropy)
-        report = update(self.network, self.optimizer, dataset, self.config, rates, self.seed, index, statistics)
+        report = update(self.network, self.optimizer, dataset, self.config, rates, self.seed, index, statistics, self.returns)
         if self.normalizer:
             self.normalizer.update(dataset)
         return report
@@ -383,6 +438,8 @@ class Trainer:
         if self.normalizer:
             z = self.normalizer
             meta["normalizer"] = {"count": z.count, "mean": z.mean.tolist(), "m2": z.m2.tolist()}
+        if self.returns:
+            meta["returns"] = {"count": self.returns.count, "mean": self.returns.mean, "m2": self.returns.m2}
         tensors = {}
         for name, p, turned in n.tensors():
             adam = self.optimizer.state.get(p) or {"exp_avg": torch.zeros_like(p), "exp_avg_sq": torch.zeros_like(p), "step": 0}
@@ -409,6 +466,19 @@ class Trainer:
                 self.optimizer.state[p] = {
                     "step": torch.tensor(float(meta["adam_steps"])), "exp_avg": saved("adam_m." + name, p, turned).clone(),
                     "exp_avg_sq": saved("adam_v." + name, p, turned).clone()}
+        self._set_returns(meta)
         if self.normalizer:
             z = meta["normalizer"]
             self.normalizer.count, self.normalizer.mean, self.normalizer.m2 = z["count"], numpy.array(z["mean"]), numpy.array(z["m2"])
+
+    def _set_returns(self, meta):
+        """Goes on with statistics of returns, or with a value that has been learned without any, or here will be."""
+        saved = meta.get("returns")
+        if self.returns:
+            fresh = Returns() if not meta["adam_steps"] else Returns(1.0, 0.0, 1.0)
+            self.returns = Returns(**saved) if saved else fresh
+        elif saved and saved["count"]:
+            was, head = Returns(**saved), self.network.heads["critic"]
+            with torch.no_grad():
+                head.weight.mul_(was.deviation)
+                head.bias.mul_(was.deviation).add_(was.mean)

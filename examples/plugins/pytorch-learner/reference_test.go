@@ -52,6 +52,11 @@ func references() map[string]func(t *testing.T) component.State {
 			c.ClipGradApart = true
 			return learned(t, net, c, policytest.Options{Steps: 10, Envs: 2, Blocks: 2, Seed: 5})
 		},
+		"returns": func(t *testing.T) component.State {
+			c := ppo.Defaults()
+			c.Minibatch, c.Epochs, c.NormalizeReturns, c.KLCoef = 16, 3, true, 0.3
+			return learned(t, net, c, policytest.Options{Steps: 8, Envs: 3, Blocks: 2, Seed: 6})
+		},
 	}
 }
 

@@ -23,7 +23,7 @@ from rlhost import state  # noqa: E402
 from rlhost.arena import read_columns, view  # noqa: E402
 from rlhost.leased import Leased  # noqa: E402
 
-CASES = ("separate", "shared", "vtrace")
+CASES = ("separate", "shared", "vtrace", "returns")
 
 
 def case(name):
@@ -48,7 +48,7 @@ def network_of(saved):
 def config_of(saved):
     c = saved.meta["config"]
     snake = {"".join("_" + x.lower() if x.isupper() else x for x in key).lstrip("_"): value for key, value in c.items()}
-    snake.update(gae_lambda=c["GAELambda"], target_kl=c["TargetKL"], vtrace=c["VTrace"])
+    snake.update(kl_coef=c.get("KLCoef", 0.0), gae_lambda=c["GAELambda"], target_kl=c["TargetKL"], vtrace=c["VTrace"])
     return types.SimpleNamespace(**snake)
 
 
@@ -79,9 +79,10 @@ class UpdateTest(unittest.TestCase):
                 numpy.testing.assert_array_equal(network.vector(), saved.tensors["before"])
                 optimizer = torch.optim.Adam(network.parameters(), eps=c.adam_eps, betas=(c.adam_beta1, c.adam_beta2))
                 rates = ppo.Rates(meta["rates"]["LearningRate"], meta["rates"]["Clip"], meta["rates"]["Entropy"])
+                seen = ppo.Returns() if getattr(c, "normalize_returns", False) else None
                 data = ppo.Dataset.of(list(trajectories(saved)), network.actions)
                 for i in range(meta["updates"]):
-                    report = ppo.update(network, optimizer, data, c, rates, meta["seed"], meta["index"] + i, statistics(saved))
+                    report = ppo.update(network, optimizer, data, c, rates, meta["seed"], meta["index"] + i, statistics(saved), seen)
                 moved = numpy.abs(saved.tensors["after"] - saved.tensors["before"]).max()
                 self.assertGreater(moved, 1e-3)
                 numpy.testing.assert_allclose(network.vector(), saved.tensors["after"], atol=2e-5)

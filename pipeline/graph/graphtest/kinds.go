@@ -58,7 +58,13 @@ func newRollout() component.Component {
 		MaxRestarts  int    `toml:"max_restarts"`
 		EpisodeLimit int    `toml:"episode_limit"`
 		Layout       string `toml:"layout"`
+		Reward       struct {
+			Scale float64 `toml:"scale"`
+			Clip  float64 `toml:"clip"`
+			Sign  bool    `toml:"sign"`
+		} `toml:"reward"`
 	}{Envs: 32, Splits: 2, Horizon: 64, Blocks: 2, MaxRestarts: 5, Layout: "auto"}
+	cfg.Reward.Scale = 1
 	s := &standard{config: cfg, manifest: component.Manifest{
 		Signals: Ports("obs_ready", "act_request", "trajectories", "trajectory", "episodes", "episode"),
 		Slots:   Ports("on_actions", "actions"),
@@ -137,13 +143,18 @@ func newLearner() component.Component {
 			MaxGradNorm        float64 `toml:"max_grad_norm"`
 			ClipGradApart      bool    `toml:"clip_grad_apart"`
 			NormalizeAdvantage bool    `toml:"normalize_advantage"`
+			NormalizeReturns   bool    `toml:"normalize_returns"`
 			TargetKL           float64 `toml:"target_kl"`
+			KLCoef             float64 `toml:"kl_coef"`
+			AdaptiveKL         float64 `toml:"adaptive_kl"`
+			LearningRateMin    float64 `toml:"learning_rate_min"`
+			LearningRateMax    float64 `toml:"learning_rate_max"`
 			VTrace             bool    `toml:"vtrace"`
 			RhoBar             float64 `toml:"rho_bar"`
 			CBar               float64 `toml:"c_bar"`
 			Recompute          string  `toml:"recompute"`
 			AdamEps            float64 `toml:"adam_eps"`
-		}{LearningRate: 2.5e-4, RhoBar: 1, CBar: 1, Recompute: "dataset", AdamEps: 1e-5},
+		}{LearningRate: 2.5e-4, LearningRateMin: 1e-5, LearningRateMax: 1e-2, RhoBar: 1, CBar: 1, Recompute: "dataset", AdamEps: 1e-5},
 		manifest: component.Manifest{
 			Signals: Ports("weights", "weights", "stats", "learner_stats"), Slots: Ports("on_dataset", "dataset"),
 		},

@@ -46,7 +46,9 @@ class LearnerConfig:
     max_grad_norm: float = 0.5
     clip_grad_apart: bool = False  # clip actor and critic each by its own norm, unless they share parameters
     normalize_advantage: bool = True
+    normalize_returns: bool = False  # learn values in units of the returns' running deviation; see Learner.returned
     target_kl: float = 0.0
+    kl_coef: float = 0.0  # of the divergence from the policy that acted, in the loss
     vtrace: bool = False
     rho_bar: float = 1.0
     c_bar: float = 1.0
@@ -59,7 +61,7 @@ class LearnerConfig:
         """Raises ConfigErrors for values that make learning impossible."""
         bounds = (("learning_rate", 0, 1), ("gamma", 0, 1), ("gae_lambda", 0, 1), ("clip", 1e-6, 10), ("epochs", 1, 1000),
                   ("minibatch", 1, 1 << 24), ("entropy", 0, 10), ("value_coef", 0, 100), ("value_clip", 0, 1e6),
-                  ("max_grad_norm", 0, 1e6), ("target_kl", 0, 100), ("rho_bar", 1e-6, 1e6), ("c_bar", 1e-6, 1e6),
+                  ("max_grad_norm", 0, 1e6), ("target_kl", 0, 100), ("kl_coef", 0, 1e6), ("rho_bar", 1e-6, 1e6), ("c_bar", 1e-6, 1e6),
                   ("adam_eps", 1e-12, 1), ("threads", 1, 256))
         errors = [ConfigError(key, f"is {getattr(self, key)}, want {low} to {high}")
                   for key, low, high in bounds if not low <= getattr(self, key) <= high]
@@ -188,6 +190,11 @@ class Learner(Component):
         element. The network gets (obs - mean) / sqrt(variance + 1e-8), within -10 to 10."""
         return None
 
+    def returned(self) -> tuple[float, float, float] | None:
+        """If values are learned in units of returns: their count, mean, and sum of squared distances from it. A value v is
+        mean + deviation * x where the network gives x; what is published gives v, which is 0 before the first return."""
+        return None
+
     def learner_state(self) -> State:
         """The state besides parameters and counters, such as the optimiser's moments, for set_learner_state."""
         return State()
@@ -256,6 +263,8 @@ class Learner(Component):
         if p.normalize_obs:
             count, mean, m2 = observed or (0.0, [0.0] * p.obs, [0.0] * p.obs)
             meta["normalizer"] = {"count": count, "mean": _array(mean).tolist(), "m2": _array(m2).tolist()}
+        if (returned := self.returned()) is not None:
+            meta["returns"] = dict(zip(("count", "mean", "m2"), returned))
         given = self.parameters()
         return State({**(own.meta or {}), **meta}, {**{name: _array(given[name]) for name in self._shapes}, **own.tensors}, own.blobs)
 
@@ -293,8 +302,13 @@ class Learner(Component):
 
     def _write(self, into: numpy.ndarray) -> None:
         given, at = self.parameters(), 0
+        deviation, mean = unit(self.returned())
         for name, shape in self._shapes.items():
             value = _array(given[name])
+            if name == "critic.head.weight":
+                value = value * deviation
+            elif name == "critic.head.bias":
+                value = value * deviation + mean
             if value.shape != shape:
                 raise ValueError(f"parameter {name} has shape {list(value.shape)}, want {list(shape)}")
             into[at:at + value.size] = value.ravel()
@@ -319,6 +333,14 @@ class Learner(Component):
         handle = loan.commit()
         self.host.emit("stats", handle, policy_version=self.version)
         self._stats.release(handle)
+
+
+def unit(returned: tuple[float, float, float] | None) -> tuple[float, float]:
+    """Deviation and mean of what Learner.returned returns; 1 and 0 for None."""
+    if returned is None:
+        return 1.0, 0.0
+    count, mean, m2 = returned
+    return ((m2 / count) ** 0.5 if count else 0.0), mean
 
 
 def _handles(block: numpy.ndarray) -> list[int]:
