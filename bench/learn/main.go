@@ -32,7 +32,7 @@ func main() {
 	flag.StringVar(&o.docs, "docs", "docs/learning.md", "page that page writes")
 	flag.StringVar(&o.results, "results", "bench/learn/results", "folder of results")
 	flag.StringVar(&o.work, "work", ".cache/learn", "folder of trainings; train goes on with those that it finds there")
-	flag.StringVar(&o.only, "only", "", "one task, such as LunarLander-v3-lander; default all")
+	flag.StringVar(&o.only, "only", "", "one task, such as Acrobot-v1-general, or "+probesName+"; default all")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "usage: learn [flags] test | train | page")
 		flag.PrintDefaults()
@@ -52,6 +52,9 @@ func main() {
 	}
 }
 
+// asks reports whether something of that name is to be trained.
+func (o *options) asks(name string) bool { return o.only == "" || o.only == name }
+
 // test trains what has a bar over few seeds, anew, and fails where the mean's interval does not lie above it.
 func test(ctx context.Context, o options) (err error) {
 	began := time.Now()
@@ -60,8 +63,16 @@ func test(ctx context.Context, o options) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(o.work)) }()
 	var errs []error
+	if o.asks(probesName) {
+		r, err := trainProbes(ctx, o, cmp.Or(o.seeds, 1))
+		if err != nil {
+			return err
+		}
+		fmt.Println(r.line())
+		errs = append(errs, r.missed())
+	}
 	for _, t := range tasks {
-		if !t.inTest || o.only != "" && o.only != t.folder() {
+		if !t.inTest || !o.asks(t.folder()) {
 			continue
 		}
 		r, err := train(ctx, o, &t, cmp.Or(o.seeds, 3))
@@ -79,13 +90,23 @@ func test(ctx context.Context, o options) (err error) {
 
 // trainAll trains every task, keeps its result, and writes the page.
 func trainAll(ctx context.Context, o options) error {
+	if o.asks(probesName) {
+		r, err := trainProbes(ctx, o, cmp.Or(o.seeds, 3))
+		if err != nil {
+			return err
+		}
+		fmt.Println(r.line())
+		if err := writeJSON(o.results, probesName, r); err != nil {
+			return err
+		}
+	}
 	list, remove, err := allTasks(ctx)
 	if err != nil {
 		return err
 	}
 	defer remove()
 	for _, t := range list {
-		if o.only != "" && o.only != t.folder() {
+		if !o.asks(t.folder()) {
 			continue
 		}
 		r, err := train(ctx, o, &t, cmp.Or(o.seeds, t.seeds()))
@@ -93,7 +114,7 @@ func trainAll(ctx context.Context, o options) error {
 			return err
 		}
 		fmt.Println(r.line())
-		if err := r.write(o.results, t.folder()); err != nil {
+		if err := writeJSON(o.results, t.folder(), r); err != nil {
 			return err
 		}
 	}
@@ -104,7 +125,8 @@ func trainAll(ctx context.Context, o options) error {
 func page(_ context.Context, o options) error {
 	var rows, scales []*result
 	for _, t := range slices.Concat(tasks, scaledTasks("")) {
-		r, err := readResult(o.results, t.folder())
+		r := &result{}
+		err := readJSON(o.results, t.folder(), r)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
@@ -117,5 +139,9 @@ func page(_ context.Context, o options) error {
 			rows = append(rows, r)
 		}
 	}
-	return writeBetween(o.docs, tables(rows, scales))
+	probes, err := readProbes(o.results)
+	if err != nil {
+		return err
+	}
+	return writeBetween(o.docs, tables(rows, scales, probes))
 }

@@ -27,7 +27,7 @@ func estimate(e seeds.Estimate) string {
 }
 
 // tables returns the tables of all results.
-func tables(rows, scales []*result) string {
+func tables(rows, scales []*result, probes *probesResult) string {
 	var b strings.Builder
 	b.WriteString("| environment | preset | env steps | greedy: IQM | greedy: mean | sampled: mean | bar | published | env steps to the bar | seconds | seeds |\n")
 	b.WriteString("|---|---|---|---|---|---|---|---|---|---|---|\n")
@@ -47,9 +47,12 @@ func tables(rows, scales []*result) string {
 		fmt.Fprintf(&b, "| %g | %d of %d | %s | %.1f | %s |\n", 1/times, r.count(), len(list), r.reachedText(), r.Greedy.Mean.Value*times, joined(list))
 	}
 	for _, r := range append(rows, scales...) {
-		fmt.Fprintf(&b, "\n- %s, `%s`: `%s`; %s, one processor a training, kernels %s, rlhost %s", r.Task, r.Preset, r.Command, r.Processor, r.Kernels, r.Commit)
+		fmt.Fprintf(&b, "\n%s", r.origin(fmt.Sprintf("%s, `%s`", r.Task, r.Preset)))
 	}
 	b.WriteString("\n")
+	if probes != nil {
+		b.WriteString(probes.table())
+	}
 	return b.String()
 }
 

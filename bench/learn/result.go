@@ -20,16 +20,25 @@ type result struct {
 	Steps     string  `json:"env_steps"` // at most
 	Bar       float64 `json:"bar"`       // for the lower end of the interval of the mean greedy return
 	Published string  `json:"published"` // figure with its source
-	Command   string  `json:"command"`
-
-	Commit    string `json:"commit"` // of rlhost
-	Processor string `json:"processor"`
-	CPUs      int    `json:"cpus"`
-	Kernels   string `json:"kernels"`
+	made
 
 	Seeds   []seedResult  `json:"seeds"`
 	Greedy  seeds.Summary `json:"greedy"`  // of the final evaluations with the most probable actions
 	Sampled seeds.Summary `json:"sampled"` // with sampled ones
+}
+
+// made says how to make a result again, and where it was made.
+type made struct {
+	Command   string `json:"command"`
+	Commit    string `json:"commit"` // of rlhost
+	Processor string `json:"processor"`
+	CPUs      int    `json:"cpus"`
+	Kernels   string `json:"kernels"`
+}
+
+// origin is a line of the page.
+func (m *made) origin(of string) string {
+	return fmt.Sprintf("- %s: `%s`; %s, one processor a training, kernels %s, rlhost %s", of, m.Command, m.Processor, m.Kernels, m.Commit)
 }
 
 type seedResult struct {
@@ -70,14 +79,22 @@ func median(list []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// write stores a result.
-func (r *result) write(dir, name string) error {
+// stamp notes the commit.
+func (m *made) stamp() error {
 	out, err := exec.Command("git", "describe", "--always", "--dirty").Output()
 	if err != nil {
 		return fmt.Errorf("git describe: %w", err)
 	}
-	r.Commit = strings.TrimSpace(string(out))
-	b, err := json.MarshalIndent(r, "", "  ")
+	m.Commit = strings.TrimSpace(string(out))
+	return nil
+}
+
+// writeJSON stores a result.
+func writeJSON(dir, name string, result interface{ stamp() error }) error {
+	if err := result.stamp(); err != nil {
+		return err
+	}
+	b, err := json.MarshalIndent(result, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -87,12 +104,11 @@ func (r *result) write(dir, name string) error {
 	return os.WriteFile(filepath.Join(dir, name+".json"), append(b, '\n'), 0o644)
 }
 
-// readResult returns the result of a task that was written before.
-func readResult(dir, name string) (*result, error) {
+// readJSON reads a result that was written before.
+func readJSON(dir, name string, into any) error {
 	b, err := os.ReadFile(filepath.Join(dir, name+".json"))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	r := &result{}
-	return r, json.Unmarshal(b, r)
+	return json.Unmarshal(b, into)
 }

@@ -61,7 +61,8 @@ func open(o options, t *task, count int) (*runs.Set, error) {
 // resultOf reads what the seeds of a set came to.
 func resultOf(t *task, set *runs.Set) (*result, error) {
 	info := set.Info()
-	r := &result{Task: t.name, Preset: t.preset, Steps: t.steps, Bar: t.bar, Published: t.published, Command: t.command(len(info.Seeds))}
+	r := &result{Task: t.name, Preset: t.preset, Steps: t.steps, Bar: t.bar, Published: t.published}
+	r.Command = t.command(len(info.Seeds))
 	for _, s := range info.Seeds {
 		if s.State != runs.Ended || s.Greedy == nil || s.Sampled == nil {
 			return nil, fmt.Errorf("%s, preset %s, seed %d is %s: %s", t.name, t.preset, s.Seed, s.State, s.Error)

@@ -152,8 +152,8 @@ func encodeJSON(v any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// thisHost describes the machine. The processor's name is empty if the system does not report it.
-func thisHost() Host {
+// ThisHost describes this machine. The processor's name is empty if the system does not report it.
+func ThisHost() Host {
 	h := Host{CPUs: runtime.GOMAXPROCS(0), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {

@@ -55,7 +55,7 @@ func Create(dir, name string) (*Run, error) {
 		return nil, fmt.Errorf("create run: %w", advise(err, dir))
 	}
 	r := newRun(path, Info{Format: Format, Name: name, Number: number,
-		Started: time.Now().UTC().Truncate(time.Millisecond), Host: thisHost(), State: Running})
+		Started: time.Now().UTC().Truncate(time.Millisecond), Host: ThisHost(), State: Running})
 	if err := r.Lock(); err != nil {
 		return nil, err
 	}

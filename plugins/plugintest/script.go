@@ -20,9 +20,11 @@ type Script struct {
 	Legal  func(at At, action int) bool // legal actions before that step; nil = no mask
 	// Discount is that of the step, in the place of the learner's constant; nil = no such tensor.
 	Discount func(At) float32
-	Cue      func(At) Cue                          // fault in that step
-	Metric   func(At) (name string, value float64) // reported after the step; an empty name is none
-	Flaws    Flaws
+	// Observe changes the observation before that step, or the last one of an episode; nil = it stays as scripted.
+	Observe func(at At, obs *[ObsElems]float32)
+	Cue     func(At) Cue                          // fault in that step
+	Metric  func(At) (name string, value float64) // reported after the step; an empty name is none
+	Flaws   Flaws
 }
 
 // At is one step of one environment, or the beginning of an episode.

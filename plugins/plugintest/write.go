@@ -41,11 +41,16 @@ func flag(b bool) byte {
 // observe writes an observation to a row of obs or to final_obs.
 func (e *scripted) observe(i, t int, c trajectory.Column) {
 	s := &e.states[i]
-	e.setFloat32(c, i, t, ObsEnv, float32(e.options.FirstEnv+i))
-	e.setFloat32(c, i, t, ObsEpisode, float32(s.Episode))
-	e.setFloat32(c, i, t, ObsStep, float32(s.Step))
-	e.setFloat32(c, i, t, ObsChance, s.Chance)
-	e.setFloat32(c, i, t, ObsActions, s.Actions)
+	obs := [ObsElems]float32{
+		ObsEnv: float32(e.options.FirstEnv + i), ObsEpisode: float32(s.Episode), ObsStep: float32(s.Step), ObsChance: s.Chance,
+		ObsActions: s.Actions,
+	}
+	if change := e.plugin.script.Observe; change != nil {
+		change(e.at(i, 0), &obs)
+	}
+	for elem, v := range obs {
+		e.setFloat32(c, i, t, elem, v)
+	}
 }
 
 // mask writes the legal actions of the next step; behind an end all are, because none is read.

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/rlhost/rlhost/internal/probe"
+	"github.com/rlhost/rlhost/pipeline/runs"
+	"github.com/rlhost/rlhost/plugins/builtin"
+)
+
+// probesName is the name of the probes' result, and what selects them alone.
+const probesName = "probes"
+
+// probesResult is what trainings on the probes came to.
+type probesResult struct {
+	made
+	EnvSteps  int        `json:"env_steps"`
+	Tolerance float64    `json:"tolerance"` // of an error
+	Rows      []probeRow `json:"rows"`
+}
+
+// probeRow is one number that is known of a probe, as it was learned in one mode.
+type probeRow struct {
+	Probe   string    `json:"probe"`
+	About   string    `json:"about"`
+	Mode    string    `json:"mode"`
+	What    string    `json:"what"`
+	Theory  float64   `json:"theory"`
+	Learned []float64 `json:"learned"` // one for each seed, from 1 on
+	Mean    float64   `json:"mean"`    // of them
+	Error   float64   `json:"error"`   // of the mean, as a part of the theory
+}
+
+// trainProbes trains on every probe in every mode with that many seeds.
+func trainProbes(ctx context.Context, o options, seeds int) (*probesResult, error) {
+	host := runs.ThisHost()
+	r := &probesResult{EnvSteps: probe.EnvSteps, Tolerance: probe.Tolerance}
+	r.Command, r.Processor, r.CPUs, r.Kernels = "go run ./bench/learn -only "+probesName+" train", host.CPU, host.CPUs, builtin.Kernels()
+	var (
+		all  sync.WaitGroup
+		mu   sync.Mutex
+		errs []error
+		free = make(chan struct{}, o.jobs)
+	)
+	for _, p := range probe.All() {
+		for _, m := range probe.Modes() {
+			first := len(r.Rows)
+			for _, k := range p.Known {
+				r.Rows = append(r.Rows, probeRow{Probe: p.Name, About: p.About, Mode: m.Name, What: k.What, Theory: k.Theory, Learned: make([]float64, seeds)})
+			}
+			for seed := range seeds {
+				all.Go(func() {
+					free <- struct{}{}
+					defer func() { <-free }()
+					found, err := p.Train(ctx, m, uint64(seed+1))
+					mu.Lock()
+					defer mu.Unlock()
+					if err != nil {
+						errs = append(errs, fmt.Errorf("probe %s, %s, seed %d: %w", p.Name, m.Name, seed+1, err))
+					}
+					for i, v := range found {
+						r.Rows[first+i].Learned[seed] = v
+					}
+				})
+			}
+		}
+	}
+	all.Wait()
+	for i := range r.Rows {
+		r.Rows[i].judge()
+	}
+	return r, errors.Join(errs...)
+}
+
+func (r *probeRow) judge() {
+	sum := 0.0
+	for _, v := range r.Learned {
+		sum += v
+	}
+	r.Mean = sum / float64(len(r.Learned))
+	r.Error = math.Abs(r.Mean-r.Theory) / math.Abs(r.Theory)
+}
+
+// missed tells of every number that was not learned well enough, nil if there is none.
+func (r *probesResult) missed() error {
+	var errs []error
+	for _, row := range r.Rows {
+		if !(row.Error <= r.Tolerance) {
+			errs = append(errs, fmt.Errorf("probe %s, %s: %s = %.4f, theory %.4f: %.2f %%, the bar is %g %%", row.Probe, row.Mode, row.What,
+				row.Mean, row.Theory, 100*row.Error, 100*r.Tolerance))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// worst is the largest error.
+func (r *probesResult) worst() (most float64) {
+	for _, row := range r.Rows {
+		most = max(most, row.Error)
+	}
+	return most
+}
+
+// line is the result for people, as test prints it.
+func (r *probesResult) line() string {
+	return fmt.Sprintf("%d known values of probes: largest error %.2f %%, bar %g %%", len(r.Rows), 100*r.worst(), 100*r.Tolerance)
+}
+
+// readProbes returns the result that was written before, nil if there is none.
+func readProbes(dir string) (*probesResult, error) {
+	r := &probesResult{}
+	err := readJSON(dir, probesName, r)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	return r, err
+}
+
+// table is a row for each number, a column for each mode.
+func (r *probesResult) table() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\nProbes: environments whose values and best policies follow from what they are, in every mode. γ = 0.9; where there is an entropy bonus, "+
+		"its coefficient is 0.5. Means of %d seeds of %d env steps, in brackets the error in %%; the bar is %g %% for each, the largest is %.2f %%.\n\n",
+		len(r.Rows[0].Learned), r.EnvSteps, 100*r.Tolerance, 100*r.worst())
+	var modes, rows []string
+	cells := map[string][]string{}
+	for _, row := range r.Rows {
+		of := fmt.Sprintf("| %s: %s | %s | %.4f ", row.Probe, row.About, row.What, row.Theory)
+		if len(rows) == 0 || of == rows[0] {
+			modes = append(modes, row.Mode)
+		}
+		if cells[of] == nil {
+			rows = append(rows, of)
+		}
+		cells[of] = append(cells[of], fmt.Sprintf("%.4f (%.2f)", row.Mean, 100*row.Error))
+	}
+	fmt.Fprintf(&b, "| probe | what | theory | %s |\n|---|---|---|%s\n", strings.Join(modes, " | "), strings.Repeat("---|", len(modes)))
+	for _, of := range rows {
+		fmt.Fprintf(&b, "%s| %s |\n", of, strings.Join(cells[of], " | "))
+	}
+	fmt.Fprintf(&b, "\n%s\n", r.origin("Probes"))
+	return b.String()
+}

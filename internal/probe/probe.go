@@ -1,0 +1,161 @@
+package probe
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/plugintest"
+)
+
+// Probe is an environment and what is known of it.
+type Probe struct {
+	Name  string
+	About string // in a sentence for people
+	Known []Known
+
+	script plugintest.Script
+	sets   []string
+}
+
+// Known is a number that a training on the probe comes to: the value of a state, or the probability of an action in it. A
+// state shows itself by its cue, the first element of its observations; the others are 0.
+type Known struct {
+	What   string
+	Theory float64
+
+	cue    float32
+	action int32 // whose probability it is; value for the value
+}
+
+const value = -1
+
+// gamma is the discount of every probe, and entropy the coefficient of the bonus where the policy counts: then the best
+// policy is the softmax of the rewards divided by it.
+const (
+	gamma   = 0.9
+	entropy = 0.5
+)
+
+// Mode is a way to train.
+type Mode struct {
+	Name string
+	sets []string
+	auto hostabi.Autoreset
+}
+
+// Modes returns all ways to train that lead to the same.
+func Modes() []Mode {
+	asynchronous := []string{`train.mode="async"`}
+	return []Mode{
+		{"synchronous", nil, hostabi.SameStep},
+		{"next-step autoreset", nil, hostabi.NextStep},
+		{"without autoreset", nil, hostabi.Disabled},
+		{"normalised observations", []string{"policy.main.normalize_obs=true"}, hostabi.SameStep},
+		{"shared trunk", []string{"policy.main.share_trunk=true"}, hostabi.SameStep},
+		{"asynchronous", asynchronous, hostabi.SameStep},
+		{"V-trace", append([]string{"component.learner.vtrace=true"}, asynchronous...), hostabi.SameStep},
+	}
+}
+
+// All returns the probes.
+func All() []Probe {
+	return []Probe{
+		{
+			Name: "reward", About: "episodes of one step with a reward of 1",
+			Known: []Known{{"V", 1, 0, value}}, script: script(1, plugintest.Terminates),
+		},
+		{
+			Name: "cue", About: "one step, whose reward is the cue: 1 or -1",
+			Known:  []Known{{"V(1)", 1, 1, value}, {"V(-1)", -1, -1, value}},
+			script: script(1, plugintest.Terminates, cued(sign), func(s *plugintest.Script) { s.Reward = sign }),
+		},
+		{
+			Name: "chance", About: "one step, with a reward of 4 in one of four episodes",
+			Known: []Known{{"V", 1, 0, value}},
+			script: script(1, plugintest.Terminates, func(s *plugintest.Script) {
+				s.Reward = func(at plugintest.At) float32 { return 4 * float32(1-min((at.Env+at.Episode)%4, 1)) }
+			}),
+		},
+		{
+			Name: "delay", About: "two steps, with a reward of 1 for the second",
+			Known:  []Known{{"V(first)", gamma, 0, value}, {"V(second)", 1, 1, value}},
+			script: script(2, plugintest.Terminates, cued(step), func(s *plugintest.Script) { s.Reward = step }),
+		},
+		{
+			Name: "end", About: "three steps with a reward of 1 each, then the episode is terminated",
+			Known: []Known{
+				{"V(first)", 1 + gamma + gamma*gamma, 0, value}, {"V(second)", 1 + gamma, 1, value}, {"V(third)", 1, 2, value},
+			},
+			script: script(3, plugintest.Terminates, cued(step)),
+		},
+		{
+			Name: "limit", About: "a reward of 1 a step, truncated by the environment after ten",
+			Known: []Known{{"V", 1 / (1 - gamma), 0, value}}, script: script(10, plugintest.Truncates),
+		},
+		{
+			Name: "limit of the host", About: "a reward of 1 a step, truncated by the host after seven",
+			Known:  []Known{{"V", 1 / (1 - gamma), 0, value}},
+			script: script(math.MaxInt32, plugintest.Terminates), sets: []string{"component.rollout.episode_limit=7"},
+		},
+		{
+			Name: "bandit", About: "one step with a reward of 1 for the second of two actions, and an entropy bonus",
+			Known:  []Known{{"π(1)", softmax(1, 0), 0, 1}, {"V", softmax(1, 0), 0, value}},
+			script: script(1, plugintest.Terminates, func(s *plugintest.Script) { s.Reward = chosen }), sets: withEntropy(),
+		},
+		{
+			Name: "contextual bandit", About: "one step with a reward of 1 for the action that the cue asks for, and an entropy bonus",
+			Known: []Known{{"π(1 | 1)", softmax(1, 0), 1, 1}, {"π(0 | -1)", softmax(1, 0), -1, 0}},
+			script: script(1, plugintest.Terminates, cued(sign), func(s *plugintest.Script) {
+				s.Reward = func(at plugintest.At) float32 { return chosen(at)*sign(at) + (1-sign(at))/2 }
+			}),
+			sets: withEntropy(),
+		},
+		{
+			Name: "masked bandit", About: "one step with the number of the action for its reward; the cue says which two of three are legal",
+			Known: []Known{{"π(2 | 1)", softmax(2, 1), 1, 2}, {"π(1 | -1)", softmax(1, 0), -1, 1}},
+			script: script(1, plugintest.Terminates, cued(sign), func(s *plugintest.Script) {
+				s.Actions, s.Reward = 3, chosen
+				s.Legal = func(at plugintest.At, action int) bool { return action == 1 || (action == 2) == (sign(at) > 0) }
+			}),
+			sets: withEntropy(),
+		},
+	}
+}
+
+// script returns environments whose episodes end after so many steps and show nothing.
+func script(steps int, end plugintest.End, changes ...func(*plugintest.Script)) plugintest.Script {
+	s := plugintest.Script{
+		Length: func(int, int) int { return steps },
+		Ends:   func(int, int) plugintest.End { return end },
+	}
+	cued(func(plugintest.At) float32 { return 0 })(&s)
+	for _, change := range changes {
+		change(&s)
+	}
+	return s
+}
+
+// cued makes observations show a cue alone.
+func cued(cue func(plugintest.At) float32) func(*plugintest.Script) {
+	return func(s *plugintest.Script) {
+		s.Observe = func(at plugintest.At, obs *[plugintest.ObsElems]float32) {
+			*obs = [plugintest.ObsElems]float32{cue(at)}
+		}
+	}
+}
+
+// sign is 1 and -1 in turns of episodes.
+func sign(at plugintest.At) float32 { return float32(1 - 2*((at.Env+at.Episode)%2)) }
+
+func step(at plugintest.At) float32 { return float32(at.Step) }
+
+func chosen(at plugintest.At) float32 { return float32(at.Action) }
+
+// withEntropy is what a probe needs whose policy counts: a smaller learning rate averages over more actions.
+func withEntropy() []string {
+	return []string{fmt.Sprintf("component.learner.entropy=%g", entropy), "component.learner.learning_rate=2e-3"}
+}
+
+// softmax is the best probability of an action with that reward beside one with the other.
+func softmax(reward, other float64) float64 { return 1 / (1 + math.Exp((other-reward)/entropy)) }

@@ -1,0 +1,184 @@
+package probe
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/pipeline"
+	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/plugins/builtin"
+	"github.com/rlhost/rlhost/plugins/plugintest"
+	"github.com/rlhost/rlhost/plugins/runner"
+)
+
+// EnvSteps is how long every training is, and Tolerance how far from theory it may end, as a part of that.
+const (
+	EnvSteps  = 196_608
+	Tolerance = 0.005
+)
+
+// file is the pipeline of every probe. The learning rate falls to 0.
+const file = `
+rlhost = 1
+[run]
+name = "probe"
+stop = { env_steps = 196_608 }
+[env.probe]
+use = "probe@1"
+[train]
+preset = "general"
+env = "probe"
+[policy.main]
+net = { kind = "mlp", hidden = [16], activation = "tanh" }
+normalize_obs = false
+[component.learner]
+gamma = 0.9
+learning_rate = 3e-3
+minibatch = 256
+entropy = 0.0
+normalize_advantage = false
+[component.runner]
+log = []
+[component.reader]
+kind = "reader"
+loop = "learner"
+[[wire]]
+signal = "rollout.trajectories"
+slot = "reader.on_trajectories"
+mode = "all"
+depth = 64
+on_full = "block"
+`
+
+// last is the part of the blocks, at the end, that is read: one of so many. The mean over them tells a policy apart from the
+// noise of its actions.
+const last = 3
+
+// Train trains on the probe and returns what was learned of each of p.Known.
+func (p *Probe) Train(ctx context.Context, m Mode, seed uint64) (found []float64, err error) {
+	r := &reader{known: p.Known}
+	parts, engines := builtin.New(slog.New(slog.DiscardHandler), runner.Output{})
+	defer func() { err = errors.Join(err, engines.Close()) }()
+	parts.Kinds["reader"] = func() component.Component { return r }
+	parts.Builtins = []string{"probe@1"}
+	parts.Load = func(context.Context, string, graph.EnvTable, string) (env.Plugin, error) {
+		script := p.script
+		script.Autoreset = m.auto
+		return plugintest.New(script), nil
+	}
+	sets := append([]string{fmt.Sprintf("run.seed=%d", seed)}, p.sets...)
+	g, problems := graph.Parse("probe.toml", []byte(file), graph.ParseOptions{Parts: parts, Sets: append(sets, m.sets...)})
+	if g == nil {
+		return nil, errors.New(problems.String())
+	}
+	built, err := pipeline.Build(ctx, g, pipeline.BuildOptions{Parts: parts, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, err
+	}
+	_, err = built.Run(ctx)
+	if err = errors.Join(err, built.Close(), context.Cause(ctx)); err != nil {
+		return nil, err
+	}
+	return r.found()
+}
+
+// reader adds up what blocks hold of what is known. It is a component of a pipeline; found may be called once that has
+// ended.
+type reader struct {
+	component.Component
+	h      *component.Host
+	known  []Known
+	blocks [][]tally // one for each of known
+	err    error
+}
+
+type tally struct {
+	sum  float64
+	rows int
+}
+
+func (t *tally) add(v float64) {
+	t.sum += v
+	t.rows++
+}
+
+// Manifest has a slot for trajectories.
+func (r *reader) Manifest() component.Manifest {
+	return component.Manifest{Slots: []component.Port{{Name: "on_trajectories", Payload: "trajectory"}}}
+}
+
+// Configure has no keys.
+func (r *reader) Configure(decode func(into any) error) error { return decode(&struct{}{}) }
+
+// Start takes the slot.
+func (r *reader) Start(h *component.Host) error {
+	r.h = h
+	h.Slot("on_trajectories", func(m *hostabi.Message) {
+		tr, lease, err := trajectory.Lease(h.Arenas, m.Handle)
+		if err == nil {
+			r.read(tr)
+			err = lease.Release()
+		}
+		r.err = cmp.Or(r.err, err)
+	})
+	return nil
+}
+
+func (r *reader) read(tr trajectory.Trajectory) {
+	shape, of := tr.Schema.Shape, make([]tally, len(r.known))
+	for t := range shape.Steps {
+		obs := tr.Row(trajectory.Obs, t)
+		for e := range shape.Envs {
+			i := t*shape.Envs + e
+			if tr.Bytes(trajectory.Valid)[i] == 0 {
+				continue
+			}
+			cue, action := obs.Float32()[e*obs.StrideRow/4], tr.Int32(trajectory.Action)[i]
+			for k := range of {
+				known := &r.known[k]
+				switch {
+				case known.cue != cue:
+				case known.action == value:
+					of[k].add(float64(tr.Float32(trajectory.Value)[i]))
+				case known.action == action:
+					of[k].add(math.Exp(float64(tr.Float32(trajectory.LogProb)[i])))
+				}
+			}
+		}
+	}
+	r.blocks = append(r.blocks, of)
+}
+
+// found returns the means over the last blocks.
+func (r *reader) found() ([]float64, error) {
+	list := make([]float64, len(r.known))
+	for k := range list {
+		all := tally{}
+		for _, of := range r.blocks[len(r.blocks)-len(r.blocks)/last:] {
+			all.sum += of[k].sum
+			all.rows += of[k].rows
+		}
+		if all.rows == 0 {
+			return nil, fmt.Errorf("no row of the last datasets tells %s", r.known[k].What)
+		}
+		list[k] = all.sum / float64(all.rows)
+	}
+	return list, r.err
+}
+
+// Snapshot has nothing to save.
+func (r *reader) Snapshot() (component.State, error) { return component.State{}, nil }
+
+// Restore takes nothing.
+func (r *reader) Restore(component.State) error { return nil }
+
+// Stop has nothing to release.
+func (r *reader) Stop() error { return nil }
