@@ -41,12 +41,12 @@ test-kills: tools
 test-hostile:
 	RLHOST_HOSTILE=1 $(GO) test -count 1 -v -run 'TestHostile|TestCache' ./plugins/wasm
 
-# Three seeds of each task that has a bar in docs/learning.md: under five minutes on two cores.
+# Three seeds of each task that has a bar in docs/learning.md and one of each probe: under five minutes on two cores.
 test-learn: build tools
 	@.venv/bin/python -m pip install --quiet --disable-pip-version-check box2d==2.3.10 pygame-ce==2.5.8
 	$(GO) run ./bench/learn test
 
-# Ten seeds of each and CartPole with scaled rewards: writes bench/learn/results and the tables of docs/learning.md. It goes on
+# Ten seeds of each, three of each probe, and CartPole with scaled rewards: writes bench/learn/results and the tables of docs/learning.md. It goes on
 # where it was interrupted; rm -r .cache/learn begins anew.
 learn: build
 	$(GO) run ./bench/learn train

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
 func TestReachedAt_IsTheFirstFullWindowAtTheBar(t *testing.T) {
@@ -24,6 +28,50 @@ func TestReachedAt_IsTheFirstFullWindowAtTheBar(t *testing.T) {
 	if got, err := reachedAt(dir, -80); err != nil || got != nil {
 		t.Errorf("reached -80 at %v, %v, want nil", got, err)
 	}
+}
+
+// Another call goes on with the newest set, and adds the seeds that it lacks; what has been trained stays.
+func TestOpen_ExtendsTheNewestSet(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "toy.toml")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o, toy := options{work: filepath.Join(dir, "work")}, &task{name: "toy", preset: "general", file: file, sets: []string{"a.b=1"}}
+	opened := func(count int, id string, ended ...uint64) {
+		t.Helper()
+		set, err := open(o, toy, count)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info := set.Info()
+		var done []uint64
+		for _, r := range info.Seeds {
+			if r.State == runs.Ended {
+				done = append(done, r.Seed)
+			}
+		}
+		if len(info.Seeds) < count || info.ID() != id || !slices.Equal(done, ended) {
+			t.Errorf("%d seeds: set %s has %d, %v ended; want %s with %v", count, info.ID(), len(info.Seeds), done, id, ended)
+		}
+		first := info.Seeds[count-1]
+		first.State = runs.Ended
+		if err := errors.Join(set.Update(first), set.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("rlhost = 1\n")
+	opened(2, "learn/0001")
+	opened(5, "learn/0001", 2)
+	opened(3, "learn/0001", 2, 5)
+	write("rlhost = 1\n# changed\n")
+	opened(2, "learn/0002")
+	opened(3, "learn/0002", 2)
+	toy.sets = []string{"a.b=2"}
+	opened(1, "learn/0003")
 }
 
 func TestMedian_CountsSeedsThatNeverReachAsMost(t *testing.T) {

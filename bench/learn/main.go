@@ -100,11 +100,10 @@ func trainAll(ctx context.Context, o options) error {
 			return err
 		}
 	}
-	list, remove, err := allTasks(ctx)
+	list, err := allTasks(ctx, o.work)
 	if err != nil {
 		return err
 	}
-	defer remove()
 	for _, t := range list {
 		if !o.asks(t.folder()) {
 			continue

@@ -65,21 +65,18 @@ func cartpole(preset string, inTest bool) task {
 		sets: []string{"train.preset=" + preset}}
 }
 
-// allTasks are those of the page. remove removes what was built for them.
-func allTasks(ctx context.Context) (list []task, remove func(), err error) {
-	dir, err := os.MkdirTemp("", "rlhost-learn-")
+// allTasks are those of the page. What is built for them is kept in the folder of trainings, which go on with it.
+func allTasks(ctx context.Context, work string) ([]task, error) {
+	module, err := filepath.Abs(filepath.Join(work, "scaled.wasm"))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	remove = func() { _ = os.RemoveAll(dir) } // a temporary folder that stays harms nothing
-	module := filepath.Join(dir, "scaled.wasm")
 	build := exec.CommandContext(ctx, "go", "build", "-buildmode=c-shared", "-ldflags=-s", "-o", module, "./bench/learn/scaled")
 	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
 	if out, err := build.CombinedOutput(); err != nil {
-		remove()
-		return nil, nil, fmt.Errorf("build ./bench/learn/scaled: %w\n%s", err, out)
+		return nil, fmt.Errorf("build ./bench/learn/scaled: %w\n%s", err, out)
 	}
-	return slices.Concat(tasks, scaledTasks(module)), remove, nil
+	return slices.Concat(tasks, scaledTasks(module)), nil
 }
 
 // scaledTasks are CartPole with its rewards multiplied, by a module of its own.

@@ -7,7 +7,9 @@ import (
 	"io/fs"
 	"math"
 	"path/filepath"
+	"slices"
 
+	"github.com/rlhost/rlhost/core/files"
 	"github.com/rlhost/rlhost/pipeline/curves"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/pipeline/seeds"
@@ -37,25 +39,50 @@ func train(ctx context.Context, o options, t *task, count int) (*result, error) 
 	return resultOf(t, set)
 }
 
-// open returns the set of a task: the one that its folder has, if that is for as many seeds, or a new one.
+// open returns the set of a task with seeds from 1 to count at least: the newest one that its folder has of the same
+// pipeline and keys, extended by what it lacks, or a new one.
 func open(o options, t *task, count int) (*runs.Set, error) {
 	dir := filepath.Join(o.work, t.folder())
-	set, err := runs.OpenSet(dir, filepath.Join("learn", "1"))
-	if err == nil && len(set.Info().Seeds) == count {
-		return set, set.Lock()
-	}
-	if err == nil {
-		if err := set.Remove(); err != nil {
-			return nil, err
-		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
 	list := make([]uint64, count)
 	for i := range list {
 		list[i] = uint64(i + 1)
 	}
-	return seeds.New(dir, "learn", t.file, append([]string{"run.checkpoint.every=0s"}, t.sets...), list)
+	sets := append([]string{"run.checkpoint.every=0s"}, t.sets...)
+	set, err := newest(dir, t.file, sets)
+	if set == nil && err == nil {
+		return seeds.New(dir, setName, t.file, sets, list)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := set.Lock(); err != nil {
+		return nil, err
+	}
+	if err := set.Extend(list); err != nil {
+		return nil, errors.Join(err, set.Close())
+	}
+	return set, nil
+}
+
+// setName is the name that the sets of every task have in its folder.
+const setName = "learn"
+
+// newest returns the set started last of those in a folder that trains a file as it is now with these keys, nil if there is none.
+func newest(dir, file string, sets []string) (*runs.Set, error) {
+	sum, err := files.SHA256(file)
+	if err != nil {
+		return nil, err
+	}
+	all, err := runs.Sets(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, info := range slices.Backward(all) {
+		if info.SHA256 == sum && slices.Equal(info.Sets, sets) {
+			return runs.OpenSet(dir, info.ID())
+		}
+	}
+	return nil, err
 }
 
 // resultOf reads what the seeds of a set came to.

@@ -105,7 +105,7 @@ func All() []Probe {
 		},
 		{
 			Name: "contextual bandit", About: "one step with a reward of 1 for the action that the cue asks for, and an entropy bonus",
-			Known: []Known{{"π(1 | 1)", softmax(1, 0), 1, 1}, {"π(0 | -1)", softmax(1, 0), -1, 0}},
+			Known: []Known{{"π(1, cue 1)", softmax(1, 0), 1, 1}, {"π(0 | -1)", softmax(1, 0), -1, 0}},
 			script: script(1, plugintest.Terminates, cued(sign), func(s *plugintest.Script) {
 				s.Reward = func(at plugintest.At) float32 { return chosen(at)*sign(at) + (1-sign(at))/2 }
 			}),
@@ -113,7 +113,7 @@ func All() []Probe {
 		},
 		{
 			Name: "masked bandit", About: "one step with the number of the action for its reward; the cue says which two of three are legal",
-			Known: []Known{{"π(2 | 1)", softmax(2, 1), 1, 2}, {"π(1 | -1)", softmax(1, 0), -1, 1}},
+			Known: []Known{{"π(2, cue 1)", softmax(2, 1), 1, 2}, {"π(1 | -1)", softmax(1, 0), -1, 1}},
 			script: script(1, plugintest.Terminates, cued(sign), func(s *plugintest.Script) {
 				s.Actions, s.Reward = 3, chosen
 				s.Legal = func(at plugintest.At, action int) bool { return action == 1 || (action == 2) == (sign(at) > 0) }

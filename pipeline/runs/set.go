@@ -189,6 +189,26 @@ func (s *Set) Update(r SeedRun) error {
 	return nil
 }
 
+// Extend adds those of the seeds that the set lacks, as pending ones. What it has of the others stays.
+func (s *Set) Extend(seeds []uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := s.info
+	next.Seeds = slices.Clone(next.Seeds)
+	for _, seed := range seeds {
+		if !slices.ContainsFunc(next.Seeds, func(r SeedRun) bool { return r.Seed == seed }) {
+			next.Seeds = append(next.Seeds, SeedRun{Seed: seed, State: Pending})
+		}
+	}
+	if len(next.Seeds) == len(s.info.Seeds) {
+		return nil
+	}
+	if err := s.write(next); err != nil {
+		return fmt.Errorf("extend set %s: %w", s.ID(), advise(err, s.Dir))
+	}
+	return nil
+}
+
 func (s *Set) write(i SetInfo) error {
 	if s.lock == nil {
 		return errReadOnly
