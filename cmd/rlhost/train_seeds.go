@@ -20,23 +20,50 @@ import (
 // openSet returns the set of seeds that the command is about, nil if it is about a single run.
 func (t *training) openSet() (*runs.Set, error) {
 	c := t.command
-	if c.Seeds == "" {
-		set, err := runs.OpenSet(c.Dir(), c.Resume)
-		switch {
-		case c.Resume != "" && err == nil:
-			return set, set.Lock()
-		case c.Jobs != 0:
-			return nil, fail(exitUsage, errors.New("--jobs goes with --seeds, or with the --resume of a set"))
-		case c.Resume == "" || errors.Is(err, fs.ErrNotExist):
-			return nil, nil
+	var list []uint64
+	if c.Seeds != "" {
+		var err error
+		if list, err = seeds.Parse(c.Seeds); err != nil {
+			return nil, fail(exitUsage, err)
 		}
-		return nil, err
 	}
-	list, err := seeds.Parse(c.Seeds)
-	if err != nil {
-		return nil, fail(exitUsage, err)
+	if c.Resume != "" {
+		set, err := runs.OpenSet(c.Dir(), c.Resume)
+		if err == nil {
+			return set, t.goOn(set, list)
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
 	}
-	var set *runs.Set
+	switch {
+	case c.Resume != "" && list != nil:
+		return nil, fail(exitUsage, fmt.Errorf("%s is no set: --seeds with --resume adds seeds to one, such as cartpole/4; rlhost runs lists them", c.Resume))
+	case list != nil:
+		return t.newSet(list)
+	case c.Jobs != 0:
+		return nil, fail(exitUsage, errors.New("--jobs goes with --seeds, or with the --resume of a set"))
+	}
+	return nil, nil
+}
+
+// goOn claims a set for training and adds seeds to it.
+func (t *training) goOn(set *runs.Set, more []uint64) error {
+	if len(t.command.Set) > 0 {
+		return fail(exitUsage, errors.New("the seeds of a set differ in nothing else: leave --set out, or begin a new set without --resume"))
+	}
+	if err := set.Lock(); err != nil {
+		return err
+	}
+	if err := set.Extend(more); err != nil {
+		return errors.Join(err, set.Close())
+	}
+	return nil
+}
+
+// newSet makes a set of the pipeline, once that has been checked.
+func (t *training) newSet(list []uint64) (set *runs.Set, err error) {
+	c := t.command
 	err = t.withParts(func(parts *graph.Parts, _ *builtin.Engines) error {
 		file := cmp.Or(c.Pipeline, results.DefaultPipeline)
 		g, _, err := t.readGraph(file, c.Set, parts)
@@ -61,7 +88,7 @@ func (t *training) trainSeeds(set *runs.Set, err error) error {
 	ctx, stop := t.interruptible(func() {})
 	defer stop()
 	jobs := cmp.Or(t.command.Jobs, runtime.GOMAXPROCS(0))
-	view := &seeds.View{Out: t.out, Set: set, Terminal: t.screen != nil, JSON: t.command.JSON}
+	view := &seeds.View{Out: t.out, Set: set, Terminal: t.screen != nil, Size: screenSize, JSON: t.command.JSON}
 	trainer := seeds.Trainer{Program: program, Set: set, Jobs: jobs, Threads: max(1, runtime.GOMAXPROCS(0)/jobs), Observe: view.Observe}
 	err = trainer.Run(ctx)
 	view.End()
