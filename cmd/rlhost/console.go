@@ -37,13 +37,19 @@ func (t *training) output() runner.Output {
 	return runner.Output{
 		Out: t.out, Terminal: t.screen != nil, JSON: t.command.JSON, Color: t.colored(), Queues: t.queues,
 		Width: func() int {
-			width, _, err := term.GetSize(int(os.Stdout.Fd()))
-			if err != nil {
-				return 80
-			}
+			width, _ := screenSize()
 			return width
 		},
 	}
+}
+
+// screenSize returns the characters of the terminal.
+func screenSize() (width, height int) {
+	width, height, err := term.GetSize(int(os.Stdout.Fd()))
+	if err != nil || width <= 0 || height <= 0 {
+		return 80, 24
+	}
+	return width, height
 }
 
 // colored reports whether to use colour: as the flag says, else on a terminal, unless NO_COLOR is set.

@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -16,13 +18,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// screen is as much of a terminal as progress needs: lines that wrap, carriage returns, and clearing to the end of a
-// line. Other sequences may only set attributes.
+// screen is as much of a terminal as progress needs: lines that wrap, carriage returns, clearing to the end of a line, and
+// going up to clear all from there. Other sequences may only set attributes.
 type screen struct {
 	width   int
 	lines   [][]rune
 	wrapped []bool // the line goes on in the next one
 	column  int
+	up      int      // rows that the cursor was taken up
 	odd     []string // sequences that it does not know
 }
 
@@ -47,6 +50,11 @@ func (s *screen) control(whole, final string) {
 	case final == "m":
 	case final == "K" && whole == "\x1b[K":
 		s.lines[row] = s.lines[row][:min(s.column, len(s.lines[row]))]
+	case final == "A" && s.column == 0:
+		s.up, _ = strconv.Atoi(strings.Trim(whole, "\x1b[A"))
+	case whole == "\x1b[J" && s.up > 0 && s.up <= min(row, terminalRows-1):
+		s.lines, s.wrapped = append(s.lines[:row-s.up], nil), append(s.wrapped[:row-s.up], false)
+		s.up = 0
 	default:
 		s.odd = append(s.odd, fmt.Sprintf("%q", whole))
 	}
@@ -108,6 +116,9 @@ type terminal struct {
 	eof chan struct{}
 }
 
+// terminalRows is the height of every terminal.
+const terminalRows = 24
+
 // onTerminal starts rlhost on a new terminal of that width.
 func onTerminal(t *testing.T, width uint16, env []string, dir string, args ...string) *terminal {
 	t.Helper()
@@ -123,7 +134,7 @@ func onTerminal(t *testing.T, width uint16, env []string, dir string, args ...st
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: width}); err != nil {
+	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: terminalRows, Col: width}); err != nil {
 		t.Fatal(err)
 	}
 	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -291,5 +302,63 @@ func TestTerminal_ADumbOneGetsPlainLines(t *testing.T) {
 	}
 	if lines < 2 {
 		t.Errorf("%d lines of progress, want several", lines)
+	}
+}
+
+// The table of several seeds is drawn over itself in lines that do not wrap, and gives way to what the seeds came to.
+func TestTerminal_SeedsAreOneLiveTable(t *testing.T) {
+	t.Parallel()
+	const width = 32
+	w := newWorkshop(t)
+	w.write("pipeline.toml", `
+rlhost = 1
+[run]
+name = "cartpole"
+stop = { env_steps = 65536 }
+evaluation = { episodes = 3 }
+[env.cartpole]
+use = "cartpole@1"
+[train]
+preset = "fast"
+env = "cartpole"
+mode = "sync"
+[component.runner]
+every = "20ms"
+`)
+	code, output := onTerminal(t, width, []string{"TERM=xterm-256color"}, w.dir, "train", "--seeds", "0-3", "--jobs", "2").end()
+	if code != 0 {
+		t.Fatalf("exit code %d: %q", code, output)
+	}
+	frames := strings.Split(output, "\x1b[4A\x1b[J")
+	if len(frames) < 8 { // each seed begins and ends in one
+		t.Errorf("the table is drawn %d times: %q", len(frames)-1, output)
+	}
+	row := regexp.MustCompile(`^seed [0-3]    (pending|[0-9]+ env steps.*|return .*)$`)
+	var states []string
+	for i, frame := range frames[:len(frames)-1] {
+		lines := strings.Split(strings.TrimSuffix(frame, "\r\n"), "\r\n")
+		for _, line := range lines {
+			if !row.MatchString(line) || len([]rune(line)) >= width {
+				t.Errorf("frame %d has the line %q", i, line)
+			}
+			states = append(states, strings.Fields(line + " . .")[3])
+		}
+		if len(lines) != 4 {
+			t.Errorf("frame %d has %d lines", i, len(lines))
+		}
+	}
+	if !slices.Contains(states, "env") {
+		t.Error("no frame shows a seed that is trained")
+	}
+	s := &screen{width: width, lines: make([][]rune, 1), wrapped: make([]bool, 1)}
+	s.show(output)
+	whole := regexp.MustCompile(`^seed +state +return +greedy +sampled +env_steps +seconds
+([0-3] +ended +[0-9.]+ +[0-9.]+ +[0-9.]+ +65536 +[0-9.]+
+){4}4 of 4 seeds ended, 0 failed, [0-9.]+ s; set runs/cartpole/0001
+mean   .*
+median .*
+IQM    .* over 4 seeds$`)
+	if left := strings.Join(s.text(), "\n"); !whole.MatchString(left) || len(s.odd) > 0 {
+		t.Errorf("the terminal shows at the end:\n%s\nand got %v", left, s.odd)
 	}
 }

@@ -17,6 +17,7 @@ type View struct {
 	Out      io.Writer
 	Set      *runs.Set
 	Terminal bool
+	Size     func() (width, height int) // of the terminal, in characters
 	JSON     bool
 
 	progress map[uint64]Progress
@@ -54,23 +55,48 @@ func (v *View) draw(now bool) {
 		return
 	}
 	v.drawn = time.Now()
-	if v.lines > 0 {
-		fmt.Fprintf(v.Out, "\x1b[%dA\x1b[J", v.lines)
+	var b strings.Builder
+	b.WriteString(v.over())
+	width, height := v.Size()
+	rows := v.rows(height - 1) // the cursor stands below them
+	v.lines = len(rows)
+	for _, row := range rows {
+		if r := []rune(row); len(r) >= width { // a line that wraps would not be drawn over
+			row = string(r[:max(width-2, 0)]) + "…"
+		}
+		b.WriteString(row + "\n")
 	}
-	info := v.Set.Info()
-	v.lines = len(info.Seeds)
-	for i := range info.Seeds {
-		r := &info.Seeds[i]
-		fmt.Fprintf(v.Out, "seed %-4d %s\n", r.Seed, seedText(r, v.progress[r.Seed]))
+	_, _ = io.WriteString(v.Out, b.String()) // a lost terminal must not end training
+}
+
+// rows has a line for each seed. Where that is more than most, it has those that are trained and a sum.
+func (v *View) rows(most int) []string {
+	var all, running []string
+	count := map[string]int{}
+	for _, r := range v.Set.Info().Seeds {
+		row := fmt.Sprintf("seed %-4d %s", r.Seed, seedText(&r, v.progress[r.Seed]))
+		all = append(all, row)
+		if count[r.State]++; r.State == runs.Running {
+			running = append(running, row)
+		}
 	}
+	if len(all) <= most {
+		return all
+	}
+	sum := fmt.Sprintf("%d ended, %d failed, %d running, %d pending", count[runs.Ended], count[runs.SeedFailed], count[runs.Running], count[runs.Pending])
+	return append(running[:min(len(running), max(most-1, 0))], sum)
+}
+
+// over takes the cursor to where the table was drawn last, and clears what is there.
+func (v *View) over() string {
+	if v.lines == 0 {
+		return ""
+	}
+	return fmt.Sprintf("\x1b[%dA\x1b[J", v.lines)
 }
 
 // End removes the table that was drawn again and again.
-func (v *View) End() {
-	if v.lines > 0 {
-		fmt.Fprintf(v.Out, "\x1b[%dA\x1b[J", v.lines)
-	}
-}
+func (v *View) End() { _, _ = io.WriteString(v.Out, v.over()) }
 
 // Text tells in a line what became of a seed.
 func Text(r *runs.SeedRun) string { return seedText(r, Progress{}) }
