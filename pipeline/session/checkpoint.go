@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
@@ -25,8 +26,10 @@ func (s *Session) serve() {
 	}
 }
 
-// atBoundary saves a checkpoint where one is due, and keeps the state that the run ends in.
+// atBoundary evaluates and saves a checkpoint where that is due, and keeps the state that the run ends in. All of it is about
+// one snapshot.
 func (s *Session) atBoundary(snapshot func() (map[string]component.State, error)) error {
+	snapshot = sync.OnceValues(snapshot)
 	if err := s.evaluator.boundary(snapshot); err != nil {
 		return err
 	}

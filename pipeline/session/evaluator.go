@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"maps"
 	"reflect"
 	"sync"
 	"sync/atomic"
@@ -79,6 +80,7 @@ func (e *evaluator) boundary(snapshot pipeline.Snapshot) error {
 		e.busy.Store(false)
 		return err
 	}
+	c.Components = maps.Clone(c.Components) // a checkpoint may hold them too
 	for name, state := range c.Components {
 		if c.Components[name], err = state.Frozen(); err != nil {
 			e.busy.Store(false)
