@@ -16,7 +16,6 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/plugins/builtin"
 	"github.com/rlhost/rlhost/plugins/plugintest"
-	"github.com/rlhost/rlhost/plugins/runner"
 )
 
 // EnvSteps is how long every training is, and Tolerance how far from theory it may end, as a part of that.
@@ -65,7 +64,7 @@ const last = 3
 // Train trains on the probe and returns what was learned of each of p.Known.
 func (p *Probe) Train(ctx context.Context, m Mode, seed uint64) (found []float64, err error) {
 	r := &reader{known: p.Known}
-	parts, engines := builtin.New(slog.New(slog.DiscardHandler), runner.Output{})
+	parts, engines := builtin.New(builtin.Options{})
 	defer func() { err = errors.Join(err, engines.Close()) }()
 	parts.Kinds["reader"] = func() component.Component { return r }
 	parts.Builtins = []string{"probe@1"}

@@ -11,12 +11,12 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/builtin"
 	"github.com/rlhost/rlhost/plugins/plugintest"
-	"github.com/rlhost/rlhost/plugins/runner"
 )
 
 // evaluatedFile is a pipeline with an evaluation due at every boundary. Its environments are a@1, whose episodes return 10, or b@1,
@@ -49,6 +49,15 @@ minibatch = 128
 epochs = 1
 [component.runner]
 log = []
+[component.listener]
+kind = "listener"
+loop = "learner"
+[[wire]]
+signal = "learner.stats"
+slot = "listener.on_stats"
+mode = "all"
+depth = 64
+on_full = "block"
 `
 
 // evaluated is a training of evaluatedFile, with what it loads and says.
@@ -60,10 +69,36 @@ type evaluated struct {
 	// The first batch of the plugin that evaluations load first plays no further than its first step before release.
 	playing, release chan struct{}
 
+	saved atomic.Int64 // snapshots of the listener
+
 	mu      sync.Mutex
 	plugins []*watchedPlugin
 	returns []float64 // of the evaluations
 }
+
+// listener is a component that counts how often it is saved.
+type listener struct {
+	component.Component
+	saved *atomic.Int64
+}
+
+func (*listener) Manifest() component.Manifest {
+	return component.Manifest{Slots: []component.Port{{Name: "on_stats", Payload: "learner_stats"}}}
+}
+
+func (*listener) Configure(decode func(into any) error) error { return decode(&struct{}{}) }
+
+func (*listener) Start(h *component.Host) error {
+	h.Slot("on_stats", func(*hostabi.Message) {})
+	return nil
+}
+
+func (l *listener) Snapshot() (component.State, error) {
+	l.saved.Add(1)
+	return component.State{}, nil
+}
+
+func (*listener) Stop() error { return nil }
 
 // watchedPlugin counts its closings.
 type watchedPlugin struct {
@@ -99,13 +134,14 @@ func (e *evaluated) load(_ context.Context, _ string, table graph.EnvTable, _ st
 func evaluating(t *testing.T, sets ...string) *evaluated {
 	t.Helper()
 	e := &evaluated{T: t, ended: make(chan error, 1), playing: make(chan struct{}), release: make(chan struct{})}
-	parts, engines := builtin.New(slog.New(slog.DiscardHandler), runner.Output{})
+	parts, engines := builtin.New(builtin.Options{})
 	t.Cleanup(func() {
 		if err := engines.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	parts.Builtins, parts.Load = []string{"a@1", "b@1"}, e.load
+	parts.Kinds["listener"] = func() component.Component { return &listener{saved: &e.saved} }
 	g, problems := graph.Parse("evaluated.toml", []byte(evaluatedFile), graph.ParseOptions{Parts: parts, Sets: append(sets, "run.dir="+t.TempDir())})
 	if g == nil {
 		t.Fatal(problems)
@@ -231,5 +267,18 @@ func TestEvaluator_TheEndOfTheRunDropsTheEvaluationThatPlays(t *testing.T) {
 	e.end()
 	if told, failed := e.told(), e.count("eval/failures"); len(told) > 1 || failed != 0 {
 		t.Errorf("evaluations of %v, %d failed", told, failed)
+	}
+}
+
+// Where an evaluation and a checkpoint are due at the same boundary, components are saved once for both.
+func TestEvaluator_SharesTheSnapshotOfACheckpoint(t *testing.T) {
+	e := evaluating(t, `run.checkpoint.every="1us"`)
+	close(e.release)
+	testkit.Until(t, "three evaluations", func() bool { return len(e.told()) >= 3 })
+	e.end()
+	const rows = 128
+	boundaries := int64(e.count("learner/env_steps") / rows)
+	if saved := e.saved.Load(); saved != boundaries || boundaries < 3 {
+		t.Errorf("%d snapshots at %d boundaries with a checkpoint each", saved, boundaries)
 	}
 }
