@@ -22,6 +22,7 @@ type scripted struct {
 	poisoned bool
 	closed   bool
 	garbage  *[64]byte
+	obs      [ObsElems]float32 // while it is written
 }
 
 var (

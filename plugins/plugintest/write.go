@@ -41,14 +41,14 @@ func flag(b bool) byte {
 // observe writes an observation to a row of obs or to final_obs.
 func (e *scripted) observe(i, t int, c trajectory.Column) {
 	s := &e.states[i]
-	obs := [ObsElems]float32{
+	e.obs = [ObsElems]float32{
 		ObsEnv: float32(e.options.FirstEnv + i), ObsEpisode: float32(s.Episode), ObsStep: float32(s.Step), ObsChance: s.Chance,
 		ObsActions: s.Actions,
 	}
 	if change := e.plugin.script.Observe; change != nil {
-		change(e.at(i, 0), &obs)
+		change(e.at(i, 0), &e.obs)
 	}
-	for elem, v := range obs {
+	for elem, v := range e.obs {
 		e.setFloat32(c, i, t, elem, v)
 	}
 }
