@@ -110,18 +110,20 @@ func (c *validateCommand) look(p *program, file string, parts *graph.Parts) erro
 	if err != nil {
 		return err
 	}
+	forecast := ""
 	if !c.Offline && !(c.DenyWarnings && len(warnings) > 0) {
-		more, err := loading.Check(context.Background(), g, parts)
+		needs, more, err := loading.Check(context.Background(), g, parts)
 		p.problems(more)
 		if err != nil {
 			return p.told(session.BuildError(err))
 		}
 		warnings = append(warnings, more...)
+		forecast = ", " + loading.ForecastText(needs)
 	}
 	if c.DenyWarnings && len(warnings) > 0 {
 		return said(exitConfig, warnings)
 	}
-	fmt.Fprintf(p.out, "%s: ok (%d components, %d wires)\n", file, len(g.Components), len(g.Wires))
+	fmt.Fprintf(p.out, "%s: ok (%d components, %d wires%s)\n", file, len(g.Components), len(g.Wires), forecast)
 	return nil
 }
 

@@ -13,6 +13,9 @@ type Flow struct {
 	DatasetRows int
 }
 
+// DatasetBlocks is how many lists of datasets a batcher has under way at most.
+const DatasetBlocks = 8
+
 // Flowing is optional, for a component that makes or gathers blocks.
 type Flowing interface {
 	// Flow is called after a Configure without errors.

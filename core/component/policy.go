@@ -7,3 +7,13 @@ type Policy interface {
 	// shows both specifications.
 	SameNetwork(next Policy) error
 }
+
+// Weighed is optional, for a Policy whose versions lie in shared memory.
+type Weighed interface {
+	// WeightBytes returns the bytes of one version.
+	WeightBytes() int
+}
+
+// WeightBlocks returns how many versions lie in the memory of a publisher with so many readers, each of which may hold one: the
+// publisher keeps one and writes another, and a replaced publisher may still hold its own.
+func WeightBlocks(readers int) int { return 3 + readers }

@@ -34,6 +34,12 @@ func DefinitionOf(name string, p component.Policy) (*Definition, error) {
 	return d, nil
 }
 
+// WeightBytes returns the bytes of one version of the weights.
+func (d *Definition) WeightBytes() int {
+	f := d.Network.Weights()
+	return f.Bytes()
+}
+
 // SameNetwork returns nil if parameters of one policy mean the same in the other, and else both networks side by side.
 func (d *Definition) SameNetwork(next component.Policy) error {
 	to, err := DefinitionOf("next", next)

@@ -32,6 +32,8 @@ type Parts struct {
 	Policy func(decode func(into any) error, env *hostabi.EnvSpec) (component.Policy, error)
 	// CheckPolicy is Policy without an environment, for checks before anything is loaded.
 	CheckPolicy func(decode func(into any) error) error
+	// Memory is how many bytes of shared memory a pipeline may take; 0 = what the machine and its control group have.
+	Memory int64
 	// Presets are pipelines by name, as TOML text without [run] and [env]; nil is DefaultPresets. The table [preset] says
 	// `about` what it is for, `from` which preset it differs, if it is not whole, and the `mode` where [train] gives none.
 	// The value "$env" stands for the environment that [train] names; "$env_steps" as a key of a component for

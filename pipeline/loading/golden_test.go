@@ -48,7 +48,7 @@ func complaints(t *testing.T, src string, sets []string) string {
 	if g == nil {
 		return text
 	}
-	warnings, err := Check(t.Context(), g, parts)
+	_, warnings, err := Check(t.Context(), g, parts)
 	if text += warnings.String(); err != nil {
 		text += err.Error() + "\n"
 	}

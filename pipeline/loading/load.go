@@ -24,11 +24,12 @@ type Set struct {
 }
 
 // Check loads every environment, makes every policy, checks them against each other and releases them. It
-// reports what Load does: Problems for errors in the file, and Set.Warnings.
-func Check(ctx context.Context, g *graph.Graph, parts *graph.Parts) (warnings graph.Problems, err error) {
+// reports what Load does: Problems for errors in the file, and Set.Warnings; and what the arenas will take.
+func Check(ctx context.Context, g *graph.Graph, parts *graph.Parts) (needs []Need, warnings graph.Problems, err error) {
 	var cache Cache
 	s, err := Load(ctx, g, parts, &cache)
-	return s.Warnings, errors.Join(err, cache.Close())
+	needs = s.Forecast(g)
+	return needs, s.Warnings, errors.Join(err, cache.Close())
 }
 
 // Load loads the environments that the cache does not have, makes the policies and checks them against each other. It
@@ -55,6 +56,7 @@ func Load(ctx context.Context, g *graph.Graph, parts *graph.Parts, cache *Cache)
 	}
 	s.checkSpaces(g, c)
 	s.checkMemory(g, c)
+	s.checkNeeds(g, parts, c)
 	s.checkEnds(g, c)
 	found := c.Sorted()
 	for _, problem := range found {

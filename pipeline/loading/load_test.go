@@ -33,7 +33,7 @@ func TestCheck_ClosesWhatItLoads(t *testing.T) {
 	if g == nil {
 		t.Fatal(problems)
 	}
-	if _, err := Check(t.Context(), g, parts); err == nil || closed != 1 {
+	if _, _, err := Check(t.Context(), g, parts); err == nil || closed != 1 {
 		t.Errorf("Check: %v, %d plugins closed, want an error and 1", err, closed)
 	}
 }

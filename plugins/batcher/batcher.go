@@ -25,7 +25,7 @@ type config struct {
 func defaults() config { return config{DatasetRows: 2048, MaxPolicyLag: 8} }
 
 // datasetBlocks is how many datasets may be under way at once.
-const datasetBlocks = 8
+const datasetBlocks = component.DatasetBlocks
 
 // claimed is a leased block that waits to become part of a dataset, or is part of one.
 type claimed struct {

@@ -105,10 +105,7 @@ func (c *Learner) Start(h *component.Host) error {
 		return err
 	}
 	c.weightsAt, err = h.Arena(arena.Config{
-		Name: h.Name + ".weights", BlockBytes: c.format.Bytes(),
-		// The publisher keeps one version and writes another, and a replaced publisher may still hold its own.
-		Blocks:   3 + h.Readers("weights"),
-		ReadOnly: true,
+		Name: h.Name + ".weights", BlockBytes: c.format.Bytes(), Blocks: component.WeightBlocks(h.Readers("weights")), ReadOnly: true,
 	})
 	if err != nil {
 		return err

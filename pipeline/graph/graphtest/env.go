@@ -66,6 +66,7 @@ func Load(_ context.Context, _ string, e graph.EnvTable, _ string) (env.Plugin, 
 func Loading() *graph.Parts {
 	parts := Standard()
 	parts.Load = Load
+	parts.Memory = 4 << 30
 	parts.Policy = func(decode func(into any) error, _ *hostabi.EnvSpec) (component.Policy, error) {
 		return Policy("policy"), CheckPolicy(decode)
 	}
