@@ -3,6 +3,7 @@ package probe
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
@@ -59,7 +60,10 @@ func Modes() []Mode {
 }
 
 // All returns the probes.
-func All() []Probe {
+func All() []Probe { return slices.Concat(values(), bandits()) }
+
+// values are the probes whose policy does not matter.
+func values() []Probe {
 	return []Probe{
 		{
 			Name: "reward", About: "episodes of one step with a reward of 1",
@@ -98,6 +102,12 @@ func All() []Probe {
 			Known:  []Known{{"V", 1 / (1 - gamma), 0, value}},
 			script: script(math.MaxInt32, plugintest.Terminates), sets: []string{"component.rollout.episode_limit=7"},
 		},
+	}
+}
+
+// bandits are those whose best policy is known.
+func bandits() []Probe {
+	return []Probe{
 		{
 			Name: "bandit", About: "one step with a reward of 1 for the second of two actions, and an entropy bonus",
 			Known:  []Known{{"π(1)", softmax(1, 0), 0, 1}, {"V", softmax(1, 0), 0, value}},
