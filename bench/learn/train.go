@@ -55,13 +55,7 @@ func open(o options, t *task, count int) (*runs.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := set.Lock(); err != nil {
-		return nil, err
-	}
-	if err := set.Extend(list); err != nil {
-		return nil, errors.Join(err, set.Close())
-	}
-	return set, nil
+	return set, seeds.GoOn(set, list)
 }
 
 // setName is the name that the sets of every task have in its folder.

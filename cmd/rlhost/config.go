@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/rlhost/rlhost/cmd/rlhost/results"
@@ -145,7 +143,7 @@ func (c *showCommand) Help() string {
 func (c *showCommand) Run(p *program) error {
 	return p.withGraph(c.Pipeline, c.Set, func(g *graph.Graph, parts *graph.Parts) error {
 		if c.Expanded || len(c.Set) > 0 {
-			fmt.Fprint(p.out, presetsText(parts.AboutPresets()), g.Expanded())
+			fmt.Fprint(p.out, parts.PresetsText(), g.Expanded())
 			return nil
 		}
 		src, err := readPipeline(c.Pipeline)
@@ -154,16 +152,6 @@ func (c *showCommand) Run(p *program) error {
 		}
 		return err
 	})
-}
-
-// presetsText says in comments of a file what each preset is for.
-func presetsText(about map[string]string) string {
-	var b strings.Builder
-	b.WriteString("# Every key with its value. [train] preset = \"NAME\" stands for all that a file does not say:\n")
-	for _, name := range slices.Sorted(maps.Keys(about)) {
-		fmt.Fprintf(&b, "#   %-9s%s\n", name, about[name])
-	}
-	return b.String()
 }
 
 type graphCommand struct {

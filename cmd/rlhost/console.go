@@ -10,7 +10,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/rlhost/rlhost/core/control/text"
-	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/runner"
 )
@@ -90,7 +89,7 @@ func (t *training) observe(e session.Event) {
 		t.evaluated(&e)
 	case session.Failed:
 		run := t.session.Load().Folder()
-		t.notice("run %s failed; %s", run.ID(), whatIsSaved(run))
+		t.notice("run %s failed; %s", run.ID(), session.WhatIsSaved(run))
 	}
 }
 
@@ -142,13 +141,4 @@ func (t *training) evaluated(e *session.Evaluated) {
 		return
 	}
 	fmt.Fprintf(t.out, "%s evaluation at %d env steps: return %s\n", time.Now().Format(time.TimeOnly), e.EnvSteps, text.Returns(e.Return, e.Std))
-}
-
-// whatIsSaved tells the newest checkpoint of a run.
-func whatIsSaved(run *runs.Run) string {
-	latest, err := run.Load(runs.Latest)
-	if err != nil {
-		return "it has no checkpoint yet"
-	}
-	return fmt.Sprintf("it was saved at %d env steps: rlhost train --resume %s", latest.EnvSteps, run.ID())
 }

@@ -133,7 +133,7 @@ func (t *training) report(s *session.Session, r *session.Result) error {
 	switch {
 	case r.SaveErr != nil:
 	case !r.Saved:
-		fmt.Fprintf(t.out, "nothing was saved: no dataset came to its end meanwhile; %s\n", whatIsSaved(run))
+		fmt.Fprintf(t.out, "nothing was saved: no dataset came to its end meanwhile; %s\n", session.WhatIsSaved(run))
 	case r.Reason == component.StopInterrupted:
 		fmt.Fprintf(t.out, "saved %s  to go on: rlhost train --resume %s\n", run.Dir, run.ID())
 	default:

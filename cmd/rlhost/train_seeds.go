@@ -20,17 +20,17 @@ import (
 // openSet returns the set of seeds that the command is about, nil if it is about a single run.
 func (t *training) openSet() (*runs.Set, error) {
 	c := t.command
-	var list []uint64
-	if c.Seeds != "" {
-		var err error
-		if list, err = seeds.Parse(c.Seeds); err != nil {
-			return nil, fail(exitUsage, err)
-		}
+	list, err := seeds.Parse(c.Seeds)
+	if err != nil {
+		return nil, fail(exitUsage, err)
 	}
 	if c.Resume != "" {
 		set, err := runs.OpenSet(c.Dir(), c.Resume)
+		if err == nil && len(c.Set) > 0 {
+			return nil, fail(exitUsage, errors.New("the seeds of a set differ in nothing else: leave --set out, or begin a new set without --resume"))
+		}
 		if err == nil {
-			return set, t.goOn(set, list)
+			return set, seeds.GoOn(set, list)
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
@@ -45,20 +45,6 @@ func (t *training) openSet() (*runs.Set, error) {
 		return nil, fail(exitUsage, errors.New("--jobs goes with --seeds, or with the --resume of a set"))
 	}
 	return nil, nil
-}
-
-// goOn claims a set for training and adds seeds to it.
-func (t *training) goOn(set *runs.Set, more []uint64) error {
-	if len(t.command.Set) > 0 {
-		return fail(exitUsage, errors.New("the seeds of a set differ in nothing else: leave --set out, or begin a new set without --resume"))
-	}
-	if err := set.Lock(); err != nil {
-		return err
-	}
-	if err := set.Extend(more); err != nil {
-		return errors.Join(err, set.Close())
-	}
-	return nil
 }
 
 // newSet makes a set of the pipeline, once that has been checked.

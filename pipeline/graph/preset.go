@@ -276,6 +276,17 @@ func (p *Parts) presets() map[string]string {
 	return DefaultPresets()
 }
 
+// PresetsText says in comments of a file what each preset is for.
+func (p *Parts) PresetsText() string {
+	var b strings.Builder
+	b.WriteString("# Every key with its value. [train] preset = \"NAME\" stands for all that a file does not say:\n")
+	about := p.AboutPresets()
+	for _, name := range slices.Sorted(maps.Keys(about)) {
+		fmt.Fprintf(&b, "#   %-9s%s\n", name, about[name])
+	}
+	return b.String()
+}
+
 // AboutPresets says of each preset, by name, what it is for.
 func (p *Parts) AboutPresets() map[string]string {
 	presets, about := p.presets(), map[string]string{}

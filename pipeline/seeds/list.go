@@ -10,9 +10,12 @@ import (
 // maxSeeds bounds a set.
 const maxSeeds = 10_000
 
-// Parse returns the seeds of a list such as 0-9 or 1,3,8-10, which names each once.
+// Parse returns the seeds of a list such as 0-9 or 1,3,8-10, which names each once. The empty list has none.
 func Parse(list string) ([]uint64, error) {
 	var all []uint64
+	if list == "" {
+		return nil, nil
+	}
 	for _, part := range strings.Split(list, ",") {
 		first, last, _ := strings.Cut(strings.TrimSpace(part), "-")
 		from, err := strconv.ParseUint(first, 10, 63)

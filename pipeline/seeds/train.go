@@ -50,6 +50,17 @@ func New(dir, name, file string, sets []string, list []uint64) (*runs.Set, error
 	return runs.CreateSet(dir, name, info)
 }
 
+// GoOn locks a set for a Trainer and adds those of the seeds that it lacks. The caller closes the set, unless there is an error.
+func GoOn(set *runs.Set, list []uint64) error {
+	if err := set.Lock(); err != nil {
+		return err
+	}
+	if err := set.Extend(list); err != nil {
+		return errors.Join(err, set.Close())
+	}
+	return nil
+}
+
 // Progress is what a training reports while it runs.
 type Progress struct {
 	EnvSteps    uint64   `json:"env_steps"`

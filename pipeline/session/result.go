@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -94,4 +95,13 @@ func (s *Session) gauge(name string) float64 {
 		}
 	}
 	return math.NaN()
+}
+
+// WhatIsSaved tells the newest checkpoint of a run.
+func WhatIsSaved(run *runs.Run) string {
+	latest, err := run.Load(runs.Latest)
+	if err != nil {
+		return "it has no checkpoint yet"
+	}
+	return fmt.Sprintf("it was saved at %d env steps: rlhost train --resume %s", latest.EnvSteps, run.ID())
 }
