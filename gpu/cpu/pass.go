@@ -63,7 +63,7 @@ func (l *layout) block() int {
 }
 
 // blockElems bounds the elements of the outputs of a block of rows.
-const blockElems = 1 << 24
+const blockElems = 1 << 23
 
 // blockRows is how many rows are few enough for the second-level cache with layers of
 // some hundred columns, and whole tiles of the AVX2 kernels.
