@@ -441,3 +441,36 @@ func TestPoolEqualsPlainGo(t *testing.T) {
 		}
 	})
 }
+
+func TestNormEqualsItsFormulaInFloat64(t *testing.T) {
+	r := rng(t)
+	for range 60 {
+		n := Norm{Rows: 1 + r.IntN(5), N: 2 + r.IntN(40)}
+		elems := n.Rows * n.N
+		n.X, n.Weight, n.Bias, n.Out = random(r, elems), random(r, n.N), random(r, n.N), make([]float32, elems)
+		Detect().Norm(&n)
+		d, bias := random(r, elems), make([]float32, n.N)
+		n.D, n.DX, n.DWeight, n.DBias = d, make([]float32, elems), make([]float32, n.N), bias
+		Detect().Norm(&n)
+		for row := range n.Rows {
+			x, mean, variance := n.X[row*n.N:][:n.N], 0.0, 0.0
+			for _, v := range x {
+				mean += float64(v) / float64(n.N)
+			}
+			for _, v := range x {
+				variance += (float64(v) - mean) * (float64(v) - mean) / float64(n.N)
+			}
+			sum := 0.0 // a norm does not see the mean of x
+			for j, v := range x {
+				want := (float64(v)-mean)/math.Sqrt(variance+NormEps)*float64(n.Weight[j]) + float64(n.Bias[j])
+				if got := float64(n.Out[row*n.N+j]); math.Abs(got-want) > 1e-4*(1+math.Abs(want)) {
+					t.Fatalf("%d×%d: element %d of row %d = %v, want %v", n.Rows, n.N, j, row, got, want)
+				}
+				sum += float64(n.DX[row*n.N+j])
+			}
+			if math.Abs(sum) > 1e-4*float64(n.N)/math.Sqrt(variance+NormEps) {
+				t.Fatalf("%d×%d: the gradient of row %d adds up to %v", n.Rows, n.N, row, sum)
+			}
+		}
+	}
+}
