@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/rlhost/rlhost/core/component"
@@ -44,6 +45,9 @@ func decodePolicy(decode func(into any) error, env *hostabi.EnvSpec) (component.
 	t.Net.Hidden, t.Net.Activation = []int{64, 64}, string(policy.Tanh)
 	if err := decode(&t); err != nil {
 		return nil, err
+	}
+	if t.Net.Kind != "" && t.Net.Kind != "mlp" {
+		return nil, &component.ConfigError{Key: "net.kind", Reason: fmt.Sprintf("is %q", t.Net.Kind), Help: "this plugin has: mlp"}
 	}
 	d := &policy.Definition{
 		Backend: &gorgonia.Backend{Builder: network{}, Loss: loss},

@@ -94,6 +94,8 @@ class PolicyLayout:
         known = host.policies[policy]
         env, table = host.env(known.env), known.table
         net = table.get("net") or {}
+        if net.get("kind", "mlp") != "mlp" or "nodes" in net:
+            raise ValueError(f"policy {policy!r}: net is of a kind that PolicyLayout does not have: want kind = \"mlp\"")
         return cls(env, env.obs_elems, env.actions, tuple(net.get("hidden", (64, 64))), net.get("activation", "tanh"),
                    bool(table.get("share_trunk")), bool(table.get("normalize_obs")))
 
