@@ -203,6 +203,7 @@ func (c *conformanceCase) probe(t *testing.T, p env.Plugin) {
 	must(t, err)
 	defer func() { must(t, d.Close()) }()
 	must(t, d.Reset(nil, []uint64{11, 22}))
+	clear(d.Action())
 	_, err = d.Step()
 	must(t, err)
 	switch c.Name {
