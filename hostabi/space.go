@@ -1,8 +1,10 @@
 package hostabi
 
 import (
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // Tensor is one tensor of one environment, or of one agent with TensorPerAgent: a TensorDesc with what it refers to.
@@ -80,6 +82,34 @@ func (t *Tensor) Bounds(i int) (low, high float32) {
 	}
 	return low, high
 }
+
+// Space returns the tensor's space in Gymnasium's words, such as Discrete(2) or Box[4]; an element type follows where it is
+// not the usual one.
+func (t *Tensor) Space() string {
+	name, usual := "Box", F32
+	switch {
+	case len(t.Counts) > 0:
+		name, usual = "MultiDiscrete"+dims(t.Counts), I32
+	case t.N > 0 && t.Flags&TensorBinary != 0:
+		name, usual = "MultiBinary"+dims(t.Shape[:t.Rank]), I32
+	case t.N > 0 && t.Rank > 0:
+		name, usual = fmt.Sprintf("MultiDiscrete%s of %d", dims(t.Shape[:t.Rank]), t.N), I32
+	case t.N > 0:
+		name, usual = fmt.Sprintf("Discrete(%d)", t.N), I32
+	default:
+		name += dims(t.Shape[:min(int(t.Rank), MaxRank)])
+	}
+	if t.Discrete() && t.Start != 0 {
+		name += fmt.Sprintf(" from %d", t.Start)
+	}
+	if t.DType != usual {
+		name += " of " + t.DType.String()
+	}
+	return name
+}
+
+// dims writes numbers as [2,3].
+func dims(n []uint32) string { return strings.ReplaceAll(fmt.Sprint(n), " ", ",") }
 
 // Equal reports whether two tensors mean the same to whoever reads and writes them; documentation and index apart.
 func (t *Tensor) Equal(o *Tensor) bool {

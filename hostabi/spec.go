@@ -365,6 +365,19 @@ func (s *EnvSpec) All(role Role) (list []Tensor) {
 	return list
 }
 
+// Spaces returns the spaces of all tensors with that role, each with its path where it has one.
+func (s *EnvSpec) Spaces(role Role) string {
+	var list []string
+	for _, t := range s.All(role) {
+		if text := t.Space(); t.Path != "" {
+			list = append(list, t.Path+": "+text)
+		} else {
+			list = append(list, text)
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
 // Agents returns how many agents an environment has at most.
 func (s *EnvSpec) Agents() int {
 	n := 0

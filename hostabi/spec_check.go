@@ -4,13 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // HostFeatures is what this host runs.
-const HostFeatures = FeatureDiscount
+const HostFeatures = FeatureActions | FeatureObservations | FeatureDiscount
 
 // Runs is the same in words, for messages with ErrNotYet.
-const Runs = "one agent, one observation of f32, one Discrete action of i32, an action mask, a discount"
+const Runs = "one agent, observations of integers and f32, Discrete, MultiDiscrete, MultiBinary and Box actions, action masks, a discount"
 
 // check reports the first thing in the description that is wrong or, if nothing is, that this host does not run yet.
 func (s *EnvSpec) check() error {
@@ -150,8 +151,17 @@ func (t *Tensor) checkValues() error {
 			return fmt.Errorf("element %d has no values: its count is 0", i)
 		}
 	}
-	if t.Discrete() && t.DType.Float() {
+	if !t.Discrete() {
+		return nil
+	}
+	switch {
+	case t.DType.Float():
 		return fmt.Errorf("choices of type %v, want an integer", t.DType)
+	case t.N > 0 && len(t.Counts) > 0:
+		return fmt.Errorf("n is %d beside counts of each element", t.N)
+	}
+	if most := max(t.N, slices.Max(append([]uint32{0}, t.Counts...))); int64(t.Start)+int64(most) > 1<<31 {
+		return fmt.Errorf("%d values from %d on, the last is %d at most", most, t.Start, math.MaxInt32)
 	}
 	return nil
 }
@@ -321,28 +331,45 @@ func (s *EnvSpec) notYet() error {
 			continue
 		case d.Role > RoleFinalObservation:
 			return fmt.Errorf("role %v: %w", d.Role, ErrNotYet)
-		case d.Index > 0:
-			return fmt.Errorf("two tensors with role %v: %w", d.Role, ErrNotYet)
-		case d.DType != F32 && (d.Role == RoleObservation || d.Role == RoleFinalObservation):
-			return fmt.Errorf("%v has dtype %v, want %v: %w", d.Role, d.DType, F32, ErrNotYet)
+		case d.Role == RoleAction || d.Role == RoleObservation:
+			if err := d.notYet(); err != nil {
+				return fmt.Errorf("%v: %w", d.Role, err)
+			}
 		}
 	}
-	action, _ := s.Tensor(RoleAction)
-	return action.notYet()
+	return nil
 }
 
+// notYet is the same for one action or observation.
 func (t *Tensor) notYet() error {
-	switch n := t.Elems(MaxTensorElems); {
-	case !t.Discrete():
-		return fmt.Errorf("a Box action: %w", ErrNotYet)
-	case n != 1:
-		return fmt.Errorf("an action of %d elements, want one Discrete action: %w", n, ErrNotYet)
-	case t.DType != I32:
-		return fmt.Errorf("an action of %v, want i32: %w", t.DType, ErrNotYet)
-	case t.Start != 0:
-		return fmt.Errorf("an action that starts at %d: %w", t.Start, ErrNotYet)
-	case t.Count(0) > MaxActions:
-		return fmt.Errorf("an action with %d values, at most %d: %w", t.Count(0), MaxActions, ErrNotYet)
+	action := t.Role == RoleAction
+	switch {
+	case action && t.Discrete() && t.DType != I32:
+		return fmt.Errorf("choices of %v, want i32: %w", t.DType, ErrNotYet)
+	case action && !t.Discrete() && t.DType != F32:
+		return fmt.Errorf("a Box of %v, want f32: %w", t.DType, ErrNotYet)
+	case action && t.Choices() > MaxActions:
+		return fmt.Errorf("%d values, at most %d: %w", t.Choices(), MaxActions, ErrNotYet)
+	case t.DType.Float() && t.DType != F32:
+		return fmt.Errorf("dtype %v, want f32 or an integer: %w", t.DType, ErrNotYet)
+	}
+	return nil
+}
+
+// Learnable reports the first thing in an environment that this host runs and no policy of it learns yet; the error wraps
+// ErrNotYet.
+func (s *EnvSpec) Learnable() error {
+	action, _ := s.Tensor(RoleAction)
+	obs, _ := s.Tensor(RoleObservation)
+	switch {
+	case len(s.All(RoleAction)) > 1:
+		return fmt.Errorf("several actions: %w", ErrNotYet)
+	case !action.Discrete() || action.Elems(MaxTensorElems) != 1 || action.Start != 0 || action.N == 0:
+		return fmt.Errorf("the action %v: %w", action.Space(), ErrNotYet)
+	case len(s.All(RoleObservation)) > 1:
+		return fmt.Errorf("several observations: %w", ErrNotYet)
+	case obs.DType != F32:
+		return fmt.Errorf("the observation %v: %w", obs.Space(), ErrNotYet)
 	}
 	return nil
 }

@@ -104,6 +104,11 @@ func TestParseSpec_SaysWhatIsWrong(t *testing.T) {
 			a := &s.Tensors[0]
 			a.N, a.Rank, a.Shape[0], a.Counts = 0, 1, 2, []uint32{3, 0}
 		}, "element 1 has no values"},
+		{"counts beside n", func(s *hostabi.EnvSpec) {
+			a := &s.Tensors[0]
+			a.Rank, a.Shape[0], a.Counts = 1, 2, []uint32{3, 2}
+		}, "n is 2 beside counts of each element"},
+		{"a start that overflows", func(s *hostabi.EnvSpec) { s.Tensors[0].Start = math.MaxInt32 }, "2 values from 2147483647 on"},
 		{"choices of f32", func(s *hostabi.EnvSpec) { s.Tensors[0].DType = hostabi.F32 }, "choices of type f32"},
 		{"a reward of i32", func(s *hostabi.EnvSpec) { s.Tensors[2].DType = hostabi.I32 }, "reward has dtype i32, want f32"},
 		{"a vector of rewards", func(s *hostabi.EnvSpec) { s.Tensors[2].Rank = 1; s.Tensors[2].Shape[0] = 2 }, "want a scalar"},
@@ -146,14 +151,10 @@ func TestParseSpec_NamesWhatIsNotRunYet(t *testing.T) {
 		{"a need", "it needs agents, cost", func(s *hostabi.EnvSpec) { s.Needs = hostabi.FeatureAgents | hostabi.FeatureCost }},
 		{"an unknown need", "it needs feature 50", func(s *hostabi.EnvSpec) { s.Needs = 1 << 50 }},
 		{"agents", "4 agents", func(s *hostabi.EnvSpec) { s.Groups = []hostabi.Group{{Agents: 4}} }},
-		{"a Box action", "a Box action", func(s *hostabi.EnvSpec) {
-			s.Tensors = s.Tensors[:6]
-			s.Tensors[0].N, s.Tensors[0].DType = 0, hostabi.F32
-		}},
-		{"several Discrete actions", "an action of 3 elements", func(s *hostabi.EnvSpec) { s.Tensors = s.Tensors[:6]; s.Tensors[0].Rank, s.Tensors[0].Shape[0] = 1, 3 }},
-		{"a start", "starts at 1", func(s *hostabi.EnvSpec) { s.Tensors[0].Start = 1 }},
-		{"pixels", "dtype u8", func(s *hostabi.EnvSpec) { s.Tensors[1].DType, s.Tensors[5].DType = hostabi.U8, hostabi.U8 }},
-		{"two actions", "two tensors with role action", extra(hostabi.Tensor{Role: hostabi.RoleAction, Index: 1, Path: "b", DType: hostabi.I32, N: 2})},
+		{"a Box of i32", "action: a Box of i32, want f32", func(s *hostabi.EnvSpec) { s.Tensors, s.Tensors[0].N = s.Tensors[:6], 0 }},
+		{"choices of i64", "action: choices of i64, want i32", func(s *hostabi.EnvSpec) { s.Tensors[0].DType = hostabi.I64 }},
+		{"too many choices", "action: 100000 values, at most 65536", func(s *hostabi.EnvSpec) { s.Tensors, s.Tensors[0].N = s.Tensors[:6], 100000 }},
+		{"observations of f64", "observation: dtype f64", func(s *hostabi.EnvSpec) { s.Tensors[1].DType, s.Tensors[5].DType = hostabi.F64, hostabi.F64 }},
 		{"info", "role info", extra(hostabi.Tensor{Role: hostabi.RoleInfo, DType: hostabi.F32})},
 		{"active", "role active", extra(hostabi.Tensor{Role: hostabi.RoleActive, DType: hostabi.U8})},
 		{"state", "role state", extra(hostabi.Tensor{Role: hostabi.RoleState, DType: hostabi.F32})},
@@ -174,6 +175,39 @@ func TestParseSpec_NamesWhatIsNotRunYet(t *testing.T) {
 	for name, s := range map[string]hostabi.EnvSpec{"a role of a later version": unknown, "info that is optional": optional} {
 		if _, err := hostabi.ParseSpec(s.Describe()); err != nil {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Learnable is narrower than what can be stepped.
+func TestSpec_SpacesAreSteppedBeforeTheyAreLearned(t *testing.T) {
+	box := hostabi.Tensor{Role: hostabi.RoleAction, DType: hostabi.F32, Rank: 1, Shape: [hostabi.MaxRank]uint32{3}, Low: -1, High: 1}
+	several := hostabi.Tensor{Role: hostabi.RoleAction, DType: hostabi.I32, Rank: 1, Shape: [hostabi.MaxRank]uint32{2}, Counts: []uint32{3, 2}}
+	binary := hostabi.Tensor{Role: hostabi.RoleAction, DType: hostabi.I32, Rank: 1, Shape: [hostabi.MaxRank]uint32{4}, N: 2, Flags: hostabi.TensorBinary}
+	from := hostabi.Tensor{Role: hostabi.RoleAction, DType: hostabi.I32, N: 3, Start: -1}
+	for _, c := range []struct {
+		want    string
+		actions []hostabi.Tensor
+		learns  bool
+	}{
+		{"Discrete(2)", []hostabi.Tensor{{Role: hostabi.RoleAction, DType: hostabi.I32, N: 2}}, true},
+		{"Box[3]", []hostabi.Tensor{box}, false},
+		{"MultiDiscrete[3,2]", []hostabi.Tensor{several}, false},
+		{"MultiBinary[4]", []hostabi.Tensor{binary}, false},
+		{"Discrete(3) from -1", []hostabi.Tensor{from}, false},
+		{"arm: Box[3], hand: Discrete(3) from -1", []hostabi.Tensor{box, from}, false},
+	} {
+		s := testkit.Spec(4, 2, false)
+		if len(c.actions) > 1 {
+			c.actions[0].Path, c.actions[1].Path, c.actions[1].Index = "arm", "hand", 1
+		}
+		s.Tensors = append(c.actions, s.Tensors[1:]...)
+		got, err := hostabi.ParseSpec(s.Describe())
+		if err != nil || got.Spaces(hostabi.RoleAction) != c.want {
+			t.Errorf("%q, %v; want %q", got.Spaces(hostabi.RoleAction), err, c.want)
+		}
+		if err := got.Learnable(); (err == nil) != c.learns || !c.learns && !errors.Is(err, hostabi.ErrNotYet) {
+			t.Errorf("%s: Learnable: %v", c.want, err)
 		}
 	}
 }

@@ -10,7 +10,7 @@ type Element interface {
 
 // Env is one environment. The slices are valid during the call only. An environment that also implements
 // encoding.BinaryAppender and encoding.BinaryUnmarshaler can be saved and loaded; one that implements Masker
-// has an action mask; one that implements fmt.Stringer can be rendered as text.
+// has an action mask if its action is discrete; one that implements fmt.Stringer can be rendered as text.
 type Env[A Action, O Element] interface {
 	// Reset starts an episode and writes its first observation. rng is the environment's own stream.
 	Reset(rng *Rand, obs []O)
@@ -24,7 +24,8 @@ type Result struct {
 	Terminated, Truncated bool
 }
 
-// Masker says which actions are legal: legal has one element per value of each discrete action, 1 = legal.
+// Masker says which actions are legal: legal has one element per value of each element of the action, 1 = legal, those of
+// its first element first.
 type Masker interface {
 	ActionMask(legal []uint8)
 }

@@ -2,14 +2,42 @@ package sdk
 
 // Space describes the elements of an action or an observation. Its element type is the type parameter of Env.
 type Space struct {
-	Shape     []int   // nil = scalar
-	Low, High float32 // bounds of a Box; equal = unbounded
-	N         int     // values of a discrete space, 0 = Box
-	Name      string  // path of the tensor; "" for the only one
+	Shape       []int     // nil = scalar
+	Low, High   float32   // bounds of a Box; equal = unbounded
+	Lows, Highs []float32 // bounds of each element of a Box, where they differ; may be infinite
+	N           int       // values of a discrete space, or of each element of one; 0 = Box
+	Counts      []int     // values of each element of a discrete space, where they differ; N is 0 then
+	Start       int       // first value of a discrete space
+	Binary      bool      // each element is 0 or 1: N is 2
+	Picture     bool      // height, width, channels, of uint8
+	Scale       float32   // what the host multiplies an element by where it enters a network; 0 = 1
+	Name        string    // path of the tensor; "" for the only one
 }
 
 // Discrete is a choice from 0 to n-1.
 func Discrete(n int) Space { return Space{N: n} }
+
+// MultiDiscrete is a choice for each count, from 0 to that minus 1.
+func MultiDiscrete(counts ...int) Space { return Space{Shape: []int{len(counts)}, Counts: counts} }
+
+// MultiBinary is n elements of 0 or 1.
+func MultiBinary(n int) Space { return Space{Shape: []int{n}, N: 2, Binary: true} }
+
+// From returns a discrete space whose values begin with start.
+func (s Space) From(start int) Space {
+	s.Start = start
+	return s
+}
+
+// Boxes is a vector of numbers, each from its low to its high, which may be infinite.
+func Boxes(lows, highs []float32) Space {
+	return Space{Shape: []int{len(lows)}, Lows: lows, Highs: highs}
+}
+
+// Image is a picture of uint8, [height][width][channels].
+func Image(height, width, channels int) Space {
+	return Space{Shape: []int{height, width, channels}, High: 255, Picture: true, Scale: 1. / 255}
+}
 
 // Box is a tensor of numbers from low to high; equal bounds mean unbounded.
 func Box(low, high float32, shape ...int) Space { return Space{Shape: shape, Low: low, High: high} }
@@ -19,6 +47,15 @@ func (s Space) Elems() int {
 	n := 1
 	for _, dim := range s.Shape {
 		n *= dim
+	}
+	return n
+}
+
+// Choices returns how many values all elements of a discrete space have together, the length of its action mask; 0 for a Box.
+func (s Space) Choices() int {
+	n := s.N * s.Elems()
+	for _, count := range s.Counts {
+		n += count
 	}
 	return n
 }

@@ -28,6 +28,8 @@ var exact = []struct {
 }{
 	{"acrobot@1", 500, golden.Acrobot, [][2]float64{{-0.1, 0.1}, {-0.1, 0.1}, {-0.1, 0.1}, {-0.1, 0.1}}, 1e-12, 50, 1e-10},
 	{"mountaincar@1", 200, golden.MountainCar, [][2]float64{{-0.6, -0.4}, {0, 0}}, 1e-15, 200, 1e-12},
+	{"mountaincarcontinuous@1", 999, golden.MountainCarContinuous, [][2]float64{{-0.6, -0.4}, {0, 0}}, 0, 999, 0}, // float32, so no sine differs
+	{"pendulum@1", 200, golden.Pendulum, [][2]float64{{-math.Pi, math.Pi}, {-1, 1}}, 1e-14, 50, 1e-11},
 }
 
 // TestGuests_ComputeWhatGymnasiumComputes puts an environment into every recorded state, float64 by float64, and
@@ -56,7 +58,7 @@ func TestGuests_ComputeWhatGymnasiumComputes(t *testing.T) {
 					from := e.First
 					for env, s := range e.Steps {
 						b.put(t, env, from, env)
-						b.Action()[env] = int32(s.Action)
+						b.act(env, s.Action)
 						from = s.State
 					}
 					b.step(t)
@@ -70,7 +72,7 @@ func TestGuests_ComputeWhatGymnasiumComputes(t *testing.T) {
 					b := exactBatch{newGoldenBatch(t, p, 1), c.limit}
 					b.put(t, 0, e.First, 0)
 					for i, s := range e.Steps[:min(len(e.Steps), c.follow)] {
-						b.Action()[0] = int32(s.Action)
+						b.act(0, s.Action)
 						b.step(t)
 						b.check(t, fmt.Sprintf("episode %d step %d", n, i), 0, s, c.away)
 					}
@@ -119,7 +121,7 @@ func stateOf(t *testing.T, b *goldenBatch, env, n int) golden.State {
 	}
 	s := make(golden.State, n)
 	for i := range s {
-		s[i] = math.Float64frombits(binary.LittleEndian.Uint64(saved[8*i:]))
+		s[i] = math.Float64frombits(binary.LittleEndian.Uint64(saved[8*(i+1):])) // behind the head
 	}
 	return s
 }
@@ -154,7 +156,7 @@ func (b exactBatch) step(t *testing.T) {
 // last observation says where the old one was.
 func (b exactBatch) check(t *testing.T, what string, env int, want golden.Step, within float64) {
 	t.Helper()
-	if b.Reward()[env] != want.Reward || b.Terminated()[env] != want.Terminated || b.Truncated()[env] != want.Truncated {
+	if !near(b.Reward()[env], want.Reward, within) || b.Terminated()[env] != want.Terminated || b.Truncated()[env] != want.Truncated {
 		t.Errorf("%s: reward %g, terminated %d, truncated %d; Gymnasium has %g, %d, %d", what, b.Reward()[env],
 			b.Terminated()[env], b.Truncated()[env], want.Reward, want.Terminated, want.Truncated)
 	}
@@ -170,8 +172,60 @@ func (b exactBatch) check(t *testing.T, what string, env int, want golden.Step, 
 	}
 	for i, v := range want.Obs {
 		got := obs.Float32()[(env*obs.StrideRow+i*obs.StrideElem)/4]
-		if off := math.Abs(float64(got) - float64(v)); !(off <= within+math.Abs(float64(v))*0x1p-23) {
+		if !near(got, v, within) {
 			t.Errorf("%s: observation %d is %v, Gymnasium's %v", what, i, got, v)
+		}
+	}
+}
+
+// near reports whether a float32 is one that Gymnasium's may round to, if its float64 is that far away.
+func near(got, want float32, within float64) bool {
+	return got == want || math.Abs(float64(got)-float64(want)) <= 10*within+math.Abs(float64(want))*0x1p-23
+}
+
+// TestTaxi_IsGymnasiumsInEveryState takes every action in each of the 500 states, and compares every mask.
+func TestTaxi_IsGymnasiumsInEveryState(t *testing.T) {
+	moves, legal, err := golden.Taxi()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRuntime(t)
+	p, err := r.Load(t.Context(), "taxi@1", plugins.Builtins()["taxi@1"], env.Source{Name: "taxi", Args: map[string]string{"observation": "number"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	plugintest.TestEnv(t, p, plugintest.Options{Envs: 13, Seed: 3})
+	b := newGoldenBatch(t, p, golden.TaxiStates*golden.TaxiActions)
+	for i := range b.envs {
+		state := i / golden.TaxiActions
+		var saved []byte
+		for _, v := range []int{state / 100, state / 20 % 5, state / 4 % 5, state % 4, 7, 200, 1} { // and steps, their limit, the observation
+			saved = binary.LittleEndian.AppendUint32(saved, uint32(v))
+		}
+		if err := b.LoadEnv(i, append(saved, make([]byte, 12)...)); err != nil {
+			t.Fatal(err)
+		}
+		b.act(i, float32(i%golden.TaxiActions))
+	}
+	if _, err := b.Step(); err != nil {
+		t.Fatal(err)
+	}
+	obs, mask := b.Obs(), b.Mask()
+	for i := range b.envs {
+		state, action := i/golden.TaxiActions, i%golden.TaxiActions
+		want := moves[state][action]
+		seen := obs
+		if want.Terminated != 0 {
+			seen = b.FinalObs()
+		}
+		if got := seen.Value(i, 0); got != float64(want.Next) || b.Reward()[i] != float32(want.Reward) || b.Terminated()[i] != want.Terminated {
+			t.Errorf("state %d action %d: state %v, reward %v, terminated %d; Gymnasium has %+v", state, action, got, b.Reward()[i], b.Terminated()[i], want)
+		}
+		for a := range golden.TaxiActions {
+			if now := int(obs.Value(i, 0)); mask.Value(i, a) != float64(legal[now][a]) {
+				t.Errorf("state %d: legal action %d is %v, Gymnasium has %d", now, a, mask.Value(i, a), legal[now][a])
+			}
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/wasm"
 	"github.com/rlhost/rlhost/sdk"
 )
@@ -99,7 +100,12 @@ func (p play) hosted(t *testing.T, r *wasm.Runtime, module string) string {
 	rng, hash := sdk.NewRand(uint64(p.seed)), fnv.New64a()
 	for range p.steps {
 		for env := range p.envs {
-			b.Action()[env] = int32(rng.Below(uint32(spec.Actions())))
+			if n := spec.Actions(); n > 0 {
+				b.act(env, float32(rng.Below(uint32(n))))
+			} else {
+				space, _ := spec.Tensor(hostabi.RoleAction)
+				b.act(env, rng.Uniform(space.Bounds(0)))
+			}
 		}
 		if _, err := b.Step(); err != nil {
 			t.Fatal(err)
@@ -139,8 +145,10 @@ func TestMath_HasTheSameBitsFromEveryCompiler(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)
 	plays := map[string][]play{
-		"acrobot-c/acrobot.c":         {{envs: 5, steps: 1200, seed: 3}},
-		"mountaincar-c/mountaincar.c": {{envs: 5, steps: 1200, seed: 3}},
+		"acrobot-c/acrobot.c":                             {{envs: 5, steps: 1200, seed: 3}},
+		"mountaincar-c/mountaincar.c":                     {{envs: 5, steps: 1200, seed: 3}},
+		"mountaincarcontinuous-c/mountaincarcontinuous.c": {{envs: 5, steps: 1200, seed: 3}},
+		"pendulum-c/pendulum.c":                           {{envs: 5, steps: 1200, seed: 3}},
 	}
 	for function := range 18 {
 		plays["testdata/math.c"] = append(plays["testdata/math.c"], play{7, 400, 3, map[string]string{"function": strconv.Itoa(function)}})

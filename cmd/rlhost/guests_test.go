@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/internal/testkit"
 
 	"github.com/rlhost/rlhost/examples/plugins/golden"
@@ -84,6 +86,23 @@ func newGoldenBatch(t *testing.T, p env.Plugin, envs int) *goldenBatch {
 		t.Fatal(err)
 	}
 	return &goldenBatch{stage, stater, envs}
+}
+
+// LoadEnv sets one environment's state, flags and random stream, behind the head of version 0.
+func (b *goldenBatch) LoadEnv(env int, saved []byte) error {
+	head := binary.LittleEndian.AppendUint32(make([]byte, 4), uint32(len(saved)))
+	return b.Stater.LoadEnv(env, append(head, saved...))
+}
+
+// act chooses one environment's action: a number of a choice, or how hard it pushes.
+func (b *goldenBatch) act(env int, action float32) {
+	tr, row := b.Acting()
+	m := tr.Row(trajectory.Action, row)
+	bits := uint32(int32(action))
+	if m.DType == hostabi.F32 {
+		bits = math.Float32bits(action)
+	}
+	binary.LittleEndian.PutUint32(m.Data[env*m.StrideRow:], bits)
 }
 
 // put gives one environment a recorded state: four numbers, steps, flags, random stream.

@@ -1,6 +1,7 @@
 package component
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -47,20 +48,9 @@ func (e *SpacesError) Table() string {
 	return b.String()
 }
 
-// describe returns a tensor as f32[4], or i32 of 2 values.
+// describe returns the spaces of a role.
 func describe(s *hostabi.EnvSpec, role hostabi.Role) string {
-	d, ok := s.Tensor(role)
-	if !ok {
-		return "none"
-	}
-	text := d.DType.String()
-	if rank := min(int(d.Rank), len(d.Shape)); rank > 0 {
-		text += strings.ReplaceAll(fmt.Sprint(d.Shape[:rank]), " ", ",")
-	}
-	if d.N > 0 {
-		text += fmt.Sprintf(" of %d values", d.N)
-	}
-	return text
+	return cmp.Or(s.Spaces(role), "none")
 }
 
 // autoresets returns the autoreset modes of an environment.

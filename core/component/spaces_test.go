@@ -23,8 +23,8 @@ func TestSpacesError_ShowsBothSideBySide(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	want := `               cart@1 (running)                 lander@2 (new)
-* observation  f32[4]                           f32[8]
-  action       i32 of 2 values                  i32 of 2 values
+* observation  Box[4]                           Box[8]
+  action       Discrete(2)                      Discrete(2)
   action mask  none                             none
 * autoreset    same_step, disabled              next_step
 `

@@ -21,6 +21,7 @@ type Driver struct {
 	whole *trajectory.Schema // of the block with its margins
 	mode  hostabi.Autoreset
 	t     int // row observed and not acted on yet
+	rows  []trajectory.Matrix
 
 	observations, actions, masks []trajectory.Matrix // what the methods of these names have returned
 }
@@ -148,18 +149,28 @@ func (s *Driver) carry() {
 
 // Action returns the actions of the coming step, one per environment, to be written.
 func (s *Driver) Action() []int32 {
+	tr, row := s.Acting()
+	return tr.Row(trajectory.Action, row).Int32()
+}
+
+// Draw writes random actions for the coming step; see trajectory.Trajectory.DrawActions.
+func (s *Driver) Draw(word func(env int) uint64) {
+	tr, row := s.Acting()
+	tr.DrawActions(row, word)
+}
+
+// Acting returns the driver's environments in the block, and the row whose actions the coming step takes.
+func (s *Driver) Acting() (t trajectory.Trajectory, row int) {
 	if s.t == s.tr.Schema.Shape.Steps {
 		s.carry()
 	}
-	return s.tr.Row(trajectory.Action, s.t).Int32()
+	return s.tr, s.t
 }
 
 // Actions returns room for every action of the coming step.
 func (s *Driver) Actions() []trajectory.Matrix {
-	if s.t == s.tr.Schema.Shape.Steps {
-		s.carry()
-	}
-	s.actions = s.tr.Rows(s.actions[:0], trajectory.Action, s.t)
+	tr, row := s.Acting()
+	s.actions = tr.Rows(s.actions[:0], trajectory.Action, row)
 	return s.actions
 }
 
@@ -196,6 +207,17 @@ func (s *Driver) Mask() trajectory.Matrix {
 
 // FinalObs returns the last observations of episodes that ended in the last step, under same-step autoreset.
 func (s *Driver) FinalObs() trajectory.Matrix { return s.tr.Row(trajectory.FinalObs, 0) }
+
+// Observed returns what the environments observe now, one matrix for each column with that flag: observations, then masks.
+// With trajectory.Final they are the last observations of episodes that ended in the last step, under same-step autoreset.
+func (s *Driver) Observed(flag trajectory.Flags) []trajectory.Matrix {
+	row := s.t
+	if flag&trajectory.Final != 0 {
+		row = 0
+	}
+	s.rows = s.tr.AppendRows(s.rows[:0], flag, row)
+	return s.rows
+}
 
 // Reward returns the rewards of the last step.
 func (s *Driver) Reward() []float32 { return s.float32Row(trajectory.Reward, s.t-1) }

@@ -72,7 +72,7 @@ func (t Trajectory) CheckObs(row int) (env int, err error) {
 	for _, c := range t.Schema.observed {
 		l := &t.Schema.columns[c]
 		if l.Column.Kind() == Mask {
-			if env, err := checkMask(l.Column, t.row(l, row)); err != nil {
+			if env, err := t.checkMask(c, row); err != nil {
 				return env, err
 			}
 		} else if !t.finite(l, row) {
@@ -133,17 +133,17 @@ func (t *Trajectory) finite(l *Layout, row int) bool {
 	return l.DType != hostabi.F32 || finite(t.Mem[l.Offset+row*l.StrideT:][:l.RowBytes])
 }
 
-func checkMask(c Column, mask Matrix) (env int, err error) {
+// checkMask checks that each element of an action has a legal value.
+func (t *Trajectory) checkMask(column uint8, row int) (env int, err error) {
+	mask, c := t.at(column, row), t.Schema.columns[column].Column
+	for i := range t.Schema.actions {
+		if a := &t.Schema.actions[i]; a.masked && a.mask == column && a.multiple {
+			return checkParts(c, &a.tensor, mask)
+		}
+	}
 	for env := range mask.Rows {
-		var any byte
-		for a := range mask.Elems {
-			any |= mask.Data[env*mask.StrideRow+a*mask.StrideElem]
-		}
-		if any == 0 {
-			return env, fmt.Errorf("%w: %v has no legal action", ErrOutput, c)
-		}
-		if any != 1 {
-			return env, fmt.Errorf("%w: %v holds a value other than 0 and 1", ErrOutput, c)
+		if err := legalWithin(mask, env, 0, mask.Elems); err != nil {
+			return env, fmt.Errorf("%w: %v %w", ErrOutput, c, err)
 		}
 	}
 	return -1, nil
@@ -163,6 +163,42 @@ func (t Trajectory) blameDiscount(row int) int {
 		}
 	}
 	return -1
+}
+
+// checkParts is the same for an action of several elements, whose masks stand one after the other.
+func checkParts(c Column, action *hostabi.Tensor, mask Matrix) (env int, err error) {
+	for env := range mask.Rows {
+		first := 0
+		for part := 0; first < mask.Elems; part++ {
+			n := action.Count(part)
+			if err := legalWithin(mask, env, first, n); err != nil {
+				return env, fmt.Errorf("%w: %v, for element %d of the action, %w", ErrOutput, c, part, err)
+			}
+			first += n
+		}
+	}
+	return -1, nil
+}
+
+// Errors of masks.
+var (
+	errNoLegal = errors.New("has no legal action")
+	errNotFlag = errors.New("holds a value other than 0 and 1")
+)
+
+// legalWithin checks n elements of a mask from first on.
+func legalWithin(mask Matrix, env, first, n int) error {
+	var any byte
+	for a := first; a < first+n; a++ {
+		any |= mask.Data[env*mask.StrideRow+a*mask.StrideElem]
+	}
+	switch any {
+	case 0:
+		return errNoLegal
+	case 1:
+		return nil
+	}
+	return errNotFlag
 }
 
 // blameStep finds the error that CheckStep has seen in a row of rewards and flags.

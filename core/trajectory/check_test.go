@@ -144,3 +144,27 @@ func TestDataset_RoundTripAndRefusal(t *testing.T) {
 		t.Errorf("WriteDataset into 20 bytes = %v, want ErrDataset", err)
 	}
 }
+
+// A mask stands for all elements of its action, one after the other; each needs a legal value.
+func TestCheckObs_NamesTheElementWithoutALegalValue(t *testing.T) {
+	spec := testkit.Spec(3, 2, true)
+	spec.Tensors[0] = hostabi.Tensor{Role: hostabi.RoleAction, DType: hostabi.I32, Rank: 1, Shape: [hostabi.MaxRank]uint32{3}, Counts: []uint32{2, 3, 4}}
+	spec.Tensors[6].Shape[0] = 9
+	for _, soa := range []bool{false, true} {
+		tr := testTrajectory(t, spec, Shape{Steps: 2, Envs: 5, SoA: soa})
+		for i := range tr.Bytes(Mask) {
+			tr.Bytes(Mask)[i] = 1
+		}
+		if env, err := tr.CheckObs(1); err != nil {
+			t.Fatalf("environment %d: %v", env, err)
+		}
+		mask := tr.Row(Mask, 1)
+		for value := 2; value < 5; value++ {
+			mask.Data[3*mask.StrideRow+value*mask.StrideElem] = 0
+		}
+		const want = "action_mask, for element 1 of the action, has no legal action"
+		if env, err := tr.CheckObs(1); env != 3 || !errors.Is(err, ErrOutput) || !strings.Contains(err.Error(), want) {
+			t.Errorf("SoA %v: environment %d: %v; want 3 and ...%s", soa, env, err, want)
+		}
+	}
+}

@@ -10,6 +10,16 @@ func (s *Schema) ObservedBytes() (n int) {
 	return n
 }
 
+// AppendRows appends a row of each column with one of the flags Observed, Outcome and Final.
+func (t Trajectory) AppendRows(to []Matrix, flag Flags, row int) []Matrix {
+	for c := range t.Schema.columns {
+		if l := &t.Schema.columns[c]; l.Flags&flag != 0 {
+			to = append(to, t.row(l, row))
+		}
+	}
+	return to
+}
+
 // SaveObserved copies what is observed in a row to dst, which is ObservedBytes long.
 func (t Trajectory) SaveObserved(dst []byte, row int) {
 	for _, c := range t.Schema.observed {

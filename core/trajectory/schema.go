@@ -64,6 +64,16 @@ type Schema struct {
 	part    bool
 
 	observed, outcome, final []uint8 // columns with that flag
+	actions                  []choice
+}
+
+// choice is an action with its mask.
+type choice struct {
+	tensor   hostabi.Tensor
+	action   uint8 // its column
+	mask     uint8 // that of its mask
+	masked   bool
+	multiple bool // it has several elements
 }
 
 // NewSchema lays out blocks of that shape for an environment.
@@ -97,7 +107,23 @@ func NewSchema(spec hostabi.EnvSpec, shape Shape) (*Schema, error) {
 	}
 	s.Bytes = align(s.Bytes, pageBytes)
 	s.observed, s.outcome, s.final = s.with(Observed), s.with(Outcome), s.with(Final)
+	s.actions = s.choices()
 	return s, nil
+}
+
+// choices pairs actions with their masks.
+func (s *Schema) choices() []choice {
+	list := make([]choice, 0, 1)
+	for i, d := range s.Spec.All(hostabi.RoleAction) {
+		c := choice{tensor: d, action: s.first[Action>>kindAt] + uint8(i), multiple: d.Elems(hostabi.MaxTensorElems) > 1}
+		for k, m := range s.Spec.All(hostabi.RoleActionMask) {
+			if m.Group == d.Group && m.Pair == d.Index {
+				c.mask, c.masked = s.first[Mask>>kindAt]+uint8(k), true
+			}
+		}
+		list = append(list, c)
+	}
+	return list
 }
 
 // with returns which columns have a flag.

@@ -1,6 +1,8 @@
 package trajectory
 
 import (
+	"encoding/binary"
+	"math"
 	"structs"
 
 	"github.com/rlhost/rlhost/hostabi"
@@ -135,6 +137,38 @@ func (m Matrix) Float32() []float32 { return view[float32](m.Data, 0, len(m.Data
 
 // Int32 is the same for a matrix of dtype i32.
 func (m Matrix) Int32() []int32 { return view[int32](m.Data, 0, len(m.Data)/4) }
+
+// Bits returns element i of a row as it lies in memory, with zeros above it.
+func (m Matrix) Bits(row, i int) uint64 {
+	at := m.Data[row*m.StrideRow+i*m.StrideElem:]
+	switch m.DType.Bytes() {
+	case 1:
+		return uint64(at[0])
+	case 2:
+		return uint64(binary.LittleEndian.Uint16(at))
+	case 4:
+		return uint64(binary.LittleEndian.Uint32(at))
+	}
+	return binary.LittleEndian.Uint64(at)
+}
+
+// Value returns element i of a row as a number, for types that the host runs: integers and f32.
+func (m Matrix) Value(row, i int) float64 {
+	switch bits := m.Bits(row, i); m.DType {
+	case hostabi.I8:
+		return float64(int8(bits))
+	case hostabi.I16:
+		return float64(int16(bits))
+	case hostabi.I32:
+		return float64(int32(bits))
+	case hostabi.I64:
+		return float64(int64(bits))
+	case hostabi.F32:
+		return float64(math.Float32frombits(uint32(bits)))
+	default:
+		return float64(bits)
+	}
+}
 
 // Slice returns rows lo to hi of the matrix.
 func (m Matrix) Slice(lo, hi int) Matrix {

@@ -48,10 +48,15 @@ func Guests() []Guest {
 		{Module: "corridor-go/corridor.wasm", Env: "corridor", Language: golang()},
 		{Module: "corridor-rust/corridor.wasm", Env: "corridor", Language: rust()},
 		{Module: "mountaincar-c/mountaincar.wasm", Env: "mountaincar", Language: c(), Committed: true, Builtin: "mountaincar@1"},
+		{Module: "mountaincarcontinuous-c/mountaincarcontinuous.wasm", Env: "mountaincarcontinuous", Language: c(), Committed: true,
+			Builtin: "mountaincarcontinuous@1"},
+		{Module: "pendulum-c/pendulum.wasm", Env: "pendulum", Language: c(), Committed: true, Builtin: "pendulum@1"},
+		{Module: "taxi-c/taxi.wasm", Env: "taxi", Language: c(), Committed: true, Builtin: "taxi@1"},
 	}
 }
 
 //go:embed acrobot-c/acrobot.wasm cartpole-c/cartpole.wasm mountaincar-c/mountaincar.wasm
+//go:embed mountaincarcontinuous-c/mountaincarcontinuous.wasm pendulum-c/pendulum.wasm taxi-c/taxi.wasm
 var embedded embed.FS
 
 // c has clang with lld, or the compiler of Zig from the project's own Python environment. The stack lies below all data,

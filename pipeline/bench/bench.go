@@ -131,10 +131,7 @@ func stepAlone(s *env.Driver, envs int, d time.Duration) (float64, error) {
 	steps, started := 0, time.Now()
 	for burst := 1; time.Since(started) < d; burst = min(2*burst, most) {
 		for range burst {
-			action := s.Action()
-			for i := range action {
-				action[i] = int32((steps + i) & 1)
-			}
+			s.Draw(func(i int) uint64 { return uint64(steps+i) << 63 })
 			if err := s.Advance(); err != nil {
 				return 0, err
 			}

@@ -186,19 +186,9 @@ func (s *Set) checkEnds(g *graph.Graph, c *graph.Report) {
 
 // Spaces tells the spaces that a policy depends on.
 func Spaces(s hostabi.EnvSpec) string {
-	text := boxOf(s, hostabi.RoleObservation) + " observations and "
-	if n := s.Actions(); n > 0 {
-		text += fmt.Sprintf("Discrete(%d) actions", n)
-	} else {
-		text += boxOf(s, hostabi.RoleAction) + " actions"
-	}
+	text := s.Spaces(hostabi.RoleObservation) + " observations and " + s.Spaces(hostabi.RoleAction) + " actions"
 	if s.HasMask() {
 		text += " with a mask"
 	}
 	return text
-}
-
-func boxOf(s hostabi.EnvSpec, role hostabi.Role) string {
-	d, _ := s.Tensor(role)
-	return strings.ReplaceAll(fmt.Sprintf("Box%v", d.Shape[:min(int(d.Rank), len(d.Shape))]), " ", ",")
 }

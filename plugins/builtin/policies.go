@@ -39,6 +39,9 @@ func DecodePolicy(decode func(into any) error, env *hostabi.EnvSpec) (component.
 	if err != nil {
 		return nil, err
 	}
+	if err := env.Learnable(); err != nil {
+		return nil, err
+	}
 	d := &policy.Definition{Backend: backends()[t.Backend](), Network: t.network(env)}
 	if err := d.Network.Validate(); err != nil {
 		return nil, &component.ConfigError{Key: "net", Reason: "does not suit the environment: " + err.Error(), Help: "change the node that it names"}

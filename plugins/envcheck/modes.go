@@ -68,7 +68,7 @@ func (w *recorder) turn(env, step int) int {
 // beforeReal begins the hash of a real step with its observation.
 func (w *recorder) beforeReal(env int) {
 	if w.run.real && !w.phantom[env] {
-		w.reals[env] = hashRow(w.reals[env], w.driver.Obs(), env)
+		w.mixReal(env, trajectory.Observed)
 	}
 }
 
@@ -77,22 +77,29 @@ func (w *recorder) afterReal(env int, reward float32, flags uint64) {
 	if !w.run.real || w.phantom[env] {
 		return
 	}
-	after := w.driver.Obs()
+	w.reals[env] = mix(w.reals[env], uint64(math.Float32bits(reward))<<2|flags)
 	if flags != 0 && w.mode == hostabi.SameStep {
-		after = w.driver.FinalObs()
+		w.mixReal(env, trajectory.Final)
+	} else {
+		w.mixReal(env, trajectory.Observed)
 	}
-	w.reals[env] = hashRow(mix(w.reals[env], uint64(math.Float32bits(reward))<<2|flags), after, env)
 	w.trace.reals[env]++
 	if w.trace.reals[env]%w.trace.every == 0 {
 		w.trace.real[env] = append(w.trace.real[env], w.reals[env])
 	}
 }
 
-// hashRow adds the observation of one environment to a hash.
+// mixReal adds what an environment observes, without masks, to the hash of its real steps.
+func (w *recorder) mixReal(env int, flag trajectory.Flags) {
+	for _, m := range w.driver.Observed(flag)[:len(w.spaces)] {
+		w.reals[env] = hashRow(w.reals[env], m, env)
+	}
+}
+
+// hashRow adds a row of one environment to a hash.
 func hashRow(hash uint64, m trajectory.Matrix, env int) uint64 {
-	values := m.Float32()
 	for i := range m.Elems {
-		hash = mix(hash, uint64(math.Float32bits(values[(env*m.StrideRow+i*m.StrideElem)/4])))
+		hash = mix(hash, m.Bits(env, i))
 	}
 	return hash
 }

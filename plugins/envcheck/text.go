@@ -12,15 +12,14 @@ import (
 // passed. Names and details are the environment's words.
 func Text(s hostabi.EnvSpec, results []Result) string {
 	var b strings.Builder
-	obs, _ := s.Tensor(hostabi.RoleObservation)
 	var modes []string
 	for _, m := range []hostabi.Autoreset{hostabi.SameStep, hostabi.NextStep, hostabi.Disabled} {
 		if s.Autoreset&m != 0 {
 			modes = append(modes, m.String())
 		}
 	}
-	fmt.Fprintf(&b, "%s  abi %v  obs Box%v %v  act Discrete(%d)  autoreset %s  episode_limit %d\n",
-		s.Name, s.ABI, obs.Shape[:obs.Rank], obs.DType, s.Actions(), strings.Join(modes, "|"), s.EpisodeLimit)
+	fmt.Fprintf(&b, "%s  abi %v  obs %s  act %s  autoreset %s  episode_limit %d\n",
+		s.Name, s.ABI, s.Spaces(hostabi.RoleObservation), s.Spaces(hostabi.RoleAction), strings.Join(modes, "|"), s.EpisodeLimit)
 	counts := map[Verdict]int{}
 	for _, r := range results {
 		counts[r.Verdict]++

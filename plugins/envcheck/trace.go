@@ -94,6 +94,7 @@ type recorder struct {
 	phantom []bool
 	mask    []byte
 	seeds   []uint64
+	spaces  []hostabi.Tensor // of the observations
 }
 
 func (c *checker) record(r run) (t *trace, err error) {
@@ -103,6 +104,7 @@ func (c *checker) record(r run) (t *trace, err error) {
 	w := &recorder{
 		c: c, run: r, mode: r.mode, trace: newTrace(r.envs, c.o.Steps),
 		hash: make([]uint64, r.envs), reals: make([]uint64, r.envs), length: make([]int, r.envs), phantom: make([]bool, r.envs),
+		spaces: c.spec.All(hostabi.RoleObservation),
 	}
 	if err = w.open(r.envs); err != nil {
 		return nil, err
@@ -224,8 +226,7 @@ func (w *recorder) replace() error {
 		return err
 	}
 	if err = move(); err == nil {
-		carry(w.driver.Obs(), old.Obs())
-		carry(w.driver.Mask(), old.Mask())
+		carry(w.driver, old)
 	}
 	return errors.Join(err, old.Close())
 }
@@ -270,15 +271,17 @@ func (w *recorder) leaveEach() (move func() error, err error) {
 	}, nil
 }
 
-// carry copies the rows of one matrix to the front of another, which has the same strides.
-func carry(to, from trajectory.Matrix) { copy(to.Data, from.Data) }
+// carry copies what the environments of one driver observe to the front of another's, which has the same strides.
+func carry(to, from *env.Driver) {
+	toRows, fromRows := to.Observed(trajectory.Observed), from.Observed(trajectory.Observed)
+	for i := range toRows {
+		copy(toRows[i].Data, fromRows[i].Data)
+	}
+}
 
 // step makes one step with the scripted actions and records the environments' writes.
 func (w *recorder) step(step int) error {
-	action, mask := w.driver.Action(), w.driver.Mask()
-	for env := range action {
-		action[env] = w.choose(mask, w.turn(env, step), env)
-	}
+	w.driver.Draw(func(index int) uint64 { return env.Seed(w.c.o.Seed+uint64(w.turn(index, step))*7919, index) })
 	for env := range w.run.envs {
 		w.beforeReal(env)
 	}
@@ -298,9 +301,9 @@ func (w *recorder) step(step int) error {
 		w.afterReal(env, reward[env], flags)
 		w.note(env, step, reward[env], flags)
 		w.mix(env, uint64(math.Float32bits(reward[env]))<<2|flags)
-		w.mixObs(env, step, w.driver.Obs())
+		w.mixObs(env, step, trajectory.Observed)
 		if flags != 0 && w.mode == hostabi.SameStep {
-			w.mixObs(env, step, w.driver.FinalObs())
+			w.mixObs(env, step, trajectory.Final)
 		}
 	}
 	if err := w.show(step); err != nil {
@@ -331,19 +334,6 @@ func (w *recorder) advance() error {
 	return w.guard.look(hostabi.ExportStep, err)
 }
 
-// choose picks a legal action from the step and the environment alone.
-func (w *recorder) choose(mask trajectory.Matrix, step, index int) int32 {
-	n := w.c.spec.Actions()
-	pick := int(env.Seed(w.c.o.Seed+uint64(step)*7919, index) % uint64(n))
-	for k := range n {
-		a := (pick + k) % n
-		if mask.Rows == 0 || mask.Data[index*mask.StrideRow+a*mask.StrideElem] != 0 {
-			return int32(a)
-		}
-	}
-	return int32(pick)
-}
-
 // note counts episodes and looks at steps after an end.
 func (w *recorder) note(env, step int, reward float32, flags uint64) {
 	if w.phantom[env] {
@@ -372,20 +362,37 @@ func (w *recorder) note(env, step int, reward float32, flags uint64) {
 	}
 }
 
-// mixObs adds an observation to the hash and checks that it lies in the declared bounds.
-func (w *recorder) mixObs(env, step int, m trajectory.Matrix) {
-	d, _ := w.c.spec.Tensor(hostabi.RoleObservation)
-	values := m.Float32()
+// mixObs adds what an environment observes, or has observed last, to the hash and checks that it lies in the declared
+// bounds. Masks have been checked.
+func (w *recorder) mixObs(env, step int, flag trajectory.Flags) {
+	for i, m := range w.driver.Observed(flag) {
+		w.hash[env] = hashRow(w.hash[env], m, env)
+		if i < len(w.spaces) {
+			w.checkBounds(&w.spaces[i], m, env, step)
+		}
+	}
+}
+
+// checkBounds checks that an observation lies in its space.
+func (w *recorder) checkBounds(space *hostabi.Tensor, m trajectory.Matrix, env, step int) {
 	for i := range m.Elems {
-		v := values[(env*m.StrideRow+i*m.StrideElem)/4]
-		w.mix(env, uint64(math.Float32bits(v)))
-		if low, high := d.Bounds(i); v < low || v > high {
+		low, high := limits(space, i)
+		if v := m.Value(env, i); v < low || v > high {
 			w.trace.outside++
 			if w.trace.firstOutside == "" {
 				w.trace.firstOutside = fmt.Sprintf("env %d step %d element %d is %g, bounds %g..%g", env, step+1, i, v, low, high)
 			}
 		}
 	}
+}
+
+// limits returns the least and the largest value of an element.
+func limits(t *hostabi.Tensor, i int) (low, high float64) {
+	if t.Discrete() {
+		return float64(t.Start), float64(t.Start) + float64(t.Count(i)) - 1
+	}
+	l, h := t.Bounds(i)
+	return float64(l), float64(h)
 }
 
 func (w *recorder) mix(env int, word uint64) { w.hash[env] = mix(w.hash[env], word) }

@@ -10,8 +10,8 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Random serves act requests with uniformly random actions, for benchmarks and checks without a policy. It
-// answers each request at once.
+// Random serves act requests with random actions, as trajectory.Trajectory.DrawActions has them, for benchmarks and checks
+// without a policy. It answers each request at once.
 type Random struct {
 	h       *component.Host
 	actions *bus.Signal
@@ -60,42 +60,7 @@ func (c *Random) act(m *hostabi.Message) {
 
 // fill writes the actions of one row. Each depends on seed, environment and step alone.
 func (c *Random) fill(tr trajectory.Trajectory, r trajectory.ActRequest) {
-	n := tr.Schema.Shape.Envs
-	row := tr.Int32(trajectory.Action)[r.T*n : (r.T+1)*n]
-	actions := uint64(tr.Schema.Spec.Actions())
-	masked := tr.Schema.Has(trajectory.Mask)
-	for i := range row {
-		u := env.Seed(c.seed+r.Step, int(r.FirstEnv)+i) >> 32
-		if masked {
-			row[i] = pick(tr, r.T, i, u)
-		} else {
-			row[i] = int32(u * actions >> 32)
-		}
-	}
-}
-
-// pick returns the legal action for a random number of 32 bits.
-func pick(tr trajectory.Trajectory, t, env int, u uint64) int32 {
-	actions := tr.Schema.Spec.Actions()
-	mask := tr.Row(trajectory.Mask, t)
-	legal := func(a int) bool { return mask.Data[env*mask.StrideRow+a*mask.StrideElem] != 0 }
-	n := 0
-	for a := range actions {
-		if legal(a) {
-			n++
-		}
-	}
-	left := int(u * uint64(n) >> 32)
-	for a := range actions {
-		if !legal(a) {
-			continue
-		}
-		if left == 0 {
-			return int32(a)
-		}
-		left--
-	}
-	return 0
+	tr.DrawActions(r.T, func(i int) uint64 { return env.Seed(c.seed+r.Step, int(r.FirstEnv)+i) })
 }
 
 // Snapshot is empty: actions depend on seed, environment and step alone.

@@ -134,16 +134,17 @@ func (e *scripted) step(i, t int) error {
 	if s.Ended {
 		return e.stepEnded(i, t)
 	}
-	at := e.at(i, e.int32(trajectory.Action, i, t))
+	action, sum, err := e.action(i, t)
+	if err != nil {
+		return e.newFault(env.FaultStatus, hostabi.ExportStep, i, fmt.Errorf("%v: %w", hostabi.StatusAction, err))
+	}
+	at := e.at(i, action)
 	cue := script.Cue(at)
 	if err := e.fault(cue, hostabi.ExportStep, i); err != nil {
 		return err
 	}
-	if at.Action < 0 || int(at.Action) >= script.Actions {
-		return e.newFault(env.FaultStatus, hostabi.ExportStep, i, fmt.Errorf("%v: %d", hostabi.StatusAction, at.Action))
-	}
 	s.Step++
-	s.Actions += float32(at.Action)
+	s.Actions += sum
 	s.Chance = e.draw(i)
 	var how End
 	if int(s.Step) >= script.Length(at.Env, at.Episode) {

@@ -196,23 +196,7 @@ func (p *player) carry(block, t int) error {
 
 // act chooses legal actions by seed, environment and count of real steps alone.
 func (p *player) act() {
-	tr := p.bound()
-	n := p.spec.Actions()
-	mask := p.rowOfMask()
-	for index := range p.made {
-		pick := int(env.Seed(p.seed+uint64(p.made[index])*7919, index) % uint64(n))
-		for mask.Rows > 0 && mask.Data[index*mask.StrideRow+pick*mask.StrideElem] == 0 {
-			pick = (pick + 1) % n
-		}
-		tr.Int32(trajectory.Action)[p.t*len(p.made)+index] = int32(pick)
-	}
-}
-
-func (p *player) rowOfMask() trajectory.Matrix {
-	if !p.bound().Schema.Has(trajectory.Mask) {
-		return trajectory.Matrix{}
-	}
-	return p.bound().Row(trajectory.Mask, p.t)
+	p.bound().DrawActions(p.t, func(index int) uint64 { return env.Seed(p.seed+uint64(p.made[index])*7919, index) })
 }
 
 // look records the step's results and reports which environments need a reset, in mask.
@@ -247,27 +231,34 @@ func (p *player) look() (reset bool, err error) {
 func (p *player) note(env int, reward float32, flags byte) {
 	tr := p.bound()
 	le := binary.LittleEndian
-	b := appendRow(nil, tr.Row(trajectory.Obs, p.t), env)
+	observations := len(p.spec.All(hostabi.RoleObservation))
+	before := p.rows(trajectory.Observed, p.t)
+	b := appendRows(nil, before[:observations], env)
 	b = le.AppendUint32(b, math.Float32bits(reward))
 	if flags != 0 && p.mode == hostabi.SameStep {
-		b = appendRow(b, tr.Row(trajectory.FinalObs, 0), env)
+		b = appendRows(b, p.rows(trajectory.Final, 0), env)
 	} else {
-		b = appendRow(b, tr.Row(trajectory.Obs, p.t+1), env)
+		b = appendRows(b, p.rows(trajectory.Observed, p.t+1)[:observations], env)
 	}
-	b = append(b, flags, byte(tr.Int32(trajectory.Action)[p.t*len(p.made)+env]))
-	if mask := p.rowOfMask(); mask.Rows > 0 {
-		for a := range mask.Elems {
-			b = append(b, mask.Data[env*mask.StrideRow+a*mask.StrideElem])
-		}
+	b = append(b, flags)
+	for i := range p.spec.All(hostabi.RoleAction) {
+		b = appendRows(b, []trajectory.Matrix{tr.Row(trajectory.Action.At(i), p.t)}, env)
 	}
+	b = appendRows(b, before[observations:], env) // the masks
 	p.trace[env] = append(p.trace[env], string(b))
 }
 
-// appendRow appends the elements of one environment.
-func appendRow(b []byte, m trajectory.Matrix, env int) []byte {
-	values := m.Float32()
-	for i := range m.Elems {
-		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(values[(env*m.StrideRow+i*m.StrideElem)/4]))
+// rows returns a row of all columns with a flag: observations, then masks.
+func (p *player) rows(flag trajectory.Flags, t int) []trajectory.Matrix {
+	return p.bound().AppendRows(nil, flag, t)
+}
+
+// appendRows appends the elements of one environment.
+func appendRows(b []byte, list []trajectory.Matrix, env int) []byte {
+	for _, m := range list {
+		for i := range m.Elems {
+			b = append(b, m.Data[env*m.StrideRow+i*m.StrideElem:][:m.DType.Bytes()]...)
+		}
 	}
 	return b
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/rlhost/rlhost/core/env"
@@ -15,7 +16,9 @@ import (
 type Plugin struct {
 	script Script
 	spec   hostabi.EnvSpec
-	open   atomic.Int32 // batches that are not closed
+	spaces []hostabi.Tensor // of the actions
+	masks  int              // how many of them have a mask
+	open   atomic.Int32     // batches that are not closed
 	closed atomic.Bool
 }
 
@@ -24,16 +27,17 @@ var _ env.Plugin = (*Plugin)(nil)
 // New returns a plugin whose environments follow a script.
 func New(s Script) *Plugin {
 	s = s.withDefaults()
-	return &Plugin{script: s, spec: s.spec()}
+	p := &Plugin{script: s, spec: s.spec()}
+	p.spaces, p.masks = p.spec.All(hostabi.RoleAction), len(p.spec.All(hostabi.RoleActionMask))
+	return p
 }
 
 // spec is the result of rl_describe.
 func (s *Script) spec() hostabi.EnvSpec {
-	obs := hostabi.Tensor{DType: hostabi.F32, Rank: 1, Shape: [hostabi.MaxRank]uint32{ObsElems}}
+	obs := hostabi.Tensor{DType: hostabi.F32, Rank: 1, Shape: [hostabi.MaxRank]uint32{ObsElems},
+		Flags: hostabi.TensorNoLow | hostabi.TensorNoHigh}
 	if s.Flaws.OutOfBounds {
-		obs.Low, obs.High = -1, 1
-	} else {
-		obs.Flags = hostabi.TensorNoLow | hostabi.TensorNoHigh
+		obs.Low, obs.High, obs.Flags = -1, 1, 0
 	}
 	scalar := func(role hostabi.Role, d hostabi.DType) hostabi.Tensor {
 		return hostabi.Tensor{Role: role, DType: d}
@@ -43,21 +47,46 @@ func (s *Script) spec() hostabi.EnvSpec {
 	spec := hostabi.EnvSpec{
 		Name: s.Name, ABI: hostabi.EnvABI, Caps: s.Caps, MaxEnvs: s.MaxEnvs, EpisodeLimit: s.EpisodeLimit,
 		Autoreset: s.Autoreset,
-		Tensors: []hostabi.Tensor{
-			{Role: hostabi.RoleAction, DType: hostabi.I32, N: uint32(s.Actions)}, obs,
+		Tensors: append(s.actions(), obs,
 			scalar(hostabi.RoleReward, hostabi.F32), scalar(hostabi.RoleTerminated, hostabi.U8),
-			scalar(hostabi.RoleTruncated, hostabi.U8), final,
-		},
+			scalar(hostabi.RoleTruncated, hostabi.U8), final),
 	}
-	if s.Legal != nil {
-		spec.Tensors = append(spec.Tensors, hostabi.Tensor{Role: hostabi.RoleActionMask, DType: hostabi.U8, Rank: 1,
-			Shape: [hostabi.MaxRank]uint32{uint32(s.Actions)}})
+	if s.Picture {
+		picture := hostabi.Tensor{Role: hostabi.RoleObservation, Index: 1, Path: "picture", DType: hostabi.U8, Rank: 3,
+			Shape: [hostabi.MaxRank]uint32{2, 3, 1}, High: 255, Flags: hostabi.TensorImageHWC}
+		last := picture
+		last.Role, last.Pair = hostabi.RoleFinalObservation, 1
+		spec.Tensors = append(spec.Tensors, picture, last)
+	}
+	if s.Legal == nil {
+		return spec
+	}
+	for i, a := range spec.All(hostabi.RoleAction) {
+		if a.Discrete() {
+			spec.Tensors = append(spec.Tensors, hostabi.Tensor{Role: hostabi.RoleActionMask, Index: uint16(len(spec.All(hostabi.RoleActionMask))),
+				Pair: uint16(i), Path: a.Path, DType: hostabi.U8, Rank: 1, Shape: [hostabi.MaxRank]uint32{uint32(a.Choices())}})
+		}
 	}
 	if s.Discount != nil {
 		spec.Needs |= hostabi.FeatureDiscount
 		spec.Tensors = append(spec.Tensors, scalar(hostabi.RoleDiscount, hostabi.F32))
 	}
 	return spec
+}
+
+// actions describes the actions.
+func (s *Script) actions() []hostabi.Tensor {
+	if len(s.Spaces) == 0 {
+		return []hostabi.Tensor{{Role: hostabi.RoleAction, DType: hostabi.I32, N: uint32(s.Actions)}}
+	}
+	list := slices.Clone(s.Spaces)
+	for i := range list {
+		list[i].Role, list[i].Index = hostabi.RoleAction, uint16(i)
+		if i > 0 && list[i].Path == "" {
+			list[i].Path = fmt.Sprint(i)
+		}
+	}
+	return list
 }
 
 // Spec returns what the script describes.

@@ -25,9 +25,17 @@ func TestEnv_ScriptedEnvironmentsPass(t *testing.T) {
 	masked := uneven()
 	masked.Actions = 3
 	masked.Legal = func(at At, action int) bool { return action != (at.Env+at.Episode+at.Step)%3 }
-	for name, s := range map[string]Script{"plain": {}, "uneven": uneven(), "masked": masked,
+	scripts := map[string]Script{"plain": {}, "uneven": uneven(), "masked": masked,
 		"one at a time": {MaxEnvs: 1}, "next_step alone": {Autoreset: hostabi.NextStep},
-		"disabled alone": {Autoreset: hostabi.Disabled}} {
+		"disabled alone": {Autoreset: hostabi.Disabled}}
+	for name, list := range Spaces() {
+		s := uneven()
+		s.Spaces, s.Picture = list, true
+		scripts[name] = s
+		s.Legal = func(at At, value int) bool { return value != (at.Env+at.Episode+at.Step)%3 } // each element keeps one
+		scripts[name+", masked"] = s
+	}
+	for name, s := range scripts {
 		t.Run(name, func(t *testing.T) {
 			p := New(s)
 			TestEnv(t, p, Options{Steps: 100})

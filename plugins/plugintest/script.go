@@ -10,14 +10,17 @@ type Script struct {
 	Name         string            // name@version; default scripted@1
 	Autoreset    hostabi.Autoreset // modes offered; default all three
 	Caps         hostabi.Caps      // default: any strides
-	Actions      int               // default 2
+	Actions      int               // of one Discrete action; default 2
+	Spaces       []hostabi.Tensor  // of the actions, in place of that one: their element type, shape, counts and bounds
+	Picture      bool              // a second observation, u8 [2][3][1], that tells the step and the chance
 	MaxEnvs      int               // 0 = no limit
 	EpisodeLimit int               // as described; it is Length and Ends that keep it
 
-	Length func(env, episode int) int   // steps of an episode, 1 or more
-	Ends   func(env, episode int) End   // how it ends; default Terminates
-	Reward func(At) float32             // of the step
-	Legal  func(at At, action int) bool // legal actions before that step; nil = no mask
+	Length func(env, episode int) int // steps of an episode, 1 or more
+	Ends   func(env, episode int) End // how it ends; default Terminates
+	Reward func(At) float32           // of the step
+	// Legal says which values of actions are legal before that step; nil = no mask. All values of all elements count up from 0.
+	Legal func(at At, value int) bool
 	// Discount is that of the step, in the place of the learner's constant; nil = no such tensor.
 	Discount func(At) float32
 	// Observe changes the observation before that step, or the last one of an episode; nil = it stays as scripted.
@@ -32,7 +35,7 @@ type At struct {
 	Env      int    // global index
 	Episode  int    // counts from 0 since the last reset with seeds
 	Step     int    // steps made in the episode before this one
-	Action   int32  // of the step
+	Action   int32  // of the step, where there is one Discrete action
 	Calls    uint64 // calls of Env.Step since the batch was made or renewed, this one included
 	Renewals int    // how often the batch was renewed
 	Reset    bool   // an episode begins in Env.Reset, and no step is made
@@ -87,9 +90,24 @@ const (
 	ObsEpisode        // as At.Episode
 	ObsStep           // steps made in the episode
 	ObsChance         // a number in [0, 1) from the environment's own stream, a new one for each observation
-	ObsActions        // sum of the actions taken in the episode
+	ObsActions        // sum of the actions taken in the episode, of all their elements
 	ObsElems
 )
+
+// Spaces returns spaces of actions by name, each a row of the tests of environments.
+func Spaces() map[string][]hostabi.Tensor {
+	vector := [hostabi.MaxRank]uint32{3}
+	box := hostabi.Tensor{DType: hostabi.F32, Rank: 1, Shape: vector, Lows: []float32{-2, 0, -1}, Highs: []float32{2, 1, -0.5}}
+	several := hostabi.Tensor{DType: hostabi.I32, Rank: 1, Shape: vector, Counts: []uint32{4, 2, 3}}
+	return map[string][]hostabi.Tensor{
+		"a Box":           {box},
+		"an open Box":     {{DType: hostabi.F32, Rank: 1, Shape: vector, Flags: hostabi.TensorNoHigh}},
+		"a MultiDiscrete": {several},
+		"a MultiBinary":   {{DType: hostabi.I32, Rank: 1, Shape: vector, N: 2, Flags: hostabi.TensorBinary}},
+		"a start":         {{DType: hostabi.I32, N: 3, Start: -1}},
+		"a tuple":         {several, box, {DType: hostabi.I32, N: 3, Start: 7}},
+	}
+}
 
 func (s Script) withDefaults() Script {
 	if s.Name == "" {

@@ -1,6 +1,7 @@
 package plugintest
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/rlhost/rlhost/core/trajectory"
@@ -12,8 +13,29 @@ func (e *scripted) index(c trajectory.Column, i, t, elem int) int {
 	return (t*l.StrideT + i*l.StrideEnv + elem*l.StrideElem) / l.DType.Bytes()
 }
 
-func (e *scripted) int32(c trajectory.Column, i, t int) int32 {
-	return e.block.Int32(c)[e.index(c, i, t, 0)]
+// action reads an environment's actions: the first one, and the sum of all elements. What is outside its space is an error.
+func (e *scripted) action(i, t int) (first int32, sum float32, err error) {
+	for k := range e.plugin.spaces {
+		space := &e.plugin.spaces[k]
+		row := e.block.Row(trajectory.Action.At(k), t)
+		for elem := range row.Elems {
+			v := row.Value(i, elem)
+			low, high := float64(space.Start), float64(space.Start)
+			if space.Discrete() {
+				high += float64(space.Count(elem)) - 1
+			} else {
+				l, h := space.Bounds(elem)
+				low, high = float64(l), float64(h)
+			}
+			if !(low <= v && v <= high) {
+				return 0, 0, fmt.Errorf("%v", v)
+			}
+			if sum += float32(v); k == 0 && elem == 0 {
+				first = int32(v)
+			}
+		}
+	}
+	return first, sum, nil
 }
 
 func (e *scripted) setFloat32(c trajectory.Column, i, t, elem int, v float32) {
@@ -51,6 +73,12 @@ func (e *scripted) observe(i, t int, c trajectory.Column) {
 	for elem, v := range e.obs {
 		e.setFloat32(c, i, t, elem, v)
 	}
+	if !e.plugin.script.Picture {
+		return
+	}
+	for elem := range 6 {
+		e.setByte(c.At(1), i, t, elem, byte(int(s.Step)*elem)+byte(s.Chance*256))
+	}
 }
 
 // mask writes the legal actions of the next step; behind an end all are, because none is read.
@@ -59,9 +87,14 @@ func (e *scripted) mask(i, t int) {
 	if legal == nil {
 		return
 	}
-	at, anything := e.at(i, 0), e.states[i].Ended && !e.plugin.script.Flaws.MaskAfterEnd
-	for action := range e.plugin.script.Actions {
-		e.setByte(trajectory.Mask, i, t, action, flag(anything || legal(at, action)))
+	at, value, anything := e.at(i, 0), 0, e.states[i].Ended && !e.plugin.script.Flaws.MaskAfterEnd
+	for k := range e.plugin.masks {
+		c := trajectory.Mask.At(k)
+		l, _ := e.block.Schema.Layout(c)
+		for elem := range l.Elems {
+			e.setByte(c, i, t, elem, flag(anything || legal(at, value)))
+			value++
+		}
 	}
 }
 
@@ -82,8 +115,8 @@ func (e *scripted) spoil(c Cue, i, t int) {
 	case TruncatedOfTwo:
 		e.setByte(trajectory.Truncated, i, t, 0, 2)
 	case NoLegalAction:
-		for action := range e.plugin.script.Actions {
-			e.setByte(trajectory.Mask, i, t+1, action, 0)
+		for value := range e.plugin.script.Actions {
+			e.setByte(trajectory.Mask, i, t+1, value, 0)
 		}
 	case MaskOfThree:
 		e.setByte(trajectory.Mask, i, t+1, 0, 3)

@@ -135,13 +135,13 @@ func (w *world) onAct(m *hostabi.Message) {
 		if q.ValueOnly {
 			continue
 		}
-		action := int32((uint64(env) + q.Step) % 3)
+		action := &tr.Int32(trajectory.Action)[q.T*n+env]
+		*action = int32((uint64(env) + q.Step) % 3)
 		if tr.Schema.Has(trajectory.Mask) {
-			if mask := tr.Row(trajectory.Mask, q.T); mask.Data[env*mask.StrideRow+int(action)*mask.StrideElem] == 0 {
-				action = firstLegal(mask, env)
+			if mask := tr.Row(trajectory.Mask, q.T); mask.Data[env*mask.StrideRow+int(*action)*mask.StrideElem] == 0 {
+				tr.FirstLegal(env, q.T)
 			}
 		}
-		tr.Int32(trajectory.Action)[q.T*n+env] = action
 	}
 	if q.Bootstrap {
 		for env, flag := range tr.Row(trajectory.Truncated, q.T-1).Data {

@@ -22,14 +22,14 @@ func (c *shared) schemaFor(spec hostabi.EnvSpec) (*trajectory.Schema, error) {
 func (c *shared) differs(next *hostabi.EnvSpec) string {
 	running := &c.schema.Spec
 	for _, role := range []hostabi.Role{hostabi.RoleObservation, hostabi.RoleAction, hostabi.RoleActionMask, hostabi.RoleDiscount} {
-		was, had := running.Tensor(role)
-		is, has := next.Tensor(role)
+		was, is := running.All(role), next.All(role)
+		same := func(a, b hostabi.Tensor) bool { return sameSpace(&a, &b) && (len(was) == 1 || a.Path == b.Path) }
 		switch {
-		case had != has && has:
+		case len(was) == 0 && len(is) > 0:
 			return fmt.Sprintf("it has a tensor of role %v, those that run have none", role)
-		case had != has:
+		case len(was) > 0 && len(is) == 0:
 			return fmt.Sprintf("it has no tensor of role %v", role)
-		case has && !sameSpace(&was, &is):
+		case !slices.EqualFunc(was, is, same):
 			return fmt.Sprintf("its %v is another one", role)
 		}
 	}
@@ -42,8 +42,17 @@ func (c *shared) differs(next *hostabi.EnvSpec) string {
 	return ""
 }
 
-// sameSpace tells whether two tensors take the same values; names and bounds do not matter.
+// sameSpace tells whether two tensors take the same values. Bounds matter where a policy acts within them, names do not.
 func sameSpace(a, b *hostabi.Tensor) bool {
+	for i := range a.Elems(hostabi.MaxTensorElems) {
+		if a.Role != hostabi.RoleAction || a.Discrete() || a.Shape != b.Shape {
+			break
+		}
+		aLow, aHigh := a.Bounds(i)
+		if bLow, bHigh := b.Bounds(i); aLow != bLow || aHigh != bHigh {
+			return false
+		}
+	}
 	return a.DType == b.DType && a.N == b.N && a.Start == b.Start && slices.Equal(a.Counts, b.Counts) &&
 		a.Rank == b.Rank && slices.Equal(a.Shape[:a.Rank], b.Shape[:b.Rank])
 }

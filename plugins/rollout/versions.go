@@ -105,26 +105,15 @@ func (d *versions) arrive() bool {
 // giveActions copies the actions of row t. An environment that another one stands for gets the same one, or a legal
 // one where masks say which those are: it may be at another place.
 func (d *versions) giveActions(b *batch, t int) {
-	to := b.pad.tr.Row(trajectory.Action, t)
-	copy(to.Data, d.tr.Row(trajectory.Action, t).Data)
+	b.pad.tr.CopyActions(t, d.tr)
 	if !d.tr.Schema.Has(trajectory.Mask) {
 		return
 	}
-	mask, action := b.pad.tr.Row(trajectory.Mask, t), to.Int32()
 	for env := range d.n {
 		if d.owner[env] != b {
-			action[env] = firstLegal(mask, env)
+			b.pad.tr.FirstLegal(env, t)
 		}
 	}
-}
-
-func firstLegal(mask trajectory.Matrix, env int) int32 {
-	for a := range mask.Elems {
-		if mask.Data[env*mask.StrideRow+a*mask.StrideElem] != 0 {
-			return int32(a)
-		}
-	}
-	return 0
 }
 
 // settle completes row t, which every batch has stepped.

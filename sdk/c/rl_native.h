@@ -118,7 +118,8 @@ static void rl_play_action(rl_play *p, rl_rng *rng)
         if (a->dtype != RL_F32) continue;
         float low = values ? ((const float *)values)[elem] : a->low;
         float high = values ? ((const float *)values)[p->elems[RL_T_ACTION] + elem] : a->high;
-        *(float *)(void *)to = rl_uniform(rng, low < high ? low : -1, low < high ? high : 1);
+        bool bounded = low < high && low > -3e38f && high < 3e38f;
+        *(float *)(void *)to = rl_uniform(rng, bounded ? low : -1, bounded ? high : 1);
     }
 }
 

@@ -31,7 +31,7 @@ type batch[A sdk.Action, O sdk.Element] struct {
 	waiting  []bool // the episode is over and the environment waits for its reset
 	idle     int    // how many wait
 	now      int
-	discrete uint32 // values of each element of an action, 0 = Box
+	discrete *described // the action; nil for a Box
 	legal    []uint8
 	saved    []byte // what save returned last
 
@@ -57,8 +57,8 @@ func newBatch[A sdk.Action, O sdk.Element](descs []described, envs sdk.Batch[A, 
 	b.reward = newTensor[float32](descs[tensorReward], n)
 	b.terminated = newTensor[uint8](descs[tensorTerminated], n)
 	b.truncated = newTensor[uint8](descs[tensorTruncated], n)
-	if dtypeOf[A]() == hostabi.I32 {
-		b.discrete = descs[tensorAction].N
+	if dtypeOf[A]() == hostabi.I32 && descs[tensorAction].count(0) > 0 {
+		b.discrete = &descs[tensorAction]
 	}
 	if len(descs) > tensorMask {
 		b.mask = newTensor[uint8](descs[tensorMask], n)
@@ -200,7 +200,8 @@ func part[A sdk.Action, O sdk.Element](r sdk.Rows[A, O], from, to int) sdk.Rows[
 
 // actionsOK checks every discrete action before anything moves, so that a bad one changes no environment.
 func (b *batch[A, O]) actionsOK(first int, actions []A) bool {
-	if b.discrete == 0 {
+	d := b.discrete
+	if d == nil {
 		return true
 	}
 	choices := asUint32(actions)
@@ -208,12 +209,12 @@ func (b *batch[A, O]) actionsOK(first int, actions []A) bool {
 	for _, a := range choices {
 		all |= a
 	}
-	if all < b.discrete {
+	if d.Start == 0 && all < d.N {
 		return true // no action is larger than all of them put together
 	}
 	elems := b.action.elems
 	for k, a := range choices {
-		if a >= b.discrete && !b.waiting[first+k/elems] {
+		if a-uint32(d.Start) >= d.count(k%elems) && !b.waiting[first+k/elems] {
 			b.now = first + k/elems
 			return false
 		}

@@ -376,3 +376,82 @@ func FuzzBatch_Load(f *testing.F) {
 		r.step(1, 1)
 	})
 }
+
+// chooser observes the sum of its action.
+type chooser[A sdk.Action] struct{}
+
+func (chooser[A]) Reset(_ *sdk.Rand, obs []float32) { obs[0] = 0 }
+
+func (chooser[A]) Step(_ *sdk.Rand, action []A, obs []float32) sdk.Result {
+	obs[0] = 0
+	for _, a := range action {
+		obs[0] += float32(a)
+	}
+	return sdk.Result{}
+}
+
+func (chooser[A]) ActionMask(legal []uint8) {
+	for i := range legal {
+		legal[i] = 1
+	}
+}
+
+func TestServe_DescribesEachSpace(t *testing.T) {
+	inf := float32(math.Inf(1))
+	number := func(c *sdk.Config) (chooser[float32], error) { return chooser[float32]{}, nil }
+	choice := func(c *sdk.Config) (chooser[int32], error) { return chooser[int32]{}, nil }
+	for _, c := range []struct {
+		want   string
+		action sdk.Space
+		wrong  int32 // value that is outside its second element, or its only one
+	}{
+		{"MultiDiscrete[3,2]", sdk.MultiDiscrete(3, 2), 2},
+		{"MultiDiscrete[3,2] from 5", sdk.MultiDiscrete(3, 2).From(5), 4},
+		{"MultiBinary[4]", sdk.MultiBinary(4), 2},
+		{"Discrete(3) from -1", sdk.Discrete(3).From(-1), 2},
+		{"Box[2]", sdk.Boxes([]float32{-1, 0}, []float32{1, inf}), 0},
+	} {
+		clear(linear)
+		if spec := (sdk.Spec{Name: "chooser@1", Action: c.action, Obs: sdk.Box(0, 0, 1)}); c.action.Choices() > 0 {
+			Serve(spec, choice)
+		} else {
+			Serve(spec, number)
+		}
+		data, err := served.describe("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec, err := hostabi.ParseSpec(data)
+		if err != nil || spec.Spaces(hostabi.RoleAction) != c.want {
+			t.Fatalf("described as %s, %v; want %s", spec.Spaces(hostabi.RoleAction), err, c.want)
+		}
+		if c.action.Choices() == 0 {
+			if low, high := spec.Tensors[0].Bounds(1); low != 0 || high != inf {
+				t.Errorf("bounds %v..%v", low, high)
+			}
+			continue
+		}
+		r := &rig{t: t, envs: 3, descs: spec.Tensors}
+		if r.batch, _, err = served.create("", r.envs, hostabi.SameStep); err != nil {
+			t.Fatal(err)
+		}
+		r.bind(true)
+		r.reset(0, nil, 1, 2, 3)
+		elems := c.action.Elems()
+		for i := range r.envs {
+			for elem := range elems {
+				*at[int32](r, tensorAction, 0, i, elem) = int32(c.action.Start)
+			}
+		}
+		if status := r.batch.step(0, 0, r.envs); status != hostabi.StatusOK {
+			t.Errorf("%s: %v", c.want, status)
+		}
+		if got := *at[float32](r, tensorObs, 1, 2, 0); got != float32(elems*c.action.Start) {
+			t.Errorf("%s: the environment saw actions of sum %v", c.want, got)
+		}
+		*at[int32](r, tensorAction, 1, 1, min(elems-1, 1)) = c.wrong
+		if status := r.batch.step(1, 1, 1); status != hostabi.StatusAction {
+			t.Errorf("%s: %d is taken: %v", c.want, c.wrong, status)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package wasm
 
 import (
 	"encoding"
+	"encoding/binary"
 	"errors"
 	"math"
 	"strconv"
@@ -83,6 +84,19 @@ func checkSpace(what string, s sdk.Space) error {
 	if s.N < 0 || s.N > maxElems/n {
 		return errors.New(what + ": impossible number of values " + strconv.Itoa(s.N))
 	}
+	for _, count := range s.Counts {
+		if count < 1 || count > maxElems/n {
+			return errors.New(what + ": impossible number of values " + strconv.Itoa(count))
+		}
+	}
+	for _, list := range []int{len(s.Counts), len(s.Lows), len(s.Highs)} {
+		if list != 0 && list != n {
+			return errors.New(what + ": " + strconv.Itoa(list) + " counts or bounds for " + strconv.Itoa(n) + " elements")
+		}
+	}
+	if len(s.Lows) != len(s.Highs) || len(s.Counts) > 0 && s.N > 0 {
+		return errors.New(what + ": give lows and highs, and either n or counts")
+	}
 	return nil
 }
 
@@ -98,8 +112,8 @@ func (p *program[A, O]) tensors(spec *sdk.Spec) []described {
 		tensorOf(hostabi.RoleTruncated, hostabi.U8, at, "", flag),
 		tensorOf(hostabi.RoleFinalObservation, dtypeOf[O](), once, "", spec.Obs),
 	}
-	if p.masked {
-		mask := sdk.Space{Shape: []int{spec.Action.Elems() * spec.Action.N}, High: 1}
+	if p.masked && spec.Action.Choices() > 0 {
+		mask := sdk.Space{Shape: []int{spec.Action.Choices()}, High: 1}
 		list = append(list, tensorOf(hostabi.RoleActionMask, hostabi.U8, at1, "", mask))
 	}
 	return list
@@ -107,24 +121,53 @@ func (p *program[A, O]) tensors(spec *sdk.Spec) []described {
 
 // tensorOf describes a tensor; it is called name where its space has no name of its own.
 func tensorOf(role hostabi.Role, dtype hostabi.DType, flags hostabi.TensorFlags, path string, s sdk.Space) described {
-	d := described{path: path, TensorDesc: hostabi.TensorDesc{Role: role, DType: dtype, Flags: flags, Rank: uint8(len(s.Shape)),
-		Low: s.Low, High: s.High, N: uint32(s.N)}}
+	d := described{space: s, path: path, TensorDesc: hostabi.TensorDesc{Role: role, DType: dtype, Flags: flags, Rank: uint8(len(s.Shape)),
+		Low: s.Low, High: s.High, N: uint32(s.N), Start: int32(s.Start), Scale: s.Scale}}
 	for i, dim := range s.Shape {
 		d.Shape[i] = uint32(dim)
 	}
 	if s.Name != "" {
 		d.path = s.Name
 	}
-	if s.Low == s.High && s.N == 0 {
+	if s.Low == s.High && s.N == 0 && s.Counts == nil && s.Lows == nil {
 		d.Flags |= hostabi.TensorNoLow | hostabi.TensorNoHigh
+	}
+	if s.Binary {
+		d.Flags |= hostabi.TensorBinary
+	}
+	if s.Picture {
+		d.Flags |= hostabi.TensorImageHWC
 	}
 	return d
 }
 
-// described is a tensor with the name that its record refers to.
+// described is a tensor with the name and the numbers that its record refers to.
 type described struct {
 	hostabi.TensorDesc
-	path string
+	space sdk.Space
+	path  string
+}
+
+// count returns how many values element i has, 0 for a Box.
+func (d *described) count(i int) uint32 {
+	if len(d.space.Counts) > 0 {
+		return uint32(d.space.Counts[i])
+	}
+	return d.N
+}
+
+// appendValues appends the numbers of each element: counts, or bounds.
+func (d *described) appendValues(b []byte) []byte {
+	le := binary.LittleEndian
+	for _, count := range d.space.Counts {
+		b = le.AppendUint32(b, uint32(count))
+	}
+	for _, list := range [][]float32{d.space.Lows, d.space.Highs} {
+		for _, bound := range list {
+			b = le.AppendUint32(b, math.Float32bits(bound))
+		}
+	}
+	return b
 }
 
 func dtypeOf[T any]() hostabi.DType {
@@ -171,15 +214,21 @@ func (p *program[A, O]) describe(config string) ([]byte, error) {
 	names := stringTable{0}
 	name, version, _ := strings.Cut(spec.Name, "@")
 	head.Name, head.Version = names.add(name), names.add(version)
+	records := hostabi.SpecBytes + len(tensors)*hostabi.TensorBytes
+	var values []byte
 	for i := range tensors {
 		tensors[i].Path = names.add(tensors[i].path)
+		at := records + len(values)
+		if values = tensors[i].appendValues(values); records+len(values) > at {
+			tensors[i].Values = uint32(at)
+		}
 	}
-	head.StringsAt, head.StringsLen = uint32(hostabi.SpecBytes+len(tensors)*hostabi.TensorBytes), uint32(len(names))
+	head.StringsAt, head.StringsLen = uint32(records+len(values)), uint32(len(names))
 	data := append([]byte(nil), bytesOf(&head)...)
 	for i := range tensors {
 		data = append(data, bytesOf(&tensors[i].TensorDesc)...)
 	}
-	return append(data, names...), nil
+	return append(append(data, values...), names...), nil
 }
 
 // stringTable is the string table of a description.
@@ -204,7 +253,7 @@ func (p *program[A, O]) create(config string, n int, mode hostabi.Autoreset) (in
 	if mode != hostabi.NextStep && mode != hostabi.SameStep && mode != hostabi.Disabled {
 		return nil, hostabi.StatusUnsupported, errors.New("autoreset mode " + strconv.Itoa(int(mode)) + " does not exist")
 	}
-	row := max(spec.Obs.Elems(), spec.Action.Elems(), spec.Action.Elems()*spec.Action.N)
+	row := max(spec.Obs.Elems(), spec.Action.Elems(), spec.Action.Choices())
 	if n < 1 || n > math.MaxInt32/(8*row) || (spec.MaxEnvs > 0 && n > spec.MaxEnvs) {
 		return nil, hostabi.StatusArgument, errors.New(strconv.Itoa(n) + " environments are not possible")
 	}

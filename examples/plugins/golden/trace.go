@@ -1,4 +1,5 @@
-// Package golden holds CartPole-v1, Acrobot-v1 and MountainCar-v0 as Gymnasium plays them, recorded by
+// Package golden holds CartPole-v1, Acrobot-v1, MountainCar-v0, MountainCarContinuous-v0, Pendulum-v1 and Taxi-v4 as Gymnasium
+// plays them, recorded by
 // record_gymnasium.py, and the scripts that drive guests without the host:
 //
 //	episodes, err := golden.CartPole()
@@ -15,7 +16,7 @@ import (
 	"fmt"
 )
 
-//go:embed *.trace
+//go:embed *.trace taxi.table
 var traces embed.FS
 
 // State is the state of an environment as Gymnasium computes it: x, x_dot, theta, theta_dot of CartPole; both angles
@@ -30,14 +31,18 @@ type Episode struct {
 
 // Step is one action, what followed from it, the state after it and what Gymnasium shows of that state.
 type Step struct {
-	Action                uint8
+	Action                float32 // a number of a choice, or how hard to push
 	Terminated, Truncated uint8
 	Reward                float32
 	State                 State
 	Obs                   []float32
 }
 
-const magic = "rlgold2\n"
+// Traces of environments whose actions are choices, and of those whose actions are numbers.
+const (
+	magicChoices = "rlgold2\n"
+	magicNumbers = "rlgold3\n"
+)
 
 // errTrace says that a file is not a trace.
 var errTrace = errors.New("not a trace")
@@ -51,13 +56,43 @@ func Acrobot() ([]Episode, error) { return read("acrobot.trace") }
 // MountainCar returns the recorded episodes of MountainCar-v0.
 func MountainCar() ([]Episode, error) { return read("mountaincar.trace") }
 
+// MountainCarContinuous returns the recorded episodes of MountainCarContinuous-v0.
+func MountainCarContinuous() ([]Episode, error) { return read("mountaincarcontinuous.trace") }
+
+// Pendulum returns the recorded episodes of Pendulum-v1: angle and velocity.
+func Pendulum() ([]Episode, error) { return read("pendulum.trace") }
+
+// Sizes of Taxi.
+const (
+	TaxiStates  = 500
+	TaxiActions = 6
+)
+
+// TaxiMove is what follows from an action in a state of Taxi.
+type TaxiMove struct {
+	Next       int16
+	Reward     int8
+	Terminated uint8
+}
+
+// Taxi returns Taxi-v4 whole: what follows from each action in each state, and which actions its mask allows there.
+func Taxi() (moves [TaxiStates][TaxiActions]TaxiMove, legal [TaxiStates][TaxiActions]uint8, err error) {
+	data, err := traces.ReadFile("taxi.table")
+	if err != nil {
+		return moves, legal, fmt.Errorf("golden table: %w", err)
+	}
+	r := bytes.NewReader(data)
+	return moves, legal, errors.Join(binary.Read(r, binary.LittleEndian, &moves), binary.Read(r, binary.LittleEndian, &legal))
+}
+
 func read(file string) ([]Episode, error) {
 	data, err := traces.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("golden trace: %w", err)
 	}
-	data, ok := bytes.CutPrefix(data, []byte(magic))
-	if !ok {
+	data, numbers := bytes.CutPrefix(data, []byte(magicNumbers))
+	data, choices := bytes.CutPrefix(data, []byte(magicChoices))
+	if !numbers && !choices {
 		return nil, fmt.Errorf("golden trace %s: %w", file, errTrace)
 	}
 	r := bytes.NewReader(data)
@@ -67,7 +102,7 @@ func read(file string) ([]Episode, error) {
 	}
 	var episodes []Episode
 	for range head.Episodes {
-		e, err := readEpisode(r, head.State, head.Obs)
+		e, err := readEpisode(r, numbers, head.State, head.Obs)
 		if err != nil {
 			return nil, fmt.Errorf("golden trace %s: episode %d: %w", file, len(episodes), err)
 		}
@@ -79,7 +114,7 @@ func read(file string) ([]Episode, error) {
 	return episodes, nil
 }
 
-func readEpisode(r *bytes.Reader, state, obs uint32) (Episode, error) {
+func readEpisode(r *bytes.Reader, numbers bool, state, obs uint32) (Episode, error) {
 	var steps uint32
 	if err := binary.Read(r, binary.LittleEndian, &steps); err != nil {
 		return Episode{}, err
@@ -89,18 +124,31 @@ func readEpisode(r *bytes.Reader, state, obs uint32) (Episode, error) {
 		return Episode{}, err
 	}
 	for range steps {
-		var head struct {
-			Action, Terminated, Truncated, _ uint8
-			Reward                           float32
-		}
 		s := Step{State: make(State, state), Obs: make([]float32, obs)}
-		for _, part := range []any{&head, s.State, s.Obs} {
-			if err := binary.Read(r, binary.LittleEndian, part); err != nil {
-				return Episode{}, err
-			}
+		if err := s.read(r, numbers); err != nil {
+			return Episode{}, err
 		}
-		s.Action, s.Terminated, s.Truncated, s.Reward = head.Action, head.Terminated, head.Truncated, head.Reward
 		e.Steps = append(e.Steps, s)
 	}
 	return e, nil
+}
+
+// read fills in a step. Its action is a number, or the first of four bytes.
+func (s *Step) read(r *bytes.Reader, numbers bool) error {
+	var action [4]uint8
+	var flags struct{ Terminated, Truncated uint8 }
+	parts := []any{action[:1], &flags, action[1:2]}
+	if numbers {
+		parts = []any{&s.Action, &flags, action[:2]}
+	}
+	for _, part := range append(parts, &s.Reward, s.State, s.Obs) {
+		if err := binary.Read(r, binary.LittleEndian, part); err != nil {
+			return err
+		}
+	}
+	if !numbers {
+		s.Action = float32(action[0])
+	}
+	s.Terminated, s.Truncated = flags.Terminated, flags.Truncated
+	return nil
 }

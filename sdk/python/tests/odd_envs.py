@@ -18,7 +18,10 @@ class Odd(gymnasium.Env):
         }[observation]
         self.action_space = {
             "discrete": spaces.Discrete(3, start=-1), "box": spaces.Box(-2, 2, (2,)),
-            "multi": spaces.MultiDiscrete([2, 3]),
+            "multi": spaces.MultiDiscrete([2, 3], start=[4, 4]), "uneven": spaces.MultiDiscrete([2, 3], start=[0, 5]),
+            "binary": spaces.MultiBinary(3), "text": spaces.Text(3),
+            "wide": spaces.Box(numpy.array([[-1, 0], [0, -numpy.inf]], "f4"), numpy.array([[1, 1], [2, 5]], "f4")),
+            "tuple": spaces.Tuple([spaces.Discrete(3, start=-1), spaces.Dict({"arm": spaces.Box(-2, 2, (2,))})]),
         }[action]
         self.fail, self.resets, self.count = fail, 0, 0
 
@@ -38,7 +41,10 @@ class Odd(gymnasium.Env):
         self.count = 0
         if self.fail == "reset" and self.resets > 1:
             raise OSError("no second episode")
-        return self.observe(), {}
+        return self.observe(), self.info()
+
+    def info(self):
+        return {"action_mask": numpy.array([self.count % 2, 1, 0], numpy.int8)} if self.fail == "masked" else {}
 
     def step(self, action):
         self.count += 1
@@ -46,8 +52,11 @@ class Odd(gymnasium.Env):
             raise RuntimeError("the third step")
         if self.fail == "exit" and self.count == 3:
             raise SystemExit("out")
+        assert self.action_space.contains(action), action
+        if isinstance(action, tuple):
+            action = numpy.append(action[1]["arm"], action[0])
         total = "much" if self.fail == "reward" and self.count == 3 else float(numpy.sum(action))
-        return self.observe(), total, self.count == 5, False, {"action_mask": [1, 0, 1]} if self.fail == "mask" else {}
+        return self.observe(), total, self.count == 5, False, {"action_mask": [1, 0, 1]} if self.fail == "mask" else self.info()
 
 
 gymnasium.register("Odd-v0", Odd, max_episode_steps=4)

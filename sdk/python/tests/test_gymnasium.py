@@ -13,6 +13,7 @@ import gymnasium
 import numpy
 
 from envhost import DISABLED, NEXT_STEP, SAME_STEP, Blocks, EnvHost, layout
+from rlhost import spec
 from rlhost.control import Refusal
 from rlhost.gymnasium.batch import Batch
 from rlhost.gymnasium.source import SEED_MASK, Source
@@ -92,10 +93,10 @@ class TraceTest(unittest.TestCase):
 class DescriptionTest(unittest.TestCase):
     def test_cartpole(self):
         with EnvHost("CartPole-v1", 1, own_process=False) as worker:
-            spec = worker.spec
-            self.assertEqual((spec.obs_elems, spec.actions, spec.episode_limit), (4, 2, 500))
-            self.assertEqual(spec.name, "CartPole-v1@" + gymnasium.__version__)
-            self.assertEqual(spec.autoreset, SAME_STEP | NEXT_STEP | DISABLED)
+            described = worker.spec
+            self.assertEqual((described.obs_elems, described.actions, described.episode_limit), (4, 2, 500))
+            self.assertEqual(described.name, "CartPole-v1@" + gymnasium.__version__)
+            self.assertEqual(described.autoreset, SAME_STEP | NEXT_STEP | DISABLED)
             self.assertEqual(len(worker.hash), 64)
 
     def test_arguments_reach_the_environment_and_its_hash(self):
@@ -114,7 +115,7 @@ class DescriptionTest(unittest.TestCase):
     def test_what_it_cannot_run_is_named(self):
         cases = [
             ({"observation": "dict"}, "^E018 .*observation space Dict"), ({"observation": "binary"}, "observation space MultiBinary"),
-            ({"action": "multi"}, "action space MultiDiscrete"), ({"nonsense": "1"}, "^E019 .*unexpected keyword argument 'nonsense'"),
+            ({"action": "text"}, "action space Text"), ({"nonsense": "1"}, "^E019 .*unexpected keyword argument 'nonsense'"),
         ]
         for args, words in cases:
             with self.subTest(args), self.assertRaisesRegex(Refusal, words):
@@ -135,9 +136,9 @@ class StepTest(unittest.TestCase):
     def begin(self, steps=8, obs_shape=(2, 3), **more):
         worker = odd(**more)
         self.addCleanup(worker.host.close)
-        action = (2,) if (more.get("args") or {}).get("action") == "box" else ()
-        self.blocks = Blocks(1, *layout(steps, worker.envs, obs_shape, action_dtype="f32" if action else "i32",
-                                        action_shape=action), 1)
+        actions = [(t.dtype, (t.elems,) if t.shape else ()) for t in worker.spec.tensors if t.role == spec.ACTION]
+        mask = worker.spec.tensor(spec.ACTION_MASK)
+        self.blocks = Blocks(1, *layout(steps, worker.envs, obs_shape, actions=actions, mask=mask.elems if mask else 0), 1)
         worker.share(self.blocks)
         self.assertIsNone(worker.bind(self.blocks, 0))
         return worker, self.blocks.columns[0]
@@ -146,7 +147,7 @@ class StepTest(unittest.TestCase):
         worker, block = self.begin()
         self.assertIsNone(worker.reset())
         for t in range(8):
-            block["action"][t] = t % 3
+            block["action"][t] = t % 3 - 1
             self.assertIsNone(worker.step(t))
         self.assertEqual(block["obs"][:, 0, 0, 0].tolist(), [0, 1, 2, 3, 0, 1, 2, 3, 0])
         self.assertEqual(block["truncated"][:, 0].tolist(), [0, 0, 0, 1, 0, 0, 0, 1])
@@ -155,7 +156,7 @@ class StepTest(unittest.TestCase):
 
     def test_next_step_ignores_one_action(self):
         worker, block = self.begin(autoreset=NEXT_STEP, use="odd_envs:OddLong-v0")
-        block["action"][:] = 2
+        block["action"][:] = 1
         self.assertIsNone(worker.reset())
         for t in range(8):
             self.assertIsNone(worker.step(t))
@@ -186,6 +187,33 @@ class StepTest(unittest.TestCase):
         block["action"][0, 0] = [0.5, -2]
         self.assertIsNone(worker.step(0))
         self.assertEqual(block["reward"][0, 0], -1.5)
+
+    def test_each_space_of_actions_reaches_the_environment(self):
+        inf = float("inf")
+        for action, tensors, written, total in (
+                ("multi", [("i32", (2,), [2, 3], 4, [])], [[4, 6]], 10),
+                ("uneven", [("i32", (2,), [2, 3], 0, [])], [[1, 2]], 8),  # a start of each element is added here
+                ("binary", [("i32", (3,), [], 0, [])], [[1, 0, 1]], 2),
+                ("wide", [("f32", (2, 2), [], 0, [-1, 0, 0, -inf])], [[-1, 0.5, 2, -9]], -7.5),
+                ("tuple", [("i32", (), [], -1, []), ("f32", (2,), [], 0, [])], [-1, [0.5, 2]], 1.5)):
+            with self.subTest(action):
+                worker, block = self.begin(args={"action": action})
+                described = [t for t in worker.spec.tensors if t.role == spec.ACTION]
+                self.assertEqual([(t.dtype, t.shape, list(t.counts), t.start, list(t.lows)) for t in described], tensors)
+                self.assertIsNone(worker.reset())
+                for i, values in enumerate(written):
+                    block[f"action/{i}" if i else "action"][0, 0] = values
+                self.assertIsNone(worker.step(0))
+                self.assertEqual(block["reward"][0, 0], total)
+
+    def test_masks_are_those_of_the_coming_action(self):
+        for mode, last in ((SAME_STEP, [0, 1, 0]), (NEXT_STEP, [1, 1, 1])):
+            worker, block = self.begin(args={"fail": "masked"}, envs=2, autoreset=mode)
+            self.assertIsNone(worker.reset())
+            for t in range(5):
+                self.assertIsNone(worker.step(t))
+            want = [[0, 1, 0], [1, 1, 0], [0, 1, 0], [1, 1, 0], last]
+            self.assertEqual(block["action_mask"][:5, 1].tolist(), want)
 
     def test_an_exception_names_its_environment_and_the_worker_lives_on(self):
         worker, block = self.begin(args={"fail": "step"}, envs=3, own_process=True)

@@ -64,7 +64,7 @@ func TestStep_FromEveryRecordedStateIsGymnasiums(t *testing.T) {
 		state := episode.First
 		for i, want := range episode.Steps {
 			s.put(state, i)
-			s.step(want.Action)
+			s.step(uint8(want.Action))
 			worst = max(worst, s.distance(want.State))
 			if d := s.distance(want.State); d > 1e-6 {
 				t.Errorf("episode %d step %d: state is off by %g", e, i, d)

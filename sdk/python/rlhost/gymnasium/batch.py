@@ -51,12 +51,13 @@ def blame(rewards: Sequence[Any], terminations: Sequence[Any], truncations: Sequ
 class Bound:
     """This worker's part of the columns of one block: [rows, envs, ...]."""
 
-    action: Array
+    action: list[Array]  # of each part of the action
     obs: Array
     reward: Array
     terminated: Array
     truncated: Array
     final_obs: Array | None
+    mask: list[Array]  # of each discrete part of the action, if the environment has masks
 
     @classmethod
     def of(cls, memory: Array, offset: int, columns: dict[str, Column], first: int, envs: int) -> Bound:
@@ -64,8 +65,11 @@ class Bound:
         def column(name: str) -> Array:
             return view(memory, offset, columns[name], (first, envs))
 
-        return cls(column("action"), column("obs"), column("reward"), column("terminated"), column("truncated"),
-                   column("final_obs")[0] if "final_obs" in columns else None)
+        def all_of(kind: str) -> list[Array]:
+            return [column(name) for name in columns if name.partition("/")[0] == kind]
+
+        return cls(all_of("action"), column("obs"), column("reward"), column("terminated"), column("truncated"),
+                   column("final_obs")[0] if "final_obs" in columns else None, all_of("action_mask"))
 
 
 class Batch:
@@ -79,9 +83,6 @@ class Batch:
         self.ended = [False] * envs  # under next_step: the next step begins an episode
         self._count = envs
         self._watch, self._watched = Watch(source), 0
-        self._discrete = isinstance(source.action, spaces.Discrete)
-        self._first = int(source.action.start) if isinstance(source.action, spaces.Discrete) else 0
-        self._action_type = getattr(source.action, "dtype", None)
         self._unit: Array | None = None
         if isinstance(source.observation, spaces.Discrete):
             self._unit = numpy.eye(int(source.observation.n), dtype=numpy.float32)
@@ -116,6 +117,7 @@ class Batch:
                 obs, info = env.reset(seed=None if seeds is None else seeds[i] & SEED_MASK)
                 self._watch.look(i, obs, info)
                 rows[i] = self._plain(obs)
+                self._write_mask(i, t, info)
             except (Exception, SystemExit) as e:
                 raise EnvFault(i, e) from e
             self.ended[i] = False
@@ -124,7 +126,7 @@ class Batch:
         """Takes action[t] and writes reward, terminated and truncated [t] and obs[t+1]."""
         block = self._block()
         rows = block.obs[t + 1]
-        unit = self._unit
+        unit, masked = self._unit, self.source.masked
         self._watched += 1
         watch = self._watch.look if self._watched <= STEPS else None
         rewards: list[SupportsFloat] = []
@@ -133,17 +135,20 @@ class Batch:
         reward: SupportsFloat
         i = 0
         try:
-            for step, action in zip(self._steps, self._actions(block.action[t])):
+            for step, action in zip(self._steps, self.source.actions.rows([column[t] for column in block.action])):
                 if self.ended[i]:
-                    obs, reward, terminated, truncated = self.envs[i].reset()[0], 0.0, False, False
+                    obs, info = self.envs[i].reset()
+                    reward, terminated, truncated = 0.0, False, False
                     self.ended[i] = False
                 else:
                     obs, reward, terminated, truncated, info = step(action)
                     if watch:
                         watch(i, obs, info)
                     if terminated or truncated:
-                        obs = self._end(i, obs, block)
                         self._tell(i, info)
+                        obs, info = self._end(i, obs, block)
+                if masked:
+                    self._write_mask(i, t + 1, info)
                 rows[i] = obs if unit is None else unit[int(obs) - self._unit_first]
                 rewards.append(reward)
                 terminations.append(terminated)
@@ -163,8 +168,9 @@ class Batch:
             if isinstance(name, str) and isinstance(value, (bool, int, float, numpy.bool_, numpy.integer, numpy.floating)):
                 self._report(env, name, float(value))
 
-    def _end(self, i: int, obs: Any, block: Bound) -> Any:
-        """Resets at the end of an episode as the autoreset mode requires; returns the observation to write."""
+    def _end(self, i: int, obs: Any, block: Bound) -> tuple[Any, Any]:
+        """Resets at the end of an episode as the autoreset mode requires; returns the observation to write, and the info
+        that has its mask, None where no action is taken."""
         if self.autoreset == spec.SAME_STEP:
             assert block.final_obs is not None
             self._watch.shape(obs)
@@ -173,16 +179,34 @@ class Batch:
             self._watch.shape(first)
             if self._watched <= STEPS:
                 self._watch.look(i, first, info)
-            return first
+            return first, info
         self.ended[i] = self.autoreset == spec.NEXT_STEP
-        return obs
+        return obs, None
 
-    def _actions(self, row: Array) -> Any:
-        """The actions of a row as the environments take them."""
-        if self._discrete:
-            numbers = row.tolist()
-            return [a + self._first for a in numbers] if self._first else numbers
-        return row.astype(self._action_type)  # a copy: environments may keep their action
+    def _write_mask(self, i: int, t: int, info: Any) -> None:
+        """Writes which actions are legal at t: all where no action is taken."""
+        if not self.source.masked:
+            return
+        masks = self._block().mask
+        if info is None:
+            for mask in masks:
+                mask[t, i] = 1
+            return
+        env = self.envs[i]
+        given = info.get("action_mask")
+        if given is None:
+            if not env.has_wrapper_attr("action_masks"):
+                raise ValueError('info has no "action_mask", which it had before')
+            given = env.get_wrapper_attr("action_masks")()
+        parts = [numpy.ravel(part) for part in given] if isinstance(given, (tuple, list)) else [numpy.ravel(given)]
+        flat = numpy.concatenate(parts)
+        want = sum(mask.shape[2] for mask in masks)
+        if flat.size != want:
+            raise ValueError(f"the action mask has {flat.size} values, the actions have {want}")
+        flat, at = flat != 0, 0
+        for mask in masks:
+            mask[t, i] = flat[at:at + mask.shape[2]]
+            at += mask.shape[2]
 
     def _plain(self, obs: Any) -> Any:
         return obs if self._unit is None else self._unit[int(obs) - self._unit_first]

@@ -9,9 +9,12 @@ import json
 import math
 import pathlib
 import sys
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import gymnasium
+import numpy
 from gymnasium import spaces
 
 from .. import spec
@@ -49,6 +52,8 @@ class Source:
             self.limit = (env.spec.max_episode_steps if env.spec else None) or 0
             self.hash = self._hash(env)
             self.obs_shape = observation_shape(self.observation, use)
+            self.actions = Actions(self.action, use)
+            self.masked = masked(env)
             self.spec = self._describe()
         finally:
             env.close()
@@ -69,19 +74,21 @@ class Source:
         return isinstance(self.observation, spaces.Discrete)
 
     def _describe(self) -> spec.EnvSpec:
-        low, high = bounds(self.observation)
-
         def observed(role: int) -> spec.Tensor:
-            return spec.Tensor(role, "f32", self.obs_shape, low, high, flags=unbounded(low, high))
+            if isinstance(self.observation, spaces.Box):
+                return box(role, self.observation)
+            return spec.Tensor(role, "f32", self.obs_shape, 0, 1, flags=spec.ONE_HOT)
 
         tensors = [
-            describe_action(self.action, self.use),
+            *self.actions.tensors,
             observed(spec.OBSERVATION),
             spec.Tensor(spec.REWARD, "f32"),
             spec.Tensor(spec.TERMINATED, "u8"),
             spec.Tensor(spec.TRUNCATED, "u8"),
             observed(spec.FINAL_OBSERVATION),
         ]
+        if self.masked:
+            tensors += self.actions.masks()
         name = self.use.rpartition(":")[2]
         return spec.EnvSpec(f"{name}@{gymnasium.__version__}", tensors, spec.SAME_STEP | spec.NEXT_STEP | spec.DISABLED,
                             self.limit)
@@ -125,14 +132,86 @@ def keyword_arguments(args: dict[str, str]) -> dict[str, Any]:
     return made
 
 
-def describe_action(space: spaces.Space[Any], use: str) -> spec.Tensor:
+class Actions:
+    """The actions of an environment: a tensor for each part of its space, and how a row of them becomes an action."""
+
+    def __init__(self, space: spaces.Space[Any], use: str):
+        self._space, self.tensors = space, []
+        for path, part in _parts(space, ""):
+            t = describe_action(part, use)
+            t.index, t.path = len(self.tensors), path
+            self.tensors.append(t)
+
+    def masks(self) -> list[spec.Tensor]:
+        """The masks of the discrete parts, none for a Box."""
+        return [spec.Tensor(spec.ACTION_MASK, "u8", (t.choices,), 0, 1, path=t.path, index=i, pair=t.index)
+                for i, t in enumerate(t for t in self.tensors if t.choices)]
+
+    def rows(self, columns: Sequence[numpy.ndarray]) -> Sequence[Any]:
+        """The actions of all environments from the columns of one row, as the environments take them."""
+        return _actions(self._space, iter(columns))
+
+
+def _parts(space: spaces.Space[Any], path: str) -> Iterator[tuple[str, spaces.Space[Any]]]:
+    """The parts of a space with their paths: those of a Tuple by number, those of a Dict by name."""
+    if isinstance(space, spaces.Tuple):
+        inner: Iterator[tuple[Any, spaces.Space[Any]]] = enumerate(space.spaces)
+    elif isinstance(space, spaces.Dict):
+        inner = iter(space.spaces.items())
+    else:
+        yield path, space
+        return
+    for name, part in inner:
+        yield from _parts(part, f"{path}/{name}" if path else str(name))
+
+
+def _actions(space: spaces.Space[Any], columns: Iterator[numpy.ndarray]) -> Sequence[Any]:
+    if isinstance(space, spaces.Tuple):
+        return list(zip(*[_actions(part, columns) for part in space.spaces]))
+    if isinstance(space, spaces.Dict):
+        parts = [_actions(part, columns) for part in space.spaces.values()]
+        return [dict(zip(space.spaces, values)) for values in zip(*parts)]
+    column = next(columns)
     if isinstance(space, spaces.Discrete):
-        return spec.Tensor(spec.ACTION, "i32", n=int(space.n))
+        return column.tolist()
+    rows = column.reshape(len(column), *space.shape).astype(space.dtype)  # a copy: environments may keep their action
+    if isinstance(space, spaces.MultiDiscrete) and _start(space) is None:
+        rows += space.start
+    return rows
+
+
+def _start(space: spaces.MultiDiscrete) -> int | None:
+    """The first value of all elements; None if they differ: the host then has 0 for each."""
+    starts = set(space.start.ravel().tolist())
+    return starts.pop() if len(starts) == 1 else None
+
+
+def masked(env: gymnasium.Env[Any, Any]) -> bool:
+    """Whether an environment says which actions are legal: info["action_mask"], or a method action_masks."""
+    if env.has_wrapper_attr("action_masks"):
+        return True
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of Gymnasium about what it returns
+            info = env.reset(seed=0)[1]
+    except Exception:  # the host will ask for it again, and say whose fault it is
+        return False
+    return isinstance(info, Mapping) and info.get("action_mask") is not None
+
+
+def describe_action(space: spaces.Space[Any], use: str) -> spec.Tensor:
+    """One part of the actions."""
+    if isinstance(space, spaces.Discrete):
+        return spec.Tensor(spec.ACTION, "i32", n=int(space.n), start=int(space.start))
+    if isinstance(space, spaces.MultiDiscrete):
+        return spec.Tensor(spec.ACTION, "i32", checked(space.shape, use), counts=space.nvec.ravel().tolist(), start=_start(space) or 0)
+    if isinstance(space, spaces.MultiBinary):
+        return spec.Tensor(spec.ACTION, "i32", checked(space.shape, use), n=2, flags=spec.BINARY)
     if isinstance(space, spaces.Box):
-        low, high = bounds(space)
-        return spec.Tensor(spec.ACTION, "f32", checked(space.shape, use), low, high, flags=unbounded(low, high))
-    raise Unusable(f"{use} has the action space {space}: rlhost runs Discrete and Box actions; "
-                   "wrap it in a gymnasium.ActionWrapper that has one of these")
+        checked(space.shape, use)
+        return box(spec.ACTION, space)
+    raise Unusable(f"{use} has the action space {space}: rlhost runs Discrete, MultiDiscrete, MultiBinary and Box actions, and a Tuple "
+                   "or Dict of them; wrap it in a gymnasium.ActionWrapper that has one of these")
 
 
 def observation_shape(space: spaces.Space[Any], use: str) -> tuple[int, ...]:
@@ -149,16 +228,20 @@ def checked(shape: tuple[int, ...], use: str) -> tuple[int, ...]:
     return tuple(int(n) for n in shape)
 
 
-def unbounded(low: float, high: float) -> int:
-    """The flags of a Box whose bounds are equal, that is, which has none."""
-    return spec.NO_LOW | spec.NO_HIGH if low == high else 0
+LARGEST = 3.0e38  # what is larger is written for an unbounded side
 
 
-def bounds(space: spaces.Space[Any]) -> tuple[float, float]:
-    """The least and the largest value of any element; 0, 0 if there is none."""
-    if isinstance(space, spaces.Discrete):
-        return 0.0, 1.0
-    assert isinstance(space, spaces.Box)
-    low, high = float(space.low.min()), float(space.high.max())
-    largest = 3.0e38
-    return (low, high) if math.isfinite(low) and math.isfinite(high) and low >= -largest and high <= largest else (0.0, 0.0)
+def box(role: int, space: spaces.Box) -> spec.Tensor:
+    """A Box as f32, with bounds of each element where they differ."""
+    lows = numpy.where(space.low <= -LARGEST, -math.inf, space.low).ravel().astype(numpy.float32).tolist()
+    highs = numpy.where(space.high >= LARGEST, math.inf, space.high).ravel().astype(numpy.float32).tolist()
+    t = spec.Tensor(role, "f32", tuple(int(n) for n in space.shape))
+    if len(set(lows)) > 1 or len(set(highs)) > 1:
+        t.lows, t.highs = lows, highs
+        return t
+    low, high = lows[0], highs[0]
+    t.flags = (spec.NO_LOW if low == -math.inf else 0) | (spec.NO_HIGH if high == math.inf else 0)
+    t.low, t.high = (low, max(low, 0.0)) if high == math.inf else (high if low == -math.inf else low, high)
+    if t.flags == spec.NO_LOW | spec.NO_HIGH:
+        t.low = t.high = 0.0
+    return t

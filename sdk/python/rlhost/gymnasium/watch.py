@@ -30,8 +30,9 @@ class Watch:
     def look(self, i: int, obs: Any, info: Mapping[str, Any]) -> None:
         """Checks what reset or step of environment i returned. ValueError if the observation has another shape than its
         space: writing it would repeat or cut it."""
-        if isinstance(info, Mapping) and "action_mask" in info:
-            self._say("mask", "returns info[\"action_mask\"], which is not used: the policy takes forbidden actions too")
+        if isinstance(info, Mapping) and "action_mask" in info and not self._source.masked:
+            self._say("mask", "returns info[\"action_mask\"] in some steps and not in the first reset, so it is not used: the policy takes "
+                      "forbidden actions too")
         if not isinstance(self._space, spaces.Box):
             return
         self.shape(obs)

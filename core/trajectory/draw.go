@@ -1,0 +1,124 @@
+package trajectory
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// DrawActions writes random actions to a row: values of discrete actions are uniform over the legal ones, elements of a Box
+// uniform within their bounds, and beyond a bound that is missing they are normally distributed. word returns the random
+// bits of an environment, which all of its elements are made from. It does not allocate.
+func (t Trajectory) DrawActions(row int, word func(env int) uint64) {
+	for i := range t.Schema.actions {
+		c := &t.Schema.actions[i]
+		action, mask := t.at(c.action, row), Matrix{}
+		if c.masked {
+			mask = t.at(c.mask, row)
+		}
+		for env := range action.Rows {
+			c.draw(action, mask, env, word(env)+uint64(i)<<32)
+		}
+	}
+}
+
+// draw writes the action of one environment.
+func (c *choice) draw(action, mask Matrix, env int, word uint64) {
+	to := action.Data[env*action.StrideRow:]
+	if !c.tensor.Discrete() {
+		for i := range action.Elems {
+			x := c.point(i, scrambled(word, 2*i), scrambled(word, 2*i+1))
+			binary.LittleEndian.PutUint32(to[i*action.StrideElem:], math.Float32bits(x))
+		}
+		return
+	}
+	first := 0
+	for i := range action.Elems {
+		n, u := c.tensor.Count(i), scrambled(word, i)>>32
+		value := int(u * uint64(n) >> 32)
+		if c.masked {
+			value = legalOf(mask, env, first, n, u)
+			first += n
+		}
+		binary.LittleEndian.PutUint32(to[i*action.StrideElem:], uint32(value)+uint32(c.tensor.Start))
+	}
+}
+
+// legalOf returns the legal value for a random number of 32 bits, of n values whose mask begins at first.
+func legalOf(mask Matrix, env, first, n int, u uint64) int {
+	at := mask.Data[env*mask.StrideRow+first*mask.StrideElem:]
+	legal := 0
+	for a := range n {
+		if at[a*mask.StrideElem] != 0 {
+			legal++
+		}
+	}
+	left := int(u * uint64(legal) >> 32)
+	for a := range n {
+		if at[a*mask.StrideElem] == 0 {
+			continue
+		}
+		if left == 0 {
+			return a
+		}
+		left--
+	}
+	return 0
+}
+
+// point returns an element of a Box for two random words.
+func (c *choice) point(i int, a, b uint64) float32 {
+	bound := func(x float32) (float64, bool) { return float64(x), !math.IsInf(float64(x), 0) }
+	l, h := c.tensor.Bounds(i)
+	low, below := bound(l)
+	high, above := bound(h)
+	uniform := float64(a>>11) * 0x1p-53
+	if below && above {
+		return min(h, max(l, float32(low+(high-low)*uniform)))
+	}
+	normal := math.Sqrt(-2*math.Log(1-uniform)) * math.Cos(2*math.Pi*float64(b>>11)*0x1p-53)
+	switch {
+	case below:
+		return float32(low + math.Abs(normal))
+	case above:
+		return float32(high - math.Abs(normal))
+	}
+	return float32(normal)
+}
+
+// scrambled returns the random word of an element: for the first one that of its environment, for others one that is
+// made from it (splitmix64).
+func scrambled(word uint64, element int) uint64 {
+	if element == 0 {
+		return word
+	}
+	z := word + uint64(element)*0x9E3779B97F4A7C15
+	z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
+	z = (z ^ z>>27) * 0x94D049BB133111EB
+	return z ^ z>>31
+}
+
+// FirstLegal makes the action of an environment in a row one that its masks allow: the first legal value of each element.
+// Actions without a mask stay as they are.
+func (t Trajectory) FirstLegal(env, row int) {
+	for i := range t.Schema.actions {
+		c := &t.Schema.actions[i]
+		if !c.masked {
+			continue
+		}
+		action, mask, first := t.at(c.action, row), t.at(c.mask, row), 0
+		for k := range action.Elems {
+			n := c.tensor.Count(k)
+			value := legalOf(mask, env, first, n, 0)
+			binary.LittleEndian.PutUint32(action.Data[env*action.StrideRow+k*action.StrideElem:], uint32(value)+uint32(c.tensor.Start))
+			first += n
+		}
+	}
+}
+
+// CopyActions copies the actions of a row of a block that is laid out like this one.
+func (t Trajectory) CopyActions(row int, from Trajectory) {
+	for i := range t.Schema.actions {
+		c := t.Schema.actions[i].action
+		copy(t.at(c, row).Data, from.at(c, row).Data)
+	}
+}
