@@ -23,7 +23,7 @@ type Driver struct {
 	t     int // row observed and not acted on yet
 	rows  []trajectory.Matrix
 
-	observations, actions, masks []trajectory.Matrix // what the methods of these names have returned
+	observations, actions, raw, masks []trajectory.Matrix // what the methods of these names have returned
 }
 
 // DriverRows is the default of DriverOptions.Rows.
@@ -172,6 +172,12 @@ func (s *Driver) Actions() []trajectory.Matrix {
 	tr, row := s.Acting()
 	s.actions = tr.Rows(s.actions[:0], trajectory.Action, row)
 	return s.actions
+}
+
+// RawActions returns room for what is drawn for the actions of the coming step; see trajectory.Trajectory.RawActions.
+func (s *Driver) RawActions() []trajectory.Matrix {
+	s.raw = s.tr.RawActions(s.raw[:0], s.t%s.tr.Schema.Shape.Steps)
+	return s.raw
 }
 
 // Observations returns everything that the environments observe now.

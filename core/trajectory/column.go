@@ -32,7 +32,7 @@ const (
 
 // Columns that only the host touches.
 const (
-	LogProb       Column = (hostKinds + iota) << kindAt // [T][N] f32, of the action under the policy that acted
+	LogProb       Column = (hostKinds + iota) << kindAt // [T][N] f32, of all actions under the policy that acted
 	Value                                               // [T+1][N] f32, V(obs[t]) under the policy that acted
 	Bootstrap                                           // [T][N] f32, V(last observation) where truncated[t], else undefined
 	Valid                                               // [T][N] u8, 0 for rows that belong to no episode (phantom steps)
@@ -40,6 +40,7 @@ const (
 	PluginVersion                                       // [T][N] u64, version of the environment that made the row: as Meta.PluginVersion
 	MetaColumn                                          // one Meta
 	ShapedReward                                        // [T][N] f32, what is learned from instead of reward; only with Shape.Shaped
+	RawAction                                           // [T][N][elems] f32, what was drawn for the Action of the same index, only of a Box
 )
 
 // Flags say along which axes a column extends, and how its rows are used.
@@ -70,6 +71,8 @@ type kind struct {
 func (k *kind) tensors(spec *hostabi.EnvSpec) []hostabi.Tensor {
 	role := hostabi.Role(k.first >> kindAt)
 	switch {
+	case k.first == RawAction:
+		role = hostabi.RoleAction
 	case k.flags&Guest == 0:
 		return []hostabi.Tensor{{DType: k.dtype, Rank: 1, Shape: [hostabi.MaxRank]uint32{uint32(k.elems)}}}
 	case k.flags&Final != 0:
@@ -102,6 +105,7 @@ var kinds = []kind{
 	{PluginVersion, "plugin_version", AtT | PerEnv, hostabi.I64, 1},
 	{MetaColumn, "meta", 0, hostabi.U8, metaBytes},
 	{ShapedReward, "shaped_reward", AtT | PerEnv, hostabi.F32, 1},
+	{RawAction, "raw_action", AtT | PerEnv, 0, 0},
 }
 
 // At returns the column of the same kind with that index.

@@ -99,6 +99,9 @@ func NewSchema(spec hostabi.EnvSpec, shape Shape) (*Schema, error) {
 			continue
 		}
 		for index, d := range k.tensors(&spec) {
+			if k.first == RawAction && d.Discrete() {
+				continue
+			}
 			if !s.add(k, index, &d) {
 				return nil, fmt.Errorf("%w: %d steps of %d environments with %d observed elements exceed %d bytes",
 					ErrShape, shape.Steps, shape.Envs, spec.ObsElems(), MaxBlockBytes)
@@ -248,9 +251,17 @@ func (s *Schema) MaskOf(action int) *Layout {
 }
 
 func (s *Schema) find(c Column) *Layout {
-	i := int(s.first[c>>kindAt%(2*hostKinds)]) + c.Index()
-	if i < len(s.columns) && s.columns[i].Column == c {
+	first := int(s.first[c>>kindAt%(2*hostKinds)])
+	if i := first + c.Index(); i < len(s.columns) && s.columns[i].Column == c {
 		return &s.columns[i]
+	}
+	if c.Kind() != RawAction { // others have no gaps
+		return nil
+	}
+	for i := first; i < len(s.columns) && s.columns[i].Column <= c; i++ {
+		if s.columns[i].Column == c {
+			return &s.columns[i]
+		}
 	}
 	return nil
 }

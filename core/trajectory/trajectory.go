@@ -114,6 +114,23 @@ func (t Trajectory) Masks(list []Matrix, r int) []Matrix {
 	return list
 }
 
+// RawActions adds row r of what was drawn for every action to list, the zero Matrix for one that is no Box. Where no
+// action is a Box, it adds nothing.
+func (t Trajectory) RawActions(list []Matrix, r int) []Matrix {
+	n, found := len(list), false
+	for i := 0; t.Schema.Has(Action.At(i)); i++ {
+		m := Matrix{}
+		if l := t.Schema.find(RawAction.At(i)); l != nil {
+			m, found = t.row(l, r), true
+		}
+		list = append(list, m)
+	}
+	if !found {
+		return list[:n]
+	}
+	return list
+}
+
 // at returns row r of a column by its place in the list of columns.
 func (t Trajectory) at(c uint8, r int) Matrix { return t.row(&t.Schema.columns[c], r) }
 

@@ -10,25 +10,23 @@ import (
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
-// categorical is head.Categorical.
+// categorical is head.Categorical as the only action: one kernel does all of its loss.
 type categorical struct {
 	*pass
 	logits  []float32 // of the pass, [actions][block]
 	sample  kern.Sample
 	loss    kern.Loss
 	scratch []float32 // [actions][kern.Lanes]
+	start   int32
 }
 
 // maxActions bounds the logits of a block of rows, which are kept together.
 const maxActions = 1 << 16
 
-// categoricalOf returns what makes a categorical distribution, or nil for one of too many actions.
+// categoricalOf returns what makes a categorical distribution.
 func categoricalOf(d *head.Categorical) func(p *pass) dist {
-	if d.N > maxActions {
-		return nil
-	}
 	return func(p *pass) dist {
-		return &categorical{pass: p, logits: p.columns(p.layout.policy), scratch: aligned(d.N * kern.Lanes),
+		return &categorical{pass: p, logits: p.columns(p.layout.policy[0]), start: p.net.Policy[0].Start, scratch: aligned(d.N * kern.Lanes),
 			loss: kern.Loss{NewLogProb: aligned(p.block)}}
 	}
 }
@@ -42,6 +40,11 @@ func (c *categorical) act(r *policy.Request, lo, hi int) (illegal int) {
 		Env: r.FirstEnv + uint32(lo), Greedy: r.Greedy, Action: action[lo:hi], LogProb: r.LogProb[lo:hi], Scratch: c.scratch}
 	c.set.Sample(&c.sample)
 	c.correct(&mask, action, lo, hi)
+	if c.start != 0 {
+		for row := lo; row < hi; row++ {
+			action[row] += c.start
+		}
+	}
 	return -1
 }
 
@@ -87,13 +90,19 @@ func (c *categorical) correct(m *trajectory.Matrix, action []int32, lo, hi int) 
 }
 
 func (c *categorical) begin(config *ppo.Config, r ppo.Rates, rows int) {
+	logProb := c.loss.NewLogProb
+	c.loss = lossOf(config, r, rows)
+	c.loss.Actions, c.loss.LD, c.loss.NewLogProb, c.loss.Scratch = c.actions, c.block, logProb, c.scratch
+}
+
+// lossOf returns the numbers of a loss over the rows of a minibatch.
+func lossOf(config *ppo.Config, r ppo.Rates, rows int) kern.Loss {
 	mean := 1 / float64(rows)
 	bound := float32(math.Inf(1))
 	if config.ValueClip > 0 {
 		bound = float32(config.ValueClip)
 	}
-	c.loss = kern.Loss{Actions: c.actions, LD: c.block, NewLogProb: c.loss.NewLogProb, Scratch: c.scratch,
-		Low: 1 - r.Clip, High: 1 + r.Clip, Clip: r.Clip, Mean: float32(mean),
+	return kern.Loss{Low: 1 - r.Clip, High: 1 + r.Clip, Clip: r.Clip, Mean: float32(mean),
 		Entropy: float32(float64(r.Entropy) * mean), ValueCoef: float32(config.ValueCoef * mean), ValueClip: bound,
 		Penalty: float32(config.KLCoef * mean)}
 }
@@ -117,8 +126,9 @@ func (c *categorical) learn(b *minibatch, lo, hi int) {
 
 func (c *categorical) logProbs() []float32 { return c.loss.NewLogProb }
 
-func (c *categorical) sums() ppo.LossSums {
-	s := &c.loss.Sums
+func (c *categorical) sums() ppo.LossSums { return sumsOf(&c.loss.Sums) }
+
+func sumsOf(s *kern.LossSums) ppo.LossSums {
 	total := func(lanes *[kern.Lanes]float32) (sum float64) {
 		for _, x := range lanes {
 			sum += float64(x)

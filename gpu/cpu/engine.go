@@ -44,7 +44,7 @@ func newEngine(b *Backend, l *layout, params []float32, c ppo.Config) (*engine, 
 // Begin opens the round's dataset.
 func (k *engine) Begin(r *ppo.Round) {
 	k.Host.Begin(r)
-	k.source.open(r.Dataset, &r.Samples)
+	k.source.open(r.Dataset, &r.Samples, k.single)
 }
 
 // Finish returns the statistics and forgets the dataset.

@@ -21,8 +21,10 @@ type record struct {
 // minibatch is the rows of one optimiser step, dense, with room for whole groups of lanes after the last row.
 type minibatch struct {
 	obs                            matrix
-	mask                           []byte // [rows][Actions]
-	action                         []int32
+	mask                           []byte        // [rows][Actions]
+	action                         []int32       // of a single Categorical action
+	actions                        []ppo.Actions // else: Index and Raw are [elements][ld]
+	ld                             int
 	logProb, value, advantage, ret []float32
 }
 
@@ -31,13 +33,18 @@ type source struct {
 	records []record    // by dataset row
 	columns [][]float32 // observations of every block, the guest's memory
 	stride  int         // elements between the elements of an observation
-	mask    []byte      // [rows][Actions], empty without a mask
+	mask    []byte      // [rows][Actions], empty without a mask; of a single Categorical action
+	actions []ppo.Actions
 }
 
 // open notes where the rows of a dataset lie and what is stored with them.
-func (s *source) open(d *policy.Dataset, samples *ppo.Samples) {
+func (s *source) open(d *policy.Dataset, samples *ppo.Samples, single bool) {
 	l, _ := d.Blocks[0].Schema.Layout(trajectory.Obs)
-	s.stride, s.mask = l.StrideElem/4, samples.Actions[0].Mask
+	s.stride, s.mask, s.actions = l.StrideElem/4, nil, samples.Actions
+	var index []int32
+	if single {
+		s.mask, index = s.actions[0].Mask, s.actions[0].Index
+	}
 	s.records = grown(s.records, d.Rows())
 	s.columns = s.columns[:0]
 	for _, b := range d.Blocks {
@@ -48,7 +55,10 @@ func (s *source) open(d *policy.Dataset, samples *ppo.Samples) {
 		for block := range d.Blocks {
 			for e := range l.Envs {
 				s.records[row] = record{block: uint32(block), obs: uint32((t*l.StrideT + e*l.StrideEnv) / 4),
-					action: samples.Actions[0].Index[row], logProb: samples.LogProb[row], value: samples.Value[row]}
+					logProb: samples.LogProb[row], value: samples.Value[row]}
+				if single {
+					s.records[row].action = index[row]
+				}
 				row++
 			}
 		}
@@ -86,7 +96,39 @@ func (k *engine) gather(rows []uint32) {
 			b.mask = append(b.mask, k.source.mask[int(row)*k.actions:(int(row)+1)*k.actions]...)
 		}
 	}
+	if !k.single {
+		b.gatherActions(k.source.actions, rows)
+	}
 	k.Gathered(4 * len(rows) * n)
+}
+
+// gatherActions copies the actions of rows, elements apart.
+func (b *minibatch) gatherActions(from []ppo.Actions, rows []uint32) {
+	if len(b.actions) != len(from) {
+		b.actions = make([]ppo.Actions, len(from))
+	}
+	b.ld = len(rows) + kern.Lanes
+	for k := range from {
+		f, to := &from[k], &b.actions[k]
+		n := f.Size
+		to.ActionSize, to.Mask = f.ActionSize, to.Mask[:0]
+		if f.Continuous {
+			to.Raw = grown(to.Raw, n*b.ld)
+		} else {
+			to.Index = grown(to.Index, n*b.ld)
+			clear(to.Index) // what follows the rows is an index as well
+		}
+		for i, row := range rows {
+			for e := range n {
+				if f.Continuous {
+					to.Raw[e*b.ld+i] = f.Raw[int(row)*n+e]
+				} else {
+					to.Index[e*b.ld+i] = f.Index[int(row)*n+e]
+				}
+			}
+			to.Mask = append(to.Mask, f.Masks(int(row), int(row)+1)...)
+		}
+	}
 }
 
 // reserve makes room for rows rows of obs elements. Long rows are kept apart like those of layers.

@@ -18,8 +18,9 @@ type layout struct {
 	obs, actions int
 	sizes        policy.Sizes
 	ops          []op               // in the network's order
-	dist         func(p *pass) dist // of the action
-	policy       op                 // what the heads read
+	dist         func(p *pass) dist // of the actions
+	single       bool               // one Categorical action, which is in records
+	policy       []op               // what the heads read, by action
 	value        op
 	backward     []op    // in the order of the backward pass: heads, then nodes from last to first
 	staged       bool    // an operation reads whole panels of observations
@@ -112,9 +113,8 @@ func apart(n int) int { return pad(n) | kern.Panel }
 // newLayout makes the layout of a valid network, or says which part of it this backend cannot compute.
 func newLayout(n policy.Network) (*layout, error) {
 	l := &layout{net: n, obs: n.Obs(), actions: n.Actions(), sizes: n.Sizes(), names: map[string]op{n.Inputs[0].Path: nil}}
-	d, _ := n.Policy[0].Of()
-	if l.dist = distOf(d); l.dist == nil {
-		return nil, policy.Unsupported("action", n.Policy[0].Action, d)
+	if err := l.distribute(); err != nil {
+		return nil, err
 	}
 	shapes, _ := n.Shapes()
 	for i := range n.Nodes {
@@ -123,15 +123,46 @@ func newLayout(n policy.Network) (*layout, error) {
 			return nil, policy.Unsupported("node", n.Nodes[i].Name, of)
 		}
 	}
-	l.policy, l.value = l.names[n.Policy[0].From], l.names[n.Values[0].From]
-	for _, from := range []string{n.Policy[0].From, n.Values[0].From} {
-		if o := l.names[from]; o == nil || o.common().row != 0 || l.policy == l.value {
+	var heads []op
+	for _, from := range l.headNames() {
+		o := l.names[from]
+		if o == nil || o.common().row != 0 || slices.Contains(heads, o) {
 			return nil, fmt.Errorf("network: a head that reads %s, which is not a dense node of its own: %w", from, policy.ErrUnsupported)
 		}
+		heads = append(heads, o)
 	}
+	l.policy, l.value = heads[:len(n.Policy)], heads[len(n.Policy)]
 	l.link()
 	l.lay()
 	return l, nil
+}
+
+// maxChoices bounds the logits of a block of rows, which are kept together.
+const maxChoices = 1 << 16
+
+// distribute notes how the distributions of the actions are made.
+func (l *layout) distribute() error {
+	var parts []func(p *pass, action int, firstDraw uint32) part
+	for i, d := range l.net.Dists() {
+		of := partOf(d)
+		if of == nil || d.Elems() > maxChoices {
+			return policy.Unsupported("action", l.net.Policy[i].Action, d)
+		}
+		parts = append(parts, of)
+	}
+	l.dist = func(p *pass) dist { return newJoint(p, parts) }
+	if c := l.net.Policy[0].Categorical; c != nil && len(parts) == 1 {
+		l.dist, l.single = categoricalOf(c), true
+	}
+	return nil
+}
+
+// headNames lists the nodes that heads read: those of the actions, then the value's.
+func (l *layout) headNames() (names []string) {
+	for i := range l.net.Policy {
+		names = append(names, l.net.Policy[i].From)
+	}
+	return append(names, l.net.Values[0].From)
 }
 
 // add compiles a node, given the shapes of rows by name. It fails where the node reads one that is kept in columns for a
@@ -145,7 +176,7 @@ func (l *layout) add(p *policy.Node, of layer.Op, shapes map[string][]int) bool 
 			continue
 		}
 		below := from.common()
-		if below.row == 0 {
+		if p.Append == nil && below.row == 0 {
 			return false
 		}
 		if n.depth = max(n.depth, below.depth+1); i == 0 {
@@ -164,17 +195,25 @@ func (l *layout) add(p *policy.Node, of layer.Op, shapes map[string][]int) bool 
 	return true
 }
 
-// isHead reports whether a head reads a node.
+// isHead reports whether a head reads a node, or what is appended to it.
 func (l *layout) isHead(name string) bool {
-	return l.net.Policy[0].From == name || l.net.Values[0].From == name
+	for i := range l.net.Nodes {
+		if n := &l.net.Nodes[i]; n.Append != nil && n.In[0] == name && slices.Contains(l.headNames(), n.Name) {
+			return true
+		}
+	}
+	return slices.Contains(l.headNames(), name)
 }
 
 // link notes who depends on what, and in which order gradients are passed on.
 func (l *layout) link() {
-	l.policy.common().acts, l.value.common().values = true, true
-	l.backward = []op{l.policy, l.value}
+	for _, o := range l.policy {
+		o.common().acts = true
+	}
+	l.value.common().values = true
+	l.backward = append(slices.Clone(l.policy), l.value)
 	for _, o := range slices.Backward(l.ops) {
-		if o != l.policy && o != l.value {
+		if o != l.value && !slices.Contains(l.policy, o) {
 			l.backward = append(l.backward, o)
 		}
 		for _, e := range o.common().in {
@@ -202,12 +241,15 @@ func (l *layout) link() {
 func (l *layout) lay() {
 	var levels [][]op
 	for _, o := range l.ops {
-		if n := o.common(); o != l.policy && o != l.value {
+		if n := o.common(); o != l.value && !slices.Contains(l.policy, o) {
 			levels = append(levels, make([][]op, max(0, n.depth+1-len(levels)))...)
 			levels[n.depth] = append(levels[n.depth], o)
 		}
 	}
-	for _, ops := range append(levels, []op{l.policy}, []op{l.value}) {
+	for _, o := range l.policy {
+		levels = append(levels, []op{o})
+	}
+	for _, ops := range append(levels, []op{l.value}) {
 		l.take(ops)
 	}
 	shared := false

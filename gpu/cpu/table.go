@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"slices"
+
 	"github.com/rlhost/rlhost/gpu/policy/head"
 	"github.com/rlhost/rlhost/gpu/policy/layer"
 )
@@ -24,15 +26,24 @@ func (l *layout) compile(n node, of layer.Op) op {
 		return &activated{n}
 	case *layer.LayerNorm:
 		return newNormed(n)
+	case *layer.Append:
+		return l.append(n, of)
 	}
 	return nil
 }
 
-// distOf returns what makes the distribution of a pass, or nil where this backend cannot compute it: a row for each head.
-func distOf(of head.Dist) func(p *pass) dist {
+// partOf returns what makes the distribution of an action of a pass, or nil where this backend cannot compute it: a row for
+// each head.
+func partOf(of head.Dist) func(p *pass, action int, firstDraw uint32) part {
 	switch of := of.(type) {
 	case *head.Categorical:
-		return categoricalOf(of)
+		return choicesOf([]int{of.N}, false)
+	case *head.MultiCategorical:
+		return choicesOf(of.Counts, false)
+	case *head.Bernoulli:
+		return choicesOf(slices.Repeat([]int{2}, of.N), true)
+	case *head.Gaussian:
+		return gaussianOf(of)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/rlhost/rlhost/gpu/policy/head"
 	"github.com/rlhost/rlhost/gpu/policy/layer"
@@ -18,8 +19,8 @@ const (
 	ELU  = layer.ELU
 )
 
-// MLP is the network of kind "mlp", for a flat observation and one Discrete action: an encoder of dense layers for
-// policy and value each (or one for both with ShareTrunk), then a linear head of Actions logits and one of a single
+// MLP is the network of kind "mlp", for a flat observation: an encoder of dense layers for
+// policy and value each (or one for both with ShareTrunk), then a linear head for each action and one of a single
 // value. As JSON it is a network of format 0.
 type MLP struct {
 	Obs          int        `json:"obs"`     // elements of an observation
@@ -33,6 +34,33 @@ type MLP struct {
 	HiddenGain float64 `json:"hidden_gain"`
 	PolicyGain float64 `json:"policy_gain"`
 	ValueGain  float64 `json:"value_gain"`
+
+	// Policy are the distributions of the actions, without the nodes that they read; empty = one of Actions values.
+	Policy     []Dist  `json:"-"`
+	LogStd     LogStd  `json:"-"` // of Gaussians; "" means FreeStd
+	LogStdInit float64 `json:"-"` // where it does not depend on the state
+}
+
+// LogStd is where the logarithms of a Gaussian's standard deviations come from.
+type LogStd string
+
+// Sources of standard deviations.
+const (
+	FreeStd  LogStd = "free"  // parameters, the same in every state
+	StateStd LogStd = "state" // outputs of the network
+	FixedStd LogStd = "fixed" // a constant
+)
+
+// outputs returns how many parameters of a distribution depend on the state, and how many others are appended to them.
+func (m *MLP) outputs(d *Dist) (elems, appended int) {
+	of, err := d.Of()
+	if err != nil {
+		return 0, 0
+	}
+	if of.Continuous() && m.LogStd != StateStd {
+		return of.Size(), of.Elems() - of.Size()
+	}
+	return of.Elems(), 0
 }
 
 // Network expands the description: the nodes of the actor up to its head, then the critic's, or the trunk's and then
@@ -69,9 +97,25 @@ func (m MLP) Network() Network {
 		}
 		return encoder(name)
 	}
-	actor = dense("actor.head", of(actor), m.Actions, m.PolicyGain, 0.01)
+	actor = of(actor)
+	n.Policy = slices.Clone(m.Policy)
+	if len(n.Policy) == 0 {
+		n.Policy = []Dist{{Action: "action", Categorical: &head.Categorical{N: m.Actions}}}
+	}
+	for i := range n.Policy {
+		d, suffix := &n.Policy[i], ""
+		if i > 0 {
+			suffix = fmt.Sprintf(".%d", i)
+		}
+		elems, appended := m.outputs(d)
+		d.From = dense("actor.head"+suffix, actor, elems, m.PolicyGain, 0.01)
+		if appended > 0 {
+			n.Nodes = append(n.Nodes, Node{Name: "actor.log_std" + suffix, In: []string{d.From},
+				Append: &layer.Append{N: appended, Init: m.LogStdInit, Fixed: m.LogStd == FixedStd}})
+			d.From = "actor.log_std" + suffix
+		}
+	}
 	critic = dense("critic.head", of(critic), 1, m.ValueGain, 1)
-	n.Policy = []Dist{{Action: "action", From: actor, Categorical: &head.Categorical{N: m.Actions}}}
 	n.Values = []ValueHead{{Name: "value", From: critic}}
 	return n
 }

@@ -6,7 +6,7 @@ import "math"
 const initStream = 0xd1b54a32d192ed03
 
 // Init returns a fresh canonical parameter vector: weights orthogonal (Saxe et al. 2014) times the network's
-// gains, biases 0, the weights of norms 1. It is a function of network and seed alone. Its time grows with the cube of the widest layer:
+// gains, biases 0, other tensors their Fill. It is a function of network and seed alone. Its time grows with the cube of the widest layer:
 // 0.1 s for 512, 10 s for 2048.
 func Init(n *Network, seed uint64) []float32 {
 	params := make([]float32, n.ParamCount())

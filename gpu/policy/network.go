@@ -23,7 +23,7 @@ func Unsupported(part, name string, op fmt.Stringer) error {
 
 // Network specifies a policy and a value function as a graph: inputs, nodes that compute a tensor of one or more others,
 // and heads that read nodes. Rows of a batch are independent: what a backend computes for a row does not depend, in any
-// bit, on the other rows. Names of nodes and inputs are unique. This version has one input, one action and one value.
+// bit, on the other rows. Names of nodes and inputs are unique. This version has one input and one value.
 type Network struct {
 	Format int         `json:"format"` // of this description: Format
 	Inputs []Input     `json:"inputs"`
@@ -64,6 +64,7 @@ type Node struct {
 	Concat     *layer.Concat     `json:"concat,omitempty" toml:"concat"`
 	Flatten    *layer.Flatten    `json:"flatten,omitempty" toml:"flatten"`
 	LayerNorm  *layer.LayerNorm  `json:"layernorm,omitempty" toml:"layernorm"`
+	Append     *layer.Append     `json:"append,omitempty" toml:"append"`
 }
 
 // Dist is the distribution of one action, by the one field that is not nil.
@@ -71,7 +72,13 @@ type Dist struct {
 	Action string `json:"action"`
 	From   string `json:"from"` // node whose output are its parameters
 
-	Categorical *head.Categorical `json:"categorical,omitempty"`
+	Start  int32   `json:"start,omitempty"`  // what the environment calls the first choice of each element
+	Bounds *Bounds `json:"bounds,omitempty"` // of a Box
+
+	Categorical      *head.Categorical      `json:"categorical,omitempty"`
+	MultiCategorical *head.MultiCategorical `json:"multi_categorical,omitempty"`
+	Bernoulli        *head.Bernoulli        `json:"bernoulli,omitempty"`
+	Gaussian         *head.Gaussian         `json:"gaussian,omitempty"`
 }
 
 // ValueHead is a value function: a node with one element.
@@ -116,6 +123,18 @@ func (n *Node) Op() (layer.Op, error) { return attribute[layer.Op](n) }
 // Of returns the distribution, or an error if there is none or several.
 func (d *Dist) Of() (head.Dist, error) { return attribute[head.Dist](d) }
 
+// Counts returns how many values each element of an action has, nothing for a Box.
+func (d *Dist) Counts() []int {
+	of, err := d.Of()
+	switch {
+	case err != nil || of.Continuous():
+		return nil
+	case d.MultiCategorical != nil:
+		return d.MultiCategorical.Counts
+	}
+	return slices.Repeat([]int{of.Choices() / of.Size()}, of.Size())
+}
+
 // Dists returns the distributions of a valid network's actions.
 func (n *Network) Dists() []head.Dist {
 	list := make([]head.Dist, len(n.Policy))
@@ -127,8 +146,9 @@ func (n *Network) Dists() []head.Dist {
 
 // Bounds of what a description may ask for.
 const (
-	maxNodes  = 1 << 10
-	maxParams = 1 << 40
+	maxNodes   = 1 << 10
+	maxActions = 1 << 6
+	maxParams  = 1 << 40
 )
 
 // Validate reports the first thing about the network that no backend could compute.
@@ -143,9 +163,9 @@ func (n *Network) validate() error {
 	if n.Format != Format {
 		return fmt.Errorf("format %d, this version has %d", n.Format, Format)
 	}
-	if len(n.Inputs) != 1 || len(n.Policy) != 1 || len(n.Values) != 1 || len(n.Nodes) > maxNodes {
-		return fmt.Errorf("%d inputs, %d nodes, %d actions and %d values: this version has one input, action and value and %d nodes at most",
-			len(n.Inputs), len(n.Nodes), len(n.Policy), len(n.Values), maxNodes)
+	if len(n.Inputs) != 1 || len(n.Policy) < 1 || len(n.Policy) > maxActions || len(n.Values) != 1 || len(n.Nodes) > maxNodes {
+		return fmt.Errorf("%d inputs, %d nodes, %d actions and %d values: this version has one input and value, %d actions and %d nodes at most",
+			len(n.Inputs), len(n.Nodes), len(n.Policy), len(n.Values), maxActions, maxNodes)
 	}
 	in := &n.Inputs[0]
 	if layer.Elems(in.Shape) < 1 || in.Norm != "" && in.Norm != Running {
@@ -155,16 +175,33 @@ func (n *Network) validate() error {
 	if err != nil {
 		return err
 	}
-	d, err := n.Policy[0].Of()
+	for i := range n.Policy {
+		if err := n.Policy[i].validate(shapes); err != nil {
+			return fmt.Errorf("action %q%w", n.Policy[i].Action, err)
+		}
+		if slices.ContainsFunc(n.Policy[:i], func(d Dist) bool { return d.Action == n.Policy[i].Action }) {
+			return fmt.Errorf("two actions are called %q", n.Policy[i].Action)
+		}
+	}
 	switch {
-	case err != nil:
-		return fmt.Errorf("action %q %w", n.Policy[0].Action, err)
-	case shapes[n.Policy[0].From] == nil || d.Elems() < 1 || d.Elems() != layer.Elems(shapes[n.Policy[0].From]):
-		return fmt.Errorf("action %q: %v of node %q, whose shape is %v", n.Policy[0].Action, d, n.Policy[0].From, shapes[n.Policy[0].From])
 	case layer.Elems(shapes[n.Values[0].From]) != 1 || shapes[n.Values[0].From] == nil:
 		return fmt.Errorf("value %q of node %q, whose shape is %v", n.Values[0].Name, n.Values[0].From, shapes[n.Values[0].From])
 	}
 	return nil
+}
+
+func (d *Dist) validate(shapes map[string][]int) error {
+	of, err := d.Of()
+	if err != nil {
+		return fmt.Errorf(" %w", err)
+	}
+	if shape := shapes[d.From]; shape == nil || of.Elems() < 1 || of.Elems() != layer.Elems(shape) {
+		return fmt.Errorf(": %v of node %q, whose shape is %v", of, d.From, shape)
+	}
+	if g := d.Gaussian; g != nil && g.Squash != head.Free && g.Squash != head.Tanh {
+		return fmt.Errorf(": %v, want no squash or tanh", of)
+	}
+	return d.checkBounds(of)
 }
 
 // Shapes returns the shape of a row of every input and node by name, or what is wrong with the first that has none.
@@ -289,7 +326,7 @@ func (n *Network) Lines() []string {
 	}
 	for i := range n.Policy {
 		d, _ := n.Policy[i].Of()
-		lines = append(lines, fmt.Sprintf("action %s = %v of %s", n.Policy[i].Action, d, n.Policy[i].From))
+		lines = append(lines, fmt.Sprintf("action %s = %v of %s%s", n.Policy[i].Action, d, n.Policy[i].From, n.Policy[i].within()))
 	}
 	for _, v := range n.Values {
 		lines = append(lines, fmt.Sprintf("value %s of %s", v.Name, v.From))

@@ -68,14 +68,19 @@ type Samples struct {
 	LogProb, Value []float32
 	Valid          []uint32 // rows that belong to an episode, ascending
 
-	sizes policy.Sizes
+	sizes  policy.Sizes
+	counts [][]int // values of each element, by action
+	starts []int32 // by action
 }
 
 // Read copies the columns of a checked dataset. A stored action that does not exist or that its mask forbids, a
 // mask without a legal action and a value or log-probability that is not finite are each a *RowError.
 func (s *Samples) Read(d *policy.Dataset, n *policy.Network) error {
 	if len(s.Actions) != len(n.Policy) {
-		s.Actions, s.sizes = make([]Actions, len(n.Policy)), n.Sizes()
+		s.Actions, s.sizes, s.counts, s.starts = make([]Actions, len(n.Policy)), n.Sizes(), nil, nil
+		for i := range n.Policy {
+			s.counts, s.starts = append(s.counts, n.Policy[i].Counts()), append(s.starts, n.Policy[i].Start)
+		}
 	}
 	rows, envs, width := d.Rows(), d.Envs(), d.BlockEnvs()
 	s.LogProb, s.Value = zeroed(s.LogProb, rows), zeroed(s.Value, rows)
@@ -140,40 +145,68 @@ func (s *Samples) readAction(d *policy.Dataset, i int, b trajectory.Trajectory, 
 	valid := b.Bytes(trajectory.Valid)[at : at+d.BlockEnvs()]
 	a, action := &s.Actions[i], b.Row(trajectory.Action.At(i), step)
 	if l := b.Schema.MaskOf(i); l != nil {
-		if err := a.readMasks(d, b.Row(l.Column, step), valid, row); err != nil {
+		if err := a.readMasks(d, b.Row(l.Column, step), s.counts[i], l.Column, valid, row); err != nil {
 			return err
 		}
 	}
-	values, choices, size := action.Int32(), a.Choices, a.Size
+	if a.Continuous {
+		return a.readRaw(d, i, b.Row(trajectory.RawAction.At(i), step), valid, row)
+	}
+	values, start, size := action.Int32(), s.starts[i], a.Size
 	for e, ok := range valid {
 		if ok == 0 {
 			continue
 		}
-		x := values[e*action.StrideRow/4]
-		if x < 0 || int(x) >= choices || len(a.Mask) > 0 && a.Mask[(row+e)*choices+int(x)] == 0 {
-			return d.RowError(row+e, trajectory.Action.At(i), policy.ErrActionRange)
+		first := (row + e) * a.Choices
+		for k, n := range s.counts[i] {
+			x := values[(e*action.StrideRow+k*action.StrideElem)/4] - start
+			if x < 0 || int(x) >= n || len(a.Mask) > 0 && a.Mask[first+int(x)] == 0 {
+				return d.RowError(row+e, trajectory.Action.At(i), policy.ErrActionRange)
+			}
+			a.Index[(row+e)*size+k] = x
+			first += n
 		}
-		a.Index[(row+e)*size] = x
+	}
+	return nil
+}
+
+// readRaw copies what was drawn for a Box. Only the host writes it, but a weight that is not finite draws such numbers.
+func (a *Actions) readRaw(d *policy.Dataset, i int, raw trajectory.Matrix, valid []byte, row int) error {
+	from := raw.Float32()
+	for e, ok := range valid {
+		if ok == 0 {
+			continue
+		}
+		for k := range a.Size {
+			x := from[(e*raw.StrideRow+k*raw.StrideElem)/4]
+			if !finite(x) {
+				return d.RowError(row+e, trajectory.RawAction.At(i), policy.ErrNotFinite)
+			}
+			a.Raw[(row+e)*a.Size+k] = x
+		}
 	}
 	return nil
 }
 
 // readMasks copies the masks of the environments of one block in one time step, from row on.
-func (a *Actions) readMasks(d *policy.Dataset, mask trajectory.Matrix, valid []byte, row int) error {
+func (a *Actions) readMasks(d *policy.Dataset, mask trajectory.Matrix, counts []int, column trajectory.Column, valid []byte, row int) error {
 	for e, ok := range valid {
 		if ok == 0 {
 			continue
 		}
-		from := mask.Data[e*mask.StrideRow:]
+		from, at := mask.Data[e*mask.StrideRow:], 0
 		to := a.Mask[(row+e)*a.Choices : (row+e+1)*a.Choices]
-		legal := byte(0)
-		for c := range to {
-			if from[c*mask.StrideElem] != 0 {
-				to[c], legal = 1, 1
+		for _, n := range counts {
+			legal := byte(0)
+			for c := at; c < at+n; c++ {
+				if from[c*mask.StrideElem] != 0 {
+					to[c], legal = 1, 1
+				}
 			}
-		}
-		if legal == 0 {
-			return d.RowError(row+e, trajectory.Mask, policy.ErrNoLegalAction)
+			if legal == 0 {
+				return d.RowError(row+e, column, policy.ErrNoLegalAction)
+			}
+			at += n
 		}
 	}
 	return nil

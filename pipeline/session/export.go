@@ -83,7 +83,7 @@ func observe(plugin env.Plugin, b policy.Backend, p *export.Policy) (s *export.S
 	}
 	s = &export.Samples{}
 	for step := uint64(0); s.Rows < exportRows; step++ {
-		r := policy.Request{Obs: driver.Observations(), Mask: driver.Masks(), Action: driver.Actions(), LogProb: driver.LogProb(), Value: driver.Value(), Greedy: true, Step: step}
+		r := policy.Request{Obs: driver.Observations(), Mask: driver.Masks(), Action: driver.Actions(), Raw: driver.RawActions(), LogProb: driver.LogProb(), Value: driver.Value(), Greedy: true, Step: step}
 		if err := actor.Act([]policy.Request{r}); err != nil {
 			return nil, err
 		}

@@ -194,7 +194,7 @@ func (p *play) again(env int) {
 // act asks the policy. Sampled actions are keyed by episode, so a request has rows that play successive episodes in step.
 func (p *play) act() error {
 	all := policy.Request{
-		Action: p.driver.Actions(), LogProb: p.driver.LogProb(), Value: p.driver.Value(),
+		Action: p.driver.Actions(), Raw: p.driver.RawActions(), LogProb: p.driver.LogProb(), Value: p.driver.Value(),
 		Obs: p.driver.Observations(), Mask: p.driver.Masks(), Greedy: true,
 	}
 	p.requests, p.views = p.requests[:0], p.views[:0]

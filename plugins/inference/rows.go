@@ -32,6 +32,9 @@ func (c *Inference) gather(m *hostabi.Message) error {
 		c.views = tr.Masks(c.views, r.T)
 		request.Mask = c.views.From(n)
 		request.Action = c.rowsOf(tr, trajectory.Action, r.T)
+		n = len(c.views)
+		c.views = tr.RawActions(c.views, r.T)
+		request.Raw = c.views.From(n)
 		request.LogProb = tr.Float32(trajectory.LogProb)[lo:hi]
 	}
 	if err := c.add(request); err != nil || !r.Bootstrap {

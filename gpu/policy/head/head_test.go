@@ -1,59 +1,172 @@
 package head
 
 import (
+	"fmt"
 	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
 // dists lists a distribution a row, with parameters of a row and of another, and a mask.
 var dists = []struct {
-	dist Dist
-	p, q []float64
-	mask []byte
+	dist   Dist
+	p, q   []float64
+	mask   []byte
+	counts []int // values of each element; nil for a Box
 }{
-	{&Categorical{N: 1}, []float64{3}, []float64{-1}, nil},
-	{&Categorical{N: 4}, []float64{0.3, -1, 2, 0.1}, []float64{0, 1, 0.5, -0.7}, nil},
-	{&Categorical{N: 4}, []float64{0.3, 9, 2, 0.1}, []float64{0, 1, 0.5, -0.7}, []byte{1, 0, 1, 1}},
+	{&Categorical{N: 1}, []float64{3}, []float64{-1}, nil, []int{1}},
+	{&Categorical{N: 4}, []float64{0.3, -1, 2, 0.1}, []float64{0, 1, 0.5, -0.7}, nil, []int{4}},
+	{&Categorical{N: 4}, []float64{0.3, 9, 2, 0.1}, []float64{0, 1, 0.5, -0.7}, []byte{1, 0, 1, 1}, []int{4}},
+	{&MultiCategorical{Counts: []int{3, 2}}, []float64{0.3, 1, 2, 0.1, -2}, []float64{0, 1, 0.5, -0.7, 1}, nil, []int{3, 2}},
+	{&MultiCategorical{Counts: []int{3, 2}}, []float64{0.3, 1, 2, 0.1, -2}, []float64{0, 1, 0.5, -0.7, 1}, []byte{1, 0, 1, 1, 1}, []int{3, 2}},
+	{&Bernoulli{N: 3}, []float64{0.3, -1, 2}, []float64{0, 1, 0.5}, nil, []int{2, 2, 2}},
+	{&Bernoulli{N: 2}, []float64{0.3, -1}, []float64{0, 1}, []byte{1, 1, 0, 1}, []int{2, 2}},
+	{&Gaussian{N: 1}, []float64{0.7, -0.4}, []float64{-0.2, 0.3}, nil, nil},
+	{&Gaussian{N: 3}, []float64{0.7, -2, 0, -0.4, 0.1, -1}, []float64{-0.2, 0, 1, 0.3, 0, 0.2}, nil, nil},
+	{&Gaussian{N: 1, Squash: Tanh}, []float64{0.7, -0.4}, []float64{-0.2, 0.3}, nil, nil},
+	{&Gaussian{N: 2, Squash: Tanh}, []float64{0.7, -2, -0.4, 0.1}, []float64{-0.2, 0, 0.3, 0}, nil, nil},
+}
+
+// actions lists every action of elements with so many values.
+func actions(counts []int) [][]float64 {
+	all := [][]float64{{}}
+	for _, n := range counts {
+		var next [][]float64
+		for _, a := range all {
+			for v := range n {
+				next = append(next, append(slices.Clone(a), float64(v)))
+			}
+		}
+		all = next
+	}
+	return all
 }
 
 // Entropy and divergence are sums over the actions' probabilities, which add up to 1; the mode has the largest.
 func TestDistributionsAgreeWithTheirProbabilities(t *testing.T) {
 	for _, c := range dists {
-		sum, entropy, kl, largest := 0.0, 0.0, 0.0, 0.0
-		for a := range c.dist.Choices() {
-			action := []float64{float64(a)}
-			p, told := c.dist.LogProb(c.p, c.mask, action)
+		if c.counts == nil {
+			continue
+		}
+		sum, entropy, kl, largest, told := 0.0, 0.0, 0.0, 0.0, 0.0
+		for _, action := range actions(c.counts) {
+			p, h := c.dist.LogProb(c.p, c.mask, action)
 			q, _ := c.dist.LogProb(c.q, c.mask, action)
-			sum, largest = sum+math.Exp(p), max(largest, math.Exp(p))
+			sum, largest, told = sum+math.Exp(p), max(largest, math.Exp(p)), h
 			if !math.IsInf(p, -1) {
 				entropy, kl = entropy-math.Exp(p)*p, kl+math.Exp(p)*(p-q)
 			}
-			if a == c.dist.Choices()-1 && math.Abs(told-entropy) > 1e-12 {
-				t.Errorf("%v: entropy %v, want %v", c.dist, told, entropy)
-			}
 		}
-		best := []float64{0}
+		best := make([]float64, c.dist.Size())
 		c.dist.Mode(c.p, c.mask, best)
 		mode, _ := c.dist.LogProb(c.p, c.mask, best)
-		if math.Abs(sum-1) > 1e-12 || math.Abs(c.dist.KL(c.p, c.q, c.mask)-kl) > 1e-12 || math.Exp(mode) != largest {
-			t.Errorf("%v: probabilities add up to %v, divergence %v, want %v, mode %v of %v", c.dist, sum, c.dist.KL(c.p, c.q, c.mask), kl, math.Exp(mode), largest)
+		if math.Abs(sum-1) > 1e-12 || math.Abs(told-entropy) > 1e-12 || math.Abs(c.dist.KL(c.p, c.q, c.mask)-kl) > 1e-12 ||
+			math.Abs(math.Exp(mode)-largest) > 1e-12 {
+			t.Errorf("%v: probabilities add up to %v, entropy %v, want %v, divergence %v, want %v, mode %v of %v", c.dist, sum, told,
+				entropy, c.dist.KL(c.p, c.q, c.mask), kl, math.Exp(mode), largest)
 		}
 	}
 }
 
-// Evenly spread numbers draw each action as often as its probability says.
-func TestS20SamplesFollowTheProbabilities(t *testing.T) {
-	const n = 400_000
+// The same for densities, by integrals over one element; of a squashed one over what the environment gets.
+func TestDensitiesIntegrateToOne(t *testing.T) {
 	for _, c := range dists {
-		drawn, action := make([]float64, c.dist.Choices()), []float64{0}
-		for i := range n {
-			c.dist.Sample(c.p, c.mask, []float32{(float32(i) + 0.5) / n}, action)
-			drawn[int(action[0])]++
+		if c.counts != nil || c.dist.Size() > 1 {
+			continue
 		}
-		for a, got := range drawn {
-			logProb, _ := c.dist.LogProb(c.p, c.mask, []float64{float64(a)})
-			if want := n * math.Exp(logProb); math.Abs(got-want) > 3 {
-				t.Errorf("%v: action %d is drawn %v times of %d, want %v", c.dist, a, got, n, want)
+		squash := c.dist.(*Gaussian).Squash
+		const dx = 1e-4
+		sum, entropy, kl := 0.0, 0.0, 0.0
+		for x := -12.0; x < 12; x += dx {
+			p, _ := c.dist.LogProb(c.p, nil, []float64{x})
+			q, _ := c.dist.LogProb(c.q, nil, []float64{x})
+			dy := dx
+			if squash == Tanh {
+				dy *= 1 / (math.Cosh(x) * math.Cosh(x))
+			}
+			mass := math.Exp(p) * dy
+			sum, entropy, kl = sum+mass, entropy-mass*p, kl+mass*(p-q)
+		}
+		_, told := c.dist.LogProb(c.p, nil, []float64{0.3})
+		if squash == Tanh { // -log π(a) stands for it
+			entropy, _ = c.dist.LogProb(c.p, nil, []float64{0.3})
+			entropy = -entropy
+		}
+		if math.Abs(sum-1) > 1e-6 || math.Abs(told-entropy) > 1e-6 || math.Abs(c.dist.KL(c.p, c.q, nil)-kl) > 1e-6 {
+			t.Errorf("%v: mass %v, entropy %v, want %v, divergence %v, want %v", c.dist, sum, told, entropy, c.dist.KL(c.p, c.q, nil), kl)
+		}
+	}
+}
+
+const draws = 400_000
+
+// sample draws actions with numbers of one seed.
+func sample(d Dist, params []float64, mask []byte, see func(action []float64)) {
+	r := rand.New(rand.NewPCG(7, 0))
+	u, action := make([]float32, d.Draws()), make([]float64, d.Size())
+	for range draws {
+		for i := range u {
+			u[i] = (float32(r.Uint32()>>9) + 0.5) * 0x1p-23
+		}
+		d.Sample(params, mask, u, action)
+		see(action)
+	}
+}
+
+// χ² of the numbers of all actions is below its quantile of 0.999 for so many degrees of freedom.
+func TestS20SamplesFollowTheProbabilities(t *testing.T) {
+	limits := []float64{0, 10.83, 13.82, 16.27, 18.47, 20.52, 22.46, 24.32}
+	for _, c := range dists {
+		if c.counts == nil {
+			continue
+		}
+		drawn := map[string]float64{}
+		sample(c.dist, c.p, c.mask, func(action []float64) { drawn[fmt.Sprint(action)]++ })
+		chi, freedom := 0.0, -1
+		for _, action := range actions(c.counts) {
+			logProb, _ := c.dist.LogProb(c.p, c.mask, action)
+			got, want := drawn[fmt.Sprint(action)], draws*math.Exp(logProb)
+			if want == 0 {
+				if got > 0 {
+					t.Errorf("%v: %v is illegal and was drawn", c.dist, action)
+				}
+				continue
+			}
+			chi, freedom = chi+(got-want)*(got-want)/want, freedom+1
+		}
+		if chi > limits[freedom] {
+			t.Errorf("%v: χ² = %v with %d degrees of freedom", c.dist, chi, freedom)
+		}
+	}
+}
+
+// The largest distance between the distribution functions of the draws and of the normal distribution is below the
+// quantile of 0.999 of Kolmogorov and Smirnov's; the elements of a pair do not correlate.
+func TestS20SamplesOfABoxFollowTheDensity(t *testing.T) {
+	for _, c := range dists {
+		if c.counts != nil {
+			continue
+		}
+		n := c.dist.Size()
+		z, products := make([][]float64, n), 0.0
+		sample(c.dist, c.p, nil, func(action []float64) {
+			for i, x := range action {
+				z[i] = append(z[i], (x-c.p[i])*math.Exp(-c.p[n+i]))
+			}
+			products += z[0][len(z[0])-1] * z[n-1][len(z[0])-1]
+		})
+		if n > 1 && math.Abs(products/draws) > 4/math.Sqrt(draws) {
+			t.Errorf("%v: the first and the last element correlate by %v", c.dist, products/draws)
+		}
+		for i := range z {
+			slices.Sort(z[i])
+			worst := 0.0
+			for k, x := range z[i] {
+				worst = max(worst, math.Abs(0.5*math.Erfc(-x/math.Sqrt2)-(float64(k)+0.5)/draws))
+			}
+			if limit := 1.95 / math.Sqrt(draws); worst > limit {
+				t.Errorf("%v: element %d is %v from the normal distribution, want at most %v", c.dist, i, worst, limit)
 			}
 		}
 	}
@@ -62,8 +175,11 @@ func TestS20SamplesFollowTheProbabilities(t *testing.T) {
 func TestS20GradientsEqualFiniteDifferences(t *testing.T) {
 	const h, dLogProb, dEntropy = 1e-6, 0.7, -1.3
 	for _, c := range dists {
-		action := []float64{0}
+		action := make([]float64, c.dist.Size())
 		c.dist.Mode(c.p, c.mask, action)
+		if c.counts == nil { // where the gradient over the mean is not 0
+			action[0] += 0.8
+		}
 		loss := func() float64 {
 			logProb, entropy := c.dist.LogProb(c.p, c.mask, action)
 			return dLogProb*logProb + dEntropy*entropy

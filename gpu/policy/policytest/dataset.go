@@ -146,6 +146,7 @@ func Requests(d *policy.Dataset, b trajectory.Trajectory, step, rows int) []poli
 		Seed: d.Seed, FirstEnv: b.Meta().FirstEnv, Step: uint64(1000 + step)}
 	if step < b.Schema.Shape.Steps {
 		all.Action, all.Mask = b.Rows(nil, trajectory.Action, step), b.Masks(nil, step)
+		all.Raw = b.RawActions(nil, step)
 		all.LogProb = b.Float32(trajectory.LogProb)[at : at+envs]
 	}
 	for lo := 0; lo < envs; lo += rows {

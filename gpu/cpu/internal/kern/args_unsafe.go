@@ -48,6 +48,7 @@ type sampleArgs struct {
 	action, logProb unsafe.Pointer
 	seed, step      uint64
 	env, greedy     int
+	draw            int
 }
 
 type lossArgs struct {

@@ -241,7 +241,7 @@ func (s Set) sample(a *Sample) {
 		a.generic()
 		return
 	}
-	args := sampleArgs{actions: a.Actions, ld: 4 * a.LD, scratch: at(a.Scratch, 0), seed: a.Seed, step: a.Step}
+	args := sampleArgs{actions: a.Actions, ld: 4 * a.LD, scratch: at(a.Scratch, 0), seed: a.Seed, step: a.Step, draw: int(a.Draw)}
 	if a.Greedy {
 		args.greedy = -1
 	}

@@ -14,8 +14,10 @@ type Loss struct {
 	OldValue      []float32
 	Advantage     []float32
 	Return        []float32
-	NewLogProb    []float32 // written
+	NewLogProb    []float32 // written, by Surrogate read
 	Scratch       []float32 // Actions*Lanes
+	Entropies     []float32 // for Surrogate: of the rows
+	Slope         []float32 // written by Surrogate: over the log-probability, negative
 
 	// The assembly reads these in this order.
 	Low, High float32 // bounds of the ratio: 1-ε, 1+ε
@@ -75,15 +77,7 @@ func (l *Loss) row(r int) {
 	}
 	action := int(l.Action[r])
 	logProb := l.Logits[action*l.LD+r]
-	logRatio := logProb - l.OldLogProb[r]
-	ratio := exp(logRatio)
-	free := ratio * l.Advantage[r]
-	clipped := min(max(ratio, l.Low), l.High) * l.Advantage[r]
-	var slope float32
-	if free <= clipped {
-		slope = free * l.Mean
-	}
-	slope -= l.Penalty * min(ratio-1, math.MaxFloat32)
+	slope := l.surrogate(r, logProb-l.OldLogProb[r], entropy)
 	for a := range l.Actions {
 		x := l.Logits[a*l.LD+r]
 		d := (l.Entropy*(x+entropy) + slope) * exp(x)
@@ -94,7 +88,17 @@ func (l *Loss) row(r int) {
 	}
 	l.NewLogProb[r] = logProb
 	l.value(r)
+}
 
+// surrogate adds a row to the sums and returns the slope of its surrogate over the log-probability.
+func (l *Loss) surrogate(r int, logRatio, entropy float32) (slope float32) {
+	ratio := exp(logRatio)
+	free := ratio * l.Advantage[r]
+	clipped := min(max(ratio, l.Low), l.High) * l.Advantage[r]
+	if free <= clipped {
+		slope = free * l.Mean
+	}
+	slope -= l.Penalty * min(ratio-1, math.MaxFloat32)
 	s, lane := &l.Sums, r%Lanes
 	s.Surrogate[lane] += min(free, clipped)
 	s.Entropy[lane] += entropy
@@ -104,6 +108,15 @@ func (l *Loss) row(r int) {
 	s.Ratio[lane] = max(s.Ratio[lane], deviation)
 	if deviation > l.Clip {
 		s.Clipped[lane]++
+	}
+	return slope
+}
+
+func (l *Loss) checkSurrogate() {
+	rows := (l.Rows + Lanes - 1) / Lanes * Lanes
+	if l.Rows > 0 {
+		_, _, _, _ = l.Entropies[rows-1], l.Slope[rows-1], l.Value[rows-1], l.OldLogProb[rows-1]
+		_, _, _, _ = l.OldValue[rows-1], l.Advantage[rows-1], l.Return[rows-1], l.NewLogProb[rows-1]
 	}
 }
 

@@ -42,6 +42,42 @@ func (s Set) Loss(l *Loss) {
 	s.loss(l)
 }
 
+// Surrogate computes the surrogate of rows whose joint log-probabilities and entropies are known.
+func (s Set) Surrogate(l *Loss) {
+	l.checkSurrogate()
+	l.surrogates()
+}
+
+// Weigh adds the log-probabilities and entropies of c.
+func (s Set) Weigh(c *Choice) {
+	c.check()
+	c.weigh()
+}
+
+// Descend computes the gradient of c.
+func (s Set) Descend(c *Choice) {
+	c.check()
+	c.descend()
+}
+
+// DrawNormal draws the actions of n.
+func (s Set) DrawNormal(n *Normal) {
+	n.check()
+	n.draw()
+}
+
+// WeighNormal adds the log-probabilities and entropies of n.
+func (s Set) WeighNormal(n *Normal) {
+	n.check()
+	n.weigh()
+}
+
+// DescendNormal computes the gradient of n.
+func (s Set) DescendNormal(n *Normal) {
+	n.check()
+	n.descend()
+}
+
 // Adam makes the step a.
 func (s Set) Adam(a *Adam) {
 	a.check()

@@ -11,7 +11,7 @@ const Lanes = 8
 
 // Sample describes the choice of an action for every row from Logits[a*LD + r].
 //
-// The action is the first whose cumulated probability exceeds the row's policy.Uniform of draw 0, or with Greedy the
+// The action is the first whose cumulated probability exceeds the row's policy.Uniform of Draw, or with Greedy the
 // first of the most probable ones.
 type Sample struct {
 	Rows, Actions int
@@ -19,6 +19,7 @@ type Sample struct {
 	LD            int
 	Seed, Step    uint64
 	Env           uint32 // of row 0
+	Draw          uint32 // within the env step
 	Greedy        bool
 	Action        []int32
 	LogProb       []float32
@@ -53,7 +54,7 @@ func (s *Sample) generic() {
 
 // pick never leaves the range of actions, whatever the logits are.
 func (s *Sample) pick(r int, largest, sum float32) int {
-	target := sum * policy.Uniform(s.Seed, s.Env+uint32(r), s.Step, 0)
+	target := sum * policy.Uniform(s.Seed, s.Env+uint32(r), s.Step, s.Draw)
 	var cumulated float32
 	for a := range s.Actions {
 		x := s.Logits[a*s.LD+r]

@@ -98,7 +98,7 @@ func philox(s isa, env reg.GPPhysical) {
 	MOVQ(env, reg.X4)
 	VPBROADCASTD(reg.X4, c2)
 	VPADDD(lanes(), c2, c2)
-	s.clear(c3)
+	VPBROADCASTD(at(field("draw"), 0), c3)
 	VPBROADCASTD(at(field("seed"), 0), k0)
 	VPBROADCASTD(at(field("seed"), 4), k1)
 	VMOVDQU(bits(0xd2511f53), m0)

@@ -1,0 +1,92 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/gpu/policy/head"
+)
+
+// Bounds are those of a Box, by element, and how numbers that were drawn become actions within them. A side without a bound
+// has ±Unbounded.
+type Bounds struct {
+	Low  []float32 `json:"low"`
+	High []float32 `json:"high"`
+	// Rescale maps -1 to Low and 1 to High. Without it actions are drawn in the environment's units. What is beyond the
+	// bounds is cut off. A squashed distribution lies between -1 and 1 and is always rescaled.
+	Rescale bool `json:"rescale,omitempty"`
+}
+
+// Unbounded is the bound of an element that has none.
+const Unbounded = math.MaxFloat32
+
+// of returns the action of element i for what was drawn. It is within the bounds whatever that is.
+func (b *Bounds) of(i int, raw float32, squash head.Squash) float32 {
+	low, high := b.Low[i], b.High[i]
+	if squash == head.Tanh {
+		raw = float32(math.Tanh(float64(raw)))
+	}
+	if b.Rescale || squash != head.Free {
+		raw = low + (raw+1)*0.5*(high-low)
+	}
+	if !(raw >= low) { // not a number as well
+		return low
+	}
+	return min(raw, high)
+}
+
+// Place writes what the environment reads for rows of a Box that were drawn.
+func (d *Dist) Place(raw, action *trajectory.Matrix, lo, hi int) {
+	from, to := raw.Float32(), action.Float32()
+	for row := lo; row < hi; row++ {
+		for i := range raw.Elems {
+			to[(row*action.StrideRow+i*action.StrideElem)/4] = d.Bounds.of(i, from[(row*raw.StrideRow+i*raw.StrideElem)/4], d.Gaussian.Squash)
+		}
+	}
+}
+
+func (d *Dist) checkBounds(of head.Dist) error {
+	switch b := d.Bounds; {
+	case !of.Continuous() && b != nil:
+		return fmt.Errorf(": bounds of %v, which is not a Box", of)
+	case !of.Continuous():
+		return nil
+	case b == nil || len(b.Low) != of.Size() || len(b.High) != of.Size() || d.Start != 0:
+		return fmt.Errorf(": %v without bounds for each element, or with a start", of)
+	}
+	for i, low := range d.Bounds.Low {
+		high := d.Bounds.High[i]
+		if !(low <= high) || !finite(low) || !finite(high) {
+			return fmt.Errorf(": element %d has bounds %g..%g", i, low, high)
+		}
+		if d.scaled() && (low <= -Unbounded || high >= Unbounded) {
+			return fmt.Errorf(": element %d: %w", i, ErrUnbounded)
+		}
+	}
+	return nil
+}
+
+// ErrUnbounded is wrapped where the bounds of a Box must be finite and are not.
+var ErrUnbounded = errors.New("an element without two finite bounds can be neither rescaled nor squashed")
+
+// scaled reports whether the bounds scale what is drawn.
+func (d *Dist) scaled() bool {
+	return d.Bounds.Rescale || d.Gaussian != nil && d.Gaussian.Squash != head.Free
+}
+
+func finite(x float32) bool { return x-x == 0 }
+
+// within is what Lines says of start and bounds.
+func (d *Dist) within() string {
+	switch {
+	case d.Bounds != nil && d.scaled():
+		return fmt.Sprintf(" scaled to %v..%v", d.Bounds.Low, d.Bounds.High)
+	case d.Bounds != nil:
+		return fmt.Sprintf(" within %v..%v", d.Bounds.Low, d.Bounds.High)
+	case d.Start != 0:
+		return fmt.Sprintf(" from %d", d.Start)
+	}
+	return ""
+}

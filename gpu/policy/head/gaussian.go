@@ -1,0 +1,111 @@
+package head
+
+import (
+	"fmt"
+	"math"
+)
+
+// Squash is what bounds the values of a Box's distribution.
+type Squash string
+
+// Squashes.
+const (
+	Free Squash = ""     // nothing: the environment's bounds cut actions off
+	Tanh Squash = "tanh" // actions are tanh of what was drawn
+)
+
+// Gaussian is a normal distribution of each of N elements, independent of the others. Its parameters are N means, then N
+// logarithms of standard deviations. An action is the number that was drawn, before it is squashed or cut off; with Tanh,
+// densities are of its tanh.
+type Gaussian struct {
+	N      int    `json:"n"`
+	Squash Squash `json:"squash,omitempty"`
+}
+
+var _ Dist = (*Gaussian)(nil)
+
+// Elems is 2N.
+func (g *Gaussian) Elems() int { return 2 * g.N }
+
+// Size is N.
+func (g *Gaussian) Size() int { return g.N }
+
+// Choices is 0.
+func (g *Gaussian) Choices() int { return 0 }
+
+// Continuous is true.
+func (g *Gaussian) Continuous() bool { return true }
+
+// String is such as gaussian(2) or gaussian(2, tanh).
+func (g *Gaussian) String() string {
+	if g.Squash == Free {
+		return fmt.Sprintf("gaussian(%d)", g.N)
+	}
+	return fmt.Sprintf("gaussian(%d, %s)", g.N, g.Squash)
+}
+
+var logSqrt2Pi = math.Log(2*math.Pi) / 2
+
+// correction is log(1 - tanh²(x)), without a difference that vanishes.
+func correction(x float64) float64 { return 2 * (math.Ln2 - x - softplus(-2*x)) }
+
+// softplus is log(1 + exp(x)).
+func softplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }
+
+// LogProb is Dist's. A squashed Gaussian's entropy has no closed form; -log π(action) stands for it.
+func (g *Gaussian) LogProb(params []float64, mask []byte, action []float64) (logProb, entropy float64) {
+	for i, x := range action[:g.N] {
+		mean, logStd := params[i], params[g.N+i]
+		z := (x - mean) * math.Exp(-logStd)
+		logProb -= z*z/2 + logStd + logSqrt2Pi
+		entropy += logStd + logSqrt2Pi + 0.5
+		if g.Squash == Tanh {
+			logProb -= correction(x)
+		}
+	}
+	if g.Squash == Tanh {
+		entropy = -logProb
+	}
+	return logProb, entropy
+}
+
+// Draws is two for each pair of elements.
+func (g *Gaussian) Draws() int { return (g.N + 1) / 2 * 2 }
+
+// Sample draws pairs of elements by the method of Box and Muller.
+func (g *Gaussian) Sample(params []float64, mask []byte, u []float32, action []float64) {
+	for i := range g.N {
+		radius := math.Sqrt(-2 * math.Log(float64(u[i&^1])))
+		sin, cos := math.Sincos(2 * math.Pi * float64(u[i|1]))
+		z := radius * cos
+		if i&1 == 1 {
+			z = radius * sin
+		}
+		action[i] = params[i] + math.Exp(params[g.N+i])*z
+	}
+}
+
+// Mode is the mean.
+func (g *Gaussian) Mode(params []float64, mask []byte, action []float64) { copy(action[:g.N], params) }
+
+// KL is Dist's. A squash does not change it.
+func (g *Gaussian) KL(p, q []float64, mask []byte) (sum float64) {
+	for i := range g.N {
+		apart, wider := p[i]-q[i], p[g.N+i]-q[g.N+i]
+		sum += (math.Exp(2*wider)+apart*apart*math.Exp(-2*q[g.N+i])-1)/2 - wider
+	}
+	return sum
+}
+
+// Gradient is Dist's.
+func (g *Gaussian) Gradient(d, params []float64, mask []byte, action []float64, dLogProb, dEntropy float64) {
+	if g.Squash == Tanh { // the entropy is -log π
+		dLogProb, dEntropy = dLogProb-dEntropy, 0
+	}
+	for i, x := range action[:g.N] {
+		inverse := math.Exp(-params[g.N+i])
+		z := (x - params[i]) * inverse
+		d[i] = dLogProb * z * inverse
+		d[g.N+i] = dLogProb*(z*z-1) + dEntropy
+	}
+}
