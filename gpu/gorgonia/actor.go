@@ -93,6 +93,9 @@ func (a *actor) Act(requests []policy.Request) error {
 // stage enters a row into the next run. The guest can rewrite its mask at any time, so it is read once.
 func (a *actor) stage(p *program[float32], r *policy.Request, at place) error {
 	n, actions := a.obs, a.actions
+	if a.joint != nil {
+		actions = 0
+	}
 	slot := len(a.pending)
 	obs, mask := &r.Obs[0], r.ActionMask(0)
 	x := obs.Float32()[at.row*obs.StrideRow/4:]
@@ -105,6 +108,9 @@ func (a *actor) stage(p *program[float32], r *policy.Request, at place) error {
 			p.mask[slot*actions+i], a.mask[slot*actions+i], legal = 1, 1, true
 		}
 	}
+	if a.joint != nil {
+		return a.stageMasks(p, r, at, slot)
+	}
 	if !legal {
 		return &policy.RowError{Request: at.request, Row: at.row, Err: policy.ErrNoLegalAction}
 	}
@@ -115,6 +121,9 @@ func (a *actor) stage(p *program[float32], r *policy.Request, at place) error {
 func (a *actor) flush(p *program[float32], requests []policy.Request) error {
 	if err := p.run(); err != nil {
 		return err
+	}
+	if a.joint != nil {
+		return a.flushJoint(p, requests)
 	}
 	actions := a.actions
 	for slot, at := range a.pending {
@@ -133,10 +142,93 @@ func (a *actor) flush(p *program[float32], requests []policy.Request) error {
 			d.Sample(logits, mask, []float32{policy.Uniform(r.Seed, r.FirstEnv+uint32(at.row), r.Step, 0)}, action)
 		}
 		taken := int32(action[0])
-		r.Action[0].Int32()[at.row], r.LogProb[at.row] = taken, logProbs[taken]
+		r.Action[0].Int32()[at.row], r.LogProb[at.row] = taken+a.network.Policy[0].Start, logProbs[taken]
 	}
 	a.pending = a.pending[:0]
 	return nil
+}
+
+// stageMasks enters the masks of joint actions.
+func (a *actor) stageMasks(p *program[float32], r *policy.Request, at place, slot int) (err error) {
+	n := max(a.joint.choices, 1)
+	a.mask = append(a.mask[:slot*n], make([]byte, n)...)
+	for i := range n {
+		a.mask[slot*n+i], p.mask[slot*n+i] = 1, 1
+	}
+	a.joint.each(func(k int, d head.Dist, _, choice, _ int) {
+		mask := r.ActionMask(k)
+		if r.Action == nil || mask.Rows == 0 {
+			return
+		}
+		c := 0
+		for _, count := range a.network.Policy[k].Counts() {
+			legal := false
+			for range count {
+				one := mask.Data[at.row*mask.StrideRow+c*mask.StrideElem] != 0
+				if i := slot*n + choice + c; !one {
+					a.mask[i], p.mask[i] = 0, 0
+				}
+				legal = legal || one
+				c++
+			}
+			if !legal {
+				err = &policy.RowError{Request: at.request, Row: at.row, Err: policy.ErrNoLegalAction}
+			}
+		}
+	})
+	return err
+}
+
+// flushJoint draws the actions of the staged rows from what the program has computed, and runs it again for their
+// log-probabilities.
+func (a *actor) flushJoint(p *program[float32], requests []policy.Request) error {
+	for slot, at := range a.pending {
+		r := &requests[at.request]
+		r.Value[at.row] = p.value[slot]
+		if r.Action != nil {
+			a.draw(p, r, slot, at.row)
+		}
+	}
+	if err := p.run(); err != nil {
+		return err
+	}
+	for slot, at := range a.pending {
+		if r := &requests[at.request]; r.Action != nil {
+			r.LogProb[at.row] = p.logProbs[slot]
+		}
+	}
+	a.pending = a.pending[:0]
+	return nil
+}
+
+// draw writes the actions of a row, to the request and to the program.
+func (a *actor) draw(p *program[float32], r *policy.Request, slot, row int) {
+	first, n := uint32(0), max(a.joint.choices, 1)
+	a.joint.each(func(k int, d head.Dist, elem, choice, column int) {
+		u, action := make([]float32, d.Draws()), make([]float64, d.Size())
+		first = policy.Draws(d, r.Seed, r.FirstEnv+uint32(row), r.Step, first, u)
+		params := widen(p.params[slot*a.elems+elem:][:d.Elems()])
+		mask := a.mask[slot*n+choice:][:d.Choices()]
+		if r.Greedy {
+			d.Mode(params, mask, action)
+		} else {
+			d.Sample(params, mask, u, action)
+		}
+		of, to := &a.network.Policy[k], r.Action[k]
+		for i, x := range action {
+			if d.Continuous() {
+				raw := r.Raw[k]
+				raw.Float32()[(row*raw.StrideRow+i*raw.StrideElem)/4] = float32(x)
+				action[i] = float64(float32(x))
+			} else {
+				to.Int32()[(row*to.StrideRow+i*to.StrideElem)/4] = int32(max(x, 0)) + of.Start
+			}
+		}
+		if d.Continuous() {
+			of.Place(&r.Raw[k], &to, row, row+1)
+		}
+		a.joint.enter(k, d, action, slot*a.joint.action+column, func(i int, x float64) { p.train.action[i] = float32(x) })
+	})
 }
 
 // Close frees the graphs.

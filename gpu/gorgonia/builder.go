@@ -17,7 +17,8 @@ type Builder interface {
 	// the blocks of policy.WeightsFormat have n.Params(). Names that begin with actor. and critic. say whose a parameter
 	// is: where there are no others, the gradients of the two can be clipped apart.
 	Params(n *policy.Network) []policy.Param
-	// Heads returns logits [rows, Actions] and value [rows, 1] for obs [rows, elements], which is normalised already.
+	// Heads returns what the distributions of the actions are made from, side by side, logits [rows, Actions] of a
+	// Discrete action, and value [rows, 1] for obs [rows, elements], which is normalised already.
 	// Masks, sampling and the loss are applied to what it returns. Row r of both must depend on row r of obs
 	// alone, bit for bit and whatever the number of rows is: matrix products, the functions of this package and
 	// gorgonia's elementwise functions keep to that.
@@ -56,7 +57,30 @@ func (Graph) Heads(n *policy.Network, obs *Node, p Params) (logits, value *Node,
 			return nil, nil, err
 		}
 	}
-	return nodes[n.Policy[0].From], nodes[n.Values[0].From], nil
+	value = nodes[n.Values[0].From]
+	if logits = nodes[n.Policy[0].From]; len(n.Policy) == 1 {
+		return logits, value, nil
+	}
+	logits, err = caught(func() *Node { return sideBySide(n, nodes) })
+	return logits, value, err
+}
+
+// sideBySide returns what the distributions of several actions are made from, in their order.
+func sideBySide(n *policy.Network, nodes map[string]*Node) *Node {
+	wide, at := 0, 0
+	for _, d := range n.Dists() {
+		wide += d.Elems()
+	}
+	var all *Node
+	for i, d := range n.Dists() {
+		part := placed(nodes[n.Policy[i].From], at, wide)
+		if at += d.Elems(); all == nil {
+			all = part
+		} else {
+			all = add(all, part)
+		}
+	}
+	return all
 }
 
 // Apply returns the output of a node, given those that it reads by name. One that this backend cannot compute is

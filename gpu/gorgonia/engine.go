@@ -60,7 +60,7 @@ func (l *engine) step(rows []uint32) error {
 	if err != nil {
 		return err
 	}
-	p.load(&l.batch, l.Rates)
+	p.load(l.joint, &l.batch, l.Rates)
 	if err := p.run(); err != nil {
 		return err
 	}
@@ -98,9 +98,18 @@ func (l *engine) forwardRows(p *program[float32], first, end int) error {
 	}
 	l.obs = append(l.obs[:0], make([]float32, len(l.block)*l.network.Obs())...)
 	l.Dataset.GatherObs(&l.network, l.block, l.obs)
-	p.loadObs(l.obs, l.Samples.Actions[0].Masks(first, end))
+	if l.joint != nil {
+		p.loadObs(l.obs, nil)
+		p.loadActions(l.joint, l.Samples.Actions, first, end-first)
+	} else {
+		p.loadObs(l.obs, l.Samples.Actions[0].Masks(first, end))
+	}
 	if err := p.run(); err != nil {
 		return err
+	}
+	if l.joint != nil {
+		l.logProb = append(l.logProb, p.logProbs[:len(l.block)]...)
+		return nil
 	}
 	for i := range l.block {
 		l.logProb = append(l.logProb, p.logProbs[i*actions+int(l.Samples.Actions[0].Index[first+i])])

@@ -10,7 +10,7 @@ type Loss func(in *LossInputs) (*Node, error)
 // and finite contents, so that a term enters as SumAll(in.Weight, term).
 type LossInputs struct {
 	Logits   *Node // [rows, actions] as built, before the mask
-	LogProbs *Node // [rows, actions] log-probabilities; of an illegal action about -1e30
+	LogProbs *Node // [rows, actions] log-probabilities; of an illegal action about -1e30. Nil unless there is one Discrete action.
 	Value    *Node // [rows, 1]
 
 	Mask       *Node // [rows, actions] 1 legal, 0 illegal
@@ -26,7 +26,15 @@ type LossInputs struct {
 	Entropy           *Node // coefficient
 
 	Config ppo.Config
+
+	logProb, entropy *Node // [rows, 1] of joint actions
 }
+
+// LogProb returns the log-probability of the actions taken, [rows, 1].
+func (in *LossInputs) LogProb() (*Node, error) { return caught(in.chosen) }
+
+// EntropyRow returns the entropy of the actions, [rows, 1]; -log π(a) stands for that of a squashed Gaussian.
+func (in *LossInputs) EntropyRow() (*Node, error) { return caught(in.entropyRow) }
 
 // PPOLoss is the default: the clipped surrogate (Schulman et al. 2017), less KLCoef times the divergence from the acting
 // policy, minus the entropy bonus plus ValueCoef times ½·MSE of the value, clipped around the old value if the configuration says so. It equals ppo.Loss.
@@ -51,10 +59,18 @@ func (in *LossInputs) surrogateRow() *Node {
 }
 
 // chosen returns the log-probability of the action taken: the other terms of the sum are exactly 0.
-func (in *LossInputs) chosen() *Node { return sumRow(mul(in.LogProbs, in.Action)) }
+func (in *LossInputs) chosen() *Node {
+	if in.logProb != nil {
+		return in.logProb
+	}
+	return sumRow(mul(in.LogProbs, in.Action))
+}
 
 // entropyRow returns -Σ p log p. An illegal action has p = 0 and a finite log p.
 func (in *LossInputs) entropyRow() *Node {
+	if in.entropy != nil {
+		return in.entropy
+	}
 	negative := scale(in.LogProbs, -1)
 	return sumRow(mul(exp(in.LogProbs), negative))
 }

@@ -8,13 +8,18 @@ import (
 
 // load enters a minibatch of at most p.rows rows. The rows after it get the weight 0 and contents that give finite
 // numbers, because 0 times infinity would not be 0.
-func (p *program[F]) load(b *ppo.Minibatch, r ppo.Rates) {
+func (p *program[F]) load(j *joint, b *ppo.Minibatch, r ppo.Rates) {
 	t := &p.train
-	p.loadObs(b.Obs, b.Actions[0].Mask)
-	clear(t.action)
-	actions := len(t.action) / p.rows
-	for i, a := range b.Actions[0].Index {
-		t.action[i*actions+int(a)] = 1
+	if j != nil {
+		p.loadObs(b.Obs, nil)
+		p.loadActions(j, b.Actions, 0, b.Rows)
+	} else {
+		p.loadObs(b.Obs, b.Actions[0].Mask)
+		clear(t.action)
+		actions := len(t.action) / p.rows
+		for i, a := range b.Actions[0].Index {
+			t.action[i*actions+int(a)] = 1
+		}
 	}
 	convert(t.oldLogProb, b.LogProb)
 	convert(t.oldValue, b.Value)
@@ -26,6 +31,14 @@ func (p *program[F]) load(b *ppo.Minibatch, r ppo.Rates) {
 	}
 	for i := range p.rows {
 		t.clipLow[i], t.clipHigh[i], t.entropy[i] = F(1-r.Clip), F(1+r.Clip), F(r.Entropy)
+	}
+}
+
+// loadActions enters joint actions and their masks of some rows.
+func (p *program[F]) loadActions(j *joint, actions []ppo.Actions, first, rows int) {
+	clear(p.train.action)
+	for slot := range rows {
+		j.loadRow(actions, first+slot, slot, func(i int, x float64) { p.train.action[i] = F(x) }, func(i int, x float64) { p.mask[i] = F(x) })
 	}
 }
 
@@ -51,6 +64,12 @@ func convert[F float](dst []F, src []float32) {
 // sums returns the terms of the loss and its companions for the minibatch that was loaded and run.
 func (p *program[F]) sums(b *ppo.Minibatch, c *ppo.Config, r ppo.Rates) ppo.LossSums {
 	var s ppo.LossSums
+	if p.params != nil {
+		for i := range b.Rows {
+			s.AddRow(b, i, c, r, float64(p.logProbs[i]), float64(p.entropy[i]), float64(p.value[i]))
+		}
+		return s
+	}
 	actions := len(p.logProbs) / p.rows
 	for i, action := range b.Actions[0].Index {
 		row, entropy := p.logProbs[i*actions:(i+1)*actions], 0.0

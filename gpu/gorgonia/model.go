@@ -14,7 +14,8 @@ const maxParams = 1 << 30
 type model struct {
 	network policy.Network
 	builder Builder
-	dist    dist
+	dist    dist           // of a single Categorical action
+	joint   *joint         // of others
 	elems   int            // of a row of what the distribution is made from
 	layout  []policy.Param // of the canonical vector
 	size    int            // its elements
@@ -33,10 +34,14 @@ func newModel(n *policy.Network, builder Builder) (m *model, err error) {
 	if err := n.Validate(); err != nil {
 		return nil, err
 	}
-	d, _ := n.Policy[0].Of()
-	m = &model{network: n.Clone(), builder: builder, elems: d.Elems(), dist: distOf(d)} // graphs are compiled later, too
-	if m.dist == nil {
-		return nil, policy.Unsupported("action", n.Policy[0].Action, d)
+	m = &model{network: n.Clone(), builder: builder} // graphs are compiled later, too
+	for _, d := range n.Dists() {
+		m.elems += d.Elems()
+	}
+	if c := n.Policy[0].Categorical; c != nil && len(n.Policy) == 1 {
+		m.dist = categoricalOf(c)
+	} else {
+		m.joint = newJoint(&m.network)
 	}
 	m.layout = builder.Params(&m.network)
 	names := map[string]bool{}

@@ -24,7 +24,9 @@ type program[F float] struct {
 
 	// Outputs, valid after run. They were copied out by the graph: what a node holds after a run may be
 	// another node's value.
-	logProbs []F // [rows][actions]
+	logProbs []F // [rows][actions], or [rows] of joint actions
+	params   []F // [rows][elements] of joint actions: what their distributions are made from
+	entropy  []F // [rows] of joint actions
 	value    []F // [rows]
 	loss     gorgonia.Value
 	grad     []F // canonical vector
@@ -32,7 +34,7 @@ type program[F float] struct {
 
 // trainInputs are the inputs of a program with a loss, [rows] but for action.
 type trainInputs[F float] struct {
-	action                                           []F // [rows][actions], one-hot
+	action                                           []F // [rows][actions], one-hot; see joint
 	oldLogProb, oldValue, advantage, returns, weight []F
 	clipLow, clipHigh, entropy                       []F
 }
@@ -81,7 +83,11 @@ func (b *assembly[F]) assemble(params []F) error {
 	p, n := b.program, &b.network
 	weights := b.params(params)
 	obs := b.input("obs", n.Obs(), &p.obs)
-	mask := b.input("mask", n.Actions(), &p.mask)
+	choices := n.Actions()
+	if b.joint != nil {
+		choices = max(b.joint.choices, 1)
+	}
+	mask := b.input("mask", choices, &p.mask)
 	for i := range p.mask {
 		p.mask[i] = 1
 	}
@@ -92,12 +98,24 @@ func (b *assembly[F]) assemble(params []F) error {
 	if err := b.checkHeads(logits, value); err != nil {
 		return err
 	}
-	logProbs := b.dist(logits, mask)
-	p.logProbs, p.value = make([]F, p.rows*n.Actions()), make([]F, p.rows)
-	b.read(logProbs, p.logProbs)
+	in := &LossInputs{Logits: logits, Value: value, Mask: mask, Config: b.config}
+	p.value = make([]F, p.rows)
 	b.read(value, p.value)
+	if b.joint != nil {
+		in.Action = b.input("action", b.joint.action, &p.train.action)
+		if in.logProb, in.entropy, err = b.joint.rows(logits, mask, in.Action); err != nil {
+			return err
+		}
+		p.params, p.logProbs, p.entropy = make([]F, p.rows*b.elems), make([]F, p.rows), make([]F, p.rows)
+		b.read(logits, p.params)
+		b.read(in.logProb, p.logProbs)
+		b.read(in.entropy, p.entropy)
+	} else {
+		in.LogProbs = b.dist(logits, mask)
+		p.logProbs = make([]F, p.rows*n.Actions())
+		b.read(in.LogProbs, p.logProbs)
+	}
 	if b.loss != nil {
-		in := &LossInputs{Logits: logits, LogProbs: logProbs, Value: value, Mask: mask, Config: b.config}
 		if err := b.differentiate(in, weights, len(params)); err != nil {
 			return err
 		}
@@ -137,7 +155,9 @@ func (b *assembly[F]) checkHeads(logits, value *Node) error {
 // differentiate adds loss and gradients.
 func (b *assembly[F]) differentiate(in *LossInputs, weights Params, size int) error {
 	p, t := b.program, &b.program.train
-	in.Action = b.input("action", b.network.Actions(), &t.action)
+	if b.joint == nil {
+		in.Action = b.input("action", b.network.Actions(), &t.action)
+	}
 	in.OldLogProb = b.input("old log prob", 1, &t.oldLogProb)
 	in.OldValue = b.input("old value", 1, &t.oldValue)
 	in.Advantage = b.input("advantage", 1, &t.advantage)

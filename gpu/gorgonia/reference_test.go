@@ -64,7 +64,7 @@ func compareReference(t *testing.T, m *model, params []float32, b *ppo.Minibatch
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.load(b, r)
+	p.load(m.joint, b, r)
 	if err := p.run(); err != nil {
 		t.Fatal(err)
 	}

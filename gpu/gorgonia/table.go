@@ -33,19 +33,28 @@ func (p Params) apply(name string, of layer.Op, in []*Node, shapes [][]int) (*No
 			return nil, err
 		}
 		return normalise(in[0], weight, bias)
+	case *layer.Append:
+		return p.appended(name, in[0], of.N, of.Init, of.Fixed)
 	}
 	return nil, policy.Unsupported("node", name, of)
+}
+
+// rowOf returns the log-probability and the entropy of an action in each row, [rows, 1], or nil where this backend cannot
+// compute the distribution: a row for each head. See joint for the columns of action.
+func rowOf(of head.Dist, params, mask, action *Node) (logProb, entropy *Node) {
+	switch of := of.(type) {
+	case *head.Categorical:
+		return categoricalRow(of.N, params, mask, action)
+	case *head.MultiCategorical:
+		return multiCategoricalRow(of.Counts, params, mask, action)
+	case *head.Bernoulli:
+		return bernoulliRow(of.N, params, mask, action)
+	case *head.Gaussian:
+		return gaussianRow(of, params, action)
+	}
+	return nil, nil
 }
 
 // dist returns the log-probabilities [rows, values] of what a distribution is made from [rows, elements] and a mask
 // [rows, values]. Those of illegal values are far below all others, and what these are made from has no influence.
 type dist func(params, mask *Node) *Node
-
-// distOf returns how a distribution is computed, or nil where this backend cannot: a row for each head.
-func distOf(of head.Dist) dist {
-	switch of := of.(type) {
-	case *head.Categorical:
-		return categoricalOf(of)
-	}
-	return nil
-}

@@ -186,16 +186,19 @@ func (t *Tempered) Gradient(d, logits []float64, mask []byte, action []float64, 
 import (
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/policy/head"
+	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
 type tempered struct {
-	*categorical
+	*choices
 	inverse float32
 }
 
-func temperedOf(of *head.Tempered) func(p *pass) dist {
-	inner := categoricalOf(&of.Categorical)
-	return func(p *pass) dist { return &tempered{inner(p).(*categorical), float32(1 / of.Temperature)} }
+func temperedOf(of *head.Tempered) func(p *pass, action int, firstDraw uint32) part {
+	inner := choicesOf([]int{of.N}, false)
+	return func(p *pass, action int, firstDraw uint32) part {
+		return &tempered{inner(p, action, firstDraw).(*choices), float32(1 / of.Temperature)}
+	}
 }
 
 func (t *tempered) cool() {
@@ -204,14 +207,20 @@ func (t *tempered) cool() {
 	}
 }
 
-func (t *tempered) act(r *policy.Request, lo, hi int) (illegal int) {
+func (t *tempered) draw(r *policy.Request, lo, hi int) (illegal int) {
 	t.cool()
-	return t.categorical.act(r, lo, hi)
+	return t.choices.draw(r, lo, hi)
 }
 
-func (t *tempered) learn(b *minibatch, lo, hi int) {
-	t.cool()
-	t.categorical.learn(b, lo, hi)
+func (t *tempered) weigh(b *ppo.Actions, ld, lo, rows int, logProb, entropy []float32) {
+	if b != nil {
+		t.cool()
+	}
+	t.choices.weigh(b, ld, lo, rows, logProb, entropy)
+}
+
+func (t *tempered) descend(slope []float32, coef float32, rows int) {
+	t.choices.descend(slope, coef, rows)
 	t.cool() // the gradient
 }
 `,
@@ -219,9 +228,8 @@ func (t *tempered) learn(b *minibatch, lo, hi int) {
 
 import "github.com/rlhost/rlhost/gpu/policy/head"
 
-func temperedOf(of *head.Tempered) dist {
-	inner := categoricalOf(&of.Categorical)
-	return func(logits, mask *Node) *Node { return inner(scale(logits, 1/of.Temperature), mask) }
+func temperedRow(of *head.Tempered, logits, mask, action *Node) (logProb, entropy *Node) {
+	return categoricalRow(of.N, scale(logits, 1/of.Temperature), mask, action)
 }
 `,
 			"gpu/policy/policytest/tempered.go": toyNetwork("tempered", "Activation: &layer.Activation{Func: layer.Tanh}",
@@ -230,7 +238,7 @@ func temperedOf(of *head.Tempered) dist {
 		edits: []edit{
 			{"gpu/policy/network.go", "\tCategorical *head.Categorical", "\tTempered *head.Tempered `json:\"tempered,omitempty\"`\n"},
 			{"gpu/cpu/table.go", "\tcase *head.Categorical:", "\tcase *head.Tempered:\n\t\treturn temperedOf(of)\n"},
-			{"gpu/gorgonia/table.go", "\tcase *head.Categorical:", "\tcase *head.Tempered:\n\t\treturn temperedOf(of)\n"},
+			{"gpu/gorgonia/table.go", "\tcase *head.Categorical:", "\tcase *head.Tempered:\n\t\treturn temperedRow(of, params, mask, action)\n"},
 			{"gpu/policy/policytest/backend.go", "\t\t{name: \"dense nodes", "\t\t{name: \"tempered\", net: tempered(), masked: true},\n"},
 		},
 		check: func(t *testing.T, p *toys) { p.computes(t, "tempered") }}

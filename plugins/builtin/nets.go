@@ -149,12 +149,13 @@ func before(nodes []policy.Node) []string {
 }
 
 // network makes the network of a table for an environment.
-func (t *PolicyTable) network(env *hostabi.EnvSpec) policy.Network {
+func (t *PolicyTable) network(env *hostabi.EnvSpec, actions []policy.Dist) policy.Network {
 	if t.Net.Kind == kindMLP {
 		return policy.MLP{
 			Obs: env.ObsElems(), Actions: env.Actions(), Hidden: t.Net.Hidden,
 			Activation: policy.Activation(t.Net.Activation), ShareTrunk: *t.ShareTrunk, NormalizeObs: t.NormalizeObs,
 			HiddenGain: math.Sqrt2, PolicyGain: 0.01, ValueGain: 1,
+			Policy: actions, LogStd: t.Action.LogStd, LogStdInit: t.Action.LogStdInit,
 		}.Network()
 	}
 	in := policy.Input{Path: obsName, Shape: []int{env.ObsElems()}}

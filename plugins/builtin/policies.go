@@ -11,6 +11,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/head"
 )
 
 // PolicyTable is a [policy.NAME] table.
@@ -19,6 +20,15 @@ type PolicyTable struct {
 	Net          Net    `toml:"net"`
 	ShareTrunk   *bool  `toml:"share_trunk"` // false for mlp, true for networks over images, not for nodes
 	NormalizeObs bool   `toml:"normalize_obs"`
+	Action       Action `toml:"action"`
+}
+
+// Action is its key action: how a policy draws Box actions.
+type Action struct {
+	LogStd     policy.LogStd `toml:"log_std"`      // where standard deviations come from
+	LogStdInit float64       `toml:"log_std_init"` // what their logarithms begin at, unless they come from the state
+	Squash     string        `toml:"squash"`       // none: actions beyond the bounds are cut off; tanh: they lie within
+	Rescale    bool          `toml:"rescale"`      // -1 and 1 are the bounds
 }
 
 // Net is its key net: the layers between the observation and the heads. What is left out is what suits the kind.
@@ -30,7 +40,7 @@ type Net struct {
 }
 
 func policyDefaults() PolicyTable {
-	return PolicyTable{Backend: defaultBackend}
+	return PolicyTable{Backend: defaultBackend, Action: Action{LogStd: policy.FreeStd, Squash: "none"}}
 }
 
 // DecodePolicy makes the policy of a table for an environment.
@@ -39,10 +49,15 @@ func DecodePolicy(decode func(into any) error, env *hostabi.EnvSpec) (component.
 	if err != nil {
 		return nil, err
 	}
-	if err := env.Learnable(); err != nil {
+	actions, err := t.Action.of(env)
+	if err != nil {
 		return nil, err
 	}
-	d := &policy.Definition{Backend: backends()[t.Backend](), Network: t.network(env)}
+	if t.Net.Kind != kindMLP && (len(actions) != 1 || actions[0].Categorical == nil || actions[0].Start != 0) {
+		return nil, &component.ConfigError{Key: "net.kind", Reason: fmt.Sprintf("is %q, which has one Discrete action that begins at 0", t.Net.Kind),
+			Help: "use mlp for other actions"}
+	}
+	d := &policy.Definition{Backend: backends()[t.Backend](), Network: t.network(env, actions)}
 	if err := d.Network.Validate(); err != nil {
 		return nil, &component.ConfigError{Key: "net", Reason: "does not suit the environment: " + err.Error(), Help: "change the node that it names"}
 	}
@@ -72,5 +87,34 @@ func readPolicy(decode func(into any) error) (PolicyTable, error) {
 		bad("backend", fmt.Sprintf("is %q", t.Backend), "this program has: "+strings.Join(slices.Sorted(maps.Keys(backends())), ", "))
 	}
 	t.expand(bad)
+	if !slices.Contains([]policy.LogStd{policy.FreeStd, policy.StateStd, policy.FixedStd}, t.Action.LogStd) {
+		bad("action.log_std", fmt.Sprintf("is %q", t.Action.LogStd), "use free, state or fixed")
+	}
+	if x := t.Action.LogStdInit; !(x >= -20 && x <= 20) {
+		bad("action.log_std_init", fmt.Sprintf("is %v", x), "use -20 to 20; 0 is a standard deviation of 1")
+	} else if x != 0 && t.Action.LogStd == policy.StateStd {
+		bad("action.log_std_init", "has no effect with log_std = \"state\"", "leave it out")
+	}
+	if s := t.Action.Squash; s != "none" && s != string(head.Tanh) {
+		bad("action.squash", fmt.Sprintf("is %q", s), "use none or tanh")
+	}
 	return t, errors.Join(errs...)
+}
+
+// of returns the distributions of an environment's actions.
+func (a *Action) of(env *hostabi.EnvSpec) ([]policy.Dist, error) {
+	o := policy.ActionOptions{Rescale: a.Rescale}
+	if a.Squash == string(head.Tanh) {
+		o.Squash = head.Tanh
+	}
+	dists, err := policy.DistsOf(env, o)
+	if !errors.Is(err, policy.ErrUnbounded) {
+		return dists, err
+	}
+	key := "action.rescale"
+	if o.Squash != head.Free {
+		key = "action.squash"
+	}
+	return nil, &component.ConfigError{Key: key, Reason: err.Error(),
+		Help: "leave it out, or give the environment's action finite bounds"}
 }

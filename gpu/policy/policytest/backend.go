@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rlhost/rlhost/gpu/policy"
@@ -94,6 +95,18 @@ func cases() []shape {
 		{name: "strided convolutions", net: strided()},
 		{name: "residual blocks", net: residual(), kinks: true},
 		{name: "joined and normalised images", net: joined(), kinks: true, soa: true},
+		mlp(policy.MLP{Obs: 5, Hidden: []int{24}, Activation: tanh, Policy: []policy.Dist{gaussian(3, head.Free)}}, shape{soa: true}),
+		mlp(policy.MLP{Obs: 5, Hidden: []int{24}, Activation: tanh, ShareTrunk: true, LogStd: policy.StateStd,
+			Policy: []policy.Dist{gaussian(2, head.Tanh)}}, shape{valueClip: 0.2}),
+		mlp(policy.MLP{Obs: 4, Hidden: []int{16}, Activation: tanh, LogStd: policy.FixedStd, LogStdInit: -0.5,
+			Policy: []policy.Dist{gaussian(1, head.Free)}}, shape{}),
+		mlp(policy.MLP{Obs: 5, Hidden: []int{24}, Activation: elu,
+			Policy: []policy.Dist{{Action: "action", Start: -1, MultiCategorical: &head.MultiCategorical{Counts: []int{3, 2, 5}}}}}, shape{masked: true}),
+		mlp(policy.MLP{Obs: 5, Hidden: []int{24}, Activation: tanh,
+			Policy: []policy.Dist{{Action: "action", Bernoulli: &head.Bernoulli{N: 4}}}}, shape{masked: true, soa: true}),
+		mlp(policy.MLP{Obs: 5, Hidden: []int{24}, Activation: tanh, NormalizeObs: true, Policy: []policy.Dist{
+			{Action: "gear", Start: 2, Categorical: &head.Categorical{N: 3}}, gaussian(2, head.Free),
+			{Action: "lights", Bernoulli: &head.Bernoulli{N: 2}}}}, shape{masked: true}),
 	}
 	for i := range all {
 		s := &all[i]
@@ -110,7 +123,21 @@ func mlp(m policy.MLP, s shape) shape {
 	}
 	s.net, s.kinks = m.Network(), m.Activation == policy.ReLU
 	s.name = fmt.Sprintf("%d-%v-%d %s %s", m.Obs, m.Hidden, m.Actions, m.Activation, trunk)
+	for i, d := range s.net.Dists() {
+		if len(m.Policy) > 0 {
+			s.name += fmt.Sprintf(" %v from %d", d, s.net.Policy[i].Start)
+		}
+	}
 	return s
+}
+
+// gaussian is a Box with bounds that cut some actions off, or that it is scaled to.
+func gaussian(n int, squash head.Squash) policy.Dist {
+	d := policy.Dist{Action: "steer", Gaussian: &head.Gaussian{N: n, Squash: squash}, Bounds: &policy.Bounds{}}
+	for i := range n {
+		d.Bounds.Low, d.Bounds.High = append(d.Bounds.Low, -1-float32(i)), append(d.Bounds.High, 0.5)
+	}
+	return d
 }
 
 // unequal is a network whose parts have as little in common as possible: a trunk that begins with an activation, an actor
@@ -149,7 +176,7 @@ func squashed() policy.Network {
 func (s *suite) params(seed uint64) []float32 {
 	n := s.shape.net.Clone()
 	for i := range n.Nodes {
-		if node := &n.Nodes[i]; node.Dense != nil && (node.Name == n.Policy[0].From || node.Name == n.Values[0].From) {
+		if node := &n.Nodes[i]; node.Dense != nil && strings.Contains(node.Name, ".head") {
 			node.Dense = &layer.Dense{Out: node.Dense.Out, Gain: 2}
 		}
 	}

@@ -25,7 +25,7 @@ func NewDataset(t testing.TB, o Options) *policy.Dataset {
 	t.Helper()
 	d := &policy.Dataset{Seed: o.Seed, Index: 3}
 	for i := range o.Blocks {
-		spec := Spec(o.Network.Obs(), o.Network.Actions(), o.Masked)
+		spec := SpecOf(&o.Network, o.Masked)
 		schema, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: o.Steps, Envs: o.Envs, SoA: o.SoA})
 		if err != nil {
 			t.Fatal(err)
@@ -71,6 +71,49 @@ func Spec(obs, actions int, masked bool) hostabi.EnvSpec {
 	return s
 }
 
+// SpecOf describes an environment for a network: an action tensor for each of its actions and, if masked, a mask for each
+// that is discrete.
+func SpecOf(n *policy.Network, masked bool) hostabi.EnvSpec {
+	s := Spec(n.Obs(), 2, false)
+	rest := s.Tensors[1:]
+	s.Tensors = nil
+	for i := range n.Policy {
+		s.Tensors = append(s.Tensors, actionOf(&n.Policy[i], i))
+	}
+	s.Tensors = append(s.Tensors, rest...)
+	for i, d := range n.Dists() {
+		if masked && d.Choices() > 0 {
+			mask := hostabi.Tensor{Role: hostabi.RoleActionMask, DType: hostabi.U8, Rank: 1, Pair: uint16(i), Index: uint16(i)}
+			mask.Shape[0] = uint32(d.Choices())
+			s.Tensors = append(s.Tensors, mask)
+		}
+	}
+	return s
+}
+
+func actionOf(d *policy.Dist, index int) hostabi.Tensor {
+	of, err := d.Of()
+	if err != nil {
+		panic(err)
+	}
+	t := hostabi.Tensor{Role: hostabi.RoleAction, DType: hostabi.I32, Index: uint16(index), Start: d.Start}
+	if n := of.Size(); n > 1 || of.Continuous() {
+		t.Rank, t.Shape[0] = 1, uint32(n)
+	}
+	if of.Continuous() {
+		t.DType, t.Lows, t.Highs = hostabi.F32, d.Bounds.Low, d.Bounds.High
+		return t
+	}
+	counts := d.Counts()
+	if t.N = uint32(counts[0]); d.MultiCategorical != nil {
+		t.N = 0
+		for _, n := range counts {
+			t.Counts = append(t.Counts, uint32(n))
+		}
+	}
+	return t
+}
+
 func fillEnv(tr trajectory.Trajectory, o Options, e int, r *rand.Rand) {
 	obs, _ := tr.Schema.Layout(trajectory.Obs)
 	for t := range o.Steps + 1 {
@@ -78,8 +121,10 @@ func fillEnv(tr trajectory.Trajectory, o Options, e int, r *rand.Rand) {
 			x := float32(r.NormFloat64()*(1+float64(i%3)) + float64(i%5))
 			tr.Float32(trajectory.Obs)[(t*obs.StrideT+e*obs.StrideEnv+i*obs.StrideElem)/4] = x
 		}
-		if o.Masked {
-			fillMask(tr, o.Network.Actions(), t, e, r)
+		for i := range o.Network.Policy {
+			if tr.Schema.MaskOf(i) != nil {
+				fillMask(tr, i, o.Network.Policy[i].Counts(), t, e, r)
+			}
 		}
 		if t == o.Steps {
 			break
@@ -95,14 +140,18 @@ func fillEnv(tr trajectory.Trajectory, o Options, e int, r *rand.Rand) {
 	}
 }
 
-func fillMask(tr trajectory.Trajectory, actions, t, e int, r *rand.Rand) {
-	l, _ := tr.Schema.Layout(trajectory.Mask)
-	legal := r.IntN(actions)
-	for a := range actions {
-		at := t*l.StrideT + e*l.StrideEnv + a*l.StrideElem
-		if a == legal || r.IntN(3) > 0 {
-			tr.Bytes(trajectory.Mask)[at] = 1
+func fillMask(tr trajectory.Trajectory, action int, counts []int, t, e int, r *rand.Rand) {
+	l := tr.Schema.MaskOf(action)
+	first := 0
+	for _, n := range counts {
+		legal := r.IntN(n)
+		for a := range n {
+			at := t*l.StrideT + e*l.StrideEnv + (first+a)*l.StrideElem
+			if a == legal || r.IntN(3) > 0 {
+				tr.Bytes(l.Column)[at] = 1
+			}
 		}
+		first += n
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/head"
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
@@ -16,30 +17,71 @@ func (s *suite) forward(t *testing.T) {
 	params := s.params(1)
 	Act(t, s.actor(t, params, d), d, 7)
 	b := d.Blocks[0]
-	all, value := s.reference(d, params)
-	for i, logProbs := range all {
+	var samples ppo.Samples
+	if err := samples.Read(d, &s.shape.net); err != nil {
+		t.Fatal(err)
+	}
+	r := NewReference(s.shape.net, params, s.config())
+	heads, value := r.forward(d)
+	for _, row := range samples.Valid {
+		i := int(row)
 		if got := float64(b.Float32(trajectory.Value)[i]); math.Abs(got-value[i]) > s.tol.Output {
 			t.Errorf("value of row %d = %v, want %v", i, got, value[i])
 		}
-		action := b.Int32(trajectory.Action)[i]
-		if got := float64(b.Float32(trajectory.LogProb)[i]); !(math.Abs(got-logProbs[action]) <= s.tol.Output) {
-			t.Errorf("log_prob of action %d in row %d = %v, want %v", action, i, got, logProbs[action])
+		want, _ := ppo.LogProb(r.dists, samples.Actions, i, heads)
+		if got := float64(samples.LogProb[i]); !(math.Abs(got-want) <= s.tol.Output*(1+math.Abs(want))) {
+			t.Errorf("log_prob of row %d = %v, want %v", i, got, want)
 		}
-		if !s.sampled(logProbs, int(action), policy.Uniform(d.Seed, uint32(i%s.shape.envs), uint64(1000+i/s.shape.envs), 0)) {
-			t.Errorf("row %d: action %d of %v does not follow from its uniform number", i, action, logProbs)
+		s.drawn(t, d, &samples, i, heads)
+	}
+}
+
+// drawn holds the actions of a row against the numbers that decide them.
+func (s *suite) drawn(t *testing.T, d *policy.Dataset, samples *ppo.Samples, row int, heads [][]float64) {
+	t.Helper()
+	first, env, step := uint32(0), uint32(row%s.shape.envs), uint64(1000+row/s.shape.envs)
+	for k, of := range s.shape.net.Dists() {
+		u, action := make([]float32, of.Draws()), make([]float64, of.Size())
+		first = policy.Draws(of, d.Seed, env, step, first, u)
+		params, a := heads[k][row*of.Elems():(row+1)*of.Elems()], &samples.Actions[k]
+		a.Row(row, action)
+		if of.Continuous() {
+			want := make([]float64, of.Size())
+			of.Sample(params, nil, u, want)
+			for i := range want {
+				if !(math.Abs(action[i]-want[i]) <= 20*s.tol.Output*(1+math.Abs(want[i]))) {
+					t.Errorf("row %d: element %d of action %d is %v, its numbers draw %v", row, i, k, action[i], want[i])
+				}
+			}
+			continue
+		}
+		for i, logProbs := range elements(&s.shape.net.Policy[k], params, a.Masks(row, row+1)) {
+			if !s.sampled(logProbs, int(action[i]), u[i]) {
+				t.Errorf("row %d: element %d of action %d is %v of %v, which does not follow from its number", row, i, k, action[i], logProbs)
+			}
 		}
 	}
 }
 
-// reference returns the log-probabilities of all actions and the value of every row of a dataset of one block.
-func (s *suite) reference(d *policy.Dataset, params []float32) (logProbs [][]float64, value []float64) {
-	r := NewReference(s.shape.net, params, s.config())
-	heads, value := r.forward(d)
-	for i := range value {
-		n := r.dists[0].Elems()
-		logProbs = append(logProbs, LogProbs(r.dists[0], heads[0][i*n:(i+1)*n], rowMask(d, i)))
+// elements returns the log-probabilities of every choice of every element of a discrete action.
+func elements(d *policy.Dist, params []float64, mask []byte) (all [][]float64) {
+	if of, err := d.Of(); err == nil && of.Size() == 1 && of.Elems() == of.Choices() {
+		return [][]float64{LogProbs(of, params, mask)}
 	}
-	return logProbs, value
+	at := 0
+	for i, n := range d.Counts() {
+		logits := []float64{0, params[min(i, len(params)-1)]}
+		if d.Bernoulli == nil {
+			logits = params[at : at+n]
+		}
+		var legal []byte
+		if mask != nil {
+			legal = mask[at : at+n]
+		}
+		all = append(all, LogProbs(&head.Categorical{N: n}, logits, legal))
+		at += n
+	}
+	return all
 }
 
 // sampled reports whether the action is the one whose interval of the distribution function holds u, give or take

@@ -15,7 +15,14 @@ import (
 func acted(d *policy.Dataset) []byte {
 	var all []byte
 	for _, b := range d.Blocks {
-		for _, c := range []trajectory.Column{trajectory.Action, trajectory.LogProb, trajectory.Value} {
+		for step := range d.Steps() {
+			for _, m := range append(b.Rows(nil, trajectory.Action, step), b.RawActions(nil, step)...) {
+				for e := range m.Rows * m.Elems { // whatever the strides are
+					all = append(all, m.Data[e/m.Elems*m.StrideRow+e%m.Elems*m.StrideElem:][:4]...)
+				}
+			}
+		}
+		for _, c := range []trajectory.Column{trajectory.LogProb, trajectory.Value} {
 			all = append(all, b.Bytes(c)...)
 		}
 	}
@@ -68,38 +75,73 @@ func (s *suite) greedy(t *testing.T) {
 	if err := a.Act(requests); err != nil {
 		t.Fatal(err)
 	}
-	all, _ := s.reference(d, params)
-	for i, action := range requests[0].Action[0].Int32() {
-		logProbs := all[i]
-		if !(logProbs[action] >= slices.Max(logProbs)-s.tol.Output) {
-			t.Errorf("row %d: action %d of %v", i, action, logProbs)
+	heads, _ := NewReference(s.shape.net, params, s.config()).forward(d)
+	for row := range s.shape.envs {
+		want := 0.0
+		for k, of := range s.shape.net.Dists() {
+			p, mask := heads[k][row*of.Elems():(row+1)*of.Elems()], rowMask(d, k, row)
+			action := s.action(&requests[0], k, row)
+			logProb, _ := of.LogProb(p, mask, action)
+			want += logProb
+			if of.Continuous() {
+				for i, x := range action {
+					if math.Abs(x-p[i]) > s.tol.Output*(1+math.Abs(x)) {
+						t.Errorf("row %d: element %d is %v, the mean %v", row, i, x, p[i])
+					}
+				}
+				continue
+			}
+			for i, logProbs := range elements(&s.shape.net.Policy[k], p, mask) {
+				if !(logProbs[int(action[i])] >= slices.Max(logProbs)-s.tol.Output) {
+					t.Errorf("row %d: element %d is %v of %v", row, i, action[i], logProbs)
+				}
+			}
 		}
-		if got := float64(requests[0].LogProb[i]); !(math.Abs(got-logProbs[action]) <= s.tol.Output) {
-			t.Errorf("row %d: log_prob %v, want %v", i, got, logProbs[action])
+		if got := float64(requests[0].LogProb[row]); !(math.Abs(got-want) <= s.tol.Output*(1+math.Abs(want))) {
+			t.Errorf("row %d: log_prob %v, want %v", row, got, want)
 		}
 	}
-	clear(params) // every legal action is as probable
+	clear(params) // every legal choice is as probable
 	requests[0].Mask = nil
 	if err := s.actor(t, params, d).Act(requests); err != nil {
 		t.Fatal(err)
 	}
-	for i, action := range requests[0].Action[0].Int32() {
-		if action != 0 {
-			t.Fatalf("row %d: action %d of equals, want the first", i, action)
+	for row := range s.shape.envs {
+		for k := range s.shape.net.Policy {
+			if a := s.action(&requests[0], k, row); slices.Max(a) != 0 || slices.Min(a) != 0 {
+				t.Fatalf("row %d: action %v of equals, want the first", row, a)
+			}
 		}
 	}
 }
 
-// rowMask returns the mask of a row of a dataset of one block, nil without a mask.
-func rowMask(d *policy.Dataset, row int) []byte {
-	if !d.HasMask() {
+// action returns an action of a row of an answered request, as head.Dist takes it.
+func (s *suite) action(r *policy.Request, k, row int) (action []float64) {
+	size, m := s.shape.net.Sizes().Actions[k], r.Action[k]
+	if size.Continuous {
+		m = r.Raw[k]
+	}
+	for i := range size.Size {
+		at := (row*m.StrideRow + i*m.StrideElem) / 4
+		if size.Continuous {
+			action = append(action, float64(m.Float32()[at]))
+		} else {
+			action = append(action, float64(m.Int32()[at]-s.shape.net.Policy[k].Start))
+		}
+	}
+	return action
+}
+
+// rowMask returns the mask of an action in a row of a dataset of one block, nil without a mask.
+func rowMask(d *policy.Dataset, action, row int) []byte {
+	b := d.Blocks[0]
+	l := b.Schema.MaskOf(action)
+	if l == nil {
 		return nil
 	}
-	b := d.Blocks[0]
-	l, _ := b.Schema.Layout(trajectory.Mask)
 	mask := make([]byte, l.Elems)
 	for a := range mask {
-		mask[a] = b.Bytes(trajectory.Mask)[row/l.Envs*l.StrideT+row%l.Envs*l.StrideEnv+a*l.StrideElem]
+		mask[a] = b.Bytes(l.Column)[row/l.Envs*l.StrideT+row%l.Envs*l.StrideEnv+a*l.StrideElem]
 	}
 	return mask
 }
@@ -114,7 +156,7 @@ func (s *suite) valueOnly(t *testing.T) {
 	}
 	want := append([]float32(nil), requests[0].Value...)
 	clear(requests[0].Value)
-	requests[0].Action, requests[0].LogProb = nil, nil
+	requests[0].Action, requests[0].Raw, requests[0].LogProb = nil, nil, nil
 	if err := a.Act(requests); err != nil {
 		t.Fatal(err)
 	}
@@ -132,17 +174,24 @@ func (s *suite) noLegalAction(t *testing.T) {
 	d := masked.dataset(t, 1)
 	a := masked.actor(t, s.params(1), d)
 	requests := Requests(d, d.Blocks[0], 0, 5)
-	for action := range s.shape.net.Actions() {
-		m := requests[1].Mask[0]
-		m.Data[3*m.StrideRow+action*m.StrideElem] = 0
-	}
-	err := a.Act(requests)
-	var row *policy.RowError
-	if !errors.Is(err, policy.ErrNoLegalAction) || !errors.As(err, &row) {
-		t.Fatalf("Act with an empty mask = %v, want ErrNoLegalAction", err)
-	}
-	if row.Request != 1 || row.Row != 3 {
-		t.Errorf("Act with an empty mask names request %d, row %d; want 1, 3", row.Request, row.Row)
+	for k := range requests[1].Mask {
+		m := requests[1].Mask[k]
+		if m.Rows == 0 {
+			continue
+		}
+		counts := s.shape.net.Policy[k].Counts()
+		for c := m.Elems - counts[len(counts)-1]; c < m.Elems; c++ { // of the last element
+			m.Data[3*m.StrideRow+c*m.StrideElem] = 0
+		}
+		err := a.Act(requests)
+		var row *policy.RowError
+		if !errors.Is(err, policy.ErrNoLegalAction) || !errors.As(err, &row) {
+			t.Fatalf("Act with an empty mask = %v, want ErrNoLegalAction", err)
+		}
+		if row.Request != 1 || row.Row != 3 {
+			t.Errorf("Act with an empty mask names request %d, row %d; want 1, 3", row.Request, row.Row)
+		}
+		break
 	}
 	requests[1].Value = nil
 	if err := a.Act(requests); err == nil {
@@ -195,13 +244,31 @@ func (s *suite) actsLegally(t *testing.T, params []float32, d *policy.Dataset) {
 		if err := a.Act(requests); err != nil {
 			t.Fatal(err)
 		}
-		for i, action := range requests[0].Action[0].Int32() {
-			if action < 0 || int(action) >= s.shape.net.Actions() {
-				t.Fatalf("row %d: action %d", i, action)
-			}
-			if mask := rowMask(d, i); mask != nil && mask[action] == 0 {
-				t.Fatalf("row %d: action %d is not legal", i, action)
+		for k := range s.shape.net.Policy {
+			for row := range s.shape.envs {
+				s.legal(t, d, &requests[0], k, row)
 			}
 		}
+	}
+}
+
+// legal fails unless the environment can take an action.
+func (s *suite) legal(t *testing.T, d *policy.Dataset, r *policy.Request, k, row int) {
+	t.Helper()
+	if b := s.shape.net.Policy[k].Bounds; b != nil {
+		m := r.Action[k]
+		for i := range m.Elems {
+			if x := m.Float32()[(row*m.StrideRow+i*m.StrideElem)/4]; !(x >= b.Low[i] && x <= b.High[i]) {
+				t.Fatalf("row %d: element %d is %v, its bounds are %v..%v", row, i, x, b.Low[i], b.High[i])
+			}
+		}
+		return
+	}
+	at, mask, action := 0, rowMask(d, k, row), s.action(r, k, row)
+	for i, n := range s.shape.net.Policy[k].Counts() {
+		if a := int(action[i]); a < 0 || a >= n || mask != nil && mask[at+a] == 0 {
+			t.Fatalf("row %d: element %d is %d, which is not legal", row, i, a)
+		}
+		at += n
 	}
 }

@@ -1,0 +1,214 @@
+package gorgonia
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/head"
+	"github.com/rlhost/rlhost/gpu/ppo"
+)
+
+// joint is how the actions of a network lie side by side in a graph's inputs: parameters, masks and actions, which are 1
+// for the choice that was taken and 0 for others, or what was drawn for a Box. A single Categorical action needs none of
+// it: its graph has the log-probabilities of all choices.
+type joint struct {
+	dists                  []head.Dist
+	policy                 []policy.Dist
+	elems, choices, action int // columns
+}
+
+func newJoint(n *policy.Network) *joint {
+	j := &joint{dists: n.Dists(), policy: n.Policy}
+	for _, d := range j.dists {
+		j.elems, j.choices = j.elems+d.Elems(), j.choices+d.Choices()
+		j.action += width(d)
+	}
+	return j
+}
+
+// width is how many columns an action has.
+func width(d head.Dist) int {
+	if d.Continuous() {
+		return d.Size()
+	}
+	return d.Choices()
+}
+
+// each calls do for every action with the columns where its own begin.
+func (j *joint) each(do func(k int, d head.Dist, elem, choice, action int)) {
+	elem, choice, action := 0, 0, 0
+	for k, d := range j.dists {
+		do(k, d, elem, choice, action)
+		elem, choice, action = elem+d.Elems(), choice+d.Choices(), action+width(d)
+	}
+}
+
+// rows returns the joint log-probability and entropy of each row, [rows, 1].
+func (j *joint) rows(params, mask, action *Node) (logProb, entropy *Node, err error) {
+	j.each(func(k int, d head.Dist, elem, choice, at int) {
+		own := columns(params, elem, d.Elems())
+		legal := mask
+		if d.Choices() > 0 {
+			legal = columns(mask, choice, d.Choices())
+		}
+		l, h := rowOf(d, own, legal, columns(action, at, width(d)))
+		switch {
+		case err != nil:
+		case l == nil:
+			err = policy.Unsupported("action", j.policy[k].Action, d)
+		case k == 0:
+			logProb, entropy = l, h
+		default:
+			logProb, entropy = add(logProb, l), add(entropy, h)
+		}
+	})
+	return logProb, entropy, err
+}
+
+func categoricalRow(n int, logits, mask, action *Node) (logProb, entropy *Node) {
+	logProbs := categoricalOf(&head.Categorical{N: n})(logits, mask)
+	return sumRow(mul(logProbs, action)), sumRow(mul(exp(logProbs), scale(logProbs, -1)))
+}
+
+func multiCategoricalRow(counts []int, logits, mask, action *Node) (logProb, entropy *Node) {
+	at := 0
+	for i, n := range counts {
+		l, h := categoricalRow(n, columns(logits, at, n), columns(mask, at, n), columns(action, at, n))
+		if at += n; i == 0 {
+			logProb, entropy = l, h
+			continue
+		}
+		logProb, entropy = add(logProb, l), add(entropy, h)
+	}
+	return logProb, entropy
+}
+
+func bernoulliRow(n int, logits, mask, action *Node) (logProb, entropy *Node) {
+	pairs := matMul(logits, selection(logits, n, 2*n, "second of pairs", func(i int) int { return 2*i + 1 }))
+	return multiCategoricalRow(slices.Repeat([]int{2}, n), pairs, mask, action)
+}
+
+func gaussianRow(g *head.Gaussian, params, raw *Node) (logProb, entropy *Node) {
+	logSqrt2Pi := math.Log(2*math.Pi) / 2
+	mean, logStd := columns(params, 0, g.N), columns(params, g.N, g.N)
+	z := mul(sub(raw, mean), exp(scale(logStd, -1)))
+	row := add(scale(square(z), 0.5), add(logStd, fill(logStd, logSqrt2Pi)))
+	if g.Squash == head.Tanh {
+		size := most(raw, scale(raw, -1))
+		soft := add(most(scale(raw, -2), fill(raw, 0)), log(add(exp(scale(size, -2)), fill(raw, 1))))
+		row = add(row, scale(sub(sub(fill(raw, math.Ln2), raw), soft), 2))
+	}
+	logProb = scale(sumRow(row), -1)
+	if g.Squash == head.Tanh {
+		return logProb, sumRow(row)
+	}
+	return logProb, sumRow(add(logStd, fill(logStd, logSqrt2Pi+0.5)))
+}
+
+// columns returns n columns of x from one on. It is a product with ones and zeros, which changes no bit.
+func columns(x *Node, from, n int) *Node {
+	all := x.Shape()[1]
+	if n == all {
+		return x
+	}
+	return matMul(x, selection(x, all, n, fmt.Sprintf("columns from %d", from), func(i int) int { return i - from }))
+}
+
+// placed returns x as columns from one on of a wider matrix that is otherwise zero.
+func placed(x *Node, from, wide int) *Node {
+	n := x.Shape()[1]
+	return matMul(x, selection(x, n, wide, fmt.Sprintf("columns to %d", from), func(i int) int { return i + from }))
+}
+
+// selection is a constant matrix with a 1 in column to(i) of each row i, if there is that column.
+func selection(like *Node, rows, cols int, name string, to func(i int) int) *Node {
+	t := tensor.New(tensor.Of(like.Dtype()), tensor.WithShape(rows, cols))
+	for i := range rows {
+		c := to(i)
+		if c < 0 || c >= cols {
+			continue
+		}
+		switch data := t.Data().(type) {
+		case []float32:
+			data[i*cols+c] = 1
+		case []float64:
+			data[i*cols+c] = 1
+		}
+	}
+	return gorgonia.NewConstant(t, gorgonia.WithName(fmt.Sprintf("%s, %dx%d", name, rows, cols)))
+}
+
+// appended returns x with more columns, which are parameters or constant.
+func (p Params) appended(name string, x *Node, n int, init float64, fixed bool) (*Node, error) {
+	tail := (*Node)(nil)
+	if !fixed {
+		value, err := p.Node(name + ".value")
+		if err != nil {
+			return nil, err
+		}
+		tail = value
+	}
+	return caught(func() *Node {
+		rows, width := x.Shape()[0], x.Shape()[1]
+		if tail == nil {
+			return add(placed(x, 0, width+n), constantBehind(x, rows, width, n, init))
+		}
+		return add(placed(x, 0, width+n), placed(repeat(tail, rows), width, width+n))
+	})
+}
+
+// constantBehind is zero in the first columns and v in n others.
+func constantBehind(like *Node, rows, zeros, n int, v float64) *Node {
+	t := tensor.New(tensor.Of(like.Dtype()), tensor.WithShape(rows, zeros+n))
+	for i := range rows * n {
+		at := i/n*(zeros+n) + zeros + i%n
+		switch data := t.Data().(type) {
+		case []float32:
+			data[at] = float32(v)
+		case []float64:
+			data[at] = v
+		}
+	}
+	return gorgonia.NewConstant(t, gorgonia.WithName(fmt.Sprintf("%v behind %d, %dx%d", v, zeros, rows, zeros+n)))
+}
+
+// loadRow enters the actions and masks of a row of a minibatch or of samples at a slot of the program.
+func (j *joint) loadRow(actions []ppo.Actions, row, slot int, action, mask func(i int, x float64)) {
+	j.each(func(k int, d head.Dist, _, choice, at int) {
+		a := &actions[k]
+		values := make([]float64, d.Size())
+		a.Row(row, values)
+		j.enter(k, d, values, slot*j.action+at, action)
+		for i := range d.Choices() {
+			mask(slot*j.choices+choice+i, 1)
+		}
+		for i, legal := range a.Masks(row, row+1) {
+			mask(slot*j.choices+choice+i, float64(legal))
+		}
+	})
+}
+
+// enter writes an action to its columns.
+func (j *joint) enter(k int, d head.Dist, values []float64, at int, set func(i int, x float64)) {
+	if d.Continuous() {
+		for i, x := range values {
+			set(at+i, x)
+		}
+		return
+	}
+	for i, n := range j.policy[k].Counts() {
+		for c := range n {
+			x := 0.0
+			if c == int(values[i]) {
+				x = 1
+			}
+			set(at+c, x)
+		}
+		at += n
+	}
+}
