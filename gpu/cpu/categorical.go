@@ -20,9 +20,6 @@ type categorical struct {
 	start   int32
 }
 
-// maxActions bounds the logits of a block of rows, which are kept together.
-const maxActions = 1 << 16
-
 // categoricalOf returns what makes a categorical distribution.
 func categoricalOf(d *head.Categorical) func(p *pass) dist {
 	return func(p *pass) dist {

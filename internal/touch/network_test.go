@@ -236,7 +236,7 @@ func temperedRow(of *head.Tempered, logits, mask, action *Node) (logProb, entrop
 				"Tempered: &head.Tempered{Categorical: head.Categorical{N: 3}, Temperature: 2}"),
 		},
 		edits: []edit{
-			{"gpu/policy/network.go", "\tCategorical *head.Categorical", "\tTempered *head.Tempered `json:\"tempered,omitempty\"`\n"},
+			{"gpu/policy/network.go", "\tCategorical      *head.Categorical", "\tTempered *head.Tempered `json:\"tempered,omitempty\"`\n"},
 			{"gpu/cpu/table.go", "\tcase *head.Categorical:", "\tcase *head.Tempered:\n\t\treturn temperedOf(of)\n"},
 			{"gpu/gorgonia/table.go", "\tcase *head.Categorical:", "\tcase *head.Tempered:\n\t\treturn temperedRow(of, params, mask, action)\n"},
 			{"gpu/policy/policytest/backend.go", "\t\t{name: \"dense nodes", "\t\t{name: \"tempered\", net: tempered(), masked: true},\n"},

@@ -60,6 +60,30 @@ type lossArgs struct {
 	value, sums, numbers                                     unsafe.Pointer // of a Loss: Sums, and what begins with Low
 }
 
+type surrogateArgs struct {
+	rows                                                               int
+	oldLogProb, oldValue, advantage, ret, newLogProb, entropies, slope unsafe.Pointer
+	value, sums, numbers                                               unsafe.Pointer // as in lossArgs
+}
+
+type normalArgs struct {
+	rows, n                          int
+	mean, log                        unsafe.Pointer
+	ld                               int
+	raw                              unsafe.Pointer
+	rawLD                            int
+	logProb, entropy, slope, numbers unsafe.Pointer // numbers: what is subtracted from slopes, and the entropy's coefficient
+	tanh                             int            // 0 or 1
+}
+
+type choiceArgs struct {
+	rows, actions                                 int
+	logits                                        unsafe.Pointer
+	ld                                            int
+	scratch                                       unsafe.Pointer
+	action, logProb, entropy, own, slope, numbers unsafe.Pointer // numbers: the entropy's coefficient
+}
+
 type adamArgs struct {
 	bytes                       int            // a multiple of 64
 	params, m, v, grad, numbers unsafe.Pointer // numbers: what begins with Rate in Adam

@@ -283,6 +283,73 @@ func (s Set) loss(l *Loss) {
 	}
 }
 
+func (s Set) surrogates(l *Loss) {
+	if l.Rows == 0 {
+		return
+	}
+	surrogates(&surrogateArgs{rows: l.Rows, oldLogProb: at(l.OldLogProb, 0), oldValue: at(l.OldValue, 0), advantage: at(l.Advantage, 0),
+		ret: at(l.Return, 0), newLogProb: at(l.NewLogProb, 0), entropies: at(l.Entropies, 0), slope: at(l.Slope, 0),
+		value: at(l.Value, 0), sums: unsafe.Pointer(&l.Sums), numbers: unsafe.Pointer(&l.Low)})
+}
+
+// choice runs a kernel over the rows of c.
+func (s Set) choice(c *Choice, kernel func(*choiceArgs)) {
+	for r := 0; r < c.Rows; {
+		n := min(c.Rows-r, logitsPerCall/c.Actions*Lanes)
+		kernel(&choiceArgs{rows: n, actions: c.Actions, logits: at(c.Logits, r), ld: 4 * c.LD, scratch: at(c.Scratch, 0),
+			action: at(c.Action, r), logProb: at(c.LogProb, r), entropy: at(c.Entropy, r), own: at(c.Own, r), slope: at(c.Slope, r),
+			numbers: unsafe.Pointer(&c.Coef)})
+		r += n
+	}
+}
+
+func (s Set) weigh(c *Choice) {
+	if c.Actions > logitsPerCall {
+		c.weigh()
+		return
+	}
+	s.choice(c, choiceWeigh)
+}
+
+func (s Set) descend(c *Choice) {
+	if c.Actions > logitsPerCall {
+		c.descend()
+		return
+	}
+	s.choice(c, choiceDescend)
+}
+
+// normal runs a kernel over the rows of n.
+func (s Set) normal(n *Normal, kernel func(*normalArgs)) {
+	numbers := [2]float32{0, n.Coef}
+	args := normalArgs{n: n.N, ld: 4 * n.LD, rawLD: 4 * n.RawLD, numbers: unsafe.Pointer(&numbers)}
+	if n.Tanh {
+		args.tanh, numbers = 1, [2]float32{n.Coef, 0}
+	}
+	for r := 0; r < n.Rows; r += args.rows {
+		args.rows = min(n.Rows-r, logitsPerCall/n.N*Lanes)
+		args.mean, args.log, args.raw = at(n.Mean, r), at(n.Log, r), at(n.Raw, r)
+		args.logProb, args.entropy, args.slope = at(n.LogProb, r), at(n.Entropy, r), at(n.Slope, r)
+		kernel(&args)
+	}
+}
+
+func (s Set) weighNormal(n *Normal) {
+	if n.N > logitsPerCall {
+		n.weigh()
+		return
+	}
+	s.normal(n, normalWeigh)
+}
+
+func (s Set) descendNormal(n *Normal) {
+	if n.N > logitsPerCall {
+		n.descend()
+		return
+	}
+	s.normal(n, normalDescend)
+}
+
 // adamChunk bounds the elements of one call of adam and transposeChunk the blocks of one of transpose.
 const (
 	adamChunk      = 1 << 14

@@ -6,6 +6,12 @@ package kern
 func adam(args *adamArgs)
 
 //go:noescape
+func choiceDescend(args *choiceArgs)
+
+//go:noescape
+func choiceWeigh(args *choiceArgs)
+
+//go:noescape
 func columnSums(args *columnsArgs)
 
 //go:noescape
@@ -153,6 +159,12 @@ func head8(args *headArgs)
 func loss(args *lossArgs)
 
 //go:noescape
+func normalDescend(args *normalArgs)
+
+//go:noescape
+func normalWeigh(args *normalArgs)
+
+//go:noescape
 func pool(args *poolArgs)
 
 //go:noescape
@@ -169,6 +181,9 @@ func sample(args *sampleArgs)
 
 //go:noescape
 func sumSquares(args *sumArgs)
+
+//go:noescape
+func surrogates(args *surrogateArgs)
 
 //go:noescape
 func tanhAVX2(args *rowsArgs)

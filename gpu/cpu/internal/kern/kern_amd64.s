@@ -12336,6 +12336,651 @@ DATA k80000000<>+56(SB)/4, $0x80000000
 DATA k80000000<>+60(SB)/4, $0x80000000
 GLOBL k80000000<>(SB), RODATA|NOPTR, $64
 
+// func normalWeigh(args *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·normalWeigh(SB), NOSPLIT, $0-8
+	MOVQ args+0(FP), DI
+	MOVQ (DI), CX
+	MOVQ 32(DI), SI
+	MOVQ 48(DI), R10
+	XORQ R8, R8
+
+group:
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	MOVQ   16(DI), AX
+	MOVQ   24(DI), BX
+	MOVQ   40(DI), R9
+	MOVQ   8(DI), DX
+	ADDQ   R8, AX
+	ADDQ   R8, BX
+	ADDQ   R8, R9
+
+element:
+	VMOVUPS      (BX), Y1
+	VXORPS       k80000000<>+0(SB), Y1, Y2
+	VMOVUPS      kc2ae999a<>+0(SB), Y3
+	VCMPPS       $0x15, Y3, Y2, Y5
+	VMOVUPS      k42b0999a<>+0(SB), Y3
+	VMINPS       Y2, Y3, Y2
+	VMOVUPS      kc2ae999a<>+0(SB), Y3
+	VMAXPS       Y2, Y3, Y2
+	VMULPS       k3fb8aa3b<>+0(SB), Y2, Y3
+	VROUNDPS     $0x08, Y3, Y3
+	VFNMADD231PS k3f318000<>+0(SB), Y3, Y2
+	VFNMADD231PS kb95e8083<>+0(SB), Y3, Y2
+	VMOVUPS      k39506967<>+0(SB), Y4
+	VFMADD213PS  k3ab743ce<>+0(SB), Y2, Y4
+	VFMADD213PS  k3c088908<>+0(SB), Y2, Y4
+	VFMADD213PS  k3d2aa9c1<>+0(SB), Y2, Y4
+	VFMADD213PS  k3e2aaaaa<>+0(SB), Y2, Y4
+	VFMADD213PS  k3f000000<>+0(SB), Y2, Y4
+	VFMADD213PS  k3f800000<>+0(SB), Y2, Y4
+	VFMADD213PS  k3f800000<>+0(SB), Y2, Y4
+	VCVTPS2DQ    Y3, Y3
+	VPADDD       k0000007f<>+0(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y4, Y4
+	VANDPS       Y5, Y4, Y2
+	VMOVUPS      (R9), Y3
+	VSUBPS       (AX), Y3, Y4
+	VMULPS       Y2, Y4, Y4
+	VMULPS       k3f000000<>+0(SB), Y4, Y5
+	VMULPS       Y4, Y5, Y5
+	VADDPS       k3f6b3f8e<>+0(SB), Y1, Y8
+	VADDPS       Y8, Y5, Y5
+	VSUBPS       Y5, Y6, Y6
+	VADDPS       k3fb59fc7<>+0(SB), Y1, Y8
+	VADDPS       Y8, Y7, Y7
+	CMPQ         88(DI), $0x00
+	JE           next
+	VANDPS       k7fffffff<>+0(SB), Y3, Y9
+	VMULPS       kc0000000<>+0(SB), Y9, Y9
+	VMOVUPS      kc2ae999a<>+0(SB), Y10
+	VCMPPS       $0x15, Y10, Y9, Y12
+	VMOVUPS      k42b0999a<>+0(SB), Y10
+	VMINPS       Y9, Y10, Y9
+	VMOVUPS      kc2ae999a<>+0(SB), Y10
+	VMAXPS       Y9, Y10, Y9
+	VMULPS       k3fb8aa3b<>+0(SB), Y9, Y10
+	VROUNDPS     $0x08, Y10, Y10
+	VFNMADD231PS k3f318000<>+0(SB), Y10, Y9
+	VFNMADD231PS kb95e8083<>+0(SB), Y10, Y9
+	VMOVUPS      k39506967<>+0(SB), Y11
+	VFMADD213PS  k3ab743ce<>+0(SB), Y9, Y11
+	VFMADD213PS  k3c088908<>+0(SB), Y9, Y11
+	VFMADD213PS  k3d2aa9c1<>+0(SB), Y9, Y11
+	VFMADD213PS  k3e2aaaaa<>+0(SB), Y9, Y11
+	VFMADD213PS  k3f000000<>+0(SB), Y9, Y11
+	VFMADD213PS  k3f800000<>+0(SB), Y9, Y11
+	VFMADD213PS  k3f800000<>+0(SB), Y9, Y11
+	VCVTPS2DQ    Y10, Y10
+	VPADDD       k0000007f<>+0(SB), Y10, Y10
+	VPSLLD       $0x17, Y10, Y10
+	VMULPS       Y10, Y11, Y11
+	VANDPS       Y12, Y11, Y9
+	VADDPS       k3f800000<>+0(SB), Y9, Y9
+	VPSRLD       $0x17, Y9, Y10
+	VPSUBD       k0000007f<>+0(SB), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VANDPS       k007fffff<>+0(SB), Y9, Y9
+	VORPS        k3f800000<>+0(SB), Y9, Y9
+	VMOVUPS      k3fb504f3<>+0(SB), Y13
+	VCMPPS       $0x01, Y9, Y13, Y13
+	VMULPS       k3f000000<>+0(SB), Y9, Y12
+	VBLENDVPS    Y13, Y12, Y9, Y9
+	VANDPS       k3f800000<>+0(SB), Y13, Y13
+	VADDPS       Y13, Y10, Y10
+	VSUBPS       k3f800000<>+0(SB), Y9, Y9
+	VMULPS       Y9, Y9, Y11
+	VMOVUPS      k3d9021bb<>+0(SB), Y12
+	VFMADD213PS  kbdebd1b8<>+0(SB), Y9, Y12
+	VFMADD213PS  k3def251a<>+0(SB), Y9, Y12
+	VFMADD213PS  kbdfe5d4f<>+0(SB), Y9, Y12
+	VFMADD213PS  k3e11e9bf<>+0(SB), Y9, Y12
+	VFMADD213PS  kbe2aae50<>+0(SB), Y9, Y12
+	VFMADD213PS  k3e4cceac<>+0(SB), Y9, Y12
+	VFMADD213PS  kbe7ffffc<>+0(SB), Y9, Y12
+	VFMADD213PS  k3eaaaaaa<>+0(SB), Y9, Y12
+	VMULPS       Y9, Y11, Y13
+	VMULPS       Y13, Y12, Y12
+	VFMADD231PS  kb95e8083<>+0(SB), Y10, Y12
+	VFNMADD231PS k3f000000<>+0(SB), Y11, Y12
+	VADDPS       Y12, Y9, Y9
+	VFMADD231PS  k3f318000<>+0(SB), Y10, Y9
+	VMULPS       kc0000000<>+0(SB), Y3, Y10
+	VMAXPS       k00000000<>+0(SB), Y10, Y10
+	VADDPS       Y10, Y9, Y9
+	VMOVUPS      k3f317218<>+0(SB), Y11
+	VSUBPS       Y3, Y11, Y11
+	VSUBPS       Y9, Y11, Y11
+	VADDPS       Y11, Y11, Y11
+	VSUBPS       Y11, Y6, Y6
+
+next:
+	ADDQ   SI, AX
+	ADDQ   SI, BX
+	ADDQ   R10, R9
+	DECQ   DX
+	JNZ    element
+	CMPQ   88(DI), $0x00
+	JE     add
+	VXORPS k80000000<>+0(SB), Y6, Y7
+
+add:
+	MOVQ    56(DI), R15
+	VADDPS  (R15)(R8*1), Y6, Y6
+	VMOVUPS Y6, (R15)(R8*1)
+	MOVQ    64(DI), R15
+	VADDPS  (R15)(R8*1), Y7, Y7
+	VMOVUPS Y7, (R15)(R8*1)
+	ADDQ    $0x20, R8
+	SUBQ    $0x08, CX
+	JG      group
+	VZEROUPPER
+	RET
+
+DATA k3f6b3f8e<>+0(SB)/4, $0x3f6b3f8e
+DATA k3f6b3f8e<>+4(SB)/4, $0x3f6b3f8e
+DATA k3f6b3f8e<>+8(SB)/4, $0x3f6b3f8e
+DATA k3f6b3f8e<>+12(SB)/4, $0x3f6b3f8e
+DATA k3f6b3f8e<>+16(SB)/4, $0x3f6b3f8e
+DATA k3f6b3f8e<>+20(SB)/4, $0x3f6b3f8e
+DATA k3f6b3f8e<>+24(SB)/4, $0x3f6b3f8e
+DATA k3f6b3f8e<>+28(SB)/4, $0x3f6b3f8e
+DATA k3f6b3f8e<>+32(SB)/4, $0x3f6b3f8e
+DATA k3f6b3f8e<>+36(SB)/4, $0x3f6b3f8e
+DATA k3f6b3f8e<>+40(SB)/4, $0x3f6b3f8e
+DATA k3f6b3f8e<>+44(SB)/4, $0x3f6b3f8e
+DATA k3f6b3f8e<>+48(SB)/4, $0x3f6b3f8e
+DATA k3f6b3f8e<>+52(SB)/4, $0x3f6b3f8e
+DATA k3f6b3f8e<>+56(SB)/4, $0x3f6b3f8e
+DATA k3f6b3f8e<>+60(SB)/4, $0x3f6b3f8e
+GLOBL k3f6b3f8e<>(SB), RODATA|NOPTR, $64
+
+DATA k3fb59fc7<>+0(SB)/4, $0x3fb59fc7
+DATA k3fb59fc7<>+4(SB)/4, $0x3fb59fc7
+DATA k3fb59fc7<>+8(SB)/4, $0x3fb59fc7
+DATA k3fb59fc7<>+12(SB)/4, $0x3fb59fc7
+DATA k3fb59fc7<>+16(SB)/4, $0x3fb59fc7
+DATA k3fb59fc7<>+20(SB)/4, $0x3fb59fc7
+DATA k3fb59fc7<>+24(SB)/4, $0x3fb59fc7
+DATA k3fb59fc7<>+28(SB)/4, $0x3fb59fc7
+DATA k3fb59fc7<>+32(SB)/4, $0x3fb59fc7
+DATA k3fb59fc7<>+36(SB)/4, $0x3fb59fc7
+DATA k3fb59fc7<>+40(SB)/4, $0x3fb59fc7
+DATA k3fb59fc7<>+44(SB)/4, $0x3fb59fc7
+DATA k3fb59fc7<>+48(SB)/4, $0x3fb59fc7
+DATA k3fb59fc7<>+52(SB)/4, $0x3fb59fc7
+DATA k3fb59fc7<>+56(SB)/4, $0x3fb59fc7
+DATA k3fb59fc7<>+60(SB)/4, $0x3fb59fc7
+GLOBL k3fb59fc7<>(SB), RODATA|NOPTR, $64
+
+DATA kc0000000<>+0(SB)/4, $0xc0000000
+DATA kc0000000<>+4(SB)/4, $0xc0000000
+DATA kc0000000<>+8(SB)/4, $0xc0000000
+DATA kc0000000<>+12(SB)/4, $0xc0000000
+DATA kc0000000<>+16(SB)/4, $0xc0000000
+DATA kc0000000<>+20(SB)/4, $0xc0000000
+DATA kc0000000<>+24(SB)/4, $0xc0000000
+DATA kc0000000<>+28(SB)/4, $0xc0000000
+DATA kc0000000<>+32(SB)/4, $0xc0000000
+DATA kc0000000<>+36(SB)/4, $0xc0000000
+DATA kc0000000<>+40(SB)/4, $0xc0000000
+DATA kc0000000<>+44(SB)/4, $0xc0000000
+DATA kc0000000<>+48(SB)/4, $0xc0000000
+DATA kc0000000<>+52(SB)/4, $0xc0000000
+DATA kc0000000<>+56(SB)/4, $0xc0000000
+DATA kc0000000<>+60(SB)/4, $0xc0000000
+GLOBL kc0000000<>(SB), RODATA|NOPTR, $64
+
+DATA k00000000<>+0(SB)/4, $0x00000000
+DATA k00000000<>+4(SB)/4, $0x00000000
+DATA k00000000<>+8(SB)/4, $0x00000000
+DATA k00000000<>+12(SB)/4, $0x00000000
+DATA k00000000<>+16(SB)/4, $0x00000000
+DATA k00000000<>+20(SB)/4, $0x00000000
+DATA k00000000<>+24(SB)/4, $0x00000000
+DATA k00000000<>+28(SB)/4, $0x00000000
+DATA k00000000<>+32(SB)/4, $0x00000000
+DATA k00000000<>+36(SB)/4, $0x00000000
+DATA k00000000<>+40(SB)/4, $0x00000000
+DATA k00000000<>+44(SB)/4, $0x00000000
+DATA k00000000<>+48(SB)/4, $0x00000000
+DATA k00000000<>+52(SB)/4, $0x00000000
+DATA k00000000<>+56(SB)/4, $0x00000000
+DATA k00000000<>+60(SB)/4, $0x00000000
+GLOBL k00000000<>(SB), RODATA|NOPTR, $64
+
+DATA k3f317218<>+0(SB)/4, $0x3f317218
+DATA k3f317218<>+4(SB)/4, $0x3f317218
+DATA k3f317218<>+8(SB)/4, $0x3f317218
+DATA k3f317218<>+12(SB)/4, $0x3f317218
+DATA k3f317218<>+16(SB)/4, $0x3f317218
+DATA k3f317218<>+20(SB)/4, $0x3f317218
+DATA k3f317218<>+24(SB)/4, $0x3f317218
+DATA k3f317218<>+28(SB)/4, $0x3f317218
+DATA k3f317218<>+32(SB)/4, $0x3f317218
+DATA k3f317218<>+36(SB)/4, $0x3f317218
+DATA k3f317218<>+40(SB)/4, $0x3f317218
+DATA k3f317218<>+44(SB)/4, $0x3f317218
+DATA k3f317218<>+48(SB)/4, $0x3f317218
+DATA k3f317218<>+52(SB)/4, $0x3f317218
+DATA k3f317218<>+56(SB)/4, $0x3f317218
+DATA k3f317218<>+60(SB)/4, $0x3f317218
+GLOBL k3f317218<>(SB), RODATA|NOPTR, $64
+
+// func normalDescend(args *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·normalDescend(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), DI
+	MOVQ         (DI), CX
+	MOVQ         32(DI), SI
+	MOVQ         48(DI), R10
+	XORQ         R8, R8
+	MOVQ         80(DI), R15
+	VBROADCASTSS (R15), Y10
+	VBROADCASTSS 4(R15), Y7
+
+group:
+	MOVQ    72(DI), R15
+	VMOVUPS (R15)(R8*1), Y6
+	VSUBPS  Y10, Y6, Y6
+	MOVQ    16(DI), AX
+	MOVQ    24(DI), BX
+	MOVQ    40(DI), R9
+	MOVQ    8(DI), DX
+	ADDQ    R8, AX
+	ADDQ    R8, BX
+	ADDQ    R8, R9
+
+element:
+	VMOVUPS      (BX), Y1
+	VXORPS       k80000000<>+0(SB), Y1, Y2
+	VMOVUPS      kc2ae999a<>+0(SB), Y3
+	VCMPPS       $0x15, Y3, Y2, Y5
+	VMOVUPS      k42b0999a<>+0(SB), Y3
+	VMINPS       Y2, Y3, Y2
+	VMOVUPS      kc2ae999a<>+0(SB), Y3
+	VMAXPS       Y2, Y3, Y2
+	VMULPS       k3fb8aa3b<>+0(SB), Y2, Y3
+	VROUNDPS     $0x08, Y3, Y3
+	VFNMADD231PS k3f318000<>+0(SB), Y3, Y2
+	VFNMADD231PS kb95e8083<>+0(SB), Y3, Y2
+	VMOVUPS      k39506967<>+0(SB), Y4
+	VFMADD213PS  k3ab743ce<>+0(SB), Y2, Y4
+	VFMADD213PS  k3c088908<>+0(SB), Y2, Y4
+	VFMADD213PS  k3d2aa9c1<>+0(SB), Y2, Y4
+	VFMADD213PS  k3e2aaaaa<>+0(SB), Y2, Y4
+	VFMADD213PS  k3f000000<>+0(SB), Y2, Y4
+	VFMADD213PS  k3f800000<>+0(SB), Y2, Y4
+	VFMADD213PS  k3f800000<>+0(SB), Y2, Y4
+	VCVTPS2DQ    Y3, Y3
+	VPADDD       k0000007f<>+0(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y4, Y4
+	VANDPS       Y5, Y4, Y2
+	VMOVUPS      (R9), Y3
+	VSUBPS       (AX), Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VMULPS       Y3, Y6, Y4
+	VMULPS       Y2, Y4, Y4
+	VXORPS       k80000000<>+0(SB), Y4, Y4
+	VMOVUPS      Y4, (AX)
+	VMULPS       Y3, Y3, Y5
+	VMOVUPS      k3f800000<>+0(SB), Y8
+	VSUBPS       Y5, Y8, Y5
+	VMULPS       Y6, Y5, Y5
+	VSUBPS       Y7, Y5, Y5
+	VMOVUPS      Y5, (BX)
+	ADDQ         SI, AX
+	ADDQ         SI, BX
+	ADDQ         R10, R9
+	DECQ         DX
+	JNZ          element
+	ADDQ         $0x20, R8
+	SUBQ         $0x08, CX
+	JG           group
+	VZEROUPPER
+	RET
+
+// func choiceWeigh(args *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·choiceWeigh(SB), NOSPLIT, $0-8
+	MOVQ args+0(FP), DI
+	MOVQ (DI), CX
+	MOVQ 16(DI), R9
+	MOVQ 24(DI), SI
+	MOVQ 32(DI), R10
+	XORQ R8, R8
+
+group:
+	MOVQ    R9, AX
+	MOVQ    R10, BX
+	MOVQ    8(DI), DX
+	VMOVUPS (AX), Y1
+
+max:
+	VMAXPS (AX), Y1, Y1
+	ADDQ   SI, AX
+	DECQ   DX
+	JNZ    max
+	MOVQ   R9, AX
+	MOVQ   R10, BX
+	MOVQ   8(DI), DX
+	VXORPS Y0, Y0, Y0
+
+exp:
+	VMOVUPS      (AX), Y2
+	VSUBPS       Y1, Y2, Y2
+	VMOVUPS      Y2, (AX)
+	VMOVUPS      kc2ae999a<>+0(SB), Y3
+	VCMPPS       $0x15, Y3, Y2, Y5
+	VMOVUPS      k42b0999a<>+0(SB), Y3
+	VMINPS       Y2, Y3, Y2
+	VMOVUPS      kc2ae999a<>+0(SB), Y3
+	VMAXPS       Y2, Y3, Y2
+	VMULPS       k3fb8aa3b<>+0(SB), Y2, Y3
+	VROUNDPS     $0x08, Y3, Y3
+	VFNMADD231PS k3f318000<>+0(SB), Y3, Y2
+	VFNMADD231PS kb95e8083<>+0(SB), Y3, Y2
+	VMOVUPS      k39506967<>+0(SB), Y4
+	VFMADD213PS  k3ab743ce<>+0(SB), Y2, Y4
+	VFMADD213PS  k3c088908<>+0(SB), Y2, Y4
+	VFMADD213PS  k3d2aa9c1<>+0(SB), Y2, Y4
+	VFMADD213PS  k3e2aaaaa<>+0(SB), Y2, Y4
+	VFMADD213PS  k3f000000<>+0(SB), Y2, Y4
+	VFMADD213PS  k3f800000<>+0(SB), Y2, Y4
+	VFMADD213PS  k3f800000<>+0(SB), Y2, Y4
+	VCVTPS2DQ    Y3, Y3
+	VPADDD       k0000007f<>+0(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y4, Y4
+	VANDPS       Y5, Y4, Y2
+	VMOVUPS      Y2, (BX)
+	VADDPS       Y2, Y0, Y0
+	ADDQ         SI, AX
+	ADDQ         $0x20, BX
+	DECQ         DX
+	JNZ          exp
+	VPSRLD       $0x17, Y0, Y1
+	VPSUBD       k0000007f<>+0(SB), Y1, Y1
+	VCVTDQ2PS    Y1, Y1
+	VANDPS       k007fffff<>+0(SB), Y0, Y0
+	VORPS        k3f800000<>+0(SB), Y0, Y0
+	VMOVUPS      k3fb504f3<>+0(SB), Y4
+	VCMPPS       $0x01, Y0, Y4, Y4
+	VMULPS       k3f000000<>+0(SB), Y0, Y3
+	VBLENDVPS    Y4, Y3, Y0, Y0
+	VANDPS       k3f800000<>+0(SB), Y4, Y4
+	VADDPS       Y4, Y1, Y1
+	VSUBPS       k3f800000<>+0(SB), Y0, Y0
+	VMULPS       Y0, Y0, Y2
+	VMOVUPS      k3d9021bb<>+0(SB), Y3
+	VFMADD213PS  kbdebd1b8<>+0(SB), Y0, Y3
+	VFMADD213PS  k3def251a<>+0(SB), Y0, Y3
+	VFMADD213PS  kbdfe5d4f<>+0(SB), Y0, Y3
+	VFMADD213PS  k3e11e9bf<>+0(SB), Y0, Y3
+	VFMADD213PS  kbe2aae50<>+0(SB), Y0, Y3
+	VFMADD213PS  k3e4cceac<>+0(SB), Y0, Y3
+	VFMADD213PS  kbe7ffffc<>+0(SB), Y0, Y3
+	VFMADD213PS  k3eaaaaaa<>+0(SB), Y0, Y3
+	VMULPS       Y0, Y2, Y4
+	VMULPS       Y4, Y3, Y3
+	VFMADD231PS  kb95e8083<>+0(SB), Y1, Y3
+	VFNMADD231PS k3f000000<>+0(SB), Y2, Y3
+	VADDPS       Y3, Y0, Y0
+	VFMADD231PS  k3f318000<>+0(SB), Y1, Y0
+	MOVQ         40(DI), R13
+	VMOVDQU      (R13)(R8*1), Y9
+	VXORPS       Y6, Y6, Y6
+	VXORPS       Y7, Y7, Y7
+	VXORPS       Y8, Y8, Y8
+	MOVQ         R9, AX
+	MOVQ         R10, BX
+	MOVQ         8(DI), DX
+
+entropy:
+	VMOVUPS      (AX), Y1
+	VSUBPS       Y0, Y1, Y1
+	VMOVUPS      Y1, (AX)
+	VPCMPEQD     Y8, Y9, Y2
+	VBLENDVPS    Y2, Y1, Y7, Y7
+	VMOVAPS      Y1, Y2
+	VMOVUPS      kc2ae999a<>+0(SB), Y3
+	VCMPPS       $0x15, Y3, Y2, Y5
+	VMOVUPS      k42b0999a<>+0(SB), Y3
+	VMINPS       Y2, Y3, Y2
+	VMOVUPS      kc2ae999a<>+0(SB), Y3
+	VMAXPS       Y2, Y3, Y2
+	VMULPS       k3fb8aa3b<>+0(SB), Y2, Y3
+	VROUNDPS     $0x08, Y3, Y3
+	VFNMADD231PS k3f318000<>+0(SB), Y3, Y2
+	VFNMADD231PS kb95e8083<>+0(SB), Y3, Y2
+	VMOVUPS      k39506967<>+0(SB), Y4
+	VFMADD213PS  k3ab743ce<>+0(SB), Y2, Y4
+	VFMADD213PS  k3c088908<>+0(SB), Y2, Y4
+	VFMADD213PS  k3d2aa9c1<>+0(SB), Y2, Y4
+	VFMADD213PS  k3e2aaaaa<>+0(SB), Y2, Y4
+	VFMADD213PS  k3f000000<>+0(SB), Y2, Y4
+	VFMADD213PS  k3f800000<>+0(SB), Y2, Y4
+	VFMADD213PS  k3f800000<>+0(SB), Y2, Y4
+	VCVTPS2DQ    Y3, Y3
+	VPADDD       k0000007f<>+0(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y4, Y4
+	VANDPS       Y5, Y4, Y2
+	VFNMADD231PS Y2, Y1, Y6
+	VPADDD       k00000001<>+0(SB), Y8, Y8
+	ADDQ         SI, AX
+	ADDQ         $0x20, BX
+	DECQ         DX
+	JNZ          entropy
+	MOVQ         64(DI), R13
+	VMOVUPS      Y6, (R13)(R8*1)
+	MOVQ         48(DI), R13
+	VADDPS       (R13)(R8*1), Y7, Y7
+	MOVQ         48(DI), R13
+	VMOVUPS      Y7, (R13)(R8*1)
+	MOVQ         56(DI), R13
+	VADDPS       (R13)(R8*1), Y6, Y6
+	MOVQ         56(DI), R13
+	VMOVUPS      Y6, (R13)(R8*1)
+	ADDQ         $0x20, R8
+	ADDQ         $0x20, R9
+	SUBQ         $0x08, CX
+	JG           group
+	VZEROUPPER
+	RET
+
+// func choiceDescend(args *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·choiceDescend(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), DI
+	MOVQ         (DI), CX
+	MOVQ         16(DI), R9
+	MOVQ         24(DI), SI
+	MOVQ         80(DI), R13
+	VBROADCASTSS (R13), Y1
+	XORQ         R8, R8
+
+group:
+	MOVQ    40(DI), R13
+	VMOVDQU (R13)(R8*1), Y9
+	MOVQ    64(DI), R13
+	VMOVUPS (R13)(R8*1), Y6
+	MOVQ    72(DI), R13
+	VMOVUPS (R13)(R8*1), Y14
+	VXORPS  Y8, Y8, Y8
+	MOVQ    R9, AX
+	MOVQ    8(DI), DX
+
+gradient:
+	VMOVUPS      (AX), Y3
+	VADDPS       Y3, Y6, Y2
+	VMOVUPS      kc2ae999a<>+0(SB), Y4
+	VCMPPS       $0x15, Y4, Y3, Y7
+	VMOVUPS      k42b0999a<>+0(SB), Y4
+	VMINPS       Y3, Y4, Y3
+	VMOVUPS      kc2ae999a<>+0(SB), Y4
+	VMAXPS       Y3, Y4, Y3
+	VMULPS       k3fb8aa3b<>+0(SB), Y3, Y4
+	VROUNDPS     $0x08, Y4, Y4
+	VFNMADD231PS k3f318000<>+0(SB), Y4, Y3
+	VFNMADD231PS kb95e8083<>+0(SB), Y4, Y3
+	VMOVUPS      k39506967<>+0(SB), Y5
+	VFMADD213PS  k3ab743ce<>+0(SB), Y3, Y5
+	VFMADD213PS  k3c088908<>+0(SB), Y3, Y5
+	VFMADD213PS  k3d2aa9c1<>+0(SB), Y3, Y5
+	VFMADD213PS  k3e2aaaaa<>+0(SB), Y3, Y5
+	VFMADD213PS  k3f000000<>+0(SB), Y3, Y5
+	VFMADD213PS  k3f800000<>+0(SB), Y3, Y5
+	VFMADD213PS  k3f800000<>+0(SB), Y3, Y5
+	VCVTPS2DQ    Y4, Y4
+	VPADDD       k0000007f<>+0(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y5, Y5
+	VANDPS       Y7, Y5, Y3
+	VMULPS       Y1, Y2, Y2
+	VADDPS       Y14, Y2, Y2
+	VMULPS       Y3, Y2, Y2
+	VPCMPEQD     Y8, Y9, Y3
+	VANDPS       Y14, Y3, Y3
+	VSUBPS       Y3, Y2, Y2
+	VMOVUPS      Y2, (AX)
+	VPADDD       k00000001<>+0(SB), Y8, Y8
+	ADDQ         SI, AX
+	DECQ         DX
+	JNZ          gradient
+	ADDQ         $0x20, R8
+	ADDQ         $0x20, R9
+	SUBQ         $0x08, CX
+	JG           group
+	VZEROUPPER
+	RET
+
+// func surrogates(args *byte)
+// Requires: AVX, AVX2, FMA3, SSE2
+TEXT ·surrogates(SB), NOSPLIT, $0-8
+	MOVQ args+0(FP), DI
+	MOVQ (DI), CX
+	MOVQ 72(DI), R11
+	MOVQ 80(DI), R12
+	XORQ R8, R8
+
+group:
+	MOVQ         CX, X10
+	VPBROADCASTD X10, Y10
+	VPCMPGTD     lanes<>+0(SB), Y10, Y10
+	MOVQ         40(DI), R13
+	VMOVUPS      (R13)(R8*1), Y7
+	MOVQ         48(DI), R13
+	VMOVUPS      (R13)(R8*1), Y6
+	MOVQ         8(DI), R13
+	VSUBPS       (R13)(R8*1), Y7, Y11
+	VMOVAPS      Y11, Y12
+	VMOVUPS      kc2ae999a<>+0(SB), Y1
+	VCMPPS       $0x15, Y1, Y12, Y3
+	VMOVUPS      k42b0999a<>+0(SB), Y1
+	VMINPS       Y12, Y1, Y12
+	VMOVUPS      kc2ae999a<>+0(SB), Y1
+	VMAXPS       Y12, Y1, Y12
+	VMULPS       k3fb8aa3b<>+0(SB), Y12, Y1
+	VROUNDPS     $0x08, Y1, Y1
+	VFNMADD231PS k3f318000<>+0(SB), Y1, Y12
+	VFNMADD231PS kb95e8083<>+0(SB), Y1, Y12
+	VMOVUPS      k39506967<>+0(SB), Y2
+	VFMADD213PS  k3ab743ce<>+0(SB), Y12, Y2
+	VFMADD213PS  k3c088908<>+0(SB), Y12, Y2
+	VFMADD213PS  k3d2aa9c1<>+0(SB), Y12, Y2
+	VFMADD213PS  k3e2aaaaa<>+0(SB), Y12, Y2
+	VFMADD213PS  k3f000000<>+0(SB), Y12, Y2
+	VFMADD213PS  k3f800000<>+0(SB), Y12, Y2
+	VFMADD213PS  k3f800000<>+0(SB), Y12, Y2
+	VCVTPS2DQ    Y1, Y1
+	VPADDD       k0000007f<>+0(SB), Y1, Y1
+	VPSLLD       $0x17, Y1, Y1
+	VMULPS       Y1, Y2, Y2
+	VANDPS       Y3, Y2, Y12
+	MOVQ         24(DI), R13
+	VMOVUPS      (R13)(R8*1), Y13
+	VBROADCASTSS (R12), Y1
+	VBROADCASTSS 4(R12), Y2
+	VMAXPS       Y12, Y1, Y1
+	VMINPS       Y1, Y2, Y1
+	VMULPS       Y13, Y12, Y14
+	VMULPS       Y13, Y1, Y1
+	VCMPPS       $0x02, Y1, Y14, Y2
+	VMINPS       Y1, Y14, Y1
+	VBROADCASTSS 12(R12), Y3
+	VMULPS       Y3, Y14, Y14
+	VANDPS       Y2, Y14, Y14
+	VANDPS       Y10, Y1, Y1
+	VADDPS       (R11), Y1, Y1
+	VMOVUPS      Y1, (R11)
+	VMOVAPS      Y6, Y1
+	VANDPS       Y10, Y1, Y1
+	VADDPS       64(R11), Y1, Y1
+	VMOVUPS      Y1, 64(R11)
+	VMOVUPS      k3f800000<>+0(SB), Y2
+	VSUBPS       Y2, Y12, Y1
+	VBROADCASTSS 28(R12), Y3
+	VMINPS       k7f7fffff<>+0(SB), Y1, Y4
+	VFNMADD231PS Y3, Y4, Y14
+	VSUBPS       Y11, Y1, Y3
+	VANDPS       Y10, Y3, Y3
+	VADDPS       96(R11), Y3, Y3
+	VMOVUPS      Y3, 96(R11)
+	VANDPS       Y10, Y11, Y11
+	VADDPS       128(R11), Y11, Y11
+	VMOVUPS      Y11, 128(R11)
+	VANDPS       k7fffffff<>+0(SB), Y1, Y1
+	VBROADCASTSS 8(R12), Y3
+	VCMPPS       $0x01, Y1, Y3, Y3
+	VANDPS       Y2, Y3, Y3
+	VANDPS       Y10, Y3, Y3
+	VADDPS       160(R11), Y3, Y3
+	VMOVUPS      Y3, 160(R11)
+	VANDPS       Y10, Y1, Y1
+	VMAXPS       192(R11), Y1, Y1
+	VMOVUPS      Y1, 192(R11)
+	MOVQ         56(DI), R13
+	VMOVUPS      Y14, (R13)(R8*1)
+	MOVQ         16(DI), R13
+	VMOVUPS      (R13)(R8*1), Y2
+	MOVQ         32(DI), R13
+	VMOVUPS      (R13)(R8*1), Y3
+	MOVQ         64(DI), R13
+	VMOVUPS      (R13)(R8*1), Y1
+	VSUBPS       Y2, Y1, Y4
+	VSUBPS       Y3, Y1, Y1
+	VBROADCASTSS 24(R12), Y5
+	VANDPS       k7fffffff<>+0(SB), Y4, Y12
+	VCMPPS       $0x01, Y12, Y5, Y11
+	VMINPS       Y4, Y5, Y12
+	VXORPS       k80000000<>+0(SB), Y5, Y5
+	VMAXPS       Y12, Y5, Y12
+	VADDPS       Y2, Y12, Y12
+	VSUBPS       Y3, Y12, Y12
+	VMULPS       Y12, Y12, Y12
+	VMULPS       Y1, Y1, Y13
+	VCMPPS       $0x01, Y12, Y13, Y4
+	VANDPS       Y4, Y11, Y11
+	VBLENDVPS    Y11, Y12, Y13, Y13
+	VANDPS       Y10, Y13, Y13
+	VADDPS       32(R11), Y13, Y13
+	VMOVUPS      Y13, 32(R11)
+	VBROADCASTSS 20(R12), Y2
+	VMULPS       Y2, Y1, Y1
+	VANDNPS      Y1, Y11, Y1
+	MOVQ         64(DI), R13
+	VMOVUPS      Y1, (R13)(R8*1)
+	ADDQ         $0x20, R8
+	SUBQ         $0x08, CX
+	JG           group
+	VZEROUPPER
+	RET
+
 // func adam(args *byte)
 // Requires: AVX, FMA3
 TEXT ·adam(SB), NOSPLIT, $0-8

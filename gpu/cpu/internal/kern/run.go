@@ -45,19 +45,31 @@ func (s Set) Loss(l *Loss) {
 // Surrogate computes the surrogate of rows whose joint log-probabilities and entropies are known.
 func (s Set) Surrogate(l *Loss) {
 	l.checkSurrogate()
-	l.surrogates()
+	if s == Generic {
+		l.surrogates()
+		return
+	}
+	s.surrogates(l)
 }
 
 // Weigh adds the log-probabilities and entropies of c.
 func (s Set) Weigh(c *Choice) {
 	c.check()
-	c.weigh()
+	if s == Generic {
+		c.weigh()
+		return
+	}
+	s.weigh(c)
 }
 
 // Descend computes the gradient of c.
 func (s Set) Descend(c *Choice) {
 	c.check()
-	c.descend()
+	if s == Generic {
+		c.descend()
+		return
+	}
+	s.descend(c)
 }
 
 // DrawNormal draws the actions of n.
@@ -69,13 +81,21 @@ func (s Set) DrawNormal(n *Normal) {
 // WeighNormal adds the log-probabilities and entropies of n.
 func (s Set) WeighNormal(n *Normal) {
 	n.check()
-	n.weigh()
+	if s == Generic {
+		n.weigh()
+		return
+	}
+	s.weighNormal(n)
 }
 
 // DescendNormal computes the gradient of n.
 func (s Set) DescendNormal(n *Normal) {
 	n.check()
-	n.descend()
+	if s == Generic {
+		n.descend()
+		return
+	}
+	s.descendNormal(n)
 }
 
 // Adam makes the step a.
