@@ -32,7 +32,7 @@ func (g *gaussian) draw(r *policy.Request, lo, hi int) (illegal int) {
 	n := &g.normal
 	n.Rows, n.Raw, n.RawLD, n.LogProb, n.Entropy, n.Slope = hi-lo, g.raw, g.block, g.unused, g.unused, g.unused
 	n.Seed, n.Step, n.Env, n.Greedy = r.Seed, r.Step, r.FirstEnv+uint32(lo), r.Greedy
-	g.set.DrawNormal(n)
+	n.Draw(g.set)
 	m := &r.Raw[g.action]
 	to := m.Float32()
 	for i := range g.of.N {
@@ -50,11 +50,11 @@ func (g *gaussian) weigh(b *ppo.Actions, ld, lo, rows int, logProb, entropy []fl
 	if n.Raw, n.RawLD = g.raw, g.block; b != nil {
 		n.Raw, n.RawLD = b.Raw[lo:], ld
 	}
-	g.set.WeighNormal(n)
+	n.Weigh(g.set)
 }
 
 func (g *gaussian) descend(slope []float32, coef float32, rows int) {
 	n := &g.normal
 	n.Rows, n.Slope, n.Coef = rows, slope, coef
-	g.set.DescendNormal(n)
+	n.Descend(g.set)
 }

@@ -71,7 +71,7 @@ func (j *joint) learn(b *minibatch, lo, hi int) {
 	l.Rows, l.Value = rows, j.columns(j.layout.value)
 	l.OldLogProb, l.OldValue = b.logProb[lo:], b.value[lo:]
 	l.Advantage, l.Return = b.advantage[lo:], b.ret[lo:]
-	j.set.Surrogate(l)
+	l.Surrogate(j.set)
 	for _, p := range j.parts {
 		p.descend(l.Slope, l.Entropy, rows)
 	}
@@ -205,7 +205,7 @@ func (c *choices) weigh(b *ppo.Actions, ld, lo, rows int, logProb, entropy []flo
 		}
 		c.choice = kern.Choice{Rows: rows, Actions: n, Logits: c.logits[at*c.block:], LD: c.block, Action: index,
 			LogProb: logProb, Entropy: entropy, Own: c.own[i*c.block:], Slope: c.ignored, Scratch: c.scratch}
-		c.set.Weigh(&c.choice)
+		c.choice.Weigh(c.set)
 		if b != nil { // for descend
 			copy(c.index[i*c.block:][:c.block], index)
 		}
@@ -229,7 +229,7 @@ func (c *choices) descend(slope []float32, coef float32, rows int) {
 	for i, n := range c.counts {
 		c.choice = kern.Choice{Rows: rows, Actions: n, Logits: c.logits[at*c.block:], LD: c.block, Action: c.index[i*c.block:],
 			LogProb: c.ignored, Entropy: c.ignored, Own: c.own[i*c.block:], Slope: slope, Scratch: c.scratch, Coef: coef}
-		c.set.Descend(&c.choice)
+		c.choice.Descend(c.set)
 		at += n
 	}
 	if c.pairs {

@@ -11,11 +11,11 @@ func (s Set) gemm(*Gemm)                   { panic(noAssembly) }
 func (s Set) head(*Head)                   { panic(noAssembly) }
 func (s Set) sample(*Sample)               { panic(noAssembly) }
 func (s Set) loss(*Loss)                   { panic(noAssembly) }
-func (s Set) surrogates(*Loss)             { panic(noAssembly) }
-func (s Set) weigh(*Choice)                { panic(noAssembly) }
-func (s Set) descend(*Choice)              { panic(noAssembly) }
-func (s Set) weighNormal(*Normal)          { panic(noAssembly) }
-func (s Set) descendNormal(*Normal)        { panic(noAssembly) }
+func (l *Loss) surrogatesAsm()             { panic(noAssembly) }
+func (c *Choice) weighAsm()                { panic(noAssembly) }
+func (c *Choice) descendAsm()              { panic(noAssembly) }
+func (n *Normal) weighAsm()                { panic(noAssembly) }
+func (n *Normal) descendAsm()              { panic(noAssembly) }
 func (s Set) adam(*Adam)                   { panic(noAssembly) }
 func (s Set) columnSums(*ColumnSums)       { panic(noAssembly) }
 func (s Set) transpose(*Transpose)         { panic(noAssembly) }

@@ -283,7 +283,7 @@ func (s Set) loss(l *Loss) {
 	}
 }
 
-func (s Set) surrogates(l *Loss) {
+func (l *Loss) surrogatesAsm() {
 	if l.Rows == 0 {
 		return
 	}
@@ -293,7 +293,7 @@ func (s Set) surrogates(l *Loss) {
 }
 
 // choice runs a kernel over the rows of c.
-func (s Set) choice(c *Choice, kernel func(*choiceArgs)) {
+func (c *Choice) each(kernel func(*choiceArgs)) {
 	for r := 0; r < c.Rows; {
 		n := min(c.Rows-r, logitsPerCall/c.Actions*Lanes)
 		kernel(&choiceArgs{rows: n, actions: c.Actions, logits: at(c.Logits, r), ld: 4 * c.LD, scratch: at(c.Scratch, 0),
@@ -303,24 +303,24 @@ func (s Set) choice(c *Choice, kernel func(*choiceArgs)) {
 	}
 }
 
-func (s Set) weigh(c *Choice) {
+func (c *Choice) weighAsm() {
 	if c.Actions > logitsPerCall {
 		c.weigh()
 		return
 	}
-	s.choice(c, choiceWeigh)
+	c.each(choiceWeigh)
 }
 
-func (s Set) descend(c *Choice) {
+func (c *Choice) descendAsm() {
 	if c.Actions > logitsPerCall {
 		c.descend()
 		return
 	}
-	s.choice(c, choiceDescend)
+	c.each(choiceDescend)
 }
 
 // normal runs a kernel over the rows of n.
-func (s Set) normal(n *Normal, kernel func(*normalArgs)) {
+func (n *Normal) each(kernel func(*normalArgs)) {
 	numbers := [2]float32{0, n.Coef}
 	args := normalArgs{n: n.N, ld: 4 * n.LD, rawLD: 4 * n.RawLD, numbers: unsafe.Pointer(&numbers)}
 	if n.Tanh {
@@ -334,20 +334,20 @@ func (s Set) normal(n *Normal, kernel func(*normalArgs)) {
 	}
 }
 
-func (s Set) weighNormal(n *Normal) {
+func (n *Normal) weighAsm() {
 	if n.N > logitsPerCall {
 		n.weigh()
 		return
 	}
-	s.normal(n, normalWeigh)
+	n.each(normalWeigh)
 }
 
-func (s Set) descendNormal(n *Normal) {
+func (n *Normal) descendAsm() {
 	if n.N > logitsPerCall {
 		n.descend()
 		return
 	}
-	s.normal(n, normalDescend)
+	n.each(normalDescend)
 }
 
 // adamChunk bounds the elements of one call of adam and transposeChunk the blocks of one of transpose.

@@ -43,59 +43,59 @@ func (s Set) Loss(l *Loss) {
 }
 
 // Surrogate computes the surrogate of rows whose joint log-probabilities and entropies are known.
-func (s Set) Surrogate(l *Loss) {
+func (l *Loss) Surrogate(s Set) {
 	l.checkSurrogate()
 	if s == Generic {
 		l.surrogates()
 		return
 	}
-	s.surrogates(l)
+	l.surrogatesAsm()
 }
 
 // Weigh adds the log-probabilities and entropies of c.
-func (s Set) Weigh(c *Choice) {
+func (c *Choice) Weigh(s Set) {
 	c.check()
 	if s == Generic {
 		c.weigh()
 		return
 	}
-	s.weigh(c)
+	c.weighAsm()
 }
 
 // Descend computes the gradient of c.
-func (s Set) Descend(c *Choice) {
+func (c *Choice) Descend(s Set) {
 	c.check()
 	if s == Generic {
 		c.descend()
 		return
 	}
-	s.descend(c)
+	c.descendAsm()
 }
 
-// DrawNormal draws the actions of n.
-func (s Set) DrawNormal(n *Normal) {
+// Draw draws the actions of n.
+func (n *Normal) Draw(s Set) {
 	n.check()
 	n.draw()
 }
 
-// WeighNormal adds the log-probabilities and entropies of n.
-func (s Set) WeighNormal(n *Normal) {
+// Weigh adds the log-probabilities and entropies of n.
+func (n *Normal) Weigh(s Set) {
 	n.check()
 	if s == Generic {
 		n.weigh()
 		return
 	}
-	s.weighNormal(n)
+	n.weighAsm()
 }
 
-// DescendNormal computes the gradient of n.
-func (s Set) DescendNormal(n *Normal) {
+// Descend computes the gradient of n.
+func (n *Normal) Descend(s Set) {
 	n.check()
 	if s == Generic {
 		n.descend()
 		return
 	}
-	s.descendNormal(n)
+	n.descendAsm()
 }
 
 // Adam makes the step a.
