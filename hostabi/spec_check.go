@@ -359,13 +359,8 @@ func (t *Tensor) notYet() error {
 // Learnable reports the first thing in an environment that this host runs and no policy of it learns yet; the error wraps
 // ErrNotYet.
 func (s *EnvSpec) Learnable() error {
-	action, _ := s.Tensor(RoleAction)
 	obs, _ := s.Tensor(RoleObservation)
 	switch {
-	case len(s.All(RoleAction)) > 1:
-		return fmt.Errorf("several actions: %w", ErrNotYet)
-	case !action.Discrete() || action.Elems(MaxTensorElems) != 1 || action.Start != 0 || action.N == 0:
-		return fmt.Errorf("the action %v: %w", action.Space(), ErrNotYet)
 	case len(s.All(RoleObservation)) > 1:
 		return fmt.Errorf("several observations: %w", ErrNotYet)
 	case obs.DType != F32:

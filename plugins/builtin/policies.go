@@ -49,6 +49,9 @@ func DecodePolicy(decode func(into any) error, env *hostabi.EnvSpec) (component.
 	if err != nil {
 		return nil, err
 	}
+	if err := env.Learnable(); err != nil {
+		return nil, err
+	}
 	actions, err := t.Action.of(env)
 	if err != nil {
 		return nil, err
