@@ -90,7 +90,7 @@ func TestStep_SixtyFreeStepsStayWithGymnasium(t *testing.T) {
 		for from := 0; from+length <= len(episode.Steps); from += length / 3 {
 			s.put(state, from)
 			for i, want := range episode.Steps[from : from+length] {
-				s.step(want.Action)
+				s.step(uint8(want.Action))
 				worst = max(worst, s.distance(want.State))
 				if d := s.distance(want.State); d > 1e-4 {
 					t.Fatalf("episode %d, %d steps after step %d: state is off by %g", e, i+1, from, d)
