@@ -179,8 +179,8 @@ func TestParseSpec_NamesWhatIsNotRunYet(t *testing.T) {
 	}
 }
 
-// Learnable is narrower than what can be stepped.
-func TestSpec_SpacesAreSteppedBeforeTheyAreLearned(t *testing.T) {
+// Every space of actions can be learned.
+func TestSpec_SpacesOfActionsAreLearned(t *testing.T) {
 	box := hostabi.Tensor{Role: hostabi.RoleAction, DType: hostabi.F32, Rank: 1, Shape: [hostabi.MaxRank]uint32{3}, Low: -1, High: 1}
 	several := hostabi.Tensor{Role: hostabi.RoleAction, DType: hostabi.I32, Rank: 1, Shape: [hostabi.MaxRank]uint32{2}, Counts: []uint32{3, 2}}
 	binary := hostabi.Tensor{Role: hostabi.RoleAction, DType: hostabi.I32, Rank: 1, Shape: [hostabi.MaxRank]uint32{4}, N: 2, Flags: hostabi.TensorBinary}
@@ -191,11 +191,11 @@ func TestSpec_SpacesAreSteppedBeforeTheyAreLearned(t *testing.T) {
 		learns  bool
 	}{
 		{"Discrete(2)", []hostabi.Tensor{{Role: hostabi.RoleAction, DType: hostabi.I32, N: 2}}, true},
-		{"Box[3]", []hostabi.Tensor{box}, false},
-		{"MultiDiscrete[3,2]", []hostabi.Tensor{several}, false},
-		{"MultiBinary[4]", []hostabi.Tensor{binary}, false},
-		{"Discrete(3) from -1", []hostabi.Tensor{from}, false},
-		{"arm: Box[3], hand: Discrete(3) from -1", []hostabi.Tensor{box, from}, false},
+		{"Box[3]", []hostabi.Tensor{box}, true},
+		{"MultiDiscrete[3,2]", []hostabi.Tensor{several}, true},
+		{"MultiBinary[4]", []hostabi.Tensor{binary}, true},
+		{"Discrete(3) from -1", []hostabi.Tensor{from}, true},
+		{"arm: Box[3], hand: Discrete(3) from -1", []hostabi.Tensor{box, from}, true},
 	} {
 		s := testkit.Spec(4, 2, false)
 		if len(c.actions) > 1 {

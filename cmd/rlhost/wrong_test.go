@@ -170,8 +170,8 @@ func TestLoad_TellsAuthorsWhatTheyDescribeWrongly(t *testing.T) {
 	const correct = "correct what the guest's rl_describe writes, or its arguments"
 	for wrong, want := range map[string]table.Error{
 		"UNKNOWN_CAP": {Reason: "describes itself wrongly: caps has the bits 0x40, which mean nothing in ABI 1.0 and must be 0", Help: correct},
-		"FLAGS":       {Reason: "describes itself wrongly: tensor 2: reward: flags are 0x1; they are reserved and must be 0", Help: correct},
-		"BOX_ACTION": {Reason: "describes what this host cannot run: a Box action: this host does not run it yet",
+		"FLAGS":       {Reason: "describes itself wrongly: tensor 2: reward: flags are 0x4: the axis of time of this role is 0x2", Help: correct},
+		"AGENTS": {Reason: "describes what this host cannot run: it needs agents: this host does not run it yet",
 			Help: "describe the environment in what this host runs: " + hostabi.Runs},
 	} {
 		_, err := r.Load(t.Context(), buildC(t, "bare.c", false, "-DWRONG="+wrong), nil, env.Source{})

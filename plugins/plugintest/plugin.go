@@ -58,6 +58,10 @@ func (s *Script) spec() hostabi.EnvSpec {
 		last.Role, last.Pair = hostabi.RoleFinalObservation, 1
 		spec.Tensors = append(spec.Tensors, picture, last)
 	}
+	if s.Discount != nil {
+		spec.Needs |= hostabi.FeatureDiscount
+		spec.Tensors = append(spec.Tensors, scalar(hostabi.RoleDiscount, hostabi.F32))
+	}
 	if s.Legal == nil {
 		return spec
 	}
@@ -66,10 +70,6 @@ func (s *Script) spec() hostabi.EnvSpec {
 			spec.Tensors = append(spec.Tensors, hostabi.Tensor{Role: hostabi.RoleActionMask, Index: uint16(len(spec.All(hostabi.RoleActionMask))),
 				Pair: uint16(i), Path: a.Path, DType: hostabi.U8, Rank: 1, Shape: [hostabi.MaxRank]uint32{uint32(a.Choices())}})
 		}
-	}
-	if s.Discount != nil {
-		spec.Needs |= hostabi.FeatureDiscount
-		spec.Tensors = append(spec.Tensors, scalar(hostabi.RoleDiscount, hostabi.F32))
 	}
 	return spec
 }

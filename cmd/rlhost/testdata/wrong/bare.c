@@ -6,7 +6,7 @@
 #define STRIDES 2    // works addresses out from the described shape
 #define UNKNOWN_CAP 3
 #define FLAGS 4      // sets another axis of time than its role has
-#define BOX_ACTION 5 // is right, and more than this host runs
+#define AGENTS 5     // is right, and needs more than this host runs
 #define FINAL_NAN 6  // a last observation that is not a number
 #define ENDED_MASK 7 // no action is legal behind an end under next_step
 #define RANGE_MOVES 8 // rl_step_range does something once a call
@@ -53,7 +53,7 @@ int32_t rl_describe(uint32_t config, uint32_t config_len, uint32_t buf, uint32_t
                  .render_modes = RL_RENDER_TEXT | RL_RENDER_RGB, .render_width = WIDE, .render_height = HIGH, .state_version = 3,
                  .autoreset = RL_AUTORESET_SAME_STEP | RL_AUTORESET_NEXT_STEP, .caps = WRONG == UNKNOWN_CAP ? 0x40 : RL_CAP_STRIDES, .name = 1, .version = 6};
     rl_tensor_desc d[TENSORS] = {
-        tensor(RL_ROLE_ACTION, RL_TENSOR_AT_T, WRONG == BOX_ACTION ? RL_F32 : RL_I32, 1, WRONG == BOX_ACTION ? 0 : 2),
+        tensor(RL_ROLE_ACTION, RL_TENSOR_AT_T, RL_I32, 1, 2),
         tensor(RL_ROLE_OBSERVATION, RL_TENSOR_AT_T1, RL_F32, ELEMS, 0),
         tensor(RL_ROLE_REWARD, RL_TENSOR_AT_T, RL_F32, 1, 0),
         tensor(RL_ROLE_TERMINATED, RL_TENSOR_AT_T, RL_U8, 1, 0),
@@ -61,7 +61,7 @@ int32_t rl_describe(uint32_t config, uint32_t config_len, uint32_t buf, uint32_t
         tensor(RL_ROLE_FINAL_OBSERVATION, RL_TENSOR_NO_TIME, RL_F32, ELEMS, 0),
         tensor(RL_ROLE_ACTION_MASK, RL_TENSOR_AT_T1, RL_U8, 2, 0),
     };
-    if (WRONG == BOX_ACTION) s.tensors--;
+    if (WRONG == AGENTS) s.needs = RL_FEATURE_AGENTS;
     s.strings_at = sizeof s + sizeof d;
     s.strings_len = sizeof strings;
     if (cap < s.strings_at + s.strings_len) return (int32_t)(s.strings_at + s.strings_len);

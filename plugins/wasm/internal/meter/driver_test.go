@@ -120,9 +120,11 @@ func (g *guest) bind() {
 		if d.Role != hostabi.RoleAction {
 			g.out = append(g.out, ptr, bytes*g.n)
 		}
-		for _, v := range []uint32{ptr, 0, bytes, 0, uint32(d.DType.Bytes()), 0, 0, 0} {
-			bindings = binary.LittleEndian.AppendUint32(bindings, v)
+		record := make([]byte, spec.BindingBytes)
+		for i, v := range []uint32{ptr, 0, bytes, 0, uint32(d.DType.Bytes())} {
+			binary.LittleEndian.PutUint32(record[4*i:], v)
 		}
+		bindings = append(bindings, record...)
 	}
 	at := g.call(hostabi.ExportAlloc, uint64(len(bindings)), 64)
 	g.mod.Memory().Write(at, bindings)
