@@ -185,27 +185,28 @@ func TestPage_BuildLinesMakeGuests(t *testing.T) {
 	}
 }
 
-// TestPage_SaysWhatTheHostDoesNotRun holds the page to E018 for each space that it says is refused.
-func TestPage_SaysWhatTheHostDoesNotRun(t *testing.T) {
+// TestPage_SaysWhatIsNotLearnedYet holds the page to the error for what is stepped and not learned.
+func TestPage_SaysWhatIsNotLearnedYet(t *testing.T) {
 	bin := tools(t)
 	env := append(os.Environ(), "RLHOST="+root(t), "PATH="+bin+":"+os.Getenv("PATH"))
 	corridor, err := os.ReadFile("corridor-c/corridor.c")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range [][2]string{
-		{".action = RL_DISCRETE(2)", ".action = RL_BOX(RL_F32, -1, 1, 1)"},
-		{".obs = RL_BOX(RL_F32, 0, 1, 1)", ".obs = RL_BOX(RL_U8, 0, 255, 1)"},
-	} {
-		source := filepath.Join(t.TempDir(), "other.c")
-		if err := os.WriteFile(source, bytes.Replace(corridor, []byte(c[0]), []byte(c[1]), 1), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		cmd := exec.Command(filepath.Join(bin, "rlhost"), "check", "corridor.wasm")
-		cmd.Dir = buildShown(t, "clang", source, env)
-		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "error[E018]") {
-			t.Errorf("%s: %v, want E018\n%s", c[1], err, out)
-		}
+	source := filepath.Join(t.TempDir(), "other.c")
+	bytesOfOne := bytes.Replace(corridor, []byte(".obs = RL_BOX(RL_F32, 0, 1, 1)"), []byte(".obs = RL_BOX(RL_U8, 0, 255, 4)"), 1)
+	if err := os.WriteFile(source, bytesOfOne, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	dir := buildShown(t, "clang", source, env)
+	const pipeline = "rlhost = 1\n[run]\nname = \"x\"\nstop = { env_steps = 100 }\n[env.x]\nuse = \"./corridor.wasm\"\n[train]\npreset = \"ppo\"\nenv = \"x\"\n"
+	if err := os.WriteFile(filepath.Join(dir, "pipeline.toml"), []byte(pipeline), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(filepath.Join(bin, "rlhost"), "validate")
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "error[E041]") || !strings.Contains(string(out), "u8") {
+		t.Errorf("validate: %v, want E041\n%s", err, out)
 	}
 }
 

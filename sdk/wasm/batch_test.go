@@ -282,10 +282,14 @@ func TestBatch_SavedEnvironmentHasTheSameFuture(t *testing.T) {
 			t.Errorf("step %d after load wrote %+v, want %+v", s, got, want[s-1])
 		}
 	}
-	for _, bad := range [][]byte{nil, saved[:5], append(slices.Clone(saved), 0), bytes.Repeat([]byte{0xff}, len(saved))} {
+	for _, bad := range [][]byte{nil, saved[:5], append(slices.Clone(saved), 0)} {
 		if status, err := r.batch.load(0, bad); status != hostabi.StatusArgument || err == nil {
 			t.Errorf("load of %d wrong bytes: %v, %v", len(bad), status, err)
 		}
+	}
+	other := bytes.Repeat([]byte{0xff}, len(saved))
+	if status, err := r.batch.load(0, other); status != hostabi.StatusVersion || err == nil {
+		t.Errorf("load of a state of another version: %v, %v", status, err)
 	}
 }
 
