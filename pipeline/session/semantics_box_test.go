@@ -68,6 +68,7 @@ func (e *bandits) Step(t int) error {
 		miss := action.Float32()[i*action.StrideRow/4] - obs.Float32()[i*obs.StrideRow/4]
 		reward[i], over[i] = 1-miss*miss, 1
 		e.b.Row(trajectory.Truncated, t).Data[i] = 0
+		e.b.Row(trajectory.FinalObs, 0).CopyRow(i, obs) // the one observation of the episode
 		e.show(t+1, i)
 	}
 	return nil

@@ -130,7 +130,7 @@ class UpdateTest(unittest.TestCase):
 
 
 def description(network):
-    tensors = [rlhost.Tensor(1, "i32", n=network["actions"], name="action"), rlhost.Tensor(2, "f32", (network["obs"],))]
+    tensors = [rlhost.Tensor(1, "i32", n=network["actions"]), rlhost.Tensor(2, "f32", (network["obs"],))]
     return base64.b64encode(rlhost.EnvSpec("random@1", tensors).pack()).decode()
 
 
