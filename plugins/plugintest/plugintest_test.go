@@ -234,6 +234,7 @@ func TestScript_APoisonedBatchWantsRenew(t *testing.T) {
 		if err := p.start(1); err != nil {
 			return err
 		}
+		clear(p.blocks[0].Int32(trajectory.Action))
 		_ = p.env.Step(0)
 		for what, err := range map[string]error{"Step": p.env.Step(0), "Reset": p.env.Reset(0, nil, nil), "Bind": p.env.Bind(p.blocks[0])} {
 			if !errors.Is(err, env.ErrPoisoned) {
