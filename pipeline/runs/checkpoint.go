@@ -22,15 +22,18 @@ type Checkpoint struct {
 }
 
 // Save writes a checkpoint, makes it the latest and, if its mean return is at least that of the best so far, the
-// best; then it removes all but the newest Keep and the best. Checkpoints saved before stay as they are whenever it
+// best; then it removes all but those that Retain says stay. Checkpoints saved before stay as they are whenever it
 // fails. An error says what to do, is counted, and leaves the run able to go on.
 func (r *Run) Save(c Checkpoint) error { return r.save(c, true) }
 
 // SaveEvaluated writes a checkpoint if its mean return, that of an evaluation, is at least that of the best so far, and makes
 // it the best. The latest stays the latest.
 func (r *Run) SaveEvaluated(c Checkpoint) error {
+	r.mu.Lock()
+	keepsBest := r.keep.Best
+	r.mu.Unlock()
 	best, err := readPointer(filepath.Join(r.Dir, checkpointsDir), Best)
-	if !r.KeepBest || err == nil && best.MeanReturn != nil && *best.MeanReturn > c.MeanReturn {
+	if !keepsBest || err == nil && best.MeanReturn != nil && *best.MeanReturn > c.MeanReturn {
 		return nil
 	}
 	return r.save(c, false)
@@ -114,7 +117,7 @@ func (r *Run) publish(root, folder string, m *manifest) error {
 
 // rate makes a checkpoint the best if its mean return is.
 func (r *Run) rate(root, folder string, m *manifest) error {
-	if !r.KeepBest || m.MeanReturn == nil {
+	if !r.keep.Best || m.MeanReturn == nil {
 		return nil
 	}
 	best, err := readPointer(root, Best)
@@ -220,15 +223,15 @@ func discard(root, name string) error {
 	return os.RemoveAll(temp)
 }
 
-// milestones returns the first checkpoint at or behind each multiple of KeepEvery, of those given, the newest first.
+// milestones returns the first checkpoint at or behind each multiple of Retention.Every, of those given, the newest first.
 func (r *Run) milestones(all []stored) map[string]bool {
 	folders := map[string]bool{}
-	if r.KeepEvery == 0 {
+	if r.keep.Every == 0 {
 		return folders
 	}
 	reached := uint64(0)
 	for _, s := range slices.Backward(all) {
-		if n := s.m.EnvSteps / r.KeepEvery; n > reached {
+		if n := s.m.EnvSteps / r.keep.Every; n > reached {
 			reached = n
 			folders[s.folder] = true
 		}
@@ -236,11 +239,11 @@ func (r *Run) milestones(all []stored) map[string]bool {
 	return folders
 }
 
-// prune removes the checkpoints that neither Keep nor a pointer keeps.
+// prune removes the checkpoints that neither the retention nor a pointer keeps.
 func (r *Run) prune(root string) error {
 	pinned := make(map[string]bool)
 	for _, which := range []string{Latest, Best} {
-		if p, err := readPointer(root, which); err == nil && (which == Latest || r.KeepBest) {
+		if p, err := readPointer(root, which); err == nil && (which == Latest || r.keep.Best) {
 			pinned[p.Checkpoint] = true
 		}
 	}
@@ -249,7 +252,7 @@ func (r *Run) prune(root string) error {
 	versions := make(map[uint64]bool) // kept so far, newest first
 	for _, s := range all {
 		superseded := versions[s.m.PolicyVersion]
-		if pinned[s.folder] || milestones[s.folder] || !superseded && len(versions) < max(r.Keep, 1) {
+		if pinned[s.folder] || milestones[s.folder] || !superseded && len(versions) < max(r.keep.Newest, 1) {
 			versions[s.m.PolicyVersion] = true
 			continue
 		}

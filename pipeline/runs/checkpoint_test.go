@@ -142,7 +142,7 @@ func TestLoadedCheckpointIsSavedAgainAsItWas(t *testing.T) {
 
 func TestNewestAndBestCheckpointsStay(t *testing.T) {
 	r := create(t)
-	r.Keep = 2
+	r.Retain(Retention{Newest: 2, Best: true})
 	returns := []float64{10, 400, 30, math.NaN(), 50}
 	for i, mean := range returns {
 		c := exampleAt(uint64(i + 1))
@@ -162,7 +162,7 @@ func TestNewestAndBestCheckpointsStay(t *testing.T) {
 
 func TestBestIsNotKeptUnlessAskedFor(t *testing.T) {
 	r := create(t)
-	r.Keep, r.KeepBest = 1, false
+	r.Retain(Retention{Newest: 1})
 	for version := uint64(1); version <= 3; version++ {
 		c := exampleAt(version)
 		c.MeanReturn = -float64(version)
@@ -195,7 +195,7 @@ func TestSameVersionSavedAgainReplacesTheFirst(t *testing.T) {
 
 func TestRunThatWentBackKeepsWhatItSavesNow(t *testing.T) {
 	r := create(t)
-	r.Keep, r.KeepBest = 2, false
+	r.Retain(Retention{Newest: 2})
 	for _, version := range []uint64{10, 20, 30, 21, 22} {
 		mustSave(t, r, exampleAt(version))
 	}

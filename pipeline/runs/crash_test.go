@@ -362,7 +362,7 @@ func TestUnwritableFolderIsAnErrorThatSaysWhatToDo(t *testing.T) {
 
 func TestCheckpointThatIsRemovedWhileReadIsLookedForAgain(t *testing.T) {
 	r := create(t)
-	r.Keep, r.KeepBest = 1, false
+	r.Retain(Retention{Newest: 1})
 	mustSave(t, r, exampleAt(1))
 	reader, err := Open("", r.Dir)
 	if err != nil {

@@ -21,20 +21,29 @@ const checkpointsDir = "checkpoints"
 // Run is one run's folder. Its methods may be called from any goroutine.
 type Run struct {
 	Dir string // its folder
-	// Keep is how many of the newest checkpoints stay, 1 or more; KeepBest keeps the one with the highest mean
-	// return too. Set them before the first Save.
-	Keep     int
-	KeepBest bool
-	// KeepEvery keeps the first checkpoint of each so many env steps, whatever else is removed; 0 keeps none so.
-	KeepEvery uint64
 
 	id   string
 	disk disk
 
 	mu     sync.Mutex // guards what follows and serialises writing
+	keep   Retention
 	info   Info
 	lock   *os.File // nil while the run is only read
 	failed uint64   // checkpoints that could not be written
+}
+
+// Retention says which checkpoints of a run stay.
+type Retention struct {
+	Newest int    // how many of the newest ones, 1 or more
+	Best   bool   // the one with the highest mean return too
+	Every  uint64 // the first one of each so many env steps, whatever else is removed; 0 = none so
+}
+
+// Retain sets which checkpoints stay from the next Save on.
+func (r *Run) Retain(keep Retention) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.keep = keep
 }
 
 // errReadOnly is returned for a write to a run that was opened and not locked.
@@ -66,7 +75,7 @@ func Create(dir, name string) (*Run, error) {
 }
 
 func newRun(path string, i Info) *Run {
-	return &Run{Dir: path, Keep: 3, KeepBest: true, id: i.ID(), info: i}
+	return &Run{Dir: path, keep: Retention{Newest: 3, Best: true}, id: i.ID(), info: i}
 }
 
 func (r *Run) prepare() error {

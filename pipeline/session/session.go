@@ -41,7 +41,7 @@ func (s *Session) openLog() {
 // keep tells the run which checkpoints to keep.
 func (s *Session) keep() {
 	c := s.Graph().Run.Checkpoint
-	s.run.Keep, s.run.KeepBest, s.run.KeepEvery = max(1, c.Keep), c.Best, uint64(c.KeepEvery)
+	s.run.Retain(runs.Retention{Newest: max(1, c.Keep), Best: c.Best, Every: uint64(c.KeepEvery)})
 }
 
 // Options say what is trained and who is told. Parts is needed, and Graph to begin.
