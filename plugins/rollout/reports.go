@@ -20,7 +20,6 @@ type reports struct {
 type metric struct {
 	name    string
 	to      *stat.Histogram
-	gather  hostabi.TensorFlags
 	running []tally // of the running episodes, by environment
 }
 
@@ -29,6 +28,8 @@ type tally struct {
 	Sum   float64
 	Count uint64
 	Value float64 // the last, the largest or the least, where one of them is wanted
+
+	Gather hostabi.TensorFlags // how they become one
 }
 
 func (t *tally) add(v float64, gather hostabi.TensorFlags) {
@@ -42,11 +43,12 @@ func (t *tally) add(v float64, gather hostabi.TensorFlags) {
 	}
 	t.Sum += v
 	t.Count++
+	t.Gather = gather
 }
 
-// of returns the episode's number.
-func (t *tally) of(gather hostabi.TensorFlags) float64 {
-	switch gather {
+// number returns the episode's number.
+func (t *tally) number() float64 {
+	switch t.Gather {
 	case hostabi.TensorSum:
 		return t.Sum
 	case hostabi.TensorMean:
@@ -88,7 +90,7 @@ func (r *reports) end(t int, ends func(at int) bool) {
 		}
 		for _, m := range r.metrics {
 			if one := &m.running[env]; one.Count > 0 {
-				r.ended = append(r.ended, figure{m.to, one.of(m.gather), at})
+				r.ended = append(r.ended, figure{m.to, one.number(), at})
 				m.running[env] = tally{}
 			}
 		}

@@ -64,7 +64,6 @@ func (s *split) report(b *batch, r env.Metric) {
 	m := s.reports.metric(r.Name)
 	switch {
 	case r.Env >= 0:
-		m.gather = r.Gather
 		m.running[r.Env].add(r.Value, r.Gather)
 	case !b.onTrial:
 		m.to.Observe(r.Value)
