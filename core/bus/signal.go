@@ -90,44 +90,46 @@ func (s *Signal) Connections() []*Connection {
 // m.Handle, if not 0, must stay valid during the call. Errors: ErrFull (a Fail connection had no room),
 // ErrOverrun, or what Retainer.Retain returned; the other connections got the message.
 func (s *Signal) Emit(m hostabi.Message) error {
-	_, err := s.Offer(m)
+	_, err := s.send(&m)
 	return err
 }
 
 // Offer is Emit, and reports whether all connected slots get the message, at once or when they have room; false too if
 // there is no connection.
-func (s *Signal) Offer(m hostabi.Message) (taken bool, err error) {
+func (s *Signal) Offer(m hostabi.Message) (taken bool, err error) { return s.send(&m) }
+
+func (s *Signal) send(m *hostabi.Message) (taken bool, err error) {
 	m.Sequence = s.sequence.Add(1)
 	r := s.routes.Load()
 	reached, missed := false, false
 	var failed error
 	for _, c := range r.each {
-		o, err := c.emit(&m)
+		o, err := c.emit(m)
 		reached, missed = reached || o != away, missed || o.lost()
 		failed = firstError(failed, err)
 	}
 	if len(r.queue) > 0 {
-		o, err := s.emitQueue(r, &m)
+		o, err := s.emitQueue(r, m)
 		reached, missed = reached || o != away, missed || o.lost()
 		failed = firstError(failed, err)
 	}
 	if r.reply != nil {
 		if c := r.reply[m.Sender]; c != nil {
-			o, err := c.emit(&m)
+			o, err := c.emit(m)
 			reached, missed = reached || o != away, missed || o.lost()
 			failed = firstError(failed, err)
 		}
 	}
 	if r.tap != nil {
 		reached = true
-		failed = firstError(failed, r.tap(m))
+		failed = firstError(failed, r.tap(*m))
 	}
 	if !reached {
 		s.unconnected.Add(1)
-		s.memory.note(&m)
+		s.memory.note(m)
 	}
 	if s.routes.Load() != r {
-		s.meanwhile(r, &m)
+		s.meanwhile(r, m)
 	}
 	return reached && !missed && failed == nil, failed
 }
