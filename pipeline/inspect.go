@@ -37,18 +37,24 @@ func (p *Pipeline) Stats() *stat.Registry { return p.stats }
 // Warnings returns the warnings about the environments that were loaded first.
 func (p *Pipeline) Warnings() graph.Problems { return p.warnings }
 
-// Status describes every instance, in the order of the graph. It reads counters, and may be called at any time.
-func (p *Pipeline) Status() []control.ComponentStatus {
-	s := p.watch.snapshot(time.Now())
-	list := make([]control.ComponentStatus, len(s.Instances))
-	for i := range list {
-		list[i] = s.describe(i)
-	}
-	return list
+// Status is what a run does at one moment.
+type Status struct {
+	State control.State // of the whole run: paused if an instance is, stalled if one is
+	// Cause says why the run has stalled: the first cause, and the blocked wire. It is empty while the run progresses,
+	// and before and after it.
+	Cause      string
+	Components []control.ComponentStatus // every instance, in the order of the graph
 }
 
-// State returns that of the whole run: paused if an instance is, stalled if one is. Any goroutine.
-func (p *Pipeline) State() control.State { return p.watch.snapshot(time.Now()).State() }
+// Status describes the run. It reads counters, and may be called at any time, from any goroutine.
+func (p *Pipeline) Status() Status {
+	s := p.watch.snapshot(time.Now())
+	status := Status{State: s.State(), Cause: s.Cause(), Components: make([]control.ComponentStatus, len(s.Instances))}
+	for i := range status.Components {
+		status.Components[i] = s.describe(i)
+	}
+	return status
+}
 
 // Wires returns the counters of all wires, in the order of the graph, over all instances at their ends, also those that
 // have been replaced. A message is counted in exactly one of Delivered, Dropped, Coalesced, Queued and Parked. It may be
@@ -59,10 +65,6 @@ func (p *Pipeline) Wires() []control.WireStatus {
 	}
 	return p.readCounters()
 }
-
-// Cause says why the run has stalled: the first cause, and the blocked wire. It is empty while the run progresses, and
-// before and after it. Any goroutine.
-func (p *Pipeline) Cause() string { return p.watch.snapshot(time.Now()).Cause() }
 
 // Pause brings the instances that match patterns to rest, all for none, and returns the answer of each, in the order of
 // the graph. A rollout ends the trajectories that it has begun. Instances that others need for that come to rest after

@@ -19,7 +19,7 @@ func BenchmarkStatus(b *testing.B) {
 	defer p.Close()
 	b.ReportAllocs()
 	for b.Loop() {
-		_, _, _, _ = p.Status(), p.Wires(), p.Steps(), p.Cause()
+		_, _, _ = p.Status(), p.Wires(), p.Steps()
 	}
 }
 

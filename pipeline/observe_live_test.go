@@ -145,7 +145,7 @@ func TestPause_StaysThroughChanges(t *testing.T) {
 	const paused = "player paused, counter paused"
 	tell := func() string {
 		var list []string
-		for _, c := range r.Status() {
+		for _, c := range r.Status().Components {
 			list = append(list, c.Name+" "+string(c.State))
 		}
 		return strings.Join(list, ", ")
@@ -198,8 +198,8 @@ func TestStatus_NamesVersionAndChange(t *testing.T) {
 		done <- err
 	}()
 	<-came
-	if got := statusOf(t, r.Pipeline, "player"); got.State != control.Replacing || got.Version.File != "game@1" || r.State() != control.Replacing {
-		t.Errorf("while it is committed: %+v, run %s", got, r.State())
+	if got := statusOf(t, r.Pipeline, "player"); got.State != control.Replacing || got.Version.File != "game@1" || r.Status().State != control.Replacing {
+		t.Errorf("while it is committed: %+v, run %s", got, r.Status().State)
 	}
 	loop := r.now().members[0].loop
 	loop.Do(func() { held.blocked = false })
@@ -221,8 +221,8 @@ func TestStatus_AFailureThatSomebodyDealsWithIsTold(t *testing.T) {
 	s.fail.Store(true)
 	<-rolledBack
 	got := statusOf(t, r.Pipeline, "counter")
-	if got.State != control.Failed || !strings.Contains(got.Note, "lost count") || r.State() != control.Stalled {
-		t.Errorf("%+v, run %s", got, r.State())
+	if got.State != control.Failed || !strings.Contains(got.Note, "lost count") || r.Status().State != control.Stalled {
+		t.Errorf("%+v, run %s", got, r.Status().State)
 	}
 	testkit.Until(t, "a full wire", func() bool { return full(r.Pipeline, 0) })
 	if c := r.watch.snapshot(later()).Cause(); !strings.HasPrefix(c, "counter has failed: lost count: player.blocks → counter.on_blocks is full (") {
@@ -249,7 +249,7 @@ func TestObserve_FromAllSidesWhileARunIsChanged(t *testing.T) {
 			}
 		})
 	}
-	often(func() { _, _, _, _, _ = r.Status(), r.Wires(), r.Cause(), r.State(), r.steps.readOnce() })
+	often(func() { _, _, _ = r.Status(), r.Wires(), r.steps.readOnce() })
 	often(func() {
 		tr := &trail{last: map[string]uint64{}}
 		end, err := r.Tap("player.*", true, tr.hear)

@@ -13,7 +13,7 @@ import (
 
 func statusOf(t *testing.T, p *Pipeline, name string) control.ComponentStatus {
 	t.Helper()
-	for _, s := range p.Status() {
+	for _, s := range p.Status().Components {
 		if s.Name == name {
 			return s
 		}
@@ -27,8 +27,8 @@ func TestStatus_TellsStateFromBeforeTheRunToItsEnd(t *testing.T) {
 	if s := statusOf(t, p, "first[1]"); s.State != control.Ready || s.Kind != "valve" || s.Runtime != "builtin" || s.Host != "local" || s.Depth != 4 {
 		t.Errorf("before the run: %+v", s)
 	}
-	if p.State() != control.Running && p.State() != control.Ready {
-		t.Errorf("state %s", p.State())
+	if p.Status().State != control.Running && p.Status().State != control.Ready {
+		t.Errorf("state %s", p.Status().State)
 	}
 	end := startRun(t, p)
 	testkit.Until(t, "ticks", func() bool { return w.total.Load() > 1000 })
@@ -42,14 +42,14 @@ func TestStatus_TellsStateFromBeforeTheRunToItsEnd(t *testing.T) {
 	if len(wires) != 3 || wires[0].Wire != "source.ticks → first.on_ticks" || wires[0].Mode != "queue" || wires[0].Depth != 8 || wires[0].Delivered < 1000 {
 		t.Errorf("wires %+v", wires)
 	}
-	if c := p.Cause(); c != "" {
+	if c := p.Status().Cause; c != "" {
 		t.Errorf("while it runs: %s", c)
 	}
 	if _, err := end(); err != nil {
 		t.Fatal(err)
 	}
-	if s := statusOf(t, p, "sink"); s.State != control.Completed || p.State() != control.Completed || p.Cause() != "" {
-		t.Errorf("after the run: %+v, %s, cause %q", s, p.State(), p.Cause())
+	if s := statusOf(t, p, "sink"); s.State != control.Completed || p.Status().State != control.Completed || p.Status().Cause != "" {
+		t.Errorf("after the run: %+v, %s, cause %q", s, p.Status().State, p.Status().Cause)
 	}
 }
 
@@ -100,7 +100,7 @@ func TestCause_FollowsFullWiresToTheOneThatHangs(t *testing.T) {
 		}
 	}
 	close(v.hang)
-	testkit.Until(t, "ticks again", func() bool { return p.watch.snapshot(time.Now()).Instances[1].Stalled == 0 && p.Cause() == "" })
+	testkit.Until(t, "ticks again", func() bool { return p.watch.snapshot(time.Now()).Instances[1].Stalled == 0 && p.Status().Cause == "" })
 	if _, err := end(); err != nil {
 		t.Error(err)
 	}
@@ -121,8 +121,8 @@ func TestCause_NamesThePausedOne(t *testing.T) {
 	if got, want := p.watch.snapshot(later()).Cause(), "sink is paused (rlhost resume sink): second.out → sink.on_ticks is full ("; !strings.HasPrefix(got, want) {
 		t.Errorf("cause %q, want %q", got, want)
 	}
-	if s := statusOf(t, p, "sink"); s.State != control.Paused || s.Note != "" || p.State() != control.Paused {
-		t.Errorf("%+v, run %s", s, p.State())
+	if s := statusOf(t, p, "sink"); s.State != control.Paused || s.Note != "" || p.Status().State != control.Paused {
+		t.Errorf("%+v, run %s", s, p.Status().State)
 	}
 }
 
@@ -179,8 +179,8 @@ func TestStatus_OfASynchronousRunMayBeAskedAtABoundary(t *testing.T) {
 	asked := 0
 	_, _, p = observe(t, chain(""), BuildOptions{AtBoundary: func(Snapshot) error {
 		asked++
-		if p.State() != control.Running || p.Cause() != "" || len(p.Status()) != 4 {
-			t.Errorf("state %s, cause %q", p.State(), p.Cause())
+		if s := p.Status(); s.State != control.Running || s.Cause != "" || len(s.Components) != 4 {
+			t.Errorf("%+v", s)
 		}
 		return nil
 	}}, "train.mode=sync", "component.sink.stop_at=50")

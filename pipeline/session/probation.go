@@ -60,7 +60,7 @@ func (w watcher) look() (f failure, failed bool) {
 			return f, true
 		}
 	}
-	for _, s := range w.Pipeline.Status() {
+	for _, s := range w.Pipeline.Status().Components {
 		for _, part := range p.parts {
 			if componentOf(s.Name) == part.component && (s.State == control.Stalled || s.State == control.Failed || s.State == control.Lost) {
 				f.component, f.fault = s.Name, fmt.Errorf("it is in state %s: %s", s.State, s.Note)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/pipeline"
 )
 
 // statusReader answers what the run is doing.
@@ -30,7 +31,7 @@ func (r statusReader) quiet(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		current, watched, changed := r.now()
-		if r.over() || current == nil && watched == nil && allStarted(r.Pipeline.Status()) {
+		if r.over() || current == nil && watched == nil && allStarted(r.Pipeline.Status().Components) {
 			return nil
 		}
 		select {
@@ -46,9 +47,11 @@ func (r statusReader) quiet(ctx context.Context) error {
 // report describes the training now.
 func (r statusReader) report() *control.StatusReply {
 	p, run := r.Pipeline, r.Run
+	now := p.Status()
 	reply := &control.StatusReply{
 		Run: run.ID(), Dir: run.Dir, PID: os.Getpid(), Wall: time.Since(r.started).Seconds(),
-		Components: p.Status(), Wires: p.Wires(), Steps: p.Steps(), Policy: r.Pipeline.PolicyVersion(), MeanReturn: r.meanReturn(),
+		State: now.State, Cause: cause(&now), Components: now.Components,
+		Wires: p.Wires(), Steps: p.Steps(), Policy: p.PolicyVersion(), MeanReturn: r.meanReturn(),
 		Resources: control.ReadResources(),
 	}
 	r.versions(reply.Components)
@@ -64,7 +67,6 @@ func (r statusReader) report() *control.StatusReply {
 			})
 		}
 	}
-	reply.State, reply.Cause = p.State(), r.cause(reply.Components)
 	return reply
 }
 
@@ -94,15 +96,15 @@ func allStarted(list []control.ComponentStatus) bool {
 }
 
 // cause tells why the run stands still, if it does.
-func (r statusReader) cause(list []control.ComponentStatus) string {
+func cause(s *pipeline.Status) string {
 	var paused []string
-	for _, c := range list {
+	for _, c := range s.Components {
 		if c.State == control.Paused {
 			paused = append(paused, c.Name)
 		}
 	}
-	if text := r.Pipeline.Cause(); text != "" || len(paused) == 0 {
-		return text
+	if s.Cause != "" || len(paused) == 0 {
+		return s.Cause
 	}
 	return "paused by request: " + strings.Join(paused, ", ") + " (rlhost resume ends it)"
 }

@@ -73,7 +73,7 @@ func (v runVerbs) remind(ctx context.Context, say say) {
 	const patience = 5 * time.Second
 	select {
 	case <-time.After(patience):
-		for _, s := range v.Pipeline.Status() {
+		for _, s := range v.Pipeline.Status().Components {
 			if s.State == control.Paused {
 				say("%s is paused: no boundary comes before rlhost resume", s.Name)
 				return
