@@ -9,6 +9,8 @@ KILLS     ?= 500
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 ERRORLINT   = github.com/polyfloyd/go-errorlint@v1.8.0
 REVIVE      = github.com/mgechev/revive@v1.7.0
+# Packages of Gymnasium's environments that are learned.
+TASKS      = box2d==2.3.10 pygame-ce==2.5.8 mujoco==4.0.0 imageio==2.38.1 packaging==26.3
 HOLDERS    = $(addprefix ./plugins/,batcher envcheck evaluation inference learner objects/... plugintest process/... rollout runner) ./sdk/process/...
 export CGO_ENABLED = 0
 
@@ -43,12 +45,13 @@ test-hostile:
 
 # Three seeds of each task that has a bar in docs/learning.md and one of each probe: under five minutes on two cores.
 test-learn: build tools
-	@.venv/bin/python -m pip install --quiet --disable-pip-version-check box2d==2.3.10 pygame-ce==2.5.8
+	@.venv/bin/python -m pip install --quiet --disable-pip-version-check $(TASKS)
 	$(GO) run ./bench/learn test
 
 # Ten seeds of each, three of each probe, and CartPole with scaled rewards: writes bench/learn/results and the tables of docs/learning.md. It goes on
 # where it was interrupted; rm -r .cache/learn begins anew.
-learn: build
+learn: build tools
+	@.venv/bin/python -m pip install --quiet --disable-pip-version-check $(TASKS)
 	$(GO) run ./bench/learn train
 
 # What needs PyTorch (5 GB), and rliable, TensorBoard and onnxruntime (1 GB), which it installs first.

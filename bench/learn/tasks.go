@@ -58,6 +58,21 @@ var tasks = []task{
 		sets: []string{"train.preset=ppo"}},
 	{name: "MountainCar-v0", preset: "general", file: "examples/pipelines/mountaincar.toml", steps: "1,000,000", bar: -115, published: "-110.4 ± 19.5 RL Zoo", inTest: true},
 	{name: "LunarLander-v3", preset: "general and keys", file: "examples/pipelines/lunarlander.toml", steps: "1,000,000", bar: 200, published: "242 ± 32 RL Zoo (v2)"},
+	{name: "Pendulum-v1", preset: "continuous", file: "examples/pipelines/pendulum.toml", steps: "300,000", bar: -250, published: "-172 ± 104 RL Zoo (gSDE)", inTest: true},
+	{name: "MountainCarContinuous-v0", preset: "continuous and keys", file: "examples/pipelines/mountaincarcontinuous.toml", steps: "300,000", bar: 85,
+		published: "88.3 ± 2.6 RL Zoo (gSDE)", inTest: true},
+	{name: "LunarLanderContinuous-v3", preset: "general and keys", file: "examples/pipelines/lunarlander.toml", steps: "1,000,000", bar: 270.9 - 32.1,
+		published: "270.9 ± 32.1 RL Zoo (v2)", sets: []string{"env.lunarlander.use=gymnasium:LunarLanderContinuous-v3"}},
+	mujoco("InvertedPendulum-v4", 963, 22),
+	mujoco("HalfCheetah-v4", 1443, 46),
+	mujoco("Hopper-v4", 2383, 272),
+	mujoco("Walker2d-v4", 2288, 572),
+}
+
+// mujoco is a task of MuJoCo, whose bar is CleanRL's mean less its deviation.
+func mujoco(name string, mean, deviation float64) task {
+	return task{name: name, preset: "continuous", file: "examples/pipelines/mujoco.toml", steps: "1,000,000", bar: mean - deviation,
+		published: fmt.Sprintf("%g ± %g CleanRL", mean, deviation), sets: []string{"env.mujoco.use=gymnasium:" + name}}
 }
 
 func cartpole(preset string, inTest bool) task {

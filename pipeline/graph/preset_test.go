@@ -2,6 +2,7 @@ package graph_test
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,12 +40,12 @@ func differences(t *testing.T, a, b string) []string {
 
 func TestPresets_SayWhatTheyAreFor(t *testing.T) {
 	about := graphtest.Standard().AboutPresets()
-	for _, name := range []string{"appo", "fast", "general", "ppo"} {
+	for _, name := range []string{"appo", "continuous", "fast", "general", "ppo"} {
 		if !regexp.MustCompile(`^[a-z][^.\n]{20,140}$`).MatchString(about[name]) {
 			t.Errorf("preset %s is for %q, want one sentence", name, about[name])
 		}
 	}
-	if len(about) != 4 {
+	if len(about) != 5 {
 		t.Errorf("presets: %v", about)
 	}
 }
@@ -60,7 +61,11 @@ func TestPresets_DeriveFromEachOther(t *testing.T) {
 	if d := differences(t, ppo, general); len(d) == 0 || !strings.Contains(strings.Join(d, "\n"), "normalize_obs = false → normalize_obs = true") {
 		t.Errorf("general differs from ppo in %q", d)
 	}
-	for name, want := range map[string]string{ppo: "sync", general: "sync", fast: "async", appo: "async"} {
+	_, continuous := expandedWith(t, "continuous", "env_steps = 500_000", nil)
+	if d := differences(t, general, continuous); !slices.Contains(d, "epochs = 4 → epochs = 10") {
+		t.Errorf("continuous differs from general in %q", d)
+	}
+	for name, want := range map[string]string{ppo: "sync", general: "sync", continuous: "sync", fast: "async", appo: "async"} {
 		if !strings.HasPrefix(name, "mode = \""+want+"\"\n") {
 			t.Errorf("want mode %s of\n%s", want, name)
 		}

@@ -182,8 +182,15 @@ func CheckPolicy(decode func(into any) error) error {
 		} `toml:"net"`
 		ShareTrunk   bool `toml:"share_trunk"`
 		NormalizeObs bool `toml:"normalize_obs"`
+		Action       struct {
+			LogStd     string  `toml:"log_std"`
+			LogStdInit float64 `toml:"log_std_init"`
+			Squash     string  `toml:"squash"`
+			Rescale    bool    `toml:"rescale"`
+		} `toml:"action"`
 	}{Backend: "cpu"}
 	cfg.Net.Kind, cfg.Net.Hidden, cfg.Net.Activation = "mlp", []int{64, 64}, "tanh"
+	cfg.Action.LogStd, cfg.Action.Squash = "free", "none"
 	if err := decode(&cfg); err != nil {
 		return err
 	}
@@ -202,7 +209,7 @@ func Standard() *graph.Parts {
 		},
 		Plugin:      askStandard,
 		EnvPlugins:  map[string]graph.PluginTable{"gymnasium": graph.DefaultPlugin()},
-		Builtins:    []string{"acrobot@1", "cartpole@1", "mountaincar@1", "pendulum@1"},
+		Builtins:    []string{"acrobot@1", "cartpole@1", "mountaincar@1", "mountaincarcontinuous@1", "pendulum@1"},
 		CheckPolicy: CheckPolicy,
 	}
 }
