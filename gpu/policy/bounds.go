@@ -22,8 +22,8 @@ type Bounds struct {
 // Unbounded is the bound of an element that has none.
 const Unbounded = math.MaxFloat32
 
-// of returns the action of element i for what was drawn. It is within the bounds whatever that is.
-func (b *Bounds) of(i int, raw float32, squash head.Squash) float32 {
+// Within returns the action of element i for what was drawn. It is within the bounds whatever that is.
+func (b *Bounds) Within(i int, raw float32, squash head.Squash) float32 {
 	low, high := b.Low[i], b.High[i]
 	if squash == head.Tanh {
 		raw = float32(math.Tanh(float64(raw)))
@@ -42,7 +42,7 @@ func (d *Dist) Place(raw, action *trajectory.Matrix, lo, hi int) {
 	from, to := raw.Float32(), action.Float32()
 	for row := lo; row < hi; row++ {
 		for i := range raw.Elems {
-			to[(row*action.StrideRow+i*action.StrideElem)/4] = d.Bounds.of(i, from[(row*raw.StrideRow+i*raw.StrideElem)/4], d.Gaussian.Squash)
+			to[(row*action.StrideRow+i*action.StrideElem)/4] = d.Bounds.Within(i, from[(row*raw.StrideRow+i*raw.StrideElem)/4], d.Gaussian.Squash)
 		}
 	}
 }
@@ -61,7 +61,7 @@ func (d *Dist) checkBounds(of head.Dist) error {
 		if !(low <= high) || !finite(low) || !finite(high) {
 			return fmt.Errorf(": element %d has bounds %g..%g", i, low, high)
 		}
-		if d.scaled() && (low <= -Unbounded || high >= Unbounded) {
+		if d.Scaled() && (low <= -Unbounded || high >= Unbounded) {
 			return fmt.Errorf(": element %d: %w", i, ErrUnbounded)
 		}
 	}
@@ -71,8 +71,8 @@ func (d *Dist) checkBounds(of head.Dist) error {
 // ErrUnbounded is wrapped where the bounds of a Box must be finite and are not.
 var ErrUnbounded = errors.New("an element without two finite bounds can be neither rescaled nor squashed")
 
-// scaled reports whether the bounds scale what is drawn.
-func (d *Dist) scaled() bool {
+// Scaled reports whether the bounds of a Box scale what is drawn.
+func (d *Dist) Scaled() bool {
 	return d.Bounds.Rescale || d.Gaussian != nil && d.Gaussian.Squash != head.Free
 }
 
@@ -81,7 +81,7 @@ func finite(x float32) bool { return x-x == 0 }
 // within is what Lines says of start and bounds.
 func (d *Dist) within() string {
 	switch {
-	case d.Bounds != nil && d.scaled():
+	case d.Bounds != nil && d.Scaled():
 		return fmt.Sprintf(" scaled to %v..%v", d.Bounds.Low, d.Bounds.High)
 	case d.Bounds != nil:
 		return fmt.Sprintf(" within %v..%v", d.Bounds.Low, d.Bounds.High)

@@ -2,82 +2,118 @@ package export
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/gpu/cpu"
 	"github.com/rlhost/rlhost/gpu/policy"
-	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/gpu/policy/head"
+	"github.com/rlhost/rlhost/gpu/policy/layer"
+	"github.com/rlhost/rlhost/gpu/policy/policytest"
 )
 
 // networks are some of each part that a network can have.
-func networks() map[string]policy.MLP {
-	return map[string]policy.MLP{
+func networks() map[string]policy.Network {
+	box := func(n int, squash head.Squash, rescale bool) policy.Dist {
+		d := policy.Dist{Action: "steer", Gaussian: &head.Gaussian{N: n, Squash: squash}, Bounds: &policy.Bounds{Rescale: rescale}}
+		for i := range n {
+			d.Bounds.Low, d.Bounds.High = append(d.Bounds.Low, -1-100*float32(i)), append(d.Bounds.High, 0.5)
+		}
+		return d
+	}
+	all := map[string]policy.MLP{
 		"fast":       {Obs: 4, Actions: 2, Hidden: []int{64, 64}, Activation: "tanh"},
 		"normalised": {Obs: 6, Actions: 3, Hidden: []int{32}, Activation: "relu", NormalizeObs: true},
 		"shared":     {Obs: 3, Actions: 5, Hidden: []int{16, 48}, Activation: "elu", ShareTrunk: true, NormalizeObs: true},
+		"box":        {Obs: 3, Hidden: []int{16}, Activation: "tanh", LogStdInit: -0.5, Policy: []policy.Dist{box(3, head.Free, false)}},
+		"rescaled":   {Obs: 3, Hidden: []int{16}, Activation: "tanh", LogStd: policy.FixedStd, LogStdInit: -1, Policy: []policy.Dist{box(1, head.Free, true)}},
+		"squashed":   {Obs: 3, Hidden: []int{16}, Activation: "tanh", LogStd: policy.StateStd, Policy: []policy.Dist{box(2, head.Tanh, false)}},
+		"joint": {Obs: 5, Hidden: []int{24}, Activation: "tanh", NormalizeObs: true, Policy: []policy.Dist{
+			{Action: "gear", Start: -2, MultiCategorical: &head.MultiCategorical{Counts: []int{3, 1, 4}}}, box(2, head.Free, false),
+			{Action: "lights", Bernoulli: &head.Bernoulli{N: 3}}, {Action: "lane", Start: 7, Categorical: &head.Categorical{N: 3}}}},
 	}
+	n := map[string]policy.Network{"layers": layers()}
+	for name, m := range all {
+		m.PolicyGain = 1 // so that actions differ
+		n[name] = m.Network()
+	}
+	return n
+}
+
+// layers has every operation that a node can be, but for that of log_std.
+func layers() policy.Network {
+	conv := func(out, kernel, stride, pad int) *layer.Conv2D {
+		return &layer.Conv2D{Window: layer.Window{Kernel: kernel, Stride: stride, Pad: pad}, Out: out, Gain: 1}
+	}
+	nodes := []policy.Node{
+		{Name: "conv.0", In: []string{"obs"}, Conv2D: conv(5, 3, 2, 1)},
+		{Name: "elu", In: []string{"conv.0"}, Activation: &layer.Activation{Func: layer.ELU}},
+		{Name: "conv.1", In: []string{"elu"}, Conv2D: conv(5, 3, 1, 1)},
+		{Name: "sum", In: []string{"conv.1", "elu", "elu"}, Add: &layer.Add{}},
+		{Name: "both", In: []string{"sum", "elu"}, Concat: &layer.Concat{}},
+		{Name: "norm", In: []string{"both"}, LayerNorm: &layer.LayerNorm{}},
+		{Name: "pool", In: []string{"norm"}, MaxPool: &layer.MaxPool{Window: layer.Window{Kernel: 3, Stride: 2, Pad: 1}}},
+		{Name: "flat", In: []string{"pool"}, Flatten: &layer.Flatten{}},
+		{Name: "dense", In: []string{"pool"}, Dense: &layer.Dense{Out: 24, Gain: 1}},
+		{Name: "all", In: []string{"flat", "dense"}, Concat: &layer.Concat{}},
+		{Name: "last", In: []string{"all"}, LayerNorm: &layer.LayerNorm{}},
+	}
+	return policy.Body{Inputs: []policy.Input{{Path: "obs", Shape: []int{9, 7, 3}, Norm: policy.Running}}, Nodes: nodes, Actions: 4}.Network()
 }
 
 // sample makes a policy with random weights and what the host computes of random observations.
-func sample(t *testing.T, m policy.MLP, masked bool, rows int) (*Policy, *Samples) {
+func sample(t *testing.T, network policy.Network, masked bool, rows int) (*Policy, *Samples) {
 	t.Helper()
-	m.PolicyGain = 1 // so that actions differ
-	network := m.Network()
-	r := rand.New(rand.NewPCG(3, 4))
-	p := &Policy{Network: network, Masked: masked, About: map[string]string{"run": "cartpole/0007"}}
-	p.Weights.Params = policy.Init(&network, 5)
-	if m.NormalizeObs {
-		for range m.Obs {
-			p.Weights.ObsMean = append(p.Weights.ObsMean, r.Float32()*4-2)
-			p.Weights.ObsScale = append(p.Weights.ObsScale, 1/(0.1+r.Float32()))
-		}
-	}
-	s := &Samples{Rows: rows, Action: make([]int32, rows), LogProb: make([]float32, rows), Value: make([]float32, rows)}
-	for range rows * m.Obs {
-		s.Obs = append(s.Obs, float32(r.NormFloat64())*3)
-	}
-	var memory []byte
-	for _, x := range s.Obs {
-		memory = binary.LittleEndian.AppendUint32(memory, math.Float32bits(x))
-	}
-	action := trajectory.Matrix{DType: hostabi.I32, Data: make([]byte, 4*rows), Rows: rows, Elems: 1, StrideRow: 4, StrideElem: 4}
-	q := policy.Request{Action: []trajectory.Matrix{action}, LogProb: s.LogProb, Value: s.Value, Greedy: true, Obs: []trajectory.Matrix{{
-		DType: hostabi.F32, Data: memory, Rows: rows, Elems: m.Obs, StrideRow: 4 * m.Obs, StrideElem: 4}}}
-	if masked {
-		for i := range rows * m.Actions {
-			s.Mask = append(s.Mask, byte(r.IntN(2)))
-			if i%m.Actions == m.Actions-1 {
-				s.Mask[i-r.IntN(m.Actions)] = 1
-			}
-		}
-		q.Mask = []trajectory.Matrix{{DType: hostabi.U8, Data: s.Mask, Rows: rows, Elems: m.Actions, StrideRow: m.Actions, StrideElem: 1}}
+	d := policytest.NewDataset(t, policytest.Options{Network: network, Steps: 1, Envs: rows, Blocks: 1, Masked: masked, Seed: 3})
+	p := &Policy{Network: network, About: map[string]string{"run": "cartpole/0007"}}
+	p.Weights = policy.Weights{Params: policy.Init(&network, 5), ObsMean: d.ObsMean, ObsScale: d.ObsScale}
+	q := policytest.Requests(d, d.Blocks[0], 0, rows)
+	q[0].Greedy = true
+	for k := range network.Policy {
+		p.Masked = append(p.Masked, q[0].ActionMask(k).Rows > 0)
 	}
 	actor, err := policy.NewActor(cpu.New(), &network, rows)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(actor.Load(p.Weights), actor.Act([]policy.Request{q}), actor.Close()); err != nil {
+	if err := errors.Join(actor.Load(p.Weights), actor.Act(q), actor.Close()); err != nil {
 		t.Fatal(err)
 	}
-	copy(s.Action, action.Int32())
+	s := NewSamples(&network)
+	s.Add(&q[0])
 	return p, s
+}
+
+// Every operation and distribution that there is has been compared.
+func TestNetworksHaveEveryPart(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	for _, n := range networks() {
+		b, err := json.Marshal(&n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.Write(b)
+	}
+	for _, name := range append(policy.Layers(), "categorical", "multi_categorical", "bernoulli", "gaussian") {
+		if !strings.Contains(text.String(), strconv.Quote(name)+":") {
+			t.Errorf("no network here has %s", name)
+		}
+	}
 }
 
 func TestCompare_EveryFormatComputesWhatTheHostDoes(t *testing.T) {
 	t.Parallel()
-	for name, m := range networks() {
+	for name, n := range networks() {
 		for _, masked := range []bool{false, true} {
-			p, s := sample(t, m, masked, 10_000)
+			p, s := sample(t, n, masked, 5_000)
 			for _, f := range Formats() {
 				file, err := Encode(f, p)
 				if err != nil {
@@ -100,30 +136,36 @@ func TestCompare_EveryFormatComputesWhatTheHostDoes(t *testing.T) {
 // TestCompare_FindsWhatDiffers changes each weight's sign in turn, and each byte of a file.
 func TestCompare_FindsWhatDiffers(t *testing.T) {
 	t.Parallel()
-	p, s := sample(t, policy.MLP{Obs: 2, Actions: 2, Hidden: []int{3}, Activation: "tanh", NormalizeObs: true}, false, 200)
-	for _, f := range Formats() {
-		for i, w := range p.Weights.Params {
-			if w == 0 {
-				continue
+	box := policy.Dist{Action: "steer", Gaussian: &head.Gaussian{N: 1}, Bounds: &policy.Bounds{Low: []float32{-1}, High: []float32{1}}}
+	for _, m := range []policy.MLP{
+		{Obs: 2, Actions: 2, Hidden: []int{3}, Activation: "tanh", NormalizeObs: true, PolicyGain: 1},
+		{Obs: 2, Hidden: []int{3}, Activation: "tanh", LogStdInit: -0.5, PolicyGain: 1, Policy: []policy.Dist{box}},
+	} {
+		p, s := sample(t, m.Network(), false, 200)
+		for _, f := range Formats() {
+			for i, w := range p.Weights.Params {
+				if w == 0 {
+					continue
+				}
+				p.Weights.Params[i] = -w
+				file, err := Encode(f, p)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := Compare(f, file, s); !errors.Is(err, ErrDiffers) {
+					t.Errorf("%s: parameter %d has another sign: %v", f, i, err)
+				}
+				p.Weights.Params[i] = w
 			}
-			p.Weights.Params[i] = -w
 			file, err := Encode(f, p)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Compare(f, file, s); !errors.Is(err, ErrDiffers) {
-				t.Errorf("%s: parameter %d has another sign: %v", f, i, err)
+			for i := range file {
+				damaged := bytes.Clone(file)
+				damaged[i] ^= 0x55
+				_, _ = Compare(f, damaged, s) // whatever it says, it returns
 			}
-			p.Weights.Params[i] = w
-		}
-		file, err := Encode(f, p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range file {
-			damaged := bytes.Clone(file)
-			damaged[i] ^= 0x55
-			_, _ = Compare(f, damaged, s) // whatever it says, it returns
 		}
 	}
 }
@@ -136,10 +178,10 @@ func TestPeers_NumPyAndONNXRuntimeComputeWhatTheHostDoes(t *testing.T) {
 	if python == "" {
 		t.Skip("RLHOST_PEERS is not set: make test-peers")
 	}
-	for name, m := range networks() {
+	for name, n := range networks() {
 		for _, masked := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s masks=%t", name, masked), func(t *testing.T) {
-				p, s := sample(t, m, masked, 10_000)
+				p, s := sample(t, n, masked, 5_000)
 				dir := t.TempDir()
 				for _, f := range []Format{NumPy, ONNX} {
 					file, err := Encode(f, p)
@@ -150,12 +192,19 @@ func TestPeers_NumPyAndONNXRuntimeComputeWhatTheHostDoes(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				given, err := json.Marshal(map[string]any{"obs": s.Obs, "mask": numbers(s.Mask), "actions": m.Actions, "action": s.Action, "log_prob": s.LogProb, "value": s.Value})
+				given := map[string]any{"obs": s.Obs, "shape": n.Inputs[0].Shape, "log_prob": s.LogProb, "value": s.Value}
+				var actions []any
+				for k, a := range s.Actions {
+					actions = append(actions, map[string]any{"mask": numbers(a.Mask), "counts": n.Policy[k].Counts(), "chosen": a.Chosen, "given": a.Given,
+						"squash": n.Policy[k].Gaussian != nil && n.Policy[k].Gaussian.Squash != head.Free})
+				}
+				given["actions"] = actions
+				text, err := json.Marshal(given)
 				if err != nil {
 					t.Fatal(err)
 				}
 				c := exec.Command(python, "testdata/peer.py", dir)
-				c.Stdin = bytes.NewReader(given)
+				c.Stdin = bytes.NewReader(text)
 				if out, err := c.CombinedOutput(); err != nil {
 					t.Errorf("%v\n%s", err, out)
 				} else {

@@ -136,7 +136,7 @@ func openNumPy(file []byte) (model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.compute, nil
+	return p.model(), nil
 }
 
 func readMember(member *zip.File) ([]byte, error) {

@@ -10,7 +10,6 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/rlhost/rlhost/gpu/policy"
-	"github.com/rlhost/rlhost/gpu/policy/layer"
 )
 
 // Versions that are written: those of ONNX 1.12, which every runtime of the last years reads.
@@ -24,13 +23,13 @@ const (
 	modelIR, modelProducer, modelGraph, modelOpset, modelMetadata   = 1, 2, 7, 8, 14
 	graphNode, graphName, graphInitializer, graphInput, graphOutput = 1, 2, 5, 11, 12
 	nodeInput, nodeOutput, nodeName, nodeOp, nodeAttribute          = 1, 2, 3, 4, 5
-	attributeName, attributeInt, attributeType                      = 1, 3, 20
+	attributeName, attributeInt, attributeInts, attributeType       = 1, 3, 8, 20
 	tensorDims, tensorType, tensorName, tensorRaw                   = 1, 2, 8, 9
 	valueName, valueType                                            = 1, 2
 	typeTensor, typeElem, typeShape, shapeDim, dimValue, dimParam   = 1, 1, 2, 1, 1, 2
 	entryKey, entryValue                                            = 1, 2
 	opsetVersion                                                    = 2
-	attributeTypeInt                                                = 2
+	attributeTypeInt, attributeTypeInts                             = 2, 7
 )
 
 // Element types of ONNX.
@@ -40,14 +39,24 @@ const (
 	onnxBool  = 9
 )
 
-// Names of the model's inputs and outputs.
+// Names of the model's inputs and outputs. Those of the second action end in /1, and so on.
 const (
-	onnxObs    = "obs"    // f32 [rows, …]
-	onnxMask   = "mask"   // bool [rows, actions]; only where the environment masks actions
-	onnxAction = "action" // i64 [rows]: the most probable legal action
-	onnxLogits = "logits" // f32 [rows, actions], -inf for illegal ones
-	onnxValue  = "value"  // f32 [rows]
+	onnxObs    = "obs"     // f32 [rows, …]
+	onnxMask   = "mask"    // bool [rows, choices]; only where the environment says which choices are legal
+	onnxAction = "action"  // what the environment reads, the most probable: i64 [rows] of one Discrete, [rows, elements] of others, f32 of a Box
+	onnxLogits = "logits"  // f32 [rows, choices] of a discrete action, -inf for illegal ones
+	onnxMean   = "mean"    // f32 [rows, elements] of a Box, as its distribution has it
+	onnxLogStd = "log_std" // likewise
+	onnxValue  = "value"   // f32 [rows]
 )
+
+// ofAction returns the name of what belongs to an action.
+func ofAction(name string, action int) string {
+	if action == 0 {
+		return name
+	}
+	return fmt.Sprintf("%s/%d", name, action)
+}
 
 // message is a protobuf message under construction.
 type message []byte
@@ -63,10 +72,13 @@ func (m *message) number(field protowire.Number, v uint64) {
 }
 
 // onnxGraph is a GraphProto under construction.
-type onnxGraph struct{ message }
+type onnxGraph struct {
+	message
+	names int // that unique has made
+}
 
-// node appends a node with integer attributes.
-func (g *onnxGraph) node(op, out string, in []string, attributes ...attribute) {
+// node appends a node with attributes, and returns the name of its output.
+func (g *onnxGraph) node(op, out string, in []string, attributes ...attribute) string {
 	var n message
 	for _, name := range in {
 		n.text(nodeInput, name)
@@ -75,19 +87,33 @@ func (g *onnxGraph) node(op, out string, in []string, attributes ...attribute) {
 	n.text(nodeName, out)
 	n.text(nodeOp, op)
 	for _, a := range attributes {
-		var m message
-		m.text(attributeName, a.name)
-		m.number(attributeInt, uint64(a.value))
-		m.number(attributeType, attributeTypeInt)
-		n.bytes(nodeAttribute, m)
+		n.bytes(nodeAttribute, a.message())
 	}
 	g.bytes(graphNode, n)
+	return out
 }
 
+// attribute is a number, or a list of several.
 type attribute struct {
-	name  string
-	value int64
+	name   string
+	values []int
 }
+
+func (a *attribute) message() (m message) {
+	m.text(attributeName, a.name)
+	if len(a.values) == 1 {
+		m.number(attributeInt, uint64(a.values[0]))
+		m.number(attributeType, attributeTypeInt)
+		return m
+	}
+	for _, v := range a.values {
+		m.number(attributeInts, uint64(v))
+	}
+	m.number(attributeType, attributeTypeInts)
+	return m
+}
+
+func axis(n int) attribute { return attribute{"axis", []int{n}} }
 
 // tensor appends a constant of little-endian elements.
 func (g *onnxGraph) tensor(name string, elem uint64, shape []int, raw []byte) {
@@ -107,6 +133,30 @@ func (g *onnxGraph) floats(name string, shape []int, data []float32) {
 		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(v))
 	}
 	g.tensor(name, onnxFloat, shape, raw)
+}
+
+// vector appends a constant of float32 and returns its name.
+func (g *onnxGraph) vector(data ...float32) string {
+	name := g.unique("constant")
+	g.floats(name, []int{len(data)}, data)
+	return name
+}
+
+// ints appends a constant of int64 and returns its name.
+func (g *onnxGraph) ints(data ...int) string {
+	var raw []byte
+	for _, v := range data {
+		raw = binary.LittleEndian.AppendUint64(raw, uint64(v))
+	}
+	name := g.unique("constant")
+	g.tensor(name, onnxInt64, []int{len(data)}, raw)
+	return name
+}
+
+// unique returns a name of its own.
+func (g *onnxGraph) unique(prefix string) string {
+	g.names++
+	return fmt.Sprintf("%s.%d", prefix, g.names)
 }
 
 // value appends an input or output of rows of a shape.
@@ -130,30 +180,35 @@ func (g *onnxGraph) value(field protowire.Number, name string, elem uint64, shap
 
 func encodeONNX(p *Policy) ([]byte, error) {
 	n, g := &p.Network, &onnxGraph{}
-	g.text(graphName, "policy")
-	actions := n.Actions()
-	g.value(graphInput, onnxObs, onnxFloat, n.Inputs[0].Shape...)
-	if p.Masked {
-		g.value(graphInput, onnxMask, onnxBool, actions)
+	shapes, err := n.Shapes()
+	if err != nil {
+		return nil, err
 	}
-	g.value(graphOutput, onnxAction, onnxInt64)
-	g.value(graphOutput, onnxLogits, onnxFloat, actions)
+	g.text(graphName, "policy")
+	g.value(graphInput, onnxObs, onnxFloat, n.Inputs[0].Shape...)
+	for i := range n.Policy {
+		p.declare(g, i)
+	}
 	g.value(graphOutput, onnxValue, onnxFloat)
 
-	tensors := p.tensors()
-	for _, name := range slices.Sorted(maps.Keys(tensors)) {
-		g.floats(name, tensors[name].Shape, tensors[name].Data)
-	}
 	names := map[string]string{n.Inputs[0].Path: p.preprocess(g)}
+	tensors := p.tensors()
 	for i := range n.Nodes {
 		node := &n.Nodes[i]
-		out := "node." + node.Name
-		if err := g.layer(node, names[node.In[0]], out); err != nil {
+		l := onnxLayer{onnxGraph: g, of: node, tensors: tensors, out: "node." + node.Name}
+		for _, in := range node.In {
+			l.in, l.shapes = append(l.in, names[in]), append(l.shapes, shapes[in])
+		}
+		if err := l.write(); err != nil {
 			return nil, err
 		}
-		names[node.Name] = out
+		names[node.Name] = l.out
 	}
-	p.heads(g, names[n.Policy[0].From], names[n.Values[0].From])
+	for i := range n.Policy {
+		p.head(g, i, g.flat(names[n.Policy[i].From], shapes[n.Policy[i].From]))
+	}
+	value := n.Values[0].From
+	g.node("Squeeze", onnxValue, []string{g.flat(names[value], shapes[value]), g.ints(1)})
 
 	var m, opset message
 	m.number(modelIR, onnxIR)
@@ -170,49 +225,17 @@ func encodeONNX(p *Policy) ([]byte, error) {
 	return m, nil
 }
 
-// preprocess appends what makes a row of numbers of an observation, and returns its name.
+// preprocess appends what an observation goes through before it enters, and returns its name.
 func (p *Policy) preprocess(g *onnxGraph) string {
-	g.node("Flatten", "obs.flat", []string{onnxObs}, attribute{"axis", 1})
 	if !p.Network.NormalizeObs() {
-		return "obs.flat"
+		return onnxObs
 	}
+	shape := p.Network.Inputs[0].Shape
+	g.floats(meanTensor, shape, p.Weights.ObsMean)
+	g.floats(scaleTensor, shape, p.Weights.ObsScale)
 	g.floats("obs_least", nil, []float32{-policy.ObsClip})
 	g.floats("obs_most", nil, []float32{policy.ObsClip})
-	g.node("Sub", "obs.centred", []string{"obs.flat", meanTensor})
+	g.node("Sub", "obs.centred", []string{onnxObs, meanTensor})
 	g.node("Mul", "obs.scaled", []string{"obs.centred", scaleTensor})
-	g.node("Clip", "obs.normal", []string{"obs.scaled", "obs_least", "obs_most"})
-	return "obs.normal"
-}
-
-// activations are the operators of functions, with their default attributes.
-var activations = map[layer.Func]string{layer.Tanh: "Tanh", layer.ReLU: "Relu", layer.ELU: "Elu"}
-
-// layer appends a node of the network.
-func (g *onnxGraph) layer(node *policy.Node, in, out string) error {
-	op, err := node.Op()
-	if err != nil {
-		return err
-	}
-	switch op := op.(type) {
-	case *layer.Dense:
-		g.node("Gemm", out, []string{in, node.Name + ".weight", node.Name + ".bias"})
-	case *layer.Activation:
-		g.node(activations[op.Func], out, []string{in})
-	default:
-		return fmt.Errorf("node %q: %v in an ONNX file is %w", node.Name, op, policy.ErrUnsupported)
-	}
-	return nil
-}
-
-// heads appends the outputs.
-func (p *Policy) heads(g *onnxGraph, logits, value string) {
-	if p.Masked {
-		g.floats("illegal", nil, []float32{float32(math.Inf(-1))})
-		g.node("Where", onnxLogits, []string{onnxMask, logits, "illegal"})
-	} else {
-		g.node("Identity", onnxLogits, []string{logits})
-	}
-	g.node("ArgMax", onnxAction, []string{onnxLogits}, attribute{"axis", 1}, attribute{"keepdims", 0})
-	g.tensor("value_axis", onnxInt64, []int{1}, binary.LittleEndian.AppendUint64(nil, 1))
-	g.node("Squeeze", onnxValue, []string{value, "value_axis"})
+	return g.node("Clip", "obs.normal", []string{"obs.scaled", "obs_least", "obs_most"})
 }

@@ -5,27 +5,28 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// onnxModel is what is read of a model: its nodes in order and its constants.
+// onnxModel is what is read of a model: the shape of a row of its observations, its nodes in order and its constants.
 type onnxModel struct {
+	obs       []int
 	nodes     []onnxNode
-	constants map[string]matrix
+	constants map[string]tensor
 }
 
 type onnxNode struct {
-	op  string
-	in  []string
-	out string
+	op         string
+	in         []string
+	out        string
+	attributes map[string][]int
 }
 
-// matrix has rows of equal length. A constant of one axis is one row.
-type matrix struct {
-	cols int
-	data []float64
+// tensor is row-major. Numbers of all types are float64.
+type tensor struct {
+	shape []int
+	data  []float64
 }
 
 // fields calls visit for each field of a message: its bytes, or its number.
@@ -58,7 +59,7 @@ func fields(b []byte, visit func(field protowire.Number, b []byte, v uint64) err
 }
 
 func openONNX(file []byte) (model, error) {
-	m := &onnxModel{constants: map[string]matrix{}}
+	m := &onnxModel{constants: map[string]tensor{}}
 	err := fields(file, func(field protowire.Number, b []byte, _ uint64) error {
 		if field != modelGraph {
 			return nil
@@ -77,36 +78,91 @@ func openONNX(file []byte) (model, error) {
 func (m *onnxModel) graphField(field protowire.Number, b []byte, _ uint64) error {
 	switch field {
 	case graphNode:
-		var n onnxNode
-		err := fields(b, func(field protowire.Number, b []byte, _ uint64) error {
-			switch field {
-			case nodeInput:
-				n.in = append(n.in, string(b))
-			case nodeOutput:
-				n.out = string(b)
-			case nodeOp:
-				n.op = string(b)
-			}
-			return nil
-		})
+		n, err := nodeOf(b)
 		m.nodes = append(m.nodes, n)
 		return err
 	case graphInitializer:
 		name, constant, err := constantOf(b)
 		m.constants[name] = constant
 		return err
+	case graphInput:
+		name, shape, err := inputOf(b)
+		if name == onnxObs {
+			m.obs = shape
+		}
+		return err
 	}
 	return nil
 }
 
-// constantOf reads a TensorProto of float32; one of another type has no elements.
-func constantOf(b []byte) (name string, c matrix, err error) {
-	c.cols = 1
+// inputOf reads the name of a ValueInfoProto, and the shape of a row of it.
+func inputOf(b []byte) (name string, shape []int, err error) {
+	err = fields(b, func(field protowire.Number, content []byte, _ uint64) error {
+		if field == valueName {
+			name = string(content)
+		}
+		return nil
+	})
+	dims := [][]byte{b}
+	for _, field := range []protowire.Number{valueType, typeTensor, typeShape, shapeDim} {
+		var inner [][]byte
+		for _, d := range dims {
+			err = errors.Join(err, fields(d, func(f protowire.Number, content []byte, _ uint64) error {
+				if f == field {
+					inner = append(inner, content)
+				}
+				return nil
+			}))
+		}
+		dims = inner
+	}
+	for _, d := range dims {
+		err = errors.Join(err, fields(d, func(field protowire.Number, _ []byte, v uint64) error {
+			if field == dimValue {
+				shape = append(shape, int(v))
+			}
+			return nil
+		}))
+	}
+	return name, shape, err
+}
+
+func nodeOf(b []byte) (n onnxNode, err error) {
+	n.attributes = map[string][]int{}
+	err = fields(b, func(field protowire.Number, b []byte, _ uint64) error {
+		switch field {
+		case nodeInput:
+			n.in = append(n.in, string(b))
+		case nodeOutput:
+			n.out = string(b)
+		case nodeOp:
+			n.op = string(b)
+		case nodeAttribute:
+			name, values := "", []int(nil)
+			err := fields(b, func(field protowire.Number, b []byte, v uint64) error {
+				switch field {
+				case attributeName:
+					name = string(b)
+				case attributeInt, attributeInts:
+					values = append(values, int(v))
+				}
+				return nil
+			})
+			n.attributes[name] = values
+			return err
+		}
+		return nil
+	})
+	return n, err
+}
+
+// constantOf reads a TensorProto.
+func constantOf(b []byte) (name string, c tensor, err error) {
 	elem, raw := uint64(0), []byte(nil)
 	err = fields(b, func(field protowire.Number, b []byte, v uint64) error {
 		switch field {
 		case tensorDims:
-			c.cols = int(v) // the last one stays
+			c.shape = append(c.shape, int(v))
 		case tensorType:
 			elem = v
 		case tensorName:
@@ -116,41 +172,83 @@ func constantOf(b []byte) (name string, c matrix, err error) {
 		}
 		return nil
 	})
-	if elem == onnxFloat {
+	switch {
+	case elem == onnxFloat:
 		for ; len(raw) >= 4; raw = raw[4:] {
 			c.data = append(c.data, float64(math.Float32frombits(binary.LittleEndian.Uint32(raw))))
 		}
+	case elem == onnxInt64:
+		for ; len(raw) >= 8; raw = raw[8:] {
+			c.data = append(c.data, float64(int64(binary.LittleEndian.Uint64(raw))))
+		}
+	}
+	if err == nil && (elems(c.shape) != len(c.data)) {
+		err = fmt.Errorf("constant %s of shape %v has %d elements", name, c.shape, len(c.data))
 	}
 	return name, c, err
 }
 
-// compute runs the nodes up to the unmasked logits and the value, as ONNX's operators are specified.
-func (m *onnxModel) compute(obs []float32, rows int) (logits, values []float64, err error) {
-	known := map[string]matrix{onnxObs: {len(obs) / rows, widen(obs)}}
+// elems returns the number of elements of a shape, 0 for one that is no shape or too large.
+func elems(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		if d < 1 || d > math.MaxInt32/n {
+			return 0
+		}
+		n *= d
+	}
+	return n
+}
+
+// compute runs all nodes, as ONNX's operators are specified.
+func (m *onnxModel) compute(s *Samples) (*outputs, error) {
+	if elems(m.obs)*s.Rows != len(s.Obs) {
+		return nil, fmt.Errorf("%d observed elements of %d rows, its observations have the shape %v", len(s.Obs), s.Rows, m.obs)
+	}
+	known := map[string]tensor{onnxObs: {append([]int{s.Rows}, m.obs...), widen(s.Obs)}}
 	for name, c := range m.constants {
 		known[name] = c
 	}
+	for k, a := range s.Actions {
+		mask := tensor{shape: []int{s.Rows, len(a.Mask) / s.Rows}}
+		for _, legal := range a.Mask {
+			mask.data = append(mask.data, float64(legal))
+		}
+		known[ofAction(onnxMask, k)] = mask
+	}
 	for _, n := range m.nodes {
-		in := make([]matrix, len(n.in))
+		in := make([]tensor, len(n.in))
 		for i, name := range n.in {
-			in[i] = known[name]
-			if in[i].data == nil && name != onnxMask && name != "value_axis" {
-				return nil, nil, fmt.Errorf("node %s reads %s, which is not known", n.out, name)
+			if in[i] = known[name]; in[i].data == nil {
+				return nil, fmt.Errorf("node %s reads %s, which is not known", n.out, name)
 			}
 		}
-		switch n.op {
-		case "ArgMax":
-			continue
-		case "Where":
-			n.op, in = "Identity", in[1:] // masks are applied by Compare
-		}
-		out, err := apply(n.op, in)
+		out, err := n.apply(in)
 		if err != nil {
-			return nil, nil, fmt.Errorf("node %s: %w", n.out, err)
+			return nil, fmt.Errorf("node %s: %w", n.out, err)
 		}
 		known[n.out] = out
 	}
-	return slices.Clone(known[onnxLogits].data), known[onnxValue].data, nil
+	out := &outputs{values: known[onnxValue].data}
+	for k, a := range s.Actions {
+		params := known[ofAction(onnxLogits, k)].data
+		if a.of.Continuous() {
+			params = beside(known[ofAction(onnxMean, k)], known[ofAction(onnxLogStd, k)], a.of.Size())
+		}
+		out.params, out.actions = append(out.params, params), append(out.actions, known[ofAction(onnxAction, k)].data)
+	}
+	return out, nil
+}
+
+// beside returns rows of n columns of each of two matrices.
+func beside(a, b tensor, n int) (rows []float64) {
+	if len(a.data) != len(b.data) {
+		return nil
+	}
+	for at := 0; at+n <= len(a.data); at += n {
+		rows = append(append(rows, a.data[at:at+n]...), b.data[at:at+n]...)
+	}
+	return rows
 }
 
 func widen(x []float32) []float64 {
@@ -159,80 +257,4 @@ func widen(x []float32) []float64 {
 		y[i] = float64(v)
 	}
 	return y
-}
-
-// operator computes a node of inputs whose shapes fit.
-type operator struct {
-	fits func(in []matrix) bool
-	run  func(in []matrix) matrix
-}
-
-var operators = map[string]operator{
-	"Flatten":  {always, first},
-	"Identity": {always, first},
-	"Squeeze":  {always, first},
-	"Sub": {perColumn, func(in []matrix) matrix {
-		return each(in[0], func(x float64, col int) float64 { return x - in[1].data[col] })
-	}},
-	"Mul": {perColumn, func(in []matrix) matrix {
-		return each(in[0], func(x float64, col int) float64 { return x * in[1].data[col] })
-	}},
-	"Clip": {limits, func(in []matrix) matrix {
-		return each(in[0], func(x float64, _ int) float64 { return max(in[1].data[0], min(in[2].data[0], x)) })
-	}},
-	"Tanh": {always, func(in []matrix) matrix { return each(in[0], func(x float64, _ int) float64 { return math.Tanh(x) }) }},
-	"Relu": {always, func(in []matrix) matrix { return each(in[0], func(x float64, _ int) float64 { return max(x, 0) }) }},
-	"Elu": {always, func(in []matrix) matrix {
-		return each(in[0], func(x float64, _ int) float64 { return max(x, 0) + math.Expm1(min(x, 0)) })
-	}},
-	"Gemm": {product, gemm},
-}
-
-func first(in []matrix) matrix { return in[0] }
-
-func always([]matrix) bool { return true }
-
-func perColumn(in []matrix) bool { return len(in) == 2 && len(in[1].data) == in[0].cols }
-
-func limits(in []matrix) bool { return len(in) == 3 && len(in[1].data) == 1 && len(in[2].data) == 1 }
-
-func product(in []matrix) bool {
-	return len(in) == 3 && len(in[1].data) == in[0].cols*in[1].cols && len(in[2].data) == in[1].cols
-}
-
-// apply checks what operators take for granted.
-func apply(op string, in []matrix) (matrix, error) {
-	o, ok := operators[op]
-	if !ok {
-		return matrix{}, fmt.Errorf("operator %s is not known", op)
-	}
-	if len(in) == 0 || in[0].cols < 1 || len(in[0].data)%in[0].cols != 0 || !o.fits(in) {
-		return matrix{}, fmt.Errorf("the inputs of %s do not fit", op)
-	}
-	return o.run(in), nil
-}
-
-func each(in matrix, f func(x float64, col int) float64) matrix {
-	out := matrix{in.cols, make([]float64, len(in.data))}
-	for i, x := range in.data {
-		out.data[i] = f(x, i%in.cols)
-	}
-	return out
-}
-
-// gemm is x·weight + bias.
-func gemm(in []matrix) matrix {
-	x, weight, bias := in[0], in[1], in[2]
-	rows := len(x.data) / x.cols
-	out := matrix{weight.cols, make([]float64, rows*weight.cols)}
-	for r := range rows {
-		y := out.data[r*weight.cols : (r+1)*weight.cols]
-		copy(y, bias.data)
-		for i, v := range x.data[r*x.cols : (r+1)*x.cols] {
-			for j, w := range weight.data[i*weight.cols:][:weight.cols] {
-				y[j] += v * w
-			}
-		}
-	}
-	return out
 }

@@ -6,13 +6,16 @@
 
     policy = rlhost_policy.load("policy.npz")
     action = policy.act(obs)                        # the most probable action of one observation, or of a batch of them
-    action = policy.act(obs, mask, rng=np.random.default_rng(1))    # drawn from the legal ones
+    action = policy.act(obs, mask, rng=np.random.default_rng(1))    # drawn, of the legal choices
+
+Where the environment has several actions, act returns a tuple and takes a tuple of masks, None where an action has none.
 """
 import json
 
 import numpy as np
 
 OBS_CLIP = 10
+LAYERNORM_EPS = 1e-5
 ACTIVATIONS = {
     "tanh": np.tanh,
     "relu": lambda x: np.maximum(x, 0),
@@ -33,43 +36,122 @@ class Policy:
     def __init__(self, network, about, arrays):
         self.network, self.about, self.arrays = network, about, arrays
         self.shape = tuple(network["inputs"][0]["shape"])
+        self.actions = [Action(d) for d in network["policy"]]
 
     def forward(self, obs):
-        """Returns logits [rows, actions] and values [rows] of observations [rows, ...]."""
+        """Returns what each action is drawn from, [rows, parameters], and values [rows] of observations [rows, ...]."""
         given = self.network["inputs"][0]
         x = np.asarray(obs, np.float32).reshape(len(obs), -1)
         if given.get("norm") == "running":
             x = np.clip((x - self.arrays["obs_mean"]) * self.arrays["obs_scale"], -OBS_CLIP, OBS_CLIP)
-        out = {given["path"]: x}
+        out = {given["path"]: x.reshape(-1, *self.shape)}
         for node in self.network["nodes"]:
-            x = out[node["in"][0]]
-            if "dense" in node:
-                x = x @ self.arrays[node["name"] + ".weight"] + self.arrays[node["name"] + ".bias"]
-            elif "activation" in node:
-                x = ACTIVATIONS[node["activation"]["func"]](x)
-            else:
-                raise ValueError(f"node {node['name']} has an operation that this reader does not know")
-            out[node["name"]] = x
-        return out[self.network["policy"][0]["from"]], out[self.network["values"][0]["from"]][:, 0]
+            weights = {name[len(node["name"]) + 1:]: array for name, array in self.arrays.items()
+                       if name.rpartition(".")[0] == node["name"]}
+            out[node["name"]] = compute(node, [out[name] for name in node["in"]], weights)
+        params = [flat(out[d["from"]]) for d in self.network["policy"]]
+        return params, flat(out[self.network["values"][0]["from"]])[:, 0]
 
-    def logits(self, obs, mask=None):
-        """Returns logits [rows, actions], -inf where the mask [rows, actions] is 0."""
-        logits = self.forward(obs)[0]
-        return logits if mask is None else np.where(np.asarray(mask, bool), logits, -np.inf)
+    def logits(self, obs, mask=None, action=0):
+        """Returns logits [rows, choices] of a discrete action, -inf where the mask [rows, choices] is 0."""
+        return self.actions[action].logits(self.forward(obs)[0][action], mask)
 
     def value(self, obs):
         """Returns the values [rows] of observations [rows, ...]."""
         return self.forward(obs)[1]
 
     def act(self, obs, mask=None, rng=None):
-        """Returns the most probable action of one observation as an int, or those of a batch as an array. With a
-        numpy.random.Generator, actions are drawn."""
+        """Returns the most probable action of one observation, or those of a batch as an array: numbers of one Discrete, rows
+        of elements for others. With a numpy.random.Generator, actions are drawn."""
         obs = np.asarray(obs, np.float32)
         single = obs.shape == self.shape
+        masks = mask if isinstance(mask, tuple) else (mask,) + (None,) * (len(self.actions) - 1)
+        masks = [None if m is None else np.atleast_2d(m) for m in masks]
+        params, _ = self.forward(obs[None] if single else obs)
+        actions = tuple(a.take(p, m, rng) for a, p, m in zip(self.actions, params, masks))
         if single:
-            obs, mask = obs[None], None if mask is None else np.asarray(mask)[None]
-        logits = self.logits(obs, mask)
+            actions = tuple(int(a[0]) if a.ndim == 1 else a[0] for a in actions)
+        return actions if len(actions) > 1 else actions[0]
+
+
+class Action:
+    """An action's distribution."""
+
+    def __init__(self, description):
+        self.start, self.bounds = description.get("start", 0), description.get("bounds")
+        self.box, self.bernoulli = description.get("gaussian"), "bernoulli" in description
+        self.discrete = "categorical" in description
+        if self.bernoulli:
+            self.counts = [2] * description["bernoulli"]["n"]
+        elif self.discrete:
+            self.counts = [description["categorical"]["n"]]
+        elif not self.box:
+            self.counts = description["multi_categorical"]["counts"]
+
+    def logits(self, params, mask):
+        """Returns a logit for each choice of each element."""
+        if self.bernoulli:
+            params = np.stack([np.zeros_like(params), params], axis=2).reshape(len(params), -1)
+        return params if mask is None else np.where(np.asarray(mask, bool), params, -np.inf)
+
+    def take(self, params, mask, rng):
+        """Returns actions as the environment reads them."""
+        if self.box:
+            return self.within(params, rng)
+        logits = self.logits(params, mask)
         if rng is not None:
             logits = logits + rng.gumbel(size=logits.shape)
-        actions = np.argmax(logits, axis=1)
-        return int(actions[0]) if single else actions
+        parts = np.split(logits, np.cumsum(self.counts)[:-1], axis=1)
+        elements = np.stack([np.argmax(part, axis=1) for part in parts], axis=1) + self.start
+        return elements[:, 0] if self.discrete else elements
+
+    def within(self, params, rng):
+        """Returns elements of a Box within its bounds."""
+        x, log_std = np.split(params, 2, axis=1)
+        if rng is not None:
+            x = x + np.exp(log_std) * rng.standard_normal(x.shape, np.float32)
+        low, high = np.array(self.bounds["low"], np.float32), np.array(self.bounds["high"], np.float32)
+        tanh = self.box.get("squash") == "tanh"
+        if tanh:
+            x = np.tanh(x)
+        if tanh or self.bounds.get("rescale"):
+            x = low + (x + 1) * np.float32(0.5) * (high - low)
+        return np.clip(x, low, high)
+
+
+def compute(node, inputs, weights):
+    """Returns what a node makes of its inputs, which have rows first and the channels of images last."""
+    x = inputs[0]
+    if "dense" in node:
+        return flat(x) @ weights["weight"] + weights["bias"]
+    if "activation" in node:
+        return ACTIVATIONS[node["activation"]["func"]](x)
+    if "conv2d" in node:
+        return np.tensordot(windows(x, node["conv2d"], 0), weights["weight"], axes=((4, 5, 3), (0, 1, 2))) + weights["bias"]
+    if "maxpool" in node:
+        return windows(x, node["maxpool"], -np.inf).max(axis=(4, 5))
+    if "add" in node:
+        return sum(inputs)
+    if "concat" in node:
+        return np.concatenate(inputs, axis=-1)
+    if "flatten" in node:
+        return flat(x)
+    if "layernorm" in node:
+        x = x - x.mean(axis=-1, keepdims=True)
+        return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + np.float32(LAYERNORM_EPS)) * weights["weight"] + weights["bias"]
+    if "append" in node:
+        more = weights.get("value", np.full(node["append"]["n"], node["append"].get("init", 0), np.float32))
+        return np.concatenate([flat(x), np.broadcast_to(more, (len(x), len(more)))], axis=1)
+    raise ValueError(f"node {node['name']} has an operation that this reader does not know")
+
+
+def flat(x):
+    """Returns rows of vectors."""
+    return x.reshape(len(x), -1)
+
+
+def windows(x, of, outside):
+    """Returns what lies under each place of a window: [rows, height, width, channels, kernel, kernel]."""
+    pad, stride = of.get("pad", 0), of["stride"]
+    x = np.pad(x, ((0, 0), (pad, pad), (pad, pad), (0, 0)), constant_values=outside)
+    return np.lib.stride_tricks.sliding_window_view(x, (of["kernel"], of["kernel"]), axis=(1, 2))[:, ::stride, ::stride]

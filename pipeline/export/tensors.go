@@ -55,22 +55,63 @@ func policyOf(description []byte, tensors map[string]component.Tensor) (*Policy,
 	return p, f.Check(&p.Weights)
 }
 
-// compute is the reference of the network, in float64.
-func (p *Policy) compute(obs []float32, rows int) (logits, values []float64, err error) {
-	elems := p.Network.Obs()
-	if len(obs) != rows*elems {
-		return nil, nil, fmt.Errorf("%d observed elements, want %d", len(obs), rows*elems)
-	}
-	x := obs
-	if p.Network.NormalizeObs() {
-		x = make([]float32, len(obs))
-		for i, v := range obs {
-			e := i % elems
-			x[i] = max(-policy.ObsClip, min(policy.ObsClip, (v-p.Weights.ObsMean[e])*p.Weights.ObsScale[e]))
+// model returns the reference of the policy, in float64.
+func (p *Policy) model() model {
+	graph := policy.NewGraph(&p.Network, p.Weights.Params)
+	return func(s *Samples) (*outputs, error) {
+		x, elems := s.Obs, p.Network.Obs()
+		if len(x) != s.Rows*elems || len(s.Actions) != len(p.Network.Policy) {
+			return nil, fmt.Errorf("%d observed elements and %d actions, want %d and %d", len(x), len(s.Actions), s.Rows*elems, len(p.Network.Policy))
 		}
+		if p.Network.NormalizeObs() {
+			x = make([]float32, len(s.Obs))
+			for i, v := range s.Obs {
+				e := i % elems
+				x[i] = max(-policy.ObsClip, min(policy.ObsClip, (v-p.Weights.ObsMean[e])*p.Weights.ObsScale[e]))
+			}
+		}
+		out := &outputs{}
+		out.params, out.values = graph.Forward(x, s.Rows)
+		for k := range p.Network.Policy {
+			d := &p.Network.Policy[k]
+			if mask := len(s.Actions[k].Mask); mask != 0 && mask != s.Rows*written(d).Choices() {
+				return nil, fmt.Errorf("action %q has %v", d.Action, written(d))
+			}
+			if d.Bernoulli != nil {
+				out.params[k] = pairs(out.params[k])
+			}
+			out.actions = append(out.actions, modes(d, out.params[k], s.Actions[k].Mask, s.Rows))
+		}
+		return out, nil
 	}
-	heads, values := policy.NewGraph(&p.Network, p.Weights.Params).Forward(x, rows)
-	return heads[0], values, nil
+}
+
+// pairs puts the logit of the value 0 before each of the value 1.
+func pairs(logits []float64) []float64 {
+	both := make([]float64, 2*len(logits))
+	for i, x := range logits {
+		both[2*i+1] = x
+	}
+	return both
+}
+
+// modes returns the most probable action of each row as the environment reads it.
+func modes(d *policy.Dist, params []float64, mask []byte, rows int) (actions []float64) {
+	of := written(d)
+	size, elems, choices := of.Size(), of.Elems(), len(mask)/rows
+	for row := range rows {
+		action := make([]float64, size)
+		of.Mode(params[row*elems:(row+1)*elems], mask[row*choices:(row+1)*choices], action)
+		for i := range action {
+			if of.Continuous() {
+				action[i] = float64(d.Bounds.Within(i, float32(action[i]), d.Gaussian.Squash))
+			} else {
+				action[i] += float64(d.Start)
+			}
+		}
+		actions = append(actions, action...)
+	}
+	return actions
 }
 
 func encodeTensors(p *Policy) ([]byte, error) {
@@ -98,5 +139,5 @@ func openTensors(file []byte) (model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.compute, nil
+	return p.model(), nil
 }

@@ -13,42 +13,50 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
-// exportRows is how many observations an export is compared on.
-const exportRows = 10_000
+// Exported is a policy as a file, with its largest difference from the host on so many observations that the policy met in
+// its environment; see export.Compare.
+type Exported struct {
+	File    []byte
+	Rows    int
+	Largest float64
+}
 
-// Export returns the file of a checkpoint's policy in a format, and its largest difference from the host on 10,000 observations
-// that the policy meets in its environment; see export.Compare. name is the policy's, empty for the only one.
-func Export(ctx context.Context, run *runs.Run, c *runs.Checkpoint, parts *graph.Parts, name string, f export.Format) (file []byte, largest float64, err error) {
+// Export returns a checkpoint's policy in a format. name is the policy's, empty for the only one.
+func Export(ctx context.Context, run *runs.Run, c *runs.Checkpoint, parts *graph.Parts, name string, f export.Format) (x Exported, err error) {
 	g, _, err := ownPipeline(run, nil, parts)
 	if err != nil {
-		return nil, 0, err
+		return x, err
 	}
 	trained, learner, err := learned(g, name)
 	if err != nil {
-		return nil, 0, err
+		return x, err
 	}
 	p := &export.Policy{About: map[string]string{
 		"run": run.ID(), "policy": trained.Name, "policy_version": fmt.Sprint(c.PolicyVersion), "env_steps": fmt.Sprint(c.EnvSteps), "env": run.Info().Env,
 	}}
 	if p.Network, p.Weights, err = weightsOf(parts, c.Components[learner]); err != nil {
-		return nil, 0, err
+		return x, err
 	}
 	d, plugin, err := definitionOf(ctx, parts, g, trained)
 	if err != nil {
-		return nil, 0, err
+		return x, err
 	}
 	defer func() { err = errors.Join(err, plugin.Close()) }()
 	spec := plugin.Spec()
-	p.Masked = spec.HasMask()
-	if file, err = export.Encode(f, p); err != nil {
-		return nil, 0, err
+	p.Masked = make([]bool, len(p.Network.Policy))
+	for _, mask := range spec.All(hostabi.RoleActionMask) {
+		p.Masked[mask.Pair] = true
+	}
+	if x.File, err = export.Encode(f, p); err != nil {
+		return x, err
 	}
 	samples, err := observe(plugin, d.Backend, p)
 	if err != nil {
-		return nil, 0, err
+		return x, err
 	}
-	largest, err = export.Compare(f, file, samples)
-	return file, largest, err
+	x.Rows = samples.Rows
+	x.Largest, err = export.Compare(f, x.File, samples)
+	return x, err
 }
 
 // observe plays a policy and returns what it meets, and what it makes of that.
@@ -81,9 +89,10 @@ func observe(plugin env.Plugin, b policy.Backend, p *export.Policy) (s *export.S
 	if err := driver.Reset(nil, seeds); err != nil {
 		return nil, err
 	}
-	s = &export.Samples{}
-	for step := uint64(0); s.Rows < exportRows; step++ {
-		r := policy.Request{Obs: driver.Observations(), Mask: driver.Masks(), Action: driver.Actions(), Raw: driver.RawActions(), LogProb: driver.LogProb(), Value: driver.Value(), Greedy: true, Step: step}
+	s = export.NewSamples(&p.Network)
+	for step, rows := uint64(0), p.Rows(); s.Rows < rows; step++ {
+		r := policy.Request{Obs: driver.Observations(), Mask: driver.Masks(), Action: driver.Actions(), Raw: driver.RawActions(),
+			LogProb: driver.LogProb(), Value: driver.Value(), Greedy: true, Step: step}
 		if err := actor.Act([]policy.Request{r}); err != nil {
 			return nil, err
 		}

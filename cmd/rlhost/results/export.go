@@ -24,8 +24,8 @@ type Export struct {
 
 // Help shows how exports are used.
 func (c *Export) Help() string {
-	return `The file holds everything between an observation and an action: normalisation, network, head and mask. It is compared with what
-rlhost computes on 10,000 observations before it is written.
+	return `The file holds everything between an observation and an action: normalisation, network, heads, masks and bounds. It is
+compared with what rlhost computes on up to 10,000 observations before it is written.
 
   rlhost export cartpole --format onnx -o cartpole.onnx
   rlhost export cartpole/3 --checkpoint best -o policy.npz
@@ -43,15 +43,15 @@ func (c *Export) export(p *Program, parts *graph.Parts) error {
 		return err
 	}
 	format := export.Format(c.Format)
-	file, largest, err := session.Export(context.Background(), run, &checkpoint, parts, c.Policy, format)
+	x, err := session.Export(context.Background(), run, &checkpoint, parts, c.Policy, format)
 	if err != nil {
 		return err
 	}
 	name := cmp.Or(c.Output, strings.ReplaceAll(run.ID(), "/", "-")+format.Suffix())
-	if err := os.WriteFile(name, file, 0o644); err != nil {
+	if err := os.WriteFile(name, x.File, 0o644); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.Out, "wrote %s: %d bytes, policy version %d; largest difference from rlhost on 10,000 observations: %.1e\n",
-		name, len(file), checkpoint.PolicyVersion, largest)
+	fmt.Fprintf(p.Out, "wrote %s: %d bytes, policy version %d; largest difference from rlhost on %d observations: %.1e\n",
+		name, len(x.File), checkpoint.PolicyVersion, x.Rows, x.Largest)
 	return nil
 }

@@ -5,46 +5,115 @@ import sys
 import numpy as np
 import onnxruntime
 
+FAR = 1e-5  # of a number x: times max(1, |x|)
 
-def check(name, host, mask, action, logits, value):
-    legal = np.where(mask, logits, -np.inf) if mask is not None else logits
-    logits = legal.astype(np.float64)
-    top = np.sort(logits, axis=1)
-    clear = (top[:, -1] - top[:, -2]) > 1e-4
-    assert (action == host["action"])[clear].all(), f"{name}: another action"
-    log_prob = logits[np.arange(len(action)), host["action"]] - (
-        top[:, -1] + np.log(np.exp(logits - top[:, -1:]).sum(axis=1)))
-    largest = 0
-    for ours, theirs in ((host["log_prob"], log_prob), (host["value"], value)):
-        largest = max(largest, (np.abs(ours - theirs) / np.maximum(1, np.abs(ours))).max())
+
+def apart(ours, theirs):
+    """Returns how far two arrays are apart."""
+    return (np.abs(ours - theirs) / np.maximum(1, np.abs(ours))).max()
+
+
+def choices(name, host, logits, action):
+    """Checks a discrete action, and returns its log-probabilities."""
+    given = np.array(host["given"]).reshape(len(logits), -1)
+    chosen = np.array(host["chosen"], int).reshape(given.shape)
+    action, total = action.reshape(given.shape), 0
+    for i, part in enumerate(np.split(logits.astype(np.float64), np.cumsum(host["counts"])[:-1], axis=1)):
+        top = np.sort(part, axis=1)
+        clear = np.full(len(part), True) if part.shape[1] == 1 else (top[:, -1] - top[:, -2]) > 1e-4
+        assert (action[:, i] == given[:, i])[clear].all(), f"{name}: another action"
+        total = total + part[np.arange(len(part)), chosen[:, i]] - (top[:, -1] + np.log(np.exp(part - top[:, -1:]).sum(axis=1)))
+    return total
+
+
+def box(name, host, mean, log_std, action):
+    """Checks a Box, and returns its log-probabilities."""
+    given, chosen = (np.array(host[key]).reshape(action.shape) for key in ("given", "chosen"))
+    assert apart(given, action) < 1e-4, f"{name}: another action"
+    log_prob = -((chosen - mean) * np.exp(-log_std)) ** 2 / 2 - log_std - np.log(2 * np.pi) / 2
+    if host["squash"]:
+        log_prob = log_prob - 2 * (np.log(2) - chosen - np.logaddexp(0, -2 * chosen))
+    return log_prob.sum(axis=1)
+
+
+def check(name, host, log_prob, value):
+    largest = max(apart(np.array(host["log_prob"]), log_prob), apart(np.array(host["value"]), value))
     print(f"{name}: largest difference {largest:.1e}")
-    assert largest <= 1e-5, f"{name}: {largest}"
+    assert largest <= FAR, f"{name}: {largest}"
 
 
-def main(folder):
-    host = {name: np.array(v) for name, v in json.load(sys.stdin).items()}
-    rows = len(host["action"])
-    obs = host["obs"].astype(np.float32).reshape(rows, -1)
-    mask = host["mask"].reshape(rows, -1).astype(bool) if host["mask"].size else None
-
+def numpy(folder, host, obs, masks):
     sys.path.insert(0, f"{folder}/policy.npz")
     import rlhost_policy
     policy = rlhost_policy.load(f"{folder}/policy.npz")
     assert policy.about == {"run": "cartpole/0007"}, policy.about
-    check("numpy", host, mask, policy.act(obs, mask), policy.logits(obs, mask), policy.value(obs))
-    assert policy.act(obs[0], None if mask is None else mask[0]) == policy.act(obs, mask)[0]
-    drawn = policy.act(np.repeat(obs[:1], 50_000, axis=0), None if mask is None else np.repeat(mask[:1], 50_000, axis=0),
-                       rng=np.random.default_rng(1))
-    logits = policy.logits(obs[:1], None if mask is None else mask[:1])[0].astype(np.float64)
-    expected = np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()
-    assert np.abs(np.bincount(drawn, minlength=len(expected)) / len(drawn) - expected).max() < 0.015
 
+    def every(answer):
+        return answer if isinstance(answer, tuple) else (answer,)
+
+    actions, (params, value), log_prob = every(policy.act(obs, masks)), policy.forward(obs), 0
+    for k, h in enumerate(host["actions"]):
+        if h["counts"] is None:
+            log_prob = log_prob + box("numpy", h, *np.split(params[k].astype(np.float64), 2, axis=1), actions[k])
+        else:
+            log_prob = log_prob + choices("numpy", h, policy.logits(obs, masks[k], k), actions[k])
+    check("numpy", host, log_prob, value)
+    one = tuple(None if m is None else m[0] for m in masks)
+    for a, b in zip(every(policy.act(obs[0], one)), actions):
+        assert apart(b[0], a) < FAR, (a, b[0])
+    drawn(policy, obs[:1], masks, host)
+
+
+def drawn(policy, obs, masks, host, rows=50_000):
+    """Checks the frequencies of single choices, and the moments of Boxes."""
+    many = tuple(None if m is None else np.repeat(m[:1], rows, axis=0) for m in masks)
+    actions = policy.act(np.repeat(obs, rows, axis=0), many, rng=np.random.default_rng(1))
+    actions, params = actions if isinstance(actions, tuple) else (actions,), policy.forward(obs)[0]
+    for k, h in enumerate(host["actions"]):
+        if h["counts"] is None:
+            policy.actions[k].box, policy.actions[k].bounds = {"n": len(params[k][0]) // 2}, {"low": -1e9, "high": 1e9}
+            mean, std = np.split(params[k][0], 2)[0], np.exp(np.split(params[k][0], 2)[1])
+            x = policy.act(np.repeat(obs, rows, axis=0), many, rng=np.random.default_rng(2))
+            x = x[k] if isinstance(x, tuple) else x
+            assert (np.abs(x.mean(axis=0) - mean) < 0.03 * std).all() and (np.abs(x.std(axis=0) / std - 1) < 0.03).all()
+            continue
+        logits, at = policy.logits(obs, None if masks[k] is None else masks[k][:1], k)[0].astype(np.float64), 0
+        for i, n in enumerate(h["counts"]):
+            part = logits[at:at + n]
+            expected = np.exp(part - part.max()) / np.exp(part - part.max()).sum()
+            taken = actions[k].reshape(rows, -1)[:, i] - int(h["given"][0] - h["chosen"][0])
+            assert np.abs(np.bincount(taken, minlength=n) / rows - expected).max() < 0.015
+            at += n
+
+
+def onnx(folder, host, obs, masks):
     session = onnxruntime.InferenceSession(f"{folder}/policy.onnx")
-    given = {"obs": obs} if mask is None else {"obs": obs, "mask": mask}
-    action, logits, value = session.run(["action", "logits", "value"], given)
-    assert action.shape == (rows,) and value.shape == (rows,)
-    check("onnx", host, mask, action, logits, value)
+
+    def named(name, k):
+        return name if k == 0 else f"{name}/{k}"
+
+    given = {"obs": obs} | {named("mask", k): m for k, m in enumerate(masks) if m is not None}
+    outputs = dict(zip([o.name for o in session.get_outputs()], session.run(None, given)))
+    log_prob = 0
+    for k, h in enumerate(host["actions"]):
+        action = outputs[named("action", k)]
+        if h["counts"] is None:
+            mean, log_std = (outputs[named(name, k)].astype(np.float64) for name in ("mean", "log_std"))
+            log_prob = log_prob + box("onnx", h, mean, log_std, action)
+        else:
+            log_prob = log_prob + choices("onnx", h, outputs[named("logits", k)], action)
+    assert outputs["value"].shape == (len(obs),)
+    check("onnx", host, log_prob, outputs["value"])
     assert session.get_modelmeta().custom_metadata_map == {"run": "cartpole/0007"}
+
+
+def main(folder):
+    host = json.load(sys.stdin)
+    rows = len(host["value"])
+    obs = np.array(host["obs"], np.float32).reshape(rows, *host["shape"])
+    masks = tuple(np.array(a["mask"]).reshape(rows, -1).astype(bool) if a["mask"] else None for a in host["actions"])
+    onnx(folder, host, obs, masks)
+    numpy(folder, host, obs, masks)
 
 
 main(sys.argv[1])
