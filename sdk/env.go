@@ -25,7 +25,7 @@ type Result struct {
 }
 
 // Masker says which actions are legal: legal has one element per value of each element of the action, 1 = legal, those of
-// its first element first.
+// its first element first. It is not called behind the end of an episode.
 type Masker interface {
 	ActionMask(legal []uint8)
 }

@@ -342,12 +342,14 @@ RL_INLINE void rl_begin(rl_batch *b, uint32_t i, const rl_tensor *obs)
     rl_the_env.reset(b->state, i, &b->rng[i], obs, b->row);
 }
 
+// rl_legal writes the masks of time t: the author's, and all ones behind an end, where the next step reads no action.
 static void rl_legal(rl_batch *b, uint32_t first, uint32_t count, uint32_t t)
 {
     if (!rl_the_env.mask) return;
     rl_tensor mask = rl_tensor_at(b, RL_T_MASK, t);
     for (uint32_t i = first; i < first + count; i++) {
-        rl_the_env.mask(b->state, i, b->legal);
+        if (b->flags[i] & RL_FLAG_WAITING) __builtin_memset(b->legal, 1, mask.elems);
+        else rl_the_env.mask(b->state, i, b->legal);
         rl_spread(&mask, i, b->legal);
     }
 }

@@ -53,7 +53,8 @@ typedef struct rl_env {
 
     // describe (optional) changes spaces and limits in a copy of this struct, where they depend on arguments.
     bool (*describe)(rl_config *config, struct rl_env *env);
-    // mask (optional; there is a mask tensor if it is given) writes 1 for each legal action.
+    // mask (optional; there is a mask tensor if it is given) writes 1 for each legal action and 0 for the others. It is
+    // not called behind the end of an episode.
     void (*mask)(void *state, uint32_t i, uint8_t *legal);
     // render (optional) writes text for mode 0 and returns the length needed.
     uint32_t (*render)(void *state, uint32_t i, uint32_t mode, char *to, uint32_t cap);

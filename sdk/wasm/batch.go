@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"strconv"
@@ -32,7 +33,8 @@ type batch[A sdk.Action, O sdk.Element] struct {
 	idle     int    // how many wait
 	now      int
 	discrete *described // the action; nil for a Box
-	legal    []uint8
+	legal    []uint8    // room for one mask; nil without masks
+	allLegal []uint8    // a mask of ones
 	saved    []byte // what save returned last
 
 	stateVersion uint32
@@ -62,7 +64,7 @@ func newBatch[A sdk.Action, O sdk.Element](descs []described, envs sdk.Batch[A, 
 	}
 	if len(descs) > tensorMask {
 		b.mask = newTensor[uint8](descs[tensorMask], n)
-		b.legal = make([]uint8, b.mask.elems)
+		b.legal, b.allLegal = make([]uint8, b.mask.elems), bytes.Repeat([]byte{1}, b.mask.elems)
 	}
 	return b
 }
@@ -130,12 +132,17 @@ func (b *batch[A, O]) reset(t uint32, mask []uint8, seeds []byte) hostabi.Status
 	return hostabi.StatusOK
 }
 
+// writeMask writes the masks of time t: the author's, and all ones behind an end, where the next step reads no action.
 func (b *batch[A, O]) writeMask(t uint32, first, count int) {
 	if b.legal == nil {
 		return
 	}
 	for i := first; i < first+count; i++ {
-		b.envs.(interface{ mask(int, []uint8) }).mask(i, b.legal)
+		if b.waiting[i] {
+			copy(b.legal, b.allLegal)
+		} else {
+			b.envs.(interface{ mask(int, []uint8) }).mask(i, b.legal)
+		}
 		row := b.mask.rows(t, i, 1, false)
 		copy(row, b.legal)
 		b.mask.write(t, i, row)

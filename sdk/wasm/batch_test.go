@@ -307,6 +307,30 @@ func TestBatch_WritesMasksAndText(t *testing.T) {
 	}
 }
 
+func TestBatch_AllIsLegalBehindAnEnd(t *testing.T) {
+	for _, mode := range []hostabi.Autoreset{hostabi.SameStep, hostabi.NextStep, hostabi.Disabled} {
+		r := newRig(t, "limit=2\n", 2, mode, true)
+		r.reset(0, nil, 1, 2)
+		r.step(0, 0)
+		r.step(1, 0) // the mask of action 1 is 0 again, or those of a new episode
+		want := uint8(1)
+		if mode == hostabi.SameStep {
+			want = 0
+		}
+		if got := *at[uint8](r, tensorMask, 2, 1, 1); got != want {
+			t.Errorf("%v: mask of action 1 behind the end = %d, want %d", mode, got, want)
+		}
+		if mode == hostabi.Disabled {
+			r.reset(2, []uint8{1, 1})
+		}
+		r.step(2, 0)
+		want = map[hostabi.Autoreset]uint8{hostabi.SameStep: 1, hostabi.Disabled: 1}[mode]
+		if got := *at[uint8](r, tensorMask, 3, 1, 1); got != want {
+			t.Errorf("%v: mask of action 1 a step later = %d, want the author's %d", mode, got, want)
+		}
+	}
+}
+
 func TestCreate_RefusesWhatCannotBe(t *testing.T) {
 	newRig(t, "", 1, hostabi.SameStep, false)
 	cases := []struct {

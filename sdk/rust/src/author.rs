@@ -45,7 +45,7 @@ pub trait Env: Sized {
     /// Advances by one step and writes all of the next observation, also after the last step.
     fn step(&mut self, rng: &mut Rng, action: &[Self::Action], obs: &mut [Self::Obs]) -> Step;
 
-    /// Writes 1 for each legal action.
+    /// Writes 1 for each legal action and 0 for the others. It is not called behind the end of an episode.
     fn mask(&self, _legal: &mut [u8]) {}
     /// Appends the state without its random stream; false if it cannot be saved.
     fn save(&self, _to: &mut Vec<u8>) -> bool {

@@ -216,10 +216,16 @@ impl<E: Env> Batch<E> {
         self.envs[i].reset(&mut self.rngs[i], obs);
     }
 
+    /// Writes the masks of time t: the author's, and all ones behind an end, where the next step reads no action.
     fn write_mask(&mut self, t: u32, first: usize, end: usize) {
         if E::MASKED {
             let mask = self.mask.rows(t);
-            (first..end).for_each(|i| self.envs[i].mask(mask.row(i)));
+            for i in first..end {
+                match self.waiting[i] {
+                    true => mask.row(i).fill(1),
+                    false => self.envs[i].mask(mask.row(i)),
+                }
+            }
             self.mask.flush(t, first, end);
         }
     }

@@ -235,3 +235,18 @@ fn masks_follow_the_observation() {
     let mask = |t| unsafe { *r.at::<u8>(6, t, 1, 1) };
     assert_eq!((mask(0), mask(1)), (0, 1));
 }
+
+#[test]
+fn all_is_legal_behind_an_end() {
+    for (mode, want) in [(abi::AUTORESET_SAME_STEP, 0), (abi::AUTORESET_NEXT_STEP, 1), (abi::AUTORESET_DISABLED, 1)] {
+        let mut r = rig("limit=2\n", 2, mode, true);
+        r.reset(0, None);
+        r.step(0, 0);
+        r.step(1, 0);
+        assert_eq!(unsafe { *r.at::<u8>(6, 2, 1, 1) }, want, "mode {mode}");
+        if mode == abi::AUTORESET_NEXT_STEP {
+            r.step(2, 0);
+            assert_eq!(unsafe { *r.at::<u8>(6, 3, 1, 1) }, 0);
+        }
+    }
+}

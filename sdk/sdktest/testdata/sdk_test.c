@@ -321,6 +321,21 @@ static void test_mask(void)
     CHECK(*(uint8_t *)element(&b, RL_T_MASK, 1, 0, 2) == 0);
     rl_destroy(b.batch);
 }
+
+// test_mask_behind_an_end: nobody acts there, so all of it is legal; the new episode has the author's mask again.
+static void test_mask_behind_an_end(uint32_t mode)
+{
+    Bench b = start("limit=1\n", 2, mode, true);
+    seed(&b, 0);
+    act(&b, 0), act(&b, 1);
+    rl_step(b.batch, 0);
+    CHECK(*(uint8_t *)element(&b, RL_T_MASK, 1, 1, 2) == (mode != RL_AUTORESET_SAME_STEP));
+    CHECK(*(uint8_t *)element(&b, RL_T_MASK, 1, 1, 0) == 1);
+    if (mode == RL_AUTORESET_DISABLED) seed(&b, 1);
+    else if (mode == RL_AUTORESET_NEXT_STEP) rl_step(b.batch, 0);
+    CHECK(*(uint8_t *)element(&b, RL_T_MASK, 1, 1, 1) == 0);
+    rl_destroy(b.batch);
+}
 #endif
 
 int main(void)
@@ -336,6 +351,9 @@ int main(void)
     test_bindings();
 #ifdef MASKED
     test_mask();
+    test_mask_behind_an_end(RL_AUTORESET_NEXT_STEP);
+    test_mask_behind_an_end(RL_AUTORESET_SAME_STEP);
+    test_mask_behind_an_end(RL_AUTORESET_DISABLED);
 #endif
     for (uint32_t i = 0; i < RL_BATCHES; i++) rl_destroy(i);
     printf("%d failures\n", failures);
