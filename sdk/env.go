@@ -18,6 +18,22 @@ type Env[A Action, O Element] interface {
 	Step(rng *Rand, action []A, obs []O) Result
 }
 
+// DictEnv is an environment with several observations, which Spec.Observations describes. All else is as with Env.
+type DictEnv[A Action] interface {
+	// Reset starts an episode and writes its first observations. rng is the environment's own stream.
+	Reset(rng *Rand, obs *Observed)
+	// Step advances by one step and writes all of the next observations, also after the last step.
+	Step(rng *Rand, action []A, obs *Observed) Result
+}
+
+// Observed has the rows of an environment's observations in the order of Spec.Observations: element i of the slice for its
+// type is that of observation i, elements of other observations are nil. They are valid during the call only.
+type Observed struct {
+	Float32 [][]float32
+	Uint8   [][]uint8
+	Int32   [][]int32
+}
+
 // Result is what a step says besides its observation. If both flags are set, terminated wins.
 type Result struct {
 	Reward                float32

@@ -1,6 +1,7 @@
 package sdk
 
-// Space describes the elements of an action or an observation. Its element type is the type parameter of Env.
+// Space describes the elements of an action or an observation. Its element type is the type parameter of Env, but for one
+// of several observations.
 type Space struct {
 	Shape       []int     // nil = scalar
 	Low, High   float32   // bounds of a Box; equal = unbounded
@@ -11,7 +12,24 @@ type Space struct {
 	Binary      bool      // each element is 0 or 1: N is 2
 	Picture     bool      // height, width, channels, of uint8
 	Scale       float32   // what the host multiplies an element by where it enters a network; 0 = 1
-	Name        string    // path of the tensor; "" for the only one
+	Name        string    // path of the tensor, such as inventory/gold; "" for the only one
+	Type        Type      // of the elements of one of several observations
+}
+
+// Type is the type of the elements of one of several observations.
+type Type uint8
+
+// Types of elements.
+const (
+	Float32 Type = iota // float32
+	Uint8               // uint8
+	Int32               // int32
+)
+
+// As returns the space as one of several observations: its path, such as inventory/gold, and the type of its elements.
+func (s Space) As(name string, t Type) Space {
+	s.Name, s.Type = name, t
+	return s
 }
 
 // Discrete is a choice from 0 to n-1.
@@ -64,10 +82,11 @@ func (s Space) Choices() int {
 type Spec struct {
 	Name         string // name@version
 	Action, Obs  Space
-	EpisodeLimit int    // steps after which the environment itself truncates, 0 = none
-	MaxEnvs      int    // most environments in one batch, 0 = no limit
-	StateVersion uint32 // of what environments save: raise it when that changes
-	PreferSoA    bool   // faster with one array per element than with one row per environment
+	Observations []Space // of a DictEnv, in the place of Obs
+	EpisodeLimit int     // steps after which the environment itself truncates, 0 = none
+	MaxEnvs      int     // most environments in one batch, 0 = no limit
+	StateVersion uint32  // of what environments save: raise it when that changes
+	PreferSoA    bool    // faster with one array per element than with one row per environment
 
 	// Describe (optional) changes the other fields where they depend on arguments.
 	Describe func(config *Config, spec *Spec)

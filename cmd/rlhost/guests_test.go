@@ -214,9 +214,11 @@ func traceHash(t *testing.T, p env.Plugin) uint64 {
 		if _, err := b.Step(); err != nil {
 			t.Fatal(err)
 		}
-		for _, data := range [][]byte{b.Obs().Data, b.Terminated(), b.Truncated()} {
-			h.Write(data)
+		for _, m := range b.Observed(trajectory.Observed) {
+			h.Write(m.Data)
 		}
+		h.Write(b.Terminated())
+		h.Write(b.Truncated())
 	}
 	return h.Sum64()
 }

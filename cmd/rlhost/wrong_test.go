@@ -24,7 +24,7 @@ import (
 // errBehind is returned where the compiler at hand cannot put the stack behind the data.
 var errBehind = errors.New("needs clang with lld: Zig always puts the stack first")
 
-// compileC compiles a source of testdata/wrong with clang or, where it is missing, Zig. behind asks for a stack behind
+// compileC compiles a source of testdata with clang or, where it is missing, Zig. behind asks for a stack behind
 // the data, which older linkers do unasked.
 func compileC(source, out string, behind bool, flags ...string) error {
 	command := []string{"../../.venv/bin/python", "-m", "ziglang", "cc", "-target", "wasm32-freestanding"}
@@ -41,7 +41,7 @@ func compileC(source, out string, behind bool, flags ...string) error {
 	if behind {
 		orders = []string{"--no-stack-first", "--growable-table"} // the second changes nothing here
 	}
-	command = append(command, "-std=c11", "-O1", "-nostdlib", "-mbulk-memory", "-I", "../../sdk/c", "-o", out, "testdata/wrong/"+source)
+	command = append(command, "-std=c11", "-O1", "-nostdlib", "-mbulk-memory", "-I", "../../sdk/c", "-o", out, "testdata/"+source)
 	command = append(command, flags...)
 	var err error
 	for _, order := range orders {
@@ -68,9 +68,22 @@ func buildC(t *testing.T, source string, behind bool, flags ...string) string {
 	return out
 }
 
+// buildGo builds a guest in Go from a folder of testdata, as its author would.
+func buildGo(t *testing.T, folder string) string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "guest.wasm")
+	build := exec.Command("go", "build", "-buildmode=c-shared", "-ldflags=-s -w", "-o", out, ".")
+	build.Dir = filepath.Join("testdata", folder)
+	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
+	if text, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, text)
+	}
+	return out
+}
+
 // buildInScript is the command buildc SOURCE MODULE FLAGS… of scripts.
 func buildInScript(ts *testscript.TestScript, _ bool, args []string) {
-	ts.Check(compileC(args[0], ts.MkAbs(args[1]), false, args[2:]...))
+	ts.Check(compileC("wrong/"+args[0], ts.MkAbs(args[1]), false, args[2:]...))
 }
 
 // poisoned reports whether this build writes over the blocks that are released.
@@ -145,7 +158,7 @@ func TestCheck_FindsProgramsThatOnlyLookRight(t *testing.T) {
 			if c.source == "bare.c" {
 				flags = append(flags, "-Wno-unused-parameter")
 			}
-			p := loadGuest(t, r, buildC(t, c.source, c.behind, flags...), nil)
+			p := loadGuest(t, r, buildC(t, "wrong/"+c.source, c.behind, flags...), nil)
 			found := false
 			for _, got := range envcheck.Run(t.Context(), p, envcheck.Options{Steps: 300, Seed: 1}) {
 				found = found || got.ID == c.id
@@ -174,7 +187,7 @@ func TestLoad_TellsAuthorsWhatTheyDescribeWrongly(t *testing.T) {
 		"AGENTS": {Reason: "describes what this host cannot run: it needs agents: this host does not run it yet",
 			Help: "describe the environment in what this host runs: " + hostabi.Runs},
 	} {
-		_, err := r.Load(t.Context(), buildC(t, "bare.c", false, "-DWRONG="+wrong), nil, env.Source{})
+		_, err := r.Load(t.Context(), buildC(t, "wrong/bare.c", false, "-DWRONG="+wrong), nil, env.Source{})
 		var got *table.Error
 		if !errors.As(err, &got) || got.Code != wasm.CodeDescription || got.Reason != want.Reason || got.Help != want.Help {
 			t.Errorf("%s: %v, want %s; %s", wrong, err, want.Reason, want.Help)
@@ -185,13 +198,7 @@ func TestLoad_TellsAuthorsWhatTheyDescribeWrongly(t *testing.T) {
 // TestCheck_SaysWhereGoPanicked builds a guest in Go, as its author would.
 func TestCheck_SaysWhereGoPanicked(t *testing.T) {
 	t.Parallel()
-	out := filepath.Join(t.TempDir(), "panics.wasm")
-	build := exec.Command("go", "build", "-buildmode=c-shared", "-ldflags=-s -w", "-o", out, ".")
-	build.Dir = "testdata/wrong/panics"
-	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
-	if text, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, text)
-	}
+	out := buildGo(t, "wrong/panics")
 	r := newRuntime(t)
 	want := "check env 0: status in rl_step at step 5: internal error: \"panic: runtime error: index out of range [5] with length 5 " +
 		"in main.(*walk).at (main.go:30), called by main.(*walk).Step (main.go:25)\" ("
@@ -216,7 +223,7 @@ func TestCheck_ShowsSourceLines(t *testing.T) {
 		return 1 + strings.Count(before, "\n")
 	}
 	r := newRuntime(t)
-	p := loadGuest(t, r, buildC(t, "wrong.c", false, "-g", "-DWRONG=BIG_LOCAL"), nil)
+	p := loadGuest(t, r, buildC(t, "wrong/wrong.c", false, "-g", "-DWRONG=BIG_LOCAL"), nil)
 	want := fmt.Sprintf("out of bounds memory access in path_to (wrong.c:%d), called by rl_made_step (wrong.c:%d), rl_advance (rl_batch.h:",
 		lineOf("path[i] = i;"), lineOf("w->cell += path_to(w->cell);"))
 	results := envcheck.Run(t.Context(), p, envcheck.Options{Steps: 10})

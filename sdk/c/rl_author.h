@@ -260,6 +260,12 @@ typedef struct rl_space {
     {.dtype = RL_U8, .rank = 3, .shape = {(height), (width), (channels)}, .high = 255,                         \
      .flags = RL_TENSOR_IMAGE_HWC, .scale = 1 / 255.0f}
 
+// rl_named is one of several observations: its path, such as inventory/gold, and its space.
+typedef struct rl_named {
+    const char *name;
+    rl_space space;
+} rl_named;
+
 RL_QUIET static uint32_t rl_dtype_bytes(uint8_t dtype)
 {
     static const uint8_t bytes[] = {0, 1, 1, 2, 4, 8, 2, 2, 4, 8, 1};

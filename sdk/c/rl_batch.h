@@ -6,8 +6,10 @@
 #define RL_BATCHES 64
 #define RL_FLAG_WAITING 1u // the episode is over and the environment waits for its reset
 
-// Tensors in the order of the description.
-enum { RL_T_ACTION, RL_T_OBS, RL_T_REWARD, RL_T_TERMINATED, RL_T_TRUNCATED, RL_T_FINAL, RL_T_MASK, RL_TENSORS };
+// Tensors in the order of the description. Behind the mask, if there is one, lie the observations after the first, each
+// with its last one.
+enum { RL_T_ACTION, RL_T_OBS, RL_T_REWARD, RL_T_TERMINATED, RL_T_TRUNCATED, RL_T_FINAL, RL_T_MASK };
+enum { RL_TENSORS = RL_T_MASK + 1 + 2 * (RL_MAX_OBSERVATIONS - 1) };
 
 typedef struct rl_batch {
     rl_env env;
@@ -16,11 +18,12 @@ typedef struct rl_batch {
     void *state;
     uint32_t *flags;
     rl_rng *rng;
-    void *row, *move;
+    void *row[RL_MAX_OBSERVATIONS], *move;
     uint8_t *legal;
     rl_binding bind[RL_TENSORS];
     rl_tensor shape[RL_TENSORS]; // elems and bytes of each tensor; at time 0 once bound
     rl_view view;                // tensors at the time of the current step
+    rl_tensor obs[RL_MAX_OBSERVATIONS];
 } rl_batch;
 
 static rl_batch *rl_batches[RL_BATCHES];
@@ -45,6 +48,14 @@ RL_INLINE uint32_t rl_address(void *p) { return (uint32_t)(uintptr_t)p; }
 RL_QUIET static rl_batch *rl_find(uint32_t batch) { return batch < RL_BATCHES ? rl_batches[batch] : NULL; }
 
 // ---- description -------------------------------------------------------------------------------------------
+
+// rl_observed is how many observations there are.
+RL_INLINE uint32_t rl_observed(void) { return rl_the_env.observations ? rl_the_env.observation_count : 1; }
+
+// rl_slot_obs and rl_slot_final are the tensors of observation j and of its last one.
+RL_INLINE uint32_t rl_slot_obs(uint32_t j) { return j ? RL_T_MASK + (rl_the_env.mask != NULL) + 2 * (j - 1) : RL_T_OBS; }
+RL_INLINE uint32_t rl_slot_final(uint32_t j) { return j ? rl_slot_obs(j) + 1 : RL_T_FINAL; }
+RL_INLINE bool rl_is_final(uint32_t k) { return k == RL_T_FINAL || (k > rl_slot_obs(1) && (k - rl_slot_obs(1)) % 2); }
 
 // rl_part is a tensor of the description with the space that it was made from.
 typedef struct rl_part {
@@ -76,17 +87,24 @@ static uint32_t rl_parts(const rl_env *env, rl_part *p)
 {
     static const rl_space number = {.dtype = RL_F32}, flag = {.dtype = RL_U8, .high = 1};
     p[RL_T_ACTION] = rl_describe_part(RL_ROLE_ACTION, RL_TENSOR_AT_T, &env->action);
-    p[RL_T_OBS] = rl_describe_part(RL_ROLE_OBSERVATION, RL_TENSOR_AT_T1, &env->obs);
     p[RL_T_REWARD] = rl_describe_part(RL_ROLE_REWARD, RL_TENSOR_AT_T, &number);
     p[RL_T_TERMINATED] = rl_describe_part(RL_ROLE_TERMINATED, RL_TENSOR_AT_T, &flag);
     p[RL_T_TRUNCATED] = rl_describe_part(RL_ROLE_TRUNCATED, RL_TENSOR_AT_T, &flag);
-    p[RL_T_FINAL] = rl_describe_part(RL_ROLE_FINAL_OBSERVATION, RL_TENSOR_NO_TIME, &env->obs);
-    if (!rl_the_env.mask) return RL_T_MASK;
-    rl_space mask = flag;
-    mask.rank = 1;
-    mask.shape[0] = rl_choices(&env->action);
-    p[RL_T_MASK] = rl_describe_part(RL_ROLE_ACTION_MASK, RL_TENSOR_AT_T1, &mask);
-    return RL_TENSORS;
+    for (uint32_t j = 0; j < rl_observed(); j++) {
+        rl_space space = env->observations ? env->observations[j].space : env->obs;
+        if (env->observations) space.name = env->observations[j].name;
+        rl_part *obs = &p[rl_slot_obs(j)], *last = &p[rl_slot_final(j)];
+        *obs = rl_describe_part(RL_ROLE_OBSERVATION, RL_TENSOR_AT_T1, &space);
+        *last = rl_describe_part(RL_ROLE_FINAL_OBSERVATION, RL_TENSOR_NO_TIME, &space);
+        obs->desc.index = last->desc.index = last->desc.pair = (uint16_t)j;
+    }
+    if (rl_the_env.mask) {
+        rl_space mask = flag;
+        mask.rank = 1;
+        mask.shape[0] = rl_choices(&env->action);
+        p[RL_T_MASK] = rl_describe_part(RL_ROLE_ACTION_MASK, RL_TENSOR_AT_T1, &mask);
+    }
+    return rl_slot_obs(rl_observed());
 }
 
 // rl_writer puts a description together; without memory it only measures it.
@@ -123,7 +141,7 @@ static uint32_t rl_put_values(rl_writer *w, const rl_space *s)
 // rl_put_description writes the description if to is not NULL, and returns its length.
 static uint32_t rl_put_description(const rl_env *env, uint8_t *to)
 {
-    rl_part p[RL_TENSORS];
+    static rl_part p[RL_TENSORS]; // too large for a small stack
     uint32_t tensors = rl_parts(env, p), len = rl_length(env->name), name = 0;
     rl_spec spec = {
         .size = RL_SPEC_BYTES,
@@ -174,6 +192,7 @@ static bool rl_known(const rl_config *config)
 static bool rl_described(rl_config *config, rl_env *env)
 {
     *env = rl_the_env;
+    if (env->observation_count > RL_MAX_OBSERVATIONS) return rl_fail("more than 16 observations");
     if (env->describe && !env->describe(config, env)) return false;
     return !config->failed;
 }
@@ -214,7 +233,7 @@ static void rl_drop(rl_batch *b)
     if (b->state && rl_the_env.destroy) rl_the_env.destroy(b->state, b->envs);
     rl_put(b->flags, b->envs * (uint32_t)sizeof *b->flags);
     rl_put(b->rng, b->envs * (uint32_t)sizeof *b->rng);
-    rl_put(b->row, b->shape[RL_T_OBS].elems * b->shape[RL_T_OBS].bytes);
+    for (uint32_t j = 0; j < rl_observed(); j++) rl_put(b->row[j], b->shape[rl_slot_obs(j)].elems * b->shape[rl_slot_obs(j)].bytes);
     rl_put(b->move, b->shape[RL_T_ACTION].elems * b->shape[RL_T_ACTION].bytes);
     rl_put(b->legal, rl_the_env.mask ? b->shape[RL_T_MASK].elems : 0);
     rl_put(b, sizeof *b);
@@ -223,7 +242,7 @@ static void rl_drop(rl_batch *b)
 // rl_build gives a batch its memory and its environments.
 static int32_t rl_build(rl_batch *b, rl_config *config)
 {
-    rl_part p[RL_TENSORS];
+    static rl_part p[RL_TENSORS];
     b->tensors = rl_parts(&b->env, p);
     for (uint32_t k = 0; k < b->tensors; k++) {
         b->shape[k].elems = rl_elements(&p[k].space);
@@ -231,10 +250,14 @@ static int32_t rl_build(rl_batch *b, rl_config *config)
     }
     b->flags = (uint32_t *)rl_new(b->envs, sizeof *b->flags);
     b->rng = (rl_rng *)rl_new(b->envs, sizeof *b->rng);
-    b->row = rl_new(b->shape[RL_T_OBS].elems, b->shape[RL_T_OBS].bytes);
+    bool rooms = true;
+    for (uint32_t j = 0; j < rl_observed(); j++) {
+        b->row[j] = rl_new(b->shape[rl_slot_obs(j)].elems, b->shape[rl_slot_obs(j)].bytes);
+        rooms = rooms && b->row[j];
+    }
     b->move = rl_new(b->shape[RL_T_ACTION].elems, b->shape[RL_T_ACTION].bytes);
     if (rl_the_env.mask) b->legal = (uint8_t *)rl_new(b->shape[RL_T_MASK].elems, 1);
-    if (!b->flags || !b->rng || !b->row || !b->move || (rl_the_env.mask && !b->legal)) {
+    if (!b->flags || !b->rng || !rooms || !b->move || (rl_the_env.mask && !b->legal)) {
         rl_fail("out of memory");
         return RL_STATUS_MEMORY;
     }
@@ -288,22 +311,23 @@ RL_EXPORT(rl_bind) int32_t rl_bind(uint32_t batch, uint32_t bindings, uint32_t n
 {
     rl_batch *b = rl_find(batch);
     if (!b || n != b->tensors) return RL_STATUS_ARGUMENT;
-    rl_binding bind[RL_TENSORS];
-    __builtin_memcpy(bind, rl_at(bindings), n * sizeof bind[0]);
     for (uint32_t k = 0; k < n; k++) {
-        uint32_t misaligned = bind[k].ptr | bind[k].stride_t | bind[k].stride_env | bind[k].stride_elem;
-        bool needed = k != RL_T_FINAL || b->autoreset == RL_AUTORESET_SAME_STEP;
-        if (misaligned & (b->shape[k].bytes - 1) || (needed && !bind[k].ptr)) return RL_STATUS_ARGUMENT;
+        rl_binding x;
+        __builtin_memcpy(&x, (const uint8_t *)rl_at(bindings) + k * sizeof x, sizeof x);
+        uint32_t misaligned = x.ptr | x.stride_t | x.stride_env | x.stride_elem;
+        bool needed = !rl_is_final(k) || b->autoreset == RL_AUTORESET_SAME_STEP;
+        if (misaligned & (b->shape[k].bytes - 1) || (needed && !x.ptr)) return RL_STATUS_ARGUMENT;
     }
     for (uint32_t k = 0; k < n; k++) {
-        b->bind[k] = bind[k];
-        b->shape[k].at = (uint8_t *)rl_at(bind[k].ptr);
-        b->shape[k].env = bind[k].stride_env;
-        b->shape[k].elem = bind[k].stride_elem;
+        __builtin_memcpy(&b->bind[k], (const uint8_t *)rl_at(bindings) + k * sizeof b->bind[k], sizeof b->bind[k]);
+        b->shape[k].at = (uint8_t *)rl_at(b->bind[k].ptr);
+        b->shape[k].env = b->bind[k].stride_env;
+        b->shape[k].elem = b->bind[k].stride_elem;
     }
     rl_view view = {b->shape[RL_T_ACTION],     b->shape[RL_T_OBS],       b->shape[RL_T_REWARD],
                     b->shape[RL_T_TERMINATED], b->shape[RL_T_TRUNCATED], b->rng,
-                    b->row,                    b->move};
+                    b->row[0],                 b->move,                  b->obs,
+                    b->row};
     b->view = view;
     b->bound = true;
     return RL_STATUS_OK;
@@ -318,11 +342,18 @@ RL_INLINE rl_tensor rl_tensor_at(const rl_batch *b, uint32_t k, uint32_t t)
     return r;
 }
 
+// rl_obs_at puts the observations at time t into all.
+RL_INLINE void rl_obs_at(const rl_batch *b, uint32_t t, rl_tensor *all)
+{
+    for (uint32_t j = 0; j < rl_observed(); j++) all[j] = rl_tensor_at(b, rl_slot_obs(j), t);
+}
+
 // rl_set_time moves the tensors of a step to time t.
 RL_INLINE void rl_set_time(rl_batch *b, uint32_t t)
 {
     b->view.action.at = b->shape[RL_T_ACTION].at + (size_t)t * b->bind[RL_T_ACTION].stride_t;
-    b->view.obs.at = b->shape[RL_T_OBS].at + ((size_t)t + 1) * b->bind[RL_T_OBS].stride_t;
+    rl_obs_at(b, t + 1, b->obs);
+    b->view.obs.at = b->obs[0].at;
     b->view.reward.at = b->shape[RL_T_REWARD].at + (size_t)t * b->bind[RL_T_REWARD].stride_t;
     b->view.terminated.at = b->shape[RL_T_TERMINATED].at + (size_t)t * b->bind[RL_T_TERMINATED].stride_t;
     b->view.truncated.at = b->shape[RL_T_TRUNCATED].at + (size_t)t * b->bind[RL_T_TRUNCATED].stride_t;
@@ -334,12 +365,12 @@ RL_INLINE void rl_set_waiting(rl_batch *b, uint32_t i, bool waiting)
     b->flags[i] = waiting ? RL_FLAG_WAITING : 0;
 }
 
-// rl_begin starts an episode of environment i and writes its first observation.
+// rl_begin starts an episode of environment i and writes its first observation into obs, an array of all of them.
 RL_INLINE void rl_begin(rl_batch *b, uint32_t i, const rl_tensor *obs)
 {
     rl_current = i;
     rl_set_waiting(b, i, false);
-    rl_the_env.reset(b->state, i, &b->rng[i], obs, b->row);
+    rl_the_env.reset(b->state, i, &b->rng[i], obs, rl_the_env.observations ? (void *)b->row : b->row[0]);
 }
 
 // rl_legal writes the masks of time t: the author's, and all ones behind an end, where the next step reads no action.
@@ -360,7 +391,8 @@ RL_EXPORT(rl_reset) int32_t rl_reset(uint32_t batch, uint32_t t, uint32_t mask, 
     if (!b) return RL_STATUS_ARGUMENT;
     if (!b->bound) return RL_STATUS_STATE;
     const uint8_t *chosen = mask ? (uint8_t *)rl_at(mask) : NULL, *seed = seeds ? (uint8_t *)rl_at(seeds) : NULL;
-    rl_tensor obs = rl_tensor_at(b, RL_T_OBS, t);
+    rl_tensor obs[RL_MAX_OBSERVATIONS];
+    rl_obs_at(b, t, obs);
     for (uint32_t i = 0; i < b->envs; i++) {
         if (chosen && !chosen[i]) continue;
         if (seed) {
@@ -368,7 +400,7 @@ RL_EXPORT(rl_reset) int32_t rl_reset(uint32_t batch, uint32_t t, uint32_t mask, 
             __builtin_memcpy(&s, seed + 8 * (size_t)i, 8);
             b->rng[i] = rl_seed(s);
         }
-        rl_begin(b, i, &obs);
+        rl_begin(b, i, obs);
         rl_legal(b, i, 1, t);
     }
     return RL_STATUS_OK;
@@ -383,9 +415,11 @@ static __attribute__((noinline)) void rl_end(rl_batch *b, uint32_t i)
         rl_set_waiting(b, i, true);
         return;
     }
-    const rl_tensor *last = &b->shape[RL_T_FINAL];
-    rl_copy_row(rl_row(last, i), last->elem, rl_row(&v->obs, i), v->obs.elem, last->elems, last->bytes);
-    rl_begin(b, i, &v->obs);
+    for (uint32_t j = 0; j < rl_observed(); j++) {
+        const rl_tensor *last = &b->shape[rl_slot_final(j)], *obs = &b->obs[j];
+        rl_copy_row(rl_row(last, i), last->elem, rl_row(obs, i), obs->elem, last->elems, last->bytes);
+    }
+    rl_begin(b, i, b->obs);
 }
 
 // rl_run steps environments that wait for nothing, then looks for ended episodes, eight flags at a time.
@@ -418,12 +452,14 @@ static __attribute__((noinline)) void rl_rest(rl_batch *b, uint32_t t, uint32_t 
     static const rl_result nothing = {0, false, false};
     rl_write(v, i, &nothing);
     if (b->autoreset == RL_AUTORESET_NEXT_STEP) {
-        rl_begin(b, i, &v->obs);
+        rl_begin(b, i, b->obs);
         return;
     }
-    rl_tensor before = rl_tensor_at(b, RL_T_OBS, t);
-    rl_collect(&before, i, b->row);
-    rl_spread(&v->obs, i, b->row);
+    for (uint32_t j = 0; j < rl_observed(); j++) {
+        rl_tensor before = rl_tensor_at(b, rl_slot_obs(j), t);
+        rl_collect(&before, i, b->row[j]);
+        rl_spread(&b->obs[j], i, b->row[j]);
+    }
 }
 
 // rl_actions_ok checks every discrete action before anything moves, so that a bad one changes no environment.

@@ -15,7 +15,19 @@
 //
 // The header makes every export of env ABI v1 out of that: batches, strides, the three autoreset modes, random
 // streams, final observations, save and load. One environment per file, in C11 or C++20; no C library is needed,
-// and one may be there: with a target like wasm32-wasi the SDK's memory comes from its malloc. It is not for several agents per environment, nor for more than one action and one observation tensor.
+// and one may be there: with a target like wasm32-wasi the SDK's memory comes from its malloc. It is not for several agents
+// per environment, nor for more than one action tensor.
+//
+// An environment with several observations lists them by name, and writes them through an array of their rows:
+//
+//	static const rl_named seen[] = {{"map", RL_BOX(RL_U8, 0, 3, 9, 9)}, {"inventory/gold", RL_DISCRETE(100)}};
+//
+//	static void step(Walk *env, rl_rng *rng, const int32_t *action, void *const *obs, rl_result *out)
+//	{
+//	    uint8_t *map = obs[0];
+//	    int32_t *gold = obs[1];
+//
+//	RL_ENV(Walk, setup, reset, step, .name = "walk@1", .action = RL_DISCRETE(2), RL_OBSERVATIONS(seen))
 #ifndef RL_ENV_H
 #define RL_ENV_H
 
@@ -39,19 +51,31 @@ typedef struct rl_view {
     rl_tensor action, obs, reward, terminated, truncated;
     rl_rng *rng;      // one stream per environment
     void *row, *move; // room for one packed observation and one packed action
+    // Of an environment with several observations: all of them, of which obs is the first, and room for a packed one of each.
+    const rl_tensor *observations;
+    void *const *rows;
 } rl_view;
+
+// RL_MAX_OBSERVATIONS is how many observations an environment can have.
+#define RL_MAX_OBSERVATIONS 16
+
+// RL_OBSERVATIONS(list) gives an array of rl_named as the observations, in the place of .obs.
+#define RL_OBSERVATIONS(list) .observations = (list), .observation_count = sizeof(list) / sizeof((list)[0])
 
 // rl_env is everything the SDK knows about the environment. RL_ENV fills in what it makes itself. An author
 // of a vectorised environment uses RL_VECTOR_ENV and gives all of it.
 typedef struct rl_env {
     const char *name; // name@version
     rl_space action, obs;
+    const rl_named *observations; // in the place of obs, see RL_OBSERVATIONS
+    uint32_t observation_count;
     uint32_t episode_limit; // steps after which the environment itself truncates, 0 = none
     uint32_t max_envs;      // most environments in one batch, 0 = no limit
     uint32_t caps;          // RL_CAP_PREFER_SOA, if that is faster
     uint32_t state_version; // of what save writes: raise it when that changes
 
-    // describe (optional) changes spaces and limits in a copy of this struct, where they depend on arguments.
+    // describe (optional) changes spaces and limits in a copy of this struct, where they depend on arguments; not how many
+    // observations there are.
     bool (*describe)(rl_config *config, struct rl_env *env);
     // mask (optional; there is a mask tensor if it is given) writes 1 for each legal action and 0 for the others. It is
     // not called behind the end of an episode.
@@ -62,7 +86,7 @@ typedef struct rl_env {
     void *(*create)(uint32_t envs, rl_config *config);
     void (*destroy)(void *state, uint32_t envs);
     // reset starts an episode of environment i and writes its first observation into its row of obs. row
-    // is room for a packed one.
+    // is room for a packed one. Of several observations obs is the array and row an array of rooms.
     void (*reset)(void *state, uint32_t i, rl_rng *rng, const rl_tensor *obs, void *row);
     // step advances environments first … first+count-1, none of which waits for a reset, and writes all that
     // view names. The SDK then does the autoreset.
@@ -75,7 +99,15 @@ typedef struct rl_env {
 
 static uint32_t rl_current; // index of the environment being stepped
 
+// The author's file ends with the definition.
+#ifdef __cplusplus
+namespace { extern const rl_env rl_the_env; }
+#else
+static const rl_env rl_the_env;
+#endif
+
 typedef void rl_step_one(void *state, uint32_t i, rl_rng *rng, const void *action, void *obs, rl_result *out);
+typedef void rl_reset_one(void *state, uint32_t i, rl_rng *rng, void *obs);
 
 RL_INLINE uint8_t *rl_row(const rl_tensor *t, uint32_t i) { return t->at + (size_t)i * t->env; }
 
@@ -144,12 +176,41 @@ RL_INLINE void rl_write(const rl_view *v, uint32_t i, const rl_result *out)
     *rl_row(&v->truncated, i) = out->truncated;
 }
 
+// rl_open finds where the observations of environment i are written: in place, or in their rooms.
+RL_INLINE void rl_open(const rl_tensor *all, uint32_t i, void *const *rooms, void **rows)
+{
+    for (uint32_t j = 0; j < rl_the_env.observation_count; j++) rows[j] = rl_in_place(&all[j]) ? rl_row(&all[j], i) : rooms[j];
+}
+
+// rl_shut copies those of the rooms to where they belong.
+RL_INLINE void rl_shut(const rl_tensor *all, uint32_t i, void *const *rooms)
+{
+    for (uint32_t j = 0; j < rl_the_env.observation_count; j++)
+        if (!rl_in_place(&all[j])) rl_spread(&all[j], i, rooms[j]);
+}
+
+// rl_first starts an episode of one environment.
+RL_INLINE void rl_first(void *state, uint32_t i, rl_rng *rng, const rl_tensor *obs, void *row, rl_reset_one *reset)
+{
+    if (rl_the_env.observations) {
+        void *rows[RL_MAX_OBSERVATIONS];
+        rl_open(obs, i, (void *const *)row, rows);
+        reset(state, i, rng, rows);
+        rl_shut(obs, i, (void *const *)row);
+    } else if (rl_in_place(obs)) {
+        reset(state, i, rng, rl_row(obs, i));
+    } else {
+        reset(state, i, rng, row);
+        rl_spread(obs, i, row);
+    }
+}
+
 // rl_each steps one environment after the other. Inlined with a known step and known strides it is as good as
 // a loop written by hand.
 RL_INLINE void rl_each(void *state, uint32_t first, uint32_t count, const rl_view *view, rl_step_one *step)
 {
     rl_view v = *view;
-    bool direct = rl_in_place(&v.obs) && rl_in_place(&v.action);
+    bool several = rl_the_env.observations != NULL, direct = !several && rl_in_place(&v.obs) && rl_in_place(&v.action);
     for (uint32_t i = first; i < first + count; i++) {
         rl_result out = {0, false, false};
         rl_current = i;
@@ -157,8 +218,15 @@ RL_INLINE void rl_each(void *state, uint32_t first, uint32_t count, const rl_vie
             step(state, i, &v.rng[i], rl_row(&v.action, i), rl_row(&v.obs, i), &out);
         } else {
             rl_collect(&v.action, i, v.move);
-            step(state, i, &v.rng[i], v.move, v.row, &out);
-            rl_spread(&v.obs, i, v.row);
+            if (several) {
+                void *rows[RL_MAX_OBSERVATIONS];
+                rl_open(v.observations, i, v.rows, rows);
+                step(state, i, &v.rng[i], v.move, rows, &out);
+                rl_shut(v.observations, i, v.rows);
+            } else {
+                step(state, i, &v.rng[i], v.move, v.row, &out);
+                rl_spread(&v.obs, i, v.row);
+            }
         }
         rl_write(&v, i, &out);
     }
@@ -195,14 +263,13 @@ struct rl_any {
         return all;                                                                                            \
     }                                                                                                          \
     static void rl_made_destroy(void *all, uint32_t envs) { rl_put(all, envs * (uint32_t)sizeof(Type)); }      \
+    RL_INLINE void rl_made_first(void *all, uint32_t i, rl_rng *rng, void *obs)                                \
+    {                                                                                                          \
+        reset_((Type *)all + i, rng, RL_ANY(obs));                                                             \
+    }                                                                                                          \
     static void rl_made_reset(void *all, uint32_t i, rl_rng *rng, const rl_tensor *obs, void *row)             \
     {                                                                                                          \
-        if (rl_in_place(obs)) {                                                                                \
-            reset_((Type *)all + i, rng, RL_ANY((void *)rl_row(obs, i)));                                      \
-        } else {                                                                                               \
-            reset_((Type *)all + i, rng, RL_ANY(row));                                                         \
-            rl_spread(obs, i, row);                                                                            \
-        }                                                                                                      \
+        rl_first(all, i, rng, obs, row, rl_made_first);                                                        \
     }                                                                                                          \
     RL_INLINE void rl_made_one(void *all, uint32_t i, rl_rng *rng, const void *action, void *obs,              \
                                rl_result *out)                                                                 \
@@ -227,10 +294,9 @@ struct rl_any {
                   .load = rl_made_load)
 
 // RL_VECTOR_ENV makes the environment out of functions that work on a whole batch; see rl_env. C++ wants the
-// fields in the order of that struct. What is declared below is completed at the end of the author's file.
+// fields in the order of that struct.
 #ifdef __cplusplus
 #define RL_VECTOR_ENV(...) RL_PARTLY namespace { const rl_env rl_the_env = {__VA_ARGS__}; } RL_WHOLLY
-namespace { extern const rl_env rl_the_env; }
 // Fields that are not named are zero, which some compilers warn of in C++ alone.
 #define RL_PARTLY _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wmissing-field-initializers\"")
 #define RL_WHOLLY _Pragma("GCC diagnostic pop")
@@ -238,7 +304,6 @@ namespace { extern const rl_env rl_the_env; }
 #define RL_PARTLY
 #define RL_WHOLLY
 #define RL_VECTOR_ENV(...) static const rl_env rl_the_env = {__VA_ARGS__};
-static const rl_env rl_the_env;
 #endif
 
 RL_PARTLY

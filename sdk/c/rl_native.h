@@ -35,9 +35,9 @@ typedef struct rl_play {
     char config[1024], name[256]; // name@version
     uint8_t described[1 << 16];
     rl_spec spec;
-    rl_tensor_desc desc[16];
-    rl_binding bind[16];
-    uint32_t elems[16], bytes[16];
+    rl_tensor_desc desc[RL_TENSORS];
+    rl_binding bind[RL_TENSORS];
+    uint32_t elems[RL_TENSORS], bytes[RL_TENSORS];
 } rl_play;
 
 static void rl_play_die(const char *call, int32_t status)
@@ -123,6 +123,12 @@ static void rl_play_action(rl_play *p, rl_rng *rng)
     }
 }
 
+// rl_play_counts says whether a tensor is part of the trace: what a step writes besides masks and last observations.
+static bool rl_play_counts(const rl_tensor_desc *d)
+{
+    return d->role != RL_ROLE_ACTION && d->role != RL_ROLE_ACTION_MASK && d->role != RL_ROLE_FINAL_OBSERVATION;
+}
+
 // rl_play_absorb adds a row of every environment to an FNV-1a hash.
 static void rl_play_absorb(const rl_play *p, uint32_t k, uint32_t t, uint64_t *hash)
 {
@@ -150,7 +156,8 @@ int main(int argc, char **argv)
     for (uint32_t s = 0; s < p.steps; s++) {
         rl_play_action(&p, &rng);
         if ((status = rl_step((uint32_t)batch, 0))) rl_play_die("rl_step", status);
-        for (uint32_t k = RL_T_OBS; k <= RL_T_TRUNCATED; k++) rl_play_absorb(&p, k, k == RL_T_OBS, &hash);
+        for (uint32_t k = 0; k < p.spec.tensors; k++)
+            if (rl_play_counts(&p.desc[k])) rl_play_absorb(&p, k, p.desc[k].role == RL_ROLE_OBSERVATION, &hash);
         for (uint32_t i = 0; i < p.envs; i++) {
             total += ((float *)rl_at(p.bind[RL_T_REWARD].ptr))[i];
             episodes += ((uint8_t *)rl_at(p.bind[RL_T_TERMINATED].ptr))[i] | ((uint8_t *)rl_at(p.bind[RL_T_TRUNCATED].ptr))[i];

@@ -21,7 +21,7 @@ const (
 	tensorTerminated
 	tensorTruncated
 	tensorFinal
-	tensorMask
+	tensorMask // or, without one, what follows it: the observations after the first, each with its last one
 )
 
 // batch is N environments and the memory that they are bound to. It does the autoreset.
@@ -35,7 +35,7 @@ type batch[A sdk.Action, O sdk.Element] struct {
 	discrete *described // the action; nil for a Box
 	legal    []uint8    // room for one mask; nil without masks
 	allLegal []uint8    // a mask of ones
-	saved    []byte // what save returned last
+	saved    []byte     // what save returned last
 
 	stateVersion uint32
 
@@ -46,6 +46,8 @@ type batch[A sdk.Action, O sdk.Element] struct {
 	terminated tensor[uint8]
 	truncated  tensor[uint8]
 	mask       tensor[uint8]
+	tensors    int    // of the description
+	parts      *parts // several observations, in the place of obs and final
 }
 
 func newBatch[A sdk.Action, O sdk.Element](descs []described, envs sdk.Batch[A, O], n int, mode hostabi.Autoreset, stateVersion uint32) *batch[A, O] {
@@ -54,15 +56,21 @@ func newBatch[A sdk.Action, O sdk.Element](descs []described, envs sdk.Batch[A, 
 		b.rngs[i], b.waiting[i] = sdk.NewRand(uint64(i)), true
 	}
 	b.action = newTensor[A](descs[tensorAction], n)
-	b.obs = newTensor[O](descs[tensorObs], n)
-	b.final = newTensor[O](descs[tensorFinal], n)
+	b.tensors = len(descs)
+	if dict, ok := envs.(interface{ observe(*parts) }); ok {
+		b.parts = newParts(descs, n)
+		dict.observe(b.parts)
+	} else {
+		b.obs = newTensor[O](descs[tensorObs], n)
+		b.final = newTensor[O](descs[tensorFinal], n)
+	}
 	b.reward = newTensor[float32](descs[tensorReward], n)
 	b.terminated = newTensor[uint8](descs[tensorTerminated], n)
 	b.truncated = newTensor[uint8](descs[tensorTruncated], n)
 	if dtypeOf[A]() == hostabi.I32 && descs[tensorAction].count(0) > 0 {
 		b.discrete = &descs[tensorAction]
 	}
-	if len(descs) > tensorMask {
+	if len(descs) > tensorMask && descs[tensorMask].Role == hostabi.RoleActionMask {
 		b.mask = newTensor[uint8](descs[tensorMask], n)
 		b.legal, b.allLegal = make([]uint8, b.mask.elems), bytes.Repeat([]byte{1}, b.mask.elems)
 	}
@@ -80,23 +88,36 @@ func (b *batch[A, O]) current() int {
 }
 
 func (b *batch[A, O]) bind(list []hostabi.Binding) hostabi.Status {
-	want := tensorMask
-	if b.legal != nil {
-		want++
-	}
-	if len(list) != want {
+	if len(list) != b.tensors {
 		return hostabi.StatusArgument
 	}
-	ok := b.action.bind(list[tensorAction], true) && b.obs.bind(list[tensorObs], true) &&
+	ok := b.action.bind(list[tensorAction], true) && b.bindObs(list) &&
 		b.reward.bind(list[tensorReward], true) && b.terminated.bind(list[tensorTerminated], true) &&
 		b.truncated.bind(list[tensorTruncated], true) &&
-		b.final.bind(list[tensorFinal], b.mode == hostabi.SameStep) &&
 		(b.legal == nil || b.mask.bind(list[tensorMask], true))
 	b.bound = ok
 	if !ok {
 		return hostabi.StatusArgument
 	}
 	return hostabi.StatusOK
+}
+
+func (b *batch[A, O]) bindObs(list []hostabi.Binding) bool {
+	sameStep, more := b.mode == hostabi.SameStep, tensorMask
+	if b.parts == nil {
+		return b.obs.bind(list[tensorObs], true) && b.final.bind(list[tensorFinal], sameStep)
+	}
+	if b.legal != nil {
+		more++
+	}
+	return b.parts.bind(list, more, sameStep)
+}
+
+// writeAt sets the time of the observations that are written.
+func (b *batch[A, O]) writeAt(t uint32) {
+	if b.parts != nil {
+		b.parts.t = t
+	}
 }
 
 func (b *batch[A, O]) setWaiting(i int, waiting bool) {
@@ -117,6 +138,7 @@ func (b *batch[A, O]) reset(t uint32, mask []uint8, seeds []byte) hostabi.Status
 	if !b.bound {
 		return hostabi.StatusState
 	}
+	b.writeAt(t)
 	for i := range b.rngs {
 		if mask != nil && mask[i] == 0 {
 			continue
@@ -167,6 +189,7 @@ func (b *batch[A, O]) step(t uint32, first, count int) hostabi.Status {
 	if !b.actionsOK(first, rows.Actions) {
 		return hostabi.StatusAction
 	}
+	b.writeAt(t + 1)
 	for i := 0; i < count; {
 		k := i
 		for k < count && (b.idle == 0 || !b.waiting[first+k]) {
@@ -176,10 +199,10 @@ func (b *batch[A, O]) step(t uint32, first, count int) hostabi.Status {
 			}
 		}
 		if k > i {
-			b.run(first+i, part(rows, i, k))
+			b.run(first+i, span(rows, i, k))
 		}
 		if k < count {
-			b.rest(t, first+k, part(rows, k, k+1))
+			b.rest(t, first+k, span(rows, k, k+1))
 			k++
 		}
 		i = k
@@ -192,8 +215,8 @@ func (b *batch[A, O]) step(t uint32, first, count int) hostabi.Status {
 	return hostabi.StatusOK
 }
 
-// part returns rows from … to-1.
-func part[A sdk.Action, O sdk.Element](r sdk.Rows[A, O], from, to int) sdk.Rows[A, O] {
+// span returns rows from … to-1.
+func span[A sdk.Action, O sdk.Element](r sdk.Rows[A, O], from, to int) sdk.Rows[A, O] {
 	n := len(r.Rewards)
 	a, o := len(r.Actions)/n, len(r.Obs)/n
 	return sdk.Rows[A, O]{
@@ -252,9 +275,13 @@ func (b *batch[A, O]) end(i int, obs []O) {
 		b.setWaiting(i, true)
 		return
 	}
-	final := b.final.rows(0, i, 1, false)
-	copy(final, obs)
-	b.final.write(0, i, final)
+	if b.parts != nil {
+		b.parts.end(i)
+	} else {
+		final := b.final.rows(0, i, 1, false)
+		copy(final, obs)
+		b.final.write(0, i, final)
+	}
 	b.begin(i, obs)
 }
 
@@ -266,7 +293,11 @@ func (b *batch[A, O]) rest(t uint32, i int, rows sdk.Rows[A, O]) {
 		b.begin(i, rows.Obs)
 		return
 	}
-	b.obs.read(t, i, rows.Obs)
+	if b.parts != nil {
+		b.parts.repeat(i)
+	} else {
+		b.obs.read(t, i, rows.Obs)
+	}
 }
 
 // What the SDK adds to the author's bytes: in front the head, behind flags (u32) and random stream (u64).

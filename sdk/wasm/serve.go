@@ -1,7 +1,6 @@
 package wasm
 
 import (
-	"encoding"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -17,7 +16,17 @@ import (
 func Serve[A sdk.Action, O sdk.Element, E sdk.Env[A, O]](spec sdk.Spec, newEnv func(*sdk.Config) (E, error)) {
 	_, masked := any(*new(E)).(sdk.Masker)
 	served = &program[A, O]{spec: spec, masked: masked, make: func(c *sdk.Config, n int) (sdk.Batch[A, O], error) {
-		return newSingles[A, O](c, n, newEnv)
+		all, err := newEach(c, n, newEnv)
+		return &singles[A, O, E]{each: all}, err
+	}}
+}
+
+// ServeDict registers an environment with several observations, as Serve.
+func ServeDict[A sdk.Action, E sdk.DictEnv[A]](spec sdk.Spec, newEnv func(*sdk.Config) (E, error)) {
+	_, masked := any(*new(E)).(sdk.Masker)
+	served = &program[A, uint8]{spec: spec, masked: masked, dict: true, make: func(c *sdk.Config, n int) (sdk.Batch[A, uint8], error) {
+		all, err := newEach(c, n, newEnv)
+		return &dicts[A, E]{each: all}, err
 	}}
 }
 
@@ -52,6 +61,7 @@ type instance interface {
 type program[A sdk.Action, O sdk.Element] struct {
 	spec   sdk.Spec
 	masked bool
+	dict   bool // there are several observations
 	make   func(*sdk.Config, int) (sdk.Batch[A, O], error)
 }
 
@@ -64,7 +74,23 @@ func (p *program[A, O]) resolve(c *sdk.Config) (sdk.Spec, error) {
 	if err := checkSpace("action", spec.Action); err != nil {
 		return spec, err
 	}
-	return spec, checkSpace("observation", spec.Obs)
+	if p.dict != (len(spec.Observations) > 0) {
+		return spec, errors.New("observations: Serve takes the spec's Obs, ServeDict its Observations")
+	}
+	for i := range p.observations(&spec) {
+		if err := checkSpace("observation", p.observations(&spec)[i]); err != nil {
+			return spec, err
+		}
+	}
+	return spec, nil
+}
+
+// observations returns the spaces of all observations.
+func (p *program[A, O]) observations(spec *sdk.Spec) []sdk.Space {
+	if p.dict {
+		return spec.Observations
+	}
+	return []sdk.Space{spec.Obs}
 }
 
 // maxElems bounds one row, so that no size that follows from it overflows 32 bits.
@@ -104,30 +130,40 @@ func checkSpace(what string, s sdk.Space) error {
 func (p *program[A, O]) tensors(spec *sdk.Spec) []described {
 	const at, at1, once = hostabi.TensorAtT, hostabi.TensorAtT1, hostabi.TensorNoTime
 	flag := sdk.Space{High: 1}
+	var now, last []described
+	for i, space := range p.observations(spec) {
+		dtype := dtypeOf[O]()
+		if p.dict {
+			dtype = [...]hostabi.DType{sdk.Float32: hostabi.F32, sdk.Uint8: hostabi.U8, sdk.Int32: hostabi.I32}[space.Type]
+		}
+		now = append(now, tensorOf(hostabi.RoleObservation, dtype, at1, space))
+		last = append(last, tensorOf(hostabi.RoleFinalObservation, dtype, once, space))
+		now[i].Index, last[i].Index, last[i].Pair = uint16(i), uint16(i), uint16(i)
+	}
 	list := []described{
-		tensorOf(hostabi.RoleAction, dtypeOf[A](), at, "", spec.Action),
-		tensorOf(hostabi.RoleObservation, dtypeOf[O](), at1, "", spec.Obs),
-		tensorOf(hostabi.RoleReward, hostabi.F32, at, "", sdk.Space{}),
-		tensorOf(hostabi.RoleTerminated, hostabi.U8, at, "", flag),
-		tensorOf(hostabi.RoleTruncated, hostabi.U8, at, "", flag),
-		tensorOf(hostabi.RoleFinalObservation, dtypeOf[O](), once, "", spec.Obs),
+		tensorOf(hostabi.RoleAction, dtypeOf[A](), at, spec.Action),
+		now[0],
+		tensorOf(hostabi.RoleReward, hostabi.F32, at, sdk.Space{}),
+		tensorOf(hostabi.RoleTerminated, hostabi.U8, at, flag),
+		tensorOf(hostabi.RoleTruncated, hostabi.U8, at, flag),
+		last[0],
 	}
 	if p.masked && spec.Action.Choices() > 0 {
 		mask := sdk.Space{Shape: []int{spec.Action.Choices()}, High: 1}
-		list = append(list, tensorOf(hostabi.RoleActionMask, hostabi.U8, at1, "", mask))
+		list = append(list, tensorOf(hostabi.RoleActionMask, hostabi.U8, at1, mask))
+	}
+	for i := 1; i < len(now); i++ {
+		list = append(list, now[i], last[i])
 	}
 	return list
 }
 
-// tensorOf describes a tensor; it is called name where its space has no name of its own.
-func tensorOf(role hostabi.Role, dtype hostabi.DType, flags hostabi.TensorFlags, path string, s sdk.Space) described {
-	d := described{space: s, path: path, TensorDesc: hostabi.TensorDesc{Role: role, DType: dtype, Flags: flags, Rank: uint8(len(s.Shape)),
+// tensorOf describes a tensor.
+func tensorOf(role hostabi.Role, dtype hostabi.DType, flags hostabi.TensorFlags, s sdk.Space) described {
+	d := described{space: s, TensorDesc: hostabi.TensorDesc{Role: role, DType: dtype, Flags: flags, Rank: uint8(len(s.Shape)),
 		Low: s.Low, High: s.High, N: uint32(s.N), Start: int32(s.Start), Scale: s.Scale}}
 	for i, dim := range s.Shape {
 		d.Shape[i] = uint32(dim)
-	}
-	if s.Name != "" {
-		d.path = s.Name
 	}
 	if s.Low == s.High && s.N == 0 && s.Counts == nil && s.Lows == nil {
 		d.Flags |= hostabi.TensorNoLow | hostabi.TensorNoHigh
@@ -141,11 +177,10 @@ func tensorOf(role hostabi.Role, dtype hostabi.DType, flags hostabi.TensorFlags,
 	return d
 }
 
-// described is a tensor with the name and the numbers that its record refers to.
+// described is a tensor with the space that has the name and the numbers that its record refers to.
 type described struct {
 	hostabi.TensorDesc
 	space sdk.Space
-	path  string
 }
 
 // count returns how many values element i has, 0 for a Box.
@@ -217,7 +252,7 @@ func (p *program[A, O]) describe(config string) ([]byte, error) {
 	records := hostabi.SpecBytes + len(tensors)*hostabi.TensorBytes
 	var values []byte
 	for i := range tensors {
-		tensors[i].Path = names.add(tensors[i].path)
+		tensors[i].Path = names.add(tensors[i].space.Name)
 		at := records + len(values)
 		if values = tensors[i].appendValues(values); records+len(values) > at {
 			tensors[i].Values = uint32(at)
@@ -253,7 +288,10 @@ func (p *program[A, O]) create(config string, n int, mode hostabi.Autoreset) (in
 	if mode != hostabi.NextStep && mode != hostabi.SameStep && mode != hostabi.Disabled {
 		return nil, hostabi.StatusUnsupported, errors.New("autoreset mode " + strconv.Itoa(int(mode)) + " does not exist")
 	}
-	row := max(spec.Obs.Elems(), spec.Action.Elems(), spec.Action.Choices())
+	row := max(spec.Action.Elems(), spec.Action.Choices())
+	for _, space := range p.observations(&spec) {
+		row = max(row, space.Elems())
+	}
 	if n < 1 || n > math.MaxInt32/(8*row) || (spec.MaxEnvs > 0 && n > spec.MaxEnvs) {
 		return nil, hostabi.StatusArgument, errors.New(strconv.Itoa(n) + " environments are not possible")
 	}
@@ -265,77 +303,4 @@ func (p *program[A, O]) create(config string, n int, mode hostabi.Autoreset) (in
 		return nil, hostabi.StatusConfig, err
 	}
 	return newBatch[A, O](p.tensors(&spec), envs, n, mode, spec.StateVersion), hostabi.StatusOK, nil
-}
-
-// singles makes a batch of environments that step one by one.
-type singles[A sdk.Action, O sdk.Element, E sdk.Env[A, O]] struct {
-	envs []E
-	now  int
-}
-
-func newSingles[A sdk.Action, O sdk.Element, E sdk.Env[A, O]](c *sdk.Config, n int, newEnv func(*sdk.Config) (E, error)) (sdk.Batch[A, O], error) {
-	s := &singles[A, O, E]{envs: make([]E, n)}
-	for i := range s.envs {
-		env, err := newEnv(c)
-		if err != nil {
-			return nil, err
-		}
-		s.envs[i] = env
-	}
-	return s, nil
-}
-
-func (s *singles[A, O, E]) Reset(i int, rng *sdk.Rand, obs []O) {
-	s.now = i
-	s.envs[i].Reset(rng, obs)
-}
-
-func (s *singles[A, O, E]) Step(first int, rngs []sdk.Rand, rows sdk.Rows[A, O]) {
-	n := len(rows.Rewards)
-	actionElems, obsElems := len(rows.Actions)/n, len(rows.Obs)/n
-	terminated, truncated, rngs := rows.Terminated[:n], rows.Truncated[:n], rngs[:n]
-	for i, env := range s.envs[first : first+n] {
-		s.now = first + i
-		r := env.Step(&rngs[i], rows.Actions[i*actionElems:][:actionElems:actionElems], rows.Obs[i*obsElems:][:obsElems:obsElems])
-		rows.Rewards[i] = r.Reward
-		terminated[i], truncated[i] = flag(r.Terminated), flag(r.Truncated)
-	}
-}
-
-func flag(set bool) uint8 {
-	if set {
-		return 1
-	}
-	return 0
-}
-
-func (s *singles[A, O, E]) current() int { return s.now }
-
-func (s *singles[A, O, E]) mask(i int, legal []uint8) { any(s.envs[i]).(sdk.Masker).ActionMask(legal) }
-
-// stringer is fmt.Stringer, without package fmt: it would make a guest half as large again.
-type stringer interface{ String() string }
-
-func (s *singles[A, O, E]) text(i int) (string, bool) {
-	env, ok := any(s.envs[i]).(stringer)
-	if !ok {
-		return "", false
-	}
-	return env.String(), true
-}
-
-func (s *singles[A, O, E]) AppendEnv(dst []byte, i int) ([]byte, error) {
-	env, ok := any(s.envs[i]).(encoding.BinaryAppender)
-	if !ok {
-		return nil, errUnsupported
-	}
-	return env.AppendBinary(dst)
-}
-
-func (s *singles[A, O, E]) LoadEnv(i int, data []byte) error {
-	env, ok := any(s.envs[i]).(encoding.BinaryUnmarshaler)
-	if !ok {
-		return errUnsupported
-	}
-	return env.UnmarshalBinary(data)
 }

@@ -1,5 +1,6 @@
 // Tests of the C SDK, native. The environment has everything that CartPole has not: a box action, a byte image, an
-// action that depends on arguments, a mask in its second form (-DMASKED).
+// action that depends on arguments, a mask in its second form (-DMASKED), and beside the image a number of a Discrete and a
+// vector in its third (-DSEVERAL).
 #define RL_NO_MAIN
 #include "rl_env.h"
 #include <math.h>
@@ -21,12 +22,32 @@ static bool setup(Probe *env, rl_config *config)
     return name.len == 5 || rl_fail("name must have five letters");
 }
 
-static void look(const Probe *env, uint8_t *obs)
+#ifdef SEVERAL
+typedef void *const Obs;
+static const rl_named seen[] = {
+    {"image", RL_BOX(RL_U8, 0, 255, 3, 5)}, {"inventory/gold", RL_DISCRETE(100)}, {"inventory/luck", RL_BOX(RL_F32, 0, 9, 2)}};
+#define OBS RL_OBSERVATIONS(seen)
+#else
+typedef uint8_t Obs;
+#define OBS .obs = RL_BOX(RL_U8, 0, 255, 3, 5)
+#endif
+
+static void look(const Probe *env, Obs *obs)
 {
-    for (uint32_t k = 0; k < 15; k++) obs[k] = (uint8_t)(env->steps * 16 + k);
+#ifdef SEVERAL
+    uint8_t *image = obs[0];
+    int32_t *gold = obs[1];
+    float *luck = obs[2];
+    *gold = (int32_t)env->steps + 50;
+    luck[0] = (float)env->steps;
+    luck[1] = env->sum;
+#else
+    uint8_t *image = obs;
+#endif
+    for (uint32_t k = 0; k < 15; k++) image[k] = (uint8_t)(env->steps * 16 + k);
 }
 
-static void reset(Probe *env, rl_rng *rng, uint8_t *obs)
+static void reset(Probe *env, rl_rng *rng, Obs *obs)
 {
     env->steps = 0;
     env->sum = rl_uniform(rng, 0, 1);
@@ -41,7 +62,7 @@ typedef float Action;
 #define ACTION RL_BOX(RL_F32, -1, 1, 2)
 #endif
 
-static void step(Probe *env, rl_rng *rng, const Action *action, uint8_t *obs, rl_result *out)
+static void step(Probe *env, rl_rng *rng, const Action *action, Obs *obs, rl_result *out)
 {
     (void)rng;
     env->steps++;
@@ -67,7 +88,7 @@ static void mask(void *all, uint32_t i, uint8_t *legal)
 #define EXTRA
 #endif
 
-RL_ENV(Probe, setup, reset, step, EXTRA .name = "probe@2", .action = ACTION, .obs = RL_BOX(RL_U8, 0, 255, 3, 5),
+RL_ENV(Probe, setup, reset, step, EXTRA .name = "probe@2", .action = ACTION, OBS,
        .max_envs = 100)
 
 static int failures;
@@ -106,7 +127,7 @@ static Bench start(const char *config, uint32_t envs, uint32_t mode, bool column
     b.batch = (uint32_t)create(config, envs, mode);
     for (uint32_t k = 0; k < count; k++) {
         uint32_t size = rl_dtype_bytes(b.part[k].desc.dtype), n = rl_elements(&b.part[k].space);
-        uint32_t stride_t = k == RL_T_FINAL ? 0 : size * n * envs;
+        uint32_t stride_t = rl_is_final(k) ? 0 : size * n * envs;
         b.bind[k] = (rl_binding){.ptr = (uint32_t)rl_alloc(2 * size * n * envs, 64), .stride_t = stride_t,
                                  .stride_env = columns ? size : size * n, .stride_elem = columns ? size * envs : size};
     }
@@ -215,6 +236,7 @@ static void test_spaces(void)
     rl_env env = rl_the_env;
     env.action = (rl_space)RL_MULTI_DISCRETE(3, 1, 4);
     env.obs = (rl_space){.dtype = RL_F32, .rank = 1, .shape = {2}, .lows = lows, .highs = highs, .name = "inventory/0"};
+    env.observations = NULL;
     static uint8_t to[4096];
     uint32_t need = rl_put_description(&env, NULL);
     CHECK(need <= sizeof to && rl_put_description(&env, to) == need);
@@ -307,6 +329,34 @@ static void test_bindings(void)
     rl_destroy(b.batch);
 }
 
+#ifdef SEVERAL
+static float luck(const Bench *b, uint32_t t, uint32_t i, uint32_t e) { return *(float *)element(b, rl_slot_obs(2), t, i, e); }
+static int32_t gold(const Bench *b, uint32_t k, uint32_t t) { return *(int32_t *)element(b, k, t, 3, 0); }
+
+// test_several looks at each of the observations, with the last ones and those of an environment that waits.
+static void test_several(uint32_t mode, bool columns)
+{
+    Bench b = start("limit=2\n", 5, mode, columns);
+    const rl_tensor_desc *d = &b.part[rl_slot_obs(2)].desc, *last = &b.part[rl_slot_final(2)].desc;
+    CHECK(d->role == RL_ROLE_OBSERVATION && d->index == 2 && d->dtype == RL_F32 && !strcmp(b.part[rl_slot_obs(2)].space.name, "inventory/luck"));
+    CHECK(last->role == RL_ROLE_FINAL_OBSERVATION && last->index == 2 && last->pair == 2 && b.part[rl_slot_obs(1)].desc.n == 100);
+    seed(&b, 0);
+    for (uint32_t i = 0; i < 5; i++) act(&b, i);
+    CHECK(gold(&b, rl_slot_obs(1), 0) == 50 && luck(&b, 0, 3, 0) == 0);
+    float first = luck(&b, 0, 3, 1);
+    CHECK(rl_step(b.batch, 0) == RL_STATUS_OK);
+    CHECK(gold(&b, rl_slot_obs(1), 1) == 51 && luck(&b, 1, 3, 0) == 1 && fabsf(luck(&b, 1, 3, 1) - first - 2) < 1e-5f);
+    CHECK(rl_step(b.batch, 0) == RL_STATUS_OK);
+    bool same = mode == RL_AUTORESET_SAME_STEP;
+    CHECK(gold(&b, rl_slot_obs(1), 1) == (same ? 50 : 52) && luck(&b, 1, 3, 0) == (same ? 0 : 2));
+    if (same) CHECK(gold(&b, rl_slot_final(1), 0) == 52 && *(float *)element(&b, rl_slot_final(2), 0, 3, 0) == 2);
+    for (uint32_t i = 0; mode == RL_AUTORESET_DISABLED && i < 5; i++) *(int32_t *)element(&b, rl_slot_obs(1), 0, i, 0) = 7;
+    CHECK(rl_step(b.batch, 0) == RL_STATUS_OK);
+    CHECK(gold(&b, rl_slot_obs(1), 1) == (same ? 51 : mode == RL_AUTORESET_DISABLED ? 7 : 50));
+    rl_destroy(b.batch);
+}
+#endif
+
 #ifdef MASKED
 static void test_mask(void)
 {
@@ -349,6 +399,13 @@ int main(void)
     test_terminated_wins();
     test_saved_state();
     test_bindings();
+#ifdef SEVERAL
+    for (int columns = 0; columns < 2; columns++) {
+        test_several(RL_AUTORESET_NEXT_STEP, columns);
+        test_several(RL_AUTORESET_SAME_STEP, columns);
+        test_several(RL_AUTORESET_DISABLED, columns);
+    }
+#endif
 #ifdef MASKED
     test_mask();
     test_mask_behind_an_end(RL_AUTORESET_NEXT_STEP);

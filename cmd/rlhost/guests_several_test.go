@@ -1,0 +1,31 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/envcheck"
+	"github.com/rlhost/rlhost/plugins/plugintest"
+)
+
+// Environments with several observations pass every check, and write the same bits in every language.
+func TestGuests_ObserveSeveralThings(t *testing.T) {
+	r := newRuntime(t)
+	hashes := map[string]uint64{}
+	for language, file := range map[string]string{"C": buildC(t, "forager/forager.c", false), "Go": buildGo(t, "forager")} {
+		p := loadGuest(t, r, file, nil)
+		if spec := p.Spec(); len(spec.All(hostabi.RoleObservation)) != 3 || spec.All(hostabi.RoleObservation)[1].Path != "inventory/gold" {
+			t.Errorf("%s observes %s", language, spec.Spaces(hostabi.RoleObservation))
+		}
+		for _, got := range envcheck.Run(t.Context(), p, envcheck.Options{Steps: 300, Seed: 1}) {
+			if got.Verdict != envcheck.OK {
+				t.Errorf("%s: %+v", language, got)
+			}
+		}
+		plugintest.TestEnv(t, p, plugintest.Options{Envs: 7, Seed: 3})
+		hashes[language] = traceHash(t, p)
+	}
+	if hashes["C"] != hashes["Go"] {
+		t.Errorf("the guests write %x: want the same bits", hashes)
+	}
+}

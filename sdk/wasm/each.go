@@ -1,0 +1,109 @@
+package wasm
+
+import (
+	"encoding"
+
+	"github.com/rlhost/rlhost/sdk"
+)
+
+// each are environments that step one by one.
+type each[E any] struct {
+	envs []E
+	now  int
+}
+
+func newEach[E any](c *sdk.Config, n int, newEnv func(*sdk.Config) (E, error)) (each[E], error) {
+	all := each[E]{envs: make([]E, n)}
+	for i := range all.envs {
+		env, err := newEnv(c)
+		if err != nil {
+			return all, err
+		}
+		all.envs[i] = env
+	}
+	return all, nil
+}
+
+func (e *each[E]) current() int { return e.now }
+
+func (e *each[E]) mask(i int, legal []uint8) { any(e.envs[i]).(sdk.Masker).ActionMask(legal) }
+
+// stringer is fmt.Stringer, without package fmt: it would make a guest half as large again.
+type stringer interface{ String() string }
+
+func (e *each[E]) text(i int) (string, bool) {
+	env, ok := any(e.envs[i]).(stringer)
+	if !ok {
+		return "", false
+	}
+	return env.String(), true
+}
+
+func (e *each[E]) AppendEnv(dst []byte, i int) ([]byte, error) {
+	env, ok := any(e.envs[i]).(encoding.BinaryAppender)
+	if !ok {
+		return nil, errUnsupported
+	}
+	return env.AppendBinary(dst)
+}
+
+func (e *each[E]) LoadEnv(i int, data []byte) error {
+	env, ok := any(e.envs[i]).(encoding.BinaryUnmarshaler)
+	if !ok {
+		return errUnsupported
+	}
+	return env.UnmarshalBinary(data)
+}
+
+// singles makes a batch of environments with one observation.
+type singles[A sdk.Action, O sdk.Element, E sdk.Env[A, O]] struct{ each[E] }
+
+func (s *singles[A, O, E]) Reset(i int, rng *sdk.Rand, obs []O) {
+	s.now = i
+	s.envs[i].Reset(rng, obs)
+}
+
+func (s *singles[A, O, E]) Step(first int, rngs []sdk.Rand, rows sdk.Rows[A, O]) {
+	n := len(rows.Rewards)
+	actionElems, obsElems := len(rows.Actions)/n, len(rows.Obs)/n
+	terminated, truncated, rngs := rows.Terminated[:n], rows.Truncated[:n], rngs[:n]
+	for i, env := range s.envs[first : first+n] {
+		s.now = first + i
+		r := env.Step(&rngs[i], rows.Actions[i*actionElems:][:actionElems:actionElems], rows.Obs[i*obsElems:][:obsElems:obsElems])
+		rows.Rewards[i] = r.Reward
+		terminated[i], truncated[i] = flag(r.Terminated), flag(r.Truncated)
+	}
+}
+
+func flag(set bool) uint8 {
+	if set {
+		return 1
+	}
+	return 0
+}
+
+// dicts makes a batch of environments with several observations, which go past the batch's own.
+type dicts[A sdk.Action, E sdk.DictEnv[A]] struct {
+	each[E]
+	parts *parts
+}
+
+func (d *dicts[A, E]) observe(p *parts) { d.parts = p }
+
+func (d *dicts[A, E]) Reset(i int, rng *sdk.Rand, _ []uint8) {
+	d.now = i
+	d.envs[i].Reset(rng, d.parts.open(i))
+	d.parts.shut(i)
+}
+
+func (d *dicts[A, E]) Step(first int, rngs []sdk.Rand, rows sdk.Rows[A, uint8]) {
+	n := len(rows.Rewards)
+	actionElems := len(rows.Actions) / n
+	for i, env := range d.envs[first : first+n] {
+		d.now = first + i
+		r := env.Step(&rngs[i], rows.Actions[i*actionElems:][:actionElems:actionElems], d.parts.open(first+i))
+		d.parts.shut(first + i)
+		rows.Rewards[i] = r.Reward
+		rows.Terminated[i], rows.Truncated[i] = flag(r.Terminated), flag(r.Truncated)
+	}
+}

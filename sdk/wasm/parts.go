@@ -1,0 +1,112 @@
+package wasm
+
+import (
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/sdk"
+)
+
+// parts are the observations of a batch of environments that have several; nil where there is one.
+type parts struct {
+	list []part
+	obs  sdk.Observed
+	t    uint32 // the row that is written
+}
+
+// part is one of several observations, of any element type. Rows are written between open and shut.
+type part interface {
+	bind(now, last hostabi.Binding, sameStep bool) bool
+	open(t uint32, i int)
+	shut(t uint32, i int)
+	end(t uint32, i int)    // row t is the last observation of an episode
+	repeat(t uint32, i int) // row t is that before it
+}
+
+func newParts(descs []described, envs int) *parts {
+	n := 0
+	for i := range descs {
+		if descs[i].Role == hostabi.RoleObservation {
+			n++
+		}
+	}
+	p := &parts{obs: sdk.Observed{Float32: make([][]float32, n), Uint8: make([][]uint8, n), Int32: make([][]int32, n)}}
+	for i := range descs {
+		d := &descs[i]
+		if d.Role != hostabi.RoleObservation {
+			continue
+		}
+		switch d.DType {
+		case hostabi.U8:
+			p.list = append(p.list, newPart(d, p.obs.Uint8, envs))
+		case hostabi.I32:
+			p.list = append(p.list, newPart(d, p.obs.Int32, envs))
+		default:
+			p.list = append(p.list, newPart(d, p.obs.Float32, envs))
+		}
+	}
+	return p
+}
+
+// bind takes the places of all observations from the bindings of all tensors.
+func (p *parts) bind(list []hostabi.Binding, more int, sameStep bool) bool {
+	ok := p.list[0].bind(list[tensorObs], list[tensorFinal], sameStep)
+	for i, x := range p.list[1:] {
+		ok = x.bind(list[more+2*i], list[more+2*i+1], sameStep) && ok
+	}
+	return ok
+}
+
+// open returns the rows of an environment at the time that is written.
+func (p *parts) open(i int) *sdk.Observed {
+	for _, x := range p.list {
+		x.open(p.t, i)
+	}
+	return &p.obs
+}
+
+func (p *parts) shut(i int) {
+	for _, x := range p.list {
+		x.shut(p.t, i)
+	}
+}
+
+func (p *parts) end(i int) {
+	for _, x := range p.list {
+		x.end(p.t, i)
+	}
+}
+
+func (p *parts) repeat(i int) {
+	for _, x := range p.list {
+		x.repeat(p.t, i)
+	}
+}
+
+// typedPart is a part of one element type.
+type typedPart[O sdk.Element] struct {
+	now, last tensor[O]
+	row       *[]O // where the environment finds its row
+}
+
+func newPart[O sdk.Element](d *described, rows [][]O, envs int) part {
+	return &typedPart[O]{now: newTensor[O](*d, envs), last: newTensor[O](*d, envs), row: &rows[d.Index]}
+}
+
+func (x *typedPart[O]) bind(now, last hostabi.Binding, sameStep bool) bool {
+	return x.now.bind(now, true) && x.last.bind(last, sameStep)
+}
+
+func (x *typedPart[O]) open(t uint32, i int) { *x.row = x.now.rows(t, i, 1, false) }
+
+func (x *typedPart[O]) shut(t uint32, i int) { x.now.write(t, i, *x.row) }
+
+func (x *typedPart[O]) end(t uint32, i int) {
+	last := x.last.rows(0, i, 1, false)
+	copy(last, x.now.rows(t, i, 1, true))
+	x.last.write(0, i, last)
+}
+
+func (x *typedPart[O]) repeat(t uint32, i int) {
+	row := x.now.rows(t, i, 1, false)
+	x.now.read(t-1, i, row)
+	x.now.write(t, i, row)
+}

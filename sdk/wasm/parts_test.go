@@ -1,0 +1,106 @@
+//go:build !wasip1
+
+package wasm
+
+import (
+	"testing"
+
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/sdk"
+)
+
+// collector observes three things: a picture, how many steps it has made, and a random number drawn at reset.
+type collector struct {
+	steps int32
+	luck  float32
+}
+
+func (c *collector) look(obs *sdk.Observed) {
+	for i := range obs.Uint8[0] {
+		obs.Uint8[0][i] = uint8(10*c.steps) + uint8(i)
+	}
+	obs.Int32[1][0], obs.Float32[2][0], obs.Float32[2][1] = c.steps, c.luck, float32(c.steps)
+}
+
+func (c *collector) Reset(rng *sdk.Rand, obs *sdk.Observed) {
+	c.steps, c.luck = 0, rng.Uniform(0, 1)
+	c.look(obs)
+}
+
+func (c *collector) Step(_ *sdk.Rand, action []int32, obs *sdk.Observed) sdk.Result {
+	c.steps++
+	c.look(obs)
+	return sdk.Result{Reward: float32(action[0]), Truncated: c.steps == 2}
+}
+
+func newCollector(*sdk.Config) (*collector, error) { return &collector{}, nil }
+
+func collectorSpec() sdk.Spec {
+	return sdk.Spec{Name: "collector@1", Action: sdk.Discrete(2), Observations: []sdk.Space{
+		sdk.Box(0, 255, 2, 3).As("map", sdk.Uint8), sdk.Discrete(3).As("inventory/gold", sdk.Int32), sdk.Box(0, 2, 2).As("inventory/luck", sdk.Float32),
+	}}
+}
+
+func TestBatch_WritesSeveralObservations(t *testing.T) {
+	const gold, finalGold, luck, finalLuck = tensorMask, tensorMask + 1, tensorMask + 2, tensorMask + 3
+	for _, mode := range []hostabi.Autoreset{hostabi.SameStep, hostabi.NextStep, hostabi.Disabled} {
+		for _, columns := range []bool{false, true} {
+			clear(linear)
+			ServeDict(collectorSpec(), newCollector)
+			data, err := served.describe("")
+			if err != nil {
+				t.Fatal(err)
+			}
+			spec, err := hostabi.ParseSpec(data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := spec.Spaces(hostabi.RoleObservation), "map: Box[2,3] of u8, inventory/gold: Discrete(3), inventory/luck: Box[2]"; got != want {
+				t.Fatalf("described as %s, want %s", got, want)
+			}
+			r := &rig{t: t, envs: 3, descs: spec.Tensors}
+			if r.batch, _, err = served.create("", r.envs, mode); err != nil {
+				t.Fatal(err)
+			}
+			r.bind(columns)
+			r.reset(0, nil, 1, 2, 3)
+			first := *at[float32](r, luck, 0, 2, 0)
+			r.step(0, 1)
+			r.step(1, 1)
+			last := [...]any{*at[uint8](r, tensorObs, 2, 2, 5), *at[int32](r, gold, 2, 2, 0), *at[float32](r, luck, 2, 2, 0)}
+			if mode == hostabi.SameStep {
+				last = [...]any{*at[uint8](r, tensorFinal, 0, 2, 5), *at[int32](r, finalGold, 0, 2, 0), *at[float32](r, finalLuck, 0, 2, 0)}
+				if got := *at[float32](r, luck, 2, 2, 0); got == first || *at[int32](r, gold, 2, 2, 0) != 0 {
+					t.Errorf("columns %v: the new episode observes luck %v and gold %v", columns, got, *at[int32](r, gold, 2, 2, 0))
+				}
+			}
+			if want := [...]any{uint8(25), int32(2), first}; last != want {
+				t.Errorf("%v, columns %v: the last observations are %v, want %v", mode, columns, last, want)
+			}
+			if mode == hostabi.Disabled {
+				*at[int32](r, gold, 2, 1, 0) = 7
+			}
+			r.step(2, 0)
+			want := map[hostabi.Autoreset]int32{hostabi.SameStep: 1, hostabi.Disabled: 7}[mode]
+			if got := *at[int32](r, gold, 3, 1, 0); got != want {
+				t.Errorf("%v, columns %v: gold after the end is %v, want %v", mode, columns, got, want)
+			}
+			if got := testing.AllocsPerRun(10, func() { r.batch.step(0, 0, 3) }); got != 0 {
+				t.Errorf("step allocates %v times", got)
+			}
+		}
+	}
+}
+
+func TestServe_WantsOneOrSeveralObservations(t *testing.T) {
+	spec := collectorSpec()
+	Serve(spec, newCounter)
+	if _, err := served.describe(""); err == nil {
+		t.Error("Serve takes several observations")
+	}
+	spec.Observations = nil
+	ServeDict(spec, newCollector)
+	if _, err := served.describe(""); err == nil {
+		t.Error("ServeDict takes none")
+	}
+}
