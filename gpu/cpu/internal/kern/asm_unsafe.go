@@ -292,13 +292,18 @@ func (l *Loss) surrogatesAsm() {
 		value: at(l.Value, 0), sums: unsafe.Pointer(&l.Sums), numbers: unsafe.Pointer(&l.Low)})
 }
 
-// choice runs a kernel over the rows of c.
-func (c *Choice) each(kernel func(*choiceArgs)) {
+// each runs a kernel over the rows of c. It is called by its name: what a function value gets is allocated.
+func (c *Choice) each(descend bool) {
 	for r := 0; r < c.Rows; {
 		n := min(c.Rows-r, logitsPerCall/c.Actions*Lanes)
-		kernel(&choiceArgs{rows: n, actions: c.Actions, logits: at(c.Logits, r), ld: 4 * c.LD, scratch: at(c.Scratch, 0),
+		args := choiceArgs{rows: n, actions: c.Actions, logits: at(c.Logits, r), ld: 4 * c.LD, scratch: at(c.Scratch, 0),
 			action: at(c.Action, r), logProb: at(c.LogProb, r), entropy: at(c.Entropy, r), own: at(c.Own, r), slope: at(c.Slope, r),
-			numbers: unsafe.Pointer(&c.Coef)})
+			numbers: unsafe.Pointer(&c.Coef)}
+		if descend {
+			choiceDescend(&args)
+		} else {
+			choiceWeigh(&args)
+		}
 		r += n
 	}
 }
@@ -308,7 +313,7 @@ func (c *Choice) weighAsm() {
 		c.weigh()
 		return
 	}
-	c.each(choiceWeigh)
+	c.each(false)
 }
 
 func (c *Choice) descendAsm() {
@@ -316,11 +321,11 @@ func (c *Choice) descendAsm() {
 		c.descend()
 		return
 	}
-	c.each(choiceDescend)
+	c.each(true)
 }
 
-// normal runs a kernel over the rows of n.
-func (n *Normal) each(kernel func(*normalArgs)) {
+// each runs a kernel over the rows of n, as that of Choice does.
+func (n *Normal) each(descend bool) {
 	numbers := [2]float32{0, n.Coef}
 	args := normalArgs{n: n.N, ld: 4 * n.LD, rawLD: 4 * n.RawLD, numbers: unsafe.Pointer(&numbers)}
 	if n.Tanh {
@@ -330,7 +335,11 @@ func (n *Normal) each(kernel func(*normalArgs)) {
 		args.rows = min(n.Rows-r, logitsPerCall/n.N*Lanes)
 		args.mean, args.log, args.raw = at(n.Mean, r), at(n.Log, r), at(n.Raw, r)
 		args.logProb, args.entropy, args.slope = at(n.LogProb, r), at(n.Entropy, r), at(n.Slope, r)
-		kernel(&args)
+		if descend {
+			normalDescend(&args)
+		} else {
+			normalWeigh(&args)
+		}
 	}
 }
 
@@ -339,7 +348,7 @@ func (n *Normal) weighAsm() {
 		n.weigh()
 		return
 	}
-	n.each(normalWeigh)
+	n.each(false)
 }
 
 func (n *Normal) descendAsm() {
@@ -347,7 +356,7 @@ func (n *Normal) descendAsm() {
 		n.descend()
 		return
 	}
-	n.each(normalDescend)
+	n.each(true)
 }
 
 // adamChunk bounds the elements of one call of adam and transposeChunk the blocks of one of transpose.
