@@ -355,16 +355,3 @@ func (t *Tensor) notYet() error {
 	}
 	return nil
 }
-
-// Learnable reports the first thing in an environment that this host runs and no policy of it learns yet; the error wraps
-// ErrNotYet.
-func (s *EnvSpec) Learnable() error {
-	obs, _ := s.Tensor(RoleObservation)
-	switch {
-	case len(s.All(RoleObservation)) > 1:
-		return fmt.Errorf("several observations: %w", ErrNotYet)
-	case obs.DType != F32:
-		return fmt.Errorf("the observation %v: %w", obs.Space(), ErrNotYet)
-	}
-	return nil
-}

@@ -179,8 +179,8 @@ func TestParseSpec_NamesWhatIsNotRunYet(t *testing.T) {
 	}
 }
 
-// Every space of actions can be learned.
-func TestSpec_SpacesOfActionsAreLearned(t *testing.T) {
+// Every space of actions is read, and described in Gymnasium's words.
+func TestSpec_SpacesOfActions(t *testing.T) {
 	box := hostabi.Tensor{Role: hostabi.RoleAction, DType: hostabi.F32, Rank: 1, Shape: [hostabi.MaxRank]uint32{3}, Low: -1, High: 1}
 	several := hostabi.Tensor{Role: hostabi.RoleAction, DType: hostabi.I32, Rank: 1, Shape: [hostabi.MaxRank]uint32{2}, Counts: []uint32{3, 2}}
 	binary := hostabi.Tensor{Role: hostabi.RoleAction, DType: hostabi.I32, Rank: 1, Shape: [hostabi.MaxRank]uint32{4}, N: 2, Flags: hostabi.TensorBinary}
@@ -188,14 +188,13 @@ func TestSpec_SpacesOfActionsAreLearned(t *testing.T) {
 	for _, c := range []struct {
 		want    string
 		actions []hostabi.Tensor
-		learns  bool
 	}{
-		{"Discrete(2)", []hostabi.Tensor{{Role: hostabi.RoleAction, DType: hostabi.I32, N: 2}}, true},
-		{"Box[3]", []hostabi.Tensor{box}, true},
-		{"MultiDiscrete[3,2]", []hostabi.Tensor{several}, true},
-		{"MultiBinary[4]", []hostabi.Tensor{binary}, true},
-		{"Discrete(3) from -1", []hostabi.Tensor{from}, true},
-		{"arm: Box[3], hand: Discrete(3) from -1", []hostabi.Tensor{box, from}, true},
+		{"Discrete(2)", []hostabi.Tensor{{Role: hostabi.RoleAction, DType: hostabi.I32, N: 2}}},
+		{"Box[3]", []hostabi.Tensor{box}},
+		{"MultiDiscrete[3,2]", []hostabi.Tensor{several}},
+		{"MultiBinary[4]", []hostabi.Tensor{binary}},
+		{"Discrete(3) from -1", []hostabi.Tensor{from}},
+		{"arm: Box[3], hand: Discrete(3) from -1", []hostabi.Tensor{box, from}},
 	} {
 		s := testkit.Spec(4, 2, false)
 		if len(c.actions) > 1 {
@@ -205,9 +204,6 @@ func TestSpec_SpacesOfActionsAreLearned(t *testing.T) {
 		got, err := hostabi.ParseSpec(s.Describe())
 		if err != nil || got.Spaces(hostabi.RoleAction) != c.want {
 			t.Errorf("%q, %v; want %q", got.Spaces(hostabi.RoleAction), err, c.want)
-		}
-		if err := got.Learnable(); (err == nil) != c.learns || !c.learns && !errors.Is(err, hostabi.ErrNotYet) {
-			t.Errorf("%s: Learnable: %v", c.want, err)
 		}
 	}
 }

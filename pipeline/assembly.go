@@ -123,6 +123,13 @@ func (a *assembly) policy(name string) (component.Policy, error) {
 	return nil, fmt.Errorf("policy %q is not declared", name)
 }
 
+func (a *assembly) past(policy string) int {
+	if made := a.Policies[policy]; made != nil {
+		return made.Past()
+	}
+	return 0
+}
+
 // tables returns the parts of the file for components that run elsewhere.
 func (a *assembly) tables(parts *graph.Parts) component.Tables {
 	t := component.Tables{
@@ -131,7 +138,7 @@ func (a *assembly) tables(parts *graph.Parts) component.Tables {
 	}
 	for i := range a.graph.Policies {
 		x := &a.graph.Policies[i]
-		t.Policies[x.Name] = component.PolicyTable{Env: x.Env, Table: x.Plain()}
+		t.Policies[x.Name] = component.PolicyTable{Env: x.Env, Table: x.Plain(), Past: a.past(x.Name)}
 	}
 	for name, v := range a.Envs {
 		t.Envs[name] = v.Plugin.Spec()

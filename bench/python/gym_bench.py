@@ -32,7 +32,7 @@ def ours(use, workers, envs, seconds):
     hosts = [EnvHost(use, envs, first_column=envs * i, block_envs=envs * workers) for i in range(workers)]
     try:
         shape = hosts[0].spec.tensors[1].shape
-        blocks = Blocks(1, *layout(STEPS, envs * workers, shape), 2)
+        blocks = Blocks(1, *layout(STEPS, envs * workers, ("f32", shape)), 2)
         rng = numpy.random.default_rng(1)
         for i, host in enumerate(hosts):
             host.share(blocks)

@@ -144,7 +144,7 @@ func newAlone(b *testing.B, plugin env.Plugin) *alone {
 	if err := stage.Reset(nil, seeds); err != nil {
 		b.Fatal(err)
 	}
-	n := policy.MLP{Obs: 4, Actions: 2, Hidden: []int{64, 64}, Activation: policy.Tanh, HiddenGain: 1.414, PolicyGain: 0.01, ValueGain: 1}.Network()
+	n := policy.MLP{Obs: 4, Actions: 2, Hidden: []int{64, 64}, Activation: policy.Tanh, HiddenGain: 1.414}.Network()
 	actor, err := policy.NewActor(cpu.New(), &n, 1024)
 	if err != nil {
 		b.Fatal(err)

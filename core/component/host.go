@@ -92,6 +92,7 @@ type Tables struct {
 type PolicyTable struct {
 	Env   string         // name of the environment that the policy is for
 	Table map[string]any // the rest, as decoding into a map gives it
+	Past  int            // see Policy.Past
 }
 
 // Run is what all components of a run share. It is immutable.

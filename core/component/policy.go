@@ -6,6 +6,8 @@ type Policy interface {
 	// SameNetwork returns nil if the parameters of this one mean the same in the next one, otherwise an error that
 	// shows both specifications.
 	SameNetwork(next Policy) error
+	// Past is how many rows before the one that it acts on the policy reads.
+	Past() int
 }
 
 // Weighed is optional, for a Policy whose versions lie in shared memory.

@@ -39,6 +39,8 @@ type DriverOptions struct {
 	// Margin is how many more environments each row has room for on both sides of the driver's own. Nothing may
 	// write there; see Whole. Not every runtime can step into such a block: Bind then returns ErrUnsupported.
 	Margin int
+	// Past is how many rows before the current one are kept; see trajectory.Shape.
+	Past int
 }
 
 // NewDriver makes environments of a plugin and binds a block to them. The caller must close it, which closes them.
@@ -50,7 +52,7 @@ func NewDriver(p Plugin, o DriverOptions) (*Driver, error) {
 	if o.Autoreset == 0 {
 		o.Autoreset = spec.PickAutoreset()
 	}
-	whole, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: o.Rows, Envs: o.Envs + 2*o.Margin, SoA: o.SoA})
+	whole, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: o.Rows, Envs: o.Envs + 2*o.Margin, SoA: o.SoA, Past: o.Past})
 	if err != nil {
 		return nil, err
 	}
@@ -95,6 +97,11 @@ func (s *Driver) Reset(mask []uint8, seeds []uint64) error {
 	if env, err := s.tr.CheckObs(s.t); err != nil {
 		return fmt.Errorf("env %d after %s: %w", env, hostabi.ExportReset, err)
 	}
+	for i := range s.tr.Ages(s.t) {
+		if mask == nil || mask[i] != 0 {
+			s.tr.Begin(i, s.t)
+		}
+	}
 	return nil
 }
 
@@ -112,7 +119,23 @@ func (s *Driver) Step() (trajectory.Ended, error) {
 	if err != nil {
 		return 0, fmt.Errorf("env %d after %s: %w", env, hostabi.ExportStep, err)
 	}
+	s.age()
 	return ended, lost
+}
+
+// age writes how long the episodes of the current row have been running. One that has ended begins anew by the mode, or
+// with Reset.
+func (s *Driver) age() {
+	next := s.tr.Ages(s.t)
+	if next == nil {
+		return
+	}
+	terminated, truncated := s.Terminated(), s.Truncated()
+	for i, age := range s.tr.Ages(s.t - 1) {
+		if next[i] = 0; terminated[i]|truncated[i] == 0 {
+			next[i] = min(age, trajectory.MaxPast-1) + 1
+		}
+	}
 }
 
 // Advance is Step without checking what was written, for measuring the environment alone.
@@ -166,6 +189,9 @@ func (s *Driver) Acting() (t trajectory.Trajectory, row int) {
 	}
 	return s.tr, s.t
 }
+
+// Schema returns how the driver's block is laid out.
+func (s *Driver) Schema() *trajectory.Schema { return s.tr.Schema }
 
 // Actions returns room for every action of the coming step.
 func (s *Driver) Actions() []trajectory.Matrix {

@@ -41,10 +41,16 @@ const (
 	MetaColumn                                          // one Meta
 	ShapedReward                                        // [T][N] f32, what is learned from instead of reward; only with Shape.Shaped
 	RawAction                                           // [T][N][elems] f32, what was drawn for the Action of the same index, only of a Box
+
+	// Columns of blocks with Shape.Past rows before the first.
+	Age        // [T+1][N] u8, rows since the first one of the running episode, 255 at most
+	PastObs    // [Past][N][obs], one for each Obs: what was observed before row 0, the newest last
+	PastAction // [Past][N][elements], one for each Action
+	PastReward // [Past][N] f32
 )
 
 // Flags say along which axes a column extends, and how its rows are used.
-type Flags uint8
+type Flags uint16
 
 // Flags of columns. Without AtT and AtT1 there is one row.
 const (
@@ -56,6 +62,7 @@ const (
 	Outcome                     // result of step t, in row t
 	Final                       // the last of what is Observed in the column of the same index
 	Grantable                   // a wire may let its receiver write it in a committed block
+	Past                        // rows before row 0, in blocks that keep such: see Shape.Past
 )
 
 // kind is what the columns of one kind have in common.
@@ -71,7 +78,9 @@ type kind struct {
 func (k *kind) tensors(spec *hostabi.EnvSpec) []hostabi.Tensor {
 	role := hostabi.Role(k.first >> kindAt)
 	switch {
-	case k.first == RawAction:
+	case k.first == PastObs:
+		role = hostabi.RoleObservation
+	case k.first == RawAction, k.first == PastAction:
 		role = hostabi.RoleAction
 	case k.flags&Guest == 0:
 		return []hostabi.Tensor{{DType: k.dtype, Rank: 1, Shape: [hostabi.MaxRank]uint32{uint32(k.elems)}}}
@@ -106,6 +115,23 @@ var kinds = []kind{
 	{MetaColumn, "meta", 0, hostabi.U8, metaBytes},
 	{ShapedReward, "shaped_reward", AtT | PerEnv, hostabi.F32, 1},
 	{RawAction, "raw_action", AtT | PerEnv, 0, 0},
+	{Age, "age", AtT1 | PerEnv | Past, hostabi.U8, 1},
+	{PastObs, "past_obs", PerEnv | Past, 0, 0},
+	{PastAction, "past_action", PerEnv | Past, 0, 0},
+	{PastReward, "past_reward", PerEnv | Past, hostabi.F32, 1},
+}
+
+// of returns the kind of columns whose rows continue below row 0 in this one, 0 for none.
+func (c Column) of() Column {
+	switch c.Kind() {
+	case PastObs:
+		return Obs.At(c.Index())
+	case PastAction:
+		return Action.At(c.Index())
+	case PastReward:
+		return Reward
+	}
+	return 0
 }
 
 // At returns the column of the same kind with that index.

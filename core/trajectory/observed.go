@@ -2,10 +2,17 @@ package trajectory
 
 // Operations on all columns of a flag. None allocates.
 
-// ObservedBytes is the length of the observed columns of one row.
+// ObservedBytes is the length of what SaveObserved saves.
 func (s *Schema) ObservedBytes() (n int) {
 	for _, c := range s.observed {
 		n += s.columns[c].RowBytes
+	}
+	for _, c := range s.past {
+		l := &s.columns[c]
+		n += l.RowBytes
+		if l.Column != Age {
+			n += (l.Rows - 1) * l.RowBytes
+		}
 	}
 	return n
 }
@@ -20,24 +27,84 @@ func (t Trajectory) AppendRows(to []Matrix, flag Flags, row int) []Matrix {
 	return to
 }
 
-// SaveObserved copies what is observed in a row to dst, which is ObservedBytes long.
+// SaveObserved copies what is observed in a row to dst, which is ObservedBytes long, and in blocks that keep them the rows
+// before it.
 func (t Trajectory) SaveObserved(dst []byte, row int) {
 	for _, c := range t.Schema.observed {
 		dst = dst[copy(dst, t.at(c, row).Data):]
 	}
+	for _, c := range t.Schema.past {
+		if l := &t.Schema.columns[c]; l.Column == Age {
+			dst = dst[copy(dst, t.at(c, row).Data):]
+			continue
+		}
+		for i := range t.Schema.Shape.Past {
+			dst = dst[copy(dst, t.before(c, row-t.Schema.Shape.Past+i).Data):]
+		}
+	}
 }
 
-// LoadObserved copies what SaveObserved has saved to a row.
+// LoadObserved copies what SaveObserved has saved to a row; to row 0 what was before it as well.
 func (t Trajectory) LoadObserved(row int, src []byte) {
 	for _, c := range t.Schema.observed {
 		src = src[copy(t.at(c, row).Data, src):]
 	}
+	if row > 0 {
+		return
+	}
+	for _, c := range t.Schema.past {
+		if l := &t.Schema.columns[c]; l.Column == Age {
+			src = src[copy(t.at(c, 0).Data, src):]
+			continue
+		}
+		for i := range t.Schema.Shape.Past {
+			src = src[copy(t.at(c, i).Data, src):]
+		}
+	}
 }
 
-// CopyObserved copies what all environments observe in a row of a block that is laid out like this one.
+// before returns a row of what a past column continues, which may lie before row 0.
+func (t Trajectory) before(c uint8, row int) Matrix {
+	if row < 0 {
+		return t.at(c, t.Schema.Shape.Past+row)
+	}
+	return t.Row(t.Schema.columns[c].Column.of(), row)
+}
+
+// CopyObserved copies what all environments observe in a row of a block that is laid out like this one; to row 0 what
+// was before it as well.
 func (t Trajectory) CopyObserved(row int, from Trajectory, fromRow int) {
 	for _, c := range t.Schema.observed {
 		copy(t.at(c, row).Data, from.at(c, fromRow).Data)
+	}
+	if row > 0 {
+		return
+	}
+	for _, c := range t.Schema.past {
+		if l := &t.Schema.columns[c]; l.Column == Age {
+			copy(t.at(c, 0).Data, from.at(c, fromRow).Data)
+			continue
+		}
+		for i := range t.Schema.Shape.Past { // forward, so that a block can be its own source
+			copy(t.at(c, i).Data, from.before(c, fromRow-t.Schema.Shape.Past+i).Data)
+		}
+	}
+}
+
+// Ages returns how many rows the episodes of a row have been running, 255 at most, to be read and written; nil in blocks
+// that do not keep it.
+func (t Trajectory) Ages(row int) []byte {
+	l := t.Schema.find(Age)
+	if l == nil {
+		return nil
+	}
+	return t.row(l, row).Data
+}
+
+// Begin makes a row the first one of a new episode, for one environment.
+func (t Trajectory) Begin(env, row int) {
+	if ages := t.Ages(row); ages != nil {
+		ages[env] = 0
 	}
 }
 

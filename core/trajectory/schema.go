@@ -17,6 +17,9 @@ const (
 // ErrShape is returned for a shape with no steps, no environments or too many bytes.
 var ErrShape = errors.New("trajectory shape not accepted")
 
+// MaxPast bounds Shape.Past: episodes are known to be so old.
+const MaxPast = 255
+
 // MaxBlockBytes bounds one block, so that offsets fit a guest's 32-bit memory with room to spare.
 const MaxBlockBytes = 1 << 30
 
@@ -29,6 +32,9 @@ type Shape struct {
 	SoA bool
 	// Shaped adds ShapedReward.
 	Shaped bool
+	// Past is how many rows before row 0 a block keeps of observations, actions and rewards, for policies that read them;
+	// with any, how long episodes have been running is kept too.
+	Past int
 }
 
 // Layout says where a column lies: element (t, env, i) is at Offset + t*StrideT + env*StrideEnv + i*StrideElem
@@ -63,8 +69,8 @@ type Schema struct {
 	first   [2 * hostKinds]uint8 // by kind, where its columns begin
 	part    bool
 
-	observed, outcome, final []uint8 // columns with that flag
-	actions                  []choice
+	observed, outcome, final, past []uint8 // columns with that flag
+	actions                        []choice
 }
 
 // choice is an action with its mask.
@@ -84,6 +90,9 @@ func NewSchema(spec hostabi.EnvSpec, shape Shape) (*Schema, error) {
 	if shape.SoA && spec.Caps&(hostabi.CapStrides|hostabi.CapPreferSoA) == 0 {
 		return nil, fmt.Errorf("%w: %s does not take [elem][env] tensors", ErrShape, spec.Name)
 	}
+	if shape.Past < 0 || shape.Past > MaxPast {
+		return nil, fmt.Errorf("%w: %d rows before the first, at most %d", ErrShape, shape.Past, MaxPast)
+	}
 	if len(spec.Tensors) > hostabi.MaxTensors {
 		return nil, fmt.Errorf("%w: %d tensors, at most %d", ErrShape, len(spec.Tensors), hostabi.MaxTensors)
 	}
@@ -95,7 +104,7 @@ func NewSchema(spec hostabi.EnvSpec, shape Shape) (*Schema, error) {
 			s.Bytes = s.GuestBytes
 		}
 		s.first[k.first>>kindAt] = uint8(len(s.columns))
-		if k.first == ShapedReward && !shape.Shaped {
+		if k.first == ShapedReward && !shape.Shaped || k.flags&Past != 0 && shape.Past == 0 {
 			continue
 		}
 		for index, d := range k.tensors(&spec) {
@@ -109,7 +118,7 @@ func NewSchema(spec hostabi.EnvSpec, shape Shape) (*Schema, error) {
 		}
 	}
 	s.Bytes = align(s.Bytes, pageBytes)
-	s.observed, s.outcome, s.final = s.with(Observed), s.with(Outcome), s.with(Final)
+	s.observed, s.outcome, s.final, s.past = s.with(Observed), s.with(Outcome), s.with(Final), s.with(Past)
 	s.actions = s.choices()
 	return s, nil
 }
@@ -148,11 +157,13 @@ func (s *Schema) add(k *kind, index int, d *hostabi.Tensor) bool {
 		l.Rows = s.Shape.Steps
 	case k.flags&AtT1 != 0:
 		l.Rows = s.Shape.Steps + 1
+	case k.flags&Past != 0:
+		l.Rows = s.Shape.Past
 	}
 	if k.flags&PerEnv != 0 {
 		l.Envs = s.Shape.Envs
 	}
-	if kind := l.Column.Kind(); kind == Obs || kind == FinalObs {
+	if kind := l.Column.Kind(); kind == Obs || kind == FinalObs || kind == PastObs {
 		for _, n := range d.Shape[:d.Rank] {
 			l.Shape = append(l.Shape, int(n))
 		}

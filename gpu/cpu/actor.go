@@ -11,13 +11,14 @@ import (
 type actor struct {
 	*pass
 	mean, scale []float32
-	normal      bool // observations are normalised
+	normal      bool          // observations are normalised
+	enters      *policy.Entry // nil for observations that are read as they lie
 	loaded      bool
 	weights     policy.WeightsFormat
 }
 
 func newActor(set kern.Set, l *layout) *actor {
-	return &actor{pass: newPass(set, l, aligned(l.size)), weights: l.net.Weights(), normal: l.net.NormalizeObs()}
+	return &actor{pass: newPass(set, l, aligned(l.size)), weights: l.net.Weights(), normal: l.net.NormalizeObs(), enters: l.entry()}
 }
 
 // Load copies the weights into the backend's layout.
@@ -29,6 +30,9 @@ func (a *actor) Load(w policy.Weights) error {
 	a.mean, a.scale = a.mean[:0], a.scale[:0]
 	if a.normal {
 		a.mean, a.scale = append(a.mean, w.ObsMean...), append(a.scale, w.ObsScale...)
+	}
+	if a.enters != nil {
+		a.enters.Mean, a.enters.Scale = a.mean, a.scale
 	}
 	a.loaded = true
 	return nil
@@ -55,11 +59,7 @@ func (a *actor) Act(requests []policy.Request) error {
 
 // rows acts on rows lo to hi of request i.
 func (a *actor) rows(i int, r *policy.Request, lo, hi int) error {
-	obs := &r.Obs[0]
-	a.x = matrix{obs.Float32()[lo*obs.StrideRow/4:], obs.StrideRow / 4, obs.StrideElem / 4}
-	if a.normal || a.staged {
-		a.stage(a.x, hi-lo, a.mean, a.scale)
-	}
+	a.observe(r, lo, hi)
 	a.out[a.value.common().at] = r.Value[lo:hi]
 	a.forward(hi-lo, r.Action != nil)
 	if r.Action == nil {
@@ -69,6 +69,22 @@ func (a *actor) rows(i int, r *policy.Request, lo, hi int) error {
 		return &policy.RowError{Request: i, Row: row, Err: policy.ErrNoLegalAction}
 	}
 	return nil
+}
+
+// observe makes rows lo to hi of a request what the operations read.
+func (a *actor) observe(r *policy.Request, lo, hi int) {
+	if a.enters != nil {
+		for row := lo; row < hi; row++ {
+			a.enters.Request(a.stagedX[(row-lo)*a.row:], r, row)
+		}
+		a.x = matrix{a.stagedX, a.row, 1}
+		return
+	}
+	obs := &r.Obs[0]
+	a.x = matrix{obs.Float32()[lo*obs.StrideRow/4:], obs.StrideRow / 4, obs.StrideElem / 4}
+	if a.normal || a.staged {
+		a.stage(a.x, hi-lo, a.mean, a.scale)
+	}
 }
 
 // Close does nothing: an actor holds only memory.

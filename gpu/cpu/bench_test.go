@@ -8,6 +8,7 @@ import (
 
 	"github.com/rlhost/rlhost/gpu/cpu"
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/head"
 	"github.com/rlhost/rlhost/gpu/policy/policytest"
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
@@ -72,10 +73,15 @@ func update(b *testing.B, backend *cpu.Backend, n policy.Network, rows, all int)
 func images() map[policy.Kind]policy.Network {
 	all := map[policy.Kind]policy.Network{}
 	for kind, hidden := range map[policy.Kind]int{policy.NatureCNN: 512, policy.Impala: 256} {
-		all[kind] = policy.Body{Inputs: []policy.Input{{Path: "obs", Shape: []int{84, 84, 4}}}, Actions: 6,
+		all[kind] = policy.Body{Inputs: []policy.Input{{Path: "obs", Shape: []int{84, 84, 4}}}, Heads: discrete(6),
 			Nodes: kind.Nodes("trunk", "obs", []int{hidden}, policy.ReLU)}.Network()
 	}
 	return all
+}
+
+// discrete is the heads of one action of n values.
+func discrete(n int) policy.Heads {
+	return policy.Heads{Policy: []policy.Dist{{Action: "action", Categorical: &head.Categorical{N: n}}}}
 }
 
 // BenchmarkImages reports the time of one optimiser step of 256 rows, and of acting for 64.
@@ -110,7 +116,7 @@ func act(b *testing.B, backend *cpu.Backend, n policy.Network, rows int) {
 	if err := actor.Load(policy.Weights{Params: policy.Init(&n, 1)}); err != nil {
 		b.Fatal(err)
 	}
-	requests := policytest.Requests(d, d.Blocks[0], 0, rows)
+	requests := policytest.Requests(&n, d, d.Blocks[0], 0, rows)
 	b.ReportAllocs()
 	best := time.Duration(math.MaxInt64)
 	for b.Loop() {

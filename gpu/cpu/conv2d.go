@@ -70,7 +70,7 @@ func (c *conv2d) image(p *pass, r int) []float32 {
 		p.set.Widen(w)
 		return room
 	}
-	x := p.input(from)
+	x := p.input(&c.in[0])
 	if x.col == 1 && c.Pad == 0 {
 		return x.data[r*x.row:]
 	}
@@ -88,7 +88,7 @@ func (c *conv2d) image(p *pass, r int) []float32 {
 }
 
 func (c *conv2d) forward(p *pass, rows int) {
-	out := p.input(c)
+	out := p.output(c)
 	for r := range rows {
 		to, row := out.data[r*out.row:], c.Out
 		if c.Out%kern.Panel != 0 {

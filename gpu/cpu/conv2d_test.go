@@ -6,11 +6,13 @@ import (
 
 	"github.com/rlhost/rlhost/gpu/cpu/internal/kern"
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/head"
 )
 
 // small is an Atari network over pictures that its convolutions just fit.
 func small(kind policy.Kind) policy.Network {
-	return policy.Body{Inputs: []policy.Input{{Path: "obs", Shape: []int{36, 44, 4}}}, Actions: 3,
+	return policy.Body{Inputs: []policy.Input{{Path: "obs", Shape: []int{36, 44, 4}}},
+		Heads: policy.Heads{Policy: []policy.Dist{{Action: "action", Categorical: &head.Categorical{N: 3}}}},
 		Nodes: kind.Nodes("trunk", "obs", []int{32}, policy.ReLU)}.Network()
 }
 

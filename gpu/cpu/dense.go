@@ -31,7 +31,7 @@ func vector(n int) param { return param{size: n, count: n, index: func(i int) in
 func (d *dense) params() []*param { return []*param{&d.weight, &d.bias} }
 
 func (d *dense) forward(p *pass, rows int) {
-	in, out := p.input(d.in[0].from), p.input(d)
+	in, out := p.input(&d.in[0]), p.output(d)
 	p.product = kern.Gemm{M: rows, N: d.padded, K: d.width, A: in.data, ARow: in.row, ACol: in.col,
 		B: p.params[d.weight.at:], BRow: kern.Panel, BPanel: d.width * kern.Panel,
 		Bias: p.params[d.bias.at:], C: out.data, CRow: out.row, CPanel: kern.Panel,
@@ -56,7 +56,7 @@ func (d *dense) pack(set kern.Set, params, to []float32) {
 }
 
 func (d *dense) backward(s *shard, rows int) {
-	in, g := s.input(d.in[0].from), s.gradient(d)
+	in, g := s.input(&d.in[0]), s.gradient(d)
 	s.sums = kern.ColumnSums{Rows: rows, N: d.padded, X: g.data, XRow: g.row, Out: s.grad[d.bias.at:]}
 	s.set.ColumnSums(&s.sums)
 	// dW[j][o] += Σ_r in[r][j] · g[r][o]

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/rlhost/rlhost/gpu/cpu/internal/kern"
+	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
@@ -21,6 +22,7 @@ type engine struct {
 	team    team
 	adam    kern.Adam
 	source  source
+	enters  *policy.Entry // nil for observations that are read as they lie
 	batch   minibatch
 	block   []uint32  // rows that logProbs takes at a time
 	logProb []float32 // per dataset row, under the current policy; only for V-trace
@@ -29,7 +31,7 @@ type engine struct {
 var _ ppo.Engine = (*engine)(nil)
 
 func newEngine(b *Backend, l *layout, params []float32, c ppo.Config) (*engine, error) {
-	k := &engine{Host: ppo.Host{Config: c}, layout: l, set: b.set, params: aligned(l.size), m: aligned(l.size), v: aligned(l.size)}
+	k := &engine{Host: ppo.Host{Config: c}, layout: l, set: b.set, enters: l.entry(), params: aligned(l.size), m: aligned(l.size), v: aligned(l.size)}
 	for _, o := range l.ops {
 		k.back = append(k.back, aligned(o.packed()))
 	}
@@ -45,6 +47,9 @@ func newEngine(b *Backend, l *layout, params []float32, c ppo.Config) (*engine, 
 func (k *engine) Begin(r *ppo.Round) {
 	k.Host.Begin(r)
 	k.source.open(r.Dataset, &r.Samples, k.single)
+	if k.enters != nil {
+		k.source.rows.Open(&k.net, k.enters, r.Dataset)
+	}
 }
 
 // Finish returns the statistics and forgets the dataset.

@@ -30,10 +30,11 @@ type minibatch struct {
 
 // source is a dataset as the gather reads it, for the duration of one Update.
 type source struct {
-	records []record    // by dataset row
-	columns [][]float32 // observations of every block, the guest's memory
-	stride  int         // elements between the elements of an observation
-	mask    []byte      // [rows][Actions], empty without a mask; of a single Categorical action
+	records []record      // by dataset row
+	columns [][]float32   // observations of every block, the guest's memory
+	stride  int           // elements between the elements of an observation
+	rows    policy.Gather // for observations that are not read as they lie
+	mask    []byte        // [rows][Actions], empty without a mask; of a single Categorical action
 	actions []ppo.Actions
 }
 
@@ -66,7 +67,10 @@ func (s *source) open(d *policy.Dataset, samples *ppo.Samples, single bool) {
 }
 
 // close forgets the memory of the dataset.
-func (s *source) close() { clear(s.columns) }
+func (s *source) close() {
+	clear(s.columns)
+	s.rows.Close()
+}
 
 // aim notes the targets of the rows.
 func (s *source) aim(t *ppo.Targets) {
@@ -79,7 +83,7 @@ func (s *source) aim(t *ppo.Targets) {
 func (k *engine) gather(rows []uint32) {
 	n := k.obs
 	b := &k.batch
-	b.reserve(len(rows)+kern.Lanes, n)
+	b.reserve(len(rows)+kern.Lanes, k.row)
 	mean, scale := k.Dataset.ObsMean, k.Dataset.ObsScale
 	if !k.net.NormalizeObs() {
 		mean, scale = nil, nil
@@ -88,6 +92,10 @@ func (k *engine) gather(rows []uint32) {
 		r := &k.source.records[row]
 		b.action[i], b.logProb[i], b.value[i] = r.action, r.logProb, r.value
 		b.advantage[i], b.ret[i] = r.advantage, r.ret
+		if k.enters != nil {
+			k.source.rows.Row(b.obs.data[i*b.obs.row:], row)
+			continue
+		}
 		policy.NormalizeRow(b.obs.data[i*b.obs.row:i*b.obs.row+n], k.source.columns[r.block][r.obs:], k.source.stride, mean, scale)
 	}
 	b.mask = b.mask[:0]

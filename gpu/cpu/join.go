@@ -6,9 +6,9 @@ import "github.com/rlhost/rlhost/gpu/cpu/internal/kern"
 type added struct{ node }
 
 func (a *added) forward(p *pass, rows int) {
-	out := p.input(a)
+	out := p.output(a)
 	for i := range a.in {
-		in := p.input(a.in[i].from)
+		in := p.input(&a.in[i])
 		for r := range rows {
 			p.accumulate(out.data[r*out.row:], in, r, a.out, i == 0)
 		}
@@ -56,10 +56,10 @@ func (p *pass) accumulate(to []float32, from matrix, r, n int, first bool) {
 type joined struct{ node }
 
 func (j *joined) forward(p *pass, rows int) {
-	out, at := p.input(j), 0
+	out, at := p.output(j), 0
 	last := j.shape[len(j.shape)-1]
 	for i := range j.in {
-		in, n := p.input(j.in[i].from), j.part(i)
+		in, n := p.input(&j.in[i]), j.part(i)
 		for r := range rows {
 			for run := range j.out / last {
 				to := out.data[r*out.row+run*last+at:][:n]

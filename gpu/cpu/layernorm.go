@@ -21,7 +21,7 @@ func (o *normed) room() int { return o.out }
 
 // input returns a row of what the operation reads.
 func (o *normed) input(p *pass, r int) []float32 {
-	in := p.input(o.in[0].from)
+	in := p.input(&o.in[0])
 	if in.col == 1 {
 		return in.data[r*in.row:][:o.out]
 	}
@@ -32,7 +32,7 @@ func (o *normed) input(p *pass, r int) []float32 {
 }
 
 func (o *normed) forward(p *pass, rows int) {
-	out := p.input(o)
+	out := p.output(o)
 	for r := range rows {
 		p.norm = kern.Norm{Rows: o.out / o.n, N: o.n, X: o.input(p, r), Weight: p.params[o.weight.at:][:o.n],
 			Bias: p.params[o.bias.at:][:o.n], Out: out.data[r*out.row:]}

@@ -28,7 +28,10 @@ type layout struct {
 	place        []int32 // of every canonical parameter in the vector
 	actor        []span  // of the vector, where actor and critic share nothing; else empty
 	critic       []span
-	names        map[string]op // by node; nil for the observations
+	names        map[string]op // by node; nil for the inputs
+	inputs       map[string]edge
+	starts       []int // of the inputs in a row; nil for observations that are read as they lie
+	row          int   // elements of a row of what enters
 }
 
 // op is an operation with the node or nodes that it computes. It has no state but its place: buffers belong to a pass or a
@@ -86,11 +89,12 @@ type node struct {
 	values     bool
 }
 
-// edge is an input of an operation: the output of another, or the observations where from is nil. In the backward pass,
+// edge is an input of an operation: the output of another, or a part of what enters where from is nil. In the backward pass,
 // the first of several readers begins the gradient of what they read, and the last one ends it.
 type edge struct {
 	from        op
 	shape       []int // of a row
+	at, width   int   // elements of a row: where an input of the network begins, and how many there are
 	first, last bool
 }
 
@@ -112,7 +116,8 @@ func apart(n int) int { return pad(n) | kern.Panel }
 
 // newLayout makes the layout of a valid network, or says which part of it this backend cannot compute.
 func newLayout(n policy.Network) (*layout, error) {
-	l := &layout{net: n, obs: n.Obs(), actions: n.Actions(), sizes: n.Sizes(), names: map[string]op{n.Inputs[0].Path: nil}}
+	l := &layout{net: n, obs: n.Obs(), actions: n.Actions(), sizes: n.Sizes(), names: map[string]op{}}
+	l.enter()
 	if err := l.distribute(); err != nil {
 		return nil, err
 	}
@@ -165,16 +170,48 @@ func (l *layout) headNames() (names []string) {
 	return append(names, l.net.Values[0].From)
 }
 
+// enter gives every input its part of a row. With several, or other elements than float32, each part is followed by zeros up
+// to whole panels.
+func (l *layout) enter() {
+	l.inputs, l.row = map[string]edge{}, l.obs
+	at := 0
+	for i := range l.net.Inputs {
+		in := &l.net.Inputs[i]
+		width := layer.Elems(in.Entered())
+		l.inputs[in.Path] = edge{at: at, width: width}
+		if !l.net.Plain() {
+			l.starts = append(l.starts, at)
+		}
+		at += pad(width)
+	}
+	if !l.net.Plain() {
+		l.row = at | kern.Panel
+	}
+}
+
+// entry returns what makes rows of what is stored, or nil for observations that are read as they lie.
+func (l *layout) entry() *policy.Entry {
+	if l.starts == nil {
+		return nil
+	}
+	return policy.NewEntry(&l.net, l.starts)
+}
+
 // add compiles a node, given the shapes of rows by name. It fails where the node reads one that is kept in columns for a
 // head.
 func (l *layout) add(p *policy.Node, of layer.Op, shapes map[string][]int) bool {
-	n := node{name: p.Name, at: len(l.ops), width: l.obs, shape: shapes[p.Name]}
+	n := node{name: p.Name, at: len(l.ops), shape: shapes[p.Name]}
 	for i, name := range p.In {
 		from := l.names[name]
-		n.in = append(n.in, edge{from: from, shape: shapes[name]})
 		if from == nil {
+			e := l.inputs[name]
+			e.shape = shapes[name]
+			if n.in = append(n.in, e); i == 0 {
+				n.width = e.width
+			}
 			continue
 		}
+		n.in = append(n.in, edge{from: from, shape: shapes[name], width: from.common().out})
 		below := from.common()
 		if p.Append == nil && below.row == 0 {
 			return false

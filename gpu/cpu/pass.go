@@ -34,7 +34,7 @@ type matrix struct {
 
 func newPass(set kern.Set, l *layout, params []float32) *pass {
 	p := &pass{layout: l, set: set, block: l.block(), params: params}
-	p.stagedX = aligned(p.block * pad(l.obs))
+	p.stagedX = aligned(p.block * max(pad(l.obs), l.row))
 	p.out = p.rowsOfAll()
 	for _, o := range l.ops {
 		p.room = append(p.room, aligned(o.room()))
@@ -90,11 +90,16 @@ func (p *pass) forward(rows int, act bool) {
 	}
 }
 
-// input returns the rows that an operation has written, or the observations.
-func (p *pass) input(o op) matrix {
-	if o == nil {
-		return p.x
+// input returns the rows that an operation reads.
+func (p *pass) input(e *edge) matrix {
+	if e.from == nil {
+		return matrix{p.x.data[e.at*p.x.col:], p.x.row, p.x.col}
 	}
+	return p.output(e.from)
+}
+
+// output returns the rows that an operation writes.
+func (p *pass) output(o op) matrix {
 	n := o.common()
 	return matrix{p.out[n.at], n.row, 1}
 }

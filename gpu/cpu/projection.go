@@ -43,7 +43,7 @@ func (h *projection) params() []*param {
 }
 
 func (h *projection) forward(p *pass, rows int) {
-	in, out := p.input(h.in[0].from), p.columns(h)
+	in, out := p.input(&h.in[0]), p.columns(h)
 	for a := range h.dense {
 		p.head = kern.Head{Rows: rows, K: h.padded, X: in.data, XRow: in.row, Out: out[a*p.block:],
 			W: p.params[h.weight.at+a*h.padded:], Bias: p.params[h.bias.at+a]}
@@ -63,7 +63,7 @@ func (h *projection) forward(p *pass, rows int) {
 
 // backward reads the gradient of the outputs in place of the outputs.
 func (h *projection) backward(s *shard, rows int) {
-	in, g := s.input(h.in[0].from), s.columns(h)
+	in, g := s.input(&h.in[0]), s.columns(h)
 	// dW[a][j] += Σ_r g[a][r] · in[r][j]
 	p := &s.product
 	*p = kern.Gemm{M: h.dense, N: h.padded, K: rows, A: g, ARow: s.block, ACol: 1,

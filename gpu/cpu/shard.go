@@ -44,7 +44,7 @@ func (s *shard) rows(lo, hi int) {
 func (s *shard) evaluate(lo, hi int) {
 	b := s.batch
 	s.x = matrix{b.obs.data[lo*b.obs.row:], b.obs.row, 1}
-	if s.staged {
+	if s.staged && s.starts == nil {
 		s.stage(s.x, hi-lo, nil, nil)
 	}
 	s.forward(hi-lo, true)

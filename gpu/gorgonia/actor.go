@@ -13,7 +13,8 @@ type actor struct {
 	*model
 	shapes      *shapes[float32]
 	mean, scale []float32
-	normal      bool // observations are normalised
+	normal      bool          // observations are normalised
+	enters      *policy.Entry // nil for observations that are read as they lie
 	obs         int
 	actions     int
 	sizes       policy.Sizes
@@ -28,6 +29,9 @@ type place struct{ request, row int }
 func newActor(m *model, maxRows int) (policy.Actor, error) {
 	n := &m.network
 	a := &actor{model: m, normal: n.NormalizeObs(), obs: n.Obs(), actions: n.Actions(), sizes: n.Sizes(), shapes: newShapes(m, make([]float32, m.size), min(maxRows, maxActorRows))}
+	if !n.Plain() {
+		a.enters = policy.NewEntry(n, nil)
+	}
 	if _, err := a.shapes.fit(1); err != nil { // a model that cannot be computed is found out early
 		return nil, err
 	}
@@ -39,13 +43,16 @@ func (a *actor) Load(w policy.Weights) error {
 	if len(w.Params) != a.size {
 		return fmt.Errorf("weights of %d parameters, the network has %d", len(w.Params), a.size)
 	}
-	if a.normal && (len(w.ObsMean) != a.obs || len(w.ObsScale) != a.obs) {
-		return fmt.Errorf("weights with %d means and %d scales, the network observes %d elements",
-			len(w.ObsMean), len(w.ObsScale), a.obs)
+	if stats := a.network.Stats(); a.normal && (len(w.ObsMean) != stats || len(w.ObsScale) != stats) {
+		return fmt.Errorf("weights with %d means and %d scales, the network normalises %d elements",
+			len(w.ObsMean), len(w.ObsScale), stats)
 	}
 	copy(a.shapes.params, w.Params)
 	if a.normal {
 		a.mean, a.scale = append(a.mean[:0], w.ObsMean...), append(a.scale[:0], w.ObsScale...)
+	}
+	if a.enters != nil {
+		a.enters.Mean, a.enters.Scale = a.mean, a.scale
 	}
 	a.loaded = true
 	return nil
@@ -98,8 +105,12 @@ func (a *actor) stage(p *program[float32], r *policy.Request, at place) error {
 	}
 	slot := len(a.pending)
 	obs, mask := &r.Obs[0], r.ActionMask(0)
-	x := obs.Float32()[at.row*obs.StrideRow/4:]
-	policy.NormalizeRow(p.obs[slot*n:(slot+1)*n], x, obs.StrideElem/4, a.mean, a.scale)
+	if a.enters != nil {
+		a.enters.Request(p.obs[slot*n:(slot+1)*n], r, at.row)
+	} else {
+		x := obs.Float32()[at.row*obs.StrideRow/4:]
+		policy.NormalizeRow(p.obs[slot*n:(slot+1)*n], x, obs.StrideElem/4, a.mean, a.scale)
+	}
 	a.pending, a.mask = append(a.pending, at), append(a.mask[:slot*actions], make([]byte, actions)...)
 	free, legal := r.Action == nil || mask.Rows == 0, false
 	for i := range actions {

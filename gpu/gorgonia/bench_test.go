@@ -66,7 +66,7 @@ func BenchmarkAct(b *testing.B) {
 					if err := a.Load(policy.Weights{Params: params}); err != nil {
 						b.Fatal(err)
 					}
-					requests := policytest.Requests(d, d.Blocks[0], 0, rows)
+					requests := policytest.Requests(&n, d, d.Blocks[0], 0, rows)
 					b.ReportAllocs()
 					for b.Loop() {
 						if err := a.Act(requests); err != nil {

@@ -50,7 +50,10 @@ func (Graph) Params(n *policy.Network) []policy.Param { return n.Params() }
 
 // Heads returns the outputs of the nodes that the heads read.
 func (Graph) Heads(n *policy.Network, obs *Node, p Params) (logits, value *Node, err error) {
-	nodes := map[string]*Node{n.Inputs[0].Path: obs}
+	nodes, err := Inputs(n, obs)
+	if err != nil {
+		return nil, nil, err
+	}
 	for i := range n.Nodes {
 		node := &n.Nodes[i]
 		if nodes[node.Name], err = p.Apply(node, nodes); err != nil {

@@ -89,7 +89,12 @@ func multiCategoricalRow(counts []int, logits, mask, action *Node) (logProb, ent
 }
 
 func bernoulliRow(n int, logits, mask, action *Node) (logProb, entropy *Node) {
-	pairs := matMul(logits, selection(logits, n, 2*n, "second of pairs", func(i int) int { return 2*i + 1 }))
+	pairs := chosen(logits, 2*n, "second of pairs", func(i int) int {
+		if i%2 == 0 {
+			return -1
+		}
+		return i / 2
+	})
 	return multiCategoricalRow(slices.Repeat([]int{2}, n), pairs, mask, action)
 }
 
@@ -110,37 +115,29 @@ func gaussianRow(g *head.Gaussian, params, raw *Node) (logProb, entropy *Node) {
 	return logProb, sumRow(add(logStd, fill(logStd, logSqrt2Pi+0.5)))
 }
 
-// columns returns n columns of x from one on. It is a product with ones and zeros, which changes no bit.
+// columns returns n columns of x from one on.
 func columns(x *Node, from, n int) *Node {
-	all := x.Shape()[1]
-	if n == all {
+	if n == x.Shape()[1] {
 		return x
 	}
-	return matMul(x, selection(x, all, n, fmt.Sprintf("columns from %d", from), func(i int) int { return i - from }))
+	return chosen(x, n, fmt.Sprintf("columns from %d", from), func(i int) int { return i + from })
 }
 
 // placed returns x as columns from one on of a wider matrix that is otherwise zero.
 func placed(x *Node, from, wide int) *Node {
-	n := x.Shape()[1]
-	return matMul(x, selection(x, n, wide, fmt.Sprintf("columns to %d", from), func(i int) int { return i + from }))
+	return chosen(x, wide, fmt.Sprintf("columns to %d", from), func(i int) int { return i - from })
 }
 
-// selection is a constant matrix with a 1 in column to(i) of each row i, if there is that column.
-func selection(like *Node, rows, cols int, name string, to func(i int) int) *Node {
-	t := tensor.New(tensor.Of(like.Dtype()), tensor.WithShape(rows, cols))
-	for i := range rows {
-		c := to(i)
-		if c < 0 || c >= cols {
-			continue
-		}
-		switch data := t.Data().(type) {
-		case []float32:
-			data[i*cols+c] = 1
-		case []float64:
-			data[i*cols+c] = 1
+// chosen returns a matrix whose column i is column of(i) of x, or zero if x has no such column.
+func chosen(x *Node, cols int, what string, of func(i int) int) *Node {
+	all := x.Shape()[1]
+	p := pickOp{what: what, from: all, cols: cols, index: make([]int, cols)}
+	for i := range p.index {
+		if p.index[i] = of(i); p.index[i] < 0 || p.index[i] >= all {
+			p.index[i] = -1
 		}
 	}
-	return gorgonia.NewConstant(t, gorgonia.WithName(fmt.Sprintf("%s, %dx%d", name, rows, cols)))
+	return pick(x, p)
 }
 
 // appended returns x with more columns, which are parameters or constant.

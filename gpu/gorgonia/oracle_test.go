@@ -27,7 +27,7 @@ func newQuestion(t *testing.T, seed uint64) question {
 	r := rand.New(rand.NewPCG(seed, 20))
 	activations := []policy.Activation{policy.Tanh, policy.ReLU, policy.ELU}
 	mlp := policy.MLP{Obs: 1 + r.IntN(24), Actions: 1 + r.IntN(9), Activation: activations[r.IntN(3)],
-		ShareTrunk: r.IntN(2) == 0, NormalizeObs: r.IntN(2) == 0, PolicyGain: 1.5}
+		ShareTrunk: r.IntN(2) == 0, NormalizeObs: r.IntN(2) == 0, Heads: policy.Heads{PolicyGain: 1.5}}
 	for range r.IntN(4) {
 		mlp.Hidden = append(mlp.Hidden, 1+r.IntN(70))
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 func TestInitIsOrthogonalTimesTheGain(t *testing.T) {
-	n := MLP{Obs: 12, Actions: 3, Hidden: []int{40, 16}, Activation: Tanh, PolicyGain: 0.5}.Network()
+	n := MLP{Obs: 12, Actions: 3, Hidden: []int{40, 16}, Activation: Tanh, Heads: Heads{PolicyGain: 0.5}}.Network()
 	params := Init(&n, 9)
 	gains := map[string]float64{"actor.0.weight": math.Sqrt2, "actor.1.weight": math.Sqrt2, "actor.head.weight": 0.5,
 		"critic.0.weight": math.Sqrt2, "critic.1.weight": math.Sqrt2, "critic.head.weight": 1}

@@ -45,8 +45,13 @@ type Actor interface {
 // Rows, State, StateOut and Start are for networks with recurrent nodes and for parts of a block. This version has
 // neither: they are nil, or the request is ErrUnsupported.
 type Request struct {
-	Rows []uint32            // which rows, ascending; nil = all
-	Obs  []trajectory.Matrix // by input: f32 [rows][elements], any strides
+	Rows []uint32 // which rows, ascending; nil = all
+	// Obs is by frame: for each input its frames, the current one last, of the input's dtype, [rows][elements], any strides.
+	// See Binding.
+	Obs []trajectory.Matrix
+	// Age is how many rows the episode of each row has been running, 255 at most; nil where the network depends on no other
+	// row. Frames from before an episode are not looked at.
+	Age []byte
 	// Mask is by action: u8 [rows][choices], Rows = 0 without a mask; nil where no action has one. An element of an action
 	// without a legal choice is ErrNoLegalAction.
 	Mask []trajectory.Matrix

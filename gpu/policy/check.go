@@ -14,8 +14,14 @@ var ErrNoWeights = errors.New("no weights loaded")
 
 // Sizes are the numbers of elements of what goes in and out of a network.
 type Sizes struct {
-	Obs     []int // by input
+	Obs     []ObsSize // by frame
 	Actions []ActionSize
+}
+
+// ObsSize is what a frame of an input has.
+type ObsSize struct {
+	Elems int
+	DType hostabi.DType
 }
 
 // ActionSize are the numbers of one action: its elements, the length of its mask, and whether it is a Box.
@@ -26,8 +32,11 @@ type ActionSize struct {
 
 // Sizes returns the sizes of a valid network.
 func (n *Network) Sizes() (s Sizes) {
-	for _, in := range n.Inputs {
-		s.Obs = append(s.Obs, layer.Elems(in.Shape))
+	for i := range n.Inputs {
+		in := &n.Inputs[i]
+		for range in.Frames() {
+			s.Obs = append(s.Obs, ObsSize{layer.Elems(in.Shape), in.Type()})
+		}
 	}
 	for i := range n.Policy {
 		if d, err := n.Policy[i].Of(); err == nil {
@@ -68,6 +77,9 @@ func (r *Request) Slice(lo, hi int, v *Views) Request {
 		}
 		return v.From(n)
 	}
+	if r.Age != nil {
+		part.Age = r.Age[lo:hi]
+	}
 	part.Obs, part.Mask, part.Action, part.Raw = cut(r.Obs), cut(r.Mask), cut(r.Action), cut(r.Raw)
 	if r.LogProb != nil {
 		part.LogProb = r.LogProb[lo:hi]
@@ -92,12 +104,14 @@ func (s *Sizes) Check(r *Request) error {
 	case r.Rows != nil || r.State.Data != nil || r.StateOut.Data != nil || r.Start != nil:
 		return fmt.Errorf("named rows and recurrent state: %w", ErrUnsupported)
 	case len(r.Obs) != len(s.Obs):
-		return fmt.Errorf("%d observations, the network has %d inputs", len(r.Obs), len(s.Obs))
+		return fmt.Errorf("%d frames of observations, the network reads %d", len(r.Obs), len(s.Obs))
+	case r.Age != nil && len(r.Age) < rows:
+		return fmt.Errorf("the age of %d rows of %d", len(r.Age), rows)
 	case len(r.Value) < rows:
 		return fmt.Errorf("room for %d values of %d", len(r.Value), rows)
 	}
-	for i, elems := range s.Obs {
-		if err := checkView(&r.Obs[i], rows, elems, hostabi.F32); err != nil {
+	for i, size := range s.Obs {
+		if err := checkView(&r.Obs[i], rows, size.Elems, size.DType); err != nil {
 			return fmt.Errorf("observation %d: %w", i, err)
 		}
 	}

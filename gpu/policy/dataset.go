@@ -98,17 +98,18 @@ func (d *Dataset) Check(n *Network) error {
 	if rows := uint64(d.Steps()) * uint64(d.Envs()); rows >= 1<<32 {
 		return fmt.Errorf("%w: %d rows", ErrDataset, rows)
 	}
-	if n.NormalizeObs() && (len(d.ObsMean) != n.Obs() || len(d.ObsScale) != n.Obs()) {
-		return fmt.Errorf("%w: %d means and %d scales for %d observed elements",
-			ErrDataset, len(d.ObsMean), len(d.ObsScale), n.Obs())
+	if stats := n.Stats(); stats > 0 && (len(d.ObsMean) != stats || len(d.ObsScale) != stats) {
+		return fmt.Errorf("%w: %d means and %d scales for %d normalised elements",
+			ErrDataset, len(d.ObsMean), len(d.ObsScale), stats)
 	}
 	return nil
 }
 
 func checkSchema(n *Network, s *trajectory.Schema) error {
-	obs, _ := s.Layout(trajectory.Obs)
-	if obs.Elems != n.Obs() {
-		return fmt.Errorf("%w: %d observed elements, the network has %d", ErrDataset, obs.Elems, n.Obs())
+	for i := range n.Inputs {
+		if _, _, err := n.Inputs[i].column(s); err != nil {
+			return err
+		}
 	}
 	for i := range n.Policy {
 		d, err := n.Policy[i].Of()
@@ -138,8 +139,16 @@ func checkAction(d head.Dist, s *trajectory.Schema, i int) error {
 	return nil
 }
 
-// GatherObs copies the observations of rows to dst [rows][Obs] and normalises them.
+// GatherObs writes what enters of rows to dst [rows][Obs].
 func (d *Dataset) GatherObs(n *Network, rows []uint32, dst []float32) {
+	if !n.Plain() {
+		var g Gather
+		g.Open(n, NewEntry(n, nil), d)
+		for i, row := range rows {
+			g.Row(dst[i*n.Obs():], row)
+		}
+		return
+	}
 	mean, scale := d.ObsMean, d.ObsScale
 	if !n.NormalizeObs() {
 		mean, scale = nil, nil

@@ -40,6 +40,9 @@ func (d *Definition) WeightBytes() int {
 	return f.Bytes()
 }
 
+// Past is how many rows before the one that it acts on the policy reads.
+func (d *Definition) Past() int { return d.Network.Past() }
+
 // SameNetwork returns nil if parameters of one policy mean the same in the other, and else both networks side by side.
 func (d *Definition) SameNetwork(next component.Policy) error {
 	to, err := DefinitionOf("next", next)

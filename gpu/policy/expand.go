@@ -2,7 +2,6 @@ package policy
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/rlhost/rlhost/gpu/policy/head"
@@ -29,16 +28,25 @@ type MLP struct {
 	Activation   Activation `json:"activation"`
 	ShareTrunk   bool       `json:"share_trunk"`
 	NormalizeObs bool       `json:"normalize_obs"`
-	// Gains of the orthogonal initialisation: hidden layers, policy head, value head. 0 means √2, 0.01 and 1 (Huang et al.,
-	// "The 37 implementation details of PPO", 2022).
+	// HiddenGain is that of the hidden layers' orthogonal initialisation. 0 means √2 (Huang et al., "The 37 implementation
+	// details of PPO", 2022).
 	HiddenGain float64 `json:"hidden_gain"`
-	PolicyGain float64 `json:"policy_gain"`
-	ValueGain  float64 `json:"value_gain"`
+	Heads
 
-	// Policy are the distributions of the actions, without the nodes that they read; empty = one of Actions values.
+	// Inputs with their encoders, in place of Obs and NormalizeObs. Without an encoder an input is as it enters.
+	Inputs   []Input   `json:"-"`
+	Encoders []Encoder `json:"-"`
+}
+
+// Heads read what encoders make of the inputs.
+type Heads struct {
+	// Policy are the distributions of the actions, without the nodes that they read; empty = one of MLP.Actions values.
 	Policy     []Dist  `json:"-"`
 	LogStd     LogStd  `json:"-"` // of Gaussians; "" means FreeStd
 	LogStdInit float64 `json:"-"` // where it does not depend on the state
+	// Gains of the orthogonal initialisation. 0 means 0.01 and 1.
+	PolicyGain float64 `json:"policy_gain"`
+	ValueGain  float64 `json:"value_gain"`
 }
 
 // LogStd is where the logarithms of a Gaussian's standard deviations come from.
@@ -52,12 +60,12 @@ const (
 )
 
 // outputs returns how many parameters of a distribution depend on the state, and how many others are appended to them.
-func (m *MLP) outputs(d *Dist) (elems, appended int) {
+func (h *Heads) outputs(d *Dist) (elems, appended int) {
 	of, err := d.Of()
 	if err != nil {
 		return 0, 0
 	}
-	if of.Continuous() && m.LogStd != StateStd {
+	if of.Continuous() && h.LogStd != StateStd {
 		return of.Size(), of.Elems() - of.Size()
 	}
 	return of.Elems(), 0
@@ -70,23 +78,12 @@ func (m MLP) Network() Network {
 	if m.NormalizeObs {
 		n.Inputs[0].Norm = Running
 	}
-	dense := func(name, in string, out int, gain, fallback float64) string {
-		if gain == 0 {
-			gain = fallback
-		}
-		n.Nodes = append(n.Nodes, Node{Name: name, In: []string{in}, Dense: &layer.Dense{Out: out, Gain: gain}})
-		return name
+	if len(m.Inputs) > 0 {
+		n.Inputs = m.Inputs
 	}
 	encoder := func(name string) string {
-		last := "obs"
-		for i, width := range m.Hidden {
-			last = dense(fmt.Sprintf("%s.%d", name, i), last, width, m.HiddenGain, math.Sqrt2)
-			n.Nodes = append(n.Nodes, Node{Name: last + ".activation", In: []string{last}, Activation: &layer.Activation{Func: m.Activation}})
-			last += ".activation"
-		}
-		return last
+		return n.denses(name, n.join(m.Encoders, name, m.HiddenGain), m.Hidden, m.Activation, m.HiddenGain)
 	}
-	actor, critic := "actor", "critic"
 	var trunk string
 	if m.ShareTrunk {
 		trunk = encoder("trunk")
@@ -97,25 +94,33 @@ func (m MLP) Network() Network {
 		}
 		return encoder(name)
 	}
-	actor = of(actor)
-	n.Policy = slices.Clone(m.Policy)
-	if len(n.Policy) == 0 {
-		n.Policy = []Dist{{Action: "action", Categorical: &head.Categorical{N: m.Actions}}}
+	if len(m.Policy) == 0 {
+		m.Policy = []Dist{{Action: "action", Categorical: &head.Categorical{N: m.Actions}}}
 	}
+	n.act(&m.Heads, of("actor"))
+	n.value(&m.Heads, of("critic"))
+	return n
+}
+
+// act adds the heads of the actions, which read a node.
+func (n *Network) act(h *Heads, from string) {
+	n.Policy = slices.Clone(h.Policy)
 	for i := range n.Policy {
 		d, suffix := &n.Policy[i], ""
 		if i > 0 {
 			suffix = fmt.Sprintf(".%d", i)
 		}
-		elems, appended := m.outputs(d)
-		d.From = dense("actor.head"+suffix, actor, elems, m.PolicyGain, 0.01)
+		elems, appended := h.outputs(d)
+		d.From = n.dense("actor.head"+suffix, from, elems, h.PolicyGain, 0.01)
 		if appended > 0 {
 			n.Nodes = append(n.Nodes, Node{Name: "actor.log_std" + suffix, In: []string{d.From},
-				Append: &layer.Append{N: appended, Init: m.LogStdInit, Fixed: m.LogStd == FixedStd}})
+				Append: &layer.Append{N: appended, Init: h.LogStdInit, Fixed: h.LogStd == FixedStd}})
 			d.From = "actor.log_std" + suffix
 		}
 	}
-	critic = dense("critic.head", of(critic), 1, m.ValueGain, 1)
-	n.Values = []ValueHead{{Name: "value", From: critic}}
-	return n
+}
+
+// value adds the head of the value, which reads a node.
+func (n *Network) value(h *Heads, from string) {
+	n.Values = []ValueHead{{Name: "value", From: n.dense("critic.head", from, 1, h.ValueGain, 1)}}
 }

@@ -61,7 +61,7 @@ func (g *Graph) Forward(x []float32, rows int) (params [][]float64, value []floa
 	n := &g.Network
 	g.rows = rows
 	g.values = g.zeros()
-	g.values[n.Inputs[0].Path] = widen(x)
+	g.enter(x)
 	for i := range n.Nodes {
 		op, p := g.part(i)
 		op.Forward(p)
@@ -70,6 +70,21 @@ func (g *Graph) Forward(x []float32, rows int) (params [][]float64, value []floa
 		params = append(params, g.values[d.From])
 	}
 	return params, g.values[n.Values[0].From]
+}
+
+// enter cuts rows of what enters into the inputs.
+func (g *Graph) enter(x []float32) {
+	width, at := g.Network.Obs(), 0
+	for i := range g.Network.Inputs {
+		in := &g.Network.Inputs[i]
+		n := layer.Elems(in.Entered())
+		for r := range g.rows {
+			for k, v := range x[r*width+at : r*width+at+n] {
+				g.values[in.Path][r*n+k] = float64(v)
+			}
+		}
+		at += n
+	}
 }
 
 // Backward adds to Grad the gradient of a loss whose gradients over the outputs of the last Forward are dParams

@@ -3,9 +3,9 @@ package policy
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
-	"github.com/rlhost/rlhost/gpu/policy/head"
 	"github.com/rlhost/rlhost/gpu/policy/layer"
 )
 
@@ -81,25 +81,19 @@ func (b *builder) impala(name, in string) string {
 	return b.activation(in)
 }
 
-// Body is a network of given nodes. The policy's head reads the last node whose name begins with actor., the value's the
+// Body is a network of given nodes. The policy's heads read the last node whose name begins with actor., the value's the
 // last of critic.; where there is none, the last of all.
 type Body struct {
-	Inputs  []Input
-	Nodes   []Node
-	Actions int // values of the action
+	Inputs []Input
+	Nodes  []Node
+	Heads
 }
 
 // Network adds the heads.
 func (b Body) Network() Network {
-	n := Network{Format: Format, Inputs: b.Inputs, Nodes: b.Nodes}
-	add := func(part string, out int, gain float64) string {
-		name := part + ".head"
-		n.Nodes = append(n.Nodes[:len(n.Nodes):len(n.Nodes)],
-			Node{Name: name, In: []string{b.last(part)}, Dense: &layer.Dense{Out: out, Gain: gain}})
-		return name
-	}
-	n.Policy = []Dist{{Action: "action", From: add("actor", b.Actions, 0.01), Categorical: &head.Categorical{N: b.Actions}}}
-	n.Values = []ValueHead{{Name: "value", From: add("critic", 1, 1)}}
+	n := Network{Format: Format, Inputs: b.Inputs, Nodes: slices.Clone(b.Nodes)}
+	n.act(&b.Heads, b.last("actor"))
+	n.value(&b.Heads, b.last("critic"))
 	return n
 }
 

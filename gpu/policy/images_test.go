@@ -2,7 +2,14 @@ package policy
 
 import (
 	"testing"
+
+	"github.com/rlhost/rlhost/gpu/policy/head"
 )
+
+// discrete is the heads of one action of n values.
+func discrete(n int) Heads {
+	return Heads{Policy: []Dist{{Action: "action", Categorical: &head.Categorical{N: n}}}}
+}
 
 // The figures are those of the papers' networks on 84×84×4 with 18 actions.
 func TestKindsOfImagesHaveThePapersParameters(t *testing.T) {
@@ -15,7 +22,7 @@ func TestKindsOfImagesHaveThePapersParameters(t *testing.T) {
 		{NatureCNN, 512, 32*(8*8*4+1) + 64*(4*4*32+1) + 64*(3*3*64+1) + 512*(7*7*64+1) + 19*513, 3, []int{7, 7, 64}},
 		{Impala, 256, 16*(36+1) + 4*16*(144+1) + 32*(144+1) + 4*32*(288+1) + 5*32*(288+1) + 256*(11*11*32+1) + 19*257, 15, []int{11, 11, 32}},
 	} {
-		n := Body{Inputs: []Input{{Path: "obs", Shape: []int{84, 84, 4}}}, Actions: 18,
+		n := Body{Inputs: []Input{{Path: "obs", Shape: []int{84, 84, 4}}}, Heads: discrete(18),
 			Nodes: c.kind.Nodes("trunk", "obs", []int{c.hidden}, ReLU)}.Network()
 		if err := n.Validate(); err != nil {
 			t.Fatal(err)
@@ -38,7 +45,7 @@ func TestKindsOfImagesHaveThePapersParameters(t *testing.T) {
 }
 
 func TestHeadsReadTheLastNodeOfTheirPart(t *testing.T) {
-	b := Body{Inputs: []Input{{Path: "obs", Shape: []int{4}}}, Actions: 2}
+	b := Body{Inputs: []Input{{Path: "obs", Shape: []int{4}}}, Heads: discrete(2)}
 	b.Nodes = append(append(Kind("").Nodes("trunk", "obs", []int{8}, ReLU), Kind("").Nodes("actor", "trunk.0.activation", []int{8}, ReLU)...),
 		Kind("").Nodes("other", "trunk.0", []int{8}, ReLU)...)
 	n := b.Network()

@@ -23,7 +23,7 @@ func Unsupported(part, name string, op fmt.Stringer) error {
 
 // Network specifies a policy and a value function as a graph: inputs, nodes that compute a tensor of one or more others,
 // and heads that read nodes. Rows of a batch are independent: what a backend computes for a row does not depend, in any
-// bit, on the other rows. Names of nodes and inputs are unique. This version has one input and one value.
+// bit, on the other rows. Names of nodes and inputs are unique. This version has one value.
 type Network struct {
 	Format int         `json:"format"` // of this description: Format
 	Inputs []Input     `json:"inputs"`
@@ -34,22 +34,6 @@ type Network struct {
 
 // Format is the format of networks that this version writes. In format 0, which it reads, a network is a MLP.
 const Format = 1
-
-// Input is a tensor of float32 that the environment observes.
-type Input struct {
-	Path  string `json:"path"`
-	Shape []int  `json:"shape"`
-	Norm  Norm   `json:"norm,omitempty"`
-}
-
-// Norm is how an input is normalised.
-type Norm string
-
-// Running has elements enter as clamp((x-mean)*scale, -ObsClip, ObsClip) with the statistics of the weights.
-const Running Norm = "running"
-
-// ObsClip bounds normalised observations.
-const ObsClip = 10
 
 // Node computes a tensor of those that it reads, by the one operation that is not nil.
 type Node struct {
@@ -146,6 +130,7 @@ func (n *Network) Dists() []head.Dist {
 
 // Bounds of what a description may ask for.
 const (
+	maxInputs  = 1 << 7
 	maxNodes   = 1 << 10
 	maxActions = 1 << 6
 	maxParams  = 1 << 40
@@ -163,13 +148,12 @@ func (n *Network) validate() error {
 	if n.Format != Format {
 		return fmt.Errorf("format %d, this version has %d", n.Format, Format)
 	}
-	if len(n.Inputs) != 1 || len(n.Policy) < 1 || len(n.Policy) > maxActions || len(n.Values) != 1 || len(n.Nodes) > maxNodes {
-		return fmt.Errorf("%d inputs, %d nodes, %d actions and %d values: this version has one input and value, %d actions and %d nodes at most",
-			len(n.Inputs), len(n.Nodes), len(n.Policy), len(n.Values), maxActions, maxNodes)
+	if len(n.Inputs) < 1 || len(n.Inputs) > maxInputs || len(n.Policy) < 1 || len(n.Policy) > maxActions || len(n.Values) != 1 || len(n.Nodes) > maxNodes {
+		return fmt.Errorf("%d inputs, %d nodes, %d actions and %d values: this version has 1 to %d inputs, 1 to %d actions, one value and %d nodes at most",
+			len(n.Inputs), len(n.Nodes), len(n.Policy), len(n.Values), maxInputs, maxActions, maxNodes)
 	}
-	in := &n.Inputs[0]
-	if layer.Elems(in.Shape) < 1 || in.Norm != "" && in.Norm != Running {
-		return fmt.Errorf("input %q of shape %v with norm %q", in.Path, in.Shape, in.Norm)
+	if err := n.validateInputs(); err != nil {
+		return err
 	}
 	shapes, err := n.Shapes()
 	if err != nil {
@@ -204,11 +188,29 @@ func (d *Dist) validate(shapes map[string][]int) error {
 	return d.checkBounds(of)
 }
 
+func (n *Network) validateInputs() error {
+	names, elems := map[string]bool{}, 0
+	for i := range n.Inputs {
+		in := &n.Inputs[i]
+		if err := in.validate(); err != nil {
+			return err
+		}
+		if names[in.Path] {
+			return fmt.Errorf("two inputs are called %q", in.Path)
+		}
+		names[in.Path] = true
+		if elems += layer.Elems(in.Entered()); elems > layer.MaxElems {
+			return fmt.Errorf("inputs of more than %d elements", layer.MaxElems)
+		}
+	}
+	return nil
+}
+
 // Shapes returns the shape of a row of every input and node by name, or what is wrong with the first that has none.
 func (n *Network) Shapes() (map[string][]int, error) {
 	shapes := map[string][]int{}
-	for _, in := range n.Inputs {
-		shapes[in.Path] = in.Shape
+	for i := range n.Inputs {
+		shapes[n.Inputs[i].Path] = n.Inputs[i].Entered()
 	}
 	total := 0
 	for i := range n.Nodes {
@@ -246,9 +248,6 @@ func (n *Node) inputs(shapes map[string][]int) [][]int {
 	return in
 }
 
-// Obs returns the number of observed elements.
-func (n *Network) Obs() int { return layer.Elems(n.Inputs[0].Shape) }
-
 // Actions returns the number of choices of the first action, 0 for a Box.
 func (n *Network) Actions() int {
 	d, err := n.Policy[0].Of()
@@ -263,9 +262,6 @@ func (n *Network) Clone() Network {
 	return Network{Format: n.Format, Inputs: slices.Clone(n.Inputs), Nodes: slices.Clone(n.Nodes),
 		Policy: slices.Clone(n.Policy), Values: slices.Clone(n.Values)}
 }
-
-// NormalizeObs reports whether observations are normalised by the statistics of the weights.
-func (n *Network) NormalizeObs() bool { return n.Inputs[0].Norm == Running }
 
 // Param is one tensor of the canonical parameter vector: float32, row-major.
 type Param struct {
@@ -314,8 +310,8 @@ func (n *Network) ParamCount() int {
 // Lines describes what the network computes, one input, node or head a line, without initial values.
 func (n *Network) Lines() []string {
 	var lines []string
-	for _, in := range n.Inputs {
-		lines = append(lines, strings.TrimSpace(fmt.Sprintf("input %s %v %s", in.Path, in.Shape, in.Norm)))
+	for i := range n.Inputs {
+		lines = append(lines, n.Inputs[i].String())
 	}
 	for i := range n.Nodes {
 		op, err := n.Nodes[i].Op()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/gpu/policy/layer"
+	"github.com/rlhost/rlhost/hostabi"
 )
 
 // The canonical vector of a MLP is the one that checkpoints have had since format 0.
@@ -68,12 +69,12 @@ func TestHashIsThatOfTheFunction(t *testing.T) {
 
 func TestValidateNamesWhatIsWrong(t *testing.T) {
 	for want, edit := range map[string]func(*Network){
-		"format 7":                        func(n *Network) { n.Format = 7 },
-		"2 inputs":                        func(n *Network) { n.Inputs = append(n.Inputs, n.Inputs[0]) },
-		`input "obs" of shape []`:         func(n *Network) { n.Inputs[0].Shape = []int{0} },
-		`with norm "log"`:                 func(n *Network) { n.Inputs[0].Norm = "log" },
-		`node "actor.0" has 0 operations`: func(n *Network) { n.Nodes[0].Dense = nil },
-		`node "actor.0" has 2 operations`: func(n *Network) { n.Nodes[0].Activation = &layer.Activation{Func: Tanh} },
+		"format 7":                                       func(n *Network) { n.Format = 7 },
+		`two inputs are called "obs"`:                    func(n *Network) { n.Inputs = append(n.Inputs, n.Inputs[0]) },
+		`input "obs" of shape []`:                        func(n *Network) { n.Inputs[0].Shape = []int{0} },
+		`with norm "log"`:                                func(n *Network) { n.Inputs[0].Norm = "log" },
+		`node "actor.0" has 0 operations`:                func(n *Network) { n.Nodes[0].Dense = nil },
+		`node "actor.0" has 2 operations`:                func(n *Network) { n.Nodes[0].Activation = &layer.Activation{Func: Tanh} },
 		`node "actor.0" reads "critic.0", which is none`: func(n *Network) { n.Nodes[0].In = []string{"critic.0"} },
 		`node "actor.0": 2 inputs, want one`:             func(n *Network) { n.Nodes[0].In = []string{"obs", "obs"} },
 		`node "actor.0": 0 outputs`:                      func(n *Network) { n.Nodes[0].Dense = &layer.Dense{} },
@@ -94,7 +95,7 @@ func TestValidateNamesWhatIsWrong(t *testing.T) {
 
 // What belongs to recurrent networks and to parts of blocks is refused, not passed over.
 func TestRequestsOfLaterVersionsAreRefused(t *testing.T) {
-	state, sizes := trajectory.Matrix{Data: make([]byte, 4), Rows: 1, Elems: 1}, Sizes{Obs: []int{1}}
+	state, sizes := trajectory.Matrix{Data: make([]byte, 4), Rows: 1, Elems: 1}, Sizes{Obs: []ObsSize{{1, hostabi.F32}}}
 	for name, r := range map[string]Request{"rows": {Rows: []uint32{0}}, "state": {State: state}, "state behind": {StateOut: state},
 		"start": {Start: []byte{1}}} {
 		r.Obs = []trajectory.Matrix{{Data: make([]byte, 4), Rows: 1, Elems: 1, StrideRow: 4, StrideElem: 4}}

@@ -13,13 +13,13 @@ import (
 )
 
 func TestS6NormalizerHasTheMomentsOfAllValidRows(t *testing.T) {
-	n := policy.MLP{Obs: 3, Actions: 2}.Network()
+	n := policy.MLP{Obs: 3, Actions: 2, NormalizeObs: true}.Network()
 	z := policy.NewNormalizer(n.Obs())
 	var seen [3][]float64
 	for seed := range uint64(4) {
 		d := policytest.NewDataset(t, policytest.Options{Network: n, Steps: 5 + int(seed), Envs: 4, Blocks: 2,
 			SoA: seed%2 == 1, InvalidEvery: 4, Seed: seed})
-		if err := z.Update(d); err != nil {
+		if err := z.Update(d, &n); err != nil {
 			t.Fatal(err)
 		}
 		var samples ppo.Samples
@@ -27,7 +27,8 @@ func TestS6NormalizerHasTheMomentsOfAllValidRows(t *testing.T) {
 			t.Fatal(err)
 		}
 		obs := make([]float32, len(samples.Valid)*n.Obs())
-		d.GatherObs(&n, samples.Valid, obs)
+		raw := policy.MLP{Obs: 3, Actions: 2}.Network()
+		d.GatherObs(&raw, samples.Valid, obs)
 		for i, x := range obs {
 			seen[i%3] = append(seen[i%3], float64(x))
 		}
@@ -49,10 +50,10 @@ func TestS6NormalizerHasTheMomentsOfAllValidRows(t *testing.T) {
 }
 
 func TestNormalizerStateSurvivesJSON(t *testing.T) {
-	n := policy.MLP{Obs: 2, Actions: 2}.Network()
+	n := policy.MLP{Obs: 2, Actions: 2, NormalizeObs: true}.Network()
 	d := policytest.NewDataset(t, policytest.Options{Network: n, Steps: 5, Envs: 3, Blocks: 1, Seed: 1})
 	z := policy.NewNormalizer(2)
-	if err := z.Update(d); err != nil {
+	if err := z.Update(d, &n); err != nil {
 		t.Fatal(err)
 	}
 	text, err := json.Marshal(z)
@@ -63,7 +64,7 @@ func TestNormalizerStateSurvivesJSON(t *testing.T) {
 	if err := json.Unmarshal(text, back); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(z.Update(d), back.Update(d)); err != nil {
+	if err := errors.Join(z.Update(d, &n), back.Update(d, &n)); err != nil {
 		t.Fatal(err)
 	}
 	if back.Count != z.Count || back.Mean[1] != z.Mean[1] || back.M2[1] != z.M2[1] {
@@ -72,12 +73,12 @@ func TestNormalizerStateSurvivesJSON(t *testing.T) {
 }
 
 func TestNormalizerRefusesWhatIsNotFinite(t *testing.T) {
-	n := policy.MLP{Obs: 2, Actions: 2}.Network()
+	n := policy.MLP{Obs: 2, Actions: 2, NormalizeObs: true}.Network()
 	d := policytest.NewDataset(t, policytest.Options{Network: n, Steps: 5, Envs: 3, Blocks: 1, Seed: 1})
 	d.Blocks[0].Float32(trajectory.Obs)[2*4+1] = float32(math.Inf(-1))
 	z := policy.NewNormalizer(2)
 	var row *policy.RowError
-	if err := z.Update(d); !errors.Is(err, policy.ErrNotFinite) || !errors.As(err, &row) || row.Row != 4 {
+	if err := z.Update(d, &n); !errors.Is(err, policy.ErrNotFinite) || !errors.As(err, &row) || row.Row != 4 {
 		t.Errorf("Update = %v, want ErrNotFinite in row 4", err)
 	}
 	mean, scale := make([]float32, 2), make([]float32, 2)

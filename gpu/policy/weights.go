@@ -10,7 +10,7 @@ import (
 type Weights struct {
 	Version           uint64
 	Params            []float32 // canonical vector
-	ObsMean, ObsScale []float32 // length Obs with NormalizeObs, else empty
+	ObsMean, ObsScale []float32 // running statistics, Network.Stats long
 }
 
 // WeightsFormat is how the weights of one network lie in a block: policy version u64, parameters u32, observed elements
@@ -27,11 +27,7 @@ const (
 
 // Weights returns the format of a valid network's weights.
 func (n *Network) Weights() WeightsFormat {
-	f := WeightsFormat{params: n.ParamCount(), hash: n.Hash()}
-	if n.NormalizeObs() {
-		f.obs = n.Obs()
-	}
-	return f
+	return WeightsFormat{params: n.ParamCount(), obs: n.Stats(), hash: n.Hash()}
 }
 
 // Bytes returns the size of a block.
@@ -82,7 +78,7 @@ func (f *WeightsFormat) Check(w *Weights) error {
 		return fmt.Errorf("weights of %d parameters, the network has %d", len(w.Params), f.params)
 	}
 	if f.obs > 0 && (len(w.ObsMean) != f.obs || len(w.ObsScale) != f.obs) {
-		return fmt.Errorf("weights with %d means and %d scales, the network observes %d elements",
+		return fmt.Errorf("weights with %d means and %d scales, the network normalises %d elements",
 			len(w.ObsMean), len(w.ObsScale), f.obs)
 	}
 	return nil

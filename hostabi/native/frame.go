@@ -57,6 +57,7 @@ type Schema struct {
 	Steps      int      `json:"steps,omitempty"`
 	Envs       int      `json:"envs,omitempty"`
 	SoA        bool     `json:"soa,omitempty"`
+	Past       int      `json:"past,omitempty"` // rows before row 0 that blocks keep
 	GuestBytes int      `json:"guest_bytes,omitempty"`
 	Bytes      int      `json:"bytes,omitempty"`
 	Columns    []Column `json:"columns,omitempty"`

@@ -32,12 +32,12 @@ func networks() map[string]policy.Network {
 		"fast":       {Obs: 4, Actions: 2, Hidden: []int{64, 64}, Activation: "tanh"},
 		"normalised": {Obs: 6, Actions: 3, Hidden: []int{32}, Activation: "relu", NormalizeObs: true},
 		"shared":     {Obs: 3, Actions: 5, Hidden: []int{16, 48}, Activation: "elu", ShareTrunk: true, NormalizeObs: true},
-		"box":        {Obs: 3, Hidden: []int{16}, Activation: "tanh", LogStdInit: -0.5, Policy: []policy.Dist{box(3, head.Free, false)}},
-		"rescaled":   {Obs: 3, Hidden: []int{16}, Activation: "tanh", LogStd: policy.FixedStd, LogStdInit: -1, Policy: []policy.Dist{box(1, head.Free, true)}},
-		"squashed":   {Obs: 3, Hidden: []int{16}, Activation: "tanh", LogStd: policy.StateStd, Policy: []policy.Dist{box(2, head.Tanh, false)}},
-		"joint": {Obs: 5, Hidden: []int{24}, Activation: "tanh", NormalizeObs: true, Policy: []policy.Dist{
+		"box":        {Obs: 3, Hidden: []int{16}, Activation: "tanh", Heads: policy.Heads{LogStdInit: -0.5, Policy: []policy.Dist{box(3, head.Free, false)}}},
+		"rescaled":   {Obs: 3, Hidden: []int{16}, Activation: "tanh", Heads: policy.Heads{LogStd: policy.FixedStd, LogStdInit: -1, Policy: []policy.Dist{box(1, head.Free, true)}}},
+		"squashed":   {Obs: 3, Hidden: []int{16}, Activation: "tanh", Heads: policy.Heads{LogStd: policy.StateStd, Policy: []policy.Dist{box(2, head.Tanh, false)}}},
+		"joint": {Obs: 5, Hidden: []int{24}, Activation: "tanh", NormalizeObs: true, Heads: policy.Heads{Policy: []policy.Dist{
 			{Action: "gear", Start: -2, MultiCategorical: &head.MultiCategorical{Counts: []int{3, 1, 4}}}, box(2, head.Free, false),
-			{Action: "lights", Bernoulli: &head.Bernoulli{N: 3}}, {Action: "lane", Start: 7, Categorical: &head.Categorical{N: 3}}}},
+			{Action: "lights", Bernoulli: &head.Bernoulli{N: 3}}, {Action: "lane", Start: 7, Categorical: &head.Categorical{N: 3}}}}},
 	}
 	n := map[string]policy.Network{"layers": layers()}
 	for name, m := range all {
@@ -65,7 +65,8 @@ func layers() policy.Network {
 		{Name: "all", In: []string{"flat", "dense"}, Concat: &layer.Concat{}},
 		{Name: "last", In: []string{"all"}, LayerNorm: &layer.LayerNorm{}},
 	}
-	return policy.Body{Inputs: []policy.Input{{Path: "obs", Shape: []int{9, 7, 3}, Norm: policy.Running}}, Nodes: nodes, Actions: 4}.Network()
+	return policy.Body{Inputs: []policy.Input{{Path: "obs", Shape: []int{9, 7, 3}, Norm: policy.Running}}, Nodes: nodes,
+		Heads: policy.Heads{Policy: []policy.Dist{{Action: "action", Categorical: &head.Categorical{N: 4}}}}}.Network()
 }
 
 // sample makes a policy with random weights and what the host computes of random observations.

@@ -112,6 +112,11 @@ func (s *Set) makePolicy(g *graph.Graph, p *graph.Policy, parts *graph.Parts, c 
 	spec := loaded.Plugin.Spec()
 	made, err := parts.Policy(p.Decode, &spec)
 	if err != nil {
+		var e *table.Error
+		if errors.As(err, &e) {
+			c.Add("E041", p.Place(e.Key), e.Help, "policy %q cannot serve env %q: %s", p.Name, p.Env, e.Sentence())
+			return
+		}
 		c.Add("E041", p.At, "", "policy %q cannot serve env %q: %v", p.Name, p.Env, err)
 		return
 	}

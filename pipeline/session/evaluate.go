@@ -174,7 +174,7 @@ func playOnce(ctx context.Context, d *policy.Definition, w policy.Weights, o eva
 	if err != nil {
 		return Played{}, err
 	}
-	o.Actor, o.Envs = actor, envs
+	o.Actor, o.Network, o.Envs = actor, &d.Network, envs
 	var r *evaluation.Result
 	if err = actor.Load(w); err == nil {
 		r, err = evaluation.Run(ctx, o)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"math"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -92,7 +91,7 @@ func parts(t *testing.T) *graph.Parts {
 		},
 		Policy: func(_ func(any) error, env *hostabi.EnvSpec) (component.Policy, error) {
 			return &policy.Definition{Backend: cpu.New(), Network: policy.MLP{
-				Obs: env.ObsElems(), Actions: env.Actions(), Hidden: []int{4}, Activation: policy.Tanh, HiddenGain: math.Sqrt2, PolicyGain: 0.01, ValueGain: 1,
+				Obs: env.ObsElems(), Actions: env.Actions(), Hidden: []int{4}, Activation: policy.Tanh,
 			}.Network()}, nil
 		},
 		CheckPolicy: func(decode func(any) error) error {

@@ -18,8 +18,8 @@ import (
 type bandit struct{ low, high float32 }
 
 func (b bandit) Spec() hostabi.EnvSpec {
-	n := policy.MLP{Obs: 1, Policy: []policy.Dist{{Gaussian: &head.Gaussian{N: 1},
-		Bounds: &policy.Bounds{Low: []float32{b.low}, High: []float32{b.high}}}}}.Network()
+	n := policy.MLP{Obs: 1, Heads: policy.Heads{Policy: []policy.Dist{{Gaussian: &head.Gaussian{N: 1},
+		Bounds: &policy.Bounds{Low: []float32{b.low}, High: []float32{b.high}}}}}}.Network()
 	return policytest.SpecOf(&n, false)
 }
 

@@ -116,7 +116,7 @@ func TestS12EvaluationDoesNotDependOnParallelEnvironments(t *testing.T) {
 	p := cartPole(t)
 	spec := p.Spec()
 	n := policy.MLP{Obs: spec.ObsElems(), Actions: spec.Actions(), Hidden: []int{16}, Activation: policy.Tanh,
-		NormalizeObs: true, HiddenGain: math.Sqrt2, PolicyGain: 1, ValueGain: 1}.Network()
+		NormalizeObs: true, HiddenGain: math.Sqrt2, Heads: policy.Heads{PolicyGain: 1}}.Network()
 	w := policy.Weights{Params: policy.Init(&n, 5), ObsMean: []float32{0.1, 0, -0.01, 0.2}, ObsScale: []float32{2, 1, 8, 1.5}}
 	actor, err := policy.NewActor(cpu.New(), &n, 32)
 	if err != nil {

@@ -56,7 +56,7 @@ func TestS16EvaluationAndCanaryDrawFromStreamsOfTheirOwn(t *testing.T) {
 	for _, seed := range []uint64{0, 1, 7, 8} { // 7 is the lab's own
 		evaluated, tried := drawn{}, drawn{}
 		actor := func(d drawn) policy.Actor {
-			n := policy.MLP{Obs: 4, Actions: 2, Hidden: []int{4}, Activation: policy.Tanh, HiddenGain: 1, PolicyGain: 0.01, ValueGain: 1}.Network()
+			n := policy.MLP{Obs: 4, Actions: 2, Hidden: []int{4}, Activation: policy.Tanh, HiddenGain: 1}.Network()
 			a, err := policy.NewActor(d.spied(cpu.New()), &n, 32)
 			if err == nil {
 				err = a.Load(policy.Weights{Params: policy.Init(&n, 1)})

@@ -105,8 +105,12 @@ func (t *trial) canary(ctx context.Context, p *part, plugin env.Plugin) error {
 	if err != nil {
 		return err
 	}
+	d, err := t.definition(p.env)
+	if err != nil {
+		return errors.Join(err, actor.Close())
+	}
 	before, after, err := evaluation.Canary(ctx, evaluation.CanaryOptions{
-		Old: old, New: plugin, Actor: actor, Envs: t.rules.canary, Episodes: quota, Ceiling: uint64(t.rules.verify), Seed: t.seed,
+		Old: old, New: plugin, Actor: actor, Network: &d.Network, Envs: t.rules.canary, Episodes: quota, Ceiling: uint64(t.rules.verify), Seed: t.seed,
 		EpisodeLimit: episodeLimit(t.next), Progress: t.progress("canary"),
 	})
 	if err = errors.Join(err, actor.Close()); err != nil {

@@ -3,7 +3,6 @@ package builtin
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/rlhost/rlhost/gpu/policy"
@@ -71,12 +70,7 @@ func (n *Net) check(bad func(key, reason, help string)) {
 	if len(n.Hidden) == 0 || len(n.Hidden) > 16 {
 		bad("net.hidden", fmt.Sprintf("has %d layers", len(n.Hidden)), "use 1 to 16 widths, such as [64, 64]")
 	}
-	for _, width := range n.Hidden {
-		if width < 1 || width > 1<<14 {
-			bad("net.hidden", fmt.Sprintf("has a layer of width %d", width), "use 1 to 16384")
-			break
-		}
-	}
+	checkWidths("net.hidden", n.Hidden, bad)
 }
 
 // writeOut replaces a kind of network over images by its nodes: one trunk, unless share_trunk says that policy and value
@@ -149,24 +143,22 @@ func before(nodes []policy.Node) []string {
 }
 
 // network makes the network of a table for an environment.
-func (t *PolicyTable) network(env *hostabi.EnvSpec, actions []policy.Dist) policy.Network {
+func (t *PolicyTable) network(env *hostabi.EnvSpec, inputs []policy.Input, encoders []policy.Encoder, actions []policy.Dist) policy.Network {
+	heads := policy.Heads{Policy: actions, LogStd: t.Action.LogStd, LogStdInit: t.Action.LogStdInit}
 	if t.Net.Kind == kindMLP {
 		return policy.MLP{
-			Obs: env.ObsElems(), Actions: env.Actions(), Hidden: t.Net.Hidden,
-			Activation: policy.Activation(t.Net.Activation), ShareTrunk: *t.ShareTrunk, NormalizeObs: t.NormalizeObs,
-			HiddenGain: math.Sqrt2, PolicyGain: 0.01, ValueGain: 1,
-			Policy: actions, LogStd: t.Action.LogStd, LogStdInit: t.Action.LogStdInit,
+			Inputs: inputs, Encoders: encoders, Hidden: t.Net.Hidden, Activation: policy.Activation(t.Net.Activation),
+			ShareTrunk: *t.ShareTrunk, Heads: heads,
 		}.Network()
 	}
-	in := policy.Input{Path: obsName, Shape: []int{env.ObsElems()}}
-	if d, ok := env.Tensor(hostabi.RoleObservation); ok && d.Rank > 0 {
-		in.Shape = nil
-		for _, n := range d.Shape[:d.Rank] {
-			in.Shape = append(in.Shape, int(n))
+	for i, tensor := range env.All(hostabi.RoleObservation) {
+		if in := &inputs[i]; !tensor.Discrete() && tensor.Rank > 0 { // nodes know about axes
+			in.Shape = nil
+			for _, n := range tensor.Shape[:tensor.Rank] {
+				in.Shape = append(in.Shape, int(n))
+			}
+			in.CHW = tensor.Flags&hostabi.TensorImageCHW != 0
 		}
 	}
-	if t.NormalizeObs {
-		in.Norm = policy.Running
-	}
-	return policy.Body{Inputs: []policy.Input{in}, Nodes: slices.Clone(*t.Net.Nodes), Actions: env.Actions()}.Network()
+	return policy.Body{Inputs: inputs, Nodes: *t.Net.Nodes, Heads: heads}.Network()
 }

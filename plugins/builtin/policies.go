@@ -21,6 +21,9 @@ type PolicyTable struct {
 	ShareTrunk   *bool  `toml:"share_trunk"` // false for mlp, true for networks over images, not for nodes
 	NormalizeObs bool   `toml:"normalize_obs"`
 	Action       Action `toml:"action"`
+	// Inputs are what enters besides the observations: last_action, last_reward.
+	Inputs  []string                `toml:"inputs"`
+	Encoder map[string]EncoderTable `toml:"encoder"` // by pattern of paths
 }
 
 // Action is its key action: how a policy draws Box actions.
@@ -49,18 +52,15 @@ func DecodePolicy(decode func(into any) error, env *hostabi.EnvSpec) (component.
 	if err != nil {
 		return nil, err
 	}
-	if err := env.Learnable(); err != nil {
-		return nil, err
-	}
 	actions, err := t.Action.of(env)
 	if err != nil {
 		return nil, err
 	}
-	if t.Net.Kind != kindMLP && (len(actions) != 1 || actions[0].Categorical == nil || actions[0].Start != 0) {
-		return nil, &component.ConfigError{Key: "net.kind", Reason: fmt.Sprintf("is %q, which has one Discrete action that begins at 0", t.Net.Kind),
-			Help: "use mlp for other actions"}
+	inputs, encoders, err := t.inputs(env)
+	if err != nil {
+		return nil, err
 	}
-	d := &policy.Definition{Backend: backends()[t.Backend](), Network: t.network(env, actions)}
+	d := &policy.Definition{Backend: backends()[t.Backend](), Network: t.network(env, inputs, encoders, actions)}
 	if err := d.Network.Validate(); err != nil {
 		return nil, &component.ConfigError{Key: "net", Reason: "does not suit the environment: " + err.Error(), Help: "change the node that it names"}
 	}
@@ -101,6 +101,7 @@ func readPolicy(decode func(into any) error) (PolicyTable, error) {
 	if s := t.Action.Squash; s != "none" && s != string(head.Tanh) {
 		bad("action.squash", fmt.Sprintf("is %q", s), "use none or tanh")
 	}
+	t.checkEncoders(bad)
 	return t, errors.Join(errs...)
 }
 

@@ -14,7 +14,8 @@ import (
 // Options are the settings of an evaluation.
 type Options struct {
 	Plugin       env.Plugin
-	Actor        policy.Actor // loaded with the weights, prepared for at least Envs rows
+	Actor        policy.Actor    // loaded with the weights, prepared for at least Envs rows
+	Network      *policy.Network // that the actor computes; nil for one that takes observations as they are
 	Episodes     int
 	Envs         int    // in parallel; does not change the result
 	Seed         uint64 // of episodes and actions, which differ from those of a training with that seed

@@ -2,9 +2,11 @@ package evaluation
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
 
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
@@ -15,6 +17,8 @@ type play struct {
 	o        Options
 	seed     uint64 // of episodes and actions: of the stream that the options' seed is for
 	driver   *env.Driver
+	bound    *policy.Binding // nil where the actor takes observations as they are
+	frames   []trajectory.Matrix
 	result   Result
 	episode  []int // that each environment plays, -1 when it idles
 	steps    []uint64
@@ -47,16 +51,25 @@ func newPlay(o Options, stream env.Stream) (*play, error) {
 	if spec.MaxEnvs > 0 {
 		n = min(n, spec.MaxEnvs)
 	}
-	seed := stream.Seed(o.Seed)
+	seed, past := stream.Seed(o.Seed), 0
+	if o.Network != nil {
+		past = o.Network.Past()
+	}
 	driver, err := env.NewDriver(o.Plugin, env.DriverOptions{
 		Options: env.Options{Name: "evaluation", Envs: n, Seed: seed},
-		SoA:     spec.Caps&hostabi.CapPreferSoA != 0,
+		SoA:     spec.Caps&hostabi.CapPreferSoA != 0, Past: past,
 	})
 	if err != nil {
 		return nil, err
 	}
+	var bound *policy.Binding
+	if o.Network != nil {
+		if bound, err = o.Network.Bind(driver.Schema()); err != nil {
+			return nil, errors.Join(err, driver.Close())
+		}
+	}
 	return &play{
-		o: o, seed: seed, driver: driver,
+		o: o, bound: bound, seed: seed, driver: driver,
 		result: Result{
 			Returns: make([]float64, o.Episodes), Lengths: make([]int, o.Episodes), Greedy: o.Greedy,
 		},
@@ -193,9 +206,10 @@ func (p *play) again(env int) {
 
 // act asks the policy. Sampled actions are keyed by episode, so a request has rows that play successive episodes in step.
 func (p *play) act() error {
+	obs, ages := p.observe()
 	all := policy.Request{
 		Action: p.driver.Actions(), Raw: p.driver.RawActions(), LogProb: p.driver.LogProb(), Value: p.driver.Value(),
-		Obs: p.driver.Observations(), Mask: p.driver.Masks(), Greedy: true,
+		Obs: obs, Age: ages, Mask: p.driver.Masks(), Greedy: true,
 	}
 	p.requests, p.views = p.requests[:0], p.views[:0]
 	if p.o.Greedy {
@@ -209,6 +223,16 @@ func (p *play) act() error {
 		p.requests = append(p.requests, r)
 	}
 	return p.o.Actor.Act(p.requests)
+}
+
+// observe returns what the policy reads now.
+func (p *play) observe() (frames []trajectory.Matrix, ages []byte) {
+	if p.bound == nil {
+		return p.driver.Observations(), nil
+	}
+	tr, row := p.driver.Acting()
+	p.frames = p.bound.Row(p.frames[:0], tr, row)
+	return p.frames, p.bound.Ages(tr, row)
 }
 
 // inStep returns the end of the environments from first on whose episodes succeed each other and are at the same step,

@@ -7,6 +7,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/loop"
 	"github.com/rlhost/rlhost/core/stat"
+	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -24,6 +25,9 @@ type Inference struct {
 	config    config
 	h         *component.Host
 	format    policy.WeightsFormat
+	network   *policy.Network
+	bound     map[*trajectory.Schema]*policy.Binding
+	ages      []byte // of requests
 	actor     policy.Actor
 	actions   *bus.Signal
 	flushSlot loop.Func
@@ -91,7 +95,7 @@ func (c *Inference) Start(h *component.Host) error {
 	if c.actor, err = policy.NewActor(definition.Backend, &definition.Network, c.config.MaxRows); err != nil {
 		return err
 	}
-	c.format = definition.Network.Weights()
+	c.format, c.network, c.bound = definition.Network.Weights(), &definition.Network, map[*trajectory.Schema]*policy.Binding{}
 	return nil
 }
 
@@ -153,7 +157,7 @@ func (c *Inference) flush(*hostabi.Message) {
 			return
 		}
 	}
-	c.pending, c.views = c.pending[:0], c.views[:0]
+	c.pending, c.views, c.ages = c.pending[:0], c.views[:0], c.ages[:0]
 	if rested := c.rested; rested != nil {
 		c.rested = nil
 		rested()

@@ -39,7 +39,7 @@ const (
 
 func network() policy.Network {
 	return policy.MLP{Obs: plugintest.ObsElems, Actions: actions, Hidden: []int{8}, Activation: policy.Tanh,
-		HiddenGain: math.Sqrt2, PolicyGain: 1, ValueGain: 1}.Network()
+		HiddenGain: math.Sqrt2, Heads: policy.Heads{PolicyGain: 1}}.Network()
 }
 
 func newRig(t *testing.T, c component.Component, blocks, maxRows int) *rig {

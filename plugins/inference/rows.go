@@ -23,8 +23,14 @@ func (c *Inference) gather(m *hostabi.Message) error {
 	}
 	tr.Uint64(trajectory.PolicyVersion)[r.T] = c.version
 	lo, hi := r.T*shape.Envs, (r.T+1)*shape.Envs
+	bound, err := c.bind(tr.Schema)
+	if err != nil {
+		return fmt.Errorf("act on %v: %w", r.Block, err)
+	}
+	n := len(c.views)
+	c.views = bound.Row(c.views, tr, r.T)
 	request := policy.Request{
-		Obs: c.rowsOf(tr, trajectory.Obs, r.T), Value: tr.Float32(trajectory.Value)[lo:hi],
+		Obs: c.views.From(n), Age: bound.Ages(tr, r.T), Value: tr.Float32(trajectory.Value)[lo:hi],
 		Seed: c.h.Run.Seed, FirstEnv: r.FirstEnv, Step: r.Step,
 	}
 	if !r.ValueOnly {
@@ -40,7 +46,19 @@ func (c *Inference) gather(m *hostabi.Message) error {
 	if err := c.add(request); err != nil || !r.Bootstrap {
 		return err
 	}
-	return c.addBootstrap(tr, r.T-1)
+	return c.addBootstrap(bound, tr, r.T-1)
+}
+
+// bind finds the policy's inputs in the blocks of a schema.
+func (c *Inference) bind(s *trajectory.Schema) (*policy.Binding, error) {
+	if b := c.bound[s]; b != nil {
+		return b, nil
+	}
+	b, err := c.network.Bind(s)
+	if err == nil {
+		c.bound[s] = b
+	}
+	return b, err
 }
 
 // rowsOf returns row t of every column of a kind.
@@ -51,9 +69,11 @@ func (c *Inference) rowsOf(tr trajectory.Trajectory, kind trajectory.Column, t i
 }
 
 // addBootstrap requests the value of final_obs of each environment truncated in row t.
-func (c *Inference) addBootstrap(tr trajectory.Trajectory, t int) error {
+func (c *Inference) addBootstrap(bound *policy.Binding, tr trajectory.Trajectory, t int) error {
 	truncated := tr.Row(trajectory.Truncated, t).Data
-	last := policy.Request{Obs: c.rowsOf(tr, trajectory.FinalObs, 0), Value: tr.Float32(trajectory.Bootstrap)[t*len(truncated):]}
+	n := len(c.views)
+	c.views = bound.Final(c.views, tr, t)
+	last := policy.Request{Obs: c.views.From(n), Age: c.olderBy1(bound.Ages(tr, t)), Value: tr.Float32(trajectory.Bootstrap)[t*len(truncated):]}
 	for env, flag := range truncated {
 		if flag == 0 {
 			continue
@@ -63,6 +83,18 @@ func (c *Inference) addBootstrap(tr trajectory.Trajectory, t int) error {
 		}
 	}
 	return nil
+}
+
+// olderBy1 returns the ages of the rows after those of the given ages.
+func (c *Inference) olderBy1(ages []byte) []byte {
+	if ages == nil {
+		return nil
+	}
+	n := len(c.ages)
+	for _, age := range ages {
+		c.ages = append(c.ages, min(age, trajectory.MaxPast-1)+1)
+	}
+	return c.ages[n:]
 }
 
 // add puts a request into the batch, running the batch whenever it is full.

@@ -89,8 +89,8 @@ func (c *Learner) Start(h *component.Host) error {
 	}
 	c.format = n.Weights()
 	if n.NormalizeObs() {
-		c.normalizer = policy.NewNormalizer(n.Obs())
-		c.obsMean, c.obsScale = make([]float32, n.Obs()), make([]float32, n.Obs())
+		c.normalizer = policy.NewNormalizer(n.Stats())
+		c.obsMean, c.obsScale = make([]float32, n.Stats()), make([]float32, n.Stats())
 		c.normalizer.Weights(c.obsMean, c.obsScale)
 	}
 	c.backend, err = ppo.NewLearner(definition.Backend, n, policy.Init(n, h.Run.Seed), c.config.Config)
@@ -154,7 +154,7 @@ func (c *Learner) learn(h hostabi.Handle) error {
 		return err
 	}
 	if c.normalizer != nil {
-		if err := c.normalizer.Update(&c.dataset); err != nil {
+		if err := c.normalizer.Update(&c.dataset, &c.definition.Network); err != nil {
 			return err
 		}
 		c.normalizer.Weights(c.obsMean, c.obsScale)

@@ -145,8 +145,8 @@ func (c *Learner) Restore(state component.State) error {
 		return err
 	}
 	if n.NormalizeObs() {
-		if len(from.Normalizer.Mean) != n.Obs() || len(from.Normalizer.M2) != n.Obs() {
-			return fmt.Errorf("saved normaliser has %d elements, the network %d", len(from.Normalizer.Mean), n.Obs())
+		if len(from.Normalizer.Mean) != n.Stats() || len(from.Normalizer.M2) != n.Stats() {
+			return fmt.Errorf("saved normaliser has %d elements, the network %d", len(from.Normalizer.Mean), n.Stats())
 		}
 		c.normalizer = from.Normalizer
 		c.normalizer.Weights(c.obsMean, c.obsScale)
@@ -193,10 +193,10 @@ func Weights(state component.State) (policy.Network, policy.Weights, error) {
 	}
 	w := policy.Weights{Version: from.Version, Params: params}
 	if err == nil && from.Network.NormalizeObs() {
-		if from.Normalizer == nil || len(from.Normalizer.Mean) != from.Network.Obs() || len(from.Normalizer.M2) != from.Network.Obs() {
+		if from.Normalizer == nil || len(from.Normalizer.Mean) != from.Network.Stats() || len(from.Normalizer.M2) != from.Network.Stats() {
 			return policy.Network{}, policy.Weights{}, fmt.Errorf("saved state has no normaliser for its network")
 		}
-		w.ObsMean, w.ObsScale = make([]float32, from.Network.Obs()), make([]float32, from.Network.Obs())
+		w.ObsMean, w.ObsScale = make([]float32, from.Network.Stats()), make([]float32, from.Network.Stats())
 		from.Normalizer.Weights(w.ObsMean, w.ObsScale)
 	}
 	return from.Network, w, err
@@ -263,7 +263,7 @@ func StartFrom(state component.State, seed uint64, reset []string) (component.St
 			}
 		case ResetNormalizer:
 			if n.NormalizeObs() {
-				from.Normalizer = policy.NewNormalizer(n.Obs())
+				from.Normalizer = policy.NewNormalizer(n.Stats())
 			}
 		default:
 			return component.State{}, fmt.Errorf("reset %q: want %s, %s or %s", part, ResetOptimizer, ResetValue, ResetNormalizer)
@@ -297,13 +297,13 @@ func FromTensors(n policy.Network, tensors map[string]component.Tensor) (compone
 	s := saved{Network: n, Returns: raw()}
 	resetOptimizer(&s, state.Tensors)
 	if n.NormalizeObs() {
-		s.Normalizer = policy.NewNormalizer(n.Obs())
+		s.Normalizer = policy.NewNormalizer(n.Stats())
 		mean, scale := tensors[meanTensor].Data, tensors[scaleTensor].Data
 		switch {
-		case len(mean) == n.Obs() && len(scale) == n.Obs():
+		case len(mean) == n.Stats() && len(scale) == n.Stats():
 			s.Normalizer.Set(mean, scale, normalizerRows)
 		case len(mean) > 0 || len(scale) > 0:
-			return component.State{}, fmt.Errorf("tensors %s and %s have %d and %d elements, the network observes %d", meanTensor, scaleTensor, len(mean), len(scale), n.Obs())
+			return component.State{}, fmt.Errorf("tensors %s and %s have %d and %d elements, the network normalises %d", meanTensor, scaleTensor, len(mean), len(scale), n.Stats())
 		}
 	}
 	state.Meta = s

@@ -83,7 +83,7 @@ func (c *Rollout) layOut() error {
 	c.mode = spec.PickAutoreset()
 	soa := c.config.Layout == "soa" || c.config.Layout == "auto" && spec.Caps&hostabi.CapPreferSoA != 0
 	schema, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: c.config.Horizon, Envs: c.envs(), SoA: soa,
-		Shaped: c.config.Reward != asTheyAre})
+		Past: c.past(), Shaped: c.config.Reward != asTheyAre})
 	if err != nil {
 		return err
 	}
@@ -93,6 +93,19 @@ func (c *Rollout) layOut() error {
 		Schema: schema,
 	})
 	return err
+}
+
+// past returns how many rows before a block's first the policies of these environments read.
+func (c *Rollout) past() (rows int) {
+	if c.h.Tables == nil {
+		return 0
+	}
+	for _, p := range c.h.Tables().Policies {
+		if p.Env == c.config.Env {
+			rows = max(rows, p.Past)
+		}
+	}
+	return rows
 }
 
 // makeSplits makes one guest instance for each split and gives it its blocks.

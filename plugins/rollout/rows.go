@@ -91,6 +91,7 @@ func (r *rows) complete(t int, ended trajectory.Ended) trajectory.Ended {
 	if r.c.config.EpisodeLimit > 0 {
 		ended = r.limit(t, ended)
 	}
+	r.markAges(t)
 	r.bootstrap = ended&trajectory.AnyTruncated != 0
 	r.reports.end(t, r.ends)
 	return ended
@@ -112,6 +113,23 @@ func (r *rows) markValid(t int) {
 			terminated[i], truncated[i] = 0, 0
 		}
 		r.phantom[i] = 0
+	}
+}
+
+// markAges writes how long the episodes of row t+1 have been running, if the block keeps it. Under next-step autoreset a row
+// that belongs to no episode is between an episode's last observation and the first of the next.
+func (r *rows) markAges(t int) {
+	next := r.tr.Ages(t + 1)
+	if next == nil {
+		return
+	}
+	ages, valid := r.tr.Ages(t), r.tr.Row(trajectory.Valid, t).Data
+	terminated, truncated := r.tr.Row(trajectory.Terminated, t).Data, r.tr.Row(trajectory.Truncated, t).Data
+	for i, age := range ages {
+		ended := terminated[i]|truncated[i] != 0 && (r.c.mode != hostabi.NextStep || r.limited[i] != 0)
+		if next[i] = 0; valid[i] != 0 && !ended {
+			next[i] = min(age, trajectory.MaxPast-1) + 1
+		}
 	}
 }
 
@@ -199,6 +217,15 @@ func (r *rows) invalidateRow(t int, stepped bool) {
 	}
 }
 
+// beginWhere makes a row the first one of new episodes where mask is not 0, or everywhere.
+func (r *rows) beginWhere(row int, mask []uint8) {
+	for env := range r.tr.Ages(row) {
+		if mask == nil || mask[env] != 0 {
+			r.tr.Begin(env, row)
+		}
+	}
+}
+
 // hasEnded reports whether a row that has been written has no step of an episode that goes on.
 func (r *rows) hasEnded(at int) bool {
 	return r.tr.Bytes(trajectory.Valid)[at] == 0 ||
@@ -232,6 +259,9 @@ func (r *rows) keepValue(t, env int) {
 func (r *rows) endEpisode(t, env int, valued bool) bool {
 	r.phantom[env], r.ages[env], r.limited[env] = 0, 0, 0
 	r.reports.forget(env)
+	if r.writing {
+		r.tr.Begin(env, t)
+	}
 	if t == 0 {
 		running := r.accounts[env].Length > 0
 		r.accounts[env] = account{}

@@ -250,6 +250,7 @@ func (d *versions) resetBatch(b *batch, row int, mask []uint8, seeds []uint64) e
 		for env, m := range mask {
 			if m != 0 && d.owner[env] == b {
 				d.gather(row, env)
+				d.tr.Begin(env, row)
 			}
 		}
 	}

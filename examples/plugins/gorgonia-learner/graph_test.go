@@ -22,7 +22,7 @@ import (
 func TestNetwork_ActsAsTheHostDoes(t *testing.T) {
 	for _, share := range []bool{false, true} {
 		n := policy.MLP{Obs: 4, Actions: 3, Hidden: []int{16, 8}, Activation: policy.Tanh, ShareTrunk: share,
-			HiddenGain: 1, PolicyGain: 1, ValueGain: 1}.Network()
+			HiddenGain: 1, Heads: policy.Heads{PolicyGain: 1}}.Network()
 		params := policy.Init(&n, 5)
 		var values [2][]float32
 		for i, b := range []policy.Backend{&gorgonia.Backend{Builder: network{}, Loss: loss}, cpu.New()} {

@@ -4,7 +4,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/hostabi"
@@ -54,7 +53,6 @@ func decodePolicy(decode func(into any) error, env *hostabi.EnvSpec) (component.
 		Network: policy.MLP{
 			Obs: env.ObsElems(), Actions: env.Actions(), Hidden: t.Net.Hidden,
 			Activation: policy.Activation(t.Net.Activation), ShareTrunk: t.ShareTrunk, NormalizeObs: t.NormalizeObs,
-			HiddenGain: math.Sqrt2, PolicyGain: 0.01, ValueGain: 1,
 		}.Network(),
 	}
 	return d, d.Network.Validate()

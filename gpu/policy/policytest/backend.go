@@ -91,21 +91,23 @@ func cases() []shape {
 		mlp(policy.MLP{Obs: 65, Actions: 9, Hidden: []int{130, 96}, Activation: tanh}, shape{steps: 2, envs: 51, minibatch: 80}),
 		{name: "dense nodes and activations of all kinds", net: unequal()},
 		{name: "a shared activation", net: squashed()},
+		{name: "several inputs", net: several(), soa: true},
 		{name: "strided convolutions", net: strided()},
 		{name: "residual blocks", net: residual(), kinks: true},
 		{name: "joined and normalised images", net: joined(), kinks: true, soa: true},
-		mlp(policy.MLP{Obs: 5, Hidden: []int{24}, Activation: tanh, Policy: []policy.Dist{gaussian(3, head.Free)}}, shape{soa: true}),
-		mlp(policy.MLP{Obs: 5, Hidden: []int{24}, Activation: tanh, ShareTrunk: true, LogStd: policy.StateStd,
-			Policy: []policy.Dist{gaussian(2, head.Tanh)}}, shape{valueClip: 0.2}),
-		mlp(policy.MLP{Obs: 4, Hidden: []int{16}, Activation: tanh, LogStd: policy.FixedStd, LogStdInit: -0.5,
-			Policy: []policy.Dist{gaussian(1, head.Free)}}, shape{}),
-		mlp(policy.MLP{Obs: 5, Hidden: []int{24}, Activation: elu,
-			Policy: []policy.Dist{{Action: "action", Start: -1, MultiCategorical: &head.MultiCategorical{Counts: []int{3, 2, 5}}}}}, shape{masked: true}),
 		mlp(policy.MLP{Obs: 5, Hidden: []int{24}, Activation: tanh,
-			Policy: []policy.Dist{{Action: "action", Bernoulli: &head.Bernoulli{N: 4}}}}, shape{masked: true, soa: true}),
-		mlp(policy.MLP{Obs: 5, Hidden: []int{24}, Activation: tanh, NormalizeObs: true, Policy: []policy.Dist{
+			Heads: policy.Heads{Policy: []policy.Dist{gaussian(3, head.Free)}}}, shape{soa: true}),
+		mlp(policy.MLP{Obs: 5, Hidden: []int{24}, Activation: tanh, ShareTrunk: true,
+			Heads: policy.Heads{LogStd: policy.StateStd, Policy: []policy.Dist{gaussian(2, head.Tanh)}}}, shape{valueClip: 0.2}),
+		mlp(policy.MLP{Obs: 4, Hidden: []int{16}, Activation: tanh,
+			Heads: policy.Heads{LogStd: policy.FixedStd, LogStdInit: -0.5, Policy: []policy.Dist{gaussian(1, head.Free)}}}, shape{}),
+		mlp(policy.MLP{Obs: 5, Hidden: []int{24}, Activation: elu, Heads: policy.Heads{
+			Policy: []policy.Dist{{Action: "action", Start: -1, MultiCategorical: &head.MultiCategorical{Counts: []int{3, 2, 5}}}}}}, shape{masked: true}),
+		mlp(policy.MLP{Obs: 5, Hidden: []int{24}, Activation: tanh, Heads: policy.Heads{
+			Policy: []policy.Dist{{Action: "action", Bernoulli: &head.Bernoulli{N: 4}}}}}, shape{masked: true, soa: true}),
+		mlp(policy.MLP{Obs: 5, Hidden: []int{24}, Activation: tanh, NormalizeObs: true, Heads: policy.Heads{Policy: []policy.Dist{
 			{Action: "gear", Start: 2, Categorical: &head.Categorical{N: 3}}, gaussian(2, head.Free),
-			{Action: "lights", Bernoulli: &head.Bernoulli{N: 2}}}}, shape{masked: true}),
+			{Action: "lights", Bernoulli: &head.Bernoulli{N: 2}}}}}, shape{masked: true}),
 	}
 	for i := range all {
 		s := &all[i]

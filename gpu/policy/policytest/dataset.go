@@ -1,7 +1,10 @@
 package policytest
 
 import (
+	"encoding/binary"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/trajectory"
@@ -26,7 +29,7 @@ func NewDataset(t testing.TB, o Options) *policy.Dataset {
 	d := &policy.Dataset{Seed: o.Seed, Index: 3}
 	for i := range o.Blocks {
 		spec := SpecOf(&o.Network, o.Masked)
-		schema, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: o.Steps, Envs: o.Envs, SoA: o.SoA})
+		schema, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: o.Steps, Envs: o.Envs, SoA: o.SoA, Past: o.Network.Past()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,11 +41,11 @@ func NewDataset(t testing.TB, o Options) *policy.Dataset {
 		d.Blocks = append(d.Blocks, tr)
 	}
 	if o.Network.NormalizeObs() {
-		z := policy.NewNormalizer(o.Network.Obs())
-		if err := z.Update(d); err != nil {
+		z := policy.NewNormalizer(o.Network.Stats())
+		if err := z.Update(d, &o.Network); err != nil {
 			t.Fatal(err)
 		}
-		d.ObsMean, d.ObsScale = make([]float32, o.Network.Obs()), make([]float32, o.Network.Obs())
+		d.ObsMean, d.ObsScale = make([]float32, o.Network.Stats()), make([]float32, o.Network.Stats())
 		z.Weights(d.ObsMean, d.ObsScale)
 	}
 	return d
@@ -75,6 +78,9 @@ func Spec(obs, actions int, masked bool) hostabi.EnvSpec {
 // that is discrete.
 func SpecOf(n *policy.Network, masked bool) hostabi.EnvSpec {
 	s := Spec(n.Obs(), 2, false)
+	if !n.Plain() {
+		observe(&s, n)
+	}
 	rest := s.Tensors[1:]
 	s.Tensors = nil
 	for i := range n.Policy {
@@ -115,11 +121,10 @@ func actionOf(d *policy.Dist, index int) hostabi.Tensor {
 }
 
 func fillEnv(tr trajectory.Trajectory, o Options, e int, r *rand.Rand) {
-	obs, _ := tr.Schema.Layout(trajectory.Obs)
+	fillPast(tr, o, e, r)
 	for t := range o.Steps + 1 {
-		for i := range o.Network.Obs() {
-			x := float32(r.NormFloat64()*(1+float64(i%3)) + float64(i%5))
-			tr.Float32(trajectory.Obs)[(t*obs.StrideT+e*obs.StrideEnv+i*obs.StrideElem)/4] = x
+		for i := range tr.Rows(nil, trajectory.Obs, t) {
+			fillObs(tr.Row(trajectory.Obs.At(i), t), observed(&o.Network, i), e, r)
 		}
 		for i := range o.Network.Policy {
 			if tr.Schema.MaskOf(i) != nil {
@@ -136,6 +141,90 @@ func fillEnv(tr trajectory.Trajectory, o Options, e int, r *rand.Rand) {
 		tr.Bytes(trajectory.Valid)[at] = 1
 		if o.InvalidEvery > 0 && r.IntN(o.InvalidEvery) == 0 {
 			tr.Bytes(trajectory.Valid)[at] = 0
+		}
+		if ages := tr.Ages(t + 1); ages != nil && tr.Bytes(trajectory.Valid)[at] != 0 &&
+			tr.Bytes(trajectory.Terminated)[at]|tr.Bytes(trajectory.Truncated)[at] == 0 {
+			ages[e] = tr.Ages(t)[e] + 1
+		}
+	}
+}
+
+// fillPast fills what was before row 0.
+func fillPast(tr trajectory.Trajectory, o Options, e int, r *rand.Rand) {
+	if ages := tr.Ages(0); ages != nil {
+		ages[e] = byte(r.IntN(o.Network.Past() + 2))
+	}
+	for row := range tr.Schema.Shape.Past {
+		for i := range tr.Rows(nil, trajectory.Obs, 0) {
+			fillObs(tr.Row(trajectory.PastObs.At(i), row), observed(&o.Network, i), e, r)
+		}
+		for i := range o.Network.Policy {
+			fillPastAction(tr.Row(trajectory.PastAction.At(i), row), &o.Network.Policy[i], e, r)
+		}
+		tr.Row(trajectory.PastReward, row).Float32()[e] = float32(r.NormFloat64())
+	}
+}
+
+// fillPastAction draws one environment's action.
+func fillPastAction(m trajectory.Matrix, d *policy.Dist, e int, r *rand.Rand) {
+	counts := d.Counts()
+	for i := range m.Elems {
+		at := m.Data[e*m.StrideRow+i*m.StrideElem:]
+		if counts == nil {
+			binary.LittleEndian.PutUint32(at, math.Float32bits(float32(r.NormFloat64())))
+			continue
+		}
+		binary.LittleEndian.PutUint32(at, uint32(int(d.Start)+r.IntN(counts[i])))
+	}
+}
+
+// observed returns the input that reads an observation.
+func observed(n *policy.Network, i int) *policy.Input {
+	for k := range n.Inputs {
+		if in := &n.Inputs[k]; in.From == "" {
+			if i == 0 {
+				return in
+			}
+			i--
+		}
+	}
+	return nil
+}
+
+// observe replaces the observation of a description by those that a network reads.
+func observe(s *hostabi.EnvSpec, n *policy.Network) {
+	i := slices.IndexFunc(s.Tensors, func(t hostabi.Tensor) bool { return t.Role == hostabi.RoleObservation })
+	s.Tensors = slices.Delete(s.Tensors, i, i+1)
+	for k := range n.Inputs {
+		in := &n.Inputs[k]
+		if in.From != "" {
+			continue
+		}
+		t := hostabi.Tensor{Role: hostabi.RoleObservation, DType: in.Type(), Rank: uint8(len(in.Shape)), Path: in.Path, Start: int32(in.Start)}
+		for axis, length := range in.Shape {
+			t.Shape[axis] = uint32(length)
+		}
+		if t.Rank == 3 {
+			t.Flags = hostabi.TensorImageHWC
+		}
+		for _, c := range in.Choices {
+			t.Counts = append(t.Counts, uint32(c))
+		}
+		s.Tensors = append(s.Tensors, t)
+	}
+}
+
+// fillObs draws one environment's observation.
+func fillObs(m trajectory.Matrix, in *policy.Input, e int, r *rand.Rand) {
+	for i := range m.Elems {
+		at := m.Data[e*m.StrideRow+i*m.StrideElem:]
+		switch m.DType {
+		case hostabi.F32:
+			binary.LittleEndian.PutUint32(at, math.Float32bits(float32(r.NormFloat64()*(1+float64(i%3))+float64(i%5))))
+		case hostabi.I32:
+			binary.LittleEndian.PutUint32(at, uint32(in.Start+r.IntN(in.Choices[i%len(in.Choices)])))
+		default:
+			at[0] = byte(r.IntN(256))
 		}
 	}
 }
@@ -156,11 +245,11 @@ func fillMask(tr trajectory.Trajectory, action int, counts []int, t, e int, r *r
 }
 
 // Act lets an actor act on every row of a dataset, rows environments a request, and fills in bootstrap values.
-func Act(t testing.TB, a policy.Actor, d *policy.Dataset, rows int) {
+func Act(t testing.TB, n *policy.Network, a policy.Actor, d *policy.Dataset, rows int) {
 	t.Helper()
 	for _, b := range d.Blocks {
 		for step := range d.Steps() + 1 {
-			if err := a.Act(Requests(d, b, step, rows)); err != nil {
+			if err := a.Act(Requests(n, d, b, step, rows)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -182,16 +271,20 @@ func Acted(t testing.TB, b policy.Backend, params []float32, o Options) *policy.
 	if err := a.Load(policy.Weights{Params: params, ObsMean: d.ObsMean, ObsScale: d.ObsScale}); err != nil {
 		t.Fatal(err)
 	}
-	Act(t, a, d, o.Envs)
+	Act(t, &o.Network, a, d, o.Envs)
 	return d
 }
 
 // Requests splits the rows of a block at one step into requests. The row after the last step asks for values only.
-func Requests(d *policy.Dataset, b trajectory.Trajectory, step, rows int) []policy.Request {
+func Requests(n *policy.Network, d *policy.Dataset, b trajectory.Trajectory, step, rows int) []policy.Request {
 	envs := b.Schema.Shape.Envs
 	var requests []policy.Request
 	at := step * envs
-	all := policy.Request{Obs: b.Rows(nil, trajectory.Obs, step), Value: b.Float32(trajectory.Value)[at : at+envs],
+	bound, err := n.Bind(b.Schema)
+	if err != nil {
+		panic(err)
+	}
+	all := policy.Request{Obs: bound.Row(nil, b, step), Age: bound.Ages(b, step), Value: b.Float32(trajectory.Value)[at : at+envs],
 		Seed: d.Seed, FirstEnv: b.Meta().FirstEnv, Step: uint64(1000 + step)}
 	if step < b.Schema.Shape.Steps {
 		all.Action, all.Mask = b.Rows(nil, trajectory.Action, step), b.Masks(nil, step)

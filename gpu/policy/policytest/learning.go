@@ -54,7 +54,7 @@ func (s *suite) repeats(t *testing.T) {
 	whole.shape.envs = 12
 	var states []ppo.State
 	for _, d := range []*policy.Dataset{half.dataset(t, 2), whole.dataset(t, 1)} {
-		Act(t, s.actor(t, params, d), d, 6)
+		Act(t, &s.shape.net, s.actor(t, params, d), d, 6)
 		state, _ := s.update(t, params, s.config(), d, 1)
 		states = append(states, state)
 	}
@@ -101,7 +101,7 @@ func (s *suite) ratioOne(t *testing.T) {
 	params := s.params(1)
 	for _, rows := range []int{1, 6, s.shape.envs} {
 		d := s.dataset(t, 1)
-		Act(t, s.actor(t, params, d), d, rows)
+		Act(t, &s.shape.net, s.actor(t, params, d), d, rows)
 		_, stats := s.update(t, params, s.config(), d, 1)
 		if stats.FirstRatioError != 0 || stats.FirstClipFraction != 0 {
 			t.Errorf("%d rows a request: ratio is off by %g, %g clipped; want exactly 0",
@@ -127,7 +127,7 @@ func (s *suite) invalidRows(t *testing.T) {
 		b.Float32(trajectory.Reward)[i], b.Float32(trajectory.LogProb)[i] = nan, nan
 		b.Float32(trajectory.Bootstrap)[i] = nan
 		b.Bytes(trajectory.Terminated)[i], b.Bytes(trajectory.Truncated)[i] = 255, 255
-		for j := range s.shape.net.Obs() {
+		for j := range obs.Elems {
 			b.Float32(trajectory.Obs)[(i/obs.Envs*obs.StrideT+i%obs.Envs*obs.StrideEnv+j*obs.StrideElem)/4] = nan
 		}
 		if l, ok := b.Schema.Layout(trajectory.Mask); ok {
@@ -263,7 +263,7 @@ func (s *suite) wrongSizes(t *testing.T) {
 func (s *suite) memory(t *testing.T) {
 	d, params := s.stale(t)
 	a := s.actor(t, params, d)
-	requests := Requests(d, d.Blocks[0], 0, 5)
+	requests := Requests(&s.shape.net, d, d.Blocks[0], 0, 5)
 	if got := testing.AllocsPerRun(10, func() {
 		if err := a.Act(requests); err != nil {
 			t.Fatal(err)

@@ -15,7 +15,7 @@ var rates = ppo.Rates{LearningRate: 1e-3, Clip: 0.1, Entropy: 0.02}
 func (s *suite) forward(t *testing.T) {
 	d := s.dataset(t, 1)
 	params := s.params(1)
-	Act(t, s.actor(t, params, d), d, 7)
+	Act(t, &s.shape.net, s.actor(t, params, d), d, 7)
 	b := d.Blocks[0]
 	var samples ppo.Samples
 	if err := samples.Read(d, &s.shape.net); err != nil {
@@ -99,7 +99,7 @@ func (s *suite) sampled(logProbs []float64, action int, u float32) bool {
 func (s *suite) stale(t testing.TB) (d *policy.Dataset, params []float32) {
 	d = s.dataset(t, 1)
 	params = s.params(1)
-	Act(t, s.actor(t, params, d), d, s.shape.envs)
+	Act(t, &s.shape.net, s.actor(t, params, d), d, s.shape.envs)
 	params = append([]float32(nil), params...)
 	for i := range params {
 		params[i] += 0.02 * float32(math.Sin(float64(i)))

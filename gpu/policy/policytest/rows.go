@@ -33,11 +33,11 @@ func acted(d *policy.Dataset) []byte {
 func (s *suite) rowsAreIndependent(t *testing.T) {
 	params := s.params(1)
 	d := s.dataset(t, 1)
-	Act(t, s.actor(t, params, d), d, s.shape.envs)
+	Act(t, &s.shape.net, s.actor(t, params, d), d, s.shape.envs)
 	want := acted(d)
 	for _, rows := range []int{1, 2, 3, 5, 8} {
 		d := s.dataset(t, 1)
-		Act(t, s.actor(t, params, d), d, rows)
+		Act(t, &s.shape.net, s.actor(t, params, d), d, rows)
 		if !bytes.Equal(acted(d), want) {
 			t.Errorf("%d rows a request act differently from %d", rows, s.shape.envs)
 		}
@@ -45,7 +45,7 @@ func (s *suite) rowsAreIndependent(t *testing.T) {
 	other := *s
 	other.shape.soa = !s.shape.soa
 	d = other.dataset(t, 1)
-	Act(t, s.actor(t, params, d), d, s.shape.envs)
+	Act(t, &s.shape.net, s.actor(t, params, d), d, s.shape.envs)
 	if !bytes.Equal(acted(d), want) {
 		t.Error("observations as [elem][env] act differently from [env][elem]")
 	}
@@ -57,9 +57,9 @@ func (s *suite) largeBatches(t *testing.T) {
 	large.shape.envs, large.shape.steps = 531, 1
 	d := large.dataset(t, 1)
 	a := large.actor(t, s.params(1), d)
-	Act(t, a, d, 531)
+	Act(t, &s.shape.net, a, d, 531)
 	want := acted(d)
-	Act(t, a, d, 97)
+	Act(t, &s.shape.net, a, d, 97)
 	if !bytes.Equal(acted(d), want) {
 		t.Error("531 rows in one request act differently from 97 a request")
 	}
@@ -70,7 +70,7 @@ func (s *suite) greedy(t *testing.T) {
 	d := s.dataset(t, 1)
 	params := s.params(1)
 	a := s.actor(t, params, d)
-	requests := Requests(d, d.Blocks[0], 0, s.shape.envs)
+	requests := Requests(&s.shape.net, d, d.Blocks[0], 0, s.shape.envs)
 	requests[0].Greedy = true
 	if err := a.Act(requests); err != nil {
 		t.Fatal(err)
@@ -150,7 +150,7 @@ func rowMask(d *policy.Dataset, action, row int) []byte {
 func (s *suite) valueOnly(t *testing.T) {
 	d := s.dataset(t, 1)
 	a := s.actor(t, s.params(1), d)
-	requests := Requests(d, d.Blocks[0], 0, s.shape.envs)
+	requests := Requests(&s.shape.net, d, d.Blocks[0], 0, s.shape.envs)
 	if err := a.Act(requests); err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func (s *suite) noLegalAction(t *testing.T) {
 	masked.shape.masked = true
 	d := masked.dataset(t, 1)
 	a := masked.actor(t, s.params(1), d)
-	requests := Requests(d, d.Blocks[0], 0, 5)
+	requests := Requests(&s.shape.net, d, d.Blocks[0], 0, 5)
 	for k := range requests[1].Mask {
 		m := requests[1].Mask[k]
 		if m.Rows == 0 {
@@ -239,7 +239,7 @@ func (s *suite) actsLegally(t *testing.T, params []float32, d *policy.Dataset) {
 	t.Helper()
 	a := s.actor(t, params, d)
 	for _, greedy := range []bool{false, true} {
-		requests := Requests(d, d.Blocks[0], 0, s.shape.envs)
+		requests := Requests(&s.shape.net, d, d.Blocks[0], 0, s.shape.envs)
 		requests[0].Greedy = greedy
 		if err := a.Act(requests); err != nil {
 			t.Fatal(err)

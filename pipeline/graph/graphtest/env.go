@@ -3,9 +3,10 @@ package graphtest
 import (
 	"context"
 	"fmt"
-	"github.com/rlhost/rlhost/core/component"
 	"io/fs"
 	"strings"
+
+	"github.com/rlhost/rlhost/core/component"
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/table"
@@ -75,6 +76,9 @@ func Loading() *graph.Parts {
 
 // Policy is a policy by a text that stands for its network.
 type Policy string
+
+// Past is 0.
+func (Policy) Past() int { return 0 }
 
 // SameNetwork returns nil if both have the same text.
 func (p Policy) SameNetwork(next component.Policy) error {

@@ -1,11 +1,11 @@
 package worker
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -110,7 +110,7 @@ func (p *plugin) again(ctx context.Context, name string) (*worker, error) {
 		return nil, err
 	}
 	spec, err := loaded.Spec.Decode()
-	if err == nil && (loaded.Hash != p.hash || !reflect.DeepEqual(spec, p.spec)) {
+	if err == nil && (loaded.Hash != p.hash || !bytes.Equal(spec.Describe(), p.spec.Describe())) {
 		err = &spawn.Error{Code: spawn.CodeProtocol, Program: p.program.Name,
 			Reason: fmt.Sprintf("environment %q is not what it was when it was loaded first", p.Use),
 			Help:   "do not change its files while it runs"}

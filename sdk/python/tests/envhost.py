@@ -16,13 +16,16 @@ SAME_STEP, NEXT_STEP, DISABLED = 2, 1, 4
 WORKER = [sys.executable, "-m", "rlhost.gymnasium"]
 
 
-def layout(steps, envs, obs_shape, soa=False, actions=(("i32", ()),), mask=0):
-    """Columns as the host lays them out, and the bytes of a block."""
+def layout(steps, envs, *observed, soa=False, actions=(("i32", ()),), mask=0):
+    """Columns as the host lays them out, and the bytes of a block. observed are the parts of the observation: (dtype, shape)."""
     columns, end = [], 0
-    acting = [(f"action/{i}" if i else "action", dtype, steps, shape) for i, (dtype, shape) in enumerate(actions)]
+
+    def several(name, rows, parts):
+        return [(f"{name}/{i}" if i else name, dtype, rows, shape) for i, (dtype, shape) in enumerate(parts)]
+
     masks = [("action_mask", "u8", steps + 1, (mask,))] if mask else []
-    for name, dtype, rows, shape in (*acting, ("obs", "f32", steps + 1, obs_shape), ("reward", "f32", steps, ()), ("terminated", "u8", steps, ()),
-                                     ("truncated", "u8", steps, ()), *masks, ("final_obs", "f32", 1, obs_shape)):
+    for name, dtype, rows, shape in (*several("action", steps, actions), *several("obs", steps + 1, observed), ("reward", "f32", steps, ()),
+                                     ("terminated", "u8", steps, ()), ("truncated", "u8", steps, ()), *masks, *several("final_obs", 1, observed)):
         size, elems = (1 if dtype == "u8" else 4), int(numpy.prod(shape, dtype=int))
         stride_env, stride_elem = (size, size * envs) if soa and elems > 1 else (size * elems, size)
         columns.append({"name": name, "dtype": dtype, "rows": rows, "envs": envs, "elems": elems, "shape": list(shape),

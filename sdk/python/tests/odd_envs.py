@@ -13,8 +13,12 @@ class Odd(gymnasium.Env):
             "box": spaces.Box(-1e6, 1e6, (2, 3), numpy.float64),
             "image": spaces.Box(0, 255, (4, 4, 3), numpy.uint8),
             "discrete": spaces.Discrete(5, start=-1),
-            "dict": spaces.Dict({"a": spaces.Box(0, 1, (2,))}),
+            "wide_image": spaces.Box(0, 255, (4, 4, 3)),
+            "text": spaces.Text(3),
             "binary": spaces.MultiBinary(3),
+            "choices": spaces.MultiDiscrete([5, 6], start=[3, 3]),
+            "starts": spaces.MultiDiscrete([5, 6], start=[3, 4]),
+            "tuple": spaces.Tuple([spaces.Discrete(9), spaces.Dict({"place": spaces.Box(0, 9, (1,)), "eye": spaces.Box(0, 9, (2,), numpy.uint8)})]),
         }[observation]
         self.action_space = {
             "discrete": spaces.Discrete(3, start=-1), "box": spaces.Box(-2, 2, (2,)),
@@ -28,6 +32,13 @@ class Odd(gymnasium.Env):
     def observe(self):
         if isinstance(self.observation_space, spaces.Discrete):
             return self.count % 5 - 1
+        if isinstance(self.observation_space, spaces.MultiBinary):
+            return numpy.array([self.count % 2, 0, self.count % 2], numpy.int8)
+        if isinstance(self.observation_space, spaces.MultiDiscrete):
+            return numpy.array([3, 3 + self.count % 4], numpy.int64)
+        if isinstance(self.observation_space, spaces.Tuple):
+            wrong = self.fail == "part" and self.count == 2
+            return self.count, {"eye": numpy.full(3 if wrong else 2, self.count, numpy.uint8), "place": numpy.array([self.count / 2])}
         if self.fail == "scalar" and self.count == 2:
             return 0.5
         if self.fail == "outside":

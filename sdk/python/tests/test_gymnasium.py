@@ -61,7 +61,7 @@ class TraceTest(unittest.TestCase):
         ended = 0
         with EnvHost(use, 2, block_envs=5) as a, EnvHost(use, 3, first_column=2, block_envs=5) as b:
             shape = reference.envs[0].observation_space.shape
-            blocks = Blocks(1, *layout(STEPS, 5, shape, soa), 2)
+            blocks = Blocks(1, *layout(STEPS, 5, ("f32", shape), soa=soa), 2)
             for worker, part in ((a, slice(0, 2)), (b, slice(2, 5))):
                 worker.share(blocks)
                 self.assertIsNone(worker.bind(blocks, 0))
@@ -101,7 +101,7 @@ class DescriptionTest(unittest.TestCase):
 
     def test_arguments_reach_the_environment_and_its_hash(self):
         with EnvHost("FrozenLake-v1", 1, {"map_name": "8x8", "is_slippery": "false"}, own_process=False) as a:
-            self.assertEqual(a.spec.obs_elems, 64)
+            self.assertEqual(a.spec.tensor(spec.OBSERVATION).n, 64)
             with EnvHost("FrozenLake-v1", 1, {"map_name": "8x8"}, own_process=False) as b:
                 self.assertNotEqual(a.hash, b.hash)
 
@@ -110,11 +110,12 @@ class DescriptionTest(unittest.TestCase):
             self.assertEqual(worker.spec.tensors[1].shape, (2, 3))
             self.assertEqual(worker.spec.episode_limit, 4)
         with odd(args={"observation": "image"}) as worker:
-            self.assertEqual((worker.spec.tensors[1].shape, worker.spec.tensors[1].high), ((4, 4, 3), 255))
+            picture = worker.spec.tensors[1]
+            self.assertEqual((picture.dtype, picture.shape, picture.high, picture.flags & spec.IMAGE_HWC), ("u8", (4, 4, 3), 255, spec.IMAGE_HWC))
 
     def test_what_it_cannot_run_is_named(self):
         cases = [
-            ({"observation": "dict"}, "^E018 .*observation space Dict"), ({"observation": "binary"}, "observation space MultiBinary"),
+            ({"observation": "text"}, "^E018 .*observation space Text"), ({"observation": "starts"}, "^E018 .*observation space MultiDiscrete"),
             ({"action": "text"}, "action space Text"), ({"nonsense": "1"}, "^E019 .*unexpected keyword argument 'nonsense'"),
         ]
         for args, words in cases:
@@ -127,18 +128,19 @@ class DescriptionTest(unittest.TestCase):
             with self.subTest(use), self.assertRaisesRegex(Refusal, words):
                 odd(use)
         with self.assertRaises(grpc.RpcError) as caught:
-            odd(args={"observation": "dict"}, own_process=True)
+            odd(args={"observation": "text"}, own_process=True)
         self.assertEqual(caught.exception.code(), grpc.StatusCode.UNKNOWN)
-        self.assertIn("observation space Dict", caught.exception.details())
+        self.assertIn("observation space Text", caught.exception.details())
 
 
 class StepTest(unittest.TestCase):
-    def begin(self, steps=8, obs_shape=(2, 3), **more):
+    def begin(self, steps=8, **more):
         worker = odd(**more)
         self.addCleanup(worker.host.close)
         actions = [(t.dtype, (t.elems,) if t.shape else ()) for t in worker.spec.tensors if t.role == spec.ACTION]
+        observed = [(t.dtype, t.shape) for t in worker.spec.tensors if t.role == spec.OBSERVATION]
         mask = worker.spec.tensor(spec.ACTION_MASK)
-        self.blocks = Blocks(1, *layout(steps, worker.envs, obs_shape, actions=actions, mask=mask.elems if mask else 0), 1)
+        self.blocks = Blocks(1, *layout(steps, worker.envs, *observed, actions=actions, mask=mask.elems if mask else 0), 1)
         worker.share(self.blocks)
         self.assertIsNone(worker.bind(self.blocks, 0))
         return worker, self.blocks.columns[0]
@@ -172,14 +174,30 @@ class StepTest(unittest.TestCase):
         self.assertIsNone(worker.reset(4, mask=[0, 1]))
         self.assertEqual(block["obs"][4, :, 0, 0].tolist(), [4, 0])
 
-    def test_discrete_observations_are_one_hot(self):
-        worker, block = self.begin(obs_shape=(5,), args={"observation": "discrete"})
+    def test_discrete_observations_are_numbers(self):
+        worker, block = self.begin(args={"observation": "discrete"})
         self.assertIsNone(worker.reset())
         for t in range(4):
             self.assertIsNone(worker.step(t))
-        self.assertEqual(block["obs"][:5, 0].argmax(1).tolist(), [0, 1, 2, 3, 0])
-        self.assertEqual(block["obs"][:5, 0].sum(1).tolist(), [1] * 5)
-        self.assertEqual(block["final_obs"][0, 0].argmax(), 4)
+        self.assertEqual(block["obs"][:5, 0].tolist(), [-1, 0, 1, 2, -1])
+        self.assertEqual(block["final_obs"][0, 0], 3)
+
+    def test_each_space_of_observations_has_its_columns(self):
+        for observation, tensors, first, last in (
+                ("binary", [("", "u8", (3,))], [[1, 0, 1]], [[0, 0, 0]]),
+                ("choices", [("", "i32", (2,))], [[3, 4]], [[3, 3]]),
+                ("image", [("", "u8", (4, 4, 3))], [[[[1] * 3] * 4] * 4], [[[[4] * 3] * 4] * 4]),
+                ("tuple", [("0", "i32", ()), ("1/eye", "u8", (2,)), ("1/place", "f32", (1,))], [1, [1, 1], [0.5]], [4, [4, 4], [2]])):
+            with self.subTest(observation):
+                worker, block = self.begin(args={"observation": observation})
+                described = [t for t in worker.spec.tensors if t.role == spec.OBSERVATION]
+                self.assertEqual([(t.path, t.dtype, t.shape) for t in described], tensors)
+                self.assertIsNone(worker.reset())
+                for t in range(4):
+                    self.assertIsNone(worker.step(t))
+                suffix = [f"/{i}" if i else "" for i in range(len(tensors))]
+                self.assertEqual([block["obs" + i][1, 0].tolist() for i in suffix], first)
+                self.assertEqual([block["final_obs" + i][0, 0].tolist() for i in suffix], last)
 
     def test_box_actions_have_the_type_of_their_space(self):
         worker, block = self.begin(args={"action": "box"})
@@ -258,10 +276,9 @@ class StepTest(unittest.TestCase):
     def test_what_is_hardly_meant_is_said_once(self):
         for fail, args, words in (("outside", {}, r"observes 2e\+06 at \[0, 0\] .*bounds -1e\+06 to 1e\+06"),
                                   ("mask", {}, r"action_mask.*not used"),
-                                  ("", {"observation": "image"}, r"images \(4, 4, 3\) of numbers from 0 to 255")):
+                                  ("", {"observation": "wide_image"}, r"images \(4, 4, 3\) of numbers from 0 to 255 in float32: as uint8")):
             with self.subTest(fail or args):
-                shape = (4, 4, 3) if args else (2, 3)
-                worker, _ = self.begin(args={"fail": fail, **args}, envs=2, obs_shape=shape, own_process=True)
+                worker, _ = self.begin(args={"fail": fail, **args}, envs=2, own_process=True)
                 self.assertIsNone(worker.reset())
                 for t in range(6):
                     self.assertIsNone(worker.step(t))
@@ -273,6 +290,12 @@ class StepTest(unittest.TestCase):
         self.assertIsNone(worker.reset())
         self.assertIsNone(worker.step(0))
         self.assertRegex(worker.step(1)[2], r"the observation has shape \(\), its space \(2, 3\)")
+
+    def test_a_part_of_another_shape_is_a_fault(self):
+        worker, _ = self.begin(args={"observation": "tuple", "fail": "part"})
+        self.assertIsNone(worker.reset())
+        self.assertIsNone(worker.step(0))
+        self.assertRegex(worker.step(1)[2], r"the observation of 1/eye has shape \(3,\), its space \(2,\)")
 
     def test_an_environment_that_exits_is_a_fault(self):
         worker, _ = self.begin(args={"fail": "exit"}, own_process=True)

@@ -8,7 +8,6 @@ from typing import Any, SupportsFloat
 
 import gymnasium
 import numpy
-from gymnasium import spaces
 
 from .. import spec
 from ..arena import Column, view
@@ -52,11 +51,11 @@ class Bound:
     """This worker's part of the columns of one block: [rows, envs, ...]."""
 
     action: list[Array]  # of each part of the action
-    obs: Array
+    obs: list[Array]  # of each part of the observation
     reward: Array
     terminated: Array
     truncated: Array
-    final_obs: Array | None
+    final_obs: list[Array]
     mask: list[Array]  # of each discrete part of the action, if the environment has masks
 
     @classmethod
@@ -68,8 +67,8 @@ class Bound:
         def all_of(kind: str) -> list[Array]:
             return [column(name) for name in columns if name.partition("/")[0] == kind]
 
-        return cls(all_of("action"), column("obs"), column("reward"), column("terminated"), column("truncated"),
-                   column("final_obs")[0] if "final_obs" in columns else None, all_of("action_mask"))
+        return cls(all_of("action"), all_of("obs"), column("reward"), column("terminated"), column("truncated"),
+                   [last[0] for last in all_of("final_obs")], all_of("action_mask"))
 
 
 class Batch:
@@ -83,10 +82,6 @@ class Batch:
         self.ended = [False] * envs  # under next_step: the next step begins an episode
         self._count = envs
         self._watch, self._watched = Watch(source), 0
-        self._unit: Array | None = None
-        if isinstance(source.observation, spaces.Discrete):
-            self._unit = numpy.eye(int(source.observation.n), dtype=numpy.float32)
-            self._unit_first = int(source.observation.start)
         self.renew()
 
     def renew(self) -> None:
@@ -109,14 +104,14 @@ class Batch:
 
     def reset(self, t: int, mask: Sequence[int] | None, seeds: Sequence[int] | None) -> None:
         """Begins episodes, in all environments or where mask is not 0, and writes obs[t]."""
-        rows = self._block().obs[t]
+        rows = [column[t] for column in self._block().obs]
         for i, env in enumerate(self.envs):
             if mask is not None and not mask[i]:
                 continue
             try:
                 obs, info = env.reset(seed=None if seeds is None else seeds[i] & SEED_MASK)
                 self._watch.look(i, obs, info)
-                rows[i] = self._plain(obs)
+                self.source.observations.write(rows, i, obs)
                 self._write_mask(i, t, info)
             except (Exception, SystemExit) as e:
                 raise EnvFault(i, e) from e
@@ -125,8 +120,8 @@ class Batch:
     def step(self, t: int) -> None:
         """Takes action[t] and writes reward, terminated and truncated [t] and obs[t+1]."""
         block = self._block()
-        rows = block.obs[t + 1]
-        unit, masked = self._unit, self.source.masked
+        rows = [column[t + 1] for column in block.obs]
+        write, masked = self.source.observations.write, self.source.masked
         self._watched += 1
         watch = self._watch.look if self._watched <= STEPS else None
         rewards: list[SupportsFloat] = []
@@ -149,7 +144,7 @@ class Batch:
                         obs, info = self._end(i, obs, block)
                 if masked:
                     self._write_mask(i, t + 1, info)
-                rows[i] = obs if unit is None else unit[int(obs) - self._unit_first]
+                write(rows, i, obs)
                 rewards.append(reward)
                 terminations.append(terminated)
                 truncations.append(truncated)
@@ -172,9 +167,9 @@ class Batch:
         """Resets at the end of an episode as the autoreset mode requires; returns the observation to write, and the info
         that has its mask, None where no action is taken."""
         if self.autoreset == spec.SAME_STEP:
-            assert block.final_obs is not None
+            assert block.final_obs
             self._watch.shape(obs)
-            block.final_obs[i] = self._plain(obs)  # before the reset, which may reuse the array
+            self.source.observations.write(block.final_obs, i, obs)  # before the reset, which may reuse the array
             first, info = self.envs[i].reset()
             self._watch.shape(first)
             if self._watched <= STEPS:
@@ -207,9 +202,6 @@ class Batch:
         for mask in masks:
             mask[t, i] = flat[at:at + mask.shape[2]]
             at += mask.shape[2]
-
-    def _plain(self, obs: Any) -> Any:
-        return obs if self._unit is None else self._unit[int(obs) - self._unit_first]
 
     def _block(self) -> Bound:
         if self.bound is None:

@@ -18,6 +18,8 @@ import numpy
 from gymnasium import spaces
 
 from .. import spec
+from .observations import Observations
+from .tensors import box, common_start
 
 # Seeds of the host have 64 bits. Gymnasium takes any whole number, but environments pass it on to generators that take
 # 32 bits, such as numpy.random.seed.
@@ -51,7 +53,7 @@ class Source:
             self.observation, self.action = env.observation_space, env.action_space
             self.limit = (env.spec.max_episode_steps if env.spec else None) or 0
             self.hash = self._hash(env)
-            self.obs_shape = observation_shape(self.observation, use)
+            self.observations = observed(self.observation, use)
             self.actions = Actions(self.action, use)
             self.masked = masked(env)
             self.spec = self._describe()
@@ -68,24 +70,14 @@ class Source:
             unknown = isinstance(e, (gymnasium.error.UnregisteredEnv, gymnasium.error.DeprecatedEnv))
             raise Unusable(f"gymnasium.make({self.use!r}): {type(e).__name__}: {e}", "E010" if unknown else "E019") from e
 
-    @property
-    def one_hot(self) -> bool:
-        """Whether an observation is a number, which the host receives as a one-hot vector."""
-        return isinstance(self.observation, spaces.Discrete)
-
     def _describe(self) -> spec.EnvSpec:
-        def observed(role: int) -> spec.Tensor:
-            if isinstance(self.observation, spaces.Box):
-                return box(role, self.observation)
-            return spec.Tensor(role, "f32", self.obs_shape, 0, 1, flags=spec.ONE_HOT)
-
         tensors = [
             *self.actions.tensors,
-            observed(spec.OBSERVATION),
+            *self.observations.tensors(spec.OBSERVATION),
             spec.Tensor(spec.REWARD, "f32"),
             spec.Tensor(spec.TERMINATED, "u8"),
             spec.Tensor(spec.TRUNCATED, "u8"),
-            observed(spec.FINAL_OBSERVATION),
+            *self.observations.tensors(spec.FINAL_OBSERVATION),
         ]
         if self.masked:
             tensors += self.actions.masks()
@@ -175,15 +167,9 @@ def _actions(space: spaces.Space[Any], columns: Iterator[numpy.ndarray]) -> Sequ
     if isinstance(space, spaces.Discrete):
         return column.tolist()
     rows = column.reshape(len(column), *space.shape).astype(space.dtype)  # a copy: environments may keep their action
-    if isinstance(space, spaces.MultiDiscrete) and _start(space) is None:
+    if isinstance(space, spaces.MultiDiscrete) and common_start(space) is None:
         rows += space.start
     return rows
-
-
-def _start(space: spaces.MultiDiscrete) -> int | None:
-    """The first value of all elements; None if they differ: the host then has 0 for each."""
-    starts = set(space.start.ravel().tolist())
-    return starts.pop() if len(starts) == 1 else None
 
 
 def masked(env: gymnasium.Env[Any, Any]) -> bool:
@@ -204,7 +190,7 @@ def describe_action(space: spaces.Space[Any], use: str) -> spec.Tensor:
     if isinstance(space, spaces.Discrete):
         return spec.Tensor(spec.ACTION, "i32", n=int(space.n), start=int(space.start))
     if isinstance(space, spaces.MultiDiscrete):
-        return spec.Tensor(spec.ACTION, "i32", checked(space.shape, use), counts=space.nvec.ravel().tolist(), start=_start(space) or 0)
+        return spec.Tensor(spec.ACTION, "i32", checked(space.shape, use), counts=space.nvec.ravel().tolist(), start=common_start(space) or 0)
     if isinstance(space, spaces.MultiBinary):
         return spec.Tensor(spec.ACTION, "i32", checked(space.shape, use), n=2, flags=spec.BINARY)
     if isinstance(space, spaces.Box):
@@ -214,34 +200,19 @@ def describe_action(space: spaces.Space[Any], use: str) -> spec.Tensor:
                    "or Dict of them; wrap it in a gymnasium.ActionWrapper that has one of these")
 
 
-def observation_shape(space: spaces.Space[Any], use: str) -> tuple[int, ...]:
-    if isinstance(space, spaces.Box):
-        return checked(space.shape, use)
-    if isinstance(space, spaces.Discrete):
-        return (int(space.n),)
-    raise Unusable(f"{use} has the observation space {space}: rlhost runs Box, and Discrete as a one-hot vector; {_WRAP}")
+def observed(space: spaces.Space[Any], use: str) -> Observations:
+    """What an environment observes, or why the host cannot take it."""
+    try:
+        observations = Observations(space)
+        for tensor in observations.tensors(spec.OBSERVATION):
+            checked(tensor.shape, use)
+    except TypeError as e:
+        raise Unusable(f"{use} has {e}: rlhost runs Box, Discrete, MultiDiscrete and MultiBinary observations, and a Dict or Tuple of "
+                       f"them; {_WRAP}") from e
+    return observations
 
 
 def checked(shape: tuple[int, ...], use: str) -> tuple[int, ...]:
     if len(shape) > spec.MAX_RANK or 0 in shape:
         raise Unusable(f"{use} has a Box of shape {shape}: rlhost takes up to {spec.MAX_RANK} dimensions, none of them 0")
     return tuple(int(n) for n in shape)
-
-
-LARGEST = 3.0e38  # what is larger is written for an unbounded side
-
-
-def box(role: int, space: spaces.Box) -> spec.Tensor:
-    """A Box as f32, with bounds of each element where they differ."""
-    lows = numpy.where(space.low <= -LARGEST, -math.inf, space.low).ravel().astype(numpy.float32).tolist()
-    highs = numpy.where(space.high >= LARGEST, math.inf, space.high).ravel().astype(numpy.float32).tolist()
-    t = spec.Tensor(role, "f32", tuple(int(n) for n in space.shape))
-    if len(set(lows)) > 1 or len(set(highs)) > 1:
-        t.lows, t.highs = lows, highs
-        return t
-    low, high = lows[0], highs[0]
-    t.flags = (spec.NO_LOW if low == -math.inf else 0) | (spec.NO_HIGH if high == math.inf else 0)
-    t.low, t.high = (low, max(low, 0.0)) if high == math.inf else (high if low == -math.inf else low, high)
-    if t.flags == spec.NO_LOW | spec.NO_HIGH:
-        t.low = t.high = 0.0
-    return t

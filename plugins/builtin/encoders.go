@@ -1,0 +1,320 @@
+package builtin
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// EncoderTable is a [policy.NAME.encoder.PATTERN] table: how inputs whose paths match the pattern enter. A key that is not
+// there is what suits the tensor.
+type EncoderTable struct {
+	Kind       string `toml:"kind"` // flat, mlp, onehot, embed, nature_cnn, impala
+	Hidden     []int  `toml:"hidden"`
+	Activation string `toml:"activation"`
+	Dim        int    `toml:"dim"` // of embed
+	Norm       string `toml:"norm"`
+	Stack      int    `toml:"stack"`
+}
+
+// Bounds of what suits a Discrete tensor: one-hot up to so many values, an embedding up to so many.
+const (
+	mostOneHot = 64
+	mostValues = 1 << 14
+)
+
+// Words of encoders that are no policy.EncoderKind and no policy.Norm.
+const (
+	kindOneHot = "onehot"
+	normNone   = "none"
+)
+
+var (
+	encoderKinds = []string{string(policy.EncodeFlat), string(policy.EncodeMLP), kindOneHot, string(policy.EncodeEmbed), string(policy.EncodeNature), string(policy.EncodeImpala)}
+	norms        = []string{normNone, string(policy.Running), string(policy.Scaled), string(policy.OneHot)}
+	lastInputs   = []string{string(policy.LastAction), string(policy.LastReward)}
+)
+
+// encoderKey is the key of an encoder's table, or of one of its keys.
+func encoderKey(pattern, key string) string {
+	if key == "" {
+		return "encoder." + pattern
+	}
+	return "encoder." + pattern + "." + key
+}
+
+// checkEncoders checks what can be checked without an environment.
+func (t *PolicyTable) checkEncoders(bad func(key, reason, help string)) {
+	for _, name := range t.Inputs {
+		if !slices.Contains(lastInputs, name) {
+			bad("inputs", fmt.Sprintf("has %q", name), "what can enter besides observations: "+strings.Join(lastInputs, ", "))
+		}
+	}
+	for _, pattern := range slices.Sorted(maps.Keys(t.Encoder)) {
+		e := t.Encoder[pattern]
+		oneOf := func(key, value string, known []string) {
+			if value != "" && !slices.Contains(known, value) {
+				bad(encoderKey(pattern, key), fmt.Sprintf("is %q", value), "use one of: "+strings.Join(known, ", "))
+			}
+		}
+		oneOf("kind", e.Kind, encoderKinds)
+		oneOf("norm", e.Norm, norms)
+		oneOf("activation", e.Activation, []string{string(policy.Tanh), string(policy.ReLU), string(policy.ELU)})
+		if e.Stack < 0 || e.Stack > policy.MaxStack {
+			bad(encoderKey(pattern, "stack"), fmt.Sprintf("is %d", e.Stack), fmt.Sprintf("use 1 to %d frames", policy.MaxStack))
+		}
+		if e.Dim < 0 || e.Dim > 1<<14 {
+			bad(encoderKey(pattern, "dim"), fmt.Sprintf("is %d", e.Dim), "use 1 to 16384")
+		}
+		if kind := policy.EncoderKind(e.Kind); len(e.Hidden) > 0 && kind != policy.EncodeMLP && !kind.Pictures() {
+			bad(encoderKey(pattern, "hidden"), "is for other kinds", `add kind = "mlp", "nature_cnn" or "impala"`)
+		}
+		checkWidths(encoderKey(pattern, "hidden"), e.Hidden, bad)
+	}
+}
+
+// checkWidths checks the widths of layers.
+func checkWidths(key string, hidden []int, bad func(key, reason, help string)) {
+	for _, width := range hidden {
+		if width < 1 || width > 1<<14 {
+			bad(key, fmt.Sprintf("has a layer of width %d", width), "use 1 to 16384")
+			break
+		}
+	}
+}
+
+// matches reports whether a path matches a pattern, in which a star stands for any characters.
+func matches(pattern, path string) bool {
+	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return pattern == path
+	}
+	rest, ok := strings.CutPrefix(path, parts[0])
+	if !ok {
+		return false
+	}
+	last := parts[len(parts)-1]
+	for _, part := range parts[1 : len(parts)-1] {
+		at := strings.Index(rest, part)
+		if at < 0 {
+			return false
+		}
+		rest = rest[at+len(part):]
+	}
+	return strings.HasSuffix(rest, last)
+}
+
+// entering is an input on its way into a description.
+type entering struct {
+	tensor hostabi.Tensor
+	path   string
+	from   policy.Source
+}
+
+// entering lists what enters: the observations in the environment's order, then what the table asks for besides.
+func (t *PolicyTable) entering(env *hostabi.EnvSpec) (list []entering) {
+	for i, tensor := range env.All(hostabi.RoleObservation) {
+		list = append(list, entering{tensor: tensor, path: policy.ObsPath(env, i)})
+	}
+	for _, name := range t.Inputs {
+		role := hostabi.RoleAction
+		if name == string(policy.LastReward) {
+			role = hostabi.RoleReward
+		}
+		tensor, _ := env.Tensor(role)
+		list = append(list, entering{tensor: tensor, path: name, from: policy.Source(name)})
+	}
+	return list
+}
+
+// inputs makes the inputs of a policy for an environment, with their encoders.
+func (t *PolicyTable) inputs(env *hostabi.EnvSpec) ([]policy.Input, []policy.Encoder, error) {
+	all := t.entering(env)
+	pattern, err := t.patterns(all)
+	if err != nil {
+		return nil, nil, err
+	}
+	var inputs []policy.Input
+	var encoders []policy.Encoder
+	for i := range all {
+		x := &all[i]
+		in, e, reason, help := t.Encoder[pattern[i]].encode(x, t.NormalizeObs)
+		if reason != "" {
+			key := "encoder"
+			if pattern[i] != "" {
+				key = encoderKey(pattern[i], "")
+			}
+			return nil, nil, &component.ConfigError{Key: key, Reason: fmt.Sprintf("is for %s, %s: %s", x.path, spaceOf(&x.tensor), reason), Help: help}
+		}
+		inputs, encoders = append(inputs, in), append(encoders, e)
+	}
+	return inputs, encoders, nil
+}
+
+// patterns returns the pattern for each path, or "".
+func (t *PolicyTable) patterns(all []entering) ([]string, error) {
+	of := make([]string, len(all))
+	var paths []string
+	for _, x := range all {
+		paths = append(paths, x.path)
+	}
+	for _, pattern := range slices.Sorted(maps.Keys(t.Encoder)) {
+		found := false
+		for i, path := range paths {
+			if !matches(pattern, path) {
+				continue
+			}
+			if of[i] != "" {
+				return nil, &component.ConfigError{Key: encoderKey(pattern, ""),
+					Reason: fmt.Sprintf("is a second encoder for %s, which %q matches too", path, of[i]), Help: "let one pattern match a path"}
+			}
+			of[i], found = pattern, true
+		}
+		if !found {
+			return nil, &component.ConfigError{Key: encoderKey(pattern, ""), Reason: "matches nothing that enters the policy",
+				Help: "what enters: " + strings.Join(paths, ", ")}
+		}
+	}
+	return of, nil
+}
+
+// spaceOf tells what a tensor holds.
+func spaceOf(t *hostabi.Tensor) string {
+	text := fmt.Sprintf("%v%v", t.DType, t.Shape[:t.Rank])
+	if t.Discrete() {
+		text += fmt.Sprintf(" of %d values", t.Choices())
+	}
+	return text
+}
+
+// encode makes the input of a tensor, and its encoder, or says what is wrong with the table for it.
+func (e EncoderTable) encode(x *entering, normalize bool) (in policy.Input, encoder policy.Encoder, reason, help string) {
+	t := &x.tensor
+	encoder = e.encoder(t)
+	in = policy.Input{Path: x.path, From: x.from, Shape: []int{t.Elems(hostabi.MaxTensorElems)}}
+	if encoder.Kind.Pictures() {
+		in.Shape, in.CHW = pictureOf(t), t.Flags&hostabi.TensorImageCHW != 0
+	}
+	if t.DType != hostabi.F32 {
+		in.DType = t.DType.String()
+	}
+	if e.Stack > 1 {
+		in.Stack = e.Stack
+	}
+	in.Norm = e.norm(x, &encoder, normalize)
+	switch {
+	case in.Shape == nil:
+		return in, encoder, "a tensor that is no picture", "use flat or mlp, or leave the key kind out"
+	case (e.Kind == kindOneHot || e.Kind == string(policy.EncodeEmbed) || in.Norm == policy.OneHot) && !t.Discrete():
+		return in, encoder, "a tensor of numbers has no values to choose from", "use flat or mlp, or leave the key kind out"
+	case in.Norm == policy.OneHot && t.Choices() > mostValues:
+		return in, encoder, fmt.Sprintf("more than %d values", mostValues), `use norm = "none"`
+	case x.from != "" && (in.Stack > 1 || in.Norm == policy.Running):
+		return in, encoder, "what was last is one frame without statistics", "leave stack and norm out"
+	}
+	switch in.Norm {
+	case policy.OneHot:
+		in.Start = int(t.Start)
+		in.Choices = choicesOf(t)
+	case policy.Scaled:
+		if in.Scale = t.Scale; in.Scale == 0 {
+			in.Scale = 1.0 / 255
+		}
+	}
+	return in, encoder, "", ""
+}
+
+// pictureOf returns height, width and channels, or in the order of the tensor, of one that can be a picture; nil for others.
+func pictureOf(t *hostabi.Tensor) (shape []int) {
+	if t.Discrete() || t.Rank != 2 && t.Rank != 3 {
+		return nil
+	}
+	for _, n := range t.Shape[:t.Rank] {
+		shape = append(shape, int(n))
+	}
+	if t.Rank == 2 {
+		shape = append(shape, 1)
+	}
+	return shape
+}
+
+// choicesOf lists the numbers of values of the elements, or the one that all have.
+func choicesOf(t *hostabi.Tensor) (list []int) {
+	for _, n := range t.Counts {
+		list = append(list, int(n))
+	}
+	if len(list) == 0 {
+		return []int{int(t.N)}
+	}
+	return list
+}
+
+// encoder is the table's, or what suits the tensor.
+func (e EncoderTable) encoder(t *hostabi.Tensor) policy.Encoder {
+	encoder := policy.Encoder{Kind: policy.EncoderKind(e.Kind), Hidden: e.Hidden, Activation: policy.Activation(e.Activation), Dim: e.Dim}
+	switch {
+	case e.Kind == kindOneHot:
+		encoder.Kind = policy.EncodeFlat
+	case e.Kind == "" && e.Norm == "" && t.Discrete() && t.Choices() > mostOneHot && t.Role == hostabi.RoleObservation:
+		encoder.Kind = policy.EncodeEmbed
+	case e.Kind == "" && fitsNature(t):
+		encoder.Kind = policy.EncodeNature
+	case e.Kind == "":
+		encoder.Kind = policy.EncodeFlat
+	}
+	if encoder.Kind == policy.EncodeEmbed && encoder.Dim == 0 {
+		encoder.Dim = 32
+	}
+	if encoder.Kind == policy.EncodeMLP && len(encoder.Hidden) == 0 {
+		encoder.Hidden = []int{64}
+	}
+	if encoder.Kind.Pictures() && len(encoder.Hidden) == 0 {
+		encoder.Hidden = []int{pictureHidden[encoder.Kind]}
+	}
+	if encoder.Activation == "" {
+		encoder.Activation = policy.Tanh
+		if encoder.Kind.Pictures() {
+			encoder.Activation = policy.ReLU
+		}
+	}
+	return encoder
+}
+
+// pictureHidden is the width of the dense layer behind a picture's convolutions.
+var pictureHidden = map[policy.EncoderKind]int{policy.EncodeNature: 512, policy.EncodeImpala: 256}
+
+// fitsNature reports whether a tensor is a picture, large enough for nature_cnn.
+func fitsNature(t *hostabi.Tensor) bool {
+	const least = 36
+	switch {
+	case t.Flags&hostabi.TensorImageHWC != 0:
+		return t.Shape[0] >= least && t.Shape[1] >= least
+	case t.Flags&hostabi.TensorImageCHW != 0:
+		return t.Shape[1] >= least && t.Shape[2] >= least
+	}
+	return false
+}
+
+// norm is the table's, or what suits the tensor.
+func (e EncoderTable) norm(x *entering, encoder *policy.Encoder, normalize bool) policy.Norm {
+	t := &x.tensor
+	picture := t.Flags&(hostabi.TensorImageHWC|hostabi.TensorImageCHW) != 0
+	switch {
+	case e.Norm == normNone && encoder.Kind != policy.EncodeEmbed:
+		return ""
+	case e.Norm != "" && e.Norm != normNone:
+		return policy.Norm(e.Norm)
+	case e.Kind == kindOneHot || encoder.Kind == policy.EncodeEmbed || t.Discrete():
+		return policy.OneHot
+	case t.DType == hostabi.U8 && (picture || t.Scale != 0) || t.DType == hostabi.U8 && t.High == 255 && t.Rank > 1:
+		return policy.Scaled
+	case normalize && x.from == "":
+		return policy.Running
+	}
+	return ""
+}

@@ -1,0 +1,72 @@
+package builtin
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/table"
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// dict observes a vector, a large picture, a small choice and a large one.
+func dict() *hostabi.EnvSpec {
+	box := func(path string, dtype hostabi.DType, flags hostabi.TensorFlags, shape ...uint32) hostabi.Tensor {
+		t := hostabi.Tensor{Role: hostabi.RoleObservation, DType: dtype, Rank: uint8(len(shape)), Flags: flags, Path: path}
+		copy(t.Shape[:], shape)
+		return t
+	}
+	choice := func(path string, n uint32) hostabi.Tensor {
+		return hostabi.Tensor{Role: hostabi.RoleObservation, DType: hostabi.I32, N: n, Start: 1, Path: path}
+	}
+	return &hostabi.EnvSpec{Name: "dict@1", Tensors: []hostabi.Tensor{{Role: hostabi.RoleAction, DType: hostabi.I32, N: 3},
+		{Role: hostabi.RoleReward, DType: hostabi.F32},
+		box("speed", hostabi.F32, 0, 4), box("eye", hostabi.U8, hostabi.TensorImageCHW, 3, 40, 48), choice("near/door", 6), choice("near/place", 500)}}
+}
+
+func decodeOf(t PolicyTable) func(into any) error {
+	return func(into any) error {
+		to := into.(*PolicyTable)
+		to.Inputs, to.Encoder, to.NormalizeObs = t.Inputs, t.Encoder, t.NormalizeObs
+		return nil
+	}
+}
+
+func TestS24InputsEnterAsSuitsTheirTensors(t *testing.T) {
+	made, err := DecodePolicy(decodeOf(PolicyTable{NormalizeObs: true, Inputs: []string{"last_action", "last_reward"},
+		Encoder: map[string]EncoderTable{"sp*d": {Kind: "mlp", Hidden: []int{8}, Stack: 3}}}), dict())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Join(made.(*policy.Definition).Network.Lines(), "\n")
+	for _, want := range []string{"input speed [4] running stack 3", "input eye [3 40 48] scale 0.003921569 u8 chw",
+		"input near/door [1] onehot of [6] from 1 i32", "input near/place [1] onehot of [500] from 1 i32",
+		"input last_action [1] onehot of [3] from 0 i32 from last_action", "input last_reward [1]  from last_reward",
+		"actor.speed.0 = dense(8) of speed", "critic.near/place.embed = dense(32) of near/place", "actor.eye.conv.0 = conv2d",
+		"actor.join = concat of actor.speed.0.activation, actor.eye.0.activation, near/door, actor.near/place.embed, last_action, last_reward"} {
+		if !strings.Contains(lines, want) {
+			t.Errorf("the network lacks %q:\n%s", want, lines)
+		}
+	}
+	if made.Past() != 2 {
+		t.Errorf("it reads %d rows before the current one, want 2", made.Past())
+	}
+}
+
+func TestEncoders_WhatDoesNotFitIsNamed(t *testing.T) {
+	for want, encoders := range map[string]map[string]EncoderTable{
+		`matches nothing that enters the policy`:                   {"nowhere/*": {}},
+		`is a second encoder for near/door, which "*door" matches`: {"*door": {}, "near/*": {}},
+		`a tensor of numbers has no values to choose from`:         {"speed": {Kind: "embed"}},
+		`a tensor that is no picture`:                              {"speed": {Kind: "impala"}},
+		`is "lstm"`:                                                {"speed": {Kind: "lstm"}},
+		`is 65`:                                                    {"speed": {Stack: 65}},
+		`is for other kinds`:                                       {"speed": {Hidden: []int{3}}},
+	} {
+		_, err := DecodePolicy(decodeOf(PolicyTable{Encoder: encoders}), dict())
+		all := table.All(err)
+		if len(all) != 1 || !strings.Contains(all[0].Reason, want) || all[0].Help == "" || !strings.HasPrefix(all[0].Key, "encoder.") {
+			t.Errorf("%v: %v, want %q with its key and a remedy", encoders, err, want)
+		}
+	}
+}

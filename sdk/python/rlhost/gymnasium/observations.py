@@ -1,0 +1,77 @@
+"""What environments of Gymnasium observe: a tensor for each part of the space."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy
+from gymnasium import spaces
+
+from .. import spec
+from .tensors import box, common_start
+
+# Types of a Box's elements that the host has; others are written as the next larger one.
+_DTYPES = {"uint8": "u8", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "bool": "u8", "uint16": "i32",
+           "uint32": "i64", "uint64": "i64"}
+_CHANNELS = (1, 3, 4)  # of pictures, by which the axis of channels is found
+
+
+class Observations:
+    """The observations of an environment. Parts of a Dict have their keys as paths, parts of a Tuple their numbers."""
+
+    def __init__(self, space: spaces.Space[Any]):
+        self.parts = list(_parts(space, ()))
+        self.whole = len(self.parts) == 1 and not self.parts[0][0]  # neither Dict nor Tuple
+
+    def tensors(self, role: int) -> list[spec.Tensor]:
+        """The tensors of a role: the observations, or the last ones of an episode."""
+        made = []
+        for index, (keys, space) in enumerate(self.parts):
+            tensor = describe(role, space)
+            tensor.path, tensor.index = "/".join(map(str, keys)), index
+            tensor.pair = index if role == spec.FINAL_OBSERVATION else 0
+            made.append(tensor)
+        return made
+
+    def write(self, columns: Sequence[numpy.ndarray], env: int, obs: Any) -> None:
+        """Writes what an environment observes to its row of each column."""
+        if self.whole:
+            columns[0][env] = obs
+            return
+        for column, (keys, _) in zip(columns, self.parts):
+            part = obs
+            for key in keys:
+                part = part[key]
+            column[env] = part
+
+
+def _parts(space: spaces.Space[Any], keys: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], spaces.Space[Any]]]:
+    """The parts of a space with the keys that lead to them."""
+    if isinstance(space, spaces.Dict):
+        inner: Iterator[tuple[Any, spaces.Space[Any]]] = iter(space.spaces.items())
+    elif isinstance(space, spaces.Tuple):
+        inner = enumerate(space.spaces)
+    else:
+        yield keys, space
+        return
+    for key, part in inner:
+        yield from _parts(part, (*keys, key))
+
+
+def describe(role: int, space: spaces.Space[Any]) -> spec.Tensor:
+    """One part as a tensor; TypeError for a space that the host does not have."""
+    if isinstance(space, spaces.Discrete):
+        return spec.Tensor(role, "i32", n=int(space.n), start=int(space.start))
+    if isinstance(space, spaces.MultiDiscrete) and (start := common_start(space)) is not None:
+        return spec.Tensor(role, "i32", space.shape, counts=[int(n) for n in space.nvec.ravel()], start=start)
+    if isinstance(space, spaces.MultiBinary):
+        return spec.Tensor(role, "u8", space.shape, n=2, flags=spec.BINARY)
+    if isinstance(space, spaces.Box):
+        tensor = box(role, space, _DTYPES.get(space.dtype.name, "f32") if space.dtype else "f32")
+        if len(space.shape) == 3 and tensor.dtype == "u8":
+            first = space.shape[0] in _CHANNELS and space.shape[2] not in _CHANNELS
+            tensor.flags |= spec.IMAGE_CHW if first else spec.IMAGE_HWC
+            tensor.scale = 1 / 255 if tensor.high > 1 else 1.0
+        return tensor
+    raise TypeError(f"the observation space {space}")
