@@ -38,6 +38,12 @@ type Observed struct {
 type Result struct {
 	Reward                float32
 	Terminated, Truncated bool
+	Discount              float32 // of what follows, 0 to 1, if Spec.Discount is set: it is written in every step
+}
+
+// Teller tells figures of an environment after each step: those of Spec.Figures, in their order. All are 0 before.
+type Teller interface {
+	Tell(figures []float32)
 }
 
 // Masker says which actions are legal: legal has one element per value of each element of the action, 1 = legal, those of
@@ -69,4 +75,6 @@ type Rows[A Action, O Element] struct {
 	Obs                   []O
 	Rewards               []float32
 	Terminated, Truncated []uint8
+	Discounts             []float32 // without a discount in the spec nil
+	Figures               []float32 // [n, figures…]; 0 before the step
 }

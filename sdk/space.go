@@ -78,15 +78,37 @@ func (s Space) Choices() int {
 	return n
 }
 
+// Figure is a number that an environment tells of itself in each step, such as a score. A host that gathers none leaves
+// them alone.
+type Figure struct {
+	Name    string // its path
+	Gather  Gather // how those of an episode become one
+	Episode bool   // only that of the step that ends an episode counts
+}
+
+// Gather is how the figures of an episode become one.
+type Gather uint8
+
+// Ways to gather.
+const (
+	Last Gather = iota
+	Sum
+	Mean
+	Max
+	Min
+)
+
 // Spec describes an environment.
 type Spec struct {
 	Name         string // name@version
 	Action, Obs  Space
-	Observations []Space // of a DictEnv, in the place of Obs
-	EpisodeLimit int     // steps after which the environment itself truncates, 0 = none
-	MaxEnvs      int     // most environments in one batch, 0 = no limit
-	StateVersion uint32  // of what environments save: raise it when that changes
-	PreferSoA    bool    // faster with one array per element than with one row per environment
+	Observations []Space  // of a DictEnv, in the place of Obs
+	Figures      []Figure // of an environment that is a Teller, or of a Batch
+	Discount     bool     // the environment's own, in Result, takes the place of the learner's gamma
+	EpisodeLimit int      // steps after which the environment itself truncates, 0 = none
+	MaxEnvs      int      // most environments in one batch, 0 = no limit
+	StateVersion uint32   // of what environments save: raise it when that changes
+	PreferSoA    bool     // faster with one array per element than with one row per environment
 
 	// Describe (optional) changes the other fields where they depend on arguments.
 	Describe func(config *Config, spec *Spec)

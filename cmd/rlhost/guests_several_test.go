@@ -8,7 +8,8 @@ import (
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
 
-// Environments with several observations pass every check, and write the same bits in every language.
+// Environments with several observations, a discount and figures pass every check, and write the same bits in every
+// language.
 func TestGuests_ObserveSeveralThings(t *testing.T) {
 	r := newRuntime(t)
 	hashes := map[string]uint64{}
@@ -16,6 +17,9 @@ func TestGuests_ObserveSeveralThings(t *testing.T) {
 		p := loadGuest(t, r, file, nil)
 		if spec := p.Spec(); len(spec.All(hostabi.RoleObservation)) != 3 || spec.All(hostabi.RoleObservation)[1].Path != "inventory/gold" {
 			t.Errorf("%s observes %s", language, spec.Spaces(hostabi.RoleObservation))
+		}
+		if spec := p.Spec(); len(spec.All(hostabi.RoleInfo)) != 2 || len(spec.All(hostabi.RoleDiscount)) != 1 {
+			t.Errorf("%s describes %+v", language, spec.Tensors)
 		}
 		for _, got := range envcheck.Run(t.Context(), p, envcheck.Options{Steps: 300, Seed: 1}) {
 			if got.Verdict != envcheck.OK {

@@ -139,7 +139,7 @@ func TestCompare_FindsWhatDiffers(t *testing.T) {
 	t.Parallel()
 	box := policy.Dist{Action: "steer", Gaussian: &head.Gaussian{N: 1}, Bounds: &policy.Bounds{Low: []float32{-1}, High: []float32{1}}}
 	for _, m := range []policy.MLP{
-		{Obs: 2, Actions: 2, Hidden: []int{3}, Activation: "tanh", NormalizeObs: true, PolicyGain: 1},
+		{Obs: 2, Actions: 2, Hidden: []int{3}, Activation: "tanh", NormalizeObs: true, Heads: policy.Heads{PolicyGain: 1}},
 		{Obs: 2, Hidden: []int{3}, Activation: "tanh", LogStdInit: -0.5, PolicyGain: 1, Policy: []policy.Dist{box}},
 	} {
 		p, s := sample(t, m.Network(), false, 200)

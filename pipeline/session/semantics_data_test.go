@@ -45,17 +45,18 @@ func TestS1TrajectoriesDoNotDependOnHowEnvironmentsAreSpread(t *testing.T) {
 	}
 }
 
-// Random bytes that a module asks the host for are its environment's, whoever is in the instance beside it.
-func TestS1EntropyDependsOnSeedAndEnvironmentAlone(t *testing.T) {
+// labGuest loads a guest of the scripts of cmd/rlhost, built from C.
+func labGuest(t *testing.T, name string, grants ...string) env.Plugin {
+	t.Helper()
 	r, err := wasm.New(wasm.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	module, err := os.ReadFile("../../cmd/rlhost/testdata/guests/entropy.wasm")
+	module, err := os.ReadFile("../../cmd/rlhost/testdata/guests/" + name + ".wasm")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := r.Load(t.Context(), "entropy.wasm", module, env.Source{Name: "lab", Grants: []string{wasm.GrantEntropy}})
+	p, err := r.Load(t.Context(), name+".wasm", module, env.Source{Name: "lab", Grants: grants})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,6 +65,12 @@ func TestS1EntropyDependsOnSeedAndEnvironmentAlone(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	return p
+}
+
+// Random bytes that a module asks the host for are its environment's, whoever is in the instance beside it.
+func TestS1EntropyDependsOnSeedAndEnvironmentAlone(t *testing.T) {
+	p := labGuest(t, "entropy", wasm.GrantEntropy)
 	run := func(sets ...string) map[int][]labRow {
 		return experiment{plugin: keepOpen{p}, sets: sets}.must(t).rows(t)
 	}

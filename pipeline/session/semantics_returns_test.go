@@ -68,21 +68,7 @@ func TestS18ValuesAreThoseOfTheory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := p.experiment().must(t)
-			var sum, count [probeSteps]float64
-			for _, b := range o.blocks[len(o.blocks)-8:] {
-				for step := range b.Schema.Shape.Steps {
-					for env := range b.Schema.Shape.Envs {
-						r := b.row(step, env)
-						sum[r.at()] += float64(r.value)
-						count[r.at()]++
-					}
-				}
-			}
-			for step := range sum {
-				if got, want := sum[step]/count[step], p.value(step); !(math.Abs(got-want) <= 0.005*math.Abs(want)) {
-					t.Errorf("value after %d steps is %v, want %v", step, got, want)
-				}
-			}
+			p.compare(t, o, (*labRow).at)
 			for _, e := range o.episodes {
 				want := p.reward * probeSteps
 				if e.Length != probeSteps || !(math.Abs(float64(e.Return)-want) <= 1e-5*math.Abs(want)) {
@@ -91,6 +77,36 @@ func TestS18ValuesAreThoseOfTheory(t *testing.T) {
 			}
 		})
 	}
+}
+
+// compare holds the values of the last trajectories to theory. at returns how many steps an episode has made.
+func (p *probe) compare(t *testing.T, o *outcome, at func(*labRow) int) {
+	t.Helper()
+	var sum, count [probeSteps]float64
+	for _, b := range o.blocks[len(o.blocks)-8:] {
+		for step := range b.Schema.Shape.Steps {
+			for env := range b.Schema.Shape.Envs {
+				r := b.row(step, env)
+				sum[at(&r)] += float64(r.value)
+				count[at(&r)]++
+			}
+		}
+	}
+	for step := range sum {
+		if got, want := sum[step]/count[step], p.value(step); !(math.Abs(got-want) <= 0.005*math.Abs(want)) {
+			t.Errorf("value after %d steps is %v, want %v", step, got, want)
+		}
+	}
+}
+
+// The discount that a real guest writes is what the learner learns with; the figures that it offers beside it are not in
+// its way.
+func TestS17TheDiscountOfAGuestIsLearnedWith(t *testing.T) {
+	t.Parallel()
+	p := probe{reward: 40, gamma: 0.9, discount: 0.5, ends: plugintest.Terminates, learned: 40}
+	x := p.experiment()
+	x.plugin = labGuest(t, "discount")
+	p.compare(t, x.must(t), func(r *labRow) int { return slices.Index(r.obs[:], 1) })
 }
 
 // everything is what this file is about, all at once.

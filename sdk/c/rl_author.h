@@ -266,6 +266,14 @@ typedef struct rl_named {
     rl_space space;
 } rl_named;
 
+// rl_figure is a number that the environment tells of itself in each step, such as a score: its path, and how those of an
+// episode become one, RL_TENSOR_SUM, RL_TENSOR_MEAN, RL_TENSOR_MAX or RL_TENSOR_MIN, or 0 for the last one. With
+// RL_TENSOR_EPISODE only that of the step that ends an episode counts.
+typedef struct rl_figure {
+    const char *name;
+    uint32_t gather;
+} rl_figure;
+
 RL_QUIET static uint32_t rl_dtype_bytes(uint8_t dtype)
 {
     static const uint8_t bytes[] = {0, 1, 1, 2, 4, 8, 2, 2, 4, 8, 1};

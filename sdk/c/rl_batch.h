@@ -6,10 +6,10 @@
 #define RL_BATCHES 64
 #define RL_FLAG_WAITING 1u // the episode is over and the environment waits for its reset
 
-// Tensors in the order of the description. Behind the mask, if there is one, lie the observations after the first, each
-// with its last one.
+// Tensors in the order of the description. Behind the mask, if there is one, lie the discount, if there is one, the figures,
+// and the observations after the first, each with its last one.
 enum { RL_T_ACTION, RL_T_OBS, RL_T_REWARD, RL_T_TERMINATED, RL_T_TRUNCATED, RL_T_FINAL, RL_T_MASK };
-enum { RL_TENSORS = RL_T_MASK + 1 + 2 * (RL_MAX_OBSERVATIONS - 1) };
+enum { RL_TENSORS = RL_T_MASK + 2 + RL_MAX_FIGURES + 2 * (RL_MAX_OBSERVATIONS - 1) };
 
 typedef struct rl_batch {
     rl_env env;
@@ -23,7 +23,8 @@ typedef struct rl_batch {
     rl_binding bind[RL_TENSORS];
     rl_tensor shape[RL_TENSORS]; // elems and bytes of each tensor; at time 0 once bound
     rl_view view;                // tensors at the time of the current step
-    rl_tensor obs[RL_MAX_OBSERVATIONS];
+    rl_tensor obs[RL_MAX_OBSERVATIONS], figures[RL_MAX_FIGURES];
+    float told[RL_MAX_FIGURES];
 } rl_batch;
 
 static rl_batch *rl_batches[RL_BATCHES];
@@ -52,8 +53,12 @@ RL_QUIET static rl_batch *rl_find(uint32_t batch) { return batch < RL_BATCHES ? 
 // rl_observed is how many observations there are.
 RL_INLINE uint32_t rl_observed(void) { return rl_the_env.observations ? rl_the_env.observation_count : 1; }
 
-// rl_slot_obs and rl_slot_final are the tensors of observation j and of its last one.
-RL_INLINE uint32_t rl_slot_obs(uint32_t j) { return j ? RL_T_MASK + (rl_the_env.mask != NULL) + 2 * (j - 1) : RL_T_OBS; }
+// rl_slot_discount, rl_slot_figure, rl_slot_obs and rl_slot_final are the tensors of the discount, of figure k, of
+// observation j and of its last one.
+RL_INLINE uint32_t rl_slot_discount(void) { return RL_T_MASK + (rl_the_env.mask != NULL); }
+RL_INLINE uint32_t rl_slot_figure(uint32_t k) { return rl_slot_discount() + rl_the_env.discount + k; }
+RL_INLINE bool rl_is_figure(uint32_t k) { return k >= rl_slot_figure(0) && k < rl_slot_figure(rl_the_env.figure_count); }
+RL_INLINE uint32_t rl_slot_obs(uint32_t j) { return j ? rl_slot_figure(rl_the_env.figure_count) + 2 * (j - 1) : RL_T_OBS; }
 RL_INLINE uint32_t rl_slot_final(uint32_t j) { return j ? rl_slot_obs(j) + 1 : RL_T_FINAL; }
 RL_INLINE bool rl_is_final(uint32_t k) { return k == RL_T_FINAL || (k > rl_slot_obs(1) && (k - rl_slot_obs(1)) % 2); }
 
@@ -85,7 +90,7 @@ static rl_part rl_describe_part(uint16_t role, uint32_t flags, const rl_space *s
 // rl_parts fills the table of tensors and returns how many there are.
 static uint32_t rl_parts(const rl_env *env, rl_part *p)
 {
-    static const rl_space number = {.dtype = RL_F32}, flag = {.dtype = RL_U8, .high = 1};
+    static const rl_space number = {.dtype = RL_F32}, unit = {.dtype = RL_F32, .high = 1}, flag = {.dtype = RL_U8, .high = 1};
     p[RL_T_ACTION] = rl_describe_part(RL_ROLE_ACTION, RL_TENSOR_AT_T, &env->action);
     p[RL_T_REWARD] = rl_describe_part(RL_ROLE_REWARD, RL_TENSOR_AT_T, &number);
     p[RL_T_TERMINATED] = rl_describe_part(RL_ROLE_TERMINATED, RL_TENSOR_AT_T, &flag);
@@ -103,6 +108,13 @@ static uint32_t rl_parts(const rl_env *env, rl_part *p)
         mask.rank = 1;
         mask.shape[0] = rl_choices(&env->action);
         p[RL_T_MASK] = rl_describe_part(RL_ROLE_ACTION_MASK, RL_TENSOR_AT_T1, &mask);
+    }
+    if (rl_the_env.discount) p[rl_slot_discount()] = rl_describe_part(RL_ROLE_DISCOUNT, RL_TENSOR_AT_T, &unit);
+    for (uint32_t k = 0; k < rl_the_env.figure_count; k++) {
+        rl_part *figure = &p[rl_slot_figure(k)];
+        *figure = rl_describe_part(RL_ROLE_INFO, RL_TENSOR_AT_T | RL_TENSOR_OPTIONAL | env->figures[k].gather, &number);
+        figure->space.name = env->figures[k].name;
+        figure->desc.index = (uint16_t)k;
     }
     return rl_slot_obs(rl_observed());
 }
@@ -193,6 +205,7 @@ static bool rl_described(rl_config *config, rl_env *env)
 {
     *env = rl_the_env;
     if (env->observation_count > RL_MAX_OBSERVATIONS) return rl_fail("more than 16 observations");
+    if (env->figure_count > RL_MAX_FIGURES) return rl_fail("more than 16 figures");
     if (env->describe && !env->describe(config, env)) return false;
     return !config->failed;
 }
@@ -315,19 +328,19 @@ RL_EXPORT(rl_bind) int32_t rl_bind(uint32_t batch, uint32_t bindings, uint32_t n
         rl_binding x;
         __builtin_memcpy(&x, (const uint8_t *)rl_at(bindings) + k * sizeof x, sizeof x);
         uint32_t misaligned = x.ptr | x.stride_t | x.stride_env | x.stride_elem;
-        bool needed = !rl_is_final(k) || b->autoreset == RL_AUTORESET_SAME_STEP;
+        bool needed = rl_is_final(k) ? b->autoreset == RL_AUTORESET_SAME_STEP : !rl_is_figure(k);
         if (misaligned & (b->shape[k].bytes - 1) || (needed && !x.ptr)) return RL_STATUS_ARGUMENT;
     }
     for (uint32_t k = 0; k < n; k++) {
         __builtin_memcpy(&b->bind[k], (const uint8_t *)rl_at(bindings) + k * sizeof b->bind[k], sizeof b->bind[k]);
-        b->shape[k].at = (uint8_t *)rl_at(b->bind[k].ptr);
+        b->shape[k].at = b->bind[k].ptr ? (uint8_t *)rl_at(b->bind[k].ptr) : NULL;
         b->shape[k].env = b->bind[k].stride_env;
         b->shape[k].elem = b->bind[k].stride_elem;
     }
-    rl_view view = {b->shape[RL_T_ACTION],     b->shape[RL_T_OBS],       b->shape[RL_T_REWARD],
-                    b->shape[RL_T_TERMINATED], b->shape[RL_T_TRUNCATED], b->rng,
-                    b->row[0],                 b->move,                  b->obs,
-                    b->row};
+    rl_view view = {.action = b->shape[RL_T_ACTION], .obs = b->shape[RL_T_OBS], .reward = b->shape[RL_T_REWARD],
+                    .terminated = b->shape[RL_T_TERMINATED], .truncated = b->shape[RL_T_TRUNCATED], .rng = b->rng,
+                    .row = b->row[0], .move = b->move, .observations = b->obs, .rows = b->row,
+                    .discount = {NULL, 0, 0, 0, 0}, .figures = b->figures, .told = b->told};
     b->view = view;
     b->bound = true;
     return RL_STATUS_OK;
@@ -354,6 +367,11 @@ RL_INLINE void rl_set_time(rl_batch *b, uint32_t t)
     b->view.action.at = b->shape[RL_T_ACTION].at + (size_t)t * b->bind[RL_T_ACTION].stride_t;
     rl_obs_at(b, t + 1, b->obs);
     b->view.obs.at = b->obs[0].at;
+    if (rl_the_env.discount) b->view.discount = rl_tensor_at(b, rl_slot_discount(), t);
+    for (uint32_t k = 0; k < rl_the_env.figure_count; k++) {
+        b->figures[k] = rl_tensor_at(b, rl_slot_figure(k), t);
+        if (!b->shape[rl_slot_figure(k)].at) b->figures[k].at = NULL;
+    }
     b->view.reward.at = b->shape[RL_T_REWARD].at + (size_t)t * b->bind[RL_T_REWARD].stride_t;
     b->view.terminated.at = b->shape[RL_T_TERMINATED].at + (size_t)t * b->bind[RL_T_TERMINATED].stride_t;
     b->view.truncated.at = b->shape[RL_T_TRUNCATED].at + (size_t)t * b->bind[RL_T_TRUNCATED].stride_t;
@@ -449,7 +467,7 @@ RL_INLINE void rl_run(rl_batch *b, uint32_t first, uint32_t count)
 static __attribute__((noinline)) void rl_rest(rl_batch *b, uint32_t t, uint32_t i)
 {
     const rl_view *v = &b->view;
-    static const rl_result nothing = {0, false, false};
+    rl_result nothing = rl_fresh(v);
     rl_write(v, i, &nothing);
     if (b->autoreset == RL_AUTORESET_NEXT_STEP) {
         rl_begin(b, i, b->obs);

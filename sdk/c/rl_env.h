@@ -38,6 +38,8 @@
 typedef struct rl_result {
     float reward;
     bool terminated, truncated;
+    float discount; // of what follows, 0 to 1, where the environment has one: it is written in every step
+    float *figures; // those of RL_FIGURES, in their order; they start as zero
 } rl_result;
 
 // rl_tensor is one tensor at one time: environment i's row begins at at + i*env, its elements lie elem apart.
@@ -54,10 +56,19 @@ typedef struct rl_view {
     // Of an environment with several observations: all of them, of which obs is the first, and room for a packed one of each.
     const rl_tensor *observations;
     void *const *rows;
+    rl_tensor discount;       // if the environment has one
+    const rl_tensor *figures; // at is NULL for one that the host does not want
+    float *told;              // room for the figures of one environment
 } rl_view;
 
 // RL_MAX_OBSERVATIONS is how many observations an environment can have.
 #define RL_MAX_OBSERVATIONS 16
+
+// RL_MAX_FIGURES is how many figures an environment can have.
+#define RL_MAX_FIGURES 16
+
+// RL_FIGURES(list) gives an array of rl_figure. A host that gathers none leaves them alone.
+#define RL_FIGURES(list) .figures = (list), .figure_count = sizeof(list) / sizeof((list)[0])
 
 // RL_OBSERVATIONS(list) gives an array of rl_named as the observations, in the place of .obs.
 #define RL_OBSERVATIONS(list) .observations = (list), .observation_count = sizeof(list) / sizeof((list)[0])
@@ -69,13 +80,16 @@ typedef struct rl_env {
     rl_space action, obs;
     const rl_named *observations; // in the place of obs, see RL_OBSERVATIONS
     uint32_t observation_count;
+    const rl_figure *figures; // see RL_FIGURES
+    uint32_t figure_count;
+    bool discount;          // the environment's own discount takes the place of the learner's gamma
     uint32_t episode_limit; // steps after which the environment itself truncates, 0 = none
     uint32_t max_envs;      // most environments in one batch, 0 = no limit
     uint32_t caps;          // RL_CAP_PREFER_SOA, if that is faster
     uint32_t state_version; // of what save writes: raise it when that changes
 
     // describe (optional) changes spaces and limits in a copy of this struct, where they depend on arguments; not how many
-    // observations there are.
+    // observations and figures there are.
     bool (*describe)(rl_config *config, struct rl_env *env);
     // mask (optional; there is a mask tensor if it is given) writes 1 for each legal action and 0 for the others. It is
     // not called behind the end of an episode.
@@ -174,6 +188,17 @@ RL_INLINE void rl_write(const rl_view *v, uint32_t i, const rl_result *out)
     *(float *)(void *)rl_row(&v->reward, i) = out->reward;
     *rl_row(&v->terminated, i) = out->terminated;
     *rl_row(&v->truncated, i) = out->truncated;
+    if (rl_the_env.discount) *(float *)(void *)rl_row(&v->discount, i) = out->discount;
+    for (uint32_t k = 0; k < rl_the_env.figure_count; k++)
+        if (v->figures[k].at) *(float *)(void *)rl_row(&v->figures[k], i) = out->figures[k];
+}
+
+// rl_fresh returns the result that a step begins with.
+RL_INLINE rl_result rl_fresh(const rl_view *v)
+{
+    rl_result out = {0, false, false, 0, v->told};
+    for (uint32_t k = 0; k < rl_the_env.figure_count; k++) out.figures[k] = 0;
+    return out;
 }
 
 // rl_open finds where the observations of environment i are written: in place, or in their rooms.
@@ -212,7 +237,7 @@ RL_INLINE void rl_each(void *state, uint32_t first, uint32_t count, const rl_vie
     rl_view v = *view;
     bool several = rl_the_env.observations != NULL, direct = !several && rl_in_place(&v.obs) && rl_in_place(&v.action);
     for (uint32_t i = first; i < first + count; i++) {
-        rl_result out = {0, false, false};
+        rl_result out = rl_fresh(&v);
         rl_current = i;
         if (direct) {
             step(state, i, &v.rng[i], rl_row(&v.action, i), rl_row(&v.obs, i), &out);

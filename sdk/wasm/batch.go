@@ -21,7 +21,7 @@ const (
 	tensorTerminated
 	tensorTruncated
 	tensorFinal
-	tensorMask // or, without one, what follows it: the observations after the first, each with its last one
+	tensorMask // or what follows: a discount, figures, and the observations after the first, each with its last one
 )
 
 // batch is N environments and the memory that they are bound to. It does the autoreset.
@@ -46,8 +46,12 @@ type batch[A sdk.Action, O sdk.Element] struct {
 	terminated tensor[uint8]
 	truncated  tensor[uint8]
 	mask       tensor[uint8]
-	tensors    int    // of the description
-	parts      *parts // several observations, in the place of obs and final
+	discounts  bool
+	discount   tensor[float32]
+	figures    []tensor[float32]
+	told       []float32 // [envs, figures]
+	tensors    int       // of the description
+	parts      *parts    // several observations, in the place of obs and final
 }
 
 func newBatch[A sdk.Action, O sdk.Element](descs []described, envs sdk.Batch[A, O], n int, mode hostabi.Autoreset, stateVersion uint32) *batch[A, O] {
@@ -74,6 +78,15 @@ func newBatch[A sdk.Action, O sdk.Element](descs []described, envs sdk.Batch[A, 
 		b.mask = newTensor[uint8](descs[tensorMask], n)
 		b.legal, b.allLegal = make([]uint8, b.mask.elems), bytes.Repeat([]byte{1}, b.mask.elems)
 	}
+	for _, d := range descs[tensorMask:] {
+		switch d.Role {
+		case hostabi.RoleDiscount:
+			b.discounts, b.discount = true, newTensor[float32](d, n)
+		case hostabi.RoleInfo:
+			b.figures = append(b.figures, newTensor[float32](d, n))
+		}
+	}
+	b.told = make([]float32, n*len(b.figures))
 	return b
 }
 
@@ -94,7 +107,7 @@ func (b *batch[A, O]) bind(list []hostabi.Binding) hostabi.Status {
 	ok := b.action.bind(list[tensorAction], true) && b.bindObs(list) &&
 		b.reward.bind(list[tensorReward], true) && b.terminated.bind(list[tensorTerminated], true) &&
 		b.truncated.bind(list[tensorTruncated], true) &&
-		(b.legal == nil || b.mask.bind(list[tensorMask], true))
+		(b.legal == nil || b.mask.bind(list[tensorMask], true)) && b.bindMore(list)
 	b.bound = ok
 	if !ok {
 		return hostabi.StatusArgument
@@ -103,14 +116,27 @@ func (b *batch[A, O]) bind(list []hostabi.Binding) hostabi.Status {
 }
 
 func (b *batch[A, O]) bindObs(list []hostabi.Binding) bool {
-	sameStep, more := b.mode == hostabi.SameStep, tensorMask
+	sameStep := b.mode == hostabi.SameStep
 	if b.parts == nil {
 		return b.obs.bind(list[tensorObs], true) && b.final.bind(list[tensorFinal], sameStep)
 	}
-	if b.legal != nil {
-		more++
+	return b.parts.bind(list, b.more()+int(flag(b.discounts))+len(b.figures), sameStep)
+}
+
+// more is the first tensor behind the mask.
+func (b *batch[A, O]) more() int { return tensorMask + int(flag(b.legal != nil)) }
+
+// bindMore binds the discount and the figures. A host need not want figures.
+func (b *batch[A, O]) bindMore(list []hostabi.Binding) bool {
+	at, ok := b.more(), true
+	if b.discounts {
+		ok = b.discount.bind(list[at], true)
+		at++
 	}
-	return b.parts.bind(list, more, sameStep)
+	for k := range b.figures {
+		ok = b.figures[k].bind(list[at+k], false) && ok
+	}
+	return ok
 }
 
 // writeAt sets the time of the observations that are written.
@@ -179,7 +205,9 @@ func (b *batch[A, O]) step(t uint32, first, count int) hostabi.Status {
 	if count == 0 {
 		return hostabi.StatusOK
 	}
+	figures := len(b.figures)
 	rows := sdk.Rows[A, O]{
+		Figures:    b.told[first*figures : (first+count)*figures],
 		Actions:    b.action.rows(t, first, count, true),
 		Obs:        b.obs.rows(t+1, first, count, false),
 		Rewards:    b.reward.rows(t, first, count, false),
@@ -188,6 +216,10 @@ func (b *batch[A, O]) step(t uint32, first, count int) hostabi.Status {
 	}
 	if !b.actionsOK(first, rows.Actions) {
 		return hostabi.StatusAction
+	}
+	clear(rows.Figures)
+	if b.discounts {
+		rows.Discounts = b.discount.rows(t, first, count, false)
 	}
 	b.writeAt(t + 1)
 	for i := 0; i < count; {
@@ -211,15 +243,38 @@ func (b *batch[A, O]) step(t uint32, first, count int) hostabi.Status {
 	b.reward.write(t, first, rows.Rewards)
 	b.terminated.write(t, first, rows.Terminated)
 	b.truncated.write(t, first, rows.Truncated)
+	if b.discounts {
+		b.discount.write(t, first, rows.Discounts)
+	}
+	b.tell(t, first, rows.Figures)
 	b.writeMask(t+1, first, count)
 	return hostabi.StatusOK
+}
+
+// tell writes the figures that the host wants.
+func (b *batch[A, O]) tell(t uint32, first int, rows []float32) {
+	for k := range b.figures {
+		figure := &b.figures[k]
+		if figure.base == nil {
+			continue
+		}
+		for i := 0; i < len(rows); i += len(b.figures) {
+			*figure.at(t, first+i/len(b.figures), 0) = rows[i+k]
+		}
+	}
 }
 
 // span returns rows from … to-1.
 func span[A sdk.Action, O sdk.Element](r sdk.Rows[A, O], from, to int) sdk.Rows[A, O] {
 	n := len(r.Rewards)
-	a, o := len(r.Actions)/n, len(r.Obs)/n
+	a, o, f := len(r.Actions)/n, len(r.Obs)/n, len(r.Figures)/n
+	discounts := r.Discounts
+	if discounts != nil {
+		discounts = discounts[from:to]
+	}
 	return sdk.Rows[A, O]{
+		Discounts:  discounts,
+		Figures:    r.Figures[from*f : to*f],
 		Actions:    r.Actions[from*a : to*a],
 		Obs:        r.Obs[from*o : to*o],
 		Rewards:    r.Rewards[from:to],
@@ -289,6 +344,7 @@ func (b *batch[A, O]) end(i int, obs []O) {
 // nothing but the same observation where the host resets.
 func (b *batch[A, O]) rest(t uint32, i int, rows sdk.Rows[A, O]) {
 	rows.Rewards[0], rows.Terminated[0], rows.Truncated[0] = 0, 0, 0
+	clear(rows.Discounts)
 	if b.mode == hostabi.NextStep {
 		b.begin(i, rows.Obs)
 		return

@@ -12,6 +12,14 @@ type each[E any] struct {
 	now  int
 }
 
+// tell has the environments from first on tell their figures, n each.
+func (e *each[E]) tell(first, n int, figures []float32) {
+	for i := 0; n > 0 && i < len(figures); i += n {
+		e.now = first + i/n
+		any(e.envs[e.now]).(sdk.Teller).Tell(figures[i:][:n:n])
+	}
+}
+
 func newEach[E any](c *sdk.Config, n int, newEnv func(*sdk.Config) (E, error)) (each[E], error) {
 	all := each[E]{envs: make([]E, n)}
 	for i := range all.envs {
@@ -72,7 +80,11 @@ func (s *singles[A, O, E]) Step(first int, rngs []sdk.Rand, rows sdk.Rows[A, O])
 		r := env.Step(&rngs[i], rows.Actions[i*actionElems:][:actionElems:actionElems], rows.Obs[i*obsElems:][:obsElems:obsElems])
 		rows.Rewards[i] = r.Reward
 		terminated[i], truncated[i] = flag(r.Terminated), flag(r.Truncated)
+		if rows.Discounts != nil {
+			rows.Discounts[i] = r.Discount
+		}
 	}
+	s.tell(first, len(rows.Figures)/n, rows.Figures)
 }
 
 func flag(set bool) uint8 {
@@ -105,5 +117,9 @@ func (d *dicts[A, E]) Step(first int, rngs []sdk.Rand, rows sdk.Rows[A, uint8]) 
 		d.parts.shut(first + i)
 		rows.Rewards[i] = r.Reward
 		rows.Terminated[i], rows.Truncated[i] = flag(r.Terminated), flag(r.Truncated)
+		if rows.Discounts != nil {
+			rows.Discounts[i] = r.Discount
+		}
 	}
+	d.tell(first, len(rows.Figures)/n, rows.Figures)
 }

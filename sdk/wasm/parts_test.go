@@ -30,8 +30,10 @@ func (c *collector) Reset(rng *sdk.Rand, obs *sdk.Observed) {
 func (c *collector) Step(_ *sdk.Rand, action []int32, obs *sdk.Observed) sdk.Result {
 	c.steps++
 	c.look(obs)
-	return sdk.Result{Reward: float32(action[0]), Truncated: c.steps == 2}
+	return sdk.Result{Reward: float32(action[0]), Truncated: c.steps == 2, Discount: 1 - float32(c.steps)/4}
 }
+
+func (c *collector) Tell(figures []float32) { figures[0] = float32(c.steps) }
 
 func newCollector(*sdk.Config) (*collector, error) { return &collector{}, nil }
 
@@ -102,5 +104,60 @@ func TestServe_WantsOneOrSeveralObservations(t *testing.T) {
 	ServeDict(spec, newCollector)
 	if _, err := served.describe(""); err == nil {
 		t.Error("ServeDict takes none")
+	}
+}
+
+// The discount and the figures are those of the step, in the step that ends an episode too; a host need not want figures.
+func TestBatch_WritesTheDiscountAndFigures(t *testing.T) {
+	const discount, score, length, luck = tensorMask, tensorMask + 1, tensorMask + 2, tensorMask + 5
+	for _, mode := range []hostabi.Autoreset{hostabi.SameStep, hostabi.NextStep} {
+		for _, columns := range []bool{false, true} {
+			clear(linear)
+			spec := collectorSpec()
+			spec.Discount, spec.Figures = true, []sdk.Figure{{Name: "score", Gather: sdk.Sum}, {Name: "end/length", Episode: true}}
+			ServeDict(spec, newCollector)
+			data, err := served.describe("")
+			if err != nil {
+				t.Fatal(err)
+			}
+			described, err := hostabi.ParseSpec(data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := hostabi.TensorAtT | hostabi.TensorOptional | hostabi.TensorEpisode
+			if got := described.Tensors[length]; got.Path != "end/length" || got.Index != 1 || got.Flags&want != want {
+				t.Errorf("described as %+v", got)
+			}
+			r := &rig{t: t, envs: 3, descs: described.Tensors}
+			if r.batch, _, err = served.create("", r.envs, mode); err != nil {
+				t.Fatal(err)
+			}
+			r.bind(columns)
+			r.binds[length].Ptr = 0
+			if status := r.batch.bind(r.binds); status != hostabi.StatusOK {
+				t.Fatal(status)
+			}
+			r.reset(0, nil, 1, 2, 3)
+			for s, want := range []float32{1, 2} {
+				r.step(s, 0)
+				if d, got := *at[float32](r, discount, s, 2, 0), *at[float32](r, score, s, 2, 0); d != 1-want/4 || got != want {
+					t.Errorf("%v, columns %v: step %d has discount %v and score %v", mode, columns, s, d, got)
+				}
+			}
+			if first := *at[float32](r, luck, 2, 2, 1); first != map[hostabi.Autoreset]float32{hostabi.NextStep: 2}[mode] {
+				t.Errorf("%v, columns %v: the observation after the end is of step %v", mode, columns, first)
+			}
+			r.step(2, 0)
+			if d, got := *at[float32](r, discount, 2, 2, 0), *at[float32](r, score, 2, 2, 0); mode == hostabi.NextStep && (d != 0 || got != 0) {
+				t.Errorf("columns %v: the step that begins an episode has discount %v and score %v", columns, d, got)
+			}
+		}
+	}
+}
+
+func TestServe_WantsFiguresToBeTold(t *testing.T) {
+	Serve(sdk.Spec{Name: "counter@1", Action: sdk.Discrete(2), Obs: sdk.Box(0, 0, 2), Figures: []sdk.Figure{{Name: "score"}}}, newCounter)
+	if _, err := served.describe(""); err == nil {
+		t.Error("Serve takes figures that nobody tells")
 	}
 }

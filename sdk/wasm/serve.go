@@ -15,7 +15,8 @@ import (
 // environment and reads its arguments.
 func Serve[A sdk.Action, O sdk.Element, E sdk.Env[A, O]](spec sdk.Spec, newEnv func(*sdk.Config) (E, error)) {
 	_, masked := any(*new(E)).(sdk.Masker)
-	served = &program[A, O]{spec: spec, masked: masked, make: func(c *sdk.Config, n int) (sdk.Batch[A, O], error) {
+	_, tells := any(*new(E)).(sdk.Teller)
+	served = &program[A, O]{spec: spec, masked: masked, tells: tells, make: func(c *sdk.Config, n int) (sdk.Batch[A, O], error) {
 		all, err := newEach(c, n, newEnv)
 		return &singles[A, O, E]{each: all}, err
 	}}
@@ -24,7 +25,8 @@ func Serve[A sdk.Action, O sdk.Element, E sdk.Env[A, O]](spec sdk.Spec, newEnv f
 // ServeDict registers an environment with several observations, as Serve.
 func ServeDict[A sdk.Action, E sdk.DictEnv[A]](spec sdk.Spec, newEnv func(*sdk.Config) (E, error)) {
 	_, masked := any(*new(E)).(sdk.Masker)
-	served = &program[A, uint8]{spec: spec, masked: masked, dict: true, make: func(c *sdk.Config, n int) (sdk.Batch[A, uint8], error) {
+	_, tells := any(*new(E)).(sdk.Teller)
+	served = &program[A, uint8]{spec: spec, masked: masked, tells: tells, dict: true, make: func(c *sdk.Config, n int) (sdk.Batch[A, uint8], error) {
 		all, err := newEach(c, n, newEnv)
 		return &dicts[A, E]{each: all}, err
 	}}
@@ -32,7 +34,7 @@ func ServeDict[A sdk.Action, E sdk.DictEnv[A]](spec sdk.Spec, newEnv func(*sdk.C
 
 // ServeBatch registers a vectorised environment; newBatch makes n environments.
 func ServeBatch[A sdk.Action, O sdk.Element, B sdk.Batch[A, O]](spec sdk.Spec, newBatch func(c *sdk.Config, n int) (B, error)) {
-	served = &program[A, O]{spec: spec, make: func(c *sdk.Config, n int) (sdk.Batch[A, O], error) {
+	served = &program[A, O]{spec: spec, tells: true, make: func(c *sdk.Config, n int) (sdk.Batch[A, O], error) {
 		return newBatch(c, n)
 	}}
 }
@@ -61,6 +63,7 @@ type instance interface {
 type program[A sdk.Action, O sdk.Element] struct {
 	spec   sdk.Spec
 	masked bool
+	tells  bool
 	dict   bool // there are several observations
 	make   func(*sdk.Config, int) (sdk.Batch[A, O], error)
 }
@@ -76,6 +79,9 @@ func (p *program[A, O]) resolve(c *sdk.Config) (sdk.Spec, error) {
 	}
 	if p.dict != (len(spec.Observations) > 0) {
 		return spec, errors.New("observations: Serve takes the spec's Obs, ServeDict its Observations")
+	}
+	if len(spec.Figures) > 0 && !p.tells {
+		return spec, errors.New("figures: the environment has no method Tell, see sdk.Teller")
 	}
 	for i := range p.observations(&spec) {
 		if err := checkSpace("observation", p.observations(&spec)[i]); err != nil {
@@ -152,10 +158,27 @@ func (p *program[A, O]) tensors(spec *sdk.Spec) []described {
 		mask := sdk.Space{Shape: []int{spec.Action.Choices()}, High: 1}
 		list = append(list, tensorOf(hostabi.RoleActionMask, hostabi.U8, at1, mask))
 	}
+	if spec.Discount {
+		list = append(list, tensorOf(hostabi.RoleDiscount, hostabi.F32, at, flag))
+	}
+	for i, figure := range spec.Figures {
+		d := tensorOf(hostabi.RoleInfo, hostabi.F32, at|hostabi.TensorOptional|gathered(figure), sdk.Space{Name: figure.Name})
+		d.Index = uint16(i)
+		list = append(list, d)
+	}
 	for i := 1; i < len(now); i++ {
 		list = append(list, now[i], last[i])
 	}
 	return list
+}
+
+// gathered returns the flags of how the figures of an episode become one.
+func gathered(f sdk.Figure) hostabi.TensorFlags {
+	flags := [...]hostabi.TensorFlags{sdk.Sum: hostabi.TensorSum, sdk.Mean: hostabi.TensorMean, sdk.Max: hostabi.TensorMax, sdk.Min: hostabi.TensorMin}[f.Gather]
+	if f.Episode {
+		flags |= hostabi.TensorEpisode
+	}
+	return flags
 }
 
 // tensorOf describes a tensor.

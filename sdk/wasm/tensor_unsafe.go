@@ -26,11 +26,15 @@ func newTensor[T any](d described, envs int) tensor[T] {
 	return tensor[T]{elems: n, envs: envs}
 }
 
-// bind takes the place of the tensor; false if it is misaligned, or missing though it is needed.
+// bind takes the place of the tensor, none where the host does not want it; false if it is misaligned, or missing though it is needed.
 func (x *tensor[T]) bind(b hostabi.Binding, needed bool) bool {
 	size := uint32(unsafe.Sizeof(*new(T)))
 	if (b.Ptr|b.StrideT|b.StrideEnv|b.StrideElem)&(size-1) != 0 || (needed && b.Ptr == 0) {
 		return false
+	}
+	if b.Ptr == 0 {
+		x.base = nil
+		return true
 	}
 	x.base = pointer(b.Ptr)
 	x.strideT, x.env, x.elem = uintptr(b.StrideT), uintptr(b.StrideEnv), uintptr(b.StrideElem)

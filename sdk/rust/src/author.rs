@@ -35,6 +35,8 @@ pub trait Env: Sized {
     type Obs: Element;
     /// Whether there is an action mask, which `mask` writes.
     const MASKED: bool = false;
+    /// Whether the environment has a discount of its own, which takes the place of the learner's gamma.
+    const DISCOUNTED: bool = false;
 
     /// Describes the environment for these arguments.
     fn spec(config: &mut Config) -> Spec;
@@ -47,6 +49,12 @@ pub trait Env: Sized {
 
     /// Writes 1 for each legal action and 0 for the others. It is not called behind the end of an episode.
     fn mask(&self, _legal: &mut [u8]) {}
+    /// What the discount of the last step is, 0 to 1, if DISCOUNTED.
+    fn discount(&self) -> f32 {
+        0.0
+    }
+    /// Writes the figures of the last step, those of `Spec::figures` in their order. All are 0 before.
+    fn tell(&self, _figures: &mut [f32]) {}
     /// Appends the state without its random stream; false if it cannot be saved.
     fn save(&self, _to: &mut Vec<u8>) -> bool {
         false
@@ -147,6 +155,16 @@ impl Space {
     }
 }
 
+/// A number that an environment tells of itself in each step, such as a score. A host that gathers none leaves them alone.
+#[derive(Clone, Debug, Default)]
+pub struct Figure {
+    /// Its path.
+    pub name: String,
+    /// How those of an episode become one: abi::TENSOR_SUM, TENSOR_MEAN, TENSOR_MAX or TENSOR_MIN, 0 for the last one. With
+    /// abi::TENSOR_EPISODE only that of the step that ends an episode counts.
+    pub gather: u32,
+}
+
 /// Describes an environment.
 #[derive(Clone, Debug)]
 pub struct Spec {
@@ -154,6 +172,7 @@ pub struct Spec {
     pub name: String,
     pub action: Space,
     pub obs: Space,
+    pub figures: Vec<Figure>,
     /// Steps after which the environment itself truncates, 0 = none.
     pub episode_limit: u32,
     /// Most environments in one batch, 0 = no limit.
@@ -164,7 +183,14 @@ pub struct Spec {
 
 impl Spec {
     pub fn new(name: &str, action: Space, obs: Space) -> Spec {
-        Spec { name: name.to_string(), action, obs, episode_limit: 0, max_envs: 0, state_version: 0 }
+        let name = name.to_string();
+        Spec { name, action, obs, figures: Vec::new(), episode_limit: 0, max_envs: 0, state_version: 0 }
+    }
+
+    /// Adds a figure; see `Figure::gather`.
+    pub fn figure(mut self, name: &str, gather: u32) -> Spec {
+        self.figures.push(Figure { name: name.to_string(), gather });
+        self
     }
 
     pub fn episode_limit(mut self, steps: u32) -> Spec {

@@ -16,7 +16,7 @@ const REWARD: usize = 2;
 const TERMINATED: usize = 3;
 const TRUNCATED: usize = 4;
 const FINAL: usize = 5;
-const MASK: usize = 6;
+const MASK: usize = 6; // or what follows: a discount, and figures
 
 // What the SDK adds to the author's bytes: in front a head, the state's version and how many bytes follow it, u32 each;
 // behind them flags (u32) and random stream (u64).
@@ -39,6 +39,9 @@ pub struct Batch<E: Env> {
     terminated: Tensor<u8>,
     truncated: Tensor<u8>,
     mask: Tensor<u8>,
+    discount: Tensor<f32>,
+    figures: Vec<Tensor<f32>>,
+    told: Vec<f32>, // of one environment
 }
 
 fn desc(role: u16, dtype: u8, flags: u32, space: &Space) -> TensorDesc {
@@ -105,6 +108,14 @@ pub fn describe<E: Env>(config: &str) -> Result<Vec<u8>, String> {
     if E::MASKED {
         tensors.push((desc(abi::ROLE_ACTION_MASK, abi::U8, abi::TENSOR_AT_T1, &mask), &mask));
     }
+    if E::DISCOUNTED {
+        tensors.push((desc(abi::ROLE_DISCOUNT, abi::F32, abi::TENSOR_AT_T, &flag), &flag));
+    }
+    let figures: Vec<Space> = spec.figures.iter().map(|f| Space { name: f.name.clone(), ..Space::default() }).collect();
+    for (k, space) in figures.iter().enumerate() {
+        let flags = abi::TENSOR_AT_T | abi::TENSOR_OPTIONAL | spec.figures[k].gather;
+        tensors.push((TensorDesc { index: k as u16, ..desc(abi::ROLE_INFO, abi::F32, flags, space) }, space));
+    }
     let records = abi::SPEC_BYTES + tensors.len() * abi::TENSOR_BYTES;
     let (mut values, mut strings) = (Vec::new(), vec![0]);
     for (d, space) in tensors.iter_mut() {
@@ -144,6 +155,13 @@ pub fn describe<E: Env>(config: &str) -> Result<Vec<u8>, String> {
     Ok(out)
 }
 
+/// Writes the figures of environment i that the host wants.
+fn write_figures(figures: &mut [Tensor<f32>], t: u32, i: usize, told: &[f32]) {
+    for (figure, value) in figures.iter_mut().zip(told).filter(|(figure, _)| figure.wanted) {
+        figure.rows(t).set(i, *value);
+    }
+}
+
 impl<E: Env> Batch<E> {
     pub fn new(text: &str, n: u32, mode: u32) -> Result<Self, (i32, String)> {
         let mut config = Config::parse(text);
@@ -178,6 +196,9 @@ impl<E: Env> Batch<E> {
             terminated: Tensor::new(1, count),
             truncated: Tensor::new(1, count),
             mask: Tensor::new(if E::MASKED { elems(&mask_space(&spec)) } else { 0 }, count),
+            discount: Tensor::new(1, count),
+            figures: spec.figures.iter().map(|_| Tensor::new(1, count)).collect(),
+            told: vec![0.0; spec.figures.len()],
             space: spec.action,
         })
     }
@@ -187,7 +208,8 @@ impl<E: Env> Batch<E> {
     }
 
     pub fn bind(&mut self, list: &[Binding]) -> i32 {
-        if list.len() != MASK + E::MASKED as usize {
+        let (discount, figures) = (MASK + E::MASKED as usize, MASK + E::MASKED as usize + E::DISCOUNTED as usize);
+        if list.len() != figures + self.figures.len() {
             return abi::STATUS_ARGUMENT;
         }
         self.bound = self.action.bind(&list[ACTION], true)
@@ -196,7 +218,9 @@ impl<E: Env> Batch<E> {
             && self.terminated.bind(&list[TERMINATED], true)
             && self.truncated.bind(&list[TRUNCATED], true)
             && self.last.bind(&list[FINAL], self.mode == abi::AUTORESET_SAME_STEP)
-            && (!E::MASKED || self.mask.bind(&list[MASK], true));
+            && (!E::MASKED || self.mask.bind(&list[MASK], true))
+            && (!E::DISCOUNTED || self.discount.bind(&list[discount], true))
+            && self.figures.iter_mut().zip(&list[figures..]).all(|(figure, binding)| figure.bind(binding, false));
         if self.bound {
             abi::STATUS_OK
         } else {
@@ -312,6 +336,14 @@ impl<E: Env> Batch<E> {
             rewards.set(i, result.reward);
             terminated.set(i, result.terminated as u8);
             truncated.set(i, (result.truncated && !result.terminated) as u8);
+            if E::DISCOUNTED {
+                self.discount.rows(t).set(i, env.discount());
+            }
+            if !self.told.is_empty() {
+                self.told.fill(0.0);
+                env.tell(&mut self.told);
+                write_figures(&mut self.figures, t, i, &self.told);
+            }
         }
         for i in first..end {
             if terminated.get(i) | truncated.get(i) != 0 {
@@ -338,6 +370,11 @@ impl<E: Env> Batch<E> {
         self.reward.rows(t).set(i, 0.0);
         self.terminated.rows(t).set(i, 0);
         self.truncated.rows(t).set(i, 0);
+        if E::DISCOUNTED {
+            self.discount.rows(t).set(i, 0.0);
+        }
+        self.told.fill(0.0);
+        write_figures(&mut self.figures, t, i, &self.told);
         let obs = self.obs.rows(t + 1).row(i);
         if self.mode == abi::AUTORESET_NEXT_STEP {
             return self.begin(i, obs);

@@ -80,6 +80,8 @@ pub fn struct_bytes<T: Copy>(value: &T) -> &[u8] {
 /// the crate's own, so that the loop over environments knows one kind of row only.
 pub struct Tensor<T> {
     pub elems: usize,
+    /// Whether the host has bound it.
+    pub wanted: bool,
     base: *mut u8,
     time: usize,
     env: usize,
@@ -100,7 +102,7 @@ pub struct Rows<T> {
 
 impl<T: Element> Tensor<T> {
     pub fn new(elems: usize, envs: usize) -> Self {
-        Tensor { elems, base: core::ptr::null_mut(), time: 0, env: 0, elem: 0, packed: true, envs, rows: Vec::new() }
+        Tensor { elems, wanted: false, base: core::ptr::null_mut(), time: 0, env: 0, elem: 0, packed: true, envs, rows: Vec::new() }
     }
 
     /// Takes the tensor's place; false if it is misaligned, or missing though it is needed.
@@ -109,6 +111,7 @@ impl<T: Element> Tensor<T> {
         if (b.ptr | b.stride_t | b.stride_env | b.stride_elem) & (size - 1) != 0 || (needed && b.ptr == 0) {
             return false;
         }
+        self.wanted = b.ptr != 0;
         self.base = at(b.ptr);
         self.time = b.stride_t as usize;
         self.env = b.stride_env as usize;

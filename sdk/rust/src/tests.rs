@@ -24,9 +24,10 @@ impl Env for Counter {
     type Action = i32;
     type Obs = f32;
     const MASKED: bool = true;
+    const DISCOUNTED: bool = true;
 
     fn spec(_: &mut Config) -> Spec {
-        Spec::new("counter@1", Space::discrete(2), Space::boxed(0.0, 0.0, &[2]))
+        Spec::new("counter@1", Space::discrete(2), Space::boxed(0.0, 0.0, &[2])).figure("steps", abi::TENSOR_MAX).figure("luck", 0)
     }
 
     fn new(config: &mut Config) -> Result<Self, String> {
@@ -48,6 +49,14 @@ impl Env for Counter {
 
     fn mask(&self, legal: &mut [u8]) {
         legal.copy_from_slice(&[1, (self.steps % 2) as u8]);
+    }
+
+    fn discount(&self) -> f32 {
+        1.0 - self.steps as f32 / 8.0
+    }
+
+    fn tell(&self, figures: &mut [f32]) {
+        figures.copy_from_slice(&[self.steps as f32, self.luck]);
     }
 
     fn save(&self, to: &mut Vec<u8>) -> bool {
@@ -76,7 +85,7 @@ struct Rig {
 fn rig(config: &str, envs: u32, mode: u32, columns: bool) -> Rig {
     let turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let mut batch = Batch::new(config, envs, mode).expect("created");
-    let shapes = [(4, 1), (4, 2), (4, 1), (1, 1), (1, 1), (4, 2), (1, 2)];
+    let shapes = [(4, 1), (4, 2), (4, 1), (1, 1), (1, 1), (4, 2), (1, 2), (4, 1), (4, 1), (4, 1)];
     let mut ptr = 64;
     let mut binds = Vec::new();
     for (k, (size, elems)) in shapes.into_iter().enumerate() {
@@ -149,9 +158,9 @@ fn create_refuses_what_cannot_be() {
 #[test]
 fn description_has_a_table_of_tensors() {
     let data = batch::describe::<Counter>("").expect("described");
-    let strings = abi::SPEC_BYTES + 7 * abi::TENSOR_BYTES;
-    assert_eq!(&data[strings..], b"\0counter\x001\0");
-    assert_eq!(&data[44..52], [strings.to_le_bytes(), 11usize.to_le_bytes()].map(|n| n[..4].to_vec()).concat());
+    let strings = abi::SPEC_BYTES + 10 * abi::TENSOR_BYTES;
+    assert_eq!(&data[strings..], b"\0steps\0luck\0counter\x001\0");
+    assert_eq!(&data[44..52], [strings.to_le_bytes(), 22usize.to_le_bytes()].map(|n| n[..4].to_vec()).concat());
 }
 
 #[test]
@@ -248,5 +257,22 @@ fn all_is_legal_behind_an_end() {
             r.step(2, 0);
             assert_eq!(unsafe { *r.at::<u8>(6, 3, 1, 1) }, 0);
         }
+    }
+}
+
+#[test]
+fn the_discount_and_the_figures_are_those_of_the_step() {
+    for mode in [abi::AUTORESET_SAME_STEP, abi::AUTORESET_NEXT_STEP] {
+        let mut r = rig("limit=2\n", 3, mode, true);
+        r.binds[9].ptr = 0; // a figure that the host does not want
+        assert_eq!(r.batch.bind(&r.binds), abi::STATUS_OK);
+        r.reset(0, None);
+        r.step(0, 0);
+        r.step(1, 0);
+        assert_eq!((r.f32(7, 0, 2, 0), r.f32(7, 1, 2, 0)), (0.875, 0.75));
+        assert_eq!((r.f32(8, 0, 2, 0), r.f32(8, 1, 2, 0)), (1.0, 2.0));
+        r.step(2, 0);
+        let want = if mode == abi::AUTORESET_NEXT_STEP { (0.0, 0.0) } else { (0.875, 1.0) };
+        assert_eq!((r.f32(7, 2, 2, 0), r.f32(8, 2, 2, 0)), want);
     }
 }

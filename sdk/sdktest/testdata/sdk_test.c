@@ -1,6 +1,6 @@
 // Tests of the C SDK, native. The environment has everything that CartPole has not: a box action, a byte image, an
-// action that depends on arguments, a mask in its second form (-DMASKED), and beside the image a number of a Discrete and a
-// vector in its third (-DSEVERAL).
+// action that depends on arguments, a mask in its second form (-DMASKED), and in its third (-DSEVERAL), beside the image, a number
+// of a Discrete and a vector, a discount and figures.
 #define RL_NO_MAIN
 #include "rl_env.h"
 #include <math.h>
@@ -26,7 +26,8 @@ static bool setup(Probe *env, rl_config *config)
 typedef void *const Obs;
 static const rl_named seen[] = {
     {"image", RL_BOX(RL_U8, 0, 255, 3, 5)}, {"inventory/gold", RL_DISCRETE(100)}, {"inventory/luck", RL_BOX(RL_F32, 0, 9, 2)}};
-#define OBS RL_OBSERVATIONS(seen)
+static const rl_figure told[] = {{"score", RL_TENSOR_SUM}, {"end/age", RL_TENSOR_EPISODE}};
+#define OBS RL_OBSERVATIONS(seen), RL_FIGURES(told), .discount = true
 #else
 typedef uint8_t Obs;
 #define OBS .obs = RL_BOX(RL_U8, 0, 255, 3, 5)
@@ -75,6 +76,11 @@ static void step(Probe *env, rl_rng *rng, const Action *action, Obs *obs, rl_res
     out->reward = env->sum * (float)env->gain;
     out->truncated = env->steps >= env->limit;
     out->terminated = out->truncated && env->loud;
+#ifdef SEVERAL
+    out->discount = 1 - 0.25f * (float)env->steps;
+    out->figures[0] = env->sum;
+    if (out->truncated) out->figures[1] = (float)env->steps;
+#endif
 }
 
 #ifdef MASKED
@@ -357,6 +363,33 @@ static void test_several(uint32_t mode, bool columns)
 }
 #endif
 
+#ifdef SEVERAL
+// test_figures looks at the discount and the figures, of which a host need not want any.
+static void test_figures(uint32_t mode)
+{
+    Bench b = start("limit=2\n", 3, mode, false);
+    uint32_t score = rl_slot_figure(0), age = rl_slot_figure(1), discount = rl_slot_discount();
+    const rl_tensor_desc *d = &b.part[age].desc;
+    CHECK(d->role == RL_ROLE_INFO && d->index == 1 && d->flags & RL_TENSOR_EPISODE && d->flags & RL_TENSOR_OPTIONAL);
+    CHECK(b.part[score].desc.flags & RL_TENSOR_SUM && !strcmp(b.part[age].space.name, "end/age") && b.part[discount].desc.high == 1);
+    seed(&b, 0);
+    for (uint32_t i = 0; i < 3; i++) act(&b, i);
+    for (uint32_t s = 1; s <= 2; s++) {
+        CHECK(rl_step(b.batch, 0) == RL_STATUS_OK);
+        CHECK(*(float *)element(&b, discount, 0, 2, 0) == 1 - 0.25f * (float)s && *(float *)element(&b, score, 0, 2, 0) >= 2);
+        CHECK(*(float *)element(&b, age, 0, 2, 0) == (s == 2 ? 2 : 0));
+    }
+    CHECK(rl_step(b.batch, 0) == RL_STATUS_OK);
+    if (mode != RL_AUTORESET_SAME_STEP) CHECK(*(float *)element(&b, score, 0, 2, 0) == 0 && *(float *)element(&b, discount, 0, 2, 0) == 0);
+    b.bind[score].ptr = 0;
+    CHECK(rl_bind(b.batch, put(b.bind, sizeof b.bind), rl_parts(&rl_the_env, b.part)) == RL_STATUS_OK);
+    uint8_t first = *(uint8_t *)rl_at(0);
+    seed(&b, 0);
+    CHECK(rl_step(b.batch, 0) == RL_STATUS_OK && *(float *)element(&b, discount, 0, 2, 0) == 0.75f && *(uint8_t *)rl_at(0) == first);
+    rl_destroy(b.batch);
+}
+#endif
+
 #ifdef MASKED
 static void test_mask(void)
 {
@@ -405,6 +438,8 @@ int main(void)
         test_several(RL_AUTORESET_SAME_STEP, columns);
         test_several(RL_AUTORESET_DISABLED, columns);
     }
+    test_figures(RL_AUTORESET_NEXT_STEP);
+    test_figures(RL_AUTORESET_SAME_STEP);
 #endif
 #ifdef MASKED
     test_mask();

@@ -1,4 +1,5 @@
-// A forager walks over a field of 5 × 5 and picks up gold until it has three pieces. It observes several things.
+// A forager walks over a field of 5 × 5 and picks up gold until it has three pieces. It observes several things, has a discount
+// of its own, and tells how much it has found.
 #include "rl_env.h"
 
 enum { SIDE = 5, MAP = 0, GOLD = 1, PLACE = 2 };
@@ -9,6 +10,8 @@ typedef struct {
 
 static const rl_named seen[] = {
     {"map", RL_BOX(RL_U8, 0, 2, SIDE, SIDE)}, {"inventory/gold", RL_DISCRETE(4)}, {"place", RL_BOX(RL_F32, 0, 1, 2)}};
+
+static const rl_figure told[] = {{"found", RL_TENSOR_SUM}, {"gold", RL_TENSOR_EPISODE}};
 
 static bool setup(Forager *f, rl_config *config)
 {
@@ -59,10 +62,13 @@ static void step(Forager *f, rl_rng *rng, const int32_t *action, void *const *ob
         out->reward = 1;
         bury(f, rng);
     }
+    out->discount = 0.75f;
+    out->figures[0] = out->reward;
+    out->figures[1] = (float)f->gold;
     out->terminated = f->gold == 3;
     out->truncated = ++f->steps >= 60;
     look(f, obs);
 }
 
-RL_ENV(Forager, setup, reset, step, .name = "forager@1", .action = RL_DISCRETE(4), RL_OBSERVATIONS(seen), .episode_limit = 60,
-       .mask = mask)
+RL_ENV(Forager, setup, reset, step, .name = "forager@1", .action = RL_DISCRETE(4), RL_OBSERVATIONS(seen),
+       RL_FIGURES(told), .discount = true, .episode_limit = 60, .mask = mask)

@@ -13,7 +13,10 @@ const (
 	field, gold, pos = 0, 1, 2 // the observations
 )
 
-type forager struct{ row, column, goldRow, goldColumn, gold, steps int32 }
+type forager struct {
+	row, column, goldRow, goldColumn, gold, steps int32
+	found                                         float32 // in the last step
+}
 
 func newForager(*sdk.Config) (*forager, error) { return &forager{}, nil }
 
@@ -61,10 +64,13 @@ func (f *forager) Step(rng *sdk.Rand, action []int32, obs *sdk.Observed) (r sdk.
 		f.bury(rng)
 	}
 	f.steps++
+	f.found, r.Discount = r.Reward, 0.75
 	r.Terminated, r.Truncated = f.gold == 3, f.steps >= 60
 	f.look(obs)
 	return r
 }
+
+func (f *forager) Tell(figures []float32) { figures[0], figures[1] = f.found, float32(f.gold) }
 
 func (f *forager) state() []*int32 {
 	return []*int32{&f.row, &f.column, &f.goldRow, &f.goldColumn, &f.gold, &f.steps}
@@ -85,9 +91,13 @@ func (f *forager) UnmarshalBinary(b []byte) error {
 }
 
 func init() {
-	wasm.ServeDict(sdk.Spec{Name: "forager@1", Action: sdk.Discrete(4), EpisodeLimit: 60, Observations: []sdk.Space{
-		sdk.Box(0, 2, side, side).As("map", sdk.Uint8), sdk.Discrete(4).As("inventory/gold", sdk.Int32), sdk.Box(0, 1, 2).As("place", sdk.Float32),
-	}}, newForager)
+	wasm.ServeDict(sdk.Spec{
+		Name: "forager@1", Action: sdk.Discrete(4), EpisodeLimit: 60, Discount: true,
+		Figures: []sdk.Figure{{Name: "found", Gather: sdk.Sum}, {Name: "gold", Episode: true}},
+		Observations: []sdk.Space{
+			sdk.Box(0, 2, side, side).As("map", sdk.Uint8), sdk.Discrete(4).As("inventory/gold", sdk.Int32), sdk.Box(0, 1, 2).As("place", sdk.Float32),
+		},
+	}, newForager)
 }
 
 func main() {}
