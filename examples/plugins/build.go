@@ -19,9 +19,14 @@ var ErrNoCompiler = errors.New("no compiler of its language works here")
 // Folder returns the guest's folder below examples/plugins.
 func (g Guest) Folder() string { return path.Dir(g.Module) }
 
-// Name returns what tells the guest from the others, such as cartpole-c_scalar.
+// Name returns what tells the guest from the others, such as cartpole-c_scalar, or sanity-c_bandit in a folder of several
+// environments.
 func (g Guest) Name() string {
-	return g.Folder() + strings.TrimPrefix(strings.TrimSuffix(path.Base(g.Module), ".wasm"), g.Env)
+	file := strings.TrimSuffix(path.Base(g.Module), ".wasm")
+	if strings.HasPrefix(g.Folder(), g.Env+"-") {
+		return g.Folder() + strings.TrimPrefix(file, g.Env)
+	}
+	return g.Folder() + "_" + file
 }
 
 // Root returns the folder of the repository that the working folder is in.

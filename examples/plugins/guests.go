@@ -47,16 +47,25 @@ func Guests() []Guest {
 		{Module: "corridor-c/corridor.wasm", Env: "corridor", Language: c(), Committed: true},
 		{Module: "corridor-go/corridor.wasm", Env: "corridor", Language: golang()},
 		{Module: "corridor-rust/corridor.wasm", Env: "corridor", Language: rust()},
+		{Module: "minatar-c/breakout.wasm", Env: "breakout", Language: c(), Committed: true, Builtin: "minatar-breakout@1"},
+		{Module: "minatar-c/freeway.wasm", Env: "freeway", Language: c(), Committed: true, Builtin: "minatar-freeway@1"},
 		{Module: "mountaincar-c/mountaincar.wasm", Env: "mountaincar", Language: c(), Committed: true, Builtin: "mountaincar@1"},
 		{Module: "mountaincarcontinuous-c/mountaincarcontinuous.wasm", Env: "mountaincarcontinuous", Language: c(), Committed: true,
 			Builtin: "mountaincarcontinuous@1"},
 		{Module: "pendulum-c/pendulum.wasm", Env: "pendulum", Language: c(), Committed: true, Builtin: "pendulum@1"},
+		{Module: "sanity-c/bandit.wasm", Env: "bandit", Language: c(), Committed: true, Builtin: "bandit@1"},
+		{Module: "sanity-c/continuous.wasm", Env: "continuous", Language: c(), Committed: true, Builtin: "continuous@1"},
+		{Module: "sanity-c/password.wasm", Env: "password", Language: c(), Committed: true, Builtin: "password@1"},
+		{Module: "sanity-c/squared.wasm", Env: "squared", Language: c(), Committed: true, Builtin: "squared@1"},
+		{Module: "sanity-c/stochastic.wasm", Env: "stochastic", Language: c(), Committed: true, Builtin: "stochastic@1"},
+		{Module: "squash-c/squash.wasm", Env: "squash", Language: c(), Committed: true, Builtin: "squash@1"},
 		{Module: "taxi-c/taxi.wasm", Env: "taxi", Language: c(), Committed: true, Builtin: "taxi@1"},
 	}
 }
 
 //go:embed acrobot-c/acrobot.wasm cartpole-c/cartpole.wasm mountaincar-c/mountaincar.wasm
-//go:embed mountaincarcontinuous-c/mountaincarcontinuous.wasm pendulum-c/pendulum.wasm taxi-c/taxi.wasm
+//go:embed minatar-c/*.wasm mountaincarcontinuous-c/mountaincarcontinuous.wasm pendulum-c/pendulum.wasm sanity-c/*.wasm
+//go:embed squash-c/squash.wasm taxi-c/taxi.wasm
 var embedded embed.FS
 
 // c has clang with lld, or the compiler of Zig from the project's own Python environment. The stack lies below all data,

@@ -1,6 +1,6 @@
 // Package golden holds CartPole-v1, Acrobot-v1, MountainCar-v0, MountainCarContinuous-v0, Pendulum-v1 and Taxi-v4 as Gymnasium
-// plays them, recorded by
-// record_gymnasium.py, and the scripts that drive guests without the host:
+// plays them, recorded by record_gymnasium.py, Breakout and Freeway as MinAtar plays them, recorded by record_minatar.py, and
+// the script that drives guests without the host:
 //
 //	episodes, err := golden.CartPole()
 //	for _, step := range episodes[0].Steps { … }
@@ -16,7 +16,7 @@ import (
 	"fmt"
 )
 
-//go:embed *.trace taxi.table
+//go:embed *.trace *.board taxi.table
 var traces embed.FS
 
 // State is the state of an environment as Gymnasium computes it: x, x_dot, theta, theta_dot of CartPole; both angles
