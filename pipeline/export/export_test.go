@@ -75,7 +75,7 @@ func sample(t *testing.T, network policy.Network, masked bool, rows int) (*Polic
 	d := policytest.NewDataset(t, policytest.Options{Network: network, Steps: 1, Envs: rows, Blocks: 1, Masked: masked, Seed: 3})
 	p := &Policy{Network: network, About: map[string]string{"run": "cartpole/0007"}}
 	p.Weights = policy.Weights{Params: policy.Init(&network, 5), ObsMean: d.ObsMean, ObsScale: d.ObsScale}
-	q := policytest.Requests(d, d.Blocks[0], 0, rows)
+	q := policytest.Requests(&network, d, d.Blocks[0], 0, rows)
 	q[0].Greedy = true
 	for k := range network.Policy {
 		p.Masked = append(p.Masked, q[0].ActionMask(k).Rows > 0)
@@ -140,7 +140,7 @@ func TestCompare_FindsWhatDiffers(t *testing.T) {
 	box := policy.Dist{Action: "steer", Gaussian: &head.Gaussian{N: 1}, Bounds: &policy.Bounds{Low: []float32{-1}, High: []float32{1}}}
 	for _, m := range []policy.MLP{
 		{Obs: 2, Actions: 2, Hidden: []int{3}, Activation: "tanh", NormalizeObs: true, Heads: policy.Heads{PolicyGain: 1}},
-		{Obs: 2, Hidden: []int{3}, Activation: "tanh", LogStdInit: -0.5, PolicyGain: 1, Policy: []policy.Dist{box}},
+		{Obs: 2, Hidden: []int{3}, Activation: "tanh", Heads: policy.Heads{LogStdInit: -0.5, PolicyGain: 1, Policy: []policy.Dist{box}}},
 	} {
 		p, s := sample(t, m.Network(), false, 200)
 		for _, f := range Formats() {
