@@ -99,6 +99,7 @@ func sameHash(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		if first == "" {
 			first = found[1]
+			continue
 		}
 		if neg != (found[1] != first) {
 			ts.Fatalf("%s has params_hash %.12s, %s has %.12s", name, found[1], args[0], first)
