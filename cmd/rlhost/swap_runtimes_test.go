@@ -37,10 +37,10 @@ func (w *workshop) another() {
 }
 
 // move brings a component into a process, into one of the program beside this one, or back, and waits until that learns.
-func (j *subject) move(component, to string) {
+func (j *subject) move(component, to, file string) {
 	j.t.Helper()
 	if to == "own" { // a swap of a rollout is one of its environments
-		j.reload("live.toml", "component."+component+".plugin=own")
+		j.reload(file, "component."+component+".plugin=own")
 	} else {
 		j.swap(control.SwapRequest{Component: component, File: to})
 	}
@@ -68,7 +68,7 @@ func TestSwapRuntimes_EveryComponentGoesToAProcessAndBack(t *testing.T) {
 	j := w.host("live.toml")
 	for _, component := range swapped {
 		for _, to := range []string{"process", "own", "builtin"} {
-			j.move(component, to)
+			j.move(component, to, "live.toml")
 		}
 	}
 	j.alone()
@@ -81,15 +81,19 @@ func TestSwapRuntimes_SynchronousRunsAreTheSameBitForBit(t *testing.T) {
 	w := newWorkshop(t)
 	w.another()
 	w.write("live.toml", endless("sync"))
+	w.write("box.toml", strings.NewReplacer("cartpole@1", "pendulum@1", "anneal_env_steps = 500_000",
+		"anneal_env_steps = 0\nadaptive_kl = 0.01\nnormalize_returns = true\n[component.rollout]\nreward = { scale = 0.1, clip = 1.0 }").Replace(endless("sync")))
 	for _, component := range swapped {
-		t.Run(component, func(t *testing.T) {
-			j := w.of(t).host("live.toml", "--json")
-			for _, to := range []string{"process", "own", "builtin"} {
-				j.move(component, to)
-			}
-			j.stop()
-			j.learnedWhat("live.toml")
-		})
+		for _, file := range []string{"live.toml", "box.toml"} {
+			t.Run(component+" of "+file, func(t *testing.T) {
+				j := w.of(t).host(file, "--json")
+				for _, to := range []string{"process", "own", "builtin"} {
+					j.move(component, to, file)
+				}
+				j.stop()
+				j.learnedWhat(file)
+			})
+		}
 	}
 }
 

@@ -93,14 +93,14 @@ func (p inMode) Spec() hostabi.EnvSpec {
 	return s
 }
 
-// cartPole loads the built-in environment.
-func cartPole(t *testing.T) env.Plugin {
+// builtinEnv loads an environment that the program brings along.
+func builtinEnv(t *testing.T, name string) env.Plugin {
 	t.Helper()
 	r, err := wasm.New(wasm.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := r.Load(t.Context(), "cartpole@1", plugins.Builtins()["cartpole@1"], env.Source{Name: "lab"})
+	p, err := r.Load(t.Context(), name, plugins.Builtins()[name], env.Source{Name: "lab"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,11 +113,21 @@ func cartPole(t *testing.T) env.Plugin {
 }
 
 func TestS12EvaluationDoesNotDependOnParallelEnvironments(t *testing.T) {
-	p := cartPole(t)
+	for _, name := range []string{"cartpole@1", "pendulum@1"} {
+		t.Run(name, func(t *testing.T) { evaluationsAgree(t, builtinEnv(t, name)) })
+	}
+}
+
+// evaluationsAgree plays an environment with every way of resetting and several numbers at a time.
+func evaluationsAgree(t *testing.T, p env.Plugin) {
 	spec := p.Spec()
-	n := policy.MLP{Obs: spec.ObsElems(), Actions: spec.Actions(), Hidden: []int{16}, Activation: policy.Tanh,
-		NormalizeObs: true, HiddenGain: math.Sqrt2, Heads: policy.Heads{PolicyGain: 1}}.Network()
-	w := policy.Weights{Params: policy.Init(&n, 5), ObsMean: []float32{0.1, 0, -0.01, 0.2}, ObsScale: []float32{2, 1, 8, 1.5}}
+	actions, err := policy.DistsOf(&spec, policy.ActionOptions{Rescale: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := policy.MLP{Obs: spec.ObsElems(), Hidden: []int{16}, Activation: policy.Tanh,
+		NormalizeObs: true, HiddenGain: math.Sqrt2, Heads: policy.Heads{Policy: actions, PolicyGain: 1}}.Network()
+	w := policy.Weights{Params: policy.Init(&n, 5), ObsMean: []float32{0.1, 0, -0.01, 0.2}[:n.Obs()], ObsScale: []float32{2, 1, 8, 1.5}[:n.Obs()]}
 	actor, err := policy.NewActor(cpu.New(), &n, 32)
 	if err != nil {
 		t.Fatal(err)
@@ -260,7 +270,17 @@ func TestS13ResumeIsExact(t *testing.T) {
 		brokenRun(t, trapping(false), trapping(false), trapping(true))
 	})
 	t.Run("cartpole", func(t *testing.T) {
-		x := experiment{plugin: keepOpen{cartPole(t)}, sets: []string{"policy.main.normalize_obs=true"}}
+		x := experiment{plugin: keepOpen{builtinEnv(t, "cartpole@1")}, sets: []string{"policy.main.normalize_obs=true"}}
+		brokenRun(t, x, x, x)
+	})
+	learned := []string{"component.rollout.reward={ scale = 0.1, clip = 1.0 }", "component.learner.adaptive_kl=0.01", "component.learner.anneal_env_steps=0",
+		"component.learner.normalize_returns=true"}
+	t.Run("a Box", func(t *testing.T) {
+		x := experiment{plugin: keepOpen{builtinEnv(t, "pendulum@1")}, sets: append([]string{"policy.main.action.rescale=true"}, learned...)}
+		brokenRun(t, x, x, x)
+	})
+	t.Run("several actions", func(t *testing.T) {
+		x := experiment{plugin: several(), sets: learned}
 		brokenRun(t, x, x, x)
 	})
 }

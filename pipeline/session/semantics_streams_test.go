@@ -50,7 +50,7 @@ func (d drawn) apart(t *testing.T, what string, other drawn) {
 
 // Whatever seeds they have, training, evaluation and trial begin no episode alike and draw no action by the same key.
 func TestS16EvaluationAndCanaryDrawFromStreamsOfTheirOwn(t *testing.T) {
-	plugin := keepOpen{cartPole(t)}
+	plugin := keepOpen{builtinEnv(t, "cartpole@1")}
 	train := drawn{}
 	experiment{plugin: plugin, sets: []string{`component.rollout.layout="aos"`}, backend: train.spied}.must(t)
 	for _, seed := range []uint64{0, 1, 7, 8} { // 7 is the lab's own

@@ -39,7 +39,8 @@ func (x *swapsAtEveryBoundary) run(t *testing.T, module string) string {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	e := experiment{sets: []string{"env.lab.use=" + module, "run.stop.env_steps=65536", "component.rollout.splits=1",
+	e := experiment{sets: []string{"env.lab.use=" + module, "component.rollout.reward={ clip = 0.5 }", "component.learner.adaptive_kl=0.01",
+		"component.learner.anneal_env_steps=0", "run.stop.env_steps=65536", "component.rollout.splits=1",
 		fmt.Sprintf("component.rollout.horizon=%d", exactSteps), fmt.Sprintf("component.batcher.dataset_rows=%d", 8*exactSteps)}, changes: true}
 	e.load = func(ctx context.Context, name string, table graph.EnvTable, dir string) (env.Plugin, error) {
 		path, _ := table.Locate(dir, nil)
@@ -223,7 +224,13 @@ func (a guardedActor) Act(requests []policy.Request) error {
 // A module that is swapped for itself at every trajectory boundary changes nothing of what is learned, to the last bit:
 // by the memory of whole instances, where it is the same, and environment by environment, where a byte of it differs.
 func TestSwapExact_TheSameModuleAtEveryBoundary(t *testing.T) {
-	original, err := os.ReadFile("../../examples/plugins/cartpole-c/cartpole.wasm")
+	for _, name := range []string{"cartpole", "pendulum"} {
+		t.Run(name, func(t *testing.T) { swappedForItself(t, name) })
+	}
+}
+
+func swappedForItself(t *testing.T, name string) {
+	original, err := os.ReadFile("../../examples/plugins/" + name + "-c/" + name + ".wasm")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,19 +247,18 @@ func TestSwapExact_TheSameModuleAtEveryBoundary(t *testing.T) {
 	}
 	unswapped := &swapsAtEveryBoundary{}
 	want := unswapped.run(t, paths[0])
-	for what, next := range map[string]func(n int) []string{
+	versions := map[string]func(n int) []string{
 		"the same bytes at another path": func(n int) []string {
 			return []string{"env.lab.use=" + paths[n%2], fmt.Sprintf("env.lab.limits={step=%q}", []string{"1s", "2s"}[n%2])}
 		},
 		"a copy with a byte more": func(n int) []string { return []string{"env.lab.use=" + []string{paths[0], other}[n%2]} },
-		"the one in Rust": func(n int) []string {
-			rust, err := filepath.Abs("../../examples/plugins/cartpole-rust/cartpole.wasm")
-			if err != nil {
-				t.Error(err)
-			}
-			return []string{"env.lab.use=" + []string{paths[0], rust}[n%2]}
-		},
-	} {
+	}
+	if rust, err := filepath.Abs("../../examples/plugins/" + name + "-rust/" + name + ".wasm"); err != nil {
+		t.Error(err)
+	} else if _, err := os.Stat(rust); err == nil {
+		versions["the one in Rust"] = func(n int) []string { return []string{"env.lab.use=" + []string{paths[0], rust}[n%2]} }
+	}
+	for what, next := range versions {
 		x := &swapsAtEveryBoundary{next: next}
 		got := x.run(t, paths[0])
 		t.Logf("%s: %d swaps at %d boundaries, parameters %.12s; without swaps %.12s", what, x.made.Load(),

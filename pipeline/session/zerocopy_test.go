@@ -126,7 +126,7 @@ func TestZeroCopy_EverybodyWorksInTheSameBlocks(t *testing.T) {
 	for name, c := range map[string]struct {
 		plugin env.Plugin
 		wasm   bool
-	}{"native": {plugintest.New(uneven()), false}, "wasm": {cartPole(t), true}} {
+	}{"native": {plugintest.New(uneven()), false}, "wasm": {builtinEnv(t, "cartpole@1"), true}} {
 		for _, mode := range []string{"sync", "async"} {
 			t.Run(name+" "+mode, func(t *testing.T) {
 				w := &witness{Plugin: c.plugin, blocks: map[uintptr]env.Block{}}
