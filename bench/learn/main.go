@@ -81,7 +81,7 @@ func test(ctx context.Context, o options) (err error) {
 		}
 		fmt.Println(r.line())
 		if !r.met() {
-			errs = append(errs, fmt.Errorf("%s with preset %s: the interval of the mean begins at %.1f, the bar is %g", r.Task, r.Preset, r.Greedy.Mean.Low, r.Bar))
+			errs = append(errs, fmt.Errorf("%s with preset %s: the interval of the mean begins at %.*f, the bar is %g", r.Task, r.Preset, r.digits(), r.judged().Mean.Low, r.Bar))
 		}
 	}
 	fmt.Printf("%.0f s\n", time.Since(began).Seconds())

@@ -19,11 +19,11 @@ const (
 // line is a result for people, as test prints it.
 func (r *result) line() string {
 	return fmt.Sprintf("%-15s %-8s greedy IQM %s, mean %s  sampled %s  bar %g  at the bar after %s env steps  %.1f s", r.Task, r.Preset,
-		estimate(r.Greedy.IQM), estimate(r.Greedy.Mean), estimate(r.Sampled.Mean), r.Bar, r.reachedText(), r.seconds())
+		r.estimate(r.Greedy.IQM), r.estimate(r.Greedy.Mean), r.estimate(r.Sampled.Mean), r.Bar, r.reachedText(), r.seconds())
 }
 
-func estimate(e seeds.Estimate) string {
-	return fmt.Sprintf("%.1f (%.1f to %.1f)", e.Value, e.Low, e.High)
+func (r *result) estimate(e seeds.Estimate) string {
+	return fmt.Sprintf("%.[1]*[2]f (%.[1]*[3]f to %.[1]*[4]f)", r.digits(), e.Value, e.Low, e.High)
 }
 
 // tables returns the tables of all results.
@@ -33,11 +33,14 @@ func tables(rows, scales []*result, probes *probesResult) string {
 	b.WriteString("|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range rows {
 		mark := ""
-		if r.met() {
-			mark = " ✓"
+		if r.BySampled {
+			mark = " sampled"
 		}
-		fmt.Fprintf(&b, "| %s | `%s` | %s | **%.1f** (%.1f to %.1f) | %s | %s | %g%s | %s | %s | %.1f | %d |\n", r.Task, r.Preset, r.Steps, r.Greedy.IQM.Value,
-			r.Greedy.IQM.Low, r.Greedy.IQM.High, estimate(r.Greedy.Mean), estimate(r.Sampled.Mean), r.Bar, mark, r.Published, r.reachedText(), r.seconds(), len(r.Seeds))
+		if r.met() {
+			mark += " ✓"
+		}
+		fmt.Fprintf(&b, "| %s | `%s` | %s | **%s | %s | %s | %g%s | %s | %s | %.1f | %d |\n", r.Task, r.Preset, r.Steps,
+			strings.Replace(r.estimate(r.Greedy.IQM), " ", "** ", 1), r.estimate(r.Greedy.Mean), r.estimate(r.Sampled.Mean), r.Bar, mark, r.Published, r.reachedText(), r.seconds(), len(r.Seeds))
 	}
 	b.WriteString("\nCartPole with every reward multiplied, preset `general`, evaluations divided by the factor:\n\n")
 	b.WriteString("| rewards × | seeds that reached 475 | env steps to it | mean evaluation | seeds 1, 2, … |\n|---|---|---|---|---|\n")

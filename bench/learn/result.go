@@ -17,9 +17,10 @@ import (
 type result struct {
 	Task      string  `json:"task"`
 	Preset    string  `json:"preset"`
-	Steps     string  `json:"env_steps"` // at most
-	Bar       float64 `json:"bar"`       // for the lower end of the interval of the mean greedy return
-	Published string  `json:"published"` // figure with its source
+	Steps     string  `json:"env_steps"`            // at most
+	Bar       float64 `json:"bar"`                  // for the lower end of the interval of the mean return
+	BySampled bool    `json:"by_sampled,omitempty"` // the bar is for sampled actions, not for the most probable ones
+	Published string  `json:"published"`            // figure with its source
 	made
 
 	Seeds   []seedResult  `json:"seeds"`
@@ -60,8 +61,19 @@ func (r *result) each(of func(*seedResult) float64) []float64 {
 	return list
 }
 
+// judged returns the evaluations that the bar is for.
+func (r *result) judged() *seeds.Summary {
+	if r.BySampled {
+		return &r.Sampled
+	}
+	return &r.Greedy
+}
+
 // met reports whether the interval of the mean lies above the bar.
-func (r *result) met() bool { return r.Greedy.Mean.Low >= r.Bar }
+func (r *result) met() bool { return r.judged().Mean.Low >= r.Bar }
+
+// digits returns how many digits behind the point a return of this task is written with.
+func (r *result) digits() int { return max(1, 3-int(math.Ceil(math.Log10(math.Abs(r.Bar))))) }
 
 // reached is the median of the env steps to the bar; seeds that never were there count as most.
 func (r *result) reached() float64 {

@@ -18,7 +18,8 @@ type task struct {
 	file      string // pipeline
 	sets      []string
 	steps     string  // env steps at most, as the page writes them
-	bar       float64 // for the lower end of the interval of the mean greedy return
+	bar       float64 // for the lower end of the interval of the mean return
+	sampled   bool    // the bar is for sampled actions, not for the most probable ones
 	published string  // figure of others, with its source
 	inTest    bool
 	scale     float64 // of rewards; 0 = as they are
@@ -67,6 +68,17 @@ var tasks = []task{
 	mujoco("HalfCheetah-v4", "1,000,000", 1443, 46),
 	mujoco("Hopper-v4", "1,000,000", 2383, 272),
 	mujoco("Walker2d-v4", "1,000,000", 2288, 572),
+	sanity("bandit"),
+	sanity("password"),
+	sanity("squared"),
+	sanity("stochastic"),
+	sanity("continuous"),
+}
+
+// sanity is a task of the sanity set, whose returns are scores from 0 to 1.
+func sanity(name string) task {
+	return task{name: "Sanity " + name, preset: "general", file: "examples/pipelines/sanity.toml", steps: "50,000", bar: 0.9,
+		sampled: name == "stochastic", inTest: true, sets: []string{"env.sanity.use=" + name + "@1"}}
 }
 
 // mujoco is a task of MuJoCo, whose bar is CleanRL's mean after 1,000,000 env steps less its deviation. One that takes less
