@@ -58,8 +58,8 @@ RL_INLINE uint32_t rl_observed(void) { return rl_the_env.observations ? rl_the_e
 RL_INLINE uint32_t rl_slot_discount(void) { return RL_T_MASK + (rl_the_env.mask != NULL); }
 RL_INLINE uint32_t rl_slot_figure(uint32_t k) { return rl_slot_discount() + rl_the_env.discount + k; }
 RL_INLINE bool rl_is_figure(uint32_t k) { return k >= rl_slot_figure(0) && k < rl_slot_figure(rl_the_env.figure_count); }
-RL_INLINE uint32_t rl_slot_obs(uint32_t j) { return j ? rl_slot_figure(rl_the_env.figure_count) + 2 * (j - 1) : RL_T_OBS; }
-RL_INLINE uint32_t rl_slot_final(uint32_t j) { return j ? rl_slot_obs(j) + 1 : RL_T_FINAL; }
+RL_INLINE uint32_t rl_slot_obs(uint32_t j) { return j ? rl_slot_figure(rl_the_env.figure_count) + 2 * (j - 1) : (uint32_t)RL_T_OBS; }
+RL_INLINE uint32_t rl_slot_final(uint32_t j) { return j ? rl_slot_obs(j) + 1 : (uint32_t)RL_T_FINAL; }
 RL_INLINE bool rl_is_final(uint32_t k) { return k == RL_T_FINAL || (k > rl_slot_obs(1) && (k - rl_slot_obs(1)) % 2); }
 
 // rl_part is a tensor of the description with the space that it was made from.
@@ -87,36 +87,42 @@ static rl_part rl_describe_part(uint16_t role, uint32_t flags, const rl_space *s
     return p;
 }
 
-// rl_parts fills the table of tensors and returns how many there are.
-static uint32_t rl_parts(const rl_env *env, rl_part *p)
+// rl_count_parts returns how many tensors there are.
+RL_INLINE uint32_t rl_count_parts(void) { return rl_slot_obs(rl_observed()); }
+
+static rl_part rl_observation(const rl_env *env, uint32_t k)
+{
+    bool last = rl_is_final(k);
+    uint32_t j = k == RL_T_OBS || k == RL_T_FINAL ? 0 : 1 + (k - rl_slot_obs(1)) / 2;
+    rl_space space = env->observations ? env->observations[j].space : env->obs;
+    if (env->observations) space.name = env->observations[j].name;
+    rl_part p = rl_describe_part(last ? RL_ROLE_FINAL_OBSERVATION : RL_ROLE_OBSERVATION, last ? RL_TENSOR_NO_TIME : RL_TENSOR_AT_T1, &space);
+    p.desc.index = (uint16_t)j;
+    p.desc.pair = last ? (uint16_t)j : 0;
+    return p;
+}
+
+// rl_part_of returns tensor k. All of them at once would be too large for a small stack.
+static rl_part rl_part_of(const rl_env *env, uint32_t k)
 {
     static const rl_space number = {.dtype = RL_F32}, unit = {.dtype = RL_F32, .high = 1}, flag = {.dtype = RL_U8, .high = 1};
-    p[RL_T_ACTION] = rl_describe_part(RL_ROLE_ACTION, RL_TENSOR_AT_T, &env->action);
-    p[RL_T_REWARD] = rl_describe_part(RL_ROLE_REWARD, RL_TENSOR_AT_T, &number);
-    p[RL_T_TERMINATED] = rl_describe_part(RL_ROLE_TERMINATED, RL_TENSOR_AT_T, &flag);
-    p[RL_T_TRUNCATED] = rl_describe_part(RL_ROLE_TRUNCATED, RL_TENSOR_AT_T, &flag);
-    for (uint32_t j = 0; j < rl_observed(); j++) {
-        rl_space space = env->observations ? env->observations[j].space : env->obs;
-        if (env->observations) space.name = env->observations[j].name;
-        rl_part *obs = &p[rl_slot_obs(j)], *last = &p[rl_slot_final(j)];
-        *obs = rl_describe_part(RL_ROLE_OBSERVATION, RL_TENSOR_AT_T1, &space);
-        *last = rl_describe_part(RL_ROLE_FINAL_OBSERVATION, RL_TENSOR_NO_TIME, &space);
-        obs->desc.index = last->desc.index = last->desc.pair = (uint16_t)j;
+    if (k == RL_T_ACTION) return rl_describe_part(RL_ROLE_ACTION, RL_TENSOR_AT_T, &env->action);
+    if (k == RL_T_REWARD) return rl_describe_part(RL_ROLE_REWARD, RL_TENSOR_AT_T, &number);
+    if (k == RL_T_TERMINATED) return rl_describe_part(RL_ROLE_TERMINATED, RL_TENSOR_AT_T, &flag);
+    if (k == RL_T_TRUNCATED) return rl_describe_part(RL_ROLE_TRUNCATED, RL_TENSOR_AT_T, &flag);
+    if (k == RL_T_OBS || k == RL_T_FINAL || k >= rl_slot_obs(1)) return rl_observation(env, k);
+    if (rl_is_figure(k)) {
+        const rl_figure *figure = &env->figures[k - rl_slot_figure(0)];
+        rl_part p = rl_describe_part(RL_ROLE_INFO, RL_TENSOR_AT_T | RL_TENSOR_OPTIONAL | figure->gather, &number);
+        p.space.name = figure->name;
+        p.desc.index = (uint16_t)(k - rl_slot_figure(0));
+        return p;
     }
-    if (rl_the_env.mask) {
-        rl_space mask = flag;
-        mask.rank = 1;
-        mask.shape[0] = rl_choices(&env->action);
-        p[RL_T_MASK] = rl_describe_part(RL_ROLE_ACTION_MASK, RL_TENSOR_AT_T1, &mask);
-    }
-    if (rl_the_env.discount) p[rl_slot_discount()] = rl_describe_part(RL_ROLE_DISCOUNT, RL_TENSOR_AT_T, &unit);
-    for (uint32_t k = 0; k < rl_the_env.figure_count; k++) {
-        rl_part *figure = &p[rl_slot_figure(k)];
-        *figure = rl_describe_part(RL_ROLE_INFO, RL_TENSOR_AT_T | RL_TENSOR_OPTIONAL | env->figures[k].gather, &number);
-        figure->space.name = env->figures[k].name;
-        figure->desc.index = (uint16_t)k;
-    }
-    return rl_slot_obs(rl_observed());
+    if (rl_the_env.discount && k == rl_slot_discount()) return rl_describe_part(RL_ROLE_DISCOUNT, RL_TENSOR_AT_T, &unit);
+    rl_space mask = flag;
+    mask.rank = 1;
+    mask.shape[0] = rl_choices(&env->action);
+    return rl_describe_part(RL_ROLE_ACTION_MASK, RL_TENSOR_AT_T1, &mask);
 }
 
 // rl_writer puts a description together; without memory it only measures it.
@@ -153,8 +159,7 @@ static uint32_t rl_put_values(rl_writer *w, const rl_space *s)
 // rl_put_description writes the description if to is not NULL, and returns its length.
 static uint32_t rl_put_description(const rl_env *env, uint8_t *to)
 {
-    static rl_part p[RL_TENSORS]; // too large for a small stack
-    uint32_t tensors = rl_parts(env, p), len = rl_length(env->name), name = 0;
+    uint32_t tensors = rl_count_parts(), len = rl_length(env->name), name = 0;
     rl_spec spec = {
         .size = RL_SPEC_BYTES,
         .abi_major = RL_ABI_MAJOR,
@@ -171,21 +176,26 @@ static uint32_t rl_put_description(const rl_env *env, uint8_t *to)
         .reward_threshold = __builtin_nanf(""),
         .state_version = env->state_version,
     };
-    rl_writer w = {to, RL_SPEC_BYTES + tensors * RL_TENSOR_BYTES, 0};
-    for (uint32_t i = 0; i < tensors; i++) p[i].desc.values = rl_put_values(&w, &p[i].space);
+    rl_writer w = {to, RL_SPEC_BYTES + tensors * RL_TENSOR_BYTES, 0}, values = {NULL, w.at, 0}, records = {to, RL_SPEC_BYTES, 0};
+    for (uint32_t i = 0; i < tensors; i++) {
+        rl_space space = rl_part_of(env, i).space;
+        rl_put_values(&w, &space);
+    }
     spec.strings_at = w.strings = w.at;
     rl_put_bytes(&w, "", 1);
     while (name < len && env->name[name] != '@') name++;
     spec.name = rl_put_string(&w, env->name, name);
     spec.version = name < len ? rl_put_string(&w, env->name + name + 1, len - name - 1) : 0;
-    for (uint32_t i = 0; i < tensors; i++)
-        if (p[i].space.name) p[i].desc.path = rl_put_string(&w, p[i].space.name, rl_length(p[i].space.name));
+    for (uint32_t i = 0; i < tensors; i++) {
+        rl_part p = rl_part_of(env, i);
+        p.desc.values = rl_put_values(&values, &p.space);
+        if (p.space.name) p.desc.path = rl_put_string(&w, p.space.name, rl_length(p.space.name));
+        rl_put_bytes(&records, &p.desc, sizeof p.desc);
+    }
     spec.strings_len = w.at - w.strings;
-    uint32_t need = w.at;
-    w.at = 0;
-    rl_put_bytes(&w, &spec, sizeof spec);
-    for (uint32_t i = 0; i < tensors; i++) rl_put_bytes(&w, &p[i].desc, sizeof p[i].desc);
-    return need;
+    records.at = 0;
+    rl_put_bytes(&records, &spec, sizeof spec);
+    return w.at;
 }
 
 // rl_known says whether every argument was asked for; if not, the text names the first that was not.
@@ -255,11 +265,11 @@ static void rl_drop(rl_batch *b)
 // rl_build gives a batch its memory and its environments.
 static int32_t rl_build(rl_batch *b, rl_config *config)
 {
-    static rl_part p[RL_TENSORS];
-    b->tensors = rl_parts(&b->env, p);
+    b->tensors = rl_count_parts();
     for (uint32_t k = 0; k < b->tensors; k++) {
-        b->shape[k].elems = rl_elements(&p[k].space);
-        b->shape[k].bytes = rl_dtype_bytes(p[k].desc.dtype);
+        rl_part p = rl_part_of(&b->env, k);
+        b->shape[k].elems = rl_elements(&p.space);
+        b->shape[k].bytes = rl_dtype_bytes(p.desc.dtype);
     }
     b->flags = (uint32_t *)rl_new(b->envs, sizeof *b->flags);
     b->rng = (rl_rng *)rl_new(b->envs, sizeof *b->rng);
