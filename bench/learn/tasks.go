@@ -70,6 +70,7 @@ var tasks = []task{
 	mujoco("Walker2d-v4", "1,000,000", 2288, 572),
 	sanity("bandit"),
 	sanity("password"),
+	sanity("spaces"),
 	sanity("squared"),
 	sanity("stochastic"),
 	sanity("continuous"),

@@ -41,6 +41,7 @@ var games = []struct {
 	{"minatar-freeway@1", map[string]string{"sticky": "0.5", "max_steps": "40"}, func() game { return &freeway{sticky: 0.5, limit: 40} }, 300},
 	{"password@1", nil, func() game { return &password{word: 22} }, 1000},
 	{"password@1", map[string]string{"word": "3"}, func() game { return &password{word: 3} }, 1000},
+	{"spaces@1", nil, func() game { return &spaces{} }, 300},
 	{"squared@1", nil, func() game { return &squared{targets: 1} }, 1000},
 	{"squared@1", map[string]string{"targets": "5"}, func() game { return &squared{targets: 5} }, 1000},
 	{"squash@1", nil, func() game { return &squash{limit: 1000} }, 120},

@@ -120,6 +120,40 @@ func (s *squared) see() []float64 {
 	return seen
 }
 
+// spaces has the pixels, the numbers and the clue in a row.
+type spaces struct{ seen []float64 }
+
+func (s *spaces) start(rng *sdk.Rand) {
+	s.seen = nil
+	for range 25 {
+		s.seen = append(s.seen, 255*float64(rng.Below(2)))
+	}
+	for range 5 {
+		s.seen = append(s.seen, float64(rng.Below(21))-10)
+	}
+	s.seen = append(s.seen, float64(rng.Below(3)))
+}
+
+func (s *spaces) play(rng *sdk.Rand, action []float64) sdk.Result {
+	var sums [3]float64
+	for i, v := range s.seen {
+		sums[i/25+i/30] += v
+	}
+	right := 0
+	for i, yes := range []bool{sums[0] > 12*255, sums[1] > 0} {
+		if yes == (action[i] == 1) {
+			right++
+		}
+	}
+	if action[2] == sums[2] {
+		right++
+	}
+	s.start(rng)
+	return sdk.Result{Reward: float32(right) / 3, Terminated: true}
+}
+
+func (s *spaces) see() []float64 { return s.seen }
+
 type stochastic struct {
 	part    float64
 	horizon int

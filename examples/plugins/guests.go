@@ -56,6 +56,7 @@ func Guests() []Guest {
 		{Module: "sanity-c/bandit.wasm", Env: "bandit", Language: c(), Committed: true, Builtin: "bandit@1"},
 		{Module: "sanity-c/continuous.wasm", Env: "continuous", Language: c(), Committed: true, Builtin: "continuous@1"},
 		{Module: "sanity-c/password.wasm", Env: "password", Language: c(), Committed: true, Builtin: "password@1"},
+		{Module: "sanity-c/spaces.wasm", Env: "spaces", Language: c(), Committed: true, Builtin: "spaces@1"},
 		{Module: "sanity-c/squared.wasm", Env: "squared", Language: c(), Committed: true, Builtin: "squared@1"},
 		{Module: "sanity-c/stochastic.wasm", Env: "stochastic", Language: c(), Committed: true, Builtin: "stochastic@1"},
 		{Module: "squash-c/squash.wasm", Env: "squash", Language: c(), Committed: true, Builtin: "squash@1"},

@@ -1,0 +1,54 @@
+// Spaces: three observations of three kinds and a question about each, answered at once: is more than half of a picture of 5 x 5
+// pixels white, is the sum of five numbers more than 0, and which of three clues is it. A right answer is a third of the score.
+//
+// The picture is of 0 and 255, the numbers are -10 to 10, all at random in each episode, which is one step. Optimal score 1; answers at
+// random have 0.444.
+#include "rl_env.h"
+
+enum { PICTURE, NUMBERS, CLUE, QUESTIONS };
+enum { SIDE = 5, PIXELS = SIDE * SIDE, COUNT = 5, MOST = 10, CLUES = 3 };
+
+typedef struct {
+    int32_t answer[QUESTIONS];
+} Spaces;
+
+static const rl_named seen[] = {
+    {"picture", RL_IMAGE(SIDE, SIDE, 1)}, {"notes/numbers", RL_BOX(RL_I8, -MOST, MOST, COUNT)}, {"notes/clue", RL_DISCRETE(CLUES)}};
+
+static bool setup(Spaces *spaces, rl_config *config)
+{
+    (void)spaces;
+    (void)config;
+    return true;
+}
+
+static void reset(Spaces *spaces, rl_rng *rng, void *const *obs)
+{
+    uint8_t *picture = (uint8_t *)obs[PICTURE];
+    int8_t *numbers = (int8_t *)obs[NUMBERS];
+    int32_t white = 0, sum = 0;
+    for (int32_t i = 0; i < PIXELS; i++) {
+        bool lit = rl_below(rng, 2);
+        white += lit;
+        picture[i] = lit ? 255 : 0;
+    }
+    for (int32_t i = 0; i < COUNT; i++) {
+        numbers[i] = (int8_t)((int32_t)rl_below(rng, 2 * MOST + 1) - MOST);
+        sum += numbers[i];
+    }
+    spaces->answer[PICTURE] = white > PIXELS / 2;
+    spaces->answer[NUMBERS] = sum > 0;
+    spaces->answer[CLUE] = *(int32_t *)obs[CLUE] = (int32_t)rl_below(rng, CLUES);
+}
+
+// step shows the next questions already: what is seen at the end of an episode matters to nobody.
+static void step(Spaces *spaces, rl_rng *rng, const int32_t *action, void *const *obs, rl_result *out)
+{
+    int32_t right = 0;
+    for (int32_t i = 0; i < QUESTIONS; i++) right += action[i] == spaces->answer[i];
+    out->reward = (float)right / QUESTIONS;
+    out->terminated = true;
+    reset(spaces, rng, obs);
+}
+
+RL_ENV(Spaces, setup, reset, step, .name = "spaces@1", .action = RL_MULTI_DISCRETE(2, 2, CLUES), RL_OBSERVATIONS(seen), .episode_limit = 1)
