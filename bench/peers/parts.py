@@ -9,10 +9,11 @@ import ours
 import peers
 import seeds
 
-SMALL, LARGE = "4-64-64", "64-512-512"
+SMALL, LARGE, BOX = "4-64-64", "64-512-512", "17-64-64-box6"
 
 # Least ratios to PyTorch by network, rows and whether it is compiled.
-STEP_BARS = {(SMALL, 1024, False): 4, (SMALL, 1024, True): 2.5, (LARGE, 1024, False): 1.3, (LARGE, 1024, True): 1.15}
+STEP_BARS = {(SMALL, 1024, False): 4, (SMALL, 1024, True): 2.5, (LARGE, 1024, False): 1.3, (LARGE, 1024, True): 1.15,
+             (BOX, 1024, False): 3.5}
 
 
 def cartpole(rows, seed, quick):
@@ -75,7 +76,7 @@ def env(rows, _, quick):
 def learner(rows, _, quick):
     """One optimiser step on one thread."""
     seconds = 0.2 if quick else 2
-    cases = [(SMALL, 64), (SMALL, 1024), (LARGE, 1024)]
+    cases = [(SMALL, 64), (SMALL, 1024), (LARGE, 1024), (BOX, 1024)]
     a = bench("Update", cases, seconds, "best-ns/step")
     theirs = peers.run("sb3", "torch_step.py", "--only", "step", "--seconds", seconds, one_core=True)
     b = bench("Update", cases, seconds, "best-ns/step")

@@ -2,11 +2,12 @@
 """PyTorch on one thread, doing what rlhost's cpu backend does: one PPO minibatch step (forward, loss, backward,
 clipping by the global norm, fused Adam), eager and with torch.compile; and acting for a batch of observations.
 
-Actor and critic are separate tanh networks. The step gets its minibatch ready made: drawing it from the dataset,
+Actor and critic are separate tanh networks; the action is one Discrete, or a Box with a deviation of its own. The step gets its minibatch ready made: drawing it from the dataset,
 which rlhost's figure includes, is left out here."""
 
 import argparse
 import copy
+import math
 
 import torch
 from torch import nn
@@ -15,6 +16,7 @@ from torch.nn import functional as F
 import report
 
 STEPS = [((4, 64, 64), 2, 64), ((4, 64, 64), 2, 1024), ((64, 512, 512), 8, 1024)]  # network, actions, rows
+BOXES = [((17, 64, 64), 6, 1024)]  # network, elements, rows
 ACTS = [((4, 64, 64), 2, 1), ((4, 64, 64), 2, 64)]
 
 
@@ -34,14 +36,18 @@ class Policy(nn.Module):
         super().__init__()
         self.actor, self.critic = mlp(sizes, actions, 0.01), mlp(sizes, 1, 1.0)
 
+    def taken(self, obs, action):
+        """Log-probabilities of actions, and the mean entropy."""
+        log_probs = F.log_softmax(self.actor(obs), dim=1)
+        return log_probs.gather(1, action).squeeze(1), -(log_probs.exp() * log_probs).sum(1).mean()
+
     def loss(self, obs, action, log_prob, advantage, target):
         """PPO's clipped loss with an entropy bonus; advantages are normalised per minibatch."""
-        log_probs = F.log_softmax(self.actor(obs), dim=1)
-        ratio = (log_probs.gather(1, action).squeeze(1) - log_prob).exp()
+        new_log_prob, entropy = self.taken(obs, action)
+        ratio = (new_log_prob - log_prob).exp()
         advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
         policy = -torch.min(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage).mean()
         value = F.mse_loss(self.critic(obs).squeeze(1), target)
-        entropy = -(log_probs.exp() * log_probs).sum(1).mean()
         return policy + 0.25 * value - 0.01 * entropy
 
     def act(self, obs):
@@ -51,10 +57,31 @@ class Policy(nn.Module):
         return action, log_probs.gather(1, action), self.critic(obs)
 
 
-def minibatch(policy, sizes, actions, rows):
-    obs, action = torch.randn(rows, sizes[0]), torch.randint(actions, (rows, 1))
+    def actions(self, rows):
+        """Any actions."""
+        return torch.randint(self.actor[-1].out_features, (rows, 1))
+
+
+class Box(Policy):
+    """The same with an independent normal distribution of each element, whose deviations are parameters."""
+
+    def __init__(self, sizes, elements):
+        super().__init__(sizes, elements)
+        self.log_std = nn.Parameter(torch.zeros(elements))
+
+    def taken(self, obs, action):
+        z = (action - self.actor(obs)) * (-self.log_std).exp()
+        constant = math.log(2 * math.pi) / 2
+        return -(z * z / 2 + self.log_std + constant).sum(1), (self.log_std + constant + 0.5).sum()
+
+    def actions(self, rows):
+        return torch.randn(rows, self.actor[-1].out_features)
+
+
+def minibatch(policy, sizes, rows):
+    obs, action = torch.randn(rows, sizes[0]), policy.actions(rows)
     with torch.no_grad():
-        log_prob = F.log_softmax(policy.actor(obs), dim=1).gather(1, action).squeeze(1)
+        log_prob, _ = policy.taken(obs, action)
     return obs, action, log_prob, torch.randn(rows), torch.randn(rows)
 
 
@@ -73,14 +100,13 @@ def training_step(policy, batch, compiled):
 
 
 def update(args):
-    for sizes, actions, rows in STEPS:
-        original = Policy(sizes, actions)
+    for kind, sizes, actions, rows in [(Policy, *case) for case in STEPS] + [(Box, *case) for case in BOXES]:
+        original, net = kind(sizes, actions), "-".join(map(str, sizes)) + (f"-box{actions}" if kind is Box else "")
         for compiled in (False, True):
             policy = copy.deepcopy(original)
-            step = training_step(policy, minibatch(policy, sizes, actions, rows), compiled)
+            step = training_step(policy, minibatch(policy, sizes, rows), compiled)
             best, median = report.times(step, args.seconds, steps_per_sample=max(1, 1024 // rows))
-            report.emit(peer="torch", what="step", compiled=compiled, net="-".join(map(str, sizes)), rows=rows,
-                        best_ns=best, median_ns=median)
+            report.emit(peer="torch", what="step", compiled=compiled, net=net, rows=rows, best_ns=best, median_ns=median)
 
 
 def act(args):

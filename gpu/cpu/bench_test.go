@@ -3,6 +3,7 @@ package cpu_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,6 +17,8 @@ import (
 var (
 	small = policy.MLP{Obs: 4, Actions: 2, Hidden: []int{64, 64}, Activation: policy.Tanh}.Network()
 	large = policy.MLP{Obs: 64, Actions: 8, Hidden: []int{512, 512}, Activation: policy.Tanh}.Network()
+	box   = policy.MLP{Obs: 17, Hidden: []int{64, 64}, Activation: policy.Tanh, Heads: policy.Heads{Policy: []policy.Dist{{
+		Action: "action", Gaussian: &head.Gaussian{N: 6}, Bounds: &policy.Bounds{Low: slices.Repeat([]float32{-1}, 6), High: slices.Repeat([]float32{1}, 6)}}}}}.Network()
 )
 
 // eachSet runs a benchmark with every kernel set of the machine.
@@ -30,7 +33,11 @@ func eachSet(b *testing.B, run func(b *testing.B, backend *cpu.Backend)) {
 }
 
 func dims(n policy.Network) string {
-	return fmt.Sprintf("net=%d-%d-%d", n.Obs(), n.Nodes[0].Dense.Out, n.Nodes[2].Dense.Out)
+	name := fmt.Sprintf("net=%d-%d-%d", n.Obs(), n.Nodes[0].Dense.Out, n.Nodes[2].Dense.Out)
+	if g := n.Policy[0].Gaussian; g != nil {
+		name += fmt.Sprintf("-box%d", g.N)
+	}
+	return name
 }
 
 // BenchmarkUpdate reports the time of one optimiser step: gather, forward, loss, backward, clip, Adam. Best is the
@@ -39,7 +46,7 @@ func BenchmarkUpdate(b *testing.B) {
 	for _, c := range []struct {
 		net  policy.Network
 		rows int
-	}{{small, 64}, {small, 256}, {small, 1024}, {large, 1024}} {
+	}{{small, 64}, {small, 256}, {small, 1024}, {large, 1024}, {box, 1024}} {
 		b.Run(fmt.Sprintf("%s/rows=%d", dims(c.net), c.rows), func(b *testing.B) {
 			eachSet(b, func(b *testing.B, backend *cpu.Backend) { update(b, backend, c.net, c.rows, 1024) })
 		})
@@ -98,7 +105,7 @@ func BenchmarkImages(b *testing.B) {
 
 // BenchmarkAct makes one request an iteration.
 func BenchmarkAct(b *testing.B) {
-	for _, n := range []policy.Network{small, large} {
+	for _, n := range []policy.Network{small, large, box} {
 		for _, rows := range []int{1, 16, 64, 512} {
 			b.Run(fmt.Sprintf("%s/rows=%d", dims(n), rows), func(b *testing.B) {
 				eachSet(b, func(b *testing.B, backend *cpu.Backend) { act(b, backend, n, rows) })
