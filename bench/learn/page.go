@@ -36,7 +36,7 @@ func tables(rows, scales []*result, probes *probesResult) string {
 		if r.BySampled {
 			mark = " sampled"
 		}
-		if r.met() {
+		if r.met() && len(r.Seeds) > 1 { // one seed has no interval
 			mark += " ✓"
 		}
 		fmt.Fprintf(&b, "| %s | `%s` | %s | **%s | %s | %s | %g%s | %s | %s | %.1f | %d |\n", r.Task, r.Preset, r.Steps,

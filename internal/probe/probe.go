@@ -19,23 +19,22 @@ type Probe struct {
 	sets   []string
 }
 
-// Known is a number that a training on the probe comes to: the value of a state, or the probability of an action in it. A
-// state shows itself by its cue, the first element of its observations; the others are 0.
+// Known is a number that a training on the probe comes to, such as the value of a state or the probability of an action in
+// it. A state shows itself by its cue, the first element of its observations; the others are 0.
 type Known struct {
 	What   string
 	Theory float64
 
-	cue    float32
-	action int32 // whose probability it is; value for the value
+	cue float32
+	of  measure
 }
 
-const value = -1
-
 // gamma is the discount of every probe, and entropy the coefficient of the bonus where the policy counts: then the best
-// policy is the softmax of the rewards divided by it.
+// policy is the softmax of the rewards divided by it. With a Box it is boxEntropy.
 const (
-	gamma   = 0.9
-	entropy = 0.5
+	gamma      = 0.9
+	entropy    = 0.5
+	boxEntropy = 0.05
 )
 
 // Mode is a way to train.
@@ -60,7 +59,7 @@ func Modes() []Mode {
 }
 
 // All returns the probes.
-func All() []Probe { return slices.Concat(values(), bandits()) }
+func All() []Probe { return slices.Concat(values(), bandits(), spaces()) }
 
 // values are the probes whose policy does not matter.
 func values() []Probe {
@@ -84,14 +83,14 @@ func values() []Probe {
 		{
 			Name: "delay", About: "two steps, with a reward of 1 for the second",
 			Known:  []Known{{"V(first)", gamma, 0, value}, {"V(second)", 1, 1, value}},
-			script: script(2, plugintest.Terminates, cued(step), func(s *plugintest.Script) { s.Reward = step }),
+			script: script(2, plugintest.Terminates, cued(count), func(s *plugintest.Script) { s.Reward = count }),
 		},
 		{
 			Name: "end", About: "three steps with a reward of 1 each, then the episode is terminated",
 			Known: []Known{
 				{"V(first)", 1 + gamma + gamma*gamma, 0, value}, {"V(second)", 1 + gamma, 1, value}, {"V(third)", 1, 2, value},
 			},
-			script: script(3, plugintest.Terminates, cued(step)),
+			script: script(3, plugintest.Terminates, cued(count)),
 		},
 		{
 			Name: "limit", About: "a reward of 1 a step, truncated by the environment after ten",
@@ -110,12 +109,12 @@ func bandits() []Probe {
 	return []Probe{
 		{
 			Name: "bandit", About: "one step with a reward of 1 for the second of two actions, and an entropy bonus",
-			Known:  []Known{{"π(1)", softmax(1, 0), 0, 1}, {"V", softmax(1, 0), 0, value}},
+			Known:  []Known{{"π(1)", softmax(1, 0), 0, taken(1)}, {"V", softmax(1, 0), 0, value}},
 			script: script(1, plugintest.Terminates, func(s *plugintest.Script) { s.Reward = chosen }), sets: withEntropy(),
 		},
 		{
 			Name: "contextual bandit", About: "one step with a reward of 1 for the action that the cue asks for, and an entropy bonus",
-			Known: []Known{{"π(1, cue 1)", softmax(1, 0), 1, 1}, {"π(0 | -1)", softmax(1, 0), -1, 0}},
+			Known: []Known{{"π(1, cue 1)", softmax(1, 0), 1, taken(1)}, {"π(0, cue -1)", softmax(1, 0), -1, taken(0)}},
 			script: script(1, plugintest.Terminates, cued(sign), func(s *plugintest.Script) {
 				s.Reward = func(at plugintest.At) float32 { return chosen(at)*sign(at) + (1-sign(at))/2 }
 			}),
@@ -123,7 +122,7 @@ func bandits() []Probe {
 		},
 		{
 			Name: "masked bandit", About: "one step with the number of the action for its reward; the cue says which two of three are legal",
-			Known: []Known{{"π(2, cue 1)", softmax(2, 1), 1, 2}, {"π(1 | -1)", softmax(1, 0), -1, 1}},
+			Known: []Known{{"π(2, cue 1)", softmax(2, 1), 1, taken(2)}, {"π(1, cue -1)", softmax(1, 0), -1, taken(1)}},
 			script: script(1, plugintest.Terminates, cued(sign), func(s *plugintest.Script) {
 				s.Actions, s.Reward = 3, chosen
 				s.Legal = func(at plugintest.At, action int) bool { return action == 1 || (action == 2) == (sign(at) > 0) }
@@ -158,13 +157,13 @@ func cued(cue func(plugintest.At) float32) func(*plugintest.Script) {
 // sign is 1 and -1 in turns of episodes.
 func sign(at plugintest.At) float32 { return float32(1 - 2*((at.Env+at.Episode)%2)) }
 
-func step(at plugintest.At) float32 { return float32(at.Step) }
+func count(at plugintest.At) float32 { return float32(at.Step) }
 
 func chosen(at plugintest.At) float32 { return float32(at.Action) }
 
 // withEntropy is what a probe needs whose policy counts: a smaller learning rate averages over more actions.
-func withEntropy() []string {
-	return []string{fmt.Sprintf("component.learner.entropy=%g", entropy), "component.learner.learning_rate=2e-3"}
+func withEntropy(more ...string) []string {
+	return append([]string{fmt.Sprintf("component.learner.entropy=%g", entropy), "component.learner.learning_rate=2e-3"}, more...)
 }
 
 // softmax is the best probability of an action with that reward beside one with the other.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
@@ -134,26 +135,52 @@ func (r *reader) Start(h *component.Host) error {
 func (r *reader) read(tr trajectory.Trajectory) {
 	shape, of := tr.Schema.Shape, make([]tally, len(r.known))
 	for t := range shape.Steps {
-		obs := tr.Row(trajectory.Obs, t)
+		obs, actions := tr.Row(trajectory.Obs, t), tr.Rows(nil, trajectory.Action, t)
 		for e := range shape.Envs {
 			i := t*shape.Envs + e
 			if tr.Bytes(trajectory.Valid)[i] == 0 {
 				continue
 			}
-			cue, action := obs.Float32()[e*obs.StrideRow/4], tr.Int32(trajectory.Action)[i]
+			s := step{value: float64(tr.Float32(trajectory.Value)[i]), logProb: float64(tr.Float32(trajectory.LogProb)[i])}
+			for _, m := range actions {
+				for elem := range m.Elems {
+					s.action = append(s.action, m.Value(e, elem))
+				}
+			}
+			cue := obs.Float32()[e*obs.StrideRow/4]
 			for k := range of {
-				known := &r.known[k]
-				switch {
-				case known.cue != cue:
-				case known.action == value:
-					of[k].add(float64(tr.Float32(trajectory.Value)[i]))
-				case known.action == action:
-					of[k].add(math.Exp(float64(tr.Float32(trajectory.LogProb)[i])))
+				if v, ok := r.known[k].of(&s); ok && r.known[k].cue == cue {
+					of[k].add(v)
 				}
 			}
 		}
 	}
 	r.blocks = append(r.blocks, of)
+}
+
+// step is what a block has of one env step.
+type step struct {
+	value, logProb float64
+	action         []float64 // all elements of all actions, as the environment reads them
+}
+
+// measure reads a number from a step, if the step tells it.
+type measure func(*step) (v float64, ok bool)
+
+// value is that of the observation.
+func value(s *step) (v float64, ok bool) { return s.value, true }
+
+// surprise is -log π of the action, whose mean is the entropy.
+func surprise(s *step) (v float64, ok bool) { return -s.logProb, true }
+
+// taken is the probability of an action.
+func taken(action ...float64) measure {
+	return func(s *step) (v float64, ok bool) { return math.Exp(s.logProb), slices.Equal(s.action, action) }
+}
+
+// element is one of the action's, whose mean is known.
+func element(i int) measure {
+	return func(s *step) (v float64, ok bool) { return s.action[i], true }
 }
 
 // found returns the means over the last blocks.

@@ -23,6 +23,7 @@ type scripted struct {
 	closed   bool
 	garbage  *[64]byte
 	obs      [ObsElems]float32 // while it is written
+	acted    []float32         // all elements of the actions of the step
 }
 
 var (
@@ -95,7 +96,7 @@ func (e *scripted) Reset(t int, mask []uint8, seeds []uint64) error {
 			s.Episode = -1
 		}
 		e.begin(i)
-		at := e.at(i, 0)
+		at := e.at(i)
 		at.Reset = true
 		cue := e.plugin.script.Cue(at)
 		if err := e.fault(cue, hostabi.ExportReset, i); err != nil {
@@ -134,17 +135,17 @@ func (e *scripted) step(i, t int) error {
 	if s.Ended {
 		return e.stepEnded(i, t)
 	}
-	action, sum, err := e.action(i, t)
-	if err != nil {
+	if err := e.act(i, t); err != nil {
 		return e.newFault(env.FaultStatus, hostabi.ExportStep, i, fmt.Errorf("%v: %w", hostabi.StatusAction, err))
 	}
-	at := e.at(i, action)
+	at := e.at(i)
+	at.Action, at.Actions = int32(e.acted[0]), e.acted
 	cue := script.Cue(at)
 	if err := e.fault(cue, hostabi.ExportStep, i); err != nil {
 		return err
 	}
 	s.Step++
-	s.Actions += sum
+	s.Actions += e.sum()
 	s.Chance = e.draw(i)
 	var how End
 	if int(s.Step) >= script.Length(at.Env, at.Episode) {
@@ -209,10 +210,9 @@ func (e *scripted) draw(i int) float32 {
 	return float32((z^z>>31)>>40) * 0x1p-24
 }
 
-func (e *scripted) at(i int, action int32) At {
+func (e *scripted) at(i int) At {
 	s := &e.states[i]
-	return At{Env: e.options.FirstEnv + i, Episode: int(s.Episode), Step: int(s.Step), Action: action,
-		Calls: e.calls, Renewals: e.renewals}
+	return At{Env: e.options.FirstEnv + i, Episode: int(s.Episode), Step: int(s.Step), Calls: e.calls, Renewals: e.renewals}
 }
 
 func (e *scripted) report(at At) {

@@ -32,13 +32,14 @@ type Script struct {
 
 // At is one step of one environment, or the beginning of an episode.
 type At struct {
-	Env      int    // global index
-	Episode  int    // counts from 0 since the last reset with seeds
-	Step     int    // steps made in the episode before this one
-	Action   int32  // of the step, where there is one Discrete action
-	Calls    uint64 // calls of Env.Step since the batch was made or renewed, this one included
-	Renewals int    // how often the batch was renewed
-	Reset    bool   // an episode begins in Env.Reset, and no step is made
+	Env      int       // global index
+	Episode  int       // counts from 0 since the last reset with seeds
+	Step     int       // steps made in the episode before this one
+	Action   int32     // of the step, where there is one Discrete action
+	Actions  []float32 // of the step, all elements of all actions; it may be read until the function returns
+	Calls    uint64    // calls of Env.Step since the batch was made or renewed, this one included
+	Renewals int       // how often the batch was renewed
+	Reset    bool      // an episode begins in Env.Reset, and no step is made
 }
 
 // End is how an episode ends; both at once is allowed.

@@ -13,8 +13,9 @@ func (e *scripted) index(c trajectory.Column, i, t, elem int) int {
 	return (t*l.StrideT + i*l.StrideEnv + elem*l.StrideElem) / l.DType.Bytes()
 }
 
-// action reads an environment's actions: the first one, and the sum of all elements. What is outside its space is an error.
-func (e *scripted) action(i, t int) (first int32, sum float32, err error) {
+// act reads an environment's actions into e.acted. What is outside its space is an error.
+func (e *scripted) act(i, t int) error {
+	e.acted = e.acted[:0]
 	for k := range e.plugin.spaces {
 		space := &e.plugin.spaces[k]
 		row := e.block.Row(trajectory.Action.At(k), t)
@@ -28,14 +29,20 @@ func (e *scripted) action(i, t int) (first int32, sum float32, err error) {
 				low, high = float64(l), float64(h)
 			}
 			if !(low <= v && v <= high) {
-				return 0, 0, fmt.Errorf("%v", v)
+				return fmt.Errorf("%v", v)
 			}
-			if sum += float32(v); k == 0 && elem == 0 {
-				first = int32(v)
-			}
+			e.acted = append(e.acted, float32(v))
 		}
 	}
-	return first, sum, nil
+	return nil
+}
+
+// sum adds up what act has read.
+func (e *scripted) sum() (all float32) {
+	for _, v := range e.acted {
+		all += v
+	}
+	return all
 }
 
 func (e *scripted) setFloat32(c trajectory.Column, i, t, elem int, v float32) {
@@ -68,7 +75,7 @@ func (e *scripted) observe(i, t int, c trajectory.Column) {
 		ObsActions: s.Actions,
 	}
 	if change := e.plugin.script.Observe; change != nil {
-		change(e.at(i, 0), &e.obs)
+		change(e.at(i), &e.obs)
 	}
 	for elem, v := range e.obs {
 		e.setFloat32(c, i, t, elem, v)
@@ -87,7 +94,7 @@ func (e *scripted) mask(i, t int) {
 	if legal == nil {
 		return
 	}
-	at, value, anything := e.at(i, 0), 0, e.states[i].Ended && !e.plugin.script.Flaws.MaskAfterEnd
+	at, value, anything := e.at(i), 0, e.states[i].Ended && !e.plugin.script.Flaws.MaskAfterEnd
 	for k := range e.plugin.masks {
 		c := trajectory.Mask.At(k)
 		l, _ := e.block.Schema.Layout(c)
