@@ -74,16 +74,29 @@ func (a *actor) rows(i int, r *policy.Request, lo, hi int) error {
 // observe makes rows lo to hi of a request what the operations read.
 func (a *actor) observe(r *policy.Request, lo, hi int) {
 	if a.enters != nil {
-		for row := lo; row < hi; row++ {
-			a.enters.Request(a.stagedX[(row-lo)*a.row:], r, row)
-		}
-		a.x = matrix{a.stagedX, a.row, 1}
+		a.enter(r, lo, hi)
 		return
 	}
 	obs := &r.Obs[0]
 	a.x = matrix{obs.Float32()[lo*obs.StrideRow/4:], obs.StrideRow / 4, obs.StrideElem / 4}
 	if a.normal || a.staged {
 		a.stage(a.x, hi-lo, a.mean, a.scale)
+	}
+}
+
+// enter makes rows lo to hi of what is stored.
+func (a *actor) enter(r *policy.Request, lo, hi int) {
+	for row := lo; row < hi; row++ {
+		if i := row - lo; a.bytes {
+			a.enters.Request(policy.EnteredRow{Bytes: a.staged8[i*a.obs : (i+1)*a.obs]}, r, row)
+		} else {
+			a.enters.Request(policy.EnteredRow{Numbers: a.stagedX[i*a.row:]}, r, row)
+		}
+	}
+	if a.bytes {
+		a.pixels = a.layout.pixels(a.staged8)
+	} else {
+		a.x = matrix{a.stagedX, a.row, 1}
 	}
 }
 

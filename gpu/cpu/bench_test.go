@@ -80,7 +80,7 @@ func update(b *testing.B, backend *cpu.Backend, n policy.Network, rows, all int)
 func images() map[policy.Kind]policy.Network {
 	all := map[policy.Kind]policy.Network{}
 	for kind, hidden := range map[policy.Kind]int{policy.NatureCNN: 512, policy.Impala: 256} {
-		all[kind] = policy.Body{Inputs: []policy.Input{{Path: "obs", Shape: []int{84, 84, 4}}}, Heads: discrete(6),
+		all[kind] = policy.Body{Inputs: []policy.Input{{Path: "obs", Shape: []int{84, 84, 4}, DType: "u8", Norm: policy.Scaled, Scale: 1.0 / 255}}, Heads: discrete(6),
 			Nodes: kind.Nodes("trunk", "obs", []int{hidden}, policy.ReLU)}.Network()
 	}
 	return all

@@ -21,6 +21,7 @@ type record struct {
 // minibatch is the rows of one optimiser step, dense, with room for whole groups of lanes after the last row.
 type minibatch struct {
 	obs                            matrix
+	bytes                          []byte        // [rows][Obs], in the place of obs where rows are bytes
 	mask                           []byte        // [rows][Actions]
 	action                         []int32       // of a single Categorical action
 	actions                        []ppo.Actions // else: Index and Raw are [elements][ld]
@@ -83,7 +84,12 @@ func (s *source) aim(t *ppo.Targets) {
 func (k *engine) gather(rows []uint32) {
 	n := k.obs
 	b := &k.batch
-	b.reserve(len(rows)+kern.Lanes, k.row)
+	if k.bytes {
+		b.bytes = grown(b.bytes, len(rows)*n)
+		b.reserve(len(rows)+kern.Lanes, 0)
+	} else {
+		b.reserve(len(rows)+kern.Lanes, k.row)
+	}
 	mean, scale := k.Dataset.ObsMean, k.Dataset.ObsScale
 	if !k.net.NormalizeObs() {
 		mean, scale = nil, nil
@@ -92,8 +98,12 @@ func (k *engine) gather(rows []uint32) {
 		r := &k.source.records[row]
 		b.action[i], b.logProb[i], b.value[i] = r.action, r.logProb, r.value
 		b.advantage[i], b.ret[i] = r.advantage, r.ret
-		if k.enters != nil {
-			k.source.rows.Row(b.obs.data[i*b.obs.row:], row)
+		switch {
+		case k.bytes:
+			k.source.rows.Row(policy.EnteredRow{Bytes: b.bytes[i*n : (i+1)*n]}, row)
+			continue
+		case k.enters != nil:
+			k.source.rows.Row(policy.EnteredRow{Numbers: b.obs.data[i*b.obs.row:]}, row)
 			continue
 		}
 		policy.NormalizeRow(b.obs.data[i*b.obs.row:i*b.obs.row+n], k.source.columns[r.block][r.obs:], k.source.stride, mean, scale)
@@ -107,7 +117,11 @@ func (k *engine) gather(rows []uint32) {
 	if !k.single {
 		b.gatherActions(k.source.actions, rows)
 	}
-	k.Gathered(4 * len(rows) * n)
+	size := 4
+	if k.bytes {
+		size = 1
+	}
+	k.Gathered(size * len(rows) * n)
 }
 
 // gatherActions copies the actions of rows, elements apart.

@@ -32,6 +32,7 @@ type layout struct {
 	inputs       map[string]edge
 	starts       []int // of the inputs in a row; nil for observations that are read as they lie
 	row          int   // elements of a row of what enters
+	bytes        bool  // rows are bytes, which convolutions alone read
 }
 
 // op is an operation with the node or nodes that it computes. It has no state but its place: buffers belong to a pass or a
@@ -137,6 +138,7 @@ func newLayout(n policy.Network) (*layout, error) {
 		heads = append(heads, o)
 	}
 	l.policy, l.value = heads[:len(n.Policy)], heads[len(n.Policy)]
+	l.bytes = n.Pixels() && !slices.ContainsFunc(l.ops, readsNumbers)
 	l.link()
 	l.lay()
 	return l, nil
@@ -187,6 +189,21 @@ func (l *layout) enter() {
 	if !l.net.Plain() {
 		l.row = at | kern.Panel
 	}
+}
+
+// readsNumbers reports whether an operation reads what enters as numbers.
+func readsNumbers(o op) bool {
+	_, is := o.(*conv2d)
+	return !is && slices.ContainsFunc(o.common().in, func(e edge) bool { return e.from == nil })
+}
+
+// pixels are rows of bytes that enter.
+func (l *layout) pixels(rows []byte) pixels {
+	scale := float32(1)
+	if in := &l.net.Inputs[0]; in.Norm == policy.Scaled {
+		scale = in.Scale
+	}
+	return pixels{data: rows, row: l.obs, scale: scale}
 }
 
 // entry returns what makes rows of what is stored, or nil for observations that are read as they lie.

@@ -14,9 +14,10 @@ type pass struct {
 
 	x       matrix      // observations as the network takes them
 	stagedX []float32   // [block][pad(obs)] or [block][obs]: observations that cannot be read in place
+	staged8 []byte      // [block][obs], in its place where rows are bytes
 	out     [][]float32 // per operation [block][out], rows apart; of those that heads read [out][block]
 	room    [][]float32 // per operation: memory of its own
-	pixels  pixels      // observations in place of x
+	pixels  pixels      // observations in place of x, where rows are bytes
 	dist    dist
 	product kern.Gemm
 	widen   kern.Widen
@@ -34,7 +35,11 @@ type matrix struct {
 
 func newPass(set kern.Set, l *layout, params []float32) *pass {
 	p := &pass{layout: l, set: set, block: l.block(), params: params}
-	p.stagedX = aligned(p.block * max(pad(l.obs), l.row))
+	if l.bytes {
+		p.staged8 = make([]byte, p.block*l.obs)
+	} else {
+		p.stagedX = aligned(p.block * max(pad(l.obs), l.row))
+	}
 	p.out = p.rowsOfAll()
 	for _, o := range l.ops {
 		p.room = append(p.room, aligned(o.room()))

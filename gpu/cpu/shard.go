@@ -43,7 +43,11 @@ func (s *shard) rows(lo, hi int) {
 // evaluate runs rows lo to hi of the minibatch forward and through the loss.
 func (s *shard) evaluate(lo, hi int) {
 	b := s.batch
-	s.x = matrix{b.obs.data[lo*b.obs.row:], b.obs.row, 1}
+	if s.bytes {
+		s.pixels = s.layout.pixels(b.bytes[lo*s.obs:])
+	} else {
+		s.x = matrix{b.obs.data[lo*b.obs.row:], b.obs.row, 1}
+	}
 	if s.staged && s.starts == nil {
 		s.stage(s.x, hi-lo, nil, nil)
 	}

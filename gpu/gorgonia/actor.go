@@ -106,7 +106,7 @@ func (a *actor) stage(p *program[float32], r *policy.Request, at place) error {
 	slot := len(a.pending)
 	obs, mask := &r.Obs[0], r.ActionMask(0)
 	if a.enters != nil {
-		a.enters.Request(p.obs[slot*n:(slot+1)*n], r, at.row)
+		a.enters.Request(policy.EnteredRow{Numbers: p.obs[slot*n : (slot+1)*n]}, r, at.row)
 	} else {
 		x := obs.Float32()[at.row*obs.StrideRow/4:]
 		policy.NormalizeRow(p.obs[slot*n:(slot+1)*n], x, obs.StrideElem/4, a.mean, a.scale)

@@ -145,7 +145,7 @@ func (d *Dataset) GatherObs(n *Network, rows []uint32, dst []float32) {
 		var g Gather
 		g.Open(n, NewEntry(n, nil), d)
 		for i, row := range rows {
-			g.Row(dst[i*n.Obs():], row)
+			g.Row(EnteredRow{Numbers: dst[i*n.Obs():]}, row)
 		}
 		return
 	}

@@ -124,9 +124,23 @@ func (x *entered) value(b []byte, i int) (v int, ok bool) {
 	return x.first[i] + v, true
 }
 
-// enter writes a frame to the segment that begins a row. Element i of the frame is at data[i*stride].
-func (x *entered) enter(row []float32, frame int, data []byte, stride int, mean, scale []float32) {
-	dst := row[x.at : x.at+x.width]
+// EnteredRow is room for a row that enters: its numbers or, for a network that reads Pixels, the bytes that they are made
+// from, without Input.Scale.
+type EnteredRow struct {
+	Numbers []float32
+	Bytes   []byte
+}
+
+// clear makes an input zero.
+func (to EnteredRow) clear(x *entered) { clear(to.Numbers[x.at : x.at+x.width]) }
+
+// enter writes a frame to its places in a row. Element i of the frame is at data[i*stride].
+func (x *entered) enter(to EnteredRow, frame int, data []byte, stride int, mean, scale []float32) {
+	if to.Bytes != nil {
+		x.interleave(to.Bytes, frame, data, stride)
+		return
+	}
+	dst := to.Numbers[x.at : x.at+x.width]
 	switch {
 	case x.Norm == OneHot:
 		x.oneHot(dst, frame, data, stride)
@@ -170,6 +184,25 @@ func (x *entered) bytes(dst []float32, frame int, data []byte) {
 	}
 }
 
+// interleave copies a frame of a picture between the others of its stack.
+func (x *entered) interleave(dst []byte, frame int, data []byte, stride int) {
+	channels := x.Shape[2]
+	step := channels * x.Frames()
+	switch at := frame * channels; {
+	case stride == 1 && step == channels:
+		copy(dst, data[:x.elems])
+	case stride == 1 && channels == 1:
+		for _, b := range data[:x.elems] {
+			dst[at] = b
+			at += step
+		}
+	default:
+		for i := range x.elems {
+			dst[at+i/channels*step+i%channels] = data[i*stride]
+		}
+	}
+}
+
 func (x *entered) oneHot(dst []float32, frame int, data []byte, stride int) {
 	width := x.width / x.Frames()
 	dst = dst[frame*width : (frame+1)*width]
@@ -182,7 +215,7 @@ func (x *entered) oneHot(dst []float32, frame int, data []byte, stride int) {
 }
 
 // Request enters a row of a request that was checked. What is between the segments is not touched.
-func (e *Entry) Request(dst []float32, r *Request, row int) {
+func (e *Entry) Request(to EnteredRow, r *Request, row int) {
 	age := maxAge
 	if r.Age != nil {
 		age = int(r.Age[row])
@@ -192,11 +225,11 @@ func (e *Entry) Request(dst []float32, r *Request, row int) {
 		x := &e.inputs[i]
 		k := x.Frames()
 		if x.From != "" && age == 0 {
-			clear(dst[x.at : x.at+x.width])
+			to.clear(x)
 		} else {
 			for f := range k {
 				m := &r.Obs[at+max(f, k-1-age)]
-				x.enter(dst, f, m.Data[row*m.StrideRow:], m.StrideElem, e.Mean, e.Scale)
+				x.enter(to, f, m.Data[row*m.StrideRow:], m.StrideElem, e.Mean, e.Scale)
 			}
 		}
 		at += k
@@ -368,7 +401,7 @@ func (g *Gather) Open(n *Network, e *Entry, d *Dataset) {
 func (g *Gather) Close() { g.dataset = nil }
 
 // Row enters a row of the dataset, t*E + e. What is between the segments is not touched.
-func (g *Gather) Row(dst []float32, row uint32) {
+func (g *Gather) Row(to EnteredRow, row uint32) {
 	d, b := g.dataset, g.bound
 	envs := uint32(d.Envs())
 	t, e := int(row/envs), int(row%envs)
@@ -381,7 +414,7 @@ func (g *Gather) Row(dst []float32, row uint32) {
 	for i := range g.entry.inputs {
 		x := &g.entry.inputs[i]
 		if x.From != "" && age == 0 {
-			clear(dst[x.at : x.at+x.width])
+			to.clear(x)
 			continue
 		}
 		for f := range x.Frames() {
@@ -390,7 +423,7 @@ func (g *Gather) Row(dst []float32, row uint32) {
 				l = &b.before[i]
 				at += l.Rows
 			}
-			x.enter(dst, f, mem[l.Offset+at*l.StrideT+env*l.StrideEnv:], l.StrideElem, g.entry.Mean, g.entry.Scale)
+			x.enter(to, f, mem[l.Offset+at*l.StrideT+env*l.StrideEnv:], l.StrideElem, g.entry.Mean, g.entry.Scale)
 		}
 	}
 }
