@@ -242,13 +242,31 @@ const maxAge = 255
 // ObsPath returns the path of an environment's observation, by its place among them.
 func ObsPath(spec *hostabi.EnvSpec, index int) string {
 	all := spec.All(hostabi.RoleObservation)
-	switch {
-	case all[index].Path != "":
+	if all[index].Path != "" {
 		return all[index].Path
-	case index == 0:
-		return onlyObs
 	}
-	return onlyObs + "/" + strconv.Itoa(index)
+	return Numbered(onlyObs, index)
+}
+
+// Numbered returns the path of the tensor with that index among those that have only one name: obs, obs/1 and so on.
+func Numbered(name string, index int) string {
+	if index == 0 {
+		return name
+	}
+	return name + "/" + strconv.Itoa(index)
+}
+
+// indexOf is the inverse of Numbered, or -1 for a path that has another name. It does not allocate.
+func indexOf(name, path string) int {
+	rest, ok := strings.CutPrefix(path, name)
+	if ok && rest == "" {
+		return 0
+	}
+	number, slash := strings.CutPrefix(rest, "/")
+	if i, err := strconv.Atoi(number); ok && slash && err == nil && i > 0 {
+		return i
+	}
+	return -1
 }
 
 // onlyObs is the path of an observation that has none.
@@ -271,10 +289,8 @@ func obsIndex(spec *hostabi.EnvSpec, path string) int {
 		last = index
 		index++
 	}
-	if number, ok := strings.CutPrefix(path, onlyObs+"/"); ok {
-		if i, err := strconv.Atoi(number); err == nil && i <= last {
-			return i
-		}
+	if i := indexOf(onlyObs, path); i > 0 && i <= last {
+		return i
 	}
 	return -1
 }
@@ -283,7 +299,11 @@ func obsIndex(spec *hostabi.EnvSpec, path string) int {
 func (in *Input) column(s *trajectory.Schema) (now, past trajectory.Column, err error) {
 	switch in.From {
 	case LastAction:
-		now, past = trajectory.Action, trajectory.PastAction
+		index := indexOf(string(LastAction), in.Path)
+		if index < 0 {
+			return 0, 0, fmt.Errorf("%w: no action is called %q", ErrDataset, in.Path)
+		}
+		now, past = trajectory.Action.At(index), trajectory.PastAction.At(index)
 	case LastReward:
 		now, past = trajectory.Reward, trajectory.PastReward
 	default:

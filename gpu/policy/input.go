@@ -13,7 +13,7 @@ import (
 // Whatever its elements are, what enters is float32.
 type Input struct {
 	// Path names the observation: that of its tensor, or obs where the environment has only one without a path. The last
-	// action and the last reward have the names of their sources.
+	// reward and the last action have the names of their sources, further actions Numbered ones.
 	Path  string `json:"path"`
 	Shape []int  `json:"shape"` // of one frame, as it is stored
 	Norm  Norm   `json:"norm,omitempty"`

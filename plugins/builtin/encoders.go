@@ -75,6 +75,9 @@ func (t *PolicyTable) checkEncoders(bad func(key, reason, help string)) {
 			bad(encoderKey(pattern, "hidden"), "is for other kinds", `add kind = "mlp", "nature_cnn" or "impala"`)
 		}
 		checkWidths(encoderKey(pattern, "hidden"), e.Hidden, bad)
+		if t.Net.Kind == kindNodes && (e.Kind != "" || len(e.Hidden) > 0 || e.Activation != "" || e.Dim != 0) {
+			bad(encoderKey(pattern, ""), "has layers, and what reads the input is said by net", `leave only norm and stack here, or use net.kind = "mlp"`)
+		}
 	}
 }
 
@@ -126,8 +129,9 @@ func (t *PolicyTable) entering(env *hostabi.EnvSpec) (list []entering) {
 		if name == string(policy.LastReward) {
 			role = hostabi.RoleReward
 		}
-		tensor, _ := env.Tensor(role)
-		list = append(list, entering{tensor: tensor, path: name, from: policy.Source(name)})
+		for i, tensor := range env.All(role) {
+			list = append(list, entering{tensor: tensor, path: policy.Numbered(name, i), from: policy.Source(name)})
+		}
 	}
 	return list
 }

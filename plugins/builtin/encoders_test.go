@@ -42,14 +42,32 @@ func TestS24InputsEnterAsSuitsTheirTensors(t *testing.T) {
 	for _, want := range []string{"input speed [4] running stack 3", "input eye [3 40 48] scale 0.003921569 u8 chw",
 		"input near/door [1] onehot of [6] from 1 i32", "input near/place [1] onehot of [500] from 1 i32",
 		"input last_action [1] onehot of [3] from 0 i32 from last_action", "input last_reward [1]  from last_reward",
-		"actor.speed.0 = dense(8) of speed", "critic.near/place.embed = dense(32) of near/place", "actor.eye.conv.0 = conv2d",
-		"actor.join = concat of actor.speed.0.activation, actor.eye.0.activation, near/door, actor.near/place.embed, last_action, last_reward"} {
+		"trunk.speed.0 = dense(8) of speed", "trunk.near/place.embed = dense(32) of near/place", "trunk.eye.conv.0 = conv2d",
+		"trunk.join = concat of trunk.speed.0.activation, trunk.eye.0.activation, near/door, trunk.near/place.embed, last_action, last_reward"} {
 		if !strings.Contains(lines, want) {
 			t.Errorf("the network lacks %q:\n%s", want, lines)
 		}
 	}
 	if made.Past() != 2 {
 		t.Errorf("it reads %d rows before the current one, want 2", made.Past())
+	}
+}
+
+// Every action of an environment enters as the last one, a Box as its numbers.
+func TestS24EveryLastActionEnters(t *testing.T) {
+	env := dict()
+	box := hostabi.Tensor{Role: hostabi.RoleAction, DType: hostabi.F32, Rank: 1, Index: 1, Path: "steer", Low: -1, High: 1}
+	box.Shape[0] = 2
+	env.Tensors = append(env.Tensors, box)
+	made, err := DecodePolicy(decodeOf(PolicyTable{Inputs: []string{"last_action"}}), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Join(made.(*policy.Definition).Network.Lines(), "\n")
+	for _, want := range []string{"input last_action [1] onehot of [3] from 0 i32 from last_action", "input last_action/1 [2]  from last_action"} {
+		if !strings.Contains(lines, want) {
+			t.Errorf("the network lacks %q:\n%s", want, lines)
+		}
 	}
 }
 

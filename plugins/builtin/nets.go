@@ -3,8 +3,10 @@ package builtin
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
+	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -44,8 +46,6 @@ func (t *PolicyTable) expand(bad func(key, reason, help string)) {
 	net.check(bad)
 	if _, image := imageKinds[policy.Kind(net.Kind)]; image {
 		t.writeOut()
-	} else if t.ShareTrunk == nil {
-		t.ShareTrunk = new(bool)
 	}
 }
 
@@ -120,8 +120,6 @@ func (t *PolicyTable) checkNodes(bad func(key, reason, help string)) {
 			case in == obsName || ok && at < i:
 			case ok:
 				wrong(fmt.Sprintf("reads %q, which is not before it", in), "put it behind what it reads: nodes do not go in circles")
-			default:
-				wrong(fmt.Sprintf("reads %q, which is no node", in), "what it can read: "+strings.Join(before(nodes[:i]), ", "))
 			}
 		}
 		if n.Dense != nil && n.Dense.Gain == 0 {
@@ -133,23 +131,46 @@ func (t *PolicyTable) checkNodes(bad func(key, reason, help string)) {
 	}
 }
 
-// before lists what a node behind nodes can read.
-func before(nodes []policy.Node) []string {
-	names := []string{obsName}
-	for i := range nodes {
-		names = append(names, nodes[i].Name)
+// bind makes nodes read the inputs of an environment: by their paths, or as obs where there is only one.
+func bind(nodes []policy.Node, inputs []policy.Input) ([]policy.Node, error) {
+	var names []string
+	for i := range inputs {
+		names = append(names, inputs[i].Path)
 	}
-	return names
+	nodes = slices.Clone(nodes)
+	for i := range nodes {
+		n := &nodes[i]
+		n.In = slices.Clone(n.In)
+		for k, in := range n.In {
+			switch {
+			case slices.Contains(names, in):
+			case in == obsName && len(inputs) == 1:
+				n.In[k] = inputs[0].Path
+			case in == obsName:
+				return nil, &component.ConfigError{Key: "net", Reason: fmt.Sprintf("has a node, %q, that reads obs, and %d inputs enter", n.Name, len(inputs)),
+					Help: `name one of: ` + strings.Join(names[:len(inputs)], ", ") + `; or use kind = "mlp" with an encoder for each path`}
+			default:
+				return nil, &component.ConfigError{Key: "net.nodes", Reason: fmt.Sprintf("[%d], %q, reads %q, which is no node and no input", i, n.Name, in),
+					Help: "what it can read: " + strings.Join(names, ", ")}
+			}
+		}
+		names = append(names, n.Name)
+	}
+	return nodes, nil
 }
 
 // network makes the network of a table for an environment.
-func (t *PolicyTable) network(env *hostabi.EnvSpec, inputs []policy.Input, encoders []policy.Encoder, actions []policy.Dist) policy.Network {
+func (t *PolicyTable) network(env *hostabi.EnvSpec, inputs []policy.Input, encoders []policy.Encoder, actions []policy.Dist) (policy.Network, error) {
 	heads := policy.Heads{Policy: actions, LogStd: t.Action.LogStd, LogStdInit: t.Action.LogStdInit}
 	if t.Net.Kind == kindMLP {
+		share := slices.ContainsFunc(encoders, func(e policy.Encoder) bool { return e.Kind.Pictures() })
+		if t.ShareTrunk != nil {
+			share = *t.ShareTrunk
+		}
 		return policy.MLP{
 			Inputs: inputs, Encoders: encoders, Hidden: t.Net.Hidden, Activation: policy.Activation(t.Net.Activation),
-			ShareTrunk: *t.ShareTrunk, Heads: heads,
-		}.Network()
+			ShareTrunk: share, Heads: heads,
+		}.Network(), nil
 	}
 	for i, tensor := range env.All(hostabi.RoleObservation) {
 		if in := &inputs[i]; !tensor.Discrete() && tensor.Rank > 0 { // nodes know about axes
@@ -160,5 +181,6 @@ func (t *PolicyTable) network(env *hostabi.EnvSpec, inputs []policy.Input, encod
 			in.CHW = tensor.Flags&hostabi.TensorImageCHW != 0
 		}
 	}
-	return policy.Body{Inputs: inputs, Nodes: *t.Net.Nodes, Heads: heads}.Network()
+	nodes, err := bind(*t.Net.Nodes, inputs)
+	return policy.Body{Inputs: inputs, Nodes: nodes, Heads: heads}.Network(), err
 }

@@ -70,11 +70,14 @@ func TestPolicy_MistakesInNetsAreNamed(t *testing.T) {
 	both["flatten"] = map[string]any{}
 	beside := nodes(trunk)
 	beside["share_trunk"] = true
+	encoded := nodes(trunk)
+	encoded["encoder"] = map[string]any{"obs": map[string]any{"kind": "mlp"}}
 	for want, keys := range map[string]map[string]any{
 		`net.kind is "cnn" (this version has: mlp, nature_cnn, impala, nodes)`:              {"net": map[string]any{"kind": "cnn"}},
 		`net.nodes are given for the kind "mlp"`:                                            {"net": map[string]any{"kind": "mlp", "nodes": []any{trunk}}},
 		`net.nodes are none`:                                                                nodes(),
 		`net has hidden or activation beside nodes`:                                         {"net": map[string]any{"nodes": []any{trunk}, "activation": "relu"}},
+		`encoder.obs has layers, and what reads the input is said by net`:                   encoded,
 		`share_trunk is given beside net.nodes`:                                             beside,
 		`net.nodes [0], "obs", has a name that is not free`:                                 nodes(node("obs", "obs", "dense", dense)),
 		`net.nodes [0], "actor.head", has a name that is not free`:                          nodes(node("actor.head", "obs", "dense", dense)),
@@ -83,11 +86,22 @@ func TestPolicy_MistakesInNetsAreNamed(t *testing.T) {
 		`give it one of: dense, activation, conv2d, maxpool, add, concat, flatten, layerno`: nodes(map[string]any{"name": "trunk", "in": []any{"obs"}}),
 		`net.nodes [0], "a", reads "b", which is not before it`:                             nodes(node("a", "b", "dense", dense), node("b", "a", "dense", dense)),
 		`net.nodes [0], "a", reads "a", which is not before it`:                             nodes(node("a", "a", "dense", dense)),
-		`net.nodes [1], "a", reads "b", which is no node (what it can read: obs, trunk)`:    nodes(trunk, node("a", "b", "dense", dense)),
 		`net.nodes[0].gelu`: nodes(node("trunk", "obs", "gelu", dense)),
 	} {
 		if text := told(checkPolicy(from(keys))); !strings.Contains(text, want) {
 			t.Errorf("%v:\n%s, want %q", keys, text, want)
+		}
+	}
+	for want, c := range map[string]struct {
+		keys map[string]any
+		env  *hostabi.EnvSpec
+	}{
+		`net.nodes [1], "a", reads "b", which is no node and no input (what it can read: obs, trunk)`: {nodes(trunk, node("a", "b", "dense", dense)), pictures(6, 6, 4)},
+		`net has a node, "trunk", that reads obs, and 4 inputs enter (name one of: speed, eye, `:      {nodes(trunk), dict()},
+		`net has a node, "trunk.conv.0", that reads obs, and 4 inputs enter`:                          {map[string]any{"net": map[string]any{"kind": "nature_cnn"}}, dict()},
+	} {
+		if _, err := DecodePolicy(from(c.keys), c.env); !strings.Contains(told(err), want) {
+			t.Errorf("%v:\n%s, want %q", c.keys, told(err), want)
 		}
 	}
 	_, err := DecodePolicy(from(map[string]any{"net": map[string]any{"kind": "nature_cnn"}}), pictures(6, 6, 4))
@@ -110,4 +124,36 @@ func told(err error) string {
 		return fmt.Sprintf("%s %s (%s)", e.Key, e.Reason, e.Help)
 	}
 	return fmt.Sprint(err)
+}
+
+// Nodes name the observations that they read by path; where there is one, obs is that one, whatever its path.
+func TestPolicy_NodesReadObservationsByPath(t *testing.T) {
+	dense := map[string]any{"out": int64(8)}
+	one := dict()
+	one.Tensors = one.Tensors[:3] // speed alone
+	for _, c := range []struct {
+		in  string
+		env *hostabi.EnvSpec
+	}{{"obs", one}, {"speed", one}, {"speed", dict()}} {
+		made, err := DecodePolicy(from(map[string]any{"net": map[string]any{"nodes": []any{node("trunk", c.in, "dense", dense)}}}), c.env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := made.(*policy.Definition).Network; n.Nodes[0].In[0] != "speed" {
+			t.Errorf("a node that reads %q of %d inputs reads %q, want speed", c.in, len(n.Inputs), n.Nodes[0].In[0])
+		}
+	}
+}
+
+// One encoder of pictures serves policy and value, unless share_trunk says otherwise.
+func TestPolicy_PicturesAreEncodedOnce(t *testing.T) {
+	for want, keys := range map[string]map[string]any{"trunk.": {}, "actor.": {"share_trunk": false}} {
+		made, err := DecodePolicy(from(keys), dict())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := made.(*policy.Definition).Network; !strings.HasPrefix(n.Nodes[0].Name, want) {
+			t.Errorf("%v: the first node is %s, want %s", keys, n.Nodes[0].Name, want)
+		}
+	}
 }

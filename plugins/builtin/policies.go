@@ -18,7 +18,7 @@ import (
 type PolicyTable struct {
 	Backend      string `toml:"backend"`
 	Net          Net    `toml:"net"`
-	ShareTrunk   *bool  `toml:"share_trunk"` // false for mlp, true for networks over images, not for nodes
+	ShareTrunk   *bool  `toml:"share_trunk"` // true where pictures are encoded, else false; not for nodes
 	NormalizeObs bool   `toml:"normalize_obs"`
 	Action       Action `toml:"action"`
 	// Inputs are what enters besides the observations: last_action, last_reward.
@@ -60,7 +60,11 @@ func DecodePolicy(decode func(into any) error, env *hostabi.EnvSpec) (component.
 	if err != nil {
 		return nil, err
 	}
-	d := &policy.Definition{Backend: backends()[t.Backend](), Network: t.network(env, inputs, encoders, actions)}
+	network, err := t.network(env, inputs, encoders, actions)
+	if err != nil {
+		return nil, err
+	}
+	d := &policy.Definition{Backend: backends()[t.Backend](), Network: network}
 	if err := d.Network.Validate(); err != nil {
 		return nil, &component.ConfigError{Key: "net", Reason: "does not suit the environment: " + err.Error(), Help: "change the node that it names"}
 	}
