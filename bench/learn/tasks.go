@@ -62,6 +62,7 @@ var tasks = []task{
 	{name: "Pendulum-v1", preset: "continuous", file: "examples/pipelines/pendulum.toml", steps: "300,000", bar: -250, published: "-172 ± 104 RL Zoo (gSDE)", inTest: true},
 	{name: "MountainCarContinuous-v0", preset: "continuous and keys", file: "examples/pipelines/mountaincarcontinuous.toml", steps: "300,000", bar: 85,
 		published: "88.3 ± 2.6 RL Zoo (gSDE)", inTest: true},
+	{name: "Taxi-v4", preset: "general and keys", file: "examples/pipelines/taxi.toml", steps: "500,000", bar: 7.5, inTest: true},
 	{name: "LunarLanderContinuous-v3", preset: "general and keys", file: "examples/pipelines/lunarlander.toml", steps: "1,000,000", bar: 270.9 - 32.1,
 		published: "270.9 ± 32.1 RL Zoo (v2)", sets: []string{"env.lunarlander.use=gymnasium:LunarLanderContinuous-v3"}},
 	mujoco("InvertedPendulum-v4", "200,000", 963, 22),
