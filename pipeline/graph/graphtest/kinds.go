@@ -209,7 +209,7 @@ func Standard() *graph.Parts {
 		},
 		Plugin:      askStandard,
 		EnvPlugins:  map[string]graph.PluginTable{"gymnasium": graph.DefaultPlugin()},
-		Builtins:    []string{"acrobot@1", "cartpole@1", "mountaincar@1", "mountaincarcontinuous@1", "pendulum@1", "taxi@1"},
+		Builtins:    []string{"acrobot@1", "bandit@1", "cartpole@1", "mountaincar@1", "mountaincarcontinuous@1", "pendulum@1", "taxi@1"},
 		CheckPolicy: CheckPolicy,
 	}
 }
