@@ -65,6 +65,8 @@ var tasks = []task{
 	{name: "Taxi-v4", preset: "general and keys", file: "examples/pipelines/taxi.toml", steps: "500,000", bar: 7.5, inTest: true},
 	{name: "LunarLanderContinuous-v3", preset: "general and keys", file: "examples/pipelines/lunarlander.toml", steps: "1,000,000", bar: 270.9 - 32.1,
 		published: "270.9 ± 32.1 RL Zoo (v2)", sets: []string{"env.lunarlander.use=gymnasium:LunarLanderContinuous-v3"}},
+	{name: "BipedalWalker-v3", preset: "continuous and keys", file: "examples/pipelines/bipedalwalker.toml", steps: "5,000,000", bar: 213 - 129,
+		published: "213 ± 129 RL Zoo"},
 	mujoco("InvertedPendulum-v4", "200,000", 963, 22),
 	mujoco("HalfCheetah-v4", "1,000,000", 1443, 46),
 	mujoco("Hopper-v4", "1,000,000", 2383, 272),
