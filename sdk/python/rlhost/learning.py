@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ._native import Exhausted
 from .arena import Trajectory
 from .component import Component, ConfigError, ConfigErrors, Signal, Slot, State, decode
-from .spec import EnvSpec
+from .spec import OBSERVATION, EnvSpec
 
 if TYPE_CHECKING:
     import numpy
@@ -96,6 +96,9 @@ class PolicyLayout:
         net = table.get("net") or {}
         if net.get("kind", "mlp") != "mlp" or "nodes" in net:
             raise ValueError(f"policy {policy!r}: net is of a kind that PolicyLayout does not have: want kind = \"mlp\"")
+        seen = [tensor for tensor in env.tensors if tensor.role == OBSERVATION]
+        if len(seen) != 1 or seen[0].dtype != "f32" or table.get("inputs") or table.get("encoder"):
+            raise ValueError(f"policy {policy!r}: PolicyLayout has one observation of f32 that enters as it is, without inputs and encoder")
         return cls(env, env.obs_elems, env.actions, tuple(net.get("hidden", (64, 64))), net.get("activation", "tanh"),
                    bool(table.get("share_trunk")), bool(table.get("normalize_obs")))
 
