@@ -21,6 +21,8 @@ import rlhost
 class Learner(rlhost.Learner):
     """Improves one policy by PPO in PyTorch."""
 
+    boxes = True
+
     def configure(self, config):
         super().configure(config)
         if self.config.device != "cpu":
@@ -29,14 +31,15 @@ class Learner(rlhost.Learner):
     def begin_learning(self, policy):
         import ppo  # and with it PyTorch, which takes seconds: not needed to check a pipeline
 
-        self.trainer = ppo.Trainer(self.config, self.host.seed, policy.obs, policy.actions, list(policy.hidden), policy.activation,
-                                   policy.share_trunk, policy.normalize_obs)
+        self.trainer = ppo.Trainer(self.config, self.host.seed, policy)
 
     def learn(self, dataset):
         data = self.trainer.read(dataset.blocks)
         dataset.release()  # all of it has been copied
         learning_rate, clip = self.config.rates(self.env_steps)
         report = self.trainer.learn(data, learning_rate, clip, dataset.index)
+        if self.trainer.following:
+            learning_rate = float(self.trainer.following.rate)
         self.optimizer_steps += int(report.optimizer_steps)
         losses = {"losses/" + name: value for name, value in dataclasses.asdict(report).items()}
         return {"charts/learning_rate": learning_rate, "charts/clip": clip, "lag/dropped_rows": 0, **losses}

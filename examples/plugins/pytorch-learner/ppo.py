@@ -11,20 +11,66 @@ from torch import nn
 from torch.nn import functional as F
 
 OBS_CLIP = 10.0
+HALF_LOG_2PI = math.log(2 * math.pi) / 2
 ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU, "elu": nn.ELU}
 
 
-class Network(nn.Module):
-    """Policy and value function of dense layers: an encoder for each, or one for both."""
+class Categorical:
+    """One choice of several, by logits."""
 
-    def __init__(self, obs, actions, hidden, activation="tanh", share_trunk=False):
+    def __init__(self, choices):
+        self.outputs = choices
+
+    def read(self, column):
+        """The actions [T, E] of a dataset and how many numbers are wrong in each row."""
+        action = column("action").long()
+        return action, (action < 0) | (action >= self.outputs)
+
+    def log_prob(self, logits, mask, action):
+        """The log-probability of every row's action, and the entropy."""
+        every = log_softmax(logits, mask)
+        return every.gather(1, action[:, None]).squeeze(1), -(every.exp() * every).sum(1)
+
+
+class Gaussian:
+    """A normal distribution of each element of a Box: means, then logarithms of standard deviations. An action is what was
+    drawn, before it is squashed or cut off."""
+
+    def __init__(self, box):
+        self.elems, self.squash, self.outputs = box.elems, box.squash, box.outputs
+        self.free, self.init = box.log_std == "free", None if box.log_std == "state" else box.log_std_init
+
+    def read(self, column):
+        action = column("raw_action").float()
+        action = action.view(*action.shape[:2], self.elems)
+        return action, ~torch.isfinite(action).all(2)
+
+    def log_prob(self, params, mask, action):
+        """As above; a squashed one's entropy has no closed form, -log_prob stands for it."""
+        mean, log_std = params.split(self.elems, 1)
+        z = (action - mean) * (-log_std).exp()
+        log_prob = -(z**2 / 2 + log_std + HALF_LOG_2PI).sum(1)
+        if not self.squash:
+            return log_prob, (log_std + HALF_LOG_2PI + 0.5).sum(1)
+        log_prob = log_prob - (2 * (math.log(2) - action - F.softplus(-2 * action))).sum(1)
+        return log_prob, -log_prob
+
+
+class Network(nn.Module):
+    """Policy and value function of dense layers: an encoder for each, or one for both. The policy is one of PolicyLayout."""
+
+    def __init__(self, policy):
         super().__init__()
-        self.obs, self.actions, self.hidden, self.share_trunk = obs, actions, list(hidden), share_trunk
-        self.activation = activation
-        names = ["trunk"] if share_trunk else ["actor", "critic"]
+        self.obs, self.hidden, self.activation, self.share_trunk = policy.obs, policy.hidden, policy.activation, policy.share_trunk
+        self.dist = Gaussian(policy.box) if policy.box else Categorical(policy.actions)
+        names = ["trunk"] if self.share_trunk else ["actor", "critic"]
         self.encoders = nn.ModuleDict({name: self._encoder() for name in names})
-        last = self.hidden[-1] if self.hidden else obs
-        self.heads = nn.ModuleDict({"actor": linear(last, actions, 0.01), "critic": linear(last, 1, 1.0)})
+        last = self.hidden[-1] if self.hidden else self.obs
+        self.heads = nn.ModuleDict({"actor": linear(last, self.dist.outputs, 0.01), "critic": linear(last, 1, 1.0)})
+        if policy.box and self.dist.init is not None:
+            self.log_std = nn.Parameter(torch.full((policy.box.elems,), self.dist.init), requires_grad=self.dist.free)
+        else:
+            self.log_std = None
 
     def _encoder(self):
         layers, width = [], self.obs
@@ -34,10 +80,13 @@ class Network(nn.Module):
         return nn.Sequential(*layers)
 
     def forward(self, x):
-        """Logits [rows, actions] and values [rows]."""
+        """The parameters of the distribution of actions [rows, ...] and values [rows]."""
         actor = self.encoders["trunk" if self.share_trunk else "actor"](x)
         critic = actor if self.share_trunk else self.encoders["critic"](x)
-        return self.heads["actor"](actor), self.heads["critic"](critic).squeeze(1)
+        params = self.heads["actor"](actor)
+        if self.log_std is not None:
+            params = torch.cat([params, self.log_std.expand(len(params), -1)], 1)
+        return params, self.heads["critic"](critic).squeeze(1)
 
     def layers(self):
         """All layers by the host's names, in the order of its vector of parameters."""
@@ -55,12 +104,14 @@ class Network(nn.Module):
         for name, layer in self.layers():
             yield f"{name}.weight", layer.weight, True
             yield f"{name}.bias", layer.bias, False
+            if name == "actor.head" and self.log_std is not None and self.log_std.requires_grad:
+                yield "actor.log_std.value", self.log_std, False
 
     def parts(self):
         """The parameters of the actor and of the critic; all and none where they share some."""
         parts = [[p for name, p, _ in self.tensors() if name.startswith(who)] for who in ("actor.", "critic.")]
         if any(name.startswith("trunk.") for name, _, _ in self.tensors()):
-            return list(self.parameters()), []
+            return [p for _, p, _ in self.tensors()], []
         return parts
 
     def vector(self):
@@ -87,7 +138,8 @@ def linear(inputs, outputs, gain):
 
 @dataclasses.dataclass
 class Dataset:
-    """The columns of all blocks side by side: [T, E], value [T+1, E], obs [N, obs], mask [N, actions] or None."""
+    """The columns of all blocks side by side: [T, E], value [T+1, E], obs [N, obs], mask [N, actions] or None. A Box's
+    action is what was drawn, [T, E, elems]."""
 
     obs: torch.Tensor
     action: torch.Tensor
@@ -102,7 +154,7 @@ class Dataset:
     discount: torch.Tensor | None  # the environment's, in the place of gamma
 
     @classmethod
-    def of(cls, blocks, actions):
+    def of(cls, blocks, dist):
         """Copies what learning needs out of trajectories: a guest can rewrite its columns meanwhile. Numbers that
         nothing can be learned from are a ValueError."""
         def column(name):
@@ -110,15 +162,16 @@ class Dataset:
             return rows.flatten(2) if rows.ndim > 2 else rows
 
         masked = "action_mask" in blocks[0]
-        d = cls(column("obs")[:-1].flatten(0, 1), column("action").long(), column("log_prob"),
+        action, wrong = dist.read(column)
+        d = cls(column("obs")[:-1].flatten(0, 1), action, column("log_prob"),
                 column("shaped_reward" if "shaped_reward" in blocks[0] else "reward"),
                 column("terminated") != 0, column("truncated") != 0, column("value"), column("bootstrap_value"),
                 column("valid") != 0, column("action_mask")[:-1].flatten(0, 1) != 0 if masked else None,
                 column("discount") if "discount" in blocks[0] else None)
-        d._check(actions)
+        d._check(wrong)
         return d
 
-    def _check(self, actions):
+    def _check(self, wrong):
         valid = self.valid
         for name in ("reward", "log_prob"):
             if not torch.isfinite(getattr(self, name)[valid]).all():
@@ -127,10 +180,9 @@ class Dataset:
             raise ValueError("value or obs: not a finite number")
         if self.discount is not None and not ((self.discount >= 0) & (self.discount <= 1))[valid].all():
             raise ValueError("discount: want 0 to 1")
-        chosen = self.action[valid]
-        if ((chosen < 0) | (chosen >= actions)).any():
-            raise ValueError(f"action: outside of 0 to {actions - 1}")
-        self.action = torch.where(valid, self.action, 0)
+        if wrong[valid].any():
+            raise ValueError("action: outside of its space")
+        self.action[~valid] = 0
         if self.mask is not None:
             self.mask[~valid.flatten()] = True
             if not self.mask.gather(1, self.action.flatten()[:, None]).all():
@@ -175,10 +227,35 @@ class Rates:
     entropy: float
 
 
+class Following:
+    """A learning rate that follows the divergence (Rudin et al. 2022): divided by 1.5 where a minibatch's is more than twice
+    adaptive_kl, multiplied by 1.5 where it is less than half."""
+
+    STEP = numpy.float32(1.5)
+
+    def __init__(self, c):
+        self.c, self.rate = c, numpy.float32(0)  # 0 before the first update
+
+    def begin(self, rate):
+        """Takes a rate as the first one."""
+        self.rate = self.rate or self._bounded(numpy.float32(rate))
+
+    def next(self, kl):
+        """The rate of the optimiser step of a minibatch."""
+        if kl > 2 * self.c.adaptive_kl:
+            self.rate = self._bounded(self.rate / self.STEP)
+        elif 0 < kl < self.c.adaptive_kl / 2:
+            self.rate = self._bounded(self.rate * self.STEP)
+        return float(self.rate)
+
+    def _bounded(self, rate):
+        return max(numpy.float32(self.c.learning_rate_min), min(numpy.float32(self.c.learning_rate_max), rate))
+
+
 def log_probs(network, obs, mask, action):
     """The log-probability of every row's action under the network."""
     with torch.no_grad():
-        return log_softmax(network(obs)[0], mask).gather(1, action[:, None]).squeeze(1)
+        return network.dist.log_prob(network(obs)[0], mask, action)[0]
 
 
 def log_softmax(logits, mask):
@@ -188,9 +265,9 @@ def log_softmax(logits, mask):
 
 def loss(network, c, rates, obs, mask, action, log_prob, value, advantage, target):
     """The loss over a minibatch (Schulman et al. 2017), and what is reported of it."""
-    logits, v = network(obs)
-    all_log_probs = log_softmax(logits, mask)
-    log_ratio = all_log_probs.gather(1, action[:, None]).squeeze(1) - log_prob
+    params, v = network(obs)
+    new_log_prob, entropy = network.dist.log_prob(params, mask, action)
+    log_ratio = new_log_prob - log_prob
     ratio = log_ratio.exp()
     if c.normalize_advantage and len(advantage) > 1:
         advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
@@ -199,7 +276,7 @@ def loss(network, c, rates, obs, mask, action, log_prob, value, advantage, targe
     if c.value_clip > 0:
         error = torch.max(error, (value + (v - value).clamp(-c.value_clip, c.value_clip) - target) ** 2)
     squared = 0.5 * error.mean()
-    entropy = -(all_log_probs.exp() * all_log_probs).sum(1).mean()
+    entropy = entropy.mean()
     divergence = (ratio - 1 - log_ratio).mean()
     with torch.no_grad():
         told = torch.stack([policy, squared, entropy, divergence, -log_ratio.mean(),
@@ -240,17 +317,20 @@ class Report:
     valid_rows: float = 0.0
 
 
-def update(network, optimizer, d, c, rates, seed, index, normalise=None, returns_seen=None):
+def update(network, optimizer, d, c, rates, seed, index, normalise=None, returns_seen=None, following=None):
     """Makes the optimiser steps of one dataset and returns the Report. normalise is (mean, scale) of observations.
-    returns_seen are the Returns whose unit values are learned in; the dataset's are added to them at the end."""
+    returns_seen are the Returns whose unit values are learned in; the dataset's are added to them at the end. following is
+    the learning rate in place of that of rates."""
     obs = d.obs
     if normalise is not None:
         obs = ((obs - normalise[0]) * normalise[1]).clamp(-OBS_CLIP, OBS_CLIP)
-    action, log_prob, value = d.action.flatten(), d.log_prob.flatten(), d.value[:-1].flatten()
+    action, log_prob, value = d.action.flatten(0, 1), d.log_prob.flatten(), d.value[:-1].flatten()
     valid = numpy.flatnonzero(d.valid.flatten().numpy()).astype(numpy.uint32)
     r = Report(valid_rows=len(valid))
     for group in optimizer.param_groups:
         group["lr"] = rates.learning_rate
+    if following:
+        following.begin(rates.learning_rate)
     sums, norms, unit = torch.zeros(7), torch.zeros(3), returns_seen or Raw
     value = unit.normal(value)
     for epoch in range(c.epochs):
@@ -268,6 +348,8 @@ def update(network, optimizer, d, c, rates, seed, index, normalise=None, returns
             optimizer.zero_grad(set_to_none=True)
             total.backward()
             norms += clip(network, c)
+            if following:
+                optimizer.param_groups[0]["lr"] = following.next(float(told[3]))
             optimizer.step()
             if r.optimizer_steps == 0:
                 r.first_clipfrac, r.first_ratio_error = float(told[5]), float(told[6])
@@ -387,9 +469,16 @@ class Normalizer:
 def flat(network):
     """A saved network as the keys of a [policy.NAME] table: those of format 0, or read from the nodes of format 1."""
     if not network.get("format"):
-        return network
+        return {**network, "box": None}
+    dist, of = network["policy"][0], {n["name"]: n for n in network["nodes"]}
     encoder = [n for n in network["nodes"] if n["name"].startswith(("actor.", "trunk.")) and n["name"] != "actor.head"]
-    return {"obs": network["inputs"][0]["shape"][0], "actions": network["policy"][0]["categorical"]["n"],
+    box = None
+    if "gaussian" in dist:
+        append = of[dist["from"]].get("append")
+        log_std = "state" if append is None else "fixed" if append.get("fixed") else "free"
+        box = {"elems": dist["gaussian"]["n"], "squash": dist["gaussian"].get("squash", ""), "log_std": log_std,
+               "rescale": dist["bounds"].get("rescale", False)}
+    return {"obs": network["inputs"][0]["shape"][0], "actions": 0 if box else dist["categorical"]["n"], "box": box,
             "hidden": [n["dense"]["out"] for n in encoder if "dense" in n],
             "activation": next((n["activation"]["func"] for n in encoder if "activation" in n), "tanh"),
             "share_trunk": any(n["name"].startswith("trunk.") for n in encoder),
@@ -399,27 +488,30 @@ def flat(network):
 class Trainer:
     """Everything of the learner that is PyTorch: network, optimiser, normaliser."""
 
-    def __init__(self, config, seed, obs, actions, hidden, activation, share_trunk, normalize_obs):
+    def __init__(self, config, seed, policy):
         torch.set_num_threads(config.threads)
         torch.manual_seed(seed & (1 << 63) - 1)
-        self.config, self.seed = config, seed
-        self.network = Network(obs, actions, hidden, activation, share_trunk)
-        self.normalizer = Normalizer(obs) if normalize_obs else None
+        self.config, self.seed, self.policy = config, seed, policy
+        self.network = Network(policy)
+        self.normalizer = Normalizer(policy.obs) if policy.normalize_obs else None
         self.returns = Returns() if getattr(config, "normalize_returns", False) else None
-        self.optimizer = torch.optim.Adam(self.network.parameters(), eps=config.adam_eps)
-        self.parameters = sum(p.numel() for p in self.network.parameters())
-        self.statistics = obs if normalize_obs else 0
+        self.following = Following(config) if getattr(config, "adaptive_kl", 0) else None
+        learned = [p for _, p, _ in self.network.tensors()]
+        self.optimizer = torch.optim.Adam(learned, eps=config.adam_eps)
+        self.parameters = sum(p.numel() for p in learned)
+        self.statistics = policy.obs if policy.normalize_obs else 0
         self.floats = self.parameters + 2 * self.statistics  # of what is published
 
     def read(self, blocks):
         """The dataset of trajectories, copied."""
-        return Dataset.of(blocks, self.network.actions)
+        return Dataset.of(blocks, self.network.dist)
 
     def learn(self, dataset, learning_rate, clip, index):
         """Makes the optimiser steps of a dataset, then shows it to the normaliser."""
         statistics = self.normalizer.weights() if self.normalizer else None
         rates = Rates(learning_rate, clip, self.config.entropy)
-        report = update(self.network, self.optimizer, dataset, self.config, rates, self.seed, index, statistics, self.returns)
+        report = update(self.network, self.optimizer, dataset, self.config, rates, self.seed, index, statistics, self.returns,
+                        self.following)
         if self.normalizer:
             self.normalizer.update(dataset)
         return report
@@ -432,9 +524,9 @@ class Trainer:
     def state(self):
         """What set_state needs: numbers, and tensors by name."""
         n = self.network
-        meta = {"network": {"obs": n.obs, "actions": n.actions, "hidden": n.hidden, "activation": n.activation,
-                            "share_trunk": n.share_trunk, "normalize_obs": self.normalizer is not None,
-                            "hidden_gain": 2**0.5, "policy_gain": 0.01, "value_gain": 1}, "adam_steps": 0}
+        meta = {"network": self.policy.network(), "adam_steps": 0}
+        if self.following:
+            meta["learning_rate"] = float(self.following.rate)
         if self.normalizer:
             z = self.normalizer
             meta["normalizer"] = {"count": z.count, "mean": z.mean.tolist(), "m2": z.m2.tolist()}
@@ -451,8 +543,8 @@ class Trainer:
 
     def set_state(self, meta, tensors):
         """Goes on from a state of a network of the same shape; ValueError for another."""
-        was, now = flat(meta["network"]), self.state()[0]["network"]
-        for key in ("obs", "actions", "hidden", "activation", "share_trunk", "normalize_obs"):
+        was, now = flat(meta["network"]), flat(self.policy.network())
+        for key in ("obs", "actions", "box", "hidden", "activation", "share_trunk", "normalize_obs"):
             if was[key] != now[key]:
                 raise ValueError(f"the saved policy has {key} {was[key]}, the pipeline {now[key]}")
 
@@ -467,6 +559,8 @@ class Trainer:
                     "step": torch.tensor(float(meta["adam_steps"])), "exp_avg": saved("adam_m." + name, p, turned).clone(),
                     "exp_avg_sq": saved("adam_v." + name, p, turned).clone()}
         self._set_returns(meta)
+        if self.following:
+            self.following.rate = numpy.float32(meta.get("learning_rate", 0))
         if self.normalizer:
             z = meta["normalizer"]
             self.normalizer.count, self.normalizer.mean, self.normalizer.m2 = z["count"], numpy.array(z["mean"]), numpy.array(z["m2"])

@@ -11,6 +11,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/head"
 	"github.com/rlhost/rlhost/gpu/policy/policytest"
 	"github.com/rlhost/rlhost/gpu/ppo"
 	"github.com/rlhost/rlhost/hostabi/native"
@@ -21,6 +22,8 @@ var update = flag.Bool("update", false, "write testdata anew")
 // reference is what one file tells besides its tensors before and after, the blobs block0, block1, ….
 type reference struct {
 	Network    policy.MLP     `json:"network"`
+	Box        *box           `json:"box"` // of the action, nil for one of Network.Actions values
+	Nodes      policy.Network `json:"nodes"`
 	Config     ppo.Config     `json:"config"`
 	Rates      ppo.Rates      `json:"rates"`
 	Seed       uint64         `json:"seed"`
@@ -29,6 +32,27 @@ type reference struct {
 	Schema     *native.Schema `json:"schema"`
 	Updates    int            `json:"updates"`
 	Stats      ppo.Stats      `json:"stats"` // of the last one
+	// LearningRate is that of the last step, where it follows the divergence.
+	LearningRate float32 `json:"learning_rate"`
+}
+
+// box is a Box action of some elements and how it is drawn.
+type box struct {
+	N      int           `json:"n"`
+	Squash head.Squash   `json:"squash"`
+	LogStd policy.LogStd `json:"log_std"`
+	Init   float64       `json:"log_std_init"`
+}
+
+// of returns a network with the action.
+func (b *box) of(n policy.MLP) policy.MLP {
+	bounds := policy.Bounds{Rescale: true}
+	for range b.N {
+		bounds.Low, bounds.High = append(bounds.Low, -2), append(bounds.High, 2)
+	}
+	n.Policy = []policy.Dist{{Action: "action", Bounds: &bounds, Gaussian: &head.Gaussian{N: b.N, Squash: b.Squash}}}
+	n.Actions, n.LogStd, n.LogStdInit = 0, b.LogStd, b.Init
+	return n
 }
 
 func references() map[string]func(t *testing.T) component.State {
@@ -57,17 +81,45 @@ func references() map[string]func(t *testing.T) component.State {
 			c.Minibatch, c.Epochs, c.NormalizeReturns, c.KLCoef = 16, 3, true, 0.3
 			return learned(t, net, c, policytest.Options{Steps: 8, Envs: 3, Blocks: 2, Seed: 6})
 		},
+		"box": func(t *testing.T) component.State {
+			c := ppo.Defaults()
+			c.Minibatch, c.Epochs, c.AdaptiveKL, c.ClipGradApart = 16, 3, 0.02, true
+			return learnedBox(t, net, &box{N: 2, LogStd: policy.FreeStd, Init: -0.3}, c,
+				policytest.Options{Steps: 8, Envs: 3, Blocks: 2, InvalidEvery: 7, Seed: 7})
+		},
+		"squashed": func(t *testing.T) component.State {
+			n := net
+			n.ShareTrunk, n.NormalizeObs = true, true
+			c := ppo.Defaults()
+			c.Minibatch, c.Epochs, c.VTrace = 13, 3, true
+			return learnedBox(t, n, &box{N: 3, LogStd: policy.StateStd, Squash: head.Tanh}, c,
+				policytest.Options{Steps: 8, Envs: 3, Blocks: 1, SoA: true, Seed: 8})
+		},
+		"fixed": func(t *testing.T) component.State {
+			c := ppo.Defaults()
+			c.Minibatch, c.Epochs, c.AdaptiveKL = 16, 3, 1e-4
+			return learnedBox(t, net, &box{N: 1, LogStd: policy.FixedStd, Init: -0.5}, c, policytest.Options{Steps: 8, Envs: 3, Blocks: 2, Seed: 10})
+		},
 	}
 }
 
 // learned makes a dataset and learns from it twice with the reference arithmetic.
 func learned(t *testing.T, mlp policy.MLP, c ppo.Config, o policytest.Options) component.State {
 	t.Helper()
+	return learnedBox(t, mlp, nil, c, o)
+}
+
+// learnedBox is learned for a Box action.
+func learnedBox(t *testing.T, mlp policy.MLP, b *box, c ppo.Config, o policytest.Options) component.State {
+	t.Helper()
+	if b != nil {
+		mlp = b.of(mlp)
+	}
 	o.Network = mlp.Network()
 	d := policytest.NewDataset(t, o)
 	act(d, &o)
 	n := o.Network
-	r := reference{Network: mlp, Config: c, Rates: ppo.Rates{LearningRate: 3e-3, Clip: 0.2, Entropy: 0.01}, Seed: d.Seed,
+	r := reference{Network: mlp, Box: b, Nodes: n, Config: c, Rates: ppo.Rates{LearningRate: 3e-3, Clip: 0.2, Entropy: 0.01}, Seed: d.Seed,
 		Index: d.Index, Schema: trajectory.EncodeSchema(d.Blocks[0].Schema), Updates: 2}
 	r.Normalizer = append(append(r.Normalizer, d.ObsMean...), d.ObsScale...)
 	params := policy.Init(&n, 3)
@@ -89,6 +141,7 @@ func learned(t *testing.T, mlp policy.MLP, c ppo.Config, o policytest.Options) c
 	for i, b := range d.Blocks {
 		state.Blobs["block"+string(rune('0'+i))] = b.Mem
 	}
+	r.LearningRate = learner.LearningRate()
 	state.Meta = r
 	return state
 }
@@ -97,20 +150,43 @@ func learned(t *testing.T, mlp policy.MLP, c ppo.Config, o policytest.Options) c
 func act(d *policy.Dataset, o *policytest.Options) {
 	r := rand.New(rand.NewPCG(o.Seed, 77))
 	for _, b := range d.Blocks {
-		mask, masked := b.Schema.Layout(trajectory.Mask)
-		action := b.Int32(trajectory.Action)
-		for i := range action {
-			action[i] = int32(r.IntN(o.Network.Actions()))
-			at := i/o.Envs*mask.StrideT + i%o.Envs*mask.StrideEnv
-			for masked && b.Bytes(trajectory.Mask)[at+int(action[i])*mask.StrideElem] == 0 {
-				action[i] = (action[i] + 1) % int32(o.Network.Actions())
-			}
-			b.Float32(trajectory.LogProb)[i] = float32(-1.1 + 0.3*r.NormFloat64())
-			b.Float32(trajectory.Bootstrap)[i] = float32(r.NormFloat64())
+		if dist := o.Network.Dists()[0]; dist.Continuous() {
+			draw(b, dist, r)
+		} else {
+			choose(b, o, r)
 		}
 		for i := range b.Float32(trajectory.Value) {
 			b.Float32(trajectory.Value)[i] = float32(r.NormFloat64())
 		}
+	}
+}
+
+// choose fills in what a policy of a Discrete action would have chosen.
+func choose(b trajectory.Trajectory, o *policytest.Options, r *rand.Rand) {
+	mask, masked := b.Schema.Layout(trajectory.Mask)
+	action := b.Int32(trajectory.Action)
+	for i := range action {
+		action[i] = int32(r.IntN(o.Network.Actions()))
+		at := i/o.Envs*mask.StrideT + i%o.Envs*mask.StrideEnv
+		for masked && b.Bytes(trajectory.Mask)[at+int(action[i])*mask.StrideElem] == 0 {
+			action[i] = (action[i] + 1) % int32(o.Network.Actions())
+		}
+		b.Float32(trajectory.LogProb)[i] = float32(-1.1 + 0.3*r.NormFloat64())
+		b.Float32(trajectory.Bootstrap)[i] = float32(r.NormFloat64())
+	}
+}
+
+// draw fills in what a policy of a Box would have drawn: numbers of a normal distribution of variance 1.
+func draw(b trajectory.Trajectory, dist head.Dist, r *rand.Rand) {
+	raw, action := b.Float32(trajectory.RawAction), make([]float64, dist.Size())
+	for i := range b.Float32(trajectory.LogProb) {
+		for k := range action {
+			action[k] = r.NormFloat64()
+			raw[i*len(action)+k] = float32(action[k])
+		}
+		logProb, _ := dist.LogProb(make([]float64, dist.Elems()), nil, action)
+		b.Float32(trajectory.LogProb)[i] = float32(logProb + 0.3*r.NormFloat64())
+		b.Float32(trajectory.Bootstrap)[i] = float32(r.NormFloat64())
 	}
 }
 

@@ -22,8 +22,9 @@ from fakehost import BOUNDARY, BOUNDARY_OVER, FakeHost, HostArena, python  # noq
 from rlhost import state  # noqa: E402
 from rlhost.arena import read_columns, view  # noqa: E402
 from rlhost.leased import Leased  # noqa: E402
+from rlhost.learning import Box, PolicyLayout  # noqa: E402
 
-CASES = ("separate", "shared", "vtrace", "returns")
+CASES = ("separate", "shared", "vtrace", "returns", "box", "squashed", "fixed")
 
 
 def case(name):
@@ -38,9 +39,19 @@ def trajectories(saved):
         yield {name: view(memory, 0, c) for name, c in columns.items()}
 
 
+def layout(obs, actions, hidden, activation="tanh", share_trunk=False, normalize_obs=False, box=None):
+    return PolicyLayout(None, obs, actions, tuple(hidden), activation, share_trunk, normalize_obs, box)
+
+
+def policy_of(saved):
+    """The layout of a case."""
+    n, b = saved.meta["network"], saved.meta.get("box")
+    box = b and Box(b["n"], (-2.0,) * b["n"], (2.0,) * b["n"], b["log_std"], b["log_std_init"], b["squash"] == "tanh", True)
+    return layout(n["obs"], n["actions"], n["hidden"], n["activation"], n["share_trunk"], n["normalize_obs"], box)
+
+
 def network_of(saved):
-    n = saved.meta["network"]
-    network = ppo.Network(n["obs"], n["actions"], n["hidden"], n["activation"], n["share_trunk"])
+    network = ppo.Network(policy_of(saved))
     network.load_vector(torch.from_numpy(saved.tensors["before"]))
     return network
 
@@ -48,7 +59,7 @@ def network_of(saved):
 def config_of(saved):
     c = saved.meta["config"]
     snake = {"".join("_" + x.lower() if x.isupper() else x for x in key).lstrip("_"): value for key, value in c.items()}
-    snake.update(kl_coef=c.get("KLCoef", 0.0), gae_lambda=c["GAELambda"], target_kl=c["TargetKL"], vtrace=c["VTrace"])
+    snake.update(adaptive_kl=c.get("AdaptiveKL", 0.0), kl_coef=c.get("KLCoef", 0.0), gae_lambda=c["GAELambda"], target_kl=c["TargetKL"], vtrace=c["VTrace"])
     return types.SimpleNamespace(**snake)
 
 
@@ -67,7 +78,7 @@ class UpdateTest(unittest.TestCase):
             node("actor.head", "trunk.0.activation", dense={"out": 2, "gain": 1}),
             node("critic.head", "trunk.0.activation", dense={"out": 1, "gain": 1})],
             "policy": [{"action": "action", "from": "actor.head", "categorical": {"n": 2}}], "values": [{"name": "value", "from": "critic.head"}]}
-        keys = {"obs": 4, "actions": 2, "hidden": [33], "activation": "elu", "share_trunk": True, "normalize_obs": True}
+        keys = {"obs": 4, "actions": 2, "box": None, "hidden": [33], "activation": "elu", "share_trunk": True, "normalize_obs": True}
         self.assertEqual(ppo.flat(saved), keys)
         self.assertEqual(ppo.flat(keys), keys)
 
@@ -77,12 +88,17 @@ class UpdateTest(unittest.TestCase):
                 saved = case(name)
                 network, c, meta = network_of(saved), config_of(saved), saved.meta
                 numpy.testing.assert_array_equal(network.vector(), saved.tensors["before"])
-                optimizer = torch.optim.Adam(network.parameters(), eps=c.adam_eps, betas=(c.adam_beta1, c.adam_beta2))
+                optimizer = torch.optim.Adam([p for _, p, _ in network.tensors()], eps=c.adam_eps, betas=(c.adam_beta1, c.adam_beta2))
                 rates = ppo.Rates(meta["rates"]["LearningRate"], meta["rates"]["Clip"], meta["rates"]["Entropy"])
                 seen = ppo.Returns() if getattr(c, "normalize_returns", False) else None
-                data = ppo.Dataset.of(list(trajectories(saved)), network.actions)
+                following = ppo.Following(c) if c.adaptive_kl else None
+                data = ppo.Dataset.of(list(trajectories(saved)), network.dist)
                 for i in range(meta["updates"]):
-                    report = ppo.update(network, optimizer, data, c, rates, meta["seed"], meta["index"] + i, statistics(saved), seen)
+                    report = ppo.update(network, optimizer, data, c, rates, meta["seed"], meta["index"] + i, statistics(saved), seen,
+                                        following)
+                if following:
+                    self.assertAlmostEqual(float(following.rate), meta["learning_rate"], delta=1e-9)
+                    self.assertNotEqual(float(following.rate), meta["rates"]["LearningRate"])
                 moved = numpy.abs(saved.tensors["after"] - saved.tensors["before"]).max()
                 self.assertGreater(moved, 1e-3)
                 numpy.testing.assert_allclose(network.vector(), saved.tensors["after"], atol=2e-5)
@@ -103,7 +119,7 @@ class UpdateTest(unittest.TestCase):
 
     def test_states_have_matrices_for_weights_and_vectors_for_biases(self):
         config = types.SimpleNamespace(threads=1, adam_eps=1e-5)
-        trainer = ppo.Trainer(config, 1, 1, 2, [3], "tanh", False, False)
+        trainer = ppo.Trainer(config, 1, layout(1, 2, [3]))
         meta, tensors = trainer.state()
         shapes = {name: tensors[name].shape for name in ("actor.0.weight", "adam_m.actor.0.weight", "actor.0.bias", "critic.head.weight")}
         self.assertEqual(list(shapes.values()), [(1, 3), (1, 3), (3,), (3, 1)])
@@ -116,7 +132,27 @@ class UpdateTest(unittest.TestCase):
             with self.subTest(column, value=value), self.assertRaises(ValueError):
                 blocks = list(trajectories(case("separate")))
                 blocks[0][column][:] = value
-                ppo.Dataset.of(blocks, 3)
+                ppo.Dataset.of(blocks, ppo.Categorical(3))
+        with self.assertRaises(ValueError):
+            blocks = list(trajectories(case("box")))
+            blocks[1]["raw_action"][2] = numpy.inf
+            ppo.Dataset.of(blocks, network_of(case("box")).dist)
+
+    def test_states_have_the_boxs_deviations(self):
+        config = types.SimpleNamespace(threads=1, adam_eps=1e-5, adaptive_kl=0.01, learning_rate_min=1e-5, learning_rate_max=1e-2)
+        box = Box(2, (-1.0, -float("inf")), (1.0, float("inf")), "free", -0.5)
+        trainer = ppo.Trainer(config, 1, layout(3, 0, [4], box=box))
+        trainer.following.begin(3e-3)
+        meta, tensors = trainer.state()
+        self.assertEqual((meta["network"]["format"], tensors["actor.log_std.value"].tolist()), (1, [-0.5, -0.5]))
+        self.assertEqual(list(layout(3, 0, [4], box=box).tensors()), [name for name, _, _ in trainer.network.tensors()])
+        tensors["actor.log_std.value"] += 1
+        meta["learning_rate"] = 2e-3
+        trainer.set_state(meta, tensors)
+        self.assertEqual((trainer.state()[1]["actor.log_std.value"].tolist(), round(float(trainer.following.rate), 9)), ([0.5, 0.5], 2e-3))
+        other = ppo.Trainer(config, 1, layout(3, 0, [4], box=Box(2, box.low, box.high, "state")))
+        with self.assertRaisesRegex(ValueError, "box"):
+            other.set_state(meta, tensors)
 
     def test_no_tensor_can_write_to_a_leased_block(self):
         [block] = trajectories(case("shared"))
@@ -129,8 +165,9 @@ class UpdateTest(unittest.TestCase):
             self.assertEqual(torch.from_dlpack(block[name]).data_ptr(), block[name].ctypes.data, name)
 
 
-def description(network):
-    tensors = [rlhost.Tensor(1, "i32", n=network["actions"]), rlhost.Tensor(2, "f32", (network["obs"],))]
+def description(network, box):
+    action = rlhost.Tensor(1, "f32", (box["n"],), -2, 2) if box else rlhost.Tensor(1, "i32", n=network["actions"])
+    tensors = [action, rlhost.Tensor(2, "f32", (network["obs"],))]
     return base64.b64encode(rlhost.EnvSpec("random@1", tensors).pack()).decode()
 
 
@@ -145,11 +182,12 @@ class PluginTest(unittest.TestCase):
         c = saved.meta["config"]
         answer = host.configure("learner", {
             "policy": "main", "epochs": c["Epochs"], "minibatch": c["Minibatch"], "learning_rate": saved.meta["rates"]["LearningRate"],
-            "normalize_advantage": c["NormalizeAdvantage"], "value_clip": c["ValueClip"], "target_kl": c["TargetKL"]},
-            run={"name": "test", "seed": saved.meta["seed"]}, readers={"weights": 3}, envs={"env": {"describe": description(n)}},
+            "normalize_advantage": c["NormalizeAdvantage"], "value_clip": c["ValueClip"], "target_kl": c["TargetKL"],
+            "adaptive_kl": c["AdaptiveKL"], "clip_grad_apart": c["ClipGradApart"]},
+            run={"name": "test", "seed": saved.meta["seed"]}, readers={"weights": 3}, envs={"env": {"describe": description(n, saved.meta.get("box"))}},
             policies={"main": {"env": "env", "table": {
                 "net": {"hidden": n["hidden"], "activation": n["activation"]}, "share_trunk": n["share_trunk"],
-                "normalize_obs": n["normalize_obs"]}}})
+                "normalize_obs": n["normalize_obs"], "action": self.drawn(saved)}}})
         self.assertEqual(answer["errors"], [])
         start = host.channel.unary_unary("/rlhost.plugin.v1.Plugin/Start").future(b"", wait_for_ready=True)
         weights = host.grant_arena(90)
@@ -162,6 +200,11 @@ class PluginTest(unittest.TestCase):
             handles.append(loan.commit())
         return host, arena, datasets, weights, handles
 
+    def drawn(self, saved):
+        """The policy's table `action`."""
+        b = saved.meta.get("box") or {"log_std": "free", "log_std_init": 0, "squash": ""}
+        return {"log_std": b["log_std"], "log_std_init": b["log_std_init"], "squash": b["squash"] or "none", "rescale": True}
+
     def restore(self, host, saved):
         """Restores a state of the built-in learner with the parameters of a case."""
         network, n = network_of(saved), saved.meta["network"]
@@ -169,6 +212,7 @@ class PluginTest(unittest.TestCase):
         for name, p, turned in network.tensors():
             value = (p.t() if turned else p).detach().numpy().copy()
             tensors |= {name: value, "adam_m." + name: value * 0, "adam_v." + name: value * 0}
+        n = policy_of(saved).network() if saved.meta.get("box") else n
         meta = {"network": n, "policy_version": 5, "env_steps": 100, "optimizer_steps": 10, "datasets": saved.meta["index"],
                 "adam_steps": 0, "anneal_env_steps": 0}
         data = state.pack(rlhost.State(meta, tensors))
@@ -178,7 +222,21 @@ class PluginTest(unittest.TestCase):
         host.call("Restore", {"call": 1, "bytes": len(data)})
 
     def test_a_dataset_makes_new_weights_a_report_and_a_boundary(self):
-        saved = case("separate")
+        self.learns(case("separate"))
+
+    def test_a_box_is_learned_too(self):
+        kept = self.learns(case("box"))
+        self.assertEqual(kept.tensors["actor.log_std.value"].shape, (2,))
+        self.assertEqual(kept.meta["network"]["policy"][0]["gaussian"], {"n": 2})
+
+    def test_a_box_is_described_as_by_the_built_in_learner(self):
+        for name in ("box", "squashed", "fixed"):
+            saved = case(name)
+            self.assertEqual(policy_of(saved).network(), saved.meta["nodes"])
+            self.assertEqual(ppo.flat(saved.meta["nodes"])["box"]["log_std"], saved.meta["box"]["log_std"])
+
+    def learns(self, saved):
+        """Two updates through the program; returns what it saves."""
         host, arena, datasets, weights, handles = self.begin(saved)
         self.restore(host, saved)
         host.send(rlhost.Message(slot=0xFF06))
@@ -214,6 +272,7 @@ class PluginTest(unittest.TestCase):
         numpy.testing.assert_array_equal(kept.tensors["actor.0.weight"].ravel(), vector[:60])
         host.call("Stop")
         self.assertEqual(host.shutdown(), 0)
+        return kept
 
 
 if __name__ == "__main__":

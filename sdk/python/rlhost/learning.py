@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import struct
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ._native import Exhausted
 from .arena import Trajectory
 from .component import Component, ConfigError, ConfigErrors, Signal, Slot, State, decode
-from .spec import OBSERVATION, EnvSpec
+from .spec import ACTION, NO_HIGH, NO_LOW, OBSERVATION, EnvSpec, Tensor
 
 if TYPE_CHECKING:
     import numpy
@@ -24,6 +25,7 @@ _WEIGHTS = struct.Struct("<QII48x")  # version, parameters, normalised elements;
 _WEIGHTS_HEAD = _WEIGHTS.size  # bytes before the parameters
 _DATASET = struct.Struct("<QII")  # index, count; then count handles
 _REPORTS = 128  # the most that wait for the runner
+_UNBOUNDED = 3.4028234663852886e38  # the largest float32: the bound of a side without one
 _VERSIONS = 65_536  # the most whose optimiser steps are remembered
 
 
@@ -49,6 +51,9 @@ class LearnerConfig:
     normalize_returns: bool = False  # learn values in units of the returns' running deviation; see Learner.returned
     target_kl: float = 0.0
     kl_coef: float = 0.0  # of the divergence from the policy that acted, in the loss
+    adaptive_kl: float = 0.0  # the learning rate follows this divergence between its bounds; 0 = off
+    learning_rate_min: float = 1e-5
+    learning_rate_max: float = 1e-2
     vtrace: bool = False
     rho_bar: float = 1.0
     c_bar: float = 1.0
@@ -62,11 +67,17 @@ class LearnerConfig:
         bounds = (("learning_rate", 0, 1), ("gamma", 0, 1), ("gae_lambda", 0, 1), ("clip", 1e-6, 10), ("epochs", 1, 1000),
                   ("minibatch", 1, 1 << 24), ("entropy", 0, 10), ("value_coef", 0, 100), ("value_clip", 0, 1e6),
                   ("max_grad_norm", 0, 1e6), ("target_kl", 0, 100), ("kl_coef", 0, 1e6), ("rho_bar", 1e-6, 1e6), ("c_bar", 1e-6, 1e6),
-                  ("adam_eps", 1e-12, 1), ("threads", 1, 256))
+                  ("adaptive_kl", 0, 100), ("learning_rate_min", 1e-12, 1), ("learning_rate_max", 1e-12, 1), ("adam_eps", 1e-12, 1),
+                  ("threads", 1, 256))
         errors = [ConfigError(key, f"is {getattr(self, key)}, want {low} to {high}")
                   for key, low, high in bounds if not low <= getattr(self, key) <= high]
         if self.recompute not in ("dataset", "epoch"):
             errors.append(ConfigError("recompute", f'is "{self.recompute}", want dataset or epoch'))
+        if self.learning_rate_min > self.learning_rate_max:
+            errors.append(ConfigError("learning_rate_min", f"is {self.learning_rate_min}, above learning_rate_max"))
+        if self.adaptive_kl and self.anneal_env_steps:
+            errors.append(ConfigError("adaptive_kl", "has the learning rate follow the divergence and anneal_env_steps the env "
+                                      "steps: set either to 0"))
         if errors:
             raise ConfigErrors(errors)
 
@@ -77,16 +88,56 @@ class LearnerConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class Box:
+    """How a Box action is drawn: each element from a normal distribution of its own. The column raw_action has what was drawn,
+    of which log_prob is, and action what the environment read."""
+
+    elems: int
+    low: tuple[float, ...]  # bounds of each element, infinite where there is none
+    high: tuple[float, ...]
+    log_std: str = "free"  # free: parameters; state: outputs of the network, behind the means; fixed: log_std_init
+    log_std_init: float = 0.0
+    squash: bool = False  # log_prob is of the tanh of what was drawn
+    rescale: bool = False
+
+    @classmethod
+    def of(cls, action: Tensor, table: Mapping[str, Any]) -> Box:
+        """That of a tensor, drawn as the policy's table `action` says."""
+        low = tuple(-math.inf if action.flags & NO_LOW else x for x in action.lows or [action.low] * action.elems)
+        high = tuple(math.inf if action.flags & NO_HIGH else x for x in action.highs or [action.high] * action.elems)
+        return cls(action.elems, low, high, table.get("log_std", "free"), float(table.get("log_std_init", 0)),
+                   table.get("squash", "none") == "tanh", bool(table.get("rescale")))
+
+    @property
+    def outputs(self) -> int:
+        """Parameters of the distribution that the network computes from the observation."""
+        return self.elems * (2 if self.log_std == "state" else 1)
+
+    def _network(self, head: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """The distribution over the outputs of a node, and the nodes that it takes besides."""
+        nodes = []
+        if self.log_std != "state":
+            append = _given(n=self.elems, init=self.log_std_init, fixed=self.log_std == "fixed")
+            nodes.append({"name": "actor.log_std", "in": [head], "append": append})
+            head = "actor.log_std"
+        bounds = _given(low=[max(x, -_UNBOUNDED) for x in self.low], high=[min(x, _UNBOUNDED) for x in self.high],
+                        rescale=self.rescale)
+        gaussian = _given(n=self.elems, squash="tanh" if self.squash else "")
+        return {"action": "action", "from": head, "bounds": bounds, "gaussian": gaussian}, nodes
+
+
+@dataclasses.dataclass(frozen=True)
 class PolicyLayout:
     """The network of a [policy.NAME] table; the actors have the same one."""
 
     env: EnvSpec
     obs: int  # elements of an observation
-    actions: int  # values of the Discrete action
+    actions: int  # values of the Discrete action, 0 for a Box
     hidden: tuple[int, ...]
     activation: str  # tanh, relu or elu
     share_trunk: bool
     normalize_obs: bool
+    box: Box | None = None  # how a Box action is drawn
 
     @classmethod
     def of(cls, host: Host, policy: str) -> PolicyLayout:
@@ -96,16 +147,23 @@ class PolicyLayout:
         net = table.get("net") or {}
         if net.get("kind", "mlp") != "mlp" or "nodes" in net:
             raise ValueError(f"policy {policy!r}: net is of a kind that PolicyLayout does not have: want kind = \"mlp\"")
-        seen = [tensor for tensor in env.tensors if tensor.role == OBSERVATION]
-        if len(seen) != 1 or seen[0].dtype != "f32" or table.get("inputs") or table.get("encoder"):
-            raise ValueError(f"policy {policy!r}: PolicyLayout has one observation of f32 that enters as it is, without inputs and encoder")
-        return cls(env, env.obs_elems, env.actions, tuple(net.get("hidden", (64, 64))), net.get("activation", "tanh"),
-                   bool(table.get("share_trunk")), bool(table.get("normalize_obs")))
+        if table.get("inputs") or table.get("encoder"):
+            raise ValueError(f"policy {policy!r}: PolicyLayout has no other inputs and encoders: want neither inputs nor encoder")
+        action = _only(policy, env, ACTION)
+        _only(policy, env, OBSERVATION)
+        box = None if action.choices else Box.of(action, table.get("action") or {})
+        return cls(env, env.obs_elems, action.n, tuple(net.get("hidden", (64, 64))), net.get("activation", "tanh"),
+                   bool(table.get("share_trunk")), bool(table.get("normalize_obs")), box)
+
+    @property
+    def outputs(self) -> int:
+        """Outputs of the actor's head: logits, or the means of a Box."""
+        return self.box.outputs if self.box else self.actions
 
     def tensors(self) -> dict[str, tuple[int, ...]]:
         """The parameters' shapes by name, in their order: NAME.weight is [inputs, outputs], NAME.bias [outputs]; an
         encoder's layers are actor.0, actor.1 and so on (critic, or trunk for both), the heads actor.head and
-        critic.head."""
+        critic.head. Of a Box, actor.log_std.value has the free logarithms of the standard deviations."""
         made: dict[str, tuple[int, ...]] = {}
 
         def layer(name: str, inputs: int, outputs: int) -> None:
@@ -118,11 +176,40 @@ class PolicyLayout:
         last = (self.obs, *self.hidden)[-1]
         if self.share_trunk:
             encoder("trunk")
-        for name, outputs in (("actor", self.actions), ("critic", 1)):
+        for name, outputs in (("actor", self.outputs), ("critic", 1)):
             if not self.share_trunk:
                 encoder(name)
             layer(name + ".head", last, outputs)
+            if name == "actor" and self.box and self.box.log_std == "free":
+                made["actor.log_std.value"] = (self.box.elems,)
         return made
+
+    def network(self) -> dict[str, Any]:
+        """The network as states have it: of keys, or where there is a Box of nodes."""
+        if not self.box:
+            return {"obs": self.obs, "actions": self.actions, "hidden": list(self.hidden), "activation": self.activation,
+                    "share_trunk": self.share_trunk, "normalize_obs": self.normalize_obs, "hidden_gain": 2**0.5,
+                    "policy_gain": 0.01, "value_gain": 1}
+        nodes: list[dict[str, Any]] = []
+
+        def dense(name: str, of: str, out: int, gain: float) -> str:
+            nodes.append({"name": name, "in": [of], "dense": {"out": out, "gain": gain}})
+            return name
+
+        def encoder(name: str) -> str:
+            last = "obs"
+            for i, width in enumerate(self.hidden):
+                layer = dense(f"{name}.{i}", last, width, 2**0.5)
+                last = layer + ".activation"
+                nodes.append({"name": last, "in": [layer], "activation": {"func": self.activation}})
+            return last
+
+        trunk = encoder("trunk") if self.share_trunk else ""
+        policy, more = self.box._network(dense("actor.head", trunk or encoder("actor"), self.outputs, 0.01))
+        nodes += more
+        dense("critic.head", trunk or encoder("critic"), 1, 1)
+        inputs = [_given(path="obs", shape=[self.obs], norm="running" if self.normalize_obs else "")]
+        return {"format": 1, "inputs": inputs, "nodes": nodes, "policy": [policy], "values": [{"name": "value", "from": "critic.head"}]}
 
 
 class Dataset:
@@ -169,6 +256,7 @@ class Learner(Component):
                Signal("stats", "learner_stats", "what one dataset's update reports")]
     slots = [Slot("on_dataset", "dataset", "enough rows for one learner round")]
 
+    boxes = False  # a subclass that learns Box actions sets it; others are given Discrete ones alone
     policy: PolicyLayout  # from begin_learning on
     env_steps = 0  # learned from so far
     optimizer_steps = 0  # learn adds to it
@@ -220,6 +308,8 @@ class Learner(Component):
     def start(self, host: Host) -> None:
         """Makes the arena of the weights, and the network."""
         self.policy = PolicyLayout.of(host, self.config.policy)
+        if self.policy.box and not self.boxes:
+            raise ValueError(f"policy {self.config.policy!r}: the action is a Box, which this learner does not learn: want one choice")
         self._shapes = self.policy.tensors()
         self._floats = sum(_elems(shape) for shape in self._shapes.values())
         self._normalised = self.policy.obs if self.policy.normalize_obs else 0
@@ -261,10 +351,7 @@ class Learner(Component):
         """The state of a learner in the form of the built-in one: evaluation reads the network from it."""
         own, p, observed = self.learner_state(), self.policy, self.observed()
         meta = {"policy_version": self.version, "env_steps": self.env_steps, "optimizer_steps": self.optimizer_steps,
-                "datasets": self.datasets, "network": {
-                    "obs": p.obs, "actions": p.actions, "hidden": list(p.hidden), "activation": p.activation,
-                    "share_trunk": p.share_trunk, "normalize_obs": p.normalize_obs, "hidden_gain": 2**0.5, "policy_gain": 0.01,
-                    "value_gain": 1}}
+                "datasets": self.datasets, "network": p.network()}
         if p.normalize_obs:
             count, mean, m2 = observed or (0.0, [0.0] * p.obs, [0.0] * p.obs)
             meta["normalizer"] = {"count": count, "mean": _array(mean).tolist(), "m2": _array(m2).tolist()}
@@ -338,6 +425,26 @@ class Learner(Component):
         handle = loan.commit()
         self.host.emit("stats", handle, policy_version=self.version)
         self._stats.release(handle)
+
+
+def _given(**keys: Any) -> dict[str, Any]:
+    """The keys that are not empty: those that a description has."""
+    return {key: value for key, value in keys.items() if value}
+
+
+def _only(policy: str, env: EnvSpec, role: int) -> Tensor:
+    """The one action or observation of an environment, if it is of a kind that PolicyLayout has."""
+    tensors = [t for t in env.tensors if t.role == role]
+    what = "action" if role == ACTION else "observation"
+    if len(tensors) != 1:
+        raise ValueError(f"policy {policy!r}: the environment has {len(tensors)} {what}s, PolicyLayout one")
+    t, want = tensors[0], "f32"
+    if role == ACTION and t.choices:
+        want = "i32"
+    if t.dtype != want or t.choices and (role == OBSERVATION or t.counts or t.elems > 1 or t.start):
+        raise ValueError(f"policy {policy!r}: PolicyLayout has no such {what}: want a Box of f32"
+                         f"{', or one choice from 0 on' if role == ACTION else ''}")
+    return t
 
 
 def unit(returned: tuple[float, float, float] | None) -> tuple[float, float]:
