@@ -119,10 +119,10 @@ func (a *Action) of(env *hostabi.EnvSpec) ([]policy.Dist, error) {
 	if !errors.Is(err, policy.ErrUnbounded) {
 		return dists, err
 	}
-	key := "action.rescale"
+	key, off := "action.rescale", "false" // a preset may have set it
 	if o.Squash != head.Free {
-		key = "action.squash"
+		key, off = "action.squash", `"none"`
 	}
 	return nil, &component.ConfigError{Key: key, Reason: err.Error(),
-		Help: "leave it out, or give the environment's action finite bounds"}
+		Help: fmt.Sprintf("set it to %s, or give the environment's action finite bounds", off)}
 }
