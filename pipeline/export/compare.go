@@ -14,10 +14,14 @@ import (
 // Samples are observations and what the host has computed of them.
 type Samples struct {
 	Rows    int
-	Obs     []float32 // [Rows][elements]
+	Obs     []float32 // [Rows] of the numbers that the environment wrote: for each input its frames, the current one last
 	Actions []Action  // of the network, in its order
 	LogProb []float32 // joint, of all actions
 	Value   []float32
+
+	inputs []policy.Input
+	stored *policy.Entry // makes a row of Obs
+	width  int           // of a row
 }
 
 // Action is what the host has computed of one action.
@@ -53,7 +57,12 @@ func (p *Policy) Rows() int {
 
 // NewSamples returns no rows of a valid network.
 func NewSamples(n *policy.Network) *Samples {
-	s := &Samples{}
+	numbers := n.Clone()
+	for i := range numbers.Inputs {
+		in := &numbers.Inputs[i]
+		*in = policy.Input{Path: in.Path, Shape: []int{layer.Elems(in.Shape)}, DType: in.DType, From: in.From, Stack: in.Stack}
+	}
+	s := &Samples{inputs: n.Inputs, stored: policy.NewEntry(&numbers, nil), width: numbers.Obs()}
 	for _, d := range n.Policy {
 		s.Actions = append(s.Actions, Action{dist: d, of: written(&d)})
 	}
@@ -69,10 +78,25 @@ func written(d *policy.Dist) head.Dist {
 	return of
 }
 
-// Add appends the rows of a request that was answered greedily.
+// Add appends the rows of a request that was answered greedily. Where an episode has no last action yet, that is one below the
+// first there is.
 func (s *Samples) Add(r *policy.Request) {
-	obs := &r.Obs[0]
-	elements(obs, func(at int) { s.Obs = append(s.Obs, obs.Float32()[at/4]) })
+	rows := r.Len()
+	for row := range rows {
+		s.Obs = append(s.Obs, make([]float32, s.width)...)
+		numbers := s.Obs[len(s.Obs)-s.width:]
+		s.stored.Request(policy.EnteredRow{Numbers: numbers}, r, row)
+		for i := range s.inputs {
+			in := &s.inputs[i]
+			n := in.Frames() * layer.Elems(in.Shape)
+			for k := range numbers[:n] {
+				if in.From != "" && in.Norm == policy.OneHot && r.Age != nil && r.Age[row] == 0 {
+					numbers[k] = float32(in.Start - 1)
+				}
+			}
+			numbers = numbers[n:]
+		}
+	}
 	for k := range s.Actions {
 		a, mask, action := &s.Actions[k], r.ActionMask(k), &r.Action[k]
 		elements(&mask, func(at int) { a.Mask = append(a.Mask, mask.Data[at]) })
@@ -87,8 +111,8 @@ func (s *Samples) Add(r *policy.Request) {
 			a.Given = append(a.Given, float64(action.Int32()[at/4]))
 		})
 	}
-	s.Rows += obs.Rows
-	s.LogProb, s.Value = append(s.LogProb, r.LogProb[:obs.Rows]...), append(s.Value, r.Value[:obs.Rows]...)
+	s.Rows += rows
+	s.LogProb, s.Value = append(s.LogProb, r.LogProb[:rows]...), append(s.Value, r.Value[:rows]...)
 }
 
 // elements visits where the elements of a matrix lie, row by row.
@@ -102,8 +126,8 @@ func elements(m *trajectory.Matrix, visit func(at int)) {
 
 // slice returns the rows lo to hi.
 func (s *Samples) slice(lo, hi int) *Samples {
-	width := len(s.Obs) / s.Rows
-	part := &Samples{Rows: hi - lo, Obs: s.Obs[lo*width : hi*width], LogProb: s.LogProb[lo:hi], Value: s.Value[lo:hi]}
+	part := &Samples{Rows: hi - lo, Obs: s.Obs[lo*s.width : hi*s.width], LogProb: s.LogProb[lo:hi], Value: s.Value[lo:hi],
+		inputs: s.inputs, width: s.width}
 	for _, a := range s.Actions {
 		n, c := a.of.Size(), len(a.Mask)/s.Rows
 		a.Mask, a.Chosen, a.Given = a.Mask[lo*c:hi*c], a.Chosen[lo*n:hi*n], a.Given[lo*n:hi*n]

@@ -39,7 +39,7 @@ func networks() map[string]policy.Network {
 			{Action: "gear", Start: -2, MultiCategorical: &head.MultiCategorical{Counts: []int{3, 1, 4}}}, box(2, head.Free, false),
 			{Action: "lights", Bernoulli: &head.Bernoulli{N: 3}}, {Action: "lane", Start: 7, Categorical: &head.Categorical{N: 3}}}}},
 	}
-	n := map[string]policy.Network{"layers": layers()}
+	n := map[string]policy.Network{"layers": layers(), "inputs": inputs()}
 	for name, m := range all {
 		m.PolicyGain = 1 // so that actions differ
 		n[name] = m.Network()
@@ -67,6 +67,28 @@ func layers() policy.Network {
 	}
 	return policy.Body{Inputs: []policy.Input{{Path: "obs", Shape: []int{9, 7, 3}, Norm: policy.Running}}, Nodes: nodes,
 		Heads: policy.Heads{Policy: []policy.Dist{{Action: "action", Categorical: &head.Categorical{N: 4}}}}}.Network()
+}
+
+// inputs has an observation of every kind.
+func inputs() policy.Network {
+	in := []policy.Input{
+		{Path: "camera", Shape: []int{5, 4, 2}, DType: "u8", Norm: policy.Scaled, Scale: 1. / 255, Stack: 3},
+		{Path: "planes", Shape: []int{2, 5, 4}, DType: "u8", Norm: policy.Scaled, Scale: 1. / 128, CHW: true, Stack: 2},
+		{Path: "map", Shape: []int{3, 5, 4}, Norm: policy.Running, CHW: true},
+		{Path: "speed", Shape: []int{3}, Norm: policy.Running, Stack: 2},
+		{Path: "inventory/gold", Shape: []int{2}, DType: "i32", Norm: policy.OneHot, Choices: []int{3, 5}, Start: -1, Stack: 2},
+		{Path: "last_action", Shape: []int{1}, DType: "i32", From: policy.LastAction, Norm: policy.OneHot, Choices: []int{4}},
+		{Path: "last_reward", Shape: []int{1}, From: policy.LastReward},
+	}
+	nodes := []policy.Node{
+		{Name: "pictures", In: []string{"camera", "planes", "map"}, Concat: &layer.Concat{}},
+		{Name: "conv", In: []string{"pictures"}, Conv2D: &layer.Conv2D{Window: layer.Window{Kernel: 2, Stride: 1}, Out: 4, Gain: 1}},
+		{Name: "seen", In: []string{"conv"}, Flatten: &layer.Flatten{}},
+		{Name: "all", In: []string{"seen", "speed", "inventory/gold", "last_action", "last_reward"}, Concat: &layer.Concat{}},
+		{Name: "dense", In: []string{"all"}, Dense: &layer.Dense{Out: 16, Gain: 1}},
+	}
+	return policy.Body{Inputs: in, Nodes: nodes,
+		Heads: policy.Heads{PolicyGain: 1, Policy: []policy.Dist{{Action: "action", Categorical: &head.Categorical{N: 4}}}}}.Network()
 }
 
 // sample makes a policy with random weights and what the host computes of random observations.
@@ -211,7 +233,7 @@ func TestPeers_NumPyAndONNXRuntimeComputeWhatTheHostDoes(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				given := map[string]any{"obs": s.Obs, "shape": n.Inputs[0].Shape, "log_prob": s.LogProb, "value": s.Value}
+				given := map[string]any{"obs": s.Obs, "inputs": n.Inputs, "log_prob": s.LogProb, "value": s.Value}
 				var actions []any
 				for k, a := range s.Actions {
 					actions = append(actions, map[string]any{"mask": numbers(a.Mask), "counts": n.Policy[k].Counts(), "chosen": a.Chosen, "given": a.Given,

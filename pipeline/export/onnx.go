@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/layer"
 )
 
 // Versions that are written: those of ONNX 1.12, which every runtime of the last years reads.
@@ -39,9 +40,11 @@ const (
 	onnxBool  = 9
 )
 
-// Names of the model's inputs and outputs. Those of the second action end in /1, and so on.
+// onnxTypes are the element types of observations.
+var onnxTypes = map[string]uint64{"": onnxFloat, "f32": onnxFloat, "u8": 2, "i8": 3, "i16": 5, "i32": 6, "i64": onnxInt64, "bool": onnxBool, "f64": 11}
+
+// Names of the model's outputs, and of masks. Those of the second action end in /1, and so on. Observations have their paths.
 const (
-	onnxObs    = "obs"     // f32 [rows, …]
 	onnxMask   = "mask"    // bool [rows, choices]; only where the environment says which choices are legal
 	onnxAction = "action"  // what the environment reads, the most probable: i64 [rows] of one Discrete, [rows, elements] of others, f32 of a Box
 	onnxLogits = "logits"  // f32 [rows, choices] of a discrete action, -inf for illegal ones
@@ -185,13 +188,20 @@ func encodeONNX(p *Policy) ([]byte, error) {
 		return nil, err
 	}
 	g.text(graphName, "policy")
-	g.value(graphInput, onnxObs, onnxFloat, n.Inputs[0].Shape...)
+	names, stat := map[string]string{}, 0
+	for i := range n.Inputs {
+		in := onnxInput{onnxGraph: g, Input: &n.Inputs[i]}
+		if elems := layer.Elems(in.Shape); in.Norm == policy.Running {
+			in.mean, in.scale = p.Weights.ObsMean[stat:stat+elems], p.Weights.ObsScale[stat:stat+elems]
+			stat += elems
+		}
+		names[in.Path] = in.write()
+	}
 	for i := range n.Policy {
 		p.declare(g, i)
 	}
 	g.value(graphOutput, onnxValue, onnxFloat)
 
-	names := map[string]string{n.Inputs[0].Path: p.preprocess(g)}
 	tensors := p.tensors()
 	for i := range n.Nodes {
 		node := &n.Nodes[i]
@@ -223,19 +233,4 @@ func encodeONNX(p *Policy) ([]byte, error) {
 		m.bytes(modelMetadata, e)
 	}
 	return m, nil
-}
-
-// preprocess appends what an observation goes through before it enters, and returns its name.
-func (p *Policy) preprocess(g *onnxGraph) string {
-	if !p.Network.NormalizeObs() {
-		return onnxObs
-	}
-	shape := p.Network.Inputs[0].Shape
-	g.floats(meanTensor, shape, p.Weights.ObsMean)
-	g.floats(scaleTensor, shape, p.Weights.ObsScale)
-	g.floats("obs_least", nil, []float32{-policy.ObsClip})
-	g.floats("obs_most", nil, []float32{policy.ObsClip})
-	g.node("Sub", "obs.centred", []string{onnxObs, meanTensor})
-	g.node("Mul", "obs.scaled", []string{"obs.centred", scaleTensor})
-	return g.node("Clip", "obs.normal", []string{"obs.scaled", "obs_least", "obs_most"})
 }

@@ -12,11 +12,14 @@ import (
 var operators = map[string]func(n *onnxNode, in []tensor) (tensor, error){
 	"Add":                each(func(x, y float64) float64 { return x + y }),
 	"ArgMax":             argMax,
+	"Cast":               function(func(x float64) float64 { return x }), // to float32, of what is one
 	"Clip":               clip,
 	"Concat":             concat,
 	"Conv":               conv,
 	"Elu":                function(func(x float64) float64 { return max(x, 0) + math.Expm1(min(x, 0)) }),
+	"Equal":              each(equal),
 	"Flatten":            flatten,
+	"Gather":             gather,
 	"Gemm":               gemm,
 	"Identity":           function(func(x float64) float64 { return x }),
 	"LayerNormalization": layerNorm,
@@ -25,6 +28,7 @@ var operators = map[string]func(n *onnxNode, in []tensor) (tensor, error){
 	"Min":                each(func(x, y float64) float64 { return min(x, y) }),
 	"Mul":                each(func(x, y float64) float64 { return x * y }),
 	"Pad":                pad,
+	"Reshape":            reshape,
 	"Relu":               function(func(x float64) float64 { return max(x, 0) }),
 	"Slice":              columns,
 	"Squeeze":            squeeze,
@@ -80,6 +84,46 @@ func each(f func(x, y float64) float64) func(*onnxNode, []tensor) (tensor, error
 		}
 		return out, nil
 	}
+}
+
+func equal(x, y float64) float64 {
+	if x == y {
+		return 1
+	}
+	return 0
+}
+
+// gather picks columns of a matrix.
+func gather(n *onnxNode, in []tensor) (tensor, error) {
+	rows, cols, err := matrix(in[0])
+	if err != nil || len(in) != 2 || n.number("axis", 0) != 1 {
+		return tensor{}, errUnfit
+	}
+	out := tensor{shape: []int{rows, len(in[1].data)}}
+	for r := range rows {
+		for _, at := range in[1].data {
+			if at < 0 || at >= float64(cols) {
+				return tensor{}, errUnfit
+			}
+			out.data = append(out.data, in[0].data[r*cols+int(at)])
+		}
+	}
+	return out, nil
+}
+
+// reshape leaves the rows.
+func reshape(_ *onnxNode, in []tensor) (tensor, error) {
+	if len(in) != 2 || len(in[0].shape) == 0 || len(in[1].data) < 2 || in[1].data[0] != 0 {
+		return tensor{}, errUnfit
+	}
+	out := tensor{shape: []int{in[0].shape[0]}, data: in[0].data}
+	for _, n := range in[1].data[1:] {
+		out.shape = append(out.shape, int(n))
+	}
+	if elems(out.shape) != len(out.data) {
+		return tensor{}, errUnfit
+	}
+	return out, nil
 }
 
 // trails reports whether the last axes of a shape are those of a constant. A constant of one element fits all.
@@ -269,23 +313,28 @@ func argMax(n *onnxNode, in []tensor) (tensor, error) {
 
 func transpose(n *onnxNode, in []tensor) (tensor, error) {
 	perm, axes := n.attributes["perm"], len(in[0].shape)
-	if axes != 4 || !slices.Equal(slices.Sorted(slices.Values(perm)), []int{0, 1, 2, 3}) {
+	if axes < 1 || len(perm) != axes {
 		return tensor{}, errUnfit
 	}
-	var shape, strides [4]int
+	shape, strides := make([]int, axes), make([]int, axes)
 	for i, axis := range perm {
+		if axis < 0 || axis >= axes || slices.Contains(perm[:i], axis) {
+			return tensor{}, errUnfit
+		}
 		shape[i], strides[i] = in[0].shape[axis], elems(in[0].shape[axis+1:])
 	}
-	out := tensor{shape: shape[:], data: make([]float64, 0, len(in[0].data))}
-	for a := range shape[0] {
-		for b := range shape[1] {
-			for c := range shape[2] {
-				for d := range shape[3] {
-					out.data = append(out.data, in[0].data[a*strides[0]+b*strides[1]+c*strides[2]+d*strides[3]])
-				}
-			}
+	out := tensor{shape: shape, data: make([]float64, 0, len(in[0].data))}
+	var walk func(axis, at int)
+	walk = func(axis, at int) {
+		if axis == axes {
+			out.data = append(out.data, in[0].data[at])
+			return
+		}
+		for i := range shape[axis] {
+			walk(axis+1, at+i*strides[axis])
 		}
 	}
+	walk(0, 0)
 	return out, nil
 }
 

@@ -7,11 +7,13 @@ import (
 	"math"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/rlhost/rlhost/gpu/policy/layer"
 )
 
-// onnxModel is what is read of a model: the shape of a row of its observations, its nodes in order and its constants.
+// onnxModel is what is read of a model: the shapes of rows of its inputs, its nodes in order and its constants.
 type onnxModel struct {
-	obs       []int
+	inputs    map[string][]int
 	nodes     []onnxNode
 	constants map[string]tensor
 }
@@ -59,7 +61,7 @@ func fields(b []byte, visit func(field protowire.Number, b []byte, v uint64) err
 }
 
 func openONNX(file []byte) (model, error) {
-	m := &onnxModel{constants: map[string]tensor{}}
+	m := &onnxModel{inputs: map[string][]int{}, constants: map[string]tensor{}}
 	err := fields(file, func(field protowire.Number, b []byte, _ uint64) error {
 		if field != modelGraph {
 			return nil
@@ -87,9 +89,7 @@ func (m *onnxModel) graphField(field protowire.Number, b []byte, _ uint64) error
 		return err
 	case graphInput:
 		name, shape, err := inputOf(b)
-		if name == onnxObs {
-			m.obs = shape
-		}
+		m.inputs[name] = shape
 		return err
 	}
 	return nil
@@ -202,10 +202,19 @@ func elems(shape []int) int {
 
 // compute runs all nodes, as ONNX's operators are specified.
 func (m *onnxModel) compute(s *Samples) (*outputs, error) {
-	if elems(m.obs)*s.Rows != len(s.Obs) {
-		return nil, fmt.Errorf("%d observed elements of %d rows, its observations have the shape %v", len(s.Obs), s.Rows, m.obs)
+	known, at := map[string]tensor{}, 0
+	for i := range s.inputs {
+		in := &s.inputs[i]
+		n, shape := in.Frames()*layer.Elems(in.Shape), m.inputs[in.Path]
+		if elems(shape) != n {
+			return nil, fmt.Errorf("%s has %d elements, in the file the shape %v", in.Path, n, shape)
+		}
+		x := tensor{shape: append([]int{s.Rows}, shape...)}
+		for row := range s.Rows {
+			x.data = append(x.data, widen(s.Obs[row*s.width+at:row*s.width+at+n])...)
+		}
+		known[in.Path], at = x, at+n
 	}
-	known := map[string]tensor{onnxObs: {append([]int{s.Rows}, m.obs...), widen(s.Obs)}}
 	for name, c := range m.constants {
 		known[name] = c
 	}

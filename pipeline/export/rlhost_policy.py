@@ -8,7 +8,9 @@
     action = policy.act(obs)                        # the most probable action of one observation, or of a batch of them
     action = policy.act(obs, mask, rng=np.random.default_rng(1))    # drawn, of the legal choices
 
-Where the environment has several actions, act returns a tuple and takes a tuple of masks, None where an action has none.
+Where the environment has several actions, act returns a tuple and takes a tuple of masks, None where an action has none. Where
+the network has several inputs, obs is a dict of arrays by their paths; one of stacked frames has an axis of them before those of
+a frame, the current one last.
 """
 import json
 
@@ -35,22 +37,25 @@ class Policy:
 
     def __init__(self, network, about, arrays):
         self.network, self.about, self.arrays = network, about, arrays
-        self.shape = tuple(network["inputs"][0]["shape"])
+        self.inputs, seen = [], 0
+        for given in network["inputs"]:
+            self.inputs.append(Input(given, arrays, seen))
+            seen += self.inputs[-1].normalised
         self.actions = [Action(d) for d in network["policy"]]
 
     def forward(self, obs):
         """Returns what each action is drawn from, [rows, parameters], and values [rows] of observations [rows, ...]."""
-        given = self.network["inputs"][0]
-        x = np.asarray(obs, np.float32).reshape(len(obs), -1)
-        if given.get("norm") == "running":
-            x = np.clip((x - self.arrays["obs_mean"]) * self.arrays["obs_scale"], -OBS_CLIP, OBS_CLIP)
-        out = {given["path"]: x.reshape(-1, *self.shape)}
+        out = {i.path: i.enter(x) for i, x in zip(self.inputs, self.arrays_of(obs))}
         for node in self.network["nodes"]:
             weights = {name[len(node["name"]) + 1:]: array for name, array in self.arrays.items()
                        if name.rpartition(".")[0] == node["name"]}
             out[node["name"]] = compute(node, [out[name] for name in node["in"]], weights)
         params = [flat(out[d["from"]]) for d in self.network["policy"]]
         return params, flat(out[self.network["values"][0]["from"]])[:, 0]
+
+    def arrays_of(self, obs):
+        """Returns observations by input."""
+        return [np.asarray(obs[i.path] if isinstance(obs, dict) else obs) for i in self.inputs]
 
     def logits(self, obs, mask=None, action=0):
         """Returns logits [rows, choices] of a discrete action, -inf where the mask [rows, choices] is 0."""
@@ -63,15 +68,45 @@ class Policy:
     def act(self, obs, mask=None, rng=None):
         """Returns the most probable action of one observation, or those of a batch as an array: numbers of one Discrete, rows
         of elements for others. With a numpy.random.Generator, actions are drawn."""
-        obs = np.asarray(obs, np.float32)
-        single = obs.shape == self.shape
+        given = self.arrays_of(obs)
+        single = given[0].shape == self.inputs[0].shape
         masks = mask if isinstance(mask, tuple) else (mask,) + (None,) * (len(self.actions) - 1)
         masks = [None if m is None else np.atleast_2d(m) for m in masks]
-        params, _ = self.forward(obs[None] if single else obs)
+        params, _ = self.forward({i.path: x[None] if single else x for i, x in zip(self.inputs, given)})
         actions = tuple(a.take(p, m, rng) for a, p, m in zip(self.actions, params, masks))
         if single:
             actions = tuple(int(a[0]) if a.ndim == 1 else a[0] for a in actions)
         return actions if len(actions) > 1 else actions[0]
+
+
+class Input:
+    """What happens to an observation before it enters the network."""
+
+    def __init__(self, description, arrays, seen):
+        self.path, self.frame, self.norm = description["path"], tuple(description["shape"]), description.get("norm")
+        self.frames, self.chw = description.get("stack") or 1, description.get("chw")
+        self.shape = (self.frames, *self.frame) if self.frames > 1 else self.frame
+        self.scale = np.float32(description.get("scale", 1))
+        self.choices, self.start = description.get("choices"), description.get("start", 0)
+        self.normalised = int(np.prod(self.frame)) if self.norm == "running" else 0
+        if self.normalised:
+            self.mean, self.deviation = (arrays[name][seen:seen + self.normalised].reshape(self.frame) for name in ("obs_mean", "obs_scale"))
+
+    def enter(self, x):
+        """Returns rows of numbers, those of pictures as [rows, height, width, channels of all frames]."""
+        x = x.astype(np.float32).reshape(len(x), self.frames, *self.frame)
+        if self.norm == "onehot":
+            x = x.reshape(len(x), self.frames, -1)
+            counts = self.choices * x.shape[2] if len(self.choices) == 1 else self.choices
+            return flat(np.concatenate([x[:, :, i, None] == self.start + np.arange(n) for i, n in enumerate(counts)], axis=2).astype(np.float32))
+        if self.norm == "running":
+            x = np.clip((x - self.mean) * self.deviation, -OBS_CLIP, OBS_CLIP)
+        elif self.norm == "scale":
+            x = x * self.scale
+        if len(self.frame) == 3:
+            x = x.transpose(0, 3, 4, 1, 2) if self.chw else x.transpose(0, 2, 3, 1, 4)
+            return x.reshape(*x.shape[:3], -1)
+        return x.reshape(len(x), *self.frame) if self.frames == 1 else flat(x)
 
 
 class Action:

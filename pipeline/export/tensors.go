@@ -1,13 +1,17 @@
 package export
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/layer"
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
@@ -25,7 +29,7 @@ func (p *Policy) tensors() map[string]component.Tensor {
 		all[t.Name] = component.Tensor{Shape: t.Shape, Data: p.Weights.Params[t.Offset : t.Offset+t.Rows*t.Cols]}
 	}
 	if p.Network.NormalizeObs() {
-		shape := []int{p.Network.Obs()}
+		shape := []int{p.Network.Stats()}
 		all[meanTensor] = component.Tensor{Shape: shape, Data: p.Weights.ObsMean}
 		all[scaleTensor] = component.Tensor{Shape: shape, Data: p.Weights.ObsScale}
 	}
@@ -58,17 +62,21 @@ func policyOf(description []byte, tensors map[string]component.Tensor) (*Policy,
 // model returns the reference of the policy, in float64.
 func (p *Policy) model() model {
 	graph := policy.NewGraph(&p.Network, p.Weights.Params)
+	numbers := p.Network.Clone()
+	for i := range numbers.Inputs {
+		numbers.Inputs[i].DType, numbers.Inputs[i].From = "", ""
+	}
+	entry := policy.NewEntry(&numbers, nil)
+	entry.Mean, entry.Scale = p.Weights.ObsMean, p.Weights.ObsScale
 	return func(s *Samples) (*outputs, error) {
-		x, elems := s.Obs, p.Network.Obs()
-		if len(x) != s.Rows*elems || len(s.Actions) != len(p.Network.Policy) {
-			return nil, fmt.Errorf("%d observed elements and %d actions, want %d and %d", len(x), len(s.Actions), s.Rows*elems, len(p.Network.Policy))
+		request, width := framesOf(&numbers, s)
+		if width != s.width || len(s.Actions) != len(p.Network.Policy) {
+			return nil, fmt.Errorf("%d observed elements and %d actions, want %d and %d", width, len(p.Network.Policy), s.width, len(s.Actions))
 		}
-		if p.Network.NormalizeObs() {
-			x = make([]float32, len(s.Obs))
-			for i, v := range s.Obs {
-				e := i % elems
-				x[i] = max(-policy.ObsClip, min(policy.ObsClip, (v-p.Weights.ObsMean[e])*p.Weights.ObsScale[e]))
-			}
+		elems := p.Network.Obs()
+		x := make([]float32, s.Rows*elems)
+		for row := range s.Rows {
+			entry.Request(policy.EnteredRow{Numbers: x[row*elems : (row+1)*elems]}, &request, row)
 		}
 		out := &outputs{}
 		out.params, out.values = graph.Forward(x, s.Rows)
@@ -84,6 +92,23 @@ func (p *Policy) model() model {
 		}
 		return out, nil
 	}
+}
+
+// framesOf returns the observations of samples by frame, and how many numbers a row has for a network of inputs of float32.
+func framesOf(n *policy.Network, s *Samples) (r policy.Request, width int) {
+	var memory []byte
+	for _, x := range s.Obs {
+		memory = binary.LittleEndian.AppendUint32(memory, math.Float32bits(x))
+	}
+	for i := range n.Inputs {
+		elems := layer.Elems(n.Inputs[i].Shape)
+		for range n.Inputs[i].Frames() {
+			r.Obs = append(r.Obs, trajectory.Matrix{Data: memory[min(4*width, len(memory)):], Rows: s.Rows, Elems: elems,
+				StrideRow: 4 * s.width, StrideElem: 4})
+			width += elems
+		}
+	}
+	return r, width
 }
 
 // pairs puts the logit of the value 0 before each of the value 1.

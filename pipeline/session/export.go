@@ -67,7 +67,7 @@ func observe(plugin env.Plugin, b policy.Backend, p *export.Policy) (s *export.S
 	if spec.MaxEnvs > 0 {
 		n = min(n, spec.MaxEnvs)
 	}
-	driver, err := env.NewDriver(plugin, env.DriverOptions{
+	driver, err := env.NewDriver(plugin, env.DriverOptions{Past: p.Network.Past(),
 		Options: env.Options{Name: "export", Envs: n, Seed: env.EvaluationStream.Seed(0)}, SoA: spec.Caps&hostabi.CapPreferSoA != 0,
 	})
 	if err != nil {
@@ -82,6 +82,15 @@ func observe(plugin env.Plugin, b policy.Backend, p *export.Policy) (s *export.S
 	if err := actor.Load(p.Weights); err != nil {
 		return nil, err
 	}
+	return met(driver, actor, p, n)
+}
+
+// met steps n environments by what is drawn until enough has been observed.
+func met(driver *env.Driver, actor policy.Actor, p *export.Policy, n int) (*export.Samples, error) {
+	bound, err := p.Network.Bind(driver.Schema())
+	if err != nil {
+		return nil, err
+	}
 	ended, seeds := make([]byte, n), make([]uint64, n)
 	for i := range seeds {
 		seeds[i] = env.Seed(env.EvaluationStream.Seed(0), i)
@@ -89,10 +98,11 @@ func observe(plugin env.Plugin, b policy.Backend, p *export.Policy) (s *export.S
 	if err := driver.Reset(nil, seeds); err != nil {
 		return nil, err
 	}
-	s = export.NewSamples(&p.Network)
+	s := export.NewSamples(&p.Network)
 	for step, rows := uint64(0), p.Rows(); s.Rows < rows; step++ {
-		r := policy.Request{Obs: driver.Observations(), Mask: driver.Masks(), Action: driver.Actions(), Raw: driver.RawActions(),
-			LogProb: driver.LogProb(), Value: driver.Value(), Greedy: true, Step: step}
+		tr, row := driver.Acting()
+		r := policy.Request{Obs: bound.Row(nil, tr, row), Age: bound.Ages(tr, row), Mask: driver.Masks(), Action: driver.Actions(),
+			Raw: driver.RawActions(), LogProb: driver.LogProb(), Value: driver.Value(), Greedy: true, Step: step}
 		if err := actor.Act([]policy.Request{r}); err != nil {
 			return nil, err
 		}

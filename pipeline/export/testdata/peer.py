@@ -59,21 +59,26 @@ def numpy(folder, host, obs, masks):
             log_prob = log_prob + choices("numpy", h, policy.logits(obs, masks[k], k), actions[k])
     check("numpy", host, log_prob, value)
     one = tuple(None if m is None else m[0] for m in masks)
-    for a, b in zip(every(policy.act(obs[0], one)), actions):
+    for a, b in zip(every(policy.act({path: x[0] for path, x in obs.items()}, one)), actions):
         assert apart(b[0], a) < FAR, (a, b[0])
-    drawn(policy, obs[:1], masks, host)
+    if len(obs) == 1:
+        for a, b in zip(every(policy.act(*obs.values(), masks)), actions):
+            assert (a == b).all()
+    drawn(policy, obs, masks, host)
 
 
 def drawn(policy, obs, masks, host, rows=50_000):
     """Checks the frequencies of single choices, and the moments of Boxes."""
     many = tuple(None if m is None else np.repeat(m[:1], rows, axis=0) for m in masks)
-    actions = policy.act(np.repeat(obs, rows, axis=0), many, rng=np.random.default_rng(1))
+    obs = {path: x[:1] for path, x in obs.items()}
+    repeated = {path: np.repeat(x, rows, axis=0) for path, x in obs.items()}
+    actions = policy.act(repeated, many, rng=np.random.default_rng(1))
     actions, params = actions if isinstance(actions, tuple) else (actions,), policy.forward(obs)[0]
     for k, h in enumerate(host["actions"]):
         if h["counts"] is None:
             policy.actions[k].box, policy.actions[k].bounds = {"n": len(params[k][0]) // 2}, {"low": -1e9, "high": 1e9}
             mean, std = np.split(params[k][0], 2)[0], np.exp(np.split(params[k][0], 2)[1])
-            x = policy.act(np.repeat(obs, rows, axis=0), many, rng=np.random.default_rng(2))
+            x = policy.act(repeated, many, rng=np.random.default_rng(2))
             x = x[k] if isinstance(x, tuple) else x
             assert (np.abs(x.mean(axis=0) - mean) < 0.03 * std).all() and (np.abs(x.std(axis=0) / std - 1) < 0.03).all()
             continue
@@ -92,7 +97,7 @@ def onnx(folder, host, obs, masks):
     def named(name, k):
         return name if k == 0 else f"{name}/{k}"
 
-    given = {"obs": obs} | {named("mask", k): m for k, m in enumerate(masks) if m is not None}
+    given = obs | {named("mask", k): m for k, m in enumerate(masks) if m is not None}
     outputs = dict(zip([o.name for o in session.get_outputs()], session.run(None, given)))
     log_prob = 0
     for k, h in enumerate(host["actions"]):
@@ -102,7 +107,7 @@ def onnx(folder, host, obs, masks):
             log_prob = log_prob + box("onnx", h, mean, log_std, action)
         else:
             log_prob = log_prob + choices("onnx", h, outputs[named("logits", k)], action)
-    assert outputs["value"].shape == (len(obs),)
+    assert outputs["value"].shape == (len(host["value"]),)
     check("onnx", host, log_prob, outputs["value"])
     assert session.get_modelmeta().custom_metadata_map == {"run": "cartpole/0007"}
 
@@ -110,7 +115,12 @@ def onnx(folder, host, obs, masks):
 def main(folder):
     host = json.load(sys.stdin)
     rows = len(host["value"])
-    obs = np.array(host["obs"], np.float32).reshape(rows, *host["shape"])
+    obs, at, all_numbers = {}, 0, np.array(host["obs"], np.float32).reshape(rows, -1)
+    for i in host["inputs"]:
+        shape = ([i["stack"]] if i.get("stack", 0) > 1 else []) + i["shape"]
+        n = int(np.prod(shape))
+        obs[i["path"]] = all_numbers[:, at:at + n].reshape(rows, *shape).astype({"u8": np.uint8, "i32": np.int32}.get(i.get("dtype"), np.float32))
+        at += n
     masks = tuple(np.array(a["mask"]).reshape(rows, -1).astype(bool) if a["mask"] else None for a in host["actions"])
     onnx(folder, host, obs, masks)
     numpy(folder, host, obs, masks)
