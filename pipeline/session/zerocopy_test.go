@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -103,7 +104,8 @@ func (w *witness) wrap(b policy.Backend) policy.Backend {
 			defer w.mu.Unlock()
 			for _, r := range requests {
 				w.acted++
-				if !w.inBlock(r.Obs[0].Data) || !w.inBlock(bytesOf(r.Value)) || r.Action != nil && !w.inBlock(bytesOf(r.LogProb)) {
+				elsewhere := slices.ContainsFunc(r.Obs, func(m trajectory.Matrix) bool { return !w.inBlock(m.Data) })
+				if elsewhere || !w.inBlock(bytesOf(r.Value)) || r.Action != nil && !w.inBlock(bytesOf(r.LogProb)) {
 					w.actedElsewhere++
 				}
 			}
@@ -154,6 +156,34 @@ func TestZeroCopy_EverybodyWorksInTheSameBlocks(t *testing.T) {
 	}
 }
 
+// Pictures of a guest are read where it draws them, also those of a stack: no frame is copied before it is gathered, but for
+// the rows that a block carries on to the next, and it is gathered as the bytes that it is.
+func TestZeroCopy_Pictures(t *testing.T) {
+	const stack, frame = 4, 84 * 84
+	w := &witness{Plugin: builtinEnv(t, "squash@1"), blocks: map[uintptr]env.Block{}, mapped: map[string][]uintptr{}}
+	o := experiment{plugin: w, backend: w.wrap, sets: []string{"component.rollout.horizon=16", "component.batcher.dataset_rows=128",
+		fmt.Sprintf("policy.main.encoder.obs.stack=%d", stack),
+		`policy.main.net={nodes=[{name="trunk",in=["obs"],conv2d={out=4,kernel=12,stride=12}}]}`}}.must(t)
+	if w.acted < 30 || w.learned < 4 || w.actedElsewhere+w.learnedElsewhere > 0 {
+		t.Errorf("%d of %d requests and %d of %d blocks lie outside of what the environments write", w.actedElsewhere, w.acted,
+			w.learnedElsewhere, w.learned)
+	}
+	for place, at := range w.mapped {
+		if len(at) != 2 {
+			t.Errorf("inode and offset %s: mapped at %x, want at two places: the host's and the guest's", place, at)
+		}
+	}
+	envs := 0
+	for _, b := range w.blocks {
+		envs = b.Schema.Shape.Envs
+	}
+	seam := float64(stack * frame * envs) // the row that follows, and those that its stack reads
+	if n := o.stats["rollout/carried_bytes"] / seam; n < float64(len(o.blocks)-2) || n > 1.01*float64(len(o.blocks)+2) {
+		t.Errorf("%v bytes carried, %v times the frames of a seam, for %d blocks", o.stats["rollout/carried_bytes"], n, len(o.blocks))
+	}
+	checkGathered(t, o, stack*frame)
+}
+
 // countCopies checks the counters of the two copies that there are: the row carried from block to block, and the
 // observations that the learner gathers into minibatches.
 func countCopies(t *testing.T, o *outcome, w *witness) {
@@ -167,12 +197,18 @@ func countCopies(t *testing.T, o *outcome, w *witness) {
 	if n := carried / float64(row); n != float64(int(n)) || n < float64(len(o.blocks)-2) || n > float64(len(o.blocks)+2) {
 		t.Errorf("%v bytes carried, rows of %d bytes, for %d blocks: want one row each", carried, row, len(o.blocks))
 	}
+	checkGathered(t, o, obs)
+}
+
+// checkGathered checks the counter of the learner's copy, given the bytes of a row.
+func checkGathered(t *testing.T, o *outcome, row int) {
+	t.Helper()
 	learned := 0.0
 	for _, n := range o.reported("losses/valid_rows") {
 		learned += n
 	}
 	const epochs = 2
-	if want := learned * epochs * float64(obs); o.stats["learner/gathered_bytes"] != want {
+	if want := learned * epochs * float64(row); o.stats["learner/gathered_bytes"] != want {
 		t.Errorf("%v bytes gathered, want %v: each valid row once an epoch", o.stats["learner/gathered_bytes"], want)
 	}
 }
