@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/rlhost/rlhost/core/table"
 )
@@ -281,9 +282,11 @@ func (p *Parts) PresetsText() string {
 	var b strings.Builder
 	b.WriteString("# Every key with its value. [train] preset = \"NAME\" stands for all that a file does not say:\n")
 	about := p.AboutPresets()
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, name := range slices.Sorted(maps.Keys(about)) {
-		fmt.Fprintf(&b, "#   %-9s%s\n", name, about[name])
+		fmt.Fprintf(w, "#   %s\t%s\n", name, about[name])
 	}
+	_ = w.Flush() // a strings.Builder takes everything
 	return b.String()
 }
 
