@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/rlhost/rlhost/hostabi"
@@ -32,4 +33,13 @@ func TestGuests_ObserveSeveralThings(t *testing.T) {
 	if hashes["C"] != hashes["Go"] {
 		t.Errorf("the guests write %x: want the same bits", hashes)
 	}
+}
+
+// What several observations show is learned from, with the environment's own discount: 3 is all that there is to find.
+func TestGuests_SeveralObservationsAreLearned(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	w.write("forager.toml", fmt.Sprintf("rlhost = 1\n[run]\nname = \"forager\"\nseed = 1\nstop = { env_steps = 1 }\n[env.forager]\nuse = %q\n"+
+		"[train]\npreset = \"general\"\nenv = \"forager\"\nmode = \"sync\"\n", buildC(t, "forager/forager.c", false)))
+	w.reaches(2.95, 200_000, "forager.toml")
 }

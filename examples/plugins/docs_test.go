@@ -185,28 +185,30 @@ func TestPage_BuildLinesMakeGuests(t *testing.T) {
 	}
 }
 
-// TestPage_SaysWhatIsNotLearnedYet holds the page to the error for what is stepped and not learned.
-func TestPage_SaysWhatIsNotLearnedYet(t *testing.T) {
+// TestPage_SaysWhatPoliciesTake holds the page to what is accepted and what is refused.
+func TestPage_SaysWhatPoliciesTake(t *testing.T) {
 	bin := tools(t)
 	env := append(os.Environ(), "RLHOST="+root(t), "PATH="+bin+":"+os.Getenv("PATH"))
 	corridor, err := os.ReadFile("corridor-c/corridor.c")
 	if err != nil {
 		t.Fatal(err)
 	}
-	source := filepath.Join(t.TempDir(), "other.c")
-	bytesOfOne := bytes.Replace(corridor, []byte(".obs = RL_BOX(RL_F32, 0, 1, 1)"), []byte(".obs = RL_BOX(RL_U8, 0, 255, 4)"), 1)
-	if err := os.WriteFile(source, bytesOfOne, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	dir := buildShown(t, "clang", source, env)
 	const pipeline = "rlhost = 1\n[run]\nname = \"x\"\nstop = { env_steps = 100 }\n[env.x]\nuse = \"./corridor.wasm\"\n[train]\npreset = \"ppo\"\nenv = \"x\"\n"
-	if err := os.WriteFile(filepath.Join(dir, "pipeline.toml"), []byte(pipeline), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(filepath.Join(bin, "rlhost"), "validate")
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "error[E041]") || !strings.Contains(string(out), "u8") {
-		t.Errorf("validate: %v, want E041\n%s", err, out)
+	for space, want := range map[string]string{"RL_BOX(RL_U8, 0, 255, 4)": "ok", "RL_BOX(RL_F64, 0, 1, 1)": "error[E018]"} {
+		source := filepath.Join(t.TempDir(), "other.c")
+		other := bytes.Replace(corridor, []byte(".obs = RL_BOX(RL_F32, 0, 1, 1)"), []byte(".obs = "+space), 1)
+		if err := os.WriteFile(source, other, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		dir := buildShown(t, "clang", source, env)
+		if err := os.WriteFile(filepath.Join(dir, "pipeline.toml"), []byte(pipeline), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(filepath.Join(bin, "rlhost"), "validate")
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); (err == nil) != (want == "ok") || !strings.Contains(string(out), want) {
+			t.Errorf("%s: validate: %v, want %s\n%s", space, err, want, out)
+		}
 	}
 }
 

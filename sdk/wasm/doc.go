@@ -10,5 +10,5 @@
 // The package exports the functions of env ABI v1 and does what is not the environment's business: batches,
 // strides, autoreset, random streams, final observations, save and load. It works on any platform as far as
 // tests need it, but only on wasip1 does it export anything. It is not for several agents per environment, nor
-// for more than one action and one observation tensor.
+// for more than one action tensor.
 package wasm
