@@ -57,18 +57,11 @@ type Policy struct {
 
 func (p *Policy) masked(action int) bool { return action < len(p.Masked) && p.Masked[action] }
 
-// Encode returns the file of a valid policy. policy.ErrUnsupported names a node that the format has no words for, or the first
-// input that is not simply read: files have one observation of f32.
+// Encode returns the file of a valid policy. policy.ErrUnsupported names a node that the format has no words for.
 func Encode(f Format, p *Policy) ([]byte, error) {
 	c, ok := codecs[f]
 	if !ok {
 		return nil, fmt.Errorf("no format %q: there are %v", f, Formats())
-	}
-	for i := range p.Network.Inputs {
-		only := policy.Network{Inputs: p.Network.Inputs[i : i+1]}
-		if in := &only.Inputs[0]; i > 0 || !only.Plain() {
-			return nil, policy.Unsupported("input", in.Path, in)
-		}
 	}
 	w := p.Network.Weights()
 	if err := w.Check(&p.Weights); err != nil {

@@ -156,24 +156,6 @@ func TestCompare_EveryFormatComputesWhatTheHostDoes(t *testing.T) {
 	}
 }
 
-// Inputs that are not simply read are refused by name.
-func TestEncode_RefusesInputsThatItHasNoWordsFor(t *testing.T) {
-	t.Parallel()
-	plain := policy.Input{Path: "speed", Shape: []int{3}}
-	stacked := plain
-	stacked.Stack = 2
-	bytes := policy.Input{Path: "eye", Shape: []int{4}, DType: "u8"}
-	for want, inputs := range map[string][]policy.Input{"speed": {stacked}, "eye": {bytes}, "last_reward": {plain, {Path: "last_reward", Shape: []int{}, From: policy.LastReward}}} {
-		n := policy.MLP{Inputs: inputs, Actions: 2, Hidden: []int{4}, Activation: policy.Tanh}.Network()
-		p := &Policy{Network: n, Weights: policy.Weights{Params: policy.Init(&n, 1)}}
-		for _, f := range Formats() {
-			if _, err := Encode(f, p); !errors.Is(err, policy.ErrUnsupported) || !strings.Contains(err.Error(), "input "+want) {
-				t.Errorf("%s of %s: %v, want ErrUnsupported that names it", f, want, err)
-			}
-		}
-	}
-}
-
 // TestCompare_FindsWhatDiffers changes each weight's sign in turn, and each byte of a file.
 func TestCompare_FindsWhatDiffers(t *testing.T) {
 	t.Parallel()
