@@ -125,8 +125,9 @@ type spaces struct{ seen []float64 }
 
 func (s *spaces) start(rng *sdk.Rand) {
 	s.seen = nil
-	for range 25 {
-		s.seen = append(s.seen, 255*float64(rng.Below(2)))
+	bits := rng.Next()
+	for i := range 25 {
+		s.seen = append(s.seen, 255*float64(bits>>i%2))
 	}
 	for range 5 {
 		s.seen = append(s.seen, float64(rng.Below(21))-10)

@@ -27,8 +27,9 @@ static void reset(Spaces *spaces, rl_rng *rng, void *const *obs)
     uint8_t *picture = (uint8_t *)obs[PICTURE];
     int8_t *numbers = (int8_t *)obs[NUMBERS];
     int32_t white = 0, sum = 0;
+    uint64_t bits = rl_next(rng);
     for (int32_t i = 0; i < PIXELS; i++) {
-        bool lit = rl_below(rng, 2);
+        int32_t lit = bits >> i & 1;
         white += lit;
         picture[i] = lit ? 255 : 0;
     }

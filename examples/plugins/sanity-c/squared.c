@@ -27,7 +27,8 @@ static bool setup(Squared *squared, rl_config *config)
 
 static void look(const Squared *squared, float *obs)
 {
-    for (uint32_t i = 0; i < CELLS; i++) obs[i] = (float)(squared->target >> i & 1);
+    for (uint32_t i = 0; i < CELLS; i++) obs[i] = 0;
+    for (uint64_t left = squared->target; left; left &= left - 1) obs[__builtin_ctzll(left)] = 1;
     obs[squared->row * SIDE + squared->column] = -1;
 }
 
@@ -63,8 +64,8 @@ static int32_t apart(int32_t a, int32_t b) { return a < b ? b - a : a - b; }
 static int32_t distance(const Squared *squared)
 {
     int32_t least = SIDE;
-    for (int32_t cell = 0; cell < CELLS; cell++) {
-        if (!(squared->target >> cell & 1)) continue;
+    for (uint64_t left = squared->target; left; left &= left - 1) {
+        int32_t cell = __builtin_ctzll(left);
         int32_t rows = apart(cell / SIDE, squared->row), columns = apart(cell % SIDE, squared->column);
         int32_t moves = rows > columns ? rows : columns;
         if (moves < least) least = moves;
