@@ -71,12 +71,23 @@ var tasks = []task{
 	mujoco("HalfCheetah-v4", "1,000,000", 1443, 46),
 	mujoco("Hopper-v4", "1,000,000", 2383, 272),
 	mujoco("Walker2d-v4", "1,000,000", 2288, 572),
+	minatar("Breakout", 1, 12, ""),
+	minatar("Breakout", 10, 28, "28 gymnax"),
+	minatar("Freeway", 10, 58, "58 gymnax"),
 	sanity("bandit"),
 	sanity("password"),
 	sanity("spaces"),
 	sanity("squared"),
 	sanity("stochastic"),
 	sanity("continuous"),
+}
+
+// minatar is a game of MinAtar over some million env steps. One that takes a million is in the test, and its bar is ours; gymnax's
+// figures are of the checkpoints in its README at 086ad95.
+func minatar(game string, millions int, bar float64, published string) task {
+	return task{name: fmt.Sprintf("MinAtar %s %dM", game, millions), preset: "general and keys", file: "examples/pipelines/minatar.toml",
+		steps: fmt.Sprintf("%d,000,000", millions), bar: bar, published: published, inTest: millions == 1,
+		sets: []string{"env.minatar.use=minatar-" + strings.ToLower(game) + "@1", fmt.Sprintf("run.stop.env_steps=%d_000_000", millions)}}
 }
 
 // sanity is a task of the sanity set, whose returns are scores from 0 to 1.

@@ -171,15 +171,28 @@ func newRunner() component.Component {
 	}
 }
 
+// node is one of a policy's network.
+type node struct {
+	Name       string              `toml:"name"`
+	In         []string            `toml:"in"`
+	Conv2D     *map[string]float64 `toml:"conv2d"`
+	Dense      *map[string]float64 `toml:"dense"`
+	Activation *map[string]string  `toml:"activation"`
+}
+
 // CheckPolicy checks a [policy.NAME] table; see graph.Parts.
 func CheckPolicy(decode func(into any) error) error {
 	cfg := struct {
 		Backend string `toml:"backend"`
 		Net     struct {
-			Kind       string `toml:"kind"`
-			Hidden     []int  `toml:"hidden"`
-			Activation string `toml:"activation"`
+			Kind       string  `toml:"kind"`
+			Hidden     []int   `toml:"hidden"`
+			Activation string  `toml:"activation"`
+			Nodes      *[]node `toml:"nodes"`
 		} `toml:"net"`
+		Encoder map[string]struct {
+			Stack int `toml:"stack"`
+		} `toml:"encoder"`
 		ShareTrunk   bool `toml:"share_trunk"`
 		NormalizeObs bool `toml:"normalize_obs"`
 		Action       struct {
@@ -209,7 +222,7 @@ func Standard() *graph.Parts {
 		},
 		Plugin:      askStandard,
 		EnvPlugins:  map[string]graph.PluginTable{"gymnasium": graph.DefaultPlugin()},
-		Builtins:    []string{"acrobot@1", "bandit@1", "cartpole@1", "mountaincar@1", "mountaincarcontinuous@1", "pendulum@1", "taxi@1"},
+		Builtins:    []string{"acrobot@1", "bandit@1", "cartpole@1", "minatar-breakout@1", "mountaincar@1", "mountaincarcontinuous@1", "pendulum@1", "squash@1", "taxi@1"},
 		CheckPolicy: CheckPolicy,
 	}
 }
