@@ -103,6 +103,49 @@ func TestPlugins_GymnasiumTrains(t *testing.T) {
 	}
 }
 
+// jointEnv is an environment with three actions. It fails where one is not in its space.
+const jointEnv = `import gymnasium, numpy
+from gymnasium import spaces
+class Joint(gymnasium.Env):
+    observation_space = spaces.Box(-1, 1, (2,), numpy.float32)
+    action_space = spaces.Dict({"gear": spaces.Discrete(3, start=-1), "arm": spaces.Box(-2, 0.5, (2,)), "lights": spaces.MultiBinary(2)})
+    def observe(self):
+        return self.np_random.uniform(-1, 1, 2).astype(numpy.float32)
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.age = 0
+        return self.observe(), {}
+    def step(self, action):
+        assert self.action_space.contains(action), action
+        self.age += 1
+        return self.observe(), float(action["gear"] - numpy.square(action["arm"]).sum() + action["lights"].sum()), False, self.age == 20, {}
+gymnasium.register("Joint-v0", Joint, disable_env_checker=True)
+`
+
+// Box actions, and several actions of every kind, reach environments in Python; how many processes share these changes nothing.
+// The policy is evaluated and exported.
+func TestPlugins_GymnasiumTrainsWithEveryAction(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	w.python()
+	w.write("joint.py", jointEnv)
+	text := strings.Replace(plain, "20480", "2048", 1) + "[component.rollout]\nreward = { scale = 0.1 }\n[component.learner]\nadaptive_kl = 0.01\nanneal_env_steps = 0\n"
+	for name, use := range map[string]string{"box": "gymnasium:Pendulum-v1", "joint": "gymnasium:joint:Joint-v0"} {
+		w.write(name+".toml", strings.Replace(text, "cartpole@1", use, 1))
+		one := w.train(name+".toml", "--set", "run.name="+name)
+		two := w.train(name+".toml", "--set", "run.name="+name, "--set", "env.cartpole.workers=2", "--set", "component.inference.runtime=process",
+			"--set", "component.learner.runtime=process")
+		if one.EnvSteps != 2048 || one.ParamsHash != two.ParamsHash {
+			t.Errorf("%s: in one process %+v, in several %+v", name, one, two)
+		}
+	}
+	for _, args := range [][]string{{"eval", "joint", "--episodes", "2"}, {"export", "joint", "--format", "onnx"}} {
+		if out, err := w.command(args...).CombinedOutput(); err != nil {
+			t.Errorf("%v: %v\n%s", args, err, out)
+		}
+	}
+}
+
 // torch is a workshop with a pipeline whose learner is one of the examples in PyTorch, by the Python that RLHOST_TORCH names.
 func torch(t *testing.T, script, keys string) *workshop {
 	t.Helper()
