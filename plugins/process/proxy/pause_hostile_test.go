@@ -129,7 +129,7 @@ func TestPause_OfAPluginThatLies(t *testing.T) {
 func pauseLiar(t *testing.T, l lie) {
 	r, _ := spawntest.NewRuntime(t, spawn.Options{})
 	p := restless(spawntest.Self(t, "liar", l.name, filepath.Join(t.TempDir(), "mark")))
-	p.Stall = 300 * time.Millisecond
+	p.Stall = 2 * time.Second
 	c := newProxy(t, r, p, "liar")
 	s := plugintest.NewStage(t, c, plugintest.StageOptions{Name: "liar"})
 	a, x := s.Arena(8, 64, nil), c
