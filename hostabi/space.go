@@ -111,7 +111,7 @@ func (t *Tensor) Space() string {
 // dims writes numbers as [2,3].
 func dims(n []uint32) string { return strings.ReplaceAll(fmt.Sprint(n), " ", ",") }
 
-// Equal reports whether two tensors mean the same to whoever reads and writes them; documentation and index apart.
+// Equal reports whether two tensors have the same layout and meaning. Their documentation and index do not matter.
 func (t *Tensor) Equal(o *Tensor) bool {
 	return t.Role == o.Role && t.Group == o.Group && t.DType == o.DType && t.Rank == o.Rank && t.timed() == o.timed() && t.Shape == o.Shape &&
 		t.Low == o.Low && t.High == o.High && t.N == o.N && t.Start == o.Start && t.Pair == o.Pair && t.Scale == o.Scale && t.Path == o.Path &&

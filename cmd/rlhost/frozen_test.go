@@ -14,7 +14,7 @@ import (
 const frozen = "../../pipeline/runs/testdata/frozen"
 
 // What an older version saved is evaluated with the returns of then, and training goes on from it: in the same run,
-// bit for bit where that was promised, and in a new one. Environments of before the ABI was a candidate are refused, and
+// bit for bit where that was promised, and in a new one. Modules that are older than the candidate of the ABI are refused, and
 // built again: what was learned and counted is as it was, the episodes begin anew, and the program says so.
 func TestFrozen_RunsOfOlderVersionsGoOn(t *testing.T) {
 	t.Parallel()
@@ -48,7 +48,7 @@ var preReleaseModule = regexp.MustCompile(`(?m)^use = "plugins/[0-9a-f]{64}\.was
 func goOnFrom(w *workshop, name string) {
 	var want struct {
 		Params   string    `json:"params"`
-		ABI      string    `json:"abi"` // of the environments' modules; of before the candidate if it is empty
+		ABI      string    `json:"abi"` // of the environments' modules; empty where they are older than the candidate
 		EnvSteps uint64    `json:"env_steps"`
 		Returns  []float64 `json:"returns"`
 		GoesOn   struct {

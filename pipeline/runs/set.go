@@ -189,7 +189,7 @@ func (s *Set) Update(r SeedRun) error {
 	return nil
 }
 
-// Extend adds those of the seeds that the set lacks, as pending ones. What it has of the others stays.
+// Extend adds the seeds that the set lacks, as pending ones. The results of the others stay.
 func (s *Set) Extend(seeds []uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

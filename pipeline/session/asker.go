@@ -9,7 +9,7 @@ import (
 	"github.com/rlhost/rlhost/core/control"
 )
 
-// asker is who asks for a change.
+// asker is the origin of a change.
 type asker struct {
 	uid     int
 	command []string
@@ -33,5 +33,5 @@ func askerOf(ctx context.Context) asker {
 	return a
 }
 
-// itself is who asks where a version on probation has failed.
+// itself is the asker where a version on probation has failed.
 func itself() asker { return asker{uid: os.Getuid(), command: []string{"rlhost"}} }
