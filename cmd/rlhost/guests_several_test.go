@@ -2,19 +2,37 @@ package main
 
 import (
 	"fmt"
+	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/plugins/envcheck"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
+
+// buildRust builds a crate of testdata.
+func buildRust(t *testing.T, folder, name string) string {
+	t.Helper()
+	const target = "wasm32-unknown-unknown"
+	out := t.TempDir()
+	build := exec.Command(testkit.Needs(t, "cargo"), "build", "--quiet", "--offline", "--release", "--target", target, "--target-dir", out)
+	build.Dir = filepath.Join("testdata", folder)
+	if text, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("cargo build: %v\n%s", err, text)
+	}
+	return filepath.Join(out, target, "release", name+".wasm")
+}
 
 // Environments with several observations, a discount and figures pass every check, and write the same bits in every
 // language.
 func TestGuests_ObserveSeveralThings(t *testing.T) {
 	r := newRuntime(t)
 	hashes := map[string]uint64{}
-	for language, file := range map[string]string{"C": buildC(t, "forager/forager.c", false), "Go": buildGo(t, "forager")} {
+	for language, file := range map[string]string{
+		"C": buildC(t, "forager/forager.c", false), "Go": buildGo(t, "forager"), "Rust": buildRust(t, "forager/rust", "forager"),
+	} {
 		p := loadGuest(t, r, file, nil)
 		if spec := p.Spec(); len(spec.All(hostabi.RoleObservation)) != 3 || spec.All(hostabi.RoleObservation)[1].Path != "inventory/gold" {
 			t.Errorf("%s observes %s", language, spec.Spaces(hostabi.RoleObservation))
@@ -30,7 +48,7 @@ func TestGuests_ObserveSeveralThings(t *testing.T) {
 		plugintest.TestEnv(t, p, plugintest.Options{Envs: 7, Seed: 3})
 		hashes[language] = traceHash(t, p)
 	}
-	if hashes["C"] != hashes["Go"] {
+	if hashes["C"] != hashes["Go"] || hashes["C"] != hashes["Rust"] {
 		t.Errorf("the guests write %x: want the same bits", hashes)
 	}
 }

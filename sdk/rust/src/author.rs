@@ -1,10 +1,12 @@
 //! What an environment's author uses.
 
 use crate::abi;
+use core::mem::size_of;
 
-/// The element type of an action or an observation.
+/// The element type of an action or an observation. A struct that has several observations is one too, see `Spec::observe`.
 pub trait Element: Copy + Default + 'static {
-    const DTYPE: u8;
+    /// abi::U8 and so on, 0 for a struct.
+    const DTYPE: u8 = 0;
     /// The value as a choice of a discrete action; None for types that are no choices.
     fn choice(self) -> Option<u32> {
         None
@@ -165,6 +167,15 @@ pub struct Figure {
     pub gather: u32,
 }
 
+/// One of several observations: a field of the struct that is `Env::Obs`.
+#[derive(Clone, Debug)]
+pub struct Observation {
+    pub space: Space,
+    pub(crate) dtype: u8,
+    pub(crate) size: usize,
+    pub(crate) offset: usize,
+}
+
 /// Describes an environment.
 #[derive(Clone, Debug)]
 pub struct Spec {
@@ -172,6 +183,8 @@ pub struct Spec {
     pub name: String,
     pub action: Space,
     pub obs: Space,
+    /// Several observations in the place of obs.
+    pub observations: Vec<Observation>,
     pub figures: Vec<Figure>,
     /// Steps after which the environment itself truncates, 0 = none.
     pub episode_limit: u32,
@@ -184,7 +197,35 @@ pub struct Spec {
 impl Spec {
     pub fn new(name: &str, action: Space, obs: Space) -> Spec {
         let name = name.to_string();
-        Spec { name, action, obs, figures: Vec::new(), episode_limit: 0, max_envs: 0, state_version: 0 }
+        let (observations, figures) = (Vec::new(), Vec::new());
+        Spec { name, action, obs, observations, figures, episode_limit: 0, max_envs: 0, state_version: 0 }
+    }
+
+    /// An environment with several observations, which `observe` adds.
+    pub fn several(name: &str, action: Space) -> Spec {
+        Spec::new(name, action, Space::default())
+    }
+
+    /// Adds an observation of elements of type T by its path, such as inventory/gold. It is the field at that offset of
+    /// the struct that is `Env::Obs`, of which each row has one:
+    ///
+    /// ```
+    /// use rlhost_env::{Element, Space, Spec};
+    /// use std::mem::offset_of;
+    ///
+    /// #[derive(Clone, Copy, Default)]
+    /// struct Seen { map: [u8; 9], gold: i32 }
+    ///
+    /// impl Element for Seen {}
+    ///
+    /// Spec::several("walk@1", Space::discrete(2))
+    ///     .observe::<u8>(offset_of!(Seen, map), "map", Space::boxed(0.0, 3.0, &[3, 3]))
+    ///     .observe::<i32>(offset_of!(Seen, gold), "inventory/gold", Space::discrete(100));
+    /// ```
+    pub fn observe<T: Element>(mut self, offset: usize, name: &str, space: Space) -> Spec {
+        let space = Space { name: name.to_string(), ..space };
+        self.observations.push(Observation { space, dtype: T::DTYPE, size: size_of::<T>(), offset });
+        self
     }
 
     /// Adds a figure; see `Figure::gather`.

@@ -2,8 +2,9 @@
 
 use crate::abi;
 use crate::abi::{Binding, TensorDesc};
-use crate::author::{Config, Element, Env, Rng, Space, Spec};
-use crate::memory::{self, Rows, Tensor};
+use crate::author::{Config, Element, Env, Observation, Rng, Space, Spec};
+use crate::memory::{self, Part, Rows, Tensor};
+use core::mem::size_of;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 /// The environment being stepped. Atomic, so that it is in memory when a trap ends the call.
@@ -41,7 +42,8 @@ pub struct Batch<E: Env> {
     mask: Tensor<u8>,
     discount: Tensor<f32>,
     figures: Vec<Tensor<f32>>,
-    told: Vec<f32>, // of one environment
+    told: Vec<f32>,      // of one environment
+    observations: usize, // of a struct, 0 if there is one that is none
 }
 
 fn desc(role: u16, dtype: u8, flags: u32, space: &Space) -> TensorDesc {
@@ -79,7 +81,20 @@ fn put(strings: &mut Vec<u8>, text: &str) -> u32 {
 fn resolve<E: Env>(config: &mut Config) -> Result<Spec, String> {
     let spec = E::spec(config);
     config.check_values()?;
-    for (what, space) in [("action", &spec.action), ("observation", &spec.obs)] {
+    for o in &spec.observations {
+        let bytes = o.space.elems().map_or(usize::MAX, |n| n * o.size);
+        if o.offset % o.size.max(1) != 0 || bytes > size_of::<E::Obs>().saturating_sub(o.offset) || o.dtype == 0 {
+            return Err(format!(
+                "observation {}: no field of its type and shape lies at offset {}",
+                o.space.name, o.offset
+            ));
+        }
+    }
+    if (E::Obs::DTYPE == 0) != !spec.observations.is_empty() {
+        return Err("several observations are fields of a struct, see Spec::observe".to_string());
+    }
+    let seen = spec.observations.iter().map(|o| ("observation", &o.space));
+    for (what, space) in [("action", &spec.action), ("observation", &spec.obs)].into_iter().chain(seen) {
         let elems = space.elems().ok_or_else(|| format!("{what}: impossible shape {:?}", space.shape))?;
         if space.n as usize > (1 << 26) / elems {
             return Err(format!("{what}: impossible number of values {}", space.n));
@@ -96,13 +111,20 @@ fn mask_space(spec: &Spec) -> Space {
 pub fn describe<E: Env>(config: &str) -> Result<Vec<u8>, String> {
     let spec = resolve::<E>(&mut Config::parse(config))?;
     let (number, flag) = (Space::default(), Space { high: 1.0, ..Space::default() });
+    let one = [Observation { space: spec.obs.clone(), dtype: E::Obs::DTYPE, size: 0, offset: 0 }];
+    let observed = if spec.observations.is_empty() { &one[..] } else { &spec.observations[..] };
+    let seen = |i: usize, role: u16, flags: u32| {
+        let (space, last) = (&observed[i].space, role == abi::ROLE_FINAL_OBSERVATION);
+        let pair = if last { i as u16 } else { 0 };
+        (TensorDesc { index: i as u16, pair, ..desc(role, observed[i].dtype, flags, space) }, space)
+    };
     let mut tensors = vec![
         (desc(abi::ROLE_ACTION, E::Action::DTYPE, abi::TENSOR_AT_T, &spec.action), &spec.action),
-        (desc(abi::ROLE_OBSERVATION, E::Obs::DTYPE, abi::TENSOR_AT_T1, &spec.obs), &spec.obs),
+        seen(0, abi::ROLE_OBSERVATION, abi::TENSOR_AT_T1),
         (desc(abi::ROLE_REWARD, abi::F32, abi::TENSOR_AT_T, &number), &number),
         (desc(abi::ROLE_TERMINATED, abi::U8, abi::TENSOR_AT_T, &flag), &flag),
         (desc(abi::ROLE_TRUNCATED, abi::U8, abi::TENSOR_AT_T, &flag), &flag),
-        (desc(abi::ROLE_FINAL_OBSERVATION, E::Obs::DTYPE, abi::TENSOR_NO_TIME, &spec.obs), &spec.obs),
+        seen(0, abi::ROLE_FINAL_OBSERVATION, abi::TENSOR_NO_TIME),
     ];
     let mask = mask_space(&spec);
     if E::MASKED {
@@ -115,6 +137,10 @@ pub fn describe<E: Env>(config: &str) -> Result<Vec<u8>, String> {
     for (k, space) in figures.iter().enumerate() {
         let flags = abi::TENSOR_AT_T | abi::TENSOR_OPTIONAL | spec.figures[k].gather;
         tensors.push((TensorDesc { index: k as u16, ..desc(abi::ROLE_INFO, abi::F32, flags, space) }, space));
+    }
+    for i in 1..observed.len() {
+        tensors.push(seen(i, abi::ROLE_OBSERVATION, abi::TENSOR_AT_T1));
+        tensors.push(seen(i, abi::ROLE_FINAL_OBSERVATION, abi::TENSOR_NO_TIME));
     }
     let records = abi::SPEC_BYTES + tensors.len() * abi::TENSOR_BYTES;
     let (mut values, mut strings) = (Vec::new(), vec![0]);
@@ -162,6 +188,15 @@ fn write_figures(figures: &mut [Tensor<f32>], t: u32, i: usize, told: &[f32]) {
     }
 }
 
+/// The tensor of all observations.
+fn observed<T: Element>(spec: &Spec, envs: usize) -> Tensor<T> {
+    let elems = |space: &Space| space.elems().unwrap_or(1);
+    if spec.observations.is_empty() {
+        return Tensor::new(elems(&spec.obs), envs);
+    }
+    Tensor::of(spec.observations.iter().map(|o| Part::new(o.size, elems(&o.space), o.offset)).collect(), envs)
+}
+
 impl<E: Env> Batch<E> {
     pub fn new(text: &str, n: u32, mode: u32) -> Result<Self, (i32, String)> {
         let mut config = Config::parse(text);
@@ -190,8 +225,9 @@ impl<E: Env> Batch<E> {
             state_version: spec.state_version,
             bound: false,
             action: Tensor::new(elems(&spec.action), count),
-            obs: Tensor::new(elems(&spec.obs), count),
-            last: Tensor::new(elems(&spec.obs), count),
+            obs: observed(&spec, count),
+            last: observed(&spec, count),
+            observations: spec.observations.len(),
             reward: Tensor::new(1, count),
             terminated: Tensor::new(1, count),
             truncated: Tensor::new(1, count),
@@ -209,15 +245,23 @@ impl<E: Env> Batch<E> {
 
     pub fn bind(&mut self, list: &[Binding]) -> i32 {
         let (discount, figures) = (MASK + E::MASKED as usize, MASK + E::MASKED as usize + E::DISCOUNTED as usize);
-        if list.len() != figures + self.figures.len() {
+        let more = figures + self.figures.len();
+        if list.len() != more + 2 * self.observations.saturating_sub(1) {
             return abi::STATUS_ARGUMENT;
         }
-        self.bound = self.action.bind(&list[ACTION], true)
-            && self.obs.bind(&list[OBS], true)
+        let same_step = self.mode == abi::AUTORESET_SAME_STEP;
+        let seen = if self.observations == 0 {
+            self.obs.bind(&list[OBS], true) && self.last.bind(&list[FINAL], same_step)
+        } else {
+            let behind =
+                |first: usize, k: usize| list[first..first + 1].iter().chain(list[more..].iter().skip(k).step_by(2));
+            self.obs.bind_parts(behind(OBS, 0), true) && self.last.bind_parts(behind(FINAL, 1), same_step)
+        };
+        self.bound = seen
+            && self.action.bind(&list[ACTION], true)
             && self.reward.bind(&list[REWARD], true)
             && self.terminated.bind(&list[TERMINATED], true)
             && self.truncated.bind(&list[TRUNCATED], true)
-            && self.last.bind(&list[FINAL], self.mode == abi::AUTORESET_SAME_STEP)
             && (!E::MASKED || self.mask.bind(&list[MASK], true))
             && (!E::DISCOUNTED || self.discount.bind(&list[discount], true))
             && self.figures.iter_mut().zip(&list[figures..]).all(|(figure, binding)| figure.bind(binding, false));
@@ -288,7 +332,9 @@ impl<E: Env> Batch<E> {
                 return true; // no action is larger than all of them put together
             }
         }
-        let legal = |(k, a): (usize, &E::Action)| a.choice().map_or(true, |a| a.wrapping_sub(space.start as u32) < space.count(k));
+        let legal = |(k, a): (usize, &E::Action)| {
+            a.choice().map_or(true, |a| a.wrapping_sub(space.start as u32) < space.count(k))
+        };
         for i in first..end {
             if !self.waiting[i] && !actions.row(i).iter().enumerate().all(legal) {
                 CURRENT.store(i as u32, Ordering::Relaxed);

@@ -28,7 +28,7 @@
 //! `-C target-feature=+simd128,+bulk-memory`. The macro exports
 //! the functions of env ABI v1 and does what is not the environment's business: batches, strides, autoreset,
 //! random streams, final observations, save and load. The crate has no dependencies. It is not for several
-//! agents per environment, nor for more than one action and one observation tensor.
+//! agents per environment, nor for more than one action tensor. Several observations: see [`Spec::observe`].
 
 pub mod abi;
 mod author;
@@ -38,7 +38,7 @@ mod memory;
 #[cfg(test)]
 mod tests;
 
-pub use author::{Config, Element, Env, Figure, Rng, Space, Spec, Step};
+pub use author::{Config, Element, Env, Figure, Observation, Rng, Space, Spec, Step};
 pub use guest::{Guest, Slot};
 
 /// Sends a line to the host's log; the pipeline must grant "log". Levels are 0 debug, 1 info, 2 warning, 3 error.

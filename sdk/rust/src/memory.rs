@@ -76,6 +76,43 @@ pub fn struct_bytes<T: Copy>(value: &T) -> &[u8] {
     unsafe { slice::from_raw_parts((value as *const T).cast(), size_of::<T>()) }
 }
 
+/// Where one of several observations lies, in memory and in the author's struct.
+pub struct Part {
+    pub size: usize,
+    pub elems: usize,
+    pub offset: usize,
+    base: *mut u8,
+    time: usize,
+    env: usize,
+    elem: usize,
+}
+
+impl Part {
+    pub fn new(size: usize, elems: usize, offset: usize) -> Self {
+        Part { size, elems, offset, base: core::ptr::null_mut(), time: 0, env: 0, elem: 0 }
+    }
+
+    fn bind(&mut self, b: &Binding, needed: bool) -> bool {
+        if (b.ptr | b.stride_t | b.stride_env | b.stride_elem) as usize & (self.size - 1) != 0 || (needed && b.ptr == 0)
+        {
+            return false;
+        }
+        self.base = at(b.ptr);
+        (self.time, self.env, self.elem) = (b.stride_t as usize, b.stride_env as usize, b.stride_elem as usize);
+        true
+    }
+
+    /// Copies environment i's elements between memory and a struct.
+    fn copy(&self, t: u32, i: usize, object: *mut u8, fetch: bool) {
+        let base = self.base.wrapping_add((t as usize).wrapping_mul(self.time) + i * self.env);
+        for k in 0..self.elems {
+            let (there, here) = (base.wrapping_add(k * self.elem), object.wrapping_add(self.offset + k * self.size));
+            let (from, to) = if fetch { (there, here) } else { (here, there) };
+            unsafe { core::ptr::copy_nonoverlapping(from, to, self.size) }
+        }
+    }
+}
+
 /// Where one tensor lies. Rows whose elements lie together are used in place; others go through packed rows of
 /// the crate's own, so that the loop over environments knows one kind of row only.
 pub struct Tensor<T> {
@@ -88,7 +125,8 @@ pub struct Tensor<T> {
     elem: usize,
     packed: bool,
     envs: usize,
-    rows: Vec<T>, // [envs, elems], made when rows first turn out not to be packed
+    rows: Vec<T>,     // [envs, elems], made when rows first turn out not to be packed
+    parts: Vec<Part>, // of a struct, of which there is one in each row
 }
 
 /// A tensor's packed rows at one time. Small and copied, so that a loop keeps it in registers.
@@ -102,7 +140,28 @@ pub struct Rows<T> {
 
 impl<T: Element> Tensor<T> {
     pub fn new(elems: usize, envs: usize) -> Self {
-        Tensor { elems, wanted: false, base: core::ptr::null_mut(), time: 0, env: 0, elem: 0, packed: true, envs, rows: Vec::new() }
+        Tensor {
+            elems,
+            wanted: false,
+            base: core::ptr::null_mut(),
+            time: 0,
+            env: 0,
+            elem: 0,
+            packed: true,
+            envs,
+            rows: Vec::new(),
+            parts: Vec::new(),
+        }
+    }
+
+    /// Structs whose fields are several tensors.
+    pub fn of(parts: Vec<Part>, envs: usize) -> Self {
+        Tensor { packed: false, rows: vec![T::default(); envs], parts, ..Tensor::new(1, envs) }
+    }
+
+    /// Takes the places of the parts.
+    pub fn bind_parts<'a>(&mut self, list: impl Iterator<Item = &'a Binding>, needed: bool) -> bool {
+        self.parts.iter_mut().zip(list).all(|(part, binding)| part.bind(binding, needed))
     }
 
     /// Takes the tensor's place; false if it is misaligned, or missing though it is needed.
@@ -139,6 +198,10 @@ impl<T: Element> Tensor<T> {
 
     /// The rows at time t with what is bound in those of first … end-1.
     pub fn fetch(&mut self, t: u32, first: usize, end: usize) -> Rows<T> {
+        if !self.parts.is_empty() {
+            self.copy_parts(t, first, end, true);
+            return self.rows(t);
+        }
         for k in (first * self.elems..end * self.elems).filter(|_| !self.packed) {
             self.rows[k] = unsafe { *self.place(t, k / self.elems, k % self.elems) };
         }
@@ -147,8 +210,20 @@ impl<T: Element> Tensor<T> {
 
     /// Puts rows first … end-1 where they belong, unless they are there already.
     pub fn flush(&mut self, t: u32, first: usize, end: usize) {
+        if !self.parts.is_empty() {
+            return self.copy_parts(t, first, end, false);
+        }
         for k in (first * self.elems..end * self.elems).filter(|_| !self.packed) {
             unsafe { *self.place(t, k / self.elems, k % self.elems) = self.rows[k] };
+        }
+    }
+}
+
+impl<T: Element> Tensor<T> {
+    fn copy_parts(&mut self, t: u32, first: usize, end: usize, fetch: bool) {
+        for i in first..end {
+            let object = (&raw mut self.rows[i]).cast();
+            self.parts.iter().for_each(|part| part.copy(t, i, object, fetch));
         }
     }
 }

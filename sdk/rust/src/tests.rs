@@ -27,7 +27,9 @@ impl Env for Counter {
     const DISCOUNTED: bool = true;
 
     fn spec(_: &mut Config) -> Spec {
-        Spec::new("counter@1", Space::discrete(2), Space::boxed(0.0, 0.0, &[2])).figure("steps", abi::TENSOR_MAX).figure("luck", 0)
+        Spec::new("counter@1", Space::discrete(2), Space::boxed(0.0, 0.0, &[2]))
+            .figure("steps", abi::TENSOR_MAX)
+            .figure("luck", 0)
     }
 
     fn new(config: &mut Config) -> Result<Self, String> {
