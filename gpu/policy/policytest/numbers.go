@@ -165,21 +165,27 @@ func (s *suite) updates(t *testing.T) {
 	c := s.config()
 	l, r := s.learner(t, params, c), NewReference(s.shape.net, params, c)
 	for range 3 {
-		got, err := l.Update(d, rates)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want, err := r.Update(d, rates)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.compareStats(t, &got, &want)
+		s.both(t, l, r, d)
 	}
 	params = make([]float32, len(params))
 	if err := l.Params(params); err != nil {
 		t.Fatal(err)
 	}
 	s.compareParams(t, params, r.Graph.Params)
+}
+
+// both updates a learner and the reference, and compares what they tell.
+func (s *suite) both(t *testing.T, l ppo.Learner, r *Reference, d *policy.Dataset) (got, want ppo.Stats) {
+	t.Helper()
+	got, err := l.Update(d, rates)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want, err = r.Update(d, rates); err != nil {
+		t.Fatal(err)
+	}
+	s.compareStats(t, &got, &want)
+	return got, want
 }
 
 // returns: values are learned in units of the returns' statistics, the learning rate follows the divergence, and both are
@@ -202,15 +208,7 @@ func (s *suite) returns(t *testing.T) {
 	}
 	saved, total := ppo.State{}, 0.0
 	for range 4 {
-		got, err := l.Update(d, rates)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want, err := r.Update(d, rates)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.compareStats(t, &got, &want)
+		got, want := s.both(t, l, r, d)
 		if got.LearningRate != want.LearningRate {
 			t.Errorf("learning rate %v, reference %v", got.LearningRate, want.LearningRate)
 		}

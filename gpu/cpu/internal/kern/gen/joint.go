@@ -139,25 +139,7 @@ func choiceWeigh() {
 	start := func() { MOVQ(logits, x); MOVQ(scratch, e); load("actions", n) }
 	column := func(name string) Mem { load(name, p); return Mem{Base: p, Index: row, Scale: 1} }
 	Label("group")
-	softmax(s, start, x, e, n, ld)
-	s.log(v[0], v[1], v[2], v[3], v[4])
-	// v0 log Σ, v6 entropy, v7 log π(a), v8 number of the action, v9 a
-	VMOVDQU(column("action"), v[9])
-	for _, i := range []int{6, 7, 8} {
-		s.clear(v[i])
-	}
-	start()
-	Label("entropy")
-	VMOVUPS(Mem{Base: x}, v[1])
-	VSUBPS(v[0], v[1], v[1])
-	VMOVUPS(v[1], Mem{Base: x})
-	VPCMPEQD(v[8], v[9], v[2])
-	VBLENDVPS(v[2], v[1], v[7], v[7])
-	VMOVAPS(v[1], v[2])
-	s.exp(v[2], v[3], v[4], v[5])
-	VFNMADD231PS(v[2], v[1], v[6])
-	VPADDD(bits(1), v[8], v[8])
-	nextAction("entropy", ld, x, e, n)
+	logProbs(s, start, column, x, e, n, ld, false)
 	VMOVUPS(v[6], column("own"))
 	for _, c := range []struct {
 		name string

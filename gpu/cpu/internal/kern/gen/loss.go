@@ -25,26 +25,7 @@ func loss() {
 		VBROADCASTSS(Mem{Base: numbers, Disp: 4 * (index("Loss", name) - index("Loss", "Low"))}, to)
 	}
 	Label("group")
-	softmax(s, start, x, e, n, ld)
-	s.log(v[0], v[1], v[2], v[3], v[4])
-	// v0 log Σ, v6 entropy, v7 log π(a), v8 number of the action, v9 a
-	VMOVDQU(column("action"), v[9])
-	for _, i := range []int{6, 7, 8} {
-		s.clear(v[i])
-	}
-	start()
-	Label("entropy")
-	VMOVUPS(Mem{Base: x}, v[1])
-	VSUBPS(v[0], v[1], v[1])
-	VMOVUPS(v[1], Mem{Base: x})
-	VPCMPEQD(v[8], v[9], v[2])
-	VBLENDVPS(v[2], v[1], v[7], v[7])
-	VMOVAPS(v[1], v[2])
-	s.exp(v[2], v[3], v[4], v[5])
-	VMOVUPS(v[2], Mem{Base: e})
-	VFNMADD231PS(v[2], v[1], v[6])
-	VPADDD(bits(1), v[8], v[8])
-	nextAction("entropy", ld, x, e, n)
+	logProbs(s, start, column, x, e, n, ld, true)
 	VMOVUPS(v[7], column("newLogProb"))
 	// v10 rows that count, v11 log ratio, v12 ratio, v13 advantage
 	MOVQ(rows, reg.X10)
@@ -150,4 +131,32 @@ func valueLoss(s isa, column func(string) Mem, number func(string, reg.VecPhysic
 	VMULPS(old, free, free)
 	VANDNPS(free, limited, free)
 	VMOVUPS(free, column("value"))
+}
+
+// logProbs turns the logits at x into log-probabilities, those of the actions in v7, and leaves the entropies in v6. Where they
+// are kept, the probabilities are written to e.
+func logProbs(s isa, start func(), column func(name string) Mem, x, e, n, ld reg.GPPhysical, kept bool) {
+	v := s.v
+	softmax(s, start, x, e, n, ld)
+	s.log(v[0], v[1], v[2], v[3], v[4])
+	// v0 log Σ, v6 entropy, v7 log π(a), v8 number of the action, v9 a
+	VMOVDQU(column("action"), v[9])
+	for _, i := range []int{6, 7, 8} {
+		s.clear(v[i])
+	}
+	start()
+	Label("entropy")
+	VMOVUPS(Mem{Base: x}, v[1])
+	VSUBPS(v[0], v[1], v[1])
+	VMOVUPS(v[1], Mem{Base: x})
+	VPCMPEQD(v[8], v[9], v[2])
+	VBLENDVPS(v[2], v[1], v[7], v[7])
+	VMOVAPS(v[1], v[2])
+	s.exp(v[2], v[3], v[4], v[5])
+	if kept {
+		VMOVUPS(v[2], Mem{Base: e})
+	}
+	VFNMADD231PS(v[2], v[1], v[6])
+	VPADDD(bits(1), v[8], v[8])
+	nextAction("entropy", ld, x, e, n)
 }
