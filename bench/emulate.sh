@@ -14,7 +14,7 @@ limit=${EMULATE_SECONDS:-1200}
 work=$PWD/.cache/emulate
 given=$*
 tests=("$@")
-[ -n "$given" ] || tests=(./gpu/cpu/internal/kern=./avx512 './gpu/cpu=VectorKernels|EveryKernelSet/avx512/^(3|6|7|19|residual|joined)')
+[ -n "$given" ] || tests=(./gpu/cpu/internal/kern=./avx512 './gpu/cpu=VectorKernels|EveryKernelSet/avx512/^(3|5|6|7|19|residual|joined|pictures)')
 
 fail() {
   printf 'emulate: %s\n' "$*" >&2

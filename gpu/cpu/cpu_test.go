@@ -6,6 +6,7 @@ import (
 
 	"github.com/rlhost/rlhost/gpu/cpu"
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/head"
 	"github.com/rlhost/rlhost/gpu/policy/policytest"
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
@@ -52,17 +53,24 @@ func TestThreadsLearnWhatOneLearns(t *testing.T) {
 
 // The two vector sets agree in every bit, so a run may move between machines that have one or the other.
 func TestVectorKernelsLearnTheSameParameters(t *testing.T) {
-	var params [][]float32
-	for _, name := range []string{"avx2", "avx512"} {
-		b, err := cpu.NewWith(name)
-		if err != nil {
-			t.Skip(err)
-		}
-		n := policy.MLP{Obs: 5, Actions: 3, Hidden: []int{48, 33}, Activation: policy.ELU, NormalizeObs: true}.Network()
-		params = append(params, learn(t, b, ppo.Defaults(), policytest.Options{Network: n, Steps: 12, Envs: 20, Blocks: 2, Masked: true, Seed: 5}))
-	}
-	if !slices.Equal(params[0], params[1]) {
-		t.Error("avx2 and avx512 learn different parameters")
+	m := policy.MLP{Obs: 5, Actions: 3, Hidden: []int{48, 33}, Activation: policy.ELU, NormalizeObs: true}
+	several := m
+	several.Heads.Policy = []policy.Dist{{Action: "steer", Gaussian: &head.Gaussian{N: 3}, Bounds: &policy.Bounds{Low: []float32{-1, -1, -1}, High: []float32{1, 1, 1}}},
+		{Action: "gear", MultiCategorical: &head.MultiCategorical{Counts: []int{3, 2}}}}
+	for name, m := range map[string]policy.MLP{"a choice": m, "several actions": several} {
+		t.Run(name, func(t *testing.T) {
+			var params [][]float32
+			for _, name := range []string{"avx2", "avx512"} {
+				b, err := cpu.NewWith(name)
+				if err != nil {
+					t.Skip(err)
+				}
+				params = append(params, learn(t, b, ppo.Defaults(), policytest.Options{Network: m.Network(), Steps: 12, Envs: 20, Blocks: 2, Masked: true, Seed: 5}))
+			}
+			if !slices.Equal(params[0], params[1]) {
+				t.Error("avx2 and avx512 learn different parameters")
+			}
+		})
 	}
 }
 
