@@ -193,6 +193,19 @@ func TestPeers_PyTorchLearnerReaches475(t *testing.T) {
 	}
 }
 
+// The learner in PyTorch draws a Box as the policy's table says: actors take its parameters, and the run is
+// evaluated. One that says nothing of Boxes is given none.
+func TestPeers_PyTorchLearnsABox(t *testing.T) {
+	t.Parallel()
+	w := torch(t, "learner.py", "")
+	box := []string{"torch.toml", "--set", "env.cartpole.use=pendulum@1", "--set", "train.preset=continuous"}
+	if end := w.train(append(box, "--set", "run.stop.env_steps=4096")...); end.Reason != "env_steps" {
+		t.Errorf("ended by %s", end.Reason)
+	}
+	short := torch(t, "short_ppo.py", "")
+	short.fails(exitFailed, append([]string{"train"}, box...), "the action is a Box, which this learner does not learn")
+}
+
 // A program that is told twice to end does not wait for its plugins, and still takes their folder of sockets with it.
 func TestPlugins_StoppedAtOnceLeaveNoFolder(t *testing.T) {
 	t.Parallel()
