@@ -72,7 +72,7 @@ class Bandit(rlhost.Learner):
             assert block.obs.strides[0] > 0 and not block.reward.flags.writeable
         assert obs.shape == (reward.shape[0] + 1, reward.shape[1], 4), (obs.shape, reward.shape)
         self.optimizer_steps += 1
-        return {"losses/reward": reward.mean()}
+        return {"losses/reward": reward.mean(), "losses/shaped": dataset["shaped_reward"].mean()}
 
     def learner_state(self):
         return rlhost.State({"own": self.optimizer_steps})
@@ -89,7 +89,7 @@ func TestPlugins_ALearnerOfOnesOwnHasNamesForEverything(t *testing.T) {
 	w.write("learner.py", bandit)
 	w.write("own.toml", fmt.Sprintf("%s[plugin.own]\npath = \"./learner.py\"\ninterpreter = [%q]\n[component.learner]\nplugin = \"own\"\n",
 		plain, w.python()))
-	if end := w.train("own.toml"); end.EnvSteps != 20480 || end.Reason != "env_steps" {
+	if end := w.train("own.toml", "--set", "component.rollout.reward={ scale = 0.5, clip = 0.25 }"); end.EnvSteps != 20480 || end.Reason != "env_steps" {
 		t.Errorf("ended by %s after %d env steps", end.Reason, end.EnvSteps)
 	}
 	lines := strings.Split(strings.TrimSpace(w.read("runs/cartpole/0001/metrics.jsonl")), "\n")
@@ -97,7 +97,7 @@ func TestPlugins_ALearnerOfOnesOwnHasNamesForEverything(t *testing.T) {
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil {
 		t.Fatal(err)
 	}
-	if last["losses/reward"] != 1 || last["global_step"] != 20480 || last["lag/max"] != 0 || last["learner/optimizer_steps"] != float64(len(lines)) {
+	if last["losses/reward"] != 1 || last["losses/shaped"] != 0.25 || last["global_step"] != 20480 || last["lag/max"] != 0 || last["learner/optimizer_steps"] != float64(len(lines)) {
 		t.Errorf("metrics %v", last)
 	}
 	if end := w.train("--resume", "latest", "--set", "run.stop.env_steps=40960"); end.EnvSteps != 40960 {
