@@ -126,7 +126,7 @@ func readProbes(dir string) (*probesResult, error) {
 func (r *probesResult) table() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nProbes: environments whose values and best policies follow from what they are, in every mode. γ = 0.9; where there is an entropy bonus, "+
-		"its coefficient is 0.5, or 0.05 for boxes and the deviation. Means of %d seeds of %d env steps, in brackets the error in %%; the bar is %g %% for each, the largest is %.2f %%.\n\n",
+		"its coefficient is 0.5, or 0.05 for boxes. Means of %d seeds of %d env steps, in brackets the error in %%; the bar is %g %% for each, the largest is %.2f %%.\n\n",
 		len(r.Rows[0].Learned), r.EnvSteps, 100*r.Tolerance, 100*r.worst())
 	var modes, rows []string
 	cells := map[string][]string{}

@@ -51,7 +51,6 @@ func boxes() []Probe {
 	box := boxOf(6)
 	target := bandit(func(at plugintest.At) float32 { return 1 - square(at.Actions[0]-3*sign(at))/10 }, box, cued(sign))
 	known := []Known{{"V(1)", 1 - boxEntropy/2, 1, value}, {"V(-1)", 1 - boxEntropy/2, -1, value}, {"E(a, cue 1)", 3, 1, element(0)}}
-	wide, narrow := 1e-6, 4e-6
 	return []Probe{
 		{
 			Name: "box", About: "one step with a reward of 1 less a tenth of the squared distance of the action from thrice the cue, and an entropy bonus",
@@ -60,17 +59,6 @@ func boxes() []Probe {
 		{
 			Name: "rescaled box", About: "the same, and the policy draws in units of the bounds",
 			Known: known, script: target, sets: ofBox("policy.main.action.rescale=true", "policy.main.action.log_std_init=-2.4"),
-		},
-		{
-			Name: "deviation", About: "one step with a reward of 1 less a part of the squared action that the cue says, and an entropy bonus",
-			Known: []Known{{"H(1)", normalEntropy(wide), 1, surprise}, {"H(-1)", normalEntropy(narrow), -1, surprise}},
-			script: bandit(func(at plugintest.At) float32 {
-				if sign(at) > 0 {
-					return 1 - float32(wide)*square(at.Actions[0])
-				}
-				return 1 - float32(narrow)*square(at.Actions[0])
-			}, boxOf(1e5), cued(sign)),
-			sets: ofBox("component.learner.minibatch=1024", "component.learner.learning_rate=5e-3", "policy.main.action.log_std=state"),
 		},
 		{
 			Name: "squashed box", About: "one step with a reward of 2 less the squared action, a normal number of deviation 1 squashed by tanh",
@@ -105,11 +93,6 @@ var squashed = func() (sum float64) {
 	}
 	return sum
 }()
-
-// normalEntropy is that of the best policy where the reward falls by k times the square of the distance.
-func normalEntropy(k float64) float64 {
-	return math.Log(2*math.Pi*math.E*boxEntropy/(2*k)) / 2
-}
 
 // bandit returns environments with an action whose episodes have one step.
 func bandit(reward func(plugintest.At) float32, action hostabi.Tensor, changes ...func(*plugintest.Script)) plugintest.Script {

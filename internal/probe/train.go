@@ -170,9 +170,6 @@ type measure func(*step) (v float64, ok bool)
 // value is that of the observation.
 func value(s *step) (v float64, ok bool) { return s.value, true }
 
-// surprise is -log π of the action, whose mean is the entropy.
-func surprise(s *step) (v float64, ok bool) { return -s.logProb, true }
-
 // taken is the probability of an action.
 func taken(action ...float64) measure {
 	return func(s *step) (v float64, ok bool) { return math.Exp(s.logProb), slices.Equal(s.action, action) }
