@@ -86,7 +86,7 @@ type TensorDesc struct {
 	Values uint32  // 52
 	Pair   uint16  // 56: Index of the observation that this is the last of, or of the action that this is the mask of
 	_      uint16  // 58
-	Scale  float32 // 60: the host multiplies an element by it where it enters a network, such as 1/255; 0 = 1
+	Scale  float32 // 60: the host multiplies an element by it where it enters a network, such as 1/255; 0 = what suits its bounds
 	Path   uint32  // 64: string; parts of a Dict or Tuple are paths such as inventory/0
 	Doc    uint32  // 68: string
 	_      [14]uint32

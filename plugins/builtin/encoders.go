@@ -226,11 +226,25 @@ func (e EncoderTable) encode(x *entering, normalize bool) (in policy.Input, enco
 		in.Start = int(t.Start)
 		in.Choices = choicesOf(t)
 	case policy.Scaled:
-		if in.Scale = t.Scale; in.Scale == 0 {
-			in.Scale = 1.0 / 255
-		}
+		in.Scale = scaleOf(t)
 	}
 	return in, encoder, "", ""
+}
+
+// scaleOf returns what brings a tensor's elements to 1 at most: its scale or, where it has none, that of its bounds. Bytes
+// without bounds go up to 255.
+func scaleOf(t *hostabi.Tensor) float32 {
+	most := t.High
+	if t.DType == hostabi.U8 && (t.Low == t.High || t.Flags&hostabi.TensorNoHigh != 0) {
+		most = 255
+	}
+	switch {
+	case t.Scale != 0:
+		return t.Scale
+	case most > 1:
+		return 1 / most
+	}
+	return 1
 }
 
 // pictureOf returns height, width and channels, or in the order of the tensor, of one that can be a picture; nil for others.

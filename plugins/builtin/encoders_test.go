@@ -88,3 +88,22 @@ func TestEncoders_WhatDoesNotFitIsNamed(t *testing.T) {
 		}
 	}
 }
+
+func TestS24ScalesFollowTheDescription(t *testing.T) {
+	for _, c := range []struct {
+		tensor hostabi.Tensor
+		want   float32
+	}{
+		{hostabi.Tensor{DType: hostabi.U8, High: 255, Scale: 0.5}, 0.5},
+		{hostabi.Tensor{DType: hostabi.U8, High: 255}, 1.0 / 255},
+		{hostabi.Tensor{DType: hostabi.U8}, 1.0 / 255},
+		{hostabi.Tensor{DType: hostabi.U8, Flags: hostabi.TensorNoHigh}, 1.0 / 255},
+		{hostabi.Tensor{DType: hostabi.U8, High: 1}, 1},
+		{hostabi.Tensor{DType: hostabi.F32, High: 15}, 1.0 / 15},
+		{hostabi.Tensor{DType: hostabi.F32}, 1},
+	} {
+		if got := scaleOf(&c.tensor); got != c.want {
+			t.Errorf("%+v: %v, want %v", c.tensor, got, c.want)
+		}
+	}
+}

@@ -353,7 +353,7 @@ typedef struct rl_tensor_desc {
     uint32_t values;
     uint16_t pair; // Index of the observation that this is the last of, or of the action that this is the mask of
     uint16_t reserved; // reserved, 0
-    float scale; // the host multiplies an element by it where it enters a network, such as 1/255; 0 = 1
+    float scale; // the host multiplies an element by it where it enters a network, such as 1/255; 0 = what suits its bounds
     uint32_t path; // string; parts of a Dict or Tuple are paths such as inventory/0
     uint32_t doc; // string
     uint32_t reserved2[14]; // reserved, 0

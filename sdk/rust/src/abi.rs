@@ -353,7 +353,7 @@ pub struct TensorDesc {
     pub pair: u16,
     /// reserved, 0
     pub reserved: u16,
-    /// the host multiplies an element by it where it enters a network, such as 1/255; 0 = 1
+    /// the host multiplies an element by it where it enters a network, such as 1/255; 0 = what suits its bounds
     pub scale: f32,
     /// string; parts of a Dict or Tuple are paths such as inventory/0
     pub path: u32,
