@@ -247,18 +247,10 @@ func (s *Schema) Has(c Column) bool { return s.find(c) != nil }
 
 // MaskOf returns where the mask of an action lies, or nil if it has none.
 func (s *Schema) MaskOf(action int) *Layout {
-	index := 0
-	for i := range s.Spec.Tensors {
-		d := &s.Spec.Tensors[i]
-		if d.Role != hostabi.RoleActionMask {
-			continue
-		}
-		if int(d.Pair) == action {
-			return s.find(Mask.At(index))
-		}
-		index++
+	if action >= len(s.actions) || !s.actions[action].masked {
+		return nil
 	}
-	return nil
+	return &s.columns[s.actions[action].mask]
 }
 
 func (s *Schema) find(c Column) *Layout {
