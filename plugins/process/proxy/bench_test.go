@@ -5,6 +5,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 	"github.com/rlhost/rlhost/plugins/process/internal/spawntest"
 )
@@ -29,7 +30,7 @@ func TestMessage_AllocatesNothing(t *testing.T) {
 	for range 200 { // until queues have grown
 		round()
 	}
-	if n := testing.AllocsPerRun(300, round); n != 0 {
+	if n := testkit.Allocs(20, 20, round); n != 0 {
 		t.Errorf("%v allocations for a message and its answer, want 0", n)
 	}
 }

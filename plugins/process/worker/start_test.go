@@ -11,6 +11,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/internal/testkit"
 )
 
 // halves makes steps in two halves, by the other goroutine if the batch has been found to be slow.
@@ -56,7 +57,7 @@ func TestStartStep_DoesWhatStepDoes(t *testing.T) {
 		t.Errorf("%d of %d steps were waited for elsewhere", h.waits, steps)
 	}
 	step := 0
-	if n := testing.AllocsPerRun(90, func() {
+	if n := testkit.Allocs(9, 9, func() {
 		h.e.slow = inARow
 		if err := h.step(step); err != nil {
 			t.Fatal(err)
