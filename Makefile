@@ -43,7 +43,7 @@ test-kills: tools
 test-hostile:
 	RLHOST_HOSTILE=1 $(GO) test -count 1 -v -run 'TestHostile|TestCache' ./plugins/wasm
 
-# Three seeds of each task that has a bar in docs/learning.md and one of each probe: under five minutes on two cores.
+# Three seeds of each task that has a bar in docs/learning.md and one of each probe: under seven minutes on two cores.
 test-learn: build tools
 	@.venv/bin/python -m pip install --quiet --disable-pip-version-check $(TASKS)
 	$(GO) run ./bench/learn test
