@@ -212,7 +212,7 @@ class QueueTest(unittest.TestCase):
 
         for make, call in ((lambda: rlhost.Queue(2, 8), lambda q: q.get()), (lambda: rlhost.Queue(2, 8), lambda q: q.get_many()),
                            (full, lambda q: q.put(b"3")), (full, lambda q: q.put_many([b"3", b"4"]))):
-            files = len(os.listdir("/proc/self/fd"))
+            files = len(os.listdir("/proc/self/fd"))  # those of earlier tests may be collected meanwhile
             q, raised = make(), []
             threads = [threading.Thread(target=lambda: raised.append(error_of(call, q))) for _ in range(3)]
             for thread in threads:
@@ -224,7 +224,7 @@ class QueueTest(unittest.TestCase):
                 thread.join()
             self.assertEqual([type(e) for e in raised], [rlhost.Closed] * 3)
             self.assertRegex(str(raised[0]), "queue")
-            self.assertEqual(len(os.listdir("/proc/self/fd")), files, "a closed queue has files open")
+            self.assertLessEqual(len(os.listdir("/proc/self/fd")), files, "a closed queue has files open")
             q.close()
 
     def test_queues_are_closed_while_threads_use_them(self):
