@@ -71,7 +71,7 @@ func TestSwapFault_ANewVersionGoesWrongInItsTrialInTheRun(t *testing.T) {
 			h := j.hold("pwrite 0001/events.jsonl") // the refusal, or the beginning of the commit
 			answered := j.asks(t.Context(), control.VerbSwap, w.trainingCanary("walk.wasm"), nil, nil)
 			h.wait(t)
-			j.until("it has gone wrong", func(s *control.StatusReply) bool { return s.Steps.Reasons["fault"] > 0 })
+			j.says("environments go back to the previous version: rollout") // no env step is lost if no environment had gone over yet
 			h.goOn()
 			j.refusal(j.answer(answered), control.CodeCanary,
 				"^the trial in the run speaks against it: rollout( env 6)?: "+c.reason+".*; the old version runs everywhere")
