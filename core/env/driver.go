@@ -97,11 +97,7 @@ func (s *Driver) Reset(mask []uint8, seeds []uint64) error {
 	if env, err := s.tr.CheckObs(s.t); err != nil {
 		return fmt.Errorf("env %d after %s: %w", env, hostabi.ExportReset, err)
 	}
-	for i := range s.tr.Ages(s.t) {
-		if mask == nil || mask[i] != 0 {
-			s.tr.Begin(i, s.t)
-		}
-	}
+	s.tr.BeginWhere(s.t, mask)
 	return nil
 }
 
@@ -133,7 +129,7 @@ func (s *Driver) age() {
 	terminated, truncated := s.Terminated(), s.Truncated()
 	for i, age := range s.tr.Ages(s.t - 1) {
 		if next[i] = 0; terminated[i]|truncated[i] == 0 {
-			next[i] = min(age, trajectory.MaxPast-1) + 1
+			next[i] = trajectory.Older(age)
 		}
 	}
 }

@@ -8,13 +8,28 @@ func (s *Schema) ObservedBytes() (n int) {
 		n += s.columns[c].RowBytes
 	}
 	for _, c := range s.past {
-		l := &s.columns[c]
-		n += l.RowBytes
-		if l.Column != Age {
-			n += (l.Rows - 1) * l.RowBytes
-		}
+		n += s.carriedRows(c) * s.columns[c].RowBytes
 	}
 	return n
+}
+
+// carriedRows is how many rows of a past column belong to what is observed in one row: its age, or all rows before it.
+func (s *Schema) carriedRows(c uint8) int {
+	if s.columns[c].Column == Age {
+		return 1
+	}
+	return s.Shape.Past
+}
+
+// carried returns one of those rows. They become the first rows of the column in the block that goes on.
+func (t Trajectory) carried(c uint8, row, i int) Matrix {
+	if t.Schema.columns[c].Column == Age {
+		return t.at(c, row)
+	}
+	if row += i - t.Schema.Shape.Past; row < 0 {
+		return t.at(c, t.Schema.Shape.Past+row)
+	}
+	return t.Row(t.Schema.columns[c].Column.of(), row)
 }
 
 // AppendRows appends a row of each column with one of the flags Observed, Outcome and Final.
@@ -34,12 +49,8 @@ func (t Trajectory) SaveObserved(dst []byte, row int) {
 		dst = dst[copy(dst, t.at(c, row).Data):]
 	}
 	for _, c := range t.Schema.past {
-		if l := &t.Schema.columns[c]; l.Column == Age {
-			dst = dst[copy(dst, t.at(c, row).Data):]
-			continue
-		}
-		for i := range t.Schema.Shape.Past {
-			dst = dst[copy(dst, t.before(c, row-t.Schema.Shape.Past+i).Data):]
+		for i := range t.Schema.carriedRows(c) {
+			dst = dst[copy(dst, t.carried(c, row, i).Data):]
 		}
 	}
 }
@@ -53,22 +64,10 @@ func (t Trajectory) LoadObserved(row int, src []byte) {
 		return
 	}
 	for _, c := range t.Schema.past {
-		if l := &t.Schema.columns[c]; l.Column == Age {
-			src = src[copy(t.at(c, 0).Data, src):]
-			continue
-		}
-		for i := range t.Schema.Shape.Past {
+		for i := range t.Schema.carriedRows(c) {
 			src = src[copy(t.at(c, i).Data, src):]
 		}
 	}
-}
-
-// before returns a row of what a past column continues, which may lie before row 0.
-func (t Trajectory) before(c uint8, row int) Matrix {
-	if row < 0 {
-		return t.at(c, t.Schema.Shape.Past+row)
-	}
-	return t.Row(t.Schema.columns[c].Column.of(), row)
 }
 
 // CopyObserved copies what all environments observe in a row of a block that is laid out like this one; to row 0 what
@@ -81,12 +80,8 @@ func (t Trajectory) CopyObserved(row int, from Trajectory, fromRow int) {
 		return
 	}
 	for _, c := range t.Schema.past {
-		if l := &t.Schema.columns[c]; l.Column == Age {
-			copy(t.at(c, 0).Data, from.at(c, fromRow).Data)
-			continue
-		}
-		for i := range t.Schema.Shape.Past { // forward, so that a block can be its own source
-			copy(t.at(c, i).Data, from.before(c, fromRow-t.Schema.Shape.Past+i).Data)
+		for i := range t.Schema.carriedRows(c) { // forward, so that a block can be its own source
+			copy(t.at(c, i).Data, from.carried(c, fromRow, i).Data)
 		}
 	}
 }
@@ -99,6 +94,18 @@ func (t Trajectory) Ages(row int) []byte {
 		return nil
 	}
 	return t.row(l, row).Data
+}
+
+// Older returns the age of the row after one with an age, in the same episode.
+func Older(age byte) byte { return min(age, MaxPast-1) + 1 }
+
+// BeginWhere makes a row the first one of new episodes where mask is not 0, or everywhere if it is nil.
+func (t Trajectory) BeginWhere(row int, mask []uint8) {
+	for env := range t.Ages(row) {
+		if mask == nil || mask[env] != 0 {
+			t.Begin(env, row)
+		}
+	}
 }
 
 // Begin makes a row the first one of a new episode, for one environment.

@@ -92,7 +92,7 @@ func (c *Inference) olderBy1(ages []byte) []byte {
 	}
 	n := len(c.ages)
 	for _, age := range ages {
-		c.ages = append(c.ages, min(age, trajectory.MaxPast-1)+1)
+		c.ages = append(c.ages, trajectory.Older(age))
 	}
 	return c.ages[n:]
 }

@@ -128,7 +128,7 @@ func (r *rows) markAges(t int) {
 	for i, age := range ages {
 		ended := terminated[i]|truncated[i] != 0 && (r.c.mode != hostabi.NextStep || r.limited[i] != 0)
 		if next[i] = 0; valid[i] != 0 && !ended {
-			next[i] = min(age, trajectory.MaxPast-1) + 1
+			next[i] = trajectory.Older(age)
 		}
 	}
 }
@@ -213,15 +213,6 @@ func (r *rows) invalidateRow(t int, stepped bool) {
 			if r.cut(t, env, cutRow) { // value[t] has been asked for already
 				r.keepValue(t, env)
 			}
-		}
-	}
-}
-
-// beginWhere makes a row the first one of new episodes where mask is not 0, or everywhere.
-func (r *rows) beginWhere(row int, mask []uint8) {
-	for env := range r.tr.Ages(row) {
-		if mask == nil || mask[env] != 0 {
-			r.tr.Begin(env, row)
 		}
 	}
 }

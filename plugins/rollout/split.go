@@ -285,7 +285,7 @@ func (s *split) reset(row int, mask []uint8, seeds []uint64) error {
 		}
 		s.invalidateRow(row-1, true)
 	}
-	s.beginWhere(row, mask)
+	s.tr.BeginWhere(row, mask)
 	if s.anyGone {
 		return nil // resetLost looks at the row when it is complete
 	}
