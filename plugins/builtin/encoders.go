@@ -64,7 +64,7 @@ func (t *PolicyTable) checkEncoders(bad func(key, reason, help string)) {
 		}
 		oneOf("kind", e.Kind, encoderKinds)
 		oneOf("norm", e.Norm, norms)
-		oneOf("activation", e.Activation, []string{string(policy.Tanh), string(policy.ReLU), string(policy.ELU)})
+		oneOf("activation", e.Activation, activations)
 		if e.Stack < 0 || e.Stack > policy.MaxStack {
 			bad(encoderKey(pattern, "stack"), fmt.Sprintf("is %d", e.Stack), fmt.Sprintf("use 1 to %d frames", policy.MaxStack))
 		}
@@ -153,7 +153,7 @@ func (t *PolicyTable) inputs(env *hostabi.EnvSpec) ([]policy.Input, []policy.Enc
 			if pattern[i] != "" {
 				key = encoderKey(pattern[i], "")
 			}
-			return nil, nil, &component.ConfigError{Key: key, Reason: fmt.Sprintf("is for %s, %s: %s", x.path, spaceOf(&x.tensor), reason), Help: help}
+			return nil, nil, &component.ConfigError{Key: key, Reason: fmt.Sprintf("is for %s, %s: %s", x.path, x.tensor.Space(), reason), Help: help}
 		}
 		inputs, encoders = append(inputs, in), append(encoders, e)
 	}
@@ -185,15 +185,6 @@ func (t *PolicyTable) patterns(all []entering) ([]string, error) {
 		}
 	}
 	return of, nil
-}
-
-// spaceOf tells what a tensor holds.
-func spaceOf(t *hostabi.Tensor) string {
-	text := fmt.Sprintf("%v%v", t.DType, t.Shape[:t.Rank])
-	if t.Discrete() {
-		text += fmt.Sprintf(" of %d values", t.Choices())
-	}
-	return text
 }
 
 // encode makes the input of a tensor, and its encoder, or says what is wrong with the table for it.
@@ -252,11 +243,17 @@ func pictureOf(t *hostabi.Tensor) (shape []int) {
 	if t.Discrete() || t.Rank != 2 && t.Rank != 3 {
 		return nil
 	}
-	for _, n := range t.Shape[:t.Rank] {
-		shape = append(shape, int(n))
-	}
+	shape = axesOf(t)
 	if t.Rank == 2 {
 		shape = append(shape, 1)
+	}
+	return shape
+}
+
+// axesOf returns the shape of a tensor.
+func axesOf(t *hostabi.Tensor) (shape []int) {
+	for _, n := range t.Shape[:t.Rank] {
+		shape = append(shape, int(n))
 	}
 	return shape
 }
@@ -292,7 +289,7 @@ func (e EncoderTable) encoder(t *hostabi.Tensor) policy.Encoder {
 		encoder.Hidden = []int{64}
 	}
 	if encoder.Kind.Pictures() && len(encoder.Hidden) == 0 {
-		encoder.Hidden = []int{pictureHidden[encoder.Kind]}
+		encoder.Hidden = []int{imageKinds[policy.Kind(encoder.Kind)]}
 	}
 	if encoder.Activation == "" {
 		encoder.Activation = policy.Tanh
@@ -302,9 +299,6 @@ func (e EncoderTable) encoder(t *hostabi.Tensor) policy.Encoder {
 	}
 	return encoder
 }
-
-// pictureHidden is the width of the dense layer behind a picture's convolutions.
-var pictureHidden = map[policy.EncoderKind]int{policy.EncodeNature: 512, policy.EncodeImpala: 256}
 
 // fitsNature reports whether a tensor is a picture, large enough for nature_cnn.
 func fitsNature(t *hostabi.Tensor) bool {

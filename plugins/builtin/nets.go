@@ -20,6 +20,8 @@ const (
 // obsName is how nodes read the observation.
 const obsName = "obs"
 
+var activations = []string{string(policy.Tanh), string(policy.ReLU), string(policy.ELU)}
+
 // imageKinds lists the kinds of networks over images, with the width of the dense layer behind their convolutions.
 var imageKinds = map[policy.Kind]int{policy.NatureCNN: 512, policy.Impala: 256}
 
@@ -62,10 +64,8 @@ func (n *Net) fill(kind string, hidden []int, f policy.Activation) {
 
 // check checks layers.
 func (n *Net) check(bad func(key, reason, help string)) {
-	switch policy.Activation(n.Activation) {
-	case policy.Tanh, policy.ReLU, policy.ELU:
-	default:
-		bad("net.activation", fmt.Sprintf("is %q", n.Activation), "use tanh, relu or elu")
+	if !slices.Contains(activations, n.Activation) {
+		bad("net.activation", fmt.Sprintf("is %q", n.Activation), "use one of: "+strings.Join(activations, ", "))
 	}
 	if len(n.Hidden) == 0 || len(n.Hidden) > 16 {
 		bad("net.hidden", fmt.Sprintf("has %d layers", len(n.Hidden)), "use 1 to 16 widths, such as [64, 64]")
@@ -174,11 +174,7 @@ func (t *PolicyTable) network(env *hostabi.EnvSpec, inputs []policy.Input, encod
 	}
 	for i, tensor := range env.All(hostabi.RoleObservation) {
 		if in := &inputs[i]; !tensor.Discrete() && tensor.Rank > 0 { // nodes know about axes
-			in.Shape = nil
-			for _, n := range tensor.Shape[:tensor.Rank] {
-				in.Shape = append(in.Shape, int(n))
-			}
-			in.CHW = tensor.Flags&hostabi.TensorImageCHW != 0
+			in.Shape, in.CHW = axesOf(&tensor), tensor.Flags&hostabi.TensorImageCHW != 0
 		}
 	}
 	nodes, err := bind(*t.Net.Nodes, inputs)
