@@ -87,11 +87,7 @@ func (a *actor) observe(r *policy.Request, lo, hi int) {
 // enter makes rows lo to hi of what is stored.
 func (a *actor) enter(r *policy.Request, lo, hi int) {
 	for row := lo; row < hi; row++ {
-		if i := row - lo; a.bytes {
-			a.enters.Request(policy.EnteredRow{Bytes: a.staged8[i*a.obs : (i+1)*a.obs]}, r, row)
-		} else {
-			a.enters.Request(policy.EnteredRow{Numbers: a.stagedX[i*a.row:]}, r, row)
-		}
+		a.enters.Request(a.entered(row-lo, a.staged8, a.stagedX), r, row)
 	}
 	if a.bytes {
 		a.pixels = a.layout.pixels(a.staged8)

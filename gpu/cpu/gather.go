@@ -98,12 +98,8 @@ func (k *engine) gather(rows []uint32) {
 		r := &k.source.records[row]
 		b.action[i], b.logProb[i], b.value[i] = r.action, r.logProb, r.value
 		b.advantage[i], b.ret[i] = r.advantage, r.ret
-		switch {
-		case k.bytes:
-			k.source.rows.Row(policy.EnteredRow{Bytes: b.bytes[i*n : (i+1)*n]}, row)
-			continue
-		case k.enters != nil:
-			k.source.rows.Row(policy.EnteredRow{Numbers: b.obs.data[i*b.obs.row:]}, row)
+		if k.enters != nil {
+			k.source.rows.Row(k.entered(i, b.bytes, b.obs.data), row)
 			continue
 		}
 		policy.NormalizeRow(b.obs.data[i*b.obs.row:i*b.obs.row+n], k.source.columns[r.block][r.obs:], k.source.stride, mean, scale)

@@ -197,6 +197,14 @@ func readsNumbers(o op) bool {
 	return !is && slices.ContainsFunc(o.common().in, func(e edge) bool { return e.from == nil })
 }
 
+// entered is row i of what enters, in memory of one of the two kinds.
+func (l *layout) entered(i int, bytes []byte, numbers []float32) policy.EnteredRow {
+	if l.bytes {
+		return policy.EnteredRow{Bytes: bytes[i*l.obs : (i+1)*l.obs]}
+	}
+	return policy.EnteredRow{Numbers: numbers[i*l.row:]}
+}
+
 // pixels are rows of bytes that enter.
 func (l *layout) pixels(rows []byte) pixels {
 	scale := float32(1)

@@ -45,23 +45,16 @@ const onlyObs = "obs"
 
 // obsIndex returns the place of the observation with a path, or -1. It does not allocate.
 func obsIndex(spec *hostabi.EnvSpec, path string) int {
-	index, last := 0, -1
+	index := 0
 	for i := range spec.Tensors {
 		t := &spec.Tensors[i]
 		if t.Role != hostabi.RoleObservation {
 			continue
 		}
-		if t.Path == path {
+		if t.Path == path || t.Path == "" && indexOf(onlyObs, path) == index {
 			return index
 		}
-		if t.Path == "" && path == onlyObs && index == 0 {
-			return 0
-		}
-		last = index
 		index++
-	}
-	if i := indexOf(onlyObs, path); i > 0 && i <= last {
-		return i
 	}
 	return -1
 }
