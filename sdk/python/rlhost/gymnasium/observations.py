@@ -40,10 +40,14 @@ class Observations:
             columns[0][env] = obs
             return
         for column, (keys, _) in zip(columns, self.parts):
-            part = obs
-            for key in keys:
-                part = part[key]
-            column[env] = part
+            column[env] = part_of(obs, keys)
+
+
+def part_of(obs: Any, keys: tuple[Any, ...]) -> Any:
+    """The part of an observation to which keys lead."""
+    for key in keys:
+        obs = obs[key]
+    return obs
 
 
 def _parts(space: spaces.Space[Any], keys: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], spaces.Space[Any]]]:

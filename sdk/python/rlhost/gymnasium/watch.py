@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy
 from gymnasium import spaces
 
+from .observations import part_of
+
 if TYPE_CHECKING:
     from .source import Source
 
@@ -49,10 +51,7 @@ class Watch:
     def _shaped(self, obs: Any) -> Iterator[tuple[tuple[Any, ...], spaces.Box, numpy.ndarray]]:
         """The parts that have a shape, with their keys and spaces."""
         for keys, space in self._boxes:
-            part = obs
-            for key in keys:
-                part = part[key]
-            part = numpy.asarray(part)
+            part = numpy.asarray(part_of(obs, keys))
             if part.shape != space.shape:
                 raise ValueError(f"the observation{_at(keys)} has shape {part.shape}, its space {space.shape}")
             yield keys, space, part
