@@ -68,7 +68,7 @@ func labGuest(t *testing.T, name string, grants ...string) env.Plugin {
 	return p
 }
 
-// Random bytes that a module asks the host for are its environment's, whoever is in the instance beside it.
+// Random bytes that a module asks the host for depend on its environment alone, whichever environments share the instance.
 func TestS1EntropyDependsOnSeedAndEnvironmentAlone(t *testing.T) {
 	p := labGuest(t, "entropy", wasm.GrantEntropy)
 	run := func(sets ...string) map[int][]labRow {
