@@ -49,6 +49,8 @@ type Node struct {
 	Flatten    *layer.Flatten    `json:"flatten,omitempty" toml:"flatten"`
 	LayerNorm  *layer.LayerNorm  `json:"layernorm,omitempty" toml:"layernorm"`
 	Append     *layer.Append     `json:"append,omitempty" toml:"append"`
+	GRU        *layer.GRU        `json:"gru,omitempty" toml:"gru"`
+	LSTM       *layer.LSTM       `json:"lstm,omitempty" toml:"lstm"`
 }
 
 // Dist is the distribution of one action, by the one field that is not nil.

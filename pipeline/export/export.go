@@ -57,11 +57,15 @@ type Policy struct {
 
 func (p *Policy) masked(action int) bool { return action < len(p.Masked) && p.Masked[action] }
 
-// Encode returns the file of a valid policy. policy.ErrUnsupported names a node that the format has no words for.
+// Encode returns the file of a valid policy. policy.ErrUnsupported names a node that the format has no words for,
+// such as one with a state.
 func Encode(f Format, p *Policy) ([]byte, error) {
 	c, ok := codecs[f]
 	if !ok {
 		return nil, fmt.Errorf("no format %q: there are %v", f, Formats())
+	}
+	if cores := p.Network.Cores(); len(cores) > 0 { // no reader of a file keeps a state
+		return nil, policy.Unsupported("node", cores[0].Name, cores[0])
 	}
 	w := p.Network.Weights()
 	if err := w.Check(&p.Weights); err != nil {

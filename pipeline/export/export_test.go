@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -114,7 +115,7 @@ func sample(t *testing.T, network policy.Network, masked bool, rows int) (*Polic
 	return p, s
 }
 
-// Every operation and distribution that there is has been compared.
+// Every operation and distribution that there is has been compared, but for cores, which are refused.
 func TestNetworksHaveEveryPart(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
@@ -126,8 +127,16 @@ func TestNetworksHaveEveryPart(t *testing.T) {
 		text.Write(b)
 	}
 	for _, name := range append(policy.Layers(), "categorical", "multi_categorical", "bernoulli", "gaussian") {
-		if !strings.Contains(text.String(), strconv.Quote(name)+":") {
+		if !slices.Contains([]string{"gru", "lstm"}, name) && !strings.Contains(text.String(), strconv.Quote(name)+":") {
 			t.Errorf("no network here has %s", name)
+		}
+	}
+	core := policy.Body{Inputs: []policy.Input{{Path: "obs", Shape: []int{3}}},
+		Nodes: []policy.Node{{Name: "trunk.core", In: []string{"obs"}, GRU: &layer.GRU{Size: 4}}},
+		Heads: policy.Heads{Policy: []policy.Dist{{Action: "action", Categorical: &head.Categorical{N: 2}}}}}.Network()
+	for _, f := range Formats() {
+		if _, err := Encode(f, &Policy{Network: core}); !errors.Is(err, policy.ErrUnsupported) || !strings.Contains(err.Error(), "trunk.core, gru(4)") {
+			t.Errorf("%s: %v, want ErrUnsupported with the node's name", f, err)
 		}
 	}
 }

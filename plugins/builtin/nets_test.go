@@ -98,6 +98,7 @@ func TestPolicy_MistakesInNetsAreNamed(t *testing.T) {
 	}{
 		`net.nodes [1], "a", reads "b", which is no node and no input (what it can read: obs, trunk)`: {nodes(trunk, node("a", "b", "dense", dense)), pictures(6, 6, 4)},
 		`net has a node, "trunk", that reads obs, and 4 inputs enter (name one of: speed, eye, `:      {nodes(trunk), dict()},
+		`net has a node with a state, "trunk", gru(8) (take others: `:                                 {nodes(node("trunk", "obs", "gru", map[string]any{"size": int64(8)})), pictures(6)},
 		`net has a node, "trunk.conv.0", that reads obs, and 4 inputs enter`:                          {map[string]any{"net": map[string]any{"kind": "nature_cnn"}}, dict()},
 	} {
 		if _, err := DecodePolicy(from(c.keys), c.env); !strings.Contains(told(err), want) {

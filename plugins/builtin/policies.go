@@ -64,6 +64,10 @@ func DecodePolicy(decode func(into any) error, env *hostabi.EnvSpec) (component.
 	if err != nil {
 		return nil, err
 	}
+	if cores := network.Cores(); len(cores) > 0 {
+		return nil, &component.ConfigError{Key: "net", Reason: fmt.Sprintf("has a node with a state, %q, %v", cores[0].Name, cores[0]),
+			Help: "take others: the components of this version keep no state for a policy"}
+	}
 	d := &policy.Definition{Backend: backends()[t.Backend](), Network: network}
 	if err := d.Network.Validate(); err != nil {
 		return nil, &component.ConfigError{Key: "net", Reason: "does not suit the environment: " + err.Error(), Help: "change the node that it names"}

@@ -7,7 +7,7 @@ package layer
 
 import "fmt"
 
-// Op is what a node computes of its inputs, row by row.
+// Op is what a node computes of its inputs, row by row, and a Core of the row before as well.
 type Op interface {
 	// Shape returns the shape of a row of the output for those of the inputs, or what is wrong with them.
 	Shape(in [][]int) ([]int, error)
@@ -19,6 +19,14 @@ type Op interface {
 	Backward(p *Pass)
 	// String names the operation with its attributes, but for those of initial values.
 	String() string
+}
+
+// Core is an operation that keeps a state of each environment from one row to the next. Its parameters lie and its gates are
+// in order as PyTorch's, but for weights, which are [in][out].
+type Core interface {
+	Op
+	// State returns the elements that are kept for each row. An episode begins with zeros.
+	State() int
 }
 
 // Tensor is one tensor of parameters, row-major.
@@ -36,6 +44,11 @@ type Pass struct {
 	In, DIn       [][]float64 // by input
 	Out, DOut     []float64
 	Params, Grads [][]float64 // by tensor
+
+	// Of a Core alone. Prev names the row that a row follows, which is an earlier one, or is -1 for a row that begins from its
+	// own row of State; nil = all do. States are [Rows][elements]. Backward goes along Prev and ends at State.
+	Prev            []int
+	State, StateOut []float64
 }
 
 // MaxElems bounds the elements of a row.

@@ -25,6 +25,8 @@ var rows = []struct {
 	{&Flatten{}, [][]int{{2, 3, 4}}, []int{24}},
 	{&LayerNorm{}, [][]int{{2, 3, 5}}, []int{2, 3, 5}},
 	{&LayerNorm{}, [][]int{{9}}, []int{9}},
+	{&GRU{Size: 4}, [][]int{{3}}, []int{4}},
+	{&LSTM{Size: 3}, [][]int{{2, 2}}, []int{3}},
 }
 
 // The gradient of a random weighting of the output is that of finite differences, for every input and parameter.
@@ -42,7 +44,11 @@ func TestBackwardIsTheDerivativeOfForward(t *testing.T) {
 		if err != nil || Elems(shape) != Elems(c.out) || len(shape) != len(c.out) {
 			t.Fatalf("%v of %v has the shape %v (%v), want %v", c.op, c.in, shape, err, c.out)
 		}
-		const batch = 2
+		batch := 2
+		core, recurrent := c.op.(Core)
+		if recurrent {
+			batch = 7
+		}
 		p := &Pass{Rows: batch, Shapes: c.in, DOut: random(batch * Elems(shape))}
 		var vary, grads [][]float64
 		for _, in := range c.in {
@@ -52,6 +58,11 @@ func TestBackwardIsTheDerivativeOfForward(t *testing.T) {
 			p.Params, p.Grads = append(p.Params, random(Elems(tensor.Shape))), append(p.Grads, make([]float64, Elems(tensor.Shape)))
 		}
 		vary, grads = append(append(vary, p.In...), p.Params...), append(append(grads, p.DIn...), p.Grads...)
+		if recurrent { // rows of two environments: one is reset, the other begins from a state
+			p.Prev, p.State = []int{-1, -1, 0, 1, 2, -1, 5}, random(batch*core.State())
+			p.StateOut = make([]float64, len(p.State))
+			clear(p.State[:2*core.State()])
+		}
 		loss := func() (sum float64) {
 			p.Out = make([]float64, len(p.DOut))
 			c.op.Forward(p)
@@ -100,6 +111,8 @@ func TestShapesThatDoNotFitAreNamed(t *testing.T) {
 		{"an output of shape [2147483649]", &Concat{}, [][]int{{MaxElems}, {1}}},
 		{"0 inputs, want one", &Flatten{}, nil},
 		{"0 inputs, want one", &LayerNorm{}, nil},
+		{"a size of 0, want 1 to 16384", &GRU{}, [][]int{{8}}},
+		{"2 inputs, want one", &LSTM{Size: 2}, [][]int{{8}, {8}}},
 	} {
 		if _, err := c.op.Shape(c.in); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v of %v: %v, want %q", c.op, c.in, err, c.want)
