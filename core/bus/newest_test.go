@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/loop"
@@ -78,9 +79,11 @@ func TestContinue_TakesOverSequenceAndNewestMessage(t *testing.T) {
 		connect(t, next, f.in.Slot, bus.Options{Mode: bus.Latest, Depth: 1})
 		f.receive()
 		next.Emit(hostabi.Message{})
+		synctest.Wait()      // or the next one may take its place
 		next.Continue(f.sig) // is behind
 		next.Emit(hostabi.Message{})
-		f.receiver.Post(func(*hostabi.Message) { f.in.expect(t, 5, 7) }, hostabi.Message{})
+		synctest.Wait()
+		f.in.expect(t, 5, 6, 7)
 		if s := next.Stats(); s.Emitted != 7 {
 			t.Errorf("stats %+v, want 7 emitted", s)
 		}
