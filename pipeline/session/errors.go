@@ -10,6 +10,7 @@ import (
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/control/text"
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
@@ -44,10 +45,14 @@ func BuildError(err error) error {
 		return &Error{Kind: Plugin, Err: err}
 	}
 	var problems graph.Problems
-	if !errors.As(err, &problems) {
-		return err
+	if errors.As(err, &problems) {
+		return &Error{Kind: KindOf(problems), Err: problems}
 	}
-	return &Error{Kind: KindOf(problems), Err: problems}
+	var coded *table.Error
+	if errors.As(err, &coded) && coded.Code != "" {
+		return &Error{Kind: Config, Err: fmt.Errorf("error[%s]: %w\n  help: %s", coded.Code, err, coded.Help)}
+	}
+	return err
 }
 
 // KindOf tells whose fault problems are: a plugin's if no error is the file's.

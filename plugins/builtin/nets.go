@@ -84,6 +84,7 @@ func (t *PolicyTable) writeOut() {
 	for _, part := range parts {
 		nodes = append(nodes, policy.Kind(t.Net.Kind).Nodes(part, obsName, t.Net.Hidden, policy.Activation(t.Net.Activation))...)
 	}
+	t.images = t.Net.Kind
 	t.Net, t.ShareTrunk = Net{Kind: kindNodes, Nodes: &nodes}, nil
 }
 

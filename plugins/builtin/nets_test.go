@@ -106,7 +106,7 @@ func TestPolicy_MistakesInNetsAreNamed(t *testing.T) {
 		}
 	}
 	_, err := DecodePolicy(from(map[string]any{"net": map[string]any{"kind": "nature_cnn"}}), pictures(6, 6, 4))
-	if want := `node "trunk.conv.0": a kernel of 8 does not fit an image of 6×6`; !strings.Contains(told(err), want) {
+	if want := `node "trunk.conv.0": a kernel of 8 does not fit an image of 6×6 with a pad of 0 (nature_cnn is for pictures that its`; !strings.Contains(told(err), want) {
 		t.Errorf("Nature's network of 6×6: %v, want %q", told(err), want)
 	}
 }

@@ -24,6 +24,8 @@ type PolicyTable struct {
 	// Inputs are what enters besides the observations: last_action, last_reward.
 	Inputs  []string                `toml:"inputs"`
 	Encoder map[string]EncoderTable `toml:"encoder"` // by pattern of paths
+
+	images string // the kind that net.nodes were written out from, if the file has one
 }
 
 // Action is its key action: how a policy draws Box actions.
@@ -70,13 +72,21 @@ func DecodePolicy(decode func(into any) error, env *hostabi.EnvSpec) (component.
 	}
 	d := &policy.Definition{Backend: backends()[t.Backend](), Network: network}
 	if err := d.Network.Validate(); err != nil {
-		return nil, &component.ConfigError{Key: "net", Reason: "does not suit the environment: " + err.Error(), Help: "change the node that it names"}
+		return nil, &component.ConfigError{Key: "net", Reason: "does not suit the environment: " + err.Error(), Help: t.helpForShapes()}
 	}
 	if _, err := d.Backend.Compile(&d.Network); err != nil {
 		return nil, &component.ConfigError{Key: "net", Reason: fmt.Sprintf("cannot be computed by backend %q: %v", t.Backend, err),
 			Help: "change the node that it names, or take another backend"}
 	}
 	return d, nil
+}
+
+// helpForShapes says what to do about a network whose layers do not take the environment's observations.
+func (t *PolicyTable) helpForShapes() string {
+	if t.images == "" {
+		return "change the node that it names"
+	}
+	return fmt.Sprintf(`%s is for pictures that its convolutions fit in; use kind = "mlp", which suits all observations`, t.images)
 }
 
 // checkPolicy checks a table without an environment.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
@@ -160,6 +161,9 @@ func (c *Learner) Restore(state component.State) error {
 	return nil
 }
 
+// CodeNetwork is the code of saved parameters that are another network's; rlhost explain has its page.
+const CodeNetwork = "E046"
+
 // sameNetwork returns why saved parameters do not fit a network. Initial values do not matter.
 func sameNetwork(saved, now *policy.Network) error {
 	was, is := saved.Lines(), now.Lines()
@@ -171,7 +175,8 @@ func sameNetwork(saved, now *policy.Network) error {
 			return "nothing more"
 		}
 		if a, b := line(was), line(is); a != b {
-			return fmt.Errorf("the saved policy's network has %q, the pipeline's %q", a, b)
+			return &table.Error{Code: CodeNetwork, Reason: fmt.Sprintf("the saved policy's network has %q, the pipeline's %q", a, b),
+				Help: "write [policy] and the environment as they were when it was saved, or start without it"}
 		}
 	}
 	return nil
