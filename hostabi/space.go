@@ -84,10 +84,14 @@ func (t *Tensor) Bounds(i int) (low, high float32) {
 }
 
 // Space returns the tensor's space in Gymnasium's words, such as Discrete(2) or Box[4]; an element type follows where it is
-// not the usual one.
+// not the usual one. Of an info it is how its figures of an episode become one, such as mean[3].
 func (t *Tensor) Space() string {
 	name, usual := "Box", F32
 	switch {
+	case t.Role == RoleInfo && t.Rank == 0:
+		return t.gathered()
+	case t.Role == RoleInfo:
+		return t.gathered() + dims(t.Shape[:min(int(t.Rank), MaxRank)])
 	case len(t.Counts) > 0:
 		name, usual = "MultiDiscrete"+dims(t.Counts), I32
 	case t.N > 0 && t.Flags&TensorBinary != 0:
@@ -106,6 +110,23 @@ func (t *Tensor) Space() string {
 		name += " of " + t.DType.String()
 	}
 	return name
+}
+
+// gathered names the way to gather.
+func (t *Tensor) gathered() string {
+	switch {
+	case t.Flags&TensorEpisode != 0:
+		return "at the end"
+	case t.Flags&TensorSum != 0:
+		return "sum"
+	case t.Flags&TensorMean != 0:
+		return "mean"
+	case t.Flags&TensorMax != 0:
+		return "max"
+	case t.Flags&TensorMin != 0:
+		return "min"
+	}
+	return "last"
 }
 
 // dims writes numbers as [2,3].

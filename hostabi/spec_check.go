@@ -8,10 +8,10 @@ import (
 )
 
 // HostFeatures is what this host runs.
-const HostFeatures = FeatureActions | FeatureObservations | FeatureDiscount
+const HostFeatures = FeatureActions | FeatureObservations | FeatureInfo | FeatureDiscount
 
 // Runs is the same in words, for messages with ErrNotYet.
-const Runs = "one agent, observations of integers and f32, Discrete, MultiDiscrete, MultiBinary and Box actions, action masks, a discount"
+const Runs = "one agent, observations of integers and f32, Discrete, MultiDiscrete, MultiBinary and Box actions, action masks, info, a discount"
 
 // check reports the first thing in the description that is wrong or, if nothing is, that this host does not run yet.
 func (s *EnvSpec) check() error {
@@ -123,6 +123,8 @@ func (t *Tensor) checkFlags() error {
 		return fmt.Errorf("a picture has rank 3 and one order of its axes, not rank %d and flags %#x", t.Rank, uint32(image))
 	case gather&(gather-1) != 0:
 		return fmt.Errorf("flags %#x name several ways to gather", uint32(gather))
+	case t.Role == RoleInfo && t.Rank > 1:
+		return fmt.Errorf("%q has rank %d, want one figure or a list of them: rank 0 or 1", t.Path, t.Rank)
 	}
 	return nil
 }
@@ -327,7 +329,7 @@ func (s *EnvSpec) notYet() error {
 	for i := range s.Tensors {
 		d := &s.Tensors[i]
 		switch {
-		case d.Role > lastRole || d.Role == RoleDiscount || d.Flags&TensorOptional != 0 && d.Role > RoleFinalObservation:
+		case d.Role > lastRole || d.Role == RoleInfo || d.Role == RoleDiscount || d.Flags&TensorOptional != 0 && d.Role > RoleFinalObservation:
 			continue
 		case d.Role > RoleFinalObservation:
 			return fmt.Errorf("role %v: %w", d.Role, ErrNotYet)

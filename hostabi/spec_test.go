@@ -117,6 +117,14 @@ func TestParseSpec_SaysWhatIsWrong(t *testing.T) {
 		{"an index out of turn", func(s *hostabi.EnvSpec) { s.Tensors[1].Index = 1 }, "has the index 1, want 0"},
 		{"a pair that there is not", func(s *hostabi.EnvSpec) { s.Tensors[5].Pair = 1 }, "belongs to observation 1 of its group"},
 		{"a pair without a meaning", func(s *hostabi.EnvSpec) { s.Tensors[2].Pair = 1 }, "reward has a pair"},
+		{"an info of rank 2", func(s *hostabi.EnvSpec) {
+			s.Tensors = append(s.Tensors, hostabi.Tensor{Role: hostabi.RoleInfo, DType: hostabi.F32, Path: "map", Rank: 2, Shape: [hostabi.MaxRank]uint32{2, 3}})
+		}, `tensor 7: info: "map" has rank 2, want one figure or a list of them: rank 0 or 1`},
+		{"two infos of one name", func(s *hostabi.EnvSpec) {
+			info := hostabi.Tensor{Role: hostabi.RoleInfo, DType: hostabi.F32, Path: "score"}
+			s.Tensors = append(s.Tensors, info, info)
+			s.Tensors[8].Index = 1
+		}, `two tensors with role info and path "score"`},
 		{"no truncated", func(s *hostabi.EnvSpec) { s.Tensors[4] = s.Tensors[5]; s.Tensors = s.Tensors[:5] }, "no tensor with role truncated"},
 		{"a short mask", func(s *hostabi.EnvSpec) { s.Tensors[6].Shape[0] = 1 }, "action_mask has 1 elements, the action 2 values"},
 		{"same-step without final", func(s *hostabi.EnvSpec) { s.Tensors = append(s.Tensors[:5], s.Tensors[6]) }, "needs a final_observation"},
@@ -155,7 +163,6 @@ func TestParseSpec_NamesWhatIsNotRunYet(t *testing.T) {
 		{"choices of i64", "action: choices of i64, want i32", func(s *hostabi.EnvSpec) { s.Tensors[0].DType = hostabi.I64 }},
 		{"too many choices", "action: 100000 values, at most 65536", func(s *hostabi.EnvSpec) { s.Tensors, s.Tensors[0].N = s.Tensors[:6], 100000 }},
 		{"observations of f64", "observation: dtype f64", func(s *hostabi.EnvSpec) { s.Tensors[1].DType, s.Tensors[5].DType = hostabi.F64, hostabi.F64 }},
-		{"info", "role info", extra(hostabi.Tensor{Role: hostabi.RoleInfo, DType: hostabi.F32})},
 		{"active", "role active", extra(hostabi.Tensor{Role: hostabi.RoleActive, DType: hostabi.U8})},
 		{"state", "role state", extra(hostabi.Tensor{Role: hostabi.RoleState, DType: hostabi.F32})},
 		{"cost", "role cost", extra(hostabi.Tensor{Role: hostabi.RoleCost, DType: hostabi.F32})},
@@ -171,8 +178,8 @@ func TestParseSpec_NamesWhatIsNotRunYet(t *testing.T) {
 	extra(hostabi.Tensor{Role: 77, DType: hostabi.F64, Flags: hostabi.TensorAtT})(&unknown)
 	extra(hostabi.Tensor{Role: 78, DType: 99, Rank: 9, Flags: hostabi.TensorAtT | hostabi.TensorOptional})(&unknown)
 	optional := testkit.Spec(4, 2, true)
-	extra(hostabi.Tensor{Role: hostabi.RoleInfo, DType: hostabi.F32, Flags: hostabi.TensorAtT | hostabi.TensorOptional})(&optional)
-	for name, s := range map[string]hostabi.EnvSpec{"a role of a later version": unknown, "info that is optional": optional} {
+	extra(hostabi.Tensor{Role: hostabi.RoleCost, DType: hostabi.F32, Flags: hostabi.TensorAtT | hostabi.TensorOptional})(&optional)
+	for name, s := range map[string]hostabi.EnvSpec{"a role of a later version": unknown, "a cost that is optional": optional} {
 		if _, err := hostabi.ParseSpec(s.Describe()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -206,6 +206,8 @@ func traceHash(t *testing.T, p env.Plugin) uint64 {
 	if err := b.Reset(nil, seeds); err != nil {
 		t.Fatal(err)
 	}
+	spec := p.Spec()
+	infos := len(spec.All(hostabi.RoleInfo))
 	h := fnv.New64a()
 	for step := range 1000 {
 		for index := range b.envs {
@@ -219,6 +221,10 @@ func traceHash(t *testing.T, p env.Plugin) uint64 {
 		}
 		h.Write(b.Terminated())
 		h.Write(b.Truncated())
+		tr, now := b.Whole()
+		for i := range infos {
+			h.Write(tr.Row(trajectory.Info.At(i), now-1).Data)
+		}
 	}
 	return h.Sum64()
 }

@@ -32,14 +32,20 @@ func (e *SpacesError) Table() string {
 	fmt.Fprintf(&b, "  %-12s %-32s %s\n", "", e.Running.Name+" (running)", e.Next.Name+" (new)")
 	for _, part := range []struct {
 		name string
+		rare bool // listed only where it differs
 		of   func(*hostabi.EnvSpec) string
 	}{
-		{"observation", func(s *hostabi.EnvSpec) string { return describe(s, hostabi.RoleObservation) }},
-		{"action", func(s *hostabi.EnvSpec) string { return describe(s, hostabi.RoleAction) }},
-		{"action mask", func(s *hostabi.EnvSpec) string { return describe(s, hostabi.RoleActionMask) }},
-		{"autoreset", autoresets},
+		{"observation", false, func(s *hostabi.EnvSpec) string { return describe(s, hostabi.RoleObservation) }},
+		{"action", false, func(s *hostabi.EnvSpec) string { return describe(s, hostabi.RoleAction) }},
+		{"action mask", false, func(s *hostabi.EnvSpec) string { return describe(s, hostabi.RoleActionMask) }},
+		{"discount", true, func(s *hostabi.EnvSpec) string { return describe(s, hostabi.RoleDiscount) }},
+		{"info", true, func(s *hostabi.EnvSpec) string { return describe(s, hostabi.RoleInfo) }},
+		{"autoreset", false, autoresets},
 	} {
 		running, next, mark := part.of(&e.Running), part.of(&e.Next), " "
+		if part.rare && running == next {
+			continue
+		}
 		if running != next {
 			mark = "*"
 		}

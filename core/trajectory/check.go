@@ -21,31 +21,36 @@ const (
 	AnyTruncated
 )
 
-// CheckStep checks everything that Step(t) wrote under an autoreset mode: rewards and observations are finite, those
-// of final_obs too where an episode has ended, flags are 0 or 1, every mask has a legal action. It clears truncated
+// CheckStep checks everything that Step(t) wrote under an autoreset mode: rewards, infos and observations are finite, those
+// of final_obs and what is AtEnd where an episode has ended, flags are 0 or 1, every mask has a legal action. It clears truncated
 // where terminated is set and reports which ends there were. The error wraps ErrOutput; env is the index within the
 // block of the environment at fault, or -1. It does not allocate unless it fails.
 func (t Trajectory) CheckStep(row int, mode hostabi.Autoreset) (ended Ended, env int, err error) {
 	terminated, truncated := t.Row(Terminated, row).Data, t.Row(Truncated, row).Data
 	ended, ok := settleFlags(terminated, truncated)
 	for _, c := range t.Schema.outcome {
-		ok = ok && t.finite(&t.Schema.columns[c], row)
+		l := &t.Schema.columns[c]
+		ok = ok && (l.Flags&AtEnd != 0 || t.finite(l, row))
 	}
 	ok = ok && t.blameDiscount(row) < 0
 	if !ok {
 		env, err = t.blameStep(row)
 		return 0, env, err
 	}
-	if env, err = t.CheckObs(row + 1); err == nil && ended != 0 && mode == hostabi.SameStep {
-		env, err = t.checkFinal(terminated, truncated)
+	if env, err = t.CheckObs(row + 1); err != nil || ended == 0 {
+		return ended, env, err
+	}
+	if env, err = t.checkEnded(t.Schema.atEnd, row, row); err == nil && mode == hostabi.SameStep { // other modes leave the last observation in obs
+		env, err = t.checkEnded(t.Schema.final, 0, row)
 	}
 	return ended, env, err
 }
 
-// checkFinal checks the last observations of the environments whose episode has ended. Other modes leave them in obs.
-func (t Trajectory) checkFinal(terminated, truncated []byte) (env int, err error) {
-	for _, c := range t.Schema.final {
-		final := t.at(c, 0)
+// checkEnded checks a row of columns for the environments whose episode has ended in a step.
+func (t Trajectory) checkEnded(columns []uint8, row, step int) (env int, err error) {
+	terminated, truncated := t.Row(Terminated, step).Data, t.Row(Truncated, step).Data
+	for _, c := range columns {
+		final := t.at(c, row)
 		if final.DType != hostabi.F32 {
 			continue
 		}
@@ -59,8 +64,7 @@ func (t Trajectory) checkFinal(terminated, truncated []byte) (env int, err error
 				continue
 			}
 			if i, v := final.notFinite(env); i >= 0 {
-				return env, fmt.Errorf("%w: %v element %d, of the last observation of an episode, is %v",
-					ErrOutput, t.Schema.columns[c].Column, i, v)
+				return env, fmt.Errorf("%w: %s is %v", ErrOutput, t.Schema.told(c, i), v)
 			}
 		}
 	}
@@ -205,13 +209,16 @@ func legalWithin(mask Matrix, env, first, n int) error {
 func (t Trajectory) blameStep(row int) (env int, err error) {
 	for env := range t.Schema.Shape.Envs {
 		for _, c := range t.Schema.outcome {
-			column, m := t.Schema.columns[c].Column, t.at(c, row)
+			l, m := &t.Schema.columns[c], t.at(c, row)
+			if l.Flags&AtEnd != 0 {
+				continue
+			}
 			if m.DType == hostabi.F32 {
 				if i, v := m.notFinite(env); i >= 0 {
-					return env, fmt.Errorf("%w: %v is %v", ErrOutput, column, v)
+					return env, fmt.Errorf("%w: %s is %v", ErrOutput, t.Schema.told(c, i), v)
 				}
 			} else if v := m.Data[env*m.StrideRow]; v > 1 {
-				return env, fmt.Errorf("%w: %v is %d, want 0 or 1", ErrOutput, column, v)
+				return env, fmt.Errorf("%w: %v is %d, want 0 or 1", ErrOutput, l.Column, v)
 			}
 		}
 	}
@@ -220,6 +227,18 @@ func (t Trajectory) blameStep(row int) (env int, err error) {
 		return env, fmt.Errorf("%w: %v is %v, want 0 to 1", ErrOutput, Discount, m.Float32()[env*m.StrideRow/4])
 	}
 	return -1, fmt.Errorf("%w: reward or flags changed while they were read", ErrOutput)
+}
+
+// told names an element of a column in messages.
+func (s *Schema) told(column uint8, elem int) string {
+	switch l := &s.columns[column]; {
+	case l.Column.Kind() == Info:
+		return fmt.Sprintf("%v %q", l.Column, figureName(&s.Spec.All(hostabi.RoleInfo)[l.Column.Index()], elem))
+	case l.Flags&Final != 0:
+		return fmt.Sprintf("%v element %d, of the last observation of an episode,", l.Column, elem)
+	default:
+		return l.Column.String()
+	}
 }
 
 func blameObs(c Column, obs Matrix, row int) (env int, err error) {

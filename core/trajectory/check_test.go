@@ -112,6 +112,50 @@ func TestS17CheckStepLooksAtLastObservations(t *testing.T) {
 	}
 }
 
+// Infos are finite; one of the end of an episode only where the environment has ended one. Errors name the figure.
+func TestCheckStep_LooksAtInfos(t *testing.T) {
+	spec := testkit.Spec(3, 2, false)
+	spec.Tensors = append(spec.Tensors, hostabi.Tensor{Role: hostabi.RoleInfo, DType: hostabi.F32, Path: "score"},
+		hostabi.Tensor{Role: hostabi.RoleInfo, Index: 1, DType: hostabi.F32, Path: "parts", Rank: 1, Shape: [hostabi.MaxRank]uint32{3},
+			Flags: hostabi.TensorEpisode})
+	for _, soa := range []bool{false, true} {
+		tr := testTrajectory(t, spec, Shape{Steps: 2, Envs: 11, SoA: soa})
+		parts := tr.Row(Info.At(1), 1)
+		parts.Float32()[(9*parts.StrideRow+2*parts.StrideElem)/4] = float32(math.NaN())
+		tr.Bytes(Terminated)[11+8] = 1
+		if _, env, err := tr.CheckStep(1, hostabi.NextStep); err != nil {
+			t.Errorf("SoA %v: env %d, %v: its episode goes on", soa, env, err)
+		}
+		tr.Bytes(Truncated)[11+9] = 1
+		_, env, err := tr.CheckStep(1, hostabi.NextStep)
+		if env != 9 || !errors.Is(err, ErrOutput) || !strings.HasSuffix(err.Error(), `info/1 "parts/2" is NaN`) {
+			t.Errorf("SoA %v: env %d, %v", soa, env, err)
+		}
+		tr.Float32(Info)[11+4] = float32(math.Inf(1))
+		_, env, err = tr.CheckStep(1, hostabi.NextStep)
+		if env != 4 || !errors.Is(err, ErrOutput) || !strings.HasSuffix(err.Error(), `info "score" is +Inf`) {
+			t.Errorf("SoA %v: env %d, %v", soa, env, err)
+		}
+	}
+}
+
+// Figures have the names of their tensors, and there are MaxFigures of them at most.
+func TestSchema_NamesFigures(t *testing.T) {
+	spec := testkit.Spec(3, 2, false)
+	spec.Tensors = append(spec.Tensors, hostabi.Tensor{Role: hostabi.RoleInfo, DType: hostabi.F32, Flags: hostabi.TensorMax},
+		hostabi.Tensor{Role: hostabi.RoleInfo, Index: 1, DType: hostabi.F32, Path: "map", Rank: 1, Shape: [hostabi.MaxRank]uint32{1000},
+			Flags: hostabi.TensorEpisode})
+	s, err := NewSchema(spec, Shape{Steps: 2, Envs: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := s.Figures()
+	first, last := Figure{Name: "info", Column: Info, Gather: hostabi.TensorMax}, Figure{Name: "map/254", Column: Info.At(1), Elem: 254, AtEnd: true}
+	if len(list) != MaxFigures || list[0] != first || list[MaxFigures-1] != last {
+		t.Errorf("%d figures from %+v to %+v", len(list), list[0], list[len(list)-1])
+	}
+}
+
 func BenchmarkCheckStep(b *testing.B) {
 	for name, ends := range map[string]int{"no end": 0, "one end": 1, "all end": 64} {
 		b.Run(name, func(b *testing.B) {

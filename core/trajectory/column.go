@@ -27,6 +27,7 @@ const (
 	Truncated  = Column(hostabi.RoleTruncated) << kindAt        // [T][N] u8, 0 or 1; 0 where terminated is 1 once the block is committed
 	Mask       = Column(hostabi.RoleActionMask) << kindAt       // [T+1][N][actions] u8, only with an action mask
 	FinalObs   = Column(hostabi.RoleFinalObservation) << kindAt // [N][obs], newest last observation of each environment
+	Info       = Column(hostabi.RoleInfo) << kindAt             // [T][N][figures] f32, of the environment itself; where AtEnd undefined in all other rows
 	Discount   = Column(hostabi.RoleDiscount) << kindAt         // [T][N] f32, 0 to 1, instead of the learner's constant; only with such a tensor
 )
 
@@ -63,6 +64,7 @@ const (
 	Final                       // the last of what is Observed in the column of the same index
 	Grantable                   // a wire may let its receiver write it in a committed block
 	Past                        // rows before row 0, in blocks that keep such: see Shape.Past
+	AtEnd                       // defined in the rows alone in which the environment ends an episode
 )
 
 // kind is what the columns of one kind have in common.
@@ -105,6 +107,7 @@ var kinds = []kind{
 	{Truncated, "truncated", AtT | PerEnv | Guest | Outcome, 0, 0},
 	{Mask, "action_mask", AtT1 | PerEnv | Guest | Observed, 0, 0},
 	{FinalObs, "final_obs", PerEnv | Guest | Final, 0, 0},
+	{Info, "info", AtT | PerEnv | Guest | Outcome, 0, 0},
 	{Discount, "discount", AtT | PerEnv | Guest | Outcome, 0, 0},
 	{LogProb, "log_prob", AtT | PerEnv, hostabi.F32, 1},
 	{Value, "value", AtT1 | PerEnv, hostabi.F32, 1},

@@ -69,8 +69,8 @@ type Schema struct {
 	first   [2 * hostKinds]uint8 // by kind, where its columns begin
 	part    bool
 
-	observed, outcome, final, past []uint8 // columns with that flag
-	actions                        []choice
+	observed, outcome, final, atEnd, past []uint8 // columns with that flag
+	actions                               []choice
 }
 
 // choice is an action with its mask.
@@ -118,7 +118,8 @@ func NewSchema(spec hostabi.EnvSpec, shape Shape) (*Schema, error) {
 		}
 	}
 	s.Bytes = align(s.Bytes, pageBytes)
-	s.observed, s.outcome, s.final, s.past = s.with(Observed), s.with(Outcome), s.with(Final), s.with(Past)
+	s.observed, s.outcome, s.final = s.with(Observed), s.with(Outcome), s.with(Final)
+	s.atEnd, s.past = s.with(AtEnd), s.with(Past)
 	s.actions = s.choices()
 	return s, nil
 }
@@ -152,6 +153,9 @@ func (s *Schema) with(flag Flags) (list []uint8) {
 func (s *Schema) add(k *kind, index int, d *hostabi.Tensor) bool {
 	l := Layout{Column: k.first.At(index), Flags: k.flags, DType: d.DType, Rows: 1, Envs: 1, Shape: []int{},
 		Elems: d.Elems(hostabi.MaxTensorElems), Offset: align(s.Bytes, columnAlign)}
+	if k.first == Info && d.Flags&hostabi.TensorEpisode != 0 {
+		l.Flags |= AtEnd
+	}
 	switch {
 	case k.flags&AtT != 0:
 		l.Rows = s.Shape.Steps

@@ -99,7 +99,7 @@ func (p *probe) compare(t *testing.T, o *outcome, at func(*labRow) int) {
 	}
 }
 
-// The discount that a real guest writes is what the learner learns with; the figures that it offers beside it are not in
+// The discount that a real guest writes is what the learner learns with; the figures that it tells beside it are not in
 // its way.
 func TestS17TheDiscountOfAGuestIsLearnedWith(t *testing.T) {
 	t.Parallel()

@@ -189,7 +189,7 @@ func (g *guard) lookAt(d *dueColumn, where string) {
 			}
 			copy(d.element(g.want[d.bytes:], env, i), now)
 		}
-		wanted := d.Flags&trajectory.Final == 0 || g.ended(env)
+		wanted := d.Flags&(trajectory.Final|trajectory.AtEnd) == 0 || g.ended(env)
 		if wanted && unwritten > 0 && (!d.byChance() || unwritten == d.m.Elems) {
 			first(&g.found.unwritten, "env %d: %s does not write element %d of %s", env, where, at, name(d.Layout))
 		}

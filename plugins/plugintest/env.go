@@ -24,6 +24,7 @@ type scripted struct {
 	garbage  *[64]byte
 	obs      [ObsElems]float32 // while it is written
 	acted    []float32         // all elements of the actions of the step
+	told     []float32         // the figures of the step
 }
 
 var (
@@ -47,6 +48,10 @@ func (e *scripted) create() {
 		e.states[i] = state{Episode: -1, Stream: uint64(i + 1), Ended: true}
 	}
 	e.bound, e.calls, e.poisoned = false, 0, false
+	e.told = nil
+	for _, info := range e.plugin.script.Infos {
+		e.told = append(e.told, make([]float32, info.Elems(hostabi.MaxTensorElems))...)
+	}
 }
 
 // Spec returns the plugin's description.
@@ -155,6 +160,10 @@ func (e *scripted) step(i, t int) error {
 	if script.Discount != nil {
 		e.setFloat32(trajectory.Discount, i, t, 0, script.Discount(at))
 	}
+	if clear(e.told); script.Tell != nil {
+		script.Tell(at, e.told)
+	}
+	e.tell(i, t, how != 0)
 	if how != 0 {
 		e.end(i, t)
 	}
@@ -172,6 +181,8 @@ func (e *scripted) stepEnded(i, t int) error {
 	}
 	e.begin(i)
 	e.write(i, t, e.plugin.script.Flaws.PhantomReward, false, false)
+	clear(e.told)
+	e.tell(i, t, false)
 	e.observe(i, t+1, trajectory.Obs)
 	e.mask(i, t+1)
 	return nil

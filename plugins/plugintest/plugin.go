@@ -62,6 +62,10 @@ func (s *Script) spec() hostabi.EnvSpec {
 		spec.Needs |= hostabi.FeatureDiscount
 		spec.Tensors = append(spec.Tensors, scalar(hostabi.RoleDiscount, hostabi.F32))
 	}
+	for i, info := range s.Infos {
+		info.Role, info.Index, info.DType = hostabi.RoleInfo, uint16(i), hostabi.F32
+		spec.Tensors = append(spec.Tensors, info)
+	}
 	if s.Legal == nil {
 		return spec
 	}

@@ -23,6 +23,10 @@ type Script struct {
 	Legal func(at At, value int) bool
 	// Discount is that of the step, in the place of the learner's constant; nil = no such tensor.
 	Discount func(At) float32
+	// Infos are described with their paths, shapes and flags; Tell sets the figures of all of them, one after the other, before
+	// it 0. An info of the end of an episode is written in that row alone.
+	Infos []hostabi.Tensor
+	Tell  func(at At, figures []float32)
 	// Observe changes the observation before that step, or the last one of an episode; nil = it stays as scripted.
 	Observe func(at At, obs *[ObsElems]float32)
 	Cue     func(At) Cue                          // fault in that step

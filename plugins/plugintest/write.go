@@ -5,6 +5,8 @@ import (
 	"math"
 
 	"github.com/rlhost/rlhost/core/trajectory"
+
+	"github.com/rlhost/rlhost/hostabi"
 )
 
 // index is the place of one element in the slice of its column.
@@ -51,6 +53,18 @@ func (e *scripted) setFloat32(c trajectory.Column, i, t, elem int, v float32) {
 
 func (e *scripted) setByte(c trajectory.Column, i, t, elem int, v byte) {
 	e.block.Bytes(c)[e.index(c, i, t, elem)] = v
+}
+
+// tell writes the figures of a step.
+func (e *scripted) tell(i, t int, ended bool) {
+	rest := e.told
+	for k, info := range e.plugin.script.Infos {
+		n := info.Elems(hostabi.MaxTensorElems)
+		for elem := 0; elem < n && (ended || info.Flags&hostabi.TensorEpisode == 0); elem++ {
+			e.setFloat32(trajectory.Info.At(k), i, t, elem, rest[elem])
+		}
+		rest = rest[n:]
+	}
 }
 
 // write writes the results of a step except observations.

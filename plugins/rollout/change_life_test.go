@@ -235,7 +235,7 @@ func TestVersions_AreBounded(t *testing.T) {
 	const versions = maxVersions + 6
 	for k := range versions {
 		p := plugintest.New(plugintest.Script{Name: fmt.Sprintf("w%d@1", k), Actions: 3, Length: func(env, _ int) int { return worldLength(env) },
-			Reward: func(plugintest.At) float32 { return float32(100 + k) }})
+			Reward: func(plugintest.At) float32 { return float32(100 + k) }, Infos: worldInfos(), Tell: worldTell(100 + k)})
 		w.plugins[100+k], w.loose = p, true
 		done := false
 		c, err := w.c.PrepareEnvs(component.EnvChange{Plugin: p, At: component.AtTrajectory, Went: func(component.EnvsWent) { done = true }})

@@ -28,8 +28,10 @@ type world struct {
 	rows       int               // valid ones
 	ended      int               // episodes that were cut for a change
 	told       int
-	counted    int                // episodes that were told and were not played on trial
-	heights    float64            // sum of what their environments have reported
+	counted    int     // episodes that were told and were not played on trial
+	heights    float64 // sum of what their environments have reported
+	ends       int     // of the counted, those that the environment has ended, and the sum of their lengths
+	lengths    float64
 	made       map[int]int        // valid rows of each version
 	newest     map[int]int        // by environment, the version of its newest row
 	bits       []string           // what stood in the blocks, in order of arrival
@@ -63,11 +65,27 @@ type worldOptions struct {
 // worldLength is how long an episode of an environment is.
 func worldLength(env int) int { return 5 + env%3 }
 
+// worldInfos are the version with the environment's index, and the length of an episode that has ended by itself.
+func worldInfos() []hostabi.Tensor {
+	return []hostabi.Tensor{
+		{Path: "made", Rank: 1, Shape: [hostabi.MaxRank]uint32{2}, Flags: hostabi.TensorMax},
+		{Path: "length", Flags: hostabi.TensorEpisode},
+	}
+}
+
+func worldTell(version int) func(at plugintest.At, figures []float32) {
+	return func(at plugintest.At, figures []float32) {
+		figures[0], figures[1], figures[2] = float32(version), float32(at.Env), float32(at.Step+1)
+	}
+}
+
 func (o *worldOptions) plugin(version int) *plugintest.Plugin {
 	script := plugintest.Script{Name: fmt.Sprintf("v%d@1", version), Autoreset: o.mode, Actions: 3,
 		Length: func(env, _ int) int { return worldLength(env) },
 		Reward: func(plugintest.At) float32 { return float32(version) },
 		Metric: func(at plugintest.At) (string, float64) { return "height", float64(at.Env) },
+		Infos:  worldInfos(),
+		Tell:   worldTell(version),
 	}
 	if o.masked {
 		script.Legal = func(at plugintest.At, action int) bool { return (at.Step+at.Env+version+action)%3 != 0 }
@@ -165,6 +183,10 @@ func (w *world) onEpisode(e trajectory.Episode) {
 	if w.told++; e.Task != onTrial {
 		w.counted++
 		w.heights += float64(e.Env)
+		if e.Terminated {
+			w.ends++
+			w.lengths += float64(e.Length)
+		}
 	}
 	if want := worldLength(int(e.Env)); int(e.Length) != want && (w.limit == 0 || int(e.Length) != w.limit) {
 		w.errorf("environment %d is told to have had an episode of %d steps, want %d", e.Env, e.Length, want)
@@ -247,10 +269,19 @@ func (w *world) checkStep(tr trajectory.Trajectory, t, env int, o, next []float3
 	v := w.versionOfID(tr.Uint64(trajectory.PluginVersion)[i])
 	w.made[v]++
 	w.newest[int(o[plugintest.ObsEnv])] = v
+	made := int(o[plugintest.ObsStep]) + 1
+	info := tr.Row(trajectory.Info, t)
+	figures := [3]float32{info.Float32()[env*info.StrideRow/4], info.Float32()[(env*info.StrideRow+info.StrideElem)/4],
+		tr.Float32(trajectory.Info.At(1))[i]}
+	if !terminated {
+		figures[2] = float32(made) // undefined
+	}
+	if want := [3]float32{float32(v), o[plugintest.ObsEnv], float32(made)}; figures != want {
+		w.errorf("row %d of environment %d, of version %d, has the infos %v, want %v", t, env, v, figures, want)
+	}
 	if got := tr.Float32(trajectory.Reward)[i]; got != float32(v) {
 		w.errorf("row %d of environment %d has reward %v of another version than %d", t, env, got, v)
 	}
-	made := int(o[plugintest.ObsStep]) + 1
 	natural := made == worldLength(int(o[plugintest.ObsEnv]))
 	limited := made == w.limit
 	switch {
@@ -375,8 +406,13 @@ func (w *world) balance() {
 			w.errorf("%d env steps counted of version %d, %d seen", got, v, w.made[v])
 		}
 	}
-	if d := w.Host.Stats.Histogram("env/height").Snapshot(); int(d.Count) != w.counted || d.Sum != w.heights {
-		w.errorf("env/height has %d numbers that sum up to %v, after %d episodes with %v", d.Count, d.Sum, w.counted, w.heights)
+	for name, want := range map[string]struct {
+		count int
+		sum   float64
+	}{"height": {w.counted, w.heights}, "made/1": {w.counted, w.heights}, "length": {w.ends, w.lengths}} {
+		if d := w.Host.Stats.Histogram("env/" + name).Snapshot(); int(d.Count) != want.count || d.Sum != want.sum {
+			w.errorf("env/%s has %d numbers that sum up to %v, after %d episodes with %v", name, d.Count, d.Sum, want.count, want.sum)
+		}
 	}
 	if ended, lost := w.counter("swap/ended_episodes"), w.counter("rollout/lost_episodes"); int(ended+lost) < w.ended {
 		w.errorf("%d episodes counted as ended for changes and %d as lost, %d seen", ended, lost, w.ended)

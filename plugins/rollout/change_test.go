@@ -131,10 +131,13 @@ func TestS4AChangeBetweenTrajectoriesBootstrapsFromTheLastRow(t *testing.T) {
 func TestPrepareEnvs_RefusesOtherSpaces(t *testing.T) {
 	w := newWorld(t, worldOptions{config: func(c *config) { c.Layout = "soa" }})
 	for want, script := range map[string]plugintest.Script{
-		"its action is another one":                      {Actions: 4},
-		"it has a tensor of role action_mask":            {Actions: 3, Legal: func(plugintest.At, int) bool { return true }},
-		"it does not offer autoreset same_step":          {Actions: 3, Autoreset: hostabi.NextStep},
-		"it does not take observations as [elem][env]":   {Actions: 3, Caps: 1 << 30},
+		"its action is another one":                                                    {Actions: 4},
+		"it has a tensor of role action_mask":                                          {Actions: 3, Legal: func(plugintest.At, int) bool { return true }},
+		"its info is none, that of those that run is made: max[2], length: at the end": {Actions: 3},
+		"its info is made: max[3], that of those that run is made: max[2], length: at the end": {Actions: 3,
+			Infos: []hostabi.Tensor{{Path: "made", Rank: 1, Shape: [hostabi.MaxRank]uint32{3}, Flags: hostabi.TensorMax}}},
+		"it does not offer autoreset same_step":          {Actions: 3, Autoreset: hostabi.NextStep, Infos: worldInfos()},
+		"it does not take observations as [elem][env]":   {Actions: 3, Caps: 1 << 30, Infos: worldInfos()},
 		"rollout: other@1 cannot take the place of v1@1": {Name: "other@1", Actions: 2},
 	} {
 		p, err := w.c.PrepareEnvs(component.EnvChange{Plugin: plugintest.New(script)})

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -32,6 +33,9 @@ func (c *shared) differs(next *hostabi.EnvSpec) string {
 		case !slices.EqualFunc(was, is, same):
 			return fmt.Sprintf("its %v is another one", role)
 		}
+	}
+	if was, is := running.Spaces(hostabi.RoleInfo), next.Spaces(hostabi.RoleInfo); was != is {
+		return fmt.Sprintf("its info is %s, that of those that run is %s", cmp.Or(is, "none"), cmp.Or(was, "none"))
 	}
 	if next.Autoreset&c.mode == 0 {
 		return fmt.Sprintf("it does not offer autoreset %v, which this run uses", c.mode)

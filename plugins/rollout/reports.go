@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"github.com/rlhost/rlhost/core/stat"
+	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -12,8 +13,8 @@ type reports struct {
 	n       int       // environments
 	metrics []*metric // in the order of their first report
 	byName  map[string]*metric
-	ended   []figure // of episodes that have ended in the block under way, in the order of their rows
-	next    int      // the first of them that is not told
+	ended   []told // of episodes that have ended in the block under way, in the order of their rows
+	next    int    // the first of them that is not told
 }
 
 // metric is one name under env/.
@@ -57,8 +58,8 @@ func (t *tally) number() float64 {
 	return t.Value
 }
 
-// figure is of one episode.
-type figure struct {
+// told is the number of one episode.
+type told struct {
 	to    *stat.Histogram
 	value float64
 	at    int // row and environment of its last step
@@ -78,7 +79,7 @@ func (r *reports) metric(name string) *metric {
 	return m
 }
 
-// end ends the episodes that end in row t. Their figures count when the episodes are told.
+// end ends the episodes that end in row t. Their numbers count when the episodes are told.
 func (r *reports) end(t int, ends func(at int) bool) {
 	if len(r.metrics) == 0 {
 		return
@@ -90,8 +91,50 @@ func (r *reports) end(t int, ends func(at int) bool) {
 		}
 		for _, m := range r.metrics {
 			if one := &m.running[env]; one.Count > 0 {
-				r.ended = append(r.ended, figure{m.to, one.number(), at})
+				r.ended = append(r.ended, told{m.to, one.number(), at})
 				m.running[env] = tally{}
+			}
+		}
+	}
+}
+
+// figure is a number of the environments' infos, which becomes one of an episode like those that they report.
+type figure struct {
+	trajectory.Figure
+	to   *metric // nil before the first row
+	last bool    // the row that ends the episode has the episode's number
+}
+
+func newFigures(s *trajectory.Schema) []figure {
+	var list []figure
+	for _, f := range s.Figures() {
+		list = append(list, figure{Figure: f, last: f.AtEnd || f.Gather == 0})
+	}
+	return list
+}
+
+// gather takes the infos of row t, in which these kinds of ends are. An end that the host has made by its limit is none to the
+// environment.
+func (r *rows) gather(t int, ended trajectory.Ended) {
+	if len(r.figures) == 0 {
+		return
+	}
+	valid := r.tr.Row(trajectory.Valid, t).Data
+	terminated, truncated := r.tr.Row(trajectory.Terminated, t).Data, r.tr.Row(trajectory.Truncated, t).Data
+	for k := range r.figures {
+		f := &r.figures[k]
+		if f.last && ended == 0 {
+			continue
+		}
+		if f.to == nil {
+			f.to = r.reports.metric(f.Name)
+		}
+		info := r.tr.Row(f.Column, t)
+		values, at, stride := info.Float32(), f.Elem*info.StrideElem/4, info.StrideRow/4
+		for env := range r.n {
+			over := terminated[env]|truncated[env] != 0
+			if valid[env] != 0 && (over || !f.last) && !(f.AtEnd && r.limited[env] != 0) {
+				f.to.running[env].add(float64(values[at+env*stride]), f.Gather)
 			}
 		}
 	}

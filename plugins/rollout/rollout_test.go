@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -340,23 +341,50 @@ func TestMetric_IsAMeanOverEpisodes(t *testing.T) {
 		for _, limit := range []int{0, 3} {
 			r := newRig(t, rigOptions{script: heights(mode), config: func(c *config) { c.EpisodeLimit = limit }})
 			r.until(t, 12)
-			sum := 0.
-			for _, e := range r.episodes {
-				sum += heightOf(e)
-			}
-			d := r.Host.Stats.Histogram("env/height").Snapshot()
-			if int(d.Count) != len(r.episodes) || d.Count == 0 || math.Abs(d.Sum-sum) > 1e-9 {
-				t.Errorf("%v, limit %d: env/height has %d numbers that sum up to %v, want %v of %d episodes", mode, limit, d.Count, d.Sum,
-					sum, len(r.episodes))
-			}
+			r.wantHeights(t, fmt.Sprintf("%v, limit %d", mode, limit))
 		}
+	}
+}
+
+// wantHeights compares what the environments of heights have reported and told as infos with the episodes.
+func (r *rig) wantHeights(t *testing.T, what string) {
+	t.Helper()
+	count, sum := map[string]int{}, map[string]float64{}
+	for _, e := range r.episodes {
+		first, last := float64(10*e.Env), float64(10*e.Env+e.Length-1)
+		own := map[string]float64{"height": heightOf(e), "mean": heightOf(e), "sum": heightOf(e) * float64(e.Length), "info": last, "max": last,
+			"of/both/0": first, "of/both/1": first}
+		if e.Terminated { // the host's limit is no end to the environment
+			own["end"] = last
+		}
+		for name, value := range own {
+			count[name]++
+			sum[name] += value
+		}
+	}
+	for name, n := range count {
+		d := r.Host.Stats.Histogram("env/" + name).Snapshot()
+		if int(d.Count) != n || math.Abs(d.Sum-sum[name]) > 1e-9 {
+			t.Errorf("%s: env/%s has %d numbers that sum up to %v, want %v of %d episodes", what, name, d.Count, d.Sum, sum[name], n)
+		}
+	}
+	if len(count) < 8 {
+		t.Errorf("%s: only %v have ended", what, count)
 	}
 }
 
 // heights is a script whose environments report a number in each step.
 func heights(mode hostabi.Autoreset) plugintest.Script {
 	return plugintest.Script{Autoreset: mode, Length: func(env, episode int) int { return 2 + (env+episode)%5 },
-		Metric: func(at plugintest.At) (string, float64) { return "height", float64(10*at.Env + at.Step) }}
+		Metric: func(at plugintest.At) (string, float64) { return "height", float64(10*at.Env + at.Step) },
+		Infos: []hostabi.Tensor{{}, {Path: "sum", Flags: hostabi.TensorSum}, {Path: "mean", Flags: hostabi.TensorMean},
+			{Path: "of/both", Rank: 1, Shape: [hostabi.MaxRank]uint32{2}, Flags: hostabi.TensorMin},
+			{Path: "max", Flags: hostabi.TensorMax}, {Path: "end", Flags: hostabi.TensorEpisode | hostabi.TensorSum}},
+		Tell: func(at plugintest.At, figures []float32) {
+			for i := range figures {
+				figures[i] = float32(10*at.Env + at.Step)
+			}
+		}}
 }
 
 // heightOf is the mean over the steps of an episode.
@@ -392,21 +420,13 @@ func TestMetric_GoesOnBehindARestore(t *testing.T) {
 		t.Fatal(err)
 	}
 	next.until(t, 4)
-	sum := 0.
-	for _, e := range next.episodes {
-		sum += heightOf(e)
-	}
-	if d := next.Host.Stats.Histogram("env/height").Snapshot(); int(d.Count) != len(next.episodes) || math.Abs(d.Sum-sum) > 1e-9 {
-		t.Errorf("env/height has %d numbers that sum up to %v, want %v of %d episodes", d.Count, d.Sum, sum, len(next.episodes))
-	}
+	next.wantHeights(t, "restored")
 }
 
 // A step allocates nothing, from the actions that arrive to the next request.
 func TestStep_AllocatesNothing(t *testing.T) {
-	for name, script := range map[string]plugintest.Script{
-		"same_step": {Autoreset: hostabi.SameStep}, "next_step": {Autoreset: hostabi.NextStep}, "disabled": {Autoreset: hostabi.Disabled},
-	} {
-		script.Metric = func(plugintest.At) (string, float64) { return "height", 1 }
+	for _, mode := range []hostabi.Autoreset{hostabi.SameStep, hostabi.NextStep, hostabi.Disabled} {
+		script := heights(mode)
 		c := New().(*Rollout)
 		r := plugintest.NewRig(t, c, plugintest.RigOptions{Name: "rollout", Envs: map[string]env.Plugin{"scripted": plugintest.New(script)}},
 			func(into any) error {
@@ -423,7 +443,7 @@ func TestStep_AllocatesNothing(t *testing.T) {
 			c.onActions(&m)
 		})
 		if n != 0 || s.t < 500 {
-			t.Errorf("%s: %v allocations a step after %d steps, want 0", name, n, s.t)
+			t.Errorf("%v: %v allocations a step after %d steps, want 0", mode, n, s.t)
 		}
 	}
 }

@@ -20,6 +20,7 @@ type rows struct {
 	bootstrap bool // the newest row has truncated environments whose last observation wants a value
 
 	reports   reports
+	figures   []figure
 	accounts  []account
 	ages      []uint32 // env steps of the running episodes, for the episode limit
 	limited   []byte   // 1 where the limit ended the episode in the newest row
@@ -63,7 +64,7 @@ func newRows(c *shared) rows {
 	r := rows{
 		c: c, n: n, reports: reports{stats: c.h.Stats, n: n}, accounts: make([]account, n), ages: make([]uint32, n), limited: make([]byte, n), phantom: make([]byte, n),
 		resetMask: make([]byte, n), gone: make([]byte, n), cuts: make([]byte, n*c.config.Horizon),
-		stamped: make([]int32, n), makers: make([]uint16, n*c.config.Horizon), stamps: make([]uint64, c.arena.Blocks()),
+		figures: newFigures(c.schema), stamped: make([]int32, n), makers: make([]uint16, n*c.config.Horizon), stamps: make([]uint64, c.arena.Blocks()),
 	}
 	for block := range r.stamps {
 		r.stamps[block] = stampedBySeveral
@@ -93,6 +94,7 @@ func (r *rows) complete(t int, ended trajectory.Ended) trajectory.Ended {
 	}
 	r.markAges(t)
 	r.bootstrap = ended&trajectory.AnyTruncated != 0
+	r.gather(t, ended)
 	r.reports.end(t, r.ends)
 	return ended
 }

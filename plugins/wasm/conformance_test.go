@@ -211,6 +211,15 @@ func (c *conformanceCase) probe(t *testing.T, p env.Plugin) {
 		c.pictures(t, d)
 	case "save", "save-other-version", "save-wrong-length":
 		c.states(t, d)
+	case "info-end":
+		for range 2 {
+			_, err := d.Step()
+			must(t, err)
+		}
+		tr, now := d.Whole()
+		if got := tr.Row(trajectory.Info, now-1).Float32(); !slices.Equal(got, []float32{3, 3}) {
+			t.Errorf("the infos of the step that ends an episode are %v, want 3", got)
+		}
 	case "metric-env":
 		want := []string{}
 		for k := range 2 {

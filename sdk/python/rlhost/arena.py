@@ -74,9 +74,9 @@ _META = struct.Struct("<QIHHQI4xQQQ8x")
 
 class Trajectory:
     """The columns of one block as arrays [rows, envs, ...] by their names: action, obs, reward, terminated, truncated,
-    action_mask, final_obs, log_prob, value, bootstrap_value, valid, policy_version, plugin_version, meta; columns that
-    the environment does not have are missing. They are views: valid until the loan or lease ends, read-only in a lease.
-    DLPack (torch.from_dlpack) shares those of a loan, and copies those of a lease."""
+    action_mask, final_obs, info (a further one info/1), discount, log_prob, value, bootstrap_value, valid, policy_version,
+    plugin_version, meta; columns that the environment does not have are missing. They are views: valid until the loan or
+    lease ends, read-only in a lease. DLPack (torch.from_dlpack) shares those of a loan, and copies those of a lease."""
 
     def __init__(self, arrays: dict[str, numpy.ndarray], steps: int, envs: int):
         self.arrays, self.steps, self.envs = arrays, steps, envs
