@@ -51,6 +51,9 @@ func BenchmarkUpdate(b *testing.B) {
 			eachSet(b, func(b *testing.B, backend *cpu.Backend) { update(b, backend, c.net, c.rows, 1024) })
 		})
 	}
+	b.Run(dims(small)+"-norms/rows=1024", func(b *testing.B) {
+		eachSet(b, func(b *testing.B, backend *cpu.Backend) { update(b, backend, normed(small), 1024, 1024) })
+	})
 }
 
 func update(b *testing.B, backend *cpu.Backend, n policy.Network, rows, all int) {

@@ -7,6 +7,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/cpu"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/policy/head"
+	"github.com/rlhost/rlhost/gpu/policy/layer"
 	"github.com/rlhost/rlhost/gpu/policy/policytest"
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
@@ -57,7 +58,7 @@ func TestVectorKernelsLearnTheSameParameters(t *testing.T) {
 	several := m
 	several.Heads.Policy = []policy.Dist{{Action: "steer", Gaussian: &head.Gaussian{N: 3}, Bounds: &policy.Bounds{Low: []float32{-1, -1, -1}, High: []float32{1, 1, 1}}},
 		{Action: "gear", MultiCategorical: &head.MultiCategorical{Counts: []int{3, 2}}}}
-	for name, m := range map[string]policy.MLP{"a choice": m, "several actions": several} {
+	for name, n := range map[string]policy.Network{"a choice": m.Network(), "several actions": several.Network(), "layer norms": normed(m.Network())} {
 		t.Run(name, func(t *testing.T) {
 			var params [][]float32
 			for _, name := range []string{"avx2", "avx512"} {
@@ -65,13 +66,28 @@ func TestVectorKernelsLearnTheSameParameters(t *testing.T) {
 				if err != nil {
 					t.Skip(err)
 				}
-				params = append(params, learn(t, b, ppo.Defaults(), policytest.Options{Network: m.Network(), Steps: 12, Envs: 20, Blocks: 2, Masked: true, Seed: 5}))
+				params = append(params, learn(t, b, ppo.Defaults(), policytest.Options{Network: n, Steps: 12, Envs: 20, Blocks: 2, Masked: true, Seed: 5}))
 			}
 			if !slices.Equal(params[0], params[1]) {
 				t.Error("avx2 and avx512 learn different parameters")
 			}
 		})
 	}
+}
+
+// normed puts a layer norm behind every dense layer that an activation follows.
+func normed(n policy.Network) policy.Network {
+	var nodes []policy.Node
+	for _, node := range n.Nodes {
+		if node.Activation != nil {
+			norm := policy.Node{Name: node.Name + ".norm", In: node.In, LayerNorm: &layer.LayerNorm{}}
+			node.In = []string{norm.Name}
+			nodes = append(nodes, norm)
+		}
+		nodes = append(nodes, node)
+	}
+	n.Nodes = nodes
+	return n
 }
 
 // learn acts on a dataset, learns from it and returns the parameters.

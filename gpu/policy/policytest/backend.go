@@ -91,6 +91,7 @@ func cases() []shape {
 		mlp(policy.MLP{Obs: 65, Actions: 9, Hidden: []int{130, 96}, Activation: tanh}, shape{steps: 2, envs: 51, minibatch: 80}),
 		{name: "dense nodes and activations of all kinds", net: unequal()},
 		{name: "a shared activation", net: squashed()},
+		{name: "normalised vectors", net: normalised(), soa: true},
 		{name: "several inputs", net: several(), soa: true},
 		{name: "stacked frames of bytes", net: pictures(policy.Input{Shape: []int{13, 11, 1}, Stack: 4})},
 		{name: "pictures of bytes", net: pictures(policy.Input{Shape: []int{10, 12, 3}}), soa: true},
@@ -174,6 +175,16 @@ func squashed() policy.Network {
 	node := policy.Node{Name: "squashed", In: []string{"obs"}, Activation: &layer.Activation{Func: policy.Tanh}}
 	n.Nodes = slices.Insert(n.Nodes, 0, node)
 	return n
+}
+
+// normalised is a network whose layer norms read observations and a layer, each with an activation behind it.
+func normalised() policy.Network {
+	norm := func(name, in string) policy.Node {
+		return policy.Node{Name: name, In: []string{in}, LayerNorm: &layer.LayerNorm{}}
+	}
+	return body([]int{7}, 3, norm("norm.0", "obs"), activation("elu", "norm.0", policy.ELU),
+		policy.Node{Name: "dense", In: []string{"elu"}, Dense: &layer.Dense{Out: 21, Gain: 1}},
+		norm("norm.1", "dense"), activation("tanh", "norm.1", policy.Tanh))
 }
 
 // params returns parameters with large heads, so that actions, ratios and gradients are not all alike.

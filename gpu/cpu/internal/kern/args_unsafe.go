@@ -123,3 +123,19 @@ type poolArgs struct {
 	step, xRow         int
 	out, d, dx         unsafe.Pointer
 }
+
+type normArgs struct {
+	rows, n        int
+	bytes, broken  int // of a row: bytes of its whole panels, elements of one that follows them
+	x              unsafe.Pointer
+	xRow           int
+	weight, bias   unsafe.Pointer
+	out            unsafe.Pointer
+	outRow         int
+	moments        unsafe.Pointer
+	d              unsafe.Pointer
+	dRow           int
+	dx             unsafe.Pointer // or nil, with a stride of 0
+	dxRow          int
+	dWeight, dBias unsafe.Pointer
+}

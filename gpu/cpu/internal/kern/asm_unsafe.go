@@ -441,3 +441,41 @@ func (p *Pool) args(i int) poolArgs {
 	return poolArgs{places: min(p.perCall(), p.Places-i), high: p.High, wide: p.Wide, bytes: 4 * p.Channels, x: at(p.X, i*p.Step),
 		step: 4 * p.Step, xRow: 4 * p.XRow, out: at(p.Out, i*p.Channels)}
 }
+
+// normElems bounds the elements of one call of a norm, which goes over them several times, by the first-level cache.
+const normElems = 1 << 12
+
+func (n *Norm) asm(s Set) {
+	args := normArgs{n: n.N, bytes: 4 * (n.N / Panel * Panel), broken: n.N % Panel, xRow: 4 * n.XRow, outRow: 4 * n.OutRow,
+		dRow: 4 * n.DRow, weight: at(n.Weight, 0)}
+	for r := 0; r < n.Rows; r += args.rows {
+		args.rows = min(n.Rows-r, max(1, normElems/n.N))
+		args.x, args.moments = at(n.X, r*n.XRow), at(n.Moments, 2*r)
+		if n.D == nil {
+			args.bias, args.out = at(n.Bias, 0), at(n.Out, r*n.OutRow)
+			args.forward(s)
+			continue
+		}
+		args.d, args.dWeight, args.dBias = at(n.D, r*n.DRow), at(n.DWeight, 0), at(n.DBias, 0)
+		if n.DX != nil {
+			args.dx, args.dxRow = at(n.DX, r*n.DXRow), 4*n.DXRow
+		}
+		args.backward(s)
+	}
+}
+
+func (a *normArgs) forward(s Set) {
+	if s == AVX512 {
+		normAVX512(a)
+		return
+	}
+	normAVX2(a)
+}
+
+func (a *normArgs) backward(s Set) {
+	if s == AVX512 {
+		normBackAVX512(a)
+		return
+	}
+	normBackAVX2(a)
+}

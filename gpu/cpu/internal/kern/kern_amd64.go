@@ -159,6 +159,18 @@ func head8(args *headArgs)
 func loss(args *lossArgs)
 
 //go:noescape
+func normAVX2(args *normArgs)
+
+//go:noescape
+func normAVX512(args *normArgs)
+
+//go:noescape
+func normBackAVX2(args *normArgs)
+
+//go:noescape
+func normBackAVX512(args *normArgs)
+
+//go:noescape
 func normalDescend(args *normalArgs)
 
 //go:noescape

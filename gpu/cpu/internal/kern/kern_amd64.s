@@ -11212,6 +11212,698 @@ column:
 	VZEROUPPER
 	RET
 
+// func normAVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·normAVX2(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), DI
+	MOVQ    24(DI), DX
+	NEGQ    DX
+	LEAQ    tail<>+0(SB), AX
+	VMOVUPS 64(AX)(DX*4), Y14
+	VMOVUPS 96(AX)(DX*4), Y15
+	MOVQ    48(DI), R8
+	MOVQ    56(DI), R9
+	MOVQ    (DI), CX
+	MOVQ    80(DI), R11
+	MOVQ    32(DI), AX
+
+sum_row:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	XORQ   DX, DX
+	CMPQ   16(DI), $0x00
+	JE     sum_broken
+
+sum:
+	VMOVUPS (AX)(DX*1), Y2
+	VADDPS  Y2, Y0, Y0
+	VMOVUPS 32(AX)(DX*1), Y3
+	VADDPS  Y3, Y1, Y1
+	ADDQ    $0x40, DX
+	CMPQ    DX, 16(DI)
+	JLT     sum
+
+sum_broken:
+	CMPQ       24(DI), $0x00
+	JE         sum_end
+	VMASKMOVPS (AX)(DX*1), Y14, Y2
+	VADDPS     Y2, Y0, Y0
+	VMASKMOVPS 32(AX)(DX*1), Y15, Y3
+	VADDPS     Y3, Y1, Y1
+
+sum_end:
+	VADDPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X2
+	VADDPS       X2, X0, X0
+	VPERMILPS    $0x4e, X0, X2
+	VADDPS       X2, X0, X0
+	VMOVSHDUP    X0, X2
+	VADDSS       X2, X0, X0
+	VXORPS       X2, X2, X2
+	VCVTSI2SSQ   8(DI), X2, X2
+	VDIVSS       X2, X0, X0
+	VMOVSS       X0, (R11)
+	ADDQ         $0x08, R11
+	ADDQ         40(DI), AX
+	DECQ         CX
+	JNZ          sum_row
+	MOVQ         (DI), CX
+	MOVQ         80(DI), R11
+	MOVQ         32(DI), AX
+
+squares_row:
+	VBROADCASTSS (R11), Y12
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	XORQ         DX, DX
+	CMPQ         16(DI), $0x00
+	JE           squares_broken
+
+squares:
+	VMOVUPS     (AX)(DX*1), Y2
+	VSUBPS      Y12, Y2, Y2
+	VFMADD231PS Y2, Y2, Y0
+	VMOVUPS     32(AX)(DX*1), Y3
+	VSUBPS      Y12, Y3, Y3
+	VFMADD231PS Y3, Y3, Y1
+	ADDQ        $0x40, DX
+	CMPQ        DX, 16(DI)
+	JLT         squares
+
+squares_broken:
+	CMPQ        24(DI), $0x00
+	JE          squares_end
+	VMASKMOVPS  (AX)(DX*1), Y14, Y2
+	VSUBPS      Y12, Y2, Y2
+	VANDPS      Y14, Y2, Y2
+	VFMADD231PS Y2, Y2, Y0
+	VMASKMOVPS  32(AX)(DX*1), Y15, Y3
+	VSUBPS      Y12, Y3, Y3
+	VANDPS      Y15, Y3, Y3
+	VFMADD231PS Y3, Y3, Y1
+
+squares_end:
+	VADDPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X2
+	VADDPS       X2, X0, X0
+	VPERMILPS    $0x4e, X0, X2
+	VADDPS       X2, X0, X0
+	VMOVSHDUP    X0, X2
+	VADDSS       X2, X0, X0
+	VXORPS       X2, X2, X2
+	VCVTSI2SSQ   8(DI), X2, X2
+	VDIVSS       X2, X0, X0
+	VADDSS       k3727c5ac<>+0(SB), X0, X0
+	VSQRTSS      X0, X0, X0
+	VMOVSS       k3f800000<>+0(SB), X2
+	VDIVSS       X0, X2, X0
+	VMOVSS       X0, 4(R11)
+	ADDQ         $0x08, R11
+	ADDQ         40(DI), AX
+	DECQ         CX
+	JNZ          squares_row
+	MOVQ         (DI), CX
+	MOVQ         80(DI), R11
+	MOVQ         64(DI), BX
+	MOVQ         32(DI), AX
+
+out_row:
+	VBROADCASTSS (R11), Y12
+	VBROADCASTSS 4(R11), Y13
+	XORQ         DX, DX
+	CMPQ         16(DI), $0x00
+	JE           out_broken
+
+out:
+	VMOVUPS     (AX)(DX*1), Y2
+	VSUBPS      Y12, Y2, Y2
+	VMOVUPS     (R8)(DX*1), Y4
+	VMOVUPS     (R9)(DX*1), Y6
+	VMULPS      Y13, Y2, Y2
+	VFMADD213PS Y6, Y4, Y2
+	VMOVUPS     Y2, (BX)(DX*1)
+	VMOVUPS     32(AX)(DX*1), Y3
+	VSUBPS      Y12, Y3, Y3
+	VMOVUPS     32(R8)(DX*1), Y5
+	VMOVUPS     32(R9)(DX*1), Y7
+	VMULPS      Y13, Y3, Y3
+	VFMADD213PS Y7, Y5, Y3
+	VMOVUPS     Y3, 32(BX)(DX*1)
+	ADDQ        $0x40, DX
+	CMPQ        DX, 16(DI)
+	JLT         out
+
+out_broken:
+	CMPQ        24(DI), $0x00
+	JE          out_end
+	VMASKMOVPS  (AX)(DX*1), Y14, Y2
+	VSUBPS      Y12, Y2, Y2
+	VANDPS      Y14, Y2, Y2
+	VMASKMOVPS  (R8)(DX*1), Y14, Y4
+	VMASKMOVPS  (R9)(DX*1), Y14, Y6
+	VMULPS      Y13, Y2, Y2
+	VFMADD213PS Y6, Y4, Y2
+	VMASKMOVPS  Y2, Y14, (BX)(DX*1)
+	VMASKMOVPS  32(AX)(DX*1), Y15, Y3
+	VSUBPS      Y12, Y3, Y3
+	VANDPS      Y15, Y3, Y3
+	VMASKMOVPS  32(R8)(DX*1), Y15, Y5
+	VMASKMOVPS  32(R9)(DX*1), Y15, Y7
+	VMULPS      Y13, Y3, Y3
+	VFMADD213PS Y7, Y5, Y3
+	VMASKMOVPS  Y3, Y15, 32(BX)(DX*1)
+
+out_end:
+	ADDQ $0x08, R11
+	ADDQ 72(DI), BX
+	ADDQ 40(DI), AX
+	DECQ CX
+	JNZ  out_row
+	VZEROUPPER
+	RET
+
+DATA tail<>+0(SB)/4, $0xffffffff
+DATA tail<>+4(SB)/4, $0xffffffff
+DATA tail<>+8(SB)/4, $0xffffffff
+DATA tail<>+12(SB)/4, $0xffffffff
+DATA tail<>+16(SB)/4, $0xffffffff
+DATA tail<>+20(SB)/4, $0xffffffff
+DATA tail<>+24(SB)/4, $0xffffffff
+DATA tail<>+28(SB)/4, $0xffffffff
+DATA tail<>+32(SB)/4, $0xffffffff
+DATA tail<>+36(SB)/4, $0xffffffff
+DATA tail<>+40(SB)/4, $0xffffffff
+DATA tail<>+44(SB)/4, $0xffffffff
+DATA tail<>+48(SB)/4, $0xffffffff
+DATA tail<>+52(SB)/4, $0xffffffff
+DATA tail<>+56(SB)/4, $0xffffffff
+DATA tail<>+60(SB)/4, $0xffffffff
+DATA tail<>+64(SB)/4, $0x00000000
+DATA tail<>+68(SB)/4, $0x00000000
+DATA tail<>+72(SB)/4, $0x00000000
+DATA tail<>+76(SB)/4, $0x00000000
+DATA tail<>+80(SB)/4, $0x00000000
+DATA tail<>+84(SB)/4, $0x00000000
+DATA tail<>+88(SB)/4, $0x00000000
+DATA tail<>+92(SB)/4, $0x00000000
+DATA tail<>+96(SB)/4, $0x00000000
+DATA tail<>+100(SB)/4, $0x00000000
+DATA tail<>+104(SB)/4, $0x00000000
+DATA tail<>+108(SB)/4, $0x00000000
+DATA tail<>+112(SB)/4, $0x00000000
+DATA tail<>+116(SB)/4, $0x00000000
+DATA tail<>+120(SB)/4, $0x00000000
+DATA tail<>+124(SB)/4, $0x00000000
+GLOBL tail<>(SB), RODATA|NOPTR, $128
+
+DATA k3727c5ac<>+0(SB)/4, $0x3727c5ac
+DATA k3727c5ac<>+4(SB)/4, $0x3727c5ac
+DATA k3727c5ac<>+8(SB)/4, $0x3727c5ac
+DATA k3727c5ac<>+12(SB)/4, $0x3727c5ac
+DATA k3727c5ac<>+16(SB)/4, $0x3727c5ac
+DATA k3727c5ac<>+20(SB)/4, $0x3727c5ac
+DATA k3727c5ac<>+24(SB)/4, $0x3727c5ac
+DATA k3727c5ac<>+28(SB)/4, $0x3727c5ac
+DATA k3727c5ac<>+32(SB)/4, $0x3727c5ac
+DATA k3727c5ac<>+36(SB)/4, $0x3727c5ac
+DATA k3727c5ac<>+40(SB)/4, $0x3727c5ac
+DATA k3727c5ac<>+44(SB)/4, $0x3727c5ac
+DATA k3727c5ac<>+48(SB)/4, $0x3727c5ac
+DATA k3727c5ac<>+52(SB)/4, $0x3727c5ac
+DATA k3727c5ac<>+56(SB)/4, $0x3727c5ac
+DATA k3727c5ac<>+60(SB)/4, $0x3727c5ac
+GLOBL k3727c5ac<>(SB), RODATA|NOPTR, $64
+
+// func normAVX512(args *byte)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·normAVX512(SB), NOSPLIT, $0-8
+	MOVQ     args+0(FP), DI
+	MOVQ     24(DI), DX
+	NEGQ     DX
+	LEAQ     tail<>+0(SB), AX
+	VMOVUPS  64(AX)(DX*4), Z14
+	VPMOVD2M Z14, K1
+	MOVQ     48(DI), R8
+	MOVQ     56(DI), R9
+	MOVQ     (DI), CX
+	MOVQ     80(DI), R11
+	MOVQ     32(DI), AX
+
+sum_row:
+	VPXORD Z0, Z0, Z0
+	XORQ   DX, DX
+	CMPQ   16(DI), $0x00
+	JE     sum_broken
+
+sum:
+	VMOVUPS (AX)(DX*1), Z2
+	VADDPS  Z2, Z0, Z0
+	ADDQ    $0x40, DX
+	CMPQ    DX, 16(DI)
+	JLT     sum
+
+sum_broken:
+	CMPQ      24(DI), $0x00
+	JE        sum_end
+	VMOVUPS.Z (AX)(DX*1), K1, Z2
+	VADDPS    Z2, Z0, Z0
+
+sum_end:
+	VEXTRACTF64X4 $0x01, Z0, Y2
+	VADDPS        Y2, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X2
+	VADDPS        X2, X0, X0
+	VPERMILPS     $0x4e, X0, X2
+	VADDPS        X2, X0, X0
+	VMOVSHDUP     X0, X2
+	VADDSS        X2, X0, X0
+	VXORPS        X2, X2, X2
+	VCVTSI2SSQ    8(DI), X2, X2
+	VDIVSS        X2, X0, X0
+	VMOVSS        X0, (R11)
+	ADDQ          $0x08, R11
+	ADDQ          40(DI), AX
+	DECQ          CX
+	JNZ           sum_row
+	MOVQ          (DI), CX
+	MOVQ          80(DI), R11
+	MOVQ          32(DI), AX
+
+squares_row:
+	VBROADCASTSS (R11), Z12
+	VPXORD       Z0, Z0, Z0
+	XORQ         DX, DX
+	CMPQ         16(DI), $0x00
+	JE           squares_broken
+
+squares:
+	VMOVUPS     (AX)(DX*1), Z2
+	VSUBPS      Z12, Z2, Z2
+	VFMADD231PS Z2, Z2, Z0
+	ADDQ        $0x40, DX
+	CMPQ        DX, 16(DI)
+	JLT         squares
+
+squares_broken:
+	CMPQ        24(DI), $0x00
+	JE          squares_end
+	VMOVUPS.Z   (AX)(DX*1), K1, Z2
+	VSUBPS.Z    Z12, Z2, K1, Z2
+	VFMADD231PS Z2, Z2, Z0
+
+squares_end:
+	VEXTRACTF64X4 $0x01, Z0, Y2
+	VADDPS        Y2, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X2
+	VADDPS        X2, X0, X0
+	VPERMILPS     $0x4e, X0, X2
+	VADDPS        X2, X0, X0
+	VMOVSHDUP     X0, X2
+	VADDSS        X2, X0, X0
+	VXORPS        X2, X2, X2
+	VCVTSI2SSQ    8(DI), X2, X2
+	VDIVSS        X2, X0, X0
+	VADDSS        k3727c5ac<>+0(SB), X0, X0
+	VSQRTSS       X0, X0, X0
+	VMOVSS        k3f800000<>+0(SB), X2
+	VDIVSS        X0, X2, X0
+	VMOVSS        X0, 4(R11)
+	ADDQ          $0x08, R11
+	ADDQ          40(DI), AX
+	DECQ          CX
+	JNZ           squares_row
+	MOVQ          (DI), CX
+	MOVQ          80(DI), R11
+	MOVQ          64(DI), BX
+	MOVQ          32(DI), AX
+
+out_row:
+	VBROADCASTSS (R11), Z12
+	VBROADCASTSS 4(R11), Z13
+	XORQ         DX, DX
+	CMPQ         16(DI), $0x00
+	JE           out_broken
+
+out:
+	VMOVUPS     (AX)(DX*1), Z2
+	VSUBPS      Z12, Z2, Z2
+	VMOVUPS     (R8)(DX*1), Z4
+	VMOVUPS     (R9)(DX*1), Z6
+	VMULPS      Z13, Z2, Z2
+	VFMADD213PS Z6, Z4, Z2
+	VMOVUPS     Z2, (BX)(DX*1)
+	ADDQ        $0x40, DX
+	CMPQ        DX, 16(DI)
+	JLT         out
+
+out_broken:
+	CMPQ        24(DI), $0x00
+	JE          out_end
+	VMOVUPS.Z   (AX)(DX*1), K1, Z2
+	VSUBPS.Z    Z12, Z2, K1, Z2
+	VMOVUPS.Z   (R8)(DX*1), K1, Z4
+	VMOVUPS.Z   (R9)(DX*1), K1, Z6
+	VMULPS      Z13, Z2, Z2
+	VFMADD213PS Z6, Z4, Z2
+	VMOVUPS     Z2, K1, (BX)(DX*1)
+
+out_end:
+	ADDQ $0x08, R11
+	ADDQ 72(DI), BX
+	ADDQ 40(DI), AX
+	DECQ CX
+	JNZ  out_row
+	VZEROUPPER
+	RET
+
+// func normBackAVX2(args *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·normBackAVX2(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), DI
+	MOVQ    24(DI), DX
+	NEGQ    DX
+	LEAQ    tail<>+0(SB), AX
+	VMOVUPS 64(AX)(DX*4), Y14
+	VMOVUPS 96(AX)(DX*4), Y15
+	MOVQ    48(DI), R8
+	MOVQ    120(DI), R9
+	MOVQ    128(DI), R10
+	MOVQ    (DI), CX
+	MOVQ    88(DI), BX
+	MOVQ    104(DI), SI
+	MOVQ    80(DI), R11
+	MOVQ    32(DI), AX
+
+each_row:
+	VBROADCASTSS (R11), Y12
+	VBROADCASTSS 4(R11), Y13
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y3, Y3, Y3
+	XORQ         DX, DX
+	CMPQ         16(DI), $0x00
+	JE           params_broken
+
+params:
+	VMOVUPS     (AX)(DX*1), Y4
+	VSUBPS      Y12, Y4, Y4
+	VMULPS      Y13, Y4, Y4
+	VMOVUPS     (BX)(DX*1), Y6
+	VMOVUPS     (R9)(DX*1), Y8
+	VFMADD231PS Y4, Y6, Y8
+	VMOVUPS     Y8, (R9)(DX*1)
+	VMOVUPS     (R10)(DX*1), Y8
+	VADDPS      Y6, Y8, Y8
+	VMOVUPS     Y8, (R10)(DX*1)
+	VMOVUPS     (R8)(DX*1), Y8
+	VMULPS      Y8, Y6, Y6
+	VADDPS      Y6, Y0, Y0
+	VFMADD231PS Y4, Y6, Y2
+	VMOVUPS     32(AX)(DX*1), Y5
+	VSUBPS      Y12, Y5, Y5
+	VMULPS      Y13, Y5, Y5
+	VMOVUPS     32(BX)(DX*1), Y7
+	VMOVUPS     32(R9)(DX*1), Y9
+	VFMADD231PS Y5, Y7, Y9
+	VMOVUPS     Y9, 32(R9)(DX*1)
+	VMOVUPS     32(R10)(DX*1), Y9
+	VADDPS      Y7, Y9, Y9
+	VMOVUPS     Y9, 32(R10)(DX*1)
+	VMOVUPS     32(R8)(DX*1), Y9
+	VMULPS      Y9, Y7, Y7
+	VADDPS      Y7, Y1, Y1
+	VFMADD231PS Y5, Y7, Y3
+	ADDQ        $0x40, DX
+	CMPQ        DX, 16(DI)
+	JLT         params
+
+params_broken:
+	CMPQ        24(DI), $0x00
+	JE          params_end
+	VMASKMOVPS  (AX)(DX*1), Y14, Y4
+	VSUBPS      Y12, Y4, Y4
+	VANDPS      Y14, Y4, Y4
+	VMULPS      Y13, Y4, Y4
+	VMASKMOVPS  (BX)(DX*1), Y14, Y6
+	VMASKMOVPS  (R9)(DX*1), Y14, Y8
+	VFMADD231PS Y4, Y6, Y8
+	VMASKMOVPS  Y8, Y14, (R9)(DX*1)
+	VMASKMOVPS  (R10)(DX*1), Y14, Y8
+	VADDPS      Y6, Y8, Y8
+	VMASKMOVPS  Y8, Y14, (R10)(DX*1)
+	VMASKMOVPS  (R8)(DX*1), Y14, Y8
+	VMULPS      Y8, Y6, Y6
+	VADDPS      Y6, Y0, Y0
+	VFMADD231PS Y4, Y6, Y2
+	VMASKMOVPS  32(AX)(DX*1), Y15, Y5
+	VSUBPS      Y12, Y5, Y5
+	VANDPS      Y15, Y5, Y5
+	VMULPS      Y13, Y5, Y5
+	VMASKMOVPS  32(BX)(DX*1), Y15, Y7
+	VMASKMOVPS  32(R9)(DX*1), Y15, Y9
+	VFMADD231PS Y5, Y7, Y9
+	VMASKMOVPS  Y9, Y15, 32(R9)(DX*1)
+	VMASKMOVPS  32(R10)(DX*1), Y15, Y9
+	VADDPS      Y7, Y9, Y9
+	VMASKMOVPS  Y9, Y15, 32(R10)(DX*1)
+	VMASKMOVPS  32(R8)(DX*1), Y15, Y9
+	VMULPS      Y9, Y7, Y7
+	VADDPS      Y7, Y1, Y1
+	VFMADD231PS Y5, Y7, Y3
+
+params_end:
+	TESTQ        SI, SI
+	JZ           next
+	VADDPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X8
+	VADDPS       X8, X0, X0
+	VPERMILPS    $0x4e, X0, X8
+	VADDPS       X8, X0, X0
+	VMOVSHDUP    X0, X8
+	VADDSS       X8, X0, X0
+	VXORPS       X8, X8, X8
+	VCVTSI2SSQ   8(DI), X8, X8
+	VDIVSS       X8, X0, X0
+	VBROADCASTSS X0, Y10
+	VADDPS       Y3, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X8
+	VADDPS       X8, X2, X2
+	VPERMILPS    $0x4e, X2, X8
+	VADDPS       X8, X2, X2
+	VMOVSHDUP    X2, X8
+	VADDSS       X8, X2, X2
+	VXORPS       X8, X8, X8
+	VCVTSI2SSQ   8(DI), X8, X8
+	VDIVSS       X8, X2, X2
+	VBROADCASTSS X2, Y11
+	XORQ         DX, DX
+	CMPQ         16(DI), $0x00
+	JE           below_broken
+
+below:
+	VMOVUPS     (AX)(DX*1), Y4
+	VSUBPS      Y12, Y4, Y4
+	VMULPS      Y13, Y4, Y4
+	VMOVUPS     (BX)(DX*1), Y6
+	VMOVUPS     (R8)(DX*1), Y8
+	VMULPS      Y8, Y6, Y6
+	VFMADD213PS Y10, Y11, Y4
+	VSUBPS      Y4, Y6, Y6
+	VMOVUPS     (SI)(DX*1), Y8
+	VFMADD231PS Y13, Y6, Y8
+	VMOVUPS     Y8, (SI)(DX*1)
+	VMOVUPS     32(AX)(DX*1), Y5
+	VSUBPS      Y12, Y5, Y5
+	VMULPS      Y13, Y5, Y5
+	VMOVUPS     32(BX)(DX*1), Y7
+	VMOVUPS     32(R8)(DX*1), Y9
+	VMULPS      Y9, Y7, Y7
+	VFMADD213PS Y10, Y11, Y5
+	VSUBPS      Y5, Y7, Y7
+	VMOVUPS     32(SI)(DX*1), Y9
+	VFMADD231PS Y13, Y7, Y9
+	VMOVUPS     Y9, 32(SI)(DX*1)
+	ADDQ        $0x40, DX
+	CMPQ        DX, 16(DI)
+	JLT         below
+
+below_broken:
+	CMPQ        24(DI), $0x00
+	JE          below_end
+	VMASKMOVPS  (AX)(DX*1), Y14, Y4
+	VSUBPS      Y12, Y4, Y4
+	VANDPS      Y14, Y4, Y4
+	VMULPS      Y13, Y4, Y4
+	VMASKMOVPS  (BX)(DX*1), Y14, Y6
+	VMASKMOVPS  (R8)(DX*1), Y14, Y8
+	VMULPS      Y8, Y6, Y6
+	VFMADD213PS Y10, Y11, Y4
+	VSUBPS      Y4, Y6, Y6
+	VMASKMOVPS  (SI)(DX*1), Y14, Y8
+	VFMADD231PS Y13, Y6, Y8
+	VMASKMOVPS  Y8, Y14, (SI)(DX*1)
+	VMASKMOVPS  32(AX)(DX*1), Y15, Y5
+	VSUBPS      Y12, Y5, Y5
+	VANDPS      Y15, Y5, Y5
+	VMULPS      Y13, Y5, Y5
+	VMASKMOVPS  32(BX)(DX*1), Y15, Y7
+	VMASKMOVPS  32(R8)(DX*1), Y15, Y9
+	VMULPS      Y9, Y7, Y7
+	VFMADD213PS Y10, Y11, Y5
+	VSUBPS      Y5, Y7, Y7
+	VMASKMOVPS  32(SI)(DX*1), Y15, Y9
+	VFMADD231PS Y13, Y7, Y9
+	VMASKMOVPS  Y9, Y15, 32(SI)(DX*1)
+
+below_end:
+next:
+	ADDQ 96(DI), BX
+	ADDQ 112(DI), SI
+	ADDQ $0x08, R11
+	ADDQ 40(DI), AX
+	DECQ CX
+	JNZ  each_row
+	VZEROUPPER
+	RET
+
+// func normBackAVX512(args *byte)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·normBackAVX512(SB), NOSPLIT, $0-8
+	MOVQ     args+0(FP), DI
+	MOVQ     24(DI), DX
+	NEGQ     DX
+	LEAQ     tail<>+0(SB), AX
+	VMOVUPS  64(AX)(DX*4), Z14
+	VPMOVD2M Z14, K1
+	MOVQ     48(DI), R8
+	MOVQ     120(DI), R9
+	MOVQ     128(DI), R10
+	MOVQ     (DI), CX
+	MOVQ     88(DI), BX
+	MOVQ     104(DI), SI
+	MOVQ     80(DI), R11
+	MOVQ     32(DI), AX
+
+each_row:
+	VBROADCASTSS (R11), Z12
+	VBROADCASTSS 4(R11), Z13
+	VPXORD       Z0, Z0, Z0
+	VPXORD       Z2, Z2, Z2
+	XORQ         DX, DX
+	CMPQ         16(DI), $0x00
+	JE           params_broken
+
+params:
+	VMOVUPS     (AX)(DX*1), Z4
+	VSUBPS      Z12, Z4, Z4
+	VMULPS      Z13, Z4, Z4
+	VMOVUPS     (BX)(DX*1), Z6
+	VMOVUPS     (R9)(DX*1), Z8
+	VFMADD231PS Z4, Z6, Z8
+	VMOVUPS     Z8, (R9)(DX*1)
+	VMOVUPS     (R10)(DX*1), Z8
+	VADDPS      Z6, Z8, Z8
+	VMOVUPS     Z8, (R10)(DX*1)
+	VMOVUPS     (R8)(DX*1), Z8
+	VMULPS      Z8, Z6, Z6
+	VADDPS      Z6, Z0, Z0
+	VFMADD231PS Z4, Z6, Z2
+	ADDQ        $0x40, DX
+	CMPQ        DX, 16(DI)
+	JLT         params
+
+params_broken:
+	CMPQ        24(DI), $0x00
+	JE          params_end
+	VMOVUPS.Z   (AX)(DX*1), K1, Z4
+	VSUBPS.Z    Z12, Z4, K1, Z4
+	VMULPS      Z13, Z4, Z4
+	VMOVUPS.Z   (BX)(DX*1), K1, Z6
+	VMOVUPS.Z   (R9)(DX*1), K1, Z8
+	VFMADD231PS Z4, Z6, Z8
+	VMOVUPS     Z8, K1, (R9)(DX*1)
+	VMOVUPS.Z   (R10)(DX*1), K1, Z8
+	VADDPS      Z6, Z8, Z8
+	VMOVUPS     Z8, K1, (R10)(DX*1)
+	VMOVUPS.Z   (R8)(DX*1), K1, Z8
+	VMULPS      Z8, Z6, Z6
+	VADDPS      Z6, Z0, Z0
+	VFMADD231PS Z4, Z6, Z2
+
+params_end:
+	TESTQ         SI, SI
+	JZ            next
+	VEXTRACTF64X4 $0x01, Z0, Y8
+	VADDPS        Y8, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X8
+	VADDPS        X8, X0, X0
+	VPERMILPS     $0x4e, X0, X8
+	VADDPS        X8, X0, X0
+	VMOVSHDUP     X0, X8
+	VADDSS        X8, X0, X0
+	VXORPS        X8, X8, X8
+	VCVTSI2SSQ    8(DI), X8, X8
+	VDIVSS        X8, X0, X0
+	VBROADCASTSS  X0, Z10
+	VEXTRACTF64X4 $0x01, Z2, Y8
+	VADDPS        Y8, Y2, Y2
+	VEXTRACTF128  $0x01, Y2, X8
+	VADDPS        X8, X2, X2
+	VPERMILPS     $0x4e, X2, X8
+	VADDPS        X8, X2, X2
+	VMOVSHDUP     X2, X8
+	VADDSS        X8, X2, X2
+	VXORPS        X8, X8, X8
+	VCVTSI2SSQ    8(DI), X8, X8
+	VDIVSS        X8, X2, X2
+	VBROADCASTSS  X2, Z11
+	XORQ          DX, DX
+	CMPQ          16(DI), $0x00
+	JE            below_broken
+
+below:
+	VMOVUPS     (AX)(DX*1), Z4
+	VSUBPS      Z12, Z4, Z4
+	VMULPS      Z13, Z4, Z4
+	VMOVUPS     (BX)(DX*1), Z6
+	VMOVUPS     (R8)(DX*1), Z8
+	VMULPS      Z8, Z6, Z6
+	VFMADD213PS Z10, Z11, Z4
+	VSUBPS      Z4, Z6, Z6
+	VMOVUPS     (SI)(DX*1), Z8
+	VFMADD231PS Z13, Z6, Z8
+	VMOVUPS     Z8, (SI)(DX*1)
+	ADDQ        $0x40, DX
+	CMPQ        DX, 16(DI)
+	JLT         below
+
+below_broken:
+	CMPQ        24(DI), $0x00
+	JE          below_end
+	VMOVUPS.Z   (AX)(DX*1), K1, Z4
+	VSUBPS.Z    Z12, Z4, K1, Z4
+	VMULPS      Z13, Z4, Z4
+	VMOVUPS.Z   (BX)(DX*1), K1, Z6
+	VMOVUPS.Z   (R8)(DX*1), K1, Z8
+	VMULPS      Z8, Z6, Z6
+	VFMADD213PS Z10, Z11, Z4
+	VSUBPS      Z4, Z6, Z6
+	VMOVUPS.Z   (SI)(DX*1), K1, Z8
+	VFMADD231PS Z13, Z6, Z8
+	VMOVUPS     Z8, K1, (SI)(DX*1)
+
+below_end:
+next:
+	ADDQ 96(DI), BX
+	ADDQ 112(DI), SI
+	ADDQ $0x08, R11
+	ADDQ 40(DI), AX
+	DECQ CX
+	JNZ  each_row
+	VZEROUPPER
+	RET
+
 // func head8(args *byte)
 // Requires: AVX, FMA3
 TEXT ·head8(SB), NOSPLIT, $0-8

@@ -148,14 +148,14 @@ func (s Set) Pool(p *Pool) {
 	s.pool(p)
 }
 
-// Norm computes n, or its backward pass if n has gradients, in plain Go in every set.
+// Norm computes n, or its backward pass if n has gradients.
 func (s Set) Norm(n *Norm) {
 	n.check()
-	if n.D != nil {
-		n.backward()
+	if s == Generic {
+		n.generic()
 		return
 	}
-	n.forward()
+	n.asm(s)
 }
 
 // SumSquares returns Σ x², where len(x) is a multiple of Panel.

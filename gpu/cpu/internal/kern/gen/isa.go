@@ -129,6 +129,15 @@ var lanes = sync.OnceValue(func() Mem {
 	return m
 })
 
+// tail is 16 integers of ones, then 16 of zeros: what begins n before the middle masks the first n elements of a panel.
+var tail = sync.OnceValue(func() Mem {
+	m := GLOBL("tail", RODATA|NOPTR)
+	for i := range 32 {
+		DATA(4*i, U32(uint32(math.MaxUint32*(1-i/16))))
+	}
+	return m
+})
+
 // strides keeps the multiples of a row stride that addressing cannot scale by itself.
 type strides struct{ one, three, five reg.GPPhysical }
 

@@ -28,6 +28,10 @@ func main() {
 	}
 	activations(avx2)
 	activations(avx512)
+	norm(avx2)
+	norm(avx512)
+	normBack(avx2)
+	normBack(avx512)
 	head8()
 	head1()
 	sample()
