@@ -189,7 +189,7 @@ func (s *Signal) offerInTurn(queue []*Connection, turn uint32, m *hostabi.Messag
 	var decides, gone *Connection
 	for i := range n {
 		c := queue[(turn+i)%n]
-		if c.options.Overflow == Block && s.queue.active.Load() {
+		if c.options.Overflow == Block && c.parking.Load().active.Load() { // of another signal, while MoveSignal moves c
 			if o := c.offer(m); o != away { // pending messages go first
 				return o
 			}
