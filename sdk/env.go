@@ -61,7 +61,20 @@ type Batch[A Action, O Element] interface {
 	Step(first int, rngs []Rand, rows Rows[A, O])
 }
 
-// BatchSaver is a Batch whose environments can be saved and loaded one by one. Random streams are not part of
+// DictBatch is a Batch with several observations, which Spec.Observations describes.
+type DictBatch[A Action] interface {
+	// Reset starts an episode of environment i and writes its first observations.
+	Reset(i int, rng *Rand, obs *Observed)
+	// Step is that of Batch. rows.Obs is empty: obs has the rows of each observation, packed like the others, [n, obs…].
+	Step(first int, rngs []Rand, rows Rows[A, uint8], obs *Observed)
+}
+
+// BatchMasker is a Batch or DictBatch that says which actions of environment i are legal; see Masker.
+type BatchMasker interface {
+	ActionMask(i int, legal []uint8)
+}
+
+// BatchSaver is a Batch or DictBatch whose environments can be saved and loaded one by one. Random streams are not part of
 // it; the caller keeps them.
 type BatchSaver interface {
 	AppendEnv(dst []byte, i int) ([]byte, error)

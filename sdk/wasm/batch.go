@@ -189,7 +189,7 @@ func (b *batch[A, O]) writeMask(t uint32, first, count int) {
 		if b.waiting[i] {
 			copy(b.legal, b.allLegal)
 		} else {
-			b.envs.(interface{ mask(int, []uint8) }).mask(i, b.legal)
+			b.envs.(sdk.BatchMasker).ActionMask(i, b.legal)
 		}
 		row := b.mask.rows(t, i, 1, false)
 		copy(row, b.legal)

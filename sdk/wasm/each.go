@@ -34,7 +34,8 @@ func newEach[E any](c *sdk.Config, n int, newEnv func(*sdk.Config) (E, error)) (
 
 func (e *each[E]) current() int { return e.now }
 
-func (e *each[E]) mask(i int, legal []uint8) { any(e.envs[i]).(sdk.Masker).ActionMask(legal) }
+// ActionMask is called only where environments are sdk.Maskers.
+func (e *each[E]) ActionMask(i int, legal []uint8) { any(e.envs[i]).(sdk.Masker).ActionMask(legal) }
 
 // stringer is fmt.Stringer, without package fmt: it would make a guest half as large again.
 type stringer interface{ String() string }
@@ -104,7 +105,7 @@ func (d *dicts[A, E]) observe(p *parts) { d.parts = p }
 
 func (d *dicts[A, E]) Reset(i int, rng *sdk.Rand, _ []uint8) {
 	d.now = i
-	d.envs[i].Reset(rng, d.parts.open(i))
+	d.envs[i].Reset(rng, d.parts.open(i, 1))
 	d.parts.shut(i)
 }
 
@@ -113,7 +114,7 @@ func (d *dicts[A, E]) Step(first int, rngs []sdk.Rand, rows sdk.Rows[A, uint8]) 
 	actionElems := len(rows.Actions) / n
 	for i, env := range d.envs[first : first+n] {
 		d.now = first + i
-		r := env.Step(&rngs[i], rows.Actions[i*actionElems:][:actionElems:actionElems], d.parts.open(first+i))
+		r := env.Step(&rngs[i], rows.Actions[i*actionElems:][:actionElems:actionElems], d.parts.open(first+i, 1))
 		d.parts.shut(first + i)
 		rows.Rewards[i] = r.Reward
 		rows.Terminated[i], rows.Truncated[i] = flag(r.Terminated), flag(r.Truncated)
@@ -122,4 +123,43 @@ func (d *dicts[A, E]) Step(first int, rngs []sdk.Rand, rows sdk.Rows[A, uint8]) 
 		}
 	}
 	d.tell(first, len(rows.Figures)/n, rows.Figures)
+}
+
+// dictBatch makes a batch of an author's own with several observations, which go past the batch's own.
+type dictBatch[A sdk.Action, B sdk.DictBatch[A]] struct {
+	own   B
+	parts *parts
+}
+
+func (d *dictBatch[A, B]) observe(p *parts) { d.parts = p }
+
+func (d *dictBatch[A, B]) Reset(i int, rng *sdk.Rand, _ []uint8) {
+	d.own.Reset(i, rng, d.parts.open(i, 1))
+	d.parts.shut(i)
+}
+
+func (d *dictBatch[A, B]) Step(first int, rngs []sdk.Rand, rows sdk.Rows[A, uint8]) {
+	d.own.Step(first, rngs, rows, d.parts.open(first, len(rows.Rewards)))
+	d.parts.shut(first)
+}
+
+// ActionMask is called only where the batch is an sdk.BatchMasker.
+func (d *dictBatch[A, B]) ActionMask(i int, legal []uint8) {
+	any(d.own).(sdk.BatchMasker).ActionMask(i, legal)
+}
+
+func (d *dictBatch[A, B]) AppendEnv(dst []byte, i int) ([]byte, error) {
+	saver, ok := any(d.own).(sdk.BatchSaver)
+	if !ok {
+		return nil, errUnsupported
+	}
+	return saver.AppendEnv(dst, i)
+}
+
+func (d *dictBatch[A, B]) LoadEnv(i int, data []byte) error {
+	saver, ok := any(d.own).(sdk.BatchSaver)
+	if !ok {
+		return errUnsupported
+	}
+	return saver.LoadEnv(i, data)
 }

@@ -15,8 +15,8 @@ type parts struct {
 // part is one of several observations, of any element type. Rows are written between open and shut.
 type part interface {
 	bind(now, last hostabi.Binding, sameStep bool) bool
-	open(t uint32, i int)
-	shut(t uint32, i int)
+	open(t uint32, first, count int)
+	shut(t uint32, first int)
 	end(t uint32, i int)    // row t is the last observation of an episode
 	repeat(t uint32, i int) // row t is that before it
 }
@@ -55,17 +55,17 @@ func (p *parts) bind(list []hostabi.Binding, more int, sameStep bool) bool {
 	return ok
 }
 
-// open returns the rows of an environment at the time that is written.
-func (p *parts) open(i int) *sdk.Observed {
+// open returns the rows of environments at the time that is written.
+func (p *parts) open(first, count int) *sdk.Observed {
 	for _, x := range p.list {
-		x.open(p.t, i)
+		x.open(p.t, first, count)
 	}
 	return &p.obs
 }
 
-func (p *parts) shut(i int) {
+func (p *parts) shut(first int) {
 	for _, x := range p.list {
-		x.shut(p.t, i)
+		x.shut(p.t, first)
 	}
 }
 
@@ -84,20 +84,20 @@ func (p *parts) repeat(i int) {
 // typedPart is a part of one element type.
 type typedPart[O sdk.Element] struct {
 	now, last tensor[O]
-	row       *[]O // where the environment finds its row
+	rows      *[]O // where the environments find their rows
 }
 
 func newPart[O sdk.Element](d *described, rows [][]O, envs int) part {
-	return &typedPart[O]{now: newTensor[O](*d, envs), last: newTensor[O](*d, envs), row: &rows[d.Index]}
+	return &typedPart[O]{now: newTensor[O](*d, envs), last: newTensor[O](*d, envs), rows: &rows[d.Index]}
 }
 
 func (x *typedPart[O]) bind(now, last hostabi.Binding, sameStep bool) bool {
 	return x.now.bind(now, true) && x.last.bind(last, sameStep)
 }
 
-func (x *typedPart[O]) open(t uint32, i int) { *x.row = x.now.rows(t, i, 1, false) }
+func (x *typedPart[O]) open(t uint32, first, count int) { *x.rows = x.now.rows(t, first, count, false) }
 
-func (x *typedPart[O]) shut(t uint32, i int) { x.now.write(t, i, *x.row) }
+func (x *typedPart[O]) shut(t uint32, first int) { x.now.write(t, first, *x.rows) }
 
 func (x *typedPart[O]) end(t uint32, i int) {
 	last := x.last.rows(0, i, 1, false)

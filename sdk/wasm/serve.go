@@ -32,10 +32,21 @@ func ServeDict[A sdk.Action, E sdk.DictEnv[A]](spec sdk.Spec, newEnv func(*sdk.C
 	}}
 }
 
-// ServeBatch registers a vectorised environment; newBatch makes n environments.
+// ServeBatch registers a vectorised environment; newBatch makes n environments. It has action masks if it is an
+// sdk.BatchMasker.
 func ServeBatch[A sdk.Action, O sdk.Element, B sdk.Batch[A, O]](spec sdk.Spec, newBatch func(c *sdk.Config, n int) (B, error)) {
-	served = &program[A, O]{spec: spec, tells: true, make: func(c *sdk.Config, n int) (sdk.Batch[A, O], error) {
+	_, masked := any(*new(B)).(sdk.BatchMasker)
+	served = &program[A, O]{spec: spec, masked: masked, tells: true, make: func(c *sdk.Config, n int) (sdk.Batch[A, O], error) {
 		return newBatch(c, n)
+	}}
+}
+
+// ServeDictBatch registers a vectorised environment with several observations, as ServeBatch.
+func ServeDictBatch[A sdk.Action, B sdk.DictBatch[A]](spec sdk.Spec, newBatch func(c *sdk.Config, n int) (B, error)) {
+	_, masked := any(*new(B)).(sdk.BatchMasker)
+	served = &program[A, uint8]{spec: spec, masked: masked, tells: true, dict: true, make: func(c *sdk.Config, n int) (sdk.Batch[A, uint8], error) {
+		own, err := newBatch(c, n)
+		return &dictBatch[A, B]{own: own}, err
 	}}
 }
 
@@ -78,7 +89,7 @@ func (p *program[A, O]) resolve(c *sdk.Config) (sdk.Spec, error) {
 		return spec, err
 	}
 	if p.dict != (len(spec.Observations) > 0) {
-		return spec, errors.New("observations: Serve takes the spec's Obs, ServeDict its Observations")
+		return spec, errors.New("observations: Serve and ServeBatch take the spec's Obs, ServeDict and ServeDictBatch its Observations")
 	}
 	if len(spec.Figures) > 0 && !p.tells {
 		return spec, errors.New("figures: the environment has no method Tell, see sdk.Teller")
