@@ -44,10 +44,12 @@ const (
 	RawAction                                           // [T][N][elems] f32, what was drawn for the Action of the same index, only of a Box
 
 	// Columns of blocks with Shape.Past rows before the first.
-	Age        // [T+1][N] u8, rows since the first one of the running episode, 255 at most
+	Age        // [T+1][N] u8, with Shape.State too: rows since the first one of the running episode, 255 at most
 	PastObs    // [Past][N][obs], one for each Obs: what was observed before row 0, the newest last
 	PastAction // [Past][N][elements], one for each Action
 	PastReward // [Past][N] f32
+
+	CoreState // [T/Chunk+3][N][State] f32, what the policy keeps of each environment before a row; see Schema.StateRow
 )
 
 // Flags say along which axes a column extends, and how its rows are used.
@@ -63,7 +65,7 @@ const (
 	Outcome                     // result of step t, in row t
 	Final                       // the last of what is Observed in the column of the same index
 	Grantable                   // a wire may let its receiver write it in a committed block
-	Past                        // rows before row 0, in blocks that keep such: see Shape.Past
+	Past                        // what a row depends on besides what is observed in it, in blocks that keep such: see Shape.Past and Shape.State
 	AtEnd                       // defined in the rows alone in which the environment ends an episode
 )
 
@@ -122,6 +124,7 @@ var kinds = []kind{
 	{PastObs, "past_obs", PerEnv | Past, 0, 0},
 	{PastAction, "past_action", PerEnv | Past, 0, 0},
 	{PastReward, "past_reward", PerEnv | Past, hostabi.F32, 1},
+	{CoreState, "core_state", PerEnv | Past, hostabi.F32, 0},
 }
 
 // of returns the kind of columns whose rows continue below row 0 in this one, 0 for none.

@@ -1,6 +1,7 @@
 package trajectory
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -35,6 +36,27 @@ type Shape struct {
 	// Past is how many rows before row 0 a block keeps of observations, actions and rewards, for policies that read them;
 	// with any, how long episodes have been running is kept too.
 	Past int
+	// State is how many numbers the policy keeps of each environment from row to row. With any, how long episodes have been
+	// running is kept too: those of a first row are zero, whatever is stored.
+	State int
+	// Chunk is after how many rows they are stored for good; it divides Steps. 0 means Steps.
+	Chunk int
+}
+
+// chunk returns the rows from one stored state to the next.
+func (s *Shape) chunk() int { return cmp.Or(s.Chunk, s.Steps) }
+
+// keeps reports whether blocks of the shape have the columns of a kind.
+func (s *Shape) keeps(k *kind) bool {
+	switch {
+	case k.first == ShapedReward:
+		return s.Shaped
+	case k.first == CoreState:
+		return s.State > 0
+	case k.first == Age:
+		return s.Past > 0 || s.State > 0
+	}
+	return k.flags&Past == 0 || s.Past > 0
 }
 
 // Layout says where a column lies: element (t, env, i) is at Offset + t*StrideT + env*StrideEnv + i*StrideElem
@@ -93,6 +115,9 @@ func NewSchema(spec hostabi.EnvSpec, shape Shape) (*Schema, error) {
 	if shape.Past < 0 || shape.Past > MaxPast {
 		return nil, fmt.Errorf("%w: %d rows before the first, at most %d", ErrShape, shape.Past, MaxPast)
 	}
+	if shape.State < 0 || shape.State > MaxBlockBytes/4 || shape.Chunk < 0 || shape.Steps%shape.chunk() != 0 {
+		return nil, fmt.Errorf("%w: %d numbers of state each %d of %d steps", ErrShape, shape.State, shape.Chunk, shape.Steps)
+	}
 	if len(spec.Tensors) > hostabi.MaxTensors {
 		return nil, fmt.Errorf("%w: %d tensors, at most %d", ErrShape, len(spec.Tensors), hostabi.MaxTensors)
 	}
@@ -104,12 +129,15 @@ func NewSchema(spec hostabi.EnvSpec, shape Shape) (*Schema, error) {
 			s.Bytes = s.GuestBytes
 		}
 		s.first[k.first>>kindAt] = uint8(len(s.columns))
-		if k.first == ShapedReward && !shape.Shaped || k.flags&Past != 0 && shape.Past == 0 {
+		if !shape.keeps(k) {
 			continue
 		}
 		for index, d := range k.tensors(&spec) {
 			if k.first == RawAction && d.Discrete() {
 				continue
+			}
+			if k.first == CoreState {
+				d.Shape[0] = uint32(shape.State)
 			}
 			if !s.add(k, index, &d) {
 				return nil, fmt.Errorf("%w: %d steps of %d environments with %d observed elements exceed %d bytes",
@@ -161,6 +189,8 @@ func (s *Schema) add(k *kind, index int, d *hostabi.Tensor) bool {
 		l.Rows = s.Shape.Steps
 	case k.flags&AtT1 != 0:
 		l.Rows = s.Shape.Steps + 1
+	case k.first == CoreState:
+		l.Rows = s.Shape.Steps/s.Shape.chunk() + 3
 	case k.flags&Past != 0:
 		l.Rows = s.Shape.Past
 	}
@@ -174,7 +204,7 @@ func (s *Schema) add(k *kind, index int, d *hostabi.Tensor) bool {
 	} else if l.Elems > 1 {
 		l.Shape = append(l.Shape, l.Elems)
 	}
-	l.strides(s.Shape.SoA && !d.Image())
+	l.strides(s.Shape.SoA && !d.Image() && k.first != CoreState)
 	s.columns = append(s.columns, l)
 	s.Bytes = l.Offset + l.Bytes
 	return l.StrideT <= MaxBlockBytes/l.Rows && s.Bytes <= MaxBlockBytes
@@ -211,6 +241,16 @@ func (s *Schema) Slice(first, n int) (*Schema, error) {
 		l.Bytes = (l.Rows-1)*l.StrideT + l.RowBytes
 	}
 	return &part, nil
+}
+
+// StateRow returns the row of CoreState that has the state before row t of the block. That of the row before and that of the
+// row behind it lie elsewhere. Only those at whole chunks stay when a later row is written.
+func (s *Schema) StateRow(t int) int {
+	chunk := s.Shape.chunk()
+	if t%chunk == 0 {
+		return t / chunk
+	}
+	return s.Shape.Steps/chunk + 1 + t%2
 }
 
 // Part reports whether the schema was made by Slice: its columns have gaps, and its Shape does not determine their

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rlhost/rlhost/gpu/cpu/internal/kern"
 	"github.com/rlhost/rlhost/gpu/policy"
@@ -18,7 +19,11 @@ type actor struct {
 }
 
 func newActor(set kern.Set, l *layout) *actor {
-	return &actor{pass: newPass(set, l, aligned(l.size)), weights: l.net.Weights(), normal: l.net.NormalizeObs(), enters: l.entry()}
+	p := newPass(set, l, aligned(l.size))
+	if l.kept > 0 {
+		p.steps = steps{prev: slices.Repeat([]int32{-1}, p.block), state: make([]float32, p.block*l.kept)}
+	}
+	return &actor{pass: p, weights: l.net.Weights(), normal: l.net.NormalizeObs(), enters: l.entry()}
 }
 
 // Load copies the weights into the backend's layout.
@@ -61,7 +66,13 @@ func (a *actor) Act(requests []policy.Request) error {
 func (a *actor) rows(i int, r *policy.Request, lo, hi int) error {
 	a.observe(r, lo, hi)
 	a.out[a.value.common().at] = r.Value[lo:hi]
-	a.forward(hi-lo, r.Action != nil)
+	if a.kept > 0 {
+		a.begin(r, lo, hi)
+	}
+	a.forward(hi-lo, r.Action != nil || r.StateOut.Rows > 0)
+	if r.StateOut.Rows > 0 {
+		a.keep(&r.StateOut, lo, hi)
+	}
 	if r.Action == nil {
 		return nil
 	}

@@ -77,6 +77,10 @@ func (k *engine) Target() {
 func (k *engine) logProbs() {
 	rows := k.Dataset.Rows()
 	k.logProb = grown(k.logProb, rows)
+	if k.kept > 0 {
+		k.logProbsOfChunks(k.Samples.Chunked)
+		return
+	}
 	s := k.team.shards[0]
 	s.prepare(&k.Config, ppo.Rates{}, rows)
 	for lo := 0; lo < rows; lo += s.block {
@@ -91,12 +95,36 @@ func (k *engine) logProbs() {
 	}
 }
 
+// logProbsOfChunks is logProbs for a network that keeps a state, of valid rows in whole chunks.
+func (k *engine) logProbsOfChunks(rows []uint32) {
+	clear(k.logProb)
+	s, chunks := k.team.shards[0], k.layout.block()/k.net.Chunk
+	s.prepare(&k.Config, ppo.Rates{}, len(rows))
+	for lo := 0; lo < len(rows); {
+		hi := lo
+		for begun := 0; hi < len(rows); hi++ {
+			if hi == lo || k.Dataset.ChunkOf(&k.net, rows[hi]) != k.Dataset.ChunkOf(&k.net, rows[hi-1]) {
+				if begun++; begun > chunks {
+					break
+				}
+			}
+		}
+		block := k.arrange(rows[lo:hi])
+		k.gather(block)
+		s.evaluate(0, len(block))
+		for i, row := range block {
+			k.logProb[row] = s.dist.logProbs()[i]
+		}
+		lo = hi
+	}
+}
+
 // Step makes one optimiser step.
 func (k *engine) Step(lo, hi int) {
 	if k.Over() {
 		return
 	}
-	rows := k.Rows[lo:hi]
+	rows := k.arrange(k.Rows[lo:hi])
 	k.gather(rows)
 	if k.Config.NormalizeAdvantage {
 		ppo.NormalizeAdvantage(k.batch.advantage[:len(rows)])

@@ -27,6 +27,7 @@ type minibatch struct {
 	actions                        []ppo.Actions // else: Index and Raw are [elements][ld]
 	ld                             int
 	logProb, value, advantage, ret []float32
+	order                          arrangement // of a network that keeps a state
 }
 
 // source is a dataset as the gather reads it, for the duration of one Update.
@@ -78,6 +79,15 @@ func (s *source) aim(t *ppo.Targets) {
 	for i := range s.records {
 		s.records[i].advantage, s.records[i].ret = t.Advantage[i], t.Return[i]
 	}
+}
+
+// arrange puts the rows of a minibatch into the order in which they are computed.
+func (k *engine) arrange(rows []uint32) []uint32 {
+	if k.kept == 0 {
+		return rows
+	}
+	k.batch.order.arrange(k.Dataset, &k.net, rows, k.kept, k.layout.block()/k.net.Chunk)
+	return k.batch.order.rows
 }
 
 // gather copies rows of the dataset into the minibatch: the one copy that a learner makes.

@@ -32,6 +32,7 @@ type layout struct {
 	inputs       map[string]edge
 	starts       []int // of the inputs in a row; nil for observations that are read as they lie
 	row          int   // elements of a row of what enters
+	kept         int   // elements of a row's state
 	bytes        bool  // rows are bytes, which convolutions alone read
 }
 
@@ -117,7 +118,7 @@ func apart(n int) int { return pad(n) | kern.Panel }
 
 // newLayout makes the layout of a valid network, or says which part of it this backend cannot compute.
 func newLayout(n policy.Network) (*layout, error) {
-	l := &layout{net: n, obs: n.Obs(), actions: n.Actions(), sizes: n.Sizes(), names: map[string]op{}}
+	l := &layout{net: n, obs: n.Obs(), actions: n.Actions(), sizes: n.Sizes(), kept: n.State(), names: map[string]op{}}
 	l.enter()
 	if err := l.distribute(); err != nil {
 		return nil, err

@@ -25,6 +25,8 @@ type pass struct {
 	sum     kern.ColumnSums
 	norm    kern.Norm
 	head    kern.Head
+	cell    kern.Cell
+	steps   steps // of a network that keeps a state
 }
 
 // matrix is a block of rows of float32 where they lie; strides count elements.
@@ -64,11 +66,18 @@ func (l *layout) block() int {
 	for _, o := range l.ops {
 		row += o.common().row
 	}
+	if l.kept > 0 {
+		chunks := max(1, min(coreRows, blockElems/row)/l.net.Chunk)
+		return (chunks*l.net.Chunk + kern.Lanes - 1) / kern.Lanes * kern.Lanes
+	}
 	return min(blockRows, max(blockElems/max(row, 1)/kern.Lanes, 1)*kern.Lanes)
 }
 
 // blockElems bounds the elements of the outputs of a block of rows.
 const blockElems = 1 << 23
+
+// coreRows is how many rows of whole chunks are enough for products with the rows of a step.
+const coreRows = 512
 
 // blockRows is how many rows are few enough for the second-level cache with layers of
 // some hundred columns, and whole tiles of the AVX2 kernels.

@@ -31,8 +31,11 @@ func (s *shard) prepare(c *ppo.Config, r ppo.Rates, rows int) {
 
 // rows adds the gradient of rows lo to hi of the minibatch, a block at a time.
 func (s *shard) rows(lo, hi int) {
-	for ; lo < hi; lo += s.block {
-		n := min(s.block, hi-lo)
+	for n := 0; lo < hi; lo += n {
+		n = min(s.block, hi-lo)
+		if s.kept > 0 {
+			n = s.batch.order.end(lo) - lo
+		}
 		s.evaluate(lo, lo+n)
 		for _, o := range s.backward {
 			o.backward(s, n)
@@ -50,6 +53,9 @@ func (s *shard) evaluate(lo, hi int) {
 	}
 	if s.staged && s.starts == nil {
 		s.stage(s.x, hi-lo, nil, nil)
+	}
+	if s.kept > 0 {
+		s.steps = b.order.steps(lo, s.kept)
 	}
 	s.forward(hi-lo, true)
 	s.dist.learn(b, lo, hi)

@@ -28,6 +28,10 @@ func (l *layout) compile(n node, of layer.Op) op {
 		return newNormed(n)
 	case *layer.Append:
 		return l.append(n, of)
+	case *layer.GRU:
+		return l.coreOf(n, 3, 1)
+	case *layer.LSTM:
+		return l.coreOf(n, 4, 2)
 	}
 	return nil
 }

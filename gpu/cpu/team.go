@@ -58,7 +58,16 @@ func (t *team) gradient(c *ppo.Config, r ppo.Rates, rows int) ([]float32, ppo.Lo
 	for _, s := range t.shards[:count] {
 		s.prepare(c, r, rows)
 	}
-	bound := func(i int) int { return (rows*i/count + kern.Lanes - 1) / kern.Lanes * kern.Lanes }
+	cuts := first.batch.order.cuts
+	if first.kept > 0 {
+		count = min(count, len(cuts)-1)
+	}
+	bound := func(i int) int {
+		if first.kept > 0 {
+			return cuts[(len(cuts)-1)*i/count]
+		}
+		return (rows*i/count + kern.Lanes - 1) / kern.Lanes * kern.Lanes
+	}
 	for i := 1; i < count; i++ {
 		t.work[i-1] <- span{bound(i), min(bound(i+1), rows)}
 	}

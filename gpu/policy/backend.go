@@ -42,23 +42,21 @@ type Actor interface {
 // Request asks for the rows of one block at one time. Its views lie in the block; the slices of views are the caller's, with
 // one element for each input or for each action of the network, and matrices have one row for each row that is asked for.
 //
-// Rows, State, StateOut and Start are for networks with recurrent nodes and for parts of a block. This version has
-// neither: they are nil, or the request is ErrUnsupported.
+// Rows is for parts of a block. This version has none: it is nil, or the request is ErrUnsupported.
 type Request struct {
 	Rows []uint32 // which rows, ascending; nil = all
 	// Obs is by frame: for each input its frames, the current one last, of the input's dtype, [rows][elements], any strides.
 	// See Binding.
 	Obs []trajectory.Matrix
 	// Age is how many rows the episode of each row has been running, 255 at most; nil where the network depends on no other
-	// row. Frames from before an episode are not looked at.
+	// row. What is from before an episode is not looked at.
 	Age []byte
 	// Mask is by action: u8 [rows][choices], Rows = 0 without a mask; nil where no action has one. An element of an action
 	// without a legal choice is ErrNoLegalAction.
 	Mask []trajectory.Matrix
-	// State is the recurrent state [rows][state] before the rows, StateOut receives the one after them and may be the same
-	// memory. Where Start is 1, a row begins with zero instead.
+	// State is what the network keeps of each row's environment, [rows][Network.State] f32, as the rows before have left it:
+	// zero where Age is 0. StateOut receives what it keeps after the rows, unless its Rows is 0. It is other memory.
 	State, StateOut trajectory.Matrix
-	Start           []byte
 	// Outputs. Action, Raw and LogProb are nil when only the value is wanted. Action is what the environment reads: i32 for
 	// discrete elements, f32 for a Box. Raw is what a Box's distribution drew, f32, for the learner; it is the zero Matrix
 	// for other actions, and nil where no action is a Box. The elements of a Discrete action lie side by side.

@@ -98,6 +98,7 @@ type Binding struct {
 	before []trajectory.Layout
 	ages   trajectory.Layout
 	aged   bool
+	kept   bool // the blocks have a state
 }
 
 // frame is one frame of an input.
@@ -108,7 +109,10 @@ type frame struct {
 
 // Bind finds a valid network's inputs in the blocks of a schema, or says which does not fit.
 func (n *Network) Bind(s *trajectory.Schema) (*Binding, error) {
-	b := &Binding{Schema: s}
+	if err := n.stateOf(s); err != nil {
+		return nil, err
+	}
+	b := &Binding{Schema: s, kept: n.State() > 0}
 	for i := range n.Inputs {
 		in := &n.Inputs[i]
 		now, past, err := in.column(s)

@@ -16,6 +16,7 @@ var ErrNoWeights = errors.New("no weights loaded")
 type Sizes struct {
 	Obs     []ObsSize // by frame
 	Actions []ActionSize
+	State   int // see Network.State
 }
 
 // ObsSize is what a frame of an input has.
@@ -38,6 +39,7 @@ func (n *Network) Sizes() (s Sizes) {
 			s.Obs = append(s.Obs, ObsSize{layer.Elems(in.Shape), in.Type()})
 		}
 	}
+	s.State = n.State()
 	for i := range n.Policy {
 		if d, err := n.Policy[i].Of(); err == nil {
 			s.Actions = append(s.Actions, ActionSize{Size: d.Size(), Choices: d.Choices(), Continuous: d.Continuous()})
@@ -80,6 +82,12 @@ func (r *Request) Slice(lo, hi int, v *Views) Request {
 	if r.Age != nil {
 		part.Age = r.Age[lo:hi]
 	}
+	if r.State.Rows > 0 {
+		part.State = r.State.Slice(lo, hi)
+	}
+	if r.StateOut.Rows > 0 {
+		part.StateOut = r.StateOut.Slice(lo, hi)
+	}
 	part.Obs, part.Mask, part.Action, part.Raw = cut(r.Obs), cut(r.Mask), cut(r.Action), cut(r.Raw)
 	if r.LogProb != nil {
 		part.LogProb = r.LogProb[lo:hi]
@@ -101,8 +109,8 @@ func (r *Request) ActionMask(action int) trajectory.Matrix {
 func (s *Sizes) Check(r *Request) error {
 	rows := r.Len()
 	switch {
-	case r.Rows != nil || r.State.Data != nil || r.StateOut.Data != nil || r.Start != nil:
-		return fmt.Errorf("named rows and recurrent state: %w", ErrUnsupported)
+	case r.Rows != nil:
+		return fmt.Errorf("named rows: %w", ErrUnsupported)
 	case len(r.Obs) != len(s.Obs):
 		return fmt.Errorf("%d frames of observations, the network reads %d", len(r.Obs), len(s.Obs))
 	case r.Age != nil && len(r.Age) < rows:
@@ -115,10 +123,36 @@ func (s *Sizes) Check(r *Request) error {
 			return fmt.Errorf("observation %d: %w", i, err)
 		}
 	}
+	if err := s.checkState(r, rows); err != nil {
+		return err
+	}
 	if r.Action == nil {
 		return nil
 	}
 	return s.checkActions(r, rows)
+}
+
+func (s *Sizes) checkState(r *Request, rows int) error {
+	switch {
+	case s.State == 0 && r.State.Rows == 0 && r.StateOut.Rows == 0:
+		return nil
+	case s.State == 0:
+		return fmt.Errorf("a state of %d elements, the network keeps none", r.State.Elems)
+	case r.Age == nil:
+		return fmt.Errorf("a network that keeps a state needs the age of each row")
+	case r.State.StrideElem != 4 || r.StateOut.Rows > 0 && r.StateOut.StrideElem != 4:
+		return fmt.Errorf("elements of the state do not lie side by side")
+	}
+	if err := checkView(&r.State, rows, s.State, hostabi.F32); err != nil {
+		return fmt.Errorf("state: %w", err)
+	}
+	if r.StateOut.Rows == 0 {
+		return nil
+	}
+	if err := checkView(&r.StateOut, rows, s.State, hostabi.F32); err != nil {
+		return fmt.Errorf("state behind the rows: %w", err)
+	}
+	return nil
 }
 
 func (s *Sizes) checkActions(r *Request, rows int) error {

@@ -111,6 +111,9 @@ func checkSchema(n *Network, s *trajectory.Schema) error {
 			return err
 		}
 	}
+	if err := n.stateOf(s); err != nil {
+		return err
+	}
 	for i := range n.Policy {
 		d, err := n.Policy[i].Of()
 		if err != nil {

@@ -30,6 +30,9 @@ type Network struct {
 	Nodes  []Node      `json:"nodes"`  // a node comes after those that it reads
 	Policy []Dist      `json:"policy"` // one for each action
 	Values []ValueHead `json:"values"`
+	// Chunk is how many rows are learned from together by a network that keeps a state: gradients go from a row to those
+	// before it as far as its chunk begins. It says nothing of what is computed. 0 in a network without a state.
+	Chunk int `json:"chunk,omitempty"`
 }
 
 // Format is the format of networks that this version writes. In format 0, which it reads, a network is a MLP.
@@ -173,7 +176,7 @@ func (n *Network) validate() error {
 	case layer.Elems(shapes[n.Values[0].From]) != 1 || shapes[n.Values[0].From] == nil:
 		return fmt.Errorf("value %q of node %q, whose shape is %v", n.Values[0].Name, n.Values[0].From, shapes[n.Values[0].From])
 	}
-	return nil
+	return n.validateCores()
 }
 
 func (d *Dist) validate(shapes map[string][]int) error {
@@ -262,7 +265,7 @@ func (n *Network) Actions() int {
 // Clone returns a copy that shares nothing that its owner could change but the operations' attributes.
 func (n *Network) Clone() Network {
 	return Network{Format: n.Format, Inputs: slices.Clone(n.Inputs), Nodes: slices.Clone(n.Nodes),
-		Policy: slices.Clone(n.Policy), Values: slices.Clone(n.Values)}
+		Policy: slices.Clone(n.Policy), Values: slices.Clone(n.Values), Chunk: n.Chunk}
 }
 
 // Param is one tensor of the canonical parameter vector: float32, row-major.

@@ -93,11 +93,10 @@ func TestValidateNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// What belongs to recurrent networks and to parts of blocks is refused, not passed over.
+// What belongs to parts of blocks is refused, not passed over.
 func TestRequestsOfLaterVersionsAreRefused(t *testing.T) {
-	state, sizes := trajectory.Matrix{Data: make([]byte, 4), Rows: 1, Elems: 1}, Sizes{Obs: []ObsSize{{1, hostabi.F32}}}
-	for name, r := range map[string]Request{"rows": {Rows: []uint32{0}}, "state": {State: state}, "state behind": {StateOut: state},
-		"start": {Start: []byte{1}}} {
+	sizes := Sizes{Obs: []ObsSize{{1, hostabi.F32}}}
+	for name, r := range map[string]Request{"rows": {Rows: []uint32{0}}} {
 		r.Obs = []trajectory.Matrix{{Data: make([]byte, 4), Rows: 1, Elems: 1, StrideRow: 4, StrideElem: 4}}
 		r.Value = make([]float32, 1)
 		if err := sizes.Check(&r); !errors.Is(err, ErrUnsupported) {

@@ -1,6 +1,12 @@
 package policy
 
-import "github.com/rlhost/rlhost/gpu/policy/layer"
+import (
+	"fmt"
+	"slices"
+
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/gpu/policy/layer"
+)
 
 // CoreNode is a node that keeps a state from row to row.
 type CoreNode struct {
@@ -24,8 +30,95 @@ func (n *Network) Cores() (list []CoreNode) {
 
 // State returns the elements of a row's state, 0 for a network without one.
 func (n *Network) State() (elems int) {
-	for _, c := range n.Cores() {
-		elems += c.State()
+	for i := range n.Nodes {
+		op, _ := n.Nodes[i].Op()
+		if core, ok := op.(layer.Core); ok {
+			elems += core.State()
+		}
 	}
 	return elems
+}
+
+// maxChunk bounds Network.Chunk.
+const maxChunk = 1 << 12
+
+func (n *Network) validateCores() error {
+	cores := n.Cores()
+	switch stacked := slices.IndexFunc(n.Inputs, func(in Input) bool { return in.Frames() > 1 }); {
+	case len(cores) == 0 && n.Chunk != 0:
+		return fmt.Errorf("chunks of %d rows, and no node keeps a state", n.Chunk)
+	case len(cores) == 0:
+		return nil
+	case n.Chunk < 1 || n.Chunk > maxChunk:
+		return fmt.Errorf("node %q, %v, is learned in chunks of %d rows: want 1 to %d", cores[0].Name, cores[0], n.Chunk, maxChunk)
+	case stacked >= 0:
+		return fmt.Errorf("node %q, %v, keeps a state, and input %q is a stack of %d frames: take one of them out",
+			cores[0].Name, cores[0], n.Inputs[stacked].Path, n.Inputs[stacked].Frames())
+	}
+	return nil
+}
+
+// stateOf returns the state in a schema's blocks, or says why it does not suit the network.
+func (n *Network) stateOf(s *trajectory.Schema) error {
+	if l, ok := s.Layout(trajectory.CoreState); n.State() > 0 && (!ok || l.Elems != n.State()) {
+		return fmt.Errorf("%w: blocks keep %d elements of state, the network's cores %d", ErrDataset, l.Elems, n.State())
+	}
+	if chunk := max(n.Chunk, 1); s.Shape.Steps%chunk != 0 {
+		return fmt.Errorf("%w: %d steps are not whole chunks of %d", ErrDataset, s.Shape.Steps, chunk)
+	}
+	return nil
+}
+
+// State returns the state before a row of a block, as Request.State and, of the row behind, Request.StateOut have it; the
+// zero Matrix where blocks keep none.
+func (b *Binding) State(tr trajectory.Trajectory, row int) trajectory.Matrix {
+	if !b.kept {
+		return trajectory.Matrix{}
+	}
+	return tr.Row(trajectory.CoreState, tr.Schema.StateRow(row))
+}
+
+// Chunked appends the valid rows to dst chunk by chunk, by time and then environment, those of a chunk in their order.
+func (d *Dataset) Chunked(n *Network, dst []uint32) []uint32 {
+	envs, width := d.Envs(), d.BlockEnvs()
+	for first := 0; first < d.Steps(); first += n.Chunk {
+		for e := range envs {
+			valid := d.Blocks[e/width].Bytes(trajectory.Valid)
+			for t := first; t < first+n.Chunk; t++ {
+				if valid[t*width+e%width] != 0 {
+					dst = append(dst, uint32(t*envs+e))
+				}
+			}
+		}
+	}
+	return dst
+}
+
+// ChunkOf returns the number of the chunk that a row belongs to.
+func (d *Dataset) ChunkOf(n *Network, row uint32) uint32 {
+	envs := uint32(d.Envs())
+	return row/envs/uint32(n.Chunk)*envs + row%envs
+}
+
+// Follow says which of the rows, which come as Chunked has them, follow one another: prev[i] is the place of the row before
+// row i in its episode and chunk, or -1 for one that begins from state, [rows][Network.State]: what was stored where its
+// chunk begins, or zero where its episode does.
+func (d *Dataset) Follow(n *Network, rows []uint32, prev []int32, state []float32) {
+	if len(rows) == 0 {
+		return
+	}
+	envs, width, elems := d.Envs(), d.BlockEnvs(), len(state)/len(rows)
+	for i, row := range rows {
+		t, e := int(row)/envs, int(row)%envs
+		b, own := &d.Blocks[e/width], state[i*elems:(i+1)*elems]
+		prev[i] = -1
+		clear(own)
+		switch running := b.Ages(t)[e%width] > 0; {
+		case running && t%n.Chunk == 0:
+			stored := b.Row(trajectory.CoreState, b.Schema.StateRow(t))
+			copy(own, stored.Float32()[e%width*stored.StrideRow/4:])
+		case running && i > 0 && int(rows[i-1]) == int(row)-envs:
+			prev[i] = int32(i - 1)
+		}
+	}
 }

@@ -16,9 +16,10 @@ type Engine interface {
 	// Target computes the advantages and returns of the round's rows: by GAE, or by V-trace under the parameters of
 	// that point in the order.
 	Target()
-	// Epoch starts a pass over valid rows of the round in this order. The slice stays as it is until the next Epoch.
+	// Epoch starts a pass over valid rows of the round in this order. Rows of a network that keeps a state come chunk by chunk,
+	// those of a chunk in their order. The slice stays as it is until the next Epoch.
 	Epoch(rows []uint32)
-	// Step makes an optimiser step on the epoch's rows lo to hi.
+	// Step makes an optimiser step on the epoch's rows lo to hi, which are whole chunks.
 	Step(lo, hi int)
 	// Finish waits until all that was submitted is done or, after an error or an excess of TargetKL, skipped. It returns the
 	// statistics of the steps that were made, and the first error.
@@ -54,6 +55,9 @@ func NewLearner(b policy.Backend, n *policy.Network, params []float32, c Config)
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
+	if n.Chunk > c.Minibatch {
+		return nil, fmt.Errorf("minibatch = %d rows: want a chunk of the network, %d, or more", c.Minibatch, n.Chunk)
+	}
 	p, err := b.Compile(n)
 	if err != nil {
 		return nil, err
@@ -71,7 +75,7 @@ type learner struct {
 	network *policy.Network
 	config  Config
 	round   Round
-	order   []uint32
+	order   epoch
 	returns Returns // with NormalizeReturns
 	head    Head
 }
@@ -104,13 +108,12 @@ func (l *learner) Update(d *policy.Dataset, r Rates) (Stats, error) {
 		if epoch == 0 || l.config.VTrace && l.config.Recompute == RecomputeEpoch {
 			l.Target()
 		}
-		l.order = append(l.order[:0], l.round.Samples.Valid...)
-		Shuffle(d.Seed, d.Index, uint32(epoch), l.order)
-		l.Epoch(l.order)
-		for lo := 0; lo < len(l.order); {
-			rows, _ := NextMinibatch(l.order[lo:], l.config.Minibatch)
-			l.Step(lo, lo+len(rows))
-			lo += len(rows)
+		l.order.shuffle(&l.round, l.network, uint32(epoch), l.config.Minibatch)
+		l.Epoch(l.order.rows)
+		lo := 0
+		for _, hi := range l.order.ends {
+			l.Step(lo, hi)
+			lo = hi
 		}
 	}
 	stats, err := l.Finish()

@@ -67,6 +67,7 @@ type Samples struct {
 	Actions        []Actions // by action
 	LogProb, Value []float32
 	Valid          []uint32 // rows that belong to an episode, ascending
+	Chunked        []uint32 // of a network that keeps a state: the same rows as Dataset.Chunked has them
 
 	sizes  policy.Sizes
 	counts [][]int // values of each element, by action
@@ -95,6 +96,9 @@ func (s *Samples) Read(d *policy.Dataset, n *policy.Network) error {
 		}
 	}
 	s.listValid(d)
+	if n.Chunk > 0 {
+		s.Chunked = d.Chunked(n, s.Chunked[:0])
+	}
 	return nil
 }
 
@@ -230,6 +234,10 @@ type Minibatch struct {
 	Value     []float32 // of the acting policy
 	Advantage []float32 // normalised if the configuration says so
 	Return    []float32
+
+	// Of a network that keeps a state, as Dataset.Follow has them.
+	Prev  []int32
+	State []float32
 }
 
 // Gather copies the named rows: the one copy that a learner makes of observations. It returns the number of
@@ -255,6 +263,10 @@ func (m *Minibatch) Gather(d *policy.Dataset, n *policy.Network, c *Config, s *S
 		m.Advantage[i], m.Return[i] = t.Advantage[row], t.Return[row]
 	}
 	d.GatherObs(n, rows, m.Obs)
+	if n.Chunk > 0 {
+		m.Prev, m.State = sized(m.Prev, m.Rows), sized(m.State, m.Rows*n.State())
+		d.Follow(n, rows, m.Prev, m.State)
+	}
 	if c.NormalizeAdvantage {
 		NormalizeAdvantage(m.Advantage)
 	}

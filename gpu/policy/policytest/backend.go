@@ -113,6 +113,10 @@ func cases() []shape {
 			{Action: "gear", Start: 2, Categorical: &head.Categorical{N: 3}}, gaussian(2, head.Free),
 			{Action: "lights", Bernoulli: &head.Bernoulli{N: 2}}}}}, shape{masked: true}),
 	}
+	all = append(all,
+		shape{name: "a gated recurrent unit", net: recurrent(policy.Node{GRU: &layer.GRU{Size: 20}}, 3)},
+		shape{name: "long short-term memories of policy and value", net: memories(), soa: true, envs: 21, minibatch: 40},
+		shape{name: "a gated recurrent unit in chunks of one row", net: recurrent(policy.Node{GRU: &layer.GRU{Size: 5}}, 1), masked: true})
 	for i := range all {
 		s := &all[i]
 		s.steps, s.envs, s.minibatch = cmp.Or(s.steps, 9), cmp.Or(s.envs, 13), cmp.Or(s.minibatch, 48)
@@ -185,6 +189,32 @@ func normalised() policy.Network {
 	return body([]int{7}, 3, norm("norm.0", "obs"), activation("elu", "norm.0", policy.ELU),
 		policy.Node{Name: "dense", In: []string{"elu"}, Dense: &layer.Dense{Out: 21, Gain: 1}},
 		norm("norm.1", "dense"), activation("tanh", "norm.1", policy.Tanh))
+}
+
+// recurrent is a network of one core between dense layers.
+func recurrent(core policy.Node, chunk int) policy.Network {
+	core.Name, core.In = "trunk.core", []string{"trunk.0.activation"}
+	n := policy.Body{Inputs: []policy.Input{{Path: "obs", Shape: []int{6}, Norm: policy.Running}}, Nodes: []policy.Node{
+		{Name: "trunk.0", In: []string{"obs"}, Dense: &layer.Dense{Out: 24, Gain: 1}},
+		{Name: "trunk.0.activation", In: []string{"trunk.0"}, Activation: &layer.Activation{Func: policy.Tanh}},
+		core,
+	}, Heads: policy.Heads{Policy: []policy.Dist{{Action: "action", Categorical: &head.Categorical{N: 3}}}}}.Network()
+	n.Chunk = chunk
+	return n
+}
+
+// memories is a network with a core for the policy and one, behind another, for the value, that read what enters.
+func memories() policy.Network {
+	lstm := func(name, in string, size int) policy.Node {
+		return policy.Node{Name: name, In: []string{in}, LSTM: &layer.LSTM{Size: size}}
+	}
+	n := policy.Body{Inputs: []policy.Input{{Path: "obs", Shape: []int{5}}},
+		Nodes: []policy.Node{lstm("actor.core", "obs", 17), lstm("critic.core", "obs", 16),
+			{Name: "critic.curved", In: []string{"critic.core"}, Activation: &layer.Activation{Func: policy.ELU}},
+			{Name: "critic.upper", In: []string{"critic.curved"}, GRU: &layer.GRU{Size: 9}}},
+		Heads: policy.Heads{Policy: []policy.Dist{gaussian(2, head.Free)}}}.Network()
+	n.Chunk = 9
+	return n
 }
 
 // params returns parameters with large heads, so that actions, ratios and gradients are not all alike.

@@ -29,7 +29,8 @@ func NewDataset(t testing.TB, o Options) *policy.Dataset {
 	d := &policy.Dataset{Seed: o.Seed, Index: 3}
 	for i := range o.Blocks {
 		spec := SpecOf(&o.Network, o.Masked)
-		schema, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: o.Steps, Envs: o.Envs, SoA: o.SoA, Past: o.Network.Past()})
+		schema, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: o.Steps, Envs: o.Envs, SoA: o.SoA, Past: o.Network.Past(),
+			State: o.Network.State(), Chunk: o.Network.Chunk})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,6 +154,12 @@ func fillEnv(tr trajectory.Trajectory, o Options, e int, r *rand.Rand) {
 func fillPast(tr trajectory.Trajectory, o Options, e int, r *rand.Rand) {
 	if ages := tr.Ages(0); ages != nil {
 		ages[e] = byte(r.IntN(o.Network.Past() + 2))
+	}
+	if tr.Schema.Shape.State > 0 {
+		state := tr.Row(trajectory.CoreState, 0)
+		for i := range state.Elems {
+			state.Float32()[e*state.Elems+i] = float32(r.NormFloat64() / 2)
+		}
 	}
 	for row := range tr.Schema.Shape.Past {
 		for i := range tr.Rows(nil, trajectory.Obs, 0) {
@@ -286,7 +293,9 @@ func Requests(n *policy.Network, d *policy.Dataset, b trajectory.Trajectory, ste
 	}
 	all := policy.Request{Obs: bound.Row(nil, b, step), Age: bound.Ages(b, step), Value: b.Float32(trajectory.Value)[at : at+envs],
 		Seed: d.Seed, FirstEnv: b.Meta().FirstEnv, Step: uint64(1000 + step)}
+	all.State = bound.State(b, step)
 	if step < b.Schema.Shape.Steps {
+		all.StateOut = bound.State(b, step+1)
 		all.Action, all.Mask = b.Rows(nil, trajectory.Action, step), b.Masks(nil, step)
 		all.Raw = b.RawActions(nil, step)
 		all.LogProb = b.Float32(trajectory.LogProb)[at : at+envs]

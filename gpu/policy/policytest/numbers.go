@@ -153,7 +153,11 @@ func (r *Reference) whole(t testing.TB, d *policy.Dataset) *ppo.Minibatch {
 	}
 	r.Begin(round)
 	r.Target()
-	r.batch.Gather(d, &r.Graph.Network, &r.Config, &r.Samples, &r.Targets, r.Samples.Valid)
+	rows := r.Samples.Valid
+	if r.Graph.Network.Chunk > 0 {
+		rows = r.Samples.Chunked
+	}
+	r.batch.Gather(d, &r.Graph.Network, &r.Config, &r.Samples, &r.Targets, rows)
 	if _, err := r.Finish(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,9 @@
 package policytest
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/policy/head"
 	"github.com/rlhost/rlhost/gpu/ppo"
@@ -68,13 +71,37 @@ func (r *Reference) Target() {
 
 // forward computes all rows of a dataset.
 func (r *Reference) forward(d *policy.Dataset) (params [][]float64, value []float64) {
+	n := &r.Graph.Network
 	rows := make([]uint32, d.Rows())
 	for i := range rows {
 		rows[i] = uint32(i)
 	}
-	obs := make([]float32, len(rows)*r.Graph.Network.Obs())
-	d.GatherObs(&r.Graph.Network, rows, obs)
-	return r.Graph.Forward(obs, len(rows))
+	if n.Chunk > 0 { // a row comes after the one that it follows
+		slices.SortStableFunc(rows, func(a, b uint32) int { return cmp.Compare(d.ChunkOf(n, a), d.ChunkOf(n, b)) })
+	}
+	obs := make([]float32, len(rows)*n.Obs())
+	d.GatherObs(n, rows, obs)
+	r.follow(d, rows)
+	params, value = r.Graph.Forward(obs, len(rows))
+	for _, list := range append([][]float64{value}, params...) {
+		width := len(list) / len(rows)
+		inOrder := slices.Clone(list)
+		for i, row := range rows {
+			copy(inOrder[int(row)*width:], list[i*width:(i+1)*width])
+		}
+		copy(list, inOrder)
+	}
+	return params, value
+}
+
+// follow tells the graph which rows of the next pass follow which.
+func (r *Reference) follow(d *policy.Dataset, rows []uint32) {
+	n := &r.Graph.Network
+	if n.Chunk == 0 {
+		return
+	}
+	r.Graph.Prev, r.Graph.State = make([]int32, len(rows)), make([]float32, len(rows)*n.State())
+	d.Follow(n, rows, r.Graph.Prev, r.Graph.State)
 }
 
 // Step is ppo.Engine's.
@@ -93,6 +120,7 @@ func (r *Reference) Step(lo, hi int) {
 // Gradient leaves the gradient of the loss of a minibatch in Grad and returns the loss's sums.
 func (r *Reference) Gradient(b *ppo.Minibatch, rates ppo.Rates) ppo.LossSums {
 	clear(r.Graph.Grad)
+	r.Graph.Prev, r.Graph.State = b.Prev, b.State
 	params, value := r.Graph.Forward(b.Obs, b.Rows)
 	dParams, dValue := like(params), make([]float64, len(value))
 	sums := ppo.Loss(r.dists, b, &r.Config, rates, params, value, dParams, dValue)
@@ -102,6 +130,7 @@ func (r *Reference) Gradient(b *ppo.Minibatch, rates ppo.Rates) ppo.LossSums {
 
 // Loss returns the loss of a minibatch under the current parameters, for finite differences.
 func (r *Reference) Loss(b *ppo.Minibatch, rates ppo.Rates) float64 {
+	r.Graph.Prev, r.Graph.State = b.Prev, b.State
 	params, value := r.Graph.Forward(b.Obs, b.Rows)
 	s := ppo.Loss(r.dists, b, &r.Config, rates, params, value, like(params), make([]float64, len(value)))
 	return (s.PolicyLoss + r.Config.ValueCoef*s.ValueLoss - float64(rates.Entropy)*s.Entropy + r.Config.KLCoef*s.ApproxKL) / float64(b.Rows)

@@ -174,3 +174,23 @@ func (s Set) SumSquares(x []float32) float64 {
 }
 
 func sqrt(x float32) float32 { return float32(math.Sqrt(float64(x))) }
+
+// GRU computes a gated recurrent unit, or with c.D its gradient.
+func (c *Cell) GRU(s Set) {
+	c.check(3, 1)
+	if c.D != nil {
+		c.gruBack()
+		return
+	}
+	c.gru()
+}
+
+// LSTM computes a long short-term memory, or with c.D its gradient.
+func (c *Cell) LSTM(s Set) {
+	c.check(4, 2)
+	if c.D != nil {
+		c.lstmBack()
+		return
+	}
+	c.lstm()
+}

@@ -1,0 +1,311 @@
+package cpu
+
+import (
+	"slices"
+
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/gpu/cpu/internal/kern"
+	"github.com/rlhost/rlhost/gpu/policy"
+)
+
+// core is a node that keeps a state: a GRU or, with four gates, an LSTM. Each gate of its weights is padded to whole panels.
+type core struct {
+	node
+	layout         *layout
+	gates          int
+	kept           int // panels of the state's parts: h and, of an LSTM, c
+	at             int // where its state begins in a row's
+	input, state   param
+	inBias, stBias param
+}
+
+// coreOf returns the operation of a core with so many gates and parts of the state.
+func (l *layout) coreOf(n node, gates, parts int) op {
+	c := &core{node: n, layout: l, gates: gates, kept: parts}
+	for _, o := range l.net.Cores() {
+		if o.Name == n.name {
+			c.at = o.At
+		}
+	}
+	wide := gates * n.padded
+	column := func(i int) int { return i/n.out*n.padded + i%n.out }
+	weight := func(rows int) param {
+		return param{size: rows * wide, count: rows * gates * n.out, index: func(i int) int {
+			row, j := i/(gates*n.out), column(i%(gates*n.out))
+			return j/kern.Panel*rows*kern.Panel + row*kern.Panel + j%kern.Panel
+		}}
+	}
+	bias := param{size: wide, count: gates * n.out, index: column}
+	c.input, c.state, c.inBias, c.stBias = weight(n.width), weight(n.out), bias, bias
+	return c
+}
+
+func (c *core) params() []*param { return []*param{&c.input, &c.state, &c.inBias, &c.stBias} }
+
+// wide is the number of columns of all gates.
+func (c *core) wide() int { return c.gates * c.padded }
+
+func (c *core) packed() int { return (pad(c.width) + pad(c.out)) * c.wide() }
+
+func (c *core) pack(set kern.Set, params, to []float32) {
+	for _, t := range []kern.Transpose{{In: c.width, From: params[c.input.at:], To: to},
+		{In: c.out, From: params[c.state.at:], To: to[pad(c.width)*c.wide():]}} {
+		t.Out = c.wide()
+		set.Transpose(&t)
+	}
+}
+
+func (c *core) room() int {
+	return c.layout.block() * (2*apart(c.wide()) + apart(c.kept*c.padded) + c.row)
+}
+
+// buffers are the room of a core, rows apart.
+type buffers struct{ x, s, h, dh matrix }
+
+func (c *core) buffers(p *pass) (b buffers) {
+	room := p.room[c.node.at]
+	take := func(row int) matrix {
+		m := matrix{room, row, 1}
+		room = room[p.block*row:]
+		return m
+	}
+	b.x, b.s, b.h, b.dh = take(apart(c.wide())), take(apart(c.wide())), take(apart(c.kept*c.padded)), take(c.row)
+	return b
+}
+
+// from returns rows of a matrix from one on.
+func (m matrix) from(row int) matrix { return matrix{m.data[row*m.row:], m.row, m.col} }
+
+func (c *core) forward(p *pass, rows int) {
+	in, out, b := p.input(&c.in[0]), p.output(c), c.buffers(p)
+	p.product = kern.Gemm{M: rows, N: c.wide(), K: c.width, A: in.data, ARow: in.row, ACol: in.col,
+		B: p.params[c.input.at:], BRow: kern.Panel, BPanel: c.width * kern.Panel, Bias: p.params[c.inBias.at:],
+		C: b.x.data, CRow: b.x.row, CPanel: kern.Panel}
+	p.set.Gemm(&p.product)
+	p.steps.each(func(lo, hi int) {
+		for r := lo; r < hi; r++ {
+			c.begin(p, r, &b, out)
+		}
+		x, s, h, o := b.x.from(lo), b.s.from(lo), b.h.from(lo), out.from(lo)
+		p.product = kern.Gemm{M: hi - lo, N: c.wide(), K: c.out, A: h.data, ARow: h.row, ACol: 1,
+			B: p.params[c.state.at:], BRow: kern.Panel, BPanel: c.out * kern.Panel, Bias: p.params[c.stBias.at:],
+			C: s.data, CRow: s.row, CPanel: kern.Panel}
+		p.set.Gemm(&p.product)
+		p.cell = kern.Cell{Rows: hi - lo, N: c.padded, X: x.data, XRow: x.row, S: s.data, SRow: s.row,
+			H: h.data, HRow: h.row, Out: o.data, ORow: o.row}
+		c.run(p)
+	})
+}
+
+// run runs the kernel of the cell.
+func (c *core) run(p *pass) {
+	if c.gates == 3 {
+		p.cell.GRU(p.set)
+	} else {
+		p.cell.LSTM(p.set)
+	}
+}
+
+// begin takes the state that a row begins from.
+func (c *core) begin(p *pass, r int, b *buffers, out matrix) {
+	h := b.h.data[r*b.h.row:]
+	prev := p.steps.prev[r]
+	for part := range c.kept {
+		switch to := h[part*c.padded:][:c.padded]; {
+		case prev < 0:
+			copy(to[:c.out], p.steps.state[r*p.kept+c.at+part*c.out:])
+		case part == 0:
+			copy(to, out.data[int(prev)*out.row:])
+		default:
+			copy(to, b.s.data[int(prev)*b.s.row+c.padded:])
+		}
+	}
+}
+
+// end writes the state after row r.
+func (c *core) end(p *pass, r int, to []float32) {
+	out := p.output(c)
+	copy(to[c.at:][:c.out], out.data[r*out.row:])
+	if c.kept > 1 {
+		s := c.buffers(p).s
+		copy(to[c.at+c.out:][:c.out], s.data[r*s.row+c.padded:])
+	}
+}
+
+func (c *core) backward(s *shard, rows int) {
+	in, g, out, b := s.input(&c.in[0]), s.gradient(c), s.output(c), c.buffers(s.pass)
+	ds := b.s
+	if c.gates == 4 {
+		ds = b.x
+	}
+	s.steps.back(func(lo, hi int) {
+		x, st, h, o, d, dh, to := b.x.from(lo), b.s.from(lo), b.h.from(lo), out.from(lo), g.from(lo), b.dh.from(lo), ds.from(lo)
+		s.cell = kern.Cell{Rows: hi - lo, N: c.padded, X: x.data, XRow: x.row, S: st.data, SRow: st.row, H: h.data, HRow: h.row,
+			Out: o.data, ORow: o.row, D: d.data, DH: dh.data, DHRow: dh.row}
+		c.run(s.pass)
+		if lo == 0 {
+			return
+		}
+		if c.gates == 4 {
+			c.hand(s, lo, hi, b.dh, matrix{b.s.data[2*c.padded:], b.s.row, 1})
+		}
+		s.product = kern.Gemm{M: hi - lo, N: c.padded, K: c.wide(), A: to.data, ARow: to.row, ACol: 1,
+			B: s.back[c.node.at][pad(c.width)*c.wide():], BRow: kern.Panel, BPanel: c.wide() * kern.Panel,
+			C: dh.data, CRow: dh.row, CPanel: kern.Panel, Add: c.gates == 3}
+		s.set.Gemm(&s.product)
+		c.hand(s, lo, hi, b.dh, g)
+	})
+	c.learn(s, rows, in, b.x, &c.input, &c.inBias)
+	c.learn(s, rows, b.h, ds, &c.state, &c.stBias)
+	if c.in[0].from == nil {
+		return
+	}
+	s.product = kern.Gemm{M: rows, K: c.wide(), A: b.x.data, ARow: b.x.row, ACol: 1,
+		B: s.back[c.node.at], BRow: kern.Panel, BPanel: c.wide() * kern.Panel}
+	s.descend(&c.in[0])
+}
+
+// hand adds rows lo to hi of a gradient to those of the rows that they follow.
+func (c *core) hand(s *shard, lo, hi int, from, to matrix) {
+	for r := lo; r < hi; r++ {
+		if prev := int(s.steps.prev[r]); prev >= 0 {
+			s.accumulate(to.data[prev*to.row:], from, r, c.padded, false)
+		}
+	}
+}
+
+// learn adds the gradient of a weight and its bias, given that of their product with x.
+func (c *core) learn(s *shard, rows int, x, g matrix, weight, bias *param) {
+	s.sums = kern.ColumnSums{Rows: rows, N: c.wide(), X: g.data, XRow: g.row, Out: s.grad[bias.at:]}
+	s.set.ColumnSums(&s.sums)
+	width := weight.size / c.wide()
+	s.product = kern.Gemm{M: width, N: c.wide(), K: rows, A: x.data, ARow: x.col, ACol: x.row,
+		B: g.data, BRow: g.row, BPanel: kern.Panel, Strip: s.strip,
+		C: s.grad[weight.at:], CRow: kern.Panel, CPanel: width * kern.Panel, Add: true}
+	s.set.Gemm(&s.product)
+}
+
+// steps is how the rows of a block follow one another: those of a step lie together, and behind the rows that they follow.
+type steps struct {
+	ends  []int32   // of the steps
+	prev  []int32   // by row: the row before it, or -1
+	state []float32 // [rows][state] that those without one begin from
+}
+
+func (s *steps) each(do func(lo, hi int)) {
+	lo := 0
+	for _, hi := range s.ends {
+		do(lo, int(hi))
+		lo = int(hi)
+	}
+}
+
+func (s *steps) back(do func(lo, hi int)) {
+	for i, hi := range slices.Backward(s.ends) {
+		lo := 0
+		if i > 0 {
+			lo = int(s.ends[i-1])
+		}
+		do(lo, int(hi))
+	}
+}
+
+// arrangement is the rows of a minibatch of a network that keeps a state in the order in which they are computed: blocks of
+// whole chunks, each step by step.
+type arrangement struct {
+	rows  []uint32
+	prev  []int32 // within a block
+	state []float32
+	cuts  []int   // where blocks begin, and the end
+	ends  []int32 // of the steps of all blocks, within a block
+	from  []int   // of block i, where its steps begin in ends; one more at the end
+
+	follow []int32   // of the rows as they came
+	stored []float32 // of those
+	place  []int32   // where those are, within a block
+	starts []int     // of chunks in those; one more at the end
+}
+
+// arrange takes rows in the order of policy.Dataset.Chunked. A block has so many chunks at most.
+func (a *arrangement) arrange(d *policy.Dataset, n *policy.Network, rows []uint32, kept, chunks int) {
+	a.follow, a.place = grown(a.follow, len(rows)), grown(a.place, len(rows))
+	a.stored, a.state = grown(a.stored, len(rows)*kept), grown(a.state, len(rows)*kept)
+	d.Follow(n, rows, a.follow, a.stored)
+	a.starts = a.starts[:0]
+	for i, row := range rows {
+		if i == 0 || d.ChunkOf(n, row) != d.ChunkOf(n, rows[i-1]) {
+			a.starts = append(a.starts, i)
+		}
+	}
+	a.starts = append(a.starts, len(rows))
+	a.rows, a.prev, a.ends, a.cuts, a.from = a.rows[:0], a.prev[:0], a.ends[:0], append(a.cuts[:0], 0), append(a.from[:0], 0)
+	count := len(a.starts) - 1
+	blocks := (count + chunks - 1) / chunks
+	for b := range blocks {
+		a.block(rows, kept, count*b/blocks, count*(b+1)/blocks)
+	}
+}
+
+// block adds a block of chunks first to last.
+func (a *arrangement) block(rows []uint32, kept, first, last int) {
+	base := len(a.rows)
+	for step, more := 0, true; more; step++ {
+		more = false
+		for c := first; c < last; c++ {
+			i := a.starts[c] + step
+			if i >= a.starts[c+1] {
+				continue
+			}
+			more = true
+			a.place[i] = int32(len(a.rows) - base)
+			prev := int32(-1)
+			if a.follow[i] >= 0 {
+				prev = a.place[a.follow[i]]
+			} else {
+				copy(a.state[len(a.rows)*kept:], a.stored[i*kept:(i+1)*kept])
+			}
+			a.rows, a.prev = append(a.rows, rows[i]), append(a.prev, prev)
+		}
+		if more {
+			a.ends = append(a.ends, int32(len(a.rows)-base))
+		}
+	}
+	a.cuts, a.from = append(a.cuts, len(a.rows)), append(a.from, len(a.ends))
+}
+
+// steps returns those of the block that begins at a row.
+func (a *arrangement) steps(lo, kept int) steps {
+	b, _ := slices.BinarySearch(a.cuts, lo)
+	return steps{ends: a.ends[a.from[b]:a.from[b+1]], prev: a.prev[lo:], state: a.state[lo*kept:]}
+}
+
+// end returns where the block ends that begins at a row.
+func (a *arrangement) end(lo int) int {
+	b, _ := slices.BinarySearch(a.cuts, lo)
+	return a.cuts[b+1]
+}
+
+// begin takes the state of rows lo to hi of a request.
+func (a *actor) begin(r *policy.Request, lo, hi int) {
+	x := r.State.Float32()
+	for row := lo; row < hi; row++ {
+		to := a.steps.state[(row-lo)*a.kept:][:a.kept]
+		if r.Age[row] == 0 {
+			clear(to)
+		} else {
+			copy(to, x[row*r.State.StrideRow/4:])
+		}
+	}
+	a.steps.ends = append(a.steps.ends[:0], int32(hi-lo))
+}
+
+// keep writes the state behind rows lo to hi.
+func (a *actor) keep(m *trajectory.Matrix, lo, hi int) {
+	x := m.Float32()
+	for _, o := range a.ops {
+		c, ok := o.(*core)
+		for row := lo; ok && row < hi; row++ {
+			c.end(a.pass, row-lo, x[row*m.StrideRow/4:])
+		}
+	}
+}
