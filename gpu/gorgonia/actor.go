@@ -111,6 +111,13 @@ func (a *actor) stage(p *program[float32], r *policy.Request, at place) error {
 		x := obs.Float32()[at.row*obs.StrideRow/4:]
 		policy.NormalizeRow(p.obs[slot*n:(slot+1)*n], x, obs.StrideElem/4, a.mean, a.scale)
 	}
+	for i := range a.sizes.State {
+		x := float32(0)
+		if r.Age[at.row] > 0 {
+			x = r.State.Float32()[at.row*r.State.StrideRow/4+i]
+		}
+		p.state[slot*a.sizes.State+i] = x
+	}
 	a.pending, a.mask = append(a.pending, at), append(a.mask[:slot*actions], make([]byte, actions)...)
 	free, legal := r.Action == nil || mask.Rows == 0, false
 	for i := range actions {
@@ -133,6 +140,7 @@ func (a *actor) flush(p *program[float32], requests []policy.Request) error {
 	if err := p.run(); err != nil {
 		return err
 	}
+	a.keep(p, requests)
 	if a.joint != nil {
 		return a.flushJoint(p, requests)
 	}
@@ -157,6 +165,19 @@ func (a *actor) flush(p *program[float32], requests []policy.Request) error {
 	}
 	a.pending = a.pending[:0]
 	return nil
+}
+
+// keep writes the state behind the staged rows.
+func (a *actor) keep(p *program[float32], requests []policy.Request) {
+	for slot, at := range a.pending {
+		m := &requests[at.request].StateOut
+		if m.Rows == 0 {
+			continue
+		}
+		for _, after := range p.after {
+			copy(m.Float32()[at.row*m.StrideRow/4+after.at:], after.data[slot*after.cols:][:after.cols])
+		}
+	}
 }
 
 // stageMasks enters the masks of joint actions.

@@ -30,6 +30,7 @@ type Params struct {
 	nodes  map[string]*Node
 	order  gorgonia.Nodes
 	shapes map[string][]int // of rows, by input and node
+	memory *memory          // of nodes that keep a state
 }
 
 // Node returns the parameter with that name, of shape [Rows, Cols], or an error that names it.

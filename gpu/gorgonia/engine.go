@@ -31,7 +31,7 @@ func newEngine(acting, learning *model, params []float32) (*engine, error) {
 	}
 	l := &engine{Host: ppo.Host{Config: learning.config}, model: learning, params: append([]float32(nil), params...)}
 	l.learn = newShapes(learning, l.params, learning.config.Minibatch)
-	l.forward = newShapes(acting, l.params, maxActorRows)
+	l.forward = newShapes(acting.evaluating(), l.params, maxActorRows)
 	l.state.set(ppo.State{Params: params, AdamM: make([]float32, len(params)), AdamV: make([]float32, len(params))})
 	_, err := l.learn.fit(1) // a model that cannot be computed is found out early
 	return l, err
@@ -61,6 +61,7 @@ func (l *engine) step(rows []uint32) error {
 		return err
 	}
 	p.load(l.joint, &l.batch, l.Rates)
+	p.follow(l.batch.Prev, l.batch.State)
 	if err := p.run(); err != nil {
 		return err
 	}
@@ -76,6 +77,9 @@ func (l *engine) step(rows []uint32) error {
 // logProbs computes the log-probability of every row's stored action under the current policy. Rows that are not
 // valid get some number.
 func (l *engine) logProbs() error {
+	if l.network.Chunk > 0 {
+		return l.logProbsOfChunks(l.Samples.Chunked)
+	}
 	l.logProb = l.logProb[:0]
 	for total := l.Dataset.Rows(); len(l.logProb) < total; {
 		first := len(l.logProb)
@@ -86,6 +90,43 @@ func (l *engine) logProbs() error {
 		if err := l.forwardRows(p, first, min(first+p.rows, total)); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// logProbsOfChunks is logProbs for a network that keeps a state, of valid rows in one run.
+func (l *engine) logProbsOfChunks(rows []uint32) error {
+	l.logProb = append(l.logProb[:0], make([]float32, l.Dataset.Rows())...)
+	l.forward.full = max(l.forward.full, len(rows))
+	p, err := l.forward.fit(len(rows))
+	if err != nil {
+		return err
+	}
+	l.obs = append(l.obs[:0], make([]float32, len(rows)*l.network.Obs())...)
+	l.Dataset.GatherObs(&l.network, rows, l.obs)
+	p.loadObs(l.obs, nil)
+	prev, state := make([]int32, len(rows)), make([]float32, len(rows)*l.network.State())
+	l.Dataset.Follow(&l.network, rows, prev, state)
+	p.follow(prev, state)
+	actions := l.network.Actions()
+	for slot, row := range rows {
+		if l.joint != nil {
+			p.loadRow(l.joint, l.Samples.Actions, int(row), slot)
+			continue
+		}
+		for a, legal := range l.Samples.Actions[0].Masks(int(row), int(row)+1) {
+			p.mask[slot*actions+a] = float32(legal)
+		}
+	}
+	if err := p.run(); err != nil {
+		return err
+	}
+	for slot, row := range rows {
+		at := slot
+		if l.joint == nil {
+			at = slot*actions + int(l.Samples.Actions[0].Index[row])
+		}
+		l.logProb[row] = p.logProbs[at]
 	}
 	return nil
 }

@@ -38,8 +38,13 @@ func (p *program[F]) load(j *joint, b *ppo.Minibatch, r ppo.Rates) {
 func (p *program[F]) loadActions(j *joint, actions []ppo.Actions, first, rows int) {
 	clear(p.train.action)
 	for slot := range rows {
-		j.loadRow(actions, first+slot, slot, func(i int, x float64) { p.train.action[i] = F(x) }, func(i int, x float64) { p.mask[i] = F(x) })
+		p.loadRow(j, actions, first+slot, slot)
 	}
+}
+
+// loadRow enters joint actions and their masks of one row.
+func (p *program[F]) loadRow(j *joint, actions []ppo.Actions, row, slot int) {
+	j.loadRow(actions, row, slot, func(i int, x float64) { p.train.action[i] = F(x) }, func(i int, x float64) { p.mask[i] = F(x) })
 }
 
 // loadObs enters rows of observations and masks; without a mask every action is legal.

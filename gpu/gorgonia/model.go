@@ -20,8 +20,9 @@ type model struct {
 	layout  []policy.Param // of the canonical vector
 	size    int            // its elements
 
-	loss   Loss // nil for acting
-	config ppo.Config
+	chained bool // rows follow one another; else each begins from a state
+	loss    Loss // nil for acting
+	config  ppo.Config
 }
 
 // newModel returns the acting model of a network.
@@ -65,6 +66,13 @@ func newModel(n *policy.Network, builder Builder) (m *model, err error) {
 // learning returns the model with a loss.
 func (m *model) learning(loss Loss, c ppo.Config) *model {
 	learning := *m
-	learning.loss, learning.config = loss, c
+	learning.chained, learning.loss, learning.config = true, loss, c
 	return &learning
+}
+
+// evaluating returns the model of a dataset's rows without a loss.
+func (m *model) evaluating() *model {
+	evaluating := *m
+	evaluating.chained = true
+	return &evaluating
 }

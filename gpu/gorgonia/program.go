@@ -20,6 +20,8 @@ type program[F float] struct {
 	machine gorgonia.VM
 
 	obs, mask []F // inputs, [rows][obs] and [rows][actions]
+	state     []F // input, [rows][state]
+	prev      []F // input, [rows][rows]; see memory
 	train     trainInputs[F]
 
 	// Outputs, valid after run. They were copied out by the graph: what a node holds after a run may be
@@ -28,6 +30,7 @@ type program[F float] struct {
 	params   []F // [rows][elements] of joint actions: what their distributions are made from
 	entropy  []F // [rows] of joint actions
 	value    []F // [rows]
+	after    []kept[F]
 	loss     gorgonia.Value
 	grad     []F // canonical vector
 }
@@ -91,6 +94,7 @@ func (b *assembly[F]) assemble(params []F) error {
 	for i := range p.mask {
 		p.mask[i] = 1
 	}
+	b.remember(&weights)
 	logits, value, err := b.builder.Heads(n, obs, weights)
 	if err != nil {
 		return err
@@ -99,6 +103,7 @@ func (b *assembly[F]) assemble(params []F) error {
 		return err
 	}
 	in := &LossInputs{Logits: logits, Value: value, Mask: mask, Config: b.config}
+	b.leave(weights.memory)
 	p.value = make([]F, p.rows)
 	b.read(value, p.value)
 	if b.joint != nil {

@@ -33,6 +33,10 @@ func (p Params) apply(name string, of layer.Op, in []*Node, shapes [][]int) (*No
 			return nil, err
 		}
 		return normalise(in[0], weight, bias)
+	case *layer.GRU:
+		return p.recur(name, in[0], of.Size, 1, gru(of.Size))
+	case *layer.LSTM:
+		return p.recur(name, in[0], of.Size, 2, lstm(of.Size))
 	case *layer.Append:
 		return p.appended(name, in[0], of.N, of.Init, of.Fixed)
 	}
