@@ -20,7 +20,7 @@ func laidOut(t testing.TB) *Schema {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := NewSchema(spec, Shape{Steps: 3, Envs: 5})
+	s, err := NewSchema(spec, Shape{Steps: 4, Envs: 5, State: 6, Chunk: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestEncodeSchema_SaysWhereColumnsLie(t *testing.T) {
 		t.Error(err)
 	}
 	l, _ := s.Layout(Reward)
-	want := native.Column{Name: "reward", DType: "f32", Rows: 3, Envs: 5, Elems: 1, Shape: []int{}, Offset: l.Offset,
+	want := native.Column{Name: "reward", DType: "f32", Rows: 4, Envs: 5, Elems: 1, Shape: []int{}, Offset: l.Offset,
 		StrideT: 20, StrideEnv: 4, StrideElem: 4}
 	if got := doc.Columns[slices.IndexFunc(doc.Columns, func(c native.Column) bool { return c.Name == "reward" })]; !reflect.DeepEqual(got, want) {
 		t.Errorf("reward is %+v, want %+v", got, want)

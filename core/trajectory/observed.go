@@ -13,9 +13,10 @@ func (s *Schema) ObservedBytes() (n int) {
 	return n
 }
 
-// carriedRows is how many rows of a past column belong to what is observed in one row: its age, or all rows before it.
+// carriedRows is how many rows of a past column belong to what is observed in one row: its age, its state, or all rows
+// before it.
 func (s *Schema) carriedRows(c uint8) int {
-	if s.columns[c].Column == Age {
+	if kind := s.columns[c].Column; kind == Age || kind == CoreState {
 		return 1
 	}
 	return s.Shape.Past
@@ -23,8 +24,11 @@ func (s *Schema) carriedRows(c uint8) int {
 
 // carried returns one of those rows. They become the first rows of the column in the block that goes on.
 func (t Trajectory) carried(c uint8, row, i int) Matrix {
-	if t.Schema.columns[c].Column == Age {
+	switch t.Schema.columns[c].Column {
+	case Age:
 		return t.at(c, row)
+	case CoreState:
+		return t.at(c, t.Schema.StateRow(row))
 	}
 	if row += i - t.Schema.Shape.Past; row < 0 {
 		return t.at(c, t.Schema.Shape.Past+row)

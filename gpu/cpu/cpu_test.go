@@ -1,6 +1,7 @@
 package cpu_test
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -52,13 +53,42 @@ func TestThreadsLearnWhatOneLearns(t *testing.T) {
 	}
 }
 
+// A minibatch of a network that keeps a state is computed in blocks of whole chunks, which threads share.
+func TestChunksOfSeveralBlocksAndThreads(t *testing.T) {
+	n := recurrent()
+	c := ppo.Defaults()
+	c.Epochs, c.Minibatch = 1, 1280
+	o := policytest.Options{Network: n, Steps: 16, Envs: 80, Blocks: 1, InvalidEvery: 30, Seed: 5}
+	reference := policytest.NewReference(n, policy.Init(&n, 1), c)
+	if _, err := reference.Update(policytest.Acted(t, cpu.New(), policy.Init(&n, 1), o), rates); err != nil {
+		t.Fatal(err)
+	}
+	for _, threads := range []int{1, 2, 3} {
+		for i, got := range learn(t, cpu.New().WithThreads(threads), c, o) {
+			if want := reference.Graph.Params[i]; math.Abs(float64(got)-want) > 2e-5 {
+				t.Fatalf("%d threads: parameter %d = %v, reference %v", threads, i, got, want)
+			}
+		}
+	}
+}
+
+// recurrent is a network with a GRU and an LSTM behind it, learned in chunks of 16 rows.
+func recurrent() policy.Network {
+	n := policy.Body{Inputs: []policy.Input{{Path: "obs", Shape: []int{5}}},
+		Nodes: []policy.Node{{Name: "trunk.lower", In: []string{"obs"}, GRU: &layer.GRU{Size: 40}},
+			{Name: "trunk.upper", In: []string{"trunk.lower"}, LSTM: &layer.LSTM{Size: 33}}},
+		Heads: policy.Heads{Policy: []policy.Dist{{Action: "action", Categorical: &head.Categorical{N: 3}}}}}.Network()
+	n.Chunk = 16
+	return n
+}
+
 // The two vector sets agree in every bit, so a run may move between machines that have one or the other.
 func TestVectorKernelsLearnTheSameParameters(t *testing.T) {
 	m := policy.MLP{Obs: 5, Actions: 3, Hidden: []int{48, 33}, Activation: policy.ELU, NormalizeObs: true}
 	several := m
 	several.Heads.Policy = []policy.Dist{{Action: "steer", Gaussian: &head.Gaussian{N: 3}, Bounds: &policy.Bounds{Low: []float32{-1, -1, -1}, High: []float32{1, 1, 1}}},
 		{Action: "gear", MultiCategorical: &head.MultiCategorical{Counts: []int{3, 2}}}}
-	for name, n := range map[string]policy.Network{"a choice": m.Network(), "several actions": several.Network(), "layer norms": normed(m.Network())} {
+	for name, n := range map[string]policy.Network{"a choice": m.Network(), "several actions": several.Network(), "layer norms": normed(m.Network()), "cores": recurrent()} {
 		t.Run(name, func(t *testing.T) {
 			var params [][]float32
 			for _, name := range []string{"avx2", "avx512"} {
@@ -66,7 +96,7 @@ func TestVectorKernelsLearnTheSameParameters(t *testing.T) {
 				if err != nil {
 					t.Skip(err)
 				}
-				params = append(params, learn(t, b, ppo.Defaults(), policytest.Options{Network: n, Steps: 12, Envs: 20, Blocks: 2, Masked: true, Seed: 5}))
+				params = append(params, learn(t, b, ppo.Defaults(), policytest.Options{Network: n, Steps: 16, Envs: 20, Blocks: 2, Masked: true, Seed: 5}))
 			}
 			if !slices.Equal(params[0], params[1]) {
 				t.Error("avx2 and avx512 learn different parameters")
@@ -90,6 +120,8 @@ func normed(n policy.Network) policy.Network {
 	return n
 }
 
+var rates = ppo.Rates{LearningRate: 1e-3, Clip: 0.2, Entropy: 0.01}
+
 // learn acts on a dataset, learns from it and returns the parameters.
 func learn(t *testing.T, b *cpu.Backend, c ppo.Config, o policytest.Options) []float32 {
 	t.Helper()
@@ -100,7 +132,7 @@ func learn(t *testing.T, b *cpu.Backend, c ppo.Config, o policytest.Options) []f
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if _, err := l.Update(d, ppo.Rates{LearningRate: 1e-3, Clip: 0.2, Entropy: 0.01}); err != nil {
+	if _, err := l.Update(d, rates); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Params(params); err != nil {

@@ -57,7 +57,9 @@ type Schema struct {
 	Steps      int      `json:"steps,omitempty"`
 	Envs       int      `json:"envs,omitempty"`
 	SoA        bool     `json:"soa,omitempty"`
-	Past       int      `json:"past,omitempty"` // rows before row 0 that blocks keep
+	Past       int      `json:"past,omitempty"`  // rows before row 0 that blocks keep
+	State      int      `json:"state,omitempty"` // numbers that the policy keeps of each environment
+	Chunk      int      `json:"chunk,omitempty"` // rows after which those are stored for good; 0 = steps
 	GuestBytes int      `json:"guest_bytes,omitempty"`
 	Bytes      int      `json:"bytes,omitempty"`
 	Columns    []Column `json:"columns,omitempty"`

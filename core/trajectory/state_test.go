@@ -1,0 +1,65 @@
+package trajectory
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/internal/testkit"
+)
+
+// Acting on a row reads one row of the state and writes another one, and states at whole chunks stay.
+func TestStateRow_ReadsAndWritesApart(t *testing.T) {
+	for _, shape := range []Shape{{Steps: 12, Chunk: 4}, {Steps: 3, Chunk: 1}, {Steps: 7}, {Steps: 1}} {
+		shape.Envs, shape.State = 2, 5
+		s, err := NewSchema(testkit.Spec(4, 2, false), shape)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, ok := s.Layout(CoreState)
+		if !ok || !s.Has(Age) || s.Has(PastReward) {
+			t.Fatalf("%v: state %v, ages %v, past rewards %v", shape, ok, s.Has(Age), s.Has(PastReward))
+		}
+		kept := map[int]int{} // time of the state in each row
+		for step := range shape.Steps {
+			from, to := s.StateRow(step), s.StateRow(step+1)
+			if from == to || to >= l.Rows || step > 0 && kept[from] != step {
+				t.Fatalf("%v: step %d reads row %d of time %d and writes row %d of %d", shape, step, from, kept[from], to, l.Rows)
+			}
+			kept[to] = step + 1
+		}
+		for step := s.Shape.chunk(); step <= shape.Steps; step += s.Shape.chunk() {
+			if kept[s.StateRow(step)] != step {
+				t.Errorf("%v: the state of step %d is gone", shape, step)
+			}
+		}
+	}
+	if _, err := NewSchema(testkit.Spec(4, 2, false), Shape{Steps: 12, Envs: 2, State: 5, Chunk: 5}); err == nil || !strings.Contains(err.Error(), "each 5 of 12 steps") {
+		t.Errorf("chunks of 5 in 12 steps: %v", err)
+	}
+}
+
+// The state goes along with what is observed: into the next block, and through what a snapshot saves.
+func TestS19StateCrossesSeams(t *testing.T) {
+	s, err := NewSchema(testkit.Spec(4, 2, false), Shape{Steps: 6, Envs: 2, State: 3, Chunk: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := func() Trajectory { return Trajectory{Schema: s, Mem: make([]byte, s.Bytes)} }
+	state := func(tr Trajectory, row int) []float32 { return tr.Row(CoreState, s.StateRow(row)).Float32()[:6] }
+	for _, row := range []int{3, 6} {
+		from, next, loaded := block(), block(), block()
+		for i := range state(from, row) {
+			state(from, row)[i] = float32(i + 1)
+		}
+		from.Ages(row)[1] = 7
+		next.CopyObserved(0, from, row)
+		saved := make([]byte, s.ObservedBytes())
+		from.SaveObserved(saved, row)
+		loaded.LoadObserved(0, saved)
+		for _, tr := range []Trajectory{next, loaded} {
+			if got := state(tr, 0); got[0] != 1 || got[5] != 6 || tr.Ages(0)[1] != 7 {
+				t.Errorf("from row %d: state %v, ages %v", row, got, tr.Ages(0))
+			}
+		}
+	}
+}
