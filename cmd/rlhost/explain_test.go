@@ -10,13 +10,14 @@ import (
 
 	"github.com/rlhost/rlhost/core/env"
 
+	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/wasm"
 )
 
 func TestExplain_HasAPageForEveryCodeThatIsPrinted(t *testing.T) {
 	codes := []string{
 		wasm.CodeMissing, wasm.CodeCommand, wasm.CodeFormat, wasm.CodeExport, wasm.CodeImport, wasm.CodeFeature,
-		wasm.CodeDescription, wasm.CodeStart, wasm.CodeFuture, "E051",
+		wasm.CodeDescription, wasm.CodeStart, wasm.CodeFuture, "E051", "E047", "E048", session.CodeExport,
 	}
 	for kind := env.FaultTrap; kind <= env.FaultOutput; kind++ {
 		codes = append(codes, faultCode(&env.Fault{Kind: kind}))

@@ -1,6 +1,7 @@
 package loading
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,10 +115,11 @@ func (s *Set) makePolicy(g *graph.Graph, p *graph.Policy, parts *graph.Parts, c 
 	if err != nil {
 		var e *table.Error
 		if errors.As(err, &e) {
-			c.Add("E041", p.Place(e.Key), e.Help, "policy %q cannot serve env %q: %s", p.Name, p.Env, e.Sentence())
+			c.Add(cmp.Or(e.Code, "E041"), p.Place(e.Key), e.Help, "policy %q cannot serve env %q: %s", p.Name, p.Env, e.Sentence())
 			return
 		}
-		c.Add("E041", p.At, "", "policy %q cannot serve env %q: %v", p.Name, p.Env, err)
+		c.Add("E041", p.At, "give the environment spaces that this version has policies for: "+hostabi.Runs,
+			"policy %q cannot serve env %q: %v", p.Name, p.Env, err)
 		return
 	}
 	s.Policies[p.Name] = made

@@ -6,12 +6,16 @@ import (
 	"fmt"
 
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline/export"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
+
+// CodeExport is the code of a policy that cannot be exported; rlhost explain has its page.
+const CodeExport = "E049"
 
 // Exported is a policy as a file, with its largest difference from the host on so many observations that the policy met in
 // its environment; see export.Compare.
@@ -48,15 +52,26 @@ func Export(ctx context.Context, run *runs.Run, c *runs.Checkpoint, parts *graph
 		p.Masked[mask.Pair] = true
 	}
 	if x.File, err = export.Encode(f, p); err != nil {
-		return x, err
+		return x, exportError(trained.Name, f, err)
 	}
 	samples, err := observe(plugin, d.Backend, p)
 	if err != nil {
 		return x, err
 	}
 	x.Rows = samples.Rows
-	x.Largest, err = export.Compare(f, x.File, samples)
-	return x, err
+	if x.Largest, err = export.Compare(f, x.File, samples); err != nil {
+		return x, exportError(trained.Name, f, err)
+	}
+	return x, nil
+}
+
+// exportError says why a policy has no file of a format.
+func exportError(name string, f export.Format, err error) error {
+	help := "nothing has been written: take another format than " + string(f)
+	if errors.Is(err, export.ErrDiffers) {
+		help += "; it is a mistake of this program, so keep the checkpoint and report it"
+	}
+	return BuildError(&table.Error{Code: CodeExport, Reason: fmt.Sprintf("policy %q cannot be exported as %s: %v", name, f, err), Help: help, Err: err})
 }
 
 // observe plays a policy and returns what it meets, and what it makes of that.

@@ -153,7 +153,7 @@ func (t *PolicyTable) inputs(env *hostabi.EnvSpec) ([]policy.Input, []policy.Enc
 			if pattern[i] != "" {
 				key = encoderKey(pattern[i], "")
 			}
-			return nil, nil, &component.ConfigError{Key: key, Reason: fmt.Sprintf("is for %s, %s: %s", x.path, x.tensor.Space(), reason), Help: help}
+			return nil, nil, &component.ConfigError{Code: codeInput, Key: key, Reason: fmt.Sprintf("is for %s, %s: %s", x.path, x.tensor.Space(), reason), Help: help}
 		}
 		inputs, encoders = append(inputs, in), append(encoders, e)
 	}
@@ -174,13 +174,13 @@ func (t *PolicyTable) patterns(all []entering) ([]string, error) {
 				continue
 			}
 			if of[i] != "" {
-				return nil, &component.ConfigError{Key: encoderKey(pattern, ""),
+				return nil, &component.ConfigError{Code: codeInput, Key: encoderKey(pattern, ""),
 					Reason: fmt.Sprintf("is a second encoder for %s, which %q matches too", path, of[i]), Help: "let one pattern match a path"}
 			}
 			of[i], found = pattern, true
 		}
 		if !found {
-			return nil, &component.ConfigError{Key: encoderKey(pattern, ""), Reason: "matches nothing that enters the policy",
+			return nil, &component.ConfigError{Code: codeInput, Key: encoderKey(pattern, ""), Reason: "matches nothing that enters the policy",
 				Help: "what enters: " + strings.Join(paths, ", ")}
 		}
 	}

@@ -148,10 +148,10 @@ func bind(nodes []policy.Node, inputs []policy.Input) ([]policy.Node, error) {
 			case in == obsName && len(inputs) == 1:
 				n.In[k] = inputs[0].Path
 			case in == obsName:
-				return nil, &component.ConfigError{Key: "net", Reason: fmt.Sprintf("has a node, %q, that reads obs, and %d inputs enter", n.Name, len(inputs)),
+				return nil, &component.ConfigError{Code: codeNetwork, Key: "net", Reason: fmt.Sprintf("has a node, %q, that reads obs, and %d inputs enter", n.Name, len(inputs)),
 					Help: `name one of: ` + strings.Join(names[:len(inputs)], ", ") + `; or use kind = "mlp" with an encoder for each path`}
 			default:
-				return nil, &component.ConfigError{Key: "net.nodes", Reason: fmt.Sprintf("[%d], %q, reads %q, which is no node and no input", i, n.Name, in),
+				return nil, &component.ConfigError{Code: codeNetwork, Key: "net.nodes", Reason: fmt.Sprintf("[%d], %q, reads %q, which is no node and no input", i, n.Name, in),
 					Help: "what it can read: " + strings.Join(names, ", ")}
 			}
 		}

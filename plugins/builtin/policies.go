@@ -14,6 +14,12 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy/head"
 )
 
+// Codes of tables that no environment of theirs can have a policy by; rlhost explain has a page for each.
+const (
+	codeNetwork = "E047" // layers
+	codeInput   = "E048" // what enters, and its encoder
+)
+
 // PolicyTable is a [policy.NAME] table.
 type PolicyTable struct {
 	Backend      string `toml:"backend"`
@@ -67,15 +73,15 @@ func DecodePolicy(decode func(into any) error, env *hostabi.EnvSpec) (component.
 		return nil, err
 	}
 	if cores := network.Cores(); len(cores) > 0 {
-		return nil, &component.ConfigError{Key: "net", Reason: fmt.Sprintf("has a node with a state, %q, %v", cores[0].Name, cores[0]),
+		return nil, &component.ConfigError{Code: codeNetwork, Key: "net", Reason: fmt.Sprintf("has a node with a state, %q, %v", cores[0].Name, cores[0]),
 			Help: "take others: the components of this version keep no state for a policy"}
 	}
 	d := &policy.Definition{Backend: backends()[t.Backend](), Network: network}
 	if err := d.Network.Validate(); err != nil {
-		return nil, &component.ConfigError{Key: "net", Reason: "does not suit the environment: " + err.Error(), Help: t.helpForShapes()}
+		return nil, &component.ConfigError{Code: codeNetwork, Key: "net", Reason: "does not suit the environment: " + err.Error(), Help: t.helpForShapes()}
 	}
 	if _, err := d.Backend.Compile(&d.Network); err != nil {
-		return nil, &component.ConfigError{Key: "net", Reason: fmt.Sprintf("cannot be computed by backend %q: %v", t.Backend, err),
+		return nil, &component.ConfigError{Code: codeNetwork, Key: "net", Reason: fmt.Sprintf("cannot be computed by backend %q: %v", t.Backend, err),
 			Help: "change the node that it names, or take another backend"}
 	}
 	return d, nil
