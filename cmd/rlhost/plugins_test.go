@@ -146,6 +146,20 @@ func TestPlugins_GymnasiumTrainsWithEveryAction(t *testing.T) {
 	}
 }
 
+// A stack of frames and the last action are the same bits whichever components are processes.
+func TestPlugins_WhatWasLastIsTheSameInProcesses(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	w.write("stack.toml", strings.Replace(plain, "20480", "4096", 1)+
+		"[policy.main]\ninputs = [\"last_action\"]\n[policy.main.encoder.obs]\nstack = 4\n")
+	one := w.train("stack.toml")
+	for _, component := range []string{"rollout", "inference", "learner"} {
+		if other := w.train("stack.toml", "--set", "component."+component+".runtime=process"); one.EnvSteps != 4096 || other.ParamsHash != one.ParamsHash {
+			t.Errorf("with the %s in a process %+v, in none %+v", component, other, one)
+		}
+	}
+}
+
 // torch is a workshop with a pipeline whose learner is one of the examples in PyTorch, by the Python that RLHOST_TORCH names.
 func torch(t *testing.T, script, keys string) *workshop {
 	t.Helper()

@@ -136,7 +136,7 @@ func (x *instance) tables() component.Tables {
 		Policies: map[string]component.PolicyTable{}, Envs: map[string]hostabi.EnvSpec{}, Peers: x.told.Peers,
 	}
 	for name, p := range x.told.Policies {
-		t.Policies[name] = component.PolicyTable{Env: p.Env, Table: table.Map(table.Plain(p.Table))}
+		t.Policies[name] = component.PolicyTable{Env: p.Env, Table: table.Map(table.Plain(p.Table)), Past: p.Past}
 	}
 	for name := range x.told.Envs {
 		if spec, err := x.spec(name); err == nil {
