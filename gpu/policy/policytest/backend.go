@@ -124,6 +124,19 @@ func cases() []shape {
 	return all
 }
 
+// Cases yields the name and a dataset of every network that TestBackend runs, for comparisons of one backend's variants.
+func Cases(yield func(name string, o Options) bool) {
+	for _, s := range cases() {
+		if !yield(s.name, s.options(1)) {
+			return
+		}
+	}
+}
+
+func (s *shape) options(blocks int) Options {
+	return Options{Network: s.net, Steps: s.steps, Envs: s.envs, Blocks: blocks, Masked: s.masked, SoA: s.soa, InvalidEvery: 12, Seed: 42}
+}
+
 // mlp completes the row of a MLP.
 func mlp(m policy.MLP, s shape) shape {
 	trunk := "separate"
@@ -237,8 +250,7 @@ func (s *suite) params(seed uint64) []float32 {
 }
 
 func (s *suite) dataset(t testing.TB, blocks int) *policy.Dataset {
-	return NewDataset(t, Options{Network: s.shape.net, Steps: s.shape.steps, Envs: s.shape.envs, Blocks: blocks,
-		Masked: s.shape.masked, SoA: s.shape.soa, InvalidEvery: 12, Seed: 42})
+	return NewDataset(t, s.shape.options(blocks))
 }
 
 func (s *suite) actor(t testing.TB, params []float32, d *policy.Dataset) policy.Actor {

@@ -30,12 +30,30 @@ func random(r *rand.Rand, n int) []float32 {
 	return x
 }
 
-// product makes a random product with strides of every kind; guard elements follow every row of C.
-func product(r *rand.Rand, small bool) *Gemm {
-	g := &Gemm{M: 1 + r.IntN(40), N: Panel * (1 + r.IntN(6)), K: 1 + r.IntN(70)}
-	if !small {
-		g.M, g.K = 1+r.IntN(700), 1+r.IntN(600)
+// rounds is how often a test with random sizes repeats: less often in short tests, which emulated machines run.
+func rounds(n int) int {
+	if testing.Short() {
+		return n / 4
 	}
+	return n
+}
+
+// product makes a random product, of rows in groups or not. A large one is cut several times, in short tests along one axis.
+func product(r *rand.Rand, small bool) *Gemm {
+	m, k := 1+r.IntN(40), 1+r.IntN(70)
+	tall := r.IntN(2) == 0
+	if !small && (tall || !testing.Short()) {
+		m = 1 + r.IntN(700)
+	}
+	if !small && (!tall || !testing.Short()) {
+		k = 1 + r.IntN(600)
+	}
+	return sized(r, m, Panel*(1+r.IntN(6)), k, r.IntN(2) == 0)
+}
+
+// sized makes a product of that size with strides of every kind; guard elements follow every row of C.
+func sized(r *rand.Rand, m, n, k int, groups bool) *Gemm {
+	g := &Gemm{M: m, N: n, K: k}
 	if r.IntN(2) == 0 {
 		g.ARow, g.ACol = g.K+r.IntN(9), 1
 		g.A = random(r, (g.M-1)*g.ARow+g.K)
@@ -59,7 +77,7 @@ func product(r *rand.Rand, small bool) *Gemm {
 	if g.Epilogue == None && r.IntN(2) == 0 {
 		g.CRow, g.CPanel = Panel, g.M*Panel+r.IntN(9)
 	}
-	if r.IntN(2) == 0 {
+	if groups {
 		divided(r, g)
 	}
 	g.C = random(r, g.rowOfC(g.M-1)+(panels-1)*g.CPanel+Panel)
@@ -133,8 +151,11 @@ func (g *Gemm) want(i, j int) float64 {
 func TestGemmEqualsLoopsInFloat64(t *testing.T) {
 	eachSet(t, func(t *testing.T, s Set) {
 		r := rng(t)
-		for round := range 400 {
+		for round := range rounds(400) {
 			checkProduct(t, s, product(r, round%40 != 0))
+		}
+		for tile := range 30 * 5 { // of every height and width
+			checkProduct(t, s, sized(r, 1+tile%30, Panel*(1+tile/30), 3, false))
 		}
 	})
 }
@@ -208,7 +229,7 @@ func TestVectorSetsAgreeInEveryBit(t *testing.T) {
 		t.Skip("this machine has no AVX-512")
 	}
 	r := rng(t)
-	for range 300 {
+	for range rounds(300) {
 		g := product(r, true)
 		other := *g
 		other.C = append([]float32(nil), g.C...)
