@@ -15,6 +15,7 @@ import (
 type benchCommand struct {
 	envFlags
 	Envs    int     `default:"64" help:"Environments stepped by one call."`
+	Horizon int     `default:"64" help:"Steps of a block on the bus."`
 	Seconds float64 `default:"2" help:"Time for each figure."`
 }
 
@@ -32,12 +33,15 @@ func (c *benchCommand) Run(p *program) error {
 	if c.Envs < 1 || c.Envs > bench.MaxEnvs {
 		return fail(exitUsage, fmt.Errorf("--envs %d: want 1 to %d", c.Envs, bench.MaxEnvs))
 	}
+	if c.Horizon < 1 || c.Horizon > bench.MaxHorizon {
+		return fail(exitUsage, fmt.Errorf("--horizon %d: want 1 to %d", c.Horizon, bench.MaxHorizon))
+	}
 	if c.Seconds <= 0 || c.Seconds > 3600 {
 		return fail(exitUsage, fmt.Errorf("--seconds %g: want more than 0, at most 3600", c.Seconds))
 	}
 	var result *bench.Result
 	err := c.withEnv(p, func(plugin env.Plugin, parts *graph.Parts) (err error) {
-		o := bench.Options{Parts: parts, Table: c.table(parts), Envs: c.Envs, Time: time.Duration(c.Seconds * float64(time.Second))}
+		o := bench.Options{Parts: parts, Table: c.table(parts), Envs: c.Envs, Horizon: c.Horizon, Time: time.Duration(c.Seconds * float64(time.Second))}
 		if strings.HasPrefix(strings.ToLower(plugin.Spec().Name), "cartpole") {
 			o.More = append(o.More, bench.Way{Name: "native Go", Step: nativeCartPole(c.Envs)})
 		}

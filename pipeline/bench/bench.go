@@ -1,6 +1,6 @@
 // Package bench measures how fast environments step: alone, through the bus, and in any other way that it is given.
 //
-//	result, err := bench.Run(ctx, plugin, bench.Options{Parts: parts, Table: table, Envs: 64, Time: 2 * time.Second})
+//	result, err := bench.Run(ctx, plugin, bench.Options{Parts: parts, Table: table, Envs: 64, Horizon: 64, Time: 2 * time.Second})
 //
 // It is one processor's work. How fast a training is, with a policy and a learner, is another question.
 package bench
@@ -19,16 +19,20 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
-// MaxEnvs is the most environments that a pipeline takes.
-const MaxEnvs = 1 << 16
+// MaxEnvs is the most environments that a pipeline takes, MaxHorizon the most steps of a block.
+const (
+	MaxEnvs    = 1 << 16
+	MaxHorizon = 1 << 16
+)
 
 // Options say what is measured, and for how long.
 type Options struct {
-	Parts *graph.Parts
-	Table graph.EnvTable // that the environment is made from, with paths relative to the working folder
-	Envs  int            // stepped by one call; 1 to MaxEnvs
-	Time  time.Duration  // for each figure
-	More  []Way          // measured besides
+	Parts   *graph.Parts
+	Table   graph.EnvTable // that the environment is made from, with paths relative to the working folder
+	Envs    int            // stepped by one call; 1 to MaxEnvs
+	Horizon int            // steps of a block on the bus, 1 to MaxHorizon
+	Time    time.Duration  // for each figure
+	More    []Way          // measured besides
 }
 
 // Way is one way of stepping. Step steps for about that long and returns env steps per second.
@@ -97,7 +101,7 @@ func Run(ctx context.Context, plugin env.Plugin, o Options) (*Result, error) {
 // checkMemory tells whether the environments have memory for what is mapped into one instance: two blocks of half of them.
 // That is more than what is stepped alone.
 func (o *Options) checkMemory(plugin env.Plugin) error {
-	schema, err := trajectory.NewSchema(plugin.Spec(), trajectory.Shape{Steps: busHorizon, Envs: o.Envs / o.splits()})
+	schema, err := trajectory.NewSchema(plugin.Spec(), trajectory.Shape{Steps: o.Horizon, Envs: o.Envs / o.splits()})
 	if err != nil {
 		return err
 	}
@@ -141,8 +145,8 @@ func stepAlone(s *env.Driver, envs int, d time.Duration) (float64, error) {
 	return float64(steps*envs) / time.Since(started).Seconds(), nil
 }
 
-// Blocks of busPipeline: their rows, and how many each split has.
-const busHorizon, busBlocks = 64, 2
+// busBlocks is how many blocks each split of busPipeline has.
+const busBlocks = 2
 
 // busPipeline steps environments with random actions; nobody receives the trajectories.
 const busPipeline = `
@@ -207,7 +211,7 @@ func (b *bus) run(ctx context.Context, d time.Duration) (float64, error) {
 	parts.Load = func(ctx context.Context, name string, _ graph.EnvTable, _ string) (env.Plugin, error) {
 		return b.o.Parts.Load(ctx, name, b.o.Table, ".")
 	}
-	text := fmt.Appendf(nil, busPipeline, b.o.Envs, b.o.splits(), busHorizon, busBlocks)
+	text := fmt.Appendf(nil, busPipeline, b.o.Envs, b.o.splits(), b.o.Horizon, busBlocks)
 	g, problems := graph.Parse("bench.toml", text, graph.ParseOptions{Parts: &parts})
 	if g == nil {
 		return 0, problems.Err()
