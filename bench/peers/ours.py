@@ -73,9 +73,9 @@ def follow(lines):
     return progress, end, arrived
 
 
-def bench_env(env, envs, seconds):
+def bench_env(env, envs, seconds, *more):
     """Env steps/s on one core, best of ten rounds, by way of stepping: alone, through the bus, native Go."""
-    text = output([RLHOST, "bench", env, "--envs", envs, "--json", "--seconds", seconds], one_core=True)
+    text = output([RLHOST, "bench", env, "--envs", envs, "--json", "--seconds", seconds, *more], one_core=True)
     return {f["name"]: f["best_env_steps_per_s"] for f in json.loads(text)["figures"]}
 
 

@@ -43,6 +43,12 @@ def reached(result):
     return result
 
 
+def best_rate(figures, **want):
+    """The most env steps/s of a peer's figures with those values."""
+    chosen = [f for f in figures if all(f.get(k) == v for k, v in want.items())]
+    return max(f["best_env_steps_per_s"] for f in chosen)
+
+
 def env(rows, _, quick):
     """CartPole alone on one core: a C guest through rl_step, metered, in its windows."""
     seconds = 0.3 if quick else 2
@@ -52,10 +58,6 @@ def env(rows, _, quick):
         return {n: ours.bench_env("cartpole@1", n, seconds) for n in (64, 1024)} | {
             "scalar": ours.bench_env(scalar, 64, seconds)}
 
-    def best(figures, **want):
-        chosen = [f for f in figures if all(f.get(k) == v for k, v in want.items())]
-        return max(f["best_env_steps_per_s"] for f in chosen)
-
     a = run()
     gym = peers.run("envpool", "gymnasium_cartpole.py", "--seconds", seconds, one_core=True)
     pool = peers.run("envpool", "envpool_cartpole.py", "--seconds", seconds, one_core=True)
@@ -64,13 +66,31 @@ def env(rows, _, quick):
     def add(what, against, key, theirs, bar=None):
         rows.add(what, against, "env steps/s", a[key]["alone"], theirs, b[key]["alone"], bar)
 
-    add("C guest, 64 envs a call", "Gymnasium CartPoleVectorEnv, 64 envs", 64, best(gym, envs=64), 15)
-    add("C guest, 64 envs a call", "EnvPool, 64 envs", 64, best(pool, envs=64, mode="sync"), 15)
-    add("C guest, 1,024 envs a call", "Gymnasium CartPoleVectorEnv, 1,024 envs", 1024, best(gym, envs=1024))
-    add("C guest, 1,024 envs a call", "EnvPool, its best of 4 settings", 1024, best(pool))
+    add("C guest, 64 envs a call", "Gymnasium CartPoleVectorEnv, 64 envs", 64, best_rate(gym, envs=64), 15)
+    add("C guest, 64 envs a call", "EnvPool, 64 envs", 64, best_rate(pool, envs=64, mode="sync"), 15)
+    add("C guest, 1,024 envs a call", "Gymnasium CartPoleVectorEnv, 1,024 envs", 1024, best_rate(gym, envs=1024))
+    add("C guest, 1,024 envs a call", "EnvPool, its best of 4 settings", 1024, best_rate(pool))
     add("C guest, 64 envs a call", "the same as native Go", 64, (a[64]["native Go"] + b[64]["native Go"]) / 2, 1.0)
     add("C guest without SIMD, 64 envs a call", "the same as native Go", "scalar",
         (a["scalar"]["native Go"] + b["scalar"]["native Go"]) / 2, 0.5)
+
+
+def pixels(rows, _, quick):
+    """A grey picture of 84×84 a step on one core: a C guest that draws it where the learner's gather reads it, in blocks of 16
+    steps, and the guest's own step without them."""
+    seconds = 0.3 if quick else 2
+
+    def run():
+        return {n: ours.bench_env("squash@1", n, seconds, "--horizon", 16, "--memory", "256MiB") for n in (64, 1024)}
+
+    a = run()
+    gym = peers.run("envpool", "gymnasium_squash.py", "--seconds", seconds, one_core=True)
+    pool = peers.run("envpool", "envpool_pong.py", "--seconds", seconds, one_core=True)
+    b = run()
+    for n in (64, 1024):
+        for way in ("through the bus", "alone"):
+            for against, theirs in (("Gymnasium, the same game in NumPy", gym), ("EnvPool, Pong, a frame a step", pool)):
+                rows.add(f"pixel guest {way}, {n:,} envs", against, "env steps/s", a[n][way], best_rate(theirs, envs=n), b[n][way])
 
 
 def learner(rows, _, quick):
@@ -93,14 +113,40 @@ def inference(rows, _, quick):
     against_torch(rows, "inference", a, theirs, b, {(SMALL, 64, False): 5})
 
 
+def images(net, step_bar, act_bar):
+    """A part: one optimiser step of 256 rows and acting for 64, on one thread, with a network over pictures."""
+    def part(rows, _, quick):
+        seconds = 0.2 if quick else 10
+        cases = {"step": ("learner step", 256, "best-ns/step", step_bar), "act": ("inference", 64, "best-ns/op", act_bar)}
+
+        def run():
+            figures = {}
+            for what, (_, n, unit, _) in cases.items():
+                pattern = f"^BenchmarkImages$/^net={net}$/^{what}$/^rows={n}$/^kernels=avx"
+                figures[what] = best_times(pattern, net, n, seconds, unit)
+            return figures
+
+        a = run()
+        theirs = peers.run("sb3", "torch_images.py", "--net", net, "--seconds", seconds, one_core=True)
+        b = run()
+        for what, (name, n, _, bar) in cases.items():
+            figures = [t for t in theirs if t["what"] == what]
+            against_torch(rows, name, a[what], figures, b[what], {(net, n, compiled): bar for compiled in (False, True)})
+
+    return part
+
+
 def bench(name, cases, seconds, unit):
     """Best times of one of the cpu backend's benchmarks, by network, rows and kernel set."""
     figures = {}
     for net, n in cases:
-        pattern = f"^Benchmark{name}$/^net={net}$/^rows={n}$/^kernels=avx"
-        for case, values in ours.go_bench("gpu/cpu", pattern, seconds).items():
-            figures[net, n, case.rpartition("kernels=")[2]] = values[unit]
+        figures |= best_times(f"^Benchmark{name}$/^net={net}$/^rows={n}$/^kernels=avx", net, n, seconds, unit)
     return figures
+
+
+def best_times(pattern, net, n, seconds, unit):
+    figures = ours.go_bench("gpu/cpu", pattern, seconds)
+    return {(net, n, case.rpartition("kernels=")[2]): values[unit] for case, values in figures.items()}
 
 
 def against_torch(rows, what, a, theirs, b, bars):
@@ -182,8 +228,11 @@ def fresh(rows, _, __):
 ALL = {
     "cartpole": (cartpole, 5, ["sb3"]),
     "env": (env, 3, ["envpool"]),
+    "pixels": (pixels, 3, ["envpool"]),
     "learner": (learner, 3, ["sb3"]),
     "inference": (inference, 3, ["sb3"]),
+    "nature": (images("nature_cnn", 1.0, 1.5), 3, ["sb3"]),
+    "impala": (images("impala", 0.9, None), 3, ["sb3"]),
     "sample-factory": (sample_factory, 2, ["sf"]),
     "process": (process, 5, []),
     "own": (own, 3, []),

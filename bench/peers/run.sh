@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures rlhost beside its peers: ./run.sh [--quick] [--rounds N] [PART]... The whole takes about 20 minutes on a
+# Measures rlhost beside its peers: ./run.sh [--quick] [--rounds N] [PART]... The whole takes about 40 minutes on a
 # quiet machine with 2 cores, and gigabytes of downloads the first time.
 set -euo pipefail
 cd "$(dirname "$0")"

@@ -1,8 +1,6 @@
 #!/usr/bin/env python3
 """PyTorch on one thread with the networks over images: one PPO minibatch step of 256 rows and acting for 64 rows, eager and
-with torch.compile, in channels_last, from bytes of 84×84×4 that the network scales. rlhost's figures are those of
-
-    go test ./gpu/cpu -run '^$' -bench Images
+with torch.compile, in channels_last, from bytes of 84×84×4 that the network scales.
 
 With --cpu times are of the processor and not of the clock, for machines with other work."""
 
@@ -71,8 +69,12 @@ class Policy(torch_step.Policy):
         return action, log_probs.gather(1, action), self.value(x)
 
 
+NETS = {"nature_cnn": (nature, 512), "impala": (impala, 256)}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--net", choices=NETS, action="append", help="measure this network alone")
     parser.add_argument("--seconds", type=float, default=10, help="time for each figure")
     parser.add_argument("--cpu", action="store_true", help="time of the processor")
     parser.add_argument("--eager", action="store_true", help="leave out torch.compile")
@@ -81,7 +83,8 @@ def main():
         time.perf_counter_ns = time.process_time_ns
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    for name, trunk, width in (("nature_cnn", nature, 512), ("impala", impala, 256)):
+    for name in args.net or NETS:
+        trunk, width = NETS[name]
         for compiled in (False,) if args.eager else (False, True):
             policy = Policy(trunk(), width).to(memory_format=torch.channels_last)
             obs = torch.randint(256, (256, 84, 84, 4), dtype=torch.uint8)

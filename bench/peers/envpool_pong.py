@@ -1,0 +1,31 @@
+#!/usr/bin/env python3
+"""EnvPool's Pong-v5 alone with one thread, in env steps/s: all environments in step. A step is one frame, which comes as
+84×84 grey pixels and is not stacked. Run it under taskset for one core."""
+
+import argparse
+import itertools
+
+import report
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--envs", type=int, nargs="+", default=[64, 1024])
+    parser.add_argument("--seconds", type=float, default=2, help="time for each figure")
+    args = parser.parse_args()
+
+    import envpool
+    import numpy as np
+
+    for envs in args.envs:
+        env = envpool.make("Pong-v5", env_type="gymnasium", num_envs=envs, batch_size=envs, num_threads=1, seed=1,
+                           frame_skip=1, stack_num=1, noop_max=1)
+        env.reset()
+        actions = itertools.cycle([(np.arange(envs, dtype=np.int32) + i) % 2 for i in range(2)])
+        best, median = report.rates(lambda: env.step(next(actions)), envs, args.seconds, burst=1)
+        report.emit(peer="envpool", envs=envs, best_env_steps_per_s=best, median_env_steps_per_s=median)
+        env.close()
+
+
+if __name__ == "__main__":
+    main()
