@@ -98,12 +98,21 @@ END
   echo c >"$work/debugger" # Debian's build starts in its debugger: continue
 }
 
-# The display needs a terminal, which script makes. Turning the machine off is a panic to Bochs, so its own exit
-# code says nothing: the verdict on the console does.
+# The display needs a terminal, which script makes, and opens another one for the machine's screen: Bochs stands still when
+# nobody has read from that for some kilobytes. Turning the machine off is a panic to Bochs, so its own exit code says
+# nothing: the verdict on the console does.
 boot() {
-  rm -f "$work"/console.txt "$work"/*.lock
-  (cd "$work" && TERM=xterm timeout -k 5 "$limit" \
-    script -qec 'bochs-bin -q -f bochsrc -rc debugger' /dev/null </dev/null >display.txt 2>&1) || true
+  local machine screen=
+  rm -f "$work"/console.txt "$work"/display.txt "$work"/*.lock
+  (cd "$work" && TERM=xterm exec timeout -k 5 "$limit" \
+    script -qefc 'bochs-bin -q -f bochsrc -rc debugger' /dev/null </dev/null >display.txt 2>&1) &
+  machine=$!
+  while [ -z "$screen" ] && kill -0 "$machine" 2>/dev/null; do
+    sleep 0.2
+    screen=$(sed -n 's/^Bochs connected to screen "\(.*\)".*/\1/p' "$work/display.txt")
+  done
+  [ -z "$screen" ] || cat "$screen" >/dev/null 2>&1 &
+  wait "$machine" || true
   [ -e "$work/console.txt" ] || fail "Bochs did not start, see $work/display.txt"
 }
 
