@@ -231,13 +231,7 @@ func (a *arrangement) arrange(d *policy.Dataset, n *policy.Network, rows []uint3
 	a.follow, a.place = grown(a.follow, len(rows)), grown(a.place, len(rows))
 	a.stored, a.state = grown(a.stored, len(rows)*kept), grown(a.state, len(rows)*kept)
 	d.Follow(n, rows, a.follow, a.stored)
-	a.starts = a.starts[:0]
-	for i, row := range rows {
-		if i == 0 || d.ChunkOf(n, row) != d.ChunkOf(n, rows[i-1]) {
-			a.starts = append(a.starts, i)
-		}
-	}
-	a.starts = append(a.starts, len(rows))
+	a.starts = d.ChunkStarts(n, rows, a.starts[:0])
 	a.rows, a.prev, a.ends, a.cuts, a.from = a.rows[:0], a.prev[:0], a.ends[:0], append(a.cuts[:0], 0), append(a.from[:0], 0)
 	count := len(a.starts) - 1
 	blocks := (count + chunks - 1) / chunks

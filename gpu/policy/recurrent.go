@@ -100,6 +100,16 @@ func (d *Dataset) ChunkOf(n *Network, row uint32) uint32 {
 	return row/envs/uint32(n.Chunk)*envs + row%envs
 }
 
+// ChunkStarts appends to dst where each chunk begins in rows, which come as Chunked has them, and len(rows) after the last one.
+func (d *Dataset) ChunkStarts(n *Network, rows []uint32, dst []int) []int {
+	for i, row := range rows {
+		if i == 0 || d.ChunkOf(n, row) != d.ChunkOf(n, rows[i-1]) {
+			dst = append(dst, i)
+		}
+	}
+	return append(dst, len(rows))
+}
+
 // Follow says which of the rows, which come as Chunked has them, follow one another: prev[i] is the place of the row before
 // row i in its episode and chunk, or -1 for one that begins from state, [rows][Network.State]: what was stored where its
 // chunk begins, or zero where its episode does.

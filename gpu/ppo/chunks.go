@@ -30,13 +30,10 @@ func (p *epoch) shuffle(r *Round, n *policy.Network, number uint32, size int) {
 
 func (p *epoch) shuffleChunks(r *Round, n *policy.Network, number uint32, size int) {
 	d, rows := r.Dataset, r.Samples.Chunked
-	p.chunks, p.starts = p.chunks[:0], p.starts[:0]
-	for i, row := range rows {
-		if i == 0 || d.ChunkOf(n, row) != d.ChunkOf(n, rows[i-1]) {
-			p.chunks, p.starts = append(p.chunks, uint32(len(p.chunks))), append(p.starts, i)
-		}
+	p.chunks, p.starts = p.chunks[:0], d.ChunkStarts(n, rows, p.starts[:0])
+	for c := range len(p.starts) - 1 {
+		p.chunks = append(p.chunks, uint32(c))
 	}
-	p.starts = append(p.starts, len(rows))
 	Shuffle(d.Seed, d.Index, number, p.chunks)
 	for rest := p.chunks; len(rest) > 0; {
 		var batch []uint32
