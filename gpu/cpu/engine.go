@@ -25,6 +25,7 @@ type engine struct {
 	enters  *policy.Entry // nil for observations that are read as they lie
 	batch   minibatch
 	block   []uint32  // rows that logProbs takes at a time
+	chunkAt []int     // where the chunks of its rows begin
 	logProb []float32 // per dataset row, under the current policy; only for V-trace
 }
 
@@ -100,22 +101,14 @@ func (k *engine) logProbsOfChunks(rows []uint32) {
 	clear(k.logProb)
 	s, chunks := k.team.shards[0], k.layout.block()/k.net.Chunk
 	s.prepare(&k.Config, ppo.Rates{}, len(rows))
-	for lo := 0; lo < len(rows); {
-		hi := lo
-		for begun := 0; hi < len(rows); hi++ {
-			if hi == lo || k.Dataset.ChunkOf(&k.net, rows[hi]) != k.Dataset.ChunkOf(&k.net, rows[hi-1]) {
-				if begun++; begun > chunks {
-					break
-				}
-			}
-		}
-		block := k.arrange(rows[lo:hi])
+	k.chunkAt = k.Dataset.ChunkStarts(&k.net, rows, k.chunkAt[:0])
+	for first, last := 0, len(k.chunkAt)-1; first < last; first += chunks {
+		block := k.arrange(rows[k.chunkAt[first]:k.chunkAt[min(first+chunks, last)]])
 		k.gather(block)
 		s.evaluate(0, len(block))
 		for i, row := range block {
 			k.logProb[row] = s.dist.logProbs()[i]
 		}
-		lo = hi
 	}
 }
 
