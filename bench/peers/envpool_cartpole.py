@@ -2,17 +2,13 @@
 """EnvPool's CartPole-v1 alone with one thread, in env steps/s: all environments in step, and half of them at a time.
 Run it under taskset for one core."""
 
-import argparse
 import itertools
 
 import report
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--envs", type=int, nargs="+", default=[64, 256, 1024])
-    parser.add_argument("--seconds", type=float, default=2, help="time for each figure")
-    args = parser.parse_args()
+    args = report.arguments(__doc__, envs=[64, 256, 1024])
 
     import envpool
     import numpy as np

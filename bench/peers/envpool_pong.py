@@ -2,17 +2,13 @@
 """EnvPool's Pong-v5 alone with one thread, in env steps/s: all environments in step. A step is one frame, which comes as
 84×84 grey pixels and is not stacked. Run it under taskset for one core."""
 
-import argparse
 import itertools
 
 import report
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--envs", type=int, nargs="+", default=[64, 1024])
-    parser.add_argument("--seconds", type=float, default=2, help="time for each figure")
-    args = parser.parse_args()
+    args = report.arguments(__doc__, envs=[64, 1024])
 
     import envpool
     import numpy as np

@@ -1,17 +1,13 @@
 #!/usr/bin/env python3
 """Gymnasium's vectorised CartPole-v1 (NumPy) alone, in env steps/s. Run it under taskset for one core."""
 
-import argparse
 import itertools
 
 import report
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--envs", type=int, nargs="+", default=[64, 1024])
-    parser.add_argument("--seconds", type=float, default=2, help="time for each figure")
-    args = parser.parse_args()
+    args = report.arguments(__doc__, envs=[64, 1024])
 
     import gymnasium
     import numpy as np

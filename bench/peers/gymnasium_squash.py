@@ -2,7 +2,6 @@
 """Squash, whose rules are those of examples/plugins/squash-c, as a vector environment of Gymnasium in NumPy, as its
 CartPoleVectorEnv is one; alone, in env steps/s. Run it under taskset for one core."""
 
-import argparse
 import itertools
 
 import gymnasium
@@ -81,10 +80,7 @@ class Squash(VectorEnv):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--envs", type=int, nargs="+", default=[64, 1024])
-    parser.add_argument("--seconds", type=float, default=2, help="time for each figure")
-    args = parser.parse_args()
+    args = report.arguments(__doc__, envs=[64, 1024])
 
     for envs in args.envs:
         env = Squash(envs)

@@ -1,5 +1,6 @@
 """What every peer's script needs to report: the age of the process, timing, one JSON line per measurement."""
 
+import argparse
 import json
 import os
 import statistics
@@ -11,6 +12,14 @@ def process_age():
     with open("/proc/self/stat", encoding="ascii") as f:
         started = int(f.read().rpartition(")")[2].split()[19])
     return time.clock_gettime(time.CLOCK_BOOTTIME) - started / os.sysconf("SC_CLK_TCK")
+
+
+def arguments(doc, envs):
+    """The options of a script that measures environments: how many of them, and the time for each figure."""
+    parser = argparse.ArgumentParser(description=doc)
+    parser.add_argument("--envs", type=int, nargs="+", default=envs)
+    parser.add_argument("--seconds", type=float, default=2, help="time for each figure")
+    return parser.parse_args()
 
 
 def emit(**figures):
