@@ -256,6 +256,18 @@ func (s *Driver) Terminated() []byte { return s.tr.Row(trajectory.Terminated, s.
 // Truncated returns the flags of the last step.
 func (s *Driver) Truncated() []byte { return s.tr.Row(trajectory.Truncated, s.t-1).Data }
 
+// Result returns what the last step wrote to a column of results, such as trajectory.Info or trajectory.Discount; the zero
+// Matrix without such a column.
+func (s *Driver) Result(c trajectory.Column) trajectory.Matrix {
+	if !s.tr.Schema.Has(c) {
+		return trajectory.Matrix{}
+	}
+	return s.tr.Row(c, s.t-1)
+}
+
+// Figures returns the numbers of the environment's infos; see trajectory.Schema.Figures.
+func (s *Driver) Figures() []trajectory.Figure { return s.tr.Schema.Figures() }
+
 // float32Row returns one row of a column with one f32 per environment.
 func (s *Driver) float32Row(c trajectory.Column, row int) []float32 {
 	return s.tr.Row(c, row).Float32()

@@ -86,6 +86,10 @@ func TestRun_EachCheckFindsItsFault(t *testing.T) {
 	calls := 0
 	moody := sound()
 	moody.Reward = func(at plugintest.At) float32 { calls++; return float32(calls) }
+	told, discounted := sound(), sound()
+	told.Infos = []hostabi.Tensor{{Flags: hostabi.TensorEpisode}}
+	told.Tell = func(_ plugintest.At, figures []float32) { calls++; figures[0] = float32(calls) }
+	discounted.Discount = func(plugintest.At) float32 { calls++; return 1 / float32(calls) }
 	shortLimit := sound()
 	shortLimit.EpisodeLimit = 5
 	masked := flawed(plugintest.Flaws{MaskAfterEnd: true})
@@ -108,6 +112,8 @@ func TestRun_EachCheckFindsItsFault(t *testing.T) {
 		{"no end", endless, "T01", Warning, "no episode ended within 200 env steps"},
 		{"no limit", unlimited, "T02", Warning, "no episode_limit"},
 		{"a counter outside", moody, "D01", Failed, "env 0 differs from step 1 on"},
+		{"an info from outside", told, "D01", Failed, "differs from step"},
+		{"a discount from outside", discounted, "D01", Failed, "env 0 differs from step 1 on"},
 		{"no chance", flawed(plugintest.Flaws{IgnoresSeeds: true}), "D02", Warning, "two seeds give one trace"},
 		{"seeds ignored", flawed(plugintest.Flaws{IgnoresSeeds: true}), "D04", Failed, "after 57 other steps"},
 		{"shared numbers", flawed(plugintest.Flaws{SharedChance: true}), "D03", Failed, "env 0 alone differs from env 0 of 4"},

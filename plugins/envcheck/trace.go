@@ -95,6 +95,7 @@ type recorder struct {
 	mask    []byte
 	seeds   []uint64
 	spaces  []hostabi.Tensor // of the observations
+	figures []trajectory.Figure
 }
 
 func (c *checker) record(r run) (t *trace, err error) {
@@ -163,11 +164,14 @@ func (w *recorder) open(envs int) (err error) {
 	} else {
 		w.driver, err = env.NewDriver(w.c.plugin, o)
 	}
-	w.mask, w.seeds = make([]byte, envs), make([]uint64, envs)
-	if err == nil && w.run.parts {
+	if err != nil {
+		return err
+	}
+	w.mask, w.seeds, w.figures = make([]byte, envs), make([]uint64, envs), w.driver.Figures()
+	if w.run.parts {
 		w.driver.Env = &parted{Env: w.driver.Env, trace: &w.trace, seed: w.c.o.Seed, envs: envs}
 	}
-	return err
+	return nil
 }
 
 func (w *recorder) warmUp() error {
@@ -299,6 +303,7 @@ func (w *recorder) step(step int) error {
 	for env := range w.run.envs {
 		flags := uint64(terminated[env]) | uint64(truncated[env])<<1
 		w.afterReal(env, reward[env], flags)
+		w.mixResults(env, flags != 0)
 		w.note(env, step, reward[env], flags)
 		w.mix(env, uint64(math.Float32bits(reward[env]))<<2|flags)
 		w.mixObs(env, step, trajectory.Observed)
@@ -369,6 +374,21 @@ func (w *recorder) mixObs(env, step int, flag trajectory.Flags) {
 		w.hash[env] = hashRow(w.hash[env], m, env)
 		if i < len(w.spaces) {
 			w.checkBounds(&w.spaces[i], m, env, step)
+		}
+	}
+}
+
+// mixResults adds the discount and the infos of a real step to the hash; some infos count where an episode ends alone.
+func (w *recorder) mixResults(env int, ended bool) {
+	if w.phantom[env] {
+		return
+	}
+	if m := w.driver.Result(trajectory.Discount); m.Rows > 0 {
+		w.hash[env] = hashRow(w.hash[env], m, env)
+	}
+	for _, f := range w.figures {
+		if ended || !f.AtEnd {
+			w.mix(env, w.driver.Result(f.Column).Bits(env, f.Elem))
 		}
 	}
 }
