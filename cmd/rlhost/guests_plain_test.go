@@ -22,6 +22,36 @@ func (b arms) play(rng *sdk.Rand, action []float64) sdk.Result {
 
 func (arms) see() []float64 { return []float64{1} }
 
+// memory is asked, after so many steps, for the cue that it showed.
+type memory struct {
+	delay, asked int // asked: steps until it is
+	cue          uint32
+}
+
+func (m *memory) start(rng *sdk.Rand) { m.cue, m.asked = rng.Below(2), m.delay }
+
+func (m *memory) play(_ *sdk.Rand, action []float64) (r sdk.Result) {
+	if m.asked == 0 {
+		r.Terminated = true
+		if action[0] == float64(m.cue) {
+			r.Reward = 1
+		}
+	}
+	m.asked--
+	return r
+}
+
+func (m *memory) see() []float64 {
+	seen := make([]float64, 2)
+	if m.asked == m.delay {
+		seen[0] = 2*float64(m.cue) - 1
+	}
+	if m.asked == 0 {
+		seen[1] = 1
+	}
+	return seen
+}
+
 type password struct {
 	word  int
 	order []int

@@ -14,9 +14,11 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/internal/testkit"
 
+	"github.com/rlhost/rlhost/examples/plugins"
 	"github.com/rlhost/rlhost/examples/plugins/golden"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 	"github.com/rlhost/rlhost/plugins/wasm"
+	"github.com/rlhost/rlhost/sdk"
 )
 
 // TestGuests holds every CartPole to the promises of env.Env, to Gymnasium's recorded episodes, and to the
@@ -227,4 +229,49 @@ func traceHash(t *testing.T, p env.Plugin) uint64 {
 		}
 	}
 	return h.Sum64()
+}
+
+// Without velocities an environment is the same but for what is observed.
+func TestGuests_WithoutVelocitiesTheRestIsAsItWas(t *testing.T) {
+	r := newRuntime(t)
+	for name, kept := range map[string][]int{"cartpole@1": {0, 2}, "pendulum@1": {0, 1}} {
+		t.Run(name, func(t *testing.T) {
+			const envs = 21
+			var both []*goldenBatch
+			for _, velocities := range []string{"true", "false"} {
+				p, err := r.Load(t.Context(), name, plugins.Builtins()[name], env.Source{Name: "game", Args: map[string]string{"velocities": velocities}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer p.Close()
+				plugintest.TestEnv(t, p, plugintest.Options{Envs: envs, Seed: 3})
+				b := newGoldenBatch(t, p, envs)
+				both = append(both, b)
+			}
+			all, some := both[0], both[1]
+			seen := func(step int) {
+				t.Helper()
+				for i := range envs {
+					want, got := row(all.Observations(), i), row(some.Observations(), i)
+					if len(got) != 2 || got[0] != want[kept[0]] || got[1] != want[kept[1]] {
+						t.Fatalf("step %d of environment %d: observed %v, want elements %v of %v", step, i, got, kept, want)
+					}
+				}
+			}
+			seen(0)
+			draws := [2]sdk.Rand{sdk.NewRand(7), sdk.NewRand(7)}
+			for step := range 300 {
+				for k, b := range both {
+					b.Draw(func(int) uint64 { return draws[k].Next() })
+					if _, err := b.Step(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				seen(step + 1)
+				if !slices.Equal(all.Reward(), some.Reward()) || !slices.Equal(all.Terminated(), some.Terminated()) || !slices.Equal(all.Truncated(), some.Truncated()) {
+					t.Fatalf("step %d: rewards or ends differ", step)
+				}
+			}
+		})
+	}
 }

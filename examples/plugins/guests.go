@@ -55,6 +55,7 @@ func Guests() []Guest {
 		{Module: "pendulum-c/pendulum.wasm", Env: "pendulum", Language: c(), Committed: true, Builtin: "pendulum@1"},
 		{Module: "sanity-c/bandit.wasm", Env: "bandit", Language: c(), Committed: true, Builtin: "bandit@1"},
 		{Module: "sanity-c/continuous.wasm", Env: "continuous", Language: c(), Committed: true, Builtin: "continuous@1"},
+		{Module: "sanity-c/memory.wasm", Env: "memory", Language: c(), Committed: true, Builtin: "memory@1"},
 		{Module: "sanity-c/password.wasm", Env: "password", Language: c(), Committed: true, Builtin: "password@1"},
 		{Module: "sanity-c/spaces.wasm", Env: "spaces", Language: c(), Committed: true, Builtin: "spaces@1"},
 		{Module: "sanity-c/squared.wasm", Env: "squared", Language: c(), Committed: true, Builtin: "squared@1"},
