@@ -10,6 +10,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/loading"
@@ -123,11 +124,11 @@ func (a *assembly) policy(name string) (component.Policy, error) {
 	return nil, fmt.Errorf("policy %q is not declared", name)
 }
 
-func (a *assembly) past(policy string) int {
+func (a *assembly) memory(policy string) trajectory.Memory {
 	if made := a.Policies[policy]; made != nil {
-		return made.Past()
+		return made.Memory()
 	}
-	return 0
+	return trajectory.Memory{}
 }
 
 // tables returns the parts of the file for components that run elsewhere.
@@ -138,7 +139,7 @@ func (a *assembly) tables(parts *graph.Parts) component.Tables {
 	}
 	for i := range a.graph.Policies {
 		x := &a.graph.Policies[i]
-		t.Policies[x.Name] = component.PolicyTable{Env: x.Env, Table: x.Plain(), Past: a.past(x.Name)}
+		t.Policies[x.Name] = component.PolicyTable{Env: x.Env, Table: x.Plain(), Memory: a.memory(x.Name)}
 	}
 	for name, v := range a.Envs {
 		t.Envs[name] = v.Plugin.Spec()

@@ -13,6 +13,7 @@ import (
 	"github.com/rlhost/rlhost/core/loop"
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/core/table"
+	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -90,9 +91,9 @@ type Tables struct {
 
 // PolicyTable is a [policy.NAME] table.
 type PolicyTable struct {
-	Env   string         // name of the environment that the policy is for
-	Table map[string]any // the rest, as decoding into a map gives it
-	Past  int            // see Policy.Past
+	Env    string            // name of the environment that the policy is for
+	Table  map[string]any    // the rest, as decoding into a map gives it
+	Memory trajectory.Memory // see Policy.Memory
 }
 
 // Run is what all components of a run share. It is immutable.

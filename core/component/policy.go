@@ -1,13 +1,15 @@
 package component
 
+import "github.com/rlhost/rlhost/core/trajectory"
+
 // Policy is a policy as the file's [policy.NAME] describes it, for the components that use it; gpu/policy's Of returns
 // its contents.
 type Policy interface {
 	// SameNetwork returns nil if the parameters of this one mean the same in the next one, otherwise an error that
 	// shows both specifications.
 	SameNetwork(next Policy) error
-	// Past is how many rows before the one that it acts on the policy reads.
-	Past() int
+	// Memory is what it needs of the rows before the one that it acts on. Blocks with its environment's rows keep that.
+	Memory() trajectory.Memory
 }
 
 // Weighed is optional, for a Policy whose versions lie in shared memory.

@@ -39,8 +39,8 @@ type DriverOptions struct {
 	// Margin is how many more environments each row has room for on both sides of the driver's own. Nothing may
 	// write there; see Whole. Not every runtime can step into such a block: Bind then returns ErrUnsupported.
 	Margin int
-	// Past is how many rows before the current one are kept; see trajectory.Shape.
-	Past int
+	// Memory is what is kept for a policy. Its Chunk is not looked at: nobody learns from the block.
+	Memory trajectory.Memory
 }
 
 // NewDriver makes environments of a plugin and binds a block to them. The caller must close it, which closes them.
@@ -52,7 +52,8 @@ func NewDriver(p Plugin, o DriverOptions) (*Driver, error) {
 	if o.Autoreset == 0 {
 		o.Autoreset = spec.PickAutoreset()
 	}
-	whole, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: o.Rows, Envs: o.Envs + 2*o.Margin, SoA: o.SoA, Past: o.Past})
+	o.Memory.Chunk = 0
+	whole, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: o.Rows, Envs: o.Envs + 2*o.Margin, SoA: o.SoA, Memory: o.Memory})
 	if err != nil {
 		return nil, err
 	}

@@ -43,8 +43,8 @@ const (
 	ShapedReward                                        // [T][N] f32, what is learned from instead of reward; only with Shape.Shaped
 	RawAction                                           // [T][N][elems] f32, what was drawn for the Action of the same index, only of a Box
 
-	// Columns of blocks with Shape.Past rows before the first.
-	Age        // [T+1][N] u8, with Shape.State too: rows since the first one of the running episode, 255 at most
+	// Columns of blocks with Memory.Past rows before the first.
+	Age        // [T+1][N] u8, with Memory.State too: rows since the first one of the running episode, 255 at most
 	PastObs    // [Past][N][obs], one for each Obs: what was observed before row 0, the newest last
 	PastAction // [Past][N][elements], one for each Action
 	PastReward // [Past][N] f32
@@ -65,7 +65,7 @@ const (
 	Outcome                     // result of step t, in row t
 	Final                       // the last of what is Observed in the column of the same index
 	Grantable                   // a wire may let its receiver write it in a committed block
-	Past                        // what a row depends on besides what is observed in it, in blocks that keep such: see Shape.Past and Shape.State
+	Past                        // what a row depends on besides what is observed in it, in blocks that keep such: see Memory
 	AtEnd                       // defined in the rows alone in which the environment ends an episode
 )
 

@@ -43,8 +43,8 @@ func DecodeSchema(doc *native.Schema, blockBytes int) (any, error) {
 func encodeTrajectory(s *Schema) *native.Schema {
 	doc := &native.Schema{
 		Kind: native.KindTrajectory, Spec: native.EncodeSpec(&s.Spec),
-		Steps: s.Shape.Steps, Envs: s.Shape.Envs, SoA: s.Shape.SoA, Past: s.Shape.Past,
-		State: s.Shape.State, Chunk: s.Shape.Chunk, GuestBytes: s.GuestBytes, Bytes: s.Bytes,
+		Steps: s.Shape.Steps, Envs: s.Shape.Envs, SoA: s.Shape.SoA, Memory: native.Memory(s.Shape.Memory),
+		GuestBytes: s.GuestBytes, Bytes: s.Bytes,
 	}
 	for _, l := range s.columns {
 		doc.Columns = append(doc.Columns, native.Column{
@@ -64,8 +64,7 @@ func decodeTrajectory(doc *native.Schema, blockBytes int) (*Schema, error) {
 		return nil, fmt.Errorf("%w: %w", native.ErrSchema, err)
 	}
 	shaped := slices.ContainsFunc(doc.Columns, func(c native.Column) bool { return c.Name == ShapedReward.String() })
-	s, err := NewSchema(spec, Shape{Steps: doc.Steps, Envs: doc.Envs, SoA: doc.SoA, Past: doc.Past, State: doc.State, Chunk: doc.Chunk,
-		Shaped: shaped})
+	s, err := NewSchema(spec, Shape{Steps: doc.Steps, Envs: doc.Envs, SoA: doc.SoA, Shaped: shaped, Memory: Memory(doc.Memory)})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", native.ErrSchema, err)
 	}

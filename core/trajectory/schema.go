@@ -18,7 +18,7 @@ const (
 // ErrShape is returned for a shape with no steps, no environments or too many bytes.
 var ErrShape = errors.New("trajectory shape not accepted")
 
-// MaxPast bounds Shape.Past: episodes are known to be so old.
+// MaxPast bounds Memory.Past: episodes are known to be so old.
 const MaxPast = 255
 
 // MaxBlockBytes bounds one block, so that offsets fit a guest's 32-bit memory with room to spare.
@@ -33,14 +33,29 @@ type Shape struct {
 	SoA bool
 	// Shaped adds ShapedReward.
 	Shaped bool
-	// Past is how many rows before row 0 a block keeps of observations, actions and rewards, for policies that read them;
-	// with any, how long episodes have been running is kept too.
+	Memory
+}
+
+// Memory is what a policy needs of the rows before the one that it acts on. Blocks keep it, and with any of it how long episodes
+// have been running: what is from before an episode is nothing to it.
+type Memory struct {
+	// Past is how many rows before its first one a block keeps of observations, actions and rewards.
 	Past int
-	// State is how many numbers the policy keeps of each environment from row to row. With any, how long episodes have been
-	// running is kept too: those of a first row are zero, whatever is stored.
+	// State is how many numbers the policy keeps of each environment from row to row. Those of an episode's first row are
+	// zero, whatever is stored.
 	State int
-	// Chunk is after how many rows they are stored for good; it divides Steps. 0 means Steps.
+	// Chunk is after how many rows they are stored for good, for a learner that begins there; it divides Shape.Steps. 0 means
+	// Shape.Steps.
 	Chunk int
+}
+
+// And returns what several policies need that act on the rows of the same blocks.
+func (m Memory) And(o Memory) Memory {
+	a, b := m.Chunk, o.Chunk
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return Memory{Past: max(m.Past, o.Past), State: max(m.State, o.State), Chunk: a}
 }
 
 // chunk returns the rows from one stored state to the next.
@@ -252,6 +267,9 @@ func (s *Schema) StateRow(t int) int {
 	}
 	return s.Shape.Steps/chunk + 1 + t%2
 }
+
+// StoredEvery returns how many rows lie between those whose CoreState stays.
+func (s *Schema) StoredEvery() int { return s.Shape.chunk() }
 
 // Part reports whether the schema was made by Slice: its columns have gaps, and its Shape does not determine their
 // layout.

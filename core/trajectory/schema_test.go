@@ -45,7 +45,7 @@ func TestSchema_ColumnsAreAlignedDenseAndApart(t *testing.T) {
 
 func TestSchema_RefusesShapes(t *testing.T) {
 	spec := testkit.Spec(3, 5, false)
-	for _, shape := range []Shape{{}, {Steps: 1}, {Steps: -1, Envs: 4}, {Steps: 1 << 20, Envs: 1 << 20}, {Steps: 1, Envs: 1, Past: MaxPast + 1}} {
+	for _, shape := range []Shape{{}, {Steps: 1}, {Steps: -1, Envs: 4}, {Steps: 1 << 20, Envs: 1 << 20}, {Steps: 1, Envs: 1, Memory: Memory{Past: MaxPast + 1}}} {
 		if _, err := NewSchema(spec, shape); !errors.Is(err, ErrShape) {
 			t.Errorf("NewSchema(%v) = %v, want ErrShape", shape, err)
 		}

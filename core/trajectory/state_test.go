@@ -9,7 +9,7 @@ import (
 
 // Acting on a row reads one row of the state and writes another one, and states at whole chunks stay.
 func TestStateRow_ReadsAndWritesApart(t *testing.T) {
-	for _, shape := range []Shape{{Steps: 12, Chunk: 4}, {Steps: 3, Chunk: 1}, {Steps: 7}, {Steps: 1}} {
+	for _, shape := range []Shape{{Steps: 12, Memory: Memory{Chunk: 4}}, {Steps: 3, Memory: Memory{Chunk: 1}}, {Steps: 7}, {Steps: 1}} {
 		shape.Envs, shape.State = 2, 5
 		s, err := NewSchema(testkit.Spec(4, 2, false), shape)
 		if err != nil {
@@ -33,14 +33,14 @@ func TestStateRow_ReadsAndWritesApart(t *testing.T) {
 			}
 		}
 	}
-	if _, err := NewSchema(testkit.Spec(4, 2, false), Shape{Steps: 12, Envs: 2, State: 5, Chunk: 5}); err == nil || !strings.Contains(err.Error(), "each 5 of 12 steps") {
+	if _, err := NewSchema(testkit.Spec(4, 2, false), Shape{Steps: 12, Envs: 2, Memory: Memory{State: 5, Chunk: 5}}); err == nil || !strings.Contains(err.Error(), "each 5 of 12 steps") {
 		t.Errorf("chunks of 5 in 12 steps: %v", err)
 	}
 }
 
 // The state goes along with what is observed: into the next block, and through what a snapshot saves.
 func TestS19StateCrossesSeams(t *testing.T) {
-	s, err := NewSchema(testkit.Spec(4, 2, false), Shape{Steps: 6, Envs: 2, State: 3, Chunk: 2})
+	s, err := NewSchema(testkit.Spec(4, 2, false), Shape{Steps: 6, Envs: 2, Memory: Memory{State: 3, Chunk: 2}})
 	if err != nil {
 		t.Fatal(err)
 	}

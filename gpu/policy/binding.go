@@ -98,7 +98,7 @@ type Binding struct {
 	before []trajectory.Layout
 	ages   trajectory.Layout
 	aged   bool
-	kept   bool // the blocks have a state
+	state  int // elements that the network keeps
 }
 
 // frame is one frame of an input.
@@ -109,10 +109,10 @@ type frame struct {
 
 // Bind finds a valid network's inputs in the blocks of a schema, or says which does not fit.
 func (n *Network) Bind(s *trajectory.Schema) (*Binding, error) {
-	if err := n.stateOf(s); err != nil {
+	if err := n.holds(s); err != nil {
 		return nil, err
 	}
-	b := &Binding{Schema: s, kept: n.State() > 0}
+	b := &Binding{Schema: s, state: n.State()}
 	for i := range n.Inputs {
 		in := &n.Inputs[i]
 		now, past, err := in.column(s)

@@ -111,7 +111,7 @@ func checkSchema(n *Network, s *trajectory.Schema) error {
 			return err
 		}
 	}
-	if err := n.stateOf(s); err != nil {
+	if err := n.learns(s); err != nil {
 		return err
 	}
 	for i := range n.Policy {

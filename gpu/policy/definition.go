@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/trajectory"
 )
 
 // Definition is one policy of a pipeline: its network and what computes it. It implements component.Policy.
@@ -40,8 +41,8 @@ func (d *Definition) WeightBytes() int {
 	return f.Bytes()
 }
 
-// Past is how many rows before the one that it acts on the policy reads.
-func (d *Definition) Past() int { return d.Network.Past() }
+// Memory is what the network needs of the rows before the one that it acts on.
+func (d *Definition) Memory() trajectory.Memory { return d.Network.Memory() }
 
 // SameNetwork returns nil if parameters of one policy mean the same in the other, and else both networks side by side.
 func (d *Definition) SameNetwork(next component.Policy) error {

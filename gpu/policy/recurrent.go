@@ -15,12 +15,18 @@ type CoreNode struct {
 	At   int // where its state begins in that of a row
 }
 
+// Core returns a node's operation, if it keeps a state, and else nil.
+func (n *Node) Core() layer.Core {
+	op, _ := n.Op()
+	core, _ := op.(layer.Core)
+	return core
+}
+
 // Cores returns the nodes with a state, in the order of nodes, which is that of their parts of a row's state.
 func (n *Network) Cores() (list []CoreNode) {
 	at := 0
 	for i := range n.Nodes {
-		op, _ := n.Nodes[i].Op()
-		if core, ok := op.(layer.Core); ok {
+		if core := n.Nodes[i].Core(); core != nil {
 			list = append(list, CoreNode{core, n.Nodes[i].Name, at})
 			at += core.State()
 		}
@@ -31,16 +37,20 @@ func (n *Network) Cores() (list []CoreNode) {
 // State returns the elements of a row's state, 0 for a network without one.
 func (n *Network) State() (elems int) {
 	for i := range n.Nodes {
-		op, _ := n.Nodes[i].Op()
-		if core, ok := op.(layer.Core); ok {
+		if core := n.Nodes[i].Core(); core != nil {
 			elems += core.State()
 		}
 	}
 	return elems
 }
 
-// maxChunk bounds Network.Chunk.
-const maxChunk = 1 << 12
+// Memory returns what the network needs of the rows before the one that it acts on.
+func (n *Network) Memory() trajectory.Memory {
+	return trajectory.Memory{Past: n.Past(), State: n.State(), Chunk: n.Chunk}
+}
+
+// MaxChunk bounds Network.Chunk.
+const MaxChunk = 1 << 12
 
 func (n *Network) validateCores() error {
 	cores := n.Cores()
@@ -49,8 +59,8 @@ func (n *Network) validateCores() error {
 		return fmt.Errorf("chunks of %d rows, and no node keeps a state", n.Chunk)
 	case len(cores) == 0:
 		return nil
-	case n.Chunk < 1 || n.Chunk > maxChunk:
-		return fmt.Errorf("node %q, %v, is learned in chunks of %d rows: want 1 to %d", cores[0].Name, cores[0], n.Chunk, maxChunk)
+	case n.Chunk < 1 || n.Chunk > MaxChunk:
+		return fmt.Errorf("node %q, %v, is learned in chunks of %d rows: want 1 to %d", cores[0].Name, cores[0], n.Chunk, MaxChunk)
 	case stacked >= 0:
 		return fmt.Errorf("node %q, %v, keeps a state, and input %q is a stack of %d frames: take one of them out",
 			cores[0].Name, cores[0], n.Inputs[stacked].Path, n.Inputs[stacked].Frames())
@@ -58,24 +68,36 @@ func (n *Network) validateCores() error {
 	return nil
 }
 
-// stateOf returns the state in a schema's blocks, or says why it does not suit the network.
-func (n *Network) stateOf(s *trajectory.Schema) error {
-	if l, ok := s.Layout(trajectory.CoreState); n.State() > 0 && (!ok || l.Elems != n.State()) {
-		return fmt.Errorf("%w: blocks keep %d elements of state, the network's cores %d", ErrDataset, l.Elems, n.State())
-	}
-	if chunk := max(n.Chunk, 1); s.Shape.Steps%chunk != 0 {
-		return fmt.Errorf("%w: %d steps are not whole chunks of %d", ErrDataset, s.Shape.Steps, chunk)
+// holds says what keeps the network's state from the blocks of a schema.
+func (n *Network) holds(s *trajectory.Schema) error {
+	if elems := n.State(); elems > s.Shape.State {
+		return fmt.Errorf("%w: blocks keep %d elements of state, the network's cores %d", ErrDataset, s.Shape.State, elems)
 	}
 	return nil
 }
 
+// learns says what keeps the network's chunks from the blocks of a schema: there must be a state where each begins.
+func (n *Network) learns(s *trajectory.Schema) error {
+	switch stored := s.StoredEvery(); {
+	case n.Chunk == 0:
+		return nil
+	case s.Shape.Steps%n.Chunk != 0:
+		return fmt.Errorf("%w: %d steps are not whole chunks of %d", ErrDataset, s.Shape.Steps, n.Chunk)
+	case n.Chunk%stored != 0:
+		return fmt.Errorf("%w: blocks keep a state every %d rows, the network's chunks begin every %d", ErrDataset, stored, n.Chunk)
+	}
+	return n.holds(s)
+}
+
 // State returns the state before a row of a block, as Request.State and, of the row behind, Request.StateOut have it; the
-// zero Matrix where blocks keep none.
+// zero Matrix for a network that keeps none.
 func (b *Binding) State(tr trajectory.Trajectory, row int) trajectory.Matrix {
-	if !b.kept {
+	if b.state == 0 {
 		return trajectory.Matrix{}
 	}
-	return tr.Row(trajectory.CoreState, tr.Schema.StateRow(row))
+	m := tr.Row(trajectory.CoreState, tr.Schema.StateRow(row))
+	m.Elems = b.state // other policies of the same blocks may keep more
+	return m
 }
 
 // Chunked appends the valid rows to dst chunk by chunk, by time and then environment, those of a chunk in their order.

@@ -53,18 +53,23 @@ type Schema struct {
 	Kind string `json:"kind"`
 	// Of a trajectory: the environment and the shape it was laid out for, and, for readers that do not compute the
 	// layout, where each column lies.
-	Spec       *EnvSpec `json:"spec,omitempty"`
-	Steps      int      `json:"steps,omitempty"`
-	Envs       int      `json:"envs,omitempty"`
-	SoA        bool     `json:"soa,omitempty"`
-	Past       int      `json:"past,omitempty"`  // rows before row 0 that blocks keep
-	State      int      `json:"state,omitempty"` // numbers that the policy keeps of each environment
-	Chunk      int      `json:"chunk,omitempty"` // rows after which those are stored for good; 0 = steps
+	Spec  *EnvSpec `json:"spec,omitempty"`
+	Steps int      `json:"steps,omitempty"`
+	Envs  int      `json:"envs,omitempty"`
+	SoA   bool     `json:"soa,omitempty"`
+	Memory
 	GuestBytes int      `json:"guest_bytes,omitempty"`
 	Bytes      int      `json:"bytes,omitempty"`
 	Columns    []Column `json:"columns,omitempty"`
 	// Of a list of float64 values: their names in order.
 	Names []string `json:"names,omitempty"`
+}
+
+// Memory is what a policy needs of the rows before the one that it acts on, which blocks keep; see trajectory.Memory.
+type Memory struct {
+	Past  int `json:"past,omitempty"`  // rows before row 0
+	State int `json:"state,omitempty"` // numbers of each environment
+	Chunk int `json:"chunk,omitempty"` // rows after which those are stored for good; 0 = steps
 }
 
 // Column says where one column or tensor lies in a block; see trajectory.Layout. Element (t, env, i) is at

@@ -141,7 +141,7 @@ type Run struct {
 type Policy struct {
 	Table map[string]any `json:"table"`
 	Env   string         `json:"env"`
-	Past  int            `json:"past,omitempty"` // rows before the one that it acts on that the policy reads
+	Memory
 }
 
 // EnvSpec is an environment's description as rl_describe writes it: hostabi.Spec and its tensors.

@@ -82,7 +82,7 @@ func observe(plugin env.Plugin, b policy.Backend, p *export.Policy) (s *export.S
 	if spec.MaxEnvs > 0 {
 		n = min(n, spec.MaxEnvs)
 	}
-	driver, err := env.NewDriver(plugin, env.DriverOptions{Past: p.Network.Past(),
+	driver, err := env.NewDriver(plugin, env.DriverOptions{Memory: p.Network.Memory(),
 		Options: env.Options{Name: "export", Envs: n, Seed: env.EvaluationStream.Seed(0)}, SoA: spec.Caps&hostabi.CapPreferSoA != 0,
 	})
 	if err != nil {
@@ -117,7 +117,8 @@ func met(driver *env.Driver, actor policy.Actor, p *export.Policy, n int) (*expo
 	for step, rows := uint64(0), p.Rows(); s.Rows < rows; step++ {
 		tr, row := driver.Acting()
 		r := policy.Request{Obs: bound.Row(nil, tr, row), Age: bound.Ages(tr, row), Mask: driver.Masks(), Action: driver.Actions(),
-			Raw: driver.RawActions(), LogProb: driver.LogProb(), Value: driver.Value(), Greedy: true, Step: step}
+			Raw: driver.RawActions(), LogProb: driver.LogProb(), Value: driver.Value(), Greedy: true, Step: step,
+			State: bound.State(tr, row), StateOut: bound.State(tr, row+1)}
 		if err := actor.Act([]policy.Request{r}); err != nil {
 			return nil, err
 		}

@@ -48,8 +48,8 @@ func TestS24InputsEnterAsSuitsTheirTensors(t *testing.T) {
 			t.Errorf("the network lacks %q:\n%s", want, lines)
 		}
 	}
-	if made.Past() != 2 {
-		t.Errorf("it reads %d rows before the current one, want 2", made.Past())
+	if made.Memory().Past != 2 {
+		t.Errorf("it reads %d rows before the current one, want 2", made.Memory().Past)
 	}
 }
 

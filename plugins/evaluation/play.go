@@ -51,13 +51,13 @@ func newPlay(o Options, stream env.Stream) (*play, error) {
 	if spec.MaxEnvs > 0 {
 		n = min(n, spec.MaxEnvs)
 	}
-	seed, past := stream.Seed(o.Seed), 0
+	seed, memory := stream.Seed(o.Seed), trajectory.Memory{}
 	if o.Network != nil {
-		past = o.Network.Past()
+		memory = o.Network.Memory()
 	}
 	driver, err := env.NewDriver(o.Plugin, env.DriverOptions{
 		Options: env.Options{Name: "evaluation", Envs: n, Seed: seed},
-		SoA:     spec.Caps&hostabi.CapPreferSoA != 0, Past: past,
+		SoA:     spec.Caps&hostabi.CapPreferSoA != 0, Memory: memory,
 	})
 	if err != nil {
 		return nil, err
@@ -206,11 +206,11 @@ func (p *play) again(env int) {
 
 // act asks the policy. Sampled actions are keyed by episode, so a request has rows that play successive episodes in step.
 func (p *play) act() error {
-	obs, ages := p.observe()
 	all := policy.Request{
 		Action: p.driver.Actions(), Raw: p.driver.RawActions(), LogProb: p.driver.LogProb(), Value: p.driver.Value(),
-		Obs: obs, Age: ages, Mask: p.driver.Masks(), Greedy: true,
+		Mask: p.driver.Masks(), Greedy: true,
 	}
+	p.observe(&all)
 	p.requests, p.views = p.requests[:0], p.views[:0]
 	if p.o.Greedy {
 		p.requests = append(p.requests, all)
@@ -225,14 +225,16 @@ func (p *play) act() error {
 	return p.o.Actor.Act(p.requests)
 }
 
-// observe returns what the policy reads now.
-func (p *play) observe() (frames []trajectory.Matrix, ages []byte) {
+// observe fills in what the policy reads now, and what it keeps.
+func (p *play) observe(r *policy.Request) {
 	if p.bound == nil {
-		return p.driver.Observations(), nil
+		r.Obs = p.driver.Observations()
+		return
 	}
 	tr, row := p.driver.Acting()
 	p.frames = p.bound.Row(p.frames[:0], tr, row)
-	return p.frames, p.bound.Ages(tr, row)
+	r.Obs, r.Age = p.frames, p.bound.Ages(tr, row)
+	r.State, r.StateOut = p.bound.State(tr, row), p.bound.State(tr, row+1)
 }
 
 // inStep returns the end of the environments from first on whose episodes succeed each other and are at the same step,

@@ -30,7 +30,7 @@ func (c *Inference) gather(m *hostabi.Message) error {
 	n := len(c.views)
 	c.views = bound.Row(c.views, tr, r.T)
 	request := policy.Request{
-		Obs: c.views.From(n), Age: bound.Ages(tr, r.T), Value: tr.Float32(trajectory.Value)[lo:hi],
+		Obs: c.views.From(n), Age: bound.Ages(tr, r.T), State: bound.State(tr, r.T), Value: tr.Float32(trajectory.Value)[lo:hi],
 		Seed: c.h.Run.Seed, FirstEnv: r.FirstEnv, Step: r.Step,
 	}
 	if !r.ValueOnly {
@@ -42,6 +42,7 @@ func (c *Inference) gather(m *hostabi.Message) error {
 		c.views = tr.RawActions(c.views, r.T)
 		request.Raw = c.views.From(n)
 		request.LogProb = tr.Float32(trajectory.LogProb)[lo:hi]
+		request.StateOut = bound.State(tr, r.T+1)
 	}
 	if err := c.add(request); err != nil || !r.Bootstrap {
 		return err
@@ -68,12 +69,14 @@ func (c *Inference) rowsOf(tr trajectory.Trajectory, kind trajectory.Column, t i
 	return c.views.From(n)
 }
 
-// addBootstrap requests the value of final_obs of each environment truncated in row t.
+// addBootstrap requests the value of final_obs of each environment truncated in row t. What the policy keeps behind that row
+// is still that of the episode which has ended: its successor begins from zero, whatever is stored.
 func (c *Inference) addBootstrap(bound *policy.Binding, tr trajectory.Trajectory, t int) error {
 	truncated := tr.Row(trajectory.Truncated, t).Data
 	n := len(c.views)
 	c.views = bound.Final(c.views, tr, t)
-	last := policy.Request{Obs: c.views.From(n), Age: c.olderBy1(bound.Ages(tr, t)), Value: tr.Float32(trajectory.Bootstrap)[t*len(truncated):]}
+	last := policy.Request{Obs: c.views.From(n), Age: c.olderBy1(bound.Ages(tr, t)), State: bound.State(tr, t+1),
+		Value: tr.Float32(trajectory.Bootstrap)[t*len(truncated):]}
 	for env, flag := range truncated {
 		if flag == 0 {
 			continue

@@ -83,7 +83,7 @@ func (c *Rollout) layOut() error {
 	c.mode = spec.PickAutoreset()
 	soa := c.config.Layout == "soa" || c.config.Layout == "auto" && spec.Caps&hostabi.CapPreferSoA != 0
 	schema, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: c.config.Horizon, Envs: c.envs(), SoA: soa,
-		Past: c.past(), Shaped: c.config.Reward != asTheyAre})
+		Memory: c.memory(), Shaped: c.config.Reward != asTheyAre})
 	if err != nil {
 		return err
 	}
@@ -95,17 +95,17 @@ func (c *Rollout) layOut() error {
 	return err
 }
 
-// past returns how many rows before a block's first the policies of these environments read.
-func (c *Rollout) past() (rows int) {
+// memory returns what the policies of these environments need of earlier rows.
+func (c *Rollout) memory() (m trajectory.Memory) {
 	if c.h.Tables == nil {
-		return 0
+		return m
 	}
 	for _, p := range c.h.Tables().Policies {
 		if p.Env == c.config.Env {
-			rows = max(rows, p.Past)
+			m = m.And(p.Memory)
 		}
 	}
-	return rows
+	return m
 }
 
 // makeSplits makes one guest instance for each split and gives it its blocks.

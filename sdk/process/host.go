@@ -11,6 +11,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/table"
+	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/hostabi/native"
 )
@@ -136,7 +137,7 @@ func (x *instance) tables() component.Tables {
 		Policies: map[string]component.PolicyTable{}, Envs: map[string]hostabi.EnvSpec{}, Peers: x.told.Peers,
 	}
 	for name, p := range x.told.Policies {
-		t.Policies[name] = component.PolicyTable{Env: p.Env, Table: table.Map(table.Plain(p.Table)), Past: p.Past}
+		t.Policies[name] = component.PolicyTable{Env: p.Env, Table: table.Map(table.Plain(p.Table)), Memory: trajectory.Memory(p.Memory)}
 	}
 	for name := range x.told.Envs {
 		if spec, err := x.spec(name); err == nil {

@@ -29,8 +29,7 @@ func NewDataset(t testing.TB, o Options) *policy.Dataset {
 	d := &policy.Dataset{Seed: o.Seed, Index: 3}
 	for i := range o.Blocks {
 		spec := SpecOf(&o.Network, o.Masked)
-		schema, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: o.Steps, Envs: o.Envs, SoA: o.SoA, Past: o.Network.Past(),
-			State: o.Network.State(), Chunk: o.Network.Chunk})
+		schema, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: o.Steps, Envs: o.Envs, SoA: o.SoA, Memory: o.Network.Memory()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -69,16 +69,22 @@ func Loading() *graph.Parts {
 	parts.Load = Load
 	parts.Memory = 4 << 30
 	parts.Policy = func(decode func(into any) error, _ *hostabi.EnvSpec) (component.Policy, error) {
-		return Policy("policy"), CheckPolicy(decode)
+		chunk, err := readPolicy(decode)
+		return Policy{"policy", chunk}, err
 	}
 	return parts
 }
 
-// Policy is a policy by a text that stands for its network.
-type Policy string
+// Policy is a policy by a text that stands for its network. With chunks it keeps a state.
+type Policy struct {
+	Network string
+	Chunk   int
+}
 
-// Past is 0.
-func (Policy) Past() int { return 0 }
+// Memory is one number of state, if there are chunks.
+func (p Policy) Memory() trajectory.Memory {
+	return trajectory.Memory{State: min(p.Chunk, 1), Chunk: p.Chunk}
+}
 
 // SameNetwork returns nil if both have the same text.
 func (p Policy) SameNetwork(next component.Policy) error {

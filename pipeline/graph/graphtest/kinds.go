@@ -182,6 +182,12 @@ type node struct {
 
 // CheckPolicy checks a [policy.NAME] table; see graph.Parts.
 func CheckPolicy(decode func(into any) error) error {
+	_, err := readPolicy(decode)
+	return err
+}
+
+// readPolicy returns the rows of the policy's chunks.
+func readPolicy(decode func(into any) error) (chunk int, err error) {
 	cfg := struct {
 		Backend string `toml:"backend"`
 		Net     struct {
@@ -189,6 +195,7 @@ func CheckPolicy(decode func(into any) error) error {
 			Hidden     []int   `toml:"hidden"`
 			Activation string  `toml:"activation"`
 			Nodes      *[]node `toml:"nodes"`
+			Chunk      *int    `toml:"chunk"`
 		} `toml:"net"`
 		Encoder map[string]struct {
 			Stack int `toml:"stack"`
@@ -205,12 +212,15 @@ func CheckPolicy(decode func(into any) error) error {
 	cfg.Net.Kind, cfg.Net.Hidden, cfg.Net.Activation = "mlp", []int{64, 64}, "tanh"
 	cfg.Action.LogStd, cfg.Action.Squash = "free", "none"
 	if err := decode(&cfg); err != nil {
-		return err
+		return 0, err
 	}
 	if cfg.Backend != "cpu" {
-		return &component.ConfigError{Key: "backend", Reason: fmt.Sprintf("is %q", cfg.Backend), Help: "this program has: cpu"}
+		return 0, &component.ConfigError{Key: "backend", Reason: fmt.Sprintf("is %q", cfg.Backend), Help: "this program has: cpu"}
 	}
-	return nil
+	if cfg.Net.Chunk != nil {
+		chunk = *cfg.Net.Chunk
+	}
+	return chunk, nil
 }
 
 // Standard are the kinds of the presets, and two native plugins.
