@@ -57,6 +57,7 @@ func Load(ctx context.Context, g *graph.Graph, parts *graph.Parts, cache *Cache)
 	}
 	s.checkSpaces(g, c)
 	s.checkMemory(g, c)
+	s.checkChunks(g, c)
 	s.checkNeeds(g, parts, c)
 	s.checkEnds(g, c)
 	found := c.Sorted()
@@ -174,6 +175,27 @@ func (s *Set) checkMemory(g *graph.Graph, c *graph.Report) {
 		if errors.As(env.CheckMemory(from.Plugin, blocks, schema), &short) {
 			c.Add("E042", at, fmt.Sprintf("raise it in [env.%s]: limits = { memory = %q }; or lower envs, horizon or blocks of %q, or raise its splits",
 				x.Env, short.Limit(), x.Name), "env %q: %v", x.Env, short)
+		}
+	}
+}
+
+// checkChunks checks that trajectories are whole chunks of the policies that are learned in such.
+func (s *Set) checkChunks(g *graph.Graph, c *graph.Report) {
+	for i := range g.Components {
+		x := &g.Components[i]
+		if x.Flow.BlockRows == 0 || x.Flow.Envs < x.Flow.Splits {
+			continue
+		}
+		horizon := x.Flow.BlockRows / (x.Flow.Envs / x.Flow.Splits)
+		for k := range g.Policies {
+			p := &g.Policies[k]
+			made := s.Policies[p.Name]
+			if p.Env != x.Env || made == nil || made.Memory().Chunk == 0 || horizon%made.Memory().Chunk == 0 {
+				continue
+			}
+			chunk := made.Memory().Chunk
+			c.Add("E052", p.Place("net"), fmt.Sprintf("use horizon = %d in [component.%s], or a net.chunk that divides %d", (horizon+chunk-1)/chunk*chunk, x.Name, horizon),
+				"policy %q is learned in chunks of %d rows, and trajectories of component %q have %d", p.Name, chunk, x.Name, horizon)
 		}
 	}
 }

@@ -78,12 +78,22 @@ func (s *Set) trajectories(g *graph.Graph, x *graph.Component) Need {
 		blocks = f.Splits
 	}
 	horizon := f.BlockRows / envs
-	schema, err := trajectory.NewSchema(from.Plugin.Spec(), trajectory.Shape{Steps: horizon, Envs: envs})
+	schema, err := trajectory.NewSchema(from.Plugin.Spec(), trajectory.Shape{Steps: horizon, Envs: envs, Memory: s.memory(g, x.Env)})
 	if err != nil {
-		return Need{} // E042
+		return Need{} // E042, E052
 	}
 	table := "component." + x.Name
 	return Need{fmt.Sprintf("%s.horizon = %d, envs = %d, blocks = %d", table, horizon, f.Envs, blocks/f.Splits), footprint(blocks, schema.Bytes)}
+}
+
+// memory returns what the policies of an environment need of earlier rows: its blocks keep that.
+func (s *Set) memory(g *graph.Graph, env string) (m trajectory.Memory) {
+	for i := range g.Policies {
+		if p := &g.Policies[i]; p.Env == env && s.Policies[p.Name] != nil {
+			m = m.And(s.Policies[p.Name].Memory())
+		}
+	}
+	return m
 }
 
 func datasets(x *graph.Component) Need {

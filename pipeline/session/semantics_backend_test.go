@@ -15,11 +15,16 @@ import (
 // spy is a backend that looks at what its actors and learners are given, on the goroutine that gives it.
 type spy struct {
 	policy.Backend
-	acted   func(requests []policy.Request) // after acting
-	updates func(d *policy.Dataset)         // before learning
+	compiled func(n *policy.Network)
+	loaded   func(w policy.Weights)          // by actors
+	acted    func(requests []policy.Request) // after acting
+	updates  func(d *policy.Dataset)         // before learning
 }
 
 func (s *spy) Compile(n *policy.Network) (policy.Program, error) {
+	if s.compiled != nil {
+		s.compiled(n)
+	}
 	p, err := s.Backend.Compile(n)
 	return &spyProgram{p, s}, err
 }
@@ -42,6 +47,13 @@ func (p *spyProgram) NewLearner(params []float32, c ppo.Config) (ppo.Learner, er
 type spyActor struct {
 	policy.Actor
 	spy *spy
+}
+
+func (a *spyActor) Load(w policy.Weights) error {
+	if a.spy.loaded != nil {
+		a.spy.loaded(w)
+	}
+	return a.Actor.Load(w)
 }
 
 func (a *spyActor) Act(requests []policy.Request) error {

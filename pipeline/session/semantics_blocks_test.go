@@ -76,6 +76,10 @@ func variants() map[string]experiment {
 		"next_step":  {script: nextStep, sets: []string{"policy.main.normalize_obs=true"}},
 		"disabled":   {script: disabled, sets: []string{"policy.main.normalize_obs=true", "policy.main.share_trunk=true"}},
 		"limited":    {script: uneven(), sets: []string{"component.rollout.episode_limit=4", "component.rollout.layout=soa"}},
+		"gru":        {script: masked(), sets: []string{core("gru", 4)}},
+		"lstm":       {script: nextStep, sets: []string{core("lstm", 16), "policy.main.normalize_obs=true", "component.rollout.episode_limit=7"}},
+		"gru v-trace": {script: disabled, sets: []string{core("gru", 8), "component.learner.vtrace=true", `component.learner.recompute="epoch"`,
+			"component.rollout.layout=soa"}},
 		"v-trace": {script: masked(), sets: []string{"component.learner.vtrace=true",
 			`component.learner.recompute="epoch"`, "component.learner.value_clip=0.2"}},
 	}

@@ -31,6 +31,7 @@ func (t *PolicyTable) expand(bad func(key, reason, help string)) {
 	if net.Kind == "" && net.Nodes != nil {
 		net.Kind = kindNodes
 	}
+	net.checkChunk(bad)
 	switch width, image := imageKinds[policy.Kind(net.Kind)]; {
 	case net.Kind == kindNodes:
 		t.checkNodes(bad)
@@ -86,6 +87,20 @@ func (t *PolicyTable) writeOut() {
 	}
 	t.images = t.Net.Kind
 	t.Net, t.ShareTrunk = Net{Kind: kindNodes, Nodes: &nodes}, nil
+}
+
+// checkChunk fills in the rows of a chunk for layers that keep a state, and refuses them for others.
+func (n *Net) checkChunk(bad func(key, reason, help string)) {
+	keeps := n.Nodes != nil && slices.ContainsFunc(*n.Nodes, func(x policy.Node) bool { return x.Core() != nil })
+	switch {
+	case keeps && n.Chunk == nil:
+		chunk := defaultChunk
+		n.Chunk = &chunk
+	case !keeps && n.Chunk != nil:
+		bad("net.chunk", "is given, and no layer keeps a state", "leave it out, or add a node such as gru = { size = 64 }")
+	case keeps && (*n.Chunk < 1 || *n.Chunk > policy.MaxChunk):
+		bad("net.chunk", fmt.Sprintf("is %d", *n.Chunk), fmt.Sprintf("use 1 to %d rows", policy.MaxChunk))
+	}
 }
 
 // checkNodes checks what can be known of nodes without an environment, and fills in gains.

@@ -86,7 +86,9 @@ func TestPolicy_MistakesInNetsAreNamed(t *testing.T) {
 		`give it one of: dense, activation, conv2d, maxpool, add, concat, flatten, layerno`: nodes(map[string]any{"name": "trunk", "in": []any{"obs"}}),
 		`net.nodes [0], "a", reads "b", which is not before it`:                             nodes(node("a", "b", "dense", dense), node("b", "a", "dense", dense)),
 		`net.nodes [0], "a", reads "a", which is not before it`:                             nodes(node("a", "a", "dense", dense)),
-		`net.nodes[0].gelu`: nodes(node("trunk", "obs", "gelu", dense)),
+		`net.chunk is given, and no layer keeps a state`:                                    {"net": map[string]any{"chunk": int64(16)}},
+		`net.chunk is 0 (use 1 to 4096 rows)`:                                               {"net": map[string]any{"chunk": int64(0), "nodes": []any{node("core", "obs", "gru", map[string]any{"size": int64(8)})}}},
+		`net.nodes[0].gelu`:                                                                 nodes(node("trunk", "obs", "gelu", dense)),
 	} {
 		if text := told(checkPolicy(from(keys))); !strings.Contains(text, want) {
 			t.Errorf("%v:\n%s, want %q", keys, text, want)
@@ -98,7 +100,6 @@ func TestPolicy_MistakesInNetsAreNamed(t *testing.T) {
 	}{
 		`net.nodes [1], "a", reads "b", which is no node and no input (what it can read: obs, trunk)`: {nodes(trunk, node("a", "b", "dense", dense)), pictures(6, 6, 4)},
 		`net has a node, "trunk", that reads obs, and 4 inputs enter (name one of: speed, eye, `:      {nodes(trunk), dict()},
-		`net has a node with a state, "trunk", gru(8) (take others: `:                                 {nodes(node("trunk", "obs", "gru", map[string]any{"size": int64(8)})), pictures(6)},
 		`net has a node, "trunk.conv.0", that reads obs, and 4 inputs enter`:                          {map[string]any{"net": map[string]any{"kind": "nature_cnn"}}, dict()},
 	} {
 		if _, err := DecodePolicy(from(c.keys), c.env); !strings.Contains(told(err), want) {

@@ -48,7 +48,11 @@ type Net struct {
 	Hidden     []int          `toml:"hidden"`
 	Activation string         `toml:"activation"`
 	Nodes      *[]policy.Node `toml:"nodes"`
+	Chunk      *int           `toml:"chunk"` // rows that are learned from together; only where a node keeps a state
 }
+
+// defaultChunk is Net.Chunk where a node keeps a state.
+const defaultChunk = 16
 
 func policyDefaults() PolicyTable {
 	return PolicyTable{Backend: defaultBackend, Action: Action{LogStd: policy.FreeStd, Squash: "none"}}
@@ -72,9 +76,8 @@ func DecodePolicy(decode func(into any) error, env *hostabi.EnvSpec) (component.
 	if err != nil {
 		return nil, err
 	}
-	if cores := network.Cores(); len(cores) > 0 {
-		return nil, &component.ConfigError{Code: codeNetwork, Key: "net", Reason: fmt.Sprintf("has a node with a state, %q, %v", cores[0].Name, cores[0]),
-			Help: "take others: the components of this version keep no state for a policy"}
+	if t.Net.Chunk != nil {
+		network.Chunk = *t.Net.Chunk
 	}
 	d := &policy.Definition{Backend: backends()[t.Backend](), Network: network}
 	if err := d.Network.Validate(); err != nil {

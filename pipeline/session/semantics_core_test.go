@@ -1,0 +1,130 @@
+package session_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/plugintest"
+)
+
+// core is the setting of a network that keeps a state of 8 numbers, or twice as many, and is learned in chunks.
+func core(kind string, chunk int) string {
+	return fmt.Sprintf(`policy.main.net={ nodes = [{ name = "core", in = ["obs"], %s = { size = 8 } }], chunk = %d }`, kind, chunk)
+}
+
+// stepwise is the reference of what a policy keeps: it acts on every episode alone, step by step, with the versions that acted.
+type stepwise struct {
+	network *policy.Network
+	kept    map[[2]int][2][]float32 // by environment and episode, before and after its newest row
+	at      map[[2]int]int          // that row
+	wrong   []string
+	rows    int
+	finals  int // values of last observations
+}
+
+// see holds what an actor was given and has made of it to the reference.
+func (s *stepwise) see(w *policy.Weights, requests []policy.Request) {
+	for i := range requests {
+		for row := range requests[i].Len() {
+			s.row(w, &requests[i], row)
+		}
+	}
+}
+
+func (s *stepwise) row(w *policy.Weights, r *policy.Request, row int) {
+	obs := elements(r.Obs[0], row)
+	env, step := int(obs[plugintest.ObsEnv]), int(obs[plugintest.ObsStep])
+	key := [2]int{env, int(obs[plugintest.ObsEpisode])}
+	elems := s.network.State()
+	state := make([]float32, elems)
+	if step > 0 {
+		switch {
+		case s.at[key] == step-1:
+			copy(state, s.kept[key][1])
+		case s.at[key] == step && r.Action == nil: // what is observed last stands in the row behind an episode, too
+			copy(state, s.kept[key][0])
+		default:
+			s.say("environment %d episode %d is acted on at step %d after step %d", env, key[1], step, s.at[key])
+		}
+	}
+	if running := r.Age[row] > 0; running != (step > 0) {
+		s.say("environment %d episode %d step %d: age %d", env, key[1], step, r.Age[row])
+	}
+	g := policy.NewGraph(s.network, w.Params)
+	g.State = state
+	x := make([]float32, len(obs))
+	policy.NormalizeRow(x, obs[:], 1, w.ObsMean, w.ObsScale)
+	_, value := g.Forward(x, 1)
+	if !near(float64(r.Value[row]), value[0], 1e-4) {
+		s.say("environment %d episode %d step %d: value %v, want %v", env, key[1], step, r.Value[row], value[0])
+	}
+	s.rows++
+	if r.Action == nil {
+		s.finals++
+		return
+	}
+	out := r.StateOut.Float32()[row*r.StateOut.StrideRow/4:][:elems]
+	for i, want := range g.StateOut {
+		if math.Abs(float64(out[i]-want)) > 1e-4 {
+			s.say("environment %d episode %d step %d: state %v, want %v", env, key[1], step, out, g.StateOut)
+			break
+		}
+	}
+	s.kept[key], s.at[key] = [2][]float32{state, slices.Clone(out)}, step
+}
+
+func (s *stepwise) say(format string, args ...any) {
+	if len(s.wrong) < 5 {
+		s.wrong = append(s.wrong, fmt.Sprintf(format, args...))
+	}
+}
+
+// wrap returns a backend whose actors are held to the reference.
+func (s *stepwise) wrap(b policy.Backend) policy.Backend {
+	s.kept, s.at = map[[2]int][2][]float32{}, map[[2]int]int{}
+	var weights policy.Weights
+	y := &spy{Backend: b, loaded: func(w policy.Weights) {
+		weights = policy.Weights{Params: slices.Clone(w.Params), ObsMean: slices.Clone(w.ObsMean), ObsScale: slices.Clone(w.ObsScale)}
+	}}
+	y.acted = func(requests []policy.Request) { s.see(&weights, requests) }
+	y.compiled = func(n *policy.Network) {
+		copied := n.Clone()
+		s.network = &copied
+	}
+	return y
+}
+
+// What inference gives a policy is what it has kept of the running episode, and of the one that has ended for the value of its
+// last observation, however episodes end, blocks are cut and requests are batched.
+func TestS19StateIsThatOfTheEpisode(t *testing.T) {
+	for _, mode := range []hostabi.Autoreset{hostabi.SameStep, hostabi.NextStep, hostabi.Disabled} {
+		for _, c := range []struct {
+			net   string
+			limit int
+			rows  int
+		}{{core("gru", 4), 0, 1024}, {core("lstm", 1), 5, 3}, {core("gru", 16), 5, 1}} {
+			t.Run(fmt.Sprint(mode, " limit ", c.limit, " rows ", c.rows), func(t *testing.T) {
+				script := uneven()
+				script.Autoreset = mode
+				script.Length = func(env, episode int) int { return 1 + (7*env+11*episode)%37 }
+				var s stepwise
+				o := experiment{script: script, backend: s.wrap, sets: []string{c.net, "policy.main.normalize_obs=true",
+					fmt.Sprint("component.rollout.episode_limit=", c.limit), fmt.Sprint("component.inference.max_rows=", c.rows)}}.must(t)
+				if len(s.wrong) > 0 {
+					t.Errorf("%s", strings.Join(s.wrong, "\n"))
+				}
+				if s.rows < 512 || s.finals < 32 {
+					t.Errorf("%d rows, %d of them for their value alone", s.rows, s.finals)
+				}
+				if err := only(o.reported("losses/first_ratio_error"), 0); err != nil {
+					t.Errorf("first ratios: %v", err)
+				}
+			})
+		}
+	}
+}
