@@ -231,38 +231,36 @@ func traceHash(t *testing.T, p env.Plugin) uint64 {
 	return h.Sum64()
 }
 
-// Without velocities an environment is the same but for what is observed.
-func TestGuests_WithoutVelocitiesTheRestIsAsItWas(t *testing.T) {
+// An environment of which positions are observed is the other one in all else.
+func TestGuests_OfWhichPositionsAreObserved(t *testing.T) {
 	r := newRuntime(t)
-	for name, kept := range map[string][]int{"cartpole@1": {0, 2}, "pendulum@1": {0, 1}} {
+	for name, kept := range map[string][]int{"cartpole": {0, 2}, "pendulum": {0, 1}} {
 		t.Run(name, func(t *testing.T) {
 			const envs = 21
-			var both []*goldenBatch
-			for _, velocities := range []string{"true", "false"} {
-				p, err := r.Load(t.Context(), name, plugins.Builtins()[name], env.Source{Name: "game", Args: map[string]string{"velocities": velocities}})
+			load := func(builtin string) *goldenBatch {
+				p, err := r.Load(t.Context(), builtin, plugins.Builtins()[builtin], env.Source{Name: "game"})
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer p.Close()
+				t.Cleanup(func() { _ = p.Close() })
 				plugintest.TestEnv(t, p, plugintest.Options{Envs: envs, Seed: 3})
-				b := newGoldenBatch(t, p, envs)
-				both = append(both, b)
+				return newGoldenBatch(t, p, envs)
 			}
-			all, some := both[0], both[1]
+			all, some := load(name+"@1"), load(name+"-positions@1")
 			seen := func(step int) {
 				t.Helper()
 				for i := range envs {
 					want, got := row(all.Observations(), i), row(some.Observations(), i)
-					if len(got) != 2 || got[0] != want[kept[0]] || got[1] != want[kept[1]] {
+					if !slices.Equal(got, []float64{want[kept[0]], want[kept[1]]}) {
 						t.Fatalf("step %d of environment %d: observed %v, want elements %v of %v", step, i, got, kept, want)
 					}
 				}
 			}
 			seen(0)
-			draws := [2]sdk.Rand{sdk.NewRand(7), sdk.NewRand(7)}
 			for step := range 300 {
-				for k, b := range both {
-					b.Draw(func(int) uint64 { return draws[k].Next() })
+				for _, b := range []*goldenBatch{all, some} {
+					draws := sdk.NewRand(uint64(step))
+					b.Draw(func(int) uint64 { return draws.Next() })
 					if _, err := b.Step(); err != nil {
 						t.Fatal(err)
 					}

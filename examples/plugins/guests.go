@@ -42,6 +42,7 @@ func Guests() []Guest {
 		{Module: "acrobot-c/acrobot.wasm", Env: "acrobot", Language: c(), Committed: true, Builtin: "acrobot@1"},
 		{Module: "cartpole-c/cartpole.wasm", Env: "cartpole", Language: c(), Committed: true, Builtin: "cartpole@1"},
 		{Module: "cartpole-c/cartpole_scalar.wasm", Env: "cartpole", Language: c(), Flags: scalar, Committed: true},
+		{Module: "cartpole-c/cartpole_positions.wasm", Env: "cartpole_positions", Language: c(), Committed: true, Builtin: "cartpole-positions@1"},
 		{Module: "cartpole-go/cartpole.wasm", Env: "cartpole", Language: golang()},
 		{Module: "cartpole-rust/cartpole.wasm", Env: "cartpole", Language: rust(), Committed: true},
 		{Module: "corridor-c/corridor.wasm", Env: "corridor", Language: c(), Committed: true},
@@ -53,6 +54,7 @@ func Guests() []Guest {
 		{Module: "mountaincarcontinuous-c/mountaincarcontinuous.wasm", Env: "mountaincarcontinuous", Language: c(), Committed: true,
 			Builtin: "mountaincarcontinuous@1"},
 		{Module: "pendulum-c/pendulum.wasm", Env: "pendulum", Language: c(), Committed: true, Builtin: "pendulum@1"},
+		{Module: "pendulum-c/pendulum_positions.wasm", Env: "pendulum_positions", Language: c(), Committed: true, Builtin: "pendulum-positions@1"},
 		{Module: "sanity-c/bandit.wasm", Env: "bandit", Language: c(), Committed: true, Builtin: "bandit@1"},
 		{Module: "sanity-c/continuous.wasm", Env: "continuous", Language: c(), Committed: true, Builtin: "continuous@1"},
 		{Module: "sanity-c/memory.wasm", Env: "memory", Language: c(), Committed: true, Builtin: "memory@1"},
@@ -65,8 +67,8 @@ func Guests() []Guest {
 	}
 }
 
-//go:embed acrobot-c/acrobot.wasm cartpole-c/cartpole.wasm mountaincar-c/mountaincar.wasm
-//go:embed minatar-c/*.wasm mountaincarcontinuous-c/mountaincarcontinuous.wasm pendulum-c/pendulum.wasm sanity-c/*.wasm
+//go:embed acrobot-c/acrobot.wasm cartpole-c/cartpole.wasm cartpole-c/cartpole_positions.wasm mountaincar-c/mountaincar.wasm
+//go:embed minatar-c/*.wasm mountaincarcontinuous-c/mountaincarcontinuous.wasm pendulum-c/*.wasm sanity-c/*.wasm
 //go:embed squash-c/squash.wasm taxi-c/taxi.wasm
 var embedded embed.FS
 

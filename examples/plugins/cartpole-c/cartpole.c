@@ -4,8 +4,7 @@
 // lane of a vector. Each operation is written once, for float and for a vector of four; all are single IEEE
 // operations in one order, which the Go and Rust versions share: the same seeds give the same bits everywhere.
 //
-//	max_steps   truncate an episode after so many steps (500)
-//	velocities  whether x_dot and theta_dot are observed (true); without them a policy needs a memory
+//	max_steps  truncate an episode after so many steps (500)
 //
 // A saved environment is x, x_dot, theta, theta_dot (f32), steps, flags (u32), random stream (u64): 32 bytes.
 #include "rl_env.h"
@@ -91,28 +90,14 @@ RL_INLINE uint32_t step_lane(Group *g, uint32_t lane, uint32_t action, uint32_t 
     return fell | late << 1;
 }
 
-// Elements of an observation.
-enum { ALL = 4, POSITIONS = 2 };
-
-// look writes what is observed of an environment that has row i.
-RL_INLINE void look(const Group *g, uint32_t lane, const rl_tensor *obs, uint32_t i)
-{
-    uint8_t *to = rl_row(obs, i);
-    uint32_t elem = obs->elem;
-    if (obs->elems == POSITIONS) {
-        *(float *)(void *)(to + elem) = g->theta[lane];
-        *(float *)(void *)to = g->x[lane];
-        return;
-    }
-    *(float *)(void *)(to + 3 * elem) = g->theta_dot[lane];
-    *(float *)(void *)(to + 2 * elem) = g->theta[lane];
-    *(float *)(void *)(to + elem) = g->x_dot[lane];
-    *(float *)(void *)to = g->x[lane];
-}
-
 RL_INLINE void write_lane(const Group *g, uint32_t lane, uint32_t ended, const rl_view *v, uint32_t i)
 {
-    look(g, lane, &v->obs, i);
+    uint8_t *obs = rl_row(&v->obs, i);
+    uint32_t elem = v->obs.elem;
+    *(float *)(void *)(obs + 3 * elem) = g->theta_dot[lane];
+    *(float *)(void *)(obs + 2 * elem) = g->theta[lane];
+    *(float *)(void *)(obs + elem) = g->x_dot[lane];
+    *(float *)(void *)obs = g->x[lane];
     *(float *)(void *)rl_row(&v->reward, i) = 1.0f;
     *rl_row(&v->terminated, i) = ended & 1;
     *rl_row(&v->truncated, i) = ended >> 1;
@@ -127,7 +112,7 @@ RL_INLINE void step_one(Cartpoles *c, const rl_view *v, uint32_t i)
     write_lane(g, i % LANES, ended, v, i);
 }
 
-// Layouts of all elements with a path of their own: rows of four floats one after the other, and one array for each element.
+// Layouts with a path of their own: rows of four floats one after the other, and one array for each element.
 enum Layout { STRIDED, ROWS, COLUMNS };
 
 #ifdef __wasm_simd128__
@@ -243,7 +228,6 @@ RL_INLINE void step_group(Cartpoles *c, const rl_view *v, uint32_t i, enum Layou
 static enum Layout layout_of(const rl_view *v)
 {
     bool packed = v->action.env == 4 && v->reward.env == 4 && v->terminated.env == 1 && v->truncated.env == 1;
-    if (v->obs.elems != ALL) return STRIDED;
     if (packed && v->obs.env == 16 && v->obs.elem == 4) return ROWS;
 #ifdef __wasm_simd128__
     if (packed && v->obs.env == 4) return COLUMNS;
@@ -276,14 +260,14 @@ static void step(void *state, uint32_t first, uint32_t count, const rl_view *vie
 static void reset(void *state, uint32_t i, rl_rng *rng, const rl_tensor *obs, void *row)
 {
     Group *g = &((Cartpoles *)state)->group[i / LANES];
-    uint32_t lane = i % LANES;
+    uint32_t lane = i % LANES, elem = obs->elem;
+    uint8_t *to = rl_row(obs, i);
     (void)row;
-    g->x[lane] = rl_uniform(rng, -0.05f, 0.05f);
-    g->x_dot[lane] = rl_uniform(rng, -0.05f, 0.05f);
-    g->theta[lane] = rl_uniform(rng, -0.05f, 0.05f);
-    g->theta_dot[lane] = rl_uniform(rng, -0.05f, 0.05f);
+    g->x[lane] = *(float *)(void *)to = rl_uniform(rng, -0.05f, 0.05f);
+    g->x_dot[lane] = *(float *)(void *)(to + elem) = rl_uniform(rng, -0.05f, 0.05f);
+    g->theta[lane] = *(float *)(void *)(to + 2 * elem) = rl_uniform(rng, -0.05f, 0.05f);
+    g->theta_dot[lane] = *(float *)(void *)(to + 3 * elem) = rl_uniform(rng, -0.05f, 0.05f);
     g->steps[lane] = 0;
-    look(g, lane, obs, i);
 }
 
 static void *create(uint32_t envs, rl_config *config)
@@ -335,7 +319,6 @@ static bool load_env(void *state, uint32_t i, const uint8_t *from)
 static bool describe(rl_config *config, rl_env *env)
 {
     env->episode_limit = (uint32_t)rl_arg_i64(config, "max_steps", 500);
-    if (!rl_arg_bool(config, "velocities", true)) env->obs.shape[0] = POSITIONS;
     return true;
 }
 
@@ -345,6 +328,8 @@ static bool describe(rl_config *config, rl_env *env)
 #define CAPS 0
 #endif
 
-RL_VECTOR_ENV(.name = "cartpole@1", .action = RL_DISCRETE(2), .obs = RL_BOX(RL_F32, 0, 0, ALL), .episode_limit = 500,
+#ifndef PARTS // a file that includes this one makes an environment of its own of its parts
+RL_VECTOR_ENV(.name = "cartpole@1", .action = RL_DISCRETE(2), .obs = RL_BOX(RL_F32, 0, 0, 4), .episode_limit = 500,
               .caps = CAPS, .describe = describe, .create = create, .destroy = destroy, .reset = reset, .step = step,
               .save_bytes = 20, .save = save, .load = load_env)
+#endif

@@ -1,8 +1,7 @@
 // Pendulum-v1 with Gymnasium's equations: a pendulum that hangs on a motor too weak to lift it must swing up and then stay
 // upright.
 //
-//	max_steps   truncate an episode after so many steps (200)
-//	velocities  whether the angle's is observed (true); without it a policy needs a memory
+//	max_steps  truncate an episode after so many steps (200)
 //
 // The arithmetic is float64, as Gymnasium's is; what the policy sees, and the torque that it chooses, is float32.
 #include "rl_env.h"
@@ -17,7 +16,6 @@
 typedef struct {
     double angle, speed; // the angle is 0 upright
     int32_t steps, max_steps;
-    bool velocities;
 } Pendulum;
 
 static bool setup(Pendulum *p, rl_config *config)
@@ -25,7 +23,6 @@ static bool setup(Pendulum *p, rl_config *config)
     int64_t max_steps = rl_arg_i64(config, "max_steps", 200);
     if (max_steps < 1 || max_steps > INT32_MAX) return rl_fail("max_steps must be 1 to 2147483647");
     p->max_steps = (int32_t)max_steps;
-    p->velocities = rl_arg_bool(config, "velocities", true);
     return true;
 }
 
@@ -33,7 +30,7 @@ static void look(const Pendulum *p, float *obs)
 {
     obs[0] = (float)rl_cos(p->angle);
     obs[1] = (float)rl_sin(p->angle);
-    if (p->velocities) obs[2] = (float)p->speed;
+    obs[2] = (float)p->speed;
 }
 
 static void reset(Pendulum *p, rl_rng *rng, float *obs)
@@ -70,10 +67,11 @@ static void step(Pendulum *p, rl_rng *rng, const float *action, float *obs, rl_r
 static bool describe(rl_config *config, rl_env *env)
 {
     env->episode_limit = (uint32_t)rl_arg_i64(config, "max_steps", 200);
-    if (!rl_arg_bool(config, "velocities", true)) env->obs.shape[0] = 2;
     return true;
 }
 
+#ifndef PARTS // a file that includes this one makes an environment of its own of its parts
 RL_ENV(Pendulum, setup, reset, step, .name = "pendulum@1", .action = RL_BOX(RL_F32, -2, 2, 1),
        .obs = {.dtype = RL_F32, .rank = 1, .shape = {3}, .lows = (const float[]){-1, -1, -8}, .highs = (const float[]){1, 1, 8}},
-       .episode_limit = 200, .state_version = 1, .describe = describe)
+       .episode_limit = 200, .describe = describe)
+#endif
