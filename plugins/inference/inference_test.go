@@ -14,6 +14,7 @@ import (
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/gpu/cpu"
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/layer"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
@@ -44,7 +45,12 @@ func network() policy.Network {
 
 func newRig(t *testing.T, c component.Component, blocks, maxRows int) *rig {
 	t.Helper()
-	r := &rig{network: network()}
+	return newRigOf(t, c, network(), blocks, maxRows)
+}
+
+func newRigOf(t *testing.T, c component.Component, n policy.Network, blocks, maxRows int) *rig {
+	t.Helper()
+	r := &rig{network: n}
 	o := plugintest.RigOptions{Name: "inference", Run: component.Run{Seed: 9},
 		Policies: map[string]component.Policy{"main": &policy.Definition{Network: r.network, Backend: cpu.New()}}}
 	r.Rig = plugintest.NewRig(t, c, o, func(into any) error {
@@ -63,7 +69,7 @@ func newRig(t *testing.T, c component.Component, blocks, maxRows int) *rig {
 func (r *rig) lend(t *testing.T, n int) {
 	t.Helper()
 	p := plugintest.New(plugintest.Script{Actions: actions, Legal: func(plugintest.At, int) bool { return true }})
-	schema, err := trajectory.NewSchema(p.Spec(), trajectory.Shape{Steps: steps, Envs: envs})
+	schema, err := trajectory.NewSchema(p.Spec(), trajectory.Shape{Steps: steps, Envs: envs, Memory: r.network.Memory()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -333,8 +339,14 @@ func TestConfigure_NamesWhatIsWrong(t *testing.T) {
 }
 
 func TestFlush_AllocatesNothing(t *testing.T) {
+	for name, n := range map[string]policy.Network{"without a state": network(), "with a GRU": keeping(&layer.GRU{Size: 6}, nil)} {
+		t.Run(name, func(t *testing.T) { flushAllocatesNothing(t, n) })
+	}
+}
+
+func flushAllocatesNothing(t *testing.T, n policy.Network) {
 	c := New().(*Inference)
-	r := newRig(t, c, 2, 7)
+	r := newRigOf(t, c, n, 2, 7)
 	r.publish(t, r.network, 1)
 	r.MustSettle()
 	clear(r.blocks[0].Bytes(trajectory.Truncated))
@@ -352,7 +364,7 @@ func TestFlush_AllocatesNothing(t *testing.T) {
 		if err := c.run(); err != nil {
 			t.Fatal(err)
 		}
-		c.pending = c.pending[:0]
+		c.pending, c.views, c.ages = c.pending[:0], c.views[:0], c.ages[:0]
 	}
 	if n := testing.AllocsPerRun(100, serve); n != 0 {
 		t.Errorf("%v allocations for two requests, want 0", n)
