@@ -21,9 +21,9 @@ import (
 // Trajectories are functions of the run's seed and the environments: how they are spread over rollouts, splits and
 // inference batches changes no bit of any column, nor of the parameters learned from them.
 func TestS1TrajectoriesDoNotDependOnHowEnvironmentsAreSpread(t *testing.T) {
-	for name, script := range map[string]plugintest.Script{"plain": uneven(), "masked": masked()} {
+	for name, x := range map[string]experiment{"plain": {script: uneven()}, "masked": {script: masked()}, "with a GRU": {script: masked(), sets: []string{core("gru", 4)}}} {
 		t.Run(name, func(t *testing.T) {
-			want := experiment{script: script}.must(t)
+			want := x.must(t)
 			for _, sets := range [][]string{
 				{"component.rollout.splits=1"},
 				{"component.rollout.splits=4"},
@@ -35,7 +35,7 @@ func TestS1TrajectoriesDoNotDependOnHowEnvironmentsAreSpread(t *testing.T) {
 				{"component.inference.max_rows=3"},
 				{"component.inference.count=2"},
 			} {
-				got := experiment{script: script, sets: sets}.must(t)
+				got := experiment{script: x.script, sets: append(sets, x.sets...)}.must(t)
 				sameRows(t, fmt.Sprint(sets), got.rows(t), want.rows(t))
 				if !slices.Equal(got.hashes, want.hashes) {
 					t.Errorf("%v: parameters after each dataset are %.8s, want %.8s", sets, got.hashes, want.hashes)

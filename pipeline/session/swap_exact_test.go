@@ -26,6 +26,7 @@ import (
 // swapsAtEveryBoundary is an experiment with the cartpole in C whose environments are swapped at every trajectory
 // boundary, or at none.
 type swapsAtEveryBoundary struct {
+	sets     []string
 	next     func(n int) []string // overrides that make the n-th change; nil makes none
 	made     atomic.Int64         // changes
 	datasets int
@@ -42,6 +43,7 @@ func (x *swapsAtEveryBoundary) run(t *testing.T, module string) string {
 	e := experiment{sets: []string{"env.lab.use=" + module, "component.rollout.reward={ clip = 0.5 }", "component.learner.adaptive_kl=0.01",
 		"component.learner.anneal_env_steps=0", "run.stop.env_steps=65536", "component.rollout.splits=1",
 		fmt.Sprintf("component.rollout.horizon=%d", exactSteps), fmt.Sprintf("component.batcher.dataset_rows=%d", 8*exactSteps)}, changes: true}
+	e.sets = append(e.sets, x.sets...)
 	e.load = func(ctx context.Context, name string, table graph.EnvTable, dir string) (env.Plugin, error) {
 		path, _ := table.Locate(dir, nil)
 		return r.Load(ctx, path, nil, env.Source{Name: name})
@@ -229,7 +231,12 @@ func TestSwapExact_TheSameModuleAtEveryBoundary(t *testing.T) {
 	}
 }
 
-func swappedForItself(t *testing.T, name string) {
+// Nor does it where the policy keeps a state.
+func TestS19SwapsThatKeepEpisodesKeepTheState(t *testing.T) {
+	swappedForItself(t, "cartpole", core("gru", 16))
+}
+
+func swappedForItself(t *testing.T, name string, sets ...string) {
 	original, err := os.ReadFile("../../examples/plugins/" + name + "-c/" + name + ".wasm")
 	if err != nil {
 		t.Fatal(err)
@@ -245,7 +252,7 @@ func swappedForItself(t *testing.T, name string) {
 	if err := os.WriteFile(other, append(original, 0, 2, 1, 'x'), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	unswapped := &swapsAtEveryBoundary{}
+	unswapped := &swapsAtEveryBoundary{sets: sets}
 	want := unswapped.run(t, paths[0])
 	versions := map[string]func(n int) []string{
 		"the same bytes at another path": func(n int) []string {
@@ -259,7 +266,7 @@ func swappedForItself(t *testing.T, name string) {
 		versions["the one in Rust"] = func(n int) []string { return []string{"env.lab.use=" + []string{paths[0], rust}[n%2]} }
 	}
 	for what, next := range versions {
-		x := &swapsAtEveryBoundary{next: next}
+		x := &swapsAtEveryBoundary{sets: sets, next: next}
 		got := x.run(t, paths[0])
 		t.Logf("%s: %d swaps at %d boundaries, parameters %.12s; without swaps %.12s", what, x.made.Load(),
 			x.datasets, got, want)

@@ -41,6 +41,7 @@ type RigOptions struct {
 	Envs     map[string]env.Plugin // by name
 	Policies map[string]component.Policy
 	Grants   map[string][]string // columns that the component may write, by slot
+	Tables   component.Tables
 }
 
 const (
@@ -86,7 +87,7 @@ func (o *RigOptions) host(on *loop.Loop, log slog.Handler) *component.Host {
 		Peers:   func(string) int { return 1 },
 		Readers: func(string) int { return rigReaders },
 		Grants:  o.Grants,
-		Tables:  func() component.Tables { return component.Tables{} },
+		Tables:  func() component.Tables { return o.Tables },
 	}
 }
 

@@ -17,8 +17,8 @@ import (
 )
 
 // world is a rig whose environments come in versions: those of version k have rewards of k, and episodes whose length
-// depends on the environment alone. V is 10 times the step within the episode and the environment's index. Every
-// block is held against what must be true of it, whichever versions made it.
+// depends on the environment alone. V is 10 times the step within the episode and the environment's index, which is also what
+// the policy keeps from row to row. Every block is held against what must be true of it, whichever versions made it.
 type world struct {
 	*rig
 	t          *testing.T
@@ -41,6 +41,7 @@ type world struct {
 	rolledBack []error
 	loose      bool // blocks may be lost without notice
 	errors     int
+	ages       []byte // of environment 0, in the rows that were acted on
 }
 
 // stream is where one environment was at the end of the block before.
@@ -110,7 +111,8 @@ func newWorld(t *testing.T, o worldOptions) *world {
 	if o.wrap != nil {
 		first = o.wrap(first)
 	}
-	w.rig = newRig(t, rigOptions{plugin: first, run: component.Run{Seed: 5, Synchronous: !o.async}, config: func(c *config) {
+	memory := trajectory.Memory{State: 2, Chunk: 2 - max(o.steps, 4)%2}
+	w.rig = newRig(t, rigOptions{plugin: first, memory: memory, run: component.Run{Seed: 5, Synchronous: !o.async}, config: func(c *config) {
 		c.Envs, c.Splits, c.Horizon, c.EpisodeLimit = 6, max(o.splits, 1), max(o.steps, 4), o.limit
 		if o.config != nil {
 			o.config(c)
@@ -149,10 +151,16 @@ func (w *world) onAct(m *hostabi.Message) {
 	}
 	n := tr.Schema.Shape.Envs
 	for env := range n {
-		tr.Float32(trajectory.Value)[q.T*n+env] = value(obsOf(tr, trajectory.Obs, q.T, env))
+		o := obsOf(tr, trajectory.Obs, q.T, env)
+		w.wantState(tr, q.T, env, tr.Ages(q.T)[env], o)
+		tr.Float32(trajectory.Value)[q.T*n+env] = value(o)
 		if q.ValueOnly {
 			continue
 		}
+		if o[plugintest.ObsEnv] == 0 {
+			w.ages = append(w.ages, tr.Ages(q.T)[env])
+		}
+		copy(stateOf(tr, q.T+1, env), []float32{o[plugintest.ObsStep] + 1, o[plugintest.ObsEnv]})
 		action := &tr.Int32(trajectory.Action)[q.T*n+env]
 		*action = int32((uint64(env) + q.Step) % 3)
 		if tr.Schema.Has(trajectory.Mask) {
@@ -164,13 +172,29 @@ func (w *world) onAct(m *hostabi.Message) {
 	if q.Bootstrap {
 		for env, flag := range tr.Row(trajectory.Truncated, q.T-1).Data {
 			if flag != 0 {
-				tr.Float32(trajectory.Bootstrap)[(q.T-1)*n+env] = value(obsOf(tr, trajectory.FinalObs, 0, env))
+				o := obsOf(tr, trajectory.FinalObs, 0, env)
+				w.wantState(tr, q.T, env, 1, o)
+				tr.Float32(trajectory.Bootstrap)[(q.T-1)*n+env] = value(o)
 			}
 		}
 	}
 	reply := hostabi.Message{T: m.T, Split: m.Split, Inline: m.Inline, Handle: m.Handle, PolicyVersion: 3}
 	if err := w.answers.Emit(reply); err != nil {
 		w.Host.Fail(err)
+	}
+}
+
+// stateOf is what the policy keeps of an environment before a row.
+func stateOf(tr trajectory.Trajectory, row, env int) []float32 {
+	m := tr.Row(trajectory.CoreState, tr.Schema.StateRow(row))
+	return m.Float32()[env*m.StrideRow/4:][:m.Elems]
+}
+
+// wantState holds the state before a row against what is observed in it.
+func (w *world) wantState(tr trajectory.Trajectory, row, env int, age byte, o []float32) {
+	step, got := o[plugintest.ObsStep], stateOf(tr, row, env)
+	if (age == 0) != (step == 0) || age > 0 && (got[0] != step || got[1] != o[plugintest.ObsEnv]) {
+		w.errorf("row %d of environment %v, step %v, has age %d and state %v", row, o[plugintest.ObsEnv], step, age, got)
 	}
 }
 
@@ -247,6 +271,9 @@ func (w *world) check(tr trajectory.Trajectory, split, env int) (valid int) {
 		}
 		if got := tr.Float32(trajectory.Value)[i]; got != value(o) {
 			w.errorf("row %d of environment %d has value %v, want %v", t, env, got, value(o))
+		}
+		if t%tr.Schema.StoredEvery() == 0 {
+			w.wantState(tr, t, env, tr.Ages(t)[env], o)
 		}
 		if tr.Bytes(trajectory.Valid)[i] == 0 {
 			at.ended = true

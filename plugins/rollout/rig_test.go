@@ -42,6 +42,7 @@ type rigOptions struct {
 	plugin env.Plugin // instead of the script
 	run    component.Run
 	config func(*config)
+	memory trajectory.Memory // of the policy
 }
 
 // small is the configuration of tests: 2 splits of 3 environments, blocks of 4 steps.
@@ -57,7 +58,9 @@ func newRig(t testing.TB, o rigOptions) *rig {
 		p = o.plugin
 	}
 	r.Rig = plugintest.NewRig(t, r.c, plugintest.RigOptions{Name: "rollout", Run: o.run,
-		Envs: map[string]env.Plugin{"scripted": p}}, func(into any) error {
+		Envs: map[string]env.Plugin{"scripted": p}, Tables: component.Tables{
+			Policies: map[string]component.PolicyTable{"main": {Env: "scripted", Memory: o.memory}}},
+	}, func(into any) error {
 		c := into.(*config)
 		small(c)
 		if o.config != nil {
