@@ -146,16 +146,21 @@ func TestPlugins_GymnasiumTrainsWithEveryAction(t *testing.T) {
 	}
 }
 
-// A stack of frames and the last action are the same bits whichever components are processes.
-func TestPlugins_WhatWasLastIsTheSameInProcesses(t *testing.T) {
+// A stack of frames, the last action and what a GRU keeps are the same bits whichever components are processes.
+func TestS19WhatPoliciesRememberIsTheSameInProcesses(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
-	w.write("stack.toml", strings.Replace(plain, "20480", "4096", 1)+
-		"[policy.main]\ninputs = [\"last_action\"]\n[policy.main.encoder.obs]\nstack = 4\n")
-	one := w.train("stack.toml")
-	for _, component := range []string{"rollout", "inference", "learner"} {
-		if other := w.train("stack.toml", "--set", "component."+component+".runtime=process"); one.EnvSteps != 4096 || other.ParamsHash != one.ParamsHash {
-			t.Errorf("with the %s in a process %+v, in none %+v", component, other, one)
+	for name, policy := range map[string]string{
+		"stack": "inputs = [\"last_action\"]\n[policy.main.encoder.obs]\nstack = 4\n",
+		"gru":   "normalize_obs = true\nnet = { nodes = [{ name = \"core\", in = [\"obs\"], gru = { size = 16 } }], chunk = 32 }\n",
+	} {
+		w.write(name+".toml", strings.Replace(plain, "20480", "4096", 1)+"[policy.main]\n"+policy)
+		one := w.train(name + ".toml")
+		for _, component := range []string{"rollout", "inference", "learner"} {
+			other := w.train(name+".toml", "--set", "component."+component+".runtime=process")
+			if one.EnvSteps != 4096 || other.ParamsHash != one.ParamsHash || other.EvalReturn != one.EvalReturn {
+				t.Errorf("%s: with the %s in a process %+v, in none %+v", name, component, other, one)
+			}
 		}
 	}
 }
