@@ -19,8 +19,8 @@ const (
 )
 
 // MLP is the network of kind "mlp", for a flat observation: an encoder of dense layers for
-// policy and value each (or one for both with ShareTrunk), then a linear head for each action and one of a single
-// value. As JSON it is a network of format 0.
+// policy and value each (or one for both with ShareTrunk), behind it a core if there is one, then a linear head for each
+// action and one of a single value. As JSON it is a network of format 0.
 type MLP struct {
 	Obs          int        `json:"obs"`     // elements of an observation
 	Actions      int        `json:"actions"` // values of the action
@@ -36,6 +36,34 @@ type MLP struct {
 	// Inputs with their encoders, in place of Obs and NormalizeObs. Without an encoder an input is as it enters.
 	Inputs   []Input   `json:"-"`
 	Encoders []Encoder `json:"-"`
+	Core     *Core     `json:"-"`
+}
+
+// Core is a layer with a state, of one of the known kinds.
+type Core struct {
+	Kind CoreKind
+	Size int // of its output
+}
+
+// CoreKind names a layer with a state.
+type CoreKind string
+
+// Kinds of cores.
+const (
+	CoreGRU  CoreKind = "gru"
+	CoreLSTM CoreKind = "lstm"
+)
+
+// Node returns the node of a core, called name, that reads another.
+func (c *Core) Node(name, in string) Node {
+	node := Node{Name: name, In: []string{in}}
+	switch c.Kind {
+	case CoreGRU:
+		node.GRU = &layer.GRU{Size: c.Size}
+	case CoreLSTM:
+		node.LSTM = &layer.LSTM{Size: c.Size}
+	}
+	return node
 }
 
 // Heads read what encoders make of the inputs.
@@ -71,7 +99,7 @@ func (h *Heads) outputs(d *Dist) (elems, appended int) {
 	return of.Elems(), 0
 }
 
-// Network expands the description: the nodes of the actor up to its head, then the critic's, or the trunk's and then
+// Network expands the description, whose chunks the caller sets where there is a core: the nodes of the actor up to its head, then the critic's, or the trunk's and then
 // both heads.
 func (m MLP) Network() Network {
 	n := Network{Format: Format, Inputs: []Input{{Path: "obs", Shape: []int{m.Obs}}}}
@@ -82,7 +110,12 @@ func (m MLP) Network() Network {
 		n.Inputs = m.Inputs
 	}
 	encoder := func(name string) string {
-		return n.denses(name, n.join(m.Encoders, name, m.HiddenGain), m.Hidden, m.Activation, m.HiddenGain)
+		last := n.denses(name, n.join(m.Encoders, name, m.HiddenGain), m.Hidden, m.Activation, m.HiddenGain)
+		if m.Core == nil {
+			return last
+		}
+		n.Nodes = append(n.Nodes, m.Core.Node(name+".core", last))
+		return name + ".core"
 	}
 	var trunk string
 	if m.ShareTrunk {

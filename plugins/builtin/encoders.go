@@ -67,6 +67,8 @@ func (t *PolicyTable) checkEncoders(bad func(key, reason, help string)) {
 		oneOf("activation", e.Activation, activations)
 		if e.Stack < 0 || e.Stack > policy.MaxStack {
 			bad(encoderKey(pattern, "stack"), fmt.Sprintf("is %d", e.Stack), fmt.Sprintf("use 1 to %d frames", policy.MaxStack))
+		} else if e.Stack > 1 && t.Net.Chunk != nil {
+			bad(encoderKey(pattern, "stack"), "is given, and a layer of net keeps a state", "leave one of them out: a layer with a state sees one frame after the other")
 		}
 		if e.Dim < 0 || e.Dim > 1<<14 {
 			bad(encoderKey(pattern, "dim"), fmt.Sprintf("is %d", e.Dim), "use 1 to 16384")
@@ -81,11 +83,14 @@ func (t *PolicyTable) checkEncoders(bad func(key, reason, help string)) {
 	}
 }
 
+// maxWidth is the most elements that a layer has.
+const maxWidth = 1 << 14
+
 // checkWidths checks the widths of layers.
 func checkWidths(key string, hidden []int, bad func(key, reason, help string)) {
 	for _, width := range hidden {
-		if width < 1 || width > 1<<14 {
-			bad(key, fmt.Sprintf("has a layer of width %d", width), "use 1 to 16384")
+		if width < 1 || width > maxWidth {
+			bad(key, fmt.Sprintf("has a layer of width %d", width), fmt.Sprintf("use 1 to %d", maxWidth))
 			break
 		}
 	}

@@ -31,7 +31,7 @@ func (t *PolicyTable) expand(bad func(key, reason, help string)) {
 	if net.Kind == "" && net.Nodes != nil {
 		net.Kind = kindNodes
 	}
-	net.checkChunk(bad)
+	net.checkCore(bad)
 	switch width, image := imageKinds[policy.Kind(net.Kind)]; {
 	case net.Kind == kindNodes:
 		t.checkNodes(bad)
@@ -74,8 +74,8 @@ func (n *Net) check(bad func(key, reason, help string)) {
 	checkWidths("net.hidden", n.Hidden, bad)
 }
 
-// writeOut replaces a kind of network over images by its nodes: one trunk, unless share_trunk says that policy and value
-// have one each.
+// writeOut replaces a kind of network over images by its nodes, with its core: one trunk, unless share_trunk says that policy
+// and value have one each.
 func (t *PolicyTable) writeOut() {
 	parts := []string{"trunk"}
 	if t.ShareTrunk != nil && !*t.ShareTrunk {
@@ -84,23 +84,48 @@ func (t *PolicyTable) writeOut() {
 	var nodes []policy.Node
 	for _, part := range parts {
 		nodes = append(nodes, policy.Kind(t.Net.Kind).Nodes(part, obsName, t.Net.Hidden, policy.Activation(t.Net.Activation))...)
+		if core := t.Net.core(); core != nil {
+			nodes = append(nodes, core.Node(part+".core", nodes[len(nodes)-1].Name))
+		}
 	}
 	t.images = t.Net.Kind
-	t.Net, t.ShareTrunk = Net{Kind: kindNodes, Nodes: &nodes}, nil
+	t.Net, t.ShareTrunk = Net{Kind: kindNodes, Nodes: &nodes, Chunk: t.Net.Chunk}, nil
 }
 
-// checkChunk fills in the rows of a chunk for layers that keep a state, and refuses them for others.
-func (n *Net) checkChunk(bad func(key, reason, help string)) {
-	keeps := n.Nodes != nil && slices.ContainsFunc(*n.Nodes, func(x policy.Node) bool { return x.Core() != nil })
+// checkCore checks the layer that keeps a state, and how many rows are learned from together, and fills in what is left out.
+func (n *Net) checkCore(bad func(key, reason, help string)) {
+	if n.Core != nil {
+		n.Core.check(bad)
+	}
+	keeps := n.Core != nil || n.Nodes != nil && slices.ContainsFunc(*n.Nodes, func(x policy.Node) bool { return x.Core() != nil })
 	switch {
 	case keeps && n.Chunk == nil:
-		chunk := defaultChunk
-		n.Chunk = &chunk
+		n.Chunk = new(defaultChunk)
 	case !keeps && n.Chunk != nil:
-		bad("net.chunk", "is given, and no layer keeps a state", "leave it out, or add a node such as gru = { size = 64 }")
+		bad("net.chunk", "is given, and no layer keeps a state", `leave it out, or add core = { kind = "gru" }`)
 	case keeps && (*n.Chunk < 1 || *n.Chunk > policy.MaxChunk):
 		bad("net.chunk", fmt.Sprintf("is %d", *n.Chunk), fmt.Sprintf("use 1 to %d rows", policy.MaxChunk))
 	}
+}
+
+func (c *Core) check(bad func(key, reason, help string)) {
+	if !slices.Contains([]policy.CoreKind{policy.CoreGRU, policy.CoreLSTM}, c.Kind) {
+		bad("net.core.kind", fmt.Sprintf("is %q", c.Kind), "use gru or lstm")
+	}
+	if c.Size == nil {
+		c.Size = new(defaultCore)
+	}
+	if *c.Size < 1 || *c.Size > maxWidth {
+		bad("net.core.size", fmt.Sprintf("is %d", *c.Size), fmt.Sprintf("use 1 to %d", maxWidth))
+	}
+}
+
+// core returns the layer that keeps a state, nil if there is none.
+func (n *Net) core() *policy.Core {
+	if n.Core == nil {
+		return nil
+	}
+	return &policy.Core{Kind: n.Core.Kind, Size: *n.Core.Size}
 }
 
 // checkNodes checks what can be known of nodes without an environment, and fills in gains.
@@ -111,6 +136,8 @@ func (t *PolicyTable) checkNodes(bad func(key, reason, help string)) {
 		return
 	case t.ShareTrunk != nil:
 		bad("share_trunk", "is given beside net.nodes", "leave it out: the nodes say what policy and value share")
+	case t.Net.Core != nil:
+		bad("net.core", "is given beside net.nodes", "leave it out: a core is a node, such as gru = { size = 128 }")
 	case len(t.Net.Hidden) > 0 || t.Net.Activation != "":
 		bad("net", "has hidden or activation beside nodes", "leave them out: each layer and each activation is a node")
 	}
@@ -179,13 +206,13 @@ func bind(nodes []policy.Node, inputs []policy.Input) ([]policy.Node, error) {
 func (t *PolicyTable) network(env *hostabi.EnvSpec, inputs []policy.Input, encoders []policy.Encoder, actions []policy.Dist) (policy.Network, error) {
 	heads := policy.Heads{Policy: actions, LogStd: t.Action.LogStd, LogStdInit: t.Action.LogStdInit}
 	if t.Net.Kind == kindMLP {
-		share := slices.ContainsFunc(encoders, func(e policy.Encoder) bool { return e.Kind.Pictures() })
+		share := t.Net.Core != nil || slices.ContainsFunc(encoders, func(e policy.Encoder) bool { return e.Kind.Pictures() })
 		if t.ShareTrunk != nil {
 			share = *t.ShareTrunk
 		}
 		return policy.MLP{
 			Inputs: inputs, Encoders: encoders, Hidden: t.Net.Hidden, Activation: policy.Activation(t.Net.Activation),
-			ShareTrunk: share, Heads: heads,
+			ShareTrunk: share, Core: t.Net.core(), Heads: heads,
 		}.Network(), nil
 	}
 	for i, tensor := range env.All(hostabi.RoleObservation) {

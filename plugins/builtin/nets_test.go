@@ -3,6 +3,7 @@ package builtin
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,7 +73,18 @@ func TestPolicy_MistakesInNetsAreNamed(t *testing.T) {
 	beside["share_trunk"] = true
 	encoded := nodes(trunk)
 	encoded["encoder"] = map[string]any{"obs": map[string]any{"kind": "mlp"}}
+	core := func(keys map[string]any) map[string]any { return map[string]any{"net": map[string]any{"core": keys}} }
+	remembers := core(map[string]any{"kind": "lstm"})
+	remembers["encoder"] = map[string]any{"obs": map[string]any{"stack": int64(4)}}
 	for want, keys := range map[string]map[string]any{
+		`net.core.kind is "" (use gru or lstm)`:                                             core(map[string]any{}),
+		`net.core.kind is "rnn" (use gru or lstm)`:                                          core(map[string]any{"kind": "rnn"}),
+		`net.core.size is 0 (use 1 to 16384)`:                                               core(map[string]any{"kind": "gru", "size": int64(0)}),
+		`net.core.size is 20000 (use 1 to 16384)`:                                           core(map[string]any{"kind": "gru", "size": int64(20000)}),
+		`net.chunk is 5000 (use 1 to 4096 rows)`:                                            {"net": map[string]any{"chunk": int64(5000), "core": map[string]any{"kind": "gru"}}},
+		`net.core is given beside net.nodes`:                                                {"net": map[string]any{"nodes": []any{trunk}, "core": map[string]any{"kind": "gru"}}},
+		`net.core.width`:                                                                    core(map[string]any{"kind": "gru", "width": int64(8)}),
+		`encoder.obs.stack is given, and a layer of net keeps a state`:                      remembers,
 		`net.kind is "cnn" (this version has: mlp, nature_cnn, impala, nodes)`:              {"net": map[string]any{"kind": "cnn"}},
 		`net.nodes are given for the kind "mlp"`:                                            {"net": map[string]any{"kind": "mlp", "nodes": []any{trunk}}},
 		`net.nodes are none`:                                                                nodes(),
@@ -126,6 +138,53 @@ func told(err error) string {
 		return fmt.Sprintf("%s %s (%s)", e.Key, e.Reason, e.Help)
 	}
 	return fmt.Sprint(err)
+}
+
+// A core lies between the hidden layers and the heads: one, unless share_trunk says that policy and value have one each.
+func TestPolicy_ACoreIsBehindTheLayers(t *testing.T) {
+	gru := map[string]any{"kind": "gru"}
+	lstm := map[string]any{"kind": "lstm", "size": int64(24)}
+	for _, c := range []struct {
+		net   map[string]any
+		share any
+		env   *hostabi.EnvSpec
+		cores []string // with what they read
+		state int
+		chunk int
+	}{
+		{map[string]any{"core": gru}, nil, pictures(6), []string{"trunk.core = gru(128) of trunk.1.activation"}, 128, 16},
+		{map[string]any{"core": lstm, "chunk": int64(8)}, nil, pictures(6), []string{"trunk.core = lstm(24) of trunk.1.activation"}, 48, 8},
+		{map[string]any{"core": lstm, "hidden": []any{int64(8)}}, false, pictures(6),
+			[]string{"actor.core = lstm(24) of actor.0.activation", "critic.core = lstm(24) of critic.0.activation"}, 96, 16},
+		{map[string]any{"core": gru}, nil, dict(), []string{"trunk.core = gru(128) of trunk.1.activation"}, 128, 16},
+		{map[string]any{"core": lstm, "kind": "nature_cnn"}, nil, pictures(48, 48, 4), []string{"trunk.core = lstm(24) of trunk.0.activation"}, 48, 16},
+		{map[string]any{"core": gru, "kind": "impala", "chunk": int64(4)}, false, pictures(48, 48, 4),
+			[]string{"actor.core = gru(128) of actor.0.activation", "critic.core = gru(128) of critic.0.activation"}, 256, 4},
+	} {
+		keys := map[string]any{"net": c.net}
+		if c.share != nil {
+			keys["share_trunk"] = c.share
+		}
+		made, err := DecodePolicy(from(keys), c.env)
+		if err != nil {
+			t.Errorf("%v: %v", keys, told(err))
+			continue
+		}
+		n := made.(*policy.Definition).Network
+		var cores []string
+		heads := 0 // that read a core
+		for _, line := range n.Lines() {
+			if strings.Contains(line, ".core = ") {
+				cores = append(cores, line)
+			}
+			if strings.Contains(line, ".head = ") && strings.HasSuffix(line, ".core") {
+				heads++
+			}
+		}
+		if !slices.Equal(cores, c.cores) || n.State() != c.state || n.Chunk != c.chunk || heads != 2 {
+			t.Errorf("%v: cores %q, read by %d heads, with a state of %d and chunks of %d", keys, cores, heads, n.State(), n.Chunk)
+		}
+	}
 }
 
 // Nodes name the observations that they read by path; where there is one, obs is that one, whatever its path.

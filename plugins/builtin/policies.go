@@ -24,7 +24,7 @@ const (
 type PolicyTable struct {
 	Backend      string `toml:"backend"`
 	Net          Net    `toml:"net"`
-	ShareTrunk   *bool  `toml:"share_trunk"` // true where pictures are encoded, else false; not for nodes
+	ShareTrunk   *bool  `toml:"share_trunk"` // true where pictures are encoded or a core keeps a state, else false; not for nodes
 	NormalizeObs bool   `toml:"normalize_obs"`
 	Action       Action `toml:"action"`
 	// Inputs are what enters besides the observations: last_action, last_reward.
@@ -48,11 +48,21 @@ type Net struct {
 	Hidden     []int          `toml:"hidden"`
 	Activation string         `toml:"activation"`
 	Nodes      *[]policy.Node `toml:"nodes"`
-	Chunk      *int           `toml:"chunk"` // rows that are learned from together; only where a node keeps a state
+	Core       *Core          `toml:"core"`  // behind the hidden layers; not for nodes
+	Chunk      *int           `toml:"chunk"` // rows that are learned from together; only where a layer keeps a state
 }
 
-// defaultChunk is Net.Chunk where a node keeps a state.
-const defaultChunk = 16
+// Core is its key core: a layer that keeps a state.
+type Core struct {
+	Kind policy.CoreKind `toml:"kind"` // gru, lstm
+	Size *int            `toml:"size"`
+}
+
+// What a layer that keeps a state has if nothing is said.
+const (
+	defaultChunk = 16  // rows
+	defaultCore  = 128 // elements
+)
 
 func policyDefaults() PolicyTable {
 	return PolicyTable{Backend: defaultBackend, Action: Action{LogStd: policy.FreeStd, Squash: "none"}}

@@ -195,7 +195,11 @@ func readPolicy(decode func(into any) error) (chunk int, err error) {
 			Hidden     []int   `toml:"hidden"`
 			Activation string  `toml:"activation"`
 			Nodes      *[]node `toml:"nodes"`
-			Chunk      *int    `toml:"chunk"`
+			Core       *struct {
+				Kind string `toml:"kind"`
+				Size int    `toml:"size"`
+			} `toml:"core"`
+			Chunk *int `toml:"chunk"`
 		} `toml:"net"`
 		Encoder map[string]struct {
 			Stack int `toml:"stack"`
@@ -230,9 +234,10 @@ func Standard() *graph.Parts {
 			"rollout": newRollout, "inference": newInference, "batcher": newBatcher,
 			"learner": newLearner, "runner": newRunner,
 		},
-		Plugin:      askStandard,
-		EnvPlugins:  map[string]graph.PluginTable{"gymnasium": graph.DefaultPlugin()},
-		Builtins:    []string{"acrobot@1", "bandit@1", "cartpole@1", "minatar-breakout@1", "mountaincar@1", "mountaincarcontinuous@1", "pendulum@1", "squash@1", "taxi@1"},
+		Plugin:     askStandard,
+		EnvPlugins: map[string]graph.PluginTable{"gymnasium": graph.DefaultPlugin()},
+		Builtins: []string{"acrobot@1", "bandit@1", "cartpole-positions@1", "cartpole@1", "minatar-breakout@1", "mountaincar@1",
+			"mountaincarcontinuous@1", "pendulum-positions@1", "pendulum@1", "squash@1", "taxi@1"},
 		CheckPolicy: CheckPolicy,
 	}
 }
