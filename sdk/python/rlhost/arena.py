@@ -75,11 +75,16 @@ _META = struct.Struct("<QIHHQI4xQQQ8x")
 class Trajectory:
     """The columns of one block as arrays [rows, envs, ...] by their names: action, obs, reward, terminated, truncated,
     action_mask, final_obs, info (a further one info/1), discount, log_prob, value, bootstrap_value, valid, policy_version,
-    plugin_version, meta; columns that the environment does not have are missing. They are views: valid until the loan or
-    lease ends, read-only in a lease. DLPack (torch.from_dlpack) shares those of a loan, and copies those of a lease."""
+    plugin_version, meta, shaped_reward, raw_action, age, past_obs, past_action, past_reward, core_state; columns that the
+    environment or its policy does not have are missing. They are views: valid until the loan or lease ends, read-only in a
+    lease. DLPack (torch.from_dlpack) shares those of a loan, and copies those of a lease.
 
-    def __init__(self, arrays: dict[str, numpy.ndarray], steps: int, envs: int):
+    core_state [rows, envs, numbers] is what a policy keeps of each environment before a row; see state_row. It is zero where
+    age[t] is 0, whatever is stored."""
+
+    def __init__(self, arrays: dict[str, numpy.ndarray], steps: int, envs: int, chunk: int = 0):
         self.arrays, self.steps, self.envs = arrays, steps, envs
+        self.chunk = chunk or steps  # rows from one state that stays to the next
 
     def __getitem__(self, name: str) -> numpy.ndarray:
         return self.arrays[name]
@@ -92,6 +97,11 @@ class Trajectory:
 
     def __contains__(self, name: str) -> bool:
         return name in self.arrays
+
+    def state_row(self, t: int) -> int:
+        """The row of core_state that has the state before row t, which may be steps. That of the row before and that of the row
+        behind it lie elsewhere. Only those at whole chunks stay when a later row is written, and so are in a committed block."""
+        return t // self.chunk if t % self.chunk == 0 else self.steps // self.chunk + 1 + t % 2
 
     @property
     def origin(self) -> Meta:
@@ -191,7 +201,7 @@ class Arena:
     def _make_trajectory(self, block: int, writable: bool, columns: frozenset[str]) -> Trajectory:
         start = block * self.stride
         arrays = {c.name: view(self._whole(writable or c.name in columns), start, c) for c in self.columns.values()}
-        return Trajectory(arrays, self.schema.get("steps", 0), self.schema.get("envs", 0))
+        return Trajectory(arrays, self.schema.get("steps", 0), self.schema.get("envs", 0), self.schema.get("chunk", 0))
 
 
 def view(memory: numpy.ndarray, start: int, column: Column, envs: tuple[int, int] | None = None) -> numpy.ndarray:

@@ -185,6 +185,17 @@ class ArenaTest(unittest.TestCase):
         self.assertEqual(whole[:, 1:].min(), 3)
         self.assertEqual(Column("x", "f32", 1, 1, 6, (2, 3), 0, 24, 24, 4).strides(), (24, 24, 12, 4))
 
+    def test_states_that_are_read_and_written_lie_apart(self):
+        for steps, chunk in ((12, 4), (3, 1), (7, 0)):
+            tr = rlhost.Trajectory({}, steps, 2, chunk)
+            kept = {tr.state_row(0): 0}
+            for t in range(steps):
+                self.assertEqual(kept[tr.state_row(t)], t)
+                kept[tr.state_row(t + 1)] = t + 1
+            chunk = chunk or steps
+            self.assertEqual([kept[n] for n in range(steps // chunk + 1)], list(range(0, steps + 1, chunk)))
+            self.assertLessEqual(max(kept), steps // chunk + 2)
+
     def test_nothing_leaks(self):
         def rounds(n):
             for _ in range(n):
