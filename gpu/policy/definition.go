@@ -44,18 +44,19 @@ func (d *Definition) WeightBytes() int {
 // Memory is what the network needs of the rows before the one that it acts on.
 func (d *Definition) Memory() trajectory.Memory { return d.Network.Memory() }
 
-// SameNetwork returns nil if parameters of one policy mean the same in the other, and else both networks side by side.
+// SameNetwork returns nil if parameters of one policy mean the same in the other, and both are learned in the same chunks, for
+// which blocks are made; and else both networks side by side.
 func (d *Definition) SameNetwork(next component.Policy) error {
 	to, err := DefinitionOf("next", next)
 	if err != nil {
 		return err
 	}
-	if d.Network.Hash() == to.Network.Hash() {
+	was, is := d.Network.described(), to.Network.described()
+	if slices.Equal(was, is) {
 		return nil
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "\n  %-40s %s", "running", "new")
-	was, is := d.Network.Lines(), to.Network.Lines()
 	lines := max(len(was), len(is))
 	was, is = append(was, slices.Repeat([]string{"-"}, lines-len(was))...), append(is, slices.Repeat([]string{"-"}, lines-len(is))...)
 	for i := range lines {
@@ -66,4 +67,13 @@ func (d *Definition) SameNetwork(next component.Policy) error {
 		fmt.Fprintf(&text, "\n%s %-40s %s", mark, was[i], is[i])
 	}
 	return errors.New(text.String())
+}
+
+// described are the network's lines, and the chunks that it is learned in.
+func (n *Network) described() []string {
+	lines := n.Lines()
+	if n.Chunk > 0 {
+		lines = append(lines, fmt.Sprintf("learned in chunks of %d rows", n.Chunk))
+	}
+	return lines
 }

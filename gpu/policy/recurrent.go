@@ -44,6 +44,37 @@ func (n *Network) State() (elems int) {
 	return elems
 }
 
+// SameBesideCores reports whether two valid networks are the same but for what their cores are: all other nodes have parameters
+// of the same names and shapes, which mean the same but for what they read of cores.
+func (n *Network) SameBesideCores(o *Network) bool {
+	return slices.Equal(n.besideCores(), o.besideCores())
+}
+
+// besideCores describes a network without its cores, with the shapes of its parameters.
+func (n *Network) besideCores() []string {
+	rest := n.Clone()
+	for i := range rest.Nodes {
+		if x := &rest.Nodes[i]; x.Core() != nil {
+			*x = Node{Name: x.Name, In: x.In}
+		}
+	}
+	lines := rest.Lines()
+	for _, p := range n.ParamsBesideCores() {
+		lines = append(lines, fmt.Sprint(p.Name, p.Shape))
+	}
+	return lines
+}
+
+// ParamsBesideCores is Params without those of cores.
+func (n *Network) ParamsBesideCores() (list []Param) {
+	for i, params := range n.paramsByNode() {
+		if n.Nodes[i].Core() == nil {
+			list = append(list, params...)
+		}
+	}
+	return list
+}
+
 // Memory returns what the network needs of the rows before the one that it acts on.
 func (n *Network) Memory() trajectory.Memory {
 	return trajectory.Memory{Past: n.Past(), State: n.State(), Chunk: n.Chunk}

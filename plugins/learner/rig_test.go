@@ -75,7 +75,7 @@ func newRig(t *testing.T, o rigOptions) *rig {
 			t.Fatal(err)
 		}
 	}
-	r.makeBlocks(t)
+	r.makeBlocks(t, o.network.Memory())
 	r.datasets = r.To("on_dataset")
 	r.From("weights", func(m *hostabi.Message) { r.onWeights(t, m, &o.network) })
 	r.From("stats", func(m *hostabi.Message) { r.onStats(t, m) })
@@ -89,10 +89,10 @@ func newRig(t *testing.T, o rigOptions) *rig {
 	return r
 }
 
-func (r *rig) makeBlocks(t *testing.T) {
+func (r *rig) makeBlocks(t *testing.T, m trajectory.Memory) {
 	t.Helper()
 	var err error
-	if r.schema, err = trajectory.NewSchema(plugintest.New(plugintest.Script{}).Spec(), trajectory.Shape{Steps: steps, Envs: envs}); err != nil {
+	if r.schema, err = trajectory.NewSchema(plugintest.New(plugintest.Script{}).Spec(), trajectory.Shape{Steps: steps, Envs: envs, Memory: m}); err != nil {
 		t.Fatal(err)
 	}
 	r.blocks, err = r.Host.Arenas.Add(arena.Config{Name: "blocks", Blocks: 2, BlockBytes: r.schema.Bytes, Schema: r.schema})

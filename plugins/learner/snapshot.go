@@ -26,6 +26,8 @@ type saved struct {
 	// The value of the parameters is in the unit of these statistics; without them it is as it is.
 	Returns      *ppo.Returns `json:"returns,omitempty"`
 	LearningRate float32      `json:"learning_rate,omitempty"` // where it follows the divergence
+	// Begins: a run begins with this state. Cores of its network that are others begin anew.
+	Begins bool `json:"begins,omitempty"`
 }
 
 // raw returns the statistics of a value that is as it is.
@@ -122,6 +124,10 @@ func (c *Learner) Restore(state component.State) error {
 		return err
 	}
 	n := &c.definition.Network
+	if from.Begins && from.Network.Hash() != n.Hash() && from.Network.SameBesideCores(n) {
+		c.h.Log.Warn("the cores of the saved policy are others: they begin anew", "saved", fmt.Sprint(from.Network.Cores()), "now", fmt.Sprint(n.Cores()))
+		state.Tensors = otherCores(&from, n, c.h.Run.Seed, state.Tensors)
+	}
 	if err := sameNetwork(&from.Network, n); err != nil {
 		return err
 	}
@@ -159,6 +165,19 @@ func (c *Learner) Restore(state component.State) error {
 	c.version, c.envSteps = from.Version, from.EnvSteps
 	c.optimizerSteps, c.index = from.OptimizerSteps, from.Index
 	return nil
+}
+
+// otherCores makes saved parameters those of a network with other cores, whose parameters are those of a run with that seed. The
+// optimiser begins anew: it counts the steps of all parameters at once.
+func otherCores(from *saved, n *policy.Network, seed uint64, tensors map[string]component.Tensor) map[string]component.Tensor {
+	made := map[string]component.Tensor{}
+	name(n, "", policy.Init(n, seed), made)
+	for _, p := range n.ParamsBesideCores() {
+		made[p.Name] = tensors[p.Name]
+	}
+	from.Network = *n
+	resetOptimizer(from, made)
+	return made
 }
 
 // CodeNetwork is the code of saved parameters that are another network's; rlhost explain has its page.
@@ -245,7 +264,7 @@ func StartFrom(state component.State, seed uint64, reset []string) (component.St
 	if err := fits(n, "", state.Tensors); err != nil {
 		return component.State{}, err
 	}
-	from.Version, from.EnvSteps, from.OptimizerSteps, from.Index, from.LearningRate = 0, 0, 0, 0, 0
+	from.Version, from.EnvSteps, from.OptimizerSteps, from.Index, from.LearningRate, from.Begins = 0, 0, 0, 0, 0, true
 	tensors := maps.Clone(state.Tensors)
 	if from.Returns == nil {
 		from.Returns = raw()
