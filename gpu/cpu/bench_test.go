@@ -10,6 +10,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/cpu"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/policy/head"
+	"github.com/rlhost/rlhost/gpu/policy/layer"
 	"github.com/rlhost/rlhost/gpu/policy/policytest"
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
@@ -106,6 +107,38 @@ func BenchmarkImages(b *testing.B) {
 	}
 }
 
+// memories are networks of two dense layers and a core behind them, which are learned in chunks of 16 rows.
+func memories() map[string]policy.Network {
+	all := map[string]policy.Network{}
+	for name, core := range map[string]policy.Node{"gru": {GRU: &layer.GRU{Size: 128}}, "lstm": {LSTM: &layer.LSTM{Size: 128}}} {
+		core.Name, core.In = "trunk.core", []string{"trunk.1.activation"}
+		var nodes []policy.Node
+		last := "obs"
+		for _, dense := range []string{"trunk.0", "trunk.1"} {
+			nodes = append(nodes, policy.Node{Name: dense, In: []string{last}, Dense: &layer.Dense{Out: 64, Gain: 1}},
+				policy.Node{Name: dense + ".activation", In: []string{dense}, Activation: &layer.Activation{Func: policy.Tanh}})
+			last = dense + ".activation"
+		}
+		n := policy.Body{Inputs: []policy.Input{{Path: "obs", Shape: []int{4}}}, Heads: discrete(2), Nodes: append(nodes, core)}.Network()
+		n.Chunk = 16
+		all[name] = n
+	}
+	return all
+}
+
+// BenchmarkRecurrent reports the time of one optimiser step of 64 chunks of 16 rows, and of acting for 64 rows.
+func BenchmarkRecurrent(b *testing.B) {
+	for _, core := range []string{"gru", "lstm"} {
+		n := memories()[core]
+		b.Run(fmt.Sprintf("net=4-64-64-%s128/step/rows=1024", core), func(b *testing.B) {
+			eachSet(b, func(b *testing.B, backend *cpu.Backend) { update(b, backend, n, 1024, 1024) })
+		})
+		b.Run(fmt.Sprintf("net=4-64-64-%s128/act/rows=64", core), func(b *testing.B) {
+			eachSet(b, func(b *testing.B, backend *cpu.Backend) { act(b, backend, n, 64) })
+		})
+	}
+}
+
 // BenchmarkAct makes one request an iteration.
 func BenchmarkAct(b *testing.B) {
 	for _, n := range []policy.Network{small, large, box} {
@@ -118,7 +151,7 @@ func BenchmarkAct(b *testing.B) {
 }
 
 func act(b *testing.B, backend *cpu.Backend, n policy.Network, rows int) {
-	d := policytest.NewDataset(b, policytest.Options{Network: n, Steps: 1, Envs: rows, Blocks: 1, Seed: 1})
+	d := policytest.NewDataset(b, policytest.Options{Network: n, Steps: max(1, n.Chunk), Envs: rows, Blocks: 1, Seed: 1})
 	actor, err := policy.NewActor(backend, &n, rows)
 	if err != nil {
 		b.Fatal(err)

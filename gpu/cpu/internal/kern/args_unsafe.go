@@ -139,3 +139,19 @@ type normArgs struct {
 	dxRow          int
 	dWeight, dBias unsafe.Pointer
 }
+
+type cellArgs struct {
+	rows, bytes int // bytes of a gate
+	x           unsafe.Pointer
+	xNext       int // from the end of its gate 0 to the next row
+	s           unsafe.Pointer
+	sNext       int
+	h           unsafe.Pointer
+	hNext       int
+	out         unsafe.Pointer
+	outNext     int
+	d           unsafe.Pointer
+	dNext       int
+	dh          unsafe.Pointer
+	dhNext      int
+}

@@ -17,6 +17,7 @@ func (c *Choice) descendAsm()              { panic(noAssembly) }
 func (n *Normal) weighAsm()                { panic(noAssembly) }
 func (n *Normal) descendAsm()              { panic(noAssembly) }
 func (n *Norm) asm(Set)                    { panic(noAssembly) }
+func (c *Cell) asm(Set, int)               { panic(noAssembly) }
 func (s Set) adam(*Adam)                   { panic(noAssembly) }
 func (s Set) columnSums(*ColumnSums)       { panic(noAssembly) }
 func (s Set) transpose(*Transpose)         { panic(noAssembly) }

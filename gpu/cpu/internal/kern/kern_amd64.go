@@ -150,6 +150,18 @@ func gemmAVX512_9x1(args *gemmArgs)
 func gemmAVX512_9x2(args *gemmArgs)
 
 //go:noescape
+func gruAVX2(args *cellArgs)
+
+//go:noescape
+func gruAVX512(args *cellArgs)
+
+//go:noescape
+func gruBackAVX2(args *cellArgs)
+
+//go:noescape
+func gruBackAVX512(args *cellArgs)
+
+//go:noescape
 func head1(args *headArgs)
 
 //go:noescape
@@ -157,6 +169,18 @@ func head8(args *headArgs)
 
 //go:noescape
 func loss(args *lossArgs)
+
+//go:noescape
+func lstmAVX2(args *cellArgs)
+
+//go:noescape
+func lstmAVX512(args *cellArgs)
+
+//go:noescape
+func lstmBackAVX2(args *cellArgs)
+
+//go:noescape
+func lstmBackAVX512(args *cellArgs)
 
 //go:noescape
 func normAVX2(args *normArgs)

@@ -11904,6 +11904,778 @@ next:
 	VZEROUPPER
 	RET
 
+// func gruAVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·gruAVX2(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), DI
+	MOVQ    16(DI), AX
+	MOVQ    32(DI), BX
+	MOVQ    48(DI), SI
+	MOVQ    64(DI), R8
+	MOVQ    8(DI), DX
+	LEAQ    (DX)(DX*2), R11
+	VMOVUPS k3f000000<>+0(SB), Y14
+	VMOVUPS k3f800000<>+0(SB), Y15
+	MOVQ    (DI), CX
+
+row:
+	MOVQ DX, R12
+
+vector:
+	VMOVUPS     (AX), Y0
+	VADDPS      (BX), Y0, Y0
+	VMOVUPS     (AX)(DX*1), Y1
+	VADDPS      (BX)(DX*1), Y1, Y1
+	VMULPS      Y14, Y0, Y0
+	VMOVUPS     k40fcf84f<>+0(SB), Y4
+	VMINPS      Y0, Y4, Y0
+	VMOVUPS     kc0fcf84f<>+0(SB), Y4
+	VMAXPS      Y0, Y4, Y0
+	VMULPS      Y0, Y0, Y4
+	VMOVUPS     ka59f25c0<>+0(SB), Y5
+	VFMADD213PS k2a61337e<>+0(SB), Y4, Y5
+	VFMADD213PS kaebd37ff<>+0(SB), Y4, Y5
+	VFMADD213PS k335c0041<>+0(SB), Y4, Y5
+	VFMADD213PS k3779434a<>+0(SB), Y4, Y5
+	VFMADD213PS k3a270ded<>+0(SB), Y4, Y5
+	VFMADD213PS k3ba059dc<>+0(SB), Y4, Y5
+	VMULPS      Y0, Y5, Y5
+	VMOVUPS     k35a0d3d8<>+0(SB), Y6
+	VFMADD213PS k38f895d6<>+0(SB), Y4, Y6
+	VFMADD213PS k3b14aa05<>+0(SB), Y4, Y6
+	VFMADD213PS k3ba059dd<>+0(SB), Y4, Y6
+	VDIVPS      Y6, Y5, Y0
+	VFMADD213PS Y14, Y14, Y0
+	VMULPS      Y14, Y1, Y1
+	VMOVUPS     k40fcf84f<>+0(SB), Y4
+	VMINPS      Y1, Y4, Y1
+	VMOVUPS     kc0fcf84f<>+0(SB), Y4
+	VMAXPS      Y1, Y4, Y1
+	VMULPS      Y1, Y1, Y4
+	VMOVUPS     ka59f25c0<>+0(SB), Y5
+	VFMADD213PS k2a61337e<>+0(SB), Y4, Y5
+	VFMADD213PS kaebd37ff<>+0(SB), Y4, Y5
+	VFMADD213PS k335c0041<>+0(SB), Y4, Y5
+	VFMADD213PS k3779434a<>+0(SB), Y4, Y5
+	VFMADD213PS k3a270ded<>+0(SB), Y4, Y5
+	VFMADD213PS k3ba059dc<>+0(SB), Y4, Y5
+	VMULPS      Y1, Y5, Y5
+	VMOVUPS     k35a0d3d8<>+0(SB), Y6
+	VFMADD213PS k38f895d6<>+0(SB), Y4, Y6
+	VFMADD213PS k3b14aa05<>+0(SB), Y4, Y6
+	VFMADD213PS k3ba059dd<>+0(SB), Y4, Y6
+	VDIVPS      Y6, Y5, Y1
+	VFMADD213PS Y14, Y14, Y1
+	VMOVUPS     (AX)(DX*2), Y2
+	VFMADD231PS (BX)(DX*2), Y0, Y2
+	VMOVUPS     k40fcf84f<>+0(SB), Y4
+	VMINPS      Y2, Y4, Y2
+	VMOVUPS     kc0fcf84f<>+0(SB), Y4
+	VMAXPS      Y2, Y4, Y2
+	VMULPS      Y2, Y2, Y4
+	VMOVUPS     ka59f25c0<>+0(SB), Y5
+	VFMADD213PS k2a61337e<>+0(SB), Y4, Y5
+	VFMADD213PS kaebd37ff<>+0(SB), Y4, Y5
+	VFMADD213PS k335c0041<>+0(SB), Y4, Y5
+	VFMADD213PS k3779434a<>+0(SB), Y4, Y5
+	VFMADD213PS k3a270ded<>+0(SB), Y4, Y5
+	VFMADD213PS k3ba059dc<>+0(SB), Y4, Y5
+	VMULPS      Y2, Y5, Y5
+	VMOVUPS     k35a0d3d8<>+0(SB), Y6
+	VFMADD213PS k38f895d6<>+0(SB), Y4, Y6
+	VFMADD213PS k3b14aa05<>+0(SB), Y4, Y6
+	VFMADD213PS k3ba059dd<>+0(SB), Y4, Y6
+	VDIVPS      Y6, Y5, Y2
+	VMOVUPS     Y0, (AX)
+	VMOVUPS     Y1, (AX)(DX*1)
+	VMOVUPS     Y2, (AX)(DX*2)
+	VMOVUPS     (SI), Y3
+	VSUBPS      Y2, Y3, Y3
+	VFMADD213PS Y2, Y1, Y3
+	VMOVUPS     Y3, (R8)
+	ADDQ        $0x20, AX
+	ADDQ        $0x20, BX
+	ADDQ        $0x20, SI
+	ADDQ        $0x20, R8
+	SUBQ        $0x20, R12
+	JNZ         vector
+	ADDQ        24(DI), AX
+	ADDQ        40(DI), BX
+	ADDQ        56(DI), SI
+	ADDQ        72(DI), R8
+	DECQ        CX
+	JNZ         row
+	VZEROUPPER
+	RET
+
+// func gruBackAVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·gruBackAVX2(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), DI
+	MOVQ    16(DI), AX
+	MOVQ    32(DI), BX
+	MOVQ    48(DI), SI
+	MOVQ    80(DI), R9
+	MOVQ    96(DI), R10
+	MOVQ    8(DI), DX
+	LEAQ    (DX)(DX*2), R11
+	VMOVUPS k3f000000<>+0(SB), Y14
+	VMOVUPS k3f800000<>+0(SB), Y15
+	MOVQ    (DI), CX
+
+row:
+	MOVQ DX, R12
+
+vector:
+	VMOVUPS      (AX), Y0
+	VMOVUPS      (AX)(DX*1), Y1
+	VMOVUPS      (AX)(DX*2), Y2
+	VMOVUPS      (BX)(DX*2), Y5
+	VMOVUPS      (SI), Y3
+	VMOVUPS      (R9), Y4
+	VMULPS       Y1, Y4, Y7
+	VMOVUPS      Y7, (R10)
+	VSUBPS       Y1, Y15, Y6
+	VMULPS       Y4, Y6, Y6
+	VMOVAPS      Y15, Y7
+	VFNMADD231PS Y2, Y2, Y7
+	VMULPS       Y7, Y6, Y6
+	VMOVUPS      Y6, (AX)(DX*2)
+	VSUBPS       Y2, Y3, Y3
+	VMULPS       Y4, Y3, Y3
+	VMOVAPS      Y1, Y7
+	VFNMADD231PS Y1, Y1, Y7
+	VMULPS       Y7, Y3, Y3
+	VMULPS       Y6, Y5, Y5
+	VMOVAPS      Y0, Y7
+	VFNMADD231PS Y0, Y0, Y7
+	VMULPS       Y7, Y5, Y5
+	VMOVUPS      Y5, (AX)
+	VMOVUPS      Y3, (AX)(DX*1)
+	VMOVUPS      Y5, (BX)
+	VMOVUPS      Y3, (BX)(DX*1)
+	VMULPS       Y0, Y6, Y6
+	VMOVUPS      Y6, (BX)(DX*2)
+	ADDQ         $0x20, AX
+	ADDQ         $0x20, BX
+	ADDQ         $0x20, SI
+	ADDQ         $0x20, R9
+	ADDQ         $0x20, R10
+	SUBQ         $0x20, R12
+	JNZ          vector
+	ADDQ         24(DI), AX
+	ADDQ         40(DI), BX
+	ADDQ         56(DI), SI
+	ADDQ         88(DI), R9
+	ADDQ         104(DI), R10
+	DECQ         CX
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func lstmAVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·lstmAVX2(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), DI
+	MOVQ    16(DI), AX
+	MOVQ    32(DI), BX
+	MOVQ    48(DI), SI
+	MOVQ    64(DI), R8
+	MOVQ    8(DI), DX
+	LEAQ    (DX)(DX*2), R11
+	VMOVUPS k3f000000<>+0(SB), Y14
+	VMOVUPS k3f800000<>+0(SB), Y15
+	MOVQ    (DI), CX
+
+row:
+	MOVQ DX, R12
+
+vector:
+	VMOVUPS     (AX), Y0
+	VADDPS      (BX), Y0, Y0
+	VMULPS      Y14, Y0, Y0
+	VMOVUPS     k40fcf84f<>+0(SB), Y5
+	VMINPS      Y0, Y5, Y0
+	VMOVUPS     kc0fcf84f<>+0(SB), Y5
+	VMAXPS      Y0, Y5, Y0
+	VMULPS      Y0, Y0, Y5
+	VMOVUPS     ka59f25c0<>+0(SB), Y6
+	VFMADD213PS k2a61337e<>+0(SB), Y5, Y6
+	VFMADD213PS kaebd37ff<>+0(SB), Y5, Y6
+	VFMADD213PS k335c0041<>+0(SB), Y5, Y6
+	VFMADD213PS k3779434a<>+0(SB), Y5, Y6
+	VFMADD213PS k3a270ded<>+0(SB), Y5, Y6
+	VFMADD213PS k3ba059dc<>+0(SB), Y5, Y6
+	VMULPS      Y0, Y6, Y6
+	VMOVUPS     k35a0d3d8<>+0(SB), Y7
+	VFMADD213PS k38f895d6<>+0(SB), Y5, Y7
+	VFMADD213PS k3b14aa05<>+0(SB), Y5, Y7
+	VFMADD213PS k3ba059dd<>+0(SB), Y5, Y7
+	VDIVPS      Y7, Y6, Y0
+	VFMADD213PS Y14, Y14, Y0
+	VMOVUPS     Y0, (AX)
+	VMOVUPS     (AX)(DX*1), Y1
+	VADDPS      (BX)(DX*1), Y1, Y1
+	VMULPS      Y14, Y1, Y1
+	VMOVUPS     k40fcf84f<>+0(SB), Y5
+	VMINPS      Y1, Y5, Y1
+	VMOVUPS     kc0fcf84f<>+0(SB), Y5
+	VMAXPS      Y1, Y5, Y1
+	VMULPS      Y1, Y1, Y5
+	VMOVUPS     ka59f25c0<>+0(SB), Y6
+	VFMADD213PS k2a61337e<>+0(SB), Y5, Y6
+	VFMADD213PS kaebd37ff<>+0(SB), Y5, Y6
+	VFMADD213PS k335c0041<>+0(SB), Y5, Y6
+	VFMADD213PS k3779434a<>+0(SB), Y5, Y6
+	VFMADD213PS k3a270ded<>+0(SB), Y5, Y6
+	VFMADD213PS k3ba059dc<>+0(SB), Y5, Y6
+	VMULPS      Y1, Y6, Y6
+	VMOVUPS     k35a0d3d8<>+0(SB), Y7
+	VFMADD213PS k38f895d6<>+0(SB), Y5, Y7
+	VFMADD213PS k3b14aa05<>+0(SB), Y5, Y7
+	VFMADD213PS k3ba059dd<>+0(SB), Y5, Y7
+	VDIVPS      Y7, Y6, Y1
+	VFMADD213PS Y14, Y14, Y1
+	VMOVUPS     Y1, (AX)(DX*1)
+	VMOVUPS     (AX)(DX*2), Y2
+	VADDPS      (BX)(DX*2), Y2, Y2
+	VMOVUPS     k40fcf84f<>+0(SB), Y5
+	VMINPS      Y2, Y5, Y2
+	VMOVUPS     kc0fcf84f<>+0(SB), Y5
+	VMAXPS      Y2, Y5, Y2
+	VMULPS      Y2, Y2, Y5
+	VMOVUPS     ka59f25c0<>+0(SB), Y6
+	VFMADD213PS k2a61337e<>+0(SB), Y5, Y6
+	VFMADD213PS kaebd37ff<>+0(SB), Y5, Y6
+	VFMADD213PS k335c0041<>+0(SB), Y5, Y6
+	VFMADD213PS k3779434a<>+0(SB), Y5, Y6
+	VFMADD213PS k3a270ded<>+0(SB), Y5, Y6
+	VFMADD213PS k3ba059dc<>+0(SB), Y5, Y6
+	VMULPS      Y2, Y6, Y6
+	VMOVUPS     k35a0d3d8<>+0(SB), Y7
+	VFMADD213PS k38f895d6<>+0(SB), Y5, Y7
+	VFMADD213PS k3b14aa05<>+0(SB), Y5, Y7
+	VFMADD213PS k3ba059dd<>+0(SB), Y5, Y7
+	VDIVPS      Y7, Y6, Y2
+	VMOVUPS     Y2, (AX)(DX*2)
+	VMOVUPS     (AX)(R11*1), Y3
+	VADDPS      (BX)(R11*1), Y3, Y3
+	VMULPS      Y14, Y3, Y3
+	VMOVUPS     k40fcf84f<>+0(SB), Y5
+	VMINPS      Y3, Y5, Y3
+	VMOVUPS     kc0fcf84f<>+0(SB), Y5
+	VMAXPS      Y3, Y5, Y3
+	VMULPS      Y3, Y3, Y5
+	VMOVUPS     ka59f25c0<>+0(SB), Y6
+	VFMADD213PS k2a61337e<>+0(SB), Y5, Y6
+	VFMADD213PS kaebd37ff<>+0(SB), Y5, Y6
+	VFMADD213PS k335c0041<>+0(SB), Y5, Y6
+	VFMADD213PS k3779434a<>+0(SB), Y5, Y6
+	VFMADD213PS k3a270ded<>+0(SB), Y5, Y6
+	VFMADD213PS k3ba059dc<>+0(SB), Y5, Y6
+	VMULPS      Y3, Y6, Y6
+	VMOVUPS     k35a0d3d8<>+0(SB), Y7
+	VFMADD213PS k38f895d6<>+0(SB), Y5, Y7
+	VFMADD213PS k3b14aa05<>+0(SB), Y5, Y7
+	VFMADD213PS k3ba059dd<>+0(SB), Y5, Y7
+	VDIVPS      Y7, Y6, Y3
+	VFMADD213PS Y14, Y14, Y3
+	VMOVUPS     Y3, (AX)(R11*1)
+	VMULPS      Y2, Y0, Y4
+	VFMADD231PS (SI)(DX*1), Y1, Y4
+	VMOVUPS     Y4, (BX)(DX*1)
+	VMOVUPS     k40fcf84f<>+0(SB), Y5
+	VMINPS      Y4, Y5, Y4
+	VMOVUPS     kc0fcf84f<>+0(SB), Y5
+	VMAXPS      Y4, Y5, Y4
+	VMULPS      Y4, Y4, Y5
+	VMOVUPS     ka59f25c0<>+0(SB), Y6
+	VFMADD213PS k2a61337e<>+0(SB), Y5, Y6
+	VFMADD213PS kaebd37ff<>+0(SB), Y5, Y6
+	VFMADD213PS k335c0041<>+0(SB), Y5, Y6
+	VFMADD213PS k3779434a<>+0(SB), Y5, Y6
+	VFMADD213PS k3a270ded<>+0(SB), Y5, Y6
+	VFMADD213PS k3ba059dc<>+0(SB), Y5, Y6
+	VMULPS      Y4, Y6, Y6
+	VMOVUPS     k35a0d3d8<>+0(SB), Y7
+	VFMADD213PS k38f895d6<>+0(SB), Y5, Y7
+	VFMADD213PS k3b14aa05<>+0(SB), Y5, Y7
+	VFMADD213PS k3ba059dd<>+0(SB), Y5, Y7
+	VDIVPS      Y7, Y6, Y4
+	VMOVUPS     Y4, (BX)
+	VMULPS      Y4, Y3, Y3
+	VMOVUPS     Y3, (R8)
+	VXORPS      Y5, Y5, Y5
+	VMOVUPS     Y5, (BX)(DX*2)
+	ADDQ        $0x20, AX
+	ADDQ        $0x20, BX
+	ADDQ        $0x20, SI
+	ADDQ        $0x20, R8
+	SUBQ        $0x20, R12
+	JNZ         vector
+	ADDQ        24(DI), AX
+	ADDQ        40(DI), BX
+	ADDQ        56(DI), SI
+	ADDQ        72(DI), R8
+	DECQ        CX
+	JNZ         row
+	VZEROUPPER
+	RET
+
+// func lstmBackAVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·lstmBackAVX2(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), DI
+	MOVQ    16(DI), AX
+	MOVQ    32(DI), BX
+	MOVQ    48(DI), SI
+	MOVQ    80(DI), R9
+	MOVQ    96(DI), R10
+	MOVQ    8(DI), DX
+	LEAQ    (DX)(DX*2), R11
+	VMOVUPS k3f000000<>+0(SB), Y14
+	VMOVUPS k3f800000<>+0(SB), Y15
+	MOVQ    (DI), CX
+
+row:
+	MOVQ DX, R12
+
+vector:
+	VMOVUPS      (AX), Y0
+	VMOVUPS      (AX)(DX*1), Y1
+	VMOVUPS      (AX)(DX*2), Y2
+	VMOVUPS      (AX)(R11*1), Y3
+	VMOVUPS      (R9), Y4
+	VMOVUPS      (BX), Y5
+	VMOVAPS      Y15, Y6
+	VFNMADD231PS Y5, Y5, Y6
+	VMULPS       Y3, Y4, Y7
+	VFMADD213PS  (BX)(DX*2), Y7, Y6
+	VMULPS       Y1, Y6, Y7
+	VMOVUPS      Y7, (R10)
+	VMOVAPS      Y0, Y7
+	VFNMADD231PS Y0, Y0, Y7
+	VMULPS       Y2, Y6, Y8
+	VMULPS       Y7, Y8, Y8
+	VMOVUPS      Y8, (AX)
+	VMOVAPS      Y1, Y7
+	VFNMADD231PS Y1, Y1, Y7
+	VMULPS       (SI)(DX*1), Y6, Y8
+	VMULPS       Y7, Y8, Y8
+	VMOVUPS      Y8, (AX)(DX*1)
+	VMOVAPS      Y15, Y7
+	VFNMADD231PS Y2, Y2, Y7
+	VMULPS       Y0, Y6, Y8
+	VMULPS       Y7, Y8, Y8
+	VMOVUPS      Y8, (AX)(DX*2)
+	VMOVAPS      Y3, Y7
+	VFNMADD231PS Y3, Y3, Y7
+	VMULPS       Y5, Y4, Y8
+	VMULPS       Y7, Y8, Y8
+	VMOVUPS      Y8, (AX)(R11*1)
+	ADDQ         $0x20, AX
+	ADDQ         $0x20, BX
+	ADDQ         $0x20, SI
+	ADDQ         $0x20, R9
+	ADDQ         $0x20, R10
+	SUBQ         $0x20, R12
+	JNZ          vector
+	ADDQ         24(DI), AX
+	ADDQ         40(DI), BX
+	ADDQ         56(DI), SI
+	ADDQ         88(DI), R9
+	ADDQ         104(DI), R10
+	DECQ         CX
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func gruAVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·gruAVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), DI
+	MOVQ    16(DI), AX
+	MOVQ    32(DI), BX
+	MOVQ    48(DI), SI
+	MOVQ    64(DI), R8
+	MOVQ    8(DI), DX
+	LEAQ    (DX)(DX*2), R11
+	VMOVUPS k3f000000<>+0(SB), Z14
+	VMOVUPS k3f800000<>+0(SB), Z15
+	MOVQ    (DI), CX
+
+row:
+	MOVQ DX, R12
+
+vector:
+	VMOVUPS     (AX), Z0
+	VADDPS      (BX), Z0, Z0
+	VMOVUPS     (AX)(DX*1), Z1
+	VADDPS      (BX)(DX*1), Z1, Z1
+	VMULPS      Z14, Z0, Z0
+	VMOVUPS     k40fcf84f<>+0(SB), Z4
+	VMINPS      Z0, Z4, Z0
+	VMOVUPS     kc0fcf84f<>+0(SB), Z4
+	VMAXPS      Z0, Z4, Z0
+	VMULPS      Z0, Z0, Z4
+	VMOVUPS     ka59f25c0<>+0(SB), Z5
+	VFMADD213PS k2a61337e<>+0(SB), Z4, Z5
+	VFMADD213PS kaebd37ff<>+0(SB), Z4, Z5
+	VFMADD213PS k335c0041<>+0(SB), Z4, Z5
+	VFMADD213PS k3779434a<>+0(SB), Z4, Z5
+	VFMADD213PS k3a270ded<>+0(SB), Z4, Z5
+	VFMADD213PS k3ba059dc<>+0(SB), Z4, Z5
+	VMULPS      Z0, Z5, Z5
+	VMOVUPS     k35a0d3d8<>+0(SB), Z6
+	VFMADD213PS k38f895d6<>+0(SB), Z4, Z6
+	VFMADD213PS k3b14aa05<>+0(SB), Z4, Z6
+	VFMADD213PS k3ba059dd<>+0(SB), Z4, Z6
+	VDIVPS      Z6, Z5, Z0
+	VFMADD213PS Z14, Z14, Z0
+	VMULPS      Z14, Z1, Z1
+	VMOVUPS     k40fcf84f<>+0(SB), Z4
+	VMINPS      Z1, Z4, Z1
+	VMOVUPS     kc0fcf84f<>+0(SB), Z4
+	VMAXPS      Z1, Z4, Z1
+	VMULPS      Z1, Z1, Z4
+	VMOVUPS     ka59f25c0<>+0(SB), Z5
+	VFMADD213PS k2a61337e<>+0(SB), Z4, Z5
+	VFMADD213PS kaebd37ff<>+0(SB), Z4, Z5
+	VFMADD213PS k335c0041<>+0(SB), Z4, Z5
+	VFMADD213PS k3779434a<>+0(SB), Z4, Z5
+	VFMADD213PS k3a270ded<>+0(SB), Z4, Z5
+	VFMADD213PS k3ba059dc<>+0(SB), Z4, Z5
+	VMULPS      Z1, Z5, Z5
+	VMOVUPS     k35a0d3d8<>+0(SB), Z6
+	VFMADD213PS k38f895d6<>+0(SB), Z4, Z6
+	VFMADD213PS k3b14aa05<>+0(SB), Z4, Z6
+	VFMADD213PS k3ba059dd<>+0(SB), Z4, Z6
+	VDIVPS      Z6, Z5, Z1
+	VFMADD213PS Z14, Z14, Z1
+	VMOVUPS     (AX)(DX*2), Z2
+	VFMADD231PS (BX)(DX*2), Z0, Z2
+	VMOVUPS     k40fcf84f<>+0(SB), Z4
+	VMINPS      Z2, Z4, Z2
+	VMOVUPS     kc0fcf84f<>+0(SB), Z4
+	VMAXPS      Z2, Z4, Z2
+	VMULPS      Z2, Z2, Z4
+	VMOVUPS     ka59f25c0<>+0(SB), Z5
+	VFMADD213PS k2a61337e<>+0(SB), Z4, Z5
+	VFMADD213PS kaebd37ff<>+0(SB), Z4, Z5
+	VFMADD213PS k335c0041<>+0(SB), Z4, Z5
+	VFMADD213PS k3779434a<>+0(SB), Z4, Z5
+	VFMADD213PS k3a270ded<>+0(SB), Z4, Z5
+	VFMADD213PS k3ba059dc<>+0(SB), Z4, Z5
+	VMULPS      Z2, Z5, Z5
+	VMOVUPS     k35a0d3d8<>+0(SB), Z6
+	VFMADD213PS k38f895d6<>+0(SB), Z4, Z6
+	VFMADD213PS k3b14aa05<>+0(SB), Z4, Z6
+	VFMADD213PS k3ba059dd<>+0(SB), Z4, Z6
+	VDIVPS      Z6, Z5, Z2
+	VMOVUPS     Z0, (AX)
+	VMOVUPS     Z1, (AX)(DX*1)
+	VMOVUPS     Z2, (AX)(DX*2)
+	VMOVUPS     (SI), Z3
+	VSUBPS      Z2, Z3, Z3
+	VFMADD213PS Z2, Z1, Z3
+	VMOVUPS     Z3, (R8)
+	ADDQ        $0x40, AX
+	ADDQ        $0x40, BX
+	ADDQ        $0x40, SI
+	ADDQ        $0x40, R8
+	SUBQ        $0x40, R12
+	JNZ         vector
+	ADDQ        24(DI), AX
+	ADDQ        40(DI), BX
+	ADDQ        56(DI), SI
+	ADDQ        72(DI), R8
+	DECQ        CX
+	JNZ         row
+	VZEROUPPER
+	RET
+
+// func gruBackAVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·gruBackAVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), DI
+	MOVQ    16(DI), AX
+	MOVQ    32(DI), BX
+	MOVQ    48(DI), SI
+	MOVQ    80(DI), R9
+	MOVQ    96(DI), R10
+	MOVQ    8(DI), DX
+	LEAQ    (DX)(DX*2), R11
+	VMOVUPS k3f000000<>+0(SB), Z14
+	VMOVUPS k3f800000<>+0(SB), Z15
+	MOVQ    (DI), CX
+
+row:
+	MOVQ DX, R12
+
+vector:
+	VMOVUPS      (AX), Z0
+	VMOVUPS      (AX)(DX*1), Z1
+	VMOVUPS      (AX)(DX*2), Z2
+	VMOVUPS      (BX)(DX*2), Z5
+	VMOVUPS      (SI), Z3
+	VMOVUPS      (R9), Z4
+	VMULPS       Z1, Z4, Z7
+	VMOVUPS      Z7, (R10)
+	VSUBPS       Z1, Z15, Z6
+	VMULPS       Z4, Z6, Z6
+	VMOVAPS      Z15, Z7
+	VFNMADD231PS Z2, Z2, Z7
+	VMULPS       Z7, Z6, Z6
+	VMOVUPS      Z6, (AX)(DX*2)
+	VSUBPS       Z2, Z3, Z3
+	VMULPS       Z4, Z3, Z3
+	VMOVAPS      Z1, Z7
+	VFNMADD231PS Z1, Z1, Z7
+	VMULPS       Z7, Z3, Z3
+	VMULPS       Z6, Z5, Z5
+	VMOVAPS      Z0, Z7
+	VFNMADD231PS Z0, Z0, Z7
+	VMULPS       Z7, Z5, Z5
+	VMOVUPS      Z5, (AX)
+	VMOVUPS      Z3, (AX)(DX*1)
+	VMOVUPS      Z5, (BX)
+	VMOVUPS      Z3, (BX)(DX*1)
+	VMULPS       Z0, Z6, Z6
+	VMOVUPS      Z6, (BX)(DX*2)
+	ADDQ         $0x40, AX
+	ADDQ         $0x40, BX
+	ADDQ         $0x40, SI
+	ADDQ         $0x40, R9
+	ADDQ         $0x40, R10
+	SUBQ         $0x40, R12
+	JNZ          vector
+	ADDQ         24(DI), AX
+	ADDQ         40(DI), BX
+	ADDQ         56(DI), SI
+	ADDQ         88(DI), R9
+	ADDQ         104(DI), R10
+	DECQ         CX
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func lstmAVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·lstmAVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), DI
+	MOVQ    16(DI), AX
+	MOVQ    32(DI), BX
+	MOVQ    48(DI), SI
+	MOVQ    64(DI), R8
+	MOVQ    8(DI), DX
+	LEAQ    (DX)(DX*2), R11
+	VMOVUPS k3f000000<>+0(SB), Z14
+	VMOVUPS k3f800000<>+0(SB), Z15
+	MOVQ    (DI), CX
+
+row:
+	MOVQ DX, R12
+
+vector:
+	VMOVUPS     (AX), Z0
+	VADDPS      (BX), Z0, Z0
+	VMULPS      Z14, Z0, Z0
+	VMOVUPS     k40fcf84f<>+0(SB), Z5
+	VMINPS      Z0, Z5, Z0
+	VMOVUPS     kc0fcf84f<>+0(SB), Z5
+	VMAXPS      Z0, Z5, Z0
+	VMULPS      Z0, Z0, Z5
+	VMOVUPS     ka59f25c0<>+0(SB), Z6
+	VFMADD213PS k2a61337e<>+0(SB), Z5, Z6
+	VFMADD213PS kaebd37ff<>+0(SB), Z5, Z6
+	VFMADD213PS k335c0041<>+0(SB), Z5, Z6
+	VFMADD213PS k3779434a<>+0(SB), Z5, Z6
+	VFMADD213PS k3a270ded<>+0(SB), Z5, Z6
+	VFMADD213PS k3ba059dc<>+0(SB), Z5, Z6
+	VMULPS      Z0, Z6, Z6
+	VMOVUPS     k35a0d3d8<>+0(SB), Z7
+	VFMADD213PS k38f895d6<>+0(SB), Z5, Z7
+	VFMADD213PS k3b14aa05<>+0(SB), Z5, Z7
+	VFMADD213PS k3ba059dd<>+0(SB), Z5, Z7
+	VDIVPS      Z7, Z6, Z0
+	VFMADD213PS Z14, Z14, Z0
+	VMOVUPS     Z0, (AX)
+	VMOVUPS     (AX)(DX*1), Z1
+	VADDPS      (BX)(DX*1), Z1, Z1
+	VMULPS      Z14, Z1, Z1
+	VMOVUPS     k40fcf84f<>+0(SB), Z5
+	VMINPS      Z1, Z5, Z1
+	VMOVUPS     kc0fcf84f<>+0(SB), Z5
+	VMAXPS      Z1, Z5, Z1
+	VMULPS      Z1, Z1, Z5
+	VMOVUPS     ka59f25c0<>+0(SB), Z6
+	VFMADD213PS k2a61337e<>+0(SB), Z5, Z6
+	VFMADD213PS kaebd37ff<>+0(SB), Z5, Z6
+	VFMADD213PS k335c0041<>+0(SB), Z5, Z6
+	VFMADD213PS k3779434a<>+0(SB), Z5, Z6
+	VFMADD213PS k3a270ded<>+0(SB), Z5, Z6
+	VFMADD213PS k3ba059dc<>+0(SB), Z5, Z6
+	VMULPS      Z1, Z6, Z6
+	VMOVUPS     k35a0d3d8<>+0(SB), Z7
+	VFMADD213PS k38f895d6<>+0(SB), Z5, Z7
+	VFMADD213PS k3b14aa05<>+0(SB), Z5, Z7
+	VFMADD213PS k3ba059dd<>+0(SB), Z5, Z7
+	VDIVPS      Z7, Z6, Z1
+	VFMADD213PS Z14, Z14, Z1
+	VMOVUPS     Z1, (AX)(DX*1)
+	VMOVUPS     (AX)(DX*2), Z2
+	VADDPS      (BX)(DX*2), Z2, Z2
+	VMOVUPS     k40fcf84f<>+0(SB), Z5
+	VMINPS      Z2, Z5, Z2
+	VMOVUPS     kc0fcf84f<>+0(SB), Z5
+	VMAXPS      Z2, Z5, Z2
+	VMULPS      Z2, Z2, Z5
+	VMOVUPS     ka59f25c0<>+0(SB), Z6
+	VFMADD213PS k2a61337e<>+0(SB), Z5, Z6
+	VFMADD213PS kaebd37ff<>+0(SB), Z5, Z6
+	VFMADD213PS k335c0041<>+0(SB), Z5, Z6
+	VFMADD213PS k3779434a<>+0(SB), Z5, Z6
+	VFMADD213PS k3a270ded<>+0(SB), Z5, Z6
+	VFMADD213PS k3ba059dc<>+0(SB), Z5, Z6
+	VMULPS      Z2, Z6, Z6
+	VMOVUPS     k35a0d3d8<>+0(SB), Z7
+	VFMADD213PS k38f895d6<>+0(SB), Z5, Z7
+	VFMADD213PS k3b14aa05<>+0(SB), Z5, Z7
+	VFMADD213PS k3ba059dd<>+0(SB), Z5, Z7
+	VDIVPS      Z7, Z6, Z2
+	VMOVUPS     Z2, (AX)(DX*2)
+	VMOVUPS     (AX)(R11*1), Z3
+	VADDPS      (BX)(R11*1), Z3, Z3
+	VMULPS      Z14, Z3, Z3
+	VMOVUPS     k40fcf84f<>+0(SB), Z5
+	VMINPS      Z3, Z5, Z3
+	VMOVUPS     kc0fcf84f<>+0(SB), Z5
+	VMAXPS      Z3, Z5, Z3
+	VMULPS      Z3, Z3, Z5
+	VMOVUPS     ka59f25c0<>+0(SB), Z6
+	VFMADD213PS k2a61337e<>+0(SB), Z5, Z6
+	VFMADD213PS kaebd37ff<>+0(SB), Z5, Z6
+	VFMADD213PS k335c0041<>+0(SB), Z5, Z6
+	VFMADD213PS k3779434a<>+0(SB), Z5, Z6
+	VFMADD213PS k3a270ded<>+0(SB), Z5, Z6
+	VFMADD213PS k3ba059dc<>+0(SB), Z5, Z6
+	VMULPS      Z3, Z6, Z6
+	VMOVUPS     k35a0d3d8<>+0(SB), Z7
+	VFMADD213PS k38f895d6<>+0(SB), Z5, Z7
+	VFMADD213PS k3b14aa05<>+0(SB), Z5, Z7
+	VFMADD213PS k3ba059dd<>+0(SB), Z5, Z7
+	VDIVPS      Z7, Z6, Z3
+	VFMADD213PS Z14, Z14, Z3
+	VMOVUPS     Z3, (AX)(R11*1)
+	VMULPS      Z2, Z0, Z4
+	VFMADD231PS (SI)(DX*1), Z1, Z4
+	VMOVUPS     Z4, (BX)(DX*1)
+	VMOVUPS     k40fcf84f<>+0(SB), Z5
+	VMINPS      Z4, Z5, Z4
+	VMOVUPS     kc0fcf84f<>+0(SB), Z5
+	VMAXPS      Z4, Z5, Z4
+	VMULPS      Z4, Z4, Z5
+	VMOVUPS     ka59f25c0<>+0(SB), Z6
+	VFMADD213PS k2a61337e<>+0(SB), Z5, Z6
+	VFMADD213PS kaebd37ff<>+0(SB), Z5, Z6
+	VFMADD213PS k335c0041<>+0(SB), Z5, Z6
+	VFMADD213PS k3779434a<>+0(SB), Z5, Z6
+	VFMADD213PS k3a270ded<>+0(SB), Z5, Z6
+	VFMADD213PS k3ba059dc<>+0(SB), Z5, Z6
+	VMULPS      Z4, Z6, Z6
+	VMOVUPS     k35a0d3d8<>+0(SB), Z7
+	VFMADD213PS k38f895d6<>+0(SB), Z5, Z7
+	VFMADD213PS k3b14aa05<>+0(SB), Z5, Z7
+	VFMADD213PS k3ba059dd<>+0(SB), Z5, Z7
+	VDIVPS      Z7, Z6, Z4
+	VMOVUPS     Z4, (BX)
+	VMULPS      Z4, Z3, Z3
+	VMOVUPS     Z3, (R8)
+	VPXORD      Z5, Z5, Z5
+	VMOVUPS     Z5, (BX)(DX*2)
+	ADDQ        $0x40, AX
+	ADDQ        $0x40, BX
+	ADDQ        $0x40, SI
+	ADDQ        $0x40, R8
+	SUBQ        $0x40, R12
+	JNZ         vector
+	ADDQ        24(DI), AX
+	ADDQ        40(DI), BX
+	ADDQ        56(DI), SI
+	ADDQ        72(DI), R8
+	DECQ        CX
+	JNZ         row
+	VZEROUPPER
+	RET
+
+// func lstmBackAVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·lstmBackAVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), DI
+	MOVQ    16(DI), AX
+	MOVQ    32(DI), BX
+	MOVQ    48(DI), SI
+	MOVQ    80(DI), R9
+	MOVQ    96(DI), R10
+	MOVQ    8(DI), DX
+	LEAQ    (DX)(DX*2), R11
+	VMOVUPS k3f000000<>+0(SB), Z14
+	VMOVUPS k3f800000<>+0(SB), Z15
+	MOVQ    (DI), CX
+
+row:
+	MOVQ DX, R12
+
+vector:
+	VMOVUPS      (AX), Z0
+	VMOVUPS      (AX)(DX*1), Z1
+	VMOVUPS      (AX)(DX*2), Z2
+	VMOVUPS      (AX)(R11*1), Z3
+	VMOVUPS      (R9), Z4
+	VMOVUPS      (BX), Z5
+	VMOVAPS      Z15, Z6
+	VFNMADD231PS Z5, Z5, Z6
+	VMULPS       Z3, Z4, Z7
+	VFMADD213PS  (BX)(DX*2), Z7, Z6
+	VMULPS       Z1, Z6, Z7
+	VMOVUPS      Z7, (R10)
+	VMOVAPS      Z0, Z7
+	VFNMADD231PS Z0, Z0, Z7
+	VMULPS       Z2, Z6, Z8
+	VMULPS       Z7, Z8, Z8
+	VMOVUPS      Z8, (AX)
+	VMOVAPS      Z1, Z7
+	VFNMADD231PS Z1, Z1, Z7
+	VMULPS       (SI)(DX*1), Z6, Z8
+	VMULPS       Z7, Z8, Z8
+	VMOVUPS      Z8, (AX)(DX*1)
+	VMOVAPS      Z15, Z7
+	VFNMADD231PS Z2, Z2, Z7
+	VMULPS       Z0, Z6, Z8
+	VMULPS       Z7, Z8, Z8
+	VMOVUPS      Z8, (AX)(DX*2)
+	VMOVAPS      Z3, Z7
+	VFNMADD231PS Z3, Z3, Z7
+	VMULPS       Z5, Z4, Z8
+	VMULPS       Z7, Z8, Z8
+	VMOVUPS      Z8, (AX)(R11*1)
+	ADDQ         $0x40, AX
+	ADDQ         $0x40, BX
+	ADDQ         $0x40, SI
+	ADDQ         $0x40, R9
+	ADDQ         $0x40, R10
+	SUBQ         $0x40, R12
+	JNZ          vector
+	ADDQ         24(DI), AX
+	ADDQ         40(DI), BX
+	ADDQ         56(DI), SI
+	ADDQ         88(DI), R9
+	ADDQ         104(DI), R10
+	DECQ         CX
+	JNZ          row
+	VZEROUPPER
+	RET
+
 // func head8(args *byte)
 // Requires: AVX, FMA3
 TEXT ·head8(SB), NOSPLIT, $0-8

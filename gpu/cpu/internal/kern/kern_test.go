@@ -241,6 +241,16 @@ func TestVectorSetsAgreeInEveryBit(t *testing.T) {
 					g.M, g.N, g.K, g.Epilogue, i, got, g.C[i])
 			}
 		}
+		for name, u := range units {
+			narrow := u.cells(r, AVX2)
+			wide := &pair{Cell: narrow.Cell, later: narrow.later}
+			u.both(wide, AVX512)
+			for k, m := range u.written(wide) {
+				if !slices.Equal(m.got, u.written(narrow)[k].got) {
+					t.Fatalf("%s, %d rows of %d: matrix %d differs between avx512 and avx2", name, wide.Rows, wide.N, k)
+				}
+			}
+		}
 		n := norm(r)
 		a, b := n.both(AVX2), n.both(AVX512)
 		for _, x := range [][2][]float32{{a.Out, b.Out}, {a.Moments, b.Moments}, {a.DX, b.DX}, {a.DWeight, b.DWeight}, {a.DBias, b.DBias}} {

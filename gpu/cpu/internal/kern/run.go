@@ -178,19 +178,25 @@ func sqrt(x float32) float32 { return float32(math.Sqrt(float64(x))) }
 // GRU computes a gated recurrent unit, or with c.D its gradient.
 func (c *Cell) GRU(s Set) {
 	c.check(3, 1)
-	if c.D != nil {
+	switch {
+	case s != Generic:
+		c.asm(s, 3)
+	case c.D != nil:
 		c.gruBack()
-		return
+	default:
+		c.gru()
 	}
-	c.gru()
 }
 
 // LSTM computes a long short-term memory, or with c.D its gradient.
 func (c *Cell) LSTM(s Set) {
 	c.check(4, 2)
-	if c.D != nil {
+	switch {
+	case s != Generic:
+		c.asm(s, 4)
+	case c.D != nil:
 		c.lstmBack()
-		return
+	default:
+		c.lstm()
 	}
-	c.lstm()
 }

@@ -32,6 +32,12 @@ func main() {
 	norm(avx512)
 	normBack(avx2)
 	normBack(avx512)
+	for _, s := range []isa{avx2, avx512} {
+		gru(s)
+		gruBack(s)
+		lstm(s)
+		lstmBack(s)
+	}
 	head8()
 	head1()
 	sample()
