@@ -89,7 +89,7 @@ func (s Set) gemmDepth(g *Gemm, k, group int) int {
 
 // Packing pays where a strip is read by this many rows of A and lies on more pages than the first-level TLB has.
 const (
-	stripRows = 128
+	stripRows = 192
 	stripRow  = 256
 )
 
