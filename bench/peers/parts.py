@@ -116,24 +116,34 @@ def inference(rows, _, quick):
 def images(net, step_bar, act_bar):
     """A part: one optimiser step of 256 rows and acting for 64, on one thread, with a network over pictures."""
     def part(rows, _, quick):
-        seconds = 0.2 if quick else 10
-        cases = {"step": ("learner step", 256, "best-ns/step", step_bar), "act": ("inference", 64, "best-ns/op", act_bar)}
-
-        def run():
-            figures = {}
-            for what, (_, n, unit, _) in cases.items():
-                pattern = f"^BenchmarkImages$/^net={net}$/^{what}$/^rows={n}$/^kernels=avx"
-                figures[what] = best_times(pattern, net, n, seconds, unit)
-            return figures
-
-        a = run()
-        theirs = peers.run("sb3", "torch_images.py", "--net", net, "--seconds", seconds, one_core=True)
-        b = run()
-        for what, (name, n, _, bar) in cases.items():
-            figures = [t for t in theirs if t["what"] == what]
-            against_torch(rows, name, a[what], figures, b[what], {(net, n, compiled): bar for compiled in (False, True)})
+        step_and_act(rows, "Images", net, 256, "torch_images.py", ["--net", net], 0.2 if quick else 10, (step_bar, act_bar))
 
     return part
+
+
+def recurrent(rows, _, quick):
+    """One optimiser step of 64 chunks of 16 rows and acting for 64, on one thread, with a core behind two dense layers."""
+    for core, bars in (("gru", (2.5, 2.5)), ("lstm", (None, None))):
+        step_and_act(rows, "Recurrent", f"4-64-64-{core}128", 1024, "torch_recurrent.py", ["--core", core], 0.2 if quick else 6, bars)
+
+
+def step_and_act(rows, benchmark, net, step_rows, script, options, seconds, bars):
+    """A step of so many rows and acting for 64, beside a script of PyTorch's that measures both."""
+    cases = {"step": ("learner step", step_rows, "best-ns/step", bars[0]), "act": ("inference", 64, "best-ns/op", bars[1])}
+
+    def run():
+        figures = {}
+        for what, (_, n, unit, _) in cases.items():
+            pattern = f"^Benchmark{benchmark}$/^net={net}$/^{what}$/^rows={n}$/^kernels=avx"
+            figures[what] = best_times(pattern, net, n, seconds, unit)
+        return figures
+
+    a = run()
+    theirs = peers.run("sb3", script, *options, "--seconds", seconds, one_core=True)
+    b = run()
+    for what, (name, n, _, bar) in cases.items():
+        figures = [t for t in theirs if t["what"] == what]
+        against_torch(rows, name, a[what], figures, b[what], {(net, n, compiled): bar for compiled in (False, True)})
 
 
 def bench(name, cases, seconds, unit):
@@ -233,6 +243,7 @@ ALL = {
     "inference": (inference, 3, ["sb3"]),
     "nature": (images("nature_cnn", 1.0, 1.5), 3, ["sb3"]),
     "impala": (images("impala", 0.9, None), 3, ["sb3"]),
+    "recurrent": (recurrent, 3, ["sb3"]),
     "sample-factory": (sample_factory, 2, ["sf"]),
     "process": (process, 5, []),
     "own": (own, 3, []),

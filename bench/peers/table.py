@@ -10,7 +10,7 @@ import ours
 RESULTS = ours.CACHE / "results"
 PAGE = ours.ROOT / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- measured: bench/peers/table.py writes what follows -->", "<!-- measured: end -->"
-ORDER = ["cartpole", "env", "pixels", "learner", "inference", "nature", "impala", "sample-factory", "own", "seeds", "fresh"]
+ORDER = ["cartpole", "env", "pixels", "learner", "inference", "nature", "impala", "recurrent", "sample-factory", "own", "seeds", "fresh"]
 
 
 def markdown(results):
