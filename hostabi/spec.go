@@ -387,6 +387,12 @@ func (s *EnvSpec) Agents() int {
 	return max(n, 1)
 }
 
+// HasAgents reports whether an environment has several agents, or one that does not always act.
+func (s *EnvSpec) HasAgents() bool {
+	_, active := s.Tensor(RoleActive)
+	return active || s.Agents() > 1
+}
+
 // ObsElems returns the number of elements of one environment's first observation.
 func (s *EnvSpec) ObsElems() int { return s.elems(RoleObservation) }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // HostFeatures is what this host runs.
-const HostFeatures = FeatureActions | FeatureObservations | FeatureInfo | FeatureDiscount
+const HostFeatures = FeatureActions | FeatureObservations | FeatureAgents | FeatureInfo | FeatureDiscount
 
 // Runs is the same in words, for messages with ErrNotYet.
 const Runs = "one agent, observations of integers and f32, Discrete, MultiDiscrete, MultiBinary and Box actions, action masks, info, a discount"
@@ -235,6 +235,8 @@ func (s *EnvSpec) checkRoles() error {
 			return fmt.Errorf("%v %q has the index %d, want %d: they count up from 0", d.Role, d.Path, d.Index, counts[of])
 		case want.dtype != 0 && d.DType != want.dtype:
 			return fmt.Errorf("%v has dtype %v, want %v", d.Role, d.DType, want.dtype)
+		case d.Role == RoleActive && d.Flags&TensorPerAgent == 0:
+			return fmt.Errorf("%v is of the environment, want a row for each agent", d.Role)
 		case want.scalar && d.Elems(MaxTensorElems) != 1:
 			return fmt.Errorf("%v has shape %v, want a scalar", d.Role, d.Shape[:d.Rank])
 		}
@@ -323,13 +325,19 @@ func (s *EnvSpec) notYet() error {
 	if lacks := s.Needs &^ HostFeatures; lacks != 0 {
 		return fmt.Errorf("it needs %v: %w", lacks, ErrNotYet)
 	}
-	if n := s.Agents(); n != 1 || len(s.Groups) > 1 {
-		return fmt.Errorf("%d agents per environment in %d groups: %w", n, len(s.Groups), ErrNotYet)
+	if len(s.Groups) > 1 {
+		return fmt.Errorf("%d agents per environment in %d groups, which would need a policy each: %w", s.Agents(), len(s.Groups), ErrNotYet)
+	}
+	if s.HasAgents() && s.Autoreset&SameStep == 0 {
+		return fmt.Errorf("agents without autoreset same_step: %w", ErrNotYet)
 	}
 	for i := range s.Tensors {
 		d := &s.Tensors[i]
+		if err := s.notYetOfAgents(d); err != nil {
+			return err
+		}
 		switch {
-		case d.Role > lastRole || d.Role == RoleInfo || d.Role == RoleDiscount || d.Flags&TensorOptional != 0 && d.Role > RoleFinalObservation:
+		case d.Role > lastRole || d.Role == RoleInfo || d.Role == RoleDiscount || d.Role == RoleActive || d.Flags&TensorOptional != 0 && d.Role > RoleFinalObservation:
 			continue
 		case d.Role > RoleFinalObservation:
 			return fmt.Errorf("role %v: %w", d.Role, ErrNotYet)
@@ -338,6 +346,22 @@ func (s *EnvSpec) notYet() error {
 				return fmt.Errorf("%v: %w", d.Role, err)
 			}
 		}
+	}
+	return nil
+}
+
+// notYetOfAgents is the same for one tensor of an environment with agents.
+func (s *EnvSpec) notYetOfAgents(d *Tensor) error {
+	if !s.HasAgents() {
+		return nil
+	}
+	switch d.Role {
+	case RoleAction, RoleObservation, RoleActionMask, RoleFinalObservation:
+		if s.Agents() > 1 && d.Flags&TensorPerAgent == 0 {
+			return fmt.Errorf("%v that %d agents share: %w", d.Role, s.Agents(), ErrNotYet)
+		}
+	case RoleDiscount:
+		return fmt.Errorf("%v of agents: %w", d.Role, ErrNotYet)
 	}
 	return nil
 }

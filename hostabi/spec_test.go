@@ -125,6 +125,9 @@ func TestParseSpec_SaysWhatIsWrong(t *testing.T) {
 			s.Tensors = append(s.Tensors, info, info)
 			s.Tensors[8].Index = 1
 		}, `two tensors with role info and path "score"`},
+		{"activity of an environment", func(s *hostabi.EnvSpec) {
+			s.Tensors = append(s.Tensors, hostabi.Tensor{Role: hostabi.RoleActive, DType: hostabi.U8})
+		}, "active is of the environment, want a row for each agent"},
 		{"no truncated", func(s *hostabi.EnvSpec) { s.Tensors[4] = s.Tensors[5]; s.Tensors = s.Tensors[:5] }, "no tensor with role truncated"},
 		{"a short mask", func(s *hostabi.EnvSpec) { s.Tensors[6].Shape[0] = 1 }, "action_mask has 1 elements, the action 2 values"},
 		{"same-step without final", func(s *hostabi.EnvSpec) { s.Tensors = append(s.Tensors[:5], s.Tensors[6]) }, "needs a final_observation"},
@@ -156,14 +159,27 @@ func TestParseSpec_NamesWhatIsNotRunYet(t *testing.T) {
 		name, want string
 		change     func(*hostabi.EnvSpec)
 	}{
-		{"a need", "it needs agents, cost", func(s *hostabi.EnvSpec) { s.Needs = hostabi.FeatureAgents | hostabi.FeatureCost }},
+		{"a need", "it needs state, cost", func(s *hostabi.EnvSpec) {
+			s.Needs = hostabi.FeatureAgents | hostabi.FeatureState | hostabi.FeatureCost
+		}},
 		{"an unknown need", "it needs feature 50", func(s *hostabi.EnvSpec) { s.Needs = 1 << 50 }},
-		{"agents", "4 agents", func(s *hostabi.EnvSpec) { s.Groups = []hostabi.Group{{Agents: 4}} }},
+		{"groups", "3 agents per environment in 2 groups", func(s *hostabi.EnvSpec) { s.Groups = []hostabi.Group{{Agents: 2}, {Agents: 1}} }},
+		{"a shared action", "action that 4 agents share", func(s *hostabi.EnvSpec) { s.Groups = []hostabi.Group{{Agents: 4}} }},
+		{"a shared observation", "observation that 4 agents share", func(s *hostabi.EnvSpec) {
+			s.Groups = []hostabi.Group{{Agents: 4}}
+			s.Tensors[0].Flags |= hostabi.TensorPerAgent
+		}},
+		{"agents that wait for the host", "agents without autoreset same_step", func(s *hostabi.EnvSpec) {
+			s.Groups, s.Autoreset = []hostabi.Group{{Agents: 4}}, hostabi.Disabled
+		}},
+		{"the discount of an agent", "discount of agents", func(s *hostabi.EnvSpec) {
+			s.Tensors = append(s.Tensors, hostabi.Tensor{Role: hostabi.RoleActive, DType: hostabi.U8, Flags: hostabi.TensorPerAgent},
+				hostabi.Tensor{Role: hostabi.RoleDiscount, DType: hostabi.F32})
+		}},
 		{"a Box of i32", "action: a Box of i32, want f32", func(s *hostabi.EnvSpec) { s.Tensors, s.Tensors[0].N = s.Tensors[:6], 0 }},
 		{"choices of i64", "action: choices of i64, want i32", func(s *hostabi.EnvSpec) { s.Tensors[0].DType = hostabi.I64 }},
 		{"too many choices", "action: 100000 values, at most 65536", func(s *hostabi.EnvSpec) { s.Tensors, s.Tensors[0].N = s.Tensors[:6], 100000 }},
 		{"observations of f64", "observation: dtype f64", func(s *hostabi.EnvSpec) { s.Tensors[1].DType, s.Tensors[5].DType = hostabi.F64, hostabi.F64 }},
-		{"active", "role active", extra(hostabi.Tensor{Role: hostabi.RoleActive, DType: hostabi.U8})},
 		{"state", "role state", extra(hostabi.Tensor{Role: hostabi.RoleState, DType: hostabi.F32})},
 		{"cost", "role cost", extra(hostabi.Tensor{Role: hostabi.RoleCost, DType: hostabi.F32})},
 		{"reset parameters", "role reset_param", extra(hostabi.Tensor{Role: hostabi.RoleResetParam, DType: hostabi.F32})},

@@ -120,7 +120,7 @@ func (c *stepCounter) underWay() (n uint64) {
 				return // it has become free meanwhile
 			}
 			shape := tr.Schema.Shape
-			n += uint64(min(int(tr.Meta().ValidRows), shape.Steps*shape.Envs))
+			n += uint64(min(int(tr.Meta().ValidRows), shape.Steps*tr.Schema.Rows()))
 			_ = lease.Release() // this lease has no other user
 		})
 	})

@@ -156,7 +156,9 @@ func (s *Driver) Advance() error {
 func (s *Driver) blank(lost []Span) {
 	for _, span := range lost {
 		for env := max(span.First, 0); env < min(span.First+span.Count, s.tr.Schema.Shape.Envs); env++ {
-			s.tr.ClearOutcomeOf(env, s.t)
+			for agent := range s.tr.Schema.Agents {
+				s.tr.ClearOutcomeOf(env*s.tr.Schema.Agents+agent, s.t)
+			}
 		}
 	}
 }
@@ -186,6 +188,9 @@ func (s *Driver) Acting() (t trajectory.Trajectory, row int) {
 	}
 	return s.tr, s.t
 }
+
+// Stepped returns the driver's environments in the block, and the row of the last step.
+func (s *Driver) Stepped() (t trajectory.Trajectory, row int) { return s.tr, s.t - 1 }
 
 // Schema returns how the driver's block is laid out.
 func (s *Driver) Schema() *trajectory.Schema { return s.tr.Schema }

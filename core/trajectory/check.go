@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -23,9 +24,35 @@ const (
 
 // CheckStep checks everything that Step(t) wrote under an autoreset mode: rewards, infos and observations are finite, those
 // of final_obs and what is AtEnd where an episode has ended, flags are 0 or 1, every mask has a legal action. It clears truncated
-// where terminated is set and reports which ends there were. The error wraps ErrOutput; env is the index within the
-// block of the environment at fault, or -1. It does not allocate unless it fails.
+// where terminated is set, gives all agents what is Shared, and reports which ends there were. The error wraps ErrOutput; env is
+// the index within the block of the environment at fault, or -1. It does not allocate unless it fails.
 func (t Trajectory) CheckStep(row int, mode hostabi.Autoreset) (ended Ended, env int, err error) {
+	for _, c := range t.Schema.shared {
+		t.at(c, row).spread(t.Schema.Agents)
+	}
+	if ended, env, err = t.checkStep(row, mode); err != nil {
+		env, err = t.Schema.blame(env, err)
+	}
+	return ended, env, err
+}
+
+// CheckObs checks what environments observe in a row. Its results are those of CheckStep.
+func (t Trajectory) CheckObs(row int) (env int, err error) {
+	if env, err = t.checkObs(row); err != nil {
+		env, err = t.Schema.blame(env, err)
+	}
+	return env, err
+}
+
+// blame returns the environment of a row of a step, with the agent in the error where there are several.
+func (s *Schema) blame(row int, err error) (env int, told error) {
+	if row < 0 || s.Agents == 1 {
+		return row, err
+	}
+	return row / s.Agents, fmt.Errorf("agent %d: %w", row%s.Agents, err)
+}
+
+func (t Trajectory) checkStep(row int, mode hostabi.Autoreset) (ended Ended, env int, err error) {
 	terminated, truncated := t.Row(Terminated, row).Data, t.Row(Truncated, row).Data
 	ended, ok := settleFlags(terminated, truncated)
 	for _, c := range t.Schema.outcome {
@@ -37,7 +64,7 @@ func (t Trajectory) CheckStep(row int, mode hostabi.Autoreset) (ended Ended, env
 		env, err = t.blameStep(row)
 		return 0, env, err
 	}
-	if env, err = t.CheckObs(row + 1); err != nil || ended == 0 {
+	if env, err = t.checkObs(row + 1); err != nil || ended == 0 {
 		return ended, env, err
 	}
 	if env, err = t.checkEnded(t.Schema.atEnd, row, row); err == nil && mode == hostabi.SameStep { // other modes leave the last observation in obs
@@ -71,19 +98,28 @@ func (t Trajectory) checkEnded(columns []uint8, row, step int) (env int, err err
 	return -1, nil
 }
 
-// CheckObs checks what environments observe in a row.
-func (t Trajectory) CheckObs(row int) (env int, err error) {
+func (t Trajectory) checkObs(row int) (env int, err error) {
 	for _, c := range t.Schema.observed {
 		l := &t.Schema.columns[c]
-		if l.Column.Kind() == Mask {
+		switch {
+		case l.Column.Kind() == Mask:
 			if env, err := t.checkMask(c, row); err != nil {
 				return env, err
 			}
-		} else if !t.finite(l, row) {
+		case l.Column == Active:
+			if env := notFlag(t.row(l, row).Data); env >= 0 {
+				return env, fmt.Errorf("%w: %v is %d, want 0 or 1", ErrOutput, l.Column, t.row(l, row).Data[env])
+			}
+		case !t.finite(l, row):
 			return blameObs(l.Column, t.row(l, row), row)
 		}
 	}
 	return -1, nil
+}
+
+// notFlag returns the place of the first byte that is neither 0 nor 1; -1 if there is none.
+func notFlag(flags []byte) int {
+	return slices.IndexFunc(flags, func(b byte) bool { return b > 1 })
 }
 
 // settleFlags checks one row of flags and makes terminated win over truncated.
@@ -207,7 +243,7 @@ func legalWithin(mask Matrix, env, first, n int) error {
 
 // blameStep finds the error that CheckStep has seen in a row of rewards and flags.
 func (t Trajectory) blameStep(row int) (env int, err error) {
-	for env := range t.Schema.Shape.Envs {
+	for env := range t.Schema.Rows() {
 		for _, c := range t.Schema.outcome {
 			l, m := &t.Schema.columns[c], t.at(c, row)
 			if l.Flags&AtEnd != 0 {

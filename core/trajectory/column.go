@@ -9,7 +9,8 @@ import (
 )
 
 // Column names one quantity of a trajectory: its kind and, if there are several of that kind, its index. The constants
-// are the first of each kind, At names the others. T is the number of steps of the block, N its environments.
+// are the first of each kind, At names the others. T is the number of steps of the block, N its environments, or all of their
+// agents: those of an environment lie one behind the other.
 type Column uint32
 
 const (
@@ -28,6 +29,7 @@ const (
 	Mask       = Column(hostabi.RoleActionMask) << kindAt       // [T+1][N][actions] u8, only with an action mask
 	FinalObs   = Column(hostabi.RoleFinalObservation) << kindAt // [N][obs], newest last observation of each environment
 	Info       = Column(hostabi.RoleInfo) << kindAt             // [T][N][figures] f32, of the environment itself; where AtEnd undefined in all other rows
+	Active     = Column(hostabi.RoleActive) << kindAt           // [T+1][N] u8, 1 where the agent acts; only where agents do not always act
 	Discount   = Column(hostabi.RoleDiscount) << kindAt         // [T][N] f32, 0 to 1, instead of the learner's constant; only with such a tensor
 )
 
@@ -36,7 +38,7 @@ const (
 	LogProb       Column = (hostKinds + iota) << kindAt // [T][N] f32, of all actions under the policy that acted
 	Value                                               // [T+1][N] f32, V(obs[t]) under the policy that acted
 	Bootstrap                                           // [T][N] f32, V(last observation) where truncated[t], else undefined
-	Valid                                               // [T][N] u8, 0 for rows that belong to no episode (phantom steps)
+	Valid                                               // [T][N] u8, 0 for rows that are learned nothing from: of no episode (phantom steps), lost ones, and those of agents that do not act
 	PolicyVersion                                       // [T+1] u64, policy version that wrote value[t] and action[t]
 	PluginVersion                                       // [T][N] u64, version of the environment that made the row: as Meta.PluginVersion
 	MetaColumn                                          // one Meta
@@ -59,7 +61,7 @@ type Flags uint16
 const (
 	AtT       Flags = 1 << iota // a row for each step
 	AtT1                        // a row for each step, and one for what follows the last of them
-	PerEnv                      // elements for each environment
+	PerEnv                      // elements for each environment, or for each of its agents
 	Guest                       // in the region that the guest can write
 	Observed                    // what environments observe: a reset writes its row, step t writes row t+1; row T is row 0 of the next block
 	Outcome                     // result of step t, in row t
@@ -67,6 +69,7 @@ const (
 	Grantable                   // a wire may let its receiver write it in a committed block
 	Past                        // what a row depends on besides what is observed in it, in blocks that keep such: see Memory
 	AtEnd                       // defined in the rows alone in which the environment ends an episode
+	Shared                      // all agents of an environment have the same: it writes that of the first one
 )
 
 // kind is what the columns of one kind have in common.
@@ -109,6 +112,7 @@ var kinds = []kind{
 	{Truncated, "truncated", AtT | PerEnv | Guest | Outcome, 0, 0},
 	{Mask, "action_mask", AtT1 | PerEnv | Guest | Observed, 0, 0},
 	{FinalObs, "final_obs", PerEnv | Guest | Final, 0, 0},
+	{Active, "active", AtT1 | PerEnv | Guest | Observed, 0, 0},
 	{Info, "info", AtT | PerEnv | Guest | Outcome, 0, 0},
 	{Discount, "discount", AtT | PerEnv | Guest | Outcome, 0, 0},
 	{LogProb, "log_prob", AtT | PerEnv, hostabi.F32, 1},

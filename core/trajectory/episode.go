@@ -6,12 +6,13 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Episode is one episode that has ended: what a message of payload episode carries. The message's PolicyVersion
+// Episode is one episode of an agent that has ended: what a message of payload episode carries. The message's PolicyVersion
 // is the newest policy version that acted in it.
 type Episode struct {
 	Return     float32 // sum of the raw rewards
-	Length     uint32  // env steps
+	Length     uint32  // env steps, of several agents those that it acted in
 	Env        uint32  // global index of the environment
+	Agent      uint16  // index of the agent in it
 	Terminated bool    // else truncated
 	// Task distinguishes episodes whose returns cannot be compared: it counts the changes to other environments that
 	// ended the running episodes, from 0. TrialTask marks those of environments on trial.
@@ -24,12 +25,13 @@ const TrialTask = 1<<16 - 1
 const (
 	flagTerminated = 1 << 32
 	taskAt         = 33
+	agentAt        = 49
 )
 
 // Message encodes the episode: Inline[0] has the bits of the return below and the length above, Inline[1] the
-// environment below, the flag in bit 32 and the task above it.
+// environment below, the flag in bit 32, the task above it and the agent above that.
 func (e Episode) Message() hostabi.Message {
-	where := uint64(e.Env) | uint64(e.Task)<<taskAt
+	where := uint64(e.Env) | uint64(e.Task)<<taskAt | uint64(e.Agent)<<agentAt
 	if e.Terminated {
 		where |= flagTerminated
 	}
@@ -43,6 +45,6 @@ func EpisodeOf(m *hostabi.Message) Episode {
 	return Episode{
 		Return: math.Float32frombits(uint32(m.Inline[0])), Length: uint32(m.Inline[0] >> 32),
 		Env: uint32(m.Inline[1]), Terminated: m.Inline[1]&flagTerminated != 0,
-		Task: uint16(m.Inline[1] >> taskAt),
+		Task: uint16(m.Inline[1] >> taskAt), Agent: uint16(m.Inline[1] >> agentAt),
 	}
 }

@@ -16,6 +16,7 @@ type Figure struct {
 	Column Column
 	Elem   int
 	Gather hostabi.TensorFlags // how those of an episode become one: of hostabi.TensorGather; 0 = the last one
+	Agents bool                // each agent has its own
 	AtEnd  bool                // only the row in which the environment ends an episode counts
 }
 
@@ -24,7 +25,8 @@ func (s *Schema) Figures() (list []Figure) {
 	for i, d := range s.Spec.All(hostabi.RoleInfo) {
 		for elem := range min(d.Elems(hostabi.MaxTensorElems), MaxFigures-len(list)) {
 			list = append(list, Figure{Name: figureName(&d, elem), Column: Info.At(i), Elem: elem,
-				Gather: d.Flags & hostabi.TensorGather, AtEnd: d.Flags&hostabi.TensorEpisode != 0})
+				Gather: d.Flags & hostabi.TensorGather, Agents: d.Flags&hostabi.TensorPerAgent != 0,
+				AtEnd: d.Flags&hostabi.TensorEpisode != 0})
 		}
 	}
 	return list

@@ -103,30 +103,30 @@ func (t Trajectory) Ages(row int) []byte {
 // Older returns the age of the row after one with an age, in the same episode.
 func Older(age byte) byte { return min(age, MaxPast-1) + 1 }
 
-// BeginWhere makes a row the first one of new episodes where mask is not 0, or everywhere if it is nil.
+// BeginWhere makes a row the first one of new episodes where the mask of environments is not 0, or everywhere if it is nil.
 func (t Trajectory) BeginWhere(row int, mask []uint8) {
-	for env := range t.Ages(row) {
-		if mask == nil || mask[env] != 0 {
-			t.Begin(env, row)
+	for i := range t.Ages(row) {
+		if mask == nil || mask[i/t.Schema.Agents] != 0 {
+			t.Begin(i, row)
 		}
 	}
 }
 
-// Begin makes a row the first one of a new episode, for one environment.
+// Begin makes a row the first one of a new episode, for one environment or agent.
 func (t Trajectory) Begin(env, row int) {
 	if ages := t.Ages(row); ages != nil {
 		ages[env] = 0
 	}
 }
 
-// CopyObservedOf is CopyObserved for one environment.
+// CopyObservedOf is CopyObserved for one environment, or agent.
 func (t Trajectory) CopyObservedOf(env, row int, from Trajectory, fromRow int) {
 	for _, c := range t.Schema.observed {
 		t.at(c, row).CopyRow(env, from.at(c, fromRow))
 	}
 }
 
-// CopyOutcomeOf copies a step's result for one environment, and its last observation if it has ended an episode.
+// CopyOutcomeOf copies a step's result for one environment or agent, and its last observation if it has ended an episode.
 func (t Trajectory) CopyOutcomeOf(env, row int, from Trajectory) {
 	for _, c := range t.Schema.outcome {
 		t.at(c, row).CopyRow(env, from.at(c, row))
@@ -139,7 +139,7 @@ func (t Trajectory) CopyOutcomeOf(env, row int, from Trajectory) {
 	}
 }
 
-// ClearOutcomeOf makes a step empty for one environment: no reward, no episode has ended, and the observation is the
+// ClearOutcomeOf makes a step empty for one environment or agent: no reward, no episode has ended, and the observation is the
 // previous one.
 func (t Trajectory) ClearOutcomeOf(env, row int) {
 	for _, c := range t.Schema.outcome {
@@ -148,7 +148,7 @@ func (t Trajectory) ClearOutcomeOf(env, row int) {
 	t.CopyObservedOf(env, row+1, t, row)
 }
 
-// KeepFinal makes an environment's observation in a row its last observation.
+// KeepFinal makes an environment's, or agent's, observation in a row its last observation.
 func (t Trajectory) KeepFinal(env, row int) {
 	for _, c := range t.Schema.final {
 		t.at(c, 0).CopyRow(env, t.Row(Obs.At(t.Schema.columns[c].Column.Index()), row))

@@ -9,8 +9,8 @@ type ActRequest struct {
 	Block hostabi.Handle
 	T     int    // row
 	Split uint32 // of the sender, for the sender
-	// Step is the env step of the row, as Meta.FirstStep counts them, FirstEnv the global index of its first environment: with the run's seed
-	// they key the sampling of actions.
+	// Step is the env step of the row, as Meta.FirstStep counts them, FirstEnv the global index of its first environment, or of that
+	// environment's first agent, counting all agents of all environments: with the run's seed they key the sampling of actions.
 	Step     uint64
 	FirstEnv uint32
 	// ValueOnly: write value[T] and policy_version[T] only; the row after the last step of a block.

@@ -75,7 +75,7 @@ func (s *Shape) keeps(k *kind) bool {
 }
 
 // Layout says where a column lies: element (t, env, i) is at Offset + t*StrideT + env*StrideEnv + i*StrideElem
-// bytes into the block. A column is dense, it fills Bytes bytes without gaps; that of a part of the environments
+// bytes into the block, where env counts all agents of all environments, those of an environment first. A column is dense, it fills Bytes bytes without gaps; that of a part of the environments
 // (see Schema.Slice) has the other environments' elements between its own, and RowBytes of a row reach from its
 // first element to its last.
 type Layout struct {
@@ -83,8 +83,8 @@ type Layout struct {
 	Flags      Flags
 	DType      hostabi.DType
 	Rows       int   // T, T+1 or 1
-	Envs       int   // N, or 1 for a column with one element per row
-	Elems      int   // elements per environment
+	Envs       int   // Schema.Rows, or 1 for a column with one element per row
+	Elems      int   // elements per environment, or agent
 	Shape      []int // of the elements of one environment: that of an observation, else flat; empty for a scalar
 	Offset     int
 	StrideT    int
@@ -98,6 +98,8 @@ type Layout struct {
 type Schema struct {
 	Spec  hostabi.EnvSpec
 	Shape Shape
+	// Agents is how many agents an environment has.
+	Agents int
 	// GuestBytes is the length of the region at the start of the block that is mapped into the guest: whole
 	// pages. Bytes is the length of the block.
 	GuestBytes, Bytes int
@@ -106,7 +108,7 @@ type Schema struct {
 	first   [2 * hostKinds]uint8 // by kind, where its columns begin
 	part    bool
 
-	observed, outcome, final, atEnd, past []uint8 // columns with that flag
+	observed, outcome, final, atEnd, past, shared []uint8 // columns with that flag
 	actions                               []choice
 }
 
@@ -136,7 +138,14 @@ func NewSchema(spec hostabi.EnvSpec, shape Shape) (*Schema, error) {
 	if len(spec.Tensors) > hostabi.MaxTensors {
 		return nil, fmt.Errorf("%w: %d tensors, at most %d", ErrShape, len(spec.Tensors), hostabi.MaxTensors)
 	}
-	s := &Schema{Spec: spec, Shape: shape}
+	s := &Schema{Spec: spec, Shape: shape, Agents: spec.Agents()}
+	if _, turns := spec.Tensor(hostabi.RoleActive); turns && (shape.Past > 0 || shape.State > 0) {
+		return nil, fmt.Errorf("%w: %s has agents that do not always act, which no policy that reads earlier frames or keeps a state plays yet: "+
+			"use one without frames and without a core", ErrShape, spec.Name)
+	}
+	if s.Rows() > 1<<20 {
+		return nil, fmt.Errorf("%w: %d environments of %d agents", ErrShape, shape.Envs, s.Agents)
+	}
 	for i := range kinds {
 		k := &kinds[i]
 		if i > 0 && kinds[i-1].flags&Guest != k.flags&Guest {
@@ -162,10 +171,13 @@ func NewSchema(spec hostabi.EnvSpec, shape Shape) (*Schema, error) {
 	}
 	s.Bytes = align(s.Bytes, pageBytes)
 	s.observed, s.outcome, s.final = s.with(Observed), s.with(Outcome), s.with(Final)
-	s.atEnd, s.past = s.with(AtEnd), s.with(Past)
+	s.atEnd, s.past, s.shared = s.with(AtEnd), s.with(Past), s.with(Shared)
 	s.actions = s.choices()
 	return s, nil
 }
+
+// Rows returns how many rows a step has: one for each agent of each environment, those of an environment one behind the other.
+func (s *Schema) Rows() int { return s.Shape.Envs * s.Agents }
 
 // choices pairs actions with their masks.
 func (s *Schema) choices() []choice {
@@ -199,6 +211,9 @@ func (s *Schema) add(k *kind, index int, d *hostabi.Tensor) bool {
 	if k.first == Info && d.Flags&hostabi.TensorEpisode != 0 {
 		l.Flags |= AtEnd
 	}
+	if k.flags&Guest != 0 && s.Agents > 1 && d.Flags&hostabi.TensorPerAgent == 0 {
+		l.Flags |= Shared
+	}
 	switch {
 	case k.flags&AtT != 0:
 		l.Rows = s.Shape.Steps
@@ -210,7 +225,7 @@ func (s *Schema) add(k *kind, index int, d *hostabi.Tensor) bool {
 		l.Rows = s.Shape.Past
 	}
 	if k.flags&PerEnv != 0 {
-		l.Envs = s.Shape.Envs
+		l.Envs = s.Rows()
 	}
 	if kind := l.Column.Kind(); kind == Obs || kind == FinalObs || kind == PastObs {
 		for _, n := range d.Shape[:d.Rank] {
@@ -250,9 +265,9 @@ func (s *Schema) Slice(first, n int) (*Schema, error) {
 		if l.Flags&PerEnv == 0 {
 			continue
 		}
-		l.Offset += first * l.StrideEnv
-		l.Envs = n
-		l.RowBytes = (n-1)*l.StrideEnv + (l.Elems-1)*l.StrideElem + l.DType.Bytes()
+		l.Offset += first * s.Agents * l.StrideEnv
+		l.Envs = n * s.Agents
+		l.RowBytes = (l.Envs-1)*l.StrideEnv + (l.Elems-1)*l.StrideElem + l.DType.Bytes()
 		l.Bytes = (l.Rows-1)*l.StrideT + l.RowBytes
 	}
 	return &part, nil

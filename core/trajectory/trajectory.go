@@ -84,8 +84,17 @@ func (t Trajectory) Meta() *Meta {
 	return &view[Meta](t.Mem, l.Offset, 1)[0]
 }
 
-// Row returns row r of a column as a strided matrix, one matrix row per environment. The column must exist.
+// Row returns row r of a column as a strided matrix, one matrix row per environment or agent. The column must exist.
 func (t Trajectory) Row(c Column, r int) Matrix { return t.row(t.Schema.find(c), r) }
+
+// Acts returns which agents act in a row, as bytes of 0 and 1; nil where all always do.
+func (t Trajectory) Acts(r int) []byte {
+	l := t.Schema.find(Active)
+	if l == nil {
+		return nil
+	}
+	return t.row(l, r).Data
+}
 
 // Rows adds row r of every column of a kind to list, in the order of their indices.
 func (t Trajectory) Rows(list []Matrix, kind Column, r int) []Matrix {
@@ -204,6 +213,20 @@ func (m Matrix) CopyRow(r int, from Matrix) {
 	}
 	for i := range m.Elems {
 		copy(m.Data[r*m.StrideRow+i*m.StrideElem:][:size], from.Data[r*from.StrideRow+i*from.StrideElem:])
+	}
+}
+
+// spread copies the first of every n rows to the others.
+func (m Matrix) spread(n int) {
+	size := m.DType.Bytes()
+	for row := range m.Rows {
+		if row%n == 0 {
+			continue
+		}
+		for i := range m.Elems {
+			at := i * m.StrideElem
+			copy(m.Data[row*m.StrideRow+at:][:size], m.Data[(row-row%n)*m.StrideRow+at:])
+		}
 	}
 }
 

@@ -57,13 +57,16 @@ func (d *Dataset) RowError(row int, column trajectory.Column, err error) error {
 	envs := d.Envs()
 	t, e := row/envs, row%envs
 	block := &d.Blocks[e/d.BlockEnvs()]
-	env := int(block.Meta().FirstEnv) + e%d.BlockEnvs()
-	return &RowError{Row: row, Err: err,
-		What: fmt.Sprintf("dataset row %d: %v of environment %d at t = %d", row, column, env, t)}
+	agents := block.Schema.Agents
+	who := fmt.Sprintf("environment %d", int(block.Meta().FirstEnv)+e%d.BlockEnvs()/agents)
+	if agents > 1 {
+		who += fmt.Sprintf(", agent %d,", e%agents)
+	}
+	return &RowError{Row: row, Err: err, What: fmt.Sprintf("dataset row %d: %v of %s at t = %d", row, column, who, t)}
 }
 
-// BlockEnvs returns the number of environments of one block.
-func (d *Dataset) BlockEnvs() int { return d.Blocks[0].Schema.Shape.Envs }
+// BlockEnvs returns the number of environments of one block, or of all their agents.
+func (d *Dataset) BlockEnvs() int { return d.Blocks[0].Schema.Rows() }
 
 // Steps returns T, the number of rows of each environment.
 func (d *Dataset) Steps() int { return d.Blocks[0].Schema.Shape.Steps }

@@ -163,7 +163,7 @@ func (c *Batcher) claim(h hostabi.Handle) (claimed, error) {
 	meta, shape := tr.Meta(), tr.Schema.Shape
 	return claimed{
 		lease: lease, firstEnv: meta.FirstEnv, sequence: meta.Sequence, version: meta.MinVersion,
-		shape: shape, rows: shape.Steps * shape.Envs, valid: min(int(meta.ValidRows), shape.Steps*shape.Envs),
+		shape: shape, rows: shape.Steps * shape.Envs, valid: min(int(meta.ValidRows), shape.Steps*tr.Schema.Rows()),
 	}, nil
 }
 

@@ -22,12 +22,13 @@ func (c *Inference) gather(m *hostabi.Message) error {
 		return fmt.Errorf("act on %v: no row %d to act on in blocks of %d steps", r.Block, r.T, shape.Steps)
 	}
 	tr.Uint64(trajectory.PolicyVersion)[r.T] = c.version
-	lo, hi := r.T*shape.Envs, (r.T+1)*shape.Envs
+	n := tr.Schema.Rows()
+	lo, hi := r.T*n, (r.T+1)*n
 	bound, err := c.bind(tr.Schema)
 	if err != nil {
 		return fmt.Errorf("act on %v: %w", r.Block, err)
 	}
-	n := len(c.views)
+	n = len(c.views)
 	c.views = bound.Row(c.views, tr, r.T)
 	request := policy.Request{
 		Obs: c.views.From(n), Age: bound.Ages(tr, r.T), State: bound.State(tr, r.T), Value: tr.Float32(trajectory.Value)[lo:hi],

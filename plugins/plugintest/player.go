@@ -86,8 +86,9 @@ func (k *kit) player(o playing) (p *player, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p = &player{spec: k.spec, mode: o.mode, seed: k.o.Seed, phantom: make([]bool, o.envs), made: make([]int, o.envs),
-		mask: make([]uint8, o.envs), trace: make(trace, o.envs)}
+	n := schema.Rows()
+	p = &player{spec: k.spec, mode: o.mode, seed: k.o.Seed, phantom: make([]bool, n), made: make([]int, n),
+		mask: make([]uint8, o.envs), trace: make(trace, n)}
 	p.arena, err = arena.New(arena.Config{Name: "plugintest", Blocks: o.blocks, BlockBytes: schema.Bytes, Schema: schema})
 	if err != nil {
 		return nil, err
@@ -131,7 +132,7 @@ func (p *player) start(seed uint64) error {
 	clear(p.phantom)
 	clear(p.made)
 	p.trace = make(trace, len(p.made))
-	seeds := make([]uint64, len(p.made))
+	seeds := make([]uint64, len(p.mask))
 	for index := range seeds {
 		seeds[index] = env.Seed(seed, index)
 	}
@@ -206,7 +207,7 @@ func (p *player) look() (reset bool, err error) {
 	terminated, truncated := tr.Row(trajectory.Terminated, p.t).Data, tr.Row(trajectory.Truncated, p.t).Data
 	for env := range p.made {
 		flags := terminated[env] | truncated[env]<<1
-		p.mask[env] = 0
+		p.mask[env/p.spec.Agents()] = 0
 		if p.phantom[env] {
 			p.phantom[env] = false
 			if reward[env] != 0 || flags != 0 {
@@ -221,7 +222,7 @@ func (p *player) look() (reset bool, err error) {
 		p.made[env]++
 		p.phantom[env] = flags != 0 && p.mode == hostabi.NextStep
 		if flags != 0 && p.mode == hostabi.Disabled {
-			p.mask[env], reset = 1, true
+			p.mask[env], reset = 1, true // with one agent
 		}
 	}
 	return reset, nil

@@ -212,7 +212,9 @@ func (k *kit) maskedReset() error {
 		mask := make([]uint8, k.o.Envs)
 		for env := range mask {
 			mask[env] = uint8(env & 1)
-			p.phantom[env] = p.phantom[env] && mask[env] == 0
+		}
+		for i := range p.phantom {
+			p.phantom[i] = p.phantom[i] && mask[i/k.spec.Agents()] == 0
 		}
 		if err := p.reset(mask, nil); err != nil {
 			return err
@@ -220,9 +222,9 @@ func (k *kit) maskedReset() error {
 		if err := p.play(k.o.Steps - rows/2); err != nil {
 			return err
 		}
-		for env := range mask {
-			if mask[env] != 0 {
-				p.trace[env] = k.base[env] // its episodes are others since the reset
+		for i := range p.trace {
+			if mask[i/k.spec.Agents()] != 0 {
+				p.trace[i] = k.base[i] // its episodes are others since the reset
 			}
 		}
 		return nil

@@ -166,7 +166,10 @@ func (w *window) writeBindings(e *Env) {
 		le := binary.LittleEndian
 		le.PutUint32(records[0:], w.ptr+uint32(l.Offset))
 		le.PutUint32(records[4:], uint32(stride))
-		le.PutUint32(records[8:], uint32(l.StrideEnv))
+		le.PutUint32(records[8:], uint32(w.schema.Agents*l.StrideEnv))
+		if e.plugin.spec.Tensors[i].Flags&hostabi.TensorPerAgent != 0 {
+			le.PutUint32(records[12:], uint32(l.StrideEnv))
+		}
 		le.PutUint32(records[16:], uint32(l.StrideElem))
 		le.PutUint32(records[20:], uint32(l.Rows))
 		le.PutUint32(records[24:], rowAlign(&l))
