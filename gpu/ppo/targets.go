@@ -14,6 +14,7 @@ type Targets struct {
 	Return    []float32 // target of the value function; both are 0 in rows that belong to no episode
 
 	carry []float64 // [N] what the row after adds, per environment of one block
+	next  []float32 // [N] value of the row after in which the agent acts, where agents do not always act
 }
 
 // GAE computes generalised advantage estimates (Schulman et al. 2016) and the returns advantage + value from
@@ -21,7 +22,8 @@ type Targets struct {
 //
 // An end of an episode cuts the recursion: terminated takes 0 for the value of what follows, truncated
 // bootstrap_value, and terminated wins. A row before an invalid row that did not end its episode is cut as well
-// and takes the value stored for its next observation. Where the environment has a discount, that of a row takes the
+// and takes the value stored for its next observation. Rows in which an agent does not act are not there: what follows a
+// row is the agent's next one in which it does, valid or not. Where the environment has a discount, that of a row takes the
 // place of gamma. A reward, a discount or a value of what follows that is not one is a *RowError.
 func (t *Targets) GAE(d *policy.Dataset, c *Config) error { return t.compute(d, c, nil) }
 
@@ -92,14 +94,25 @@ func (t *Targets) block(d *policy.Dataset, index int, c *Config, newLogProb []fl
 	terminated, truncated := b.Bytes(trajectory.Terminated), b.Bytes(trajectory.Truncated)
 	valid := b.Bytes(trajectory.Valid)
 	t.carry = zeroed(t.carry, n)
+	active := b.Bytes(trajectory.Active)
+	if active != nil {
+		t.next = append(t.next[:0], value[d.Steps()*n:]...)
+	}
 	for step := d.Steps() - 1; step >= 0; step-- {
 		for e := range n {
 			i, row := step*n+e, step*envs+index*n+e
+			following := value[i+n]
+			if active != nil {
+				if active[i] == 0 {
+					continue
+				}
+				following, t.next[e] = t.next[e], value[i]
+			}
 			if valid[i] == 0 {
 				t.carry[e] = 0
 				continue
 			}
-			s := transition{reward: float64(reward[i]), discount: c.Gamma, value: float64(value[i]), next: float64(value[i+n]),
+			s := transition{reward: float64(reward[i]), discount: c.Gamma, value: float64(value[i]), next: float64(following),
 				logProb: float64(logProb[i]), carry: t.carry[e]}
 			if discount != nil {
 				s.discount = float64(discount[i])

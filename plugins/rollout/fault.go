@@ -76,8 +76,10 @@ func (s *split) loseSome(err error) bool {
 	s.batch.version.faults.Inc()
 	n := 0
 	for _, span := range lost {
-		for env := max(span.First, 0); env < min(span.First+span.Count, s.n); env++ {
-			s.lose(env)
+		for env := max(span.First, 0); env < min(span.First+span.Count, c.envs()); env++ {
+			for agent := range c.schema.Agents {
+				s.lose(env*c.schema.Agents + agent)
+			}
 			n++
 		}
 	}

@@ -22,7 +22,11 @@ func (c *shared) schemaFor(spec hostabi.EnvSpec) (*trajectory.Schema, error) {
 // differs returns the first thing that keeps environments from the place of those that run, or "".
 func (c *shared) differs(next *hostabi.EnvSpec) string {
 	running := &c.schema.Spec
-	for _, role := range []hostabi.Role{hostabi.RoleObservation, hostabi.RoleAction, hostabi.RoleActionMask, hostabi.RoleDiscount} {
+	if was, is := running.Agents(), next.Agents(); was != is {
+		return fmt.Sprintf("it has %d agents, those that run have %d", is, was)
+	}
+	for _, role := range []hostabi.Role{hostabi.RoleObservation, hostabi.RoleAction, hostabi.RoleActionMask, hostabi.RoleDiscount,
+		hostabi.RoleActive, hostabi.RoleReward, hostabi.RoleTerminated, hostabi.RoleTruncated} {
 		was, is := running.All(role), next.All(role)
 		same := func(a, b hostabi.Tensor) bool { return sameSpace(&a, &b) && (len(was) == 1 || a.Path == b.Path) }
 		switch {
@@ -56,6 +60,9 @@ func sameSpace(a, b *hostabi.Tensor) bool {
 		if bLow, bHigh := b.Bounds(i); aLow != bLow || aHigh != bHigh {
 			return false
 		}
+	}
+	if (a.Flags^b.Flags)&hostabi.TensorPerAgent != 0 {
+		return false
 	}
 	return a.DType == b.DType && a.N == b.N && a.Start == b.Start && slices.Equal(a.Counts, b.Counts) &&
 		a.Rank == b.Rank && slices.Equal(a.Shape[:a.Rank], b.Shape[:b.Rank])

@@ -10,7 +10,7 @@ import (
 // from those that it has reported in it.
 type reports struct {
 	stats   *stat.Registry
-	n       int       // environments
+	n       int       // environments, or agents of all of them
 	metrics []*metric // in the order of their first report
 	byName  map[string]*metric
 	ended   []told // of episodes that have ended in the block under way, in the order of their rows
@@ -21,7 +21,8 @@ type reports struct {
 type metric struct {
 	name    string
 	to      *stat.Histogram
-	running []tally // of the running episodes, by environment
+	running []tally // of the running episodes, by environment: where there are agents, by the first of each
+	byAgent bool    // each agent has its own
 }
 
 // tally is what one environment has reported during its running episode.

@@ -26,7 +26,8 @@ type rig struct {
 	silent   bool // requests are kept
 	asked    []hostabi.Message
 	blocks   []kept
-	keep     bool // leases of blocks are kept
+	keep     bool                                                    // leases of blocks are kept
+	judge    func(tr trajectory.Trajectory, q trajectory.ActRequest) // writes values
 	episodes []trajectory.Episode
 }
 
@@ -96,12 +97,15 @@ func (r *rig) answer(m hostabi.Message) {
 		return
 	}
 	tr := trajectory.Trajectory{Schema: r.c.schema, Mem: mem}
-	n := tr.Schema.Shape.Envs
+	n := tr.Schema.Rows()
 	for env := range n {
 		if !q.ValueOnly {
 			tr.Int32(trajectory.Action)[q.T*n+env] = int32((uint64(env) + q.Step) % uint64(tr.Schema.Spec.Actions()))
 		}
 		tr.Float32(trajectory.Value)[q.T*n+env] = 0
+	}
+	if r.judge != nil {
+		r.judge(tr, q)
 	}
 	m.PolicyVersion = 3
 	if err := r.answers.Emit(hostabi.Message{T: m.T, Split: m.Split, Inline: m.Inline, Handle: m.Handle, PolicyVersion: 3}); err != nil {

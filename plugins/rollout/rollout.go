@@ -80,6 +80,10 @@ func (c *Rollout) Start(h *component.Host) error {
 // layOut makes the schema and the arena.
 func (c *Rollout) layOut() error {
 	spec := c.plugin.Spec()
+	if spec.HasAgents() && c.config.EpisodeLimit > 0 {
+		return &component.ConfigError{Key: "episode_limit", Reason: fmt.Sprintf("is %d, but %s has agents, whose episodes it does not end yet",
+			c.config.EpisodeLimit, spec.Name), Help: "leave it out: the environment truncates its episodes itself"}
+	}
 	c.mode = spec.PickAutoreset()
 	soa := c.config.Layout == "soa" || c.config.Layout == "auto" && spec.Caps&hostabi.CapPreferSoA != 0
 	schema, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: c.config.Horizon, Envs: c.envs(), SoA: soa,
@@ -146,6 +150,9 @@ func (c *Rollout) PrepareEnvs(o component.EnvChange) (component.PreparedEnvs, er
 	}
 	if o.Envs == c.config.Envs {
 		o.Envs = 0
+	}
+	if c.schema.Spec.HasAgents() && (o.Envs > 0 || o.At == component.AtEpisode) {
+		return nil, fmt.Errorf("%s: environments with agents do not step beside others yet: take all of them over, at a step, a block or at once", c.h.Name)
 	}
 	return c.changes.prepare(o)
 }

@@ -12,7 +12,7 @@ import (
 // ended in them and what made them.
 type rows struct {
 	c *shared
-	n int // environments
+	n int // environments, or agents of all of them
 
 	tr        trajectory.Trajectory
 	block     uint32
@@ -26,6 +26,8 @@ type rows struct {
 	limited   []byte   // 1 where the limit ended the episode in the newest row
 	phantom   []byte   // 1 where the next step belongs to no episode (next-step autoreset)
 	resetMask []byte
+
+	agents *agents // nil where each environment is one agent that always acts
 
 	gone    []byte // 1 where the environment was lost and has not been reset since
 	anyGone bool
@@ -51,6 +53,7 @@ const (
 	lostRow             // its env step is lost: the running episode ends here, untold
 	cutRow              // truncated by the host because the row behind it is lost
 	endRow              // truncated by the host because other environments make the row behind it
+	lateEnd             // the flags arrived in a later row, in which the agent did not act: the episode ends there
 )
 
 // maxCast bounds how many makers of one block are told apart.
@@ -60,15 +63,16 @@ const maxCast = 1 << 15
 const stampedBySeveral = ^uint64(0)
 
 func newRows(c *shared) rows {
-	n := c.envs()
+	n := c.schema.Rows()
 	r := rows{
 		c: c, n: n, reports: reports{stats: c.h.Stats, n: n}, accounts: make([]account, n), ages: make([]uint32, n), limited: make([]byte, n), phantom: make([]byte, n),
-		resetMask: make([]byte, n), gone: make([]byte, n), cuts: make([]byte, n*c.config.Horizon),
+		resetMask: make([]byte, c.envs()), gone: make([]byte, n), cuts: make([]byte, n*c.config.Horizon),
 		figures: newFigures(c.schema), stamped: make([]int32, n), makers: make([]uint16, n*c.config.Horizon), stamps: make([]uint64, c.arena.Blocks()),
 	}
 	for block := range r.stamps {
 		r.stamps[block] = stampedBySeveral
 	}
+	r.agents = newAgents(c.schema, &r.reports)
 	return r
 }
 
@@ -76,6 +80,9 @@ func newRows(c *shared) rows {
 func (r *rows) open(mem []byte, block uint32) {
 	r.tr, r.block, r.writing, r.bootstrap = trajectory.Trajectory{Schema: r.c.schema, Mem: mem}, block, true, false
 	r.reports.drop()
+	if r.agents != nil {
+		r.agents.open()
+	}
 	if r.anyCuts {
 		clear(r.cuts)
 		r.anyCuts = false
@@ -89,6 +96,10 @@ func (r *rows) open(mem []byte, block uint32) {
 // complete writes what the host adds to row t, in which these kinds of ends are.
 func (r *rows) complete(t int, ended trajectory.Ended) trajectory.Ended {
 	r.markValid(t)
+	if r.agents != nil {
+		r.completeAgents(t, ended)
+		return ended
+	}
 	if r.c.config.EpisodeLimit > 0 {
 		ended = r.limit(t, ended)
 	}
@@ -99,12 +110,16 @@ func (r *rows) complete(t int, ended trajectory.Ended) trajectory.Ended {
 	return ended
 }
 
-// markValid writes valid[t]: 0 for steps that belong to no episode, whose flags then mean nothing, and for lost ones.
+// markValid writes valid[t]: 0 for steps that belong to no episode, whose flags then mean nothing, for lost ones, and for agents that
+// do not act.
 func (r *rows) markValid(t int) {
 	valid := r.tr.Row(trajectory.Valid, t).Data
 	if r.c.mode != hostabi.NextStep {
 		for i := range valid {
 			valid[i] = 1 - r.gone[i]
+		}
+		for i, acts := range r.tr.Acts(t) {
+			valid[i] &= acts
 		}
 		return
 	}
@@ -173,8 +188,16 @@ func (r *rows) endOne(t, env int, ended bool) (reset bool) {
 	return true
 }
 
-// lose is for an environment that is lost: it waits for a reset.
+// lose is for an environment, or an agent of one, that is lost: it waits for a reset.
 func (r *rows) lose(env int) { r.gone[env], r.anyGone = 1, true }
+
+// goneMask returns the environments that are lost.
+func (r *rows) goneMask() []byte {
+	for env := range r.resetMask {
+		r.resetMask[env] = r.gone[env*r.c.schema.Agents]
+	}
+	return r.resetMask
+}
 
 // foundAll is for when no environment is lost any more.
 func (r *rows) foundAll() {
@@ -193,6 +216,10 @@ func (r *rows) invalidateRow(t int, stepped bool) {
 		}
 		r.ages[env], r.limited[env] = 0, 0
 		r.reports.forget(env)
+		if r.agents != nil && r.tr.Schema.Has(trajectory.Active) {
+			r.invalidateAgent(t, env, stepped)
+			continue
+		}
 		phantom := r.phantom[env] != 0
 		r.phantom[env] = 0
 		if t < 0 {
@@ -258,7 +285,13 @@ func (r *rows) endEpisode(t, env int, valued bool) bool {
 	if t == 0 {
 		running := r.accounts[env].Length > 0
 		r.accounts[env] = account{}
+		if r.agents != nil {
+			r.agents.forget(env)
+		}
 		return running
+	}
+	if r.tr.Schema.Has(trajectory.Active) {
+		return r.endAgent(t, env, valued)
 	}
 	if !r.cut(t, env, endRow) {
 		return false
@@ -286,6 +319,9 @@ func (r *rows) forget() {
 	clear(r.accounts)
 	for env := range r.n {
 		r.reports.forget(env)
+		if r.agents != nil {
+			r.agents.forget(env)
+		}
 	}
 }
 
@@ -309,27 +345,37 @@ func (r *rows) shape() {
 // returns that counts it would be lower the more processes die. The same goes for one that a change has ended. by has
 // made all of the block, or nil if several have; newest is the newest policy version that acted in it.
 func (r *rows) count(by *maker, first int, newest uint64) (valid int) {
-	accounts := r.accounts
+	accounts, agents := r.accounts, r.c.schema.Agents
 	terminated, truncated := r.tr.Bytes(trajectory.Terminated), r.tr.Bytes(trajectory.Truncated)
 	for row := range r.c.config.Horizon {
 		at := row * r.n
 		reward, isValid := r.tr.Row(trajectory.Reward, row).Float32()[:len(accounts)], r.tr.Row(trajectory.Valid, row).Data[:len(accounts)]
 		for env := range accounts {
 			a, i := &accounts[env], at+env
-			if isValid[env] == 0 {
-				if r.cuts[i]&lostRow != 0 {
-					r.endUntold(a)
+			switch cut := r.cuts[i]; {
+			case isValid[env] != 0:
+				valid++
+				a.Return += float64(reward[env])
+				a.Length++
+				if terminated[i]|truncated[i] == 0 || cut&lateEnd != 0 {
+					continue
 				}
+			case cut&lostRow != 0:
+				r.endUntold(a)
+				continue
+			case cut&endRow != 0:
+				*a = account{}
+				continue
+			case terminated[i]|truncated[i] == 0 || a.Length == 0:
 				continue
 			}
-			valid++
-			a.Return += float64(reward[env])
-			a.Length++
-			if terminated[i]|truncated[i] != 0 {
-				m := trajectory.Episode{Return: float32(a.Return), Length: a.Length, Env: uint32(first + env), Terminated: terminated[i] != 0}
-				r.ended(i, m, newest, by, a)
-			}
+			m := trajectory.Episode{Return: float32(a.Return), Length: a.Length, Env: uint32(first + env/agents), Agent: uint16(env % agents),
+				Terminated: terminated[i] != 0}
+			r.ended(i, m, newest, by, a)
 		}
+	}
+	if r.agents != nil {
+		valid -= r.dropUnfinished()
 	}
 	r.countRows(valid, by)
 	return valid
@@ -396,9 +442,9 @@ func (r *rows) countDropped(t int) {
 		switch {
 		case valid[i] == 0 && r.cuts[i]&lostRow != 0:
 			r.endUntold(a)
-		case valid[i] == 0:
 		case terminated[i]|truncated[i] != 0:
 			*a = account{}
+		case valid[i] == 0:
 		default:
 			a.Return += float64(reward[i])
 			a.Length++

@@ -96,6 +96,11 @@ func (s *split) restore(from *splitState, instance []byte) error {
 	copy(s.ages, from.Ages)
 	copy(s.accounts, from.Accounts)
 	copy(s.carry, from.Carry)
+	if s.agents != nil {
+		for i := range s.accounts {
+			s.agents.SetRunning(i, s.accounts[i].Length > 0)
+		}
+	}
 	for name, running := range from.Reports {
 		copy(s.reports.metric(name).running, running)
 	}

@@ -48,7 +48,7 @@ func newSplit(c *shared, index int, b *batch) *split {
 		steps: uint64(c.life) * trajectory.LifeSteps,
 	}
 	s.reporter = s.report
-	s.seeds = seeds{c: c, first: s.first, values: make([]uint64, s.n)}
+	s.seeds = seeds{c: c, first: s.first, values: make([]uint64, c.envs())}
 	s.seeds.draw(c.attempts)
 	onReady := s.onReady
 	s.ready = func() { c.h.Receiver.Post(onReady, hostabi.Message{}) }
@@ -64,7 +64,7 @@ func (s *split) report(b *batch, r env.Metric) {
 	m := s.reports.metric(r.Name)
 	switch {
 	case r.Env >= 0:
-		m.running[r.Env].add(r.Value, r.Gather)
+		m.running[r.Env*s.c.schema.Agents].add(r.Value, r.Gather)
 	case !b.onTrial:
 		m.to.Observe(r.Value)
 	}
@@ -164,7 +164,7 @@ func (s *split) letGo(c closer) {
 func (s *split) ask() {
 	r := trajectory.ActRequest{
 		Block: s.loan.Handle(), T: s.t, Split: uint32(s.index),
-		Step: s.steps + uint64(s.t), FirstEnv: uint32(s.first),
+		Step: s.steps + uint64(s.t), FirstEnv: uint32(s.first * s.c.schema.Agents),
 		ValueOnly: s.t == s.c.config.Horizon, Bootstrap: s.bootstrap,
 	}
 	s.asked = true
@@ -250,6 +250,9 @@ func (s *split) settle(err error) error {
 		return s.batch.outputFault(hostabi.ExportStep, env, err)
 	}
 	ended = s.complete(s.t, ended)
+	if err := s.idle(); err != nil {
+		return err
+	}
 	if ended != 0 && (s.c.mode != hostabi.SameStep || s.c.config.EpisodeLimit > 0) {
 		if err := s.endEpisodes(); err != nil {
 			return err
@@ -302,10 +305,10 @@ func (s *split) resetLost(row int) error {
 		return s.versions.resetLost(row)
 	}
 	for s.anyGone {
-		copy(s.resetMask, s.gone)
+		mask := s.goneMask()
 		s.foundAll()
 		s.seeds.draw(s.c.attempts)
-		if err := s.reset(row, s.resetMask, s.seeds.values); err != nil {
+		if err := s.reset(row, mask, s.seeds.values); err != nil {
 			return err
 		}
 	}
@@ -319,6 +322,9 @@ func (s *split) finish() {
 	if crosses {
 		m.startClock()
 		m.leave(s.t, true)
+	}
+	if s.agents != nil {
+		s.moveLate()
 	}
 	s.shape()
 	by := s.stampBlock()

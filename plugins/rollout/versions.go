@@ -276,10 +276,10 @@ func (d *versions) resetBatch(b *batch, row int, mask []uint8, seeds []uint64) e
 // them observe something in that row. Then it makes the resets that batches want for environments that nobody looks at.
 func (d *versions) resetLost(row int) error {
 	for d.anyGone {
-		copy(d.resetMask, d.gone)
+		mask := d.goneMask()
 		d.foundAll()
 		d.seeds.draw(d.c.attempts)
-		if err := d.reset(row, d.resetMask, d.seeds.values); err != nil {
+		if err := d.reset(row, mask, d.seeds.values); err != nil {
 			return err
 		}
 	}

@@ -46,6 +46,7 @@ func TestBackend(t *testing.T, b policy.Backend, tol Tolerance) {
 			t.Run("V-trace equals the reference", s.vtrace)
 			t.Run("ratio is exactly 1 with the weights that acted", s.ratioOne)
 			t.Run("invalid rows enter nothing", s.invalidRows)
+			t.Run("S21 rows of agents that do not act enter nothing", s.inactiveRows)
 			t.Run("target_kl ends the epochs", s.targetKL)
 			t.Run("updates repeat in every bit", s.repeats)
 			t.Run("state continues in every bit", s.continues)

@@ -1,0 +1,78 @@
+package policytest
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// inactiveRows: rows in which agents do not act are as if they were not there, for advantages too: what follows a row is
+// the agent's next one in which it does.
+func (s *suite) inactiveRows(t *testing.T) {
+	if s.shape.net.Past() > 0 || s.shape.net.State() > 0 {
+		t.Skip("of a network that depends on one row alone")
+	}
+	d, params := s.stale(t)
+	turns := *d
+	turns.Blocks = nil
+	for _, b := range d.Blocks {
+		turns.Blocks = append(turns.Blocks, inTurns(t, b))
+	}
+	for _, vtrace := range []bool{false, true} {
+		c := s.config()
+		c.VTrace = vtrace
+		want, wantStats := s.update(t, params, c, d, 2)
+		got, stats := s.update(t, params, c, &turns, 2)
+		if stats.Gathered = wantStats.Gathered; stats != wantStats || !sameBits(got, want) { // V-trace's ratios are computed for all rows
+			t.Errorf("vtrace %v: with rows of agents that do not act it learns %+v, without %+v; same bits: %v", vtrace, stats, wantStats,
+				sameBits(got, want))
+		}
+	}
+}
+
+// inTurns returns the rows of a block as those of one environment whose agents act in turns: the first half of them in every
+// second row, the others in those between. All other rows hold what is not a number.
+func inTurns(t *testing.T, b trajectory.Trajectory) trajectory.Trajectory {
+	t.Helper()
+	agents, steps := b.Schema.Rows(), b.Schema.Shape.Steps
+	spec := b.Schema.Spec
+	spec.Groups = []hostabi.Group{{Name: "agents", Agents: agents}}
+	spec.Tensors = append(slices.Clone(spec.Tensors), hostabi.Tensor{Role: hostabi.RoleActive, DType: hostabi.U8})
+	for i := range spec.Tensors {
+		spec.Tensors[i].Flags |= hostabi.TensorPerAgent
+	}
+	schema, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: 2 * steps, Envs: 1, SoA: b.Schema.Shape.SoA})
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := trajectory.Trajectory{Schema: schema, Mem: slices.Repeat([]byte{255}, schema.Bytes)}
+	clear(to.Bytes(trajectory.Valid))
+	clear(to.Bytes(trajectory.Active))
+	to.Meta().FirstEnv = b.Meta().FirstEnv
+	for _, l := range b.Schema.Columns() {
+		if l.Flags&trajectory.PerEnv == 0 || l.Flags&(trajectory.AtT|trajectory.AtT1) == 0 {
+			continue
+		}
+		for row := range l.Rows {
+			for agent := range agents {
+				to.Row(l.Column, turn(row, agent, agents, steps)).CopyRow(agent, b.Row(l.Column, row))
+			}
+		}
+	}
+	for row := range steps + 1 {
+		for agent := range agents {
+			to.Acts(turn(row, agent, agents, steps))[agent] = 1
+		}
+	}
+	return to
+}
+
+// turn returns the row that has an agent's row of a block of so many steps.
+func turn(row, agent, agents, steps int) int {
+	if row < steps && agent >= agents/2 {
+		return 2*row + 1
+	}
+	return 2 * row
+}

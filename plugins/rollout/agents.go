@@ -1,0 +1,291 @@
+package rollout
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// agents is the account of the agents of a split's environments. What an agent gets in a row in which it does not act counts with
+// the row of its last action: there its reward is added and its episode ends, so that gamma applies once for each
+// decision of its own.
+type agents struct {
+	*trajectory.Agents
+	// last is the row of the block in which the agent has acted last in its running episode; -1 where that was before the
+	// block, or nothing runs.
+	last []int32
+	late []lateValue
+
+	total, length *metric // of environments' episodes
+}
+
+// lateValue is a bootstrap value that belongs to another row than that of the flag which asked for it: places in the block.
+type lateValue struct{ from, to int }
+
+func newAgents(s *trajectory.Schema, r *reports) *agents {
+	if !s.Spec.HasAgents() {
+		return nil
+	}
+	return &agents{
+		Agents: trajectory.NewAgents(s), last: slices.Repeat([]int32{-1}, s.Rows()),
+		total: r.metric("environment_return"), length: r.metric("environment_length"),
+	}
+}
+
+// open begins a block.
+func (a *agents) open() {
+	for i := range a.last {
+		a.last[i] = -1
+	}
+	a.late = a.late[:0]
+}
+
+// forget ends the episode of an agent, if one is running.
+func (a *agents) forget(i int) {
+	a.last[i] = -1
+	a.SetRunning(i, false)
+}
+
+// completeAgents is complete for environments with agents.
+func (r *rows) completeAgents(t int, ended trajectory.Ended) {
+	a := r.agents
+	a.Step(r.tr, t)
+	for i, gone := range r.gone {
+		if gone != 0 {
+			a.forget(i)
+		}
+	}
+	r.addUp(t)
+	if r.tr.Acts(t) != nil {
+		r.foldRow(t)
+	}
+	r.markAges(t)
+	r.bootstrap = ended&trajectory.AnyTruncated != 0
+	r.gatherAgents(t, ended)
+	r.reports.endAgents(t, a, r.c.schema.Agents)
+}
+
+// addUp counts a step with the episodes of environments.
+func (r *rows) addUp(t int) {
+	each, reward := r.c.schema.Agents, r.tr.Row(trajectory.Reward, t).Float32()
+	for first := 0; first < r.n; first += each {
+		if r.gone[first] != 0 {
+			continue
+		}
+		sum := 0.0
+		for _, x := range reward[first : first+each] {
+			sum += float64(x)
+		}
+		r.agents.total.running[first].add(sum, hostabi.TensorSum)
+		r.agents.length.running[first].add(1, hostabi.TensorSum)
+	}
+}
+
+// foldRow counts what agents got in row t that did not act in it.
+func (r *rows) foldRow(t int) {
+	a, valid := r.agents, r.tr.Row(trajectory.Valid, t).Data
+	for i := range a.last {
+		switch {
+		case r.gone[i] != 0:
+		case valid[i] != 0:
+			a.last[i] = int32(t)
+		case a.Running(i) || a.Ended[i] != 0:
+			r.fold(t, i)
+		}
+		if a.Ended[i] != 0 {
+			a.last[i] = -1
+		}
+	}
+}
+
+// fold is foldRow for one agent. Where its last action is in an earlier block, its reward counts in the return alone.
+func (r *rows) fold(t, i int) {
+	a, at := r.agents, t*r.n+i
+	reward := r.tr.Float32(trajectory.Reward)
+	if a.last[i] < 0 {
+		r.accounts[i].Return += float64(reward[at])
+		return
+	}
+	to := int(a.last[i])*r.n + i
+	reward[to] += reward[at]
+	if a.Ended[i] == 0 {
+		return
+	}
+	for _, c := range []trajectory.Column{trajectory.Terminated, trajectory.Truncated} {
+		flags := r.tr.Bytes(c)
+		flags[to] = flags[at]
+	}
+	r.cuts[to] |= lateEnd
+	r.anyCuts = true
+	if r.tr.Bytes(trajectory.Truncated)[to] != 0 {
+		a.late = append(a.late, lateValue{at, to})
+	}
+}
+
+// invalidateAgent is invalidateRow for an agent of environments whose agents do not always act.
+func (r *rows) invalidateAgent(t, i int, stepped bool) {
+	a, runs := r.agents, r.agents.Running(i)
+	if t < 0 || stepped && a.last[i] < 0 {
+		a.forget(i)
+		if runs {
+			r.endUntold(&r.accounts[i])
+		}
+		return
+	}
+	acts := r.tr.Acts(t)[i] != 0
+	if !stepped {
+		at := t*r.n + i
+		r.anyCuts = true
+		r.cuts[at] = invalid
+		r.tr.Bytes(trajectory.Valid)[at] = 0
+		r.tr.ClearOutcomeOf(i, t)
+		if acts {
+			r.c.lostSteps.Inc()
+		}
+		if acts || runs {
+			r.cuts[at] |= lostRow
+		}
+	}
+	if runs && (stepped || !acts) {
+		r.dropDecision(i, invalid|lostRow)
+	}
+	a.forget(i)
+}
+
+// dropDecision takes the last decision of an agent out of the block, because nobody knows what followed from it: the
+// one before it takes its value for what follows. why is what count is told.
+func (r *rows) dropDecision(i int, why byte) {
+	if r.agents.last[i] < 0 {
+		return
+	}
+	at := int(r.agents.last[i])*r.n + i
+	r.tr.Bytes(trajectory.Valid)[at] = 0
+	r.cuts[at] |= why
+	r.anyCuts = true
+}
+
+// endAgent is endEpisode for an agent, behind the first row of a block.
+func (r *rows) endAgent(t, i int, valued bool) (ran bool) {
+	a := r.agents
+	defer a.forget(i)
+	switch {
+	case !a.Running(i):
+		return false
+	case a.last[i] < 0:
+		r.accounts[i] = account{}
+	case r.tr.Acts(t)[i] == 0:
+		r.dropDecision(i, invalid|endRow)
+	default:
+		r.endDecision(t, i, valued)
+	}
+	return true
+}
+
+// endDecision truncates the episode of an agent that was to act in row t behind its last action.
+func (r *rows) endDecision(t, i int, valued bool) {
+	before, to := (t-1)*r.n+i, int(r.agents.last[i])*r.n+i
+	truncated := r.tr.Bytes(trajectory.Truncated)
+	truncated[before], truncated[to] = 1, 1
+	r.tr.KeepFinal(i, t)
+	r.cuts[to] |= endRow
+	r.anyCuts = true
+	if valued {
+		r.tr.Float32(trajectory.Bootstrap)[to] = r.tr.Float32(trajectory.Value)[t*r.n+i]
+		return
+	}
+	r.bootstrap = true
+	r.agents.late = append(r.agents.late, lateValue{before, to})
+}
+
+// moveLate puts bootstrap values into the rows that they belong to, when all have been written.
+func (r *rows) moveLate() {
+	values := r.tr.Float32(trajectory.Bootstrap)
+	for _, v := range r.agents.late {
+		values[v.to] = values[v.from]
+	}
+}
+
+// dropUnfinished takes the decisions out of the block that have not come to their end in it: what follows from one is known
+// when its agent acts again or its episode ends. It returns how many there are.
+func (r *rows) dropUnfinished() (n int) {
+	acts := r.tr.Acts(r.c.config.Horizon)
+	if acts == nil {
+		return 0
+	}
+	valid := r.tr.Bytes(trajectory.Valid)
+	for i, last := range r.agents.last {
+		if last >= 0 && acts[i] == 0 {
+			valid[int(last)*r.n+i] = 0
+			n++
+		}
+	}
+	return n
+}
+
+// gatherAgents is gather for environments with agents. Infos of an environment count with its episode, those of agents with
+// theirs.
+func (r *rows) gatherAgents(t int, ended trajectory.Ended) {
+	each := r.c.schema.Agents
+	for k := range r.figures {
+		f := &r.figures[k]
+		if f.last && ended == 0 {
+			continue
+		}
+		if f.to == nil {
+			f.to = r.reports.metric(f.Name)
+			f.to.byAgent = f.Agents
+		}
+		info := r.tr.Row(f.Column, t)
+		values, at, stride := info.Float32(), f.Elem*info.StrideElem/4, info.StrideRow/4
+		for i := range r.n {
+			runs, over := r.agents.Running(i) || r.agents.Ended[i] != 0, r.agents.Ended[i] != 0
+			if !f.Agents {
+				runs, over = i%each == 0 && r.gone[i] == 0, r.agents.EnvEnded[i/each] != 0
+			}
+			if runs && (over || !f.last) {
+				f.to.running[i].add(float64(values[at+i*stride]), f.Gather)
+			}
+		}
+	}
+}
+
+// endAgents is end for environments with agents: what is reported by an environment ends with its episode, with the last of its
+// agents' that ended in row t.
+func (r *reports) endAgents(t int, a *agents, each int) {
+	last := -1
+	for i, over := range a.Ended {
+		at := t*r.n + i
+		if over != 0 {
+			last = at
+			r.tell(i, at, true)
+		}
+		if i%each == each-1 && a.EnvEnded[i/each] != 0 {
+			r.tell(i+1-each, last, false)
+		}
+	}
+}
+
+// tell ends what was reported during an episode of an agent or of an environment.
+func (r *reports) tell(i, at int, byAgent bool) {
+	for _, m := range r.metrics {
+		if one := &m.running[i]; m.byAgent == byAgent && one.Count > 0 {
+			r.ended = append(r.ended, told{m.to, one.number(), at})
+			*one = tally{}
+		}
+	}
+}
+
+// idle returns an error for an environment none of whose agents acts any more.
+func (s *split) idle() error {
+	if s.agents == nil {
+		return nil
+	}
+	env := s.agents.Idle()
+	if env < 0 {
+		return nil
+	}
+	return s.batch.outputFault(hostabi.ExportStep, env,
+		fmt.Errorf("%w: no agent has acted in %d steps: somebody must be %v", trajectory.ErrOutput, trajectory.MaxIdle, trajectory.Active))
+}

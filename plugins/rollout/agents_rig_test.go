@@ -1,0 +1,135 @@
+package rollout
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// row is what happens in one row of a table, by agent: who acts, what each observes, which is also what it is worth, and what comes
+// of the row.
+type row struct {
+	acts                  []byte
+	worth, reward, final  []float32
+	terminated, truncated []byte
+}
+
+// table is an env.Plugin whose environments play the rows of a table over and over, whatever is done.
+type table struct {
+	rows   []row
+	shared bool // flags are those of the environment: what the first agent has
+	spec   hostabi.EnvSpec
+}
+
+func newTable(shared bool, rows ...row) *table {
+	tensor := func(role hostabi.Role, d hostabi.DType) hostabi.Tensor {
+		return hostabi.Tensor{Role: role, DType: d, Flags: hostabi.TensorPerAgent}
+	}
+	flag := tensor(hostabi.RoleTerminated, hostabi.U8)
+	if shared {
+		flag.Flags = 0
+	}
+	cut := flag
+	cut.Role = hostabi.RoleTruncated
+	action := tensor(hostabi.RoleAction, hostabi.I32)
+	action.N = 2
+	return &table{rows: rows, shared: shared, spec: hostabi.EnvSpec{
+		Name: "table@1", ABI: hostabi.EnvABI, Autoreset: hostabi.SameStep, Groups: []hostabi.Group{{Name: "players", Agents: len(rows[0].acts)}},
+		Tensors: []hostabi.Tensor{action, tensor(hostabi.RoleObservation, hostabi.F32), tensor(hostabi.RoleReward, hostabi.F32), flag, cut,
+			tensor(hostabi.RoleFinalObservation, hostabi.F32), tensor(hostabi.RoleActive, hostabi.U8)},
+	}}
+}
+
+func (p *table) Spec() hostabi.EnvSpec { return p.spec }
+func (p *table) Hash() string          { return "table" }
+func (p *table) Close() error          { return nil }
+
+func (p *table) NewEnv(o env.Options) (env.Env, error) {
+	return &tableEnv{table: p, options: o}, o.Check(&p.spec, 1)
+}
+
+// tableEnv plays the table in all environments of a batch at once.
+type tableEnv struct {
+	*table
+	options env.Options
+	block   env.Block
+	at      int
+}
+
+func (e *tableEnv) Spec() *hostabi.EnvSpec { return &e.spec }
+func (e *tableEnv) Renew() error           { e.at = 0; return nil }
+func (e *tableEnv) Close() error           { return nil }
+func (e *tableEnv) Bind(b env.Block) error { e.block = b; return nil }
+
+func (e *tableEnv) Snapshot() ([]byte, error) { return []byte{byte(e.at)}, nil }
+
+func (e *tableEnv) Restore(b []byte) error {
+	e.at = int(b[0])
+	return nil
+}
+
+func (e *tableEnv) Reset(t int, mask []uint8, _ []uint64) error {
+	if mask != nil && slices.Contains(mask, 0) {
+		return fmt.Errorf("%w: a reset of some", env.ErrUnsupported)
+	}
+	e.at = 0
+	e.observe(t)
+	return nil
+}
+
+func (e *tableEnv) Step(t int) error {
+	now, tr, each := &e.rows[e.at], e.block.Trajectory, len(e.rows[0].acts)
+	for i := range tr.Schema.Rows() {
+		agent := i % each
+		tr.Row(trajectory.Reward, t).Float32()[i] = of(now.reward, agent)
+		tr.Row(trajectory.FinalObs, 0).Float32()[i] = of(now.final, agent)
+		if e.shared && agent > 0 {
+			tr.Row(trajectory.Terminated, t).Data[i] = 77 // is the host's to write
+			continue
+		}
+		tr.Row(trajectory.Terminated, t).Data[i] = of(now.terminated, agent)
+		tr.Row(trajectory.Truncated, t).Data[i] = of(now.truncated, agent)
+	}
+	e.at = (e.at + 1) % len(e.rows)
+	e.observe(t + 1)
+	return nil
+}
+
+func (e *tableEnv) observe(t int) {
+	now, tr, each := &e.rows[e.at], e.block.Trajectory, len(e.rows[0].acts)
+	for i := range tr.Schema.Rows() {
+		tr.Row(trajectory.Obs, t).Float32()[i] = of(now.worth, i%each)
+		tr.Acts(t)[i] = now.acts[i%each]
+	}
+}
+
+// of returns the number of an agent, 0 where there is no list.
+func of[E any](list []E, agent int) (number E) {
+	if list != nil {
+		number = list[agent]
+	}
+	return number
+}
+
+// tableRig is a rollout of two environments of a table in one split, whose values are what is observed. Its blocks are
+// told to each.
+func tableRig(t *testing.T, p *table, horizon int, each func(tr trajectory.Trajectory)) *rig {
+	t.Helper()
+	r := newRig(t, rigOptions{plugin: p, config: func(c *config) { c.Envs, c.Splits, c.Horizon = 2, 1, horizon }})
+	r.judge = func(tr trajectory.Trajectory, q trajectory.ActRequest) {
+		for i := range tr.Schema.Rows() {
+			tr.Row(trajectory.Value, q.T).Float32()[i] = tr.Row(trajectory.Obs, q.T).Float32()[i]
+			if q.Bootstrap && tr.Row(trajectory.Truncated, q.T-1).Data[i] != 0 {
+				tr.Row(trajectory.Bootstrap, q.T-1).Float32()[i] = tr.Row(trajectory.FinalObs, 0).Float32()[i]
+			}
+		}
+	}
+	if each != nil {
+		r.eachBlock(t, func(_ *hostabi.Message, tr trajectory.Trajectory) { each(tr) })
+	}
+	return r
+}

@@ -1,0 +1,202 @@
+package rollout
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/trajectory"
+)
+
+// game is two games of two players. The first one ends when the second player wins; in the second one nobody has won when
+// both are cut off.
+func game(shared bool) *table {
+	return newTable(shared,
+		row{acts: []byte{1, 0}, worth: []float32{1, 99}},
+		row{acts: []byte{0, 1}, worth: []float32{99, 2}},
+		row{acts: []byte{1, 0}, worth: []float32{3, 99}, reward: []float32{0, 0.5}}, // for what the second player did before
+		row{acts: []byte{0, 1}, worth: []float32{99, 4}, reward: []float32{-1, 1}, terminated: []byte{1, 1}, final: []float32{50, 60}},
+		row{acts: []byte{1, 0}, worth: []float32{5, 99}},
+		row{acts: []byte{0, 1}, worth: []float32{99, 6}, truncated: []byte{1, 1}, final: []float32{7, 8}},
+	)
+}
+
+const none = math.MaxFloat64 // of a row that is in no loss
+
+// byHand are the advantages of the rows of the game, by player, with γ = 0.9 and λ = 0.5, where the game is seen to its end.
+var byHand = [2][6]float64{
+	{0.9*3 - 1 + 0.45*(-1-3), none, -1 - 3, none, 0.9*7 - 5, none},
+	{none, 0.5 + 0.9*4 - 2 + 0.45*(1-4), none, 1 - 4, none, 0.9*8 - 6},
+}
+
+func TestS21_TheLoserLearnsFromTheMoveThatLetTheOtherWin(t *testing.T) {
+	for _, shared := range []bool{true, false} {
+		blocks := 0
+		r := tableRig(t, game(shared), 6, func(tr trajectory.Trajectory) {
+			blocks++
+			wantDecisions(t, tr, func(row, player int) float64 { return byHand[player][row] })
+		})
+		r.MustRun(func() bool { return blocks >= 4 })
+		checkGames(t, r)
+	}
+}
+
+// A decision that has not come to its end where a block ends is in no loss, and the one before it takes its value.
+func TestS21_SeamsCutNoDecisionInTwo(t *testing.T) {
+	for _, horizon := range []int{1, 2, 5, 7, 64} {
+		p, made := game(true), 0
+		r := tableRig(t, p, horizon, func(tr trajectory.Trajectory) {
+			first := made
+			made += horizon
+			wantDecisions(t, tr, func(row, player int) float64 { return p.advantage(first, row, horizon, player) })
+		})
+		r.MustRun(func() bool { return made >= 12*horizon && made >= 36 })
+		checkGames(t, r)
+	}
+}
+
+// advantage restates, forward in time, that of an agent's row of a block of so many rows, whose first one is the table's of that
+// number.
+func (p *table) advantage(first, at, rows, agent int) float64 {
+	now := func(t int) *row { return &p.rows[(first+t)%len(p.rows)] }
+	if now(at).acts[agent] == 0 {
+		return none
+	}
+	reward, own := 0.0, float64(now(at).worth[agent])
+	for t := at; t < rows; t++ {
+		r := now(t)
+		reward += float64(of(r.reward, agent))
+		switch next := now(t + 1); {
+		case of(r.terminated, agent) != 0:
+			return reward - own
+		case of(r.truncated, agent) != 0:
+			return reward + 0.9*float64(r.final[agent]) - own
+		case next.acts[agent] != 0:
+			advantage := reward + 0.9*float64(next.worth[agent]) - own
+			if t+1 < rows {
+				if later := p.advantage(first, t+1, rows, agent); later != none {
+					advantage += 0.45 * later
+				}
+			}
+			return advantage
+		}
+	}
+	return none
+}
+
+// wantDecisions compares the rows of a block of two environments with two players each.
+func wantDecisions(t *testing.T, tr trajectory.Trajectory, want func(row, player int) float64) {
+	t.Helper()
+	got, valid, rows := advantages(t, tr), tr.Bytes(trajectory.Valid), 0
+	for i := range valid {
+		row, player := i/4, i%2
+		switch want := want(row, player); {
+		case (valid[i] != 0) != (want != none):
+			t.Errorf("row %d of player %d: valid is %d, want advantage %v", row, player, valid[i], want)
+		case want != none && math.Abs(float64(got[i])-want) > 1e-5:
+			t.Errorf("row %d of player %d: advantage %v, want %v", row, player, got[i], want)
+		}
+		rows += int(valid[i])
+	}
+	if tr.Meta().ValidRows != uint32(rows) {
+		t.Errorf("%d valid rows, %d are said", rows, tr.Meta().ValidRows)
+	}
+}
+
+// checkGames checks the episodes that were told: those of two players in two environments.
+func checkGames(t *testing.T, r *rig) {
+	t.Helper()
+	type end struct {
+		ret        float32
+		length     uint32
+		terminated bool
+	}
+	want := map[uint16][]end{0: {{-1, 2, true}, {0, 1, false}}, 1: {{1.5, 2, true}, {0, 1, false}}}
+	seen := map[[2]int]int{}
+	for _, e := range r.episodes {
+		who := [2]int{int(e.Env), int(e.Agent)}
+		if got, next := (end{e.Return, e.Length, e.Terminated}), want[e.Agent][seen[who]%2]; got != next {
+			t.Errorf("episode %d of environment %d's player %d is %+v, want %+v", seen[who], e.Env, e.Agent, got, next)
+		}
+		seen[who]++
+	}
+	if len(seen) != 4 || len(r.episodes) < 16 {
+		t.Errorf("%d episodes of %d players, want at least 16 of 4", len(r.episodes), len(seen))
+	}
+	total, length := r.Host.Stats.Histogram("env/environment_return"), r.Host.Stats.Histogram("env/environment_length")
+	if got, n := total.Snapshot(), length.Snapshot().Count; got.Count < 8 || got.Count != n {
+		t.Errorf("%d returns and %d lengths of environments", got.Count, n)
+	}
+}
+
+func TestS21_AnAgentThatIsOutEndsByItsOwnFlagAndItsEnvironmentWithTheLast(t *testing.T) {
+	p := newTable(false,
+		row{acts: []byte{1, 1}, worth: []float32{1, 2}, reward: []float32{-1, 1}, terminated: []byte{1, 0}},
+		row{acts: []byte{0, 1}, worth: []float32{99, 3}, reward: []float32{0, 1}},
+		row{acts: []byte{0, 1}, worth: []float32{99, 4}, reward: []float32{0, 1}, truncated: []byte{0, 1}, final: []float32{0, 5}},
+	)
+	var got []float64
+	r := tableRig(t, p, 3, func(tr trajectory.Trajectory) {
+		if got != nil {
+			return
+		}
+		for i, a := range advantages(t, tr) {
+			if tr.Bytes(trajectory.Valid)[i] == 0 {
+				got = append(got, none)
+			} else {
+				got = append(got, math.Round(float64(a)*1e4)/1e4)
+			}
+		}
+	})
+	r.MustRun(func() bool { return len(r.episodes) >= 8 })
+	last := 1 + 0.9*5 - 4
+	middle := 1 + 0.9*4 - 3 + 0.45*last
+	first := 1 + 0.9*3 - 2 + 0.45*middle
+	r4 := func(x float64) float64 { return math.Round(x*1e4) / 1e4 }
+	want := []float64{-2, r4(first), -2, r4(first), none, r4(middle), none, r4(middle), none, r4(last), none, r4(last)}
+	if !slices.Equal(got, want) {
+		t.Errorf("advantages %v, want %v", got, want)
+	}
+	for _, e := range r.episodes {
+		if want := []float32{-1, 3}[e.Agent]; e.Return != want {
+			t.Errorf("episode %+v, want a return of %v", e, want)
+		}
+	}
+}
+
+func TestRollout_EnvironmentInWhichNobodyActsIsNamed(t *testing.T) {
+	p := newTable(true, row{acts: []byte{1, 0}}, row{acts: []byte{0, 0}})
+	for range 2 * trajectory.MaxIdle {
+		p.rows = append(p.rows, p.rows[1])
+	}
+	r := tableRig(t, p, 64, nil)
+	r.c.config.MaxRestarts = 0
+	if err := r.RunUntil(func() bool { return false }); err == nil || !strings.Contains(err.Error(), "env 0") ||
+		!strings.Contains(err.Error(), "no agent has acted in 1000 steps") {
+		t.Errorf("an environment without anybody who acts: %v", err)
+	}
+}
+
+func TestRollout_ActivityIsZeroOrOne(t *testing.T) {
+	r := tableRig(t, newTable(true, row{acts: []byte{1, 1}}, row{acts: []byte{1, 2}}), 4, nil)
+	r.c.config.MaxRestarts = 0
+	if err := r.RunUntil(func() bool { return false }); err == nil || !strings.Contains(err.Error(), "agent 1: ") ||
+		!strings.Contains(err.Error(), "active is 2, want 0 or 1") {
+		t.Errorf("an activity of 2: %v", err)
+	}
+}
+
+func TestRollout_AgentsAreRefusedWhatTheyCannotDoYet(t *testing.T) {
+	p := game(true)
+	if _, err := trajectory.NewSchema(p.spec, trajectory.Shape{Steps: 4, Envs: 2, Past: 3}); !errors.Is(err, trajectory.ErrShape) ||
+		!strings.Contains(err.Error(), "agents that do not always act") {
+		t.Errorf("frames of agents that take turns: %v", err)
+	}
+	r := tableRig(t, p, 4, nil)
+	if _, err := r.c.PrepareEnvs(component.EnvChange{Plugin: p, At: component.AtEpisode}); err == nil || !strings.Contains(err.Error(), "beside others") {
+		t.Errorf("a change with the ends of episodes: %v", err)
+	}
+}
