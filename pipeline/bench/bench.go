@@ -78,7 +78,7 @@ func Run(ctx context.Context, plugin env.Plugin, o Options) (*Result, error) {
 	}
 	bus := &bus{o: &o}
 	ways := append([]Way{
-		{"alone", func(d time.Duration) (float64, error) { return stepAlone(alone, o.Envs, d) }},
+		{"alone", func(d time.Duration) (float64, error) { return stepAlone(alone, d) }},
 		{"through the bus", func(d time.Duration) (float64, error) { return bus.step(ctx, d) }},
 	}, o.More...)
 	rates := make([][]float64, len(ways))
@@ -130,7 +130,7 @@ func (o *Options) driver(plugin env.Plugin, soa bool) (*env.Driver, error) {
 
 // stepAlone calls the environment's Step and nothing else, over all rows of the block, with changing actions. It looks
 // at the clock after the first step, the third, the seventh and so on, later after every 256.
-func stepAlone(s *env.Driver, envs int, d time.Duration) (float64, error) {
+func stepAlone(s *env.Driver, d time.Duration) (float64, error) {
 	const most = 256
 	steps, started := 0, time.Now()
 	for burst := 1; time.Since(started) < d; burst = min(2*burst, most) {
@@ -142,7 +142,7 @@ func stepAlone(s *env.Driver, envs int, d time.Duration) (float64, error) {
 			steps++
 		}
 	}
-	return float64(steps*envs) / time.Since(started).Seconds(), nil
+	return float64(steps*s.Schema().Rows()) / time.Since(started).Seconds(), nil
 }
 
 // busBlocks is how many blocks each split of busPipeline has.

@@ -170,7 +170,8 @@ func playOnce(ctx context.Context, d *policy.Definition, w policy.Weights, o eva
 	const most = 32
 	turns := (o.Episodes + most - 1) / most
 	envs := (o.Episodes + turns - 1) / turns // so that few are idle in the last turn
-	actor, err := policy.NewActor(d.Backend, &d.Network, envs)
+	spec := o.Plugin.Spec()
+	actor, err := policy.NewActor(d.Backend, &d.Network, envs*spec.Agents())
 	if err != nil {
 		return Played{}, err
 	}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/table"
+	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline/export"
@@ -89,7 +91,7 @@ func observe(plugin env.Plugin, b policy.Backend, p *export.Policy) (s *export.S
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, driver.Close()) }()
-	actor, err := policy.NewActor(b, &p.Network, n)
+	actor, err := policy.NewActor(b, &p.Network, n*spec.Agents())
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +108,7 @@ func met(driver *env.Driver, actor policy.Actor, p *export.Policy, n int) (*expo
 	if err != nil {
 		return nil, err
 	}
-	ended, seeds := make([]byte, n), make([]uint64, n)
+	agents, seeds := trajectory.NewAgents(driver.Schema()), make([]uint64, n)
 	for i := range seeds {
 		seeds[i] = env.Seed(env.EvaluationStream.Seed(0), i)
 	}
@@ -130,13 +132,8 @@ func met(driver *env.Driver, actor policy.Actor, p *export.Policy, n int) (*expo
 		if _, err := driver.Step(); err != nil {
 			return nil, err
 		}
-		any := false
-		for i := range ended {
-			ended[i] = driver.Terminated()[i] | driver.Truncated()[i]
-			any = any || ended[i] != 0
-		}
-		if any {
-			if err := driver.Reset(ended, seeds); err != nil {
+		if agents.Step(driver.Stepped()); slices.Contains(agents.EnvEnded, 1) {
+			if err := driver.Reset(agents.EnvEnded, seeds); err != nil {
 				return nil, err
 			}
 		}

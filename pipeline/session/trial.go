@@ -101,7 +101,8 @@ func (t *trial) canary(ctx context.Context, p *part, plugin env.Plugin) error {
 	if err != nil {
 		return err
 	}
-	actor, err := t.actor(ctx, p.env, t.rules.canary)
+	spec := old.Spec()
+	actor, err := t.actor(ctx, p.env, t.rules.canary*spec.Agents())
 	if err != nil {
 		return err
 	}

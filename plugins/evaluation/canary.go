@@ -14,7 +14,7 @@ import (
 // CanaryOptions are the settings of a comparison of two versions of an environment.
 type CanaryOptions struct {
 	Old, New env.Plugin
-	Actor    policy.Actor    // loaded with the weights, prepared for at least Envs rows
+	Actor    policy.Actor    // loaded with the weights, prepared for a row of each agent of Envs environments
 	Network  *policy.Network // that the actor computes; nil for one that takes observations as they are
 	Envs     int             // of each version
 	Episodes int             // of each environment; a mean over the first to end would be biased

@@ -14,7 +14,7 @@ import (
 // Options are the settings of an evaluation.
 type Options struct {
 	Plugin       env.Plugin
-	Actor        policy.Actor    // loaded with the weights, prepared for at least Envs rows
+	Actor        policy.Actor    // loaded with the weights, prepared for a row of each agent of Envs environments
 	Network      *policy.Network // that the actor computes; nil for one that takes observations as they are
 	Episodes     int
 	Envs         int    // in parallel; does not change the result
@@ -30,7 +30,7 @@ type Options struct {
 
 // Result holds the outcome of each episode, by its index.
 type Result struct {
-	Returns []float64
+	Returns []float64 // of several agents their mean
 	Lengths []int
 	Greedy  bool
 	// Unfinished counts the episodes that were cut off.

@@ -27,6 +27,7 @@ type play struct {
 	playing  int
 	mask     []byte
 	seeds    []uint64
+	agents   *trajectory.Agents
 	lost     []bool // the process that the environment lived in has died
 	losses   int
 	requests []policy.Request
@@ -74,7 +75,7 @@ func newPlay(o Options, stream env.Stream) (*play, error) {
 			Returns: make([]float64, o.Episodes), Lengths: make([]int, o.Episodes), Greedy: o.Greedy,
 		},
 		episode: make([]int, n), steps: make([]uint64, n), returns: make([]float64, n),
-		mask: make([]byte, n), seeds: make([]uint64, n), lost: make([]bool, n),
+		mask: make([]byte, n), seeds: make([]uint64, n), lost: make([]bool, n), agents: trajectory.NewAgents(driver.Schema()),
 		begun: make([]int, n), spent: make([]uint64, n),
 	}, nil
 }
@@ -121,7 +122,7 @@ func (p *play) open() error {
 
 // start gives an environment the next episode, or none when all are taken.
 func (p *play) start(index int) {
-	p.steps[index], p.returns[index] = 0, 0
+	p.clear(index)
 	e := p.next
 	if p.quota > 0 {
 		e = index*p.quota + p.begun[index]
@@ -136,6 +137,17 @@ func (p *play) start(index int) {
 	p.next++
 	p.playing++
 }
+
+// clear forgets what an environment has played.
+func (p *play) clear(index int) {
+	p.steps[index], p.returns[index] = 0, 0
+	for agent := range p.each() {
+		p.agents.SetRunning(index*p.each()+agent, false)
+	}
+}
+
+// each is how many agents an environment has.
+func (p *play) each() int { return p.driver.Schema().Agents }
 
 // exhausted reports whether an environment may make no more steps.
 func (p *play) exhausted(env int) bool { return p.ceiling > 0 && p.spent[env] >= p.ceiling }
@@ -200,11 +212,11 @@ func (p *play) reset(mask []byte) error {
 
 // again restarts the episode of a lost environment; an idle one starts any.
 func (p *play) again(env int) {
-	p.steps[env], p.returns[env] = 0, 0
+	p.clear(env)
 	p.mask[env], p.lost[env] = 1, false
 }
 
-// act asks the policy. Sampled actions are keyed by episode, so a request has rows that play successive episodes in step.
+// act asks the policy. Sampled actions are keyed by episode and agent, so a request has rows that play successive episodes in step.
 func (p *play) act() error {
 	all := policy.Request{
 		Action: p.driver.Actions(), Raw: p.driver.RawActions(), LogProb: p.driver.LogProb(), Value: p.driver.Value(),
@@ -218,8 +230,8 @@ func (p *play) act() error {
 	}
 	for env, next := 0, 0; env < len(p.episode); env = next {
 		next = p.inStep(env)
-		r := all.Slice(env, next, &p.views)
-		r.Seed, r.FirstEnv, r.Step, r.Greedy = p.seed, uint32(max(p.episode[env], 0)), p.steps[env], false
+		r := all.Slice(env*p.each(), next*p.each(), &p.views)
+		r.Seed, r.FirstEnv, r.Step, r.Greedy = p.seed, uint32(max(p.episode[env], 0)*p.each()), p.steps[env], false
 		p.requests = append(p.requests, r)
 	}
 	return p.o.Actor.Act(p.requests)
@@ -252,7 +264,8 @@ func (p *play) inStep(first int) (end int) {
 
 // count adds up the step and reports whether environments need a reset, which mask and seeds then describe.
 func (p *play) count() (reset bool) {
-	reward, terminated, truncated := p.driver.Reward(), p.driver.Terminated(), p.driver.Truncated()
+	p.agents.Step(p.driver.Stepped())
+	reward, each := p.driver.Reward(), p.each()
 	for env := range p.episode {
 		p.mask[env] = 0
 		if p.lost[env] {
@@ -260,9 +273,11 @@ func (p *play) count() (reset bool) {
 			reset = true
 			continue
 		}
-		ended := terminated[env]|truncated[env] != 0
+		ended := p.agents.EnvEnded[env] != 0
 		if p.episode[env] >= 0 {
-			p.returns[env] += float64(reward[env])
+			for _, r := range reward[env*each : (env+1)*each] {
+				p.returns[env] += float64(r)
+			}
 			p.steps[env]++
 			p.spent[env]++
 			ended = ended || p.o.EpisodeLimit > 0 && p.steps[env] >= uint64(p.o.EpisodeLimit)
@@ -283,7 +298,7 @@ func (p *play) count() (reset bool) {
 
 func (p *play) record(env int) {
 	if e := p.episode[env]; e >= 0 {
-		p.result.Returns[e], p.result.Lengths[e] = p.returns[env], int(p.steps[env])
+		p.result.Returns[e], p.result.Lengths[e] = p.returns[env]/float64(p.each()), int(p.steps[env])
 		p.playing--
 	}
 }
