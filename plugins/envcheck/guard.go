@@ -33,7 +33,8 @@ type guard struct {
 	driver *env.Driver
 	prober env.EnvProber // nil if the environment cannot be probed
 	mode   hostabi.Autoreset
-	margin int
+	margin int // rows on each side: those of so many environments
+	agents int // of an environment
 	found  *watched
 	calls  int         // of rl_step
 	due    []dueColumn // of the call in progress
@@ -62,7 +63,7 @@ func (c *checker) guardedDriver(o env.DriverOptions, found *watched) (*env.Drive
 	if err != nil {
 		return nil, nil, err
 	}
-	g := &guard{driver: driver, mode: o.Autoreset, margin: o.Margin, found: found}
+	g := &guard{driver: driver, mode: o.Autoreset, margin: o.Margin * c.spec.Agents(), agents: c.spec.Agents(), found: found}
 	region := g.region()
 	for i := range region {
 		region[i] = filler
@@ -116,13 +117,13 @@ func (g *guard) add(flag trajectory.Flags, row int) {
 
 // addColumn makes a row of a column due and puts canaries into it.
 func (g *guard) addColumn(whole trajectory.Trajectory, l trajectory.Layout, row int) {
-	d := dueColumn{Layout: l, bytes: l.Offset + row*l.StrideT + g.margin*l.StrideEnv}
+	d := dueColumn{Layout: l, bytes: l.Offset + row*l.StrideT + g.margin*l.StrideEnv} // StrideEnv is from row to row
 	d.m = whole.Row(l.Column, row)
 	d.m.Data = whole.Mem[d.bytes : l.Offset+row*l.StrideT+l.RowBytes]
 	d.m.Rows -= 2 * g.margin
 	g.due = append(g.due, d)
 	for env := range d.m.Rows {
-		if !g.isChosen(env) {
+		if !g.isChosen(env) || g.hosts(&d, env) {
 			continue
 		}
 		for i := range d.m.Elems {
@@ -131,7 +132,12 @@ func (g *guard) addColumn(whole trajectory.Trajectory, l trajectory.Layout, row 
 	}
 }
 
-func (g *guard) isChosen(env int) bool { return g.chosen == nil || g.chosen[env] != 0 }
+func (g *guard) isChosen(env int) bool { return g.chosen == nil || g.chosen[env/g.agents] != 0 }
+
+// hosts reports whether the host writes a row, that of an agent behind the first one for what all of them share.
+func (g *guard) hosts(d *dueColumn, env int) bool {
+	return d.Flags&trajectory.Shared != 0 && env%g.agents > 0
+}
 
 // element returns one element of a row that begins at the front of data.
 func (d *dueColumn) element(data []byte, env, i int) []byte {
@@ -191,7 +197,7 @@ func (g *guard) lookAt(d *dueColumn, where string) {
 		}
 		wanted := d.Flags&(trajectory.Final|trajectory.AtEnd) == 0 || g.ended(env)
 		if wanted && unwritten > 0 && (!d.byChance() || unwritten == d.m.Elems) {
-			first(&g.found.unwritten, "env %d: %s does not write element %d of %s", env, where, at, name(d.Layout))
+			first(&g.found.unwritten, "env %d: %s does not write element %d of %s", env/g.agents, where, at, name(d.Layout))
 		}
 	}
 }
@@ -270,9 +276,9 @@ func (g *guard) side(l trajectory.Layout, at int) string {
 	case env >= l.Envs-2*g.margin:
 		return fmt.Sprintf("behind the last environment's %s", name)
 	case l.Column == trajectory.Action:
-		return fmt.Sprintf("over the action of env %d", env)
+		return fmt.Sprintf("over the action of env %d", env/g.agents)
 	default:
-		return fmt.Sprintf("element %d of env %d's %s at another time (row %d, now is %d)", element, env, name, row, t)
+		return fmt.Sprintf("element %d of env %d's %s at another time (row %d, now is %d)", element, env/g.agents, name, row, t)
 	}
 }
 

@@ -18,8 +18,12 @@ func Text(s hostabi.EnvSpec, results []Result) string {
 			modes = append(modes, m.String())
 		}
 	}
-	fmt.Fprintf(&b, "%s  abi %v  obs %s  act %s  autoreset %s  episode_limit %d\n",
-		s.Name, s.ABI, s.Spaces(hostabi.RoleObservation), s.Spaces(hostabi.RoleAction), strings.Join(modes, "|"), s.EpisodeLimit)
+	agents := ""
+	if s.HasAgents() {
+		agents = text.Count(s.Agents(), "agent") + "  "
+	}
+	fmt.Fprintf(&b, "%s  abi %v  %sobs %s  act %s  autoreset %s  episode_limit %d\n",
+		s.Name, s.ABI, agents, s.Spaces(hostabi.RoleObservation), s.Spaces(hostabi.RoleAction), strings.Join(modes, "|"), s.EpisodeLimit)
 	counts := map[Verdict]int{}
 	for _, r := range results {
 		counts[r.Verdict]++

@@ -36,11 +36,15 @@ type run struct {
 // maxMarks bounds the kept marks of a trace: of longer ones, every second, fourth, … step.
 const maxMarks = 1 << 16
 
-// trace holds the environments' writes, as one running hash per environment, and the findings.
+// trace holds the environments' writes, as one running hash per environment, and the findings. Where there are agents, each has
+// the place of an environment, those of one environment one behind the other.
 type trace struct {
 	envs   int
+	agents int      // of an environment
 	every  int      // steps from one row of marks to the next
 	hashes []uint64 // [step/every][env]
+	acted  int      // rows in which an agent has acted, where agents do not always act
+	idle   string   // a mask of an agent that does not act
 
 	terminated, truncated, longest int
 	outside                        int
@@ -54,8 +58,17 @@ type trace struct {
 	watched                        watched
 }
 
-func newTrace(envs, steps int) trace {
-	return trace{envs: envs, every: (steps + maxMarks - 1) / maxMarks, real: make([][]uint64, envs), reals: make([]int, envs)}
+func newTrace(envs, agents, steps int) trace {
+	envs *= agents
+	return trace{envs: envs, agents: agents, every: (steps + maxMarks - 1) / maxMarks, real: make([][]uint64, envs), reals: make([]int, envs)}
+}
+
+// who names what has a hash.
+func (t *trace) who(env int) string {
+	if t.agents == 1 {
+		return fmt.Sprintf("env %d", env)
+	}
+	return fmt.Sprintf("env %d agent %d", env/t.agents, env%t.agents)
 }
 
 func (t *trace) episodes() int { return t.terminated + t.truncated }
@@ -63,9 +76,9 @@ func (t *trace) episodes() int { return t.terminated + t.truncated }
 // differ returns the first place where two traces of equal length differ in the first envs environments.
 func (t *trace) differ(other *trace, envs int) (env int, step string, differ bool) {
 	for row := 0; row*t.envs < len(t.hashes); row++ {
-		for env := range envs {
+		for env := range envs * t.agents {
 			if t.hashes[row*t.envs+env] != other.hashes[row*other.envs+env] {
-				return env, t.place(row), true
+				return env / t.agents, t.place(row), true
 			}
 		}
 	}
@@ -96,15 +109,17 @@ type recorder struct {
 	seeds   []uint64
 	spaces  []hostabi.Tensor // of the observations
 	figures []trajectory.Figure
+	agents  *trajectory.Agents
 }
 
 func (c *checker) record(r run) (t *trace, err error) {
 	if r.mode == 0 {
 		r.mode = c.spec.PickAutoreset()
 	}
+	rows := r.envs * c.spec.Agents()
 	w := &recorder{
-		c: c, run: r, mode: r.mode, trace: newTrace(r.envs, c.o.Steps),
-		hash: make([]uint64, r.envs), reals: make([]uint64, r.envs), length: make([]int, r.envs), phantom: make([]bool, r.envs),
+		c: c, run: r, mode: r.mode, trace: newTrace(r.envs, c.spec.Agents(), c.o.Steps),
+		hash: make([]uint64, rows), reals: make([]uint64, rows), length: make([]int, rows), phantom: make([]bool, rows),
 		spaces: c.spec.All(hostabi.RoleObservation),
 	}
 	if err = w.open(r.envs); err != nil {
@@ -122,6 +137,7 @@ func (w *recorder) play() error {
 	if err := w.warmUp(); err != nil {
 		return err
 	}
+	w.agents = trajectory.NewAgents(w.driver.Schema())
 	if err := w.reset(w.run.seed); err != nil {
 		return err
 	}
@@ -168,6 +184,7 @@ func (w *recorder) open(envs int) (err error) {
 		return err
 	}
 	w.mask, w.seeds, w.figures = make([]byte, envs), make([]uint64, envs), w.driver.Figures()
+	w.agents = trajectory.NewAgents(w.driver.Schema())
 	if w.run.parts {
 		w.driver.Env = &parted{Env: w.driver.Env, trace: &w.trace, seed: w.c.o.Seed, envs: envs}
 	}
@@ -186,7 +203,7 @@ func (w *recorder) warmUp() error {
 			return err
 		}
 	}
-	w.trace = newTrace(w.run.envs, w.c.o.Steps)
+	w.trace = newTrace(w.run.envs, w.c.spec.Agents(), w.c.o.Steps)
 	clear(w.hash)
 	clear(w.length)
 	clear(w.phantom)
@@ -286,9 +303,10 @@ func carry(to, from *env.Driver) {
 // step makes one step with the scripted actions and records the environments' writes.
 func (w *recorder) step(step int) error {
 	w.driver.Draw(func(index int) uint64 { return env.Seed(w.c.o.Seed+uint64(w.turn(index, step))*7919, index) })
-	for env := range w.run.envs {
+	for env := range w.hash {
 		w.beforeReal(env)
 	}
+	w.noteIdle(step)
 	if err := w.advance(); err != nil {
 		return err
 	}
@@ -296,11 +314,15 @@ func (w *recorder) step(step int) error {
 	reward, terminated, truncated := w.driver.Reward(), w.driver.Terminated(), w.driver.Truncated()
 	for env := range w.mask {
 		w.mask[env] = 0
-		if terminated[env]|truncated[env] != 0 && w.mode == hostabi.Disabled {
+		if w.mode == hostabi.Disabled && terminated[env]|truncated[env] != 0 { // with one agent
 			w.mask[env], reset = 1, true
 		}
 	}
-	for env := range w.run.envs {
+	w.agents.Step(w.driver.Stepped())
+	if env := w.agents.Idle(); env >= 0 {
+		return fmt.Errorf("env %d: %w: no agent has acted in %d steps", env, trajectory.ErrOutput, trajectory.MaxIdle)
+	}
+	for env := range w.hash {
 		flags := uint64(terminated[env]) | uint64(truncated[env])<<1
 		w.afterReal(env, reward[env], flags)
 		w.mixResults(env, flags != 0)
@@ -350,9 +372,13 @@ func (w *recorder) note(env, step int, reward float32, flags uint64) {
 		}
 		return
 	}
+	over := w.agents.Ended[env] != 0
+	if !over && !w.agents.Running(env) {
+		return
+	}
 	w.length[env]++
 	w.trace.longest = max(w.trace.longest, w.length[env])
-	if flags == 0 {
+	if !over {
 		return
 	}
 	if flags&1 != 0 {
@@ -400,7 +426,7 @@ func (w *recorder) checkBounds(space *hostabi.Tensor, m trajectory.Matrix, env, 
 		if v := m.Value(env, i); v < low || v > high {
 			w.trace.outside++
 			if w.trace.firstOutside == "" {
-				w.trace.firstOutside = fmt.Sprintf("env %d step %d element %d is %g, bounds %g..%g", env, step+1, i, v, low, high)
+				w.trace.firstOutside = fmt.Sprintf("%s step %d element %d is %g, bounds %g..%g", w.trace.who(env), step+1, i, v, low, high)
 			}
 		}
 	}

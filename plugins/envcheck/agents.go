@@ -1,0 +1,36 @@
+package envcheck
+
+import "fmt"
+
+// noteIdle looks at the agents that do not act in the coming step: what each observes has been checked.
+func (w *recorder) noteIdle(step int) {
+	tr, row := w.driver.Acting()
+	acts := tr.Acts(row)
+	if acts == nil {
+		return
+	}
+	for _, mask := range w.driver.Masks() {
+		for i := range mask.Rows {
+			for a := range mask.Elems {
+				if acts[i] == 0 && w.trace.idle == "" && mask.Bits(i, a) == 0 {
+					w.trace.idle = fmt.Sprintf("%s does not act in step %d, and element %d of its mask is 0", w.trace.who(i), step+1, a)
+				}
+			}
+		}
+	}
+	for _, one := range acts {
+		w.trace.acted += int(one)
+	}
+}
+
+// idleAgents looks at what agents are told that do not act.
+func (c *checker) idleAgents() (Verdict, string, error) {
+	switch rows := c.o.Steps * c.base.envs; {
+	case c.base.idle != "":
+		return Failed, c.base.idle, nil
+	case c.base.acted == 0:
+		return OK, "all agents always act", nil
+	default:
+		return OK, fmt.Sprintf("agents act in %d of %d rows", c.base.acted, rows), nil
+	}
+}
