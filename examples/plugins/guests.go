@@ -45,6 +45,8 @@ func Guests() []Guest {
 		{Module: "cartpole-c/cartpole_positions.wasm", Env: "cartpole_positions", Language: c(), Committed: true, Builtin: "cartpole-positions@1"},
 		{Module: "cartpole-go/cartpole.wasm", Env: "cartpole", Language: golang()},
 		{Module: "cartpole-rust/cartpole.wasm", Env: "cartpole", Language: rust(), Committed: true},
+		{Module: "chase-c/chase.wasm", Env: "chase", Language: c(), Committed: true, Builtin: "chase@1"},
+		{Module: "connectfour-c/connectfour.wasm", Env: "connectfour", Language: c(), Committed: true, Builtin: "connectfour@1"},
 		{Module: "corridor-c/corridor.wasm", Env: "corridor", Language: c(), Committed: true},
 		{Module: "corridor-go/corridor.wasm", Env: "corridor", Language: golang()},
 		{Module: "corridor-rust/corridor.wasm", Env: "corridor", Language: rust()},
@@ -68,6 +70,7 @@ func Guests() []Guest {
 }
 
 //go:embed acrobot-c/acrobot.wasm cartpole-c/cartpole.wasm cartpole-c/cartpole_positions.wasm mountaincar-c/mountaincar.wasm
+//go:embed chase-c/chase.wasm connectfour-c/connectfour.wasm
 //go:embed minatar-c/*.wasm mountaincarcontinuous-c/mountaincarcontinuous.wasm pendulum-c/*.wasm sanity-c/*.wasm
 //go:embed squash-c/squash.wasm taxi-c/taxi.wasm
 var embedded embed.FS

@@ -6,10 +6,10 @@
 #define RL_BATCHES 64
 #define RL_FLAG_WAITING 1u // the episode is over and the environment waits for its reset
 
-// Tensors in the order of the description. Behind the mask, if there is one, lie the discount, if there is one, the figures,
-// and the observations after the first, each with its last one.
+// Tensors in the order of the description. Behind the mask, if there is one, lie the discount, if there is one, who acts, if that
+// is not always everybody, the figures, and the observations after the first, each with its last one.
 enum { RL_T_ACTION, RL_T_OBS, RL_T_REWARD, RL_T_TERMINATED, RL_T_TRUNCATED, RL_T_FINAL, RL_T_MASK };
-enum { RL_TENSORS = RL_T_MASK + 2 + RL_MAX_FIGURES + 2 * (RL_MAX_OBSERVATIONS - 1) };
+enum { RL_TENSORS = RL_T_MASK + 3 + RL_MAX_FIGURES + 2 * (RL_MAX_OBSERVATIONS - 1) };
 
 typedef struct rl_batch {
     rl_env env;
@@ -20,6 +20,8 @@ typedef struct rl_batch {
     rl_rng *rng;
     void *row[RL_MAX_OBSERVATIONS], *move;
     uint8_t *legal;
+    uint8_t *acts, *over; // of agents that do not always act: who does now, and whose episode has ended before its environment's
+    rl_result *results;
     rl_binding bind[RL_TENSORS];
     rl_tensor shape[RL_TENSORS]; // elems and bytes of each tensor; at time 0 once bound
     rl_view view;                // tensors at the time of the current step
@@ -53,10 +55,12 @@ RL_QUIET static rl_batch *rl_find(uint32_t batch) { return batch < RL_BATCHES ? 
 // rl_observed is how many observations there are.
 RL_INLINE uint32_t rl_observed(void) { return rl_the_env.observations ? rl_the_env.observation_count : 1; }
 
-// rl_slot_discount, rl_slot_figure, rl_slot_obs and rl_slot_final are the tensors of the discount, of figure k, of
-// observation j and of its last one.
+// rl_slot_discount, rl_slot_active, rl_slot_figure, rl_slot_obs and rl_slot_final are the tensors of the discount, of who acts, of
+// figure k, of observation j and of its last one.
 RL_INLINE uint32_t rl_slot_discount(void) { return RL_T_MASK + (rl_the_env.mask != NULL); }
-RL_INLINE uint32_t rl_slot_figure(uint32_t k) { return rl_slot_discount() + rl_the_env.discount + k; }
+RL_INLINE bool rl_takes_turns(void) { return rl_the_env.apart || rl_the_env.active; }
+RL_INLINE uint32_t rl_slot_active(void) { return rl_slot_discount() + rl_the_env.discount; }
+RL_INLINE uint32_t rl_slot_figure(uint32_t k) { return rl_slot_active() + rl_takes_turns() + k; }
 RL_INLINE bool rl_is_figure(uint32_t k) { return k >= rl_slot_figure(0) && k < rl_slot_figure(rl_the_env.figure_count); }
 RL_INLINE uint32_t rl_slot_obs(uint32_t j) { return j ? rl_slot_figure(rl_the_env.figure_count) + 2 * (j - 1) : (uint32_t)RL_T_OBS; }
 RL_INLINE uint32_t rl_slot_final(uint32_t j) { return j ? rl_slot_obs(j) + 1 : (uint32_t)RL_T_FINAL; }
@@ -102,8 +106,8 @@ static rl_part rl_observation(const rl_env *env, uint32_t k)
     return p;
 }
 
-// rl_part_of returns tensor k. All of them at once would be too large for a small stack.
-static rl_part rl_part_of(const rl_env *env, uint32_t k)
+// rl_own_part returns tensor k as it is with one agent. All of them at once would be too large for a small stack.
+static rl_part rl_own_part(const rl_env *env, uint32_t k)
 {
     static const rl_space number = {.dtype = RL_F32}, unit = {.dtype = RL_F32, .high = 1}, flag = {.dtype = RL_U8, .high = 1};
     if (k == RL_T_ACTION) return rl_describe_part(RL_ROLE_ACTION, RL_TENSOR_AT_T, &env->action);
@@ -119,10 +123,25 @@ static rl_part rl_part_of(const rl_env *env, uint32_t k)
         return p;
     }
     if (rl_the_env.discount && k == rl_slot_discount()) return rl_describe_part(RL_ROLE_DISCOUNT, RL_TENSOR_AT_T, &unit);
+    if (rl_takes_turns() && k == rl_slot_active()) return rl_describe_part(RL_ROLE_ACTIVE, RL_TENSOR_AT_T1, &flag);
     rl_space mask = flag;
     mask.rank = 1;
     mask.shape[0] = rl_choices(&env->action);
     return rl_describe_part(RL_ROLE_ACTION_MASK, RL_TENSOR_AT_T1, &mask);
+}
+
+// rl_shared says whether a tensor is of the environment though there are several agents.
+RL_INLINE bool rl_shared(uint32_t k)
+{
+    return rl_is_figure(k) || (!rl_the_env.apart && (k == RL_T_TERMINATED || k == RL_T_TRUNCATED));
+}
+
+// rl_part_of returns tensor k.
+static rl_part rl_part_of(const rl_env *env, uint32_t k)
+{
+    rl_part p = rl_own_part(env, k);
+    if ((rl_agents() > 1 || rl_takes_turns()) && !rl_shared(k)) p.desc.flags |= RL_TENSOR_PER_AGENT;
+    return p;
 }
 
 // rl_writer puts a description together; without memory it only measures it.
@@ -159,7 +178,7 @@ static uint32_t rl_put_values(rl_writer *w, const rl_space *s)
 // rl_put_description writes the description if to is not NULL, and returns its length.
 static uint32_t rl_put_description(const rl_env *env, uint8_t *to)
 {
-    uint32_t tensors = rl_count_parts(), len = rl_length(env->name), name = 0;
+    uint32_t tensors = rl_count_parts(), len = rl_length(env->name), name = 0, groups = rl_agents() > 1;
     rl_spec spec = {
         .size = RL_SPEC_BYTES,
         .abi_major = RL_ABI_MAJOR,
@@ -170,13 +189,20 @@ static uint32_t rl_put_description(const rl_env *env, uint8_t *to)
         .group_bytes = RL_GROUP_BYTES,
         .arg_bytes = RL_ARG_BYTES,
         .tensors = tensors,
+        .groups = groups,
         .max_envs = env->max_envs,
         .episode_limit = env->episode_limit,
         .autoreset = RL_AUTORESET_NEXT_STEP | RL_AUTORESET_SAME_STEP | RL_AUTORESET_DISABLED,
         .reward_threshold = __builtin_nanf(""),
         .state_version = env->state_version,
     };
-    rl_writer w = {to, RL_SPEC_BYTES + tensors * RL_TENSOR_BYTES, 0}, values = {NULL, w.at, 0}, records = {to, RL_SPEC_BYTES, 0};
+    if (groups || rl_takes_turns()) {
+        spec.needs = RL_FEATURE_AGENTS;
+        spec.autoreset = RL_AUTORESET_SAME_STEP;
+        if (rl_takes_turns()) spec.flags = RL_SPEC_DYNAMIC_AGENTS;
+    }
+    rl_writer w = {to, RL_SPEC_BYTES + groups * RL_GROUP_BYTES + tensors * RL_TENSOR_BYTES, 0}, values = {NULL, w.at, 0},
+              records = {to, RL_SPEC_BYTES, 0};
     for (uint32_t i = 0; i < tensors; i++) {
         rl_space space = rl_part_of(env, i).space;
         rl_put_values(&w, &space);
@@ -186,6 +212,11 @@ static uint32_t rl_put_description(const rl_env *env, uint8_t *to)
     while (name < len && env->name[name] != '@') name++;
     spec.name = rl_put_string(&w, env->name, name);
     spec.version = name < len ? rl_put_string(&w, env->name + name + 1, len - name - 1) : 0;
+    rl_group_desc group = {.name = 0, .agents = rl_agents()};
+    if (groups) {
+        group.name = rl_put_string(&w, "agents", 6);
+        rl_put_bytes(&records, &group, sizeof group);
+    }
     for (uint32_t i = 0; i < tensors; i++) {
         rl_part p = rl_part_of(env, i);
         p.desc.values = rl_put_values(&values, &p.space);
@@ -216,6 +247,7 @@ static bool rl_described(rl_config *config, rl_env *env)
     *env = rl_the_env;
     if (env->observation_count > RL_MAX_OBSERVATIONS) return rl_fail("more than 16 observations");
     if (env->figure_count > RL_MAX_FIGURES) return rl_fail("more than 16 figures");
+    if (env->agents > RL_MAX_AGENTS) return rl_fail("more than 4096 agents");
     if (env->describe && !env->describe(config, env)) return false;
     return !config->failed;
 }
@@ -256,9 +288,13 @@ static void rl_drop(rl_batch *b)
     if (b->state && rl_the_env.destroy) rl_the_env.destroy(b->state, b->envs);
     rl_put(b->flags, b->envs * (uint32_t)sizeof *b->flags);
     rl_put(b->rng, b->envs * (uint32_t)sizeof *b->rng);
-    for (uint32_t j = 0; j < rl_observed(); j++) rl_put(b->row[j], b->shape[rl_slot_obs(j)].elems * b->shape[rl_slot_obs(j)].bytes);
-    rl_put(b->move, b->shape[RL_T_ACTION].elems * b->shape[RL_T_ACTION].bytes);
-    rl_put(b->legal, rl_the_env.mask ? b->shape[RL_T_MASK].elems : 0);
+    uint32_t agents = rl_agents();
+    for (uint32_t j = 0; j < rl_observed(); j++) rl_put(b->row[j], agents * b->shape[rl_slot_obs(j)].elems * b->shape[rl_slot_obs(j)].bytes);
+    rl_put(b->move, agents * b->shape[RL_T_ACTION].elems * b->shape[RL_T_ACTION].bytes);
+    rl_put(b->legal, rl_the_env.mask ? agents * b->shape[RL_T_MASK].elems : 0);
+    rl_put(b->acts, rl_takes_turns() ? b->envs * agents : 0);
+    rl_put(b->over, rl_takes_turns() ? b->envs * agents : 0);
+    rl_put(b->results, agents > 1 ? agents * (uint32_t)sizeof *b->results : 0);
     rl_put(b, sizeof *b);
 }
 
@@ -274,12 +310,22 @@ static int32_t rl_build(rl_batch *b, rl_config *config)
     b->flags = (uint32_t *)rl_new(b->envs, sizeof *b->flags);
     b->rng = (rl_rng *)rl_new(b->envs, sizeof *b->rng);
     bool rooms = true;
+    uint32_t agents = rl_agents();
     for (uint32_t j = 0; j < rl_observed(); j++) {
-        b->row[j] = rl_new(b->shape[rl_slot_obs(j)].elems, b->shape[rl_slot_obs(j)].bytes);
+        b->row[j] = rl_new(agents * b->shape[rl_slot_obs(j)].elems, b->shape[rl_slot_obs(j)].bytes);
         rooms = rooms && b->row[j];
     }
-    b->move = rl_new(b->shape[RL_T_ACTION].elems, b->shape[RL_T_ACTION].bytes);
-    if (rl_the_env.mask) b->legal = (uint8_t *)rl_new(b->shape[RL_T_MASK].elems, 1);
+    b->move = rl_new(agents * b->shape[RL_T_ACTION].elems, b->shape[RL_T_ACTION].bytes);
+    if (rl_the_env.mask) b->legal = (uint8_t *)rl_new(agents * b->shape[RL_T_MASK].elems, 1);
+    if (rl_takes_turns()) {
+        b->acts = (uint8_t *)rl_new(b->envs * agents, 1);
+        b->over = (uint8_t *)rl_new(b->envs * agents, 1);
+        rooms = rooms && b->acts && b->over;
+    }
+    if (agents > 1) {
+        b->results = (rl_result *)rl_new(agents, sizeof *b->results);
+        rooms = rooms && b->results;
+    }
     if (!b->flags || !b->rng || !rooms || !b->move || (rl_the_env.mask && !b->legal)) {
         rl_fail("out of memory");
         return RL_STATUS_MEMORY;
@@ -337,7 +383,7 @@ RL_EXPORT(rl_bind) int32_t rl_bind(uint32_t batch, uint32_t bindings, uint32_t n
     for (uint32_t k = 0; k < n; k++) {
         rl_binding x;
         __builtin_memcpy(&x, (const uint8_t *)rl_at(bindings) + k * sizeof x, sizeof x);
-        uint32_t misaligned = x.ptr | x.stride_t | x.stride_env | x.stride_elem;
+        uint32_t misaligned = x.ptr | x.stride_t | x.stride_env | x.stride_agent | x.stride_elem;
         bool needed = rl_is_final(k) ? b->autoreset == RL_AUTORESET_SAME_STEP : !rl_is_figure(k);
         if (misaligned & (b->shape[k].bytes - 1) || (needed && !x.ptr)) return RL_STATUS_ARGUMENT;
     }
@@ -346,11 +392,12 @@ RL_EXPORT(rl_bind) int32_t rl_bind(uint32_t batch, uint32_t bindings, uint32_t n
         b->shape[k].at = b->bind[k].ptr ? (uint8_t *)rl_at(b->bind[k].ptr) : NULL;
         b->shape[k].env = b->bind[k].stride_env;
         b->shape[k].elem = b->bind[k].stride_elem;
+        b->shape[k].agent = b->bind[k].stride_agent;
     }
     rl_view view = {.action = b->shape[RL_T_ACTION], .obs = b->shape[RL_T_OBS], .reward = b->shape[RL_T_REWARD],
                     .terminated = b->shape[RL_T_TERMINATED], .truncated = b->shape[RL_T_TRUNCATED], .rng = b->rng,
                     .row = b->row[0], .move = b->move, .observations = b->obs, .rows = b->row,
-                    .discount = {NULL, 0, 0, 0, 0}, .figures = b->figures, .told = b->told};
+                    .discount = {NULL, 0, 0, 0, 0, 0}, .figures = b->figures, .told = b->told, .results = b->results};
     b->view = view;
     b->bound = true;
     return RL_STATUS_OK;
@@ -399,16 +446,41 @@ RL_INLINE void rl_begin(rl_batch *b, uint32_t i, const rl_tensor *obs)
     rl_current = i;
     rl_set_waiting(b, i, false);
     rl_the_env.reset(b->state, i, &b->rng[i], obs, rl_the_env.observations ? (void *)b->row : b->row[0]);
+    if (rl_takes_turns()) __builtin_memset(b->over + (size_t)i * rl_agents(), 0, rl_agents());
 }
 
-// rl_legal writes the masks of time t: the author's, and all ones behind an end, where the next step reads no action.
+// rl_ask finds out which agents of environment i act now.
+RL_INLINE void rl_ask(rl_batch *b, uint32_t i)
+{
+    uint32_t agents = rl_agents();
+    uint8_t *acts = b->acts + (size_t)i * agents;
+    __builtin_memset(acts, 1, agents);
+    if (rl_the_env.active) rl_the_env.active(b->state, i, acts);
+    for (uint32_t k = 0; k < agents; k++) acts[k] = acts[k] && !b->over[(size_t)i * agents + k];
+}
+
+// rl_active writes who acts at time t.
+static void rl_active(rl_batch *b, uint32_t first, uint32_t count, uint32_t t)
+{
+    if (!rl_takes_turns()) return;
+    rl_tensor active = rl_tensor_at(b, rl_slot_active(), t);
+    for (uint32_t i = first; i < first + count; i++) {
+        rl_ask(b, i);
+        rl_spread(&active, i, b->acts + (size_t)i * rl_agents());
+    }
+}
+
+// rl_legal writes the masks of time t: the author's, and all ones where the next step reads no action: behind an end, and for
+// agents that do not act.
 static void rl_legal(rl_batch *b, uint32_t first, uint32_t count, uint32_t t)
 {
     if (!rl_the_env.mask) return;
     rl_tensor mask = rl_tensor_at(b, RL_T_MASK, t);
     for (uint32_t i = first; i < first + count; i++) {
-        if (b->flags[i] & RL_FLAG_WAITING) __builtin_memset(b->legal, 1, mask.elems);
+        if (b->flags[i] & RL_FLAG_WAITING) __builtin_memset(b->legal, 1, rl_agents() * mask.elems);
         else rl_the_env.mask(b->state, i, b->legal);
+        for (uint32_t k = 0; rl_takes_turns() && k < rl_agents(); k++)
+            if (!b->acts[(size_t)i * rl_agents() + k]) __builtin_memset(b->legal + (size_t)k * mask.elems, 1, mask.elems);
         rl_spread(&mask, i, b->legal);
     }
 }
@@ -429,9 +501,20 @@ RL_EXPORT(rl_reset) int32_t rl_reset(uint32_t batch, uint32_t t, uint32_t mask, 
             b->rng[i] = rl_seed(s);
         }
         rl_begin(b, i, obs);
+        rl_active(b, i, 1, t);
         rl_legal(b, i, 1, t);
     }
     return RL_STATUS_OK;
+}
+
+// rl_keep_last makes what agent k of environment i observes its last observation.
+RL_INLINE void rl_keep_last(rl_batch *b, uint32_t i, uint32_t k)
+{
+    for (uint32_t j = 0; j < rl_observed(); j++) {
+        const rl_tensor *last = &b->shape[rl_slot_final(j)], *obs = &b->obs[j];
+        rl_copy_row(rl_row(last, i) + (size_t)k * last->agent, last->elem, rl_row(obs, i) + (size_t)k * obs->agent, obs->elem, last->elems,
+                    last->bytes);
+    }
 }
 
 // rl_end does what the autoreset mode says about environment i, whose episode has ended.
@@ -443,11 +526,29 @@ static __attribute__((noinline)) void rl_end(rl_batch *b, uint32_t i)
         rl_set_waiting(b, i, true);
         return;
     }
-    for (uint32_t j = 0; j < rl_observed(); j++) {
-        const rl_tensor *last = &b->shape[rl_slot_final(j)], *obs = &b->obs[j];
-        rl_copy_row(rl_row(last, i), last->elem, rl_row(obs, i), obs->elem, last->elems, last->bytes);
-    }
+    for (uint32_t k = 0; k < rl_agents(); k++) rl_keep_last(b, i, k);
     rl_begin(b, i, b->obs);
+}
+
+// rl_apart ends the episodes of those agents of environment i whose results say so, and that of the environment with the last one.
+RL_QUIET static void rl_apart(rl_batch *b, uint32_t i)
+{
+    const rl_view *v = &b->view;
+    uint8_t *over = b->over + (size_t)i * rl_agents();
+    uint32_t ended = 0, left = 0;
+    for (uint32_t k = 0; k < rl_agents(); k++) {
+        uint8_t *terminated = rl_row(&v->terminated, i) + (size_t)k * v->terminated.agent;
+        uint8_t *truncated = rl_row(&v->truncated, i) + (size_t)k * v->truncated.agent;
+        if (over[k]) *terminated = *truncated = 0;
+        if (*terminated) *truncated = 0;
+        if (*terminated | *truncated) {
+            over[k] = 1;
+            ended++;
+            rl_keep_last(b, i, k);
+        }
+        left += !over[k];
+    }
+    if (ended && !left) rl_begin(b, i, b->obs);
 }
 
 // rl_run steps environments that wait for nothing, then looks for ended episodes, eight flags at a time.
@@ -456,6 +557,10 @@ RL_INLINE void rl_run(rl_batch *b, uint32_t first, uint32_t count)
     const rl_view *v = &b->view;
     rl_the_env.step(b->state, first, count, v);
     uint32_t i = first, end = first + count;
+    if (rl_the_env.apart) {
+        for (; i < end; i++) rl_apart(b, i);
+        return;
+    }
     if (v->terminated.env == 1 && v->truncated.env == 1) {
         for (; end - i >= 8; i += 8) {
             uint64_t ended, late;
@@ -496,18 +601,21 @@ static bool rl_actions_ok(rl_batch *b, uint32_t first, uint32_t count)
     const rl_tensor *a = &b->view.action;
     const rl_space *space = &b->env.action;
     if (!space->n && !space->counts) return true;
-    if (a->elems == 1 && a->env == 4 && !space->start && space->n) {
+    if (a->elems == 1 && a->env == 4 * rl_agents() && !space->start && space->n) {
         const uint32_t *all = (const uint32_t *)(const void *)a->at;
         uint32_t any = 0;
-        for (uint32_t i = first; i < first + count; i++) any |= all[i];
+        for (uint32_t i = first * rl_agents(); i < (first + count) * rl_agents(); i++) any |= all[i];
         if (any < space->n) return true; // no action is larger than all of them put together
     }
     for (uint32_t i = first; i < first + count; i++) {
         if (b->flags[i] & RL_FLAG_WAITING) continue;
         rl_collect(a, i, b->move);
         rl_current = i;
-        for (uint32_t k = 0; k < a->elems; k++)
-            if (((uint32_t *)b->move)[k] - (uint32_t)space->start >= rl_count(space, k)) return rl_fail("an action is outside its space");
+        for (uint32_t k = 0; k < a->elems * rl_agents(); k++) {
+            if (rl_takes_turns() && !b->acts[(size_t)i * rl_agents() + k / a->elems]) continue;
+            if (((uint32_t *)b->move)[k] - (uint32_t)space->start >= rl_count(space, k % a->elems))
+                return rl_fail("an action is outside its space");
+        }
     }
     return true;
 }
@@ -523,6 +631,7 @@ static int32_t rl_advance(rl_batch *b, uint32_t t, uint32_t first, uint32_t coun
         if (k > i) rl_run(b, i, k - i);
         if (k < end) rl_rest(b, t, k++);
     }
+    rl_active(b, first, count, t + 1);
     rl_legal(b, first, count, t + 1);
     return RL_STATUS_OK;
 }
@@ -542,10 +651,10 @@ RL_EXPORT(rl_step_range) int32_t rl_step_range(uint32_t batch, uint32_t t, uint3
 
 // ---- the rest ----------------------------------------------------------------------------------------------
 
-// A saved environment is a head, the author's bytes, its flags (u32) and its random stream (u64). The head has the
-// state's version and how many bytes follow it.
+// A saved environment is a head, the author's bytes, its flags (u32) and its random stream (u64), and, where agents end apart, a
+// byte for each that has. The head has the state's version and how many bytes follow it.
 #define RL_SAVED_HEAD 8
-#define RL_SAVED_TAIL 12
+#define RL_SAVED_TAIL (12 + (rl_the_env.apart ? rl_agents() : 0))
 
 RL_EXPORT(rl_save) int32_t rl_save(uint32_t batch, uint32_t env, uint32_t buf, uint32_t cap)
 {
@@ -560,6 +669,7 @@ RL_EXPORT(rl_save) int32_t rl_save(uint32_t batch, uint32_t env, uint32_t buf, u
     rl_the_env.save(b->state, env, to);
     __builtin_memcpy(to + own, &b->flags[env], 4);
     __builtin_memcpy(to + own + 4, &b->rng[env], 8);
+    if (rl_the_env.apart) __builtin_memcpy(to + own + 12, b->over + (size_t)env * rl_agents(), rl_agents());
     return (int32_t)(RL_SAVED_HEAD + head[1]);
 }
 
@@ -579,6 +689,8 @@ RL_EXPORT(rl_load) int32_t rl_load(uint32_t batch, uint32_t env, uint32_t buf, u
     if (flags & ~RL_FLAG_WAITING || !rl_the_env.load(b->state, env, from)) return RL_STATUS_ARGUMENT;
     rl_set_waiting(b, env, flags & RL_FLAG_WAITING);
     __builtin_memcpy(&b->rng[env], from + own + 4, 8);
+    if (rl_the_env.apart) __builtin_memcpy(b->over + (size_t)env * rl_agents(), from + own + 12, rl_agents());
+    if (rl_takes_turns()) rl_ask(b, env);
     return RL_STATUS_OK;
 }
 

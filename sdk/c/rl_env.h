@@ -15,8 +15,8 @@
 //
 // The header makes every export of env ABI v1 out of that: batches, strides, the three autoreset modes, random
 // streams, final observations, save and load. One environment per file, in C11 or C++20; no C library is needed,
-// and one may be there: with a target like wasm32-wasi the SDK's memory comes from its malloc. It is not for several agents
-// per environment, nor for more than one action tensor.
+// and one may be there: with a target like wasm32-wasi the SDK's memory comes from its malloc. It is not for more than one
+// action tensor.
 //
 // An environment with several observations lists them by name, and writes them through an array of their rows:
 //
@@ -28,6 +28,9 @@
 //	    int32_t *gold = obs[1];
 //
 //	RL_ENV(Walk, setup, reset, step, .name = "walk@1", .action = RL_DISCRETE(2), RL_OBSERVATIONS(seen))
+//
+// Several agents with the same spaces, .agents = 4, are rows one behind the other: action and obs have [agents] rows each, and out
+// points to so many results. By itself the episode of all ends with out[0]; see also .apart and .active.
 #ifndef RL_ENV_H
 #define RL_ENV_H
 
@@ -42,24 +45,29 @@ typedef struct rl_result {
     float *figures; // those of RL_FIGURES, in their order; they start as zero
 } rl_result;
 
-// rl_tensor is one tensor at one time: environment i's row begins at at + i*env, its elements lie elem apart.
+// rl_tensor is one tensor at one time: the row of agent k of environment i begins at at + i*env + k*agent, its elements lie elem
+// apart.
 typedef struct rl_tensor {
     uint8_t *at;
-    uint32_t env, elem, elems, bytes;
+    uint32_t env, elem, elems, bytes, agent;
 } rl_tensor;
 
 // rl_view is what a vectorised step reads (action) and writes (the rest).
 typedef struct rl_view {
     rl_tensor action, obs, reward, terminated, truncated;
     rl_rng *rng;      // one stream per environment
-    void *row, *move; // room for one packed observation and one packed action
+    void *row, *move; // room for one packed observation and one packed action, of all agents
     // Of an environment with several observations: all of them, of which obs is the first, and room for a packed one of each.
     const rl_tensor *observations;
     void *const *rows;
     rl_tensor discount;       // if the environment has one
     const rl_tensor *figures; // at is NULL for one that the host does not want
     float *told;              // room for the figures of one environment
+    rl_result *results;       // room for those of all agents
 } rl_view;
+
+// RL_MAX_AGENTS is how many agents an environment can have.
+#define RL_MAX_AGENTS 4096
 
 // RL_MAX_OBSERVATIONS is how many observations an environment can have.
 #define RL_MAX_OBSERVATIONS 16
@@ -87,6 +95,10 @@ typedef struct rl_env {
     uint32_t max_envs;      // most environments in one batch, 0 = no limit
     uint32_t caps;          // RL_CAP_PREFER_SOA, if that is faster
     uint32_t state_version; // of what save writes: raise it when that changes
+    uint32_t agents;        // of an environment, 0 = 1. Figures are the environment's, those of out[0]; there is no discount
+    // apart: each agent's episode ends by the flags of its own result. It acts no more then, until the environment begins anew,
+    // which it does when all have ended.
+    bool apart;
 
     // describe (optional) changes spaces and limits in a copy of this struct, where they depend on arguments; not how many
     // observations and figures there are.
@@ -94,6 +106,9 @@ typedef struct rl_env {
     // mask (optional; there is a mask tensor if it is given) writes 1 for each legal action and 0 for the others. It is
     // not called behind the end of an episode.
     void (*mask)(void *state, uint32_t i, uint8_t *legal);
+    // active (optional) writes 1 for each agent that acts in the next step and 0 for the others, whose actions are not read. What
+    // such an agent gets meanwhile counts with its last action.
+    void (*active)(void *state, uint32_t i, uint8_t *acts);
     // render (optional) writes text for mode 0 and returns the length needed.
     uint32_t (*render)(void *state, uint32_t i, uint32_t mode, char *to, uint32_t cap);
     // create returns the state of a batch of environments, or NULL after rl_fail.
@@ -125,12 +140,15 @@ typedef void rl_reset_one(void *state, uint32_t i, rl_rng *rng, void *obs);
 
 RL_INLINE uint8_t *rl_row(const rl_tensor *t, uint32_t i) { return t->at + (size_t)i * t->env; }
 
+// rl_agents is how many agents an environment has.
+RL_INLINE uint32_t rl_agents(void) { return rl_the_env.agents ? rl_the_env.agents : 1; }
+
 // rl_in_place says whether an author may be given a row as it lies. Natively he gets a heap block of the exact
 // size instead, so that a sanitizer sees an overrun.
 RL_INLINE bool rl_in_place(const rl_tensor *t)
 {
 #ifdef __wasm__
-    return t->elems == 1 || t->elem == t->bytes;
+    return (t->elems == 1 || t->elem == t->bytes) && (rl_agents() == 1 || t->agent == t->elems * t->bytes);
 #else
     (void)t;
     return false;
@@ -171,33 +189,40 @@ RL_INLINE void rl_copy_row(uint8_t *to, uint32_t to_elem, const uint8_t *from, u
     }
 }
 
-// rl_spread copies a packed row to where the host wants environment i's elements.
+// rl_spread copies packed rows to where the host wants the elements of environment i's agents.
 RL_QUIET static void rl_spread(const rl_tensor *t, uint32_t i, const void *packed)
 {
-    rl_copy_row(rl_row(t, i), t->elem, (const uint8_t *)packed, t->bytes, t->elems, t->bytes);
+    for (uint32_t k = 0; k < rl_agents(); k++)
+        rl_copy_row(rl_row(t, i) + (size_t)k * t->agent, t->elem, (const uint8_t *)packed + (size_t)k * t->elems * t->bytes, t->bytes,
+                    t->elems, t->bytes);
 }
 
-// rl_collect copies environment i's elements to a packed row.
+// rl_collect copies the elements of environment i's agents to packed rows.
 RL_QUIET static void rl_collect(const rl_tensor *t, uint32_t i, void *packed)
 {
-    rl_copy_row((uint8_t *)packed, t->bytes, rl_row(t, i), t->elem, t->elems, t->bytes);
+    for (uint32_t k = 0; k < rl_agents(); k++)
+        rl_copy_row((uint8_t *)packed + (size_t)k * t->elems * t->bytes, t->bytes, rl_row(t, i) + (size_t)k * t->agent, t->elem,
+                    t->elems, t->bytes);
 }
 
 RL_INLINE void rl_write(const rl_view *v, uint32_t i, const rl_result *out)
 {
-    *(float *)(void *)rl_row(&v->reward, i) = out->reward;
-    *rl_row(&v->terminated, i) = out->terminated;
-    *rl_row(&v->truncated, i) = out->truncated;
+    for (uint32_t k = 0; k < rl_agents(); k++) *(float *)(void *)(rl_row(&v->reward, i) + (size_t)k * v->reward.agent) = out[k].reward;
+    for (uint32_t k = 0; k < (rl_the_env.apart ? rl_agents() : 1); k++) {
+        rl_row(&v->terminated, i)[(size_t)k * v->terminated.agent] = out[k].terminated;
+        rl_row(&v->truncated, i)[(size_t)k * v->truncated.agent] = out[k].truncated;
+    }
     if (rl_the_env.discount) *(float *)(void *)rl_row(&v->discount, i) = out->discount;
     for (uint32_t k = 0; k < rl_the_env.figure_count; k++)
         if (v->figures[k].at) *(float *)(void *)rl_row(&v->figures[k], i) = out->figures[k];
 }
 
-// rl_fresh returns the result that a step begins with.
+// rl_fresh returns the result that a step begins with; of several agents it makes all.
 RL_INLINE rl_result rl_fresh(const rl_view *v)
 {
     rl_result out = {0, false, false, 0, v->told};
     for (uint32_t k = 0; k < rl_the_env.figure_count; k++) out.figures[k] = 0;
+    for (uint32_t k = 0; rl_agents() > 1 && k < rl_agents(); k++) v->results[k] = out;
     return out;
 }
 
@@ -237,23 +262,23 @@ RL_INLINE void rl_each(void *state, uint32_t first, uint32_t count, const rl_vie
     rl_view v = *view;
     bool several = rl_the_env.observations != NULL, direct = !several && rl_in_place(&v.obs) && rl_in_place(&v.action);
     for (uint32_t i = first; i < first + count; i++) {
-        rl_result out = rl_fresh(&v);
+        rl_result one = rl_fresh(&v), *out = rl_agents() > 1 ? v.results : &one;
         rl_current = i;
         if (direct) {
-            step(state, i, &v.rng[i], rl_row(&v.action, i), rl_row(&v.obs, i), &out);
+            step(state, i, &v.rng[i], rl_row(&v.action, i), rl_row(&v.obs, i), out);
         } else {
             rl_collect(&v.action, i, v.move);
             if (several) {
                 void *rows[RL_MAX_OBSERVATIONS];
                 rl_open(v.observations, i, v.rows, rows);
-                step(state, i, &v.rng[i], v.move, rows, &out);
+                step(state, i, &v.rng[i], v.move, rows, out);
                 rl_shut(v.observations, i, v.rows);
             } else {
-                step(state, i, &v.rng[i], v.move, v.row, &out);
+                step(state, i, &v.rng[i], v.move, v.row, out);
                 rl_spread(&v.obs, i, v.row);
             }
         }
-        rl_write(&v, i, &out);
+        rl_write(&v, i, out);
     }
 }
 
