@@ -191,7 +191,7 @@ func TestRollout_ActivityIsZeroOrOne(t *testing.T) {
 
 func TestRollout_AgentsAreRefusedWhatTheyCannotDoYet(t *testing.T) {
 	p := game(true)
-	if _, err := trajectory.NewSchema(p.spec, trajectory.Shape{Steps: 4, Envs: 2, Past: 3}); !errors.Is(err, trajectory.ErrShape) ||
+	if _, err := trajectory.NewSchema(p.spec, trajectory.Shape{Steps: 4, Envs: 2, Memory: trajectory.Memory{Past: 3}}); !errors.Is(err, trajectory.ErrShape) ||
 		!strings.Contains(err.Error(), "agents that do not always act") {
 		t.Errorf("frames of agents that take turns: %v", err)
 	}
