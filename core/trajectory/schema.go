@@ -109,7 +109,7 @@ type Schema struct {
 	part    bool
 
 	observed, outcome, final, atEnd, past, shared []uint8 // columns with that flag
-	actions                               []choice
+	actions                                       []choice
 }
 
 // choice is an action with its mask.
