@@ -55,7 +55,7 @@ func main() {
 // asks reports whether something of that name is to be trained.
 func (o *options) asks(name string) bool { return o.only == "" || o.only == name }
 
-// test trains what has a bar over few seeds, anew, and fails where the mean's interval does not lie above it.
+// test trains what has a bar over few seeds, anew, and fails where the mean's interval lies on the wrong side of it.
 func test(ctx context.Context, o options) (err error) {
 	began := time.Now()
 	if o.work, err = os.MkdirTemp("", "rlhost-learn-"); err != nil {
@@ -81,7 +81,7 @@ func test(ctx context.Context, o options) (err error) {
 		}
 		fmt.Println(r.line())
 		if !r.met() {
-			errs = append(errs, fmt.Errorf("%s with preset %s: the interval of the mean begins at %.*f, the bar is %g", r.Task, r.Preset, r.digits(), r.judged().Mean.Low, r.Bar))
+			errs = append(errs, fmt.Errorf("%s with preset %s: the mean is %s, the bar %g%s", r.Task, r.Preset, r.estimate(r.judged().Mean), r.Bar, r.side()))
 		}
 	}
 	fmt.Printf("%.0f s\n", time.Since(began).Seconds())

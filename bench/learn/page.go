@@ -22,6 +22,14 @@ func (r *result) line() string {
 		r.estimate(r.Greedy.IQM), r.estimate(r.Greedy.Mean), r.estimate(r.Sampled.Mean), r.Bar, r.reachedText(), r.seconds())
 }
 
+// side says on which side of the bar the mean is to be, where that is not above.
+func (r *result) side() string {
+	if r.Below {
+		return " at most"
+	}
+	return ""
+}
+
 func (r *result) estimate(e seeds.Estimate) string {
 	return fmt.Sprintf("%.[1]*[2]f (%.[1]*[3]f to %.[1]*[4]f)", r.digits(), e.Value, e.Low, e.High)
 }
@@ -32,7 +40,7 @@ func tables(rows, scales []*result, probes *probesResult) string {
 	b.WriteString("| environment | preset | env steps | greedy: IQM | greedy: mean | sampled: mean | bar | published | env steps to the bar | seconds | seeds |\n")
 	b.WriteString("|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range rows {
-		mark := ""
+		mark := r.side()
 		if r.BySampled {
 			mark = " sampled"
 		}

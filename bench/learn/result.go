@@ -19,6 +19,7 @@ type result struct {
 	Preset    string  `json:"preset"`
 	Steps     string  `json:"env_steps"`            // at most
 	Bar       float64 `json:"bar"`                  // for the lower end of the interval of the mean return
+	Below     bool    `json:"below,omitempty"`      // the task cannot be learned so: the bar is for the upper end
 	BySampled bool    `json:"by_sampled,omitempty"` // the bar is for sampled actions, not for the most probable ones
 	Published string  `json:"published"`            // figure with its source
 	made
@@ -69,8 +70,13 @@ func (r *result) judged() *seeds.Summary {
 	return &r.Greedy
 }
 
-// met reports whether the interval of the mean lies above the bar.
-func (r *result) met() bool { return r.judged().Mean.Low >= r.Bar }
+// met reports whether the interval of the mean lies on the right side of the bar.
+func (r *result) met() bool {
+	if r.Below {
+		return r.judged().Mean.High < r.Bar
+	}
+	return r.judged().Mean.Low >= r.Bar
+}
 
 // digits returns how many digits behind the point a return of this task is written with.
 func (r *result) digits() int { return max(1, 3-int(math.Ceil(math.Log10(math.Abs(r.Bar))))) }

@@ -19,6 +19,7 @@ type task struct {
 	sets      []string
 	steps     string  // env steps at most, as the page writes them
 	bar       float64 // for the lower end of the interval of the mean return
+	below     bool    // the task cannot be learned so: the bar is for the upper end
 	sampled   bool    // the bar is for sampled actions, not for the most probable ones
 	published string  // figure of others, with its source
 	inTest    bool
@@ -62,6 +63,10 @@ var tasks = []task{
 	{name: "Pendulum-v1", preset: "continuous", file: "examples/pipelines/pendulum.toml", steps: "300,000", bar: -250, published: "-172 ± 104 RL Zoo (gSDE)", inTest: true},
 	{name: "MountainCarContinuous-v0", preset: "continuous and keys", file: "examples/pipelines/mountaincarcontinuous.toml", steps: "300,000", bar: 85,
 		published: "88.3 ± 2.6 RL Zoo (gSDE)", inTest: true},
+	positions("CartPole", "general", "gru", 150, 475),
+	positions("CartPole", "general", "lstm", 150, 475),
+	positions("CartPole", "general", "", 150, 200),
+	positions("Pendulum", "continuous", "gru", 300, -250),
 	{name: "Taxi-v4", preset: "general and keys", file: "examples/pipelines/taxi.toml", steps: "500,000", bar: 7.5, inTest: true},
 	{name: "LunarLanderContinuous-v3", preset: "general and keys", file: "examples/pipelines/lunarlander.toml", steps: "1,000,000", bar: 270.9 - 32.1,
 		published: "270.9 ± 32.1 RL Zoo (v2)", sets: []string{"env.lunarlander.use=gymnasium:LunarLanderContinuous-v3"}},
@@ -75,6 +80,7 @@ var tasks = []task{
 	minatar("Breakout", 10, 28, "28 gymnax"),
 	minatar("Freeway", 10, 58, "58 gymnax"),
 	sanity("bandit"),
+	sanity("memory", `policy.main.net={core={kind="gru",size=64}}`),
 	sanity("password"),
 	sanity("spaces"),
 	sanity("squared"),
@@ -90,10 +96,24 @@ func minatar(game string, millions int, bar float64, published string) task {
 		sets: []string{"env.minatar.use=minatar-" + strings.ToLower(game) + "@1", fmt.Sprintf("run.stop.env_steps=%d_000_000", millions)}}
 }
 
+// positions is a task without velocities over some thousand env steps, learned with a core or, to show that it takes one, without.
+func positions(name, preset, core string, thousands int, bar float64) task {
+	t := task{name: name + " positions", preset: preset + " and " + core, file: "examples/pipelines/" + strings.ToLower(name) + "-positions.toml",
+		steps: fmt.Sprintf("%d,000", thousands), bar: bar, inTest: name == "CartPole", sets: []string{"policy.main.net.core.kind=" + core}}
+	if core == "" {
+		t.preset, t.below, t.sets = preset, true, []string{"policy.main.net={}"}
+	}
+	return t
+}
+
 // sanity is a task of the sanity set, whose returns are scores from 0 to 1.
-func sanity(name string) task {
-	return task{name: "Sanity " + name, preset: "general", file: "examples/pipelines/sanity.toml", steps: "50,000", bar: 0.9,
-		sampled: name == "stochastic", inTest: true, sets: []string{"env.sanity.use=" + name + "@1"}}
+func sanity(name string, keys ...string) task {
+	t := task{name: "Sanity " + name, preset: "general", file: "examples/pipelines/sanity.toml", steps: "50,000", bar: 0.9,
+		sampled: name == "stochastic", inTest: true, sets: append([]string{"env.sanity.use=" + name + "@1"}, keys...)}
+	if len(keys) > 0 {
+		t.preset += " and keys"
+	}
+	return t
 }
 
 // mujoco is a task of MuJoCo, whose bar is CleanRL's mean after 1,000,000 env steps less its deviation. One that takes less

@@ -82,7 +82,7 @@ func newest(dir, file string, sets []string) (*runs.Set, error) {
 // resultOf reads what the seeds of a set came to.
 func resultOf(t *task, set *runs.Set) (*result, error) {
 	info := set.Info()
-	r := &result{Task: t.name, Preset: t.preset, Steps: t.steps, Bar: t.bar, BySampled: t.sampled, Published: t.published}
+	r := &result{Task: t.name, Preset: t.preset, Steps: t.steps, Bar: t.bar, Below: t.below, BySampled: t.sampled, Published: t.published}
 	r.Command = t.command(len(info.Seeds))
 	for _, s := range info.Seeds {
 		if s.State != runs.Ended || s.Greedy == nil || s.Sampled == nil {
