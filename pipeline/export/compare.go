@@ -18,10 +18,13 @@ type Samples struct {
 	Actions []Action  // of the network, in its order
 	LogProb []float32 // joint, of all actions
 	Value   []float32
+	// What the network keeps: before each row, zero in an episode's first step, and behind it, [Rows][policy.Network.State].
+	State, StateOut []float32
 
 	inputs []policy.Input
 	stored *policy.Entry // makes a row of Obs
 	width  int           // of a row
+	kept   int           // elements of a row's state
 }
 
 // Action is what the host has computed of one action.
@@ -51,6 +54,7 @@ func (p *Policy) Rows() int {
 		if t, ok := tensors[node.Name+".weight"]; ok {
 			work += layer.Elems(shapes[node.Name]) / t.Shape[len(t.Shape)-1] * len(t.Data)
 		}
+		work += len(tensors[node.Name+".weight_ih"].Data) + len(tensors[node.Name+".weight_hh"].Data)
 	}
 	return max(leastRows, min(mostRows, most/work))
 }
@@ -62,7 +66,7 @@ func NewSamples(n *policy.Network) *Samples {
 		in := &numbers.Inputs[i]
 		*in = policy.Input{Path: in.Path, Shape: []int{layer.Elems(in.Shape)}, DType: in.DType, From: in.From, Stack: in.Stack}
 	}
-	s := &Samples{inputs: n.Inputs, stored: policy.NewEntry(&numbers, nil), width: numbers.Obs()}
+	s := &Samples{inputs: n.Inputs, stored: policy.NewEntry(&numbers, nil), width: numbers.Obs(), kept: n.State()}
 	for _, d := range n.Policy {
 		s.Actions = append(s.Actions, Action{dist: d, of: written(&d)})
 	}
@@ -111,8 +115,20 @@ func (s *Samples) Add(r *policy.Request) {
 			a.Given = append(a.Given, float64(action.Int32()[at/4]))
 		})
 	}
+	s.keep(r)
 	s.Rows += rows
 	s.LogProb, s.Value = append(s.LogProb, r.LogProb[:rows]...), append(s.Value, r.Value[:rows]...)
+}
+
+// keep appends the states of a request.
+func (s *Samples) keep(r *policy.Request) {
+	elements(&r.State, func(at int) { s.State = append(s.State, r.State.Float32()[at/4]) })
+	elements(&r.StateOut, func(at int) { s.StateOut = append(s.StateOut, r.StateOut.Float32()[at/4]) })
+	for row := range r.State.Rows {
+		if r.Age[row] == 0 {
+			clear(s.State[(s.Rows+row)*s.kept : (s.Rows+row+1)*s.kept])
+		}
+	}
 }
 
 // elements visits where the elements of a matrix lie, row by row.
@@ -127,7 +143,7 @@ func elements(m *trajectory.Matrix, visit func(at int)) {
 // slice returns the rows lo to hi.
 func (s *Samples) slice(lo, hi int) *Samples {
 	part := &Samples{Rows: hi - lo, Obs: s.Obs[lo*s.width : hi*s.width], LogProb: s.LogProb[lo:hi], Value: s.Value[lo:hi],
-		inputs: s.inputs, width: s.width}
+		State: s.State[lo*s.kept : hi*s.kept], StateOut: s.StateOut[lo*s.kept : hi*s.kept], inputs: s.inputs, width: s.width, kept: s.kept}
 	for _, a := range s.Actions {
 		n, c := a.of.Size(), len(a.Mask)/s.Rows
 		a.Mask, a.Chosen, a.Given = a.Mask[lo*c:hi*c], a.Chosen[lo*n:hi*n], a.Given[lo*n:hi*n]
@@ -149,7 +165,7 @@ const chunk = 64
 var ErrDiffers = errors.New("the file does not compute what the host does")
 
 // Compare computes the samples from the file and returns the largest difference of a log-probability, a value or an element
-// of a Box x from the host's, divided by max(1, |x|) and, for elements that are scaled to their bounds, by how far these are
+// of a Box or of the state x from the host's, divided by max(1, |x|) and, for elements that are scaled to their bounds, by how far these are
 // apart. More than 1e-5, or another most probable choice where that one is more probable by more than a factor of
 // exp(1e-4), is ErrDiffers.
 func Compare(f Format, file []byte, s *Samples) (largest float64, err error) {
@@ -181,6 +197,9 @@ func (s *Samples) fits(out *outputs) error {
 	if len(out.values) != s.Rows || len(out.params) != len(s.Actions) || len(out.actions) != len(s.Actions) {
 		return fmt.Errorf("%w: %d values of %d rows and %d actions of %d", ErrDiffers, len(out.values), s.Rows, len(out.params), len(s.Actions))
 	}
+	if len(out.state) != len(s.StateOut) {
+		return fmt.Errorf("%w: %d elements of state, want %d", ErrDiffers, len(out.state), len(s.StateOut))
+	}
 	for k, a := range s.Actions {
 		if len(out.params[k]) != s.Rows*a.of.Elems() || len(out.actions[k]) != s.Rows*a.of.Size() {
 			return fmt.Errorf("%w: action %q has %d parameters and %d elements of %d rows", ErrDiffers, a.dist.Action,
@@ -201,7 +220,11 @@ func (s *Samples) away(out *outputs, row int) (largest float64, err error) {
 		}
 		logProb += l
 	}
-	for _, x := range [][2]float64{{logProb, float64(s.LogProb[row])}, {out.values[row], float64(s.Value[row])}} {
+	pairs := [][2]float64{{logProb, float64(s.LogProb[row])}, {out.values[row], float64(s.Value[row])}}
+	for i := row * s.kept; i < (row+1)*s.kept; i++ {
+		pairs = append(pairs, [2]float64{out.state[i], float64(s.StateOut[i])})
+	}
+	for _, x := range pairs {
 		d, err := differ(x[0], x[1], 1)
 		if largest = max(largest, d); err != nil {
 			return largest, err

@@ -15,7 +15,7 @@ type Format string
 const (
 	NumPy       Format = "numpy"       // .npz with its reader in Python, which needs NumPy alone
 	Safetensors Format = "safetensors" // the weights by name, the network as metadata
-	ONNX        Format = "onnx"        // opset 17: observations and masks to actions, what they are drawn from, and the value
+	ONNX        Format = "onnx"        // opset 17: observations, masks and state to actions, what they are drawn from, the value and the next state
 )
 
 // codec is how a format is written and computed from.
@@ -33,6 +33,7 @@ type outputs struct {
 	params  [][]float64 // by action: what its distribution is made from, [rows][elements]; one logit for each choice
 	actions [][]float64 // by action: what the environment reads, [rows][elements]
 	values  []float64
+	state   []float64 // behind each row, [rows][policy.Network.State]
 }
 
 var codecs = map[Format]codec{
@@ -57,15 +58,11 @@ type Policy struct {
 
 func (p *Policy) masked(action int) bool { return action < len(p.Masked) && p.Masked[action] }
 
-// Encode returns the file of a valid policy. policy.ErrUnsupported names a node that the format has no words for,
-// such as one with a state.
+// Encode returns the file of a valid policy. policy.ErrUnsupported names a node that the format has no words for.
 func Encode(f Format, p *Policy) ([]byte, error) {
 	c, ok := codecs[f]
 	if !ok {
 		return nil, fmt.Errorf("no format %q: there are %v", f, Formats())
-	}
-	if cores := p.Network.Cores(); len(cores) > 0 { // no reader of a file keeps a state
-		return nil, policy.Unsupported("node", cores[0].Name, cores[0])
 	}
 	w := p.Network.Weights()
 	if err := w.Check(&p.Weights); err != nil {

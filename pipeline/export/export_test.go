@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -40,15 +39,26 @@ func networks() map[string]policy.Network {
 			{Action: "gear", Start: -2, MultiCategorical: &head.MultiCategorical{Counts: []int{3, 1, 4}}}, box(2, head.Free, false),
 			{Action: "lights", Bernoulli: &head.Bernoulli{N: 3}}, {Action: "lane", Start: 7, Categorical: &head.Categorical{N: 3}}}}},
 	}
+	for name, kind := range map[string]policy.CoreKind{"gru": policy.CoreGRU, "lstm": policy.CoreLSTM} {
+		all[name] = policy.MLP{Obs: 3, Actions: 4, Hidden: []int{16}, Activation: "tanh", NormalizeObs: true, Core: &policy.Core{Kind: kind, Size: 12}}
+	}
 	n := map[string]policy.Network{"layers": layers(), "inputs": inputs()}
 	for name, m := range all {
 		m.PolicyGain = 1 // so that actions differ
-		n[name] = m.Network()
+		n[name] = chunked(m.Network())
 	}
 	return n
 }
 
-// layers has every operation that a node can be, but for that of log_std.
+// chunked sets what a network with cores is learned in.
+func chunked(n policy.Network) policy.Network {
+	if n.State() > 0 {
+		n.Chunk = 1
+	}
+	return n
+}
+
+// layers has every operation that a node can be, but for that of log_std and those with a state.
 func layers() policy.Network {
 	conv := func(out, kernel, stride, pad int) *layer.Conv2D {
 		return &layer.Conv2D{Window: layer.Window{Kernel: kernel, Stride: stride, Pad: pad}, Out: out, Gain: 1}
@@ -115,7 +125,7 @@ func sample(t *testing.T, network policy.Network, masked bool, rows int) (*Polic
 	return p, s
 }
 
-// Every operation and distribution that there is has been compared, but for cores, which are refused.
+// Every operation and distribution that there is has been compared.
 func TestNetworksHaveEveryPart(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
@@ -127,16 +137,8 @@ func TestNetworksHaveEveryPart(t *testing.T) {
 		text.Write(b)
 	}
 	for _, name := range append(policy.Layers(), "categorical", "multi_categorical", "bernoulli", "gaussian") {
-		if !slices.Contains([]string{"gru", "lstm"}, name) && !strings.Contains(text.String(), strconv.Quote(name)+":") {
+		if !strings.Contains(text.String(), strconv.Quote(name)+":") {
 			t.Errorf("no network here has %s", name)
-		}
-	}
-	core := policy.Body{Inputs: []policy.Input{{Path: "obs", Shape: []int{3}}},
-		Nodes: []policy.Node{{Name: "trunk.core", In: []string{"obs"}, GRU: &layer.GRU{Size: 4}}},
-		Heads: policy.Heads{Policy: []policy.Dist{{Action: "action", Categorical: &head.Categorical{N: 2}}}}}.Network()
-	for _, f := range Formats() {
-		if _, err := Encode(f, &Policy{Network: core}); !errors.Is(err, policy.ErrUnsupported) || !strings.Contains(err.Error(), "trunk.core, gru(4)") {
-			t.Errorf("%s: %v, want ErrUnsupported with the node's name", f, err)
 		}
 	}
 }
@@ -172,8 +174,10 @@ func TestCompare_FindsWhatDiffers(t *testing.T) {
 	for _, m := range []policy.MLP{
 		{Obs: 2, Actions: 2, Hidden: []int{3}, Activation: "tanh", NormalizeObs: true, Heads: policy.Heads{PolicyGain: 1}},
 		{Obs: 2, Hidden: []int{3}, Activation: "tanh", Heads: policy.Heads{LogStdInit: -0.5, PolicyGain: 1, Policy: []policy.Dist{box}}},
+		{Obs: 1, Actions: 2, Hidden: []int{2}, Activation: "tanh", Core: &policy.Core{Kind: policy.CoreGRU, Size: 2}, ShareTrunk: true},
+		{Obs: 1, Actions: 2, Hidden: []int{1}, Activation: "tanh", Core: &policy.Core{Kind: policy.CoreLSTM, Size: 1}},
 	} {
-		p, s := sample(t, m.Network(), false, 200)
+		p, s := sample(t, chunked(m.Network()), false, 200)
 		for _, f := range Formats() {
 			for i, w := range p.Weights.Params {
 				if w == 0 {
@@ -224,7 +228,8 @@ func TestPeers_NumPyAndONNXRuntimeComputeWhatTheHostDoes(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				given := map[string]any{"obs": s.Obs, "inputs": n.Inputs, "log_prob": s.LogProb, "value": s.Value}
+				given := map[string]any{"obs": s.Obs, "inputs": n.Inputs, "log_prob": s.LogProb, "value": s.Value,
+					"state": s.State, "next_state": s.StateOut}
 				var actions []any
 				for k, a := range s.Actions {
 					actions = append(actions, map[string]any{"mask": numbers(a.Mask), "counts": n.Policy[k].Counts(), "chosen": a.Chosen, "given": a.Given,

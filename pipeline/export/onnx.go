@@ -43,7 +43,7 @@ const (
 // onnxTypes are the element types of observations.
 var onnxTypes = map[string]uint64{"": onnxFloat, "f32": onnxFloat, "u8": 2, "i8": 3, "i16": 5, "i32": 6, "i64": onnxInt64, "bool": onnxBool, "f64": 11}
 
-// Names of the model's outputs, and of masks. Those of the second action end in /1, and so on. Observations have their paths.
+// Names of the model's outputs, of masks and of the state. Those of the second action end in /1, and so on. Observations have their paths.
 const (
 	onnxMask   = "mask"    // bool [rows, choices]; only where the environment says which choices are legal
 	onnxAction = "action"  // what the environment reads, the most probable: i64 [rows] of one Discrete, [rows, elements] of others, f32 of a Box
@@ -51,6 +51,10 @@ const (
 	onnxMean   = "mean"    // f32 [rows, elements] of a Box, as its distribution has it
 	onnxLogStd = "log_std" // likewise
 	onnxValue  = "value"   // f32 [rows]
+
+	// Of a network that keeps a state, f32 [rows, elements]: zero in an episode's first step; what the next step begins from.
+	onnxState = "core_state"
+	onnxNext  = "next_core_state"
 )
 
 // ofAction returns the name of what belongs to an action.
@@ -201,11 +205,15 @@ func encodeONNX(p *Policy) ([]byte, error) {
 		p.declare(g, i)
 	}
 	g.value(graphOutput, onnxValue, onnxFloat)
+	if kept := n.State(); kept > 0 {
+		g.value(graphInput, onnxState, onnxFloat, kept)
+		g.value(graphOutput, onnxNext, onnxFloat, kept)
+	}
 
-	tensors := p.tensors()
+	tensors, at, next := p.tensors(), 0, []string(nil)
 	for i := range n.Nodes {
 		node := &n.Nodes[i]
-		l := onnxLayer{onnxGraph: g, of: node, tensors: tensors, out: "node." + node.Name}
+		l := onnxLayer{onnxGraph: g, of: node, tensors: tensors, out: "node." + node.Name, at: at}
 		for _, in := range node.In {
 			l.in, l.shapes = append(l.in, names[in]), append(l.shapes, shapes[in])
 		}
@@ -213,13 +221,23 @@ func encodeONNX(p *Policy) ([]byte, error) {
 			return nil, err
 		}
 		names[node.Name] = l.out
+		if core := node.Core(); core != nil {
+			at, next = at+core.State(), append(next, l.next)
+		}
+	}
+	if len(next) > 0 {
+		g.node("Concat", onnxNext, next, axis(1))
 	}
 	for i := range n.Policy {
 		p.head(g, i, g.flat(names[n.Policy[i].From], shapes[n.Policy[i].From]))
 	}
 	value := n.Values[0].From
 	g.node("Squeeze", onnxValue, []string{g.flat(names[value], shapes[value]), g.ints(1)})
+	return p.file(g), nil
+}
 
+// file returns the ModelProto of a graph.
+func (p *Policy) file(g *onnxGraph) []byte {
 	var m, opset message
 	m.number(modelIR, onnxIR)
 	m.text(modelProducer, "rlhost")
@@ -232,5 +250,5 @@ func encodeONNX(p *Policy) ([]byte, error) {
 		e.text(entryValue, p.About[key])
 		m.bytes(modelMetadata, e)
 	}
-	return m, nil
+	return m
 }

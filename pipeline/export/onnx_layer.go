@@ -19,6 +19,8 @@ type onnxLayer struct {
 	in      []string                    // what the node reads, and its shapes
 	shapes  [][]int
 	out     string // the name to give its output
+	at      int    // where its part of the state begins
+	next    string // what it leaves of the state
 }
 
 // activations are the operators of functions, with their default attributes.
@@ -48,6 +50,10 @@ func (l *onnxLayer) write() error {
 		l.output("LayerNormalization", l.in[0], l.weight("weight"), l.weight("bias"))
 	case *layer.Append:
 		l.append(op)
+	case *layer.GRU:
+		l.gru(op)
+	case *layer.LSTM:
+		l.lstm(op)
 	default:
 		return fmt.Errorf("node %q: %v in an ONNX file is %w", l.of.Name, op, policy.ErrUnsupported)
 	}

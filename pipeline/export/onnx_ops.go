@@ -30,6 +30,7 @@ var operators = map[string]func(n *onnxNode, in []tensor) (tensor, error){
 	"Pad":                pad,
 	"Reshape":            reshape,
 	"Relu":               function(func(x float64) float64 { return max(x, 0) }),
+	"Sigmoid":            function(func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }),
 	"Slice":              columns,
 	"Squeeze":            squeeze,
 	"Sub":                each(func(x, y float64) float64 { return x - y }),

@@ -215,6 +215,12 @@ func (m *onnxModel) compute(s *Samples) (*outputs, error) {
 		}
 		known[in.Path], at = x, at+n
 	}
+	if shape := m.inputs[onnxState]; s.kept > 0 {
+		if elems(shape) != s.kept {
+			return nil, fmt.Errorf("%d elements of state, in the file the shape %v", s.kept, shape)
+		}
+		known[onnxState] = tensor{[]int{s.Rows, s.kept}, widen(s.State)}
+	}
 	for name, c := range m.constants {
 		known[name] = c
 	}
@@ -238,7 +244,7 @@ func (m *onnxModel) compute(s *Samples) (*outputs, error) {
 		}
 		known[n.out] = out
 	}
-	out := &outputs{values: known[onnxValue].data}
+	out := &outputs{values: known[onnxValue].data, state: known[onnxNext].data}
 	for k, a := range s.Actions {
 		params := known[ofAction(onnxLogits, k)].data
 		if a.of.Continuous() {

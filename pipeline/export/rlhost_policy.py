@@ -11,6 +11,11 @@
 Where the environment has several actions, act returns a tuple and takes a tuple of masks, None where an action has none. Where
 the network has several inputs, obs is a dict of arrays by their paths; one of stacked frames has an axis of them before those of
 a frame, the current one last.
+
+A policy that keeps a state is asked step by step:
+
+    state = None                                    # at an episode's first step
+    action, state = policy.step(obs, state)
 """
 import json
 
@@ -42,41 +47,65 @@ class Policy:
             self.inputs.append(Input(given, arrays, seen))
             seen += self.inputs[-1].normalised
         self.actions = [Action(d) for d in network["policy"]]
+        self.state_size = sum(state_of(node) for node in network["nodes"])
 
-    def forward(self, obs):
-        """Returns what each action is drawn from, [rows, parameters], and values [rows] of observations [rows, ...]."""
+    def forward(self, obs, state=None):
+        """Returns what each action is drawn from, [rows, parameters], and values [rows] of observations [rows, ...] and, where
+        the network keeps one, a state [rows, state_size]."""
+        return self.run(obs, state)[:2]
+
+    def run(self, obs, state):
+        """Returns what forward does, and the state behind the rows."""
         out = {i.path: i.enter(x) for i, x in zip(self.inputs, self.arrays_of(obs))}
+        rows = len(next(iter(out.values())))
+        if state is None:
+            state = np.zeros((rows, self.state_size), np.float32)
+        kept, at = [state[:, :0]], 0
         for node in self.network["nodes"]:
             weights = {name[len(node["name"]) + 1:]: array for name, array in self.arrays.items()
                        if name.rpartition(".")[0] == node["name"]}
-            out[node["name"]] = compute(node, [out[name] for name in node["in"]], weights)
+            inputs, size = [out[name] for name in node["in"]], state_of(node)
+            if size:
+                out[node["name"]], behind = remember(node, flat(inputs[0]), weights, state[:, at:at + size])
+                kept, at = kept + [behind], at + size
+            else:
+                out[node["name"]] = compute(node, inputs, weights)
         params = [flat(out[d["from"]]) for d in self.network["policy"]]
-        return params, flat(out[self.network["values"][0]["from"]])[:, 0]
+        return params, flat(out[self.network["values"][0]["from"]])[:, 0], np.concatenate(kept, axis=1)
 
     def arrays_of(self, obs):
         """Returns observations by input."""
         return [np.asarray(obs[i.path] if isinstance(obs, dict) else obs) for i in self.inputs]
 
-    def logits(self, obs, mask=None, action=0):
+    def logits(self, obs, mask=None, action=0, state=None):
         """Returns logits [rows, choices] of a discrete action, -inf where the mask [rows, choices] is 0."""
-        return self.actions[action].logits(self.forward(obs)[0][action], mask)
+        return self.actions[action].logits(self.forward(obs, state)[0][action], mask)
 
-    def value(self, obs):
+    def value(self, obs, state=None):
         """Returns the values [rows] of observations [rows, ...]."""
-        return self.forward(obs)[1]
+        return self.forward(obs, state)[1]
 
     def act(self, obs, mask=None, rng=None):
         """Returns the most probable action of one observation, or those of a batch as an array: numbers of one Discrete, rows
         of elements for others. With a numpy.random.Generator, actions are drawn."""
+        if self.state_size:
+            raise TypeError("this policy keeps a state from step to step: use step")
+        return self.step(obs, None, mask, rng)[0]
+
+    def step(self, obs, state=None, mask=None, rng=None):
+        """Returns what act does, and the state that the next step begins from: [state_size], or [rows, state_size] of a batch.
+        None is the state of an episode's first step."""
         given = self.arrays_of(obs)
         single = given[0].shape == self.inputs[0].shape
         masks = mask if isinstance(mask, tuple) else (mask,) + (None,) * (len(self.actions) - 1)
         masks = [None if m is None else np.atleast_2d(m) for m in masks]
-        params, _ = self.forward({i.path: x[None] if single else x for i, x in zip(self.inputs, given)})
+        if state is not None:
+            state = np.atleast_2d(np.asarray(state, np.float32))
+        params, _, state = self.run({i.path: x[None] if single else x for i, x in zip(self.inputs, given)}, state)
         actions = tuple(a.take(p, m, rng) for a, p, m in zip(self.actions, params, masks))
         if single:
             actions = tuple(int(a[0]) if a.ndim == 1 else a[0] for a in actions)
-        return actions if len(actions) > 1 else actions[0]
+        return actions if len(actions) > 1 else actions[0], state[0] if single else state
 
 
 class Input:
@@ -152,6 +181,31 @@ class Action:
         if tanh or self.bounds.get("rescale"):
             x = low + (x + 1) * np.float32(0.5) * (high - low)
         return np.clip(x, low, high)
+
+
+def state_of(node):
+    """Returns how many elements of state a node keeps."""
+    return node["gru"]["size"] if "gru" in node else 2 * node["lstm"]["size"] if "lstm" in node else 0
+
+
+def remember(node, x, weights, state):
+    """Returns what a node with a state makes of rows x, and its state behind them."""
+    h = state[:, :weights["weight_hh"].shape[0]]
+    of_input = x @ weights["weight_ih"] + weights["bias_ih"]
+    of_state = h @ weights["weight_hh"] + weights["bias_hh"]
+    if "gru" in node:
+        (xr, xz, xn), (hr, hz, hn) = np.split(of_input, 3, axis=1), np.split(of_state, 3, axis=1)
+        n, z = np.tanh(xn + sigmoid(xr + hr) * hn), sigmoid(xz + hz)
+        h = n + z * (h - n)
+        return h, h
+    i, f, g, o = np.split(of_input + of_state, 4, axis=1)
+    c = sigmoid(f) * state[:, h.shape[1]:] + sigmoid(i) * np.tanh(g)
+    h = sigmoid(o) * np.tanh(c)
+    return h, np.concatenate([h, c], axis=1)
+
+
+def sigmoid(x):
+    return np.float32(0.5) * (1 + np.tanh(np.float32(0.5) * x))
 
 
 def compute(node, inputs, weights):

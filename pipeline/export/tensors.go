@@ -78,8 +78,13 @@ func (p *Policy) model() model {
 		for row := range s.Rows {
 			entry.Request(policy.EnteredRow{Numbers: x[row*elems : (row+1)*elems]}, &request, row)
 		}
+		if len(s.State) != s.Rows*p.Network.State() {
+			return nil, fmt.Errorf("%d elements of state, want %d", len(s.State), s.Rows*p.Network.State())
+		}
 		out := &outputs{}
+		graph.State = s.State
 		out.params, out.values = graph.Forward(x, s.Rows)
+		out.state = widen(graph.StateOut)
 		for k := range p.Network.Policy {
 			d := &p.Network.Policy[k]
 			if mask := len(s.Actions[k].Mask); mask != 0 && mask != s.Rows*written(d).Choices() {

@@ -42,6 +42,11 @@ def check(name, host, log_prob, value):
     assert largest <= FAR, f"{name}: {largest}"
 
 
+def states(host):
+    """Returns the states before and behind all rows, None for a network without one."""
+    return [np.array(host[key], np.float32).reshape(len(host["value"]), -1) if host[key] else None for key in ("state", "next_state")]
+
+
 def numpy(folder, host, obs, masks):
     sys.path.insert(0, f"{folder}/policy.npz")
     import rlhost_policy
@@ -51,20 +56,40 @@ def numpy(folder, host, obs, masks):
     def every(answer):
         return answer if isinstance(answer, tuple) else (answer,)
 
-    actions, (params, value), log_prob = every(policy.act(obs, masks)), policy.forward(obs), 0
+    before, behind = states(host)
+    actions, state = policy.step(obs, before, masks)
+    actions, (params, value), log_prob = every(actions), policy.forward(obs, before), 0
     for k, h in enumerate(host["actions"]):
         if h["counts"] is None:
             log_prob = log_prob + box("numpy", h, *np.split(params[k].astype(np.float64), 2, axis=1), actions[k])
         else:
-            log_prob = log_prob + choices("numpy", h, policy.logits(obs, masks[k], k), actions[k])
+            log_prob = log_prob + choices("numpy", h, policy.logits(obs, masks[k], k, before), actions[k])
     check("numpy", host, log_prob, value)
     one = tuple(None if m is None else m[0] for m in masks)
+    if before is not None:
+        assert apart(behind, state) < FAR, "another state"
+        kept(policy, obs, before, actions)
+        return
     for a, b in zip(every(policy.act({path: x[0] for path, x in obs.items()}, one)), actions):
         assert apart(b[0], a) < FAR, (a, b[0])
     if len(obs) == 1:
         for a, b in zip(every(policy.act(*obs.values(), masks)), actions):
             assert (a == b).all()
     drawn(policy, obs, masks, host)
+
+
+def kept(policy, obs, before, actions):
+    """Checks single steps of a policy that keeps a state: the first of an episode, and one that goes on."""
+    first = {path: x[0] for path, x in obs.items()}
+    action, state = policy.step(first, before[0])
+    assert action == actions[0][0] and state.shape == before[0].shape
+    assert (policy.step(first)[1] == policy.step(first, np.zeros_like(state))[1]).all()
+    try:
+        policy.act(first)
+    except TypeError as e:
+        assert "step" in str(e)
+    else:
+        raise AssertionError("act forgets the state without a word")
 
 
 def drawn(policy, obs, masks, host, rows=50_000):
@@ -98,6 +123,9 @@ def onnx(folder, host, obs, masks):
         return name if k == 0 else f"{name}/{k}"
 
     given = obs | {named("mask", k): m for k, m in enumerate(masks) if m is not None}
+    before, behind = states(host)
+    if before is not None:
+        given["core_state"] = before
     outputs = dict(zip([o.name for o in session.get_outputs()], session.run(None, given)))
     log_prob = 0
     for k, h in enumerate(host["actions"]):
@@ -108,6 +136,7 @@ def onnx(folder, host, obs, masks):
         else:
             log_prob = log_prob + choices("onnx", h, outputs[named("logits", k)], action)
     assert outputs["value"].shape == (len(host["value"]),)
+    assert before is None or apart(behind, outputs["next_core_state"]) < FAR, "another state"
     check("onnx", host, log_prob, outputs["value"])
     assert session.get_modelmeta().custom_metadata_map == {"run": "cartpole/0007"}
 
