@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/trajectory"
 )
 
 // splitState is the part of a split's state that goes into the snapshot as JSON.
@@ -20,6 +21,7 @@ type splitState struct {
 	Ages      []uint32
 	Accounts  []account
 	Carry     []byte
+	Memory    trajectory.Memory  `json:",omitzero"` // that Carry has room for
 	Reports   map[string][]tally `json:",omitempty"`
 	// Of snapshots that were taken before Carry was: it is both.
 	CarryObs, CarryMask []byte `json:",omitempty"`
@@ -50,7 +52,7 @@ func (c *Rollout) Snapshot() (component.State, error) {
 		splits = append(splits, splitState{
 			Steps: s.steps, Sequence: s.sequence, Calls: s.batch.calls, Restarted: c.restarted, Attempts: c.attempts, Tries: s.seeds.attempt,
 			Fresh: !s.carried, Phantom: slices.Clone(s.phantom), Ages: slices.Clone(s.ages), Accounts: slices.Clone(s.accounts),
-			Carry: slices.Clone(s.carry), Reports: s.reports.save(),
+			Carry: slices.Clone(s.carry), Memory: c.schema.Shape.Memory, Reports: s.reports.save(),
 		})
 	}
 	state.Meta = splits
@@ -82,6 +84,11 @@ func (s *split) restore(from *splitState, instance []byte) error {
 	if from.Carry == nil {
 		from.Carry = append(from.CarryObs, from.CarryMask...)
 	}
+	was, is := from.Memory, s.c.schema.Shape.Memory
+	other := was != (trajectory.Memory{}) && (was.Past != is.Past || was.State != is.State) // older states do not say what it was
+	if other || len(from.Carry) != len(s.carry) {
+		from.Carry = s.remembered(from)
+	}
 	if len(from.Accounts) != s.n || len(from.Ages) != s.n || len(from.Phantom) != s.n ||
 		len(from.Carry) != len(s.carry) {
 		return fmt.Errorf("state is of other environments")
@@ -108,4 +115,24 @@ func (s *split) restore(from *splitState, instance []byte) error {
 		s.seeds.draw(from.Restarted)
 	}
 	return nil
+}
+
+// remembered makes what was carried for policies with another memory what those of now can go on from: they begin anew in the
+// running episodes. It returns nil for a row of other environments.
+func (s *split) remembered(from *splitState) []byte {
+	shape := s.c.schema.Shape
+	bytes := func(m trajectory.Memory) int {
+		m.Chunk, shape.Memory = 0, m
+		schema, err := trajectory.NewSchema(s.c.schema.Spec, shape)
+		if err != nil {
+			return -1
+		}
+		return schema.ObservedBytes()
+	}
+	if bytes(from.Memory) != len(from.Carry) {
+		return nil
+	}
+	carry := make([]byte, len(s.carry)) // an age of 0
+	copy(carry, from.Carry[:bytes(trajectory.Memory{})])
+	return carry
 }

@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/plugintest"
 )
 
 // A change that keeps the episodes keeps what the policy has of them, and with others it begins from nothing: the world holds
@@ -31,6 +33,33 @@ func TestS19ChangesKeepTheStateOrBeginWithoutOne(t *testing.T) {
 					t.Errorf("%v, %v, keeping %v: ages %v, want %v", at, mode, keep, w.ages[:8], ages)
 				}
 				w.balance()
+			}
+		}
+	}
+}
+
+// Environments that go on from a state of before their policy kept anything, or kept something else, go on where they were, and
+// the policy begins anew.
+func TestS19AnotherMemoryBeginsAnew(t *testing.T) {
+	for _, was := range []trajectory.Memory{{}, {State: 2, Chunk: 2}, {State: 5, Chunk: 4, Past: 1}} {
+		saved := stall(t, newRig(t, rigOptions{memory: was}))
+		for _, is := range []trajectory.Memory{{}, {State: 2, Chunk: 4}, {State: 3}, {Past: 2}} {
+			r := newRig(t, rigOptions{memory: is})
+			if err := r.c.Restore(saved); err != nil {
+				t.Fatalf("from %+v to %+v: %v", was, is, err)
+			}
+			r.silent = true
+			r.MustSettle()
+			same := was.State == is.State && was.Past == is.Past
+			for _, s := range r.c.splits {
+				for env := range s.n {
+					if step := obsOf(s.tr, trajectory.Obs, 0, env)[plugintest.ObsStep]; step != 8 {
+						t.Errorf("from %+v to %+v: environment %d goes on at step %v, want 8", was, is, env, step)
+					}
+					if ages := s.tr.Ages(0); ages != nil && (ages[env] == 0) == same {
+						t.Errorf("from %+v to %+v: environment %d goes on at age %d", was, is, env, ages[env])
+					}
+				}
 			}
 		}
 	}
