@@ -288,9 +288,15 @@ func advantages(t *testing.T, o *outcome) (all map[transition]float32, atLast in
 }
 
 func TestS3AutoresetModesGiveEqualAdvantages(t *testing.T) {
+	for name, sets := range map[string][]string{"plain": nil, "with an LSTM": {core("lstm", 4)}} {
+		t.Run(name, func(t *testing.T) { modesAgree(t, sets...) })
+	}
+}
+
+func modesAgree(t *testing.T, sets ...string) {
 	results := map[hostabi.Autoreset]map[transition]float32{}
 	for _, mode := range modes {
-		o := experiment{script: fixed(mode), sets: []string{"component.learner.learning_rate=0", "run.stop.env_steps=1024"}}.must(t)
+		o := experiment{script: fixed(mode), sets: append(sets, "component.learner.learning_rate=0", "run.stop.env_steps=1024")}.must(t)
 		all, atLast := advantages(t, o)
 		if atLast < 5 {
 			t.Errorf("%v: %d ends in the last row of a block: the test looks at too little", mode, atLast)
