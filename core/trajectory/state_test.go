@@ -63,3 +63,15 @@ func TestS19StateCrossesSeams(t *testing.T) {
 		}
 	}
 }
+
+func TestMemory_AndIsEnoughForBoth(t *testing.T) {
+	for _, c := range []struct{ a, b, want Memory }{
+		{Memory{Past: 3}, Memory{State: 8, Chunk: 16}, Memory{3, 8, 16}},
+		{Memory{State: 8, Chunk: 16}, Memory{State: 64, Chunk: 24}, Memory{0, 64, 8}},
+		{Memory{}, Memory{Past: 1}, Memory{Past: 1}},
+	} {
+		if got, back := c.a.And(c.b), c.b.And(c.a); got != c.want || back != got {
+			t.Errorf("%+v and %+v are %+v, and %+v, want %+v", c.a, c.b, got, back, c.want)
+		}
+	}
+}

@@ -99,6 +99,10 @@ func (s *stepwise) wrap(b policy.Backend) policy.Backend {
 	return y
 }
 
+// apart is a network whose policy and value keep a state each.
+const apart = `policy.main.net={ nodes = [{ name = "actor.core", in = ["obs"], lstm = { size = 6 } },
+	{ name = "critic.core", in = ["obs"], gru = { size = 5 } }], chunk = 8 }`
+
 // What inference gives a policy is what it has kept of the running episode, and of the one that has ended for the value of its
 // last observation, however episodes end, blocks are cut and requests are batched.
 func TestS19StateIsThatOfTheEpisode(t *testing.T) {
@@ -107,7 +111,7 @@ func TestS19StateIsThatOfTheEpisode(t *testing.T) {
 			net   string
 			limit int
 			rows  int
-		}{{core("gru", 4), 0, 1024}, {core("lstm", 1), 5, 3}, {core("gru", 16), 5, 1}} {
+		}{{core("gru", 4), 0, 1024}, {core("lstm", 1), 5, 3}, {core("gru", 16), 5, 1}, {apart, 0, 7}} {
 			t.Run(fmt.Sprint(mode, " limit ", c.limit, " rows ", c.rows), func(t *testing.T) {
 				script := uneven()
 				script.Autoreset = mode

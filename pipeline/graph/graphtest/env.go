@@ -75,15 +75,15 @@ func Loading() *graph.Parts {
 	return parts
 }
 
-// Policy is a policy by a text that stands for its network. With chunks it keeps a state.
+// Policy is a policy by a text that stands for its network. With chunks it keeps a state of 256 numbers.
 type Policy struct {
 	Network string
 	Chunk   int
 }
 
-// Memory is one number of state, if there are chunks.
+// Memory is the state, if there are chunks.
 func (p Policy) Memory() trajectory.Memory {
-	return trajectory.Memory{State: min(p.Chunk, 1), Chunk: p.Chunk}
+	return trajectory.Memory{State: 256 * min(p.Chunk, 1), Chunk: p.Chunk}
 }
 
 // SameNetwork returns nil if both have the same text.
