@@ -184,7 +184,7 @@ func TestLoad_TellsAuthorsWhatTheyDescribeWrongly(t *testing.T) {
 	for wrong, want := range map[string]table.Error{
 		"UNKNOWN_CAP": {Reason: "describes itself wrongly: caps has the bits 0x40, which mean nothing in ABI 1.0 and must be 0", Help: correct},
 		"FLAGS":       {Reason: "describes itself wrongly: tensor 2: reward: flags are 0x4: the axis of time of this role is 0x2", Help: correct},
-		"AGENTS": {Reason: "describes what this host cannot run: it needs agents: this host does not run it yet",
+		"STATE": {Reason: "describes what this host cannot run: it needs state: this host does not run it yet",
 			Help: "describe the environment in what this host runs: " + hostabi.Runs},
 	} {
 		_, err := r.Load(t.Context(), buildC(t, "wrong/bare.c", false, "-DWRONG="+wrong), nil, env.Source{})

@@ -6,7 +6,7 @@
 #define STRIDES 2    // works addresses out from the described shape
 #define UNKNOWN_CAP 3
 #define FLAGS 4      // sets another axis of time than its role has
-#define AGENTS 5     // is right, and needs more than this host runs
+#define STATE 5      // is right, and needs more than this host runs
 #define FINAL_NAN 6  // a last observation that is not a number
 #define ENDED_MASK 7 // no action is legal behind an end under next_step
 #define RANGE_MOVES 8 // rl_step_range does something once a call
@@ -61,7 +61,7 @@ int32_t rl_describe(uint32_t config, uint32_t config_len, uint32_t buf, uint32_t
         tensor(RL_ROLE_FINAL_OBSERVATION, RL_TENSOR_NO_TIME, RL_F32, ELEMS, 0),
         tensor(RL_ROLE_ACTION_MASK, RL_TENSOR_AT_T1, RL_U8, 2, 0),
     };
-    if (WRONG == AGENTS) s.needs = RL_FEATURE_AGENTS;
+    if (WRONG == STATE) s.needs = RL_FEATURE_STATE;
     s.strings_at = sizeof s + sizeof d;
     s.strings_len = sizeof strings;
     if (cap < s.strings_at + s.strings_len) return (int32_t)(s.strings_at + s.strings_len);
