@@ -18,7 +18,7 @@ import (
 
 // envFlags are what commands on a single environment share.
 type envFlags struct {
-	Env   string            `arg:"" help:"Module file, a built-in environment such as cartpole@1, or gymnasium:ID."`
+	Env   string            `arg:"" help:"Module file, a built-in environment such as cartpole@1, gymnasium:ID or pettingzoo:MODULE."`
 	Args  map[string]string `name:"arg" mapsep:"none" placeholder:"KEY=VALUE" help:"Argument of the environment, such as max_steps=200. May be repeated."`
 	Grant []string          `placeholder:"NAME" help:"Capability to grant: log, entropy, clock or metric. May be repeated."`
 	JSON  bool              `name:"json" help:"Print JSON."`

@@ -202,8 +202,8 @@ func nativeError(err error) error {
 	return &table.Error{Code: bad.Code, Reason: bad.Reason, Help: bad.Help, Err: bad}
 }
 
-// envPlugins returns the native plugins for environments that need no [plugin] table: Gymnasium, by the Python package
-// rlhost. Its Python is RLHOST_PYTHON where that is set, else the given one, else the first of .venv/bin/python and python3.
+// envPlugins returns the native plugins for environments that need no [plugin] table: Gymnasium and PettingZoo, by the Python
+// package rlhost. Its Python is RLHOST_PYTHON where that is set, else the given one, else the first of .venv/bin/python and python3.
 func envPlugins(python string) map[string]graph.PluginTable {
 	python = cmp.Or(os.Getenv("RLHOST_PYTHON"), python)
 	if python == "" {
@@ -214,7 +214,11 @@ func envPlugins(python string) map[string]graph.PluginTable {
 			}
 		}
 	}
-	gymnasium := graph.DefaultPlugin()
-	gymnasium.Path, gymnasium.Args, gymnasium.Env = python, []string{"-m", "rlhost.gymnasium"}, []string{"PYTHONPATH", "VIRTUAL_ENV"}
-	return map[string]graph.PluginTable{"gymnasium": gymnasium}
+	tables := map[string]graph.PluginTable{}
+	for _, name := range []string{"gymnasium", "pettingzoo"} {
+		t := graph.DefaultPlugin()
+		t.Path, t.Args, t.Env = python, []string{"-m", "rlhost." + name}, []string{"PYTHONPATH", "VIRTUAL_ENV"}
+		tables[name] = t
+	}
+	return tables
 }

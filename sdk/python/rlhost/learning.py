@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ._native import Exhausted
 from .arena import Trajectory
 from .component import Component, ConfigError, ConfigErrors, Signal, Slot, State, decode
-from .spec import ACTION, NO_HIGH, NO_LOW, OBSERVATION, EnvSpec, Tensor
+from .spec import ACTION, ACTIVE, NO_HIGH, NO_LOW, OBSERVATION, EnvSpec, Tensor
 
 if TYPE_CHECKING:
     import numpy
@@ -149,6 +149,8 @@ class PolicyLayout:
             raise ValueError(f"policy {policy!r}: net is of a kind that PolicyLayout does not have: want kind = \"mlp\"")
         if table.get("inputs") or table.get("encoder"):
             raise ValueError(f"policy {policy!r}: PolicyLayout has no other inputs and encoders: want neither inputs nor encoder")
+        if env.agents > 1 or env.tensor(ACTIVE):
+            raise ValueError(f"policy {policy!r}: PolicyLayout has one agent that always acts, the environment other ones")
         action = _only(policy, env, ACTION)
         _only(policy, env, OBSERVATION)
         box = None if action.choices else Box.of(action, table.get("action") or {})

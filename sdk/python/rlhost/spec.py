@@ -8,7 +8,7 @@ import struct
 from collections.abc import Sequence
 
 # Roles of tensors.
-ACTION, OBSERVATION, REWARD, TERMINATED, TRUNCATED, ACTION_MASK, FINAL_OBSERVATION = range(1, 8)
+ACTION, OBSERVATION, REWARD, TERMINATED, TRUNCATED, ACTION_MASK, FINAL_OBSERVATION, ACTIVE = range(1, 9)
 # Modes of autoreset, one bit each.
 NEXT_STEP, SAME_STEP, DISABLED = 1, 2, 4
 
@@ -20,10 +20,12 @@ PER_AGENT, AT_T, AT_T1, NO_TIME, OPTIONAL, CRITICAL, NO_LOW, NO_HIGH, IMAGE_HWC,
     1 << i for i in range(13))
 
 _TIME = {ACTION: AT_T, OBSERVATION: AT_T1, REWARD: AT_T, TERMINATED: AT_T, TRUNCATED: AT_T, ACTION_MASK: AT_T1,
-         FINAL_OBSERVATION: NO_TIME}
+         FINAL_OBSERVATION: NO_TIME, ACTIVE: AT_T1}
 _ABI = (1, 0)
 _HEAD = struct.Struct("<IHHQQHHHH12I4f6I8x")
 _GROUP_BYTES, _ARG_BYTES, _BINDING_BYTES = 32, 48, 48
+_GROUP = struct.Struct("<II24x")
+_FEATURE_AGENTS, _DYNAMIC_AGENTS = 4, 4
 _TENSOR = struct.Struct("<HHHBBI6IffIiIH2xfII56x")
 
 
@@ -114,6 +116,7 @@ class EnvSpec:
     max_envs: int = 0
     caps: int = 0
     reward_threshold: float = math.nan  # mean return that counts as solved; nan = none
+    agents: int = 1  # of one group
 
     def tensor(self, role: int) -> Tensor | None:
         """The first tensor of a role."""
@@ -136,19 +139,23 @@ class EnvSpec:
         strings, values, records = _Strings(), b"", b""
         name, _, version = self.name.partition("@")
         name_at, version_at = strings.add(name), strings.add(version)
-        end = _HEAD.size + len(self.tensors) * _TENSOR.size
+        turns = self.tensor(ACTIVE) is not None
+        needs = _FEATURE_AGENTS if turns or self.agents > 1 else 0
+        groups = _GROUP.pack(strings.add("agents"), self.agents) if self.agents > 1 else b""
+        end = _HEAD.size + len(groups) + len(self.tensors) * _TENSOR.size
         for t in self.tensors:
             own = t._values()
             records += t._pack(end + len(values) if own else 0, strings)
             values += own
-        head = _HEAD.pack(_HEAD.size, *_ABI, self.caps, 0, _TENSOR.size, _BINDING_BYTES, _GROUP_BYTES, _ARG_BYTES, len(self.tensors),
-                          0, 0, end + len(values), len(strings.data), self.max_envs, self.episode_limit, self.autoreset, 0, 0, 0, 0,
+        head = _HEAD.pack(_HEAD.size, *_ABI, self.caps, needs, _TENSOR.size, _BINDING_BYTES, _GROUP_BYTES, _ARG_BYTES, len(self.tensors),
+                          len(groups) // _GROUP_BYTES, 0, end + len(values), len(strings.data), self.max_envs, self.episode_limit, self.autoreset,
+                          _DYNAMIC_AGENTS if turns else 0, 0, 0, 0,
                           0.0, 0.0, 0.0, self.reward_threshold, 0, 0, name_at, version_at, 0, 0)
-        return head + records + values + bytes(strings.data)
+        return head + groups + records + values + bytes(strings.data)
 
     @classmethod
     def unpack(cls, data: bytes) -> EnvSpec:
-        """Reads a description of a single agent; ValueError or struct.error for invalid bytes."""
+        """Reads a description; ValueError or struct.error for invalid bytes."""
         (size, major, _minor, caps, _needs, tensor_bytes, _binding, group_bytes, _arg, count, groups, _args, strings_at, strings_len,
          max_envs, limit, autoreset, *rest) = _HEAD.unpack_from(data)
         threshold, name, version = rest[7], rest[10], rest[11]
@@ -159,4 +166,5 @@ class EnvSpec:
         strings = data[strings_at:strings_at + strings_len]
         tensors = [Tensor._unpack(data, at, strings) for at in range(first, first + count * tensor_bytes, tensor_bytes)]
         full = "@".join(part for part in (_text(strings, name), _text(strings, version)) if part)
-        return cls(full, tensors, autoreset, limit, max_envs, caps, threshold)
+        agents = sum(_GROUP.unpack_from(data, size + i * group_bytes)[1] for i in range(groups)) if groups else 1
+        return cls(full, tensors, autoreset, limit, max_envs, caps, threshold, agents)

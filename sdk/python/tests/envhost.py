@@ -1,6 +1,7 @@
 """A host of environments for tests and benchmarks: blocks, scratch area, and the calls of the step path."""
 
 import base64
+import importlib
 import mmap
 import os
 import sys
@@ -13,10 +14,10 @@ from rlhost import _native
 from rlhost.arena import read_columns, view
 
 SAME_STEP, NEXT_STEP, DISABLED = 2, 1, 4
-WORKER = [sys.executable, "-m", "rlhost.gymnasium"]
+GYMNASIUM = "rlhost.gymnasium"
 
 
-def layout(steps, envs, *observed, soa=False, actions=(("i32", ()),), mask=0):
+def layout(steps, envs, *observed, soa=False, actions=(("i32", ()),), mask=0, active=False):
     """Columns as the host lays them out, and the bytes of a block. observed are the parts of the observation: (dtype, shape)."""
     columns, end = [], 0
 
@@ -24,6 +25,7 @@ def layout(steps, envs, *observed, soa=False, actions=(("i32", ()),), mask=0):
         return [(f"{name}/{i}" if i else name, dtype, rows, shape) for i, (dtype, shape) in enumerate(parts)]
 
     masks = [("action_mask", "u8", steps + 1, (mask,))] if mask else []
+    masks += [("active", "u8", steps + 1, ())] if active else []
     for name, dtype, rows, shape in (*several("action", steps, actions), *several("obs", steps + 1, observed), ("reward", "f32", steps, ()),
                                      ("terminated", "u8", steps, ()), ("truncated", "u8", steps, ()), *masks, *several("final_obs", 1, observed)):
         size, elems = (1 if dtype == "u8" else 4), int(numpy.prod(shape, dtype=int))
@@ -60,9 +62,10 @@ class Link:
 class InProcess:
     """A worker in this process, in the place of a FakeHost: what it does is the same, and it starts at once."""
 
-    def __init__(self, environment=None):
+    def __init__(self, module):
         from rlhost.gymnasium import Worker
-        self.worker, self.link = Worker(), Link()
+        kinds = importlib.import_module(module)
+        self.worker, self.link = Worker(kinds.Source, kinds.Batch), Link()
         self.worker.open(self.link)
 
     def call(self, method, document):
@@ -85,8 +88,8 @@ class EnvHost:
     """One worker process with a batch of environments, or one in this process."""
 
     def __init__(self, use, envs, args=None, autoreset=SAME_STEP, first_column=0, block_envs=None, environment=None,
-                 own_process=True):
-        self.host = FakeHost(WORKER, environment).connect() if own_process else InProcess()
+                 own_process=True, module=GYMNASIUM):
+        self.host = FakeHost([sys.executable, "-m", module], environment).connect() if own_process else InProcess(module)
         try:
             loaded = self.host.call("EnvLoad", {"name": "test", "use": use, "args": args or {}})
             self.spec = rlhost.EnvSpec.unpack(base64.b64decode(loaded["spec"]["describe"]))

@@ -10,7 +10,8 @@ Each environment is made by gymnasium.make and stepped by itself, never through 
 environments from one random stream, so an environment would depend on the number of environments and on its worker.
 """
 
+from .batch import Batch
 from .source import Source, Unusable
 from .worker import Worker
 
-__all__ = ["Source", "Unusable", "Worker"]
+__all__ = ["Batch", "Source", "Unusable", "Worker"]

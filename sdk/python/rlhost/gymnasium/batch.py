@@ -48,7 +48,7 @@ def blame(rewards: Sequence[Any], terminations: Sequence[Any], truncations: Sequ
 
 @dataclasses.dataclass
 class Bound:
-    """This worker's part of the columns of one block: [rows, envs, ...]."""
+    """This worker's part of the columns of one block: [rows, envs, ...], or agents of all environments."""
 
     action: list[Array]  # of each part of the action
     obs: list[Array]  # of each part of the observation
@@ -57,6 +57,7 @@ class Bound:
     truncated: Array
     final_obs: list[Array]
     mask: list[Array]  # of each discrete part of the action, if the environment has masks
+    active: Array | None = None  # where agents do not always act
 
     @classmethod
     def of(cls, memory: Array, offset: int, columns: dict[str, Column], first: int, envs: int) -> Bound:
@@ -68,11 +69,13 @@ class Bound:
             return [column(name) for name in columns if name.partition("/")[0] == kind]
 
         return cls(all_of("action"), all_of("obs"), column("reward"), column("terminated"), column("truncated"),
-                   [last[0] for last in all_of("final_obs")], all_of("action_mask"))
+                   [last[0] for last in all_of("final_obs")], all_of("action_mask"), column("active") if "active" in columns else None)
 
 
 class Batch:
     """A fixed number of environments, stepped one after the other into the bound block."""
+
+    agents = 1  # of each
 
     def __init__(self, source: Source, envs: int, autoreset: int,
                  report: Callable[[int, str, float], None] = lambda env, name, value: None):

@@ -8,6 +8,7 @@ import mmap
 import os
 import struct
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -33,9 +34,11 @@ class Worker:
 
     capabilities = ["env"]
 
-    def __init__(self) -> None:
-        self._source: Source | None = None
-        self._batch: Batch | None = None
+    def __init__(self, source: Callable[..., Any] = Source, batch: Callable[..., Any] = Batch) -> None:
+        """Environments are loaded by source and stepped by batch, which have the methods of those of Gymnasium."""
+        self._load_source, self._make_batch = source, batch
+        self._source: Any = None
+        self._batch: Any = None
         self._made: dict[str, Any] = {}
         self._metrics: dict[str, int] = {}
         self._files: dict[int, tuple[Any, dict[str, Column]]] = {}
@@ -72,7 +75,7 @@ class Worker:
             self._batch.close()
 
     def _load(self, document: Any) -> Any:
-        self._source = Source(document["use"], document.get("args"))
+        self._source = self._load_source(document["use"], document.get("args"))
         return {"spec": {"describe": base64.b64encode(self._source.spec.pack()).decode()}, "hash": self._source.hash}
 
     def _make(self, document: Any) -> Any:
@@ -80,7 +83,7 @@ class Worker:
             raise Refusal("FAILED_PRECONDITION", "EnvMake comes after EnvLoad")
         self.close()
         envs = document["envs"]
-        self._batch = Batch(self._source, envs, document["autoreset"], self._report)
+        self._batch = self._make_batch(self._source, envs, document["autoreset"], self._report)
         self._made = {"seeds_at": 0, "mask_at": 8 * envs, "text_at": 9 * envs + 7 & ~7, "text": _TEXT}
         self._link.bind(1, 0, [], 0)  # no slots and no arenas
         self._made["bytes"] = self._made["text_at"] + _TEXT
@@ -89,12 +92,12 @@ class Worker:
 
     def _state(self, document: Any) -> Any:
         if document.get("do") != "renew":
-            raise Refusal("UNIMPLEMENTED", f"environments of Gymnasium have no {document.get('do')}: "
-                          "Gymnasium does not say what their state is")
+            raise Refusal("UNIMPLEMENTED", f"environments of Python have no {document.get('do')}: "
+                          "Gymnasium and PettingZoo do not say what their state is")
         self._require().renew()
         return {"call": 0, "bytes": 0}
 
-    def _require(self) -> Batch:
+    def _require(self) -> Any:
         if not self._batch:
             raise Refusal("FAILED_PRECONDITION", "no environments have been made")
         return self._batch
@@ -153,7 +156,8 @@ class Worker:
         known = self._blocks.get((number, offset))
         if known is None:
             memory, columns = self._file(number)
-            known = Bound.of(memory, offset, columns, self._first, len(self._require().envs))
+            batch = self._require()
+            known = Bound.of(memory, offset, columns, self._first * batch.agents, len(batch.envs) * batch.agents)
             self._blocks[number, offset] = known
         return known
 

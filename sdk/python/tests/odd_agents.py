@@ -1,0 +1,91 @@
+"""Environments of PettingZoo for tests: a race of three, of which each drops out by itself, and a game of two in turns."""
+
+import numpy
+from gymnasium import spaces
+from pettingzoo import AECEnv, ParallelEnv
+
+
+class Race(ParallelEnv):
+    """Agent k runs k+2 steps, then has arrived; after 4 steps whoever is left is cut off."""
+
+    metadata = {"name": "race"}
+
+    def __init__(self, unequal=False, fail=False):
+        self.possible_agents = ["a", "b", "c"]
+        self.unequal, self.fail = unequal, fail
+
+    def observation_space(self, agent):
+        return spaces.Box(-100, 100, (3 if self.unequal and agent == "c" else 2,), numpy.float32)
+
+    def action_space(self, agent):
+        return spaces.Discrete(3)
+
+    def reset(self, seed=None, options=None):
+        if seed is not None:
+            self.chance = numpy.random.default_rng(seed)
+        self.agents, self.count, self.start = list(self.possible_agents), 0, float(self.chance.integers(50))
+        return self.seen(), {a: {} for a in self.agents}
+
+    def seen(self):
+        return {a: numpy.array([self.count, self.start + i], numpy.float32) for i, a in enumerate(self.possible_agents) if a in self.agents}
+
+    def step(self, actions):
+        if self.fail:
+            raise OSError("the track is wet")
+        assert set(actions) == set(self.agents)
+        self.count += 1
+        terminations = {a: self.count == self.possible_agents.index(a) + 2 for a in self.agents}
+        truncations = {a: self.count == 4 for a in self.agents}
+        rewards = {a: float(actions[a]) for a in self.agents}
+        seen, infos = self.seen(), {a: {} for a in self.agents}
+        self.agents = [a for a in self.agents if not terminations[a] and not truncations[a]]
+        return seen, rewards, terminations, truncations, infos
+
+
+class Nim(AECEnv):
+    """Two players take one or two of seven matches in turn; who takes the last one has lost."""
+
+    metadata = {"name": "nim"}
+
+    def __init__(self):
+        super().__init__()
+        self.possible_agents = ["first", "second"]
+
+    def observation_space(self, agent):
+        return spaces.Dict({"observation": spaces.Box(0, 7, (1,), numpy.float32), "action_mask": spaces.Box(0, 1, (2,), numpy.int8)})
+
+    def action_space(self, agent):
+        return spaces.Discrete(2)
+
+    def observe(self, agent):
+        return {"observation": numpy.array([self.left], numpy.float32), "action_mask": numpy.array([1, self.left > 1], numpy.int8)}
+
+    def reset(self, seed=None, options=None):
+        self.agents, self.left, self.agent_selection = list(self.possible_agents), 7, "first"
+        for name, value in (("rewards", 0), ("_cumulative_rewards", 0), ("terminations", False), ("truncations", False)):
+            setattr(self, name, {a: value for a in self.agents})
+        self.infos = {a: {} for a in self.agents}
+
+    def step(self, action):
+        if self.terminations[self.agent_selection]:
+            self._was_dead_step(action)
+            return
+        self.left -= 1 + int(action)
+        me, other = self.agent_selection, self.possible_agents[1 - self.possible_agents.index(self.agent_selection)]
+        self._clear_rewards()
+        if self.left <= 0:
+            self.rewards = {me: -1, other: 1}
+            self.terminations = {a: True for a in self.agents}
+        self._accumulate_rewards()
+        self.agent_selection = other
+
+
+def race(**kwargs):
+    return Race(**kwargs)
+
+
+def nim():
+    return Nim()
+
+
+parallel_env = race
