@@ -155,8 +155,9 @@ func (c *core) backward(s *shard, rows int) {
 		s.set.Gemm(&s.product)
 		c.hand(s, lo, hi, b.dh, g)
 	})
-	c.learn(s, rows, in, b.x, &c.input, &c.inBias)
-	c.learn(s, rows, b.h, ds, &c.state, &c.stBias)
+	c.learnBiases(s, rows, b.x, ds)
+	c.learn(s, rows, in, b.x, &c.input)
+	c.learn(s, rows, b.h, ds, &c.state)
 	if c.in[0].from == nil {
 		return
 	}
@@ -174,10 +175,22 @@ func (c *core) hand(s *shard, lo, hi int, from, to matrix) {
 	}
 }
 
-// learn adds the gradient of a weight and its bias, given that of their product with x.
-func (c *core) learn(s *shard, rows int, x, g matrix, weight, bias *param) {
-	s.sums = kern.ColumnSums{Rows: rows, N: c.wide(), X: g.data, XRow: g.row, Out: s.grad[bias.at:]}
+// learnBiases adds the gradients of the biases, given those of what input and state add to the gates, which differ in a GRU's
+// last gate alone.
+func (c *core) learnBiases(s *shard, rows int, x, state matrix) {
+	s.sums = kern.ColumnSums{Rows: rows, N: c.wide(), X: x.data, XRow: x.row, Out: s.grad[c.inBias.at:]}
 	s.set.ColumnSums(&s.sums)
+	same := c.wide()
+	if c.gates == 3 {
+		same = 2 * c.padded
+		s.sums = kern.ColumnSums{Rows: rows, N: c.padded, X: state.data[same:], XRow: state.row, Out: s.grad[c.stBias.at+same:]}
+		s.set.ColumnSums(&s.sums)
+	}
+	copy(s.grad[c.stBias.at:][:same], s.grad[c.inBias.at:])
+}
+
+// learn adds the gradient of a weight, given that of its product with x.
+func (c *core) learn(s *shard, rows int, x, g matrix, weight *param) {
 	width := weight.size / c.wide()
 	s.product = kern.Gemm{M: width, N: c.wide(), K: rows, A: x.data, ARow: x.col, ACol: x.row,
 		B: g.data, BRow: g.row, BPanel: kern.Panel, Strip: s.strip,
