@@ -55,8 +55,12 @@ func (d *Definition) SameNetwork(next component.Policy) error {
 	if slices.Equal(was, is) {
 		return nil
 	}
+	width := 40
+	for _, line := range was {
+		width = max(width, len(line))
+	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "\n  %-40s %s", "running", "new")
+	fmt.Fprintf(&text, "\n  %-*s %s", width, "running", "new")
 	lines := max(len(was), len(is))
 	was, is = append(was, slices.Repeat([]string{"-"}, lines-len(was))...), append(is, slices.Repeat([]string{"-"}, lines-len(is))...)
 	for i := range lines {
@@ -64,7 +68,7 @@ func (d *Definition) SameNetwork(next component.Policy) error {
 		if was[i] != is[i] {
 			mark = "*"
 		}
-		fmt.Fprintf(&text, "\n%s %-40s %s", mark, was[i], is[i])
+		fmt.Fprintf(&text, "\n%s %-*s %s", mark, width, was[i], is[i])
 	}
 	return errors.New(text.String())
 }

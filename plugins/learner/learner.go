@@ -10,6 +10,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/loop"
 	"github.com/rlhost/rlhost/core/stat"
+	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/ppo"
@@ -70,6 +71,9 @@ func (c *Learner) Configure(decode func(into any) error) error {
 	return c.config.validate()
 }
 
+// CodeChunks is the code of rows that are no whole chunks of the policy; rlhost explain has its page.
+const CodeChunks = "E052"
+
 // Start makes the backend's learner and posts the publication of the first policy version.
 func (c *Learner) Start(h *component.Host) error {
 	c.h = h
@@ -86,6 +90,10 @@ func (c *Learner) Start(h *component.Host) error {
 	n := &definition.Network
 	if err := n.Validate(); err != nil {
 		return err
+	}
+	if n.Chunk > c.config.Minibatch {
+		return &table.Error{Code: CodeChunks, Reason: fmt.Sprintf("minibatch = %d rows is less than one of the chunks that policy %q is learned in, %d rows", c.config.Minibatch, c.config.Policy, n.Chunk),
+			Help: fmt.Sprintf("use minibatch = %d or more in [component.%s], or a smaller net.chunk", n.Chunk, h.Name)}
 	}
 	c.format = n.Weights()
 	if n.NormalizeObs() {

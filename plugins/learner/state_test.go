@@ -1,12 +1,15 @@
 package learner
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/gpu/cpu"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/policy/head"
 	"github.com/rlhost/rlhost/gpu/policy/layer"
@@ -37,6 +40,21 @@ func TestS19TheLearnerNeedsItsStateInBlocks(t *testing.T) {
 		d := policy.Dataset{Blocks: []trajectory.Trajectory{{Schema: s, Mem: make([]byte, s.Bytes)}}}
 		if err := d.Check(&r.c.definition.Network); (want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", m, err, want)
+		}
+	}
+}
+
+// A minibatch has a whole chunk.
+func TestS19AMinibatchHasAChunk(t *testing.T) {
+	r := plugintest.RigOptions{Name: "learner", Policies: map[string]component.Policy{"main": &policy.Definition{Network: keeping(&layer.GRU{Size: 6}, nil), Backend: cpu.New()}}}
+	for size, want := range map[int]string{3: "use minibatch = 4 or more in [component.learner]", 4: ""} {
+		err := plugintest.StartError(t, New(), r, func(into any) error {
+			into.(*config).Policy, into.(*config).Minibatch = "main", size
+			return nil
+		})
+		var known *table.Error
+		if errors.As(err, &known); (err == nil) != (want == "") || err != nil && (known == nil || known.Code != CodeChunks || !strings.Contains(known.Help, want)) {
+			t.Errorf("a minibatch of %d rows: %v", size, err)
 		}
 	}
 }
