@@ -64,7 +64,7 @@ var tasks = []task{
 	{name: "MountainCarContinuous-v0", preset: "continuous and keys", file: "examples/pipelines/mountaincarcontinuous.toml", steps: "300,000", bar: 85,
 		published: "88.3 ± 2.6 RL Zoo (gSDE)", inTest: true},
 	positions("CartPole", "general", "gru", 150, 475),
-	positions("CartPole", "general", "lstm", 150, 475),
+	positions("CartPole", "general", "lstm", 150, 475, "policy.main.net.chunk=32"),
 	positions("CartPole", "general", "", 150, 200),
 	positions("Pendulum", "continuous", "gru", 300, -250),
 	{name: "Taxi-v4", preset: "general and keys", file: "examples/pipelines/taxi.toml", steps: "500,000", bar: 7.5, inTest: true},
@@ -97,9 +97,9 @@ func minatar(game string, millions int, bar float64, published string) task {
 }
 
 // positions is a task without velocities over some thousand env steps, learned with a core or, to show that it takes one, without.
-func positions(name, preset, core string, thousands int, bar float64) task {
+func positions(name, preset, core string, thousands int, bar float64, keys ...string) task {
 	t := task{name: name + " positions", preset: preset + " and " + core, file: "examples/pipelines/" + strings.ToLower(name) + "-positions.toml",
-		steps: fmt.Sprintf("%d,000", thousands), bar: bar, inTest: name == "CartPole", sets: []string{"policy.main.net.core.kind=" + core}}
+		steps: fmt.Sprintf("%d,000", thousands), bar: bar, inTest: name == "CartPole", sets: append([]string{"policy.main.net.core.kind=" + core}, keys...)}
 	if core == "" {
 		t.preset, t.below, t.sets = preset, true, []string{"policy.main.net={}"}
 	}

@@ -147,6 +147,8 @@ class PolicyLayout:
         net = table.get("net") or {}
         if net.get("kind", "mlp") != "mlp" or "nodes" in net:
             raise ValueError(f"policy {policy!r}: net is of a kind that PolicyLayout does not have: want kind = \"mlp\"")
+        if net.get("core"):
+            raise ValueError(f"policy {policy!r}: PolicyLayout has no core: want net without core {net['core'].get('kind')!r}")
         if table.get("inputs") or table.get("encoder"):
             raise ValueError(f"policy {policy!r}: PolicyLayout has no other inputs and encoders: want neither inputs nor encoder")
         if env.agents > 1 or env.tensor(ACTIVE):

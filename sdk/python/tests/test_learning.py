@@ -47,6 +47,7 @@ class PolicyLayoutTest(unittest.TestCase):
                 ([Tensor(ACTION, "i32", n=3, start=1), OBS], {}, "no such action"),
                 ([CHOICE, OBS], {"inputs": ["last_action"]}, "inputs"),
                 ([CHOICE, OBS], {"net": {"kind": "impala"}}, "kind"),
+                ([CHOICE, OBS], {"net": {"core": {"kind": "gru"}}}, "no core: want net without core 'gru'"),
         ):
             with self.subTest(want), self.assertRaisesRegex(ValueError, want):
                 layout(tensors, table)
