@@ -66,7 +66,7 @@ var tasks = []task{
 	positions("CartPole", "general", "gru", 150, 475),
 	positions("CartPole", "general", "lstm", 150, 475, "policy.main.net.chunk=32"),
 	positions("CartPole", "general", "", 150, 200),
-	positions("Pendulum", "continuous", "gru", 300, -250),
+	positions("Pendulum", "continuous", "gru", 500, -250),
 	{name: "Taxi-v4", preset: "general and keys", file: "examples/pipelines/taxi.toml", steps: "500,000", bar: 7.5, inTest: true},
 	{name: "LunarLanderContinuous-v3", preset: "general and keys", file: "examples/pipelines/lunarlander.toml", steps: "1,000,000", bar: 270.9 - 32.1,
 		published: "270.9 ± 32.1 RL Zoo (v2)", sets: []string{"env.lunarlander.use=gymnasium:LunarLanderContinuous-v3"}},
