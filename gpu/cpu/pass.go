@@ -76,7 +76,8 @@ func (l *layout) block() int {
 // blockElems bounds the elements of the outputs of a block of rows.
 const blockElems = 1 << 23
 
-// coreRows is how many rows of whole chunks are enough for products with the rows of a step.
+// coreRows is how many rows of whole chunks are enough for products with the rows of a step: a GRU of 128 learns no faster with
+// fewer, and slower with more, which leave the caches.
 const coreRows = 512
 
 // blockRows is how many rows are few enough for the second-level cache with layers of
