@@ -1,5 +1,7 @@
 package trajectory
 
+import "bytes"
+
 // MaxIdle is how many steps in a row an environment may make in which none of its agents acts.
 const MaxIdle = 1000
 
@@ -9,6 +11,8 @@ const MaxIdle = 1000
 type Agents struct {
 	// Ended is 1 where the newest step has ended the agent's episode, by row of a step; EnvEnded is the same by environment.
 	Ended, EnvEnded []byte
+	// AnyEnded reports whether one of them is 1.
+	AnyEnded bool
 
 	running []byte // by row of a step
 	idle    []int  // steps without anybody acting, by environment
@@ -24,6 +28,17 @@ func NewAgents(s *Schema) *Agents {
 // Step takes in a step that has been checked. It does not allocate.
 func (a *Agents) Step(t Trajectory, row int) {
 	acts, terminated, truncated := t.Acts(row), t.Row(Terminated, row).Data, t.Row(Truncated, row).Data
+	if a.AnyEnded {
+		clear(a.Ended)
+		clear(a.EnvEnded)
+		a.AnyEnded = false
+	}
+	if acts == nil && bytes.IndexByte(terminated, 1) < 0 && bytes.IndexByte(truncated, 1) < 0 {
+		for i := range a.running {
+			a.running[i] = 1
+		}
+		return
+	}
 	for env := range a.EnvEnded {
 		var some, ended, running byte
 		for i := env * a.each; i < (env+1)*a.each; i++ {
@@ -35,6 +50,7 @@ func (a *Agents) Step(t Trajectory, row int) {
 			ended, running = ended|a.Ended[i], running|a.running[i]
 		}
 		a.EnvEnded[env] = ended &^ running
+		a.AnyEnded = a.AnyEnded || ended != 0
 		if a.idle[env]++; some != 0 {
 			a.idle[env] = 0
 		}

@@ -219,6 +219,14 @@ func (m Matrix) CopyRow(r int, from Matrix) {
 // spread copies the first of every n rows to the others.
 func (m Matrix) spread(n int) {
 	size := m.DType.Bytes()
+	if size == 1 && m.StrideRow == 1 { // flags
+		for first := 0; first < m.Rows; first += n {
+			for i := first + 1; i < first+n; i++ {
+				m.Data[i] = m.Data[first]
+			}
+		}
+		return
+	}
 	for row := range m.Rows {
 		if row%n == 0 {
 			continue

@@ -18,7 +18,7 @@ type agents struct {
 	last []int32
 	late []lateValue
 
-	total, length *metric // of environments' episodes
+	total, length *metric // of environments' episodes; lengths are the counts of totals
 }
 
 // lateValue is a bootstrap value that belongs to another row than that of the flag which asked for it: places in the block.
@@ -64,7 +64,9 @@ func (r *rows) completeAgents(t int, ended trajectory.Ended) {
 	r.markAges(t)
 	r.bootstrap = ended&trajectory.AnyTruncated != 0
 	r.gatherAgents(t, ended)
-	r.reports.endAgents(t, a, r.c.schema.Agents)
+	if a.AnyEnded {
+		r.reports.endAgents(t, a, r.c.schema.Agents)
+	}
 }
 
 // addUp counts a step with the episodes of environments.
@@ -78,8 +80,8 @@ func (r *rows) addUp(t int) {
 		for _, x := range reward[first : first+each] {
 			sum += float64(x)
 		}
-		r.agents.total.running[first].add(sum, hostabi.TensorSum)
-		r.agents.length.running[first].add(1, hostabi.TensorSum)
+		total := &r.agents.total.running[first]
+		total.Sum, total.Count, total.Gather = total.Sum+sum, total.Count+1, hostabi.TensorSum
 	}
 }
 
@@ -262,7 +264,9 @@ func (r *reports) endAgents(t int, a *agents, each int) {
 			r.tell(i, at, true)
 		}
 		if i%each == each-1 && a.EnvEnded[i/each] != 0 {
-			r.tell(i+1-each, last, false)
+			first := i + 1 - each
+			a.length.running[first] = tally{Value: float64(a.total.running[first].Count), Count: 1}
+			r.tell(first, last, false)
 		}
 	}
 }

@@ -200,3 +200,74 @@ func TestRollout_AgentsAreRefusedWhatTheyCannotDoYet(t *testing.T) {
 		t.Errorf("a change with the ends of episodes: %v", err)
 	}
 }
+
+func TestS21_AgentsGoOnInEnvironmentsThatTakeOverTheirState(t *testing.T) {
+	for _, at := range []component.Boundary{component.AtStep, component.AtTrajectory} {
+		p, made := game(true), 0
+		r := tableRig(t, p, 5, func(tr trajectory.Trajectory) {
+			first := made
+			made += 5
+			wantDecisions(t, tr, func(row, player int) float64 { return p.advantage(first, row, 5, player) })
+		})
+		for range 20 {
+			if went := swap(t, r, component.EnvChange{Plugin: game(true), At: at, KeepState: true}); went.Truncated != 0 {
+				t.Errorf("%v: a change that keeps episodes went %+v", at, went)
+			}
+			until := made + 5
+			r.MustRun(func() bool { return made >= until })
+		}
+		checkGames(t, r)
+	}
+}
+
+// A change without the state of what runs ends episodes before a row: with what is observed in it for those that were to act,
+// and in no loss for those that do not know yet what their last action has led to.
+func TestS21_AChangeEndsTheEpisodesOfAgents(t *testing.T) {
+	var got [][]float64
+	blocks := 0
+	r := tableRig(t, game(true), 6, func(tr trajectory.Trajectory) {
+		blocks++
+		if got != nil || !slices.Contains(tr.Bytes(trajectory.Truncated)[:4], 1) {
+			return
+		}
+		advantage := advantages(t, tr)
+		for row := range 6 {
+			decided := []float64{none, none}
+			for player := range decided {
+				if i := 4*row + player; tr.Bytes(trajectory.Valid)[i] != 0 {
+					decided[player] = math.Round(float64(advantage[i])*1e4) / 1e4
+				}
+			}
+			got = append(got, decided)
+		}
+	})
+	judge := r.judge
+	prepared, err := r.c.PrepareEnvs(component.EnvChange{Plugin: game(true), At: component.AtStep})
+	if err != nil {
+		t.Fatal(err)
+	}
+	committed := false
+	r.judge = func(tr trajectory.Trajectory, q trajectory.ActRequest) {
+		judge(tr, q)
+		if q.T == 1 && blocks == 1 && !committed {
+			committed = true
+			if err := prepared.Commit(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	r.MustRun(func() bool { return got != nil && blocks >= 6 })
+	prepared.Settle()
+	want := [][]float64{{0.9*3 - 1, none}, {none, none}}
+	for row := range 4 {
+		want = append(want, []float64{byHand[0][row], byHand[1][row]})
+	}
+	for row := range want {
+		for player, want := range want[row] {
+			if math.Abs(got[row][player]-want) > 1e-3 {
+				t.Errorf("row %d, player %d: advantage %v, want %v", row, player, got[row][player], want)
+			}
+		}
+	}
+	checkGames(t, r)
+}

@@ -352,21 +352,14 @@ func (r *rows) count(by *maker, first int, newest uint64) (valid int) {
 		reward, isValid := r.tr.Row(trajectory.Reward, row).Float32()[:len(accounts)], r.tr.Row(trajectory.Valid, row).Data[:len(accounts)]
 		for env := range accounts {
 			a, i := &accounts[env], at+env
-			switch cut := r.cuts[i]; {
-			case isValid[env] != 0:
+			if isValid[env] != 0 {
 				valid++
 				a.Return += float64(reward[env])
 				a.Length++
-				if terminated[i]|truncated[i] == 0 || cut&lateEnd != 0 {
-					continue
-				}
-			case cut&lostRow != 0:
-				r.endUntold(a)
+			} else if !r.endsUnlearned(i, a) {
 				continue
-			case cut&endRow != 0:
-				*a = account{}
-				continue
-			case terminated[i]|truncated[i] == 0 || a.Length == 0:
+			}
+			if terminated[i]|truncated[i] == 0 || r.cuts[i]&lateEnd != 0 {
 				continue
 			}
 			m := trajectory.Episode{Return: float32(a.Return), Length: a.Length, Env: uint32(first + env/agents), Agent: uint16(env % agents),
@@ -379,6 +372,18 @@ func (r *rows) count(by *maker, first int, newest uint64) (valid int) {
 	}
 	r.countRows(valid, by)
 	return valid
+}
+
+// endsUnlearned reports whether an episode may end in a row that is learned nothing from: that of an agent which does not act in it. One
+// that was lost or cut off there ends untold.
+func (r *rows) endsUnlearned(at int, a *account) bool {
+	switch cut := r.cuts[at]; {
+	case cut&lostRow != 0:
+		r.endUntold(a)
+	case cut&endRow != 0:
+		*a = account{}
+	}
+	return a.Length > 0
 }
 
 // ended is for an episode that has ended in a row of the block.
