@@ -57,7 +57,7 @@ func (r *rows) completeAgents(t int, ended trajectory.Ended) {
 			a.forget(i)
 		}
 	}
-	r.addUp(t)
+	a.addUp(r.tr.Row(trajectory.Reward, t).Float32(), r.gone, r.c.schema.Agents)
 	if r.tr.Acts(t) != nil {
 		r.foldRow(t)
 	}
@@ -69,18 +69,17 @@ func (r *rows) completeAgents(t int, ended trajectory.Ended) {
 	}
 }
 
-// addUp counts a step with the episodes of environments.
-func (r *rows) addUp(t int) {
-	each, reward := r.c.schema.Agents, r.tr.Row(trajectory.Reward, t).Float32()
-	for first := 0; first < r.n; first += each {
-		if r.gone[first] != 0 {
+// addUp counts the rewards of a step with the episodes of environments, but for those that are gone.
+func (a *agents) addUp(reward []float32, gone []byte, each int) {
+	for first := 0; first < len(reward); first += each {
+		if gone[first] != 0 {
 			continue
 		}
 		sum := 0.0
 		for _, x := range reward[first : first+each] {
 			sum += float64(x)
 		}
-		total := &r.agents.total.running[first]
+		total := &a.total.running[first]
 		total.Sum, total.Count, total.Gather = total.Sum+sum, total.Count+1, hostabi.TensorSum
 	}
 }
@@ -202,9 +201,9 @@ func (r *rows) endDecision(t, i int, valued bool) {
 }
 
 // moveLate puts bootstrap values into the rows that they belong to, when all have been written.
-func (r *rows) moveLate() {
-	values := r.tr.Float32(trajectory.Bootstrap)
-	for _, v := range r.agents.late {
+func (a *agents) moveLate(tr trajectory.Trajectory) {
+	values := tr.Float32(trajectory.Bootstrap)
+	for _, v := range a.late {
 		values[v.to] = values[v.from]
 	}
 }

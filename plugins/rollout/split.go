@@ -324,7 +324,7 @@ func (s *split) finish() {
 		m.leave(s.t, true)
 	}
 	if s.agents != nil {
-		s.moveLate()
+		s.agents.moveLate(s.tr)
 	}
 	s.shape()
 	by := s.stampBlock()
