@@ -2,12 +2,16 @@ package session_test
 
 import (
 	"context"
+	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/plugins/builtin"
+	"github.com/rlhost/rlhost/plugins/envcheck"
 )
 
 // loader loads the environment of an experiment.
@@ -26,15 +30,19 @@ func guest(use string) loader {
 func poisoning(load loader) loader {
 	return func(ctx context.Context, name string, table graph.EnvTable, dir string) (env.Plugin, error) {
 		p, err := load(ctx, name, table, dir)
-		return poisoned{p}, err
+		return meddled{p, &meddler{bound: poison}}, err
 	}
 }
 
-type poisoned struct{ env.Plugin }
+// meddled makes the environments of another plugin, in whose blocks somebody meddles.
+type meddled struct {
+	env.Plugin
+	meddler *meddler
+}
 
-func (p poisoned) NewEnv(o env.Options) (env.Env, error) {
+func (p meddled) NewEnv(o env.Options) (env.Env, error) {
 	e, err := p.Plugin.NewEnv(o)
-	return &meddling{Env: e, meddler: &meddler{bound: poison}}, err
+	return &meddling{Env: e, meddler: p.meddler, first: o.FirstEnv}, err
 }
 
 // What agents do depends neither on how their environments are split over blocks, nor on what stood in those, nor on a stop in between.
@@ -63,5 +71,41 @@ func TestS21_AgentsLearnTheSameInOtherSplitsAndAfterAResume(t *testing.T) {
 				t.Errorf("resumed it learns %v, in one go %v", got, whole.hashes)
 			}
 		})
+	}
+}
+
+// What agents get wrong is found, and told with the agent.
+func TestS21_ChecksLookAtEachAgent(t *testing.T) {
+	p, err := guest("connectfour@1")(t.Context(), "", graph.EnvTable{Source: env.DefaultSource()}, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	idle := func(b env.Block, t int) int { return slices.Index(b.Acts(t+1), 0) }
+	for what, c := range map[string]struct {
+		check, want string
+		spoil       func(b env.Block, t int)
+	}{
+		"a mask": {"G01", "and element 3 of its mask is 0", func(b env.Block, t int) {
+			m := b.Row(trajectory.Mask, t+1)
+			m.Data[idle(b, t)*m.StrideRow+3] = 0
+		}},
+		"an activity": {"A01", "active is 2, want 0 or 1", func(b env.Block, t int) { b.Acts(t + 1)[5] = 2 }},
+		"an observation": {"A01", "agent 1: ", func(b env.Block, t int) {
+			m := b.Row(trajectory.Obs, t+1)
+			m.Float32()[5*m.StrideRow/4] = float32(math.NaN())
+		}},
+		"nobody": {"A01", "no agent has acted in 1000 steps", func(b env.Block, t int) { clear(b.Acts(t + 1)[:2]) }},
+	} {
+		broken := meddled{p, &meddler{stepped: func(b env.Block, _, t int, call uint64) { c.spoil(b, t) }}}
+		found := ""
+		for _, r := range envcheck.Run(t.Context(), broken, envcheck.Options{Seed: 1, Steps: 1100}) {
+			if r.ID == c.check && r.Verdict == envcheck.Failed {
+				found = r.Detail
+			}
+		}
+		if !strings.Contains(found, c.want) {
+			t.Errorf("%s: %s says %q, want %q", what, c.check, found, c.want)
+		}
 	}
 }
