@@ -60,7 +60,7 @@ func restoreFrozen(t *testing.T, file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := newRig(t, rigOptions{network: network, restore: state, config: func(c *config) { c.Minibatch = max(c.Minibatch, network.Chunk) }}).c
+	c := newRig(t, rigOptions{network: network, restore: state}).c
 	s, err := c.backend.State()
 	if err != nil {
 		t.Fatal(err)

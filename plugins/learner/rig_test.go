@@ -64,7 +64,7 @@ func newRig(t *testing.T, o rigOptions) *rig {
 		Policies: map[string]component.Policy{"main": &policy.Definition{Network: o.network, Backend: o.backend}}},
 		func(into any) error {
 			c := into.(*config)
-			c.Policy, c.Minibatch, c.Epochs, c.LearningRate = "main", 8, 2, 1e-2
+			c.Policy, c.Minibatch, c.Epochs, c.LearningRate = "main", max(8, o.network.Chunk), 2, 1e-2
 			if o.config != nil {
 				o.config(c)
 			}
@@ -92,7 +92,7 @@ func newRig(t *testing.T, o rigOptions) *rig {
 func (r *rig) makeBlocks(t *testing.T, m trajectory.Memory) {
 	t.Helper()
 	var err error
-	if r.schema, err = trajectory.NewSchema(plugintest.New(plugintest.Script{}).Spec(), trajectory.Shape{Steps: steps, Envs: envs, Memory: m}); err != nil {
+	if r.schema, err = trajectory.NewSchema(plugintest.New(plugintest.Script{}).Spec(), trajectory.Shape{Steps: max(steps, m.Chunk), Envs: envs, Memory: m}); err != nil {
 		t.Fatal(err)
 	}
 	r.blocks, err = r.Host.Arenas.Add(arena.Config{Name: "blocks", Blocks: 2, BlockBytes: r.schema.Bytes, Schema: r.schema})
