@@ -13,7 +13,7 @@ if ! command -v python3 >/dev/null; then
   missing 'python3 is missing: apt-get install python3 python3-venv'
 elif [ ! -e .venv/installed ] || [ "$(cat .venv/installed)" != "$python_packages" ]; then
   python3 -m venv .venv &&
-    .venv/bin/pip install --quiet --disable-pip-version-check $python_packages &&
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check $python_packages &&
     printf '%s' "$python_packages" >.venv/installed ||
     missing 'the Python packages could not be installed into .venv (see above)'
 fi
