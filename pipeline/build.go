@@ -127,6 +127,11 @@ func (p *Pipeline) start(x *instance, of *graph.Component) error {
 		return fmt.Errorf("kind %s has other signals or slots than when the file was checked", of.Kind)
 	}
 	x.host.Bind(m)
+	for _, port := range m.Signals {
+		if component.PayloadOf(port.Payload).Steps {
+			x.host.Signal(port.Name).OnLoss(p.steps.lose)
+		}
+	}
 	x.bound.Store(true)
 	if err := x.component.Start(x.host); err != nil {
 		return err

@@ -172,6 +172,10 @@ func TestSteps_CountWhatWiresDropAndNobodyTakes(t *testing.T) {
 	if _, err := end(); err != nil {
 		t.Error(err)
 	}
+	// The trajectories hold 1 to 8 valid rows: only what they say of themselves adds up.
+	if s := p.Steps(); s.Made != s.Trained+s.Dropped+s.UnderWay {
+		t.Errorf("at the end %+v do not add up", s)
+	}
 }
 
 func TestStatus_OfASynchronousRunMayBeAskedAtABoundary(t *testing.T) {

@@ -21,6 +21,7 @@ type stepCounter struct {
 	last    atomic.Pointer[control.StepCounts] // at the end of the run
 	untold  atomic.Uint64                      // env steps counted as trained or dropped by processes that ended, and not reported
 	unmade  atomic.Uint64                      // the same of those made
+	lost    atomic.Uint64                      // those of trajectories that wires have dropped, or that nobody took
 	settled atomic.Uint64                      // ended processes after which that was found out
 	uncounted
 }
@@ -101,7 +102,7 @@ func (c *stepCounter) readOnce() control.StepCounts {
 	drop("fault", faulty)
 	drop("swap", swapped)
 	drop("policy_lag", count(stepsTooOld))
-	drop("wire", c.lostOnWires())
+	drop("wire", c.lost.Load())
 	drop("process", c.untold.Load())
 	s.UnderWay = c.underWay()
 	s.Made = count(stepsMade) + faulty + swapped + c.unmade.Load()
@@ -127,25 +128,19 @@ func (c *stepCounter) underWay() (n uint64) {
 	return n
 }
 
-// lostOnWires counts the env steps of trajectories that wires have dropped by their overflow policy, and of
-// unconnected ones.
-func (c *stepCounter) lostOnWires() (n uint64) {
-	a := c.now()
-	for _, w := range a.wires {
-		if component.PayloadOf(w.wire.Payload).Steps {
-			lost := w.counters()
-			n += (lost.Dropped + lost.Coalesced) * uint64(a.graph.Component(w.wire.From).Flow.BlockRows)
-		}
+// lose counts the env steps of a trajectory that no wire took or that one has dropped by its overflow policy.
+func (c *stepCounter) lose(h hostabi.Handle) {
+	tr, lease, err := trajectory.Lease(c.arenas, h)
+	if err != nil {
+		return // the run is over, or the block holds no trajectory
 	}
-	for i := range a.members {
-		m := &a.members[i]
-		for _, port := range m.of.Manifest.Signals {
-			if component.PayloadOf(port.Payload).Steps {
-				n += m.host.Signal(port.Name).Stats().Unconnected * uint64(m.of.Flow.BlockRows)
-			}
-		}
-	}
-	return n
+	c.lost.Add(validRows(tr))
+	_ = lease.Release() // this lease has no other user
+}
+
+// validRows is what a trajectory says of itself, if it can be.
+func validRows(tr trajectory.Trajectory) uint64 {
+	return uint64(min(int(tr.Meta().ValidRows), tr.Schema.Shape.Steps*tr.Schema.Rows()))
 }
 
 // readings is how often steps are read until none has been made meanwhile.

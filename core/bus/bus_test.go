@@ -52,6 +52,7 @@ type fixture struct {
 	sig      *bus.Signal
 	in       *inbox
 	next     hostabi.Handle
+	lost     []hostabi.Handle // what the signal has told as lost
 }
 
 // with runs a test of a fixture in a bubble.
@@ -61,6 +62,7 @@ func with(t *testing.T, test func(t *testing.T, f *fixture)) {
 		f.sender, f.receiver = f.from.NewReceiver("sender"), f.to.NewReceiver("receiver")
 		f.sig = bus.NewSignal(f.sender, "out", "payload", f.claims)
 		f.in = newInbox(f.receiver)
+		f.sig.OnLoss(func(h hostabi.Handle) { f.lost = append(f.lost, h) })
 		run(t, f.from)
 		test(t, f)
 		synctest.Wait()
@@ -91,6 +93,14 @@ func (f *fixture) expect(c *bus.Connection, want bus.ConnectionStats) {
 	}
 }
 
+// expectLost compares what the signal has told as lost.
+func (f *fixture) expectLost(want ...hostabi.Handle) {
+	f.t.Helper()
+	if !slices.Equal(f.lost, want) {
+		f.t.Errorf("told of the loss of blocks %v, want %v", f.lost, want)
+	}
+}
+
 func TestEmit_FansOutInOrder(t *testing.T) {
 	with(t, func(t *testing.T, f *fixture) {
 		second := newInbox(f.to.NewReceiver("second"))
@@ -113,6 +123,7 @@ func TestEmit_WithoutConnectionIsCounted(t *testing.T) {
 		if got, want := f.sig.Stats(), (bus.SignalStats{Emitted: 2, Unconnected: 2}); got != want {
 			t.Errorf("stats %+v, want %+v", got, want)
 		}
+		f.expectLost(1, 2)
 		f.claims.expectBalance(t)
 	})
 }
@@ -205,13 +216,14 @@ func TestOverflow_IsCountedExactly(t *testing.T) {
 		overflow bus.Overflow
 		full     bus.ConnectionStats
 		got      []uint64
+		lost     []hostabi.Handle
 		err      error
 	}{
-		{bus.Block, stats(bus.ConnectionStats{Blocked: 4, Parked: 4}), []uint64{1, 2, 3, 4, 5, 6, 7}, nil},
-		{bus.DropNewest, stats(bus.ConnectionStats{Dropped: 4}), []uint64{1, 2, 3}, nil},
-		{bus.DropOldest, stats(bus.ConnectionStats{Dropped: 4}), []uint64{5, 6, 7}, nil},
-		{bus.Coalesce, stats(bus.ConnectionStats{Coalesced: 4}), []uint64{1, 2, 7}, nil},
-		{bus.Fail, stats(bus.ConnectionStats{Dropped: 4}), []uint64{1, 2, 3}, bus.ErrFull},
+		{bus.Block, stats(bus.ConnectionStats{Blocked: 4, Parked: 4}), []uint64{1, 2, 3, 4, 5, 6, 7}, nil, nil},
+		{bus.DropNewest, stats(bus.ConnectionStats{Dropped: 4}), []uint64{1, 2, 3}, []hostabi.Handle{4, 5, 6, 7}, nil},
+		{bus.DropOldest, stats(bus.ConnectionStats{Dropped: 4}), []uint64{5, 6, 7}, []hostabi.Handle{1, 2, 3, 4}, nil},
+		{bus.Coalesce, stats(bus.ConnectionStats{Coalesced: 4}), []uint64{1, 2, 7}, []hostabi.Handle{3, 4, 5, 6}, nil},
+		{bus.Fail, stats(bus.ConnectionStats{Dropped: 4}), []uint64{1, 2, 3}, []hostabi.Handle{4, 5, 6, 7}, bus.ErrFull},
 	}
 	for _, c := range cases {
 		t.Run(c.overflow.String(), func(t *testing.T) {
@@ -221,6 +233,7 @@ func TestOverflow_IsCountedExactly(t *testing.T) {
 					t.Errorf("Emit = %v, want %v", err, c.err)
 				}
 				f.expect(conn, c.full)
+				f.expectLost(c.lost...)
 				if got, want := f.claims.total(), 3+c.full.Parked; got != want {
 					t.Errorf("%d blocks are held, want %d", got, want)
 				}

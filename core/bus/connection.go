@@ -252,7 +252,11 @@ func (c *Connection) emit(m *hostabi.Message) (outcome, error) {
 	if o == queued {
 		return o, nil
 	}
-	c.release(m.Handle)
+	if o.lost() {
+		c.drop(m.Handle)
+	} else {
+		c.release(m.Handle)
+	}
 	return o, c.signal.Load().failure(o)
 }
 
@@ -374,7 +378,7 @@ func (c *Connection) replace(m *hostabi.Message) outcome {
 		c.last = *m
 	}
 	c.mu.Unlock()
-	c.release(old)
+	c.drop(old)
 	return c.overflow(o)
 }
 
@@ -398,7 +402,16 @@ func (c *Connection) evict() {
 // lose drops a message that was taken.
 func (c *Connection) lose(h hostabi.Handle) {
 	c.lost.Add(1)
-	c.release(h)
+	c.drop(h)
+}
+
+// drop releases the block of a message that is counted as dropped or coalesced.
+func (c *Connection) drop(h hostabi.Handle) {
+	if c.claimed {
+		s := c.signal.Load()
+		s.tellLoss(h)
+		s.release(h)
+	}
 }
 
 // retain claims a block for one delivery, unless the connection's messages are unclaimed.

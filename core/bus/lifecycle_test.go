@@ -2,6 +2,7 @@ package bus_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -51,6 +52,8 @@ func TestDisconnectNow_DropsWhatWaits(t *testing.T) {
 			if s := c.Stats(); s.Dropped+s.Coalesced != 5 || s.Queued+s.Parked != 0 || s.Delivered != 0 {
 				t.Errorf("%v: stats %+v, want all 5 dropped or coalesced", overflow, s)
 			}
+			slices.Sort(f.lost)
+			f.expectLost(1, 2, 3, 4, 5)
 		})
 	}
 }

@@ -113,13 +113,14 @@ func (c *Connection) begin(m *hostabi.Message) {
 		c.last = *m
 	case enters:
 		c.last = *m
-		if enters = c.enqueue(m) == queued; !enters {
+		if c.enqueue(m) != queued {
 			c.rejected++
+			old = m.Handle
 		}
 	}
 	c.mu.Unlock()
 	if !enters {
-		old = m.Handle
+		c.release(m.Handle)
 	}
-	c.release(old)
+	c.drop(old)
 }

@@ -169,7 +169,7 @@ func (c *Connection) abandon(orphans *fifo) {
 	}
 	c.reject(orphans.Len())
 	for orphans.Len() > 0 {
-		c.release(orphans.Pop().Handle)
+		c.drop(orphans.Pop().Handle)
 	}
 }
 

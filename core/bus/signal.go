@@ -33,6 +33,7 @@ type Signal struct {
 	name     string
 	payload  string
 	retainer Retainer // nil if handles are not counted
+	onLoss   func(h hostabi.Handle)
 
 	sequence    atomic.Uint64 // messages emitted
 	unconnected atomic.Uint64 // messages emitted without a connection
@@ -76,6 +77,11 @@ func (s *Signal) Stats() SignalStats {
 		Unreleased:  s.unreleased.Load(),
 	}
 }
+
+// OnLoss makes fn get the block of each message that a connection which claims blocks counts as Dropped or Coalesced, and that of
+// each Unconnected one: during the call it is valid. fn is called on any goroutine, with no lock held. Call OnLoss before the
+// signal is connected or emits.
+func (s *Signal) OnLoss(fn func(h hostabi.Handle)) { s.onLoss = fn }
 
 // Connections returns the signal's current connections.
 func (s *Signal) Connections() []*Connection {
@@ -126,6 +132,7 @@ func (s *Signal) send(m *hostabi.Message) (taken bool, err error) {
 	}
 	if !reached {
 		s.unconnected.Add(1)
+		s.tellLoss(m.Handle)
 		s.memory.note(m)
 	}
 	if s.routes.Load() != r {
@@ -178,6 +185,9 @@ func (s *Signal) emitQueue(r *routes, m *hostabi.Message) (outcome, error) {
 	if o == queued {
 		return o, nil
 	}
+	if o.lost() {
+		s.tellLoss(m.Handle)
+	}
 	s.release(m.Handle)
 	return o, s.failure(o)
 }
@@ -219,6 +229,12 @@ func (s *Signal) failure(o outcome) error {
 		return fmt.Errorf("signal %q: %w", s.name, ErrOverrun)
 	}
 	return nil
+}
+
+func (s *Signal) tellLoss(h hostabi.Handle) {
+	if h != 0 && s.onLoss != nil {
+		s.onLoss(h)
+	}
 }
 
 func (s *Signal) retain(h hostabi.Handle) error {
