@@ -11,6 +11,7 @@ type Element interface {
 // Env is one environment. The slices are valid during the call only. An environment that also implements
 // encoding.BinaryAppender and encoding.BinaryUnmarshaler can be saved and loaded; one that implements Masker
 // has an action mask if its action is discrete; one that implements fmt.Stringer can be rendered as text.
+// Of several agents, see Spec.Agents, action and obs have the row of each, one behind the other.
 type Env[A Action, O Element] interface {
 	// Reset starts an episode and writes its first observation. rng is the environment's own stream.
 	Reset(rng *Rand, obs []O)
@@ -34,7 +35,8 @@ type Observed struct {
 	Int32   [][]int32
 }
 
-// Result is what a step says besides its observation. If both flags are set, terminated wins.
+// Result is what a step says besides its observation. If both flags are set, terminated wins. Of several agents it is that of
+// each, unless the environment is a Rewarder.
 type Result struct {
 	Reward                float32
 	Terminated, Truncated bool
@@ -46,8 +48,21 @@ type Teller interface {
 	Tell(figures []float32)
 }
 
+// Rewarder says after each step what it is to each agent: results has one element per agent, which begins as what Step has
+// returned. Their flags count where Spec.Apart is set; else those of Step do.
+type Rewarder interface {
+	Reward(results []Result)
+}
+
+// TurnTaker says which agents act in the next step: acts has one element per agent, which begins as 1; 0 = it does not. The action
+// of such an agent is not read, and what it gets meanwhile counts with its last one.
+type TurnTaker interface {
+	Active(acts []uint8)
+}
+
 // Masker says which actions are legal: legal has one element per value of each element of the action, 1 = legal, those of
-// its first element first. It is not called behind the end of an episode.
+// its first element first; of several agents those of the first agent first. It is not called behind the end of an episode, and what
+// it says of an agent that does not act is not read.
 type Masker interface {
 	ActionMask(legal []uint8)
 }
@@ -56,7 +71,7 @@ type Masker interface {
 type Batch[A Action, O Element] interface {
 	// Reset starts an episode of environment i and writes its first observation.
 	Reset(i int, rng *Rand, obs []O)
-	// Step advances environments first … first+len(rows.Rewards)-1, of which none waits for a reset, and
+	// Step advances environments first … first+len(rngs)-1, of which none waits for a reset, and
 	// writes every element of rows but the actions. What happens at the end of an episode is the caller's.
 	Step(first int, rngs []Rand, rows Rows[A, O])
 }
@@ -74,6 +89,11 @@ type BatchMasker interface {
 	ActionMask(i int, legal []uint8)
 }
 
+// BatchTurnTaker is a Batch or DictBatch that says which agents of environment i act in the next step; see TurnTaker.
+type BatchTurnTaker interface {
+	Active(i int, acts []uint8)
+}
+
 // BatchSaver is a Batch or DictBatch whose environments can be saved and loaded one by one. Random streams are not part of
 // it; the caller keeps them.
 type BatchSaver interface {
@@ -81,8 +101,9 @@ type BatchSaver interface {
 	LoadEnv(i int, data []byte) error
 }
 
-// Rows are the packed rows of some environments: actions [n, action…], observations [n, obs…], the rest [n].
-// Flags are 0 or 1. They are valid during the call only.
+// Rows are the packed rows of some environments: actions [n, action…], observations [n, obs…], the rest [n]. Of several agents
+// they are actions [n, agents, action…], observations [n, agents, obs…], rewards [n, agents], and so are flags where Spec.Apart is
+// set. Flags are 0 or 1. They are valid during the call only.
 type Rows[A Action, O Element] struct {
 	Actions               []A
 	Obs                   []O

@@ -105,10 +105,15 @@ type Spec struct {
 	Observations []Space  // of a DictEnv, in the place of Obs
 	Figures      []Figure // of an environment that is a Teller, or of a Batch
 	Discount     bool     // the environment's own, in Result, takes the place of the learner's gamma
+	Agents       int      // with the same spaces, of which each has rows of its own; 0 = 1. Figures are the environment's; there is no discount
 	EpisodeLimit int      // steps after which the environment itself truncates, 0 = none
 	MaxEnvs      int      // most environments in one batch, 0 = no limit
 	StateVersion uint32   // of what environments save: raise it when that changes
 	PreferSoA    bool     // faster with one array per element than with one row per environment
+
+	// Apart says that each agent's episode ends by the flags of its own result, see Rewarder. It acts no more then, until the
+	// environment begins anew, which it does when all have ended.
+	Apart bool
 
 	// Describe (optional) changes the other fields where they depend on arguments.
 	Describe func(config *Config, spec *Spec)

@@ -2,10 +2,14 @@ package main
 
 import (
 	"fmt"
+	"hash/fnv"
 	"os/exec"
 	"path/filepath"
 	"testing"
 
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/examples/plugins"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/plugins/envcheck"
@@ -60,4 +64,75 @@ func TestGuests_SeveralObservationsAreLearned(t *testing.T) {
 	w.write("forager.toml", fmt.Sprintf("rlhost = 1\n[run]\nname = \"forager\"\nseed = 1\nstop = { env_steps = 1 }\n[env.forager]\nuse = %q\n"+
 		"[train]\npreset = \"general\"\nenv = \"forager\"\nmode = \"sync\"\n", buildC(t, "forager/forager.c", false)))
 	w.reaches(2.95, 200_000, "forager.toml")
+}
+
+// Environments with several agents pass every check in every language, and write the same bits: who acts, masks, rewards of agents
+// and flags of all.
+func TestGuests_PlayWithSeveralAgents(t *testing.T) {
+	r := newRuntime(t)
+	hashes := map[string]uint64{}
+	for language, file := range map[string]string{
+		"C": "connectfour@1", "Go": buildGo(t, "connectfour"),
+	} {
+		p, err := r.Load(t.Context(), file, plugins.Builtins()[file], env.Source{Name: "connectfour"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		if spec := p.Spec(); spec.Agents() != 2 || spec.Flags&hostabi.SpecDynamicAgents == 0 {
+			t.Errorf("%s describes %+v", language, spec)
+		}
+		for _, got := range envcheck.Run(t.Context(), p, envcheck.Options{Steps: 300, Seed: 1}) {
+			if got.Verdict != envcheck.OK {
+				t.Errorf("%s: %+v", language, got)
+			}
+		}
+		hashes[language] = agentsHash(t, p)
+	}
+	for language, hash := range hashes {
+		if hash != hashes["C"] {
+			t.Errorf("%s writes %x, C %x: want the same bits", language, hash, hashes["C"])
+		}
+	}
+}
+
+// agentsHash is a hash of everything that agents observe and get in 1,000 steps of random legal actions, and of what is saved then.
+func agentsHash(t *testing.T, p env.Plugin) uint64 {
+	t.Helper()
+	b := newGoldenBatch(t, p, 13)
+	seeds := make([]uint64, b.envs)
+	for index := range seeds {
+		seeds[index] = env.Seed(5, index)
+	}
+	if err := b.Reset(nil, seeds); err != nil {
+		t.Fatal(err)
+	}
+	h, ended := fnv.New64a(), trajectory.Ended(0)
+	for step := range 1000 {
+		b.Draw(func(row int) uint64 { return env.Seed(uint64(step), row) })
+		over, err := b.Step()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended |= over
+		for _, flag := range []trajectory.Flags{trajectory.Observed, trajectory.Final} {
+			for _, m := range b.Observed(flag) {
+				h.Write(m.Data)
+			}
+		}
+		for _, c := range []trajectory.Column{trajectory.Reward, trajectory.Terminated, trajectory.Truncated} {
+			h.Write(b.Result(c).Data)
+		}
+	}
+	if ended == 0 {
+		t.Error("no episode has ended")
+	}
+	for index := range b.envs {
+		saved, err := b.SaveEnv(index, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Write(saved)
+	}
+	return h.Sum64()
 }

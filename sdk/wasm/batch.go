@@ -21,7 +21,7 @@ const (
 	tensorTerminated
 	tensorTruncated
 	tensorFinal
-	tensorMask // or what follows: a discount, figures, and the observations after the first, each with its last one
+	tensorMask // or what follows: a discount, who acts, figures, and the observations after the first, each with its last one
 )
 
 // batch is N environments and the memory that they are bound to. It does the autoreset.
@@ -39,6 +39,11 @@ type batch[A sdk.Action, O sdk.Element] struct {
 
 	stateVersion uint32
 
+	agents int
+	apart  bool    // the episodes of agents end apart
+	acts   []uint8 // [envs, agents], who acts; nil if all do always
+	over   []uint8 // [envs, agents], whose episode has ended before its environment's; nil as acts
+
 	bound      bool
 	action     tensor[A]
 	obs, final tensor[O]
@@ -48,14 +53,16 @@ type batch[A sdk.Action, O sdk.Element] struct {
 	mask       tensor[uint8]
 	discounts  bool
 	discount   tensor[float32]
+	active     tensor[uint8]
 	figures    []tensor[float32]
 	told       []float32 // [envs, figures]
 	tensors    int       // of the description
 	parts      *parts    // several observations, in the place of obs and final
 }
 
-func newBatch[A sdk.Action, O sdk.Element](descs []described, envs sdk.Batch[A, O], n int, mode hostabi.Autoreset, stateVersion uint32) *batch[A, O] {
-	b := &batch[A, O]{envs: envs, mode: mode, stateVersion: stateVersion, rngs: make([]sdk.Rand, n), waiting: make([]bool, n), idle: n}
+func newBatch[A sdk.Action, O sdk.Element](descs []described, spec *sdk.Spec, envs sdk.Batch[A, O], n int, mode hostabi.Autoreset) *batch[A, O] {
+	b := &batch[A, O]{envs: envs, mode: mode, stateVersion: spec.StateVersion, agents: spec.Agents, apart: spec.Apart,
+		rngs: make([]sdk.Rand, n), waiting: make([]bool, n), idle: n}
 	for i := range b.rngs {
 		b.rngs[i], b.waiting[i] = sdk.NewRand(uint64(i)), true
 	}
@@ -82,6 +89,9 @@ func newBatch[A sdk.Action, O sdk.Element](descs []described, envs sdk.Batch[A, 
 		switch d.Role {
 		case hostabi.RoleDiscount:
 			b.discounts, b.discount = true, newTensor[float32](d, n)
+		case hostabi.RoleActive:
+			b.active = newTensor[uint8](d, n)
+			b.acts, b.over = make([]uint8, n*b.agents), make([]uint8, n*b.agents)
 		case hostabi.RoleInfo:
 			b.figures = append(b.figures, newTensor[float32](d, n))
 		}
@@ -120,17 +130,21 @@ func (b *batch[A, O]) bindObs(list []hostabi.Binding) bool {
 	if b.parts == nil {
 		return b.obs.bind(list[tensorObs], true) && b.final.bind(list[tensorFinal], sameStep)
 	}
-	return b.parts.bind(list, b.more()+int(flag(b.discounts))+len(b.figures), sameStep)
+	return b.parts.bind(list, b.more()+int(flag(b.discounts))+int(flag(b.acts != nil))+len(b.figures), sameStep)
 }
 
 // more is the first tensor behind the mask.
 func (b *batch[A, O]) more() int { return tensorMask + int(flag(b.legal != nil)) }
 
-// bindMore binds the discount and the figures. A host need not want figures.
+// bindMore binds the discount, who acts and the figures. A host need not want figures.
 func (b *batch[A, O]) bindMore(list []hostabi.Binding) bool {
 	at, ok := b.more(), true
 	if b.discounts {
 		ok = b.discount.bind(list[at], true)
+		at++
+	}
+	if b.acts != nil {
+		ok = b.active.bind(list[at], true) && ok
 		at++
 	}
 	for k := range b.figures {
@@ -158,6 +172,9 @@ func (b *batch[A, O]) begin(i int, obs []O) {
 	b.now = i
 	b.setWaiting(i, false)
 	b.envs.Reset(i, &b.rngs[i], obs)
+	if b.over != nil {
+		clear(b.over[i*b.agents:][:b.agents])
+	}
 }
 
 func (b *batch[A, O]) reset(t uint32, mask []uint8, seeds []byte) hostabi.Status {
@@ -175,12 +192,14 @@ func (b *batch[A, O]) reset(t uint32, mask []uint8, seeds []byte) hostabi.Status
 		row := b.obs.rows(t, i, 1, false)
 		b.begin(i, row)
 		b.obs.write(t, i, row)
+		b.writeActive(t, i, 1)
 		b.writeMask(t, i, 1)
 	}
 	return hostabi.StatusOK
 }
 
-// writeMask writes the masks of time t: the author's, and all ones behind an end, where the next step reads no action.
+// writeMask writes the masks of time t: the author's, and all ones where the next step reads no action: behind an end, and for agents
+// that do not act.
 func (b *batch[A, O]) writeMask(t uint32, first, count int) {
 	if b.legal == nil {
 		return
@@ -190,6 +209,7 @@ func (b *batch[A, O]) writeMask(t uint32, first, count int) {
 			copy(b.legal, b.allLegal)
 		} else {
 			b.envs.(sdk.BatchMasker).ActionMask(i, b.legal)
+			b.freeIdle(i)
 		}
 		row := b.mask.rows(t, i, 1, false)
 		copy(row, b.legal)
@@ -231,10 +251,10 @@ func (b *batch[A, O]) step(t uint32, first, count int) hostabi.Status {
 			}
 		}
 		if k > i {
-			b.run(first+i, span(rows, i, k))
+			b.run(first+i, k-i, span(rows, count, i, k))
 		}
 		if k < count {
-			b.rest(t, first+k, span(rows, k, k+1))
+			b.rest(t, first+k, span(rows, count, k, k+1))
 			k++
 		}
 		i = k
@@ -247,6 +267,7 @@ func (b *batch[A, O]) step(t uint32, first, count int) hostabi.Status {
 		b.discount.write(t, first, rows.Discounts)
 	}
 	b.tell(t, first, rows.Figures)
+	b.writeActive(t+1, first, count)
 	b.writeMask(t+1, first, count)
 	return hostabi.StatusOK
 }
@@ -264,23 +285,23 @@ func (b *batch[A, O]) tell(t uint32, first int, rows []float32) {
 	}
 }
 
-// span returns rows from … to-1.
-func span[A sdk.Action, O sdk.Element](r sdk.Rows[A, O], from, to int) sdk.Rows[A, O] {
-	n := len(r.Rewards)
-	a, o, f := len(r.Actions)/n, len(r.Obs)/n, len(r.Figures)/n
-	discounts := r.Discounts
-	if discounts != nil {
-		discounts = discounts[from:to]
-	}
+// span returns the rows of environments from … to-1 out of n.
+func span[A sdk.Action, O sdk.Element](r sdk.Rows[A, O], n, from, to int) sdk.Rows[A, O] {
 	return sdk.Rows[A, O]{
-		Discounts:  discounts,
-		Figures:    r.Figures[from*f : to*f],
-		Actions:    r.Actions[from*a : to*a],
-		Obs:        r.Obs[from*o : to*o],
-		Rewards:    r.Rewards[from:to],
-		Terminated: r.Terminated[from:to],
-		Truncated:  r.Truncated[from:to],
+		Discounts:  cut(r.Discounts, n, from, to),
+		Figures:    cut(r.Figures, n, from, to),
+		Actions:    cut(r.Actions, n, from, to),
+		Obs:        cut(r.Obs, n, from, to),
+		Rewards:    cut(r.Rewards, n, from, to),
+		Terminated: cut(r.Terminated, n, from, to),
+		Truncated:  cut(r.Truncated, n, from, to),
 	}
+}
+
+// cut is span for one of the slices.
+func cut[T any](rows []T, n, from, to int) []T {
+	elems := len(rows) / n
+	return rows[from*elems : to*elems]
 }
 
 // actionsOK checks every discrete action before anything moves, so that a bad one changes no environment.
@@ -297,9 +318,9 @@ func (b *batch[A, O]) actionsOK(first int, actions []A) bool {
 	if d.Start == 0 && all < d.N {
 		return true // no action is larger than all of them put together
 	}
-	elems := b.action.elems
+	elems, row := b.action.elems, b.action.row
 	for k, a := range choices {
-		if a-uint32(d.Start) >= d.count(k%elems) && !b.waiting[first+k/elems] {
+		if a-uint32(d.Start) >= d.count(k%row) && !b.waiting[first+k/elems] && b.acting(first*b.agents+k/row) {
 			b.now = first + k/elems
 			return false
 		}
@@ -307,11 +328,16 @@ func (b *batch[A, O]) actionsOK(first int, actions []A) bool {
 	return true
 }
 
-// run steps environments that wait for nothing and ends the episodes that are over.
-func (b *batch[A, O]) run(first int, rows sdk.Rows[A, O]) {
-	n := len(rows.Rewards)
+// run steps n environments that wait for nothing and ends the episodes that are over.
+func (b *batch[A, O]) run(first, n int, rows sdk.Rows[A, O]) {
 	b.now = first
 	b.envs.Step(first, b.rngs[first:first+n], rows)
+	if b.apart {
+		for i := range n {
+			b.endApart(first+i, span(rows, n, i, i+1))
+		}
+		return
+	}
 	terminated, truncated := rows.Terminated[:n], rows.Truncated[:n]
 	for i := range terminated {
 		if terminated[i]|truncated[i] == 0 {
@@ -330,14 +356,19 @@ func (b *batch[A, O]) end(i int, obs []O) {
 		b.setWaiting(i, true)
 		return
 	}
-	if b.parts != nil {
-		b.parts.end(i)
-	} else {
-		final := b.final.rows(0, i, 1, false)
-		copy(final, obs)
-		b.final.write(0, i, final)
+	for k := range b.agents {
+		b.keepLast(i, k, obs)
 	}
 	b.begin(i, obs)
+}
+
+// keepLast makes what agent k of environment i observes its last observation.
+func (b *batch[A, O]) keepLast(i, k int, obs []O) {
+	if b.parts != nil {
+		b.parts.end(i, k)
+		return
+	}
+	b.final.keep(i, k, obs)
 }
 
 // rest is the step of an environment whose episode is over: a new episode under next-step autoreset, and
@@ -356,11 +387,20 @@ func (b *batch[A, O]) rest(t uint32, i int, rows sdk.Rows[A, O]) {
 	}
 }
 
-// What the SDK adds to the author's bytes: in front the head, behind flags (u32) and random stream (u64).
+// What the SDK adds to the author's bytes: in front the head, behind flags (u32) and random stream (u64), and, where agents end
+// apart, a byte for each that has.
 const (
 	savedHead  = 8 // state version and number of bytes that follow, u32 each
 	savedBytes = 12
 )
+
+// tail is how many bytes follow the author's.
+func (b *batch[A, O]) tail() int {
+	if b.apart {
+		return savedBytes + b.agents
+	}
+	return savedBytes
+}
 
 // save returns the state of an environment. It is valid until the next call.
 func (b *batch[A, O]) save(i int) ([]byte, hostabi.Status, error) {
@@ -378,6 +418,9 @@ func (b *batch[A, O]) save(i int) ([]byte, hostabi.Status, error) {
 	le := binary.LittleEndian
 	data = le.AppendUint32(data, uint32(flag(b.waiting[i])))
 	b.saved = le.AppendUint64(data, b.rngs[i].State())
+	if b.apart {
+		b.saved = append(b.saved, b.over[i*b.agents:][:b.agents]...)
+	}
 	le.PutUint32(b.saved, b.stateVersion)
 	le.PutUint32(b.saved[4:], uint32(len(b.saved)-savedHead))
 	return b.saved, hostabi.StatusOK, nil
@@ -388,7 +431,7 @@ func (b *batch[A, O]) load(i int, data []byte) (hostabi.Status, error) {
 	if !ok {
 		return hostabi.StatusUnsupported, errUnsupported
 	}
-	if len(data) < savedHead+savedBytes {
+	if len(data) < savedHead+b.tail() {
 		return hostabi.StatusArgument, errors.New("saved state is too short")
 	}
 	le := binary.LittleEndian
@@ -399,7 +442,7 @@ func (b *batch[A, O]) load(i int, data []byte) (hostabi.Status, error) {
 	if n := le.Uint32(data[4:]); int(n) != len(data)-savedHead {
 		return hostabi.StatusArgument, errors.New("saved state is not as long as it says")
 	}
-	own, rest := data[savedHead:len(data)-savedBytes], data[len(data)-savedBytes:]
+	own, rest := data[savedHead:len(data)-b.tail()], data[len(data)-b.tail():]
 	flags := le.Uint32(rest)
 	if flags > 1 {
 		return hostabi.StatusArgument, errors.New("saved state has unknown flags")
@@ -411,6 +454,12 @@ func (b *batch[A, O]) load(i int, data []byte) (hostabi.Status, error) {
 	}
 	b.setWaiting(i, flags == 1)
 	b.rngs[i] = sdk.RandAt(le.Uint64(rest[4:]))
+	if b.apart {
+		copy(b.over[i*b.agents:][:b.agents], rest[savedBytes:])
+	}
+	if b.acts != nil {
+		b.ask(i)
+	}
 	return hostabi.StatusOK, nil
 }
 

@@ -9,6 +9,8 @@
 //
 // The package exports the functions of env ABI v1 and does what is not the environment's business: batches,
 // strides, autoreset, random streams, final observations, save and load. It works on any platform as far as
-// tests need it, but only on wasip1 does it export anything. It is not for several agents per environment, nor
-// for more than one action tensor.
+// tests need it, but only on wasip1 does it export anything. It is not for more than one action tensor.
+//
+// Several agents with the same spaces, sdk.Spec.Agents, are rows one behind the other: action and obs have those of each. See
+// sdk.Rewarder, sdk.TurnTaker and sdk.Spec.Apart.
 package wasm

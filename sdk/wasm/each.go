@@ -8,8 +8,32 @@ import (
 
 // each are environments that step one by one.
 type each[E any] struct {
-	envs []E
-	now  int
+	envs    []E
+	now     int
+	results []sdk.Result // of the agents of one environment; nil where the result of Step is all
+	apart   bool         // each agent has flags of its own
+}
+
+// reward writes what the last step of the environment that steps was to each of its agents. It is number row of those in rewards
+// and flags.
+func (e *each[E]) reward(row int, step sdk.Result, rewards []float32, terminated, truncated []uint8) {
+	for k := range e.results {
+		e.results[k] = step
+	}
+	if env, ok := any(e.envs[e.now]).(sdk.Rewarder); ok {
+		env.Reward(e.results)
+	}
+	agents := len(e.results)
+	for k, r := range e.results {
+		rewards[row*agents+k] = r.Reward
+	}
+	if !e.apart {
+		terminated[row], truncated[row] = flag(step.Terminated), flag(step.Truncated)
+		return
+	}
+	for k, r := range e.results {
+		terminated[row*agents+k], truncated[row*agents+k] = flag(r.Terminated), flag(r.Truncated)
+	}
 }
 
 // tell has the environments from first on tell their figures, n each.
@@ -20,8 +44,11 @@ func (e *each[E]) tell(first, n int, figures []float32) {
 	}
 }
 
-func newEach[E any](c *sdk.Config, n int, newEnv func(*sdk.Config) (E, error)) (each[E], error) {
-	all := each[E]{envs: make([]E, n)}
+func newEach[E any](spec *sdk.Spec, c *sdk.Config, n int, newEnv func(*sdk.Config) (E, error)) (each[E], error) {
+	all := each[E]{envs: make([]E, n), apart: spec.Apart}
+	if _, rewards := any(*new(E)).(sdk.Rewarder); rewards || spec.Agents > 1 {
+		all.results = make([]sdk.Result, spec.Agents)
+	}
 	for i := range all.envs {
 		env, err := newEnv(c)
 		if err != nil {
@@ -36,6 +63,13 @@ func (e *each[E]) current() int { return e.now }
 
 // ActionMask is called only where environments are sdk.Maskers.
 func (e *each[E]) ActionMask(i int, legal []uint8) { any(e.envs[i]).(sdk.Masker).ActionMask(legal) }
+
+// Active leaves everybody acting where environments are no sdk.TurnTakers.
+func (e *each[E]) Active(i int, acts []uint8) {
+	if env, ok := any(e.envs[i]).(sdk.TurnTaker); ok {
+		env.Active(acts)
+	}
+}
 
 // stringer is fmt.Stringer, without package fmt: it would make a guest half as large again.
 type stringer interface{ String() string }
@@ -73,12 +107,16 @@ func (s *singles[A, O, E]) Reset(i int, rng *sdk.Rand, obs []O) {
 }
 
 func (s *singles[A, O, E]) Step(first int, rngs []sdk.Rand, rows sdk.Rows[A, O]) {
-	n := len(rows.Rewards)
+	n := len(rngs)
 	actionElems, obsElems := len(rows.Actions)/n, len(rows.Obs)/n
-	terminated, truncated, rngs := rows.Terminated[:n], rows.Truncated[:n], rngs[:n]
+	terminated, truncated := rows.Terminated[:n], rows.Truncated[:n]
 	for i, env := range s.envs[first : first+n] {
 		s.now = first + i
 		r := env.Step(&rngs[i], rows.Actions[i*actionElems:][:actionElems:actionElems], rows.Obs[i*obsElems:][:obsElems:obsElems])
+		if s.results != nil {
+			s.reward(i, r, rows.Rewards, rows.Terminated, rows.Truncated)
+			continue
+		}
 		rows.Rewards[i] = r.Reward
 		terminated[i], truncated[i] = flag(r.Terminated), flag(r.Truncated)
 		if rows.Discounts != nil {
@@ -110,12 +148,16 @@ func (d *dicts[A, E]) Reset(i int, rng *sdk.Rand, _ []uint8) {
 }
 
 func (d *dicts[A, E]) Step(first int, rngs []sdk.Rand, rows sdk.Rows[A, uint8]) {
-	n := len(rows.Rewards)
+	n := len(rngs)
 	actionElems := len(rows.Actions) / n
 	for i, env := range d.envs[first : first+n] {
 		d.now = first + i
 		r := env.Step(&rngs[i], rows.Actions[i*actionElems:][:actionElems:actionElems], d.parts.open(first+i, 1))
 		d.parts.shut(first + i)
+		if d.results != nil {
+			d.reward(i, r, rows.Rewards, rows.Terminated, rows.Truncated)
+			continue
+		}
 		rows.Rewards[i] = r.Reward
 		rows.Terminated[i], rows.Truncated[i] = flag(r.Terminated), flag(r.Truncated)
 		if rows.Discounts != nil {
@@ -139,13 +181,20 @@ func (d *dictBatch[A, B]) Reset(i int, rng *sdk.Rand, _ []uint8) {
 }
 
 func (d *dictBatch[A, B]) Step(first int, rngs []sdk.Rand, rows sdk.Rows[A, uint8]) {
-	d.own.Step(first, rngs, rows, d.parts.open(first, len(rows.Rewards)))
+	d.own.Step(first, rngs, rows, d.parts.open(first, len(rngs)))
 	d.parts.shut(first)
 }
 
 // ActionMask is called only where the batch is an sdk.BatchMasker.
 func (d *dictBatch[A, B]) ActionMask(i int, legal []uint8) {
 	any(d.own).(sdk.BatchMasker).ActionMask(i, legal)
+}
+
+// Active leaves everybody acting where the batch is no sdk.BatchTurnTaker.
+func (d *dictBatch[A, B]) Active(i int, acts []uint8) {
+	if own, ok := any(d.own).(sdk.BatchTurnTaker); ok {
+		own.Active(i, acts)
+	}
 }
 
 func (d *dictBatch[A, B]) AppendEnv(dst []byte, i int) ([]byte, error) {

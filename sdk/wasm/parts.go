@@ -17,8 +17,8 @@ type part interface {
 	bind(now, last hostabi.Binding, sameStep bool) bool
 	open(t uint32, first, count int)
 	shut(t uint32, first int)
-	end(t uint32, i int)    // row t is the last observation of an episode
-	repeat(t uint32, i int) // row t is that before it
+	end(t uint32, i, agent int) // row t is the last observation of an episode of an agent
+	repeat(t uint32, i int)     // row t is that before it
 }
 
 func newParts(descs []described, envs int) *parts {
@@ -69,9 +69,9 @@ func (p *parts) shut(first int) {
 	}
 }
 
-func (p *parts) end(i int) {
+func (p *parts) end(i, agent int) {
 	for _, x := range p.list {
-		x.end(p.t, i)
+		x.end(p.t, i, agent)
 	}
 }
 
@@ -99,11 +99,8 @@ func (x *typedPart[O]) open(t uint32, first, count int) { *x.rows = x.now.rows(t
 
 func (x *typedPart[O]) shut(t uint32, first int) { x.now.write(t, first, *x.rows) }
 
-func (x *typedPart[O]) end(t uint32, i int) {
-	last := x.last.rows(0, i, 1, false)
-	copy(last, x.now.rows(t, i, 1, true))
-	x.last.write(0, i, last)
-}
+// end finds what the environment has written in this step in the rows that it wrote.
+func (x *typedPart[O]) end(t uint32, i, agent int) { x.last.keep(i, agent, x.now.rows(t, i, 1, false)) }
 
 func (x *typedPart[O]) repeat(t uint32, i int) {
 	row := x.now.rows(t, i, 1, false)

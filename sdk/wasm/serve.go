@@ -16,8 +16,9 @@ import (
 func Serve[A sdk.Action, O sdk.Element, E sdk.Env[A, O]](spec sdk.Spec, newEnv func(*sdk.Config) (E, error)) {
 	_, masked := any(*new(E)).(sdk.Masker)
 	_, tells := any(*new(E)).(sdk.Teller)
-	served = &program[A, O]{spec: spec, masked: masked, tells: tells, make: func(c *sdk.Config, n int) (sdk.Batch[A, O], error) {
-		all, err := newEach(c, n, newEnv)
+	_, turns := any(*new(E)).(sdk.TurnTaker)
+	served = &program[A, O]{spec: spec, masked: masked, tells: tells, turns: turns, make: func(spec *sdk.Spec, c *sdk.Config, n int) (sdk.Batch[A, O], error) {
+		all, err := newEach(spec, c, n, newEnv)
 		return &singles[A, O, E]{each: all}, err
 	}}
 }
@@ -26,17 +27,20 @@ func Serve[A sdk.Action, O sdk.Element, E sdk.Env[A, O]](spec sdk.Spec, newEnv f
 func ServeDict[A sdk.Action, E sdk.DictEnv[A]](spec sdk.Spec, newEnv func(*sdk.Config) (E, error)) {
 	_, masked := any(*new(E)).(sdk.Masker)
 	_, tells := any(*new(E)).(sdk.Teller)
-	served = &program[A, uint8]{spec: spec, masked: masked, tells: tells, dict: true, make: func(c *sdk.Config, n int) (sdk.Batch[A, uint8], error) {
-		all, err := newEach(c, n, newEnv)
+	_, turns := any(*new(E)).(sdk.TurnTaker)
+	create := func(spec *sdk.Spec, c *sdk.Config, n int) (sdk.Batch[A, uint8], error) {
+		all, err := newEach(spec, c, n, newEnv)
 		return &dicts[A, E]{each: all}, err
-	}}
+	}
+	served = &program[A, uint8]{spec: spec, masked: masked, tells: tells, turns: turns, dict: true, make: create}
 }
 
 // ServeBatch registers a vectorised environment; newBatch makes n environments. It has action masks if it is an
 // sdk.BatchMasker.
 func ServeBatch[A sdk.Action, O sdk.Element, B sdk.Batch[A, O]](spec sdk.Spec, newBatch func(c *sdk.Config, n int) (B, error)) {
 	_, masked := any(*new(B)).(sdk.BatchMasker)
-	served = &program[A, O]{spec: spec, masked: masked, tells: true, make: func(c *sdk.Config, n int) (sdk.Batch[A, O], error) {
+	_, turns := any(*new(B)).(sdk.BatchTurnTaker)
+	served = &program[A, O]{spec: spec, masked: masked, tells: true, turns: turns, make: func(_ *sdk.Spec, c *sdk.Config, n int) (sdk.Batch[A, O], error) {
 		return newBatch(c, n)
 	}}
 }
@@ -44,10 +48,12 @@ func ServeBatch[A sdk.Action, O sdk.Element, B sdk.Batch[A, O]](spec sdk.Spec, n
 // ServeDictBatch registers a vectorised environment with several observations, as ServeBatch.
 func ServeDictBatch[A sdk.Action, B sdk.DictBatch[A]](spec sdk.Spec, newBatch func(c *sdk.Config, n int) (B, error)) {
 	_, masked := any(*new(B)).(sdk.BatchMasker)
-	served = &program[A, uint8]{spec: spec, masked: masked, tells: true, dict: true, make: func(c *sdk.Config, n int) (sdk.Batch[A, uint8], error) {
+	_, turns := any(*new(B)).(sdk.BatchTurnTaker)
+	create := func(_ *sdk.Spec, c *sdk.Config, n int) (sdk.Batch[A, uint8], error) {
 		own, err := newBatch(c, n)
 		return &dictBatch[A, B]{own: own}, err
-	}}
+	}
+	served = &program[A, uint8]{spec: spec, masked: masked, tells: true, turns: turns, dict: true, make: create}
 }
 
 // served is what the exports work on: a guest has one environment, and its exports have no other way to it.
@@ -75,8 +81,9 @@ type program[A sdk.Action, O sdk.Element] struct {
 	spec   sdk.Spec
 	masked bool
 	tells  bool
+	turns  bool // the environment says who acts
 	dict   bool // there are several observations
-	make   func(*sdk.Config, int) (sdk.Batch[A, O], error)
+	make   func(*sdk.Spec, *sdk.Config, int) (sdk.Batch[A, O], error)
 }
 
 // resolve returns the spec for a configuration.
@@ -94,6 +101,13 @@ func (p *program[A, O]) resolve(c *sdk.Config) (sdk.Spec, error) {
 	if len(spec.Figures) > 0 && !p.tells {
 		return spec, errors.New("figures: the environment has no method Tell, see sdk.Teller")
 	}
+	if spec.Agents < 0 || spec.Agents > hostabi.MaxAgents {
+		return spec, errors.New("agents: " + strconv.Itoa(spec.Agents) + " of them, want 0 to " + strconv.Itoa(hostabi.MaxAgents))
+	}
+	spec.Agents = max(spec.Agents, 1)
+	if p.perAgent(&spec) && spec.Discount {
+		return spec, errors.New("discount: there is none of agents, leave it to the learner's gamma")
+	}
 	for i := range p.observations(&spec) {
 		if err := checkSpace("observation", p.observations(&spec)[i]); err != nil {
 			return spec, err
@@ -101,6 +115,12 @@ func (p *program[A, O]) resolve(c *sdk.Config) (sdk.Spec, error) {
 	}
 	return spec, nil
 }
+
+// dynamic says whether the agents do not always act.
+func (p *program[A, O]) dynamic(spec *sdk.Spec) bool { return p.turns || spec.Apart }
+
+// perAgent says whether tensors have a row for each agent.
+func (p *program[A, O]) perAgent(spec *sdk.Spec) bool { return spec.Agents > 1 || p.dynamic(spec) }
 
 // observations returns the spaces of all observations.
 func (p *program[A, O]) observations(spec *sdk.Spec) []sdk.Space {
@@ -172,6 +192,9 @@ func (p *program[A, O]) tensors(spec *sdk.Spec) []described {
 	if spec.Discount {
 		list = append(list, tensorOf(hostabi.RoleDiscount, hostabi.F32, at, flag))
 	}
+	if p.dynamic(spec) {
+		list = append(list, tensorOf(hostabi.RoleActive, hostabi.U8, at1, flag))
+	}
 	for i, figure := range spec.Figures {
 		d := tensorOf(hostabi.RoleInfo, hostabi.F32, at|hostabi.TensorOptional|gathered(figure), sdk.Space{Name: figure.Name})
 		d.Index = uint16(i)
@@ -180,7 +203,23 @@ func (p *program[A, O]) tensors(spec *sdk.Spec) []described {
 	for i := 1; i < len(now); i++ {
 		list = append(list, now[i], last[i])
 	}
+	if p.perAgent(spec) {
+		giveAgents(list, spec)
+	}
 	return list
+}
+
+// giveAgents gives each agent a row of the tensors that the environment has not for itself.
+func giveAgents(list []described, spec *sdk.Spec) {
+	for i := range list {
+		switch d := &list[i]; {
+		case d.Role == hostabi.RoleInfo:
+		case !spec.Apart && (d.Role == hostabi.RoleTerminated || d.Role == hostabi.RoleTruncated):
+		default:
+			d.Flags |= hostabi.TensorPerAgent
+			d.agents = spec.Agents
+		}
+	}
 }
 
 // gathered returns the flags of how the figures of an episode become one.
@@ -194,7 +233,7 @@ func gathered(f sdk.Figure) hostabi.TensorFlags {
 
 // tensorOf describes a tensor.
 func tensorOf(role hostabi.Role, dtype hostabi.DType, flags hostabi.TensorFlags, s sdk.Space) described {
-	d := described{space: s, TensorDesc: hostabi.TensorDesc{Role: role, DType: dtype, Flags: flags, Rank: uint8(len(s.Shape)),
+	d := described{space: s, agents: 1, TensorDesc: hostabi.TensorDesc{Role: role, DType: dtype, Flags: flags, Rank: uint8(len(s.Shape)),
 		Low: s.Low, High: s.High, N: uint32(s.N), Start: int32(s.Start), Scale: s.Scale}}
 	for i, dim := range s.Shape {
 		d.Shape[i] = uint32(dim)
@@ -214,7 +253,8 @@ func tensorOf(role hostabi.Role, dtype hostabi.DType, flags hostabi.TensorFlags,
 // described is a tensor with the space that has the name and the numbers that its record refers to.
 type described struct {
 	hostabi.TensorDesc
-	space sdk.Space
+	space  sdk.Space
+	agents int // rows of an environment at one time
 }
 
 // count returns how many values element i has, 0 for a Box.
@@ -280,10 +320,23 @@ func (p *program[A, O]) describe(config string) ([]byte, error) {
 	if spec.PreferSoA {
 		head.Caps |= hostabi.CapPreferSoA
 	}
+	var groups []hostabi.GroupDesc
+	if spec.Agents > 1 {
+		groups = append(groups, hostabi.GroupDesc{Agents: uint32(spec.Agents)})
+	}
+	if p.perAgent(&spec) {
+		head.Groups, head.Needs, head.Autoreset = uint32(len(groups)), hostabi.FeatureAgents, hostabi.SameStep
+	}
+	if p.dynamic(&spec) {
+		head.Flags = hostabi.SpecDynamicAgents
+	}
 	names := stringTable{0}
 	name, version, _ := strings.Cut(spec.Name, "@")
 	head.Name, head.Version = names.add(name), names.add(version)
-	records := hostabi.SpecBytes + len(tensors)*hostabi.TensorBytes
+	for i := range groups {
+		groups[i].Name = names.add("agents")
+	}
+	records := hostabi.SpecBytes + len(groups)*hostabi.GroupBytes + len(tensors)*hostabi.TensorBytes
 	var values []byte
 	for i := range tensors {
 		tensors[i].Path = names.add(tensors[i].space.Name)
@@ -294,6 +347,9 @@ func (p *program[A, O]) describe(config string) ([]byte, error) {
 	}
 	head.StringsAt, head.StringsLen = uint32(records+len(values)), uint32(len(names))
 	data := append([]byte(nil), bytesOf(&head)...)
+	for i := range groups {
+		data = append(data, bytesOf(&groups[i])...)
+	}
 	for i := range tensors {
 		data = append(data, bytesOf(&tensors[i].TensorDesc)...)
 	}
@@ -322,19 +378,22 @@ func (p *program[A, O]) create(config string, n int, mode hostabi.Autoreset) (in
 	if mode != hostabi.NextStep && mode != hostabi.SameStep && mode != hostabi.Disabled {
 		return nil, hostabi.StatusUnsupported, errors.New("autoreset mode " + strconv.Itoa(int(mode)) + " does not exist")
 	}
+	if p.perAgent(&spec) && mode != hostabi.SameStep {
+		return nil, hostabi.StatusUnsupported, errors.New("environments with agents begin anew in the same step only")
+	}
 	row := max(spec.Action.Elems(), spec.Action.Choices())
 	for _, space := range p.observations(&spec) {
 		row = max(row, space.Elems())
 	}
-	if n < 1 || n > math.MaxInt32/(8*row) || (spec.MaxEnvs > 0 && n > spec.MaxEnvs) {
+	if n < 1 || n > math.MaxInt32/(8*row*spec.Agents) || (spec.MaxEnvs > 0 && n > spec.MaxEnvs) {
 		return nil, hostabi.StatusArgument, errors.New(strconv.Itoa(n) + " environments are not possible")
 	}
-	envs, err := p.make(c, n)
+	envs, err := p.make(&spec, c, n)
 	if err == nil {
 		err = c.Err()
 	}
 	if err != nil {
 		return nil, hostabi.StatusConfig, err
 	}
-	return newBatch[A, O](p.tensors(&spec), envs, n, mode, spec.StateVersion), hostabi.StatusOK, nil
+	return newBatch[A, O](p.tensors(&spec), &spec, envs, n, mode), hostabi.StatusOK, nil
 }

@@ -8,10 +8,12 @@ import (
 
 // tensor is where one tensor lies. Packed rows are used in place; others go through a scratch of packed rows.
 type tensor[T any] struct {
-	elems   int
+	elems   int            // of an environment
+	row     int            // elements of an agent
 	base    unsafe.Pointer // memory that rl_alloc donated; the donation keeps it alive
 	strideT uintptr
 	env     uintptr
+	agent   uintptr
 	elem    uintptr
 	packed  bool
 	envs    int
@@ -23,13 +25,13 @@ func newTensor[T any](d described, envs int) tensor[T] {
 	for _, dim := range d.Shape[:d.Rank] {
 		n *= int(dim)
 	}
-	return tensor[T]{elems: n, envs: envs}
+	return tensor[T]{elems: n * d.agents, row: n, envs: envs}
 }
 
 // bind takes the place of the tensor, none where the host does not want it; false if it is misaligned, or missing though it is needed.
 func (x *tensor[T]) bind(b hostabi.Binding, needed bool) bool {
 	size := uint32(unsafe.Sizeof(*new(T)))
-	if (b.Ptr|b.StrideT|b.StrideEnv|b.StrideElem)&(size-1) != 0 || (needed && b.Ptr == 0) {
+	if (b.Ptr|b.StrideT|b.StrideEnv|b.StrideAgent|b.StrideElem)&(size-1) != 0 || (needed && b.Ptr == 0) {
 		return false
 	}
 	if b.Ptr == 0 {
@@ -38,7 +40,11 @@ func (x *tensor[T]) bind(b hostabi.Binding, needed bool) bool {
 	}
 	x.base = pointer(b.Ptr)
 	x.strideT, x.env, x.elem = uintptr(b.StrideT), uintptr(b.StrideEnv), uintptr(b.StrideElem)
-	x.packed = b.StrideEnv == size*uint32(x.elems) && (b.StrideElem == size || x.elems == 1)
+	x.packed = b.StrideEnv == size*uint32(x.elems) && (b.StrideElem == size || x.row == 1)
+	if x.elems > x.row {
+		x.agent = uintptr(b.StrideAgent)
+		x.packed = x.packed && b.StrideAgent == size*uint32(x.row)
+	}
 	if !x.packed && x.scratch == nil {
 		x.scratch = make([]T, x.envs*x.elems)
 	}
@@ -47,7 +53,12 @@ func (x *tensor[T]) bind(b hostabi.Binding, needed bool) bool {
 
 // at returns the place of an element. The host binds only places within memory that it holds.
 func (x *tensor[T]) at(t uint32, env, elem int) *T {
-	return (*T)(unsafe.Add(x.base, uintptr(t)*x.strideT+uintptr(env)*x.env+uintptr(elem)*x.elem))
+	place := uintptr(t)*x.strideT + uintptr(env)*x.env
+	if x.elems > x.row {
+		place += uintptr(elem/x.row) * x.agent
+		elem %= x.row
+	}
+	return (*T)(unsafe.Add(x.base, place+uintptr(elem)*x.elem))
 }
 
 // rows returns count packed rows from environment first on, filled from the bound memory if read is set. What
@@ -80,12 +91,24 @@ func (x *tensor[T]) write(t uint32, first int, rows []T) {
 	}
 }
 
+// keep writes the row of one agent of an environment, out of the rows of all, at time 0.
+func (x *tensor[T]) keep(env, agent int, rows []T) {
+	from, to := agent*x.row, (agent+1)*x.row
+	if x.packed {
+		copy(x.rows(0, env, 1, false)[from:to], rows[from:to])
+		return
+	}
+	for k := from; k < to; k++ {
+		*x.at(0, env, k) = rows[k]
+	}
+}
+
 // asUint32 views discrete actions; A is int32 wherever it is called.
 func asUint32[A any](actions []A) []uint32 {
 	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(actions))), len(actions))
 }
 
 // bytesOf views a struct of the ABI, which has no padding and no pointers, as it lies in memory.
-func bytesOf[T hostabi.Spec | hostabi.TensorDesc](value *T) []byte {
+func bytesOf[T hostabi.Spec | hostabi.GroupDesc | hostabi.TensorDesc](value *T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(value)), unsafe.Sizeof(*value))
 }

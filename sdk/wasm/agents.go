@@ -1,0 +1,68 @@
+package wasm
+
+import "github.com/rlhost/rlhost/sdk"
+
+// ask finds out which agents of environment i act now.
+func (b *batch[A, O]) ask(i int) {
+	acts := b.acts[i*b.agents:][:b.agents:b.agents]
+	for k := range acts {
+		acts[k] = 1
+	}
+	if turns, ok := b.envs.(sdk.BatchTurnTaker); ok {
+		turns.Active(i, acts)
+	}
+	for k, over := range b.over[i*b.agents:][:b.agents] {
+		acts[k] = flag(acts[k] != 0 && over == 0)
+	}
+}
+
+// writeActive writes who acts at time t.
+func (b *batch[A, O]) writeActive(t uint32, first, count int) {
+	if b.acts == nil {
+		return
+	}
+	for i := first; i < first+count; i++ {
+		b.ask(i)
+	}
+	rows := b.active.rows(t, first, count, false)
+	copy(rows, b.acts[first*b.agents:])
+	b.active.write(t, first, rows)
+}
+
+// freeIdle makes everything legal for the agents of environment i that do not act.
+func (b *batch[A, O]) freeIdle(i int) {
+	if b.acts == nil {
+		return
+	}
+	for k, acts := range b.acts[i*b.agents:][:b.agents] {
+		if acts == 0 {
+			copy(b.legal[k*b.mask.row:(k+1)*b.mask.row], b.allLegal)
+		}
+	}
+}
+
+// acting says whether an agent acts, by its place among those of all environments.
+func (b *batch[A, O]) acting(agent int) bool { return b.acts == nil || b.acts[agent] != 0 }
+
+// endApart ends the episodes of those agents of environment i whose flags say so, and that of the environment with the last one.
+func (b *batch[A, O]) endApart(i int, rows sdk.Rows[A, O]) {
+	over, ended, left := b.over[i*b.agents:][:b.agents], false, 0
+	for k := range over {
+		if over[k] != 0 {
+			rows.Terminated[k], rows.Truncated[k] = 0, 0
+			continue
+		}
+		if rows.Terminated[k] != 0 {
+			rows.Truncated[k] = 0
+		}
+		if rows.Terminated[k]|rows.Truncated[k] == 0 {
+			left++
+			continue
+		}
+		over[k], ended = 1, true
+		b.keepLast(i, k, rows.Obs)
+	}
+	if ended && left == 0 {
+		b.begin(i, rows.Obs)
+	}
+}
