@@ -33,10 +33,11 @@ func (a *Agents) Step(t Trajectory, row int) {
 		clear(a.EnvEnded)
 		a.AnyEnded = false
 	}
-	if acts == nil && bytes.IndexByte(terminated, 1) < 0 && bytes.IndexByte(truncated, 1) < 0 {
+	if bytes.IndexByte(acts, 0) < 0 && bytes.IndexByte(terminated, 1) < 0 && bytes.IndexByte(truncated, 1) < 0 { // all act, and none ends
 		for i := range a.running {
 			a.running[i] = 1
 		}
+		clear(a.idle)
 		return
 	}
 	for env := range a.EnvEnded {

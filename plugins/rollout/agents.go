@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 
@@ -52,9 +53,11 @@ func (a *agents) forget(i int) {
 func (r *rows) completeAgents(t int, ended trajectory.Ended) {
 	a := r.agents
 	a.Step(r.tr, t)
-	for i, gone := range r.gone {
-		if gone != 0 {
-			a.forget(i)
+	if r.anyGone {
+		for i, gone := range r.gone {
+			if gone != 0 {
+				a.forget(i)
+			}
 		}
 	}
 	a.addUp(r.tr.Row(trajectory.Reward, t).Float32(), r.gone, r.c.schema.Agents)
@@ -87,6 +90,12 @@ func (a *agents) addUp(reward []float32, gone []byte, each int) {
 // foldRow counts what agents got in row t that did not act in it.
 func (r *rows) foldRow(t int) {
 	a, valid := r.agents, r.tr.Row(trajectory.Valid, t).Data
+	if !a.AnyEnded && bytes.IndexByte(valid, 0) < 0 { // everybody acts
+		for i := range a.last {
+			a.last[i] = int32(t)
+		}
+		return
+	}
 	for i := range a.last {
 		switch {
 		case r.gone[i] != 0:
@@ -145,7 +154,7 @@ func (r *rows) invalidateAgent(t, i int, stepped bool) {
 		if acts {
 			r.c.lostSteps.Inc()
 		}
-		if acts || runs {
+		if acts || runs && a.last[i] < 0 { // else the episode ends in the row of its last decision
 			r.cuts[at] |= lostRow
 		}
 	}

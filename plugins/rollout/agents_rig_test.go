@@ -1,8 +1,6 @@
 package rollout
 
 import (
-	"fmt"
-	"slices"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/env"
@@ -49,42 +47,50 @@ func (p *table) Hash() string          { return "table" }
 func (p *table) Close() error          { return nil }
 
 func (p *table) NewEnv(o env.Options) (env.Env, error) {
-	return &tableEnv{table: p, options: o}, o.Check(&p.spec, 1)
+	return &tableEnv{table: p, options: o, at: make([]int, o.Envs)}, o.Check(&p.spec, 1)
 }
 
-// tableEnv plays the table in all environments of a batch at once.
+// tableEnv plays the table in each environment of a batch.
 type tableEnv struct {
 	*table
 	options env.Options
 	block   env.Block
-	at      int
+	at      []int // row of the table, by environment
 }
 
 func (e *tableEnv) Spec() *hostabi.EnvSpec { return &e.spec }
-func (e *tableEnv) Renew() error           { e.at = 0; return nil }
+func (e *tableEnv) Renew() error           { clear(e.at); return nil }
 func (e *tableEnv) Close() error           { return nil }
 func (e *tableEnv) Bind(b env.Block) error { e.block = b; return nil }
 
-func (e *tableEnv) Snapshot() ([]byte, error) { return []byte{byte(e.at)}, nil }
+func (e *tableEnv) Snapshot() (state []byte, err error) {
+	for _, at := range e.at {
+		state = append(state, byte(at))
+	}
+	return state, nil
+}
 
 func (e *tableEnv) Restore(b []byte) error {
-	e.at = int(b[0])
+	for env := range e.at {
+		e.at[env] = int(b[env])
+	}
 	return nil
 }
 
 func (e *tableEnv) Reset(t int, mask []uint8, _ []uint64) error {
-	if mask != nil && slices.Contains(mask, 0) {
-		return fmt.Errorf("%w: a reset of some", env.ErrUnsupported)
+	for env := range e.at {
+		if mask == nil || mask[env] != 0 {
+			e.at[env] = 0
+			e.observe(t, env)
+		}
 	}
-	e.at = 0
-	e.observe(t)
 	return nil
 }
 
 func (e *tableEnv) Step(t int) error {
-	now, tr, each := &e.rows[e.at], e.block.Trajectory, len(e.rows[0].acts)
+	tr, each := e.block.Trajectory, len(e.rows[0].acts)
 	for i := range tr.Schema.Rows() {
-		agent := i % each
+		now, agent := &e.rows[e.at[i/each]], i%each
 		tr.Row(trajectory.Reward, t).Float32()[i] = of(now.reward, agent)
 		tr.Row(trajectory.FinalObs, 0).Float32()[i] = of(now.final, agent)
 		if e.shared && agent > 0 {
@@ -94,16 +100,19 @@ func (e *tableEnv) Step(t int) error {
 		tr.Row(trajectory.Terminated, t).Data[i] = of(now.terminated, agent)
 		tr.Row(trajectory.Truncated, t).Data[i] = of(now.truncated, agent)
 	}
-	e.at = (e.at + 1) % len(e.rows)
-	e.observe(t + 1)
+	for env := range e.at {
+		e.at[env] = (e.at[env] + 1) % len(e.rows)
+		e.observe(t+1, env)
+	}
 	return nil
 }
 
-func (e *tableEnv) observe(t int) {
-	now, tr, each := &e.rows[e.at], e.block.Trajectory, len(e.rows[0].acts)
-	for i := range tr.Schema.Rows() {
-		tr.Row(trajectory.Obs, t).Float32()[i] = of(now.worth, i%each)
-		tr.Acts(t)[i] = now.acts[i%each]
+func (e *tableEnv) observe(t, env int) {
+	now, tr := &e.rows[e.at[env]], e.block.Trajectory
+	first := env * len(now.acts)
+	copy(tr.Acts(t)[first:], now.acts)
+	for agent := range now.acts {
+		tr.Row(trajectory.Obs, t).Float32()[first+agent] = of(now.worth, agent)
 	}
 }
 
@@ -117,7 +126,7 @@ func of[E any](list []E, agent int) (number E) {
 
 // tableRig is a rollout of two environments of a table in one split, whose values are what is observed. Its blocks are
 // told to each.
-func tableRig(t *testing.T, p *table, horizon int, each func(tr trajectory.Trajectory)) *rig {
+func tableRig(t *testing.T, p env.Plugin, horizon int, each func(tr trajectory.Trajectory)) *rig {
 	t.Helper()
 	r := newRig(t, rigOptions{plugin: p, config: func(c *config) { c.Envs, c.Splits, c.Horizon = 2, 1, horizon }})
 	r.judge = func(tr trajectory.Trajectory, q trajectory.ActRequest) {

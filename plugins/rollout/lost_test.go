@@ -17,7 +17,7 @@ import (
 
 // mortal is a plugin whose environments die when they are told to.
 type mortal struct {
-	*plugintest.Plugin
+	env.Plugin
 	// dies says which environments of the batch, which begins at first, are lost in the call with that number. Calls
 	// of all batches are counted apart.
 	dies func(call string, number, first int) []env.Span
@@ -50,11 +50,13 @@ func (e *mortalEnv) lost(call string, row int) error {
 			if call == hostabi.ExportBind {
 				continue
 			}
-			obs := e.block.Row(trajectory.Obs, row)
-			obs.Float32()[env*obs.StrideRow/4] = float32(math.NaN())
-			if call == hostabi.ExportStep {
-				e.block.Row(trajectory.Reward, row-1).Float32()[env] = float32(math.Inf(-1))
-				e.block.Row(trajectory.Terminated, row-1).Data[env] = 7
+			obs, each := e.block.Row(trajectory.Obs, row), e.block.Schema.Agents
+			for i := env * each; i < (env+1)*each; i++ {
+				obs.Float32()[i*obs.StrideRow/4] = float32(math.NaN())
+				if call == hostabi.ExportStep {
+					e.block.Row(trajectory.Reward, row-1).Float32()[i] = float32(math.Inf(-1))
+					e.block.Row(trajectory.Terminated, row-1).Data[i] = 7
+				}
 			}
 		}
 	}
