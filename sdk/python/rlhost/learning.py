@@ -127,6 +127,31 @@ class Box:
 
 
 @dataclasses.dataclass(frozen=True)
+class Core:
+    """A layer that keeps a state from row to row, as PyTorch computes it; its output is its state, of an lstm the first half."""
+
+    kind: str  # gru or lstm
+    size: int  # of its output
+    chunk: int  # rows that are learned from together: the column core_state has the state before the first of them
+
+    @classmethod
+    def of(cls, net: Mapping[str, Any]) -> Core | None:
+        """That of a table `net`, if it has one."""
+        core = net.get("core")
+        return Core(core["kind"], core.get("size", 128), net.get("chunk", 16)) if core else None
+
+    @property
+    def gates(self) -> int:
+        """The parts of the columns of the weights: r, z and n of a gru, i, f, g and o of an lstm."""
+        return 4 if self.kind == "lstm" else 3
+
+    @property
+    def state(self) -> int:
+        """Numbers of the state: h, and of an lstm behind it c."""
+        return self.size * (2 if self.kind == "lstm" else 1)
+
+
+@dataclasses.dataclass(frozen=True)
 class PolicyLayout:
     """The network of a [policy.NAME] table; the actors have the same one."""
 
@@ -138,6 +163,7 @@ class PolicyLayout:
     share_trunk: bool
     normalize_obs: bool
     box: Box | None = None  # how a Box action is drawn
+    core: Core | None = None  # behind the hidden layers of each encoder; core_state has the actor's before the critic's
 
     @classmethod
     def of(cls, host: Host, policy: str) -> PolicyLayout:
@@ -147,17 +173,15 @@ class PolicyLayout:
         net = table.get("net") or {}
         if net.get("kind", "mlp") != "mlp" or "nodes" in net:
             raise ValueError(f"policy {policy!r}: net is of a kind that PolicyLayout does not have: want kind = \"mlp\"")
-        if net.get("core"):
-            raise ValueError(f"policy {policy!r}: PolicyLayout has no core: want net without core {net['core'].get('kind')!r}")
         if table.get("inputs") or table.get("encoder"):
             raise ValueError(f"policy {policy!r}: PolicyLayout has no other inputs and encoders: want neither inputs nor encoder")
         if env.agents > 1 or env.tensor(ACTIVE):
             raise ValueError(f"policy {policy!r}: PolicyLayout has one agent that always acts, the environment other ones")
         action = _only(policy, env, ACTION)
         _only(policy, env, OBSERVATION)
-        box = None if action.choices else Box.of(action, table.get("action") or {})
+        box, core = None if action.choices else Box.of(action, table.get("action") or {}), Core.of(net)
         return cls(env, env.obs_elems, action.n, tuple(net.get("hidden", (64, 64))), net.get("activation", "tanh"),
-                   bool(table.get("share_trunk")), bool(table.get("normalize_obs")), box)
+                   bool(table.get("share_trunk", core is not None)), bool(table.get("normalize_obs")), box, core)
 
     @property
     def outputs(self) -> int:
@@ -167,7 +191,8 @@ class PolicyLayout:
     def tensors(self) -> dict[str, tuple[int, ...]]:
         """The parameters' shapes by name, in their order: NAME.weight is [inputs, outputs], NAME.bias [outputs]; an
         encoder's layers are actor.0, actor.1 and so on (critic, or trunk for both), the heads actor.head and
-        critic.head. Of a Box, actor.log_std.value has the free logarithms of the standard deviations."""
+        critic.head. A core actor.core has weight_ih [inputs, gates * size], weight_hh, bias_ih and bias_hh. Of a Box,
+        actor.log_std.value has the free logarithms of the standard deviations."""
         made: dict[str, tuple[int, ...]] = {}
 
         def layer(name: str, inputs: int, outputs: int) -> None:
@@ -176,8 +201,14 @@ class PolicyLayout:
         def encoder(name: str) -> None:
             for i, (inputs, outputs) in enumerate(zip((self.obs, *self.hidden), self.hidden)):
                 layer(f"{name}.{i}", inputs, outputs)
+            if self.core:
+                for part, inputs in (("ih", hidden), ("hh", self.core.size)):
+                    made[f"{name}.core.weight_{part}"] = (inputs, self.core.gates * self.core.size)
+                for part in ("ih", "hh"):
+                    made[f"{name}.core.bias_{part}"] = (self.core.gates * self.core.size,)
 
-        last = (self.obs, *self.hidden)[-1]
+        hidden = (self.obs, *self.hidden)[-1]
+        last = self.core.size if self.core else hidden
         if self.share_trunk:
             encoder("trunk")
         for name, outputs in (("actor", self.outputs), ("critic", 1)):
@@ -189,8 +220,8 @@ class PolicyLayout:
         return made
 
     def network(self) -> dict[str, Any]:
-        """The network as states have it: of keys, or where there is a Box of nodes."""
-        if not self.box:
+        """The network as states have it: of keys, or where there is a Box or a core of nodes."""
+        if not self.box and not self.core:
             return {"obs": self.obs, "actions": self.actions, "hidden": list(self.hidden), "activation": self.activation,
                     "share_trunk": self.share_trunk, "normalize_obs": self.normalize_obs, "hidden_gain": 2**0.5,
                     "policy_gain": 0.01, "value_gain": 1}
@@ -206,14 +237,22 @@ class PolicyLayout:
                 layer = dense(f"{name}.{i}", last, width, 2**0.5)
                 last = layer + ".activation"
                 nodes.append({"name": last, "in": [layer], "activation": {"func": self.activation}})
+            if self.core:
+                nodes.append({"name": name + ".core", "in": [last], self.core.kind: {"size": self.core.size}})
+                last = name + ".core"
             return last
 
         trunk = encoder("trunk") if self.share_trunk else ""
-        policy, more = self.box._network(dense("actor.head", trunk or encoder("actor"), self.outputs, 0.01))
-        nodes += more
+        head = dense("actor.head", trunk or encoder("actor"), self.outputs, 0.01)
+        policy: dict[str, Any] = {"action": "action", "from": head, "categorical": {"n": self.actions}}
+        if self.box:
+            policy, more = self.box._network(head)
+            nodes += more
         dense("critic.head", trunk or encoder("critic"), 1, 1)
         inputs = [_given(path="obs", shape=[self.obs], norm="running" if self.normalize_obs else "")]
-        return {"format": 1, "inputs": inputs, "nodes": nodes, "policy": [policy], "values": [{"name": "value", "from": "critic.head"}]}
+        values = [{"name": "value", "from": "critic.head"}]
+        chunk = _given(chunk=self.core.chunk if self.core else 0)
+        return {"format": 1, "inputs": inputs, "nodes": nodes, "policy": [policy], "values": values, **chunk}
 
 
 class Dataset:
@@ -261,6 +300,7 @@ class Learner(Component):
     slots = [Slot("on_dataset", "dataset", "enough rows for one learner round")]
 
     boxes = False  # a subclass that learns Box actions sets it; others are given Discrete ones alone
+    cores = False  # a subclass that learns a core, by chunks of rows, sets it; others are given none
     policy: PolicyLayout  # from begin_learning on
     env_steps = 0  # learned from so far
     optimizer_steps = 0  # learn adds to it
@@ -314,6 +354,7 @@ class Learner(Component):
         self.policy = PolicyLayout.of(host, self.config.policy)
         if self.policy.box and not self.boxes:
             raise ValueError(f"policy {self.config.policy!r}: the action is a Box, which this learner does not learn: want one choice")
+        self._check_core()
         self._shapes = self.policy.tensors()
         self._floats = sum(_elems(shape) for shape in self._shapes.values())
         self._normalised = self.policy.obs if self.policy.normalize_obs else 0
@@ -324,6 +365,16 @@ class Learner(Component):
         self._published = 0
         self._steps_at: dict[int, int] = {}
         self.begin_learning(self.policy)
+
+    def _check_core(self) -> None:
+        """Raises ValueError for a core that cannot be learned."""
+        core = self.policy.core
+        if core and not self.cores:
+            raise ValueError(f"policy {self.config.policy!r}: it has a core {core.kind!r}, which this learner does not learn: want "
+                             "net without core")
+        if core and core.chunk > self.config.minibatch:
+            raise ValueError(f"minibatch = {self.config.minibatch} rows is less than one of the chunks that policy {self.config.policy!r} "
+                             f"is learned in: want {core.chunk} or more, or a smaller net.chunk")
 
     def begin(self) -> None:
         """Publishes the initial policy."""

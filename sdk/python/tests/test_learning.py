@@ -4,17 +4,21 @@ import math
 import types
 import unittest
 
-from rlhost import EnvSpec, PolicyLayout, Tensor
+from rlhost import EnvSpec, Learner, PolicyLayout, Tensor
 from rlhost.component import ConfigErrors
-from rlhost.learning import Box, LearnerConfig
+from rlhost.learning import Box, Core, LearnerConfig
 from rlhost.spec import ACTION, NO_HIGH, OBSERVATION
 
 
-def layout(tensors, table=None):
-    """The layout of a policy for an environment with these tensors."""
+def host(tensors, table=None):
+    """What a host tells of a policy for an environment with these tensors."""
     env = EnvSpec("test@1", tensors)
-    host = types.SimpleNamespace(policies={"main": types.SimpleNamespace(env="env", table=table or {})}, env=lambda name: env)
-    return PolicyLayout.of(host, "main")
+    return types.SimpleNamespace(policies={"main": types.SimpleNamespace(env="env", table=table or {})}, env=lambda name: env)
+
+
+def layout(tensors, table=None):
+    """The layout of that policy."""
+    return PolicyLayout.of(host(tensors, table), "main")
 
 
 OBS = Tensor(OBSERVATION, "f32", (3,))
@@ -37,6 +41,26 @@ class PolicyLayoutTest(unittest.TestCase):
         made = layout([action, OBS], {"action": {"log_std": "state", "squash": "tanh"}})
         self.assertEqual((made.outputs, made.box.squash, "actor.log_std.value" in made.tensors()), (4, True, False))
 
+    def test_a_core_lies_behind_the_hidden_layers(self):
+        made = layout([CHOICE, OBS], {"net": {"hidden": [5], "core": {"kind": "gru"}}})
+        self.assertEqual((made.core, made.core.state, made.share_trunk), (Core("gru", 128, 16), 128, True))
+        net = {"hidden": [5], "core": {"kind": "lstm", "size": 7}, "chunk": 8}
+        made = layout([CHOICE, OBS], {"net": net, "share_trunk": False})
+        self.assertEqual((made.core, made.core.state), (Core("lstm", 7, 8), 14))
+        self.assertEqual(list(made.tensors().items())[2:8], [
+            ("actor.core.weight_ih", (5, 28)), ("actor.core.weight_hh", (7, 28)), ("actor.core.bias_ih", (28,)),
+            ("actor.core.bias_hh", (28,)), ("actor.head.weight", (7, 4)), ("actor.head.bias", (4,))])
+        network = made.network()
+        self.assertEqual([n["name"] for n in network["nodes"] if "lstm" in n], ["actor.core", "critic.core"])
+        self.assertEqual((network["chunk"], network["policy"][0]["categorical"]), (8, {"n": 4}))
+
+    def test_a_core_needs_a_learner_of_cores_and_whole_chunks(self):
+        for cores, minibatch, want in ((False, 64, "has a core 'gru', which this learner does not learn"), (True, 15, "want 16 or more")):
+            learner = Learner()
+            learner.cores, learner.config = cores, LearnerConfig(minibatch=minibatch)
+            with self.subTest(want), self.assertRaisesRegex(ValueError, want):
+                learner.start(host([CHOICE, OBS], {"net": {"core": {"kind": "gru"}}}))
+
     def test_what_it_does_not_have_is_refused(self):
         for tensors, table, want in (
                 ([CHOICE, Tensor(ACTION, "i32", n=2, index=1), OBS], {}, "2 actions"),
@@ -47,7 +71,8 @@ class PolicyLayoutTest(unittest.TestCase):
                 ([Tensor(ACTION, "i32", n=3, start=1), OBS], {}, "no such action"),
                 ([CHOICE, OBS], {"inputs": ["last_action"]}, "inputs"),
                 ([CHOICE, OBS], {"net": {"kind": "impala"}}, "kind"),
-                ([CHOICE, OBS], {"net": {"core": {"kind": "gru"}}}, "no core: want net without core 'gru'"),
+                ([CHOICE, OBS], {"net": {"core": {"kind": "gru"}}, "encoder": {"obs": {"kind": "mlp"}}}, "encoder"),
+                ([CHOICE, OBS], {"net": {"nodes": [{"name": "core", "in": ["obs"], "gru": {"size": 16}}]}}, "kind"),
         ):
             with self.subTest(want), self.assertRaisesRegex(ValueError, want):
                 layout(tensors, table)
