@@ -225,6 +225,21 @@ func TestPeers_PyTorchLearnsABox(t *testing.T) {
 	short.fails(exitFailed, append([]string{"train"}, box...), "the action is a Box, which this learner does not learn")
 }
 
+// The learner in PyTorch learns a core: actors take its parameters, and the run is evaluated. One that says nothing of
+// cores is given none.
+func TestPeers_PyTorchLearnsACore(t *testing.T) {
+	t.Parallel()
+	for _, core := range []string{"gru", "lstm"} {
+		w := torch(t, "learner.py", "")
+		args := []string{"torch.toml", "--set", "policy.main.net.core.kind=" + core}
+		if end := w.train(append(args, "--set", "run.stop.env_steps=4096")...); end.Reason != "env_steps" {
+			t.Errorf("%s: ended by %s", core, end.Reason)
+		}
+		short := torch(t, "short_ppo.py", "")
+		short.fails(exitFailed, append([]string{"train"}, args...), "it has a core '"+core+"', which this learner does not learn")
+	}
+}
+
 // A program that is told twice to end does not wait for its plugins, and still takes their folder of sockets with it.
 func TestPlugins_StoppedAtOnceLeaveNoFolder(t *testing.T) {
 	t.Parallel()

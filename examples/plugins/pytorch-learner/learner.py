@@ -21,7 +21,7 @@ import rlhost
 class Learner(rlhost.Learner):
     """Improves one policy by PPO in PyTorch."""
 
-    boxes = True
+    boxes = cores = True
 
     def configure(self, config):
         super().configure(config)

@@ -56,8 +56,46 @@ class Gaussian:
         return log_prob, -log_prob
 
 
+class Core(nn.Module):
+    """A layer that keeps a state: a GRU, or an LSTM, whose state is h and behind it c."""
+
+    def __init__(self, core, inputs):
+        super().__init__()
+        self.size, self.state, self.lstm = core.size, core.state, core.kind == "lstm"
+        self.cell = (nn.LSTMCell if self.lstm else nn.GRUCell)(inputs, core.size)
+        for weight in (self.cell.weight_ih, self.cell.weight_hh):
+            nn.init.orthogonal_(weight)
+        for bias in (self.cell.bias_ih, self.cell.bias_hh):
+            nn.init.zeros_(bias)
+
+    def forward(self, x, state, begins):
+        """Outputs [K, B, size] for K rows of each of B chunks, given the states [B, state] before the first ones. Gradients
+        go back to there. Where an episode begins [K, B] the state is zero."""
+        outputs = []
+        for row, begin in zip(x, begins):
+            state = state.masked_fill(begin[:, None], 0)
+            state = torch.cat(self.cell(row, state.split(self.size, 1)), 1) if self.lstm else self.cell(row, state)
+            outputs.append(state[:, :self.size])
+        return torch.stack(outputs)
+
+
+@dataclasses.dataclass
+class Memory:
+    """How rows lie in B chunks of K rows, for a network with a core."""
+
+    at: torch.Tensor  # the place of each row, k*B + b
+    state: torch.Tensor  # [B, numbers] before the first row of every chunk
+    begins: torch.Tensor  # [K, B], where an episode does
+
+    def run(self, core, x, state):
+        """The outputs of a core for rows x, from its part of the state."""
+        grid = x.new_zeros(self.begins.numel(), x.shape[1]).index_copy(0, self.at, x)
+        return core(grid.view(*self.begins.shape, -1), state, self.begins).flatten(0, 1)[self.at]
+
+
 class Network(nn.Module):
-    """Policy and value function of dense layers: an encoder for each, or one for both. The policy is one of PolicyLayout."""
+    """Policy and value function of dense layers, with a core behind them if there is one: an encoder for each, or one for
+    both. The policy is one of PolicyLayout."""
 
     def __init__(self, policy):
         super().__init__()
@@ -66,6 +104,10 @@ class Network(nn.Module):
         names = ["trunk"] if self.share_trunk else ["actor", "critic"]
         self.encoders = nn.ModuleDict({name: self._encoder() for name in names})
         last = self.hidden[-1] if self.hidden else self.obs
+        self.cores, self.chunk = nn.ModuleDict(), 0
+        if policy.core:
+            self.cores = nn.ModuleDict({name: Core(policy.core, last) for name in names})
+            last, self.chunk = policy.core.size, policy.core.chunk
         self.heads = nn.ModuleDict({"actor": linear(last, self.dist.outputs, 0.01), "critic": linear(last, 1, 1.0)})
         if policy.box and self.dist.init is not None:
             self.log_std = nn.Parameter(torch.full((policy.box.elems,), self.dist.init), requires_grad=self.dist.free)
@@ -79,10 +121,16 @@ class Network(nn.Module):
             width = n
         return nn.Sequential(*layers)
 
-    def forward(self, x):
-        """The parameters of the distribution of actions [rows, ...] and values [rows]."""
-        actor = self.encoders["trunk" if self.share_trunk else "actor"](x)
-        critic = actor if self.share_trunk else self.encoders["critic"](x)
+    def forward(self, x, memory=None):
+        """The parameters of the distribution of actions [rows, ...] and values [rows]. A core needs the Memory of the rows."""
+        encoded, first = [], 0
+        for name, encoder in self.encoders.items():
+            encoded.append(encoder(x))
+            if self.cores:
+                core = self.cores[name]
+                encoded[-1] = memory.run(core, encoded[-1], memory.state[:, first:first + core.state])
+                first += core.state
+        actor, critic = encoded[0], encoded[-1]
         params = self.heads["actor"](actor)
         if self.log_std is not None:
             params = torch.cat([params, self.log_std.expand(len(params), -1)], 1)
@@ -92,7 +140,8 @@ class Network(nn.Module):
         """All layers by the host's names, in the order of its vector of parameters."""
         def encoder(name):
             dense = [m for m in self.encoders[name] if isinstance(m, nn.Linear)]
-            return [(f"{name}.{i}", layer) for i, layer in enumerate(dense)]
+            core = [(f"{name}.core", self.cores[name].cell)] if self.cores else []
+            return [*((f"{name}.{i}", layer) for i, layer in enumerate(dense)), *core]
 
         actor, critic = ("actor.head", self.heads["actor"]), ("critic.head", self.heads["critic"])
         if self.share_trunk:
@@ -102,8 +151,8 @@ class Network(nn.Module):
     def tensors(self):
         """(name, parameter, whether the host has it transposed): weights are [in][out] there."""
         for name, layer in self.layers():
-            yield f"{name}.weight", layer.weight, True
-            yield f"{name}.bias", layer.bias, False
+            for part, p in layer.named_parameters():
+                yield f"{name}.{part}", p, p.ndim == 2
             if name == "actor.head" and self.log_std is not None and self.log_std.requires_grad:
                 yield "actor.log_std.value", self.log_std, False
 
@@ -152,9 +201,12 @@ class Dataset:
     valid: torch.Tensor
     mask: torch.Tensor | None
     discount: torch.Tensor | None  # the environment's, in the place of gamma
+    chunk: int = 0  # rows of each chunk that a network with a core is learned in
+    state: torch.Tensor | None = None  # [T/chunk, E, numbers] before the first row of every chunk
+    begins: torch.Tensor | None = None  # [T, E], where an episode does, with a state of zeros
 
     @classmethod
-    def of(cls, blocks, dist):
+    def of(cls, blocks, dist, chunk=0):
         """Copies what learning needs out of trajectories: a guest can rewrite its columns meanwhile. Numbers that
         nothing can be learned from are a ValueError."""
         def column(name):
@@ -169,6 +221,10 @@ class Dataset:
                 column("valid") != 0, column("action_mask")[:-1].flatten(0, 1) != 0 if masked else None,
                 column("discount") if "discount" in blocks[0] else None)
         d._check(wrong)
+        if chunk:
+            stored = [blocks[0].state_row(t) for t in range(0, len(action), chunk)]
+            d.chunk, d.begins = chunk, column("age")[:-1] == 0
+            d.state = column("core_state")[stored].reshape(*d.begins[::chunk].shape, -1)
         return d
 
     def _check(self, wrong):
@@ -187,6 +243,21 @@ class Dataset:
             self.mask[~valid.flatten()] = True
             if not self.mask.gather(1, self.action.flatten()[:, None]).all():
                 raise ValueError("action: its mask forbids it")
+
+    def units(self):
+        """What is shuffled, by number: the rows that belong to an episode, or the chunks that have such rows."""
+        valid = self.valid.view(-1, self.chunk, self.valid.shape[1]).any(1) if self.chunk else self.valid
+        return numpy.flatnonzero(valid.flatten().numpy()).astype(numpy.uint32)
+
+    def rows(self, units):
+        """The rows of units that belong to an episode, and their Memory where the units are chunks."""
+        if not self.chunk:
+            return units, None
+        envs = self.valid.shape[1]
+        first, env = units // envs, units % envs
+        rows = (first * self.chunk + torch.arange(self.chunk)[:, None]) * envs + env
+        at = self.valid.flatten()[rows.flatten()].nonzero().squeeze(1)
+        return rows.flatten()[at], Memory(at, self.state[first, env], self.begins.flatten()[rows])
 
 
 def targets(d, c, new_log_prob=None):
@@ -252,10 +323,13 @@ class Following:
         return max(numpy.float32(self.c.learning_rate_min), min(numpy.float32(self.c.learning_rate_max), rate))
 
 
-def log_probs(network, obs, mask, action):
-    """The log-probability of every row's action under the network."""
+def log_probs(network, d, obs, action):
+    """The log-probability of every row's action under the network, 0 in rows that belong to no episode."""
+    rows, memory = d.rows(torch.from_numpy(d.units().astype(numpy.int64)))
+    every = torch.zeros(len(obs))
     with torch.no_grad():
-        return network.dist.log_prob(network(obs)[0], mask, action)[0]
+        every[rows] = network.dist.log_prob(network(obs[rows], memory)[0], None if d.mask is None else d.mask[rows], action[rows])[0]
+    return every
 
 
 def log_softmax(logits, mask):
@@ -263,9 +337,9 @@ def log_softmax(logits, mask):
     return F.log_softmax(logits if mask is None else logits.masked_fill(~mask, -1e30), dim=1)
 
 
-def loss(network, c, rates, obs, mask, action, log_prob, value, advantage, target):
+def loss(network, c, rates, obs, memory, mask, action, log_prob, value, advantage, target):
     """The loss over a minibatch (Schulman et al. 2017), and what is reported of it."""
-    params, v = network(obs)
+    params, v = network(obs, memory)
     new_log_prob, entropy = network.dist.log_prob(params, mask, action)
     log_ratio = new_log_prob - log_prob
     ratio = log_ratio.exp()
@@ -325,8 +399,8 @@ def update(network, optimizer, d, c, rates, seed, index, normalise=None, returns
     if normalise is not None:
         obs = ((obs - normalise[0]) * normalise[1]).clamp(-OBS_CLIP, OBS_CLIP)
     action, log_prob, value = d.action.flatten(0, 1), d.log_prob.flatten(), d.value[:-1].flatten()
-    valid = numpy.flatnonzero(d.valid.flatten().numpy()).astype(numpy.uint32)
-    r = Report(valid_rows=len(valid))
+    units, size = d.units(), c.minibatch // d.chunk if d.chunk else c.minibatch
+    r = Report(valid_rows=int(d.valid.sum()))
     for group in optimizer.param_groups:
         group["lr"] = rates.learning_rate
     if following:
@@ -336,14 +410,14 @@ def update(network, optimizer, d, c, rates, seed, index, normalise=None, returns
     for epoch in range(c.epochs):
         r.epochs += 1
         if epoch == 0 or c.vtrace and c.recompute == "epoch":
-            advantage, returns = targets(d, c, log_probs(network, obs, d.mask, action) if c.vtrace else None)
+            advantage, returns = targets(d, c, log_probs(network, d, obs, action) if c.vtrace else None)
             raw, returns = returns, unit.normal(returns)
         if epoch == 0:
             first = raw
             r.explained_variance = explained_variance(returns[d.valid.flatten()], value[d.valid.flatten()])
-        order = torch.from_numpy(shuffled(seed, index, epoch, valid).astype(numpy.int64))
-        for rows in minibatches(order, c.minibatch):
-            total, told = loss(network, c, rates, obs[rows], None if d.mask is None else d.mask[rows], action[rows],
+        order = torch.from_numpy(shuffled(seed, index, epoch, units).astype(numpy.int64))
+        for rows, memory in map(d.rows, minibatches(order, size)):
+            total, told = loss(network, c, rates, obs[rows], memory, None if d.mask is None else d.mask[rows], action[rows],
                                log_prob[rows], value[rows], advantage[rows], returns[rows])
             optimizer.zero_grad(set_to_none=True)
             total.backward()
@@ -369,7 +443,7 @@ def update(network, optimizer, d, c, rates, seed, index, normalise=None, returns
 
 
 def minibatches(rows, size):
-    """The rows of an epoch in nearly equal parts of at most size: a small remainder would be a full step too."""
+    """The rows, or chunks, of an epoch in nearly equal parts of at most size: a small remainder would be a full step too."""
     return rows.tensor_split(-(-len(rows) // size)) if len(rows) else ()
 
 
@@ -469,7 +543,7 @@ class Normalizer:
 def flat(network):
     """A saved network as the keys of a [policy.NAME] table: those of format 0, or read from the nodes of format 1."""
     if not network.get("format"):
-        return {**network, "box": None}
+        return {**network, "box": None, "core": None}
     dist, of = network["policy"][0], {n["name"]: n for n in network["nodes"]}
     encoder = [n for n in network["nodes"] if n["name"].startswith(("actor.", "trunk.")) and n["name"] != "actor.head"]
     box = None
@@ -480,6 +554,7 @@ def flat(network):
                "rescale": dist["bounds"].get("rescale", False)}
     return {"obs": network["inputs"][0]["shape"][0], "actions": 0 if box else dist["categorical"]["n"], "box": box,
             "hidden": [n["dense"]["out"] for n in encoder if "dense" in n],
+            "core": next(({"kind": kind, **n[kind]} for n in encoder for kind in ("gru", "lstm") if kind in n), None),
             "activation": next((n["activation"]["func"] for n in encoder if "activation" in n), "tanh"),
             "share_trunk": any(n["name"].startswith("trunk.") for n in encoder),
             "normalize_obs": network["inputs"][0].get("norm") == "running"}
@@ -504,7 +579,7 @@ class Trainer:
 
     def read(self, blocks):
         """The dataset of trajectories, copied."""
-        return Dataset.of(blocks, self.network.dist)
+        return Dataset.of(blocks, self.network.dist, self.network.chunk)
 
     def learn(self, dataset, learning_rate, clip, index):
         """Makes the optimiser steps of a dataset, then shows it to the normaliser."""
@@ -544,7 +619,7 @@ class Trainer:
     def set_state(self, meta, tensors):
         """Goes on from a state of a network of the same shape; ValueError for another."""
         was, now = flat(meta["network"]), flat(self.policy.network())
-        for key in ("obs", "actions", "box", "hidden", "activation", "share_trunk", "normalize_obs"):
+        for key in ("obs", "actions", "box", "core", "hidden", "activation", "share_trunk", "normalize_obs"):
             if was[key] != now[key]:
                 raise ValueError(f"the saved policy has {key} {was[key]}, the pipeline {now[key]}")
 

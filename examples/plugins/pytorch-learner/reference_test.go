@@ -22,7 +22,8 @@ var update = flag.Bool("update", false, "write testdata anew")
 // reference is what one file tells besides its tensors before and after, the blobs block0, block1, ….
 type reference struct {
 	Network    policy.MLP     `json:"network"`
-	Box        *box           `json:"box"` // of the action, nil for one of Network.Actions values
+	Box        *box           `json:"box"`            // of the action, nil for one of Network.Actions values
+	Core       *policy.Core   `json:"core,omitempty"` // nil for none
 	Nodes      policy.Network `json:"nodes"`
 	Config     ppo.Config     `json:"config"`
 	Rates      ppo.Rates      `json:"rates"`
@@ -35,6 +36,9 @@ type reference struct {
 	// LearningRate is that of the last step, where it follows the divergence.
 	LearningRate float32 `json:"learning_rate"`
 }
+
+// chunk is how many rows networks with a core are learned from together.
+const chunk = 4
 
 // box is a Box action of some elements and how it is drawn.
 type box struct {
@@ -95,6 +99,21 @@ func references() map[string]func(t *testing.T) component.State {
 			return learnedBox(t, n, &box{N: 3, LogStd: policy.StateStd, Squash: head.Tanh}, c,
 				policytest.Options{Steps: 8, Envs: 3, Blocks: 1, SoA: true, Seed: 8})
 		},
+		"gru": func(t *testing.T) component.State {
+			n := net
+			n.ShareTrunk, n.NormalizeObs, n.Core = true, true, &policy.Core{Kind: policy.CoreGRU, Size: 6}
+			c := ppo.Defaults()
+			c.Minibatch, c.Epochs, c.ValueClip = 13, 3, 0.1
+			return learned(t, n, c, policytest.Options{Steps: 12, Envs: 3, Blocks: 2, Masked: true, InvalidEvery: 5, Seed: 11})
+		},
+		"lstm": func(t *testing.T) component.State {
+			n := net
+			n.Hidden, n.Core = []int{7}, &policy.Core{Kind: policy.CoreLSTM, Size: 5}
+			c := ppo.Defaults()
+			c.Minibatch, c.Epochs, c.VTrace, c.Recompute, c.ClipGradApart = 16, 3, true, ppo.RecomputeEpoch, true
+			return learnedBox(t, n, &box{N: 2, LogStd: policy.FreeStd, Init: -0.2}, c,
+				policytest.Options{Steps: 8, Envs: 3, Blocks: 2, InvalidEvery: 7, SoA: true, Seed: 12})
+		},
 		"fixed": func(t *testing.T) component.State {
 			c := ppo.Defaults()
 			c.Minibatch, c.Epochs, c.AdaptiveKL = 16, 3, 1e-4
@@ -116,10 +135,13 @@ func learnedBox(t *testing.T, mlp policy.MLP, b *box, c ppo.Config, o policytest
 		mlp = b.of(mlp)
 	}
 	o.Network = mlp.Network()
+	if mlp.Core != nil {
+		o.Network.Chunk = chunk
+	}
 	d := policytest.NewDataset(t, o)
 	act(d, &o)
 	n := o.Network
-	r := reference{Network: mlp, Box: b, Nodes: n, Config: c, Rates: ppo.Rates{LearningRate: 3e-3, Clip: 0.2, Entropy: 0.01}, Seed: d.Seed,
+	r := reference{Network: mlp, Box: b, Core: mlp.Core, Nodes: n, Config: c, Rates: ppo.Rates{LearningRate: 3e-3, Clip: 0.2, Entropy: 0.01}, Seed: d.Seed,
 		Index: d.Index, Schema: trajectory.EncodeSchema(d.Blocks[0].Schema), Updates: 2}
 	r.Normalizer = append(append(r.Normalizer, d.ObsMean...), d.ObsScale...)
 	params := policy.Init(&n, 3)
@@ -158,6 +180,9 @@ func act(d *policy.Dataset, o *policytest.Options) {
 		for i := range b.Float32(trajectory.Value) {
 			b.Float32(trajectory.Value)[i] = float32(r.NormFloat64())
 		}
+		if o.Network.Chunk > 0 {
+			remember(b, r)
+		}
 	}
 }
 
@@ -173,6 +198,16 @@ func choose(b trajectory.Trajectory, o *policytest.Options, r *rand.Rand) {
 		}
 		b.Float32(trajectory.LogProb)[i] = float32(-1.1 + 0.3*r.NormFloat64())
 		b.Float32(trajectory.Bootstrap)[i] = float32(r.NormFloat64())
+	}
+}
+
+// remember fills in what a policy would have kept where chunks begin.
+func remember(b trajectory.Trajectory, r *rand.Rand) {
+	for t := 0; t < b.Schema.Shape.Steps; t += chunk {
+		state := b.Row(trajectory.CoreState, b.Schema.StateRow(t)).Float32()
+		for i := range state {
+			state[i] = float32(r.NormFloat64() / 2)
+		}
 	}
 }
 

@@ -20,11 +20,11 @@ import ppo  # noqa: E402
 import rlhost  # noqa: E402
 from fakehost import BOUNDARY, BOUNDARY_OVER, FakeHost, HostArena, python  # noqa: E402
 from rlhost import state  # noqa: E402
-from rlhost.arena import read_columns, view  # noqa: E402
+from rlhost.arena import Trajectory, read_columns, view  # noqa: E402
 from rlhost.leased import Leased  # noqa: E402
-from rlhost.learning import Box, PolicyLayout  # noqa: E402
+from rlhost.learning import Box, Core, PolicyLayout  # noqa: E402
 
-CASES = ("separate", "shared", "vtrace", "returns", "box", "squashed", "fixed")
+CASES = ("separate", "shared", "vtrace", "returns", "box", "squashed", "fixed", "gru", "lstm")
 
 
 def case(name):
@@ -32,22 +32,25 @@ def case(name):
 
 
 def trajectories(saved):
-    """The blocks of a case as arrays."""
-    columns = read_columns(saved.meta["schema"])
+    """The blocks of a case."""
+    schema = saved.meta["schema"]
+    columns = read_columns(schema)
     for _, blob in sorted(saved.blobs.items()):
         memory = numpy.frombuffer(bytearray(blob), numpy.uint8)
-        yield {name: view(memory, 0, c) for name, c in columns.items()}
+        arrays = {name: view(memory, 0, c) for name, c in columns.items()}
+        yield Trajectory(arrays, schema["steps"], schema["envs"], schema.get("chunk", 0))
 
 
-def layout(obs, actions, hidden, activation="tanh", share_trunk=False, normalize_obs=False, box=None):
-    return PolicyLayout(None, obs, actions, tuple(hidden), activation, share_trunk, normalize_obs, box)
+def layout(obs, actions, hidden, activation="tanh", share_trunk=False, normalize_obs=False, box=None, core=None):
+    return PolicyLayout(None, obs, actions, tuple(hidden), activation, share_trunk, normalize_obs, box, core)
 
 
 def policy_of(saved):
     """The layout of a case."""
     n, b = saved.meta["network"], saved.meta.get("box")
     box = b and Box(b["n"], (-2.0,) * b["n"], (2.0,) * b["n"], b["log_std"], b["log_std_init"], b["squash"] == "tanh", True)
-    return layout(n["obs"], n["actions"], n["hidden"], n["activation"], n["share_trunk"], n["normalize_obs"], box)
+    core = saved.meta.get("core") and Core(saved.meta["core"]["Kind"], saved.meta["core"]["Size"], saved.meta["nodes"]["chunk"])
+    return layout(n["obs"], n["actions"], n["hidden"], n["activation"], n["share_trunk"], n["normalize_obs"], box, core)
 
 
 def network_of(saved):
@@ -78,7 +81,7 @@ class UpdateTest(unittest.TestCase):
             node("actor.head", "trunk.0.activation", dense={"out": 2, "gain": 1}),
             node("critic.head", "trunk.0.activation", dense={"out": 1, "gain": 1})],
             "policy": [{"action": "action", "from": "actor.head", "categorical": {"n": 2}}], "values": [{"name": "value", "from": "critic.head"}]}
-        keys = {"obs": 4, "actions": 2, "box": None, "hidden": [33], "activation": "elu", "share_trunk": True, "normalize_obs": True}
+        keys = {"obs": 4, "actions": 2, "box": None, "core": None, "hidden": [33], "activation": "elu", "share_trunk": True, "normalize_obs": True}
         self.assertEqual(ppo.flat(saved), keys)
         self.assertEqual(ppo.flat(keys), keys)
 
@@ -92,7 +95,7 @@ class UpdateTest(unittest.TestCase):
                 rates = ppo.Rates(meta["rates"]["LearningRate"], meta["rates"]["Clip"], meta["rates"]["Entropy"])
                 seen = ppo.Returns() if getattr(c, "normalize_returns", False) else None
                 following = ppo.Following(c) if c.adaptive_kl else None
-                data = ppo.Dataset.of(list(trajectories(saved)), network.dist)
+                data = ppo.Dataset.of(list(trajectories(saved)), network.dist, network.chunk)
                 for i in range(meta["updates"]):
                     report = ppo.update(network, optimizer, data, c, rates, meta["seed"], meta["index"] + i, statistics(saved), seen,
                                         following)
@@ -183,10 +186,10 @@ class PluginTest(unittest.TestCase):
         answer = host.configure("learner", {
             "policy": "main", "epochs": c["Epochs"], "minibatch": c["Minibatch"], "learning_rate": saved.meta["rates"]["LearningRate"],
             "normalize_advantage": c["NormalizeAdvantage"], "value_clip": c["ValueClip"], "target_kl": c["TargetKL"],
-            "adaptive_kl": c["AdaptiveKL"], "clip_grad_apart": c["ClipGradApart"]},
+            "adaptive_kl": c["AdaptiveKL"], "clip_grad_apart": c["ClipGradApart"], "vtrace": c["VTrace"], "recompute": c["Recompute"]},
             run={"name": "test", "seed": saved.meta["seed"]}, readers={"weights": 3}, envs={"env": {"describe": description(n, saved.meta.get("box"))}},
             policies={"main": {"env": "env", "table": {
-                "net": {"hidden": n["hidden"], "activation": n["activation"]}, "share_trunk": n["share_trunk"],
+                "net": self.net(saved), "share_trunk": n["share_trunk"],
                 "normalize_obs": n["normalize_obs"], "action": self.drawn(saved)}}})
         self.assertEqual(answer["errors"], [])
         start = host.channel.unary_unary("/rlhost.plugin.v1.Plugin/Start").future(b"", wait_for_ready=True)
@@ -200,6 +203,12 @@ class PluginTest(unittest.TestCase):
             handles.append(loan.commit())
         return host, arena, datasets, weights, handles
 
+    def net(self, saved):
+        """The policy's table `net`."""
+        n, core = saved.meta["network"], saved.meta.get("core")
+        keys = {"hidden": n["hidden"], "activation": n["activation"]}
+        return {**keys, "core": {"kind": core["Kind"], "size": core["Size"]}, "chunk": saved.meta["nodes"]["chunk"]} if core else keys
+
     def drawn(self, saved):
         """The policy's table `action`."""
         b = saved.meta.get("box") or {"log_std": "free", "log_std_init": 0, "squash": ""}
@@ -212,7 +221,7 @@ class PluginTest(unittest.TestCase):
         for name, p, turned in network.tensors():
             value = (p.t() if turned else p).detach().numpy().copy()
             tensors |= {name: value, "adam_m." + name: value * 0, "adam_v." + name: value * 0}
-        n = policy_of(saved).network() if saved.meta.get("box") else n
+        n = policy_of(saved).network()
         meta = {"network": n, "policy_version": 5, "env_steps": 100, "optimizer_steps": 10, "datasets": saved.meta["index"],
                 "adam_steps": 0, "anneal_env_steps": 0}
         data = state.pack(rlhost.State(meta, tensors))
@@ -228,6 +237,20 @@ class PluginTest(unittest.TestCase):
         kept = self.learns(case("box"))
         self.assertEqual(kept.tensors["actor.log_std.value"].shape, (2,))
         self.assertEqual(kept.meta["network"]["policy"][0]["gaussian"], {"n": 2})
+
+    def test_cores_are_learned_too(self):
+        kept = self.learns(case("lstm"))
+        self.assertEqual(kept.tensors["critic.core.weight_hh"].shape, (5, 20))
+        self.assertEqual(kept.meta["network"]["chunk"], 4)
+
+    def test_cores_are_described_as_by_the_built_in_learner(self):
+        for name in ("gru", "lstm"):
+            saved = case(name)
+            policy = policy_of(saved)
+            self.assertEqual(policy.network(), saved.meta["nodes"])
+            self.assertEqual(ppo.flat(saved.meta["nodes"])["core"], {"kind": name, "size": policy.core.size})
+            shapes = {name: (p.t() if turned else p).shape for name, p, turned in network_of(saved).tensors()}
+            self.assertEqual(list(policy.tensors().items()), list(shapes.items()))
 
     def test_a_box_is_described_as_by_the_built_in_learner(self):
         for name in ("box", "squashed", "fixed"):
@@ -268,8 +291,9 @@ class PluginTest(unittest.TestCase):
         _, [fd] = host.frame("state")
         kept = state.unpack(os.pread(fd, size["bytes"], 0))
         self.assertEqual((kept.meta["policy_version"], kept.meta["adam_steps"]), (7, kept.meta["optimizer_steps"] - 10))
-        self.assertEqual(kept.tensors["actor.0.weight"].shape, (5, 12))
-        numpy.testing.assert_array_equal(kept.tensors["actor.0.weight"].ravel(), vector[:60])
+        first = (5, saved.meta["network"]["hidden"][0])
+        self.assertEqual(kept.tensors["actor.0.weight"].shape, first)
+        numpy.testing.assert_array_equal(kept.tensors["actor.0.weight"].ravel(), vector[:first[0] * first[1]])
         host.call("Stop")
         self.assertEqual(host.shutdown(), 0)
         return kept
