@@ -31,6 +31,7 @@ type conformanceCase struct {
 	Modes   []string `json:"modes"`
 	Trace   *bool    `json:"trace"`
 	Grants  []string `json:"grants"`
+	Agents  int      `json:"agents"`
 	Render  *struct {
 		Width, Height, Cameras int
 	} `json:"render"`
@@ -44,6 +45,25 @@ type conformanceTrace struct {
 	Reward                [][]float32    `json:"reward"`
 	Terminated, Truncated [][]uint8
 	Final                 [][]*[2]float32 `json:"final"`
+}
+
+// of returns the trace of environments each of whose agents does and sees the same.
+func (c conformanceTrace) of(agents int) conformanceTrace {
+	c.Actions, c.Obs, c.Reward = repeat(c.Actions, agents), repeat(c.Obs, agents), repeat(c.Reward, agents)
+	c.Terminated, c.Truncated, c.Final = repeat(c.Terminated, agents), repeat(c.Truncated, agents), repeat(c.Final, agents)
+	return c
+}
+
+// repeat returns rows in which each element stands n times.
+func repeat[E any](rows [][]E, n int) (list [][]E) {
+	for _, row := range rows {
+		var wide []E
+		for _, e := range row {
+			wide = append(wide, slices.Repeat([]E{e}, n)...)
+		}
+		list = append(list, wide)
+	}
+	return list
 }
 
 func readJSON(t *testing.T, name string, to any) {
@@ -88,7 +108,7 @@ func (c *conformanceCase) run(t *testing.T, r *Runtime, traces map[string]confor
 		modes = []string{"same_step"}
 	}
 	for _, mode := range modes {
-		c.play(t, p, mode, traces[mode])
+		c.play(t, p, mode, traces[mode].of(max(c.Agents, 1)))
 	}
 	if c.Outcome == "runs" {
 		c.probe(t, p)
