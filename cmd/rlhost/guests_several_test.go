@@ -72,7 +72,7 @@ func TestGuests_PlayWithSeveralAgents(t *testing.T) {
 	r := newRuntime(t)
 	hashes := map[string]uint64{}
 	for language, file := range map[string]string{
-		"C": "connectfour@1", "Go": buildGo(t, "connectfour"),
+		"C": "connectfour@1", "Go": buildGo(t, "connectfour"), "Rust": buildRust(t, "connectfour/rust", "connectfour"),
 	} {
 		p, err := r.Load(t.Context(), file, plugins.Builtins()[file], env.Source{Name: "connectfour"})
 		if err != nil {

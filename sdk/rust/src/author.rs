@@ -30,7 +30,8 @@ impl Element for i32 {
     }
 }
 
-/// One environment. Slices are valid during the call only.
+/// One environment. Slices are valid during the call only. Of several agents, see `Spec::agents`, they have the row of each, one
+/// behind the other.
 pub trait Env: Sized {
     /// i32 for discrete choices, f32 for a box.
     type Action: Element;
@@ -39,6 +40,8 @@ pub trait Env: Sized {
     const MASKED: bool = false;
     /// Whether the environment has a discount of its own, which takes the place of the learner's gamma.
     const DISCOUNTED: bool = false;
+    /// Whether agents do not always act, as `active` says.
+    const TURNS: bool = false;
 
     /// Describes the environment for these arguments.
     fn spec(config: &mut Config) -> Spec;
@@ -49,7 +52,14 @@ pub trait Env: Sized {
     /// Advances by one step and writes all of the next observation, also after the last step.
     fn step(&mut self, rng: &mut Rng, action: &[Self::Action], obs: &mut [Self::Obs]) -> Step;
 
-    /// Writes 1 for each legal action and 0 for the others. It is not called behind the end of an episode.
+    /// Says what the last step was to each agent: results has one element for each, which begins as what `step` has returned. Their
+    /// flags count with `Spec::apart`; else those of `step` do.
+    fn reward(&self, _results: &mut [Step]) {}
+    /// Says which agents act in the next step, if TURNS: acts has one element for each, which begins as 1; 0 = it does not. The
+    /// action of such an agent is not read, and what it gets meanwhile counts with its last one.
+    fn active(&self, _acts: &mut [u8]) {}
+    /// Writes 1 for each legal action and 0 for the others. It is not called behind the end of an episode, and what it says of an
+    /// agent that does not act is not read.
     fn mask(&self, _legal: &mut [u8]) {}
     /// What the discount of the last step is, 0 to 1, if DISCOUNTED.
     fn discount(&self) -> f32 {
@@ -71,7 +81,8 @@ pub trait Env: Sized {
     }
 }
 
-/// What a step says besides its observation. If both flags are set, terminated wins.
+/// What a step says besides its observation. If both flags are set, terminated wins. Of several agents it is that of each, unless
+/// `Env::reward` says otherwise.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Step {
     pub reward: f32,
@@ -186,6 +197,10 @@ pub struct Spec {
     /// Several observations in the place of obs.
     pub observations: Vec<Observation>,
     pub figures: Vec<Figure>,
+    /// See `Spec::agents`, 0 = 1.
+    pub agents: u32,
+    /// See `Spec::apart`.
+    pub apart: bool,
     /// Steps after which the environment itself truncates, 0 = none.
     pub episode_limit: u32,
     /// Most environments in one batch, 0 = no limit.
@@ -198,7 +213,19 @@ impl Spec {
     pub fn new(name: &str, action: Space, obs: Space) -> Spec {
         let name = name.to_string();
         let (observations, figures) = (Vec::new(), Vec::new());
-        Spec { name, action, obs, observations, figures, episode_limit: 0, max_envs: 0, state_version: 0 }
+        let (agents, apart) = (1, false);
+        Spec {
+            name,
+            action,
+            obs,
+            observations,
+            figures,
+            agents,
+            apart,
+            episode_limit: 0,
+            max_envs: 0,
+            state_version: 0,
+        }
     }
 
     /// An environment with several observations, which `observe` adds.
@@ -231,6 +258,19 @@ impl Spec {
     /// Adds a figure; see `Figure::gather`.
     pub fn figure(mut self, name: &str, gather: u32) -> Spec {
         self.figures.push(Figure { name: name.to_string(), gather });
+        self
+    }
+
+    /// Several agents with the same spaces, of which each has rows of its own. Figures are the environment's; there is no discount.
+    pub fn agents(mut self, agents: u32) -> Spec {
+        self.agents = agents;
+        self
+    }
+
+    /// Each agent's episode ends by the flags of its own result, see `Env::reward`. It acts no more then, until the environment
+    /// begins anew, which it does when all have ended.
+    pub fn apart(mut self) -> Spec {
+        self.apart = true;
         self
     }
 

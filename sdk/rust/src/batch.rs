@@ -2,7 +2,7 @@
 
 use crate::abi;
 use crate::abi::{Binding, TensorDesc};
-use crate::author::{Config, Element, Env, Observation, Rng, Space, Spec};
+use crate::author::{Config, Element, Env, Observation, Rng, Space, Spec, Step};
 use crate::memory::{self, Part, Rows, Tensor};
 use core::mem::size_of;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -17,12 +17,15 @@ const REWARD: usize = 2;
 const TERMINATED: usize = 3;
 const TRUNCATED: usize = 4;
 const FINAL: usize = 5;
-const MASK: usize = 6; // or what follows: a discount, and figures
+const MASK: usize = 6; // or what follows: a discount, who acts, and figures
 
 // What the SDK adds to the author's bytes: in front a head, the state's version and how many bytes follow it, u32 each;
-// behind them flags (u32) and random stream (u64).
+// behind them flags (u32) and random stream (u64), and, where agents end apart, a byte for each that has.
 const HEAD: usize = 8;
 const SAVED: usize = 12;
+
+/// How many agents an environment may have.
+const MAX_AGENTS: u32 = 4096;
 
 pub struct Batch<E: Env> {
     envs: Vec<E>,
@@ -41,9 +44,65 @@ pub struct Batch<E: Env> {
     truncated: Tensor<u8>,
     mask: Tensor<u8>,
     discount: Tensor<f32>,
+    active: Tensor<u8>,
+    agents: Agents,
     figures: Vec<Tensor<f32>>,
     told: Vec<f32>,      // of one environment
     observations: usize, // of a struct, 0 if there is one that is none
+}
+
+/// The agents of all environments.
+struct Agents {
+    count: usize,       // of an environment
+    several: bool,      // tensors have a row for each
+    dynamic: bool,      // they do not always act
+    apart: bool,        // their episodes end apart
+    acts: Vec<u8>,      // [envs, count], who acts
+    over: Vec<u8>,      // [envs, count], whose episode has ended before its environment's
+    results: Vec<Step>, // of one environment
+}
+
+impl Agents {
+    fn new<E: Env>(spec: &Spec, envs: usize) -> Self {
+        let (count, dynamic) = (spec.agents.max(1) as usize, is_dynamic::<E>(spec));
+        Agents {
+            count,
+            several: per_agent::<E>(spec),
+            dynamic,
+            apart: spec.apart,
+            acts: vec![1; envs * count],
+            over: vec![0; envs * count],
+            results: vec![Step::default(); count],
+        }
+    }
+
+    /// Writes what a step was to each agent of an environment, and flags of each or of all.
+    #[inline(never)]
+    fn reward<E: Env>(&mut self, env: &E, step: Step, to: &mut [f32], terminated: &mut [u8], truncated: &mut [u8]) {
+        self.results.fill(step);
+        env.reward(&mut self.results);
+        to.iter_mut().zip(&self.results).for_each(|(to, result)| *to = result.reward);
+        let flags = if self.apart { &self.results[..] } else { core::slice::from_ref(&step) };
+        for (k, result) in flags.iter().enumerate() {
+            terminated[k] = result.terminated as u8;
+            truncated[k] = (result.truncated && !result.terminated) as u8;
+        }
+    }
+
+    /// Those of environment i among all.
+    fn of(&self, i: usize) -> core::ops::Range<usize> {
+        i * self.count..(i + 1) * self.count
+    }
+}
+
+/// Whether agents do not always act.
+fn is_dynamic<E: Env>(spec: &Spec) -> bool {
+    E::TURNS || spec.apart
+}
+
+/// Whether tensors have a row for each agent.
+fn per_agent<E: Env>(spec: &Spec) -> bool {
+    spec.agents > 1 || is_dynamic::<E>(spec)
 }
 
 fn desc(role: u16, dtype: u8, flags: u32, space: &Space) -> TensorDesc {
@@ -93,6 +152,12 @@ fn resolve<E: Env>(config: &mut Config) -> Result<Spec, String> {
     if (E::Obs::DTYPE == 0) != !spec.observations.is_empty() {
         return Err("several observations are fields of a struct, see Spec::observe".to_string());
     }
+    if spec.agents > MAX_AGENTS {
+        return Err(format!("agents: {} of them, want 0 to {MAX_AGENTS}", spec.agents));
+    }
+    if E::DISCOUNTED && per_agent::<E>(&spec) {
+        return Err("discount: there is none of agents, leave it to the learner's gamma".to_string());
+    }
     let seen = spec.observations.iter().map(|o| ("observation", &o.space));
     for (what, space) in [("action", &spec.action), ("observation", &spec.obs)].into_iter().chain(seen) {
         let elems = space.elems().ok_or_else(|| format!("{what}: impossible shape {:?}", space.shape))?;
@@ -110,6 +175,7 @@ fn mask_space(spec: &Spec) -> Space {
 /// The description of an environment: a Spec, its tensors, their values and the string table.
 pub fn describe<E: Env>(config: &str) -> Result<Vec<u8>, String> {
     let spec = resolve::<E>(&mut Config::parse(config))?;
+    let several = per_agent::<E>(&spec);
     let (number, flag) = (Space::default(), Space { high: 1.0, ..Space::default() });
     let one = [Observation { space: spec.obs.clone(), dtype: E::Obs::DTYPE, size: 0, offset: 0 }];
     let observed = if spec.observations.is_empty() { &one[..] } else { &spec.observations[..] };
@@ -133,6 +199,9 @@ pub fn describe<E: Env>(config: &str) -> Result<Vec<u8>, String> {
     if E::DISCOUNTED {
         tensors.push((desc(abi::ROLE_DISCOUNT, abi::F32, abi::TENSOR_AT_T, &flag), &flag));
     }
+    if is_dynamic::<E>(&spec) {
+        tensors.push((desc(abi::ROLE_ACTIVE, abi::U8, abi::TENSOR_AT_T1, &flag), &flag));
+    }
     let figures: Vec<Space> = spec.figures.iter().map(|f| Space { name: f.name.clone(), ..Space::default() }).collect();
     for (k, space) in figures.iter().enumerate() {
         let flags = abi::TENSOR_AT_T | abi::TENSOR_OPTIONAL | spec.figures[k].gather;
@@ -142,7 +211,13 @@ pub fn describe<E: Env>(config: &str) -> Result<Vec<u8>, String> {
         tensors.push(seen(i, abi::ROLE_OBSERVATION, abi::TENSOR_AT_T1));
         tensors.push(seen(i, abi::ROLE_FINAL_OBSERVATION, abi::TENSOR_NO_TIME));
     }
-    let records = abi::SPEC_BYTES + tensors.len() * abi::TENSOR_BYTES;
+    let own = |role: u16| {
+        let flags = role == abi::ROLE_TERMINATED || role == abi::ROLE_TRUNCATED;
+        role == abi::ROLE_INFO || flags && !spec.apart
+    };
+    tensors.iter_mut().filter(|(d, _)| several && !own(d.role)).for_each(|(d, _)| d.flags |= abi::TENSOR_PER_AGENT);
+    let groups = (spec.agents > 1) as usize;
+    let records = abi::SPEC_BYTES + groups * abi::GROUP_BYTES + tensors.len() * abi::TENSOR_BYTES;
     let (mut values, mut strings) = (Vec::new(), vec![0]);
     for (d, space) in tensors.iter_mut() {
         let at = values.len();
@@ -153,7 +228,13 @@ pub fn describe<E: Env>(config: &str) -> Result<Vec<u8>, String> {
     }
     let (name, version) = spec.name.split_once('@').unwrap_or((&spec.name, ""));
     let (name, version) = (put(&mut strings, name), put(&mut strings, version));
+    let team = if groups > 0 { put(&mut strings, "agents") } else { 0 };
+    let group = abi::GroupDesc { name: team, agents: spec.agents, ..Default::default() };
+    let every = abi::AUTORESET_NEXT_STEP | abi::AUTORESET_SAME_STEP | abi::AUTORESET_DISABLED;
     let head = abi::Spec {
+        needs: if several { abi::FEATURE_AGENTS } else { 0 },
+        groups: groups as u32,
+        flags: if is_dynamic::<E>(&spec) { abi::SPEC_DYNAMIC_AGENTS } else { 0 },
         size: abi::SPEC_BYTES as u32,
         abi_major: abi::ABI_MAJOR,
         abi_minor: abi::ABI_MINOR,
@@ -167,7 +248,7 @@ pub fn describe<E: Env>(config: &str) -> Result<Vec<u8>, String> {
         strings_len: strings.len() as u32,
         max_envs: spec.max_envs,
         episode_limit: spec.episode_limit,
-        autoreset: abi::AUTORESET_NEXT_STEP | abi::AUTORESET_SAME_STEP | abi::AUTORESET_DISABLED,
+        autoreset: if several { abi::AUTORESET_SAME_STEP } else { every },
         reward_threshold: f32::NAN,
         state_version: spec.state_version,
         name,
@@ -175,6 +256,7 @@ pub fn describe<E: Env>(config: &str) -> Result<Vec<u8>, String> {
         ..Default::default()
     };
     let mut out = memory::struct_bytes(&head).to_vec();
+    (0..groups).for_each(|_| out.extend_from_slice(memory::struct_bytes(&group)));
     tensors.iter().for_each(|(d, _)| out.extend_from_slice(memory::struct_bytes(d)));
     out.extend_from_slice(&values);
     out.extend_from_slice(&strings);
@@ -189,12 +271,12 @@ fn write_figures(figures: &mut [Tensor<f32>], t: u32, i: usize, told: &[f32]) {
 }
 
 /// The tensor of all observations.
-fn observed<T: Element>(spec: &Spec, envs: usize) -> Tensor<T> {
+fn observed<T: Element>(spec: &Spec, agents: usize, envs: usize) -> Tensor<T> {
     let elems = |space: &Space| space.elems().unwrap_or(1);
     if spec.observations.is_empty() {
-        return Tensor::new(elems(&spec.obs), envs);
+        return Tensor::new(elems(&spec.obs), agents, envs);
     }
-    Tensor::of(spec.observations.iter().map(|o| Part::new(o.size, elems(&o.space), o.offset)).collect(), envs)
+    Tensor::of(spec.observations.iter().map(|o| Part::new(o.size, elems(&o.space), o.offset)).collect(), agents, envs)
 }
 
 impl<E: Env> Batch<E> {
@@ -204,6 +286,10 @@ impl<E: Env> Batch<E> {
         let spec = resolve::<E>(&mut config).map_err(bad)?;
         if ![abi::AUTORESET_NEXT_STEP, abi::AUTORESET_SAME_STEP, abi::AUTORESET_DISABLED].contains(&mode) {
             return Err((abi::STATUS_UNSUPPORTED, format!("autoreset mode {mode} does not exist")));
+        }
+        if per_agent::<E>(&spec) && mode != abi::AUTORESET_SAME_STEP {
+            let why = "environments with agents begin anew in the same step only";
+            return Err((abi::STATUS_UNSUPPORTED, why.to_string()));
         }
         if n == 0 || (spec.max_envs > 0 && n > spec.max_envs) {
             return Err((abi::STATUS_ARGUMENT, format!("{n} environments are not possible")));
@@ -216,6 +302,9 @@ impl<E: Env> Batch<E> {
         config.check().map_err(bad)?;
         let elems = |space: &Space| space.elems().unwrap_or(1);
         let count = n as usize;
+        let agents = Agents::new::<E>(&spec, count);
+        let each = agents.count;
+        let flags = if spec.apart { each } else { 1 };
         Ok(Batch {
             envs,
             rngs: (0..n as u64).map(Rng::new).collect(),
@@ -224,16 +313,18 @@ impl<E: Env> Batch<E> {
             mode,
             state_version: spec.state_version,
             bound: false,
-            action: Tensor::new(elems(&spec.action), count),
-            obs: observed(&spec, count),
-            last: observed(&spec, count),
+            action: Tensor::new(elems(&spec.action), each, count),
+            obs: observed(&spec, each, count),
+            last: observed(&spec, each, count),
             observations: spec.observations.len(),
-            reward: Tensor::new(1, count),
-            terminated: Tensor::new(1, count),
-            truncated: Tensor::new(1, count),
-            mask: Tensor::new(if E::MASKED { elems(&mask_space(&spec)) } else { 0 }, count),
-            discount: Tensor::new(1, count),
-            figures: spec.figures.iter().map(|_| Tensor::new(1, count)).collect(),
+            reward: Tensor::new(1, each, count),
+            terminated: Tensor::new(1, flags, count),
+            truncated: Tensor::new(1, flags, count),
+            mask: Tensor::new(if E::MASKED { elems(&mask_space(&spec)) } else { 0 }, each, count),
+            discount: Tensor::new(1, 1, count),
+            active: Tensor::new(1, each, count),
+            agents,
+            figures: spec.figures.iter().map(|_| Tensor::new(1, 1, count)).collect(),
             told: vec![0.0; spec.figures.len()],
             space: spec.action,
         })
@@ -244,7 +335,9 @@ impl<E: Env> Batch<E> {
     }
 
     pub fn bind(&mut self, list: &[Binding]) -> i32 {
-        let (discount, figures) = (MASK + E::MASKED as usize, MASK + E::MASKED as usize + E::DISCOUNTED as usize);
+        let discount = MASK + E::MASKED as usize;
+        let active = discount + E::DISCOUNTED as usize;
+        let figures = active + self.agents.dynamic as usize;
         let more = figures + self.figures.len();
         if list.len() != more + 2 * self.observations.saturating_sub(1) {
             return abi::STATUS_ARGUMENT;
@@ -264,6 +357,7 @@ impl<E: Env> Batch<E> {
             && self.truncated.bind(&list[TRUNCATED], true)
             && (!E::MASKED || self.mask.bind(&list[MASK], true))
             && (!E::DISCOUNTED || self.discount.bind(&list[discount], true))
+            && (!self.agents.dynamic || self.active.bind(&list[active], true))
             && self.figures.iter_mut().zip(&list[figures..]).all(|(figure, binding)| figure.bind(binding, false));
         if self.bound {
             abi::STATUS_OK
@@ -282,9 +376,38 @@ impl<E: Env> Batch<E> {
         CURRENT.store(i as u32, Ordering::Relaxed);
         self.set_waiting(i, false);
         self.envs[i].reset(&mut self.rngs[i], obs);
+        if self.agents.dynamic {
+            let all = self.agents.of(i);
+            self.agents.over[all].fill(0);
+        }
     }
 
-    /// Writes the masks of time t: the author's, and all ones behind an end, where the next step reads no action.
+    /// Finds out which agents of environment i act now.
+    fn ask(&mut self, i: usize) {
+        let all = self.agents.of(i);
+        let acts = &mut self.agents.acts[all.clone()];
+        acts.fill(1);
+        if E::TURNS {
+            self.envs[i].active(acts);
+        }
+        acts.iter_mut().zip(&self.agents.over[all]).for_each(|(acts, over)| *acts = (*acts != 0 && *over == 0) as u8);
+    }
+
+    /// Writes who acts at time t.
+    fn write_active(&mut self, t: u32, first: usize, end: usize) {
+        if !self.agents.dynamic {
+            return;
+        }
+        let active = self.active.rows(t);
+        for i in first..end {
+            self.ask(i);
+            active.row(i).copy_from_slice(&self.agents.acts[self.agents.of(i)]);
+        }
+        self.active.flush(t, first, end);
+    }
+
+    /// Writes the masks of time t: the author's, and all ones where the next step reads no action: behind an end, and for agents
+    /// that do not act.
     fn write_mask(&mut self, t: u32, first: usize, end: usize) {
         if E::MASKED {
             let mask = self.mask.rows(t);
@@ -292,6 +415,10 @@ impl<E: Env> Batch<E> {
                 match self.waiting[i] {
                     true => mask.row(i).fill(1),
                     false => self.envs[i].mask(mask.row(i)),
+                }
+                if self.agents.dynamic {
+                    let idle = mask.row(i).chunks_mut(self.mask.row).zip(&self.agents.acts[self.agents.of(i)]);
+                    idle.filter(|(_, acts)| **acts == 0).for_each(|(legal, _)| legal.fill(1));
                 }
             }
             self.mask.flush(t, first, end);
@@ -314,6 +441,7 @@ impl<E: Env> Batch<E> {
             }
             self.begin(i, obs.row(i));
             self.obs.flush(t, i, i + 1);
+            self.write_active(t, i, i + 1);
             self.write_mask(t, i, i + 1);
         }
         abi::STATUS_OK
@@ -332,11 +460,14 @@ impl<E: Env> Batch<E> {
                 return true; // no action is larger than all of them put together
             }
         }
+        let row = self.action.row;
         let legal = |(k, a): (usize, &E::Action)| {
-            a.choice().map_or(true, |a| a.wrapping_sub(space.start as u32) < space.count(k))
+            a.choice().map_or(true, |a| a.wrapping_sub(space.start as u32) < space.count(k % row))
         };
         for i in first..end {
-            if !self.waiting[i] && !actions.row(i).iter().enumerate().all(legal) {
+            let acts = &self.agents.acts[self.agents.of(i)];
+            if !self.waiting[i] && !actions.row(i).iter().enumerate().all(|(k, a)| acts[k / row] == 0 || legal((k, a)))
+            {
                 CURRENT.store(i as u32, Ordering::Relaxed);
                 return false;
             }
@@ -367,6 +498,12 @@ impl<E: Env> Batch<E> {
             i = k;
         }
         self.obs.flush(t + 1, first, end);
+        if self.agents.several {
+            self.reward.flush(t, first, end);
+            self.terminated.flush(t, first, end);
+            self.truncated.flush(t, first, end);
+        }
+        self.write_active(t + 1, first, end);
         self.write_mask(t + 1, first, end);
         abi::STATUS_OK
     }
@@ -375,13 +512,20 @@ impl<E: Env> Batch<E> {
     fn run(&mut self, t: u32, first: usize, end: usize, actions: Rows<E::Action>) {
         let (obs, rewards) = (self.obs.rows(t + 1), self.reward.rows(t));
         let (terminated, truncated) = (self.terminated.rows(t), self.truncated.rows(t));
+        let (several, apart) = (self.agents.several, self.agents.apart);
         let envs = self.envs[first..end].iter_mut().zip(&mut self.rngs[first..end]);
         for (i, (env, rng)) in (first..end).zip(envs) {
             CURRENT.store(i as u32, Ordering::Relaxed);
-            let result = env.step(rng, actions.row(i), obs.row(i));
-            rewards.set(i, result.reward);
-            terminated.set(i, result.terminated as u8);
-            truncated.set(i, (result.truncated && !result.terminated) as u8);
+            let step = env.step(rng, actions.row(i), obs.row(i));
+            if several {
+                self.agents.reward(env, step, rewards.row(i), terminated.row(i), truncated.row(i));
+            } else {
+                let mut result = [step];
+                env.reward(&mut result);
+                rewards.set(i, result[0].reward);
+                terminated.set(i, step.terminated as u8);
+                truncated.set(i, (step.truncated && !step.terminated) as u8);
+            }
             if E::DISCOUNTED {
                 self.discount.rows(t).set(i, env.discount());
             }
@@ -392,7 +536,9 @@ impl<E: Env> Batch<E> {
             }
         }
         for i in first..end {
-            if terminated.get(i) | truncated.get(i) != 0 {
+            if apart {
+                self.end_apart(i, obs.row(i), terminated.row(i), truncated.row(i));
+            } else if terminated.get(i) | truncated.get(i) != 0 {
                 self.end(i, obs.row(i));
             }
         }
@@ -407,6 +553,28 @@ impl<E: Env> Batch<E> {
         self.last.rows(0).row(i).copy_from_slice(obs);
         self.last.flush(0, i, i + 1);
         self.begin(i, obs);
+    }
+
+    /// Ends the episodes of those agents of environment i whose flags say so, and that of the environment with the last one.
+    #[inline(never)]
+    fn end_apart(&mut self, i: usize, obs: &mut [E::Obs], terminated: &mut [u8], truncated: &mut [u8]) {
+        let (mut ended, mut left) = (false, 0);
+        for (k, at) in self.agents.of(i).enumerate() {
+            if self.agents.over[at] != 0 {
+                (terminated[k], truncated[k]) = (0, 0);
+            } else if terminated[k] | truncated[k] == 0 {
+                left += 1;
+            } else {
+                self.agents.over[at] = 1;
+                ended = true;
+                let own = k * self.last.row..(k + 1) * self.last.row;
+                self.last.rows(0).row(i)[own.clone()].copy_from_slice(&obs[own]);
+                self.last.flush_agent(0, i, k);
+            }
+        }
+        if ended && left == 0 {
+            self.begin(i, obs);
+        }
     }
 
     /// The step of an environment whose episode is over: a new episode under next-step autoreset, and nothing
@@ -435,6 +603,9 @@ impl<E: Env> Batch<E> {
         }
         data.extend_from_slice(&(self.waiting[i] as u32).to_le_bytes());
         data.extend_from_slice(&self.rngs[i].state.to_le_bytes());
+        if self.agents.apart {
+            data.extend_from_slice(&self.agents.over[self.agents.of(i)]);
+        }
         let bytes = (data.len() - HEAD) as u32;
         data[..4].copy_from_slice(&self.state_version.to_le_bytes());
         data[4..HEAD].copy_from_slice(&bytes.to_le_bytes());
@@ -442,21 +613,27 @@ impl<E: Env> Batch<E> {
     }
 
     pub fn load(&mut self, i: usize, data: &[u8]) -> i32 {
-        if data.len() < HEAD + SAVED {
+        let tail = SAVED + if self.agents.apart { self.agents.count } else { 0 };
+        if data.len() < HEAD + tail {
             return abi::STATUS_ARGUMENT;
         }
         let number = |at: usize| u32::from_le_bytes([data[at], data[at + 1], data[at + 2], data[at + 3]]);
         if number(0) != self.state_version {
             return abi::STATUS_VERSION;
         }
-        let (own, rest) = data[HEAD..].split_at(data.len() - HEAD - SAVED);
-        let (flags, mut state) = (number(data.len() - SAVED), [0; 8]);
-        state.copy_from_slice(&rest[4..]);
+        let (own, rest) = data[HEAD..].split_at(data.len() - HEAD - tail);
+        let (flags, mut state) = (number(data.len() - tail), [0; 8]);
+        state.copy_from_slice(&rest[4..SAVED]);
         if number(4) as usize != data.len() - HEAD || flags > 1 || !self.envs[i].load(own) {
             return abi::STATUS_ARGUMENT;
         }
         self.set_waiting(i, flags == 1);
         self.rngs[i].state = u64::from_le_bytes(state);
+        if self.agents.apart {
+            let all = self.agents.of(i);
+            self.agents.over[all].copy_from_slice(&rest[SAVED..]);
+        }
+        self.ask(i);
         abi::STATUS_OK
     }
 

@@ -27,8 +27,8 @@
 //! A guest is a `cdylib` built with `cargo build --release --target wasm32-unknown-unknown`, best with the flags
 //! `-C target-feature=+simd128,+bulk-memory`. The macro exports
 //! the functions of env ABI v1 and does what is not the environment's business: batches, strides, autoreset,
-//! random streams, final observations, save and load. The crate has no dependencies. It is not for several
-//! agents per environment, nor for more than one action tensor. Several observations: see [`Spec::observe`].
+//! random streams, final observations, save and load. The crate has no dependencies. It is not for more than
+//! one action tensor. Several observations: see [`Spec::observe`]; several agents: [`Spec::agents`].
 
 pub mod abi;
 mod author;

@@ -84,27 +84,28 @@ pub struct Part {
     base: *mut u8,
     time: usize,
     env: usize,
+    agent: usize,
     elem: usize,
 }
 
 impl Part {
     pub fn new(size: usize, elems: usize, offset: usize) -> Self {
-        Part { size, elems, offset, base: core::ptr::null_mut(), time: 0, env: 0, elem: 0 }
+        Part { size, elems, offset, base: core::ptr::null_mut(), time: 0, env: 0, agent: 0, elem: 0 }
     }
 
     fn bind(&mut self, b: &Binding, needed: bool) -> bool {
-        if (b.ptr | b.stride_t | b.stride_env | b.stride_elem) as usize & (self.size - 1) != 0 || (needed && b.ptr == 0)
-        {
+        if places(b) as usize & (self.size - 1) != 0 || (needed && b.ptr == 0) {
             return false;
         }
         self.base = at(b.ptr);
-        (self.time, self.env, self.elem) = (b.stride_t as usize, b.stride_env as usize, b.stride_elem as usize);
+        (self.time, self.env) = (b.stride_t as usize, b.stride_env as usize);
+        (self.agent, self.elem) = (b.stride_agent as usize, b.stride_elem as usize);
         true
     }
 
-    /// Copies environment i's elements between memory and a struct.
-    fn copy(&self, t: u32, i: usize, object: *mut u8, fetch: bool) {
-        let base = self.base.wrapping_add((t as usize).wrapping_mul(self.time) + i * self.env);
+    /// Copies the elements of an agent of environment i between memory and a struct.
+    fn copy(&self, t: u32, i: usize, agent: usize, object: *mut u8, fetch: bool) {
+        let base = self.base.wrapping_add((t as usize).wrapping_mul(self.time) + i * self.env + agent * self.agent);
         for k in 0..self.elems {
             let (there, here) = (base.wrapping_add(k * self.elem), object.wrapping_add(self.offset + k * self.size));
             let (from, to) = if fetch { (there, here) } else { (here, there) };
@@ -113,20 +114,29 @@ impl Part {
     }
 }
 
+/// All bits of a binding's address and strides.
+fn places(b: &Binding) -> u32 {
+    b.ptr | b.stride_t | b.stride_env | b.stride_agent | b.stride_elem
+}
+
 /// Where one tensor lies. Rows whose elements lie together are used in place; others go through packed rows of
 /// the crate's own, so that the loop over environments knows one kind of row only.
 pub struct Tensor<T> {
+    /// Of an environment.
     pub elems: usize,
+    /// Elements of an agent.
+    pub row: usize,
     /// Whether the host has bound it.
     pub wanted: bool,
     base: *mut u8,
     time: usize,
     env: usize,
+    agent: usize,
     elem: usize,
     packed: bool,
     envs: usize,
     rows: Vec<T>,     // [envs, elems], made when rows first turn out not to be packed
-    parts: Vec<Part>, // of a struct, of which there is one in each row
+    parts: Vec<Part>, // of a struct, of which each agent has one
 }
 
 /// A tensor's packed rows at one time. Small and copied, so that a loop keeps it in registers.
@@ -139,13 +149,15 @@ pub struct Rows<T> {
 }
 
 impl<T: Element> Tensor<T> {
-    pub fn new(elems: usize, envs: usize) -> Self {
+    pub fn new(row: usize, agents: usize, envs: usize) -> Self {
         Tensor {
-            elems,
+            elems: row * agents,
+            row,
             wanted: false,
             base: core::ptr::null_mut(),
             time: 0,
             env: 0,
+            agent: 0,
             elem: 0,
             packed: true,
             envs,
@@ -155,8 +167,8 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Structs whose fields are several tensors.
-    pub fn of(parts: Vec<Part>, envs: usize) -> Self {
-        Tensor { packed: false, rows: vec![T::default(); envs], parts, ..Tensor::new(1, envs) }
+    pub fn of(parts: Vec<Part>, agents: usize, envs: usize) -> Self {
+        Tensor { packed: false, rows: vec![T::default(); envs * agents], parts, ..Tensor::new(1, agents, envs) }
     }
 
     /// Takes the places of the parts.
@@ -167,15 +179,19 @@ impl<T: Element> Tensor<T> {
     /// Takes the tensor's place; false if it is misaligned, or missing though it is needed.
     pub fn bind(&mut self, b: &Binding, needed: bool) -> bool {
         let size = size_of::<T>() as u32;
-        if (b.ptr | b.stride_t | b.stride_env | b.stride_elem) & (size - 1) != 0 || (needed && b.ptr == 0) {
+        if places(b) & (size - 1) != 0 || (needed && b.ptr == 0) {
             return false;
         }
         self.wanted = b.ptr != 0;
         self.base = at(b.ptr);
         self.time = b.stride_t as usize;
         self.env = b.stride_env as usize;
+        self.agent = b.stride_agent as usize;
         self.elem = b.stride_elem as usize;
-        self.packed = b.stride_elem == size || self.elems == 1;
+        self.packed = b.stride_elem == size || self.row == 1;
+        if self.elems > self.row {
+            self.packed = self.packed && self.agent == self.row * size as usize;
+        }
         if !self.packed {
             self.rows.resize(self.envs * self.elems, T::default());
         }
@@ -183,7 +199,9 @@ impl<T: Element> Tensor<T> {
     }
 
     fn place(&self, t: u32, i: usize, k: usize) -> *mut T {
-        self.base.wrapping_add((t as usize).wrapping_mul(self.time) + i * self.env + k * self.elem).cast()
+        let (agent, k) = if self.elems > self.row { (k / self.row, k % self.row) } else { (0, k) };
+        let offset = (t as usize).wrapping_mul(self.time) + i * self.env + agent * self.agent + k * self.elem;
+        self.base.wrapping_add(offset).cast()
     }
 
     /// The rows at time t. The host binds only places within memory that it holds.
@@ -199,7 +217,7 @@ impl<T: Element> Tensor<T> {
     /// The rows at time t with what is bound in those of first … end-1.
     pub fn fetch(&mut self, t: u32, first: usize, end: usize) -> Rows<T> {
         if !self.parts.is_empty() {
-            self.copy_parts(t, first, end, true);
+            self.copy_parts(t, first * self.elems, end * self.elems, true);
             return self.rows(t);
         }
         for k in (first * self.elems..end * self.elems).filter(|_| !self.packed) {
@@ -210,20 +228,30 @@ impl<T: Element> Tensor<T> {
 
     /// Puts rows first … end-1 where they belong, unless they are there already.
     pub fn flush(&mut self, t: u32, first: usize, end: usize) {
+        self.flush_elems(t, first * self.elems, end * self.elems)
+    }
+
+    /// Is flush for the row of one agent of environment i.
+    pub fn flush_agent(&mut self, t: u32, i: usize, agent: usize) {
+        let from = i * self.elems + agent * self.row;
+        self.flush_elems(t, from, from + self.row)
+    }
+
+    fn flush_elems(&mut self, t: u32, from: usize, to: usize) {
         if !self.parts.is_empty() {
-            return self.copy_parts(t, first, end, false);
+            return self.copy_parts(t, from, to, false);
         }
-        for k in (first * self.elems..end * self.elems).filter(|_| !self.packed) {
+        for k in (from..to).filter(|_| !self.packed) {
             unsafe { *self.place(t, k / self.elems, k % self.elems) = self.rows[k] };
         }
     }
 }
 
 impl<T: Element> Tensor<T> {
-    fn copy_parts(&mut self, t: u32, first: usize, end: usize, fetch: bool) {
-        for i in first..end {
-            let object = (&raw mut self.rows[i]).cast();
-            self.parts.iter().for_each(|part| part.copy(t, i, object, fetch));
+    fn copy_parts(&mut self, t: u32, from: usize, to: usize, fetch: bool) {
+        for k in from..to {
+            let object = (&raw mut self.rows[k]).cast();
+            self.parts.iter().for_each(|part| part.copy(t, k / self.elems, k % self.elems, object, fetch));
         }
     }
 }

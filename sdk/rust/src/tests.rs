@@ -1,9 +1,10 @@
 //! Native tests. A guest works on a static block that stands for linear memory, so they take turns.
 
 use crate::abi::{self, Binding};
-use crate::author::{Config, Env, Rng, Space, Spec, Step};
+use crate::author::{Config, Element, Env, Rng, Space, Spec, Step};
 use crate::batch::{self, Batch};
 use crate::memory;
+use core::mem::offset_of;
 use std::sync::{Mutex, MutexGuard};
 
 /// Ends after `limit` steps: terminated if the last action was 1, else truncated. Observes its number of steps
@@ -276,5 +277,182 @@ fn the_discount_and_the_figures_are_those_of_the_step() {
         r.step(2, 0);
         let want = if mode == abi::AUTORESET_NEXT_STEP { (0.0, 0.0) } else { (0.875, 1.0) };
         assert_eq!((r.f32(7, 2, 2, 0), r.f32(8, 2, 2, 0)), want);
+    }
+}
+
+/// What a racer observes: how often it has acted, and who acts next.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Seen {
+    acted: f32,
+    next: u8,
+}
+
+impl Element for Seen {}
+
+/// Three racers of whom one goes each step, by turns. Action 1 ends the episode of the one that takes it.
+#[derive(Default)]
+struct Racers {
+    steps: u8,
+    acted: [u8; 3],
+    out: [u8; 3],
+    last: [f32; 3],
+}
+
+impl Racers {
+    fn next(&self) -> usize {
+        (0..3).map(|k| (self.steps as usize + k) % 3).find(|&who| self.out[who] == 0).unwrap_or(0)
+    }
+
+    fn look(&self, obs: &mut [Seen]) {
+        let next = self.next() as u8;
+        obs.iter_mut().zip(self.acted).for_each(|(seen, acted)| *seen = Seen { acted: acted as f32, next });
+    }
+}
+
+impl Env for Racers {
+    type Action = i32;
+    type Obs = Seen;
+    const MASKED: bool = true;
+    const TURNS: bool = true;
+
+    fn spec(config: &mut Config) -> Spec {
+        Spec::several("racers@1", Space::discrete(2))
+            .observe::<f32>(offset_of!(Seen, acted), "acted", Space::boxed(0.0, 9.0, &[]))
+            .observe::<u8>(offset_of!(Seen, next), "next", Space::boxed(0.0, 2.0, &[]))
+            .agents(config.int("agents", 3) as u32)
+            .apart()
+    }
+
+    fn new(_: &mut Config) -> Result<Self, String> {
+        Ok(Racers::default())
+    }
+
+    fn reset(&mut self, _: &mut Rng, obs: &mut [Seen]) {
+        *self = Racers::default();
+        self.look(obs);
+    }
+
+    fn step(&mut self, _: &mut Rng, action: &[i32], obs: &mut [Seen]) -> Step {
+        let who = self.next();
+        self.acted[who] += 1;
+        self.last = [0.0; 3];
+        self.last[who] = who as f32 + 1.0;
+        self.out[who] = (action[who] == 1) as u8;
+        self.steps += 1;
+        self.look(obs);
+        Step::default()
+    }
+
+    fn reward(&self, results: &mut [Step]) {
+        for (k, result) in results.iter_mut().enumerate() {
+            *result = Step { reward: self.last[k], terminated: self.out[k] != 0, ..*result };
+        }
+    }
+
+    fn active(&self, acts: &mut [u8]) {
+        acts.fill(0);
+        acts[self.next()] = 1;
+    }
+
+    fn mask(&self, legal: &mut [u8]) {
+        legal.copy_from_slice(&[0, 1, 0, 1, 0, 1]);
+    }
+
+    fn save(&self, to: &mut Vec<u8>) -> bool {
+        to.push(self.steps);
+        to.extend_from_slice(&self.acted);
+        to.extend_from_slice(&self.out);
+        true
+    }
+
+    fn load(&mut self, from: &[u8]) -> bool {
+        self.steps = from[0];
+        self.acted.copy_from_slice(&from[1..4]);
+        self.out.copy_from_slice(&from[4..7]);
+        true
+    }
+}
+
+// Tensors of the racers, whose second observation follows who acts.
+const ACTIVE: usize = 7;
+const NEXT: usize = 8;
+const LAST_NEXT: usize = 9;
+
+/// Two environments of racers. In columns the rows of an environment's agents do not lie together.
+struct Race {
+    batch: Batch<Racers>,
+    binds: Vec<Binding>,
+    _turn: MutexGuard<'static, ()>,
+}
+
+fn race(columns: bool) -> Race {
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut batch = Batch::new("", 2, abi::AUTORESET_SAME_STEP).expect("created");
+    let (mut ptr, mut binds) = (64, Vec::new());
+    for (k, (size, elems)) in
+        [(4, 1), (4, 1), (4, 1), (1, 1), (1, 1), (4, 1), (1, 2), (1, 1), (1, 1), (1, 1)].into_iter().enumerate()
+    {
+        let row = size * elems;
+        let (stride_env, stride_agent, stride_elem) =
+            if columns { (size, size * 2, size * 6) } else { (row * 3, row, size) };
+        let stride_t = if k == 5 || k == LAST_NEXT { 0 } else { row * 6 };
+        binds.push(Binding { ptr, stride_t, stride_env, stride_agent, stride_elem, ..Binding::default() });
+        ptr += (row * 6 * 16 + 63) & !63;
+    }
+    assert_eq!(batch.bind(&binds), abi::STATUS_OK);
+    assert_eq!(batch.reset(0, None, None), abi::STATUS_OK);
+    Race { batch, binds, _turn }
+}
+
+impl Race {
+    fn at<T>(&self, k: usize, t: u32, env: u32, agent: u32, elem: u32) -> *mut T {
+        let b = &self.binds[k];
+        memory::at(b.ptr + t * b.stride_t + env * b.stride_env + agent * b.stride_agent + elem * b.stride_elem).cast()
+    }
+
+    /// The first elements of all agents of an environment.
+    fn read<T: Copy>(&self, k: usize, t: u32, env: u32) -> [T; 3] {
+        [0, 1, 2].map(|agent| unsafe { *self.at::<T>(k, t, env, agent, 0) })
+    }
+
+    fn step(&mut self, t: u32, actions: [i32; 3]) {
+        for env in 0..2 {
+            actions.iter().enumerate().for_each(|(k, a)| unsafe { *self.at::<i32>(0, t, env, k as u32, 0) = *a });
+        }
+        assert_eq!(self.batch.step(t, 0, 2), abi::STATUS_OK);
+    }
+}
+
+#[test]
+fn agents_end_apart() {
+    for columns in [false, true] {
+        let mut r = race(columns);
+        assert_eq!((r.read(ACTIVE, 0, 1), r.read(6, 0, 1)), ([1u8, 0, 0], [0u8, 1, 1]));
+        r.step(0, [1, 99, -1]);
+        assert_eq!((r.read(2, 0, 1), r.read(3, 0, 1)), ([1f32, 0.0, 0.0], [1u8, 0, 0]));
+        assert_eq!(r.read::<u8>(ACTIVE, 1, 1), [0u8, 1, 0]);
+        r.step(1, [0, 0, 0]);
+        assert_eq!(r.read::<u8>(3, 1, 1), [0u8; 3]);
+        let saved = r.batch.save(0).expect("saved");
+        assert_eq!(r.batch.load(1, &saved), abi::STATUS_OK);
+        r.step(2, [0, 99, 1]);
+        r.step(3, [0, 1, 0]);
+        for env in 0..2 {
+            assert_eq!(r.read::<u8>(3, 3, env), [0u8, 1, 0]);
+            assert_eq!((r.read(5, 0, env), r.read(LAST_NEXT, 0, env)), ([1f32, 2.0, 1.0], [1u8, 0, 1]));
+            assert_eq!((r.read(1, 4, env), r.read(NEXT, 4, env)), ([0f32; 3], [0u8; 3]));
+            assert_eq!(r.read::<u8>(ACTIVE, 4, env), [1u8, 0, 0]);
+        }
+        unsafe { *r.at::<i32>(0, 4, 1, 0, 0) = 2 };
+        assert_eq!(r.batch.step(4, 0, 2), abi::STATUS_ACTION);
+    }
+}
+
+#[test]
+fn agents_have_limits() {
+    let refused = |text: &str, mode| Batch::<Racers>::new(text, 2, mode).err().map(|e| e.0);
+    assert_eq!(refused("agents=4097\n", abi::AUTORESET_SAME_STEP), Some(abi::STATUS_CONFIG));
+    for mode in [abi::AUTORESET_NEXT_STEP, abi::AUTORESET_DISABLED] {
+        assert_eq!(refused("", mode), Some(abi::STATUS_UNSUPPORTED));
     }
 }
