@@ -103,7 +103,7 @@ func TestGroup_OneDeadlineForAllAndWhoIsLateIsNotAskedAnyMore(t *testing.T) {
 	members, _ := crew(t, 3)
 	release := stuck(members[1])
 	var asked atomic.Int32
-	got := askNow(deadline(t, 50*time.Millisecond), members, func(int) (State, error) { asked.Add(1); return Running, nil })
+	got := askNow(deadline(t, 500*time.Millisecond), members, func(int) (State, error) { asked.Add(1); return Running, nil })
 	if got[0].TimedOut || got[2].TimedOut || !got[1].TimedOut || got[1].Error.Code != CodeLate || got[1].Name != "rollout[1]" {
 		t.Errorf("answers %+v", got)
 	}
@@ -126,12 +126,13 @@ func TestGroup_TheFirstAnswerCounts(t *testing.T) {
 	if got[0].State != Paused || got[1].State != Running {
 		t.Errorf("answers %+v", got)
 	}
-	var late func(State, error)
-	got = Group(deadline(t, 20*time.Millisecond), members[:1], func(_ int, answer func(State, error)) { late = answer })
+	ctx, end := context.WithCancel(t.Context())
+	asked := make(chan func(State, error), 1)
+	got = Group(ctx, members[:1], func(_ int, answer func(State, error)) { asked <- answer; end() })
 	if !got[0].TimedOut {
 		t.Errorf("answers %+v", got)
 	}
-	late(Paused, nil) // without a waiter nothing happens
+	(<-asked)(Paused, nil) // without a waiter nothing happens
 }
 
 // A worker that has ended does not keep its last status.
