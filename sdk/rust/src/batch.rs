@@ -394,6 +394,7 @@ impl<E: Env> Batch<E> {
     }
 
     /// Writes who acts at time t.
+    #[inline(never)]
     fn write_active(&mut self, t: u32, first: usize, end: usize) {
         if !self.agents.dynamic {
             return;
@@ -490,7 +491,10 @@ impl<E: Env> Batch<E> {
             while k < end && !self.waiting[k] {
                 k += 1;
             }
-            self.run(t, i, k, actions);
+            match self.agents.several {
+                true => self.run::<true>(t, i, k, actions),
+                false => self.run::<false>(t, i, k, actions),
+            }
             if k < end {
                 self.rest(t, k);
                 k += 1;
@@ -508,16 +512,17 @@ impl<E: Env> Batch<E> {
         abi::STATUS_OK
     }
 
-    /// Steps environments that wait for nothing, then looks for ended episodes.
-    fn run(&mut self, t: u32, first: usize, end: usize, actions: Rows<E::Action>) {
+    /// Steps environments that wait for nothing, then looks for ended episodes. The loop over those of one agent knows of no other.
+    #[inline(never)]
+    fn run<const SEVERAL: bool>(&mut self, t: u32, first: usize, end: usize, actions: Rows<E::Action>) {
         let (obs, rewards) = (self.obs.rows(t + 1), self.reward.rows(t));
         let (terminated, truncated) = (self.terminated.rows(t), self.truncated.rows(t));
-        let (several, apart) = (self.agents.several, self.agents.apart);
+        let apart = SEVERAL && self.agents.apart;
         let envs = self.envs[first..end].iter_mut().zip(&mut self.rngs[first..end]);
         for (i, (env, rng)) in (first..end).zip(envs) {
             CURRENT.store(i as u32, Ordering::Relaxed);
             let step = env.step(rng, actions.row(i), obs.row(i));
-            if several {
+            if SEVERAL {
                 self.agents.reward(env, step, rewards.row(i), terminated.row(i), truncated.row(i));
             } else {
                 let mut result = [step];

@@ -207,7 +207,7 @@ impl<T: Element> Tensor<T> {
     /// The rows at time t. The host binds only places within memory that it holds.
     pub fn rows(&mut self, t: u32) -> Rows<T> {
         let (at, env) = if self.packed {
-            (self.place(t, 0, 0).cast(), self.env)
+            (self.base.wrapping_add((t as usize).wrapping_mul(self.time)), self.env)
         } else {
             (self.rows.as_mut_ptr().cast(), self.elems * size_of::<T>())
         };
@@ -220,8 +220,10 @@ impl<T: Element> Tensor<T> {
             self.copy_parts(t, first * self.elems, end * self.elems, true);
             return self.rows(t);
         }
-        for k in (first * self.elems..end * self.elems).filter(|_| !self.packed) {
-            self.rows[k] = unsafe { *self.place(t, k / self.elems, k % self.elems) };
+        if !self.packed {
+            for k in first * self.elems..end * self.elems {
+                self.rows[k] = unsafe { *self.place(t, k / self.elems, k % self.elems) };
+            }
         }
         self.rows(t)
     }
@@ -241,7 +243,10 @@ impl<T: Element> Tensor<T> {
         if !self.parts.is_empty() {
             return self.copy_parts(t, from, to, false);
         }
-        for k in (from..to).filter(|_| !self.packed) {
+        if self.packed {
+            return;
+        }
+        for k in from..to {
             unsafe { *self.place(t, k / self.elems, k % self.elems) = self.rows[k] };
         }
     }
