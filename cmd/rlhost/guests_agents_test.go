@@ -46,16 +46,11 @@ func TestParties_AreThoseOfPlainGo(t *testing.T) {
 			defer p.Close()
 			plugintest.TestEnv(t, p, plugintest.Options{Seed: 3})
 			const envs = 5
-			b, seeds := newGoldenBatch(t, p, envs), make([]uint64, envs)
-			for i := range seeds {
-				seeds[i] = uint64(100 + i)
-			}
-			if err := b.Reset(nil, seeds); err != nil {
-				t.Fatal(err)
-			}
+			b := newGoldenBatch(t, p, envs)
+			b.start(t, gameSeed)
 			m := &meeting{goldenBatch: b, draws: sdk.NewRand(7)}
-			for i, seed := range seeds {
-				m.parties, m.rngs = append(m.parties, g.new()), append(m.rngs, sdk.NewRand(seed))
+			for i := range envs {
+				m.parties, m.rngs = append(m.parties, g.new()), append(m.rngs, sdk.NewRand(gameSeed(i)))
 				m.parties[i].start(&m.rngs[i])
 				m.compare(t, fmt.Sprintf("environment %d starts", i), i)
 			}

@@ -66,16 +66,11 @@ func TestGames_AreThoseOfPlainGo(t *testing.T) {
 				plugintest.TestEnv(t, p, plugintest.Options{Steps: min(g.steps, 300), Seed: 3})
 			}
 			const envs = 9
-			b, seeds := newGoldenBatch(t, p, envs), make([]uint64, envs)
-			for i := range seeds {
-				seeds[i] = uint64(100 + i)
-			}
-			if err := b.Reset(nil, seeds); err != nil {
-				t.Fatal(err)
-			}
+			b := newGoldenBatch(t, p, envs)
+			b.start(t, gameSeed)
 			m := &match{goldenBatch: b, draws: sdk.NewRand(7)}
-			for _, seed := range seeds {
-				m.games, m.rngs = append(m.games, g.new()), append(m.rngs, sdk.NewRand(seed))
+			for i := range envs {
+				m.games, m.rngs = append(m.games, g.new()), append(m.rngs, sdk.NewRand(gameSeed(i)))
 			}
 			m.begin(t)
 			for step := range g.steps {
@@ -84,6 +79,9 @@ func TestGames_AreThoseOfPlainGo(t *testing.T) {
 		})
 	}
 }
+
+// gameSeed is the seed of an environment that is compared with plain Go.
+func gameSeed(index int) uint64 { return uint64(100 + index) }
 
 // match is a guest beside games that draw from the same streams.
 type match struct {

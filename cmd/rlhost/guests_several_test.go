@@ -100,13 +100,7 @@ func TestGuests_PlayWithSeveralAgents(t *testing.T) {
 func agentsHash(t *testing.T, p env.Plugin) uint64 {
 	t.Helper()
 	b := newGoldenBatch(t, p, 13)
-	seeds := make([]uint64, b.envs)
-	for index := range seeds {
-		seeds[index] = env.Seed(5, index)
-	}
-	if err := b.Reset(nil, seeds); err != nil {
-		t.Fatal(err)
-	}
+	b.start(t, func(index int) uint64 { return env.Seed(5, index) })
 	h, ended := fnv.New64a(), trajectory.Ended(0)
 	for step := range 1000 {
 		b.Draw(func(row int) uint64 { return env.Seed(uint64(step), row) })

@@ -68,6 +68,18 @@ type goldenBatch struct {
 	envs int
 }
 
+// start begins episodes with the seeds that seedOf gives by index.
+func (b *goldenBatch) start(t *testing.T, seedOf func(index int) uint64) {
+	t.Helper()
+	seeds := make([]uint64, b.envs)
+	for index := range seeds {
+		seeds[index] = seedOf(index)
+	}
+	if err := b.Reset(nil, seeds); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func newGoldenBatch(t *testing.T, p env.Plugin, envs int) *goldenBatch {
 	t.Helper()
 	stage, err := env.NewDriver(p, env.DriverOptions{Options: env.Options{Name: "golden", Envs: envs}})
@@ -201,13 +213,7 @@ func sixtySteps(t *testing.T, p env.Plugin, episodes []golden.Episode) {
 func traceHash(t *testing.T, p env.Plugin) uint64 {
 	t.Helper()
 	b := newGoldenBatch(t, p, 13)
-	seeds := make([]uint64, b.envs)
-	for index := range seeds {
-		seeds[index] = env.Seed(5, index)
-	}
-	if err := b.Reset(nil, seeds); err != nil {
-		t.Fatal(err)
-	}
+	b.start(t, func(index int) uint64 { return env.Seed(5, index) })
 	spec := p.Spec()
 	infos := len(spec.All(hostabi.RoleInfo))
 	h := fnv.New64a()

@@ -103,7 +103,7 @@ func (s *stepwise) wrap(b policy.Backend) policy.Backend {
 const apart = `policy.main.net={ nodes = [{ name = "actor.core", in = ["obs"], lstm = { size = 6 } },
 	{ name = "critic.core", in = ["obs"], gru = { size = 5 } }], chunk = 8 }`
 
-// What inference gives a policy is what it has kept of the running episode, and of the one that has ended for the value of its
+// The state that inference gives a policy is what the policy has kept of the running episode, and of the one that has ended for the value of its
 // last observation, however episodes end, blocks are cut and requests are batched.
 func TestS19StateIsThatOfTheEpisode(t *testing.T) {
 	for _, mode := range []hostabi.Autoreset{hostabi.SameStep, hostabi.NextStep, hostabi.Disabled} {

@@ -23,7 +23,7 @@ func keeping() *policy.Network {
 		Values: []policy.ValueHead{{Name: "value", From: "critic"}}}
 }
 
-// keeper acts with such a network, and compares the state that it is given for a row with what it has left for the one before.
+// keeper acts with such a network, and compares the state given for each row with the one that it left after the previous row.
 type keeper struct {
 	policy.Actor
 	left  map[float32][]float32 // by environment

@@ -31,7 +31,7 @@ func firstBlock(t *testing.T, p env.Plugin) (r *rig, got [6][2][2]float64) {
 	return r, got
 }
 
-// The environment that dies loses the step that it is in. Whoever was to act in it has a last observation whose value
+// The environment that dies loses the step that it is in. The agent that was to act in it has a last observation whose value
 // was asked for; of the last decision of the other nobody knows what it has led to, so it is in no loss.
 func TestS21_ALossTakesTheDecisionsWhoseEndNobodyKnows(t *testing.T) {
 	const cutOff, known = 0.9*3 - 1, 0.5 + 0.9*4 - 2 // of the first moves, with the value of the next one

@@ -52,7 +52,7 @@ class Source:
         try:
             self.observation, self.action = env.observation_space, env.action_space
             self.limit = (env.spec.max_episode_steps if env.spec else None) or 0
-            self.hash = self._hash(env)
+            self.hash = source_hash(env, gymnasium.__version__, self.use, self.kwargs)
             self.observations = observed(self.observation, use)
             self.actions = Actions(self.action, use)
             self.masked = masked(env)
@@ -85,14 +85,15 @@ class Source:
         return spec.EnvSpec(f"{name}@{gymnasium.__version__}", tensors, spec.SAME_STEP | spec.NEXT_STEP | spec.DISABLED,
                             self.limit)
 
-    def _hash(self, env: gymnasium.Env[Any, Any]) -> str:
-        """A hash of the environment's source file, its name and arguments, and Gymnasium's version."""
-        told = hashlib.sha256(json.dumps([gymnasium.__version__, self.use, self.kwargs], default=str).encode())
-        try:
-            told.update(pathlib.Path(inspect.getfile(type(env.unwrapped))).read_bytes())
-        except (OSError, TypeError):
-            pass  # it is not from a file
-        return told.hexdigest()
+
+def source_hash(env: Any, version: str, use: str, kwargs: dict[str, Any]) -> str:
+    """A hash of the environment's source file, its name and arguments, and the version of the package that it is of."""
+    told = hashlib.sha256(json.dumps([version, use, kwargs], default=str).encode())
+    try:
+        told.update(pathlib.Path(inspect.getfile(type(env.unwrapped))).read_bytes())
+    except (OSError, TypeError):
+        pass  # it is not from a file
+    return told.hexdigest()
 
 
 def registered(use: str) -> str:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
-import inspect
-import json
-import pathlib
 from typing import Any
 
 import pettingzoo
 from gymnasium import spaces
 
 from .. import spec
-from ..gymnasium.source import Actions, Unusable, keyword_arguments, observed
+from ..gymnasium.source import Actions, Unusable, keyword_arguments, observed, source_hash
 
 # The parts of an observation that says which actions are legal.
 OBSERVATION, MASK = "observation", "action_mask"
@@ -30,7 +26,7 @@ class Source:
             self.agents: list[Any] = list(env.possible_agents)
             self.turns = isinstance(env, pettingzoo.AECEnv)
             self._read_spaces(env)
-            self.hash = self._hash(env)
+            self.hash = source_hash(env, pettingzoo.__version__, self.use, self.kwargs)
             self.spec = self._describe(env)
         finally:
             env.close()
@@ -75,15 +71,6 @@ class Source:
             tensor.flags |= spec.PER_AGENT
         name = (getattr(env, "metadata", None) or {}).get("name") or self.use.rpartition(".")[2]
         return spec.EnvSpec(f"{name}@{pettingzoo.__version__}", tensors, spec.SAME_STEP, agents=len(self.agents))
-
-    def _hash(self, env: Any) -> str:
-        """A hash of the environment's source file, its name and arguments, and PettingZoo's version."""
-        told = hashlib.sha256(json.dumps([pettingzoo.__version__, self.use, self.kwargs], default=str).encode())
-        try:
-            told.update(pathlib.Path(inspect.getfile(type(env.unwrapped))).read_bytes())
-        except (OSError, TypeError):
-            pass  # it is not from a file
-        return told.hexdigest()
 
 
 def factory(use: str) -> Any:
