@@ -54,19 +54,11 @@ class Policy(torch_step.Policy):
 
     def loss(self, obs, action, log_prob, advantage, target):
         x = self.features(obs)
-        log_probs = F.log_softmax(self.logits(x), dim=1)
-        ratio = (log_probs.gather(1, action).squeeze(1) - log_prob).exp()
-        advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
-        policy = -torch.min(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage).mean()
-        value = F.mse_loss(self.value(x).squeeze(1), target)
-        entropy = -(log_probs.exp() * log_probs).sum(1).mean()
-        return policy + 0.25 * value - 0.01 * entropy
+        return torch_step.clipped_loss(*torch_step.chosen(self.logits(x), action), self.value(x).squeeze(1), log_prob, advantage, target)
 
     def act(self, obs):
         x = self.features(obs)
-        log_probs = F.log_softmax(self.logits(x), dim=1)
-        action = (log_probs - torch.empty_like(log_probs).exponential_().log_()).argmax(1, keepdim=True)
-        return action, log_probs.gather(1, action), self.value(x)
+        return *torch_step.draw(self.logits(x)), self.value(x)
 
 
 NETS = {"nature_cnn": (nature, 512), "impala": (impala, 256)}

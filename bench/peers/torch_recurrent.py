@@ -9,7 +9,6 @@ import argparse
 
 import torch
 from torch import nn
-from torch.nn import functional as F
 
 import report
 import torch_step
@@ -30,19 +29,11 @@ class Policy(torch_step.Policy):
     def loss(self, obs, start, state, action, log_prob, advantage, target):
         """Rows are [STEPS][CHUNKS]; start is 0 where an episode begins, else 1."""
         x = self.remember(self.trunk(obs), start, state).flatten(0, 1)
-        log_probs = F.log_softmax(self.logits(x), dim=1)
-        ratio = (log_probs.gather(1, action).squeeze(1) - log_prob).exp()
-        advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
-        policy = -torch.min(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage).mean()
-        value = F.mse_loss(self.value(x).squeeze(1), target)
-        entropy = -(log_probs.exp() * log_probs).sum(1).mean()
-        return policy + 0.25 * value - 0.01 * entropy
+        return torch_step.clipped_loss(*torch_step.chosen(self.logits(x), action), self.value(x).squeeze(1), log_prob, advantage, target)
 
     def act(self, obs, state):
         x, state = self.follow(self.trunk(obs), state)
-        log_probs = F.log_softmax(self.logits(x), dim=1)
-        action = (log_probs - torch.empty_like(log_probs).exponential_().log_()).argmax(1, keepdim=True)
-        return action, log_probs.gather(1, action), self.value(x), state
+        return *torch_step.draw(self.logits(x)), self.value(x), state
 
 
 def single(state):

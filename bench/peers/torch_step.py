@@ -31,32 +31,41 @@ def mlp(sizes, out, gain):
     return nn.Sequential(*layers)
 
 
+def clipped_loss(new_log_prob, entropy, value, log_prob, advantage, target):
+    """PPO's clipped loss with an entropy bonus; advantages are normalised per minibatch."""
+    ratio = (new_log_prob - log_prob).exp()
+    advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+    policy = -torch.min(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage).mean()
+    return policy + 0.25 * F.mse_loss(value, target) - 0.01 * entropy
+
+
+def chosen(logits, action):
+    """Log-probabilities of actions, and the mean entropy."""
+    log_probs = F.log_softmax(logits, dim=1)
+    return log_probs.gather(1, action).squeeze(1), -(log_probs.exp() * log_probs).sum(1).mean()
+
+
+def draw(logits):
+    """Samples actions (by the Gumbel trick, the fastest way here) and returns log-probabilities too."""
+    log_probs = F.log_softmax(logits, dim=1)
+    action = (log_probs - torch.empty_like(log_probs).exponential_().log_()).argmax(1, keepdim=True)
+    return action, log_probs.gather(1, action)
+
+
 class Policy(nn.Module):
     def __init__(self, sizes, actions):
         super().__init__()
         self.actor, self.critic = mlp(sizes, actions, 0.01), mlp(sizes, 1, 1.0)
 
     def taken(self, obs, action):
-        """Log-probabilities of actions, and the mean entropy."""
-        log_probs = F.log_softmax(self.actor(obs), dim=1)
-        return log_probs.gather(1, action).squeeze(1), -(log_probs.exp() * log_probs).sum(1).mean()
+        return chosen(self.actor(obs), action)
 
     def loss(self, obs, action, log_prob, advantage, target):
-        """PPO's clipped loss with an entropy bonus; advantages are normalised per minibatch."""
-        new_log_prob, entropy = self.taken(obs, action)
-        ratio = (new_log_prob - log_prob).exp()
-        advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
-        policy = -torch.min(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage).mean()
-        value = F.mse_loss(self.critic(obs).squeeze(1), target)
-        return policy + 0.25 * value - 0.01 * entropy
+        return clipped_loss(*self.taken(obs, action), self.critic(obs).squeeze(1), log_prob, advantage, target)
 
     def act(self, obs):
-        """Samples actions (by the Gumbel trick, the fastest way here) and returns log-probabilities and values too."""
-        log_probs = F.log_softmax(self.actor(obs), dim=1)
-        action = (log_probs - torch.empty_like(log_probs).exponential_().log_()).argmax(1, keepdim=True)
-        return action, log_probs.gather(1, action), self.critic(obs)
-
-
+        """Samples actions and returns log-probabilities and values too."""
+        return *draw(self.actor(obs)), self.critic(obs)
     def actions(self, rows):
         """Any actions."""
         return torch.randint(self.actor[-1].out_features, (rows, 1))
