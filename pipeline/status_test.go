@@ -76,7 +76,9 @@ func TestCause_FollowsFullWiresToTheOneThatHangs(t *testing.T) {
 	v, _, p := observe(t, chain(""), BuildOptions{}, "component.second.hang_at=50")
 	end := startRun(t, p)
 	<-v.hung
-	testkit.Until(t, "full wires", func() bool { return full(p, 0, 1) })
+	testkit.Until(t, "full wires, and a sink with nothing left to take", func() bool {
+		return full(p, 0, 1) && statusOf(t, p, "sink").Queued == 0
+	})
 	p.watch.snapshot(time.Now())
 	s := p.watch.snapshot(later())
 	if got, want := s.Cause(), "second has been at one message for "; !strings.HasPrefix(got, want) ||
