@@ -17,6 +17,19 @@ type Episode struct {
 	// Task distinguishes episodes whose returns cannot be compared: it counts the changes to other environments that
 	// ended the running episodes, from 0. TrialTask marks those of environments on trial.
 	Task uint16
+	// Policy is the PolicyID of the policy that acted, 0 where one policy acts in all rows of the rollout's blocks: the
+	// rollout's wires tell which.
+	Policy uint32
+}
+
+// PolicyID is what an Episode says of the policy of that name: its 32-bit FNV-1a hash.
+func PolicyID(name string) uint32 {
+	const offset, prime = 2166136261, 16777619
+	id := uint32(offset)
+	for i := range len(name) {
+		id = (id ^ uint32(name[i])) * prime
+	}
+	return id
 }
 
 // TrialTask is the Task of episodes that do not count for judging the policy.
@@ -29,13 +42,13 @@ const (
 )
 
 // Message encodes the episode: Inline[0] has the bits of the return below and the length above, Inline[1] the
-// environment below, the flag in bit 32, the task above it and the agent above that.
+// environment below, the flag in bit 32, the task above it and the agent above that; T is the policy.
 func (e Episode) Message() hostabi.Message {
 	where := uint64(e.Env) | uint64(e.Task)<<taskAt | uint64(e.Agent)<<agentAt
 	if e.Terminated {
 		where |= flagTerminated
 	}
-	return hostabi.Message{Inline: [2]uint64{
+	return hostabi.Message{T: e.Policy, Inline: [2]uint64{
 		uint64(math.Float32bits(e.Return)) | uint64(e.Length)<<32, where,
 	}}
 }
@@ -45,6 +58,6 @@ func EpisodeOf(m *hostabi.Message) Episode {
 	return Episode{
 		Return: math.Float32frombits(uint32(m.Inline[0])), Length: uint32(m.Inline[0] >> 32),
 		Env: uint32(m.Inline[1]), Terminated: m.Inline[1]&flagTerminated != 0,
-		Task: uint16(m.Inline[1] >> taskAt), Agent: uint16(m.Inline[1] >> agentAt),
+		Task: uint16(m.Inline[1] >> taskAt), Agent: uint16(m.Inline[1] >> agentAt), Policy: m.T,
 	}
 }

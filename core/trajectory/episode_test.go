@@ -1,6 +1,7 @@
 package trajectory
 
 import (
+	"hash/fnv"
 	"math"
 	"testing"
 
@@ -16,6 +17,7 @@ func TestEpisodeIsReadAsWritten(t *testing.T) {
 		{Return: float32(math.Inf(-1)), Length: 1 << 31},
 		{Return: 1, Env: 3, Terminated: true, Task: 1},
 		{Env: math.MaxUint32, Task: TrialTask},
+		{Return: 3, Policy: PolicyID("rival")},
 	} {
 		m := want.Message()
 		if got := EpisodeOf(&m); got != want {
@@ -36,5 +38,16 @@ func TestEpisodeKeepsNaN(t *testing.T) {
 	m := Episode{Return: float32(math.NaN())}.Message()
 	if e := EpisodeOf(&m); !math.IsNaN(float64(e.Return)) {
 		t.Errorf("return = %v, want NaN", e.Return)
+	}
+}
+
+// The hash is FNV-1a's, which programs in other languages compute too.
+func TestPolicyIDIsFNV1a(t *testing.T) {
+	for _, name := range []string{"", "main", "rival", "main@12", "Läufer"} {
+		h := fnv.New32a()
+		h.Write([]byte(name))
+		if got, want := PolicyID(name), h.Sum32(); got != want {
+			t.Errorf("PolicyID(%q) = %#x, want %#x", name, got, want)
+		}
 	}
 }
