@@ -216,6 +216,19 @@ func (m Matrix) CopyRow(r int, from Matrix) {
 	}
 }
 
+// SetRow copies row k of another matrix of elements of the same size and number to row r of this one.
+func (m Matrix) SetRow(r int, from Matrix, k int) {
+	size := m.DType.Bytes()
+	to, of := m.Data[r*m.StrideRow:], from.Data[k*from.StrideRow:]
+	if m.StrideElem == size && from.StrideElem == size {
+		copy(to[:size*m.Elems], of)
+		return
+	}
+	for i := range m.Elems {
+		copy(to[i*m.StrideElem:][:size], of[i*from.StrideElem:])
+	}
+}
+
 // spread copies the first of every n rows to the others.
 func (m Matrix) spread(n int) {
 	size := m.DType.Bytes()

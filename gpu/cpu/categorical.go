@@ -33,8 +33,9 @@ func (c *categorical) act(r *policy.Request, lo, hi int) (illegal int) {
 	if row := c.forbid(&mask, lo, hi); row >= 0 {
 		return row
 	}
+	env, places := r.Keys(lo, hi)
 	c.sample = kern.Sample{Rows: hi - lo, Actions: c.actions, Logits: c.logits, LD: c.block, Seed: r.Seed, Step: r.Step,
-		Env: r.FirstEnv + uint32(lo), Greedy: r.Greedy, Action: action[lo:hi], LogProb: r.LogProb[lo:hi], Scratch: c.scratch}
+		Env: env, Places: places, Greedy: r.Greedy, Action: action[lo:hi], LogProb: r.LogProb[lo:hi], Scratch: c.scratch}
 	c.set.Sample(&c.sample)
 	c.correct(&mask, action, lo, hi)
 	if c.start != 0 {

@@ -31,7 +31,8 @@ func (g *gaussian) draws() uint32 { return uint32(g.of.N+1) / 2 }
 func (g *gaussian) draw(r *policy.Request, lo, hi int) (illegal int) {
 	n := &g.normal
 	n.Rows, n.Raw, n.RawLD, n.LogProb, n.Entropy, n.Slope = hi-lo, g.raw, g.block, g.unused, g.unused, g.unused
-	n.Seed, n.Step, n.Env, n.Greedy = r.Seed, r.Step, r.FirstEnv+uint32(lo), r.Greedy
+	n.Seed, n.Step, n.Greedy = r.Seed, r.Step, r.Greedy
+	n.Env, n.Places = r.Keys(lo, hi)
 	n.Draw(g.set)
 	m := &r.Raw[g.action]
 	to := m.Float32()

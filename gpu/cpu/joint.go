@@ -136,10 +136,11 @@ func (c *choices) draw(r *policy.Request, lo, hi int) (illegal int) {
 	if row := c.forbid(&mask, lo, hi); row >= 0 {
 		return row
 	}
+	env, places := r.Keys(lo, hi)
 	at := 0
 	for i, n := range c.counts {
 		c.sample = kern.Sample{Rows: hi - lo, Actions: n, Logits: c.logits[at*c.block:], LD: c.block, Seed: r.Seed, Step: r.Step,
-			Draw: c.first + uint32(i), Env: r.FirstEnv + uint32(lo), Greedy: r.Greedy,
+			Draw: c.first + uint32(i), Env: env, Places: places, Greedy: r.Greedy,
 			Action: c.index[i*c.block:][:c.block], LogProb: c.ignored, Scratch: c.scratch}
 		c.set.Sample(&c.sample)
 		at += n

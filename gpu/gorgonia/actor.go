@@ -158,7 +158,7 @@ func (a *actor) flush(p *program[float32], requests []policy.Request) error {
 		if r.Greedy {
 			d.Mode(logits, mask, action)
 		} else {
-			d.Sample(logits, mask, []float32{policy.Uniform(r.Seed, r.FirstEnv+uint32(at.row), r.Step, 0)}, action)
+			d.Sample(logits, mask, []float32{policy.Uniform(r.Seed, r.Env(at.row), r.Step, 0)}, action)
 		}
 		taken := int32(action[0])
 		r.Action[0].Int32()[at.row], r.LogProb[at.row] = taken+a.network.Policy[0].Start, logProbs[taken]
@@ -238,7 +238,7 @@ func (a *actor) draw(p *program[float32], r *policy.Request, slot, row int) {
 	first, n := uint32(0), max(a.joint.choices, 1)
 	a.joint.each(func(k int, d head.Dist, elem, choice, column int) {
 		u, action := make([]float32, d.Draws()), make([]float64, d.Size())
-		first = policy.Draws(d, r.Seed, r.FirstEnv+uint32(row), r.Step, first, u)
+		first = policy.Draws(d, r.Seed, r.Env(row), r.Step, first, u)
 		params := widen(p.params[slot*a.elems+elem:][:d.Elems()])
 		mask := a.mask[slot*n+choice:][:d.Choices()]
 		if r.Greedy {

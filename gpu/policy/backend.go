@@ -41,10 +41,7 @@ type Actor interface {
 
 // Request asks for the rows of one block at one time. Its views lie in the block; the slices of views are the caller's, with
 // one element for each input or for each action of the network, and matrices have one row for each row that is asked for.
-//
-// Rows is for parts of a block. This version has none: it is nil, or the request is ErrUnsupported.
 type Request struct {
-	Rows []uint32 // which rows, ascending; nil = all
 	// Obs is by frame: for each input its frames, the current one last, of the input's dtype, [rows][elements], any strides.
 	// See Binding.
 	Obs []trajectory.Matrix
@@ -67,5 +64,7 @@ type Request struct {
 	Seed     uint64
 	FirstEnv uint32
 	Step     uint64
-	Greedy   bool // take the most probable action (the first of equals) instead of a sample
+	// Places is what is added to FirstEnv for each row, where rows do not lie side by side; nil: the number of the row.
+	Places []uint32
+	Greedy bool // take the most probable action (the first of equals) instead of a sample
 }

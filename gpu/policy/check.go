@@ -93,8 +93,24 @@ func (r *Request) Slice(lo, hi int, v *Views) Request {
 		part.LogProb = r.LogProb[lo:hi]
 	}
 	part.Value = r.Value[lo:hi]
-	part.FirstEnv += uint32(lo)
+	part.FirstEnv, part.Places = r.Keys(lo, hi)
 	return part
+}
+
+// Keys returns FirstEnv and Places of rows lo to hi.
+func (r *Request) Keys(lo, hi int) (firstEnv uint32, places []uint32) {
+	if r.Places == nil {
+		return r.FirstEnv + uint32(lo), nil
+	}
+	return r.FirstEnv, r.Places[lo:hi]
+}
+
+// Env returns the global index of a row's environment, which keys its sampling.
+func (r *Request) Env(row int) uint32 {
+	if r.Places == nil {
+		return r.FirstEnv + uint32(row)
+	}
+	return r.FirstEnv + r.Places[row]
 }
 
 // ActionMask returns the mask of an action, whose Rows is 0 if it has none.
@@ -109,8 +125,8 @@ func (r *Request) ActionMask(action int) trajectory.Matrix {
 func (s *Sizes) Check(r *Request) error {
 	rows := r.Len()
 	switch {
-	case r.Rows != nil:
-		return fmt.Errorf("named rows: %w", ErrUnsupported)
+	case r.Places != nil && len(r.Places) < rows:
+		return fmt.Errorf("the places of %d rows of %d", len(r.Places), rows)
 	case len(r.Obs) != len(s.Obs):
 		return fmt.Errorf("%d frames of observations, the network reads %d", len(r.Obs), len(s.Obs))
 	case r.Age != nil && len(r.Age) < rows:

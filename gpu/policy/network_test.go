@@ -93,14 +93,16 @@ func TestValidateNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// What belongs to parts of blocks is refused, not passed over.
-func TestRequestsOfLaterVersionsAreRefused(t *testing.T) {
+// Places that are too few are refused, not read past their end.
+func TestSizes_ChecksPlaces(t *testing.T) {
 	sizes := Sizes{Obs: []ObsSize{{1, hostabi.F32}}}
-	for name, r := range map[string]Request{"rows": {Rows: []uint32{0}}} {
-		r.Obs = []trajectory.Matrix{{Data: make([]byte, 4), Rows: 1, Elems: 1, StrideRow: 4, StrideElem: 4}}
-		r.Value = make([]float32, 1)
-		if err := sizes.Check(&r); !errors.Is(err, ErrUnsupported) {
-			t.Errorf("a request with %s: %v, want ErrUnsupported", name, err)
-		}
+	r := Request{Obs: []trajectory.Matrix{{Data: make([]byte, 8), Rows: 2, Elems: 1, StrideRow: 4, StrideElem: 4}},
+		Value: make([]float32, 2), Places: []uint32{7}}
+	if err := sizes.Check(&r); err == nil || err.Error() != "the places of 1 rows of 2" {
+		t.Errorf("Check = %v", err)
+	}
+	r.Places = append(r.Places, 9)
+	if err := sizes.Check(&r); err != nil {
+		t.Error(err)
 	}
 }

@@ -42,12 +42,44 @@ func (s *suite) rowsAreIndependent(t *testing.T) {
 			t.Errorf("%d rows a request act differently from %d", rows, s.shape.envs)
 		}
 	}
+	d = s.dataset(t, 1)
+	s.actPicked(t, s.actor(t, params, d), d)
+	if !bytes.Equal(acted(d), want) {
+		t.Error("picked rows act differently from whole requests")
+	}
 	other := *s
 	other.shape.soa = !s.shape.soa
 	d = other.dataset(t, 1)
 	Act(t, &s.shape.net, s.actor(t, params, d), d, s.shape.envs)
 	if !bytes.Equal(acted(d), want) {
 		t.Error("observations as [elem][env] act differently from [env][elem]")
+	}
+}
+
+// actPicked acts on every row of a dataset as three policies would with the same weights, every third row each.
+func (s *suite) actPicked(t *testing.T, a policy.Actor, d *policy.Dataset) {
+	var picked policy.Picked
+	for _, b := range d.Blocks {
+		for step := range d.Steps() + 1 {
+			r := &Requests(&s.shape.net, d, b, step, s.shape.envs)[0]
+			var parts []policy.Request
+			for first := range 3 {
+				var rows []uint32
+				for row := first; row < r.Len(); row += 3 {
+					rows = append(rows, uint32(row))
+				}
+				parts = append(parts, picked.Pick(r, rows))
+			}
+			if half := parts[0].Len() / 2; half > 0 { // picked rows are cut like others
+				rest := parts[0].Slice(half, parts[0].Len(), new(policy.Views))
+				parts[0] = parts[0].Slice(0, half, new(policy.Views))
+				parts = append(parts, rest)
+			}
+			if err := a.Act(parts); err != nil {
+				t.Fatal(err)
+			}
+			picked.Return()
+		}
 	}
 }
 

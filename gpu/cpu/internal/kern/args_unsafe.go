@@ -47,8 +47,11 @@ type sampleArgs struct {
 	scratch         unsafe.Pointer
 	action, logProb unsafe.Pointer
 	seed, step      uint64
-	env, greedy     int
-	draw            int
+	env             int
+	places          unsafe.Pointer // of eight rows, counted from env
+	nextEnv         int            // from eight rows to the next
+	nextPlaces      int            // the same, in bytes
+	greedy, draw    int
 }
 
 type lossArgs struct {

@@ -236,20 +236,29 @@ func (s Set) head(h *Head) {
 	}
 }
 
+// inOrder are the places of eight rows side by side.
+var inOrder = [Lanes]uint32{0, 1, 2, 3, 4, 5, 6, 7}
+
 func (s Set) sample(a *Sample) {
 	if a.Actions > logitsPerCall {
 		a.generic()
 		return
 	}
-	args := sampleArgs{actions: a.Actions, ld: 4 * a.LD, scratch: at(a.Scratch, 0), seed: a.Seed, step: a.Step, draw: int(a.Draw)}
+	args := sampleArgs{actions: a.Actions, ld: 4 * a.LD, scratch: at(a.Scratch, 0), seed: a.Seed, step: a.Step, draw: int(a.Draw),
+		places: unsafe.Pointer(&inOrder), nextEnv: Lanes}
+	if a.Places != nil {
+		args.nextEnv, args.nextPlaces = 0, 4*Lanes
+	}
 	if a.Greedy {
 		args.greedy = -1
 	}
 	r := 0
 	for r+Lanes <= a.Rows {
 		args.groups = min((a.Rows-r)/Lanes, logitsPerCall/a.Actions)
-		args.env = int(a.Env) + r
 		args.logits, args.action, args.logProb = at(a.Logits, r), at(a.Action, r), at(a.LogProb, r)
+		if args.env = int(a.Env) + r; a.Places != nil {
+			args.env, args.places = int(a.Env), at(a.Places, r)
+		}
 		sample(&args)
 		r += args.groups * Lanes
 	}
@@ -259,8 +268,13 @@ func (s Set) sample(a *Sample) {
 	// The results of the last few rows lie in the caller's columns, with no room after them.
 	var action [Lanes]int32
 	var logProb [Lanes]float32
-	args.groups, args.env = 1, int(a.Env)+r
+	var places [Lanes]uint32
+	args.groups = 1
 	args.logits, args.action, args.logProb = at(a.Logits, r), unsafe.Pointer(&action), unsafe.Pointer(&logProb)
+	if args.env = int(a.Env) + r; a.Places != nil {
+		copy(places[:], a.Places[r:a.Rows])
+		args.env, args.places = int(a.Env), unsafe.Pointer(&places)
+	}
 	sample(&args)
 	copy(a.Action[r:a.Rows], action[:])
 	copy(a.LogProb[r:a.Rows], logProb[:])

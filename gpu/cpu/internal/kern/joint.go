@@ -79,7 +79,8 @@ type Normal struct {
 	Entropy    []float32
 	Slope      []float32 // of the surrogate over the joint log-probability, from Surrogate
 	Seed, Step uint64
-	Env        uint32 // of row 0
+	Env        uint32   // of row 0, or
+	Places     []uint32 // what is added to Env for each row; nil: its number
 	FirstDraw  uint32
 	Greedy     bool
 	Tanh       bool // log-probabilities are of tanh(Raw), and the entropy is -log-probability
@@ -97,6 +98,9 @@ func (n *Normal) check() {
 		_, _, _ = n.Mean[last], n.Log[last], n.Raw[(n.N-1)*n.RawLD+rows-1]
 		_, _, _ = n.LogProb[rows-1], n.Entropy[rows-1], n.Slope[rows-1]
 	}
+	if n.Places != nil && len(n.Places) < n.Rows {
+		panic("kern: places of a normal distribution")
+	}
 }
 
 const logSqrt2Pi = 0.918938533204672742
@@ -106,7 +110,7 @@ func (n *Normal) draw() {
 		for i := 0; i < n.N; i += 2 {
 			var first, second float32
 			if !n.Greedy {
-				words := policy.Philox([4]uint32{uint32(n.Step), uint32(n.Step >> 32), n.Env + uint32(r), n.FirstDraw + uint32(i/2)},
+				words := policy.Philox([4]uint32{uint32(n.Step), uint32(n.Step >> 32), n.Env + place(n.Places, r), n.FirstDraw + uint32(i/2)},
 					[2]uint32{uint32(n.Seed), uint32(n.Seed >> 32)})
 				first, second = boxMuller(words[0], words[1])
 			}

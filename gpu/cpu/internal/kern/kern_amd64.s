@@ -12787,6 +12787,7 @@ TEXT ·sample(SB), NOSPLIT, $0-8
 	MOVQ 40(DI), R11
 	MOVQ 48(DI), R12
 	MOVQ 72(DI), R13
+	MOVQ 80(DI), R14
 
 group:
 	MOVQ    R9, AX
@@ -12841,8 +12842,8 @@ exp:
 	VPBROADCASTD 68(DI), Y3
 	MOVQ         R13, X4
 	VPBROADCASTD X4, Y4
-	VPADDD       lanes<>+0(SB), Y4, Y4
-	VPBROADCASTD 88(DI), Y5
+	VPADDD       (R14), Y4, Y4
+	VPBROADCASTD 112(DI), Y5
 	VPBROADCASTD 56(DI), Y6
 	VPBROADCASTD 60(DI), Y7
 	VMOVDQU      kd2511f53<>+0(SB), Y8
@@ -13123,7 +13124,7 @@ exp:
 	VXORPS       Y6, Y6, Y6
 	VPBROADCASTD 8(DI), Y4
 	VPSUBD       k00000001<>+0(SB), Y4, Y4
-	VPBROADCASTD 80(DI), Y15
+	VPBROADCASTD 104(DI), Y15
 	MOVQ         R9, AX
 	MOVQ         R10, BX
 	MOVQ         R8, DX
@@ -13151,29 +13152,12 @@ pick:
 	ADDQ      $0x20, R9
 	ADDQ      $0x20, R11
 	ADDQ      $0x20, R12
-	ADDQ      $0x08, R13
+	ADDQ      88(DI), R13
+	ADDQ      96(DI), R14
 	DECQ      CX
 	JNZ       group
 	VZEROUPPER
 	RET
-
-DATA lanes<>+0(SB)/4, $0x00000000
-DATA lanes<>+4(SB)/4, $0x00000001
-DATA lanes<>+8(SB)/4, $0x00000002
-DATA lanes<>+12(SB)/4, $0x00000003
-DATA lanes<>+16(SB)/4, $0x00000004
-DATA lanes<>+20(SB)/4, $0x00000005
-DATA lanes<>+24(SB)/4, $0x00000006
-DATA lanes<>+28(SB)/4, $0x00000007
-DATA lanes<>+32(SB)/4, $0x00000008
-DATA lanes<>+36(SB)/4, $0x00000009
-DATA lanes<>+40(SB)/4, $0x0000000a
-DATA lanes<>+44(SB)/4, $0x0000000b
-DATA lanes<>+48(SB)/4, $0x0000000c
-DATA lanes<>+52(SB)/4, $0x0000000d
-DATA lanes<>+56(SB)/4, $0x0000000e
-DATA lanes<>+60(SB)/4, $0x0000000f
-GLOBL lanes<>(SB), RODATA|NOPTR, $64
 
 DATA kd2511f53<>+0(SB)/4, $0xd2511f53
 DATA kd2511f53<>+4(SB)/4, $0xd2511f53
@@ -13745,6 +13729,24 @@ gradient:
 	JG       group
 	VZEROUPPER
 	RET
+
+DATA lanes<>+0(SB)/4, $0x00000000
+DATA lanes<>+4(SB)/4, $0x00000001
+DATA lanes<>+8(SB)/4, $0x00000002
+DATA lanes<>+12(SB)/4, $0x00000003
+DATA lanes<>+16(SB)/4, $0x00000004
+DATA lanes<>+20(SB)/4, $0x00000005
+DATA lanes<>+24(SB)/4, $0x00000006
+DATA lanes<>+28(SB)/4, $0x00000007
+DATA lanes<>+32(SB)/4, $0x00000008
+DATA lanes<>+36(SB)/4, $0x00000009
+DATA lanes<>+40(SB)/4, $0x0000000a
+DATA lanes<>+44(SB)/4, $0x0000000b
+DATA lanes<>+48(SB)/4, $0x0000000c
+DATA lanes<>+52(SB)/4, $0x0000000d
+DATA lanes<>+56(SB)/4, $0x0000000e
+DATA lanes<>+60(SB)/4, $0x0000000f
+GLOBL lanes<>(SB), RODATA|NOPTR, $64
 
 DATA k7f7fffff<>+0(SB)/4, $0x7f7fffff
 DATA k7f7fffff<>+4(SB)/4, $0x7f7fffff

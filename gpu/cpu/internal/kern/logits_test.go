@@ -53,11 +53,16 @@ func TestSampleInvertsTheDistributionFunctionAtPolicyUniform(t *testing.T) {
 			a := Sample{Rows: rows, Actions: actions, Logits: x, LD: ld, Seed: r.Uint64(), Step: r.Uint64(),
 				Env: r.Uint32(), Greedy: round%4 == 0, Action: make([]int32, rows+1), LogProb: make([]float32, rows+1),
 				Scratch: make([]float32, actions*Lanes)}
+			if round%3 == 0 {
+				for range rows {
+					a.Places = append(a.Places, r.Uint32N(1000))
+				}
+			}
 			a.Action[rows], a.LogProb[rows] = 77, 77
 			s.Sample(&a)
 			for row := range rows {
 				want := logSoftmax(before, row, actions, ld)
-				u := float64(policy.Uniform(a.Seed, a.Env+uint32(row), a.Step, 0))
+				u := float64(policy.Uniform(a.Seed, a.Env+place(a.Places, row), a.Step, 0))
 				checkAction(t, &a, row, want, u)
 			}
 			if a.Action[rows] != 77 || a.LogProb[rows] != 77 {

@@ -18,8 +18,9 @@ type Sample struct {
 	Logits        []float32 // [Actions][LD], overwritten
 	LD            int
 	Seed, Step    uint64
-	Env           uint32 // of row 0
-	Draw          uint32 // within the env step
+	Env           uint32   // of row 0, or
+	Places        []uint32 // what is added to Env for each row; nil: its number
+	Draw          uint32   // within the env step
 	Greedy        bool
 	Action        []int32
 	LogProb       []float32
@@ -34,6 +35,17 @@ func (s *Sample) check() {
 		_, _, _ = s.Logits[s.Actions*s.LD-1], s.Action[s.Rows-1], s.LogProb[s.Rows-1]
 		_ = s.Scratch[s.Actions*Lanes-1]
 	}
+	if s.Places != nil && len(s.Places) < s.Rows {
+		panic("kern: places of a sample")
+	}
+}
+
+// place returns where a row stands among what is counted from an environment on.
+func place(places []uint32, row int) uint32 {
+	if places == nil {
+		return uint32(row)
+	}
+	return places[row]
 }
 
 func (s *Sample) generic() {
@@ -54,7 +66,7 @@ func (s *Sample) generic() {
 
 // pick never leaves the range of actions, whatever the logits are.
 func (s *Sample) pick(r int, largest, sum float32) int {
-	target := sum * policy.Uniform(s.Seed, s.Env+uint32(r), s.Step, s.Draw)
+	target := sum * policy.Uniform(s.Seed, s.Env+place(s.Places, r), s.Step, s.Draw)
 	var cumulated float32
 	for a := range s.Actions {
 		x := s.Logits[a*s.LD+r]

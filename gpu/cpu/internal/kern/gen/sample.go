@@ -13,13 +13,13 @@ func sample() {
 	s := avx2
 	v := s.v
 	groups, n, x, e, ld, actions := reg.RCX, reg.RDX, reg.RAX, reg.RBX, reg.RSI, reg.R8
-	logits, scratch, action, logProb, env := reg.R9, reg.R10, reg.R11, reg.R12, reg.R13
-	load("groups actions logits ld scratch action logProb env", groups, actions, logits, ld, scratch, action, logProb, env)
+	logits, scratch, action, logProb, env, places := reg.R9, reg.R10, reg.R11, reg.R12, reg.R13, reg.R14
+	load("groups actions logits ld scratch action logProb env places", groups, actions, logits, ld, scratch, action, logProb, env, places)
 	start := func() { MOVQ(logits, x); MOVQ(scratch, e); MOVQ(actions, n) }
 	Label("group")
 	softmax(s, start, x, e, n, ld)
 	// v0 Σ exp, v1 uniform number, then v1 the target and v0 log Σ
-	philox(s, env)
+	philox(s, env, places)
 	VMULPS(v[0], v[1], v[1])
 	s.log(v[0], v[2], v[3], v[4], v[5])
 	// v2 cumulated, v3 found, v4 action, v5 its logit, v6 number of the action, v15 all ones where greedy
@@ -51,7 +51,8 @@ func sample() {
 	for _, p := range []reg.GPPhysical{logits, action, logProb} {
 		ADDQ(Imm(32), p)
 	}
-	ADDQ(Imm(8), env)
+	ADDQ(field("nextEnv"), env)
+	ADDQ(field("nextPlaces"), places)
 	DECQ(groups)
 	JNZ(LabelRef("group"))
 	finish()
@@ -88,8 +89,8 @@ func nextAction(label string, ld, x, e, n reg.GPPhysical) {
 	JNZ(LabelRef(label))
 }
 
-// philox leaves in v1 the uniform numbers of eight environments from env on. It clobbers v2 to v14.
-func philox(s isa, env reg.GPPhysical) {
+// philox leaves in v1 the uniform numbers of the eight environments at places, counted from env. It clobbers v2 to v14.
+func philox(s isa, env, places reg.GPPhysical) {
 	v := s.v
 	c0, c1, c2, c3, k0, k1 := v[2], v[3], v[4], v[5], v[6], v[7]
 	m0, m1 := v[8], v[9]
@@ -97,7 +98,7 @@ func philox(s isa, env reg.GPPhysical) {
 	VPBROADCASTD(at(field("step"), 4), c1)
 	MOVQ(env, reg.X4)
 	VPBROADCASTD(reg.X4, c2)
-	VPADDD(lanes(), c2, c2)
+	VPADDD(Mem{Base: places}, c2, c2)
 	VPBROADCASTD(at(field("draw"), 0), c3)
 	VPBROADCASTD(at(field("seed"), 0), k0)
 	VPBROADCASTD(at(field("seed"), 4), k1)

@@ -1,0 +1,138 @@
+package policy
+
+import (
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// Picked are some rows of requests, copied side by side for an actor: those of one policy, where several act in the rows of the
+// same block, or those of the agents whose turn it is. Return takes what the actor wrote to where it belongs. The zero value is
+// ready; it does not allocate once it has grown.
+type Picked struct {
+	picks  []pick
+	rows   []uint32
+	views  Views
+	memory []byte
+	used   int
+}
+
+// pick is one request and what was made from it.
+type pick struct{ from, to Request }
+
+// Pick returns a request for rows of another, ascending, which has no Places. Inputs are copied; outputs go to memory that is
+// valid until Return.
+func (p *Picked) Pick(r *Request, rows []uint32) Request {
+	n := len(p.rows)
+	p.rows = append(p.rows, rows...)
+	to := *r
+	to.Places = p.rows[n:len(p.rows):len(p.rows)]
+	to.Obs, to.Mask = p.copies(r.Obs, rows), p.copies(r.Mask, rows)
+	to.Action, to.Raw = p.room(r.Action, len(rows)), p.room(r.Raw, len(rows))
+	if r.State.Rows > 0 {
+		to.State = p.copied(&r.State, rows)
+	}
+	if r.StateOut.Rows > 0 {
+		to.StateOut = p.like(&r.StateOut, len(rows))
+	}
+	if r.Age != nil {
+		to.Age = p.take(len(rows))
+		for i, row := range rows {
+			to.Age[i] = r.Age[row]
+		}
+	}
+	to.Value = p.numbers(len(rows))
+	if r.LogProb != nil {
+		to.LogProb = p.numbers(len(rows))
+	}
+	p.picks = append(p.picks, pick{*r, to})
+	return to
+}
+
+// Return writes the outputs of all picked rows to those of the requests that they are from, and forgets them.
+func (p *Picked) Return() {
+	for i := range p.picks {
+		from, to := &p.picks[i].from, &p.picks[i].to
+		for k, row := range to.Places {
+			from.Value[row] = to.Value[k]
+			for a := range to.Action {
+				from.Action[a].SetRow(int(row), to.Action[a], k)
+			}
+			for a := range to.Raw {
+				from.Raw[a].SetRow(int(row), to.Raw[a], k)
+			}
+			if to.LogProb != nil {
+				from.LogProb[row] = to.LogProb[k]
+			}
+			if to.StateOut.Rows > 0 {
+				from.StateOut.SetRow(int(row), to.StateOut, k)
+			}
+		}
+	}
+	clear(p.picks)
+	p.picks, p.rows, p.views, p.used = p.picks[:0], p.rows[:0], p.views[:0], 0
+}
+
+// copies copies rows of matrices; one without rows stays so.
+func (p *Picked) copies(list []trajectory.Matrix, rows []uint32) []trajectory.Matrix {
+	if list == nil {
+		return nil
+	}
+	n := len(p.views)
+	for i := range list {
+		m := trajectory.Matrix{}
+		if list[i].Rows > 0 {
+			m = p.copied(&list[i], rows)
+		}
+		p.views = append(p.views, m)
+	}
+	return p.views.From(n)
+}
+
+// room returns matrices for as many rows as are written.
+func (p *Picked) room(list []trajectory.Matrix, rows int) []trajectory.Matrix {
+	if list == nil {
+		return nil
+	}
+	n := len(p.views)
+	for i := range list {
+		m := trajectory.Matrix{}
+		if list[i].Rows > 0 {
+			m = p.like(&list[i], rows)
+		}
+		p.views = append(p.views, m)
+	}
+	return p.views.From(n)
+}
+
+func (p *Picked) copied(m *trajectory.Matrix, rows []uint32) trajectory.Matrix {
+	to := p.like(m, len(rows))
+	for i, row := range rows {
+		to.SetRow(i, *m, int(row))
+	}
+	return to
+}
+
+// like returns a dense matrix of so many rows of another's elements, whose content is undefined.
+func (p *Picked) like(m *trajectory.Matrix, rows int) trajectory.Matrix {
+	size := m.DType.Bytes()
+	return trajectory.Matrix{DType: m.DType, Data: p.take(rows * m.Elems * size), Rows: rows, Elems: m.Elems,
+		StrideRow: m.Elems * size, StrideElem: size}
+}
+
+// numbers returns room for n numbers.
+func (p *Picked) numbers(n int) []float32 {
+	m := trajectory.Matrix{DType: hostabi.F32, Data: p.take(4 * n)}
+	return m.Float32()
+}
+
+// take returns n bytes on a cache line of their own.
+func (p *Picked) take(n int) []byte {
+	const line = 64
+	room := (n + line - 1) / line * line
+	if p.used+room > len(p.memory) { // requests have views of what there was
+		p.memory, p.used = make([]byte, max(2*len(p.memory), room, 1<<12)), 0
+	}
+	at := p.used
+	p.used += room
+	return p.memory[at : at+n : at+n]
+}
