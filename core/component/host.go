@@ -92,8 +92,12 @@ type Tables struct {
 // PolicyTable is a [policy.NAME] table.
 type PolicyTable struct {
 	Env    string            // name of the environment that the policy is for
-	Table  map[string]any    // the rest, as decoding into a map gives it
+	Table  map[string]any    // the rest, as decoding into a map gives it; of a policy with Of, the other's
 	Memory trajectory.Memory // see Policy.Memory
+	// Of names the policy whose versions this one acts with, From a run or a file whose weights it has: where one is given,
+	// nobody learns it. Version is which version; 0 with Of: any that there has been, with From: the best or newest.
+	Of, From string
+	Version  uint64
 }
 
 // Run is what all components of a run share. It is immutable.

@@ -142,6 +142,9 @@ type Policy struct {
 	Table map[string]any `json:"table"`
 	Env   string         `json:"env"`
 	Memory
+	Of      string `json:"of,omitempty"` // as the two after it, see component.PolicyTable
+	From    string `json:"from,omitempty"`
+	Version uint64 `json:"version,omitempty"`
 }
 
 // EnvSpec is an environment's description as rl_describe writes it: hostabi.Spec and its tensors.
@@ -174,6 +177,9 @@ type Flow struct {
 	Envs         int `json:"envs"`
 	EpisodeLimit int `json:"episode_limit"`
 	DatasetRows  int `json:"dataset_rows"`
+
+	Policies  map[string]string  `json:"policies,omitempty"`
+	Opponents map[string]float64 `json:"opponents,omitempty"`
 }
 
 // StateSize tells the length of a state. The state is the file of the wire frame "state" with the same Call.

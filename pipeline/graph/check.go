@@ -90,7 +90,7 @@ func (c *checker) named(section string) []namedTable {
 		switch {
 		case child.kind != tableNode:
 			c.wrong(child, section+"."+name, "a table", "write ["+section+".NAME]")
-		case !validName(name):
+		case !validName(name) && !(section == "policy" && isVersionName(name)):
 			c.Add("E005", child.key, "use letters, digits, _ and -, with a letter first", "%q cannot be a name", name)
 		case len(list) == maxTables:
 			c.Add("E005", child.key, "", "there are more than %d tables [%s.NAME]", maxTables, section)
@@ -116,7 +116,7 @@ func (c *checker) declared(section string) []string {
 func (c *checker) reference(from *node, section string) string {
 	n := from.at(section)
 	name, ok := n.text()
-	if !ok || c.bad[section] || name == unresolved {
+	if !ok || name == "" || c.bad[section] || name == unresolved {
 		return name
 	}
 	names := c.declared(section)

@@ -29,29 +29,6 @@ const (
 
 var ownKeys = []string{"kind", "count", "loop", "runtime", "plugin", "swap"}
 
-// policyTables reads [policy.NAME].
-func (c *checker) policyTables() {
-	for _, named := range c.named("policy") {
-		name, n := named.name, named.node
-		path := "policy." + name
-		p := Policy{Name: name, Env: c.reference(n, "env"), table: n, At: n.key}
-		switch e := n.at("env"); {
-		case e == nil:
-			c.Add("E004", n.key, table.DidYouMean("", "%q", "declared", c.declared("env")), "`env` is missing in [%s]", path)
-		case e.kind != scalarNode || p.Env == "":
-			c.wrong(e, path+".env", "the name of an environment", "")
-		default:
-			p.At = e.val
-		}
-		if c.parts.CheckPolicy != nil {
-			d := (&tableDecoder{c: &c.Report, n: n, path: path}).skipping("env")
-			c.configErrors(n, path, c.parts.CheckPolicy(d.decode))
-			p.config = d.into
-		}
-		c.graph.Policies = append(c.graph.Policies, p)
-	}
-}
-
 // componentTables reads [component.NAME].
 func (c *checker) componentTables() {
 	list := c.named("component")

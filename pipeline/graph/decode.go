@@ -78,17 +78,3 @@ func (c *Report) addDecoded(path string, e *table.Error) {
 func (x *Component) Decode(into any) error {
 	return decoder(x.table, "component."+x.Name, ownKeys...)(into)
 }
-
-// Decode decodes the policy's keys but env.
-func (p *Policy) Decode(into any) error { return decoder(p.table, "policy."+p.Name, "env")(into) }
-
-// Place returns where a dotted key of the policy stands, or the policy itself for one that it does not have.
-func (p *Policy) Place(key string) Span {
-	if n := lookup(p.table, key); n != nil {
-		return n.key
-	}
-	return p.At
-}
-
-// Plain returns the policy's keys but env as plain values, to be decoded elsewhere.
-func (p *Policy) Plain() map[string]any { return table.Map(p.table, "env") }

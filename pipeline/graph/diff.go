@@ -1,7 +1,6 @@
 package graph
 
 import (
-	"slices"
 	"strings"
 )
 
@@ -51,7 +50,7 @@ func (g *Graph) Reasons(next *Graph, name string) []string {
 		}
 	}
 	if was.Policy == of.Policy && of.Policy != "" {
-		why = append(why, lineChanges(g.Policy(was.Policy).lines(), next.Policy(of.Policy).lines())...)
+		why = append(why, lineChanges(g.Policy(was.Policy).meaning(), next.Policy(of.Policy).meaning())...)
 	}
 	if of.Kind == Runner && g.Run.Stop != next.Run.Stop {
 		why = append(why, "rules of run.stop")
@@ -81,9 +80,6 @@ func (g *Graph) grantLines(name string) (lines []keyValue) {
 	}
 	return lines
 }
-
-// Equal reports whether the tables of two policies mean the same.
-func (p *Policy) Equal(other *Policy) bool { return slices.Equal(p.lines(), other.lines()) }
 
 // lineChanges tells which keys differ: "learning_rate 0.0015 → 0.0003".
 func lineChanges(a, b []keyValue) []string {

@@ -13,12 +13,6 @@ import (
 	"github.com/rlhost/rlhost/core/env"
 )
 
-// lines returns the keys of a policy with all defaults.
-func (p *Policy) lines() []keyValue {
-	lines := []keyValue{{"env", quote(p.Env)}}
-	return append(lines, configLines(p.config, p.table, "env")...)
-}
-
 // lines writes out what differs from the defaults.
 func (p *PluginTable) lines() []keyValue {
 	all, defaults := encodeStruct(reflect.ValueOf(*p)), encodeStruct(reflect.ValueOf(DefaultPlugin()))
@@ -56,7 +50,7 @@ func (g *Graph) Expanded() string {
 		writeTable(&b, "env."+e.Name, e.lines())
 	}
 	for _, p := range g.Policies {
-		writeTable(&b, "policy."+p.Name, p.lines())
+		writeTable(&b, "policy."+quoteKey(p.Name), p.lines())
 	}
 	for _, x := range g.Components {
 		lines := []keyValue{{"kind", quote(x.Kind)}, {"count", strconv.Itoa(x.Count)}, {"loop", quote(x.Loop)}}

@@ -169,17 +169,6 @@ const (
 	ModeSync  = "sync"
 )
 
-// Policy is a declared policy.
-type Policy struct {
-	Name string
-	Env  string // the environment that it is made for
-
-	At Span // of env, or of the header
-
-	table  *node
-	config any // what Parts decoded the table into
-}
-
 // Component is a node of the graph, with Count instances.
 type Component struct {
 	Name     string

@@ -52,10 +52,9 @@ func Load(ctx context.Context, g *graph.Graph, parts *graph.Parts, cache *Cache)
 			c.Add("E051", e.SHAAt, "take the new hash if the change is wanted", "%s has changed: its SHA-256 is %s", e.Table.Use, hash)
 		}
 	}
-	for i := range g.Policies {
-		s.makePolicy(g, &g.Policies[i], parts, c)
-	}
+	s.makePolicies(g, parts, c)
 	s.checkSpaces(g, c)
+	s.checkAgents(g, c)
 	s.checkMemory(g, c)
 	s.checkChunks(g, c)
 	s.checkNeeds(g, parts, c)
@@ -101,6 +100,21 @@ func addLoadProblem(c *graph.Report, e *graph.Env, err error) {
 	}
 }
 
+// makePolicies makes the policies. One that acts with versions of another is that one, whoever asks for it.
+func (s *Set) makePolicies(g *graph.Graph, parts *graph.Parts, c *graph.Report) {
+	for i := range g.Policies {
+		if p := &g.Policies[i]; p.Of == "" {
+			s.makePolicy(g, p, parts, c)
+			checkStored(g, p, c)
+		}
+	}
+	for i := range g.Policies {
+		if p := &g.Policies[i]; s.Policies[p.Of] != nil {
+			s.Policies[p.Name] = s.Policies[p.Of]
+		}
+	}
+}
+
 // makePolicy makes one policy for its environment, if that has been loaded.
 func (s *Set) makePolicy(g *graph.Graph, p *graph.Policy, parts *graph.Parts, c *graph.Report) {
 	loaded := s.Envs[p.Env]
@@ -126,6 +140,16 @@ func (s *Set) makePolicy(g *graph.Graph, p *graph.Policy, parts *graph.Parts, c 
 	s.Policies[p.Name] = made
 }
 
+// checkStored checks that the run or the file of a policy's weights is there.
+func checkStored(g *graph.Graph, p *graph.Policy, c *graph.Report) {
+	if p.From == "" {
+		return
+	}
+	if _, err := g.Stored(p.From); err != nil {
+		c.Add("E012", p.Place("from"), "`rlhost runs` lists the runs; `rlhost export` writes .safetensors files", "policy %q: %v", p.Name, err)
+	}
+}
+
 // checkSpaces checks that each policy was made for spaces like those of the environments whose data reaches the
 // components that use it.
 func (s *Set) checkSpaces(g *graph.Graph, c *graph.Report) {
@@ -145,6 +169,22 @@ func (s *Set) checkSpaces(g *graph.Graph, c *graph.Report) {
 				c.Add("E041", p.At, "declare a policy for it: [policy.NAME] with env = \""+from.Env+"\"",
 					"policy %q was made for %s but env %q gives %s", name, want, from.Env, got)
 			}
+		}
+	}
+}
+
+// checkAgents checks that each agent has one policy.
+func (s *Set) checkAgents(g *graph.Graph, c *graph.Report) {
+	for i := range g.Components {
+		x := &g.Components[i]
+		runs := s.Envs[x.Env]
+		if runs == nil || len(x.Flow.Acting()) == 0 {
+			continue
+		}
+		spec := runs.Plugin.Spec()
+		_, err := x.Flow.PolicyOfAgents(&spec)
+		for _, e := range table.All(err) {
+			x.Report(c, e)
 		}
 	}
 }
@@ -190,7 +230,7 @@ func (s *Set) checkChunks(g *graph.Graph, c *graph.Report) {
 		for k := range g.Policies {
 			p := &g.Policies[k]
 			made := s.Policies[p.Name]
-			if p.Env != x.Env || made == nil || made.Memory().Chunk == 0 || horizon%made.Memory().Chunk == 0 {
+			if !x.Keeps(p) || p.Of != "" || made == nil || made.Memory().Chunk == 0 || horizon%made.Memory().Chunk == 0 {
 				continue
 			}
 			chunk := made.Memory().Chunk

@@ -78,7 +78,7 @@ func (s *Set) trajectories(g *graph.Graph, x *graph.Component) Need {
 		blocks = f.Splits
 	}
 	horizon := f.BlockRows / envs
-	schema, err := trajectory.NewSchema(from.Plugin.Spec(), trajectory.Shape{Steps: horizon, Envs: envs, Memory: s.memory(g, x.Env)})
+	schema, err := trajectory.NewSchema(from.Plugin.Spec(), trajectory.Shape{Steps: horizon, Envs: envs, Memory: s.memory(g, x)})
 	if err != nil {
 		return Need{} // E042, E052
 	}
@@ -86,10 +86,11 @@ func (s *Set) trajectories(g *graph.Graph, x *graph.Component) Need {
 	return Need{fmt.Sprintf("%s.horizon = %d, envs = %d, blocks = %d", table, horizon, f.Envs, blocks/f.Splits), footprint(blocks, schema.Bytes)}
 }
 
-// memory returns what the policies of an environment need of earlier rows: its blocks keep that.
-func (s *Set) memory(g *graph.Graph, env string) (m trajectory.Memory) {
+// memory returns what the policies of a component's environment, and those that act in it, need of earlier rows: its blocks keep
+// that.
+func (s *Set) memory(g *graph.Graph, x *graph.Component) (m trajectory.Memory) {
 	for i := range g.Policies {
-		if p := &g.Policies[i]; p.Env == env && s.Policies[p.Name] != nil {
+		if p := &g.Policies[i]; x.Keeps(p) && s.Policies[p.Name] != nil {
 			m = m.And(s.Policies[p.Name].Memory())
 		}
 	}

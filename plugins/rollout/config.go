@@ -20,6 +20,9 @@ type config struct {
 	Layout       string `toml:"layout"`        // of observations: auto, aos, soa
 
 	Reward rewards `toml:"reward"`
+
+	Policies  map[string]string  `toml:"policies"`  // by pattern of agents; empty: one policy acts in all rows
+	Opponents map[string]float64 `toml:"opponents"` // shares of episodes by policy
 }
 
 func defaults() config {

@@ -57,7 +57,7 @@ func (c *Rollout) Flow() component.Flow {
 	return component.Flow{
 		Splits: c.config.Splits, Blocks: c.config.Splits * c.config.Blocks,
 		BlockRows: c.config.Horizon * c.config.Envs / c.config.Splits, Envs: c.config.Envs,
-		EpisodeLimit: c.config.EpisodeLimit,
+		EpisodeLimit: c.config.EpisodeLimit, Policies: c.config.Policies, Opponents: c.config.Opponents,
 	}
 }
 

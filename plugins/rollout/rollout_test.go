@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -187,7 +188,7 @@ func TestRollout_SynchronousModeHasOneBlockPerSplit(t *testing.T) {
 		t.Errorf("%d blocks, want 2", got)
 	}
 	f := r.c.Flow()
-	if f != (component.Flow{Splits: 2, Blocks: 4, BlockRows: 12, Envs: 6}) {
+	if !reflect.DeepEqual(f, component.Flow{Splits: 2, Blocks: 4, BlockRows: 12, Envs: 6}) {
 		t.Errorf("Flow %+v", f)
 	}
 }

@@ -137,7 +137,8 @@ func (x *instance) tables() component.Tables {
 		Policies: map[string]component.PolicyTable{}, Envs: map[string]hostabi.EnvSpec{}, Peers: x.told.Peers,
 	}
 	for name, p := range x.told.Policies {
-		t.Policies[name] = component.PolicyTable{Env: p.Env, Table: table.Map(table.Plain(p.Table)), Memory: trajectory.Memory(p.Memory)}
+		t.Policies[name] = component.PolicyTable{Env: p.Env, Table: table.Map(table.Plain(p.Table)), Memory: trajectory.Memory(p.Memory),
+			Of: p.Of, From: p.From, Version: p.Version}
 	}
 	for name := range x.told.Envs {
 		if spec, err := x.spec(name); err == nil {

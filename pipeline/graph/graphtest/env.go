@@ -18,8 +18,9 @@ import (
 // Described is an environment that can only tell its spaces.
 type Described struct {
 	env.Plugin
-	Obs   uint32
-	Limit int // of its episodes
+	Obs    uint32
+	Limit  int // of its episodes
+	Groups []hostabi.Group
 }
 
 // Spec returns one of those observations and two actions.
@@ -27,7 +28,7 @@ func (d Described) Spec() hostabi.EnvSpec {
 	obs := hostabi.Tensor{Role: hostabi.RoleObservation, DType: hostabi.F32, Rank: 1}
 	obs.Shape[0] = d.Obs
 	act := hostabi.Tensor{Role: hostabi.RoleAction, DType: hostabi.I32, N: 2}
-	return hostabi.EnvSpec{EpisodeLimit: d.Limit, Tensors: []hostabi.Tensor{act, obs}}
+	return hostabi.EnvSpec{Name: "described@1", Groups: d.Groups, EpisodeLimit: d.Limit, Tensors: []hostabi.Tensor{act, obs}}
 }
 
 // Hash returns the same for all.
@@ -51,6 +52,8 @@ func Load(_ context.Context, _ string, e graph.EnvTable, _ string) (env.Plugin, 
 		return Described{Obs: 4, Limit: 500}, nil
 	case "pendulum@1":
 		return Described{Obs: 3, Limit: 200}, nil
+	case "./duel.wasm":
+		return Described{Obs: 4, Limit: 200, Groups: []hostabi.Group{{Name: "player", Agents: 2}}}, nil
 	case "./endless.wasm":
 		return Described{Obs: 4}, nil
 	case "./image.wasm":

@@ -50,14 +50,16 @@ func Ports(list ...string) []component.Port {
 
 func newRollout() component.Component {
 	cfg := &struct {
-		Env          string `toml:"env"`
-		Envs         int    `toml:"envs"`
-		Splits       int    `toml:"splits"`
-		Horizon      int    `toml:"horizon"`
-		Blocks       int    `toml:"blocks"`
-		MaxRestarts  int    `toml:"max_restarts"`
-		EpisodeLimit int    `toml:"episode_limit"`
-		Layout       string `toml:"layout"`
+		Env          string             `toml:"env"`
+		Envs         int                `toml:"envs"`
+		Splits       int                `toml:"splits"`
+		Horizon      int                `toml:"horizon"`
+		Blocks       int                `toml:"blocks"`
+		MaxRestarts  int                `toml:"max_restarts"`
+		EpisodeLimit int                `toml:"episode_limit"`
+		Layout       string             `toml:"layout"`
+		Policies     map[string]string  `toml:"policies"`
+		Opponents    map[string]float64 `toml:"opponents"`
 		Reward       struct {
 			Scale float64 `toml:"scale"`
 			Clip  float64 `toml:"clip"`
@@ -93,7 +95,7 @@ func newRollout() component.Component {
 	}
 	s.flow = func() component.Flow {
 		return component.Flow{Splits: cfg.Splits, Blocks: cfg.Splits * cfg.Blocks,
-			BlockRows: cfg.Horizon * cfg.Envs / cfg.Splits, Envs: cfg.Envs}
+			BlockRows: cfg.Horizon * cfg.Envs / cfg.Splits, Envs: cfg.Envs, Policies: cfg.Policies, Opponents: cfg.Opponents}
 	}
 	return s
 }
@@ -112,8 +114,9 @@ func newInference() component.Component {
 
 func newBatcher() component.Component {
 	cfg := &struct {
-		DatasetRows  int `toml:"dataset_rows"`
-		MaxPolicyLag int `toml:"max_policy_lag"`
+		DatasetRows  int    `toml:"dataset_rows"`
+		MaxPolicyLag int    `toml:"max_policy_lag"`
+		Policy       string `toml:"policy"`
 	}{DatasetRows: 2048, MaxPolicyLag: 8}
 	return &standard{
 		config: cfg,

@@ -1,0 +1,237 @@
+package graph
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rlhost/rlhost/core/table"
+)
+
+// Policy is a declared policy.
+type Policy struct {
+	Name string
+	Env  string // the environment that it is made for; with Of, that of the other policy
+
+	// Of names the policy of the file whose versions this one acts with, From a run or a file whose weights it has; at most
+	// one is given. Version is which policy version; 0 where the file names none.
+	Of, From string
+	Version  uint64
+
+	At Span // of env, or of the header
+
+	table  *node
+	shared *node // the table that Decode reads: the other policy's with Of, else its own
+	config any   // what Parts decoded that into
+}
+
+// Role is where the weights of a policy come from.
+type Role string
+
+// Roles.
+const (
+	Learned Role = "learned" // a learner makes versions of it
+	Pool    Role = "pool"    // versions that another policy of the run has had are drawn: Of without Version
+	Frozen  Role = "frozen"  // one version of another policy of the run, or of another run or a file
+)
+
+// Role tells where the policy's weights come from.
+func (p *Policy) Role() Role {
+	switch {
+	case p.Of != "" && p.Version == 0:
+		return Pool
+	case p.Of != "" || p.From != "":
+		return Frozen
+	}
+	return Learned
+}
+
+// policyFile holds the keys of a policy's table that belong to the pipeline, but for env.
+type policyFile struct {
+	Of      string `toml:"of"`
+	From    string `toml:"from"`
+	Version int    `toml:"version"`
+}
+
+var policyKeys = []string{"env", "of", "from", "version"}
+
+// codeGiven is the code of tables of policies that are given and not learned.
+const codeGiven = "E053"
+
+// policyTables reads [policy.NAME].
+func (c *checker) policyTables() {
+	for _, n := range c.named("policy") {
+		c.graph.Policies = append(c.graph.Policies, c.policyTable(n.node, n.name))
+	}
+	for i := range c.graph.Policies {
+		if p := &c.graph.Policies[i]; p.Of != "" {
+			c.share(p)
+		}
+	}
+}
+
+// policyTable reads one policy.
+func (c *checker) policyTable(n *node, name string) Policy {
+	path := "policy." + name
+	p := Policy{Name: name, table: n, shared: n, At: n.key}
+	var f policyFile
+	own := newTable(n.key, n.val)
+	for _, key := range policyKeys[1:] {
+		if child := n.at(key); child != nil {
+			own.put(key, child)
+		}
+	}
+	d := &tableDecoder{c: &c.Report, n: own, path: path}
+	d.decode(&f) // what is wrong has been noted
+	c.atLeast(n, "version", f.Version, 1)
+	p.Of, p.From, p.Version = f.Of, f.From, uint64(max(f.Version, 0))
+	c.checkGiven(&p)
+	if n.at("of") != nil {
+		return p
+	}
+	p.Env = c.reference(n, "env")
+	switch e := n.at("env"); {
+	case e == nil:
+		c.Add("E004", n.key, table.DidYouMean("", "%q", "declared", c.declared("env")), "`env` is missing in [%s]", path)
+	case e.kind != scalarNode || p.Env == "":
+		c.wrong(e, path+".env", "the name of an environment", "")
+	default:
+		p.At = e.val
+	}
+	if c.parts.CheckPolicy != nil {
+		d := (&tableDecoder{c: &c.Report, n: n, path: path}).skipping(policyKeys...)
+		c.configErrors(n, path, c.parts.CheckPolicy(d.decode))
+		p.config = d.into
+	}
+	return p
+}
+
+// checkGiven checks the keys by which a policy is given.
+func (c *checker) checkGiven(p *Policy) {
+	of, from := p.table.at("of"), p.table.at("from")
+	for _, n := range []*node{of, from} {
+		if text, ok := n.text(); ok && text == "" {
+			c.Add("E005", n.val, "leave it out", "an empty text names nothing")
+		}
+	}
+	if v := p.table.at("version"); v != nil && of == nil && from == nil {
+		c.Add(codeGiven, v.key, "add of = \"POLICY\" for a policy of this run, or from = \"RUN\" for another one", "`version` of [policy.%s] is nobody's", p.Name)
+	}
+	if base, version, ok := VersionName(p.Name); ok && (p.Of != base || p.Version != version) {
+		c.Add(codeGiven, p.table.key, fmt.Sprintf("write of = %q and version = %d, or choose another name", base, version),
+			"%q is the name of version %d of policy %q, and the table says something else", p.Name, version, base)
+	}
+	for _, key := range p.table.names {
+		if of != nil && key != "of" && key != "version" {
+			c.Add(codeGiven, p.table.table[key].key, "leave it out, or leave out `of` and write a policy of its own",
+				"`%s` beside `of`: everything else of [policy.%s] is that of [policy.%s]", key, p.Name, p.Of)
+		}
+	}
+}
+
+// share gives a policy what it has of the other that its key of names.
+func (c *checker) share(p *Policy) {
+	of := p.table.at("of")
+	names := slices.DeleteFunc(slices.Clone(c.declared("policy")), func(name string) bool { return name == p.Name })
+	other := c.graph.Policy(p.Of)
+	switch {
+	case c.bad["policy"] || c.broken["policy."+p.Of]:
+	case p.Of == p.Name || other == nil:
+		c.Add("E011", of.val, table.DidYouMean(p.Of, "%q", "declared", names), "policy %q is not declared", p.Of)
+	case other.Role() != Learned:
+		c.Add(codeGiven, of.val, "name a policy that is learned", "policy %q is not learned itself: it has no versions", p.Of)
+	default:
+		p.Env, p.shared, p.config = other.Env, other.shared, other.config
+		if p.At == p.table.key {
+			p.At = of.val
+		}
+	}
+}
+
+// VersionName splits the name of a policy's version, such as main@12.
+func VersionName(name string) (policy string, version uint64, ok bool) {
+	policy, number, found := strings.Cut(name, "@")
+	version, err := strconv.ParseUint(number, 10, 63)
+	ok = found && err == nil && version > 0 && validName(policy) && number == strconv.FormatUint(version, 10)
+	return policy, version, ok
+}
+
+func isVersionName(name string) bool {
+	_, _, ok := VersionName(name)
+	return ok
+}
+
+// lines returns the keys of a policy with all defaults.
+func (p *Policy) lines() (lines []keyValue) {
+	if p.Of == "" {
+		lines = append(lines, keyValue{"env", quote(p.Env)})
+	} else {
+		lines = append(lines, keyValue{"of", quote(p.Of)})
+	}
+	if p.From != "" {
+		lines = append(lines, keyValue{"from", quote(p.From)})
+	}
+	if p.Version > 0 {
+		lines = append(lines, keyValue{"version", strconv.FormatUint(p.Version, 10)})
+	}
+	if p.Of == "" {
+		lines = append(lines, p.sharedLines()...)
+	}
+	return lines
+}
+
+// sharedLines returns what Decode decodes, with all defaults.
+func (p *Policy) sharedLines() []keyValue { return configLines(p.config, p.shared, policyKeys...) }
+
+// meaning returns lines and, of a policy with Of, what it has of the other.
+func (p *Policy) meaning() []keyValue {
+	lines := p.lines()
+	if p.Of != "" {
+		lines = append(lines, p.sharedLines()...)
+	}
+	return lines
+}
+
+// Equal reports whether the tables of two policies mean the same.
+func (p *Policy) Equal(other *Policy) bool { return slices.Equal(p.meaning(), other.meaning()) }
+
+// Decode decodes what the policy is made of: its table, or with Of the other's, without the keys that the graph has.
+func (p *Policy) Decode(into any) error {
+	return decoder(p.shared, "policy."+p.Name, policyKeys...)(into)
+}
+
+// Place returns where a dotted key of the policy stands, or the policy itself for one that it does not have.
+func (p *Policy) Place(key string) Span {
+	if n := lookup(p.table, key); n != nil {
+		return n.key
+	}
+	return p.At
+}
+
+// Plain returns what Decode reads as plain values, to be decoded elsewhere.
+func (p *Policy) Plain() map[string]any { return table.Map(p.shared, policyKeys...) }
+
+// SuffixTensors ends the names of files with the weights of one policy, as rlhost export writes them.
+const SuffixTensors = ".safetensors"
+
+// Stored returns the path of what a policy's key from names: a file, whose name ends in SuffixTensors, or a run's folder, both
+// relative to the pipeline's file; or a run by its name or NAME/NUMBER, relative to run.dir. Whether a run has such a number is not
+// looked at. It is fs.ErrNotExist if there is nothing.
+func (g *Graph) Stored(from string) (path string, err error) {
+	path = from
+	if !filepath.IsAbs(from) {
+		path = filepath.Join(g.Dir, from)
+	}
+	if _, err := os.Stat(path); err == nil || strings.HasSuffix(from, SuffixTensors) {
+		return path, err
+	}
+	name, _, _ := strings.Cut(filepath.ToSlash(from), "/")
+	if _, err := os.Stat(filepath.Join(g.Run.Dir, name)); err == nil && validName(name) {
+		return filepath.Join(g.Run.Dir, from), nil
+	}
+	return "", fmt.Errorf("%s: no such folder, and no run of that name in %s: %w", from, g.Run.Dir, fs.ErrNotExist)
+}
