@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/core/trajectory"
 )
 
@@ -80,4 +81,26 @@ func (n *Network) described() []string {
 		lines = append(lines, fmt.Sprintf("learned in chunks of %d rows", n.Chunk))
 	}
 	return lines
+}
+
+// CodeNetwork is the code of saved parameters that are another network's; rlhost explain has its page.
+const CodeNetwork = "E046"
+
+// SameParameters returns why saved parameters do not fit a network: a *table.Error with the first line that differs. Initial
+// values do not matter.
+func SameParameters(saved, now *Network) error {
+	was, is := saved.Lines(), now.Lines()
+	for i := range max(len(was), len(is)) {
+		line := func(lines []string) string {
+			if i < len(lines) {
+				return lines[i]
+			}
+			return "nothing more"
+		}
+		if a, b := line(was), line(is); a != b {
+			return &table.Error{Code: CodeNetwork, Reason: fmt.Sprintf("the saved policy's network has %q, the pipeline's %q", a, b),
+				Help: "write [policy] and the environment as they were when it was saved, or start without it"}
+		}
+	}
+	return nil
 }

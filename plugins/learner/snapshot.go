@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
@@ -128,7 +127,7 @@ func (c *Learner) Restore(state component.State) error {
 		c.h.Log.Warn("the cores of the saved policy are others: they begin anew", "saved", fmt.Sprint(from.Network.Cores()), "now", fmt.Sprint(n.Cores()))
 		state.Tensors = otherCores(&from, n, c.h.Run.Seed, state.Tensors)
 	}
-	if err := sameNetwork(&from.Network, n); err != nil {
+	if err := policy.SameParameters(&from.Network, n); err != nil {
 		return err
 	}
 	if n.NormalizeObs() && from.Normalizer == nil {
@@ -178,27 +177,6 @@ func otherCores(from *saved, n *policy.Network, seed uint64, tensors map[string]
 	from.Network = *n
 	resetOptimizer(from, made)
 	return made
-}
-
-// CodeNetwork is the code of saved parameters that are another network's; rlhost explain has its page.
-const CodeNetwork = "E046"
-
-// sameNetwork returns why saved parameters do not fit a network. Initial values do not matter.
-func sameNetwork(saved, now *policy.Network) error {
-	was, is := saved.Lines(), now.Lines()
-	for i := range max(len(was), len(is)) {
-		line := func(lines []string) string {
-			if i < len(lines) {
-				return lines[i]
-			}
-			return "nothing more"
-		}
-		if a, b := line(was), line(is); a != b {
-			return &table.Error{Code: CodeNetwork, Reason: fmt.Sprintf("the saved policy's network has %q, the pipeline's %q", a, b),
-				Help: "write [policy] and the environment as they were when it was saved, or start without it"}
-		}
-	}
-	return nil
 }
 
 // Weights returns the policy of a snapshot, for evaluation, and the network it is for.

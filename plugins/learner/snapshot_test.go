@@ -129,7 +129,7 @@ func TestWeights_AreThePublishedOnes(t *testing.T) {
 		if w.Version != 1 || !slices.Equal(w.Params, want.Params) || !slices.Equal(w.ObsMean, want.ObsMean) || !slices.Equal(w.ObsScale, want.ObsScale) {
 			t.Error("the weights of a snapshot are not those that were published")
 		}
-		if err := sameNetwork(&network, &n); err != nil {
+		if err := policy.SameParameters(&network, &n); err != nil {
 			t.Error(err)
 		}
 		if version, steps, err := new(Learner).Progress(s); err != nil || version != 1 || steps != 32 {
