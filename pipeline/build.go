@@ -107,6 +107,7 @@ func (p *Pipeline) hostOf(x *instance, of *graph.Component, index int, at placem
 		Run:        x.view().run, Arenas: p.arenas, Stats: p.stats,
 		Log: p.log.With("component", at.name),
 		Env: x.env, Policy: func(name string) (component.Policy, error) { return x.view().policy(name) },
+		Stored: func(name string) (component.State, error) { return p.stored(x.view().graph, name) },
 		Peers:  func(kind string) int { return x.view().graph.InstancesByKind()[kind] },
 		Tables: func() component.Tables { return x.view().tables(p.options.Parts) },
 		Readers: func(signal string) int {
@@ -118,6 +119,14 @@ func (p *Pipeline) hostOf(x *instance, of *graph.Component, index int, at placem
 		Boundary: func() { p.reach(x) }, Stop: func(reason component.StopReason) { p.stopFor(x, reason) },
 		Failed: func(err error) bool { return p.failed(x, err) },
 	}
+}
+
+// stored is Host.Stored.
+func (p *Pipeline) stored(g *graph.Graph, policy string) (component.State, error) {
+	if p.options.Stored == nil {
+		return component.State{}, fmt.Errorf("policy %q: nothing is stored where no run is", policy)
+	}
+	return p.options.Stored(g, policy)
 }
 
 // start gives an instance its ports, which must be those that the wires were checked with, and starts it.

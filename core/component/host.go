@@ -35,6 +35,9 @@ type Host struct {
 	Env func(name string) (env.Plugin, error)
 	// Policy returns the policy of a [policy.NAME] table. Components that use policies know its type.
 	Policy func(name string) (Policy, error)
+	// Stored returns what is stored of a policy that nobody learns, as the state of a component of kind frozen. It blocks on
+	// files. nil where the component runs in another process.
+	Stored func(policy string) (State, error)
 	// Peers returns how many instances of a kind of component the pipeline has.
 	Peers func(kind string) int
 	// Readers returns how many blocks of one of the component's signals its receivers may have claims on at once,

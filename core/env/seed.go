@@ -16,6 +16,7 @@ type Stream uint64
 const (
 	EvaluationStream Stream = 0x6A09E667F3BCC908
 	CanaryStream     Stream = 0xBB67AE8584CAA73B
+	OpponentStream   Stream = 0x3C6EF372FE94F82B // versions that pools of opponents draw
 )
 
 // Seed returns the seed that replaces the run's in that stream, for the function Seed and for actions.

@@ -15,6 +15,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/inference"
 	"github.com/rlhost/rlhost/plugins/learner"
 	"github.com/rlhost/rlhost/plugins/objects"
+	"github.com/rlhost/rlhost/plugins/opponents"
 	rolloutplugin "github.com/rlhost/rlhost/plugins/rollout"
 	"github.com/rlhost/rlhost/plugins/runner"
 )
@@ -57,6 +58,8 @@ func Kinds(o runner.Output) map[string]func() component.Component {
 		"batcher":   batcher.New,
 		"learner":   learner.New,
 		"runner":    runner.New(o),
+		"opponents": opponents.New,
+		"frozen":    opponents.NewFrozen,
 		"objects":   func() component.Component { return objects.New() },
 	}
 }

@@ -40,6 +40,7 @@ type RigOptions struct {
 	Run      component.Run
 	Envs     map[string]env.Plugin // by name
 	Policies map[string]component.Policy
+	Stored   func(policy string) (component.State, error)
 	Grants   map[string][]string // columns that the component may write, by slot
 	Tables   component.Tables
 }
@@ -84,6 +85,7 @@ func (o *RigOptions) host(on *loop.Loop, log slog.Handler) *component.Host {
 		Log:     slog.New(log).With("component", o.Name),
 		Env:     func(name string) (env.Plugin, error) { return lookUp(o.Envs, name) },
 		Policy:  func(name string) (component.Policy, error) { return lookUp(o.Policies, name) },
+		Stored:  o.Stored,
 		Peers:   func(string) int { return 1 },
 		Readers: func(string) int { return rigReaders },
 		Grants:  o.Grants,

@@ -1,0 +1,49 @@
+package opponents
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rlhost/rlhost/core/component"
+)
+
+// config is the table of a pool.
+type config struct {
+	Policy    string  `toml:"policy"`     // name of the [policy] table that acts with its versions
+	Keep      int     `toml:"keep"`       // newest versions kept, besides the first
+	Every     uint64  `toml:"every"`      // policy versions from one kept to the next
+	DrawEvery uint64  `toml:"draw_every"` // versions heard of from one draw to the next
+	Newest    float64 `toml:"newest"`     // probability that the newest kept one is taken; else all are equally likely
+}
+
+func defaults() config { return config{Keep: 10, Every: 20, DrawEvery: 1} }
+
+// maxKeep bounds the versions of a pool, which lie in memory and in each checkpoint.
+const maxKeep = 1000
+
+func (c *config) validate() error {
+	var errs []error
+	bad := func(key, format string, args ...any) {
+		errs = append(errs, &component.ConfigError{Key: key, Reason: fmt.Sprintf(format, args...)})
+	}
+	if c.Policy == "" {
+		errs = append(errs, noPolicy())
+	}
+	if c.Keep < 1 || c.Keep > maxKeep {
+		bad("keep", "is %d, want 1 to %d", c.Keep, maxKeep)
+	}
+	if c.Every < 1 {
+		bad("every", "is %d, want 1 or more", c.Every)
+	}
+	if c.DrawEvery < 1 {
+		bad("draw_every", "is %d, want 1 or more", c.DrawEvery)
+	}
+	if !(c.Newest >= 0 && c.Newest <= 1) {
+		bad("newest", "is %g, want 0 to 1", c.Newest)
+	}
+	return errors.Join(errs...)
+}
+
+func noPolicy() error {
+	return &component.ConfigError{Key: "policy", Reason: "is missing", Help: "name one of the [policy] tables"}
+}

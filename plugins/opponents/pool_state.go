@@ -1,0 +1,95 @@
+package opponents
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/gpu/policy"
+)
+
+// savedPool is the small part of a pool's state.
+type savedPool struct {
+	Kept   []uint64 `json:"kept"`  // ascending
+	Drawn  uint64   `json:"drawn"` // that was published, if any is kept
+	Newest uint64   `json:"newest"`
+	Heard  uint64   `json:"heard"`
+	Draws  uint64   `json:"draws"`
+}
+
+// blobOf is the name of a version's blob.
+func blobOf(version uint64) string { return "version" + strconv.FormatUint(version, 10) }
+
+// Snapshot saves the kept versions, the published one, and what the next draws depend on.
+func (c *Pool) Snapshot() (component.State, error) {
+	s := savedPool{Drawn: c.drawn.number, Newest: c.newest, Heard: c.heard, Draws: c.draws}
+	state := component.State{Blobs: map[string][]byte{}}
+	for _, v := range c.kept {
+		s.Kept = append(s.Kept, v.number)
+		state.Blobs[blobOf(v.number)] = slices.Clone(v.weights)
+	}
+	if c.drawn.weights != nil {
+		state.Blobs[blobOf(c.drawn.number)] = slices.Clone(c.drawn.weights)
+	}
+	state.Meta = s
+	return state, nil
+}
+
+// Restore goes on from a snapshot. Versions of another network are dropped, with a warning: the pool begins anew then.
+func (c *Pool) Restore(state component.State) error {
+	var s savedPool
+	if err := state.Decode(&s); err != nil {
+		return err
+	}
+	if len(s.Kept) == 0 {
+		return nil
+	}
+	if !slices.IsSorted(s.Kept) || len(s.Kept) > 1+maxKeep {
+		return fmt.Errorf("saved state keeps the versions %v, want 1 to %d ascending ones", s.Kept, 1+maxKeep)
+	}
+	kept := make([]version, len(s.Kept))
+	for i, number := range s.Kept {
+		if _, err := c.saved(state, number); err != nil {
+			c.h.Log.Warn("the kept versions are no longer of this network: the pool begins anew", "versions", s.Kept, "err", err)
+			return nil
+		}
+		kept[i] = version{number, slices.Clone(state.Blobs[blobOf(number)])}
+	}
+	c.drawn = version{number: s.Drawn}
+	if i := slices.IndexFunc(kept, func(v version) bool { return v.number == s.Drawn }); i >= 0 {
+		c.drawn = kept[i]
+	} else if _, err := c.saved(state, s.Drawn); err != nil {
+		return err
+	} else {
+		c.drawn.weights = slices.Clone(state.Blobs[blobOf(s.Drawn)])
+	}
+	c.kept, c.newest, c.heard, c.draws = kept, s.Newest, s.Heard, s.Draws
+	c.trim()
+	return nil
+}
+
+// saved returns a version in a state.
+func (c *Pool) saved(state component.State, number uint64) (policy.Weights, error) {
+	return read(&c.format, state.Blobs[blobOf(number)], number)
+}
+
+// Versions lists the versions that a state of a pool keeps, ascending; see session.Pool.
+func (*Pool) Versions(state component.State) ([]uint64, error) {
+	var s savedPool
+	err := state.Decode(&s)
+	return s.Kept, err
+}
+
+// Drawn returns the version of a state that was published, if it keeps any; see session.Pool.
+func (*Pool) Drawn(state component.State) (version uint64, ok bool, err error) {
+	var s savedPool
+	err = state.Decode(&s)
+	return s.Drawn, len(s.Kept) > 0, err
+}
+
+// Weights returns a version of a state, which are of that network; see session.Pool.
+func (*Pool) Weights(state component.State, n *policy.Network, version uint64) (policy.Weights, error) {
+	format := n.Weights()
+	return read(&format, state.Blobs[blobOf(version)], version)
+}
