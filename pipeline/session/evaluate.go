@@ -175,7 +175,7 @@ func playOnce(ctx context.Context, d *policy.Definition, w policy.Weights, o eva
 	if err != nil {
 		return Played{}, err
 	}
-	o.Actor, o.Network, o.Envs = actor, &d.Network, envs
+	o.Player, o.Envs = evaluation.Player{Actor: actor, Network: &d.Network}, envs
 	var r *evaluation.Result
 	if err = actor.Load(w); err == nil {
 		r, err = evaluation.Run(ctx, o)

@@ -139,7 +139,7 @@ func evaluationsAgree(t *testing.T, p env.Plugin) {
 	for _, greedy := range []bool{true, false} {
 		for _, mode := range modes {
 			for _, envs := range []int{1, 7, 32} {
-				got, err := evaluation.Run(t.Context(), evaluation.Options{Plugin: inMode{p, mode}, Actor: actor, Episodes: 20,
+				got, err := evaluation.Run(t.Context(), evaluation.Options{Plugin: inMode{p, mode}, Player: evaluation.Player{Actor: actor}, Episodes: 20,
 					Envs: envs, Seed: 11, Greedy: greedy})
 				if err != nil {
 					t.Fatal(err)

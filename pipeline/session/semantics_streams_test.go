@@ -67,7 +67,7 @@ func TestS16EvaluationAndCanaryDrawFromStreamsOfTheirOwn(t *testing.T) {
 			t.Cleanup(func() { a.Close() })
 			return a
 		}
-		_, err := evaluation.Run(t.Context(), evaluation.Options{Plugin: plugin, Actor: actor(evaluated), Episodes: 64, Envs: 32, Seed: seed})
+		_, err := evaluation.Run(t.Context(), evaluation.Options{Plugin: plugin, Player: evaluation.Player{Actor: actor(evaluated)}, Episodes: 64, Envs: 32, Seed: seed})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -79,7 +79,7 @@ type side struct {
 func (s *side) open() {
 	o := s.o
 	s.play, s.fault = newPlay(Options{
-		Plugin: s.plugin, Actor: o.Actor, Network: o.Network, Episodes: o.Envs * o.Episodes, Envs: o.Envs, Seed: o.Seed, EpisodeLimit: o.EpisodeLimit,
+		Plugin: s.plugin, Player: Player{o.Actor, o.Network}, Episodes: o.Envs * o.Episodes, Envs: o.Envs, Seed: o.Seed, EpisodeLimit: o.EpisodeLimit,
 	}, env.CanaryStream)
 	if s.fault != nil {
 		return

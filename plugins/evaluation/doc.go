@@ -8,5 +8,8 @@
 //	result, err := evaluation.Run(ctx, evaluation.Options{Plugin: plugin, Actor: actor, Episodes: 100, Seed: 1})
 //	fmt.Println(result.Mean())
 //
+// Several players may share an environment's agents. PlayMatch has one play against another, fairly, and Elo rates players by
+// their matches.
+//
 // Canary compares two versions of an environment in the same way.
 package evaluation

@@ -11,11 +11,22 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy"
 )
 
+// Player is a policy that plays.
+type Player struct {
+	Actor   policy.Actor    // loaded with the weights, prepared for a row of each agent of Envs environments
+	Network *policy.Network // that the actor computes; nil for one that takes observations as they are
+}
+
 // Options are the settings of an evaluation.
 type Options struct {
-	Plugin       env.Plugin
-	Actor        policy.Actor    // loaded with the weights, prepared for a row of each agent of Envs environments
-	Network      *policy.Network // that the actor computes; nil for one that takes observations as they are
+	Plugin env.Plugin
+	Player // the one that is evaluated
+	// Others play the agents that Plays gives them: 0 is Player, n is Others[n-1]. Without Others Player plays all agents; with
+	// them it plays one in every episode, at least.
+	Others []Player
+	Plays  func(episode, agent int) int
+	// Alike is how many successive episodes begin with the same seed and draw the same numbers; 0 = 1.
+	Alike        int
 	Episodes     int
 	Envs         int    // in parallel; does not change the result
 	Seed         uint64 // of episodes and actions, which differ from those of a training with that seed
@@ -30,7 +41,8 @@ type Options struct {
 
 // Result holds the outcome of each episode, by its index.
 type Result struct {
-	Returns []float64 // of several agents their mean
+	Returns []float64 // of several agents of the evaluated player their mean
+	Against []float64 // the mean of those that others play; without others nil
 	Lengths []int
 	Greedy  bool
 	// Unfinished counts the episodes that were cut off.

@@ -156,10 +156,10 @@ func TestRun_EndsWithItsContextAndWithFaults(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	p := plugintest.New(script())
-	if _, err := Run(ctx, Options{Plugin: p, Actor: &dice{}, Episodes: 1}); !errors.Is(err, context.Canceled) {
+	if _, err := Run(ctx, Options{Plugin: p, Player: Player{Actor: &dice{}}, Episodes: 1}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want context.Canceled", err)
 	}
-	if _, err := Run(t.Context(), Options{Plugin: p, Actor: &dice{}}); err == nil || !strings.Contains(err.Error(), "0 episodes") {
+	if _, err := Run(t.Context(), Options{Plugin: p, Player: Player{Actor: &dice{}}}); err == nil || !strings.Contains(err.Error(), "0 episodes") {
 		t.Errorf("no episodes: %v", err)
 	}
 	s := script()
@@ -170,7 +170,7 @@ func TestRun_EndsWithItsContextAndWithFaults(t *testing.T) {
 		return plugintest.Nothing
 	}
 	trapping := plugintest.New(s)
-	_, err := Run(t.Context(), Options{Plugin: trapping, Actor: &dice{}, Episodes: 1})
+	_, err := Run(t.Context(), Options{Plugin: trapping, Player: Player{Actor: &dice{}}, Episodes: 1})
 	var f *env.Fault
 	if !errors.As(err, &f) || !strings.Contains(err.Error(), "evaluation env 0: trap in rl_step at step 3") {
 		t.Errorf("got %v, want the trap", err)

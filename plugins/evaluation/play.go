@@ -17,13 +17,15 @@ type play struct {
 	o        Options
 	seed     uint64 // of episodes and actions: of the stream that the options' seed is for
 	driver   *env.Driver
-	bound    *policy.Binding // nil where the actor takes observations as they are
+	players  []Player          // the evaluated one and the others
+	bound    []*policy.Binding // by player; nil where the actor takes observations as they are
 	frames   []trajectory.Matrix
 	result   Result
 	episode  []int // that each environment plays, -1 when it idles
 	steps    []uint64
-	returns  []float64
-	next     int // next episode to start
+	returns  []float64 // of the evaluated player's agents
+	against  []float64 // of the others'
+	next     int       // next episode to start
 	playing  int
 	mask     []byte
 	seeds    []uint64
@@ -52,32 +54,56 @@ func newPlay(o Options, stream env.Stream) (*play, error) {
 	if spec.MaxEnvs > 0 {
 		n = min(n, spec.MaxEnvs)
 	}
-	seed, memory := stream.Seed(o.Seed), trajectory.Memory{}
-	if o.Network != nil {
-		memory = o.Network.Memory()
+	p := &play{
+		o: o, seed: stream.Seed(o.Seed), players: append([]Player{o.Player}, o.Others...),
+		result: Result{
+			Returns: make([]float64, o.Episodes), Lengths: make([]int, o.Episodes), Greedy: o.Greedy,
+		},
+		episode: make([]int, n), steps: make([]uint64, n), returns: make([]float64, n), against: make([]float64, n),
+		mask: make([]byte, n), seeds: make([]uint64, n), lost: make([]bool, n),
+		begun: make([]int, n), spent: make([]uint64, n),
 	}
-	driver, err := env.NewDriver(o.Plugin, env.DriverOptions{
-		Options: env.Options{Name: "evaluation", Envs: n, Seed: seed},
-		SoA:     spec.Caps&hostabi.CapPreferSoA != 0, Memory: memory,
+	if len(o.Others) > 0 {
+		p.result.Against = make([]float64, o.Episodes)
+	}
+	var err error
+	p.driver, err = env.NewDriver(o.Plugin, env.DriverOptions{
+		Options: env.Options{Name: "evaluation", Envs: n, Seed: p.seed},
+		SoA:     spec.Caps&hostabi.CapPreferSoA != 0, Memory: p.memory(),
 	})
 	if err != nil {
 		return nil, err
 	}
-	var bound *policy.Binding
-	if o.Network != nil {
-		if bound, err = o.Network.Bind(driver.Schema()); err != nil {
-			return nil, errors.Join(err, driver.Close())
+	if err := p.bind(); err != nil {
+		return nil, errors.Join(err, p.driver.Close())
+	}
+	p.agents = trajectory.NewAgents(p.driver.Schema())
+	return p, nil
+}
+
+// memory is what the players need of earlier rows.
+func (p *play) memory() (m trajectory.Memory) {
+	for i := range p.players {
+		if n := p.players[i].Network; n != nil {
+			m = m.And(n.Memory())
 		}
 	}
-	return &play{
-		o: o, bound: bound, seed: seed, driver: driver,
-		result: Result{
-			Returns: make([]float64, o.Episodes), Lengths: make([]int, o.Episodes), Greedy: o.Greedy,
-		},
-		episode: make([]int, n), steps: make([]uint64, n), returns: make([]float64, n),
-		mask: make([]byte, n), seeds: make([]uint64, n), lost: make([]bool, n), agents: trajectory.NewAgents(driver.Schema()),
-		begun: make([]int, n), spent: make([]uint64, n),
-	}, nil
+	return m
+}
+
+// bind finds the players' inputs in the blocks.
+func (p *play) bind() error {
+	for i := range p.players {
+		var bound *policy.Binding
+		if n := p.players[i].Network; n != nil {
+			var err error
+			if bound, err = n.Bind(p.driver.Schema()); err != nil {
+				return err
+			}
+		}
+		p.bound = append(p.bound, bound)
+	}
+	return nil
 }
 
 func (p *play) run(ctx context.Context) error {
@@ -132,7 +158,7 @@ func (p *play) start(index int) {
 		return
 	}
 	p.episode[index] = e
-	p.seeds[index] = env.Seed(p.seed, e)
+	p.seeds[index] = env.Seed(p.seed, p.keyOf(e))
 	p.begun[index]++
 	p.next++
 	p.playing++
@@ -140,11 +166,14 @@ func (p *play) start(index int) {
 
 // clear forgets what an environment has played.
 func (p *play) clear(index int) {
-	p.steps[index], p.returns[index] = 0, 0
+	p.steps[index], p.returns[index], p.against[index] = 0, 0, 0
 	for agent := range p.each() {
 		p.agents.SetRunning(index*p.each()+agent, false)
 	}
 }
+
+// keyOf is what an episode begins and draws by: its number, but for episodes that are to be alike.
+func (p *play) keyOf(episode int) int { return episode / max(p.o.Alike, 1) }
 
 // each is how many agents an environment has.
 func (p *play) each() int { return p.driver.Schema().Agents }
@@ -216,37 +245,80 @@ func (p *play) again(env int) {
 	p.mask[env], p.lost[env] = 1, false
 }
 
-// act asks the policy. Sampled actions are keyed by episode and agent, so a request has rows that play successive episodes in step.
+// act asks each player for its agents' actions.
 func (p *play) act() error {
-	all := policy.Request{
-		Action: p.driver.Actions(), Raw: p.driver.RawActions(), LogProb: p.driver.LogProb(), Value: p.driver.Value(),
-		Mask: p.driver.Masks(), Greedy: true,
+	for i := range p.players {
+		all := policy.Request{
+			Action: p.driver.Actions(), Raw: p.driver.RawActions(), LogProb: p.driver.LogProb(), Value: p.driver.Value(),
+			Mask: p.driver.Masks(), Seed: p.seed, Greedy: p.o.Greedy,
+		}
+		p.observe(&all, p.bound[i])
+		p.requests, p.views = p.requests[:0], p.views[:0]
+		switch {
+		case len(p.players) > 1:
+			p.requestSome(&all, i)
+		case p.o.Greedy:
+			p.requests = append(p.requests, all)
+		default:
+			p.requestAll(&all)
+		}
+		if err := p.players[i].Actor.Act(p.requests); err != nil {
+			return err
+		}
 	}
-	p.observe(&all)
-	p.requests, p.views = p.requests[:0], p.views[:0]
-	if p.o.Greedy {
-		p.requests = append(p.requests, all)
-		return p.o.Actor.Act(p.requests)
-	}
-	for env, next := 0, 0; env < len(p.episode); env = next {
-		next = p.inStep(env)
-		r := all.Slice(env*p.each(), next*p.each(), &p.views)
-		r.Seed, r.FirstEnv, r.Step, r.Greedy = p.seed, uint32(max(p.episode[env], 0)*p.each()), p.steps[env], false
-		p.requests = append(p.requests, r)
-	}
-	return p.o.Actor.Act(p.requests)
+	return nil
 }
 
-// observe fills in what the policy reads now, and what it keeps.
-func (p *play) observe(r *policy.Request) {
-	if p.bound == nil {
+// requestAll requests all rows. Sampled actions are keyed by episode and agent, so a request has rows that play successive
+// episodes in step.
+func (p *play) requestAll(all *policy.Request) {
+	for env, next := 0, 0; env < len(p.episode); env = next {
+		next = p.inStep(env)
+		p.request(all, env, 0, next*p.each())
+	}
+}
+
+// requestSome requests the rows of a player, of agents that follow one another in an environment together.
+func (p *play) requestSome(all *policy.Request, player int) {
+	each := p.each()
+	for env, episode := range p.episode {
+		for agent, next := 0, 0; agent < each; agent = next {
+			plays := p.plays(episode, agent)
+			for next = agent + 1; next < each && p.plays(episode, next) == plays; {
+				next++
+			}
+			if plays == player {
+				p.request(all, env, agent, env*each+next)
+			}
+		}
+	}
+}
+
+// plays returns the player of an agent. That of an idle environment does not matter.
+func (p *play) plays(episode, agent int) int {
+	if len(p.players) == 1 || episode < 0 {
+		return 0
+	}
+	return p.o.Plays(episode, agent)
+}
+
+// request requests the rows from an agent of an environment to the row end.
+func (p *play) request(all *policy.Request, env, agent, end int) {
+	r := all.Slice(env*p.each()+agent, end, &p.views)
+	r.FirstEnv, r.Step = uint32(p.keyOf(max(p.episode[env], 0))*p.each()+agent), p.steps[env]
+	p.requests = append(p.requests, r)
+}
+
+// observe fills in what a policy reads now, and what it keeps.
+func (p *play) observe(r *policy.Request, bound *policy.Binding) {
+	if bound == nil {
 		r.Obs = p.driver.Observations()
 		return
 	}
 	tr, row := p.driver.Acting()
-	p.frames = p.bound.Row(p.frames[:0], tr, row)
-	r.Obs, r.Age = p.frames, p.bound.Ages(tr, row)
-	r.State, r.StateOut = p.bound.State(tr, row), p.bound.State(tr, row+1)
+	p.frames = bound.Row(p.frames[:0], tr, row)
+	r.Obs, r.Age = p.frames, bound.Ages(tr, row)
+	r.State, r.StateOut = bound.State(tr, row), bound.State(tr, row+1)
 }
 
 // inStep returns the end of the environments from first on whose episodes succeed each other and are at the same step,
@@ -254,7 +326,7 @@ func (p *play) observe(r *policy.Request) {
 func (p *play) inStep(first int) (end int) {
 	idle := p.episode[first] < 0
 	for end = first + 1; end < len(p.episode); end++ {
-		follows := p.episode[end] == p.episode[end-1]+1 && p.steps[end] == p.steps[first]
+		follows := p.keyOf(p.episode[end]) == p.keyOf(p.episode[end-1])+1 && p.steps[end] == p.steps[first]
 		if idle && p.episode[end] >= 0 || !idle && !follows {
 			break
 		}
@@ -275,8 +347,12 @@ func (p *play) count() (reset bool) {
 		}
 		ended := p.agents.EnvEnded[env] != 0
 		if p.episode[env] >= 0 {
-			for _, r := range reward[env*each : (env+1)*each] {
-				p.returns[env] += float64(r)
+			for agent, r := range reward[env*each : (env+1)*each] {
+				if p.plays(p.episode[env], agent) == 0 {
+					p.returns[env] += float64(r)
+				} else {
+					p.against[env] += float64(r)
+				}
 			}
 			p.steps[env]++
 			p.spent[env]++
@@ -298,7 +374,16 @@ func (p *play) count() (reset bool) {
 
 func (p *play) record(env int) {
 	if e := p.episode[env]; e >= 0 {
-		p.result.Returns[e], p.result.Lengths[e] = p.returns[env]/float64(p.each()), int(p.steps[env])
+		own := 0
+		for agent := range p.each() {
+			if p.plays(e, agent) == 0 {
+				own++
+			}
+		}
+		p.result.Returns[e], p.result.Lengths[e] = p.returns[env]/float64(own), int(p.steps[env])
+		if p.result.Against != nil {
+			p.result.Against[e] = p.against[env] / float64(p.each()-own)
+		}
 		p.playing--
 	}
 }

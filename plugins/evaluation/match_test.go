@@ -1,0 +1,184 @@
+package evaluation_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/plugins/builtin"
+	"github.com/rlhost/rlhost/plugins/evaluation"
+)
+
+// game is a loaded environment with policies for it.
+type game struct {
+	*testing.T
+	plugin env.Plugin
+	parts  *graph.Parts
+}
+
+func load(t *testing.T, use string) *game {
+	t.Helper()
+	parts, engines := builtin.New(builtin.Options{})
+	t.Cleanup(func() {
+		if err := engines.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	table := graph.EnvTable{Source: env.DefaultSource()}
+	table.Use = use
+	plugin, err := parts.Load(t.Context(), "game", table, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := plugin.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &game{t, plugin, parts}
+}
+
+// player returns a policy with the initial parameters of a seed, whose network a core makes another one.
+func (g *game) player(seed uint64, core string) evaluation.Player {
+	g.Helper()
+	spec := g.plugin.Spec()
+	made, err := g.parts.Policy(func(into any) error {
+		p := into.(*builtin.PolicyTable)
+		p.Net.Hidden = []int{16}
+		if core != "" {
+			size := 8
+			p.Net.Core = &builtin.Core{Kind: policy.CoreKind(core), Size: &size}
+		}
+		return nil
+	}, &spec)
+	if err != nil {
+		g.Fatal(err)
+	}
+	d := made.(*policy.Definition)
+	actor, err := policy.NewActor(d.Backend, &d.Network, 64*spec.Agents())
+	if err != nil {
+		g.Fatal(err)
+	}
+	g.Cleanup(func() {
+		if err := actor.Close(); err != nil {
+			g.Error(err)
+		}
+	})
+	params := policy.Init(&d.Network, seed)
+	for i := range params {
+		params[i] *= 4 // so that policies differ
+	}
+	w := policy.Weights{Params: params, ObsMean: make([]float32, d.Network.Stats()), ObsScale: slices.Repeat([]float32{1}, d.Network.Stats())}
+	if err := actor.Load(w); err != nil {
+		g.Fatal(err)
+	}
+	return evaluation.Player{Actor: actor, Network: &d.Network}
+}
+
+func (g *game) match(a, b evaluation.Player, o evaluation.Options) evaluation.Match {
+	g.Helper()
+	o.Plugin, o.Player, o.Others = g.plugin, a, []evaluation.Player{b}
+	m, err := evaluation.PlayMatch(g.Context(), o)
+	if err != nil {
+		g.Fatal(err)
+	}
+	return m
+}
+
+// A match of a policy with itself is drawn, that of B against A is the reverse of A against B, and neither depends on how many
+// environments play at a time; of two agents or more, drawn by chance or most probable.
+func TestS12_AMatchIsFair(t *testing.T) {
+	for _, c := range []struct {
+		use, core string
+		round     int
+	}{{"connectfour@1", "", 2}, {"chase@1", "", 8}, {"chase@1", "gru", 8}} {
+		g := load(t, c.use)
+		a, b := g.player(1, c.core), g.player(2, "")
+		for _, greedy := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s %s greedy=%t", c.use, c.core, greedy), func(t *testing.T) {
+				g := &game{t, g.plugin, g.parts}
+				o := evaluation.Options{Episodes: 47, Envs: 64, Seed: 3, Greedy: greedy, MaxSteps: 200}
+				ab := g.match(a, b, o)
+				if n := ab.Episodes(); n < 47 || n%c.round != 0 || n >= 47+c.round {
+					t.Errorf("%d episodes, want 47 in whole rounds of %d", n, c.round)
+				}
+				if ba := g.match(b, a, o); ba != ab.Reversed() || math.Abs(ba.Score()+ab.Score()-1) > 1e-12 {
+					t.Errorf("A against B is %+v, B against A %+v", ab, ba)
+				}
+				if !greedy && ab.Wins == ab.Losses {
+					t.Errorf("%+v: the policies are to differ", ab)
+				}
+				if own := g.match(a, g.player(1, c.core), o); own.Score() != 0.5 || own.Wins+own.Losses == 0 {
+					t.Errorf("A against itself is %+v, want wins and losses that cancel out", own)
+				}
+				for _, envs := range []int{1, 5, 48} {
+					o.Envs = envs
+					if got := g.match(a, b, o); got != ab {
+						t.Errorf("%d at a time: %+v, want %+v", envs, got, ab)
+					}
+				}
+			})
+		}
+	}
+}
+
+// In a game of win and loss what one player gets the other loses, whoever of them moves first.
+func TestRun_TwoPoliciesPlayTheirOwnAgents(t *testing.T) {
+	g := load(t, "connectfour@1")
+	o := evaluation.Options{Plugin: g.plugin, Player: g.player(1, ""), Others: []evaluation.Player{g.player(2, "")}, Episodes: 40, Envs: 16, Seed: 9}
+	results := map[bool]*evaluation.Result{}
+	for _, second := range []bool{false, true} {
+		o.Plays = func(_, agent int) int {
+			if (agent == 1) == second {
+				return 0
+			}
+			return 1
+		}
+		r, err := evaluation.Run(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range r.Returns {
+			if r.Returns[i] != -r.Against[i] || math.Abs(r.Returns[i]) > 1 {
+				t.Errorf("episode %d: %g against %g", i, r.Returns[i], r.Against[i])
+			}
+		}
+		results[second] = r
+	}
+	if slices.Equal(results[false].Returns, results[true].Returns) {
+		t.Error("it does not matter who plays which agent")
+	}
+	// The same policy on both sides is one policy that plays all.
+	o.Others = []evaluation.Player{g.player(1, "")}
+	both, err := evaluation.Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Others = nil
+	alone, err := evaluation.Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(both.Lengths, alone.Lengths) {
+		t.Errorf("two of the same policy play episodes of %v steps, one for both agents of %v", both.Lengths, alone.Lengths)
+	}
+}
+
+func TestPlayMatch_RefusesWhatIsNone(t *testing.T) {
+	g := load(t, "cartpole@1")
+	a := g.player(1, "")
+	o := evaluation.Options{Plugin: g.plugin, Player: a, Others: []evaluation.Player{a}, Episodes: 2}
+	if _, err := evaluation.PlayMatch(t.Context(), o); !errors.Is(err, evaluation.ErrOneAgent) {
+		t.Errorf("an environment of one agent: %v", err)
+	}
+	four := load(t, "connectfour@1")
+	o.Plugin, o.Player, o.Others = four.plugin, four.player(1, ""), nil
+	if _, err := evaluation.PlayMatch(t.Context(), o); err == nil {
+		t.Error("a match of one player was played")
+	}
+}
