@@ -1,14 +1,17 @@
 package graph
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/table"
 )
 
 // Learns reports whether the component makes versions of its policy from datasets.
-func (x *Component) Learns() bool { return x.Policy != "" && takes(x, component.PayloadDataset) }
+func (x *Component) Learns() bool { return x.Policy != "" && x.takes(component.PayloadDataset) }
 
 // Keeps reports whether blocks of the component's steps keep what a policy needs: it is made for the same environment, or acts.
 func (x *Component) Keeps(p *Policy) bool {
@@ -35,17 +38,47 @@ func (x *Component) keyOf(key string) *node {
 }
 
 // takes reports whether a component has a slot for a payload.
-func takes(x *Component, payload string) bool {
-	return slices.ContainsFunc(x.Manifest.Slots, func(p component.Port) bool { return p.Payload == payload })
+func (x *Component) takes(payload string) bool { return hasPayload(x.Manifest.Slots, payload) }
+
+// sends reports whether a component has a signal with a payload.
+func (x *Component) sends(payload string) bool { return hasPayload(x.Manifest.Signals, payload) }
+
+func hasPayload(ports []component.Port, payload string) bool {
+	return slices.ContainsFunc(ports, func(p component.Port) bool { return p.Payload == payload })
 }
 
-// actingChecker checks that the policies that act are given or learned, and served.
+// codeActing is the code of policies that act and are not served, learned or given.
+const codeActing = "E054"
+
+// actingChecker checks that the policies that act are declared, served, and learned or given.
 type actingChecker struct{ *checker }
 
 func (c *actingChecker) acting() {
 	for i := range c.graph.Components {
-		c.learnsGiven(&c.graph.Components[i])
+		x := &c.graph.Components[i]
+		c.learnsGiven(x)
+		if len(x.Flow.Acting()) > 0 && c.declaredAll(x) && !c.bad["wire"] {
+			c.answered(x)
+			c.gathered(x)
+		}
 	}
+}
+
+// policyAt is where a component's table names its policy.
+func (x *Component) policyAt() Span {
+	if n := x.key("policy"); n != nil {
+		return n.val
+	}
+	return x.table.key
+}
+
+// blamed is where a component names its policy or, if a preset does, where a rollout says who acts.
+func (x *Component) blamed(rollout *Component) Span {
+	at := x.policyAt()
+	if n := rollout.key(keyPolicies); n != nil && at.order() >= firstPreset {
+		return n.key
+	}
+	return at
 }
 
 // learnsGiven rejects learners of policies that are given.
@@ -58,6 +91,160 @@ func (c *actingChecker) learnsGiven(x *Component) {
 	if p.Of != "" {
 		key = "of"
 	}
-	c.Add(codeGiven, x.table.at("policy").val, "leave the learner out, or `"+key+"` in [policy."+p.Name+"]",
+	c.Add(codeGiven, x.policyAt(), "leave the learner out, or `"+key+"` in [policy."+p.Name+"]",
 		"policy %q is given by `%s`: nobody learns it", p.Name, key)
+}
+
+// declaredAll checks that the policies that act for a component are declared.
+func (c *actingChecker) declaredAll(x *Component) bool {
+	ok := true
+	for _, p := range actingNames(x.table) {
+		if c.graph.Policy(p.text) != nil || c.bad["policy"] || c.broken["policy."+p.text] {
+			continue
+		}
+		ok = false
+		help := "declare it: [policy." + quoteKey(p.text) + "]"
+		if near, found := table.Nearest(p.text, c.declared("policy")); found {
+			help = suggest(near)
+		}
+		c.Add("E011", p.at, help, "policy %q is not declared", p.text)
+	}
+	return ok
+}
+
+// answered checks that each policy that acts has one component that answers x for it, which gets its weights.
+func (c *actingChecker) answered(x *Component) {
+	acting := x.Flow.Acting()
+	by := map[string]*Component{}
+	for _, w := range c.behind(x, component.PayloadRequest) {
+		to := c.graph.Component(w.To)
+		switch {
+		case to.Policy == "":
+		case !slices.Contains(acting, to.Policy):
+			c.Add(codeActing, to.blamed(x), "name one of those that do: "+strings.Join(acting, ", "),
+				"%q answers %q for policy %q, which does not act there", to.Name, x.Name, to.Policy)
+		case by[to.Policy] != nil:
+			c.Add(codeActing, to.policyAt(), "leave one of them out", "%q and %q both answer %q for policy %q", by[to.Policy].Name, to.Name, x.Name, to.Policy)
+		default:
+			by[to.Policy] = to
+			c.sharing(w, to, acting)
+			c.weighed(x, to)
+		}
+	}
+	for _, p := range actingNames(x.table) {
+		if by[p.text] == nil && c.graph.Policy(p.text) != nil {
+			c.Add(codeActing, p.at, fmt.Sprintf("wire %q to an inference with policy = %q, and back", x.Name, p.text),
+				"policy %q acts in %q, and no inference answers for it", p.text, x.Name)
+		}
+	}
+}
+
+// behind returns the wires by which a component's messages with a payload reach others.
+func (c *actingChecker) behind(x *Component, payload string) (list []*Wire) {
+	for i := range c.graph.Wires {
+		if w := &c.graph.Wires[i]; w.From == x.Name && w.Payload == payload {
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
+// sharing checks that a wire brings every message to a component although others get it too.
+func (c *actingChecker) sharing(w *Wire, to *Component, acting []string) {
+	switch {
+	case len(acting) < 2:
+	case w.Mode == bus.Queue:
+		c.Add(codeActing, w.slotAt, `write mode = "all"`,
+			"%q shares the messages of %q with what other policies have there: each goes to one of them", to.Name, component.Qualified(w.From, w.Signal))
+	case to.Count > 1:
+		at := to.policyAt()
+		if n := to.key("count"); n != nil {
+			at = n.val
+		}
+		c.Add(codeActing, at, "use count = 1", "each of the %d instances of %q would answer: where several policies act, each has one", to.Count, to.Name)
+	}
+}
+
+// weighed checks that somebody learns the policy of a component that acts, or gives its weights.
+func (c *actingChecker) weighed(x, acts *Component) {
+	p := c.graph.Policy(acts.Policy)
+	if p == nil || !acts.takes(component.PayloadWeights) {
+		return
+	}
+	from := c.weightsOf(acts, p)
+	if from == nil {
+		help := fmt.Sprintf("add a component of the kind frozen with policy = %q, and wire its weights to %q", p.Name, acts.Name)
+		switch p.Role() {
+		case Learned:
+			help = fmt.Sprintf("add a learner with policy = %q and wire its weights to %q; or say in [policy.%s] what they are: of or from", p.Name, acts.Name, p.Name)
+		case Pool:
+			help = strings.Replace(help, kindFrozen, kindPool, 1)
+		}
+		c.Add(codeActing, acts.policyAt(), help, "policy %q acts in %q, and nobody learns it and nobody loads it", p.Name, x.Name)
+		return
+	}
+	if p.Role() == Pool && c.weightsOf(from, c.graph.Policy(p.Of)) == nil {
+		c.Add(codeActing, p.Place("of"), fmt.Sprintf("let %q act and be learned; or name one of its versions: version = 12", p.Of),
+			"policy %q acts with versions of %q, and nobody learns that", p.Name, p.Of)
+	}
+}
+
+// weightsOf returns the component that sends another one the weights of a policy, or nil. Those of a policy that is not given come
+// from its learner.
+func (c *actingChecker) weightsOf(to *Component, p *Policy) *Component {
+	for i := range c.graph.Wires {
+		w := &c.graph.Wires[i]
+		if w.To != to.Name || w.Payload != component.PayloadWeights {
+			continue
+		}
+		if from := c.graph.Component(w.From); from.Policy == p.Name && from.Learns() == (p.Role() == Learned) {
+			return from
+		}
+	}
+	return nil
+}
+
+// gathered checks that what gathers rows of several policies gathers those of one that acts, for a learner of the same.
+func (c *actingChecker) gathered(x *Component) {
+	acting := x.Flow.Acting()
+	seen := map[string]bool{}
+	for queue := []*Component{x}; len(queue) > 0; queue = queue[1:] {
+		for _, w := range c.behind(queue[0], component.PayloadTrajectory) {
+			to := c.graph.Component(w.To)
+			if seen[to.Name] {
+				continue
+			}
+			seen[to.Name] = true
+			if to.sends(component.PayloadDataset) {
+				c.sharing(w, to, acting)
+				c.gathers(x, to)
+				continue
+			}
+			queue = append(queue, to)
+		}
+	}
+}
+
+// gathers checks a component that makes datasets of what a rollout sends.
+func (c *actingChecker) gathers(rollout, x *Component) {
+	acting := rollout.Flow.Acting()
+	help := "name one of those that act: " + strings.Join(acting, ", ")
+	switch {
+	case x.Policy == "" && len(acting) > 1:
+		c.Add(codeActing, x.table.key, fmt.Sprintf("add policy = %q to [component.%s]", acting[0], x.Name), "several policies act, and %q does not say whose rows it gathers", x.Name)
+		return
+	case x.Policy != "" && !slices.Contains(acting, x.Policy):
+		c.Add(codeActing, x.blamed(rollout), help, "%q gathers rows of policy %q, which does not act there", x.Name, x.Policy)
+		return
+	}
+	of := x.Policy
+	if of == "" {
+		of = acting[0]
+	}
+	for _, w := range c.behind(x, component.PayloadDataset) {
+		if to := c.graph.Component(w.To); to.Learns() && to.Policy != of {
+			c.Add(codeActing, to.policyAt(), fmt.Sprintf("give each learner a batcher: one with policy = %q", to.Policy),
+				"%q learns policy %q, and %q gathers rows of %q", to.Name, to.Policy, x.Name, of)
+		}
+	}
 }

@@ -62,6 +62,22 @@ func (n *node) remove(name string) {
 	n.names = slices.DeleteFunc(slices.Clone(n.names), func(s string) bool { return s == name })
 }
 
+// clone returns a copy that shares no table with n.
+func (n *node) clone() *node {
+	c := *n
+	c.names, c.items = slices.Clone(n.names), slices.Clone(n.items)
+	if n.table != nil {
+		c.table = make(map[string]*node, len(n.table))
+	}
+	for name, child := range n.table {
+		c.table[name] = child.clone()
+	}
+	for i, item := range n.items {
+		c.items[i] = item.clone()
+	}
+	return &c
+}
+
 // text returns the value of a string node.
 func (n *node) text() (string, bool) {
 	if n == nil || n.kind != scalarNode {

@@ -50,3 +50,80 @@ func TestPolicies_WithOfShareTheOthersTable(t *testing.T) {
 		t.Error("a pool of another network is the same policy")
 	}
 }
+
+// Components of further policies are like the preset's own, and what the rollout sends goes to all.
+func TestPresets_HaveWhatSeveralPoliciesNeed(t *testing.T) {
+	const file = "testdata/expanded/policies.txtar"
+	a := graphtest.ReadArchive(t, file)
+	g, problems := graph.Parse("pipeline.toml", []byte(a.At("pipeline.toml").Data), graph.ParseOptions{Parts: graphtest.Standard()})
+	if g == nil {
+		t.Fatalf("Parse:\n%s", problems)
+	}
+	a.Golden(t, file, "want", problems.String()+g.Expanded())
+	again, problems := graph.Parse("x.toml", []byte(g.Expanded()), graph.ParseOptions{Parts: graphtest.Standard()})
+	if again == nil || again.Hash() != g.Hash() {
+		t.Errorf("the expanded form means something else:\n%s", problems)
+	}
+}
+
+func TestPresets_AllTakeSeveralPolicies(t *testing.T) {
+	for preset := range graph.DefaultPresets() {
+		text := "rlhost = 1\n[run]\nname = \"duel\"\nstop = { env_steps = 3_000 }\n[env.duel]\nuse = \"./duel.wasm\"\n[train]\npreset = \"" + preset + "\"\n[policy.rival]\n" +
+			"[component.rollout]\npolicies = { \"player/0\" = \"main\", \"player/1\" = \"rival\" }\nopponents = { \"main@2\" = 0.5 }\n"
+		g, problems := graph.Parse("duel.toml", []byte(text), graph.ParseOptions{Parts: graphtest.Standard()})
+		if len(problems) > 0 {
+			t.Errorf("preset %s: %s", preset, problems)
+		}
+		if g == nil {
+			continue
+		}
+		var names, wires []string
+		for i := range g.Components {
+			names = append(names, g.Components[i].Name)
+		}
+		for i := range g.Wires {
+			wires = append(wires, g.Wires[i].String())
+		}
+		const want = "rollout inference inference_rival inference_main_2 batcher batcher_rival learner learner_rival frozen_main_2 runner"
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("preset %s has components %s, want %s", preset, got, want)
+		}
+		if len(wires) != 8+7+3 {
+			t.Errorf("preset %s has %d wires:\n%s", preset, len(wires), strings.Join(wires, "\n"))
+		}
+		own, other := g.Component("learner"), g.Component("learner_rival")
+		if why := g.Reasons(g, "learner"); len(why) > 0 || own.Policy != "main" || other.Policy != "rival" {
+			t.Errorf("learners of %s and %s, %v", own.Policy, other.Policy, why)
+		}
+		if n := strings.Count(g.Expanded(), "anneal_env_steps = 3000\n"); n != 2 {
+			t.Errorf("preset %s: %d learners anneal over the env steps of the run, want 2", preset, n)
+		}
+		if !g.Synchronous && (other.Loop != "learner_rival" || g.Component("batcher_rival").Loop != "learner_rival" || g.Component("inference_rival").Loop != "rollout") {
+			t.Errorf("preset %s: learner_rival is on loop %s, batcher_rival on %s, inference_rival on %s", preset, other.Loop, g.Component("batcher_rival").Loop, g.Component("inference_rival").Loop)
+		}
+		if got, want := g.Policy("rival").Equal(g.Policy("main")), true; got != want {
+			t.Errorf("preset %s: [policy.rival] without a key differs from the preset's own", preset)
+		}
+	}
+}
+
+// Where one policy acts nothing is made for others, whether or not the file names it.
+func TestPresets_MakeNothingForTheirOwnPolicy(t *testing.T) {
+	plain, named := duel(t, ""), duel(t, "[component.rollout]\npolicies = { player = \"main\" }\n")
+	if len(named.Components) != len(plain.Components) || len(named.Wires) != len(plain.Wires) {
+		t.Errorf("components and wires for one policy that is named:\n%s", named.Expanded())
+	}
+	pool := duel(t, "[policy.past]\nof = \"main\"\n[component.rollout]\nopponents = { past = 0.5 }\n")
+	if !strings.Contains(pool.Expanded(), "policies = { \"*/*\" = \"main\" }\n") {
+		t.Errorf("who plays against the opponents:\n%s", pool.Expanded())
+	}
+}
+
+func TestPresets_NamesOfTwoPoliciesCollide(t *testing.T) {
+	text := "rlhost = 1\n[run]\nname = \"duel\"\n[env.duel]\nuse = \"./duel.wasm\"\n[train]\npreset = \"ppo\"\n[policy.main_2]\n" +
+		"[component.rollout]\npolicies = { \"player/0\" = \"main\", \"player/1\" = \"main_2\" }\nopponents = { \"main@2\" = 0.5 }\n"
+	_, problems := graph.Parse("duel.toml", []byte(text), graph.ParseOptions{Parts: graphtest.Standard()})
+	if !strings.Contains(problems.String(), `policies "main_2" and "main@2" both have a component "inference_main_2"`) {
+		t.Errorf("problems:\n%s", problems)
+	}
+}

@@ -28,24 +28,33 @@ type presetTable struct {
 }
 
 // expand applies [train] and the --set arguments: the preset's tables come first, the file's are merged over
-// them key by key, then the arguments are set. Those of [train] and [run] come before, because presets read them.
+// them key by key, then the arguments are set. Those of [train] and [run] come before, because presets read them; those of
+// components that are made for further policies come after these.
 func (c *checker) expand(root *node, sets []assignment) *node {
 	sets = (&setReader{c}).assign(root, sets, func(a assignment) bool { return a.path[0] == "train" || a.path[0] == "run" })
-	root = c.applyPreset(root)
+	root, preset := c.applyPreset(root)
+	declared := func(a assignment) bool {
+		return a.path[0] != "wire" && (a.path[0] != "component" || len(a.path) < 3 || root.at("component").at(a.path[1]) != nil)
+	}
+	sets = (&setReader{c}).assign(root, sets, declared)
+	addVersions(root)
+	if preset != nil {
+		c.addPolicies(root, preset)
+	}
 	sets = (&setReader{c}).assign(root, sets, func(a assignment) bool { return a.path[0] != "wire" })
 	c.wireSets = sets
 	return root
 }
 
-// applyPreset reads [train] and returns the file with its preset expanded.
-func (c *checker) applyPreset(root *node) *node {
+// applyPreset reads [train] and returns the file with its preset expanded, and the preset; nil if there is none.
+func (c *checker) applyPreset(root *node) (merged, preset *node) {
 	train := root.at("train")
 	if train == nil {
-		return root
+		return root, nil
 	}
 	if train.kind != tableNode {
 		c.wrong(train, "train", "a table", "")
-		return root
+		return root, nil
 	}
 	var t trainTable
 	d := &tableDecoder{c: &c.Report, n: train, path: "train"}
@@ -56,27 +65,27 @@ func (c *checker) applyPreset(root *node) *node {
 		c.Add("E005", n.val, "modes: async, sync", "`mode` is %q", t.Mode)
 	}
 	if n := train.at("preset"); n != nil {
-		root = c.mergePreset(root, train, n, &t)
+		root, preset = c.mergePreset(root, train, n, &t)
 	} else if n := train.at("env"); n != nil && t.Env != "" {
 		c.Add("E004", n.key, "", "`env` in [train] is for a preset, and `preset` is missing")
 	}
 	c.graph.Synchronous = t.Mode == ModeSync
-	return root
+	return root, preset
 }
 
-// mergePreset merges the file over its preset, and uses the preset's mode if the file gives none.
-func (c *checker) mergePreset(root, train, n *node, t *trainTable) *node {
+// mergePreset merges the file over its preset, which it returns too, and uses the preset's mode if the file gives none.
+func (c *checker) mergePreset(root, train, n *node, t *trainTable) (merged, preset *node) {
 	presets := c.parts.presets()
 	if _, ok := presets[t.Preset]; !ok {
 		if t.Preset != "" {
 			c.Add("E010", n.val, unknownPreset(t.Preset, presets), "unknown preset %q", t.Preset)
 		}
 		c.noPreset()
-		return root
+		return root, nil
 	}
 	base, about := c.readPreset(presets, t.Preset)
 	if base == nil {
-		return root
+		return root, nil
 	}
 	if t.Mode == "" {
 		t.Mode = about.Mode
@@ -85,7 +94,7 @@ func (c *checker) mergePreset(root, train, n *node, t *trainTable) *node {
 		resolve(base, unresolved, env)
 	}
 	(&scheduler{c}).schedule(root, base)
-	return overlay(base, root)
+	return overlay(base, root), base
 }
 
 // unknownPreset is the help for a name that no preset has: the nearest one, and all of them.

@@ -164,6 +164,27 @@ func newLearner() component.Component {
 	}
 }
 
+func newFrozen() component.Component {
+	return &standard{
+		config: &struct {
+			Policy string `toml:"policy"`
+		}{},
+		manifest: component.Manifest{Signals: Ports("weights", "weights")},
+	}
+}
+
+func newOpponents() component.Component {
+	return &standard{
+		config: &struct {
+			Policy    string `toml:"policy"`
+			Keep      int    `toml:"keep"`
+			Every     int    `toml:"every"`
+			DrawEvery int    `toml:"draw_every"`
+		}{Keep: 10, Every: 1, DrawEvery: 1},
+		manifest: component.Manifest{Signals: Ports("weights", "weights"), Slots: Ports("on_weights", "weights")},
+	}
+}
+
 func newRunner() component.Component {
 	return &standard{
 		config: &struct {
@@ -235,7 +256,7 @@ func Standard() *graph.Parts {
 	return &graph.Parts{
 		Kinds: map[string]func() component.Component{
 			"rollout": newRollout, "inference": newInference, "batcher": newBatcher,
-			"learner": newLearner, "runner": newRunner,
+			"learner": newLearner, "runner": newRunner, "frozen": newFrozen, "opponents": newOpponents,
 		},
 		Plugin:     askStandard,
 		EnvPlugins: map[string]graph.PluginTable{"gymnasium": graph.DefaultPlugin()},

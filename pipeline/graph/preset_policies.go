@@ -1,0 +1,364 @@
+package graph
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/component"
+)
+
+// Keys of components that say which policies act, and kinds that give a policy its weights.
+const (
+	keyPolicies  = "policies"
+	keyOpponents = "opponents"
+	kindFrozen   = "frozen"
+	kindPool     = "opponents"
+)
+
+// actingNames returns the policies that a component's table names, each once, in the order of the file, with their places.
+func actingNames(table *node) []placedName {
+	var list []placedName
+	add := func(name string, at Span) {
+		if !slices.ContainsFunc(list, func(p placedName) bool { return p.text == name }) {
+			list = append(list, placedName{name, at})
+		}
+	}
+	if n := table.at(keyPolicies); n != nil {
+		for _, pattern := range n.names {
+			if name, ok := n.table[pattern].text(); ok {
+				add(name, n.table[pattern].val)
+			}
+		}
+	}
+	if n := table.at(keyOpponents); n != nil {
+		for _, name := range n.names {
+			add(name, n.table[name].key)
+		}
+	}
+	return list
+}
+
+// addVersions declares the policies that components name as main@12 and nobody declares.
+func addVersions(root *node) {
+	components := root.at("component")
+	if components == nil {
+		return
+	}
+	for _, component := range components.names {
+		for _, p := range actingNames(components.table[component]) {
+			of, version, ok := VersionName(p.text)
+			if !ok || root.at("policy").at(p.text) != nil {
+				continue
+			}
+			if root.at("policy") == nil {
+				root.put("policy", newTable(p.at, p.at))
+			}
+			made := newTable(p.at, p.at)
+			made.put("of", scalarAt(p.at, of))
+			made.put("version", scalarAt(p.at, int64(version)))
+			root.at("policy").put(p.text, made)
+		}
+	}
+}
+
+// scalarAt is a value that stands for what is written at a place.
+func scalarAt(at Span, value any) *node { return &node{key: at, val: at, value: value} }
+
+// casting makes what a preset lacks where several policies act: components for each policy but its own.
+type casting struct {
+	*checker
+	root *node
+	// Names of the preset's components, and its policy.
+	rollout, inference, batcher, learner, policy string
+	made                                         map[string]string // policies by the names of components made for them
+}
+
+// addPolicies makes components and wires for the policies that act in the preset's rollout besides its own.
+func (c *checker) addPolicies(root, preset *node) {
+	x := &casting{checker: c, root: root, made: map[string]string{}, rollout: ofKind(preset, "rollout"), inference: ofKind(preset, "inference"),
+		batcher: ofKind(preset, "batcher"), learner: ofKind(preset, "learner")}
+	rollout := x.component(x.rollout)
+	x.policy, _ = x.component(x.learner).at("policy").text()
+	if x.policy == "" || rollout == nil || x.component(x.inference) == nil || x.component(x.batcher) == nil {
+		return
+	}
+	x.defaults(preset)
+	if rollout.at(keyOpponents) != nil && rollout.at(keyPolicies) == nil {
+		at := rollout.at(keyOpponents).key
+		all := newTable(at, at)
+		all.put("*/*", scalarAt(at, x.policy))
+		rollout.put(keyPolicies, all)
+	}
+	var others []placedName
+	for _, p := range actingNames(rollout) {
+		if p.text != x.policy && root.at("policy").at(p.text) != nil { // what is not declared is an error later
+			others = append(others, p)
+		}
+	}
+	if len(others) > 0 {
+		x.add(others)
+	}
+}
+
+// ofKind returns the name of the component of a kind in a preset, or "" where there is not one.
+func ofKind(preset *node, kind string) (name string) {
+	components := preset.at("component")
+	if components == nil {
+		return ""
+	}
+	for _, other := range components.names {
+		if text, _ := components.table[other].at("kind").text(); text != kind {
+			continue
+		}
+		if name != "" {
+			return ""
+		}
+		name = other
+	}
+	return name
+}
+
+func (x *casting) component(name string) *node { return x.root.at("component").at(name) }
+
+// defaults gives the other policies the keys that the preset has for its own, and the environment of that.
+func (x *casting) defaults(preset *node) {
+	policies := x.root.at("policy")
+	if policies == nil {
+		return
+	}
+	base := newTable(policies.key, policies.val)
+	if own := preset.at("policy").at(x.policy); own != nil {
+		base = own.clone()
+	}
+	if env := policies.at(x.policy).at("env"); env != nil {
+		base.put("env", env)
+	}
+	for _, name := range policies.names {
+		if p := policies.table[name]; name != x.policy && p.kind == tableNode && p.at("of") == nil {
+			policies.put(name, overlay(base.clone(), p))
+		}
+	}
+}
+
+// roleOf is Policy.Role of a table.
+func roleOf(policy *node) Role {
+	p := Policy{}
+	p.Of, _ = policy.at("of").text()
+	p.From, _ = policy.at("from").text()
+	if policy.at("version") != nil {
+		p.Version = 1
+	}
+	return p.Role()
+}
+
+// nameFor is the name of what is made for a policy like a component of the preset, or of a kind.
+func nameFor(like, policy string) string { return like + "_" + strings.ReplaceAll(policy, "@", "_") }
+
+// add makes the components and wires of the policies.
+func (x *casting) add(policies []placedName) {
+	if batcher := x.component(x.batcher); batcher.at("policy") == nil {
+		batcher.put("policy", x.component(x.learner).at("policy"))
+	}
+	behind := map[string][]string{} // names of components by the one that they follow
+	var wires []*node
+	for _, p := range policies {
+		like := []string{x.inference}
+		role := roleOf(x.root.at("policy").at(p.text))
+		if role == Learned {
+			like = append(like, x.batcher, x.learner)
+		}
+		names := map[string]string{}
+		for _, name := range like {
+			names[name] = x.copy(name, p)
+			behind[name] = append(behind[name], names[name])
+		}
+		wires = append(wires, x.wiresLike(names)...)
+		if role != Learned {
+			giver := x.giver(role, p)
+			behind[x.learner] = append(behind[x.learner], giver)
+			wires = append(wires, x.weightsFrom(giver, role, p)...)
+		}
+	}
+	x.order(behind)
+	x.wire(wires)
+}
+
+// put adds a component that is made for a policy, with the keys that the file has for it merged over.
+func (x *casting) put(name string, p placedName, made *node) {
+	if other, taken := x.made[name]; taken {
+		x.Add("E006", p.at, "rename one of them", "policies %q and %q both have a component %q", other, p.text, name)
+		return
+	}
+	x.made[name] = p.text
+	if over := x.component(name); over != nil && over.kind == tableNode && !otherKind(made, over) {
+		made = overlay(made, over)
+	} else if over != nil {
+		made = over
+	}
+	x.root.at("component").put(name, made)
+}
+
+// copy adds a component for a policy that is like one of the preset's, and returns its name. Each has a loop of its own, but for
+// those that answer the rollout.
+func (x *casting) copy(like string, p placedName) string {
+	name, made := nameFor(like, p.text), x.component(like).clone()
+	made.put("policy", scalarAt(p.at, p.text))
+	if loop, ok := made.at("loop").text(); ok && like != x.inference {
+		base := trimIndex(loop)
+		made.put("loop", scalarAt(made.at("loop").val, nameFor(base, p.text)+loop[len(base):]))
+	}
+	x.put(name, p, made)
+	return name
+}
+
+// giver adds the component that gives a policy its weights, and returns its name.
+func (x *casting) giver(role Role, p placedName) string {
+	kind := kindFrozen
+	if role == Pool {
+		kind = kindPool
+	}
+	name, made := nameFor(kind, p.text), newTable(p.at, p.at)
+	made.put("kind", scalarAt(p.at, kind))
+	made.put("policy", scalarAt(p.at, p.text))
+	x.put(name, p, made)
+	return name
+}
+
+// order moves components behind those that they follow.
+func (x *casting) order(behind map[string][]string) {
+	components := x.root.at("component")
+	moved := slices.Concat(slices.Collect(maps.Values(behind))...)
+	var names []string
+	for _, name := range components.names {
+		if !slices.Contains(moved, name) {
+			names = append(append(names, name), behind[name]...)
+		}
+	}
+	components.names = names
+}
+
+// wiresLike returns wires like those of the preset between components of new names. Wires of its policy's components that have
+// none are left out.
+func (x *casting) wiresLike(names map[string]string) (list []*node) {
+	own := []string{x.inference, x.batcher, x.learner}
+	for _, w := range x.presetWires() {
+		for _, signal := range textsOf(w.at("signal")) {
+			var slots []string
+			from, renamed := rename(signal, names)
+			owner, _, _ := component.SplitQualified(signal)
+			for _, slot := range textsOf(w.at("slot")) {
+				to, also := rename(slot, names)
+				receiver, _, _ := component.SplitQualified(slot)
+				if (renamed || also) && (renamed || !slices.Contains(own, owner)) && (also || !slices.Contains(own, receiver)) {
+					slots = append(slots, to)
+				}
+			}
+			if len(slots) > 0 {
+				list = append(list, rewired(w, from, slots...))
+			}
+		}
+	}
+	return list
+}
+
+// rename returns a port of a component's namesake, if there is one.
+func rename(port string, names map[string]string) (string, bool) {
+	owner, name, _ := component.SplitQualified(port)
+	if other, ok := names[owner]; ok {
+		return component.Qualified(other, name), true
+	}
+	return port, false
+}
+
+// weightsFrom returns the wires of what gives a policy its weights, which are like those of the learner's.
+func (x *casting) weightsFrom(giver string, role Role, p placedName) []*node {
+	for _, w := range x.presetWires() {
+		for _, signal := range textsOf(w.at("signal")) {
+			owner, weights, _ := component.SplitQualified(signal)
+			for _, slot := range textsOf(w.at("slot")) {
+				to, port, _ := component.SplitQualified(slot)
+				if owner != x.learner || to != x.inference {
+					continue
+				}
+				list := []*node{rewired(w, component.Qualified(giver, weights), component.Qualified(nameFor(to, p.text), port))}
+				of, _ := x.root.at("policy").at(p.text).at("of").text()
+				learner := x.learner
+				if of != x.policy {
+					learner = nameFor(x.learner, of)
+				}
+				if role == Pool && (of == x.policy || x.made[learner] == of) {
+					list = append(list, rewired(w, component.Qualified(learner, weights), component.Qualified(giver, port)))
+				}
+				return list
+			}
+		}
+	}
+	return nil
+}
+
+// presetWires are the wires of the preset.
+func (x *casting) presetWires() (list []*node) {
+	if wires := x.root.at("wire"); wires != nil {
+		list = slices.DeleteFunc(slices.Clone(wires.items), func(w *node) bool { return w.key.order() < firstPreset })
+	}
+	return list
+}
+
+// wire adds wires behind those of the preset. What the rollout sends goes to all policies.
+func (x *casting) wire(more []*node) {
+	wires := x.root.at("wire")
+	if wires == nil {
+		return
+	}
+	items := append(x.presetWires(), more...)
+	for i, w := range items {
+		mode, _ := w.at("mode").text()
+		if mode == bus.Queue.String() && x.fansOut(w) {
+			items[i] = with(w, "mode", scalarAt(w.at("mode").val, bus.All.String()))
+		}
+	}
+	for _, w := range wires.items {
+		if w.key.order() < firstPreset {
+			items = append(items, w)
+		}
+	}
+	all := *wires
+	all.items = items
+	x.root.put("wire", &all)
+}
+
+// fansOut reports whether a wire leads from the rollout to components of policies.
+func (x *casting) fansOut(w *node) bool {
+	owned := func(list []string, by func(string) bool) bool {
+		return slices.ContainsFunc(list, func(port string) bool { owner, _, _ := component.SplitQualified(port); return by(owner) })
+	}
+	return owned(textsOf(w.at("signal")), func(name string) bool { return name == x.rollout }) &&
+		owned(textsOf(w.at("slot")), func(name string) bool { return name == x.inference || name == x.batcher || x.made[name] != "" })
+}
+
+// rewired is a wire like another, between other ports.
+func rewired(w *node, signal string, slots ...string) *node {
+	to := &node{kind: arrayNode, key: w.at("slot").key, val: w.at("slot").val}
+	for _, slot := range slots {
+		to.items = append(to.items, scalarAt(to.val, slot))
+	}
+	return with(with(w, "signal", scalarAt(w.at("signal").val, signal)), "slot", to)
+}
+
+// textsOf returns a string, or the strings of a list.
+func textsOf(n *node) (list []string) {
+	if text, ok := n.text(); ok {
+		return []string{text}
+	}
+	if n == nil {
+		return nil
+	}
+	for _, item := range n.items {
+		if text, ok := item.text(); ok {
+			list = append(list, text)
+		}
+	}
+	return list
+}
