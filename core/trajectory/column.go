@@ -52,6 +52,10 @@ const (
 	PastReward // [Past][N] f32
 
 	CoreState // [T/Chunk+3][N][State] f32, what the policy keeps of each environment before a row; see Schema.StateRow
+
+	// Policy says which of Shape.Policies acts: [T+1][N] u8, only where there are several. Then the Valid and the PolicyVersion with
+	// index k+1 are those of policy k alone; see Schema.Of.
+	Policy
 )
 
 // Flags say along which axes a column extends, and how its rows are used.
@@ -129,6 +133,7 @@ var kinds = []kind{
 	{PastAction, "past_action", PerEnv | Past, 0, 0},
 	{PastReward, "past_reward", PerEnv | Past, hostabi.F32, 1},
 	{CoreState, "core_state", PerEnv | Past, hostabi.F32, 0},
+	{Policy, "policy", AtT1 | PerEnv, hostabi.U8, 1},
 }
 
 // of returns the kind of columns whose rows continue below row 0 in this one, 0 for none.

@@ -43,7 +43,7 @@ func DecodeSchema(doc *native.Schema, blockBytes int) (any, error) {
 func encodeTrajectory(s *Schema) *native.Schema {
 	doc := &native.Schema{
 		Kind: native.KindTrajectory, Spec: native.EncodeSpec(&s.Spec),
-		Steps: s.Shape.Steps, Envs: s.Shape.Envs, SoA: s.Shape.SoA, Memory: native.Memory(s.Shape.Memory),
+		Steps: s.Shape.Steps, Envs: s.Shape.Envs, SoA: s.Shape.SoA, Policies: s.Shape.Policies, Memory: native.Memory(s.Shape.Memory),
 		GuestBytes: s.GuestBytes, Bytes: s.Bytes,
 	}
 	for _, l := range s.columns {
@@ -64,7 +64,7 @@ func decodeTrajectory(doc *native.Schema, blockBytes int) (*Schema, error) {
 		return nil, fmt.Errorf("%w: %w", native.ErrSchema, err)
 	}
 	shaped := slices.ContainsFunc(doc.Columns, func(c native.Column) bool { return c.Name == ShapedReward.String() })
-	s, err := NewSchema(spec, Shape{Steps: doc.Steps, Envs: doc.Envs, SoA: doc.SoA, Shaped: shaped, Memory: Memory(doc.Memory)})
+	s, err := NewSchema(spec, Shape{Steps: doc.Steps, Envs: doc.Envs, SoA: doc.SoA, Shaped: shaped, Policies: doc.Policies, Memory: Memory(doc.Memory)})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", native.ErrSchema, err)
 	}

@@ -3,8 +3,8 @@ package trajectory
 import "github.com/rlhost/rlhost/hostabi"
 
 // ActRequest asks inference to act on one row of a block that the sender has on loan: to read obs[T] and mask[T]
-// and write action[T], log_prob[T], value[T] and policy_version[T]. The reply is the same message, sent back when
-// the row is written.
+// and write action[T], log_prob[T], value[T] and policy_version[T]. Where several policies act in the rows of the block, each
+// writes its own. The reply is the same message, but for Policy, sent back when the row is written.
 type ActRequest struct {
 	Block hostabi.Handle
 	T     int    // row
@@ -18,16 +18,19 @@ type ActRequest struct {
 	// Bootstrap: truncated[T-1] has ones under same-step autoreset; write bootstrap_value[T-1] from the final
 	// observations of those environments too.
 	Bootstrap bool
+	// Policy says, in the reply, whose rows are written: the policy's place in Shape.Policies.
+	Policy int
 }
 
 const (
 	flagValueOnly = 1 << 32
 	flagBootstrap = 1 << 33
+	policyAt      = 34
 )
 
 // Message encodes the request.
 func (r ActRequest) Message() hostabi.Message {
-	flags := uint64(r.FirstEnv)
+	flags := uint64(r.FirstEnv) | uint64(r.Policy)<<policyAt
 	if r.ValueOnly {
 		flags |= flagValueOnly
 	}
@@ -44,5 +47,6 @@ func ActRequestOf(m *hostabi.Message) ActRequest {
 		Step: m.Inline[0], FirstEnv: uint32(m.Inline[1]),
 		ValueOnly: m.Inline[1]&flagValueOnly != 0,
 		Bootstrap: m.Inline[1]&flagBootstrap != 0,
+		Policy:    int(m.Inline[1] >> policyAt & (1<<8 - 1)),
 	}
 }

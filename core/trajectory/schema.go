@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -17,6 +18,9 @@ const (
 
 // ErrShape is returned for a shape with no steps, no environments or too many bytes.
 var ErrShape = errors.New("trajectory shape not accepted")
+
+// MaxPolicies bounds how many policies act in the rows of one block.
+const MaxPolicies = 32
 
 // MaxPast bounds Memory.Past: episodes are known to be so old.
 const MaxPast = 255
@@ -33,8 +37,14 @@ type Shape struct {
 	SoA bool
 	// Shaped adds ShapedReward.
 	Shaped bool
+	// Policies are the names of those that act in the rows of the blocks, ascending and with a space between them; empty where
+	// one acts in all of them. See Schema.Of.
+	Policies string
 	Memory
 }
+
+// policies returns the names of several policies, nil where there is one.
+func (s *Shape) policies() []string { return strings.Fields(s.Policies) }
 
 // Memory is what a policy needs of the rows before the one that it acts on. Blocks keep it, and with any of it how long episodes
 // have been running: what is from before an episode is nothing to it.
@@ -68,10 +78,23 @@ func (s *Shape) keeps(k *kind) bool {
 		return s.Shaped
 	case k.first == CoreState:
 		return s.State > 0
+	case k.first == Policy:
+		return s.Policies != ""
 	case k.first == Age:
 		return s.Past > 0 || s.State > 0
 	}
 	return k.flags&Past == 0 || s.Past > 0
+}
+
+// columnsOf returns what there is a column of a kind for each of.
+func (s *Shape) columnsOf(k *kind, spec *hostabi.EnvSpec) []hostabi.Tensor {
+	list := k.tensors(spec)
+	if k.first == Valid || k.first == PolicyVersion {
+		for range s.policies() {
+			list = append(list, list[0])
+		}
+	}
+	return list
 }
 
 // Layout says where a column lies: element (t, env, i) is at Offset + t*StrideT + env*StrideEnv + i*StrideElem
@@ -143,6 +166,9 @@ func NewSchema(spec hostabi.EnvSpec, shape Shape) (*Schema, error) {
 		return nil, fmt.Errorf("%w: %s has agents that do not always act, which no policy that reads earlier frames or keeps a state plays yet: "+
 			"use one without frames and without a core", ErrShape, spec.Name)
 	}
+	if len(shape.policies()) > MaxPolicies {
+		return nil, fmt.Errorf("%w: %d policies act in them, at most %d", ErrShape, len(shape.policies()), MaxPolicies)
+	}
 	if s.Rows() > 1<<20 {
 		return nil, fmt.Errorf("%w: %d environments of %d agents", ErrShape, shape.Envs, s.Agents)
 	}
@@ -156,7 +182,7 @@ func NewSchema(spec hostabi.EnvSpec, shape Shape) (*Schema, error) {
 		if !shape.keeps(k) {
 			continue
 		}
-		for index, d := range k.tensors(&spec) {
+		for index, d := range shape.columnsOf(k, &spec) {
 			if k.first == RawAction && d.Discrete() {
 				continue
 			}
@@ -273,6 +299,34 @@ func (s *Schema) Slice(first, n int) (*Schema, error) {
 	return &part, nil
 }
 
+// Of returns the schema of the same blocks for a user of the rows of one policy: Valid and PolicyVersion are those of that policy,
+// all other columns are unchanged. Blocks in which one policy acts are its own, whatever its name.
+func (s *Schema) Of(policy string) (*Schema, error) {
+	if s.Shape.Policies == "" {
+		return s, nil
+	}
+	place, ok := s.PolicyPlace(policy)
+	if !ok {
+		return nil, fmt.Errorf("%w: policy %q acts in none of their rows, those that do: %s", ErrShape, policy, s.Shape.Policies)
+	}
+	own := *s
+	own.part, own.columns = true, slices.Clone(s.columns)
+	for _, c := range []Column{Valid, PolicyVersion} {
+		own.find(c).Offset = s.find(c.At(1 + place)).Offset
+	}
+	return &own, nil
+}
+
+// PolicyPlace returns where a policy stands among Shape.Policies, the value of Policy in its rows. It is 0 where one policy acts in
+// all rows, whatever its name.
+func (s *Schema) PolicyPlace(policy string) (place int, ok bool) {
+	if s.Shape.Policies == "" {
+		return 0, true
+	}
+	place = slices.Index(s.Shape.policies(), policy)
+	return max(place, 0), place >= 0
+}
+
 // StateRow returns the row of CoreState that has the state before row t of the block. That of the row before and that of the
 // row behind it lie elsewhere. Only those at whole chunks stay when a later row is written.
 func (s *Schema) StateRow(t int) int {
@@ -286,8 +340,8 @@ func (s *Schema) StateRow(t int) int {
 // StoredEvery returns how many rows lie between those whose CoreState stays.
 func (s *Schema) StoredEvery() int { return s.Shape.chunk() }
 
-// Part reports whether the schema was made by Slice: its columns have gaps, and its Shape does not determine their
-// layout.
+// Part reports whether the schema was made by Slice or Of: its Shape does not determine the layout of its columns, and those of
+// Slice have gaps.
 func (s *Schema) Part() bool { return s.part }
 
 func align(n, to int) int { return (n + to - 1) / to * to }

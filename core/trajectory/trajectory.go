@@ -96,6 +96,15 @@ func (t Trajectory) Acts(r int) []byte {
 	return t.row(l, r).Data
 }
 
+// Policies returns which policy acts for each agent in a row, as places in Shape.Policies; nil where one acts for all.
+func (t Trajectory) Policies(r int) []byte {
+	l := t.Schema.find(Policy)
+	if l == nil {
+		return nil
+	}
+	return t.row(l, r).Data
+}
+
 // Rows adds row r of every column of a kind to list, in the order of their indices.
 func (t Trajectory) Rows(list []Matrix, kind Column, r int) []Matrix {
 	for i := 0; ; i++ {

@@ -57,6 +57,8 @@ type Schema struct {
 	Steps int      `json:"steps,omitempty"`
 	Envs  int      `json:"envs,omitempty"`
 	SoA   bool     `json:"soa,omitempty"`
+	// Names of the policies that act in its rows, ascending, a space between them; empty where one acts in all of them.
+	Policies string `json:"policies,omitempty"`
 	Memory
 	GuestBytes int      `json:"guest_bytes,omitempty"`
 	Bytes      int      `json:"bytes,omitempty"`

@@ -1,6 +1,7 @@
 package batcher
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -18,8 +19,9 @@ import (
 
 // config is the component's table.
 type config struct {
-	DatasetRows  int `toml:"dataset_rows"`   // env steps of one dataset
-	MaxPolicyLag int `toml:"max_policy_lag"` // in policy versions; older blocks are dropped; 0 = no bound
+	Policy       string `toml:"policy"`         // whose rows count; empty: all
+	DatasetRows  int    `toml:"dataset_rows"`   // env steps of one dataset, of all policies that act in its blocks
+	MaxPolicyLag int    `toml:"max_policy_lag"` // in policy versions; older blocks are dropped; 0 = no bound
 }
 
 func defaults() config { return config{DatasetRows: 2048, MaxPolicyLag: 8} }
@@ -35,7 +37,7 @@ type claimed struct {
 	version  uint64 // oldest policy version that acted in it
 	shape    trajectory.Shape
 	rows     int
-	valid    int // of them, those in an episode
+	valid    int // of them, those that the policy learns from
 	split    uint32
 }
 
@@ -161,10 +163,18 @@ func (c *Batcher) claim(h hostabi.Handle) (claimed, error) {
 		return claimed{}, err
 	}
 	meta, shape := tr.Meta(), tr.Schema.Shape
-	return claimed{
+	t := claimed{
 		lease: lease, firstEnv: meta.FirstEnv, sequence: meta.Sequence, version: meta.MinVersion,
 		shape: shape, rows: shape.Steps * shape.Envs, valid: min(int(meta.ValidRows), shape.Steps*tr.Schema.Rows()),
-	}, nil
+	}
+	if c.config.Policy == "" || shape.Policies == "" {
+		return t, nil
+	}
+	if tr.Schema, err = tr.Schema.Of(c.config.Policy); err != nil {
+		return t, errors.Join(err, lease.Release())
+	}
+	t.version, t.valid = slices.Min(tr.Uint64(trajectory.PolicyVersion)[:shape.Steps]), bytes.Count(tr.Bytes(trajectory.Valid), []byte{1})
+	return t, nil
 }
 
 // emit drops blocks that would be too old and emits as many datasets as there are rows and dataset blocks for.

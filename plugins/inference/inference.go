@@ -26,7 +26,7 @@ type Inference struct {
 	h         *component.Host
 	format    policy.WeightsFormat
 	network   *policy.Network
-	bound     map[*trajectory.Schema]*policy.Binding
+	bound     map[*trajectory.Schema]*bound
 	ages      []byte // of requests
 	actor     policy.Actor
 	actions   *bus.Signal
@@ -40,6 +40,8 @@ type Inference struct {
 	requests  []policy.Request
 	views     policy.Views // of requests
 	rows      int          // of requests
+	picked    policy.Picked
+	own       []uint32 // rows of a request that are picked
 	batchRows *stat.Histogram
 }
 
@@ -95,7 +97,7 @@ func (c *Inference) Start(h *component.Host) error {
 	if c.actor, err = policy.NewActor(definition.Backend, &definition.Network, c.config.MaxRows); err != nil {
 		return err
 	}
-	c.format, c.network, c.bound = definition.Network.Weights(), &definition.Network, map[*trajectory.Schema]*policy.Binding{}
+	c.format, c.network, c.bound = definition.Network.Weights(), &definition.Network, map[*trajectory.Schema]*bound{}
 	return nil
 }
 
@@ -151,6 +153,7 @@ func (c *Inference) flush(*hostabi.Message) {
 		c.h.Fail(err)
 		return
 	}
+	c.picked.Return()
 	for i := range c.pending {
 		if err := c.reply(c.pending[i]); err != nil {
 			c.h.Fail(err)
@@ -164,7 +167,7 @@ func (c *Inference) flush(*hostabi.Message) {
 	}
 }
 
-// reply informs the requester that its row is written: the same message with the policy version that acted.
+// reply informs the requester that its row is written: the same message with the policy and its version that acted.
 func (c *Inference) reply(m hostabi.Message) error {
 	m.PolicyVersion = c.version
 	return c.actions.Emit(m)

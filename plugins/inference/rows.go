@@ -9,7 +9,15 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// gather turns one message into requests to the policy: the rows at t and, where requested, the last observations of
+// bound is what a schema means to the policy.
+type bound struct {
+	*policy.Binding
+	schema *trajectory.Schema // for the policy's own rows
+	place  byte               // of the policy, where several act
+	some   bool               // some rows may be none of its own
+}
+
+// gather turns one message into requests to the policy: its rows at t and, where requested, the last observations of
 // environments truncated at t-1.
 func (c *Inference) gather(m *hostabi.Message) error {
 	r := trajectory.ActRequestOf(m)
@@ -21,46 +29,83 @@ func (c *Inference) gather(m *hostabi.Message) error {
 	if r.T > shape.Steps || r.T == shape.Steps && !r.ValueOnly || r.T == 0 && r.Bootstrap {
 		return fmt.Errorf("act on %v: no row %d to act on in blocks of %d steps", r.Block, r.T, shape.Steps)
 	}
-	tr.Uint64(trajectory.PolicyVersion)[r.T] = c.version
-	n := tr.Schema.Rows()
-	lo, hi := r.T*n, (r.T+1)*n
-	bound, err := c.bind(tr.Schema)
+	b, err := c.bind(tr.Schema)
 	if err != nil {
 		return fmt.Errorf("act on %v: %w", r.Block, err)
 	}
-	n = len(c.views)
-	c.views = bound.Row(c.views, tr, r.T)
-	request := policy.Request{
-		Obs: c.views.From(n), Age: bound.Ages(tr, r.T), State: bound.State(tr, r.T), Value: tr.Float32(trajectory.Value)[lo:hi],
-		Seed: c.h.Run.Seed, FirstEnv: r.FirstEnv, Step: r.Step,
-	}
-	if !r.ValueOnly {
-		n := len(c.views)
-		c.views = tr.Masks(c.views, r.T)
-		request.Mask = c.views.From(n)
-		request.Action = c.rowsOf(tr, trajectory.Action, r.T)
-		n = len(c.views)
-		c.views = tr.RawActions(c.views, r.T)
-		request.Raw = c.views.From(n)
-		request.LogProb = tr.Float32(trajectory.LogProb)[lo:hi]
-		request.StateOut = bound.State(tr, r.T+1)
-	}
-	if err := c.add(request); err != nil || !r.Bootstrap {
+	tr.Schema = b.schema
+	r.Policy = int(b.place)
+	m.Inline = r.Message().Inline
+	tr.Uint64(trajectory.PolicyVersion)[r.T] = c.version
+	if err := c.addOwn(b, tr, c.request(b, tr, &r), r.T); err != nil || !r.Bootstrap {
 		return err
 	}
-	return c.addBootstrap(bound, tr, r.T-1)
+	return c.addBootstrap(b, tr, r.T-1)
 }
 
-// bind finds the policy's inputs in the blocks of a schema.
-func (c *Inference) bind(s *trajectory.Schema) (*policy.Binding, error) {
+// request returns the request for all rows at t.
+func (c *Inference) request(b *bound, tr trajectory.Trajectory, r *trajectory.ActRequest) policy.Request {
+	n := tr.Schema.Rows()
+	lo, hi := r.T*n, (r.T+1)*n
+	n = len(c.views)
+	c.views = b.Row(c.views, tr, r.T)
+	request := policy.Request{
+		Obs: c.views.From(n), Age: b.Ages(tr, r.T), State: b.State(tr, r.T), Value: tr.Float32(trajectory.Value)[lo:hi],
+		Seed: c.h.Run.Seed, FirstEnv: r.FirstEnv, Step: r.Step,
+	}
+	if r.ValueOnly {
+		return request
+	}
+	n = len(c.views)
+	c.views = tr.Masks(c.views, r.T)
+	request.Mask = c.views.From(n)
+	request.Action = c.rowsOf(tr, trajectory.Action, r.T)
+	n = len(c.views)
+	c.views = tr.RawActions(c.views, r.T)
+	request.Raw = c.views.From(n)
+	request.LogProb = tr.Float32(trajectory.LogProb)[lo:hi]
+	request.StateOut = b.State(tr, r.T+1)
+	return request
+}
+
+// bind finds the policy's rows and inputs in the blocks of a schema.
+func (c *Inference) bind(s *trajectory.Schema) (*bound, error) {
 	if b := c.bound[s]; b != nil {
 		return b, nil
 	}
-	b, err := c.network.Bind(s)
-	if err == nil {
-		c.bound[s] = b
+	binding, err := c.network.Bind(s)
+	if err != nil {
+		return nil, err
 	}
-	return b, err
+	own, err := s.Of(c.config.Policy)
+	if err != nil {
+		return nil, err
+	}
+	place, _ := s.PolicyPlace(c.config.Policy)
+	b := &bound{Binding: binding, schema: own, place: byte(place), some: s.Has(trajectory.Policy) || s.Has(trajectory.Active)}
+	c.bound[s] = b
+	return b, nil
+}
+
+// addOwn adds those rows of a request for row t of a block that are the policy's own, and whose agent acts.
+func (c *Inference) addOwn(b *bound, tr trajectory.Trajectory, r policy.Request, t int) error {
+	if !b.some {
+		return c.add(r)
+	}
+	c.own = c.own[:0]
+	acts, policies := tr.Acts(t), tr.Policies(t)
+	for row := range r.Len() {
+		if (acts == nil || acts[row] != 0) && (policies == nil || policies[row] == b.place) {
+			c.own = append(c.own, uint32(row))
+		}
+	}
+	switch len(c.own) {
+	case 0:
+		return nil
+	case r.Len():
+		return c.add(r)
+	}
+	return c.add(c.picked.Pick(&r, c.own))
 }
 
 // rowsOf returns row t of every column of a kind.
@@ -72,14 +117,14 @@ func (c *Inference) rowsOf(tr trajectory.Trajectory, kind trajectory.Column, t i
 
 // addBootstrap requests the value of final_obs of each environment truncated in row t. What the policy keeps behind that row
 // is still that of the episode which has ended: its successor begins from zero, whatever is stored.
-func (c *Inference) addBootstrap(bound *policy.Binding, tr trajectory.Trajectory, t int) error {
-	truncated := tr.Row(trajectory.Truncated, t).Data
+func (c *Inference) addBootstrap(b *bound, tr trajectory.Trajectory, t int) error {
+	truncated, policies := tr.Row(trajectory.Truncated, t).Data, tr.Policies(t)
 	n := len(c.views)
-	c.views = bound.Final(c.views, tr, t)
-	last := policy.Request{Obs: c.views.From(n), Age: c.olderBy1(bound.Ages(tr, t)), State: bound.State(tr, t+1),
+	c.views = b.Final(c.views, tr, t)
+	last := policy.Request{Obs: c.views.From(n), Age: c.olderBy1(b.Ages(tr, t)), State: b.State(tr, t+1),
 		Value: tr.Float32(trajectory.Bootstrap)[t*len(truncated):]}
 	for env, flag := range truncated {
-		if flag == 0 {
+		if flag == 0 || policies != nil && policies[env] != b.place {
 			continue
 		}
 		if err := c.add(last.Slice(env, env+1, &c.views)); err != nil {
@@ -142,5 +187,5 @@ func (c *Inference) blame(err error) error {
 		return err
 	}
 	r := &c.requests[row.Request]
-	return fmt.Errorf("environment %d at env step %d: %w", r.FirstEnv+uint32(row.Row), r.Step%trajectory.LifeSteps, row.Err)
+	return fmt.Errorf("environment %d at env step %d: %w", r.Env(row.Row), r.Step%trajectory.LifeSteps, row.Err)
 }

@@ -268,9 +268,9 @@ func benchmarkSwap(b *testing.B, from, to string, at component.Boundary, keep bo
 		went := swap(b, r, component.EnvChange{Plugin: next, At: at, KeepState: keep})
 		pauses = append(pauses, time.Duration(went.PauseNS[0]))
 		r.until(b, len(r.blocks)+1)
-		r.MustRun(func() bool { return s.writing && s.asked && s.t == s.c.config.Horizon })
+		r.MustRun(func() bool { return s.writing && s.asked != 0 && s.t == s.c.config.Horizon })
 		began := time.Now()
-		r.MustRun(func() bool { return s.writing && s.asked && s.t == 0 })
+		r.MustRun(func() bool { return s.writing && s.asked != 0 && s.t == 0 })
 		plain = append(plain, time.Since(began))
 		for range len(r.blocks) {
 			r.letGo(b)

@@ -27,7 +27,7 @@ func TestPause_EveryBlockIsEnded(t *testing.T) {
 			blocks := 0
 			w.run(func() bool { blocks = len(w.blocks); return true })
 			for _, s := range w.c.splits {
-				if s.writing || s.asked || s.stepping {
+				if s.writing || s.asked != 0 || s.stepping {
 					t.Error("a split is in the middle of a block")
 				}
 			}

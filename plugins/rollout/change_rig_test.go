@@ -414,7 +414,7 @@ func (w *world) more(blocks int) {
 func (w *world) inRow(split, row int) {
 	w.t.Helper()
 	s := w.c.splits[split]
-	w.run(func() bool { return s.writing && s.asked && s.t == row })
+	w.run(func() bool { return s.writing && s.asked != 0 && s.t == row })
 }
 
 // balance compares what was counted with what was seen, and looks for what nobody has closed.

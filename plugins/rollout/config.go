@@ -107,6 +107,7 @@ func (c *config) validate() error {
 		bad("episode_limit", fmt.Sprintf("is %d, want 0 (never) or more", c.EpisodeLimit), "")
 	}
 	c.Reward.validate(bad)
+	c.validatePolicies(bad)
 	if c.Layout != "auto" && c.Layout != "aos" && c.Layout != "soa" {
 		bad("layout", fmt.Sprintf("is %q, want auto, aos or soa", c.Layout), "")
 	}

@@ -3,6 +3,7 @@ package rollout
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
@@ -84,10 +85,14 @@ func (c *Rollout) layOut() error {
 		return &component.ConfigError{Key: "episode_limit", Reason: fmt.Sprintf("is %d, but %s has agents, whose episodes it does not end yet",
 			c.config.EpisodeLimit, spec.Name), Help: "leave it out: the environment truncates its episodes itself"}
 	}
-	c.mode = spec.PickAutoreset()
+	policies, err := newPolicies(&c.config, &spec, c.h.Run.Seed)
+	if err != nil {
+		return err
+	}
+	c.policies, c.mode = policies, spec.PickAutoreset()
 	soa := c.config.Layout == "soa" || c.config.Layout == "auto" && spec.Caps&hostabi.CapPreferSoA != 0
 	schema, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: c.config.Horizon, Envs: c.envs(), SoA: soa,
-		Memory: c.memory(), Shaped: c.config.Reward != asTheyAre})
+		Memory: c.memory(), Shaped: c.config.Reward != asTheyAre, Policies: policies.String()})
 	if err != nil {
 		return err
 	}
@@ -104,8 +109,10 @@ func (c *Rollout) memory() (m trajectory.Memory) {
 	if c.h.Tables == nil {
 		return m
 	}
-	for _, p := range c.h.Tables().Policies {
-		if p.Env == c.config.Env {
+	acting := c.Flow()
+	names := acting.Acting()
+	for name, p := range c.h.Tables().Policies {
+		if p.Env == c.config.Env && (len(names) == 0 || slices.Contains(names, name)) {
 			m = m.And(p.Memory)
 		}
 	}
@@ -183,7 +190,7 @@ func (c *Rollout) onActions(m *hostabi.Message) {
 		c.h.Fail(fmt.Errorf("actions for %v row %d of split %d, which were not asked for", r.Block, r.T, r.Split))
 		return
 	}
-	c.splits[r.Split].onActions(m.PolicyVersion)
+	c.splits[r.Split].onActions(r.Policy, m.PolicyVersion)
 }
 
 // Stop closes the environments. The arena is the host's to close.

@@ -27,6 +27,7 @@ type rows struct {
 	phantom   []byte   // 1 where the next step belongs to no episode (next-step autoreset)
 	resetMask []byte
 
+	acting acting
 	agents *agents // nil where each environment is one agent that always acts
 
 	gone    []byte // 1 where the environment was lost and has not been reset since
@@ -65,7 +66,7 @@ const stampedBySeveral = ^uint64(0)
 func newRows(c *shared) rows {
 	n := c.schema.Rows()
 	r := rows{
-		c: c, n: n, reports: reports{stats: c.h.Stats, n: n}, accounts: make([]account, n), ages: make([]uint32, n), limited: make([]byte, n), phantom: make([]byte, n),
+		c: c, n: n, acting: newActing(c.policies, c.schema), reports: reports{stats: c.h.Stats, n: n}, accounts: make([]account, n), ages: make([]uint32, n), limited: make([]byte, n), phantom: make([]byte, n),
 		resetMask: make([]byte, c.envs()), gone: make([]byte, n), cuts: make([]byte, n*c.config.Horizon),
 		figures: newFigures(c.schema), stamped: make([]int32, n), makers: make([]uint16, n*c.config.Horizon), stamps: make([]uint64, c.arena.Blocks()),
 	}
@@ -80,6 +81,7 @@ func newRows(c *shared) rows {
 func (r *rows) open(mem []byte, block uint32) {
 	r.tr, r.block, r.writing, r.bootstrap = trajectory.Trajectory{Schema: r.c.schema, Mem: mem}, block, true, false
 	r.reports.drop()
+	clear(r.acting.newest)
 	if r.agents != nil {
 		r.agents.open()
 	}
@@ -343,8 +345,8 @@ func (r *rows) shape() {
 // count goes through the block in (t, env) order, emits the episodes that end in it and returns the number of
 // valid rows. Rewards are raw. An episode that a loss has cut is not emitted: the host ended it, and a window of
 // returns that counts it would be lower the more processes die. The same goes for one that a change has ended. by has
-// made all of the block, or nil if several have; newest is the newest policy version that acted in it.
-func (r *rows) count(by *maker, first int, newest uint64) (valid int) {
+// made all of the block, or nil if several have.
+func (r *rows) count(by *maker, first int) (valid int) {
 	accounts, agents := r.accounts, r.c.schema.Agents
 	terminated, truncated := r.tr.Bytes(trajectory.Terminated), r.tr.Bytes(trajectory.Truncated)
 	for row := range r.c.config.Horizon {
@@ -364,7 +366,7 @@ func (r *rows) count(by *maker, first int, newest uint64) (valid int) {
 			}
 			m := trajectory.Episode{Return: float32(a.Return), Length: a.Length, Env: uint32(first + env/agents), Agent: uint16(env % agents),
 				Terminated: terminated[i] != 0}
-			r.ended(i, m, newest, by, a)
+			r.ended(i, m, by, a)
 		}
 	}
 	if r.agents != nil {
@@ -387,14 +389,14 @@ func (r *rows) endsUnlearned(at int, a *account) bool {
 }
 
 // ended is for an episode that has ended in a row of the block.
-func (r *rows) ended(at int, e trajectory.Episode, newest uint64, by *maker, a *account) {
+func (r *rows) ended(at int, e trajectory.Episode, by *maker, a *account) {
 	cut := r.cuts[at]
 	if cut&cutRow != 0 && cut&endRow == 0 {
 		return // the lost row behind it ends the episode
 	}
 	if cut&endRow == 0 {
 		by := r.makerOf(at, by)
-		r.emitEpisode(e, newest, by, a.Return)
+		r.emitEpisode(at, e, by, a.Return)
 		if !by.onTrial {
 			r.reports.count(at)
 		}
@@ -410,12 +412,14 @@ func (r *rows) makerOf(at int, by *maker) *maker {
 	return &r.cast[r.makers[at]]
 }
 
-func (r *rows) emitEpisode(e trajectory.Episode, newest uint64, by *maker, sum float64) {
+func (r *rows) emitEpisode(at int, e trajectory.Episode, by *maker, sum float64) {
 	by.version.episodes.Inc()
 	by.version.returns.Add(sum)
 	e.Task = by.task
+	var version uint64
+	version, e.Policy = r.acting.in(r.tr, at)
 	m := e.Message()
-	m.PolicyVersion = newest
+	m.PolicyVersion = version
 	err := r.c.episodes.Emit(m)
 	if errors.Is(err, bus.ErrOverrun) { // more episodes in one block than can wait: who counts them gets the others
 		r.c.untold.Inc()
@@ -455,43 +459,4 @@ func (r *rows) countDropped(t int) {
 			a.Length++
 		}
 	}
-}
-
-// stamp writes down what made the rows of one environment before row t, so that something else can make those from there
-// on.
-func (r *rows) stamp(env, t int, by maker) {
-	if int(r.stamped[env]) >= t {
-		return
-	}
-	made, place := r.tr.Uint64(trajectory.PluginVersion), r.place(by)
-	for row := int(r.stamped[env]); row < t; row++ {
-		made[row*r.n+env], r.makers[row*r.n+env] = by.version.id, place
-	}
-	r.stamped[env] = int32(t)
-	r.mixed, r.stamps[r.block] = true, stampedBySeveral
-}
-
-// place returns where a maker stands in the block's cast.
-func (r *rows) place(m maker) uint16 {
-	for i, have := range r.cast {
-		if have == m {
-			return uint16(i)
-		}
-	}
-	if len(r.cast) < maxCast {
-		r.cast = append(r.cast, m)
-	}
-	return uint16(len(r.cast) - 1)
-}
-
-// stampAll is for a block of one version. A block keeps what is written in it, unless it is poisoned when it is freed.
-func (r *rows) stampAll(by maker) {
-	made, id, stamp := r.tr.Uint64(trajectory.PluginVersion), by.version.id, &r.stamps[r.block]
-	if *stamp == id && made[0] == id && made[len(made)-1] == id {
-		return
-	}
-	for i := range made {
-		made[i] = id
-	}
-	*stamp = id
 }

@@ -21,6 +21,8 @@ type shared struct {
 	arena  *arena.Arena
 	mode   hostabi.Autoreset
 
+	policies *policies // nil where one acts in all rows
+
 	obsReady, trajectories, episodes *bus.Signal
 
 	envSteps, lostSteps, restarts, carriedBytes *stat.Counter

@@ -23,6 +23,8 @@ type splitState struct {
 	Carry     []byte
 	Memory    trajectory.Memory  `json:",omitzero"` // that Carry has room for
 	Reports   map[string][]tally `json:",omitempty"`
+	Policies  string             `json:",omitempty"` // names of several
+	Acting    []byte             `json:",omitempty"` // places among them
 	// Of snapshots that were taken before Carry was: it is both.
 	CarryObs, CarryMask []byte `json:",omitempty"`
 }
@@ -53,6 +55,7 @@ func (c *Rollout) Snapshot() (component.State, error) {
 			Steps: s.steps, Sequence: s.sequence, Calls: s.batch.calls, Restarted: c.restarted, Attempts: c.attempts, Tries: s.seeds.attempt,
 			Fresh: !s.carried, Phantom: slices.Clone(s.phantom), Ages: slices.Clone(s.ages), Accounts: slices.Clone(s.accounts),
 			Carry: slices.Clone(s.carry), Memory: c.schema.Shape.Memory, Reports: s.reports.save(),
+			Policies: c.policies.String(), Acting: slices.Clone(s.acting.by),
 		})
 	}
 	state.Meta = splits
@@ -85,7 +88,8 @@ func (s *split) restore(from *splitState, instance []byte) error {
 		from.Carry = append(from.CarryObs, from.CarryMask...)
 	}
 	was, is := from.Memory, s.c.schema.Shape.Memory
-	other := was != (trajectory.Memory{}) && (was.Past != is.Past || was.State != is.State) // older states do not say what it was
+	acted := from.Policies == s.c.policies.String()                                                   // the same policies, which kept what is carried
+	other := was != (trajectory.Memory{}) && (!acted || was.Past != is.Past || was.State != is.State) // older states do not say what it was
 	if other || len(from.Carry) != len(s.carry) {
 		from.Carry = s.remembered(from)
 	}
@@ -102,6 +106,9 @@ func (s *split) restore(from *splitState, instance []byte) error {
 	copy(s.phantom, from.Phantom)
 	copy(s.ages, from.Ages)
 	copy(s.accounts, from.Accounts)
+	if copy(s.acting.by, from.Acting); !acted {
+		s.acting.beginAll(s.first, s.steps)
+	}
 	copy(s.carry, from.Carry)
 	if s.agents != nil {
 		for i := range s.accounts {

@@ -27,15 +27,15 @@ type split struct {
 
 	free  []uint32 // blocks, in the order of their credits
 	loan  arena.Loan
-	t     int // row that inference is asked about
-	asked bool
+	t     int    // row that inference is asked about
+	asked uint64 // of which policies, a bit each, that have not answered yet
 
 	steps    uint64 // env steps that each environment made before row 0 of the block
 	sequence uint64 // of the block
 	carried  bool   // what was observed in row T of the previous block waits in carry
 	carry    []byte // see trajectory.SaveObserved
 
-	minVersion, maxVersion uint64
+	minVersion uint64 // of the policies that acted in the block
 
 	ready    func() // posts onReady
 	reporter reporter
@@ -110,7 +110,7 @@ func (s *split) begin() {
 	}
 	s.loan, s.t = loan, 0
 	s.open(loan.Bytes(), loan.Block())
-	s.minVersion, s.maxVersion = ^uint64(0), 0
+	s.minVersion = ^uint64(0)
 	if err := s.firstRow(); err != nil {
 		s.fault(err)
 		return
@@ -132,6 +132,7 @@ func (s *split) firstRow() error {
 		return s.resetLost(0)
 	}
 	s.foundAll() // the reset is for all
+	s.acting.beginAll(s.first, s.steps)
 	if err := s.reset(0, nil, s.seeds.values); err != nil {
 		return err
 	}
@@ -162,12 +163,13 @@ func (s *split) letGo(c closer) {
 
 // ask sends row t to inference.
 func (s *split) ask() {
+	s.acting.mark(s.tr, s.t)
 	r := trajectory.ActRequest{
 		Block: s.loan.Handle(), T: s.t, Split: uint32(s.index),
 		Step: s.steps + uint64(s.t), FirstEnv: uint32(s.first * s.c.schema.Agents),
 		ValueOnly: s.t == s.c.config.Horizon, Bootstrap: s.bootstrap,
 	}
-	s.asked = true
+	s.asked = 1<<len(s.acting.newest) - 1
 	m := r.Message()
 	m.Sender = s.c.h.ID // the reply comes back to it
 	if err := s.c.obsReady.Emit(m); err != nil {
@@ -176,12 +178,19 @@ func (s *split) ask() {
 }
 
 func (s *split) expects(r trajectory.ActRequest) bool {
-	return s.asked && r.Block == s.loan.Handle() && r.T == s.t
+	return s.asked>>r.Policy&1 != 0 && r.Block == s.loan.Handle() && r.T == s.t
 }
 
-// onActions steps the environments with the actions of row t, or finishes the block after its last row.
-func (s *split) onActions(version uint64) {
-	s.asked = false
+// onActions takes the answer of a policy. When all have answered, it steps the environments with the actions of row t, or finishes
+// the block after its last row.
+func (s *split) onActions(policy int, version uint64) {
+	s.asked &^= 1 << policy
+	if s.t < s.c.config.Horizon {
+		s.minVersion, s.acting.newest[policy] = min(s.minVersion, version), max(s.acting.newest[policy], version)
+	}
+	if s.asked != 0 {
+		return
+	}
 	if s.t == s.c.config.Horizon {
 		s.finish()
 		return
@@ -190,7 +199,6 @@ func (s *split) onActions(version uint64) {
 		s.next.drop()
 		return
 	}
-	s.minVersion, s.maxVersion = min(s.minVersion, version), max(s.maxVersion, version)
 	if s.versions != nil {
 		if s.stepping = s.versions.step(s.t, s.ready); !s.stepping {
 			s.stepped(nil)
@@ -250,6 +258,9 @@ func (s *split) settle(err error) error {
 		return s.batch.outputFault(hostabi.ExportStep, env, err)
 	}
 	ended = s.complete(s.t, ended)
+	if s.agents != nil && s.agents.AnyEnded {
+		s.acting.beginWhere(s.agents.Ended, s.first, s.steps+uint64(s.t)+1)
+	}
 	if err := s.idle(); err != nil {
 		return err
 	}
@@ -328,7 +339,8 @@ func (s *split) finish() {
 	}
 	s.shape()
 	by := s.stampBlock()
-	rows := s.count(by, s.first, s.maxVersion)
+	rows := s.count(by, s.first)
+	s.acting.divide(s.tr)
 	newest := s.batch
 	if s.versions != nil {
 		newest = s.versions.all[len(s.versions.all)-1]
@@ -336,7 +348,7 @@ func (s *split) finish() {
 	*s.tr.Meta() = trajectory.Meta{
 		Sequence: s.sequence, FirstEnv: uint32(s.first), Rollout: uint16(s.c.h.Index), Split: uint16(s.index),
 		FirstStep: s.steps, ValidRows: uint32(rows), PluginVersion: newest.version.id,
-		MinVersion: s.minVersion, MaxVersion: s.maxVersion,
+		MinVersion: s.minVersion, MaxVersion: slices.Max(s.acting.newest),
 	}
 	s.keepRow(s.t)
 	s.steps += uint64(s.t)

@@ -1,0 +1,188 @@
+package rollout
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// policies are those that act, where there are several: which one acts for which agent. An agent has its policy for an episode.
+type policies struct {
+	names     []string // ascending, as in trajectory.Shape.Policies
+	ids       []uint32 // trajectory.PolicyID of each
+	of        []uint8  // by agent of an environment, the place among the names
+	opponents []opponent
+	seed      uint64 // of the draws, far from that of environments
+}
+
+// opponent is a policy that plays one of the agents instead.
+type opponent struct {
+	place uint8
+	until float64 // the sum of its share and those before it
+}
+
+// newPolicies returns the policies of a rollout; nil where one acts in all rows.
+func newPolicies(c *config, spec *hostabi.EnvSpec, seed uint64) (*policies, error) {
+	flow := component.Flow{Policies: c.Policies, Opponents: c.Opponents}
+	p := &policies{names: flow.Acting(), seed: env.Seed(seed, math.MinInt)}
+	if len(p.names) == 0 {
+		return nil, nil
+	}
+	names, err := flow.PolicyOfAgents(spec)
+	if err != nil || len(p.names) == 1 {
+		return nil, err
+	}
+	if len(p.names) > trajectory.MaxPolicies {
+		return nil, &component.ConfigError{Key: "policies", Reason: fmt.Sprintf("and opponents name %d policies, at most %d act in one rollout",
+			len(p.names), trajectory.MaxPolicies)}
+	}
+	for _, name := range names {
+		p.of = append(p.of, p.place(name))
+	}
+	sum := 0.0
+	for _, name := range slices.Sorted(maps.Keys(c.Opponents)) {
+		sum += c.Opponents[name]
+		p.opponents = append(p.opponents, opponent{p.place(name), sum})
+	}
+	for _, name := range p.names {
+		p.ids = append(p.ids, trajectory.PolicyID(name))
+	}
+	return p, nil
+}
+
+func (p *policies) place(name string) uint8 { return uint8(slices.Index(p.names, name)) }
+
+// count returns how many policies act.
+func (p *policies) count() int {
+	if p == nil {
+		return 1
+	}
+	return len(p.names)
+}
+
+// String returns the names as trajectory.Shape has them; "" for nil.
+func (p *policies) String() string {
+	if p == nil {
+		return ""
+	}
+	return strings.Join(p.names, " ")
+}
+
+// draw returns the place of the policy that plays an agent of an environment in the episode that begins at an env step: that of
+// the agent, unless an opponent has been drawn for it. For all agents that begin at a step at most one has.
+func (p *policies) draw(env uint32, agent int, step uint64) uint8 {
+	if len(p.opponents) == 0 {
+		return p.of[agent]
+	}
+	first, second := p.words(env, step)
+	if int(first>>32*uint64(len(p.of))>>32) != agent {
+		return p.of[agent]
+	}
+	share := float64(second>>11) * 0x1p-53
+	for _, o := range p.opponents {
+		if share < o.until {
+			return o.place
+		}
+	}
+	return p.of[agent]
+}
+
+// words returns the random words of an environment at an env step.
+func (p *policies) words(index uint32, step uint64) (first, second uint64) {
+	first = env.Seed(p.seed+step, int(index))
+	return first, env.Seed(first, 1)
+}
+
+func (c *config) validatePolicies(bad func(key, reason, help string)) {
+	sum := 0.0
+	for _, name := range slices.Sorted(maps.Keys(c.Opponents)) {
+		share := c.Opponents[name]
+		if sum += share; !(share > 0 && share <= 1) {
+			bad("opponents."+name, fmt.Sprintf("is %g, want a share of the episodes above 0, up to 1", share), "leave out an opponent that plays none")
+		}
+	}
+	if sum > 1 {
+		bad("opponents", fmt.Sprintf("have %g of the episodes together, at most 1", sum), "")
+	}
+	if len(c.Opponents) > 0 && len(c.Policies) == 0 {
+		bad("opponents", "play against nobody", `say which policy plays the agents, such as policies = { "*/*" = "main" }`)
+	}
+	for _, name := range (&component.Flow{Policies: c.Policies, Opponents: c.Opponents}).Acting() {
+		if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' }) {
+			bad("policies", fmt.Sprintf("name %q, which is no name of a policy", name), "")
+		}
+	}
+}
+
+// acting is who acts for the agents of a split's environments.
+type acting struct {
+	*policies
+	each   int      // agents of an environment
+	by     []uint8  // by row of a step, the place of the policy; nil where one acts in all rows
+	newest []uint64 // by policy, the newest version that acted in the block
+}
+
+func newActing(p *policies, s *trajectory.Schema) acting {
+	a := acting{policies: p, each: s.Agents, newest: make([]uint64, p.count())}
+	if p != nil {
+		a.by = make([]uint8, s.Rows())
+	}
+	return a
+}
+
+// beginAll draws the policies of all agents, whose episodes begin at an env step. first is the global index of environment 0.
+func (a *acting) beginAll(first int, step uint64) {
+	for i := range a.by {
+		a.by[i] = a.draw(uint32(first+i/a.each), i%a.each, step)
+	}
+}
+
+// beginWhere is beginAll for the agents whose episodes have ended.
+func (a *acting) beginWhere(ended []byte, first int, step uint64) {
+	for i := range a.by {
+		if ended[i] != 0 {
+			a.by[i] = a.draw(uint32(first+i/a.each), i%a.each, step)
+		}
+	}
+}
+
+// mark writes down who acts in row t.
+func (a *acting) mark(tr trajectory.Trajectory, t int) {
+	if a.by != nil {
+		copy(tr.Policies(t), a.by)
+	}
+}
+
+// divide writes which rows are valid for which policy, when all have been written.
+func (a *acting) divide(tr trajectory.Trajectory) {
+	if a.by == nil {
+		return
+	}
+	valid, by := tr.Bytes(trajectory.Valid), tr.Bytes(trajectory.Policy)
+	for k := range a.names {
+		own := tr.Bytes(trajectory.Valid.At(1 + k))
+		for i, v := range valid {
+			if by[i] != uint8(k) {
+				v = 0
+			}
+			own[i] = v
+		}
+	}
+}
+
+// in returns the newest version, of those that acted in the block, of the policy that has acted in a row, and its ID, 0 where one
+// acts in all of them.
+func (a *acting) in(tr trajectory.Trajectory, at int) (version uint64, id uint32) {
+	if a.by == nil {
+		return a.newest[0], 0
+	}
+	place := tr.Bytes(trajectory.Policy)[at]
+	return a.newest[place], a.ids[place]
+}
