@@ -107,7 +107,7 @@ func (p *Pipeline) hostOf(x *instance, of *graph.Component, index int, at placem
 		Run:        x.view().run, Arenas: p.arenas, Stats: p.stats,
 		Log: p.log.With("component", at.name),
 		Env: x.env, Policy: func(name string) (component.Policy, error) { return x.view().policy(name) },
-		Stored: func(name string) (component.State, error) { return p.stored(x.view().graph, name) },
+		Stored: func(name string) (component.State, error) { return p.stored(x.view(), name) },
 		Peers:  func(kind string) int { return x.view().graph.InstancesByKind()[kind] },
 		Tables: func() component.Tables { return x.view().tables(p.options.Parts) },
 		Readers: func(signal string) int {
@@ -122,11 +122,15 @@ func (p *Pipeline) hostOf(x *instance, of *graph.Component, index int, at placem
 }
 
 // stored is Host.Stored.
-func (p *Pipeline) stored(g *graph.Graph, policy string) (component.State, error) {
+func (p *Pipeline) stored(a *assembly, policy string) (component.State, error) {
 	if p.options.Stored == nil {
 		return component.State{}, fmt.Errorf("policy %q: nothing is stored where no run is", policy)
 	}
-	return p.options.Stored(g, policy)
+	made, err := a.policy(policy)
+	if err != nil {
+		return component.State{}, err
+	}
+	return p.options.Stored(a.graph, policy, made)
 }
 
 // start gives an instance its ports, which must be those that the wires were checked with, and starts it.

@@ -19,8 +19,8 @@ type BuildOptions struct {
 	Log    *slog.Logger // nil is silence
 	// Resume is the state of instances by name, as a snapshot returned it. Instances without one start anew.
 	Resume map[string]component.State
-	// Stored finds what is stored of a frozen policy of a graph; see component.Host.Stored. nil finds nothing.
-	Stored func(g *graph.Graph, policy string) (component.State, error)
+	// Stored finds what is stored of a frozen policy of a graph, which made is; see component.Host.Stored. nil finds nothing.
+	Stored func(g *graph.Graph, policy string, made component.Policy) (component.State, error)
 	// Resumes is how often the run has been resumed, this time included.
 	Resumes int
 	// AtBoundary is called at dataset boundaries, on the learner's loop, which waits for it; of several learners

@@ -218,6 +218,9 @@ func (p *Policy) Plain() map[string]any { return table.Map(p.shared, policyKeys.
 // SuffixTensors ends the names of files with the weights of one policy, as rlhost export writes them.
 const SuffixTensors = ".safetensors"
 
+// HelpStored says what may stand in a policy's key from.
+const HelpStored = "`rlhost runs` lists the runs; `rlhost export` writes .safetensors files"
+
 // Stored returns the path of what a policy's key from names: a file, whose name ends in SuffixTensors, or a run's folder, both
 // relative to the pipeline's file; or a run by its name or NAME/NUMBER, relative to run.dir. Whether a run has such a number is not
 // looked at. It is fs.ErrNotExist if there is nothing.

@@ -25,12 +25,31 @@ type Set struct {
 }
 
 // Check loads every environment, makes every policy, checks them against each other and releases them. It
-// reports what Load does: Problems for errors in the file, and Set.Warnings; and what the arenas will take.
+// reports what Load does: Problems for errors in the file, and Set.Warnings; and what the arenas will take. Runs and files that
+// policies have their weights from must be there: for a run that goes on they need not be, whose own state has them.
 func Check(ctx context.Context, g *graph.Graph, parts *graph.Parts) (needs []Need, warnings graph.Problems, err error) {
 	var cache Cache
 	s, err := Load(ctx, g, parts, &cache)
+	if err == nil {
+		err = checkStored(g)
+	}
 	needs = s.Forecast(g)
 	return needs, s.Warnings, errors.Join(err, cache.Close())
+}
+
+// checkStored checks that the runs and files are there that policies have their weights from.
+func checkStored(g *graph.Graph) error {
+	c := &graph.Report{File: g.File}
+	for i := range g.Policies {
+		p := &g.Policies[i]
+		if p.From == "" {
+			continue
+		}
+		if _, err := g.Stored(p.From); err != nil {
+			c.Add("E012", p.Place("from"), graph.HelpStored, "policy %q: %v", p.Name, err)
+		}
+	}
+	return c.Sorted().Err()
 }
 
 // Load loads the environments that the cache does not have, makes the policies and checks them against each other. It
@@ -105,7 +124,6 @@ func (s *Set) makePolicies(g *graph.Graph, parts *graph.Parts, c *graph.Report) 
 	for i := range g.Policies {
 		if p := &g.Policies[i]; p.Of == "" {
 			s.makePolicy(g, p, parts, c)
-			checkStored(g, p, c)
 		}
 	}
 	for i := range g.Policies {
@@ -138,16 +156,6 @@ func (s *Set) makePolicy(g *graph.Graph, p *graph.Policy, parts *graph.Parts, c 
 		return
 	}
 	s.Policies[p.Name] = made
-}
-
-// checkStored checks that the run or the file of a policy's weights is there.
-func checkStored(g *graph.Graph, p *graph.Policy, c *graph.Report) {
-	if p.From == "" {
-		return
-	}
-	if _, err := g.Stored(p.From); err != nil {
-		c.Add("E012", p.Place("from"), "`rlhost runs` lists the runs; `rlhost export` writes .safetensors files", "policy %q: %v", p.Name, err)
-	}
 }
 
 // checkSpaces checks that each policy was made for spaces like those of the environments whose data reaches the

@@ -171,6 +171,12 @@ func (s *Session) movedTo(dir string, g *graph.Graph) (*graph.Graph, error) {
 			move(&t.Use, use)
 		}
 	}
+	moved.Policies = slices.Clone(g.Policies)
+	for i := range moved.Policies {
+		var err error
+		moved.Policies[i].From, err = movedFrom(dir, g, g.Policies[i].From)
+		errs = append(errs, err)
+	}
 	moved.Plugins = make([]*graph.Plugin, len(g.Plugins))
 	for i, p := range g.Plugins {
 		there := *p

@@ -104,7 +104,7 @@ func (s *Session) exactness(plugins map[string]string, kernels string) (exact bo
 func (s *Session) withoutEpisodes(states map[string]component.State) map[string]component.State {
 	kept := map[string]component.State{}
 	for _, c := range s.graph.Components {
-		if state, ok := states[c.Name]; ok && (c.Kind == kindLearner || c.Kind == kindRunner) {
+		if state, ok := states[c.Name]; ok && slices.Contains([]string{kindLearner, kindRunner, kindFrozen, kindPool}, c.Kind) {
 			kept[c.Name] = state
 		}
 	}

@@ -1,0 +1,275 @@
+package session_test
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/pipeline/export"
+	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/runs"
+	"github.com/rlhost/rlhost/pipeline/session"
+	"github.com/rlhost/rlhost/plugins/builtin"
+	"github.com/rlhost/rlhost/plugins/learner"
+	"github.com/rlhost/rlhost/plugins/opponents"
+)
+
+// frozenLab trains and resumes small runs in one folder.
+type frozenLab struct {
+	*testing.T
+	parts *graph.Parts
+	dir   string
+}
+
+func newFrozenLab(t *testing.T) *frozenLab {
+	t.Helper()
+	parts, engines := builtin.New(builtin.Options{})
+	t.Cleanup(func() {
+		if err := engines.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &frozenLab{t, parts, t.TempDir()}
+}
+
+// train begins a run with a checkpoint at each of its datasets, of 512 env steps, and with more tables.
+func (l *frozenLab) train(datasets int, tables string, sets ...string) error {
+	sets = append([]string{"run.dir=" + l.dir, fmt.Sprintf("run.stop.env_steps=%d", 512*datasets), "component.learner.anneal_env_steps=0",
+		"run.checkpoint.every=1us", "run.checkpoint.keep=2", "run.evaluation.episodes=1"}, sets...)
+	g, problems := graph.Parse("cartpole.toml", []byte(cartpole+tables), graph.ParseOptions{Parts: l.parts, Sets: sets})
+	if g == nil {
+		return problems
+	}
+	_, err := session.Train(l.Context(), session.Options{Parts: l.parts, Graph: g, Policy: "main", Log: slog.New(slog.DiscardHandler)})
+	return err
+}
+
+// resume goes on with the newest run until it has so many datasets, with more tables in its pipeline.
+func (l *frozenLab) resume(until int, tables string, sets ...string) error {
+	run := l.run("cartpole")
+	text, err := run.Pipeline()
+	if err == nil {
+		err = os.WriteFile(filepath.Join(run.Dir, runs.PipelineFile), append(text, tables...), 0o644)
+	}
+	if err != nil {
+		return err
+	}
+	o := session.Options{Parts: l.parts, Policy: "main", Log: slog.New(slog.DiscardHandler), Sets: append([]string{fmt.Sprintf("run.stop.env_steps=%d", 512*until)}, sets...)}
+	s, err := session.Resume(l.Context(), run, o)
+	if err != nil {
+		return err
+	}
+	_, err = s.Run(l.Context())
+	return errors.Join(err, s.Close())
+}
+
+func (l *frozenLab) run(which string) *runs.Run {
+	l.Helper()
+	run, err := runs.Open(l.dir, which)
+	if err != nil {
+		l.Fatal(err)
+	}
+	return run
+}
+
+func (l *frozenLab) checkpoint(which, version string) runs.Checkpoint {
+	l.Helper()
+	c, err := l.run(which).Load(version)
+	if err != nil {
+		l.Fatal(err)
+	}
+	return c
+}
+
+// learned returns the policy of the learner of a checkpoint.
+func (l *frozenLab) learned(c runs.Checkpoint) policy.Weights {
+	l.Helper()
+	_, w, err := learner.Weights(c.Components["learner"])
+	if err != nil {
+		l.Fatal(err)
+	}
+	return w
+}
+
+// freezing are the tables of a policy that is frozen, with the lines of its own, and of the component that publishes it.
+func freezing(lines ...string) string {
+	return "\n[component.frozen_old]\nkind = \"frozen\"\npolicy = \"old\"\n[policy.old]\n" + strings.Join(lines, "\n") + "\n"
+}
+
+// frozen returns what the frozen policy of the newest checkpoint acts with.
+func (l *frozenLab) frozen() (source string, w policy.Weights) {
+	l.Helper()
+	source, _, w, err := new(opponents.Frozen).Weights(l.checkpoint("cartpole", runs.Latest).Components["frozen_old"])
+	if err != nil {
+		l.Fatal(err)
+	}
+	return source, w
+}
+
+func same(a, b policy.Weights) bool {
+	return a.Version == b.Version && slices.Equal(a.Params, b.Params)
+}
+
+// A version of the run itself comes from a checkpoint, and stays in the run's own state when that is gone.
+func TestStored_AVersionOfTheRunComesFromItsCheckpoints(t *testing.T) {
+	l := newFrozenLab(t)
+	if err := l.train(3, ""); err != nil {
+		t.Fatal(err)
+	}
+	want := l.learned(l.checkpoint("cartpole", "2"))
+	if err := l.resume(4, freezing(`of="main"`, "version=2")); err != nil {
+		t.Fatal(err)
+	}
+	if source, w := l.frozen(); source != "main@2" || !same(w, want) {
+		t.Errorf("frozen is version %d from %q", w.Version, source)
+	}
+	for version := 5; version < 8; version++ { // version 2 goes
+		if err := l.resume(version, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := l.run("cartpole").Load("2"); !errors.Is(err, runs.ErrNotFound) {
+		t.Fatalf("the checkpoint is still there: %v", err)
+	}
+	if source, w := l.frozen(); source != "main@2" || !same(w, want) {
+		t.Errorf("later it is version %d from %q", w.Version, source)
+	}
+	if err := l.resume(8, "", "policy.old.version=6"); err != nil {
+		t.Fatal(err)
+	}
+	if source, w := l.frozen(); source != "main@6" || w.Version != 6 || same(w, want) {
+		t.Errorf("frozen anew it is version %d from %q", w.Version, source)
+	}
+}
+
+// A version that a pool of the run keeps needs no checkpoint of its own.
+func TestStored_AVersionComesFromAPool(t *testing.T) {
+	l := newFrozenLab(t)
+	const pool = `
+[policy.past]
+of = "main"
+[component.pool]
+kind = "opponents"
+policy = "past"
+every = 1
+keep = 6
+[[wire]]
+signal = "learner.weights"
+slot = "pool.on_weights"
+mode = "latest"
+depth = 1
+on_full = "coalesce"
+`
+	if err := l.train(6, pool); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.run("cartpole").Load("3"); !errors.Is(err, runs.ErrNotFound) {
+		t.Fatalf("there is a checkpoint of version 3: %v", err)
+	}
+	c := l.checkpoint("cartpole", runs.Latest)
+	n, _, err := learner.Weights(c.Components["learner"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := new(opponents.Pool).Weights(c.Components["pool"], &n, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.resume(7, freezing(`of="main"`, "version=3")); err != nil {
+		t.Fatal(err)
+	}
+	if _, w := l.frozen(); !same(w, want) || w.Version != 3 {
+		t.Errorf("frozen is version %d, not what the pool has", w.Version)
+	}
+}
+
+// Weights of another run, or of a file, are those that it has.
+func TestStored_WeightsComeFromAnotherRunOrAFile(t *testing.T) {
+	l := newFrozenLab(t)
+	if err := l.train(2, "", "run.name=other"); err != nil {
+		t.Fatal(err)
+	}
+	other := l.checkpoint("other", runs.Latest)
+	x, err := session.Export(t.Context(), l.run("other"), &other, l.parts, "", export.Safetensors)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(l.dir, "other.safetensors")
+	if err := os.WriteFile(file, x.File, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		lines   []string
+		version string
+	}{
+		"a run":                 {[]string{`from="other/1"`}, "best"},
+		"a version of a run":    {[]string{`from="other"`, "version=1"}, "1"},
+		"the folder of a run":   {[]string{"from=" + fmt.Sprintf("%q", filepath.Join(l.dir, "other", "0001"))}, "best"},
+		"a file of safetensors": {[]string{"from=" + fmt.Sprintf("%q", file)}, runs.Latest},
+	} {
+		if err := l.train(1, freezing(append(c.lines, `env = "cartpole"`)...)); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		want, which := policy.Weights{}, c.version
+		if which == "best" {
+			if _, err := l.run("other").Load(runs.Best); err != nil {
+				which = runs.Latest
+			}
+		}
+		want = l.learned(l.checkpoint("other", which))
+		if source, w := l.frozen(); !same(w, want) {
+			t.Errorf("%s: frozen is version %d from %q, want version %d", name, w.Version, source, want.Version)
+		}
+	}
+	// What the run goes on from has them, when the file is gone.
+	_, want := l.frozen()
+	if err := errors.Join(os.RemoveAll(filepath.Join(l.dir, "other")), os.Remove(file)); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.resume(2, ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, w := l.frozen(); !same(w, want) {
+		t.Errorf("resumed without the file it is version %d", w.Version)
+	}
+}
+
+func TestStored_SaysWhatIsNotThere(t *testing.T) {
+	l := newFrozenLab(t)
+	check := func(err error, code string, texts ...string) {
+		t.Helper()
+		var e *session.Error
+		if !errors.As(err, &e) || e.Kind != session.Config || !strings.Contains(err.Error(), "error["+code+"]") {
+			t.Errorf("%v, want an error with code %s", err, code)
+			return
+		}
+		for _, text := range append(texts, "\n  help: ") {
+			if !strings.Contains(err.Error(), text) {
+				t.Errorf("%v, want %q", err, text)
+			}
+		}
+	}
+	check(l.train(1, freezing(`of="main"`, "version=4")), session.CodeGone, "version 4 of policy \"main\"", "no checkpoint yet", "rlhost checkpoint")
+	if err := l.train(4, ""); err != nil {
+		t.Fatal(err)
+	}
+	other := func(from string) string {
+		return freezing("from = "+fmt.Sprintf("%q", from), `env = "cartpole"`, "net = { hidden = [3] }")
+	}
+	check(l.train(1, other("cartpole/2")), policy.CodeNetwork, "dense(64)", "dense(3)")
+	check(l.resume(5, freezing(`of="main"`, "version=1")), session.CodeGone, "version 1 of policy \"main\"", "have 3, 4", "run.checkpoint.keep")
+	check(l.train(1, other("cartpole")), "E012", "this run itself")
+	check(l.train(1, other("elsewhere")), "E012", "elsewhere", "rlhost runs")
+	broken := filepath.Join(l.dir, "x.safetensors")
+	if err := os.WriteFile(broken, []byte("nothing"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	check(l.train(1, other(broken)), "E012", "x.safetensors")
+}
