@@ -20,7 +20,7 @@ func laidOut(t testing.TB) *Schema {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := NewSchema(spec, Shape{Steps: 4, Envs: 5, Memory: Memory{State: 6, Chunk: 2}})
+	s, err := NewSchema(spec, Shape{Steps: 4, Envs: 5, Policies: "main rival", Memory: Memory{State: 6, Chunk: 2}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -224,3 +224,47 @@ func TestSchema_PicturesAreDense(t *testing.T) {
 		}
 	}
 }
+
+func TestSchema_OfShowsTheRowsOfOnePolicy(t *testing.T) {
+	s, err := NewSchema(testkit.Spec(3, 5, true), Shape{Steps: 7, Envs: 5, Policies: "main past rival"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mem := make([]byte, s.Bytes)
+	for place, name := range []string{"main", "past", "rival"} {
+		own, err := s.Of(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, mine := Trajectory{s, mem}, Trajectory{own, mem}
+		mine.Bytes(Valid)[3] = 1
+		mine.Uint64(PolicyVersion)[7] = uint64(100 + place)
+		if all.Bytes(Valid)[3] != 0 || all.Bytes(Valid.At(1 + place))[3] != 1 || all.Uint64(PolicyVersion.At(1 + place))[7] != uint64(100+place) {
+			t.Errorf("%s does not write valid/%d and policy_version/%d", name, 1+place, 1+place)
+		}
+		for _, l := range s.Columns() {
+			if same, ok := own.Layout(l.Column); !ok || !reflect.DeepEqual(same, l) != (l.Column == Valid || l.Column == PolicyVersion) {
+				t.Errorf("%s: column %v lies at %+v, of all at %+v", name, l.Column, same, l)
+			}
+		}
+		if got, ok := s.PolicyPlace(name); !ok || got != place {
+			t.Errorf("PolicyPlace(%s) = %d, %v", name, got, ok)
+		}
+	}
+	if _, err := s.Of("nobody"); !errors.Is(err, ErrShape) || !strings.Contains(err.Error(), "main past rival") {
+		t.Errorf("Of a policy that acts nowhere: %v", err)
+	}
+	one, err := NewSchema(testkit.Spec(3, 5, true), Shape{Steps: 7, Envs: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if own, err := one.Of("whoever"); own != one || err != nil {
+		t.Errorf("Of blocks of one policy: %p, %v, want the same", own, err)
+	}
+	if one.Has(Policy) || one.Has(Valid.At(1)) {
+		t.Error("blocks of one policy have columns of several")
+	}
+	if _, err := NewSchema(testkit.Spec(3, 5, true), Shape{Steps: 7, Envs: 5, Policies: strings.Repeat("p ", MaxPolicies+1)}); !errors.Is(err, ErrShape) {
+		t.Errorf("too many policies: %v", err)
+	}
+}

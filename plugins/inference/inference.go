@@ -140,37 +140,40 @@ func (c *Inference) schedule() {
 	c.h.Receiver.Post(c.flushSlot, hostabi.Message{})
 }
 
-// flush serves everything that is pending, in batches of max_rows.
+// flush serves everything that is pending, in batches of max_rows, and replies.
 func (c *Inference) flush(*hostabi.Message) {
 	c.flushing = false
-	for i := range c.pending {
-		if err := c.gather(&c.pending[i]); err != nil {
-			c.h.Fail(err)
-			return
-		}
-	}
-	if err := c.run(); err != nil {
+	if err := c.serve(); err != nil {
 		c.h.Fail(err)
 		return
 	}
-	c.picked.Return()
 	for i := range c.pending {
-		if err := c.reply(c.pending[i]); err != nil {
+		if err := c.actions.Emit(c.pending[i]); err != nil {
 			c.h.Fail(err)
 			return
 		}
 	}
-	c.pending, c.views, c.ages = c.pending[:0], c.views[:0], c.ages[:0]
+	c.pending = c.pending[:0]
 	if rested := c.rested; rested != nil {
 		c.rested = nil
 		rested()
 	}
 }
 
-// reply informs the requester that its row is written: the same message with the policy and its version that acted.
-func (c *Inference) reply(m hostabi.Message) error {
-	m.PolicyVersion = c.version
-	return c.actions.Emit(m)
+// serve acts on all rows that are pending and makes their requests the replies: the same messages with the policy and the
+// version that acted.
+func (c *Inference) serve() error {
+	for i := range c.pending {
+		if err := c.gather(&c.pending[i]); err != nil {
+			return err
+		}
+	}
+	if err := c.run(); err != nil {
+		return err
+	}
+	c.picked.Return()
+	c.views, c.ages = c.views[:0], c.ages[:0]
+	return nil
 }
 
 // Pause waits for the batch that is being gathered, if there is one.

@@ -61,19 +61,20 @@ func newRigOf(t *testing.T, c component.Component, n policy.Network, blocks, max
 	})
 	r.act = r.ToOnLoan("act")
 	r.From("actions", func(m *hostabi.Message) { r.replies = append(r.replies, *m) })
-	r.lend(t, blocks)
+	r.lend(t, blocks, "")
 	return r
 }
 
-// lend makes blocks and fills them with observations and masks.
-func (r *rig) lend(t *testing.T, n int) {
+// lend makes blocks, in whose rows these policies act, and fills them with observations and masks.
+func (r *rig) lend(t *testing.T, n int, policies string) {
 	t.Helper()
+	r.blocks, r.handles = nil, nil
 	p := plugintest.New(plugintest.Script{Actions: actions, Legal: func(plugintest.At, int) bool { return true }})
-	schema, err := trajectory.NewSchema(p.Spec(), trajectory.Shape{Steps: steps, Envs: envs, Memory: r.network.Memory()})
+	schema, err := trajectory.NewSchema(p.Spec(), trajectory.Shape{Steps: steps, Envs: envs, Policies: policies, Memory: r.network.Memory()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.arena, err = r.Host.Arenas.Add(arena.Config{Name: "blocks", Blocks: n, BlockBytes: schema.Bytes, Schema: schema})
+	r.arena, err = r.Host.Arenas.Add(arena.Config{Name: "blocks" + policies, Blocks: n, BlockBytes: schema.Bytes, Schema: schema})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -356,15 +357,10 @@ func flushAllocatesNothing(t *testing.T, n policy.Network) {
 	}
 	serve := func() {
 		c.pending = append(c.pending, messages...)
-		for i := range c.pending {
-			if err := c.gather(&c.pending[i]); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := c.run(); err != nil {
+		if err := c.serve(); err != nil {
 			t.Fatal(err)
 		}
-		c.pending, c.views, c.ages = c.pending[:0], c.views[:0], c.ages[:0]
+		c.pending = c.pending[:0]
 	}
 	if n := testing.AllocsPerRun(100, serve); n != 0 {
 		t.Errorf("%v allocations for two requests, want 0", n)

@@ -18,7 +18,7 @@ type bound struct {
 }
 
 // gather turns one message into requests to the policy: its rows at t and, where requested, the last observations of
-// environments truncated at t-1.
+// environments truncated at t-1. The message becomes the reply.
 func (c *Inference) gather(m *hostabi.Message) error {
 	r := trajectory.ActRequestOf(m)
 	tr, err := trajectory.Borrowed(c.h.Arenas, r.Block)
@@ -35,7 +35,7 @@ func (c *Inference) gather(m *hostabi.Message) error {
 	}
 	tr.Schema = b.schema
 	r.Policy = int(b.place)
-	m.Inline = r.Message().Inline
+	m.Inline, m.PolicyVersion = r.Message().Inline, c.version
 	tr.Uint64(trajectory.PolicyVersion)[r.T] = c.version
 	if err := c.addOwn(b, tr, c.request(b, tr, &r), r.T); err != nil || !r.Bootstrap {
 		return err

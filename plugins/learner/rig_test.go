@@ -33,11 +33,12 @@ type rig struct {
 }
 
 type rigOptions struct {
-	network policy.Network // default: plain
-	config  func(*config)
-	seed    uint64
-	restore component.State
-	backend policy.Backend
+	network  policy.Network // default: plain
+	config   func(*config)
+	seed     uint64
+	restore  component.State
+	backend  policy.Backend
+	policies string // that act in the blocks; empty: one
 }
 
 const (
@@ -75,7 +76,7 @@ func newRig(t *testing.T, o rigOptions) *rig {
 			t.Fatal(err)
 		}
 	}
-	r.makeBlocks(t, o.network.Memory())
+	r.makeBlocks(t, o.policies, o.network.Memory())
 	r.datasets = r.To("on_dataset")
 	r.From("weights", func(m *hostabi.Message) { r.onWeights(t, m, &o.network) })
 	r.From("stats", func(m *hostabi.Message) { r.onStats(t, m) })
@@ -89,10 +90,10 @@ func newRig(t *testing.T, o rigOptions) *rig {
 	return r
 }
 
-func (r *rig) makeBlocks(t *testing.T, m trajectory.Memory) {
+func (r *rig) makeBlocks(t *testing.T, policies string, m trajectory.Memory) {
 	t.Helper()
 	var err error
-	if r.schema, err = trajectory.NewSchema(plugintest.New(plugintest.Script{}).Spec(), trajectory.Shape{Steps: max(steps, m.Chunk), Envs: envs, Memory: m}); err != nil {
+	if r.schema, err = trajectory.NewSchema(plugintest.New(plugintest.Script{}).Spec(), trajectory.Shape{Steps: max(steps, m.Chunk), Envs: envs, Policies: policies, Memory: m}); err != nil {
 		t.Fatal(err)
 	}
 	r.blocks, err = r.Host.Arenas.Add(arena.Config{Name: "blocks", Blocks: 2, BlockBytes: r.schema.Bytes, Schema: r.schema})

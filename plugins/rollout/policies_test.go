@@ -1,0 +1,215 @@
+package rollout
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// policiesRig is a rollout of tables whose policies answer each request in turn, the last of them first, as versions 10, 11 and
+// so on. Its blocks are told to each.
+func policiesRig(t *testing.T, p env.Plugin, config func(*config), each func(tr trajectory.Trajectory)) *rig {
+	t.Helper()
+	r := newRig(t, rigOptions{plugin: p, config: config})
+	r.silent = true
+	r.From("obs_ready", func(m *hostabi.Message) {
+		for k := len(r.c.policies.names) - 1; k >= 0; k-- {
+			q := trajectory.ActRequestOf(m)
+			q.Policy = k
+			tr, err := trajectory.Borrowed(r.Host.Arenas, q.Block)
+			if err != nil {
+				t.Error(err)
+			}
+			for i, place := range tr.Policies(q.T) {
+				if int(place) == k && !q.ValueOnly {
+					tr.Row(trajectory.Action, q.T).Int32()[i] = int32(k)
+				}
+			}
+			answer := q.Message()
+			answer.PolicyVersion = uint64(10 + k)
+			if err := r.answers.Emit(answer); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	r.eachBlock(t, func(_ *hostabi.Message, tr trajectory.Trajectory) { each(tr) })
+	return r
+}
+
+// twoGames configures a rollout of tables.
+func twoGames(envs, splits int, policies map[string]string, opponents map[string]float64) func(*config) {
+	return func(c *config) {
+		c.Envs, c.Splits, c.Horizon, c.Policies, c.Opponents = envs, splits, 6, policies, opponents
+	}
+}
+
+func TestPolicies_EachHasTheRowsOfItsAgents(t *testing.T) {
+	blocks := 0
+	r := policiesRig(t, game(true), twoGames(2, 1, map[string]string{"players/0": "west", "players/1": "east"}, nil), func(tr trajectory.Trajectory) {
+		blocks++
+		all := tr.Bytes(trajectory.Valid)
+		east, west := tr.Bytes(trajectory.Valid.At(1)), tr.Bytes(trajectory.Valid.At(2))
+		for i := range all {
+			if want := [2]byte{1, 0}[i%2]; tr.Bytes(trajectory.Policy)[i] != want {
+				t.Fatalf("row %d is policy %d's, want %d", i, tr.Bytes(trajectory.Policy)[i], want)
+			}
+			if own := [2][]byte{west, east}[i%2]; own[i] != all[i] || east[i]+west[i] != all[i] {
+				t.Errorf("row %d: valid %d, for east %d, for west %d", i, all[i], east[i], west[i])
+			}
+		}
+		if m := tr.Meta(); m.MinVersion != 10 || m.MaxVersion != 11 {
+			t.Errorf("versions %d to %d acted, want 10 to 11", m.MinVersion, m.MaxVersion)
+		}
+	})
+	r.MustRun(func() bool { return blocks >= 4 })
+	for _, e := range r.episodes {
+		if want := trajectory.PolicyID([]string{"west", "east"}[e.Agent]); e.Policy != want {
+			t.Errorf("episode of agent %d is told of policy %x, want %x", e.Agent, e.Policy, want)
+		}
+	}
+	if len(r.episodes) == 0 {
+		t.Error("no episode has been told")
+	}
+}
+
+func TestPolicies_OpponentsPlayTheirShareAndOneAgentEach(t *testing.T) {
+	const until = 3000
+	games, opponents := 0, map[string]int{}
+	r := policiesRig(t, game(true), twoGames(4, 1, map[string]string{"players": "main"}, map[string]float64{"past": 0.3, "rival": 0.1}),
+		func(tr trajectory.Trajectory) {
+			names := strings.Fields(tr.Schema.Shape.Policies)
+			by := tr.Bytes(trajectory.Policy)
+			for _, first := range []int{0, 4} { // rows in which a game begins
+				for env := range 4 {
+					at := first*8 + env*2
+					games++
+					for agent := range 2 {
+						if name := names[by[at+agent]]; name != "main" {
+							opponents[fmt.Sprint(name, agent)]++
+						}
+					}
+					if names[by[at]] != "main" && names[by[at+1]] != "main" {
+						t.Fatal("an environment has two opponents")
+					}
+					end := map[int]int{0: 4, 4: 6}[first]
+					for row := first; row < end; row++ {
+						if !bytes.Equal(by[row*8+env*2:][:2], by[at:][:2]) {
+							t.Fatal("a policy changes within a game")
+						}
+					}
+				}
+			}
+		})
+	r.MustRun(func() bool { return games >= until })
+	for who, share := range map[string]float64{"past0": 0.15, "past1": 0.15, "rival0": 0.05, "rival1": 0.05} {
+		n := float64(games)
+		if got, sigma := float64(opponents[who]), math.Sqrt(n*share*(1-share)); math.Abs(got-n*share) > 4*sigma {
+			t.Errorf("%s in %v of %v games, want %v ± %v", who, got, n, n*share, sigma)
+		}
+	}
+}
+
+// Who plays depends on seed, environment and env step, not on how environments are split.
+func TestPolicies_SplitsChangeNoOpponent(t *testing.T) {
+	var want [][]byte
+	for _, splits := range []int{1, 2, 4} {
+		rows, blocks := make([][]byte, 4), 0
+		r := policiesRig(t, game(true), twoGames(4, splits, map[string]string{"*/*": "main"}, map[string]float64{"past": 0.5}), func(tr trajectory.Trajectory) {
+			blocks++
+			each := tr.Schema.Rows() / tr.Schema.Shape.Envs
+			by := tr.Bytes(trajectory.Policy)
+			for t := range tr.Schema.Shape.Steps {
+				for env := range tr.Schema.Shape.Envs {
+					global := int(tr.Meta().FirstEnv) + env
+					rows[global] = append(rows[global], by[t*tr.Schema.Rows()+env*each:][:each]...)
+				}
+			}
+		})
+		r.MustRun(func() bool { return blocks >= 20*splits })
+		for env := range rows {
+			rows[env] = rows[env][:20*6*2]
+		}
+		if want == nil {
+			want = rows
+		}
+		for env := range rows {
+			if !bytes.Equal(rows[env], want[env]) {
+				t.Errorf("%d splits: environment %d is played by others", splits, env)
+			}
+		}
+	}
+}
+
+func TestPolicies_ASnapshotGoesOnWithWhoPlays(t *testing.T) {
+	const horizon = 5 // games go on over seams
+	config := func(c *config) {
+		twoGames(2, 1, map[string]string{"*/*": "main"}, map[string]float64{"past": 0.5})(c)
+		c.Horizon = horizon
+	}
+	var all []byte
+	until := func(r *rig, rows int) { r.MustRun(func() bool { return len(all) >= rows }) }
+	told := func(tr trajectory.Trajectory) { all = append(all, tr.Bytes(trajectory.Policy)[:horizon*4]...) }
+	until(policiesRig(t, game(true), config, told), 12*horizon*4)
+	want := all[:12*horizon*4]
+	all = nil
+	r := policiesRig(t, game(true), config, told)
+	until(r, 3*horizon*4)
+	state, err := r.c.Snapshot()
+	for err != nil { // a row of the next block has been stepped
+		state, err = r.c.Snapshot()
+		r.MustRun(func() bool { return true })
+	}
+	rest := 12*horizon*4 - len(all)
+	made := len(all)
+	all = nil
+	again := policiesRig(t, game(true), config, told)
+	if err := again.c.Restore(state); err != nil {
+		t.Fatal(err)
+	}
+	until(again, rest)
+	if !bytes.Equal(all[:rest], want[made:]) {
+		t.Errorf("others play behind a snapshot: %v, want %v", all[:rest], want[made:])
+	}
+}
+
+func TestPolicies_AnAnswerCountsOnce(t *testing.T) {
+	r := newRig(t, rigOptions{plugin: game(true), config: twoGames(2, 1, map[string]string{"players/0": "a", "players/1": "b"}, nil)})
+	r.silent = true
+	r.MustRun(func() bool { return len(r.asked) == 1 })
+	r.answer(r.asked[0]) // of policy 0
+	r.answer(r.asked[0])
+	err := r.Settle()
+	if err == nil || !strings.Contains(err.Error(), "which were not asked for") {
+		t.Errorf("a second answer of one policy: %v", err)
+	}
+}
+
+func TestPolicies_WrongOnesAreNamed(t *testing.T) {
+	for want, edit := range map[string]func(*config){
+		"`opponents.past` is 2, want a share":       func(c *config) { c.Opponents["past"] = 2 },
+		"`opponents` have 1.2 of the episodes":      func(c *config) { c.Opponents["past"], c.Opponents["b"] = 0.6, 0.6 },
+		"`opponents` play against nobody":           func(c *config) { c.Policies = nil },
+		"`policies` name \"a b\", which is no name": func(c *config) { c.Policies["players/0"] = "a b" },
+		"`opponents.past` is NaN, want a share":     func(c *config) { c.Opponents["past"] = math.NaN() },
+		"`opponents.past` is -0.5, want a share":    func(c *config) { c.Opponents["past"] = -0.5 },
+	} {
+		c := defaults()
+		c.Env, c.Policies, c.Opponents = "x", map[string]string{"*/*": "main"}, map[string]float64{"past": 0.5}
+		edit(&c)
+		if err := c.validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("validate = %v, want %q", err, want)
+		}
+	}
+	c := New().(*Rollout)
+	c.config = defaults()
+	c.config.Policies = map[string]string{"players/7": "main"}
+	if _, err := newPolicies(&c.config, &game(true).spec, 1); err == nil || !strings.Contains(err.Error(), "matches no agent") {
+		t.Errorf("a pattern that matches no agent: %v", err)
+	}
+}
