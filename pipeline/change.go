@@ -195,7 +195,7 @@ func (t *Transition) install(o *Outcome) {
 	p.stats.Gauge("rollout/envs").Set(float64(t.next.envs()))
 	swapped := map[*instance]bool{}
 	for _, s := range t.swaps {
-		swapped[s.new] = true
+		swapped[s.new] = !s.waits
 	}
 	for _, x := range t.made {
 		x.joining.Store(nil)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/rlhost/rlhost/core/arena"
@@ -94,7 +95,7 @@ func (t *Transition) fill(s *assignment) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.swaps = append(t.swaps, &replacement{t: t, of: s.of, old: *s.old, new: x})
+	t.swaps = append(t.swaps, &replacement{t: t, of: s.of, old: *s.old, new: x, waits: s.of.Flow.Envs > 0 && t.plan.rewires(s.of.Name)})
 	return x, nil
 }
 
@@ -206,7 +207,9 @@ func (s *replacement) handPieces(o *Outcome) error {
 	if s.t.options.Probation {
 		s.new.live.remember(state)
 	}
-	s.new.host.Receiver.Release()
+	if !s.waits {
+		s.new.host.Receiver.Release()
+	}
 	return nil
 }
 
@@ -248,6 +251,8 @@ func (s *replacement) unfit() string {
 		return fmt.Sprintf("it has %d environments, not %d", is.Envs, was.Envs)
 	case was.Splits != is.Splits:
 		return fmt.Sprintf("they are in %d splits, not %d", is.Splits, was.Splits)
+	case !maps.Equal(was.Policies, is.Policies) || !maps.Equal(was.Opponents, is.Opponents):
+		return "other policies act"
 	}
 	return ""
 }
@@ -334,6 +339,9 @@ func (s *replacement) undo() error {
 		return nil
 	}
 	s.t.undone[s.old.instance] = s.new
+	if s.waits {
+		s.new.host.Receiver.Release()
+	}
 	if fault := s.new.live.failed(); fault != nil {
 		err = fmt.Errorf("%s has failed and cannot be replaced: %w: %w", s.old.name, fault, err)
 		s.t.p.fail(err)

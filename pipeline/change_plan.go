@@ -105,6 +105,25 @@ func planOf(before *assembly, next *graph.Graph) (*plan, error) {
 	return p, nil
 }
 
+// rewires reports whether the wires from a component differ.
+func (p *plan) rewires(name string) bool {
+	before := 0
+	for i := range p.graphs[0].Wires {
+		if p.graphs[0].Wires[i].From == name {
+			before++
+		}
+	}
+	for i := range p.wires {
+		if w := &p.wires[i]; w.wire.From == name {
+			if !w.same {
+				return true
+			}
+			before--
+		}
+	}
+	return before > 0
+}
+
 // sameRun rejects changes of what a run keeps from beginning to end.
 func sameRun(a, b *graph.Graph) error {
 	fixed := func(key string, a, b any) error {

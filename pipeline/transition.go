@@ -101,7 +101,10 @@ type replacement struct {
 	of   *graph.Component
 	old  member
 	new  *instance
-	done bool // the new one runs
+	done bool // the new one has its place
+	// waits: the new one begins when the wires from it are those of the next graph, so that whoever it asks hears of it and
+	// nobody else does.
+	waits bool
 }
 
 // tell calls RolledBack once, if the change is complete and a new version has failed.

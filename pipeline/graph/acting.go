@@ -8,6 +8,7 @@ import (
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/table"
+	"github.com/rlhost/rlhost/core/trajectory"
 )
 
 // Learns reports whether the component makes versions of its policy from datasets.
@@ -57,6 +58,9 @@ func (c *actingChecker) acting() {
 	for i := range c.graph.Components {
 		x := &c.graph.Components[i]
 		c.learnsGiven(x)
+		if n := len(x.Flow.Acting()); n > trajectory.MaxPolicies {
+			c.Add(codeActing, x.table.key, "", "%d policies act in %q, at most %d can", n, x.Name, trajectory.MaxPolicies)
+		}
 		if len(x.Flow.Acting()) > 0 && c.declaredAll(x) && !c.bad["wire"] {
 			c.answered(x)
 			c.gathered(x)

@@ -1,9 +1,11 @@
 package graph_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
 )
@@ -125,5 +127,18 @@ func TestPresets_NamesOfTwoPoliciesCollide(t *testing.T) {
 	_, problems := graph.Parse("duel.toml", []byte(text), graph.ParseOptions{Parts: graphtest.Standard()})
 	if !strings.Contains(problems.String(), `policies "main_2" and "main@2" both have a component "inference_main_2"`) {
 		t.Errorf("problems:\n%s", problems)
+	}
+}
+
+func TestPolicies_NoMoreActThanBlocksName(t *testing.T) {
+	var opponents []string
+	for i := range trajectory.MaxPolicies {
+		opponents = append(opponents, fmt.Sprintf("\"main@%d\" = 0.001", i+1))
+	}
+	text := "rlhost = 1\n[run]\nname = \"duel\"\n[env.duel]\nuse = \"./duel.wasm\"\n[train]\npreset = \"ppo\"\n" +
+		"[component.rollout]\npolicies = { player = \"main\" }\nopponents = { " + strings.Join(opponents, ", ") + " }\n"
+	_, problems := graph.Parse("duel.toml", []byte(text), graph.ParseOptions{Parts: graphtest.Standard()})
+	if want := fmt.Sprintf("%d policies act in \"rollout\"", trajectory.MaxPolicies+1); len(problems) != 1 || !strings.Contains(problems.String(), want) {
+		t.Errorf("want one problem, %s:\n%s", want, problems)
 	}
 }

@@ -78,9 +78,13 @@ func (s *Set) trajectories(g *graph.Graph, x *graph.Component) Need {
 		blocks = f.Splits
 	}
 	horizon := f.BlockRows / envs
-	schema, err := trajectory.NewSchema(from.Plugin.Spec(), trajectory.Shape{Steps: horizon, Envs: envs, Memory: s.memory(g, x)})
+	shape := trajectory.Shape{Steps: horizon, Envs: envs, Memory: s.memory(g, x)}
+	if acting := f.Acting(); len(acting) > 1 {
+		shape.Policies = strings.Join(acting, " ")
+	}
+	schema, err := trajectory.NewSchema(from.Plugin.Spec(), shape)
 	if err != nil {
-		return Need{} // E042, E052
+		return Need{} // E042, E052, E054
 	}
 	table := "component." + x.Name
 	return Need{fmt.Sprintf("%s.horizon = %d, envs = %d, blocks = %d", table, horizon, f.Envs, blocks/f.Splits), footprint(blocks, schema.Bytes)}
