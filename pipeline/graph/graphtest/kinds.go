@@ -176,11 +176,12 @@ func newFrozen() component.Component {
 func newOpponents() component.Component {
 	return &standard{
 		config: &struct {
-			Policy    string `toml:"policy"`
-			Keep      int    `toml:"keep"`
-			Every     int    `toml:"every"`
-			DrawEvery int    `toml:"draw_every"`
-		}{Keep: 10, Every: 1, DrawEvery: 1},
+			Policy    string  `toml:"policy"`
+			Keep      int     `toml:"keep"`
+			Every     int     `toml:"every"`
+			DrawEvery int     `toml:"draw_every"`
+			Newest    float64 `toml:"newest"`
+		}{Keep: 10, Every: 20, DrawEvery: 1},
 		manifest: component.Manifest{Signals: Ports("weights", "weights"), Slots: Ports("on_weights", "weights")},
 	}
 }
