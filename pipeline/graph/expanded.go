@@ -89,6 +89,9 @@ func (g *Graph) runLines() []keyValue {
 	r := g.Run
 	f := runFile{Name: r.Name, Seed: r.Seed, Dir: r.Dir, Checkpoint: r.Checkpoint, Evaluation: r.Evaluation}
 	f.Stop = stopFile{Window: r.Stop.Window, EnvSteps: r.Stop.EnvSteps, Wall: r.Stop.Wall}
+	if r.Policy != "" {
+		f.Policy = &r.Policy
+	}
 	if r.Stop.HasReturn {
 		f.Stop.Return = &r.Stop.Return
 	}

@@ -30,6 +30,7 @@ type RunTable struct {
 	Name       string
 	Seed       uint64
 	Dir        string // folder that run folders are made in
+	Policy     string // the leading one, that rules and results are about; empty: the only one that is learned, or else main
 	Stop       component.StopRule
 	Checkpoint Checkpoint
 	Evaluation Evaluation

@@ -19,6 +19,7 @@ type runFile struct {
 	Name       string     `toml:"name"`
 	Seed       uint64     `toml:"seed"`
 	Dir        string     `toml:"dir"`
+	Policy     *string    `toml:"policy"`
 	Stop       stopFile   `toml:"stop"`
 	Checkpoint Checkpoint `toml:"checkpoint"`
 	Evaluation Evaluation `toml:"evaluation"`
@@ -58,6 +59,9 @@ func (c *checker) runTable() {
 	}
 	c.graph.Run = RunTable{Name: run.Name, Seed: run.Seed, Dir: run.Dir, Stop: stop,
 		Checkpoint: run.Checkpoint, Evaluation: run.Evaluation}
+	if run.Policy != nil {
+		c.graph.Run.Policy = c.reference(n, "policy")
+	}
 }
 
 func (c *checker) checkRun(n *node, run *runFile) {
@@ -72,6 +76,9 @@ func (c *checker) checkRun(n *node, run *runFile) {
 		if _, ok := dir.text(); ok {
 			c.Add("E005", dir.val, `the default is "runs"`, "`dir` is empty")
 		}
+	}
+	if policy := n.at("policy"); policy != nil && run.Policy != nil && *run.Policy == "" {
+		c.Add("E005", policy.val, "leave it out, or name one of the [policy] tables", "`policy` is empty")
 	}
 	c.atLeast(n, "stop.window", run.Stop.Window, 1)
 	c.atLeast(n, "checkpoint.keep", run.Checkpoint.Keep, 1)
