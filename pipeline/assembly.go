@@ -117,6 +117,51 @@ func (a *assembly) wire(w *graph.Wire) *runningWire {
 	return a.wires[i]
 }
 
+// policies returns the policies of the instances, by their IDs; see Host.PolicyOf.
+func (a *assembly) policies() map[uint16]string {
+	found := map[uint16]string{}
+	for i := range a.members {
+		if name := a.policyOf(a.members[i].of); name != "" {
+			found[a.members[i].host.ID] = name
+		}
+	}
+	return found
+}
+
+// actsIn returns how many environments the instances have whose requests a component of that policy answers.
+func (a *assembly) actsIn(policy string) (envs int) {
+	asks := func(of *graph.Component) bool {
+		return slices.ContainsFunc(a.graph.Wires, func(w graph.Wire) bool {
+			return w.From == of.Name && w.Payload == component.PayloadRequest && a.graph.Component(w.To).Policy == policy
+		})
+	}
+	for i := range a.members {
+		if m := &a.members[i]; m.of.Flow.Envs > 0 && asks(m.of) {
+			envs += m.instance.envs
+		}
+	}
+	return envs
+}
+
+// policyOf returns the policy of a component's table, else the only one among the components that its signals lead to.
+func (a *assembly) policyOf(of *graph.Component) (name string) {
+	if of.Policy != "" {
+		return of.Policy
+	}
+	for i := range a.graph.Wires {
+		w := &a.graph.Wires[i]
+		next := a.graph.Component(w.To).Policy
+		if w.From != of.Name || next == "" || next == name {
+			continue
+		}
+		if name != "" {
+			return ""
+		}
+		name = next
+	}
+	return name
+}
+
 func (a *assembly) policy(name string) (component.Policy, error) {
 	if made, ok := a.Policies[name]; ok {
 		return made, nil
@@ -162,9 +207,14 @@ func (a *assembly) signals() (list []string) {
 	return list
 }
 
-func (a *assembly) newest(payload string) (found hostabi.Message, ok bool) {
+// newest returns the newest message of a payload that a component of a policy has sent, or one that names none; policy may be
+// empty, for any.
+func (a *assembly) newest(payload, policy string) (found hostabi.Message, ok bool) {
 	for i := range a.members {
 		x := &a.members[i]
+		if policy != "" && x.of.Policy != "" && x.of.Policy != policy {
+			continue
+		}
 		for _, port := range x.of.Manifest.Signals {
 			if port.Payload != payload {
 				continue

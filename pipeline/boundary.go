@@ -11,16 +11,33 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// reach is Host.Boundary of a learner. In synchronous mode the boundary waits behind the queued messages:
-// components that count datasets and episodes have then counted this one, so that the run ends at the very dataset
-// that fulfils a stop rule, and a resumed run continues from there. Rollouts meanwhile get as far as the request
+// reach is Host.Boundary of a learner. Of several learners in asynchronous mode only the leading one makes boundaries.
+//
+// In synchronous mode a boundary comes when all learners have learned from a dataset; see round. It waits behind the queued
+// messages: components that count datasets and episodes have then counted this one, so that the run ends at the very
+// dataset that fulfils a stop rule, and a resumed run continues from there. Rollouts meanwhile get as far as the request
 // for the first row of their next blocks, which no snapshot depends on.
 func (p *Pipeline) reach(learner *instance) {
 	if !learner.host.Run.Synchronous {
-		p.boundary(learner)
+		if p.leads(learner) {
+			p.boundary(learner)
+		}
+		return
+	}
+	if !p.round.ends(learner) {
 		return
 	}
 	learner.loop.Own.Post(func(*hostabi.Message) { p.boundary(learner) }, hostabi.Message{})
+}
+
+// leads reports whether a learner is the leading one: that of BuildOptions.Policy, or any where that has none.
+func (p *Pipeline) leads(learner *instance) bool {
+	learners := p.now().learners()
+	if len(learners) < 2 {
+		return true
+	}
+	at := slices.IndexFunc(learners, func(m *member) bool { return m.of.Policy == p.options.Policy })
+	return at < 0 || learners[at].name == learner.host.Name
 }
 
 // boundary ends a dataset. A stop requested meanwhile waits for the next boundary, so that AtBoundary always
@@ -39,7 +56,7 @@ func (p *Pipeline) boundary(learner *instance) {
 }
 
 // atBoundary calls the owner and the pending requests. Two learners never wait for each other here: the loop of one
-// may be the one that the other's snapshot needs an answer from. Nor does a learner wait for instances that are being
+// may be the one that the other's snapshot needs an answer from, so in asynchronous mode only the leading one comes here. Nor does a learner wait for instances that are being
 // replaced: such a boundary is not one to save at, and not the last one.
 func (p *Pipeline) atBoundary(learner *instance) (met bool, err error) {
 	if !p.boundaries.try() {
@@ -102,7 +119,7 @@ func (p *Pipeline) snapshot(learner *instance) (map[string]component.State, erro
 	var errs []error
 	a := p.now()
 	for _, x := range a.members {
-		if !a.run.Synchronous && x.instance != learner && len(x.of.Manifest.Signals) > 0 {
+		if !a.run.Synchronous && !x.learns() && len(x.of.Manifest.Signals) > 0 {
 			continue
 		}
 		state, err := x.snapshot(learner.loop)

@@ -24,6 +24,7 @@ func Build(ctx context.Context, g *graph.Graph, o BuildOptions) (*Pipeline, erro
 	p.log, p.arenas, p.stats, p.loops.OnError = o.Log, arena.NewSet(), stat.NewRegistry(), p.endLoops
 	p.ending.stop = p.Stop
 	p.pauses.running, p.taps.running, p.steps.running, p.watch.running = &p.running, &p.running, &p.running, &p.running
+	p.round.running, p.steps.round = &p.running, &p.round
 	p.pauses.changes, p.watch.changes = p.changes, p.changes
 	p.watch.ending, p.watch.pauses = &p.ending, &p.pauses
 	if p.log == nil {
@@ -107,7 +108,8 @@ func (p *Pipeline) hostOf(x *instance, of *graph.Component, index int, at placem
 		Run:        x.view().run, Arenas: p.arenas, Stats: p.stats,
 		Log: p.log.With("component", at.name),
 		Env: x.env, Policy: func(name string) (component.Policy, error) { return x.view().policy(name) },
-		Stored: func(name string) (component.State, error) { return p.stored(x.view(), name) },
+		Stored:   func(name string) (component.State, error) { return p.stored(x.view(), name) },
+		PolicyOf: p.policyOf, ActsIn: func(policy string) int { return p.now().actsIn(policy) },
 		Peers:  func(kind string) int { return x.view().graph.InstancesByKind()[kind] },
 		Tables: func() component.Tables { return x.view().tables(p.options.Parts) },
 		Readers: func(signal string) int {

@@ -130,7 +130,9 @@ func (t *Transition) commit(ctx context.Context, o *Outcome) error {
 			return err
 		}
 		s.changing.Store(true)
+		resume := t.p.round.suspend()
 		defer func() {
+			resume()
 			s.changing.Store(false)
 			s.put()
 		}()

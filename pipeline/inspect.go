@@ -135,10 +135,10 @@ var ErrNoneSent = errors.New("none has been sent")
 // newestTries is how often Newest looks for a newer message when the found one's block has been reused.
 const newestTries = 8
 
-// Newest calls read with the newest message of a payload, such as weights, and its block, which is claimed during the
-// call; of several components that send such, with that of the newest policy version. It returns the error of read,
+// Newest calls read with the newest message of a payload, such as weights, that a component of a policy has sent, and its
+// block, which is claimed during the call; of several such components, with that of the newest policy version. It returns the error of read,
 // ErrNoneSent, or ErrEnded after the run, whose end waits for read. Any goroutine.
-func (p *Pipeline) Newest(payload string, read func(m *hostabi.Message, block []byte) error) error {
+func (p *Pipeline) Newest(payload, policy string, read func(m *hostabi.Message, block []byte) error) error {
 	leave, ok := p.changes.visit()
 	if !ok {
 		return ErrEnded
@@ -146,7 +146,7 @@ func (p *Pipeline) Newest(payload string, read func(m *hostabi.Message, block []
 	defer leave()
 	var err error
 	for range newestTries {
-		m, ok := p.now().newest(payload)
+		m, ok := p.now().newest(payload, policy)
 		if !ok {
 			return fmt.Errorf("%s: %w", payload, ErrNoneSent)
 		}

@@ -23,8 +23,11 @@ type BuildOptions struct {
 	Stored func(g *graph.Graph, policy string, made component.Policy) (component.State, error)
 	// Resumes is how often the run has been resumed, this time included.
 	Resumes int
-	// AtBoundary is called at dataset boundaries, on the learner's loop, which waits for it; of several learners
-	// one at a time, and never while instances are being replaced. snapshot may be called during the call only; see
+	// Policy is the leading one. In asynchronous mode the boundaries are its learner's; where it has none, those of any. In
+	// synchronous mode several learners share theirs, at which each has learned from a dataset and none has one under way.
+	Policy string
+	// AtBoundary is called at dataset boundaries, on the loop of a learner, which waits for it; one at a time, and never
+	// while instances are being replaced. snapshot may be called during the call only; see
 	// Snapshot. An error ends the run. Pipeline.Stopping reports whether this boundary is the last.
 	AtBoundary func(snapshot func() (map[string]component.State, error)) error
 	// Grace is how long an interrupted run goes on at most to reach a boundary; 0 means 5 s.
@@ -44,6 +47,7 @@ type Pipeline struct {
 	previous   map[string]*loading.Env // previous environments, by name; guarded by mu
 	changes    *changeLock
 	boundaries *boundaryLock
+	round      round
 	ending     ending
 	pauses     pauses
 	taps       taps
@@ -54,7 +58,7 @@ type Pipeline struct {
 
 // runOf is what all components share.
 func (p *Pipeline) runOf(g *graph.Graph) *component.Run {
-	return &component.Run{Name: g.Run.Name, Seed: g.Run.Seed, Dir: p.options.RunDir, Synchronous: g.Synchronous,
+	return &component.Run{Name: g.Run.Name, Seed: g.Run.Seed, Policy: p.options.Policy, Dir: p.options.RunDir, Synchronous: g.Synchronous,
 		Resumes: p.options.Resumes, Stop: g.Run.Stop}
 }
 
@@ -71,6 +75,7 @@ func (p *Pipeline) release() error {
 	var errs []error
 	p.released.Do(func() {
 		p.taps.end()
+		p.round.suspend()
 		for _, l := range p.loops.All() {
 			l.Finish() // those that never ran
 		}

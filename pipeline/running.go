@@ -30,7 +30,8 @@ type running struct {
 	begun  atomic.Int64 // instances that were made while the run went on
 
 	// state is what runs; it is replaced when a change has been made.
-	state atomic.Pointer[assembly]
+	state   atomic.Pointer[assembly]
+	senders atomic.Pointer[senders] // of an assembly that ran when a component asked
 
 	mu       sync.Mutex // guards what follows
 	alive    []*instance
@@ -242,8 +243,26 @@ func (r *running) room(n int, except *instance) int {
 	return first
 }
 
-// PolicyVersion returns the newest policy version that a component has published, or 0. Any goroutine.
+// PolicyVersion returns the newest version of the leading policy that a component has published, or 0. Any goroutine.
 func (r *running) PolicyVersion() uint64 {
-	m, _ := r.now().newest(component.PayloadWeights)
+	a := r.now()
+	m, _ := a.newest(component.PayloadWeights, a.run.Policy)
 	return m.PolicyVersion
+}
+
+// senders are the policies of an assembly's instances, by their IDs.
+type senders struct {
+	of       *assembly
+	policies map[uint16]string
+}
+
+// policyOf is Host.PolicyOf.
+func (r *running) policyOf(sender uint16) (name string, ok bool) {
+	s := r.senders.Load()
+	if a := r.now(); s == nil || s.of != a {
+		s = &senders{a, a.policies()}
+		r.senders.Store(s)
+	}
+	name, ok = s.policies[sender]
+	return name, ok
 }

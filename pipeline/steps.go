@@ -18,6 +18,7 @@ import (
 // stepCounter counts the env steps of a run; see Pipeline.Steps.
 type stepCounter struct {
 	*running
+	round   *round
 	last    atomic.Pointer[control.StepCounts] // at the end of the run
 	untold  atomic.Uint64                      // env steps counted as trained or dropped by processes that ended, and not reported
 	unmade  atomic.Uint64                      // the same of those made
@@ -59,8 +60,23 @@ const (
 	stepsFaulty  = "rollout/lost_env_steps" // of trajectories or environments lost to a fault
 	stepsSwapped = "swap/dropped_env_steps" // of trajectories that a change cut short
 	stepsTooOld  = "lag/dropped_rows"       // older than the bound on policy lag
-	stepsTrained = "learner/env_steps"
+	stepsTrained = component.CounterTrained
 )
+
+// Trained returns the env steps of this process's run that the learner of a policy has learned from; of the leading one those of
+// learners that name no policy, too. Any goroutine.
+func (p *Pipeline) Trained(policy string) uint64 {
+	if policy != p.options.Policy {
+		return p.stats.Counter(component.OfPolicy(policy, stepsTrained)).Value()
+	}
+	all, others := p.stats.Counter(stepsTrained).Value(), uint64(0)
+	p.stats.Each(func(name string, c *stat.Counter) {
+		if strings.HasSuffix(name, component.OfPolicy("", stepsTrained)) {
+			others += c.Value()
+		}
+	}, nil, nil)
+	return all - min(others, all)
+}
 
 // Steps are read one after the other while the run goes on, so a step that moves meanwhile may be missed, or counted
 // twice: then they are read again, with so much time between, for so long; longer where processes count, which report
@@ -109,13 +125,17 @@ func (c *stepCounter) readOnce() control.StepCounts {
 	return s
 }
 
-// underWay counts the valid rows of the claimed trajectories: by a wire, a batcher, a dataset.
+// underWay counts the valid rows of the claimed trajectories: by a wire, a batcher, a dataset. Those that only a round
+// claims have been learned from.
 func (c *stepCounter) underWay() (n uint64) {
 	c.arenas.Each(func(a *arena.Arena) {
 		if _, ok := a.Schema().(*trajectory.Schema); !ok {
 			return
 		}
 		a.Committed(func(h hostabi.Handle) {
+			if c.round.keeps(h) {
+				return
+			}
 			tr, lease, err := trajectory.Lease(c.arenas, h)
 			if err != nil {
 				return // it has become free meanwhile

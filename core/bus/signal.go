@@ -34,6 +34,7 @@ type Signal struct {
 	payload  string
 	retainer Retainer // nil if handles are not counted
 	onLoss   func(h hostabi.Handle)
+	sender   uint16 // of messages that name none
 
 	sequence    atomic.Uint64 // messages emitted
 	unconnected atomic.Uint64 // messages emitted without a connection
@@ -78,6 +79,9 @@ func (s *Signal) Stats() SignalStats {
 	}
 }
 
+// From makes id the Sender of messages that name none. Call it before the signal emits.
+func (s *Signal) From(id uint16) { s.sender = id }
+
 // OnLoss makes fn get the block of each message that a connection which claims blocks counts as Dropped or Coalesced, and that of
 // each Unconnected one: during the call it is valid. fn is called on any goroutine, with no lock held. Call OnLoss before the
 // signal is connected or emits.
@@ -106,6 +110,9 @@ func (s *Signal) Offer(m hostabi.Message) (taken bool, err error) { return s.sen
 
 func (s *Signal) send(m *hostabi.Message) (taken bool, err error) {
 	m.Sequence = s.sequence.Add(1)
+	if m.Sender == 0 {
+		m.Sender = s.sender
+	}
 	r := s.routes.Load()
 	reached, missed := false, false
 	var failed error

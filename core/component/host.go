@@ -38,6 +38,12 @@ type Host struct {
 	// Stored returns what is stored of a policy that nobody learns, as the state of a component of kind frozen. It blocks on
 	// files. nil where the component runs in another process.
 	Stored func(policy string) (State, error)
+	// PolicyOf returns the policy that the sender of a message is of: that of its table, else the only one among the components
+	// that its signals lead to. ok is false where there is no such sender any more, or no such policy. nil where components do
+	// not know each other. Any goroutine.
+	PolicyOf func(sender uint16) (name string, ok bool)
+	// ActsIn returns how many environments a policy acts in; nil as PolicyOf. Any goroutine.
+	ActsIn func(policy string) int
 	// Peers returns how many instances of a kind of component the pipeline has.
 	Peers func(kind string) int
 	// Readers returns how many blocks of one of the component's signals its receivers may have claims on at once,
@@ -107,6 +113,7 @@ type PolicyTable struct {
 type Run struct {
 	Name        string
 	Seed        uint64
+	Policy      string // the leading one, that stop rules and metrics without a policy's name are about; empty where nothing is trained
 	Dir         string // run folder; empty in checks and benchmarks
 	Synchronous bool   // one loop, zero lag, bit-reproducible
 	// Resumes is how often the run has been resumed. Environments that do not go on from a saved state draw from random
@@ -132,6 +139,13 @@ const (
 	GaugeLongestEpisode = "runner/longest_episode" // env steps of the longest episode that the run has ended
 )
 
+// CounterTrained counts the env steps that all learners have learned from. Those of a policy that does not lead are counted
+// under OfPolicy as well.
+const CounterTrained = "learner/env_steps"
+
+// OfPolicy returns the name that a number has where it is of a policy that does not lead.
+func OfPolicy(policy, name string) string { return policy + "/" + name }
+
 // StopReason says why a run ended.
 type StopReason string
 
@@ -144,7 +158,7 @@ const (
 )
 
 // Bind gives the host of a component its ports: one signal for each of the manifest's, emitting on behalf of
-// Receiver and counting handles with Arenas. The pipeline calls it before Start.
+// Receiver, with ID as the Sender of messages that name none, and counting handles with Arenas. The pipeline calls it before Start.
 func (h *Host) Bind(m Manifest) {
 	h.manifest = m
 	h.arenas = &ownArenas{byName: map[string]*arena.Arena{}}
@@ -154,7 +168,9 @@ func (h *Host) Bind(m Manifest) {
 		if p.OnLoan {
 			claims = nil
 		}
-		h.signals = append(h.signals, bus.NewSignal(h.Receiver, Qualified(h.Name, p.Name), p.Payload, claims))
+		s := bus.NewSignal(h.Receiver, Qualified(h.Name, p.Name), p.Payload, claims)
+		s.From(h.ID)
+		h.signals = append(h.signals, s)
 	}
 }
 

@@ -128,6 +128,7 @@ type Configuration struct {
 type Run struct {
 	Name         string   `json:"name"`
 	Seed         uint64   `json:"seed"`
+	Policy       string   `json:"policy,omitempty"` // the leading one
 	Dir          string   `json:"dir"`
 	Synchronous  bool     `json:"synchronous"`
 	Resumes      int      `json:"resumes"`

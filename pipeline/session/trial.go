@@ -102,11 +102,15 @@ func (t *trial) canary(ctx context.Context, p *part, plugin env.Plugin) error {
 		return err
 	}
 	spec := old.Spec()
-	actor, err := t.actor(ctx, p.env, t.rules.canary*spec.Agents())
+	name, err := actsIn(t.Pipeline.Graph(), p.env, t.Policy)
 	if err != nil {
 		return err
 	}
-	d, err := t.definition(p.env)
+	actor, err := t.actor(ctx, name, t.rules.canary*spec.Agents())
+	if err != nil {
+		return err
+	}
+	d, err := t.definition(name)
 	if err != nil {
 		return errors.Join(err, actor.Close())
 	}
@@ -157,9 +161,9 @@ func played(t *evaluation.Trial) control.Trial {
 // weightsWait is how long a trial waits for the first weights of a run.
 const weightsWait = 10 * time.Second
 
-// actor returns one with the newest weights of the policy for an environment.
-func (t *trial) actor(ctx context.Context, env string, rows int) (policy.Actor, error) {
-	d, err := t.definition(env)
+// actor returns one with the newest weights of a policy.
+func (t *trial) actor(ctx context.Context, name string, rows int) (policy.Actor, error) {
+	d, err := t.definition(name)
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +183,7 @@ func (t *trial) actor(ctx context.Context, env string, rows int) (policy.Actor, 
 	defer cancel()
 	var missing error
 	waited := t.onMessages(limited, component.PayloadWeights, nil, func() bool {
-		missing = t.Pipeline.Newest(component.PayloadWeights, load)
+		missing = t.Pipeline.Newest(component.PayloadWeights, name, load)
 		return missing == nil
 	})
 	switch {
@@ -191,12 +195,8 @@ func (t *trial) actor(ctx context.Context, env string, rows int) (policy.Actor, 
 	return nil, errors.Join(fmt.Errorf("a trial needs weights to act with: %w", missing), actor.Close())
 }
 
-// definition returns the policy that acts in an environment.
-func (t *trial) definition(env string) (*policy.Definition, error) {
-	name, err := actsIn(t.Pipeline.Graph(), env)
-	if err != nil {
-		return nil, err
-	}
+// definition returns a policy of the run.
+func (t *trial) definition(name string) (*policy.Definition, error) {
 	made, err := t.Pipeline.Policy(name)
 	if err != nil {
 		return nil, err
@@ -204,14 +204,18 @@ func (t *trial) definition(env string) (*policy.Definition, error) {
 	return policy.DefinitionOf(name, made)
 }
 
-// actsIn names the policy that acts in an environment: that of its table, else the only one.
-func actsIn(g *graph.Graph, env string) (string, error) {
+// actsIn names a policy that acts in an environment: the leading one, else the first that is for it, else the leading one of
+// the file.
+func actsIn(g *graph.Graph, env, leading string) (string, error) {
+	if p := g.Policy(leading); p != nil && p.Env == env {
+		return leading, nil
+	}
 	for i := range g.Policies {
 		if g.Policies[i].Env == env {
 			return g.Policies[i].Name, nil
 		}
 	}
-	p, _, err := learned(g, "")
+	p, _, err := learned(g, leading)
 	if err != nil {
 		return "", err
 	}

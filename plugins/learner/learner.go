@@ -41,6 +41,7 @@ type Learner struct {
 	handles              []hostabi.Handle
 	values               []float64
 	trained              *stat.Counter // env steps learned from, by the learners of this process
+	trainedBeside        *stat.Counter // those of this learner; nil in that of the leading policy, which has the rest
 	droppedRows, skipped *stat.Counter
 	gathered             *stat.Counter // bytes of observations that backends have copied
 	lag                  lag
@@ -83,7 +84,10 @@ func (c *Learner) Start(h *component.Host) error {
 	c.droppedRows, c.skipped = h.Stats.Counter("lag/dropped_rows"), h.Stats.Counter("learner/stats_skipped")
 	c.own = map[*trajectory.Schema]*trajectory.Schema{}
 	c.gathered = h.Stats.Counter("learner/gathered_bytes")
-	c.trained = h.Stats.Counter("learner/env_steps")
+	c.trained = h.Stats.Counter(component.CounterTrained)
+	if leading := h.Run.Policy; leading != "" && leading != c.config.Policy {
+		c.trainedBeside = h.Stats.Counter(component.OfPolicy(c.config.Policy, component.CounterTrained))
+	}
 	definition, err := policy.Of(h, c.config.Policy)
 	if err != nil {
 		return err
@@ -172,6 +176,9 @@ func (c *Learner) learn(h hostabi.Handle) error {
 	c.warnOfClip(&stats)
 	c.envSteps += uint64(stats.ValidRows)
 	c.trained.Add(uint64(stats.ValidRows))
+	if c.trainedBeside != nil {
+		c.trainedBeside.Add(uint64(stats.ValidRows))
+	}
 	c.optimizerSteps += uint64(stats.OptimizerSteps)
 	c.version++
 	c.index++

@@ -33,7 +33,7 @@ func (x *instance) newHost(s *server) *component.Host {
 
 func runOf(r *native.Run) *component.Run {
 	run := &component.Run{
-		Name: r.Name, Seed: r.Seed, Dir: r.Dir, Synchronous: r.Synchronous, Resumes: r.Resumes,
+		Name: r.Name, Seed: r.Seed, Policy: r.Policy, Dir: r.Dir, Synchronous: r.Synchronous, Resumes: r.Resumes,
 		Stop: component.StopRule{Window: r.StopWindow, EnvSteps: r.StopEnvSteps, Wall: time.Duration(r.StopWallNS)},
 	}
 	if r.StopReturn != nil {

@@ -103,7 +103,7 @@ func logLevel(log *slog.Logger) string {
 
 func runOf(r *component.Run) native.Run {
 	doc := native.Run{
-		Name: r.Name, Seed: r.Seed, Dir: r.Dir, Synchronous: r.Synchronous, Resumes: r.Resumes,
+		Name: r.Name, Seed: r.Seed, Policy: r.Policy, Dir: r.Dir, Synchronous: r.Synchronous, Resumes: r.Resumes,
 		StopWindow: r.Stop.Window, StopEnvSteps: r.Stop.EnvSteps, StopWallNS: int64(r.Stop.Wall / time.Nanosecond),
 	}
 	if r.Stop.HasReturn {
