@@ -41,26 +41,36 @@ func (c *Runner) readStats(h hostabi.Handle) ([]string, []float64, error) {
 	return names, values, errors.Join(lease.Release())
 }
 
-// writeMetrics writes a row: what the learner reports, the window, and all counters of the host.
+// writeMetrics writes a row: what the learners report, the windows, and all counters of the host.
 func (c *Runner) writeMetrics(names []string, values []float64) {
 	if len(c.log.metrics) == 0 {
 		return
 	}
 	now := time.Now()
 	c.rate.Observe(now, float64(c.envStepsMade()))
-	r := row{has: make(map[string]bool)}
+	r := newRow()
 	r.number(globalStep, float64(c.trained))
 	r.number("time", float64(now.UnixMilli())/1000)
 	r.number("charts/SPS", c.rate.PerSecond(shortWindow))
 	if c.window.Len() > 0 {
 		r.number(component.GaugeMeanReturn, c.window.Mean())
-		r.number("charts/episodic_length", c.window.MeanLength())
+		r.number(gaugeMeanLength, c.window.MeanLength())
 	}
 	r.number("charts/episodes", float64(c.window.Episodes()))
 	r.number("charts/window_full", flag(c.window.Full()))
 	r.number("perf/wall_seconds", c.wall().Seconds())
 	for i, name := range names {
 		r.number(name, values[i])
+	}
+	for _, m := range c.beside.metrics {
+		r.number(m.name, m.value)
+	}
+	c.beside = newRow()
+	for _, policy := range slices.Sorted(maps.Keys(c.others)) {
+		if w := c.others[policy].window; w.Len() > 0 {
+			r.number(component.OfPolicy(policy, component.GaugeMeanReturn), w.Mean())
+			r.number(component.OfPolicy(policy, gaugeMeanLength), w.MeanLength())
+		}
 	}
 	c.environments(&r)
 	for _, s := range c.h.Stats.Snapshot() {
@@ -119,6 +129,17 @@ type metric struct {
 type row struct {
 	metrics []metric
 	has     map[string]bool
+}
+
+func newRow() row { return row{has: make(map[string]bool)} }
+
+// set adds a metric, or replaces the one of that name.
+func (r *row) set(name string, v float64) {
+	if i := slices.IndexFunc(r.metrics, func(m metric) bool { return m.name == name }); i >= 0 {
+		r.metrics[i].value = v
+		return
+	}
+	r.number(name, v)
 }
 
 // number adds a metric unless the name is taken.

@@ -146,7 +146,7 @@ func (c *Runner) fields() []field {
 	fields := []field{
 		{"", time.Now().Format(time.TimeOnly)},
 		{"env steps", short(float64(p.EnvSteps))},
-		{"return", c.returns(&p)},
+		{"return", c.shownReturn(&p)},
 		{"per s", short(p.PerSecond10) + "|" + short(p.PerSecond60)},
 		{"length", decimals(p.EpisodeLength, 0)},
 		{"lag", decimals(p.LagMean, 1) + "/" + decimals(p.LagMax, 0)},
@@ -162,8 +162,8 @@ func (c *Runner) fields() []field {
 	return fields
 }
 
-// returns shows the window; while it is not full, the missing part.
-func (c *Runner) returns(p *progress) string {
+// shownReturn shows the window; while it is not full, the missing part.
+func (c *Runner) shownReturn(p *progress) string {
 	shown := "–"
 	if p.MeanReturn != nil && p.StdReturn != nil {
 		n := text.Decimals(*p.MeanReturn, *p.StdReturn)

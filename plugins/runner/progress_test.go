@@ -127,7 +127,7 @@ func TestIncompleteWindowSaysWhatItLacks(t *testing.T) {
 		g := start(t, setup{run: component.Run{Stop: component.StopRule{Window: 3}}, envs: 4})
 		p := func() string {
 			progress := g.r.progress()
-			return g.r.returns(&progress)
+			return g.r.shownReturn(&progress)
 		}
 		if got, want := p(), "– (0 of 3 episodes)"; got != want {
 			t.Errorf("shown %q, want %q", got, want)

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -39,22 +40,22 @@ type Runner struct {
 	config config
 	h      *component.Host
 
-	window *Window
-	task   uint16      // of the episodes in the window
-	envs   *stat.Gauge // environments of the run
-	known  float64     // value of it that the window knows
+	returns                     // of the leading policy, which stop rules look at
+	others  map[string]*returns // of the other policies, by their names
+	naming  policies
+	envs    *stat.Gauge // environments of the run
+	known   float64     // value of it that the windows know
 
-	// The program reads these: the window's mean, NaN while it is not full, and all episodes of the run.
-	meanReturn *stat.Gauge
-	meanLength *stat.Gauge
-	episodes   *stat.Counter
-	longest    *stat.Gauge
+	// The program reads these: all episodes of the run, and the env steps of its longest.
+	episodes *stat.Counter
+	longest  *stat.Gauge
 
 	made    *stat.Counter // env steps made since the program was started
 	offset  int64         // env steps of the run made by earlier programs
-	trained uint64        // env steps learned from
-	version uint64        // newest policy version
+	trained uint64        // env steps that the leading policy has learned from
+	version uint64        // its newest version
 	latest  map[string]float64
+	beside  row             // what other learners have reported since the last metrics line
 	told    map[string]told // of environments, by name
 	rate    *stat.Rate      // of env steps made
 	began   time.Time       // zero until the loop runs
@@ -110,14 +111,16 @@ func (c *Runner) Start(h *component.Host) error {
 	if n := h.Peers("runner"); n > 1 {
 		return fmt.Errorf("the pipeline has %d runners, want one: they would write the same files", n)
 	}
-	c.h = h
+	if h.PolicyOf == nil && h.Peers("learner") > 1 {
+		return errors.New("the pipeline has several learners, and in another process the runner cannot tell them apart: leave its `runtime` out")
+	}
+	c.h, c.naming, c.others = h, newPolicies(h), map[string]*returns{}
 	size := h.Run.Stop.Window
 	if size == 0 {
 		size = defaultWindow
 	}
-	c.window = NewWindow(size)
+	c.returns = newReturns(size, h.Stats, func(name string) string { return name })
 	c.envs, c.made = h.Stats.Gauge("rollout/envs"), h.Stats.Counter("rollout/env_steps")
-	c.meanReturn, c.meanLength = h.Stats.Gauge(component.GaugeMeanReturn), h.Stats.Gauge("charts/episodic_length")
 	c.episodes = h.Stats.Counter("runner/episodes")
 	c.longest = h.Stats.Gauge(component.GaugeLongestEpisode)
 	if !c.takesOver() {
@@ -125,7 +128,7 @@ func (c *Runner) Start(h *component.Host) error {
 	}
 	c.publish()
 	c.rate = stat.NewRate(time.Minute)
-	c.latest = make(map[string]float64)
+	c.latest, c.beside = make(map[string]float64), newRow()
 	c.log = logs{errors: h.Stats.Counter("runner/log_errors"), warn: h.Log}
 	if h.Run.Dir != "" {
 		c.openLogs(h.Run.Dir)
@@ -180,11 +183,29 @@ func (c *Runner) wall() time.Duration {
 	return c.wallHad + time.Since(c.began)
 }
 
-// syncEnvs passes the number of environments to the window.
+// syncEnvs passes the number of environments to the windows.
 func (c *Runner) syncEnvs() {
-	if n := c.envs.Value(); n != c.known && n >= 0 && n <= maxWindowEnvs {
-		c.known = n
-		c.window.SetEnvs(int(n))
+	n := c.envs.Value()
+	if n == c.known || n < 0 || n > maxWindowEnvs {
+		return
+	}
+	c.known = n
+	c.eachReturns(func(_ string, r *returns) { r.window.SetEnvs(int(n)) })
+	c.syncActing()
+}
+
+// syncActing tells the windows in how many environments their policies act.
+func (c *Runner) syncActing() {
+	if c.h.ActsIn != nil && c.h.Run.Policy != "" {
+		c.eachReturns(func(policy string, r *returns) { r.window.SetActing(c.h.ActsIn(policy)) })
+	}
+}
+
+// eachReturns calls fn with what is known of each policy's episodes.
+func (c *Runner) eachReturns(fn func(policy string, r *returns)) {
+	fn(c.h.Run.Policy, &c.returns)
+	for policy, r := range c.others {
+		fn(policy, r)
 	}
 }
 
@@ -199,38 +220,21 @@ func (c *Runner) onEpisode(m *hostabi.Message) {
 		c.log.report(fmt.Errorf("episode of environment %d: no run has as many", e.Env))
 		return
 	}
+	policy, ok := c.naming.acted(m, e)
 	c.log.episode(c.envStepsMade(), e)
 	c.episodes.Inc()
 	c.longest.Set(max(c.longest.Value(), float64(e.Length)))
-	c.count(e)
-	c.publish()
-	c.checkReturn()
-}
-
-// count adds an episode to the window. The first of a new task restarts it: returns under another reward are not
-// comparable. Late ones of an old task and those of a trial are left out.
-func (c *Runner) count(e trajectory.Episode) {
-	newer := int16(e.Task - c.task) // task numbers wrap after 65,535
-	if e.Task == trajectory.TrialTask || newer < 0 {
-		c.window.Pass()
+	if !ok {
 		return
 	}
-	if newer > 0 {
-		c.task = e.Task
-		c.window.Clear()
+	r := c.returnsOf(policy)
+	if r.count(e) {
 		c.h.Log.Info("the window of returns begins anew with the episodes of the new environments", "task", e.Task)
 	}
-	c.window.Push(e)
-}
-
-// publish makes the window's numbers visible to the rest of the program.
-func (c *Runner) publish() {
-	mean := math.NaN()
-	if c.window.Full() {
-		mean = c.window.Mean()
+	r.publish()
+	if policy == "" {
+		c.checkReturn()
 	}
-	c.meanReturn.Set(mean)
-	c.meanLength.Set(c.window.MeanLength())
 }
 
 func (c *Runner) checkReturn() {
@@ -255,11 +259,18 @@ func (c *Runner) stop(reason component.StopReason) {
 	c.h.Stop(reason)
 }
 
-// onStats takes the report of a learner round, writes the metrics line and applies the rule on env steps.
+// onStats takes the report of a learner round, writes the metrics line and applies the rule on env steps. What another learner than
+// that of the leading policy reports waits for the next line.
 func (c *Runner) onStats(m *hostabi.Message) {
 	names, values, err := c.readStats(m.Handle)
 	if err != nil {
 		c.log.report(fmt.Errorf("learner's stats %v: %w", m.Handle, err))
+		return
+	}
+	if policy := c.naming.of(m); policy != "" {
+		for i, name := range names {
+			c.beside.set(component.OfPolicy(policy, name), values[i])
+		}
 		return
 	}
 	for i, name := range names {
@@ -269,6 +280,7 @@ func (c *Runner) onStats(m *hostabi.Message) {
 		c.trained = uint64(steps)
 	}
 	c.version = m.PolicyVersion
+	c.syncActing() // a policy may act in other environments than before
 	c.log.flushEpisodes()
 	c.writeMetrics(names, values)
 	c.checkEnvSteps()

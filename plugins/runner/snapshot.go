@@ -2,6 +2,7 @@ package runner
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
@@ -20,22 +21,56 @@ type saved struct {
 	EpisodesBytes int64            `json:"episodes_bytes,omitempty"`
 	Task          uint16           `json:"task,omitempty"`
 	Longest       uint64           `json:"longest_episode,omitempty"`
+	// Others are the windows of the policies that do not lead, by their names, and Policy is then the one that leads.
+	Policy string                `json:"policy,omitempty"`
+	Others map[string]savedOther `json:"others,omitempty"`
 	// Offset of the env steps from this process's count, for a replacing runner.
 	Offset int64 `json:"env_steps_offset,omitempty"`
 }
 
+// savedOther is the window of a policy that does not lead.
+type savedOther struct {
+	Window WindowState `json:"window"`
+	Task   uint16      `json:"task,omitempty"`
+}
+
 const windowBlob = "window"
 
-// Snapshot saves the window and the counters, and how long the files are.
+// otherBlob names the blob of the window of a policy that does not lead.
+func otherBlob(policy string) string { return windowBlob + "." + policy }
+
+// Snapshot saves the windows and the counters, and how long the files are.
 func (c *Runner) Snapshot() (component.State, error) {
-	return component.State{
-		Meta: saved{
-			Window: c.window.State(), Wall: c.wall(), Made: c.envStepsMade(), Trained: c.trained,
-			Version: c.version, Marks: c.log.marks(), Task: c.task,
-			Offset: c.offset, Longest: uint64(c.longest.Value()),
-		},
-		Blobs: map[string][]byte{windowBlob: c.window.Append(nil)},
-	}, nil
+	s := saved{
+		Window: c.window.State(), Wall: c.wall(), Made: c.envStepsMade(), Trained: c.trained,
+		Version: c.version, Marks: c.log.marks(), Task: c.task,
+		Offset: c.offset, Longest: uint64(c.longest.Value()),
+	}
+	blobs := map[string][]byte{windowBlob: c.window.Append(nil)}
+	for policy, r := range c.others {
+		if s.Others == nil {
+			s.Policy, s.Others = c.h.Run.Policy, map[string]savedOther{}
+		}
+		s.Others[policy] = savedOther{Window: r.window.State(), Task: r.task}
+		blobs[otherBlob(policy)] = r.window.Append(nil)
+	}
+	return component.State{Meta: s, Blobs: blobs}, nil
+}
+
+// led makes a state that of a run with another leading policy than it was saved with.
+func (s *saved) led(policy string, blobs map[string][]byte) {
+	if s.Policy == "" || policy == "" || s.Policy == policy {
+		return
+	}
+	was := s.Policy
+	next, known := s.Others[policy]
+	s.Others[was], blobs[otherBlob(was)] = savedOther{s.Window, s.Task}, blobs[windowBlob]
+	s.Policy, s.Trained, s.Version = policy, 0, 0 // its learner will tell
+	s.Window, s.Task, blobs[windowBlob] = next.Window, next.Task, nil
+	if known {
+		blobs[windowBlob] = blobs[otherBlob(policy)]
+		delete(s.Others, policy)
+	}
 }
 
 // Longest returns the env steps of the longest episode in a runner's saved state, 0 if none; see session.Runner.
@@ -55,19 +90,33 @@ func (c *Runner) Restore(state component.State) error {
 	if from.Wall < 0 {
 		return fmt.Errorf("saved state has run for %v", from.Wall)
 	}
-	if err := c.window.Restore(from.Window, state.Blobs[windowBlob]); err != nil {
+	blobs := maps.Clone(state.Blobs)
+	from.led(c.h.Run.Policy, blobs)
+	if err := c.window.Restore(from.Window, blobs[windowBlob]); err != nil {
 		return err
 	}
+	episodes := from.Window.Episodes
+	for policy, s := range from.Others {
+		r := c.returnsOf(policy)
+		if err := r.window.Restore(s.Window, blobs[otherBlob(policy)]); err != nil {
+			return fmt.Errorf("policy %q: %w", policy, err)
+		}
+		r.task = s.Task
+		episodes += s.Window.Episodes
+	}
 	c.longest.Set(max(c.longest.Value(), float64(from.Longest)))
-	c.known = 0 // the window has the saved number of environments now
+	c.known = 0 // the windows have the saved number of environments now
 	c.wallHad, c.trained, c.version, c.task = from.Wall, from.Trained, from.Version, from.Task
 	if c.takesOver() { // the environments continue, and the process's counters keep their values
 		c.offset = from.Offset
 	} else {
 		c.offset += int64(from.Made)
-		c.episodes.Add(from.Window.Episodes)
+		c.episodes.Add(episodes)
 		if !c.h.Run.Synchronous {
 			c.window.Uncover()
+			for _, r := range c.others {
+				r.window.Uncover()
+			}
 		}
 	}
 	if from.Marks == nil {

@@ -36,6 +36,7 @@ const resumEvery = 1024
 type Window struct {
 	size     int
 	envs     int // of the run; 0 while unknown
+	acting   int // of them, those that have episodes in the window; 0 = all
 	episodes uint64
 	kept     store
 	tally    tally // of the kept episodes
@@ -96,12 +97,28 @@ func part(size, envs int) int {
 // SetEnvs sets the number of environments; their indexes are below n.
 func (w *Window) SetEnvs(n int) {
 	n = min(max(n, 0), maxWindowEnvs)
-	before, after := part(w.size, w.envs), part(w.size, n)
-	w.envs = n
-	if before != after {
+	w.count(n, w.acting)
+	w.kept.resize(n, &w.tally)
+}
+
+// SetActing says that only so many of the environments have episodes in the window, whichever those are; 0 = all.
+func (w *Window) SetActing(n int) { w.count(w.envs, max(n, 0)) }
+
+// count sets the numbers of environments.
+func (w *Window) count(envs, acting int) {
+	before := part(w.size, w.parts())
+	w.envs, w.acting = envs, acting
+	if after := part(w.size, w.parts()); before != after {
 		w.rebuild(after)
 	}
-	w.kept.resize(n, &w.tally)
+}
+
+// parts returns how many environments must have their part in the window.
+func (w *Window) parts() int {
+	if w.acting > 0 {
+		return min(w.acting, w.envs)
+	}
+	return w.envs
 }
 
 // rebuild moves the episodes to a store of the other kind.
@@ -144,6 +161,7 @@ func (w *Window) Pass() { w.episodes++ }
 // Clear forgets the episodes in the window. How many have ended in all stays.
 func (w *Window) Clear() {
 	empty := NewWindow(w.size)
+	empty.acting = w.acting
 	empty.SetEnvs(w.envs)
 	empty.episodes = w.episodes
 	*w = *empty
@@ -161,7 +179,7 @@ func (w *Window) Uncover() { w.kept.uncover(&w.tally) }
 
 // Full reports whether the window's mean is valid.
 func (w *Window) Full() bool {
-	return w.tally.n >= w.size && w.envs > 0 && w.kept.covered() >= w.envs
+	return w.tally.n >= w.size && w.envs > 0 && w.kept.covered() >= w.parts()
 }
 
 // Len returns how many episodes are in the window.
@@ -170,8 +188,8 @@ func (w *Window) Len() int { return w.tally.n }
 // Size returns how many episodes the window has at least when it is full.
 func (w *Window) Size() int { return w.size }
 
-// Coverage returns how many environments have their part in the window, and how many there are.
-func (w *Window) Coverage() (covered, envs int) { return w.kept.covered(), w.envs }
+// Coverage returns how many environments have their part in the window, and how many must.
+func (w *Window) Coverage() (covered, envs int) { return w.kept.covered(), w.parts() }
 
 // Episodes returns how many episodes have ended in all.
 func (w *Window) Episodes() uint64 { return w.episodes }
@@ -235,6 +253,7 @@ func (w *Window) Restore(state WindowState, saved []byte) error {
 		return fmt.Errorf("%w: %d bytes with %+v", ErrWindow, len(saved), state)
 	}
 	restored := NewWindow(w.size)
+	restored.acting = w.acting
 	restored.SetEnvs(max(state.Envs, w.envs))
 	for k := range n {
 		le, b := binary.LittleEndian, saved[k*savedEpisodeBytes:]
