@@ -42,7 +42,7 @@ type Info struct {
 	Kernel string `json:"kernels"` // set of kernels that parameter hashes hold for, such as avx512
 	// Plugins has the SHA-256 of every plugin by its file or name, in hexadecimal.
 	Plugins map[string]string `json:"plugins,omitempty"`
-	// Policies describes each policy by its name in the file.
+	// Policies describes each policy that is learned by its name in the file.
 	Policies map[string]json.RawMessage `json:"policies,omitempty"`
 	// Python is the interpreter that Gymnasium's environments were played with; empty where there are none.
 	Python  string     `json:"python,omitempty"`
@@ -56,13 +56,13 @@ type Info struct {
 	Socket string `json:"control_socket,omitempty"`
 	// SaveFailures counts checkpoints that could not be written.
 	SaveFailures uint64 `json:"save_failures,omitempty"`
-	// Env is what the policy's environment uses, such as cartpole@1.
+	// Env is what the leading policy's environment uses, such as cartpole@1.
 	Env string `json:"env,omitempty"`
 	// Outcome is what an ended run came to; nil before, and of runs of older versions.
 	Outcome *Outcome `json:"outcome,omitempty"`
 }
 
-// Outcome is what a run came to. Numbers that are not known are nil.
+// Outcome is what a run came to, of several policies the leading one. Numbers that are not known are nil.
 type Outcome struct {
 	EnvSteps      uint64   `json:"env_steps"`
 	PolicyVersion uint64   `json:"policy_version"`
@@ -73,6 +73,8 @@ type Outcome struct {
 	Greedy     *float64 `json:"greedy"`
 	Sampled    *float64 `json:"sampled"`
 	ParamsHash string   `json:"params_hash,omitempty"`
+	// ParamsHashes are those of the policies that were learned besides the leading one, by their names.
+	ParamsHashes map[string]string `json:"params_hashes,omitempty"`
 }
 
 // Host is the machine that the run was started on.

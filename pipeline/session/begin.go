@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/files"
+	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
@@ -40,18 +43,10 @@ func (s *Session) begin(ctx context.Context) (err error) {
 	return s.run.WritePipeline(text)
 }
 
-// aimed finds what is trained: one learner, of the policy that was named.
+// aimed finds what the training is about.
 func (s *Session) aimed() (err error) {
-	learners := 0
-	for i := range s.graph.Components {
-		if c := &s.graph.Components[i]; c.Kind == kindLearner {
-			learners += c.Count
-		}
-	}
-	if learners != 1 || len(s.graph.Policies) == 0 {
-		return &Error{Kind: Config, Err: fmt.Errorf("%s: train wants one learner and one policy, this pipeline has %d and %d\n"+
-			"  help: add or remove components of kind learner and [policy] tables; presets have one of each",
-			s.graph.File, learners, len(s.graph.Policies))}
+	if err := oneLearnerEach(s.graph); err != nil {
+		return err
 	}
 	s.policy, s.learner, err = learned(s.graph, s.o.Policy)
 	return err
@@ -90,6 +85,37 @@ func stateOfRun(old *runs.Run, name string) (state component.State, err error) {
 	return state, nil
 }
 
+// statesOfRun finds the newest states of an old run's learners by the names of what they learned. Where one policy was learned and
+// one is learned now, their names may differ.
+func statesOfRun(old *runs.Run, parts *graph.Parts, now []learning) (map[string]component.State, error) {
+	states := map[string]component.State{}
+	if len(now) == 1 && len(old.Info().Policies) < 2 {
+		state, err := stateOfRun(old, now[0].component)
+		states[now[0].component] = state
+		return states, err
+	}
+	g, _, err := ownPipeline(old, nil, parts) // its warnings are about training
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, x := range learnings(g) {
+		names = append(names, x.policy.Name)
+		i := slices.IndexFunc(now, func(l learning) bool { return l.policy.Name == x.policy.Name })
+		if i < 0 {
+			continue
+		}
+		if states[now[i].component], err = stateOfRun(old, x.component); err != nil {
+			return nil, err
+		}
+	}
+	if len(states) == 0 {
+		return nil, &Error{Kind: Usage, Err: fmt.Errorf("run %s has learned no policy of a name that is learned here: %s\n  help: name a policy as there, or begin with the file of one: rlhost export %s --policy NAME --format safetensors",
+			old.ID(), strings.Join(names, ", "), old.ID())}
+	}
+	return states, nil
+}
+
 // stateOfTensors returns the state of a learner that begins with the weights of a safetensors file.
 func stateOfTensors(ctx context.Context, path string, learner Learner, parts *graph.Parts, g *graph.Graph, p *graph.Policy) (state component.State, err error) {
 	file, err := files.Read(path, maxTensors)
@@ -116,25 +142,32 @@ func stateOfTensors(ctx context.Context, path string, learner Learner, parts *gr
 // maxTensors bounds the bytes of a file of weights.
 const maxTensors = 4 << 30
 
-// startFrom makes the weights of an old run or of a file the beginning of this one.
+// startFrom makes the weights of an old run or of a file the beginning of this one. Those of a file are the leading policy's.
 func (s *Session) startFrom(ctx context.Context) error {
 	learner, err := learnerOf(s.o.Parts)
 	if err != nil {
 		return err
 	}
-	var state component.State
+	states := map[string]component.State{}
 	if s.o.InitFrom != nil {
-		state, err = stateOfRun(s.o.InitFrom, s.learner)
+		states, err = statesOfRun(s.o.InitFrom, s.o.Parts, learnings(s.graph))
 	} else {
-		state, err = stateOfTensors(ctx, s.o.InitTensors, learner, s.o.Parts, s.graph, s.policy)
+		states[s.learner], err = stateOfTensors(ctx, s.o.InitTensors, learner, s.o.Parts, s.graph, s.policy)
 	}
 	if err != nil {
 		return err
 	}
-	if state, err = learner.StartFrom(state, s.graph.Run.Seed, s.o.Reset); err != nil {
-		return err
+	for name, state := range states {
+		if states[name], err = learner.StartFrom(state, s.graph.Run.Seed, s.o.Reset); err != nil {
+			return fmt.Errorf("component %q: %w", name, err)
+		}
 	}
-	s.before.Components = map[string]component.State{s.learner: state}
+	for _, x := range learnings(s.graph) {
+		if _, ok := states[x.component]; !ok {
+			s.log.Warn("a policy begins anew: there are no weights of its name to begin with", "policy", x.policy.Name)
+		}
+	}
+	s.before.Components = states
 	return nil
 }
 
@@ -143,6 +176,9 @@ func (s *Session) text(g *graph.Graph) ([]byte, error) {
 	kept, err := s.movedTo(s.run.Dir, g)
 	if err != nil {
 		return nil, err
+	}
+	if len(learnings(g)) > 1 || s.o.Policy != "" {
+		kept.Run.Policy = s.policy.Name
 	}
 	for i := range kept.Envs { // the folder's own modules go with it where it is moved to
 		use := &kept.Envs[i].Table.Use
@@ -197,19 +233,22 @@ func (s *Session) describe() error {
 	d := s.definition()
 	e := Started{
 		Run: s.run.ID(), Dir: s.run.Dir, Seed: s.graph.Run.Seed, Mode: s.graph.Mode(), Kernels: d.Backend.Kernels(),
-		Pipeline: s.graph.Hash(), Plugins: hashes,
+		Pipeline: s.graph.Hash(), Plugins: hashes, Policy: s.policy.Name,
+	}
+	networks := map[string]json.RawMessage{}
+	for _, x := range learnings(s.graph) {
+		e.Learned = append(e.Learned, x.policy.Name)
+		if networks[x.policy.Name], err = networkOf(s.pipeline, x.policy.Name); err != nil {
+			return err
+		}
 	}
 	s.know(s.before.EnvSteps, s.before.PolicyVersion)
 	exact, why := s.exactness(hashes, e.Kernels)
-	network, err := json.Marshal(d.Network)
-	if err != nil {
-		return err
-	}
 	err = s.run.Update(func(i *runs.Info) {
 		i.Rlhost, i.Seed, i.Mode, i.Kernel, i.Plugins = hostabi.Release, e.Seed, e.Mode, e.Kernels, hashes
 		i.Python = interpreterOf(s.graph)
 		i.Env, i.Outcome = s.graph.Env(s.policy.Env).Table.Use, nil
-		i.Policies = map[string]json.RawMessage{s.policy.Name: network}
+		i.Policies = networks
 	})
 	if err == nil && s.resumed {
 		err = s.describeResume(exact, why)
@@ -219,6 +258,19 @@ func (s *Session) describe() error {
 	}
 	s.tell(e)
 	return nil
+}
+
+// networkOf describes the network of a policy.
+func networkOf(p *pipeline.Pipeline, name string) (json.RawMessage, error) {
+	made, err := p.Policy(name)
+	if err != nil {
+		return nil, err
+	}
+	d, err := policy.DefinitionOf(name, made)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(d.Network)
 }
 
 // interpreterOf returns the program that plays a pipeline's environments without a [plugin] table, or nothing.

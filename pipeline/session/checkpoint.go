@@ -19,7 +19,7 @@ func (s *Session) serve() {
 	var err error
 	s.commands, err = serve(commandOptions{
 		Pipeline: s.pipeline, Run: s.run, Parts: s.o.Parts, Log: s.log, Text: s.text, Checkpoint: s.Checkpoint,
-		Stop: s.Stop, LastCheckpoint: s.lastCheckpoint, Records: s.records.log(), StepsBefore: s.before.EnvSteps,
+		Stop: s.Stop, LastCheckpoint: s.lastCheckpoint, Records: s.records.log(), Policy: s.policy.Name, StepsBefore: s.before.EnvSteps,
 	})
 	if err != nil {
 		s.log.Warn("the run goes on, but takes no commands such as rlhost status", "error", err)
@@ -84,14 +84,21 @@ func take(s *Session, snapshot pipeline.Snapshot) (runs.Checkpoint, error) {
 		c.WhyNotExact = missing.Error()
 	case !g.Synchronous:
 		c.WhyNotExact = fmt.Sprintf("asynchronous mode does not save what is under way: %d env steps that nothing was "+
-			"learned from, and the running episodes, which start anew", s.underWay(c.EnvSteps))
+			"learned from, and the running episodes, which start anew", s.underWay(learner, states))
 	}
 	return c, nil
 }
 
 // underWay is how many env steps lie in finished trajectories that nothing has been learned from yet.
-func (s *Session) underWay(learned uint64) uint64 {
-	made, gone := s.count("rollout/env_steps"), s.count("lag/dropped_rows")+learned-s.before.EnvSteps
+func (s *Session) underWay(learner Learner, states map[string]component.State) uint64 {
+	made, gone := s.count("rollout/env_steps"), s.count("lag/dropped_rows")
+	for _, x := range learnings(s.Graph()) {
+		_, now, err := learner.Progress(states[x.component])
+		_, before, _ := learner.Progress(s.before.Components[x.component]) // none of one that began anew
+		if err == nil {
+			gone += now - min(before, now)
+		}
+	}
 	return made - min(gone, made)
 }
 

@@ -99,7 +99,7 @@ func Evaluate(ctx context.Context, plugin env.Plugin, d *policy.Definition, w po
 // RunEvaluation says how a checkpoint of a run is evaluated: as the run's own pipeline says, but for what is set here.
 type RunEvaluation struct {
 	Parts         *graph.Parts
-	Policy        string // empty: the only one
+	Policy        string // empty: the leading one
 	Episodes      int
 	Seed          uint64
 	MaxSteps      uint64 // 0: the pipeline's

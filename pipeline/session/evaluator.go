@@ -63,12 +63,12 @@ func (e *evaluator) schedule(envSteps uint64) {
 }
 
 // boundary begins an evaluation if one is due and none is under way, unless the run comes to its end, which would drop it.
-// It runs on the learner's loop.
+// It runs on the loop of a learner.
 func (e *evaluator) boundary(snapshot pipeline.Snapshot) error {
 	if e.s.Graph().Run.Evaluation.Every == 0 || e.s.pipeline.Stopping() != "" {
 		return nil
 	}
-	if trained := e.s.before.EnvSteps + e.s.count("learner/env_steps"); trained < e.next {
+	if e.s.before.EnvSteps+e.s.pipeline.Trained(e.s.policy.Name) < e.next {
 		return nil
 	}
 	if e.busy.Swap(true) {

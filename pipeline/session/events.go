@@ -47,6 +47,8 @@ type Started struct {
 	Kernels  string
 	Pipeline string            // hash of the graph
 	Plugins  map[string]string // hashes of the environments
+	Policy   string            // the leading one
+	Learned  []string          // all that are learned
 }
 
 // Saved says that a checkpoint was taken at a dataset boundary, or could not be.

@@ -1,8 +1,10 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rlhost/rlhost/core/component"
@@ -74,29 +76,80 @@ func longestEpisode(g *graph.Graph, parts *graph.Parts, states map[string]compon
 	return runner.Longest(state)
 }
 
-// learned returns the policy of that name and the component that learns it. The empty name means the only policy; where
-// there are several, one must be named.
-func learned(g *graph.Graph, name string) (p *graph.Policy, learner string, err error) {
-	if name == "" && len(g.Policies) == 1 {
-		name = g.Policies[0].Name
-	}
-	names := make([]string, len(g.Policies))
-	for i := range g.Policies {
-		names[i] = g.Policies[i].Name
-	}
-	if p = g.Policy(name); p == nil {
-		what := "has several policies, and none is named"
-		if name != "" {
-			what = fmt.Sprintf("has no policy %q", name)
-		}
-		return nil, "", &Error{Kind: Config, Err: fmt.Errorf("%s: error[E043]: the pipeline %s\n  help: name one with --policy: %s", g.File, what, strings.Join(names, ", "))}
-	}
+// learning is a policy and the component that learns it.
+type learning struct {
+	policy    *graph.Policy
+	component string
+}
+
+// learnings returns what is learned in a graph, in the order of its components.
+func learnings(g *graph.Graph) (list []learning) {
 	for i := range g.Components {
-		if c := &g.Components[i]; c.Kind == kindLearner && c.Policy == name {
-			return p, c.Name, nil
+		if c := &g.Components[i]; c.Kind == kindLearner && g.Policy(c.Policy) != nil {
+			list = append(list, learning{g.Policy(c.Policy), c.Name})
 		}
 	}
-	return nil, "", &Error{Kind: Config, Err: fmt.Errorf("%s: error[E043]: no learner learns policy %q\n  help: give a component of kind learner policy = %q, or name another policy with --policy", g.File, name, name)}
+	return list
+}
+
+// learned returns the policy that a training is about and the component that learns it: the policy of that name, else that of
+// run.policy, else the only one that is learned, else main.
+func learned(g *graph.Graph, name string) (p *graph.Policy, learner string, err error) {
+	list := learnings(g)
+	names := make([]string, len(list))
+	for i := range list {
+		names[i] = list[i].policy.Name
+	}
+	name = cmp.Or(name, g.Run.Policy)
+	switch {
+	case name != "":
+	case len(list) == 1:
+		name = names[0]
+	case slices.Contains(names, mainPolicy):
+		name = mainPolicy
+	case len(list) > 1:
+		return nil, "", whichPolicy(g, "several policies are learned, and none of them leads", "name one with `policy` in [run], or with --policy: "+strings.Join(names, ", "))
+	}
+	if i := slices.Index(names, name); i >= 0 {
+		return list[i].policy, list[i].component, nil
+	}
+	help := "give a component of kind learner policy = " + strconv.Quote(cmp.Or(name, mainPolicy))
+	if len(list) > 0 {
+		help = "learned are: " + strings.Join(names, ", ")
+	}
+	switch {
+	case name == "":
+		return nil, "", whichPolicy(g, "the pipeline has no learner of a policy", help)
+	case g.Policy(name) == nil:
+		return nil, "", whichPolicy(g, fmt.Sprintf("the pipeline has no policy %q", name), help)
+	}
+	return nil, "", whichPolicy(g, fmt.Sprintf("no learner learns policy %q", name), help)
+}
+
+// mainPolicy leads where several policies are learned and none is named.
+const mainPolicy = "main"
+
+func whichPolicy(g *graph.Graph, reason, help string) error {
+	return &Error{Kind: Config, Err: fmt.Errorf("%s: error[E043]: %s\n  help: %s", g.File, reason, help)}
+}
+
+// oneLearnerEach rejects graphs in which two instances learn a policy: each would have weights of its own.
+func oneLearnerEach(g *graph.Graph) error {
+	by := map[string]string{}
+	for i := range g.Components {
+		c := &g.Components[i]
+		if c.Kind != kindLearner {
+			continue
+		}
+		if c.Count != 1 {
+			return whichPolicy(g, fmt.Sprintf("component %q has %d instances, which would learn policy %q apart", c.Name, c.Count, c.Policy), "use count = 1 for learners")
+		}
+		if other, taken := by[c.Policy]; taken {
+			return whichPolicy(g, fmt.Sprintf("components %q and %q both learn policy %q", other, c.Name, c.Policy), "give each a policy of its own, or leave one out")
+		}
+		by[c.Policy] = c.Name
+	}
+	return nil
 }
 
 // episodeLimit is the time limit that the rollouts of a graph apply themselves, 0 if they apply none.

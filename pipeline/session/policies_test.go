@@ -12,7 +12,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/builtin"
 )
 
-// Of two policies one must be named, wherever it stands in the file.
+// The policy that is learned is found, wherever it stands in the file, and another one is not trained.
 func TestTrain_PoliciesAreLookedUpByName(t *testing.T) {
 	parts, engines := builtin.New(builtin.Options{})
 	t.Cleanup(func() {
@@ -21,7 +21,7 @@ func TestTrain_PoliciesAreLookedUpByName(t *testing.T) {
 		}
 	})
 	two := cartpole + "[policy.another]\nenv = \"cartpole\"\nnet = { hidden = [8] }\n[policy.main]\nnet = { hidden = [4] }\n"
-	for name, want := range map[string]string{"": "several policies", "main": "", "another": "no learner learns", "mian": `no policy "mian"`} {
+	for name, want := range map[string]string{"": "", "main": "", "another": "no learner learns", "mian": `no policy "mian"`} {
 		dir := t.TempDir()
 		g, problems := graph.Parse("two.toml", []byte(two), graph.ParseOptions{Parts: parts, Sets: []string{"run.dir=" + dir, "run.stop.env_steps=2048"}})
 		if g == nil {

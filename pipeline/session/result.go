@@ -30,10 +30,12 @@ type Result struct {
 	MeanReturn              float64 // over the window at the last boundary; NaN while that is not full
 	ReachedReturn           float64 // over the window when it ended the run; NaN if that did not
 	ParamsHash              string  // empty if no dataset was learned from
-	Evaluation              *Evaluation
-	Saved                   bool  // the state that the run ended in was taken
-	SaveErr                 error // and why it could not be written, or nil
-	Took                    time.Duration
+	// ParamsHashes are those of the other policies that were learned, by their names; nil if there are none.
+	ParamsHashes map[string]string
+	Evaluation   *Evaluation
+	Saved        bool  // the state that the run ended in was taken
+	SaveErr      error // and why it could not be written, or nil
+	Took         time.Duration
 }
 
 // finish evaluates what the run ended with. Its result comes with an error of the run's folder.
@@ -52,6 +54,9 @@ func (s *Session) finish(ctx context.Context, reason component.StopReason) (*Res
 			return nil, s.failed(err)
 		}
 		r.ParamsHash = runs.ParamsHash(weights.Params)
+		if r.ParamsHashes, err = hashesBeside(s, s.last); err != nil {
+			return nil, s.failed(err)
+		}
 		if reason != component.StopInterrupted {
 			if r.Evaluation, err = s.evaluate(ctx, weights); err != nil && ctx.Err() == nil {
 				return nil, s.failed(err)
@@ -63,9 +68,28 @@ func (s *Session) finish(ctx context.Context, reason component.StopReason) (*Res
 	return r, errors.Join(err, s.run.End(string(reason)))
 }
 
+// hashesBeside returns the hashes of the parameters of the policies that do not lead, nil if there are none.
+func hashesBeside(s *Session, states map[string]component.State) (hashes map[string]string, err error) {
+	for _, x := range learnings(s.Graph()) {
+		state, saved := states[x.component]
+		if !saved || x.component == s.learner {
+			continue
+		}
+		_, weights, err := weightsOf(s.o.Parts, state)
+		if err != nil {
+			return nil, fmt.Errorf("policy %q: %w", x.policy.Name, err)
+		}
+		if hashes == nil {
+			hashes = map[string]string{}
+		}
+		hashes[x.policy.Name] = runs.ParamsHash(weights.Params)
+	}
+	return hashes, nil
+}
+
 // outcome is what run.json says of the result.
 func (r *Result) outcome() *runs.Outcome {
-	o := &runs.Outcome{EnvSteps: r.EnvSteps, PolicyVersion: r.PolicyVersion, WallSeconds: r.Took.Seconds(), ParamsHash: r.ParamsHash}
+	o := &runs.Outcome{EnvSteps: r.EnvSteps, PolicyVersion: r.PolicyVersion, WallSeconds: r.Took.Seconds(), ParamsHash: r.ParamsHash, ParamsHashes: r.ParamsHashes}
 	if !math.IsNaN(r.MeanReturn) {
 		o.MeanReturn = &r.MeanReturn
 	}

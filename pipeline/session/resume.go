@@ -37,11 +37,26 @@ func (s *Session) resume() (err error) {
 		s.tell(Warned{problems})
 	}
 	s.graph = g
-	if s.policy, s.learner, err = learned(g, s.o.Policy); err != nil {
+	if err := s.aimed(); err != nil {
 		return err
 	}
 	s.keep()
-	return nil
+	return countAsLeading(s)
+}
+
+// countAsLeading makes the checkpoint that the run goes on from tell of the policy that leads now: it may have been another.
+func countAsLeading(s *Session) error {
+	state, ok := s.before.Components[s.learner]
+	if s.o.Policy == "" || !ok {
+		return nil
+	}
+	learner, err := learnerOf(s.o.Parts)
+	if err != nil {
+		return err
+	}
+	s.before.PolicyVersion, s.before.EnvSteps, err = learner.Progress(state)
+	s.at = s.before
+	return err
 }
 
 // ownPipeline reads the pipeline that a run was started with. The problems of a good one are warnings.

@@ -55,7 +55,9 @@ type Options struct {
 	InitTensors string
 	Reset       []string // with InitFrom or InitTensors: what of its learner's state begins anew
 
-	Policy string // that stop rules, checkpoints and the evaluation are about; empty: the only one
+	// Policy is the leading one, that stop rules, the best checkpoint and evaluations are about. Empty: that of run.policy, else
+	// the only one that is learned, else main.
+	Policy string
 
 	Log     *slog.Logger // nil: slog.Default
 	Records *Records     // what is logged, for the run's folder; nil: what goes to Log from here
@@ -69,9 +71,9 @@ type Session struct {
 	log      *slog.Logger
 	records  *Records
 	started  time.Time
-	graph    *graph.Graph // that the training began with
-	policy   *graph.Policy
-	learner  string // component whose state holds the policy
+	graph    *graph.Graph  // that the training began with
+	policy   *graph.Policy // the leading one
+	learner  string        // component whose state holds it
 	run      *runs.Run
 	pipeline *pipeline.Pipeline
 	commands *commands       // nil where the run takes none
@@ -87,7 +89,7 @@ type Session struct {
 	aborted   atomic.Bool // it is to end at once: nothing is saved any more
 }
 
-// Progress is what is known of a training while it goes on.
+// Progress is what is known of a training, and of its leading policy, while it goes on.
 type Progress struct {
 	Run, Kernels            string
 	EnvSteps, PolicyVersion uint64 // at the last boundary that was looked at

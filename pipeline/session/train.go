@@ -76,7 +76,7 @@ func (s *Session) ready(err error) (*Session, error) {
 // their number have changed, begins new episodes instead.
 func (s *Session) build(ctx context.Context) (err error) {
 	o := pipeline.BuildOptions{
-		Parts: s.o.Parts, RunDir: s.run.Dir, Log: s.log, Resume: s.before.Components, AtBoundary: s.atBoundary, Stored: storedFor(s),
+		Parts: s.o.Parts, RunDir: s.run.Dir, Log: s.log, Policy: s.policy.Name, Resume: s.before.Components, AtBoundary: s.atBoundary, Stored: storedFor(s),
 	}
 	var problems graph.Problems
 	if s.resumed {
