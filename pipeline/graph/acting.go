@@ -61,7 +61,11 @@ func (c *actingChecker) acting() {
 		if n := len(x.Flow.Acting()); n > trajectory.MaxPolicies {
 			c.Add(codeActing, x.table.key, "", "%d policies act in %q, at most %d can", n, x.Name, trajectory.MaxPolicies)
 		}
-		if len(x.Flow.Acting()) > 0 && c.declaredAll(x) && !c.bad["wire"] {
+		switch {
+		case c.bad["wire"] || c.unsure[x.Name]:
+		case len(x.Flow.Acting()) == 0:
+			c.answeredByOne(x)
+		case c.declaredAll(x):
 			c.answered(x)
 			c.gathered(x)
 		}
@@ -139,6 +143,22 @@ func (c *actingChecker) answered(x *Component) {
 		if by[p.text] == nil && c.graph.Policy(p.text) != nil {
 			c.Add(codeActing, p.at, fmt.Sprintf("wire %q to an inference with policy = %q, and back", x.Name, p.text),
 				"policy %q acts in %q, and no inference answers for it", p.text, x.Name)
+		}
+	}
+}
+
+// answeredByOne checks that all who answer a component that names no policies do so for the same one.
+func (c *actingChecker) answeredByOne(x *Component) {
+	var first *Component
+	for _, w := range c.behind(x, component.PayloadRequest) {
+		to := c.graph.Component(w.To)
+		switch {
+		case to.Policy == "":
+		case first == nil:
+			first = to
+		case to.Policy != first.Policy:
+			c.Add(codeActing, to.policyAt(), fmt.Sprintf("say it: policies = { \"GROUP/0\" = %q, \"GROUP/1\" = %q } in [component.%s]", first.Policy, to.Policy, x.Name),
+				"%q answers %q for policy %q and %q for %q, and nothing says which plays which agents", first.Name, x.Name, first.Policy, to.Name, to.Policy)
 		}
 	}
 }
