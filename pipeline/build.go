@@ -145,6 +145,7 @@ func (p *Pipeline) start(x *instance, of *graph.Component) error {
 	for _, port := range m.Signals {
 		if component.PayloadOf(port.Payload).Steps {
 			x.host.Signal(port.Name).OnLoss(p.steps.lose)
+			x.host.Signal(port.Name).OnEmit(p.steps.hand)
 		}
 	}
 	x.bound.Store(true)

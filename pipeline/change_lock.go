@@ -3,8 +3,9 @@ package pipeline
 import (
 	"context"
 	"fmt"
-	"github.com/rlhost/rlhost/pipeline/loading"
 	"sync"
+
+	"github.com/rlhost/rlhost/pipeline/loading"
 )
 
 // changeLock says whether the run can be changed, and holds the current change.

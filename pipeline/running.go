@@ -30,8 +30,8 @@ type running struct {
 	begun  atomic.Int64 // instances that were made while the run went on
 
 	// state is what runs; it is replaced when a change has been made.
-	state   atomic.Pointer[assembly]
-	senders atomic.Pointer[senders] // of an assembly that ran when a component asked
+	state    atomic.Pointer[assembly]
+	assigned atomic.Pointer[assigned] // of what ran when it was last asked for
 
 	mu       sync.Mutex // guards what follows
 	alive    []*instance
@@ -250,19 +250,27 @@ func (r *running) PolicyVersion() uint64 {
 	return m.PolicyVersion
 }
 
-// senders are the policies of an assembly's instances, by their IDs.
-type senders struct {
-	of       *assembly
-	policies map[uint16]string
+// assigned says which policies the instances of an assembly are of.
+type assigned struct {
+	to      *assembly
+	senders map[uint16]string // by their IDs
+	learned map[string]bool   // those of learners
+}
+
+func (r *running) policies() *assigned {
+	p := r.assigned.Load()
+	if a := r.now(); p == nil || p.to != a {
+		p = &assigned{to: a, senders: a.policies(), learned: map[string]bool{}}
+		for _, m := range a.learners() {
+			p.learned[m.of.Policy] = true
+		}
+		r.assigned.Store(p)
+	}
+	return p
 }
 
 // policyOf is Host.PolicyOf.
 func (r *running) policyOf(sender uint16) (name string, ok bool) {
-	s := r.senders.Load()
-	if a := r.now(); s == nil || s.of != a {
-		s = &senders{a, a.policies()}
-		r.senders.Store(s)
-	}
-	name, ok = s.policies[sender]
+	name, ok = r.policies().senders[sender]
 	return name, ok
 }

@@ -23,6 +23,7 @@ type stepCounter struct {
 	untold  atomic.Uint64                      // env steps counted as trained or dropped by processes that ended, and not reported
 	unmade  atomic.Uint64                      // the same of those made
 	lost    atomic.Uint64                      // those of trajectories that wires have dropped, or that nobody took
+	ignored atomic.Uint64                      // those of policies that nobody learns
 	settled atomic.Uint64                      // ended processes after which that was found out
 	uncounted
 }
@@ -120,6 +121,7 @@ func (c *stepCounter) readOnce() control.StepCounts {
 	drop("policy_lag", count(stepsTooOld))
 	drop("wire", c.lost.Load())
 	drop("process", c.untold.Load())
+	drop("not_learned", c.ignored.Load())
 	s.UnderWay = c.underWay()
 	s.Made = count(stepsMade) + faulty + swapped + c.unmade.Load()
 	return s
@@ -133,15 +135,13 @@ func (c *stepCounter) underWay() (n uint64) {
 			return
 		}
 		a.Committed(func(h hostabi.Handle) {
-			if c.round.keeps(h) {
-				return
-			}
 			tr, lease, err := trajectory.Lease(c.arenas, h)
 			if err != nil {
 				return // it has become free meanwhile
 			}
-			shape := tr.Schema.Shape
-			n += uint64(min(int(tr.Meta().ValidRows), shape.Steps*tr.Schema.Rows()))
+			if tr.Schema.Shape.Policies != "" || !c.round.keeps(h) {
+				n += uint64(tr.Unsettled())
+			}
 			_ = lease.Release() // this lease has no other user
 		})
 	})
@@ -154,14 +154,40 @@ func (c *stepCounter) lose(h hostabi.Handle) {
 	if err != nil {
 		return // the run is over, or the block holds no trajectory
 	}
-	c.lost.Add(validRows(tr))
+	c.lost.Add(uint64(tr.Unsettled()))
 	_ = lease.Release() // this lease has no other user
 }
 
-// validRows is what a trajectory says of itself, if it can be.
-func validRows(tr trajectory.Trajectory) uint64 {
-	return uint64(min(int(tr.Meta().ValidRows), tr.Schema.Shape.Steps*tr.Schema.Rows()))
+// hand settles the rows of policies that nobody learns in a trajectory that is about to be handed over.
+func (c *stepCounter) hand(h hostabi.Handle) {
+	a, err := c.arenas.Of(h)
+	if err != nil {
+		return
+	}
+	schema, ok := a.Schema().(*trajectory.Schema)
+	if !ok || schema.Shape.Policies == "" {
+		return
+	}
+	learned := c.policies().learned
+	if learned[""] { // a learner that names no policy
+		return
+	}
+	tr, lease, err := trajectory.Lease(c.arenas, h)
+	if err != nil {
+		return // the run is over
+	}
+	before := tr.Unsettled()
+	for place, name := range strings.Fields(schema.Shape.Policies) {
+		if !learned[name] {
+			tr.Settle(place)
+		}
+	}
+	c.ignored.Add(uint64(before - tr.Unsettled()))
+	_ = lease.Release() // this lease has no other user
 }
+
+// Ignored returns the env steps of policies that nobody learns. Any goroutine.
+func (p *Pipeline) Ignored() uint64 { return p.steps.ignored.Load() }
 
 // readings is how often steps are read until none has been made meanwhile.
 const readings = 16

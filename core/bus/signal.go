@@ -34,6 +34,7 @@ type Signal struct {
 	payload  string
 	retainer Retainer // nil if handles are not counted
 	onLoss   func(h hostabi.Handle)
+	onEmit   func(h hostabi.Handle)
 	sender   uint16 // of messages that name none
 
 	sequence    atomic.Uint64 // messages emitted
@@ -79,6 +80,10 @@ func (s *Signal) Stats() SignalStats {
 	}
 }
 
+// OnEmit makes fn get the block of each message before any receiver does; it is valid during the call. fn is called on the goroutine
+// that emits, with no lock held. Call OnEmit before the signal emits.
+func (s *Signal) OnEmit(fn func(h hostabi.Handle)) { s.onEmit = fn }
+
 // From makes id the Sender of messages that name none. Call it before the signal emits.
 func (s *Signal) From(id uint16) { s.sender = id }
 
@@ -112,6 +117,9 @@ func (s *Signal) send(m *hostabi.Message) (taken bool, err error) {
 	m.Sequence = s.sequence.Add(1)
 	if m.Sender == 0 {
 		m.Sender = s.sender
+	}
+	if s.onEmit != nil {
+		s.onEmit(m.Handle)
 	}
 	r := s.routes.Load()
 	reached, missed := false, false

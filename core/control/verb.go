@@ -87,7 +87,7 @@ type WireStatus struct {
 type StepCounts struct {
 	Made     uint64            `json:"made"`     // in trajectories that were handed over, and in those that were dropped unfinished
 	Trained  uint64            `json:"trained"`  // learned from
-	Dropped  uint64            `json:"dropped"`  // too old, lost in a fault, dropped by a swap at once
+	Dropped  uint64            `json:"dropped"`  // too old, lost in a fault, dropped by a swap at once, of policies that nobody learns
 	UnderWay uint64            `json:"underway"` // wait in wires, batcher and datasets
 	Reasons  map[string]uint64 `json:"dropped_by"`
 }

@@ -1,9 +1,11 @@
 package trajectory
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 	"structs"
+	"sync/atomic"
 
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -35,7 +37,7 @@ type Meta struct {
 	Split         uint16 // 14
 	FirstStep     uint64 // 16: env steps that each environment had made before row 0; see LifeSteps
 	ValidRows     uint32 // 24: rows with valid = 1
-	_             uint32
+	Settled       uint32 // 28: a bit for each of Shape.Policies, see Settle
 	PluginVersion uint64 // 32: first 8 bytes of the plugin file's SHA-256; the newest, if several made the rows
 	MinVersion    uint64 // 40: lowest and highest policy version that acted
 	MaxVersion    uint64 // 48
@@ -94,6 +96,29 @@ func (t Trajectory) Acts(r int) []byte {
 		return nil
 	}
 	return t.row(l, r).Data
+}
+
+// Settle notes that the valid rows of a policy, by its place in Shape.Policies, have been counted as learned from or as dropped. Blocks
+// in which one policy acts in all rows are settled when they are released. Any goroutine, and any process that has a claim.
+func (t Trajectory) Settle(place int) {
+	if t.Schema.Shape.Policies != "" {
+		atomic.OrUint32(&t.Meta().Settled, 1<<place)
+	}
+}
+
+// Unsettled returns how many valid rows are not settled.
+func (t Trajectory) Unsettled() (rows int) {
+	n := len(t.Schema.Shape.policies())
+	if n == 0 {
+		return min(int(t.Meta().ValidRows), t.Schema.Shape.Steps*t.Schema.Rows())
+	}
+	settled := atomic.LoadUint32(&t.Meta().Settled)
+	for k := range n {
+		if settled>>k&1 == 0 {
+			rows += bytes.Count(t.Bytes(Valid.At(1+k)), []byte{1})
+		}
+	}
+	return rows
 }
 
 // Policies returns which policy acts for each agent in a row, as places in Shape.Policies; nil where one acts for all.

@@ -91,7 +91,7 @@ func take(s *Session, snapshot pipeline.Snapshot) (runs.Checkpoint, error) {
 
 // underWay is how many env steps lie in finished trajectories that nothing has been learned from yet.
 func (s *Session) underWay(learner Learner, states map[string]component.State) uint64 {
-	made, gone := s.count("rollout/env_steps"), s.count("lag/dropped_rows")
+	made, gone := s.count("rollout/env_steps"), s.count("lag/dropped_rows")+s.pipeline.Ignored()
 	for _, x := range learnings(s.Graph()) {
 		_, now, err := learner.Progress(states[x.component])
 		_, before, _ := learner.Progress(s.before.Components[x.component]) // none of one that began anew

@@ -214,3 +214,98 @@ func TestSeveral_ChainsDoNotTouchEachOther(t *testing.T) {
 		t.Errorf("parameters %.8s beside another policy, alone %.8s", both.ParamsHash, got.ParamsHash)
 	}
 }
+
+// shared has two policies that play against each other in the same rollout, each with a learner.
+const shared = `
+rlhost = 1
+[run]
+name = "duet"
+stop = { env_steps = 8192, window = 4 }
+checkpoint = { every = "0s" }
+evaluation = { episodes = 4 }
+[env.game]
+use = "connectfour@1"
+[train]
+preset = "ppo"
+env = "game"
+mode = "sync"
+[policy.main]
+env = "game"
+net = { hidden = [8] }
+[policy.rival]
+env = "game"
+net = { hidden = [4, 4] }
+[component.rollout]
+envs = 4
+splits = 2
+horizon = 64
+policies = { "*/0" = "main", "*/1" = "rival" }
+[component.batcher]
+dataset_rows = 256
+[component.batcher_rival]
+dataset_rows = 256
+[component.learner]
+minibatch = 64
+epochs = 1
+anneal_env_steps = 8192
+[component.learner_rival]
+minibatch = 64
+epochs = 1
+anneal_env_steps = 8192
+[component.runner]
+log = ["jsonl"]
+`
+
+// past adds an opponent that nobody learns.
+const past = `
+[policy.past]
+of = "main"
+`
+
+func TestSeveral_ResumeIsExactWhereTheyShareARollout(t *testing.T) {
+	s := newTrainer(t)
+	whole := s.train(shared)
+	if whole.ParamsHashes["rival"] == "" {
+		t.Fatalf("hashes %s and %v, want one of each policy", whole.ParamsHash, whole.ParamsHashes)
+	}
+	part := s.train(shared, "run.stop.env_steps=3000")
+	r := s.resume(s.options(), "run.stop.env_steps=8192")
+	if part.ParamsHash == whole.ParamsHash || r.ParamsHash != whole.ParamsHash || r.ParamsHashes["rival"] != whole.ParamsHashes["rival"] {
+		t.Errorf("%.8s and %.8s, interrupted; in one go %.8s and %.8s", r.ParamsHash, r.ParamsHashes["rival"], whole.ParamsHash, whole.ParamsHashes["rival"])
+	}
+}
+
+// Every env step is accounted for, once, whoever acted in it.
+func TestSeveral_EnvStepsAddUp(t *testing.T) {
+	for name, c := range map[string]struct {
+		file    string
+		sets    []string
+		ignored bool
+	}{
+		"chains":                  {file: duet},
+		"one rollout":             {file: shared},
+		"one rollout, async":      {file: shared, sets: []string{"train.mode=async"}},
+		"chains, async":           {file: duet, sets: []string{"train.mode=async"}},
+		"an opponent":             {file: shared + past, sets: []string{"component.rollout.opponents={ past = 0.5 }"}, ignored: true},
+		"an opponent, async":      {file: shared + past, sets: []string{"component.rollout.opponents={ past = 0.5 }", "train.mode=async"}, ignored: true},
+		"old ones dropped, async": {file: shared, sets: []string{"train.mode=async", "component.batcher_rival.max_policy_lag=1", "component.learner_rival.epochs=8"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newTrainer(t)
+			o := s.options()
+			o.Graph = s.graph(c.file, c.sets...)
+			x, err := session.Begin(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = x.Run(t.Context())
+			n := x.Pipeline().Steps()
+			if err = errors.Join(err, x.Close()); err != nil {
+				t.Fatal(err)
+			}
+			if n.Made != n.Trained+n.Dropped+n.UnderWay || n.Trained == 0 || c.ignored != (n.Reasons["not_learned"] > 0) {
+				t.Errorf("%+v: they do not add up, or those of policies that nobody learns are missing", n)
+			}
+		})
+	}
+}

@@ -39,6 +39,7 @@ type claimed struct {
 	rows     int
 	valid    int // of them, those that the policy learns from
 	split    uint32
+	tr       trajectory.Trajectory // of several policies, for the rows of one; else zero
 }
 
 // Batcher gathers trajectories into datasets.
@@ -173,6 +174,7 @@ func (c *Batcher) claim(h hostabi.Handle) (claimed, error) {
 	if tr.Schema, err = tr.Schema.Of(c.config.Policy); err != nil {
 		return t, errors.Join(err, lease.Release())
 	}
+	t.tr = tr
 	t.version, t.valid = slices.Min(tr.Uint64(trajectory.PolicyVersion)[:shape.Steps]), bytes.Count(tr.Bytes(trajectory.Valid), []byte{1})
 	return t, nil
 }
@@ -224,6 +226,10 @@ func (c *Batcher) dropOld() bool {
 		}
 		c.removeWaiting(&t)
 		c.droppedRows.Add(uint64(t.valid))
+		if t.tr.Schema != nil {
+			place, _ := t.tr.Schema.PolicyPlace(c.config.Policy)
+			t.tr.Settle(place)
+		}
 		c.release(t)
 	}
 	dropped := len(kept) < len(c.waiting)

@@ -179,6 +179,10 @@ func (c *Learner) learn(h hostabi.Handle) error {
 	if c.trainedBeside != nil {
 		c.trainedBeside.Add(uint64(stats.ValidRows))
 	}
+	for _, b := range c.dataset.Blocks {
+		place, _ := b.Schema.PolicyPlace(c.config.Policy)
+		b.Settle(place)
+	}
 	c.optimizerSteps += uint64(stats.OptimizerSteps)
 	c.version++
 	c.index++
