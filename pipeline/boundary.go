@@ -19,7 +19,7 @@ import (
 // for the first row of their next blocks, which no snapshot depends on.
 func (p *Pipeline) reach(learner *instance) {
 	if !learner.host.Run.Synchronous {
-		if p.leads(learner) {
+		if a := p.now(); a.leads(learner) {
 			p.boundary(learner)
 		}
 		return
@@ -30,13 +30,13 @@ func (p *Pipeline) reach(learner *instance) {
 	learner.loop.Own.Post(func(*hostabi.Message) { p.boundary(learner) }, hostabi.Message{})
 }
 
-// leads reports whether a learner is the leading one: that of BuildOptions.Policy, or any where that has none.
-func (p *Pipeline) leads(learner *instance) bool {
-	learners := p.now().learners()
+// leads reports whether a learner is the leading one: that of the leading policy, or any where that has none.
+func (a *assembly) leads(learner *instance) bool {
+	learners := a.learners()
 	if len(learners) < 2 {
 		return true
 	}
-	at := slices.IndexFunc(learners, func(m *member) bool { return m.of.Policy == p.options.Policy })
+	at := slices.IndexFunc(learners, func(m *member) bool { return m.of.Policy == a.run.Policy })
 	return at < 0 || learners[at].name == learner.host.Name
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -248,6 +249,37 @@ func (r *running) PolicyVersion() uint64 {
 	a := r.now()
 	m, _ := a.newest(component.PayloadWeights, a.run.Policy)
 	return m.PolicyVersion
+}
+
+// Trained returns the env steps of this process's run that the learner of a policy has learned from; of the leading one those of
+// learners that name no policy, too. Any goroutine.
+func (r *running) Trained(policy string) uint64 {
+	if policy != r.now().run.Policy {
+		return r.stats.Counter(component.OfPolicy(policy, stepsTrained)).Value()
+	}
+	all, others := r.stats.Counter(stepsTrained).Value(), uint64(0)
+	r.stats.Each(func(name string, c *stat.Counter) {
+		if strings.HasSuffix(name, component.OfPolicy("", stepsTrained)) {
+			others += c.Value()
+		}
+	}, nil, nil)
+	return all - min(others, all)
+}
+
+// Learners describes what the learners have come to, in the order of the graph, but for the returns; nil where there is one.
+// Any goroutine.
+func (r *running) Learners() (list []control.LearnerStatus) {
+	a := r.now()
+	learners := a.learners()
+	if len(learners) < 2 {
+		return nil
+	}
+	for _, m := range learners {
+		newest, _ := a.newest(component.PayloadWeights, m.of.Policy)
+		list = append(list, control.LearnerStatus{Name: m.name, Policy: m.of.Policy, Leads: m.of.Policy == a.run.Policy,
+			Version: newest.PolicyVersion, EnvSteps: r.Trained(m.of.Policy)})
+	}
+	return list
 }
 
 // assigned says which policies the instances of an assembly are of.

@@ -64,21 +64,6 @@ const (
 	stepsTrained = component.CounterTrained
 )
 
-// Trained returns the env steps of this process's run that the learner of a policy has learned from; of the leading one those of
-// learners that name no policy, too. Any goroutine.
-func (p *Pipeline) Trained(policy string) uint64 {
-	if policy != p.options.Policy {
-		return p.stats.Counter(component.OfPolicy(policy, stepsTrained)).Value()
-	}
-	all, others := p.stats.Counter(stepsTrained).Value(), uint64(0)
-	p.stats.Each(func(name string, c *stat.Counter) {
-		if strings.HasSuffix(name, component.OfPolicy("", stepsTrained)) {
-			others += c.Value()
-		}
-	}, nil, nil)
-	return all - min(others, all)
-}
-
 // Steps are read one after the other while the run goes on, so a step that moves meanwhile may be missed, or counted
 // twice: then they are read again, with so much time between, for so long; longer where processes count, which report
 // ten times a second. A counter notifies nobody, so that counting costs a step no lock.

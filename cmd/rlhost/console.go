@@ -126,11 +126,11 @@ func (t *training) startLine(e *session.Started) {
 	if t.command.JSON {
 		_ = t.encode(map[string]any{
 			"event": "start", "run": e.Run, "seed": e.Seed, "mode": e.Mode, "kernels": e.Kernels,
-			"pipeline": e.Pipeline, "plugins": e.Plugins,
+			"pipeline": e.Pipeline, "plugins": e.Plugins, "policy": e.Policy, "learned": e.Learned,
 		}) // where nobody reads, the end says so
 		return
 	}
-	fmt.Fprintf(t.out, "%s run %s  seed %d  %s  kernels %s  pipeline %.8s\n", time.Now().Format(time.TimeOnly), e.Dir, e.Seed, e.Mode, e.Kernels, e.Pipeline)
+	fmt.Fprintf(t.out, "%s %s\n", time.Now().Format(time.TimeOnly), e)
 }
 
 // evaluated tells how a policy did while the run went on.

@@ -17,24 +17,25 @@ import (
 
 // endEvent is the last line of --json, however the run ends.
 type endEvent struct {
-	Event         string          `json:"event"`
-	Reason        string          `json:"reason"` // return, env_steps, wall, interrupted, failed; aborted after a second Ctrl-C
-	Error         string          `json:"error,omitempty"`
-	EnvSteps      uint64          `json:"env_steps"`
-	WallSeconds   float64         `json:"wall_seconds"`
-	MeanReturn    *float64        `json:"mean_return"`              // over the window; null while that is not full
-	ReachedReturn *float64        `json:"reached_return,omitempty"` // over the window when it ended the run: some datasets before the last
-	EvalReturn    *float64        `json:"eval_return"`              // that is judged; null if there was no evaluation
-	EvalStd       *float64        `json:"eval_std"`
-	EvalEpisodes  int             `json:"eval_episodes"`
-	EvalGreedy    bool            `json:"eval_deterministic"` // which of the two that follow is judged
-	Greedy        *session.Played `json:"eval_greedy"`        // null if there was no evaluation
-	Sampled       *session.Played `json:"eval_sampled"`
-	Episodes      uint64          `json:"episodes"`
-	PolicyVersion uint64          `json:"policy_version"`
-	ParamsHash    string          `json:"params_hash"` // empty if no dataset was learned from
-	Kernels       string          `json:"kernels"`
-	Run           string          `json:"run"`
+	Event         string            `json:"event"`
+	Reason        string            `json:"reason"` // return, env_steps, wall, interrupted, failed; aborted after a second Ctrl-C
+	Error         string            `json:"error,omitempty"`
+	EnvSteps      uint64            `json:"env_steps"`
+	WallSeconds   float64           `json:"wall_seconds"`
+	MeanReturn    *float64          `json:"mean_return"`              // over the window; null while that is not full
+	ReachedReturn *float64          `json:"reached_return,omitempty"` // over the window when it ended the run: some datasets before the last
+	EvalReturn    *float64          `json:"eval_return"`              // that is judged; null if there was no evaluation
+	EvalStd       *float64          `json:"eval_std"`
+	EvalEpisodes  int               `json:"eval_episodes"`
+	EvalGreedy    bool              `json:"eval_deterministic"` // which of the two that follow is judged
+	Greedy        *session.Played   `json:"eval_greedy"`        // null if there was no evaluation
+	Sampled       *session.Played   `json:"eval_sampled"`
+	Episodes      uint64            `json:"episodes"`
+	PolicyVersion uint64            `json:"policy_version"`
+	ParamsHash    string            `json:"params_hash"`             // empty if no dataset was learned from
+	ParamsHashes  map[string]string `json:"params_hashes,omitempty"` // of the other policies that were learned, by their names
+	Kernels       string            `json:"kernels"`
+	Run           string            `json:"run"`
 }
 
 // reasonAborted is the reason of an end that no component gives.
@@ -68,7 +69,7 @@ func (t *training) endOf(reason string) endEvent {
 // endWith returns the end event of a run that came to its end.
 func (t *training) endWith(r *session.Result) endEvent {
 	end := t.endOf(string(r.Reason))
-	end.Episodes, end.ParamsHash = r.Episodes, r.ParamsHash
+	end.Episodes, end.ParamsHash, end.ParamsHashes = r.Episodes, r.ParamsHash, r.ParamsHashes
 	end.MeanReturn, end.ReachedReturn = number(r.MeanReturn), number(r.ReachedReturn)
 	if e := r.Evaluation; e != nil {
 		judged := e.Judged()

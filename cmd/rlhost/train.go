@@ -22,7 +22,7 @@ type trainCommand struct {
 	Resume   string   `xor:"start" placeholder:"RUN" help:"Go on with a run from its latest checkpoint, with its own pipeline."`
 	InitFrom string   `xor:"start,seeds" placeholder:"RUN" help:"Start a new run from the weights of an old one, or of a .safetensors file with names as in an export."`
 	Reset    []string `placeholder:"PART" enum:"optimizer,value,normalizer" help:"With --init-from: what to begin anew: optimizer, value (and with it the optimizer), normalizer."`
-	Policy   string   `placeholder:"NAME" help:"Policy that stop rules, checkpoints and the evaluation are about; default the only one."`
+	Policy   string   `placeholder:"NAME" help:"Leading policy, that stop rules, the best checkpoint and the evaluation are about; default run.policy, else the only one that is learned, else main."`
 	runsFlag
 	Seeds   string `xor:"seeds" placeholder:"LIST" help:"Train each of these seeds, such as 0-9 or 1,3,8-10, and sum up. A new set begins; --resume goes on with one, and adds those that it lacks."`
 	Jobs    int    `placeholder:"N" help:"With --seeds: trainings at a time; default one for each processor."`

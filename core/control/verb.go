@@ -37,13 +37,24 @@ type StatusReply struct {
 	Components []ComponentStatus `json:"components"`
 	Wires      []WireStatus      `json:"wires"`
 	Steps      StepCounts        `json:"env_steps"`
-	Policy     uint64            `json:"policy_version"`
-	MeanReturn *float64          `json:"mean_return"` // over the window; null while that is not full
+	Policy     uint64            `json:"policy_version"`     // of the leading policy
+	MeanReturn *float64          `json:"mean_return"`        // its, over the window; null while that is not full
+	Learners   []LearnerStatus   `json:"learners,omitempty"` // where there are several
 	Swaps      SwapCounts        `json:"swaps"`
 	Transition string            `json:"transition,omitempty"` // what is being changed now, in one line
 	Probation  []Probation       `json:"probation,omitempty"`
 	Resources  Resources         `json:"resources"`
 	Cause      string            `json:"cause,omitempty"` // why the run stands still, if it does: the first cause, and the blocked wire
+}
+
+// LearnerStatus is what a learner of several has come to.
+type LearnerStatus struct {
+	Name       string   `json:"name"`
+	Policy     string   `json:"policy"`
+	Leads      bool     `json:"leads"` // stop rules and checkpoints are about this one
+	Version    uint64   `json:"policy_version"`
+	EnvSteps   uint64   `json:"env_steps"`   // learned from, since the job was started
+	MeanReturn *float64 `json:"mean_return"` // over the window of its policy's episodes; null while that is not full
 }
 
 // ComponentStatus describes one instance.

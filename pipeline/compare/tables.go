@@ -3,6 +3,7 @@ package compare
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -67,6 +68,15 @@ func Facts(r *Run, checkpoints []runs.Saved) ([][]string, error) {
 	i := &r.Info
 	facts = append(facts, []string{"folder", r.Dir}, []string{"bytes", fmt.Sprint(runs.Bytes(r.Dir))}, []string{"rlhost", i.Rlhost},
 		[]string{"kernels", i.Kernel}, []string{"processor", i.Host.CPU})
+	if len(i.Policies) > 1 {
+		facts = append(facts, []string{"learned", strings.Join(slices.Sorted(maps.Keys(i.Policies)), ", ")})
+	}
+	if o := i.Outcome; o != nil && len(o.ParamsHashes) > 0 {
+		facts = append(facts, []string{"parameters", fmt.Sprintf("%.8s", o.ParamsHash)})
+		for _, name := range slices.Sorted(maps.Keys(o.ParamsHashes)) {
+			facts = append(facts, []string{"parameters of " + name, fmt.Sprintf("%.8s", o.ParamsHashes[name])})
+		}
+	}
 	for _, c := range checkpoints {
 		what := []string{fmt.Sprintf("policy version %d", c.PolicyVersion), fmt.Sprintf("%d env steps", c.EnvSteps)}
 		if c.MeanReturn != nil {

@@ -1,6 +1,9 @@
 package session
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/runs"
@@ -66,6 +69,15 @@ type Evaluated struct {
 
 // Failed says that an error has ended the run, of which the newest checkpoint stays.
 type Failed struct{}
+
+// String tells the run's name, seed, mode, kernels and pipeline, and what it learns if that is several policies.
+func (e *Started) String() string {
+	text := fmt.Sprintf("run %s  seed %d  %s  kernels %s  pipeline %.8s", e.Dir, e.Seed, e.Mode, e.Kernels, e.Pipeline)
+	if len(e.Learned) > 1 {
+		text += fmt.Sprintf("  learns %s (%s leads)", strings.Join(e.Learned, ", "), e.Policy)
+	}
+	return text
+}
 
 func (Warned) event() {}
 

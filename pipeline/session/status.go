@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/pipeline"
 )
@@ -51,7 +52,7 @@ func (r statusReader) report() *control.StatusReply {
 	reply := &control.StatusReply{
 		Run: run.ID(), Dir: run.Dir, PID: os.Getpid(), Wall: time.Since(r.started).Seconds(),
 		State: now.State, Cause: cause(&now), Components: now.Components,
-		Wires: p.Wires(), Steps: p.Steps(), Policy: p.PolicyVersion(), MeanReturn: r.meanReturn(),
+		Wires: p.Wires(), Steps: p.Steps(), Policy: p.PolicyVersion(), MeanReturn: r.meanReturn(component.GaugeMeanReturn), Learners: r.learners(),
 		Resources: control.ReadResources(),
 	}
 	r.versions(reply.Components)
@@ -68,6 +69,19 @@ func (r statusReader) report() *control.StatusReply {
 		}
 	}
 	return reply
+}
+
+// learners tells what several learners have come to.
+func (r statusReader) learners() []control.LearnerStatus {
+	list := r.Pipeline.Learners()
+	for i := range list {
+		gauge := component.GaugeMeanReturn
+		if !list[i].Leads {
+			gauge = component.OfPolicy(list[i].Policy, gauge)
+		}
+		list[i].MeanReturn = r.meanReturn(gauge)
+	}
+	return list
 }
 
 // versions puts the names in that files had when they came in, and what rollback goes back to.

@@ -13,7 +13,7 @@ import (
 type Eval struct {
 	RunID string `arg:"" optional:"" default:"latest" name:"run" help:"Run: a folder, a name such as cartpole (its newest run), cartpole/7, or latest."`
 	Folder
-	Policy        string `placeholder:"NAME" help:"Policy to evaluate; default the only one."`
+	Policy        string `placeholder:"NAME" help:"Policy to evaluate; default the leading one."`
 	Checkpoint    string `default:"latest" help:"best, latest or a policy version."`
 	Episodes      int    `default:"100" help:"Episodes to play."`
 	Seed          uint64 `default:"1" help:"Seed of the episodes."`

@@ -18,7 +18,7 @@ type Export struct {
 	Folder
 	Format     string `enum:"numpy,safetensors,onnx" default:"numpy" help:"numpy, safetensors or onnx."`
 	Output     string `short:"o" placeholder:"FILE" help:"File to write; default NAME.npz, NAME.safetensors or NAME.onnx."`
-	Policy     string `placeholder:"NAME" help:"Policy to export; default the only one."`
+	Policy     string `placeholder:"NAME" help:"Policy to export; default the leading one."`
 	Checkpoint string `default:"latest" help:"best, latest or a policy version."`
 }
 

@@ -25,6 +25,9 @@ func Status(s *control.StatusReply) string {
 		b.WriteString("  return " + Returns(*s.MeanReturn))
 	}
 	b.WriteString("\n" + table(s.Components))
+	for i := range s.Learners {
+		b.WriteString(learner(&s.Learners[i]))
+	}
 	fmt.Fprintf(&b, "env steps: %s\n", steps(&s.Steps))
 	if n := s.Swaps; n != (control.SwapCounts{}) {
 		fmt.Fprintf(&b, "changes: %d committed, %d rolled back, %d refused\n", n.Committed, n.RolledBack, n.Refused)
@@ -39,6 +42,18 @@ func Status(s *control.StatusReply) string {
 		fmt.Fprintf(&b, "cause: %s\n", s.Cause)
 	}
 	return b.String()
+}
+
+// learner shows what one of several learners has come to.
+func learner(l *control.LearnerStatus) string {
+	text := fmt.Sprintf("policy %s: version %d, %s env steps trained", l.Policy, l.Version, thousands(l.EnvSteps))
+	if l.MeanReturn != nil {
+		text += ", return " + Returns(*l.MeanReturn)
+	}
+	if l.Leads {
+		text += " (leads)"
+	}
+	return text + "\n"
 }
 
 // steps shows that env steps add up.
