@@ -5,7 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
 )
@@ -62,5 +64,41 @@ func TestForecast_CountsWhatPoliciesKeep(t *testing.T) {
 	plain, keeps := trajectories(""), trajectories("[policy.main]\nnet = { chunk = 16 }\n")
 	if more := keeps - plain; more < 8*256*4 {
 		t.Errorf("%d bytes with a state of 256 numbers for 8 environments, %d without", keeps, plain)
+	}
+}
+
+// weighed is a policy whose versions have 64 KiB.
+type weighed struct{ graphtest.Policy }
+
+func (weighed) WeightBytes() int { return 64 << 10 }
+
+// Each reader of weights may hold one version while another is on its way to it.
+func TestForecast_CountsAVersionForEachReaderAndItsWire(t *testing.T) {
+	weights := func(more string) (bytes int64) {
+		text := "rlhost = 1\n[run]\nname = \"x\"\n[env.duel]\nuse = \"./duel.wasm\"\n[train]\npreset = \"ppo\"\n" + more
+		parts := graphtest.Loading()
+		parts.Policy = func(func(any) error, *hostabi.EnvSpec) (component.Policy, error) { return weighed{}, nil }
+		g, problems := graph.Parse("x.toml", []byte(text), graph.ParseOptions{Parts: parts})
+		if g == nil {
+			t.Fatal(problems)
+		}
+		needs, _, err := Check(t.Context(), g, parts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range needs {
+			if strings.Contains(n.Keys, "policy.main.net") {
+				bytes = n.Bytes
+			}
+		}
+		return bytes
+	}
+	alone := weights("")
+	if least := int64(component.WeightBlocks(4) * (64 << 10)); alone < least || alone > least+8<<10 {
+		t.Errorf("%d bytes for two readers, want %d and a little", alone, least)
+	}
+	pool := weights("[policy.past]\nof = \"main\"\n[component.rollout]\npolicies = { player = \"main\" }\nopponents = { past = 0.1 }\n")
+	if more := pool - alone; more != 2*64<<10 {
+		t.Errorf("%d bytes more for the pool of opponents, want %d", more, 2*64<<10)
 	}
 }

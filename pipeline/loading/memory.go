@@ -109,7 +109,8 @@ func datasets(x *graph.Component) Need {
 		footprint(component.DatasetBlocks, trajectory.DatasetBytes(x.Flow.DatasetRows))}
 }
 
-// weights are those of a component that publishes its policy: a version for each reader, and three more.
+// weights are those of a component that publishes its policy: a version for each reader, those on their way to it included, and
+// three more.
 func (s *Set) weights(g *graph.Graph, x *graph.Component) Need {
 	p, ok := s.Policies[x.Policy].(component.Weighed)
 	if !ok {
@@ -119,13 +120,8 @@ func (s *Set) weights(g *graph.Graph, x *graph.Component) Need {
 		if !component.PayloadOf(port.Payload).Publishes {
 			continue
 		}
-		readers := 0
-		for _, w := range g.Wires {
-			if to := g.Component(w.To); w.From == x.Name && w.Signal == port.Name && to != nil {
-				readers += to.Count
-			}
-		}
-		return Need{"policy." + x.Policy + ".net", footprint(component.WeightBlocks(readers), p.WeightBytes())}
+		blocks := component.WeightBlocks(g.Readers(x.Name, port.Name))
+		return Need{"policy." + x.Policy + ".net", footprint(blocks, p.WeightBytes())}
 	}
 	return Need{}
 }
