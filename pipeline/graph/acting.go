@@ -52,7 +52,10 @@ func hasPayload(ports []component.Port, payload string) bool {
 const codeActing = "E054"
 
 // actingChecker checks that the policies that act are declared, served, and learned or given.
-type actingChecker struct{ *checker }
+type actingChecker struct {
+	*checker
+	gathering map[string]bool // components that gather rows of rollouts which name policies
+}
 
 func (c *actingChecker) acting() {
 	for i := range c.graph.Components {
@@ -69,6 +72,17 @@ func (c *actingChecker) acting() {
 			c.answered(x)
 			c.gathered(x)
 		}
+	}
+	for i := range c.graph.Components {
+		c.gathersNothing(&c.graph.Components[i])
+	}
+}
+
+// gathersNothing rejects what gathers rows of a policy and gets none, where others do.
+func (c *actingChecker) gathersNothing(x *Component) {
+	if len(c.gathering) > 0 && x.Policy != "" && x.sends(component.PayloadDataset) && !c.gathering[x.Name] {
+		c.Add(codeActing, x.policyAt(), fmt.Sprintf("wire the trajectories of a rollout in which %q acts to %q", x.Policy, x.Name),
+			"%q gathers rows of policy %q, and gets none", x.Name, x.Policy)
 	}
 }
 
@@ -114,6 +128,9 @@ func (c *actingChecker) declaredAll(x *Component) bool {
 		help := "declare it: [policy." + quoteKey(p.text) + "]"
 		if near, found := table.Nearest(p.text, c.declared("policy")); found {
 			help = suggest(near)
+		}
+		if of, _, version := strings.Cut(p.text, "@"); version {
+			help = fmt.Sprintf("write a policy version behind the @: %s@12", of)
 		}
 		c.Add("E011", p.at, help, "policy %q is not declared", p.text)
 	}
@@ -173,19 +190,23 @@ func (c *actingChecker) behind(x *Component, payload string) (list []*Wire) {
 	return list
 }
 
-// sharing checks that a wire brings every message to a component although others get it too.
+// sharing checks that a wire brings each message to one instance of a component, although others get it too.
 func (c *actingChecker) sharing(w *Wire, to *Component, acting []string) {
+	others := slices.ContainsFunc(c.graph.Wires, func(o Wire) bool {
+		return o.From == w.From && o.Signal == w.Signal && o.To != w.To && o.Mode == bus.Queue
+	})
 	switch {
 	case len(acting) < 2:
-	case w.Mode == bus.Queue:
+	case w.Mode == bus.Queue && others:
 		c.Add(codeActing, w.slotAt, `write mode = "all"`,
 			"%q shares the messages of %q with what other policies have there: each goes to one of them", to.Name, component.Qualified(w.From, w.Signal))
-	case to.Count > 1:
+	case w.Mode != bus.Queue && to.Count > 1:
 		at := to.policyAt()
 		if n := to.key("count"); n != nil {
 			at = n.val
 		}
-		c.Add(codeActing, at, "use count = 1", "each of the %d instances of %q would answer: where several policies act, each has one", to.Count, to.Name)
+		c.Add(codeActing, at, "use count = 1", "each of the %d instances of %q gets all messages of %q: where several policies act, each has one",
+			to.Count, to.Name, component.Qualified(w.From, w.Signal))
 	}
 }
 
@@ -240,6 +261,7 @@ func (c *actingChecker) gathered(x *Component) {
 			}
 			seen[to.Name] = true
 			if to.sends(component.PayloadDataset) {
+				c.gathering[to.Name] = true
 				c.sharing(w, to, acting)
 				c.gathers(x, to)
 				continue

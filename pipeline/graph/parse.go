@@ -27,7 +27,7 @@ func Parse(file string, src []byte, o ParseOptions) (*Graph, Problems) {
 	c.componentTables()
 	(&scheduler{c}).outlasted()
 	(&wireReader{c}).wireTables()
-	(&actingChecker{c}).acting()
+	(&actingChecker{c, map[string]bool{}}).acting()
 	if !c.failed(0) {
 		(&flowChecker{c}).flow()
 		c.unwired()

@@ -170,7 +170,7 @@ func (s *Set) checkSpaces(g *graph.Graph, c *graph.Report) {
 		for _, name := range g.PoliciesBehind(from) {
 			p := g.Policy(name)
 			made := s.Envs[p.Env]
-			if made == nil {
+			if made == nil || p.Of != "" {
 				continue
 			}
 			if want, got := Spaces(made.Plugin.Spec()), Spaces(gives.Plugin.Spec()); want != got {
