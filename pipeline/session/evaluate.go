@@ -29,6 +29,10 @@ type Evaluation struct {
 	Greedy, Sampled Played
 	Deterministic   bool   // the greedy one is judged
 	MaxSteps        uint64 // after which episodes were given up
+
+	// Of EvaluateRun: the policy, and how far its learner had come.
+	Policy                  string
+	PolicyVersion, EnvSteps uint64
 }
 
 // Judged returns the part that a run is judged by.
@@ -122,6 +126,10 @@ func EvaluateRun(ctx context.Context, run *runs.Run, c *runs.Checkpoint, o RunEv
 	if err != nil {
 		return nil, err
 	}
+	version, envSteps, err := progressOf(o.Parts, c.Components[learner])
+	if err != nil {
+		return nil, err
+	}
 	longest, err := longestEpisode(g, o.Parts, c.Components)
 	if err != nil {
 		return nil, err
@@ -135,7 +143,11 @@ func EvaluateRun(ctx context.Context, run *runs.Run, c *runs.Checkpoint, o RunEv
 	}
 	d.Network = network
 	result, err := Evaluate(ctx, plugin, d, weights, o.options(g, longest))
-	return result, errors.Join(err, plugin.Close())
+	if err = errors.Join(err, plugin.Close()); err != nil {
+		return nil, err
+	}
+	result.Policy, result.PolicyVersion, result.EnvSteps = trained.Name, version, envSteps
+	return result, nil
 }
 
 // definitionOf returns what a policy of a graph is, and the plugin of its environment, which the caller closes. The error is of
