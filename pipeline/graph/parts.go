@@ -37,7 +37,8 @@ type Parts struct {
 	// Presets are pipelines by name, as TOML text without [run] and [env]; nil is DefaultPresets. The table [preset] says
 	// `about` what it is for, `from` which preset it differs, if it is not whole, and the `mode` where [train] gives none.
 	// The value "$env" stands for the environment that [train] names; "$env_steps" as a key of a component for
-	// stop.env_steps of [run], 0 without it.
+	// stop.env_steps of [run], 0 without it. Of a preset with one component each of the kinds rollout, inference, batcher and
+	// learner, copies of the last three are made for further policies that the file has act in the rollout.
 	Presets map[string]string
 }
 
