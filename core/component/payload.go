@@ -34,7 +34,7 @@ type Payload struct {
 	Learned bool
 	// Publishes: PolicyVersion is one that the sender publishes.
 	Publishes bool
-	// Answers: the message is the request that it answers, with the same fields.
+	// Answers: the message is the request that it answers, with the same fields but for the policy that acted.
 	Answers bool
 	// Inline returns the values in the message itself, for people; nil if there are none.
 	Inline func(m *hostabi.Message) map[string]any

@@ -93,6 +93,17 @@ func TestActRequest_RoundTrip(t *testing.T) {
 	}
 }
 
+// An answer is the request, whatever the one who answers says, but for whose rows it says are written.
+func TestAnswered_IsTheRequestWithThePolicyThatAnswers(t *testing.T) {
+	want := ActRequest{Block: hostabi.MakeHandle(1, 2, 3), T: 6, Step: 1 << 40, FirstEnv: 1<<32 - 1, Bootstrap: true}
+	request, other := want.Message(), ActRequest{Step: 7, FirstEnv: 9, ValueOnly: true, Policy: 255}.Message()
+	want.Policy = 255
+	request.Inline = Answered(request.Inline, other.Inline)
+	if got := ActRequestOf(&request); got != want {
+		t.Errorf("the answer is %+v, want %+v", got, want)
+	}
+}
+
 // Two slices see all elements of their environments where the whole block has them, and no others.
 func TestSlice_HasTheElementsOfItsEnvironments(t *testing.T) {
 	for _, soa := range []bool{false, true} {

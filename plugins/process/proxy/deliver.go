@@ -85,8 +85,8 @@ func (l *session) admitOnLoan(port int, m *hostabi.Message) bool {
 	x.mu.Unlock()
 	if isAnswer {
 		m.Split = asked.Split
-		if x.carry[port].Answers { // the reply is the request
-			m.Kind, m.Inline = asked.Kind, asked.Inline
+		if x.carry[port].Answers { // the reply is the request, but for who answers
+			m.Kind, m.Inline = asked.Kind, trajectory.Answered(asked.Inline, m.Inline)
 		}
 		return true
 	}
