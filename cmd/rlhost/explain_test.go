@@ -10,6 +10,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/env"
 
+	"github.com/rlhost/rlhost/pipeline/players"
 	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/wasm"
 )
@@ -17,7 +18,7 @@ import (
 func TestExplain_HasAPageForEveryCodeThatIsPrinted(t *testing.T) {
 	codes := []string{
 		wasm.CodeMissing, wasm.CodeCommand, wasm.CodeFormat, wasm.CodeExport, wasm.CodeImport, wasm.CodeFeature,
-		wasm.CodeDescription, wasm.CodeStart, wasm.CodeFuture, "E051", "E047", "E048", session.CodeExport, session.CodeGone,
+		wasm.CodeDescription, wasm.CodeStart, wasm.CodeFuture, "E051", "E047", "E048", session.CodeExport, players.CodeGone, players.CodeLadder,
 	}
 	for kind := env.FaultTrap; kind <= env.FaultOutput; kind++ {
 		codes = append(codes, faultCode(&env.Fault{Kind: kind}))

@@ -30,6 +30,7 @@ type endEvent struct {
 	EvalGreedy    bool              `json:"eval_deterministic"` // which of the two that follow is judged
 	Greedy        *session.Played   `json:"eval_greedy"`        // null if there was no evaluation
 	Sampled       *session.Played   `json:"eval_sampled"`
+	Elo           *float64          `json:"eval_elo,omitempty"` // of the newest version, in a run with a pool of versions
 	Episodes      uint64            `json:"episodes"`
 	PolicyVersion uint64            `json:"policy_version"`
 	ParamsHash    string            `json:"params_hash"`             // empty if no dataset was learned from
@@ -75,6 +76,7 @@ func (t *training) endWith(r *session.Result) endEvent {
 		judged := e.Judged()
 		end.EvalReturn, end.EvalStd, end.EvalEpisodes, end.EvalGreedy = &judged.Return, &judged.Std, len(judged.Returns), e.Deterministic
 		end.Greedy, end.Sampled = &e.Greedy, &e.Sampled
+		end.Elo = e.Ladder.Elo()
 	}
 	if r.SaveErr != nil {
 		end.Error = message(r.SaveErr)

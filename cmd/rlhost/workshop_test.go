@@ -188,6 +188,7 @@ type lastEvent struct {
 	EnvSteps   uint64  `json:"env_steps"`
 	MeanReturn float64 `json:"mean_return"`
 	EvalReturn float64 `json:"eval_return"`
+	EvalElo    float64 `json:"eval_elo"`
 	ParamsHash string  `json:"params_hash"`
 	Kernels    string  `json:"kernels"`
 	Error      string  `json:"error"`

@@ -43,6 +43,7 @@ pipeline/bench:         hostabi core/... pipeline pipeline/graph
 pipeline/seeds:         hostabi core/... pipeline/runs
 pipeline/curves:        pipeline/seeds
 pipeline/compare:       core/... pipeline/graph pipeline/runs pipeline/seeds
+pipeline/players:       hostabi core/... gpu/policy/... pipeline/graph pipeline/runs plugins/evaluation
 pipeline/export:        core/... gpu/policy/... pipeline/runs
 pipeline/session:       hostabi core/... gpu/policy/... gpu/ppo pipeline/... plugins/evaluation plugins/envcheck
 sdk/...:                hostabi sdk/...

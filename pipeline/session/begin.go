@@ -15,6 +15,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/players"
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
@@ -48,12 +49,7 @@ func (s *Session) aimed() (err error) {
 	if err := oneLearnerEach(s.graph); err != nil {
 		return err
 	}
-	if s.o.Policy != "" { // from here on it is the pipeline's own, in the run's folder too
-		named := *s.graph
-		named.Run.Policy = s.o.Policy
-		s.graph = &named
-	}
-	s.policy, s.learner, err = learned(s.graph, "")
+	s.policy, s.learner, err = learned(s.graph, s.o.Policy)
 	return err
 }
 
@@ -123,7 +119,7 @@ func statesOfRun(old *runs.Run, parts *graph.Parts, now []learning) (map[string]
 
 // stateOfTensors returns the state of a learner that begins with the weights of a safetensors file.
 func stateOfTensors(ctx context.Context, path string, learner Learner, parts *graph.Parts, g *graph.Graph, p *graph.Policy) (state component.State, err error) {
-	file, err := files.Read(path, maxTensors)
+	file, err := files.Read(path, players.MaxTensors)
 	if err != nil {
 		return state, &Error{Kind: Usage, Err: err}
 	}
@@ -143,9 +139,6 @@ func stateOfTensors(ctx context.Context, path string, learner Learner, parts *gr
 	}
 	return state, err
 }
-
-// maxTensors bounds the bytes of a file of weights.
-const maxTensors = 4 << 30
 
 // startFrom makes the weights of an old run or of a file the beginning of this one. Those of a file are the leading policy's.
 func (s *Session) startFrom(ctx context.Context) error {
@@ -182,7 +175,7 @@ func (s *Session) text(g *graph.Graph) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(learnings(g)) > 1 {
+	if len(learnings(g)) > 1 || s.o.Policy != "" {
 		kept.Run.Policy = s.policy.Name
 	}
 	for i := range kept.Envs { // the folder's own modules go with it where it is moved to
@@ -215,7 +208,7 @@ func (s *Session) movedTo(dir string, g *graph.Graph) (*graph.Graph, error) {
 	moved.Policies = slices.Clone(g.Policies)
 	for i := range moved.Policies {
 		var err error
-		moved.Policies[i].From, err = movedFrom(dir, g, g.Policies[i].From)
+		moved.Policies[i].From, err = players.MovedFrom(dir, g, g.Policies[i].From)
 		errs = append(errs, err)
 	}
 	moved.Plugins = make([]*graph.Plugin, len(g.Plugins))

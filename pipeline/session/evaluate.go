@@ -11,6 +11,7 @@ import (
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/players"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/plugins/evaluation"
 )
@@ -27,12 +28,9 @@ type Played struct {
 // Evaluation is how a policy did greedily and with sampled actions, in the same episodes.
 type Evaluation struct {
 	Greedy, Sampled Played
-	Deterministic   bool   // the greedy one is judged
-	MaxSteps        uint64 // after which episodes were given up
-
-	// Of EvaluateRun: the policy, and how far its learner had come.
-	Policy                  string
-	PolicyVersion, EnvSteps uint64
+	Deterministic   bool            // the greedy one is judged
+	MaxSteps        uint64          // after which episodes were given up
+	Ladder          *players.Ladder // how strong its versions are, in the final evaluation of a run with a pool of them; else nil
 }
 
 // Judged returns the part that a run is judged by.
@@ -49,8 +47,12 @@ func (e *Evaluation) String() string {
 	if e.Deterministic {
 		judged, how, other, otherHow = &e.Greedy, "deterministic actions", &e.Sampled, "sampled"
 	}
-	return fmt.Sprintf("%s over %d episodes%s, %s; %s %s%s", text.Returns(judged.Return, judged.Std), len(judged.Returns),
+	told := fmt.Sprintf("%s over %d episodes%s, %s; %s %s%s", text.Returns(judged.Return, judged.Std), len(judged.Returns),
 		e.unfinished(judged), how, otherHow, text.Returns(other.Return, other.Std), e.unfinished(other))
+	if e.Ladder != nil {
+		told += "\n" + e.Ladder.String()
+	}
+	return told
 }
 
 // unfinished tells how many episodes were given up, if any were.
@@ -65,6 +67,7 @@ func (e *Evaluation) unfinished(p *Played) string {
 type EvaluationOptions struct {
 	evaluation.Options
 	Deterministic bool
+	Cast          players.Cast // who plays beside the policy
 }
 
 // EvaluationOf returns the evaluation that a pipeline asks for, after a training whose longest episode had so many env
@@ -89,11 +92,11 @@ func Evaluate(ctx context.Context, plugin env.Plugin, d *policy.Definition, w po
 	other := make(chan error, 1)
 	go func() {
 		var err error
-		e.Sampled, err = playOnce(ctx, d, w, sampled)
+		e.Sampled, err = playOnce(ctx, players.Player{Definition: d, Weights: w}, o.Cast, sampled)
 		other <- err
 	}()
 	var err error
-	e.Greedy, err = playOnce(ctx, d, w, greedy)
+	e.Greedy, err = playOnce(ctx, players.Player{Definition: d, Weights: w}, o.Cast, greedy)
 	if err = errors.Join(err, <-other); err != nil {
 		return nil, err
 	}
@@ -126,10 +129,6 @@ func EvaluateRun(ctx context.Context, run *runs.Run, c *runs.Checkpoint, o RunEv
 	if err != nil {
 		return nil, err
 	}
-	version, envSteps, err := progressOf(o.Parts, c.Components[learner])
-	if err != nil {
-		return nil, err
-	}
 	longest, err := longestEpisode(g, o.Parts, c.Components)
 	if err != nil {
 		return nil, err
@@ -142,12 +141,13 @@ func EvaluateRun(ctx context.Context, run *runs.Run, c *runs.Checkpoint, o RunEv
 		o.Log.Warn("changed since the run began: " + name)
 	}
 	d.Network = network
-	result, err := Evaluate(ctx, plugin, d, weights, o.options(g, longest))
-	if err = errors.Join(err, plugin.Close()); err != nil {
-		return nil, err
+	options := o.options(g, longest)
+	r := players.Reader{Parts: o.Parts, Graph: g, States: c.Components, Spec: plugin.Spec()}
+	if options.Cast, err = r.Cast(trained); err != nil {
+		return nil, errors.Join(err, plugin.Close())
 	}
-	result.Policy, result.PolicyVersion, result.EnvSteps = trained.Name, version, envSteps
-	return result, nil
+	result, err := Evaluate(ctx, plugin, d, weights, options)
+	return result, errors.Join(err, plugin.Close())
 }
 
 // definitionOf returns what a policy of a graph is, and the plugin of its environment, which the caller closes. The error is of
@@ -177,22 +177,22 @@ func (e *RunEvaluation) options(g *graph.Graph, longest uint64) EvaluationOption
 	return o
 }
 
-// playOnce plays all episodes in one way, with environments and a policy of its own.
-func playOnce(ctx context.Context, d *policy.Definition, w policy.Weights, o evaluation.Options) (Played, error) {
+// playOnce plays all episodes in one way, with environments and policies of its own.
+func playOnce(ctx context.Context, p players.Player, c players.Cast, o evaluation.Options) (Played, error) {
 	const most = 32
 	turns := (o.Episodes + most - 1) / most
 	envs := (o.Episodes + turns - 1) / turns // so that few are idle in the last turn
 	spec := o.Plugin.Spec()
-	actor, err := policy.NewActor(d.Backend, &d.Network, envs*spec.Agents())
+	all, closeAll, err := players.ActAll(append([]players.Player{p}, c.Others...), envs*spec.Agents())
 	if err != nil {
 		return Played{}, err
 	}
-	o.Player, o.Envs = evaluation.Player{Actor: actor, Network: &d.Network}, envs
-	var r *evaluation.Result
-	if err = actor.Load(w); err == nil {
-		r, err = evaluation.Run(ctx, o)
+	o.Player, o.Others, o.Envs = all[0], all[1:], envs
+	if len(o.Others) > 0 {
+		o.Plays = func(_, agent int) int { return c.Agents[agent] }
 	}
-	if err = errors.Join(err, actor.Close()); err != nil {
+	r, err := evaluation.Run(ctx, o)
+	if err = errors.Join(err, closeAll()); err != nil {
 		return Played{}, err
 	}
 	return Played{Return: r.Mean(), Std: r.Std(), Length: r.MeanLength(), Unfinished: r.Unfinished, Returns: r.Returns}, nil

@@ -13,6 +13,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/players"
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
@@ -133,7 +134,12 @@ func (e *evaluator) play(c *runs.Checkpoint) (Played, error) {
 	g := e.s.Graph()
 	o := EvaluationOf(g, uint64(e.s.gauge(component.GaugeLongestEpisode))).Options
 	o.Plugin, o.Greedy, o.Share = e.plugin, g.Run.Evaluation.Deterministic, g.Run.Evaluation.Share
-	return playOnce(e.ctx, &policy.Definition{Network: network, Backend: e.s.definition().Backend}, weights, o)
+	r := players.Reader{Parts: e.s.o.Parts, Graph: g, States: c.Components, Spec: e.plugin.Spec()}
+	beside, err := r.Cast(e.s.policy)
+	if err != nil {
+		return Played{}, err
+	}
+	return playOnce(e.ctx, players.Player{Definition: &policy.Definition{Network: network, Backend: e.s.definition().Backend}, Weights: weights}, beside, o)
 }
 
 // load loads the environment for evaluations alone: that of the run may be replaced at any moment.

@@ -10,26 +10,21 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/players"
 )
 
 // Kinds of components whose saved state a training reads.
 const (
-	kindLearner = "learner"
+	kindLearner = players.KindLearner
 	kindRunner  = "runner"
 )
 
-// Learner reads and makes the saved state of components of kind learner, whatever runs them. An unconfigured component of
-// the kind, as graph.Parts makes it, is one.
+// Learner reads and makes the saved state of components of kind learner, whatever runs them.
 type Learner interface {
-	// Weights returns the policy of a state, and the network that it is for.
-	Weights(component.State) (policy.Network, policy.Weights, error)
-	// Progress returns how far the learner had come.
-	Progress(component.State) (policyVersion, envSteps uint64, err error)
+	players.Learner
 	// StartFrom turns the state of an old run into the beginning of a new one with that seed, in which what is named in
 	// reset begins anew.
 	StartFrom(state component.State, seed uint64, reset []string) (component.State, error)
-	// FromTensors returns the state that a new run of a network begins with to have weights named as in an export.
-	FromTensors(n policy.Network, tensors map[string]component.Tensor) (component.State, error)
 }
 
 // Runner is the same for components of kind runner.
@@ -38,16 +33,8 @@ type Runner interface {
 	Longest(component.State) (uint64, error)
 }
 
-func learnerOf(parts *graph.Parts) (Learner, error) { return kindOf[Learner](parts, kindLearner) }
-
-// kindOf returns an unconfigured component of a kind as what reads its state.
-func kindOf[T any](parts *graph.Parts, kind string) (reader T, err error) {
-	if makes := parts.Kinds[kind]; makes != nil {
-		if reader, ok := makes().(T); ok {
-			return reader, nil
-		}
-	}
-	return reader, fmt.Errorf("this program has no kind %q whose saved state it can read", kind)
+func learnerOf(parts *graph.Parts) (Learner, error) {
+	return players.KindOf[Learner](parts, kindLearner)
 }
 
 // weightsOf returns the policy of a learner's saved state, and the network that it is for.
@@ -57,15 +44,6 @@ func weightsOf(parts *graph.Parts, state component.State) (policy.Network, polic
 		return policy.Network{}, policy.Weights{}, err
 	}
 	return learner.Weights(state)
-}
-
-// progressOf returns how far the learner of a saved state had come.
-func progressOf(parts *graph.Parts, state component.State) (policyVersion, envSteps uint64, err error) {
-	learner, err := learnerOf(parts)
-	if err != nil {
-		return 0, 0, err
-	}
-	return learner.Progress(state)
 }
 
 // longestEpisode returns the env steps of the longest episode that a checkpoint's states tell of, 0 if of none.
@@ -78,7 +56,7 @@ func longestEpisode(g *graph.Graph, parts *graph.Parts, states map[string]compon
 	if !ok {
 		return 0, nil
 	}
-	runner, err := kindOf[Runner](parts, kindRunner)
+	runner, err := players.KindOf[Runner](parts, kindRunner)
 	if err != nil {
 		return 0, err
 	}

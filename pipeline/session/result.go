@@ -9,6 +9,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/pipeline/players"
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
@@ -105,7 +106,17 @@ func (s *Session) evaluate(ctx context.Context, w policy.Weights) (*Evaluation, 
 	if err != nil {
 		return nil, err
 	}
-	return Evaluate(ctx, plugin, s.definition(), w, EvaluationOf(s.Graph(), uint64(s.gauge(component.GaugeLongestEpisode))))
+	o := EvaluationOf(s.Graph(), uint64(s.gauge(component.GaugeLongestEpisode)))
+	r := players.Reader{Parts: s.o.Parts, Graph: s.Graph(), States: s.last, Spec: plugin.Spec()}
+	if o.Cast, err = r.Cast(s.policy); err != nil {
+		return nil, err
+	}
+	e, err := Evaluate(ctx, plugin, s.definition(), w, o)
+	if err != nil || r.Spec.Agents() < 2 || !players.Pooled(s.Graph(), s.policy.Name) {
+		return e, err
+	}
+	e.Ladder, err = r.Ladder(ctx, s.policy, plugin, o.Options)
+	return e, err
 }
 
 // count returns a counter of the run.

@@ -13,6 +13,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/players"
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
@@ -50,8 +51,11 @@ func countAsLeading(s *Session) error {
 	if s.o.Policy == "" || !ok {
 		return nil
 	}
-	var err error
-	s.before.PolicyVersion, s.before.EnvSteps, err = progressOf(s.o.Parts, state)
+	learner, err := learnerOf(s.o.Parts)
+	if err != nil {
+		return err
+	}
+	s.before.PolicyVersion, s.before.EnvSteps, err = learner.Progress(state)
 	s.at = s.before
 	return err
 }
@@ -116,7 +120,7 @@ func (s *Session) exactness(plugins map[string]string, kernels string) (exact bo
 func (s *Session) withoutEpisodes(states map[string]component.State) map[string]component.State {
 	kept := map[string]component.State{}
 	for _, c := range s.graph.Components {
-		if state, ok := states[c.Name]; ok && slices.Contains([]string{kindLearner, kindRunner, kindFrozen, kindPool}, c.Kind) {
+		if state, ok := states[c.Name]; ok && slices.Contains([]string{kindLearner, kindRunner, players.KindFrozen, players.KindPool}, c.Kind) {
 			kept[c.Name] = state
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/pipeline/export"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/players"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/builtin"
@@ -256,7 +257,7 @@ func TestStored_SaysWhatIsNotThere(t *testing.T) {
 			}
 		}
 	}
-	check(l.train(1, freezing(`of="main"`, "version=4")), session.CodeGone, "version 4 of policy \"main\"", "no checkpoint yet", "rlhost checkpoint")
+	check(l.train(1, freezing(`of="main"`, "version=4")), players.CodeGone, "version 4 of policy \"main\"", "no checkpoint yet", "rlhost checkpoint")
 	if err := l.train(4, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -264,7 +265,7 @@ func TestStored_SaysWhatIsNotThere(t *testing.T) {
 		return freezing("from = "+fmt.Sprintf("%q", from), `env = "cartpole"`, "net = { hidden = [3] }")
 	}
 	check(l.train(1, other("cartpole/2")), policy.CodeNetwork, "dense(64)", "dense(3)")
-	check(l.resume(5, freezing(`of="main"`, "version=1")), session.CodeGone, "version 1 of policy \"main\"", "have 3, 4", "run.checkpoint.keep")
+	check(l.resume(5, freezing(`of="main"`, "version=1")), players.CodeGone, "version 1 of policy \"main\"", "have 3, 4", "run.checkpoint.keep")
 	check(l.train(1, other("cartpole")), "E012", "this run itself")
 	check(l.train(1, other("elsewhere")), "E012", "elsewhere", "rlhost runs")
 	broken := filepath.Join(l.dir, "x.safetensors")

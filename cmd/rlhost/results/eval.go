@@ -19,6 +19,7 @@ type Eval struct {
 	Seed          uint64 `default:"1" help:"Seed of the episodes."`
 	MaxSteps      int    `placeholder:"N" help:"Give an episode up after that many env steps; default run.evaluation.max_steps of the run, else ten times the longest episode in training and at least 10,000."`
 	Deterministic *bool  `negatable:"" help:"Judge by the most probable actions or, with --no-deterministic, by sampled ones; default as in the run."`
+	Elo           bool   `help:"Rate the versions that the run has of its policy, in matches of so many episodes against each other; actions are sampled unless --deterministic is given."`
 	JSON          bool   `name:"json" help:"Print JSON."`
 }
 
@@ -29,7 +30,8 @@ func (c *Eval) Help() string {
 Each episode is played twice, with the most probable actions and with sampled ones.
 
   rlhost eval
-  rlhost eval cartpole/3 --checkpoint best`
+  rlhost eval cartpole/3 --checkpoint best
+  rlhost eval connectfour --elo`
 }
 
 // Run evaluates a checkpoint in the environment that the run was trained on.
@@ -48,31 +50,47 @@ func (c *Eval) evaluate(p *Program, parts *graph.Parts) error {
 	if err != nil {
 		return err
 	}
-	e, err := session.EvaluateRun(context.Background(), run, &checkpoint, session.RunEvaluation{
+	o := session.RunEvaluation{
 		Parts: parts, Policy: c.Policy, Episodes: c.Episodes, Seed: c.Seed, MaxSteps: uint64(c.MaxSteps),
 		Deterministic: c.Deterministic, Log: p.Log,
-	})
+	}
+	if c.Elo {
+		return c.rate(p, run, &checkpoint, o)
+	}
+	e, err := session.EvaluateRun(context.Background(), run, &checkpoint, o)
 	if err != nil {
 		return err
 	}
-	return c.report(p, run, e)
+	return c.report(p, run.ID(), &checkpoint, e)
 }
 
-func (c *Eval) report(p *Program, run *runs.Run, e *session.Evaluation) error {
+// rate reports how strong the versions of a policy are.
+func (c *Eval) rate(p *Program, run *runs.Run, checkpoint *runs.Checkpoint, o session.RunEvaluation) error {
+	l, err := session.LadderOfRun(context.Background(), run, checkpoint, o)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return p.encode(map[string]any{
+			"run": run.ID(), "policy_version": checkpoint.PolicyVersion, "env_steps": checkpoint.EnvSteps, "seed": c.Seed,
+			"episodes": l.Episodes, "deterministic": l.Greedy, "elo": l.Newest().Elo, "ratings": l.Ratings,
+		})
+	}
+	fmt.Fprintln(p.Out, l)
+	return nil
+}
+
+func (c *Eval) report(p *Program, id string, checkpoint *runs.Checkpoint, e *session.Evaluation) error {
 	judged := e.Judged()
 	if c.JSON {
 		return p.encode(map[string]any{
-			"run": run.ID(), "policy": e.Policy, "policy_version": e.PolicyVersion, "env_steps": e.EnvSteps,
+			"run": id, "policy_version": checkpoint.PolicyVersion, "env_steps": checkpoint.EnvSteps,
 			"episodes": len(judged.Returns), "seed": c.Seed, "deterministic": e.Deterministic, "max_steps": e.MaxSteps,
 			"mean_return": judged.Return, "std_return": judged.Std, "mean_length": judged.Length,
 			"unfinished": judged.Unfinished, "returns": judged.Returns, "greedy": e.Greedy, "sampled": e.Sampled,
 		})
 	}
-	whose := run.ID()
-	if len(run.Info().Policies) > 1 {
-		whose += ", " + e.Policy
-	}
 	fmt.Fprintf(p.Out, "%s at policy version %d (%d env steps): return %s; mean length %.1f, seed %d\n",
-		whose, e.PolicyVersion, e.EnvSteps, e, judged.Length, c.Seed)
+		id, checkpoint.PolicyVersion, checkpoint.EnvSteps, e, judged.Length, c.Seed)
 	return nil
 }

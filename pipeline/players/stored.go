@@ -1,4 +1,4 @@
-package session
+package players
 
 import (
 	"errors"
@@ -18,53 +18,27 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
-// Kinds of components that have the weights of policies which nobody learns.
-const (
-	kindFrozen = "frozen"
-	kindPool   = "opponents"
-)
-
-// Frozen reads and makes the saved state of components of kind frozen. An unconfigured component of the kind is one.
-type Frozen interface {
-	// Freeze returns the state of a policy that acts with these weights. source says where they are from.
-	Freeze(source string, n policy.Network, w policy.Weights) (component.State, error)
-	// Weights returns what a state holds.
-	Weights(component.State) (source string, n policy.Network, w policy.Weights, err error)
-}
-
-// Pool reads the saved state of components of kind opponents.
-type Pool interface {
-	// Versions lists the versions that a state keeps, ascending.
-	Versions(component.State) ([]uint64, error)
-	// Drawn returns the one that acted, if any is kept.
-	Drawn(component.State) (version uint64, ok bool, err error)
-	// Weights returns a version of a state, for the network that its policy has.
-	Weights(state component.State, n *policy.Network, version uint64) (policy.Weights, error)
-}
+// MaxTensors bounds the bytes of a file of weights.
+const MaxTensors = 4 << 30
 
 // CodeGone is the code of a frozen version that is nowhere; rlhost explain has its page.
 const CodeGone = "E058"
 
-// storedFor returns a session's pipeline.BuildOptions.Stored.
-func storedFor(s *Session) func(g *graph.Graph, policy string, made component.Policy) (component.State, error) {
-	return func(g *graph.Graph, name string, made component.Policy) (component.State, error) {
-		f := finder{s: s, parts: s.o.Parts, graph: g, policy: g.Policy(name)}
-		return f.state(made)
-	}
+// Finder looks for the weights of a frozen policy.
+type Finder struct {
+	Parts  *graph.Parts
+	Graph  *graph.Graph
+	Policy *graph.Policy              // of the graph
+	Run    *runs.Run                  // that is to act with them
+	Before map[string]component.State // that it goes on from, by component
+	// Learned returns another run's graph, and which policy it has learned: that of the name if there is one, else the leading one.
+	Learned func(run *runs.Run, name string) (g *graph.Graph, learned *graph.Policy, err error)
 }
 
-// finder looks for the weights of a frozen policy of a graph.
-type finder struct {
-	s      *Session // whose run is to act with them
-	parts  *graph.Parts
-	graph  *graph.Graph
-	policy *graph.Policy
-}
-
-// state returns the state of the frozen policy. What the run goes on from has the weights of policies that were frozen then; those
+// State returns the state of a component that publishes what the policy, which made is, acts with. What the run goes on from has the weights of policies that were frozen then; those
 // of others are looked for where their tables say.
-func (f *finder) state(made component.Policy) (state component.State, err error) {
-	frozen, err := kindOf[Frozen](f.parts, kindFrozen)
+func (f *Finder) State(made component.Policy) (state component.State, err error) {
+	frozen, err := KindOf[Frozen](f.Parts, KindFrozen)
 	if err != nil {
 		return state, err
 	}
@@ -72,8 +46,8 @@ func (f *finder) state(made component.Policy) (state component.State, err error)
 	if err != nil {
 		return state, err
 	}
-	if x := ofPolicy(f.graph, kindFrozen, f.policy.Name); x != nil {
-		if saved, ok := f.s.before.Components[x.Name]; ok {
+	if x := OfPolicy(f.Graph, KindFrozen, f.Policy.Name); x != nil {
+		if saved, ok := f.Before[x.Name]; ok {
 			if was, _, _, err := frozen.Weights(saved); err == nil && was == source {
 				return saved, nil
 			}
@@ -82,9 +56,9 @@ func (f *finder) state(made component.Policy) (state component.State, err error)
 	var n policy.Network
 	var w policy.Weights
 	switch {
-	case f.policy.Of != "":
-		n, w, err = f.version(f.s.run, f.graph, f.policy.Of)
-	case strings.HasSuffix(f.policy.From, graph.SuffixTensors):
+	case f.Policy.Of != "":
+		n, w, err = f.version(f.Run, f.Graph, f.Policy.Of)
+	case strings.HasSuffix(f.Policy.From, graph.SuffixTensors):
 		n, w, err = f.file(made)
 	default:
 		n, w, err = f.otherRun()
@@ -96,26 +70,17 @@ func (f *finder) state(made component.Policy) (state component.State, err error)
 }
 
 // source says where the weights are from, as the run's own pipeline says it.
-func (f *finder) source() (string, error) {
-	from, err := movedFrom(f.s.run.Dir, f.graph, f.policy.From)
-	source := f.policy.Of + from
-	if f.policy.Version > 0 {
-		source += "@" + strconv.FormatUint(f.policy.Version, 10)
+func (f *Finder) source() (string, error) {
+	from, err := MovedFrom(f.Run.Dir, f.Graph, f.Policy.From)
+	source := f.Policy.Of + from
+	if f.Policy.Version > 0 {
+		source += "@" + strconv.FormatUint(f.Policy.Version, 10)
 	}
 	return source, err
 }
 
-// ofPolicy returns the component of a kind that a policy is of, or nil.
-func ofPolicy(g *graph.Graph, kind, policy string) *graph.Component {
-	i := slices.IndexFunc(g.Components, func(c graph.Component) bool { return c.Kind == kind && c.Policy == policy })
-	if i < 0 {
-		return nil
-	}
-	return &g.Components[i]
-}
-
 // version finds a version of a learned policy of a run with that graph: in a checkpoint, or in one's pools.
-func (f *finder) version(run *runs.Run, g *graph.Graph, learned string) (n policy.Network, w policy.Weights, err error) {
+func (f *Finder) version(run *runs.Run, g *graph.Graph, learned string) (n policy.Network, w policy.Weights, err error) {
 	seen := map[uint64]bool{}
 	checkpoints := run.Checkpoints()
 	slices.SortStableFunc(checkpoints, func(a, b runs.Saved) int { // the one of that number first: it is of the leading policy
@@ -129,11 +94,11 @@ func (f *finder) version(run *runs.Run, g *graph.Graph, learned string) (n polic
 		if err != nil {
 			return n, w, err
 		}
-		all, err := versionsOf(f.parts, g, c.Components, learned)
+		all, err := versionsOf(f.Parts, g, c.Components, learned)
 		if err != nil {
 			return n, w, err
 		}
-		if read, ok := all[f.policy.Version]; ok {
+		if read, ok := all[f.Policy.Version]; ok {
 			return read()
 		}
 		for v := range all {
@@ -143,16 +108,16 @@ func (f *finder) version(run *runs.Run, g *graph.Graph, learned string) (n polic
 	return n, w, f.gone(learned, run.ID(), slices.Sorted(maps.Keys(seen)))
 }
 
-func (f *finder) rank(s *runs.Saved) int {
-	if s.PolicyVersion == f.policy.Version {
+func (f *Finder) rank(s *runs.Saved) int {
+	if s.PolicyVersion == f.Policy.Version {
 		return 0
 	}
 	return 1
 }
 
 // gone says that a version is nowhere, and which are somewhere.
-func (f *finder) gone(learned, run string, there []uint64) error {
-	reason := fmt.Sprintf("policy %q: version %d of policy %q is not there: ", f.policy.Name, f.policy.Version, learned)
+func (f *Finder) gone(learned, run string, there []uint64) error {
+	reason := fmt.Sprintf("policy %q: version %d of policy %q is not there: ", f.Policy.Name, f.Policy.Version, learned)
 	if len(there) == 0 {
 		return &table.Error{Code: CodeGone, Reason: reason + "the run has no checkpoint yet",
 			Help: "freeze a version once it is saved: run `rlhost checkpoint` while it is the newest, then reload"}
@@ -171,11 +136,11 @@ type reading func() (policy.Network, policy.Weights, error)
 // versionsOf returns what reads each version of a learned policy that components' states have: the learner's, and those of pools.
 func versionsOf(parts *graph.Parts, g *graph.Graph, states map[string]component.State, learned string) (map[uint64]reading, error) {
 	all := map[uint64]reading{}
-	reader, err := learnerOf(parts)
+	reader, err := KindOf[Learner](parts, KindLearner)
 	if err != nil {
 		return nil, err
 	}
-	x := ofPolicy(g, kindLearner, learned)
+	x := OfPolicy(g, KindLearner, learned)
 	if x == nil {
 		return all, nil
 	}
@@ -201,10 +166,10 @@ func versionsOf(parts *graph.Parts, g *graph.Graph, states map[string]component.
 func poolVersions(parts *graph.Parts, g *graph.Graph, states map[string]component.State, x *graph.Component, learned string,
 	newest reading, all map[uint64]reading) error {
 	state, saved := states[x.Name]
-	if p := g.Policy(x.Policy); x.Kind != kindPool || !saved || p == nil || p.Of != learned {
+	if p := g.Policy(x.Policy); x.Kind != KindPool || !saved || p == nil || p.Of != learned {
 		return nil
 	}
-	pool, err := kindOf[Pool](parts, kindPool)
+	pool, err := KindOf[Pool](parts, KindPool)
 	if err != nil {
 		return err
 	}
@@ -224,36 +189,27 @@ func poolVersions(parts *graph.Parts, g *graph.Graph, states map[string]componen
 
 // otherRun finds the weights in the run that the policy is from: of the policy with the same name if it learns one, else of its
 // leading policy; of the version that is named, else of the best checkpoint, else of the newest.
-func (f *finder) otherRun() (n policy.Network, w policy.Weights, err error) {
-	path, err := f.graph.Stored(f.policy.From)
+func (f *Finder) otherRun() (n policy.Network, w policy.Weights, err error) {
+	path, err := f.Graph.Stored(f.Policy.From)
 	if err != nil {
 		return n, w, f.missing(err)
 	}
 	if _, err := os.Stat(path); err != nil { // NAME/NUMBER, whose folder is called otherwise
-		path = f.policy.From
+		path = f.Policy.From
 	}
-	run, err := runs.Open(f.graph.Run.Dir, path)
+	run, err := runs.Open(f.Graph.Run.Dir, path)
 	if err != nil {
 		return n, w, f.missing(err)
 	}
 	defer func() { err = errors.Join(err, run.Close()) }()
-	if run.ID() == f.s.run.ID() {
-		return n, w, f.missing(fmt.Errorf("%s is this run itself: name an older one by its number, or a version of a policy with `of`", f.policy.From))
+	if run.ID() == f.Run.ID() {
+		return n, w, f.missing(fmt.Errorf("%s is this run itself: name an older one by its number, or a version of a policy with `of`", f.Policy.From))
 	}
-	parts := *f.parts // its programs are another run's
-	its, _, err := ownPipeline(run, nil, &parts)
+	its, trained, err := f.Learned(run, f.Policy.Name)
 	if err != nil {
 		return n, w, f.missing(err)
 	}
-	name := ""
-	if p := its.Policy(f.policy.Name); p != nil && p.Role() == graph.Learned {
-		name = p.Name
-	}
-	trained, learner, err := learned(its, name)
-	if err != nil {
-		return n, w, err
-	}
-	if f.policy.Version > 0 {
+	if f.Policy.Version > 0 {
 		return f.version(run, its, trained.Name)
 	}
 	c, err := run.Load(runs.Best)
@@ -263,16 +219,20 @@ func (f *finder) otherRun() (n policy.Network, w policy.Weights, err error) {
 	if err != nil {
 		return n, w, f.missing(err)
 	}
-	return weightsOf(f.parts, c.Components[learner])
+	x := OfPolicy(its, KindLearner, trained.Name)
+	if x == nil {
+		return n, w, f.missing(fmt.Errorf("nothing learns policy %q there", trained.Name))
+	}
+	return weightsOf(f.Parts, c.Components[x.Name])
 }
 
 // file finds the weights in the safetensors file that the policy is from.
-func (f *finder) file(made component.Policy) (n policy.Network, w policy.Weights, err error) {
-	path, err := f.graph.Stored(f.policy.From)
+func (f *Finder) file(made component.Policy) (n policy.Network, w policy.Weights, err error) {
+	path, err := f.Graph.Stored(f.Policy.From)
 	if err != nil {
 		return n, w, f.missing(err)
 	}
-	b, err := files.Read(path, maxTensors)
+	b, err := files.Read(path, MaxTensors)
 	if err != nil {
 		return n, w, f.missing(err)
 	}
@@ -280,17 +240,17 @@ func (f *finder) file(made component.Policy) (n policy.Network, w policy.Weights
 	if err != nil {
 		return n, w, f.missing(fmt.Errorf("%s: %w", path, err))
 	}
-	d, err := policy.DefinitionOf(f.policy.Name, made)
+	d, err := policy.DefinitionOf(f.Policy.Name, made)
 	if err != nil {
 		return n, w, err
 	}
-	learner, err := learnerOf(f.parts)
+	learner, err := KindOf[Learner](f.Parts, KindLearner)
 	if err != nil {
 		return n, w, err
 	}
 	state, err := learner.FromTensors(d.Network, tensors)
 	if err != nil {
-		return n, w, &table.Error{Code: policy.CodeNetwork, Reason: fmt.Sprintf("policy %q: %s: %v", f.policy.Name, path, err),
+		return n, w, &table.Error{Code: policy.CodeNetwork, Reason: fmt.Sprintf("policy %q: %s: %v", f.Policy.Name, path, err),
 			Help: "names and shapes are those of rlhost export --format safetensors: write [policy] as it was when the file was written"}
 	}
 	n, w, err = learner.Weights(state)
@@ -300,12 +260,12 @@ func (f *finder) file(made component.Policy) (n policy.Network, w policy.Weights
 	return n, w, err
 }
 
-func (f *finder) missing(err error) error {
-	return &table.Error{Code: "E012", Reason: fmt.Sprintf("policy %q: %v", f.policy.Name, err), Help: graph.HelpStored, Err: err}
+func (f *Finder) missing(err error) error {
+	return &table.Error{Code: "E012", Reason: fmt.Sprintf("policy %q: %v", f.Policy.Name, err), Help: graph.HelpStored, Err: err}
 }
 
-// movedFrom returns a policy's from as a file in another folder would give it.
-func movedFrom(dir string, g *graph.Graph, from string) (string, error) {
+// MovedFrom returns a policy's from as a file in another folder would give it.
+func MovedFrom(dir string, g *graph.Graph, from string) (string, error) {
 	if from == "" || filepath.IsAbs(from) {
 		return from, nil
 	}

@@ -1,0 +1,184 @@
+package players
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/plugins/evaluation"
+)
+
+// Player is a policy with the weights that it acts with.
+type Player struct {
+	*policy.Definition
+	policy.Weights
+}
+
+// Cast says who plays the agents that the evaluated policy does not. The zero value is nobody: it plays all.
+type Cast struct {
+	Others []Player
+	Agents []int // by agent: 0 is the evaluated policy, n is Others[n-1]
+}
+
+// act prepares a player for as many rows. The caller closes the actor.
+func (p *Player) act(rows int) (evaluation.Player, error) {
+	actor, err := policy.NewActor(p.Backend, &p.Network, rows)
+	if err != nil {
+		return evaluation.Player{}, err
+	}
+	if err := actor.Load(p.Weights); err != nil {
+		return evaluation.Player{}, errors.Join(err, actor.Close())
+	}
+	return evaluation.Player{Actor: actor, Network: &p.Network}, nil
+}
+
+// Reader reads the policies of a graph out of the states of its components.
+type Reader struct {
+	Parts  *graph.Parts
+	Graph  *graph.Graph
+	States map[string]component.State
+	Spec   hostabi.EnvSpec // of the environment that they play in
+}
+
+// Player returns a policy as it acts: newest, frozen, or the version that was drawn.
+func (r *Reader) Player(name string) (Player, error) {
+	p := r.Graph.Policy(name)
+	if p == nil {
+		return Player{}, fmt.Errorf("no policy %q", name)
+	}
+	n, w, err := r.weights(p)
+	if err != nil {
+		return Player{}, fmt.Errorf("policy %q: %w", name, err)
+	}
+	return r.playing(p, n, w)
+}
+
+// playing returns a policy that acts with weights of a network.
+func (r *Reader) playing(p *graph.Policy, n policy.Network, w policy.Weights) (Player, error) {
+	made, err := r.Parts.Policy(p.Decode, &r.Spec)
+	if err != nil {
+		return Player{}, err
+	}
+	d, err := policy.DefinitionOf(p.Name, made)
+	if err != nil {
+		return Player{}, err
+	}
+	return Player{&policy.Definition{Name: p.Name, Network: n, Backend: d.Backend}, w}, nil
+}
+
+// weights returns what a policy acts with, and the network that it is for.
+func (r *Reader) weights(p *graph.Policy) (n policy.Network, w policy.Weights, err error) {
+	switch p.Role() {
+	case graph.Frozen:
+		state, err := r.state(KindFrozen, p.Name)
+		if err != nil {
+			return n, w, err
+		}
+		frozen, err := KindOf[Frozen](r.Parts, KindFrozen)
+		if err != nil {
+			return n, w, err
+		}
+		_, n, w, err = frozen.Weights(state)
+		return n, w, err
+	case graph.Pool:
+		return r.drawn(p)
+	}
+	state, err := r.state(KindLearner, p.Name)
+	if err != nil {
+		return n, w, err
+	}
+	return weightsOf(r.Parts, state)
+}
+
+// drawn returns the version that a pool had drawn.
+func (r *Reader) drawn(p *graph.Policy) (n policy.Network, w policy.Weights, err error) {
+	learned, err := r.state(KindLearner, p.Of)
+	if err != nil {
+		return n, w, err
+	}
+	if n, _, err = weightsOf(r.Parts, learned); err != nil {
+		return n, w, err
+	}
+	state, err := r.state(KindPool, p.Name)
+	if err != nil {
+		return n, w, err
+	}
+	pool, err := KindOf[Pool](r.Parts, KindPool)
+	if err != nil {
+		return n, w, err
+	}
+	version, ok, err := pool.Drawn(state)
+	if err == nil && !ok {
+		err = errors.New("its pool is empty")
+	}
+	if err != nil {
+		return n, w, err
+	}
+	w, err = pool.Weights(state, &n, version)
+	return n, w, err
+}
+
+// state returns the state of the component of a kind that a policy is of.
+func (r *Reader) state(kind, policy string) (component.State, error) {
+	x := OfPolicy(r.Graph, kind, policy)
+	if x == nil {
+		return component.State{}, fmt.Errorf("the pipeline has no component of kind %s for policy %q", kind, policy)
+	}
+	state, ok := r.States[x.Name]
+	if !ok {
+		return component.State{}, fmt.Errorf("component %q has no saved state", x.Name)
+	}
+	return state, nil
+}
+
+// Cast returns who plays beside a policy, as the rollouts of its environment have it: opponents that are drawn for episodes are left
+// out. A policy that plays no agent there plays all of them here.
+func (r *Reader) Cast(p *graph.Policy) (Cast, error) {
+	i := slices.IndexFunc(r.Graph.Components, func(c graph.Component) bool { return c.Env == p.Env && len(c.Flow.Policies) > 0 })
+	if i < 0 {
+		return Cast{}, nil
+	}
+	names, err := r.Graph.Components[i].Flow.PolicyOfAgents(&r.Spec)
+	if err != nil || !slices.Contains(names, p.Name) {
+		return Cast{}, err
+	}
+	c, place := Cast{Agents: make([]int, len(names))}, map[string]int{p.Name: 0}
+	for agent, name := range names {
+		if _, known := place[name]; !known {
+			other, err := r.Player(name)
+			if err != nil {
+				return Cast{}, err
+			}
+			c.Others = append(c.Others, other)
+			place[name] = len(c.Others)
+		}
+		c.Agents[agent] = place[name]
+	}
+	if len(c.Others) == 0 {
+		return Cast{}, nil
+	}
+	return c, nil
+}
+
+// ActAll prepares players for as many rows each; end closes their actors.
+func ActAll(list []Player, rows int) (all []evaluation.Player, end func() error, err error) {
+	end = func() error {
+		var errs []error
+		for i := range all {
+			errs = append(errs, all[i].Actor.Close())
+		}
+		return errors.Join(errs...)
+	}
+	for i := range list {
+		one, err := list[i].act(rows)
+		if err != nil {
+			return nil, nil, errors.Join(err, end())
+		}
+		all = append(all, one)
+	}
+	return all, end, nil
+}

@@ -1,0 +1,216 @@
+package session_test
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/gpu/cpu"
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/players"
+	"github.com/rlhost/rlhost/pipeline/runs"
+	"github.com/rlhost/rlhost/pipeline/session"
+	"github.com/rlhost/rlhost/plugins/evaluation"
+	"github.com/rlhost/rlhost/plugins/learner"
+	"github.com/rlhost/rlhost/plugins/opponents"
+)
+
+// selfPlay is Connect Four against former versions.
+const selfPlay = `
+rlhost = 1
+[run]
+name = "four"
+policy = "main"
+stop = { env_steps = 16_384 }
+evaluation = { episodes = 12, seed = 5, deterministic = false }
+[env.four]
+use = "connectfour@1"
+[train]
+preset = "general"
+env = "four"
+mode = "sync"
+[policy.main]
+net = { hidden = [16] }
+[policy.past]
+of = "main"
+[component.rollout]
+opponents = { past = 0.5 }
+[component.opponents_past]
+every = 2
+keep = 3
+draw_every = 3
+[component.learner]
+epochs = 1
+anneal_env_steps = 0
+[component.runner]
+log = []
+`
+
+// training trains text in the lab's folder, or goes on with the newest run of that name where text is empty.
+func (l *frozenLab) training(name, text string, sets ...string) *session.Result {
+	l.Helper()
+	o := session.Options{Parts: l.parts, Log: slog.New(slog.DiscardHandler)}
+	var s *session.Session
+	var err error
+	if text == "" {
+		o.Sets = sets
+		s, err = session.Resume(l.Context(), l.run(name), o)
+	} else {
+		g, problems := graph.Parse(name+".toml", []byte(text), graph.ParseOptions{Parts: l.parts, Sets: append(sets, "run.dir="+l.dir)})
+		if g == nil {
+			l.Fatal(problems)
+		}
+		o.Graph = g
+		s, err = session.Begin(l.Context(), o)
+	}
+	if err != nil {
+		l.Fatal(err)
+	}
+	r, err := s.Run(l.Context())
+	if err = errors.Join(err, s.Close()); err != nil {
+		l.Fatal(err)
+	}
+	return r
+}
+
+// A run that plays against its own past goes on exactly: with the same opponents, drawn in the same order.
+func TestSelfPlay_GoesOnExactly(t *testing.T) {
+	const all = "run.stop.env_steps=16384"
+	whole := newFrozenLab(t)
+	want := whole.training("four", selfPlay, all)
+	wantPool := whole.checkpoint("four", runs.Latest).Components["opponents_past"]
+	for _, half := range []int{4096, 7000, 10_240} {
+		l := newFrozenLab(t)
+		l.training("four", selfPlay, fmt.Sprintf("run.stop.env_steps=%d", half))
+		got := l.training("four", "", all)
+		if got.ParamsHash != want.ParamsHash || got.EnvSteps != want.EnvSteps {
+			t.Errorf("stopped at %d env steps it ends with %s after %d, in one go with %s after %d", half, got.ParamsHash, got.EnvSteps, want.ParamsHash, want.EnvSteps)
+		}
+		if pool := l.checkpoint("four", runs.Latest).Components["opponents_past"]; !reflect.DeepEqual(pool, wantPool) {
+			t.Errorf("stopped at %d env steps its pool ends as %s, in one go as %s", half, pool.RawMeta, wantPool.RawMeta)
+		}
+	}
+	l := newFrozenLab(t)
+	if other := l.training("four", strings.ReplaceAll(selfPlay, "past = 0.5", "past = 0.1"), all); other.ParamsHash == want.ParamsHash {
+		t.Error("the share of opponents changes nothing")
+	}
+}
+
+// The ratings of a run are those of its pool's versions and the newest one, the same whenever they are asked for.
+func TestLadder_RatesEveryVersionThatARunHas(t *testing.T) {
+	l := newFrozenLab(t)
+	ended := l.training("four", selfPlay, "run.stop.env_steps=40000")
+	c := l.checkpoint("four", runs.Latest)
+	versions, err := new(opponents.Pool).Versions(c.Components["opponents_past"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if versions[len(versions)-1] != c.PolicyVersion {
+		versions = append(versions, c.PolicyVersion)
+	}
+	rated := func(o session.RunEvaluation) *players.Ladder {
+		t.Helper()
+		o.Parts, o.Log = l.parts, slog.New(slog.DiscardHandler)
+		x, err := session.LadderOfRun(t.Context(), l.run("four"), &c, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x
+	}
+	got := rated(session.RunEvaluation{Episodes: 12, Seed: 5})
+	var found []uint64
+	for _, r := range got.Ratings {
+		found = append(found, r.Version)
+		switch newest := r.Version == c.PolicyVersion; {
+		case r.Policy != "main" || newest != (r.Against == nil) || math.IsNaN(r.Elo):
+			t.Errorf("rating %+v", r)
+		case !newest && r.Against.Episodes() != 12:
+			t.Errorf("version %d has played %+v, want 12 episodes", r.Version, r.Against)
+		}
+	}
+	if !slices.Equal(found, versions) || got.Ratings[0].Elo != 0 || got.Newest().Version != c.PolicyVersion || len(found) < 4 {
+		t.Errorf("rated are %v, want %v, the first with 0: %s", found, versions, got)
+	}
+	if e := ended.Evaluation; e == nil || !reflect.DeepEqual(e.Ladder, got) {
+		t.Errorf("at its end the run has %s, later %s", e.Ladder, got)
+	}
+	if more := rated(session.RunEvaluation{Episodes: 400, Seed: 9}); more.Ratings[0].Against.Score() < 0.55 { // by two deviations of a match between equals
+		t.Errorf("the newest version does not beat the first: %s", more)
+	}
+	deterministic := true
+	if greedy := rated(session.RunEvaluation{Episodes: 12, Seed: 5, Deterministic: &deterministic}); !greedy.Greedy || reflect.DeepEqual(greedy.Ratings, got.Ratings) {
+		t.Errorf("deterministic actions: %s", greedy)
+	}
+	if text := got.String(); !strings.Contains(text, "\nmain@0 ") || !strings.Contains(text, "   newest") || len(strings.Split(text, "\n")) != 1+len(found) {
+		t.Errorf("its table is\n%s", text)
+	}
+}
+
+func TestLadder_SaysWhatCannotBeRated(t *testing.T) {
+	l := newFrozenLab(t)
+	l.training("cartpole", cartpole, "run.stop.env_steps=512", "run.evaluation.episodes=1")
+	l.training("four", strings.NewReplacer("[policy.past]\nof = \"main\"\n", "", "opponents = { past = 0.5 }", "", "[component.opponents_past]\nevery = 2\nkeep = 3\ndraw_every = 3\n", "").Replace(selfPlay), "run.stop.env_steps=2048")
+	for name, want := range map[string]string{"cartpole": "one agent", "four": "nobody to play against"} {
+		c := l.checkpoint(name, runs.Latest)
+		_, err := session.LadderOfRun(t.Context(), l.run(name), &c, session.RunEvaluation{Parts: l.parts, Episodes: 2, Log: slog.New(slog.DiscardHandler)})
+		var e *session.Error
+		if !errors.As(err, &e) || e.Kind != session.Usage || !strings.Contains(err.Error(), "error["+players.CodeLadder+"]") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
+	}
+}
+
+// A policy is evaluated among those that play the other agents in training.
+func TestEvaluate_PlaysTheCastOfTheRollout(t *testing.T) {
+	l := newFrozenLab(t)
+	l.training("four", selfPlay, "run.stop.env_steps=40000")
+	stranger := l.checkpoint("four", runs.Latest)
+	duel := strings.NewReplacer(`name = "four"`, `name = "duel"`, "of = \"main\"", "env = \"four\"\nfrom = \"four/1\"\nnet = { hidden = [16] }\nnormalize_obs = true",
+		"opponents = { past = 0.5 }", `policies = { "*/0" = "main", "*/1" = "past" }`, "[component.opponents_past]\nevery = 2\nkeep = 3\ndraw_every = 3\n", "").Replace(selfPlay)
+	ended := l.training("duel", duel, "run.stop.env_steps=4096")
+	c := l.checkpoint("duel", runs.Latest)
+	got, err := session.EvaluateRun(t.Context(), l.run("duel"), &c, session.RunEvaluation{Parts: l.parts, Episodes: 12, Seed: 5, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := graph.EnvTable{Source: env.DefaultSource()}
+	table.Use = "connectfour@1"
+	plugin, err := l.parts.Load(t.Context(), "four", table, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plugin.Close()
+	player := func(c runs.Checkpoint) evaluation.Player {
+		n, w, err := learner.Weights(c.Components["learner"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		actor, err := policy.NewActor(cpu.New(), &n, 64)
+		if err == nil {
+			t.Cleanup(func() { _ = actor.Close() })
+			err = actor.Load(w)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return evaluation.Player{Actor: actor, Network: &n}
+	}
+	want, err := evaluation.Run(t.Context(), evaluation.Options{Plugin: plugin, Player: player(c), Others: []evaluation.Player{player(stranger)},
+		Plays: func(_, agent int) int { return agent }, Episodes: 12, Envs: 12, Seed: 5, MaxSteps: got.MaxSteps})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(got.Sampled.Returns, want.Returns) || want.Mean() == 0 {
+		t.Errorf("returns %v, want %v", got.Sampled.Returns, want.Returns)
+	}
+	if e := ended.Evaluation; e == nil || !slices.Equal(e.Sampled.Returns, want.Returns) {
+		t.Errorf("at its end the run returns %v, want %v", e.Sampled.Returns, want.Returns)
+	}
+}
