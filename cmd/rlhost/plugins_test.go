@@ -165,6 +165,35 @@ func TestS19WhatPoliciesRememberIsTheSameInProcesses(t *testing.T) {
 	}
 }
 
+// Policies that act side by side, one of them drawn from what another one has been, learn the same bits whichever components are
+// processes.
+func TestS21PoliciesLearnTheSameInProcesses(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	w.write("duel.toml", strings.NewReplacer("20480", "4096", "cartpole@1", "connectfour@1").Replace(plain)+`
+[policy.rival]
+net = { hidden = [24, 8], activation = "relu" }
+[policy.past]
+of = "main"
+[component.rollout]
+policies = { "*/0" = "main", "*/1" = "rival" }
+opponents = { past = 0.3 }
+[component.opponents_past]
+every = 2
+`)
+	one := w.train("duel.toml")
+	for _, components := range [][]string{{"rollout"}, {"inference", "learner_rival"}, {"inference_rival", "inference_past"},
+		{"rollout", "inference", "inference_rival", "inference_past", "learner", "learner_rival"}} {
+		args := []string{"duel.toml"}
+		for _, component := range components {
+			args = append(args, "--set", "component."+component+".runtime=process")
+		}
+		if other := w.train(args...); one.EnvSteps < 4096 || other.ParamsHash != one.ParamsHash {
+			t.Errorf("with %v in processes %+v, in none %+v", components, other, one)
+		}
+	}
+}
+
 // torch is a workshop with a pipeline whose learner is one of the examples in PyTorch, by the Python that RLHOST_TORCH names.
 func torch(t *testing.T, script, keys string) *workshop {
 	t.Helper()

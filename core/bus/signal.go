@@ -98,6 +98,13 @@ func (s *Signal) Connections() []*Connection {
 	return slices.AppendSeq(slices.Concat(r.each, r.queue), maps.Values(r.reply))
 }
 
+// Receivers returns how many slots get a message that is emitted now, without counting replies: each connection does, but of those in
+// mode Queue one.
+func (s *Signal) Receivers() int {
+	r := s.routes.Load()
+	return len(r.each) + min(len(r.queue), 1)
+}
+
 // Emit sends m to the connected slots, with Sequence set to the count of this signal's messages, from 1. It
 // neither waits nor runs a slot, and allocates only while queues grow. Without a connection the message is
 // counted and dropped.

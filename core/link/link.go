@@ -49,6 +49,9 @@ type Config struct {
 	// Window is the same for all ports together; 0 means any number.
 	Window int
 
+	// Answers returns how many answers a message about a block on loan gets that arrives at a port; at the host. nil means one. It
+	// runs wherever the link takes messages out of the ring.
+	Answers func(port int) int
 	// Deliver gets the messages of data. At the host it runs wherever the link takes messages out of the ring, and
 	// must not wait; the message is finished with when it returns. At a plugin it runs on the Receiver's data lane.
 	// A block that the message carries stays valid during the call. Deliver may change the message. An error is the

@@ -125,8 +125,12 @@ func (l *Link) receive(m *hostabi.Message) error {
 func (l *Link) receiveAtHost(port int, m *hostabi.Message) error {
 	onLoan := l.config.Receives[port].OnLoan
 	if onLoan && m.Handle != 0 {
+		answers := 1
+		if l.config.Answers != nil {
+			answers = l.config.Answers(port)
+		}
 		l.tx.Lock()
-		room := l.requests.arrived(m)
+		room := l.requests.arrived(m, answers)
 		l.tx.Unlock()
 		if !room {
 			return l.blame("more than %d requests are open", maxAsked)

@@ -18,10 +18,10 @@ type question struct {
 // requests are those about blocks on loan that are not answered, in order. Guarded by Link.tx.
 type requests struct {
 	open  []entry    // of this end
-	asked []question // of the peer
+	asked []question // of the peer, each as often as answers are due
 }
 
-// answers reports whether m, which is about to be sent, answers a request of the peer, which is then no longer open.
+// answers reports whether m, which is about to be sent, answers a request of the peer, which then has one answer less to come.
 func (r *requests) answers(m *hostabi.Message) bool {
 	i := slices.Index(r.asked, question{m.Handle, m.T})
 	if i >= 0 {
@@ -30,18 +30,20 @@ func (r *requests) answers(m *hostabi.Message) bool {
 	return i >= 0
 }
 
-// arrived takes the request that m answers out of the open ones; other messages are requests. It reports whether there
-// was room to record one.
-func (r *requests) arrived(m *hostabi.Message) bool {
+// arrived takes the request that m answers out of the open ones; other messages are requests, which get that many answers. It
+// reports whether there was room to record one.
+func (r *requests) arrived(m *hostabi.Message, answers int) bool {
 	for i := range r.open {
 		if e := &r.open[i]; e.message.Handle == m.Handle && e.message.T == m.T {
 			r.open = slices.Delete(r.open, i, i+1)
 			return true
 		}
 	}
-	if len(r.asked) == maxAsked {
+	if len(r.asked)+answers > maxAsked {
 		return false
 	}
-	r.asked = append(r.asked, question{m.Handle, m.T})
+	for range answers {
+		r.asked = append(r.asked, question{m.Handle, m.T})
+	}
 	return true
 }

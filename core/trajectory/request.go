@@ -50,9 +50,3 @@ func ActRequestOf(m *hostabi.Message) ActRequest {
 		Policy:    int(m.Inline[1] >> policyAt & (1<<8 - 1)),
 	}
 }
-
-// Answered returns the Inline of the answer to a request: that of the request, with the policy that the answer names.
-func Answered(request, answer [2]uint64) [2]uint64 {
-	const policies = (1<<8 - 1) << policyAt
-	return [2]uint64{request[0], request[1]&^policies | answer[1]&policies}
-}

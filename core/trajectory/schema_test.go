@@ -84,23 +84,12 @@ func TestTrajectory_ViewsAliasTheBlock(t *testing.T) {
 func TestActRequest_RoundTrip(t *testing.T) {
 	for _, want := range []ActRequest{
 		{Block: hostabi.MakeHandle(1, 2, 3), T: 64, Split: 1, Step: 1 << 40, FirstEnv: 1<<32 - 1, ValueOnly: true},
-		{Block: hostabi.MakeHandle(9, 0, 1), T: 1, Bootstrap: true},
+		{Block: hostabi.MakeHandle(9, 0, 1), T: 1, Bootstrap: true, Policy: 31},
 	} {
 		m := want.Message()
 		if got := ActRequestOf(&m); got != want {
 			t.Errorf("ActRequestOf = %+v, want %+v", got, want)
 		}
-	}
-}
-
-// An answer is the request, whatever the one who answers says, but for whose rows it says are written.
-func TestAnswered_IsTheRequestWithThePolicyThatAnswers(t *testing.T) {
-	want := ActRequest{Block: hostabi.MakeHandle(1, 2, 3), T: 6, Step: 1 << 40, FirstEnv: 1<<32 - 1, Bootstrap: true}
-	request, other := want.Message(), ActRequest{Step: 7, FirstEnv: 9, ValueOnly: true, Policy: 255}.Message()
-	want.Policy = 255
-	request.Inline = Answered(request.Inline, other.Inline)
-	if got := ActRequestOf(&request); got != want {
-		t.Errorf("the answer is %+v, want %+v", got, want)
 	}
 }
 

@@ -290,12 +290,28 @@ func (x *casting) weightsFrom(giver string, role Role, p placedName) []*node {
 				}
 				if role == Pool && (of == x.policy || x.made[learner] == of) {
 					list = append(list, rewired(w, component.Qualified(learner, weights), component.Qualified(giver, port)))
+					list = append(list, x.trajectoriesTo(giver)...)
 				}
 				return list
 			}
 		}
 	}
 	return nil
+}
+
+// trajectoriesTo returns the wires of the rollout's trajectories to a pool, which are like those to the batcher.
+func (x *casting) trajectoriesTo(pool string) (list []*node) {
+	for _, w := range x.presetWires() {
+		for _, signal := range textsOf(w.at("signal")) {
+			for _, slot := range textsOf(w.at("slot")) {
+				owner, _, _ := component.SplitQualified(signal)
+				if to, port, _ := component.SplitQualified(slot); owner == x.rollout && to == x.batcher {
+					list = append(list, rewired(w, signal, component.Qualified(pool, port)))
+				}
+			}
+		}
+	}
+	return list
 }
 
 // presetWires are the wires of the preset.

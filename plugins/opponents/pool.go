@@ -1,10 +1,12 @@
 package opponents
 
 import (
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"slices"
 
+	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/loop"
@@ -35,6 +37,7 @@ type Pool struct {
 	count   *stat.Counter
 	kepts   *stat.Gauge
 	playing *stat.Gauge
+	held    []arena.Lease // of trajectories, in synchronous mode, until the next version is heard of
 }
 
 // version is one policy version, as the format of the weights lays it out.
@@ -52,7 +55,11 @@ func New() component.Component { return &Pool{} }
 func (c *Pool) Manifest() component.Manifest {
 	return component.Manifest{
 		Signals: []component.Port{weightsPort("the version that was drawn")},
-		Slots:   []component.Port{{Name: "on_weights", Payload: component.PayloadWeights, Doc: "a new version of the learned policy"}},
+		Slots: []component.Port{
+			{Name: "on_weights", Payload: component.PayloadWeights, Doc: "a new version of the learned policy"},
+			{Name: "on_trajectories", Payload: component.PayloadTrajectory,
+				Doc: "in synchronous mode, a full block: its rollout does not go on before the pool has published"},
+		},
 	}
 }
 
@@ -69,6 +76,7 @@ func (c *Pool) Configure(decode func(into any) error) error {
 func (c *Pool) Start(h *component.Host) error {
 	c.h = h
 	h.Slot("on_weights", c.onWeights)
+	h.Slot("on_trajectories", c.onTrajectory)
 	d, err := policy.Of(h, c.config.Policy)
 	if err != nil {
 		return err
@@ -97,11 +105,38 @@ func (c *Pool) first(*hostabi.Message) {
 	}
 }
 
+// onTrajectory claims a block until the next version has been heard of, so that in synchronous mode the rows that follow are acted
+// on with what is drawn then, wherever the policy's inference runs.
+func (c *Pool) onTrajectory(m *hostabi.Message) {
+	if !c.h.Run.Synchronous {
+		return
+	}
+	lease, err := c.h.Arenas.Lease(m.Handle)
+	if err != nil {
+		c.h.Fail(fmt.Errorf("trajectory %v: %w", m.Handle, err))
+		return
+	}
+	c.held = append(c.held, lease)
+}
+
 // onWeights hears of a version. Its block is claimed while the slot runs.
 func (c *Pool) onWeights(m *hostabi.Message) {
 	if err := c.hear(m); err != nil {
 		c.h.Fail(fmt.Errorf("weights %v: %w", m.Handle, err))
 	}
+	if err := c.letGo(); err != nil {
+		c.h.Fail(err)
+	}
+}
+
+// letGo releases the trajectories that were claimed.
+func (c *Pool) letGo() error {
+	var errs []error
+	for i := range c.held {
+		errs = append(errs, c.held[i].Release())
+	}
+	c.held = c.held[:0]
+	return errors.Join(errs...)
 }
 
 // hear keeps a version if it is due, and draws if that is. A version that comes again, as after a resume, is none.
@@ -205,4 +240,4 @@ func (c *Pool) publishDrawn() error {
 }
 
 // Stop releases the published weights.
-func (c *Pool) Stop() error { return c.stop() }
+func (c *Pool) Stop() error { return errors.Join(c.letGo(), c.stop()) }

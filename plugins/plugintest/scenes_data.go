@@ -12,7 +12,7 @@ import (
 func sceneBits(t *testing.T, h *RuntimeHarness) {
 	a := play(t, h, StageOptions{})
 	random := rand.New(rand.NewPCG(1, 2))
-	messages := []hostabi.Message{{}, {
+	messages := []hostabi.Message{{Sender: 1}, { // without a sender it would get its component's
 		Kind: OpEcho, T: 1<<32 - 1, Split: 1<<32 - 1, PolicyVersion: 1<<64 - 1, Sender: 1<<16 - 1, Inline: [2]uint64{1<<64 - 1, 1 << 63},
 	}}
 	for range 100 {

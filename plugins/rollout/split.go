@@ -72,10 +72,6 @@ func (s *split) report(b *batch, r env.Metric) {
 
 // credit announces, from the goroutine that freed it, that a block of the split is free.
 func (s *split) credit(block uint32) {
-	if s.c.h.Run.Synchronous && s.c.policies.count() > 1 { // behind weights that a pool has heard of: it has sent its own then
-		s.c.h.Receiver.Post(loop.Func(s.onCredit), hostabi.Message{T: block})
-		return
-	}
 	s.c.h.Receiver.Control(loop.Func(s.onCredit), hostabi.Message{T: block})
 }
 

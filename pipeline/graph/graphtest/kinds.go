@@ -182,7 +182,7 @@ func newOpponents() component.Component {
 			DrawEvery int     `toml:"draw_every"`
 			Newest    float64 `toml:"newest"`
 		}{Keep: 10, Every: 20, DrawEvery: 1},
-		manifest: component.Manifest{Signals: Ports("weights", "weights"), Slots: Ports("on_weights", "weights")},
+		manifest: component.Manifest{Signals: Ports("weights", "weights"), Slots: Ports("on_weights", "weights", "on_trajectories", "trajectory")},
 	}
 }
 

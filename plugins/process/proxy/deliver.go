@@ -85,18 +85,35 @@ func (l *session) admitOnLoan(port int, m *hostabi.Message) bool {
 	x.mu.Unlock()
 	if isAnswer {
 		m.Split = asked.Split
-		if x.carry[port].Answers { // the reply is the request, but for who answers
-			m.Kind, m.Inline = asked.Kind, trajectory.Answered(asked.Inline, m.Inline)
+		if x.carry[port].Answers { // the reply is the request
+			m.Kind, m.Inline = asked.Kind, x.answerTo(&asked)
 		}
 		return true
 	}
 	if !x.owns(m.Handle.Arena()) || !x.onLoan(m.Handle) {
 		return false
 	}
-	if len(x.signals[port].Connections()) > 0 {
-		l.ask(m) // else there will be no answer
+	if n := x.signals[port].Receivers(); n > 0 {
+		l.ask(m, n) // else there will be no answer
 	}
 	return true
+}
+
+// answerTo returns what the answer to a request about a block on loan says: the same, with the policy whose rows are written. Which
+// that is says the component's table, not the process.
+func (x *shared) answerTo(asked *hostabi.Message) [2]uint64 {
+	a, err := x.h.Arenas.Of(asked.Handle)
+	if err != nil {
+		return asked.Inline // whoever gets it sees that
+	}
+	s, ok := a.Schema().(*trajectory.Schema)
+	if !ok || s.Shape.Policies == "" {
+		return asked.Inline
+	}
+	r := trajectory.ActRequestOf(asked)
+	name, _ := x.config["policy"].(string)
+	r.Policy, _ = s.PolicyPlace(name)
+	return r.Message().Inline
 }
 
 // control handles a message about the link. It must not wait.

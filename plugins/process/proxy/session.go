@@ -40,11 +40,11 @@ type session struct {
 	pauses     uint64        // of the loop: how often it was told to come to rest
 
 	mu      sync.Mutex
-	asks    map[question]struct{} // its requests about its own blocks on loan that nobody has answered
-	calling uint64                // last number given to a state
-	adding  string                // name of the arena that is being made for it
-	addCall uint64                // number of its request
-	own     map[uint8]bool        // arenas that it was given at its own request
+	asks    map[question]int // how many answers its requests about its own blocks on loan have yet to get
+	calling uint64           // last number given to a state
+	adding  string           // name of the arena that is being made for it
+	addCall uint64           // number of its request
+	own     map[uint8]bool   // arenas that it was given at its own request
 	metrics metrics
 }
 
@@ -85,14 +85,14 @@ func (l *session) sendFrame(f native.Frame, files ...int) {
 	}
 }
 
-// ask notes that the process asks about a block that it has on loan.
-func (l *session) ask(m *hostabi.Message) {
+// ask notes that the process asks about a block that it has on loan, and how many answers it gets.
+func (l *session) ask(m *hostabi.Message, answers int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.asks[questionOf(m)] = struct{}{}
+	l.asks[questionOf(m)] = answers
 }
 
-// asking returns how many requests of the process nobody has answered: somebody may be writing to its blocks.
+// asking returns how many requests of the process have not got all answers: somebody may be writing to its blocks.
 func (l *session) asking() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,8 +104,12 @@ func (l *session) answered(m *hostabi.Message) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	q := questionOf(m)
-	_, ok := l.asks[q]
-	delete(l.asks, q)
+	left, ok := l.asks[q]
+	if left > 1 {
+		l.asks[q] = left - 1
+	} else {
+		delete(l.asks, q)
+	}
 	return ok
 }
 

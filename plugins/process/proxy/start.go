@@ -21,7 +21,7 @@ func (x *shared) startSession(save func(*session)) (*session, error) {
 	}
 	l := &session{
 		x: x, holder: holder, claims: holder, broken: make(chan error, 1), since: time.Now(),
-		asks: map[question]struct{}{}, states: spawn.NewStates(maxStateBytes), own: map[uint8]bool{}, metrics: newMetrics(),
+		asks: map[question]int{}, states: spawn.NewStates(maxStateBytes), own: map[uint8]bool{}, metrics: newMetrics(),
 	}
 	l.save = func() { save(l) }
 	if err := l.start(); err != nil {
@@ -82,7 +82,7 @@ func (l *session) connect() (err error) {
 		Name: x.h.Name, Transport: l.process.Transport, Host: true,
 		Sends: ports(x.manifest.Slots), Receives: ports(x.manifest.Signals),
 		Arenas: x.h.Arenas, Receiver: x.h.Receiver, Limit: x.limit, Window: hostabi.LinkWindow,
-		Deliver: l.deliver, Control: l.control, Fault: l.fault,
+		Answers: func(port int) int { return x.signals[port].Receivers() }, Deliver: l.deliver, Control: l.control, Fault: l.fault,
 	})
 	if err == nil {
 		x.h.Arenas.Credits(l.holder, l.credit)
