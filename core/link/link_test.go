@@ -63,6 +63,37 @@ func TestSend_KeepsAClaimUntilThePeerHasFinished(t *testing.T) {
 	}
 }
 
+// A request that several answer is open until the last of them has: they may be writing to the block.
+func TestSend_ARequestIsOpenUntilAllHaveAnswered(t *testing.T) {
+	p := newPair(t, options{answers: func(port int) int { return map[int]int{1: 3}[port] }})
+	defer p.close()
+	loan, err := p.blocks.Loan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := hostabi.Message{Handle: loan.Handle(), T: 5, Sender: 9}
+	p.plugin.send(t, 1, q)
+	p.settle()
+	for left := 3; left > 0; left-- {
+		if p.host.Asked() != left {
+			t.Errorf("%d answers are due, want %d", p.host.Asked(), left)
+		}
+		p.host.send(t, 1, q)
+		p.settle()
+	}
+	if s := p.host.Stats(); s.Open != 0 || p.host.Asked() != 0 {
+		t.Errorf("stats %+v, %d answers due, want none", s, p.host.Asked())
+	}
+	p.plugin.send(t, 0, q) // to nobody
+	p.settle()
+	if p.host.Asked() != 0 {
+		t.Error("a request that nobody gets waits for an answer")
+	}
+	if err := loan.Abort(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestSend_OfABlockOnLoanCarriesNoClaim(t *testing.T) {
 	p := newPair(t, options{})
 	defer p.close()

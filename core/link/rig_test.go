@@ -41,6 +41,7 @@ type options struct {
 	window   int
 	sends    []Port // of the host
 	receives []Port // of the host
+	answers  func(port int) int
 }
 
 func newPair(t testing.TB, o options) *pair {
@@ -82,7 +83,7 @@ func (p *pair) connect(o options) {
 		host, plugin = &ring.Pair{Out: p.toPlugin, In: p.toHost}, &ring.Pair{Out: p.toHost, In: p.toPlugin}
 	}
 	p.host = p.newEnd(Config{Name: "host", Host: true, Transport: host, Sends: o.sends, Receives: o.receives,
-		Limit: func(port int) int { return o.limits[port] }})
+		Limit: func(port int) int { return o.limits[port] }, Answers: o.answers})
 	p.plugin = p.newEnd(Config{Name: "plugin", Transport: plugin, Sends: o.receives, Receives: o.sends,
 		Window: o.window})
 }
