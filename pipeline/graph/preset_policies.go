@@ -7,6 +7,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/trajectory"
 )
 
 // Keys of components that say which policies act, and kinds that give a policy its weights.
@@ -97,7 +98,7 @@ func (c *checker) addPolicies(root, preset *node) {
 			others = append(others, p)
 		}
 	}
-	if len(others) > 0 {
+	if 0 < len(others) && len(others) < trajectory.MaxPolicies { // more are an error later
 		x.add(others)
 	}
 }
@@ -120,7 +121,13 @@ func ofKind(preset *node, kind string) (name string) {
 	return name
 }
 
-func (x *casting) component(name string) *node { return x.root.at("component").at(name) }
+// component returns the table of a component, or nil where there is none.
+func (x *casting) component(name string) *node {
+	if n := x.root.at("component").at(name); n != nil && n.kind == tableNode {
+		return n
+	}
+	return nil
+}
 
 // defaults gives the other policies the keys that the preset has for its own, and the environment of that.
 func (x *casting) defaults(preset *node) {
@@ -192,9 +199,12 @@ func (x *casting) put(name string, p placedName, made *node) {
 		return
 	}
 	x.made[name] = p.text
-	if over := x.component(name); over != nil && over.kind == tableNode && !otherKind(made, over) {
+	over := x.root.at("component").at(name)
+	switch {
+	case over == nil:
+	case over.kind == tableNode && !otherKind(made, over):
 		made = overlay(made, over)
-	} else if over != nil {
+	default:
 		made = over
 	}
 	x.root.at("component").put(name, made)
