@@ -20,6 +20,11 @@ func (m *member) learns() bool {
 	return false
 }
 
+// publishes reports whether a component publishes versions of a policy, learned or stored.
+func (m *member) publishes() bool {
+	return slices.ContainsFunc(m.of.Manifest.Signals, func(port component.Port) bool { return component.PayloadOf(port.Payload).Publishes })
+}
+
 // learners returns the members that learn from datasets.
 func (a *assembly) learners() (list []*member) {
 	for i := range a.members {

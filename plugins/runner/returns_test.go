@@ -121,3 +121,37 @@ func TestRunner_StateHasAllWindows(t *testing.T) {
 		}
 	})
 }
+
+// Of a policy that acts in some of the environments alone, those have their part in its window.
+func TestWindowWaitsForTheEnvironmentsThatAPolicyActsIn(t *testing.T) {
+	for _, c := range []struct {
+		name               string
+		size, envs, acting int
+		order              []int
+		full               bool
+	}{
+		{name: "two of four, both", size: 4, envs: 4, acting: 2, order: []int{2, 3, 2, 2}, full: true},
+		{name: "two of four, one", size: 4, envs: 4, acting: 2, order: []int{2, 2, 2, 2}},
+		{name: "all of four", size: 3, envs: 4, acting: 4, order: []int{2, 3, 2}},
+		{name: "many, a share of each that counts", size: 6, envs: 40, acting: 4, order: []int{30, 31, 32, 33, 30, 31, 32, 33}, full: true},
+		{name: "many, a share of three", size: 6, envs: 40, acting: 4, order: []int{30, 31, 32, 30, 31, 32, 30, 31, 32}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := NewWindow(c.size)
+			w.SetActing(c.acting)
+			w.SetEnvs(c.envs)
+			for _, env := range c.order {
+				push(w, env, 1)
+			}
+			restored := NewWindow(c.size)
+			restored.SetActing(c.acting)
+			if err := restored.Restore(w.State(), w.Append(nil)); err != nil {
+				t.Fatal(err)
+			}
+			if w.Full() != c.full || restored.Full() != c.full {
+				seen, parts := w.Coverage()
+				t.Errorf("Full = %v, restored %v, with %d episodes of %d of %d environments, want %v", w.Full(), restored.Full(), w.Len(), seen, parts, c.full)
+			}
+		})
+	}
+}
