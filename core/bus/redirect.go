@@ -80,7 +80,7 @@ func redirect(on *loop.Loop, ways []Way) bool {
 		defer w.Connection.mu.Unlock()
 	}
 	type ends struct{ from, to *loop.Receiver }
-	leads := map[loop.Target]ends{}
+	leads := map[*delivery]ends{}
 	var from []*loop.Receiver
 	for _, w := range ways {
 		c := w.Connection
@@ -93,10 +93,10 @@ func redirect(on *loop.Loop, ways []Way) bool {
 	}
 	for _, r := range from {
 		refused = append(refused, r.Requeue(func(t loop.Target) *loop.Receiver {
-			if l := leads[t]; l.from == r {
-				return l.to
+			if d, ok := t.(*delivery); ok && leads[d].from == r {
+				return leads[d].to
 			}
-			return nil // also what has just come from another one
+			return nil // what a component has posted to itself, and what has just come from another one
 		}))
 	}
 	return true

@@ -162,3 +162,27 @@ func TestRedirect_RefusesAndThenDoesNothing(t *testing.T) {
 		}
 	}
 }
+
+// What a component has posted to itself stays its own when its slots are another's.
+func TestRedirect_LeavesWhatWasPosted(t *testing.T) {
+	here := loop.New("here")
+	var old, now []uint32
+	before, after := here.NewReceiver("before"), here.NewReceiver("after")
+	sig := bus.NewSignal(nil, "n", "number", nil)
+	c, err := bus.Connect(sig, numbers(before, &old), bus.Options{Mode: bus.All, Depth: 4, Overflow: bus.Block})
+	if err != nil {
+		t.Fatal(err)
+	}
+	posted := 0
+	before.Post(loop.Func(func(*hostabi.Message) { posted++ }), hostabi.Message{})
+	if err := sig.Emit(hostabi.Message{T: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := bus.Redirect(bus.Way{Connection: c, To: numbers(after, &now)}); err != nil {
+		t.Fatal(err)
+	}
+	runUntilIdle(t, here)
+	if posted != 1 || len(old) != 0 || !slices.Equal(now, []uint32{1}) {
+		t.Errorf("posted was delivered %d times, the old slot got %v and the new one %v", posted, old, now)
+	}
+}
