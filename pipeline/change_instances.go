@@ -11,6 +11,7 @@ import (
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
@@ -131,6 +132,10 @@ func startError(err error) error {
 	var refused *ChangeError
 	if errors.As(err, &problems) || errors.As(err, &refused) {
 		return err
+	}
+	var coded *table.Error
+	if errors.As(err, &coded) && coded.Code != "" {
+		return &ChangeError{Code: control.Code(coded.Code), Reason: err.Error(), Help: coded.Help, Err: err}
 	}
 	return &ChangeError{Code: control.CodeFailed, Reason: err.Error(), Err: err}
 }
