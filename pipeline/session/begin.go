@@ -49,12 +49,7 @@ func (s *Session) aimed() (err error) {
 	if err := oneLearnerEach(s.graph); err != nil {
 		return err
 	}
-	if s.o.Policy != "" { // from here on it is the pipeline's own, in the run's folder too
-		named := *s.graph
-		named.Run.Policy = s.o.Policy
-		s.graph = &named
-	}
-	s.policy, s.learner, err = learned(s.graph, "")
+	s.policy, s.learner, err = learned(s.graph, s.o.Policy)
 	return err
 }
 
@@ -180,7 +175,7 @@ func (s *Session) text(g *graph.Graph) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(learnings(g)) > 1 {
+	if len(learnings(g)) > 1 || s.o.Policy != "" {
 		kept.Run.Policy = s.policy.Name
 	}
 	for i := range kept.Envs { // the folder's own modules go with it where it is moved to

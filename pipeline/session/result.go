@@ -115,8 +115,10 @@ func (s *Session) evaluate(ctx context.Context, w policy.Weights) (*Evaluation, 
 	if err != nil || r.Spec.Agents() < 2 || !players.Pooled(s.Graph(), s.policy.Name) {
 		return e, err
 	}
-	e.Ladder, err = r.Ladder(ctx, s.policy, plugin, o.Options)
-	return e, err
+	if e.Ladder, err = r.Ladder(ctx, s.policy, plugin, o.Options); err != nil && ctx.Err() == nil { // what was trained stands
+		s.log.Warn("the versions of the policy are not rated", "policy", s.policy.Name, "error", err)
+	}
+	return e, ctx.Err()
 }
 
 // count returns a counter of the run.

@@ -1,6 +1,8 @@
 package session_test
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,7 +12,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/pipeline/export"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/players"
@@ -207,14 +211,16 @@ func TestStored_WeightsComeFromAnotherRunOrAFile(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		lines   []string
+		mode    string
 		version string
 	}{
-		"a run":                 {[]string{`from="other/1"`}, "best"},
-		"a version of a run":    {[]string{`from="other"`, "version=1"}, "1"},
-		"the folder of a run":   {[]string{"from=" + fmt.Sprintf("%q", filepath.Join(l.dir, "other", "0001"))}, "best"},
-		"a file of safetensors": {[]string{"from=" + fmt.Sprintf("%q", file)}, runs.Latest},
+		"a run":                 {lines: []string{`from="other/1"`}, version: "best"},
+		"a version of a run":    {lines: []string{`from="other"`, "version=1"}, version: "1"},
+		"the folder of a run":   {lines: []string{"from=" + fmt.Sprintf("%q", filepath.Join(l.dir, "other", "0001"))}, version: "best"},
+		"a file of safetensors": {lines: []string{"from=" + fmt.Sprintf("%q", file)}, version: runs.Latest},
+		"without zero lag":      {lines: []string{`from="other/1"`}, mode: "async", version: "best"},
 	} {
-		if err := l.train(1, freezing(append(c.lines, `env = "cartpole"`)...)); err != nil {
+		if err := l.train(1, freezing(append(c.lines, `env = "cartpole"`)...), "train.mode="+cmp.Or(c.mode, "sync")); err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
@@ -273,4 +279,62 @@ func TestStored_SaysWhatIsNotThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(l.train(1, other(broken)), "E012", "x.safetensors")
+}
+
+// Of a run that goes on a version is frozen once a checkpoint has it; before, the error says so and nothing changes.
+func TestStored_AVersionIsFrozenWhileTheRunGoesOn(t *testing.T) {
+	l := newFrozenLab(t)
+	text := strings.ReplaceAll(selfPlay, "stop = { env_steps = 16_384 }", "stop = { env_steps = 100_000_000 }\ndir = \""+l.dir+"\"\ncheckpoint = { every = \"1h\" }")
+	text = strings.Replace(text, "mode = \"sync\"", "mode = \"sync\"\n[swap]\ncanary = 0\nprobation = \"0s\"", 1)
+	g, problems := graph.Parse("four.toml", []byte(text), graph.ParseOptions{Parts: l.parts})
+	if g == nil {
+		t.Fatal(problems)
+	}
+	s, err := session.Begin(t.Context(), session.Options{Parts: l.parts, Graph: g, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.Run(context.Background())
+		ended <- err
+	}()
+	c := dial(t, control.SocketPath(s.Folder().Dir))
+	reload := func(version uint64) (r control.ReloadReply, err error) {
+		file := strings.Replace(text, "opponents = { past = 0.5 }", fmt.Sprintf("opponents = { past = 0.3, \"main@%d\" = 0.2 }", version), 1)
+		err = c.Do(t.Context(), control.VerbReload, control.ReloadRequest{File: filepath.Join(l.dir, "four.toml"), Source: file}, &r, nil)
+		return r, err
+	}
+	var e *control.Error
+	if _, err := reload(3); !errors.As(err, &e) || e.Code != players.CodeGone || !strings.Contains(e.Help, "rlhost checkpoint") {
+		t.Errorf("version 3 without a checkpoint: %v", err)
+	}
+	var saved control.CheckpointReply
+	if err := c.Do(t.Context(), control.VerbCheckpoint, nil, &saved, nil); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := reload(saved.PolicyVersion); err != nil || r.Outcome != control.Committed {
+		t.Errorf("version %d of a checkpoint: %+v, %v", saved.PolicyVersion, r, err)
+	}
+	want := l.learned(l.checkpoint("four", runs.Latest))
+	s.Stop(false)
+	if err := errors.Join(<-ended, c.Close(), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	name := fmt.Sprintf("frozen_main_%d", saved.PolicyVersion)
+	source, _, w, err := new(opponents.Frozen).Weights(l.checkpoint("four", runs.Latest).Components[name])
+	if err != nil || source != fmt.Sprintf("main@%d", saved.PolicyVersion) || !same(w, want) {
+		t.Errorf("%s acts with version %d from %q (%v)", name, w.Version, source, err)
+	}
+}
+
+// dial connects to a run that begins.
+func dial(t *testing.T, socket string) (c *control.Client) {
+	t.Helper()
+	testkit.Until(t, "the run takes commands", func() (ok bool) {
+		var err error
+		c, err = control.Dial(t.Context(), socket)
+		return err == nil
+	})
+	return c
 }
