@@ -61,11 +61,12 @@ func (c *actingChecker) acting() {
 	for i := range c.graph.Components {
 		x := &c.graph.Components[i]
 		c.learnsGiven(x)
-		switch n := len(x.Flow.Acting()); {
-		case n > trajectory.MaxPolicies:
+		if n := len(x.Flow.Acting()); n > trajectory.MaxPolicies {
 			c.Add(codeActing, x.table.key, "", "%d policies act in %q, at most %d can", n, x.Name, trajectory.MaxPolicies)
+		}
+		switch {
 		case c.bad["wire"] || c.unsure[x.Name]:
-		case n == 0:
+		case len(x.Flow.Acting()) == 0:
 			c.answeredByOne(x)
 		case c.declaredAll(x):
 			c.answered(x)
