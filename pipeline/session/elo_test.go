@@ -214,3 +214,21 @@ func TestEvaluate_PlaysTheCastOfTheRollout(t *testing.T) {
 		t.Errorf("at its end the run returns %v, want %v", e.Sampled.Returns, want.Returns)
 	}
 }
+
+// Without zero lag, too, a resumed run has the versions that its pool kept.
+func TestSelfPlay_APoolOutlivesAnAsynchronousRun(t *testing.T) {
+	l := newFrozenLab(t)
+	l.training("four", selfPlay, "train.mode=async", "run.stop.env_steps=16384", "component.opponents_past.keep=50")
+	versions := func() []uint64 {
+		list, err := new(opponents.Pool).Versions(l.checkpoint("four", runs.Latest).Components["opponents_past"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	before := versions()
+	l.training("four", "", "run.stop.env_steps=32768")
+	if after := versions(); len(before) < 2 || len(after) <= len(before) || !slices.Equal(after[:len(before)], before) {
+		t.Errorf("the pool keeps %v, and %v after the resume", before, after)
+	}
+}
