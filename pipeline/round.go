@@ -20,7 +20,7 @@ func (m *member) learns() bool {
 	return false
 }
 
-// publishes reports whether an instance has versions of a policy: one of those that act and are not learned, or of a learner.
+// publishes reports whether a component publishes versions of a policy, learned or stored.
 func (m *member) publishes() bool {
 	return slices.ContainsFunc(m.of.Manifest.Signals, func(port component.Port) bool { return component.PayloadOf(port.Payload).Publishes })
 }

@@ -61,12 +61,11 @@ func (c *actingChecker) acting() {
 	for i := range c.graph.Components {
 		x := &c.graph.Components[i]
 		c.learnsGiven(x)
-		if n := len(x.Flow.Acting()); n > trajectory.MaxPolicies {
+		switch n := len(x.Flow.Acting()); {
+		case n > trajectory.MaxPolicies:
 			c.Add(codeActing, x.table.key, "", "%d policies act in %q, at most %d can", n, x.Name, trajectory.MaxPolicies)
-		}
-		switch {
 		case c.bad["wire"] || c.unsure[x.Name]:
-		case len(x.Flow.Acting()) == 0:
+		case n == 0:
 			c.answeredByOne(x)
 		case c.declaredAll(x):
 			c.answered(x)

@@ -13,6 +13,9 @@ import (
 func FuzzParse(f *testing.F) {
 	graph.AddCorpus(f)
 	f.Add("rlhost = 1\x00component.rollout.envs=16")
+	a := graphtest.ReadArchive(f, "testdata/expanded/policies.txtar")
+	f.Add(a.At("pipeline.toml").Data)
+	f.Add(a.At("pipeline.toml").Data + "\x00component.rollout.policies={ player = \"main@3\" }")
 	f.Fuzz(func(t *testing.T, text string) {
 		src, arg, _ := strings.Cut(text, "\x00")
 		o := graph.ParseOptions{Parts: graphtest.Standard()}

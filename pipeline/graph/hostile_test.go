@@ -33,6 +33,7 @@ func TestParse_HostileFilesComeBack(t *testing.T) {
 		"long names":         "run = { " + strings.Repeat("n", 30_000) + " = 1 }\n" + strings.Repeat("r", 30_000) + " = 2\n",
 		"many components":    repeat(2000, "[component.c%d]\nkind = \"runner\"\n"),
 		"many wires":         "[[wire]]\n" + wire + "signal = " + list(2500, "\"a.b%d\",") + "\nslot = " + list(2500, "\"c.d%d\",") + "\n",
+		"many policies":      "[run]\nname = \"x\"\n[env.e]\nuse = \"./e.wasm\"\n[train]\npreset = \"ppo\"\n[component.rollout.opponents]\n" + repeat(4000, "\"main@%d\" = 1\n"),
 		"broken lines":       strings.Repeat("a = \"\n", 5000),
 		"deep after broken":  "a = \"\n" + strings.Repeat("b.", 30_000) + "b = 1\n",
 		"nulls":              strings.Repeat("\x00", 1000),

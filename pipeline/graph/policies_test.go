@@ -142,3 +142,14 @@ func TestPolicies_NoMoreActThanBlocksName(t *testing.T) {
 		t.Errorf("want one problem, %s:\n%s", want, problems)
 	}
 }
+
+// A policy that is learned may be an opponent alone, and a pool of it may stand before it in the file.
+func TestPresets_APoolOfAnOpponentThatIsLearned(t *testing.T) {
+	g := duel(t, "[policy.rival]\n[policy.past]\nof = \"rival\"\n[component.rollout]\nopponents = { past = 0.2, rival = 0.2 }\n")
+	text := g.Expanded()
+	for _, want := range []string{"signal = \"learner_rival.weights\"\nslot = \"opponents_past.on_weights\"\n", "[component.batcher_rival]\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("expanded form lacks\n%s\nin\n%s", want, text)
+		}
+	}
+}

@@ -77,7 +77,7 @@ func (c *checker) applyPreset(root *node) (merged, preset *node) {
 func (c *checker) mergePreset(root, train, n *node, t *trainTable) (merged, preset *node) {
 	presets := c.parts.presets()
 	if _, ok := presets[t.Preset]; !ok {
-		if t.Preset != "" {
+		if _, ok := n.text(); ok {
 			c.Add("E010", n.val, unknownPreset(t.Preset, presets), "unknown preset %q", t.Preset)
 		}
 		c.noPreset()

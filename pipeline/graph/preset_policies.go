@@ -7,6 +7,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/trajectory"
 )
 
 // Keys of components that say which policies act, and kinds that give a policy its weights.
@@ -97,7 +98,7 @@ func (c *checker) addPolicies(root, preset *node) {
 			others = append(others, p)
 		}
 	}
-	if len(others) > 0 {
+	if 0 < len(others) && len(others) < trajectory.MaxPolicies { // more are an error later
 		x.add(others)
 	}
 }
@@ -120,7 +121,13 @@ func ofKind(preset *node, kind string) (name string) {
 	return name
 }
 
-func (x *casting) component(name string) *node { return x.root.at("component").at(name) }
+// component returns the table of a component, or nil where there is none.
+func (x *casting) component(name string) *node {
+	if n := x.root.at("component").at(name); n != nil && n.kind == tableNode {
+		return n
+	}
+	return nil
+}
 
 // defaults gives the other policies the keys that the preset has for its own, and the environment of that.
 func (x *casting) defaults(preset *node) {
@@ -192,9 +199,12 @@ func (x *casting) put(name string, p placedName, made *node) {
 		return
 	}
 	x.made[name] = p.text
-	if over := x.component(name); over != nil && over.kind == tableNode && !otherKind(made, over) {
+	over := x.root.at("component").at(name)
+	switch {
+	case over == nil:
+	case over.kind == tableNode && !otherKind(made, over):
 		made = overlay(made, over)
-	} else if over != nil {
+	default:
 		made = over
 	}
 	x.root.at("component").put(name, made)
@@ -272,46 +282,49 @@ func rename(port string, names map[string]string) (string, bool) {
 	return port, false
 }
 
-// weightsFrom returns the wires of what gives a policy its weights, which are like those of the learner's.
+// weightsFrom returns the wires of what gives a policy its weights. A pool hears of the versions that are learned, and of the
+// trajectories, as a batcher does.
 func (x *casting) weightsFrom(giver string, role Role, p placedName) []*node {
-	for _, w := range x.presetWires() {
-		for _, signal := range textsOf(w.at("signal")) {
-			owner, weights, _ := component.SplitQualified(signal)
-			for _, slot := range textsOf(w.at("slot")) {
-				to, port, _ := component.SplitQualified(slot)
-				if owner != x.learner || to != x.inference {
-					continue
-				}
-				list := []*node{rewired(w, component.Qualified(giver, weights), component.Qualified(nameFor(to, p.text), port))}
-				of, _ := x.root.at("policy").at(p.text).at("of").text()
-				learner := x.learner
-				if of != x.policy {
-					learner = nameFor(x.learner, of)
-				}
-				if role == Pool && (of == x.policy || x.made[learner] == of) {
-					list = append(list, rewired(w, component.Qualified(learner, weights), component.Qualified(giver, port)))
-					list = append(list, x.trajectoriesTo(giver)...)
-				}
-				return list
-			}
-		}
+	w, weights, port := x.wireOf(x.learner, x.inference)
+	if w == nil {
+		return nil
 	}
-	return nil
-}
-
-// trajectoriesTo returns the wires of the rollout's trajectories to a pool, which are like those to the batcher.
-func (x *casting) trajectoriesTo(pool string) (list []*node) {
-	for _, w := range x.presetWires() {
-		for _, signal := range textsOf(w.at("signal")) {
-			for _, slot := range textsOf(w.at("slot")) {
-				owner, _, _ := component.SplitQualified(signal)
-				if to, port, _ := component.SplitQualified(slot); owner == x.rollout && to == x.batcher {
-					list = append(list, rewired(w, signal, component.Qualified(pool, port)))
-				}
-			}
-		}
+	list := []*node{rewired(w, component.Qualified(giver, weights), component.Qualified(nameFor(x.inference, p.text), port))}
+	of, _ := x.root.at("policy").at(p.text).at("of").text()
+	learner := x.learner
+	if of != x.policy {
+		learner = nameFor(x.learner, of)
+	}
+	if role != Pool || of != x.policy && !x.acts(of) { // nobody learns it, which is an error later
+		return list
+	}
+	list = append(list, rewired(w, component.Qualified(learner, weights), component.Qualified(giver, port)))
+	if w, signal, slot := x.wireOf(x.rollout, x.batcher); w != nil {
+		list = append(list, rewired(w, component.Qualified(x.rollout, signal), component.Qualified(giver, slot)))
 	}
 	return list
+}
+
+// wireOf returns the first wire of the preset from one component to another, with the names of signal and slot; nil if there is
+// none.
+func (x *casting) wireOf(from, to string) (w *node, signal, slot string) {
+	for _, w := range x.presetWires() {
+		for _, out := range textsOf(w.at("signal")) {
+			for _, in := range textsOf(w.at("slot")) {
+				sender, signal, _ := component.SplitQualified(out)
+				receiver, slot, _ := component.SplitQualified(in)
+				if sender == from && receiver == to {
+					return w, signal, slot
+				}
+			}
+		}
+	}
+	return nil, "", ""
+}
+
+// acts reports whether the preset's rollout names a policy, which is learned then if it can be.
+func (x *casting) acts(policy string) bool {
+	return slices.ContainsFunc(actingNames(x.component(x.rollout)), func(p placedName) bool { return p.text == policy })
 }
 
 // presetWires are the wires of the preset.

@@ -49,7 +49,12 @@ func (s *Session) aimed() (err error) {
 	if err := oneLearnerEach(s.graph); err != nil {
 		return err
 	}
-	s.policy, s.learner, err = learned(s.graph, s.o.Policy)
+	if s.o.Policy != "" { // from here on it is the pipeline's own, in the run's folder too
+		named := *s.graph
+		named.Run.Policy = s.o.Policy
+		s.graph = &named
+	}
+	s.policy, s.learner, err = learned(s.graph, "")
 	return err
 }
 
@@ -175,7 +180,7 @@ func (s *Session) text(g *graph.Graph) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(learnings(g)) > 1 || s.o.Policy != "" {
+	if len(learnings(g)) > 1 {
 		kept.Run.Policy = s.policy.Name
 	}
 	for i := range kept.Envs { // the folder's own modules go with it where it is moved to

@@ -31,6 +31,10 @@ type Evaluation struct {
 	Deterministic   bool            // the greedy one is judged
 	MaxSteps        uint64          // after which episodes were given up
 	Ladder          *players.Ladder // how strong its versions are, in the final evaluation of a run with a pool of them; else nil
+
+	// Of EvaluateRun: the policy, and how far its learner had come.
+	Policy                  string
+	PolicyVersion, EnvSteps uint64
 }
 
 // Judged returns the part that a run is judged by.
@@ -129,6 +133,10 @@ func EvaluateRun(ctx context.Context, run *runs.Run, c *runs.Checkpoint, o RunEv
 	if err != nil {
 		return nil, err
 	}
+	version, envSteps, err := progressOf(o.Parts, c.Components[learner])
+	if err != nil {
+		return nil, err
+	}
 	longest, err := longestEpisode(g, o.Parts, c.Components)
 	if err != nil {
 		return nil, err
@@ -147,7 +155,11 @@ func EvaluateRun(ctx context.Context, run *runs.Run, c *runs.Checkpoint, o RunEv
 		return nil, errors.Join(err, plugin.Close())
 	}
 	result, err := Evaluate(ctx, plugin, d, weights, options)
-	return result, errors.Join(err, plugin.Close())
+	if err = errors.Join(err, plugin.Close()); err != nil {
+		return nil, err
+	}
+	result.Policy, result.PolicyVersion, result.EnvSteps = trained.Name, version, envSteps
+	return result, nil
 }
 
 // definitionOf returns what a policy of a graph is, and the plugin of its environment, which the caller closes. The error is of

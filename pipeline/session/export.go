@@ -23,6 +23,7 @@ const CodeExport = "E049"
 // its environment; see export.Compare.
 type Exported struct {
 	File    []byte
+	Version uint64 // of the policy
 	Rows    int
 	Largest float64
 }
@@ -37,8 +38,16 @@ func Export(ctx context.Context, run *runs.Run, c *runs.Checkpoint, parts *graph
 	if err != nil {
 		return x, err
 	}
+	var envSteps uint64
+	if x.Version, envSteps, err = progressOf(parts, c.Components[learner]); err != nil {
+		return x, err
+	}
+	env := g.Env(trained.Env).Table.Use
+	if leading, _, err := learned(g, ""); err == nil && leading.Env == trained.Env {
+		env = run.Info().Env // as the file that the run was started with has it
+	}
 	p := &export.Policy{About: map[string]string{
-		"run": run.ID(), "policy": trained.Name, "policy_version": fmt.Sprint(c.PolicyVersion), "env_steps": fmt.Sprint(c.EnvSteps), "env": run.Info().Env,
+		"run": run.ID(), "policy": trained.Name, "policy_version": fmt.Sprint(x.Version), "env_steps": fmt.Sprint(envSteps), "env": env,
 	}}
 	if p.Network, p.Weights, err = weightsOf(parts, c.Components[learner]); err != nil {
 		return x, err

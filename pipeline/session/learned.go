@@ -46,6 +46,15 @@ func weightsOf(parts *graph.Parts, state component.State) (policy.Network, polic
 	return learner.Weights(state)
 }
 
+// progressOf returns how far the learner of a saved state had come.
+func progressOf(parts *graph.Parts, state component.State) (policyVersion, envSteps uint64, err error) {
+	learner, err := learnerOf(parts)
+	if err != nil {
+		return 0, 0, err
+	}
+	return learner.Progress(state)
+}
+
 // longestEpisode returns the env steps of the longest episode that a checkpoint's states tell of, 0 if of none.
 func longestEpisode(g *graph.Graph, parts *graph.Parts, states map[string]component.State) (uint64, error) {
 	at := slices.IndexFunc(g.Components, func(c graph.Component) bool { return c.Kind == kindRunner })

@@ -51,11 +51,8 @@ func countAsLeading(s *Session) error {
 	if s.o.Policy == "" || !ok {
 		return nil
 	}
-	learner, err := learnerOf(s.o.Parts)
-	if err != nil {
-		return err
-	}
-	s.before.PolicyVersion, s.before.EnvSteps, err = learner.Progress(state)
+	var err error
+	s.before.PolicyVersion, s.before.EnvSteps, err = progressOf(s.o.Parts, state)
 	s.at = s.before
 	return err
 }

@@ -1,12 +1,16 @@
 package session_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/rlhost/rlhost/pipeline/export"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/pipeline/session"
@@ -275,37 +279,98 @@ func TestSeveral_ResumeIsExactWhereTheyShareARollout(t *testing.T) {
 	}
 }
 
-// Every env step is accounted for, once, whoever acted in it.
-func TestSeveral_EnvStepsAddUp(t *testing.T) {
-	for name, c := range map[string]struct {
-		file    string
-		sets    []string
-		ignored bool
-	}{
-		"chains":                  {file: duet},
-		"one rollout":             {file: shared},
-		"one rollout, async":      {file: shared, sets: []string{"train.mode=async"}},
-		"chains, async":           {file: duet, sets: []string{"train.mode=async"}},
-		"an opponent":             {file: shared + past, sets: []string{"component.rollout.opponents={ past = 0.5 }"}, ignored: true},
-		"an opponent, async":      {file: shared + past, sets: []string{"component.rollout.opponents={ past = 0.5 }", "train.mode=async"}, ignored: true},
-		"old ones dropped, async": {file: shared, sets: []string{"train.mode=async", "component.batcher_rival.max_policy_lag=1", "component.learner_rival.epochs=8"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newTrainer(t)
-			o := s.options()
-			o.Graph = s.graph(c.file, c.sets...)
-			x, err := session.Begin(t.Context(), o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = x.Run(t.Context())
-			n := x.Pipeline().Steps()
-			if err = errors.Join(err, x.Close()); err != nil {
-				t.Fatal(err)
-			}
-			if n.Made != n.Trained+n.Dropped+n.UnderWay || n.Trained == 0 || c.ignored != (n.Reasons["not_learned"] > 0) {
-				t.Errorf("%+v: they do not add up, or those of policies that nobody learns are missing", n)
-			}
-		})
+// Evaluation and export are about the policy that is named, and without a name about the leading one.
+func TestSeveral_EvaluationAndExportGoByName(t *testing.T) {
+	s := newTrainer(t)
+	r := s.train(duet, "run.stop.env_steps=2048", "run.policy=rival")
+	run := s.newest()
+	c, err := run.Load(runs.Latest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.EnvSteps != r.EnvSteps || run.Info().Policies["main"] == nil || run.Info().Policies["rival"] == nil || run.Info().Outcome.ParamsHashes["main"] == "" {
+		t.Errorf("the checkpoint has %d env steps of the leading policy, the run %d; %+v", c.EnvSteps, r.EnvSteps, run.Info())
+	}
+	for name, want := range map[string]string{"": "rival", "main": "main", "rival": "rival"} {
+		e, err := session.EvaluateRun(t.Context(), run, &c, session.RunEvaluation{Parts: s.parts, Policy: name, Episodes: 2, Seed: 1, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, err := session.Export(t.Context(), run, &c, s.parts, name, export.Safetensors)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, about, err := runs.DecodeTensors(x.File)
+		if err != nil || e.Policy != want || about["policy"] != want || e.PolicyVersion != x.Version || (want == "rival") != (e.EnvSteps == c.EnvSteps) {
+			t.Errorf("%q: evaluated %s with %d env steps, exported %v: %v", name, e.Policy, e.EnvSteps, about, err)
+		}
+	}
+	var e *session.Error
+	_, err = session.EvaluateRun(t.Context(), run, &c, session.RunEvaluation{Parts: s.parts, Policy: "mian", Episodes: 2})
+	if !errors.As(err, &e) || !strings.Contains(err.Error(), "error[E043]") || !strings.Contains(err.Error(), "learned are: main, rival") {
+		t.Errorf("evaluation of mian: %v", err)
+	}
+}
+
+// Each policy begins with the weights that the one of its name had, one without such with its own.
+func TestSeveral_InitFromGoesByName(t *testing.T) {
+	s := newTrainer(t)
+	first := s.train(duet, "run.stop.env_steps=2048")
+	old := s.newest()
+	alone, _, _ := strings.Cut(duet, "[component.rollout_b]")
+	begin := func(file string, from *runs.Run) *session.Result {
+		t.Helper()
+		o := s.options()
+		o.InitFrom, o.Graph = from, s.graph(file, "run.stop.env_steps=256", "component.learner.learning_rate=1e-30", "component.learner.anneal_env_steps=0")
+		if strings.Contains(file, "learner_b") {
+			o.Graph = s.graph(file, "run.stop.env_steps=256", "component.learner.learning_rate=1e-30", "component.learner.anneal_env_steps=0",
+				"component.learner_b.learning_rate=1e-30", "component.learner_b.anneal_env_steps=0")
+		}
+		r, err := session.Train(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	if r := begin(duet, old); r.ParamsHash != first.ParamsHash || r.ParamsHashes["rival"] != first.ParamsHashes["rival"] || s.log.Len() > 0 {
+		t.Errorf("from both: %.8s and %.8s, want %.8s and %.8s; %s", r.ParamsHash, r.ParamsHashes["rival"], first.ParamsHash, first.ParamsHashes["rival"], s.log.String())
+	}
+	single := begin(alone, old)
+	if single.ParamsHash != first.ParamsHash {
+		t.Errorf("one of both: %.8s, want %.8s", single.ParamsHash, first.ParamsHash)
+	}
+	r := begin(duet, s.newest())
+	if r.ParamsHash != first.ParamsHash || r.ParamsHashes["rival"] == first.ParamsHashes["rival"] {
+		t.Errorf("from one of both: %.8s and %.8s", r.ParamsHash, r.ParamsHashes["rival"])
+	}
+	if log := s.log.String(); !strings.Contains(log, "begins anew") || !strings.Contains(log, "policy=rival") {
+		t.Errorf("it is not said that rival begins anew: %s", log)
+	}
+}
+
+// The metrics of the policy that leads have their names, those of the other its name in front, in the lines of the leading one.
+func TestSeveral_MetricsOfOthersHaveTheirNames(t *testing.T) {
+	s := newTrainer(t)
+	r := s.train(duet, "run.stop.env_steps=4096")
+	text, err := os.ReadFile(filepath.Join(s.newest().Dir, "metrics.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, last := strings.Split(strings.TrimSpace(string(text)), "\n"), map[string]float64{}
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil {
+		t.Fatal(err)
+	}
+	if len(lines) != int(r.PolicyVersion) || last["global_step"] != 4096 {
+		t.Errorf("%d lines up to %g env steps, want one for each of %d datasets of the leading policy", len(lines), last["global_step"], r.PolicyVersion)
+	}
+	for _, name := range []string{"losses/policy_loss", "charts/episodic_return", "charts/episodic_length", "losses/valid_rows"} {
+		own, one := last[name]
+		other, two := last["rival/"+name]
+		if !one || !two || own == other {
+			t.Errorf("%s is %g, and of rival %g", name, own, other)
+		}
+	}
+	if trained := last["rival/learner/env_steps"]; last["learner/env_steps"]-trained != 4096 || last["rival/global_step"] > trained {
+		t.Errorf("%g env steps learned from, %g of them by rival", last["learner/env_steps"], trained)
 	}
 }

@@ -54,6 +54,9 @@ type setup struct {
 	envs   int
 	from   *component.State // to restore
 	early  uint64           // env steps that are made before the runner's loop runs
+	// Of several policies: those of the senders of messages, and in how many environments each acts.
+	policies map[uint16]string
+	acting   map[string]int
 }
 
 // start makes a runner and runs its loop.
@@ -81,6 +84,20 @@ func start(t *testing.T, s setup) *rig {
 			defer rig.mu.Unlock()
 			rig.reasons = append(rig.reasons, reason)
 		},
+	}
+	if s.policies != nil {
+		rig.h.PolicyOf = func(sender uint16) (string, bool) {
+			name, ok := s.policies[sender]
+			return name, ok
+		}
+		rig.h.ActsIn = func(policy string) int { return s.acting[policy] }
+		rig.h.Tables = func() component.Tables {
+			declared := map[string]component.PolicyTable{}
+			for name := range s.acting {
+				declared[name] = component.PolicyTable{}
+			}
+			return component.Tables{Policies: declared}
+		}
 	}
 	rig.h.Stats.Gauge("rollout/envs").Set(float64(s.envs))
 	rig.h.Bind(rig.r.Manifest())
@@ -177,10 +194,24 @@ func (g *rig) episode(env int, ret float32, length int) {
 	}
 }
 
-// update lets the learner report.
-func (g *rig) update(values ...float64) {
+// played lets a component tell of an episode.
+func (g *rig) played(sender uint16, e trajectory.Episode) {
 	g.t.Helper()
-	plugintest.Give(g.t, g.learner, hostabi.Message{PolicyVersion: uint64(values[0] / 2048)}, g.stats, func(block []byte) {
+	m := e.Message()
+	m.Sender = sender
+	if err := g.episodes.Emit(m); err != nil {
+		g.t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+// update lets the learner report.
+func (g *rig) update(values ...float64) { g.reported(0, values...) }
+
+// reported lets a component report.
+func (g *rig) reported(sender uint16, values ...float64) {
+	g.t.Helper()
+	plugintest.Give(g.t, g.learner, hostabi.Message{PolicyVersion: uint64(values[0] / 2048), Sender: sender}, g.stats, func(block []byte) {
 		for i := range statNames {
 			v := math.NaN()
 			if i < len(values) {

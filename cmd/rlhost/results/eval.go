@@ -61,7 +61,7 @@ func (c *Eval) evaluate(p *Program, parts *graph.Parts) error {
 	if err != nil {
 		return err
 	}
-	return c.report(p, run.ID(), &checkpoint, e)
+	return c.report(p, run, e)
 }
 
 // rate reports how strong the versions of a policy are.
@@ -80,17 +80,21 @@ func (c *Eval) rate(p *Program, run *runs.Run, checkpoint *runs.Checkpoint, o se
 	return nil
 }
 
-func (c *Eval) report(p *Program, id string, checkpoint *runs.Checkpoint, e *session.Evaluation) error {
+func (c *Eval) report(p *Program, run *runs.Run, e *session.Evaluation) error {
 	judged := e.Judged()
 	if c.JSON {
 		return p.encode(map[string]any{
-			"run": id, "policy_version": checkpoint.PolicyVersion, "env_steps": checkpoint.EnvSteps,
+			"run": run.ID(), "policy": e.Policy, "policy_version": e.PolicyVersion, "env_steps": e.EnvSteps,
 			"episodes": len(judged.Returns), "seed": c.Seed, "deterministic": e.Deterministic, "max_steps": e.MaxSteps,
 			"mean_return": judged.Return, "std_return": judged.Std, "mean_length": judged.Length,
 			"unfinished": judged.Unfinished, "returns": judged.Returns, "greedy": e.Greedy, "sampled": e.Sampled,
 		})
 	}
+	whose := run.ID()
+	if len(run.Info().Policies) > 1 {
+		whose += ", " + e.Policy
+	}
 	fmt.Fprintf(p.Out, "%s at policy version %d (%d env steps): return %s; mean length %.1f, seed %d\n",
-		id, checkpoint.PolicyVersion, checkpoint.EnvSteps, e, judged.Length, c.Seed)
+		whose, e.PolicyVersion, e.EnvSteps, e, judged.Length, c.Seed)
 	return nil
 }

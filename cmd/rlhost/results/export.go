@@ -47,11 +47,15 @@ func (c *Export) export(p *Program, parts *graph.Parts) error {
 	if err != nil {
 		return err
 	}
-	name := cmp.Or(c.Output, strings.ReplaceAll(run.ID(), "/", "-")+format.Suffix())
+	name := strings.ReplaceAll(run.ID(), "/", "-")
+	if len(run.Info().Policies) > 1 && c.Policy != "" {
+		name += "-" + c.Policy
+	}
+	name = cmp.Or(c.Output, name+format.Suffix())
 	if err := os.WriteFile(name, x.File, 0o644); err != nil {
 		return err
 	}
 	fmt.Fprintf(p.Out, "wrote %s: %d bytes, policy version %d; largest difference from rlhost on %d observations: %.1e\n",
-		name, len(x.File), checkpoint.PolicyVersion, x.Rows, x.Largest)
+		name, len(x.File), x.Version, x.Rows, x.Largest)
 	return nil
 }

@@ -19,7 +19,7 @@ type Archive struct {
 type Section struct{ Name, Data string }
 
 // ReadArchive reads an archive from a file.
-func ReadArchive(t *testing.T, file string) *Archive {
+func ReadArchive(t testing.TB, file string) *Archive {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
