@@ -48,7 +48,7 @@ func (s *Session) resume() (err error) {
 // countAsLeading makes the checkpoint that the run goes on from tell of the policy that leads now: it may have been another.
 func countAsLeading(s *Session) error {
 	state, ok := s.before.Components[s.learner]
-	if s.o.Policy == "" || !ok {
+	if !ok || len(learnings(s.graph)) < 2 {
 		return nil
 	}
 	var err error

@@ -268,14 +268,22 @@ of = "main"
 
 func TestSeveral_ResumeIsExactWhereTheyShareARollout(t *testing.T) {
 	s := newTrainer(t)
-	whole := s.train(shared)
-	if whole.ParamsHashes["rival"] == "" {
-		t.Fatalf("hashes %s and %v, want one of each policy", whole.ParamsHash, whole.ParamsHashes)
-	}
-	part := s.train(shared, "run.stop.env_steps=3000")
-	r := s.resume(s.options(), "run.stop.env_steps=8192")
-	if part.ParamsHash == whole.ParamsHash || r.ParamsHash != whole.ParamsHash || r.ParamsHashes["rival"] != whole.ParamsHashes["rival"] {
-		t.Errorf("%.8s and %.8s, interrupted; in one go %.8s and %.8s", r.ParamsHash, r.ParamsHashes["rival"], whole.ParamsHash, whole.ParamsHashes["rival"])
+	for _, c := range []struct {
+		file string
+		sets []string
+	}{
+		{file: shared},
+		{file: shared + past, sets: []string{"component.rollout.opponents={ past = 0.5 }", "component.opponents_past.every=2"}},
+	} {
+		whole := s.train(c.file, c.sets...)
+		if whole.ParamsHashes["rival"] == "" {
+			t.Fatalf("hashes %s and %v, want one of each policy", whole.ParamsHash, whole.ParamsHashes)
+		}
+		part := s.train(c.file, append(c.sets, "run.stop.env_steps=3000")...)
+		r := s.resume(s.options(), "run.stop.env_steps=8192")
+		if part.ParamsHash == whole.ParamsHash || r.ParamsHash != whole.ParamsHash || r.ParamsHashes["rival"] != whole.ParamsHashes["rival"] {
+			t.Errorf("%v: %.8s and %.8s, interrupted; in one go %.8s and %.8s", c.sets, r.ParamsHash, r.ParamsHashes["rival"], whole.ParamsHash, whole.ParamsHashes["rival"])
+		}
 	}
 }
 
@@ -372,5 +380,64 @@ func TestSeveral_MetricsOfOthersHaveTheirNames(t *testing.T) {
 	}
 	if trained := last["rival/learner/env_steps"]; last["learner/env_steps"]-trained != 4096 || last["rival/global_step"] > trained {
 		t.Errorf("%g env steps learned from, %g of them by rival", last["learner/env_steps"], trained)
+	}
+}
+
+// Which policy leads is never guessed, and each has one learner.
+func TestSeveral_ALeadingPolicyIsNamedOrRefused(t *testing.T) {
+	s := newTrainer(t)
+	alone, _, _ := strings.Cut(duet, "[component.rollout_b]")
+	nameless := strings.NewReplacer("[policy.main]", "[policy.red]\nenv = \"cartpole\"\n[policy.main]").Replace(duet)
+	nameless = strings.Replace(nameless, "[component.learner]\n", "[component.learner]\npolicy = \"red\"\n", 1)
+	nameless = strings.Replace(nameless, "[component.batcher]\n", "[component.inference]\npolicy = \"red\"\n[component.batcher]\n", 1)
+	for _, c := range []struct {
+		what, file string
+		sets       []string
+		name       string
+		want       []string
+	}{
+		{what: "two, neither is main", file: nameless, want: []string{"several policies are learned, and none of them leads", "red, rival"}},
+		{what: "an unknown one", file: duet, name: "mian", want: []string{`the pipeline has no policy "mian"`, "learned are: main, rival"}},
+		{what: "one that nobody learns", file: nameless, name: "main", want: []string{`no learner learns policy "main"`, "learned are: red, rival"}},
+		{what: "two learners of one", file: duet, sets: []string{"component.learner_b.policy=main", "component.inference_b.policy=main"}, want: []string{`components "learner" and "learner_b" both learn policy "main"`}},
+		{what: "two instances", file: alone, sets: []string{"component.learner.count=2"}, want: []string{`component "learner" has 2 instances`, "count = 1"}},
+	} {
+		o := s.options()
+		o.Graph, o.Policy = s.graph(c.file, c.sets...), c.name
+		_, err := session.Train(t.Context(), o)
+		var e *session.Error
+		if !errors.As(err, &e) || e.Kind != session.Config || !strings.Contains(err.Error(), "duet.toml: error[E043]: ") || !strings.Contains(err.Error(), "\n  help: ") {
+			t.Errorf("%s: %v, want E043", c.what, err)
+			continue
+		}
+		for _, part := range c.want {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: %v, want %q in it", c.what, err, part)
+			}
+		}
+	}
+}
+
+// A run may go on with another policy leading: its counts are those of that one meanwhile.
+func TestSeveral_AnotherPolicyMayLeadFromACheckpointOn(t *testing.T) {
+	s := newTrainer(t)
+	first := s.train(duet, "run.stop.env_steps=2048")
+	o := s.options()
+	o.Policy = "rival"
+	var from session.Resumed
+	o.Observe = func(e session.Event) {
+		if e, ok := e.(session.Resumed); ok {
+			from = e
+		}
+	}
+	r := s.resume(o, "run.stop.env_steps=9216")
+	if from.EnvSteps == first.EnvSteps || from.PolicyVersion != first.PolicyVersion || r.EnvSteps != 9216 || r.ParamsHashes["main"] == "" {
+		t.Errorf("from %d env steps of version %d to %d, with %v beside", from.EnvSteps, from.PolicyVersion, r.EnvSteps, r.ParamsHashes)
+	}
+	o.Policy = ""
+	mains := from.EnvSteps
+	r = s.resume(o, "run.stop.env_steps=9792")
+	if from.EnvSteps%256 != 0 || from.EnvSteps <= first.EnvSteps || from.EnvSteps == mains || r.EnvSteps != 9984 || r.ParamsHashes["rival"] == "" {
+		t.Errorf("main leads again from %d env steps to %d, with %v beside", from.EnvSteps, r.EnvSteps, r.ParamsHashes)
 	}
 }
