@@ -16,6 +16,10 @@
 // The window's mean return is the gauge charts/episodic_return, NaN while the window is not full; the episodes of
 // the run are the counter runner/episodes.
 //
+// Of several policies all that is about the leading one. Each other whose episodes end has a window of its own, with gauges under its
+// name (rival/charts/episodic_return), and what other learners report is in the next line of the leading one, likewise. Which
+// policy a message is of says Host.PolicyOf by its sender, of rollouts in which several act the episode itself.
+//
 // The number of environments, which decides when the window counts, is the gauge rollout/envs that rollout
 // components set when they start. The env steps made are their counter rollout/env_steps; those learned from come
 // with the learner's stats, whose names and order are the schema of their arena, a []string. So nothing here knows
