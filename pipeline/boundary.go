@@ -119,7 +119,7 @@ func (p *Pipeline) snapshot(learner *instance) (map[string]component.State, erro
 	var errs []error
 	a := p.now()
 	for _, x := range a.members {
-		if !a.run.Synchronous && !x.learns() && !x.publishes() && len(x.of.Manifest.Signals) > 0 {
+		if !a.run.Synchronous && x.instance != learner && !x.publishes() && len(x.of.Manifest.Signals) > 0 {
 			continue
 		}
 		state, err := x.snapshot(learner.loop)
