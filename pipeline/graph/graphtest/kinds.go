@@ -261,7 +261,7 @@ func Standard() *graph.Parts {
 		},
 		Plugin:     askStandard,
 		EnvPlugins: map[string]graph.PluginTable{"gymnasium": graph.DefaultPlugin()},
-		Builtins: []string{"acrobot@1", "bandit@1", "cartpole-positions@1", "cartpole@1", "minatar-breakout@1", "mountaincar@1",
+		Builtins: []string{"acrobot@1", "bandit@1", "cartpole-positions@1", "cartpole@1", "connectfour@1", "minatar-breakout@1", "mountaincar@1",
 			"mountaincarcontinuous@1", "pendulum-positions@1", "pendulum@1", "squash@1", "taxi@1"},
 		CheckPolicy: CheckPolicy,
 	}

@@ -1,0 +1,6 @@
+// Command selfplay says how well a run has learned Connect Four: it plays a checkpoint's policy against a random player, against
+// itself before it had learned anything, and against a search of two moves.
+//
+//	rlhost train examples/pipelines/connectfour.toml
+//	go run ./bench/selfplay runs/connectfour-1
+package main
