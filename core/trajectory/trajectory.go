@@ -98,21 +98,17 @@ func (t Trajectory) Acts(r int) []byte {
 	return t.row(l, r).Data
 }
 
-// Settle notes that the valid rows of a policy, by its place in Shape.Policies, have been counted as learned from or as dropped. Blocks
-// in which one policy acts in all rows are settled when they are released. Any goroutine, and any process that has a claim.
-func (t Trajectory) Settle(place int) {
-	if t.Schema.Shape.Policies != "" {
-		atomic.OrUint32(&t.Meta().Settled, 1<<place)
-	}
-}
+// Settle notes that the valid rows of a policy, by its place as PolicyPlace tells it, have been counted as learned from or as dropped,
+// whoever still has a claim on the block. Any goroutine, and any process that has a claim.
+func (t Trajectory) Settle(place int) { atomic.OrUint32(&t.Meta().Settled, 1<<place) }
 
 // Unsettled returns how many valid rows are not settled.
 func (t Trajectory) Unsettled() (rows int) {
+	settled := atomic.LoadUint32(&t.Meta().Settled)
 	n := len(t.Schema.Shape.policies())
-	if n == 0 {
+	if n == 0 && settled == 0 {
 		return min(int(t.Meta().ValidRows), t.Schema.Shape.Steps*t.Schema.Rows())
 	}
-	settled := atomic.LoadUint32(&t.Meta().Settled)
 	for k := range n {
 		if settled>>k&1 == 0 {
 			rows += bytes.Count(t.Bytes(Valid.At(1+k)), []byte{1})
