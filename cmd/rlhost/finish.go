@@ -76,7 +76,9 @@ func (t *training) endWith(r *session.Result) endEvent {
 		judged := e.Judged()
 		end.EvalReturn, end.EvalStd, end.EvalEpisodes, end.EvalGreedy = &judged.Return, &judged.Std, len(judged.Returns), e.Deterministic
 		end.Greedy, end.Sampled = &e.Greedy, &e.Sampled
-		end.Elo = e.Ladder.Elo()
+		if e.Ratings != nil {
+			end.Elo = &e.Ratings.Newest().Elo
+		}
 	}
 	if r.SaveErr != nil {
 		end.Error = message(r.SaveErr)

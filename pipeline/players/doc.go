@@ -3,7 +3,7 @@
 //
 //	r := players.Reader{Parts: parts, Graph: g, States: checkpoint.Components, Spec: plugin.Spec()}
 //	p, err := r.Player("main")
-//	l, err := r.Ladder(ctx, g.Policy("main"), plugin, evaluation.Options{Episodes: 100})
+//	ratings, err := r.Rate(ctx, g.Policy("main"), plugin, evaluation.Options{Episodes: 100})
 //
 // It trains nothing and keeps nothing.
 package players

@@ -18,10 +18,10 @@ type Player struct {
 	policy.Weights
 }
 
-// Cast says who plays the agents that the evaluated policy does not. The zero value is nobody: it plays all.
-type Cast struct {
-	Others []Player
-	Agents []int // by agent: 0 is the evaluated policy, n is Others[n-1]
+// Beside says who plays the agents that an evaluated policy does not. The zero value is nobody: it plays all.
+type Beside struct {
+	Players []Player
+	Agents  []int // by agent: 0 is the evaluated policy, n is Players[n-1]
 }
 
 // act prepares a player for as many rows. The caller closes the actor.
@@ -96,30 +96,42 @@ func (r *Reader) weights(p *graph.Policy) (n policy.Network, w policy.Weights, e
 
 // drawn returns the version that a pool had drawn.
 func (r *Reader) drawn(p *graph.Policy) (n policy.Network, w policy.Weights, err error) {
-	learned, err := r.state(KindLearner, p.Of)
+	pool, err := r.pool(p)
 	if err != nil {
 		return n, w, err
 	}
-	if n, _, err = weightsOf(r.Parts, learned); err != nil {
-		return n, w, err
-	}
-	state, err := r.state(KindPool, p.Name)
-	if err != nil {
-		return n, w, err
-	}
-	pool, err := KindOf[Pool](r.Parts, KindPool)
-	if err != nil {
-		return n, w, err
-	}
-	version, ok, err := pool.Drawn(state)
+	version, ok, err := pool.Drawn(pool.state)
 	if err == nil && !ok {
 		err = errors.New("its pool is empty")
 	}
 	if err != nil {
 		return n, w, err
 	}
-	w, err = pool.Weights(state, &n, version)
-	return n, w, err
+	w, err = pool.Weights(pool.state, &pool.network, version)
+	return pool.network, w, err
+}
+
+// poolState is a pool's state with what reads it.
+type poolState struct {
+	Pool
+	state   component.State
+	network policy.Network // of its versions
+}
+
+// pool returns the pool of a policy. Its versions are of the network that their learner has.
+func (r *Reader) pool(p *graph.Policy) (x poolState, err error) {
+	learned, err := r.state(KindLearner, p.Of)
+	if err != nil {
+		return x, err
+	}
+	if x.network, _, err = weightsOf(r.Parts, learned); err != nil {
+		return x, err
+	}
+	if x.state, err = r.state(KindPool, p.Name); err != nil {
+		return x, err
+	}
+	x.Pool, err = KindOf[Pool](r.Parts, KindPool)
+	return x, err
 }
 
 // state returns the state of the component of a kind that a policy is of.
@@ -135,33 +147,33 @@ func (r *Reader) state(kind, policy string) (component.State, error) {
 	return state, nil
 }
 
-// Cast returns who plays beside a policy, as the rollouts of its environment have it: opponents that are drawn for episodes are left
+// Beside returns who plays beside a policy, as the rollouts of its environment have it: opponents that are drawn for episodes are left
 // out. A policy that plays no agent there plays all of them here.
-func (r *Reader) Cast(p *graph.Policy) (Cast, error) {
+func (r *Reader) Beside(p *graph.Policy) (Beside, error) {
 	i := slices.IndexFunc(r.Graph.Components, func(c graph.Component) bool { return c.Env == p.Env && len(c.Flow.Policies) > 0 })
 	if i < 0 {
-		return Cast{}, nil
+		return Beside{}, nil
 	}
 	names, err := r.Graph.Components[i].Flow.PolicyOfAgents(&r.Spec)
 	if err != nil || !slices.Contains(names, p.Name) {
-		return Cast{}, err
+		return Beside{}, err
 	}
-	c, place := Cast{Agents: make([]int, len(names))}, map[string]int{p.Name: 0}
+	b, place := Beside{Agents: make([]int, len(names))}, map[string]int{p.Name: 0}
 	for agent, name := range names {
 		if _, known := place[name]; !known {
 			other, err := r.Player(name)
 			if err != nil {
-				return Cast{}, err
+				return Beside{}, err
 			}
-			c.Others = append(c.Others, other)
-			place[name] = len(c.Others)
+			b.Players = append(b.Players, other)
+			place[name] = len(b.Players)
 		}
-		c.Agents[agent] = place[name]
+		b.Agents[agent] = place[name]
 	}
-	if len(c.Others) == 0 {
-		return Cast{}, nil
+	if len(b.Players) == 0 {
+		return Beside{}, nil
 	}
-	return c, nil
+	return b, nil
 }
 
 // ActAll prepares players for as many rows each; end closes their actors.

@@ -35,8 +35,8 @@ type Finder struct {
 	Learned func(run *runs.Run, name string) (g *graph.Graph, learned *graph.Policy, err error)
 }
 
-// State returns the state of a component that publishes what the policy, which made is, acts with. What the run goes on from has the weights of policies that were frozen then; those
-// of others are looked for where their tables say.
+// State returns the state of the component that publishes what the policy acts with; made is what its table makes. A policy that was frozen
+// where the run goes on from keeps its weights; those of others are looked for where their tables say.
 func (f *Finder) State(made component.Policy) (state component.State, err error) {
 	frozen, err := KindOf[Frozen](f.Parts, KindFrozen)
 	if err != nil {
@@ -190,14 +190,7 @@ func poolVersions(parts *graph.Parts, g *graph.Graph, states map[string]componen
 // otherRun finds the weights in the run that the policy is from: of the policy with the same name if it learns one, else of its
 // leading policy; of the version that is named, else of the best checkpoint, else of the newest.
 func (f *Finder) otherRun() (n policy.Network, w policy.Weights, err error) {
-	path, err := f.Graph.Stored(f.Policy.From)
-	if err != nil {
-		return n, w, f.missing(err)
-	}
-	if _, err := os.Stat(path); err != nil { // NAME/NUMBER, whose folder is called otherwise
-		path = f.Policy.From
-	}
-	run, err := runs.Open(f.Graph.Run.Dir, path)
+	run, err := f.open()
 	if err != nil {
 		return n, w, f.missing(err)
 	}
@@ -224,6 +217,25 @@ func (f *Finder) otherRun() (n policy.Network, w policy.Weights, err error) {
 		return n, w, f.missing(fmt.Errorf("nothing learns policy %q there", trained.Name))
 	}
 	return weightsOf(f.Parts, c.Components[x.Name])
+}
+
+// open opens the run that the policy is from: by its folder, else by its name.
+func (f *Finder) open() (*runs.Run, error) {
+	path, err := f.Graph.Stored(f.Policy.From)
+	if err != nil {
+		return nil, err
+	}
+	run, err := runs.Open(f.Graph.Run.Dir, path)
+	if !errors.Is(err, runs.ErrNotFound) {
+		return run, err
+	}
+	if run, err = runs.Open(f.Graph.Run.Dir, f.Policy.From); err == nil {
+		return run, nil
+	}
+	if _, wrong := os.Stat(path); wrong == nil {
+		err = fmt.Errorf("%s holds no run, and %w", path, err)
+	}
+	return nil, err
 }
 
 // file finds the weights in the safetensors file that the policy is from.

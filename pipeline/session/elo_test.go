@@ -104,7 +104,7 @@ func TestSelfPlay_GoesOnExactly(t *testing.T) {
 }
 
 // The ratings of a run are those of its pool's versions and the newest one, the same whenever they are asked for.
-func TestLadder_RatesEveryVersionThatARunHas(t *testing.T) {
+func TestRatings_RatesEveryVersionThatARunHas(t *testing.T) {
 	l := newFrozenLab(t)
 	ended := l.training("four", selfPlay, "run.stop.env_steps=40000")
 	c := l.checkpoint("four", runs.Latest)
@@ -115,10 +115,10 @@ func TestLadder_RatesEveryVersionThatARunHas(t *testing.T) {
 	if versions[len(versions)-1] != c.PolicyVersion {
 		versions = append(versions, c.PolicyVersion)
 	}
-	rated := func(o session.RunEvaluation) *players.Ladder {
+	rated := func(o session.RunEvaluation) *players.Ratings {
 		t.Helper()
 		o.Parts, o.Log = l.parts, slog.New(slog.DiscardHandler)
-		x, err := session.LadderOfRun(t.Context(), l.run("four"), &c, o)
+		x, err := session.RateRun(t.Context(), l.run("four"), &c, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +126,7 @@ func TestLadder_RatesEveryVersionThatARunHas(t *testing.T) {
 	}
 	got := rated(session.RunEvaluation{Episodes: 12, Seed: 5})
 	var found []uint64
-	for _, r := range got.Ratings {
+	for _, r := range got.Versions {
 		found = append(found, r.Version)
 		switch newest := r.Version == c.PolicyVersion; {
 		case r.Policy != "main" || newest != (r.Against == nil) || math.IsNaN(r.Elo):
@@ -135,17 +135,17 @@ func TestLadder_RatesEveryVersionThatARunHas(t *testing.T) {
 			t.Errorf("version %d has played %+v, want 12 episodes", r.Version, r.Against)
 		}
 	}
-	if !slices.Equal(found, versions) || got.Ratings[0].Elo != 0 || got.Newest().Version != c.PolicyVersion || len(found) < 4 {
+	if !slices.Equal(found, versions) || got.Versions[0].Elo != 0 || got.Newest().Version != c.PolicyVersion || len(found) < 4 {
 		t.Errorf("rated are %v, want %v, the first with 0: %s", found, versions, got)
 	}
-	if e := ended.Evaluation; e == nil || !reflect.DeepEqual(e.Ladder, got) {
-		t.Errorf("at its end the run has %s, later %s", e.Ladder, got)
+	if e := ended.Evaluation; e == nil || !reflect.DeepEqual(e.Ratings, got) {
+		t.Errorf("at its end the run has %s, later %s", e.Ratings, got)
 	}
-	if more := rated(session.RunEvaluation{Episodes: 400, Seed: 9}); more.Ratings[0].Against.Score() < 0.55 { // by two deviations of a match between equals
+	if more := rated(session.RunEvaluation{Episodes: 400, Seed: 9}); more.Versions[0].Against.Score() < 0.55 { // by two deviations of a match between equals
 		t.Errorf("the newest version does not beat the first: %s", more)
 	}
 	deterministic := true
-	if greedy := rated(session.RunEvaluation{Episodes: 12, Seed: 5, Deterministic: &deterministic}); !greedy.Greedy || reflect.DeepEqual(greedy.Ratings, got.Ratings) {
+	if greedy := rated(session.RunEvaluation{Episodes: 12, Seed: 5, Deterministic: &deterministic}); !greedy.Greedy || reflect.DeepEqual(greedy.Versions, got.Versions) {
 		t.Errorf("deterministic actions: %s", greedy)
 	}
 	if text := got.String(); !strings.Contains(text, "\nmain@0 ") || !strings.Contains(text, "   newest") || len(strings.Split(text, "\n")) != 1+len(found) {
@@ -153,22 +153,50 @@ func TestLadder_RatesEveryVersionThatARunHas(t *testing.T) {
 	}
 }
 
-func TestLadder_SaysWhatCannotBeRated(t *testing.T) {
+// Of several learned policies the one that is named is rated, with the env steps of its own learner.
+func TestRatings_AreOfThePolicyThatIsNamed(t *testing.T) {
+	s := newTrainer(t)
+	s.train(shared+past, "component.rollout.opponents={ past = 0.5 }", "component.opponents_past.every=2", "run.stop.env_steps=2048")
+	run := s.newest()
+	c, err := run.Load(runs.Latest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := session.RunEvaluation{Parts: s.parts, Policy: "rival", Episodes: 2, Seed: 1, Log: slog.New(slog.DiscardHandler)}
+	e, err := session.EvaluateRun(t.Context(), run, &c, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := session.RateRun(t.Context(), run, &c, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x := got.Newest(); x != &got.Versions[0] || x.Policy != "rival" || x.Version != e.PolicyVersion || got.EnvSteps != e.EnvSteps || got.EnvSteps == c.EnvSteps {
+		t.Errorf("rated is %+v after %d env steps, want rival at version %d after %d (the leading policy's are %d)", *x, got.EnvSteps, e.PolicyVersion, e.EnvSteps, c.EnvSteps)
+	}
+	for _, x := range got.Versions[1:] {
+		if x.Policy != "main" {
+			t.Errorf("%+v: only versions of main are kept", x)
+		}
+	}
+}
+
+func TestRatings_SaysWhatCannotBeRated(t *testing.T) {
 	l := newFrozenLab(t)
 	l.training("cartpole", cartpole, "run.stop.env_steps=512", "run.evaluation.episodes=1")
 	l.training("four", strings.NewReplacer("[policy.past]\nof = \"main\"\n", "", "opponents = { past = 0.5 }", "", "[component.opponents_past]\nevery = 2\nkeep = 3\ndraw_every = 3\n", "").Replace(selfPlay), "run.stop.env_steps=2048")
 	for name, want := range map[string]string{"cartpole": "one agent", "four": "nobody to play against"} {
 		c := l.checkpoint(name, runs.Latest)
-		_, err := session.LadderOfRun(t.Context(), l.run(name), &c, session.RunEvaluation{Parts: l.parts, Episodes: 2, Log: slog.New(slog.DiscardHandler)})
+		_, err := session.RateRun(t.Context(), l.run(name), &c, session.RunEvaluation{Parts: l.parts, Episodes: 2, Log: slog.New(slog.DiscardHandler)})
 		var e *session.Error
-		if !errors.As(err, &e) || e.Kind != session.Usage || !strings.Contains(err.Error(), "error["+players.CodeLadder+"]") || !strings.Contains(err.Error(), want) {
+		if !errors.As(err, &e) || e.Kind != session.Usage || !strings.Contains(err.Error(), "error["+players.CodeUnrated+"]") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", name, err, want)
 		}
 	}
 }
 
 // A policy is evaluated among those that play the other agents in training.
-func TestEvaluate_PlaysTheCastOfTheRollout(t *testing.T) {
+func TestEvaluate_PlaysAmongThoseOfTheRollout(t *testing.T) {
 	l := newFrozenLab(t)
 	l.training("four", selfPlay, "run.stop.env_steps=40000")
 	stranger := l.checkpoint("four", runs.Latest)

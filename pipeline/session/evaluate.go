@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control/text"
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/players"
@@ -28,9 +30,9 @@ type Played struct {
 // Evaluation is how a policy did greedily and with sampled actions, in the same episodes.
 type Evaluation struct {
 	Greedy, Sampled Played
-	Deterministic   bool            // the greedy one is judged
-	MaxSteps        uint64          // after which episodes were given up
-	Ladder          *players.Ladder // how strong its versions are, in the final evaluation of a run with a pool of them; else nil
+	Deterministic   bool             // the greedy one is judged
+	MaxSteps        uint64           // after which episodes were given up
+	Ratings         *players.Ratings // how strong its versions are, in the final evaluation of a run with a pool of them; else nil
 
 	// Of EvaluateRun: the policy, and how far its learner had come.
 	Policy                  string
@@ -53,8 +55,8 @@ func (e *Evaluation) String() string {
 	}
 	told := fmt.Sprintf("%s over %d episodes%s, %s; %s %s%s", text.Returns(judged.Return, judged.Std), len(judged.Returns),
 		e.unfinished(judged), how, otherHow, text.Returns(other.Return, other.Std), e.unfinished(other))
-	if e.Ladder != nil {
-		told += "\n" + e.Ladder.String()
+	if e.Ratings != nil {
+		told += "\n" + e.Ratings.String()
 	}
 	return told
 }
@@ -71,7 +73,7 @@ func (e *Evaluation) unfinished(p *Played) string {
 type EvaluationOptions struct {
 	evaluation.Options
 	Deterministic bool
-	Cast          players.Cast // who plays beside the policy
+	Beside        players.Beside // who plays beside the policy
 }
 
 // EvaluationOf returns the evaluation that a pipeline asks for, after a training whose longest episode had so many env
@@ -92,15 +94,15 @@ func Evaluate(ctx context.Context, plugin env.Plugin, d *policy.Definition, w po
 	o.Plugin = plugin
 	greedy, sampled := o.Options, o.Options
 	greedy.Greedy = true
-	e := &Evaluation{Deterministic: o.Deterministic, MaxSteps: o.MaxSteps}
+	e, p := &Evaluation{Deterministic: o.Deterministic, MaxSteps: o.MaxSteps}, players.Player{Definition: d, Weights: w}
 	other := make(chan error, 1)
 	go func() {
 		var err error
-		e.Sampled, err = playOnce(ctx, players.Player{Definition: d, Weights: w}, o.Cast, sampled)
+		e.Sampled, err = playOnce(ctx, p, o.Beside, sampled)
 		other <- err
 	}()
 	var err error
-	e.Greedy, err = playOnce(ctx, players.Player{Definition: d, Weights: w}, o.Cast, greedy)
+	e.Greedy, err = playOnce(ctx, p, o.Beside, greedy)
 	if err = errors.Join(err, <-other); err != nil {
 		return nil, err
 	}
@@ -118,22 +120,25 @@ type RunEvaluation struct {
 	Log           *slog.Logger
 }
 
-// EvaluateRun evaluates a checkpoint in the environment that its run was trained on. A warning is logged if that has changed
-// since; if it cannot be loaded, the error is of kind Plugin.
-func EvaluateRun(ctx context.Context, run *runs.Run, c *runs.Checkpoint, o RunEvaluation) (*Evaluation, error) {
+// evaluated is a policy of a checkpoint, and what it takes to play it. Whoever opens it closes the plugin.
+type evaluated struct {
+	players.Reader
+	policy     *graph.Policy
+	learner    component.State
+	plugin     env.Plugin
+	definition *policy.Definition
+	options    EvaluationOptions
+}
+
+// openEvaluated loads the environment that a run was trained in. A warning is logged if that has changed since; if it cannot be
+// loaded, the error is of kind Plugin.
+func openEvaluated(ctx context.Context, run *runs.Run, c *runs.Checkpoint, o *RunEvaluation) (x *evaluated, err error) {
 	g, _, err := ownPipeline(run, nil, o.Parts) // its warnings are about training
 	if err != nil {
 		return nil, err
 	}
+	x = &evaluated{}
 	trained, learner, err := learned(g, o.Policy)
-	if err != nil {
-		return nil, err
-	}
-	network, weights, err := weightsOf(o.Parts, c.Components[learner])
-	if err != nil {
-		return nil, err
-	}
-	version, envSteps, err := progressOf(o.Parts, c.Components[learner])
 	if err != nil {
 		return nil, err
 	}
@@ -141,25 +146,59 @@ func EvaluateRun(ctx context.Context, run *runs.Run, c *runs.Checkpoint, o RunEv
 	if err != nil {
 		return nil, err
 	}
-	d, plugin, err := definitionOf(ctx, o.Parts, g, trained)
+	if x.definition, x.plugin, err = definitionOf(ctx, o.Parts, g, trained); err != nil {
+		return nil, err
+	}
+	for _, name := range changedSince(run.Info(), map[string]string{g.Env(trained.Env).Table.Use: x.plugin.Hash()}) {
+		o.Log.Warn("changed since the run began: " + name)
+	}
+	x.Reader = players.Reader{Parts: o.Parts, Graph: g, States: c.Components, Spec: x.plugin.Spec()}
+	x.policy, x.learner, x.options = trained, c.Components[learner], o.options(g, longest)
+	return x, nil
+}
+
+// EvaluateRun evaluates a checkpoint in the environment that its run was trained on. A warning is logged if that has changed
+// since; if it cannot be loaded, the error is of kind Plugin.
+func EvaluateRun(ctx context.Context, run *runs.Run, c *runs.Checkpoint, o RunEvaluation) (e *Evaluation, err error) {
+	x, err := openEvaluated(ctx, run, c, &o)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range changedSince(run.Info(), map[string]string{g.Env(trained.Env).Table.Use: plugin.Hash()}) {
-		o.Log.Warn("changed since the run began: " + name)
-	}
-	d.Network = network
-	options := o.options(g, longest)
-	r := players.Reader{Parts: o.Parts, Graph: g, States: c.Components, Spec: plugin.Spec()}
-	if options.Cast, err = r.Cast(trained); err != nil {
-		return nil, errors.Join(err, plugin.Close())
-	}
-	result, err := Evaluate(ctx, plugin, d, weights, options)
-	if err = errors.Join(err, plugin.Close()); err != nil {
+	defer func() { err = errors.Join(err, x.plugin.Close()) }()
+	var weights policy.Weights
+	if x.definition.Network, weights, err = weightsOf(o.Parts, x.learner); err != nil {
 		return nil, err
 	}
-	result.Policy, result.PolicyVersion, result.EnvSteps = trained.Name, version, envSteps
-	return result, nil
+	version, envSteps, err := progressOf(o.Parts, x.learner)
+	if err != nil {
+		return nil, err
+	}
+	if x.options.Beside, err = x.Beside(x.policy); err != nil {
+		return nil, err
+	}
+	if e, err = Evaluate(ctx, x.plugin, x.definition, weights, x.options); err != nil {
+		return nil, err
+	}
+	e.Policy, e.PolicyVersion, e.EnvSteps = x.policy.Name, version, envSteps
+	return e, nil
+}
+
+// RateRun rates the versions of a policy that a checkpoint of a run has, in matches of the episodes that EvaluateRun would play. Actions
+// are sampled unless Deterministic says otherwise: two policies that always do the same play the same game again and again.
+func RateRun(ctx context.Context, run *runs.Run, c *runs.Checkpoint, o RunEvaluation) (ratings *players.Ratings, err error) {
+	x, err := openEvaluated(ctx, run, c, &o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, x.plugin.Close()) }()
+	options := x.options.Options
+	options.Greedy = o.Deterministic != nil && *o.Deterministic
+	ratings, err = x.Rate(ctx, x.policy, x.plugin, options)
+	var coded *table.Error
+	if errors.As(err, &coded) && coded.Code == players.CodeUnrated {
+		return nil, &Error{Kind: Usage, Err: fmt.Errorf("error[%s]: %w\n  help: %s", coded.Code, err, coded.Help)}
+	}
+	return ratings, err
 }
 
 // definitionOf returns what a policy of a graph is, and the plugin of its environment, which the caller closes. The error is of
@@ -175,7 +214,11 @@ func definitionOf(ctx context.Context, parts *graph.Parts, g *graph.Graph, p *gr
 	if err != nil {
 		return nil, nil, errors.Join(err, plugin.Close())
 	}
-	return made.(*policy.Definition), plugin, nil
+	d, err := policy.DefinitionOf(p.Name, made)
+	if err != nil {
+		return nil, nil, errors.Join(err, plugin.Close())
+	}
+	return d, plugin, nil
 }
 
 // options are the pipeline's own, but for what is set.
@@ -190,18 +233,18 @@ func (e *RunEvaluation) options(g *graph.Graph, longest uint64) EvaluationOption
 }
 
 // playOnce plays all episodes in one way, with environments and policies of its own.
-func playOnce(ctx context.Context, p players.Player, c players.Cast, o evaluation.Options) (Played, error) {
+func playOnce(ctx context.Context, p players.Player, b players.Beside, o evaluation.Options) (Played, error) {
 	const most = 32
 	turns := (o.Episodes + most - 1) / most
 	envs := (o.Episodes + turns - 1) / turns // so that few are idle in the last turn
 	spec := o.Plugin.Spec()
-	all, closeAll, err := players.ActAll(append([]players.Player{p}, c.Others...), envs*spec.Agents())
+	all, closeAll, err := players.ActAll(append([]players.Player{p}, b.Players...), envs*spec.Agents())
 	if err != nil {
 		return Played{}, err
 	}
 	o.Player, o.Others, o.Envs = all[0], all[1:], envs
 	if len(o.Others) > 0 {
-		o.Plays = func(_, agent int) int { return c.Agents[agent] }
+		o.Plays = func(_, agent int) int { return b.Agents[agent] }
 	}
 	r, err := evaluation.Run(ctx, o)
 	if err = errors.Join(err, closeAll()); err != nil {

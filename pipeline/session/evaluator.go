@@ -135,7 +135,7 @@ func (e *evaluator) play(c *runs.Checkpoint) (Played, error) {
 	o := EvaluationOf(g, uint64(e.s.gauge(component.GaugeLongestEpisode))).Options
 	o.Plugin, o.Greedy, o.Share = e.plugin, g.Run.Evaluation.Deterministic, g.Run.Evaluation.Share
 	r := players.Reader{Parts: e.s.o.Parts, Graph: g, States: c.Components, Spec: e.plugin.Spec()}
-	beside, err := r.Cast(e.s.policy)
+	beside, err := r.Beside(e.s.policy)
 	if err != nil {
 		return Played{}, err
 	}

@@ -108,14 +108,14 @@ func (s *Session) evaluate(ctx context.Context, w policy.Weights) (*Evaluation, 
 	}
 	o := EvaluationOf(s.Graph(), uint64(s.gauge(component.GaugeLongestEpisode)))
 	r := players.Reader{Parts: s.o.Parts, Graph: s.Graph(), States: s.last, Spec: plugin.Spec()}
-	if o.Cast, err = r.Cast(s.policy); err != nil {
+	if o.Beside, err = r.Beside(s.policy); err != nil {
 		return nil, err
 	}
 	e, err := Evaluate(ctx, plugin, s.definition(), w, o)
 	if err != nil || r.Spec.Agents() < 2 || !players.Pooled(s.Graph(), s.policy.Name) {
 		return e, err
 	}
-	if e.Ladder, err = r.Ladder(ctx, s.policy, plugin, o.Options); err != nil && ctx.Err() == nil { // what was trained stands
+	if e.Ratings, err = r.Rate(ctx, s.policy, plugin, o.Options); err != nil && ctx.Err() == nil { // what was trained stands
 		s.log.Warn("the versions of the policy are not rated", "policy", s.policy.Name, "error", err)
 	}
 	return e, ctx.Err()

@@ -47,13 +47,16 @@ func newFrozenLab(t *testing.T) *frozenLab {
 func (l *frozenLab) train(datasets int, tables string, sets ...string) error {
 	sets = append([]string{"run.dir=" + l.dir, fmt.Sprintf("run.stop.env_steps=%d", 512*datasets), "component.learner.anneal_env_steps=0",
 		"run.checkpoint.every=1us", "run.checkpoint.keep=2", "run.evaluation.episodes=1"}, sets...)
-	g, problems := graph.Parse("cartpole.toml", []byte(cartpole+tables), graph.ParseOptions{Parts: l.parts, Sets: sets})
+	g, problems := graph.Parse(l.beside("cartpole.toml"), []byte(cartpole+tables), graph.ParseOptions{Parts: l.parts, Sets: sets})
 	if g == nil {
 		return problems
 	}
 	_, err := session.Train(l.Context(), session.Options{Parts: l.parts, Graph: g, Policy: "main", Log: slog.New(slog.DiscardHandler)})
 	return err
 }
+
+// beside returns the path of a file beside the pipeline's.
+func (l *frozenLab) beside(name string) string { return filepath.Join(l.dir, "files", name) }
 
 // resume goes on with the newest run until it has so many datasets, with more tables in its pipeline.
 func (l *frozenLab) resume(until int, tables string, sets ...string) error {
@@ -209,6 +212,9 @@ func TestStored_WeightsComeFromAnotherRunOrAFile(t *testing.T) {
 	if err := os.WriteFile(file, x.File, 0o644); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.MkdirAll(l.beside("other"), 0o755); err != nil { // a folder that is called as the run is
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		lines   []string
 		mode    string
@@ -274,6 +280,11 @@ func TestStored_SaysWhatIsNotThere(t *testing.T) {
 	check(l.resume(5, freezing(`of="main"`, "version=1")), players.CodeGone, "version 1 of policy \"main\"", "have 3, 4", "run.checkpoint.keep")
 	check(l.train(1, other("cartpole")), "E012", "this run itself")
 	check(l.train(1, other("elsewhere")), "E012", "elsewhere", "rlhost runs")
+	empty := filepath.Join(l.dir, "empty")
+	if err := os.Mkdir(empty, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	check(l.train(1, other(empty)), "E012", empty+" holds no run", "rlhost runs")
 	broken := filepath.Join(l.dir, "x.safetensors")
 	if err := os.WriteFile(broken, []byte("nothing"), 0o644); err != nil {
 		t.Fatal(err)

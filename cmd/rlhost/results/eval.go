@@ -66,17 +66,17 @@ func (c *Eval) evaluate(p *Program, parts *graph.Parts) error {
 
 // rate reports how strong the versions of a policy are.
 func (c *Eval) rate(p *Program, run *runs.Run, checkpoint *runs.Checkpoint, o session.RunEvaluation) error {
-	l, err := session.LadderOfRun(context.Background(), run, checkpoint, o)
+	ratings, err := session.RateRun(context.Background(), run, checkpoint, o)
 	if err != nil {
 		return err
 	}
-	if c.JSON {
+	if newest := ratings.Newest(); c.JSON {
 		return p.encode(map[string]any{
-			"run": run.ID(), "policy_version": checkpoint.PolicyVersion, "env_steps": checkpoint.EnvSteps, "seed": c.Seed,
-			"episodes": l.Episodes, "deterministic": l.Greedy, "elo": l.Newest().Elo, "ratings": l.Ratings,
+			"run": run.ID(), "policy": newest.Policy, "policy_version": newest.Version, "env_steps": ratings.EnvSteps, "seed": c.Seed,
+			"episodes": ratings.Episodes, "deterministic": ratings.Greedy, "elo": newest.Elo, "ratings": ratings.Versions,
 		})
 	}
-	fmt.Fprintln(p.Out, l)
+	fmt.Fprintln(p.Out, ratings)
 	return nil
 }
 
