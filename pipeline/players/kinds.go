@@ -55,8 +55,8 @@ func KindOf[T any](parts *graph.Parts, kind string) (reader T, err error) {
 	return reader, fmt.Errorf("this program has no kind %q whose saved state it can read", kind)
 }
 
-// weightsOf returns the policy of a learner's saved state, and the network that it is for.
-func weightsOf(parts *graph.Parts, state component.State) (policy.Network, policy.Weights, error) {
+// WeightsOf returns the policy of a learner's saved state, and the network that it is for.
+func WeightsOf(parts *graph.Parts, state component.State) (policy.Network, policy.Weights, error) {
 	learner, err := KindOf[Learner](parts, KindLearner)
 	if err != nil {
 		return policy.Network{}, policy.Weights{}, err
@@ -64,7 +64,7 @@ func weightsOf(parts *graph.Parts, state component.State) (policy.Network, polic
 	return learner.Weights(state)
 }
 
-// OfPolicy returns the component of a kind that a policy is of, or nil.
+// OfPolicy returns the component of a kind for a policy, or nil.
 func OfPolicy(g *graph.Graph, kind, policy string) *graph.Component {
 	i := slices.IndexFunc(g.Components, func(c graph.Component) bool { return c.Kind == kind && c.Policy == policy })
 	if i < 0 {

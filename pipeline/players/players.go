@@ -91,7 +91,7 @@ func (r *Reader) weights(p *graph.Policy) (n policy.Network, w policy.Weights, e
 	if err != nil {
 		return n, w, err
 	}
-	return weightsOf(r.Parts, state)
+	return WeightsOf(r.Parts, state)
 }
 
 // drawn returns the version that a pool had drawn.
@@ -124,7 +124,7 @@ func (r *Reader) pool(p *graph.Policy) (x poolState, err error) {
 	if err != nil {
 		return x, err
 	}
-	if x.network, _, err = weightsOf(r.Parts, learned); err != nil {
+	if x.network, _, err = WeightsOf(r.Parts, learned); err != nil {
 		return x, err
 	}
 	if x.state, err = r.state(KindPool, p.Name); err != nil {
@@ -134,15 +134,18 @@ func (r *Reader) pool(p *graph.Policy) (x poolState, err error) {
 	return x, err
 }
 
-// state returns the state of the component of a kind that a policy is of.
+// errNoState is wrapped where a policy has nothing saved that it could act with: none of its components, or one that began later.
+var errNoState = errors.New("nothing is saved")
+
+// state returns the state of the component of a kind for a policy.
 func (r *Reader) state(kind, policy string) (component.State, error) {
 	x := OfPolicy(r.Graph, kind, policy)
 	if x == nil {
-		return component.State{}, fmt.Errorf("the pipeline has no component of kind %s for policy %q", kind, policy)
+		return component.State{}, fmt.Errorf("%w: the pipeline has no component of kind %s for policy %q", errNoState, kind, policy)
 	}
 	state, ok := r.States[x.Name]
 	if !ok {
-		return component.State{}, fmt.Errorf("component %q has no saved state", x.Name)
+		return component.State{}, fmt.Errorf("%w of component %q", errNoState, x.Name)
 	}
 	return state, nil
 }

@@ -83,6 +83,9 @@ func (r *Reader) all(learned *graph.Policy) (list []rated, newest int, err error
 			continue
 		}
 		more, err := r.versions(p)
+		if errors.Is(err, errNoState) { // it does not act, or did not yet
+			continue
+		}
 		if err != nil {
 			return nil, 0, fmt.Errorf("policy %q: %w", p.Name, err)
 		}

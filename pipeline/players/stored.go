@@ -3,7 +3,6 @@ package players
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -81,7 +80,7 @@ func (f *Finder) source() (string, error) {
 
 // version finds a version of a learned policy of a run with that graph: in a checkpoint, or in one's pools.
 func (f *Finder) version(run *runs.Run, g *graph.Graph, learned string) (n policy.Network, w policy.Weights, err error) {
-	seen := map[uint64]bool{}
+	var there []uint64
 	checkpoints := run.Checkpoints()
 	slices.SortStableFunc(checkpoints, func(a, b runs.Saved) int { // the one of that number first: it is of the leading policy
 		return f.rank(&a) - f.rank(&b)
@@ -94,18 +93,15 @@ func (f *Finder) version(run *runs.Run, g *graph.Graph, learned string) (n polic
 		if err != nil {
 			return n, w, err
 		}
-		all, err := versionsOf(f.Parts, g, c.Components, learned)
-		if err != nil {
+		r := Reader{Parts: f.Parts, Graph: g, States: c.Components}
+		n, w, saved, err := r.version(learned, f.Policy.Version)
+		if err != nil || slices.Contains(saved, f.Policy.Version) {
 			return n, w, err
 		}
-		if read, ok := all[f.Policy.Version]; ok {
-			return read()
-		}
-		for v := range all {
-			seen[v] = true
-		}
+		there = append(there, saved...)
 	}
-	return n, w, f.gone(learned, run.ID(), slices.Sorted(maps.Keys(seen)))
+	slices.Sort(there)
+	return n, w, f.gone(learned, run.ID(), slices.Compact(there))
 }
 
 func (f *Finder) rank(s *runs.Saved) int {
@@ -130,61 +126,41 @@ func (f *Finder) gone(learned, run string, there []uint64) error {
 		Help: "name one of these; `rlhost checkpoint` saves the newest, and run.checkpoint.keep, keep_every and the keep of a pool say which ones stay"}
 }
 
-// reading reads one version of a policy.
-type reading func() (policy.Network, policy.Weights, error)
-
-// versionsOf returns what reads each version of a learned policy that components' states have: the learner's, and those of pools.
-func versionsOf(parts *graph.Parts, g *graph.Graph, states map[string]component.State, learned string) (map[uint64]reading, error) {
-	all := map[uint64]reading{}
-	reader, err := KindOf[Learner](parts, KindLearner)
+// version returns a version of a learned policy, if it is among the saved ones: the learner's, and those of pools.
+func (r *Reader) version(learned string, number uint64) (n policy.Network, w policy.Weights, saved []uint64, err error) {
+	state, err := r.state(KindLearner, learned)
+	if errors.Is(err, errNoState) {
+		return n, w, nil, nil
+	}
 	if err != nil {
-		return nil, err
+		return n, w, nil, err
 	}
-	x := OfPolicy(g, KindLearner, learned)
-	if x == nil {
-		return all, nil
+	if n, w, err = WeightsOf(r.Parts, state); err != nil || w.Version == number {
+		return n, w, []uint64{w.Version}, err
 	}
-	state, ok := states[x.Name]
-	if !ok {
-		return all, nil
-	}
-	version, _, err := reader.Progress(state)
-	if err != nil {
-		return nil, err
-	}
-	newest := func() (policy.Network, policy.Weights, error) { return reader.Weights(state) }
-	for i := range g.Components {
-		if err := poolVersions(parts, g, states, &g.Components[i], learned, newest, all); err != nil {
-			return nil, err
+	saved = []uint64{w.Version}
+	for i := range r.Graph.Policies {
+		p := &r.Graph.Policies[i]
+		if p.Of != learned || p.Role() != graph.Pool {
+			continue
+		}
+		pool, err := r.pool(p)
+		if errors.Is(err, errNoState) {
+			continue
+		}
+		if err != nil {
+			return n, w, nil, err
+		}
+		kept, err := pool.Versions(pool.state)
+		if err != nil {
+			return n, w, nil, err
+		}
+		if saved = append(saved, kept...); slices.Contains(kept, number) {
+			w, err = pool.Weights(pool.state, &n, number)
+			return n, w, saved, err
 		}
 	}
-	all[version] = newest
-	return all, nil
-}
-
-// poolVersions adds what reads the versions of a learned policy that a component keeps, if it is a pool of such.
-func poolVersions(parts *graph.Parts, g *graph.Graph, states map[string]component.State, x *graph.Component, learned string,
-	newest reading, all map[uint64]reading) error {
-	state, saved := states[x.Name]
-	if p := g.Policy(x.Policy); x.Kind != KindPool || !saved || p == nil || p.Of != learned {
-		return nil
-	}
-	pool, err := KindOf[Pool](parts, KindPool)
-	if err != nil {
-		return err
-	}
-	versions, err := pool.Versions(state)
-	for _, v := range versions {
-		all[v] = func() (policy.Network, policy.Weights, error) {
-			n, _, err := newest()
-			if err != nil {
-				return n, policy.Weights{}, err
-			}
-			w, err := pool.Weights(state, &n, v)
-			return n, w, err
-		}
-	}
-	return err
+	return n, w, saved, nil
 }
 
 // otherRun finds the weights in the run that the policy is from: of the policy with the same name if it learns one, else of its
@@ -216,7 +192,7 @@ func (f *Finder) otherRun() (n policy.Network, w policy.Weights, err error) {
 	if x == nil {
 		return n, w, f.missing(fmt.Errorf("nothing learns policy %q there", trained.Name))
 	}
-	return weightsOf(f.Parts, c.Components[x.Name])
+	return WeightsOf(f.Parts, c.Components[x.Name])
 }
 
 // open opens the run that the policy is from: by its folder, else by its name.

@@ -21,7 +21,7 @@ import (
 
 // begin starts a new run, perhaps from the weights of an old one.
 func (s *Session) begin(ctx context.Context) (err error) {
-	if err = s.aimed(); err != nil {
+	if err = s.findLeading(); err != nil {
 		return err
 	}
 	if s.o.InitFrom != nil || s.o.InitTensors != "" {
@@ -44,8 +44,8 @@ func (s *Session) begin(ctx context.Context) (err error) {
 	return s.run.WritePipeline(text)
 }
 
-// aimed finds what the training is about.
-func (s *Session) aimed() (err error) {
+// findLeading finds the leading policy and its learner.
+func (s *Session) findLeading() (err error) {
 	if err := oneLearnerEach(s.graph); err != nil {
 		return err
 	}

@@ -185,7 +185,8 @@ func TestRatings_SaysWhatCannotBeRated(t *testing.T) {
 	l := newFrozenLab(t)
 	l.training("cartpole", cartpole, "run.stop.env_steps=512", "run.evaluation.episodes=1")
 	l.training("four", strings.NewReplacer("[policy.past]\nof = \"main\"\n", "", "opponents = { past = 0.5 }", "", "[component.opponents_past]\nevery = 2\nkeep = 3\ndraw_every = 3\n", "").Replace(selfPlay), "run.stop.env_steps=2048")
-	for name, want := range map[string]string{"cartpole": "one agent", "four": "nobody to play against"} {
+	l.training("idle", strings.NewReplacer(`name = "four"`, `name = "idle"`, "opponents = { past = 0.5 }", "", "[component.opponents_past]\nevery = 2\nkeep = 3\ndraw_every = 3\n", "").Replace(selfPlay), "run.stop.env_steps=2048")
+	for name, want := range map[string]string{"cartpole": "one agent", "four": "nobody to play against", "idle": "nobody to play against"} {
 		c := l.checkpoint(name, runs.Latest)
 		_, err := session.RateRun(t.Context(), l.run(name), &c, session.RunEvaluation{Parts: l.parts, Episodes: 2, Log: slog.New(slog.DiscardHandler)})
 		var e *session.Error

@@ -166,7 +166,7 @@ func EvaluateRun(ctx context.Context, run *runs.Run, c *runs.Checkpoint, o RunEv
 	}
 	defer func() { err = errors.Join(err, x.plugin.Close()) }()
 	var weights policy.Weights
-	if x.definition.Network, weights, err = weightsOf(o.Parts, x.learner); err != nil {
+	if x.definition.Network, weights, err = players.WeightsOf(o.Parts, x.learner); err != nil {
 		return nil, err
 	}
 	version, envSteps, err := progressOf(o.Parts, x.learner)

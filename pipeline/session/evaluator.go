@@ -124,7 +124,7 @@ func (e *evaluator) evaluate(c runs.Checkpoint) {
 
 // play plays the episodes in the way that is judged.
 func (e *evaluator) play(c *runs.Checkpoint) (Played, error) {
-	network, weights, err := weightsOf(e.s.o.Parts, c.Components[e.s.learner])
+	network, weights, err := players.WeightsOf(e.s.o.Parts, c.Components[e.s.learner])
 	if err != nil {
 		return Played{}, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline/export"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/players"
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
@@ -49,7 +50,7 @@ func Export(ctx context.Context, run *runs.Run, c *runs.Checkpoint, parts *graph
 	p := &export.Policy{About: map[string]string{
 		"run": run.ID(), "policy": trained.Name, "policy_version": fmt.Sprint(x.Version), "env_steps": fmt.Sprint(envSteps), "env": env,
 	}}
-	if p.Network, p.Weights, err = weightsOf(parts, c.Components[learner]); err != nil {
+	if p.Network, p.Weights, err = players.WeightsOf(parts, c.Components[learner]); err != nil {
 		return x, err
 	}
 	d, plugin, err := definitionOf(ctx, parts, g, trained)

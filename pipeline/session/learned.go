@@ -8,16 +8,12 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/players"
 )
 
-// Kinds of components whose saved state a training reads.
-const (
-	kindLearner = players.KindLearner
-	kindRunner  = "runner"
-)
+// kindRunner is the kind of components that tell of episodes.
+const kindRunner = "runner"
 
 // Learner reads and makes the saved state of components of kind learner, whatever runs them.
 type Learner interface {
@@ -34,16 +30,7 @@ type Runner interface {
 }
 
 func learnerOf(parts *graph.Parts) (Learner, error) {
-	return players.KindOf[Learner](parts, kindLearner)
-}
-
-// weightsOf returns the policy of a learner's saved state, and the network that it is for.
-func weightsOf(parts *graph.Parts, state component.State) (policy.Network, policy.Weights, error) {
-	learner, err := learnerOf(parts)
-	if err != nil {
-		return policy.Network{}, policy.Weights{}, err
-	}
-	return learner.Weights(state)
+	return players.KindOf[Learner](parts, players.KindLearner)
 }
 
 // progressOf returns how far the learner of a saved state had come.
@@ -81,7 +68,7 @@ type learning struct {
 // learnings returns what is learned in a graph, in the order of its components.
 func learnings(g *graph.Graph) (list []learning) {
 	for i := range g.Components {
-		if c := &g.Components[i]; c.Kind == kindLearner && g.Policy(c.Policy) != nil {
+		if c := &g.Components[i]; c.Kind == players.KindLearner && g.Policy(c.Policy) != nil {
 			list = append(list, learning{g.Policy(c.Policy), c.Name})
 		}
 	}
@@ -134,7 +121,7 @@ func oneLearnerEach(g *graph.Graph) error {
 	by := map[string]string{}
 	for i := range g.Components {
 		c := &g.Components[i]
-		if c.Kind != kindLearner {
+		if c.Kind != players.KindLearner {
 			continue
 		}
 		if c.Count != 1 {

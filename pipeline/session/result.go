@@ -50,7 +50,7 @@ func (s *Session) finish(ctx context.Context, reason component.StopReason) (*Res
 		r.ReachedReturn = s.gauge(component.GaugeReachedReturn)
 	}
 	if s.last != nil {
-		_, weights, err := weightsOf(s.o.Parts, s.last[s.learner])
+		_, weights, err := players.WeightsOf(s.o.Parts, s.last[s.learner])
 		if err != nil {
 			return nil, s.failed(err)
 		}
@@ -76,7 +76,7 @@ func hashesBeside(s *Session, states map[string]component.State) (hashes map[str
 		if !saved || x.component == s.learner {
 			continue
 		}
-		_, weights, err := weightsOf(s.o.Parts, state)
+		_, weights, err := players.WeightsOf(s.o.Parts, state)
 		if err != nil {
 			return nil, fmt.Errorf("policy %q: %w", x.policy.Name, err)
 		}

@@ -120,7 +120,7 @@ func (c *Frozen) Restore(component.State) error { return nil }
 // Stop releases the published weights.
 func (c *Frozen) Stop() error { return c.stop() }
 
-// Freeze returns the state of a frozen policy that acts with these weights; see session.Frozen.
+// Freeze returns the state of a frozen policy that acts with these weights; see players.Frozen.
 func (*Frozen) Freeze(source string, n policy.Network, w policy.Weights) (component.State, error) {
 	if err := n.Validate(); err != nil {
 		return component.State{}, err
@@ -130,7 +130,7 @@ func (*Frozen) Freeze(source string, n policy.Network, w policy.Weights) (compon
 	return component.State{Meta: savedFrozen{source, n, w.Version}, Blobs: map[string][]byte{weightsBlob: block}}, err
 }
 
-// Weights returns what a state of a frozen policy holds; see session.Frozen.
+// Weights returns what a state of a frozen policy holds; see players.Frozen.
 func (*Frozen) Weights(state component.State) (source string, n policy.Network, w policy.Weights, err error) {
 	var s savedFrozen
 	if err := errors.Join(state.Decode(&s), s.Network.Validate()); err != nil {

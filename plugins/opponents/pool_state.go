@@ -74,21 +74,21 @@ func (c *Pool) saved(state component.State, number uint64) (policy.Weights, erro
 	return read(&c.format, state.Blobs[blobOf(number)], number)
 }
 
-// Versions lists the versions that a state of a pool keeps, ascending; see session.Pool.
+// Versions lists the versions that a state of a pool keeps, ascending; see players.Pool.
 func (*Pool) Versions(state component.State) ([]uint64, error) {
 	var s savedPool
 	err := state.Decode(&s)
 	return s.Kept, err
 }
 
-// Drawn returns the version of a state that was published, if it keeps any; see session.Pool.
+// Drawn returns the version of a state that was published, if it keeps any; see players.Pool.
 func (*Pool) Drawn(state component.State) (version uint64, ok bool, err error) {
 	var s savedPool
 	err = state.Decode(&s)
 	return s.Drawn, len(s.Kept) > 0, err
 }
 
-// Weights returns a version of a state, which are of that network; see session.Pool.
+// Weights returns a version of a state, which are of that network; see players.Pool.
 func (*Pool) Weights(state component.State, n *policy.Network, version uint64) (policy.Weights, error) {
 	format := n.Weights()
 	return read(&format, state.Blobs[blobOf(version)], version)
