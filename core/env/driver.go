@@ -127,10 +127,15 @@ func (s *Driver) age() {
 	if next == nil {
 		return
 	}
-	terminated, truncated := s.Terminated(), s.Truncated()
+	terminated, truncated, acts := s.Terminated(), s.Truncated(), s.tr.Acts(s.t-1)
 	for i, age := range s.tr.Ages(s.t - 1) {
-		if next[i] = 0; terminated[i]|truncated[i] == 0 {
+		switch {
+		case terminated[i]|truncated[i] != 0:
+			next[i] = 0
+		case acts == nil || acts[i] != 0:
 			next[i] = trajectory.Older(age)
+		default:
+			next[i] = age
 		}
 	}
 }

@@ -46,7 +46,7 @@ const (
 	RawAction                                           // [T][N][elems] f32, what was drawn for the Action of the same index, only of a Box
 
 	// Columns of blocks with Memory.Past rows before the first.
-	Age        // [T+1][N] u8, with Memory.State too: rows since the first one of the running episode, 255 at most
+	Age        // [T+1][N] u8, with Memory.State too: rows in which the agent acted since its episode began, 255 at most
 	PastObs    // [Past][N][obs], one for each Obs: what was observed before row 0, the newest last
 	PastAction // [Past][N][elements], one for each Action
 	PastReward // [Past][N] f32

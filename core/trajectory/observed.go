@@ -100,6 +100,19 @@ func (t Trajectory) Ages(row int) []byte {
 	return t.row(l, row).Data
 }
 
+// KeepState makes what a policy keeps behind a row what it kept before it, for the agents that do not act in that row.
+func (t Trajectory) KeepState(row int) {
+	if t.Schema.find(CoreState) == nil {
+		return
+	}
+	before, behind := t.Row(CoreState, t.Schema.StateRow(row)), t.Row(CoreState, t.Schema.StateRow(row+1))
+	for i, acts := range t.Acts(row) {
+		if acts == 0 {
+			behind.CopyRow(i, before)
+		}
+	}
+}
+
 // Older returns the age of the row after one with an age, in the same episode.
 func Older(age byte) byte { return min(age, MaxPast-1) + 1 }
 

@@ -162,9 +162,9 @@ func NewSchema(spec hostabi.EnvSpec, shape Shape) (*Schema, error) {
 		return nil, fmt.Errorf("%w: %d tensors, at most %d", ErrShape, len(spec.Tensors), hostabi.MaxTensors)
 	}
 	s := &Schema{Spec: spec, Shape: shape, Agents: spec.Agents()}
-	if _, turns := spec.Tensor(hostabi.RoleActive); turns && (shape.Past > 0 || shape.State > 0) {
-		return nil, fmt.Errorf("%w: %s has agents that do not always act, which no policy that reads earlier frames or keeps a state plays yet: "+
-			"use one without frames and without a core", ErrShape, spec.Name)
+	if _, turns := spec.Tensor(hostabi.RoleActive); turns && shape.Past > 0 {
+		return nil, fmt.Errorf("%w: %s has agents that do not always act, which no policy that reads earlier frames plays yet: "+
+			"use one without, or with a core", ErrShape, spec.Name)
 	}
 	if len(shape.policies()) > MaxPolicies {
 		return nil, fmt.Errorf("%w: %d policies act in them, at most %d", ErrShape, len(shape.policies()), MaxPolicies)

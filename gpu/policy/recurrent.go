@@ -165,7 +165,7 @@ func (d *Dataset) ChunkStarts(n *Network, rows []uint32, dst []int) []int {
 
 // Follow says which of the rows, which come as Chunked has them, follow one another: prev[i] is the place of the row before
 // row i in its episode and chunk, or -1 for one that begins from state, [rows][Network.State]: what was stored where its
-// chunk begins, or zero where its episode does.
+// chunk begins, or zero where its episode does. Rows in which an agent does not act leave its state as it is.
 func (d *Dataset) Follow(n *Network, rows []uint32, prev []int32, state []float32) {
 	if len(rows) == 0 {
 		return
@@ -177,11 +177,12 @@ func (d *Dataset) Follow(n *Network, rows []uint32, prev []int32, state []float3
 		prev[i] = -1
 		clear(own)
 		switch running := b.Ages(t)[e%width] > 0; {
-		case running && t%n.Chunk == 0:
-			stored := b.Row(trajectory.CoreState, b.Schema.StateRow(t))
-			copy(own, stored.Float32()[e%width*stored.StrideRow/4:])
-		case running && i > 0 && int(rows[i-1]) == int(row)-envs:
+		case !running:
+		case i > 0 && d.ChunkOf(n, rows[i-1]) == d.ChunkOf(n, row):
 			prev[i] = int32(i - 1)
+		default:
+			stored := b.Row(trajectory.CoreState, b.Schema.StateRow(t-t%n.Chunk))
+			copy(own, stored.Float32()[e%width*stored.StrideRow/4:])
 		}
 	}
 }

@@ -139,6 +139,7 @@ func met(driver *env.Driver, actor policy.Actor, p *export.Policy, n int) (*expo
 		if err := actor.Act([]policy.Request{r}); err != nil {
 			return nil, err
 		}
+		tr.KeepState(row)
 		if _, err := driver.Step(); err != nil {
 			return nil, err
 		}

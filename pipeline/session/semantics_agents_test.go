@@ -74,6 +74,41 @@ func TestS21_AgentsLearnTheSameInOtherSplitsAndAfterAResume(t *testing.T) {
 	}
 }
 
+// What a policy keeps of an agent stands still while that does not act: with the weights that acted the learner computes the
+// very same probabilities.
+func TestS21_StateStandsStillWhileAnAgentDoesNotAct(t *testing.T) {
+	const keeps = "policy.main.net.core={ kind = \"gru\", size = 8 }"
+	for _, use := range []string{"connectfour@1", "snake@1"} {
+		t.Run(use, func(t *testing.T) {
+			run := func(x experiment, sets ...string) *outcome {
+				if x.load == nil {
+					x.load = guest(use)
+				}
+				x.sets = append(sets, keeps, "policy.main.net.chunk=4", "component.learner.epochs=1", "component.learner.minibatch=100000")
+				return x.must(t)
+			}
+			const all, half = "run.stop.env_steps=4096", "run.stop.env_steps=2048"
+			whole := run(experiment{}, all)
+			for i, r := range whole.reports {
+				if r["losses/first_ratio_error"] != 0 || r["losses/valid_rows"] == 0 {
+					t.Errorf("dataset %d: the first ratios are off by %v over %v rows", i, r["losses/first_ratio_error"], r["losses/valid_rows"])
+				}
+			}
+			if split := run(experiment{}, all, "component.rollout.splits=4"); !slices.Equal(split.hashes, whole.hashes) {
+				t.Errorf("in 4 splits it learns %v, in 2 %v", split.hashes, whole.hashes)
+			}
+			if poisoned := run(experiment{load: poisoning(guest(use))}, all); !slices.Equal(poisoned.hashes, whole.hashes) {
+				t.Errorf("in blocks that held nonsense it learns %v, in others %v", poisoned.hashes, whole.hashes)
+			}
+			first := run(experiment{}, half)
+			rest := run(experiment{resume: first.states}, all)
+			if got := append(first.hashes, rest.hashes...); !slices.Equal(got, whole.hashes) {
+				t.Errorf("resumed it learns %v, in one go %v", got, whole.hashes)
+			}
+		})
+	}
+}
+
 // What agents get wrong is found, and told with the agent.
 func TestS21_ChecksLookAtEachAgent(t *testing.T) {
 	p, err := guest("connectfour@1")(t.Context(), "", graph.EnvTable{Source: env.DefaultSource()}, ".")

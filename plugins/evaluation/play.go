@@ -266,6 +266,8 @@ func (p *play) act() error {
 			return err
 		}
 	}
+	tr, row := p.driver.Acting()
+	tr.KeepState(row)
 	return nil
 }
 

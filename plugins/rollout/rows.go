@@ -142,12 +142,16 @@ func (r *rows) markAges(t int) {
 	if next == nil {
 		return
 	}
-	ages, valid := r.tr.Ages(t), r.tr.Row(trajectory.Valid, t).Data
+	ages, valid, acts := r.tr.Ages(t), r.tr.Row(trajectory.Valid, t).Data, r.tr.Acts(t)
 	terminated, truncated := r.tr.Row(trajectory.Terminated, t).Data, r.tr.Row(trajectory.Truncated, t).Data
 	for i, age := range ages {
-		ended := terminated[i]|truncated[i] != 0 && (r.c.mode != hostabi.NextStep || r.limited[i] != 0)
-		if next[i] = 0; valid[i] != 0 && !ended {
+		next[i] = 0
+		switch ended := terminated[i]|truncated[i] != 0 && (r.c.mode != hostabi.NextStep || r.limited[i] != 0); {
+		case ended || r.gone[i] != 0:
+		case valid[i] != 0:
 			next[i] = trajectory.Older(age)
+		case acts != nil && acts[i] == 0:
+			next[i] = age
 		}
 	}
 }

@@ -199,6 +199,9 @@ func (s *split) onActions(policy int, version uint64) {
 		s.next.drop()
 		return
 	}
+	if s.agents != nil {
+		s.tr.KeepState(s.t)
+	}
 	if s.versions != nil {
 		if s.stepping = s.versions.step(s.t, s.ready); !s.stepping {
 			s.stepped(nil)

@@ -8,13 +8,16 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// inactiveRows: rows in which agents do not act are as if they were not there, for advantages too: what follows a row is
-// the agent's next one in which it does.
+// inactiveRows: rows in which agents do not act are as if they were not there, for advantages and for what a core keeps, too: what
+// follows a row is the agent's next one in which it does.
 func (s *suite) inactiveRows(t *testing.T) {
-	if s.shape.net.Past() > 0 || s.shape.net.State() > 0 {
-		t.Skip("of a network that depends on one row alone")
+	if s.shape.net.Past() > 0 {
+		t.Skip("of a network that reads no earlier frames")
 	}
 	d, params := s.stale(t)
+	sparse := *s // has chunks with as many rows in which an agent acts
+	sparse.shape.net = s.shape.net.Clone()
+	sparse.shape.net.Chunk *= 2
 	turns := *d
 	turns.Blocks = nil
 	for _, b := range d.Blocks {
@@ -24,7 +27,10 @@ func (s *suite) inactiveRows(t *testing.T) {
 		c := s.config()
 		c.VTrace = vtrace
 		want, wantStats := s.update(t, params, c, d, 2)
-		got, stats := s.update(t, params, c, &turns, 2)
+		if sparse.shape.net.Chunk > 0 {
+			c.Minibatch *= 2 // as many chunks
+		}
+		got, stats := sparse.update(t, params, c, &turns, 2)
 		if stats.Gathered = wantStats.Gathered; stats != wantStats || !sameBits(got, want) { // V-trace's ratios are computed for all rows
 			t.Errorf("vtrace %v: with rows of agents that do not act it learns %+v, without %+v; same bits: %v", vtrace, stats, wantStats,
 				sameBits(got, want))
@@ -43,7 +49,8 @@ func inTurns(t *testing.T, b trajectory.Trajectory) trajectory.Trajectory {
 	for i := range spec.Tensors {
 		spec.Tensors[i].Flags |= hostabi.TensorPerAgent
 	}
-	schema, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: 2 * steps, Envs: 1, SoA: b.Schema.Shape.SoA})
+	schema, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: 2 * steps, Envs: 1, SoA: b.Schema.Shape.SoA,
+		Memory: trajectory.Memory{State: b.Schema.Shape.State, Chunk: 2 * b.Schema.StoredEvery()}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,6 +67,9 @@ func inTurns(t *testing.T, b trajectory.Trajectory) trajectory.Trajectory {
 				to.Row(l.Column, turn(row, agent, agents, steps)).CopyRow(agent, b.Row(l.Column, row))
 			}
 		}
+	}
+	for chunk := 0; b.Schema.Shape.State > 0 && chunk <= steps; chunk += b.Schema.StoredEvery() {
+		copy(to.Row(trajectory.CoreState, schema.StateRow(2*chunk)).Data, b.Row(trajectory.CoreState, b.Schema.StateRow(chunk)).Data)
 	}
 	for row := range steps + 1 {
 		for agent := range agents {
