@@ -108,7 +108,7 @@ func (c *config) validatePolicies(bad func(key, reason, help string)) {
 			bad("opponents."+name, fmt.Sprintf("is %g, want a share of the episodes above 0, up to 1", share), "leave out an opponent that plays none")
 		}
 	}
-	if sum > 1 {
+	if sum > 1+1e-9 { // shares such as 0.1 are no binary fractions
 		bad("opponents", fmt.Sprintf("have %g of the episodes together, at most 1", sum), "")
 	}
 	if len(c.Opponents) > 0 && len(c.Policies) == 0 {
