@@ -11,6 +11,7 @@ import (
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/loop"
 	"github.com/rlhost/rlhost/core/stat"
+	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -37,7 +38,8 @@ type Pool struct {
 	count   *stat.Counter
 	kepts   *stat.Gauge
 	playing *stat.Gauge
-	held    []arena.Lease // of trajectories, in synchronous mode, until the next version is heard of
+	held    []arena.Lease                             // of trajectories, in synchronous mode, until the next version is heard of
+	own     map[*trajectory.Schema]*trajectory.Schema // for the rows of the learned policy; nil where none are known as such
 }
 
 // version is one policy version, as the format of the weights lays it out.
@@ -74,7 +76,7 @@ func (c *Pool) Configure(decode func(into any) error) error {
 
 // Start posts the publication of the version that a restored run was at.
 func (c *Pool) Start(h *component.Host) error {
-	c.h = h
+	c.h, c.own = h, map[*trajectory.Schema]*trajectory.Schema{}
 	h.Slot("on_weights", c.onWeights)
 	h.Slot("on_trajectories", c.onTrajectory)
 	d, err := policy.Of(h, c.config.Policy)
@@ -111,12 +113,35 @@ func (c *Pool) onTrajectory(m *hostabi.Message) {
 	if !c.h.Run.Synchronous {
 		return
 	}
-	lease, err := c.h.Arenas.Lease(m.Handle)
+	tr, lease, err := trajectory.Lease(c.h.Arenas, m.Handle)
+	switch {
+	case err != nil:
+	case c.late(tr):
+		err = lease.Release()
+	default:
+		c.held = append(c.held, lease)
+	}
 	if err != nil {
 		c.h.Fail(fmt.Errorf("trajectory %v: %w", m.Handle, err))
-		return
 	}
-	c.held = append(c.held, lease)
+}
+
+// late reports whether the version that is learned from a trajectory has been heard of already: a rollout in another process
+// sends while this one's loop runs, so that the learner may be faster than the message. There will be no next version while the
+// block is claimed.
+func (c *Pool) late(tr trajectory.Trajectory) bool {
+	own, known := c.own[tr.Schema]
+	if !known {
+		if c.h.Tables != nil && tr.Schema.Shape.Policies != "" {
+			own, _ = tr.Schema.Of(c.h.Tables().Policies[c.config.Policy].Of) // nil where it does not act
+		}
+		c.own[tr.Schema] = own
+	}
+	if own == nil || c.heard == 0 {
+		return false
+	}
+	tr.Schema = own
+	return tr.Uint64(trajectory.PolicyVersion)[own.Shape.Steps-1] < c.newest
 }
 
 // onWeights hears of a version. Its block is claimed while the slot runs.

@@ -7,7 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
 
@@ -194,6 +198,50 @@ func TestPool_RefusesADamagedState(t *testing.T) {
 func (c *Pool) restoreInto(like *Pool, s component.State) error {
 	c.config, c.h, c.format = like.config, like.h, like.format
 	return c.Restore(s)
+}
+
+// In synchronous mode the pool claims trajectories until the version that is learned from them has been heard of. One that comes
+// behind that version, from a rollout in another process, it does not claim: there would be no next version.
+func TestPool_ClaimsNoTrajectoryThatIsLearnedFrom(t *testing.T) {
+	o := seed(1)
+	o.Run.Synchronous = true
+	o.Tables.Policies = map[string]component.PolicyTable{past: {Of: "main"}}
+	r, c := newPool(t, o, component.State{}, nil)
+	schema, err := trajectory.NewSchema(testkit.Spec(3, 2, false), trajectory.Shape{Steps: 4, Envs: 2, Policies: "main past"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks, err := r.Host.Arenas.Add(arena.Config{Name: "trajectories", Blocks: 4, BlockBytes: schema.Bytes, Schema: schema})
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := r.To("on_trajectories")
+	acted := func(version uint64, claims int) {
+		t.Helper()
+		plugintest.Give(t, to, hostabi.Message{}, blocks, func(block []byte) {
+			tr := trajectory.Trajectory{Schema: schema, Mem: block}
+			for row := range schema.Shape.Steps {
+				tr.Uint64(trajectory.PolicyVersion.At(1))[row] = version
+				tr.Uint64(trajectory.PolicyVersion.At(2))[row] = 100 // of the pool's own policy
+			}
+		})
+		r.MustSettle()
+		if len(c.held) != claims {
+			t.Errorf("a trajectory of version %d makes it %d claims, want %d", version, len(c.held), claims)
+		}
+	}
+	acted(0, 1) // before it has heard of any
+	r.learn(t, 0)
+	acted(0, 1)
+	acted(0, 2)
+	r.learn(t, 1)
+	acted(0, 0)
+	acted(1, 1)
+	acted(0, 1)
+	r.learn(t, 2)
+	if len(c.held) != 0 {
+		t.Errorf("%d claims behind the version that they were for", len(c.held))
+	}
 }
 
 // Hearing of a version keeps and draws, in memory that is there already.
