@@ -41,6 +41,7 @@ type instance struct {
 	host      *component.Host
 	loop      *loops.Loop
 	envs      int                      // environments that it has
+	handed    atomic.Uint64            // env steps in the trajectories that it, and those whose place it has, have handed over
 	joining   atomic.Pointer[assembly] // what it was made for; nil once that runs
 
 	bound atomic.Bool // it has its ports

@@ -56,8 +56,9 @@ func (p *Pipeline) boundary(learner *instance) {
 }
 
 // atBoundary calls the owner and the pending requests. Two learners never wait for each other here: the loop of one
-// may be the one that the other's snapshot needs an answer from, so in asynchronous mode only the leading one comes here. Nor does a learner wait for instances that are being
-// replaced: such a boundary is not one to save at, and not the last one.
+// may be the one that the other's snapshot needs an answer from, so in asynchronous mode only the leading one comes
+// here. Nor does a learner wait for instances that are being replaced: such a boundary is not one to save at, and not
+// the last one.
 func (p *Pipeline) atBoundary(learner *instance) (met bool, err error) {
 	if !p.boundaries.try() {
 		return !p.boundaries.changing.Load(), nil

@@ -12,6 +12,7 @@ import (
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/stat"
+	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/loading"
 )
@@ -145,7 +146,7 @@ func (p *Pipeline) start(x *instance, of *graph.Component) error {
 	for _, port := range m.Signals {
 		if component.PayloadOf(port.Payload).Steps {
 			x.host.Signal(port.Name).OnLoss(p.steps.lose)
-			x.host.Signal(port.Name).OnEmit(p.steps.hand)
+			x.host.Signal(port.Name).OnEmit(func(h hostabi.Handle) { p.steps.hand(x, h) })
 		}
 	}
 	x.bound.Store(true)

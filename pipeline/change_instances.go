@@ -203,6 +203,7 @@ func (s *replacement) handPieces(o *Outcome) error {
 		return s.t.fault()
 	}
 	s.new.host.Published = max(s.new.host.Published, s.old.published())
+	s.new.handed.Store(s.old.handed.Load())
 	waiting := s.reconnect()
 	s.new.loop.Do(func() {
 		s.new.host.TakeOver()

@@ -174,12 +174,7 @@ func (m *member) done(taken uint64) (n uint64, unit string) {
 	if m.of.Flow.BlockRows == 0 {
 		return taken, "messages"
 	}
-	for _, port := range m.of.Manifest.Signals {
-		if component.PayloadOf(port.Payload).Steps {
-			n += m.host.Signal(port.Name).Stats().Emitted * uint64(m.of.Flow.BlockRows)
-		}
-	}
-	return n, "env steps"
+	return m.handed.Load(), "env steps"
 }
 
 // process returns the process that an instance runs in; zero for one that runs in this one.

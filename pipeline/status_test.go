@@ -175,8 +175,22 @@ func TestSteps_CountWhatWiresDropAndNobodyTakes(t *testing.T) {
 		t.Error(err)
 	}
 	// The trajectories hold 1 to 8 valid rows: only what they say of themselves adds up.
-	if s := p.Steps(); s.Made != s.Trained+s.Dropped+s.UnderWay {
+	s := p.Steps()
+	if s.Made != s.Trained+s.Dropped+s.UnderWay {
 		t.Errorf("at the end %+v do not add up", s)
+	}
+	var handed uint64
+	members := p.now().members
+	for i := range members {
+		if n, unit := members[i].done(0); unit == "env steps" {
+			handed += n
+			if other := members[i].name == "other"; other != (n == 41) { // 10 trajectories, of 2 to 8, 1, 2 and 3 rows
+				t.Errorf("%s has handed over %d env steps", members[i].name, n)
+			}
+		}
+	}
+	if handed != s.Made {
+		t.Errorf("the instances have handed over %d env steps, of %d", handed, s.Made)
 	}
 }
 

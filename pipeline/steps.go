@@ -143,32 +143,32 @@ func (c *stepCounter) lose(h hostabi.Handle) {
 	_ = lease.Release() // this lease has no other user
 }
 
-// hand settles the rows of policies that nobody learns in a trajectory that is about to be handed over.
-func (c *stepCounter) hand(h hostabi.Handle) {
-	a, err := c.arenas.Of(h)
+// hand counts the env steps of a trajectory that an instance is about to hand over.
+func (c *stepCounter) hand(x *instance, h hostabi.Handle) {
+	tr, lease, err := trajectory.Lease(c.arenas, h)
 	if err != nil {
-		return
+		return // the run is over, or the block holds no trajectory
 	}
-	schema, ok := a.Schema().(*trajectory.Schema)
-	if !ok || schema.Shape.Policies == "" {
-		return
+	rows := tr.Unsettled()
+	x.handed.Add(uint64(rows))
+	if tr.Schema.Shape.Policies != "" {
+		c.ignore(tr, rows)
 	}
+	_ = lease.Release() // this lease has no other user
+}
+
+// ignore settles the rows of policies that nobody learns in a trajectory with so many that are not settled.
+func (c *stepCounter) ignore(tr trajectory.Trajectory, rows int) {
 	learned := c.policies().learned
 	if learned[""] { // a learner that names no policy
 		return
 	}
-	tr, lease, err := trajectory.Lease(c.arenas, h)
-	if err != nil {
-		return // the run is over
-	}
-	before := tr.Unsettled()
-	for place, name := range strings.Fields(schema.Shape.Policies) {
+	for place, name := range strings.Fields(tr.Schema.Shape.Policies) {
 		if !learned[name] {
 			tr.Settle(place)
 		}
 	}
-	c.ignored.Add(uint64(before - tr.Unsettled()))
-	_ = lease.Release() // this lease has no other user
+	c.ignored.Add(uint64(rows - tr.Unsettled()))
 }
 
 // Ignored returns the env steps of policies that nobody learns. Any goroutine.
