@@ -12,7 +12,7 @@ import (
 )
 
 // untouched stands where nothing has been written.
-const untouched = -77
+const untouched = 77
 
 // shared is a rig with blocks in whose rows policy main acts and another one, main in environments whose number is odd.
 func shared(t *testing.T, n policy.Network, maxRows int) *rig {
@@ -29,6 +29,9 @@ func shared(t *testing.T, n policy.Network, maxRows int) *rig {
 		}
 		for i := range tr.Float32(trajectory.Value) {
 			tr.Float32(trajectory.Value)[i] = untouched
+		}
+		for i := range tr.Uint64(trajectory.PolicyVersion.At(2)) {
+			tr.Uint64(trajectory.PolicyVersion.At(2))[i] = untouched
 		}
 	}
 	r.publish(t, r.network, 1)
@@ -76,8 +79,9 @@ func TestPolicies_InferenceWritesItsOwnRows(t *testing.T) {
 						checkNumber(t, name, "bootstrap", i, own, tr.Float32(trajectory.Bootstrap)[i], want.Float32(trajectory.Bootstrap)[i])
 					}
 				}
-				if got := tr.Uint64(trajectory.PolicyVersion.At(1))[0]; got != 1 || tr.Uint64(trajectory.PolicyVersion.At(2))[0] != 0 {
-					t.Errorf("%s: main is said to have acted as version %d, want 1, and the other one as none", name, got)
+				own, other := tr.Uint64(trajectory.PolicyVersion.At(1))[0], tr.Uint64(trajectory.PolicyVersion.At(2))[0]
+				if own != 1 || other != untouched {
+					t.Errorf("%s: main is said to have acted as version %d, want 1, and the other one as %d, want %d", name, own, other, untouched)
 				}
 			}
 			for _, m := range r.replies {
