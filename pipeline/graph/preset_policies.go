@@ -67,8 +67,8 @@ func addVersions(root *node) {
 // scalarAt is a value that stands for what is written at a place.
 func scalarAt(at Span, value any) *node { return &node{key: at, val: at, value: value} }
 
-// casting makes what a preset lacks where several policies act: components for each policy but its own.
-type casting struct {
+// policyExpander makes what a preset lacks where several policies act: components for each policy but its own.
+type policyExpander struct {
 	*checker
 	root *node
 	// Names of the preset's components, and its policy.
@@ -78,7 +78,7 @@ type casting struct {
 
 // addPolicies makes components and wires for the policies that act in the preset's rollout besides its own.
 func (c *checker) addPolicies(root, preset *node) {
-	x := &casting{checker: c, root: root, made: map[string]string{}, rollout: ofKind(preset, "rollout"), inference: ofKind(preset, "inference"),
+	x := &policyExpander{checker: c, root: root, made: map[string]string{}, rollout: ofKind(preset, "rollout"), inference: ofKind(preset, "inference"),
 		batcher: ofKind(preset, "batcher"), learner: ofKind(preset, "learner")}
 	rollout := x.component(x.rollout)
 	x.policy, _ = x.component(x.learner).at("policy").text()
@@ -122,7 +122,7 @@ func ofKind(preset *node, kind string) (name string) {
 }
 
 // component returns the table of a component, or nil where there is none.
-func (x *casting) component(name string) *node {
+func (x *policyExpander) component(name string) *node {
 	if n := x.root.at("component").at(name); n != nil && n.kind == tableNode {
 		return n
 	}
@@ -130,7 +130,7 @@ func (x *casting) component(name string) *node {
 }
 
 // defaults gives the other policies the keys that the preset has for its own, and the environment of that.
-func (x *casting) defaults(preset *node) {
+func (x *policyExpander) defaults(preset *node) {
 	policies := x.root.at("policy")
 	if policies == nil {
 		return
@@ -164,7 +164,7 @@ func roleOf(policy *node) Role {
 func nameFor(like, policy string) string { return like + "_" + strings.ReplaceAll(policy, "@", "_") }
 
 // add makes the components and wires of the policies.
-func (x *casting) add(policies []placedName) {
+func (x *policyExpander) add(policies []placedName) {
 	if batcher := x.component(x.batcher); batcher.at("policy") == nil {
 		batcher.put("policy", x.component(x.learner).at("policy"))
 	}
@@ -183,9 +183,9 @@ func (x *casting) add(policies []placedName) {
 		}
 		wires = append(wires, x.wiresLike(names)...)
 		if role != Learned {
-			giver := x.giver(role, p)
-			behind[x.learner] = append(behind[x.learner], giver)
-			wires = append(wires, x.weightsFrom(giver, role, p)...)
+			source := x.addSource(role, p)
+			behind[x.learner] = append(behind[x.learner], source)
+			wires = append(wires, x.weightsFrom(source, role, p)...)
 		}
 	}
 	x.order(behind)
@@ -193,7 +193,7 @@ func (x *casting) add(policies []placedName) {
 }
 
 // put adds a component that is made for a policy, with the keys that the file has for it merged over.
-func (x *casting) put(name string, p placedName, made *node) {
+func (x *policyExpander) put(name string, p placedName, made *node) {
 	if other, taken := x.made[name]; taken {
 		x.Add("E006", p.at, "rename one of them", "policies %q and %q both have a component %q", other, p.text, name)
 		return
@@ -212,7 +212,7 @@ func (x *casting) put(name string, p placedName, made *node) {
 
 // copy adds a component for a policy that is like one of the preset's, and returns its name. Each has a loop of its own, but for
 // those that answer the rollout.
-func (x *casting) copy(like string, p placedName) string {
+func (x *policyExpander) copy(like string, p placedName) string {
 	name, made := nameFor(like, p.text), x.component(like).clone()
 	made.put("policy", scalarAt(p.at, p.text))
 	if loop, ok := made.at("loop").text(); ok && like != x.inference {
@@ -223,8 +223,8 @@ func (x *casting) copy(like string, p placedName) string {
 	return name
 }
 
-// giver adds the component that gives a policy its weights, and returns its name.
-func (x *casting) giver(role Role, p placedName) string {
+// addSource adds the component that gives a policy its weights, and returns its name.
+func (x *policyExpander) addSource(role Role, p placedName) string {
 	kind := kindFrozen
 	if role == Pool {
 		kind = kindPool
@@ -237,7 +237,7 @@ func (x *casting) giver(role Role, p placedName) string {
 }
 
 // order moves components behind those that they follow.
-func (x *casting) order(behind map[string][]string) {
+func (x *policyExpander) order(behind map[string][]string) {
 	components := x.root.at("component")
 	moved := slices.Concat(slices.Collect(maps.Values(behind))...)
 	var names []string
@@ -251,7 +251,7 @@ func (x *casting) order(behind map[string][]string) {
 
 // wiresLike returns wires like those of the preset between components of new names. Wires of its policy's components that have
 // none are left out.
-func (x *casting) wiresLike(names map[string]string) (list []*node) {
+func (x *policyExpander) wiresLike(names map[string]string) (list []*node) {
 	own := []string{x.inference, x.batcher, x.learner}
 	for _, w := range x.presetWires() {
 		for _, signal := range textsOf(w.at("signal")) {
@@ -284,12 +284,12 @@ func rename(port string, names map[string]string) (string, bool) {
 
 // weightsFrom returns the wires of what gives a policy its weights. A pool hears of the versions that are learned, and of the
 // trajectories, as a batcher does.
-func (x *casting) weightsFrom(giver string, role Role, p placedName) []*node {
+func (x *policyExpander) weightsFrom(source string, role Role, p placedName) []*node {
 	w, weights, port := x.wireOf(x.learner, x.inference)
 	if w == nil {
 		return nil
 	}
-	list := []*node{rewired(w, component.Qualified(giver, weights), component.Qualified(nameFor(x.inference, p.text), port))}
+	list := []*node{rewired(w, component.Qualified(source, weights), component.Qualified(nameFor(x.inference, p.text), port))}
 	of, _ := x.root.at("policy").at(p.text).at("of").text()
 	learner := x.learner
 	if of != x.policy {
@@ -298,16 +298,16 @@ func (x *casting) weightsFrom(giver string, role Role, p placedName) []*node {
 	if role != Pool || of != x.policy && !x.acts(of) { // nobody learns it, which is an error later
 		return list
 	}
-	list = append(list, rewired(w, component.Qualified(learner, weights), component.Qualified(giver, port)))
+	list = append(list, rewired(w, component.Qualified(learner, weights), component.Qualified(source, port)))
 	if w, signal, slot := x.wireOf(x.rollout, x.batcher); w != nil {
-		list = append(list, rewired(w, component.Qualified(x.rollout, signal), component.Qualified(giver, slot)))
+		list = append(list, rewired(w, component.Qualified(x.rollout, signal), component.Qualified(source, slot)))
 	}
 	return list
 }
 
 // wireOf returns the first wire of the preset from one component to another, with the names of signal and slot; nil if there is
 // none.
-func (x *casting) wireOf(from, to string) (w *node, signal, slot string) {
+func (x *policyExpander) wireOf(from, to string) (w *node, signal, slot string) {
 	for _, w := range x.presetWires() {
 		for _, out := range textsOf(w.at("signal")) {
 			for _, in := range textsOf(w.at("slot")) {
@@ -323,12 +323,12 @@ func (x *casting) wireOf(from, to string) (w *node, signal, slot string) {
 }
 
 // acts reports whether the preset's rollout names a policy, which is learned then if it can be.
-func (x *casting) acts(policy string) bool {
+func (x *policyExpander) acts(policy string) bool {
 	return slices.ContainsFunc(actingNames(x.component(x.rollout)), func(p placedName) bool { return p.text == policy })
 }
 
 // presetWires are the wires of the preset.
-func (x *casting) presetWires() (list []*node) {
+func (x *policyExpander) presetWires() (list []*node) {
 	if wires := x.root.at("wire"); wires != nil {
 		list = slices.DeleteFunc(slices.Clone(wires.items), func(w *node) bool { return w.key.order() < firstPreset })
 	}
@@ -336,7 +336,7 @@ func (x *casting) presetWires() (list []*node) {
 }
 
 // wire adds wires behind those of the preset. What the rollout sends goes to all policies.
-func (x *casting) wire(more []*node) {
+func (x *policyExpander) wire(more []*node) {
 	wires := x.root.at("wire")
 	if wires == nil {
 		return
@@ -359,7 +359,7 @@ func (x *casting) wire(more []*node) {
 }
 
 // fansOut reports whether a wire leads from the rollout to components of policies.
-func (x *casting) fansOut(w *node) bool {
+func (x *policyExpander) fansOut(w *node) bool {
 	owned := func(list []string, by func(string) bool) bool {
 		return slices.ContainsFunc(list, func(port string) bool { owner, _, _ := component.SplitQualified(port); return by(owner) })
 	}
