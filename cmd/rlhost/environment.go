@@ -85,12 +85,12 @@ func (f *envFlags) loadError(err error) error {
 	return pluginError(err)
 }
 
-// pluginError shows a plugin that cannot be used with code, reason and remedy.
+// pluginError shows a plugin that cannot be used with code, reason and remedy. Errors that have no place are of no plugin.
 func pluginError(err error) error {
 	var module *table.Error
 	var native *spawn.Error
 	switch {
-	case errors.As(err, &module):
+	case errors.As(err, &module) && module.Place != "":
 		return fail(exitPlugin, fmt.Errorf("%s: error[%s]: %s\n  help: %s", module.Place, module.Code, module.Reason, module.Help))
 	case errors.As(err, &native):
 		return fail(exitPlugin, fmt.Errorf("plugin %q: error[%s]: %s\n  help: %s", native.Program, native.Code, native.Reason, native.Help))

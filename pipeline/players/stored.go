@@ -122,7 +122,8 @@ func (f *Finder) gone(learned, run string, there []uint64) error {
 	for i, v := range there {
 		list[i] = strconv.FormatUint(v, 10)
 	}
-	return &table.Error{Code: CodeGone, Reason: reason + fmt.Sprintf("the checkpoints of run %s and their pools have %s", run, strings.Join(list, ", ")),
+	reason += fmt.Sprintf("the checkpoints of run %s and their pools have %s", run, strings.Join(list, ", "))
+	return &table.Error{Code: CodeGone, Reason: reason,
 		Help: "name one of these; `rlhost checkpoint` saves the newest, and run.checkpoint.keep, keep_every and the keep of a pool say which ones stay"}
 }
 

@@ -116,14 +116,16 @@ func statesOfRun(old *runs.Run, parts *graph.Parts, now []learning) (map[string]
 		}
 	}
 	if len(states) == 0 {
-		return nil, &Error{Kind: Usage, Err: fmt.Errorf("run %s has learned no policy of a name that is learned here: %s\n  help: name a policy as there, or begin with the file of one: rlhost export %s --policy NAME --format safetensors",
+		return nil, &Error{Kind: Usage, Err: fmt.Errorf("run %s has learned no policy of a name that is learned here: %s\n"+
+			"  help: name a policy as there, or begin with the file of one: rlhost export %s --policy NAME --format safetensors",
 			old.ID(), strings.Join(names, ", "), old.ID())}
 	}
 	return states, nil
 }
 
 // stateOfTensors returns the state of a learner that begins with the weights of a safetensors file.
-func stateOfTensors(ctx context.Context, path string, learner Learner, parts *graph.Parts, g *graph.Graph, p *graph.Policy) (state component.State, err error) {
+func stateOfTensors(ctx context.Context, path string, learner Learner, parts *graph.Parts, g *graph.Graph, p *graph.Policy) (
+	state component.State, err error) {
 	file, err := files.Read(path, players.MaxTensors)
 	if err != nil {
 		return state, &Error{Kind: Usage, Err: err}

@@ -155,7 +155,8 @@ func (c *change) leads() error {
 		e.Help = "keep its learner; to train another policy, stop the run and go on with it: rlhost train --resume " + c.Run.ID() + " --policy NAME"
 	case p.Name != c.Policy:
 		e.Reason += fmt.Sprintf(", and `policy` in [run] would make it %q", p.Name)
-		e.Help = fmt.Sprintf("leave that out, or add --set run.policy=%s; for the other one stop the run, and go on with it: rlhost train --resume %s --policy %s", c.Policy, c.Run.ID(), p.Name)
+		e.Help = fmt.Sprintf("leave that out, or add --set run.policy=%s; for the other one stop the run, and go on with it: "+
+			"rlhost train --resume %s --policy %s", c.Policy, c.Run.ID(), p.Name)
 	default:
 		return nil
 	}

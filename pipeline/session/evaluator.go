@@ -90,16 +90,17 @@ func (e *evaluator) boundary(snapshot pipeline.Snapshot) error {
 		}
 	}
 	e.schedule(c.EnvSteps)
+	g := e.s.Graph() // that the states are of
 	e.all.Go(func() {
 		defer e.busy.Store(false)
-		e.evaluate(c)
+		e.evaluate(g, c)
 	})
 	return nil
 }
 
 // evaluate plays the policy of a checkpoint, and keeps it if it is the best so far.
-func (e *evaluator) evaluate(c runs.Checkpoint) {
-	p, err := e.play(&c)
+func (e *evaluator) evaluate(g *graph.Graph, c runs.Checkpoint) {
+	p, err := e.play(g, &c)
 	if e.ctx.Err() != nil {
 		return
 	}
@@ -119,19 +120,18 @@ func (e *evaluator) evaluate(c runs.Checkpoint) {
 	if err := e.s.run.SaveEvaluated(c); err != nil {
 		e.s.log.Error("training goes on without this checkpoint", "error", err)
 	}
-	e.s.tell(Evaluated{EnvSteps: c.EnvSteps, PolicyVersion: c.PolicyVersion, Played: p, Deterministic: e.s.Graph().Run.Evaluation.Deterministic})
+	e.s.tell(Evaluated{EnvSteps: c.EnvSteps, PolicyVersion: c.PolicyVersion, Played: p, Deterministic: g.Run.Evaluation.Deterministic})
 }
 
 // play plays the episodes in the way that is judged.
-func (e *evaluator) play(c *runs.Checkpoint) (Played, error) {
+func (e *evaluator) play(g *graph.Graph, c *runs.Checkpoint) (Played, error) {
 	network, weights, err := players.WeightsOf(e.s.o.Parts, c.Components[e.s.learner])
 	if err != nil {
 		return Played{}, err
 	}
-	if err := e.load(); err != nil {
+	if err := e.load(g); err != nil {
 		return Played{}, err
 	}
-	g := e.s.Graph()
 	o := EvaluationOf(g, uint64(e.s.gauge(component.GaugeLongestEpisode))).Options
 	o.Plugin, o.Greedy, o.Share = e.plugin, g.Run.Evaluation.Deterministic, g.Run.Evaluation.Share
 	r := players.Reader{Parts: e.s.o.Parts, Graph: g, States: c.Components, Spec: e.plugin.Spec()}
@@ -139,12 +139,12 @@ func (e *evaluator) play(c *runs.Checkpoint) (Played, error) {
 	if err != nil {
 		return Played{}, err
 	}
-	return playOnce(e.ctx, players.Player{Definition: &policy.Definition{Network: network, Backend: e.s.definition().Backend}, Weights: weights}, beside, o)
+	d := &policy.Definition{Network: network, Backend: e.s.definition().Backend}
+	return playOnce(e.ctx, players.Player{Definition: d, Weights: weights}, beside, o)
 }
 
 // load loads the environment for evaluations alone: that of the run may be replaced at any moment.
-func (e *evaluator) load() error {
-	g := e.s.Graph()
+func (e *evaluator) load(g *graph.Graph) error {
 	of := g.Env(e.s.policy.Env)
 	if e.plugin != nil && reflect.DeepEqual(e.table, of.Table) {
 		return nil

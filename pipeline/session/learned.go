@@ -91,7 +91,8 @@ func learned(g *graph.Graph, name string) (p *graph.Policy, learner string, err 
 	case slices.Contains(names, mainPolicy):
 		name = mainPolicy
 	case len(list) > 1:
-		return nil, "", whichPolicy(g, "several policies are learned, and none of them leads", "name one with `policy` in [run], or with --policy: "+strings.Join(names, ", "))
+		return nil, "", whichPolicy(g, "several policies are learned, and none of them leads",
+			"name one with `policy` in [run], or with --policy: "+strings.Join(names, ", "))
 	}
 	if i := slices.Index(names, name); i >= 0 {
 		return list[i].policy, list[i].component, nil
@@ -125,10 +126,12 @@ func oneLearnerEach(g *graph.Graph) error {
 			continue
 		}
 		if c.Count != 1 {
-			return whichPolicy(g, fmt.Sprintf("component %q has %d instances, which would learn policy %q apart", c.Name, c.Count, c.Policy), "use count = 1 for learners")
+			return whichPolicy(g, fmt.Sprintf("component %q has %d instances, which would learn policy %q apart", c.Name, c.Count, c.Policy),
+				"use count = 1 for learners")
 		}
 		if other, taken := by[c.Policy]; taken {
-			return whichPolicy(g, fmt.Sprintf("components %q and %q both learn policy %q", other, c.Name, c.Policy), "give each a policy of its own, or leave one out")
+			return whichPolicy(g, fmt.Sprintf("components %q and %q both learn policy %q", other, c.Name, c.Policy),
+				"give each a policy of its own, or leave one out")
 		}
 		by[c.Policy] = c.Name
 	}
