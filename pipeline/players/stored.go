@@ -30,7 +30,7 @@ type Finder struct {
 	Policy *graph.Policy              // of the graph
 	Run    *runs.Run                  // that is to act with them
 	Before map[string]component.State // that it goes on from, by component
-	// Learned returns another run's graph, and which policy it has learned: that of the name if there is one, else the leading one.
+	// Learned returns the graph in a run's folder, and which policy it has learned: that of the name if there is one, else the leading one.
 	Learned func(run *runs.Run, name string) (g *graph.Graph, learned *graph.Policy, err error)
 }
 
@@ -56,7 +56,7 @@ func (f *Finder) State(made component.Policy) (state component.State, err error)
 	var w policy.Weights
 	switch {
 	case f.Policy.Of != "":
-		n, w, err = f.version(f.Run, f.Graph, f.Policy.Of)
+		n, w, err = f.ownVersion()
 	case strings.HasSuffix(f.Policy.From, graph.SuffixTensors):
 		n, w, err = f.file(made)
 	default:
@@ -76,6 +76,17 @@ func (f *Finder) source() (string, error) {
 		source += "@" + strconv.FormatUint(f.Policy.Version, 10)
 	}
 	return source, err
+}
+
+// ownVersion finds a version of a policy of the run itself. Where that is learned no more, what the run's folder has is of the graph before.
+func (f *Finder) ownVersion() (n policy.Network, w policy.Weights, err error) {
+	g := f.Graph
+	if OfPolicy(g, KindLearner, f.Policy.Of) == nil {
+		if g, _, err = f.Learned(f.Run, f.Policy.Of); err != nil {
+			return n, w, err
+		}
+	}
+	return f.version(f.Run, g, f.Policy.Of)
 }
 
 // version finds a version of a learned policy of a run with that graph: in a checkpoint, or in one's pools.
@@ -115,7 +126,7 @@ func (f *Finder) rank(s *runs.Saved) int {
 func (f *Finder) gone(learned, run string, there []uint64) error {
 	reason := fmt.Sprintf("policy %q: version %d of policy %q is not there: ", f.Policy.Name, f.Policy.Version, learned)
 	if len(there) == 0 {
-		return &table.Error{Code: CodeGone, Reason: reason + "the run has no checkpoint yet",
+		return &table.Error{Code: CodeGone, Reason: reason + "no checkpoint of run " + run + " has a version of it",
 			Help: "freeze a version once it is saved: run `rlhost checkpoint` while it is the newest, then reload"}
 	}
 	list := make([]string, len(there))

@@ -269,7 +269,7 @@ func TestStored_SaysWhatIsNotThere(t *testing.T) {
 			}
 		}
 	}
-	check(l.train(1, freezing(`of="main"`, "version=4")), players.CodeGone, "version 4 of policy \"main\"", "no checkpoint yet", "rlhost checkpoint")
+	check(l.train(1, freezing(`of="main"`, "version=4")), players.CodeGone, "version 4 of policy \"main\"", "has a version of it", "rlhost checkpoint")
 	if err := l.train(4, ""); err != nil {
 		t.Fatal(err)
 	}
