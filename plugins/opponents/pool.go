@@ -28,18 +28,18 @@ type Pool struct {
 	config config
 	h      *component.Host
 	publisher
-	key     uint32    // of draws, made of the policy's name
-	kept    []version // the first one, then the newest ones, ascending; none before it has heard of any
-	drawn   version   // that is published; it may be kept no more
-	free    [][]byte  // memory of versions that are gone
-	newest  uint64    // version heard of last
-	heard   uint64    // versions
-	draws   uint64
-	count   *stat.Counter
-	kepts   *stat.Gauge
-	playing *stat.Gauge
-	held    []arena.Lease                             // of trajectories, in synchronous mode, until the next version is heard of
-	own     map[*trajectory.Schema]*trajectory.Schema // for the rows of the learned policy; nil where none are known as such
+	key      uint32    // of draws, made of the policy's name
+	kept     []version // the first one, then the newest ones, ascending; none before the first is received
+	drawn    version   // that is published; perhaps no longer among the kept ones
+	free     [][]byte  // memory of dropped versions
+	newest   uint64    // version received last
+	received uint64    // versions
+	draws    uint64
+	count    *stat.Counter
+	kepts    *stat.Gauge
+	playing  *stat.Gauge
+	held     []arena.Lease                             // of trajectories, in synchronous mode, until the next version is received
+	own      map[*trajectory.Schema]*trajectory.Schema // for the rows of the learned policy; nil where none are known as such
 }
 
 // version is one policy version, as the format of the weights lays it out.
@@ -107,7 +107,7 @@ func (c *Pool) first(*hostabi.Message) {
 	}
 }
 
-// onTrajectory claims a block until the next version has been heard of, so that in synchronous mode the rows that follow are acted
+// onTrajectory claims a block until the next version is received, so that in synchronous mode the rows that follow are acted
 // on with what is drawn then, wherever the policy's inference runs.
 func (c *Pool) onTrajectory(m *hostabi.Message) {
 	if !c.h.Run.Synchronous {
@@ -126,7 +126,7 @@ func (c *Pool) onTrajectory(m *hostabi.Message) {
 	}
 }
 
-// late reports whether the version that is learned from a trajectory has been heard of already: a rollout in another process
+// late reports whether the version that is learned from a trajectory has been received already: a rollout in another process
 // sends while this one's loop runs, so that the learner may be faster than the message. There will be no next version while the
 // block is claimed.
 func (c *Pool) late(tr trajectory.Trajectory) bool {
@@ -137,25 +137,25 @@ func (c *Pool) late(tr trajectory.Trajectory) bool {
 		}
 		c.own[tr.Schema] = own
 	}
-	if own == nil || c.heard == 0 {
+	if own == nil || c.received == 0 {
 		return false
 	}
 	tr.Schema = own
 	return tr.Uint64(trajectory.PolicyVersion)[own.Shape.Steps-1] < c.newest
 }
 
-// onWeights hears of a version. Its block is claimed while the slot runs.
+// onWeights receives a version. Its block is claimed while the slot runs.
 func (c *Pool) onWeights(m *hostabi.Message) {
-	if err := c.hear(m); err != nil {
+	if err := c.receive(m); err != nil {
 		c.h.Fail(fmt.Errorf("weights %v: %w", m.Handle, err))
 	}
-	if err := c.letGo(); err != nil {
+	if err := c.release(); err != nil {
 		c.h.Fail(err)
 	}
 }
 
-// letGo releases the trajectories that were claimed.
-func (c *Pool) letGo() error {
+// release releases the trajectories that were claimed.
+func (c *Pool) release() error {
 	var errs []error
 	for i := range c.held {
 		errs = append(errs, c.held[i].Release())
@@ -164,9 +164,9 @@ func (c *Pool) letGo() error {
 	return errors.Join(errs...)
 }
 
-// hear keeps a version if it is due, and draws if that is. A version that comes again, as after a resume, is none.
-func (c *Pool) hear(m *hostabi.Message) error {
-	if c.heard > 0 && m.PolicyVersion == c.newest {
+// receive keeps a version if it is due, and draws if that is. A version that comes again, as after a resume, is ignored.
+func (c *Pool) receive(m *hostabi.Message) error {
+	if c.received > 0 && m.PolicyVersion == c.newest {
 		return nil
 	}
 	due := len(c.kept) == 0 || m.PolicyVersion >= c.kept[len(c.kept)-1].number+c.config.Every
@@ -176,8 +176,8 @@ func (c *Pool) hear(m *hostabi.Message) error {
 		}
 	}
 	c.newest = m.PolicyVersion
-	c.heard++
-	if (c.heard-1)%c.config.DrawEvery != 0 {
+	c.received++
+	if (c.received-1)%c.config.DrawEvery != 0 {
 		return nil
 	}
 	return c.draw()
@@ -208,13 +208,13 @@ func (c *Pool) memory() []byte {
 	return make([]byte, 0, c.format.Bytes())
 }
 
-// keep adds a version and gives up the oldest but the first where there are too many.
+// keep adds a version and drops the oldest but the first where there are too many.
 func (c *Pool) keep(v version) {
 	c.kept = append(c.kept, v)
 	c.trim()
 }
 
-// trim gives up what is too much.
+// trim drops the oldest versions but the first where there are too many.
 func (c *Pool) trim() {
 	for len(c.kept) > 1+c.config.Keep {
 		gone := c.kept[1]
@@ -265,4 +265,4 @@ func (c *Pool) publishDrawn() error {
 }
 
 // Stop releases the published weights.
-func (c *Pool) Stop() error { return errors.Join(c.letGo(), c.stop()) }
+func (c *Pool) Stop() error { return errors.Join(c.release(), c.stop()) }

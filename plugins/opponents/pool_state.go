@@ -11,11 +11,11 @@ import (
 
 // savedPool is the small part of a pool's state.
 type savedPool struct {
-	Kept   []uint64 `json:"kept"`  // ascending
-	Drawn  uint64   `json:"drawn"` // that was published, if any is kept
-	Newest uint64   `json:"newest"`
-	Heard  uint64   `json:"heard"`
-	Draws  uint64   `json:"draws"`
+	Kept     []uint64 `json:"kept"`  // ascending
+	Drawn    uint64   `json:"drawn"` // that was published, if any is kept
+	Newest   uint64   `json:"newest"`
+	Received uint64   `json:"received"`
+	Draws    uint64   `json:"draws"`
 }
 
 // blobOf is the name of a version's blob.
@@ -23,7 +23,7 @@ func blobOf(version uint64) string { return "version" + strconv.FormatUint(versi
 
 // Snapshot saves the kept versions, the published one, and what the next draws depend on.
 func (c *Pool) Snapshot() (component.State, error) {
-	s := savedPool{Drawn: c.drawn.number, Newest: c.newest, Heard: c.heard, Draws: c.draws}
+	s := savedPool{Drawn: c.drawn.number, Newest: c.newest, Received: c.received, Draws: c.draws}
 	state := component.State{Blobs: map[string][]byte{}}
 	for _, v := range c.kept {
 		s.Kept = append(s.Kept, v.number)
@@ -64,7 +64,7 @@ func (c *Pool) Restore(state component.State) error {
 	} else {
 		c.drawn.weights = slices.Clone(state.Blobs[blobOf(s.Drawn)])
 	}
-	c.kept, c.newest, c.heard, c.draws = kept, s.Newest, s.Heard, s.Draws
+	c.kept, c.newest, c.received, c.draws = kept, s.Newest, s.Received, s.Draws
 	c.trim()
 	return nil
 }

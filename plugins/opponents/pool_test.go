@@ -37,7 +37,7 @@ func TestPool_KeepsTheFirstVersionAndTheNewest(t *testing.T) {
 			t.Errorf("after version %d it keeps %v, want %v", step.upTo, got, want)
 		}
 	}
-	r.learn(t, 19) // some were not heard of
+	r.learn(t, 19) // some did not arrive
 	if got, want := kept(t, c), []uint64{0, 10, 12, 19}; !slices.Equal(got, want) {
 		t.Errorf("it keeps %v, want %v", got, want)
 	}
@@ -200,7 +200,7 @@ func (c *Pool) restoreInto(like *Pool, s component.State) error {
 	return c.Restore(s)
 }
 
-// In synchronous mode the pool claims trajectories until the version that is learned from them has been heard of. One that comes
+// In synchronous mode the pool claims trajectories until the version that is learned from them is received. One that comes
 // behind that version, from a rollout in another process, it does not claim: there would be no next version.
 func TestPool_ClaimsNoTrajectoryThatIsLearnedFrom(t *testing.T) {
 	o := seed(1)
@@ -230,7 +230,7 @@ func TestPool_ClaimsNoTrajectoryThatIsLearnedFrom(t *testing.T) {
 			t.Errorf("a trajectory of version %d makes it %d claims, want %d", version, len(c.held), claims)
 		}
 	}
-	acted(0, 1) // before it has heard of any
+	acted(0, 1) // before it has received any
 	r.learn(t, 0)
 	acted(0, 1)
 	acted(0, 2)
