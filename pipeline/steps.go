@@ -149,6 +149,7 @@ func (c *stepCounter) hand(x *instance, h hostabi.Handle) {
 	if err != nil {
 		return // the run is over, or the block holds no trajectory
 	}
+	tr.Meta().Settled = 0 // nobody else has it yet; what made it may have left what stood there
 	rows := tr.Unsettled()
 	x.handed.Add(uint64(rows))
 	if tr.Schema.Shape.Policies != "" {
