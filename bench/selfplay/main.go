@@ -22,13 +22,13 @@ func main() {
 	episodes := flag.Int("episodes", 1000, "of each match")
 	dir := flag.String("dir", "runs", "folder of runs")
 	least := flag.Float64("least", 0, "fail where the score against a random player or the first version is less")
-	sampled := flag.Bool("sampled", false, "actions are sampled, not the most probable ones")
+	greedy := flag.Bool("greedy", false, "the most probable actions instead of sampled ones; against the first version one game on each side, over and over")
 	flag.Parse()
 	if flag.NArg() != 1 {
-		fmt.Fprintln(os.Stderr, "usage: go run ./bench/selfplay [-dir DIR] [-episodes N] [-sampled] [-least SCORE] RUN")
+		fmt.Fprintln(os.Stderr, "usage: go run ./bench/selfplay [-dir DIR] [-episodes N] [-greedy] [-least SCORE] RUN")
 		os.Exit(2)
 	}
-	if err := play(context.Background(), *dir, flag.Arg(0), *episodes, !*sampled, *least); err != nil {
+	if err := play(context.Background(), *dir, flag.Arg(0), *episodes, *greedy, *least); err != nil {
 		fmt.Fprintln(os.Stderr, "selfplay:", err)
 		os.Exit(1)
 	}

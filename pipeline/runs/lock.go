@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // ErrLocked is wrapped where another process writes to the run.
@@ -28,7 +29,7 @@ func (r *Run) Lock() error {
 	if err != nil {
 		return fmt.Errorf("lock run %s: %w", r.ID(), advise(err, r.Dir))
 	}
-	taken, err := flock(f, false)
+	taken, err := take(f)
 	if err == nil && !taken {
 		err = r.lockedBy(f)
 	}
@@ -42,6 +43,23 @@ func (r *Run) Lock() error {
 	}
 	r.lock = f
 	return nil
+}
+
+// afterlife is how long a lock may outlive the process that held it: what that was starting when it was killed has the file open for
+// a moment, and so has who asks for the holder.
+const afterlife = 2 * time.Second
+
+// take takes the lock, and reports false if a process that runs holds it.
+func take(f *os.File) (taken bool, err error) {
+	for end := time.Now().Add(afterlife); ; time.Sleep(afterlife / 200) {
+		taken, err = flock(f, false)
+		if taken || err != nil || time.Now().After(end) {
+			return taken, err
+		}
+		if pid, err := strconv.Atoi(readText(f)); err != nil || processRuns(pid) {
+			return false, nil
+		}
+	}
 }
 
 // locked writes the process id for later processes, removes what the previous holder left unfinished, and reads what it

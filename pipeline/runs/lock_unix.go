@@ -8,6 +8,9 @@ import (
 	"syscall"
 )
 
+// processRuns reports whether there is a process of that number.
+func processRuns(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+
 // flock takes the exclusive lock of an open file; the kernel releases it when the process ends. Without wait it
 // reports false if another holds it.
 func flock(f *os.File, wait bool) (taken bool, err error) {

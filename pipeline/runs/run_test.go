@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -351,4 +352,42 @@ func TestInfoIsReadWhileItIsUpdated(t *testing.T) {
 		_, _ = r.ID(), r.Info()
 	}
 	wg.Wait()
+}
+
+// A process that was killed may have left the lock to one that it was about to start: whoever goes on with the run waits for that.
+func TestLockOutlivesItsHolderForAMoment(t *testing.T) {
+	gone := exec.Command("true")
+	if err := gone.Run(); err != nil {
+		t.Fatal(err)
+	}
+	first := create(t)
+	dir := first.Dir
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		r, err := Open("", dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, lockFile)
+		if err := os.WriteFile(path, []byte(strconv.Itoa(gone.ProcessState.Pid())+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		left, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if taken, err := flock(left, false); err != nil || !taken {
+			t.Fatalf("flock: %v, %v", taken, err)
+		}
+		locked := make(chan error)
+		go func() { locked <- r.Lock() }()
+		if err := left.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(<-locked, r.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
