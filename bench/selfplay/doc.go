@@ -2,5 +2,5 @@
 // itself before it had learned anything, and against a search of two moves.
 //
 //	rlhost train examples/pipelines/connectfour.toml
-//	go run ./bench/selfplay runs/connectfour-1
+//	go run ./bench/selfplay connectfour
 package main
