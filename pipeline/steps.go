@@ -164,7 +164,7 @@ func (c *stepCounter) ignore(tr trajectory.Trajectory, rows int) {
 	if learned[""] { // a learner that names no policy
 		return
 	}
-	for place, name := range strings.Fields(tr.Schema.Shape.Policies) {
+	for place, name := range tr.Schema.Policies() {
 		if !learned[name] {
 			tr.Settle(place)
 		}
@@ -234,7 +234,7 @@ func (c *stepCounter) readOthers() (control.StepCounts, bool) {
 // learner returns the instance of a plugin that datasets go to, nil where this program's own learner runs.
 func (c *stepCounter) learner() *instance {
 	for _, m := range c.now().members {
-		if m.of.Plugin != "" && slices.ContainsFunc(m.of.Manifest.Slots, func(port component.Port) bool { return component.PayloadOf(port.Payload).Learned }) {
+		if m.of.Plugin != "" && m.learns() {
 			return m.instance
 		}
 	}

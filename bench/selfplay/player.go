@@ -13,7 +13,7 @@ const (
 	cells   = columns * rows
 )
 
-// board are the stones of the player who is to move, and of the other.
+// board has the stones of the player whose turn it is, and those of the other one.
 type board struct{ own, other [cells]bool }
 
 // read takes the board from a row of observations.

@@ -27,8 +27,8 @@ opponents = { past = 0.5 }
 every = 1
 `
 
-// Whoever plays against former versions trains the same policy wherever the versions act and the learner learns, and tells how strong
-// it is at the end and later.
+// Self-play against earlier versions trains the same policy in whichever processes these act and the learner runs, and rates it at the
+// end and later.
 func TestSelfPlay_TrainsTheSameInProcesses(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)

@@ -24,7 +24,7 @@ type Flow struct {
 	// DatasetRows is how many env steps a batcher gathers before it releases any block.
 	DatasetRows int
 	// Policies names the policies that act in the component's environments, by patterns of agents; empty: one policy acts in
-	// all rows, that of whoever answers. See PolicyOfAgents.
+	// all rows, that of the component which answers its requests. See PolicyOfAgents.
 	Policies map[string]string
 	// Opponents are the shares of episodes in which one agent is played by another policy, by its name.
 	Opponents map[string]float64
@@ -44,6 +44,20 @@ func (f *Flow) Acting() []string {
 	names := slices.AppendSeq(slices.Collect(maps.Values(f.Policies)), maps.Keys(f.Opponents))
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// ShapePolicies returns them as trajectory.Shape has them: empty where one policy acts.
+func (f *Flow) ShapePolicies() string {
+	if names := f.Acting(); len(names) > 1 {
+		return strings.Join(names, " ")
+	}
+	return ""
+}
+
+// Keeps reports whether the blocks of steps of an environment keep what a policy needs that is made for an environment: for the same
+// one, or it acts.
+func (f *Flow) Keeps(env, policy, policyEnv string) bool {
+	return policyEnv == env || slices.Contains(f.Acting(), policy)
 }
 
 // AgentNames returns the names of an environment's agents, GROUP/INDEX, in the order of their rows. The group of one that

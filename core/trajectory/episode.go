@@ -1,6 +1,7 @@
 package trajectory
 
 import (
+	"hash/fnv"
 	"math"
 
 	"github.com/rlhost/rlhost/hostabi"
@@ -24,12 +25,9 @@ type Episode struct {
 
 // PolicyID is what an Episode says of the policy of that name: its 32-bit FNV-1a hash.
 func PolicyID(name string) uint32 {
-	const offset, prime = 2166136261, 16777619
-	id := uint32(offset)
-	for i := range len(name) {
-		id = (id ^ uint32(name[i])) * prime
-	}
-	return id
+	h := fnv.New32a()
+	h.Write([]byte(name))
+	return h.Sum32()
 }
 
 // TrialTask is the Task of episodes that do not count for judging the policy.

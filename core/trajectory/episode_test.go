@@ -43,6 +43,11 @@ func TestEpisodeKeepsNaN(t *testing.T) {
 
 // The hash is FNV-1a's, which programs in other languages compute too.
 func TestPolicyIDIsFNV1a(t *testing.T) {
+	for name, want := range map[string]uint32{"": 0x811c9dc5, "a": 0xe40c292c, "foobar": 0xbf9cf968} { // published vectors
+		if got := PolicyID(name); got != want {
+			t.Errorf("PolicyID(%q) = %#x, want %#x", name, got, want)
+		}
+	}
 	for _, name := range []string{"", "main", "rival", "main@12", "Läufer"} {
 		h := fnv.New32a()
 		h.Write([]byte(name))

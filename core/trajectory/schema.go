@@ -131,6 +131,9 @@ type Schema struct {
 	first   [2 * hostKinds]uint8 // by kind, where its columns begin
 	part    bool
 
+	policies []string  // of Shape.Policies
+	own      []*Schema // by policy, see Of
+
 	observed, outcome, final, atEnd, past, shared []uint8 // columns with that flag
 	actions                                       []choice
 }
@@ -199,7 +202,22 @@ func NewSchema(spec hostabi.EnvSpec, shape Shape) (*Schema, error) {
 	s.observed, s.outcome, s.final = s.with(Observed), s.with(Outcome), s.with(Final)
 	s.atEnd, s.past, s.shared = s.with(AtEnd), s.with(Past), s.with(Shared)
 	s.actions = s.choices()
+	s.policies = shape.policies()
+	s.divide()
 	return s, nil
+}
+
+// divide makes what Of returns.
+func (s *Schema) divide() {
+	s.own = make([]*Schema, len(s.policies))
+	for place := range s.own {
+		own := *s
+		own.part, own.columns = true, slices.Clone(s.columns)
+		for _, c := range []Column{Valid, PolicyVersion} {
+			own.find(c).Offset = s.find(c.At(1 + place)).Offset
+		}
+		s.own[place] = &own
+	}
 }
 
 // Rows returns how many rows a step has: one for each agent of each environment, those of an environment one behind the other.
@@ -296,34 +314,33 @@ func (s *Schema) Slice(first, n int) (*Schema, error) {
 		l.RowBytes = (l.Envs-1)*l.StrideEnv + (l.Elems-1)*l.StrideElem + l.DType.Bytes()
 		l.Bytes = (l.Rows-1)*l.StrideT + l.RowBytes
 	}
+	part.divide()
 	return &part, nil
 }
 
 // Of returns the schema of the same blocks for a user of the rows of one policy: Valid and PolicyVersion are those of that policy,
-// all other columns are unchanged. Blocks in which one policy acts are its own, whatever its name.
+// all other columns are unchanged. Blocks in which one policy acts are its own, whatever its name. It does not allocate.
 func (s *Schema) Of(policy string) (*Schema, error) {
-	if s.Shape.Policies == "" {
+	place, ok := s.PolicyPlace(policy)
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("%w: policy %q acts in none of their rows, those that do: %s", ErrShape, policy, s.Shape.Policies)
+	case len(s.own) == 0:
 		return s, nil
 	}
-	place, ok := s.PolicyPlace(policy)
-	if !ok {
-		return nil, fmt.Errorf("%w: policy %q acts in none of their rows, those that do: %s", ErrShape, policy, s.Shape.Policies)
-	}
-	own := *s
-	own.part, own.columns = true, slices.Clone(s.columns)
-	for _, c := range []Column{Valid, PolicyVersion} {
-		own.find(c).Offset = s.find(c.At(1 + place)).Offset
-	}
-	return &own, nil
+	return s.own[place], nil
 }
+
+// Policies returns the names in Shape.Policies, for reading; nil where one policy acts in all rows.
+func (s *Schema) Policies() []string { return s.policies }
 
 // PolicyPlace returns where a policy stands among Shape.Policies, the value of Policy in its rows. It is 0 where one policy acts in
 // all rows, whatever its name.
 func (s *Schema) PolicyPlace(policy string) (place int, ok bool) {
-	if s.Shape.Policies == "" {
+	if len(s.policies) == 0 {
 		return 0, true
 	}
-	place = slices.Index(s.Shape.policies(), policy)
+	place = slices.Index(s.policies, policy)
 	return max(place, 0), place >= 0
 }
 

@@ -99,13 +99,13 @@ func (t Trajectory) Acts(r int) []byte {
 }
 
 // Settle notes that the valid rows of a policy, by its place as PolicyPlace tells it, have been counted as learned from or as dropped,
-// whoever still has a claim on the block. Any goroutine, and any process that has a claim.
+// although others may still hold claims on the block. Any goroutine, and any process that has a claim.
 func (t Trajectory) Settle(place int) { atomic.OrUint32(&t.Meta().Settled, 1<<place) }
 
 // Unsettled returns how many valid rows are not settled.
 func (t Trajectory) Unsettled() (rows int) {
 	settled := atomic.LoadUint32(&t.Meta().Settled)
-	n := len(t.Schema.Shape.policies())
+	n := len(t.Schema.policies)
 	if n == 0 && settled == 0 {
 		return min(int(t.Meta().ValidRows), t.Schema.Shape.Steps*t.Schema.Rows())
 	}
@@ -234,17 +234,7 @@ func (m Matrix) Slice(lo, hi int) Matrix {
 }
 
 // CopyRow copies row r of another matrix of the same shape and layout to row r of this one.
-func (m Matrix) CopyRow(r int, from Matrix) {
-	size := m.DType.Bytes()
-	if m.StrideElem == size {
-		size *= m.Elems
-		copy(m.Data[r*m.StrideRow:][:size], from.Data[r*from.StrideRow:])
-		return
-	}
-	for i := range m.Elems {
-		copy(m.Data[r*m.StrideRow+i*m.StrideElem:][:size], from.Data[r*from.StrideRow+i*from.StrideElem:])
-	}
-}
+func (m Matrix) CopyRow(r int, from Matrix) { m.SetRow(r, from, r) }
 
 // SetRow copies row k of another matrix of elements of the same size and number to row r of this one.
 func (m Matrix) SetRow(r int, from Matrix, k int) {

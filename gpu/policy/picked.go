@@ -6,8 +6,8 @@ import (
 )
 
 // Picked are some rows of requests, copied side by side for an actor: those of one policy, where several act in the rows of the
-// same block, or those of the agents whose turn it is. Return takes what the actor wrote to where it belongs. The zero value is
-// ready; it does not allocate once it has grown.
+// same block, or those of the agents whose turn it is. Return copies what the actor wrote to the rows that were picked. The zero
+// value is ready; it does not allocate once it has grown.
 type Picked struct {
 	picks  []pick
 	rows   []uint32
@@ -26,14 +26,9 @@ func (p *Picked) Pick(r *Request, rows []uint32) Request {
 	p.rows = append(p.rows, rows...)
 	to := *r
 	to.Places = p.rows[n:len(p.rows):len(p.rows)]
-	to.Obs, to.Mask = p.copies(r.Obs, rows), p.copies(r.Mask, rows)
-	to.Action, to.Raw = p.room(r.Action, len(rows)), p.room(r.Raw, len(rows))
-	if r.State.Rows > 0 {
-		to.State = p.copied(&r.State, rows)
-	}
-	if r.StateOut.Rows > 0 {
-		to.StateOut = p.like(&r.StateOut, len(rows))
-	}
+	to.Obs, to.Mask = p.matrices(r.Obs, rows, true), p.matrices(r.Mask, rows, true)
+	to.Action, to.Raw = p.matrices(r.Action, rows, false), p.matrices(r.Raw, rows, false)
+	to.State, to.StateOut = p.matrix(&r.State, rows, true), p.matrix(&r.StateOut, rows, false)
 	if r.Age != nil {
 		to.Age = p.take(len(rows))
 		for i, row := range rows {
@@ -72,51 +67,32 @@ func (p *Picked) Return() {
 	p.picks, p.rows, p.views, p.used = p.picks[:0], p.rows[:0], p.views[:0], 0
 }
 
-// copies copies rows of matrices; one without rows stays so.
-func (p *Picked) copies(list []trajectory.Matrix, rows []uint32) []trajectory.Matrix {
+// matrices is matrix for each of a list, nil for nil.
+func (p *Picked) matrices(list []trajectory.Matrix, rows []uint32, read bool) []trajectory.Matrix {
 	if list == nil {
 		return nil
 	}
 	n := len(p.views)
 	for i := range list {
-		m := trajectory.Matrix{}
-		if list[i].Rows > 0 {
-			m = p.copied(&list[i], rows)
-		}
-		p.views = append(p.views, m)
+		p.views = append(p.views, p.matrix(&list[i], rows, read))
 	}
 	return p.views.From(n)
 }
 
-// room returns matrices for as many rows as are written.
-func (p *Picked) room(list []trajectory.Matrix, rows int) []trajectory.Matrix {
-	if list == nil {
-		return nil
+// matrix returns a dense matrix for some rows of another, with their content if they are read; the zero Matrix for one without rows.
+func (p *Picked) matrix(m *trajectory.Matrix, rows []uint32, read bool) trajectory.Matrix {
+	if m.Rows == 0 {
+		return trajectory.Matrix{}
 	}
-	n := len(p.views)
-	for i := range list {
-		m := trajectory.Matrix{}
-		if list[i].Rows > 0 {
-			m = p.like(&list[i], rows)
+	size := m.DType.Bytes()
+	to := trajectory.Matrix{DType: m.DType, Data: p.take(len(rows) * m.Elems * size), Rows: len(rows), Elems: m.Elems,
+		StrideRow: m.Elems * size, StrideElem: size}
+	if read {
+		for i, row := range rows {
+			to.SetRow(i, *m, int(row))
 		}
-		p.views = append(p.views, m)
-	}
-	return p.views.From(n)
-}
-
-func (p *Picked) copied(m *trajectory.Matrix, rows []uint32) trajectory.Matrix {
-	to := p.like(m, len(rows))
-	for i, row := range rows {
-		to.SetRow(i, *m, int(row))
 	}
 	return to
-}
-
-// like returns a dense matrix of so many rows of another's elements, whose content is undefined.
-func (p *Picked) like(m *trajectory.Matrix, rows int) trajectory.Matrix {
-	size := m.DType.Bytes()
-	return trajectory.Matrix{DType: m.DType, Data: p.take(rows * m.Elems * size), Rows: rows, Elems: m.Elems,
-		StrideRow: m.Elems * size, StrideElem: size}
 }
 
 // numbers returns room for n numbers.

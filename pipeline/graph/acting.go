@@ -15,9 +15,7 @@ import (
 func (x *Component) Learns() bool { return x.Policy != "" && x.takes(component.PayloadDataset) }
 
 // Keeps reports whether blocks of the component's steps keep what a policy needs: it is made for the same environment, or acts.
-func (x *Component) Keeps(p *Policy) bool {
-	return p.Env == x.Env || slices.Contains(x.Flow.Acting(), p.Name)
-}
+func (x *Component) Keeps(p *Policy) bool { return x.Flow.Keeps(x.Env, p.Name, p.Env) }
 
 // Report notes an error of a key of the component's table that was found after it was read.
 func (x *Component) Report(c *Report, e *component.ConfigError) {
@@ -222,7 +220,7 @@ func (c *actingChecker) weighed(x, acts *Component) {
 		case Learned:
 			help = fmt.Sprintf("add a learner with policy = %q and wire its weights to %q; or say in [policy.%s] what they are: of or from", p.Name, acts.Name, p.Name)
 		case Pool:
-			help = strings.Replace(help, kindFrozen, kindPool, 1)
+			help = strings.Replace(help, KindFrozen, KindPool, 1)
 		}
 		c.Add(codeActing, acts.policyAt(), help, "policy %q acts in %q, and nobody learns it and nobody loads it", p.Name, x.Name)
 		return

@@ -10,12 +10,16 @@ import (
 	"github.com/rlhost/rlhost/core/trajectory"
 )
 
-// Keys of components that say which policies act, and kinds that give a policy its weights.
+// Keys of components that say which policies act.
 const (
 	keyPolicies  = "policies"
 	keyOpponents = "opponents"
-	kindFrozen   = "frozen"
-	kindPool     = "opponents"
+)
+
+// Kinds of components that publish the weights of policies which nobody learns: one stored version, and versions of a pool.
+const (
+	KindFrozen = "frozen"
+	KindPool   = "opponents"
 )
 
 // actingNames returns the policies that a component's table names, each once, in the order of the file, with their places.
@@ -225,9 +229,9 @@ func (x *policyExpander) copy(like string, p placedName) string {
 
 // addSource adds the component that gives a policy its weights, and returns its name.
 func (x *policyExpander) addSource(role Role, p placedName) string {
-	kind := kindFrozen
+	kind := KindFrozen
 	if role == Pool {
-		kind = kindPool
+		kind = KindPool
 	}
 	name, made := nameFor(kind, p.text), newTable(p.at, p.at)
 	made.put("kind", scalarAt(p.at, kind))

@@ -78,11 +78,7 @@ func (s *Set) trajectories(g *graph.Graph, x *graph.Component) Need {
 		blocks = f.Splits
 	}
 	horizon := f.BlockRows / envs
-	shape := trajectory.Shape{Steps: horizon, Envs: envs, Memory: s.memory(g, x)}
-	if acting := f.Acting(); len(acting) > 1 {
-		shape.Policies = strings.Join(acting, " ")
-	}
-	schema, err := trajectory.NewSchema(from.Plugin.Spec(), shape)
+	schema, err := trajectory.NewSchema(from.Plugin.Spec(), trajectory.Shape{Steps: horizon, Envs: envs, Policies: f.ShapePolicies(), Memory: s.memory(g, x)})
 	if err != nil {
 		return Need{} // E042, E052, E054
 	}

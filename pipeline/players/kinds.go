@@ -9,12 +9,8 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
-// Kinds of components that have the weights of policies.
-const (
-	KindLearner = "learner"
-	KindFrozen  = "frozen"
-	KindPool    = "opponents"
-)
+// KindLearner is the kind of components that learn policies.
+const KindLearner = "learner"
 
 // Learner reads and makes the saved state of components of kind learner, whatever runs them. An unconfigured component of
 // the kind, as graph.Parts makes it, is one.

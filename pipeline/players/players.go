@@ -74,11 +74,11 @@ func (r *Reader) playing(p *graph.Policy, n policy.Network, w policy.Weights) (P
 func (r *Reader) weights(p *graph.Policy) (n policy.Network, w policy.Weights, err error) {
 	switch p.Role() {
 	case graph.Frozen:
-		state, err := r.state(KindFrozen, p.Name)
+		state, err := r.state(graph.KindFrozen, p.Name)
 		if err != nil {
 			return n, w, err
 		}
-		frozen, err := KindOf[Frozen](r.Parts, KindFrozen)
+		frozen, err := KindOf[Frozen](r.Parts, graph.KindFrozen)
 		if err != nil {
 			return n, w, err
 		}
@@ -127,10 +127,10 @@ func (r *Reader) pool(p *graph.Policy) (x poolState, err error) {
 	if x.network, _, err = WeightsOf(r.Parts, learned); err != nil {
 		return x, err
 	}
-	if x.state, err = r.state(KindPool, p.Name); err != nil {
+	if x.state, err = r.state(graph.KindPool, p.Name); err != nil {
 		return x, err
 	}
-	x.Pool, err = KindOf[Pool](r.Parts, KindPool)
+	x.Pool, err = KindOf[Pool](r.Parts, graph.KindPool)
 	return x, err
 }
 

@@ -218,6 +218,6 @@ func rate(ctx context.Context, list []rated, newest int, o evaluation.Options) (
 // Pooled reports whether a graph has a pool of versions of a policy.
 func Pooled(g *graph.Graph, learned string) bool {
 	return slices.ContainsFunc(g.Policies, func(p graph.Policy) bool {
-		return p.Of == learned && p.Role() == graph.Pool && OfPolicy(g, KindPool, p.Name) != nil
+		return p.Of == learned && p.Role() == graph.Pool && OfPolicy(g, graph.KindPool, p.Name) != nil
 	})
 }

@@ -37,7 +37,7 @@ type Finder struct {
 // State returns the state of the component that publishes what the policy acts with; made is what its table makes. A policy that was frozen
 // where the run goes on from keeps its weights; those of others are looked for where their tables say.
 func (f *Finder) State(made component.Policy) (state component.State, err error) {
-	frozen, err := KindOf[Frozen](f.Parts, KindFrozen)
+	frozen, err := KindOf[Frozen](f.Parts, graph.KindFrozen)
 	if err != nil {
 		return state, err
 	}
@@ -45,7 +45,7 @@ func (f *Finder) State(made component.Policy) (state component.State, err error)
 	if err != nil {
 		return state, err
 	}
-	if x := OfPolicy(f.Graph, KindFrozen, f.Policy.Name); x != nil {
+	if x := OfPolicy(f.Graph, graph.KindFrozen, f.Policy.Name); x != nil {
 		if saved, ok := f.Before[x.Name]; ok {
 			if was, _, _, err := frozen.Weights(saved); err == nil && was == source {
 				return saved, nil

@@ -117,7 +117,7 @@ func (s *Session) exactness(plugins map[string]string, kernels string) (exact bo
 func (s *Session) withoutEpisodes(states map[string]component.State) map[string]component.State {
 	kept := map[string]component.State{}
 	for _, c := range s.graph.Components {
-		if state, ok := states[c.Name]; ok && slices.Contains([]string{players.KindLearner, kindRunner, players.KindFrozen, players.KindPool}, c.Kind) {
+		if state, ok := states[c.Name]; ok && slices.Contains([]string{players.KindLearner, kindRunner, graph.KindFrozen, graph.KindPool}, c.Kind) {
 			kept[c.Name] = state
 		}
 	}

@@ -346,11 +346,17 @@ func TestFlush_AllocatesNothing(t *testing.T) {
 }
 
 func flushAllocatesNothing(t *testing.T, n policy.Network) {
-	c := New().(*Inference)
-	r := newRigOf(t, c, n, 2, 7)
+	r := newRigOf(t, New(), n, 2, 7)
 	r.publish(t, r.network, 1)
-	r.MustSettle()
 	clear(r.blocks[0].Bytes(trajectory.Truncated))
+	r.servesWithoutAllocating(t)
+}
+
+// servesWithoutAllocating checks the requests about a row of the first block and the last one of the second.
+func (r *rig) servesWithoutAllocating(t *testing.T) {
+	t.Helper()
+	c := r.Component.(*Inference)
+	r.MustSettle()
 	messages := []hostabi.Message{
 		trajectory.ActRequest{Block: r.handles[0], T: 1, Bootstrap: true}.Message(),
 		trajectory.ActRequest{Block: r.handles[1], T: steps, ValueOnly: true}.Message(),

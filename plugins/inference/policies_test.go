@@ -8,7 +8,6 @@ import (
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/policy/layer"
-	"github.com/rlhost/rlhost/hostabi"
 )
 
 // untouched stands where nothing has been written.
@@ -114,21 +113,5 @@ func TestPolicies_OneThatActsNowhereInABlockIsRefused(t *testing.T) {
 }
 
 func TestPolicies_OwnRowsAllocateNothing(t *testing.T) {
-	r := shared(t, keeping(&layer.GRU{Size: 6}, nil), 7)
-	c := r.Component.(*Inference)
-	r.MustSettle()
-	messages := []hostabi.Message{
-		trajectory.ActRequest{Block: r.handles[0], T: 1, Bootstrap: true}.Message(),
-		trajectory.ActRequest{Block: r.handles[1], T: steps, ValueOnly: true}.Message(),
-	}
-	serve := func() {
-		c.pending = append(c.pending, messages...)
-		if err := c.serve(); err != nil {
-			t.Fatal(err)
-		}
-		c.pending = c.pending[:0]
-	}
-	if n := testing.AllocsPerRun(100, serve); n != 0 {
-		t.Errorf("%v allocations for two requests, want 0", n)
-	}
+	shared(t, keeping(&layer.GRU{Size: 6}, nil), 7).servesWithoutAllocating(t)
 }

@@ -36,7 +36,6 @@ type Learner struct {
 	stepsAt              stepsAtVersion
 	index                uint64 // of the next dataset
 	dataset              policy.Dataset
-	own                  map[*trajectory.Schema]*trajectory.Schema // for the policy's rows, of blocks of several policies
 	leases               []arena.Lease
 	handles              []hostabi.Handle
 	values               []float64
@@ -82,7 +81,6 @@ func (c *Learner) Start(h *component.Host) error {
 	c.weights, c.stats = h.Signal("weights"), h.Signal("stats")
 	h.Slot("on_dataset", c.onDataset)
 	c.droppedRows, c.skipped = h.Stats.Counter("lag/dropped_rows"), h.Stats.Counter("learner/stats_skipped")
-	c.own = map[*trajectory.Schema]*trajectory.Schema{}
 	c.gathered = h.Stats.Counter("learner/gathered_bytes")
 	c.trained = h.Stats.Counter(component.CounterTrained)
 	if leading := h.Run.Policy; leading != "" && leading != c.config.Policy {
@@ -230,18 +228,8 @@ func (c *Learner) claim(h hostabi.Handle) (trajectory.Trajectory, error) {
 		return trajectory.Trajectory{}, err
 	}
 	c.leases = append(c.leases, lease)
-	if tr.Schema.Shape.Policies == "" {
-		return tr, nil
-	}
-	own := c.own[tr.Schema]
-	if own == nil {
-		if own, err = tr.Schema.Of(c.config.Policy); err != nil {
-			return tr, err
-		}
-		c.own[tr.Schema] = own
-	}
-	tr.Schema = own
-	return tr, nil
+	tr.Schema, err = tr.Schema.Of(c.config.Policy)
+	return tr, err
 }
 
 func (c *Learner) releaseAll() {

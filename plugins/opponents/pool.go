@@ -3,7 +3,6 @@ package opponents
 import (
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"slices"
 
 	"github.com/rlhost/rlhost/core/arena"
@@ -29,6 +28,7 @@ type Pool struct {
 	h      *component.Host
 	publisher
 	key      uint32    // of draws, made of the policy's name
+	learned  string    // the policy whose versions these are, empty where that is not known
 	kept     []version // the first one, then the newest ones, ascending; none before the first is received
 	drawn    version   // that is published; perhaps no longer among the kept ones
 	free     [][]byte  // memory of dropped versions
@@ -38,8 +38,7 @@ type Pool struct {
 	count    *stat.Counter
 	kepts    *stat.Gauge
 	playing  *stat.Gauge
-	held     []arena.Lease                             // of trajectories, in synchronous mode, until the next version is received
-	own      map[*trajectory.Schema]*trajectory.Schema // for the rows of the learned policy; nil where none are known as such
+	held     []arena.Lease // of trajectories, in synchronous mode, until the next version is received
 }
 
 // version is one policy version, as the format of the weights lays it out.
@@ -76,7 +75,7 @@ func (c *Pool) Configure(decode func(into any) error) error {
 
 // Start posts the publication of the version that a restored run was at.
 func (c *Pool) Start(h *component.Host) error {
-	c.h, c.own = h, map[*trajectory.Schema]*trajectory.Schema{}
+	c.h = h
 	h.Slot("on_weights", c.onWeights)
 	h.Slot("on_trajectories", c.onTrajectory)
 	d, err := policy.Of(h, c.config.Policy)
@@ -86,9 +85,10 @@ func (c *Pool) Start(h *component.Host) error {
 	if err := d.Network.Validate(); err != nil {
 		return err
 	}
-	name := fnv.New32a()
-	name.Write([]byte(c.config.Policy))
-	c.key = name.Sum32()
+	c.key = trajectory.PolicyID(c.config.Policy)
+	if h.Tables != nil {
+		c.learned = h.Tables().Policies[c.config.Policy].Of
+	}
 	c.count, c.kepts, c.playing = h.Stats.Counter(countDrawn), h.Stats.Gauge(gaugeKept), h.Stats.Gauge(gaugeDrawn)
 	if err := c.start(h, &d.Network); err != nil {
 		return err
@@ -130,15 +130,12 @@ func (c *Pool) onTrajectory(m *hostabi.Message) {
 // sends while this one's loop runs, so that the learner may be faster than the message. There will be no next version while the
 // block is claimed.
 func (c *Pool) late(tr trajectory.Trajectory) bool {
-	own, known := c.own[tr.Schema]
-	if !known {
-		if c.h.Tables != nil && tr.Schema.Shape.Policies != "" {
-			own, _ = tr.Schema.Of(c.h.Tables().Policies[c.config.Policy].Of) // nil where it does not act
-		}
-		c.own[tr.Schema] = own
-	}
-	if own == nil || c.received == 0 {
+	if tr.Schema.Shape.Policies == "" || c.received == 0 {
 		return false
+	}
+	own, err := tr.Schema.Of(c.learned)
+	if err != nil {
+		return false // it does not act there
 	}
 	tr.Schema = own
 	return tr.Uint64(trajectory.PolicyVersion)[own.Shape.Steps-1] < c.newest

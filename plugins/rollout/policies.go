@@ -29,8 +29,7 @@ type opponent struct {
 }
 
 // newPolicies returns the policies of a rollout; nil where one acts in all rows.
-func newPolicies(c *config, spec *hostabi.EnvSpec, seed uint64) (*policies, error) {
-	flow := component.Flow{Policies: c.Policies, Opponents: c.Opponents}
+func newPolicies(flow *component.Flow, spec *hostabi.EnvSpec, seed uint64) (*policies, error) {
 	p := &policies{names: flow.Acting(), seed: env.Seed(seed, math.MinInt)}
 	if len(p.names) == 0 {
 		return nil, nil
@@ -47,8 +46,8 @@ func newPolicies(c *config, spec *hostabi.EnvSpec, seed uint64) (*policies, erro
 		p.of = append(p.of, p.place(name))
 	}
 	sum := 0.0
-	for _, name := range slices.Sorted(maps.Keys(c.Opponents)) {
-		sum += c.Opponents[name]
+	for _, name := range slices.Sorted(maps.Keys(flow.Opponents)) {
+		sum += flow.Opponents[name]
 		p.opponents = append(p.opponents, opponent{p.place(name), sum})
 	}
 	for _, name := range p.names {
@@ -65,14 +64,6 @@ func (p *policies) count() int {
 		return 1
 	}
 	return len(p.names)
-}
-
-// String returns the names as trajectory.Shape has them; "" for nil.
-func (p *policies) String() string {
-	if p == nil {
-		return ""
-	}
-	return strings.Join(p.names, " ")
 }
 
 // draw returns the place of the policy that plays an agent of an environment in the episode that begins at an env step: that of

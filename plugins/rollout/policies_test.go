@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
@@ -206,10 +207,8 @@ func TestPolicies_WrongOnesAreNamed(t *testing.T) {
 			t.Errorf("validate = %v, want %q", err, want)
 		}
 	}
-	c := New().(*Rollout)
-	c.config = defaults()
-	c.config.Policies = map[string]string{"players/7": "main"}
-	if _, err := newPolicies(&c.config, &game(true).spec, 1); err == nil || !strings.Contains(err.Error(), "matches no agent") {
+	flow := component.Flow{Policies: map[string]string{"players/7": "main"}}
+	if _, err := newPolicies(&flow, &game(true).spec, 1); err == nil || !strings.Contains(err.Error(), "matches no agent") {
 		t.Errorf("a pattern that matches no agent: %v", err)
 	}
 }

@@ -3,7 +3,6 @@ package rollout
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
@@ -85,14 +84,15 @@ func (c *Rollout) layOut() error {
 		return &component.ConfigError{Key: "episode_limit", Reason: fmt.Sprintf("is %d, but %s has agents, whose episodes it does not end yet",
 			c.config.EpisodeLimit, spec.Name), Help: "leave it out: the environment truncates its episodes itself"}
 	}
-	policies, err := newPolicies(&c.config, &spec, c.h.Run.Seed)
+	flow := c.Flow()
+	policies, err := newPolicies(&flow, &spec, c.h.Run.Seed)
 	if err != nil {
 		return err
 	}
 	c.policies, c.mode = policies, spec.PickAutoreset()
 	soa := c.config.Layout == "soa" || c.config.Layout == "auto" && spec.Caps&hostabi.CapPreferSoA != 0
 	schema, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: c.config.Horizon, Envs: c.envs(), SoA: soa,
-		Memory: c.memory(), Shaped: c.config.Reward != asTheyAre, Policies: policies.String()})
+		Memory: c.memory(), Shaped: c.config.Reward != asTheyAre, Policies: flow.ShapePolicies()})
 	if err != nil {
 		return err
 	}
@@ -109,10 +109,9 @@ func (c *Rollout) memory() (m trajectory.Memory) {
 	if c.h.Tables == nil {
 		return m
 	}
-	acting := c.Flow()
-	names := acting.Acting()
+	flow := c.Flow()
 	for name, p := range c.h.Tables().Policies {
-		if p.Env == c.config.Env && (len(names) == 0 || slices.Contains(names, name)) {
+		if flow.Keeps(c.config.Env, name, p.Env) {
 			m = m.And(p.Memory)
 		}
 	}

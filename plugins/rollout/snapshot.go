@@ -55,7 +55,7 @@ func (c *Rollout) Snapshot() (component.State, error) {
 			Steps: s.steps, Sequence: s.sequence, Calls: s.batch.calls, Restarted: c.restarted, Attempts: c.attempts, Tries: s.seeds.attempt,
 			Fresh: !s.carried, Phantom: slices.Clone(s.phantom), Ages: slices.Clone(s.ages), Accounts: slices.Clone(s.accounts),
 			Carry: slices.Clone(s.carry), Memory: c.schema.Shape.Memory, Reports: s.reports.save(),
-			Policies: c.policies.String(), Acting: slices.Clone(s.acting.by),
+			Policies: c.schema.Shape.Policies, Acting: slices.Clone(s.acting.by),
 		})
 	}
 	state.Meta = splits
@@ -88,7 +88,7 @@ func (s *split) restore(from *splitState, instance []byte) error {
 		from.Carry = append(from.CarryObs, from.CarryMask...)
 	}
 	was, is := from.Memory, s.c.schema.Shape.Memory
-	acted := from.Policies == s.c.policies.String()                                                   // the same policies, which kept what is carried
+	acted := from.Policies == s.c.schema.Shape.Policies                                               // the same policies, which kept what is carried
 	other := was != (trajectory.Memory{}) && (!acted || was.Past != is.Past || was.State != is.State) // older states do not say what it was
 	if other || len(from.Carry) != len(s.carry) {
 		from.Carry = s.remembered(from)

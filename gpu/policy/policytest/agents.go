@@ -1,6 +1,7 @@
 package policytest
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -11,10 +12,14 @@ import (
 // inactiveRows: rows in which agents do not act are as if they were not there, for advantages and for what a core keeps, too: what
 // follows a row is the agent's next one in which it does.
 func (s *suite) inactiveRows(t *testing.T) {
-	if s.shape.net.Past() > 0 {
-		t.Skip("of a network that reads no earlier frames")
-	}
 	d, params := s.stale(t)
+	if past := s.shape.net.Past(); past > 0 {
+		_, err := trajectory.NewSchema(takingTurns(&d.Blocks[0].Schema.Spec, 2), trajectory.Shape{Steps: 2, Envs: 1, Memory: trajectory.Memory{Past: past}})
+		if !errors.Is(err, trajectory.ErrShape) {
+			t.Errorf("blocks of agents that do not always act, with %d rows before the first: %v, want ErrShape", past, err)
+		}
+		return
+	}
 	sparse := *s // has chunks with as many rows in which an agent acts
 	sparse.shape.net = s.shape.net.Clone()
 	sparse.shape.net.Chunk *= 2
@@ -38,18 +43,23 @@ func (s *suite) inactiveRows(t *testing.T) {
 	}
 }
 
-// inTurns returns the rows of a block as those of one environment whose agents act in turns: the first half of them in every
-// second row, the others in those between. All other rows hold what is not a number.
-func inTurns(t *testing.T, b trajectory.Trajectory) trajectory.Trajectory {
-	t.Helper()
-	agents, steps := b.Schema.Rows(), b.Schema.Shape.Steps
-	spec := b.Schema.Spec
+// takingTurns describes an environment of several agents that do not always act.
+func takingTurns(one *hostabi.EnvSpec, agents int) hostabi.EnvSpec {
+	spec := *one
 	spec.Groups = []hostabi.Group{{Name: "agents", Agents: agents}}
 	spec.Tensors = append(slices.Clone(spec.Tensors), hostabi.Tensor{Role: hostabi.RoleActive, DType: hostabi.U8})
 	for i := range spec.Tensors {
 		spec.Tensors[i].Flags |= hostabi.TensorPerAgent
 	}
-	schema, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: 2 * steps, Envs: 1, SoA: b.Schema.Shape.SoA,
+	return spec
+}
+
+// inTurns returns the rows of a block as those of one environment whose agents act in turns: the first half of them in every
+// second row, the others in those between. All other rows hold what is not a number.
+func inTurns(t *testing.T, b trajectory.Trajectory) trajectory.Trajectory {
+	t.Helper()
+	agents, steps := b.Schema.Rows(), b.Schema.Shape.Steps
+	schema, err := trajectory.NewSchema(takingTurns(&b.Schema.Spec, agents), trajectory.Shape{Steps: 2 * steps, Envs: 1, SoA: b.Schema.Shape.SoA,
 		Memory: trajectory.Memory{State: b.Schema.Shape.State, Chunk: 2 * b.Schema.StoredEvery()}})
 	if err != nil {
 		t.Fatal(err)
