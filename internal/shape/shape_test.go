@@ -29,6 +29,8 @@ gpu/policy/...:         hostabi core/... gpu/policy/...
 gpu/policy/policytest:  hostabi core/... gpu/policy/... gpu/ppo
 gpu/ppo/...:            hostabi core/... gpu/policy/... gpu/ppo/...
 gpu/*/...:              hostabi core/... gpu/policy/... gpu/ppo/... .
+gpu/cuda/driver:
+gpu/cuda/kernels:
 plugins/*/...:          hostabi/... core/... gpu/policy/... gpu/ppo/... .
 plugins/plugintest:     hostabi/... core/... plugins/plugintest internal/testkit sdk/sdktest/scribe
 plugins/process/internal/...: hostabi/... core/... plugins/process/... internal/testkit
@@ -94,6 +96,7 @@ gorgonia.org:                   gpu/gorgonia examples/plugins/gorgonia-learner
 gonum.org:                      gpu/gorgonia
 gonum.org/v1/plot:              pipeline/curves
 github.com/chewxy:              gpu/gorgonia
+github.com/ebitengine/purego:   gpu/cuda/driver gpu/cuda/fake
 `
 
 // Limits on size: they serve the reader, who has to hold it in mind. There is no lower one but sense.

@@ -1,0 +1,75 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// What can be missing, in the errors of Open, Bind and Table.Device.
+var (
+	ErrNoDriver  = errors.New("no CUDA driver")
+	ErrOldDriver = errors.New("the CUDA driver is too old")
+	ErrNoDevice  = errors.New("no CUDA device")
+)
+
+// Error is what a call of the driver returned instead of success.
+type Error struct {
+	Call string // the function's name
+	Code int    // CUresult
+	Name string // of the code, such as CUDA_ERROR_OUT_OF_MEMORY
+	Log  string // what the driver's assembler says of a module, else empty
+}
+
+func (e *Error) Error() string {
+	text := fmt.Sprintf("%s: %s (%d)", e.Call, e.Name, e.Code)
+	if e.Log != "" {
+		text += ": " + e.Log
+	}
+	return text
+}
+
+// Results that are told apart.
+const (
+	codeInvalidDevice       = 101
+	codeNoDevice            = 100
+	codeNotReady            = 600
+	codeDriverMismatch      = 803
+	codeNotSupportedOnThis  = 804
+	codeUnknown             = 999
+	codeUncorrectableMemory = 214
+	codeUncorrectableLink   = 220
+)
+
+// sticky lists the results after which nothing in the context works any more.
+var sticky = []int{codeUncorrectableMemory, codeUncorrectableLink,
+	700, // illegal address
+	702, // launch timed out
+	709, // context is destroyed
+	710, // assertion
+	714, // hardware stack
+	715, // illegal instruction
+	716, // misaligned address
+	717, // invalid address space
+	718, // invalid program counter
+	719, // launch failed
+}
+
+// Sticky reports whether the error ended the device's context: every later call fails with it, whatever is tried, and the
+// process must end too. What a launch did wrong is told by later calls of any stream.
+func (e *Error) Sticky() bool { return slices.Contains(sticky, e.Code) }
+
+// IsSticky reports whether an error is an *Error that is sticky, or wraps one.
+func IsSticky(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Sticky()
+}
+
+// noDevice makes an error ErrNoDevice that says that there is none to be driven.
+func noDevice(err error) error {
+	var e *Error
+	if errors.As(err, &e) && slices.Contains([]int{codeNoDevice, codeInvalidDevice, codeDriverMismatch, codeNotSupportedOnThis, codeUnknown}, e.Code) {
+		return fmt.Errorf("%w: %w", ErrNoDevice, err)
+	}
+	return err
+}
