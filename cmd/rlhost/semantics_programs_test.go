@@ -109,8 +109,8 @@ func TestS16ResumedTrainingsBeginOtherEpisodes(t *testing.T) {
 		w.train(args...)
 		all, played := strings.Split(strings.TrimSpace(w.read("runs/cartpole/0001/episodes.csv")), "\n"), map[string][]string{}
 		for _, line := range all[max(lines, 1):] { // behind the header
-			fields := strings.SplitN(line, ",", 3) // env step, environment, and how it did
-			played[fields[1]] = append(played[fields[1]], fields[2])
+			fields := strings.Split(line, ",") // env step, environment, how it did, and who played
+			played[fields[1]] = append(played[fields[1]], strings.Join(fields[2:5], ","))
 		}
 		for env, episodes := range played {
 			begin := fmt.Sprint(env, episodes[:min(len(episodes), 3)])

@@ -52,7 +52,7 @@ var payloads = [...]Payload{
 	{Name: PayloadStats, Block: true},
 	{Name: PayloadEpisode, Inline: func(m *hostabi.Message) map[string]any {
 		e := trajectory.EpisodeOf(m)
-		return map[string]any{"env": e.Env, "return": Number(float64(e.Return)), "length": e.Length, "terminated": e.Terminated}
+		return map[string]any{"env": e.Env, "agent": e.Agent, "return": Number(float64(e.Return)), "length": e.Length, "terminated": e.Terminated}
 	}},
 }
 

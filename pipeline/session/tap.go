@@ -95,6 +95,9 @@ func (t *tapping) message(signal, from string, m *hostabi.Message, arenas *arena
 	if payload.Inline != nil {
 		r.Values = payload.Inline(m)
 	}
+	if payload.Name == component.PayloadEpisode {
+		t.played(&r, m)
+	}
 	if m.Handle != 0 {
 		t.block(&r, payload, m, arenas)
 	}
@@ -104,6 +107,16 @@ func (t *tapping) message(signal, from string, m *hostabi.Message, arenas *arena
 		t.mu.Lock()
 		t.skipped++
 		t.mu.Unlock()
+	}
+}
+
+// played tells which policy played an episode, where several act in the rollout.
+func (t *tapping) played(r *control.TapRecord, m *hostabi.Message) {
+	r.T = 0 // has that policy's ID
+	for _, p := range t.live.Pipeline.Graph().Policies {
+		if id := trajectory.EpisodeOf(m).Policy; id != 0 && trajectory.PolicyID(p.Name) == id {
+			r.Values["policy"] = p.Name
+		}
 	}
 }
 

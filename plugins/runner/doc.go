@@ -9,7 +9,9 @@
 //
 //	metrics.jsonl   one line per learner round: global_step (env steps learned from), time (Unix seconds), and every
 //	                metric by name
-//	episodes.csv    one line per episode: env_step (made so far), env, return, length, terminated
+//	episodes.csv    one line per episode of an agent: env_step (made so far), env, return, length, terminated, and who played:
+//	                agent (index in its environment), policy, policy_version (the newest that acted in it). A file that
+//	                an earlier version began keeps its five columns
 //
 // A file that cannot be written is counted (runner/log_errors), warned of once, and ends nothing.
 //

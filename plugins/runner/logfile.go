@@ -1,12 +1,16 @@
 package runner
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"strings"
+
+	"github.com/rlhost/rlhost/core/files"
 )
 
 // logFile is a file of records, such as lines, that only grows. A record is there whole or not at all, also on a full disk.
@@ -75,6 +79,17 @@ func wholeLines(r io.Reader) (int64, error) {
 			return 0, err
 		}
 	}
+}
+
+// firstLine returns the first line of a file, without its end.
+func firstLine(path string) (string, error) {
+	f, err := files.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	line, err := bufio.NewReader(f).ReadString('\n')
+	return strings.TrimSuffix(line, "\n"), err
 }
 
 // mark returns the size of the file, 0 if it is not there.

@@ -10,7 +10,11 @@ import (
 	"github.com/rlhost/rlhost/core/stat"
 )
 
-const episodesHeader = "env_step,env,return,length,terminated\n"
+// Columns of the episodes' file. One that an earlier version began has the first of them alone, and keeps to them.
+const (
+	episodesFirst  = "env_step,env,return,length,terminated"
+	episodesHeader = episodesFirst + ",agent,policy,policy_version\n"
+)
 
 // episodeBuffer is how many bytes of episodes wait at most for the next flush.
 const episodeBuffer = 64 << 10
@@ -23,6 +27,14 @@ type logs struct {
 	warn     *slog.Logger
 	warned   bool
 	csv      []byte // episodes that are not written yet
+	short    bool   // their file has no column of who played
+}
+
+// played is an episode that has ended, and who played it.
+type played struct {
+	trajectory.Episode
+	policy  string // empty for one that is not declared any more
+	version uint64 // the newest that acted in it
 }
 
 // report counts an error and logs the first.
@@ -38,15 +50,15 @@ func (l *logs) report(err error) {
 }
 
 // episode notes an episode; env steps are those made so far. It allocates nothing while the buffer lasts.
-func (l *logs) episode(envSteps uint64, e trajectory.Episode) {
+func (l *logs) episode(envSteps uint64, e played) {
 	if l.episodes == nil {
 		return
 	}
 	if l.csv == nil {
 		l.csv = make([]byte, 0, episodeBuffer)
 	}
-	const longest = 100
-	if len(l.csv)+longest > episodeBuffer {
+	const longest = 130
+	if len(l.csv)+longest+len(e.policy) > episodeBuffer {
 		l.flushEpisodes()
 	}
 	b := strconv.AppendUint(l.csv, envSteps, 10)
@@ -54,7 +66,19 @@ func (l *logs) episode(envSteps uint64, e trajectory.Episode) {
 	b = strconv.AppendFloat(append(b, ','), float64(e.Return), 'g', -1, 32)
 	b = strconv.AppendUint(append(b, ','), uint64(e.Length), 10)
 	b = strconv.AppendBool(append(b, ','), e.Terminated)
+	if !l.short {
+		b = strconv.AppendUint(append(b, ','), uint64(e.Agent), 10)
+		b = append(append(b, ','), e.policy...)
+		b = strconv.AppendUint(append(b, ','), e.version, 10)
+	}
 	l.csv = append(b, '\n')
+}
+
+// openEpisodes names the episodes' file.
+func (l *logs) openEpisodes(path string) {
+	l.episodes = &logFile{path: path, header: []byte(episodesHeader), whole: wholeLines}
+	first, err := firstLine(path)
+	l.short = err == nil && first == episodesFirst // what else is wrong shows when the file is written
 }
 
 func (l *logs) flushEpisodes() {

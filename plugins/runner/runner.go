@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -148,7 +149,7 @@ func (c *Runner) openLogs(dir string) {
 		}
 	}
 	if slices.Contains(c.config.Log, logJSONL) {
-		c.log.episodes = &logFile{path: filepath.Join(dir, EpisodesFile), header: []byte(episodesHeader), whole: wholeLines}
+		c.log.openEpisodes(filepath.Join(dir, EpisodesFile))
 	}
 }
 
@@ -221,7 +222,7 @@ func (c *Runner) onEpisode(m *hostabi.Message) {
 		return
 	}
 	policy, ok := c.naming.acted(m, e)
-	c.log.episode(c.envStepsMade(), e)
+	c.log.episode(c.envStepsMade(), played{e, c.nameOf(policy, ok), m.PolicyVersion})
 	c.episodes.Inc()
 	c.longest.Set(max(c.longest.Value(), float64(e.Length)))
 	if !ok {
@@ -235,6 +236,14 @@ func (c *Runner) onEpisode(m *hostabi.Message) {
 	if policy == "" {
 		c.checkReturn()
 	}
+}
+
+// nameOf returns the name of a policy, which is empty for the leading one; none for one that is not known.
+func (c *Runner) nameOf(policy string, known bool) string {
+	if !known {
+		return ""
+	}
+	return cmp.Or(policy, c.h.Run.Policy)
 }
 
 func (c *Runner) checkReturn() {
