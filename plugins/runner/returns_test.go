@@ -2,12 +2,15 @@ package runner
 
 import (
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi"
 )
 
 // Rollouts 1 and 2 have a policy each, in rollout 3 several act.
@@ -154,4 +157,51 @@ func TestWindowWaitsForTheEnvironmentsThatAPolicyActsIn(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Each line says who played: agent, policy and the newest version that acted.
+func TestEpisodesSayWhoPlayed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		g := start(t, setup{run: component.Run{Dir: dir, Policy: "main"}, envs: 2,
+			policies: map[uint16]string{1: "main", 2: "rival"}, acting: map[string]int{"main": 2, "rival": 2, "past": 1}})
+		for _, m := range []hostabi.Message{
+			{Sender: 1, PolicyVersion: 3}, {Sender: 2, PolicyVersion: 12}, // one policy acts in all rows of a rollout
+			{Sender: 1, PolicyVersion: 40, T: trajectory.PolicyID("past")}, {Sender: 1, PolicyVersion: 4, T: trajectory.PolicyID("main")},
+			{Sender: 1, PolicyVersion: 7, T: trajectory.PolicyID("gone")},
+		} {
+			e := trajectory.Episode{Return: 1, Length: 5, Env: 1, Agent: 2, Policy: m.T}.Message()
+			e.Sender, e.PolicyVersion = m.Sender, m.PolicyVersion
+			if err := g.episodes.Emit(e); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		g.end()
+		want := episodesHeader
+		for _, who := range []string{"main,3", "rival,12", "past,40", "main,4", ",7"} {
+			want += "0,1,1,5,false,2," + who + "\n"
+		}
+		if got := read(t, dir, EpisodesFile); got != want {
+			t.Errorf("episodes are\n%s\nwant\n%s", got, want)
+		}
+	})
+}
+
+// A file of a version that did not say who played stays one table.
+func TestEpisodesKeepTheColumnsOfTheirFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		const before = "env_step,env,return,length,terminated\n20,1,20.5,20,true\n"
+		if err := os.WriteFile(filepath.Join(dir, EpisodesFile), []byte(before), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		g := start(t, setup{run: component.Run{Dir: dir, Policy: "main"}, envs: 2})
+		g.episode(0, 1, 10)
+		synctest.Wait()
+		g.end()
+		if got, want := read(t, dir, EpisodesFile), before+"10,0,1,10,true\n"; got != want {
+			t.Errorf("episodes are\n%s\nwant\n%s", got, want)
+		}
+	})
 }
