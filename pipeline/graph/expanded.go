@@ -35,36 +35,13 @@ func (g *Graph) Hash() string {
 // for each signal and way of delivery. It parses to the same graph.
 func (g *Graph) Expanded() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "rlhost = %d\n", formatVersion)
-	writeTable(&b, "run", g.runLines())
-	mode := ModeAsync
-	if g.Synchronous {
-		mode = ModeSync
-	}
-	writeTable(&b, "train", []keyValue{{"mode", quote(mode)}})
-	writeTable(&b, "swap", encodeStruct(reflect.ValueOf(g.Swap.file())))
-	for _, p := range g.Plugins {
-		writeTable(&b, "plugin."+p.Table.Name, p.Table.lines())
-	}
-	for _, e := range g.Envs {
-		writeTable(&b, "env."+e.Name, e.lines())
-	}
-	for _, p := range g.Policies {
-		writeTable(&b, "policy."+quoteKey(p.Name), p.lines())
-	}
-	for _, x := range g.Components {
-		lines := []keyValue{{"kind", quote(x.Kind)}, {"count", strconv.Itoa(x.Count)}, {"loop", quote(x.Loop)}}
-		if x.Plugin != "" {
-			lines = append(lines, keyValue{"plugin", quote(x.Plugin)})
-		} else if x.Runtime != RuntimeBuiltin {
-			lines = append(lines, keyValue{"runtime", quote(x.Runtime)})
-		}
-		lines = append(lines, keyValue{"swap", quote(string(x.Swap))})
-		writeTable(&b, "component."+x.Name, append(lines, configLines(x.config, x.table, ownKeys...)...))
-	}
+	writeVersion(&b)
+	g.eachTable(func(name string, lines []keyValue) { writeTable(&b, name, lines) })
 	g.writeWires(&b)
 	return b.String()
 }
+
+func writeVersion(b *strings.Builder) { fmt.Fprintf(b, "rlhost = %d\n", formatVersion) }
 
 func writeTable(b *strings.Builder, header string, lines []keyValue) {
 	fmt.Fprintf(b, "\n[%s]\n", header)
@@ -75,6 +52,18 @@ func writeLines(b *strings.Builder, lines []keyValue) {
 	for _, kv := range lines {
 		fmt.Fprintf(b, "%s = %s\n", quoteKey(kv.key), kv.value)
 	}
+}
+
+// lines returns the keys of a component with all defaults.
+func (x *Component) lines() []keyValue {
+	lines := []keyValue{{"kind", quote(x.Kind)}, {"count", strconv.Itoa(x.Count)}, {"loop", quote(x.Loop)}}
+	if x.Plugin != "" {
+		lines = append(lines, keyValue{"plugin", quote(x.Plugin)})
+	} else if x.Runtime != RuntimeBuiltin {
+		lines = append(lines, keyValue{"runtime", quote(x.Runtime)})
+	}
+	lines = append(lines, keyValue{"swap", quote(string(x.Swap))})
+	return append(lines, configLines(x.config, x.table, ownKeys...)...)
 }
 
 // configLines returns the keys of a component or policy with the defaults that it filled in.
@@ -127,15 +116,20 @@ func (g *Graph) writeWires(b *strings.Builder) {
 			slot = "[" + strings.Join(slots, ", ") + "]"
 		}
 		b.WriteString("\n[[wire]]\n")
-		lines := []keyValue{
-			{"signal", quote(component.Qualified(w.From, w.Signal))}, {"slot", slot}, {"mode", quote(w.Mode.String())},
-			{"depth", strconv.Itoa(w.Depth)}, {"on_full", quote(w.OnFull.String())},
-		}
-		if len(w.Write) > 0 {
-			lines = append(lines, keyValue{"write", quoteList(w.Write)})
-		}
-		writeLines(b, lines)
+		writeLines(b, w.lines(slot))
 	}
+}
+
+// lines returns the keys of a wire to a slot, or to several.
+func (w *Wire) lines(slot string) []keyValue {
+	lines := []keyValue{
+		{"signal", quote(component.Qualified(w.From, w.Signal))}, {"slot", slot}, {"mode", quote(w.Mode.String())},
+		{"depth", strconv.Itoa(w.Depth)}, {"on_full", quote(w.OnFull.String())},
+	}
+	if len(w.Write) > 0 {
+		lines = append(lines, keyValue{"write", quoteList(w.Write)})
+	}
+	return lines
 }
 
 func (w *Wire) sameButSlot(o *Wire) bool {

@@ -204,8 +204,11 @@ type Wire struct {
 
 // String names the wire by its ends.
 func (w *Wire) String() string {
-	return component.Qualified(w.From, w.Signal) + " → " + component.Qualified(w.To, w.Slot)
+	return component.Qualified(w.From, w.Signal) + wireArrow + component.Qualified(w.To, w.Slot)
 }
+
+// wireArrow stands between the ends of a wire.
+const wireArrow = " → "
 
 // Maker makes an unconfigured component of one kind.
 type Maker func() (component.Component, error)

@@ -44,6 +44,7 @@ type Change struct {
 	After         string    `json:"pipeline_after,omitempty"`
 	Differences   []string  `json:"differences,omitempty"` // of the two graphs, for people
 	Back          []string  `json:"back,omitempty"`        // key=value overrides that turn the next graph back into the previous one
+	Undo          []Table   `json:"undo,omitempty"`        // the previous graph's tables that differ, where overrides cannot say it
 	EnvStep       uint64    `json:"env_step"`
 	PolicyVersion uint64    `json:"policy_version"`
 	At            string    `json:"at,omitempty"`      // boundary
@@ -51,6 +52,13 @@ type Change struct {
 	Reason        string    `json:"reason,omitempty"`  // why it was refused or rolled back
 	UID           int       `json:"uid"`               // of the requester
 	Command       []string  `json:"command,omitempty"` // of the requester, with its arguments
+}
+
+// Table is one table of a pipeline; see graph.Section.
+type Table struct {
+	Name   string `json:"name"`
+	Text   string `json:"text,omitempty"`
+	Behind string `json:"behind,omitempty"`
 }
 
 // Version is a file that a component or its environments were made from.

@@ -282,7 +282,7 @@ func (c *change) commit(ctx context.Context, t *pipeline.Transition, before *gra
 	}
 	if len(c.parts) > 0 {
 		line.Component = c.parts[0].component
-		line.Old, line.New, line.Back = version(c.parts[0].old), version(c.parts[0].new), c.parts[0].back
+		line.Old, line.New, line.Back, line.Undo = version(c.parts[0].old), version(c.parts[0].new), c.parts[0].back, c.parts[0].undo
 	}
 	c.noted(c.note(line, c.who))
 	c.at("waiting for the boundary: %s", at)
@@ -320,7 +320,7 @@ func (c *change) noteMade(line runs.Change) {
 		parts = []part{{}} // a line at least
 	}
 	for _, p := range parts {
-		line.Component, line.Back, line.Old, line.New = p.component, p.back, version(p.old), version(p.new)
+		line.Component, line.Back, line.Undo, line.Old, line.New = p.component, p.back, p.undo, version(p.old), version(p.new)
 		line.Outcome = c.reply(&p)
 		c.noted(c.note(line, c.who))
 		if p.component != "" {

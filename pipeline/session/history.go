@@ -18,6 +18,21 @@ import (
 type previous struct {
 	version control.Version
 	back    []string // overrides that bring it back
+	// undo is how all tables of its change were, where policies, components or wires came or went with it: then they go back together.
+	undo []runs.Table
+}
+
+// graph returns the text of a graph with the component as it was, and overrides for it.
+func (p *previous) graph(now *graph.Graph) (text string, sets []string) {
+	if p.undo == nil {
+		return now.Expanded(), needed(now, p.back)
+	}
+	sets = slices.DeleteFunc(needed(now, p.back), func(set string) bool { return !strings.HasPrefix(set, changeEnv+".") })
+	var sections []graph.Section
+	for _, t := range p.undo {
+		sections = append(sections, graph.Section(t))
+	}
+	return now.UndoneText(sections), sets
 }
 
 // history is what was changed in the run, in memory and in its folder: versions, modules, events, pipeline.toml.
@@ -62,7 +77,7 @@ func (h *history) recall() error {
 		h.lastStep, h.lastNumber = c.Step, c.Number
 		made := c.Step == runs.StepCommitted || c.Step == runs.StepBack || c.Step == runs.StepBegin && c.After == h.writtenHash()
 		if made && c.Component != "" && c.Old != nil && len(c.Back) > 0 {
-			h.previous[c.Component] = &previous{version: control.Version(*c.Old), back: h.here(c.Back)}
+			h.previous[c.Component] = &previous{version: control.Version(*c.Old), back: h.here(c.Back), undo: c.Undo}
 		}
 	}
 	return nil
@@ -93,7 +108,7 @@ func (h *history) remember(parts []part) {
 	defer h.mu.Unlock()
 	for _, x := range parts {
 		if x.component != "" {
-			h.previous[x.component] = &previous{version: x.old, back: x.back}
+			h.previous[x.component] = &previous{version: x.old, back: x.back, undo: x.undo}
 			delete(h.rolledBack, x.component)
 		}
 	}

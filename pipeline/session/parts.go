@@ -8,6 +8,7 @@ import (
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
 // partsOf tells what the changes mean to each component.
@@ -47,6 +48,13 @@ func (h *history) partsOf(t *pipeline.Transition, changes []control.Change) []pa
 				parts[at] = h.envPart(t, before, name, env).madeAnew(before, parts[at].back)
 			}
 		}
+	}
+	var undo []runs.Table
+	for _, s := range before.Undo(next) {
+		undo = append(undo, runs.Table(s))
+	}
+	for i := range parts {
+		parts[i].undo = undo
 	}
 	return parts
 }

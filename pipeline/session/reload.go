@@ -29,7 +29,7 @@ func (c changer) reload(ctx context.Context, q control.ReloadRequest, notice con
 	}
 	defer c.finish(x.work)
 	began := time.Now()
-	if err := x.aimText(&q); err != nil {
+	if err := x.aimFileText(&q); err != nil {
 		return nil, err
 	}
 	x.rules = rulesOf(x.next)
@@ -71,8 +71,8 @@ func (c changer) scale(ctx context.Context, q control.ScaleRequest, notice contr
 	return x.reloadReply(x.run(ctx), began)
 }
 
-// aimText finds the graph that a file says, with modules that are not the running ones in the run's folder.
-func (c *change) aimText(q *control.ReloadRequest) error {
+// aimFileText finds the graph that a file says, with modules that are not the running ones in the run's folder.
+func (c *change) aimFileText(q *control.ReloadRequest) error {
 	parse := func(sets []string) (*graph.Graph, graph.Problems, error) {
 		o := graph.ParseOptions{Sets: sets, Parts: c.Parts, Running: c.Pipeline.Graph()}
 		g, problems := graph.Parse(q.File, []byte(q.Source), o)

@@ -62,10 +62,20 @@ func (c changer) rollback(ctx context.Context, q control.RollbackRequest, notice
 		e.Exit = int(Usage)
 		return nil, e
 	}
-	if err := x.aimAt(needed(c.Pipeline.Graph(), before.back)...); err != nil {
-		return nil, err
+	if err := x.aimText(before.graph(c.Pipeline.Graph())); err != nil {
+		return nil, withoutWayBack(err, before)
 	}
 	return x.swapReply(x.run(ctx), began)
+}
+
+// withoutWayBack says what to do where a rollback of policies leads to no pipeline: what it needs has been changed since.
+func withoutWayBack(err error, to *previous) error {
+	var e *control.Error
+	if to.undo != nil && errors.As(err, &e) {
+		e.Help = "it goes back as a whole, and what has changed since does not fit: write the pipeline as it is to be (pipeline.toml in the run's folder " +
+			"has it as it runs), and rlhost reload that file"
+	}
+	return err
 }
 
 // swapReply tells the client what a change did to the component that it named.

@@ -148,8 +148,12 @@ func freePlugin(g *graph.Graph, file string) string {
 
 // aimAt makes the next graph from overrides of the running one. An empty plugin of a component is none.
 func (c *change) aimAt(sets ...string) error {
+	return c.aimText(c.Pipeline.Graph().Expanded(), sets)
+}
+
+// aimText makes the next graph from a text that Graph.Expanded wrote, and overrides.
+func (c *change) aimText(text string, sets []string) error {
 	g := c.Pipeline.Graph()
-	text := g.Expanded()
 	var rest []string
 	for _, set := range sets {
 		if table, ok := strings.CutSuffix(set, ".plugin = \"\""); ok {

@@ -26,6 +26,7 @@ type part struct {
 	env       string // whose version changed; empty if it is the component's own
 	old, new  control.Version
 	back      []string
+	undo      []runs.Table // what has come and gone with it; nil where back is all
 	checked   string
 	canary    *control.Canary
 }

@@ -1,0 +1,140 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/pipeline/runs"
+	"github.com/rlhost/rlhost/pipeline/session"
+)
+
+// going is a run that goes on while commands change it.
+type going struct {
+	*trainer
+	x     *session.Session
+	c     *control.Client
+	ended chan error
+}
+
+// begun begins a run of a file, or goes on with the newest one where file is empty.
+func (s *trainer) begun(file string, sets ...string) *going {
+	s.Helper()
+	g := &going{trainer: s, ended: make(chan error, 1)}
+	o := s.options()
+	var err error
+	if file == "" {
+		o.Sets = sets
+		g.x, err = session.Resume(s.Context(), s.newest(), o)
+	} else {
+		o.Graph = s.graph(file, sets...)
+		g.x, err = session.Begin(s.Context(), o)
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+	go func() {
+		_, err := g.x.Run(context.Background())
+		g.ended <- err
+	}()
+	g.c = dial(s.T, control.SocketPath(g.x.Folder().Dir))
+	return g
+}
+
+// end stops the run, which saves it.
+func (g *going) end() {
+	g.Helper()
+	g.x.Stop(false)
+	if err := errors.Join(<-g.ended, g.c.Close(), g.x.Close()); err != nil {
+		g.Fatal(err)
+	}
+}
+
+func (g *going) do(verb control.Verb, q, reply any) {
+	g.Helper()
+	if err := g.c.Do(g.Context(), verb, q, reply, nil); err != nil {
+		var e *control.Error
+		if errors.As(err, &e) {
+			g.Fatalf("%s: %v (%s) %s", verb, err, e.Help, e.Problems)
+		}
+		g.Fatalf("%s: %v", verb, err)
+	}
+}
+
+func (g *going) reload(file string, sets ...string) (r control.ReloadReply) {
+	g.Helper()
+	q := control.ReloadRequest{File: filepath.Join(g.dir, "duet.toml"), Source: file, Sets: append([]string{"run.dir=" + g.dir}, sets...)}
+	g.do(control.VerbReload, q, &r)
+	return r
+}
+
+func (g *going) rollback(component string) (r control.SwapReply) {
+	g.Helper()
+	g.do(control.VerbRollback, control.RollbackRequest{Component: component}, &r)
+	return r
+}
+
+// learners returns the names of the running learners.
+func (g *going) learners() (names []string) {
+	for _, l := range g.x.Pipeline().Learners() {
+		names = append(names, l.Name)
+	}
+	return names
+}
+
+// alone is shared with main playing all agents; a run of both goes on until it is stopped.
+var (
+	endless = strings.NewReplacer("env_steps = 8192, window", "env_steps = 500_000_000, window", "every = \"0s\"", "every = \"1h\"",
+		"[env.game]", "[swap]\ncanary = 0\nprobation = \"0s\"\n[env.game]").Replace(shared)
+	alone = func() string {
+		text, _, _ := strings.Cut(endless, "[policy.rival]")
+		_, rest, _ := strings.Cut(endless, "[component.rollout]")
+		rest = strings.Replace(rest, `policies = { "*/0" = "main", "*/1" = "rival" }`, "", 1)
+		for _, name := range []string{"batcher_rival", "learner_rival"} {
+			before, after, _ := strings.Cut(rest, "[component."+name+"]")
+			_, after, _ = strings.Cut(after, "[component.")
+			rest = before + "[component." + after
+		}
+		return text + "[component.rollout]" + rest
+	}()
+)
+
+// A change of policies is undone as a whole: policies, components and wires are as they were, and what has changed elsewhere since
+// stays. The way back has a way back, also from a resumed run.
+func TestSeveral_AChangeOfPoliciesIsRolledBack(t *testing.T) {
+	s := newTrainer(t)
+	g := s.begun(alone)
+	p := g.x.Pipeline()
+	before := p.Graph().Expanded()
+	if r := g.reload(endless); r.Outcome != control.Committed || !slices.Equal(g.learners(), []string{"learner", "learner_rival"}) {
+		t.Fatalf("%+v: learners %v", r, g.learners())
+	}
+	with := p.Graph().Expanded()
+	if r := g.rollback("rollout"); r.Outcome != control.RolledBack || p.Graph().Expanded() != before {
+		t.Errorf("%+v: the pipeline is\n%s\nwant\n%s", r, p.Graph().Expanded(), before)
+	}
+	if r := g.rollback("batcher"); r.Outcome != control.RolledBack || p.Graph().Expanded() != with {
+		t.Errorf("%+v: the pipeline is\n%s\nwant\n%s", r, p.Graph().Expanded(), with)
+	}
+	g.reload(endless, "component.learner.learning_rate=0.002", "component.learner_rival.learning_rate=0.001")
+	g.end()
+
+	g = s.begun("")
+	p = g.x.Pipeline()
+	if r := g.rollback("rollout"); r.Outcome != control.RolledBack || len(g.learners()) != 0 {
+		t.Errorf("%+v: learners %v", r, g.learners())
+	}
+	if was, is := s.graph(alone, "component.learner.learning_rate=0.002"), p.Graph(); len(was.Components) != len(is.Components) || len(is.Policies) != 1 ||
+		was.Component("learner") == nil || !strings.Contains(is.Expanded(), "learning_rate = 0.002") {
+		t.Errorf("after a resume the pipeline is\n%s\nwant\n%s", is.Expanded(), was.Expanded())
+	}
+	g.do(control.VerbCheckpoint, nil, nil)
+	g.end()
+	if c, err := s.newest().Load(runs.Latest); err != nil || !c.Exact {
+		t.Errorf("%+v: %v", c, err)
+	}
+}
