@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
 
 	"github.com/rlhost/rlhost/core/arena"
@@ -22,6 +23,7 @@ import (
 // been released.
 func Build(ctx context.Context, g *graph.Graph, o BuildOptions) (*Pipeline, error) {
 	p := &Pipeline{options: o, changes: newChangeLock(), boundaries: newBoundaryLock(), previous: map[string]*loading.Env{}}
+	p.left = maps.Clone(o.Left)
 	p.log, p.arenas, p.stats, p.loops.OnError = o.Log, arena.NewSet(), stat.NewRegistry(), p.endLoops
 	p.ending.stop = p.Stop
 	p.pauses.running, p.taps.running, p.steps.running, p.watch.running = &p.running, &p.running, &p.running, &p.running
@@ -54,7 +56,7 @@ func (p *Pipeline) build(ctx context.Context, g *graph.Graph) error {
 	for i := range g.Components {
 		of := &g.Components[i]
 		for index := range of.Count {
-			x, err := p.add(a, of, index, placement{first: a.envs()})
+			x, err := p.add(a, of, index, placement{first: a.envs(), published: p.publishedOf(of)})
 			if err != nil {
 				return err
 			}
@@ -105,8 +107,9 @@ func (p *Pipeline) add(a *assembly, of *graph.Component, index int, at placement
 func (p *Pipeline) hostOf(x *instance, of *graph.Component, index int, at placement) *component.Host {
 	return &component.Host{
 		Name: at.name, ID: at.id, Index: index, Count: of.Count,
-		Succession: component.Succession{FirstEnv: at.first, Begun: at.begun, Again: p.again, Task: at.task, Inherited: at.inherited},
-		Run:        x.view().run, Arenas: p.arenas, Stats: p.stats,
+		Succession: component.Succession{FirstEnv: at.first, Begun: at.begun, Again: p.again, Task: at.task, Inherited: at.inherited,
+			Published: at.published},
+		Run: x.view().run, Arenas: p.arenas, Stats: p.stats,
 		Log: p.log.With("component", at.name),
 		Env: x.env, Policy: func(name string) (component.Policy, error) { return x.view().policy(name) },
 		Stored:   func(name string) (component.State, error) { return p.stored(x.view(), name) },

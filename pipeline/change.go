@@ -170,6 +170,7 @@ func (t *Transition) commitGraph(ctx context.Context, _ *Outcome) error {
 	if err := t.restEnded(ctx); err != nil {
 		return err
 	}
+	continueVersions(t)
 	ctx, cancel := context.WithTimeoutCause(ctx, t.options.Deadline, refuse(control.CodeLate, "",
 		"messages still wait for room on wires that are to change after %v", t.options.Deadline))
 	defer cancel()

@@ -23,6 +23,20 @@ func (t *Transition) restEnded(ctx context.Context) error {
 	return nil
 }
 
+// continueVersions makes learners that are added continue the versions of those that end, which publish nothing any more.
+func continueVersions(t *Transition) {
+	for i := range t.plan.ended {
+		if m := &t.plan.ended[i]; m.learns() {
+			t.p.leave(m)
+		}
+	}
+	for i := range t.next.members {
+		if m := &t.next.members[i]; m.learns() && m.joining.Load() != nil {
+			m.loop.Do(func() { m.host.Published = max(m.host.Published, t.p.Left()[m.of.Policy]) })
+		}
+	}
+}
+
 // leave ends an instance that is at rest. Messages that it has taken and not begun with, and those pending for it,
 // go to another instance of its component; if there is none, to one wired in its place, and else they are dropped.
 func (t *Transition) leave(m member, o *Outcome) {

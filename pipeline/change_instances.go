@@ -88,7 +88,7 @@ func (t *Transition) prepareInstances(ctx context.Context) error {
 func (t *Transition) fill(s *assignment) (*instance, error) {
 	switch {
 	case s.old == nil:
-		return t.make(t.next, s.of, s.index, placement{first: t.p.room(s.of.Flow.Envs, nil), task: t.before.task()})
+		return t.make(t.next, s.of, s.index, placement{first: t.p.room(s.of.Flow.Envs, nil), task: t.before.task(), published: t.p.publishedOf(s.of)})
 	case len(s.why) == 0:
 		return s.old.instance, nil
 	}

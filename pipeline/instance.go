@@ -22,6 +22,7 @@ type placement struct {
 	task      uint16                  // of its environments' episodes
 	inherited map[string]*arena.Arena // of its predecessor; nil if it has none
 	begun     int                     // see component.Host
+	published uint64                  // by learners of its policy before it, where it has no predecessor
 	held      bool                    // nothing is handled before Release
 	watch     probation               // that handles its failures
 }

@@ -23,6 +23,8 @@ type BuildOptions struct {
 	Stored func(g *graph.Graph, policy string, made component.Policy) (component.State, error)
 	// Resumes is how often the run has been resumed, this time included.
 	Resumes int
+	// Left is what Pipeline.Left returned of the run before: versions of these policies continue, should they be learned again.
+	Left map[string]uint64
 	// Policy is the leading one. In asynchronous mode the boundaries are its learner's; where it has none, those of any. In
 	// synchronous mode several learners share theirs, at which each has learned from a dataset and none has one under way.
 	Policy string

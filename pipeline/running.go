@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/loops"
 )
 
@@ -36,8 +38,9 @@ type running struct {
 
 	mu       sync.Mutex // guards what follows
 	alive    []*instance
-	retired  []*totals      // of wires that have ended
-	leftover []*arena.Arena // without an owner, and still claimed
+	retired  []*totals         // of wires that have ended
+	leftover []*arena.Arena    // without an owner, and still claimed
+	left     map[string]uint64 // by policies whose learners have gone, the newest version
 }
 
 // now returns what runs.
@@ -170,6 +173,38 @@ func (r *running) abandon(x *instance, kept map[string]*arena.Arena) {
 	}
 	r.mu.Unlock()
 	r.tidy()
+}
+
+// leave notes that a learner goes: versions of its policy continue from what it has published, should it be learned again.
+func (r *running) leave(m *member) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.left == nil {
+		r.left = map[string]uint64{}
+	}
+	r.left[m.of.Policy] = max(r.left[m.of.Policy], m.published())
+}
+
+// Left returns the newest version of each policy whose learner has gone, by its name. Any goroutine.
+func (r *running) Left() map[string]uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.left)
+}
+
+// publishedOf returns the newest version that learners of a component's policy have published, those that have gone included; 0 for what
+// does not learn.
+func (r *running) publishedOf(of *graph.Component) (newest uint64) {
+	if !of.Learns() {
+		return 0
+	}
+	newest = r.Left()[of.Policy]
+	for _, m := range r.now().learners() {
+		if m.of.Policy == of.Policy && m.started() {
+			newest = max(newest, m.published())
+		}
+	}
+	return newest
 }
 
 // tidy removes arenas without owner and claims, and forgets wires that have delivered everything.

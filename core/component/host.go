@@ -83,7 +83,8 @@ type Succession struct {
 	// Again returns another Begun, for an instance whose process restarts; nil where that does not happen.
 	Again func() int
 	// Published is the newest policy version that the component published before its process ended and it was
-	// restarted; 0 if it was not. Versions continue from there, so that none occurs twice.
+	// restarted, or that learners of its policy published before it was added; 0 if there is none. Versions continue from
+	// there, so that none occurs twice.
 	Published uint64
 	// Inherited are the arenas of the instance that this one replaces, by name; see Arena. It is not nil, though it may
 	// be empty, where there is such an instance: counters in Stats then include its counts.

@@ -44,6 +44,8 @@ type Info struct {
 	Plugins map[string]string `json:"plugins,omitempty"`
 	// Policies describes each policy that is learned by its name in the file.
 	Policies map[string]json.RawMessage `json:"policies,omitempty"`
+	// Left has the newest version of each policy that was learned and was removed, by its name: versions continue should it come back.
+	Left map[string]uint64 `json:"left_policy_versions,omitempty"`
 	// Python is the interpreter that Gymnasium's environments were played with; empty where there are none.
 	Python  string     `json:"python,omitempty"`
 	Started time.Time  `json:"started"`

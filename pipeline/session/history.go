@@ -314,9 +314,10 @@ func (h *history) writtenHash() string {
 	return textHash(text)
 }
 
-// describe adds the versions that have come in to the run's description.
+// describe adds the versions that have come in to the run's description, and those of policies that have gone.
 func (h *history) describe(parts []part) error {
 	return h.Run.Update(func(i *runs.Info) {
+		i.Left = h.Pipeline.Left()
 		for _, p := range parts {
 			if p.env == "" || p.new.Hash == "" {
 				continue

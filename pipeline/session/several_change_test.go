@@ -3,12 +3,14 @@ package session_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/pipeline/session"
 )
@@ -137,4 +139,49 @@ func TestSeveral_AChangeOfPoliciesIsRolledBack(t *testing.T) {
 	if c, err := s.newest().Load(runs.Latest); err != nil || !c.Exact {
 		t.Errorf("%+v: %v", c, err)
 	}
+}
+
+// A policy that is removed and added again begins anew, and its versions go on: none of a name occurs twice in a run.
+func TestSeveral_VersionsOfAPolicyThatComesBackGoOn(t *testing.T) {
+	s := newTrainer(t)
+	g := s.begun(endless)
+	rival := func() uint64 {
+		for _, l := range g.x.Pipeline().Learners() {
+			if l.Policy == "rival" {
+				return l.Version
+			}
+		}
+		return 0
+	}
+	learns := func(from uint64) (newest uint64) {
+		t.Helper()
+		testkit.Until(t, fmt.Sprintf("rival learns beyond version %d", from), func() bool {
+			newest = rival()
+			return newest > from
+		})
+		return newest
+	}
+	newest := learns(3)
+	for range 2 {
+		g.reload(alone)
+		if left := g.x.Pipeline().Left()["rival"]; left < newest {
+			t.Errorf("version %d is the last one of rival, which had %d", left, newest)
+		}
+		newest = g.x.Pipeline().Left()["rival"]
+		g.reload(endless)
+		if v := rival(); v != 0 && v <= newest {
+			t.Errorf("rival came back as version %d, it had %d", v, newest)
+		}
+		newest = learns(newest + 1)
+	}
+	g.reload(alone)
+	newest = g.x.Pipeline().Left()["rival"]
+	g.end()
+
+	g = s.begun("")
+	g.reload(endless)
+	if v := learns(0); v <= newest {
+		t.Errorf("in a resumed run rival came back as version %d, it had %d", v, newest)
+	}
+	g.end()
 }

@@ -77,6 +77,7 @@ func (s *Session) ready(err error) (*Session, error) {
 func (s *Session) build(ctx context.Context) (err error) {
 	o := pipeline.BuildOptions{
 		Parts: s.o.Parts, RunDir: s.run.Dir, Log: s.log, Policy: s.policy.Name, Resume: s.before.Components, AtBoundary: s.atBoundary, Stored: storedFor(s),
+		Left: s.run.Info().Left,
 	}
 	var problems graph.Problems
 	if s.resumed {
