@@ -137,8 +137,8 @@ func (t *training) startLine(e *session.Started) {
 func (t *training) evaluated(e *session.Evaluated) {
 	if t.command.JSON {
 		_ = t.encode(map[string]any{"event": "evaluation", "env_steps": e.EnvSteps, "policy_version": e.PolicyVersion, "mean_return": e.Return,
-			"std_return": e.Std, "mean_length": e.Length, "unfinished": e.Unfinished, "deterministic": e.Deterministic})
+			"std_return": e.Std, "mean_length": e.Length, "unfinished": e.Unfinished, "deterministic": e.Deterministic, "eval_elo": number(e.Ratings.Elo())})
 		return
 	}
-	fmt.Fprintf(t.out, "%s evaluation at %d env steps: return %s\n", time.Now().Format(time.TimeOnly), e.EnvSteps, text.Returns(e.Return, e.Std))
+	fmt.Fprintf(t.out, "%s %s\n", time.Now().Format(time.TimeOnly), e)
 }

@@ -39,6 +39,7 @@ type StatusReply struct {
 	Steps      StepCounts        `json:"env_steps"`
 	Policy     uint64            `json:"policy_version"`     // of the leading policy
 	MeanReturn *float64          `json:"mean_return"`        // its, over the window; null while that is not full
+	Elo        *float64          `json:"eval_elo,omitempty"` // its rating in the newest evaluation, where it has a pool
 	Learners   []LearnerStatus   `json:"learners,omitempty"` // where there are several
 	Swaps      SwapCounts        `json:"swaps"`
 	Transition string            `json:"transition,omitempty"` // what is being changed now, in one line

@@ -37,6 +37,14 @@ func (r *Ratings) Newest() *Rating {
 	return &r.Versions[slices.IndexFunc(r.Versions, func(x Rating) bool { return x.Against == nil })]
 }
 
+// Elo returns the rating of the newest version, NaN of no ratings.
+func (r *Ratings) Elo() float64 {
+	if r == nil {
+		return math.NaN()
+	}
+	return r.Newest().Elo
+}
+
 // String is a table for people.
 func (r *Ratings) String() string {
 	how := "sampled"

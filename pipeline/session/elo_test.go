@@ -5,14 +5,20 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"os"
+	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/gpu/cpu"
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/players"
 	"github.com/rlhost/rlhost/pipeline/runs"
@@ -150,6 +156,39 @@ func TestRatings_RatesEveryVersionThatARunHas(t *testing.T) {
 	}
 	if text := got.String(); !strings.Contains(text, "\nmain@0 ") || !strings.Contains(text, "   newest") || len(strings.Split(text, "\n")) != 1+len(found) {
 		t.Errorf("its table is\n%s", text)
+	}
+}
+
+// While a run with a pool goes on, its evaluations rate the policy as its checkpoint does later: metrics, status and events have the Elo.
+func TestRatings_AreMadeWhileTheRunGoesOn(t *testing.T) {
+	s := newTrainer(t)
+	text := strings.NewReplacer(`name = "four"`, `name = "duet"`, "log = []", `log = ["jsonl"]`, "env_steps = 16_384", "env_steps = 500_000_000").Replace(selfPlay)
+	evaluated := make(chan session.Evaluated, 1)
+	s.observe = func(e session.Event) {
+		if e, ok := e.(session.Evaluated); ok {
+			select {
+			case evaluated <- e:
+			default: // one is enough to look at
+			}
+		}
+	}
+	g := s.begun(text, "run.evaluation.every=16384", "run.evaluation.share=1.0", `run.checkpoint={ every = "0s", keep = 1000 }`)
+	e := <-evaluated
+	var status control.StatusReply
+	testkit.Until(t, "status and metrics tell the Elo", func() bool {
+		g.do(control.VerbStatus, nil, &status)
+		metrics, err := os.ReadFile(filepath.Join(g.x.Folder().Dir, "metrics.jsonl"))
+		return err == nil && status.Elo != nil && regexp.MustCompile(`"eval/elo":-?[0-9]`).Match(metrics)
+	}, &status)
+	g.end()
+	run := s.newest()
+	c, err := run.Load(strconv.FormatUint(e.PolicyVersion, 10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := session.RateRun(t.Context(), run, &c, session.RunEvaluation{Parts: s.parts, Episodes: 12, Seed: 5, Log: slog.New(slog.DiscardHandler)})
+	if err != nil || !reflect.DeepEqual(e.Ratings, want) || len(want.Versions) < 2 || e.Ratings.Elo() != want.Newest().Elo {
+		t.Errorf("version %d: %v while the run goes on, of its checkpoint %v: %v", e.PolicyVersion, e.Ratings, want, err)
 	}
 }
 

@@ -22,6 +22,7 @@ const (
 	evalReturn   = "eval/episodic_return" // mean, of the way of acting that is judged
 	evalStd      = "eval/return_std"
 	evalLength   = "eval/episodic_length"
+	evalElo      = "eval/elo"         // of a policy with a pool, against the versions that the run has; NaN where none could be played
 	evalStep     = "eval/global_step" // at which its policy had been learned
 	evalVersion  = "eval/policy_version"
 	evalCount    = "eval/evaluations"
@@ -100,7 +101,7 @@ func (e *evaluator) boundary(snapshot pipeline.Snapshot) error {
 
 // evaluate plays the policy of a checkpoint, and keeps it if it is the best so far.
 func (e *evaluator) evaluate(g *graph.Graph, c runs.Checkpoint) {
-	p, err := e.play(g, &c)
+	p, ratings, err := e.play(g, &c)
 	if e.ctx.Err() != nil {
 		return
 	}
@@ -115,32 +116,41 @@ func (e *evaluator) evaluate(g *graph.Graph, c runs.Checkpoint) {
 	} {
 		stats.Gauge(name).Set(v)
 	}
+	if players.Pooled(g, e.s.policy.Name) {
+		stats.Gauge(evalElo).Set(ratings.Elo())
+	}
 	e.done.Inc()
 	c.MeanReturn = p.Return
 	if err := e.s.run.SaveEvaluated(c); err != nil {
 		e.s.log.Error("training goes on without this checkpoint", "error", err)
 	}
-	e.s.tell(Evaluated{EnvSteps: c.EnvSteps, PolicyVersion: c.PolicyVersion, Played: p, Deterministic: g.Run.Evaluation.Deterministic})
+	e.s.tell(Evaluated{EnvSteps: c.EnvSteps, PolicyVersion: c.PolicyVersion, Played: p, Deterministic: g.Run.Evaluation.Deterministic,
+		Ratings: ratings})
 }
 
-// play plays the episodes in the way that is judged.
-func (e *evaluator) play(g *graph.Graph, c *runs.Checkpoint) (Played, error) {
+// play plays the episodes in the way that is judged, and the matches that rate a policy with a pool; the ratings are nil where there are
+// none.
+func (e *evaluator) play(g *graph.Graph, c *runs.Checkpoint) (p Played, ratings *players.Ratings, err error) {
 	network, weights, err := players.WeightsOf(e.s.o.Parts, c.Components[e.s.learner])
 	if err != nil {
-		return Played{}, err
+		return p, nil, err
 	}
 	if err := e.load(g); err != nil {
-		return Played{}, err
+		return p, nil, err
 	}
 	o := EvaluationOf(g, uint64(e.s.gauge(component.GaugeLongestEpisode))).Options
 	o.Plugin, o.Greedy, o.Share = e.plugin, g.Run.Evaluation.Deterministic, g.Run.Evaluation.Share
 	r := players.Reader{Parts: e.s.o.Parts, Graph: g, States: c.Components, Spec: e.plugin.Spec()}
 	beside, err := r.Beside(e.s.policy)
 	if err != nil {
-		return Played{}, err
+		return p, nil, err
 	}
 	d := &policy.Definition{Network: network, Backend: e.s.definition().Backend}
-	return playOnce(e.ctx, players.Player{Definition: d, Weights: weights}, beside, o)
+	if p, err = playOnce(e.ctx, players.Player{Definition: d, Weights: weights}, beside, o); err != nil {
+		return p, nil, err
+	}
+	ratings, err = ratingsOf(e.ctx, e.s, &r, e.plugin, o)
+	return p, ratings, err
 }
 
 // load loads the environment for evaluations alone: that of the run may be replaced at any moment.

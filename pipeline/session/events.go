@@ -5,7 +5,9 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/core/control/text"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/players"
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
@@ -64,7 +66,17 @@ type Saved struct {
 type Evaluated struct {
 	EnvSteps, PolicyVersion uint64 // of the policy
 	Played
-	Deterministic bool // how it acted
+	Deterministic bool             // how it acted
+	Ratings       *players.Ratings // of a policy with a pool; nil where none of its versions could be played
+}
+
+// String tells it in one line.
+func (e *Evaluated) String() string {
+	elo := ""
+	if e.Ratings != nil {
+		elo = fmt.Sprintf(", Elo %.0f", e.Ratings.Elo())
+	}
+	return fmt.Sprintf("evaluation at %d env steps: return %s%s", e.EnvSteps, text.Returns(e.Return, e.Std), elo)
 }
 
 // Failed says that an error has ended the run, of which the newest checkpoint stays.

@@ -50,10 +50,10 @@ func (l *live) envSteps() uint64 {
 	return l.StepsBefore + l.Pipeline.Stats().Counter("rollout/env_steps").Value()
 }
 
-// meanReturn is the mean of the runner's window that a gauge tells, or nil while that is not full.
-func (l *live) meanReturn(gauge string) *float64 {
+// gauge is the value of a gauge, or nil while that has none, as the mean of a window that is not full.
+func (l *live) gauge(name string) *float64 {
 	for _, s := range l.Pipeline.Stats().Snapshot() {
-		if s.Name == gauge && !math.IsNaN(s.Value) && !math.IsInf(s.Value, 0) {
+		if s.Name == name && !math.IsNaN(s.Value) && !math.IsInf(s.Value, 0) {
 			return &s.Value
 		}
 	}

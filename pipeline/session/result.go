@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/pipeline/players"
 	"github.com/rlhost/rlhost/pipeline/runs"
+	"github.com/rlhost/rlhost/plugins/evaluation"
 )
 
 // Broken is the reason of a run that an error ended.
@@ -112,13 +114,23 @@ func (s *Session) evaluate(ctx context.Context, w policy.Weights) (*Evaluation, 
 		return nil, err
 	}
 	e, err := Evaluate(ctx, plugin, s.definition(), w, o)
-	if err != nil || r.Spec.Agents() < 2 || !players.Pooled(s.Graph(), s.policy.Name) {
-		return e, err
+	if err == nil {
+		e.Ratings, err = ratingsOf(ctx, s, &r, plugin, o.Options)
 	}
-	if e.Ratings, err = r.Rate(ctx, s.policy, plugin, o.Options); err != nil && ctx.Err() == nil { // what was trained stands
+	return e, err
+}
+
+// ratingsOf rates the versions of the leading policy in matches with sampled actions; nil where it has no pool, or none could be played.
+func ratingsOf(ctx context.Context, s *Session, r *players.Reader, plugin env.Plugin, o evaluation.Options) (*players.Ratings, error) {
+	if r.Spec.Agents() < 2 || !players.Pooled(r.Graph, s.policy.Name) {
+		return nil, nil
+	}
+	o.Greedy = false
+	ratings, err := r.Rate(ctx, s.policy, plugin, o)
+	if err != nil && ctx.Err() == nil { // what was trained stands
 		s.log.Warn("the versions of the policy are not rated", "policy", s.policy.Name, "error", err)
 	}
-	return e, ctx.Err()
+	return ratings, ctx.Err()
 }
 
 // count returns a counter of the run.

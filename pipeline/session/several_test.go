@@ -120,6 +120,8 @@ type trainer struct {
 	parts *graph.Parts
 	dir   string
 	log   strings.Builder
+
+	observe func(session.Event) // or nil
 }
 
 func newTrainer(t *testing.T) *trainer {
@@ -143,7 +145,7 @@ func (s *trainer) graph(file string, sets ...string) *graph.Graph {
 
 func (s *trainer) options() session.Options {
 	s.log.Reset()
-	return session.Options{Parts: s.parts, Log: slog.New(slog.NewTextHandler(&s.log, nil))}
+	return session.Options{Parts: s.parts, Log: slog.New(slog.NewTextHandler(&s.log, nil)), Observe: s.observe}
 }
 
 func (s *trainer) train(file string, sets ...string) *session.Result {

@@ -52,7 +52,8 @@ func (r statusReader) report() *control.StatusReply {
 	reply := &control.StatusReply{
 		Run: run.ID(), Dir: run.Dir, PID: os.Getpid(), Wall: time.Since(r.started).Seconds(),
 		State: now.State, Cause: cause(&now), Components: now.Components,
-		Wires: p.Wires(), Steps: p.Steps(), Policy: p.PolicyVersion(), MeanReturn: r.meanReturn(component.GaugeMeanReturn), Learners: r.learners(),
+		Wires: p.Wires(), Steps: p.Steps(), Policy: p.PolicyVersion(), MeanReturn: r.gauge(component.GaugeMeanReturn), Learners: r.learners(),
+		Elo:       r.gauge(evalElo),
 		Resources: control.ReadResources(),
 	}
 	r.versions(reply.Components)
@@ -79,7 +80,7 @@ func (r statusReader) learners() []control.LearnerStatus {
 		if !list[i].Leads {
 			gauge = component.OfPolicy(list[i].Policy, gauge)
 		}
-		list[i].MeanReturn = r.meanReturn(gauge)
+		list[i].MeanReturn = r.gauge(gauge)
 	}
 	return list
 }

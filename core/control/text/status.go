@@ -24,6 +24,9 @@ func Status(s *control.StatusReply) string {
 	if s.MeanReturn != nil {
 		b.WriteString("  return " + Returns(*s.MeanReturn))
 	}
+	if s.Elo != nil {
+		fmt.Fprintf(&b, "  Elo %.0f", *s.Elo)
+	}
 	b.WriteString("\n" + table(s.Components))
 	for i := range s.Learners {
 		b.WriteString(learner(&s.Learners[i]))

@@ -41,9 +41,9 @@ note: the reward is another one
 }
 
 func TestStatus_ShowsInstancesThatAreAlikeInOneRow(t *testing.T) {
-	mean := 187.25
+	mean, elo := 187.25, 438.4
 	s := control.StatusReply{
-		Run: "cartpole/0007", State: control.Stalled, PID: 42, Wall: 3725.4, Policy: 12, MeanReturn: &mean,
+		Run: "cartpole/0007", State: control.Stalled, PID: 42, Wall: 3725.4, Policy: 12, MeanReturn: &mean, Elo: &elo,
 		Steps:     control.StepCounts{Made: 12288, Trained: 8192, Dropped: 2048, UnderWay: 2048, Reasons: map[string]uint64{"policy_lag": 2048, "swap": 0}},
 		Swaps:     control.SwapCounts{Committed: 1},
 		Probation: []control.Probation{{Component: "rollout", Version: control.Version{File: "b.wasm", Hash: "9be0fe8600"}, Left: 42}},
@@ -57,7 +57,7 @@ func TestStatus_ShowsInstancesThatAreAlikeInOneRow(t *testing.T) {
 	s.Components[2].Note = "restarted"
 	s.Components = append(s.Components, control.ComponentStatus{Name: "learner", Runtime: "process", Host: "pid 7", State: control.Stalled,
 		Queued: 64, Depth: 64, WaitsFor: "batcher.datasets", Unit: "messages"})
-	want := `cartpole/0007  stalled  pid 42  1h2m5s  policy version 12  return 187.2
+	want := `cartpole/0007  stalled  pid 42  1h2m5s  policy version 12  return 187.2  Elo 438
 COMPONENT     HOST   STATE    VERSION                 RATE       QUEUE  NOTE
 rollout[0-1]  local  running  lander.wasm (41c2e6d0)  275k st/s  0/128
 rollout[2]    local  running  lander.wasm (41c2e6d0)  137k st/s  0/64   restarted
