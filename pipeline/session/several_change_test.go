@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/control"
@@ -182,6 +183,57 @@ func TestSeveral_VersionsOfAPolicyThatComesBackGoOn(t *testing.T) {
 	g.reload(endless)
 	if v := learns(0); v <= newest {
 		t.Errorf("in a resumed run rival came back as version %d, it had %d", v, newest)
+	}
+	g.end()
+}
+
+// Of two changes at once, though they are of different policies, one is made and the other is told which one that is. One after the
+// other both are made; the first is no longer watched then, which the second says.
+func TestSeveral_ChangesOfTwoPoliciesAtOnce(t *testing.T) {
+	s := newTrainer(t)
+	file := strings.Replace(endless, `probation = "0s"`, `probation = "1h"`, 1)
+	g := s.begun(file)
+	first, both := []string{"component.learner.learning_rate=0.002"}, []string{"component.learner.learning_rate=0.002", "component.learner_rival.learning_rate=0.001"}
+	ask := func(sets []string) (r control.ReloadReply, err error) {
+		c, err := control.Dial(t.Context(), control.SocketPath(g.x.Folder().Dir))
+		if err != nil {
+			return r, err
+		}
+		q := control.ReloadRequest{File: filepath.Join(g.dir, "duet.toml"), Source: file, Sets: append([]string{"run.dir=" + g.dir}, sets...)}
+		err = c.Do(t.Context(), control.VerbReload, q, &r, nil)
+		return r, errors.Join(err, c.Close())
+	}
+	var all sync.WaitGroup
+	outcomes := make(chan error, 2)
+	for _, sets := range [][]string{first, both[1:]} {
+		all.Go(func() {
+			_, err := ask(sets)
+			outcomes <- err
+		})
+	}
+	all.Wait()
+	for range 2 {
+		var e *control.Error
+		if err := <-outcomes; err != nil && (!errors.As(err, &e) || e.Code != control.CodeBusy || !strings.Contains(e.Reason, "reload of duet.toml") || e.Help == "") {
+			t.Errorf("of two at once: %v", err)
+		}
+	}
+	for _, sets := range [][]string{nil, first, both} {
+		r, err := ask(sets)
+		if err != nil || r.Outcome != control.Committed {
+			t.Fatalf("%v: %+v, %v", sets, r, err)
+		}
+		notes := r.Notes
+		for _, x := range r.Swaps {
+			notes = append(notes, x.Notes...)
+		}
+		if text := strings.Join(notes, "\n"); !strings.Contains(text, "the reload of duet.toml is trusted from here on") {
+			t.Errorf("%v: it is not said that the change before it is no longer watched: %q", sets, text)
+		}
+	}
+	text := g.x.Pipeline().Graph().Expanded()
+	if strings.Count(text, "learning_rate = 0.002") != 1 || strings.Count(text, "learning_rate = 0.001\n") != 1 {
+		t.Errorf("after both the pipeline is\n%s", text)
 	}
 	g.end()
 }
