@@ -30,6 +30,20 @@ func (p *Pipeline) reach(learner *instance) {
 	learner.loop.Own.Post(func(*hostabi.Message) { p.boundary(learner) }, hostabi.Message{})
 }
 
+// relieve ends the wait of learners for others that cannot learn any more, because a process has died with what they would have
+// learned from.
+func (p *Pipeline) relieve() {
+	learner := p.round.bereaved()
+	if learner == nil {
+		return
+	}
+	learner.loop.Own.Post(func(*hostabi.Message) {
+		if p.round.over() {
+			p.boundary(learner)
+		}
+	}, hostabi.Message{})
+}
+
 // leads reports whether a learner is the leading one: that of the leading policy, or any where that has none.
 func (a *assembly) leads(learner *instance) bool {
 	learners := a.learners()

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
@@ -63,6 +64,7 @@ type round struct {
 	off     int // callers of suspend that have not called resume
 	learned map[*instance]bool
 	kept    []hostabi.Handle // claimed trajectories
+	deaths  uint64           // processes that had ended when the round began
 }
 
 // ends notes that a learner has learned from a dataset, and reports whether all have: then the next round begins. It
@@ -102,11 +104,80 @@ func (r *round) waits(a *assembly, learners []*member) bool {
 		}
 	}
 	for _, m := range learners {
-		if !r.learned[m.instance] && a.goesOn(m, stopped) {
+		if !r.learned[m.instance] && (a.goesOn(m, stopped) || r.shares(a, m)) {
 			return true
 		}
 	}
 	return false
+}
+
+// shares reports whether a learner has yet to learn from a trajectory that others have learned from in this round. Where
+// components are processes it may still be on its way to a dataset, so that nothing else tells. The caller must hold mu.
+func (r *round) shares(a *assembly, learner *member) (found bool) {
+	var done []string // policies
+	for _, m := range a.learners() {
+		if r.learned[m.instance] {
+			done = append(done, m.of.Policy)
+		}
+	}
+	a.trajectories(a.sources(learner), func(own *arena.Arena, h hostabi.Handle) {
+		found = found || r.awaits(own, h, learner.of.Policy, done)
+	})
+	return found
+}
+
+// awaits reports whether somebody else than the round claims a trajectory that some policies have been learned from, and that one
+// has not. The caller must hold mu.
+func (r *round) awaits(own *arena.Arena, h hostabi.Handle, policy string, done []string) bool {
+	tr, lease, err := trajectory.Lease(r.arenas, h)
+	if err != nil {
+		return false // it has become free meanwhile
+	}
+	defer lease.Release()
+	settled := atomic.LoadUint32(&tr.Meta().Settled)
+	learned := func(policy string) (yes, acts bool) {
+		place, acts := tr.Schema.PolicyPlace(policy)
+		return settled>>place&1 != 0, acts
+	}
+	if yes, acts := learned(policy); yes || !acts {
+		return false
+	}
+	others := slices.ContainsFunc(done, func(policy string) bool {
+		yes, acts := learned(policy)
+		return yes && acts
+	})
+	mine := 1 // the lease
+	if slices.Contains(r.kept, h) {
+		mine++
+	}
+	claims, elsewhere := own.Claims(h)
+	return others && (claims > mine || elsewhere)
+}
+
+// bereaved returns a learner that waits although processes have ended since the round began, with what those held: nobody may learn
+// from that any more. nil: none does.
+func (r *round) bereaved() *instance {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.off > 0 || len(r.learned) == 0 || r.deaths == r.processDeaths() {
+		return nil
+	}
+	for x := range r.learned {
+		return x
+	}
+	return nil
+}
+
+// over reports whether learners that wait have nobody to wait for any more: then the next round begins.
+func (r *round) over() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a := r.now()
+	if r.off > 0 || len(r.learned) == 0 || r.waits(a, a.learners()) {
+		return false
+	}
+	r.begin()
+	return true
 }
 
 // goesOn reports whether a learner will learn from a dataset while some components are stopped.
@@ -136,20 +207,24 @@ func (m *member) datasets() (list []*arena.Arena) {
 
 // keep claims the trajectories of some components. The caller must hold mu.
 func (r *round) keep(a *assembly, of map[string]bool) {
+	a.trajectories(of, func(own *arena.Arena, h hostabi.Handle) {
+		if own.Retain(h) == nil { // else it has become free meanwhile
+			r.kept = append(r.kept, h)
+		}
+	})
+}
+
+// trajectories calls fn with the committed trajectories of some components.
+func (a *assembly) trajectories(of map[string]bool, fn func(own *arena.Arena, h hostabi.Handle)) {
 	for i := range a.members {
 		m := &a.members[i]
 		if !of[m.of.Name] || m.of.Flow.Envs == 0 {
 			continue
 		}
 		for _, own := range m.host.OwnArenas() {
-			if _, ok := own.Schema().(*trajectory.Schema); !ok {
-				continue
+			if _, ok := own.Schema().(*trajectory.Schema); ok {
+				own.Committed(func(h hostabi.Handle) { fn(own, h) })
 			}
-			own.Committed(func(h hostabi.Handle) {
-				if own.Retain(h) == nil { // else it has become free meanwhile
-					r.kept = append(r.kept, h)
-				}
-			})
 		}
 	}
 }
@@ -162,7 +237,7 @@ func (r *round) begin() {
 		}
 	}
 	clear(r.learned)
-	r.kept = r.kept[:0]
+	r.kept, r.deaths = r.kept[:0], r.processDeaths()
 }
 
 // keeps reports whether the round claims a trajectory, which has been learned from.

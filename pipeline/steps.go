@@ -35,7 +35,7 @@ func (c *stepCounter) read() control.StepCounts {
 	if s, yes := c.readOthers(); yes {
 		return s
 	}
-	settled, deaths := c.settled.Load(), c.deaths()
+	settled, deaths := c.settled.Load(), c.processDeaths()
 	s := c.readOnce()
 	least, most := missing(&s), missing(&s)
 	limit := stepTime
@@ -81,9 +81,9 @@ func (c *stepCounter) remote() bool {
 	return slices.ContainsFunc(c.now().members, func(m member) bool { return m.process().State != "" })
 }
 
-// deaths returns how many processes of components have ended.
-func (c *stepCounter) deaths() (n uint64) {
-	c.stats.Each(func(name string, deaths *stat.Counter) {
+// processDeaths returns how many processes of components have ended.
+func (r *running) processDeaths() (n uint64) {
+	r.stats.Each(func(name string, deaths *stat.Counter) {
 		if strings.HasPrefix(name, "process/deaths/") {
 			n += deaths.Value()
 		}

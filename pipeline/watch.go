@@ -23,6 +23,7 @@ type watch struct {
 	ending  *ending
 	pauses  *pauses
 	changes *changeLock
+	looked  func() // called after each look
 
 	guard   sync.Mutex
 	records map[instanceKey]*diagnosis.Record
@@ -48,6 +49,7 @@ func (w *watch) begin() (end func()) {
 			select {
 			case now := <-tick.C:
 				w.look(now)
+				w.looked()
 			case <-stop:
 				return
 			}

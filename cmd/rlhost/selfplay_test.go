@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -49,5 +50,31 @@ func TestSelfPlay_TrainsTheSameInProcesses(t *testing.T) {
 	told, err := w.command("eval", "four/1", "--elo", "--episodes", "4").Output()
 	if err != nil || !strings.Contains(string(told), "main@0 ") || !strings.Contains(string(told), "newest") {
 		t.Errorf("eval --elo says %q (%v)", told, err)
+	}
+}
+
+// Learners of one rollout come to a checkpoint together, whichever components are processes: each has learned from as many datasets, and
+// a run that goes on from there is the unbroken one.
+func TestSelfPlay_LearnersGoInStepInProcesses(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	w.write("duel.toml", strings.Replace(selfPlayFile, "mode = \"sync\"", "mode = \"sync\"\n[policy.rival]\nnet = { hidden = [8] }\n[component.learner]\nanneal_env_steps = 0", 1))
+	train := func(components string, args ...string) string {
+		t.Helper()
+		args = append(args, "--set", `component.rollout.policies={ "*/0" = "main", "*/1" = "rival" }`)
+		for _, name := range strings.Fields(components) {
+			args = append(args, "--set", "component."+name+".runtime=process")
+		}
+		end := w.train(args...)
+		return fmt.Sprintf("%.8s %.8s", end.ParamsHash, end.ParamsHashes["rival"])
+	}
+	part, whole := train("", "duel.toml", "--set", "run.stop.env_steps=3000"), train("", "duel.toml")
+	for _, components := range []string{"batcher_rival", "batcher batcher_rival", "rollout batcher_rival learner", "rollout inference inference_past batcher batcher_rival learner learner_rival"} {
+		if got := train(components, "duel.toml", "--set", "run.stop.env_steps=3000"); got != part {
+			t.Errorf("with %s in processes the first checkpoint has %s, want %s", components, got, part)
+		}
+		if got := train(components, "--resume", "four", "--set", "run.stop.env_steps=16384"); got != whole {
+			t.Errorf("with %s in processes it goes on to %s, want %s", components, got, whole)
+		}
 	}
 }

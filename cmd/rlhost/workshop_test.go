@@ -192,6 +192,8 @@ type lastEvent struct {
 	ParamsHash string  `json:"params_hash"`
 	Kernels    string  `json:"kernels"`
 	Error      string  `json:"error"`
+	// ParamsHashes are those of the policies besides the leading one.
+	ParamsHashes map[string]string `json:"params_hashes"`
 }
 
 // train runs a training in the folder and returns its end.

@@ -22,3 +22,19 @@ func (a *Arena) HeldBy(holder int, fn func(h hostabi.Handle)) {
 		}
 	}
 }
+
+// Claims returns how many claims this process has on a block, and whether others have any; none if the handle is stale. Other
+// goroutines and processes may claim and release meanwhile.
+func (a *Arena) Claims(h hostabi.Handle) (own int, others bool) {
+	if a.check(h) != nil {
+		return 0, false
+	}
+	w := a.word(h.Block())
+	if w.generation() != h.Generation() || w.state() != stateLive && w.state() != stateZombie {
+		return 0, false
+	}
+	if c := a.claims(h.Block()); c.generation() == h.Generation() {
+		own = c.count()
+	}
+	return own, w.holders()&^a.me != 0
+}
