@@ -365,15 +365,19 @@ func (s *EnvSpec) All(role Role) (list []Tensor) {
 	return list
 }
 
-// Spaces returns the spaces of all tensors with that role, each with its path where it has one.
+// Spaces returns the spaces of all tensors with that role, each with its path where it has one, behind the name of its group where
+// there are several.
 func (s *EnvSpec) Spaces(role Role) string {
 	var list []string
 	for _, t := range s.All(role) {
-		if text := t.Space(); t.Path != "" {
-			list = append(list, t.Path+": "+text)
-		} else {
-			list = append(list, text)
+		text := t.Space()
+		if t.Path != "" {
+			text = t.Path + ": " + text
 		}
+		if len(s.Groups) > 1 {
+			text = s.Groups[t.Group].Name + ": " + text
+		}
+		list = append(list, text)
 	}
 	return strings.Join(list, ", ")
 }
@@ -385,6 +389,33 @@ func (s *EnvSpec) Agents() int {
 		n += g.Agents
 	}
 	return max(n, 1)
+}
+
+// AgentsOf returns which of an environment's agents are those of a group: so many from the first on.
+func (s *EnvSpec) AgentsOf(group uint16) (first, agents int) {
+	if len(s.Groups) == 0 {
+		return 0, 1
+	}
+	for _, g := range s.Groups[:group] {
+		first += g.Agents
+	}
+	return first, s.Groups[group].Agents
+}
+
+// OfGroup returns the description of one group of agents, as if there were no other.
+func (s *EnvSpec) OfGroup(group int) EnvSpec {
+	if len(s.Groups) < 2 {
+		return *s
+	}
+	of := *s
+	of.Groups, of.Tensors = s.Groups[group:group+1:group+1], nil
+	for _, t := range s.Tensors {
+		if int(t.Group) == group {
+			t.Group = 0
+			of.Tensors = append(of.Tensors, t)
+		}
+	}
+	return of
 }
 
 // HasAgents reports whether an environment has several agents, or one that does not always act.

@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // HostFeatures is what this host runs.
 const HostFeatures = FeatureActions | FeatureObservations | FeatureAgents | FeatureInfo | FeatureDiscount
 
 // Runs is the same in words, for messages with ErrNotYet.
-const Runs = "agents of one group, observations of integers and f32, Discrete, MultiDiscrete, MultiBinary and Box actions, action masks, info, a discount"
+const Runs = "agents, observations of integers and f32, Discrete, MultiDiscrete, MultiBinary and Box actions, action masks, info, a discount"
 
 // check reports the first thing in the description that is wrong or, if nothing is, that this host does not run yet.
 func (s *EnvSpec) check() error {
@@ -30,10 +31,8 @@ func (s *EnvSpec) check() error {
 	if err := s.checkFigures(); err != nil {
 		return err
 	}
-	for i := range s.Groups {
-		if g := &s.Groups[i]; g.Agents < 1 || g.Agents > MaxAgents {
-			return fmt.Errorf("group %d, %q: %d agents, want 1 to %d", i, g.Name, g.Agents, MaxAgents)
-		}
+	if err := s.checkGroups(); err != nil {
+		return err
 	}
 	for i := range s.Tensors {
 		if err := s.checkTensor(&s.Tensors[i]); err != nil {
@@ -53,6 +52,28 @@ func (s *EnvSpec) check() error {
 
 // MaxAgents is how many agents a group may have.
 const MaxAgents = 1 << 12
+
+// checkGroups checks how many agents groups have and, where there are several, that their names tell them apart.
+func (s *EnvSpec) checkGroups() error {
+	for i := range s.Groups {
+		g := &s.Groups[i]
+		if g.Agents < 1 || g.Agents > MaxAgents {
+			return fmt.Errorf("group %d, %q: %d agents, want 1 to %d", i, g.Name, g.Agents, MaxAgents)
+		}
+		if len(s.Groups) == 1 {
+			continue
+		}
+		if g.Name == "" || strings.ContainsAny(g.Name, "/ ") {
+			return fmt.Errorf("group %d of %d is called %q, want a name without slashes and spaces", i, len(s.Groups), g.Name)
+		}
+		for k := range s.Groups[:i] {
+			if s.Groups[k].Name == g.Name {
+				return fmt.Errorf("groups %d and %d are both called %q", k, i, g.Name)
+			}
+		}
+	}
+	return nil
+}
 
 // checkFigures checks what is said of pictures and rewards.
 func (s *EnvSpec) checkFigures() error {
@@ -243,8 +264,14 @@ func (s *EnvSpec) checkRoles() error {
 		seen[k] = true
 		counts[of]++
 	}
-	for role := RoleAction; role <= lastRole; role++ {
-		if _, ok := s.Tensor(role); wanted[role].required && !ok {
+	for group := range max(len(s.Groups), 1) {
+		for role := RoleAction; role <= lastRole; role++ {
+			if !wanted[role].required || counts[key{role: role, group: uint16(group)}] > 0 {
+				continue
+			}
+			if len(s.Groups) > 1 {
+				return fmt.Errorf("group %q has no tensor with role %v", s.Groups[group].Name, role)
+			}
 			return fmt.Errorf("no tensor with role %v", role)
 		}
 	}
@@ -325,9 +352,6 @@ func (s *EnvSpec) notYet() error {
 	if lacks := s.Needs &^ HostFeatures; lacks != 0 {
 		return fmt.Errorf("it needs %v: %w", lacks, ErrNotYet)
 	}
-	if len(s.Groups) > 1 {
-		return fmt.Errorf("%d agents per environment in %d groups, which would need a policy each: %w", s.Agents(), len(s.Groups), ErrNotYet)
-	}
 	if s.HasAgents() && s.Autoreset&SameStep == 0 {
 		return fmt.Errorf("agents without autoreset same_step: %w", ErrNotYet)
 	}
@@ -357,8 +381,8 @@ func (s *EnvSpec) notYetOfAgents(d *Tensor) error {
 	}
 	switch d.Role {
 	case RoleAction, RoleObservation, RoleActionMask, RoleFinalObservation:
-		if s.Agents() > 1 && d.Flags&TensorPerAgent == 0 {
-			return fmt.Errorf("%v that %d agents share: %w", d.Role, s.Agents(), ErrNotYet)
+		if _, agents := s.AgentsOf(d.Group); agents > 1 && d.Flags&TensorPerAgent == 0 {
+			return fmt.Errorf("%v that %d agents share: %w", d.Role, agents, ErrNotYet)
 		}
 	case RoleDiscount:
 		return fmt.Errorf("%v of agents: %w", d.Role, ErrNotYet)

@@ -34,6 +34,12 @@ func full() hostabi.EnvSpec {
 	s.Tensors[1].Path, s.Tensors[1].Doc, s.Tensors[1].Scale = "inventory/0", "what lies there", 0.5
 	s.Tensors = append(s.Tensors, hostabi.Tensor{Role: hostabi.RoleInfo, DType: hostabi.F32, Flags: hostabi.TensorAtT | hostabi.TensorEpisode | hostabi.TensorSum,
 		Path: "level"})
+	for _, d := range s.Tensors { // the rival has the same
+		if d.Role.Rule().Required || d.Role == hostabi.RoleFinalObservation {
+			d.Group = 1
+			s.Tensors = append(s.Tensors, d)
+		}
+	}
 	return s
 }
 
@@ -80,6 +86,10 @@ func TestParseSpec_SaysWhatIsWrong(t *testing.T) {
 		{"rewards swapped", func(s *hostabi.EnvSpec) { s.Rewards.Low = 1 }, "rewards from 1 to 0"},
 		{"rewards of NaN", func(s *hostabi.EnvSpec) { s.Rewards.High = nan }, "rewards from 0 to NaN"},
 		{"an empty group", func(s *hostabi.EnvSpec) { s.Groups = []hostabi.Group{{Name: "none"}} }, `group 0, "none": 0 agents`},
+		{"groups without names", func(s *hostabi.EnvSpec) { s.Groups = []hostabi.Group{{Name: "a", Agents: 1}, {Agents: 1}} }, `group 1 of 2 is called ""`},
+		{"a group with a slash in its name", func(s *hostabi.EnvSpec) { s.Groups = []hostabi.Group{{Name: "a", Agents: 1}, {Name: "b/c", Agents: 1}} }, `group 1 of 2 is called "b/c"`},
+		{"groups of one name", func(s *hostabi.EnvSpec) { s.Groups = []hostabi.Group{{Name: "a", Agents: 1}, {Name: "a", Agents: 1}} }, `groups 0 and 1 are both called "a"`},
+		{"a group without tensors", func(s *hostabi.EnvSpec) { s.Groups = []hostabi.Group{{Name: "a", Agents: 1}, {Name: "b", Agents: 1}} }, `group "b" has no tensor with role action`},
 		{"a group that there is not", func(s *hostabi.EnvSpec) { s.Tensors[1].Group = 1 }, "group 1 of 1"},
 		{"a role that must be known", func(s *hostabi.EnvSpec) { s.Tensors[0].Role, s.Tensors[0].Flags = 77, hostabi.TensorCritical }, "role 77, which the environment cannot run without"},
 		{"a role of a later version in a dtype of a later version", func(s *hostabi.EnvSpec) { s.Tensors[2].Role, s.Tensors[2].DType = 77, 99 }, "let it be optional"},
@@ -163,7 +173,6 @@ func TestParseSpec_NamesWhatIsNotRunYet(t *testing.T) {
 			s.Needs = hostabi.FeatureAgents | hostabi.FeatureState | hostabi.FeatureCost
 		}},
 		{"an unknown need", "it needs feature 50", func(s *hostabi.EnvSpec) { s.Needs = 1 << 50 }},
-		{"groups", "3 agents per environment in 2 groups", func(s *hostabi.EnvSpec) { s.Groups = []hostabi.Group{{Agents: 2}, {Agents: 1}} }},
 		{"a shared action", "action that 4 agents share", func(s *hostabi.EnvSpec) { s.Groups = []hostabi.Group{{Agents: 4}} }},
 		{"a shared observation", "observation that 4 agents share", func(s *hostabi.EnvSpec) {
 			s.Groups = []hostabi.Group{{Agents: 4}}

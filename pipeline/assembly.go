@@ -186,7 +186,7 @@ func (a *assembly) tables(parts *graph.Parts) component.Tables {
 	for i := range a.graph.Policies {
 		x := &a.graph.Policies[i]
 		t.Policies[x.Name] = component.PolicyTable{Env: x.Env, Table: x.Plain(), Memory: a.memory(x.Name),
-			Of: x.Of, From: x.From, Version: x.Version}
+			Of: x.Of, From: x.From, Version: x.Version, Group: a.Groups[x.Name]}
 	}
 	for name, v := range a.Envs {
 		t.Envs[name] = v.Plugin.Spec()

@@ -37,6 +37,8 @@ func TestParties_AreThoseOfPlainGo(t *testing.T) {
 		{"chase@1", map[string]string{"size": "4"}, func() party { return &chase{size: 4} }, 300},
 		{"connectfour@1", nil, func() party { return &connectFour{} }, 500},
 		{"snake@1", nil, func() party { return &snakes{} }, 700},
+		{"tag@1", nil, func() party { return &tag{size: 9} }, 300},
+		{"tag@1", map[string]string{"size": "6"}, func() party { return &tag{size: 6} }, 300},
 	} {
 		t.Run(fmt.Sprint(g.name, g.args), func(t *testing.T) {
 			p, err := r.Load(t.Context(), g.name, plugins.Builtins()[g.name], env.Source{Name: "party", Args: g.args})
@@ -76,7 +78,15 @@ type meeting struct {
 func (m *meeting) step(t *testing.T, step int) {
 	t.Helper()
 	m.Draw(func(int) uint64 { return m.draws.Next() })
+	tr, now := m.Acting()
 	action := slices.Clone(m.Action())
+	for at := range action { // each agent's is that of its group
+		for k := range tr.Rows(nil, trajectory.Action, now) {
+			if c := trajectory.Action.At(k); tr.Schema.Holds(c, at) {
+				action[at] = tr.Row(c, now).Int32()[at]
+			}
+		}
+	}
 	each := len(action) / len(m.parties)
 	if _, err := m.Step(); err != nil {
 		t.Fatal(err)
@@ -91,7 +101,7 @@ func (m *meeting) step(t *testing.T, step int) {
 			if got != want {
 				t.Fatalf("%s is %+v, want %+v", what, got, want)
 			}
-			if final := row(m.Observed(trajectory.Final), at); (want.Terminated || want.Truncated) && !slices.Equal(final, p.see()[k]) {
+			if final := m.seen(trajectory.FinalObs, 0, at); (want.Terminated || want.Truncated) && !slices.Equal(final, p.see()[k]) {
 				t.Fatalf("%s: last observed %v, want %v", what, final, p.see()[k])
 			}
 		}
@@ -110,7 +120,7 @@ func (m *meeting) compare(t *testing.T, what string, env int) {
 	tr, last := m.Stepped()
 	now := last + 1
 	for k, want := range p.see() {
-		if got := row(m.Observations(), env*each+k); !slices.Equal(got, want) {
+		if got := m.seen(trajectory.Obs, now, env*each+k); !slices.Equal(got, want) {
 			t.Fatalf("%s: agent %d observes %v, want %v", what, k, got, want)
 		}
 	}
@@ -129,6 +139,18 @@ func (m *meeting) compare(t *testing.T, what string, env int) {
 	if !slices.Equal(legal, p.legal()) {
 		t.Fatalf("%s: the mask is %v, want %v", what, legal, p.legal())
 	}
+}
+
+// seen returns what an agent observes, or has observed last, of the tensors that it has.
+func (m *meeting) seen(kind trajectory.Column, t, at int) []float64 {
+	tr, _ := m.Stepped()
+	var own []trajectory.Matrix
+	for k, column := range tr.Rows(nil, kind, t) {
+		if tr.Schema.Holds(kind.At(k), at) {
+			own = append(own, column)
+		}
+	}
+	return row(own, at)
 }
 
 // cell is a place on a board.
@@ -185,6 +207,60 @@ func (c *chase) see() (seen [][]float64) {
 
 func (c *chase) acts() []byte  { return []byte{1, 1, 1, 1} }
 func (c *chase) legal() []byte { return nil }
+
+// tag is three hunters and, at the end, their prey.
+type tag struct {
+	size, steps int
+	at          [4]cell
+}
+
+func (g *tag) start(rng *sdk.Rand) {
+	for k := range g.at {
+		g.at[k].x = int(rng.Below(uint32(g.size)))
+		g.at[k].y = int(rng.Below(uint32(g.size)))
+	}
+	g.steps = 0
+}
+
+func (g *tag) play(_ *sdk.Rand, action []int32) (results []sdk.Result, over bool) {
+	for k, where := range action {
+		way := []cell{{0, 0}, {1, 0}, {-1, 0}, {0, 1}, {0, -1}, {2, 0}, {-2, 0}, {0, 2}, {0, -2}}[where]
+		g.at[k] = cell{(g.at[k].x + way.x + g.size) % g.size, (g.at[k].y + way.y + g.size) % g.size}
+	}
+	caught := slices.Contains(g.at[:3], g.at[3])
+	g.steps++
+	one := sdk.Result{Terminated: caught, Truncated: g.steps == 50}
+	for k := range 3 {
+		if one.Reward = 0; caught {
+			one.Reward = 0.5
+		}
+		if g.at[k] == g.at[3] {
+			one.Reward = 1
+		}
+		results = append(results, one)
+	}
+	if one.Reward = 0.02; caught {
+		one.Reward = -1
+	}
+	return append(results, one), one.Terminated || one.Truncated
+}
+
+func (g *tag) see() (seen [][]float64) {
+	far := func(a, b int) float64 {
+		half := g.size / 2
+		return float64(float32((b-a+g.size+half)%g.size-half) / float32(half))
+	}
+	prey, all := g.at[3], []float64{}
+	for k, me := range g.at[:3] {
+		next := g.at[(k+1)%3]
+		seen = append(seen, []float64{far(me.x, prey.x), far(me.y, prey.y), far(me.x, next.x), far(me.y, next.y)})
+		all = append(all, far(prey.x, me.x), far(prey.y, me.y))
+	}
+	return append(seen, all)
+}
+
+func (g *tag) acts() []byte  { return []byte{1, 1, 1, 1} }
+func (g *tag) legal() []byte { return nil }
 
 // connectFour has, by column from below, whose stones there are.
 type connectFour struct {

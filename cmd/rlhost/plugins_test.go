@@ -194,6 +194,28 @@ every = 2
 	}
 }
 
+// The same of two groups of agents, which observe and do different things.
+func TestS21GroupsLearnTheSameInProcesses(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	w.write("tag.toml", strings.NewReplacer("20480", "4096", "cartpole@1", "tag@1").Replace(plain)+`
+[policy.prey]
+net = { hidden = [24, 8], activation = "relu" }
+[component.rollout]
+policies = { hunters = "main", prey = "prey" }
+`)
+	one := w.train("tag.toml")
+	for _, components := range [][]string{{"rollout"}, {"inference", "learner_prey"}, {"rollout", "inference", "inference_prey", "learner", "learner_prey"}} {
+		args := []string{"tag.toml"}
+		for _, component := range components {
+			args = append(args, "--set", "component."+component+".runtime=process")
+		}
+		if other := w.train(args...); one.EnvSteps < 4096 || other.ParamsHash != one.ParamsHash {
+			t.Errorf("with %v in processes %+v, in none %+v", components, other, one)
+		}
+	}
+}
+
 // torch is a workshop with a pipeline whose learner is one of the examples in PyTorch, by the Python that RLHOST_TORCH names.
 func torch(t *testing.T, script, keys string) *workshop {
 	t.Helper()

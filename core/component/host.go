@@ -108,6 +108,7 @@ type PolicyTable struct {
 	// nobody learns it. Version is which version; 0 with Of: any that there has been, with From: the best or newest.
 	Of, From string
 	Version  uint64
+	Group    int // of agents that it plays, by its place in the environment's description
 }
 
 // Run is what all components of a run share. It is immutable.

@@ -24,11 +24,13 @@ const (
 
 // CheckStep checks everything that Step(t) wrote under an autoreset mode: rewards, infos and observations are finite, those
 // of final_obs and what is AtEnd where an episode has ended, flags are 0 or 1, every mask has a legal action. It clears truncated
-// where terminated is set, gives all agents what is Shared, and reports which ends there were. The error wraps ErrOutput; env is
+// where terminated is set, gives all agents of a group what its environment writes once for them, and reports which ends there were. The error wraps ErrOutput; env is
 // the index within the block of the environment at fault, or -1. It does not allocate unless it fails.
 func (t Trajectory) CheckStep(row int, mode hostabi.Autoreset) (ended Ended, env int, err error) {
-	for _, c := range t.Schema.shared {
-		t.at(c, row).spread(t.Schema.Agents)
+	for _, x := range t.Schema.shared {
+		if t.Schema.columns[x.column].Flags&Outcome != 0 {
+			t.at(x.column, row).spread(x, t.Schema.Agents)
+		}
 	}
 	if ended, env, err = t.checkStep(row, mode); err != nil {
 		env, err = t.Schema.blame(env, err)
@@ -77,7 +79,7 @@ func (t Trajectory) checkStep(row int, mode hostabi.Autoreset) (ended Ended, env
 func (t Trajectory) checkEnded(columns []uint8, row, step int) (env int, err error) {
 	terminated, truncated := t.Row(Terminated, step).Data, t.Row(Truncated, step).Data
 	for _, c := range columns {
-		final := t.at(c, row)
+		final, whose := t.at(c, row), &t.Schema.columns[c]
 		if final.DType != hostabi.F32 {
 			continue
 		}
@@ -87,7 +89,7 @@ func (t Trajectory) checkEnded(columns []uint8, row, step int) (env int, err err
 				env += 7 // most flags are 0
 				continue
 			}
-			if terminated[env]|truncated[env] == 0 || dense && finite(final.Data[env*final.StrideRow:][:size]) {
+			if terminated[env]|truncated[env] == 0 || !t.Schema.holds(whose, env) || dense && finite(final.Data[env*final.StrideRow:][:size]) {
 				continue
 			}
 			if i, v := final.notFinite(env); i >= 0 {
@@ -107,11 +109,14 @@ func (t Trajectory) checkObs(row int) (env int, err error) {
 				return env, err
 			}
 		case l.Column == Active:
+			for _, x := range t.Schema.always {
+				t.row(l, row).fill(x, t.Schema.Agents, 1)
+			}
 			if env := notFlag(t.row(l, row).Data); env >= 0 {
 				return env, fmt.Errorf("%w: %v is %d, want 0 or 1", ErrOutput, l.Column, t.row(l, row).Data[env])
 			}
 		case !t.finite(l, row):
-			return blameObs(l.Column, t.row(l, row), row)
+			return blameObs(t, l, row)
 		}
 	}
 	return -1, nil
@@ -170,7 +175,22 @@ func finite(b []byte) bool {
 
 // finite reports whether no element of a row is NaN or infinite.
 func (t *Trajectory) finite(l *Layout, row int) bool {
-	return l.DType != hostabi.F32 || finite(t.Mem[l.Offset+row*l.StrideT:][:l.RowBytes])
+	if l.DType != hostabi.F32 {
+		return true
+	}
+	if l.group == everyGroup || t.Schema.groups == nil {
+		return finite(t.Mem[l.Offset+row*l.StrideT:][:l.RowBytes])
+	}
+	m := t.row(l, row)
+	for r := range m.Rows {
+		if !t.Schema.holds(l, r) {
+			continue
+		}
+		if i, _ := m.notFinite(r); i >= 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // checkMask checks that each element of an action has a legal value.
@@ -178,10 +198,13 @@ func (t *Trajectory) checkMask(column uint8, row int) (env int, err error) {
 	mask, c := t.at(column, row), t.Schema.columns[column].Column
 	for i := range t.Schema.actions {
 		if a := &t.Schema.actions[i]; a.masked && a.mask == column && a.multiple {
-			return checkParts(c, &a.tensor, mask)
+			return checkParts(t, &t.Schema.columns[column], &a.tensor, mask)
 		}
 	}
 	for env := range mask.Rows {
+		if !t.Schema.holds(&t.Schema.columns[column], env) {
+			continue
+		}
 		if err := legalWithin(mask, env, 0, mask.Elems); err != nil {
 			return env, fmt.Errorf("%w: %v %w", ErrOutput, c, err)
 		}
@@ -206,13 +229,16 @@ func (t Trajectory) blameDiscount(row int) int {
 }
 
 // checkParts is the same for an action of several elements, whose masks stand one after the other.
-func checkParts(c Column, action *hostabi.Tensor, mask Matrix) (env int, err error) {
+func checkParts(t *Trajectory, l *Layout, action *hostabi.Tensor, mask Matrix) (env int, err error) {
 	for env := range mask.Rows {
+		if !t.Schema.holds(l, env) {
+			continue
+		}
 		first := 0
 		for part := 0; first < mask.Elems; part++ {
 			n := action.Count(part)
 			if err := legalWithin(mask, env, first, n); err != nil {
-				return env, fmt.Errorf("%w: %v, for element %d of the action, %w", ErrOutput, c, part, err)
+				return env, fmt.Errorf("%w: %v, for element %d of the action, %w", ErrOutput, l.Column, part, err)
 			}
 			first += n
 		}
@@ -246,7 +272,7 @@ func (t Trajectory) blameStep(row int) (env int, err error) {
 	for env := range t.Schema.Rows() {
 		for _, c := range t.Schema.outcome {
 			l, m := &t.Schema.columns[c], t.at(c, row)
-			if l.Flags&AtEnd != 0 {
+			if l.Flags&AtEnd != 0 || !t.Schema.holds(l, env) {
 				continue
 			}
 			if m.DType == hostabi.F32 {
@@ -277,8 +303,12 @@ func (s *Schema) told(column uint8, elem int) string {
 	}
 }
 
-func blameObs(c Column, obs Matrix, row int) (env int, err error) {
+func blameObs(t Trajectory, l *Layout, row int) (env int, err error) {
+	obs, c := t.row(l, row), l.Column
 	for env := range obs.Rows {
+		if !t.Schema.holds(l, env) {
+			continue
+		}
 		if i, v := obs.notFinite(env); i >= 0 {
 			return env, fmt.Errorf("%w: observation%s element %d is %v", ErrOutput, c.suffix(), i, v)
 		}

@@ -150,7 +150,7 @@ func TestSchema_NamesFigures(t *testing.T) {
 		t.Fatal(err)
 	}
 	list := s.Figures()
-	first, last := Figure{Name: "info", Column: Info, Gather: hostabi.TensorMax}, Figure{Name: "map/254", Column: Info.At(1), Elem: 254, AtEnd: true}
+	first, last := Figure{Name: "info", Column: Info, Gather: hostabi.TensorMax, Count: 1}, Figure{Name: "map/254", Column: Info.At(1), Elem: 254, AtEnd: true, Count: 1}
 	if len(list) != MaxFigures || list[0] != first || list[MaxFigures-1] != last {
 		t.Errorf("%d figures from %+v to %+v", len(list), list[0], list[len(list)-1])
 	}

@@ -73,7 +73,6 @@ const (
 	Grantable                   // a wire may let its receiver write it in a committed block
 	Past                        // what a row depends on besides what is observed in it, in blocks that keep such: see Memory
 	AtEnd                       // defined in the rows alone in which the environment ends an episode
-	Shared                      // all agents of an environment have the same: it writes that of the first one
 )
 
 // kind is what the columns of one kind have in common.
@@ -85,24 +84,28 @@ type kind struct {
 	elems int
 }
 
-// tensors returns what there is a column for each of.
-func (k *kind) tensors(spec *hostabi.EnvSpec) []hostabi.Tensor {
-	role := hostabi.Role(k.first >> kindAt)
+// role returns the role of the tensors that there is a column for each of; 0 for columns of the host's own.
+func (k *kind) role() hostabi.Role {
 	switch {
-	case k.first == PastObs:
-		role = hostabi.RoleObservation
+	case k.first == PastObs, k.flags&Final != 0:
+		return hostabi.RoleObservation
 	case k.first == RawAction, k.first == PastAction:
-		role = hostabi.RoleAction
+		return hostabi.RoleAction
 	case k.flags&Guest == 0:
-		return []hostabi.Tensor{{DType: k.dtype, Rank: 1, Shape: [hostabi.MaxRank]uint32{uint32(k.elems)}}}
-	case k.flags&Final != 0:
-		role = hostabi.RoleObservation
+		return 0
 	}
-	var list []hostabi.Tensor
-	for _, d := range spec.Tensors {
-		if d.Role == role {
-			list = append(list, d)
-		}
+	return hostabi.Role(k.first >> kindAt)
+}
+
+// tensors returns what there is a column for each of. All groups have one column for a role that a group has one tensor of.
+func (k *kind) tensors(spec *hostabi.EnvSpec) []hostabi.Tensor {
+	role := k.role()
+	if role == 0 {
+		return []hostabi.Tensor{{DType: k.dtype, Rank: 1, Shape: [hostabi.MaxRank]uint32{uint32(k.elems)}}}
+	}
+	list := spec.All(role)
+	if len(list) > 1 && !role.Rule().Several {
+		list = list[:1]
 	}
 	return list
 }

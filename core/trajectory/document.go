@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/hostabi/native"
 )
 
@@ -46,6 +47,12 @@ func encodeTrajectory(s *Schema) *native.Schema {
 		Steps: s.Shape.Steps, Envs: s.Shape.Envs, SoA: s.Shape.SoA, Policies: s.Shape.Policies, Memory: native.Memory(s.Shape.Memory),
 		GuestBytes: s.GuestBytes, Bytes: s.Bytes,
 	}
+	for place, group := range s.Shape.Groups[:len(s.policies)] {
+		if group != 0 {
+			doc.Groups = append(doc.Groups, make([]int, place+1-len(doc.Groups))...)
+			doc.Groups[place] = int(group)
+		}
+	}
 	for _, l := range s.columns {
 		doc.Columns = append(doc.Columns, native.Column{
 			Name: l.Column.String(), DType: l.DType.String(), Rows: l.Rows, Envs: l.Envs, Elems: l.Elems,
@@ -64,7 +71,14 @@ func decodeTrajectory(doc *native.Schema, blockBytes int) (*Schema, error) {
 		return nil, fmt.Errorf("%w: %w", native.ErrSchema, err)
 	}
 	shaped := slices.ContainsFunc(doc.Columns, func(c native.Column) bool { return c.Name == ShapedReward.String() })
-	s, err := NewSchema(spec, Shape{Steps: doc.Steps, Envs: doc.Envs, SoA: doc.SoA, Shaped: shaped, Policies: doc.Policies, Memory: Memory(doc.Memory)})
+	shape := Shape{Steps: doc.Steps, Envs: doc.Envs, SoA: doc.SoA, Shaped: shaped, Policies: doc.Policies, Memory: Memory(doc.Memory)}
+	for place, group := range doc.Groups {
+		if place >= MaxPolicies || group < 0 || group >= hostabi.MaxGroups {
+			return nil, fmt.Errorf("%w: policy %d plays group %d", native.ErrSchema, place, group)
+		}
+		shape.Groups[place] = uint8(group)
+	}
+	s, err := NewSchema(spec, shape)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", native.ErrSchema, err)
 	}

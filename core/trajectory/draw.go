@@ -16,6 +16,9 @@ func (t Trajectory) DrawActions(row int, word func(env int) uint64) {
 			mask = t.at(c.mask, row)
 		}
 		for env := range action.Rows {
+			if !t.Schema.holds(&t.Schema.columns[c.action], env) {
+				continue
+			}
 			c.draw(action, mask, env, word(env)+uint64(i)<<32)
 		}
 	}
@@ -102,7 +105,7 @@ func scrambled(word uint64, element int) uint64 {
 func (t Trajectory) FirstLegal(env, row int) {
 	for i := range t.Schema.actions {
 		c := &t.Schema.actions[i]
-		if !c.masked {
+		if !c.masked || !t.Schema.holds(&t.Schema.columns[c.action], env) {
 			continue
 		}
 		action, mask, first := t.at(c.action, row), t.at(c.mask, row), 0

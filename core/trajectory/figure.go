@@ -17,16 +17,19 @@ type Figure struct {
 	Elem   int
 	Gather hostabi.TensorFlags // how those of an episode become one: of hostabi.TensorGather; 0 = the last one
 	Agents bool                // each agent has its own
-	AtEnd  bool                // only the row in which the environment ends an episode counts
+	// First is the first agent of the group that has it, Count how many there are.
+	First, Count int
+	AtEnd        bool // only the row in which the environment ends an episode counts
 }
 
 // Figures returns the numbers that the environment's infos tell, MaxFigures at most, in the order of the description.
 func (s *Schema) Figures() (list []Figure) {
 	for i, d := range s.Spec.All(hostabi.RoleInfo) {
+		first, agents := s.Spec.AgentsOf(d.Group)
 		for elem := range min(d.Elems(hostabi.MaxTensorElems), MaxFigures-len(list)) {
 			list = append(list, Figure{Name: figureName(&d, elem), Column: Info.At(i), Elem: elem,
 				Gather: d.Flags & hostabi.TensorGather, Agents: d.Flags&hostabi.TensorPerAgent != 0,
-				AtEnd: d.Flags&hostabi.TensorEpisode != 0})
+				First: first, Count: agents, AtEnd: d.Flags&hostabi.TensorEpisode != 0})
 		}
 	}
 	return list

@@ -40,11 +40,27 @@ type Shape struct {
 	// Policies are the names of those that act in the rows of the blocks, ascending and with a space between them; empty where
 	// one acts in all of them. See Schema.Of.
 	Policies string
+	// Groups is which group of agents each of them plays, by its place; 0 where the environment has one group.
+	Groups [MaxPolicies]uint8
 	Memory
 }
 
 // policies returns the names of several policies, nil where there is one.
 func (s *Shape) policies() []string { return strings.Fields(s.Policies) }
+
+// checkPolicies checks how many there are, and which groups of an environment's agents they play.
+func (s *Shape) checkPolicies(spec *hostabi.EnvSpec) error {
+	names, groups := s.policies(), max(len(spec.Groups), 1)
+	if len(names) > MaxPolicies {
+		return fmt.Errorf("%w: %d policies act in them, at most %d", ErrShape, len(names), MaxPolicies)
+	}
+	for place, name := range names {
+		if group := int(s.Groups[place]); group >= groups {
+			return fmt.Errorf("%w: policy %q plays group %d of %d", ErrShape, name, group, groups)
+		}
+	}
+	return nil
+}
 
 // Memory is what a policy needs of the rows before the one that it acts on. Blocks keep it, and with any of it how long episodes
 // have been running: what is from before an episode is nothing to it.
@@ -98,7 +114,8 @@ func (s *Shape) columnsOf(k *kind, spec *hostabi.EnvSpec) []hostabi.Tensor {
 }
 
 // Layout says where a column lies: element (t, env, i) is at Offset + t*StrideT + env*StrideEnv + i*StrideElem
-// bytes into the block, where env counts all agents of all environments, those of an environment first. A column is dense, it fills Bytes bytes without gaps; that of a part of the environments
+// bytes into the block, where env counts all agents of all environments, those of an environment first. That of a group's tensor has
+// rows for the others' agents too, which nobody writes or reads, so that a row is the same agent's in all columns. A column is dense, it fills Bytes bytes without gaps; that of a part of the environments
 // (see Schema.Slice) has the other environments' elements between its own, and RowBytes of a row reach from its
 // first element to its last.
 type Layout struct {
@@ -115,6 +132,9 @@ type Layout struct {
 	StrideElem int
 	RowBytes   int
 	Bytes      int
+
+	group int    // whose tensor it is, everyGroup for a column of all agents
+	index uint16 // of the tensor among those of its role and group
 }
 
 // Schema lays out the blocks of one trajectory arena. It is immutable and may be shared.
@@ -133,9 +153,12 @@ type Schema struct {
 
 	policies []string  // of Shape.Policies
 	own      []*Schema // by policy, see Of
+	groups   []*Schema // see OfGroup; nil where there is one
 
-	observed, outcome, final, atEnd, past, shared []uint8 // columns with that flag
-	actions                                       []choice
+	observed, outcome, final, atEnd, past []uint8 // columns with that flag
+	shared                                []span  // of tensors that all agents of a group have the same
+	always                                []span  // of Active, for groups whose agents always act
+	actions                               []choice
 }
 
 // choice is an action with its mask.
@@ -169,8 +192,8 @@ func NewSchema(spec hostabi.EnvSpec, shape Shape) (*Schema, error) {
 		return nil, fmt.Errorf("%w: %s has agents that do not always act, which no policy that reads earlier frames plays yet: "+
 			"use one without, or with a core", ErrShape, spec.Name)
 	}
-	if len(shape.policies()) > MaxPolicies {
-		return nil, fmt.Errorf("%w: %d policies act in them, at most %d", ErrShape, len(shape.policies()), MaxPolicies)
+	if err := shape.checkPolicies(&spec); err != nil {
+		return nil, err
 	}
 	if s.Rows() > 1<<20 {
 		return nil, fmt.Errorf("%w: %d environments of %d agents", ErrShape, shape.Envs, s.Agents)
@@ -199,20 +222,32 @@ func NewSchema(spec hostabi.EnvSpec, shape Shape) (*Schema, error) {
 		}
 	}
 	s.Bytes = align(s.Bytes, pageBytes)
-	s.observed, s.outcome, s.final = s.with(Observed), s.with(Outcome), s.with(Final)
-	s.atEnd, s.past, s.shared = s.with(AtEnd), s.with(Past), s.with(Shared)
-	s.actions = s.choices()
+	s.listColumns()
+	s.listSpans()
 	s.policies = shape.policies()
 	s.divide()
 	return s, nil
 }
 
-// divide makes what Of returns.
+// listColumns fills in what is known of the columns by their places.
+func (s *Schema) listColumns() {
+	s.observed, s.outcome, s.final = s.with(Observed), s.with(Outcome), s.with(Final)
+	s.atEnd, s.past = s.with(AtEnd), s.with(Past)
+	s.actions = s.choices()
+}
+
+// divide makes what Of and OfGroup return.
 func (s *Schema) divide() {
+	s.groups = nil
+	if len(s.Spec.Groups) > 1 {
+		for group := range s.Spec.Groups {
+			s.groups = append(s.groups, s.onlyGroup(group))
+		}
+	}
 	s.own = make([]*Schema, len(s.policies))
 	for place := range s.own {
-		own := *s
-		own.part, own.columns = true, slices.Clone(s.columns)
+		own := *s.OfGroup(int(s.Shape.Groups[place]))
+		own.part, own.columns = true, slices.Clone(own.columns)
 		for _, c := range []Column{Valid, PolicyVersion} {
 			own.find(c).Offset = s.find(c.At(1 + place)).Offset
 		}
@@ -251,12 +286,12 @@ func (s *Schema) with(flag Flags) (list []uint8) {
 // add lays out one more column. It reports whether the block has room for it.
 func (s *Schema) add(k *kind, index int, d *hostabi.Tensor) bool {
 	l := Layout{Column: k.first.At(index), Flags: k.flags, DType: d.DType, Rows: 1, Envs: 1, Shape: []int{},
-		Elems: d.Elems(hostabi.MaxTensorElems), Offset: align(s.Bytes, columnAlign)}
+		Elems: d.Elems(hostabi.MaxTensorElems), Offset: align(s.Bytes, columnAlign), group: everyGroup}
 	if k.first == Info && d.Flags&hostabi.TensorEpisode != 0 {
 		l.Flags |= AtEnd
 	}
-	if k.flags&Guest != 0 && s.Agents > 1 && d.Flags&hostabi.TensorPerAgent == 0 {
-		l.Flags |= Shared
+	if role := k.role(); role != 0 && role.Rule().Several {
+		l.group, l.index = int(d.Group), d.Index
 	}
 	switch {
 	case k.flags&AtT != 0:
@@ -319,7 +354,7 @@ func (s *Schema) Slice(first, n int) (*Schema, error) {
 }
 
 // Of returns the schema of the same blocks for a user of the rows of one policy: Valid and PolicyVersion are those of that policy,
-// all other columns are unchanged. Blocks in which one policy acts are its own, whatever its name. It does not allocate.
+// all other columns those of the agents that it plays, as OfGroup has them. Blocks in which one policy acts are its own, whatever its name. It does not allocate.
 func (s *Schema) Of(policy string) (*Schema, error) {
 	place, ok := s.PolicyPlace(policy)
 	switch {
@@ -374,20 +409,35 @@ func (s *Schema) Layout(c Column) (l Layout, ok bool) {
 	return Layout{}, false
 }
 
-// Tensor returns where the tensor at a place of the environment's description lies; ok is false for one that has no
-// column, because nothing of the host reads or writes it.
+// Tensor returns where the tensor at a place of the environment's description lies, from the first agent of its group in the first
+// environment on; ok is false for one that has no column, because nothing of the host reads or writes it.
 func (s *Schema) Tensor(i int) (l Layout, ok bool) {
-	role := s.Spec.Tensors[i].Role
-	if role >= hostKinds {
+	c, ok := s.columnOf(i)
+	if !ok {
 		return Layout{}, false
 	}
-	c := Column(role) << kindAt
-	for _, d := range s.Spec.Tensors[:i] {
-		if d.Role == role {
-			c++
+	l, _ = s.Layout(c)
+	first, _ := s.Spec.AgentsOf(s.Spec.Tensors[i].Group)
+	l.Offset += first * l.StrideEnv
+	return l, true
+}
+
+// columnOf returns the column of the tensor at a place of the environment's description. All groups have one column for a role that
+// a group has one tensor of.
+func (s *Schema) columnOf(i int) (c Column, ok bool) {
+	role := s.Spec.Tensors[i].Role
+	if role >= hostKinds || !role.Known() {
+		return 0, false
+	}
+	c = Column(role) << kindAt
+	if role.Rule().Several {
+		for _, d := range s.Spec.Tensors[:i] {
+			if d.Role == role {
+				c++
+			}
 		}
 	}
-	return s.Layout(c)
+	return c, s.Has(c)
 }
 
 // Has reports whether this environment has a column.

@@ -249,24 +249,29 @@ func (m Matrix) SetRow(r int, from Matrix, k int) {
 	}
 }
 
-// spread copies the first of every n rows to the others.
-func (m Matrix) spread(n int) {
+// spread copies the row of the first agent of a span to those of the others, in each environment of so many agents.
+func (m Matrix) spread(x span, each int) {
 	size := m.DType.Bytes()
 	if size == 1 && m.StrideRow == 1 { // flags
-		for first := 0; first < m.Rows; first += n {
-			for i := first + 1; i < first+n; i++ {
+		for first := x.first; first < m.Rows; first += each {
+			for i := first + 1; i < first+x.agents; i++ {
 				m.Data[i] = m.Data[first]
 			}
 		}
 		return
 	}
-	for row := range m.Rows {
-		if row%n == 0 {
-			continue
+	for first := x.first; first < m.Rows; first += each {
+		for i := first + 1; i < first+x.agents; i++ {
+			m.SetRow(i, m, first)
 		}
-		for i := range m.Elems {
-			at := i * m.StrideElem
-			copy(m.Data[row*m.StrideRow+at:][:size], m.Data[(row-row%n)*m.StrideRow+at:])
+	}
+}
+
+// fill writes a byte to the rows of a span, in each environment of so many agents.
+func (m Matrix) fill(x span, each int, value byte) {
+	for first := x.first; first < m.Rows; first += each {
+		for i := first; i < first+x.agents; i++ {
+			m.Data[i*m.StrideRow] = value
 		}
 	}
 }

@@ -66,12 +66,13 @@ func Guests() []Guest {
 		{Module: "sanity-c/stochastic.wasm", Env: "stochastic", Language: c(), Committed: true, Builtin: "stochastic@1"},
 		{Module: "snake-c/snake.wasm", Env: "snake", Language: c(), Committed: true, Builtin: "snake@1"},
 		{Module: "squash-c/squash.wasm", Env: "squash", Language: c(), Committed: true, Builtin: "squash@1"},
+		{Module: "tag-c/tag.wasm", Env: "tag", Language: c(), Committed: true, Builtin: "tag@1"},
 		{Module: "taxi-c/taxi.wasm", Env: "taxi", Language: c(), Committed: true, Builtin: "taxi@1"},
 	}
 }
 
 //go:embed acrobot-c/acrobot.wasm cartpole-c/cartpole.wasm cartpole-c/cartpole_positions.wasm mountaincar-c/mountaincar.wasm
-//go:embed chase-c/chase.wasm connectfour-c/connectfour.wasm snake-c/snake.wasm
+//go:embed chase-c/chase.wasm connectfour-c/connectfour.wasm snake-c/snake.wasm tag-c/tag.wasm
 //go:embed minatar-c/*.wasm mountaincarcontinuous-c/mountaincarcontinuous.wasm pendulum-c/*.wasm sanity-c/*.wasm
 //go:embed squash-c/squash.wasm taxi-c/taxi.wasm
 var embedded embed.FS

@@ -59,6 +59,8 @@ type Schema struct {
 	SoA   bool     `json:"soa,omitempty"`
 	// Names of the policies that act in its rows, ascending, a space between them; empty where one acts in all of them.
 	Policies string `json:"policies,omitempty"`
+	// Which group of agents each of them plays, 0 for those that are not listed.
+	Groups []int `json:"groups,omitempty"`
 	Memory
 	GuestBytes int      `json:"guest_bytes,omitempty"`
 	Bytes      int      `json:"bytes,omitempty"`

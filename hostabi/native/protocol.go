@@ -146,6 +146,7 @@ type Policy struct {
 	Of      string `json:"of,omitempty"` // as the two after it, see component.PolicyTable
 	From    string `json:"from,omitempty"`
 	Version uint64 `json:"version,omitempty"`
+	Group   int    `json:"group,omitempty"` // of agents that it plays, by its place in the environment's description
 }
 
 // EnvSpec is an environment's description as rl_describe writes it: hostabi.Spec and its tensors.

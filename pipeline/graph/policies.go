@@ -9,7 +9,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/table"
+	"github.com/rlhost/rlhost/hostabi"
 )
 
 // Policy is a declared policy.
@@ -21,6 +23,8 @@ type Policy struct {
 	// one is given. Version is which policy version; 0 where the file names none.
 	Of, From string
 	Version  uint64
+	// Group names the group of agents that it plays; empty where rollouts say so, or there is one. See Graph.GroupOf.
+	Group string
 
 	At Span // of env, or of the header
 
@@ -55,9 +59,10 @@ type policyFile struct {
 	Of      string `toml:"of"`
 	From    string `toml:"from"`
 	Version int    `toml:"version"`
+	Group   string `toml:"group"`
 }
 
-var policyKeys = []string{"env", "of", "from", "version"}
+var policyKeys = []string{"env", "of", "from", "version", "group"}
 
 // codeGiven is the code of tables of policies that are given and not learned.
 const codeGiven = "E053"
@@ -89,6 +94,7 @@ func (c *checker) policyTable(n *node, name string) Policy {
 	d.decode(&f) // what is wrong has been noted
 	c.atLeast(n, "version", f.Version, 1)
 	p.Of, p.From, p.Version = f.Of, f.From, uint64(max(f.Version, 0))
+	p.Group = f.Group
 	c.checkGiven(&p)
 	if n.at("of") != nil {
 		return p
@@ -178,10 +184,67 @@ func (p *Policy) lines() (lines []keyValue) {
 	if p.Version > 0 {
 		lines = append(lines, keyValue{"version", strconv.FormatUint(p.Version, 10)})
 	}
+	if p.Group != "" {
+		lines = append(lines, keyValue{"group", quote(p.Group)})
+	}
 	if p.Of == "" {
 		lines = append(lines, p.sharedLines()...)
 	}
 	return lines
+}
+
+// GroupOf returns which group of agents a policy plays in its environment, whose description is given: that of its key, else that of
+// the agents which rollouts let it play. A version of another policy plays what that one plays. The error is a *table.Error.
+func (g *Graph) GroupOf(p *Policy, spec *hostabi.EnvSpec) (group int, err error) {
+	if other := g.Policy(p.Of); other != nil {
+		p = other
+	}
+	names := make([]string, max(len(spec.Groups), 1))
+	for i := range spec.Groups {
+		names[i] = spec.Groups[i].Name
+	}
+	bad := func(reason, help string, args ...any) error {
+		return &table.Error{Code: component.CodeAgents, Key: "group", Reason: fmt.Sprintf(reason, args...), Help: help}
+	}
+	all := strings.Join(names, ", ")
+	if p.Group != "" {
+		if group = slices.Index(names, p.Group); group < 0 {
+			return 0, bad("is %q, and the groups of agents of %s are: %s", "name one of them", p.Group, spec.Name, all)
+		}
+		return group, nil
+	}
+	if len(names) == 1 {
+		return 0, nil
+	}
+	plays := g.groupsPlayed(p, spec)
+	switch len(plays) {
+	case 0:
+		return 0, bad("is missing: %s has the groups %s, and nothing says which one the policy plays",
+			fmt.Sprintf("add group = %q, or name the policy in a rollout's policies = { %q = %q }", names[0], names[0]+"/*", p.Name), spec.Name, all)
+	case 1:
+		return plays[0], nil
+	}
+	return 0, bad("would be %s and %s, which observe and act differently", fmt.Sprintf("a policy for each group: policies = { %q = …, %q = … }", names[plays[0]]+"/*", names[plays[1]]+"/*"),
+		names[plays[0]], names[plays[1]])
+}
+
+// groupsPlayed returns the groups of the agents that rollouts let a policy play, ascending.
+func (g *Graph) groupsPlayed(p *Policy, spec *hostabi.EnvSpec) (groups []int) {
+	for i := range g.Components {
+		x := &g.Components[i]
+		if x.Env != p.Env {
+			continue
+		}
+		of, _ := x.Flow.PolicyOfAgents(spec)
+		for group := range spec.Groups {
+			first, agents := spec.AgentsOf(uint16(group))
+			if slices.Contains(of[first:first+agents], p.Name) {
+				groups = append(groups, group)
+			}
+		}
+	}
+	slices.Sort(groups)
+	return slices.Compact(groups)
 }
 
 // sharedLines returns what Decode decodes, with all defaults.

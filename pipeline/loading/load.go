@@ -20,6 +20,7 @@ import (
 type Set struct {
 	Envs     map[string]*Env
 	Policies map[string]component.Policy
+	Groups   map[string]int // by policy: the group of agents that it plays
 	Warnings graph.Problems
 	cache    *Cache // what Envs are from
 }
@@ -56,7 +57,7 @@ func checkStored(g *graph.Graph) error {
 // blocks on files and on the compilation of modules, until ctx ends. What it has loaded is in the cache also after an
 // error; errors in the file are Problems.
 func Load(ctx context.Context, g *graph.Graph, parts *graph.Parts, cache *Cache) (*Set, error) {
-	s := &Set{cache: cache, Envs: map[string]*Env{}, Policies: map[string]component.Policy{}}
+	s := &Set{cache: cache, Envs: map[string]*Env{}, Policies: map[string]component.Policy{}, Groups: map[string]int{}}
 	c := &graph.Report{File: g.File}
 	for i := range g.Envs {
 		e := &g.Envs[i]
@@ -128,7 +129,7 @@ func (s *Set) makePolicies(g *graph.Graph, parts *graph.Parts, c *graph.Report) 
 	}
 	for i := range g.Policies {
 		if p := &g.Policies[i]; s.Policies[p.Of] != nil {
-			s.Policies[p.Name] = s.Policies[p.Of]
+			s.Policies[p.Name], s.Groups[p.Name] = s.Policies[p.Of], s.Groups[p.Of]
 		}
 	}
 }
@@ -144,6 +145,15 @@ func (s *Set) makePolicy(g *graph.Graph, p *graph.Policy, parts *graph.Parts, c 
 		return
 	}
 	spec := loaded.Plugin.Spec()
+	group, err := g.GroupOf(p, &spec)
+	if err != nil {
+		var e *table.Error
+		errors.As(err, &e)
+		c.Add(e.Code, p.Place(e.Key), e.Help, "policy %q: `%s` %s", p.Name, e.Key, e.Reason)
+		return
+	}
+	s.Groups[p.Name] = group
+	spec = spec.OfGroup(group)
 	made, err := parts.Policy(p.Decode, &spec)
 	if err != nil {
 		var e *table.Error
@@ -186,10 +196,13 @@ func (s *Set) checkAgents(g *graph.Graph, c *graph.Report) {
 	for i := range g.Components {
 		x := &g.Components[i]
 		runs := s.Envs[x.Env]
-		if runs == nil || len(x.Flow.Acting()) == 0 {
+		if runs == nil || x.Flow.Envs == 0 {
 			continue
 		}
 		spec := runs.Plugin.Spec()
+		if len(x.Flow.Acting()) == 0 && (len(spec.Groups) < 2 || len(g.PoliciesBehind(x)) == 0) {
+			continue // one policy plays all agents, or none does
+		}
 		_, err := x.Flow.PolicyOfAgents(&spec)
 		for _, e := range table.All(err) {
 			x.Report(c, e)

@@ -16,12 +16,14 @@ import (
 type Player struct {
 	*policy.Definition
 	policy.Weights
+	Group int // of agents that it plays
 }
 
-// Beside says who plays the agents that an evaluated policy does not. The zero value is nobody: it plays all.
+// Beside says who plays the agents that an evaluated policy does not. The zero value is nobody: it plays all of the first group.
 type Beside struct {
 	Players []Player
 	Agents  []int // by agent: 0 is the evaluated policy, n is Players[n-1]
+	Group   int   // of agents that the evaluated policy plays
 }
 
 // act prepares a player for as many rows. The caller closes the actor.
@@ -33,7 +35,7 @@ func (p *Player) act(rows int) (evaluation.Player, error) {
 	if err := actor.Load(p.Weights); err != nil {
 		return evaluation.Player{}, errors.Join(err, actor.Close())
 	}
-	return evaluation.Player{Actor: actor, Network: &p.Network}, nil
+	return evaluation.Player{Actor: actor, Network: &p.Network, Group: p.Group}, nil
 }
 
 // Reader reads the policies of a graph out of the states of its components.
@@ -59,7 +61,12 @@ func (r *Reader) Player(name string) (Player, error) {
 
 // playing returns a policy that acts with weights of a network.
 func (r *Reader) playing(p *graph.Policy, n policy.Network, w policy.Weights) (Player, error) {
-	made, err := r.Parts.Policy(p.Decode, &r.Spec)
+	group, err := r.Graph.GroupOf(p, &r.Spec)
+	if err != nil {
+		return Player{}, err
+	}
+	spec := r.Spec.OfGroup(group)
+	made, err := r.Parts.Policy(p.Decode, &spec)
 	if err != nil {
 		return Player{}, err
 	}
@@ -67,7 +74,7 @@ func (r *Reader) playing(p *graph.Policy, n policy.Network, w policy.Weights) (P
 	if err != nil {
 		return Player{}, err
 	}
-	return Player{&policy.Definition{Name: p.Name, Network: n, Backend: d.Backend}, w}, nil
+	return Player{&policy.Definition{Name: p.Name, Network: n, Backend: d.Backend}, w, group}, nil
 }
 
 // weights returns what a policy acts with, and the network that it is for.
@@ -151,17 +158,22 @@ func (r *Reader) state(kind, policy string) (component.State, error) {
 }
 
 // Beside returns who plays beside a policy, as the rollouts of its environment have it: opponents that are drawn for episodes are left
-// out. A policy that plays no agent there plays all of them here.
+// out. A policy that plays no agent there plays all of its group here.
 func (r *Reader) Beside(p *graph.Policy) (Beside, error) {
+	group, err := r.Graph.GroupOf(p, &r.Spec)
+	if err != nil {
+		return Beside{}, err
+	}
+	alone := Beside{Group: group}
 	i := slices.IndexFunc(r.Graph.Components, func(c graph.Component) bool { return c.Env == p.Env && len(c.Flow.Policies) > 0 })
 	if i < 0 {
-		return Beside{}, nil
+		return alone, nil
 	}
 	names, err := r.Graph.Components[i].Flow.PolicyOfAgents(&r.Spec)
 	if err != nil || !slices.Contains(names, p.Name) {
-		return Beside{}, err
+		return alone, err
 	}
-	b, place := Beside{Agents: make([]int, len(names))}, map[string]int{p.Name: 0}
+	b, place := Beside{Agents: make([]int, len(names)), Group: group}, map[string]int{p.Name: 0}
 	for agent, name := range names {
 		if _, known := place[name]; !known {
 			other, err := r.Player(name)
@@ -174,7 +186,7 @@ func (r *Reader) Beside(p *graph.Policy) (Beside, error) {
 		b.Agents[agent] = place[name]
 	}
 	if len(b.Players) == 0 {
-		return Beside{}, nil
+		return alone, nil
 	}
 	return b, nil
 }

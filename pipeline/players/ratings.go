@@ -150,6 +150,10 @@ func (r *Reader) Rate(ctx context.Context, learned *graph.Policy, plugin env.Plu
 		return nil, &table.Error{Code: CodeUnrated, Reason: fmt.Sprintf("%s has one agent: its policies do not play against each other", r.Spec.Name),
 			Help: "Elo is for environments with two agents or more"}
 	}
+	if len(r.Spec.Groups) > 1 {
+		return nil, &table.Error{Code: CodeUnrated, Reason: fmt.Sprintf("the agents of %s are in %d groups, which no policy plays all of", r.Spec.Name, len(r.Spec.Groups)),
+			Help: "Elo is for environments whose agents are of one group"}
+	}
 	list, newest, err := r.all(learned)
 	if err != nil {
 		return nil, err

@@ -210,6 +210,11 @@ func definitionOf(ctx context.Context, parts *graph.Parts, g *graph.Graph, p *gr
 		return nil, nil, &Error{Kind: Plugin, Err: err}
 	}
 	spec := plugin.Spec()
+	group, err := g.GroupOf(p, &spec)
+	if err != nil {
+		return nil, nil, errors.Join(err, plugin.Close())
+	}
+	spec = spec.OfGroup(group)
 	made, err := parts.Policy(p.Decode, &spec)
 	if err != nil {
 		return nil, nil, errors.Join(err, plugin.Close())
@@ -238,6 +243,7 @@ func playOnce(ctx context.Context, p players.Player, b players.Beside, o evaluat
 	turns := (o.Episodes + most - 1) / most
 	envs := (o.Episodes + turns - 1) / turns // so that few are idle in the last turn
 	spec := o.Plugin.Spec()
+	p.Group = b.Group
 	all, closeAll, err := players.ActAll(append([]players.Player{p}, b.Players...), envs*spec.Agents())
 	if err != nil {
 		return Played{}, err

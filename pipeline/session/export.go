@@ -59,14 +59,19 @@ func Export(ctx context.Context, run *runs.Run, c *runs.Checkpoint, parts *graph
 	}
 	defer func() { err = errors.Join(err, plugin.Close()) }()
 	spec := plugin.Spec()
+	group, err := g.GroupOf(trained, &spec)
+	if err != nil {
+		return x, err
+	}
 	p.Masked = make([]bool, len(p.Network.Policy))
-	for _, mask := range spec.All(hostabi.RoleActionMask) {
+	of := spec.OfGroup(group)
+	for _, mask := range of.All(hostabi.RoleActionMask) {
 		p.Masked[mask.Pair] = true
 	}
 	if x.File, err = export.Encode(f, p); err != nil {
 		return x, exportError(trained.Name, f, err)
 	}
-	samples, err := observe(plugin, d.Backend, p)
+	samples, err := observe(plugin, d.Backend, p, group)
 	if err != nil {
 		return x, err
 	}
@@ -86,8 +91,8 @@ func exportError(name string, f export.Format, err error) error {
 	return BuildError(&table.Error{Code: CodeExport, Reason: fmt.Sprintf("policy %q cannot be exported as %s: %v", name, f, err), Help: help, Err: err})
 }
 
-// observe plays a policy and returns what it meets, and what it makes of that.
-func observe(plugin env.Plugin, b policy.Backend, p *export.Policy) (s *export.Samples, err error) {
+// observe plays a group of agents by a policy, and the others at random, and returns what it meets, and what it makes of that.
+func observe(plugin env.Plugin, b policy.Backend, p *export.Policy, group int) (s *export.Samples, err error) {
 	const envs = 50
 	spec := plugin.Spec()
 	n := envs
@@ -109,12 +114,13 @@ func observe(plugin env.Plugin, b policy.Backend, p *export.Policy) (s *export.S
 	if err := actor.Load(p.Weights); err != nil {
 		return nil, err
 	}
-	return met(driver, actor, p, n)
+	return met(driver, actor, p, n, group)
 }
 
 // met steps n environments by what is drawn until enough has been observed.
-func met(driver *env.Driver, actor policy.Actor, p *export.Policy, n int) (*export.Samples, error) {
-	bound, err := p.Network.Bind(driver.Schema())
+func met(driver *env.Driver, actor policy.Actor, p *export.Policy, n, group int) (*export.Samples, error) {
+	view := driver.Schema().OfGroup(group)
+	bound, err := p.Network.Bind(view)
 	if err != nil {
 		return nil, err
 	}
@@ -125,12 +131,22 @@ func met(driver *env.Driver, actor policy.Actor, p *export.Policy, n int) (*expo
 	if err := driver.Reset(nil, seeds); err != nil {
 		return nil, err
 	}
+	var picked policy.Picked
+	var own []uint32
+	for row := range view.Rows() {
+		if driver.Schema().GroupOf(row) == group {
+			own = append(own, uint32(row))
+		}
+	}
 	s := export.NewSamples(&p.Network)
 	for step, rows := uint64(0), p.Rows(); s.Rows < rows; step++ {
+		driver.Draw(func(row int) uint64 { return env.Seed(step, row) })
 		tr, row := driver.Acting()
-		r := policy.Request{Obs: bound.Row(nil, tr, row), Age: bound.Ages(tr, row), Mask: driver.Masks(), Action: driver.Actions(),
-			Raw: driver.RawActions(), LogProb: driver.LogProb(), Value: driver.Value(), Greedy: true, Step: step,
+		tr.Schema = view
+		all := policy.Request{Obs: bound.Row(nil, tr, row), Age: bound.Ages(tr, row), Mask: tr.Masks(nil, row), Action: tr.Rows(nil, trajectory.Action, row),
+			Raw: tr.RawActions(nil, row), LogProb: driver.LogProb(), Value: driver.Value(), Greedy: true, Step: step,
 			State: bound.State(tr, row), StateOut: bound.State(tr, row+1)}
+		r := picked.Pick(&all, own)
 		if err := actor.Act([]policy.Request{r}); err != nil {
 			return nil, err
 		}
@@ -139,6 +155,7 @@ func met(driver *env.Driver, actor policy.Actor, p *export.Policy, n int) (*expo
 		if err := actor.Act([]policy.Request{r}); err != nil {
 			return nil, err
 		}
+		picked.Return()
 		tr.KeepState(row)
 		if _, err := driver.Step(); err != nil {
 			return nil, err

@@ -122,7 +122,7 @@ func (s *Session) evaluate(ctx context.Context, w policy.Weights) (*Evaluation, 
 
 // ratingsOf rates the versions of the leading policy in matches with sampled actions; nil where it has no pool, or none could be played.
 func ratingsOf(ctx context.Context, s *Session, r *players.Reader, plugin env.Plugin, o evaluation.Options) (*players.Ratings, error) {
-	if r.Spec.Agents() < 2 || !players.Pooled(r.Graph, s.policy.Name) {
+	if r.Spec.Agents() < 2 || len(r.Spec.Groups) > 1 || !players.Pooled(r.Graph, s.policy.Name) {
 		return nil, nil
 	}
 	o.Greedy = false

@@ -71,7 +71,7 @@ func TestS16EvaluationAndCanaryDrawFromStreamsOfTheirOwn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _, err = evaluation.Canary(t.Context(), evaluation.CanaryOptions{Old: plugin, New: plugin, Actor: actor(tried), Envs: 32, Episodes: 2, Seed: seed})
+		_, _, err = evaluation.Canary(t.Context(), evaluation.CanaryOptions{Old: plugin, New: plugin, Player: evaluation.Player{Actor: actor(tried)}, Envs: 32, Episodes: 2, Seed: seed})
 		if err != nil {
 			t.Fatal(err)
 		}

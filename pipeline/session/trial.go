@@ -114,8 +114,12 @@ func (t *trial) canary(ctx context.Context, p *part, plugin env.Plugin) error {
 	if err != nil {
 		return errors.Join(err, actor.Close())
 	}
+	group, err := t.Pipeline.Graph().GroupOf(t.Pipeline.Graph().Policy(name), &spec)
+	if err != nil {
+		return errors.Join(err, actor.Close())
+	}
 	before, after, err := evaluation.Canary(ctx, evaluation.CanaryOptions{
-		Old: old, New: plugin, Actor: actor, Network: &d.Network, Envs: t.rules.canary, Episodes: quota, Ceiling: uint64(t.rules.verify), Seed: t.seed,
+		Old: old, New: plugin, Player: evaluation.Player{Actor: actor, Network: &d.Network, Group: group}, Envs: t.rules.canary, Episodes: quota, Ceiling: uint64(t.rules.verify), Seed: t.seed,
 		EpisodeLimit: episodeLimit(t.next), Progress: t.progress("canary"),
 	})
 	if err = errors.Join(err, actor.Close()); err != nil {

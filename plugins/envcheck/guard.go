@@ -134,9 +134,9 @@ func (g *guard) addColumn(whole trajectory.Trajectory, l trajectory.Layout, row 
 
 func (g *guard) isChosen(env int) bool { return g.chosen == nil || g.chosen[env/g.agents] != 0 }
 
-// hosts reports whether the host writes a row, that of an agent behind the first one for what all of them share.
+// hosts reports whether no environment writes a row: the host does, or nobody.
 func (g *guard) hosts(d *dueColumn, env int) bool {
-	return d.Flags&trajectory.Shared != 0 && env%g.agents > 0
+	return !g.driver.Schema().Written(d.Column, env)
 }
 
 // element returns one element of a row that begins at the front of data.
@@ -182,7 +182,7 @@ func first(found *string, format string, args ...any) {
 // lookAt finds elements of one row that still are canaries, and accepts the others.
 func (g *guard) lookAt(d *dueColumn, where string) {
 	for env := range d.m.Rows {
-		if !g.isChosen(env) {
+		if !g.isChosen(env) || !g.driver.Schema().Holds(d.Column, env) {
 			continue
 		}
 		unwritten, at := 0, 0

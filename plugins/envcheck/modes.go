@@ -91,7 +91,10 @@ func (w *recorder) afterReal(env int, reward float32, flags uint64) {
 
 // mixReal adds what an environment observes, without masks, to the hash of its real steps.
 func (w *recorder) mixReal(env int, flag trajectory.Flags) {
-	for _, m := range w.driver.Observed(flag)[:len(w.spaces)] {
+	for i, m := range w.driver.Observed(flag)[:len(w.spaces)] {
+		if !w.driver.Schema().Holds(w.columns[flag][i], env) {
+			continue
+		}
 		w.reals[env] = hashRow(w.reals[env], m, env)
 	}
 }

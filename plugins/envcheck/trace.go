@@ -107,7 +107,8 @@ type recorder struct {
 	phantom []bool
 	mask    []byte
 	seeds   []uint64
-	spaces  []hostabi.Tensor // of the observations
+	spaces  []hostabi.Tensor                         // of the observations
+	columns map[trajectory.Flags][]trajectory.Column // that Driver.Observed returns
 	figures []trajectory.Figure
 	agents  *trajectory.Agents
 }
@@ -184,6 +185,14 @@ func (w *recorder) open(envs int) (err error) {
 		return err
 	}
 	w.mask, w.seeds, w.figures = make([]byte, envs), make([]uint64, envs), w.driver.Figures()
+	w.columns = map[trajectory.Flags][]trajectory.Column{}
+	for _, l := range w.driver.Schema().Columns() {
+		for _, flag := range []trajectory.Flags{trajectory.Observed, trajectory.Final} {
+			if l.Flags&flag != 0 {
+				w.columns[flag] = append(w.columns[flag], l.Column)
+			}
+		}
+	}
 	w.agents = trajectory.NewAgents(w.driver.Schema())
 	if w.run.parts {
 		w.driver.Env = &parted{Env: w.driver.Env, trace: &w.trace, seed: w.c.o.Seed, envs: envs}
@@ -396,7 +405,11 @@ func (w *recorder) note(env, step int, reward float32, flags uint64) {
 // mixObs adds what an environment observes, or has observed last, to the hash and checks that it lies in the declared
 // bounds. Masks have been checked.
 func (w *recorder) mixObs(env, step int, flag trajectory.Flags) {
+	columns := w.columns[flag]
 	for i, m := range w.driver.Observed(flag) {
+		if !w.driver.Schema().Holds(columns[i], env) {
+			continue
+		}
 		w.hash[env] = hashRow(w.hash[env], m, env)
 		if i < len(w.spaces) {
 			w.checkBounds(&w.spaces[i], m, env, step)
@@ -413,7 +426,7 @@ func (w *recorder) mixResults(env int, ended bool) {
 		w.hash[env] = hashRow(w.hash[env], m, env)
 	}
 	for _, f := range w.figures {
-		if ended || !f.AtEnd {
+		if (ended || !f.AtEnd) && w.driver.Schema().Holds(f.Column, env) {
 			w.mix(env, w.driver.Result(f.Column).Bits(env, f.Elem))
 		}
 	}

@@ -7,19 +7,16 @@ import (
 	"slices"
 
 	"github.com/rlhost/rlhost/core/env"
-
-	"github.com/rlhost/rlhost/gpu/policy"
 )
 
 // CanaryOptions are the settings of a comparison of two versions of an environment.
 type CanaryOptions struct {
 	Old, New env.Plugin
-	Actor    policy.Actor    // loaded with the weights, prepared for a row of each agent of Envs environments
-	Network  *policy.Network // that the actor computes; nil for one that takes observations as they are
-	Envs     int             // of each version
-	Episodes int             // of each environment; a mean over the first to end would be biased
-	Ceiling  uint64          // env steps of each environment; 0 = none. Episodes that it cuts off count so far.
-	Seed     uint64          // of episodes and actions, for both versions the same
+	Player          // that acts in both; agents of other groups than its own draw their actions at random
+	Envs     int    // of each version
+	Episodes int    // of each environment; a mean over the first to end would be biased
+	Ceiling  uint64 // env steps of each environment; 0 = none. Episodes that it cuts off count so far.
+	Seed     uint64 // of episodes and actions, for both versions the same
 	// EpisodeLimit ends episodes after that many env steps; 0 = the environment's own limit alone.
 	EpisodeLimit int
 	// Progress receives the finished share of the trial, from 0 to 1; it may be nil.
@@ -79,7 +76,7 @@ type side struct {
 func (s *side) open() {
 	o := s.o
 	s.play, s.fault = newPlay(Options{
-		Plugin: s.plugin, Player: Player{o.Actor, o.Network}, Episodes: o.Envs * o.Episodes, Envs: o.Envs, Seed: o.Seed, EpisodeLimit: o.EpisodeLimit,
+		Plugin: s.plugin, Player: o.Player, Episodes: o.Envs * o.Episodes, Envs: o.Envs, Seed: o.Seed, EpisodeLimit: o.EpisodeLimit,
 	}, env.CanaryStream)
 	if s.fault != nil {
 		return

@@ -98,7 +98,7 @@ func TestCanary_EndsWithItsContextAndRefusesNonsense(t *testing.T) {
 	gone := errors.New("the client is gone")
 	cancel(gone)
 	p := plugintest.New(script())
-	if _, _, err := Canary(ctx, CanaryOptions{Old: p, New: p, Actor: &dice{}, Envs: 1, Episodes: 1}); !errors.Is(err, gone) {
+	if _, _, err := Canary(ctx, CanaryOptions{Old: p, New: p, Player: Player{Actor: &dice{}}, Envs: 1, Episodes: 1}); !errors.Is(err, gone) {
 		t.Errorf("got %v, want why the context ended", err)
 	}
 	if _, _, err := Canary(t.Context(), CanaryOptions{Old: p, New: p, Envs: 0, Episodes: 1}); err == nil || !strings.Contains(err.Error(), "0 environments") {

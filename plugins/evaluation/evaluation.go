@@ -15,14 +15,15 @@ import (
 type Player struct {
 	Actor   policy.Actor    // loaded with the weights, prepared for a row of each agent of Envs environments
 	Network *policy.Network // that the actor computes; nil for one that takes observations as they are
+	Group   int             // of agents that it can play
 }
 
 // Options are the settings of an evaluation.
 type Options struct {
 	Plugin env.Plugin
 	Player // the one that is evaluated
-	// Others play the agents that Plays gives them: 0 is Player, n is Others[n-1]. Without Others Player plays all agents; with
-	// them it plays one in every episode, at least.
+	// Others play the agents that Plays gives them: 0 is Player, n is Others[n-1]. Without Others Player plays all agents of its group,
+	// and those of others draw their actions at random; with them it plays one in every episode, at least.
 	Others []Player
 	Plays  func(episode, agent int) int
 	// Alike is how many successive episodes begin with the same seed and draw the same numbers; 0 = 1.

@@ -30,6 +30,9 @@ func (m Match) Reversed() Match {
 // ErrOneAgent is wrapped by PlayMatch for an environment with one agent.
 var ErrOneAgent = errors.New("a match needs an environment with two agents or more")
 
+// ErrOneGroup is wrapped by PlayMatch for an environment with several groups of agents.
+var ErrOneGroup = errors.New("a match needs agents of one group")
+
 // PlayMatch plays Player against the only one of Others; Plays and Alike are its own. In each episode one agent is played by one of
 // both and all further agents by the other, whose return is their mean. Episodes come in rounds, in which each player is each
 // agent once, alone and, of more than two agents, against it: they begin alike and draw alike, so that a match of two players that
@@ -39,6 +42,9 @@ func PlayMatch(ctx context.Context, o Options) (Match, error) {
 	agents := spec.Agents()
 	if agents < 2 {
 		return Match{}, fmt.Errorf("%w: %s has one", ErrOneAgent, spec.Name)
+	}
+	if len(spec.Groups) > 1 {
+		return Match{}, fmt.Errorf("%w: those of %s are in %d groups, which no policy plays all of", ErrOneGroup, spec.Name, len(spec.Groups))
 	}
 	if len(o.Others) != 1 {
 		return Match{}, fmt.Errorf("a match of %d players, want two", 1+len(o.Others))

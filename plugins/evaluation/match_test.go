@@ -9,6 +9,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/plugins/builtin"
 	"github.com/rlhost/rlhost/plugins/evaluation"
@@ -43,10 +44,64 @@ func load(t *testing.T, use string) *game {
 	return &game{t, plugin, parts}
 }
 
+// Agents of a group that nobody plays draw their actions at random, the same whatever else is played beside.
+func TestEvaluation_AGroupPlaysAgainstChance(t *testing.T) {
+	g := load(t, "tag@1")
+	hunters, prey := g.of(0, 1), g.of(1, 2)
+	run := func(envs int, one evaluation.Player, others ...evaluation.Player) *evaluation.Result {
+		t.Helper()
+		o := evaluation.Options{Plugin: g.plugin, Player: one, Others: others, Episodes: 24, Envs: envs, Seed: 5}
+		if others != nil {
+			o.Plays = func(_, agent int) int { return agent / 3 } // three hunters, then the prey
+		}
+		r, err := evaluation.Run(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	alone := run(8, hunters)
+	if again := run(3, hunters); !slices.Equal(alone.Returns, again.Returns) || !slices.Equal(alone.Lengths, again.Lengths) {
+		t.Errorf("in batches of 3 the returns are %v, in batches of 8 %v", again.Returns, alone.Returns)
+	}
+	chased := run(8, prey)
+	for i, r := range chased.Returns { // what follows from a length is known
+		if n := float64(chased.Lengths[i]); math.Abs(r-(0.02*(n-1)-1)) > 1e-5 && math.Abs(r-0.02*n) > 1e-5 {
+			t.Errorf("episode %d of %v steps has the return %v of the prey", i, n, r)
+		}
+	}
+	both := run(8, hunters, prey)
+	if slices.Equal(both.Returns, alone.Returns) || both.Against == nil {
+		t.Errorf("who the prey is changes nothing: %v", both.Returns)
+	}
+	o := evaluation.Options{Plugin: g.plugin, Player: hunters, Others: []evaluation.Player{prey}, Episodes: 2, Plays: func(int, int) int { return 0 }}
+	if _, err := evaluation.Run(t.Context(), o); err == nil {
+		t.Error("hunters play the prey")
+	}
+	if _, err := evaluation.PlayMatch(t.Context(), o); !errors.Is(err, evaluation.ErrOneGroup) {
+		t.Errorf("a match of groups: %v", err)
+	}
+}
+
+// of returns a policy of a group with the initial parameters of a seed.
+func (g *game) of(group int, seed uint64) evaluation.Player {
+	g.Helper()
+	spec := g.plugin.Spec()
+	spec = spec.OfGroup(group)
+	p := g.playerOf(&spec, seed, "")
+	p.Group = group
+	return p
+}
+
 // player returns a policy with the initial parameters of a seed, whose network a core makes another one.
 func (g *game) player(seed uint64, core string) evaluation.Player {
 	g.Helper()
 	spec := g.plugin.Spec()
+	return g.playerOf(&spec, seed, core)
+}
+
+func (g *game) playerOf(spec *hostabi.EnvSpec, seed uint64, core string) evaluation.Player {
+	g.Helper()
 	made, err := g.parts.Policy(func(into any) error {
 		p := into.(*builtin.PolicyTable)
 		p.Net.Hidden = []int{16}
@@ -55,7 +110,7 @@ func (g *game) player(seed uint64, core string) evaluation.Player {
 			p.Net.Core = &builtin.Core{Kind: policy.CoreKind(core), Size: &size}
 		}
 		return nil
-	}, &spec)
+	}, spec)
 	if err != nil {
 		g.Fatal(err)
 	}

@@ -3,6 +3,8 @@ package evaluation
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rlhost/rlhost/core/env"
@@ -19,7 +21,7 @@ type play struct {
 	driver   *env.Driver
 	players  []Player          // the evaluated one and the others
 	bound    []*policy.Binding // by player; nil where the actor takes observations as they are
-	frames   []trajectory.Matrix
+	alone    []int             // by agent: who plays it where no episode says so, nobody if nobody can
 	result   Result
 	episode  []int // that each environment plays, -1 when it idles
 	steps    []uint64
@@ -78,7 +80,30 @@ func newPlay(o Options, stream env.Stream) (*play, error) {
 		return nil, errors.Join(err, p.driver.Close())
 	}
 	p.agents = trajectory.NewAgents(p.driver.Schema())
+	if err := p.cast(); err != nil {
+		return nil, errors.Join(err, p.driver.Close())
+	}
 	return p, nil
+}
+
+// nobody plays agents that draw their actions at random.
+const nobody = -1
+
+// cast finds who can play which agent.
+func (p *play) cast() error {
+	schema := p.driver.Schema()
+	for agent := range p.each() {
+		group := schema.GroupOf(agent)
+		can := func(x Player) bool { return x.Group == group }
+		p.alone = append(p.alone, slices.IndexFunc(p.players, can)) // nobody is -1
+		if len(p.players) == 1 {
+			continue
+		}
+		if x := p.o.Plays(0, agent); !can(p.players[x]) {
+			return fmt.Errorf("agent %d is of group %q, and the policy that is to play it is for another one", agent, schema.Spec.Groups[group].Name)
+		}
+	}
+	return nil
 }
 
 // memory is what the players need of earlier rows.
@@ -97,7 +122,7 @@ func (p *play) bind() error {
 		var bound *policy.Binding
 		if n := p.players[i].Network; n != nil {
 			var err error
-			if bound, err = n.Bind(p.driver.Schema()); err != nil {
+			if bound, err = n.Bind(p.driver.Schema().OfGroup(p.players[i].Group)); err != nil {
 				return err
 			}
 		}
@@ -247,15 +272,14 @@ func (p *play) again(env int) {
 
 // act asks each player for its agents' actions.
 func (p *play) act() error {
+	some := slices.Contains(p.alone, nobody)
+	if some {
+		p.driver.Draw(p.word)
+	}
 	for i := range p.players {
-		all := policy.Request{
-			Action: p.driver.Actions(), Raw: p.driver.RawActions(), LogProb: p.driver.LogProb(), Value: p.driver.Value(),
-			Mask: p.driver.Masks(), Seed: p.seed, Greedy: p.o.Greedy,
-		}
-		p.observe(&all, p.bound[i])
-		p.requests, p.views = p.requests[:0], p.views[:0]
+		all := p.all(i)
 		switch {
-		case len(p.players) > 1:
+		case len(p.players) > 1 || some:
 			p.requestSome(&all, i)
 		case p.o.Greedy:
 			p.requests = append(p.requests, all)
@@ -269,6 +293,40 @@ func (p *play) act() error {
 	tr, row := p.driver.Acting()
 	tr.KeepState(row)
 	return nil
+}
+
+// word returns the random bits of an agent that nobody plays, by what its episode draws by.
+func (p *play) word(row int) uint64 {
+	index := row / p.each()
+	return env.Seed(env.Seed(p.seed+p.steps[index], p.keyOf(max(p.episode[index], 0))), row%p.each())
+}
+
+// all returns the request for all rows as a player sees them.
+func (p *play) all(player int) policy.Request {
+	p.requests, p.views = p.requests[:0], p.views[:0]
+	tr, row := p.driver.Acting()
+	tr.Schema = tr.Schema.OfGroup(p.players[player].Group)
+	r := policy.Request{LogProb: p.driver.LogProb(), Value: p.driver.Value(), Seed: p.seed, Greedy: p.o.Greedy}
+	n := len(p.views)
+	p.views = tr.Rows(p.views, trajectory.Action, row)
+	r.Action = p.views.From(n)
+	n = len(p.views)
+	p.views = tr.RawActions(p.views, row)
+	r.Raw = p.views.From(n)
+	n = len(p.views)
+	p.views = tr.Masks(p.views, row)
+	r.Mask = p.views.From(n)
+	n = len(p.views)
+	bound := p.bound[player]
+	if bound == nil {
+		p.views = tr.Rows(p.views, trajectory.Obs, row)
+		r.Obs = p.views.From(n)
+		return r
+	}
+	p.views = bound.Row(p.views, tr, row)
+	r.Obs, r.Age = p.views.From(n), bound.Ages(tr, row)
+	r.State, r.StateOut = bound.State(tr, row), bound.State(tr, row+1)
+	return r
 }
 
 // requestAll requests all rows. Sampled actions are keyed by episode and agent, so a request has rows that play successive
@@ -296,10 +354,10 @@ func (p *play) requestSome(all *policy.Request, player int) {
 	}
 }
 
-// plays returns the player of an agent. That of an idle environment does not matter.
+// plays returns the player of an agent, or nobody. That of an idle environment does not matter.
 func (p *play) plays(episode, agent int) int {
 	if len(p.players) == 1 || episode < 0 {
-		return 0
+		return p.alone[agent]
 	}
 	return p.o.Plays(episode, agent)
 }
@@ -309,18 +367,6 @@ func (p *play) request(all *policy.Request, env, agent, end int) {
 	r := all.Slice(env*p.each()+agent, end, &p.views)
 	r.FirstEnv, r.Step = uint32(p.keyOf(max(p.episode[env], 0))*p.each()+agent), p.steps[env]
 	p.requests = append(p.requests, r)
-}
-
-// observe fills in what a policy reads now, and what it keeps.
-func (p *play) observe(r *policy.Request, bound *policy.Binding) {
-	if bound == nil {
-		r.Obs = p.driver.Observations()
-		return
-	}
-	tr, row := p.driver.Acting()
-	p.frames = bound.Row(p.frames[:0], tr, row)
-	r.Obs, r.Age = p.frames, bound.Ages(tr, row)
-	r.State, r.StateOut = bound.State(tr, row), bound.State(tr, row+1)
 }
 
 // inStep returns the end of the environments from first on whose episodes succeed each other and are at the same step,

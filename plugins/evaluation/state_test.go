@@ -100,7 +100,7 @@ func TestS19ParallelEpisodesShareNoState(t *testing.T) {
 	s.Length = func(int, int) int { return 45 }
 	s.Observe = func(_ plugintest.At, obs *[plugintest.ObsElems]float32) { obs[plugintest.ObsEnv] = 0 }
 	play := func(envs int) *Result {
-		r, err := Run(t.Context(), Options{Plugin: plugintest.New(s), Player: Player{newKeeper(t).Actor, keeping()}, Episodes: 9, Envs: envs, Seed: 4})
+		r, err := Run(t.Context(), Options{Plugin: plugintest.New(s), Player: Player{Actor: newKeeper(t).Actor, Network: keeping()}, Episodes: 9, Envs: envs, Seed: 4})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +115,7 @@ func TestS19ParallelEpisodesShareNoState(t *testing.T) {
 			t.Errorf("%d at a time: returns %v, want %v", envs, got.Returns, want.Returns)
 		}
 	}
-	o := Options{Player: Player{newKeeper(t).Actor, keeping()}, Episodes: 9, Envs: 4, Seed: 4,
+	o := Options{Player: Player{Actor: newKeeper(t).Actor, Network: keeping()}, Episodes: 9, Envs: 4, Seed: 4,
 		Plugin: mortal{plugintest.New(s), func(call int) bool { return call == 20 || call == 70 }}}
 	if got, err := Run(t.Context(), o); err != nil || !slices.Equal(got.Returns, want.Returns) {
 		t.Errorf("with losses: %v, returns %v, want %v", err, got, want.Returns)
@@ -126,7 +126,7 @@ func TestS19ParallelEpisodesShareNoState(t *testing.T) {
 func TestS19CanaryKeepsTheStateOfEachVersion(t *testing.T) {
 	s := script()
 	s.Length = func(env, episode int) int { return 30 + 7*env + episode }
-	o := CanaryOptions{Old: plugintest.New(s), New: plugintest.New(s), Actor: newKeeper(t).Actor, Network: keeping(), Envs: 3, Episodes: 4, Seed: 5}
+	o := CanaryOptions{Old: plugintest.New(s), New: plugintest.New(s), Player: Player{Actor: newKeeper(t).Actor, Network: keeping()}, Envs: 3, Episodes: 4, Seed: 5}
 	before, after, err := Canary(t.Context(), o)
 	if err != nil || before.Fault != nil || after.Fault != nil {
 		t.Fatal(err, before.Fault, after.Fault)

@@ -73,11 +73,11 @@ func (c *Inference) bind(s *trajectory.Schema) (*bound, error) {
 	if b := c.bound[s]; b != nil {
 		return b, nil
 	}
-	binding, err := c.network.Bind(s)
+	own, err := s.Of(c.config.Policy)
 	if err != nil {
 		return nil, err
 	}
-	own, err := s.Of(c.config.Policy)
+	binding, err := c.network.Bind(own)
 	if err != nil {
 		return nil, err
 	}

@@ -250,12 +250,13 @@ func (r *rows) gatherAgents(t int, ended trajectory.Ended) {
 		info := r.tr.Row(f.Column, t)
 		values, at, stride := info.Float32(), f.Elem*info.StrideElem/4, info.StrideRow/4
 		for i := range r.n {
+			agent, to := i%each-f.First, i
 			runs, over := r.agents.Running(i) || r.agents.Ended[i] != 0, r.agents.Ended[i] != 0
 			if !f.Agents {
-				runs, over = i%each == 0 && r.gone[i] == 0, r.agents.EnvEnded[i/each] != 0
+				runs, over, to = agent == 0 && r.gone[i] == 0, r.agents.EnvEnded[i/each] != 0, i-f.First
 			}
-			if runs && (over || !f.last) {
-				f.to.running[i].add(float64(values[at+i*stride]), f.Gather)
+			if runs && agent >= 0 && agent < f.Count && (over || !f.last) {
+				f.to.running[to].add(float64(values[at+i*stride]), f.Gather)
 			}
 		}
 	}

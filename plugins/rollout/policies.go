@@ -15,21 +15,23 @@ import (
 
 // policies are those that act, where there are several: which one acts for which agent. An agent has its policy for an episode.
 type policies struct {
-	names     []string // ascending, as in trajectory.Shape.Policies
-	ids       []uint32 // trajectory.PolicyID of each
-	of        []uint8  // by agent of an environment, the place among the names
+	names     []string                      // ascending, as in trajectory.Shape.Policies
+	ids       []uint32                      // trajectory.PolicyID of each
+	of        []uint8                       // by agent of an environment, the place among the names
+	groups    [trajectory.MaxPolicies]uint8 // see trajectory.Shape
 	opponents []opponent
 	seed      uint64 // of the draws, far from that of environments
 }
 
 // opponent is a policy that plays one of the agents instead.
 type opponent struct {
-	place uint8
-	until float64 // the sum of its share and those before it
+	place         uint8
+	until         float64 // the sum of its share and those before it
+	first, agents int     // that it can play: those of its group
 }
 
-// newPolicies returns the policies of a rollout; nil where one acts in all rows.
-func newPolicies(flow *component.Flow, spec *hostabi.EnvSpec, seed uint64) (*policies, error) {
+// newPolicies returns the policies of a rollout; nil where one acts in all rows. declared has the groups of those that no pattern names.
+func newPolicies(flow *component.Flow, spec *hostabi.EnvSpec, declared map[string]component.PolicyTable, seed uint64) (*policies, error) {
 	p := &policies{names: flow.Acting(), seed: env.Seed(seed, math.MinInt)}
 	if len(p.names) == 0 {
 		return nil, nil
@@ -42,18 +44,32 @@ func newPolicies(flow *component.Flow, spec *hostabi.EnvSpec, seed uint64) (*pol
 		return nil, &component.ConfigError{Key: "policies", Reason: fmt.Sprintf("and opponents name %d policies, at most %d act in one rollout",
 			len(p.names), trajectory.MaxPolicies)}
 	}
-	for _, name := range names {
+	for _, name := range p.names {
+		p.groups[p.place(name)] = uint8(declared[name].Group)
+	}
+	for agent, name := range names {
 		p.of = append(p.of, p.place(name))
+		p.groups[p.place(name)] = uint8(groupOf(spec, agent))
 	}
 	sum := 0.0
 	for _, name := range slices.Sorted(maps.Keys(flow.Opponents)) {
 		sum += flow.Opponents[name]
-		p.opponents = append(p.opponents, opponent{p.place(name), sum})
+		place := p.place(name)
+		first, agents := spec.AgentsOf(uint16(p.groups[place]))
+		p.opponents = append(p.opponents, opponent{place, sum, first, agents})
 	}
 	for _, name := range p.names {
 		p.ids = append(p.ids, trajectory.PolicyID(name))
 	}
 	return p, nil
+}
+
+// groupOf returns the group of an agent.
+func groupOf(spec *hostabi.EnvSpec, agent int) (group int) {
+	for ; group < len(spec.Groups) && agent >= spec.Groups[group].Agents; group++ {
+		agent -= spec.Groups[group].Agents
+	}
+	return group
 }
 
 func (p *policies) place(name string) uint8 { return uint8(slices.Index(p.names, name)) }
@@ -73,14 +89,15 @@ func (p *policies) draw(env uint32, agent int, step uint64) uint8 {
 		return p.of[agent]
 	}
 	first, second := p.words(env, step)
-	if int(first>>32*uint64(len(p.of))>>32) != agent {
-		return p.of[agent]
-	}
 	share := float64(second>>11) * 0x1p-53
 	for _, o := range p.opponents {
-		if share < o.until {
+		if share >= o.until {
+			continue
+		}
+		if o.first+int(first>>32*uint64(o.agents)>>32) == agent {
 			return o.place
 		}
+		break
 	}
 	return p.of[agent]
 }

@@ -116,6 +116,34 @@ func TestPolicies_OpponentsPlayTheirShareAndOneAgentEach(t *testing.T) {
 	}
 }
 
+// An opponent takes the place of an agent of its own group, each of them alike often.
+func TestPolicies_OpponentsPlayAgentsOfTheirGroup(t *testing.T) {
+	spec := hostabi.EnvSpec{Name: "tag@1", Groups: []hostabi.Group{{Name: "hunters", Agents: 3}, {Name: "prey", Agents: 1}}}
+	flow := component.Flow{Policies: map[string]string{"hunters": "main", "prey": "rabbit"}, Opponents: map[string]float64{"fox": 0.3, "hare": 0.2}}
+	const seed, n = 11, 20_000
+	p, err := newPolicies(&flow, &spec, map[string]component.PolicyTable{"hare": {Group: 1}, "fox": {Group: 0}}, seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := map[string]int{}
+	for step := range uint64(n) {
+		for agent := range 4 {
+			count[fmt.Sprint(p.names[p.draw(2, agent, step)], agent)]++
+		}
+	}
+	for who, share := range map[string]float64{"fox0": 0.1, "fox1": 0.1, "fox2": 0.1, "fox3": 0, "hare3": 0.2, "hare0": 0, "rabbit3": 0.8, "main0": 0.9, "main3": 0} {
+		want, sigma := n*share, math.Sqrt(n*share*(1-share))
+		if got := float64(count[who]); math.Abs(got-want) > 4*sigma {
+			t.Errorf("%s in %v of %d games, want %v ± %v (seed %d)", who, got, n, want, sigma, seed)
+		}
+	}
+	for name, group := range map[string]uint8{"main": 0, "rabbit": 1, "fox": 0, "hare": 1} {
+		if got := p.groups[p.place(name)]; got != group {
+			t.Errorf("%s plays group %d, want %d", name, got, group)
+		}
+	}
+}
+
 // Who plays depends on seed, environment and env step, not on how environments are split.
 func TestPolicies_SplitsChangeNoOpponent(t *testing.T) {
 	var want [][]byte
@@ -208,7 +236,7 @@ func TestPolicies_WrongOnesAreNamed(t *testing.T) {
 		}
 	}
 	flow := component.Flow{Policies: map[string]string{"players/7": "main"}}
-	if _, err := newPolicies(&flow, &game(true).spec, 1); err == nil || !strings.Contains(err.Error(), "matches no agent") {
+	if _, err := newPolicies(&flow, &game(true).spec, nil, 1); err == nil || !strings.Contains(err.Error(), "matches no agent") {
 		t.Errorf("a pattern that matches no agent: %v", err)
 	}
 }

@@ -25,6 +25,9 @@ func (c *shared) differs(next *hostabi.EnvSpec) string {
 	if was, is := running.Agents(), next.Agents(); was != is {
 		return fmt.Sprintf("it has %d agents, those that run have %d", is, was)
 	}
+	if !slices.Equal(running.Groups, next.Groups) && max(len(running.Groups), len(next.Groups)) > 1 {
+		return "its agents are in other groups"
+	}
 	for _, role := range []hostabi.Role{hostabi.RoleObservation, hostabi.RoleAction, hostabi.RoleActionMask, hostabi.RoleDiscount,
 		hostabi.RoleActive, hostabi.RoleReward, hostabi.RoleTerminated, hostabi.RoleTruncated} {
 		was, is := running.All(role), next.All(role)
@@ -64,7 +67,7 @@ func sameSpace(a, b *hostabi.Tensor) bool {
 	if (a.Flags^b.Flags)&hostabi.TensorPerAgent != 0 {
 		return false
 	}
-	return a.DType == b.DType && a.N == b.N && a.Start == b.Start && slices.Equal(a.Counts, b.Counts) &&
+	return a.Group == b.Group && a.DType == b.DType && a.N == b.N && a.Start == b.Start && slices.Equal(a.Counts, b.Counts) &&
 		a.Rank == b.Rank && slices.Equal(a.Shape[:a.Rank], b.Shape[:b.Rank])
 }
 

@@ -85,14 +85,21 @@ func (c *Rollout) layOut() error {
 			c.config.EpisodeLimit, spec.Name), Help: "leave it out: the environment truncates its episodes itself"}
 	}
 	flow := c.Flow()
-	policies, err := newPolicies(&flow, &spec, c.h.Run.Seed)
+	var declared map[string]component.PolicyTable
+	if c.h.Tables != nil {
+		declared = c.h.Tables().Policies
+	}
+	policies, err := newPolicies(&flow, &spec, declared, c.h.Run.Seed)
 	if err != nil {
 		return err
 	}
 	c.policies, c.mode = policies, spec.PickAutoreset()
 	soa := c.config.Layout == "soa" || c.config.Layout == "auto" && spec.Caps&hostabi.CapPreferSoA != 0
-	schema, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: c.config.Horizon, Envs: c.envs(), SoA: soa,
-		Memory: c.memory(), Shaped: c.config.Reward != asTheyAre, Policies: flow.ShapePolicies()})
+	shape := trajectory.Shape{Steps: c.config.Horizon, Envs: c.envs(), SoA: soa, Memory: c.memory(), Shaped: c.config.Reward != asTheyAre}
+	if policies != nil {
+		shape.Policies, shape.Groups = flow.ShapePolicies(), policies.groups
+	}
+	schema, err := trajectory.NewSchema(spec, shape)
 	if err != nil {
 		return err
 	}

@@ -60,6 +60,10 @@ func (x *instance) policy() func(name string) (component.Policy, error) {
 		if err != nil {
 			return nil, fmt.Errorf("policy %q: %w", name, err)
 		}
+		if doc.Group < 0 || doc.Group >= max(len(spec.Groups), 1) {
+			return nil, fmt.Errorf("policy %q plays group %d, which %s has not", name, doc.Group, spec.Name)
+		}
+		spec = spec.OfGroup(doc.Group)
 		p, err := x.server.plugin.Policy(tableOf(doc.Table), &spec)
 		if err != nil {
 			return nil, fmt.Errorf("policy %q: %w", name, err)
@@ -138,7 +142,7 @@ func (x *instance) tables() component.Tables {
 	}
 	for name, p := range x.told.Policies {
 		t.Policies[name] = component.PolicyTable{Env: p.Env, Table: table.Map(table.Plain(p.Table)), Memory: trajectory.Memory(p.Memory),
-			Of: p.Of, From: p.From, Version: p.Version}
+			Of: p.Of, From: p.From, Version: p.Version, Group: p.Group}
 	}
 	for name := range x.told.Envs {
 		if spec, err := x.spec(name); err == nil {

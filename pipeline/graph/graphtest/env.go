@@ -54,6 +54,8 @@ func Load(_ context.Context, _ string, e graph.EnvTable, _ string) (env.Plugin, 
 		return Described{Obs: 3, Limit: 200}, nil
 	case "./duel.wasm":
 		return Described{Obs: 4, Limit: 200, Groups: []hostabi.Group{{Name: "player", Agents: 2}}}, nil
+	case "./tag.wasm":
+		return Described{Obs: 4, Limit: 200, Groups: []hostabi.Group{{Name: "hunters", Agents: 2}, {Name: "prey", Agents: 1}}}, nil
 	case "./endless.wasm":
 		return Described{Obs: 4}, nil
 	case "./image.wasm":

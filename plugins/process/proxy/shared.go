@@ -107,7 +107,8 @@ func (x *shared) configuration(holder int) native.Configuration {
 		t := h.Tables()
 		c.Peers = maps.Clone(t.Peers)
 		for name, p := range t.Policies {
-			c.Policies[name] = native.Policy{Table: p.Table, Env: p.Env, Memory: native.Memory(p.Memory), Of: p.Of, From: p.From, Version: p.Version}
+			c.Policies[name] = native.Policy{Table: p.Table, Env: p.Env, Memory: native.Memory(p.Memory), Of: p.Of, From: p.From, Version: p.Version,
+				Group: p.Group}
 		}
 		for name, spec := range t.Envs {
 			c.Envs[name] = *native.EncodeSpec(&spec)

@@ -60,7 +60,7 @@ class Tensor:
     high: float = 0.0
     n: int = 0  # values of a Discrete tensor, or of each element of a MultiDiscrete one; 0 = Box
     path: str = ""  # part of a Dict or Tuple, such as inventory/0
-    index: int = 0  # counts tensors of one role
+    index: int = 0  # counts tensors of one role and group
     flags: int = 0  # without an axis of time, that of the role is added
     start: int = 0  # first value of a Discrete tensor
     pair: int = 0  # index of the observation that this is the last of, or of the action that this is the mask of
@@ -68,6 +68,7 @@ class Tensor:
     counts: Sequence[int] = ()  # values of each element of a MultiDiscrete tensor, where they differ
     lows: Sequence[float] = ()  # bounds of each element of a Box, where they differ
     highs: Sequence[float] = ()
+    group: int = 0  # of agents
 
     @property
     def elems(self) -> int:
@@ -87,16 +88,16 @@ class Tensor:
     def _pack(self, values: int, strings: _Strings) -> bytes:
         shape = (*self.shape, *[0] * (MAX_RANK - len(self.shape)))
         flags = self.flags if self.flags & (AT_T | AT_T1 | NO_TIME) else self.flags | _TIME[self.role]
-        return _TENSOR.pack(self.role, self.index, 0, DTYPES.index(self.dtype), len(self.shape), flags, *shape, self.low,
+        return _TENSOR.pack(self.role, self.index, self.group, DTYPES.index(self.dtype), len(self.shape), flags, *shape, self.low,
                             self.high, self.n, self.start, values, self.pair, self.scale, strings.add(self.path), 0)
 
     @classmethod
     def _unpack(cls, data: bytes, at: int, strings: bytes) -> Tensor:
-        role, index, _, dtype, rank, flags, *rest = _TENSOR.unpack_from(data, at)
+        role, index, group, dtype, rank, flags, *rest = _TENSOR.unpack_from(data, at)
         shape, (low, high, n, start, values, pair, scale, path, _doc) = rest[:MAX_RANK], rest[MAX_RANK:]
         if rank > MAX_RANK or not 0 < dtype < len(DTYPES):
             raise ValueError(f"tensor of rank {rank} and type {dtype}")
-        t = cls(role, DTYPES[dtype], tuple(shape[:rank]), low, high, n, _text(strings, path), index, flags, start, pair, scale)
+        t = cls(role, DTYPES[dtype], tuple(shape[:rank]), low, high, n, _text(strings, path), index, flags, start, pair, scale, group=group)
         if values and t.dtype.startswith(("f", "bf")):
             both = struct.unpack_from(f"<{2 * t.elems}f", data, values)
             t.lows, t.highs = both[:t.elems], both[t.elems:]
@@ -116,7 +117,12 @@ class EnvSpec:
     max_envs: int = 0
     caps: int = 0
     reward_threshold: float = math.nan  # mean return that counts as solved; nan = none
-    agents: int = 1  # of one group
+    groups: Sequence[tuple[str, int]] = ()  # of agents: name and how many there are; none = one group of one agent
+
+    @property
+    def agents(self) -> int:
+        """How many agents an environment has."""
+        return sum(agents for _, agents in self.groups) or 1
 
     def tensor(self, role: int) -> Tensor | None:
         """The first tensor of a role."""
@@ -141,7 +147,7 @@ class EnvSpec:
         name_at, version_at = strings.add(name), strings.add(version)
         turns = self.tensor(ACTIVE) is not None
         needs = _FEATURE_AGENTS if turns or self.agents > 1 else 0
-        groups = _GROUP.pack(strings.add("agents"), self.agents) if self.agents > 1 else b""
+        groups = b"".join(_GROUP.pack(strings.add(name), agents) for name, agents in self.groups)
         end = _HEAD.size + len(groups) + len(self.tensors) * _TENSOR.size
         for t in self.tensors:
             own = t._values()
@@ -166,5 +172,5 @@ class EnvSpec:
         strings = data[strings_at:strings_at + strings_len]
         tensors = [Tensor._unpack(data, at, strings) for at in range(first, first + count * tensor_bytes, tensor_bytes)]
         full = "@".join(part for part in (_text(strings, name), _text(strings, version)) if part)
-        agents = sum(_GROUP.unpack_from(data, size + i * group_bytes)[1] for i in range(groups)) if groups else 1
-        return cls(full, tensors, autoreset, limit, max_envs, caps, threshold, agents)
+        of = [_GROUP.unpack_from(data, size + i * group_bytes) for i in range(groups)]
+        return cls(full, tensors, autoreset, limit, max_envs, caps, threshold, tuple((_text(strings, at), agents) for at, agents in of))

@@ -18,7 +18,7 @@ class Race(ParallelEnv):
         return spaces.Box(-100, 100, (3 if self.unequal and agent == "c" else 2,), numpy.float32)
 
     def action_space(self, agent):
-        return spaces.Discrete(3)
+        return spaces.Discrete(4 if self.unequal and agent == "c" else 3)
 
     def reset(self, seed=None, options=None):
         if seed is not None:
@@ -27,7 +27,8 @@ class Race(ParallelEnv):
         return self.seen(), {a: {} for a in self.agents}
 
     def seen(self):
-        return {a: numpy.array([self.count, self.start + i], numpy.float32) for i, a in enumerate(self.possible_agents) if a in self.agents}
+        return {a: numpy.array([self.count, self.start + i, 7][:self.observation_space(a).shape[0]], numpy.float32)
+                for i, a in enumerate(self.possible_agents) if a in self.agents}
 
     def step(self, actions):
         if self.fail:

@@ -10,6 +10,7 @@ from rlhost import spec
 from rlhost.control import Refusal
 from rlhost.gymnasium.source import SEED_MASK
 from rlhost.pettingzoo import Batch, Source
+from rlhost.pettingzoo.source import names
 
 import odd_agents
 
@@ -82,9 +83,31 @@ class ParallelTest(unittest.TestCase):
             self.assertEqual(env, 0)
             self.assertIn("OSError: the track is wet (odd_agents.py:", text)
 
-    def test_agents_with_unequal_spaces_are_refused_by_name(self):
-        with self.assertRaisesRegex(Refusal, r"E018 odd_agents:race has agents with unequal spaces: 'a' has the observation space .* and 'c' "):
-            hosted("odd_agents:race", args={"unequal": "true"})
+    def test_agents_of_unequal_spaces_are_groups(self):
+        with hosted("odd_agents:race", args={"unequal": "true"}) as host:
+            self.assertEqual(host.spec.groups, (("group0", 2), ("c", 1)))
+            self.assertEqual([t.group for t in host.spec.tensors], [0] * 7 + [1] * 7)
+            blocks = Blocks(1, *layout(STEPS, 6, ("f32", (2,)), ("f32", (3,)), active=True, actions=(("i32", ()), ("i32", ()))), 1)
+            host.share(blocks)
+            host.bind(blocks, 0)
+            host.reset(seeds=[1, 2])
+            c = blocks.columns[0]
+            for t in range(4):
+                for mine, others, rows in (("obs", "obs/1", [0, 1, 3, 4]), ("obs/1", "obs", [2, 5])):
+                    self.assertEqual(c[mine][t, rows, 0].tolist(), [t if c["active"][t, k] else 0 for k in rows])
+                    self.assertFalse(c[others][t, rows].any(), "rows of the other group are nobody's")
+                c["action"][t], c["action/1"][t] = [0, 1, 99, 2, 0, 99], [99, 99, 3, 99, 99, 2]
+                self.assertIsNone(host.step(t))
+                acted = c["active"][t].tolist()
+                self.assertEqual(c["reward"][t].tolist(), [r * a for r, a in zip([0, 1, 3, 2, 0, 2], acted)])
+            self.assertEqual(c["obs/1"][4, [2, 5], 0].tolist(), [0, 0])
+            self.assertEqual(c["final_obs/1"][0, [2, 5], 2].tolist(), [7, 7])
+
+    def test_groups_are_called_as_their_agents(self):
+        self.assertEqual(names([["adversary_0", "adversary_1"], ["agent_0"]]), ["adversary", "agent"])
+        self.assertEqual(names([["a_0", "b_0"], ["a_1"]]), ["group0", "a"])
+        self.assertEqual(names([["x_0"], ["x_1"]]), ["group0", "group1"])
+        self.assertEqual(names([[1, 2]]), ["agents"])
 
     def test_what_cannot_be_found_is_named(self):
         with self.assertRaisesRegex(Refusal, "E010 the module no_such_module cannot be imported"):
@@ -126,7 +149,7 @@ class TurnsTest(unittest.TestCase):
 
     def test_a_source_says_what_it_is(self):
         source = Source("odd_agents:nim")
-        self.assertEqual((source.agents, source.turns, source.masked), (["first", "second"], True, True))
+        self.assertEqual((source.agents, source.turns, source.groups[0].masked), (["first", "second"], True, True))
         self.assertEqual(spec.EnvSpec.unpack(source.spec.pack()).pack(), source.spec.pack())
         batch = Batch(source, 3, spec.SAME_STEP)
         self.assertEqual(len(batch.envs), 3)

@@ -2,14 +2,51 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy
 
-from ..gymnasium.batch import Bound, EnvFault
+from ..gymnasium.batch import Array, Bound, EnvFault
 from ..gymnasium.source import SEED_MASK
-from .source import MASK, OBSERVATION, Source
+from .source import MASK, OBSERVATION, Group, Source
+
+
+@dataclasses.dataclass
+class Part:
+    """The columns of a block that one group of agents has."""
+
+    group: Group
+    first: int  # its first agent
+    action: list[Array]
+    obs: list[Array]
+    final_obs: list[Array]
+    mask: list[Array]
+
+    @classmethod
+    def of(cls, block: Bound, groups: Sequence[Group]) -> list[Part]:
+        """Divides the columns of a block, which are in the order of the groups."""
+        parts, first = [], 0
+        columns = [iter(of_kind) for of_kind in (block.action, block.obs, block.final_obs, block.mask)]
+        for group in groups:
+            actions, observations = len(group.actions.tensors), len(group.observations.tensors(0))
+            counts = (actions, observations, observations, len(group.actions.masks()) if group.masked else 0)
+            parts.append(cls(group, first, *([next(column) for _ in range(n)] for column, n in zip(columns, counts))))
+            first += len(group.agents)
+        return parts
+
+    def actions(self, t: int, agents: int) -> list[Any]:
+        """The actions of the group's agents, those of an environment, of so many agents, one after the other."""
+        columns = [column[t] for column in self.action]
+        if agents > len(self.group.agents):
+            own = slice(self.first, self.first + len(self.group.agents))
+            columns = [c.reshape(-1, agents, *c.shape[1:])[:, own].reshape(-1, *c.shape[1:]) for c in columns]
+        return self.group.actions.rows(columns)
+
+    def seen(self, observation: Any) -> Any:
+        """What an agent observes, without the mask."""
+        return observation[OBSERVATION] if self.group.masked else observation
 
 
 class Batch:
@@ -19,6 +56,7 @@ class Batch:
         self.source, self.agents = source, len(source.agents)
         self.envs: list[Any] = []
         self.bound: Bound | None = None
+        self._parts: tuple[Bound | None, list[Part]] = None, []
         self._count, self._play = envs, _Turns if source.turns else _Together
         self.renew()
 
@@ -51,21 +89,22 @@ class Batch:
 
     def step(self, t: int) -> None:
         """Takes action[t] and writes reward, terminated and truncated [t] and what is observed at t+1."""
-        block = self._block()
-        actions = self.source.actions.rows([column[t] for column in block.action])
+        block, parts = self._block(), self._divided()
+        actions = [part.actions(t, self.agents) for part in parts]
         for results in (block.reward, block.terminated, block.truncated):
             results[t] = 0
         for i, env in enumerate(self.envs):
             first = i * self.agents
             try:
-                env.step(actions[first:first + self.agents])
-                for k, agent in enumerate(self.source.agents):
-                    block.reward[t, first + k] = env.rewards.get(agent, 0)
-                    if agent not in env.ended:
-                        continue
-                    terminated, truncated = env.ended[agent]
-                    block.terminated[t, first + k], block.truncated[t, first + k] = terminated, truncated
-                    self.source.observations.write(block.final_obs, first + k, self._seen(env.observed(agent)))
+                env.step([action for part, all in zip(parts, actions) for action in all[i * len(part.group.agents):][:len(part.group.agents)]])
+                for k, agent in enumerate(self.source.agents, first):
+                    block.reward[t, k] = env.rewards.get(agent, 0)
+                    if agent in env.ended:
+                        block.terminated[t, k], block.truncated[t, k] = env.ended[agent]
+                for part in parts:
+                    for k, agent in enumerate(part.group.agents, first + part.first):
+                        if agent in env.ended:
+                            part.group.observations.write(part.final_obs, k, part.seen(env.observed(agent)))
                 if not env.env.agents:
                     env.reset(None)
                 self._observe(block, i, t + 1)
@@ -74,31 +113,37 @@ class Batch:
 
     def _observe(self, block: Bound, i: int, t: int) -> None:
         """Writes what the agents of an environment observe: zeros, and a mask of ones, for those that do not act."""
-        rows, acting = [column[t] for column in block.obs], self.envs[i].acting()
+        acting = self.envs[i].acting()
         if not acting:
             raise RuntimeError("no agent acts after a reset")
         assert block.active is not None  # the description has it
-        for k, agent in enumerate(self.source.agents, i * self.agents):
-            block.active[t, k] = agent in acting
-            if agent not in acting:
-                for row in rows:
-                    row[k] = 0
-                for mask in block.mask:
-                    mask[t, k] = 1
-                continue
-            observation = self.envs[i].observed(agent)
-            self.source.observations.write(rows, k, self._seen(observation))
-            if self.source.masked:
-                self._write_mask(block, t, k, observation[MASK])
+        for part in self._divided():
+            rows = [column[t] for column in part.obs]
+            for k, agent in enumerate(part.group.agents, i * self.agents + part.first):
+                block.active[t, k] = agent in acting
+                if agent not in acting:
+                    for row in rows:
+                        row[k] = 0
+                    for mask in part.mask:
+                        mask[t, k] = 1
+                    continue
+                observation = self.envs[i].observed(agent)
+                part.group.observations.write(rows, k, part.seen(observation))
+                if part.group.masked:
+                    self._write_mask(part, t, k, observation[MASK])
 
-    def _seen(self, observation: Any) -> Any:
-        return observation[OBSERVATION] if self.source.masked else observation
-
-    def _write_mask(self, block: Bound, t: int, row: int, given: Any) -> None:
+    def _write_mask(self, part: Part, t: int, row: int, given: Any) -> None:
         flat, at = numpy.ravel(given) != 0, 0
-        for mask in block.mask:
+        for mask in part.mask:
             mask[t, row] = flat[at:at + mask.shape[2]]
             at += mask.shape[2]
+
+    def _divided(self) -> list[Part]:
+        """The bound block's columns by groups, kept as long as it is bound."""
+        block = self._block()
+        if self._parts[0] is not block:
+            self._parts = block, Part.of(block, self.source.groups)
+        return self._parts[1]
 
     def _block(self) -> Bound:
         if self.bound is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from typing import Any
 
 import pettingzoo
@@ -15,48 +16,20 @@ from ..gymnasium.source import Actions, Unusable, keyword_arguments, observed, s
 OBSERVATION, MASK = "observation", "action_mask"
 
 
-class Source:
-    """A function that makes environments, with its arguments."""
+class Group:
+    """Agents that share their spaces. Their rows follow those of the group before, in the order of agents."""
 
-    def __init__(self, use: str, args: dict[str, str] | None = None):
-        self.use, self.kwargs = use, keyword_arguments(args or {})
-        self._factory = factory(use)
-        env = self.make()
-        try:
-            self.agents: list[Any] = list(env.possible_agents)
-            self.turns = isinstance(env, pettingzoo.AECEnv)
-            self._read_spaces(env)
-            self.hash = source_hash(env, pettingzoo.__version__, self.use, self.kwargs)
-            self.spec = self._describe(env)
-        finally:
-            env.close()
-
-    def make(self) -> Any:
-        """Makes one environment."""
-        try:
-            return self._factory(**self.kwargs)
-        except Exception as e:  # it may raise anything
-            raise Unusable(f"{self.use}: {type(e).__name__}: {e}", "E019") from e
-
-    def _read_spaces(self, env: Any) -> None:
-        """Takes the spaces of all agents, which must be the same."""
-        if not self.agents:
-            raise Unusable(f"{self.use} has no possible_agents")
-        first = self.agents[0]
-        for what, space_of in (("observation", env.observation_space), ("action", env.action_space)):
-            for agent in self.agents[1:]:
-                if space_of(agent) != space_of(first):
-                    raise Unusable(f"{self.use} has agents with unequal spaces: {first!r} has the {what} space {space_of(first)} and {agent!r} "
-                                   f"{space_of(agent)}. They would need a policy each, which rlhost does not run yet; pad them to be equal, "
-                                   "as supersuit.pad_observations_v0 and pad_action_space_v0 do")
-        space = env.observation_space(first)
+    def __init__(self, env: Any, agents: list[Any], name: str, use: str):
+        self.agents, self.name = agents, name
+        space = env.observation_space(agents[0])
         self.masked = isinstance(space, spaces.Dict) and set(space.spaces) == {OBSERVATION, MASK}
-        self.observations = observed(space[OBSERVATION] if self.masked else space, self.use)
-        self.actions = Actions(env.action_space(first), self.use)
+        self.observations = observed(space[OBSERVATION] if self.masked else space, use)
+        self.actions = Actions(env.action_space(agents[0]), use)
         if self.masked and sum(t.choices for t in self.actions.tensors) != space[MASK].shape[0]:
-            raise Unusable(f"{self.use} has an action_mask of {space[MASK].shape[0]} values for the actions {env.action_space(first)}")
+            raise Unusable(f"{use} has an action_mask of {space[MASK].shape[0]} values for the actions {env.action_space(agents[0])}")
 
-    def _describe(self, env: Any) -> spec.EnvSpec:
+    def tensors(self, group: int) -> list[spec.Tensor]:
+        """Describes what each agent observes and does."""
         tensors = [
             *self.actions.tensors,
             *self.observations.tensors(spec.OBSERVATION),
@@ -69,8 +42,61 @@ class Source:
         ]
         for tensor in tensors:
             tensor.flags |= spec.PER_AGENT
+            tensor.group = group
+        return tensors
+
+
+class Source:
+    """A function that makes environments, with its arguments."""
+
+    def __init__(self, use: str, args: dict[str, str] | None = None):
+        self.use, self.kwargs = use, keyword_arguments(args or {})
+        self._factory = factory(use)
+        env = self.make()
+        try:
+            self.turns = isinstance(env, pettingzoo.AECEnv)
+            self.groups = self._divide(env)
+            self.agents: list[Any] = [agent for group in self.groups for agent in group.agents]
+            self.hash = source_hash(env, pettingzoo.__version__, self.use, self.kwargs)
+            self.spec = self._describe(env)
+        finally:
+            env.close()
+
+    def make(self) -> Any:
+        """Makes one environment."""
+        try:
+            return self._factory(**self.kwargs)
+        except Exception as e:  # it may raise anything
+            raise Unusable(f"{self.use}: {type(e).__name__}: {e}", "E019") from e
+
+    def _divide(self, env: Any) -> list[Group]:
+        """Puts agents of equal spaces into a group."""
+        alike: list[list[Any]] = []
+        for agent in env.possible_agents:
+            for group in alike:
+                if (env.observation_space(agent), env.action_space(agent)) == (env.observation_space(group[0]), env.action_space(group[0])):
+                    group.append(agent)
+                    break
+            else:
+                alike.append([agent])
+        if not alike:
+            raise Unusable(f"{self.use} has no possible_agents")
+        return [Group(env, agents, name, self.use) for agents, name in zip(alike, names(alike))]
+
+    def _describe(self, env: Any) -> spec.EnvSpec:
+        tensors = [tensor for i, group in enumerate(self.groups) for tensor in group.tensors(i)]
         name = (getattr(env, "metadata", None) or {}).get("name") or self.use.rpartition(".")[2]
-        return spec.EnvSpec(f"{name}@{pettingzoo.__version__}", tensors, spec.SAME_STEP, agents=len(self.agents))
+        groups = tuple((group.name, len(group.agents)) for group in self.groups) if len(self.agents) > 1 else ()
+        return spec.EnvSpec(f"{name}@{pettingzoo.__version__}", tensors, spec.SAME_STEP, groups=groups)
+
+
+def names(groups: list[list[Any]]) -> list[str]:
+    """The names of groups: what their agents' names have before the number, such as adversary of adversary_0, where that tells them apart."""
+    if len(groups) == 1:
+        return ["agents"]
+    before = [{re.sub(r"[_ /]*[0-9]*$", "", str(agent)) for agent in group} for group in groups]
+    found = [re.sub(r"[/ ]", "_", next(iter(name))) if len(name) == 1 else "" for name in before]
+    return [name if name and found.count(name) == 1 else f"group{i}" for i, name in enumerate(found)]
 
 
 def factory(use: str) -> Any:
