@@ -31,6 +31,7 @@ gpu/ppo/...:            hostabi core/... gpu/policy/... gpu/ppo/...
 gpu/*/...:              hostabi core/... gpu/policy/... gpu/ppo/... .
 gpu/cuda/driver:
 gpu/cuda/kernels:
+gpu/cuda/ptx/...:       gpu/cuda/ptx/...
 plugins/*/...:          hostabi/... core/... gpu/policy/... gpu/ppo/... .
 plugins/plugintest:     hostabi/... core/... plugins/plugintest internal/testkit sdk/sdktest/scribe
 plugins/process/internal/...: hostabi/... core/... plugins/process/... internal/testkit

@@ -1,0 +1,255 @@
+package ptx
+
+import (
+	"math/bits"
+
+	"github.com/rlhost/rlhost/gpu/cuda/ptx/internal/syntax"
+)
+
+// bitType removes a type of bits of some widths from the opcode.
+func (b *binder) bitType(widths ...int) dtype {
+	t := b.dtype()
+	for _, n := range widths {
+		if t.Bits == n && t.Kind != 'f' && t.Kind != 'h' {
+			return t
+		}
+	}
+	b.bad("not for this type")
+	return t
+}
+
+// compileLogic compiles and, or and xor, of predicates too.
+func compileLogic(b *binder) exec {
+	t := b.bitType(1, 16, 32, 64)
+	b.count(3)
+	d, x, y := b.dest(0, t), b.source(1, t), b.source(2, t)
+	op := b.Inst.Mods[0]
+	if t.Kind == 'p' {
+		return predicateLogic(op, d, x, y)
+	}
+	switch op {
+	case "and":
+		return lane2(b, t, d, x, y, func(x, y uint64) uint64 { return x & y })
+	case "or":
+		return lane2(b, t, d, x, y, func(x, y uint64) uint64 { return x | y })
+	}
+	return lane2(b, t, d, x, y, func(x, y uint64) uint64 { return x ^ y })
+}
+
+// predicateLogic makes dest of predicates. "and" with false and "or" with true are defined whatever the other one is: so
+// compilers write conditions of which the second is looked at only after the first.
+func predicateLogic(op string, d, a, b int) exec {
+	return func(w *warp, m uint32) {
+		p := &w.p
+		x, y := p.rows[a], p.rows[b]
+		dx, dy := p.defined[a], p.defined[b]
+		value, defined := x^y, dx&dy
+		switch op {
+		case "and":
+			value, defined = x&y, dx&dy|dx&^x|dy&^y
+		case "or":
+			value, defined = x|y, dx&dy|dx&x|dy&y
+		}
+		p.rows[d] = p.rows[d]&^m | value&m
+		p.defined[d] = p.defined[d]&^m | defined&m
+	}
+}
+
+func compileNot(b *binder) exec {
+	t := b.bitType(1, 16, 32, 64)
+	b.count(2)
+	d, x := b.dest(0, t), b.source(1, t)
+	if t.Kind == 'p' {
+		return func(w *warp, m uint32) {
+			w.p.rows[d] = w.p.rows[d]&^m | ^w.p.rows[x]&m
+			w.p.defined[d] = w.p.defined[d]&^m | w.p.defined[x]&m
+		}
+	}
+	return lane1(b, t, d, x, func(x uint64) uint64 { return ^x })
+}
+
+// bitwise compiles brev and cnot.
+func bitwise(b *binder) exec {
+	t := b.bitType(16, 32, 64)
+	b.count(2)
+	d, x := b.dest(0, t), b.source(1, t)
+	if b.Inst.Mods[0] == "brev" {
+		return lane1(b, t, d, x, func(x uint64) uint64 { return bits.Reverse64(x) >> (64 - t.Bits) })
+	}
+	return lane1(b, t, d, x, func(x uint64) uint64 {
+		if x == 0 {
+			return 1
+		}
+		return 0
+	})
+}
+
+// counting compiles popc, clz and bfind, whose results have 32 bits.
+func counting(b *binder) exec {
+	t := b.bitType(32, 64)
+	b.count(2)
+	d, x := b.dest(0, u32Type), b.source(1, t)
+	f := func(x uint64) uint32 { return uint32(bits.OnesCount64(x)) }
+	switch b.Inst.Mods[0] {
+	case "clz":
+		f = func(x uint64) uint32 { return uint32(bits.LeadingZeros64(x) - (64 - t.Bits)) }
+	case "bfind":
+		f = func(x uint64) uint32 {
+			if v := t.Extend(x); int64(v) < 0 && t.Signed() {
+				x = ^v
+			}
+			return uint32(bits.Len64(x)) - 1
+		}
+		if b.has("shiftamt") {
+			find := f
+			f = func(x uint64) uint32 {
+				if at := find(x); at != ^uint32(0) {
+					return uint32(t.Bits) - 1 - at
+				}
+				return ^uint32(0)
+			}
+		}
+	}
+	if t.Bits == 64 {
+		return convert(of64, of32, d, x, f)
+	}
+	return mapped1(of32, d, x, func(x uint32) uint32 { return f(uint64(x)) })
+}
+
+// compileShift compiles shl and shr, whose second operand has 32 bits; more than the width shifts everything out.
+func compileShift(b *binder) exec {
+	t := b.bitType(16, 32, 64)
+	b.count(3)
+	d, x, y := b.dest(0, t), b.source(1, t), b.source(2, u32Type)
+	f := func(x uint64, y uint32) uint64 { return x << y }
+	switch {
+	case b.Inst.Mods[0] == "shl":
+	case t.Signed():
+		f = func(x uint64, y uint32) uint64 { return uint64(int64(t.Extend(x)) >> y) }
+	default:
+		f = func(x uint64, y uint32) uint64 { return x >> y }
+	}
+	if t.Bits == 64 {
+		return shifted(of64, d, x, y, f)
+	}
+	mask := ^uint32(0) >> (32 - t.Bits)
+	return shifted(of32, d, x, y, func(x, y uint32) uint32 { return uint32(f(uint64(x), y)) & mask })
+}
+
+// funnel compiles shf: 32 of the 64 bits that two registers have together.
+func funnel(b *binder) exec {
+	t := b.bitType(32)
+	b.count(4)
+	d, lo, hi, by := b.dest(0, t), b.source(1, t), b.source(2, t), b.source(3, t)
+	left := b.oneOf("l", "r")
+	limit := b.oneOf("wrap", "clamp")
+	if left == "" || limit == "" {
+		b.bad("it needs a direction and wrap or clamp")
+	}
+	return mapped3(of32, d, lo, hi, by, func(lo, hi, by uint32) uint32 {
+		if limit == "wrap" {
+			by &= 31
+		} else {
+			by = min(by, 32)
+		}
+		both := uint64(hi)<<32 | uint64(lo)
+		if left == "l" {
+			return uint32(both << by >> 32)
+		}
+		return uint32(both >> by)
+	})
+}
+
+// extract compiles bfe: len bits from pos on, extended.
+func extract(b *binder) exec {
+	t := b.bitType(32, 64)
+	b.count(4)
+	u32 := u32Type
+	d, x, pos, length := b.dest(0, t), b.source(1, t), b.source(2, u32), b.source(3, u32)
+	f := func(x uint64, pos, length uint32) uint64 {
+		pos, length = pos&255, length&255
+		if length == 0 {
+			return 0
+		}
+		value := t.Extend(x)
+		if value = uint64(int64(value) >> min(pos, 63)); !t.Signed() {
+			value = x >> pos
+		}
+		if length >= 64 {
+			return value
+		}
+		return dtype{Kind: t.Kind, Bits: int(length)}.Extend(value)
+	}
+	return fields(b, t, d, x, pos, length, f)
+}
+
+// fields makes dest = f(a, b, c) where b and c have 32 bits whatever a has.
+func fields(b *binder, t dtype, d, x, y, z int, f func(x uint64, y, z uint32) uint64) exec {
+	if t.Bits == 32 {
+		return mapped3(of32, d, x, y, z, func(x, y, z uint32) uint32 { return uint32(f(uint64(x), y, z)) })
+	}
+	return func(w *warp, m uint32) {
+		r, s := &w.r64, &w.r32
+		r.defined[d] = r.defined[d]&^m | m&r.defined[x]&s.defined[y]&s.defined[z]
+		for ; m != 0; m &= m - 1 {
+			l := bits.TrailingZeros32(m) & 31
+			r.rows[d][l] = f(r.rows[x][l], s.rows[y][l], s.rows[z][l])
+		}
+	}
+}
+
+// insert compiles bfi: the low len bits of the first into the second from pos on.
+func insert(b *binder) exec {
+	t := b.bitType(32)
+	b.count(5)
+	d, x, into, pos, length := b.dest(0, t), b.source(1, t), b.source(2, t), b.source(3, t), b.source(4, t)
+	return func(w *warp, m uint32) {
+		r := &w.r32
+		r.defined[d] = r.defined[d]&^m | m&r.defined[x]&r.defined[into]&r.defined[pos]&r.defined[length]
+		for ; m != 0; m &= m - 1 {
+			l := bits.TrailingZeros32(m) & 31
+			at, n := r.rows[pos][l]&255, r.rows[length][l]&255
+			mask := (uint32(1)<<n - 1) << at
+			r.rows[d][l] = r.rows[into][l]&^mask | r.rows[x][l]<<at&mask
+		}
+	}
+}
+
+// permute compiles prmt in its general form: any four of the eight bytes of two registers.
+func permute(b *binder) exec {
+	t := b.bitType(32)
+	b.count(4)
+	d, x, y, z := b.dest(0, t), b.source(1, t), b.source(2, t), b.source(3, t)
+	return mapped3(of32, d, x, y, z, func(x, y, choice uint32) uint32 {
+		both, result := uint64(y)<<32|uint64(x), uint32(0)
+		for i := range 4 {
+			pick := choice >> (4 * i) & 15
+			value := uint32(both >> (8 * (pick & 7)) & 255)
+			if pick&8 != 0 {
+				value = uint32(int32(int8(value))>>7) & 255
+			}
+			result |= value << (8 * i)
+		}
+		return result
+	})
+}
+
+// lookup compiles lop3: any function of three bits, by a table of eight.
+func lookup(b *binder) exec {
+	t := b.bitType(32)
+	b.count(5)
+	d, x, y, z := b.dest(0, t), b.source(1, t), b.source(2, t), b.source(3, t)
+	if b.Args[4].Kind != syntax.Number || b.Args[4].Imm.Bits > 255 {
+		b.bad("the table is not a number below 256")
+	}
+	table := uint32(b.Args[4].Imm.Bits)
+	return mapped3(of32, d, x, y, z, func(x, y, z uint32) uint32 {
+		result := uint32(0)
+		for i := range uint32(8) {
+			if table>>i&1 != 0 {
+				result |= (x ^ (i>>2&1 - 1)) & (y ^ (i>>1&1 - 1)) & (z ^ (i&1 - 1))
+			}
+		}
+		return result
+	})
+}

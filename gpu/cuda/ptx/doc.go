@@ -1,0 +1,21 @@
+// Package ptx runs CUDA kernels on the processor: it reads the PTX that nvcc writes and executes it, thread by thread, with the
+// bits that the hardware would compute in f32 and f64. It is for tests on machines without a GPU and finds what a GPU lets pass.
+//
+//	module, err := ptx.Parse(text)
+//	memory := ptx.NewMemory()
+//	x := memory.Alloc(4 * n)
+//	entry := module.Entry("scale")
+//	args, err := entry.Args(x, float32(2), int32(n))
+//	err = entry.Launch(memory, &ptx.Launch{Grid: [3]int{4, 1, 1}, Block: [3]int{128, 1, 1}, Args: args})
+//
+// Each instruction becomes a function on registers of 32 lanes. Lanes that a branch divides go on in groups, which meet again
+// where their ways do. CTAs run on all processors, their warps in turns; Launch.Seed orders both.
+//
+// A launch ends with a *Fault, which names the kind, the line, the CTA and the thread, where a kernel leaves its allocations, reads
+// what nobody has written, races in shared memory or between CTAs, comes to a barrier with a part of its threads, and more: see
+// Kind. What was never written may be moved around; deciding, addressing or keeping something by it is the fault.
+//
+// It does not model time, caches, or that writes become visible to other CTAs late and in another order: where fences are
+// missing it faults only as GlobalRace and Unfenced say. Approximate instructions are exact, so tests of them need the ISA's
+// tolerances. f64 rounds to the nearest alone, and what the kernels of this repository do without is refused by Parse.
+package ptx

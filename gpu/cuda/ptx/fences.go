@@ -1,0 +1,182 @@
+package ptx
+
+import "sync/atomic"
+
+// scope is how far a fence reaches.
+type scope uint8
+
+const (
+	device scope = iota // all threads of the grid
+	system              // the host, too
+)
+
+// fences says how much of what a CTA has written to global memory others can rely on. Writes of a lane are loose until the
+// lane executes a fence; what was loose at a barrier, any lane's fence behind it covers.
+type fences struct {
+	loose     [2]bool // writes from before a barrier that no fence has covered since, for each scope
+	written   bool    // the CTA has written at all
+	published bool    // everything that it has written can be relied on by who reads its atomics
+}
+
+// store notes that lanes of a warp have written.
+func (f *fences) store(w *warp, m uint32) {
+	if w.cta.grid.told.Load() {
+		w.raise(m, Unfenced, 0, "the grid writes after it has told the host that it is done")
+	}
+	w.loose[device] |= m
+	w.loose[system] |= m
+	w.unmet, f.written = true, true
+	if f.published {
+		f.published = false
+		w.cta.grid.unpublished.Add(1)
+	}
+}
+
+// fence notes a fence of lanes of a warp.
+func (f *fences) fence(w *warp, m uint32, s scope) {
+	for reached := device; reached <= s; reached++ {
+		w.loose[reached] &^= m
+		f.loose[reached] = false
+	}
+}
+
+// meet notes a barrier of the CTA.
+func (f *fences) meet(c *cta) {
+	for _, w := range c.warps {
+		for s := range w.loose {
+			f.loose[s] = f.loose[s] || w.loose[s] != 0
+			w.loose[s] = 0
+		}
+		w.unmet = false
+	}
+}
+
+// release notes an atomic operation of lanes of a warp in global memory: who reads what it wrote can rely on the writes
+// that fences have covered. The atomic is itself a write that the host sees behind a fence only.
+func (f *fences) release(w *warp, m uint32) {
+	c := w.cta
+	clean := !f.loose[device]
+	for _, other := range c.warps {
+		if other.loose[device] != 0 || other.unmet && other != w {
+			clean = false
+		} else if !f.loose[device] {
+			c.grid.releases[c.number*len(c.warps)+other.number].Add(1)
+		}
+	}
+	w.loose[system] |= m
+	c.grid.acquired[c.number].Store(true)
+	if clean && !f.published {
+		f.published = true
+		c.grid.unpublished.Add(-1)
+	}
+}
+
+// end notes that the CTA has ended.
+func (f *fences) end(c *cta) {
+	if !f.written && !f.published {
+		c.grid.unpublished.Add(-1)
+	}
+}
+
+// done faults if lanes of a warp tell the host something while it cannot rely on all that the grid writes.
+func (f *fences) done(w *warp, m uint32) {
+	c := w.cta
+	loose, unmet := f.loose[system], false
+	for _, other := range c.warps {
+		loose = loose || other.loose[system] != 0
+		unmet = unmet || other.unmet && other != w
+	}
+	others := c.grid.unpublished.Load()
+	if !f.published {
+		others--
+	}
+	switch {
+	case unmet:
+		w.raise(m, Unfenced, 0, "the host is told before a barrier with the other warps, which have written")
+	case loose:
+		w.raise(m, Unfenced, 0, "the host is told of writes or atomics that no __threadfence_system comes after")
+	case others > 0:
+		w.raise(m, Unfenced, 0, "the host is told while %d other CTAs have not said with a fence and an atomic that they are done", others)
+	}
+	c.grid.told.Store(true)
+}
+
+// writers remembers for each word of an allocation which warp of which launch wrote it last.
+type writers struct {
+	pages []atomic.Pointer[writerPage]
+}
+
+// writerWords is how many words a page is for. Pages are made when somebody writes there.
+const writerWords = 1 << 12
+
+// writerPage holds launch<<48 | warp<<20 | the warp's releases, of 16, 28 and 20 bits; 0: nobody.
+type writerPage [writerWords]atomic.Uint64
+
+func newWriters(size uint64) writers {
+	return writers{make([]atomic.Pointer[writerPage], (size/4+writerWords)/writerWords)}
+}
+
+const maxReleases = 1<<20 - 1
+
+// write notes that a warp writes to the words that [off, off+n) lies in, and returns who had written to one of them without
+// the warp being able to rely on that: its CTA, or -1.
+func (ws *writers) write(w *warp, off, n uint64) int {
+	g := w.cta.grid
+	me := uint64(w.cta.number*len(w.cta.warps) + w.number)
+	mine := g.tag<<48 | me<<20 | uint64(min(g.releases[me].Load(), maxReleases))
+	for at := off / 4; at <= (off+n-1)/4; at++ {
+		slot := &ws.pages[at/writerWords]
+		page := slot.Load()
+		if page == nil {
+			slot.CompareAndSwap(nil, new(writerPage))
+			page = slot.Load()
+		}
+		entry := &page[at%writerWords]
+		before := entry.Load()
+		if before == mine {
+			continue
+		}
+		if other := g.unordered(w, before); other >= 0 {
+			return other
+		}
+		entry.Store(mine)
+	}
+	return -1
+}
+
+// read returns who has written to one of the words that [off, off+n) lies in without the warp being able to rely on it: its
+// CTA, or -1. own reports whether this launch has written there at all.
+func (ws *writers) read(w *warp, off, n uint64) (other int, own bool) {
+	for at := off / 4; at <= (off+n-1)/4; at++ {
+		page := ws.pages[at/writerWords].Load()
+		if page == nil {
+			continue
+		}
+		before := page[at%writerWords].Load()
+		if before>>48 != w.cta.grid.tag || before == 0 {
+			continue
+		}
+		own = true
+		if other := w.cta.grid.unordered(w, before); other >= 0 {
+			return other, true
+		}
+	}
+	return -1, own
+}
+
+// unordered returns the CTA of an entry's writer if that is another one of this launch that has not published the write, or if
+// the warp's own has never looked; else -1.
+func (g *grid) unordered(w *warp, entry uint64) int {
+	if entry>>48 != g.tag {
+		return -1
+	}
+	writer := int(entry >> 20 & (1<<28 - 1))
+	number := writer / len(w.cta.warps)
+	if number == w.cta.number {
+		return -1
+	}
+	if g.releases[writer].Load() > uint32(entry&maxReleases) && g.acquired[w.cta.number].Load() {
+		return -1
+	}
+	return number
+}
