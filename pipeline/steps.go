@@ -20,11 +20,10 @@ type stepCounter struct {
 	*running
 	round   *round
 	last    atomic.Pointer[control.StepCounts] // at the end of the run
-	untold  atomic.Uint64                      // env steps counted as trained or dropped by processes that ended, and not reported
-	unmade  atomic.Uint64                      // the same of those made
+	untold  atomic.Int64                       // env steps that processes which ended have held or counted and not reported; below 0 those made
 	lost    atomic.Uint64                      // those of trajectories that wires have dropped, or that nobody took
 	ignored atomic.Uint64                      // those of policies that nobody learns
-	settled atomic.Uint64                      // ended processes after which that was found out
+	looking sync.Mutex                         // one look for what is not accounted for at a time
 	uncounted
 }
 
@@ -35,11 +34,22 @@ func (c *stepCounter) read() control.StepCounts {
 	if s, yes := c.readOthers(); yes {
 		return s
 	}
-	settled, deaths := c.settled.Load(), c.processDeaths()
+	if s := c.readOnce(); missing(&s) == 0 {
+		return s
+	}
+	c.looking.Lock()
+	defer c.looking.Unlock()
+	return c.look()
+}
+
+// look reads until all steps are accounted for. What never is, all the time, is what processes that ended have not told: while
+// steps move, an estimate from the safe side, which a later look corrects, and exact where nothing moves. A moment at which all are
+// says nothing of that: what moves may make up for what is lost. The caller must hold looking.
+func (c *stepCounter) look() control.StepCounts {
 	s := c.readOnce()
 	least, most := missing(&s), missing(&s)
 	limit := stepTime
-	if c.remote() || deaths > settled {
+	if c.remote() || c.processDeaths() > 0 {
 		limit = stepTimeRemote
 	}
 	for end := time.Now().Add(limit); missing(&s) != 0 && time.Now().Before(end); {
@@ -47,11 +57,13 @@ func (c *stepCounter) read() control.StepCounts {
 		s = c.readOnce()
 		least, most = min(least, missing(&s)), max(most, missing(&s))
 	}
-	if deaths == settled || missing(&s) != 0 && least <= 0 && most >= 0 || !c.settled.CompareAndSwap(settled, deaths) || missing(&s) == 0 {
+	if missing(&s) == 0 || c.processDeaths() == 0 || least < 0 && most > 0 {
 		return s
 	}
-	c.untold.Add(uint64(max(least, 0)))
-	c.unmade.Add(uint64(max(-most, 0)))
+	if least < 0 {
+		least = most // the nearer to 0
+	}
+	c.untold.Add(least)
 	return c.readOnce()
 }
 
@@ -105,10 +117,11 @@ func (c *stepCounter) readOnce() control.StepCounts {
 	drop("swap", swapped)
 	drop("policy_lag", count(stepsTooOld))
 	drop("wire", c.lost.Load())
-	drop("process", c.untold.Load())
+	untold := c.untold.Load()
+	drop("process", uint64(max(untold, 0)))
 	drop("not_learned", c.ignored.Load())
 	s.UnderWay = c.underWay()
-	s.Made = count(stepsMade) + faulty + swapped + c.unmade.Load()
+	s.Made = count(stepsMade) + faulty + swapped + uint64(max(-untold, 0))
 	return s
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -359,4 +361,48 @@ func TestSwapFault_WorkersDieWhileTheyTakeOver(t *testing.T) {
 		j.reload("cartpole.toml")
 	}
 	j.stop()
+}
+
+// A process is killed and the run paused at once, whatever it held then: all env steps are accounted for while nothing moves, and those
+// that are lost with a process are so few as its blocks have.
+func TestSwapMeanwhile_KilledAndPaused(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"async", "sync"} {
+		w := newWorkshop(t)
+		w.write("live.toml", endless(mode))
+		j := w.host("live.toml", "--set", "component.rollout.runtime=process", "--set", "component.learner.runtime=process",
+			"--set", "component.learner.epochs=1")
+		seed := time.Now().UnixNano()
+		t.Logf("seed %d", seed)
+		random := rand.New(rand.NewPCG(uint64(seed), 0))
+		for _, name := range []string{"rollout", "learner", "rollout", "rollout"} {
+			before := j.status()
+			var pid int
+			host := instance(&before, name).Host
+			if _, err := fmt.Sscanf(host, "pid %d", &pid); err != nil {
+				t.Fatalf("%s runs in %q: %v", name, host, err)
+			}
+			<-time.After(time.Duration(random.IntN(30)) * time.Millisecond) // at any point of its work
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			var paused control.GroupReply
+			j.do(control.VerbPause, control.GroupRequest{Deadline: longestWait.Seconds()}, &paused)
+			for _, a := range paused.Answers {
+				if a.State != control.Paused {
+					t.Errorf("%s killed: %+v", name, a)
+				}
+			}
+			after := j.until("env steps add up", func(s *control.StatusReply) bool {
+				return s.Steps.Made == s.Steps.Trained+s.Steps.Dropped+s.Steps.UnderWay
+			})
+			again := j.status()
+			if again.Steps.Made != after.Steps.Made || again.Steps.Reasons["process"] != after.Steps.Reasons["process"] {
+				t.Errorf("%s killed: paused with %+v, later %+v", name, after.Steps, again.Steps)
+			}
+			j.do(control.VerbResume, control.GroupRequest{}, nil)
+			j.goesOn()
+		}
+		j.stop()
+	}
 }
