@@ -100,7 +100,7 @@ func (c *compiler) variables(tree *syntax.Module) []syntax.Variable {
 }
 
 // maxLocal is how much local memory a thread may have.
-const maxLocal = 512 << 10
+const maxLocal = 64 << 10
 
 // blocks cuts the instructions where branches come from and go to.
 func (c *compiler) blocks() []block {
@@ -221,7 +221,7 @@ func (b *binder) dtype() dtype {
 // count refuses an instruction with another number of operands.
 func (b *binder) count(n int) {
 	if len(b.Args) != n {
-		b.bad("%d operands, not %d", n, len(b.Args))
+		b.bad("%d operands, not %d", len(b.Args), n)
 	}
 }
 

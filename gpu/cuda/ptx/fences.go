@@ -132,14 +132,13 @@ func (ws *writers) write(w *warp, off, n uint64) int {
 			page = slot.Load()
 		}
 		entry := &page[at%writerWords]
-		before := entry.Load()
-		if before == mine {
+		if entry.Load() == mine {
 			continue
 		}
-		if other := g.unordered(w, before); other >= 0 {
+		// Of two that come at once one sees the other.
+		if other := g.unordered(w, entry.Swap(mine)); other >= 0 {
 			return other
 		}
-		entry.Store(mine)
 	}
 	return -1
 }

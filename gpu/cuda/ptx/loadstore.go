@@ -1,6 +1,10 @@
 package ptx
 
-import "math/bits"
+import (
+	"encoding/binary"
+	"math/bits"
+	"slices"
+)
 
 // slot is a register that a memory instruction reads or writes.
 type slot struct {
@@ -35,13 +39,51 @@ func (s slot) get(w *warp, lane int) (value uint64, defined bool) {
 
 // transfer is a load or a store.
 type transfer struct {
-	line     int
+	line     int // of the instruction
 	at       address
 	size     int // bytes of an element
 	elements []slot
 	dtype    dtype
 	strong   bool // volatile, relaxed, acquire or release
 	readOnly bool // .nc
+}
+
+// words reports whether the elements are 32 bits in registers of 32.
+func (t *transfer) words() bool {
+	return t.size == 4 && !slices.ContainsFunc(t.elements, func(s slot) bool { return s.file != file32 || s.row < 0 || s.mask != 1<<32-1 })
+}
+
+// loadShared is load for words of shared memory, which kernels spend most of their time with. Where something is wrong, or may
+// be, load looks at it.
+func (t *transfer) loadShared(w *warp, m uint32) {
+	if !t.at.check(w, m) {
+		return
+	}
+	s, memory, n := &w.cta.shadow, w.cta.shared, t.bytes()
+	for rest := m; rest != 0; rest &= rest - 1 {
+		lane := bits.TrailingZeros32(rest) & 31
+		off := t.at.of(w, lane)
+		if off&(n-1) != 0 || off > uint64(len(memory)) || n > uint64(len(memory))-off {
+			t.load(w, 1<<lane)
+			return
+		}
+		key := s.key(w, lane) | 15<<2
+		for i, e := range t.elements {
+			word := &s.words[off/4+uint64(i)]
+			value := binary.LittleEndian.Uint32(memory[off+uint64(i*4):])
+			if value == Poison || word.write>>32 == s.epoch {
+				if t.load(w, 1<<lane); w.fault != nil {
+					return
+				}
+				break
+			}
+			if word.read != key {
+				word.note(key&^(15<<2), 15)
+			}
+			w.r32.rows[e.row][lane] = value
+			w.r32.defined[e.row] |= 1 << lane
+		}
+	}
 }
 
 func (t *transfer) bytes() uint64 { return uint64(t.size * len(t.elements)) }

@@ -97,6 +97,9 @@ func compileLoad(b *binder) exec {
 			b.bad("a load into what is no register")
 		}
 	}
+	if t.at.space == shared && !t.strong && t.words() {
+		return t.loadShared
+	}
 	return t.load
 }
 

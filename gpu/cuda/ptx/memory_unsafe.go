@@ -15,12 +15,10 @@ func aligned(n int) []byte {
 // word32 is the word at offset off of b for the operations of sync/atomic. The caller has checked that it lies within b and
 // that its address is a multiple of 4.
 func word32(b []byte, off uint64) *uint32 {
-	_ = b[off+3]
-	return (*uint32)(unsafe.Pointer(&b[off]))
+	return (*uint32)(unsafe.Pointer(unsafe.SliceData(b[off : off+4])))
 }
 
 // word64 is word32 for eight bytes.
 func word64(b []byte, off uint64) *uint64 {
-	_ = b[off+7]
-	return (*uint64)(unsafe.Pointer(&b[off]))
+	return (*uint64)(unsafe.Pointer(unsafe.SliceData(b[off : off+8])))
 }

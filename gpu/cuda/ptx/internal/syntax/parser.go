@@ -161,7 +161,7 @@ func (p *parser) external() {
 	p.module.Variables[v.Name] = v
 }
 
-const maxVariable = 1 << 30
+const maxVariable = 1 << 26
 
 // variable reads what follows the space of a variable, up to its initialiser.
 func (p *parser) variable(space string) Variable {
