@@ -59,6 +59,7 @@ type instanceKey struct {
 type pairing struct {
 	*bus.Connection
 	from, to *instance
+	share    bus.Share
 }
 
 // runningWire is a wire with a connection for each pair of instances. It is immutable once it runs, but for its

@@ -189,7 +189,7 @@ func (a *assembly) connect() error {
 		w := &runningWire{wire: &a.graph.Wires[i], totals: &totals{}}
 		a.wires = append(a.wires, w)
 		for _, pair := range pairsOf(w.wire, a.members) {
-			l, err := connect(w.wire, pair.from, pair.to)
+			l, err := connect(w.wire, pair)
 			if err != nil {
 				return err
 			}

@@ -46,7 +46,7 @@ func (t *Transition) restored() *assembly {
 			if t.relinked[c] != nil {
 				c = t.relinked[c]
 			}
-			again.links = append(again.links, pairing{c, now(l.from), now(l.to)})
+			again.links = append(again.links, pairing{c, now(l.from), now(l.to), l.share})
 		}
 		a.wires[i] = again
 	}

@@ -34,7 +34,7 @@ func (t *Transition) rewire(ctx context.Context) error {
 			next.totals = w.old.totals
 		}
 		for _, pair := range pairsOf(next.wire, t.next.members) {
-			if old := t.linkOf(w.old, pair); old != nil && w.same && old.leads(w.wire) {
+			if old := t.linkOf(w.old, pair); old != nil && w.same && old.share == pair.share && old.leads(w.wire) {
 				next.links = append(next.links, *old)
 				kept[old.Connection] = true
 				continue
@@ -91,13 +91,13 @@ func (x *rewiring) exchange() error {
 	for _, l := range x.cut {
 		l.wire.retire(l.Connection)
 		x.t.undo = append(x.t.undo, func() error {
-			again, err := connect(l.wire.wire, l.from, l.to)
+			again, err := connect(l.wire.wire, l.pairing)
 			x.t.relinked[l.Connection] = again.Connection
 			return err
 		})
 	}
 	for _, l := range x.make {
-		made, err := connect(l.wire.wire, l.from, l.to)
+		made, err := connect(l.wire.wire, l.pairing)
 		if err != nil {
 			return err
 		}
@@ -126,5 +126,5 @@ func (t *Transition) linkOf(w *runningWire, pair pairing) *pairing {
 	if i < 0 {
 		return nil
 	}
-	return &pairing{w.links[i].Connection, pair.from, pair.to}
+	return &pairing{w.links[i].Connection, pair.from, pair.to, w.links[i].share}
 }

@@ -76,8 +76,8 @@ func (l *pairing) leads(w *graph.Wire) bool {
 	return l.Signal() == l.from.host.Signal(w.Signal) && l.Slot() == l.to.host.BoundSlot(w.Slot)
 }
 
-// pairsOf returns the instances that a wire connects. In mode queue the receiving instances share the messages, in
-// all other modes each gets its own.
+// pairsOf returns the instances that a wire connects. In mode queue the receiving instances share the messages, and so they do where
+// all policies that act get them; else each gets its own.
 func pairsOf(w *graph.Wire, members []member) []pairing {
 	var list []pairing
 	for _, from := range members {
@@ -86,15 +86,25 @@ func pairsOf(w *graph.Wire, members []member) []pairing {
 		}
 		for _, to := range members {
 			if to.of.Name == w.To {
-				list = append(list, pairing{from: from.instance, to: to.instance})
+				list = append(list, pairing{from: from.instance, to: to.instance, share: shareOf(w, &from, &to)})
 			}
 		}
 	}
 	return list
 }
 
-func connect(w *graph.Wire, from, to *instance) (pairing, error) {
-	o := bus.Options{Mode: w.Mode, Depth: w.Depth, Overflow: w.OnFull}
+// shareOf returns which messages of one instance another gets.
+func shareOf(w *graph.Wire, from, to *member) bus.Share {
+	if !graph.Shared(w, from.of, to.of) {
+		return bus.Share{}
+	}
+	return bus.Share{Of: to.of.Count, Turn: to.index}
+}
+
+// connect connects a pair of instances, whose connection is not set yet.
+func connect(w *graph.Wire, pair pairing) (pairing, error) {
+	from, to := pair.from, pair.to
+	o := bus.Options{Mode: w.Mode, Depth: w.Depth, Overflow: w.OnFull, Share: pair.share}
 	if o.Mode == bus.Reply {
 		o.Peer = to.host.ID // answers go to the requester
 	}
@@ -102,7 +112,8 @@ func connect(w *graph.Wire, from, to *instance) (pairing, error) {
 	if err != nil {
 		return pairing{}, fmt.Errorf("wire %s: %w", w, err)
 	}
-	return pairing{c, from, to}, nil
+	pair.Connection = c
+	return pair, nil
 }
 
 // drained waits until no message is parked at a connection: it would be overtaken on its replacement.

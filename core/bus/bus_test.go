@@ -141,6 +141,24 @@ func TestQueue_GivesEachMessageToOneSlotInTurn(t *testing.T) {
 	})
 }
 
+func TestShare_GivesEachOfSomeSlotsItsTurnAndOthersAll(t *testing.T) {
+	with(t, func(t *testing.T, f *fixture) {
+		second, third := newInbox(f.to.NewReceiver("second")), newInbox(f.to.NewReceiver("third"))
+		connect(t, f.sig, f.in.Slot, bus.Options{Depth: 8, Share: bus.Share{Of: 2}})
+		connect(t, f.sig, second.Slot, bus.Options{Depth: 8, Share: bus.Share{Of: 2, Turn: 1}})
+		connect(t, f.sig, third.Slot, bus.Options{Depth: 8})
+		if n := f.sig.Receivers(); n != 2 {
+			t.Errorf("a message gets to %d slots, want 2", n)
+		}
+		f.emit(5)
+		f.receive()
+		f.in.expect(t, 2, 4)
+		second.expect(t, 1, 3, 5)
+		third.expect(t, 1, 2, 3, 4, 5)
+		f.claims.expectBalance(t)
+	})
+}
+
 func TestQueue_PrefersASlotWithRoom(t *testing.T) {
 	with(t, func(t *testing.T, f *fixture) {
 		slow := f.to.NewReceiver("slow")
@@ -389,6 +407,8 @@ func TestConnect_ChecksWhatItIsGiven(t *testing.T) {
 		{"depth", fits, bus.Options{}, "depth is 0, must be 1 or more"},
 		{"mode", fits, bus.Options{Depth: 1, Mode: 9}, "unknown mode(9)"},
 		{"overflow", fits, bus.Options{Depth: 1, Overflow: 9}, "unknown overflow(9)"},
+		{"share", fits, bus.Options{Depth: 1, Mode: bus.Queue, Share: bus.Share{Of: 2}}, "turn 0 of 2 with mode queue"},
+		{"turn", fits, bus.Options{Depth: 1, Share: bus.Share{Of: 2, Turn: 2}}, "turn 2 of 2 with mode all"},
 	}
 	for _, c := range cases {
 		if _, err := bus.Connect(sig, c.slot, c.o); err == nil || !strings.Contains(err.Error(), c.want) {

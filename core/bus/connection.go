@@ -17,7 +17,15 @@ type Options struct {
 	// Unclaimed is for slots that need only the messages: their blocks are not retained and may be gone. Not with mode
 	// Queue, whose connections share pending messages.
 	Unclaimed bool
+	Share     Share // with mode All
 }
+
+// Share is the part of a signal's messages that a connection gets, so that several share them in turn: of each Of messages the one
+// whose Sequence is Turn modulo Of. The zero value is all of them.
+type Share struct{ Of, Turn int }
+
+// has reports whether a message is in the share.
+func (s Share) has(sequence uint64) bool { return s.Of < 2 || sequence%uint64(s.Of) == uint64(s.Turn) }
 
 // ConnectionStats are the counters of a connection. A message that was emitted to it is counted in exactly one
 // of Delivered, Dropped, Coalesced, Queued and Parked.
@@ -147,6 +155,9 @@ func check(sig *Signal, slot *Slot, o Options) error {
 	}
 	if o.Mode == Queue && o.Unclaimed {
 		return fail("messages of a queue cannot be unclaimed")
+	}
+	if s := o.Share; s != (Share{}) && (o.Mode != All || s.Turn < 0 || s.Turn >= s.Of) {
+		return fail("turn %d of %d with mode %v", s.Turn, s.Of, o.Mode)
 	}
 	if o.Depth < 1 {
 		return fail("depth is %d, must be 1 or more", o.Depth)

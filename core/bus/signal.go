@@ -99,10 +99,15 @@ func (s *Signal) Connections() []*Connection {
 }
 
 // Receivers returns how many slots get a message that is emitted now, without counting replies: each connection does, but of those in
-// mode Queue one.
-func (s *Signal) Receivers() int {
+// mode Queue one, and of those that share messages one.
+func (s *Signal) Receivers() (n int) {
 	r := s.routes.Load()
-	return len(r.each) + min(len(r.queue), 1)
+	for _, c := range r.each {
+		if c.options.Share.Turn == 0 {
+			n++
+		}
+	}
+	return n + min(len(r.queue), 1)
 }
 
 // Emit sends m to the connected slots, with Sequence set to the count of this signal's messages, from 1. It
@@ -132,6 +137,9 @@ func (s *Signal) send(m *hostabi.Message) (taken bool, err error) {
 	reached, missed := false, false
 	var failed error
 	for _, c := range r.each {
+		if !c.options.Share.has(m.Sequence) {
+			continue
+		}
 		o, err := c.emit(m)
 		reached, missed = reached || o != away, missed || o.lost()
 		failed = firstError(failed, err)

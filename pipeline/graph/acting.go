@@ -187,6 +187,13 @@ func (c *actingChecker) behind(x *Component, payload string) (list []*Wire) {
 	return list
 }
 
+// Shared reports whether the instances of a component share the messages of a wire to it, which others get too: where several
+// policies act, each message is for one instance of those of each policy.
+func Shared(w *Wire, from, to *Component) bool {
+	return w.Mode == bus.All && to.Count > 1 && len(from.Flow.Acting()) > 1 && (w.Payload == component.PayloadRequest || w.Payload == component.PayloadTrajectory) &&
+		to.Policy != ""
+}
+
 // sharing checks that a wire brings each message to one instance of a component, although others get it too.
 func (c *actingChecker) sharing(w *Wire, to *Component, acting []string) {
 	others := slices.ContainsFunc(c.graph.Wires, func(o Wire) bool {
@@ -197,12 +204,12 @@ func (c *actingChecker) sharing(w *Wire, to *Component, acting []string) {
 	case w.Mode == bus.Queue && others:
 		c.Add(codeActing, w.slotAt, `write mode = "all"`,
 			"%q shares the messages of %q with what other policies have there: each goes to one of them", to.Name, component.Qualified(w.From, w.Signal))
-	case w.Mode != bus.Queue && to.Count > 1:
+	case w.Mode != bus.Queue && to.Count > 1 && !Shared(w, c.graph.Component(w.From), to):
 		at := to.policyAt()
 		if n := to.key("count"); n != nil {
 			at = n.val
 		}
-		c.Add(codeActing, at, "use count = 1", "each of the %d instances of %q gets all messages of %q: where several policies act, each has one",
+		c.Add(codeActing, at, `write mode = "all", with which they share the messages; or use count = 1`, "each of the %d instances of %q gets all messages of %q: where several policies act, each has one",
 			to.Count, to.Name, component.Qualified(w.From, w.Signal))
 	}
 }

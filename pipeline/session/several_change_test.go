@@ -237,3 +237,37 @@ func TestSeveral_ChangesOfTwoPoliciesAtOnce(t *testing.T) {
 	}
 	g.end()
 }
+
+// Instances of a policy's inference share its requests, as many as there are, and learn what one does; more and fewer may come while the
+// run goes on.
+func TestSeveral_InstancesOfAPolicyShareItsRequests(t *testing.T) {
+	s := newTrainer(t)
+	one := s.train(shared)
+	for _, counts := range [][2]int{{1, 2}, {3, 2}} {
+		got := s.train(shared, fmt.Sprintf("component.inference.count=%d", counts[0]), fmt.Sprintf("component.inference_rival.count=%d", counts[1]))
+		if got.ParamsHash != one.ParamsHash || got.ParamsHashes["rival"] != one.ParamsHashes["rival"] {
+			t.Errorf("with %v instances: %.8s and %.8s, want %.8s and %.8s", counts, got.ParamsHash, got.ParamsHashes["rival"], one.ParamsHash, one.ParamsHashes["rival"])
+		}
+	}
+	g := s.begun(endless, "train.mode=async", "component.rollout.blocks=8", "component.batcher_rival.count=2", "component.inference.count=2")
+	for _, count := range []int{3, 1, 2} {
+		g.do(control.VerbScale, control.ScaleRequest{Components: map[string]int{"inference_rival": count}}, nil)
+		g.do(control.VerbCheckpoint, nil, nil) // both learn
+		g.do(control.VerbCheckpoint, nil, nil)
+	}
+	p := g.x.Pipeline()
+	if _, err := p.Pause(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+	asked := map[string]uint64{}
+	for _, w := range p.Wires() {
+		asked[w.Wire] = w.Delivered
+	}
+	if all := asked["rollout.obs_ready → inference.act"]; all == 0 || asked["rollout.obs_ready → inference_rival.act"] != all {
+		t.Errorf("the instances of each policy's inference together got %v, want as many", asked)
+	}
+	g.end()
+	if n := p.Steps(); n.Made != n.Trained+n.Dropped+n.UnderWay || n.Trained == 0 {
+		t.Errorf("%+v do not add up", n)
+	}
+}
