@@ -158,25 +158,31 @@ func (r *reader) fail(format string, args ...any) {
 	}
 }
 
-// open checks the head's reserved fields and finds the string table.
+// open checks the sizes in the head and finds the string table.
 func (r *reader) open(head *Spec) error {
-	switch end := uint64(head.StringsAt) + uint64(head.StringsLen); {
-	case head.Size < SpecBytes || head.Size > maxRecordBytes || int(head.Size) > len(r.b):
-		return fmt.Errorf("a head of %d bytes, want %d or more of %d", head.Size, SpecBytes, len(r.b))
-	case head.BindingBytes < BindingBytes || head.BindingBytes > maxRecordBytes || head.BindingBytes%4 != 0:
-		return fmt.Errorf("binding_bytes = %d, want a multiple of 4 from %d to %d", head.BindingBytes, BindingBytes, maxRecordBytes)
+	if n := head.BindingBytes; n < BindingBytes || n > maxRecordBytes || n%4 != 0 {
+		return fmt.Errorf("binding_bytes = %d, want a multiple of 4 from %d to %d", n, BindingBytes, maxRecordBytes)
+	}
+	return r.openTable(head.Size, SpecBytes, head.StringsAt, head.StringsLen)
+}
+
+// openTable checks the size of a head and finds the string table.
+func (r *reader) openTable(size, known, at, n uint32) error {
+	switch end := uint64(at) + uint64(n); {
+	case size < known || size > maxRecordBytes || int(size) > len(r.b):
+		return fmt.Errorf("a head of %d bytes, want %d or more of %d", size, known, len(r.b))
 	case end > uint64(len(r.b)):
-		return fmt.Errorf("strings at %d to %d of %d bytes", head.StringsAt, end, len(r.b))
-	case head.StringsLen > 0 && (r.b[head.StringsAt] != 0 || r.b[end-1] != 0):
+		return fmt.Errorf("strings at %d to %d of %d bytes", at, end, len(r.b))
+	case n > 0 && (r.b[at] != 0 || r.b[end-1] != 0):
 		return errors.New("the string table does not begin and end with a NUL")
 	default:
-		r.strings = r.b[head.StringsAt:end]
+		r.strings = r.b[at:end]
 	}
 	return nil
 }
 
 // decode fills a record from its bytes and reports one whose reserved fields are not 0.
-func decode[T Spec | GroupDesc | TensorDesc | ArgDesc](to *T, from []byte, what string, i int) error {
+func decode[T Spec | GroupDesc | TensorDesc | ArgDesc | ComponentSpec | PortDesc | ColumnDesc](to *T, from []byte, what string, i int) error {
 	_, _ = binary.Decode(from, binary.LittleEndian, to)    // there are as many bytes as it has
 	back, _ := binary.Append(nil, binary.LittleEndian, to) // which writes blank fields as 0
 	for k := range from {
@@ -188,7 +194,7 @@ func decode[T Spec | GroupDesc | TensorDesc | ArgDesc](to *T, from []byte, what 
 }
 
 // records decodes count records of size bytes each, of which the host knows the first known ones, from at on.
-func records[T GroupDesc | TensorDesc | ArgDesc](r *reader, at *uint64, what string, count, most uint32, size uint16, known int) []T {
+func records[T GroupDesc | TensorDesc | ArgDesc | PortDesc | ColumnDesc](r *reader, at *uint64, what string, count, most uint32, size uint16, known int) []T {
 	if count == 0 || r.err != nil {
 		return nil
 	}

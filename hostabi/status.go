@@ -16,6 +16,7 @@ const (
 	StatusSmall       Status = -6   // a buffer is too small
 	StatusAction      Status = -7   // an action is outside its space
 	StatusVersion     Status = -9   // a saved state of another version
+	StatusDenied      Status = -10  // the pipeline does not grant this
 	StatusInternal    Status = -128 // anything else; rl_last_error says what
 )
 
@@ -29,6 +30,7 @@ var statusText = map[Status]string{
 	StatusSmall:       "buffer too small",
 	StatusAction:      "action outside its space",
 	StatusVersion:     "saved state of another version",
+	StatusDenied:      "not granted",
 	StatusInternal:    "internal error",
 }
 

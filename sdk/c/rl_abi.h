@@ -249,6 +249,8 @@ enum {
     RL_STATUS_ACTION = -7,
     // a saved state of another version
     RL_STATUS_VERSION = -9,
+    // the pipeline does not grant this
+    RL_STATUS_DENIED = -10,
     // anything else; rl_last_error says what
     RL_STATUS_INTERNAL = -128,
 };

@@ -1,6 +1,7 @@
-// Abigen writes the views of package hostabi in other languages: for WebAssembly guests sdk/c/rl_abi.h and
-// sdk/rust/src/abi.rs, for native plugins sdk/c/native/rlhost_abi.h,
-// the release that the package for Python belongs to, and the tables of docs/env-abi.md.
+// Abigen writes the views of package hostabi in other languages: for environments in WebAssembly sdk/c/rl_abi.h and
+// sdk/rust/src/abi.rs, for components in WebAssembly sdk/c/rl_component_abi.h and sdk/rust/src/component_abi.rs, for native
+// plugins sdk/c/native/rlhost_abi.h, the release that the package for Python belongs to, and the tables of docs/env-abi.md and
+// docs/component-abi.md.
 //
 //	go run ./hostabi/internal/abigen
 //
@@ -50,7 +51,11 @@ type view struct {
 
 // generate renders every view from the module in root.
 func generate(root string) ([]view, error) {
-	m, err := load(filepath.Join(root, "hostabi"))
+	m, err := load(filepath.Join(root, "hostabi"), envABI())
+	if err != nil {
+		return nil, err
+	}
+	component, err := load(filepath.Join(root, "hostabi"), componentABI())
 	if err != nil {
 		return nil, err
 	}
@@ -58,14 +63,21 @@ func generate(root string) ([]view, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, err := renderPage(root, m)
+	page, err := renderPage(root, envPage, m)
+	if err != nil {
+		return nil, err
+	}
+	more, err := renderPage(root, componentPage, component)
 	if err != nil {
 		return nil, err
 	}
 	return []view{
-		{pagePath, page},
-		{"sdk/c/rl_abi.h", renderC(m)},
-		{"sdk/rust/src/abi.rs", renderRust(m)},
+		{envPage, page},
+		{componentPage, more},
+		{"sdk/c/rl_abi.h", renderC(m, headC)},
+		{"sdk/c/rl_component_abi.h", renderC(component, headComponentC)},
+		{"sdk/rust/src/abi.rs", renderRust(m, headRust)},
+		{"sdk/rust/src/component_abi.rs", renderRust(component, headComponentRust)},
 		{"sdk/c/native/rlhost_abi.h", native},
 		{"sdk/python/rlhost/version.py", renderPython(hostabi.Release)},
 	}, nil

@@ -22,6 +22,7 @@ type model struct {
 	records []record
 	exports []function
 	imports []function
+	module  string            // of the imports
 	names   map[string]string // Go names that comments use, and what the view calls the same
 }
 
@@ -61,18 +62,45 @@ type function struct {
 	doc    []string
 }
 
-// files are the parts of hostabi that a guest sees, in the order of the views.
-var files = [...]string{"tensor.go", "record.go", "status.go", "env.go"}
+// abi is one of the ABIs of guests.
+type abi struct {
+	// files are the parts of hostabi that its views show, in their order; besides are further ones whose comments they use.
+	files, besides []string
+	records        []reflect.Type // structs that host and guest share; the views assert the compiler's layout of them
+	exports        []hostabi.Function
+	imports        []hostabi.Function
+	module         string // of the imports
+}
 
-// sharedTypes lists the structs that host and guest share; the views assert the compiler's layout of them.
-func sharedTypes() []reflect.Type {
-	return []reflect.Type{
-		reflect.TypeFor[hostabi.Spec](),
-		reflect.TypeFor[hostabi.GroupDesc](),
-		reflect.TypeFor[hostabi.TensorDesc](),
-		reflect.TypeFor[hostabi.ArgDesc](),
-		reflect.TypeFor[hostabi.Binding](),
-		reflect.TypeFor[hostabi.HostDesc](),
+// envABI is what environments and their hosts share.
+func envABI() abi {
+	return abi{
+		files: []string{"tensor.go", "record.go", "status.go", "env.go"},
+		records: []reflect.Type{
+			reflect.TypeFor[hostabi.Spec](),
+			reflect.TypeFor[hostabi.GroupDesc](),
+			reflect.TypeFor[hostabi.TensorDesc](),
+			reflect.TypeFor[hostabi.ArgDesc](),
+			reflect.TypeFor[hostabi.Binding](),
+			reflect.TypeFor[hostabi.HostDesc](),
+		},
+		exports: hostabi.EnvExports(), imports: hostabi.EnvImports(), module: hostabi.ImportModule,
+	}
+}
+
+// componentABI is what components and their hosts share besides.
+func componentABI() abi {
+	return abi{
+		files: []string{"component_record.go", "component.go"}, besides: []string{"env.go"},
+		records: []reflect.Type{
+			reflect.TypeFor[hostabi.ComponentSpec](),
+			reflect.TypeFor[hostabi.PortDesc](),
+			reflect.TypeFor[hostabi.ColumnDesc](),
+			reflect.TypeFor[hostabi.ComponentMessage](),
+			reflect.TypeFor[hostabi.ColumnBinding](),
+			reflect.TypeFor[hostabi.Identity](),
+		},
+		exports: hostabi.ComponentExports(), imports: hostabi.ComponentImports(), module: hostabi.ImportComponent,
 	}
 }
 
@@ -132,24 +160,34 @@ func newGroup(decl *ast.GenDecl, info *types.Info) group {
 	return g
 }
 
-// load returns the view of guests from the folder of package hostabi.
-func load(dir string) (*model, error) {
-	groups, structs, err := read(dir, files[:])
+// load returns the view of an ABI from the folder of package hostabi.
+func load(dir string, a abi) (*model, error) {
+	groups, structs, err := read(dir, a.files)
 	if err != nil {
 		return nil, err
 	}
-	m := &model{names: map[string]string{"Ptr": "ptr"}}
+	m := &model{names: map[string]string{"Ptr": "ptr"}, module: a.module}
 	docs := map[string][]string{} // comments of string constants, by value
+	if len(a.besides) > 0 {
+		more, _, err := read(dir, a.besides)
+		if err != nil {
+			return nil, err
+		}
+		other := &model{names: m.names}
+		for _, g := range more {
+			other.addGroup(g, docs)
+		}
+	}
 	for _, g := range groups {
 		m.addGroup(g, docs)
 	}
-	for _, t := range sharedTypes() {
+	for _, t := range a.records {
 		m.addRecord(t, structs)
 	}
-	if m.exports, err = newFunctions(hostabi.EnvExports(), docs); err != nil {
+	if m.exports, err = newFunctions(a.exports, docs); err != nil {
 		return nil, err
 	}
-	m.imports, err = newFunctions(hostabi.EnvImports(), docs)
+	m.imports, err = newFunctions(a.imports, docs)
 	return m, err
 }
 

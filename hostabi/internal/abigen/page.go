@@ -10,25 +10,28 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// page is the specification, whose tables are generated.
-const pagePath = "docs/env-abi.md"
+// The specifications, whose tables are generated.
+const (
+	envPage       = "docs/env-abi.md"
+	componentPage = "docs/component-abi.md"
+)
 
 var generated = regexp.MustCompile(`(?s)(<!-- generated: (\w+) -->\n).*?(<!-- end -->)`)
 
-// renderPage returns the page of the module in root with its tables as they must be.
-func renderPage(root string, m *model) (string, error) {
-	text, err := os.ReadFile(filepath.Join(root, pagePath))
+// renderPage returns a page of the module in root with its tables as they must be.
+func renderPage(root, path string, m *model) (string, error) {
+	text, err := os.ReadFile(filepath.Join(root, path))
 	if err != nil {
 		return "", err
 	}
 	tables := map[string]func(*strings.Builder){
 		"roles": m.roleTable, "status": m.statusTable, "records": m.recordTables, "constants": m.constantTables,
 		"exports": func(b *strings.Builder) { m.functionTable(b, "", m.exports) },
-		"imports": func(b *strings.Builder) { m.functionTable(b, hostabi.ImportModule+".", m.imports) },
+		"imports": func(b *strings.Builder) { m.functionTable(b, m.module+".", m.imports) },
 	}
 	for _, mark := range generated.FindAllStringSubmatch(string(text), -1) {
 		if tables[mark[2]] == nil {
-			return "", fmt.Errorf("%s: no table %q", pagePath, mark[2])
+			return "", fmt.Errorf("%s: no table %q", path, mark[2])
 		}
 	}
 	return generated.ReplaceAllStringFunc(string(text), func(s string) string {

@@ -212,6 +212,8 @@ pub const STATUS_SMALL: i32 = -6;
 pub const STATUS_ACTION: i32 = -7;
 /// a saved state of another version
 pub const STATUS_VERSION: i32 = -9;
+/// the pipeline does not grant this
+pub const STATUS_DENIED: i32 = -10;
 /// anything else; rl_last_error says what
 pub const STATUS_INTERNAL: i32 = -128;
 

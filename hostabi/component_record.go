@@ -1,0 +1,168 @@
+package hostabi
+
+import "structs"
+
+// Sizes of the structs below. Those of records that the guest makes are in ComponentSpec as the guest has them.
+const (
+	ComponentSpecBytes    = 96
+	PortBytes             = 40
+	ColumnDescBytes       = 24
+	ComponentMessageBytes = 64
+	ColumnBindingBytes    = 64
+	IdentityBytes         = 48
+)
+
+// ComponentFlags are flags of components.
+type ComponentFlags uint32
+
+// ComponentStateless: there is nothing to save; rl_snapshot is not called.
+const ComponentStateless ComponentFlags = 1
+
+// PortFlags are flags of ports.
+type PortFlags uint32
+
+// Flags of ports.
+const (
+	PortOnLoan PortFlags = 1 << iota // the messages name a block that the sender still has on loan, which carries no claim
+	PortBlocks                       // of a slot: it looks at columns by their names, with rl_component.column, besides those that it declares
+)
+
+// ColumnFlags say how a slot uses a column.
+type ColumnFlags uint32
+
+// Flags of columns.
+const (
+	ColumnWrite    ColumnFlags = 1 << iota // written too, where the wire grants it
+	ColumnOptional                         // the slot runs without it: it is bound to address 0 where blocks have none
+)
+
+// MetricKind is what is done with a metric's values.
+type MetricKind uint32
+
+// Kinds of metrics.
+const (
+	MetricCounter   MetricKind = 1 + iota // a value is added; whole numbers from 0 up
+	MetricGauge                           // the newest counts
+	MetricHistogram                       // values are counted by size
+)
+
+// Outcome is what became of an emitted message.
+type Outcome int32
+
+// Outcomes.
+const (
+	OutcomeSent    Outcome = iota // all receivers get it
+	OutcomeParked                 // they get it when they have room, and this component gets no message until then
+	OutcomeDropped                // a receiver does not get it, as its wire says, or there is none
+)
+
+// StopReason says why a component asks the run to end.
+type StopReason uint32
+
+// Reasons to end a run.
+const (
+	StopForReturn StopReason = 1 + iota
+	StopForEnvSteps
+	StopForWall
+)
+
+// ComponentSpec is the head of what rl_manifest writes. PortDesc records follow it, of the signals and then of the slots, and
+// ColumnDesc records; then the string table, as in an environment's description. Reserved fields are 0.
+type ComponentSpec struct {
+	_ structs.HostLayout
+
+	Size         uint32         // 0: of this record: ComponentSpecBytes
+	ABIMajor     uint16         // 4
+	ABIMinor     uint16         // 6
+	Needs        uint64         // 8: features without which it cannot run; there are none yet
+	PortBytes    uint16         // 16: sizes of the other records
+	ColumnBytes  uint16         // 18
+	MessageBytes uint16         // 20
+	BindingBytes uint16         // 22
+	Signals      uint32         // 24: how many ports follow
+	Slots        uint32         // 28
+	Columns      uint32         // 32
+	StringsAt    uint32         // 36: the string table
+	StringsLen   uint32         // 40
+	Flags        ComponentFlags // 44
+	Name         uint32         // 48: strings
+	Version      uint32         // 52
+	Doc          uint32         // 56
+	Licence      uint32         // 60
+	_            [8]uint32
+}
+
+// PortDesc describes a signal or a slot.
+type PortDesc struct {
+	_ structs.HostLayout
+
+	Name    uint32    // 0: string, snake_case
+	Payload uint32    // 4: string: trajectory, episode, … or a name of one's own
+	Doc     uint32    // 8: string, one sentence
+	Flags   PortFlags // 12
+	Schema  uint64    // 16: what sender and receiver must agree on, such as the first 8 bytes of a hash; 0 = not said
+	_       [4]uint32
+}
+
+// ColumnDesc names a column that a slot uses. Its bindings come with each message of the slot, in the order of these records.
+type ColumnDesc struct {
+	_ structs.HostLayout
+
+	Slot  uint32      // 0: index
+	Name  uint32      // 4: string: its kind, such as reward or obs, then /index of those of a kind but the first
+	Flags ColumnFlags // 8
+	DType DType       // 12: that it must have, 0 = any
+	_     [3]uint8    // 13
+	_     [2]uint32
+}
+
+// ComponentMessage is a message as guests see it: as rl_slot gets it and as emit takes it.
+type ComponentMessage struct {
+	_ structs.HostLayout
+
+	Block         uint32    // 0: token of the block that it names; 0 = none
+	Columns       uint32    // 4: address of as many ColumnBinding records as the slot has columns; not read by emit
+	T             uint32    // 8: row of the block
+	Split         uint32    // 12: of the component that emitted it
+	PolicyVersion uint64    // 16: that it speaks of
+	Inline        [2]uint64 // 24: what it says itself
+	Kind          uint16    // 40: meaning of Inline, defined by the payload
+	_             uint16    // 42
+	Sender        uint32    // 44: who gets the answer; of a message passed on, who sent it; 0 = this component
+	_             [4]uint32
+}
+
+// ColumnBinding tells where a column lies, in bytes of the guest's memory: it begins as Binding does. The element (t, env, agent,
+// i) is at Ptr + t*StrideT + env*StrideEnv + agent*StrideAgent + i*StrideElem.
+type ColumnBinding struct {
+	_ structs.HostLayout
+
+	Ptr         uint32 // 0: 0 for an optional column that the block has not
+	StrideT     uint32 // 4: 0 for columns without time
+	StrideEnv   uint32 // 8
+	StrideAgent uint32 // 12: 0 where there are no agents, or all share
+	StrideElem  uint32 // 16
+	Rows        uint32 // 20: T, T+1 or 1
+	RowAlign    uint32 // 24: every row begins at a multiple of it
+	Envs        uint32 // 28: 1 where environments share
+	Agents      uint32 // 32: of an environment, 1 where there are none
+	Elems       uint32 // 36: of one agent of one environment
+	DType       DType  // 40
+	Writable    uint8  // 41: 1 where what is written goes into the block
+	_           uint16 // 42
+	_           [5]uint32
+}
+
+// Identity says which instance a component is, of which run.
+type Identity struct {
+	_ structs.HostLayout
+
+	Size        uint32 // 0: of this record: IdentityBytes
+	Index       uint32 // 4: which of Count instances
+	Count       uint32 // 8
+	Synchronous uint32 // 12: 1: the run must be reproducible bit by bit
+	Seed        uint64 // 16: of the run
+	NameAt      uint32 // 24: where its name lies, component[i] where there are several, from the record's first byte
+	NameLen     uint32 // 28
+	_           [4]uint32
+}
