@@ -44,6 +44,9 @@ type Port struct {
 	Name    string // snake_case
 	Payload string // such as trajectory, weights
 	Doc     string // one sentence
+	// Schema is what sender and receiver of a payload must agree on, such as the beginning of a hash of its description; 0 = not
+	// said, which agrees with all.
+	Schema uint64
 	// OnLoan: the signal's messages name a block that the sender still has on loan and keeps until it is
 	// answered, so they carry no claim on it.
 	OnLoan bool

@@ -293,6 +293,10 @@ func (c *wireReader) wire(p pair) {
 		c.Add("E040", p.slot.at, c.otherSlots(out.Payload), "payloads differ: %s sends %s, %s takes %s",
 			p.signal.text, out.Payload, p.slot.text, in.Payload)
 	}
+	if out.Payload == in.Payload && out.Schema != 0 && in.Schema != 0 && out.Schema != in.Schema {
+		c.Add("E040", p.slot.at, "build both against the same description of the payload",
+			"payloads differ: both are %s, of schema %016x at %s and %016x at %s", out.Payload, out.Schema, p.signal.text, in.Schema, p.slot.text)
+	}
 	if c.failed(since) {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/hostabi/native"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
@@ -63,7 +64,7 @@ func (x *proxy) Configure(decode func(into any) error) error {
 	}
 	x.config = config
 	answer, err := x.runtime.CheckConfig(context.Background(), x.program, native.Configuration{
-		Kind: x.kind, Name: x.kind, Count: 1, Config: config, Lines: linesOf(config), LogLevel: "info",
+		Kind: x.kind, Name: x.kind, Count: 1, Config: config, Lines: table.Lines(config), LogLevel: "info",
 	})
 	if err != nil {
 		return err

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -55,40 +53,6 @@ func configErrors(list []native.ConfigError) error {
 		errs[i] = &component.ConfigError{Key: e.Key, Reason: e.Reason, Help: e.Help, Code: e.Code}
 	}
 	return errors.Join(errs...)
-}
-
-// linesOf writes a table as sorted lines; see native.Configuration.
-func linesOf(table map[string]any) string {
-	var lines []string
-	appendLines(&lines, "", table)
-	slices.Sort(lines)
-	return strings.Join(lines, "")
-}
-
-func appendLines(lines *[]string, prefix string, table map[string]any) {
-	for key, value := range table {
-		if inner, ok := value.(map[string]any); ok {
-			appendLines(lines, prefix+key+".", inner)
-			continue
-		}
-		*lines = append(*lines, prefix+key+"="+lineValue(value)+"\n")
-	}
-}
-
-func lineValue(value any) string {
-	switch v := value.(type) {
-	case string:
-		return strings.NewReplacer("\n", " ", "\r", " ").Replace(v)
-	case float64:
-		return strconv.FormatFloat(v, 'g', -1, 64)
-	case []any:
-		items := make([]string, len(v))
-		for i := range v {
-			items[i] = lineValue(v[i])
-		}
-		return strings.Join(items, ",")
-	}
-	return fmt.Sprint(value)
 }
 
 // logLevel names the lowest level that a log takes.

@@ -168,15 +168,15 @@ func pauseLiar(t *testing.T, l lie) {
 	}
 }
 
-// table is a proxy without a process, with a block that came to its slot, one that did not, and one on loan that it was
+// hostileTable is a proxy without a process, with a block that came to its slot, one that did not, and one on loan that it was
 // asked about.
-type table struct {
+type hostileTable struct {
 	x                        *proxy
 	given, stranger, on, off hostabi.Handle
 	own                      uint8
 }
 
-func newTable(t testing.TB) *table {
+func newTable(t testing.TB) *hostileTable {
 	set := arena.NewSet()
 	add := func(name string) *arena.Arena {
 		a, err := set.Add(arena.Config{Name: name, Blocks: 4, BlockBytes: 64,
@@ -195,7 +195,7 @@ func newTable(t testing.TB) *table {
 	}
 	mine, other := add("given"), add("stranger")
 	on, off := loan(mine), loan(other)
-	y := &table{given: plugintest.Commit(t, mine, nil), stranger: plugintest.Commit(t, other, nil), on: on.Handle(), off: off.Handle(), own: mine.ID()}
+	y := &hostileTable{given: plugintest.Commit(t, mine, nil), stranger: plugintest.Commit(t, other, nil), on: on.Handle(), off: off.Handle(), own: mine.ID()}
 	y.x = &proxy{shared: shared{h: &component.Host{Arenas: set}, open: map[question]hostabi.Message{}, slots: make([]slot, 3)}}
 	y.x.manifest.Slots = []component.Port{
 		{Name: "on_block", Payload: "trajectory"}, {Name: "on_number", Payload: "number"}, {Name: "on_ask", Payload: "ask"},
@@ -215,7 +215,7 @@ func newTable(t testing.TB) *table {
 }
 
 // admitted is admitWaiting, without keeping the claim.
-func (y *table) admitted(t testing.TB, w native.Waiting) (component.Waiting, bool) {
+func (y *hostileTable) admitted(t testing.TB, w native.Waiting) (component.Waiting, bool) {
 	m, ok := y.x.admitWaiting(&w)
 	if m.Claimed {
 		if err := y.x.h.Arenas.Release(m.Message.Handle); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/link"
 	"github.com/rlhost/rlhost/core/stat"
+	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/hostabi/native"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
@@ -94,7 +95,7 @@ func (x *shared) configuration(holder int) native.Configuration {
 	x.configured = true
 	c := native.Configuration{
 		Kind: x.kind, Name: h.Name, ID: h.ID, Index: h.Index, Count: h.Count, Holder: holder,
-		Config: x.config, Lines: linesOf(x.config), LogLevel: logLevel(h.Log), Run: runOf(h.Run),
+		Config: x.config, Lines: table.Lines(x.config), LogLevel: logLevel(h.Log), Run: runOf(h.Run),
 		Readers: map[string]int{}, Policies: map[string]native.Policy{}, Envs: map[string]native.EnvSpec{},
 		Sources: map[string]json.RawMessage{}, FirstEnv: h.FirstEnv, Grants: h.Grants, Published: max(x.published.Load(), h.Published), Begun: begun,
 	}
