@@ -107,8 +107,8 @@ func isText(file []byte) bool {
 // maxFindings bounds the findings reported about one module.
 const maxFindings = 100
 
-// check compares a module's exports and imports with ABI v1. It returns every finding, the worst first.
-func check(path string, m *meter.Module, grants []string) []*table.Error {
+// check compares a module's exports and imports with an ABI. It returns every finding, the worst first.
+func check(path string, m *meter.Module, grants []string, a *abi) []*table.Error {
 	var found []*table.Error
 	add := func(code, reason, help string) {
 		if len(found) == maxFindings {
@@ -120,17 +120,21 @@ func check(path string, m *meter.Module, grants []string) []*table.Error {
 		add(CodeCommand, "is a command module (it exports _start)", reactorHelp(m))
 		return found
 	}
-	if version := futureABI(m); version != 0 {
-		add(CodeFuture, fmt.Sprintf("needs ABI %d, this rlhost speaks %d", version, hostabi.EnvABI.Major),
+	if version := a.future(m); version != 0 {
+		add(CodeFuture, fmt.Sprintf("needs ABI %d, this rlhost speaks %d", version, a.version.Major),
 			"upgrade rlhost or rebuild the guest with an older SDK")
 		return found
 	}
-	if _, ok := export(m, preRelease); ok {
-		add(CodeFuture, "is built for a pre-release of ABI "+strconv.Itoa(int(hostabi.EnvABI.Major)), "build it again with the SDK that belongs to this rlhost")
+	if _, ok := export(m, preRelease); ok && a == environments {
+		add(CodeFuture, "is built for a pre-release of ABI "+strconv.Itoa(int(a.version.Major)), "build it again with the SDK that belongs to this rlhost")
 		return found
 	}
-	checkExports(m, add)
-	checkImports(m, grants, add)
+	if other := abiOf(m); other != a && other.marked(m) {
+		add(CodeExport, fmt.Sprintf("is a module of %s, not of %s", other.name, a.name), other.place)
+		return found
+	}
+	a.checkExports(m, add)
+	a.checkImports(m, grants, add)
 	return found
 }
 
@@ -155,29 +159,15 @@ func export(m *meter.Module, name string) (meter.Export, bool) {
 // preRelease is the marker of guests from before the ABI was a candidate.
 const preRelease = "rl_abi_v1"
 
-// futureABI returns the major version of a module's ABI if it is not this host's.
-func futureABI(m *meter.Module) int {
-	if _, ok := export(m, hostabi.ExportABI); ok {
-		return 0
-	}
-	for _, e := range m.Exports {
-		digits, ok := strings.CutPrefix(e.Name, hostabi.ExportABIPrefix)
-		if v, err := strconv.Atoi(digits); ok && err == nil && v > int(hostabi.EnvABI.Major) {
-			return v
-		}
-	}
-	return 0
-}
-
-func checkExports(m *meter.Module, add func(code, reason, help string)) {
+func (a *abi) checkExports(m *meter.Module, add func(code, reason, help string)) {
 	if e, ok := export(m, hostabi.ExportMemory); !ok || e.Kind != meter.KindMemory || len(m.Memories) == 0 {
 		add(CodeExport, "does not export its memory as \"memory\"", "let the linker export it (the default of lld, Go and Rust)")
 	}
-	for _, f := range hostabi.EnvExports() {
+	for _, f := range a.exports {
 		e, ok := export(m, f.Name)
 		if !ok {
 			if f.Required {
-				add(CodeExport, fmt.Sprintf("does not export %s%s", f.Name, signature(valueTypes(f.Params), valueTypes(f.Results))), missingHelp(m, f.Name))
+				add(CodeExport, fmt.Sprintf("does not export %s%s", f.Name, signature(valueTypes(f.Params), valueTypes(f.Results))), a.missingHelp(m, f.Name))
 			}
 			continue
 		}
@@ -195,10 +185,10 @@ func checkExports(m *meter.Module, add func(code, reason, help string)) {
 }
 
 // missingHelp proposes the export that was probably meant.
-func missingHelp(m *meter.Module, name string) string {
+func (a *abi) missingHelp(m *meter.Module, name string) string {
 	var others []string
 	for _, e := range m.Exports {
-		if !isABIExport(e.Name) {
+		if !a.isExport(e.Name) {
 			others = append(others, e.Name)
 		}
 	}
@@ -208,11 +198,11 @@ func missingHelp(m *meter.Module, name string) string {
 	return "export it from the guest's source, as the SDKs do"
 }
 
-func isABIExport(name string) bool {
-	return slices.ContainsFunc(hostabi.EnvExports(), func(f hostabi.Function) bool { return f.Name == name })
+func (a *abi) isExport(name string) bool {
+	return slices.ContainsFunc(a.exports, func(f hostabi.Function) bool { return f.Name == name })
 }
 
-func checkImports(m *meter.Module, grants []string, add func(code, reason, help string)) {
+func (a *abi) checkImports(m *meter.Module, grants []string, add func(code, reason, help string)) {
 	for _, i := range m.Imports {
 		full := symbolName(i.Module + "." + i.Name)
 		if i.Kind != meter.KindFunction {
@@ -223,9 +213,9 @@ func checkImports(m *meter.Module, grants []string, add func(code, reason, help 
 			add(CodeImport, fmt.Sprintf("imports %s, which is the host's own", full), "leave it out; the host adds it")
 			continue
 		}
-		f, ok := findHostFunction(i.Module, i.Name)
+		f, ok := a.find(i.Module, i.Name)
 		if !ok {
-			add(CodeImport, fmt.Sprintf("imports %s, which this host does not have", full), unknownHelp(i))
+			add(CodeImport, fmt.Sprintf("imports %s, which this host does not have", full), a.unknownHelp(i))
 			continue
 		}
 		t := m.Types[i.Type]
@@ -236,12 +226,12 @@ func checkImports(m *meter.Module, grants []string, add func(code, reason, help 
 		}
 		if f.grant != "" && !slices.Contains(grants, f.grant) {
 			add(CodeImport, fmt.Sprintf("imports %s, which is not granted", full),
-				fmt.Sprintf("add %q to the environment's grants, or build the guest without it", f.grant))
+				fmt.Sprintf("add %q to the %s's grants, or build the guest without it", f.grant, a.one))
 		}
 	}
 }
 
-func unknownHelp(i meter.Import) string {
+func (a *abi) unknownHelp(i meter.Import) string {
 	const undefined = "env" // where linkers and AssemblyScript look for undefined symbols
 	if i.Module == undefined {
 		switch i.Name {
@@ -253,7 +243,7 @@ func unknownHelp(i meter.Import) string {
 		return fmt.Sprintf("no library that was linked defines %s: define it in the guest, or link what has it", i.Name)
 	}
 	module := map[string]string{}
-	for _, h := range hostModules() {
+	for _, h := range a.modules() {
 		for _, f := range h.functions {
 			module[f.name] = h.name
 		}
@@ -261,11 +251,12 @@ func unknownHelp(i meter.Import) string {
 	if best, ok := table.Nearest(i.Name, slices.Collect(maps.Keys(module))); ok {
 		return fmt.Sprintf("did you mean %s.%s?", module[best], best)
 	}
-	return "build the guest without it: only " + hostabi.ImportModule + " and " + wasiModule + " are there"
+	return "build the guest without it: only " + a.imports + " and " + wasiModule + " are there"
 }
 
-func findHostFunction(module, name string) (hostFunction, bool) {
-	for _, h := range hostModules() {
+// find returns what the host offers by that name.
+func (a *abi) find(module, name string) (hostFunction, bool) {
+	for _, h := range a.modules() {
 		if h.name != module {
 			continue
 		}

@@ -23,8 +23,8 @@ func (e errNotWritten) Error() string { return e.reason }
 
 // compile makes code that can run, using the cache and another process where available. An error is about the module,
 // unless ctx has ended.
-func (r *Runtime) compile(ctx context.Context, p *Plugin, source []byte) (*engine, wazero.CompiledModule, error) {
-	name, module := "", p.metered.Code
+func (r *Runtime) compile(ctx context.Context, m *Module, source []byte) (*engine, wazero.CompiledModule, error) {
+	name, module := "", m.metered.Code
 	if r.cache != nil {
 		name = r.cache.entryName(r.coded.hand.compilerName(), module)
 		code, err := r.cache.find(name)
@@ -38,7 +38,7 @@ func (r *Runtime) compile(ctx context.Context, p *Plugin, source []byte) (*engin
 	if r.compiler == "" && r.cache == nil {
 		return r.compileHere(ctx, module)
 	}
-	code, err := r.produce(ctx, p, source)
+	code, err := r.produce(ctx, m, source)
 	var lost errNotWritten
 	if errors.As(err, &lost) { // it compiled, within its limits if any, so another attempt will too
 		r.log.Warn("compile cache not used", "reason", lost)
@@ -76,7 +76,7 @@ func (r *Runtime) use(ctx context.Context, module []byte, code *compiledCode) (*
 
 // produce compiles a module into a file, in another process if available. It is errNotWritten if that stayed within its
 // limits, but the file is missing.
-func (r *Runtime) produce(ctx context.Context, p *Plugin, source []byte) (code *compiledCode, err error) {
+func (r *Runtime) produce(ctx context.Context, m *Module, source []byte) (code *compiledCode, err error) {
 	parent := os.TempDir()
 	if r.cache != nil {
 		parent = r.cache.path("")
@@ -87,11 +87,11 @@ func (r *Runtime) produce(ctx context.Context, p *Plugin, source []byte) (code *
 		defer func() { _ = os.RemoveAll(folder) }() // sweep removes the rest
 	}
 	if r.compiler != "" {
-		err = r.compileApart(ctx, p, source, folder)
+		err = r.compileApart(ctx, m, source, folder)
 	} else if lost == nil {
 		var into *folderCompiler
 		if into, err = openFolderCompiler(folder); err == nil {
-			_, err = into.compile(ctx, p.metered.Code)
+			_, err = into.compile(ctx, m.metered.Code)
 			err = errors.Join(err, into.close())
 		}
 	}

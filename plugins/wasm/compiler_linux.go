@@ -20,8 +20,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/rlhost/rlhost/core/env"
 	"golang.org/x/sys/unix"
+
+	"github.com/rlhost/rlhost/core/env"
 )
 
 // The process that compiles is this program again. Its first argument after the role is the module's path; on its
@@ -45,10 +46,10 @@ const firstCalls = 10
 
 // ServeCompiler must be called by a program whose first argument is Options.Compiler: it compiles one module for its
 // parent process, starts the module once, and returns the exit status. args are the arguments after the first.
-func ServeCompiler(args []string) int { return serveCompiler(args, func(*Plugin, error) {}) }
+func ServeCompiler(args []string) int { return serveCompiler(args, func(*Module, error) {}) }
 
 // serveCompiler calls ran after the module's first run, with its error.
-func serveCompiler(args []string, ran func(*Plugin, error)) int {
+func serveCompiler(args []string, ran func(*Module, error)) int {
 	refuse := func(code int, err error) int {
 		fmt.Fprintln(os.Stderr, oneLine(err.Error()))
 		return code
@@ -62,12 +63,12 @@ func serveCompiler(args []string, ran func(*Plugin, error)) int {
 	if err != nil {
 		return refuse(2, err)
 	}
-	p, err := readPlugin(args[0], os.Stdin)
+	m, err := readModule(args[0], os.Stdin)
 	if err != nil {
 		return refuse(2, err)
 	}
-	p.engine = into.engine
-	p.compiled, err = into.compile(ctx, p.metered.Code)
+	m.engine = into.engine
+	m.compiled, err = into.compile(ctx, m.metered.Code)
 	var lost errNotWritten
 	notWritten := errors.As(err, &lost)
 	if err != nil && !notWritten {
@@ -76,7 +77,7 @@ func serveCompiler(args []string, ran func(*Plugin, error)) int {
 	if _, err := os.Stdout.Write([]byte{'.'}); err != nil {
 		return refuse(2, err)
 	}
-	if err := firstRun(ctx, p, ran); err != nil {
+	if err := firstRun(ctx, m, ran); err != nil {
 		return refuse(2, err)
 	}
 	if notWritten {
@@ -85,8 +86,8 @@ func serveCompiler(args []string, ran func(*Plugin, error)) int {
 	return compilerDone
 }
 
-// readPlugin sets this process its limits for compiling a module, and makes a plugin of what the host sends.
-func readPlugin(path string, from io.Reader) (*Plugin, error) {
+// readModule sets this process its limits for compiling a module, and reads what the host sends.
+func readModule(path string, from io.Reader) (*Module, error) {
 	in := bufio.NewReader(from)
 	line, err := in.ReadBytes('\n')
 	if err != nil {
@@ -118,7 +119,7 @@ func readPlugin(path string, from io.Reader) (*Plugin, error) {
 	}
 	r := &Runtime{log: slog.New(slog.DiscardHandler), epoch: time.Now()}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
-	return r.plugin(path, source, module, metered, c), nil
+	return r.module(path, source, module, metered, c, abiOf(module)), nil
 }
 
 // limitData limits the private memory of this process to now; it can be raised to most, unless the user's limit is
@@ -135,29 +136,29 @@ func limitData(now, most uint64) error {
 
 // firstRun runs a module for the first time. The guest's faults are no errors here: the host, which runs it next,
 // reports them.
-func firstRun(ctx context.Context, p *Plugin, ran func(*Plugin, error)) error {
-	most := p.config.CompileMemory + p.config.Memory + stackRoom
+func firstRun(ctx context.Context, m *Module, ran func(*Module, error)) error {
+	most := m.config.CompileMemory + m.config.Memory + stackRoom
 	if err := limitData(most, most); err != nil {
 		return err
 	}
-	if p.compiled == nil { // compiled, but not written
+	if m.compiled == nil { // compiled, but not written
 		var err error
-		if p.engine, err = newEngine(nil, nil); err != nil {
+		if m.engine, err = newEngine(nil, nil); err != nil {
 			return err
 		}
-		if p.compiled, err = p.engine.wz.CompileModule(ctx, p.metered.Code); err != nil {
+		if m.compiled, err = m.engine.wz.CompileModule(ctx, m.metered.Code); err != nil {
 			return err
 		}
 	}
-	ran(p, p.prepare(ctx))
+	ran(m, m.abi.prepare(ctx, m))
 	return nil
 }
 
 // compileApart compiles a module into a folder in another process, within limits of time and memory, and has it run
 // there for the first time: what kills its process then kills no other. Without a folder it only checks whether that
 // works.
-func (r *Runtime) compileApart(ctx context.Context, p *Plugin, source []byte, path string) error {
-	c := &p.config
+func (r *Runtime) compileApart(ctx context.Context, m *Module, source []byte, path string) error {
+	c := &m.config
 	config, err := json.Marshal(c)
 	if err != nil {
 		return err
@@ -173,7 +174,7 @@ func (r *Runtime) compileApart(ctx context.Context, p *Plugin, source []byte, pa
 	limit := &phases{timer: time.AfterFunc(c.Compile, stop), next: c.Compile + firstCalls*c.Init}
 	defer limit.timer.Stop()
 	complaint := &head{most: mostComplaint}
-	cmd := exec.CommandContext(within, "/proc/self/exe", r.compiler, p.path)
+	cmd := exec.CommandContext(within, "/proc/self/exe", r.compiler, m.path)
 	cmd.Args[0] = os.Args[0]
 	cmd.Env = []string{} // it needs nothing from this process
 	cmd.Stdin = io.MultiReader(bytes.NewReader(append(config, '\n')), bytes.NewReader(source))

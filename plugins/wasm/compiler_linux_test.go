@@ -161,13 +161,13 @@ const deadly = "deadly.wasm"
 const stuck = "stuck.wasm"
 
 // ran is the end of a first run: it lets the module survive unless that is deadly or stuck.
-func ran(p *Plugin, err error) {
-	if p.path == deadly {
-		fmt.Fprintf(os.Stderr, "%s, %v", p.spec.Name, err)
+func ran(m *Module, err error) {
+	if m.path == deadly {
+		fmt.Fprintf(os.Stderr, "described: %t, %v", m.image != nil, err)
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {}
 	}
-	if p.path == stuck {
+	if m.path == stuck {
 		time.Sleep(time.Hour)
 	}
 }
@@ -184,7 +184,7 @@ func serveWithoutRoom(args []string) int {
 func died(t *testing.T, err error) {
 	t.Helper()
 	var bad *table.Error
-	want := `dies at its first run: its process: signal: killed: "built@1, <nil>"`
+	want := `dies at its first run: its process: signal: killed: "described: true, <nil>"`
 	if !errors.As(err, &bad) || bad.Code != CodeFeature || bad.Reason != want {
 		t.Errorf("Load = %v, want %s", err, want)
 	}

@@ -151,7 +151,10 @@ func quote(text []byte) string {
 }
 
 // lastError returns the guest's text about its newest error, in quotes, or "".
-func (i *instance) lastError() string {
+func (i *instance) lastError() string { return quote([]byte(i.lastText())) }
+
+// lastText is lastError without quotes.
+func (i *instance) lastText() string {
 	if !i.plugin.exports[hostabi.ExportLastError] || i.errorPtr == 0 {
 		return ""
 	}
@@ -163,7 +166,7 @@ func (i *instance) lastError() string {
 	if k := strings.IndexByte(string(text), 0); k >= 0 {
 		text = text[:k]
 	}
-	return quote(text)
+	return strings.ToValidUTF8(string(text), "?")
 }
 
 // words explains a status with the guest's text, if there is one.

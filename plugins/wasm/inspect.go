@@ -16,10 +16,11 @@ type Report struct {
 	Path   string `json:"path"`
 	Bytes  int    `json:"bytes"`
 	SHA256 string `json:"sha256"`
-	ABI    int    `json:"abi"` // major version of the environment ABI, 0 if it has no marker
+	ABI    int    `json:"abi"` // major version of the ABI of its kind, 0 if it has no marker
 	// MemoryMin is the module's initial memory, MemoryMax its declared limit, 0 if none; in bytes.
 	MemoryMin uint64   `json:"memory_min"`
 	MemoryMax uint64   `json:"memory_max"`
+	Kind      string   `json:"kind"`     // environment or component, whose ABI that is
 	Features  []string `json:"features"` // extensions of WebAssembly 1.0 that its code uses
 	Exports   []Symbol `json:"exports"`
 	Imports   []Symbol `json:"imports"`
@@ -42,7 +43,7 @@ type Symbol struct {
 	Name  string `json:"name"`
 	Type  string `json:"type"`            // signature of a function, or memory, table, global
 	Grant string `json:"grant,omitempty"` // capability that an import needs
-	ABI   bool   `json:"abi"`             // the environment ABI or the host knows the name
+	ABI   bool   `json:"abi"`             // the ABI of its kind or the host knows the name
 }
 
 // Finding is a reason why a module cannot be loaded.
@@ -64,14 +65,15 @@ func Inspect(path string) (*Report, error) {
 		return nil, fail
 	}
 	sum := sha256.Sum256(file)
-	r := &Report{Path: path, Bytes: len(file), SHA256: hex.EncodeToString(sum[:]), ABI: abiVersion(m),
+	a := abiOf(m)
+	r := &Report{Path: path, Bytes: len(file), SHA256: hex.EncodeToString(sum[:]), Kind: a.one, ABI: a.major(m),
 		Features: []string{}, Grants: []string{}, Findings: []Finding{}}
 	if len(m.Memories) > 0 {
 		r.MemoryMin = uint64(m.Memories[0].Min) * wasmPage
 		r.MemoryMax = uint64(m.Memories[0].Max) * wasmPage
 	}
-	r.symbols(m)
-	found := check(path, m, []string{GrantLog, GrantEntropy, GrantClock, GrantMetric})
+	r.symbols(m, a)
+	found := check(path, m, a.grants, a)
 	if metered, err := m.Rewrite(); err != nil {
 		found = append(found, moduleError(path, err))
 	} else {
@@ -83,19 +85,11 @@ func Inspect(path string) (*Report, error) {
 	return r, nil
 }
 
-// abiVersion returns the major version that a module is marked with, 0 if none.
-func abiVersion(m *meter.Module) int {
-	if _, ok := export(m, hostabi.ExportABI); ok {
-		return int(hostabi.EnvABI.Major)
-	}
-	return futureABI(m)
-}
-
-func (r *Report) symbols(m *meter.Module) {
+func (r *Report) symbols(m *meter.Module, a *abi) {
 	listed := func(n int) int { return min(n, maxSymbols) }
 	r.MoreExports, r.MoreImports = len(m.Exports)-listed(len(m.Exports)), len(m.Imports)-listed(len(m.Imports))
 	for _, e := range m.Exports[:listed(len(m.Exports))] {
-		s := Symbol{Name: e.Name, Type: kindName(e.Kind), ABI: isABIExport(e.Name) || e.Name == hostabi.ExportMemory}
+		s := Symbol{Name: e.Name, Type: kindName(e.Kind), ABI: a.isExport(e.Name) || e.Name == hostabi.ExportMemory}
 		if t, ok := m.Signature(e.Index); ok && e.Kind == meter.KindFunction {
 			s.Type = signature(t.Params, t.Results)
 		}
@@ -106,7 +100,7 @@ func (r *Report) symbols(m *meter.Module) {
 		if i.Kind == meter.KindFunction {
 			t := m.Types[i.Type]
 			s.Type = signature(t.Params, t.Results)
-			f, ok := findHostFunction(i.Module, i.Name)
+			f, ok := a.find(i.Module, i.Name)
 			s.ABI, s.Grant = ok, f.grant
 		}
 		if s.Grant != "" && !slices.Contains(r.Grants, s.Grant) {
@@ -128,7 +122,7 @@ func (r *Report) String() string {
 	fmt.Fprintf(&b, "%s: %s, sha256 %s\n", r.Path, byteSize(uint64(r.Bytes)), r.SHA256)
 	abi := "no environment ABI"
 	if r.ABI > 0 {
-		abi = fmt.Sprintf("environment ABI %d", r.ABI)
+		abi = fmt.Sprintf("%s ABI %d", r.Kind, r.ABI)
 	}
 	memory := "no memory"
 	if r.MemoryMin > 0 || r.MemoryMax > 0 {

@@ -20,7 +20,7 @@ import (
 // instance is one running copy of a module: its memory, its globals and what the host keeps for it. It is driven
 // by one goroutine at a time.
 type instance struct {
-	plugin  *Plugin
+	plugin  *Module
 	module  api.Module
 	mem     *linear
 	ctx     *callContext
@@ -33,6 +33,7 @@ type instance struct {
 	fuel    fuelState
 	host    hostState
 	stack   [6]uint64 // parameters and result of the call in progress
+	serves  Services  // what a component's imports do; nil for environments
 
 	// Memory that the guest gave to the host at the start: the arguments, and errorBytes for its error text.
 	argsPtr, errorPtr uint32
@@ -57,25 +58,25 @@ func (c *callContext) Value(any) any { return nil }
 // instanceOf returns the instance that calls a host function.
 func instanceOf(ctx context.Context) *instance { return ctx.(*callContext).instance }
 
-// newInstance makes a copy of the plugin's module in its first state. No guest code runs.
-func (p *Plugin) newInstance() (*instance, error) {
-	mem, err := newLinear(p.memoryMin, p.config.Memory)
+// newInstance makes a copy of the module in its first state. No guest code runs.
+func (m *Module) newInstance() (*instance, error) {
+	mem, err := newLinear(m.memoryMin, m.config.Memory)
 	if err != nil {
 		return nil, err
 	}
-	i := &instance{plugin: p, mem: mem}
-	i.ctx = &callContext{Context: p.runtime.ctx, instance: i}
-	i.host.init(p)
+	i := &instance{plugin: m, mem: mem}
+	i.ctx = &callContext{Context: m.runtime.ctx, instance: i}
+	i.host.init(m)
 	withMemory := experimental.WithMemoryAllocator(context.Background(), mem)
 	// Nothing reads wazero's random source; making its default one takes longer than the rest.
 	config := wazero.NewModuleConfig().WithName("").WithStartFunctions().WithRandSource(strings.NewReader(""))
-	i.module, err = p.engine.wz.InstantiateModule(withMemory, p.compiled, config)
+	i.module, err = m.engine.wz.InstantiateModule(withMemory, m.compiled, config)
 	if err != nil {
 		mem.release()
 		return nil, err
 	}
 	i.fuel.init(i.module)
-	for k := range p.metered.Globals {
+	for k := range m.metered.Globals {
 		i.globals = append(i.globals, i.module.ExportedGlobal(meter.GlobalExport(k)).(api.MutableGlobal))
 	}
 	i.bindFunctions()

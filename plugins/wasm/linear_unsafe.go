@@ -89,6 +89,15 @@ func (l *linear) mapPrivate(fd int, ptr, n uint64) error {
 	return l.mapOver(fd, 0, ptr, n, unix.MAP_PRIVATE|unix.MAP_NORESERVE)
 }
 
+// mapPrivateView is mapPrivate of a part of a file that others write: its pages are present at once, and none is copied.
+func (l *linear) mapPrivateView(fd int, fileOffset int64, ptr, n uint64) error {
+	err := l.mapOver(fd, fileOffset, ptr, n, unix.MAP_PRIVATE|unix.MAP_NORESERVE)
+	if err == nil {
+		_ = unix.Madvise(l.bytes()[ptr:ptr+n], unix.MADV_POPULATE_READ) // a kernel that cannot does it later
+	}
+	return err
+}
+
 // mapZero puts fresh zero pages over guest memory.
 func (l *linear) mapZero(ptr, n uint64) error {
 	return l.mapOver(-1, 0, ptr, n, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)

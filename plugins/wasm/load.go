@@ -50,8 +50,21 @@ const wasmPage = 65536
 // The error is a *table.Error unless ctx has ended or the Runtime is closed. Compiling takes milliseconds to a minute;
 // ctx interrupts it if another process compiles.
 func (r *Runtime) Load(ctx context.Context, path string, source []byte, c env.Source) (env.Plugin, error) {
+	m, err := r.load(ctx, path, source, c, environments)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plugin{Module: m}
+	if err := p.prepare(ctx); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+// load is Load without starting the module, which speaks an ABI.
+func (r *Runtime) load(ctx context.Context, path string, source []byte, c env.Source, a *abi) (*Module, error) {
 	c = withDefaults(c, path)
-	if err := checkConfig(path, c); err != nil {
+	if err := checkConfig(path, c, a); err != nil {
 		return nil, err
 	}
 	if source == nil {
@@ -64,7 +77,7 @@ func (r *Runtime) Load(ctx context.Context, path string, source []byte, c env.So
 	if fail != nil {
 		return nil, fail
 	}
-	if found := check(path, module, c.Grants); len(found) > 0 {
+	if found := check(path, module, c.Grants, a); len(found) > 0 {
 		return nil, found[0]
 	}
 	metered, err := module.Rewrite()
@@ -74,37 +87,31 @@ func (r *Runtime) Load(ctx context.Context, path string, source []byte, c env.So
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return r.start(ctx, path, source, module, metered, c)
+	return r.start(ctx, source, r.module(path, source, module, metered, c, a))
 }
 
-// start compiles the rewritten module and makes a plugin of it.
-func (r *Runtime) start(ctx context.Context, path string, source []byte, module *meter.Module,
-	metered *meter.Result, c env.Source) (env.Plugin, error) {
+// start compiles the rewritten module.
+func (r *Runtime) start(ctx context.Context, source []byte, m *Module) (_ *Module, err error) {
 	if err := r.enter(); err != nil {
 		return nil, err
 	}
-	p := r.plugin(path, source, module, metered, c)
-	var err error
-	if p.engine, p.compiled, err = r.compile(ctx, p, source); err != nil {
-		return nil, errors.Join(refused(ctx, path, err), r.leave())
+	if m.engine, m.compiled, err = r.compile(ctx, m, source); err != nil {
+		return nil, errors.Join(refused(ctx, m.path, err), r.leave())
 	}
-	if err := p.prepare(ctx); err != nil {
-		return nil, errors.Join(err, p.Close())
-	}
-	return p, nil
+	return m, nil
 }
 
-// plugin makes a plugin that is not compiled yet.
-func (r *Runtime) plugin(path string, source []byte, module *meter.Module, metered *meter.Result, c env.Source) *Plugin {
+// module makes a module that is not compiled yet.
+func (r *Runtime) module(path string, source []byte, module *meter.Module, metered *meter.Result, c env.Source, a *abi) *Module {
 	sum := sha256.Sum256(source)
-	p := &Plugin{runtime: r, path: path, config: c, hash: hex.EncodeToString(sum[:]), metered: metered,
+	m := &Module{runtime: r, path: path, config: c, abi: a, hash: hex.EncodeToString(sum[:]), metered: metered,
 		memoryMin: uint64(module.Memories[0].Min) * wasmPage, layout: layoutOf(module, metered), exports: map[string]bool{},
 		args: renderArgs(c.Args)}
-	p.free = p.release
+	m.free = m.release
 	for _, e := range module.Exports {
-		p.exports[e.Name] = e.Kind == meter.KindFunction
+		m.exports[e.Name] = e.Kind == meter.KindFunction
 	}
-	return p
+	return m
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
@@ -136,8 +143,8 @@ func readFile(path string, limit int64) ([]byte, *table.Error) {
 }
 
 // checkConfig rejects unknown grants and arguments that cannot be encoded for the guest.
-func checkConfig(path string, c env.Source) error {
-	all := []string{GrantClock, GrantEntropy, GrantLog, GrantMetric}
+func checkConfig(path string, c env.Source, a *abi) error {
+	all := a.grants
 	for _, g := range c.Grants {
 		if !slices.Contains(all, g) {
 			return &table.Error{Code: CodeImport, Place: path, Reason: fmt.Sprintf("is granted %q, which does not exist", g),

@@ -34,9 +34,12 @@ func (l *linear) bytes() []byte                                  { return nil }
 func (l *linear) contains(_, _ uint64) bool                      { return false }
 func (l *linear) mapShared(_ int, _ int64, _, _ uint64) error    { return errors.ErrUnsupported }
 func (l *linear) mapPrivate(_ int, _, _ uint64) error            { return errors.ErrUnsupported }
-func (l *linear) mapZero(_, _ uint64) error                      { return errors.ErrUnsupported }
-func (l *linear) touch()                                         {}
-func (l *linear) release()                                       {}
+func (l *linear) mapPrivateView(_ int, _ int64, _, _ uint64) error {
+	return errors.ErrUnsupported
+}
+func (l *linear) mapZero(_, _ uint64) error { return errors.ErrUnsupported }
+func (l *linear) touch()                    {}
+func (l *linear) release()                  {}
 
 type imageFile struct {
 	fd      int
@@ -64,7 +67,7 @@ func (*codeCache) find(string) (*compiledCode, error) { return nil, errors.ErrUn
 func (*codeCache) keep(string, *compiledCode) error   { return errors.ErrUnsupported }
 func (*codeCache) close() error                       { return nil }
 func missing(error) bool                              { return false }
-func (*Runtime) compileApart(context.Context, *Plugin, []byte, string) error {
+func (*Runtime) compileApart(context.Context, *Module, []byte, string) error {
 	return errNotWritten{errors.ErrUnsupported.Error()}
 }
 

@@ -5,38 +5,20 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-
-	"github.com/tetratelabs/wazero"
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/core/trajectory"
 
 	"github.com/rlhost/rlhost/hostabi"
-	"github.com/rlhost/rlhost/plugins/wasm/internal/meter"
 )
 
-// Plugin is a module that was loaded and checked. It implements env.Plugin; its methods may be called
+// Plugin is a module of environments that was loaded and checked. It implements env.Plugin; its methods may be called
 // concurrently. Its memory lives until it and every Env made from it are closed.
 type Plugin struct {
-	runtime   *Runtime
-	path      string
-	config    env.Source
-	hash      string
-	args      []byte
-	engine    *engine
-	compiled  wazero.CompiledModule
-	metered   *meter.Result
-	memoryMin uint64
-	layout    layout
-	exports   map[string]bool // functions that it exports
-	spec      hostabi.EnvSpec
-
-	image *image // state after rl_describe, nil if it cannot be captured
-
-	users // its environments
+	*Module
+	spec hostabi.EnvSpec
 }
 
 // errorBytes is the size of the buffer for the guest's error text.
@@ -56,13 +38,8 @@ func (p *Plugin) bindingsBytes() uint32 {
 	return uint32(len(p.spec.Tensors) * p.spec.BindingBytes)
 }
 
-// Hash returns the SHA-256 of the file, in hexadecimal.
-func (p *Plugin) Hash() string { return p.hash }
-
 // Configuration returns the arguments; see env.Configured. Limits and grants are not state of a guest.
 func (p *Plugin) Configuration() string { return string(p.args) }
-
-func (p *Plugin) granted(capability string) bool { return slices.Contains(p.config.Grants, capability) }
 
 // MemoryFor returns how much of an instance's memory blocks take; see env.Sized. Each is a window of whole pages.
 func (p *Plugin) MemoryFor(blocks int, s *trajectory.Schema) (least, enough, limit uint64) {
@@ -75,42 +52,12 @@ func (p *Plugin) MemoryFor(blocks int, s *trajectory.Schema) (least, enough, lim
 	return used + n*uint64(s.GuestBytes), has + n*(uint64(s.GuestBytes)+2*windowAlign), p.config.Memory
 }
 
-// Close releases the plugin. Environments made from it stay usable; the compiled code is released with the last.
-func (p *Plugin) Close() error { return p.users.close() }
-
-func (p *Plugin) release() error {
-	if p.image != nil {
-		p.image.close()
-	}
-	err := p.compiled.Close(context.Background())
-	return errors.Join(err, p.runtime.leave())
-}
-
 // prepare starts the module once, asks it to describe itself, and takes the image that environments begin from.
 func (p *Plugin) prepare(ctx context.Context) error {
-	if p.memoryMin > p.config.Memory {
-		return p.fail(CodeStart, fmt.Sprintf("begins with %s of memory, its limit is %s", byteSize(p.memoryMin),
-			byteSize(p.config.Memory)), "raise the environment's memory limit, or give it a smaller stack", nil)
-	}
-	i, err := p.newInstance()
-	if err != nil {
-		return p.fail(CodeStart, "cannot be started: "+oneLine(err.Error()), "build it again", err)
-	}
-	defer i.close()
-	var stop context.CancelFunc
-	i.ctx.Context, stop = context.WithCancel(ctx)
-	defer stop()
-	defer context.AfterFunc(p.runtime.ctx, stop)()
-	if err := i.startUp(); err != nil {
-		return p.startError(ctx, err)
-	}
-	if p.spec, err = i.describe(); err != nil {
-		return p.startError(ctx, err)
-	}
-	if p.metered.State == "" {
-		p.image, err = i.takeImage()
-	}
-	return err
+	return p.Module.prepare(ctx, func(i *instance) (err error) {
+		p.spec, err = i.describe()
+		return err
+	})
 }
 
 // begin makes an instance that has described itself: from the image, or from scratch.
@@ -129,52 +76,6 @@ func (p *Plugin) begin() (*instance, error) {
 		return nil, err
 	}
 	return i, nil
-}
-
-func (p *Plugin) fail(code, reason, help string, err error) *table.Error {
-	return &table.Error{Code: code, Place: p.path, Reason: reason, Help: help, Err: err}
-}
-
-// startError gives a failure before the first environment its code and its advice.
-func (p *Plugin) startError(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	var load *table.Error
-	if errors.As(err, &load) {
-		return load
-	}
-	var call *callError
-	if !errors.As(err, &call) {
-		return err
-	}
-	help := "correct the guest, it must start with nothing but its arguments"
-	switch call.kind {
-	case env.FaultDeadline:
-		help = "correct the guest, or raise the limit on its start if it has a reason to take so long"
-	case env.FaultMemory:
-		help = "raise the environment's memory limit, or correct the guest's rl_alloc"
-	}
-	return p.fail(CodeStart, fmt.Sprintf("fails in %s: %s", call.call, call.reason), help, err)
-}
-
-// startUp runs a module's start code.
-func (i *instance) startUp() error {
-	steps := []struct{ export, name string }{
-		{meter.DataCall, "its data segments"},
-		{meter.StartCall, "its start function"},
-		{hostabi.ExportInitialize, hostabi.ExportInitialize},
-	}
-	for _, s := range steps {
-		fn := i.module.ExportedFunction(s.export)
-		if fn == nil {
-			continue
-		}
-		if _, err := i.invoke(s.name, fn, i.plugin.config.Init); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // describe puts the arguments into the guest and reads its description.
@@ -266,7 +167,7 @@ func (i *instance) askDescription(buf, size uint32) (uint32, error) {
 	return uint32(n), nil
 }
 
-func (p *Plugin) describeError(reason string, err error) *table.Error {
+func (m *Module) describeError(reason string, err error) *table.Error {
 	if err == nil {
 		err = hostabi.ErrSpec
 	}
@@ -274,7 +175,7 @@ func (p *Plugin) describeError(reason string, err error) *table.Error {
 	if errors.Is(err, hostabi.ErrNotYet) {
 		help = "describe the environment in what this host runs: " + hostabi.Runs
 	}
-	return p.fail(CodeDescription, reason, help, err)
+	return m.fail(CodeDescription, reason, help, err)
 }
 
 // describes returns an error about a description without its common prefix.

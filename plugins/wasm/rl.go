@@ -33,6 +33,7 @@ type hostModule struct {
 func hostModules() []hostModule {
 	return []hostModule{
 		{hostabi.ImportModule, rlFunctions()},
+		{hostabi.ImportComponent, componentFunctions()},
 		{wasiModule, wasiFunctions()},
 	}
 }
@@ -58,7 +59,7 @@ const (
 	GrantLog     = "log"     // rl.log, rl.log_enabled, and what the guest writes to stdout and stderr
 	GrantEntropy = "entropy" // rl.entropy
 	GrantClock   = "clock"   // rl.clock_ns
-	GrantMetric  = "metric"  // rl.metric, rl.metric_env
+	GrantMetric  = "metric"  // rl.metric, rl.metric_env; rl_component.declare, rl_component.report
 )
 
 // Limits of a guest's messages.
@@ -87,8 +88,8 @@ type hostState struct {
 	metrics map[string]string
 }
 
-func (h *hostState) init(p *Plugin) {
-	h.name, h.log = p.config.Name, p.runtime.log
+func (h *hostState) init(m *Module) {
+	h.name, h.log = m.config.Name, m.runtime.log
 	h.said = make([]byte, 0, maxSaid)
 	h.entropy = make([]uint64, 1)
 }
@@ -105,8 +106,13 @@ func rlFunctions() []hostFunction {
 		hostabi.ImportMetric:     {grant: GrantMetric, call: rlMetric},
 		hostabi.ImportMetricEnv:  {grant: GrantMetric, call: rlMetricEnv},
 	}
+	return offered(hostabi.EnvImports(), calls)
+}
+
+// offered returns host functions with the names and signatures of an ABI.
+func offered(specs []hostabi.Function, calls map[string]hostFunction) []hostFunction {
 	var all []hostFunction
-	for _, spec := range hostabi.EnvImports() {
+	for _, spec := range specs {
 		f := calls[spec.Name]
 		f.name, f.params, f.results = spec.Name, valueTypes(spec.Params), valueTypes(spec.Results)
 		all = append(all, f)

@@ -61,7 +61,10 @@ func (h *hostState) say(ctx context.Context, level slog.Level, text []byte) {
 		return
 	}
 	line := strings.ToValidUTF8(strings.TrimRight(string(text), "\r\n\x00"), "?")
-	attrs := []any{"component", h.name}
+	var attrs []any
+	if h.name != "" {
+		attrs = append(attrs, "component", h.name)
+	}
 	if dropped > 0 {
 		attrs = append(attrs, "lines_dropped", dropped)
 	}

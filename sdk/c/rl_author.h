@@ -1,5 +1,5 @@
-// Hand-written. What an environment's author uses: random numbers, arguments, spaces, errors, log, metrics.
-// Included by rl_env.h.
+// Hand-written. What an author uses: random numbers, arguments, spaces, errors, log, metrics.
+// Included by rl_env.h and rl_component.h.
 #ifndef RL_AUTHOR_H
 #define RL_AUTHOR_H
 
@@ -302,7 +302,8 @@ RL_QUIET static uint32_t rl_choices(const rl_space *s)
 
 enum { RL_DEBUG, RL_INFO, RL_WARNING, RL_ERROR };
 
-#ifdef __wasm__
+#if defined(RL_COMPONENT_H) // which has its own
+#elif defined(__wasm__)
 // rl_log sends a line to the host's log; the pipeline must grant "log".
 RL_QUIET static void rl_log(uint32_t level, const char *text)
 {

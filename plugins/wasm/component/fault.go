@@ -1,0 +1,59 @@
+package component
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rlhost/rlhost/core/env"
+)
+
+// save keeps the state that a fault goes back to.
+func (g *guest) save() { g.saved = g.run.Save(g.contain) }
+
+// failed handles an error of a call. After a fault the guest goes on from the state that was saved last; what it had leased is
+// released. Any other error ends the run.
+func (g *guest) failed(err error) {
+	var fault *env.Fault
+	if !errors.As(err, &fault) || !fault.Poisons() {
+		g.host.Fail(err)
+		return
+	}
+	g.faults.Inc()
+	if g.host.Yield(err) { // it is being replaced
+		g.dead = true
+		return
+	}
+	if g.restarts == g.source.MaxRestarts {
+		g.end(fmt.Errorf("%w; restarted %d times already (max_restarts)", err, g.restarts))
+		return
+	}
+	g.restarts++
+	g.host.Log.Warn("component restarted", "error", err, "restart", g.restarts, "max_restarts", g.source.MaxRestarts)
+	if err := g.goBack(); err != nil {
+		g.end(err)
+	}
+}
+
+// end fails the component for good.
+func (g *guest) end(err error) {
+	g.dead = true
+	g.host.Fail(err)
+}
+
+// goBack releases what the guest has leased and restores its saved state.
+func (g *guest) goBack() error {
+	if err := g.blocks.releaseAll(); err != nil {
+		return err
+	}
+	if g.saved == nil {
+		return fmt.Errorf("%s: the module can change more than its memory, so it cannot be restored", g.source.Use)
+	}
+	if err := g.run.Restore(g.saved); err != nil {
+		return err
+	}
+	g.unmapAll()
+	for _, s := range g.slots {
+		s.bound = bound{}
+	}
+	return nil
+}

@@ -1,0 +1,297 @@
+package component
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rlhost/rlhost/core/bus"
+	core "github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/stat"
+	"github.com/rlhost/rlhost/core/table"
+
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/wasm"
+)
+
+// CodeManifest is the code of a module whose manifest is not accepted.
+const CodeManifest = wasm.CodeDescription
+
+// maxManifest and maxState bound what a guest hands over in one piece.
+const (
+	maxManifest = 1 << 20
+	maxState    = 1 << 28
+)
+
+// guest is a component in a module. But for Configure and Manifest its methods run on the component's loop.
+type guest struct {
+	module   *wasm.Module
+	source   Source
+	lines    string // its table
+	manifest hostabi.Manifest
+
+	host *core.Host
+	windows
+	blocks   tokens
+	slots    []*slot
+	signals  []*bus.Signal
+	handling *slot // whose message is being handled; nil in none
+	emitted  int   // messages in this call
+	timers   timers
+	metrics  metrics
+	saved    *wasm.SavedGuest // what a fault goes back to
+	restarts int
+	dead     bool // the budget of restarts is spent
+
+	faults, lost, remapped, copied *stat.Counter
+}
+
+var (
+	_ core.Component = (*guest)(nil)
+	_ core.Pauser    = (*guest)(nil)
+)
+
+// Manifest returns the ports of the component as it is configured; before that, as without a table.
+func (g *guest) Manifest() core.Manifest {
+	var m core.Manifest
+	ports := func(list []hostabi.ManifestPort) (ports []core.Port) {
+		for _, p := range list {
+			ports = append(ports, core.Port{Name: p.Name, Payload: p.Payload, Doc: p.Doc, OnLoan: p.Flags&hostabi.PortOnLoan != 0, Schema: p.Schema})
+		}
+		return ports
+	}
+	m.Signals, m.Slots = ports(g.manifest.Signals), ports(g.manifest.Slots)
+	return m
+}
+
+// Configure asks an instance of the module, which it then drops, whether the table is right and what the ports are.
+func (g *guest) Configure(decode func(into any) error) error {
+	values := map[string]any{}
+	if err := decode(&values); err != nil {
+		return err
+	}
+	g.lines = table.Lines(values)
+	asked, err := g.module.NewGuest(wasm.GuestOptions{Name: g.source.Name})
+	if err != nil {
+		return err
+	}
+	err = g.ask(asked)
+	return errors.Join(err, asked.Close())
+}
+
+// ask configures an instance and reads its manifest.
+func (g *guest) ask(run *wasm.Guest) error {
+	if err := configure(run, g.lines); err != nil {
+		return err
+	}
+	text, err := answer(run, hostabi.ExportManifest, maxManifest)
+	if err != nil {
+		return err
+	}
+	if g.manifest, err = hostabi.ParseManifest(text); err != nil {
+		reason := strings.TrimPrefix(err.Error(), hostabi.ErrManifest.Error()+": ")
+		return &table.Error{Code: CodeManifest, Place: g.source.Use, Reason: "describes itself wrongly: " + reason,
+			Help: "correct what the guest's rl_manifest writes", Err: err}
+	}
+	return nil
+}
+
+// configure calls rl_configure. What the guest refuses becomes errors of keys.
+func configure(run *wasm.Guest, lines string) error {
+	at, err := put(run, []byte(lines))
+	if err != nil {
+		return err
+	}
+	_, err = run.Call(hostabi.ExportConfigure, uint64(at), uint64(len(lines)))
+	var refused *wasm.StatusError
+	if errors.As(err, &refused) && refused.Status == hostabi.StatusConfig {
+		return configErrors(refused.Words)
+	}
+	if err != nil || len(lines) == 0 {
+		return err
+	}
+	return run.Free(at, uint32(len(lines)))
+}
+
+// configErrors makes errors of lines "key: reason"; a line without a key is about the table.
+func configErrors(words string) error {
+	var errs []error
+	for line := range strings.Lines(words) {
+		key, reason, ok := strings.Cut(strings.TrimSpace(line), ": ")
+		if !ok || strings.ContainsAny(key, " \t") {
+			errs = append(errs, fmt.Errorf("refused: %s", strings.TrimSpace(line)))
+			continue
+		}
+		errs = append(errs, &core.ConfigError{Key: key, Reason: reason})
+	}
+	if len(errs) == 0 {
+		return errors.New("refused, without a reason")
+	}
+	return errors.Join(errs...)
+}
+
+// put puts bytes into memory of the guest's; none lie at 0.
+func put(run *wasm.Guest, b []byte) (at uint32, err error) {
+	if len(b) == 0 {
+		return 0, nil
+	}
+	if at, err = run.Allocate(uint32(len(b)), 16); err == nil {
+		copy(run.View(at, uint32(len(b))), b)
+	}
+	return at, err
+}
+
+// answer returns what an export of the kind "needed length" writes.
+func answer(run *wasm.Guest, export string, most uint32) ([]byte, error) {
+	n, err := run.Call(export, 0, 0)
+	if err != nil || n == 0 {
+		return nil, err
+	}
+	if n > most {
+		return nil, fmt.Errorf("%s needs %d bytes, at most %d", export, n, most)
+	}
+	at, err := run.Allocate(n, 16)
+	if err != nil {
+		return nil, err
+	}
+	wrote, err := run.Call(export, uint64(at), uint64(n))
+	if err != nil {
+		return nil, err
+	}
+	if wrote != n {
+		return nil, fmt.Errorf("%s needs %d bytes at first and %d then", export, n, wrote)
+	}
+	b := slices.Clone(run.View(at, n))
+	return b, run.Free(at, n)
+}
+
+// Start makes the instance that runs, binds its slots and calls rl_start.
+func (g *guest) Start(h *core.Host) error {
+	g.host = h
+	counter := func(name string) *stat.Counter { return h.Stats.Counter(h.Name + "/" + name) }
+	g.faults, g.lost = counter("faults"), counter("lost_messages")
+	g.remapped, g.copied = counter("remapped_windows"), counter("copied_bytes")
+	run, err := g.module.NewGuest(wasm.GuestOptions{Name: h.Name, Log: h.Log, Seed: env.Seed(h.Run.Seed, h.Index), Services: services{g}})
+	if err != nil {
+		return err
+	}
+	g.windows, g.blocks = windows{run: run, arenas: h.Arenas}, tokens{arenas: h.Arenas}
+	if err := g.ask(g.run); err != nil {
+		return err
+	}
+	for _, p := range g.manifest.Signals {
+		g.signals = append(g.signals, h.Signal(p.Name))
+	}
+	for i := range g.manifest.Slots {
+		s, err := g.newSlot(i)
+		if err != nil {
+			return err
+		}
+		g.slots = append(g.slots, s)
+	}
+	if err := g.introduce(); err != nil {
+		return err
+	}
+	g.save()
+	return nil
+}
+
+// introduce calls rl_start.
+func (g *guest) introduce() error {
+	h := g.host
+	id := hostabi.Identity{Size: hostabi.IdentityBytes, Index: uint32(h.Index), Count: uint32(h.Count), Seed: h.Run.Seed,
+		NameAt: hostabi.IdentityBytes, NameLen: uint32(len(h.Name))}
+	if h.Run.Synchronous {
+		id.Synchronous = 1
+	}
+	b, _ := binary.Append(nil, binary.LittleEndian, &id) // a struct of fixed size always fits
+	b = append(b, h.Name...)
+	at, err := put(g.run, b)
+	if err != nil {
+		return err
+	}
+	if _, err := g.run.Call(hostabi.ExportStartUp, uint64(at), uint64(len(b))); err != nil {
+		return err
+	}
+	return g.run.Free(at, uint32(len(b)))
+}
+
+// Snapshot returns what rl_snapshot writes.
+func (g *guest) Snapshot() (core.State, error) {
+	switch {
+	case g.manifest.Flags&hostabi.ComponentStateless != 0:
+		return core.State{}, nil
+	case !g.run.Has(hostabi.ExportSnapshot):
+		return core.State{}, fmt.Errorf("%w: %s exports no %s", core.ErrNoSnapshot, g.source.Use, hostabi.ExportSnapshot)
+	}
+	b, err := answer(g.run, hostabi.ExportSnapshot, maxState)
+	if err != nil {
+		return core.State{}, err
+	}
+	g.save()
+	return core.State{Blobs: map[string][]byte{core.OpaqueBlob: b}}, nil
+}
+
+// Restore gives the guest a state.
+func (g *guest) Restore(s core.State) error {
+	b := s.Blobs[core.OpaqueBlob]
+	if len(b) == 0 {
+		return nil
+	}
+	if !g.run.Has(hostabi.ExportRestore) {
+		return fmt.Errorf("%s exports no %s and cannot take a state of %d bytes", g.source.Use, hostabi.ExportRestore, len(b))
+	}
+	at, err := put(g.run, b)
+	if err != nil {
+		return err
+	}
+	if _, err := g.run.Call(hostabi.ExportRestore, uint64(at), uint64(len(b))); err != nil {
+		return err
+	}
+	if err := g.run.Free(at, uint32(len(b))); err != nil {
+		return err
+	}
+	g.save()
+	return nil
+}
+
+// Pause calls rl_pause: the guest is at rest when that returns.
+func (g *guest) Pause(rested func()) {
+	g.at(hostabi.ExportPause)
+	rested()
+}
+
+// Resume calls rl_resume.
+func (g *guest) Resume() { g.at(hostabi.ExportResume) }
+
+// Waiting returns nothing: a guest handles each message before the next.
+func (g *guest) Waiting() []core.Waiting { return nil }
+
+// at calls an export without parameters, if there is one.
+func (g *guest) at(export string) {
+	if g.dead || !g.run.Has(export) {
+		return
+	}
+	if _, err := g.run.Call(export); err != nil {
+		g.failed(err)
+	}
+}
+
+// Stop ends the guest and takes back what it has leased.
+func (g *guest) Stop() error {
+	if g.run == nil { // before Start
+		return nil
+	}
+	if !g.dead && g.run.Has(hostabi.ExportStop) && g.saved != nil {
+		if _, err := g.run.Call(hostabi.ExportStop); err != nil {
+			g.host.Log.Warn("component did not stop by itself", "error", err)
+		}
+	}
+	g.timers.stop()
+	err := errors.Join(g.blocks.releaseAll(), g.run.Close())
+	g.run = nil
+	return err
+}

@@ -1,0 +1,137 @@
+package component
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	core "github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/table"
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/plugintest"
+)
+
+func TestShaper_RewritesRewardsAndPassesTheBlockOn(t *testing.T) {
+	r, g := started(t, source(example("shaper")), plugintest.RigOptions{Grants: granted()}, map[string]any{"scale": 0.5, "shift": 0.25, "clip": int64(1)})
+	b := newBlocks(t, r.Host.Arenas, 2, trajectory.Shape{Steps: 2, Envs: 2})
+	var got []hostabi.Message
+	var rewards [][]float32
+	r.From("trajectories", func(m *hostabi.Message) {
+		got, rewards = append(got, *m), append(rewards, b.rewards(m.Handle))
+	})
+	in := r.To("on_trajectories")
+	for _, x := range []float32{1, 3} {
+		h := b.with(x, -10, 0, 3)
+		must(t, in.Emit(hostabi.Message{Handle: h, T: 7, Split: 1, PolicyVersion: 9, Kind: 4, Sender: 3, Inline: [2]uint64{5, 6}}))
+		must(t, b.arena.Release(h))
+		r.MustSettle()
+	}
+	if len(got) != 2 {
+		t.Fatalf("%d messages, want 2", len(got))
+	}
+	m := got[0]
+	if m.T != 7 || m.Split != 1 || m.PolicyVersion != 9 || m.Kind != 4 || m.Sender != 3 || m.Inline != [2]uint64{5, 6} {
+		t.Errorf("passed on as %+v", m)
+	}
+	if want := []float32{0.75, -1, 0.25, 1}; !slices.Equal(rewards[0], want) {
+		t.Errorf("rewards %v, want %v", rewards[0], want)
+	}
+	if n, want := g.copied.Value(), uint64(2*2*4*4); n != want {
+		t.Errorf("%d bytes copied, want the column twice for each message, %d", n, want)
+	}
+}
+
+func TestShaper_NeedsTheGrantOfItsWire(t *testing.T) {
+	err := plugintest.StartError(t, made(t, source(example("shaper"))), plugintest.RigOptions{Name: "shaper"}, plugintest.DecodeTable(nil))
+	if err == nil || !strings.Contains(err.Error(), "may not write reward: no wire grants it") {
+		t.Errorf("Start = %v", err)
+	}
+}
+
+func TestConfigure_NamesTheKey(t *testing.T) {
+	for _, c := range []struct {
+		table map[string]any
+		want  string
+	}{
+		{map[string]any{"clip": -1.5}, "`clip` want 0 (none) or more"},
+		{map[string]any{"scale": "x"}, "`scale` want a number"},
+		{map[string]any{"slope": 1.0}, "`slope` is not known"},
+	} {
+		err := made(t, source(example("shaper"))).Configure(plugintest.DecodeTable(c.table))
+		var e *core.ConfigError
+		if !errors.As(err, &e) || e.Error() != c.want {
+			t.Errorf("%v: %v, want %s", c.table, err, c.want)
+		}
+	}
+}
+
+func TestManifest_IsTheModules(t *testing.T) {
+	g := made(t, source(example("episodes"), "log", "metric"))
+	must(t, g.Configure(plugintest.DecodeTable(nil)))
+	m := g.Manifest()
+	if len(m.Signals) != 0 || len(m.Slots) != 1 || m.Slots[0] != (core.Port{Name: "on_episodes", Payload: "episode", Doc: "episodes that have ended"}) {
+		t.Errorf("manifest %+v", m)
+	}
+}
+
+func TestEpisodes_CountsAndLogs(t *testing.T) {
+	r, _ := started(t, source(example("episodes"), "log", "metric"), plugintest.RigOptions{}, map[string]any{"every": int64(2)})
+	in := r.To("on_episodes")
+	for i, length := range []uint32{5, 9, 3} {
+		must(t, in.Emit(trajectory.Episode{Return: 1, Length: length, Env: uint32(i)}.Message()))
+	}
+	r.MustSettle()
+	if n := r.Host.Stats.Counter("episodes/count").Value(); n != 3 {
+		t.Errorf("%d episodes counted, want 3", n)
+	}
+	if n := r.Host.Stats.Gauge("episodes/longest").Value(); n != 9 {
+		t.Errorf("the longest has %v, want 9", n)
+	}
+}
+
+// What an instance has seen goes on in the next one, what its table says does not.
+func TestSnapshot_IsOfTheNamedMember(t *testing.T) {
+	s := source(example("episodes"), "log", "metric")
+	r, g := started(t, s, plugintest.RigOptions{}, map[string]any{"every": int64(5)})
+	must(t, r.To("on_episodes").Emit(trajectory.Episode{Length: 8}.Message()))
+	r.MustSettle()
+	state, err := g.Snapshot()
+	must(t, err)
+	next, h := started(t, s, plugintest.RigOptions{}, map[string]any{"every": int64(1)})
+	must(t, h.Restore(state))
+	in := next.To("on_episodes")
+	must(t, in.Emit(trajectory.Episode{Length: 7}.Message()))
+	next.MustSettle()
+	if n := next.Host.Stats.Gauge("episodes/longest").Value(); n != 0 {
+		t.Errorf("a shorter episode than the longest of before sets it to %v", n)
+	}
+	again, err := h.Snapshot()
+	must(t, err)
+	if a, b := state.Blobs[core.OpaqueBlob], again.Blobs[core.OpaqueBlob]; len(a) != len(b) || a[0] != 1 || b[0] != 2 {
+		t.Errorf("states %v and %v, want one more episode in the second", a, b)
+	}
+	shaper, _ := started(t, source(example("shaper")), plugintest.RigOptions{Grants: granted()}, nil)
+	if err := shaper.Component.Restore(state); err == nil {
+		t.Error("a module takes the state of another one")
+	}
+}
+
+func TestSource_MustHaveItsHash(t *testing.T) {
+	s := source(example("shaper"))
+	s.SHA256 = strings.Repeat("0", 64)
+	_, err := modules(t).Component(s)
+	var e *table.Error
+	if !errors.As(err, &e) || e.Code != CodeHash {
+		t.Errorf("Component = %v, want %s", err, CodeHash)
+	}
+}
+
+// An environment is no component, and says so.
+func TestComponent_RefusesAnEnvironment(t *testing.T) {
+	_, err := modules(t).Component(source("../../../examples/plugins/cartpole-c/cartpole.wasm"))
+	if err == nil || !strings.Contains(err.Error(), "is a module of environments, not of components") {
+		t.Errorf("Component = %v", err)
+	}
+}

@@ -1,0 +1,129 @@
+package component
+
+import (
+	"math"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/rlhost/rlhost/core/loop"
+	"github.com/rlhost/rlhost/core/stat"
+
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// Bounds on what a guest makes.
+const (
+	maxMetrics = 256
+	maxTimers  = 64
+)
+
+// metric is a number that a guest reports; one of its fields is set.
+type metric struct {
+	counter   *stat.Counter
+	gauge     *stat.Gauge
+	histogram *stat.Histogram
+}
+
+// metrics are the numbers that a guest reports.
+type metrics struct {
+	list  []metric
+	known map[string]int32 // by kind and name
+}
+
+// declare returns the number of a metric, or a Status.
+func (m *metrics) declare(to *stat.Registry, kind hostabi.MetricKind, name []byte) int32 {
+	text := string(name)
+	if !printable(text) {
+		return int32(hostabi.StatusArgument)
+	}
+	key := string(rune('0'+kind)) + text
+	if known, ok := m.known[key]; ok {
+		return known
+	}
+	if len(m.list) == maxMetrics {
+		return int32(hostabi.StatusMemory)
+	}
+	var x metric
+	switch kind {
+	case hostabi.MetricCounter:
+		x.counter = to.Counter(text)
+	case hostabi.MetricGauge:
+		x.gauge = to.Gauge(text)
+	case hostabi.MetricHistogram:
+		x.histogram = to.Histogram(text)
+	default:
+		return int32(hostabi.StatusArgument)
+	}
+	if m.known == nil {
+		m.known = map[string]int32{}
+	}
+	m.known[key] = int32(len(m.list))
+	m.list = append(m.list, x)
+	return m.known[key]
+}
+
+// printable reports whether a name is text that can be shown as it is.
+func printable(name string) bool {
+	bad := func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) || r == ' ' }
+	return strings.IndexFunc(name, bad) < 0
+}
+
+// report changes a metric. What is not known, and what a counter cannot count, is left out.
+func (m *metrics) report(number uint32, value float64) {
+	if number >= uint32(len(m.list)) {
+		return
+	}
+	switch x := m.list[number]; {
+	case x.gauge != nil:
+		x.gauge.Set(value)
+	case x.histogram != nil:
+		x.histogram.Observe(value)
+	case value >= 0 && value < math.MaxUint32:
+		x.counter.Add(uint64(value))
+	}
+}
+
+// timers are those of a guest.
+type timers struct {
+	list map[uint32]*loop.Timer
+	last uint32
+}
+
+// begin returns the number of a timer, or a Status.
+func (t *timers) begin(r *loop.Receiver, after, every time.Duration, fire func(uint32)) int32 {
+	if len(t.list) == maxTimers || t.last == math.MaxInt32 {
+		return int32(hostabi.StatusMemory)
+	}
+	if t.list == nil {
+		t.list = map[uint32]*loop.Timer{}
+	}
+	t.last++
+	id := t.last
+	t.list[id] = r.After(after, func() {
+		if every == 0 {
+			delete(t.list, id)
+		} else {
+			t.list[id] = r.Every(every, func() { fire(id) })
+		}
+		fire(id)
+	})
+	return int32(id)
+}
+
+func (t *timers) cancel(id uint32) hostabi.Status {
+	timer := t.list[id]
+	if timer == nil {
+		return hostabi.StatusState
+	}
+	timer.Stop()
+	delete(t.list, id)
+	return hostabi.StatusOK
+}
+
+func (t *timers) stop() {
+	for _, timer := range t.list {
+		timer.Stop()
+	}
+	t.list = nil
+}

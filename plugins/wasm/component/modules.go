@@ -1,0 +1,85 @@
+package component
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	core "github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/files"
+	"github.com/rlhost/rlhost/core/table"
+	"github.com/rlhost/rlhost/plugins/wasm"
+)
+
+// Source says what a component is made from and how it is run.
+type Source struct {
+	env.Source      // Use is the path of the module; Args are not used
+	MaxRestarts int // faults of one instance before the run fails
+}
+
+// CodeHash is the code of a file that is not the one that was named by its hash.
+const CodeHash = "E020"
+
+// Modules are the modules that components are made from. Each is loaded once as long as its file stays the same. Its methods may be
+// called concurrently.
+type Modules struct {
+	runtime *wasm.Runtime
+
+	mu     sync.Mutex
+	loaded map[string]*wasm.Module // by what tells them apart
+}
+
+// NewModules returns modules that a runtime runs, which must be closed after them.
+func NewModules(r *wasm.Runtime) *Modules {
+	return &Modules{runtime: r, loaded: map[string]*wasm.Module{}}
+}
+
+// Close releases the modules. Components that were made from them stay usable.
+func (l *Modules) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var errs []error
+	for _, m := range l.loaded {
+		errs = append(errs, m.Close())
+	}
+	l.loaded = nil
+	return errors.Join(errs...)
+}
+
+// Component returns an unconfigured component. It loads the module and runs its start, nothing else of it. The error is a
+// *table.Error, unless the runtime is closed.
+func (l *Modules) Component(s Source) (core.Component, error) {
+	m, err := l.load(s)
+	if err != nil {
+		return nil, err
+	}
+	return &guest{module: m, source: s}, nil
+}
+
+func (l *Modules) load(s Source) (*wasm.Module, error) {
+	hash, err := files.SHA256(s.Use)
+	if err == nil && s.SHA256 != "" && s.SHA256 != hash {
+		return nil, &table.Error{Code: CodeHash, Place: s.Use, Reason: fmt.Sprintf("has the SHA-256 %s, not %s", hash, s.SHA256),
+			Help: "correct sha256 if the file is the one that is meant"}
+	}
+	settings := s.Source
+	settings.Name = ""
+	key, _ := json.Marshal(settings) // strings and numbers
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.loaded == nil {
+		return nil, wasm.ErrClosed
+	}
+	if m := l.loaded[hash+string(key)]; m != nil && err == nil {
+		return m, nil
+	}
+	m, err := l.runtime.LoadComponent(context.Background(), s.Use, nil, settings) // its own limits end it
+	if err != nil {
+		return nil, err
+	}
+	l.loaded[m.Hash()+string(key)] = m
+	return m, nil
+}

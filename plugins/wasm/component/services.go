@@ -1,0 +1,145 @@
+package component
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"github.com/rlhost/rlhost/core/bus"
+	core "github.com/rlhost/rlhost/core/component"
+
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/wasm"
+)
+
+// maxEmits bounds the messages that a guest emits in one call: with on_full = "block" they wait in the host's memory.
+const maxEmits = 4096
+
+// services are the imports of a guest.
+type services struct{ g *guest }
+
+var _ wasm.Services = services{}
+
+// Emit sends a message.
+func (s services) Emit(signal, message uint32) int32 {
+	g := s.g
+	b := g.run.View(message, hostabi.ComponentMessageBytes)
+	if b == nil || signal >= uint32(len(g.signals)) {
+		return int32(hostabi.StatusArgument)
+	}
+	if g.emitted++; g.emitted > maxEmits {
+		return int32(hostabi.StatusState)
+	}
+	le := binary.LittleEndian
+	m := hostabi.Message{T: le.Uint32(b[8:]), Split: le.Uint32(b[12:]), PolicyVersion: le.Uint64(b[16:]),
+		Inline: [2]uint64{le.Uint64(b[24:]), le.Uint64(b[32:])}, Kind: le.Uint16(b[40:]), Sender: g.host.ID}
+	if sender := le.Uint32(b[44:]); sender > 0 {
+		m.Sender = uint16(sender - 1)
+	}
+	if token := le.Uint32(b[0:]); token != 0 {
+		k := g.blocks.find(token)
+		if k == nil {
+			return int32(hostabi.StatusArgument)
+		}
+		m.Handle = k.handle
+		if x := g.handling; x != nil && x.block == token {
+			g.writeBack(x)
+			x.emitted = true
+		}
+	}
+	taken, err := g.signals[signal].Offer(m)
+	switch {
+	case errors.Is(err, bus.ErrFull), errors.Is(err, bus.ErrOverrun):
+		g.host.Fail(err)
+		return int32(hostabi.OutcomeDropped)
+	case err != nil:
+		return int32(hostabi.StatusState)
+	case !taken:
+		return int32(hostabi.OutcomeDropped)
+	case g.host.Receiver.Paused():
+		return int32(hostabi.OutcomeParked)
+	}
+	return int32(hostabi.OutcomeSent)
+}
+
+// Lease claims a block.
+func (s services) Lease(block uint32) hostabi.Status { return s.g.blocks.lease(block) }
+
+// Release ends a lease.
+func (s services) Release(block uint32) hostabi.Status { return s.g.blocks.release(block) }
+
+// Column binds a column by its name.
+func (s services) Column(block uint32, name []byte, access hostabi.ColumnFlags, to uint32) hostabi.Status {
+	g := s.g
+	k, b := g.blocks.find(block), g.run.View(to, uint32(g.manifest.BindingBytes))
+	if k == nil || b == nil || access&^hostabi.ColumnWrite != 0 {
+		return hostabi.StatusArgument
+	}
+	if k.window == nil {
+		return hostabi.StatusState
+	}
+	p, ok := k.window.view.columns[string(name)]
+	if !ok {
+		return hostabi.StatusUnsupported
+	}
+	at := k.window.at + p.offset
+	if access&hostabi.ColumnWrite != 0 {
+		x := g.handling
+		if x == nil || x.block != block || x.emitted {
+			return hostabi.StatusState
+		}
+		l := x.lent(string(name))
+		if l == nil {
+			return hostabi.StatusDenied
+		}
+		g.readIn(x, l, p)
+		at = l.at
+	}
+	clear(b)
+	p.write(b, at, access&hostabi.ColumnWrite != 0)
+	return hostabi.StatusOK
+}
+
+// Declare makes a metric known.
+func (s services) Declare(kind hostabi.MetricKind, name []byte) int32 {
+	return s.g.metrics.declare(s.g.host.Stats, kind, name)
+}
+
+// Report changes a metric.
+func (s services) Report(metric uint32, value float64) { s.g.metrics.report(metric, value) }
+
+// Timer begins a timer.
+func (s services) Timer(after, every int64) int32 {
+	g := s.g
+	if after < 0 || every < 0 || !g.run.Has(hostabi.ExportTimer) {
+		return int32(hostabi.StatusArgument)
+	}
+	return g.timers.begin(g.host.Receiver, time.Duration(after), time.Duration(every), g.fire)
+}
+
+// fire gives the guest a timer.
+func (g *guest) fire(id uint32) {
+	if g.dead {
+		return
+	}
+	g.emitted = 0
+	if err := g.run.Timer(id); err != nil {
+		g.failed(err)
+	}
+}
+
+// Cancel ends a timer.
+func (s services) Cancel(timer uint32) hostabi.Status { return s.g.timers.cancel(timer) }
+
+// Stop asks the run to end.
+func (s services) Stop(reason hostabi.StopReason) hostabi.Status {
+	reasons := map[hostabi.StopReason]core.StopReason{
+		hostabi.StopForReturn: core.StopReturn, hostabi.StopForEnvSteps: core.StopEnvSteps, hostabi.StopForWall: core.StopWall,
+	}
+	word, ok := reasons[reason]
+	if !ok {
+		return hostabi.StatusArgument
+	}
+	s.g.host.Stop(word)
+	return hostabi.StatusOK
+}

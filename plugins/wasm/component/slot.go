@@ -1,0 +1,243 @@
+package component
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/rlhost/rlhost/core/arena"
+
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// slot is a slot of a guest, with its memory for the message that it handles.
+type slot struct {
+	index    uint32
+	name     string
+	looks    bool // at blocks
+	columns  []hostabi.ManifestColumn
+	granted  []*lent // columns that the wires let it write
+	message  uint32  // where the ComponentMessage lies
+	bindings uint32  // where the ColumnBindings lie
+	bound    bound   // what they say now
+
+	block   uint32      // token of the message's block, 0 if it names none
+	lease   arena.Lease // of that block, where columns of it are written
+	emitted bool        // the block has been emitted: what was written is in it
+}
+
+// bound is where the columns of a block lie.
+type bound struct {
+	at   uint32
+	view *view
+}
+
+// lent is memory of the guest's in which it writes a column.
+type lent struct {
+	name  string
+	at, n uint32 // 0 until a block with the column has come
+	live  bool   // it has the column of the block that is being handled
+}
+
+// newSlot gets the memory for the messages of a slot and binds it.
+func (g *guest) newSlot(i int) (*slot, error) {
+	port := &g.manifest.Slots[i]
+	s := &slot{index: uint32(i), name: port.Name, looks: port.Flags&hostabi.PortBlocks != 0}
+	for _, c := range g.manifest.Columns {
+		if c.Slot != i {
+			continue
+		}
+		if c.Flags&hostabi.ColumnWrite != 0 {
+			if err := g.host.Granted(s.name, c.Name); err != nil {
+				return nil, err
+			}
+		}
+		s.columns, s.looks = append(s.columns, c), true
+	}
+	for _, name := range g.host.Grants[s.name] {
+		declared := func(c hostabi.ManifestColumn) bool { return c.Name == name && c.Flags&hostabi.ColumnWrite != 0 }
+		if port.Flags&hostabi.PortBlocks != 0 || slices.ContainsFunc(s.columns, declared) {
+			s.granted = append(s.granted, &lent{name: name})
+		}
+	}
+	var err error
+	if s.message, err = g.run.Allocate(uint32(g.manifest.MessageBytes), 64); err != nil {
+		return nil, err
+	}
+	if n := len(s.columns) * g.manifest.BindingBytes; n > 0 {
+		if s.bindings, err = g.run.Allocate(uint32(n), 64); err != nil {
+			return nil, err
+		}
+	}
+	g.host.Slot(s.name, func(m *hostabi.Message) { g.handle(s, m) })
+	return s, nil
+}
+
+// handle gives the guest a message.
+func (g *guest) handle(s *slot, m *hostabi.Message) {
+	if g.dead {
+		return
+	}
+	g.handling, g.emitted = s, 0
+	err := g.present(s, m)
+	if err == nil {
+		err = g.run.Slot(s.index, s.message)
+	}
+	if err == nil && s.block != 0 && !s.emitted {
+		g.writeBack(s)
+	}
+	g.handling = nil
+	g.leave(s)
+	if err != nil {
+		g.lost.Inc()
+		g.failed(err)
+	}
+}
+
+// leave forgets the block of a message that has been handled.
+func (g *guest) leave(s *slot) {
+	if s.block != 0 {
+		g.blocks.drop(s.block)
+		s.block = 0
+	}
+	if s.lease.Handle() != 0 {
+		if err := s.lease.Release(); err != nil {
+			g.host.Fail(err)
+		}
+		s.lease = arena.Lease{}
+	}
+}
+
+// present puts a message and what it points to where the guest reads it.
+func (g *guest) present(s *slot, m *hostabi.Message) error {
+	s.emitted = false
+	if m.Handle != 0 {
+		if err := g.presentBlock(s, m.Handle); err != nil {
+			return err
+		}
+	}
+	b, le := g.run.View(s.message, uint32(g.manifest.MessageBytes)), binary.LittleEndian
+	le.PutUint32(b[0:], s.block)
+	le.PutUint32(b[4:], s.bindings)
+	le.PutUint32(b[8:], m.T)
+	le.PutUint32(b[12:], m.Split)
+	le.PutUint64(b[16:], m.PolicyVersion)
+	le.PutUint64(b[24:], m.Inline[0])
+	le.PutUint64(b[32:], m.Inline[1])
+	le.PutUint16(b[40:], m.Kind)
+	clear(b[42:])
+	le.PutUint32(b[44:], uint32(m.Sender)+1)
+	return nil
+}
+
+// presentBlock maps a block, if the slot looks at such, and binds the columns.
+func (g *guest) presentBlock(s *slot, h hostabi.Handle) (err error) {
+	var w *window
+	if s.looks {
+		if w, err = g.window(h); err != nil {
+			return err
+		}
+		if len(s.granted) > 0 {
+			if err := g.lend(s, w, h); err != nil {
+				return err
+			}
+		}
+		if g.allocated {
+			g.allocated = false
+			g.save() // a state from before does not know of that memory
+		}
+	}
+	token, ok := g.blocks.take(h, w)
+	if !ok {
+		return fmt.Errorf("it has leased %d blocks, and another cannot be named", maxWindows)
+	}
+	s.block = token
+	if len(s.columns) == 0 || len(s.granted) == 0 && s.bound == (bound{w.at, w.view}) {
+		return nil
+	}
+	return g.bind(s, w)
+}
+
+// bind writes the bindings of the slot's columns.
+func (g *guest) bind(s *slot, w *window) error {
+	s.bound = bound{}
+	for i := range s.columns {
+		c := &s.columns[i]
+		b := g.run.View(s.bindings+uint32(i*g.manifest.BindingBytes), uint32(g.manifest.BindingBytes))
+		clear(b)
+		p, ok := w.view.columns[c.Name]
+		switch {
+		case !ok && c.Flags&hostabi.ColumnOptional != 0:
+			continue
+		case !ok:
+			return fmt.Errorf("slot %s reads the column %s, which blocks of %s have not", s.name, c.Name, w.view.arena.Name())
+		case c.DType != 0 && c.DType != p.dtype:
+			return fmt.Errorf("slot %s wants the column %s to be %v, in blocks of %s it is %v", s.name, c.Name, c.DType, w.view.arena.Name(), p.dtype)
+		}
+		at, writable := w.at+p.offset, false
+		if l := s.lent(c.Name); l != nil && c.Flags&hostabi.ColumnWrite != 0 {
+			g.readIn(s, l, p)
+			at, writable = l.at, true
+		}
+		p.write(b, at, writable)
+	}
+	s.bound = bound{w.at, w.view}
+	return nil
+}
+
+// lent returns the memory in which the guest writes a column, or nil.
+func (s *slot) lent(name string) *lent {
+	for _, l := range s.granted {
+		if l.name == name && l.n > 0 {
+			return l
+		}
+	}
+	return nil
+}
+
+// lend claims a block and gets memory for the columns that the guest may write.
+func (g *guest) lend(s *slot, w *window, h hostabi.Handle) (err error) {
+	if s.lease, err = w.view.arena.Lease(h); err != nil {
+		return err
+	}
+	for _, l := range s.granted {
+		l.live = false
+		p, ok := w.view.columns[l.name]
+		if !ok || l.n >= p.bytes {
+			continue
+		}
+		if l.n > 0 {
+			if err := g.run.Free(l.at, l.n); err != nil {
+				return err
+			}
+		}
+		if l.at, err = g.run.Allocate(p.bytes, 64); err != nil {
+			return err
+		}
+		l.n, g.allocated = p.bytes, true
+	}
+	return nil
+}
+
+// readIn copies a column to where the guest writes it.
+func (g *guest) readIn(s *slot, l *lent, p *place) {
+	if l.live {
+		return
+	}
+	copy(g.run.View(l.at, p.bytes), s.lease.Bytes()[p.offset:])
+	g.copied.Add(uint64(p.bytes))
+	l.live = true
+}
+
+// writeBack copies what the guest has written into the block of its message.
+func (g *guest) writeBack(s *slot) {
+	w := g.blocks.find(s.block).window
+	for _, l := range s.granted {
+		if !l.live {
+			continue
+		}
+		p := w.view.columns[l.name]
+		copy(s.lease.Bytes()[p.offset:], g.run.View(l.at, p.bytes))
+		g.copied.Add(uint64(p.bytes))
+	}
+}

@@ -1,0 +1,129 @@
+package component
+
+import (
+	"errors"
+
+	"github.com/rlhost/rlhost/core/arena"
+
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// tokens are the blocks that a guest can name. A token is the place in the list, and how often that has been used.
+type tokens struct {
+	arenas *arena.Set
+	list   [maxWindows]known
+	free   []uint8 // places that name nothing
+	places int     // that have been used
+}
+
+// known is a block that a guest can name.
+type known struct {
+	handle hostabi.Handle // 0: none
+	window *window        // where it is mapped, nil if the slot does not look at blocks
+	leases int
+	uses   uint32
+	slot   bool // the message that names it is being handled
+}
+
+// Parts of a token.
+const placeBits = 9 // that of the place, plus one: 0 is no token
+
+func (t *tokens) token(place uint8) uint32 { return t.list[place].uses<<placeBits | uint32(place) + 1 }
+
+// take names the block of a message; ok is false if there is no room.
+func (t *tokens) take(h hostabi.Handle, w *window) (token uint32, ok bool) {
+	var place uint8
+	switch n := len(t.free); {
+	case n > 0:
+		place, t.free = t.free[n-1], t.free[:n-1]
+	case t.places < len(t.list):
+		place = uint8(t.places)
+		t.places++
+		if t.free == nil {
+			t.free = make([]uint8, 0, len(t.list))
+		}
+	default:
+		return 0, false
+	}
+	k := &t.list[place]
+	*k = known{handle: h, window: w, uses: k.uses + 1, slot: true}
+	return t.token(place), true
+}
+
+// find returns what a token names, or nil.
+func (t *tokens) find(token uint32) *known {
+	place := token&(1<<placeBits-1) - 1
+	if place >= uint32(len(t.list)) || t.list[place].handle == 0 || t.token(uint8(place)) != token {
+		return nil
+	}
+	return &t.list[place]
+}
+
+// drop ends the slot that a block came to.
+func (t *tokens) drop(token uint32) {
+	k := t.find(token)
+	if k == nil {
+		return
+	}
+	k.slot = false
+	t.forget(token, k)
+}
+
+// forget frees the place of a block that nothing names any more.
+func (t *tokens) forget(token uint32, k *known) {
+	if k.leases == 0 && !k.slot {
+		k.handle, k.window = 0, nil
+		t.free = append(t.free, uint8(token&(1<<placeBits-1)-1))
+	}
+}
+
+// lease claims a block.
+func (t *tokens) lease(token uint32) hostabi.Status {
+	k := t.find(token)
+	if k == nil {
+		return hostabi.StatusArgument
+	}
+	if err := t.arenas.Retain(k.handle); err != nil {
+		return hostabi.StatusState
+	}
+	k.leases++
+	if k.window != nil {
+		k.window.pins++
+	}
+	return hostabi.StatusOK
+}
+
+// release ends a lease.
+func (t *tokens) release(token uint32) hostabi.Status {
+	k := t.find(token)
+	if k == nil || k.leases == 0 {
+		return hostabi.StatusArgument
+	}
+	if err := t.arenas.Release(k.handle); err != nil {
+		return hostabi.StatusState
+	}
+	k.leases--
+	if k.window != nil {
+		k.window.pins--
+	}
+	t.forget(token, k)
+	return hostabi.StatusOK
+}
+
+// releaseAll ends all leases.
+func (t *tokens) releaseAll() error {
+	var errs []error
+	for place := range t.list[:t.places] {
+		k := &t.list[place]
+		for ; k.leases > 0; k.leases-- {
+			errs = append(errs, t.arenas.Release(k.handle))
+			if k.window != nil {
+				k.window.pins--
+			}
+		}
+		if k.handle != 0 {
+			t.forget(t.token(uint8(place)), k)
+		}
+	}
+	return errors.Join(errs...)
+}

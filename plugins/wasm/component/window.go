@@ -1,0 +1,166 @@
+package component
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/rlhost/rlhost/core/arena"
+
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/wasm"
+)
+
+// maxWindows bounds the windows of an instance, because the system bounds mappings. It is also how many blocks a guest can know.
+const maxWindows = 256
+
+// pageBytes is the unit of mappings.
+const pageBytes = 4096
+
+// windows are the places in a guest's memory where blocks are mapped.
+type windows struct {
+	run       *wasm.Guest
+	arenas    *arena.Set
+	views     [hostabi.MaxArena + 1]*view // by the ID of their arenas
+	list      []*window
+	clock     uint64 // counts uses
+	allocated bool   // the guest has given memory since the state was saved
+}
+
+// window is memory of the guest's over which a block is mapped.
+type window struct {
+	at, bytes uint32
+	view      *view // nil: nothing is mapped
+	block     uint32
+	used      uint64 // when, by windows.clock
+	pins      int    // leases of the block, which stays where it is
+}
+
+// view is what a guest sees of the blocks of an arena.
+type view struct {
+	arena   *arena.Arena
+	bytes   uint32            // of a block, in whole pages
+	columns map[string]*place // where they lie
+	windows []*window         // by block; nil where none is mapped
+}
+
+// window returns where a block is mapped, after mapping it if it is not.
+func (g *guest) window(h hostabi.Handle) (*window, error) {
+	ws := &g.windows
+	a, err := ws.arenas.Of(h)
+	if err != nil {
+		return nil, err
+	}
+	v := ws.views[a.ID()]
+	if v == nil || v.arena != a {
+		v = ws.newView(a)
+	}
+	ws.clock++
+	if w := v.windows[h.Block()]; w != nil {
+		w.used = ws.clock
+		return w, nil
+	}
+	if a.FD() < 0 {
+		return nil, fmt.Errorf("blocks of %s lie in memory that cannot be mapped", a.Name())
+	}
+	w, err := g.room(v.bytes)
+	if err != nil {
+		return nil, err
+	}
+	if err := ws.run.MapPrivate(a.FD(), a.BlockOffset(h.Block()), w.at, w.bytes); err != nil {
+		return nil, fmt.Errorf("map a block of %s: %w", a.Name(), err)
+	}
+	w.view, w.block, w.used = v, h.Block(), ws.clock
+	v.windows[h.Block()] = w
+	return w, nil
+}
+
+// newView looks at an arena for the first time, and forgets the previous one of that ID.
+func (ws *windows) newView(a *arena.Arena) *view {
+	if old := ws.views[a.ID()]; old != nil {
+		for _, w := range old.windows {
+			if w != nil {
+				w.view, w.used = nil, 0
+			}
+		}
+	}
+	v := &view{arena: a, bytes: uint32((a.BlockBytes() + pageBytes - 1) / pageBytes * pageBytes), columns: placesOf(a.Schema()),
+		windows: make([]*window, a.Blocks())}
+	ws.views[a.ID()] = v
+	return v
+}
+
+// room returns a window of that size on which nothing is mapped: a new one, or the one that has not been used for longest.
+func (g *guest) room(bytes uint32) (*window, error) {
+	ws := &g.windows
+	var refused error
+	if len(ws.list) < maxWindows {
+		at, err := ws.run.Allocate(bytes, wasm.WindowAlign)
+		if err == nil {
+			w := &window{at: at, bytes: bytes}
+			ws.list, ws.allocated = append(ws.list, w), true
+			return w, nil
+		}
+		refused = err
+	}
+	if w := ws.idle(func(w *window) bool { return w.bytes == bytes }); w != nil {
+		g.remapped.Inc()
+		w.unmap()
+		return w, nil
+	}
+	w := ws.idle(func(w *window) bool { return true })
+	if w == nil {
+		if refused == nil {
+			refused = fmt.Errorf("it has leased the blocks of all its %d windows", maxWindows)
+		}
+		return nil, refused
+	}
+	g.remapped.Inc()
+	if err := ws.free(w); err != nil {
+		return nil, err
+	}
+	return g.room(bytes)
+}
+
+// idle returns the fitting window that has not been used for longest and whose block is not leased, or nil.
+func (ws *windows) idle(fits func(*window) bool) (least *window) {
+	for _, w := range ws.list {
+		if w.pins == 0 && fits(w) && (least == nil || w.used < least.used) {
+			least = w
+		}
+	}
+	return least
+}
+
+// unmap forgets what is mapped on a window.
+func (w *window) unmap() {
+	if w.view != nil {
+		w.view.windows[w.block] = nil
+		w.view = nil
+	}
+}
+
+// free gives a window's memory back to the guest.
+func (ws *windows) free(w *window) error {
+	w.unmap()
+	ws.list = slices.DeleteFunc(ws.list, func(o *window) bool { return o == w })
+	ws.allocated = true
+	if err := ws.run.MapZero(w.at, w.bytes); err != nil {
+		return err
+	}
+	return ws.run.Free(w.at, w.bytes)
+}
+
+// unmapAll forgets what is mapped anywhere, after the guest's memory was replaced.
+func (ws *windows) unmapAll() {
+	for _, w := range ws.list {
+		w.unmap()
+		w.pins = 0
+	}
+}
+
+// contain reports whether a place in the guest's memory lies in a window.
+func (ws *windows) contain(offset uint64) bool {
+	return slices.ContainsFunc(ws.list, func(w *window) bool {
+		return w.view != nil && offset >= uint64(w.at) && offset-uint64(w.at) < uint64(w.bytes)
+	})
+}

@@ -1,0 +1,96 @@
+package wasm
+
+import (
+	"math"
+
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// GrantStop lets a component call rl_component.stop.
+const GrantStop = "stop"
+
+// Services are the imports of a component that its host serves, as hostabi specifies them. Addresses are not checked yet; see
+// Guest.View. The guest that calls must not be called.
+type Services interface {
+	Emit(signal, message uint32) int32
+	Lease(block uint32) hostabi.Status
+	Release(block uint32) hostabi.Status
+	Column(block uint32, name []byte, access hostabi.ColumnFlags, to uint32) hostabi.Status
+	Declare(kind hostabi.MetricKind, name []byte) int32
+	Report(metric uint32, value float64)
+	Timer(after, every int64) int32
+	Cancel(timer uint32) hostabi.Status
+	Stop(reason hostabi.StopReason) hostabi.Status
+}
+
+// serviceWeight is what a call of Services costs the guest, in units of fuel.
+const serviceWeight = 50
+
+// componentFunctions are the host's functions for components.
+func componentFunctions() []hostFunction {
+	calls := map[string]hostFunction{
+		hostabi.ImportLog:        {grant: GrantLog, call: rlLog},
+		hostabi.ImportLogEnabled: {grant: GrantLog, call: rlLogEnabled},
+		hostabi.ImportClock:      {grant: GrantClock, call: rlClock},
+		hostabi.ImportEmit: served(func(s Services, _ *instance, stack []uint64) int32 {
+			return s.Emit(uint32(stack[0]), uint32(stack[1]))
+		}),
+		hostabi.ImportLease: served(func(s Services, _ *instance, stack []uint64) int32 {
+			return int32(s.Lease(uint32(stack[0])))
+		}),
+		hostabi.ImportRelease: served(func(s Services, _ *instance, stack []uint64) int32 {
+			return int32(s.Release(uint32(stack[0])))
+		}),
+		hostabi.ImportColumn: served(func(s Services, i *instance, stack []uint64) int32 {
+			name := i.text(stack[1], stack[2])
+			if name == nil {
+				return int32(hostabi.StatusArgument)
+			}
+			return int32(s.Column(uint32(stack[0]), name, hostabi.ColumnFlags(stack[3]), uint32(stack[4])))
+		}),
+		hostabi.ImportTimer: served(func(s Services, _ *instance, stack []uint64) int32 {
+			return s.Timer(int64(stack[0]), int64(stack[1]))
+		}),
+		hostabi.ImportCancel: served(func(s Services, _ *instance, stack []uint64) int32 {
+			return int32(s.Cancel(uint32(stack[0])))
+		}),
+	}
+	declare := served(func(s Services, i *instance, stack []uint64) int32 {
+		name := i.text(stack[1], stack[2])
+		if name == nil {
+			return int32(hostabi.StatusArgument)
+		}
+		return s.Declare(hostabi.MetricKind(stack[0]), name)
+	})
+	stop := served(func(s Services, _ *instance, stack []uint64) int32 {
+		return int32(s.Stop(hostabi.StopReason(stack[0])))
+	})
+	report := hostFunction{call: func(i *instance, stack []uint64) {
+		if i.serves != nil {
+			i.serves.Report(uint32(stack[0]), math.Float64frombits(stack[1]))
+		}
+	}}
+	declare.grant, report.grant, stop.grant = GrantMetric, GrantMetric, GrantStop
+	calls[hostabi.ImportDeclare], calls[hostabi.ImportReport], calls[hostabi.ImportStop] = declare, report, stop
+	return offered(hostabi.ComponentImports(), calls)
+}
+
+// served makes a host function of a service. Before the component has been started there is none.
+func served(call func(s Services, i *instance, stack []uint64) int32) hostFunction {
+	return hostFunction{call: func(i *instance, stack []uint64) {
+		result := int32(hostabi.StatusState)
+		if i.serves != nil {
+			result = call(i.serves, i, stack)
+		}
+		stack[0] = uint64(uint32(result))
+		i.work(serviceWeight)
+	}}
+}
+
+// text returns a short piece of the guest's memory, or nil.
+func (i *instance) text(at, n uint64) []byte {
+	if uint32(n) == 0 || uint32(n) > maxMetricBytes {
+		return nil
+	}
+	return i.view(uint32(at), uint32(n))
+}
