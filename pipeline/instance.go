@@ -197,6 +197,9 @@ func (m *member) version(g *graph.Graph) *control.Version {
 		}
 		return &control.Version{File: use, Hash: v.Plugin.Hash()}
 	}
+	if x := m.of.Module; x != nil {
+		return &control.Version{File: x.Path(g.Dir), Hash: x.Digest}
+	}
 	if x := g.Plugin(m.of.Plugin); x != nil {
 		return &control.Version{File: x.Table.Path, Hash: x.Digest}
 	}

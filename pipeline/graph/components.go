@@ -70,12 +70,16 @@ func (c *checker) componentTable(n *node, name string) (x Component, ok bool) {
 	if maker == nil {
 		return x, false
 	}
-	if x.Plugin != "" {
+	if x.Plugin != "" || x.Module != nil {
 		x.maker = maker
 	}
 	x.Env, x.Policy = c.reference(n, "env"), c.reference(n, "policy")
 	made, err := maker()
-	if err != nil {
+	switch {
+	case err != nil && x.Module != nil:
+		(&moduleReader{c}).problem(n, &x, err)
+		return x, false
+	case err != nil:
 		c.pluginProblem(c.graph.Plugin(x.Plugin), err)
 		return x, false
 	}
@@ -108,7 +112,7 @@ func (c *checker) unknownKind(n *node, path, kind string, kinds []string) {
 
 // configure lets a component check its table.
 func (c *checker) configure(x *Component, made component.Component, path string) {
-	d := (&tableDecoder{c: &c.Report, n: x.table, path: path}).skipping(ownKeys...)
+	d := (&tableDecoder{c: &c.Report, n: x.table, path: path}).skipping(x.ownKeys()...)
 	since := len(c.list)
 	c.configErrors(x.table, path, made.Configure(d.decode))
 	x.Manifest, x.config = made.Manifest(), d.into
@@ -132,6 +136,8 @@ func (c *checker) configErrors(table *node, path string, err error) {
 		}
 	case errors.As(err, &e) && e.Key != "":
 		c.configError(table, path, e)
+	case errors.As(err, &e) && e.Code != "":
+		c.Add(e.Code, table.key, e.Help, "[%s]: %s", path, e.Sentence())
 	case !errors.Is(err, errDecode):
 		c.Add("E005", table.key, "", "[%s]: %v", path, err)
 	}
@@ -184,14 +190,19 @@ func (c *checker) ask(p *Plugin) map[string]Maker {
 
 // pluginProblem says why a plugin cannot be used.
 func (c *checker) pluginProblem(p *Plugin, err error) {
+	c.sourceProblem(p.at, "plugin "+quote(p.Table.Name), p.Table.Path, err)
+}
+
+// sourceProblem says why the file that something is made from cannot be used.
+func (c *Report) sourceProblem(at Span, who, path string, err error) {
 	var known *table.Error
 	switch {
 	case errors.As(err, &known) && known.Key == "":
-		c.Add(known.Code, p.at, known.Help, "plugin %q: %s", p.Table.Name, known.Sentence())
+		c.Add(known.Code, at, known.Help, "%s: %s", who, known.Sentence())
 	case errors.Is(err, fs.ErrNotExist):
-		c.Add("E012", p.at, "build it first, or correct the path", "plugin %q: %s: no such file", p.Table.Name, p.Table.Path)
+		c.Add("E012", at, "build it first, or correct the path", "%s: %s: no such file", who, path)
 	default:
-		c.Add("E012", p.at, "", "plugin %q: %v", p.Table.Name, err)
+		c.Add("E012", at, "", "%s: %v", who, err)
 	}
 }
 
@@ -199,7 +210,10 @@ func (c *checker) pluginProblem(p *Plugin, err error) {
 // problem.
 func (c *checker) makerOf(n *node, x *Component, f *componentFile) Maker {
 	path := "component." + x.Name
-	if n.at("plugin") != nil {
+	switch {
+	case f.Runtime == RuntimeWasm:
+		return (&moduleReader{c}).maker(n, x, f)
+	case n.at("plugin") != nil:
 		return c.makerInPlugin(n, x, f)
 	}
 	maker := c.parts.Kinds[f.Kind]
@@ -241,8 +255,8 @@ func (c *checker) checkRuntime(n *node, f *componentFile) {
 		return
 	}
 	switch {
-	case f.Runtime != RuntimeBuiltin && f.Runtime != RuntimeProcess:
-		c.Add("E010", child.val, "runtimes of components: builtin, process", "unknown runtime %q", f.Runtime)
+	case f.Runtime != RuntimeBuiltin && f.Runtime != RuntimeProcess && f.Runtime != RuntimeWasm:
+		c.Add("E010", child.val, "runtimes of components: builtin, process, wasm", "unknown runtime %q", f.Runtime)
 	case f.Runtime == RuntimeBuiltin && n.at("plugin") != nil:
 		c.Add("E005", child.val, `leave it out, or write "process"`, "`runtime` is %q, but the component is a plugin's", f.Runtime)
 	}

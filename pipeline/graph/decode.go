@@ -76,5 +76,5 @@ func (c *Report) addDecoded(path string, e *table.Error) {
 
 // Decode decodes the component's own keys: what component.Component.Configure is given.
 func (x *Component) Decode(into any) error {
-	return decoder(x.table, "component."+x.Name, ownKeys...)(into)
+	return decoder(x.table, "component."+x.Name, x.ownKeys()...)(into)
 }

@@ -49,6 +49,7 @@ func (g *Graph) Reasons(next *Graph, name string) []string {
 			why = append(why, "its program has changed")
 		}
 	}
+	why = append(why, moduleReasons(was.Module, of.Module)...)
 	if was.Policy == of.Policy && of.Policy != "" {
 		why = append(why, lineChanges(g.Policy(was.Policy).meaning(), next.Policy(of.Policy).meaning())...)
 	}
@@ -68,7 +69,7 @@ func (x *Component) where() string {
 
 // configured returns the component's own keys with all defaults.
 func (x *Component) configured() []keyValue {
-	return configLines(x.config, x.table, ownKeys...)
+	return configLines(x.config, x.table, x.ownKeys()...)
 }
 
 // grantLines returns what Grants does as keys.

@@ -62,8 +62,11 @@ func (x *Component) lines() []keyValue {
 	} else if x.Runtime != RuntimeBuiltin {
 		lines = append(lines, keyValue{"runtime", quote(x.Runtime)})
 	}
+	if x.Module != nil {
+		lines = append(lines, x.Module.lines()...)
+	}
 	lines = append(lines, keyValue{"swap", quote(string(x.Swap))})
-	return append(lines, configLines(x.config, x.table, ownKeys...)...)
+	return append(lines, configLines(x.config, x.table, x.ownKeys()...)...)
 }
 
 // configLines returns the keys of a component or policy with the defaults that it filled in.

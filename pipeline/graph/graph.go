@@ -162,6 +162,7 @@ type Plugin struct {
 const (
 	RuntimeBuiltin = "builtin" // in the host
 	RuntimeProcess = "process" // in a process of its own
+	RuntimeWasm    = "wasm"    // a WebAssembly module in the host
 )
 
 // Modes of a run.
@@ -175,8 +176,9 @@ type Component struct {
 	Name     string
 	Kind     string
 	Count    int
-	Runtime  string // builtin or process
-	Plugin   string // plugin that it is a component of; empty: of this program
+	Runtime  string  // builtin, process or wasm
+	Plugin   string  // plugin that it is a component of; empty: of this program, or of Module
+	Module   *Module // that it is made from where Runtime is wasm, else nil
 	Swap     SwapRule
 	Loop     string // event loop of its instances; "[i]" at its end stands for the instance
 	Manifest component.Manifest
@@ -186,7 +188,7 @@ type Component struct {
 
 	table  *node
 	config any   // what the component decoded its table into
-	maker  Maker // of a plugin's kinds, nil for the program's own
+	maker  Maker // of a plugin's kinds and of a module, nil for the program's own
 }
 
 // Wire connects one signal of all instances of a component to one slot of all instances of another.

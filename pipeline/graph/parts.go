@@ -21,6 +21,9 @@ type Parts struct {
 	// Plugin returns the Makers of a native plugin's components, by kind: each runs in a process of its own. It
 	// may start the program to ask. A relative path is relative to dir. Errors are shown as those of Load.
 	Plugin func(p PluginTable, dir string) (map[string]Maker, error)
+	// Module returns the Maker of the components of a WebAssembly module, which loads it. A relative path is relative to dir. Its
+	// errors are shown as those of Load.
+	Module func(m ModuleTable, dir string) Maker
 	// EnvPlugins are native plugins for environments that need no [plugin] table, by name.
 	EnvPlugins map[string]PluginTable
 	// EnvPluginsOf returns them for a run that began with that interpreter: the same one, unless the user says otherwise.

@@ -186,15 +186,24 @@ func (s *Session) text(g *graph.Graph) ([]byte, error) {
 		kept.Run.Policy = s.policy.Name
 	}
 	for i := range kept.Envs { // the folder's own modules go with it where it is moved to
-		use := &kept.Envs[i].Table.Use
-		if !filepath.IsAbs(*use) {
-			continue
-		}
-		if inside, err := files.Relative(s.run.Dir, *use); err == nil && filepath.IsLocal(inside) {
-			*use = inside
+		keepInside(s.run.Dir, &kept.Envs[i].Table.Use)
+	}
+	for i := range kept.Components {
+		if m := kept.Components[i].Module; m != nil {
+			keepInside(s.run.Dir, &m.Table.Use)
 		}
 	}
 	return []byte(kept.Expanded()), nil
+}
+
+// keepInside makes an absolute path into a folder relative to that.
+func keepInside(dir string, path *string) {
+	if !filepath.IsAbs(*path) {
+		return
+	}
+	if inside, err := files.Relative(dir, *path); err == nil && filepath.IsLocal(inside) {
+		*path = inside
+	}
 }
 
 // movedTo returns the graph as a file in another folder would give it: with the paths of plugins relative to that.
@@ -210,6 +219,17 @@ func (s *Session) movedTo(dir string, g *graph.Graph) (*graph.Graph, error) {
 		t := &moved.Envs[i].Table
 		if use, relative := t.Locate(g.Dir, s.o.Parts.Builtins); relative {
 			move(&t.Use, use)
+		}
+	}
+	moved.Components = slices.Clone(g.Components)
+	for i := range moved.Components {
+		x := &moved.Components[i]
+		if x.Module == nil {
+			continue
+		}
+		there := *x.Module
+		if x.Module = &there; !filepath.IsAbs(there.Table.Use) {
+			move(&there.Table.Use, there.Path(g.Dir))
 		}
 	}
 	moved.Policies = slices.Clone(g.Policies)

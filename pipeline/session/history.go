@@ -84,7 +84,7 @@ func (h *history) recall() error {
 }
 
 // storedUse is an override that names a stored module.
-var storedUse = regexp.MustCompile(`^env\.[^.]+\.use = ".*/([0-9a-f]{64})\.wasm"$`)
+var storedUse = regexp.MustCompile(`^(?:env|component)\.[^.]+\.use = ".*/([0-9a-f]{64})\.wasm"$`)
 
 // here makes overrides name the modules where they lie now: the run's folder may have been moved.
 func (h *history) here(back []string) []string {
@@ -199,6 +199,20 @@ func (h *history) storeAll() {
 			h.names[m.Hash] = path
 		}
 	}
+	for i := range g.Components {
+		x := g.Components[i].Module
+		if x == nil {
+			continue
+		}
+		m, err := h.Run.Store(x.Path(g.Dir))
+		if err != nil {
+			h.log.Warn("the run goes on without a copy of a module: a rollback to it may not find it", "module", x.Path(g.Dir), "error", err)
+			continue
+		}
+		if _, known := h.names[m.Hash]; !known {
+			h.names[m.Hash] = x.Path(g.Dir)
+		}
+	}
 }
 
 // name returns what the file of a hash was called when it came in.
@@ -241,7 +255,7 @@ func (h *history) version(g *graph.Graph, name string) control.Version {
 	if env := envOf(g, g.Component(name)); env != "" && g == h.Pipeline.Graph() {
 		return h.runningEnv(env)
 	}
-	return componentVersion(g, name)
+	return h.componentVersion(g, name)
 }
 
 // write replaces pipeline.toml of the run's folder. What cannot be written is tried again later.

@@ -32,7 +32,7 @@ func (h *history) partsOf(t *pipeline.Transition, changes []control.Change) []pa
 				continue // made anew for what others need of it: it is what it was
 			}
 			seen[name] = true
-			parts = append(parts, part{component: name, old: componentVersion(before, name), new: componentVersion(next, name), back: back})
+			parts = append(parts, part{component: name, old: h.componentVersion(before, name), new: h.componentVersion(next, name), back: back})
 		}
 	}
 	for i := range next.Envs { // what a change of text alone would not tell

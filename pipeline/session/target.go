@@ -38,7 +38,9 @@ func (c *change) aim(file string) error {
 	case file == "":
 		return bad("a swap needs a file")
 	case file == runtimeBuiltin, file == runtimeProcess:
-		return c.aimAt("component."+x.Name+".plugin = \"\"", "component."+x.Name+".runtime = "+strconv.Quote(file))
+		return c.aimAt(append(c.withoutSource(x), "component."+x.Name+".runtime = "+strconv.Quote(file))...)
+	case env == nil && strings.HasSuffix(file, ".wasm"):
+		return c.aimComponent(x, file)
 	case env == nil:
 		return c.aimProgram(g, x, file)
 	case env.Swap == graph.SwapNever:
@@ -83,6 +85,42 @@ func (c *change) aimModule(env *graph.Env, file string) error {
 	return c.aimEnv(env.Name, m.Path)
 }
 
+// aimComponent is aim for a component made from a module, of which it stores a copy.
+func (c *change) aimComponent(x *graph.Component, file string) error {
+	if _, err := isModule(file); err != nil {
+		return noSuchFile(file, nil)
+	}
+	m, err := c.store(file)
+	if err != nil {
+		return err
+	}
+	c.modules = append(c.modules, m)
+	if x.Module != nil && x.Module.Digest == m.Hash {
+		c.next = c.Pipeline.Graph() // whatever its file is called
+		return nil
+	}
+	table := "component." + x.Name
+	sets := []string{table + ".runtime=wasm", table + ".use=" + strconv.Quote(m.Path), table + `.sha256=""`}
+	if x.Module == nil {
+		sets = append(c.withoutSource(x), sets...)
+	}
+	return c.aimAt(sets...)
+}
+
+// withoutSource returns what takes the keys out of a component's table that say what it is made from, for aimAt.
+func (c *change) withoutSource(x *graph.Component) (sets []string) {
+	for _, key := range graph.SourceKeys {
+		if key != "plugin" && x.Module == nil || key == "plugin" && x.Plugin == "" {
+			continue // its own
+		}
+		sets = append(sets, "component."+x.Name+"."+key+removed)
+	}
+	return sets
+}
+
+// removed ends what takes a key out of a table.
+const removed = " = \"\""
+
 func (c *change) aimEnv(env, use string) error {
 	return c.aimAt("env."+env+".use="+strconv.Quote(use), "env."+env+".sha256=\"\"")
 }
@@ -90,7 +128,7 @@ func (c *change) aimEnv(env, use string) error {
 // aimProgram is aim for a component made by a native program: one that is declared, or the path of one.
 func (c *change) aimProgram(g *graph.Graph, x *graph.Component, file string) error {
 	if g.Plugin(file) != nil {
-		return c.aimAt("component."+x.Name+".runtime=process", "component."+x.Name+".plugin="+strconv.Quote(file))
+		return c.aimAt(append(c.withoutSource(x), "component."+x.Name+".runtime=process", "component."+x.Name+".plugin="+strconv.Quote(file))...)
 	}
 	info, err := os.Stat(file)
 	switch {
@@ -105,8 +143,8 @@ func (c *change) aimProgram(g *graph.Graph, x *graph.Component, file string) err
 		return c.aimAt(programSets(x.Plugin, file)...)
 	}
 	name := freePlugin(g, file)
-	sets := append(programSets(name, file), "component."+x.Name+".runtime=process", "component."+x.Name+".plugin="+strconv.Quote(name))
-	return c.aimAt(sets...)
+	sets := append(c.withoutSource(x), programSets(name, file)...)
+	return c.aimAt(append(sets, "component."+x.Name+".runtime=process", "component."+x.Name+".plugin="+strconv.Quote(name))...)
 }
 
 // plainlyUsed reports whether a component is the only thing that its plugin is used for.
@@ -146,7 +184,7 @@ func freePlugin(g *graph.Graph, file string) string {
 	return name
 }
 
-// aimAt makes the next graph from overrides of the running one. An empty plugin of a component is none.
+// aimAt makes the next graph from overrides of the running one; see withoutSource.
 func (c *change) aimAt(sets ...string) error {
 	return c.aimText(c.Pipeline.Graph().Expanded(), sets)
 }
@@ -156,8 +194,8 @@ func (c *change) aimText(text string, sets []string) error {
 	g := c.Pipeline.Graph()
 	var rest []string
 	for _, set := range sets {
-		if table, ok := strings.CutSuffix(set, ".plugin = \"\""); ok {
-			text = withoutKey(text, table, "plugin")
+		if table, key, ok := takenOut(set); ok {
+			text = withoutKey(text, table, key)
 			continue
 		}
 		rest = append(rest, set)
@@ -168,6 +206,16 @@ func (c *change) aimText(text string, sets []string) error {
 	}
 	c.next = next
 	return nil
+}
+
+// takenOut returns which key of which component's table an override takes out.
+func takenOut(set string) (table, key string, ok bool) {
+	path, ok := strings.CutSuffix(set, removed)
+	at := strings.LastIndexByte(path, '.')
+	if !ok || at < 0 || !strings.HasPrefix(path, "component.") || path[at+1:] != "runtime" && !slices.Contains(graph.SourceKeys, path[at+1:]) {
+		return "", "", false
+	}
+	return path[:at], path[at+1:], true
 }
 
 // withoutKey takes a key out of a table of a text that Graph.Expanded wrote.

@@ -74,11 +74,13 @@ func componentOf(instance string) string {
 }
 
 // componentVersion is what a component of a graph is made from, apart from its environments.
-func componentVersion(g *graph.Graph, name string) control.Version {
+func (h *history) componentVersion(g *graph.Graph, name string) control.Version {
 	c := g.Component(name)
 	switch {
 	case c == nil:
 		return control.Version{}
+	case c.Module != nil:
+		return control.Version{File: h.name(c.Module.Digest, c.Module.Path(g.Dir)), Hash: c.Module.Digest}
 	case c.Plugin == "":
 		return control.Version{File: c.Runtime}
 	}
@@ -118,7 +120,7 @@ func envOf(g *graph.Graph, c *graph.Component) string {
 var absent = map[string][]string{
 	"plugin":    {`sha256 = ""`, "interpreter = []", "args = []", "env = []"},
 	"env":       {`sha256 = ""`, `isolation = "host"`, "workers = 1", "args = {}", "limits = {}", "grants = []"},
-	"component": {`plugin = ""`, `runtime = "builtin"`},
+	"component": {`plugin = ""`, `runtime = ""`, `use = ""`, `grants = ""`, `limits = ""`, `sha256 = ""`, `max_restarts = ""`},
 }
 
 // backTo returns overrides that give a table of another graph what it has in this one: section is env or component.

@@ -23,6 +23,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/process/spawn"
 	"github.com/rlhost/rlhost/plugins/process/worker"
 	"github.com/rlhost/rlhost/plugins/wasm"
+	wasmcomponent "github.com/rlhost/rlhost/plugins/wasm/component"
 )
 
 // Engines run plugins: WebAssembly modules in this process, native programs in others. Each starts when it is needed.
@@ -31,8 +32,9 @@ type Engines struct {
 	compiler string // see Options
 
 	mu      sync.Mutex
-	modules *wasm.Runtime  // guarded by mu; nil until one is loaded
-	native  *spawn.Runtime // guarded by mu; nil until one is asked
+	modules *wasm.Runtime          // guarded by mu; nil until one is loaded
+	parts   *wasmcomponent.Modules // guarded by mu; nil until a component is made of one
+	native  *spawn.Runtime         // guarded by mu; nil until one is asked
 }
 
 // wasm returns the engine for WebAssembly modules.
@@ -40,6 +42,15 @@ func (e *Engines) wasm() (*wasm.Runtime, error) {
 	return started(e, &e.modules, func() (*wasm.Runtime, error) {
 		return wasm.New(wasm.Options{Log: e.log, Compiler: e.compiler})
 	})
+}
+
+// components returns the modules that components are made from.
+func (e *Engines) components() (*wasmcomponent.Modules, error) {
+	r, err := e.wasm()
+	if err != nil {
+		return nil, err
+	}
+	return started(e, &e.parts, func() (*wasmcomponent.Modules, error) { return wasmcomponent.NewModules(r), nil })
 }
 
 // processes returns the engine for native programs.
@@ -64,9 +75,12 @@ func started[T any](e *Engines, engine **T, start func() (*T, error)) (*T, error
 // Close releases the engines; their plugins must have been closed.
 func (e *Engines) Close() error {
 	e.mu.Lock()
-	modules, programs := e.modules, e.native
+	modules, parts, programs := e.modules, e.parts, e.native
 	e.mu.Unlock() // closing may take its time, and Abandon must not wait for it
 	var errs []error
+	if parts != nil {
+		errs = append(errs, parts.Close())
+	}
 	if modules != nil {
 		errs = append(errs, modules.Close())
 	}
@@ -75,7 +89,7 @@ func (e *Engines) Close() error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.modules, e.native = nil, nil
+	e.modules, e.parts, e.native = nil, nil, nil
 	return errors.Join(errs...)
 }
 
@@ -107,6 +121,21 @@ func (e *Engines) plugin(t graph.PluginTable, dir string) (map[string]graph.Make
 		}
 	}
 	return kinds, nil
+}
+
+// module makes components of a WebAssembly module; see graph.Parts.
+func (e *Engines) module(t graph.ModuleTable, dir string) graph.Maker {
+	source := wasmcomponent.Source{Source: env.Source{Use: t.Use, Grants: t.Grants, Limits: t.Limits, SHA256: t.SHA256}, MaxRestarts: t.Restarts}
+	if !filepath.IsAbs(source.Use) {
+		source.Use = filepath.Join(dir, source.Use)
+	}
+	return func() (component.Component, error) {
+		modules, err := e.components()
+		if err != nil {
+			return nil, err
+		}
+		return modules.Component(source)
+	}
 }
 
 // Describe starts the program of a plugin and returns what it says of itself.

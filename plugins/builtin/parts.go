@@ -40,6 +40,7 @@ func New(o Options) (*graph.Parts, *Engines) {
 		Kinds:        Kinds(o.Output),
 		Load:         e.load,
 		Plugin:       e.plugin,
+		Module:       e.module,
 		EnvPlugins:   envPlugins(""),
 		EnvPluginsOf: envPlugins,
 		Builtins:     slices.Sorted(maps.Keys(plugins.Builtins())),

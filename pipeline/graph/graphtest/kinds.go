@@ -260,6 +260,7 @@ func Standard() *graph.Parts {
 			"learner": newLearner, "runner": newRunner, "frozen": newFrozen, "opponents": newOpponents,
 		},
 		Plugin:     askStandard,
+		Module:     loadStandard,
 		EnvPlugins: map[string]graph.PluginTable{"gymnasium": graph.DefaultPlugin()},
 		Builtins: []string{"acrobot@1", "bandit@1", "cartpole-positions@1", "cartpole@1", "connectfour@1", "minatar-breakout@1", "mountaincar@1",
 			"mountaincarcontinuous@1", "pendulum-positions@1", "pendulum@1", "squash@1", "taxi@1"},
@@ -275,6 +276,25 @@ func newShaper() component.Component {
 	return &standard{config: cfg, manifest: component.Manifest{
 		Signals: Ports("trajectories", "trajectory"), Slots: Ports("on_trajectories", "trajectory"),
 	}}
+}
+
+// loadStandard is Parts.Module of modules that need not exist: ./tagged.wasm is a shaper whose slot wants another schema than its
+// signal has.
+func loadStandard(m graph.ModuleTable, _ string) graph.Maker {
+	return func() (component.Component, error) {
+		made := newShaper().(*standard)
+		switch m.Use {
+		case "./shaper.wasm":
+			return made, nil
+		case "./tagged.wasm":
+			made.manifest.Slots[0].Schema, made.manifest.Signals[0].Schema = 1, 2
+			return made, nil
+		case "./greedy.wasm":
+			return nil, &table.Error{Code: "E016", Place: m.Use, Reason: "imports rl_component.log, which is not granted",
+				Help: `add "log" to the component's grants, or build the guest without it`}
+		}
+		return nil, &fs.PathError{Op: "open", Path: m.Use, Err: fs.ErrNotExist}
+	}
 }
 
 // askStandard is Parts.Plugin of programs that need not exist.

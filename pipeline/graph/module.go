@@ -1,0 +1,126 @@
+package graph
+
+import (
+	"cmp"
+	"errors"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/rlhost/rlhost/core/env"
+)
+
+// ModuleTable is what [component.NAME] with runtime = "wasm" says of its module.
+type ModuleTable struct {
+	Use        string   `toml:"use"` // path of the module, relative to the file unless it is absolute
+	Grants     []string `toml:"grants"`
+	env.Limits `toml:"limits"`
+	SHA256     string `toml:"sha256"`       // of the file, hexadecimal; empty if any will do
+	Restarts   int    `toml:"max_restarts"` // faults of each instance before the run fails
+}
+
+// Module is the module that a component is made from.
+type Module struct {
+	Table ModuleTable
+	// Digest is the file's when it was asked for its ports.
+	Digest string
+}
+
+// kindModule is the kind of a module's component whose table gives it no other name.
+const kindModule = "module"
+
+func defaultModule() ModuleTable { return ModuleTable{Restarts: 5} }
+
+// moduleKeys are the keys of a component's table that belong to its module.
+var moduleKeys = []string{"use", "grants", "limits", "sha256", "max_restarts"}
+
+// SourceKeys are the keys of a component's table that say what it is made from, besides runtime.
+var SourceKeys = append([]string{"plugin"}, moduleKeys...)
+
+// ownKeys returns the keys of the component's table that are the pipeline's, and not its own.
+func (x *Component) ownKeys() []string {
+	if x.Runtime == RuntimeWasm {
+		return slices.Concat(ownKeys, moduleKeys)
+	}
+	return ownKeys
+}
+
+// Path returns where the module lies.
+func (m *Module) Path(dir string) string {
+	if filepath.IsAbs(m.Table.Use) {
+		return m.Table.Use
+	}
+	return filepath.Join(dir, m.Table.Use)
+}
+
+// lines writes out what differs from the defaults.
+func (m *Module) lines() []keyValue {
+	all, defaults := encodeStruct(reflect.ValueOf(m.Table)), encodeStruct(reflect.ValueOf(defaultModule()))
+	var list []keyValue
+	for i, kv := range all {
+		if kv != defaults[i] {
+			list = append(list, kv)
+		}
+	}
+	return list
+}
+
+// moduleReasons tells in what two modules differ.
+func moduleReasons(a, b *Module) []string {
+	if a == nil || b == nil {
+		return nil
+	}
+	why := lineChanges(a.lines(), b.lines())
+	if a.Digest != b.Digest {
+		why = append(why, "its module has changed")
+	}
+	return why
+}
+
+// moduleReader reads the keys of a module.
+type moduleReader struct{ *checker }
+
+// maker is makerOf for a component that is a WebAssembly module. Its kind is only a name.
+func (c *moduleReader) maker(n *node, x *Component, f *componentFile) Maker {
+	path := "component." + x.Name
+	x.Kind = cmp.Or(f.Kind, kindModule)
+	if plugin := n.at("plugin"); plugin != nil {
+		c.Add("E005", plugin.key, "leave it out: `use` names the module", "a component with runtime = %q has no `plugin`", RuntimeWasm)
+		return nil
+	}
+	own := newTable(n.key, n.val)
+	for _, key := range moduleKeys {
+		if child := n.at(key); child != nil {
+			own.put(key, child)
+		}
+	}
+	m := &Module{Table: defaultModule()}
+	since := len(c.list)
+	d := &tableDecoder{c: &c.Report, n: own, path: path}
+	d.decode(&m.Table) // what is wrong has been noted
+	m.Table.SHA256 = strings.ToLower(m.Table.SHA256)
+	c.checkSHA(n, m.Table.SHA256)
+	c.atLeast(n, "max_restarts", m.Table.Restarts, 0)
+	switch use := n.at("use"); {
+	case use == nil:
+		c.Add("E004", n.key, `name the module: use = "./`+x.Name+`.wasm"`, "`use` is missing in [%s]", path)
+	case m.Table.Use == "" && !c.failed(since):
+		c.Add("E005", use.val, "", "`use` is empty")
+	}
+	if c.failed(since) {
+		return nil
+	}
+	if c.parts.Module == nil {
+		c.problem(n, x, errors.New("this program runs no modules"))
+		return nil
+	}
+	x.Module = m
+	m.Digest = fileDigest(m.Path(c.graph.Dir))
+	return c.parts.Module(m.Table, c.graph.Dir)
+}
+
+// problem says why a module cannot be used.
+func (c *moduleReader) problem(n *node, x *Component, err error) {
+	c.sourceProblem(n.at("use").val, "component "+quote(x.Name), n.at("use").Text(), err)
+}
