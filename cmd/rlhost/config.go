@@ -11,6 +11,7 @@ import (
 	"github.com/rlhost/rlhost/cmd/rlhost/results"
 	"github.com/rlhost/rlhost/core/files"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/graph/picture"
 	"github.com/rlhost/rlhost/pipeline/loading"
 	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/builtin"
@@ -171,11 +172,9 @@ func (c *graphCommand) Help() string {
 // Run draws the pipeline.
 func (c *graphCommand) Run(p *program) error {
 	return p.withGraph(c.Pipeline, c.Set, func(g *graph.Graph, _ *graph.Parts) error {
-		picture, err := g.Draw(c.Format)
-		if err != nil {
+		if err := picture.Draw(p.out, g, c.Format); err != nil {
 			return fail(exitUsage, err)
 		}
-		fmt.Fprint(p.out, picture)
 		return nil
 	})
 }

@@ -11,7 +11,7 @@ import (
 // and every test that is about all of them read it.
 type Guest struct {
 	Module    string   // its file, below examples/plugins; guests of one folder share the sources there
-	Env       string   // guests of the same environment write the same bits
+	Env       string   // guests of the same environment write the same bits; a component's name
 	Language  Language // of its sources
 	Flags     []string // for the compiler, besides those of its language
 	Committed bool     // the module is in the repository, and beside it a record of its sources
@@ -50,6 +50,7 @@ func Guests() []Guest {
 		{Module: "corridor-c/corridor.wasm", Env: "corridor", Language: c(), Committed: true},
 		{Module: "corridor-go/corridor.wasm", Env: "corridor", Language: golang()},
 		{Module: "corridor-rust/corridor.wasm", Env: "corridor", Language: rust()},
+		{Module: "episodes-c/episodes.wasm", Env: "episodes", Language: c(), Committed: true},
 		{Module: "minatar-c/breakout.wasm", Env: "breakout", Language: c(), Committed: true, Builtin: "minatar-breakout@1"},
 		{Module: "minatar-c/freeway.wasm", Env: "freeway", Language: c(), Committed: true, Builtin: "minatar-freeway@1"},
 		{Module: "mountaincar-c/mountaincar.wasm", Env: "mountaincar", Language: c(), Committed: true, Builtin: "mountaincar@1"},
@@ -64,6 +65,7 @@ func Guests() []Guest {
 		{Module: "sanity-c/spaces.wasm", Env: "spaces", Language: c(), Committed: true, Builtin: "spaces@1"},
 		{Module: "sanity-c/squared.wasm", Env: "squared", Language: c(), Committed: true, Builtin: "squared@1"},
 		{Module: "sanity-c/stochastic.wasm", Env: "stochastic", Language: c(), Committed: true, Builtin: "stochastic@1"},
+		{Module: "shaper-c/shaper.wasm", Env: "shaper", Language: c(), Committed: true},
 		{Module: "snake-c/snake.wasm", Env: "snake", Language: c(), Committed: true, Builtin: "snake@1"},
 		{Module: "squash-c/squash.wasm", Env: "squash", Language: c(), Committed: true, Builtin: "squash@1"},
 		{Module: "tag-c/tag.wasm", Env: "tag", Language: c(), Committed: true, Builtin: "tag@1"},

@@ -1,11 +1,13 @@
 package graph_test
 
 import (
+	"io"
 	"strings"
 	"testing"
 
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
+	"github.com/rlhost/rlhost/pipeline/graph/picture"
 )
 
 // FuzzParse checks that no file and no argument makes graph.Parse panic, that every problem prints with its place, and
@@ -38,7 +40,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for _, format := range []string{"ascii", "dot", "mermaid"} {
-			if _, err := g.Draw(format); err != nil {
+			if err := picture.Draw(io.Discard, g, format); err != nil {
 				t.Errorf("Draw(%s): %v", format, err)
 			}
 		}

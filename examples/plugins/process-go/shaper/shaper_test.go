@@ -110,8 +110,8 @@ depth = 64
 on_full = "block"
 `
 
-// One source learns the same, bit for bit, built in and as a process.
-func TestShaper_LearnsTheSameInBothRuntimes(t *testing.T) {
+// It learns the same, bit for bit, built in, as a process, and as a module in C.
+func TestShaper_LearnsTheSameInAllRuntimes(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "shaper")
 	if out, err := exec.Command("go", "build", "-o", program, "..").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -119,6 +119,13 @@ func TestShaper_LearnsTheSameInBothRuntimes(t *testing.T) {
 	builtIn := train(t, `kind = "reward_shaper"`, 0.1)
 	if process := train(t, `plugin = "p"`, 0.1, "plugin.p.path="+program); process != builtIn {
 		t.Errorf("as a process: parameters %.12s, built in %.12s", process, builtIn)
+	}
+	module, err := filepath.Abs("../../shaper-c/shaper.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if inC := train(t, fmt.Sprintf("runtime = \"wasm\"\nuse = %q", module), 0.1); inC != builtIn {
+		t.Errorf("as a module in C: parameters %.12s, built in %.12s", inC, builtIn)
 	}
 	if other := train(t, `kind = "reward_shaper"`, 0.2); other == builtIn {
 		t.Error("another scale gives the same parameters: nothing is shaped")

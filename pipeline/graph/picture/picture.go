@@ -1,37 +1,44 @@
-package graph
+// Package picture draws pipelines.
+package picture
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
 	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
-// Draw returns a picture of the graph: ascii is an indented list of loops, components and wires for a terminal, dot is
+// Draw writes a picture of a graph: ascii is an indented list of loops, components and wires for a terminal, dot is
 // for Graphviz, mermaid for Markdown.
-func (g *Graph) Draw(format string) (string, error) {
+func Draw(w io.Writer, g *graph.Graph, format string) error {
+	var text string
 	switch format {
 	case "ascii":
-		return g.list(), nil
+		text = list(g)
 	case "dot":
-		return g.dot(), nil
+		text = dot(g)
 	case "mermaid":
-		return g.mermaid(), nil
+		text = mermaid(g)
+	default:
+		return fmt.Errorf("unknown format %q: want ascii, dot or mermaid", format)
 	}
-	return "", fmt.Errorf("unknown format %q: want ascii, dot or mermaid", format)
+	_, err := io.WriteString(w, text)
+	return err
 }
 
 // list writes each component under its loop, with the wires that leave it.
-func (g *Graph) list() string {
+func list(g *graph.Graph) string {
 	var b strings.Builder
-	g.byLoop(func(loop string, members []*Component) {
+	byLoop(g, func(loop string, members []*graph.Component) {
 		fmt.Fprintf(&b, "loop %s\n", loop)
 		for _, x := range members {
-			fmt.Fprintf(&b, "  %s\n", x.title())
+			fmt.Fprintf(&b, "  %s\n", title(x))
 			for i := range g.Wires {
 				if w := &g.Wires[i]; w.From == x.Name {
-					fmt.Fprintf(&b, "    %s → %s\n", w.label(), w.To)
+					fmt.Fprintf(&b, "    %s → %s\n", label(w), w.To)
 				}
 			}
 		}
@@ -40,7 +47,7 @@ func (g *Graph) list() string {
 }
 
 // byLoop calls fn with the components of each loop, in the order of the graph.
-func (g *Graph) byLoop(fn func(loop string, members []*Component)) {
+func byLoop(g *graph.Graph, fn func(loop string, members []*graph.Component)) {
 	var loops []string
 	for _, x := range g.Components {
 		if !slices.Contains(loops, x.Loop) {
@@ -48,7 +55,7 @@ func (g *Graph) byLoop(fn func(loop string, members []*Component)) {
 		}
 	}
 	for _, loop := range loops {
-		var members []*Component
+		var members []*graph.Component
 		for i := range g.Components {
 			if g.Components[i].Loop == loop {
 				members = append(members, &g.Components[i])
@@ -58,21 +65,22 @@ func (g *Graph) byLoop(fn func(loop string, members []*Component)) {
 	}
 }
 
-func (g *Graph) dot() string {
+func dot(g *graph.Graph) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "digraph %q {\n  rankdir=LR;\n  node [shape=box, fontname=\"sans-serif\"];\n  edge [fontname=\"sans-serif\", fontsize=10];\n",
 		g.Run.Name)
 	clusters := 0
-	g.byLoop(func(loop string, members []*Component) {
+	byLoop(g, func(loop string, members []*graph.Component) {
 		fmt.Fprintf(&b, "  subgraph cluster_%d {\n    label=%q; style=dashed;\n", clusters, "loop "+loop)
 		clusters++
 		for _, x := range members {
-			fmt.Fprintf(&b, "    %q [label=%q];\n", x.Name, x.title())
+			fmt.Fprintf(&b, "    %q [label=%q];\n", x.Name, title(x))
 		}
 		b.WriteString("  }\n")
 	})
-	for _, w := range g.Wires {
-		fmt.Fprintf(&b, "  %q -> %q [label=%q%s];\n", w.From, w.To, w.label(), dotStyle(w.Mode))
+	for i := range g.Wires {
+		w := &g.Wires[i]
+		fmt.Fprintf(&b, "  %q -> %q [label=%q%s];\n", w.From, w.To, label(w), dotStyle(w.Mode))
 	}
 	return b.String() + "}\n"
 }
@@ -87,7 +95,7 @@ func dotStyle(m bus.Mode) string {
 	return ""
 }
 
-func (g *Graph) mermaid() string {
+func mermaid(g *graph.Graph) string {
 	var b strings.Builder
 	b.WriteString("flowchart LR\n")
 	id := map[string]string{}
@@ -95,26 +103,27 @@ func (g *Graph) mermaid() string {
 		id[x.Name] = fmt.Sprintf("c%d", i) // names may be words of mermaid's
 	}
 	loops := 0
-	g.byLoop(func(loop string, members []*Component) {
+	byLoop(g, func(loop string, members []*graph.Component) {
 		fmt.Fprintf(&b, "  subgraph l%d [\"loop %s\"]\n", loops, loop)
 		loops++
 		for _, x := range members {
-			fmt.Fprintf(&b, "    %s[\"%s\"]\n", id[x.Name], x.title())
+			fmt.Fprintf(&b, "    %s[\"%s\"]\n", id[x.Name], title(x))
 		}
 		b.WriteString("  end\n")
 	})
-	for _, w := range g.Wires {
+	for i := range g.Wires {
+		w := &g.Wires[i]
 		arrow := "-->"
 		if w.Mode == bus.Latest || w.Mode == bus.Reply {
 			arrow = "-.->"
 		}
-		fmt.Fprintf(&b, "  %s %s|\"%s\"| %s\n", id[w.From], arrow, w.label(), id[w.To])
+		fmt.Fprintf(&b, "  %s %s|\"%s\"| %s\n", id[w.From], arrow, label(w), id[w.To])
 	}
 	return b.String()
 }
 
 // title is a component's name with the number of its instances.
-func (x *Component) title() string {
+func title(x *graph.Component) string {
 	if x.Count == 1 {
 		return x.Name
 	}
@@ -122,7 +131,7 @@ func (x *Component) title() string {
 }
 
 // label is the text of a wire in a picture. Mode all is not shown.
-func (w *Wire) label() string {
+func label(w *graph.Wire) string {
 	switch w.Mode {
 	case bus.All:
 		return w.Signal
