@@ -14,13 +14,17 @@ TASKS      = box2d==2.3.10 pygame-ce==2.5.8 mujoco==4.0.0 imageio==2.38.1 packag
 HOLDERS    = $(addprefix ./plugins/,batcher envcheck evaluation inference learner objects/... plugintest process/... rollout runner) ./sdk/process/...
 export CGO_ENABLED = 0
 
-.PHONY: run build test test-go test-kills test-hostile test-peers test-learn learn test-avx512 race check lint format tools plugins fuzz bench bench-peers clean
+.PHONY: run build kernels test test-go test-kernels test-kills test-hostile test-peers test-learn learn test-avx512 race check lint format tools plugins fuzz bench bench-peers clean
 
 run: build
 	bin/rlhost train $(PIPELINE)
 
 build:
 	$(GO) build -trimpath -o bin/rlhost ./cmd/rlhost
+
+# Compiles the kernels of the CUDA backend anew.
+kernels:
+	$(GO) run ./gpu/cuda/kernels/build
 
 # Python, clang, Rust: into the project's own folder, without privileges where that is possible.
 tools:
@@ -32,6 +36,12 @@ test: tools test-go
 test-go:
 	$(GO) test $(TIMEOUT) ./...
 	$(GO) test $(TIMEOUT) -tags invariants ./core/... ./pipeline ./pipeline/session $(HOLDERS) ./cmd/...
+
+# The kernels of the CUDA backend: compiled again and compared byte by byte, assembled for six architectures, and every test of
+# them under many seeds. It installs NVIDIA's compiler (0.3 GB) and needs no GPU.
+test-kernels:
+	$(GO) run ./gpu/cuda/kernels/build -check
+	$(GO) test -count 10 ./gpu/cuda/kernels
 
 # Processes killed at random moments, KILLS of them a test; hosts killed before every operation of a swap on the disk;
 # every promise of environments through Python.

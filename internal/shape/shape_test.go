@@ -30,7 +30,8 @@ gpu/policy/policytest:  hostabi core/... gpu/policy/... gpu/ppo
 gpu/ppo/...:            hostabi core/... gpu/policy/... gpu/ppo/...
 gpu/*/...:              hostabi core/... gpu/policy/... gpu/ppo/... .
 gpu/cuda/driver:
-gpu/cuda/kernels:
+gpu/cuda/kernels:       gpu/cuda/driver
+gpu/cuda/kernels/build: gpu/cuda/kernels
 gpu/cuda/ptx/...:       gpu/cuda/ptx/...
 plugins/*/...:          hostabi/... core/... gpu/policy/... gpu/ppo/... .
 plugins/plugintest:     hostabi/... core/... plugins/plugintest internal/testkit sdk/sdktest/scribe

@@ -1,0 +1,306 @@
+package kernels
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"sync"
+	"testing"
+	"unsafe"
+
+	"github.com/rlhost/rlhost/gpu/cuda/driver"
+	"github.com/rlhost/rlhost/gpu/cuda/ptx"
+)
+
+// rig runs kernels as they are committed, without a device.
+type rig struct {
+	t      testing.TB
+	memory *ptx.Memory
+	random *rand.Rand
+	made   []allocation
+}
+
+// allocation is memory of exactly the size that a kernel may use.
+type allocation struct {
+	at    Address
+	bytes int
+	elem  int
+}
+
+func newRig(t testing.TB) *rig {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	return &rig{t: t, memory: ptx.NewMemory(), random: rand.New(rand.NewPCG(seed, 0))}
+}
+
+// modules are read once for all tests.
+var modules sync.Map
+
+func module(t testing.TB, name string) *ptx.Module {
+	t.Helper()
+	once, _ := modules.LoadOrStore(name, sync.OnceValues(func() (*ptx.Module, error) { return ptx.Parse(string(PTX(name))) }))
+	m, err := once.(func() (*ptx.Module, error))()
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return m
+}
+
+// room makes memory of n elements that nobody has written.
+func room[E any](r *rig, n int) Address {
+	elem := int(unsafe.Sizeof(*new(E)))
+	at := Address(r.memory.Alloc(max(n*elem, 1)))
+	r.made = append(r.made, allocation{at, n * elem, elem})
+	return at
+}
+
+// forget leaves memory that a kernel does not come to out of runShort.
+func (r *rig) forget(at Address) {
+	r.made = slices.DeleteFunc(r.made, func(a allocation) bool { return a.at == at })
+}
+
+// view returns the n elements at an address.
+func view[E any](r *rig, at Address, n int) []E {
+	r.t.Helper()
+	b, err := r.memory.View(uint64(at), n*int(unsafe.Sizeof(*new(E))))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return unsafe.Slice((*E)(unsafe.Pointer(unsafe.SliceData(b))), n)
+}
+
+// put makes memory with these elements.
+func put[E any](r *rig, values ...E) Address {
+	r.t.Helper()
+	at := room[E](r, len(values))
+	if len(values) > 0 {
+		copy(view[E](r, at, len(values)), values)
+	}
+	return at
+}
+
+// get copies the n elements at an address.
+func get[E any](r *rig, at Address, n int) []E {
+	r.t.Helper()
+	return slices.Clone(view[E](r, at, n))
+}
+
+// floats makes n random numbers, of which some are 0 and -0.
+func (r *rig) floats(n int) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		switch r.random.IntN(16) {
+		case 0:
+		case 1:
+			x[i] = float32(math.Copysign(0, -1))
+		default:
+			x[i] = float32(r.random.NormFloat64())
+		}
+	}
+	return x
+}
+
+// bytesOf is the memory of a value.
+func bytesOf[T any](v *T) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v)) }
+
+// try runs a kernel over a grid and returns what is wrong.
+func try[T any](r *rig, k Kernel[T], grid driver.Dim, parameter []byte) error {
+	e := module(r.t, k.Module).Entry(k.Name)
+	if e == nil {
+		return fmt.Errorf("module %s has no kernel %s", k.Module, k.Name)
+	}
+	args, err := e.Args(parameter)
+	if err != nil {
+		return err
+	}
+	return e.Launch(r.memory, &ptx.Launch{Grid: [3]int{grid.X, max(grid.Y, 1), max(grid.Z, 1)}, Block: [3]int{k.Threads, 1, 1},
+		Args: args, Seed: r.random.Uint64()})
+}
+
+// run runs a kernel that must succeed.
+func run[T any](r *rig, k Kernel[T], grid driver.Dim, args T) {
+	r.t.Helper()
+	if err := try(r, k, grid, bytesOf(&args)); err != nil {
+		r.t.Fatalf("%s: %v", k.Name, err)
+	}
+}
+
+// runShort runs a kernel once for each of the allocations that its parameter names, or a table that it names, with that
+// allocation one element too short: each must be a fault. What kernels have written stays as it is from the last run.
+func runShort[T any](r *rig, k Kernel[T], grid driver.Dim, args T, tables ...Address) {
+	r.t.Helper()
+	made := slices.Clone(r.made)
+	short := 0
+	for _, a := range made {
+		parameter := slices.Clone(bytesOf(&args))
+		swap := map[uint64]uint64{}
+		cut := Address(r.memory.Alloc(max(a.bytes-a.elem, 1)))
+		copy(view[byte](r, cut, a.bytes-a.elem), view[byte](r, a.at, a.bytes))
+		swap[uint64(a.at)] = uint64(cut)
+		for _, table := range tables {
+			if table == a.at {
+				continue
+			}
+			i := slices.IndexFunc(made, func(m allocation) bool { return m.at == table })
+			changed := Address(r.memory.Alloc(made[i].bytes))
+			copy(view[byte](r, changed, made[i].bytes), view[byte](r, table, made[i].bytes))
+			if replace(view[byte](r, changed, made[i].bytes), map[uint64]uint64{uint64(a.at): uint64(cut)}) {
+				swap[uint64(table)] = uint64(changed)
+			}
+		}
+		if !replace(parameter, swap) {
+			continue
+		}
+		short++
+		var fault *ptx.Fault
+		if err := try(r, k, grid, parameter); !errors.As(err, &fault) || fault.Kind != ptx.BadAddress {
+			r.t.Errorf("%s with %d of %d bytes at %#x: %v", k.Name, a.bytes-a.elem, a.bytes, uint64(a.at), err)
+		}
+	}
+	if short == 0 {
+		r.t.Errorf("%s: no allocation was shortened", k.Name)
+	}
+}
+
+// replace changes addresses in memory and reports whether there were any.
+func replace(b []byte, swap map[uint64]uint64) (changed bool) {
+	for i := 0; i+8 <= len(b); i += 8 {
+		if to, ok := swap[binary.LittleEndian.Uint64(b[i:])]; ok {
+			binary.LittleEndian.PutUint64(b[i:], to)
+			changed = true
+		}
+	}
+	return changed
+}
+
+// same fails where numbers differ in a bit; a number that is none is like any other.
+func same[E float32 | float64](t testing.TB, what string, got, want []E) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%s: %d numbers, want %d", what, len(got), len(want))
+	}
+	bits := func(x E) uint64 {
+		if float32(x) != float32(x) {
+			return math.MaxUint64
+		}
+		return math.Float64bits(float64(x))
+	}
+	for i := range got {
+		if bits(got[i]) != bits(want[i]) {
+			t.Fatalf("%s: number %d of %d is %v, want %v", what, i, len(got), got[i], want[i])
+		}
+	}
+}
+
+// poison is a number that nobody has written.
+var poison = math.Float32frombits(ptx.Poison)
+
+// filled returns n times x.
+func filled[E any](n int, x E) []E { return slices.Repeat([]E{x}, n) }
+
+// fma rounds a·b + c once: in float64 the product is exact, and a sum that is rounded to odd rounds to float32 as the exact one
+// does (Boldo and Melquiond 2008).
+func fma(a, b, c float32) float32 {
+	p, q := float64(a)*float64(b), float64(c)
+	s := p + q
+	back := s - p
+	if err := (p - (s - back)) + (q - back); err != 0 && math.Float64bits(s)&1 == 0 && !math.IsInf(s, 0) && err == err {
+		s = math.Nextafter(s, math.Copysign(math.Inf(1), err))
+	}
+	return float32(s)
+}
+
+// horner evaluates a polynomial with fused operations, highest coefficient first.
+func horner(x float32, coefficients ...float32) float32 {
+	p := coefficients[0]
+	for _, c := range coefficients[1:] {
+		p = fma(p, x, c)
+	}
+	return p
+}
+
+func tanh(x float32) float32 {
+	x = min(max(x, -7.90531110763549805), 7.90531110763549805)
+	t := x * x
+	p := horner(t, -2.76076847742355e-16, 2.00018790482477e-13, -8.60467152213735e-11, 5.12229709037114e-08,
+		1.48572235717979e-05, 6.37261928875436e-04, 4.89352455891786e-03)
+	return x * p / horner(t, 1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03)
+}
+
+func sigmoid(x float32) float32 { return fma(tanh(0.5*x), 0.5, 0.5) }
+
+func exp(x float32) float32 {
+	if x < -87.3 {
+		return 0
+	}
+	x = min(x, 88.3)
+	n := float32(math.RoundToEven(float64(x * 1.44269504088896341)))
+	x = fma(-n, 0.693359375, x)
+	x = fma(-n, -2.12194440e-4, x)
+	p := horner(x, 1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1, 1, 1)
+	return p * math.Float32frombits(uint32(int32(n)+127)<<23)
+}
+
+func log(x float32) float32 {
+	bits := math.Float32bits(x)
+	e, m := float32(int32(bits>>23)-127), math.Float32frombits(bits&0x7fffff|0x3f800000)
+	if m > 1.41421356 {
+		m *= 0.5
+		e++
+	}
+	m--
+	z := m * m
+	p := horner(m, 7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
+		-1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1)
+	p *= m * z
+	p = fma(-2.12194440e-4, e, p)
+	p = fma(-0.5, z, p)
+	return fma(0.693359375, e, m+p)
+}
+
+func activate(e Epilogue, x, h float32) float32 {
+	switch e {
+	case Tanh:
+		return tanh(x)
+	case ReLU:
+		if x < 0 {
+			return 0
+		}
+	case ELU:
+		if !(x > 0) {
+			return exp(x) - 1
+		}
+	case DTanh:
+		return x * fma(-h, h, 1)
+	case DReLU:
+		if !(h > 0) {
+			return 0
+		}
+	case DELU:
+		return x * (min(h, 0) + 1)
+	}
+	return x
+}
+
+func TestParameters_HaveTheSizeThatKernelsRead(t *testing.T) {
+	for _, e := range Entries() {
+		k := module(t, e.Module).Entry(e.Name)
+		if k == nil || len(k.Params) != 1 || k.Params[0].Size != int(e.Parameter.Size()) || k.MaxThreads != e.Threads || k.Local != 0 {
+			t.Errorf("%s: %+v, the parameter is %d bytes of %v", e.Name, k, e.Parameter.Size(), e.Parameter)
+		}
+		if e.Parameter.Kind() != reflect.Struct || e.Parameter.Size()%8 != 0 {
+			t.Errorf("%s: %v has %d bytes, want whole words", e.Name, e.Parameter, e.Parameter.Size())
+		}
+	}
+	for _, name := range Modules() {
+		for _, k := range module(t, name).Entries() {
+			if !slices.ContainsFunc(Entries(), func(e Entry) bool { return e.Name == k.Name && e.Module == name }) {
+				t.Errorf("kernel %s of module %s is not listed", k.Name, name)
+			}
+		}
+	}
+}
