@@ -64,6 +64,10 @@ func of64(w *warp) *registers[uint64] { return &w.r64 }
 func (w *warp) run(budget int) {
 	limit := w.cta.grid.steps
 	for until := w.steps + budget; w.steps < until && w.state == ready; {
+		if len(w.groups) == 0 { // also after a barrier that nothing follows
+			w.state = ended
+			return
+		}
 		at := w.pick()
 		if at < 0 {
 			return
@@ -80,9 +84,6 @@ func (w *warp) run(budget int) {
 		}
 		if w.fault != nil {
 			return
-		}
-		if len(w.groups) == 0 && w.state == ready {
-			w.state = ended
 		}
 	}
 }
