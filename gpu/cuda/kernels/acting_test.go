@@ -84,6 +84,7 @@ func actAlike(t *testing.T, backend policy.Backend, n policy.Network, greedy boo
 		params[i] += 0.1 * float32(r.random.NormFloat64())
 	}
 	x, state := r.floats(rows*obs), r.floats(rows*n.State())
+	x[7*obs], x[9*obs] = float32(math.NaN()), float32(math.Inf(1))
 	request := policy.Request{Obs: []trajectory.Matrix{matrixOf(hostabi.F32, rows, obs, x)}, Mask: make([]trajectory.Matrix, len(n.Policy)),
 		Age: filled[byte](rows, 7), Action: make([]trajectory.Matrix, len(n.Policy)), Raw: make([]trajectory.Matrix, len(n.Policy)),
 		LogProb: make([]float32, rows), Value: make([]float32, rows), Seed: 0x123456789abcdef, Step: 1 << 40, FirstEnv: 17, Greedy: greedy}
@@ -140,6 +141,11 @@ func actAlike(t *testing.T, backend policy.Backend, n policy.Network, greedy boo
 	args := Sample{Heads: put(r, heads...), Keys: put(r, keys...), LogProb: room[float32](r, rows), Illegal: put[uint32](r, math.MaxUint32),
 		Count: int32(len(heads)), Rows: int32(rows), LD: int32(rows)}
 	run(r, SampleKernel, Blocks(rows), args)
+	for i, v := range request.Value {
+		if v != v { // of logits that are no numbers: the log-probability is anything, the action is not
+			view[float32](r, args.LogProb, rows)[i], request.LogProb[i] = 0, 0
+		}
+	}
 	same(t, "log-probabilities", get[float32](r, args.LogProb, rows), request.LogProb)
 	same(t, "values", get[float32](r, g.out[n.Values[0].From].Data, rows), request.Value)
 	same(t, "states", g.after, request.StateOut.Float32())

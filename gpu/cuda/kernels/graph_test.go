@@ -96,7 +96,7 @@ func (g *graph) projection(d *policy.Dist) string {
 func (g *graph) node(n *policy.Node) {
 	x, in := g.out[n.In[0]], g.shapes[n.In[0]]
 	width, out := layer.Elems(in), layer.Elems(g.shapes[n.Name])
-	move := Move{From: x.Data, Rows: int32(g.rows), Runs: 1, Run: int32(pad(width)), FromRow: x.Row, FromColumn: 1, ToRow: int32(pad(out))}
+	move := Move{From: x.Data, Rows: int32(g.rows), Runs: 1, Run: int32(width), FromRow: x.Row, FromColumn: 1, ToRow: int32(pad(out))}
 	switch {
 	case n.Append != nil: // with what it is appended to
 	case n.Dense != nil && g.isHead(n.Name):
@@ -104,16 +104,18 @@ func (g *graph) node(n *policy.Node) {
 	case n.Dense != nil:
 		g.out[n.Name] = g.product(x, width, g.param(n.Name+".weight", 1), g.param(n.Name+".bias", 1))
 	case n.Activation != nil:
+		// As the processor's, which are part of a product: padding too.
 		move.Epilogue = map[layer.Func]Epilogue{layer.Tanh: Tanh, layer.ReLU: ReLU, layer.ELU: ELU}[n.Activation.Func]
-		g.out[n.Name] = g.move(n, move, pad(out))
+		move.Run = int32(pad(out))
+		g.out[n.Name] = g.move(move, out)
 	case n.Flatten != nil:
-		g.out[n.Name] = g.move(n, move, pad(out))
+		g.out[n.Name] = g.move(move, out)
 	case n.Add != nil:
-		g.out[n.Name] = g.move(n, move, pad(out))
+		g.out[n.Name] = g.move(move, out)
 		for _, other := range n.In[1:] {
 			m := g.out[other]
 			move.From, move.To, move.Add = m.Data, g.out[n.Name].Data, 1
-			run(g.rig, MoveKernel, Blocks(g.rows*pad(out)), move)
+			run(g.rig, MoveKernel, Blocks(g.rows*out), move)
 		}
 	case n.LayerNorm != nil:
 		g.out[n.Name] = g.norm(n, x, in[len(in)-1], out)
@@ -134,10 +136,12 @@ func (g *graph) node(n *policy.Node) {
 	}
 }
 
-func (g *graph) move(n *policy.Node, m Move, row int) Matrix {
-	m.To = room[float32](g.rig, g.rows*row)
-	run(g.rig, MoveKernel, Blocks(g.rows*row), m)
-	return Matrix{Data: m.To, Row: int32(row), Column: 1}
+// move moves elements to rows of so many with zeros behind.
+func (g *graph) move(m Move, width int) Matrix {
+	to := g.padded(make([]float32, g.rows*width), g.rows, width)
+	m.To = to.Data
+	run(g.rig, MoveKernel, Blocks(g.rows*int(m.Run)), m)
+	return to
 }
 
 // project computes a dense node that a head reads, and what is appended to it.

@@ -75,16 +75,16 @@ func TestDecide_PreparesAStep(t *testing.T) {
 func TestDecide_ClipsActorAndCriticApart(t *testing.T) {
 	r := newRig(t)
 	c := control()
-	c.MaxNorm, c.Apart = 5, 1
+	c.MaxNorm, c.Apart = 7, 1
 	c, _ = decided(r, c, []float64{9, 144, 7}, []byte{1, 0, 1}, make([]float64, LossSums)...)
-	if c.Scale != [2]float32{1, float32(5 / (12 + 1e-6))} || c.ActorNorm != 4 || c.CriticNorm != 12 || c.Norm != math.Sqrt(160) {
+	if c.Scale != [2]float32{1, float32(7 / (12 + 1e-6))} || c.ActorNorm != 4 || c.CriticNorm != 12 || c.Norm != math.Sqrt(160) {
 		t.Errorf("scales %v of norms %v and %v of %v", c.Scale, c.ActorNorm, c.CriticNorm, c.Norm)
 	}
 }
 
 func TestDecide_FollowsTheDivergence(t *testing.T) {
 	rate := float32(2e-3)
-	for kl, want := range map[float64]float32{0.9: rate / 1.5, 0.3: rate, 0.04: rate * 1.5, 0: rate, 99: rate / 1.5} {
+	for kl, want := range map[float64]float32{0.9: rate / 1.5, 0.3: rate, 0.15: rate, 0.04: rate * 1.5, 0: rate, 99: rate / 1.5} {
 		c := control()
 		c.AdaptiveKL, c.RateMin, c.RateMax, c.Rate = 0.02, 1e-4, 1, rate
 		c, _ = decided(newRig(t), c, []float64{1}, []byte{1}, 0, 0, 0, kl, 0, 0, 0)
