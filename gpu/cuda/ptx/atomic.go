@@ -158,8 +158,8 @@ func (a *atomicInst) run(w *warp, m uint32) {
 	if !a.at.check(w, m) {
 		return
 	}
-	touchedGlobal := uint32(0)
-	for ; m != 0; m &= m - 1 {
+	released := false
+	for all := m; m != 0; m &= m - 1 {
 		lane := bits.TrailingZeros32(m) & 31
 		x, ok := a.operand(w, a.x, lane)
 		y := uint64(0)
@@ -173,17 +173,15 @@ func (a *atomicInst) run(w *warp, m uint32) {
 		if !ok {
 			return
 		}
+		if at.space == global && !released {
+			released = true
+			w.cta.fences.release(w, all)
+		}
 		old, ok := a.exchange(w, at, lane, x, y)
 		if !ok {
 			return
 		}
-		if at.space == global {
-			touchedGlobal |= 1 << lane
-		}
 		a.dest.set(w, lane, old, true)
-	}
-	if touchedGlobal != 0 {
-		w.cta.fences.release(w, touchedGlobal)
 	}
 }
 

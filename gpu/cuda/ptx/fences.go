@@ -51,8 +51,8 @@ func (f *fences) meet(c *cta) {
 	}
 }
 
-// release notes an atomic operation of lanes of a warp in global memory: who reads what it wrote can rely on the writes
-// that fences have covered. The atomic is itself a write that the host sees behind a fence only.
+// release notes an atomic operation of lanes of a warp in global memory, before others can see it: who reads what it will have
+// written can rely on the writes that fences have covered. It is itself a write that the host sees behind a fence only.
 func (f *fences) release(w *warp, m uint32) {
 	c := w.cta
 	clean := !f.loose[device]

@@ -60,9 +60,8 @@ type grid struct {
 // Launch runs the entry over a grid and returns when all threads have left, or the *Fault of one. What CTAs had written until
 // then stays. It may be called from several goroutines.
 func (e *Entry) Launch(m *Memory, l *Launch) error {
-	if f := e.check(l); f != nil {
-		f.Entry = e.Name
-		return f
+	if err := e.Check(l); err != nil {
+		return err
 	}
 	count := l.Grid[0] * l.Grid[1] * l.Grid[2]
 	threads := l.Block[0] * l.Block[1] * l.Block[2]
@@ -80,7 +79,16 @@ func (e *Entry) Launch(m *Memory, l *Launch) error {
 	return nil
 }
 
-// check returns what is wrong with a launch before it runs, or nil.
+// Check returns the *Fault of a launch that is wrong before anything runs, or nil.
+func (e *Entry) Check(l *Launch) error {
+	if f := e.check(l); f != nil {
+		f.Entry = e.Name
+		return f
+	}
+	return nil
+}
+
+// check is Check without the entry's name.
 func (e *Entry) check(l *Launch) *Fault {
 	bad := func(kind Kind, format string, args ...any) *Fault {
 		return &Fault{Kind: kind, Detail: fmt.Sprintf(format, args...)}

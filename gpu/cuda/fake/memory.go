@@ -1,0 +1,92 @@
+package fake
+
+import (
+	"fmt"
+	"syscall"
+)
+
+// pages is host memory that the device can reach.
+type pages struct {
+	bytes []byte
+	own   bool // made by hostAlloc
+}
+
+func (d *Driver) alloc(n int) (uint64, int32) {
+	if n <= 0 {
+		return 0, invalidValue
+	}
+	if n > d.options.Memory-d.used {
+		return 0, outOfMemory
+	}
+	address := d.memory.Alloc(n)
+	d.device[address] = n
+	d.used += n
+	return address, success
+}
+
+func (d *Driver) free(address uint64) int32 {
+	n, ok := d.device[address]
+	if !ok || d.memory.Free(address) != nil {
+		return invalidValue
+	}
+	delete(d.device, address)
+	d.used -= n
+	return success
+}
+
+// hostAlloc makes pinned memory.
+func (d *Driver) hostAlloc(n int) ([]byte, int32) {
+	if n <= 0 {
+		return nil, invalidValue
+	}
+	b, err := syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+	if err != nil {
+		return nil, outOfMemory
+	}
+	address, err := d.memory.Register(b)
+	if err != nil {
+		return nil, alreadyRegistered
+	}
+	d.host[address] = &pages{b, true}
+	return b, success
+}
+
+// register makes a mapping reachable for the device.
+func (d *Driver) register(b []byte) int32 {
+	if len(b) == 0 || !mapped(b) {
+		return invalidValue
+	}
+	address, err := d.memory.Register(b)
+	if err != nil {
+		return alreadyRegistered
+	}
+	d.host[address] = &pages{b, false}
+	return success
+}
+
+// unregister ends what register (or, with own, hostAlloc) began.
+func (d *Driver) unregister(address uint64, own bool) int32 {
+	p, ok := d.host[address]
+	if !ok || p.own != own {
+		return notRegistered
+	}
+	d.checkMapped()
+	if d.memory.Unregister(address) != nil {
+		return notRegistered
+	}
+	delete(d.host, address)
+	if own && syscall.Munmap(p.bytes) != nil {
+		return invalidValue
+	}
+	return d.sticky
+}
+
+// checkMapped ends the context if registered memory has been unmapped: a device would go on writing to its pages, and the
+// next mapping at that address could not be registered.
+func (d *Driver) checkMapped() {
+	for address, p := range d.host {
+		if !mapped(p.bytes) {
+			d.end(illegalAddress, fmt.Errorf("fake: %d bytes of host memory at %#x were unmapped while they were registered", len(p.bytes), address))
+		}
+	}
+}
