@@ -27,15 +27,20 @@ const (
 // where terminated is set, gives all agents of a group what its environment writes once for them, and reports which ends there were. The error wraps ErrOutput; env is
 // the index within the block of the environment at fault, or -1. It does not allocate unless it fails.
 func (t Trajectory) CheckStep(row int, mode hostabi.Autoreset) (ended Ended, env int, err error) {
+	ShareOutcome(t, row)
+	if ended, env, err = t.checkStep(row, mode); err != nil {
+		env, err = t.Schema.blame(env, err)
+	}
+	return ended, env, err
+}
+
+// ShareOutcome gives all agents of a group what their environment has written once for them in a step.
+func ShareOutcome(t Trajectory, row int) {
 	for _, x := range t.Schema.shared {
 		if t.Schema.columns[x.column].Flags&Outcome != 0 {
 			t.at(x.column, row).spread(x, t.Schema.Agents)
 		}
 	}
-	if ended, env, err = t.checkStep(row, mode); err != nil {
-		env, err = t.Schema.blame(env, err)
-	}
-	return ended, env, err
 }
 
 // CheckObs checks what environments observe in a row. Its results are those of CheckStep.

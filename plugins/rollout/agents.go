@@ -299,6 +299,6 @@ func (s *split) idle() error {
 	if env < 0 {
 		return nil
 	}
-	return s.batch.outputFault(hostabi.ExportStep, env,
+	return s.ownerOf(env).outputFault(hostabi.ExportStep, env,
 		fmt.Errorf("%w: no agent has acted in %d steps: somebody must be %v", trajectory.ErrOutput, trajectory.MaxIdle, trajectory.Active))
 }

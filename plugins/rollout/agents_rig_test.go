@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/env"
@@ -21,6 +22,8 @@ type table struct {
 	rows   []row
 	shared bool // flags are those of the environment: what the first agent has
 	spec   hostabi.EnvSpec
+	hash   string
+	faulty int // the call of Step that fails, counted by each batch from 1 on; 0: none does
 }
 
 func newTable(shared bool, rows ...row) *table {
@@ -43,7 +46,7 @@ func newTable(shared bool, rows ...row) *table {
 }
 
 func (p *table) Spec() hostabi.EnvSpec { return p.spec }
-func (p *table) Hash() string          { return "table" }
+func (p *table) Hash() string          { return cmp.Or(p.hash, "table") }
 func (p *table) Close() error          { return nil }
 
 func (p *table) NewEnv(o env.Options) (env.Env, error) {
@@ -56,6 +59,7 @@ type tableEnv struct {
 	options env.Options
 	block   env.Block
 	at      []int // row of the table, by environment
+	steps   int
 }
 
 func (e *tableEnv) Spec() *hostabi.EnvSpec { return &e.spec }
@@ -88,6 +92,9 @@ func (e *tableEnv) Reset(t int, mask []uint8, _ []uint64) error {
 }
 
 func (e *tableEnv) Step(t int) error {
+	if e.steps++; e.steps == e.faulty {
+		return &env.Fault{Kind: env.FaultStatus, Name: e.options.Name, Call: hostabi.ExportStep, Env: -1, Err: env.ErrUnsupported}
+	}
 	tr, each := e.block.Trajectory, len(e.rows[0].acts)
 	for i := range tr.Schema.Rows() {
 		now, agent := &e.rows[e.at[i/each]], i%each

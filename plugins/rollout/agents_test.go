@@ -189,15 +189,11 @@ func TestRollout_ActivityIsZeroOrOne(t *testing.T) {
 	}
 }
 
-func TestRollout_AgentsAreRefusedWhatTheyCannotDoYet(t *testing.T) {
+func TestRollout_FramesOfAgentsThatTakeTurnsAreRefused(t *testing.T) {
 	p := game(true)
 	if _, err := trajectory.NewSchema(p.spec, trajectory.Shape{Steps: 4, Envs: 2, Memory: trajectory.Memory{Past: 3}}); !errors.Is(err, trajectory.ErrShape) ||
 		!strings.Contains(err.Error(), "agents that do not always act") {
 		t.Errorf("frames of agents that take turns: %v", err)
-	}
-	r := tableRig(t, p, 4, nil)
-	if _, err := r.c.PrepareEnvs(component.EnvChange{Plugin: p, At: component.AtEpisode}); err == nil || !strings.Contains(err.Error(), "beside others") {
-		t.Errorf("a change with the ends of episodes: %v", err)
 	}
 }
 

@@ -21,7 +21,7 @@ func (s *split) fault(err error) {
 		s.batch.probation.rollBack(err)
 	}
 	m := s.next
-	crosses := m != nil && m.progress == waiting && s.versions == nil && (m.back || m.share == s.n)
+	crosses := m != nil && m.progress == waiting && s.versions == nil && (m.back || m.share == s.c.envs())
 	switch {
 	case crosses && (isFault(err) || m.back):
 		m.startClock()
@@ -77,9 +77,7 @@ func (s *split) loseSome(err error) bool {
 	n := 0
 	for _, span := range lost {
 		for env := max(span.First, 0); env < min(span.First+span.Count, c.envs()); env++ {
-			for agent := range c.schema.Agents {
-				s.lose(env*c.schema.Agents + agent)
-			}
+			s.loseEnv(env)
 			n++
 		}
 	}

@@ -64,7 +64,7 @@ func (m *move) later(c closer) bool {
 // about stays as it is.
 func (m *move) start() {
 	switch s := m.s; {
-	case !s.writing && m.at == component.AtEpisode && (s.carried || m.share < s.n):
+	case !s.writing && m.at == component.AtEpisode && (s.carried || m.share < s.c.envs()):
 		m.stepBoth(s.c.config.Horizon)
 	case !s.writing:
 		m.startClock()
@@ -96,9 +96,9 @@ func (m *move) crossRow() bool {
 func (m *move) crossStep() {
 	s := m.s
 	m.startClock()
-	for env := range s.n {
-		if b := s.ownerOf(env); b != m.to {
-			s.stamp(env, s.t, b.maker)
+	for row := range s.n {
+		if b := s.ownerOf(row / s.c.schema.Agents); b != m.to {
+			s.stamp(row, s.t, b.maker)
 		}
 	}
 	m.leave(s.t, false)
@@ -208,7 +208,7 @@ func (m *move) allOver() bool {
 	m.startClock()
 	s.versions.target = nil
 	var err error
-	if m.share == s.n {
+	if m.share == s.c.envs() {
 		m.goOver()
 		if err = m.enter(); err != nil {
 			s.fault(err)
@@ -234,15 +234,15 @@ func (m *move) leave(t int, valued bool) {
 		return
 	}
 	m.newSeeds()
-	for env := range s.n {
-		if s.ownerOf(env) == m.to {
+	for row := range s.n {
+		if s.ownerOf(row/s.c.schema.Agents) == m.to {
 			m.episodes = someGoOn
 			continue
 		}
-		if s.endEpisode(t, env, valued) {
+		if s.endEpisode(t, row, valued) {
 			m.went.Truncated++
 		}
-		s.lose(env) // until it is reset
+		s.lose(row) // until it is reset
 	}
 	s.c.swap.ended.Add(uint64(m.went.Truncated))
 }

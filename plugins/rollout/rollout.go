@@ -164,9 +164,6 @@ func (c *Rollout) PrepareEnvs(o component.EnvChange) (component.PreparedEnvs, er
 	if o.Envs == c.config.Envs {
 		o.Envs = 0
 	}
-	if c.schema.Spec.HasAgents() && (o.Envs > 0 || o.At == component.AtEpisode) {
-		return nil, fmt.Errorf("%s: environments with agents do not step beside others yet: take all of them over, at a step, a block or at once", c.h.Name)
-	}
 	return c.changes.prepare(o)
 }
 

@@ -194,6 +194,19 @@ func (r *rows) endOne(t, env int, ended bool) (reset bool) {
 	return true
 }
 
+// agentsOf returns the rows of an environment: from first on, as many as it has agents.
+func (r *rows) agentsOf(env int) (first, end int) {
+	each := r.c.schema.Agents
+	return env * each, (env + 1) * each
+}
+
+// loseEnv is lose for all agents of an environment.
+func (r *rows) loseEnv(env int) {
+	for row, end := r.agentsOf(env); row < end; row++ {
+		r.lose(row)
+	}
+}
+
 // lose is for an environment, or an agent of one, that is lost: it waits for a reset.
 func (r *rows) lose(env int) { r.gone[env], r.anyGone = 1, true }
 

@@ -248,7 +248,11 @@ func (s *split) stepped(err error) {
 // settle completes row t, in which the environments have written the rest and obs[t+1].
 func (s *split) settle(err error) error {
 	if s.versions != nil {
-		return s.versions.settle(s.t)
+		if err := s.versions.settle(s.t); err != nil {
+			return err
+		}
+		s.drawPolicies()
+		return s.idle()
 	}
 	if err != nil {
 		if !s.loseSome(err) {
@@ -261,9 +265,7 @@ func (s *split) settle(err error) error {
 		return s.batch.outputFault(hostabi.ExportStep, env, err)
 	}
 	ended = s.complete(s.t, ended)
-	if s.agents != nil && s.agents.AnyEnded {
-		s.acting.beginWhere(s.agents.Ended, s.first, s.steps+uint64(s.t)+1)
-	}
+	s.drawPolicies()
 	if err := s.idle(); err != nil {
 		return err
 	}
@@ -273,6 +275,13 @@ func (s *split) settle(err error) error {
 		}
 	}
 	return s.resetLost(s.t + 1)
+}
+
+// drawPolicies draws who plays the agents whose episodes have ended in row t from now on.
+func (s *split) drawPolicies() {
+	if s.agents != nil && s.agents.AnyEnded {
+		s.acting.beginWhere(s.agents.Ended, s.first, s.steps+uint64(s.t)+1)
+	}
 }
 
 // endEpisodes does what the ends of episodes in row t ask for.
@@ -378,8 +387,8 @@ func (s *split) stampBlock() *maker {
 		s.stampAll(s.batch.maker)
 		return &s.batch.maker
 	}
-	for env := range s.n {
-		s.stamp(env, s.c.config.Horizon, s.ownerOf(env).maker)
+	for row := range s.n {
+		s.stamp(row, s.c.config.Horizon, s.ownerOf(row/s.c.schema.Agents).maker)
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ type versions struct {
 
 // newVersions begins with the batch that has stepped alone so far.
 func newVersions(r *rows, seeds *seeds, alone *batch) *versions {
-	return &versions{rows: r, seeds: seeds, all: []*batch{alone}, owner: slices.Repeat([]*batch{alone}, r.n), over: make([]byte, r.n)}
+	return &versions{rows: r, seeds: seeds, all: []*batch{alone}, owner: slices.Repeat([]*batch{alone}, r.c.envs()), over: make([]byte, r.c.envs())}
 }
 
 func (d *versions) has(b *batch) bool { return slices.Contains(d.all, b) }
@@ -109,9 +109,9 @@ func (d *versions) giveActions(b *batch, t int) {
 	if !d.tr.Schema.Has(trajectory.Mask) {
 		return
 	}
-	for env := range d.n {
-		if d.owner[env] != b {
-			b.pad.tr.FirstLegal(env, t)
+	for row := range d.n {
+		if d.owner[row/d.c.schema.Agents] != b {
+			b.pad.tr.FirstLegal(row, t)
 		}
 	}
 }
@@ -119,8 +119,13 @@ func (d *versions) giveActions(b *batch, t int) {
 // settle completes row t, which every batch has stepped.
 func (d *versions) settle(t int) error {
 	d.row = t + 1
+	for _, b := range d.all {
+		trajectory.ShareOutcome(b.pad.tr, t)
+	}
 	for env, b := range d.owner {
-		d.tr.CopyOutcomeOf(env, t, b.pad.tr)
+		for row, end := d.agentsOf(env); row < end; row++ {
+			d.tr.CopyOutcomeOf(row, t, b.pad.tr)
+		}
 		d.gather(t+1, env)
 	}
 	for _, b := range d.all {
@@ -144,8 +149,12 @@ func (d *versions) settle(t int) error {
 	return d.resetLost(t + 1)
 }
 
-// gather copies what one environment observes in a row.
-func (d *versions) gather(row, env int) { d.tr.CopyObservedOf(env, row, d.owner[env].pad.tr, row) }
+// gather copies what one environment observes at t.
+func (d *versions) gather(t, env int) {
+	for row, end := d.agentsOf(env); row < end; row++ {
+		d.tr.CopyObservedOf(row, t, d.owner[env].pad.tr, t)
+	}
+}
 
 // check looks at what stands in row t. A batch that has written what is not allowed has lost the step of all its environments.
 func (d *versions) check(t int) (trajectory.Ended, error) {
@@ -167,24 +176,22 @@ func (d *versions) check(t int) (trajectory.Ended, error) {
 
 // endEpisodes does what the end of an episode in row t asks for: environments go over, or are reset where they count.
 func (d *versions) endEpisodes(t int) error {
-	terminated, truncated := d.tr.Row(trajectory.Terminated, t).Data, d.tr.Row(trajectory.Truncated, t).Data
-	valid := d.tr.Row(trajectory.Valid, t).Data
 	reset, over := false, false
-	for env := range d.n {
-		ended := terminated[env]|truncated[env] != 0
-		resets := d.endOne(t, env, ended)
+	for env, owner := range d.owner {
+		idle, resets := d.idles(t, env)
 		d.over[env] = 0
-		if d.target == nil || env >= d.share || d.owner[env] == d.target || !ended && valid[env] != 0 {
+		if d.target == nil || env >= d.share || owner == d.target || !idle {
 			reset = reset || resets
 			continue
 		}
-		if d.gone[env] == 0 {
+		first, _ := d.agentsOf(env)
+		if d.gone[first] == 0 {
 			d.over[env], over = 1, true
 		} else {
-			d.owner[env].want(env) // it is lost there, too
+			owner.want(env) // it is lost there, too
 		}
 		d.assign(env, d.target)
-		d.phantom[env], d.resetMask[env] = 0, 0
+		d.phantom[first], d.resetMask[env] = 0, 0
 	}
 	d.wantEnded(t)
 	if over {
@@ -198,6 +205,18 @@ func (d *versions) endEpisodes(t int) error {
 		return nil
 	}
 	return d.reset(t+1, d.resetMask, nil)
+}
+
+// idles reports whether no episode of an environment goes on behind row t, so that it can go over, and does what the end of one asks for:
+// resets says whether the environment is to be reset where it is.
+func (d *versions) idles(t, env int) (idle, resets bool) {
+	if d.agents != nil {
+		first, _ := d.agentsOf(env)
+		return d.agents.EnvEnded[env] != 0 || d.gone[first] != 0, false
+	}
+	at := t*d.n + env
+	ended := d.tr.Bytes(trajectory.Terminated)[at]|d.tr.Bytes(trajectory.Truncated)[at] != 0
+	return ended || d.tr.Bytes(trajectory.Valid)[at] == 0, d.endOne(t, env, ended)
 }
 
 // wantEnded asks for resets where the guest does none itself and nobody looks.
@@ -217,8 +236,8 @@ func (d *versions) wantEnded(t int) {
 
 // assign makes another batch's rows of an environment count.
 func (d *versions) assign(env int, to *batch) {
-	if d.writing {
-		d.stamp(env, d.row, d.owner[env].maker)
+	for row, end := d.agentsOf(env); d.writing && row < end; row++ {
+		d.stamp(row, d.row, d.owner[env].maker)
 	}
 	d.owner[env] = to
 }
@@ -250,7 +269,9 @@ func (d *versions) resetBatch(b *batch, row int, mask []uint8, seeds []uint64) e
 		for env, m := range mask {
 			if m != 0 && d.owner[env] == b {
 				d.gather(row, env)
-				d.tr.Begin(env, row)
+				for agent, end := d.agentsOf(env); agent < end; agent++ {
+					d.tr.Begin(agent, row)
+				}
 			}
 		}
 	}
@@ -313,27 +334,27 @@ func (d *versions) loseBatch(b *batch, err error) error {
 		b.probation.rollBack(err)
 		for env, owner := range d.owner {
 			if owner == b {
-				d.lose(env)
+				d.loseEnv(env)
 				d.assign(env, d.all[0])
 			}
 		}
 		b.forgetWants()
 		return nil
 	}
-	leaving := d.target != nil && d.target != b && d.share == d.n
+	leaving := d.target != nil && d.target != b && d.share == d.c.envs()
 	if !isFault(err) || !leaving && !d.c.spend() {
 		return err
 	}
 	d.c.h.Log.Warn("environments lost beside others", "error", err, "restart", d.c.restarted, "max_restarts", d.c.config.MaxRestarts)
 	if lost := env.Lost(err); lost != nil {
 		for _, span := range lost {
-			for env := max(span.First, 0); env < min(span.First+span.Count, d.n); env++ {
+			for env := max(span.First, 0); env < min(span.First+span.Count, d.c.envs()); env++ {
 				d.loseOne(b, env, leaving)
 			}
 		}
 		return nil
 	}
-	for env := range d.n {
+	for env := range d.owner {
 		d.loseOne(b, env, leaving)
 	}
 	if err := b.env.Renew(); err != nil {
@@ -350,7 +371,7 @@ func (d *versions) loseBatch(b *batch, err error) error {
 // loseOne is loseBatch for one environment.
 func (d *versions) loseOne(b *batch, env int, leaving bool) {
 	if d.owner[env] == b {
-		d.lose(env)
+		d.loseEnv(env)
 		if leaving {
 			d.assign(env, d.target)
 		}
