@@ -58,6 +58,15 @@ func (a *Agents) Step(t Trajectory, row int) {
 	}
 }
 
+// EndEnv ends the running episodes of an environment's agents in the newest step, and its own.
+func (a *Agents) EndEnv(env int) {
+	for i := env * a.each; i < (env+1)*a.each; i++ {
+		a.Ended[i] |= a.running[i]
+		a.running[i] = 0
+	}
+	a.EnvEnded[env], a.AnyEnded, a.idle[env] = 1, true, 0
+}
+
 // Idle returns the first environment none of whose agents has acted in more than MaxIdle steps; -1 if there is none.
 func (a *Agents) Idle() (env int) {
 	for env, steps := range a.idle {

@@ -258,6 +258,9 @@ func (s *Schema) divide() {
 // Rows returns how many rows a step has: one for each agent of each environment, those of an environment one behind the other.
 func (s *Schema) Rows() int { return s.Shape.Envs * s.Agents }
 
+// RowsOf returns which rows of a step are those of an environment's agents: from first on, before end.
+func (s *Schema) RowsOf(env int) (first, end int) { return env * s.Agents, (env + 1) * s.Agents }
+
 // choices pairs actions with their masks.
 func (s *Schema) choices() []choice {
 	list := make([]choice, 0, 1)

@@ -235,3 +235,50 @@ func TestStep_AgentsSideBySideAllocateNothing(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The limit of the rollout ends the episodes of all agents that run, with what they observe then for their last observation; the
+// environments begin anew, alone and beside others.
+func TestS21_TheLimitEndsTheEpisodesOfAllAgents(t *testing.T) {
+	endless := func(version int) *table {
+		p := newTable(true,
+			row{acts: []byte{1, 0}, worth: []float32{1, 99}},
+			row{acts: []byte{0, 1}, worth: []float32{99, 2}},
+			row{acts: []byte{1, 0}, worth: []float32{3, 99}, reward: []float32{0, 0.5}},
+			row{acts: []byte{0, 1}, worth: []float32{50, 60}},
+		)
+		p.hash = strings.Repeat(fmt.Sprintf("%016x", version), 4)
+		return p
+	}
+	last := 0.9*50 - 3
+	want := [2][3]float64{{0.9*3 - 1 + 0.45*last, none, last}, {none, 0.5 + 0.9*60 - 2, none}}
+	blocks := 0
+	r := tableRig(t, endless(1), 6, func(tr trajectory.Trajectory) {
+		blocks++
+		wantDecisions(t, tr, func(row, player int) float64 { return want[player][row%3] })
+	})
+	r.c.config.EpisodeLimit = 3
+	r.MustRun(func() bool { return blocks >= 3 })
+	prepared, err := r.c.PrepareEnvs(component.EnvChange{Plugin: endless(2), Envs: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := prepared.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	r.MustRun(func() bool { return blocks >= 6 })
+	if went := swap(t, r, component.EnvChange{Plugin: endless(3), At: component.AtEpisode}); went.Truncated != 0 {
+		t.Errorf("at the ends of episodes a change went %+v", went)
+	}
+	r.MustRun(func() bool { return blocks >= 12 })
+	for _, e := range r.episodes {
+		if e.Terminated || e.Length != []uint32{2, 1}[e.Agent] || e.Return != []float32{0, 0.5}[e.Agent] {
+			t.Errorf("an episode is %+v", e)
+		}
+	}
+	if n := len(r.episodes); n < 12*2*4 {
+		t.Errorf("%d episodes in 12 blocks", n)
+	}
+	if d := r.Host.Stats.Histogram("env/environment_length").Snapshot(); d.Sum != 3*float64(d.Count) || d.Count == 0 {
+		t.Errorf("%d episodes of environments have %v rows", d.Count, d.Sum)
+	}
+}

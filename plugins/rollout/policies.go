@@ -194,3 +194,10 @@ func (a *acting) in(tr trajectory.Trajectory, at int) (version uint64, id uint32
 	place := tr.Bytes(trajectory.Policy)[at]
 	return a.newest[place], a.ids[place]
 }
+
+// drawPolicies draws who plays the agents whose episodes have ended in row t from now on.
+func (s *split) drawPolicies() {
+	if s.agents != nil && s.agents.AnyEnded {
+		s.acting.beginWhere(s.agents.Ended, s.first, s.steps+uint64(s.t)+1)
+	}
+}

@@ -80,10 +80,6 @@ func (c *Rollout) Start(h *component.Host) error {
 // layOut makes the schema and the arena.
 func (c *Rollout) layOut() error {
 	spec := c.plugin.Spec()
-	if spec.HasAgents() && c.config.EpisodeLimit > 0 {
-		return &component.ConfigError{Key: "episode_limit", Reason: fmt.Sprintf("is %d, but %s has agents, whose episodes it does not end yet",
-			c.config.EpisodeLimit, spec.Name), Help: "leave it out: the environment truncates its episodes itself"}
-	}
 	flow := c.Flow()
 	var declared map[string]component.PolicyTable
 	if c.h.Tables != nil {

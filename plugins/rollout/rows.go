@@ -23,7 +23,7 @@ type rows struct {
 	figures   []figure
 	accounts  []account
 	ages      []uint32 // env steps of the running episodes, for the episode limit
-	limited   []byte   // 1 where the limit ended the episode in the newest row
+	limited   []byte   // where the limit ended the episode of an environment in the newest row: byLimit, of agents some or byLimit
 	phantom   []byte   // 1 where the next step belongs to no episode (next-step autoreset)
 	resetMask []byte
 
@@ -99,8 +99,7 @@ func (r *rows) open(mem []byte, block uint32) {
 func (r *rows) complete(t int, ended trajectory.Ended) trajectory.Ended {
 	r.markValid(t)
 	if r.agents != nil {
-		r.completeAgents(t, ended)
-		return ended
+		return r.completeAgents(t, ended)
 	}
 	if r.c.config.EpisodeLimit > 0 {
 		ended = r.limit(t, ended)
@@ -168,13 +167,19 @@ func (r *rows) limit(t int, ended trajectory.Ended) trajectory.Ended {
 		}
 		if r.ages[i] >= uint32(r.c.config.EpisodeLimit) {
 			truncated[i] = 1
-			r.limited[i] = 1
+			r.limited[i] = byLimit
 			r.ages[i] = 0
 			ended |= trajectory.AnyTruncated
 		}
 	}
 	return ended
 }
+
+// What the limit has ended: an episode, or in an environment with agents those of others.
+const (
+	byLimit = 1 + iota
+	ofOthers
+)
 
 // endOne does for one environment in row t what a same-step guest does itself, where the guest does not or where the
 // host's limit ended the episode: keeps the last observation, then asks for a reset in resetMask, or lets the next step be
@@ -194,15 +199,9 @@ func (r *rows) endOne(t, env int, ended bool) (reset bool) {
 	return true
 }
 
-// agentsOf returns the rows of an environment: from first on, as many as it has agents.
-func (r *rows) agentsOf(env int) (first, end int) {
-	each := r.c.schema.Agents
-	return env * each, (env + 1) * each
-}
-
 // loseEnv is lose for all agents of an environment.
 func (r *rows) loseEnv(env int) {
-	for row, end := r.agentsOf(env); row < end; row++ {
+	for row, end := r.c.schema.RowsOf(env); row < end; row++ {
 		r.lose(row)
 	}
 }

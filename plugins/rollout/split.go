@@ -277,19 +277,14 @@ func (s *split) settle(err error) error {
 	return s.resetLost(s.t + 1)
 }
 
-// drawPolicies draws who plays the agents whose episodes have ended in row t from now on.
-func (s *split) drawPolicies() {
-	if s.agents != nil && s.agents.AnyEnded {
-		s.acting.beginWhere(s.agents.Ended, s.first, s.steps+uint64(s.t)+1)
-	}
-}
-
 // endEpisodes does what the ends of episodes in row t ask for.
 func (s *split) endEpisodes() error {
 	terminated, truncated := s.tr.Row(trajectory.Terminated, s.t).Data, s.tr.Row(trajectory.Truncated, s.t).Data
 	reset := false
-	for env := range s.n {
-		if s.endOne(s.t, env, terminated[env]|truncated[env] != 0) {
+	for env := range s.c.envs() {
+		if s.agents != nil {
+			reset = s.agents.endLimited(&s.rows, s.t, env) || reset
+		} else if s.endOne(s.t, env, terminated[env]|truncated[env] != 0) {
 			reset = true
 		}
 	}

@@ -123,7 +123,7 @@ func (d *versions) settle(t int) error {
 		trajectory.ShareOutcome(b.pad.tr, t)
 	}
 	for env, b := range d.owner {
-		for row, end := d.agentsOf(env); row < end; row++ {
+		for row, end := d.c.schema.RowsOf(env); row < end; row++ {
 			d.tr.CopyOutcomeOf(row, t, b.pad.tr)
 		}
 		d.gather(t+1, env)
@@ -151,7 +151,7 @@ func (d *versions) settle(t int) error {
 
 // gather copies what one environment observes at t.
 func (d *versions) gather(t, env int) {
-	for row, end := d.agentsOf(env); row < end; row++ {
+	for row, end := d.c.schema.RowsOf(env); row < end; row++ {
 		d.tr.CopyObservedOf(row, t, d.owner[env].pad.tr, t)
 	}
 }
@@ -184,7 +184,7 @@ func (d *versions) endEpisodes(t int) error {
 			reset = reset || resets
 			continue
 		}
-		first, _ := d.agentsOf(env)
+		first, _ := d.c.schema.RowsOf(env)
 		if d.gone[first] == 0 {
 			d.over[env], over = 1, true
 		} else {
@@ -211,8 +211,8 @@ func (d *versions) endEpisodes(t int) error {
 // resets says whether the environment is to be reset where it is.
 func (d *versions) idles(t, env int) (idle, resets bool) {
 	if d.agents != nil {
-		first, _ := d.agentsOf(env)
-		return d.agents.EnvEnded[env] != 0 || d.gone[first] != 0, false
+		first, _ := d.c.schema.RowsOf(env)
+		return d.agents.EnvEnded[env] != 0 || d.gone[first] != 0, d.agents.endLimited(d.rows, t, env)
 	}
 	at := t*d.n + env
 	ended := d.tr.Bytes(trajectory.Terminated)[at]|d.tr.Bytes(trajectory.Truncated)[at] != 0
@@ -236,7 +236,7 @@ func (d *versions) wantEnded(t int) {
 
 // assign makes another batch's rows of an environment count.
 func (d *versions) assign(env int, to *batch) {
-	for row, end := d.agentsOf(env); d.writing && row < end; row++ {
+	for row, end := d.c.schema.RowsOf(env); d.writing && row < end; row++ {
 		d.stamp(row, d.row, d.owner[env].maker)
 	}
 	d.owner[env] = to
@@ -269,7 +269,7 @@ func (d *versions) resetBatch(b *batch, row int, mask []uint8, seeds []uint64) e
 		for env, m := range mask {
 			if m != 0 && d.owner[env] == b {
 				d.gather(row, env)
-				for agent, end := d.agentsOf(env); agent < end; agent++ {
+				for agent, end := d.c.schema.RowsOf(env); agent < end; agent++ {
 					d.tr.Begin(agent, row)
 				}
 			}
