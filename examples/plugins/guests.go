@@ -51,6 +51,7 @@ func Guests() []Guest {
 		{Module: "corridor-go/corridor.wasm", Env: "corridor", Language: golang()},
 		{Module: "corridor-rust/corridor.wasm", Env: "corridor", Language: rust()},
 		{Module: "episodes-c/episodes.wasm", Env: "episodes", Language: c(), Committed: true},
+		{Module: "episodes-go/episodes.wasm", Env: "episodes", Language: golang()},
 		{Module: "minatar-c/breakout.wasm", Env: "breakout", Language: c(), Committed: true, Builtin: "minatar-breakout@1"},
 		{Module: "minatar-c/freeway.wasm", Env: "freeway", Language: c(), Committed: true, Builtin: "minatar-freeway@1"},
 		{Module: "mountaincar-c/mountaincar.wasm", Env: "mountaincar", Language: c(), Committed: true, Builtin: "mountaincar@1"},
@@ -66,6 +67,7 @@ func Guests() []Guest {
 		{Module: "sanity-c/squared.wasm", Env: "squared", Language: c(), Committed: true, Builtin: "squared@1"},
 		{Module: "sanity-c/stochastic.wasm", Env: "stochastic", Language: c(), Committed: true, Builtin: "stochastic@1"},
 		{Module: "shaper-c/shaper.wasm", Env: "shaper", Language: c(), Committed: true},
+		{Module: "shaper-go/shaper.wasm", Env: "shaper", Language: golang()},
 		{Module: "snake-c/snake.wasm", Env: "snake", Language: c(), Committed: true, Builtin: "snake@1"},
 		{Module: "squash-c/squash.wasm", Env: "squash", Language: c(), Committed: true, Builtin: "squash@1"},
 		{Module: "tag-c/tag.wasm", Env: "tag", Language: c(), Committed: true, Builtin: "tag@1"},
@@ -123,7 +125,7 @@ func rust() Language {
 func golang() Language {
 	return Language{
 		Name:    "Go",
-		Sources: []string{"sdk/*.go", "sdk/wasm/*.go", "hostabi/*.go", "{folder}/*.go", "{folder}/{env}/*.go"},
+		Sources: []string{"sdk/*.go", "sdk/wasm/*.go", "sdk/component/*.go", "sdk/component/module/*.go", "hostabi/*.go", "{folder}/*.go", "{folder}/{env}/*.go"},
 		Compilers: []Compiler{{
 			Version: []string{"go", "version"},
 			Probe:   []string{"go", "version"},

@@ -31,6 +31,9 @@ type Port struct {
 	Name    string // snake_case
 	Payload string // such as trajectory, or a name of one's own
 	Doc     string // one sentence
+	// Schema is what sender and receiver of the payload must agree on, such as the beginning of a hash of its description; 0 = not
+	// said, which agrees with all.
+	Schema uint64
 }
 
 // ConfigError says what is wrong with one key of a component's table. The host adds file, line and column.

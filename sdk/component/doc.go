@@ -1,5 +1,5 @@
 // Package component is what the author of a component in Go writes against. The same source is built into the program,
-// run as a process of its own (sdk/process), and compiled to a WebAssembly module.
+// run as a process of its own (sdk/process), and compiled to a WebAssembly module (sdk/component/module).
 //
 //	type clipper struct {
 //		component.Stateless

@@ -29,7 +29,7 @@ func (c *authored) Manifest() component.Manifest {
 func ports(list []sdk.Port) []component.Port {
 	all := make([]component.Port, len(list))
 	for i, p := range list {
-		all[i] = component.Port{Name: p.Name, Payload: p.Payload, Doc: p.Doc}
+		all[i] = component.Port{Name: p.Name, Payload: p.Payload, Doc: p.Doc, Schema: p.Schema}
 	}
 	return all
 }

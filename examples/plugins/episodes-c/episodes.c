@@ -3,8 +3,7 @@
 
 typedef struct {
     struct {
-        uint64_t episodes;
-        uint32_t longest;
+        uint64_t episodes, longest;
     } seen;
     uint32_t every, count, length, total, longest; // the table; metrics
 } Logger;
@@ -34,7 +33,8 @@ static bool on_episodes(void *self, const rl_message *m)
     rl_report(logger->count, 1);
     rl_report(logger->length, e.length);
     rl_report(logger->total, (double)e.total);
-    if (e.length > logger->seen.longest) rl_report(logger->longest, logger->seen.longest = e.length);
+    if (e.length > logger->seen.longest) logger->seen.longest = e.length;
+    rl_report(logger->longest, (double)logger->seen.longest);
     if (logger->seen.episodes++ % logger->every) return true;
     rl_line_text("environment ");
     rl_line_number(e.env);

@@ -116,10 +116,18 @@ func configure(run *wasm.Guest, lines string) error {
 	return run.Free(at, uint32(len(lines)))
 }
 
-// configErrors makes errors of lines "key: reason"; a line without a key is about the table.
+// configErrors makes errors of lines "key: reason", behind which a line that begins with two spaces says what to write instead; a
+// line without a key is about the table.
 func configErrors(words string) error {
 	var errs []error
 	for line := range strings.Lines(words) {
+		if last := len(errs) - 1; last >= 0 && strings.HasPrefix(line, "  ") {
+			var e *core.ConfigError
+			if errors.As(errs[last], &e) {
+				e.Help = strings.TrimSpace(line)
+			}
+			continue
+		}
 		key, reason, ok := strings.Cut(strings.TrimSpace(line), ": ")
 		if !ok || strings.ContainsAny(key, " \t") {
 			errs = append(errs, fmt.Errorf("refused: %s", strings.TrimSpace(line)))

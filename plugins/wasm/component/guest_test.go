@@ -10,6 +10,7 @@ import (
 	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
 
@@ -76,18 +77,46 @@ func TestManifest_IsTheModules(t *testing.T) {
 	}
 }
 
-func TestEpisodes_CountsAndLogs(t *testing.T) {
-	r, _ := started(t, source(example("episodes"), "log", "metric"), plugintest.RigOptions{}, map[string]any{"every": int64(2)})
-	in := r.To("on_episodes")
-	for i, length := range []uint32{5, 9, 3} {
-		must(t, in.Emit(trajectory.Episode{Return: 1, Length: length, Env: uint32(i)}.Message()))
+func TestEpisodes_CountsInAllLanguages(t *testing.T) {
+	for name, path := range testkit.Guests(t, "episodes", t.TempDir()) {
+		t.Run(name, func(t *testing.T) {
+			r, _ := started(t, source(path, "log", "metric"), plugintest.RigOptions{}, map[string]any{"every": int64(2)})
+			in := r.To("on_episodes")
+			for i, length := range []uint32{5, 9, 3} {
+				must(t, in.Emit(trajectory.Episode{Return: 1, Length: length, Env: uint32(i)}.Message()))
+			}
+			r.MustSettle()
+			if n := r.Host.Stats.Counter("episodes/count").Value(); n != 3 {
+				t.Errorf("%d episodes counted, want 3", n)
+			}
+			if n := r.Host.Stats.Gauge("episodes/longest").Value(); n != 9 {
+				t.Errorf("the longest has %v, want 9", n)
+			}
+			if d := r.Host.Stats.Histogram("episodes/length").Snapshot(); d.Count != 3 || d.Mean() < 5 || d.Mean() > 6 {
+				t.Errorf("lengths: %d of mean %v", d.Count, d.Mean())
+			}
+			var e *core.ConfigError
+			err := made(t, source(path, "log", "metric")).Configure(plugintest.DecodeTable(map[string]any{"every": int64(0)}))
+			if !errors.As(err, &e) || e.Error() != "`every` want 1 or more" {
+				t.Errorf("every = 0: %v", err)
+			}
+		})
 	}
-	r.MustSettle()
-	if n := r.Host.Stats.Counter("episodes/count").Value(); n != 3 {
-		t.Errorf("%d episodes counted, want 3", n)
-	}
-	if n := r.Host.Stats.Gauge("episodes/longest").Value(); n != 9 {
-		t.Errorf("the longest has %v, want 9", n)
+}
+
+func TestShaper_IsTheSameInAllLanguages(t *testing.T) {
+	for name, path := range testkit.Guests(t, "shaper", t.TempDir()) {
+		t.Run(name, func(t *testing.T) {
+			r, _ := started(t, source(path, "metric"), plugintest.RigOptions{Grants: granted()}, map[string]any{"scale": 0.5, "shift": 0.25, "clip": 1.0})
+			b := newBlocks(t, r.Host.Arenas, 1, trajectory.Shape{Steps: 2, Envs: 2})
+			h := b.with(1, -10, 0, 3)
+			must(t, r.To("on_trajectories").Emit(hostabi.Message{Handle: h}))
+			r.MustSettle()
+			if got, want := b.rewards(h), []float32{0.75, -1, 0.25, 1}; !slices.Equal(got, want) {
+				t.Errorf("rewards %v, want %v", got, want)
+			}
+			must(t, b.arena.Release(h))
+		})
 	}
 }
 
@@ -104,8 +133,8 @@ func TestSnapshot_IsOfTheNamedMember(t *testing.T) {
 	in := next.To("on_episodes")
 	must(t, in.Emit(trajectory.Episode{Length: 7}.Message()))
 	next.MustSettle()
-	if n := next.Host.Stats.Gauge("episodes/longest").Value(); n != 0 {
-		t.Errorf("a shorter episode than the longest of before sets it to %v", n)
+	if n := next.Host.Stats.Gauge("episodes/longest").Value(); n != 8 {
+		t.Errorf("after a shorter episode the longest has %v, want 8", n)
 	}
 	again, err := h.Snapshot()
 	must(t, err)
@@ -115,6 +144,27 @@ func TestSnapshot_IsOfTheNamedMember(t *testing.T) {
 	shaper, _ := started(t, source(example("shaper")), plugintest.RigOptions{Grants: granted()}, nil)
 	if err := shaper.Component.Restore(state); err == nil {
 		t.Error("a module takes the state of another one")
+	}
+}
+
+// The example in Go goes on from what the one in C has seen, and the other way round.
+func TestSnapshot_IsReadByTheOtherLanguage(t *testing.T) {
+	all := testkit.Guests(t, "episodes", t.TempDir())
+	for from, a := range all {
+		for to, b := range all {
+			r, g := started(t, source(a, "log", "metric"), plugintest.RigOptions{}, nil)
+			must(t, r.To("on_episodes").Emit(trajectory.Episode{Length: 8}.Message()))
+			r.MustSettle()
+			state, err := g.Snapshot()
+			must(t, err)
+			_, h := started(t, source(b, "log", "metric"), plugintest.RigOptions{}, nil)
+			must(t, h.Restore(state))
+			again, err := h.Snapshot()
+			must(t, err)
+			if !slices.Equal(state.Blobs[core.OpaqueBlob], again.Blobs[core.OpaqueBlob]) {
+				t.Errorf("%s to %s: %v becomes %v", from, to, state.Blobs, again.Blobs)
+			}
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package shaper
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -110,7 +111,7 @@ depth = 64
 on_full = "block"
 `
 
-// It learns the same, bit for bit, built in, as a process, and as a module in C.
+// It learns the same, bit for bit, built in, as a process, as a module of the same source, and as one in C.
 func TestShaper_LearnsTheSameInAllRuntimes(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "shaper")
 	if out, err := exec.Command("go", "build", "-o", program, "..").CombinedOutput(); err != nil {
@@ -123,6 +124,15 @@ func TestShaper_LearnsTheSameInAllRuntimes(t *testing.T) {
 	module, err := filepath.Abs("../../shaper-c/shaper.wasm")
 	if err != nil {
 		t.Fatal(err)
+	}
+	inGo := filepath.Join(t.TempDir(), "shaper.wasm")
+	build := exec.Command("go", "build", "-buildmode=c-shared", "-ldflags=-s -w", "-o", inGo, "../../shaper-go")
+	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if same := train(t, fmt.Sprintf("runtime = \"wasm\"\nuse = %q\ngrants = [\"metric\"]", inGo), 0.1); same != builtIn {
+		t.Errorf("as a module in Go: parameters %.12s, built in %.12s", same, builtIn)
 	}
 	if inC := train(t, fmt.Sprintf("runtime = \"wasm\"\nuse = %q", module), 0.1); inC != builtIn {
 		t.Errorf("as a module in C: parameters %.12s, built in %.12s", inC, builtIn)

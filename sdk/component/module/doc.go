@@ -1,0 +1,12 @@
+// Package module makes a WebAssembly module out of a component that is written against sdk/component. Its main package is
+//
+//	func init() { module.Serve("shaper@1", shaper.New) }
+//	func main() {}
+//
+// and is built with
+//
+//	GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -ldflags=-s -o shaper.wasm .
+//
+// The package exports the functions of component ABI v1. Only on wasip1 does it do anything. Its components have no arenas of their
+// own. What the code uses of metrics, the log, and Stop must be granted: metric, log, stop.
+package module

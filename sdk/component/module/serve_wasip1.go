@@ -1,0 +1,134 @@
+package module
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/sdk/component"
+)
+
+// served is the component that the module is made of.
+var served struct {
+	name      string
+	make      func() component.Component
+	component component.Component
+	host      *host
+	lastError string
+}
+
+// Serve says what the module is made of, for init: name@version, and what makes an unconfigured component.
+func Serve(name string, make func() component.Component) { served.name, served.make = name, make }
+
+func fail(status hostabi.Status, err error) int32 {
+	served.lastError = err.Error()
+	return int32(status)
+}
+
+// guard turns a panic of the component into a status, so that its message reaches the host.
+func guard(result *int32) {
+	if p := recover(); p != nil {
+		*result = fail(hostabi.StatusInternal, fmt.Errorf("panic: %v", p))
+	}
+}
+
+//go:wasmexport rl_component_v1rc
+func exportMarker() {}
+
+//go:wasmexport rl_alloc
+func exportAlloc(size, align uint32) uint32 { return donate(size, align) }
+
+//go:wasmexport rl_free
+func exportFree(at, _ uint32) { delete(donated, at) }
+
+//go:wasmexport rl_last_error
+func exportLastError(buf, size uint32) int32 {
+	n := copy(bytesAt(buf, size), served.lastError)
+	if uint32(n) < size {
+		bytesAt(buf, size)[n] = 0
+	}
+	return int32(len(served.lastError))
+}
+
+//go:wasmexport rl_configure
+func exportConfigure(text, n uint32) (result int32) {
+	defer guard(&result)
+	served.component = served.make()
+	if err := served.component.Configure(decoder(string(bytesAt(text, n)))); err != nil {
+		return fail(hostabi.StatusConfig, errors.New(configWords(err)))
+	}
+	return 0
+}
+
+//go:wasmexport rl_manifest
+func exportManifest(buf, size uint32) (result int32) {
+	defer guard(&result)
+	b := describe(served.name, served.component.Manifest())
+	if uint32(len(b)) <= size {
+		copy(bytesAt(buf, size), b)
+	}
+	return int32(len(b))
+}
+
+//go:wasmexport rl_start
+func exportStart(at, n uint32) (result int32) {
+	defer guard(&result)
+	id := *identityAt(at)
+	name := string(bytesAt(at, n)[id.NameAt:][:id.NameLen])
+	served.host = newHost(served.component.Manifest(), component.Identity{
+		Name: name, Index: int(id.Index), Count: int(id.Count), Seed: id.Seed, Synchronous: id.Synchronous != 0})
+	if err := served.component.Start(served.host); err != nil {
+		return fail(hostabi.StatusInternal, err)
+	}
+	return served.host.outcome()
+}
+
+//go:wasmexport rl_slot
+func exportSlot(slot, message uint32) (result int32) {
+	defer guard(&result)
+	served.host.handle(slot, messageAt(message))
+	return served.host.outcome()
+}
+
+//go:wasmexport rl_timer
+func exportTimer(id uint32) (result int32) {
+	defer guard(&result)
+	served.host.fire(id)
+	return served.host.outcome()
+}
+
+// state is what the newest rl_snapshot has asked for the length of.
+var state []byte
+
+//go:wasmexport rl_snapshot
+func exportSnapshot(buf, size uint32) (result int32) {
+	defer guard(&result)
+	if size == 0 {
+		var err error
+		if state, err = served.component.Snapshot(); err != nil {
+			return fail(hostabi.StatusInternal, err)
+		}
+	}
+	if uint32(len(state)) <= size {
+		copy(bytesAt(buf, size), state)
+	}
+	return int32(len(state))
+}
+
+//go:wasmexport rl_restore
+func exportRestore(at, n uint32) (result int32) {
+	defer guard(&result)
+	if err := served.component.Restore(append([]byte(nil), bytesAt(at, n)...)); err != nil {
+		return fail(hostabi.StatusVersion, err)
+	}
+	return 0
+}
+
+//go:wasmexport rl_stop
+func exportStop() (result int32) {
+	defer guard(&result)
+	if err := served.component.Stop(); err != nil {
+		return fail(hostabi.StatusInternal, err)
+	}
+	return 0
+}
