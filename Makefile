@@ -37,11 +37,12 @@ test-go:
 	$(GO) test $(TIMEOUT) ./...
 	$(GO) test $(TIMEOUT) -tags invariants ./core/... ./pipeline ./pipeline/session $(HOLDERS) ./cmd/...
 
-# The kernels of the CUDA backend: compiled again and compared byte by byte, assembled for six architectures, and every test of
-# them under many seeds. It installs NVIDIA's compiler (0.3 GB) and needs no GPU.
+# The kernels of the CUDA backend: compiled again and compared byte by byte, assembled for six architectures, every test of them
+# under many seeds, and through a driver. It installs NVIDIA's compiler (0.3 GB) and needs no GPU.
 test-kernels:
 	$(GO) run ./gpu/cuda/kernels/build -check
 	$(GO) test -count 10 ./gpu/cuda/kernels
+	RLHOST_CUDA_DRIVER=fake $(GO) test -count 1 ./gpu/cuda/kernels
 
 # Processes killed at random moments, KILLS of them a test; hosts killed before every operation of a swap on the disk;
 # every promise of environments through Python.

@@ -12,6 +12,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/policy/policytest"
 	"github.com/rlhost/rlhost/gpu/ppo"
+	"github.com/rlhost/rlhost/hostabi"
 )
 
 // dataset is one that a policy acted on, with its blocks where the kernels find them.
@@ -104,6 +105,76 @@ func TestTargets_AreTheReferences(t *testing.T) {
 			d.forget(args.Control)
 			runShort(d.rig, TargetsKernel, Blocks(d.Envs()), args, d.blocks)
 		}
+	}
+}
+
+// inTurns is a dataset of agents that act in some steps only, of environments with discounts of their own.
+func inTurns(t *testing.T, steps, envs, agents int) *dataset {
+	n := mlp()
+	spec := policytest.SpecOf(&n, false)
+	spec.Groups = []hostabi.Group{{Name: "agents", Agents: agents}}
+	spec.Tensors = append(slices.Clone(spec.Tensors), hostabi.Tensor{Role: hostabi.RoleActive, DType: hostabi.U8},
+		hostabi.Tensor{Role: hostabi.RoleDiscount, DType: hostabi.F32})
+	for i := range spec.Tensors {
+		spec.Tensors[i].Flags |= hostabi.TensorPerAgent
+	}
+	d := &dataset{rig: newRig(t), Dataset: &policy.Dataset{}}
+	for range 2 {
+		schema, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: steps, Envs: envs})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := trajectory.Trajectory{Schema: schema, Mem: make([]byte, schema.Bytes)}
+		for _, c := range []trajectory.Column{trajectory.Reward, trajectory.Value, trajectory.Bootstrap, trajectory.LogProb} {
+			copy(b.Float32(c), d.floats(len(b.Float32(c))))
+		}
+		for i := range b.Float32(trajectory.Discount) {
+			b.Float32(trajectory.Discount)[i] = d.random.Float32()
+		}
+		for c, often := range map[trajectory.Column]int{trajectory.Terminated: 9, trajectory.Truncated: 8, trajectory.Valid: 2, trajectory.Active: 2} {
+			for i := range b.Bytes(c) {
+				once := byte(0)
+				if c == trajectory.Valid || c == trajectory.Active {
+					once = 1
+				}
+				b.Bytes(c)[i] = 1 - once
+				if d.random.IntN(often) > 0 {
+					b.Bytes(c)[i] = once
+				}
+			}
+		}
+		d.Blocks = append(d.Blocks, b)
+	}
+	return d
+}
+
+func TestTargets_FollowAgentsThatActInTurns(t *testing.T) {
+	d := inTurns(t, 20, 3, 50)
+	c := ppo.Defaults()
+	d.place()
+	args := d.targets(&c, put(d.rig, control()))
+	run(d.rig, TargetsKernel, Blocks(d.Envs()), args)
+	var want ppo.Targets
+	if err := want.GAE(d.Dataset, &c); err != nil {
+		t.Fatal(err)
+	}
+	if blocks := get[Block](d.rig, d.blocks, 2); blocks[1].Active == 0 || blocks[1].Discount == 0 {
+		t.Fatalf("the blocks have no columns of turns and discounts: %+v", blocks)
+	}
+	same(t, "advantages", get[float32](d.rig, args.Advantage, d.Rows()), want.Advantage)
+	same(t, "returns", get[float32](d.rig, args.Target, d.Rows()), want.Return)
+
+	nan := float32(math.NaN())
+	at := slices.Index(d.Blocks[1].Bytes(trajectory.Valid), 1)
+	for d.Blocks[1].Bytes(trajectory.Active)[at] == 0 || d.Blocks[1].Bytes(trajectory.Valid)[at] == 0 {
+		at++
+	}
+	d.Blocks[1].Float32(trajectory.Discount)[at] = nan
+	d.place()
+	args = d.targets(&c, put(d.rig, control()))
+	run(d.rig, TargetsKernel, Blocks(d.Envs()), args)
+	if place := get[Control](d.rig, args.Control, 1)[0].FaultPlace; place%4 != DiscountColumn {
+		t.Errorf("a discount that is not a number is told as %d of place %d", place%4, place/4)
 	}
 }
 

@@ -126,7 +126,7 @@ __device__ __forceinline__ void compute(const Product<A, B, C> &p) {
         p.c.data[at] = finish(p.epilogue, a[n / TILE][n % TILE], p.epilogue >= DTANH ? p.h[at] : 0.f);
       }
     }
-    __syncthreads();
+    if (i < 3) __syncthreads();
   }
 }
 

@@ -16,10 +16,12 @@ import (
 	"github.com/rlhost/rlhost/gpu/cuda/ptx"
 )
 
-// rig runs kernels as they are committed, without a device.
+// rig runs kernels as they are committed: over the interpreter, or on the device whose driver RLHOST_CUDA_DRIVER names.
 type rig struct {
 	t      testing.TB
 	memory *ptx.Memory
+	device *hardware   // nil: the interpreter
+	other  *ptx.Module // in place of a kernel's own, if it is not nil
 	random *rand.Rand
 	made   []allocation
 }
@@ -34,7 +36,7 @@ type allocation struct {
 func newRig(t testing.TB) *rig {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	return &rig{t: t, memory: ptx.NewMemory(), random: rand.New(rand.NewPCG(seed, 0))}
+	return &rig{t: t, memory: ptx.NewMemory(), device: deviceOf(t), random: rand.New(rand.NewPCG(seed, 0))}
 }
 
 // modules are read once for all tests.
@@ -50,10 +52,30 @@ func module(t testing.TB, name string) *ptx.Module {
 	return m
 }
 
+// alloc makes memory that nobody has written.
+func (r *rig) alloc(bytes int) Address {
+	if r.device != nil {
+		return r.device.alloc(r.t, bytes)
+	}
+	return Address(r.memory.Alloc(bytes))
+}
+
+// bytesAt returns the memory of an address.
+func (r *rig) bytesAt(at Address, n int) []byte {
+	if r.device != nil {
+		return r.device.view(at, n)
+	}
+	b, err := r.memory.View(uint64(at), n)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return b
+}
+
 // room makes memory of n elements that nobody has written.
 func room[E any](r *rig, n int) Address {
 	elem := int(unsafe.Sizeof(*new(E)))
-	at := Address(r.memory.Alloc(max(n*elem, 1)))
+	at := r.alloc(max(n*elem, 1))
 	r.made = append(r.made, allocation{at, n * elem, elem})
 	return at
 }
@@ -66,10 +88,7 @@ func (r *rig) forget(at Address) {
 // view returns the n elements at an address.
 func view[E any](r *rig, at Address, n int) []E {
 	r.t.Helper()
-	b, err := r.memory.View(uint64(at), n*int(unsafe.Sizeof(*new(E))))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	b := r.bytesAt(at, n*int(unsafe.Sizeof(*new(E))))
 	return unsafe.Slice((*E)(unsafe.Pointer(unsafe.SliceData(b))), n)
 }
 
@@ -109,7 +128,14 @@ func bytesOf[T any](v *T) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(v)
 
 // try runs a kernel over a grid and returns what is wrong.
 func try[T any](r *rig, k Kernel[T], grid driver.Dim, parameter []byte) error {
-	e := module(r.t, k.Module).Entry(k.Name)
+	if r.device != nil {
+		return launch(r.device, k, grid, parameter)
+	}
+	m := r.other
+	if m == nil {
+		m = module(r.t, k.Module)
+	}
+	e := m.Entry(k.Name)
 	if e == nil {
 		return fmt.Errorf("module %s has no kernel %s", k.Module, k.Name)
 	}
@@ -129,41 +155,56 @@ func run[T any](r *rig, k Kernel[T], grid driver.Dim, args T) {
 	}
 }
 
-// runShort runs a kernel once for each of the allocations that its parameter names, or a table that it names, with that
-// allocation one element too short: each must be a fault. What kernels have written stays as it is from the last run.
+// runShort runs a kernel twice for each of the allocations that its parameter names, or a table that it names: with that
+// allocation one element too short, and with one that begins between two elements. Each must be a fault. What kernels have
+// written stays as it is from the last run.
 func runShort[T any](r *rig, k Kernel[T], grid driver.Dim, args T, tables ...Address) {
 	r.t.Helper()
-	made := slices.Clone(r.made)
+	if r.device != nil {
+		return // a device lets that pass, or ends the context
+	}
 	short := 0
-	for _, a := range made {
-		parameter := slices.Clone(bytesOf(&args))
-		swap := map[uint64]uint64{}
-		cut := Address(r.memory.Alloc(max(a.bytes-a.elem, 1)))
+	for _, a := range slices.Clone(r.made) {
+		cut := r.alloc(max(a.bytes-a.elem, 1))
 		copy(view[byte](r, cut, a.bytes-a.elem), view[byte](r, a.at, a.bytes))
-		swap[uint64(a.at)] = uint64(cut)
-		for _, table := range tables {
-			if table == a.at {
-				continue
-			}
-			i := slices.IndexFunc(made, func(m allocation) bool { return m.at == table })
-			changed := Address(r.memory.Alloc(made[i].bytes))
-			copy(view[byte](r, changed, made[i].bytes), view[byte](r, table, made[i].bytes))
-			if replace(view[byte](r, changed, made[i].bytes), map[uint64]uint64{uint64(a.at): uint64(cut)}) {
-				swap[uint64(table)] = uint64(changed)
+		if parameter, named := instead(r, args, a.at, cut, tables); named {
+			short++
+			var fault *ptx.Fault
+			if err := try(r, k, grid, parameter); !errors.As(err, &fault) || fault.Kind != ptx.BadAddress {
+				r.t.Errorf("%s with %d of %d bytes at %#x: %v", k.Name, a.bytes-a.elem, a.bytes, uint64(a.at), err)
 			}
 		}
-		if !replace(parameter, swap) {
+		if a.elem < 4 {
 			continue
 		}
-		short++
-		var fault *ptx.Fault
-		if err := try(r, k, grid, parameter); !errors.As(err, &fault) || fault.Kind != ptx.BadAddress {
-			r.t.Errorf("%s with %d of %d bytes at %#x: %v", k.Name, a.bytes-a.elem, a.bytes, uint64(a.at), err)
+		crooked := r.alloc(a.bytes+2) + 2
+		copy(view[byte](r, crooked, a.bytes), view[byte](r, a.at, a.bytes))
+		if parameter, named := instead(r, args, a.at, crooked, tables); named {
+			var fault *ptx.Fault
+			if err := try(r, k, grid, parameter); !errors.As(err, &fault) || fault.Kind != ptx.Misaligned {
+				r.t.Errorf("%s with %d bytes at half an element: %v", k.Name, a.bytes, err)
+			}
 		}
 	}
 	if short == 0 {
 		r.t.Errorf("%s: no allocation was shortened", k.Name)
 	}
+}
+
+// instead returns a parameter with another address in place of one, and whether it, or one of the tables that it names, had
+// that.
+func instead[T any](r *rig, args T, at, other Address, tables []Address) (parameter []byte, named bool) {
+	parameter = slices.Clone(bytesOf(&args))
+	swap := map[uint64]uint64{uint64(at): uint64(other)}
+	for _, table := range tables {
+		i := slices.IndexFunc(r.made, func(m allocation) bool { return m.at == table })
+		changed := r.alloc(r.made[i].bytes)
+		copy(view[byte](r, changed, r.made[i].bytes), view[byte](r, table, r.made[i].bytes))
+		if table != at && replace(view[byte](r, changed, r.made[i].bytes), map[uint64]uint64{uint64(at): uint64(other)}) {
+			swap[uint64(table)] = uint64(changed)
+		}
+	}
+	return parameter, replace(parameter, swap)
 }
 
 // replace changes addresses in memory and reports whether there were any.
