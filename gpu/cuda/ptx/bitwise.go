@@ -68,8 +68,8 @@ func compileNot(b *binder) exec {
 	return lane1(b, t, d, x, func(x uint64) uint64 { return ^x })
 }
 
-// bitwise compiles brev and cnot.
-func bitwise(b *binder) exec {
+// compileBitwise compiles brev and cnot.
+func compileBitwise(b *binder) exec {
 	t := b.bitType(16, 32, 64)
 	b.count(2)
 	d, x := b.dest(0, t), b.source(1, t)
@@ -84,8 +84,8 @@ func bitwise(b *binder) exec {
 	})
 }
 
-// counting compiles popc, clz and bfind, whose results have 32 bits.
-func counting(b *binder) exec {
+// compileCounting compiles popc, clz and bfind, whose results have 32 bits.
+func compileCounting(b *binder) exec {
 	t := b.bitType(32, 64)
 	b.count(2)
 	d, x := b.dest(0, u32Type), b.source(1, t)
@@ -136,8 +136,8 @@ func compileShift(b *binder) exec {
 	return shifted(of32, d, x, y, func(x, y uint32) uint32 { return uint32(f(uint64(x), y)) & mask })
 }
 
-// funnel compiles shf: 32 of the 64 bits that two registers have together.
-func funnel(b *binder) exec {
+// compileFunnel compiles shf: 32 of the 64 bits that two registers have together.
+func compileFunnel(b *binder) exec {
 	t := b.bitType(32)
 	b.count(4)
 	d, lo, hi, by := b.dest(0, t), b.source(1, t), b.source(2, t), b.source(3, t)
@@ -160,8 +160,8 @@ func funnel(b *binder) exec {
 	})
 }
 
-// extract compiles bfe: len bits from pos on, extended.
-func extract(b *binder) exec {
+// compileExtract compiles bfe: len bits from pos on, extended.
+func compileExtract(b *binder) exec {
 	t := b.bitType(32, 64)
 	b.count(4)
 	u32 := u32Type
@@ -198,8 +198,8 @@ func fields(b *binder, t dtype, d, x, y, z int, f func(x uint64, y, z uint32) ui
 	}
 }
 
-// insert compiles bfi: the low len bits of the first into the second from pos on.
-func insert(b *binder) exec {
+// compileInsert compiles bfi: the low len bits of the first into the second from pos on.
+func compileInsert(b *binder) exec {
 	t := b.bitType(32)
 	b.count(5)
 	d, x, into, pos, length := b.dest(0, t), b.source(1, t), b.source(2, t), b.source(3, t), b.source(4, t)
@@ -215,8 +215,8 @@ func insert(b *binder) exec {
 	}
 }
 
-// permute compiles prmt in its general form: any four of the eight bytes of two registers.
-func permute(b *binder) exec {
+// compilePermute compiles prmt in its general form: any four of the eight bytes of two registers.
+func compilePermute(b *binder) exec {
 	t := b.bitType(32)
 	b.count(4)
 	d, x, y, z := b.dest(0, t), b.source(1, t), b.source(2, t), b.source(3, t)
@@ -234,8 +234,8 @@ func permute(b *binder) exec {
 	})
 }
 
-// lookup compiles lop3: any function of three bits, by a table of eight.
-func lookup(b *binder) exec {
+// compileLookup compiles lop3: any function of three bits, by a table of eight.
+func compileLookup(b *binder) exec {
 	t := b.bitType(32)
 	b.count(5)
 	d, x, y, z := b.dest(0, t), b.source(1, t), b.source(2, t), b.source(3, t)

@@ -154,6 +154,27 @@ func (c *compiler) starts() []bool {
 	return starts
 }
 
+// handlers compile the instructions that do not end a block. One that does nothing compiles to nil.
+var handlers = map[string]func(*binder) exec{
+	"add": compileArithmetic, "sub": compileArithmetic, "div": compileArithmetic, "rem": compileArithmetic,
+	"min": compileArithmetic, "max": compileArithmetic,
+	"mul": compileMultiply, "mad": compileMultiplyAdd, "fma": compileFused,
+	"abs": compileSign, "neg": compileSign,
+	"and": compileLogic, "or": compileLogic, "xor": compileLogic, "not": compileNot, "cnot": compileBitwise,
+	"shl": compileShift, "shr": compileShift, "shf": compileFunnel,
+	"popc": compileCounting, "clz": compileCounting, "brev": compileBitwise, "bfind": compileCounting,
+	"bfe": compileExtract, "bfi": compileInsert, "prmt": compilePermute, "lop3": compileLookup,
+	"setp": compileCompare, "selp": compileChoose,
+	"mov": compileMove, "cvta": compileAddress, "isspacep": compileIsSpace, "cvt": compileConvert,
+	"rcp": compileElementary, "sqrt": compileElementary, "rsqrt": compileElementary, "ex2": compileElementary,
+	"lg2": compileElementary, "tanh": compileElementary, "sin": compileElementary, "cos": compileElementary,
+	"copysign": compileCopySign, "testp": compileTestFloat,
+	"ld": compileLoad, "st": compileStore, "atom": compileAtomic, "red": compileAtomic, "prefetch": compilePrefetch,
+	"membar": compileFence, "fence": compileFence, "nanosleep": compileSleep,
+	"bar": compileWarpBarrier, "shfl": compileShuffle, "vote": compileVote, "match": compileMatch,
+	"activemask": compileActive, "redux": compileRedux, "mma": compileMatrix,
+}
+
 // binder compiles one instruction. Its methods end Parse with an error that names the line.
 type binder struct {
 	*compiler

@@ -8,7 +8,7 @@ import (
 // compileConvert compiles cvt. A value goes through one of two wide forms: 64 bits, extended by the sign of the type it has, or a
 // float64, which holds every f32 and f64 exactly.
 func compileConvert(b *binder) exec {
-	if pairs(b) {
+	if b.has("bf16x2") {
 		return packed(b)
 	}
 	from, to := b.dtype(), b.dtype()
@@ -232,17 +232,6 @@ func oddInteger(t dtype, x uint64) float64 {
 		return -float64(x)
 	}
 	return float64(x)
-}
-
-// pairs reports whether the opcode is of two floats that become one register.
-func pairs(b *binder) bool {
-	for i, m := range b.mods {
-		if m == "bf16x2" {
-			b.mods = append(b.mods[:i:i], b.mods[i+1:]...)
-			return true
-		}
-	}
-	return false
 }
 
 // packed compiles cvt.rn.bf16x2.f32: the first operand above the second.

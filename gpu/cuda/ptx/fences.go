@@ -109,21 +109,21 @@ type writers struct {
 // writerWords is how many words a page is for. Pages are made when somebody writes there.
 const writerWords = 1 << 12
 
-// writerPage holds launch<<48 | warp<<20 | the warp's releases, of 16, 28 and 20 bits; 0: nobody.
+// writerPage holds launch<<32 | warp<<5 | the warp's releases, of which five bits are enough to miss little; 0: nobody.
 type writerPage [writerWords]atomic.Uint64
 
 func newWriters(size uint64) writers {
 	return writers{make([]atomic.Pointer[writerPage], (size/4+writerWords)/writerWords)}
 }
 
-const maxReleases = 1<<20 - 1
+const maxReleases = 1<<5 - 1
 
 // write notes that a warp writes to the words that [off, off+n) lies in, and returns who had written to one of them without
 // the warp being able to rely on that: its CTA, or -1.
 func (ws *writers) write(w *warp, off, n uint64) int {
 	g := w.cta.grid
 	me := uint64(w.cta.number*len(w.cta.warps) + w.number)
-	mine := g.tag<<48 | me<<20 | uint64(min(g.releases[me].Load(), maxReleases))
+	mine := g.tag<<32 | me<<5 | uint64(min(g.releases[me].Load(), maxReleases))
 	for at := off / 4; at <= (off+n-1)/4; at++ {
 		slot := &ws.pages[at/writerWords]
 		page := slot.Load()
@@ -152,7 +152,7 @@ func (ws *writers) read(w *warp, off, n uint64) (other int, own bool) {
 			continue
 		}
 		before := page[at%writerWords].Load()
-		if before>>48 != w.cta.grid.tag || before == 0 {
+		if before>>32 != w.cta.grid.tag {
 			continue
 		}
 		own = true
@@ -166,10 +166,10 @@ func (ws *writers) read(w *warp, off, n uint64) (other int, own bool) {
 // unordered returns the CTA of an entry's writer if that is another one of this launch that has not published the write, or if
 // the warp's own has never looked; else -1.
 func (g *grid) unordered(w *warp, entry uint64) int {
-	if entry>>48 != g.tag {
+	writer := int(entry >> 5 & (1<<27 - 1))
+	if entry>>32 != g.tag || writer >= len(g.releases) {
 		return -1
 	}
-	writer := int(entry >> 20 & (1<<28 - 1))
 	number := writer / len(w.cta.warps)
 	if number == w.cta.number {
 		return -1

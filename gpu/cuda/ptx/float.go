@@ -115,8 +115,8 @@ func binary64(b *binder) func(x, y float64) float64 {
 	return nil
 }
 
-// fused compiles fma, and mad of floats, which is the same.
-func fused(b *binder) exec {
+// compileFused compiles fma, and mad of floats, which is the same.
+func compileFused(b *binder) exec {
 	t := b.dtype()
 	b.count(4)
 	if !t.Float() {
@@ -163,8 +163,8 @@ const (
 	normals     = 254
 )
 
-// floatAloneOf compiles abs and neg of floats, which change the sign alone.
-func floatAloneOf(b *binder, t dtype) exec {
+// floatSign compiles abs and neg of floats, which change the sign alone.
+func floatSign(b *binder, t dtype) exec {
 	b.count(2)
 	d, x := b.dest(0, t), b.source(1, t)
 	negative := b.Inst.Mods[0] == "neg"
@@ -184,8 +184,8 @@ func floatAloneOf(b *binder, t dtype) exec {
 	return mapped1(of32, d, x, func(x uint32) uint32 { return flush(x) &^ (1 << 31) })
 }
 
-// floatAlone compiles rcp, sqrt and the approximations, which are as exact as float64 makes them.
-func floatAlone(b *binder) exec {
+// compileElementary compiles rcp, sqrt and the approximations, which are as exact as float64 makes them.
+func compileElementary(b *binder) exec {
 	t := b.dtype()
 	b.count(2)
 	if !t.Float() {
@@ -193,15 +193,15 @@ func floatAlone(b *binder) exec {
 	}
 	d, x := b.dest(0, t), b.source(1, t)
 	if t.Bits == 64 {
-		f := alone64(b)
+		f := elementary64(b)
 		return mapped1(of64, d, x, func(x uint64) uint64 { return math.Float64bits(f(math.Float64frombits(x))) })
 	}
-	f := alone32(b)
+	f := elementary32(b)
 	in, out := wrapped32(b)
 	return mapped1(of32, d, x, func(x uint32) uint32 { return bits32(out(f(in(f32(x))))) })
 }
 
-func alone64(b *binder) func(float64) float64 {
+func elementary64(b *binder) func(float64) float64 {
 	if b.rounding(f64Type); b.Inst.Mods[0] == "rcp" {
 		return func(x float64) float64 { return 1 / x }
 	}
@@ -211,7 +211,7 @@ func alone64(b *binder) func(float64) float64 {
 	return math.Sqrt
 }
 
-func alone32(b *binder) func(float32) float32 {
+func elementary32(b *binder) func(float32) float32 {
 	op := b.Inst.Mods[0]
 	approximate := b.has("approx")
 	if op == "rcp" || op == "sqrt" {
@@ -231,8 +231,8 @@ func alone32(b *binder) func(float32) float32 {
 	return func(x float32) float32 { return float32(f(float64(x))) }
 }
 
-// copySign compiles copysign: the value of the second operand with the sign of the first.
-func copySign(b *binder) exec {
+// compileCopySign compiles copysign: the value of the second operand with the sign of the first.
+func compileCopySign(b *binder) exec {
 	t := b.dtype()
 	b.count(3)
 	if !t.Float() {
@@ -242,8 +242,8 @@ func copySign(b *binder) exec {
 	return lane2(b, t, b.dest(0, t), b.source(1, t), b.source(2, t), func(x, y uint64) uint64 { return y&^sign | x&sign })
 }
 
-// testFloat compiles testp.
-func testFloat(b *binder) exec {
+// compileTestFloat compiles testp.
+func compileTestFloat(b *binder) exec {
 	t := b.dtype()
 	b.count(2)
 	if !t.Float() {

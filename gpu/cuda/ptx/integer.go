@@ -11,29 +11,8 @@ type integer interface {
 	int16 | uint16 | int32 | uint32 | int64 | uint64
 }
 
-// handlers compile the instructions that do not end a block. One that does nothing compiles to nil.
-var handlers = map[string]func(*binder) exec{
-	"add": arithmetic, "sub": arithmetic, "div": arithmetic, "rem": arithmetic,
-	"min": arithmetic, "max": arithmetic,
-	"mul": multiply, "mad": multiplyAdd, "fma": fused,
-	"abs": compileSign, "neg": compileSign,
-	"and": compileLogic, "or": compileLogic, "xor": compileLogic, "not": compileNot, "cnot": bitwise,
-	"shl": compileShift, "shr": compileShift, "shf": funnel,
-	"popc": counting, "clz": counting, "brev": bitwise, "bfind": counting,
-	"bfe": extract, "bfi": insert, "prmt": permute, "lop3": lookup,
-	"setp": compileCompare, "selp": compileChoose,
-	"mov": compileMove, "cvta": convertAddress, "isspacep": isSpace, "cvt": compileConvert,
-	"rcp": floatAlone, "sqrt": floatAlone, "rsqrt": floatAlone, "ex2": floatAlone,
-	"lg2": floatAlone, "tanh": floatAlone, "sin": floatAlone, "cos": floatAlone,
-	"copysign": copySign, "testp": testFloat,
-	"ld": compileLoad, "st": compileStore, "atom": compileAtomic, "red": compileAtomic, "prefetch": prefetch,
-	"membar": compileFence, "fence": compileFence, "nanosleep": sleep,
-	"bar": warpBarrier, "shfl": shuffle, "vote": compileVote, "match": compileMatch,
-	"activemask": compileActive, "redux": compileRedux, "mma": matrix,
-}
-
-// arithmetic compiles add, sub, div, rem, min and max of integers; floats have rules of their own.
-func arithmetic(b *binder) exec {
+// compileArithmetic compiles add, sub, div, rem, min and max of integers; floats have rules of their own.
+func compileArithmetic(b *binder) exec {
 	t := b.dtype()
 	if t.Float() {
 		return floatBinary(b, t)
@@ -120,8 +99,8 @@ func remainder[S integer](x, y S) S {
 	return x % y
 }
 
-// multiply compiles mul.lo, mul.hi and mul.wide.
-func multiply(b *binder) exec {
+// compileMultiply compiles mul.lo, mul.hi and mul.wide.
+func compileMultiply(b *binder) exec {
 	t := b.dtype()
 	if t.Float() {
 		return floatBinary(b, t)
@@ -165,10 +144,10 @@ func product(t dtype, part string) func(x, y uint64) uint64 {
 	return func(x, y uint64) uint64 { hi, _ := bits.Mul64(x, y); return hi }
 }
 
-// multiplyAdd compiles mad.lo, mad.hi and mad.wide.
-func multiplyAdd(b *binder) exec {
+// compileMultiplyAdd compiles mad.lo, mad.hi and mad.wide.
+func compileMultiplyAdd(b *binder) exec {
 	if n := len(b.mods); n > 0 && syntax.Types[b.mods[n-1]].Float() {
-		return fused(b)
+		return compileFused(b)
 	}
 	t := b.dtype()
 	b.count(4)
@@ -205,7 +184,7 @@ func multiplyAdd(b *binder) exec {
 func compileSign(b *binder) exec {
 	t := b.dtype()
 	if t.Float() {
-		return floatAloneOf(b, t)
+		return floatSign(b, t)
 	}
 	b.count(2)
 	if !t.Signed() || t.Bits == 8 {

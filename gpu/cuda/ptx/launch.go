@@ -47,7 +47,7 @@ type grid struct {
 	threads int // of a CTA
 	steps   int
 	table   []*allocation
-	tag     uint64 // of this launch among those of its memory, 16 bits, not 0
+	tag     uint64 // of this launch among those of its memory, 32 bits, not 0
 	stopped atomic.Bool
 
 	// What CTAs may rely on of each other's writes; see fences.
@@ -65,7 +65,7 @@ func (e *Entry) Launch(m *Memory, l *Launch) error {
 	}
 	count := l.Grid[0] * l.Grid[1] * l.Grid[2]
 	threads := l.Block[0] * l.Block[1] * l.Block[2]
-	g := &grid{launch: l, entry: e, threads: threads, steps: l.Steps, tag: m.launches.Add(1)%(1<<16-1) + 1}
+	g := &grid{launch: l, entry: e, threads: threads, steps: l.Steps, tag: m.launches.Add(1)%(1<<32-1) + 1}
 	if g.steps == 0 {
 		g.steps = defaultSteps
 	}

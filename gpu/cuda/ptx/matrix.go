@@ -2,9 +2,9 @@ package ptx
 
 import "github.com/rlhost/rlhost/gpu/cuda/ptx/internal/syntax"
 
-// matrix compiles mma.sync of bf16: m16n8k16, rows by columns, sums as f32. The order of the sums is not the hardware's,
+// compileMatrix compiles mma.sync of bf16: m16n8k16, rows by columns, sums as f32. The order of the sums is not the hardware's,
 // which is not stated; so its results are near, not equal.
-func matrix(b *binder) exec {
+func compileMatrix(b *binder) exec {
 	want := []string{"sync", "aligned", "m16n8k16", "row", "col", "f32", "bf16", "bf16", "f32"}
 	for _, m := range want {
 		if !b.has(m) {

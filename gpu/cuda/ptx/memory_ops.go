@@ -112,8 +112,8 @@ func compileStore(b *binder) exec {
 	return t.store
 }
 
-// prefetch compiles to nothing: caches are not modelled.
-func prefetch(b *binder) exec {
+// compilePrefetch compiles to nothing: caches are not modelled.
+func compilePrefetch(b *binder) exec {
 	b.count(1)
 	b.oneOf("L1", "L2")
 	b.address(b.Args[0], b.space())
@@ -136,8 +136,8 @@ func compileFence(b *binder) exec {
 	return nil
 }
 
-// sleep compiles nanosleep to nothing: time is not modelled.
-func sleep(b *binder) exec {
+// compileSleep compiles nanosleep to nothing: time is not modelled.
+func compileSleep(b *binder) exec {
 	b.source(0, b.bitType(32))
 	b.count(1)
 	return nil

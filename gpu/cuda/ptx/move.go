@@ -103,8 +103,8 @@ func splitMove(b *binder, t dtype) exec {
 	}
 }
 
-// convertAddress compiles cvta: between addresses of a space and generic ones.
-func convertAddress(b *binder) exec {
+// compileAddress compiles cvta: between addresses of a space and generic ones.
+func compileAddress(b *binder) exec {
 	t := b.bitType(64)
 	b.count(2)
 	back := b.has("to")
@@ -122,8 +122,8 @@ func convertAddress(b *binder) exec {
 	return mapped1(of64, b.dest(0, t), b.source(1, t), func(x uint64) uint64 { return x + base })
 }
 
-// isSpace compiles isspacep: whether a generic address is one of a space.
-func isSpace(b *binder) exec {
+// compileIsSpace compiles isspacep: whether a generic address is one of a space.
+func compileIsSpace(b *binder) exec {
 	b.count(2)
 	name := b.oneOf("global", "const", "shared", "local", "param")
 	if name == "" {

@@ -409,3 +409,64 @@ func BenchmarkFMA(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.N)*64*64*k*rounds/b.Elapsed().Seconds()/1e6, "MFMA/s")
 }
+
+const tickets = header + `
+.visible .entry e(.param .u64 count, .param .u64 sum, .param .u64 out) {
+	.reg .b32 %r<6>; .reg .b64 %rd<6>; .reg .f32 %f<2>;
+	ld.param.u64 %rd1, [count];
+	ld.param.u64 %rd2, [sum];
+	ld.param.u64 %rd3, [out];
+	mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x;
+	mad.lo.s32 %r1, %r2, %r3, %r1;
+	mul.wide.u32 %rd4, %r1, 4;
+	add.s64 %rd3, %rd3, %rd4;
+	red.global.add.f32 [%rd2], 0f3F800000;
+	atom.global.add.u32 %r4, [%rd1], 1;
+	st.global.u32 [%rd3], %r4;
+}`
+
+// CTAs that run at a time lose no atomic operation of each other.
+func TestLaunch_AtomicsOfManyCTAs(t *testing.T) {
+	t.Parallel()
+	const ctas, threads = 64, 256
+	r := read(t, tickets)
+	count, sum, out := put(r, []uint32{0}), put(r, []float32{0}), r.memory.Alloc(4*ctas*threads)
+	l := line(ctas, threads)
+	l.Workers = 8
+	r.must("e", l, count, sum, out)
+	if n, f := get[uint32](r, count, 1)[0], get[float32](r, sum, 1)[0]; n != ctas*threads || f != ctas*threads {
+		t.Errorf("%d and %v, want %d", n, f, ctas*threads)
+	}
+	drawn := get[uint32](r, out, ctas*threads)
+	slices.Sort(drawn)
+	for i, n := range drawn {
+		if int(n) != i {
+			t.Fatalf("number %d was drawn in place of %d", n, i)
+		}
+	}
+}
+
+// One CTA at a time comes in an order that the seed alone says.
+func TestLaunch_SeedOrdersCTAsAndWarps(t *testing.T) {
+	t.Parallel()
+	orders := map[string]bool{}
+	for seed := range uint64(6) {
+		var first []uint32
+		for range 2 {
+			r := read(t, tickets)
+			out := r.memory.Alloc(4 * 4 * 128)
+			l := line(4, 128)
+			l.Workers, l.Seed = 1, seed
+			r.must("e", l, put(r, []uint32{0}), put(r, []float32{0}), out)
+			got := get[uint32](r, out, 4*128)
+			if first == nil {
+				first = got
+			}
+			equal(t, fmt.Sprint("again with seed ", seed), got, first)
+		}
+		orders[fmt.Sprint(first)] = true
+	}
+	if len(orders) < 5 {
+		t.Errorf("six seeds make %d orders", len(orders))
+	}
+}

@@ -32,8 +32,8 @@ func (w *warp) warpMask(row int, m uint32) (uint32, bool) {
 // groupOf returns the lanes that a lane's mask names, of those that execute the instruction.
 func (w *warp) groupOf(row, lane int, m uint32) uint32 { return w.r32.rows[row][lane] & m }
 
-// warpBarrier compiles bar.warp.sync.
-func warpBarrier(b *binder) exec {
+// compileWarpBarrier compiles bar.warp.sync.
+func compileWarpBarrier(b *binder) exec {
 	if !b.has("warp") || !b.has("sync") {
 		b.bad("not a barrier that is run")
 	}
@@ -46,8 +46,8 @@ func warpBarrier(b *binder) exec {
 	}
 }
 
-// shuffle compiles shfl.sync: each lane reads a register of another one.
-func shuffle(b *binder) exec {
+// compileShuffle compiles shfl.sync: each lane reads a register of another one.
+func compileShuffle(b *binder) exec {
 	t := b.bitType(32)
 	mode := b.oneOf("up", "down", "bfly", "idx")
 	if !b.has("sync") || mode == "" {
