@@ -163,31 +163,39 @@ func (b *barrierInst) read(w *warp, in *syntax.Inst) (id, threads int, ok bool) 
 	return int(value), threads, true
 }
 
-// deliver gives a warp what all that met at the barrier have brought.
-func (b *barrierInst) deliver(w *warp, all []*warp) {
-	if b.reduce == "" {
-		return
-	}
-	count, threads := 0, 0
-	for _, other := range all {
-		o := other.at.barrier
-		value := other.p.rows[o.source]
-		if o.negated {
+// ballot is what warps that met at a barrier have brought.
+type ballot struct{ yes, threads int }
+
+// collect counts the predicates of warps that wait at a barrier, if it is one that asks for them.
+func collect(all []*warp) (b ballot) {
+	for _, w := range all {
+		in := w.at.barrier
+		if in.reduce == "" {
+			continue
+		}
+		value := w.p.rows[in.source]
+		if in.negated {
 			value = ^value
 		}
-		if missing := other.live &^ other.p.defined[o.source]; missing != 0 {
-			other.fail(other.at.inst, missing, Uninitialised, "the predicate%s", other.poisons.origin())
+		if missing := w.live &^ w.p.defined[in.source]; missing != 0 {
+			w.fail(w.at.inst, missing, Uninitialised, "the predicate%s", w.poisons.origin())
 		}
-		count += bits.OnesCount32(value & other.live)
-		threads += bits.OnesCount32(other.live)
+		b.yes += bits.OnesCount32(value & w.live)
+		b.threads += bits.OnesCount32(w.live)
 	}
-	if b.reduce == "popc" {
-		fill(&w.r32, b.dest, uint32(count))
-		return
-	}
-	result := b.reduce == "and" && count == threads || b.reduce == "or" && count > 0
-	w.p.rows[b.dest], w.p.defined[b.dest] = 0, everyone
-	if result {
-		w.p.rows[b.dest] = everyone
+	return b
+}
+
+// deliver gives a warp what all have brought.
+func (b *barrierInst) deliver(w *warp, all ballot) {
+	switch b.reduce {
+	case "":
+	case "popc":
+		fill(&w.r32, b.dest, uint32(all.yes))
+	default:
+		w.p.rows[b.dest], w.p.defined[b.dest] = 0, everyone
+		if b.reduce == "and" && all.yes == all.threads || b.reduce == "or" && all.yes > 0 {
+			w.p.rows[b.dest] = everyone
+		}
 	}
 }

@@ -131,9 +131,10 @@ func (c *cta) release() {
 			continue
 		}
 		here := slices.DeleteFunc(slices.Clone(c.warps), func(w *warp) bool { return w.state != waiting || w.barrier != id })
+		brought := collect(here)
 		for _, w := range here {
 			w.state = ready
-			w.at.barrier.deliver(w, here)
+			w.at.barrier.deliver(w, brought)
 		}
 		b.used = false
 		c.shadow.next()

@@ -67,23 +67,32 @@ func (t *transfer) loadShared(w *warp, m uint32) {
 			t.load(w, 1<<lane)
 			return
 		}
+		words := s.words[off/4:][:len(t.elements)]
+		if t.uncertain(w, words, memory[off:]) {
+			if t.load(w, 1<<lane); w.fault != nil {
+				return
+			}
+			continue
+		}
 		key := s.key(w, lane) | 15<<2
 		for i, e := range t.elements {
-			word := &s.words[off/4+uint64(i)]
-			value := binary.LittleEndian.Uint32(memory[off+uint64(i*4):])
-			if value == Poison || word.write>>32 == s.epoch {
-				if t.load(w, 1<<lane); w.fault != nil {
-					return
-				}
-				break
+			if words[i].read != key {
+				words[i].note(key&^(15<<2), 15)
 			}
-			if word.read != key {
-				word.note(key&^(15<<2), 15)
-			}
-			w.r32.rows[e.row][lane] = value
+			w.r32.rows[e.row][lane] = binary.LittleEndian.Uint32(memory[off+uint64(i*4):])
 			w.r32.defined[e.row] |= 1 << lane
 		}
 	}
+}
+
+// uncertain reports whether one of the words was never written, or was since the last barrier.
+func (t *transfer) uncertain(w *warp, words []shadowWord, memory []byte) bool {
+	for i := range words {
+		if words[i].write>>32 == w.cta.shadow.epoch || binary.LittleEndian.Uint32(memory[i*4:]) == Poison {
+			return true
+		}
+	}
+	return false
 }
 
 func (t *transfer) bytes() uint64 { return uint64(t.size * len(t.elements)) }

@@ -2,6 +2,8 @@ package ptx
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -160,6 +162,34 @@ func TestLaunch_UndefinedPredicatesBehindADecision(t *testing.T) {
 	var fault *Fault
 	if err := r.launch("e", line(1, 1), r.memory.Alloc(4)); !errors.As(err, &fault) || fault.Kind != Uninitialised {
 		t.Errorf("%v, want an uninitialised value", err)
+	}
+}
+
+// Each warp reads what the others have brought before it gets the result into the same register.
+func TestLaunch_ReductionsIntoTheirOwnOperand(t *testing.T) {
+	t.Parallel()
+	r := read(t, header+`
+.visible .entry e(.param .u64 out) {
+	.reg .b32 %r<4>; .reg .b64 %rd<4>; .reg .pred %p<3>;
+	ld.param.u64 %rd1, [out];
+	mov.u32 %r1, %tid.x;
+	mul.wide.u32 %rd2, %r1, 4;
+	add.s64 %rd1, %rd1, %rd2;
+	setp.ge.u32 %p1, %r1, 32;
+	bar.red.or.pred %p1, 0, %p1;
+	setp.ne.u32 %p2, %r1, 70;
+	bar.red.and.pred %p2, 0, %p2;
+	selp.u32 %r2, 1, 0, %p1;
+	selp.u32 %r3, 2, 0, %p2;
+	add.s32 %r2, %r2, %r3;
+	st.global.u32 [%rd1], %r2;
+}`)
+	for seed := range uint64(10) {
+		out := r.memory.Alloc(4 * 96)
+		l := line(1, 96)
+		l.Seed = seed
+		r.must("e", l, out)
+		equal(t, fmt.Sprint("seed ", seed), get[uint32](r, out, 96), slices.Repeat([]uint32{1}, 96))
 	}
 }
 

@@ -63,7 +63,7 @@ func of64(w *warp) *registers[uint64] { return &w.r64 }
 // run executes about as many instructions as budget says, fewer if all lanes leave or wait, or one faults.
 func (w *warp) run(budget int) {
 	limit := w.cta.grid.steps
-	for until := w.steps + budget; w.steps < until && w.state == ready; {
+	for until := w.steps + budget; w.steps < until && w.state == ready && w.fault == nil; {
 		if len(w.groups) == 0 { // also after a barrier that nothing follows
 			w.state = ended
 			return
