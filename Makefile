@@ -54,10 +54,13 @@ test-kills: tools
 test-hostile:
 	RLHOST_HOSTILE=1 $(GO) test -count 1 -v -run 'TestHostile|TestCache' ./plugins/wasm
 
-# Three seeds of each task that has a bar in docs/learning.md and one of each probe: under seven minutes on two cores.
+# Three seeds of each task that has a bar in docs/learning.md and one of each probe, and a short self-play of Connect Four: under eight minutes on two cores.
 test-learn: build tools
 	@.venv/bin/python -m pip install --quiet --disable-pip-version-check $(TASKS)
 	$(GO) run ./bench/learn test
+	rm -rf .cache/selfplay
+	bin/rlhost train examples/pipelines/connectfour.toml --set run.dir=$(CURDIR)/.cache/selfplay --set run.stop.env_steps=1500000 --set run.evaluation.episodes=2
+	$(GO) run ./bench/selfplay -dir .cache/selfplay -least 0.9 connectfour
 
 # Ten seeds of each, three of each probe, and CartPole with scaled rewards: writes bench/learn/results and the tables of docs/learning.md. It goes on
 # where it was interrupted; rm -r .cache/learn begins anew.
