@@ -49,7 +49,7 @@ func truth(f func(a, b uint64) bool) func(a, b, c uint64) uint64 {
 	}
 }
 
-// big16 and the like are the low bits of exact integers.
+// product128 is an exact product.
 func product128(a, b int64) *big.Int { return new(big.Int).Mul(big.NewInt(a), big.NewInt(b)) }
 
 func high64(a, b int64) int64 { return new(big.Int).Rsh(product128(a, b), 64).Int64() }
@@ -133,6 +133,19 @@ func bitOps() []opcode {
 			shift := 64 - min(length, 64)
 			return uint64(uint32(field << shift >> shift))
 		}},
+		{"bfe.u64", "b64 b64 b32 b32", func(a, b, c uint64) uint64 {
+			field := a >> (b & 255)
+			if c&255 < 64 {
+				field &= 1<<(c&255) - 1
+			}
+			return field
+		}},
+		{"bfind.shiftamt.u32", "b32 b32", u32(func(a, _, _ uint32) uint32 {
+			if a == 0 {
+				return ^uint32(0)
+			}
+			return uint32(bits.LeadingZeros32(a))
+		})},
 		{"bfi.b32", "b32 b32 b32 5 9", u32(func(a, b, _ uint32) uint32 { return b&^(511<<5) | a&511<<5 })},
 		{"prmt.b32", "b32 b32 b32 0x6f30", u32(func(a, b, _ uint32) uint32 {
 			at := func(i uint32) uint32 { return uint32((uint64(b)<<32|uint64(a))>>(8*i)) & 255 }
@@ -335,7 +348,7 @@ func (o opcode) source(name string) string {
 	return b.String()
 }
 
-// operand makes bits of a type: edges and any.
+// operandOf makes bits of a type: edges and any.
 func operandOf(r *rand.Rand, t string) uint64 {
 	edges := []uint64{0, 1, 2, 31, 32, 33, 63, 64, 255, 256, 1 << 15, 1 << 31, 1<<31 - 1, 1<<32 - 1, 1 << 63, 1<<63 - 1, ^uint64(0)}
 	x := r.Uint64() >> r.IntN(64)
@@ -362,10 +375,36 @@ func operandOf(r *rand.Rand, t string) uint64 {
 	return x
 }
 
+// comparisons are all of setp for floats, with and without what a NaN makes true, and tests of one float.
+func comparisons() []opcode {
+	var all []opcode
+	nan := func(x, y float32) bool { return x != x || y != y }
+	for name, f := range map[string]func(x, y float32) bool{
+		"eq": func(x, y float32) bool { return x == y }, "ne": func(x, y float32) bool { return x < y || x > y },
+		"lt": func(x, y float32) bool { return x < y }, "le": func(x, y float32) bool { return x <= y },
+		"gt": func(x, y float32) bool { return x > y }, "ge": func(x, y float32) bool { return x >= y },
+	} {
+		all = append(all,
+			opcode{"setp." + name + ".f32", "pred f32 f32", truth(func(a, b uint64) bool { return f(f32(uint32(a)), f32(uint32(b))) })},
+			opcode{"setp." + name + "u.f32", "pred f32 f32", truth(func(a, b uint64) bool {
+				x, y := f32(uint32(a)), f32(uint32(b))
+				return f(x, y) || nan(x, y)
+			})})
+	}
+	for name, f := range map[string]func(x float64) bool{
+		"finite": func(x float64) bool { return !math.IsInf(x, 0) && x == x }, "infinite": func(x float64) bool { return math.IsInf(x, 0) },
+		"number": func(x float64) bool { return x == x }, "notanumber": func(x float64) bool { return x != x },
+		"normal": func(x float64) bool { return math.Abs(x) >= 0x1p-126 && !math.IsInf(x, 0) },
+	} {
+		all = append(all, opcode{"testp." + name + ".f32", "pred f32", truth(func(a, _ uint64) bool { return f(float64(f32(uint32(a)))) })})
+	}
+	return append(all, opcode{"setp.num.f32", "pred f32 f32", truth(func(a, b uint64) bool { return !nan(f32(uint32(a)), f32(uint32(b))) })})
+}
+
 func TestOpcodes_DoWhatTheISASays(t *testing.T) {
 	t.Parallel()
 	var all []opcode
-	for _, list := range [][]opcode{integers(), bitOps(), floatOps(), conversions()} {
+	for _, list := range [][]opcode{integers(), bitOps(), floatOps(), conversions(), comparisons()} {
 		all = append(all, list...)
 	}
 	var text strings.Builder
