@@ -33,6 +33,9 @@
 pub mod abi;
 mod author;
 mod batch;
+#[cfg(target_arch = "wasm32")] // its host functions are there alone
+pub mod component;
+pub mod component_abi;
 mod guest;
 mod memory;
 #[cfg(test)]

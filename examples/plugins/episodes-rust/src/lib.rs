@@ -1,0 +1,67 @@
+//! A logger: a line for each episode that ends, or each so many, and metrics of all. It needs the grants log and metric.
+
+use rlhost_env::component::{log, Component, Episode, Message, Metric, Slot, Spec};
+use rlhost_env::component_abi::{METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM};
+use rlhost_env::{rl_component, Config};
+
+#[derive(Default)]
+struct Logger {
+    every: u64,
+    episodes: u64, // seen
+    longest: u64,
+    metrics: [Metric; 4],
+}
+
+impl Component for Logger {
+    const SPEC: Spec = Spec {
+        name: "episodes@1",
+        signals: &[],
+        slots: &[Slot { name: "on_episodes", payload: "episode", doc: "episodes that have ended", wants: &[] }],
+    };
+    const SAVED: bool = true;
+
+    fn new(config: &mut Config) -> Result<Self, String> {
+        match config.int("every", 1) {
+            every @ 1.. => Ok(Logger { every: every as u64, ..Logger::default() }),
+            _ => Err("every: want 1 or more".to_string()),
+        }
+    }
+
+    fn start(&mut self) -> Result<(), String> {
+        let histogram = |name| Metric::new(METRIC_HISTOGRAM, name);
+        let longest = Metric::new(METRIC_GAUGE, "episodes/longest");
+        self.metrics = [
+            Metric::new(METRIC_COUNTER, "episodes/count"),
+            histogram("episodes/length"),
+            histogram("episodes/return"),
+            longest,
+        ];
+        Ok(())
+    }
+
+    fn handle(&mut self, _slot: usize, m: &Message) -> Result<(), String> {
+        let e = Episode::of(m);
+        self.longest = self.longest.max(e.length as u64);
+        let values = [1.0, e.length as f64, e.total as f64, self.longest as f64];
+        self.metrics.iter().zip(values).for_each(|(metric, value)| metric.report(value));
+        if self.episodes % self.every == 0 {
+            let how = if e.terminated { "terminated" } else { "was truncated" };
+            log(1, &format!("environment {} {how} after {} env steps", e.env, e.length));
+        }
+        self.episodes += 1;
+        Ok(())
+    }
+
+    fn save(&self) -> Vec<u8> {
+        [self.episodes.to_le_bytes(), self.longest.to_le_bytes()].concat()
+    }
+
+    fn load(&mut self, from: &[u8]) -> bool {
+        let number = |at: usize| Some(u64::from_le_bytes(from.get(at..at + 8)?.try_into().ok()?));
+        let (Some(episodes), Some(longest)) = (number(0), number(8)) else { return false };
+        (self.episodes, self.longest) = (episodes, longest);
+        true
+    }
+}
+
+rl_component!(Logger);

@@ -1,0 +1,77 @@
+package hostabi
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// whole is a manifest with something of everything.
+func whole() Manifest {
+	return Manifest{
+		Name: "whole@1", Doc: "all of it", Licence: "MIT", ABI: ComponentABI, MessageBytes: ComponentMessageBytes, BindingBytes: ColumnBindingBytes,
+		Signals: []ManifestPort{{Name: "out", Payload: "trajectory", Doc: "what came", Schema: 7}},
+		Slots:   []ManifestPort{{Name: "in", Payload: "trajectory", Flags: PortBlocks}, {Name: "act", Payload: "act_request", Flags: PortOnLoan}},
+		Columns: []ManifestColumn{{Slot: 0, Name: "reward", Flags: ColumnWrite, DType: F32}, {Slot: 1, Name: "obs/1", Flags: ColumnOptional}},
+	}
+}
+
+func TestManifest_ComesBackAsItWas(t *testing.T) {
+	want := whole()
+	got, err := ParseManifest(want.Describe())
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v, want %+v", got, err, want)
+	}
+}
+
+func TestParseManifest_SaysWhatIsWrong(t *testing.T) {
+	for want, change := range map[string]func(*Manifest){
+		"it has no name": func(m *Manifest) { m.Name = "" },
+		"does not run it yet: it needs features 0x4": func(m *Manifest) { m.Needs = 4 },
+		"unknown flags 0x2":                          func(m *Manifest) { m.Flags = 2 },
+		`signal 0 has the name "Out"`:                func(m *Manifest) { m.Signals[0].Name = "Out" },
+		`slot in has the payload ""`:                 func(m *Manifest) { m.Slots[0].Payload = "" },
+		"there are two slots in":                     func(m *Manifest) { m.Slots[1].Name = "in" },
+		"slot in has unknown flags 0x8":              func(m *Manifest) { m.Slots[0].Flags = 8 },
+		"column 1 is of slot 2, there are 2":         func(m *Manifest) { m.Columns[1].Slot = 2 },
+		"column 0 has no name":                       func(m *Manifest) { m.Columns[0].Name = "" },
+		"column reward has unknown flags 0x10":       func(m *Manifest) { m.Columns[0].Flags = 16 },
+		"column reward has the unknown type 99":      func(m *Manifest) { m.Columns[0].DType = 99 },
+		"slot in has the column reward twice":        func(m *Manifest) { m.Columns[1] = ManifestColumn{Name: "reward"} },
+		"UTF-8 without control characters":           func(m *Manifest) { m.Doc = "\x1b[31mred" },
+	} {
+		m := whole()
+		change(&m)
+		_, err := ParseManifest(m.Describe())
+		if err == nil || !errors.Is(err, ErrManifest) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q in it", err, want)
+		}
+	}
+	m := whole()
+	m.Needs = 1
+	if _, err := ParseManifest(m.Describe()); !errors.Is(err, ErrNotYet) {
+		t.Errorf("a feature of later: %v is no ErrNotYet", err)
+	}
+}
+
+// What is accepted means the same when it is written again.
+func FuzzParseManifest(f *testing.F) {
+	m := whole()
+	f.Add(m.Describe())
+	f.Add([]byte(nil))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := ParseManifest(b)
+		if err != nil {
+			if !errors.Is(err, ErrManifest) {
+				t.Errorf("%v is no ErrManifest", err)
+			}
+			return
+		}
+		again, err := ParseManifest(m.Describe())
+		again.ABI, again.MessageBytes, again.BindingBytes = m.ABI, m.MessageBytes, m.BindingBytes
+		if err != nil || !reflect.DeepEqual(again, m) {
+			t.Errorf("%+v becomes %+v, %v", m, again, err)
+		}
+	})
+}

@@ -1,0 +1,417 @@
+//! Components in Rust: a type, the trait [`Component`], one line `rl_component!`.
+//!
+//! ```no_run
+//! use rlhost_env::component::{emit, Component, Message, Signal, Slot, Spec, Want};
+//! use rlhost_env::{abi, rl_component, Config};
+//!
+//! struct Purse { sum: f64 }
+//!
+//! impl Component for Purse {
+//!     const SPEC: Spec = Spec {
+//!         name: "purse@1",
+//!         signals: &[Signal { name: "trajectories", payload: "trajectory", doc: "as they came" }],
+//!         slots: &[Slot { name: "on_trajectories", payload: "trajectory", doc: "full blocks", wants: &[Want::read("reward", abi::F32)] }],
+//!     };
+//!     fn new(_: &mut Config) -> Result<Self, String> { Ok(Purse { sum: 0.0 }) }
+//!     fn handle(&mut self, _slot: usize, m: &Message) -> Result<(), String> {
+//!         m.column(0).each(|r: f32| self.sum += r as f64);
+//!         emit(0, m)
+//!     }
+//! }
+//!
+//! rl_component!(Purse);
+//! ```
+//!
+//! It is built as an environment is. The macro exports the functions of component ABI v1.
+
+use crate::author::{Config, Element};
+use crate::component_abi::{self as abi, ColumnBinding, ColumnDesc, ComponentMessage, ComponentSpec, PortDesc};
+use crate::memory;
+use core::cell::UnsafeCell;
+use core::mem::size_of;
+use std::sync::Mutex;
+
+/// A component. Errors are texts for people; one of `handle` or `timer` ends the run.
+pub trait Component: Sized {
+    const SPEC: Spec;
+    /// Whether `save` and `load` keep what it has seen.
+    const SAVED: bool = false;
+
+    /// Makes the component, or says what is wrong with its table: "key: reason".
+    fn new(config: &mut Config) -> Result<Self, String>;
+    /// Is called before the first message, to declare metrics and begin timers.
+    fn start(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+    /// Handles a message of a slot, by its place in SPEC.
+    fn handle(&mut self, slot: usize, m: &Message) -> Result<(), String>;
+    /// Is called when the time of a timer has come.
+    fn timer(&mut self, _timer: i32) -> Result<(), String> {
+        Ok(())
+    }
+    /// All that `load` needs to go on, without what the table says.
+    fn save(&self) -> Vec<u8> {
+        Vec::new()
+    }
+    /// Takes a saved state; false if it is that of another version.
+    fn load(&mut self, _from: &[u8]) -> bool {
+        false
+    }
+}
+
+/// What a component is called, and its ports.
+pub struct Spec {
+    /// name@version
+    pub name: &'static str,
+    pub signals: &'static [Signal],
+    pub slots: &'static [Slot],
+}
+
+/// An output.
+pub struct Signal {
+    pub name: &'static str,
+    pub payload: &'static str,
+    pub doc: &'static str,
+}
+
+/// An input, and the columns that it looks at.
+pub struct Slot {
+    pub name: &'static str,
+    pub payload: &'static str,
+    pub doc: &'static str,
+    pub wants: &'static [Want],
+}
+
+/// A column that a slot looks at.
+pub struct Want {
+    pub name: &'static str,
+    /// abi::F32 and so on, 0 = any.
+    pub dtype: u8,
+    /// component_abi::COLUMN_WRITE, COLUMN_OPTIONAL
+    pub flags: u32,
+}
+
+impl Want {
+    /// A column to read.
+    pub const fn read(name: &'static str, dtype: u8) -> Want {
+        Want { name, dtype, flags: 0 }
+    }
+
+    /// A column to write; the wire must grant it.
+    pub const fn write(name: &'static str, dtype: u8) -> Want {
+        Want { name, dtype, flags: abi::COLUMN_WRITE }
+    }
+}
+
+/// A message that a slot handles. Its columns are valid while `handle` runs.
+pub struct Message<'a> {
+    /// What the host says of it: block, t, split, inline and so on.
+    pub fields: &'a ComponentMessage,
+    columns: &'a [ColumnBinding],
+}
+
+impl Message<'_> {
+    /// A column of the block, by its place in the slot's wants.
+    pub fn column(&self, want: usize) -> Column {
+        Column { binding: self.columns[want] }
+    }
+}
+
+/// Where a column of a block lies.
+pub struct Column {
+    pub binding: ColumnBinding,
+}
+
+impl Column {
+    fn at<T: Element>(&self, t: u32, env: u32, agent: u32, i: u32) -> *mut T {
+        let b = &self.binding;
+        assert!(
+            b.dtype == T::DTYPE && t < b.rows && env < b.envs && agent < b.agents && i < b.elems,
+            "a column's element"
+        );
+        memory::at(b.ptr + t * b.stride_t + env * b.stride_env + agent * b.stride_agent + i * b.stride_elem).cast()
+    }
+
+    /// An element. It panics where there is none, or for another type.
+    pub fn get<T: Element>(&self, t: u32, env: u32, agent: u32, i: u32) -> T {
+        unsafe { self.at::<T>(t, env, agent, i).read() }
+    }
+
+    /// Sets an element of a column that the slot writes.
+    pub fn set<T: Element>(&self, t: u32, env: u32, agent: u32, i: u32, value: T) {
+        unsafe { self.at::<T>(t, env, agent, i).write(value) }
+    }
+
+    /// Calls a function with each element, row by row.
+    pub fn each<T: Element>(&self, mut read: impl FnMut(T)) {
+        self.places(|t, env, agent, i| read(self.get(t, env, agent, i)));
+    }
+
+    /// Replaces each element of a column that the slot writes.
+    pub fn replace<T: Element>(&self, mut with: impl FnMut(T) -> T) {
+        self.places(|t, env, agent, i| self.set(t, env, agent, i, with(self.get(t, env, agent, i))));
+    }
+
+    fn places(&self, mut visit: impl FnMut(u32, u32, u32, u32)) {
+        let b = &self.binding;
+        for t in 0..b.rows {
+            for env in 0..b.envs {
+                for agent in 0..b.agents {
+                    (0..b.elems).for_each(|i| visit(t, env, agent, i));
+                }
+            }
+        }
+    }
+}
+
+/// An episode of an agent that has ended: what a message of the payload episode says.
+pub struct Episode {
+    /// Sum of the raw rewards.
+    pub total: f32,
+    /// Env steps.
+    pub length: u32,
+    pub env: u32,
+    pub agent: u16,
+    pub terminated: bool,
+}
+
+impl Episode {
+    pub fn of(m: &Message) -> Episode {
+        let [a, b] = m.fields.inline;
+        Episode {
+            total: f32::from_bits(a as u32),
+            length: (a >> 32) as u32,
+            env: b as u32,
+            agent: (b >> 49) as u16,
+            terminated: b >> 32 & 1 != 0,
+        }
+    }
+}
+
+/// A number that the component reports; the pipeline must grant "metric".
+#[derive(Clone, Copy, Default)]
+pub struct Metric(u32);
+
+impl Metric {
+    /// Declares one of component_abi::METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM.
+    pub fn new(kind: u32, name: &str) -> Metric {
+        Metric(unsafe { abi::declare(kind, name.as_ptr() as u32, name.len() as u32) } as u32)
+    }
+
+    /// Gives it a value.
+    pub fn report(self, value: f64) {
+        unsafe { abi::report(self.0, value) }
+    }
+}
+
+/// Passes a message on, or sends one, on a signal, by its place in SPEC. What a full wire drops is no error.
+pub fn emit(signal: u32, m: &Message) -> Result<(), String> {
+    match unsafe { abi::emit(signal, (m.fields as *const ComponentMessage) as u32) } {
+        0.. => Ok(()),
+        _ => Err("a message was not accepted: its block was released, or there were too many".to_string()),
+    }
+}
+
+/// Sends a line to the host's log; the pipeline must grant "log". Levels are 0 debug, 1 info, 2 warning, 3 error.
+pub fn log(level: u32, text: &str) {
+    unsafe { abi::log(level, text.as_ptr() as u32, text.len() as u32) }
+}
+
+/// Text of the newest error, also of a panic.
+static ERROR: Mutex<String> = Mutex::new(String::new());
+
+fn fail(status: i32, text: String) -> i32 {
+    if let Ok(mut error) = ERROR.lock() {
+        *error = text;
+    }
+    status
+}
+
+fn status(result: Result<(), String>) -> i32 {
+    result.map_or_else(|text| fail(crate::abi::STATUS_INTERNAL, text), |_| 0)
+}
+
+/// The one component of a module. Only `rl_component!` makes it.
+pub struct Holder<C: Component>(UnsafeCell<Running<C>>);
+
+// A guest has one thread, and the host makes one call at a time.
+unsafe impl<C: Component> Sync for Holder<C> {}
+
+impl<C: Component> Holder<C> {
+    #[allow(clippy::new_without_default)]
+    pub const fn new() -> Self {
+        Holder(UnsafeCell::new(Running { component: None }))
+    }
+
+    /// # Safety
+    /// One call at a time, and no result is kept beyond its call.
+    #[allow(clippy::mut_from_ref)]
+    pub unsafe fn get(&self) -> &mut Running<C> {
+        &mut *self.0.get()
+    }
+}
+
+/// The functions that the host calls.
+pub struct Running<C: Component> {
+    component: Option<C>,
+}
+
+impl<C: Component> Running<C> {
+    pub fn configure(&mut self, text: u32, len: u32) -> i32 {
+        std::panic::set_hook(Box::new(|info| {
+            fail(crate::abi::STATUS_INTERNAL, info.to_string());
+        }));
+        let mut config = Config::parse(&String::from_utf8_lossy(memory::bytes(text, len)));
+        match C::new(&mut config).and_then(|made| config.check().map(|_| made)) {
+            Ok(made) => {
+                self.component = Some(made);
+                0
+            }
+            Err(text) => fail(crate::abi::STATUS_CONFIG, key_first(&text)),
+        }
+    }
+
+    pub fn manifest(&mut self, buf: u32, cap: u32) -> i32 {
+        memory::give(&describe(&C::SPEC, C::SAVED), buf, cap)
+    }
+
+    pub fn start(&mut self, _identity: u32, _len: u32) -> i32 {
+        self.with(|c| c.start())
+    }
+
+    pub fn handle(&mut self, slot: u32, message: u32) -> i32 {
+        let Some(spec) = C::SPEC.slots.get(slot as usize) else { return crate::abi::STATUS_ARGUMENT };
+        // The host has put a message there, and as many bindings as the slot has columns.
+        let fields = unsafe { &*memory::at(message).cast::<ComponentMessage>() };
+        let columns = match spec.wants.len() {
+            0 => &[],
+            n => unsafe { core::slice::from_raw_parts(memory::at(fields.columns).cast::<ColumnBinding>(), n) },
+        };
+        self.with(|c| c.handle(slot as usize, &Message { fields, columns }))
+    }
+
+    pub fn timer(&mut self, timer: u32) -> i32 {
+        self.with(|c| c.timer(timer as i32))
+    }
+
+    pub fn snapshot(&mut self, buf: u32, cap: u32) -> i32 {
+        self.component.as_ref().map_or(crate::abi::STATUS_STATE, |c| memory::give(&c.save(), buf, cap))
+    }
+
+    pub fn restore(&mut self, buf: u32, len: u32) -> i32 {
+        if self.component.as_mut().is_some_and(|c| c.load(memory::bytes(buf, len))) {
+            return 0;
+        }
+        fail(crate::abi::STATUS_VERSION, "the state is that of another version".to_string())
+    }
+
+    pub fn last_error(&self, buf: u32, cap: u32) -> i32 {
+        ERROR.lock().map_or(0, |text| {
+            let mut shown = text.as_bytes()[..text.len().min(cap.saturating_sub(1) as usize)].to_vec();
+            shown.push(0);
+            memory::give(&shown, buf, cap)
+        })
+    }
+
+    pub fn alloc(&self, size: u32, align: u32) -> u32 {
+        memory::donate(size, align)
+    }
+
+    pub fn free(&self, address: u32, size: u32) {
+        memory::take_back(address, size)
+    }
+
+    fn with(&mut self, call: impl FnOnce(&mut C) -> Result<(), String>) -> i32 {
+        self.component.as_mut().map_or(crate::abi::STATUS_STATE, |c| status(call(c)))
+    }
+}
+
+/// Makes the host's "key: reason" of what Config says.
+fn key_first(text: &str) -> String {
+    match text.strip_prefix("unknown argument ") {
+        Some(key) => format!("{key}: is not known"),
+        None => text.strip_prefix("argument ").unwrap_or(text).to_string(),
+    }
+}
+
+/// The manifest as the host reads it.
+fn describe(spec: &Spec, saved: bool) -> Vec<u8> {
+    let mut strings = vec![0u8];
+    let mut text = |s: &str| {
+        if s.is_empty() {
+            return 0;
+        }
+        let at = strings.len() as u32;
+        strings.extend_from_slice(s.as_bytes());
+        strings.push(0);
+        at
+    };
+    let (name, version) = spec.name.split_once('@').unwrap_or((spec.name, ""));
+    let mut records = Vec::new();
+    let ports = spec
+        .signals
+        .iter()
+        .map(|s| (s.name, s.payload, s.doc))
+        .chain(spec.slots.iter().map(|s| (s.name, s.payload, s.doc)));
+    for (name, payload, doc) in ports {
+        let port = PortDesc { name: text(name), payload: text(payload), doc: text(doc), ..PortDesc::default() };
+        records.extend_from_slice(memory::struct_bytes(&port));
+    }
+    let mut columns = 0;
+    for (slot, s) in spec.slots.iter().enumerate() {
+        for want in s.wants {
+            let column = ColumnDesc {
+                slot: slot as u32,
+                name: text(want.name),
+                flags: want.flags,
+                dtype: want.dtype,
+                ..ColumnDesc::default()
+            };
+            records.extend_from_slice(memory::struct_bytes(&column));
+            columns += 1;
+        }
+    }
+    let head = ComponentSpec {
+        size: size_of::<ComponentSpec>() as u32,
+        abi_major: abi::COMPONENT_ABI_MAJOR,
+        abi_minor: abi::COMPONENT_ABI_MINOR,
+        port_bytes: size_of::<PortDesc>() as u16,
+        column_bytes: size_of::<ColumnDesc>() as u16,
+        message_bytes: size_of::<ComponentMessage>() as u16,
+        binding_bytes: size_of::<ColumnBinding>() as u16,
+        signals: spec.signals.len() as u32,
+        slots: spec.slots.len() as u32,
+        columns,
+        flags: if saved { 0 } else { abi::COMPONENT_STATELESS },
+        name: text(name),
+        version: text(version),
+        strings_at: (size_of::<ComponentSpec>() + records.len()) as u32,
+        ..ComponentSpec::default()
+    };
+    let head = ComponentSpec { strings_len: strings.len() as u32, ..head };
+    [memory::struct_bytes(&head), &records, &strings].concat()
+}
+
+/// Makes a module out of a type that implements `Component`: exports every function of component ABI v1.
+#[macro_export]
+macro_rules! rl_component {
+    ($component:ty) => {
+        static RL_GUEST: $crate::component::Holder<$component> = $crate::component::Holder::new();
+
+        #[no_mangle]
+        pub extern "C" fn rl_component_v1rc() {}
+
+        $crate::rl_export! {
+            rl_alloc => alloc(size: u32, align: u32) -> u32;
+            rl_free => free(address: u32, size: u32) -> ();
+            rl_configure => configure(text: u32, len: u32) -> i32;
+            rl_manifest => manifest(buf: u32, cap: u32) -> i32;
+            rl_start => start(identity: u32, len: u32) -> i32;
+            rl_slot => handle(slot: u32, message: u32) -> i32;
+            rl_timer => timer(timer: u32) -> i32;
+            rl_snapshot => snapshot(buf: u32, cap: u32) -> i32;
+            rl_restore => restore(buf: u32, len: u32) -> i32;
+            rl_last_error => last_error(buf: u32, cap: u32) -> i32;
+        }
+    };
+}
