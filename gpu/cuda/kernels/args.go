@@ -108,7 +108,7 @@ type Sums[X any] struct {
 	Rows, Columns, Parts, Run int32
 }
 
-// Projection is a dense node that a head reads. Its grid is Blocks(Rows) with Y: Outputs + Tails.
+// Projection is a dense node that a head reads. Its grid is Blocks(Rows) with Y: Outputs + Tails, of which there can be 65,535.
 type Projection struct {
 	_                                    structs.HostLayout
 	X, Weight, Bias, Tail, Out, Control  Address
