@@ -108,7 +108,8 @@ type Configuration struct {
 	// elements joined by commas.
 	Lines string `json:"lines"`
 	Run   Run    `json:"run"`
-	// Published is the newest policy version of the previous process of the component; see component.Host.
+	// Published is the newest policy version of the previous process of the component, or of learners of its policy before it; see
+	// component.Host.
 	Published uint64         `json:"published"`
 	Begun     int            `json:"begun"`   // see component.Host
 	Peers     map[string]int `json:"peers"`   // instances of each kind in the pipeline

@@ -113,6 +113,7 @@ class Host:
         self.seed = self.run.seed  # of the run
         self.peers: dict[str, int] = c.get("peers") or {}  # instances of each kind in the pipeline
         self.readers: dict[str, int] = c.get("readers") or {}  # by signal: blocks that its receivers may hold at once
+        self.published: int = c.get("published") or 0  # by learners of the component's policy before it: the newest version
         # By slot: columns that the wires let the component write in blocks of the slot's messages.
         self.grants = {slot: frozenset(columns) for slot, columns in (c.get("grants") or {}).items()}
         self.policies = {name: Policy(p.get("table") or {}, p.get("env") or "")

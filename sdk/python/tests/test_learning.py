@@ -78,6 +78,15 @@ class PolicyLayoutTest(unittest.TestCase):
                 layout(tensors, table)
 
 
+class VersionsTest(unittest.TestCase):
+    def test_versions_continue_from_what_was_published_before(self):
+        for published, restored, want in ((0, 0, 0), (7, 0, 8), (7, 3, 8), (7, 9, 9), (0, 9, 9)):
+            learner = Learner()
+            learner.host, learner.version, learner._publish = types.SimpleNamespace(published=published), restored, lambda: None
+            learner.begin()
+            self.assertEqual(learner.version, want, f"published {published}, restored {restored}")
+
+
 class LearnerConfigTest(unittest.TestCase):
     def test_a_rate_that_follows_the_divergence_has_bounds(self):
         LearnerConfig(adaptive_kl=0.01).check()
