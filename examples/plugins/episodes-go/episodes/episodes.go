@@ -11,7 +11,7 @@ type logger struct {
 	component.Stateless // but for what it has seen
 	config              struct {
 		Every uint32 `toml:"every"`
-	} // a line for each so many
+	}
 	host          component.Host
 	count         component.Counter
 	length, total component.Histogram
@@ -53,7 +53,6 @@ func (c *logger) onEpisode(m *component.Message) {
 	}
 }
 
-// Snapshot returns what the logger in C saves.
 func (c *logger) Snapshot() ([]byte, error) {
 	return binary.Append(nil, binary.LittleEndian, c.seen)
 }

@@ -28,14 +28,9 @@ impl Component for Logger {
     }
 
     fn start(&mut self) -> Result<(), String> {
-        let histogram = |name| Metric::new(METRIC_HISTOGRAM, name);
-        let longest = Metric::new(METRIC_GAUGE, "episodes/longest");
-        self.metrics = [
-            Metric::new(METRIC_COUNTER, "episodes/count"),
-            histogram("episodes/length"),
-            histogram("episodes/return"),
-            longest,
-        ];
+        let kinds = [METRIC_COUNTER, METRIC_HISTOGRAM, METRIC_HISTOGRAM, METRIC_GAUGE];
+        let names = ["count", "length", "return", "longest"];
+        self.metrics = core::array::from_fn(|i| Metric::new(kinds[i], &format!("episodes/{}", names[i])));
         Ok(())
     }
 

@@ -48,14 +48,13 @@ func (c *shaper) Start(h component.Host) error {
 // onTrajectory rewrites the rewards of one block and passes it on. It may where the file's wires grant that.
 func (c *shaper) onTrajectory(m *component.Message) {
 	reward, err := m.Block.Writable("reward")
+	if err == nil {
+		for i, r := range reward.Float32() {
+			reward.Float32()[i] = c.shape(r)
+		}
+		_, err = c.shaped.Emit(*m)
+	}
 	if err != nil {
-		c.host.Fail(err)
-		return
-	}
-	for i, r := range reward.Float32() {
-		reward.Float32()[i] = c.shape(r)
-	}
-	if _, err := c.shaped.Emit(*m); err != nil {
 		c.host.Fail(err)
 	}
 }
