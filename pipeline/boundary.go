@@ -30,10 +30,10 @@ func (p *Pipeline) reach(learner *instance) {
 	learner.loop.Own.Post(func(*hostabi.Message) { p.boundary(learner) }, hostabi.Message{})
 }
 
-// relieve ends the wait of learners for others that cannot learn any more, because a process has died with what they would have
+// endWait ends the wait of learners for others that cannot learn any more, because a process has died with what they would have
 // learned from.
-func (p *Pipeline) relieve() {
-	learner := p.round.bereaved()
+func (p *Pipeline) endWait() {
+	learner := p.round.stalled()
 	if learner == nil {
 		return
 	}

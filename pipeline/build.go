@@ -29,7 +29,7 @@ func Build(ctx context.Context, g *graph.Graph, o BuildOptions) (*Pipeline, erro
 	p.pauses.running, p.taps.running, p.steps.running, p.watch.running = &p.running, &p.running, &p.running, &p.running
 	p.round.running, p.steps.round = &p.running, &p.round
 	p.pauses.changes, p.watch.changes = p.changes, p.changes
-	p.watch.ending, p.watch.pauses, p.watch.looked = &p.ending, &p.pauses, p.relieve
+	p.watch.ending, p.watch.pauses, p.watch.looked = &p.ending, &p.pauses, p.endWait
 	if p.log == nil {
 		p.log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}

@@ -154,9 +154,9 @@ func (r *round) awaits(own *arena.Arena, h hostabi.Handle, policy string, done [
 	return others && (claims > mine || elsewhere)
 }
 
-// bereaved returns a learner that waits although processes have ended since the round began, with what those held: nobody may learn
+// stalled returns a learner that waits although processes have ended since the round began, with what those held: nobody may learn
 // from that any more. nil: none does.
-func (r *round) bereaved() *instance {
+func (r *round) stalled() *instance {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.off > 0 || len(r.learned) == 0 || r.deaths == r.processDeaths() {

@@ -59,17 +59,17 @@ func TestRound_WaitsForWhatIsOnItsWay(t *testing.T) {
 	if ends("learner") {
 		t.Error("the round ends although rival has yet to learn from the block")
 	}
-	if r.over() || r.bereaved() != nil {
+	if r.over() || r.stalled() != nil {
 		t.Error("the round ends although nobody has died")
 	}
 	all.stats.Counter("process/deaths/batcher_rival").Inc()
-	if x := r.bereaved(); x == nil || r.over() {
+	if x := r.stalled(); x == nil || r.over() {
 		t.Errorf("%v is left alone, while the block is claimed", x)
 	}
 	if err := own.Release(block); err != nil {
 		t.Fatal(err)
 	}
-	if !r.over() || r.bereaved() != nil {
+	if !r.over() || r.stalled() != nil {
 		t.Error("the round goes on although the process that had the block has died")
 	}
 	if claims, others := own.Claims(block); claims != 0 || others {
