@@ -15,8 +15,10 @@ const (
 // ComponentFlags are flags of components.
 type ComponentFlags uint32
 
-// ComponentStateless: there is nothing to save; rl_snapshot is not called.
-const ComponentStateless ComponentFlags = 1
+// Flags of components.
+const (
+	ComponentStateless ComponentFlags = 1 << iota // there is nothing to save: rl_snapshot is not called
+)
 
 // PortFlags are flags of ports.
 type PortFlags uint32

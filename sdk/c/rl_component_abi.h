@@ -25,8 +25,9 @@ enum {
     RL_IDENTITY_BYTES = 48,
 };
 
-// ComponentStateless: there is nothing to save; rl_snapshot is not called.
+// Flags of components.
 enum {
+    // there is nothing to save: rl_snapshot is not called
     RL_COMPONENT_STATELESS = 1,
 };
 

@@ -16,7 +16,8 @@ pub const COMPONENT_MESSAGE_BYTES: usize = 64;
 pub const COLUMN_BINDING_BYTES: usize = 64;
 pub const IDENTITY_BYTES: usize = 48;
 
-// ComponentStateless: there is nothing to save; rl_snapshot is not called.
+// Flags of components.
+/// there is nothing to save: rl_snapshot is not called
 pub const COMPONENT_STATELESS: u32 = 1;
 
 // Flags of ports.
