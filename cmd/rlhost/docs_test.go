@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -14,8 +15,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// pages are the pages whose blocks are run here. docs/your-own-environment.md is followed from its first to its last
-// block by a test of examples/plugins.
+// pages are the pages whose blocks are run here. docs/your-own-environment.md and docs/your-own-component.md are followed from their
+// first to their last block by tests of examples/plugins.
 func pages(t *testing.T) []string {
 	list := []string{"README.md"}
 	for _, pattern := range []string{"docs/*.md", "sdk/*/README.md", "examples/*/*/README.md"} {
@@ -27,7 +28,7 @@ func pages(t *testing.T) []string {
 			list = append(list, strings.TrimPrefix(path, "../../"))
 		}
 	}
-	return slices.DeleteFunc(list, func(page string) bool { return page == "docs/your-own-environment.md" })
+	return slices.DeleteFunc(list, func(page string) bool { return strings.HasPrefix(page, "docs/your-own-") })
 }
 
 // codeBlock is one fenced block of a page; name is a file's where the fence says one.
@@ -198,6 +199,10 @@ func (s *pageScript) command(b *codeBlock, command string) {
 		s.say("exec make -C $ROOT -n %s", strings.Join(words[1:], " "))
 	case name == "pip":
 		s.say("cd $ROOT\nexec $RLHOST_PYTHON -m pip -q %s --dry-run --no-index --no-deps --no-build-isolation\ncd $WORK", strings.Join(words[1:], " "))
+	case name == "GOOS=wasip1": // a module, built in the folder of the page
+		at := slices.Index(words, "-o") + 1
+		words[at] = "$WORK/" + words[at]
+		s.say("cd $ROOT/%s\nexec sh -c '%s'\ncd $WORK", path.Dir(s.page), strings.Join(words, " "))
 	case name == "cc", name == "go" && words[1] == "build":
 		at := slices.Index(words, "-o") + 1
 		words[at] = "$WORK/" + words[at]

@@ -15,6 +15,7 @@ type Guest struct {
 	Language  Language // of its sources
 	Flags     []string // for the compiler, besides those of its language
 	Committed bool     // the module is in the repository, and beside it a record of its sources
+	Component bool     // it is a module of components
 	Builtin   string   // name@version under which the rlhost program brings it along; it must be embedded below
 }
 
@@ -50,9 +51,9 @@ func Guests() []Guest {
 		{Module: "corridor-c/corridor.wasm", Env: "corridor", Language: c(), Committed: true},
 		{Module: "corridor-go/corridor.wasm", Env: "corridor", Language: golang()},
 		{Module: "corridor-rust/corridor.wasm", Env: "corridor", Language: rust()},
-		{Module: "episodes-c/episodes.wasm", Env: "episodes", Language: c(), Committed: true},
-		{Module: "episodes-rust/episodes.wasm", Env: "episodes", Language: rust()},
-		{Module: "episodes-go/episodes.wasm", Env: "episodes", Language: golang()},
+		{Module: "episodes-c/episodes.wasm", Env: "episodes", Language: c(), Component: true, Committed: true},
+		{Module: "episodes-rust/episodes.wasm", Env: "episodes", Language: rust(), Component: true},
+		{Module: "episodes-go/episodes.wasm", Env: "episodes", Language: golang(), Component: true},
 		{Module: "minatar-c/breakout.wasm", Env: "breakout", Language: c(), Committed: true, Builtin: "minatar-breakout@1"},
 		{Module: "minatar-c/freeway.wasm", Env: "freeway", Language: c(), Committed: true, Builtin: "minatar-freeway@1"},
 		{Module: "mountaincar-c/mountaincar.wasm", Env: "mountaincar", Language: c(), Committed: true, Builtin: "mountaincar@1"},
@@ -67,9 +68,9 @@ func Guests() []Guest {
 		{Module: "sanity-c/spaces.wasm", Env: "spaces", Language: c(), Committed: true, Builtin: "spaces@1"},
 		{Module: "sanity-c/squared.wasm", Env: "squared", Language: c(), Committed: true, Builtin: "squared@1"},
 		{Module: "sanity-c/stochastic.wasm", Env: "stochastic", Language: c(), Committed: true, Builtin: "stochastic@1"},
-		{Module: "shaper-c/shaper.wasm", Env: "shaper", Language: c(), Committed: true},
-		{Module: "shaper-rust/shaper.wasm", Env: "shaper", Language: rust()},
-		{Module: "shaper-go/shaper.wasm", Env: "shaper", Language: golang()},
+		{Module: "shaper-c/shaper.wasm", Env: "shaper", Language: c(), Component: true, Committed: true},
+		{Module: "shaper-rust/shaper.wasm", Env: "shaper", Language: rust(), Component: true},
+		{Module: "shaper-go/shaper.wasm", Env: "shaper", Language: golang(), Component: true},
 		{Module: "snake-c/snake.wasm", Env: "snake", Language: c(), Committed: true, Builtin: "snake@1"},
 		{Module: "squash-c/squash.wasm", Env: "squash", Language: c(), Committed: true, Builtin: "squash@1"},
 		{Module: "tag-c/tag.wasm", Env: "tag", Language: c(), Committed: true, Builtin: "tag@1"},

@@ -9,14 +9,14 @@ import (
 	"github.com/rlhost/rlhost/examples/plugins"
 )
 
-// Guests returns the modules of all example guests, or of those of one environment, by the guests' names. Those
+// Guests returns the modules of all environments among the example guests, or of those of one environment or component, by the guests' names. Those
 // that are not committed are built into a folder, once; they are left out where their compiler is missing, and while
 // tests are to be short.
 func Guests(t testing.TB, env, folder string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	for _, g := range plugins.Guests() {
-		if env != "" && g.Env != env || testing.Short() && !g.Committed {
+		if env != "" && g.Env != env || env == "" && g.Component || testing.Short() && !g.Committed {
 			continue
 		}
 		file, err := Guest(g, folder)
