@@ -28,13 +28,13 @@ type settings struct {
 }
 
 func TestDecode_FillsWhatIsGiven(t *testing.T) {
-	c := settings{X: 2, Name: "left"}
+	c := settings{X: 2, Name: "left", hidden: 3}
 	err := decoder("inner.y=0.5\nlist=1,2,3\nmaybe=4\nn=-7\non=true\nroom=16MiB\nu=255\nwait=1m30s\n")(&c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	four := 4.0
-	want := settings{Name: "left", On: true, N: -7, U: 255, X: 2, Wait: 90 * time.Second, Room: 16 << 20, List: []int{1, 2, 3}, Maybe: &four}
+	want := settings{hidden: 3, Name: "left", On: true, N: -7, U: 255, X: 2, Wait: 90 * time.Second, Room: 16 << 20, List: []int{1, 2, 3}, Maybe: &four}
 	want.Inner.Y = 0.5
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("%+v, want %+v", c, want)
