@@ -230,36 +230,36 @@ func (p *player) look() (reset bool, err error) {
 
 // note appends a real step to the trace.
 func (p *player) note(env int, reward float32, flags byte) {
-	tr := p.bound()
 	le := binary.LittleEndian
-	observations := len(p.spec.All(hostabi.RoleObservation))
-	before := p.rows(trajectory.Observed, p.t)
-	b := appendRows(nil, before[:observations], env)
+	b := p.appendOwn(nil, trajectory.Obs, p.t, env)
 	b = le.AppendUint32(b, math.Float32bits(reward))
 	if flags != 0 && p.mode == hostabi.SameStep {
-		b = appendRows(b, p.rows(trajectory.Final, 0), env)
+		b = p.appendOwn(b, trajectory.FinalObs, 0, env)
 	} else {
-		b = appendRows(b, p.rows(trajectory.Observed, p.t+1)[:observations], env)
+		b = p.appendOwn(b, trajectory.Obs, p.t+1, env)
 	}
 	b = append(b, flags)
-	for i := range p.spec.All(hostabi.RoleAction) {
-		b = appendRows(b, []trajectory.Matrix{tr.Row(trajectory.Action.At(i), p.t)}, env)
-	}
-	b = appendRows(b, before[observations:], env) // the masks
+	b = p.appendOwn(b, trajectory.Action, p.t, env)
+	b = p.appendOwn(b, trajectory.Mask, p.t, env)
+	b = p.appendOwn(b, trajectory.Active, p.t, env)
 	p.trace[env] = append(p.trace[env], string(b))
 }
 
-// rows returns a row of all columns with a flag: observations, then masks.
-func (p *player) rows(flag trajectory.Flags, t int) []trajectory.Matrix {
-	return p.bound().AppendRows(nil, flag, t)
+// appendOwn appends what a row of an environment, or agent, has of all columns of a kind.
+func (p *player) appendOwn(b []byte, kind trajectory.Column, t, env int) []byte {
+	tr := p.bound()
+	for i, m := range tr.Rows(nil, kind, t) {
+		if tr.Schema.Holds(kind.At(i), env) {
+			b = appendRow(b, m, env)
+		}
+	}
+	return b
 }
 
-// appendRows appends the elements of one environment.
-func appendRows(b []byte, list []trajectory.Matrix, env int) []byte {
-	for _, m := range list {
-		for i := range m.Elems {
-			b = append(b, m.Data[env*m.StrideRow+i*m.StrideElem:][:m.DType.Bytes()]...)
-		}
+// appendRow appends the elements of one environment.
+func appendRow(b []byte, m trajectory.Matrix, env int) []byte {
+	for i := range m.Elems {
+		b = append(b, m.Data[env*m.StrideRow+i*m.StrideElem:][:m.DType.Bytes()]...)
 	}
 	return b
 }

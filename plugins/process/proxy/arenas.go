@@ -19,8 +19,12 @@ func (l *session) announce(a *arena.Arena, added bool) {
 	call := uint64(0)
 	if l.adding != "" && l.adding == a.Name() {
 		call = l.addCall
+		l.own[a.ID()] = true
 	}
 	l.mu.Unlock()
+	if call != 0 {
+		l.x.addOwn(a.ID()) // before the plugin can speak of its blocks
+	}
 	if call == 0 && l.x.owns(a.ID()) {
 		return // of an earlier session: the plugin gets it when it asks for it
 	}
@@ -85,8 +89,6 @@ func (l *session) makeArena(q *native.AddArena) (a *arena.Arena, again bool, err
 	defer l.mu.Unlock()
 	l.adding = ""
 	if err == nil {
-		l.own[a.ID()] = true
-		x.addOwn(a.ID())
 		x.h.Own(a)
 	}
 	return a, false, err
