@@ -158,6 +158,18 @@ func firstRun(ctx context.Context, m *Module, ran func(*Module, error)) error {
 // there for the first time: what kills its process then kills no other. Without a folder it only checks whether that
 // works.
 func (r *Runtime) compileApart(ctx context.Context, m *Module, source []byte, path string) error {
+	err := r.tryApart(ctx, m, source, path)
+	if errors.Is(err, errSilent) { // a second process most likely lives to say what it lacks
+		err = r.tryApart(ctx, m, source, path)
+	}
+	return err
+}
+
+// errSilent is wrapped for a compiler's process that got SIGSEGV: Go's runtime does not always live to say that there is no memory.
+var errSilent = errors.New("the compiler's process ends without a word")
+
+// tryApart is one try of compileApart.
+func (r *Runtime) tryApart(ctx context.Context, m *Module, source []byte, path string) error {
 	c := &m.config
 	config, err := json.Marshal(c)
 	if err != nil {
@@ -203,8 +215,20 @@ func (r *Runtime) compileApart(ctx context.Context, m *Module, source []byte, pa
 	if limit.compiled.Load() {
 		return diedRunning(err, complaint.String(), within.Err() != nil, limit.next)
 	}
-	return notCompiled(err, complaint.String(), within.Err() != nil, c)
+	err = notCompiled(err, complaint.String(), within.Err() != nil, c)
+	if strings.HasPrefix(complaint.String(), "SIGSEGV") {
+		return silent{err}
+	}
+	return err
 }
+
+// silent is an error that is errSilent besides.
+type silent struct{ error }
+
+func (silent) Is(target error) bool { return target == errSilent }
+
+// Unwrap returns the error itself.
+func (s silent) Unwrap() error { return s.error }
 
 // diedRunning says how a module's first run ended its process.
 func diedRunning(err error, said string, late bool, limit time.Duration) error {
