@@ -171,6 +171,12 @@ func TestSteps_CountWhatWiresDropAndNobodyTakes(t *testing.T) {
 	_, _, p := observe(t, text+"[component.other]\nkind = \"cutter\"\nlimit = 10\n", BuildOptions{})
 	end := startRun(t, p)
 	testkit.Until(t, "drops", func() bool { return p.Steps().Reasons["wire"] > 80 })
+	testkit.Until(t, "the other one's last trajectory", func() bool {
+		return slices.ContainsFunc(p.now().members, func(m member) bool {
+			n, _ := m.done(0)
+			return m.name == "other" && n == 41
+		})
+	})
 	if _, err := end(); err != nil {
 		t.Error(err)
 	}
