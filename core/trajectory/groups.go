@@ -18,10 +18,11 @@ type span struct {
 // listSpans fills in which rows the host completes after the environment.
 func (s *Schema) listSpans() {
 	for i := range s.Spec.Tensors {
-		d := &s.Spec.Tensors[i]
-		first, agents := s.Spec.AgentsOf(d.Group)
-		if c, ok := s.columnOf(i); ok && agents > 1 && d.Flags&hostabi.TensorPerAgent == 0 {
-			s.shared = append(s.shared, span{s.place(c), first, agents})
+		c, ok := s.columnOf(i)
+		if d := &s.Spec.Tensors[i]; ok && d.Flags&hostabi.TensorPerAgent == 0 {
+			if first, agents := s.Spec.AgentsOf(d.Group); agents > 1 {
+				s.shared = append(s.shared, span{s.place(c), first, agents})
+			}
 		}
 	}
 	if !s.Has(Active) {

@@ -72,6 +72,19 @@ func TestGroups_RowsAreTheSameAgentInAllColumns(t *testing.T) {
 	}
 }
 
+// Nothing checks the group of a tensor whose role is of a later version, so nothing may look it up.
+func TestGroups_TensorOfAnUnknownRole(t *testing.T) {
+	spec := grouped()
+	spec.Tensors = append(spec.Tensors, hostabi.Tensor{Role: 4000, DType: hostabi.F32, Flags: hostabi.TensorOptional, Group: 9})
+	checked, err := hostabi.ParseSpec(spec.Describe())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := NewSchema(checked, Shape{Steps: 4, Envs: 2}); err != nil {
+		t.Error(err)
+	}
+}
+
 // A group's schema is that of an environment that has no other, but for the rows; a policy's is that of the group that it plays.
 func TestGroups_OfGroupHasItsColumnsAlone(t *testing.T) {
 	shape := Shape{Steps: 4, Envs: 2, Policies: "main other"}
