@@ -408,6 +408,16 @@ func (s *EnvSpec) AgentsOf(group uint16) (first, agents int) {
 	return first, s.Groups[group].Agents
 }
 
+// GroupOf returns which group one of an environment's agents belongs to.
+func (s *EnvSpec) GroupOf(agent int) (group int) {
+	for group, g := range s.Groups {
+		if agent -= g.Agents; agent < 0 {
+			return group
+		}
+	}
+	return 0
+}
+
 // OfGroup returns the description of one group of agents, as if there were no other.
 func (s *EnvSpec) OfGroup(group int) EnvSpec {
 	if len(s.Groups) < 2 {

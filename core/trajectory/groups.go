@@ -94,15 +94,7 @@ func (s *Schema) Written(c Column, row int) bool {
 }
 
 // GroupOf returns which group of agents a row belongs to.
-func (s *Schema) GroupOf(row int) (group int) {
-	agent := row % s.Agents
-	for group, g := range s.Spec.Groups {
-		if agent -= g.Agents; agent < 0 {
-			return group
-		}
-	}
-	return 0
-}
+func (s *Schema) GroupOf(row int) (group int) { return s.Spec.GroupOf(row % s.Agents) }
 
 // holds reports whether a row of a column is one of its group's.
 func (s *Schema) holds(l *Layout, row int) bool {

@@ -49,7 +49,7 @@ func newPolicies(flow *component.Flow, spec *hostabi.EnvSpec, declared map[strin
 	}
 	for agent, name := range names {
 		p.of = append(p.of, p.place(name))
-		p.groups[p.place(name)] = uint8(groupOf(spec, agent))
+		p.groups[p.place(name)] = uint8(spec.GroupOf(agent))
 	}
 	sum := 0.0
 	for _, name := range slices.Sorted(maps.Keys(flow.Opponents)) {
@@ -62,14 +62,6 @@ func newPolicies(flow *component.Flow, spec *hostabi.EnvSpec, declared map[strin
 		p.ids = append(p.ids, trajectory.PolicyID(name))
 	}
 	return p, nil
-}
-
-// groupOf returns the group of an agent.
-func groupOf(spec *hostabi.EnvSpec, agent int) (group int) {
-	for ; group < len(spec.Groups) && agent >= spec.Groups[group].Agents; group++ {
-		agent -= spec.Groups[group].Agents
-	}
-	return group
 }
 
 func (p *policies) place(name string) uint8 { return uint8(slices.Index(p.names, name)) }
