@@ -26,6 +26,24 @@ type Beside struct {
 	Group   int   // of agents that the evaluated policy plays
 }
 
+// Define returns a policy of a graph, without weights, as it plays in an environment with that description.
+func Define(parts *graph.Parts, g *graph.Graph, p *graph.Policy, spec hostabi.EnvSpec) (Player, error) {
+	group, err := g.GroupOf(p, &spec)
+	if err != nil {
+		return Player{}, err
+	}
+	spec = spec.OfGroup(group)
+	made, err := parts.Policy(p.Decode, &spec)
+	if err != nil {
+		return Player{}, err
+	}
+	d, err := policy.DefinitionOf(p.Name, made)
+	if err != nil {
+		return Player{}, err
+	}
+	return Player{Definition: d, Group: group}, nil
+}
+
 // act prepares a player for as many rows. The caller closes the actor.
 func (p *Player) act(rows int) (evaluation.Player, error) {
 	actor, err := policy.NewActor(p.Backend, &p.Network, rows)
@@ -61,20 +79,11 @@ func (r *Reader) Player(name string) (Player, error) {
 
 // playing returns a policy that acts with weights of a network.
 func (r *Reader) playing(p *graph.Policy, n policy.Network, w policy.Weights) (Player, error) {
-	group, err := r.Graph.GroupOf(p, &r.Spec)
+	x, err := Define(r.Parts, r.Graph, p, r.Spec)
 	if err != nil {
 		return Player{}, err
 	}
-	spec := r.Spec.OfGroup(group)
-	made, err := r.Parts.Policy(p.Decode, &spec)
-	if err != nil {
-		return Player{}, err
-	}
-	d, err := policy.DefinitionOf(p.Name, made)
-	if err != nil {
-		return Player{}, err
-	}
-	return Player{&policy.Definition{Name: p.Name, Network: n, Backend: d.Backend}, w, group}, nil
+	return Player{&policy.Definition{Name: p.Name, Network: n, Backend: x.Backend}, w, x.Group}, nil
 }
 
 // weights returns what a policy acts with, and the network that it is for.

@@ -134,14 +134,14 @@ func stateOfTensors(ctx context.Context, path string, learner Learner, parts *gr
 	if err != nil {
 		return state, &Error{Kind: Usage, Err: fmt.Errorf("%s: %w", path, err)}
 	}
-	d, plugin, err := definitionOf(ctx, parts, g, p)
+	player, plugin, err := define(ctx, parts, g, p)
 	if err != nil {
 		return state, err
 	}
 	if err := plugin.Close(); err != nil {
 		return state, err
 	}
-	if state, err = learner.FromTensors(d.Network, tensors); err != nil {
+	if state, err = learner.FromTensors(player.Network, tensors); err != nil {
 		err = &Error{Kind: Usage, Err: fmt.Errorf("%s: %w\n  help: names and shapes are those of rlhost export --format safetensors", path, err)}
 	}
 	return state, err

@@ -123,11 +123,11 @@ type RunEvaluation struct {
 // evaluated is a policy of a checkpoint, and what it takes to play it. Whoever opens it closes the plugin.
 type evaluated struct {
 	players.Reader
-	policy     *graph.Policy
-	learner    component.State
-	plugin     env.Plugin
-	definition *policy.Definition
-	options    EvaluationOptions
+	policy  *graph.Policy
+	learner component.State
+	plugin  env.Plugin
+	player  players.Player
+	options EvaluationOptions
 }
 
 // openEvaluated loads the environment that a run was trained in. A warning is logged if that has changed since; if it cannot be
@@ -146,7 +146,7 @@ func openEvaluated(ctx context.Context, run *runs.Run, c *runs.Checkpoint, o *Ru
 	if err != nil {
 		return nil, err
 	}
-	if x.definition, x.plugin, err = definitionOf(ctx, o.Parts, g, trained); err != nil {
+	if x.player, x.plugin, err = define(ctx, o.Parts, g, trained); err != nil {
 		return nil, err
 	}
 	for _, name := range changedSince(run.Info(), map[string]string{g.Env(trained.Env).Table.Use: x.plugin.Hash()}) {
@@ -165,8 +165,7 @@ func EvaluateRun(ctx context.Context, run *runs.Run, c *runs.Checkpoint, o RunEv
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, x.plugin.Close()) }()
-	var weights policy.Weights
-	if x.definition.Network, weights, err = players.WeightsOf(o.Parts, x.learner); err != nil {
+	if x.player.Network, x.player.Weights, err = players.WeightsOf(o.Parts, x.learner); err != nil {
 		return nil, err
 	}
 	version, envSteps, err := progressOf(o.Parts, x.learner)
@@ -176,7 +175,7 @@ func EvaluateRun(ctx context.Context, run *runs.Run, c *runs.Checkpoint, o RunEv
 	if x.options.Beside, err = x.Beside(x.policy); err != nil {
 		return nil, err
 	}
-	if e, err = Evaluate(ctx, x.plugin, x.definition, weights, x.options); err != nil {
+	if e, err = Evaluate(ctx, x.plugin, x.player.Definition, x.player.Weights, x.options); err != nil {
 		return nil, err
 	}
 	e.Policy, e.PolicyVersion, e.EnvSteps = x.policy.Name, version, envSteps
@@ -201,29 +200,19 @@ func RateRun(ctx context.Context, run *runs.Run, c *runs.Checkpoint, o RunEvalua
 	return ratings, err
 }
 
-// definitionOf returns what a policy of a graph is, and the plugin of its environment, which the caller closes. The error is of
+// define returns a policy of a graph, without weights, and the plugin of its environment, which the caller closes. The error is of
 // kind Plugin if that cannot be loaded.
-func definitionOf(ctx context.Context, parts *graph.Parts, g *graph.Graph, p *graph.Policy) (*policy.Definition, env.Plugin, error) {
+func define(ctx context.Context, parts *graph.Parts, g *graph.Graph, p *graph.Policy) (players.Player, env.Plugin, error) {
 	e := g.Env(p.Env)
 	plugin, err := parts.Load(ctx, e.Name, e.Table, g.Dir)
 	if err != nil {
-		return nil, nil, &Error{Kind: Plugin, Err: err}
+		return players.Player{}, nil, &Error{Kind: Plugin, Err: err}
 	}
-	spec := plugin.Spec()
-	group, err := g.GroupOf(p, &spec)
+	x, err := players.Define(parts, g, p, plugin.Spec())
 	if err != nil {
-		return nil, nil, errors.Join(err, plugin.Close())
+		return players.Player{}, nil, errors.Join(err, plugin.Close())
 	}
-	spec = spec.OfGroup(group)
-	made, err := parts.Policy(p.Decode, &spec)
-	if err != nil {
-		return nil, nil, errors.Join(err, plugin.Close())
-	}
-	d, err := policy.DefinitionOf(p.Name, made)
-	if err != nil {
-		return nil, nil, errors.Join(err, plugin.Close())
-	}
-	return d, plugin, nil
+	return x, plugin, nil
 }
 
 // options are the pipeline's own, but for what is set.

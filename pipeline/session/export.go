@@ -53,25 +53,21 @@ func Export(ctx context.Context, run *runs.Run, c *runs.Checkpoint, parts *graph
 	if p.Network, p.Weights, err = players.WeightsOf(parts, c.Components[learner]); err != nil {
 		return x, err
 	}
-	d, plugin, err := definitionOf(ctx, parts, g, trained)
+	player, plugin, err := define(ctx, parts, g, trained)
 	if err != nil {
 		return x, err
 	}
 	defer func() { err = errors.Join(err, plugin.Close()) }()
 	spec := plugin.Spec()
-	group, err := g.GroupOf(trained, &spec)
-	if err != nil {
-		return x, err
-	}
 	p.Masked = make([]bool, len(p.Network.Policy))
-	of := spec.OfGroup(group)
+	of := spec.OfGroup(player.Group)
 	for _, mask := range of.All(hostabi.RoleActionMask) {
 		p.Masked[mask.Pair] = true
 	}
 	if x.File, err = export.Encode(f, p); err != nil {
 		return x, exportError(trained.Name, f, err)
 	}
-	samples, err := observe(plugin, d.Backend, p, group)
+	samples, err := observe(plugin, player.Backend, p, player.Group)
 	if err != nil {
 		return x, err
 	}
