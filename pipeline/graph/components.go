@@ -55,13 +55,7 @@ func (c *checker) componentTable(n *node, name string) (x Component, ok bool) {
 	x = Component{Name: name, table: n}
 	path := "component." + x.Name
 	f := componentFile{Count: 1, Runtime: RuntimeBuiltin, Swap: string(SwapAlways)}
-	own := newTable(n.key, n.val)
-	for _, key := range ownKeys {
-		if child := n.at(key); child != nil {
-			own.put(key, child)
-		}
-	}
-	d := &tableDecoder{c: &c.Report, n: own, path: path}
+	d := &tableDecoder{c: &c.Report, n: n.only(ownKeys), path: path}
 	d.decode(&f) // what is wrong has been noted
 	x.Kind, x.Count, x.Loop, x.Runtime = f.Kind, f.Count, f.Loop, f.Runtime
 	x.Swap = c.swapRule(n, f.Swap)

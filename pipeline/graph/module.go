@@ -89,15 +89,9 @@ func (c *moduleReader) maker(n *node, x *Component, f *componentFile) Maker {
 		c.Add("E005", plugin.key, "leave it out: `use` names the module", "a component with runtime = %q has no `plugin`", RuntimeWasm)
 		return nil
 	}
-	own := newTable(n.key, n.val)
-	for _, key := range moduleKeys {
-		if child := n.at(key); child != nil {
-			own.put(key, child)
-		}
-	}
 	m := &Module{Table: defaultModule()}
 	since := len(c.list)
-	d := &tableDecoder{c: &c.Report, n: own, path: path}
+	d := &tableDecoder{c: &c.Report, n: n.only(moduleKeys), path: path}
 	d.decode(&m.Table) // what is wrong has been noted
 	m.Table.SHA256 = strings.ToLower(m.Table.SHA256)
 	c.checkSHA(n, m.Table.SHA256)

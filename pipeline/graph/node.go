@@ -62,6 +62,17 @@ func (n *node) remove(name string) {
 	n.names = slices.DeleteFunc(slices.Clone(n.names), func(s string) bool { return s == name })
 }
 
+// only returns a table of those of its children that are named.
+func (n *node) only(names []string) *node {
+	own := newTable(n.key, n.val)
+	for _, name := range names {
+		if child := n.at(name); child != nil {
+			own.put(name, child)
+		}
+	}
+	return own
+}
+
 // clone returns a copy that shares no table with n.
 func (n *node) clone() *node {
 	c := *n

@@ -84,13 +84,7 @@ func (c *checker) policyTable(n *node, name string) Policy {
 	path := "policy." + name
 	p := Policy{Name: name, table: n, shared: n, At: n.key}
 	var f policyFile
-	own := newTable(n.key, n.val)
-	for _, key := range policyKeys[1:] {
-		if child := n.at(key); child != nil {
-			own.put(key, child)
-		}
-	}
-	d := &tableDecoder{c: &c.Report, n: own, path: path}
+	d := &tableDecoder{c: &c.Report, n: n.only(policyKeys[1:]), path: path}
 	d.decode(&f) // what is wrong has been noted
 	c.atLeast(n, "version", f.Version, 1)
 	p.Of, p.From, p.Version = f.Of, f.From, uint64(max(f.Version, 0))
