@@ -172,7 +172,7 @@ func (w *window) writeBindings(e *Env) {
 		}
 		le.PutUint32(records[16:], uint32(l.StrideElem))
 		le.PutUint32(records[20:], uint32(l.Rows))
-		le.PutUint32(records[24:], rowAlign(&l))
+		le.PutUint32(records[24:], RowAlign(l.Offset, l.StrideEnv, l.StrideT, l.Rows))
 		records = records[e.plugin.spec.BindingBytes:]
 	}
 }
@@ -215,12 +215,13 @@ func unreadBytes(spec *hostabi.EnvSpec) uint32 {
 	return uint32(most)
 }
 
-// rowAlign is the largest power of two, up to a cache line, that every row of a column begins at a multiple of.
-func rowAlign(l *trajectory.Layout) uint32 {
+// RowAlign returns the largest power of two, up to a cache line, that every row of a column begins at a multiple of. The strides of
+// environments and steps are in bytes; a single row has none of steps.
+func RowAlign(offset, strideEnv, strideT, rows int) uint32 {
 	const line = 64
-	places := uint32(l.Offset | l.StrideEnv | line)
-	if l.Rows > 1 {
-		places |= uint32(l.StrideT)
+	places := uint32(offset | strideEnv | line)
+	if rows > 1 {
+		places |= uint32(strideT)
 	}
 	return places & -places
 }

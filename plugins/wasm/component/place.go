@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 
 	"github.com/rlhost/rlhost/core/trajectory"
-
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/hostabi/native"
+	"github.com/rlhost/rlhost/plugins/wasm"
 )
 
 // place is where a column lies in a block, as ColumnBinding tells it.
@@ -85,16 +85,6 @@ func newPlace(c *native.Column) *place {
 	last := (c.Rows-1)*c.StrideT + (c.Envs-1)*c.StrideEnv + (c.Elems-1)*c.StrideElem
 	p := &place{dtype: dtype, offset: uint32(c.Offset), bytes: uint32(last + dtype.Bytes())}
 	p.words = [...]uint32{strideT: uint32(c.StrideT), strideEnv: uint32(c.StrideEnv), strideElem: uint32(c.StrideElem),
-		rows: uint32(c.Rows), rowAlign: aligned(c), envs: uint32(c.Envs), agents: 1, elems: uint32(c.Elems)}
+		rows: uint32(c.Rows), rowAlign: wasm.RowAlign(c.Offset, c.StrideEnv, c.StrideT, c.Rows), envs: uint32(c.Envs), agents: 1, elems: uint32(c.Elems)}
 	return p
-}
-
-// aligned returns the largest power of two, up to a cache line, that every row of a column begins at a multiple of.
-func aligned(c *native.Column) uint32 {
-	const line = 64
-	places := uint32(c.Offset | c.StrideEnv | line)
-	if c.Rows > 1 {
-		places |= uint32(c.StrideT)
-	}
-	return places & -places
 }
