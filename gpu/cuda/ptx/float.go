@@ -78,9 +78,9 @@ func binary32(b *binder) func(x, y float32) float32 {
 }
 
 func extreme32(b *binder) func(x, y float32) float32 {
-	f := minimum32
+	f := minimum[float32]
 	if b.Inst.Mods[0] == "max" {
-		f = maximum32
+		f = maximum[float32]
 	}
 	if !b.has("NaN") {
 		return f
@@ -96,9 +96,9 @@ func extreme32(b *binder) func(x, y float32) float32 {
 func binary64(b *binder) func(x, y float64) float64 {
 	switch b.Inst.Mods[0] {
 	case "min":
-		return minimum64
+		return minimum[float64]
 	case "max":
-		return maximum64
+		return maximum[float64]
 	}
 	b.rounding(f64Type)
 	switch b.Inst.Mods[0] {

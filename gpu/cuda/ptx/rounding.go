@@ -103,8 +103,8 @@ func root32(x float32, r rounding) float32 {
 	return narrowed(odd(s, math.FMA(-s, s, float64(x))), r)
 }
 
-// minimum32 and its like order -0 before +0 and ignore a NaN beside a number.
-func minimum32(x, y float32) float32 {
+// minimum and maximum order -0 before +0 and ignore a NaN beside a number.
+func minimum[F float32 | float64](x, y F) F {
 	switch {
 	case x != x:
 		return y
@@ -114,31 +114,11 @@ func minimum32(x, y float32) float32 {
 	return y
 }
 
-func maximum32(x, y float32) float32 {
+func maximum[F float32 | float64](x, y F) F {
 	switch {
 	case x != x:
 		return y
 	case y != y || x > y || x == y && !math.Signbit(float64(x)):
-		return x
-	}
-	return y
-}
-
-func minimum64(x, y float64) float64 {
-	switch {
-	case x != x:
-		return y
-	case y != y || x < y || x == y && math.Signbit(x):
-		return x
-	}
-	return y
-}
-
-func maximum64(x, y float64) float64 {
-	switch {
-	case x != x:
-		return y
-	case y != y || x > y || x == y && !math.Signbit(x):
 		return x
 	}
 	return y
