@@ -13,7 +13,7 @@ const (
 	cells   = columns * rows
 )
 
-// board has the stones of the player whose turn it is, and those of the other one.
+// board is where the stones lie: own are those of the player to move, other the opponent's.
 type board struct{ own, other [cells]bool }
 
 // read takes the board from a row of observations.

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// boardOf reads a board, its highest row first: x are the stones of the player whose turn it is, o those of the other one.
+// boardOf reads a board, its highest row first: x are the stones of the player to move, o the opponent's.
 func boardOf(t *testing.T, text string) (b board) {
 	t.Helper()
 	lines := strings.Fields(text)

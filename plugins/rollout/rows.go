@@ -23,7 +23,7 @@ type rows struct {
 	figures   []figure
 	accounts  []account
 	ages      []uint32 // env steps of the running episodes, for the episode limit
-	limited   []byte   // where the limit ended the episode of an environment in the newest row: byLimit, of agents some or byLimit
+	limited   []byte   // 0 where the episode goes on or ended by itself in the newest row; else byLimit or ofOthers
 	phantom   []byte   // 1 where the next step belongs to no episode (next-step autoreset)
 	resetMask []byte
 
@@ -175,10 +175,10 @@ func (r *rows) limit(t int, ended trajectory.Ended) trajectory.Ended {
 	return ended
 }
 
-// What the limit has ended: an episode, or in an environment with agents those of others.
+// Why the host resets an environment.
 const (
-	byLimit = 1 + iota
-	ofOthers
+	byLimit  = 1 + iota // the limit ended the episode
+	ofOthers            // an agent whose own episode had ended earlier: the limit ended those of the others
 )
 
 // endOne does for one environment in row t what a same-step guest does itself, where the guest does not or where the

@@ -85,8 +85,8 @@ struct Targets {
   int pad;
 };
 
-// targets computes advantages and returns as ppo.Targets does, a thread an environment, from the last step back. A target that
-// is not finite is noted in faultPlace, the same of several whoever is first; returns makes it a fault.
+// targets computes advantages and returns as ppo.Targets does, a thread an environment, from the last step back. The place
+// of a target that is not finite goes to faultPlace, the lowest of several; returns makes it a fault.
 extern "C" __global__ void __launch_bounds__(THREADS, 4) targets(const __grid_constant__ Targets p) {
   int env = blockIdx.x * THREADS + threadIdx.x;
   if (over(p.control) || env >= p.envs) return;

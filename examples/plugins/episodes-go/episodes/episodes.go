@@ -8,7 +8,7 @@ import (
 )
 
 type logger struct {
-	component.Stateless // but for what it has seen
+	component.Stateless // for all but Snapshot and Restore
 	config              struct {
 		Every uint32 `toml:"every"`
 	}

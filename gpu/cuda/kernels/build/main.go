@@ -108,7 +108,7 @@ var (
 )
 
 // compile returns the PTX of a module: what the compiler writes, but with the version that drivers from CUDA 11.8 on take, and
-// with what it was made from in place of the compiler's own heading.
+// with a heading of our own, which names the sources.
 func compile(bin, module string) ([]byte, error) {
 	folder, err := os.MkdirTemp("", "kernels")
 	if err != nil {
