@@ -115,6 +115,33 @@ impl Message<'_> {
     pub fn column(&self, want: usize) -> Column {
         Column { binding: self.columns[want] }
     }
+
+    /// Keeps the message with its block beyond `handle`, until what is returned is dropped.
+    pub fn lease(&self) -> Result<Lease, String> {
+        match unsafe { abi::lease(self.fields.block) } {
+            0 => Ok(Lease { fields: *self.fields }),
+            _ => Err("a block could not be leased".to_string()),
+        }
+    }
+}
+
+/// A message whose block is kept.
+pub struct Lease {
+    /// As those of the message.
+    pub fields: ComponentMessage,
+}
+
+impl Lease {
+    /// Passes the message on, as the function `emit` does.
+    pub fn emit(&self, signal: u32) -> Result<(), String> {
+        send(signal, &self.fields)
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        unsafe { abi::release(self.fields.block) };
+    }
 }
 
 /// Where a column of a block lies.
@@ -206,7 +233,11 @@ impl Metric {
 
 /// Passes a message on, or sends one, on a signal, by its place in SPEC. What a full wire drops is no error.
 pub fn emit(signal: u32, m: &Message) -> Result<(), String> {
-    match unsafe { abi::emit(signal, (m.fields as *const ComponentMessage) as u32) } {
+    send(signal, m.fields)
+}
+
+fn send(signal: u32, fields: &ComponentMessage) -> Result<(), String> {
+    match unsafe { abi::emit(signal, (fields as *const ComponentMessage) as u32) } {
         0.. => Ok(()),
         _ => Err("a message was not accepted: its block was released, or there were too many".to_string()),
     }

@@ -1,0 +1,16 @@
+// Components-go is a native plugin of the components in Go that lie in folders of their own beside it, where each is a WebAssembly
+// module too. See README.md.
+package main
+
+import (
+	"github.com/rlhost/rlhost/examples/plugins/chooser-go/chooser"
+	"github.com/rlhost/rlhost/sdk/component"
+	"github.com/rlhost/rlhost/sdk/process"
+)
+
+func main() {
+	process.Serve(process.Plugin{
+		Components: map[string]func() component.Component{"chooser": chooser.New},
+		Docs:       map[string]string{"chooser": "passes on the blocks with the highest mean reward"},
+	})
+}
