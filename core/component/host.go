@@ -51,6 +51,8 @@ type Host struct {
 	Readers func(signal string) int
 	// Grants are the columns, by slot, that the wires let the component write in blocks of the slot's messages.
 	Grants map[string][]string
+	// Written are the columns, ascending, that wires let others write in the blocks that the component makes.
+	Written []string
 	// Tables returns what the file says beyond the component's own table, for a component that runs elsewhere.
 	Tables func() Tables
 	// Boundary tells the host, on the learner's loop, that a dataset has been learned from and its weights are

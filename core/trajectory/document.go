@@ -44,7 +44,7 @@ func DecodeSchema(doc *native.Schema, blockBytes int) (any, error) {
 func encodeTrajectory(s *Schema) *native.Schema {
 	doc := &native.Schema{
 		Kind: native.KindTrajectory, Spec: native.EncodeSpec(&s.Spec),
-		Steps: s.Shape.Steps, Envs: s.Shape.Envs, SoA: s.Shape.SoA, Policies: s.Shape.Policies, Memory: native.Memory(s.Shape.Memory),
+		Steps: s.Shape.Steps, Envs: s.Shape.Envs, SoA: s.Shape.SoA, Policies: s.Shape.Policies, Granted: s.Shape.Granted, Memory: native.Memory(s.Shape.Memory),
 		GuestBytes: s.GuestBytes, Bytes: s.Bytes,
 	}
 	for place, group := range s.Shape.Groups[:len(s.policies)] {
@@ -71,7 +71,7 @@ func decodeTrajectory(doc *native.Schema, blockBytes int) (*Schema, error) {
 		return nil, fmt.Errorf("%w: %w", native.ErrSchema, err)
 	}
 	shaped := slices.ContainsFunc(doc.Columns, func(c native.Column) bool { return c.Name == ShapedReward.String() })
-	shape := Shape{Steps: doc.Steps, Envs: doc.Envs, SoA: doc.SoA, Shaped: shaped, Policies: doc.Policies, Memory: Memory(doc.Memory)}
+	shape := Shape{Steps: doc.Steps, Envs: doc.Envs, SoA: doc.SoA, Shaped: shaped, Policies: doc.Policies, Granted: doc.Granted, Memory: Memory(doc.Memory)}
 	for place, group := range doc.Groups {
 		if place >= MaxPolicies || group < 0 || group >= hostabi.MaxGroups {
 			return nil, fmt.Errorf("%w: policy %d plays group %d", native.ErrSchema, place, group)

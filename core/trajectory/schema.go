@@ -42,7 +42,15 @@ type Shape struct {
 	Policies string
 	// Groups is which group of agents each of them plays, by its place; 0 where the environment has one group.
 	Groups [MaxPolicies]uint8
+	// Granted are the columns, by name, ascending and with a space between them, that others than their writers may write: each
+	// lies on pages of its own, so that those can be mapped into a sandbox. Names that the blocks have no column of mean nothing.
+	Granted string
 	Memory
+}
+
+// grants reports whether a column is one of Granted.
+func (s *Shape) grants(c Column) bool {
+	return s.Granted != "" && slices.Contains(strings.Fields(s.Granted), c.String())
 }
 
 // policies returns the names of several policies, nil where there is one.
@@ -91,7 +99,7 @@ func (s *Shape) chunk() int { return cmp.Or(s.Chunk, s.Steps) }
 func (s *Shape) keeps(k *kind) bool {
 	switch {
 	case k.first == ShapedReward:
-		return s.Shaped
+		return s.Shaped || s.grants(ShapedReward)
 	case k.first == CoreState:
 		return s.State > 0
 	case k.first == Policy:
@@ -132,6 +140,7 @@ type Layout struct {
 	StrideElem int
 	RowBytes   int
 	Bytes      int
+	Apart      bool // nothing else lies on its pages; see Shape.Granted
 
 	group int    // whose tensor it is, everyGroup for a column of all agents
 	index uint16 // of the tensor among those of its role and group
@@ -317,8 +326,13 @@ func (s *Schema) add(k *kind, index int, d *hostabi.Tensor) bool {
 		l.Shape = append(l.Shape, l.Elems)
 	}
 	l.strides(s.Shape.SoA && !d.Image() && k.first != CoreState)
+	if l.Apart = s.Shape.grants(l.Column); l.Apart {
+		l.Offset = align(l.Offset, pageBytes)
+	}
 	s.columns = append(s.columns, l)
-	s.Bytes = l.Offset + l.Bytes
+	if s.Bytes = l.Offset + l.Bytes; l.Apart {
+		s.Bytes = align(s.Bytes, pageBytes)
+	}
 	return l.StrideT <= MaxBlockBytes/l.Rows && s.Bytes <= MaxBlockBytes
 }
 

@@ -268,3 +268,45 @@ func TestSchema_OfShowsTheRowsOfOnePolicy(t *testing.T) {
 		t.Errorf("too many policies: %v", err)
 	}
 }
+
+// Columns that wires let others write lie on pages of their own; blocks without such are laid out as ever.
+func TestNewSchema_GrantedColumnsHavePagesOfTheirOwn(t *testing.T) {
+	plain, err := NewSchema(testkit.Spec(3, 5, true), Shape{Steps: 4, Envs: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if nobodys, err := NewSchema(testkit.Spec(3, 5, true), Shape{Steps: 4, Envs: 3, Granted: "cost"}); err != nil || nobodys.Bytes != plain.Bytes {
+		t.Errorf("with a name of no column: %d bytes, %v, want %d", nobodys.Bytes, err, plain.Bytes)
+	}
+	s, err := NewSchema(testkit.Spec(3, 5, true), Shape{Steps: 4, Envs: 3, Granted: "reward shaped_reward"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const page = 4096
+	apart := 0
+	for _, l := range s.Columns() {
+		if !l.Apart {
+			continue
+		}
+		apart++
+		if l.Offset%page != 0 {
+			t.Errorf("%v begins at %d, in the middle of a page", l.Column, l.Offset)
+		}
+		for _, o := range s.Columns() {
+			if o.Column != l.Column && o.Offset+o.Bytes > l.Offset && o.Offset < (l.Offset+l.Bytes+page-1)/page*page {
+				t.Errorf("%v lies on pages of %v", o.Column, l.Column)
+			}
+		}
+	}
+	if apart != 2 {
+		t.Errorf("%d columns have pages of their own, want reward and shaped_reward", apart)
+	}
+	if again, err := DecodeSchema(EncodeSchema(s), s.Bytes); err != nil || again.(*Schema).Bytes != s.Bytes {
+		t.Errorf("read back: %v", err)
+	}
+	for _, l := range plain.Columns() {
+		if l.Apart {
+			t.Errorf("%v has pages of its own without a grant", l.Column)
+		}
+	}
+}

@@ -61,6 +61,8 @@ type Schema struct {
 	Policies string `json:"policies,omitempty"`
 	// Which group of agents each of them plays, 0 for those that are not listed.
 	Groups []int `json:"groups,omitempty"`
+	// Names of the columns that lie on pages of their own, ascending, a space between them.
+	Granted string `json:"granted,omitempty"`
 	Memory
 	GuestBytes int      `json:"guest_bytes,omitempty"`
 	Bytes      int      `json:"bytes,omitempty"`

@@ -2,9 +2,11 @@ package graph
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/component"
 )
 
 // InstanceName returns the name of an instance: the component's, with the index where there are several.
@@ -49,6 +51,29 @@ func (g *Graph) Grants(name string) map[string][]string {
 		}
 	}
 	return grants
+}
+
+// Written returns the columns, ascending, that wires let others write in the blocks that a component makes: those of its own signals,
+// and those behind them as long as its trajectories are passed on.
+func (g *Graph) Written(name string) []string {
+	var columns []string
+	seen := map[string]bool{name: true}
+	for queue := []string{name}; len(queue) > 0; queue = queue[1:] {
+		for i := range g.Wires {
+			w := &g.Wires[i]
+			passed := component.PayloadOf(w.Payload).Steps
+			if w.From != queue[0] || !passed && w.From != name {
+				continue
+			}
+			columns = append(columns, w.Write...)
+			if passed && !seen[w.To] {
+				seen[w.To] = true
+				queue = append(queue, w.To)
+			}
+		}
+	}
+	slices.Sort(columns)
+	return slices.Compact(columns)
 }
 
 // Way tells how a wire carries messages.

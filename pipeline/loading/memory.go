@@ -78,7 +78,8 @@ func (s *Set) trajectories(g *graph.Graph, x *graph.Component) Need {
 		blocks = f.Splits
 	}
 	horizon := f.BlockRows / envs
-	schema, err := trajectory.NewSchema(from.Plugin.Spec(), trajectory.Shape{Steps: horizon, Envs: envs, Policies: f.ShapePolicies(), Memory: s.memory(g, x)})
+	schema, err := trajectory.NewSchema(from.Plugin.Spec(), trajectory.Shape{Steps: horizon, Envs: envs, Policies: f.ShapePolicies(), Memory: s.memory(g, x),
+		Granted: strings.Join(g.Written(x.Name), " ")})
 	if err != nil {
 		return Need{} // E042, E052, E054
 	}

@@ -3,6 +3,7 @@ package rollout
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
@@ -91,7 +92,8 @@ func (c *Rollout) layOut() error {
 	}
 	c.policies, c.mode = policies, spec.PickAutoreset()
 	soa := c.config.Layout == "soa" || c.config.Layout == "auto" && spec.Caps&hostabi.CapPreferSoA != 0
-	shape := trajectory.Shape{Steps: c.config.Horizon, Envs: c.envs(), SoA: soa, Memory: c.memory(), Shaped: c.config.Reward != asTheyAre}
+	shape := trajectory.Shape{Steps: c.config.Horizon, Envs: c.envs(), SoA: soa, Memory: c.memory(), Shaped: c.config.Reward != asTheyAre,
+		Granted: strings.Join(c.h.Written, " ")}
 	if policies != nil {
 		shape.Policies, shape.Groups = flow.ShapePolicies(), policies.groups
 	}

@@ -173,13 +173,29 @@ const WindowAlign = windowAlign
 // MapPrivate puts a private view of pages of a file over memory of the guest's: what others write appears there, what the guest
 // writes only it sees. All is whole pages.
 func (g *Guest) MapPrivate(fd int, offset int64, at, n uint32) error {
+	if err := g.mappable(fd, offset, at, n); err != nil {
+		return err
+	}
+	return g.inst.mem.mapPrivateView(fd, offset, uint64(at), uint64(n))
+}
+
+// MapShared puts pages of a file over memory of the guest's: what the guest writes there is in the file. All is whole pages.
+func (g *Guest) MapShared(fd int, offset int64, at, n uint32) error {
+	if err := g.mappable(fd, offset, at, n); err != nil {
+		return err
+	}
+	return g.inst.mem.mapShared(fd, offset, uint64(at), uint64(n))
+}
+
+// mappable checks that pages of a file can lie over memory of the guest's.
+func (g *Guest) mappable(fd int, offset int64, at, n uint32) error {
 	if err := sealed(fd, offset+int64(n)); err != nil {
 		return err
 	}
 	if !g.inst.mem.contains(uint64(at), uint64(n)) {
 		return fmt.Errorf("%d bytes at %#x are outside of the guest's memory", n, at)
 	}
-	return g.inst.mem.mapPrivateView(fd, offset, uint64(at), uint64(n))
+	return nil
 }
 
 // MapZero puts fresh memory in place of what is mapped there.

@@ -13,6 +13,7 @@ import (
 type place struct {
 	dtype         hostabi.DType
 	offset, bytes uint32 // of the piece that has all its elements
+	apart         bool   // nothing else lies on its pages
 	words         [9]uint32
 }
 
@@ -70,6 +71,7 @@ func placesOf(schema any) map[string]*place {
 func ofTrajectory(s *trajectory.Schema, l *trajectory.Layout) *place {
 	p := newPlace(&native.Column{DType: l.DType.String(), Rows: l.Rows, Envs: l.Envs, Elems: l.Elems, Offset: l.Offset,
 		StrideT: l.StrideT, StrideEnv: l.StrideEnv, StrideElem: l.StrideElem})
+	p.apart = l.Apart
 	if l.Flags&(trajectory.AtT|trajectory.AtT1) == 0 && l.Rows == 1 {
 		p.words[strideT] = 0
 	}

@@ -88,12 +88,9 @@ func (s services) Column(block uint32, name []byte, access hostabi.ColumnFlags, 
 		if x == nil || x.block != block || x.emitted {
 			return hostabi.StatusState
 		}
-		l := x.lent(string(name))
-		if l == nil {
+		if at, ok = g.writable(x, string(name), k.window); !ok {
 			return hostabi.StatusDenied
 		}
-		g.readIn(x, l, p)
-		at = l.at
 	}
 	clear(b)
 	p.write(b, at, access&hostabi.ColumnWrite != 0)

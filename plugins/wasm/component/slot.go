@@ -16,13 +16,14 @@ type slot struct {
 	name     string
 	looks    bool // at blocks
 	columns  []hostabi.ManifestColumn
-	granted  []*lent // columns that the wires let it write
-	message  uint32  // where the ComponentMessage lies
-	bindings uint32  // where the ColumnBindings lie
-	bound    bound   // what they say now
+	grants   []string // columns that the wires let it write, ascending
+	granted  []*lent  // the same
+	message  uint32   // where the ComponentMessage lies
+	bindings uint32   // where the ColumnBindings lie
+	bound    bound    // what they say now
 
 	block   uint32      // token of the message's block, 0 if it names none
-	lease   arena.Lease // of that block, where columns of it are written
+	lease   arena.Lease // of that block, where columns of it are copied
 	emitted bool        // the block has been emitted: what was written is in it
 }
 
@@ -32,7 +33,7 @@ type bound struct {
 	view *view
 }
 
-// lent is memory of the guest's in which it writes a column.
+// lent is memory of the guest's in which it writes a column that shares its pages with others.
 type lent struct {
 	name  string
 	at, n uint32 // 0 until a block with the column has come
@@ -57,7 +58,7 @@ func (g *guest) newSlot(i int) (*slot, error) {
 	for _, name := range g.host.Grants[s.name] {
 		declared := func(c hostabi.ManifestColumn) bool { return c.Name == name && c.Flags&hostabi.ColumnWrite != 0 }
 		if port.Flags&hostabi.PortBlocks != 0 || slices.ContainsFunc(s.columns, declared) {
-			s.granted = append(s.granted, &lent{name: name})
+			s.grants, s.granted = append(s.grants, name), append(s.granted, &lent{name: name})
 		}
 	}
 	var err error
@@ -134,7 +135,7 @@ func (g *guest) present(s *slot, m *hostabi.Message) error {
 func (g *guest) presentBlock(s *slot, h hostabi.Handle) (err error) {
 	var w *window
 	if s.looks {
-		if w, err = g.window(h); err != nil {
+		if w, err = g.window(h, s.grants); err != nil {
 			return err
 		}
 		if len(s.granted) > 0 {
@@ -152,7 +153,7 @@ func (g *guest) presentBlock(s *slot, h hostabi.Handle) (err error) {
 		return fmt.Errorf("it has leased %d blocks, and another cannot be named", maxWindows)
 	}
 	s.block = token
-	if len(s.columns) == 0 || len(s.granted) == 0 && s.bound == (bound{w.at, w.view}) {
+	if len(s.columns) == 0 || s.lease.Handle() == 0 && s.bound == (bound{w.at, w.view}) {
 		return nil
 	}
 	return g.bind(s, w)
@@ -175,9 +176,8 @@ func (g *guest) bind(s *slot, w *window) error {
 			return fmt.Errorf("slot %s wants the column %s to be %v, in blocks of %s it is %v", s.name, c.Name, c.DType, w.view.arena.Name(), p.dtype)
 		}
 		at, writable := w.at+p.offset, false
-		if l := s.lent(c.Name); l != nil && c.Flags&hostabi.ColumnWrite != 0 {
-			g.readIn(s, l, p)
-			at, writable = l.at, true
+		if c.Flags&hostabi.ColumnWrite != 0 {
+			at, writable = g.writable(s, c.Name, w)
 		}
 		p.write(b, at, writable)
 	}
@@ -185,25 +185,33 @@ func (g *guest) bind(s *slot, w *window) error {
 	return nil
 }
 
-// lent returns the memory in which the guest writes a column, or nil.
-func (s *slot) lent(name string) *lent {
-	for _, l := range s.granted {
-		if l.name == name && l.n > 0 {
-			return l
-		}
+// writable returns where the guest writes a column of the block that it handles; ok is false where no wire lets it.
+func (g *guest) writable(s *slot, name string, w *window) (at uint32, ok bool) {
+	i, p := slices.Index(s.grants, name), w.view.columns[name]
+	switch {
+	case i < 0:
+		return 0, false
+	case p.apart:
+		return w.at + p.offset, true
 	}
-	return nil
+	g.readIn(s, s.granted[i], p)
+	return s.granted[i].at, true
 }
 
-// lend claims a block and gets memory for the columns that the guest may write.
+// lend claims a block and gets memory for the columns that the guest may write and that share their pages with others.
 func (g *guest) lend(s *slot, w *window, h hostabi.Handle) (err error) {
-	if s.lease, err = w.view.arena.Lease(h); err != nil {
-		return err
-	}
 	for _, l := range s.granted {
 		l.live = false
 		p, ok := w.view.columns[l.name]
-		if !ok || l.n >= p.bytes {
+		if !ok || p.apart {
+			continue
+		}
+		if s.lease.Handle() == 0 {
+			if s.lease, err = w.view.arena.Lease(h); err != nil {
+				return fmt.Errorf("write a copy of %s: %w", l.name, err)
+			}
+		}
+		if l.n >= p.bytes {
 			continue
 		}
 		if l.n > 0 {

@@ -31,8 +31,9 @@ type window struct {
 	at, bytes uint32
 	view      *view // nil: nothing is mapped
 	block     uint32
-	used      uint64 // when, by windows.clock
-	pins      int    // leases of the block, which stays where it is
+	shares    []string // columns, ascending, whose pages are the block's own; those of all others are a private view
+	used      uint64   // when, by windows.clock
+	pins      int      // leases of the block, which stays where it is
 }
 
 // view is what a guest sees of the blocks of an arena.
@@ -43,8 +44,40 @@ type view struct {
 	windows []*window         // by block; nil where none is mapped
 }
 
-// window returns where a block is mapped, after mapping it if it is not.
-func (g *guest) window(h hostabi.Handle) (*window, error) {
+// window returns where a block is mapped, after mapping it if it is not, with the pages of columns that may be written.
+func (g *guest) window(h hostabi.Handle, granted []string) (*window, error) {
+	w, err := g.mapped(h)
+	if err != nil || slices.Equal(w.shares, granted) {
+		return w, err
+	}
+	return w, g.share(w, granted)
+}
+
+// share makes the pages of columns that may be written those of the block, as far as nothing else lies on them, and those of all
+// others a private view.
+func (g *guest) share(w *window, granted []string) error {
+	a, run := w.view.arena, g.windows.run
+	if len(w.shares) > 0 {
+		if err := run.MapPrivate(a.FD(), a.BlockOffset(w.block), w.at, w.bytes); err != nil {
+			return err
+		}
+	}
+	w.shares = granted
+	for _, name := range granted {
+		p, ok := w.view.columns[name]
+		if !ok || !p.apart {
+			continue
+		}
+		bytes := (p.bytes + pageBytes - 1) / pageBytes * pageBytes
+		if err := run.MapShared(a.FD(), a.BlockOffset(w.block)+int64(p.offset), w.at+p.offset, bytes); err != nil {
+			return fmt.Errorf("map %s of a block of %s: %w", name, a.Name(), err)
+		}
+	}
+	return nil
+}
+
+// mapped is window without pages that may be written, unless those of the last use.
+func (g *guest) mapped(h hostabi.Handle) (*window, error) {
 	ws := &g.windows
 	a, err := ws.arenas.Of(h)
 	if err != nil {
@@ -69,7 +102,7 @@ func (g *guest) window(h hostabi.Handle) (*window, error) {
 	if err := ws.run.MapPrivate(a.FD(), a.BlockOffset(h.Block()), w.at, w.bytes); err != nil {
 		return nil, fmt.Errorf("map a block of %s: %w", a.Name(), err)
 	}
-	w.view, w.block, w.used = v, h.Block(), ws.clock
+	w.view, w.block, w.used, w.shares = v, h.Block(), ws.clock, nil
 	v.windows[h.Block()] = w
 	return w, nil
 }

@@ -123,3 +123,80 @@ func TestFault_LeavesTheWindowsRight(t *testing.T) {
 		t.Errorf("%d faults, want 2", n)
 	}
 }
+
+// writesReward writes 0.5 to the first reward, through the binding of its first column, and then code runs.
+func writesReward(then asm.Code) built {
+	at := asm.Get(1) + asm.Load(4) + asm.Load(0)
+	return slotOf(at+asm.Const(0x3f000000)+asm.Store(0)+then+passOn(), hostabi.ManifestColumn{Name: "reward", Flags: hostabi.ColumnWrite}, reads("obs"))
+}
+
+// A column that may be written and has pages of its own is written where it lies, of a block of any size: nothing is copied. All
+// other pages are a private view.
+func TestWritable_OnPagesOfItsOwnIsTheBlock(t *testing.T) {
+	obs := asm.Get(1) + asm.Load(4) + asm.Load(hostabi.ColumnBindingBytes) // where the second column lies
+	r, g := started(t, source(file(t, writesReward(obs+asm.Const(0x40000000)+asm.Store(0)).bytes()), everything...),
+		plugintest.RigOptions{Grants: map[string][]string{"in": {"reward"}}}, nil)
+	x := newBlocks(t, r.Host.Arenas, 2, trajectory.Shape{Steps: 512, Envs: 256, Granted: "reward"})
+	if x.schema.Bytes < 1<<20 {
+		t.Fatalf("blocks of %d bytes, want 1 MiB or more", x.schema.Bytes)
+	}
+	place := placesOf(x.schema)["reward"]
+	for range 2 {
+		h := x.with(1, 2)
+		g.handle(g.slots[0], &hostabi.Message{Handle: h})
+		if got := x.rewards(h); got[0] != 0.5 || got[1] != 2 {
+			t.Errorf("the block has rewards %v, want 0.5 and what its maker wrote", got[:2])
+		}
+		w := g.windows.list[len(g.windows.list)-1]
+		lease, err := x.arena.Lease(h)
+		must(t, err)
+		tr := trajectory.Trajectory{Schema: x.schema, Mem: lease.Bytes()}
+		if !sameFile(t, g.run.View(w.at+place.offset, place.bytes), tr.Bytes(trajectory.Reward)) {
+			t.Error("the pages that the guest writes are not those of the block")
+		}
+		if v := tr.Float32(trajectory.Obs)[0]; v == 2 {
+			t.Error("what the guest wrote where it may only read is in the block")
+		}
+		must(t, lease.Release())
+		must(t, x.arena.Release(h))
+	}
+	if n := g.copied.Value(); n != 0 {
+		t.Errorf("%d bytes copied, want 0", n)
+	}
+}
+
+// After a fault the pages of the block stay as they are: nothing of the guest's earlier state is put into them.
+func TestWritable_AFaultLeavesTheBlockAlone(t *testing.T) {
+	trap := first() + asm.Const(0x3f000000) + asm.Eq + asm.If + asm.Void + asm.Unreachable + asm.End // always
+	r, g := started(t, source(file(t, writesReward(trap).bytes()), everything...), plugintest.RigOptions{Grants: map[string][]string{"in": {"reward"}}}, nil)
+	x := newBlocks(t, r.Host.Arenas, 1, trajectory.Shape{Steps: 8, Envs: 256, Granted: "reward"})
+	h := x.with(1, 2, 3)
+	g.handle(g.slots[0], &hostabi.Message{Handle: h})
+	if got := x.rewards(h); got[0] != 0.5 || got[1] != 2 || got[2] != 3 || g.faults.Value() != 1 {
+		t.Errorf("rewards %v after %d faults, want what was written before the one", got[:3], g.faults.Value())
+	}
+	must(t, x.arena.Release(h))
+}
+
+// A slot whose wire grants nothing sees the pages as a private view, though another slot may write them.
+func TestWritable_IsForTheSlotOfTheGrant(t *testing.T) {
+	m := hostabi.Manifest{Name: "built@1",
+		Signals: []hostabi.ManifestPort{{Name: "out", Payload: "trajectory"}},
+		Slots:   []hostabi.ManifestPort{{Name: "in", Payload: "trajectory"}, {Name: "looks", Payload: "trajectory"}},
+		Columns: []hostabi.ManifestColumn{{Slot: 0, Name: "reward", Flags: hostabi.ColumnWrite}, {Slot: 1, Name: "reward"}}}
+	at := asm.Get(1) + asm.Load(4) + asm.Load(0)
+	b := built{functions: map[string]asm.Code{hostabi.ExportSlot: at + asm.Const(0x3f000000) + asm.Store(0) + asm.Const(0)}, manifest: m.Describe()}
+	r, g := started(t, source(file(t, b.bytes()), everything...), plugintest.RigOptions{Grants: map[string][]string{"in": {"reward"}}}, nil)
+	x := newBlocks(t, r.Host.Arenas, 1, trajectory.Shape{Steps: 8, Envs: 4, Granted: "reward"})
+	for _, c := range []struct {
+		slot int
+		want float32
+	}{{0, 0.5}, {1, 1}, {0, 0.5}, {1, 1}} {
+		h := x.with(1)
+		g.handle(g.slots[c.slot], &hostabi.Message{Handle: h})
+		if got := x.rewards(h)[0]; got != c.want {
+			t.Errorf("slot %d leaves reward %v, want %v", c.slot, got, c.want)
+		}
+		must(t, x.arena.Release(h))
+	}
+}
