@@ -50,9 +50,12 @@ var builtIn = [DELU + 1]int{ReLU: 1, DReLU: 2, DTanh: 3}
 // gemmDepth computes the products of k and some that follow, without an epilogue of its own pass, and returns how many.
 func (s Set) gemmDepth(g *Gemm, k, group int) int {
 	args := gemmArgs{aRow: 4 * g.ARow, aCol: 4 * g.ACol, cRow: 4 * g.CRow, cPanel: 4 * g.CPanel}
-	_, run := g.divide()
-	args.k, args.runs = min(kBlock, run-k%run), 1
-	if run <= runBlock && run < g.K {
+	args.k, args.runs = min(kBlock, g.K-k), 1
+	switch run := g.Run; {
+	case run == 0 || run == g.K:
+	case run > runBlock:
+		args.k = min(kBlock, run-k%run)
+	default:
 		args.k, args.runs = run, min((g.K-k)/run, runBlock/run)
 		args.aRun = 4 * (g.ARun - run*g.ACol)
 	}
@@ -71,13 +74,14 @@ func (s Set) gemmDepth(g *Gemm, k, group int) int {
 	if g.Group == 0 {
 		aGroup, cGroup = group*g.ARow, group*g.CRow
 	}
+	column := g.columnOfA(k)
 	for p := 0; p < g.N/Panel; {
 		width := s.panels(group, g.N/Panel-p)
 		g.columns(&args, k, depth, p, width)
 		if args.start == 1 {
 			args.bias = at(g.Bias, p*Panel)
 		}
-		a, c := k/run*g.ARun+k%run*g.ACol, p*g.CPanel
+		a, c := column, p*g.CPanel
 		for i := 0; i < g.M; i += group {
 			s.column(g, &args, a, c, min(group, g.M-i), width)
 			a, c = a+aGroup, c+cGroup

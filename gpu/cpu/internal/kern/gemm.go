@@ -65,13 +65,12 @@ func (g *Gemm) check() {
 	if g.M == 0 || g.N == 0 {
 		return
 	}
-	group, run := g.divide()
-	if g.M%group != 0 || g.K%run != 0 {
+	if g.Group != 0 && g.M%g.Group != 0 || g.Run != 0 && g.K%g.Run != 0 {
 		panic("kern: groups of a product")
 	}
 	panels, i := g.N/Panel-1, g.M-1
 	if g.K > 0 {
-		_ = g.A[g.rowOfA(i)+(g.K-1)/run*g.ARun+(g.K-1)%run*g.ACol]
+		_ = g.A[g.rowOfA(i)+g.columnOfA(g.K-1)]
 		_ = g.B[(g.K-1)*g.BRow+panels*g.BPanel+Panel-1]
 	}
 	last := g.rowOfC(i) + panels*g.CPanel + Panel - 1
@@ -87,15 +86,27 @@ func (g *Gemm) check() {
 // divide returns Group and Run, or what they stand for.
 func (g *Gemm) divide() (group, run int) { return cmp.Or(g.Group, g.M), max(cmp.Or(g.Run, g.K), 1) }
 
-// rowOfA and rowOfC say where row i begins.
+// rowOfA and rowOfC say where row i begins, columnOfA where k lies in a row. Divisions take as long as a small tile, and most
+// products have no use for them.
 func (g *Gemm) rowOfA(i int) int {
-	group, _ := g.divide()
-	return i/group*g.AGroup + i%group*g.ARow
+	if g.Group == 0 {
+		return i * g.ARow
+	}
+	return i/g.Group*g.AGroup + i%g.Group*g.ARow
 }
 
 func (g *Gemm) rowOfC(i int) int {
-	group, _ := g.divide()
-	return i/group*g.CGroup + i%group*g.CRow
+	if g.Group == 0 {
+		return i * g.CRow
+	}
+	return i/g.Group*g.CGroup + i%g.Group*g.CRow
+}
+
+func (g *Gemm) columnOfA(k int) int {
+	if g.Run == 0 {
+		return k * g.ACol
+	}
+	return k/g.Run*g.ARun + k%g.Run*g.ACol
 }
 
 // generic computes tiles of two rows and four columns, whose eight sums fit the registers. The last row of an odd
