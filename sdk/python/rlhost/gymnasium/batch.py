@@ -69,7 +69,7 @@ class Bound:
             return [column(name) for name in columns if name.partition("/")[0] == kind]
 
         return cls(all_of("action"), all_of("obs"), column("reward"), column("terminated"), column("truncated"),
-                   [last[0] for last in all_of("final_obs")], all_of("action_mask"), column("active") if "active" in columns else None)
+                   all_of("final_obs"), all_of("action_mask"), column("active") if "active" in columns else None)
 
 
 class Batch:
@@ -107,14 +107,14 @@ class Batch:
 
     def reset(self, t: int, mask: Sequence[int] | None, seeds: Sequence[int] | None) -> None:
         """Begins episodes, in all environments or where mask is not 0, and writes obs[t]."""
-        rows = [column[t] for column in self._block().obs]
+        write = self.source.observations.writer(self._block().obs, t)
         for i, env in enumerate(self.envs):
             if mask is not None and not mask[i]:
                 continue
             try:
                 obs, info = env.reset(seed=None if seeds is None else seeds[i] & SEED_MASK)
                 self._watch.look(i, obs, info)
-                self.source.observations.write(rows, i, obs)
+                write(i, obs)
                 self._write_mask(i, t, info)
             except (Exception, SystemExit) as e:
                 raise EnvFault(i, e) from e
@@ -123,8 +123,8 @@ class Batch:
     def step(self, t: int) -> None:
         """Takes action[t] and writes reward, terminated and truncated [t] and obs[t+1]."""
         block = self._block()
-        rows = [column[t + 1] for column in block.obs]
-        write, masked = self.source.observations.write, self.source.masked
+        write = self.source.observations.writer(block.obs, t + 1)
+        masked = self.source.masked
         self._watched += 1
         watch = self._watch.look if self._watched <= STEPS else None
         rewards: list[SupportsFloat] = []
@@ -147,7 +147,7 @@ class Batch:
                         obs, info = self._end(i, obs, block)
                 if masked:
                     self._write_mask(i, t + 1, info)
-                write(rows, i, obs)
+                write(i, obs)
                 rewards.append(reward)
                 terminations.append(terminated)
                 truncations.append(truncated)
@@ -172,7 +172,7 @@ class Batch:
         if self.autoreset == spec.SAME_STEP:
             assert block.final_obs
             self._watch.shape(obs)
-            self.source.observations.write(block.final_obs, i, obs)  # before the reset, which may reuse the array
+            self.source.observations.writer(block.final_obs, 0)(i, obs)  # before the reset, which may reuse the array
             first, info = self.envs[i].reset()
             self._watch.shape(first)
             if self._watched <= STEPS:

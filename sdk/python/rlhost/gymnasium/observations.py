@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy
@@ -34,13 +34,17 @@ class Observations:
             made.append(tensor)
         return made
 
-    def write(self, columns: Sequence[numpy.ndarray], env: int, obs: Any) -> None:
-        """Writes what an environment observes to its row of each column."""
+    def writer(self, columns: Sequence[numpy.ndarray], t: int) -> Callable[[int, Any], None]:
+        """Returns a function that writes what an environment observes to its place in step t of each column."""
         if self.whole:
-            columns[0][env] = obs
-            return
-        for column, (keys, _) in zip(columns, self.parts):
-            column[env] = part_of(obs, keys)
+            return columns[0][t].__setitem__
+        parts = [(column[t], keys) for column, (keys, _) in zip(columns, self.parts)]
+
+        def write(env: int, obs: Any) -> None:
+            for column, keys in parts:
+                column[env] = part_of(obs, keys)
+
+        return write
 
 
 def part_of(obs: Any, keys: tuple[Any, ...]) -> Any:

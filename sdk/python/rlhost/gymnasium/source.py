@@ -130,6 +130,7 @@ class Actions:
 
     def __init__(self, space: spaces.Space[Any], use: str):
         self._space, self.tensors = space, []
+        self._choice = isinstance(space, spaces.Discrete)
         for path, part in _parts(space, ""):
             t = describe_action(part, use)
             t.index, t.path = len(self.tensors), path
@@ -142,7 +143,7 @@ class Actions:
 
     def rows(self, columns: Sequence[numpy.ndarray]) -> Sequence[Any]:
         """The actions of all environments from the columns of one row, as the environments take them."""
-        return _actions(self._space, iter(columns))
+        return columns[0].tolist() if self._choice else _actions(self._space, iter(columns))
 
 
 def _parts(space: spaces.Space[Any], path: str) -> Iterator[tuple[str, spaces.Space[Any]]]:

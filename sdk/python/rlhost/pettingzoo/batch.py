@@ -104,7 +104,7 @@ class Batch:
                 for part in parts:
                     for k, agent in enumerate(part.group.agents, first + part.first):
                         if agent in env.ended:
-                            part.group.observations.write(part.final_obs, k, part.seen(env.observed(agent)))
+                            part.group.observations.writer(part.final_obs, 0)(k, part.seen(env.observed(agent)))
                 if not env.env.agents:
                     env.reset(None)
                 self._observe(block, i, t + 1)
@@ -118,17 +118,17 @@ class Batch:
             raise RuntimeError("no agent acts after a reset")
         assert block.active is not None  # the description has it
         for part in self._divided():
-            rows = [column[t] for column in part.obs]
+            write = part.group.observations.writer(part.obs, t)
             for k, agent in enumerate(part.group.agents, i * self.agents + part.first):
                 block.active[t, k] = agent in acting
                 if agent not in acting:
-                    for row in rows:
-                        row[k] = 0
+                    for column in part.obs:
+                        column[t, k] = 0
                     for mask in part.mask:
                         mask[t, k] = 1
                     continue
                 observation = self.envs[i].observed(agent)
-                part.group.observations.write(rows, k, part.seen(observation))
+                write(k, part.seen(observation))
                 if part.group.masked:
                     self._write_mask(part, t, k, observation[MASK])
 
