@@ -7,9 +7,10 @@
 #define RL_FLAG_WAITING 1u // the episode is over and the environment waits for its reset
 
 // Tensors in the order of the description. Behind the mask, if there is one, lie the discount, if there is one, who acts, if that
-// is not always everybody, the figures, and the observations after the first, each with its last one.
+// is not always everybody, the figures, the observations after the first, each with its last one, and the reset parameters, if
+// there are any.
 enum { RL_T_ACTION, RL_T_OBS, RL_T_REWARD, RL_T_TERMINATED, RL_T_TRUNCATED, RL_T_FINAL, RL_T_MASK };
-enum { RL_TENSORS = RL_T_MASK + 3 + RL_MAX_FIGURES + 2 * (RL_MAX_OBSERVATIONS - 1) };
+enum { RL_TENSORS = RL_T_MASK + 4 + RL_MAX_FIGURES + 2 * (RL_MAX_OBSERVATIONS - 1) };
 
 typedef struct rl_batch {
     rl_env env;
@@ -42,8 +43,7 @@ RL_EXPORT(_initialize) void rl_initialize(void) { __wasm_call_ctors(); }
 #endif
 
 #ifdef __wasm__
-RL_INLINE void *rl_at(uint32_t address) { return (void *)(uintptr_t)address; }
-RL_INLINE uint32_t rl_address(void *p) { return (uint32_t)(uintptr_t)p; }
+#include "rl_guest.h"
 #else
 #include "rl_native.h"
 #endif
@@ -64,7 +64,12 @@ RL_INLINE uint32_t rl_slot_figure(uint32_t k) { return rl_slot_active() + rl_tak
 RL_INLINE bool rl_is_figure(uint32_t k) { return k >= rl_slot_figure(0) && k < rl_slot_figure(rl_the_env.figure_count); }
 RL_INLINE uint32_t rl_slot_obs(uint32_t j) { return j ? rl_slot_figure(rl_the_env.figure_count) + 2 * (j - 1) : (uint32_t)RL_T_OBS; }
 RL_INLINE uint32_t rl_slot_final(uint32_t j) { return j ? rl_slot_obs(j) + 1 : (uint32_t)RL_T_FINAL; }
-RL_INLINE bool rl_is_final(uint32_t k) { return k == RL_T_FINAL || (k > rl_slot_obs(1) && (k - rl_slot_obs(1)) % 2); }
+RL_INLINE uint32_t rl_slot_params(void) { return rl_slot_obs(rl_observed()); }
+RL_INLINE bool rl_is_params(uint32_t k) { return rl_the_env.params.dtype && k == rl_slot_params(); }
+RL_INLINE bool rl_is_final(uint32_t k)
+{
+    return k == RL_T_FINAL || (k > rl_slot_obs(1) && k < rl_slot_params() && (k - rl_slot_obs(1)) % 2);
+}
 
 // rl_part is a tensor of the description with the space that it was made from.
 typedef struct rl_part {
@@ -92,7 +97,7 @@ static rl_part rl_describe_part(uint16_t role, uint32_t flags, const rl_space *s
 }
 
 // rl_count_parts returns how many tensors there are.
-RL_INLINE uint32_t rl_count_parts(void) { return rl_slot_obs(rl_observed()); }
+RL_INLINE uint32_t rl_count_parts(void) { return rl_slot_params() + (rl_the_env.params.dtype != 0); }
 
 static rl_part rl_observation(const rl_env *env, uint32_t k)
 {
@@ -114,6 +119,7 @@ static rl_part rl_own_part(const rl_env *env, uint32_t k)
     if (k == RL_T_REWARD) return rl_describe_part(RL_ROLE_REWARD, RL_TENSOR_AT_T, &number);
     if (k == RL_T_TERMINATED) return rl_describe_part(RL_ROLE_TERMINATED, RL_TENSOR_AT_T, &flag);
     if (k == RL_T_TRUNCATED) return rl_describe_part(RL_ROLE_TRUNCATED, RL_TENSOR_AT_T, &flag);
+    if (rl_is_params(k)) return rl_describe_part(RL_ROLE_RESET_PARAM, RL_TENSOR_NO_TIME | RL_TENSOR_OPTIONAL, &env->params);
     if (k == RL_T_OBS || k == RL_T_FINAL || k >= rl_slot_obs(1)) return rl_observation(env, k);
     if (rl_is_figure(k)) {
         const rl_figure *figure = &env->figures[k - rl_slot_figure(0)];
@@ -133,7 +139,7 @@ static rl_part rl_own_part(const rl_env *env, uint32_t k)
 // rl_shared says whether a tensor is of the environment though there are several agents.
 RL_INLINE bool rl_shared(uint32_t k)
 {
-    return rl_is_figure(k) || (!rl_the_env.apart && (k == RL_T_TERMINATED || k == RL_T_TRUNCATED));
+    return rl_is_figure(k) || rl_is_params(k) || (!rl_the_env.apart && (k == RL_T_TERMINATED || k == RL_T_TRUNCATED));
 }
 
 // rl_part_of returns tensor k.
@@ -247,6 +253,7 @@ static bool rl_described(rl_config *config, rl_env *env)
     *env = rl_the_env;
     if (env->observation_count > RL_MAX_OBSERVATIONS) return rl_fail("more than 16 observations");
     if (env->figure_count > RL_MAX_FIGURES) return rl_fail("more than 16 figures");
+    if (env->params.dtype && env->params.dtype != RL_F32) return rl_fail("reset parameters of another type than RL_F32");
     if (env->agents > RL_MAX_AGENTS) return rl_fail("more than 4096 agents");
     if (env->describe && !env->describe(config, env)) return false;
     return !config->failed;
@@ -265,23 +272,6 @@ RL_EXPORT(rl_describe) int32_t rl_describe(uint32_t config, uint32_t config_len,
 }
 
 // ---- life of a batch ---------------------------------------------------------------------------------------
-
-#ifdef __wasm__
-// Memory for the host is rounded to whole small pages, so that a window never shares one with the guest's own.
-#define RL_HOST_PAGE 4096u
-
-RL_EXPORT(rl_alloc) int32_t rl_alloc(uint32_t size, uint32_t align)
-{
-    if (align & (align - 1) || align > RL_PAGE || size > UINT32_MAX - RL_HOST_PAGE) return 0;
-    size = (size + RL_HOST_PAGE - 1) & ~(RL_HOST_PAGE - 1);
-    return (int32_t)rl_address(rl_get(size, align < RL_HOST_PAGE ? RL_HOST_PAGE : align));
-}
-
-RL_EXPORT(rl_free) void rl_free(uint32_t pointer, uint32_t size)
-{
-    if (size <= UINT32_MAX - RL_HOST_PAGE) rl_put(rl_at(pointer), (size + RL_HOST_PAGE - 1) & ~(RL_HOST_PAGE - 1));
-}
-#endif
 
 static void rl_drop(rl_batch *b)
 {
@@ -384,7 +374,7 @@ RL_EXPORT(rl_bind) int32_t rl_bind(uint32_t batch, uint32_t bindings, uint32_t n
         rl_binding x;
         __builtin_memcpy(&x, (const uint8_t *)rl_at(bindings) + k * sizeof x, sizeof x);
         uint32_t misaligned = x.ptr | x.stride_t | x.stride_env | x.stride_agent | x.stride_elem;
-        bool needed = rl_is_final(k) ? b->autoreset == RL_AUTORESET_SAME_STEP : !rl_is_figure(k);
+        bool needed = rl_is_final(k) ? b->autoreset == RL_AUTORESET_SAME_STEP : !rl_is_figure(k) && !rl_is_params(k);
         if (misaligned & (b->shape[k].bytes - 1) || (needed && !x.ptr)) return RL_STATUS_ARGUMENT;
     }
     for (uint32_t k = 0; k < n; k++) {
@@ -444,6 +434,7 @@ RL_INLINE void rl_set_waiting(rl_batch *b, uint32_t i, bool waiting)
 RL_INLINE void rl_begin(rl_batch *b, uint32_t i, const rl_tensor *obs)
 {
     rl_current = i;
+    if (rl_the_env.params.dtype) rl_params = &b->shape[rl_slot_params()];
     rl_set_waiting(b, i, false);
     rl_the_env.reset(b->state, i, &b->rng[i], obs, rl_the_env.observations ? (void *)b->row : b->row[0]);
     if (rl_takes_turns()) __builtin_memset(b->over + (size_t)i * rl_agents(), 0, rl_agents());

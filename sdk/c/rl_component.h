@@ -26,8 +26,8 @@
 #ifndef RL_COMPONENT_H
 #define RL_COMPONENT_H
 
-#include "rl_author.h"
 #include "rl_component_abi.h"
+#include "rl_guest.h"
 
 // rl_message is a message as a slot gets it and as rl_emit sends it: pass m itself on, or a struct of one's own.
 typedef rl_component_message rl_message;
@@ -95,9 +95,6 @@ static const rl_component rl_the_component;
 static void *rl_self;
 
 // ---- what the host offers ----------------------------------------------------------------------------------
-
-RL_INLINE uint32_t rl_address(const void *p) { return (uint32_t)(uintptr_t)p; }
-RL_INLINE void *rl_at(uint32_t address) { return (void *)(uintptr_t)address; }
 
 // rl_column_of returns a column of a message's block, by its place in the slot's wants.
 RL_INLINE const rl_column *rl_column_of(const rl_message *m, uint32_t want) { return (const rl_column *)rl_at(m->columns) + want; }
@@ -176,23 +173,22 @@ RL_QUIET static rl_episode rl_episode_of(const rl_message *m)
     return e;
 }
 
+// rl_act_request is a message of the payload act_request: row m->t of a block waits for the actions of the component's policy. The
+// answer is the message itself, on a signal with the payload actions, once they are written.
+typedef struct rl_act_request {
+    uint32_t policy; // what the column policy has where it acts, if there are several
+    bool value_only; // the row behind the last step: there is no action to write
+} rl_act_request;
+
+RL_QUIET static rl_act_request rl_act_request_of(const rl_message *m)
+{
+    rl_act_request r = {(uint32_t)(m->inline_[1] >> 34) & 0xff, m->inline_[1] >> 32 & 1};
+    return r;
+}
+
 // ---- what the guest exports --------------------------------------------------------------------------------
 
-#define RL_HOST_PAGE 4096u
-
 RL_EXPORT(rl_component_v1rc) void rl_component_v1rc(void) {}
-
-RL_EXPORT(rl_alloc) int32_t rl_alloc(uint32_t size, uint32_t align)
-{
-    if (align & (align - 1) || align > RL_PAGE || size > UINT32_MAX - RL_HOST_PAGE) return 0;
-    size = (size + RL_HOST_PAGE - 1) & ~(RL_HOST_PAGE - 1);
-    return (int32_t)rl_address(rl_get(size, align < RL_HOST_PAGE ? RL_HOST_PAGE : align));
-}
-
-RL_EXPORT(rl_free) void rl_free(uint32_t pointer, uint32_t size)
-{
-    if (size <= UINT32_MAX - RL_HOST_PAGE) rl_put(rl_at(pointer), (size + RL_HOST_PAGE - 1) & ~(RL_HOST_PAGE - 1));
-}
 
 RL_EXPORT(rl_last_error) int32_t rl_last_error(uint32_t buf, uint32_t cap)
 {

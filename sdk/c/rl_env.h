@@ -99,6 +99,7 @@ typedef struct rl_env {
     // apart: each agent's episode ends by the flags of its own result. It acts no more then, until the environment begins anew,
     // which it does when all have ended.
     bool apart;
+    rl_space params; // (optional) numbers of type RL_F32 that the host writes before an episode begins; see rl_param
 
     // describe (optional) changes spaces and limits in a copy of this struct, where they depend on arguments; not how many
     // observations and figures there are.
@@ -126,7 +127,8 @@ typedef struct rl_env {
     bool (*load)(void *state, uint32_t i, const uint8_t *from);
 } rl_env;
 
-static uint32_t rl_current; // index of the environment being stepped
+static uint32_t rl_current;                   // index of the environment being stepped
+static const rl_tensor *rl_params RL_QUIET; // reset parameters of all environments; NULL or without memory where the host has none
 
 // The author's file ends with the definition.
 #ifdef __cplusplus
@@ -139,6 +141,13 @@ typedef void rl_step_one(void *state, uint32_t i, rl_rng *rng, const void *actio
 typedef void rl_reset_one(void *state, uint32_t i, rl_rng *rng, void *obs);
 
 RL_INLINE uint8_t *rl_row(const rl_tensor *t, uint32_t i) { return t->at + (size_t)i * t->env; }
+
+// rl_param returns, to reset, reset parameter k of the environment whose episode begins: 0 where the host writes none.
+RL_QUIET static float rl_param(uint32_t k)
+{
+    if (!rl_params || !rl_params->at || k >= rl_params->elems) return 0;
+    return *(const float *)(const void *)(rl_row(rl_params, rl_current) + (size_t)k * rl_params->elem);
+}
 
 // rl_agents is how many agents an environment has.
 RL_INLINE uint32_t rl_agents(void) { return rl_the_env.agents ? rl_the_env.agents : 1; }

@@ -4,7 +4,7 @@
 //
 // The layer of rl_env.h is for one group. This is written against the ABI itself, with what rl_author.h has for authors: it shows
 // what that layer does for others.
-#include "rl_author.h"
+#include "rl_guest.h"
 
 #define HUNTERS 3
 #define AGENTS (HUNTERS + 1) // the prey is the last
@@ -29,8 +29,6 @@ typedef struct {
 
 static Batch *batches[BATCHES];
 static uint32_t current;
-
-static void *at(uint32_t address) { return (void *)(uintptr_t)address; }
 
 // ---- the game ----------------------------------------------------------------------------------------------
 
@@ -66,7 +64,7 @@ static float offset(const Tag *env, int32_t a, int32_t b)
 static uint8_t *row(const Batch *b, uint32_t n, uint32_t t, uint32_t i, uint32_t k)
 {
     const rl_binding *x = &b->bind[n];
-    return (uint8_t *)at(x->ptr) + (size_t)t * x->stride_t + (size_t)i * x->stride_env + (size_t)k * x->stride_agent;
+    return (uint8_t *)rl_at(x->ptr) + (size_t)t * x->stride_t + (size_t)i * x->stride_env + (size_t)k * x->stride_agent;
 }
 
 // see writes what agent k sees of another one into two elements of its row.
@@ -155,7 +153,7 @@ RL_EXPORT(rl_describe) int32_t rl_describe(uint32_t config, uint32_t config_len,
 {
     (void)config, (void)config_len; // arguments change nothing of it
     if (cap < sizeof(Description)) return sizeof(Description);
-    Description *d = at(buf);
+    Description *d = rl_at(buf);
     __builtin_memset(d, 0, sizeof *d);
     __builtin_memcpy(d->strings, "\0tag\0001\0hunters\0prey", 20);
     rl_spec head = {
@@ -175,25 +173,11 @@ RL_EXPORT(rl_describe) int32_t rl_describe(uint32_t config, uint32_t config_len,
     return sizeof *d;
 }
 
-// Memory for the host is rounded to whole small pages, so that a window never shares one with the guest's own.
-static uint32_t whole_pages(uint32_t size) { return (size + 4095) & ~4095u; }
-
-RL_EXPORT(rl_alloc) int32_t rl_alloc(uint32_t size, uint32_t align)
-{
-    if (align & (align - 1) || align > RL_PAGE || size > UINT32_MAX - 4096) return 0;
-    return (int32_t)(uintptr_t)rl_get(whole_pages(size), align < 4096 ? 4096 : align);
-}
-
-RL_EXPORT(rl_free) void rl_free(uint32_t pointer, uint32_t size)
-{
-    if (size <= UINT32_MAX - 4096) rl_put(at(pointer), whole_pages(size));
-}
-
 static Batch *find(uint32_t batch) { return batch < BATCHES ? batches[batch] : NULL; }
 
 RL_EXPORT(rl_create) int32_t rl_create(uint32_t config, uint32_t config_len, uint32_t num_envs, uint32_t autoreset)
 {
-    rl_config c = {.text = at(config), .len = config_len};
+    rl_config c = {.text = rl_at(config), .len = config_len};
     int64_t size = rl_arg_i64(&c, "size", 9);
     int32_t slot = 0;
     while (slot < BATCHES && batches[slot]) slot++;
@@ -232,7 +216,7 @@ RL_EXPORT(rl_bind) int32_t rl_bind(uint32_t batch, uint32_t bindings, uint32_t n
 {
     Batch *b = find(batch);
     if (!b || n != 2 * EACH) return RL_STATUS_ARGUMENT;
-    __builtin_memcpy(b->bind, at(bindings), sizeof b->bind);
+    __builtin_memcpy(b->bind, rl_at(bindings), sizeof b->bind);
     return RL_STATUS_OK;
 }
 
@@ -242,8 +226,8 @@ RL_EXPORT(rl_reset) int32_t rl_reset(uint32_t batch, uint32_t t, uint32_t mask, 
     if (!b) return RL_STATUS_ARGUMENT;
     if (!b->bind[ACTION].ptr) return RL_STATUS_STATE;
     for (uint32_t i = 0; i < b->envs; i++) {
-        if (mask && !((uint8_t *)at(mask))[i]) continue;
-        if (seeds) b->env[i].rng = rl_seed(((uint64_t *)at(seeds))[i]);
+        if (mask && !((uint8_t *)rl_at(mask))[i]) continue;
+        if (seeds) b->env[i].rng = rl_seed(((uint64_t *)rl_at(seeds))[i]);
         begin(&b->env[i]);
         look(b, i, OBS, t);
     }
@@ -278,8 +262,8 @@ RL_EXPORT(rl_save) int32_t rl_save(uint32_t batch, uint32_t env, uint32_t buf, u
     if (!b || env >= b->envs) return RL_STATUS_ARGUMENT;
     uint32_t head[2] = {STATE_VERSION, sizeof(Tag)};
     if (cap < sizeof head + sizeof(Tag)) return sizeof head + sizeof(Tag);
-    __builtin_memcpy(at(buf), head, sizeof head);
-    __builtin_memcpy(at(buf + sizeof head), &b->env[env], sizeof(Tag));
+    __builtin_memcpy(rl_at(buf), head, sizeof head);
+    __builtin_memcpy(rl_at(buf + sizeof head), &b->env[env], sizeof(Tag));
     return sizeof head + sizeof(Tag);
 }
 
@@ -288,16 +272,16 @@ RL_EXPORT(rl_load) int32_t rl_load(uint32_t batch, uint32_t env, uint32_t buf, u
     Batch *b = find(batch);
     uint32_t head[2];
     if (!b || env >= b->envs || len < sizeof head) return RL_STATUS_ARGUMENT;
-    __builtin_memcpy(head, at(buf), sizeof head);
+    __builtin_memcpy(head, rl_at(buf), sizeof head);
     if (head[0] != STATE_VERSION) return RL_STATUS_VERSION;
     if (head[1] != sizeof(Tag) || len != sizeof head + sizeof(Tag)) return RL_STATUS_ARGUMENT;
-    __builtin_memcpy(&b->env[env], at(buf + sizeof head), sizeof(Tag));
+    __builtin_memcpy(&b->env[env], rl_at(buf + sizeof head), sizeof(Tag));
     return RL_STATUS_OK;
 }
 
 RL_EXPORT(rl_last_error) int32_t rl_last_error(uint32_t buf, uint32_t cap)
 {
-    if (cap >= rl_error.len) __builtin_memcpy(at(buf), rl_error.text, rl_error.len);
+    if (cap >= rl_error.len) __builtin_memcpy(rl_at(buf), rl_error.text, rl_error.len);
     return (int32_t)rl_error.len;
 }
 
