@@ -30,6 +30,9 @@ type Payload struct {
 	Steps bool
 	// Grantable names the columns of the block that a wire may let its receiver write.
 	Grantable []string
+	// OnLoan: the block is still written by who asked, and is until all have answered, each of whom writes a part of it. So the
+	// message carries no claim, and its receivers may be several.
+	OnLoan bool
 	// Learned: the receiver is a learner or feeds one: its env steps count as trained on.
 	Learned bool
 	// Publishes: PolicyVersion is one that the sender publishes.
@@ -42,10 +45,10 @@ type Payload struct {
 
 // payloads has a row for each payload.
 var payloads = [...]Payload{
-	{Name: PayloadRequest, Inline: func(m *hostabi.Message) map[string]any {
+	{Name: PayloadRequest, OnLoan: true, Grantable: []string{trajectory.Action.String()}, Inline: func(m *hostabi.Message) map[string]any {
 		return map[string]any{"t": m.T, "split": m.Split}
 	}},
-	{Name: PayloadActions, Answers: true},
+	{Name: PayloadActions, OnLoan: true, Answers: true},
 	{Name: PayloadTrajectory, Block: true, Steps: true, Grantable: trajectory.GrantableNames()},
 	{Name: PayloadDataset, Block: true, Learned: true},
 	{Name: PayloadWeights, Block: true, Publishes: true},

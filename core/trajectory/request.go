@@ -18,8 +18,18 @@ type ActRequest struct {
 	// Bootstrap: truncated[T-1] has ones under same-step autoreset; write bootstrap_value[T-1] from the final
 	// observations of those environments too.
 	Bootstrap bool
-	// Policy says, in the reply, whose rows are written: the policy's place in Shape.Policies.
+	// Policy says, in the reply, whose rows are written: the policy's place in Shape.Policies. In a request it says so once
+	// AddressedTo has been called.
 	Policy int
+}
+
+// AddressedTo returns the request as it is for a policy that acts in blocks of a schema.
+func (r ActRequest) AddressedTo(policy string, s *Schema) (ActRequest, error) {
+	if _, err := s.Of(policy); err != nil {
+		return r, err
+	}
+	r.Policy, _ = s.PolicyPlace(policy)
+	return r, nil
 }
 
 const (

@@ -107,8 +107,11 @@ func (c *actingChecker) learnsGiven(x *Component) {
 		return
 	}
 	key := "from"
-	if p.Of != "" {
+	switch {
+	case p.Of != "":
 		key = "of"
+	case p.Scripted:
+		key = "scripted"
 	}
 	c.Add(codeGiven, x.policyAt(), "leave the learner out, or `"+key+"` in [policy."+p.Name+"]",
 		"policy %q is given by `%s`: nobody learns it", p.Name, key)
@@ -217,7 +220,7 @@ func (c *actingChecker) sharing(w *Wire, to *Component, acting []string) {
 // weighed checks that somebody learns the policy of a component that acts, or gives its weights.
 func (c *actingChecker) weighed(x, acts *Component) {
 	p := c.graph.Policy(acts.Policy)
-	if p == nil || !acts.takes(component.PayloadWeights) {
+	if p == nil || p.Role() == Rules || !acts.takes(component.PayloadWeights) {
 		return
 	}
 	from := c.weightsOf(acts, p)

@@ -23,6 +23,8 @@ type Policy struct {
 	// one is given. Version is which policy version; 0 where the file names none.
 	Of, From string
 	Version  uint64
+	// Scripted: a component of one's own answers for it, by rules: it has no weights.
+	Scripted bool
 	// Group names the group of agents that it plays; empty where rollouts say so, or there is one. See Graph.GroupOf.
 	Group string
 
@@ -41,6 +43,7 @@ const (
 	Learned Role = "learned" // a learner makes versions of it
 	Pool    Role = "pool"    // versions that another policy of the run has had are drawn: Of without Version
 	Frozen  Role = "frozen"  // one version of another policy of the run, or of another run or a file
+	Rules   Role = "rules"   // it has none: what acts is a component of one's own
 )
 
 // Role tells where the policy's weights come from.
@@ -50,19 +53,22 @@ func (p *Policy) Role() Role {
 		return Pool
 	case p.Of != "" || p.From != "":
 		return Frozen
+	case p.Scripted:
+		return Rules
 	}
 	return Learned
 }
 
 // policyFile holds the keys of a policy's table that belong to the pipeline, but for env.
 type policyFile struct {
-	Of      string `toml:"of"`
-	From    string `toml:"from"`
-	Version int    `toml:"version"`
-	Group   string `toml:"group"`
+	Of       string `toml:"of"`
+	From     string `toml:"from"`
+	Version  int    `toml:"version"`
+	Scripted bool   `toml:"scripted"`
+	Group    string `toml:"group"`
 }
 
-var policyKeys = []string{"env", "of", "from", "version", "group"}
+var policyKeys = []string{"env", "of", "from", "version", "scripted", "group"}
 
 // codeGiven is the code of tables of policies that are given and not learned.
 const codeGiven = "E053"
@@ -88,7 +94,7 @@ func (c *checker) policyTable(n *node, name string) Policy {
 	d.decode(&f) // what is wrong has been noted
 	c.atLeast(n, "version", f.Version, 1)
 	p.Of, p.From, p.Version = f.Of, f.From, uint64(max(f.Version, 0))
-	p.Group = f.Group
+	p.Group, p.Scripted = f.Group, f.Scripted
 	c.checkGiven(&p)
 	if n.at("of") != nil {
 		return p
@@ -120,6 +126,9 @@ func (c *checker) checkGiven(p *Policy) {
 	}
 	if v := p.table.at("version"); v != nil && of == nil && from == nil {
 		c.Add(codeGiven, v.key, "add of = \"POLICY\" for a policy of this run, or from = \"RUN\" for another one", "`version` of [policy.%s] is nobody's", p.Name)
+	}
+	if s := p.table.at("scripted"); s != nil && from != nil {
+		c.Add(codeGiven, s.key, "leave one of them out", "`scripted` beside `from`: rules act for [policy.%s], or weights do", p.Name)
 	}
 	if base, version, ok := VersionName(p.Name); ok && (p.Of != base || p.Version != version) {
 		c.Add(codeGiven, p.table.key, fmt.Sprintf("write of = %q and version = %d, or choose another name", base, version),
@@ -177,6 +186,9 @@ func (p *Policy) lines() (lines []keyValue) {
 	}
 	if p.Version > 0 {
 		lines = append(lines, keyValue{"version", strconv.FormatUint(p.Version, 10)})
+	}
+	if p.Scripted {
+		lines = append(lines, keyValue{"scripted", "true"})
 	}
 	if p.Group != "" {
 		lines = append(lines, keyValue{"group", quote(p.Group)})

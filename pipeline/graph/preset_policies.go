@@ -97,12 +97,18 @@ func (c *checker) addPolicies(root, preset *node) {
 		rollout.put(keyPolicies, all)
 	}
 	var others []placedName
+	scripted := false
 	for _, p := range actingNames(rollout) {
-		if p.text != x.policy && root.at("policy").at(p.text) != nil { // what is not declared is an error later
+		table := root.at("policy").at(p.text)
+		switch {
+		case p.text == x.policy || table == nil: // what is not declared is an error later
+		case roleOf(table) == Rules: // what acts for it is in the file, with its wires
+			scripted = true
+		default:
 			others = append(others, p)
 		}
 	}
-	if 0 < len(others) && len(others) < trajectory.MaxPolicies { // more are an error later
+	if (scripted || len(others) > 0) && len(others) < trajectory.MaxPolicies { // more are an error later
 		x.add(others)
 	}
 }
@@ -158,6 +164,9 @@ func roleOf(policy *node) Role {
 	p := Policy{}
 	p.Of, _ = policy.at("of").text()
 	p.From, _ = policy.at("from").text()
+	if n := policy.at("scripted"); n != nil {
+		p.Scripted, _ = n.value.(bool)
+	}
 	if policy.at("version") != nil {
 		p.Version = 1
 	}

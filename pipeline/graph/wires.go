@@ -391,16 +391,22 @@ func (c *wireReader) grant(t *node, w *Wire) {
 		switch {
 		case len(can) == 0:
 			c.Add(component.CodeGrant, column.at, "leave `write` out", "only their maker writes blocks with payload %s", w.Payload)
-		case !slices.Contains(can, column.text):
+		case !slices.Contains(can, kindOf(column.text)):
 			c.Add(component.CodeGrant, column.at, "of a "+w.Payload+" can be granted: "+strings.Join(can, ", "), "%q cannot be granted", column.text)
 		}
 		w.Write = append(w.Write, column.text)
 	}
 	slices.Sort(w.Write)
 	w.Write = slices.Compact(w.Write)
-	if w.Mode != bus.Queue {
+	if w.Mode != bus.Queue && !component.PayloadOf(w.Payload).OnLoan {
 		c.Add(component.CodeGrant, t.at("mode").val, `write mode = "queue"`, "a block that is written must have one receiver, mode %q gives it to several", w.Mode.String())
 	}
+}
+
+// kindOf returns the name of a column without its index.
+func kindOf(column string) string {
+	kind, _, _ := strings.Cut(column, "/")
+	return kind
 }
 
 // checkGrants holds wires against each other: nobody else may get a block that somebody writes, and a component cannot tell
@@ -415,7 +421,7 @@ func (c *wireReader) checkGrants() {
 			o := &c.graph.Wires[j]
 			switch {
 			case i == j:
-			case o.From == w.From && o.Signal == w.Signal && o.Mode != bus.Queue:
+			case o.From == w.From && o.Signal == w.Signal && o.Mode != bus.Queue && !component.PayloadOf(w.Payload).OnLoan:
 				c.Add(component.CodeGrant, w.writeAt, "leave `write` out, or wire that slot to what "+w.To+" sends",
 					"%s gets each block as well, while it is written", component.Qualified(o.To, o.Slot))
 			case o.To == w.To && o.Slot == w.Slot && !slices.Equal(o.Write, w.Write):

@@ -167,7 +167,8 @@ func (r *Reader) state(kind, policy string) (component.State, error) {
 }
 
 // Beside returns who plays beside a policy, as the rollouts of its environment have it: opponents that are drawn for episodes are left
-// out. A policy that plays no agent there plays all of its group here.
+// out, and for one that is scripted, whose component no evaluation runs, the policy itself plays. A policy that plays no agent there
+// plays all of its group here.
 func (r *Reader) Beside(p *graph.Policy) (Beside, error) {
 	group, err := r.Graph.GroupOf(p, &r.Spec)
 	if err != nil {
@@ -184,6 +185,9 @@ func (r *Reader) Beside(p *graph.Policy) (Beside, error) {
 	}
 	b, place := Beside{Agents: make([]int, len(names)), Group: group}, map[string]int{p.Name: 0}
 	for agent, name := range names {
+		if other := r.Graph.Policy(name); other != nil && other.Role() == graph.Rules {
+			continue
+		}
 		if _, known := place[name]; !known {
 			other, err := r.Player(name)
 			if err != nil {

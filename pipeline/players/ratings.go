@@ -87,7 +87,7 @@ func (r *Reader) all(learned *graph.Policy) (list []rated, newest int, err error
 	list = []rated{{first, learned.Name}}
 	for i := range r.Graph.Policies {
 		p := &r.Graph.Policies[i]
-		if p.Env != learned.Env || p.Role() == graph.Learned {
+		if p.Env != learned.Env || p.Role() == graph.Learned || p.Role() == graph.Rules {
 			continue
 		}
 		more, err := r.versions(p)

@@ -15,7 +15,8 @@ func Kind(make func() sdk.Component) func() component.Component {
 // authored is a component that an author has written.
 type authored struct {
 	author sdk.Component
-	host   *host // nil before Start
+	policy string // that its table names, whose requests it answers
+	host   *host  // nil before Start
 }
 
 var _ component.Component = (*authored)(nil)
@@ -29,13 +30,18 @@ func (c *authored) Manifest() component.Manifest {
 func ports(list []sdk.Port) []component.Port {
 	all := make([]component.Port, len(list))
 	for i, p := range list {
-		all[i] = component.Port{Name: p.Name, Payload: p.Payload, Doc: p.Doc, Schema: p.Schema}
+		all[i] = component.Port{Name: p.Name, Payload: p.Payload, Doc: p.Doc, Schema: p.Schema, OnLoan: component.PayloadOf(p.Payload).Answers}
 	}
 	return all
 }
 
 // Configure lets the author check the table.
 func (c *authored) Configure(decode func(into any) error) error {
+	table := map[string]any{}
+	if err := decode(&table); err != nil {
+		return err
+	}
+	c.policy, _ = table["policy"].(string)
 	return configError(c.author.Configure(decode))
 }
 
@@ -57,7 +63,7 @@ func configError(err error) error {
 
 // Start starts the author's component.
 func (c *authored) Start(h *component.Host) error {
-	c.host = &host{wide: h, open: map[claim]struct{}{}, views: map[uint8]view{}}
+	c.host = &host{wide: h, policy: c.policy, open: map[claim]struct{}{}, views: map[uint8]view{}}
 	return c.author.Start(c.host)
 }
 

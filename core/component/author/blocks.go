@@ -17,14 +17,17 @@ var errSpent = errors.New("the block was released, or the slot that it came to h
 // token is what of a Block the author does not see.
 type token interface{ handle() hostabi.Handle }
 
-// block is the block of a message while its slot runs. It is leased when it is first looked at.
+// block is the block of a message while its slot runs. It is leased when it is first looked at, unless it is on loan to who asked.
 type block struct {
 	host  *host
 	slot  string // empty: it may not be written
 	h     hostabi.Handle
-	lease arena.Lease
+	lease arena.Lease // zero of one on loan
 	view  view
 }
+
+// errOnLoan is the error for a claim on a block that is still being written.
+var errOnLoan = errors.New("who sent the request still writes the block: it can be used in the slot alone")
 
 func (b *block) handle() hostabi.Handle { return b.h }
 
@@ -50,6 +53,9 @@ func (b *block) Lease() (sdk.Lease, error) {
 	if err := l.look(); err != nil {
 		return nil, err
 	}
+	if l.lease.Handle() == 0 {
+		return nil, errOnLoan
+	}
 	b.host.open[l] = struct{}{}
 	return l, nil
 }
@@ -66,20 +72,25 @@ func (b *block) look() error {
 	if err != nil {
 		return err
 	}
-	if b.lease, err = a.Lease(b.h); err == nil {
-		b.view = b.host.view(a, b.lease.Bytes())
+	var mem []byte
+	b.lease, err = a.Lease(b.h)
+	if mem = b.lease.Bytes(); errors.Is(err, arena.ErrState) {
+		mem, err = a.Loaned(b.h)
+	}
+	if err == nil {
+		b.view = b.host.view(a, mem)
 	}
 	return err
 }
 
 // end makes the token name nothing.
 func (b *block) end() error {
-	looked := b.view.mem != nil
-	b.h, b.view = 0, view{}
-	if !looked {
+	held := b.lease
+	b.h, b.view, b.lease = 0, view{}, arena.Lease{}
+	if held.Handle() == 0 {
 		return nil
 	}
-	return b.lease.Release()
+	return held.Release()
 }
 
 // lease is a block that outlives its slot.

@@ -8,6 +8,7 @@ import (
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/hostabi/native"
 	sdk "github.com/rlhost/rlhost/sdk/component"
@@ -15,9 +16,10 @@ import (
 
 // host is the narrow view of a component.Host.
 type host struct {
-	wide  *component.Host
-	open  map[claim]struct{} // leases and loans
-	views map[uint8]view     // without a block, by the ID of their arena
+	wide   *component.Host
+	policy string             // whose act requests are answered
+	open   map[claim]struct{} // leases and loans
+	views  map[uint8]view     // without a block, by the ID of their arena
 }
 
 // claim is a lease or a loan.
@@ -34,7 +36,7 @@ func (h *host) Signal(name string) sdk.Signal { return &signal{host: h, to: h.wi
 
 func (h *host) Slot(name string, fn func(*sdk.Message)) {
 	s := &slot{host: h, fn: fn, block: block{host: h, slot: name}}
-	h.wide.Slot(name, s.run)
+	s.asked = h.wide.Slot(name, s.run).Payload() == component.PayloadRequest
 }
 
 func (h *host) After(d time.Duration, fn func()) sdk.Timer { return h.wide.Receiver.After(d, fn) }
@@ -103,6 +105,7 @@ func (s *signal) Emit(m sdk.Message) (sdk.Outcome, error) {
 type slot struct {
 	host    *host
 	fn      func(*sdk.Message)
+	asked   bool // it gets act requests
 	message sdk.Message
 	block   block
 }
@@ -114,7 +117,24 @@ func (s *slot) run(m *hostabi.Message) {
 		s.message.Block = &s.block
 		defer s.leave()
 	}
+	if s.asked {
+		if err := s.address(m); err != nil {
+			s.host.wide.Fail(err)
+			return
+		}
+	}
 	s.fn(&s.message)
+}
+
+// address says in an act request for which policy it is.
+func (s *slot) address(m *hostabi.Message) error {
+	tr, err := trajectory.Borrowed(s.host.wide.Arenas, m.Handle)
+	if err != nil {
+		return err
+	}
+	r, err := trajectory.ActRequestOf(m).AddressedTo(s.host.policy, tr.Schema)
+	s.message.Inline = r.Message().Inline
+	return err
 }
 
 // leave ends the block of a message. Its receivers have claims of their own by then.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/component/author"
 	"github.com/rlhost/rlhost/examples/plugins/chooser-go/chooser"
+	"github.com/rlhost/rlhost/examples/plugins/opponent-go/opponent"
 	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/session"
@@ -15,17 +16,55 @@ import (
 	"github.com/rlhost/rlhost/sdk/component"
 )
 
-// trainings are short synchronous ones with a component of each kind, whose keys stand where %s is.
-var trainings = []struct {
+// training is a short synchronous one with a component of a kind, whose keys stand where %s is.
+type training struct {
 	kind     string
 	make     func() component.Component
 	pipeline string
 	another  string // a set with which something else is learned
 	// racy: in a process the component's releases of blocks arrive whenever they do, and rollouts go on by them.
 	racy bool
-}{
-	{"chooser", chooser.New, chosen, "component.chooser.keep=2", true},
 }
+
+var trainings = []training{
+	{"chooser", chooser.New, chosen, "component.chooser.keep=2", true},
+	{"opponent", opponent.New, played, "component.rollout.opponents.rules=0.1", false},
+}
+
+const played = `
+rlhost = 1
+[run]
+name = "played"
+stop = { env_steps = 4096 }
+evaluation = { episodes = 4 }
+[env.connectfour]
+use = "connectfour@1"
+[train]
+preset = "ppo"
+env = "connectfour"
+mode = "sync"
+[policy.rules]
+env = "connectfour"
+scripted = true
+[component.rollout]
+opponents = { rules = 1.0 }
+[component.opponent]
+%s
+policy = "rules"
+[[wire]]
+signal = "rollout.obs_ready"
+slot = "opponent.act"
+mode = "all"
+depth = 64
+on_full = "block"
+write = ["action"]
+[[wire]]
+signal = "opponent.actions"
+slot = "rollout.on_actions"
+mode = "reply"
+depth = 64
+on_full = "block"
+`
 
 const chosen = `
 rlhost = 1
@@ -63,6 +102,34 @@ depth = 64
 on_full = "block"
 `
 
+// builtIn returns the keys of the component built in.
+func (x *training) builtIn() string { return fmt.Sprintf("kind = %q", x.kind) }
+
+func (x *training) train(t *testing.T, keys string, sets ...string) *session.Result {
+	t.Helper()
+	parts, engines := builtin.New(builtin.Options{})
+	defer engines.Close()
+	parts.Kinds[x.kind] = author.Kind(x.make)
+	g, problems := graph.Parse("run.toml", fmt.Appendf(nil, x.pipeline, keys), graph.ParseOptions{Parts: parts, Sets: append(sets, "run.dir="+t.TempDir())})
+	if g == nil {
+		t.Fatal(problems)
+	}
+	result, err := session.Train(t.Context(), session.Options{Parts: parts, Graph: g})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// A policy that has learned nothing yet plays at random, and loses nearly every game against the rules.
+func TestOpponent_BeatsARandomPlayer(t *testing.T) {
+	x := trainings[1]
+	r := x.train(t, x.builtIn(), "component.learner.learning_rate=1e-12", "run.stop.env_steps=8192")
+	if r.Episodes < 100 || !(r.MeanReturn < -0.9) {
+		t.Errorf("after %d games the player has a mean return of %.2f, want nearly -1", r.Episodes, r.MeanReturn)
+	}
+}
+
 // A training learns the same, bit for bit, with a component built in, as a process, and as a module in each language.
 func TestComponents_LearnTheSameInAllRuntimes(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "components")
@@ -71,24 +138,9 @@ func TestComponents_LearnTheSameInAllRuntimes(t *testing.T) {
 	}
 	for _, x := range trainings {
 		t.Run(x.kind, func(t *testing.T) {
-			train := func(keys string, sets ...string) *session.Result {
-				t.Helper()
-				parts, engines := builtin.New(builtin.Options{})
-				defer engines.Close()
-				parts.Kinds[x.kind] = author.Kind(x.make)
-				g, problems := graph.Parse("run.toml", fmt.Appendf(nil, x.pipeline, keys), graph.ParseOptions{Parts: parts, Sets: append(sets, "run.dir="+t.TempDir())})
-				if g == nil {
-					t.Fatal(problems)
-				}
-				result, err := session.Train(t.Context(), session.Options{Parts: parts, Graph: g})
-				if err != nil {
-					t.Fatal(err)
-				}
-				return result
-			}
-			builtIn := fmt.Sprintf("kind = %q", x.kind)
-			want := train(builtIn)
-			if other := train(builtIn, x.another); other.ParamsHash == want.ParamsHash {
+			train := func(keys string, sets ...string) *session.Result { return x.train(t, keys, sets...) }
+			want := train(x.builtIn())
+			if other := train(x.builtIn(), x.another); other.ParamsHash == want.ParamsHash {
 				t.Errorf("with %s the parameters are the same: the component does nothing", x.another)
 			}
 			if got := train(fmt.Sprintf("plugin = \"p\"\nkind = %q", x.kind), "plugin.p.path="+program); got.ParamsHash != want.ParamsHash && !x.racy || got.ParamsHash == "" {

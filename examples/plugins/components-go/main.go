@@ -4,13 +4,17 @@ package main
 
 import (
 	"github.com/rlhost/rlhost/examples/plugins/chooser-go/chooser"
+	"github.com/rlhost/rlhost/examples/plugins/opponent-go/opponent"
 	"github.com/rlhost/rlhost/sdk/component"
 	"github.com/rlhost/rlhost/sdk/process"
 )
 
 func main() {
 	process.Serve(process.Plugin{
-		Components: map[string]func() component.Component{"chooser": chooser.New},
-		Docs:       map[string]string{"chooser": "passes on the blocks with the highest mean reward"},
+		Components: map[string]func() component.Component{"chooser": chooser.New, "opponent": opponent.New},
+		Docs: map[string]string{
+			"chooser":  "passes on the blocks with the highest mean reward",
+			"opponent": "plays Connect Four by rules",
+		},
 	})
 }

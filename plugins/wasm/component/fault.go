@@ -11,27 +11,29 @@ import (
 func (g *guest) save() { g.saved = g.run.Save(g.contain) }
 
 // failed handles an error of a call. After a fault the guest goes on from the state that was saved last; what it had leased is
-// released. Any other error ends the run.
-func (g *guest) failed(err error) {
+// released. Any other error ends the run. It reports whether the guest goes on.
+func (g *guest) failed(err error) bool {
 	var fault *env.Fault
 	if !errors.As(err, &fault) || !fault.Poisons() {
 		g.host.Fail(err)
-		return
+		return false
 	}
 	g.faults.Inc()
 	if g.host.Yield(err) { // it is being replaced
 		g.dead = true
-		return
+		return false
 	}
 	if g.restarts == g.source.MaxRestarts {
 		g.end(fmt.Errorf("%w; restarted %d times already (max_restarts)", err, g.restarts))
-		return
+		return false
 	}
 	g.restarts++
 	g.host.Log.Warn("component restarted", "error", err, "restart", g.restarts, "max_restarts", g.source.MaxRestarts)
 	if err := g.goBack(); err != nil {
 		g.end(err)
+		return false
 	}
+	return true
 }
 
 // end fails the component for good.

@@ -31,6 +31,7 @@ type guest struct {
 	module   *wasm.Module
 	source   Source
 	lines    string // its table
+	policy   string // that it names, whose act requests are answered
 	manifest hostabi.Manifest
 
 	host *core.Host
@@ -38,8 +39,9 @@ type guest struct {
 	blocks   tokens
 	slots    []*slot
 	signals  []*bus.Signal
-	handling *slot // whose message is being handled; nil in none
-	emitted  int   // messages in this call
+	answers  []bool // by signal: its messages are answers to requests
+	handling *slot  // whose message is being handled; nil in none
+	emitted  int    // messages in this call
 	timers   timers
 	metrics  metrics
 	saved    *wasm.SavedGuest // what a fault goes back to
@@ -59,7 +61,8 @@ func (g *guest) Manifest() core.Manifest {
 	var m core.Manifest
 	ports := func(list []hostabi.ManifestPort) (ports []core.Port) {
 		for _, p := range list {
-			ports = append(ports, core.Port{Name: p.Name, Payload: p.Payload, Doc: p.Doc, OnLoan: p.Flags&hostabi.PortOnLoan != 0, Schema: p.Schema})
+			onLoan := p.Flags&hostabi.PortOnLoan != 0 || core.PayloadOf(p.Payload).Answers
+			ports = append(ports, core.Port{Name: p.Name, Payload: p.Payload, Doc: p.Doc, OnLoan: onLoan, Schema: p.Schema})
 		}
 		return ports
 	}
@@ -74,6 +77,7 @@ func (g *guest) Configure(decode func(into any) error) error {
 		return err
 	}
 	g.lines = table.Lines(values)
+	g.policy, _ = values["policy"].(string)
 	asked, err := g.module.NewGuest(wasm.GuestOptions{Name: g.source.Name})
 	if err != nil {
 		return err
@@ -191,7 +195,7 @@ func (g *guest) Start(h *core.Host) error {
 		return err
 	}
 	for _, p := range g.manifest.Signals {
-		g.signals = append(g.signals, h.Signal(p.Name))
+		g.signals, g.answers = append(g.signals, h.Signal(p.Name)), append(g.answers, core.PayloadOf(p.Payload).Answers)
 	}
 	for i := range g.manifest.Slots {
 		s, err := g.newSlot(i)

@@ -36,13 +36,20 @@ func (s services) Emit(signal, message uint32) int32 {
 	if sender := le.Uint32(b[44:]); sender > 0 {
 		m.Sender = uint16(sender - 1)
 	}
-	if token := le.Uint32(b[0:]); token != 0 {
+	token, x := le.Uint32(b[0:]), g.handling
+	if g.answers[signal] {
+		if x == nil || x.block == 0 || x.block != token || !x.payload.OnLoan || x.emitted {
+			return int32(hostabi.StatusState)
+		}
+		m = g.answer(x, m.PolicyVersion)
+	}
+	if token != 0 {
 		k := g.blocks.find(token)
 		if k == nil {
 			return int32(hostabi.StatusArgument)
 		}
 		m.Handle = k.handle
-		if x := g.handling; x != nil && x.block == token {
+		if x != nil && x.block == token {
 			g.writeBack(x)
 			x.emitted = true
 		}
@@ -60,6 +67,18 @@ func (s services) Emit(signal, message uint32) int32 {
 		return int32(hostabi.OutcomeParked)
 	}
 	return int32(hostabi.OutcomeSent)
+}
+
+// answer returns the answer to the request that is being handled: the same, but for who acted.
+func (g *guest) answer(s *slot, version uint64) hostabi.Message {
+	m := s.came
+	if s.payload.Name == core.PayloadRequest {
+		if r, err := g.address(&s.came); err == nil {
+			m.Inline = r.Inline
+		}
+	}
+	m.PolicyVersion = version
+	return m
 }
 
 // Lease claims a block.

@@ -2,11 +2,13 @@ package component
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/rlhost/rlhost/core/arena"
-
+	core "github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -14,6 +16,7 @@ import (
 type slot struct {
 	index    uint32
 	name     string
+	payload  core.Payload
 	looks    bool // at blocks
 	columns  []hostabi.ManifestColumn
 	grants   []string // columns that the wires let it write, ascending
@@ -25,6 +28,7 @@ type slot struct {
 	block   uint32      // token of the message's block, 0 if it names none
 	lease   arena.Lease // of that block, where columns of it are copied
 	emitted bool        // the block has been emitted: what was written is in it
+	came    hostabi.Message
 }
 
 // bound is where the columns of a block lie.
@@ -43,7 +47,7 @@ type lent struct {
 // newSlot gets the memory for the messages of a slot and binds it.
 func (g *guest) newSlot(i int) (*slot, error) {
 	port := &g.manifest.Slots[i]
-	s := &slot{index: uint32(i), name: port.Name, looks: port.Flags&hostabi.PortBlocks != 0}
+	s := &slot{index: uint32(i), name: port.Name, payload: core.PayloadOf(port.Payload), looks: port.Flags&hostabi.PortBlocks != 0}
 	for _, c := range g.manifest.Columns {
 		if c.Slot != i {
 			continue
@@ -74,11 +78,15 @@ func (g *guest) newSlot(i int) (*slot, error) {
 	return s, nil
 }
 
-// handle gives the guest a message.
+// handle gives the guest a message. After a fault a request that has not been answered is given to it again: who asked waits.
 func (g *guest) handle(s *slot, m *hostabi.Message) {
-	if g.dead {
-		return
+	for again := true; again && !g.dead; {
+		again = g.try(s, m) && s.payload.OnLoan && !s.emitted
 	}
+}
+
+// try is handle once. It reports whether the guest goes on after a fault.
+func (g *guest) try(s *slot, m *hostabi.Message) bool {
 	g.handling, g.emitted = s, 0
 	err := g.present(s, m)
 	if err == nil {
@@ -89,10 +97,11 @@ func (g *guest) handle(s *slot, m *hostabi.Message) {
 	}
 	g.handling = nil
 	g.leave(s)
-	if err != nil {
-		g.lost.Inc()
-		g.failed(err)
+	if err == nil {
+		return false
 	}
+	g.lost.Inc()
+	return g.failed(err)
 }
 
 // leave forgets the block of a message that has been handled.
@@ -111,11 +120,19 @@ func (g *guest) leave(s *slot) {
 
 // present puts a message and what it points to where the guest reads it.
 func (g *guest) present(s *slot, m *hostabi.Message) error {
-	s.emitted = false
+	s.emitted, s.came = false, *m
+	inline := m.Inline
 	if m.Handle != 0 {
 		if err := g.presentBlock(s, m.Handle); err != nil {
 			return err
 		}
+	}
+	if s.payload.Name == core.PayloadRequest {
+		r, err := g.address(m)
+		if err != nil {
+			return err
+		}
+		inline = r.Inline
 	}
 	b, le := g.run.View(s.message, uint32(g.manifest.MessageBytes)), binary.LittleEndian
 	le.PutUint32(b[0:], s.block)
@@ -123,12 +140,22 @@ func (g *guest) present(s *slot, m *hostabi.Message) error {
 	le.PutUint32(b[8:], m.T)
 	le.PutUint32(b[12:], m.Split)
 	le.PutUint64(b[16:], m.PolicyVersion)
-	le.PutUint64(b[24:], m.Inline[0])
-	le.PutUint64(b[32:], m.Inline[1])
+	le.PutUint64(b[24:], inline[0])
+	le.PutUint64(b[32:], inline[1])
 	le.PutUint16(b[40:], m.Kind)
 	clear(b[42:])
 	le.PutUint32(b[44:], uint32(m.Sender)+1)
 	return nil
+}
+
+// address says in an act request for which policy it is.
+func (g *guest) address(m *hostabi.Message) (hostabi.Message, error) {
+	tr, err := trajectory.Borrowed(g.host.Arenas, m.Handle)
+	if err != nil {
+		return *m, err
+	}
+	r, err := trajectory.ActRequestOf(m).AddressedTo(g.policy, tr.Schema)
+	return r.Message(), err
 }
 
 // presentBlock maps a block, if the slot looks at such, and binds the columns.
@@ -207,8 +234,10 @@ func (g *guest) lend(s *slot, w *window, h hostabi.Handle) (err error) {
 			continue
 		}
 		if s.lease.Handle() == 0 {
-			if s.lease, err = w.view.arena.Lease(h); err != nil {
-				return fmt.Errorf("write a copy of %s: %w", l.name, err)
+			if s.lease, err = w.view.arena.Lease(h); errors.Is(err, arena.ErrState) {
+				return fmt.Errorf("%s has no pages of its own in blocks of %s, and who asks still writes the block: begin the run with that grant", l.name, w.view.arena.Name())
+			} else if err != nil {
+				return err
 			}
 		}
 		if l.n >= p.bytes {

@@ -215,6 +215,23 @@ impl Episode {
     }
 }
 
+/// What a message of the payload act_request asks: that the actions of the component's policy be written into row `t` of the block.
+/// The answer is the message itself, on a signal with the payload actions.
+pub struct ActRequest {
+    pub t: u32,
+    /// What the column policy has where it acts, if there are several.
+    pub policy: u8,
+    /// The row behind the last step: there is no action to write.
+    pub value_only: bool,
+}
+
+impl ActRequest {
+    pub fn of(m: &Message) -> ActRequest {
+        let flags = m.fields.inline[1];
+        ActRequest { t: m.fields.t, policy: (flags >> 34) as u8, value_only: flags >> 32 & 1 != 0 }
+    }
+}
+
 /// A number that the component reports; the pipeline must grant "metric".
 #[derive(Clone, Copy, Default)]
 pub struct Metric(u32);
