@@ -9,7 +9,7 @@ import (
 )
 
 // HostFeatures is what this host runs.
-const HostFeatures = FeatureActions | FeatureObservations | FeatureAgents | FeatureInfo | FeatureDiscount
+const HostFeatures = FeatureActions | FeatureObservations | FeatureAgents | FeatureInfo | FeatureDiscount | FeatureResetParam
 
 // Runs is the same in words, for messages with ErrNotYet.
 const Runs = "agents, observations of integers and f32, Discrete, MultiDiscrete, MultiBinary and Box actions, action masks, info, a discount"
@@ -361,6 +361,10 @@ func (s *EnvSpec) notYet() error {
 			return err
 		}
 		switch {
+		case d.Role == RoleResetParam && d.DType == F32 && d.Flags&TensorPerAgent == 0:
+			continue
+		case d.Role == RoleResetParam && d.Flags&TensorOptional == 0:
+			return fmt.Errorf("role %v of %v, or of agents, want f32 of the environment: %w", d.Role, d.DType, ErrNotYet)
 		case d.Role > lastRole || d.Role == RoleInfo || d.Role == RoleDiscount || d.Role == RoleActive || d.Flags&TensorOptional != 0 && d.Role > RoleFinalObservation:
 			continue
 		case d.Role > RoleFinalObservation:

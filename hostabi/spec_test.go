@@ -191,7 +191,7 @@ func TestParseSpec_NamesWhatIsNotRunYet(t *testing.T) {
 		{"observations of f64", "observation: dtype f64", func(s *hostabi.EnvSpec) { s.Tensors[1].DType, s.Tensors[5].DType = hostabi.F64, hostabi.F64 }},
 		{"state", "role state", extra(hostabi.Tensor{Role: hostabi.RoleState, DType: hostabi.F32})},
 		{"cost", "role cost", extra(hostabi.Tensor{Role: hostabi.RoleCost, DType: hostabi.F32})},
-		{"reset parameters", "role reset_param", extra(hostabi.Tensor{Role: hostabi.RoleResetParam, DType: hostabi.F32})},
+		{"reset parameters of f64", "role reset_param of f64", extra(hostabi.Tensor{Role: hostabi.RoleResetParam, DType: hostabi.F64})},
 	} {
 		s := testkit.Spec(4, 2, true)
 		c.change(&s)

@@ -14,6 +14,8 @@ import (
 const (
 	PayloadRequest    = "act_request"   // a row of observations that waits for actions
 	PayloadActions    = "actions"       // the same request, answered
+	PayloadResets     = "reset_request" // environments whose next episodes want reset parameters
+	PayloadParams     = "reset_params"  // the same request, answered
 	PayloadTrajectory = "trajectory"    // a full block of env steps
 	PayloadDataset    = "dataset"       // blocks that are learned from together
 	PayloadWeights    = "weights"       // a new policy version
@@ -49,6 +51,10 @@ var payloads = [...]Payload{
 		return map[string]any{"t": m.T, "split": m.Split}
 	}},
 	{Name: PayloadActions, OnLoan: true, Answers: true},
+	{Name: PayloadResets, OnLoan: true, Grantable: []string{trajectory.ResetParam.String()}, Inline: func(m *hostabi.Message) map[string]any {
+		return map[string]any{"split": m.Split, "first_env": trajectory.ResetRequestOf(m).FirstEnv}
+	}},
+	{Name: PayloadParams, OnLoan: true, Answers: true},
 	{Name: PayloadTrajectory, Block: true, Steps: true, Grantable: trajectory.GrantableNames()},
 	{Name: PayloadDataset, Block: true, Learned: true},
 	{Name: PayloadWeights, Block: true, Publishes: true},

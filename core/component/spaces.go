@@ -39,6 +39,7 @@ func (e *SpacesError) Table() string {
 		{"action", false, func(s *hostabi.EnvSpec) string { return describe(s, hostabi.RoleAction) }},
 		{"action mask", false, func(s *hostabi.EnvSpec) string { return describe(s, hostabi.RoleActionMask) }},
 		{"discount", true, func(s *hostabi.EnvSpec) string { return describe(s, hostabi.RoleDiscount) }},
+		{"reset_param", true, func(s *hostabi.EnvSpec) string { return describe(s, hostabi.RoleResetParam) }},
 		{"info", true, func(s *hostabi.EnvSpec) string { return describe(s, hostabi.RoleInfo) }},
 		{"autoreset", false, autoresets},
 	} {

@@ -30,6 +30,7 @@ const (
 	FinalObs   = Column(hostabi.RoleFinalObservation) << kindAt // [N][obs], newest last observation of each environment
 	Info       = Column(hostabi.RoleInfo) << kindAt             // [T][N][figures] f32, of the environment itself; where AtEnd undefined in all other rows
 	Active     = Column(hostabi.RoleActive) << kindAt           // [T+1][N] u8, 1 where the agent acts; only where agents do not always act
+	ResetParam = Column(hostabi.RoleResetParam) << kindAt       // [N][numbers] f32, read where an episode of the environment begins, 0 where nobody writes them; only with such a tensor
 	Discount   = Column(hostabi.RoleDiscount) << kindAt         // [T][N] f32, 0 to 1, instead of the learner's constant; only with such a tensor
 )
 
@@ -122,6 +123,7 @@ var kinds = []kind{
 	{Active, "active", AtT1 | PerEnv | Guest | Observed, 0, 0},
 	{Info, "info", AtT | PerEnv | Guest | Outcome, 0, 0},
 	{Discount, "discount", AtT | PerEnv | Guest | Outcome, 0, 0},
+	{ResetParam, "reset_param", PerEnv | Guest, 0, 0},
 	{LogProb, "log_prob", AtT | PerEnv, hostabi.F32, 1},
 	{Value, "value", AtT1 | PerEnv, hostabi.F32, 1},
 	{Bootstrap, "bootstrap_value", AtT | PerEnv, hostabi.F32, 1},

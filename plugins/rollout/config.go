@@ -21,6 +21,8 @@ type config struct {
 
 	Reward rewards `toml:"reward"`
 
+	ResetParams bool `toml:"reset_params"` // another component writes those of the episodes to come
+
 	Policies  map[string]string  `toml:"policies"`  // by pattern of agents; empty: one policy acts in all rows
 	Opponents map[string]float64 `toml:"opponents"` // shares of episodes by policy
 }

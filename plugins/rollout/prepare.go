@@ -28,7 +28,7 @@ func (c *shared) differs(next *hostabi.EnvSpec) string {
 	if !slices.Equal(running.Groups, next.Groups) && max(len(running.Groups), len(next.Groups)) > 1 {
 		return "its agents are in other groups"
 	}
-	for _, role := range []hostabi.Role{hostabi.RoleObservation, hostabi.RoleAction, hostabi.RoleActionMask, hostabi.RoleDiscount,
+	for _, role := range []hostabi.Role{hostabi.RoleObservation, hostabi.RoleAction, hostabi.RoleActionMask, hostabi.RoleDiscount, hostabi.RoleResetParam,
 		hostabi.RoleActive, hostabi.RoleReward, hostabi.RoleTerminated, hostabi.RoleTruncated} {
 		was, is := running.All(role), next.All(role)
 		same := func(a, b hostabi.Tensor) bool { return sameSpace(&a, &b) && (len(was) == 1 || a.Path == b.Path) }

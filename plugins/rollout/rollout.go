@@ -32,7 +32,7 @@ func New() component.Component { return &Rollout{} }
 
 // Manifest lists the ports.
 func (c *Rollout) Manifest() component.Manifest {
-	return component.Manifest{
+	m := component.Manifest{
 		Signals: []component.Port{
 			{Name: "obs_ready", Payload: component.PayloadRequest, OnLoan: true, Doc: "a row of observations waits for actions"},
 			{Name: "trajectories", Payload: component.PayloadTrajectory, Doc: "a full block"},
@@ -42,6 +42,11 @@ func (c *Rollout) Manifest() component.Manifest {
 			{Name: "on_actions", Payload: component.PayloadActions, Doc: "the row asked about has been written"},
 		},
 	}
+	if c.config.ResetParams {
+		m.Signals = append(m.Signals, component.Port{Name: signalResets, Payload: component.PayloadResets, OnLoan: true, Doc: "episodes to come want reset parameters"})
+		m.Slots = append(m.Slots, component.Port{Name: "on_params", Payload: component.PayloadParams, Doc: "they have been written"})
+	}
+	return m
 }
 
 // Configure reads the component's table.
@@ -73,6 +78,9 @@ func (c *Rollout) Start(h *component.Host) error {
 	}
 	c.plugin = plugin
 	if err := c.layOut(); err != nil {
+		return err
+	}
+	if err := c.bindParams(); err != nil {
 		return err
 	}
 	return c.makeSplits()
@@ -179,6 +187,21 @@ func (c *Rollout) Resume() {
 			s.begin()
 		}
 	}
+}
+
+// endPause ends the wait for a Pause if no split of the component has anything left to do.
+func endPause(c *shared, all []*split) {
+	if c.rest.rested == nil {
+		return
+	}
+	for _, s := range all {
+		if s.writing || s.behind() {
+			return
+		}
+	}
+	rested := c.rest.rested
+	c.rest.rested = nil
+	rested()
 }
 
 // Waiting returns nothing: what the component asks for is answered before it comes to rest.

@@ -25,6 +25,7 @@ type splitState struct {
 	Reports   map[string][]tally `json:",omitempty"`
 	Policies  string             `json:",omitempty"` // names of several
 	Acting    []byte             `json:",omitempty"` // places among them
+	Params    []byte             `json:",omitempty"` // reset parameters
 	// Of snapshots that were taken before Carry was: it is both.
 	CarryObs, CarryMask []byte `json:",omitempty"`
 }
@@ -55,7 +56,7 @@ func (c *Rollout) Snapshot() (component.State, error) {
 			Steps: s.steps, Sequence: s.sequence, Calls: s.batch.calls, Restarted: c.restarted, Attempts: c.attempts, Tries: s.seeds.attempt,
 			Fresh: !s.carried, Phantom: slices.Clone(s.phantom), Ages: slices.Clone(s.ages), Accounts: slices.Clone(s.accounts),
 			Carry: slices.Clone(s.carry), Memory: c.schema.Shape.Memory, Reports: s.reports.save(),
-			Policies: c.schema.Shape.Policies, Acting: slices.Clone(s.acting.by),
+			Policies: c.schema.Shape.Policies, Acting: slices.Clone(s.acting.by), Params: slices.Clone(s.params),
 		})
 	}
 	state.Meta = splits
@@ -110,6 +111,7 @@ func (s *split) restore(from *splitState, instance []byte) error {
 		s.acting.beginAll(s.first, s.steps)
 	}
 	copy(s.carry, from.Carry)
+	copy(s.params, from.Params)
 	if s.agents != nil {
 		for i := range s.accounts {
 			s.agents.SetRunning(i, s.accounts[i].Length > 0)

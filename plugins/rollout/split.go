@@ -34,6 +34,8 @@ type split struct {
 	sequence uint64 // of the block
 	carried  bool   // what was observed in row T of the previous block waits in carry
 	carry    []byte // see trajectory.SaveObserved
+	params   []byte // reset parameters of the newest block
+	asking   bool   // for those of this one
 
 	minVersion uint64 // of the policies that acted in the block
 
@@ -45,7 +47,8 @@ type split struct {
 func newSplit(c *shared, index int, b *batch) *split {
 	s := &split{
 		rows: newRows(c), index: index, first: b.first(), batch: b, carry: make([]byte, c.schema.ObservedBytes()),
-		steps: uint64(c.life) * trajectory.LifeSteps,
+		params: make([]byte, c.schema.ParamBytes()),
+		steps:  uint64(c.life) * trajectory.LifeSteps,
 	}
 	s.reporter = s.report
 	s.seeds = seeds{c: c, first: s.first, values: make([]uint64, c.envs())}
@@ -95,7 +98,7 @@ func (s *split) lend() (arena.Loan, error) {
 	return arena.Loan{}, arena.ErrBusy
 }
 
-// begin starts a block: binds it, writes row 0 and asks for its actions.
+// begin starts a block: binds it, writes row 0 and asks for its actions, or for reset parameters first.
 func (s *split) begin() {
 	if s.c.rest.wanted && !s.behind() {
 		return
@@ -111,11 +114,11 @@ func (s *split) begin() {
 	s.loan, s.t = loan, 0
 	s.open(loan.Bytes(), loan.Block())
 	s.minVersion = ^uint64(0)
-	if err := s.firstRow(); err != nil {
-		s.fault(err)
+	if s.paramsOf().Load(s.params); s.c.resets != nil {
+		s.askParams()
 		return
 	}
-	s.ask()
+	s.enter()
 }
 
 // firstRow binds the block and writes what is observed in row 0.
@@ -482,19 +485,4 @@ func (s *split) begun() uint64 {
 		return s.sequence + 1
 	}
 	return s.sequence
-}
-
-// endPause ends the wait for a Pause if no split of the component has anything left to do.
-func endPause(c *shared, all []*split) {
-	if c.rest.rested == nil {
-		return
-	}
-	for _, s := range all {
-		if s.writing || s.behind() {
-			return
-		}
-	}
-	rested := c.rest.rested
-	c.rest.rested = nil
-	rested()
 }

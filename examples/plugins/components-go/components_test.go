@@ -1,13 +1,16 @@
 package main
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
 	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/component/author"
 	"github.com/rlhost/rlhost/examples/plugins/chooser-go/chooser"
+	"github.com/rlhost/rlhost/examples/plugins/curriculum-go/curriculum"
 	"github.com/rlhost/rlhost/examples/plugins/opponent-go/opponent"
 	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/pipeline/graph"
@@ -29,7 +32,49 @@ type training struct {
 var trainings = []training{
 	{"chooser", chooser.New, chosen, "component.chooser.keep=2", true},
 	{"opponent", opponent.New, played, "component.rollout.opponents.rules=0.1", false},
+	{"curriculum", curriculum.New, raised, "component.curriculum.step=8", false},
 }
+
+const raised = `
+rlhost = 1
+[run]
+name = "raised"
+stop = { env_steps = 16384 }
+evaluation = { episodes = 4 }
+[env.walk]
+use = "../curriculum-c/walk.wasm"
+[train]
+preset = "ppo"
+env = "walk"
+mode = "sync"
+[component.rollout]
+reset_params = true
+[component.curriculum]
+%s
+first = 2
+last = 32
+goal = 0.9
+window = 10
+[[wire]]
+signal = "rollout.episodes"
+slot = "curriculum.on_episodes"
+mode = "all"
+depth = 4096
+on_full = "block"
+[[wire]]
+signal = "rollout.resets"
+slot = "curriculum.on_resets"
+mode = "queue"
+depth = 64
+on_full = "block"
+write = ["reset_param"]
+[[wire]]
+signal = "curriculum.params"
+slot = "rollout.on_params"
+mode = "reply"
+depth = 64
+on_full = "block"
+`
 
 const played = `
 rlhost = 1
@@ -152,5 +197,30 @@ func TestComponents_LearnTheSameInAllRuntimes(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What an episode is given rises while the policy succeeds, and stops at the last level.
+func TestCurriculum_RisesWithTheSuccess(t *testing.T) {
+	x := trainings[2]
+	var made []component.Component
+	x.make = func() component.Component {
+		made = append(made, curriculum.New())
+		return made[len(made)-1]
+	}
+	r := x.train(t, x.builtIn(), "component.curriculum.last=4", "run.stop.env_steps=32768")
+	highest := 0.0
+	for _, c := range made {
+		state, err := c.Snapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		highest = max(highest, math.Float64frombits(binary.LittleEndian.Uint64(state)))
+	}
+	if highest != 4 {
+		t.Errorf("the level has come to %v, want 4", highest)
+	}
+	if !(r.MeanReturn > 0.9) {
+		t.Errorf("the mean return in corridors of 4 is %v", r.MeanReturn)
 	}
 }

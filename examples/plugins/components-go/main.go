@@ -4,6 +4,7 @@ package main
 
 import (
 	"github.com/rlhost/rlhost/examples/plugins/chooser-go/chooser"
+	"github.com/rlhost/rlhost/examples/plugins/curriculum-go/curriculum"
 	"github.com/rlhost/rlhost/examples/plugins/opponent-go/opponent"
 	"github.com/rlhost/rlhost/sdk/component"
 	"github.com/rlhost/rlhost/sdk/process"
@@ -11,10 +12,11 @@ import (
 
 func main() {
 	process.Serve(process.Plugin{
-		Components: map[string]func() component.Component{"chooser": chooser.New, "opponent": opponent.New},
+		Components: map[string]func() component.Component{"chooser": chooser.New, "curriculum": curriculum.New, "opponent": opponent.New},
 		Docs: map[string]string{
-			"chooser":  "passes on the blocks with the highest mean reward",
-			"opponent": "plays Connect Four by rules",
+			"chooser":    "passes on the blocks with the highest mean reward",
+			"curriculum": "raises a reset parameter with the success",
+			"opponent":   "plays Connect Four by rules",
 		},
 	})
 }

@@ -86,7 +86,9 @@ func (l *session) admitOnLoan(port int, m *hostabi.Message) bool {
 	if isAnswer {
 		m.Split = asked.Split
 		if x.carry[port].Answers { // the reply is the request
-			m.Kind, m.Inline = asked.Kind, x.answerTo(&asked)
+			if m.Kind, m.Inline = asked.Kind, asked.Inline; x.carry[port].Name == component.PayloadActions {
+				m.Inline = x.answerTo(&asked)
+			}
 		}
 		return true
 	}
@@ -99,7 +101,7 @@ func (l *session) admitOnLoan(port int, m *hostabi.Message) bool {
 	return true
 }
 
-// answerTo returns what the answer to a request about a block on loan says: the same, with the policy whose rows are written. Which
+// answerTo returns what the answer to an act request says: the same, with the policy whose rows are written. Which
 // that is says the component's table, not the process.
 func (x *shared) answerTo(asked *hostabi.Message) [2]uint64 {
 	a, err := x.h.Arenas.Of(asked.Handle)

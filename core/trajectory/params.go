@@ -1,0 +1,84 @@
+package trajectory
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// ResetRequest asks for the reset parameters of the episodes that begin while a block is written: that they be written into its
+// columns of kind ResetParam, before anything else is. The sender has the block on loan. The reply is the same message.
+type ResetRequest struct {
+	Block    hostabi.Handle
+	Split    uint32 // of the sender, for the sender
+	Step     uint64 // env steps that each environment has made before, as Meta.FirstStep counts them
+	FirstEnv uint32 // global index of the block's first environment
+}
+
+// Message encodes the request.
+func (r ResetRequest) Message() hostabi.Message {
+	return hostabi.Message{Handle: r.Block, Split: r.Split, Inline: [2]uint64{r.Step, uint64(r.FirstEnv)}}
+}
+
+// ResetRequestOf decodes a message of payload reset_request or reset_params.
+func ResetRequestOf(m *hostabi.Message) ResetRequest {
+	return ResetRequest{Block: m.Handle, Split: m.Split, Step: m.Inline[0], FirstEnv: uint32(m.Inline[1])}
+}
+
+// ParamBytes returns how many bytes the reset parameters of a block have; 0 where its environments take none.
+func (s *Schema) ParamBytes() (n int) {
+	for i := range s.columns {
+		if l := &s.columns[i]; l.Column.Kind() == ResetParam {
+			n += l.Bytes
+		}
+	}
+	return n
+}
+
+// Params are the reset parameters of a block. They may be none.
+type Params struct{ Trajectory }
+
+// Save copies them to a buffer of Schema.ParamBytes bytes.
+func (t Params) Save(to []byte) {
+	t.each(func(_ *Layout, column []byte) { to = to[copy(to, column):] })
+}
+
+// Load is the inverse of Save.
+func (t Params) Load(from []byte) {
+	t.each(func(_ *Layout, column []byte) { from = from[copy(column, from):] })
+}
+
+// Copy copies those of another block of the same layout.
+func (t Params) Copy(from Trajectory) {
+	t.each(func(l *Layout, column []byte) { copy(column, from.Mem[l.Offset:]) })
+}
+
+func (t Params) each(fn func(l *Layout, column []byte)) {
+	for i := range t.Schema.columns {
+		if l := &t.Schema.columns[i]; l.Column.Kind() == ResetParam {
+			fn(l, t.Mem[l.Offset:l.Offset+l.Bytes])
+		}
+	}
+}
+
+// Check returns an error, and the environment, for a reset parameter that is neither 0 nor a number within its bounds.
+func (t Params) Check() (env int, err error) {
+	t.each(func(l *Layout, _ []byte) {
+		d := t.Schema.Spec.All(hostabi.RoleResetParam)[l.Column.Index()]
+		row := t.row(l, 0)
+		for i := range row.Rows * row.Elems {
+			at, elem := i/row.Elems, i%row.Elems
+			if at%t.Schema.Agents != 0 || err != nil { // those of an environment stand in the row of its first agent
+				continue
+			}
+			v := float32(row.Value(at, elem))
+			low, high := d.Bounds(elem)
+			if v == 0 || v >= low && v <= high && !math.IsInf(float64(v), 0) {
+				continue
+			}
+			env, err = at/t.Schema.Agents, fmt.Errorf("%w: %v %q of environment %d is %g, want %g to %g, or 0", ErrOutput, l.Column, d.Path, at/t.Schema.Agents, v, low, high)
+		}
+	})
+	return env, err
+}
