@@ -19,8 +19,6 @@ type Flow struct {
 	Blocks    int // trajectory blocks of one instance in circulation, asynchronously; in synchronous mode Splits
 	BlockRows int // env steps in one block
 	Envs      int // environments of one instance
-	// EpisodeLimit is after how many env steps the component ends an episode itself; 0 = never.
-	EpisodeLimit int
 	// DatasetRows is how many env steps a batcher gathers before it releases any block.
 	DatasetRows int
 	// Policies names the policies that act in the component's environments, by patterns of agents; empty: one policy acts in

@@ -37,7 +37,7 @@ type Env interface {
 	// seeds restarts the environments' random streams; nil lets them go on. Both have one element per
 	// environment.
 	Reset(t int, mask []uint8, seeds []uint64) error
-	// Step reads action[t] and writes reward[t], terminated[t], truncated[t], obs[t+1] (and mask[t+1]).
+	// Step reads action[t], where row t holds what is observed, whichever block it was written to first, and writes reward[t], terminated[t], truncated[t], obs[t+1] (and mask[t+1]).
 	Step(t int) error
 	// Renew returns the Env to the state just after its creation, with no block bound and no episode begun.
 	Renew() error
@@ -76,6 +76,12 @@ type PartStepper interface {
 	StepParts(t int, parts []Span) error
 }
 
+// BlockMapper is optional for an Env that maps the blocks which it is bound to.
+type BlockMapper interface {
+	// MapAhead puts blocks where Bind finds them. Nothing is bound afterwards.
+	MapAhead(blocks []Block) error
+}
+
 // Copier is optional for an Env: Restore of the other's Snapshot, without the bytes between.
 type Copier interface {
 	// CopyFrom replaces the state by that of an Env of the same source with the same options, which goes on as it is.
@@ -111,6 +117,18 @@ type Configured interface {
 	// Configuration returns all that an environment's state depends on besides the source: its arguments, one key=value
 	// a line, in the order of the keys.
 	Configuration() string
+}
+
+// Shaping is optional for a Plugin.
+type Shaping interface {
+	// Shapes reports whether the environments write trajectory.ShapedReward into blocks that have it. Nobody else does then.
+	Shapes() bool
+}
+
+// Shapes reports whether the environments of a plugin write trajectory.ShapedReward; see Shaping.
+func Shapes(p Plugin) bool {
+	s, ok := p.(Shaping)
+	return ok && s.Shapes()
 }
 
 // Options says which environments to make.
@@ -202,6 +220,9 @@ func (f *Fault) Poisons() bool {
 
 // Lost returns the environments that an error reports lost; nil for any other error.
 func Lost(err error) []Span {
+	if err == nil {
+		return nil // and nothing is allocated
+	}
 	var f *Fault
 	if errors.As(err, &f) && f.Kind == FaultLost {
 		return f.Lost

@@ -1,6 +1,10 @@
 package env
 
-import "time"
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+)
 
 // Source says what an environment is loaded from and how it is run: an [env.NAME] table. The same struct is what a
 // pipeline file says, what the graph holds, and what processes that load environments are told, as JSON.
@@ -15,6 +19,18 @@ type Source struct {
 	Limits    `toml:"limits"`
 	Grants    []string `toml:"grants" json:"grants"` // imports and capabilities that a module may use
 	SHA256    string   `toml:"sha256" json:"-"`      // of the file, hexadecimal; empty if any will do
+	// Wrap lists the wrappers around the environments, the innermost first.
+	Wrap []Wrapper `toml:"wrap" json:"wrap,omitempty"`
+}
+
+// Wrapper is one wrapper of a list: its name with its value, as plain maps, lists and scalars.
+type Wrapper map[string]any
+
+// UnmarshalJSON keeps numbers as they are written, so that integers stay integers.
+func (w *Wrapper) UnmarshalJSON(doc []byte) error {
+	d := json.NewDecoder(bytes.NewReader(doc))
+	d.UseNumber()
+	return d.Decode((*map[string]any)(w))
 }
 
 // Limits bound an environment; zero means the runtime's default.

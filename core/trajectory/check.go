@@ -97,7 +97,7 @@ func (t Trajectory) checkEnded(columns []uint8, row, step int) (env int, err err
 			if terminated[env]|truncated[env] == 0 || !t.Schema.holds(whose, env) || dense && finite(final.Data[env*final.StrideRow:][:size]) {
 				continue
 			}
-			if i, v := final.notFinite(env); i >= 0 {
+			if i, v := final.notFinite(env); i >= 0 && !(whose.Flags&AtEnd != 0 && final.absent(env)) {
 				return env, fmt.Errorf("%w: %s is %v", ErrOutput, t.Schema.told(c, i), v)
 			}
 		}

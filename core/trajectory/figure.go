@@ -1,6 +1,8 @@
 package trajectory
 
 import (
+	"encoding/binary"
+	"math"
 	"strconv"
 
 	"github.com/rlhost/rlhost/hostabi"
@@ -33,6 +35,33 @@ func (s *Schema) Figures() (list []Figure) {
 		}
 	}
 	return list
+}
+
+// absent are the bits of what stands in an AtEnd figure that nobody has written: a NaN.
+const absent = 0x7fc0ab5e
+
+// IsAbsent reports whether a figure of an episode's end was never written; see EndUnwritten.
+func IsAbsent(figure float32) bool { return math.Float32bits(figure) == absent }
+
+// EndUnwritten is for an environment, or agent, whose episode something else has ended in a row: the environment knows nothing of
+// it, so that what it tells of an episode's end is absent.
+func EndUnwritten(t Trajectory, env, row int) {
+	for _, c := range t.Schema.atEnd {
+		m := t.at(c, row)
+		for i := range m.Elems {
+			binary.LittleEndian.PutUint32(m.Data[env*m.StrideRow+i*m.StrideElem:], absent)
+		}
+	}
+}
+
+// absent reports whether all elements of a row are.
+func (m Matrix) absent(row int) bool {
+	for i := range m.Elems {
+		if m.Bits(row, i) != absent {
+			return false
+		}
+	}
+	return true
 }
 
 func figureName(d *hostabi.Tensor, elem int) string {

@@ -319,9 +319,7 @@ func (s *Schema) add(k *kind, index int, d *hostabi.Tensor) bool {
 		l.Envs = s.Rows()
 	}
 	if kind := l.Column.Kind(); kind == Obs || kind == FinalObs || kind == PastObs {
-		for _, n := range d.Shape[:d.Rank] {
-			l.Shape = append(l.Shape, int(n))
-		}
+		l.Shape = dimensions(d)
 	} else if l.Elems > 1 {
 		l.Shape = append(l.Shape, l.Elems)
 	}
