@@ -46,6 +46,23 @@ const builtCartPole = "../../examples/plugins/cartpole-c/cartpole.wasm"
 // preReleaseModule is the key of a module that a swap left in the run's folder.
 var preReleaseModule = regexp.MustCompile(`(?m)^use = "plugins/[0-9a-f]{64}\.wasm"$`)
 
+// movedRewards is a key that has become wrappers.
+var movedRewards = regexp.MustCompile(`(?m)^reward = \{ scale = 0.5, clip = 8.0, sign = false \}$`)
+
+// withWrappers returns a pipeline that was stored, or where it has a key that error E057 is about, one beside it with the line that the
+// error says.
+func withWrappers(w *workshop, file string) string {
+	text := w.read(file)
+	if !movedRewards.MatchString(text) {
+		return file
+	}
+	w.fails(exitConfig, []string{"validate", file}, "error[E057]", "write wrap = [{ reward_scale = 0.5 }, { reward_clip = 8 }] in [env.taxi]")
+	text = movedRewards.ReplaceAllString(text, "")
+	next := strings.TrimSuffix(file, ".toml") + "-wrapped.toml"
+	w.write(next, strings.Replace(text, "[env.taxi]\n", "[env.taxi]\nwrap = [{ reward_scale = 0.5 }, { reward_clip = 8 }]\n", 1))
+	return next
+}
+
 func goOnFrom(w *workshop, name string) {
 	var want struct {
 		Params   string    `json:"params"`
@@ -71,7 +88,7 @@ func goOnFrom(w *workshop, name string) {
 	if err := json.Unmarshal(out, &played); code != exitOK || err != nil || !slices.Equal(played.Returns, want.Returns) {
 		w.t.Errorf("eval exits with %d and %s (%v), want returns %v", code, out, err, want.Returns)
 	}
-	end := w.train(run+"/pipeline.toml", "--init-from", run, "--set", "run.stop.env_steps=4096", "--set", "run.evaluation.episodes=1",
+	end := w.train(withWrappers(w, run+"/pipeline.toml"), "--init-from", run, "--set", "run.stop.env_steps=4096", "--set", "run.evaluation.episodes=1",
 		"--set", "train.mode=sync", "--set", "component.learner.learning_rate=1e-30") // an asynchronous run may stop late
 	params := cmp.Or(want.NewRun[end.Kernels], want.Params)
 	if end.EnvSteps < 4096 || end.EnvSteps >= want.EnvSteps+4096 || end.ParamsHash != params {

@@ -89,7 +89,7 @@ func TestPlugins_ALearnerOfOnesOwnHasNamesForEverything(t *testing.T) {
 	w.write("learner.py", bandit)
 	w.write("own.toml", fmt.Sprintf("%s[plugin.own]\npath = \"./learner.py\"\ninterpreter = [%q]\n[component.learner]\nplugin = \"own\"\n",
 		plain, w.python()))
-	if end := w.train("own.toml", "--set", "component.rollout.reward={ scale = 0.5, clip = 0.25 }"); end.EnvSteps != 20480 || end.Reason != "env_steps" {
+	if end := w.train("own.toml", "--set", "env.cartpole.wrap=[{ reward_scale = 0.5 }, { reward_clip = 0.25 }]"); end.EnvSteps != 20480 || end.Reason != "env_steps" {
 		t.Errorf("ended by %s after %d env steps", end.Reason, end.EnvSteps)
 	}
 	lines := strings.Split(strings.TrimSpace(w.read("runs/cartpole/0001/metrics.jsonl")), "\n")

@@ -129,9 +129,9 @@ func TestPlugins_GymnasiumTrainsWithEveryAction(t *testing.T) {
 	w := newWorkshop(t)
 	w.python()
 	w.write("joint.py", jointEnv)
-	text := strings.Replace(plain, "20480", "2048", 1) + "[component.rollout]\nreward = { scale = 0.1 }\n[component.learner]\nadaptive_kl = 0.01\nanneal_env_steps = 0\n"
+	text := strings.Replace(plain, "20480", "2048", 1) + "[component.learner]\nadaptive_kl = 0.01\nanneal_env_steps = 0\n"
 	for name, use := range map[string]string{"box": "gymnasium:Pendulum-v1", "joint": "gymnasium:joint:Joint-v0"} {
-		w.write(name+".toml", strings.Replace(text, "cartpole@1", use, 1))
+		w.write(name+".toml", strings.Replace(text, "\"cartpole@1\"", fmt.Sprintf("%q\nwrap = [{ reward_scale = 0.1 }]", use), 1))
 		one := w.train(name+".toml", "--set", "run.name="+name)
 		two := w.train(name+".toml", "--set", "run.name="+name, "--set", "env.cartpole.workers=2", "--set", "component.inference.runtime=process",
 			"--set", "component.learner.runtime=process")

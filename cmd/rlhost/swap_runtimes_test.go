@@ -81,8 +81,8 @@ func TestSwapRuntimes_SynchronousRunsAreTheSameBitForBit(t *testing.T) {
 	w := newWorkshop(t)
 	w.another()
 	w.write("live.toml", endless("sync"))
-	w.write("box.toml", strings.NewReplacer("cartpole@1", "pendulum@1", "anneal_env_steps = 500_000",
-		"anneal_env_steps = 0\nadaptive_kl = 0.01\nnormalize_returns = true\n[component.rollout]\nreward = { scale = 0.1, clip = 1.0 }").Replace(endless("sync")))
+	w.write("box.toml", strings.NewReplacer("\"cartpole@1\"", "\"pendulum@1\"\nwrap = [{ reward_scale = 0.1 }, { reward_clip = 1.0 }]",
+		"anneal_env_steps = 500_000", "anneal_env_steps = 0\nadaptive_kl = 0.01\nnormalize_returns = true").Replace(endless("sync")))
 	for _, component := range swapped {
 		for _, file := range []string{"live.toml", "box.toml"} {
 			t.Run(component+" of "+file, func(t *testing.T) {

@@ -174,12 +174,11 @@ type ConfigError struct {
 
 // Flow is component.Flow.
 type Flow struct {
-	Splits       int `json:"splits"`
-	Blocks       int `json:"blocks"`
-	BlockRows    int `json:"block_rows"`
-	Envs         int `json:"envs"`
-	EpisodeLimit int `json:"episode_limit"`
-	DatasetRows  int `json:"dataset_rows"`
+	Splits      int `json:"splits"`
+	Blocks      int `json:"blocks"`
+	BlockRows   int `json:"block_rows"`
+	Envs        int `json:"envs"`
+	DatasetRows int `json:"dataset_rows"`
 
 	Policies  map[string]string  `json:"policies,omitempty"`
 	Opponents map[string]float64 `json:"opponents,omitempty"`

@@ -99,7 +99,7 @@ func values() []Probe {
 		{
 			Name: "limit of the host", About: "a reward of 1 a step, truncated by the host after seven",
 			Known:  []Known{{"V", 1 / (1 - gamma), 0, value}},
-			script: script(math.MaxInt32, plugintest.Terminates), sets: []string{"component.rollout.episode_limit=7"},
+			script: script(math.MaxInt32, plugintest.Terminates), sets: []string{"env.probe.wrap=[{ time_limit = 7 }]"},
 		},
 	}
 }

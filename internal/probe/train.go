@@ -17,6 +17,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/plugins/builtin"
 	"github.com/rlhost/rlhost/plugins/plugintest"
+	"github.com/rlhost/rlhost/plugins/wrap"
 )
 
 // EnvSteps is how long every training is, and Tolerance how far from theory it may end, as a part of that.
@@ -69,10 +70,10 @@ func (p *Probe) Train(ctx context.Context, m Mode, seed uint64) (found []float64
 	defer func() { err = errors.Join(err, engines.Close()) }()
 	parts.Kinds["reader"] = func() component.Component { return r }
 	parts.Builtins = []string{"probe@1"}
-	parts.Load = func(context.Context, string, graph.EnvTable, string) (env.Plugin, error) {
+	parts.Load = func(_ context.Context, _ string, t graph.EnvTable, _ string) (env.Plugin, error) {
 		script := p.script
 		script.Autoreset = m.auto
-		return plugintest.New(script), nil
+		return wrap.New(plugintest.New(script), t.Wrap)
 	}
 	sets := append([]string{fmt.Sprintf("run.seed=%d", seed)}, p.sets...)
 	g, problems := graph.Parse("probe.toml", []byte(file), graph.ParseOptions{Parts: parts, Sets: append(sets, m.sets...)})

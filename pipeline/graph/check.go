@@ -3,6 +3,7 @@ package graph
 import (
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rlhost/rlhost/core/component"
@@ -187,7 +188,12 @@ func codeOf(e *component.ConfigError) string {
 func lookup(table *node, key string) *node {
 	n := table
 	for _, part := range strings.Split(key, ".") {
-		if n = n.at(part); n == nil {
+		name, index, indexed := strings.Cut(strings.TrimSuffix(part, "]"), "[")
+		n = n.at(name)
+		if i, err := strconv.Atoi(index); indexed && n != nil && err == nil && i < len(n.items) {
+			n = n.items[i]
+		}
+		if n == nil {
 			return nil
 		}
 	}

@@ -58,6 +58,8 @@ func encodeValue(v reflect.Value, bytes bool) string {
 		return "[" + strings.Join(items, ", ") + "]"
 	case reflect.Map:
 		return encodeMap(v)
+	case reflect.Interface:
+		return encodeValue(v.Elem(), false)
 	}
 	if bytes && v.CanInt() {
 		return strconv.Quote(table.FormatBytes(v.Int()))

@@ -88,7 +88,16 @@ type Env struct {
 	// Places in the file, for what is found wrong later: the value of use, and that of sha256.
 	UseAt, SHAAt Span
 
-	at Span // of its header
+	at    Span // of its header
+	table *node
+}
+
+// Place returns where a key of the environment's table stands, such as wrap[1].reward_clip, or the table itself.
+func (e *Env) Place(key string) Span {
+	if n := lookup(e.table, key); n != nil {
+		return n.val
+	}
+	return e.at
 }
 
 // EnvTable is an [env.NAME] table.

@@ -35,6 +35,9 @@ type Parts struct {
 	Policy func(decode func(into any) error, env *hostabi.EnvSpec) (component.Policy, error)
 	// CheckPolicy is Policy without an environment, for checks before anything is loaded.
 	CheckPolicy func(decode func(into any) error) error
+	// CheckWrapper checks one table of an environment's key wrap, without the environment. decode works as in
+	// Component.Configure.
+	CheckWrapper func(decode func(into any) error) error
 	// Memory is how many bytes of shared memory a pipeline may take; 0 = what the machine and its control group have.
 	Memory int64
 	// Presets are pipelines by name, as TOML text without [run] and [env]; nil is DefaultPresets. The table [preset] says

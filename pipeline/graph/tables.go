@@ -115,7 +115,8 @@ func (c *envReader) envTables() {
 		c.checkUse(n, name, f.Use)
 		c.checkSHA(n, f.SHA256)
 		c.checkIsolation(n, &f)
-		e := Env{Name: name, Swap: c.swapRule(n, f.Swap), at: n.key, UseAt: n.key, SHAAt: n.key}
+		c.checkWrappers(n, name)
+		e := Env{Name: name, Swap: c.swapRule(n, f.Swap), at: n.key, UseAt: n.key, SHAAt: n.key, table: n}
 		f.SHA256 = strings.ToLower(f.SHA256)
 		e.Table.Source = f.Source
 		if plugin, rest, ok := c.envPlugin(f.Use); ok {
@@ -128,6 +129,23 @@ func (c *envReader) envTables() {
 			e.SHAAt = s.val
 		}
 		c.graph.Envs = append(c.graph.Envs, e)
+	}
+}
+
+// checkWrappers checks each table of the key wrap; that they are tables has been checked.
+func (c *envReader) checkWrappers(n *node, name string) {
+	list := n.at("wrap")
+	if list == nil || list.kind != arrayNode || c.parts.CheckWrapper == nil {
+		return
+	}
+	for i, item := range list.items {
+		if item.kind != tableNode {
+			continue
+		}
+		at := *item
+		at.key = item.val
+		path := fmt.Sprintf("env.%s.wrap[%d]", name, i)
+		c.configErrors(&at, path, c.parts.CheckWrapper((&tableDecoder{c: &c.Report, n: &at, path: path}).decode))
 	}
 }
 

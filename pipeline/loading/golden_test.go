@@ -1,14 +1,17 @@
 package loading
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
+	"github.com/rlhost/rlhost/plugins/wrap"
 )
 
 // TestErrors holds the whole text of what is said about broken files against testdata/errors. A file is named
@@ -40,6 +43,14 @@ func complaints(t *testing.T, src string, sets []string) string {
 		sets = nil
 	}
 	parts := graphtest.Loading()
+	parts.CheckWrapper = wrap.Check
+	parts.Load = func(ctx context.Context, name string, e graph.EnvTable, dir string) (env.Plugin, error) {
+		p, err := graphtest.Load(ctx, name, e, dir)
+		if err != nil {
+			return nil, err
+		}
+		return wrap.New(p, e.Wrap)
+	}
 	g, problems := graph.Parse("pipeline.toml", []byte(src), graph.ParseOptions{Parts: parts, Sets: sets})
 	text := problems.String()
 	if (g == nil) != (problems.Err() != nil) {

@@ -108,15 +108,19 @@ func (s *Set) loadEnv(ctx context.Context, g *graph.Graph, e *graph.Env, parts *
 }
 
 // addLoadProblem says why an environment could not be loaded.
-func addLoadProblem(c *graph.Report, e *graph.Env, err error) {
+func addLoadProblem(c *graph.Report, of *graph.Env, err error) {
 	var known *table.Error
 	switch {
-	case errors.As(err, &known) && known.Key == "":
-		c.Add(known.Code, e.UseAt, known.Help, "env %q: %s", e.Name, known.Sentence())
+	case errors.As(err, &known) && known.Key != "":
+		for _, e := range table.All(err) {
+			c.Add(cmp.Or(e.Code, "E005"), of.Place(e.Key), e.Help, "env %q: %s", of.Name, e.Sentence())
+		}
+	case errors.As(err, &known):
+		c.Add(known.Code, of.UseAt, known.Help, "env %q: %s", of.Name, known.Sentence())
 	case errors.Is(err, fs.ErrNotExist):
-		c.Add("E012", e.UseAt, "build it first, or correct the path", "env %q: %s: no such file", e.Name, e.Table.Use)
+		c.Add("E012", of.UseAt, "build it first, or correct the path", "env %q: %s: no such file", of.Name, of.Table.Use)
 	default:
-		c.Add("E012", e.UseAt, "", "env %q: %v", e.Name, err)
+		c.Add("E012", of.UseAt, "", "env %q: %v", of.Name, err)
 	}
 }
 
@@ -266,11 +270,11 @@ func (s *Set) checkEnds(g *graph.Graph, c *graph.Report) {
 	for i := range g.Components {
 		x := &g.Components[i]
 		runs := s.Envs[x.Env]
-		if runs == nil || x.Flow.Envs == 0 || x.Flow.EpisodeLimit > 0 || runs.Plugin.Spec().EpisodeLimit > 0 {
+		if runs == nil || x.Flow.Envs == 0 || runs.Plugin.Spec().EpisodeLimit > 0 {
 			continue
 		}
-		c.Add("W104", g.Env(x.Env).UseAt, fmt.Sprintf("set episode_limit in [component.%s], unless every episode ends by itself", x.Name),
-			"env %q has no limit to its episodes, and component %q sets none", x.Env, x.Name)
+		c.Add("W104", g.Env(x.Env).UseAt, fmt.Sprintf("add wrap = [{ time_limit = 1000 }] to [env.%s], unless every episode ends by itself", x.Env),
+			"env %q has no limit to its episodes, and component %q runs it", x.Env, x.Name)
 	}
 }
 

@@ -145,9 +145,10 @@ func (r *Run) WritePipeline(source []byte) error {
 	return nil
 }
 
-// Pipeline returns the resolved pipeline that the run was started with.
+// Pipeline returns the resolved pipeline that the run was started with, as this version writes it.
 func (r *Run) Pipeline() ([]byte, error) {
-	return files.Read(filepath.Join(r.Dir, PipelineFile), maxDocument)
+	text, err := files.Read(filepath.Join(r.Dir, PipelineFile), maxDocument)
+	return []byte(upgraded(string(text))), err
 }
 
 // End marks the run as ended, with the reason.

@@ -85,7 +85,7 @@ func EvaluationOf(g *graph.Graph, longest uint64) EvaluationOptions {
 		most = uint64(e.MaxSteps)
 	}
 	return EvaluationOptions{Deterministic: e.Deterministic, Options: evaluation.Options{
-		Episodes: e.Episodes, Seed: e.Seed, EpisodeLimit: episodeLimit(g), MaxSteps: most,
+		Episodes: e.Episodes, Seed: e.Seed, MaxSteps: most,
 	}}
 }
 

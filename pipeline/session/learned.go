@@ -137,14 +137,3 @@ func oneLearnerEach(g *graph.Graph) error {
 	}
 	return nil
 }
-
-// episodeLimit is the time limit that the rollouts of a graph apply themselves, 0 if they apply none.
-func episodeLimit(g *graph.Graph) int {
-	limit := 0
-	for i := range g.Components {
-		if n := g.Components[i].Flow.EpisodeLimit; n > 0 && (limit == 0 || n < limit) {
-			limit = n
-		}
-	}
-	return limit
-}

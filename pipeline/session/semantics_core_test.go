@@ -118,7 +118,7 @@ func TestS19StateIsThatOfTheEpisode(t *testing.T) {
 				script.Length = func(env, episode int) int { return 1 + (7*env+11*episode)%37 }
 				var s stepwise
 				o := experiment{script: script, backend: s.wrap, sets: []string{c.net, "policy.main.normalize_obs=true",
-					fmt.Sprint("component.rollout.episode_limit=", c.limit), fmt.Sprint("component.inference.max_rows=", c.rows)}}.must(t)
+					limitOf(c.limit), fmt.Sprint("component.inference.max_rows=", c.rows)}}.must(t)
 				if len(s.wrong) > 0 {
 					t.Errorf("%s", strings.Join(s.wrong, "\n"))
 				}

@@ -30,7 +30,7 @@ func TestS2TruncationBootstrapsFromTheLastObservation(t *testing.T) {
 				script.Ends = func(int, int) plugintest.End { return plugintest.Truncates }
 				var sets []string
 				if limited {
-					sets = []string{fmt.Sprintf("component.rollout.episode_limit=%d", limit)}
+					sets = []string{limitOf(limit)}
 				}
 				var seen valued
 				o := experiment{script: script, sets: sets, backend: seen.wrap}.must(t)

@@ -27,7 +27,7 @@ func TestS22StacksAreCutAtStartsAndCarriedOverSeams(t *testing.T) {
 				var wrong []string
 				rows, old := 0, 0
 				x := experiment{script: script, sets: []string{"policy.main.encoder.obs.stack=4", "component.rollout.horizon=8",
-					"component.batcher.dataset_rows=64", fmt.Sprint("component.rollout.episode_limit=", limit)}}
+					"component.batcher.dataset_rows=64", limitOf(limit)}}
 				x.backend = func(b policy.Backend) policy.Backend {
 					return &spy{Backend: b, acted: func(requests []policy.Request) {
 						for i := range requests {

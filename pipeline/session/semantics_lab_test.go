@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/plugins/builtin"
+	"github.com/rlhost/rlhost/plugins/wrap"
 
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
@@ -167,24 +169,36 @@ func (x experiment) parts(tapped *tap) *graph.Parts {
 	}
 	parts.Builtins = []string{"lab@1"}
 	parts.Load = func(ctx context.Context, name string, table graph.EnvTable, dir string) (env.Plugin, error) {
-		if x.load != nil {
-			return x.load(ctx, name, table, dir)
+		inner := x.plugin
+		switch {
+		case x.load != nil:
+			var err error
+			if inner, err = x.load(ctx, name, table, dir); err != nil {
+				return nil, err
+			}
+		case inner == nil:
+			inner = plugintest.New(x.script)
 		}
-		if x.plugin != nil {
-			return x.plugin, nil
-		}
-		return plugintest.New(x.script), nil
+		return wrap.New(inner, table.Wrap)
 	}
-	if wrap := x.backend; wrap != nil {
+	if of := x.backend; of != nil {
 		parts.Policy = func(decode func(into any) error, env *hostabi.EnvSpec) (component.Policy, error) {
 			made, err := builtin.DecodePolicy(decode, env)
 			if d, ok := made.(*policy.Definition); ok && err == nil {
-				d.Backend = wrap(d.Backend)
+				d.Backend = of(d.Backend)
 			}
 			return made, err
 		}
 	}
 	return parts
+}
+
+// limitOf is the setting for a time limit of the lab's episodes, 0 for none.
+func limitOf(steps int) string {
+	if steps == 0 {
+		return "env.lab.wrap=[]"
+	}
+	return fmt.Sprintf("env.lab.wrap=[{ time_limit = %d }]", steps)
 }
 
 // tap keeps copies of what it hears. It is one component of one run; its fields may be read after the run, and

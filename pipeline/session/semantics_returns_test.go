@@ -58,9 +58,9 @@ func TestS18ValuesAreThoseOfTheory(t *testing.T) {
 		"small":     {reward: 1e-4, gamma: 0.9, ends: over, learned: 1e-4},
 		"large":     {reward: 1e4, gamma: 0.9, ends: over, learned: 1e4},
 		"truncated": {reward: -1e3, gamma: 0.5, ends: cut, learned: -1e3},
-		"scaled":    {reward: 300, gamma: 0.9, ends: over, learned: 3, sets: []string{"component.rollout.reward.scale=0.01"}},
-		"clipped":   {reward: 300, gamma: 0.9, ends: over, learned: 2, sets: []string{"component.rollout.reward.clip=2.0"}},
-		"signs":     {reward: -300, gamma: 0.5, ends: cut, learned: -1, sets: []string{"component.rollout.reward.sign=true"}},
+		"scaled":    {reward: 300, gamma: 0.9, ends: over, learned: 3, sets: []string{"env.lab.wrap=[{ reward_scale = 0.01 }]"}},
+		"clipped":   {reward: 300, gamma: 0.9, ends: over, learned: 2, sets: []string{"env.lab.wrap=[{ reward_clip = 2.0 }]"}},
+		"signs":     {reward: -300, gamma: 0.5, ends: cut, learned: -1, sets: []string{`env.lab.wrap=[{ reward_clip = "sign" }]`}},
 		"discount":  {reward: 40, gamma: 0.9, discount: 0.5, ends: over, learned: 40},
 		"discount of truncated episodes": {reward: 40, gamma: 0.9, discount: 0.5, ends: cut, learned: 40,
 			sets: []string{"component.learner.vtrace=true"}},
@@ -119,7 +119,7 @@ func everything() experiment {
 			return s
 		}(),
 		sets: []string{"component.learner.normalize_returns=true", "component.learner.adaptive_kl=0.001", "component.learner.kl_coef=0.1",
-			"component.learner.anneal_env_steps=0", "component.rollout.reward={ scale = 0.5, clip = 600.0 }"},
+			"component.learner.anneal_env_steps=0", "env.lab.wrap=[{ reward_scale = 0.5 }, { reward_clip = 600.0 }]"},
 	}
 }
 
@@ -157,7 +157,7 @@ func TestS18ShapedRewardsAreAColumnOfTheirOwn(t *testing.T) {
 		}
 	}
 	plain := everything()
-	plain.sets = append(plain.sets, "component.rollout.reward={ scale = 1.0 }")
+	plain.sets = append(plain.sets, "env.lab.wrap=[]")
 	raw := plain.must(t)
 	if raw.blocks[0].Schema.Has(trajectory.ShapedReward) || !shaped.blocks[0].Schema.Has(trajectory.ShapedReward) {
 		t.Error("the column is to exist where rewards are shaped, and nowhere else")

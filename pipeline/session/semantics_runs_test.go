@@ -15,7 +15,6 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
-	"github.com/rlhost/rlhost/pipeline/graph"
 
 	"github.com/rlhost/rlhost/examples/plugins"
 	"github.com/rlhost/rlhost/gpu/cpu"
@@ -23,7 +22,6 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/runs"
-	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/evaluation"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 	"github.com/rlhost/rlhost/plugins/runner"
@@ -162,20 +160,6 @@ func evaluationsAgree(t *testing.T, p env.Plugin) {
 	}
 }
 
-// What the rollouts limit, the evaluation limits too: an environment without a limit of its own would play for ever.
-func TestS12EvaluationLimitsEpisodesAsTheRolloutsDo(t *testing.T) {
-	for limit, sets := range map[int][]string{0: nil, 5: {"component.rollout.episode_limit=5"}} {
-		g, problems := graph.Parse("lab.toml", []byte(labFile), graph.ParseOptions{
-			Parts: experiment{}.parts(&tap{}), Sets: sets})
-		if g == nil {
-			t.Fatal(problems)
-		}
-		if got := session.EvaluationOf(g, 0).EpisodeLimit; got != limit {
-			t.Errorf("%v: evaluations have the limit %d, want %d", sets, got, limit)
-		}
-	}
-}
-
 // roundTrip saves a checkpoint to disk and loads it.
 func roundTrip(t *testing.T, c runs.Checkpoint) runs.Checkpoint {
 	t.Helper()
@@ -273,7 +257,7 @@ func TestS13ResumeIsExact(t *testing.T) {
 		x := experiment{plugin: keepOpen{builtinEnv(t, "cartpole@1")}, sets: []string{"policy.main.normalize_obs=true"}}
 		brokenRun(t, x, x, x)
 	})
-	learned := []string{"component.rollout.reward={ scale = 0.1, clip = 1.0 }", "component.learner.adaptive_kl=0.01", "component.learner.anneal_env_steps=0",
+	learned := []string{"env.lab.wrap=[{ reward_scale = 0.1 }, { reward_clip = 1.0 }]", "component.learner.adaptive_kl=0.01", "component.learner.anneal_env_steps=0",
 		"component.learner.normalize_returns=true"}
 	t.Run("a Box", func(t *testing.T) {
 		x := experiment{plugin: keepOpen{builtinEnv(t, "pendulum@1")}, sets: append([]string{"policy.main.action.rescale=true"}, learned...)}
@@ -295,7 +279,7 @@ func TestS13SnapshotsDoNotChangeWithTheRun(t *testing.T) {
 	var first map[string]component.State
 	hashes := map[string]string{}
 	x := variants()["disabled"]
-	x.sets = append(x.sets, "component.rollout.episode_limit=6")
+	x.sets = append(x.sets, limitOf(6))
 	x.boundary = func(_ *pipeline.Pipeline, n int, snapshot func() (map[string]component.State, error)) (err error) {
 		if n == 1 {
 			if first, err = snapshot(); err == nil {

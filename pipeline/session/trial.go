@@ -120,7 +120,7 @@ func (t *trial) canary(ctx context.Context, p *part, plugin env.Plugin) error {
 	}
 	before, after, err := evaluation.Canary(ctx, evaluation.CanaryOptions{
 		Old: old, New: plugin, Player: evaluation.Player{Actor: actor, Network: &d.Network, Group: group}, Envs: t.rules.canary, Episodes: quota, Ceiling: uint64(t.rules.verify), Seed: t.seed,
-		EpisodeLimit: episodeLimit(t.next), Progress: t.progress("canary"),
+		Progress: t.progress("canary"),
 	})
 	if err = errors.Join(err, actor.Close()); err != nil {
 		return err

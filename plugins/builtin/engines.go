@@ -24,6 +24,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/process/worker"
 	"github.com/rlhost/rlhost/plugins/wasm"
 	wasmcomponent "github.com/rlhost/rlhost/plugins/wasm/component"
+	"github.com/rlhost/rlhost/plugins/wrap"
 )
 
 // Engines run plugins: WebAssembly modules in this process, native programs in others. Each starts when it is needed.
@@ -195,11 +196,13 @@ func (e *Engines) load(ctx context.Context, name string, t graph.EnvTable, dir s
 	source := t.Source
 	source.Name = name
 	source.Use, _ = t.Locate(dir, slices.Sorted(maps.Keys(plugins.Builtins())))
+	source.Wrap = nil // the wrappers are on this side, whatever runs the environments
 	if t.Plugin == nil {
 		source.Compile = cmp.Or(source.Compile, wasm.DefaultCompile) // the process that loads it may take as long
 	}
 	if !t.Isolated() {
-		return e.LoadModule(ctx, source)
+		p, err := e.LoadModule(ctx, source)
+		return wrapped(p, err, t.Wrap)
 	}
 	var table graph.PluginTable
 	if t.Plugin != nil {
@@ -210,16 +213,29 @@ func (e *Engines) load(ctx context.Context, name string, t graph.EnvTable, dir s
 		return nil, err
 	}
 	p, err := worker.Load(ctx, r, program, worker.Options{Source: source, Workers: t.Workers})
-	return p, nativeError(err)
+	return wrapped(p, nativeError(err), t.Wrap)
 }
 
-// LoadModule loads a built-in environment or a module file into this process.
+// LoadModule loads a built-in environment or a module file into this process, with its wrappers.
 func (e *Engines) LoadModule(ctx context.Context, s env.Source) (env.Plugin, error) {
 	r, err := e.wasm()
 	if err != nil {
 		return nil, err
 	}
-	return r.Load(ctx, s.Use, plugins.Builtins()[s.Use], s)
+	p, err := r.Load(ctx, s.Use, plugins.Builtins()[s.Use], s)
+	return wrapped(p, err, s.Wrap)
+}
+
+// wrapped returns a plugin that was loaded with wrappers around its environments.
+func wrapped(p env.Plugin, err error, list []env.Wrapper) (env.Plugin, error) {
+	if err != nil {
+		return nil, err
+	}
+	outer, err := wrap.New(p, list)
+	if err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return outer, nil
 }
 
 // nativeError is what Parts.Load and Parts.Plugin return for a native plugin that cannot be used.

@@ -18,6 +18,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/opponents"
 	rolloutplugin "github.com/rlhost/rlhost/plugins/rollout"
 	"github.com/rlhost/rlhost/plugins/runner"
+	"github.com/rlhost/rlhost/plugins/wrap"
 )
 
 // Options configure the parts. The zero value works.
@@ -46,6 +47,7 @@ func New(o Options) (*graph.Parts, *Engines) {
 		Builtins:     slices.Sorted(maps.Keys(plugins.Builtins())),
 		Policy:       DecodePolicy,
 		CheckPolicy:  checkPolicy,
+		CheckWrapper: wrap.Check,
 		Presets:      graph.DefaultPresets(),
 	}, e
 }

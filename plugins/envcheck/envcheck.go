@@ -52,7 +52,7 @@ func checks() []check {
 		{"M02", "writes nothing else", "look for an index beyond the described shape, strides that are not the bound ones, or a null pointer", (*checker).writesNothingElse},
 		{"S02", "observations inside the declared bounds", "declare wider bounds, or equal ones for none", (*checker).bounds},
 		{"T01", "episodes end", "end episodes with terminated, or limit them with truncated", (*checker).ends},
-		{"T02", "has a time limit", "set episode_limit in the description, or episode_limit = N of the rollout component", (*checker).timeLimit},
+		{"T02", "has a time limit", "set episode_limit in the description, or put wrap = [{ time_limit = N }] into the [env] table", (*checker).timeLimit},
 		{"D01", "same seed, same trace", "look for memory that is read before it is written, for time, for addresses that count, for another random generator", (*checker).sameSeed},
 		{"D02", "other seed, other trace", "use the seeds that rl_reset is given", (*checker).otherSeed},
 		{"D03", "environments do not share state", "keep all state, the random stream too, in each environment's own struct and not in globals", (*checker).independent},

@@ -17,8 +17,6 @@ type CanaryOptions struct {
 	Episodes int    // of each environment; a mean over the first to end would be biased
 	Ceiling  uint64 // env steps of each environment; 0 = none. Episodes that it cuts off count so far.
 	Seed     uint64 // of episodes and actions, for both versions the same
-	// EpisodeLimit ends episodes after that many env steps; 0 = the environment's own limit alone.
-	EpisodeLimit int
 	// Progress receives the finished share of the trial, from 0 to 1; it may be nil.
 	Progress func(share float64)
 }
@@ -76,7 +74,7 @@ type side struct {
 func (s *side) open() {
 	o := s.o
 	s.play, s.fault = newPlay(Options{
-		Plugin: s.plugin, Player: o.Player, Episodes: o.Envs * o.Episodes, Envs: o.Envs, Seed: o.Seed, EpisodeLimit: o.EpisodeLimit,
+		Plugin: s.plugin, Player: o.Player, Episodes: o.Envs * o.Episodes, Envs: o.Envs, Seed: o.Seed,
 	}, env.CanaryStream)
 	if s.fault != nil {
 		return

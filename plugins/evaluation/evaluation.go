@@ -27,12 +27,11 @@ type Options struct {
 	Others []Player
 	Plays  func(episode, agent int) int
 	// Alike is how many successive episodes begin with the same seed and draw the same numbers; 0 = 1.
-	Alike        int
-	Episodes     int
-	Envs         int    // in parallel; does not change the result
-	Seed         uint64 // of episodes and actions, which differ from those of a training with that seed
-	Greedy       bool   // the most probable action instead of a sample
-	EpisodeLimit int    // ends episodes after that many env steps; 0 = the environment's own limit alone
+	Alike    int
+	Episodes int
+	Envs     int    // in parallel; does not change the result
+	Seed     uint64 // of episodes and actions, which differ from those of a training with that seed
+	Greedy   bool   // the most probable action instead of a sample
 	// MaxSteps cuts an episode off after that many env steps; 0 = never. It counts with its return so far, and as
 	// unfinished.
 	MaxSteps uint64

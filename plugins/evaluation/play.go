@@ -404,7 +404,6 @@ func (p *play) count() (reset bool) {
 			}
 			p.steps[env]++
 			p.spent[env]++
-			ended = ended || p.o.EpisodeLimit > 0 && p.steps[env] >= uint64(p.o.EpisodeLimit)
 			if !ended && (p.exhausted(env) || p.o.MaxSteps > 0 && p.steps[env] >= p.o.MaxSteps) {
 				p.result.Unfinished++
 				ended = true

@@ -79,7 +79,7 @@ func of(m *trajectory.Matrix, row int) []float32 { return m.Float32()[row*m.Stri
 func TestS19EvaluationKeepsTheStateOfEachEpisode(t *testing.T) {
 	s := script()
 	s.Length = func(env, _ int) int { return 30 + 25*(env%3) } // longer than the driver's block, some of them
-	for _, o := range []Options{{Greedy: true}, {}, {EpisodeLimit: 41}, {MaxSteps: 37}} {
+	for _, o := range []Options{{Greedy: true}, {}, {MaxSteps: 37}} {
 		for _, mode := range []hostabi.Autoreset{hostabi.SameStep, hostabi.NextStep, hostabi.Disabled} {
 			s.Autoreset = mode
 			a := newKeeper(t)

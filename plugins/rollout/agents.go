@@ -53,9 +53,6 @@ func (a *agents) forget(i int) {
 func (r *rows) completeAgents(t int, ended trajectory.Ended) trajectory.Ended {
 	a := r.agents
 	a.Step(r.tr, t)
-	if r.c.config.EpisodeLimit > 0 {
-		ended = a.limit(r, t, ended)
-	}
 	if r.anyGone {
 		for i, gone := range r.gone {
 			if gone != 0 {
@@ -74,43 +71,6 @@ func (r *rows) completeAgents(t int, ended trajectory.Ended) trajectory.Ended {
 		r.reports.endAgents(t, a, r.c.schema.Agents)
 	}
 	return ended
-}
-
-// limit is that of rows for environments with agents: it ends the episode of an environment, and those of its agents that run.
-func (a *agents) limit(r *rows, t int, ended trajectory.Ended) trajectory.Ended {
-	truncated := r.tr.Row(trajectory.Truncated, t).Data
-	for env, over := range a.EnvEnded {
-		first, end := r.c.schema.RowsOf(env)
-		if r.ages[first]++; over != 0 || r.gone[first] != 0 {
-			r.ages[first] = 0
-		}
-		if r.ages[first] < uint32(r.c.config.EpisodeLimit) {
-			continue
-		}
-		r.ages[first] = 0
-		for i := first; i < end; i++ {
-			r.limited[i] = ofOthers
-			if a.Running(i) {
-				r.limited[i], truncated[i] = byLimit, 1
-			}
-		}
-		a.EndEnv(env)
-		ended |= trajectory.AnyTruncated
-	}
-	return ended
-}
-
-// endLimited is endOne for an environment with agents: others reset themselves.
-func (a *agents) endLimited(r *rows, t, env int) (reset bool) {
-	r.resetMask[env] = 0
-	for i, end := r.c.schema.RowsOf(env); i < end; i++ {
-		if r.limited[i] == byLimit {
-			r.tr.KeepFinal(i, t+1)
-		}
-		r.resetMask[env] |= min(r.limited[i], 1)
-		r.limited[i] = 0
-	}
-	return r.resetMask[env] != 0
 }
 
 // addUp counts the rewards of a step with the episodes of environments, but for those that are gone.
@@ -161,6 +121,9 @@ func (r *rows) fold(t, i int) {
 	}
 	to := int(a.last[i])*r.n + i
 	reward[to] += reward[at]
+	if shaped := r.tr.Float32(trajectory.ShapedReward); shaped != nil {
+		shaped[to] += shaped[at]
+	}
 	if a.Ended[i] == 0 {
 		return
 	}
@@ -296,8 +259,8 @@ func (r *rows) gatherAgents(t int, ended trajectory.Ended) {
 			if !f.Agents {
 				runs, over, to = agent == 0 && r.gone[i] == 0, r.agents.EnvEnded[i/each] != 0, i-f.First
 			}
-			if runs && agent >= 0 && agent < f.Count && (over || !f.last) && !(f.AtEnd && r.limited[i] != 0) {
-				f.to.running[to].add(float64(values[at+i*stride]), f.Gather)
+			if runs && agent >= 0 && agent < f.Count && (over || !f.last) {
+				f.add(to, values[at+i*stride])
 			}
 		}
 	}

@@ -236,7 +236,7 @@ func TestStep_AgentsSideBySideAllocateNothing(t *testing.T) {
 	}
 }
 
-// The limit of the rollout ends the episodes of all agents that run, with what they observe then for their last observation; the
+// A time limit ends the episodes of all agents that run, with what they observe then for their last observation; the
 // environments begin anew, alone and beside others.
 func TestS21_TheLimitEndsTheEpisodesOfAllAgents(t *testing.T) {
 	endless := func(version int) *table {
@@ -252,13 +252,12 @@ func TestS21_TheLimitEndsTheEpisodesOfAllAgents(t *testing.T) {
 	last := 0.9*50 - 3
 	want := [2][3]float64{{0.9*3 - 1 + 0.45*last, none, last}, {none, 0.5 + 0.9*60 - 2, none}}
 	blocks := 0
-	r := tableRig(t, endless(1), 6, func(tr trajectory.Trajectory) {
+	r := tableRig(t, limited(t, endless(1), 3), 6, func(tr trajectory.Trajectory) {
 		blocks++
 		wantDecisions(t, tr, func(row, player int) float64 { return want[player][row%3] })
 	})
-	r.c.config.EpisodeLimit = 3
 	r.MustRun(func() bool { return blocks >= 3 })
-	prepared, err := r.c.PrepareEnvs(component.EnvChange{Plugin: endless(2), Envs: 1})
+	prepared, err := r.c.PrepareEnvs(component.EnvChange{Plugin: limited(t, endless(2), 3), Envs: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +265,7 @@ func TestS21_TheLimitEndsTheEpisodesOfAllAgents(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.MustRun(func() bool { return blocks >= 6 })
-	if went := swap(t, r, component.EnvChange{Plugin: endless(3), At: component.AtEpisode}); went.Truncated != 0 {
+	if went := swap(t, r, component.EnvChange{Plugin: limited(t, endless(3), 3), At: component.AtEpisode}); went.Truncated != 0 {
 		t.Errorf("at the ends of episodes a change went %+v", went)
 	}
 	r.MustRun(func() bool { return blocks >= 12 })

@@ -18,6 +18,7 @@ type batch struct {
 	plugin  env.Plugin
 	maker
 	schema *trajectory.Schema // in the version's own words; laid out like the component's
+	raw    bool               // rewards are learned from as they are, in a column that others write or have written
 	calls  uint64             // of Step since the environments were made or renewed
 	// reportsTo is where what the environments report counts; nil: nowhere.
 	reportsTo atomic.Pointer[reporter]
@@ -52,7 +53,7 @@ func newBatch(c *shared, p env.Plugin, schema *trajectory.Schema, index int) (*b
 	if err != nil {
 		return nil, err
 	}
-	b.env = e
+	b.env, b.raw = e, schema.Has(trajectory.ShapedReward) && !env.Shapes(p)
 	// In synchronous mode the order of what happens is the same each time, so no other split goes on meanwhile.
 	if starter, ok := e.(env.Starter); ok && c.config.Splits > 1 && !c.h.Run.Synchronous {
 		b.starter = starter
@@ -67,6 +68,14 @@ type reporter func(b *batch, m env.Metric)
 func (b *batch) report(m env.Metric) {
 	if to := b.reportsTo.Load(); to != nil {
 		(*to)(b, m)
+	}
+}
+
+// learnRaw makes rewards of row t what is learned from, where nothing around the environments has shaped them.
+func (b *batch) learnRaw(tr trajectory.Trajectory, t int) {
+	if b.raw {
+		trajectory.ShareOutcome(tr, t)
+		copy(tr.Row(trajectory.ShapedReward, t).Data, tr.Row(trajectory.Reward, t).Data)
 	}
 }
 

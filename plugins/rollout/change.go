@@ -146,7 +146,7 @@ func (x *change) at() component.Boundary {
 // make makes all that the change takes.
 func (x *change) make() error {
 	c := x.c
-	schema, err := c.schemaFor(x.o.Plugin.Spec())
+	schema, err := c.schemaFor(x.o.Plugin)
 	if err != nil {
 		return err
 	}

@@ -304,7 +304,7 @@ func randomOperations(t *testing.T, r *rand.Rand) {
 		switch r.IntN(10) {
 		default:
 			version := 1 + r.IntN(4)
-			c := component.EnvChange{Plugin: wrap(w.plugins[version]), At: component.Boundary(r.IntN(4)), KeepState: r.IntN(2) == 0,
+			c := component.EnvChange{Plugin: limited(t, wrap(w.plugins[version]), o.limit), At: component.Boundary(r.IntN(4)), KeepState: r.IntN(2) == 0,
 				Probation: r.IntN(2) == 0, Envs: max(r.IntN(12)-6, 0)}
 			if c.Envs > 0 {
 				c.Task = onTrial

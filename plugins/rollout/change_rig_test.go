@@ -112,8 +112,8 @@ func newWorld(t *testing.T, o worldOptions) *world {
 		first = o.wrap(first)
 	}
 	memory := trajectory.Memory{State: 2, Chunk: 2 - max(o.steps, 4)%2}
-	w.rig = newRig(t, rigOptions{plugin: first, memory: memory, run: component.Run{Seed: 5, Synchronous: !o.async}, config: func(c *config) {
-		c.Envs, c.Splits, c.Horizon, c.EpisodeLimit = 6, max(o.splits, 1), max(o.steps, 4), o.limit
+	w.rig = newRig(t, rigOptions{plugin: first, memory: memory, limit: o.limit, run: component.Run{Seed: 5, Synchronous: !o.async}, config: func(c *config) {
+		c.Envs, c.Splits, c.Horizon = 6, max(o.splits, 1), max(o.steps, 4)
 		if o.config != nil {
 			o.config(c)
 		}
@@ -337,6 +337,7 @@ func (w *world) prepare(version int, o component.EnvChange) component.PreparedEn
 	if o.Plugin == nil {
 		o.Plugin = w.plugins[version]
 	}
+	o.Plugin = limited(w.t, o.Plugin, w.limit)
 	if o.Envs > 0 {
 		o.Task = onTrial
 	}

@@ -156,6 +156,12 @@ func (m *move) stepBoth(t int) bool {
 		if err = s.batch.bindPad(); err != nil && !isFault(err) {
 			return m.stayAlone(err)
 		}
+		switch pad := s.batch.pad.tr; {
+		case s.writing:
+			pad.CopyObserved(t, s.tr, t)
+		case s.carried:
+			pad.LoadObserved(t, s.carry)
+		}
 		s.versions = newVersions(&s.rows, &s.seeds, s.batch)
 	}
 	d := s.versions

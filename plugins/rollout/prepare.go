@@ -12,7 +12,12 @@ import (
 )
 
 // schemaFor lays blocks out for environments that are to come, or says what keeps them from the place of those that run.
-func (c *shared) schemaFor(spec hostabi.EnvSpec) (*trajectory.Schema, error) {
+func (c *shared) schemaFor(p env.Plugin) (*trajectory.Schema, error) {
+	spec := p.Spec()
+	if env.Shapes(p) && !c.schema.Has(trajectory.ShapedReward) {
+		return nil, &component.SpacesError{Component: c.h.Name, Reason: "wrappers shape its rewards, and the blocks of this run have no column for that",
+			Running: c.schema.Spec, Next: spec}
+	}
 	if reason := c.differs(&spec); reason != "" {
 		return nil, &component.SpacesError{Component: c.h.Name, Reason: reason, Running: c.schema.Spec, Next: spec}
 	}
@@ -131,17 +136,11 @@ func (b *batch) rehearse() {
 	}
 }
 
-// blockMapper is an Env that maps blocks, and can do so before it is bound to them.
-type blockMapper interface {
-	// MapAhead puts blocks where Bind finds them. Nothing is bound afterwards.
-	MapAhead(blocks []env.Block) error
-}
-
 // mapAhead shows the environments the blocks that they will step into, of which others are in use: nothing of theirs
 // runs from here on until they have gone over. Mapping a block takes as long as all else that happens while stepping
 // stands still.
 func (b *batch) mapAhead() error {
-	m, ok := b.env.(blockMapper)
+	m, ok := b.env.(env.BlockMapper)
 	if !ok {
 		return nil
 	}

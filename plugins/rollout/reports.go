@@ -114,8 +114,14 @@ func newFigures(s *trajectory.Schema) []figure {
 	return list
 }
 
-// gather takes the infos of row t, in which these kinds of ends are. An end that the host has made by its limit is none to the
-// environment.
+// add takes a value of a running episode. What an environment tells at the end of an episode is absent where a wrapper has ended it.
+func (f *figure) add(env int, value float32) {
+	if !f.AtEnd || !trajectory.IsAbsent(value) {
+		f.to.running[env].add(float64(value), f.Gather)
+	}
+}
+
+// gather takes the infos of row t, in which these kinds of ends are.
 func (r *rows) gather(t int, ended trajectory.Ended) {
 	if len(r.figures) == 0 {
 		return
@@ -134,8 +140,8 @@ func (r *rows) gather(t int, ended trajectory.Ended) {
 		values, at, stride := info.Float32(), f.Elem*info.StrideElem/4, info.StrideRow/4
 		for env := range r.n {
 			over := terminated[env]|truncated[env] != 0
-			if valid[env] != 0 && (over || !f.last) && !(f.AtEnd && r.limited[env] != 0) {
-				f.to.running[env].add(float64(values[at+env*stride]), f.Gather)
+			if valid[env] != 0 && (over || !f.last) {
+				f.add(env, values[at+env*stride])
 			}
 		}
 	}

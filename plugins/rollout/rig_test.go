@@ -14,6 +14,7 @@ import (
 
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
+	"github.com/rlhost/rlhost/plugins/wrap"
 )
 
 // rig is a rollout component whose requests are answered with the action (env + step) mod actions, by policy
@@ -44,6 +45,20 @@ type rigOptions struct {
 	run    component.Run
 	config func(*config)
 	memory trajectory.Memory // of the policy
+	limit  int               // of the episodes, by a wrapper; 0 = none
+}
+
+// limited returns a plugin whose environments have a time limit around them, or the plugin itself.
+func limited(t testing.TB, p env.Plugin, limit int) env.Plugin {
+	t.Helper()
+	if limit == 0 {
+		return p
+	}
+	p, err := wrap.New(p, []env.Wrapper{{"time_limit": int64(limit)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 // small is the configuration of tests: 2 splits of 3 environments, blocks of 4 steps.
@@ -59,7 +74,7 @@ func newRig(t testing.TB, o rigOptions) *rig {
 		p = o.plugin
 	}
 	r.Rig = plugintest.NewRig(t, r.c, plugintest.RigOptions{Name: "rollout", Run: o.run,
-		Envs: map[string]env.Plugin{"scripted": p}, Tables: component.Tables{
+		Envs: map[string]env.Plugin{"scripted": limited(t, p, o.limit)}, Tables: component.Tables{
 			Policies: map[string]component.PolicyTable{"main": {Env: "scripted", Memory: o.memory}}},
 	}, func(into any) error {
 		c := into.(*config)

@@ -63,7 +63,7 @@ func (c *Rollout) Flow() component.Flow {
 	return component.Flow{
 		Splits: c.config.Splits, Blocks: c.config.Splits * c.config.Blocks,
 		BlockRows: c.config.Horizon * c.config.Envs / c.config.Splits, Envs: c.config.Envs,
-		EpisodeLimit: c.config.EpisodeLimit, Policies: c.config.Policies, Opponents: c.config.Opponents,
+		Policies: c.config.Policies, Opponents: c.config.Opponents,
 	}
 }
 
@@ -100,7 +100,7 @@ func (c *Rollout) layOut() error {
 	}
 	c.policies, c.mode = policies, spec.PickAutoreset()
 	soa := c.config.Layout == "soa" || c.config.Layout == "auto" && spec.Caps&hostabi.CapPreferSoA != 0
-	shape := trajectory.Shape{Steps: c.config.Horizon, Envs: c.envs(), SoA: soa, Memory: c.memory(), Shaped: c.config.Reward != asTheyAre,
+	shape := trajectory.Shape{Steps: c.config.Horizon, Envs: c.envs(), SoA: soa, Memory: c.memory(), Shaped: env.Shapes(c.plugin),
 		Granted: strings.Join(c.h.Written, " ")}
 	if policies != nil {
 		shape.Policies, shape.Groups = flow.ShapePolicies(), policies.groups

@@ -30,10 +30,14 @@ func TestConfigure_NamesEveryKeyThatIsWrong(t *testing.T) {
 		"`horizon` is 0, want 1 to":                             func(c *config) { c.Horizon = 0 },
 		"`blocks` is 65, want":                                  func(c *config) { c.Blocks = 65 },
 		"`max_restarts` is -1, want 0 or more":                  func(c *config) { c.MaxRestarts = -1 },
-		"`episode_limit` is -2, want 0 (never) or more":         func(c *config) { c.EpisodeLimit = -2 },
-		"`layout` is \"rows\", want auto, aos or soa":           func(c *config) { c.Layout = "rows" },
-		"`reward.scale` is 0, want":                             func(c *config) { c.Reward.Scale = 0 },
-		"`reward.clip` is -1, want 0 (off) to":                  func(c *config) { c.Reward.Clip = -1 },
+		"`episode_limit` is a wrapper of the environment now: write wrap = [{ time_limit = 7 }] in [env.scripted]": func(c *config) {
+			limit := 7
+			c.EpisodeLimit = &limit
+		},
+		"`layout` is \"rows\", want auto, aos or soa": func(c *config) { c.Layout = "rows" },
+		"`reward` is a wrapper of the environment now: write wrap = [{ reward_clip = \"sign\" }, { reward_scale = 0.5 }, { reward_clip = 8 }] in [env.scripted]": func(c *config) {
+			c.Reward = &env.RolloutRewards{Scale: 0.5, Clip: 8, Sign: true}
+		},
 	} {
 		err := New().Configure(func(into any) error {
 			c := into.(*config)
@@ -50,7 +54,7 @@ func TestConfigure_NamesEveryKeyThatIsWrong(t *testing.T) {
 		}
 	}
 	err := New().Configure(func(into any) error {
-		*into.(*config) = config{Layout: "aos", Reward: asTheyAre}
+		*into.(*config) = config{Layout: "aos"}
 		return nil
 	})
 	if lines := strings.Count(err.Error(), "\n"); lines != 3 {
@@ -253,8 +257,7 @@ func TestRestore_GoesOnWhereItWas(t *testing.T) {
 		Autoreset: hostabi.NextStep, Actions: 3, Legal: func(at plugintest.At, action int) bool { return true },
 		Length: func(env, episode int) int { return 3 + (env+episode)%4 },
 	}
-	limit := func(c *config) { c.EpisodeLimit = 4 }
-	r := newRig(t, rigOptions{script: script, config: limit})
+	r := newRig(t, rigOptions{script: script, limit: 4})
 	s := stall(t, r)
 	episodes := len(r.episodes)
 	for range 4 {
@@ -263,7 +266,7 @@ func TestRestore_GoesOnWhereItWas(t *testing.T) {
 	r.until(t, 4)
 	for name, state := range map[string]component.State{"as it is taken": s, "with its columns apart": columnsApart(t, r, s)} {
 		t.Run(name, func(t *testing.T) {
-			next := newRig(t, rigOptions{script: script, config: limit})
+			next := newRig(t, rigOptions{script: script, limit: 4})
 			if err := next.c.Restore(state); err != nil {
 				t.Fatal(err)
 			}
@@ -340,7 +343,7 @@ func TestRestore_RefusesWhatDoesNotFit(t *testing.T) {
 func TestMetric_IsAMeanOverEpisodes(t *testing.T) {
 	for _, mode := range []hostabi.Autoreset{hostabi.SameStep, hostabi.NextStep, hostabi.Disabled} {
 		for _, limit := range []int{0, 3} {
-			r := newRig(t, rigOptions{script: heights(mode), config: func(c *config) { c.EpisodeLimit = limit }})
+			r := newRig(t, rigOptions{script: heights(mode), limit: limit})
 			r.until(t, 12)
 			r.wantHeights(t, fmt.Sprintf("%v, limit %d", mode, limit))
 		}
@@ -429,10 +432,10 @@ func TestStep_AllocatesNothing(t *testing.T) {
 	for _, mode := range []hostabi.Autoreset{hostabi.SameStep, hostabi.NextStep, hostabi.Disabled} {
 		script := heights(mode)
 		c := New().(*Rollout)
-		r := plugintest.NewRig(t, c, plugintest.RigOptions{Name: "rollout", Envs: map[string]env.Plugin{"scripted": plugintest.New(script)}},
+		r := plugintest.NewRig(t, c, plugintest.RigOptions{Name: "rollout", Envs: map[string]env.Plugin{"scripted": limited(t, plugintest.New(script), 7)}},
 			func(into any) error {
 				small(into.(*config))
-				into.(*config).Horizon, into.(*config).EpisodeLimit = 1000, 7
+				into.(*config).Horizon = 1000
 				return nil
 			})
 		r.MustSettle()

@@ -22,9 +22,7 @@ type rows struct {
 	reports   reports
 	figures   []figure
 	accounts  []account
-	ages      []uint32 // env steps of the running episodes, for the episode limit
-	limited   []byte   // 0 where the episode goes on or ended by itself in the newest row; else byLimit or ofOthers
-	phantom   []byte   // 1 where the next step belongs to no episode (next-step autoreset)
+	phantom   []byte // 1 where the next step belongs to no episode (next-step autoreset)
 	resetMask []byte
 
 	acting acting
@@ -66,7 +64,7 @@ const stampedBySeveral = ^uint64(0)
 func newRows(c *shared) rows {
 	n := c.schema.Rows()
 	r := rows{
-		c: c, n: n, acting: newActing(c.policies, c.schema), reports: reports{stats: c.h.Stats, n: n}, accounts: make([]account, n), ages: make([]uint32, n), limited: make([]byte, n), phantom: make([]byte, n),
+		c: c, n: n, acting: newActing(c.policies, c.schema), reports: reports{stats: c.h.Stats, n: n}, accounts: make([]account, n), phantom: make([]byte, n),
 		resetMask: make([]byte, c.envs()), gone: make([]byte, n), cuts: make([]byte, n*c.config.Horizon),
 		figures: newFigures(c.schema), stamped: make([]int32, n), makers: make([]uint16, n*c.config.Horizon), stamps: make([]uint64, c.arena.Blocks()),
 	}
@@ -100,9 +98,6 @@ func (r *rows) complete(t int, ended trajectory.Ended) trajectory.Ended {
 	r.markValid(t)
 	if r.agents != nil {
 		return r.completeAgents(t, ended)
-	}
-	if r.c.config.EpisodeLimit > 0 {
-		ended = r.limit(t, ended)
 	}
 	r.markAges(t)
 	r.bootstrap = ended&trajectory.AnyTruncated != 0
@@ -145,7 +140,7 @@ func (r *rows) markAges(t int) {
 	terminated, truncated := r.tr.Row(trajectory.Terminated, t).Data, r.tr.Row(trajectory.Truncated, t).Data
 	for i, age := range ages {
 		next[i] = 0
-		switch ended := terminated[i]|truncated[i] != 0 && (r.c.mode != hostabi.NextStep || r.limited[i] != 0); {
+		switch ended := terminated[i]|truncated[i] != 0 && r.c.mode != hostabi.NextStep; {
 		case ended || r.gone[i] != 0:
 		case valid[i] != 0:
 			next[i] = trajectory.Older(age)
@@ -155,43 +150,15 @@ func (r *rows) markAges(t int) {
 	}
 }
 
-// limit truncates the episodes that have reached the limit in row t. Environments that ended by themselves start
-// to count anew.
-func (r *rows) limit(t int, ended trajectory.Ended) trajectory.Ended {
-	terminated, truncated := r.tr.Row(trajectory.Terminated, t).Data, r.tr.Row(trajectory.Truncated, t).Data
-	valid := r.tr.Row(trajectory.Valid, t).Data
-	for i := range r.ages {
-		r.ages[i] += uint32(valid[i])
-		if terminated[i]|truncated[i] != 0 {
-			r.ages[i] = 0
-		}
-		if r.ages[i] >= uint32(r.c.config.EpisodeLimit) {
-			truncated[i] = 1
-			r.limited[i] = byLimit
-			r.ages[i] = 0
-			ended |= trajectory.AnyTruncated
-		}
-	}
-	return ended
-}
-
-// Why the host resets an environment.
-const (
-	byLimit  = 1 + iota // the limit ended the episode
-	ofOthers            // an agent whose own episode had ended earlier: the limit ended those of the others
-)
-
-// endOne does for one environment in row t what a same-step guest does itself, where the guest does not or where the
-// host's limit ended the episode: keeps the last observation, then asks for a reset in resetMask, or lets the next step be
-// the phantom one.
+// endOne does for one environment in row t what a same-step guest does itself: it keeps the last observation, then asks for a
+// reset in resetMask, or lets the next step be the phantom one.
 func (r *rows) endOne(t, env int, ended bool) (reset bool) {
-	limited := r.limited[env] != 0
-	r.limited[env], r.resetMask[env] = 0, 0
-	if !ended || !limited && r.c.mode == hostabi.SameStep {
+	r.resetMask[env] = 0
+	if !ended || r.c.mode == hostabi.SameStep {
 		return false
 	}
 	r.tr.KeepFinal(env, t+1)
-	if !limited && r.c.mode == hostabi.NextStep {
+	if r.c.mode == hostabi.NextStep {
 		r.phantom[env] = 1
 		return false
 	}
@@ -232,7 +199,6 @@ func (r *rows) invalidateRow(t int, stepped bool) {
 		if gone == 0 {
 			continue
 		}
-		r.ages[env], r.limited[env] = 0, 0
 		r.reports.forget(env)
 		if r.agents != nil && r.tr.Schema.Has(trajectory.Active) {
 			r.invalidateAgent(t, env, stepped)
@@ -295,7 +261,7 @@ func (r *rows) keepValue(t, env int) {
 // endEpisode truncates the episode of one environment before row t because other environments make what follows, and
 // reports whether one was running. valued says that value[t] is there.
 func (r *rows) endEpisode(t, env int, valued bool) bool {
-	r.phantom[env], r.ages[env], r.limited[env] = 0, 0, 0
+	r.phantom[env] = 0
 	r.reports.forget(env)
 	if r.writing {
 		r.tr.Begin(env, t)
@@ -332,8 +298,6 @@ func (r *rows) endUntold(a *account) {
 func (r *rows) forget() {
 	r.foundAll()
 	clear(r.phantom)
-	clear(r.limited)
-	clear(r.ages)
 	clear(r.accounts)
 	for env := range r.n {
 		r.reports.forget(env)
@@ -349,13 +313,6 @@ func (r *rows) validBefore(t int) (steps int) {
 		steps += int(valid)
 	}
 	return steps
-}
-
-// shape writes what is learned from the rewards of the block, where that is something else.
-func (r *rows) shape() {
-	if shaped := r.tr.Float32(trajectory.ShapedReward); shaped != nil {
-		r.c.config.Reward.of(shaped, r.tr.Float32(trajectory.Reward))
-	}
 }
 
 // count goes through the block in (t, env) order, emits the episodes that end in it and returns the number of

@@ -18,7 +18,6 @@ type splitState struct {
 	Tries     int  // attempt that the seeds are for
 	Fresh     bool // new episodes begin; there is no instance and nothing is carried
 	Phantom   []byte
-	Ages      []uint32
 	Accounts  []account
 	Carry     []byte
 	Memory    trajectory.Memory  `json:",omitzero"` // that Carry has room for
@@ -54,7 +53,7 @@ func (c *Rollout) Snapshot() (component.State, error) {
 		}
 		splits = append(splits, splitState{
 			Steps: s.steps, Sequence: s.sequence, Calls: s.batch.calls, Restarted: c.restarted, Attempts: c.attempts, Tries: s.seeds.attempt,
-			Fresh: !s.carried, Phantom: slices.Clone(s.phantom), Ages: slices.Clone(s.ages), Accounts: slices.Clone(s.accounts),
+			Fresh: !s.carried, Phantom: slices.Clone(s.phantom), Accounts: slices.Clone(s.accounts),
 			Carry: slices.Clone(s.carry), Memory: c.schema.Shape.Memory, Reports: s.reports.save(),
 			Policies: c.schema.Shape.Policies, Acting: slices.Clone(s.acting.by), Params: slices.Clone(s.params),
 		})
@@ -94,7 +93,7 @@ func (s *split) restore(from *splitState, instance []byte) error {
 	if other || len(from.Carry) != len(s.carry) {
 		from.Carry = s.remembered(from)
 	}
-	if len(from.Accounts) != s.n || len(from.Ages) != s.n || len(from.Phantom) != s.n ||
+	if len(from.Accounts) != s.n || len(from.Phantom) != s.n ||
 		len(from.Carry) != len(s.carry) {
 		return fmt.Errorf("state is of other environments")
 	}
@@ -105,7 +104,6 @@ func (s *split) restore(from *splitState, instance []byte) error {
 	}
 	s.steps, s.sequence, s.batch.calls, s.carried = from.Steps, from.Sequence, from.Calls, !from.Fresh
 	copy(s.phantom, from.Phantom)
-	copy(s.ages, from.Ages)
 	copy(s.accounts, from.Accounts)
 	if copy(s.acting.by, from.Acting); !acted {
 		s.acting.beginAll(s.first, s.steps)

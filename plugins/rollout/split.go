@@ -257,6 +257,7 @@ func (s *split) settle(err error) error {
 		s.drawPolicies()
 		return s.idle()
 	}
+	s.batch.learnRaw(s.tr, s.t)
 	if err != nil {
 		if !s.loseSome(err) {
 			return err
@@ -272,7 +273,7 @@ func (s *split) settle(err error) error {
 	if err := s.idle(); err != nil {
 		return err
 	}
-	if ended != 0 && (s.c.mode != hostabi.SameStep || s.c.config.EpisodeLimit > 0) {
+	if ended != 0 && s.c.mode != hostabi.SameStep {
 		if err := s.endEpisodes(); err != nil {
 			return err
 		}
@@ -280,16 +281,13 @@ func (s *split) settle(err error) error {
 	return s.resetLost(s.t + 1)
 }
 
-// endEpisodes does what the ends of episodes in row t ask for.
+// endEpisodes does what the ends of episodes in row t ask for where the environments do not reset themselves in the same step, as those
+// with agents do.
 func (s *split) endEpisodes() error {
 	terminated, truncated := s.tr.Row(trajectory.Terminated, s.t).Data, s.tr.Row(trajectory.Truncated, s.t).Data
 	reset := false
 	for env := range s.c.envs() {
-		if s.agents != nil {
-			reset = s.agents.endLimited(&s.rows, s.t, env) || reset
-		} else if s.endOne(s.t, env, terminated[env]|truncated[env] != 0) {
-			reset = true
-		}
+		reset = s.endOne(s.t, env, terminated[env]|truncated[env] != 0) || reset
 	}
 	if !reset {
 		return nil
@@ -347,7 +345,6 @@ func (s *split) finish() {
 	if s.agents != nil {
 		s.agents.moveLate(s.tr)
 	}
-	s.shape()
 	by := s.stampBlock()
 	rows := s.count(by, s.first)
 	s.acting.divide(s.tr)

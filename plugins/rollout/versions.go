@@ -122,6 +122,7 @@ func (d *versions) settle(t int) error {
 	d.row = t + 1
 	for _, b := range d.all {
 		trajectory.ShareOutcome(b.pad.tr, t)
+		b.learnRaw(b.pad.tr, t)
 	}
 	for env, b := range d.owner {
 		for row, end := d.c.schema.RowsOf(env); row < end; row++ {
@@ -213,7 +214,8 @@ func (d *versions) endEpisodes(t int) error {
 func (d *versions) idles(t, env int) (idle, resets bool) {
 	if d.agents != nil {
 		first, _ := d.c.schema.RowsOf(env)
-		return d.agents.EnvEnded[env] != 0 || d.gone[first] != 0, d.agents.endLimited(d.rows, t, env)
+		d.resetMask[env] = 0
+		return d.agents.EnvEnded[env] != 0 || d.gone[first] != 0, false
 	}
 	at := t*d.n + env
 	ended := d.tr.Bytes(trajectory.Terminated)[at]|d.tr.Bytes(trajectory.Truncated)[at] != 0

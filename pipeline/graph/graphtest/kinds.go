@@ -50,23 +50,16 @@ func Ports(list ...string) []component.Port {
 
 func newRollout() component.Component {
 	cfg := &struct {
-		Env          string             `toml:"env"`
-		Envs         int                `toml:"envs"`
-		Splits       int                `toml:"splits"`
-		Horizon      int                `toml:"horizon"`
-		Blocks       int                `toml:"blocks"`
-		MaxRestarts  int                `toml:"max_restarts"`
-		EpisodeLimit int                `toml:"episode_limit"`
-		Layout       string             `toml:"layout"`
-		Policies     map[string]string  `toml:"policies"`
-		Opponents    map[string]float64 `toml:"opponents"`
-		Reward       struct {
-			Scale float64 `toml:"scale"`
-			Clip  float64 `toml:"clip"`
-			Sign  bool    `toml:"sign"`
-		} `toml:"reward"`
+		Env         string             `toml:"env"`
+		Envs        int                `toml:"envs"`
+		Splits      int                `toml:"splits"`
+		Horizon     int                `toml:"horizon"`
+		Blocks      int                `toml:"blocks"`
+		MaxRestarts int                `toml:"max_restarts"`
+		Layout      string             `toml:"layout"`
+		Policies    map[string]string  `toml:"policies"`
+		Opponents   map[string]float64 `toml:"opponents"`
 	}{Envs: 32, Splits: 2, Horizon: 64, Blocks: 2, MaxRestarts: 5, Layout: "auto"}
-	cfg.Reward.Scale = 1
 	s := &standard{config: cfg, manifest: component.Manifest{
 		Signals: Ports("obs_ready", "act_request", "trajectories", "trajectory", "episodes", "episode"),
 		Slots:   Ports("on_actions", "actions"),

@@ -73,7 +73,6 @@ class Flow:
     blocks: int = 0
     block_rows: int = 0
     envs: int = 0
-    episode_limit: int = 0
     dataset_rows: int = 0
 
 

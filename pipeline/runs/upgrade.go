@@ -1,0 +1,51 @@
+package runs
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rlhost/rlhost/core/env"
+)
+
+// upgraded returns a pipeline that an earlier version has stored as this one writes it: rollouts' keys episode_limit and reward
+// have become wrappers of their environments. Stored pipelines have one key a line, with all defaults.
+func upgraded(text string) string {
+	wraps := map[string]string{} // by the header of an environment's table
+	sections := strings.Split(text, "\n[")
+	for i, s := range sections {
+		if !strings.HasPrefix(s, "component.") || !strings.Contains(s, "\nkind = \"rollout\"\n") {
+			continue
+		}
+		var o struct {
+			env     string
+			limit   int
+			rewards *env.RolloutRewards
+		}
+		var kept []string
+		for _, line := range strings.Split(s, "\n") {
+			r := env.RolloutRewards{}
+			_, notReward := fmt.Sscanf(line, "reward = { scale = %g, clip = %g, sign = %t }", &r.Scale, &r.Clip, &r.Sign)
+			_, notLimit := fmt.Sscanf(line, "episode_limit = %d", &o.limit)
+			_, _ = fmt.Sscanf(line, "env = %q", &o.env)
+			if notReward == nil {
+				o.rewards = &r
+			}
+			if notReward != nil && notLimit != nil {
+				kept = append(kept, line)
+			}
+		}
+		list, header := env.MovedWrappers(o.limit, o.rewards), "env."+o.env+"]\n"
+		if other, shared := wraps[header]; shared && other != list {
+			continue // what becomes of the keys is for the user to say
+		}
+		sections[i], wraps[header] = strings.Join(kept, "\n"), list
+	}
+	for i, s := range sections {
+		for header, list := range wraps {
+			if rest, ok := strings.CutPrefix(s, header); ok && list != "" {
+				sections[i] = header + "wrap = " + list + "\n" + rest
+			}
+		}
+	}
+	return strings.Join(sections, "\n[")
+}

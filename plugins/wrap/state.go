@@ -1,0 +1,217 @@
+package wrap
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"slices"
+
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// A wrapper's state is a record of each environment, all of one length. In a snapshot they stand behind that of the inner
+// environments, and in the state of one environment, with a tail that says whose record it is. A layer without a state of its
+// own adds nothing.
+
+// tailBytes is the length of the tail: the length of the record, and a sum of the wrapper's name and values.
+const tailBytes = 8
+
+var (
+	_ env.Stater    = (*wrapped)(nil)
+	_ env.Copier    = (*wrapped)(nil)
+	_ env.EnvProber = (*wrapped)(nil)
+)
+
+// recordBytes is the length of a record; 0 = there is no state.
+func (w *wrapped) recordBytes() int {
+	if n := w.layer.bytes(); n > 0 {
+		return w.ends.bytes() + n
+	}
+	return 0
+}
+
+// put writes the record of an environment.
+func (w *wrapped) put(index int, dst []byte) {
+	w.ends.save(index, dst)
+	w.layer.save(index, dst[w.ends.bytes():])
+}
+
+// take reads it.
+func (w *wrapped) take(index int, src []byte) {
+	w.ends.load(index, src)
+	w.layer.load(index, src[w.ends.bytes():])
+}
+
+// Snapshot returns the state of the batch; see env.Env.
+func (w *wrapped) Snapshot() ([]byte, error) {
+	all, err := w.inner.Snapshot()
+	return append(all, w.records()...), err
+}
+
+// records returns the records of all environments.
+func (w *wrapped) records() []byte {
+	n := w.recordBytes()
+	if n == 0 {
+		return nil
+	}
+	list := make([]byte, n*w.o.Envs)
+	for index := range w.o.Envs {
+		w.put(index, list[index*n:][:n])
+	}
+	return list
+}
+
+func (w *wrapped) takeRecords(list []byte) {
+	n := w.recordBytes()
+	for index := range len(list) / max(n, 1) {
+		w.take(index, list[index*n:][:n])
+	}
+	w.rows = 0
+}
+
+// Restore replaces the state by a snapshot.
+func (w *wrapped) Restore(snapshot []byte) error {
+	own := w.recordBytes() * w.o.Envs
+	if len(snapshot) < own {
+		return fmt.Errorf("%w: %s: a snapshot of %d bytes, of which %s alone has %d", env.ErrUnsupported, w.o.Name, len(snapshot), w.plugin.text, own)
+	}
+	at := len(snapshot) - own
+	if err := w.inner.Restore(snapshot[:at]); err != nil {
+		return err
+	}
+	w.takeRecords(snapshot[at:])
+	return nil
+}
+
+// CopyFrom is Restore of the other's Snapshot; see env.Copier.
+func (w *wrapped) CopyFrom(from env.Env) error {
+	other, ok := from.(*wrapped)
+	inner, copies := w.inner.(env.Copier)
+	if !ok || !copies || other.plugin.text != w.plugin.text || other.o.Envs != w.o.Envs || other.recordBytes() != w.recordBytes() {
+		return w.unsupported("copy the state of these environments")
+	}
+	if err := inner.CopyFrom(other.inner); err != nil {
+		return err
+	}
+	w.takeRecords(other.records())
+	return nil
+}
+
+// SaveEnv appends the state of one environment; see env.Stater.
+func (w *wrapped) SaveEnv(index int, dst []byte) ([]byte, error) {
+	inner, ok := w.inner.(env.Stater)
+	if !ok {
+		return dst, w.unsupported("save one environment")
+	}
+	dst, err := inner.SaveEnv(index, dst)
+	n := w.recordBytes()
+	if err != nil || n == 0 {
+		return dst, err
+	}
+	at := len(dst)
+	for range n {
+		dst = append(dst, 0)
+	}
+	w.put(index, dst[at:])
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(n))
+	return binary.LittleEndian.AppendUint32(dst, w.plugin.sum), nil
+}
+
+// LoadEnv replaces the state of one environment.
+func (w *wrapped) LoadEnv(index int, state []byte) error {
+	inner, ok := w.inner.(env.Stater)
+	if !ok {
+		return w.unsupported("load one environment")
+	}
+	n := w.recordBytes()
+	if n == 0 {
+		return inner.LoadEnv(index, state)
+	}
+	at := len(state) - tailBytes - n
+	if at < 0 || binary.LittleEndian.Uint32(state[at+n:]) != uint32(n) || binary.LittleEndian.Uint32(state[at+n+4:]) != w.plugin.sum {
+		return fmt.Errorf("%w: %s: the saved state of an environment without %s around it", env.ErrUnsupported, w.o.Name, w.plugin.text)
+	}
+	if err := inner.LoadEnv(index, state[:at]); err != nil {
+		return err
+	}
+	w.take(index, state[at:])
+	return nil
+}
+
+// union returns the spans of two lists of spans in ascending order, which may overlap.
+func union(a, b []env.Span) (list []env.Span) {
+	all := slices.Concat(a, b)
+	slices.SortFunc(all, func(x, y env.Span) int { return x.First - y.First })
+	for _, s := range all {
+		if n := len(list); n > 0 && s.First <= list[n-1].First+list[n-1].Count {
+			last := &list[n-1]
+			last.Count = max(last.Count, s.First+s.Count-last.First)
+			continue
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// sumOf tells wrappers apart by their tables.
+func sumOf(text string) uint32 { return crc32.ChecksumIEEE([]byte(text)) }
+
+// Render shows an inner environment; see env.Renderer.
+func (w *wrapped) Render(index int, mode hostabi.RenderMode, view int, dst []byte) ([]byte, error) {
+	if inner, ok := w.inner.(env.Renderer); ok {
+		return inner.Render(index, mode, view, dst)
+	}
+	return dst, w.unsupported("show an environment")
+}
+
+// Probe asks the inner batch; see env.EnvProber.
+func (w *wrapped) Probe() (trespass, words string, err error) {
+	if inner, ok := w.inner.(env.EnvProber); ok {
+		return inner.Probe()
+	}
+	return "", "", nil
+}
+
+// MapAhead shows the inner batch the blocks to come; see env.BlockMapper.
+func (w *wrapped) MapAhead(blocks []env.Block) error {
+	inner, ok := w.inner.(env.BlockMapper)
+	if !ok {
+		return nil
+	}
+	own := make([]env.Block, len(blocks))
+	for i, b := range blocks {
+		schema, err := w.schemaFor(b.Schema)
+		if err != nil {
+			return errors.Join(env.ErrUnsupported, err)
+		}
+		b.Schema = schema
+		own[i] = b
+	}
+	w.rows = 0
+	return inner.MapAhead(own)
+}
+
+func (w *wrapped) unsupported(what string) error {
+	return fmt.Errorf("%w: %s: the runtime of %s cannot %s", env.ErrUnsupported, w.o.Name, w.plugin.spec.Name, what)
+}
+
+// bothLost joins two errors of one call, each of which may say that environments are lost.
+func bothLost(a, b error) error {
+	if a == nil {
+		return b
+	}
+	first, second := env.Lost(a), env.Lost(b)
+	if first == nil || second == nil {
+		if b != nil {
+			return b
+		}
+		return a
+	}
+	var f *env.Fault
+	errors.As(a, &f)
+	both := *f
+	both.Lost = union(first, second)
+	return &both
+}

@@ -1,0 +1,182 @@
+package wrap
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/table"
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// wrapper is the configuration of a wrapper. table.Decode fills it from the wrapper's table.
+type wrapper interface {
+	// validate tells what is wrong with the values, with keys as in the wrapper's table.
+	validate(bad func(key, reason, help string))
+	// describe changes a description into that of the wrapped environments, or says why there can be none. It must not
+	// write to what the description refers to.
+	describe(s *hostabi.EnvSpec) error
+	// around returns what the wrapper does around a batch, of which a block is not bound yet.
+	around(w *wrapped) layer
+}
+
+// kinds are the wrappers by name, in the order in which they are told.
+var kinds = []struct {
+	name string
+	new  func() wrapper // with its defaults
+}{
+	{"time_limit", func() wrapper { return new(timeLimit) }},
+	{"reward_scale", func() wrapper { return new(rewardScale) }},
+	{"reward_clip", func() wrapper { return new(rewardClip) }},
+}
+
+// names returns the names of all wrappers.
+func names() []string {
+	list := make([]string, len(kinds))
+	for i := range kinds {
+		list[i] = kinds[i].name
+	}
+	return list
+}
+
+// Check checks one table of a list without an environment. decode works as in Component.Configure. The error joins a
+// *table.Error for each key that is wrong.
+func Check(decode func(into any) error) error {
+	var t map[string]any
+	if err := decode(&t); err != nil {
+		return err
+	}
+	_, _, err := read(t)
+	return err
+}
+
+// read returns the wrapper of a table.
+func read(t env.Wrapper) (name string, w wrapper, err error) {
+	keys := slices.Sorted(maps.Keys(t))
+	if len(keys) != 1 {
+		return "", nil, &table.Error{Code: "E005", Reason: fmt.Sprintf("names %d wrappers, want one", len(keys)),
+			Help: "a table each: wrap = [{ time_limit = 500 }, { reward_clip = 1 }]"}
+	}
+	name = keys[0]
+	i := slices.Index(names(), name)
+	if i < 0 {
+		return "", nil, &table.Error{Code: "E010", Key: name, Reason: "is not a wrapper", Help: table.DidYouMean(name, "`%s`", "wrappers", names())}
+	}
+	w = kinds[i].new()
+	if err := table.Decode(table.Plain(map[string]any(t)), w); err != nil {
+		return "", nil, err
+	}
+	var errs []error
+	w.validate(func(key, reason, help string) {
+		errs = append(errs, &table.Error{Code: table.CodeRange, Key: key, Reason: reason, Help: help})
+	})
+	return name, w, errors.Join(errs...)
+}
+
+// CodeUnsuited is the code of wrappers that do not suit their environments; rlhost explain has its page.
+const CodeUnsuited = "E056"
+
+// New returns a plugin of environments that have the wrappers of a list around them, the first one innermost. Closing it
+// closes inner; without wrappers it is inner. The error is a *table.Error with a Key such as wrap[1].time_limit, or joins several.
+func New(inner env.Plugin, list []env.Wrapper) (env.Plugin, error) {
+	for i, t := range list {
+		p, err := around(inner, t)
+		if err != nil {
+			return nil, placed(err, fmt.Sprintf("wrap[%d]", i))
+		}
+		inner = p
+	}
+	return inner, nil
+}
+
+// placed puts the place of a table before the keys of its errors.
+func placed(err error, place string) error {
+	var errs []error
+	for _, e := range table.All(err) {
+		at := *e
+		at.Key = strings.TrimSuffix(place+"."+e.Key, ".")
+		errs = append(errs, &at)
+	}
+	return errors.Join(errs...)
+}
+
+func around(inner env.Plugin, t env.Wrapper) (env.Plugin, error) {
+	name, w, err := read(t)
+	if err != nil {
+		return nil, err
+	}
+	p := &plugin{Plugin: inner, wrapper: w, spec: inner.Spec(), inner: inner.Spec()}
+	if err := w.describe(&p.spec); err != nil {
+		return nil, &table.Error{Code: CodeUnsuited, Key: name, Reason: "does not suit " + p.inner.Name + ": " + err.Error(), Err: err}
+	}
+	text, err := json.Marshal(t)
+	if err != nil {
+		return nil, err
+	}
+	p.text, p.sum = string(text), sumOf(string(text))
+	return p, nil
+}
+
+// plugin is a plugin with one wrapper around its environments.
+type plugin struct {
+	env.Plugin // the inner one
+	wrapper    wrapper
+	spec       hostabi.EnvSpec
+	inner      hostabi.EnvSpec
+	text       string // the wrapper's table
+	sum        uint32 // of text
+}
+
+// Spec describes the wrapped environments.
+func (p *plugin) Spec() hostabi.EnvSpec { return p.spec }
+
+// Configuration is that of the inner plugin and a line for the wrapper; see env.Configured.
+func (p *plugin) Configuration() string {
+	text := ""
+	if c, ok := p.Plugin.(env.Configured); ok {
+		text = c.Configuration()
+	}
+	return text + "\nwrap=" + p.text
+}
+
+// Shapes implements env.Shaping.
+func (p *plugin) Shapes() bool {
+	_, shapes := p.wrapper.(shaper)
+	return shapes || env.Shapes(p.Plugin)
+}
+
+// MemoryFor implements env.Sized for the inner plugin, if that does.
+func (p *plugin) MemoryFor(blocks int, s *trajectory.Schema) (least, enough, limit uint64) {
+	sized, ok := p.Plugin.(env.Sized)
+	if !ok {
+		return 0, 0, 0
+	}
+	inner, err := s.As(p.inner)
+	if err != nil {
+		return 0, 0, 0 // Bind says why
+	}
+	return sized.MemoryFor(blocks, inner)
+}
+
+// NewEnv makes a batch of wrapped environments.
+func (p *plugin) NewEnv(o env.Options) (env.Env, error) {
+	w := &wrapped{plugin: p, o: o, part: slices.Repeat([]byte{1}, max(o.Envs, 0)), reset: make([]byte, max(o.Envs, 0))}
+	if o.Metric != nil {
+		o.Metric = w.report
+	}
+	inner, err := p.Plugin.NewEnv(o)
+	if err != nil {
+		return nil, err
+	}
+	w.inner = inner
+	w.starter, _ = inner.(env.Starter)
+	if err := w.fresh(); err != nil {
+		return nil, errors.Join(err, inner.Close())
+	}
+	return w, nil
+}
