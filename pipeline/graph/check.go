@@ -188,13 +188,12 @@ func codeOf(e *component.ConfigError) string {
 func lookup(table *node, key string) *node {
 	n := table
 	for _, part := range strings.Split(key, ".") {
-		name, index, indexed := strings.Cut(strings.TrimSuffix(part, "]"), "[")
-		n = n.at(name)
-		if i, err := strconv.Atoi(index); indexed && n != nil && err == nil && i < len(n.items) {
-			n = n.items[i]
-		}
-		if n == nil {
+		name, index, _ := strings.Cut(strings.TrimSuffix(part, "]"), "[")
+		if n = n.at(name); n == nil {
 			return nil
+		}
+		if i, err := strconv.Atoi(index); err == nil && i < len(n.items) {
+			n = n.items[i]
 		}
 	}
 	return n

@@ -135,16 +135,15 @@ func (c *envReader) envTables() {
 // checkWrappers checks each table of the key wrap; that they are tables has been checked.
 func (c *envReader) checkWrappers(n *node, name string) {
 	list := n.at("wrap")
-	if list == nil || list.kind != arrayNode || c.parts.CheckWrapper == nil {
+	if list == nil || c.parts.CheckWrapper == nil {
 		return
 	}
 	for i, item := range list.items {
 		if item.kind != tableNode {
 			continue
 		}
-		at := *item
+		at, path := *item, fmt.Sprintf("env.%s.wrap[%d]", name, i)
 		at.key = item.val
-		path := fmt.Sprintf("env.%s.wrap[%d]", name, i)
 		c.configErrors(&at, path, c.parts.CheckWrapper((&tableDecoder{c: &c.Report, n: &at, path: path}).decode))
 	}
 }
