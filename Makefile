@@ -50,9 +50,11 @@ test-kills: tools
 	RLHOST_KILLS=$(KILLS) $(GO) test -count 1 -run 'Kill|Stopped' ./core/arena ./core/queue ./core/ring ./plugins/process/... ./cmd/rlhost
 	RLHOST_LONG=1 $(GO) test -count 1 -run 'KeepsThePromises' ./plugins/process/worker
 
-# Modules that exhaust a compiler, given to a run of the real program; the cache of compiled modules, every byte of an entry flipped.
+# Modules that exhaust a compiler, given to a run of the real program; the cache of compiled modules, every byte of an entry flipped;
+# components that mean harm, each through its life.
 test-hostile:
 	RLHOST_HOSTILE=1 $(GO) test -count 1 -v -run 'TestHostile|TestCache' ./plugins/wasm
+	RLHOST_HOSTILE=1 $(GO) test -count 1 -run TestHostile ./plugins/wasm/component
 
 # Three seeds of each task that has a bar in docs/learning.md and one of each probe, and a short self-play of Connect Four: under eight minutes on two cores.
 test-learn: build tools

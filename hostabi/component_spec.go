@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // ComponentABI is the version of the component ABI that this host speaks.
@@ -108,6 +109,8 @@ func (m *Manifest) check() error {
 	switch {
 	case m.Name == "" || m.Name[0] == '@':
 		return errors.New("it has no name")
+	case !oneLine(m.Name):
+		return fmt.Errorf("its name is %q, want one line of printable text", m.Name)
 	case m.Needs != 0:
 		return fmt.Errorf("%w: it needs features %#x", ErrNotYet, m.Needs)
 	case m.Flags&^ComponentStateless != 0:
@@ -117,10 +120,11 @@ func (m *Manifest) check() error {
 	case !recordSize(m.BindingBytes, ColumnBindingBytes):
 		return fmt.Errorf("binding_bytes = %d, want a multiple of 8 from %d to %d", m.BindingBytes, ColumnBindingBytes, maxRecordBytes)
 	}
-	for what, list := range map[string][]ManifestPort{"signal": m.Signals, "slot": m.Slots} {
-		if err := checkPorts(what, list); err != nil {
-			return err
-		}
+	if err := checkPorts("signal", m.Signals); err != nil {
+		return err
+	}
+	if err := checkPorts("slot", m.Slots); err != nil {
+		return err
 	}
 	return m.checkColumns()
 }
@@ -151,6 +155,8 @@ func (m *Manifest) checkColumns() error {
 			return fmt.Errorf("column %d is of slot %d, there are %d", i, c.Slot, len(m.Slots))
 		case c.Name == "":
 			return fmt.Errorf("column %d has no name", i)
+		case !oneLine(c.Name):
+			return fmt.Errorf("column %d has the name %q, want one line of printable text", i, c.Name)
 		case c.Flags&^(ColumnWrite|ColumnOptional) != 0:
 			return fmt.Errorf("column %s has unknown flags %#x", c.Name, c.Flags)
 		case c.DType != 0 && c.DType.Bytes() == 0:
@@ -162,6 +168,11 @@ func (m *Manifest) checkColumns() error {
 		}
 	}
 	return nil
+}
+
+// oneLine reports whether text can be shown as it is, in a line with other text.
+func oneLine(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 // snakeCase reports whether a name has lower-case letters, digits and _ alone, a letter first.

@@ -39,6 +39,8 @@ func TestParseManifest_SaysWhatIsWrong(t *testing.T) {
 		"column reward has unknown flags 0x10":       func(m *Manifest) { m.Columns[0].Flags = 16 },
 		"column reward has the unknown type 99":      func(m *Manifest) { m.Columns[0].DType = 99 },
 		"slot in has the column reward twice":        func(m *Manifest) { m.Columns[1] = ManifestColumn{Name: "reward"} },
+		`its name is "a\nb@1"`:                       func(m *Manifest) { m.Name = "a\nb@1" },
+		`column 0 has the name "\u202ereward"`:       func(m *Manifest) { m.Columns[0].Name = "\u202ereward" },
 		"UTF-8 without control characters":           func(m *Manifest) { m.Doc = "\x1b[31mred" },
 	} {
 		m := whole()

@@ -37,6 +37,8 @@ type Rig struct {
 // RigOptions are the settings of the host.
 type RigOptions struct {
 	Name     string // of the component
+	Index    int    // which of Count instances it is
+	Count    int    // 0: one
 	Run      component.Run
 	Envs     map[string]env.Plugin // by name
 	Policies map[string]component.Policy
@@ -53,7 +55,7 @@ const (
 // NewRig configures and starts a component. It is stopped at the end of the test, which fails if anything leaks.
 func NewRig(t testing.TB, c component.Component, o RigOptions, configure func(into any) error) *Rig {
 	t.Helper()
-	r, err := start(t, c, o, configure)
+	r, err := TryRig(t, c, o, configure)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,11 +65,12 @@ func NewRig(t testing.TB, c component.Component, o RigOptions, configure func(in
 // StartError returns why a component does not start, or nil if it does.
 func StartError(t testing.TB, c component.Component, o RigOptions, configure func(into any) error) error {
 	t.Helper()
-	_, err := start(t, c, o, configure)
+	_, err := TryRig(t, c, o, configure)
 	return err
 }
 
-func start(t testing.TB, c component.Component, o RigOptions, configure func(into any) error) (*Rig, error) {
+// TryRig is NewRig of a component that may refuse to start: then it returns why.
+func TryRig(t testing.TB, c component.Component, o RigOptions, configure func(into any) error) (*Rig, error) {
 	r := &Rig{Component: c, t: t, loop: loop.New("rig")}
 	r.outside = r.loop.NewReceiver("test")
 	r.Host = o.host(r.loop, slog.NewTextHandler(&r.Log, &slog.HandlerOptions{Level: slog.LevelWarn}))
@@ -80,7 +83,7 @@ func start(t testing.TB, c component.Component, o RigOptions, configure func(int
 // host returns a host for one component on that loop.
 func (o *RigOptions) host(on *loop.Loop, log slog.Handler) *component.Host {
 	return &component.Host{
-		Name: o.Name, ID: rigID, Count: 1, Run: &o.Run,
+		Name: o.Name, ID: rigID, Index: o.Index, Count: max(o.Count, 1), Run: &o.Run,
 		Receiver: on.NewReceiver(o.Name), Arenas: arena.NewSet(), Stats: stat.NewRegistry(),
 		Log:     slog.New(log).With("component", o.Name),
 		Env:     func(name string) (env.Plugin, error) { return lookUp(o.Envs, name) },

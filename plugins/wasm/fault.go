@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/ianlancetaylor/demangle"
 
@@ -69,8 +70,14 @@ func (l *layout) functionName(index uint32) string {
 	return fmt.Sprintf("function %d", index)
 }
 
-// readable undoes the mangling of C++ and Rust. Names of other languages stay as they are.
-func readable(name string) string { return demangle.Filter(name, demangle.NoParams) }
+// readable undoes the mangling of C++ and Rust. Names of other languages stay as they are, quoted where they cannot be shown.
+func readable(name string) string {
+	name = demangle.Filter(name, demangle.NoParams)
+	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(name)
+	}
+	return name
+}
 
 // maxFrames is how much of a call stack a message shows.
 const maxFrames = 8
@@ -166,7 +173,15 @@ func (i *instance) lastText() string {
 	if k := strings.IndexByte(string(text), 0); k >= 0 {
 		text = text[:k]
 	}
-	return strings.ToValidUTF8(string(text), "?")
+	return strings.Map(shown, strings.ToValidUTF8(string(text), "?"))
+}
+
+// shown replaces what would steer a terminal.
+func shown(r rune) rune {
+	if r != '\n' && !unicode.IsPrint(r) {
+		return '?'
+	}
+	return r
 }
 
 // words explains a status with the guest's text, if there is one.

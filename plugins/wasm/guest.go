@@ -114,6 +114,7 @@ func (g *Guest) Slot(slot, message uint32) error {
 	i.calling = hostabi.ExportSlot
 	i.stack[0], i.stack[1] = uint64(slot), uint64(message)
 	if err := g.slot.CallWithStack(i.ctx, i.stack[:]); err != nil {
+		g.slot = i.module.ExportedFunction(hostabi.ExportSlot) // whose stack may have grown to a hundred megabytes
 		return g.fault(i.failed(err))
 	}
 	if result := int32(uint32(i.stack[0])); result < 0 {
@@ -162,6 +163,11 @@ func (g *Guest) Free(at, n uint32) error {
 	}
 	g.given = slices.DeleteFunc(g.given, func(p piece) bool { return p.at == at })
 	return nil
+}
+
+// Gave reports whether the guest has given the host memory that begins there.
+func (g *Guest) Gave(at uint32) bool {
+	return slices.ContainsFunc(g.given, func(p piece) bool { return p.at == at })
 }
 
 // View returns n bytes of the guest's memory in place, or nil where it has no such ones. It is valid until the guest is called.

@@ -27,6 +27,11 @@ const (
 	report
 	timer
 	cancel
+	stop
+	logLine
+	logEnabled
+	clockNS
+	exit // of WASI, for those that have it
 )
 
 // built is a guest under construction. Its functions can be replaced, or left out.
@@ -34,6 +39,12 @@ type built struct {
 	functions map[string]asm.Code
 	manifest  []byte
 	locals    uint32
+	wasi      bool
+	recurses  string                      // export whose first act is to call itself
+	pages     uint32                      // of memory at the beginning, 0: two
+	imports   func(m *asm.Module)         // adds imports
+	after     func(m *asm.Module)         // adds anything else
+	signature map[string]hostabi.Function // of exports, where it is not as it should be
 }
 
 // absent leaves a function out.
@@ -92,9 +103,17 @@ func standard(manifest []byte) map[string]asm.Code {
 
 // bytes assembles the guest.
 func (b built) bytes() []byte {
-	m := asm.New(2)
+	m := asm.New(max(b.pages, 2))
 	for _, f := range hostabi.ComponentImports() {
 		m.Import(hostabi.ImportComponent, f.Name, valueTypes(f.Params), valueTypes(f.Results))
+	}
+	next := uint32(len(hostabi.ComponentImports()))
+	if b.wasi {
+		m.Import("wasi_snapshot_preview1", "proc_exit", asm.I32s(1), nil)
+		next++
+	}
+	if b.imports != nil {
+		b.imports(m)
 	}
 	m.Global(true, heapAt)
 	manifest := b.manifest
@@ -104,13 +123,37 @@ func (b built) bytes() []byte {
 	functions := standard(manifest)
 	maps.Copy(functions, b.functions)
 	for _, f := range hostabi.ComponentExports() {
-		if code, ok := functions[f.Name]; ok && code != absent {
-			m.Func(f.Name, valueTypes(f.Params), valueTypes(f.Results), 1+b.locals, code)
+		code, ok := functions[f.Name]
+		if !ok || code == absent {
+			continue
 		}
+		if f.Name == b.recurses {
+			code = again(next, f) + code
+		}
+		if other, ok := b.signature[f.Name]; ok {
+			f.Params, f.Results = other.Params, other.Results
+		}
+		m.Func(f.Name, valueTypes(f.Params), valueTypes(f.Results), 1+b.locals, code)
+		next++
 	}
 	m.Data(manifestAt, manifest)
 	m.Data(wordsAt, []byte("words of a guest"))
+	if b.after != nil {
+		b.after(m)
+	}
 	return m.Bytes()
+}
+
+// again calls a function with the arguments of its caller, of its own signature.
+func again(index uint32, f hostabi.Function) (code asm.Code) {
+	for i := range f.Params {
+		code += asm.Get(uint32(i))
+	}
+	code += asm.Call(index)
+	if len(f.Results) > 0 {
+		code += asm.Drop
+	}
+	return code
 }
 
 func valueTypes(types []hostabi.ValueType) []byte {

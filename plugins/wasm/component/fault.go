@@ -10,30 +10,45 @@ import (
 // save keeps the state that a fault goes back to.
 func (g *guest) save() { g.saved = g.run.Save(g.contain) }
 
-// failed handles an error of a call. After a fault the guest goes on from the state that was saved last; what it had leased is
-// released. Any other error ends the run. It reports whether the guest goes on.
+// failed handles an error of a call: any but a fault ends the run. It reports whether the guest goes on.
 func (g *guest) failed(err error) bool {
+	if g.faulted(err) {
+		return !g.dead
+	}
+	var status *env.Fault
+	if !errors.As(err, &status) { // which names the file
+		err = fmt.Errorf("%s: %w", g.source.Use, err)
+	}
+	g.host.Fail(err)
+	return false
+}
+
+// faulted reports whether an error is a fault. After one the guest goes on from the state that was saved last; what it had leased
+// is released.
+func (g *guest) faulted(err error) bool {
 	var fault *env.Fault
 	if !errors.As(err, &fault) || !fault.Poisons() {
-		g.host.Fail(err)
 		return false
 	}
 	g.faults.Inc()
-	if g.host.Yield(err) { // it is being replaced
+	switch {
+	case g.host.Yield(err): // it is being replaced
 		g.dead = true
-		return false
-	}
-	if g.restarts == g.source.MaxRestarts {
+	case g.restarts == g.source.MaxRestarts:
 		g.end(fmt.Errorf("%w; restarted %d times already (max_restarts)", err, g.restarts))
-		return false
+	default:
+		g.restart(err)
 	}
+	return true
+}
+
+// restart puts the guest back into its saved state.
+func (g *guest) restart(err error) {
 	g.restarts++
 	g.host.Log.Warn("component restarted", "error", err, "restart", g.restarts, "max_restarts", g.source.MaxRestarts)
 	if err := g.goBack(); err != nil {
 		g.end(err)
-		return false
 	}
-	return true
 }
 
 // end fails the component for good.
@@ -55,7 +70,7 @@ func (g *guest) goBack() error {
 	}
 	g.unmapAll()
 	for _, s := range g.slots {
-		s.bound = bound{}
+		s.forgetMemory(g.run)
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rlhost/rlhost/core/bus"
 	core "github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/stat"
@@ -38,10 +37,9 @@ type guest struct {
 	windows
 	blocks   tokens
 	slots    []*slot
-	signals  []*bus.Signal
-	answers  []bool // by signal: its messages are answers to requests
-	handling *slot  // whose message is being handled; nil in none
-	emitted  int    // messages in this call
+	signals  []signal
+	handling *slot // whose message is being handled; nil in none
+	emitted  int   // messages in this call
 	timers   timers
 	metrics  metrics
 	saved    *wasm.SavedGuest // what a fault goes back to
@@ -88,10 +86,10 @@ func (g *guest) Configure(decode func(into any) error) error {
 
 // ask configures an instance and reads its manifest.
 func (g *guest) ask(run *wasm.Guest) error {
-	if err := configure(run, g.lines); err != nil {
+	if err := g.configure(run); err != nil {
 		return err
 	}
-	text, err := answer(run, hostabi.ExportManifest, maxManifest)
+	text, err := g.written(run, hostabi.ExportManifest, maxManifest)
 	if err != nil {
 		return err
 	}
@@ -104,7 +102,8 @@ func (g *guest) ask(run *wasm.Guest) error {
 }
 
 // configure calls rl_configure. What the guest refuses becomes errors of keys.
-func configure(run *wasm.Guest, lines string) error {
+func (g *guest) configure(run *wasm.Guest) error {
+	lines := g.lines
 	at, err := put(run, []byte(lines))
 	if err != nil {
 		return err
@@ -112,7 +111,7 @@ func configure(run *wasm.Guest, lines string) error {
 	_, err = run.Call(hostabi.ExportConfigure, uint64(at), uint64(len(lines)))
 	var refused *wasm.StatusError
 	if errors.As(err, &refused) && refused.Status == hostabi.StatusConfig {
-		return configErrors(refused.Words)
+		return configErrors(g.source.Use, refused.Words)
 	}
 	if err != nil || len(lines) == 0 {
 		return err
@@ -121,8 +120,8 @@ func configure(run *wasm.Guest, lines string) error {
 }
 
 // configErrors makes errors of lines "key: reason", behind which a line that begins with two spaces says what to write instead; a
-// line without a key is about the table.
-func configErrors(words string) error {
+// line without a key is about the table. use is the path of the module.
+func configErrors(use, words string) error {
 	var errs []error
 	for line := range strings.Lines(words) {
 		if last := len(errs) - 1; last >= 0 && strings.HasPrefix(line, "  ") {
@@ -134,13 +133,13 @@ func configErrors(words string) error {
 		}
 		key, reason, ok := strings.Cut(strings.TrimSpace(line), ": ")
 		if !ok || strings.ContainsAny(key, " \t") {
-			errs = append(errs, fmt.Errorf("refused: %s", strings.TrimSpace(line)))
+			errs = append(errs, fmt.Errorf("refused by %s: %s", use, strings.TrimSpace(line)))
 			continue
 		}
 		errs = append(errs, &core.ConfigError{Key: key, Reason: reason})
 	}
 	if len(errs) == 0 {
-		return errors.New("refused, without a reason")
+		return fmt.Errorf("refused by %s, without a reason", use)
 	}
 	return errors.Join(errs...)
 }
@@ -156,14 +155,14 @@ func put(run *wasm.Guest, b []byte) (at uint32, err error) {
 	return at, err
 }
 
-// answer returns what an export of the kind "needed length" writes.
-func answer(run *wasm.Guest, export string, most uint32) ([]byte, error) {
+// written returns what an export of the kind "needed length" writes.
+func (g *guest) written(run *wasm.Guest, export string, most uint32) ([]byte, error) {
 	n, err := run.Call(export, 0, 0)
 	if err != nil || n == 0 {
 		return nil, err
 	}
 	if n > most {
-		return nil, fmt.Errorf("%s needs %d bytes, at most %d", export, n, most)
+		return nil, fmt.Errorf("%s: %s needs %d bytes, at most %d", g.source.Use, export, n, most)
 	}
 	at, err := run.Allocate(n, 16)
 	if err != nil {
@@ -173,11 +172,14 @@ func answer(run *wasm.Guest, export string, most uint32) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if wrote != n {
-		return nil, fmt.Errorf("%s needs %d bytes at first and %d then", export, n, wrote)
-	}
 	b := slices.Clone(run.View(at, n))
-	return b, run.Free(at, n)
+	if err := run.Free(at, n); err != nil {
+		return nil, err
+	}
+	if wrote != n {
+		return nil, fmt.Errorf("%s: %s needs %d bytes at first and %d then", g.source.Use, export, n, wrote)
+	}
+	return b, nil
 }
 
 // Start makes the instance that runs, binds its slots and calls rl_start.
@@ -195,7 +197,7 @@ func (g *guest) Start(h *core.Host) error {
 		return err
 	}
 	for _, p := range g.manifest.Signals {
-		g.signals, g.answers = append(g.signals, h.Signal(p.Name)), append(g.answers, core.PayloadOf(p.Payload).Answers)
+		g.signals = append(g.signals, newSignal(h.Signal(p.Name), p.Payload))
 	}
 	for i := range g.manifest.Slots {
 		s, err := g.newSlot(i)
@@ -225,22 +227,33 @@ func (g *guest) introduce() error {
 	if err != nil {
 		return err
 	}
-	if _, err := g.run.Call(hostabi.ExportStartUp, uint64(at), uint64(len(b))); err != nil {
+	if err := g.call(hostabi.ExportStartUp, uint64(at), uint64(len(b))); err != nil {
 		return err
 	}
 	return g.run.Free(at, uint32(len(b)))
 }
 
-// Snapshot returns what rl_snapshot writes.
+// call calls an export in which messages may be emitted.
+func (g *guest) call(export string, args ...uint64) error {
+	g.emitted = 0
+	_, err := g.run.Call(export, args...)
+	return err
+}
+
+// Snapshot returns what rl_snapshot writes. A guest that faults in it goes on from the state before.
 func (g *guest) Snapshot() (core.State, error) {
 	switch {
+	case g.dead:
+		return core.State{}, fmt.Errorf("%w: %s has failed", core.ErrNoSnapshot, g.source.Use)
 	case g.manifest.Flags&hostabi.ComponentStateless != 0:
 		return core.State{}, nil
 	case !g.run.Has(hostabi.ExportSnapshot):
 		return core.State{}, fmt.Errorf("%w: %s exports no %s", core.ErrNoSnapshot, g.source.Use, hostabi.ExportSnapshot)
 	}
-	b, err := answer(g.run, hostabi.ExportSnapshot, maxState)
+	g.emitted = 0
+	b, err := g.written(g.run, hostabi.ExportSnapshot, maxState)
 	if err != nil {
+		g.faulted(err)
 		return core.State{}, err
 	}
 	g.save()
@@ -260,7 +273,7 @@ func (g *guest) Restore(s core.State) error {
 	if err != nil {
 		return err
 	}
-	if _, err := g.run.Call(hostabi.ExportRestore, uint64(at), uint64(len(b))); err != nil {
+	if err := g.call(hostabi.ExportRestore, uint64(at), uint64(len(b))); err != nil {
 		return err
 	}
 	if err := g.run.Free(at, uint32(len(b))); err != nil {
@@ -287,7 +300,7 @@ func (g *guest) at(export string) {
 	if g.dead || !g.run.Has(export) {
 		return
 	}
-	if _, err := g.run.Call(export); err != nil {
+	if err := g.call(export); err != nil {
 		g.failed(err)
 	}
 }
@@ -298,7 +311,7 @@ func (g *guest) Stop() error {
 		return nil
 	}
 	if !g.dead && g.run.Has(hostabi.ExportStop) && g.saved != nil {
-		if _, err := g.run.Call(hostabi.ExportStop); err != nil {
+		if err := g.call(hostabi.ExportStop); err != nil {
 			g.host.Log.Warn("component did not stop by itself", "error", err)
 		}
 	}

@@ -2,6 +2,7 @@ package component
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -37,6 +38,9 @@ func (m *metrics) declare(to *stat.Registry, kind hostabi.MetricKind, name []byt
 	if !printable(text) {
 		return int32(hostabi.StatusArgument)
 	}
+	if ofHost(text) {
+		return int32(hostabi.StatusDenied)
+	}
 	key := string(rune('0'+kind)) + text
 	if known, ok := m.known[key]; ok {
 		return known
@@ -69,6 +73,17 @@ func printable(name string) bool {
 	return strings.IndexFunc(name, bad) < 0
 }
 
+// hostGroups are how the names of the host's own numbers begin. What stops a run, and what its results are, is among them.
+var hostGroups = []string{"batcher", "charts", "env", "eval", "global_step", "inference", "lag", "learn", "learner", "losses", "perf", "process",
+	"rollout", "runner", "swap", "time"}
+
+// ofHost reports whether a name is, or may be, that of a number of the host's: GROUP/NAME, or POLICY/GROUP/NAME.
+func ofHost(name string) bool {
+	group, rest, _ := strings.Cut(name, "/")
+	second, _, deeper := strings.Cut(rest, "/")
+	return slices.Contains(hostGroups, group) || deeper && slices.Contains(hostGroups, second)
+}
+
 // report changes a metric. What is not known, and what a counter cannot count, is left out.
 func (m *metrics) report(number uint32, value float64) {
 	if number >= uint32(len(m.list)) {
@@ -86,8 +101,15 @@ func (m *metrics) report(number uint32, value float64) {
 
 // timers are those of a guest.
 type timers struct {
-	list map[uint32]*loop.Timer
+	list map[uint32]*alarm
 	last uint32
+}
+
+// alarm is a timer of a guest's. Once it is due it waits among the component's messages, so that a component that is paused, or whose
+// own messages wait for room, is called for neither.
+type alarm struct {
+	*loop.Timer
+	due bool // and the guest has not been told
 }
 
 // begin returns the number of a timer, or a Status.
@@ -96,34 +118,49 @@ func (t *timers) begin(r *loop.Receiver, after, every time.Duration, fire func(u
 		return int32(hostabi.StatusMemory)
 	}
 	if t.list == nil {
-		t.list = map[uint32]*loop.Timer{}
+		t.list = map[uint32]*alarm{}
 	}
 	t.last++
-	id := t.last
-	t.list[id] = r.After(after, func() {
+	id, x := t.last, &alarm{}
+	tell := func(*hostabi.Message) {
+		if t.list[id] != x {
+			return // it was cancelled meanwhile
+		}
+		x.due = false
 		if every == 0 {
 			delete(t.list, id)
-		} else {
-			t.list[id] = r.Every(every, func() { fire(id) })
 		}
 		fire(id)
+	}
+	due := func() {
+		if !x.due {
+			x.due = true
+			r.Post(tell, hostabi.Message{})
+		}
+	}
+	x.Timer = r.After(after, func() {
+		if every > 0 {
+			x.Timer = r.Every(every, due)
+		}
+		due()
 	})
+	t.list[id] = x
 	return int32(id)
 }
 
 func (t *timers) cancel(id uint32) hostabi.Status {
-	timer := t.list[id]
-	if timer == nil {
+	x := t.list[id]
+	if x == nil {
 		return hostabi.StatusState
 	}
-	timer.Stop()
+	x.Stop()
 	delete(t.list, id)
 	return hostabi.StatusOK
 }
 
 func (t *timers) stop() {
-	for _, timer := range t.list {
-		timer.Stop()
+	for _, x := range t.list {
+		x.Stop()
 	}
 	t.list = nil
 }

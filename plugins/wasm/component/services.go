@@ -3,6 +3,7 @@ package component
 import (
 	"encoding/binary"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/rlhost/rlhost/core/bus"
@@ -30,31 +31,33 @@ func (s services) Emit(signal, message uint32) int32 {
 	if g.emitted++; g.emitted > maxEmits {
 		return int32(hostabi.StatusState)
 	}
-	le := binary.LittleEndian
+	le, on := binary.LittleEndian, g.signals[signal]
 	m := hostabi.Message{T: le.Uint32(b[8:]), Split: le.Uint32(b[12:]), PolicyVersion: le.Uint64(b[16:]),
 		Inline: [2]uint64{le.Uint64(b[24:]), le.Uint64(b[32:])}, Kind: le.Uint16(b[40:]), Sender: g.host.ID}
-	if sender := le.Uint32(b[44:]); sender > 0 {
+	if sender := le.Uint32(b[44:]); sender > math.MaxUint16+1 {
+		return int32(hostabi.StatusArgument)
+	} else if sender > 0 {
 		m.Sender = uint16(sender - 1)
 	}
 	token, x := le.Uint32(b[0:]), g.handling
-	if g.answers[signal] {
+	if on.answers {
 		if x == nil || x.block == 0 || x.block != token || !x.payload.OnLoan || x.emitted {
 			return int32(hostabi.StatusState)
 		}
 		m = g.answer(x, m.PolicyVersion)
 	}
-	if token != 0 {
-		k := g.blocks.find(token)
-		if k == nil {
-			return int32(hostabi.StatusArgument)
-		}
+	k := g.blocks.find(token)
+	if (k == nil) != (token == 0) || !on.carries(k) {
+		return int32(hostabi.StatusArgument)
+	}
+	if k != nil {
 		m.Handle = k.handle
-		if x != nil && x.block == token {
+		if x != nil && x.block == token && !x.emitted {
 			g.writeBack(x)
 			x.emitted = true
 		}
 	}
-	taken, err := g.signals[signal].Offer(m)
+	taken, err := on.Offer(m)
 	switch {
 	case errors.Is(err, bus.ErrFull), errors.Is(err, bus.ErrOverrun):
 		g.host.Fail(err)
@@ -80,6 +83,27 @@ func (g *guest) answer(s *slot, version uint64) hostabi.Message {
 	m.PolicyVersion = version
 	return m
 }
+
+// signal is one of a guest's.
+type signal struct {
+	*bus.Signal
+	answers bool   // its messages are answers to requests
+	blocks  string // payload that the blocks of its messages come with; empty: any, or no block
+}
+
+func newSignal(s *bus.Signal, payload string) signal {
+	switch p := core.PayloadOf(payload); {
+	case p.Answers:
+		return signal{s, true, ""} // a request's block, which is that of the message that is handled
+	case p.Block, p.OnLoan:
+		return signal{s, false, payload}
+	}
+	return signal{s, false, ""}
+}
+
+// carries reports whether a message of the signal may name that block, or none if it is nil: receivers of the host's payloads
+// rely on what lies in their blocks.
+func (s *signal) carries(k *known) bool { return s.blocks == "" || k != nil && k.payload == s.blocks }
 
 // Lease claims a block.
 func (s services) Lease(block uint32) hostabi.Status { return s.g.blocks.lease(block) }

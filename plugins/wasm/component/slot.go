@@ -10,6 +10,7 @@ import (
 	core "github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/wasm"
 )
 
 // slot is a slot of a guest, with its memory for the message that it handles.
@@ -175,7 +176,7 @@ func (g *guest) presentBlock(s *slot, h hostabi.Handle) (err error) {
 			g.save() // a state from before does not know of that memory
 		}
 	}
-	token, ok := g.blocks.take(h, w)
+	token, ok := g.blocks.take(h, s.payload.Name, w)
 	if !ok {
 		return fmt.Errorf("it has leased %d blocks, and another cannot be named", maxWindows)
 	}
@@ -254,6 +255,16 @@ func (g *guest) lend(s *slot, w *window, h hostabi.Handle) (err error) {
 		l.n, g.allocated = p.bytes, true
 	}
 	return nil
+}
+
+// forgetMemory forgets what the guest, put into another state, has not given in it, and what its memory had.
+func (s *slot) forgetMemory(run *wasm.Guest) {
+	s.bound = bound{}
+	for _, l := range s.granted {
+		if l.n > 0 && !run.Gave(l.at) {
+			l.at, l.n = 0, 0
+		}
+	}
 }
 
 // readIn copies a column to where the guest writes it.

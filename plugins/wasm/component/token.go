@@ -18,11 +18,12 @@ type tokens struct {
 
 // known is a block that a guest can name.
 type known struct {
-	handle hostabi.Handle // 0: none
-	window *window        // where it is mapped, nil if the slot does not look at blocks
-	leases int
-	uses   uint32
-	slot   bool // the message that names it is being handled
+	handle  hostabi.Handle // 0: none
+	payload string         // of the slot that it came to
+	window  *window        // where it is mapped, nil if the slot does not look at blocks
+	leases  int
+	uses    uint32
+	slot    bool // the message that names it is being handled
 }
 
 // Parts of a token.
@@ -30,8 +31,8 @@ const placeBits = 9 // that of the place, plus one: 0 is no token
 
 func (t *tokens) token(place uint8) uint32 { return t.list[place].uses<<placeBits | uint32(place) + 1 }
 
-// take names the block of a message; ok is false if there is no room.
-func (t *tokens) take(h hostabi.Handle, w *window) (token uint32, ok bool) {
+// take names the block of a message with a payload; ok is false if there is no room.
+func (t *tokens) take(h hostabi.Handle, payload string, w *window) (token uint32, ok bool) {
 	var place uint8
 	switch n := len(t.free); {
 	case n > 0:
@@ -46,7 +47,7 @@ func (t *tokens) take(h hostabi.Handle, w *window) (token uint32, ok bool) {
 		return 0, false
 	}
 	k := &t.list[place]
-	*k = known{handle: h, window: w, uses: k.uses + 1, slot: true}
+	*k = known{handle: h, payload: payload, window: w, uses: k.uses + 1, slot: true}
 	return t.token(place), true
 }
 

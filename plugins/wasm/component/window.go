@@ -183,12 +183,15 @@ func (ws *windows) free(w *window) error {
 	return ws.run.Free(w.at, w.bytes)
 }
 
-// unmapAll forgets what is mapped anywhere, after the guest's memory was replaced.
+// unmapAll forgets what is mapped anywhere, after the guest's memory was replaced, and the windows in memory that it has not given
+// in its present state.
 func (ws *windows) unmapAll() {
 	for _, w := range ws.list {
 		w.unmap()
 		w.pins = 0
 	}
+	ws.list = slices.DeleteFunc(ws.list, func(w *window) bool { return !ws.run.Gave(w.at) })
+	ws.allocated = false
 }
 
 // contain reports whether a place in the guest's memory lies in a window.
