@@ -1,0 +1,11 @@
+;; rl_component.column binds a column by its name.
+;; include guest
+(func (export "rl_slot") (param $slot i32) (param $message i32) (result i32)
+  (local $token i32) (local $at i32)
+  (local.set $token (i32.load (local.get $message)))
+  (global.set $messages (i32.add (global.get $messages) (i32.const 1)))
+  (call $same (i32.const 1) (call $column (local.get $token) (i32.const 0x3400) (i32.const 6) (i32.const 0) (i32.const 0x3200)) (i32.const 0))
+  (call $same (i32.const 2) (i32.trunc_f32_s (f32.load (i32.load (i32.const 0x3200)))) (i32.const 100))
+  (call $same (i32.const 3) (i32.load offset=20 (i32.const 0x3200)) (i32.const 2))
+  (call $same (i32.const 4) (i32.load8_u offset=41 (i32.const 0x3200)) (i32.const 0))
+  (i32.const 0))

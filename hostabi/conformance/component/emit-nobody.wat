@@ -1,0 +1,8 @@
+;; Without a receiver it is dropped.
+;; include guest
+(func (export "rl_slot") (param $slot i32) (param $message i32) (result i32)
+  (local $token i32) (local $at i32)
+  (local.set $token (i32.load (local.get $message)))
+  (global.set $messages (i32.add (global.get $messages) (i32.const 1)))
+  (call $same (i32.const 1) (call $note (i64.const 3)) (i32.const 2))
+  (i32.const 0))

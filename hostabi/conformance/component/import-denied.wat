@@ -1,0 +1,4 @@
+;; An import that is a capability needs its grant.
+;; include granted
+;; include guest
+;; include slot

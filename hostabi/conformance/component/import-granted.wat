@@ -1,0 +1,4 @@
+;; With its grant it is there.
+;; include granted
+;; include guest
+;; include slot

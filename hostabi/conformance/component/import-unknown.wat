@@ -1,0 +1,4 @@
+;; An import that does not exist.
+(import "rl_component" "shell" (func))
+;; include guest
+;; include slot

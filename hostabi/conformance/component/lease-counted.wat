@@ -1,0 +1,13 @@
+;; Each lease is ended by one release.
+;; include guest
+(func (export "rl_slot") (param $slot i32) (param $message i32) (result i32)
+  (local $token i32) (local $at i32)
+  (local.set $token (i32.load (local.get $message)))
+  (global.set $messages (i32.add (global.get $messages) (i32.const 1)))
+  (call $same (i32.const 1) (call $lease (local.get $token)) (i32.const 0))
+  (call $same (i32.const 2) (call $lease (local.get $token)) (i32.const 0))
+  (call $same (i32.const 3) (call $release (local.get $token)) (i32.const 0))
+  (call $same (i32.const 4) (call $release (local.get $token)) (i32.const 0))
+  (call $same (i32.const 5) (call $release (local.get $token)) (i32.const -1))
+  (drop (call $emit (i32.const 0) (local.get $message)))
+  (i32.const 0))

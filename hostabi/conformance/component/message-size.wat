@@ -1,0 +1,4 @@
+;; A size of messages that is no multiple of 8.
+;; include guest
+;; include slot
+(data (i32.const 0x414) "\44")

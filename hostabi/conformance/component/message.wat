@@ -1,0 +1,17 @@
+;; A message has what its sender has put into it.
+;; include guest
+(func (export "rl_slot") (param $slot i32) (param $message i32) (result i32)
+  (local $token i32) (local $at i32)
+  (local.set $token (i32.load (local.get $message)))
+  (global.set $messages (i32.add (global.get $messages) (i32.const 1)))
+  (call $same (i32.const 1) (i32.eqz (local.get $token)) (i32.const 0))
+  (call $same (i32.const 2) (i32.load offset=8 (local.get $message)) (i32.const 9))
+  (call $same (i32.const 3) (i32.load offset=12 (local.get $message)) (i32.const 2))
+  (call $same64 (i32.const 4) (i64.load offset=16 (local.get $message)) (i64.const 77))
+  (call $same64 (i32.const 5) (i64.load offset=24 (local.get $message)) (i64.const 5))
+  (call $same64 (i32.const 6) (i64.load offset=32 (local.get $message)) (i64.const 6))
+  (call $same (i32.const 7) (i32.load offset=40 (local.get $message)) (i32.const 4))
+  (call $same64 (i32.const 8) (i64.load offset=48 (local.get $message)) (i64.const 0))
+  (call $same64 (i32.const 9) (i64.load offset=56 (local.get $message)) (i64.const 0))
+  (drop (call $emit (i32.const 0) (local.get $message)))
+  (i32.const 0))

@@ -1,0 +1,21 @@
+;; Names are printable, without spaces, at most 128 bytes; kinds are those there are; the host's own names are denied.
+;; include granted
+;; include guest
+(data (i32.const 0x3430) "two words")
+(data (i32.const 0x3440) "a\1bb")
+(data (i32.const 0x3450) "learner/env_steps")
+(func (export "rl_slot") (param $slot i32) (param $message i32) (result i32)
+  (local $token i32) (local $at i32)
+  (local.set $token (i32.load (local.get $message)))
+  (global.set $messages (i32.add (global.get $messages) (i32.const 1)))
+  (call $same (i32.const 1) (call $declare (i32.const 1) (i32.const 0x3430) (i32.const 9)) (i32.const -1))
+  (call $same (i32.const 2) (call $declare (i32.const 1) (i32.const 0x3440) (i32.const 3)) (i32.const -1))
+  (call $same (i32.const 3) (call $declare (i32.const 1) (i32.const 0x3450) (i32.const 17)) (i32.const -10))
+  (memory.fill (i32.const 0x3600) (i32.const 97) (i32.const 129))
+  (call $same (i32.const 4) (call $declare (i32.const 1) (i32.const 0x3600) (i32.const 129)) (i32.const -1))
+  (call $same (i32.const 5) (call $declare (i32.const 1) (i32.const 0x3600) (i32.const 128)) (i32.const 0))
+  (call $same (i32.const 6) (call $declare (i32.const 0) (i32.const 0x3400) (i32.const 6)) (i32.const -1))
+  (call $same (i32.const 7) (call $declare (i32.const 4) (i32.const 0x3400) (i32.const 6)) (i32.const -1))
+  (call $same (i32.const 8) (call $declare (i32.const 1) (i32.const 0x3400) (i32.const 0)) (i32.const -1))
+  (call $same (i32.const 9) (call $declare (i32.const 1) (i32.const -3) (i32.const 6)) (i32.const -1))
+  (i32.const 0))

@@ -1,0 +1,3 @@
+;; A guest with nothing that is optional.
+;; include guest
+;; include slot

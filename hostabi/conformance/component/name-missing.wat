@@ -1,0 +1,4 @@
+;; A component without a name.
+;; include guest
+;; include slot
+(data (i32.const 0x430) "\00\00\00\00")

@@ -1,0 +1,6 @@
+(import "rl_component" "declare" (func $declare (param i32 i32 i32) (result i32)))
+(import "rl_component" "report" (func $report (param i32 f64)))
+(import "rl_component" "stop" (func $stop (param i32) (result i32)))
+(import "rl_component" "log" (func $log (param i32 i32 i32)))
+(import "rl_component" "log_enabled" (func $log_enabled (param i32) (result i32)))
+(import "rl_component" "clock_ns" (func $clock_ns (result i64)))

@@ -1,0 +1,6 @@
+(import "rl_component" "emit" (func $emit (param i32 i32) (result i32)))
+(import "rl_component" "lease" (func $lease (param i32) (result i32)))
+(import "rl_component" "release" (func $release (param i32) (result i32)))
+(import "rl_component" "column" (func $column (param i32 i32 i32 i32 i32) (result i32)))
+(import "rl_component" "timer" (func $timer (param i64 i64) (result i32)))
+(import "rl_component" "cancel" (func $cancel (param i32) (result i32)))

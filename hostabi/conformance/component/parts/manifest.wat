@@ -1,0 +1,2 @@
+;; include records
+;; include describe

@@ -1,0 +1,10 @@
+;; A negative status of rl_start: the component does not start, and its text is shown.
+;; include imports
+;; include memory
+;; include marker
+;; include alloc
+;; include check
+;; include configure
+;; include manifest
+;; include slot
+(func (export "rl_start") (param i32 i32) (result i32) (global.set $check (i32.const 42)) (i32.const -128))

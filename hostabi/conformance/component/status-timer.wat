@@ -1,0 +1,9 @@
+;; So does one of rl_timer.
+;; include guest
+(func (export "rl_timer") (param i32) (result i32) (global.set $check (i32.const 43)) (i32.const -128))
+(func (export "rl_slot") (param $slot i32) (param $message i32) (result i32)
+  (local $token i32) (local $at i32)
+  (local.set $token (i32.load (local.get $message)))
+  (global.set $messages (i32.add (global.get $messages) (i32.const 1)))
+  (drop (call $timer (i64.const 0) (i64.const 0)))
+  (i32.const 0))

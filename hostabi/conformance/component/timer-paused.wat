@@ -1,0 +1,15 @@
+;; Until rl_resume no timer is called.
+;; include guest
+(global $resting (mut i32) (i32.const 0))
+(func (export "rl_timer") (param $timer i32) (result i32)
+  (call $same (i32.const 1) (global.get $resting) (i32.const 0))
+  (i32.const 0))
+(func (export "rl_pause") (result i32) (global.set $resting (i32.const 1)) (i32.const 0))
+(func (export "rl_resume") (result i32) (global.set $resting (i32.const 0)) (i32.const 0))
+(func (export "rl_slot") (param $slot i32) (param $message i32) (result i32)
+  (local $token i32) (local $at i32)
+  (local.set $token (i32.load (local.get $message)))
+  (global.set $messages (i32.add (global.get $messages) (i32.const 1)))
+  (drop (call $timer (i64.const 0) (i64.const 1)))
+  (drop (call $note (i64.const 1)))
+  (i32.const 0))
