@@ -85,6 +85,9 @@ func (s *metered) rewrite(w *rewriter, f int) error {
 		if r.err != nil {
 			break
 		}
+		if in.op == opRefFunc && w.m.HasStart && in.index == w.m.start && !w.startNamed {
+			r.fail("undeclared reference to function %d", in.index) // which the export of the start function would declare
+		}
 		s.weigh(in)
 		if s.follow && len(s.moved) <= maxMoved {
 			s.moved = append(s.moved, Moved{uint32(len(s.out)), uint32(start)})

@@ -164,6 +164,7 @@ func (w *rewriter) element(r *reader, b []byte) []byte {
 		if int(f) >= w.m.functionCount() {
 			r.fail("function %d of %d", f, w.m.functionCount())
 		}
+		w.startNamed = w.startNamed || f == w.m.start
 		b = appendU32(b, w.shift(f))
 	}
 	return b

@@ -59,8 +59,10 @@ type rewriter struct {
 	plans   []plan // by own function
 	segs    []segment
 	uses    map[string]bool // features
-	sum     totals
-	result  Result
+	// startNamed: an export, a global or a segment names the start function, so that code may refer to it.
+	startNamed bool
+	sum        totals
+	result     Result
 }
 
 // Rewrite returns the metered module.
@@ -243,6 +245,7 @@ func (w *rewriter) exports() error {
 	for _, e := range w.m.Exports {
 		index := e.Index
 		if e.Kind == KindFunction {
+			w.startNamed = w.startNamed || index == w.m.start
 			index = w.shift(index)
 		}
 		b = appendU32(append(appendName(b, e.Name), e.Kind), index)
@@ -266,6 +269,7 @@ func (w *rewriter) expression(r *reader, b []byte) []byte {
 		switch {
 		case r.err != nil:
 		case in.op == opRefFunc || in.op == opCall:
+			w.startNamed = w.startNamed || in.index == w.m.start
 			b = appendU32(append(b, in.op), w.shift(in.index))
 		default:
 			b = append(b, r.b[start:r.p]...)
