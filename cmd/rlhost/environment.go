@@ -23,21 +23,8 @@ type envFlags struct {
 	Grant []string          `placeholder:"NAME" help:"Capability to grant: log, entropy, clock or metric. May be repeated."`
 	JSON  bool              `name:"json" help:"Print JSON."`
 
-	Memory   byteSize `placeholder:"SIZE" help:"Most memory of an instance of the module, such as 256MiB; default 64MiB."`
-	Isolated bool     `help:"Run the module in a process of its own."`
-}
-
-// byteSize is a size on the command line, as pipeline files have them.
-type byteSize int64
-
-// UnmarshalText reads a size such as 256MiB.
-func (s *byteSize) UnmarshalText(text []byte) error {
-	n, err := table.ParseBytes(string(text))
-	if err != nil || n == 0 {
-		return fmt.Errorf("%q is not a size; write 64MiB or 1GiB", text)
-	}
-	*s = byteSize(n)
-	return nil
+	Memory   table.Size `placeholder:"SIZE" help:"Most memory of an instance of the module, such as 256MiB; default 64MiB."`
+	Isolated bool       `help:"Run the module in a process of its own."`
 }
 
 // memoryHelp adds the flag that an error of memory asks for.

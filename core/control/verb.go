@@ -274,6 +274,8 @@ type TapRequest struct {
 	Limit   uint64   `json:"limit,omitempty"`
 	Every   uint64   `json:"every,omitempty"`   // each so many-th message alone; 0 is 1
 	Columns []string `json:"columns,omitempty"` // of trajectories, such as reward
+	// Record is the path of a file that the job makes, in which it keeps the messages with their blocks; see core/recording.
+	Record string `json:"record,omitempty"`
 }
 
 // TapRecord is one message.
@@ -296,6 +298,10 @@ type TapReply struct {
 	Seen    uint64 `json:"seen"`
 	Shown   uint64 `json:"shown"`
 	Skipped uint64 `json:"skipped"` // passed while the client was behind: the run did not wait
+	// Recorded is how many are in the file, Bytes how large it is, and Full says that it could become no larger.
+	Recorded uint64 `json:"recorded,omitempty"`
+	Bytes    int64  `json:"bytes,omitempty"`
+	Full     bool   `json:"full,omitempty"`
 }
 
 // LogsRequest asks for the job's log.

@@ -38,3 +38,16 @@ func FormatBytes(n int64) string {
 	}
 	return "0B"
 }
+
+// Size is a number of bytes above 0, written such as 16MiB.
+type Size int64
+
+// UnmarshalText reads a size.
+func (s *Size) UnmarshalText(text []byte) error {
+	n, err := ParseBytes(string(text))
+	if err != nil || n == 0 {
+		return fmt.Errorf("%q is not a size; write 64MiB or 1GiB", text)
+	}
+	*s = Size(n)
+	return nil
+}

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/core/recording"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -27,7 +29,13 @@ func (p tapper) tap(ctx context.Context, q control.TapRequest, notice control.No
 	}
 	t := &tapping{live: p.live, every: max(q.Every, 1), limit: q.Limit, columns: columns, payloads: map[string]component.Payload{},
 		last: map[string]uint64{}, records: make(chan control.TapRecord, tapRoom)}
-	cancel, err := p.Pipeline.Tap(q.Pattern, len(columns) > 0, t.message)
+	if q.Record != "" {
+		if t.file, err = recording.Create(q.Record, q.Limit); err != nil {
+			return nil, bad("the recording cannot be made: %v", err)
+		}
+		defer t.file.Close()
+	}
+	cancel, err := p.Pipeline.Tap(q.Pattern, len(columns) > 0 || t.file != nil, t.message)
 	if err != nil {
 		return nil, p.asError(ctx, err)
 	}
@@ -39,6 +47,8 @@ func (p tapper) tap(ctx context.Context, q control.TapRequest, notice control.No
 				return t.reply(), nil
 			}
 			t.shown++
+		case <-t.file.Over():
+			return t.fullReply()
 		case <-ctx.Done():
 			return t.reply(), nil
 		case <-p.ended:
@@ -57,6 +67,7 @@ type tapping struct {
 	columns  []trajectory.Column
 	payloads map[string]component.Payload // by signal; of the tap's goroutine
 	records  chan control.TapRecord
+	file     *recording.File // nil: nothing is recorded
 
 	last map[string]uint64 // sequence by instance and signal; of the tap's goroutine
 
@@ -68,7 +79,19 @@ type tapping struct {
 func (t *tapping) reply() *control.TapReply {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return &control.TapReply{Seen: t.seen, Shown: t.shown, Skipped: t.skipped}
+	r := &control.TapReply{Seen: t.seen, Shown: t.shown, Skipped: t.skipped}
+	r.Recorded, r.Bytes, _ = t.file.Status()
+	return r
+}
+
+// fullReply is reply where no more can be recorded.
+func (t *tapping) fullReply() (*control.TapReply, error) {
+	r := t.reply()
+	if _, _, err := t.file.Status(); !errors.Is(err, recording.ErrFull) {
+		return nil, control.Errorf(control.CodeFailed, "the recording: %v", err)
+	}
+	r.Full = true
+	return r, nil
 }
 
 // message takes one message, on the tap's goroutine.
@@ -101,6 +124,7 @@ func (t *tapping) message(signal, from string, m *hostabi.Message, arenas *arena
 	if m.Handle != 0 {
 		t.block(&r, payload, m, arenas)
 	}
+	t.file.Keep(signal, payload.Name, payload.OnLoan, m, arenas)
 	select {
 	case t.records <- r:
 	default: // it filled meanwhile
