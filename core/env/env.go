@@ -71,8 +71,8 @@ type Renderer interface {
 
 // PartStepper is optional for an Env that steps parts of its batch one after the other, for checks of environments.
 type PartStepper interface {
-	// StepParts is Step in those parts, in that order; each environment is in one of them. ErrUnsupported where
-	// environments can only be stepped together.
+	// StepParts is Step in those parts, in that order; each environment is in one of them at most, and those in none stay as they
+	// are, with what they have written. ErrUnsupported where environments can only be stepped together.
 	StepParts(t int, parts []Span) error
 }
 
@@ -117,6 +117,18 @@ type Configured interface {
 	// Configuration returns all that an environment's state depends on besides the source: its arguments, one key=value
 	// a line, in the order of the keys.
 	Configuration() string
+}
+
+// Parted is optional for a Plugin.
+type Parted interface {
+	// StepsParts reports whether its Envs are PartSteppers that can step any of their environments alone.
+	StepsParts() bool
+}
+
+// StepsParts reports whether the environments of a plugin can be stepped in parts; see Parted.
+func StepsParts(p Plugin) bool {
+	x, ok := p.(Parted)
+	return ok && x.StepsParts()
 }
 
 // Shaping is optional for a Plugin.

@@ -263,6 +263,13 @@ func TestS13ResumeIsExact(t *testing.T) {
 		x := experiment{plugin: keepOpen{builtinEnv(t, "pendulum@1")}, sets: append([]string{"policy.main.action.rescale=true"}, learned...)}
 		brokenRun(t, x, x, x)
 	})
+	t.Run("wrappers", func(t *testing.T) {
+		script := uneven()
+		script.Reward = func(at plugintest.At) float32 { return float32(3*at.Step - 10*int(at.Action)) }
+		x := experiment{script: script, sets: []string{"env.lab.wrap=[{ record_stats = \"frames\" }, { sticky_action = 0.3 }, { action_repeat = 2 }, " +
+			"{ time_limit = 4 }, { reward_normalize = { gamma = 0.9 } }, { reward_clip = 5 }]"}}
+		brokenRun(t, x, x, x)
+	})
 	t.Run("several actions", func(t *testing.T) {
 		x := experiment{plugin: several(), sets: learned}
 		brokenRun(t, x, x, x)

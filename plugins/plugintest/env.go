@@ -114,6 +114,22 @@ func (e *scripted) Reset(t int, mask []uint8, seeds []uint64) error {
 	return nil
 }
 
+// StepParts makes a step of some environments.
+func (e *scripted) StepParts(t int, parts []env.Span) error {
+	if err := e.usable(); err != nil {
+		return err
+	}
+	e.calls++
+	for _, p := range parts {
+		for i := p.First; i < p.First+p.Count; i++ {
+			if err := e.step(i, t); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // Step makes a step of every environment.
 func (e *scripted) Step(t int) error {
 	if err := e.usable(); err != nil {

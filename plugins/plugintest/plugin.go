@@ -119,6 +119,9 @@ func (p *Plugin) NewEnv(o env.Options) (env.Env, error) {
 	return e, nil
 }
 
+// StepsParts reports that environments can be stepped one by one.
+func (p *Plugin) StepsParts() bool { return true }
+
 // Open returns how many batches have been made and not closed.
 func (p *Plugin) Open() int { return int(p.open.Load()) }
 

@@ -38,6 +38,9 @@ func (p *Plugin) bindingsBytes() uint32 {
 	return uint32(len(p.spec.Tensors) * p.spec.BindingBytes)
 }
 
+// StepsParts reports whether the module steps parts of a batch; see env.Parted.
+func (p *Plugin) StepsParts() bool { return p.exports[hostabi.ExportStepRange] }
+
 // Configuration returns the arguments; see env.Configured. Limits and grants are not state of a guest.
 func (p *Plugin) Configuration() string { return string(p.args) }
 

@@ -46,6 +46,7 @@ type wrapped struct {
 	starter env.Starter // inner, or nil
 	o       env.Options
 	layer   layer
+	steps   stepper // layer, if it makes steps itself, else nil
 	ends    ends
 
 	tr      trajectory.Trajectory // bound
@@ -72,6 +73,9 @@ func (w *wrapped) fresh() (err error) {
 	w.rows = 0
 	if w.ends, err = newEnds(w.o.Envs, &w.plugin.spec, w.o.Autoreset); err == nil {
 		w.layer = w.plugin.wrapper.around(w)
+	}
+	if w.steps, _ = w.layer.(stepper); w.steps != nil {
+		w.starter = nil
 	}
 	return err
 }
@@ -162,6 +166,9 @@ func (w *wrapped) Step(t int) error {
 	if err := w.o.CheckStep(w.rows, t); err != nil {
 		return err
 	}
+	if w.steps != nil {
+		return w.steps.step(t)
+	}
 	w.layer.before(t)
 	return w.finish(t, w.inner.Step(t))
 }
@@ -210,8 +217,13 @@ func (w *wrapped) StepParts(t int, parts []env.Span) error {
 			w.part[index] = 1
 		}
 	}
-	w.layer.before(t)
-	err := w.finish(t, inner.StepParts(t, parts))
+	var err error
+	if w.steps != nil {
+		err = w.steps.step(t)
+	} else {
+		w.layer.before(t)
+		err = w.finish(t, inner.StepParts(t, parts))
+	}
 	for index := range w.part {
 		w.part[index] = 1
 	}

@@ -1,6 +1,7 @@
 package wrap_test
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -59,6 +60,24 @@ func TestRewards_WriteTheShapedRewardAlone(t *testing.T) {
 	} {
 		if got := shaped(t, raw, c.list...); !slices.Equal(got, c.want) {
 			t.Errorf("%v makes %v of %v, want %v", c.list, got, raw, c.want)
+		}
+	}
+}
+
+// Gymnasium's NormalizeReward over one environment, worked out by hand for a gamma of one half: discounted returns 2, 3 and 1.5 with a
+// mean of 0, a variance of 1 and a count of 0.0001 before them.
+func TestRewardNormalize_DividesByTheDeviationOfReturns(t *testing.T) {
+	got := shaped(t, []float32{2, 2, 0}, env.Wrapper{"reward_normalize": map[string]any{"gamma": 0.5}})
+	mean, variance, count, sum := 0.0, 1.0, 1e-4, 0.0
+	for i, r := range []float64{2, 2, 0} {
+		sum = sum/2 + r
+		// the variance of two groups with known means
+		total := count + 1
+		next := (mean*count + sum) / total
+		variance = (count*(variance+(mean-next)*(mean-next)) + (sum-next)*(sum-next)) / total
+		mean, count = next, total
+		if want := r / math.Sqrt(variance+1e-8); math.Abs(float64(got[i])-want) > 1e-5*math.Abs(want) {
+			t.Errorf("step %d: %v, want %v", i, got[i], want)
 		}
 	}
 }

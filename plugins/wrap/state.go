@@ -26,7 +26,7 @@ var (
 
 // recordBytes is the length of a record; 0 = there is no state.
 func (w *wrapped) recordBytes() int {
-	if n := w.layer.bytes(); n > 0 {
+	if n := w.layer.bytes(); n > 0 || w.steps != nil { // which goes by what has ended
 		return w.ends.bytes() + n
 	}
 	return 0

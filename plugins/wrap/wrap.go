@@ -31,8 +31,15 @@ var kinds = []struct {
 	new  func() wrapper // with its defaults
 }{
 	{"time_limit", func() wrapper { return new(timeLimit) }},
+	{"record_stats", func() wrapper { return new(recordStats) }},
 	{"reward_scale", func() wrapper { return new(rewardScale) }},
 	{"reward_clip", func() wrapper { return new(rewardClip) }},
+	{"reward_normalize", newRewardNormalize},
+	{"clip_action", func() wrapper { return new(clipAction) }},
+	{"rescale_action", func() wrapper { return new(rescaleAction) }},
+	{"action_repeat", func() wrapper { return new(actionRepeat) }},
+	{"sticky_action", func() wrapper { return new(stickyAction) }},
+	{"flatten", func() wrapper { return new(flatten) }},
 }
 
 // names returns the names of all wrappers.
@@ -110,6 +117,10 @@ func around(inner env.Plugin, t env.Wrapper) (env.Plugin, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, parts := w.(parted); parts && !env.StepsParts(inner) {
+		return nil, &table.Error{Code: CodeUnsuited, Key: name, Reason: fmt.Sprintf("does not suit %s: its runtime steps whole batches", inner.Spec().Name),
+			Help: "a module needs " + hostabi.ExportStepRange + ", which the SDKs have; leave isolation = \"process\" out"}
+	}
 	p := &plugin{Plugin: inner, wrapper: w, spec: inner.Spec(), inner: inner.Spec()}
 	if err := w.describe(&p.spec); err != nil {
 		return nil, &table.Error{Code: CodeUnsuited, Key: name, Reason: "does not suit " + p.inner.Name + ": " + err.Error(), Err: err}
@@ -143,6 +154,9 @@ func (p *plugin) Configuration() string {
 	}
 	return text + "\nwrap=" + p.text
 }
+
+// StepsParts implements env.Parted.
+func (p *plugin) StepsParts() bool { return env.StepsParts(p.Plugin) && !p.spec.HasAgents() }
 
 // Shapes implements env.Shaping.
 func (p *plugin) Shapes() bool {

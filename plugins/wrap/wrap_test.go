@@ -29,6 +29,11 @@ func lists() map[string][]env.Wrapper {
 		"reward_scale":      {{"reward_scale": 0.5}},
 		"reward_clip":       {{"reward_clip": 1}},
 		"reward_clip signs": {{"reward_clip": "sign"}},
+		"record_stats":      {{"record_stats": "frames"}},
+		"reward_normalize":  {{"reward_normalize": map[string]any{"gamma": 0.9}}},
+		"action_repeat":     {{"action_repeat": 3}},
+		"sticky_action":     {{"sticky_action": 0.5}},
+		"actions":           {{"time_limit": 5}, {"sticky_action": 0.4}, {"record_stats": "x"}, {"action_repeat": 2}, {"sticky_action": 0.3}, {"action_repeat": 2}, {"time_limit": 2}},
 		"several":           {{"time_limit": 5}, {"reward_clip": "sign"}, {"reward_scale": -2.0}, {"time_limit": 4}, {"reward_clip": 1.5}},
 	}
 }

@@ -1,0 +1,113 @@
+package wrap
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/rlhost/rlhost/core/trajectory"
+)
+
+// rewardNormalize divides rewards by the standard deviation of each environment's discounted return, as Gymnasium's
+// NormalizeReward does.
+type rewardNormalize struct {
+	rewards
+	Values struct {
+		Gamma   float64 `toml:"gamma"`
+		Epsilon float64 `toml:"epsilon"`
+	} `toml:"reward_normalize"`
+}
+
+func newRewardNormalize() wrapper {
+	c := &rewardNormalize{}
+	c.Values.Gamma, c.Values.Epsilon = 0.99, 1e-8
+	return c
+}
+
+func (c *rewardNormalize) validate(bad func(key, reason, help string)) {
+	if g := c.Values.Gamma; !(g >= 0 && g <= 1) {
+		bad("reward_normalize.gamma", fmt.Sprintf("is %g, want 0 to 1", g), "")
+	}
+	if e := c.Values.Epsilon; !(e > 0 && e <= 1) {
+		bad("reward_normalize.epsilon", fmt.Sprintf("is %g, want more than 0 and 1 at most", e), "")
+	}
+}
+
+func (c *rewardNormalize) around(w *wrapped) layer {
+	l := &normalizeLayer{shapeLayer: *shapedBy(w, nil), gamma: c.Values.Gamma, epsilon: c.Values.Epsilon, each: w.plugin.spec.Agents()}
+	l.returns = make([]discounted, w.o.Envs*l.each)
+	for i := range l.returns {
+		l.returns[i] = discounted{variance: 1, count: 1e-4}
+	}
+	return l
+}
+
+type normalizeLayer struct {
+	shapeLayer
+	gamma, epsilon float64
+	each           int
+	returns        []discounted // by agent
+}
+
+// discounted is the discounted return of a running episode, and mean and variance of all that there have been.
+type discounted struct{ sum, mean, variance, count float64 }
+
+// add takes in a reward.
+func (d *discounted) add(r, gamma float64) {
+	d.sum = d.sum*gamma + r
+	delta, total := d.sum-d.mean, d.count+1
+	d.mean += delta / total
+	d.variance = (d.variance*d.count + delta*delta*d.count/total) / total
+	d.count = total
+}
+
+func (l *normalizeLayer) begin(index int, _ uint64, seeded bool) {
+	for i := range l.each {
+		d := &l.returns[index*l.each+i]
+		if d.sum = 0; seeded {
+			*d = discounted{variance: 1, count: 1e-4}
+		}
+	}
+}
+
+func (l *normalizeLayer) after(t int) error {
+	if !l.tr.Schema.Has(trajectory.ShapedReward) {
+		return nil
+	}
+	shaped, from := l.tr.Row(trajectory.ShapedReward, t).Float32(), l.tr.Row(l.from, t).Float32()
+	for i, part := range l.w.part {
+		if part == 0 {
+			continue
+		}
+		for k, end := l.tr.Schema.RowsOf(i); k < end; k++ {
+			if l.w.ends.idle[i] != 0 {
+				shaped[k] = 0
+				continue
+			}
+			d := &l.returns[k]
+			d.add(float64(from[k]), l.gamma)
+			shaped[k] = within(float32(float64(from[k])/math.Sqrt(d.variance+l.epsilon)), math.MaxFloat32)
+			if l.w.ends.over[i] != 0 {
+				d.sum = 0
+			}
+		}
+	}
+	return nil
+}
+
+func (l *normalizeLayer) bytes() int { return 32 * l.each }
+
+func (l *normalizeLayer) save(index int, dst []byte) {
+	for i, d := range l.returns[index*l.each:][:l.each] {
+		for k, x := range [4]float64{d.sum, d.mean, d.variance, d.count} {
+			binary.LittleEndian.PutUint64(dst[32*i+8*k:], math.Float64bits(x))
+		}
+	}
+}
+
+func (l *normalizeLayer) load(index int, src []byte) {
+	number := func(at int) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(src[at:])) }
+	for i := range l.each {
+		l.returns[index*l.each+i] = discounted{number(32 * i), number(32*i + 8), number(32*i + 16), number(32*i + 24)}
+	}
+}
