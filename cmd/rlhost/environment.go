@@ -1,14 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
+	"github.com/rlhost/rlhost/cmd/rlhost/modules"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/table"
-	"github.com/rlhost/rlhost/examples/plugins"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/plugins/builtin"
 	"github.com/rlhost/rlhost/plugins/envcheck"
@@ -67,7 +67,7 @@ func (f *envFlags) table(parts *graph.Parts) graph.EnvTable {
 func (f *envFlags) loadError(err error) error {
 	var bad *table.Error
 	if errors.As(err, &bad) && bad.Code == wasm.CodeMissing {
-		bad.Help = builtinLike(f.Env, bad.Help)
+		bad.Help = modules.BuiltinLike(f.Env, bad.Help)
 	}
 	return pluginError(err)
 }
@@ -85,20 +85,12 @@ func pluginError(err error) error {
 	return err
 }
 
-// builtinLike proposes the built-in environment that was probably meant, else what is proposed anyway.
-func builtinLike(name, otherwise string) string {
-	for builtin := range plugins.Builtins() {
-		if strings.EqualFold(name, builtin) || strings.HasPrefix(builtin, strings.ToLower(name)+"@") {
-			return "did you mean the built-in environment " + builtin + "?"
-		}
-	}
-	return otherwise
-}
-
 type checkCommand struct {
 	envFlags
 	Steps int    `default:"1000" help:"Steps of each trace."`
 	Seed  uint64 `default:"1" help:"Seed of environments and actions."`
+
+	Record string `placeholder:"FILE" help:"Messages to play to a component, of rlhost tap --record; default some are made up."`
 }
 
 // Help says what the checks are.
@@ -106,13 +98,21 @@ func (c *checkCommand) Help() string {
 	return `Each check has an identifier such as D03; rlhost explain D03 tells more. The exit code is 4 if one fails.
 
   rlhost check my.wasm
-  rlhost check my.wasm --arg max_steps=200 --steps 20000`
+  rlhost check my.wasm --arg max_steps=200 --steps 20000
+  rlhost check my-component.wasm --grant metric --record blocks.rec`
 }
 
-// Run checks an environment and exits with 4 if a check fails.
+// Run checks an environment, or a component, and exits with 4 if a check fails.
 func (c *checkCommand) Run(p *program) error {
 	if c.Steps < 1 {
 		return fail(exitUsage, fmt.Errorf("--steps %d: want 1 or more", c.Steps))
+	}
+	if modules.IsComponent(c.Env) {
+		return p.withParts(func(parts *graph.Parts, _ *builtin.Engines) error {
+			x := modules.Check{Use: c.Env, Args: c.Args, Grants: c.Grant, Memory: uint64(c.Memory), Record: c.Record, JSON: c.JSON}
+			results, err := x.Run(parts, p.out)
+			return cmp.Or(err, failedCheck(results))
+		})
 	}
 	var results []envcheck.Result
 	err := c.withEnv(p, func(plugin env.Plugin, _ *graph.Parts) error {
@@ -127,9 +127,11 @@ func (c *checkCommand) Run(p *program) error {
 		_, err := fmt.Fprint(p.out, printable(envcheck.Text(plugin.Spec(), results)))
 		return err
 	})
-	if err != nil {
-		return err
-	}
+	return cmp.Or(err, failedCheck(results))
+}
+
+// failedCheck is the error of the first check that failed, or nil.
+func failedCheck(results []envcheck.Result) error {
 	for _, r := range results {
 		if r.Verdict == envcheck.Failed {
 			return said(exitCheck, fmt.Errorf("check %s failed", r.ID))

@@ -11,6 +11,7 @@ import (
 	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/plugins/componentcheck"
 	"github.com/rlhost/rlhost/plugins/envcheck"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
@@ -60,10 +61,10 @@ func message(err error) string {
 //go:embed explain.md
 var runtimePages string
 
-// explain returns the page of a code: of pipelines and plugins (E, W), of checks of environments (A, D, S and so
+// explain returns the page of a code: of pipelines and plugins (E, W), of checks of components (C) and environments (A, D, S and so
 // on), or of a run (R).
 func explain(code string) (page string, ok bool) {
-	for _, pages := range []func(code string) (string, bool){graph.Explain, envcheck.Explain} {
+	for _, pages := range []func(code string) (string, bool){graph.Explain, envcheck.Explain, componentcheck.Explain} {
 		if page, ok = pages(code); ok {
 			return page, true
 		}

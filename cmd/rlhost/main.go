@@ -48,7 +48,7 @@ type commandLine struct {
 	Validate validateCommand `cmd:"" help:"Check pipeline files without running them."`
 	Show     showCommand     `cmd:"" help:"Print a pipeline, as written or in full."`
 	Graph    graphCommand    `cmd:"" help:"Show how a pipeline is wired."`
-	Check    checkCommand    `cmd:"" help:"Check an environment: spaces, seeds, flags, values."`
+	Check    checkCommand    `cmd:"" help:"Check an environment, or a component: what it promises."`
 	Bench    benchCommand    `cmd:"" help:"Measure how fast an environment steps."`
 	Plugin   pluginCommand   `cmd:"" help:"Native plugins: programs that run components or environments."`
 	Store    storeCommand    `cmd:"" help:"Serve a store of named objects in shared memory."`

@@ -27,6 +27,13 @@ type Pauser interface {
 	Waiting() []Waiting
 }
 
+// Watched is optional, for a component whose memory the host can look into.
+type Watched interface {
+	// Altered returns the names of columns in which the component has written without a grant, in blocks that it sees now: it alone
+	// sees that. It is called on the component's loop, between two messages.
+	Altered() []string
+}
+
 // Waiting is a message that a component has taken and not begun with.
 type Waiting struct {
 	Slot    string

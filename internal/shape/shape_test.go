@@ -35,6 +35,7 @@ gpu/cuda/kernels/build: gpu/cuda/kernels
 gpu/cuda/ptx/...:       gpu/cuda/ptx/...
 gpu/cuda/fake:          gpu/cuda/ptx
 plugins/*/...:          hostabi/... core/... gpu/policy/... gpu/ppo/... .
+plugins/componentcheck: hostabi core/... plugins/envcheck
 plugins/plugintest:     hostabi/... core/... plugins/plugintest internal/testkit sdk/sdktest/scribe
 plugins/process/internal/...: hostabi/... core/... plugins/process/... internal/testkit
 plugins/builtin:        any

@@ -24,6 +24,13 @@ func Text(s hostabi.EnvSpec, results []Result) string {
 	}
 	fmt.Fprintf(&b, "%s  abi %v  %sobs %s  act %s  autoreset %s  episode_limit %d\n",
 		s.Name, s.ABI, agents, s.Spaces(hostabi.RoleObservation), s.Spaces(hostabi.RoleAction), strings.Join(modes, "|"), s.EpisodeLimit)
+	b.WriteString(Lines(results))
+	return b.String()
+}
+
+// Lines writes a line or two for each check, and how many of them passed.
+func Lines(results []Result) string {
+	var b strings.Builder
 	counts := map[Verdict]int{}
 	for _, r := range results {
 		counts[r.Verdict]++

@@ -51,6 +51,7 @@ type guest struct {
 
 var (
 	_ core.Component = (*guest)(nil)
+	_ core.Watched   = (*guest)(nil)
 	_ core.Pauser    = (*guest)(nil)
 )
 

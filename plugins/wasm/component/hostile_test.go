@@ -227,6 +227,9 @@ func TestWindow_WritesStayInTheGuest(t *testing.T) {
 	if got := fmt.Sprintf("%x", s.Blobs[core.OpaqueBlob]); got != "0000003f" {
 		t.Errorf("the guest reads %s, want what it wrote", got)
 	}
+	if got := x.g.Altered(); len(got) != 1 || got[0] != "reward" {
+		t.Errorf("it has written into %v without a grant, want the rewards", got)
+	}
 	must(t, x.arena.Release(h))
 	if copied := x.g.copied.Value(); copied != 0 {
 		t.Errorf("%d bytes copied", copied)

@@ -1,6 +1,8 @@
 package component
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -31,9 +33,10 @@ type window struct {
 	at, bytes uint32
 	view      *view // nil: nothing is mapped
 	block     uint32
-	shares    []string // columns, ascending, whose pages are the block's own; those of all others are a private view
-	used      uint64   // when, by windows.clock
-	pins      int      // leases of the block, which stays where it is
+	handle    hostabi.Handle // of the newest message about it
+	shares    []string       // columns, ascending, whose pages are the block's own; those of all others are a private view
+	used      uint64         // when, by windows.clock
+	pins      int            // leases of the block, which stays where it is
 }
 
 // view is what a guest sees of the blocks of an arena.
@@ -47,6 +50,9 @@ type view struct {
 // window returns where a block is mapped, after mapping it if it is not, with the pages of columns that may be written.
 func (g *guest) window(h hostabi.Handle, granted []string) (*window, error) {
 	w, err := g.mapped(h)
+	if err == nil {
+		w.handle = h
+	}
 	if err != nil || slices.Equal(w.shares, granted) {
 		return w, err
 	}
@@ -192,6 +198,34 @@ func (ws *windows) unmapAll() {
 	}
 	ws.list = slices.DeleteFunc(ws.list, func(w *window) bool { return !ws.run.Gave(w.at) })
 	ws.allocated = false
+}
+
+// Altered compares what the guest sees of blocks with the blocks. Those that are nobody's any more are left out.
+func (g *guest) Altered() (columns []string) {
+	for _, w := range g.windows.list {
+		if w.view == nil {
+			continue
+		}
+		mem, lease := []byte(nil), arena.Lease{}
+		lease, err := w.view.arena.Lease(w.handle)
+		if mem = lease.Bytes(); errors.Is(err, arena.ErrState) {
+			mem, err = w.view.arena.Loaned(w.handle)
+		}
+		if err != nil {
+			continue
+		}
+		for name, p := range w.view.columns {
+			own := slices.Contains(w.shares, name) && p.apart
+			if !own && !bytes.Equal(mem[p.offset:][:p.bytes], g.run.View(w.at+p.offset, p.bytes)) {
+				columns = append(columns, name)
+			}
+		}
+		if lease.Handle() != 0 {
+			_ = lease.Release() // of this function alone
+		}
+	}
+	slices.Sort(columns)
+	return columns
 }
 
 // contain reports whether a place in the guest's memory lies in a window.

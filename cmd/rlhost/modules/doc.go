@@ -1,0 +1,2 @@
+// Package modules has what the commands about single modules do.
+package modules

@@ -1,0 +1,184 @@
+package componentcheck
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/plugins/envcheck"
+)
+
+// Options say what is checked.
+type Options struct {
+	// Make returns an unconfigured instance. Configure decodes its table, as component.Component's does.
+	Make      func() (component.Component, error)
+	Configure func(into any) error
+	Messages  []Message // to play; none: some are made up for the payloads that the host knows
+}
+
+// check is one entry of the list.
+type check struct {
+	id, title, help string
+	run             func(*checker) (envcheck.Verdict, string, error)
+}
+
+// checks returns all checks in the order in which they run. If the first two fail, later ones are skipped.
+func checks() []check {
+	return []check{
+		{"C01", "describes itself", "correct the table, or what rl_configure and rl_manifest do", (*checker).describes},
+		{"C02", "handles messages without a fault", "see the reason above", (*checker).handles},
+		{"C03", "same messages, same outputs", "look for memory that is read before it is written, for time, and for addresses that count", (*checker).sameOutputs},
+		{"C04", "a snapshot gives the same future", "save all that later messages depend on, and nothing of the table", (*checker).snapshot},
+		{"C05", "gives blocks back", "release each lease; blocks that are kept are missing in the run", (*checker).givesBack},
+		{"C06", "answers each request once", "emit the message of a request on the signal of its answers, also where there is nothing to write", (*checker).answers},
+		{"C07", "writes what is granted alone", "ask for the column with write access, and grant it in the wire", (*checker).writes},
+	}
+}
+
+// Run runs all checks.
+func Run(o Options) []envcheck.Result {
+	c := &checker{o: o}
+	var results []envcheck.Result
+	for _, k := range checks() {
+		r := envcheck.Result{ID: k.id, Title: k.title}
+		var err error
+		if r.Verdict, r.Detail, err = k.run(c); err != nil {
+			r.Verdict, r.Detail = envcheck.Failed, err.Error()
+		}
+		if r.Verdict != envcheck.OK {
+			r.Help = k.help
+		}
+		results = append(results, r)
+		if r.Verdict == envcheck.Failed && (k.id == "C01" || k.id == "C02") {
+			break
+		}
+	}
+	return results
+}
+
+// checker is the shared state of the checks.
+type checker struct {
+	o        Options
+	manifest component.Manifest
+	items    []item
+	first    outcome // of playing all items
+}
+
+func (c *checker) describes() (envcheck.Verdict, string, error) {
+	made, err := c.o.Make()
+	if err == nil {
+		err = made.Configure(c.o.Configure)
+	}
+	if err != nil {
+		return envcheck.Failed, "", err
+	}
+	c.manifest = made.Manifest()
+	var ports []string
+	for _, p := range c.manifest.Slots {
+		ports = append(ports, "slot "+p.Name+" ("+p.Payload+")")
+	}
+	for _, p := range c.manifest.Signals {
+		ports = append(ports, "signal "+p.Name+" ("+p.Payload+")")
+	}
+	return envcheck.OK, strings.Join(ports, ", "), made.Stop()
+}
+
+func (c *checker) handles() (envcheck.Verdict, string, error) {
+	var silent []string
+	if c.items, silent = itemsFor(&c.manifest, c.o.Messages); len(c.items) == 0 {
+		return envcheck.Warning, "there is nothing to play for its slots: give it a recording", nil
+	}
+	var err error
+	if c.first, err = c.play(c.items, nil); err != nil {
+		return envcheck.Failed, "", err
+	}
+	detail := fmt.Sprintf("%d messages, %d sent", len(c.items), len(c.first.sent))
+	if len(silent) > 0 {
+		return envcheck.Warning, detail + "; there is nothing to play for " + strings.Join(silent, ", "), nil
+	}
+	return envcheck.OK, detail, nil
+}
+
+// play starts an instance, perhaps from a state, gives it items, pauses it and stops it.
+func (c *checker) play(items []item, from *component.State) (outcome, error) {
+	s, err := c.begin(from)
+	if err == nil {
+		err = s.playAll(items)
+	}
+	return s.outcome, errors.Join(err, s.end())
+}
+
+func (c *checker) sameOutputs() (envcheck.Verdict, string, error) {
+	again, err := c.play(c.items, nil)
+	if err != nil {
+		return envcheck.Failed, "", err
+	}
+	return same(c.first.sent, again.sent, "of two instances")
+}
+
+// same compares what was sent.
+func same(want, got []sent, whose string) (envcheck.Verdict, string, error) {
+	for i := range min(len(want), len(got)) {
+		if want[i] != got[i] {
+			return envcheck.Failed, fmt.Sprintf("output %d %s differs: %v, %v", i+1, whose, want[i], got[i]), nil
+		}
+	}
+	if len(want) != len(got) {
+		return envcheck.Failed, fmt.Sprintf("%d and %d outputs %s", len(want), len(got), whose), nil
+	}
+	return envcheck.OK, fmt.Sprintf("%d outputs", len(want)), nil
+}
+
+func (c *checker) snapshot() (envcheck.Verdict, string, error) {
+	half := len(c.items) / 2
+	s, err := c.begin(nil)
+	if err == nil {
+		err = s.playAll(c.items[:half])
+	}
+	var state component.State
+	if err == nil {
+		state, err = s.pausedSnapshot()
+	}
+	before := len(s.sent)
+	err = errors.Join(err, s.end())
+	switch {
+	case errors.Is(err, component.ErrNoSnapshot):
+		return envcheck.Warning, "it saves nothing: it begins anew wherever it is replaced or resumed", nil
+	case err != nil:
+		return envcheck.Failed, "", err
+	case s.kept > 0:
+		return envcheck.OK, "not looked at: blocks that it has leased are no part of a state", nil
+	}
+	rest, err := c.play(c.items[half:], &state)
+	if err != nil {
+		return envcheck.Failed, "", err
+	}
+	return same(c.first.sent[min(before, len(c.first.sent)):], rest.sent, "behind a snapshot")
+}
+
+func (c *checker) givesBack() (envcheck.Verdict, string, error) {
+	if c.first.kept > 0 {
+		return envcheck.Warning, fmt.Sprintf("%d blocks are leased behind the last of %d messages", c.first.kept, len(c.items)), nil
+	}
+	return envcheck.OK, "none is leased behind the last message", nil
+}
+
+func (c *checker) answers() (envcheck.Verdict, string, error) {
+	switch {
+	case c.first.asked == 0:
+		return envcheck.OK, "it gets none", nil
+	case c.first.wrong != "":
+		return envcheck.Failed, c.first.wrong, nil
+	}
+	return envcheck.OK, fmt.Sprintf("%d requests", c.first.asked), nil
+}
+
+func (c *checker) writes() (envcheck.Verdict, string, error) {
+	if len(c.first.altered) == 0 {
+		return envcheck.OK, "columns to read are as they came", nil
+	}
+	slices.Sort(c.first.altered)
+	return envcheck.Failed, "it writes into " + strings.Join(slices.Compact(c.first.altered), ", ") + ", where nobody but it sees that", nil
+}

@@ -1,0 +1,147 @@
+package componentcheck
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/component/author"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/recording"
+	"github.com/rlhost/rlhost/examples/plugins/chooser-go/chooser"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/internal/testkit"
+	"github.com/rlhost/rlhost/plugins/envcheck"
+	"github.com/rlhost/rlhost/plugins/plugintest"
+	"github.com/rlhost/rlhost/plugins/wasm"
+	wasmcomponent "github.com/rlhost/rlhost/plugins/wasm/component"
+	sdk "github.com/rlhost/rlhost/sdk/component"
+)
+
+// module returns what makes components of a module.
+func module(t *testing.T, path string) func() (component.Component, error) {
+	t.Helper()
+	r, err := wasm.New(wasm.Options{CacheDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := wasmcomponent.NewModules(r)
+	t.Cleanup(func() {
+		if err := errors.Join(l.Close(), r.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return func() (component.Component, error) {
+		return l.Component(wasmcomponent.Source{Source: env.Source{Name: "guest", Use: path, Grants: []string{"log", "metric"}}})
+	}
+}
+
+// verdicts returns the checks that are not ok.
+func verdicts(results []envcheck.Result) (list []string) {
+	for _, r := range results {
+		if r.Verdict != envcheck.OK {
+			list = append(list, r.ID+" "+string(r.Verdict)+": "+r.Detail)
+		}
+	}
+	return list
+}
+
+// The examples pass, in every language that is here.
+func TestRun_TheExamplesPass(t *testing.T) {
+	for name, table := range map[string]map[string]any{"shaper": nil, "episodes": nil, "curriculum": nil, "chooser": {"of": int64(4)}} {
+		for guest, path := range testkit.Guests(t, name, t.TempDir()) {
+			t.Run(guest, func(t *testing.T) {
+				results := Run(Options{Make: module(t, path), Configure: plugintest.DecodeTable(table)})
+				if bad := verdicts(results); len(bad) > 0 || len(results) != len(checks()) {
+					t.Errorf("%d checks, %v", len(results), bad)
+				}
+			})
+		}
+	}
+}
+
+// wrong is a component with a mistake.
+type wrong struct {
+	sdk.Stateless
+	out  sdk.Signal
+	host sdk.Host
+	do   func(c *wrong, m *sdk.Message)
+	seen uint64
+}
+
+func (c *wrong) Manifest() sdk.Manifest {
+	return sdk.Manifest{Signals: []sdk.Port{{Name: "out", Payload: "trajectory"}, {Name: "answers", Payload: "reset_params"}},
+		Slots: []sdk.Port{{Name: "in", Payload: "trajectory"}, {Name: "resets", Payload: "reset_request"}}}
+}
+func (c *wrong) Configure(decode func(any) error) error { return decode(&struct{}{}) }
+func (c *wrong) Start(h sdk.Host) error {
+	c.host, c.out = h, h.Signal("out")
+	h.Slot("in", func(m *sdk.Message) { c.do(c, m) })
+	h.Slot("resets", func(m *sdk.Message) {
+		if c.do != nil && c.seen != 1<<63 {
+			_, _ = h.Signal("answers").Emit(*m)
+		}
+	})
+	return nil
+}
+
+func TestRun_FindsMistakes(t *testing.T) {
+	var calls uint64
+	for want, do := range map[string]func(c *wrong, m *sdk.Message){
+		"C02": func(c *wrong, m *sdk.Message) { c.host.Fail(errors.New("words of a component")) },
+		"C03": func(c *wrong, m *sdk.Message) { calls++; m.Inline[0] = calls; _, _ = c.out.Emit(*m) },
+		"C04": func(c *wrong, m *sdk.Message) { c.seen++; m.Inline[0] = c.seen; _, _ = c.out.Emit(*m) },
+		"C05": func(c *wrong, m *sdk.Message) { _, _ = m.Block.Lease() },
+		"C06": func(c *wrong, m *sdk.Message) { c.seen = 1 << 63 },
+	} {
+		results := Run(Options{Make: func() (component.Component, error) {
+			return author.Kind(func() sdk.Component { return &wrong{do: do} })(), nil
+		}, Configure: plugintest.DecodeTable(nil)})
+		if bad := verdicts(results); !slices.ContainsFunc(bad, func(s string) bool { return strings.HasPrefix(s, want) }) {
+			t.Errorf("%s: found %v", want, bad)
+		}
+	}
+}
+
+// A recording is played in the place of what is made up.
+func TestRun_PlaysARecording(t *testing.T) {
+	set := arena.NewSet()
+	a, err := set.Add(arena.Config{Name: "blocks", Blocks: 1, BlockBytes: sample.Bytes, Schema: sample})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	w, err := recording.NewWriter(&file, 1<<20)
+	for i := range 3 {
+		err = errors.Join(err, w.Write("rollout.trajectories", "trajectory", &hostabi.Message{T: uint32(i)}, blockOf(i), a))
+	}
+	if err := errors.Join(err, set.Close()); err != nil {
+		t.Fatal(err)
+	}
+	messages, err := Read(&file)
+	if err != nil || len(messages) != 3 {
+		t.Fatalf("%d messages, %v", len(messages), err)
+	}
+	results := Run(Options{Make: func() (component.Component, error) { return author.Kind(chooser.New)(), nil },
+		Configure: plugintest.DecodeTable(map[string]any{"of": int64(2)}), Messages: messages})
+	if d := results[1].Detail; !strings.HasPrefix(d, "3 messages, 2 sent") {
+		t.Errorf("C02 says %q", d)
+	}
+	if bad := verdicts(results); len(bad) != 1 || !strings.HasPrefix(bad[0], "C05 warn: 1 blocks are leased") {
+		t.Errorf("found %v, want the block that is leased behind the last of 3", bad)
+	}
+}
+
+func TestExplain_HasAPageForEveryCheck(t *testing.T) {
+	for _, k := range checks() {
+		page, ok := Explain(strings.ToLower(k.id))
+		title, _, _ := strings.Cut(page, "\n")
+		if !ok || title != k.id+" "+k.title || !strings.Contains(page, "Cure: ") {
+			t.Errorf("page of %s begins with %q", k.id, title)
+		}
+	}
+}
