@@ -30,7 +30,32 @@ type setup struct {
 	mode  string // async or sync
 	steps uint64 // env steps; 0 goes on until it is stopped
 	deaf  bool   // it has no control socket
+	// shaper is the module of a component that trajectories pass through, which may write rewards; empty: there is none.
+	shaper string
 }
+
+const shaperText = `
+[component.shaper]
+runtime = "wasm"
+use = %q
+grants = ["metric"]
+
+[[wire]]
+signal = "rollout.trajectories"
+slot = "shaper.on_trajectories"
+mode = "queue"
+depth = 64
+on_full = "block"
+replace = true
+write = ["reward"]
+
+[[wire]]
+signal = "shaper.trajectories"
+slot = "batcher.on_trajectories"
+mode = "queue"
+depth = 64
+on_full = "block"
+`
 
 const pipelineText = `rlhost = 1
 
@@ -70,8 +95,12 @@ func start(ctx context.Context, o options, s setup) (*job, error) {
 	if s.mode == "" {
 		s.mode = "async"
 	}
+	text := fmt.Appendf(nil, pipelineText, filepath.Join(dir, "runs"), s.steps, guest, s.mode)
+	if s.shaper != "" {
+		text = fmt.Appendf(text, shaperText, s.shaper)
+	}
 	file := filepath.Join(dir, "pipeline.toml")
-	if err := os.WriteFile(file, fmt.Appendf(nil, pipelineText, filepath.Join(dir, "runs"), s.steps, guest, s.mode), 0o644); err != nil {
+	if err := os.WriteFile(file, text, 0o644); err != nil {
 		return nil, err
 	}
 	j := &job{dir: dir, ended: make(chan error, 1)}

@@ -1,10 +1,16 @@
 package component
 
 import (
+	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
 )
@@ -72,5 +78,113 @@ func TestSlot_ACallAllocatesNothing(t *testing.T) {
 			must(t, x.arena.Release(a))
 			must(t, x.arena.Release(b))
 		})
+	}
+}
+
+// BenchmarkSwap is what a component's messages wait for while one instance takes another's place, but for the wires: rl_pause, rl_snapshot,
+// rl_restore, and the first message of the successor, whose blocks are mapped in it. Use -benchtime 1000x.
+func BenchmarkSwap(b *testing.B) {
+	for _, example := range []string{"shaper", "episodes"} {
+		for name, path := range testkit.Guests(b, example, b.TempDir()) {
+			b.Run(name, func(b *testing.B) {
+				s := source(path, "log", "metric")
+				r, g := started(b, s, plugintest.RigOptions{Grants: granted()}, nil)
+				x := newBlocks(b, r.Host.Arenas, 1, trajectory.Shape{Steps: 32, Envs: 64})
+				m := hostabi.Message{}
+				if example == "shaper" {
+					m.Handle = x.with(1)
+				}
+				var all []time.Duration
+				for b.Loop() {
+					b.StopTimer()
+					next := made(b, s)
+					must(b, next.Configure(plugintest.DecodeTable(nil)))
+					r.Host.Bind(next.Manifest())
+					must(b, next.Start(r.Host))
+					b.StartTimer()
+					began := time.Now()
+					g.Pause(func() {})
+					state, err := g.Snapshot()
+					must(b, err)
+					must(b, next.Restore(state))
+					next.handle(next.slots[0], &m)
+					all = append(all, time.Since(began))
+					b.StopTimer()
+					must(b, g.Stop())
+					g = next
+					b.StartTimer()
+				}
+				must(b, g.Stop())
+				if m.Handle != 0 {
+					must(b, x.arena.Release(m.Handle))
+				}
+				slices.Sort(all)
+				b.ReportMetric(float64(all[len(all)/2].Microseconds()), "p50-µs")
+				b.ReportMetric(float64(all[len(all)*99/100].Microseconds()), "p99-µs")
+			})
+		}
+	}
+}
+
+// residentPages returns how many pages of this process are in memory.
+func residentPages(t testing.TB) int {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/statm")
+	must(t, err)
+	n, err := strconv.Atoi(strings.Fields(string(text))[1])
+	must(t, err)
+	return n
+}
+
+// What 64 components with 8 windows each hold does not grow with the messages that they handle. RLHOST_LONG=1 gives them a million.
+func TestWindows_HoldNoMoreAfterManyMessages(t *testing.T) {
+	const components, windows = 64, 8
+	rounds := 10
+	if os.Getenv("RLHOST_LONG") != "" {
+		rounds = 1_000_000/(components*windows) + 1
+	}
+	begin := held(t)
+	l := modules(t)
+	s := source(file(t, reader("").bytes()), everything...)
+	var all []*guest
+	var handles []hostabi.Handle
+	var x *blocks
+	for range components {
+		c, err := l.Component(s)
+		must(t, err)
+		g := c.(*guest)
+		r := plugintest.NewRig(t, g, plugintest.RigOptions{Name: "guest"}, plugintest.DecodeTable(nil))
+		if x == nil {
+			x = newBlocks(t, r.Host.Arenas, windows, trajectory.Shape{Steps: 32, Envs: 64})
+			for k := range windows {
+				handles = append(handles, x.with(float32(k)))
+			}
+		}
+		g.windows.arenas, g.blocks.arenas = x.set, x.set // all look at the blocks of the first
+		all = append(all, g)
+	}
+	round := func() {
+		for _, g := range all {
+			for k, h := range handles {
+				g.handle(g.slots[0], &hostabi.Message{Handle: h})
+				if got := noted(t, g); got != float32(k) {
+					t.Fatalf("block %d: the guest reads %v", k, got)
+				}
+			}
+		}
+	}
+	round()
+	before, resident := held(t), residentPages(t)
+	for range rounds {
+		round()
+	}
+	after, then := held(t), residentPages(t)
+	t.Logf("%d messages; %+v before, %+v with %d components, %+v after; %d and %d pages resident", (1+rounds)*components*windows, begin, before, components, after, resident, then)
+	const slack = 32 // mappings of Go's own heap
+	if after.leaked(before) != "" || after.mappings > before.mappings+slack {
+		t.Errorf("before %+v, after %+v", before, after)
+	}
+	for _, h := range handles {
+		must(t, x.arena.Release(h))
 	}
 }

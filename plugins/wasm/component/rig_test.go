@@ -92,6 +92,7 @@ func started(t testing.TB, s Source, o plugintest.RigOptions, table map[string]a
 type blocks struct {
 	t      testing.TB
 	schema *trajectory.Schema
+	set    *arena.Set
 	arena  *arena.Arena
 }
 
@@ -102,7 +103,7 @@ func newBlocks(t testing.TB, set *arena.Set, n int, shape trajectory.Shape) *blo
 	must(t, err)
 	a, err := set.Add(arena.Config{Name: "blocks", Blocks: n, BlockBytes: schema.Bytes, Schema: schema})
 	must(t, err)
-	return &blocks{t, schema, a}
+	return &blocks{t, schema, set, a}
 }
 
 // with returns a handle, with a claim, of a block with these rewards.
