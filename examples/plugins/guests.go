@@ -138,7 +138,7 @@ func rust() Language {
 func golang() Language {
 	return Language{
 		Name:    "Go",
-		Sources: []string{"sdk/*.go", "sdk/wasm/*.go", "sdk/component/*.go", "sdk/component/module/*.go", "hostabi/*.go", "{folder}/*.go", "{folder}/{env}/*.go"},
+		Sources: []string{"sdk/*.go", "sdk/wasm/*.go", "sdk/internal/linear/*.go", "sdk/component/*.go", "sdk/component/module/*.go", "hostabi/*.go", "{folder}/*.go", "{folder}/{env}/*.go"},
 		Compilers: []Compiler{{
 			Version: []string{"go", "version"},
 			Probe:   []string{"go", "version"},

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/sdk/internal/linear"
 )
 
 // instances are the batches that the host has created, by handle; a destroyed one is nil.
@@ -92,7 +93,7 @@ func findEnv(batch, env uint32) instance {
 // give copies data to the host if it fits and returns its length.
 func give[T string | []byte](data T, buf, capacity uint32) int32 {
 	if uint32(len(data)) <= capacity {
-		copy(bytesAt(buf, uint32(len(data))), data)
+		copy(linear.Bytes(buf, uint32(len(data))), data)
 	}
 	return int32(len(data))
 }
@@ -106,7 +107,7 @@ func exportDescribe(config, configLen, buf, capacity uint32) (result int32) {
 	if served == nil {
 		return fail(hostabi.StatusState, errors.New("the guest serves no environment"))
 	}
-	data, err := served.describe(string(bytesAt(config, configLen)))
+	data, err := served.describe(string(linear.Bytes(config, configLen)))
 	if err != nil {
 		return fail(hostabi.StatusConfig, err)
 	}
@@ -114,10 +115,10 @@ func exportDescribe(config, configLen, buf, capacity uint32) (result int32) {
 }
 
 //go:wasmexport rl_alloc
-func exportAlloc(size, align uint32) uint32 { return donate(size, align) }
+func exportAlloc(size, align uint32) uint32 { return linear.Donate(size, align) }
 
 //go:wasmexport rl_free
-func exportFree(at, _ uint32) { takeBack(at) }
+func exportFree(at, _ uint32) { linear.TakeBack(at) }
 
 //go:wasmexport rl_create
 func exportCreate(config, configLen, envs, autoreset uint32) (result int32) {
@@ -125,7 +126,7 @@ func exportCreate(config, configLen, envs, autoreset uint32) (result int32) {
 	if served == nil {
 		return fail(hostabi.StatusState, errors.New("the guest serves no environment"))
 	}
-	b, status, err := served.create(string(bytesAt(config, configLen)), int(int32(envs)), hostabi.Autoreset(autoreset))
+	b, status, err := served.create(string(linear.Bytes(config, configLen)), int(int32(envs)), hostabi.Autoreset(autoreset))
 	if err != nil {
 		return fail(status, err)
 	}
@@ -161,10 +162,10 @@ func exportReset(batch, t, mask, seeds uint32) (result int32) {
 	}
 	var chosen, stream []byte
 	if mask != 0 {
-		chosen = bytesAt(mask, uint32(b.size()))
+		chosen = linear.Bytes(mask, uint32(b.size()))
 	}
 	if seeds != 0 {
-		stream = bytesAt(seeds, uint32(b.size())*8)
+		stream = linear.Bytes(seeds, uint32(b.size())*8)
 	}
 	return int32(b.reset(t, chosen, stream))
 }
@@ -210,7 +211,7 @@ func exportLoad(batch, env, buf, n uint32) (result int32) {
 	if b == nil {
 		return int32(hostabi.StatusArgument)
 	}
-	return fail(b.load(int(env), bytesAt(buf, n)))
+	return fail(b.load(int(env), linear.Bytes(buf, n)))
 }
 
 //go:wasmexport rl_render

@@ -6,56 +6,19 @@ import (
 	"unsafe"
 
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/sdk/internal/linear"
 )
-
-// hostPage is what memory is rounded to that the host may map a block over, so that a window never shares a page with
-// Go's own. The host asks for such memory by its alignment.
-const hostPage = 4096
-
-// maxAlign is the largest alignment that the host may ask for.
-const maxAlign = 65536
-
-// donated holds the memory that the host was given, by address. The collector neither moves nor frees what it
-// holds, and does not look into it, because it contains no pointers.
-var donated = map[uint32][]byte{}
-
-// donate returns the address of size bytes at a multiple of align, or 0.
-func donate(size, align uint32) uint32 {
-	if align == 0 || align&(align-1) != 0 || align > maxAlign || size > 1<<31 {
-		return 0
-	}
-	if align >= hostPage {
-		size = (max(size, 1) + hostPage - 1) &^ (hostPage - 1)
-	}
-	block := make([]byte, int(size)+int(align))
-	start := address(unsafe.Pointer(unsafe.SliceData(block)))
-	at := (start + align - 1) &^ (align - 1)
-	donated[at] = block
-	return at
-}
-
-// takeBack lets go of memory that the host has freed.
-func takeBack(at uint32) { delete(donated, at) }
-
-// bytesAt views n bytes that the host wrote or wants written. They are the host's to answer for; it owns all of
-// the guest's memory.
-func bytesAt(at, n uint32) []byte {
-	if n == 0 {
-		return nil
-	}
-	return unsafe.Slice((*byte)(pointer(at)), n)
-}
 
 // bindingsAt copies the host's bindings; they may lie anywhere.
 func bindingsAt(at, n uint32) []hostabi.Binding {
 	list := make([]hostabi.Binding, n)
 	if n > 0 {
-		copy(unsafe.Slice((*byte)(unsafe.Pointer(&list[0])), n*hostabi.BindingBytes), bytesAt(at, n*hostabi.BindingBytes))
+		copy(unsafe.Slice((*byte)(unsafe.Pointer(&list[0])), n*hostabi.BindingBytes), linear.Bytes(at, n*hostabi.BindingBytes))
 	}
 	return list
 }
 
-// pointer returns the place of an address of linear memory: on wasm they are the same number.
-func pointer(at uint32) unsafe.Pointer { return unsafe.Add(unsafe.Pointer(nil), at) }
+// pointer returns the place of an address of linear memory.
+func pointer(at uint32) unsafe.Pointer { return linear.Pointer(at) }
 
 func address(p unsafe.Pointer) uint32 { return uint32(uintptr(p)) }

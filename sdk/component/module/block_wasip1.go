@@ -6,6 +6,7 @@ import (
 
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/sdk/component"
+	"github.com/rlhost/rlhost/sdk/internal/linear"
 )
 
 // errSpent is the error for a token that no longer names anything.
@@ -60,7 +61,7 @@ func columnOf(name string, b *hostabi.ColumnBinding) component.Column {
 		c.Shape = []int{c.Elems}
 	}
 	last := (b.Rows-1)*b.StrideT + (b.Envs*b.Agents-1)*env + (b.Elems-1)*b.StrideElem
-	c.Bytes = bytesAt(b.Ptr, last+size)
+	c.Bytes = linear.Bytes(b.Ptr, last+size)
 	return c
 }
 

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/sdk/internal/linear"
 )
 
 //go:wasmimport rl_component emit
@@ -53,43 +54,12 @@ func say(level uint32, line []byte) {
 	hostLog(level, unsafe.Pointer(unsafe.SliceData(line)), uint32(len(line)))
 }
 
-// Memory that the host was given, by address. The collector neither moves nor frees what is here.
-var donated = map[uint32][]byte{}
-
-const (
-	hostPage = 4096 // what memory is rounded to that the host may map pages over
-	maxAlign = 65536
-)
-
-// donate returns the address of size bytes at a multiple of align, or 0.
-func donate(size, align uint32) uint32 {
-	if align == 0 || align&(align-1) != 0 || align > maxAlign || size > 1<<31 {
-		return 0
-	}
-	if align >= hostPage {
-		size = (max(size, 1) + hostPage - 1) &^ (hostPage - 1)
-	}
-	block := make([]byte, int(size)+int(align))
-	start := uint32(uintptr(unsafe.Pointer(unsafe.SliceData(block))))
-	at := (start + align - 1) &^ (align - 1)
-	donated[at] = block
-	return at
-}
-
-// bytesAt views n bytes of the memory that the host was given.
-func bytesAt(at, n uint32) []byte {
-	if n == 0 {
-		return nil
-	}
-	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(nil), at)), n)
-}
-
 // messageAt views a message.
 func messageAt(at uint32) *hostabi.ComponentMessage {
-	return (*hostabi.ComponentMessage)(unsafe.Add(unsafe.Pointer(nil), at))
+	return (*hostabi.ComponentMessage)(linear.Pointer(at))
 }
 
 // identityAt views what rl_start is given.
 func identityAt(at uint32) *hostabi.Identity {
-	return (*hostabi.Identity)(unsafe.Add(unsafe.Pointer(nil), at))
+	return (*hostabi.Identity)(linear.Pointer(at))
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/sdk/component"
+	"github.com/rlhost/rlhost/sdk/internal/linear"
 )
 
 // served is the component that the module is made of.
@@ -36,16 +37,16 @@ func guard(result *int32) {
 func exportMarker() {}
 
 //go:wasmexport rl_alloc
-func exportAlloc(size, align uint32) uint32 { return donate(size, align) }
+func exportAlloc(size, align uint32) uint32 { return linear.Donate(size, align) }
 
 //go:wasmexport rl_free
-func exportFree(at, _ uint32) { delete(donated, at) }
+func exportFree(at, _ uint32) { linear.TakeBack(at) }
 
 //go:wasmexport rl_last_error
 func exportLastError(buf, size uint32) int32 {
-	n := copy(bytesAt(buf, size), served.lastError)
+	n := copy(linear.Bytes(buf, size), served.lastError)
 	if uint32(n) < size {
-		bytesAt(buf, size)[n] = 0
+		linear.Bytes(buf, size)[n] = 0
 	}
 	return int32(len(served.lastError))
 }
@@ -54,7 +55,7 @@ func exportLastError(buf, size uint32) int32 {
 func exportConfigure(text, n uint32) (result int32) {
 	defer guard(&result)
 	served.component = served.make()
-	if err := served.component.Configure(decoder(string(bytesAt(text, n)))); err != nil {
+	if err := served.component.Configure(decoder(string(linear.Bytes(text, n)))); err != nil {
 		return fail(hostabi.StatusConfig, errors.New(configWords(err)))
 	}
 	return 0
@@ -65,7 +66,7 @@ func exportManifest(buf, size uint32) (result int32) {
 	defer guard(&result)
 	b := describe(served.name, served.component.Manifest())
 	if uint32(len(b)) <= size {
-		copy(bytesAt(buf, size), b)
+		copy(linear.Bytes(buf, size), b)
 	}
 	return int32(len(b))
 }
@@ -74,7 +75,7 @@ func exportManifest(buf, size uint32) (result int32) {
 func exportStart(at, n uint32) (result int32) {
 	defer guard(&result)
 	id := *identityAt(at)
-	name := string(bytesAt(at, n)[id.NameAt:][:id.NameLen])
+	name := string(linear.Bytes(at, n)[id.NameAt:][:id.NameLen])
 	served.host = newHost(served.component.Manifest(), component.Identity{
 		Name: name, Index: int(id.Index), Count: int(id.Count), Seed: id.Seed, Synchronous: id.Synchronous != 0})
 	if err := served.component.Start(served.host); err != nil {
@@ -110,7 +111,7 @@ func exportSnapshot(buf, size uint32) (result int32) {
 		}
 	}
 	if uint32(len(state)) <= size {
-		copy(bytesAt(buf, size), state)
+		copy(linear.Bytes(buf, size), state)
 	}
 	return int32(len(state))
 }
@@ -118,7 +119,7 @@ func exportSnapshot(buf, size uint32) (result int32) {
 //go:wasmexport rl_restore
 func exportRestore(at, n uint32) (result int32) {
 	defer guard(&result)
-	if err := served.component.Restore(append([]byte(nil), bytesAt(at, n)...)); err != nil {
+	if err := served.component.Restore(append([]byte(nil), linear.Bytes(at, n)...)); err != nil {
 		return fail(hostabi.StatusVersion, err)
 	}
 	return 0
