@@ -38,11 +38,13 @@ test-go:
 	$(GO) test $(TIMEOUT) -tags invariants ./core/... ./pipeline ./pipeline/session $(HOLDERS) ./cmd/...
 
 # The kernels of the CUDA backend: compiled again and compared byte by byte, assembled for six architectures, every test of them
-# under many seeds, and through a driver. It installs NVIDIA's compiler (0.3 GB) and needs no GPU.
+# under many seeds, and through a driver; then all that backends promise, over the kernels. It installs NVIDIA's compiler (0.3 GB)
+# and needs no GPU.
 test-kernels:
 	$(GO) run ./gpu/cuda/kernels/build -check
 	$(GO) test -count 10 ./gpu/cuda/kernels
 	RLHOST_CUDA_DRIVER=fake $(GO) test -count 1 ./gpu/cuda/kernels
+	RLHOST_LONG=1 $(GO) test $(TIMEOUT) -count 1 -run 'TestBackend$$' ./gpu/cuda
 
 # Processes killed at random moments, KILLS of them a test; hosts killed before every operation of a swap on the disk;
 # every promise of environments through Python.

@@ -1,5 +1,5 @@
 // Package policy describes policies independently of what computes them: the network and its parameters, the
-// weights that a learner publishes, the datasets that one learns from, and the Backend interface that gpu/cpu and
+// weights that a learner publishes, the datasets that one learns from, and the Backend interface that gpu/cpu, gpu/cuda and
 // gpu/gorgonia implement. How policies are improved is gpu/ppo's.
 //
 //	net := policy.MLP{Obs: 4, Actions: 2, Hidden: []int{64, 64}, Activation: policy.Tanh}.Network()

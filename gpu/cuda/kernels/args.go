@@ -229,11 +229,9 @@ type Control struct {
 
 	Beta1, Beta2, MaxNorm, TargetKL, AdaptiveKL, RateMin, RateMax float64
 	LearningRate                                                  float32
-	Apart                                                         int32
-
-	Rate  float32
-	_     int32
-	Steps uint64
+	Apart, ClipApart                                              int32
+	Rate                                                          float32
+	Steps                                                         uint64
 
 	Stopped, Fault int32
 	FaultPlace     uint64

@@ -6,11 +6,11 @@ struct Control {
   // Of the configuration and of the update, written by the host.
   double beta1, beta2, maxNorm, targetKL, adaptiveKL, rateMin, rateMax;
   float learningRate;  // of the update's rates, and without adaptiveKL of its steps
-  int apart;           // actor and critic are clipped each by its own norm
+  int apart;           // actor and critic share nothing: each has a norm of its own
+  int clipApart;       // and is clipped by that
 
-  // State of the learner: optimiser steps made, and the rate that follows the divergence.
+  // State of the learner: the rate that follows the divergence, and optimiser steps made.
   float rate;
-  int pad0;
   uint64_t steps;
 
   // How the update stands: what follows is skipped once one of the two is set.
@@ -27,7 +27,7 @@ struct Control {
   double policyLoss, valueLoss, entropy, approxKL, oldApproxKL, clipped, norm, actorNorm, criticNorm;
   double firstClipped, firstRatioError, made;
   float lastRate;
-  int pad1;
+  int pad;
   double explained, returnsMean, returnsM2;
 };
 

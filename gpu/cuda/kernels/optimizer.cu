@@ -82,8 +82,8 @@ __device__ __forceinline__ void settle(Control *c, double norm, double actor, do
   c->kl = kl;
   float rate = pace(c, kl);
   c->steps = c->steps + 1;
-  c->scale[0] = clipping(c->apart ? actor : norm, c->maxNorm);
-  c->scale[1] = clipping(c->apart ? critic : norm, c->maxNorm);
+  c->scale[0] = clipping(c->clipApart ? actor : norm, c->maxNorm);
+  c->scale[1] = clipping(c->clipApart ? critic : norm, c->maxNorm);
   c->stepRate = (float)((double)rate / (1 - raised(c->beta1, c->steps)));
   c->correct2 = (float)(1 / sqrt(1 - raised(c->beta2, c->steps)));
   if (c->made == 0) {

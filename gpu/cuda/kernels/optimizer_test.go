@@ -76,6 +76,11 @@ func TestDecide_ClipsActorAndCriticApart(t *testing.T) {
 	r := newRig(t)
 	c := control()
 	c.MaxNorm, c.Apart = 7, 1
+	together, _ := decided(r, c, []float64{9, 144, 7}, []byte{1, 0, 1}, make([]float64, LossSums)...)
+	if all := float32(7 / (math.Sqrt(160) + 1e-6)); together.Scale != [2]float32{all, all} || together.ActorNorm != 4 || together.CriticNorm != 12 {
+		t.Errorf("scales %v of norms %v and %v, clipped together", together.Scale, together.ActorNorm, together.CriticNorm)
+	}
+	c.ClipApart = 1
 	c, _ = decided(r, c, []float64{9, 144, 7}, []byte{1, 0, 1}, make([]float64, LossSums)...)
 	if c.Scale != [2]float32{1, float32(7 / (12 + 1e-6))} || c.ActorNorm != 4 || c.CriticNorm != 12 || c.Norm != math.Sqrt(160) {
 		t.Errorf("scales %v of norms %v and %v of %v", c.Scale, c.ActorNorm, c.CriticNorm, c.Norm)

@@ -31,35 +31,48 @@ func TestBackend(t *testing.T, b policy.Backend, tol Tolerance) {
 		if testing.Short() && c.net.Obs() > 32 {
 			continue
 		}
-		t.Run(c.name, func(t *testing.T) {
-			s := suite{Backend: b, tol: tol, shape: c}
-			t.Run("forward equals the reference", s.forward)
-			t.Run("greedy takes the most probable action", s.greedy)
-			t.Run("rows are independent in every bit", s.rowsAreIndependent)
-			t.Run("values alone are the same values", s.valueOnly)
-			t.Run("a mask without a legal action is an error", s.noLegalAction)
-			t.Run("strange numbers give legal actions", s.strangeNumbers)
-			t.Run("gradient equals the reference and finite differences", s.gradient)
-			t.Run("updates equal the reference", s.updates)
-			t.Run("S18 returns are normalised and S23 the learning rate follows the divergence", s.returns)
-			t.Run("S18 actor and critic are clipped apart", s.clippedApart)
-			t.Run("V-trace equals the reference", s.vtrace)
-			t.Run("ratio is exactly 1 with the weights that acted", s.ratioOne)
-			t.Run("invalid rows enter nothing", s.invalidRows)
-			t.Run("S21 rows of agents that do not act enter nothing", s.inactiveRows)
-			t.Run("target_kl ends the epochs", s.targetKL)
-			t.Run("updates repeat in every bit", s.repeats)
-			t.Run("state continues in every bit", s.continues)
-			t.Run("targets that are not finite are errors that name the row", s.badTargets)
-			t.Run("numbers that are not finite do not reach parameters", s.notFinite)
-			t.Run("what does not fit is refused", s.wrongSizes)
-			if !tol.Allocates {
-				t.Run("acting and updating do not allocate", s.memory)
-			}
-		})
+		t.Run(c.name, func(t *testing.T) { (&suite{Backend: b, tol: tol, shape: c}).run(t) })
 	}
-	first := suite{Backend: b, tol: tol, shape: cases()[0]}
-	t.Run("large batches act like small ones", first.largeBatches)
+}
+
+// TestNetwork runs what the suite has about one of its networks, by its name in Cases.
+func TestNetwork(t *testing.T, b policy.Backend, tol Tolerance, name string) {
+	for _, c := range cases() {
+		if c.name == name {
+			(&suite{Backend: b, tol: tol, shape: c}).run(t)
+			return
+		}
+	}
+	t.Fatalf("there is no network %q", name)
+}
+
+func (s *suite) run(t *testing.T) {
+	t.Run("forward equals the reference", s.forward)
+	t.Run("greedy takes the most probable action", s.greedy)
+	t.Run("rows are independent in every bit", s.rowsAreIndependent)
+	t.Run("values alone are the same values", s.valueOnly)
+	t.Run("a mask without a legal action is an error", s.noLegalAction)
+	t.Run("strange numbers give legal actions", s.strangeNumbers)
+	t.Run("gradient equals the reference and finite differences", s.gradient)
+	t.Run("updates equal the reference", s.updates)
+	t.Run("S18 returns are normalised and S23 the learning rate follows the divergence", s.returns)
+	t.Run("S18 actor and critic are clipped apart", s.clippedApart)
+	t.Run("V-trace equals the reference", s.vtrace)
+	t.Run("ratio is exactly 1 with the weights that acted", s.ratioOne)
+	t.Run("invalid rows enter nothing", s.invalidRows)
+	t.Run("S21 rows of agents that do not act enter nothing", s.inactiveRows)
+	t.Run("target_kl ends the epochs", s.targetKL)
+	t.Run("updates repeat in every bit", s.repeats)
+	t.Run("state continues in every bit", s.continues)
+	t.Run("targets that are not finite are errors that name the row", s.badTargets)
+	t.Run("numbers that are not finite do not reach parameters", s.notFinite)
+	t.Run("what does not fit is refused", s.wrongSizes)
+	if !s.tol.Allocates {
+		t.Run("acting and updating do not allocate", s.memory)
+	}
+	if s.shape.name == cases()[0].name {
+		t.Run("large batches act like small ones", s.largeBatches)
+	}
 }
 
 type suite struct {

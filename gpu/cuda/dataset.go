@@ -1,0 +1,215 @@
+package cuda
+
+import (
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/gpu/cuda/kernels"
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/ppo"
+)
+
+// dataset is a round's rows on the device: the one copy that a learner makes of them.
+type dataset struct {
+	staged
+	*layout
+	rows, envs, width int // width is the environments of a block
+
+	control, blocks, valid, mean, scale section
+	obs, stored                         section
+	logProb, value                      section // of the samples: values are in the unit
+	index, raw, mask                    []section
+	columns                             []section // of each block in turn
+	heads                               heads
+	picks                               section
+
+	enter   policy.Gather
+	entry   *policy.Entry
+	drawnAt []kernels.Address
+	masksAt []kernels.Address
+}
+
+// column is one that targets are computed of.
+type column struct {
+	of   trajectory.Column
+	size int // of an element
+	more int // rows behind the last step
+	to   func(*kernels.Block) *kernels.Address
+}
+
+// reward is a place in the list for the column that a block is learned from.
+const reward = 0
+
+var columns = []column{
+	reward: {trajectory.Reward, 4, 0, func(b *kernels.Block) *kernels.Address { return &b.Reward }},
+	{trajectory.Value, 4, 1, func(b *kernels.Block) *kernels.Address { return &b.Value }},
+	{trajectory.Bootstrap, 4, 0, func(b *kernels.Block) *kernels.Address { return &b.Bootstrap }},
+	{trajectory.LogProb, 4, 0, func(b *kernels.Block) *kernels.Address { return &b.LogProb }},
+	{trajectory.Discount, 4, 0, func(b *kernels.Block) *kernels.Address { return &b.Discount }},
+	{trajectory.Terminated, 1, 0, func(b *kernels.Block) *kernels.Address { return &b.Terminated }},
+	{trajectory.Truncated, 1, 0, func(b *kernels.Block) *kernels.Address { return &b.Truncated }},
+	{trajectory.Valid, 1, 0, func(b *kernels.Block) *kernels.Address { return &b.Valid }},
+	{trajectory.Active, 1, 0, func(b *kernels.Block) *kernels.Address { return &b.Active }},
+}
+
+// bytes returns a column of a block, nil where the block has none.
+func (c *column) bytes(b *trajectory.Trajectory) []byte {
+	of := c.of
+	if of == trajectory.Reward && b.Schema.Has(trajectory.ShapedReward) {
+		of = trajectory.ShapedReward
+	}
+	data := b.Bytes(of)
+	if data == nil {
+		return nil
+	}
+	return data[:c.size*(b.Schema.Shape.Steps+c.more)*b.Schema.Rows()]
+}
+
+func newDataset(w *work, l *layout) dataset {
+	n := len(l.actions)
+	return dataset{staged: staged{work: w}, layout: l, entry: policy.NewEntry(&l.net, l.starts), index: make([]section, n), raw: make([]section, n),
+		mask: make([]section, n), drawnAt: make([]kernels.Address, n), masksAt: make([]kernels.Address, n)}
+}
+
+// take takes the sections of a round.
+func (d *dataset) take(r *ppo.Round) {
+	of, s := r.Dataset, &r.Samples
+	d.rows, d.envs, d.width = of.Rows(), of.Envs(), of.BlockEnvs()
+	d.begin()
+	d.control, d.blocks = d.section(sizeOf[kernels.Control]()), d.section(len(of.Blocks)*sizeOf[kernels.Block]())
+	d.valid, d.mean, d.scale = d.section(4*len(s.Valid)), d.section(4*len(of.ObsMean)), d.section(4*len(of.ObsScale))
+	d.heads.take(&d.staged, d.layout)
+	d.picks = d.section((pickColumns + 2*len(d.actions)) * sizeOf[kernels.Pick]())
+	d.logProb, d.value = d.section(4*d.rows), d.section(4*d.rows)
+	for i := range d.actions {
+		a := &s.Actions[i]
+		d.index[i], d.raw[i], d.mask[i] = d.section(4*len(a.Index)), d.section(4*len(a.Raw)), d.section(len(a.Mask))
+	}
+	d.columns = d.columns[:0]
+	for i := range of.Blocks {
+		for k := range columns {
+			d.columns = append(d.columns, d.section(len(columns[k].bytes(&of.Blocks[i]))))
+		}
+	}
+	d.stored = d.section(0)
+	if d.net.Chunk > 0 {
+		d.stored = d.section(4 * d.kept * d.envs * (of.Steps() / d.net.Chunk))
+	}
+	switch {
+	case d.net.Plain():
+		d.obs = d.section(len(of.Blocks) * observed(of))
+	case d.net.Pixels():
+		d.obs = d.section(d.rows * d.net.Obs())
+	default:
+		d.obs = d.section(4 * d.rows * d.row)
+	}
+	d.fit()
+}
+
+// observed is the size of a block's observations that are read where they lie.
+func observed(d *policy.Dataset) int {
+	l, _ := d.Blocks[0].Schema.Layout(trajectory.Obs)
+	return d.Steps() * l.StrideT
+}
+
+// stage copies a round into the sections that were taken for it, but for the control, the heads and the picks.
+func (d *dataset) stage(r *ppo.Round) {
+	of, s := r.Dataset, &r.Samples
+	copy(view[uint32](&d.staged, d.valid), s.Valid)
+	copy(view[float32](&d.staged, d.mean), of.ObsMean)
+	copy(view[float32](&d.staged, d.scale), of.ObsScale)
+	copy(view[float32](&d.staged, d.logProb), s.LogProb)
+	copy(view[float32](&d.staged, d.value), s.Value)
+	for i := range d.actions {
+		a := &s.Actions[i]
+		copy(view[int32](&d.staged, d.index[i]), a.Index)
+		copy(view[float32](&d.staged, d.raw[i]), a.Raw)
+		copy(d.bytes(d.mask[i]), a.Mask)
+	}
+	for i := range of.Blocks {
+		d.stageBlock(&of.Blocks[i], i)
+	}
+	if d.net.Chunk > 0 {
+		d.stageStates(of)
+	}
+	if !d.net.Plain() {
+		d.stageEntered(of, s.Valid)
+	}
+}
+
+func (d *dataset) stageBlock(b *trajectory.Trajectory, i int) {
+	to := &view[kernels.Block](&d.staged, d.blocks)[i]
+	*to = kernels.Block{Obs: d.address(d.obs)}
+	for k := range columns {
+		x := d.columns[i*len(columns)+k]
+		if data := columns[k].bytes(b); data != nil {
+			copy(d.bytes(x), data)
+			*columns[k].to(to) = d.address(x)
+		}
+	}
+	if d.net.Plain() {
+		n := d.obs.bytes / (d.envs / d.width)
+		copy(d.bytes(d.obs)[i*n:(i+1)*n], b.Bytes(trajectory.Obs))
+		to.Obs += kernels.Address(i * n)
+	}
+}
+
+// stageStates copies the states that are stored where chunks begin, by policy.Dataset.ChunkOf.
+func (d *dataset) stageStates(of *policy.Dataset) {
+	to := view[float32](&d.staged, d.stored)
+	for chunk := range of.Steps() / d.net.Chunk {
+		for i := range of.Blocks {
+			b := &of.Blocks[i]
+			m := b.Row(trajectory.CoreState, b.Schema.StateRow(chunk*d.net.Chunk))
+			x := m.Float32()
+			for e := range d.width {
+				copy(to[(chunk*d.envs+i*d.width+e)*d.kept:][:d.kept], x[e*m.StrideRow/4:])
+			}
+		}
+	}
+}
+
+// stageEntered makes the valid rows of what is stored.
+func (d *dataset) stageEntered(of *policy.Dataset, valid []uint32) {
+	d.enter.Open(&d.net, d.entry, of)
+	defer d.enter.Close()
+	if d.net.Pixels() {
+		to, n := d.bytes(d.obs), d.net.Obs()
+		for _, row := range valid {
+			d.enter.Row(policy.EnteredRow{Bytes: to[int(row)*n:][:n]}, row)
+		}
+		return
+	}
+	to := view[float32](&d.staged, d.obs)
+	for _, row := range valid {
+		own := to[int(row)*d.row:][:d.row]
+		clear(own)
+		d.enter.Row(policy.EnteredRow{Numbers: own}, row)
+	}
+}
+
+// describe says how rows of the dataset enter.
+func (d *dataset) describe(a *kernels.Gather, of *policy.Dataset) {
+	*a = kernels.Gather{Blocks: d.address(d.blocks), Row: int32(d.row), Envs: int32(d.envs), BlockEnvs: int32(d.envs)}
+	switch {
+	case d.net.Plain():
+		l, _ := of.Blocks[0].Schema.Layout(trajectory.Obs)
+		a.Width, a.BlockEnvs = int32(d.net.Obs()), int32(d.width)
+		a.StepStride, a.EnvStride, a.ElemStride = int32(l.StrideT/4), int32(l.StrideEnv/4), int32(l.StrideElem/4)
+		if d.net.NormalizeObs() {
+			a.Mean, a.Scale = d.address(d.mean), d.address(d.scale)
+		}
+		return
+	case d.net.Pixels():
+		a.Width, a.Bytes, a.Factor = int32(d.net.Obs()), 1, d.pixels()
+	default:
+		a.Width = int32(d.row)
+	}
+	a.StepStride, a.EnvStride, a.ElemStride = a.Width*int32(d.envs), a.Width, 1
+}
+
+// gathered is the size of a row's observation as it is copied.
+func (d *dataset) gathered() int {
+	if d.net.Pixels() {
+		return d.net.Obs()
+	}
+	return 4 * d.net.Obs()
+}

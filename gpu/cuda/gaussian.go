@@ -1,0 +1,15 @@
+package cuda
+
+import (
+	"github.com/rlhost/rlhost/gpu/cuda/kernels"
+	"github.com/rlhost/rlhost/gpu/policy/head"
+)
+
+// gaussian is an action of normal elements, which take a number of the random stream for each two.
+func gaussian(of *head.Gaussian) action {
+	a := action{kind: kernels.Normal, draws: int32(of.N+1) / 2}
+	if of.Squash == head.Tanh {
+		a.kind = kernels.TanhNormal
+	}
+	return a
+}

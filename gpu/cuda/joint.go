@@ -1,0 +1,45 @@
+package cuda
+
+import (
+	"github.com/rlhost/rlhost/gpu/cuda/kernels"
+	"github.com/rlhost/rlhost/gpu/policy"
+)
+
+// action is the distribution of one action tensor. The log-probability of several is the sum.
+type action struct {
+	policy.ActionSize
+	kind   kernels.Kind
+	counts []int32 // of choices, by element
+	draws  int32   // numbers of the random stream
+	first  int32   // of these
+}
+
+// heads are the sections that tell kernels of a network's distributions.
+type heads struct {
+	table  section
+	counts []section // by action
+}
+
+// take takes the sections.
+func (h *heads) take(s *staged, l *layout) {
+	h.table, h.counts = s.section(len(l.actions)*sizeOf[kernels.Head]()), h.counts[:0]
+	for i := range l.actions {
+		h.counts = append(h.counts, s.section(4*len(l.actions[i].counts)))
+	}
+}
+
+// fill writes them, with where the actions of a pass's rows and their masks lie, by action.
+func (h *heads) fill(s *staged, p *pass, drawn, masks []kernels.Address) {
+	for i := range p.actions {
+		a := &p.actions[i]
+		copy(view[int32](s, h.counts[i]), a.counts)
+		to := kernels.Head{Params: p.out[p.policy[i].common().at], Counts: s.address(h.counts[i]), Mask: masks[i], Kind: a.kind,
+			Elements: int32(a.Size), Choices: int32(a.Choices), Draw: a.first}
+		if a.Continuous {
+			to.Raw = drawn[i]
+		} else {
+			to.Index = drawn[i]
+		}
+		view[kernels.Head](s, h.table)[i] = to
+	}
+}

@@ -1,0 +1,68 @@
+package cuda
+
+import "github.com/rlhost/rlhost/gpu/cuda/kernels"
+
+// normed is a layer norm, of each run of the last axis, and the activation that follows it.
+type normed struct {
+	node
+	weight, bias param
+	n            int // elements of the last axis
+}
+
+func newNormed(n node) op {
+	last := n.shape[len(n.shape)-1]
+	n.absorbs = true
+	return &normed{node: n, weight: tensor(last), bias: tensor(last), n: last}
+}
+
+func (o *normed) params() []*param { return []*param{&o.weight, &o.bias} }
+
+func (o *normed) runs() int { return o.out / o.n }
+
+func (o *normed) rowsOfEach() int { return o.runs() }
+
+// describe fills in what a norm has in both directions.
+func (o *normed) describe(p *pass, a *kernels.Norm, moments kernels.Address) {
+	a.Weight, a.Bias, a.Moments, a.Control = p.param(&o.weight), p.param(&o.bias), moments, p.control
+	a.N, a.Groups = int32(o.n), int32(o.runs())
+}
+
+func (o *normed) forward(p *pass) func(rows int) {
+	c, moments := prepare(&p.owner, kernels.LayerNormKernel), p.floats(2*p.capacity*o.runs())
+	o.describe(p, c.args, moments)
+	c.args.Epilogue = o.activation.forward
+	p.moments[o] = moments
+	return func(rows int) {
+		in, out := p.input(&o.in[0]), p.output(&o.node)
+		c.args.X, c.args.XRow, c.args.Out, c.args.OutRow, c.args.Rows = in.Data, in.Row, out.Data, out.Row, int32(rows*o.runs())
+		p.launch(c.Launch, kernels.Halves(rows*o.runs()))
+	}
+}
+
+func (o *normed) backward(g *gradient) func(rows int) {
+	e, own := &o.in[0], g.gradientOf(&o.node)
+	learn := prepare(&g.owner, kernels.LayerNormOuterKernel)
+	n := &learn.args.Norm
+	o.describe(g.pass, n, g.moments[o])
+	n.D, n.DRow = own.Data, own.Row
+	learn.args.DWeight, learn.args.DBias, learn.args.Part = g.part(&o.weight), g.part(&o.bias), int64(g.size)
+	back, passed := prepare(&g.owner, kernels.LayerNormBackKernel), g.passed(e)
+	return func(rows int) {
+		in := g.input(e)
+		n.X, n.XRow, n.Rows = in.Data, in.Row, int32(rows*o.runs())
+		run, _ := runOf(rows * o.runs())
+		learn.args.Parts, learn.args.Run = int32(g.count), int32(run)
+		grid := kernels.Blocks(o.n)
+		grid.Y = g.count
+		g.launch(learn.Launch, grid)
+		if e.from == nil {
+			return
+		}
+		g.below(e, rows)
+		to := g.gradientOf(e.from.common())
+		*back.args = *n
+		back.args.DX, back.args.DXRow = to.Data, to.Row
+		g.launch(back.Launch, kernels.Halves(rows*o.runs()))
+		passed(rows)
+	}
+}

@@ -1,0 +1,130 @@
+package cuda
+
+import (
+	"github.com/rlhost/rlhost/gpu/cuda/driver"
+	"github.com/rlhost/rlhost/gpu/cuda/kernels"
+)
+
+// minibatch is rows of a dataset side by side, and the gradient of their loss.
+type minibatch struct {
+	*gradient
+	order                             kernels.Address // of the rows in the dataset
+	logProb, value, advantage, ret    kernels.Address
+	drawn, masks                      []kernels.Address // by action: [elements][capacity], [rows][choices]
+	moments, newLogProb, sums, number kernels.Address
+
+	gather     call[kernels.Gather]
+	picks      call[kernels.Picks]
+	advantages call[kernels.Advantages]
+	loss       call[kernels.Loss]
+	scatter    call[kernels.Move]
+}
+
+// pickColumns is how many columns every minibatch takes, besides two for each action.
+const pickColumns = 4
+
+// orderSections is how many sections a step's order has at most: how many rows, the rows, and how they follow one another.
+const orderSections = 4
+
+func newMinibatch(w *work, l *layout, params, control kernels.Address, capacity int) *minibatch {
+	p := newPass(w, l, params, control, capacity, &steps{})
+	b := &minibatch{gradient: newGradient(p)}
+	b.logProb, b.value, b.advantage, b.ret = p.floats(capacity), p.floats(capacity), p.floats(capacity), p.floats(capacity)
+	for i := range l.actions {
+		a := &l.actions[i]
+		b.drawn, b.masks = append(b.drawn, p.floats(a.Size*capacity)), append(b.masks, p.floats((a.Choices*capacity+3)/4))
+	}
+	b.moments, b.newLogProb = p.floats(4), p.floats(capacity)
+	b.sums = p.floats(2 * kernels.LossSums * kernels.Blocks(capacity).X)
+	o := &p.owner
+	b.gather, b.picks, b.loss = prepare(o, kernels.GatherKernel), prepare(o, kernels.PicksKernel), prepare(o, kernels.LossKernel)
+	b.advantages, b.scatter = prepare(o, kernels.AdvantagesKernel), p.move(1)
+	return b
+}
+
+// describe fills in what is the same for all steps of an update: the heads and the picks.
+func (b *minibatch) describe(k *engine) {
+	d := &k.data
+	picks := view[kernels.Pick](&d.staged, d.picks)[:0]
+	number := func(from, to kernels.Address) {
+		picks = append(picks, kernels.Pick{From: from, To: to, Size: 1, Bytes: 4, Row: 1, Column: 1})
+	}
+	number(d.address(d.logProb), b.logProb)
+	number(d.address(d.value), b.value)
+	number(k.aims.advantage, b.advantage)
+	number(k.aims.target, b.ret)
+	for i := range b.actions {
+		a, from := &b.actions[i], d.index[i]
+		if a.Continuous {
+			from = d.raw[i]
+		}
+		picks = append(picks, kernels.Pick{From: d.address(from), To: b.drawn[i], Size: int32(a.Size), Bytes: 4, Row: 1, Column: int32(b.ld)})
+		d.masksAt[i] = 0
+		if d.mask[i].bytes > 0 {
+			d.masksAt[i] = b.masks[i]
+			picks = append(picks, kernels.Pick{From: d.address(d.mask[i]), To: b.masks[i], Size: int32(a.Choices), Bytes: 1, Row: int32(a.Choices), Column: 1})
+		}
+	}
+	b.picks.args.Picks, b.picks.args.Control, b.picks.Grid.Y = d.address(d.picks), b.control, len(picks)
+	d.heads.fill(&d.staged, b.pass, b.drawn, d.masksAt)
+	d.describe(b.gather.args, k.round.Dataset)
+	b.gather.args.X, b.gather.args.Control = b.x, b.control
+}
+
+// arrange tells the device of the next rows.
+func (b *minibatch) arrange(k *engine, rows []uint32) {
+	s, from := &k.order, k.order.used
+	if b.net.Chunk > 0 {
+		b.steps.arrange(k.round.Dataset, &b.net, rows)
+		rows = b.steps.rows
+	}
+	count, order := s.section(4), s.section(4*len(rows))
+	view[int32](s, count)[0] = int32(len(rows))
+	copy(view[uint32](s, order), rows)
+	b.order, b.number = s.address(order), s.address(count)
+	if b.net.Chunk > 0 {
+		prevs, froms := s.section(4*len(rows)), s.section(4*len(rows))
+		copy(view[int32](s, prevs), b.steps.prevs)
+		copy(view[int32](s, froms), b.steps.froms)
+		b.steps.prev, b.steps.from, b.steps.stored = s.address(prevs), s.address(froms), k.data.address(k.data.stored)
+	}
+	s.send(from)
+}
+
+// enter submits that the rows are copied side by side, and computed.
+func (b *minibatch) enter(k *engine, rows []uint32) {
+	b.arrange(k, rows)
+	n := len(rows)
+	b.gather.args.Order, b.gather.args.Rows = b.order, int32(n)
+	b.launch(b.gather.Launch, kernels.Blocks(n*b.row))
+	b.picks.args.Order, b.picks.args.Rows = b.order, int32(n)
+	b.launch(b.picks.Launch, driver.Dim{X: kernels.Blocks(n).X, Y: b.picks.Grid.Y})
+	b.forward(n, true)
+	r := lossOf(&k.config, k.round.Rates, n)
+	r.Heads, r.Value, r.LogProb, r.Control = k.data.address(k.data.heads.table), b.out[b.layout.value.common().at], b.newLogProb, b.control
+	r.Count, r.LD = int32(len(b.actions)), int32(b.ld)
+	*b.loss.args = r
+}
+
+// weigh writes the log-probabilities of rows to those of the dataset.
+func (b *minibatch) weigh(k *engine, rows []uint32) {
+	b.enter(k, rows)
+	b.launch(b.loss.Launch, kernels.Blocks(len(rows)))
+	a := b.scatter.args
+	a.From, a.FromRow, a.To, a.ToRow, a.Target = b.newLogProb, 1, k.aims.newLogProb, 1, b.order
+	b.moveRows(b.scatter, len(rows))
+}
+
+// learn submits the gradient of the loss of rows.
+func (b *minibatch) learn(k *engine, rows []uint32) {
+	b.enter(k, rows)
+	a := b.loss.args
+	if k.config.NormalizeAdvantage {
+		*b.advantages.args = kernels.Advantages{Advantage: k.aims.advantage, Order: b.order, Ends: b.number, Moments: b.moments, Control: b.control}
+		b.launch(b.advantages.Launch, driver.Dim{X: 1})
+		a.Moments = b.moments
+	}
+	a.OldLogProb, a.OldValue, a.Advantage, a.Target, a.Sums, a.Descend = b.logProb, b.value, b.advantage, b.ret, b.sums, 1
+	b.launch(b.loss.Launch, kernels.Blocks(len(rows)))
+	b.backward(len(rows))
+}

@@ -1,0 +1,74 @@
+package cuda
+
+import "github.com/rlhost/rlhost/gpu/cuda/kernels"
+
+// pass computes a network on up to so many rows at a time, layer by layer.
+type pass struct {
+	*layout
+	owner
+	capacity int
+	params   kernels.Address // the backend's vector
+	control  kernels.Address // 0 while acting
+
+	x       kernels.Address   // [rows][row] what enters
+	out     []kernels.Address // per operation [rows][row]; of those that heads read [out][ld]
+	ld      int
+	state   kernels.Address // of a network that keeps one, while acting: [rows][kept] before the rows
+	steps   *steps          // while learning
+	cores   map[*core]cells
+	moments map[*normed]kernels.Address
+
+	forwards []func(rows int) // by operation
+}
+
+// newPass prepares all operations. Errors are those of the work.
+func newPass(w *work, l *layout, params, control kernels.Address, capacity int, s *steps) *pass {
+	p := &pass{layout: l, owner: owner{work: w}, capacity: capacity, params: params, control: control, ld: capacity, steps: s, cores: map[*core]cells{}, moments: map[*normed]kernels.Address{}}
+	p.x = p.floats(capacity * l.row)
+	p.out = p.rowsOfAll()
+	for _, o := range l.ops {
+		p.forwards = append(p.forwards, o.forward(p))
+	}
+	return p
+}
+
+// rowsOfAll makes room for rows of every operation's output, with zeros behind each.
+func (p *pass) rowsOfAll() (all []kernels.Address) {
+	for _, o := range p.ops {
+		n := o.common()
+		all = append(all, p.floats(p.capacity*max(n.row, n.out)))
+	}
+	return all
+}
+
+// forward submits the computation of the values of some rows and, if act is set, of what the policy is made from.
+func (p *pass) forward(rows int, act bool) {
+	for i, o := range p.ops {
+		if act || o.common().values {
+			p.forwards[i](rows)
+		}
+	}
+}
+
+// input returns the rows that an operation reads.
+func (p *pass) input(e *edge) kernels.Matrix {
+	if e.from == nil {
+		return kernels.Matrix{Data: at(p.x, e.at), Row: int32(p.row), Column: 1}
+	}
+	n := e.from.common()
+	return kernels.Matrix{Data: p.out[n.at], Row: int32(n.row), Column: 1}
+}
+
+// output returns the rows that an operation writes.
+func (p *pass) output(n *node) kernels.Matrix {
+	return kernels.Matrix{Data: p.out[n.at], Row: int32(n.row), Column: 1}
+}
+
+// param returns where a tensor is.
+func (p *pass) param(t *param) kernels.Address { return at(p.params, t.at) }
+
+// from returns rows of a matrix from one on.
+func from(m kernels.Matrix, row int) kernels.Matrix {
+	m.Data = at(m.Data, row*int(m.Row))
+	return m
+}
