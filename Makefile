@@ -14,13 +14,13 @@ TASKS      = box2d==2.3.10 pygame-ce==2.5.8 mujoco==4.0.0 imageio==2.38.1 packag
 HOLDERS    = $(addprefix ./plugins/,batcher envcheck evaluation inference learner objects/... plugintest process/... rollout runner) ./sdk/process/...
 export CGO_ENABLED = 0
 
-.PHONY: run build kernels test test-go test-kernels test-kills test-hostile test-peers test-learn learn test-avx512 race check lint format tools plugins fuzz bench bench-peers clean
+.PHONY: run build kernels test test-go test-kernels cuda-record test-kills test-hostile test-peers test-learn learn test-avx512 race check lint format tools plugins fuzz bench bench-peers clean
 
 run: build
 	bin/rlhost train $(PIPELINE)
 
 build:
-	$(GO) build -trimpath -o bin/rlhost ./cmd/rlhost
+	$(GO) build -trimpath -o bin/ ./cmd/rlhost ./cmd/rlhost-cuda
 
 # Compiles the kernels of the CUDA backend anew.
 kernels:
@@ -38,13 +38,18 @@ test-go:
 	$(GO) test $(TIMEOUT) -tags invariants ./core/... ./pipeline ./pipeline/session $(HOLDERS) ./cmd/...
 
 # The kernels of the CUDA backend: compiled again and compared byte by byte, assembled for six architectures, every test of them
-# under many seeds, and through a driver; then all that backends promise, over the kernels. It installs NVIDIA's compiler (0.3 GB)
-# and needs no GPU.
+# under many seeds, and through a driver; then all that backends promise, and runs
+# with the plugin: a task learned, swaps, kills. It installs NVIDIA's compiler (0.3 GB) and needs no GPU.
 test-kernels:
 	$(GO) run ./gpu/cuda/kernels/build -check
 	$(GO) test -count 10 ./gpu/cuda/kernels
 	RLHOST_CUDA_DRIVER=fake $(GO) test -count 1 ./gpu/cuda/kernels
 	RLHOST_LONG=1 $(GO) test $(TIMEOUT) -count 1 -run 'TestBackend$$' ./gpu/cuda
+	RLHOST_LONG=1 $(GO) test $(TIMEOUT) -count 1 -run 'TestCUDA' ./cmd/rlhost
+
+# What bench/cuda/record.py runs on a machine with a GPU: programs and tests, to be copied there with the repository.
+cuda-record: build
+	@for package in gpu/cuda gpu/cuda/kernels gpu/cuda/driver cmd/rlhost; do $(GO) test -c -o bin/$$(basename $$package).test ./$$package || exit 1; done
 
 # Processes killed at random moments, KILLS of them a test; hosts killed before every operation of a swap on the disk;
 # every promise of environments through Python.

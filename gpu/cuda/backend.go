@@ -46,22 +46,18 @@ const Kernels = "cuda-fp32"
 // Kernels returns the constant Kernels.
 func (b *Backend) Kernels() string { return Kernels }
 
-// Device returns the device, with its kernels loaded; the first time that may take some seconds. Errors are those of driver.Open
-// and Table.Device, and that of a device whose compute capability is below 8.0.
-func (b *Backend) Device() (*driver.Device, error) {
-	d, err := b.open()
+// Find describes the device that the backend uses, which it opens and closes for that. Errors are those of driver.Open and
+// Table.Device, and that of a device whose compute capability is too low.
+func (b *Backend) Find() (*driver.Device, error) {
+	d, err := b.retain()
 	if err != nil {
 		return nil, err
 	}
-	return d.Device, nil
+	return d, errors.Join(kernels.Suits(d), d.Close())
 }
 
-func (b *Backend) open() (*device, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.device != nil {
-		return b.device, nil
-	}
+// retain opens the device.
+func (b *Backend) retain() (*driver.Device, error) {
 	open := b.options.Driver
 	if open == nil {
 		open = func() (*driver.Table, error) {
@@ -72,7 +68,17 @@ func (b *Backend) open() (*device, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := table.Device(0)
+	return table.Device(0)
+}
+
+// open returns the device with its kernels, which the first call loads: that may take some seconds.
+func (b *Backend) open() (*device, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.device != nil {
+		return b.device, nil
+	}
+	d, err := b.retain()
 	if err != nil {
 		return nil, err
 	}

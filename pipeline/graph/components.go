@@ -2,8 +2,10 @@ package graph
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
+	"os/exec"
 	"slices"
 	"strings"
 
@@ -59,6 +61,7 @@ func (c *checker) componentTable(n *node, name string) (x Component, ok bool) {
 	d.decode(&f) // what is wrong has been noted
 	x.Kind, x.Count, x.Loop, x.Runtime = f.Kind, f.Count, f.Loop, f.Runtime
 	x.Swap = c.swapRule(n, f.Swap)
+	(&placer{c}).place(n, &x)
 	c.checkOwn(n, path, &f)
 	maker := c.makerOf(n, &x, &f)
 	if maker == nil {
@@ -184,6 +187,11 @@ func (c *checker) ask(p *Plugin) map[string]Maker {
 
 // pluginProblem says why a plugin cannot be used.
 func (c *checker) pluginProblem(p *Plugin, err error) {
+	if p.implied && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound)) {
+		c.Add(CodeDevice, p.at, fmt.Sprintf("`make build` makes it beside this program; %s = \"cpu\" needs none", keyBackend),
+			"the program %s, which computes such policies, is not there", p.Table.Path)
+		return
+	}
 	c.sourceProblem(p.at, "plugin "+quote(p.Table.Name), p.Table.Path, err)
 }
 
@@ -207,8 +215,11 @@ func (c *checker) makerOf(n *node, x *Component, f *componentFile) Maker {
 	switch {
 	case f.Runtime == RuntimeWasm:
 		return (&moduleReader{c}).maker(n, x, f)
+	case x.implied:
+		return c.kindOf(n, x, f)
 	case n.at("plugin") != nil:
-		return c.makerInPlugin(n, x, f)
+		x.Plugin = c.reference(n, "plugin")
+		return c.kindOf(n, x, f)
 	}
 	maker := c.parts.Kinds[f.Kind]
 	if maker == nil {
@@ -218,9 +229,8 @@ func (c *checker) makerOf(n *node, x *Component, f *componentFile) Maker {
 	return BuiltinMaker(maker)
 }
 
-// makerInPlugin is makerOf for a component of a native plugin. The kind may be left out where there is only one.
-func (c *checker) makerInPlugin(n *node, x *Component, f *componentFile) Maker {
-	x.Plugin = c.reference(n, "plugin")
+// kindOf is makerOf for a component of a native plugin. The kind may be left out where there is only one.
+func (c *checker) kindOf(n *node, x *Component, f *componentFile) Maker {
 	x.Runtime = RuntimeProcess
 	p := c.graph.Plugin(x.Plugin)
 	if p == nil {

@@ -57,9 +57,9 @@ func writeLines(b *strings.Builder, lines []keyValue) {
 // lines returns the keys of a component with all defaults.
 func (x *Component) lines() []keyValue {
 	lines := []keyValue{{"kind", quote(x.Kind)}, {"count", strconv.Itoa(x.Count)}, {"loop", quote(x.Loop)}}
-	if x.Plugin != "" {
+	if x.Plugin != "" && !x.implied {
 		lines = append(lines, keyValue{"plugin", quote(x.Plugin)})
-	} else if x.Runtime != RuntimeBuiltin {
+	} else if !x.implied && (x.Runtime != RuntimeBuiltin || x.stays) {
 		lines = append(lines, keyValue{"runtime", quote(x.Runtime)})
 	}
 	if x.Module != nil {

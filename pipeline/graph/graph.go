@@ -160,11 +160,12 @@ type Plugin struct {
 	// Digest is the program's when it was asked for its kinds.
 	Digest string
 
-	table *node
-	at    Span // of the value of path
-	kinds map[string]Maker
-	asked bool
-	err   error // why there are no kinds
+	table   *node
+	at      Span // of the value of path
+	implied bool // by a policy: it has no table
+	kinds   map[string]Maker
+	asked   bool
+	err     error // why there are no kinds
 }
 
 // Runtimes of components.
@@ -195,9 +196,11 @@ type Component struct {
 
 	Env, Policy string // names in its table, if it has such keys
 
-	table  *node
-	config any   // what the component decoded its table into
-	maker  Maker // of a plugin's kinds and of a module, nil for the program's own
+	implied bool // Plugin is that of its policy, and its table names none
+	stays   bool // in this program, as its table says, although its policy is computed by a plugin
+	table   *node
+	config  any   // what the component decoded its table into
+	maker   Maker // of a plugin's kinds and of a module, nil for the program's own
 }
 
 // Wire connects one signal of all instances of a component to one slot of all instances of another.

@@ -38,6 +38,14 @@ type Parts struct {
 	// CheckWrapper checks one table of an environment's key wrap, without the environment. decode works as in
 	// Component.Configure.
 	CheckWrapper func(decode func(into any) error) error
+	// PolicyPlugin names the plugin of PolicyPlugins that computes the policy of a table, whose decode is as for Policy; empty:
+	// this program does. Components of such a policy run in the plugin, if it has their kind and their table says nothing else.
+	PolicyPlugin func(decode func(into any) error) string
+	// PolicyPlugins are native plugins for policies that need no [plugin] table, by name.
+	PolicyPlugins map[string]PluginTable
+	// Computes says what keeps this machine from computing policies by a plugin of PolicyPlugins, as a *table.Error; nil if
+	// nothing does. It may start the program to ask.
+	Computes func(p PluginTable, dir string) error
 	// Memory is how many bytes of shared memory a pipeline may take; 0 = what the machine and its control group have.
 	Memory int64
 	// Presets are pipelines by name, as TOML text without [run] and [env]; nil is DefaultPresets. The table [preset] says

@@ -28,6 +28,9 @@ type Policy struct {
 	// Group names the group of agents that it plays; empty where rollouts say so, or there is one. See Graph.GroupOf.
 	Group string
 
+	// Plugin computes it, see Parts.PolicyPlugin; empty: this program.
+	Plugin string
+
 	At Span // of env, or of the header
 
 	table  *node
@@ -113,6 +116,7 @@ func (c *checker) policyTable(n *node, name string) Policy {
 		c.configErrors(n, path, c.parts.CheckPolicy(d.decode))
 		p.config = d.into
 	}
+	(&placer{c}).declare(&p)
 	return p
 }
 
@@ -154,7 +158,7 @@ func (c *checker) share(p *Policy) {
 	case other.Role() != Learned:
 		c.Add(codeGiven, of.val, "name a policy that is learned", "policy %q is not learned itself: it has no versions", p.Of)
 	default:
-		p.Env, p.shared, p.config = other.Env, other.shared, other.config
+		p.Env, p.shared, p.config, p.Plugin = other.Env, other.shared, other.config, other.Plugin
 		if p.At == p.table.key {
 			p.At = of.val
 		}

@@ -110,6 +110,9 @@ func (g *Graph) eachTable(fn func(name string, lines []keyValue)) {
 	fn("train", []keyValue{{"mode", quote(g.Mode())}})
 	fn("swap", encodeStruct(reflect.ValueOf(g.Swap.file())))
 	for _, p := range g.Plugins {
+		if p.implied {
+			continue
+		}
 		fn("plugin."+p.Table.Name, p.Table.lines())
 	}
 	for _, e := range g.Envs {

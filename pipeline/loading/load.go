@@ -35,7 +35,7 @@ func Check(ctx context.Context, g *graph.Graph, parts *graph.Parts) (needs []Nee
 		err = checkStored(g)
 	}
 	needs = s.Forecast(g)
-	return needs, s.Warnings, errors.Join(err, cache.Close())
+	return needs, append(s.Warnings, g.Computable(parts, graph.CodeNoDevice)...), errors.Join(err, cache.Close())
 }
 
 // checkStored checks that the runs and files are there that policies have their weights from.

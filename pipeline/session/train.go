@@ -28,7 +28,10 @@ func Train(ctx context.Context, o Options) (*Result, error) {
 // closes the session.
 func Begin(ctx context.Context, o Options) (*Session, error) {
 	s := newSession(o)
-	err := s.begin(ctx)
+	err := s.graph.Computable(o.Parts, graph.CodeDevice).Err()
+	if err == nil {
+		err = s.begin(ctx)
+	}
 	if err == nil {
 		if err = s.build(ctx); err != nil && s.run != nil {
 			err = errors.Join(err, s.run.Close(), os.RemoveAll(s.run.Dir))
@@ -43,6 +46,9 @@ func Resume(ctx context.Context, run *runs.Run, o Options) (*Session, error) {
 	s := newSession(o)
 	s.run, s.resumed = run, true
 	err := s.resume()
+	if err == nil {
+		err = s.graph.Computable(o.Parts, graph.CodeDevice).Err()
+	}
 	if err == nil {
 		err = s.build(ctx)
 	}

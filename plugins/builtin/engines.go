@@ -31,6 +31,7 @@ import (
 type Engines struct {
 	log      *slog.Logger
 	compiler string // see Options
+	probes   probes
 
 	mu      sync.Mutex
 	modules *wasm.Runtime          // guarded by mu; nil until one is loaded

@@ -49,6 +49,10 @@ func New(o Options) (*graph.Parts, *Engines) {
 		CheckPolicy:  checkPolicy,
 		CheckWrapper: wrap.Check,
 		Presets:      graph.DefaultPresets(),
+
+		PolicyPlugin:  policyPlugin,
+		PolicyPlugins: policyPlugins(),
+		Computes:      e.probes.computes,
 	}, e
 }
 
@@ -69,7 +73,7 @@ func Kinds(o runner.Output) map[string]func() component.Component {
 
 // backends returns what policies may be computed by.
 func backends() map[string]func() policy.Backend {
-	return map[string]func() policy.Backend{"cpu": func() policy.Backend { return cpu.New() }}
+	return map[string]func() policy.Backend{"cpu": func() policy.Backend { return cpu.New() }, backendCUDA: cudaElsewhere, backendAuto: auto}
 }
 
 // defaultBackend is the one of a policy that names none.

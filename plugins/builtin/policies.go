@@ -70,6 +70,17 @@ func policyDefaults() PolicyTable {
 
 // DecodePolicy makes the policy of a table for an environment.
 func DecodePolicy(decode func(into any) error, env *hostabi.EnvSpec) (component.Policy, error) {
+	return decodePolicy(decode, env, func(name string) policy.Backend { return backends()[name]() })
+}
+
+// DecodePolicyFor is DecodePolicy for a program that computes policies by one backend, whatever their tables name.
+func DecodePolicyFor(b policy.Backend) func(decode func(into any) error, env *hostabi.EnvSpec) (component.Policy, error) {
+	return func(decode func(into any) error, env *hostabi.EnvSpec) (component.Policy, error) {
+		return decodePolicy(decode, env, func(string) policy.Backend { return b })
+	}
+}
+
+func decodePolicy(decode func(into any) error, env *hostabi.EnvSpec, backend func(name string) policy.Backend) (component.Policy, error) {
 	t, err := readPolicy(decode)
 	if err != nil {
 		return nil, err
@@ -89,7 +100,7 @@ func DecodePolicy(decode func(into any) error, env *hostabi.EnvSpec) (component.
 	if t.Net.Chunk != nil {
 		network.Chunk = *t.Net.Chunk
 	}
-	d := &policy.Definition{Backend: backends()[t.Backend](), Network: network}
+	d := &policy.Definition{Backend: backend(t.Backend), Network: network}
 	if err := d.Network.Validate(); err != nil {
 		return nil, &component.ConfigError{Code: codeNetwork, Key: "net", Reason: "does not suit the environment: " + err.Error(), Help: t.helpForShapes()}
 	}

@@ -3,6 +3,8 @@ package driver
 import (
 	"errors"
 	"fmt"
+	"runtime"
+	"strings"
 
 	"github.com/ebitengine/purego"
 )
@@ -127,7 +129,12 @@ type Table struct {
 // lacks a symbol or is older than CUDA 12.0 ErrOldDriver, a driver that finds nothing to drive ErrNoDevice. A library stays
 // loaded for the rest of the process.
 func Open(library string) (*Table, error) {
+	runtime.LockOSThread() // the reason of a failure belongs to the thread
 	handle, err := purego.Dlopen(library, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	runtime.UnlockOSThread()
+	if err != nil && !strings.Contains(err.Error(), library) {
+		err = fmt.Errorf("%s: cannot be loaded: %w", library, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoDriver, err)
 	}

@@ -130,8 +130,8 @@ type Set struct {
 // Load assembles all modules, which takes some seconds the first time on a machine: the driver keeps the result. A device
 // below Capability is an error.
 func Load(d *driver.Device) (*Set, error) {
-	if d.Major*10+d.Minor < Capability {
-		return nil, fmt.Errorf("%s has compute capability %d.%d: 8.0 or newer is needed", d.Name, d.Major, d.Minor)
+	if err := Suits(d); err != nil {
+		return nil, err
 	}
 	s := &Set{device: d, functions: map[string]*driver.Function{}}
 	loaded := map[string]*driver.Module{}
@@ -151,6 +151,14 @@ func Load(d *driver.Device) (*Set, error) {
 		s.functions[e.Name] = f
 	}
 	return s, nil
+}
+
+// Suits reports a device below Capability.
+func Suits(d *driver.Device) error {
+	if d.Major*10+d.Minor < Capability {
+		return fmt.Errorf("%s has compute capability %d.%d: 8.0 or newer is needed", d.Name, d.Major, d.Minor)
+	}
+	return nil
 }
 
 // Close unloads the modules, of which no launch may be under way.

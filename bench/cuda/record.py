@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""Records what runs on a machine with an NVIDIA GPU, and how fast, as JSON that is tied to the kernels' sources.
+
+Here, where Go is:      make cuda-record          # bin/rlhost, bin/rlhost-cuda, bin/cuda.test, bin/kernels.test, bin/driver.test
+There, in a copy of the repository with bin/:
+                        python3 bench/cuda/record.py [H1 H2 ...]
+
+It needs Python alone. Without names it does everything that is built: a part whose command needs what is not there is recorded as
+skipped, with the reason, and one that is not written yet as absent. The record goes to bench/cuda/results/DEVICE-DATE.json. Its exit code is 1
+if a part failed.
+"""
+
+import datetime
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+TEST = "bin/cuda.test -test.count 1"
+BENCH = "bin/cuda.test -test.run XXX -test.benchtime 2s -test.bench"
+LONG = "RLHOST_LONG=1"
+TRAIN = "bin/rlhost train pipeline.toml --json --set run.dir='\"out/runs\"' --set policy.main.backend=cuda"
+SANITIZE = "compute-sanitizer --error-exitcode 9 --tool"
+
+# By name: what it is, the commands, the bar of the design. No command: it is not written yet.
+PARTS = {
+    "H1": ("driver, device, limits", ["bin/rlhost-cuda probe", "nvidia-smi -q"], ""),
+    "H2": ("all tests over NVIDIA's driver: the bits of the processor",
+           ["bin/driver.test", "bin/kernels.test", TEST, f"{LONG} {TEST} -test.run 'TestBackend$' -test.timeout 8m"], "all pass"),
+    "H3": ("memory and race checkers",
+           [f"{SANITIZE} {tool} {TEST} -test.run 'HasTheProcessorsBits|SameOnEveryDevice'" for tool in ("memcheck", "racecheck")], "0 errors"),
+    "H4": ("the bus", [f"{BENCH} Copy"], "40 GB/s each way"),
+    "H5": ("registration of blocks", [], "0.5 s/GiB"),
+    "H6": ("a launch and its end", [f"{BENCH} RoundTrip"], "9 us"),
+    "H7": ("acting", [f"{BENCH} Act"], "4-64-64: 64 rows 12 us, 1,024 rows 14 us, 8,192 rows 22 us"),
+    "H8": ("assembling the kernels", [f"CUDA_CACHE_DISABLE=1 {BENCH} Load", f"{BENCH} Load"], "1.5 s, then 0.1 s"),
+    "H9": ("learning", [f"{BENCH} Update"], "4-64-64: 1,024 rows 25 us, 32,768 rows 155 us"),
+    "H10": ("graphs and resident kernels on and off", [], "recorded"),
+    "H11": ("PyTorch and JAX at the same work", [], "section 2 of the design"),
+    "H12": ("CartPole, three seeds", [f"{TRAIN} --set run.seed={seed}" for seed in (1, 2, 3)], "recorded"),
+    "H13": ("one process against two", [], "1.5 times"),
+    "H14": ("kills", [f"{LONG} bin/rlhost.test -test.run TestCUDA_Kills -test.timeout 8m"], "every run goes on"),
+    "H15": ("swaps", [f"{LONG} bin/rlhost.test -test.run TestCUDA_Swaps -test.timeout 8m"], "no fault"),
+    "H16": ("inference on the GPU, learner on the processor: the hash", ["bin/rlhost.test -test.run TestCUDA_Inference"], "equal"),
+    "H17": ("CartPole to 475", [f"{TRAIN} --set run.seed={seed} --set run.stop.return=475" for seed in range(1, 11)], "10 of 10"),
+    "H18": ("who is busy", [], "recorded"),
+    "H19": ("a minute of weights and datasets", [], "memory flat"),
+}
+
+
+def sources():
+    """The hashes that the PTX which is tested says it is made from, by module."""
+    found = {}
+    for path in sorted(glob.glob("gpu/cuda/kernels/*.ptx")):
+        with open(path, encoding="utf-8") as text:
+            found[os.path.basename(path)[:-4]] = re.search(r"sources sha256:([0-9a-f]{64})", text.read(400)).group(1)
+    return found
+
+
+def said(command):
+    """The output of a command, or nothing."""
+    try:
+        return subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60).stdout.strip()
+    except subprocess.TimeoutExpired:
+        return ""
+
+
+def missing(command):
+    """What a command needs and the machine lacks."""
+    for word in command.split():
+        if "=" in word.split("/")[0]:
+            continue
+        return "" if shutil.which(word) else word
+
+
+def figures(text):
+    """The benchmarks of Go in an output: name to {unit: number}."""
+    found = {}
+    for line in text.splitlines():
+        if m := re.match(r"Benchmark(\S+)\s+\d+\s+(.*)", line):
+            values = m.group(2).split()
+            found[m.group(1)] = {unit: float(number) for number, unit in zip(values[::2], values[1::2])}
+    return found
+
+
+def run(command):
+    """One command with its outcome."""
+    if lacks := missing(command):
+        return {"command": command, "outcome": "skipped", "why": f"{lacks} is not there"}
+    begin = datetime.datetime.now()
+    try:
+        p = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=570,
+                           env={"RLHOST_CUDA_DRIVER": "libcuda.so.1", **os.environ})
+        code, out = p.returncode, p.stdout + p.stderr
+    except subprocess.TimeoutExpired:
+        code, out = 124, "longer than 570 s"
+    return {"command": command, "outcome": "passed" if code == 0 else "failed", "code": code,
+            "seconds": round((datetime.datetime.now() - begin).total_seconds(), 3), "figures": figures(out), "end": out[-2000:]}
+
+
+def main(names):
+    if unknown := [n for n in names if n not in PARTS]:
+        sys.exit(f"no parts {', '.join(unknown)}: there are {', '.join(PARTS)}")
+    now = datetime.datetime.now(datetime.timezone.utc)
+    record = {
+        "kernels": sources(), "commit": said("git rev-parse HEAD"), "date": now.isoformat(timespec="seconds"),
+        "device": said("nvidia-smi --query-gpu=name --format=csv,noheader | head -1") or "none",
+        "driver": said("nvidia-smi --query-gpu=driver_version --format=csv,noheader | head -1"), "cpu": said("nproc"), "parts": {},
+    }
+    failed = False
+    for name in names or PARTS:
+        what, commands, bar = PARTS[name]
+        runs = [run(c) for c in commands]
+        record["parts"][name] = {"what": what, "bar": bar, "runs": runs, "outcome": "absent" if not runs else
+                                 next((o for o in ("failed", "skipped") if any(r["outcome"] == o for r in runs)), "passed")}
+        failed |= record["parts"][name]["outcome"] == "failed"
+        print(name, record["parts"][name]["outcome"], what, flush=True)
+    folder = "bench/cuda/results"
+    os.makedirs(folder, exist_ok=True)
+    path = f"{folder}/{re.sub(r'[^A-Za-z0-9]+', '-', record['device'])}-{now:%Y-%m-%d-%H%M%S}.json"
+    with open(path, "w", encoding="utf-8") as to:
+        json.dump(record, to, indent=1)
+        to.write("\n")
+    print(path)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,87 @@
+// Rlhost-cuda is a native plugin of rlhost that computes policies on NVIDIA's GPUs: inference and learners of policies with
+// backend = "cuda" run in it. It needs NVIDIA's driver where it runs, and no C compiler where it is built.
+//
+//	rlhost-cuda probe    prints what it finds as one line of JSON
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/gpu/cuda"
+	"github.com/rlhost/rlhost/gpu/cuda/driver"
+	"github.com/rlhost/rlhost/plugins/builtin"
+	"github.com/rlhost/rlhost/plugins/inference"
+	"github.com/rlhost/rlhost/plugins/learner"
+	"github.com/rlhost/rlhost/sdk/process"
+)
+
+// exitLost is the status of a process whose device has ended its context: the host starts another one.
+const exitLost = 3
+
+func main() {
+	b := cuda.New(options())
+	if len(os.Args) == 2 && os.Args[1] == "probe" {
+		os.Exit(probe(b))
+	}
+	process.Serve(process.Plugin{
+		Kinds: map[string]func() component.Component{
+			"inference": func() component.Component { return &acting{} },
+			"learner":   func() component.Component { return &learning{} },
+		},
+		Docs: map[string]string{
+			"inference": "acts on a GPU",
+			"learner":   "PPO on a GPU",
+		},
+		Policy: builtin.DecodePolicyFor(b),
+	})
+}
+
+// acting is rlhost's inference.
+type acting struct{ inference.Inference }
+
+// Start is the component's.
+func (a *acting) Start(h *component.Host) error { return start(h, a.Inference.Start) }
+
+// learning is rlhost's learner.
+type learning struct{ learner.Learner }
+
+// Start is the component's.
+func (l *learning) Start(h *component.Host) error { return start(h, l.Learner.Start) }
+
+// start starts a component whose process ends with the device's context, which no later call could use: the host starts a successor
+// with the newest state, as after any death.
+func start(h *component.Host, start func(h *component.Host) error) error {
+	failed := h.Failed
+	h.Failed = func(err error) bool {
+		if driver.IsSticky(err) {
+			fmt.Fprintf(os.Stderr, "the device is lost: %v\n", err)
+			os.Exit(exitLost)
+		}
+		return failed != nil && failed(err)
+	}
+	return explained(start(h))
+}
+
+// explained adds what to do about a device that is missing.
+func explained(err error) error {
+	if help := helpFor(err); help != "" {
+		return fmt.Errorf("%w: %s", err, help)
+	}
+	return err
+}
+
+// helpFor says what to do about an error, if that is known.
+func helpFor(err error) string {
+	switch {
+	case errors.Is(err, driver.ErrNoDriver):
+		return `install NVIDIA's driver, 525 or newer, or use backend = "cpu", or "auto" for the processor where there is no GPU`
+	case errors.Is(err, driver.ErrOldDriver):
+		return `install a driver with CUDA 12.0 or newer (525), or use backend = "cpu"`
+	case errors.Is(err, driver.ErrNoDevice):
+		return `look at nvidia-smi and at CUDA_VISIBLE_DEVICES, or use backend = "cpu", or "auto" for the processor where there is no GPU`
+	}
+	return ""
+}

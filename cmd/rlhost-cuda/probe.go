@@ -1,0 +1,39 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/rlhost/rlhost/gpu/cuda"
+)
+
+// finding is what probe prints.
+type finding struct {
+	Device     string `json:"device,omitempty"`
+	Capability string `json:"capability,omitempty"`
+	Processors int    `json:"processors,omitempty"`
+	Memory     int    `json:"memory,omitempty"` // bytes
+	Kernels    string `json:"kernels"`
+	Error      string `json:"error,omitempty"`
+	Help       string `json:"help,omitempty"`
+}
+
+// exitMissing is the status of probe where there is no device.
+const exitMissing = 5
+
+// probe prints what the backend finds as one line of JSON. It returns the exit status.
+func probe(b *cuda.Backend) int {
+	f, status := finding{Kernels: b.Kernels()}, 0
+	d, err := b.Find()
+	if err != nil {
+		f.Error, f.Help, status = err.Error(), helpFor(err), exitMissing
+	} else {
+		f.Device, f.Capability, f.Processors, f.Memory = d.Name, fmt.Sprintf("%d.%d", d.Major, d.Minor), d.Processors, d.Memory
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(f); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return status
+}

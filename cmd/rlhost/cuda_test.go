@@ -1,0 +1,161 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// withCUDA builds the plugin, over the driver in Go, beside the program.
+func (w *workshop) withCUDA() {
+	w.t.Helper()
+	w.build("rlhost-cuda", "go", "-tags", "fakecuda", "./cmd/rlhost-cuda")
+	w.env = append(w.env, "RLHOST_CUDA_DRIVER=fake")
+}
+
+// onCUDA is a training with the plugin declared; the interpreter is slow, so it has a small network and few optimiser steps.
+func onCUDA(mode string) string {
+	return strings.NewReplacer(`"sync"`, `"`+mode+`"`, "env_steps = 20480", "env_steps = 4096").Replace(plain) + `
+[policy.main]
+net = { hidden = [8] }
+[component.rollout]
+envs = 256
+horizon = 8
+[component.learner]
+minibatch = 1024
+anneal_env_steps = 0
+[swap]
+canary = 0
+probation = "0s"
+[plugin.gpu]
+path = "./rlhost-cuda"
+env = ["RLHOST_CUDA_DRIVER"]
+restarts = 100
+`
+}
+
+func TestCUDA_SaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	w.write("pipeline.toml", plain)
+	cuda := []string{"pipeline.toml", "--set", "policy.main.backend=cuda"}
+	train, validate := append([]string{"train"}, cuda...), append([]string{"validate"}, cuda...)
+	w.env = []string{"PATH=" + w.dir}
+	w.fails(exitPlugin, train, "error[E039]", "rlhost-cuda", "make build")
+	w.env = nil
+	w.withCUDA()
+	for env, text := range map[string]string{"RLHOST_CUDA_DRIVER=/nowhere.so": "no CUDA driver: /nowhere.so", "CUDA_VISIBLE_DEVICES=": "no CUDA device"} {
+		part := w.of(t)
+		part.env = append(slices.Clone(w.env), env)
+		part.fails(exitPlugin, train, "error[E039]", `policy "main" cannot be computed on this machine`, text, "help: ", `backend = "cpu"`)
+		part.fails(exitOK, validate, "warning[W105]", text, "pipeline.toml: ok")
+		if _, err := os.Stat(w.path("runs")); err == nil {
+			t.Error("a training that cannot be leaves a folder")
+		}
+	}
+	w.fails(exitConfig, []string{"validate", "pipeline.toml", "--set", "policy.main.backend=cud"}, `is "cud"`, "auto, cpu, cuda")
+}
+
+// With backend = "cuda" alone, inference and learner are the plugin's.
+func TestCUDA_TrainsWithOneKey(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	w.withCUDA()
+	w.write("pipeline.toml", onCUDA("sync"))
+	end := w.train("pipeline.toml", "--set", "policy.main.backend=cuda")
+	if end.Kernels != "cuda-fp32" || end.EnvSteps < 4096 {
+		t.Errorf("%+v", end)
+	}
+	w.env = nil
+	if end := w.train("pipeline.toml", "--set", "policy.main.backend=auto"); end.Kernels == "cuda-fp32" {
+		t.Errorf("without a GPU auto is %+v", end)
+	}
+}
+
+// A GPU acts as the processor does: a synchronous run has its hash, wherever its inference is.
+func TestCUDA_InferenceLeavesTheHashAsItIs(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	w.withCUDA()
+	w.write("pipeline.toml", onCUDA("sync"))
+	here, there := w.train("pipeline.toml"), w.train("pipeline.toml", "--set", "component.inference.plugin=gpu")
+	if here.ParamsHash != there.ParamsHash || here.EnvSteps != there.EnvSteps {
+		t.Errorf("with inference on a GPU %+v, without %+v", there, here)
+	}
+}
+
+// Inference and learner go to the GPU and back fifty times while the run goes on, and no env step is lost.
+func TestCUDA_SwapsWithTheProcessor(t *testing.T) {
+	slow(t)
+	w := newWorkshop(t)
+	w.withCUDA()
+	w.write("live.toml", strings.Replace(onCUDA("async"), "env_steps = 4096", "env_steps = 2_000_000_000", 1))
+	j := w.host("live.toml")
+	for i := range 50 {
+		component := []string{"learner", "inference"}[i/2%2]
+		if i%2 == 0 {
+			j.reload("live.toml", "component."+component+".plugin=gpu")
+		} else {
+			j.reload("live.toml")
+		}
+		s := j.status()
+		if host := instance(&s, component).Host; (host == "local") != (i%2 == 1) {
+			t.Errorf("%s runs in %s after swap %d", component, host, i)
+		}
+		j.goesOn()
+		j.addsUp()
+	}
+	j.stop()
+}
+
+// slow skips a test that takes minutes over the interpreter.
+func slow(t *testing.T) {
+	t.Helper()
+	if os.Getenv("RLHOST_LONG") == "" {
+		t.Skip("set RLHOST_LONG to run it: some minutes")
+	}
+	t.Parallel()
+}
+
+// A process of the plugin that is killed has a successor, which goes on from its newest state: twenty times.
+func TestCUDA_KillsOfThePlugin(t *testing.T) {
+	slow(t)
+	w := newWorkshop(t)
+	w.withCUDA()
+	w.write("live.toml", strings.Replace(onCUDA("async"), "env_steps = 4096", "env_steps = 2_000_000_000", 1))
+	j := w.host("live.toml", "--set", "component.inference.plugin=gpu", "--set", "component.learner.plugin=gpu")
+	for range 20 {
+		before := j.processes()
+		var plugin int
+		for _, pid := range before {
+			if program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err == nil && program == w.path("rlhost-cuda") {
+				plugin = pid
+			}
+		}
+		if plugin == 0 {
+			t.Fatal("there is no process of the plugin")
+		}
+		if err := syscall.Kill(plugin, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		j.soon("a successor", func() bool { return !slices.Contains(j.processes(), plugin) && len(j.processes()) == len(before) })
+		j.goesOn()
+	}
+	j.stop()
+}
+
+func TestCUDA_LearnsCartPole(t *testing.T) {
+	slow(t)
+	w := newWorkshop(t)
+	w.withCUDA()
+	w.write("pipeline.toml", strings.NewReplacer("env_steps = 4096", "return = 475, env_steps = 500_000", "[8]", "[16]", "envs = 256", "envs = 64",
+		"horizon = 8", "horizon = 32", "minibatch = 1024", "minibatch = 256\nepochs = 4\nlearning_rate = 4e-3").Replace(onCUDA("sync")))
+	end := w.train("pipeline.toml", "--set", "policy.main.backend=cuda")
+	t.Logf("%d env steps", end.EnvSteps)
+	if end.Reason != "return" || end.EvalReturn < 475 {
+		t.Errorf("%+v", end)
+	}
+}

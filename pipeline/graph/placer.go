@@ -1,0 +1,69 @@
+package graph
+
+import (
+	"errors"
+
+	"github.com/rlhost/rlhost/core/table"
+)
+
+// Codes of policies that this machine cannot compute: where they are to be, and where a file is only looked at.
+const (
+	CodeDevice   = "E039"
+	CodeNoDevice = "W105"
+)
+
+// keyBackend is the key of a policy that says what computes it.
+const keyBackend = "backend"
+
+// Computable returns why this machine cannot compute policies of the graph, each with the given code.
+func (g *Graph) Computable(parts *Parts, code string) Problems {
+	r := Report{File: g.File}
+	for i := range g.Policies {
+		p := &g.Policies[i]
+		plugin := g.Plugin(p.Plugin)
+		if p.Plugin == "" || plugin == nil || parts.Computes == nil || p.Of != "" {
+			continue
+		}
+		var known *table.Error
+		if err := parts.Computes(plugin.Table, g.Dir); errors.As(err, &known) {
+			r.Add(code, p.Place(keyBackend), known.Help, "policy %q cannot be computed on this machine: %s", p.Name, known.Reason)
+		} else if err != nil {
+			r.Add(code, p.Place(keyBackend), "", "policy %q cannot be computed on this machine: %v", p.Name, err)
+		}
+	}
+	return r.Sorted()
+}
+
+// placer has policies computed by plugins of Parts.PolicyPlugins, and components of such policies run there.
+type placer struct{ *checker }
+
+// declare notes which plugin computes a policy, and declares it unless the file does.
+func (c *placer) declare(p *Policy) {
+	if c.parts.PolicyPlugin == nil {
+		return
+	}
+	p.Plugin = c.parts.PolicyPlugin(p.Decode)
+	if p.Plugin == "" || c.graph.Plugin(p.Plugin) != nil {
+		return
+	}
+	t := c.parts.PolicyPlugins[p.Plugin]
+	t.Name = p.Plugin
+	c.graph.Plugins = append(c.graph.Plugins, &Plugin{Table: t, at: p.Place(keyBackend), implied: true})
+}
+
+// place has a component whose table does not say where it runs run in the plugin that computes its policy, where that has the
+// kind.
+func (c *placer) place(n *node, x *Component) {
+	name, _ := n.at("policy").text()
+	p := c.graph.Policy(name)
+	if p == nil || p.Plugin == "" || n.at("plugin") != nil {
+		return
+	}
+	if n.at("runtime") != nil {
+		x.stays = true
+		return
+	}
+	if plugin := c.graph.Plugin(p.Plugin); c.ask(plugin)[x.Kind] != nil || plugin.err != nil {
+		x.Plugin, x.implied = p.Plugin, true
+	}
+}
