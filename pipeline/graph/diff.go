@@ -76,7 +76,7 @@ func (x *Component) configured() []keyValue {
 func (g *Graph) grantLines(name string) (lines []keyValue) {
 	for i := range g.Wires {
 		if w := &g.Wires[i]; w.To == name && len(w.Write) > 0 {
-			lines = append(lines, keyValue{"write of " + w.Slot, quoteList(w.Write)})
+			lines = append(lines, keyValue{Key: "write of " + w.Slot, Value: quoteList(w.Write)})
 		}
 	}
 	return lines
@@ -86,22 +86,22 @@ func (g *Graph) grantLines(name string) (lines []keyValue) {
 func lineChanges(a, b []keyValue) []string {
 	was := map[string]string{}
 	for _, kv := range a {
-		was[kv.key] = kv.value
+		was[kv.Key] = kv.Value
 	}
 	var list []string
 	for _, kv := range b {
-		old, ok := was[kv.key]
-		delete(was, kv.key)
+		old, ok := was[kv.Key]
+		delete(was, kv.Key)
 		switch {
 		case !ok:
-			list = append(list, kv.key+" = "+kv.value)
-		case old != kv.value:
-			list = append(list, kv.key+" "+old+" → "+kv.value)
+			list = append(list, kv.Key+" = "+kv.Value)
+		case old != kv.Value:
+			list = append(list, kv.Key+" "+old+" → "+kv.Value)
 		}
 	}
 	for _, kv := range a {
-		if _, gone := was[kv.key]; gone {
-			list = append(list, kv.key+" "+kv.value+" removed")
+		if _, gone := was[kv.Key]; gone {
+			list = append(list, kv.Key+" "+kv.Value+" removed")
 		}
 	}
 	return list
@@ -110,7 +110,7 @@ func lineChanges(a, b []keyValue) []string {
 // withoutSource removes the path of an environment's source.
 func withoutSource(lines []keyValue) (rest []keyValue) {
 	for _, kv := range lines {
-		if kv.key != "use" && kv.key != "sha256" && kv.key != "swap" {
+		if kv.Key != "use" && kv.Key != "sha256" && kv.Key != "swap" {
 			rest = append(rest, kv)
 		}
 	}

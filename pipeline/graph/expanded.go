@@ -50,22 +50,22 @@ func writeTable(b *strings.Builder, header string, lines []keyValue) {
 
 func writeLines(b *strings.Builder, lines []keyValue) {
 	for _, kv := range lines {
-		fmt.Fprintf(b, "%s = %s\n", quoteKey(kv.key), kv.value)
+		fmt.Fprintf(b, "%s = %s\n", quoteKey(kv.Key), kv.Value)
 	}
 }
 
 // lines returns the keys of a component with all defaults.
 func (x *Component) lines() []keyValue {
-	lines := []keyValue{{"kind", quote(x.Kind)}, {"count", strconv.Itoa(x.Count)}, {"loop", quote(x.Loop)}}
+	lines := []keyValue{{Key: "kind", Value: quote(x.Kind)}, {Key: "count", Value: strconv.Itoa(x.Count)}, {Key: "loop", Value: quote(x.Loop)}}
 	if x.Plugin != "" && !x.implied {
-		lines = append(lines, keyValue{"plugin", quote(x.Plugin)})
+		lines = append(lines, keyValue{Key: "plugin", Value: quote(x.Plugin)})
 	} else if !x.implied && (x.Runtime != RuntimeBuiltin || x.stays) {
-		lines = append(lines, keyValue{"runtime", quote(x.Runtime)})
+		lines = append(lines, keyValue{Key: "runtime", Value: quote(x.Runtime)})
 	}
 	if x.Module != nil {
 		lines = append(lines, x.Module.lines()...)
 	}
-	lines = append(lines, keyValue{"swap", quote(string(x.Swap))})
+	lines = append(lines, keyValue{Key: "swap", Value: quote(string(x.Swap))})
 	return append(lines, configLines(x.config, x.table, x.ownKeys()...)...)
 }
 
@@ -97,9 +97,9 @@ func (e *Env) lines() []keyValue {
 		t.Use = e.Table.Plugin.Name + ":" + t.Use
 	}
 	standard := encodeStruct(reflect.ValueOf(env.DefaultSource()))
-	lines := []keyValue{{"use", quote(t.Use)}, {"swap", quote(string(e.Swap))}}
+	lines := []keyValue{{Key: "use", Value: quote(t.Use)}, {Key: "swap", Value: quote(string(e.Swap))}}
 	for i, kv := range encodeStruct(reflect.ValueOf(t)) {
-		if kv.key != "use" && kv != standard[i] {
+		if kv.Key != "use" && kv != standard[i] {
 			lines = append(lines, kv)
 		}
 	}
@@ -126,11 +126,11 @@ func (g *Graph) writeWires(b *strings.Builder) {
 // lines returns the keys of a wire to a slot, or to several.
 func (w *Wire) lines(slot string) []keyValue {
 	lines := []keyValue{
-		{"signal", quote(component.Qualified(w.From, w.Signal))}, {"slot", slot}, {"mode", quote(w.Mode.String())},
-		{"depth", strconv.Itoa(w.Depth)}, {"on_full", quote(w.OnFull.String())},
+		{Key: "signal", Value: quote(component.Qualified(w.From, w.Signal))}, {Key: "slot", Value: slot}, {Key: "mode", Value: quote(w.Mode.String())},
+		{Key: "depth", Value: strconv.Itoa(w.Depth)}, {Key: "on_full", Value: quote(w.OnFull.String())},
 	}
 	if len(w.Write) > 0 {
-		lines = append(lines, keyValue{"write", quoteList(w.Write)})
+		lines = append(lines, keyValue{Key: "write", Value: quoteList(w.Write)})
 	}
 	return lines
 }

@@ -181,21 +181,21 @@ func isVersionName(name string) bool {
 // lines returns the keys of a policy with all defaults.
 func (p *Policy) lines() (lines []keyValue) {
 	if p.Of == "" {
-		lines = append(lines, keyValue{"env", quote(p.Env)})
+		lines = append(lines, keyValue{Key: "env", Value: quote(p.Env)})
 	} else {
-		lines = append(lines, keyValue{"of", quote(p.Of)})
+		lines = append(lines, keyValue{Key: "of", Value: quote(p.Of)})
 	}
 	if p.From != "" {
-		lines = append(lines, keyValue{"from", quote(p.From)})
+		lines = append(lines, keyValue{Key: "from", Value: quote(p.From)})
 	}
 	if p.Version > 0 {
-		lines = append(lines, keyValue{"version", strconv.FormatUint(p.Version, 10)})
+		lines = append(lines, keyValue{Key: "version", Value: strconv.FormatUint(p.Version, 10)})
 	}
 	if p.Scripted {
-		lines = append(lines, keyValue{"scripted", "true"})
+		lines = append(lines, keyValue{Key: "scripted", Value: "true"})
 	}
 	if p.Group != "" {
-		lines = append(lines, keyValue{"group", quote(p.Group)})
+		lines = append(lines, keyValue{Key: "group", Value: quote(p.Group)})
 	}
 	if p.Of == "" {
 		lines = append(lines, p.sharedLines()...)

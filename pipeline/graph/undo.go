@@ -107,7 +107,7 @@ func (s Section) wire() bool { return strings.Contains(s.Name, wireArrow) }
 // eachTable calls fn with all tables but the wires, in the order of Expanded.
 func (g *Graph) eachTable(fn func(name string, lines []keyValue)) {
 	fn("run", g.runLines())
-	fn("train", []keyValue{{"mode", quote(g.Mode())}})
+	fn("train", []keyValue{{Key: "mode", Value: quote(g.Mode())}})
 	fn("swap", encodeStruct(reflect.ValueOf(g.Swap.file())))
 	for _, p := range g.Plugins {
 		if p.implied {
