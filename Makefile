@@ -45,11 +45,11 @@ test-kernels:
 	$(GO) test -count 10 ./gpu/cuda/kernels
 	RLHOST_CUDA_DRIVER=fake $(GO) test -count 1 ./gpu/cuda/kernels
 	RLHOST_LONG=1 $(GO) test $(TIMEOUT) -count 1 -run 'TestBackend$$/^(3-|5-|6-|19-|a_gated_recurrent_unit_in)' ./gpu/cuda
-	RLHOST_LONG=1 $(GO) test $(TIMEOUT) -count 1 -run 'TestCUDA' ./cmd/rlhost
 
-# The policy suite on every network over the interpreter, pictures among them: half an hour.
-test-cuda:
+# Over the interpreter: the policy suite on every network, pictures among them, a CartPole to 475, swaps and kills. Most of an hour.
+test-cuda: build
 	RLHOST_LONG=1 $(GO) test -timeout 90m -count 1 -run 'TestBackend$$' ./gpu/cuda
+	RLHOST_LONG=1 $(GO) test $(TIMEOUT) -count 1 -run 'TestCUDA' ./cmd/rlhost
 
 # What bench/cuda/record.py runs on a machine with a GPU: programs and tests, to be copied there with the repository.
 cuda-record: build
