@@ -14,7 +14,7 @@ TASKS      = box2d==2.3.10 pygame-ce==2.5.8 mujoco==4.0.0 imageio==2.38.1 packag
 HOLDERS    = $(addprefix ./plugins/,batcher envcheck evaluation inference learner objects/... plugintest process/... rollout runner) ./sdk/process/...
 export CGO_ENABLED = 0
 
-.PHONY: run build kernels test test-go test-kernels test-cuda cuda-record test-kills test-hostile test-hostile-components test-peers test-learn learn test-avx512 race check lint format tools plugins fuzz bench bench-peers clean
+.PHONY: run build kernels test test-go test-kernels test-cuda cuda-record test-kills test-hostile test-peers test-learn learn test-avx512 race check lint format tools plugins fuzz bench bench-peers clean
 
 run: build
 	bin/rlhost train $(PIPELINE)
@@ -65,10 +65,7 @@ test-kills: tools
 # components that mean harm, each through its life.
 test-hostile:
 	RLHOST_HOSTILE=1 $(GO) test -count 1 -v -run 'TestHostile|TestCache' ./plugins/wasm
-
-# All components that mean harm, of which make test runs some: a quarter of an hour.
-test-hostile-components:
-	RLHOST_HOSTILE=1 $(GO) test -timeout 60m -count 1 -run TestHostile ./plugins/wasm/component
+	RLHOST_HOSTILE=1 $(GO) test -count 1 -run TestHostile ./plugins/wasm/component
 
 # Three seeds of each task that has a bar in docs/learning.md and one of each probe, and a short self-play of Connect Four: under eight minutes on two cores.
 test-learn: build tools
