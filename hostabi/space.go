@@ -1,9 +1,9 @@
 package hostabi
 
 import (
-	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -97,14 +97,14 @@ func (t *Tensor) Space() string {
 	case t.N > 0 && t.Flags&TensorBinary != 0:
 		name, usual = "MultiBinary"+dims(t.Shape[:t.Rank]), I32
 	case t.N > 0 && t.Rank > 0:
-		name, usual = fmt.Sprintf("MultiDiscrete%s of %d", dims(t.Shape[:t.Rank]), t.N), I32
+		name, usual = "MultiDiscrete"+dims(t.Shape[:t.Rank])+" of "+strconv.Itoa(int(t.N)), I32
 	case t.N > 0:
-		name, usual = fmt.Sprintf("Discrete(%d)", t.N), I32
+		name, usual = "Discrete("+strconv.Itoa(int(t.N))+")", I32
 	default:
 		name += dims(t.Shape[:min(int(t.Rank), MaxRank)])
 	}
 	if t.Discrete() && t.Start != 0 {
-		name += fmt.Sprintf(" from %d", t.Start)
+		name += " from " + strconv.Itoa(int(t.Start))
 	}
 	if t.DType != usual {
 		name += " of " + t.DType.String()
@@ -130,7 +130,13 @@ func (t *Tensor) gathered() string {
 }
 
 // dims writes numbers as [2,3].
-func dims(n []uint32) string { return strings.ReplaceAll(fmt.Sprint(n), " ", ",") }
+func dims(n []uint32) string {
+	list := make([]string, len(n))
+	for i, dim := range n {
+		list[i] = strconv.FormatUint(uint64(dim), 10)
+	}
+	return "[" + strings.Join(list, ",") + "]"
+}
 
 // Equal reports whether two tensors have the same layout and meaning. Their documentation and index do not matter.
 func (t *Tensor) Equal(o *Tensor) bool {

@@ -1,3 +1,5 @@
+//go:build !wasip1
+
 package hostabi
 
 import (
@@ -49,9 +51,6 @@ func (s *EnvSpec) check() error {
 	}
 	return s.notYet()
 }
-
-// MaxAgents is how many agents a group may have.
-const MaxAgents = 1 << 12
 
 // checkGroups checks how many agents groups have and, where there are several, that their names tell them apart.
 func (s *EnvSpec) checkGroups() error {

@@ -1,0 +1,148 @@
+//go:build !wasip1
+
+package hostabi
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// ErrManifest is wrapped by every error about a component's manifest.
+var ErrManifest = errors.New("manifest not accepted")
+
+// ParseManifest decodes and checks what rl_manifest wrote. b is not kept. Errors wrap ErrManifest, and ErrNotYet where the manifest
+// asks for what this host does not run.
+func ParseManifest(b []byte) (Manifest, error) {
+	m, err := parseManifest(b)
+	if err == nil {
+		err = m.check()
+	}
+	if err != nil {
+		return m, fmt.Errorf("%w: %w", ErrManifest, err)
+	}
+	return m, nil
+}
+
+func parseManifest(b []byte) (m Manifest, err error) {
+	if len(b) < ComponentSpecBytes {
+		return m, fmt.Errorf("%d bytes, the head alone has %d", len(b), ComponentSpecBytes)
+	}
+	var head ComponentSpec
+	if err := decode(&head, b[:ComponentSpecBytes], "head", 0); err != nil {
+		return m, err
+	}
+	if v := (Version{head.ABIMajor, head.ABIMinor}); v.Major != ComponentABI.Major {
+		return m, fmt.Errorf("component ABI %v, this host speaks %v", v, ComponentABI)
+	}
+	r := reader{b: b}
+	if err := r.openTable(head.Size, ComponentSpecBytes, head.StringsAt, head.StringsLen); err != nil {
+		return m, err
+	}
+	m = Manifest{ABI: Version{head.ABIMajor, head.ABIMinor}, Needs: head.Needs, Flags: head.Flags,
+		MessageBytes: int(head.MessageBytes), BindingBytes: int(head.BindingBytes),
+		Name: r.text("name", head.Name), Doc: r.text("doc", head.Doc), Licence: r.text("licence", head.Licence)}
+	if version := r.text("version", head.Version); version != "" {
+		m.Name += "@" + version
+	}
+	at := uint64(head.Size)
+	signals := records[PortDesc](&r, &at, "signals", head.Signals, MaxPorts, head.PortBytes, PortBytes)
+	slots := records[PortDesc](&r, &at, "slots", head.Slots, MaxPorts, head.PortBytes, PortBytes)
+	columns := records[ColumnDesc](&r, &at, "columns", head.Columns, MaxColumns, head.ColumnBytes, ColumnDescBytes)
+	m.Signals, m.Slots = r.ports("signal", signals), r.ports("slot", slots)
+	for i, d := range columns {
+		m.Columns = append(m.Columns, ManifestColumn{int(d.Slot), r.text(fmt.Sprintf("name of column %d", i), d.Name), d.Flags, d.DType})
+	}
+	return m, r.err
+}
+
+func (r *reader) ports(what string, list []PortDesc) (ports []ManifestPort) {
+	for i, d := range list {
+		ports = append(ports, ManifestPort{r.text(fmt.Sprintf("name of %s %d", what, i), d.Name),
+			r.text(fmt.Sprintf("payload of %s %d", what, i), d.Payload), r.text(fmt.Sprintf("doc of %s %d", what, i), d.Doc), d.Flags, d.Schema})
+	}
+	return ports
+}
+
+// check refuses what a manifest may not say.
+func (m *Manifest) check() error {
+	switch {
+	case m.Name == "" || m.Name[0] == '@':
+		return errors.New("it has no name")
+	case !oneLine(m.Name):
+		return fmt.Errorf("its name is %q, want one line of printable text", m.Name)
+	case m.Needs != 0:
+		return fmt.Errorf("%w: it needs features %#x", ErrNotYet, m.Needs)
+	case m.Flags&^ComponentStateless != 0:
+		return fmt.Errorf("unknown flags %#x", m.Flags&^ComponentStateless)
+	case !recordSize(m.MessageBytes, ComponentMessageBytes):
+		return fmt.Errorf("message_bytes = %d, want a multiple of 8 from %d to %d", m.MessageBytes, ComponentMessageBytes, maxRecordBytes)
+	case !recordSize(m.BindingBytes, ColumnBindingBytes):
+		return fmt.Errorf("binding_bytes = %d, want a multiple of 8 from %d to %d", m.BindingBytes, ColumnBindingBytes, maxRecordBytes)
+	}
+	if err := checkPorts("signal", m.Signals); err != nil {
+		return err
+	}
+	if err := checkPorts("slot", m.Slots); err != nil {
+		return err
+	}
+	return m.checkColumns()
+}
+
+// recordSize reports whether a record that the host writes may have that size.
+func recordSize(n, least int) bool { return n >= least && n <= maxRecordBytes && n%8 == 0 }
+
+func checkPorts(what string, list []ManifestPort) error {
+	for i, p := range list {
+		switch {
+		case !snakeCase(p.Name):
+			return fmt.Errorf("%s %d has the name %q, want snake_case", what, i, p.Name)
+		case !snakeCase(p.Payload):
+			return fmt.Errorf("%s %s has the payload %q, want snake_case", what, p.Name, p.Payload)
+		case p.Flags&^(PortOnLoan|PortBlocks) != 0:
+			return fmt.Errorf("%s %s has unknown flags %#x", what, p.Name, p.Flags)
+		case slices.ContainsFunc(list[:i], func(q ManifestPort) bool { return q.Name == p.Name }):
+			return fmt.Errorf("there are two %ss %s", what, p.Name)
+		}
+	}
+	return nil
+}
+
+func (m *Manifest) checkColumns() error {
+	for i, c := range m.Columns {
+		switch {
+		case c.Slot >= len(m.Slots):
+			return fmt.Errorf("column %d is of slot %d, there are %d", i, c.Slot, len(m.Slots))
+		case c.Name == "":
+			return fmt.Errorf("column %d has no name", i)
+		case !oneLine(c.Name):
+			return fmt.Errorf("column %d has the name %q, want one line of printable text", i, c.Name)
+		case c.Flags&^(ColumnWrite|ColumnOptional) != 0:
+			return fmt.Errorf("column %s has unknown flags %#x", c.Name, c.Flags)
+		case c.DType != 0 && c.DType.Bytes() == 0:
+			return fmt.Errorf("column %s has the unknown type %d", c.Name, c.DType)
+		}
+		same := func(o ManifestColumn) bool { return o.Slot == c.Slot && o.Name == c.Name }
+		if slices.ContainsFunc(m.Columns[:i], same) {
+			return fmt.Errorf("slot %s has the column %s twice", m.Slots[c.Slot].Name, c.Name)
+		}
+	}
+	return nil
+}
+
+// oneLine reports whether text can be shown as it is, in a line with other text.
+func oneLine(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
+// snakeCase reports whether a name has lower-case letters, digits and _ alone, a letter first.
+func snakeCase(name string) bool {
+	for i, c := range []byte(name) {
+		if letter := c >= 'a' && c <= 'z'; !letter && (i == 0 || c != '_' && (c < '0' || c > '9')) {
+			return false
+		}
+	}
+	return name != ""
+}
