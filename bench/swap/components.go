@@ -12,7 +12,7 @@ import (
 	"github.com/rlhost/rlhost/core/control"
 )
 
-// shaper compares runs in which trajectories pass through the shaper in C with runs without it, by the clock and by the processor
+// shaper compares runs in which the shaper in C shapes the rewards of each block with runs without it, by the clock and by the processor
 // time of the whole run, which other work on the machine disturbs less.
 func shaper(ctx context.Context, o options) error {
 	module, err := filepath.Abs(filepath.Join(o.guests, "shaper-c", "shaper.wasm"))

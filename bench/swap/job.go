@@ -30,29 +30,29 @@ type setup struct {
 	mode  string // async or sync
 	steps uint64 // env steps; 0 goes on until it is stopped
 	deaf  bool   // it has no control socket
-	// shaper is the module of a component that trajectories pass through, which may write rewards; empty: there is none.
+	// shaper is the module of a component that shapes the rewards of each block; empty: there is none.
 	shaper string
 }
 
-const shaperText = `
+const shaperText = `shaped_rewards = true
+
 [component.shaper]
 runtime = "wasm"
 use = %q
 grants = ["metric"]
 
 [[wire]]
-signal = "rollout.trajectories"
-slot = "shaper.on_trajectories"
+signal = "rollout.rewards"
+slot = "shaper.on_rewards"
 mode = "queue"
 depth = 64
 on_full = "block"
-replace = true
-write = ["reward"]
+write = ["shaped_reward"]
 
 [[wire]]
-signal = "shaper.trajectories"
-slot = "batcher.on_trajectories"
-mode = "queue"
+signal = "shaper.shaped"
+slot = "rollout.on_shaped"
+mode = "reply"
 depth = 64
 on_full = "block"
 `

@@ -12,15 +12,17 @@ import (
 // Names of the payloads that the host knows, as in manifests. Any other name is a payload too, about which the host
 // knows only that a signal connects to slots of the same payload.
 const (
-	PayloadRequest    = "act_request"   // a row of observations that waits for actions
-	PayloadActions    = "actions"       // the same request, answered
-	PayloadResets     = "reset_request" // environments whose next episodes want reset parameters
-	PayloadParams     = "reset_params"  // the same request, answered
-	PayloadTrajectory = "trajectory"    // a full block of env steps
-	PayloadDataset    = "dataset"       // blocks that are learned from together
-	PayloadWeights    = "weights"       // a new policy version
-	PayloadStats      = "learner_stats" // of one learner round
-	PayloadEpisode    = "episode"       // that has ended
+	PayloadRequest    = "act_request"    // a row of observations that waits for actions
+	PayloadActions    = "actions"        // the same request, answered
+	PayloadResets     = "reset_request"  // environments whose next episodes want reset parameters
+	PayloadParams     = "reset_params"   // the same request, answered
+	PayloadRewards    = "reward_request" // a block whose rewards are complete, and not yet what is learned from
+	PayloadShaped     = "shaped_rewards" // the same request, answered
+	PayloadTrajectory = "trajectory"     // a full block of env steps
+	PayloadDataset    = "dataset"        // blocks that are learned from together
+	PayloadWeights    = "weights"        // a new policy version
+	PayloadStats      = "learner_stats"  // of one learner round
+	PayloadEpisode    = "episode"        // that has ended
 )
 
 // Payload is what the host knows of the messages with one payload.
@@ -51,10 +53,10 @@ var payloads = [...]Payload{
 		return map[string]any{"t": m.T, "split": m.Split}
 	}},
 	{Name: PayloadActions, OnLoan: true, Answers: true},
-	{Name: PayloadResets, OnLoan: true, Grantable: []string{trajectory.ResetParam.String()}, Inline: func(m *hostabi.Message) map[string]any {
-		return map[string]any{"split": m.Split, "first_env": trajectory.ResetRequestOf(m).FirstEnv}
-	}},
+	{Name: PayloadResets, OnLoan: true, Grantable: []string{trajectory.ResetParam.String()}, Inline: inlineOfBlock},
 	{Name: PayloadParams, OnLoan: true, Answers: true},
+	{Name: PayloadRewards, OnLoan: true, Grantable: []string{trajectory.ShapedReward.String()}, Inline: inlineOfBlock},
+	{Name: PayloadShaped, OnLoan: true, Answers: true},
 	{Name: PayloadTrajectory, Block: true, Steps: true, Grantable: trajectory.GrantableNames()},
 	{Name: PayloadDataset, Block: true, Learned: true},
 	{Name: PayloadWeights, Block: true, Publishes: true},
@@ -63,6 +65,10 @@ var payloads = [...]Payload{
 		e := trajectory.EpisodeOf(m)
 		return map[string]any{"env": e.Env, "agent": e.Agent, "return": Number(float64(e.Return)), "length": e.Length, "terminated": e.Terminated}
 	}},
+}
+
+func inlineOfBlock(m *hostabi.Message) map[string]any {
+	return map[string]any{"split": m.Split, "first_env": trajectory.BlockRequestOf(m).FirstEnv}
 }
 
 // PayloadOf returns what the host knows of a payload: only its name, if it is not in the table.

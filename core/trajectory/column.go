@@ -131,7 +131,7 @@ var kinds = []kind{
 	{PolicyVersion, "policy_version", AtT1, hostabi.I64, 1},
 	{PluginVersion, "plugin_version", AtT | PerEnv, hostabi.I64, 1},
 	{MetaColumn, "meta", 0, hostabi.U8, metaBytes},
-	{ShapedReward, "shaped_reward", AtT | PerEnv | Outcome | Grantable, hostabi.F32, 1},
+	{ShapedReward, "shaped_reward", AtT | PerEnv | Outcome, hostabi.F32, 1},
 	{RawAction, "raw_action", AtT | PerEnv, 0, 0},
 	{Age, "age", AtT1 | PerEnv | Past, hostabi.U8, 1},
 	{PastObs, "past_obs", PerEnv | Past, 0, 0},

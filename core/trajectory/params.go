@@ -7,25 +7,6 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// ResetRequest asks for the reset parameters of the episodes that begin while a block is written: that they be written into its
-// columns of kind ResetParam, before anything else is. The sender has the block on loan. The reply is the same message.
-type ResetRequest struct {
-	Block    hostabi.Handle
-	Split    uint32 // of the sender, for the sender
-	Step     uint64 // env steps that each environment has made before, as Meta.FirstStep counts them
-	FirstEnv uint32 // global index of the block's first environment
-}
-
-// Message encodes the request.
-func (r ResetRequest) Message() hostabi.Message {
-	return hostabi.Message{Handle: r.Block, Split: r.Split, Inline: [2]uint64{r.Step, uint64(r.FirstEnv)}}
-}
-
-// ResetRequestOf decodes a message of payload reset_request or reset_params.
-func ResetRequestOf(m *hostabi.Message) ResetRequest {
-	return ResetRequest{Block: m.Handle, Split: m.Split, Step: m.Inline[0], FirstEnv: uint32(m.Inline[1])}
-}
-
 // ParamBytes returns how many bytes the reset parameters of a block have; 0 where its environments take none.
 func (s *Schema) ParamBytes() (n int) {
 	for i := range s.columns {

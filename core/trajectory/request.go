@@ -60,3 +60,23 @@ func ActRequestOf(m *hostabi.Message) ActRequest {
 		Policy:    int(m.Inline[1] >> policyAt & (1<<8 - 1)),
 	}
 }
+
+// BlockRequest asks another component to write a part of a block that the sender has on loan: before anything else is written the reset
+// parameters of the episodes that begin meanwhile (columns of kind ResetParam), or behind the last step what is learned from instead
+// of its rewards (ShapedReward). The reply is the same message.
+type BlockRequest struct {
+	Block    hostabi.Handle
+	Split    uint32 // of the sender, for the sender
+	Step     uint64 // env steps that each environment has made before, as Meta.FirstStep counts them
+	FirstEnv uint32 // global index of the block's first environment
+}
+
+// Message encodes the request.
+func (r BlockRequest) Message() hostabi.Message {
+	return hostabi.Message{Handle: r.Block, Split: r.Split, Inline: [2]uint64{r.Step, uint64(r.FirstEnv)}}
+}
+
+// BlockRequestOf decodes a message of payload reset_request or reward_request, or an answer to one.
+func BlockRequestOf(m *hostabi.Message) BlockRequest {
+	return BlockRequest{Block: m.Handle, Split: m.Split, Step: m.Inline[0], FirstEnv: uint32(m.Inline[1])}
+}

@@ -118,8 +118,8 @@ func madeUp(p component.Port, i int) []item {
 		x.message = hostabi.Message{PolicyVersion: uint64(i)}
 	case component.PayloadRequest:
 		x.message = trajectory.ActRequest{T: i, Step: uint64(i)}.Message()
-	case component.PayloadResets:
-		x.message = trajectory.ResetRequest{Step: uint64(16 * i)}.Message()
+	case component.PayloadResets, component.PayloadRewards:
+		x.message = trajectory.BlockRequest{Step: uint64(16 * i)}.Message()
 	default:
 		return nil
 	}

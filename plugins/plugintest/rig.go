@@ -44,6 +44,7 @@ type RigOptions struct {
 	Policies map[string]component.Policy
 	Stored   func(policy string) (component.State, error)
 	Grants   map[string][]string // columns that the component may write, by slot
+	Written  []string            // columns that others may write in its blocks, ascending
 	Tables   component.Tables
 }
 
@@ -92,6 +93,7 @@ func (o *RigOptions) host(on *loop.Loop, log slog.Handler) *component.Host {
 		Peers:   func(string) int { return 1 },
 		Readers: func(string) int { return rigReaders },
 		Grants:  o.Grants,
+		Written: o.Written,
 		Tables:  func() component.Tables { return o.Tables },
 	}
 }

@@ -18,7 +18,8 @@ type config struct {
 	MaxRestarts int    `toml:"max_restarts"` // faults of one instance before the run fails
 	Layout      string `toml:"layout"`       // of observations: auto, aos, soa
 
-	ResetParams bool `toml:"reset_params"` // another component writes those of the episodes to come
+	ResetParams   bool `toml:"reset_params"`   // another component writes those of the episodes to come
+	ShapedRewards bool `toml:"shaped_rewards"` // another component writes what is learned from, behind a block's last step
 
 	Policies  map[string]string  `toml:"policies"`  // by pattern of agents; empty: one policy acts in all rows
 	Opponents map[string]float64 `toml:"opponents"` // shares of episodes by policy

@@ -11,45 +11,22 @@ import (
 const signalResets = "resets"
 
 // bindParams gets ready to ask for reset parameters, where the table says so.
-func (c *Rollout) bindParams() error {
+func (c *Rollout) bindParams() (err error) {
 	if !c.config.ResetParams {
 		return nil
 	}
-	bad := func(reason, help string, args ...any) error {
-		return &component.ConfigError{Key: "reset_params", Reason: fmt.Sprintf(reason, args...), Help: help}
+	if c.schema.ParamBytes() == 0 {
+		return &component.ConfigError{Key: "reset_params", Reason: fmt.Sprintf("asks for reset parameters, and %s has none", c.schema.Spec.Name), Help: "leave it out"}
 	}
-	switch {
-	case c.schema.ParamBytes() == 0:
-		return bad("asks for reset parameters, and %s has none", "leave it out", c.schema.Spec.Name)
-	case c.h.Readers(signalResets) == 0:
-		return bad("asks for reset parameters, and nobody answers", "wire %s to a component that does, and back", component.Qualified(c.h.Name, signalResets))
-	}
-	c.resets = c.h.Signal(signalResets)
-	c.h.Slot("on_params", c.onParams)
-	return nil
+	c.h.Slot("on_params", func(m *hostabi.Message) { c.onAnswer(m, forParams, (*split).onParams) })
+	c.resets, err = c.asks("reset_params", "reset parameters", signalResets)
+	return err
 }
 
-// askParams asks for the reset parameters of the episodes that begin in the block.
-func (s *split) askParams() {
-	m := trajectory.ResetRequest{Block: s.loan.Handle(), Split: uint32(s.index), Step: s.steps, FirstEnv: uint32(s.first)}.Message()
-	m.Sender = s.c.h.ID
-	s.asking = true
-	if err := s.c.resets.Emit(m); err != nil {
-		s.c.h.Fail(err)
-	}
-}
-
-// onParams goes on with the split whose reset parameters have been written.
-func (c *Rollout) onParams(m *hostabi.Message) {
-	r := trajectory.ResetRequestOf(m)
-	if int(r.Split) >= len(c.splits) || !c.splits[r.Split].asking || c.splits[r.Split].loan.Handle() != r.Block {
-		c.h.Fail(fmt.Errorf("reset parameters for %v of split %d, which were not asked for", r.Block, r.Split))
-		return
-	}
-	s := c.splits[r.Split]
-	s.asking = false
+// onParams goes on with a split whose reset parameters have been written.
+func (s *split) onParams() {
 	if env, err := s.paramsOf().Check(); err != nil {
-		c.h.Fail(fmt.Errorf("what answers %s: environment %d: %w", signalResets, s.first+env, err))
+		s.c.h.Fail(fmt.Errorf("what answers %s: environment %d: %w", signalResets, s.first+env, err))
 		return
 	}
 	s.paramsOf().Save(s.params)

@@ -46,6 +46,7 @@ type rigOptions struct {
 	config func(*config)
 	memory trajectory.Memory // of the policy
 	limit  int               // of the episodes, by a wrapper; 0 = none
+	others []string          // columns that others may write
 }
 
 // limited returns a plugin whose environments have a time limit around them, or the plugin itself.
@@ -73,7 +74,7 @@ func newRig(t testing.TB, o rigOptions) *rig {
 	if o.plugin != nil {
 		p = o.plugin
 	}
-	r.Rig = plugintest.NewRig(t, r.c, plugintest.RigOptions{Name: "rollout", Run: o.run,
+	r.Rig = plugintest.NewRig(t, r.c, plugintest.RigOptions{Name: "rollout", Run: o.run, Written: o.others,
 		Envs: map[string]env.Plugin{"scripted": limited(t, p, o.limit)}, Tables: component.Tables{
 			Policies: map[string]component.PolicyTable{"main": {Env: "scripted", Memory: o.memory}}},
 	}, func(into any) error {

@@ -46,6 +46,10 @@ func (c *Rollout) Manifest() component.Manifest {
 		m.Signals = append(m.Signals, component.Port{Name: signalResets, Payload: component.PayloadResets, OnLoan: true, Doc: "episodes to come want reset parameters"})
 		m.Slots = append(m.Slots, component.Port{Name: "on_params", Payload: component.PayloadParams, Doc: "they have been written"})
 	}
+	if c.config.ShapedRewards {
+		m.Signals = append(m.Signals, component.Port{Name: signalRewards, Payload: component.PayloadRewards, OnLoan: true, Doc: "the rewards of a block can be shaped"})
+		m.Slots = append(m.Slots, component.Port{Name: "on_shaped", Payload: component.PayloadShaped, Doc: "they have been"})
+	}
 	return m
 }
 
@@ -80,7 +84,7 @@ func (c *Rollout) Start(h *component.Host) error {
 	if err := c.layOut(); err != nil {
 		return err
 	}
-	if err := c.bindParams(); err != nil {
+	if err := errors.Join(c.bindParams(), c.bindShaping()); err != nil {
 		return err
 	}
 	return c.makeSplits()

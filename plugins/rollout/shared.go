@@ -24,7 +24,7 @@ type shared struct {
 	policies *policies // nil where one acts in all rows
 
 	obsReady, trajectories, episodes *bus.Signal
-	resets                           *bus.Signal // nil: nobody is asked for reset parameters
+	resets, rewards                  *bus.Signal // nil: nobody is asked for reset parameters, for shaped rewards
 
 	envSteps, lostSteps, restarts, carriedBytes *stat.Counter
 	untold                                      *stat.Counter // episodes that could not be announced

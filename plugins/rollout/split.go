@@ -35,7 +35,7 @@ type split struct {
 	carried  bool   // what was observed in row T of the previous block waits in carry
 	carry    []byte // see trajectory.SaveObserved
 	params   []byte // reset parameters of the newest block
-	asking   bool   // for those of this one
+	wish     wish   // what another component is asked to write into this one
 
 	minVersion uint64 // of the policies that acted in the block
 
@@ -115,7 +115,7 @@ func (s *split) begin() {
 	s.open(loan.Bytes(), loan.Block())
 	s.minVersion = ^uint64(0)
 	if s.paramsOf().Load(s.params); s.c.resets != nil {
-		s.askParams()
+		s.request(forParams, s.c.resets)
 		return
 	}
 	s.enter()
@@ -195,6 +195,10 @@ func (s *split) onActions(policy int, version uint64) {
 		return
 	}
 	if s.t == s.c.config.Horizon {
+		if s.c.rewards != nil {
+			s.request(forRewards, s.c.rewards)
+			return
+		}
 		s.finish()
 		return
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/rlhost/rlhost/examples/plugins/chooser-go/chooser"
 	"github.com/rlhost/rlhost/examples/plugins/curriculum-go/curriculum"
 	"github.com/rlhost/rlhost/examples/plugins/opponent-go/opponent"
+	"github.com/rlhost/rlhost/examples/plugins/shaper-go/shaper"
 	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/session"
@@ -33,7 +34,41 @@ var trainings = []training{
 	{"chooser", chooser.New, chosen, "component.chooser.keep=2", true},
 	{"opponent", opponent.New, played, "component.rollout.opponents.rules=0.1", false},
 	{"curriculum", curriculum.New, raised, "component.curriculum.step=8", false},
+	{"shaper", shaper.New, shaped, "component.shaper.scale=0.2", false},
 }
+
+const shaped = `
+rlhost = 1
+[run]
+name = "shaped"
+stop = { env_steps = 8192 }
+evaluation = { episodes = 1 }
+[env.cartpole]
+use = "cartpole@1"
+[train]
+preset = "ppo"
+env = "cartpole"
+mode = "sync"
+[component.rollout]
+shaped_rewards = true
+[component.shaper]
+%s
+scale = 0.1
+shift = 0.5
+[[wire]]
+signal = "rollout.rewards"
+slot = "shaper.on_rewards"
+mode = "queue"
+depth = 64
+on_full = "block"
+write = ["shaped_reward"]
+[[wire]]
+signal = "shaper.shaped"
+slot = "rollout.on_shaped"
+mode = "reply"
+depth = 64
+on_full = "block"
+`
 
 const raised = `
 rlhost = 1

@@ -1,8 +1,8 @@
-// Shaper-go is the reward shaper of process-go as a WebAssembly module: one source for all runtimes. See README.md.
+// Shaper-go is a reward shaper as a WebAssembly module. See README.md.
 package main
 
 import (
-	"github.com/rlhost/rlhost/examples/plugins/process-go/shaper"
+	"github.com/rlhost/rlhost/examples/plugins/shaper-go/shaper"
 	"github.com/rlhost/rlhost/sdk/component/module"
 )
 

@@ -89,10 +89,12 @@ func BenchmarkSwap(b *testing.B) {
 			b.Run(name, func(b *testing.B) {
 				s := source(path, "log", "metric")
 				r, g := started(b, s, plugintest.RigOptions{Grants: granted()}, nil)
-				x := newBlocks(b, r.Host.Arenas, 1, trajectory.Shape{Steps: 32, Envs: 64})
 				m := hostabi.Message{}
 				if example == "shaper" {
-					m.Handle = x.with(1)
+					loan, err := newBlocks(b, r.Host.Arenas, 1, trajectory.Shape{Steps: 32, Envs: 64, Granted: "shaped_reward"}).arena.Loan()
+					must(b, err)
+					defer func() { must(b, loan.Abort()) }()
+					m.Handle = loan.Handle()
 				}
 				var all []time.Duration
 				for b.Loop() {
@@ -115,9 +117,6 @@ func BenchmarkSwap(b *testing.B) {
 					b.StartTimer()
 				}
 				must(b, g.Stop())
-				if m.Handle != 0 {
-					must(b, x.arena.Release(m.Handle))
-				}
 				slices.Sort(all)
 				b.ReportMetric(float64(all[len(all)/2].Microseconds()), "p50-µs")
 				b.ReportMetric(float64(all[len(all)*99/100].Microseconds()), "p99-µs")

@@ -14,39 +14,53 @@ import (
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
 
-func TestShaper_RewritesRewardsAndPassesTheBlockOn(t *testing.T) {
-	r, g := started(t, source(example("shaper")), plugintest.RigOptions{Grants: granted()}, map[string]any{"scale": 0.5, "shift": 0.25, "clip": int64(1)})
-	b := newBlocks(t, r.Host.Arenas, 2, trajectory.Shape{Steps: 2, Envs: 2})
-	var got []hostabi.Message
-	var rewards [][]float32
-	r.From("trajectories", func(m *hostabi.Message) {
-		got, rewards = append(got, *m), append(rewards, b.rewards(m.Handle))
-	})
-	in := r.To("on_trajectories")
-	for _, x := range []float32{1, 3} {
-		h := b.with(x, -10, 0, 3)
-		must(t, in.Emit(hostabi.Message{Handle: h, T: 7, Split: 1, PolicyVersion: 9, Kind: 4, Sender: 3, Inline: [2]uint64{5, 6}}))
-		must(t, b.arena.Release(h))
-		r.MustSettle()
-	}
-	if len(got) != 2 {
-		t.Fatalf("%d messages, want 2", len(got))
-	}
-	m := got[0]
-	if m.T != 7 || m.Split != 1 || m.PolicyVersion != 9 || m.Kind != 4 || m.Sender != 3 || m.Inline != [2]uint64{5, 6} {
-		t.Errorf("passed on as %+v", m)
-	}
-	if want := []float32{0.75, -1, 0.25, 1}; !slices.Equal(rewards[0], want) {
-		t.Errorf("rewards %v, want %v", rewards[0], want)
-	}
-	if n, want := g.copied.Value(), uint64(2*2*4*4); n != want {
-		t.Errorf("%d bytes copied, want the column twice for each message, %d", n, want)
+// shaping is a component that shapes the rewards of a block on loan to the test.
+type shaping struct {
+	*plugintest.Rig
+	g   *guest
+	m   hostabi.Message
+	tr  trajectory.Trajectory
+	got []hostabi.Message
+}
+
+func shape(t testing.TB, s Source, table map[string]any) *shaping {
+	t.Helper()
+	x := &shaping{}
+	x.Rig, x.g = started(t, s, plugintest.RigOptions{Grants: granted()}, table)
+	loan, err := newBlocks(t, x.Host.Arenas, 1, trajectory.Shape{Steps: 2, Envs: 2, Granted: "shaped_reward"}).arena.Loan()
+	must(t, err)
+	t.Cleanup(func() { must(t, loan.Abort()) })
+	x.tr, err = trajectory.Borrowed(x.Host.Arenas, loan.Handle())
+	must(t, err)
+	copy(x.tr.Float32(trajectory.Reward), []float32{1, -10, 0, 3})
+	x.m = trajectory.BlockRequest{Block: loan.Handle(), Split: 1, Step: 5, FirstEnv: 6}.Message()
+	x.m.Sender = 3
+	x.From("shaped", func(m *hostabi.Message) { x.got = append(x.got, *m) })
+	must(t, x.ToOnLoan("on_rewards").Emit(x.m))
+	x.MustSettle()
+	return x
+}
+
+func TestShaper_IsTheSameInAllLanguages(t *testing.T) {
+	for name, path := range testkit.Guests(t, "shaper", t.TempDir()) {
+		t.Run(name, func(t *testing.T) {
+			x := shape(t, source(path, "metric"), map[string]any{"scale": 0.5, "shift": 0.25, "clip": 1.0})
+			if len(x.got) != 1 || trajectory.BlockRequestOf(&x.got[0]) != trajectory.BlockRequestOf(&x.m) || x.got[0].Sender != x.m.Sender {
+				t.Errorf("answered with %+v, want %+v", x.got, x.m)
+			}
+			if got, want := x.tr.Float32(trajectory.ShapedReward), []float32{0.75, -1, 0.25, 1}; !slices.Equal(got, want) {
+				t.Errorf("shaped rewards %v, want %v", got, want)
+			}
+			if got, want := x.tr.Float32(trajectory.Reward), []float32{1, -10, 0, 3}; !slices.Equal(got, want) || x.g.copied.Value() != 0 {
+				t.Errorf("rewards %v, want %v; %d bytes copied", got, want, x.g.copied.Value())
+			}
+		})
 	}
 }
 
 func TestShaper_NeedsTheGrantOfItsWire(t *testing.T) {
 	err := plugintest.StartError(t, made(t, source(example("shaper"))), plugintest.RigOptions{Name: "shaper"}, plugintest.DecodeTable(nil))
-	if err == nil || !strings.Contains(err.Error(), "may not write reward: no wire grants it") {
+	if err == nil || !strings.Contains(err.Error(), "may not write shaped_reward: no wire grants it") {
 		t.Errorf("Start = %v", err)
 	}
 }
@@ -100,22 +114,6 @@ func TestEpisodes_CountsInAllLanguages(t *testing.T) {
 			if !errors.As(err, &e) || e.Error() != "`every` want 1 or more" {
 				t.Errorf("every = 0: %v", err)
 			}
-		})
-	}
-}
-
-func TestShaper_IsTheSameInAllLanguages(t *testing.T) {
-	for name, path := range testkit.Guests(t, "shaper", t.TempDir()) {
-		t.Run(name, func(t *testing.T) {
-			r, _ := started(t, source(path, "metric"), plugintest.RigOptions{Grants: granted()}, map[string]any{"scale": 0.5, "shift": 0.25, "clip": 1.0})
-			b := newBlocks(t, r.Host.Arenas, 1, trajectory.Shape{Steps: 2, Envs: 2})
-			h := b.with(1, -10, 0, 3)
-			must(t, r.To("on_trajectories").Emit(hostabi.Message{Handle: h}))
-			r.MustSettle()
-			if got, want := b.rewards(h), []float32{0.75, -1, 0.25, 1}; !slices.Equal(got, want) {
-				t.Errorf("rewards %v, want %v", got, want)
-			}
-			must(t, b.arena.Release(h))
 		})
 	}
 }

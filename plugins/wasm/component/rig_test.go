@@ -130,7 +130,7 @@ func (b *blocks) rewards(h hostabi.Handle) []float32 {
 	return rewards
 }
 
-// granted lets the slot of the examples write rewards.
-func granted() map[string][]string { return map[string][]string{"on_trajectories": {"reward"}} }
+// granted lets the shapers of the examples write.
+func granted() map[string][]string { return map[string][]string{"on_rewards": {"shaped_reward"}} }
 
 var _ core.Component = (*guest)(nil)

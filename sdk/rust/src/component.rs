@@ -175,8 +175,13 @@ impl Column {
     }
 
     /// Replaces each element of a column that the slot writes.
-    pub fn replace<T: Element>(&self, mut with: impl FnMut(T) -> T) {
-        self.places(|t, env, agent, i| self.set(t, env, agent, i, with(self.get(t, env, agent, i))));
+    pub fn replace<T: Element>(&self, with: impl FnMut(T) -> T) {
+        self.map(self, with);
+    }
+
+    /// Sets each element of a column that the slot writes to what a function makes of that of another column, which is as large.
+    pub fn map<T: Element>(&self, from: &Column, mut with: impl FnMut(T) -> T) {
+        self.places(|t, env, agent, i| self.set(t, env, agent, i, with(from.get(t, env, agent, i))));
     }
 
     fn places(&self, mut visit: impl FnMut(u32, u32, u32, u32)) {

@@ -1,5 +1,5 @@
 //! A reward shaper: of each reward r the learner gets scale·r + shift, at most clip in magnitude. The wire must grant
-//! write = ["reward"].
+//! write = ["shaped_reward"].
 
 use rlhost_env::component::{emit, Component, Message, Signal, Slot, Spec, Want};
 use rlhost_env::{abi, rl_component, Config};
@@ -13,12 +13,12 @@ struct Shaper {
 impl Component for Shaper {
     const SPEC: Spec = Spec {
         name: "shaper@1",
-        signals: &[Signal { name: "trajectories", payload: "trajectory", doc: "a block with shaped rewards" }],
+        signals: &[Signal { name: "shaped", payload: "shaped_rewards", doc: "they have been written" }],
         slots: &[Slot {
-            name: "on_trajectories",
-            payload: "trajectory",
-            doc: "a full block",
-            wants: &[Want::write("reward", abi::F32)],
+            name: "on_rewards",
+            payload: "reward_request",
+            doc: "the rewards of a block can be shaped",
+            wants: &[Want::read("reward", abi::F32), Want::write("shaped_reward", abi::F32)],
         }],
     };
 
@@ -31,7 +31,7 @@ impl Component for Shaper {
     }
 
     fn handle(&mut self, _slot: usize, m: &Message) -> Result<(), String> {
-        m.column(0).replace(|r: f32| {
+        m.column(1).map(&m.column(0), |r: f32| {
             let x = self.scale * r as f64 + self.shift;
             (if self.clip > 0.0 { x.clamp(-self.clip, self.clip) } else { x }) as f32
         });
