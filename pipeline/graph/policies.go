@@ -111,6 +111,7 @@ func (c *checker) policyTable(n *node, name string) Policy {
 	default:
 		p.At = e.val
 	}
+	stackFrames(n, c.root.at("env").at(p.Env).at("wrap"))
 	if c.parts.CheckPolicy != nil {
 		d := (&tableDecoder{c: &c.Report, n: n, path: path}).skipping(policyKeys...)
 		c.configErrors(n, path, c.parts.CheckPolicy(d.decode))
@@ -118,6 +119,19 @@ func (c *checker) policyTable(n *node, name string) Policy {
 	}
 	(&placer{c}).declare(&p)
 	return p
+}
+
+// KeyStack is the wrapper of an environment that says how many frames enter its policies, and their key for it.
+const KeyStack = "frame_stack"
+
+// stackFrames gives a policy that does not say how many frames enter it what the last of its environment's wrappers says.
+func stackFrames(policy, wrap *node) {
+	if wrap == nil || len(wrap.items) == 0 || policy.at(KeyStack) != nil {
+		return
+	}
+	if frames := wrap.items[len(wrap.items)-1].at(KeyStack); frames != nil {
+		policy.put(KeyStack, frames)
+	}
 }
 
 // checkGiven checks the keys by which a policy is given.

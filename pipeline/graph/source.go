@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"fmt"
 	"sort"
 	"strings"
 	"unicode/utf8"
@@ -45,6 +46,12 @@ func (s *source) line(n int) string {
 type Span struct {
 	src      *source
 	off, end int
+}
+
+// String returns the source and the line, such as pipeline.toml:8.
+func (s Span) String() string {
+	line, _ := s.src.place(s.off)
+	return fmt.Sprintf("%s:%d", s.src.name, line)
 }
 
 // width is how many characters of the Span lie on its first line, at least 1.

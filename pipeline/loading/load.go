@@ -72,6 +72,7 @@ func Load(ctx context.Context, g *graph.Graph, parts *graph.Parts, cache *Cache)
 			c.Add("E051", e.SHAAt, "take the new hash if the change is wanted", "%s has changed: its SHA-256 is %s", e.Table.Use, hash)
 		}
 	}
+	checkStacks(g, c)
 	s.makePolicies(g, parts, c)
 	s.checkSpaces(g, c)
 	s.checkAgents(g, c)

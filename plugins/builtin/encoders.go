@@ -48,12 +48,24 @@ func encoderKey(pattern, key string) string {
 	return "encoder." + pattern + "." + key
 }
 
+// What is said of stacks beside a state.
+const (
+	keepsState = "is given, and a layer of net keeps a state"
+	oneOfThem  = "leave one of them out: a layer with a state sees one frame after the other"
+)
+
 // checkEncoders checks what can be checked without an environment.
 func (t *PolicyTable) checkEncoders(bad func(key, reason, help string)) {
 	for _, name := range t.Inputs {
 		if !slices.Contains(lastInputs, name) {
 			bad("inputs", fmt.Sprintf("has %q", name), "what can enter besides observations: "+strings.Join(lastInputs, ", "))
 		}
+	}
+	frames := fmt.Sprintf("use 1 to %d frames", policy.MaxStack)
+	if n := t.FrameStack; n != nil && (*n < 1 || *n > policy.MaxStack) {
+		bad("frame_stack", fmt.Sprintf("is %d", *n), frames)
+	} else if n != nil && *n > 1 && t.Net.Chunk != nil {
+		bad("frame_stack", keepsState, oneOfThem)
 	}
 	for _, pattern := range slices.Sorted(maps.Keys(t.Encoder)) {
 		e := t.Encoder[pattern]
@@ -66,9 +78,9 @@ func (t *PolicyTable) checkEncoders(bad func(key, reason, help string)) {
 		oneOf("norm", e.Norm, norms)
 		oneOf("activation", e.Activation, activations)
 		if e.Stack < 0 || e.Stack > policy.MaxStack {
-			bad(encoderKey(pattern, "stack"), fmt.Sprintf("is %d", e.Stack), fmt.Sprintf("use 1 to %d frames", policy.MaxStack))
+			bad(encoderKey(pattern, "stack"), fmt.Sprintf("is %d", e.Stack), frames)
 		} else if e.Stack > 1 && t.Net.Chunk != nil {
-			bad(encoderKey(pattern, "stack"), "is given, and a layer of net keeps a state", "leave one of them out: a layer with a state sees one frame after the other")
+			bad(encoderKey(pattern, "stack"), keepsState, oneOfThem)
 		}
 		if e.Dim < 0 || e.Dim > 1<<14 {
 			bad(encoderKey(pattern, "dim"), fmt.Sprintf("is %d", e.Dim), "use 1 to 16384")
@@ -152,7 +164,11 @@ func (t *PolicyTable) inputs(env *hostabi.EnvSpec) ([]policy.Input, []policy.Enc
 	var encoders []policy.Encoder
 	for i := range all {
 		x := &all[i]
-		in, e, reason, help := t.Encoder[pattern[i]].encode(x, t.NormalizeObs)
+		entry := t.Encoder[pattern[i]]
+		if entry.Stack == 0 && x.from == "" && t.FrameStack != nil {
+			entry.Stack = *t.FrameStack
+		}
+		in, e, reason, help := entry.encode(x, t.NormalizeObs)
 		if reason != "" {
 			key := "encoder"
 			if pattern[i] != "" {

@@ -1,6 +1,8 @@
 package builtin
 
 import (
+	"errors"
+	"maps"
 	"strings"
 	"testing"
 
@@ -50,6 +52,32 @@ func TestS24InputsEnterAsSuitsTheirTensors(t *testing.T) {
 	}
 	if made.Memory().Past != 2 {
 		t.Errorf("it reads %d rows before the current one, want 2", made.Memory().Past)
+	}
+}
+
+// The frames of the policy are those of every observation whose encoder says nothing else, and of nothing besides.
+func TestS22FramesAreThoseOfAllObservations(t *testing.T) {
+	made, err := DecodePolicy(func(into any) error {
+		to := into.(*PolicyTable)
+		to.FrameStack, to.Inputs, to.Encoder = new(3), []string{"last_action"}, map[string]EncoderTable{"speed": {Stack: 1}}
+		return nil
+	}, dict())
+	if err != nil {
+		t.Fatal(err)
+	}
+	frames := map[string]int{}
+	for _, in := range made.(*policy.Definition).Network.Inputs {
+		frames[in.Path] = in.Frames()
+	}
+	want := map[string]int{"speed": 1, "eye": 3, "near/door": 3, "near/place": 3, "last_action": 1}
+	if !maps.Equal(frames, want) {
+		t.Errorf("frames %v, want %v", frames, want)
+	}
+	for n, want := range map[int]string{0: "is 0", 65: "is 65"} {
+		_, err := DecodePolicy(func(into any) error { into.(*PolicyTable).FrameStack = &n; return nil }, dict())
+		if bad := (*table.Error)(nil); !errors.As(err, &bad) || bad.Key != "frame_stack" || bad.Reason != want {
+			t.Errorf("%d frames: %v", n, err)
+		}
 	}
 }
 

@@ -30,6 +30,8 @@ type PolicyTable struct {
 	// Inputs are what enters besides the observations: last_action, last_reward.
 	Inputs  []string                `toml:"inputs"`
 	Encoder map[string]EncoderTable `toml:"encoder"` // by pattern of paths
+	// FrameStack is how many frames of each observation enter whose encoder does not say; nil is one.
+	FrameStack *int `toml:"frame_stack"`
 
 	images string // the kind that net.nodes were written out from, if the file has one
 }

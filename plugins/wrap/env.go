@@ -72,7 +72,7 @@ var (
 func (w *wrapped) fresh() (err error) {
 	w.rows = 0
 	if w.ends, err = newEnds(w.o.Envs, &w.plugin.spec, w.o.Autoreset); err == nil {
-		w.layer = w.plugin.wrapper.around(w)
+		w.layer = w.plugin.wrapper.(layered).around(w)
 	}
 	if w.steps, _ = w.layer.(stepper); w.steps != nil {
 		w.starter = nil

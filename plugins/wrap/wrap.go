@@ -21,6 +21,11 @@ type wrapper interface {
 	// describe changes a description into that of the wrapped environments, or says why there can be none. It must not
 	// write to what the description refers to.
 	describe(s *hostabi.EnvSpec) error
+}
+
+// layered is a wrapper of environments that step in the caller's block.
+type layered interface {
+	wrapper
 	// around returns what the wrapper does around a batch, of which a block is not bound yet.
 	around(w *wrapped) layer
 }
@@ -40,6 +45,7 @@ var kinds = []struct {
 	{"action_repeat", func() wrapper { return new(actionRepeat) }},
 	{"sticky_action", func() wrapper { return new(stickyAction) }},
 	{"flatten", func() wrapper { return new(flatten) }},
+	{"frame_stack", func() wrapper { return new(frameStack) }},
 }
 
 // names returns the names of all wrappers.
@@ -92,7 +98,7 @@ const CodeUnsuited = "E056"
 // closes inner; without wrappers it is inner. The error is a *table.Error with a Key such as wrap[1].time_limit, or joins several.
 func New(inner env.Plugin, list []env.Wrapper) (env.Plugin, error) {
 	for i, t := range list {
-		p, err := around(inner, t)
+		p, err := around(inner, t, i == len(list)-1)
 		if err != nil {
 			return nil, placed(err, fmt.Sprintf("wrap[%d]", i))
 		}
@@ -112,10 +118,15 @@ func placed(err error, place string) error {
 	return errors.Join(errs...)
 }
 
-func around(inner env.Plugin, t env.Wrapper) (env.Plugin, error) {
+func around(inner env.Plugin, t env.Wrapper, last bool) (env.Plugin, error) {
 	name, w, err := read(t)
 	if err != nil {
 		return nil, err
+	}
+	if _, stacks := w.(*frameStack); stacks && !last {
+		return nil, &table.Error{Code: CodeUnsuited, Key: name, Reason: "is not the last of the list", Help: "frames are stacked of what all wrappers have made: move it to the end"}
+	} else if stacks {
+		return inner, nil
 	}
 	if _, parts := w.(parted); parts && !env.StepsParts(inner) {
 		return nil, &table.Error{Code: CodeUnsuited, Key: name, Reason: fmt.Sprintf("does not suit %s: its runtime steps whole batches", inner.Spec().Name),

@@ -222,6 +222,7 @@ func readPolicy(decode func(into any) error) (chunk int, err error) {
 		Encoder map[string]struct {
 			Stack int `toml:"stack"`
 		} `toml:"encoder"`
+		FrameStack   *int `toml:"frame_stack"`
 		ShareTrunk   bool `toml:"share_trunk"`
 		NormalizeObs bool `toml:"normalize_obs"`
 		Action       struct {

@@ -1,0 +1,102 @@
+package session_test
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/runs"
+	"github.com/rlhost/rlhost/pipeline/session"
+	"github.com/rlhost/rlhost/plugins/builtin"
+)
+
+// wrappedRuns trains small pipelines.
+type wrappedRuns struct {
+	*testing.T
+	o session.Options
+}
+
+func newWrappedRuns(t *testing.T) *wrappedRuns {
+	parts, engines := builtin.New(builtin.Options{})
+	t.Cleanup(func() {
+		if err := engines.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &wrappedRuns{t, session.Options{Parts: parts, Log: slog.New(slog.DiscardHandler)}}
+}
+
+// train begins a run of an environment and returns what it comes to after so many env steps.
+func (w *wrappedRuns) train(dir, use string, steps int, sets ...string) *session.Result {
+	w.Helper()
+	text := strings.Replace(cartpole, "cartpole@1", use, 1)
+	sets = append(sets, "run.dir="+dir, fmt.Sprintf("run.stop.env_steps=%d", steps), "component.learner.anneal_env_steps=4096")
+	g, problems := graph.Parse("cartpole.toml", []byte(text), graph.ParseOptions{Parts: w.o.Parts, Sets: sets})
+	if g == nil {
+		w.Fatal(problems)
+	}
+	o := w.o
+	o.Graph = g
+	r, err := session.Train(w.Context(), o)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return r
+}
+
+// resume goes on with the run in a folder.
+func (w *wrappedRuns) resume(dir string, steps int) *session.Result {
+	w.Helper()
+	run, err := runs.Open(dir, "cartpole")
+	if err != nil {
+		w.Fatal(err)
+	}
+	o := w.o
+	o.Sets = []string{fmt.Sprintf("run.stop.env_steps=%d", steps)}
+	s, err := session.Resume(w.Context(), run, o)
+	if err != nil {
+		w.Fatal(err)
+	}
+	r, err := s.Run(w.Context())
+	if err != nil {
+		w.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		w.Error(err)
+	}
+	return r
+}
+
+// A run with wrappers in the path that stops and goes on comes to what it would have come to without a stop.
+func TestWrappers_ResumedRunsAreExact(t *testing.T) {
+	for use, list := range map[string]string{
+		"cartpole@1": "[{ time_limit = 30 }, { sticky_action = 0.2 }, { reward_normalize = { gamma = 0.9 } }, { action_repeat = 2 }, { frame_stack = 3 }]",
+	} {
+		t.Run(use, func(t *testing.T) {
+			w, dir := newWrappedRuns(t), t.TempDir()
+			set := "env.cartpole.wrap=" + list
+			want := w.train(t.TempDir(), use, 4096, set)
+			half := w.train(dir, use, 2048, set)
+			got := w.resume(dir, 4096)
+			if got.ParamsHash != want.ParamsHash || half.ParamsHash == want.ParamsHash {
+				t.Errorf("resumed it comes to %s, in one go to %s", got.ParamsHash, want.ParamsHash)
+			}
+		})
+	}
+}
+
+// The wrapper frame_stack is the policy's key by another way.
+func TestWrappers_StackedFramesAreThePolicys(t *testing.T) {
+	w := newWrappedRuns(t)
+	hashes := map[string]string{}
+	for name, set := range map[string]string{
+		"wrapper": "env.cartpole.wrap=[{ frame_stack = 3 }]", "policy": "policy.main.frame_stack=3", "encoder": "policy.main.encoder.obs.stack=3", "none": "run.seed=1",
+	} {
+		hashes[name] = w.train(t.TempDir(), "cartpole@1", 2048, set).ParamsHash
+	}
+	if hashes["wrapper"] != hashes["policy"] || hashes["wrapper"] != hashes["encoder"] || hashes["wrapper"] == hashes["none"] {
+		t.Errorf("parameters %v, want the same by whichever way, and others without", hashes)
+	}
+}

@@ -1,0 +1,21 @@
+package wrap
+
+import (
+	"fmt"
+
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// frameStack says how many frames enter the policies of the environment. Whoever reads the pipeline gives it to them as their key
+// of that name: environments write each frame once, so there is nothing to put around them.
+type frameStack struct {
+	Frames int `toml:"frame_stack"`
+}
+
+func (c *frameStack) validate(bad func(key, reason, help string)) {
+	if c.Frames < 1 {
+		bad("frame_stack", fmt.Sprintf("is %d, want 1 frame or more", c.Frames), "4 is usual for pictures of games")
+	}
+}
+
+func (c *frameStack) describe(*hostabi.EnvSpec) error { return nil }
