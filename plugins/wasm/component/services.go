@@ -54,6 +54,10 @@ func (s services) Emit(signal, message uint32) int32 {
 		m.Handle = k.handle
 		if x != nil && x.block == token && !x.emitted {
 			g.writeBack(x)
+			if err := g.retract(x, k); err != nil {
+				g.host.Fail(err)
+				return int32(hostabi.StatusState)
+			}
 			x.emitted = true
 		}
 	}

@@ -108,6 +108,9 @@ func (g *guest) try(s *slot, m *hostabi.Message) bool {
 // leave forgets the block of a message that has been handled.
 func (g *guest) leave(s *slot) {
 	if s.block != 0 {
+		if err := g.retract(s, g.blocks.find(s.block)); err != nil {
+			g.host.Fail(err)
+		}
 		g.blocks.drop(s.block)
 		s.block = 0
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/rlhost/rlhost/core/arena"
+	core "github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/trajectory"
 
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/wasm"
@@ -69,13 +71,40 @@ func (g *guest) share(w *window, granted []string) error {
 		}
 	}
 	w.shares = granted
-	for _, name := range granted {
+	return w.remap(run, true)
+}
+
+// retract makes the pages of a slot's block that the guest could write a private view: what it writes from now on nobody else sees.
+// Of a block on loan that asks for actions row by row they stay until the last row.
+func (ws *windows) retract(s *slot, k *known) error {
+	if k == nil || k.window == nil || k.window.view == nil || len(k.window.shares) == 0 {
+		return nil
+	}
+	if s.payload.Name == core.PayloadRequest && !trajectory.ActRequestOf(&s.came).ValueOnly {
+		return nil
+	}
+	w := k.window
+	err := w.remap(ws.run, false)
+	w.shares = nil
+	return err
+}
+
+// remap maps the pages of the columns that may be written: those of the block, or a private view.
+func (w *window) remap(run *wasm.Guest, shared bool) (err error) {
+	a := w.view.arena
+	for _, name := range w.shares {
 		p, ok := w.view.columns[name]
 		if !ok || !p.apart {
 			continue
 		}
 		bytes := (p.bytes + pageBytes - 1) / pageBytes * pageBytes
-		if err := run.MapShared(a.FD(), a.BlockOffset(w.block)+int64(p.offset), w.at+p.offset, bytes); err != nil {
+		from, at := a.BlockOffset(w.block)+int64(p.offset), w.at+p.offset
+		if shared {
+			err = run.MapShared(a.FD(), from, at, bytes)
+		} else {
+			err = run.MapPrivate(a.FD(), from, at, bytes)
+		}
+		if err != nil {
 			return fmt.Errorf("map %s of a block of %s: %w", name, a.Name(), err)
 		}
 	}
