@@ -99,6 +99,20 @@ type Starter interface {
 	FinishStep() error
 }
 
+// Copying is optional for an Env: what it costs that its environments do not step into the blocks that are bound.
+type Copying interface {
+	// Copied returns how many bytes were copied, or made anew, for that since the Env was made.
+	Copied() uint64
+}
+
+// Copied returns how many bytes an Env has copied; see Copying.
+func Copied(e Env) uint64 {
+	if c, ok := e.(Copying); ok {
+		return c.Copied()
+	}
+	return 0
+}
+
 // Plugin makes environments from one loaded and checked source. Its methods may be called concurrently.
 type Plugin interface {
 	// Spec returns the environment's description under the configuration that the plugin was loaded with.

@@ -72,7 +72,8 @@ func (w *wrappedRuns) resume(dir string, steps int) *session.Result {
 // A run with wrappers in the path that stops and goes on comes to what it would have come to without a stop.
 func TestWrappers_ResumedRunsAreExact(t *testing.T) {
 	for use, list := range map[string]string{
-		"cartpole@1": "[{ time_limit = 30 }, { sticky_action = 0.2 }, { reward_normalize = { gamma = 0.9 } }, { action_repeat = 2 }, { frame_stack = 3 }]",
+		"cartpole@1":         "[{ time_limit = 30 }, { sticky_action = 0.2 }, { reward_normalize = { gamma = 0.9 } }, { action_repeat = 2 }, { frame_stack = 3 }]",
+		"minatar-breakout@1": "[{ time_limit = 30 }, { resize = [6, 8] }, { sticky_action = 0.1 }]",
 	} {
 		t.Run(use, func(t *testing.T) {
 			w, dir := newWrappedRuns(t), t.TempDir()

@@ -20,6 +20,7 @@ type batch struct {
 	schema *trajectory.Schema // in the version's own words; laid out like the component's
 	raw    bool               // rewards are learned from as they are, in a column that others write or have written
 	calls  uint64             // of Step since the environments were made or renewed
+	copied uint64             // of what wrappers have copied, the bytes that are counted
 	// reportsTo is where what the environments report counts; nil: nowhere.
 	reportsTo atomic.Pointer[reporter]
 
@@ -119,6 +120,13 @@ func (b *batch) block(mem []byte, index uint32) env.Block {
 // bindPad makes the environments step into their own block, in the place of the split's first one.
 func (b *batch) bindPad() error {
 	return b.env.Bind(b.pad.block(b.schema, uint32(b.index*b.c.blocksPerSplit())))
+}
+
+// countCopied counts what wrappers have copied since it was last called.
+func (b *batch) countCopied() {
+	n := env.Copied(b.env)
+	b.c.wrappedBytes.Add(n - b.copied)
+	b.copied = n
 }
 
 // close frees the environments and their own block. A step that was begun is waited for.

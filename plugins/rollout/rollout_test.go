@@ -16,6 +16,7 @@ import (
 
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
+	"github.com/rlhost/rlhost/plugins/wrap"
 )
 
 func TestConfigure_NamesEveryKeyThatIsWrong(t *testing.T) {
@@ -116,6 +117,19 @@ func TestRollout_HandsOverBlocksAndEpisodes(t *testing.T) {
 	// Every block but the first of each split has a carried row of 3 observations.
 	if got := r.counter("rollout/carried_bytes"); got < 4*3*4*plugintest.ObsElems || got > 6*3*4*plugintest.ObsElems {
 		t.Errorf("%d carried bytes for 4 to 6 rows of 3 observations", got)
+	}
+}
+
+// What wrappers copy is counted with the blocks that it was for: 52 bytes an env step here, and some for resets and ends.
+func TestRollout_CountsWhatWrappersCopy(t *testing.T) {
+	p, err := wrap.New(plugintest.New(plugintest.Script{Picture: true}), []env.Wrapper{{"resize": []any{int64(1), int64(2)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, rigOptions{plugin: p})
+	r.until(t, 6)
+	if got := r.counter("rollout/wrapped_bytes"); got < 6*12*52 || got > 6*12*52*2 {
+		t.Errorf("%d bytes are counted for 72 env steps", got)
 	}
 }
 

@@ -27,6 +27,7 @@ type shared struct {
 	resets, rewards                  *bus.Signal // nil: nobody is asked for reset parameters, for shaped rewards
 
 	envSteps, lostSteps, restarts, carriedBytes *stat.Counter
+	wrappedBytes                                *stat.Counter // that wrappers have copied
 	untold                                      *stat.Counter // episodes that could not be announced
 	lostEpisodes                                *stat.Counter // episodes that ended with the process they were in
 	swap                                        struct{ ended, kept, dropped *stat.Counter }
@@ -50,6 +51,7 @@ func (c *shared) start(h *component.Host) {
 	c.obsReady, c.trajectories, c.episodes = h.Signal("obs_ready"), h.Signal("trajectories"), h.Signal("episodes")
 	c.envSteps, c.lostSteps = h.Stats.Counter("rollout/env_steps"), h.Stats.Counter("rollout/lost_env_steps")
 	c.restarts, c.carriedBytes = h.Stats.Counter("rollout/restarts"), h.Stats.Counter("rollout/carried_bytes")
+	c.wrappedBytes = h.Stats.Counter("rollout/wrapped_bytes")
 	c.lostEpisodes = h.Stats.Counter("rollout/lost_episodes")
 	c.untold = h.Stats.Counter("rollout/episodes_untold")
 	c.swap.ended, c.swap.kept = h.Stats.Counter("swap/ended_episodes"), h.Stats.Counter("swap/kept_episodes")

@@ -404,6 +404,7 @@ func (s *split) handOver() error {
 	if err != nil {
 		return err
 	}
+	s.batch.countCopied()
 	err = s.c.trajectories.Emit(hostabi.Message{
 		Handle: handle, Split: uint32(s.index), PolicyVersion: s.minVersion,
 	})

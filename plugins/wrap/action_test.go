@@ -145,6 +145,7 @@ func TestRecordStats_ReportsEpisodesAtItsPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
+		clear(d.Action())
 		if _, err := d.Step(); err != nil {
 			t.Fatal(err)
 		}

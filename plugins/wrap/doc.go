@@ -8,5 +8,6 @@
 //	e, err := p.NewEnv(env.Options{Name: "rollout[0]", Envs: 32})
 //
 // kinds is the table of what there is. A wrapper is a file with its configuration, which is a row of that table, and a
-// layer: what it does around a step. wrapped is all that they have in common: calls, episodes, saved states.
+// layer: what it does around a step. wrapped is all that they have in common: calls, episodes, saved states. One that makes
+// other pictures of those that are observed has a brush instead, and apart is the batch that steps in memory of its own for it.
 package wrap

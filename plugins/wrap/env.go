@@ -41,10 +41,8 @@ func (plain) load(int, []byte)           {}
 // wrapped is a batch of environments with one wrapper around it. It implements env.Env and what is optional for one: where
 // the inner batch does not offer that, it returns env.ErrUnsupported.
 type wrapped struct {
-	plugin  *plugin
-	inner   env.Env
+	passing
 	starter env.Starter // inner, or nil
-	o       env.Options
 	layer   layer
 	steps   stepper // layer, if it makes steps itself, else nil
 	ends    ends
@@ -66,6 +64,7 @@ var (
 	_ env.PartStepper = (*wrapped)(nil)
 	_ env.Renderer    = (*wrapped)(nil)
 	_ env.BlockMapper = (*wrapped)(nil)
+	_ env.Copying     = (*wrapped)(nil)
 )
 
 // fresh makes the wrapper's own state that of a new batch.
@@ -79,6 +78,9 @@ func (w *wrapped) fresh() (err error) {
 	}
 	return err
 }
+
+// Copied is that of the inner batch; see env.Copying.
+func (w *wrapped) Copied() uint64 { return env.Copied(w.inner) }
 
 // Spec returns the description of the wrapped environments.
 func (w *wrapped) Spec() *hostabi.EnvSpec { return &w.plugin.spec }

@@ -22,6 +22,8 @@ func driven(t *testing.T, p env.Plugin, envs int, mode hostabi.Autoreset) *env.D
 			t.Error(err)
 		}
 	})
+	tr, _ := d.Acting()
+	clear(tr.Bytes(trajectory.Action)) // tests that choose others write them
 	seeds := make([]uint64, envs)
 	for i := range seeds {
 		seeds[i] = env.Seed(5, i)

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/rlhost/rlhost/core/env"
-	"github.com/rlhost/rlhost/hostabi"
 )
 
 // A wrapper's state is a record of each environment, all of one length. In a snapshot they stand behind that of the inner
@@ -158,22 +157,6 @@ func union(a, b []env.Span) (list []env.Span) {
 // sumOf tells wrappers apart by their tables.
 func sumOf(text string) uint32 { return crc32.ChecksumIEEE([]byte(text)) }
 
-// Render shows an inner environment; see env.Renderer.
-func (w *wrapped) Render(index int, mode hostabi.RenderMode, view int, dst []byte) ([]byte, error) {
-	if inner, ok := w.inner.(env.Renderer); ok {
-		return inner.Render(index, mode, view, dst)
-	}
-	return dst, w.unsupported("show an environment")
-}
-
-// Probe asks the inner batch; see env.EnvProber.
-func (w *wrapped) Probe() (trespass, words string, err error) {
-	if inner, ok := w.inner.(env.EnvProber); ok {
-		return inner.Probe()
-	}
-	return "", "", nil
-}
-
 // MapAhead shows the inner batch the blocks to come; see env.BlockMapper.
 func (w *wrapped) MapAhead(blocks []env.Block) error {
 	inner, ok := w.inner.(env.BlockMapper)
@@ -191,10 +174,6 @@ func (w *wrapped) MapAhead(blocks []env.Block) error {
 	}
 	w.rows = 0
 	return inner.MapAhead(own)
-}
-
-func (w *wrapped) unsupported(what string) error {
-	return fmt.Errorf("%w: %s: the runtime of %s cannot %s", env.ErrUnsupported, w.o.Name, w.plugin.spec.Name, what)
 }
 
 // bothLost joins two errors of one call, each of which may say that environments are lost.

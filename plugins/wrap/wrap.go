@@ -45,6 +45,8 @@ var kinds = []struct {
 	{"action_repeat", func() wrapper { return new(actionRepeat) }},
 	{"sticky_action", func() wrapper { return new(stickyAction) }},
 	{"flatten", func() wrapper { return new(flatten) }},
+	{"grayscale", func() wrapper { return new(grayscale) }},
+	{"resize", func() wrapper { return new(resize) }},
 	{"frame_stack", func() wrapper { return new(frameStack) }},
 }
 
@@ -141,6 +143,9 @@ func around(inner env.Plugin, t env.Wrapper, last bool) (env.Plugin, error) {
 		return nil, err
 	}
 	p.text, p.sum = string(text), sumOf(string(text))
+	if c, ok := w.(painter); ok {
+		return &paintedPlugin{p, c}, nil
+	}
 	return p, nil
 }
 
@@ -190,7 +195,7 @@ func (p *plugin) MemoryFor(blocks int, s *trajectory.Schema) (least, enough, lim
 
 // NewEnv makes a batch of wrapped environments.
 func (p *plugin) NewEnv(o env.Options) (env.Env, error) {
-	w := &wrapped{plugin: p, o: o, part: slices.Repeat([]byte{1}, max(o.Envs, 0)), reset: make([]byte, max(o.Envs, 0))}
+	w := &wrapped{passing: passing{plugin: p, o: o}, part: slices.Repeat([]byte{1}, max(o.Envs, 0)), reset: make([]byte, max(o.Envs, 0))}
 	if o.Metric != nil {
 		o.Metric = w.report
 	}

@@ -84,6 +84,8 @@ func TestNew_SaysWhatIsWrong(t *testing.T) {
 		"`wrap[1].reward_clip` is -1, want a number above 0":             {"reward_clip": -1},
 		"`wrap[1].reward_clip` is signs, want":                           {"reward_clip": "signs"},
 		"`wrap[1].time_limt` is not a wrapper: did you mean `time_limit": {"time_limt": 5},
+		"`wrap[1].resize` is [0 84], want height and width":              {"resize": []any{int64(0), int64(84)}},
+		"`wrap[1].grayscale` does not suit scripted@1: none of its":      {"grayscale": true},
 		"`wrap[1]` names 2 wrappers, want one":                           {"time_limit": 5, "reward_clip": 1},
 		"`wrap[1]` names 0 wrappers":                                     {},
 	} {

@@ -1,0 +1,35 @@
+package wrap
+
+import (
+	"fmt"
+
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// passing is what batches with a wrapper around them pass on as it is.
+type passing struct {
+	plugin *plugin
+	inner  env.Env
+	o      env.Options
+}
+
+// Render shows an inner environment; see env.Renderer.
+func (p *passing) Render(index int, mode hostabi.RenderMode, view int, dst []byte) ([]byte, error) {
+	if inner, ok := p.inner.(env.Renderer); ok {
+		return inner.Render(index, mode, view, dst)
+	}
+	return dst, p.unsupported("show an environment")
+}
+
+// Probe asks the inner batch; see env.EnvProber.
+func (p *passing) Probe() (trespass, words string, err error) {
+	if inner, ok := p.inner.(env.EnvProber); ok {
+		return inner.Probe()
+	}
+	return "", "", nil
+}
+
+func (p *passing) unsupported(what string) error {
+	return fmt.Errorf("%w: %s: the runtime of %s cannot %s", env.ErrUnsupported, p.o.Name, p.plugin.spec.Name, what)
+}
