@@ -45,8 +45,7 @@ func backendOn(t testing.TB, o fake.Options) (*cuda.Backend, *fake.Driver) {
 	return b, d
 }
 
-// The whole suite takes half an hour over the interpreter: make test-cuda. Nine of its networks are part of make test-kernels,
-// and the tests below take every network once.
+// The whole suite takes minutes over the interpreter: make test-kernels. The tests below take every network once.
 func TestBackend(t *testing.T) {
 	if os.Getenv("RLHOST_LONG") == "" {
 		t.Skip("RLHOST_LONG is not set")

@@ -27,13 +27,21 @@ func compileLogic(b *binder) exec {
 	if t.Kind == 'p' {
 		return predicateLogic(op, d, x, y)
 	}
+	if t.Bits == 64 {
+		return rows2(of64, d, x, y, logicRows[uint64](op))
+	}
+	return rows2(of32, d, x, y, logicRows[uint32](op)) // of 16 bits, too, above which registers are zero
+}
+
+// logicRows returns and, or or xor.
+func logicRows[T word](op string) func(z, x, y *row[T]) {
 	switch op {
 	case "and":
-		return lane2(b, t, d, x, y, func(x, y uint64) uint64 { return x & y })
+		return andRows[T]
 	case "or":
-		return lane2(b, t, d, x, y, func(x, y uint64) uint64 { return x | y })
+		return orRows[T]
 	}
-	return lane2(b, t, d, x, y, func(x, y uint64) uint64 { return x ^ y })
+	return xorRows[T]
 }
 
 // predicateLogic makes dest of predicates. "and" with false and "or" with true are defined whatever the other one is: so
@@ -121,19 +129,36 @@ func compileShift(b *binder) exec {
 	t := b.bitType(16, 32, 64)
 	b.count(3)
 	d, x, y := b.dest(0, t), b.source(1, t), b.source(2, u32Type)
-	f := func(x uint64, y uint32) uint64 { return x << y }
+	left := b.Inst.Mods[0] == "shl"
+	switch t.Bits {
+	case 64:
+		return shiftRows(of64, d, x, y, shiftOf[uint64, int64](left, t.Signed()))
+	case 32:
+		return shiftRows(of32, d, x, y, shiftOf[uint32, int32](left, t.Signed()))
+	}
+	return shiftRows(of32, d, x, y, func(z, x, y *row[uint32]) {
+		for l := range z {
+			switch {
+			case left:
+				z[l] = uint32(uint16(x[l] << y[l]))
+			case t.Signed():
+				z[l] = uint32(uint16(int16(x[l]) >> y[l]))
+			default:
+				z[l] = x[l] >> y[l]
+			}
+		}
+	})
+}
+
+// shiftOf returns the shift of registers as wide as S.
+func shiftOf[T word, S int32 | int64](left, signed bool) func(z, x *row[T], y *row[uint32]) {
 	switch {
-	case b.Inst.Mods[0] == "shl":
-	case t.Signed():
-		f = func(x uint64, y uint32) uint64 { return uint64(int64(t.Extend(x)) >> y) }
-	default:
-		f = func(x uint64, y uint32) uint64 { return x >> y }
+	case left:
+		return shlRows[T]
+	case signed:
+		return sarRows[T, S]
 	}
-	if t.Bits == 64 {
-		return shifted(of64, d, x, y, f)
-	}
-	mask := ^uint32(0) >> (32 - t.Bits)
-	return shifted(of32, d, x, y, func(x, y uint32) uint32 { return uint32(f(uint64(x), y)) & mask })
+	return shrRows[T]
 }
 
 // compileFunnel compiles shf: 32 of the 64 bits that two registers have together.

@@ -16,6 +16,9 @@ func compileCompare(b *binder) exec {
 	}
 	op := b.oneOf("eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs",
 		"equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan")
+	if run := integerCompare(op, t, d, x, y); run != nil {
+		return run
+	}
 	switch {
 	case t.Float() && t.Bits == 32 && flush:
 		f := orderOf[float32](b, op)
@@ -32,6 +35,40 @@ func compileCompare(b *binder) exec {
 	}
 	f := orderOf[uint64](b, op)
 	return comparedAs(b, t, d, x, y, f)
+}
+
+// integerCompare compares integers of whole registers; nil where it does not.
+func integerCompare(op string, t dtype, d, x, y int) exec {
+	switch {
+	case t.Float() || t.Bits < 32:
+		return nil
+	case t.Bits == 64 && t.Signed():
+		return comparison[uint64, int64](of64, op, d, x, y)
+	case t.Bits == 64:
+		return comparison[uint64, uint64](of64, op, d, x, y)
+	case t.Signed():
+		return comparison[uint32, int32](of32, op, d, x, y)
+	}
+	return comparison[uint32, uint32](of32, op, d, x, y)
+}
+
+// comparison compares registers as S, which is as wide as T.
+func comparison[T word, S int32 | uint32 | int64 | uint64](of func(*warp) *registers[T], op string, d, x, y int) exec {
+	switch op {
+	case "eq":
+		return compareRows(of, d, x, y, equalRows[T], false)
+	case "ne":
+		return compareRows(of, d, x, y, equalRows[T], true)
+	case "lt", "lo":
+		return compareRows(of, d, x, y, lessRows[T, S], false)
+	case "ge", "hs":
+		return compareRows(of, d, x, y, lessRows[T, S], true)
+	case "gt", "hi":
+		return compareRows(of, d, y, x, lessRows[T, S], false)
+	case "le", "ls":
+		return compareRows(of, d, y, x, lessRows[T, S], true)
+	}
+	return nil
 }
 
 func comparedAs(b *binder, t dtype, d, x, y int, f func(x, y uint64) bool) exec {

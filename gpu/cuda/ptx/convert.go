@@ -17,6 +17,14 @@ func compileConvert(b *binder) exec {
 		b.bad("not for this type")
 	}
 	d, x := b.slot(b.Args[0], width(to)), b.slot(b.Args[1], width(from))
+	if integers := (from.Kind == 'u' || from.Kind == 's') && (to.Kind == 'u' || to.Kind == 's'); integers && len(b.mods) == 0 && d.row >= 0 {
+		switch {
+		case from.Bits == 32 && to.Bits == 64 && x.file == file32:
+			return widen(d.row, x.row, from.Signed())
+		case from.Bits == 64 && to.Bits == 32 && d.file == file32:
+			return truncate(d.row, x.row)
+		}
+	}
 	f := conversion(b, from, to)
 	return func(w *warp, m uint32) {
 		for ; m != 0; m &= m - 1 {
@@ -25,6 +33,30 @@ func compileConvert(b *binder) exec {
 			d.set(w, l, f(value), defined)
 		}
 	}
+}
+
+// widen makes 64 bits of 32.
+func widen(d, x int, signed bool) exec {
+	return convertRows(of32, of64, d, x, func(z *row[uint64], x *row[uint32]) {
+		if !signed {
+			for l := range z {
+				z[l] = uint64(x[l])
+			}
+			return
+		}
+		for l := range z {
+			z[l] = uint64(int64(int32(x[l])))
+		}
+	})
+}
+
+// truncate makes 32 bits of 64.
+func truncate(d, x int) exec {
+	return convertRows(of64, of32, d, x, func(z *row[uint32], x *row[uint64]) {
+		for l := range z {
+			z[l] = uint32(x[l])
+		}
+	})
 }
 
 // width is a type as wide as t.

@@ -8,7 +8,8 @@
 //	args, err := entry.Args(x, float32(2), int32(n))
 //	err = entry.Launch(memory, &ptx.Launch{Grid: [3]int{4, 1, 1}, Block: [3]int{128, 1, 1}, Args: args})
 //
-// Each instruction becomes a function on registers of 32 lanes. Lanes that a branch divides go on in groups, which meet again
+// Each instruction becomes a function on registers of 32 lanes; those that kernels spend their time with, words that are moved
+// among them, compute whole registers in a loop of their own. Lanes that a branch divides go on in groups, which meet again
 // where their ways do. CTAs run on all processors, their warps in turns; Launch.Seed orders both.
 //
 // A launch ends with a *Fault, which names the kind, the line, the CTA and the thread, where a kernel leaves its allocations, reads

@@ -118,12 +118,15 @@ func newWriters(size uint64) writers {
 
 const maxReleases = 1<<5 - 1
 
-// write notes that a warp writes to the words that [off, off+n) lies in, and returns who had written to one of them without
-// the warp being able to rely on that: its CTA, or -1.
-func (ws *writers) write(w *warp, off, n uint64) int {
-	g := w.cta.grid
+// mark is what writers remember of a warp's writes now.
+func (g *grid) mark(w *warp) uint64 {
 	me := uint64(w.cta.number*len(w.cta.warps) + w.number)
-	mine := g.tag<<32 | me<<5 | uint64(min(g.releases[me].Load(), maxReleases))
+	return g.tag<<32 | me<<5 | uint64(min(g.releases[me].Load(), maxReleases))
+}
+
+// write notes that a warp writes to the words that [off, off+n) lies in, with its mark, and returns who had written to one of them
+// without the warp being able to rely on that: its CTA, or -1.
+func (ws *writers) write(w *warp, mark, off, n uint64) int {
 	for at := off / 4; at <= (off+n-1)/4; at++ {
 		slot := &ws.pages[at/writerWords]
 		page := slot.Load()
@@ -132,11 +135,11 @@ func (ws *writers) write(w *warp, off, n uint64) int {
 			page = slot.Load()
 		}
 		entry := &page[at%writerWords]
-		if entry.Load() == mine {
+		if entry.Load() == mark {
 			continue
 		}
 		// Of two that come at once one sees the other.
-		if other := g.unordered(w, entry.Swap(mine)); other >= 0 {
+		if other := w.cta.grid.unordered(w, entry.Swap(mark)); other >= 0 {
 			return other
 		}
 	}

@@ -2,7 +2,6 @@ package ptx
 
 import (
 	"math"
-	"math/bits"
 )
 
 // rounding removes a rounding of floats from the opcode; without one it is to the nearest. f64 rounds to the nearest alone.
@@ -34,6 +33,9 @@ func floatBinary(b *binder, t dtype) exec {
 	d, x, y := b.dest(0, t), b.source(1, t), b.source(2, t)
 	if t.Bits == 64 {
 		f := binary64(b)
+		if b.Inst.Mods[0] == "add" {
+			return rows2(of64, d, x, y, addDoubleRows)
+		}
 		return mapped2(of64, d, x, y, func(x, y uint64) uint64 {
 			return math.Float64bits(f(math.Float64frombits(x), math.Float64frombits(y)))
 		})
@@ -42,11 +44,11 @@ func floatBinary(b *binder, t dtype) exec {
 	op := b.Inst.Mods[0]
 	if plain && op == "add" {
 		b.mods = nil
-		return mapped2(of32, d, x, y, func(x, y uint32) uint32 { return bits32(f32(x) + f32(y)) })
+		return rows2(of32, d, x, y, addFloatRows)
 	}
 	if plain && op == "mul" {
 		b.mods = nil
-		return mapped2(of32, d, x, y, func(x, y uint32) uint32 { return bits32(f32(x) * f32(y)) })
+		return rows2(of32, d, x, y, mulFloatRows)
 	}
 	f := binary32(b)
 	in, out := wrapped32(b)
@@ -130,38 +132,13 @@ func compileFused(b *binder) exec {
 		})
 	}
 	if r == nearestEven && len(b.mods) == 0 {
-		return fma32(d, x, y, z)
+		return rows3(of32, d, x, y, z, fmaRows)
 	}
 	in, out := wrapped32(b)
 	return mapped3(of32, d, x, y, z, func(x, y, z uint32) uint32 {
 		return bits32(out(fused32(in(f32(x)), in(f32(y)), in(f32(z)), r)))
 	})
 }
-
-// fma32 is most of what kernels do. The float64 sum is rounded a second time only where that is exact: where it is no tie
-// between two float32 and the result no denormal; elsewhere fused32 rounds once.
-func fma32(d, a, b, c int) exec {
-	return func(w *warp, m uint32) {
-		r := &w.r32
-		r.defined[d] = r.defined[d]&^m | m&r.defined[a]&r.defined[b]&r.defined[c]
-		x, y, v, z := &r.rows[a], &r.rows[b], &r.rows[c], &r.rows[d]
-		for ; m != 0; m &= m - 1 {
-			l := bits.TrailingZeros32(m) & 31
-			s := float64(f32(x[l]))*float64(f32(y[l])) + float64(f32(v[l]))
-			if u := math.Float64bits(s); u<<35 != 1<<63 && u>>52&2047-firstNormal < normals {
-				z[l] = math.Float32bits(float32(s))
-				continue
-			}
-			z[l] = bits32(fused32(f32(x[l]), f32(y[l]), f32(v[l]), nearestEven))
-		}
-	}
-}
-
-// Exponents of float64 whose values are normal float32, or round to infinity.
-const (
-	firstNormal = 1023 - 126
-	normals     = 254
-)
 
 // floatSign compiles abs and neg of floats, which change the sign alone.
 func floatSign(b *binder, t dtype) exec {

@@ -19,13 +19,13 @@ func compileArithmetic(b *binder) exec {
 	}
 	b.count(3)
 	d, x, y := b.dest(0, t), b.source(1, t), b.source(2, t)
-	if t.Bits == 32 {
-		switch b.Inst.Mods[0] {
-		case "add":
-			return add32(d, x, y)
-		case "sub":
-			return mapped2(of32, d, x, y, func(x, y uint32) uint32 { return x - y })
-		}
+	switch op := b.Inst.Mods[0]; {
+	case op == "add" && t.Bits == 32:
+		return rows2(of32, d, x, y, addRows)
+	case op == "add" && t.Bits == 64:
+		return rows2(of64, d, x, y, addRows)
+	case op == "sub" && t.Bits == 32:
+		return rows2(of32, d, x, y, subRows)
 	}
 	switch t {
 	case s16Type:
@@ -53,19 +53,6 @@ func typed[T word, S int32 | uint32 | int64 | uint64](of func(*warp) *registers[
 // narrow is typed for 16 bits, of which registers keep zeros above.
 func narrow[S int16 | uint16](d, x, y int, f func(x, y S) S) exec {
 	return mapped2(of32, d, x, y, func(x, y uint32) uint32 { return uint32(uint16(f(S(x), S(y)))) })
-}
-
-// add32 is the most frequent integer instruction.
-func add32(d, a, b int) exec {
-	return func(w *warp, m uint32) {
-		r := &w.r32
-		r.defined[d] = r.defined[d]&^m | m&r.defined[a]&r.defined[b]
-		x, y, z := &r.rows[a], &r.rows[b], &r.rows[d]
-		for ; m != 0; m &= m - 1 {
-			l := bits.TrailingZeros32(m) & 31
-			z[l] = x[l] + y[l]
-		}
-	}
 }
 
 func binaryOf[S integer](b *binder) func(x, y S) S {
@@ -115,8 +102,15 @@ func compileMultiply(b *binder) exec {
 		b.bad("not for this type")
 	}
 	d, x, y := b.dest(0, wide), b.source(1, t), b.source(2, t)
-	if wide.Bits == 64 && part == "wide" {
-		return widened(d, x, y, func(x, y uint32) uint64 { return t.Extend(uint64(x)) * t.Extend(uint64(y)) })
+	switch {
+	case t == s32Type && part == "wide":
+		return wideRows(d, x, y, mulWideSigned)
+	case t == u32Type && part == "wide":
+		return wideRows(d, x, y, mulWideUnsigned)
+	case t.Bits == 32 && part == "lo":
+		return rows2(of32, d, x, y, mulRows)
+	case t.Bits == 64 && part == "lo":
+		return rows2(of64, d, x, y, mulRows)
 	}
 	f := product(t, part)
 	if t.Bits == 64 {
@@ -174,7 +168,7 @@ func compileMultiplyAdd(b *binder) exec {
 			}
 		}
 	case t == s32Type && part == "lo", t == u32Type && part == "lo":
-		return mapped3(of32, d, x, y, z, func(x, y, z uint32) uint32 { return x*y + z })
+		return rows3(of32, d, x, y, z, madRows)
 	}
 	mask := ^uint64(0) >> (64 - wide.Bits)
 	return mapped3(of32, d, x, y, z, func(x, y, z uint32) uint32 { return uint32((f(uint64(x), uint64(y)) + uint64(z)) & mask) })

@@ -50,7 +50,7 @@ func mapped3[T word](of func(*warp) *registers[T], dest, a, b, c int, f func(x, 
 	}
 }
 
-// compileConvert makes dest = f(a) of registers of another file.
+// convert makes dest = f(a) of registers of another file.
 func convert[T, U word](from func(*warp) *registers[T], to func(*warp) *registers[U], dest, a int, f func(T) U) exec {
 	return func(w *warp, m uint32) {
 		r, s := from(w), to(w)
@@ -59,31 +59,6 @@ func convert[T, U word](from func(*warp) *registers[T], to func(*warp) *register
 		for ; m != 0; m &= m - 1 {
 			l := bits.TrailingZeros32(m) & 31
 			z[l] = f(x[l])
-		}
-	}
-}
-
-// shifted makes dest = f(a, b) where b has 32 bits whatever a has.
-func shifted[T word](of func(*warp) *registers[T], dest, a, b int, f func(x T, y uint32) T) exec {
-	return func(w *warp, m uint32) {
-		r := of(w)
-		r.defined[dest] = r.defined[dest]&^m | m&r.defined[a]&w.r32.defined[b]
-		x, y, z := &r.rows[a], &w.r32.rows[b], &r.rows[dest]
-		for ; m != 0; m &= m - 1 {
-			l := bits.TrailingZeros32(m) & 31
-			z[l] = f(x[l], y[l])
-		}
-	}
-}
-
-// widened makes dest of 64 bits = f(a, b) of 32.
-func widened(dest, a, b int, f func(x, y uint32) uint64) exec {
-	return func(w *warp, m uint32) {
-		w.r64.defined[dest] = w.r64.defined[dest]&^m | m&w.r32.defined[a]&w.r32.defined[b]
-		x, y, z := &w.r32.rows[a], &w.r32.rows[b], &w.r64.rows[dest]
-		for ; m != 0; m &= m - 1 {
-			l := bits.TrailingZeros32(m) & 31
-			z[l] = f(x[l], y[l])
 		}
 	}
 }

@@ -1,10 +1,6 @@
 package ptx
 
-import (
-	"encoding/binary"
-	"math/bits"
-	"slices"
-)
+import "math/bits"
 
 // slot is a register that a memory instruction reads or writes.
 type slot struct {
@@ -46,53 +42,6 @@ type transfer struct {
 	dtype    dtype
 	strong   bool // volatile, relaxed, acquire or release
 	readOnly bool // .nc
-}
-
-// words reports whether the elements are 32 bits in registers of 32.
-func (t *transfer) words() bool {
-	return t.size == 4 && !slices.ContainsFunc(t.elements, func(s slot) bool { return s.file != file32 || s.row < 0 || s.mask != 1<<32-1 })
-}
-
-// loadShared is load for words of shared memory, which kernels spend most of their time with. Where something is wrong, or may
-// be, load looks at it.
-func (t *transfer) loadShared(w *warp, m uint32) {
-	if !t.at.check(w, m) {
-		return
-	}
-	s, memory, n := &w.cta.shadow, w.cta.shared, t.bytes()
-	for rest := m; rest != 0; rest &= rest - 1 {
-		lane := bits.TrailingZeros32(rest) & 31
-		off := t.at.of(w, lane)
-		if off&(n-1) != 0 || off > uint64(len(memory)) || n > uint64(len(memory))-off {
-			t.load(w, 1<<lane)
-			return
-		}
-		words := s.words[off/4:][:len(t.elements)]
-		if t.uncertain(w, words, memory[off:]) {
-			if t.load(w, 1<<lane); w.fault != nil {
-				return
-			}
-			continue
-		}
-		key := s.key(w, lane) | 15<<2
-		for i, e := range t.elements {
-			if words[i].read != key {
-				words[i].note(key&^(15<<2), 15)
-			}
-			w.r32.rows[e.row][lane] = binary.LittleEndian.Uint32(memory[off+uint64(i*4):])
-			w.r32.defined[e.row] |= 1 << lane
-		}
-	}
-}
-
-// uncertain reports whether one of the words was never written, or was since the last barrier.
-func (t *transfer) uncertain(w *warp, words []shadowWord, memory []byte) bool {
-	for i := range words {
-		if words[i].write>>32 == w.cta.shadow.epoch || binary.LittleEndian.Uint32(memory[i*4:]) == Poison {
-			return true
-		}
-	}
-	return false
 }
 
 func (t *transfer) bytes() uint64 { return uint64(t.size * len(t.elements)) }
@@ -222,10 +171,16 @@ func (t *transfer) mayStore(w *warp, at location, address, n uint64, lane int) b
 		if t.strong || w.fault != nil {
 			return w.fault == nil
 		}
-		if other := at.a.writes.write(w, at.off, n); other >= 0 && !t.same(w, at, lane) {
-			w.raise(1<<lane, GlobalRace, address, "CTA %d has written there and not published it, or this CTA has not looked", other)
-			return false
-		}
+		return t.claim(w, w.cta.grid.mark(w), at, address, lane)
+	}
+	return true
+}
+
+// claim notes that a lane writes to global memory, or faults if another CTA has without the lane being able to rely on it.
+func (t *transfer) claim(w *warp, mark uint64, at location, address uint64, lane int) bool {
+	if other := at.a.writes.write(w, mark, at.off, t.bytes()); other >= 0 && !t.same(w, at, lane) {
+		w.raise(1<<lane, GlobalRace, address, "CTA %d has written there and not published it, or this CTA has not looked", other)
+		return false
 	}
 	return true
 }

@@ -97,8 +97,13 @@ func compileLoad(b *binder) exec {
 			b.bad("a load into what is no register")
 		}
 	}
-	if t.at.space == shared && !t.strong && t.words() {
+	switch {
+	case t.at.space == param:
+		return t.loadParam
+	case t.at.space == shared && t.words():
 		return t.loadShared
+	case t.at.space == global && t.at.wide && t.words():
+		return t.loadGlobal
 	}
 	return t.load
 }
@@ -108,6 +113,12 @@ func compileStore(b *binder) exec {
 	t := b.transfer(b.Args[0], b.Args[1])
 	if t.readOnly || slices.ContainsFunc(t.elements, func(s slot) bool { return s.row < 0 }) {
 		b.bad("a store that cannot be")
+	}
+	switch {
+	case t.at.space == shared && t.words():
+		return t.storeShared
+	case t.at.space == global && t.at.wide && t.words():
+		return t.storeGlobal
 	}
 	return t.store
 }

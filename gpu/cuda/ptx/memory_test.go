@@ -133,3 +133,52 @@ func TestTransfers_KeepWidthsAndSigns(t *testing.T) {
 		}
 	}
 }
+
+// Words go to and from the places that lanes name, whoever names the same and whichever lanes take part.
+func TestTransfers_OfWordsOfSomeLanes(t *testing.T) {
+	t.Parallel()
+	const n = 64 // words, two for each place
+	r := read(t, header+`
+.visible .entry pick(.param .u64 x, .param .u64 place, .param .u64 out, .param .u32 some) {
+	.reg .pred on; .reg .u32 i, y, a, b, at; .reg .b64 d<5>;
+	.shared .align 8 .b8 words[256];
+	ld.param.u64 d1, [x]; ld.param.u64 d2, [place]; ld.param.u64 d3, [out]; ld.param.u32 y, [some];
+	mov.u32 i, %tid.x; shr.u32 y, y, i; and.b32 y, y, 1; setp.ne.u32 on, y, 0;
+	mul.wide.u32 d4, i, 8; add.s64 d1, d1, d4; add.s64 d3, d3, d4;
+	ld.global.v2.u32 {a, b}, [d1];
+	mov.u32 at, words; shl.b32 y, i, 3; add.s32 y, y, at;
+	st.shared.v2.u32 [y], {a, b};
+	bar.sync 0;
+	mul.wide.u32 d4, i, 4; add.s64 d2, d2, d4;
+	mov.u32 a, 0; mov.u32 b, 0;
+	@on ld.global.u32 i, [d2];
+	@on shl.b32 i, i, 3;
+	@on add.s32 at, at, i;
+	@on ld.shared.v2.u32 {a, b}, [at];
+	@on st.global.v2.u32 [d3], {b, a};
+	ret;
+}
+`)
+	random := rand.New(rand.NewPCG(5, 5))
+	x := make([]uint32, n)
+	for i := range x {
+		x[i] = random.Uint32() >> 1
+	}
+	for _, places := range []int{1, 2, 3, lanes} {
+		for _, some := range []uint32{everyone, 0xffff0000, 0x80000001, 0x7ba1f0c6, random.Uint32()} {
+			place, want := make([]uint32, lanes), make([]uint32, n)
+			for i := range place {
+				place[i] = uint32(random.IntN(places))
+				if random.IntN(2) == 0 && i > 0 {
+					place[i] = place[i-1]
+				}
+				if some>>i&1 != 0 {
+					want[2*i], want[2*i+1] = x[2*place[i]+1], x[2*place[i]]
+				}
+			}
+			out := put(r, make([]uint32, n))
+			r.must("pick", line(1, lanes), put(r, x), put(r, place), out, some)
+			equal(t, fmt.Sprintf("lanes %#x at %v", some, place), get[uint32](r, out, n), want)
+		}
+	}
+}

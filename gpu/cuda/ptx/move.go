@@ -22,26 +22,9 @@ func compileMove(b *binder) exec {
 	}
 	d, x := b.dest(0, t), b.source(1, t)
 	if t.Bits == 64 {
-		return mapped1(of64, d, x, func(x uint64) uint64 { return x })
+		return rows1(of64, d, x, copyRow)
 	}
-	return copied32(d, x)
-}
-
-// copied32 is the most frequent instruction of all.
-func copied32(d, a int) exec {
-	return func(w *warp, m uint32) {
-		r := &w.r32
-		r.defined[d] = r.defined[d]&^m | m&r.defined[a]
-		if m == everyone {
-			r.rows[d] = r.rows[a]
-			return
-		}
-		x, z := &r.rows[a], &r.rows[d]
-		for ; m != 0; m &= m - 1 {
-			l := bits.TrailingZeros32(m) & 31
-			z[l] = x[l]
-		}
-	}
+	return rows1(of32, d, x, copyRow)
 }
 
 func movePredicate(b *binder) exec {
@@ -119,7 +102,11 @@ func compileAddress(b *binder) exec {
 	if back {
 		base = -base
 	}
-	return mapped1(of64, b.dest(0, t), b.source(1, t), func(x uint64) uint64 { return x + base })
+	d, x := b.dest(0, t), b.source(1, t)
+	if base == 0 {
+		return rows1(of64, d, x, copyRow)
+	}
+	return mapped1(of64, d, x, func(x uint64) uint64 { return x + base })
 }
 
 // compileIsSpace compiles isspacep: whether a generic address is one of a space.

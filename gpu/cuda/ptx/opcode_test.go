@@ -303,11 +303,12 @@ func conversions() []opcode {
 	}
 }
 
-// source writes an entry that does what an opcode says for the operands of its thread.
+// source writes an entry that does what an opcode says for the operands of its thread, in the lanes that "some" names; the result
+// of the others is zero.
 func (o opcode) source(name string) string {
 	types := strings.Fields(o.types)
 	var b strings.Builder
-	fmt.Fprintf(&b, ".visible .entry %s(.param .u64 in, .param .u64 out) {\n\t.reg .pred q; .reg .b64 d<9>; .reg .b64 x<5>; .reg .u32 i, y;\n", name)
+	fmt.Fprintf(&b, ".visible .entry %s(.param .u64 in, .param .u64 out, .param .u32 some) {\n\t.reg .pred q, on; .reg .b64 d<9>; .reg .b64 x<5>; .reg .u32 i, y;\n", name)
 	b.WriteString("\tmov.u32 i, %tid.x; mul.wide.u32 d1, i, 24; mul.wide.u32 d2, i, 8;\n\tld.param.u64 d3, [in]; ld.param.u64 d4, [out]; add.s64 d3, d3, d1; add.s64 d4, d4, d2;\n")
 	operands := make([]string, len(types))
 	for i, t := range types {
@@ -333,7 +334,16 @@ func (o opcode) source(name string) string {
 			}
 		}
 	}
-	fmt.Fprintf(&b, "\t%s %s;\n", o.name, strings.Join(operands, ", "))
+	b.WriteString("\tld.param.u32 y, [some]; mov.u32 i, %laneid; shr.u32 y, y, i; and.b32 y, y, 1; setp.ne.u32 on, y, 0;\n")
+	switch types[0] {
+	case "pred":
+		b.WriteString("\t@!on setp.ne.u32 q, 0, 0;\n")
+	case "f32":
+		b.WriteString("\t@!on mov.f32 a0, 0f00000000;\n")
+	default:
+		fmt.Fprintf(&b, "\t@!on mov.b%s a0, 0;\n", types[0][1:])
+	}
+	fmt.Fprintf(&b, "\t@on %s %s;\n", o.name, strings.Join(operands, ", "))
 	switch types[0] {
 	case "pred":
 		b.WriteString("\tselp.b64 d5, 1, 0, q;\n")
@@ -425,15 +435,25 @@ func TestOpcodes_DoWhatTheISASays(t *testing.T) {
 			}
 		}
 		address := put(r, in)
-		r.must(fmt.Sprint("e", i), line(1, threads), address, out)
-		for j, got := range get[uint64](r, out, threads) {
-			a, b, c := in[3*j], in[3*j+1], in[3*j+2]
-			want := o.want(a, b, c)
-			nan := types[0] == "f64" && math.IsNaN(math.Float64frombits(got)) && math.IsNaN(math.Float64frombits(want))
-			if got != want && !nan {
-				t.Errorf("%s %#x, %#x, %#x = %#x, want %#x", o.name, a, b, c, got, want)
-				break
-			}
+		for _, some := range []uint32{everyone, 0x5a0f8c31} {
+			r.must(fmt.Sprint("e", i), line(1, threads), address, out, some)
+			o.check(t, some, in, get[uint64](r, out, threads))
+		}
+	}
+}
+
+// check holds the results of threads against their operands, three each.
+func (o opcode) check(t *testing.T, some uint32, in, results []uint64) {
+	t.Helper()
+	for j, got := range results {
+		a, b, c, want := in[3*j], in[3*j+1], in[3*j+2], uint64(0)
+		if some>>(j%lanes)&1 != 0 {
+			want = o.want(a, b, c)
+		}
+		nan := strings.HasPrefix(o.types, "f64") && math.IsNaN(math.Float64frombits(got)) && math.IsNaN(math.Float64frombits(want))
+		if got != want && !nan {
+			t.Errorf("%s %#x, %#x, %#x = %#x, want %#x, in lane %d of %#x", o.name, a, b, c, got, want, j%lanes, some)
+			return
 		}
 	}
 }

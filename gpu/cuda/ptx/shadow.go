@@ -72,6 +72,15 @@ func (s *shadow) load(key, off, n uint64, flag uint64) int {
 	return -1
 }
 
+// noteWord is note of all bytes.
+func (w *shadowWord) noteWord(key uint64) {
+	// Nothing changes where the thread was the last one, or others of its warp have read the word since the warp's last bar.warp.sync.
+	if before := w.read; before == key|15<<2 || before>>11 == key>>11 && before&(15<<2|otherLanes) == 15<<2|otherLanes {
+		return
+	}
+	w.note(key, 15)
+}
+
 // note remembers a read beside the ones of other threads.
 func (w *shadowWord) note(key, bytes uint64) {
 	before := w.read
