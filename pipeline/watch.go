@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline/diagnosis"
@@ -81,9 +82,12 @@ func (w *watch) look(now time.Time) {
 			w.records[name] = r
 		}
 		record(r, m, now, w.pauses.has(m.instance))
-		if r.Process.Holder > 0 {
+		switch holder, tells := m.component.(component.Holder); {
+		case r.Process.Holder > 0:
 			r.Held.Look(now, w.heldBy(r.Process.Holder))
-		} else {
+		case tells:
+			r.Held.Look(now, holder.Holds)
+		default:
 			r.Held = diagnosis.Held{}
 		}
 	}

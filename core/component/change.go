@@ -34,6 +34,12 @@ type Watched interface {
 	Altered() []string
 }
 
+// Holder is optional, for a component of this process that can tell which blocks it keeps beyond its slots.
+type Holder interface {
+	// Holds calls fn with each block that the component has leased. Any goroutine, between Start and Stop.
+	Holds(fn func(a *arena.Arena, h hostabi.Handle))
+}
+
 // Waiting is a message that a component has taken and not begun with.
 type Waiting struct {
 	Slot    string

@@ -70,7 +70,7 @@ type Record struct {
 	Queued  int // messages for it
 	Depth   int // room for them
 	Process component.Process
-	Held    Held // blocks that its process holds
+	Held    Held // blocks that it has leased, or that its process holds
 
 	taken   uint64
 	waiting time.Time     // since when messages wait that it does not take; zero if none do

@@ -13,11 +13,17 @@ import (
 
 // ModuleTable is what [component.NAME] with runtime = "wasm" says of its module.
 type ModuleTable struct {
-	Use        string   `toml:"use"` // path of the module, relative to the file unless it is absolute
-	Grants     []string `toml:"grants"`
-	env.Limits `toml:"limits"`
-	SHA256     string `toml:"sha256"`       // of the file, hexadecimal; empty if any will do
-	Restarts   int    `toml:"max_restarts"` // faults of each instance before the run fails
+	Use      string       `toml:"use"` // path of the module, relative to the file unless it is absolute
+	Grants   []string     `toml:"grants"`
+	Limits   ModuleLimits `toml:"limits"`
+	SHA256   string       `toml:"sha256"`       // of the file, hexadecimal; empty if any will do
+	Restarts int          `toml:"max_restarts"` // faults of each instance before the run fails
+}
+
+// ModuleLimits bound each instance of a module; zero means the runtime's default.
+type ModuleLimits struct {
+	env.Limits
+	Leases int `toml:"leases"` // of blocks, at once
 }
 
 // Module is the module that a component is made from.
@@ -96,6 +102,9 @@ func (c *moduleReader) maker(n *node, x *Component, f *componentFile) Maker {
 	m.Table.SHA256 = strings.ToLower(m.Table.SHA256)
 	c.checkSHA(n, m.Table.SHA256)
 	c.atLeast(n, "max_restarts", m.Table.Restarts, 0)
+	if limits := n.at("limits"); limits != nil {
+		c.atLeast(limits, "leases", m.Table.Limits.Leases, 0)
+	}
 	switch use := n.at("use"); {
 	case use == nil:
 		c.Add("E004", n.key, `name the module: use = "./`+x.Name+`.wasm"`, "`use` is missing in [%s]", path)

@@ -127,7 +127,7 @@ func (e *Engines) plugin(t graph.PluginTable, dir string) (map[string]graph.Make
 
 // module makes components of a WebAssembly module; see graph.Parts.
 func (e *Engines) module(t graph.ModuleTable, dir string) graph.Maker {
-	source := wasmcomponent.Source{Source: env.Source{Use: t.Use, Grants: t.Grants, Limits: t.Limits, SHA256: t.SHA256}, MaxRestarts: t.Restarts}
+	source := wasmcomponent.Source{Source: env.Source{Use: t.Use, Grants: t.Grants, Limits: t.Limits.Limits, SHA256: t.SHA256}, MaxRestarts: t.Restarts, Leases: t.Limits.Leases}
 	if !filepath.IsAbs(source.Use) {
 		source.Use = filepath.Join(dir, source.Use)
 	}

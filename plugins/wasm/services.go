@@ -13,7 +13,7 @@ const GrantStop = "stop"
 // Guest.View. The guest that calls must not be called.
 type Services interface {
 	Emit(signal, message uint32) int32
-	Lease(block uint32) hostabi.Status
+	Lease(block uint32) (hostabi.Status, error) // the error is a fault, with which the call ends
 	Release(block uint32) hostabi.Status
 	Column(block uint32, name []byte, access hostabi.ColumnFlags, to uint32) hostabi.Status
 	Declare(kind hostabi.MetricKind, name []byte) int32
@@ -36,7 +36,11 @@ func componentFunctions() []hostFunction {
 			return s.Emit(uint32(stack[0]), uint32(stack[1]))
 		}),
 		hostabi.ImportLease: served(func(s Services, _ *instance, stack []uint64) int32 {
-			return int32(s.Lease(uint32(stack[0])))
+			status, err := s.Lease(uint32(stack[0]))
+			if err != nil {
+				panic(err)
+			}
+			return int32(status)
 		}),
 		hostabi.ImportRelease: served(func(s Services, _ *instance, stack []uint64) int32 {
 			return int32(s.Release(uint32(stack[0])))

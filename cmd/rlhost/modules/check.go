@@ -38,7 +38,7 @@ func (c Check) Run(parts *graph.Parts, out io.Writer) ([]envcheck.Result, error)
 		return nil, err
 	}
 	t := graph.ModuleTable{Use: c.Use, Grants: c.Grants}
-	t.Memory = c.Memory
+	t.Limits.Memory = c.Memory
 	results := componentcheck.Run(componentcheck.Options{Make: parts.Module(t, "."), Configure: c.decode, Messages: messages})
 	if c.JSON {
 		return results, json.NewEncoder(out).Encode(map[string]any{"component": c.Use, "checks": results})

@@ -1,6 +1,7 @@
 package component
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -35,6 +36,7 @@ type guest struct {
 
 	host *core.Host
 	windows
+	leased
 	blocks   tokens
 	slots    []*slot
 	signals  []signal
@@ -53,6 +55,7 @@ var (
 	_ core.Component = (*guest)(nil)
 	_ core.Watched   = (*guest)(nil)
 	_ core.Pauser    = (*guest)(nil)
+	_ core.Holder    = (*guest)(nil)
 )
 
 // Manifest returns the ports of the component as it is configured; before that, as without a table.
@@ -193,7 +196,8 @@ func (g *guest) Start(h *core.Host) error {
 	if err != nil {
 		return err
 	}
-	g.windows, g.blocks = windows{run: run, arenas: h.Arenas}, tokens{arenas: h.Arenas}
+	g.leased.arenas = h.Arenas
+	g.windows, g.blocks = windows{run: run, arenas: h.Arenas}, tokens{arenas: h.Arenas, leased: &g.leased, most: cmp.Or(g.source.Leases, DefaultLeases)}
 	if err := g.ask(g.run); err != nil {
 		return err
 	}

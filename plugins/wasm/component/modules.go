@@ -18,7 +18,11 @@ import (
 type Source struct {
 	env.Source      // Use is the path of the module; Args are not used
 	MaxRestarts int // faults of one instance before the run fails
+	Leases      int // most at once of one instance; 0 = DefaultLeases
 }
+
+// DefaultLeases is how many leases an instance may have where nothing is said.
+const DefaultLeases = 64
 
 // CodeHash is the code of a file that is not the one that was named by its hash.
 const CodeHash = "E020"

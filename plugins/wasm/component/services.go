@@ -110,7 +110,7 @@ func newSignal(s *bus.Signal, payload string) signal {
 func (s *signal) carries(k *known) bool { return s.blocks == "" || k != nil && k.payload == s.blocks }
 
 // Lease claims a block.
-func (s services) Lease(block uint32) hostabi.Status { return s.g.blocks.lease(block) }
+func (s services) Lease(block uint32) (hostabi.Status, error) { return s.g.blocks.lease(block) }
 
 // Release ends a lease.
 func (s services) Release(block uint32) hostabi.Status { return s.g.blocks.release(block) }

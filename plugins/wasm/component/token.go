@@ -2,15 +2,39 @@ package component
 
 import (
 	"errors"
+	"fmt"
+	"sync/atomic"
 
 	"github.com/rlhost/rlhost/core/arena"
 
 	"github.com/rlhost/rlhost/hostabi"
 )
 
+// leased are the blocks that a guest keeps beyond its slots.
+type leased struct {
+	arenas *arena.Set
+	blocks [maxWindows]atomic.Uint64 // by place, the handle; 0: none
+}
+
+// Holds calls fn with each of them. Any goroutine.
+func (l *leased) Holds(fn func(a *arena.Arena, h hostabi.Handle)) {
+	for i := range l.blocks {
+		h := hostabi.Handle(l.blocks[i].Load())
+		if h == 0 {
+			continue
+		}
+		if a, err := l.arenas.Of(h); err == nil {
+			fn(a, h)
+		}
+	}
+}
+
 // tokens are the blocks that a guest can name. A token is the place in the list, and how often that has been used.
 type tokens struct {
 	arenas *arena.Set
+	leased *leased
+	most   int // leases at once
+	leases int
 	list   [maxWindows]known
 	free   []uint8 // places that name nothing
 	places int     // that have been used
@@ -78,20 +102,34 @@ func (t *tokens) forget(token uint32, k *known) {
 	}
 }
 
-// lease claims a block.
-func (t *tokens) lease(token uint32) hostabi.Status {
+// lease claims a block. An error says that the guest has too many.
+func (t *tokens) lease(token uint32) (hostabi.Status, error) {
 	k := t.find(token)
 	if k == nil {
-		return hostabi.StatusArgument
+		return hostabi.StatusArgument, nil
+	}
+	if t.leases == t.most {
+		return 0, fmt.Errorf("it keeps %d leases of blocks and asks for another: give them back, or raise limits.leases", t.most)
 	}
 	if err := t.arenas.Retain(k.handle); err != nil {
-		return hostabi.StatusState
+		return hostabi.StatusState, nil
 	}
-	k.leases++
+	t.count(token, k, 1)
+	return hostabi.StatusOK, nil
+}
+
+// count counts leases of a block that begin or end.
+func (t *tokens) count(token uint32, k *known, n int) {
+	t.leases += n
+	k.leases += n
 	if k.window != nil {
-		k.window.pins++
+		k.window.pins += n
 	}
-	return hostabi.StatusOK
+	h := k.handle
+	if k.leases == 0 {
+		h = 0
+	}
+	t.leased.blocks[token&(1<<placeBits-1)-1].Store(uint64(h))
 }
 
 // release ends a lease.
@@ -103,10 +141,7 @@ func (t *tokens) release(token uint32) hostabi.Status {
 	if err := t.arenas.Release(k.handle); err != nil {
 		return hostabi.StatusState
 	}
-	k.leases--
-	if k.window != nil {
-		k.window.pins--
-	}
+	t.count(token, k, -1)
 	t.forget(token, k)
 	return hostabi.StatusOK
 }
@@ -115,15 +150,13 @@ func (t *tokens) release(token uint32) hostabi.Status {
 func (t *tokens) releaseAll() error {
 	var errs []error
 	for place := range t.list[:t.places] {
-		k := &t.list[place]
-		for ; k.leases > 0; k.leases-- {
+		k, token := &t.list[place], t.token(uint8(place))
+		for k.leases > 0 {
 			errs = append(errs, t.arenas.Release(k.handle))
-			if k.window != nil {
-				k.window.pins--
-			}
+			t.count(token, k, -1)
 		}
 		if k.handle != 0 {
-			t.forget(t.token(uint8(place)), k)
+			t.forget(token, k)
 		}
 	}
 	return errors.Join(errs...)
