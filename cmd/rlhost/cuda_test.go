@@ -47,7 +47,8 @@ func TestCUDA_SaysWhatIsMissing(t *testing.T) {
 	w.fails(exitPlugin, train, "error[E039]", "rlhost-cuda", "make build")
 	w.env = nil
 	w.withCUDA()
-	for env, text := range map[string]string{"RLHOST_CUDA_DRIVER=/nowhere.so": "no CUDA driver: /nowhere.so", "CUDA_VISIBLE_DEVICES=": "no CUDA device"} {
+	for env, text := range map[string]string{"RLHOST_CUDA_DRIVER=/nowhere.so": "no CUDA driver: /nowhere.so", "CUDA_VISIBLE_DEVICES=": "no CUDA device",
+		"RLHOST_CUDA_DRIVER=fake?version=11080": "CUDA 11.8"} {
 		part := w.of(t)
 		part.env = append(slices.Clone(w.env), env)
 		part.fails(exitPlugin, train, "error[E039]", `policy "main" cannot be computed on this machine`, text, "help: ", `backend = "cpu"`)
@@ -56,7 +57,48 @@ func TestCUDA_SaysWhatIsMissing(t *testing.T) {
 			t.Error("a training that cannot be leaves a folder")
 		}
 	}
+	little := w.of(t)
+	little.env = append(slices.Clone(w.env), "RLHOST_CUDA_DRIVER=fake?memory=4096")
+	little.fails(exitFailed, train, "error[E067]", "bytes of device memory, of which")
 	w.fails(exitConfig, []string{"validate", "pipeline.toml", "--set", "policy.main.backend=cud"}, `is "cud"`, "auto, cpu, cuda")
+}
+
+// Inference and learner are two processes on one device. Where one loses it the process ends, and its successor goes on from the
+// newest state; the other stays.
+func TestCUDA_TwoProcessesOnOneDevice(t *testing.T) {
+	slow(t)
+	w := newWorkshop(t)
+	w.withCUDA()
+	w.write("live.toml", strings.NewReplacer("env_steps = 4096", "env_steps = 2_000_000_000", "[plugin.gpu]", `[plugin.lost]
+path = "./lost"
+restarts = 100
+[plugin.gpu]`).Replace(onCUDA("async")))
+	w.write("lost", "#!/bin/sh\nRLHOST_CUDA_DRIVER='fake?launches=200' exec "+w.path("rlhost-cuda")+"\n")
+	if err := os.Chmod(w.path("lost"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	j := w.host("live.toml", "--set", "component.inference.plugin=gpu", "--set", "component.learner.plugin=lost")
+	first := w.onDevice(j)
+	if len(first) != 2 {
+		t.Fatalf("processes %v of the plugin, want two", first)
+	}
+	j.soon("a successor", func() bool {
+		now := w.onDevice(j)
+		return len(now) == 2 && slices.Contains(now, first[0]) != slices.Contains(now, first[1])
+	})
+	j.goesOn()
+	j.says("the device is lost")
+	j.stop()
+}
+
+// onDevice lists the processes of the plugin that a run has.
+func (w *workshop) onDevice(j *subject) (pids []int) {
+	for _, pid := range j.processes() {
+		if program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err == nil && program == w.path("rlhost-cuda") {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 // With backend = "cuda" alone, inference and learner are the plugin's.
@@ -129,15 +171,11 @@ func TestCUDA_KillsOfThePlugin(t *testing.T) {
 	j := w.host("live.toml", "--set", "component.inference.plugin=gpu", "--set", "component.learner.plugin=gpu")
 	for range 20 {
 		before := j.processes()
-		var plugin int
-		for _, pid := range before {
-			if program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err == nil && program == w.path("rlhost-cuda") {
-				plugin = pid
-			}
-		}
-		if plugin == 0 {
+		of := w.onDevice(j)
+		if len(of) == 0 {
 			t.Fatal("there is no process of the plugin")
 		}
+		plugin := of[len(of)-1]
 		if err := syscall.Kill(plugin, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}

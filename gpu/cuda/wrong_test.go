@@ -100,12 +100,19 @@ func TestBackend_NamesTheSymbolThatADriverLacks(t *testing.T) {
 	}
 }
 
-// A context that ends makes this call and all later ones fail with an error that says so, and what can be closed is.
+// A context that ends makes this call and all later ones fail with an error that says so, and what can be closed is: where a kernel
+// takes too long, and where the device is lost.
 func TestBackend_TellsOfALostContext(t *testing.T) {
+	for name, options := range map[string]fake.Options{"a kernel of 800 instructions": {Seed: 1, Steps: 800}, "a lost device": {Seed: 1, Launches: 20}} {
+		t.Run(name, func(t *testing.T) { losesContext(t, options) })
+	}
+}
+
+func losesContext(t *testing.T, options fake.Options) {
 	n := small()
 	o := policytest.Options{Network: n, Steps: 4, Envs: 8, Blocks: 1, Seed: 1}
 	data := policytest.Acted(t, cpu.New(), parameters(&n), o)
-	d := fake.New(fake.Options{Seed: 1, Steps: 800}) // kernels that need more instructions time out
+	d := fake.New(options)
 	b := cuda.New(cuda.Options{Driver: func() (*driver.Table, error) { return driver.Bind(d.Lookup) }})
 	l, err := ppo.NewLearner(b, &n, parameters(&n), ppo.Defaults())
 	if err != nil {

@@ -51,6 +51,8 @@ type Options struct {
 	Processors int
 	// Steps bounds kernels, as in ptx.Launch.
 	Steps int
+	// Launches is how many kernels can be submitted: the next one ends the context, as a device does that is lost. 0: any number.
+	Launches int
 	// Report gets what ends the context, if it is not nil: a *ptx.Fault, or what was done to memory.
 	Report func(error)
 }

@@ -97,7 +97,10 @@ func (f *function) allow(attribute int32, bytes int) int32 {
 
 // launch submits a kernel.
 func (d *Driver) launch(f *function, grid, block [3]int, shared int, args []byte, stream uint64) int32 {
-	d.launches++
+	if d.launches++; d.options.Launches > 0 && d.launches > uint64(d.options.Launches) {
+		d.end(launchFailed, fmt.Errorf("fake: the device is lost after %d launches", d.options.Launches))
+		return launchFailed
+	}
 	l := &launch{f, ptx.Launch{
 		Grid: grid, Block: block, Shared: shared, OptIn: f.Shared + f.optIn, Args: args,
 		Seed: d.options.Seed<<32 + d.launches, Steps: d.options.Steps,
