@@ -221,7 +221,7 @@ func (g *Guest) Save(inWindow func(offset uint64) bool) *SavedGuest {
 	if g.module.metered.State != "" {
 		return nil
 	}
-	pages := changedPages(g.inst.mem.bytes(), g.module.image.content, inWindow)
+	pages := g.inst.changedSince(g.module.image, inWindow)
 	return &SavedGuest{delta{state: g.inst.state(), pages: copied(pages)}, slices.Clone(g.given)}
 }
 

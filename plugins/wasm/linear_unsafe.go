@@ -4,6 +4,8 @@ package wasm
 
 import (
 	"fmt"
+	"os"
+	"sync"
 	"unsafe"
 
 	"github.com/tetratelabs/wazero/experimental"
@@ -24,6 +26,7 @@ type linear struct {
 	reserved uint64 // bytes of address space
 	limit    uint64 // largest size that the guest may reach
 	size     uint64 // bytes that the guest sees
+	imaged   uint64 // bytes from 0 on that show a private file, but where the guest has written
 	refused  bool   // a growth beyond limit was refused
 	broken   bool   // a mapping failed and may have left a hole: nothing may run in this memory again
 }
@@ -86,7 +89,11 @@ func (l *linear) mapShared(fd int, fileOffset int64, ptr, n uint64) error {
 
 // mapPrivate puts a private copy of a file's pages over guest memory; pages are copied when they are written.
 func (l *linear) mapPrivate(fd int, ptr, n uint64) error {
-	return l.mapOver(fd, 0, ptr, n, unix.MAP_PRIVATE|unix.MAP_NORESERVE)
+	err := l.mapOver(fd, 0, ptr, n, unix.MAP_PRIVATE|unix.MAP_NORESERVE)
+	if err == nil && ptr == 0 {
+		l.imaged = n
+	}
+	return err
 }
 
 // mapPrivateView is mapPrivate of a part of a file that others write: its pages are present at once, and none is copied.
@@ -115,7 +122,41 @@ func (l *linear) mapOver(fd int, fileOffset int64, ptr, n uint64, flags int) err
 	_, err := unix.MmapPtr(fd, fileOffset, unsafe.Add(l.base, ptr), uintptr(n),
 		unix.PROT_READ|unix.PROT_WRITE, flags|unix.MAP_FIXED)
 	l.broken = l.broken || err != nil
+	l.imaged = min(l.imaged, ptr)
 	return err
+}
+
+// Entries of /proc/self/pagemap; see the kernel's admin-guide/mm/pagemap.
+const (
+	pageOfFile  = 1 << 61 // it lies in a file, and no copy of it here
+	pageSwapped = 1 << 62
+	pagePresent = 1 << 63
+)
+
+// pagemap is open as long as the process lives; nil where the system has none.
+var pagemap = sync.OnceValue(func() *os.File {
+	f, err := os.Open("/proc/self/pagemap")
+	if err != nil {
+		return nil
+	}
+	return f
+})
+
+// untouched reports which pages are as they were mapped: those below imaged show the file, those above are zero. Of others
+// nothing is known: they may have been written, mapped otherwise, or only read.
+func (l *linear) untouched() []bool {
+	pages := make([]bool, l.size/hostPage)
+	entries := make([]uint64, len(pages))
+	b := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(entries))), 8*len(entries))
+	if f := pagemap(); f == nil {
+		return pages
+	} else if _, err := f.ReadAt(b, int64(uintptr(l.base)/hostPage*8)); err != nil {
+		return pages
+	}
+	for i, entry := range entries {
+		pages[i] = entry&(pagePresent|pageSwapped) == 0 || uint64(i)*hostPage < l.imaged && entry&pageOfFile != 0
+	}
+	return pages
 }
 
 // touchStep is how much touch asks for at once: meanwhile nothing can be mapped.

@@ -19,6 +19,7 @@ const hostPage = 4096
 // linear is a placeholder where there is no memfd to map: such a host runs no guests.
 type linear struct {
 	size, limit uint64
+	imaged      uint64
 	refused     bool
 	broken      bool
 }
@@ -38,6 +39,7 @@ func (l *linear) mapPrivateView(_ int, _ int64, _, _ uint64) error {
 	return errors.ErrUnsupported
 }
 func (l *linear) mapZero(_, _ uint64) error { return errors.ErrUnsupported }
+func (l *linear) untouched() []bool         { return nil }
 func (l *linear) touch()                    {}
 func (l *linear) release()                  {}
 

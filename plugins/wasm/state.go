@@ -66,19 +66,44 @@ type page struct {
 // changedPages returns the pages of mem, as views of it, that differ from base, which is zero beyond its end, except
 // those for which skip returns true.
 func changedPages(mem, base []byte, skip func(offset uint64) bool) []page {
-	var zero [hostPage]byte
 	var changed []page
 	for offset := 0; offset+hostPage <= len(mem); offset += hostPage {
-		was := zero[:]
-		if offset+hostPage <= len(base) {
-			was = base[offset : offset+hostPage]
+		if p, ok := changedPage(mem, base, offset, skip); ok {
+			changed = append(changed, p)
 		}
-		now := mem[offset : offset+hostPage]
-		if skip != nil && skip(uint64(offset)) {
-			now = zero[:]
+	}
+	return changed
+}
+
+// changedPage compares the page that begins at offset.
+func changedPage(mem, base []byte, offset int, skip func(offset uint64) bool) (p page, changed bool) {
+	was := zeroPage[:]
+	if offset+hostPage <= len(base) {
+		was = base[offset : offset+hostPage]
+	}
+	now := mem[offset : offset+hostPage]
+	if skip != nil && skip(uint64(offset)) {
+		now = zeroPage[:]
+	}
+	return page{number: uint32(offset / hostPage), data: now}, !bytes.Equal(now, was)
+}
+
+var zeroPage [hostPage]byte
+
+// changedSince is changedPages against the image in which the memory began. It reads only pages that may have been written.
+func (i *instance) changedSince(img *image, skip func(offset uint64) bool) []page {
+	mem := i.mem.bytes()
+	if img.file == nil { // smaller than what it takes to ask
+		return changedPages(mem, img.content, skip)
+	}
+	var changed []page
+	for number, untouched := range i.mem.untouched() {
+		offset := uint64(number) * hostPage
+		if untouched && (offset < i.mem.imaged || offset >= img.size) && (skip == nil || !skip(offset)) {
+			continue
 		}
-		if !bytes.Equal(now, was) {
-			changed = append(changed, page{number: uint32(offset / hostPage), data: now})
+		if p, ok := changedPage(mem, img.content, int(offset), skip); ok {
+			changed = append(changed, p)
 		}
 	}
 	return changed

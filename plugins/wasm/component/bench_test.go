@@ -87,8 +87,11 @@ func BenchmarkSwap(b *testing.B) {
 	for _, example := range []string{"shaper", "episodes"} {
 		for name, path := range testkit.Guests(b, example, b.TempDir()) {
 			b.Run(name, func(b *testing.B) {
-				s := source(path, "log", "metric")
-				r, g := started(b, s, plugintest.RigOptions{Grants: granted()}, nil)
+				s, l := source(path, "log", "metric"), modules(b)
+				c, err := l.Component(s)
+				must(b, err)
+				g := c.(*guest)
+				r := plugintest.NewRig(b, g, plugintest.RigOptions{Name: "guest", Grants: granted()}, plugintest.DecodeTable(nil))
 				m := hostabi.Message{}
 				if example == "shaper" {
 					loan, err := newBlocks(b, r.Host.Arenas, 1, trajectory.Shape{Steps: 32, Envs: 64, Granted: "shaped_reward"}).arena.Loan()
@@ -99,7 +102,9 @@ func BenchmarkSwap(b *testing.B) {
 				var all []time.Duration
 				for b.Loop() {
 					b.StopTimer()
-					next := made(b, s)
+					c, err := l.Component(s)
+					must(b, err)
+					next := c.(*guest)
 					must(b, next.Configure(plugintest.DecodeTable(nil)))
 					r.Host.Bind(next.Manifest())
 					must(b, next.Start(r.Host))

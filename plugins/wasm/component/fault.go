@@ -8,7 +8,14 @@ import (
 )
 
 // save keeps the state that a fault goes back to.
-func (g *guest) save() { g.saved = g.run.Save(g.contain) }
+func (g *guest) save() { g.saved, g.unsaved = g.run.Save(g.contain), false }
+
+// keep saves what Snapshot has left to be saved, before the guest goes on. One that is replaced does not.
+func (g *guest) keep() {
+	if g.unsaved {
+		g.save()
+	}
+}
 
 // failed handles an error of a call: any but a fault ends the run. It reports whether the guest goes on.
 func (g *guest) failed(err error) bool {

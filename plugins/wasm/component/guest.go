@@ -45,6 +45,7 @@ type guest struct {
 	timers   timers
 	metrics  metrics
 	saved    *wasm.SavedGuest // what a fault goes back to
+	unsaved  bool             // that is to be the present state
 	restarts int
 	dead     bool // the budget of restarts is spent
 
@@ -240,6 +241,7 @@ func (g *guest) introduce() error {
 
 // call calls an export in which messages may be emitted.
 func (g *guest) call(export string, args ...uint64) error {
+	g.keep()
 	g.emitted = 0
 	_, err := g.run.Call(export, args...)
 	return err
@@ -255,13 +257,14 @@ func (g *guest) Snapshot() (core.State, error) {
 	case !g.run.Has(hostabi.ExportSnapshot):
 		return core.State{}, fmt.Errorf("%w: %s exports no %s", core.ErrNoSnapshot, g.source.Use, hostabi.ExportSnapshot)
 	}
+	g.keep()
 	g.emitted = 0
 	b, err := g.written(g.run, hostabi.ExportSnapshot, maxState)
 	if err != nil {
 		g.faulted(err)
 		return core.State{}, err
 	}
-	g.save()
+	g.unsaved = true
 	return core.State{Blobs: map[string][]byte{core.OpaqueBlob: b}}, nil
 }
 
@@ -315,6 +318,7 @@ func (g *guest) Stop() error {
 	if g.run == nil { // before Start
 		return nil
 	}
+	g.unsaved = false // a fault goes back to nothing any more
 	if !g.dead && g.run.Has(hostabi.ExportStop) && g.saved != nil {
 		if err := g.call(hostabi.ExportStop); err != nil {
 			g.host.Log.Warn("component did not stop by itself", "error", err)

@@ -88,6 +88,7 @@ func (g *guest) handle(s *slot, m *hostabi.Message) {
 
 // try is handle once. It reports whether the guest goes on after a fault.
 func (g *guest) try(s *slot, m *hostabi.Message) bool {
+	g.keep()
 	g.handling, g.emitted = s, 0
 	err := g.present(s, m)
 	if err == nil {
@@ -174,9 +175,9 @@ func (g *guest) presentBlock(s *slot, h hostabi.Handle) (err error) {
 				return err
 			}
 		}
-		if g.allocated {
-			g.allocated = false
-			g.save() // a state from before does not know of that memory
+		if g.freed {
+			g.freed = false
+			g.save() // in a state from before the host would still have that memory
 		}
 	}
 	token, ok := g.blocks.take(h, s.payload.Name, w)
@@ -248,6 +249,7 @@ func (g *guest) lend(s *slot, w *window, h hostabi.Handle) (err error) {
 			continue
 		}
 		if l.n > 0 {
+			g.freed = true
 			if err := g.run.Free(l.at, l.n); err != nil {
 				return err
 			}
@@ -255,7 +257,7 @@ func (g *guest) lend(s *slot, w *window, h hostabi.Handle) (err error) {
 		if l.at, err = g.run.Allocate(p.bytes, 64); err != nil {
 			return err
 		}
-		l.n, g.allocated = p.bytes, true
+		l.n = p.bytes
 	}
 	return nil
 }

@@ -22,12 +22,12 @@ const pageBytes = 4096
 
 // windows are the places in a guest's memory where blocks are mapped.
 type windows struct {
-	run       *wasm.Guest
-	arenas    *arena.Set
-	views     [hostabi.MaxArena + 1]*view // by the ID of their arenas
-	list      []*window
-	clock     uint64 // counts uses
-	allocated bool   // the guest has given memory since the state was saved
+	run    *wasm.Guest
+	arenas *arena.Set
+	views  [hostabi.MaxArena + 1]*view // by the ID of their arenas
+	list   []*window
+	clock  uint64 // counts uses
+	freed  bool   // the guest has got memory back since the state was saved
 }
 
 // window is memory of the guest's over which a block is mapped.
@@ -165,7 +165,7 @@ func (g *guest) room(bytes uint32) (*window, error) {
 		at, err := ws.run.Allocate(bytes, wasm.WindowAlign)
 		if err == nil {
 			w := &window{at: at, bytes: bytes}
-			ws.list, ws.allocated = append(ws.list, w), true
+			ws.list = append(ws.list, w)
 			return w, nil
 		}
 		refused = err
@@ -211,7 +211,7 @@ func (w *window) unmap() {
 func (ws *windows) free(w *window) error {
 	w.unmap()
 	ws.list = slices.DeleteFunc(ws.list, func(o *window) bool { return o == w })
-	ws.allocated = true
+	ws.freed = true
 	if err := ws.run.MapZero(w.at, w.bytes); err != nil {
 		return err
 	}
@@ -226,7 +226,7 @@ func (ws *windows) unmapAll() {
 		w.pins = 0
 	}
 	ws.list = slices.DeleteFunc(ws.list, func(w *window) bool { return !ws.run.Gave(w.at) })
-	ws.allocated = false
+	ws.freed = false
 }
 
 // Altered compares what the guest sees of blocks with the blocks. Those that are nobody's any more are left out.
