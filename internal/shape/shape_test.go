@@ -85,8 +85,8 @@ pipeline/session pipeline/bench
 
 // doors names the one place where each library from elsewhere may be imported.
 const doors = `
-golang.org/x/sys/unix:          core/shm plugins/wasm plugins/process/spawn plugins/process/proxy plugins/process/worker sdk/process pipeline/runs bench/emulate
-golang.org/x/sys/cpu:           gpu/cpu gpu/cpu/internal/kern plugins/wasm
+golang.org/x/sys/unix:          core/shm plugins/wasm plugins/wasm/internal/codecache plugins/process/spawn plugins/process/proxy plugins/process/worker sdk/process pipeline/runs bench/emulate
+golang.org/x/sys/cpu:           gpu/cpu gpu/cpu/internal/kern plugins/wasm/internal/codecache
 golang.org/x/term:              cmd/rlhost
 github.com/tetratelabs/wazero:  plugins/wasm
 github.com/ianlancetaylor/demangle: plugins/wasm

@@ -9,8 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/env"
 	"golang.org/x/sys/unix"
+
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/codecache"
 )
 
 // cacheLab is a cache with the entry of one guest, and what that guest writes.
@@ -35,7 +37,7 @@ func newCacheLab(t *testing.T, source []byte) *cacheLab {
 	return l
 }
 
-func (l *cacheLab) folder() string { return filepath.Join(l.dir, cacheFolder) }
+func (l *cacheLab) folder() string { return filepath.Join(l.dir, codecache.Folder) }
 
 // entries returns the paths of all entries.
 func (l *cacheLab) entries() []string {
@@ -78,7 +80,7 @@ func (l *cacheLab) refuses(what string) {
 func TestCache_NothingDamagedIsRun(t *testing.T) {
 	l := newCacheLab(t, counting(10))
 	places := make([]int, 0, 200)
-	for at := 0; at < len(l.good); at += 1 + max(0, at-entryHead)/8 {
+	for at := 0; at < len(l.good); at += 1 + max(0, at-codecache.HeadBytes)/8 {
 		places = append(places, at)
 	}
 	if os.Getenv("RLHOST_HOSTILE") != "" {
@@ -96,7 +98,7 @@ func TestCache_NothingDamagedIsRun(t *testing.T) {
 			t.Errorf("byte %d flipped: said %q", at, said)
 		}
 	}
-	for _, size := range []int{0, 1, entryHead - 1, entryHead, len(l.good) / 2, len(l.good) - 1} {
+	for _, size := range []int{0, 1, codecache.HeadBytes - 1, codecache.HeadBytes, len(l.good) / 2, len(l.good) - 1} {
 		must(t, os.Truncate(l.entry, int64(size)))
 		l.refuses(fmt.Sprintf("cut to %d bytes", size))
 	}
@@ -162,16 +164,16 @@ func TestCache_NothingPlantedIsRun(t *testing.T) {
 			defer unix.Close(fd)
 			return joined(os.Remove(l.entry), unix.Bind(fd, &unix.SockaddrUnix{Name: short}), os.Rename(short, l.entry), os.Chmod(l.entry, 0o600))
 		}},
-		{"another key", func() error { return put(filepath.Join(l.folder(), keyFile), make([]byte, keyBytes), 0o600) }},
-		{"a key that others may read", func() error { return os.Chmod(filepath.Join(l.folder(), keyFile), 0o644) }},
+		{"another key", func() error { return put(filepath.Join(l.folder(), codecache.KeyFile), make([]byte, 32), 0o600) }},
+		{"a key that others may read", func() error { return os.Chmod(filepath.Join(l.folder(), codecache.KeyFile), 0o644) }},
 		{"a FIFO for a key", func() error {
-			key := filepath.Join(l.folder(), keyFile)
+			key := filepath.Join(l.folder(), codecache.KeyFile)
 			return joined(os.Remove(key), unix.Mkfifo(key, 0o600))
 		}},
 		{"a file of another user", func() error {
 			return joined(put(l.entry, l.good, 0o600), unix.Chown(l.entry, 12345, 12345))
 		}},
-		{"a key of another user", func() error { return unix.Chown(filepath.Join(l.folder(), keyFile), 12345, 12345) }},
+		{"a key of another user", func() error { return unix.Chown(filepath.Join(l.folder(), codecache.KeyFile), 12345, 12345) }},
 	} {
 		if err := c.plant(); err != nil {
 			if os.Geteuid() != 0 && strings.HasSuffix(c.what, "another user") {

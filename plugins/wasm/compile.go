@@ -9,6 +9,7 @@ import (
 	"github.com/tetratelabs/wazero"
 
 	"github.com/rlhost/rlhost/core/table"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/codecache"
 )
 
 // errCompiler is why a module was not compiled although it may be valid: its compiler reached a limit, or was killed.
@@ -26,12 +27,12 @@ func (e errNotWritten) Error() string { return e.reason }
 func (r *Runtime) compile(ctx context.Context, m *Module, source []byte) (*engine, wazero.CompiledModule, error) {
 	name, module := "", m.metered.Code
 	if r.cache != nil {
-		name = r.cache.entryName(r.coded.hand.compilerName(), module)
-		code, err := r.cache.find(name)
+		name = r.cache.Name(r.coded.hand.compilerName(), module)
+		code, err := r.cache.Find(name)
 		if err == nil {
 			return r.use(ctx, module, code)
 		}
-		if !missing(err) {
+		if !codecache.Missing(err) {
 			r.log.Warn("compiled module not used, it is compiled again", "reason", err)
 		}
 	}
@@ -52,22 +53,22 @@ func (r *Runtime) compile(ctx context.Context, m *Module, source []byte) (*engin
 }
 
 // keep puts code into the cache if there is one.
-func (r *Runtime) keep(name string, code *compiledCode) {
+func (r *Runtime) keep(name string, code *codecache.Code) {
 	if r.cache == nil {
 		return
 	}
-	if err := r.cache.keep(name, code); err != nil {
+	if err := r.cache.Keep(name, code); err != nil {
 		r.log.Warn("compile cache not used", "reason", err)
 	}
 }
 
 // use compiles a module from its code.
-func (r *Runtime) use(ctx context.Context, module []byte, code *compiledCode) (*engine, wazero.CompiledModule, error) {
+func (r *Runtime) use(ctx context.Context, module []byte, code *codecache.Code) (*engine, wazero.CompiledModule, error) {
 	if r.coded == nil {
 		return r.compileHere(ctx, module)
 	}
 	compiled, err := r.coded.give(ctx, module, code)
-	if err = errors.Join(err, code.close()); err != nil {
+	if err = errors.Join(err, code.Close()); err != nil {
 		r.log.Warn("compile cache not used", "reason", err)
 		return r.compileHere(ctx, module)
 	}
@@ -76,12 +77,12 @@ func (r *Runtime) use(ctx context.Context, module []byte, code *compiledCode) (*
 
 // produce compiles a module into a file, in another process if available. It is errNotWritten if that stayed within its
 // limits, but the file is missing.
-func (r *Runtime) produce(ctx context.Context, m *Module, source []byte) (code *compiledCode, err error) {
+func (r *Runtime) produce(ctx context.Context, m *Module, source []byte) (code *codecache.Code, err error) {
 	parent := os.TempDir()
 	if r.cache != nil {
-		parent = r.cache.path("")
+		parent = r.cache.Path("")
 	}
-	folder, err := os.MkdirTemp(parent, temporaryPrefix+"*")
+	folder, err := os.MkdirTemp(parent, codecache.TemporaryPrefix+"*")
 	lost := err
 	if err == nil {
 		defer func() { _ = os.RemoveAll(folder) }() // sweep removes the rest

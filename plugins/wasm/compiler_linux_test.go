@@ -128,7 +128,7 @@ func keepsLimit(t *testing.T, what string, source []byte, config env.Source, wan
 			t.Error(log.String())
 		}
 		played(t, r, counting(3))
-		if left, err := os.ReadDir(r.cache.path("")); err != nil || len(left) != 3 {
+		if left, err := os.ReadDir(r.cache.Path("")); err != nil || len(left) != 3 {
 			t.Errorf("%v, %v lie in the cache; want a key, an entry and a folder to hand it over in", left, err)
 		}
 	})

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 
 	"github.com/tetratelabs/wazero"
+
+	"github.com/rlhost/rlhost/plugins/wasm/internal/codecache"
 )
 
 // engine is one wazero runtime with the host's functions in it.
@@ -18,22 +20,8 @@ type engine struct {
 	hand  *handover               // of code compiled before; nil if there is none
 }
 
-// compiledCode is a module compiled by wazero, as wazero writes it to a file.
-type compiledCode struct {
-	name string // of the file, in hexadecimal
-	file *os.File
-}
-
 // debugInfo says whether code records where its instructions were; it must be the same for all users of a cache.
 const debugInfo = true
-
-// nameBytes is the length of compiledCode.name.
-const nameBytes = 64
-
-// temporaryPrefix begins the names of files and folders that are about to be renamed or removed.
-const temporaryPrefix = "tmp-"
-
-func (c *compiledCode) close() error { return c.file.Close() }
 
 // onlyName returns the name of the only entry of a folder.
 func onlyName(dir string) (string, error) {
@@ -78,13 +66,13 @@ func (c *folderCompiler) compile(ctx context.Context, module []byte) (wazero.Com
 }
 
 // writtenInto opens the code that a folderCompiler wrote into a folder. The interpreter writes none.
-func writtenInto(folder string) (*compiledCode, error) {
+func writtenInto(folder string) (*codecache.Code, error) {
 	inner, err := onlyName(folder)
 	if err != nil {
 		return nil, err
 	}
 	name, err := onlyName(filepath.Join(folder, inner))
-	if err == nil && len(name) != nameBytes {
+	if err == nil && len(name) != codecache.NameBytes {
 		err = fmt.Errorf("compiled code has the name %q", name)
 	}
 	if err != nil {
@@ -94,7 +82,7 @@ func writtenInto(folder string) (*compiledCode, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &compiledCode{name: name, file: f}, nil
+	return &codecache.Code{Name: name, File: f}, nil
 }
 
 // newEngine picks the compiler where the CPU allows it, else the interpreter.

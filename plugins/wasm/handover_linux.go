@@ -12,6 +12,8 @@ import (
 
 	"github.com/tetratelabs/wazero"
 	"golang.org/x/sys/unix"
+
+	"github.com/rlhost/rlhost/plugins/wasm/internal/codecache"
 )
 
 // handover gives wazero code that was compiled before. wazero looks for it in a folder, by a name that only it can
@@ -28,7 +30,7 @@ type handover struct {
 }
 
 // openHandover opens a handover for a wazero cache that it returns. Without a cache of ours its folder is a temporary one.
-func openHandover(c *codeCache) (wazero.CompilationCache, *handover, error) {
+func openHandover(c *codecache.Cache) (wazero.CompilationCache, *handover, error) {
 	h := &handover{temporary: c == nil}
 	cache, err := h.open(c)
 	if err != nil {
@@ -37,7 +39,7 @@ func openHandover(c *codeCache) (wazero.CompilationCache, *handover, error) {
 	return cache, h, nil
 }
 
-func (h *handover) open(c *codeCache) (wazero.CompilationCache, error) {
+func (h *handover) open(c *codecache.Cache) (wazero.CompilationCache, error) {
 	var err error
 	if h.nothing, err = os.Open(os.DevNull); err != nil {
 		return nil, err
@@ -55,7 +57,7 @@ func (h *handover) open(c *codeCache) (wazero.CompilationCache, error) {
 	if h.temporary {
 		h.outer, err = os.MkdirTemp("", "rlhost-code-*")
 	} else {
-		h.outer = c.path(fmt.Sprintf("handover-%d-%s", h.fd, wazeroVersion()))
+		h.outer = c.Path(fmt.Sprintf("handover-%d-%s", h.fd, wazeroVersion()))
 		if err = os.Mkdir(h.outer, 0o700); errors.Is(err, os.ErrExist) {
 			err = nil
 		}
@@ -88,16 +90,16 @@ func wazeroVersion() string {
 func (h *handover) compilerName() string { return filepath.Base(h.folder) }
 
 // during makes the descriptor refer to the code, and a link with its name exist, while use runs.
-func (h *handover) during(code *compiledCode, use func() error) error {
+func (h *handover) during(code *codecache.Code, use func() error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	link, target := filepath.Join(h.folder, code.name), fmt.Sprintf("/proc/self/fd/%d", h.fd)
+	link, target := filepath.Join(h.folder, code.Name), fmt.Sprintf("/proc/self/fd/%d", h.fd)
 	if there, err := os.Readlink(link); err != nil || there != target {
 		if err := errors.Join(os.RemoveAll(link), os.Symlink(target, link)); err != nil {
 			return err
 		}
 	}
-	if err := unix.Dup3(int(code.file.Fd()), h.fd, unix.O_CLOEXEC); err != nil {
+	if err := unix.Dup3(int(code.File.Fd()), h.fd, unix.O_CLOEXEC); err != nil {
 		return os.NewSyscallError("dup3", err)
 	}
 	err := use()
@@ -105,7 +107,7 @@ func (h *handover) during(code *compiledCode, use func() error) error {
 }
 
 // give compiles a module from code that was compiled before.
-func (e *engine) give(ctx context.Context, module []byte, code *compiledCode) (compiled wazero.CompiledModule, err error) {
+func (e *engine) give(ctx context.Context, module []byte, code *codecache.Code) (compiled wazero.CompiledModule, err error) {
 	err = e.hand.during(code, func() error {
 		compiled, err = e.wz.CompileModule(ctx, module)
 		return err

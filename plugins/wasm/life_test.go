@@ -217,7 +217,7 @@ func TestLoad_DamagedCacheCostsOnlyTime(t *testing.T) {
 // withoutFiles makes a runtime use an engine of its own, without a cache.
 func withoutFiles(t testing.TB, r *Runtime, config wazero.RuntimeConfig) {
 	t.Helper()
-	err := errors.Join(r.coded.close(), r.cache.close())
+	err := errors.Join(r.coded.close(), r.cache.Close())
 	r.coded, r.cache = nil, nil
 	if err == nil {
 		r.plain, err = startEngine(config, nil, nil)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/experimental"
+
+	"github.com/rlhost/rlhost/plugins/wasm/internal/codecache"
 )
 
 // What needs Linux. Other systems read and check modules and run none, because newLinear fails there.
@@ -58,17 +60,6 @@ type segmentID struct{}
 
 func segmentOf(int) (segmentID, error) { return segmentID{}, errors.ErrUnsupported }
 
-// codeCache keeps compiled modules; it needs Linux.
-type codeCache struct{}
-
-func openCodeCache(string) (*codeCache, error) { return nil, errors.ErrUnsupported }
-
-func (*codeCache) path(string) string                 { return "" }
-func (*codeCache) entryName(string, []byte) string    { return "" }
-func (*codeCache) find(string) (*compiledCode, error) { return nil, errors.ErrUnsupported }
-func (*codeCache) keep(string, *compiledCode) error   { return errors.ErrUnsupported }
-func (*codeCache) close() error                       { return nil }
-func missing(error) bool                              { return false }
 func (*Runtime) compileApart(context.Context, *Module, []byte, string) error {
 	return errNotWritten{errors.ErrUnsupported.Error()}
 }
@@ -76,14 +67,14 @@ func (*Runtime) compileApart(context.Context, *Module, []byte, string) error {
 // handover needs Linux too.
 type handover struct{}
 
-func openHandover(*codeCache) (wazero.CompilationCache, *handover, error) {
+func openHandover(*codecache.Cache) (wazero.CompilationCache, *handover, error) {
 	return nil, nil, errors.ErrUnsupported
 }
 
 func (*handover) compilerName() string { return "" }
 func (*handover) close() error         { return nil }
 
-func (*engine) give(context.Context, []byte, *compiledCode) (wazero.CompiledModule, error) {
+func (*engine) give(context.Context, []byte, *codecache.Code) (wazero.CompiledModule, error) {
 	return nil, errors.ErrUnsupported
 }
 

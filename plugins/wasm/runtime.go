@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/rlhost/rlhost/plugins/wasm/internal/codecache"
 )
 
 // ErrClosed is returned by calls on a Runtime, a Plugin or an Env after its Close.
@@ -42,8 +44,8 @@ type Runtime struct {
 	epoch    time.Time
 	compiler string
 	maxFile  int64
-	cache    *codeCache // nil if there is none
-	coded    *engine    // takes code compiled before; nil if no code can be handed over, and cache is nil then too
+	cache    *codecache.Cache // nil if there is none
+	coded    *engine          // takes code compiled before; nil if no code can be handed over, and cache is nil then too
 
 	users // its plugins
 
@@ -126,7 +128,7 @@ func (r *Runtime) openCache(dir string) error {
 		}
 		dir = filepath.Join(user, "rlhost")
 	}
-	cache, bad := openCodeCache(dir)
+	cache, bad := codecache.Open(dir)
 	given, hand, err := openHandover(cache)
 	if err == nil {
 		r.coded, err = newEngine(given, hand)
@@ -134,7 +136,7 @@ func (r *Runtime) openCache(dir string) error {
 	if bad == nil && err == nil {
 		r.cache = cache
 	} else if bad == nil {
-		bad = errors.Join(err, cache.close())
+		bad = errors.Join(err, cache.Close())
 	}
 	return bad
 }
@@ -155,7 +157,7 @@ func (r *Runtime) freeEngines() error {
 		}
 	}
 	if r.cache != nil {
-		errs = append(errs, r.cache.close())
+		errs = append(errs, r.cache.Close())
 	}
 	return errors.Join(errs...)
 }

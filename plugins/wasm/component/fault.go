@@ -44,18 +44,13 @@ func (g *guest) faulted(err error) bool {
 	case g.restarts == g.source.MaxRestarts:
 		g.end(fmt.Errorf("%w; restarted %d times already (max_restarts)", err, g.restarts))
 	default:
-		g.restart(err)
+		g.restarts++
+		g.host.Log.Warn("component restarted", "error", err, "restart", g.restarts, "max_restarts", g.source.MaxRestarts)
+		if err := g.goBack(); err != nil {
+			g.end(err)
+		}
 	}
 	return true
-}
-
-// restart puts the guest back into its saved state.
-func (g *guest) restart(err error) {
-	g.restarts++
-	g.host.Log.Warn("component restarted", "error", err, "restart", g.restarts, "max_restarts", g.source.MaxRestarts)
-	if err := g.goBack(); err != nil {
-		g.end(err)
-	}
 }
 
 // end fails the component for good.

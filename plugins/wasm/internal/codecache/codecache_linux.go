@@ -1,4 +1,4 @@
-package wasm
+package codecache
 
 import (
 	"crypto/hmac"
@@ -19,33 +19,34 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// codeCache keeps compiled modules on disk. Its code is run, and wazero does not check it for damage, so it returns
-// only what it has written itself: its folder belongs to this user and is closed to others, and every entry ends in a
-// MAC under a key that is kept there too.
-type codeCache struct {
+// Cache keeps compiled modules in a folder.
+type Cache struct {
 	dir  *os.File // paths begin at it, so that the folder cannot be replaced
 	key  []byte
 	salt string // what compiled code depends on besides compiler and module
 }
 
 const (
-	cacheFolder = "compiled"
-	keyFile     = "key"
-	keyBytes    = 32
+	// Folder is where a Cache lies in the folder that Open is given.
+	Folder = "compiled"
+	// KeyFile has the key, in that folder.
+	KeyFile  = "key"
+	keyBytes = 32
 	// entryMagic begins every entry; the sum, the name by which wazero knows the code, and the code itself follow.
 	entryMagic = "rlhost-compiled-1\n"
-	entryHead  = len(entryMagic) + sha256.Size + nameBytes
-	maxEntry   = 512 << 20
+	// HeadBytes is how much of an entry comes before the code.
+	HeadBytes = len(entryMagic) + sha256.Size + NameBytes
+	maxEntry  = 512 << 20
 
 	temporaryAge = time.Hour // older ones were left by a killed process
 )
 
-// openCodeCache opens or makes the cache in a folder, or says why there is none.
-func openCodeCache(parent string) (*codeCache, error) {
+// Open opens or makes the cache in a folder, or says why there is none.
+func Open(parent string) (*Cache, error) {
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return nil, err
 	}
-	path := filepath.Join(parent, cacheFolder)
+	path := filepath.Join(parent, Folder)
 	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, err
 	}
@@ -53,7 +54,7 @@ func openCodeCache(parent string) (*codeCache, error) {
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
-	c := &codeCache{dir: os.NewFile(uintptr(fd), path), salt: fmt.Sprintf("%s %+v %+v", entryMagic, cpu.X86, cpu.ARM64)}
+	c := &Cache{dir: os.NewFile(uintptr(fd), path), salt: fmt.Sprintf("%s %+v %+v", entryMagic, cpu.X86, cpu.ARM64)}
 	err = private(c.dir, unix.S_IFDIR)
 	if err == nil {
 		c.sweep()
@@ -82,13 +83,13 @@ func private(f *os.File, kind uint32) error {
 	return nil
 }
 
-// path is the path of something in the folder, whatever happens to the folders around it.
-func (c *codeCache) path(name string) string {
+// Path is the path of something in the folder, whatever happens to the folders around it.
+func (c *Cache) Path(name string) string {
 	return fmt.Sprintf("/proc/self/fd/%d/%s", c.dir.Fd(), name)
 }
 
 // open opens a file of the folder for reading, if it is one that this user made.
-func (c *codeCache) open(name string) (*os.File, error) {
+func (c *Cache) open(name string) (*os.File, error) {
 	// O_NONBLOCK: a FIFO may have no other end
 	fd, err := unix.Openat(int(c.dir.Fd()), name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -102,8 +103,8 @@ func (c *codeCache) open(name string) (*os.File, error) {
 }
 
 // write makes a file of the folder. flags are those of renameat2: with unix.RENAME_NOREPLACE one that is there stays.
-func (c *codeCache) write(name string, flags uint, fill func(f *os.File) error) error {
-	temporary := temporaryPrefix + rand.Text()
+func (c *Cache) write(name string, flags uint, fill func(f *os.File) error) error {
+	temporary := TemporaryPrefix + rand.Text()
 	fd, err := unix.Openat(int(c.dir.Fd()), temporary, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return &os.PathError{Op: "create", Path: filepath.Join(c.dir.Name(), temporary), Err: err}
@@ -120,18 +121,18 @@ func (c *codeCache) write(name string, flags uint, fill func(f *os.File) error) 
 }
 
 // openKey reads the key, or makes one. Entries under a previous key are then invalid.
-func (c *codeCache) openKey() error {
+func (c *Cache) openKey() error {
 	bad := c.readKey()
 	if bad == nil {
 		return nil
 	}
 	var flags uint
-	if missing(bad) {
+	if Missing(bad) {
 		flags = unix.RENAME_NOREPLACE // another process may make one at the same time
 	}
 	fresh := make([]byte, keyBytes)
 	_, _ = rand.Read(fresh) // it never fails
-	err := c.write(keyFile, flags, func(f *os.File) error {
+	err := c.write(KeyFile, flags, func(f *os.File) error {
 		_, err := f.Write(fresh)
 		return err
 	})
@@ -141,8 +142,8 @@ func (c *codeCache) openKey() error {
 	return c.readKey()
 }
 
-func (c *codeCache) readKey() error {
-	f, err := c.open(keyFile)
+func (c *Cache) readKey() error {
+	f, err := c.open(KeyFile)
 	if err != nil {
 		return err
 	}
@@ -158,38 +159,38 @@ func (c *codeCache) readKey() error {
 }
 
 // sweep removes what killed processes left.
-func (c *codeCache) sweep() {
-	list, err := os.ReadDir(c.path(""))
+func (c *Cache) sweep() {
+	list, err := os.ReadDir(c.Path(""))
 	if err != nil {
 		return // the next read or write here will say so
 	}
 	for _, e := range list {
-		if !strings.HasPrefix(e.Name(), temporaryPrefix) {
+		if !strings.HasPrefix(e.Name(), TemporaryPrefix) {
 			continue
 		}
 		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > temporaryAge {
-			_ = os.RemoveAll(c.path(e.Name()))
+			_ = os.RemoveAll(c.Path(e.Name()))
 		}
 	}
 }
 
-// entryName returns the name of the entry for what a compiler makes of a module.
-func (c *codeCache) entryName(compiler string, module []byte) string {
+// Name returns the name of the entry for what a compiler makes of a module.
+func (c *Cache) Name(compiler string, module []byte) string {
 	sum := sha256.New()
 	_, _ = io.WriteString(sum, c.salt+compiler) // sums never fail
 	_, _ = sum.Write(module)
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// find returns the compiled code of a module, in a memory file of this process alone. It is fs.ErrNotExist if there is
+// Find returns the compiled code of a module, in a memory file of this process alone. It is fs.ErrNotExist if there is
 // none; any other error says why an entry is not used.
-func (c *codeCache) find(name string) (*compiledCode, error) {
+func (c *Cache) Find(name string) (*Code, error) {
 	f, err := c.open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	head := make([]byte, entryHead)
+	head := make([]byte, HeadBytes)
 	if _, err := io.ReadFull(f, head); err != nil {
 		return nil, fmt.Errorf("%s is cut off", f.Name())
 	}
@@ -197,28 +198,28 @@ func (c *codeCache) find(name string) (*compiledCode, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("memfd_create", err)
 	}
-	code := &compiledCode{name: string(head[len(entryMagic)+sha256.Size:]), file: os.NewFile(uintptr(fd), "rlhost-compiled")}
-	sum := c.sum(name, code.name)
-	n, err := io.Copy(io.MultiWriter(sum, code.file), io.LimitReader(f, maxEntry+1))
+	code := &Code{Name: string(head[len(entryMagic)+sha256.Size:]), File: os.NewFile(uintptr(fd), "rlhost-compiled")}
+	sum := c.sum(name, code.Name)
+	n, err := io.Copy(io.MultiWriter(sum, code.File), io.LimitReader(f, maxEntry+1))
 	if err == nil && (n > maxEntry || string(head[:len(entryMagic)]) != entryMagic ||
 		!hmac.Equal(sum.Sum(nil), head[len(entryMagic):][:sha256.Size])) {
 		err = fmt.Errorf("%s is damaged, or not this user's rlhost wrote it", f.Name())
 	}
 	if err != nil {
-		return nil, errors.Join(err, code.close())
+		return nil, errors.Join(err, code.Close())
 	}
 	return code, nil
 }
 
-// keep writes an entry.
-func (c *codeCache) keep(name string, code *compiledCode) error {
+// Keep writes an entry.
+func (c *Cache) Keep(name string, code *Code) error {
 	return c.write(name, 0, func(f *os.File) error {
-		sum := c.sum(name, code.name)
+		sum := c.sum(name, code.Name)
 		head := append([]byte(entryMagic), make([]byte, sha256.Size)...)
-		if _, err := f.Write(append(head, code.name...)); err != nil {
+		if _, err := f.Write(append(head, code.Name...)); err != nil {
 			return err
 		}
-		if _, err := io.Copy(io.MultiWriter(sum, f), io.NewSectionReader(code.file, 0, maxEntry)); err != nil {
+		if _, err := io.Copy(io.MultiWriter(sum, f), io.NewSectionReader(code.File, 0, maxEntry)); err != nil {
 			return err
 		}
 		_, err := f.WriteAt(sum.Sum(nil), int64(len(entryMagic)))
@@ -227,13 +228,14 @@ func (c *codeCache) keep(name string, code *compiledCode) error {
 }
 
 // sum begins the sum of an entry.
-func (c *codeCache) sum(entry, code string) hash.Hash {
+func (c *Cache) sum(entry, code string) hash.Hash {
 	sum := hmac.New(sha256.New, c.key)
 	_, _ = io.WriteString(sum, entry+code) // sums never fail; both have a fixed length
 	return sum
 }
 
-func (c *codeCache) close() error { return c.dir.Close() }
+// Close forgets the folder.
+func (c *Cache) Close() error { return c.dir.Close() }
 
-// missing reports whether find found no entry.
-func missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+// Missing reports whether Find found no entry.
+func Missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
