@@ -29,6 +29,8 @@ type Pauser interface {
 
 // Watched is optional, for a component whose memory the host can look into.
 type Watched interface {
+	// Looks returns the columns that the component says in its manifest that it looks at, once it is configured.
+	Looks() []hostabi.ManifestColumn
 	// Altered returns the names of columns in which the component has written without a grant, in blocks that it sees now: it alone
 	// sees that. It is called on the component's loop, between two messages.
 	Altered() []string

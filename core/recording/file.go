@@ -3,6 +3,7 @@ package recording
 import (
 	"errors"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/rlhost/rlhost/core/arena"
@@ -37,8 +38,8 @@ func Create(path string, limit uint64) (*File, error) {
 	return &File{file: f, to: to, limit: limit, ended: make(chan struct{})}, nil
 }
 
-// Keep adds a message that passes on a signal. Its block is left out where its sender still writes it; where it has been used again
-// meanwhile, so is the message.
+// Keep adds a message that passes on a signal, with its block: one that its sender still writes as it is at that moment, which
+// may be later than when the message was sent. Where a block has been used again meanwhile the message is left out.
 func (f *File) Keep(signal, payload string, onLoan bool, m *hostabi.Message, arenas *arena.Set) {
 	if f == nil {
 		return
@@ -50,7 +51,13 @@ func (f *File) Keep(signal, payload string, onLoan bool, m *hostabi.Message, are
 	}
 	var block []byte
 	a, err := arenas.Of(m.Handle)
-	if err == nil && m.Handle != 0 && !onLoan {
+	switch {
+	case err != nil || m.Handle == 0:
+	case onLoan:
+		if block = loaned(a, m.Handle); block == nil {
+			return
+		}
+	default:
 		lease, err := a.Lease(m.Handle)
 		if err != nil {
 			return
@@ -63,6 +70,19 @@ func (f *File) Keep(signal, payload string, onLoan bool, m *hostabi.Message, are
 		return
 	}
 	f.kept++
+}
+
+// loaned returns a copy of a block that its sender writes, or nil where the loan has ended meanwhile.
+func loaned(a *arena.Arena, h hostabi.Handle) []byte {
+	mem, err := a.Loaned(h)
+	if err != nil {
+		return nil
+	}
+	block := slices.Clone(mem)
+	if _, err := a.Loaned(h); err != nil {
+		return nil
+	}
+	return block
 }
 
 // Over is closed when nothing more can be kept, but for the limit on messages.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/envcheck"
 )
 
@@ -62,6 +63,7 @@ func Run(o Options) []envcheck.Result {
 type checker struct {
 	o        Options
 	manifest component.Manifest
+	looks    []hostabi.ManifestColumn // columns that it says it looks at
 	items    []item
 	first    outcome // of playing all items
 }
@@ -75,6 +77,9 @@ func (c *checker) describes() (envcheck.Verdict, string, error) {
 		return envcheck.Failed, "", err
 	}
 	c.manifest = made.Manifest()
+	if w, ok := made.(component.Watched); ok {
+		c.looks = w.Looks()
+	}
 	var ports []string
 	for _, p := range c.manifest.Slots {
 		ports = append(ports, "slot "+p.Name+" ("+p.Payload+")")
@@ -87,10 +92,13 @@ func (c *checker) describes() (envcheck.Verdict, string, error) {
 
 func (c *checker) handles() (envcheck.Verdict, string, error) {
 	var silent []string
-	if c.items, silent = itemsFor(&c.manifest, c.o.Messages); len(c.items) == 0 {
+	var err error
+	if c.items, silent, err = itemsFor(&c.manifest, c.looks, c.o.Messages); err != nil {
+		return envcheck.Failed, "", err
+	}
+	if len(c.items) == 0 {
 		return envcheck.Warning, "there is nothing to play for its slots: give it a recording", nil
 	}
-	var err error
 	if c.first, err = c.play(c.items, nil); err != nil {
 		return envcheck.Failed, "", err
 	}

@@ -3,6 +3,8 @@ package componentcheck
 import (
 	"bytes"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	"github.com/rlhost/rlhost/core/component/author"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/recording"
+	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/examples/plugins/chooser-go/chooser"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/internal/testkit"
@@ -52,7 +55,7 @@ func verdicts(results []envcheck.Result) (list []string) {
 
 // The examples pass, in every language that is here.
 func TestRun_TheExamplesPass(t *testing.T) {
-	for name, table := range map[string]map[string]any{"shaper": nil, "episodes": nil, "curriculum": nil, "chooser": {"of": int64(4)}} {
+	for name, table := range map[string]map[string]any{"shaper": nil, "episodes": nil, "curriculum": nil, "chooser": {"of": int64(4)}, "opponent": {"policy": "rules"}} {
 		for guest, path := range testkit.Guests(t, name, t.TempDir()) {
 			t.Run(guest, func(t *testing.T) {
 				results := Run(Options{Make: module(t, path), Configure: plugintest.DecodeTable(table)})
@@ -109,6 +112,10 @@ func TestRun_FindsMistakes(t *testing.T) {
 
 // A recording is played in the place of what is made up.
 func TestRun_PlaysARecording(t *testing.T) {
+	sample, err := sampleFor(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	set := arena.NewSet()
 	a, err := set.Add(arena.Config{Name: "blocks", Blocks: 1, BlockBytes: sample.Bytes, Schema: sample})
 	if err != nil {
@@ -117,7 +124,7 @@ func TestRun_PlaysARecording(t *testing.T) {
 	var file bytes.Buffer
 	w, err := recording.NewWriter(&file, 1<<20)
 	for i := range 3 {
-		err = errors.Join(err, w.Write("rollout.trajectories", "trajectory", &hostabi.Message{T: uint32(i)}, blockOf(i), a))
+		err = errors.Join(err, w.Write("rollout.trajectories", "trajectory", &hostabi.Message{T: uint32(i)}, blockOf(sample, i), a))
 	}
 	if err := errors.Join(err, set.Close()); err != nil {
 		t.Fatal(err)
@@ -144,4 +151,71 @@ func TestExplain_HasAPageForEveryCheck(t *testing.T) {
 			t.Errorf("page of %s begins with %q", k.id, title)
 		}
 	}
+}
+
+// Recorded requests are played with their blocks on loan.
+func TestRun_PlaysRecordedRequests(t *testing.T) {
+	sample, err := sampleFor(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := arena.NewSet()
+	a, err := set.Add(arena.Config{Name: "blocks", Blocks: 1, BlockBytes: sample.Bytes, Schema: sample})
+	if err != nil {
+		t.Fatal(err)
+	}
+	loan, err := a.Loan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(loan.Bytes(), blockOf(sample, 0))
+	path := filepath.Join(t.TempDir(), "requests.rec")
+	f, err := recording.Create(path, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for row := range 3 {
+		m := trajectory.ActRequest{Block: loan.Handle(), T: row}.Message()
+		f.Keep("rollout.obs_ready", component.PayloadRequest, true, &m, set)
+	}
+	m := trajectory.ActRequest{Block: loan.Handle(), T: 3}.Message()
+	if err := loan.Abort(); err != nil {
+		t.Fatal(err)
+	}
+	f.Keep("rollout.obs_ready", component.PayloadRequest, true, &m, set) // too late: the loan is over
+	if err := errors.Join(f.Close(), set.Close()); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	messages, err := Read(file)
+	if err != nil || len(messages) != 3 || !slices.Equal(messages[2].Block, blockOf(sample, 0)) {
+		t.Fatalf("%d messages, %v", len(messages), err)
+	}
+	results := Run(Options{Make: module(t, "../../examples/plugins/opponent-c/opponent.wasm"),
+		Configure: plugintest.DecodeTable(map[string]any{"policy": "rules"}), Messages: messages})
+	if bad := verdicts(results); len(bad) > 0 || results[5].Detail != "3 requests" {
+		t.Errorf("found %v; C06 says %q", bad, results[5].Detail)
+	}
+}
+
+// Made up blocks have what the component says it looks at, of the types that it wants.
+func TestSample_HasWhatTheManifestNames(t *testing.T) {
+	looks := []hostabi.ManifestColumn{{Name: "obs", DType: hostabi.U8}, {Name: "obs/1"}, {Name: "action", DType: hostabi.F32}, {Name: "active"},
+		{Name: "reset_param/1"}, {Name: "info"}, {Name: "shaped_reward"}, {Name: "of_its_own"}}
+	s, err := sampleFor(looks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range looks[:len(looks)-1] {
+		column, _ := trajectory.ParseColumn(c.Name)
+		l, ok := s.Layout(column)
+		if !ok || c.DType != 0 && l.DType != c.DType {
+			t.Errorf("%s: %+v", c.Name, l)
+		}
+	}
+	blockOf(s, 1)
 }

@@ -45,16 +45,13 @@ type item struct {
 
 // itemsFor returns what is played to the slots of a component: the recorded messages with their payloads, else some that are made
 // up; and the slots for which there is nothing.
-func itemsFor(m *component.Manifest, recorded []Message) (items []item, silent []string) {
-	if len(recorded) > 0 {
-		for _, x := range recorded {
-			items = append(items, itemsOf(m, x)...)
-		}
-	} else {
-		for i := range rounds {
-			for _, p := range m.Slots {
-				items = append(items, madeUp(p, i)...)
-			}
+func itemsFor(m *component.Manifest, looks []hostabi.ManifestColumn, recorded []Message) (items []item, silent []string, err error) {
+	for _, x := range recorded {
+		items = append(items, itemsOf(m, x)...)
+	}
+	if len(recorded) == 0 {
+		if items, err = madeUp(m, looks); err != nil {
+			return nil, nil, err
 		}
 	}
 	for _, p := range m.Slots {
@@ -62,14 +59,14 @@ func itemsFor(m *component.Manifest, recorded []Message) (items []item, silent [
 			silent = append(silent, p.Name)
 		}
 	}
-	return items, silent
+	return items, silent, nil
 }
 
 // itemsOf gives a recorded message to each slot with its payload.
 func itemsOf(m *component.Manifest, x Message) (items []item) {
 	payload := component.PayloadOf(x.Payload)
 	if payload.OnLoan && x.Block == nil {
-		return nil // a tap has no blocks of requests
+		return nil // the tap came too late for it
 	}
 	for _, p := range m.Slots {
 		if p.Payload == x.Payload {
@@ -90,52 +87,41 @@ func keyOf(schema any) any {
 // rounds is how many messages are made up for each slot.
 const rounds = 8
 
-// sample is what made up blocks hold: steps of a small environment, laid out with all that wires can grant.
-var sample = func() *trajectory.Schema {
-	vector := func(role hostabi.Role, dtype hostabi.DType, n uint32) hostabi.Tensor {
-		return hostabi.Tensor{Role: role, DType: dtype, Rank: 1, Shape: [hostabi.MaxRank]uint32{n}}
-	}
-	spec := hostabi.EnvSpec{Name: "sample@1", ABI: hostabi.EnvABI, Autoreset: hostabi.SameStep, Caps: hostabi.CapStrides, Tensors: []hostabi.Tensor{
-		{Role: hostabi.RoleAction, DType: hostabi.I32, N: 2}, vector(hostabi.RoleObservation, hostabi.F32, 4), {Role: hostabi.RoleReward, DType: hostabi.F32},
-		{Role: hostabi.RoleTerminated, DType: hostabi.U8}, {Role: hostabi.RoleTruncated, DType: hostabi.U8},
-		vector(hostabi.RoleFinalObservation, hostabi.F32, 4), vector(hostabi.RoleResetParam, hostabi.F32, 1),
-	}}
-	s, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: 16, Envs: 4, Granted: "action reset_param reward shaped_reward"})
+// madeUp returns some messages for each slot; none for payloads that are the component's own.
+func madeUp(m *component.Manifest, looks []hostabi.ManifestColumn) (items []item, err error) {
+	sample, err := sampleFor(looks)
 	if err != nil {
-		panic(err) // it does not depend on anything
+		return nil, err
 	}
-	return s
-}()
-
-// madeUp returns message i of those made up for a slot; none for payloads that are the component's own.
-func madeUp(p component.Port, i int) []item {
-	x := item{slot: p.Name, payload: component.PayloadOf(p.Payload), schema: sample, key: sample}
-	switch p.Payload {
-	case component.PayloadEpisode:
-		x.message = trajectory.Episode{Return: float32(i), Length: uint32(10 + i), Env: uint32(i % 4), Terminated: i%2 == 0}.Message()
-		return []item{x}
-	case component.PayloadTrajectory:
-		x.message = hostabi.Message{PolicyVersion: uint64(i)}
-	case component.PayloadRequest:
-		x.message = trajectory.ActRequest{T: i, Step: uint64(i)}.Message()
-	case component.PayloadResets, component.PayloadRewards:
-		x.message = trajectory.BlockRequest{Step: uint64(16 * i)}.Message()
-	default:
-		return nil
+	for i := range rounds {
+		for _, p := range m.Slots {
+			x := item{slot: p.Name, payload: component.PayloadOf(p.Payload), schema: sample, key: sample}
+			if x.message, err = messageFor(p.Payload, i); err != nil {
+				continue
+			}
+			if p.Payload != component.PayloadEpisode {
+				x.block = blockOf(sample, i)
+			}
+			items = append(items, x)
+		}
 	}
-	x.block = blockOf(i)
-	return []item{x}
+	return items, nil
 }
 
-// blockOf makes up steps.
-func blockOf(i int) []byte {
-	t := trajectory.Trajectory{Schema: sample, Mem: make([]byte, sample.Bytes)}
-	for k := range t.Float32(trajectory.Obs) {
-		t.Float32(trajectory.Obs)[k] = float32(k%17) / 17
+// errOwn is the error for a payload that the host does not know.
+var errOwn = errors.New("the payload is the component's own")
+
+// messageFor makes message i with a payload up.
+func messageFor(payload string, i int) (m hostabi.Message, err error) {
+	switch payload {
+	case component.PayloadEpisode:
+		return trajectory.Episode{Return: float32(i), Length: uint32(10 + i), Env: uint32(i % 4), Terminated: i%2 == 0}.Message(), nil
+	case component.PayloadTrajectory:
+		return hostabi.Message{PolicyVersion: uint64(i)}, nil
+	case component.PayloadRequest:
+		return trajectory.ActRequest{T: i, Step: uint64(i)}.Message(), nil
+	case component.PayloadResets, component.PayloadRewards:
+		return trajectory.BlockRequest{Step: uint64(16 * i)}.Message(), nil
 	}
-	for k := range t.Float32(trajectory.Reward) {
-		t.Float32(trajectory.Reward)[k] = float32((k+3*i)%5) / 4
-		t.Bytes(trajectory.Valid)[k] = 1
-	}
-	return t.Mem
+	return m, errOwn
 }

@@ -28,11 +28,11 @@ const (
 
 // guest is a component in a module. But for Configure and Manifest its methods run on the component's loop.
 type guest struct {
-	module   *wasm.Module
-	source   Source
-	lines    string // its table
-	policy   string // that it names, whose act requests are answered
-	manifest hostabi.Manifest
+	module *wasm.Module
+	source Source
+	lines  string // its table
+	policy string // that it names, whose act requests are answered
+	announced
 
 	host *core.Host
 	windows
@@ -51,6 +51,12 @@ type guest struct {
 
 	faults, lost, remapped, copied *stat.Counter
 }
+
+// announced is what a guest says of itself.
+type announced struct{ manifest hostabi.Manifest }
+
+// Looks returns the columns of the manifest.
+func (a *announced) Looks() []hostabi.ManifestColumn { return a.manifest.Columns }
 
 var (
 	_ core.Component = (*guest)(nil)
