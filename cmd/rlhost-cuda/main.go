@@ -29,7 +29,7 @@ func main() {
 	process.Serve(process.Plugin{
 		Kinds: map[string]func() component.Component{
 			"inference": func() component.Component { return &acting{} },
-			"learner":   func() component.Component { return &learning{} },
+			"learner":   func() component.Component { return &learning{backend: b} },
 		},
 		Docs: map[string]string{
 			"inference": "acts on a GPU",
@@ -45,11 +45,28 @@ type acting struct{ inference.Inference }
 // Start is the component's.
 func (a *acting) Start(h *component.Host) error { return start(h, a.Inference.Start) }
 
-// learning is rlhost's learner.
-type learning struct{ learner.Learner }
+// learning is rlhost's learner, whose device reads blocks where they lie.
+type learning struct {
+	learner.Learner
+	backend *cuda.Backend
+	unwatch func()
+}
 
 // Start is the component's.
-func (l *learning) Start(h *component.Host) error { return start(h, l.Learner.Start) }
+func (l *learning) Start(h *component.Host) error {
+	l.unwatch = l.backend.Watch(h.Arenas, h.Log)
+	err := start(h, l.Learner.Start)
+	if err != nil {
+		l.unwatch()
+	}
+	return err
+}
+
+// Stop is the component's.
+func (l *learning) Stop() error {
+	defer l.unwatch()
+	return l.Learner.Stop()
+}
 
 // start starts a component whose process ends with the device's context, which no later call could use: the host starts a successor
 // with the newest state, as after any death.

@@ -167,6 +167,10 @@ func (a *Arena) BlockBytes() int { return a.layout.blockBytes }
 // Schema returns the configured description of a block's contents.
 func (a *Arena) Schema() any { return a.config.Schema }
 
+// MemoryOf returns the memory of all blocks, whole pages, for who gives it to a device. It stays mapped as long as the arena is
+// reachable; what blocks hold belongs to those who have claims on them.
+func MemoryOf(a *Arena) []byte { return a.mem }
+
 // FD returns the file of the blocks, for mapping windows, or -1 if there is none. It belongs to the arena.
 func (a *Arena) FD() int { return a.data.FD() }
 

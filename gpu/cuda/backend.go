@@ -24,6 +24,8 @@ type Backend struct {
 
 	mu     sync.Mutex
 	device *device // guarded by mu; nil until it is needed
+
+	arenas arenas
 }
 
 var _ policy.Backend = (*Backend)(nil)
@@ -31,7 +33,8 @@ var _ policy.Backend = (*Backend)(nil)
 // device is one with its kernels.
 type device struct {
 	*driver.Device
-	set *kernels.Set
+	set    *kernels.Set
+	arenas *arenas
 }
 
 // New returns a backend. The device is opened when it is first needed.
@@ -86,7 +89,7 @@ func (b *Backend) open() (*device, error) {
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	b.device = &device{d, set}
+	b.device = &device{d, set, &b.arenas}
 	return b.device, nil
 }
 
@@ -97,7 +100,7 @@ func (b *Backend) Close() error {
 	if b.device == nil {
 		return nil
 	}
-	err := errors.Join(b.device.set.Close(), b.device.Close())
+	err := errors.Join(b.arenas.close(), b.device.set.Close(), b.device.Close())
 	b.device = nil
 	return err
 }

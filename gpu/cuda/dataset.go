@@ -1,6 +1,8 @@
 package cuda
 
 import (
+	"slices"
+
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/gpu/cuda/kernels"
 	"github.com/rlhost/rlhost/gpu/policy"
@@ -18,6 +20,7 @@ type dataset struct {
 	logProb, value                      section // of the samples: values are in the unit
 	index, raw, mask                    []section
 	columns                             []section // of each block in turn
+	seen                                []seen    // of each block, where observations are read from blocks
 	heads                               heads
 	picks                               section
 
@@ -25,6 +28,12 @@ type dataset struct {
 	entry   *policy.Entry
 	drawnAt []kernels.Address
 	masksAt []kernels.Address
+}
+
+// seen is where the observations of a block come from: a place that the device reaches, or, where of is nil, the staged section.
+type seen struct {
+	from kernels.Address
+	of   *mapping
 }
 
 // column is one that targets are computed of.
@@ -146,10 +155,46 @@ func (d *dataset) stageBlock(b *trajectory.Trajectory, i int) {
 		}
 	}
 	if d.net.Plain() {
-		n := d.obs.bytes / (d.envs / d.width)
-		copy(d.bytes(d.obs)[i*n:(i+1)*n], b.Bytes(trajectory.Obs))
+		n := d.perBlock()
+		obs := b.Bytes(trajectory.Obs)[:n]
+		from, of := d.device.arenas.reach(d.device.Device, obs)
+		if d.seen = append(d.seen, seen{from, of}); of == nil {
+			copy(d.bytes(d.obs)[i*n:], obs)
+		}
 		to.Obs += kernels.Address(i * n)
 	}
+}
+
+// perBlock is how many bytes of observations a block has.
+func (d *dataset) perBlock() int { return d.obs.bytes / (d.envs / d.width) }
+
+// upload submits that what is staged is copied to the device, and the observations of blocks that it reaches from there.
+func (d *dataset) upload() {
+	if !slices.ContainsFunc(d.seen, func(s seen) bool { return s.of != nil }) {
+		d.send(0)
+		return
+	}
+	if d.err != nil {
+		return
+	}
+	d.copy(d.memory.Address, d.host.Address, d.obs.at)
+	for i, s := range d.seen {
+		at, n := kernels.Address(d.obs.at+i*d.perBlock()), d.perBlock()
+		if s.of == nil {
+			s.from = d.host.Address + at
+		}
+		d.copy(d.memory.Address+at, s.from, n)
+	}
+}
+
+// leave says that the device has made its copies.
+func (d *dataset) leave() {
+	for _, s := range d.seen {
+		if s.of != nil {
+			s.of.done()
+		}
+	}
+	d.seen = d.seen[:0]
 }
 
 // stageStates copies the states that are stored where chunks begin, by policy.Dataset.ChunkOf.

@@ -137,7 +137,7 @@ func (k *engine) Begin(r *ppo.Round) {
 	k.data.stage(r)
 	k.batch.describe(k)
 	view[kernels.Control](&k.data.staged, k.data.control)[0] = k.begins(r)
-	k.data.send(0)
+	k.data.upload()
 	k.copy(k.control, k.data.address(k.data.control), k.data.control.bytes)
 }
 
@@ -251,6 +251,7 @@ func (k *engine) Finish() (ppo.Stats, error) {
 		k.copy(k.order.host.Address+kernels.Address(k.end.at), k.control, k.end.bytes)
 	}
 	k.wait()
+	k.data.leave()
 	if err := k.work.take(); err != nil {
 		return ppo.Stats{}, err
 	}
@@ -351,9 +352,10 @@ func (k *engine) SetState(s ppo.State) error {
 
 // Close frees the device's memory.
 func (k *engine) Close() error {
-	var err error
+	err := k.stream.Synchronize()
+	k.data.leave()
 	if k.batch != nil {
-		err = k.batch.close()
+		err = errors.Join(err, k.batch.close())
 	}
 	return errors.Join(err, k.aims.close(), k.owner.close(), k.data.close(), k.order.close(), k.vectors.close(), k.stream.Close())
 }

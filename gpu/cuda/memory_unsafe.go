@@ -10,3 +10,15 @@ func view[E any](s *staged, x section) []E {
 
 // sizeOf is the size of an element.
 func sizeOf[E any]() int { return int(unsafe.Sizeof(*new(E))) }
+
+// place returns where part begins in memory, if it lies there and neither is empty.
+func place(memory, part []byte) (at int, ok bool) {
+	if len(memory) == 0 || len(part) == 0 {
+		return 0, false
+	}
+	from, to := uintptr(unsafe.Pointer(unsafe.SliceData(memory))), uintptr(unsafe.Pointer(unsafe.SliceData(part)))
+	if to < from || to-from > uintptr(len(memory)) || uintptr(len(part)) > uintptr(len(memory))-(to-from) {
+		return 0, false
+	}
+	return int(to - from), true
+}

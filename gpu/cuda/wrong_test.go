@@ -183,14 +183,3 @@ func TestBackend_TwoShareADevice(t *testing.T) {
 		}
 	}
 }
-
-// A driver that can register nothing does not matter: rows are copied into memory of the driver's own.
-func TestBackend_RegistersNothing(t *testing.T) {
-	b, d := fakeOnly(t, fake.Options{})
-	n := small()
-	data := policytest.Acted(t, b, parameters(&n), policytest.Options{Network: n, Steps: 4, Envs: 8, Blocks: 1, Seed: 1})
-	learn(t, b, &n, ppo.Defaults(), data)
-	if calls := d.Calls("cuMemHostRegister_v2"); calls != 0 {
-		t.Errorf("%d registrations", calls)
-	}
-}

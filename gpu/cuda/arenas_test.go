@@ -1,0 +1,125 @@
+package cuda_test
+
+import (
+	"bytes"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/gpu/cpu"
+	"github.com/rlhost/rlhost/gpu/cuda/fake"
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/policytest"
+	"github.com/rlhost/rlhost/gpu/ppo"
+)
+
+// lent is a dataset of three blocks, of which the first two lie in an arena, with the arena's set.
+func lent(t *testing.T, n *policy.Network) (*policy.Dataset, *arena.Set) {
+	t.Helper()
+	d := policytest.Acted(t, cpu.New(), parameters(n), policytest.Options{Network: *n, Steps: 4, Envs: 8, Blocks: 3, Seed: 1})
+	set := arena.NewSet()
+	t.Cleanup(func() {
+		if err := set.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	a, err := set.Add(arena.Config{Name: "trajectories", Blocks: 3, BlockBytes: d.Blocks[0].Schema.Bytes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range d.Blocks[:2] {
+		loan, err := a.Loan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		copy(loan.Bytes(), d.Blocks[i].Mem)
+		d.Blocks[i] = trajectory.Trajectory{Schema: d.Blocks[i].Schema, Mem: loan.Bytes()}
+		t.Cleanup(func() {
+			if err := loan.Abort(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	return d, set
+}
+
+// Blocks that the device reads where they lie, those that cannot be registered and those of no arena are learned from alike.
+func TestWatch_LearnsTheSameOfBlocksWhereTheyLie(t *testing.T) {
+	n := small()
+	for name, refuses := range map[string]bool{"registered": false, "refused": true} {
+		t.Run(name, func(t *testing.T) {
+			b, d := fakeOnly(t, fake.Options{})
+			data, set := lent(t, &n)
+			want, _ := learn(t, b, &n, ppo.Defaults(), data)
+			if calls := d.Calls("cuMemHostRegister_v2"); calls != 0 {
+				t.Fatalf("%d registrations before anybody watches", calls)
+			}
+			var said bytes.Buffer
+			cancel := b.Watch(set, slog.New(slog.NewTextHandler(&said, nil)))
+			if refuses {
+				d.FailOnce("cuMemHostRegister_v2", 1)
+			}
+			for range 2 {
+				if got, _ := learn(t, b, &n, ppo.Defaults(), data); !slices.Equal(got.Params, want.Params) {
+					t.Error("it learns other parameters")
+				}
+			}
+			if calls := d.Calls("cuMemHostRegister_v2"); calls != 1 {
+				t.Errorf("%d registrations of an arena, want one", calls)
+			}
+			told := 0
+			if refuses {
+				told = 1
+			}
+			if lines := strings.Count(said.String(), "cannot be registered"); lines != told {
+				t.Errorf("the log has %d lines:\n%s", lines, said.String())
+			}
+			cancel()
+			if calls := d.Calls("cuMemHostUnregister"); calls != 1-told {
+				t.Errorf("%d arenas are taken from the device", calls)
+			}
+		})
+	}
+}
+
+// An arena that is removed is taken from the device, not before the last watch of it ends, and one that comes is found.
+func TestWatch_FollowsTheSet(t *testing.T) {
+	n := small()
+	b, d := fakeOnly(t, fake.Options{})
+	data, set := lent(t, &n)
+	first, second := b.Watch(set, slog.Default()), b.Watch(set, slog.Default())
+	learn(t, b, &n, ppo.Defaults(), data)
+	first()
+	learn(t, b, &n, ppo.Defaults(), data)
+	if on, off := d.Calls("cuMemHostRegister_v2"), d.Calls("cuMemHostUnregister"); on != 1 || off != 0 {
+		t.Errorf("%d registrations, %d ends of them, with one of two watches left", on, off)
+	}
+	other, err := set.Add(arena.Config{Name: "others", Blocks: 1, BlockBytes: data.Blocks[2].Schema.Bytes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	loan, err := other.Loan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(loan.Bytes(), data.Blocks[2].Mem)
+	late := *data
+	late.Blocks = []trajectory.Trajectory{{Schema: data.Blocks[2].Schema, Mem: loan.Bytes()}}
+	learn(t, b, &n, ppo.Defaults(), &late)
+	if err := loan.Abort(); err != nil {
+		t.Fatal(err)
+	}
+	if err := set.Remove(other.ID()); err != nil {
+		t.Fatal(err)
+	}
+	if on, off := d.Calls("cuMemHostRegister_v2"), d.Calls("cuMemHostUnregister"); on != 2 || off != 1 {
+		t.Errorf("%d registrations, %d ends of them, after an arena came and went", on, off)
+	}
+	second()
+	if off := d.Calls("cuMemHostUnregister"); off != 2 {
+		t.Errorf("%d ends of registrations", off)
+	}
+}
