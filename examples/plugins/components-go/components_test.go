@@ -190,7 +190,7 @@ func (x *training) train(t *testing.T, keys string, sets ...string) *session.Res
 	parts, engines := builtin.New(builtin.Options{})
 	defer engines.Close()
 	parts.Kinds[x.kind] = author.Kind(x.make)
-	g, problems := graph.Parse("run.toml", fmt.Appendf(nil, x.pipeline, keys), graph.ParseOptions{Parts: parts, Sets: append(sets, "run.dir="+t.TempDir())})
+	g, problems := graph.Parse("run.toml", fmt.Appendf(nil, x.pipeline, keys), graph.ParseOptions{Parts: parts, Sets: append([]string{"run.dir=" + t.TempDir()}, sets...)})
 	if g == nil {
 		t.Fatal(problems)
 	}

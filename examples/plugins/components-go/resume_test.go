@@ -1,0 +1,70 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/component/author"
+	"github.com/rlhost/rlhost/internal/testkit"
+	"github.com/rlhost/rlhost/pipeline/runs"
+	"github.com/rlhost/rlhost/pipeline/session"
+	"github.com/rlhost/rlhost/plugins/builtin"
+)
+
+// A run whose curriculum rises, or whose rewards are shaped, goes on exactly from a checkpoint: interrupted and resumed it learns what
+// it learns in one piece, with the component built in and as a module in each language.
+func TestComponents_AResumedRunIsExact(t *testing.T) {
+	for _, x := range trainings {
+		if x.kind != "curriculum" && x.kind != "shaper" {
+			continue
+		}
+		keys := map[string]string{"built in": x.builtIn()}
+		for name, module := range testkit.Guests(t, x.kind, t.TempDir()) {
+			keys[name] = fmt.Sprintf("runtime = \"wasm\"\nuse = %q\ngrants = [\"log\", \"metric\"]", module)
+		}
+		whole := x.train(t, x.builtIn(), "run.stop.env_steps=8192", anneal)
+		for name, own := range keys {
+			t.Run(x.kind+", "+name, func(t *testing.T) {
+				for _, stop := range []int{1024, 5000} {
+					r, exact := x.interrupted(t, own, stop, 8192)
+					if !exact || r.ParamsHash != whole.ParamsHash || r.Episodes != whole.Episodes {
+						t.Errorf("interrupted after %d env steps, exact %v: parameters %.12s after %d episodes, want %.12s after %d", stop, exact,
+							r.ParamsHash, r.Episodes, whole.ParamsHash, whole.Episodes)
+					}
+				}
+			})
+		}
+	}
+}
+
+// anneal is where the learning rate ends, whenever the run does.
+const anneal = "component.learner.anneal_env_steps=8192"
+
+// interrupted trains until stop, and then goes on until end. It tells whether the run says that it has gone on exactly.
+func (x *training) interrupted(t *testing.T, keys string, stop, end int) (r *session.Result, exact bool) {
+	t.Helper()
+	dir := t.TempDir()
+	until := func(steps int) string { return fmt.Sprintf("run.stop.env_steps=%d", steps) }
+	x.train(t, keys, until(stop), anneal, "run.dir="+dir)
+	run, err := runs.Open(dir, runs.Latest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, engines := builtin.New(builtin.Options{})
+	defer engines.Close()
+	parts.Kinds[x.kind] = author.Kind(x.make)
+	s, err := session.Resume(t.Context(), run, session.Options{Parts: parts, Sets: []string{until(end)}, Observe: func(e session.Event) {
+		if e, ok := e.(session.Resumed); ok {
+			exact = e.Exact
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err = s.Run(t.Context())
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return r, exact
+}
