@@ -48,6 +48,12 @@ type Teller interface {
 	Tell(figures []float32)
 }
 
+// ParamTaker is told before each Reset what Spec.Params describes: numbers that the host sets for the episode, such as the level
+// of a curriculum. Each is 0, where nobody sets it, or within its bounds; params is valid during the call only.
+type ParamTaker interface {
+	SetParams(params []float32)
+}
+
 // Rewarder says after each step what it is to each agent: results has one element per agent, which begins as what Step has
 // returned. Their flags count where Spec.Apart is set; else those of Step do.
 type Rewarder interface {
@@ -92,6 +98,11 @@ type BatchMasker interface {
 // BatchTurnTaker is a Batch or DictBatch that says which agents of environment i act in the next step; see TurnTaker.
 type BatchTurnTaker interface {
 	Active(i int, acts []uint8)
+}
+
+// BatchParamTaker is a Batch or DictBatch that is told before each Reset of environment i what Spec.Params describes; see ParamTaker.
+type BatchParamTaker interface {
+	SetParams(i int, params []float32)
 }
 
 // BatchSaver is a Batch or DictBatch whose environments can be saved and loaded one by one. Random streams are not part of

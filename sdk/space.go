@@ -104,6 +104,7 @@ type Spec struct {
 	Action, Obs  Space
 	Observations []Space  // of a DictEnv, in the place of Obs
 	Figures      []Figure // of an environment that is a Teller, or of a Batch
+	Params       Space    // of an environment that is a ParamTaker, or of a batch that is a BatchParamTaker: a vector; without a shape none
 	Discount     bool     // the environment's own, in Result, takes the place of the learner's gamma
 	Agents       int      // with the same spaces, of which each has rows of its own; 0 = 1. Figures are the environment's; there is no discount
 	EpisodeLimit int      // steps after which the environment itself truncates, 0 = none

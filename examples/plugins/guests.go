@@ -85,6 +85,7 @@ func Guests() []Guest {
 		{Module: "squash-c/squash.wasm", Env: "squash", Language: c(), Committed: true, Builtin: "squash@1"},
 		{Module: "tag-c/tag.wasm", Env: "tag", Language: c(), Committed: true, Builtin: "tag@1"},
 		{Module: "taxi-c/taxi.wasm", Env: "taxi", Language: c(), Committed: true, Builtin: "taxi@1"},
+		{Module: "walk-go/walk.wasm", Env: "walk", Language: golang()},
 	}
 }
 

@@ -55,9 +55,11 @@ type batch[A sdk.Action, O sdk.Element] struct {
 	discount   tensor[float32]
 	active     tensor[uint8]
 	figures    []tensor[float32]
-	told       []float32 // [envs, figures]
-	tensors    int       // of the description
-	parts      *parts    // several observations, in the place of obs and final
+	params     tensor[float32] // the last of the description
+	given      []float32       // [params] of the environment whose episode begins; nil where there are none
+	told       []float32       // [envs, figures]
+	tensors    int             // of the description
+	parts      *parts          // several observations, in the place of obs and final
 }
 
 func newBatch[A sdk.Action, O sdk.Element](descs []described, spec *sdk.Spec, envs sdk.Batch[A, O], n int, mode hostabi.Autoreset) *batch[A, O] {
@@ -94,6 +96,9 @@ func newBatch[A sdk.Action, O sdk.Element](descs []described, spec *sdk.Spec, en
 			b.acts, b.over = make([]uint8, n*b.agents), make([]uint8, n*b.agents)
 		case hostabi.RoleInfo:
 			b.figures = append(b.figures, newTensor[float32](d, n))
+		case hostabi.RoleResetParam:
+			b.params = newTensor[float32](d, n)
+			b.given = make([]float32, b.params.elems)
 		}
 	}
 	b.told = make([]float32, n*len(b.figures))
@@ -150,6 +155,9 @@ func (b *batch[A, O]) bindMore(list []hostabi.Binding) bool {
 	for k := range b.figures {
 		ok = b.figures[k].bind(list[at+k], false) && ok
 	}
+	if b.given != nil {
+		ok = b.params.bind(list[len(list)-1], false) && ok
+	}
 	return ok
 }
 
@@ -171,10 +179,23 @@ func (b *batch[A, O]) setWaiting(i int, waiting bool) {
 func (b *batch[A, O]) begin(i int, obs []O) {
 	b.now = i
 	b.setWaiting(i, false)
+	b.giveParams(i)
 	b.envs.Reset(i, &b.rngs[i], obs)
 	if b.over != nil {
 		clear(b.over[i*b.agents:][:b.agents])
 	}
+}
+
+// giveParams tells environment i the reset parameters of its next episode, zeros where the host has none.
+func (b *batch[A, O]) giveParams(i int) {
+	if b.given == nil {
+		return
+	}
+	if b.params.base != nil {
+		b.params.read(0, i, b.given)
+	}
+	b.envs.(sdk.BatchParamTaker).SetParams(i, b.given)
+	clear(b.given)
 }
 
 func (b *batch[A, O]) reset(t uint32, mask []uint8, seeds []byte) hostabi.Status {

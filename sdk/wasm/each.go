@@ -71,6 +71,12 @@ func (e *each[E]) Active(i int, acts []uint8) {
 	}
 }
 
+// SetParams is called only where environments are sdk.ParamTakers.
+func (e *each[E]) SetParams(i int, params []float32) {
+	e.now = i
+	any(e.envs[i]).(sdk.ParamTaker).SetParams(params)
+}
+
 // stringer is fmt.Stringer, without package fmt: it would make a guest half as large again.
 type stringer interface{ String() string }
 
@@ -195,6 +201,11 @@ func (d *dictBatch[A, B]) Active(i int, acts []uint8) {
 	if own, ok := any(d.own).(sdk.BatchTurnTaker); ok {
 		own.Active(i, acts)
 	}
+}
+
+// SetParams is called only where the batch is an sdk.BatchParamTaker.
+func (d *dictBatch[A, B]) SetParams(i int, params []float32) {
+	any(d.own).(sdk.BatchParamTaker).SetParams(i, params)
 }
 
 func (d *dictBatch[A, B]) AppendEnv(dst []byte, i int) ([]byte, error) {

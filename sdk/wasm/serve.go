@@ -17,7 +17,8 @@ func Serve[A sdk.Action, O sdk.Element, E sdk.Env[A, O]](spec sdk.Spec, newEnv f
 	_, masked := any(*new(E)).(sdk.Masker)
 	_, tells := any(*new(E)).(sdk.Teller)
 	_, turns := any(*new(E)).(sdk.TurnTaker)
-	served = &program[A, O]{spec: spec, masked: masked, tells: tells, turns: turns, make: func(spec *sdk.Spec, c *sdk.Config, n int) (sdk.Batch[A, O], error) {
+	_, takes := any(*new(E)).(sdk.ParamTaker)
+	served = &program[A, O]{spec: spec, masked: masked, tells: tells, turns: turns, takes: takes, make: func(spec *sdk.Spec, c *sdk.Config, n int) (sdk.Batch[A, O], error) {
 		all, err := newEach(spec, c, n, newEnv)
 		return &singles[A, O, E]{each: all}, err
 	}}
@@ -28,11 +29,12 @@ func ServeDict[A sdk.Action, E sdk.DictEnv[A]](spec sdk.Spec, newEnv func(*sdk.C
 	_, masked := any(*new(E)).(sdk.Masker)
 	_, tells := any(*new(E)).(sdk.Teller)
 	_, turns := any(*new(E)).(sdk.TurnTaker)
+	_, takes := any(*new(E)).(sdk.ParamTaker)
 	create := func(spec *sdk.Spec, c *sdk.Config, n int) (sdk.Batch[A, uint8], error) {
 		all, err := newEach(spec, c, n, newEnv)
 		return &dicts[A, E]{each: all}, err
 	}
-	served = &program[A, uint8]{spec: spec, masked: masked, tells: tells, turns: turns, dict: true, make: create}
+	served = &program[A, uint8]{spec: spec, masked: masked, tells: tells, turns: turns, takes: takes, dict: true, make: create}
 }
 
 // ServeBatch registers a vectorised environment; newBatch makes n environments. It has action masks if it is an
@@ -40,7 +42,8 @@ func ServeDict[A sdk.Action, E sdk.DictEnv[A]](spec sdk.Spec, newEnv func(*sdk.C
 func ServeBatch[A sdk.Action, O sdk.Element, B sdk.Batch[A, O]](spec sdk.Spec, newBatch func(c *sdk.Config, n int) (B, error)) {
 	_, masked := any(*new(B)).(sdk.BatchMasker)
 	_, turns := any(*new(B)).(sdk.BatchTurnTaker)
-	served = &program[A, O]{spec: spec, masked: masked, tells: true, turns: turns, make: func(_ *sdk.Spec, c *sdk.Config, n int) (sdk.Batch[A, O], error) {
+	_, takes := any(*new(B)).(sdk.BatchParamTaker)
+	served = &program[A, O]{spec: spec, masked: masked, tells: true, turns: turns, takes: takes, make: func(_ *sdk.Spec, c *sdk.Config, n int) (sdk.Batch[A, O], error) {
 		return newBatch(c, n)
 	}}
 }
@@ -49,11 +52,12 @@ func ServeBatch[A sdk.Action, O sdk.Element, B sdk.Batch[A, O]](spec sdk.Spec, n
 func ServeDictBatch[A sdk.Action, B sdk.DictBatch[A]](spec sdk.Spec, newBatch func(c *sdk.Config, n int) (B, error)) {
 	_, masked := any(*new(B)).(sdk.BatchMasker)
 	_, turns := any(*new(B)).(sdk.BatchTurnTaker)
+	_, takes := any(*new(B)).(sdk.BatchParamTaker)
 	create := func(_ *sdk.Spec, c *sdk.Config, n int) (sdk.Batch[A, uint8], error) {
 		own, err := newBatch(c, n)
 		return &dictBatch[A, B]{own: own}, err
 	}
-	served = &program[A, uint8]{spec: spec, masked: masked, tells: true, turns: turns, dict: true, make: create}
+	served = &program[A, uint8]{spec: spec, masked: masked, tells: true, turns: turns, takes: takes, dict: true, make: create}
 }
 
 // served is what the exports work on: a guest has one environment, and its exports have no other way to it.
@@ -82,6 +86,7 @@ type program[A sdk.Action, O sdk.Element] struct {
 	masked bool
 	tells  bool
 	turns  bool // the environment says who acts
+	takes  bool // it is told its reset parameters
 	dict   bool // there are several observations
 	make   func(*sdk.Spec, *sdk.Config, int) (sdk.Batch[A, O], error)
 }
@@ -100,6 +105,12 @@ func (p *program[A, O]) resolve(c *sdk.Config) (sdk.Spec, error) {
 	}
 	if len(spec.Figures) > 0 && !p.tells {
 		return spec, errors.New("figures: the environment has no method Tell, see sdk.Teller")
+	}
+	if params := &spec.Params; len(params.Shape) > 0 && (!p.takes || params.Choices() > 0) {
+		return spec, errors.New("params: want numbers, and an environment with a method SetParams, see sdk.ParamTaker")
+	}
+	if err := checkSpace("params", spec.Params); err != nil {
+		return spec, err
 	}
 	if spec.Agents < 0 || spec.Agents > hostabi.MaxAgents {
 		return spec, errors.New("agents: " + strconv.Itoa(spec.Agents) + " of them, want 0 to " + strconv.Itoa(hostabi.MaxAgents))
@@ -203,6 +214,9 @@ func (p *program[A, O]) tensors(spec *sdk.Spec) []described {
 	for i := 1; i < len(now); i++ {
 		list = append(list, now[i], last[i])
 	}
+	if len(spec.Params.Shape) > 0 {
+		list = append(list, tensorOf(hostabi.RoleResetParam, hostabi.F32, once|hostabi.TensorOptional, spec.Params))
+	}
 	if p.perAgent(spec) {
 		giveAgents(list, spec)
 	}
@@ -213,7 +227,7 @@ func (p *program[A, O]) tensors(spec *sdk.Spec) []described {
 func giveAgents(list []described, spec *sdk.Spec) {
 	for i := range list {
 		switch d := &list[i]; {
-		case d.Role == hostabi.RoleInfo:
+		case d.Role == hostabi.RoleInfo, d.Role == hostabi.RoleResetParam:
 		case !spec.Apart && (d.Role == hostabi.RoleTerminated || d.Role == hostabi.RoleTruncated):
 		default:
 			d.Flags |= hostabi.TensorPerAgent

@@ -235,6 +235,17 @@ func TestComponents_LearnTheSameInAllRuntimes(t *testing.T) {
 	}
 }
 
+// An environment that takes reset parameters is the same in each language: what is learned with a curriculum tells.
+func TestWalk_LearnsTheSameInAllLanguages(t *testing.T) {
+	x := trainings[2]
+	want := x.train(t, x.builtIn())
+	for name, module := range testkit.Guests(t, "walk", t.TempDir()) {
+		if got := x.train(t, x.builtIn(), "env.walk.use="+module); got.ParamsHash != want.ParamsHash || got.Episodes != want.Episodes {
+			t.Errorf("%s: parameters %.12s after %d episodes, want %.12s after %d", name, got.ParamsHash, got.Episodes, want.ParamsHash, want.Episodes)
+		}
+	}
+}
+
 // What an episode is given rises while the policy succeeds, and stops at the last level.
 func TestCurriculum_RisesWithTheSuccess(t *testing.T) {
 	x := trainings[2]
