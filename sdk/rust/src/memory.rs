@@ -4,7 +4,7 @@ use crate::abi::Binding;
 use crate::author::Element;
 use core::mem::size_of;
 use core::slice;
-use std::alloc::{alloc_zeroed, dealloc, Layout};
+use std::alloc::{alloc, dealloc, Layout};
 
 /// What memory for the host is rounded to, so that a window never shares a page with the guest's own.
 const HOST_PAGE: usize = 4096;
@@ -46,12 +46,13 @@ fn donation(size: u32, align: usize) -> Option<Layout> {
     Layout::from_size_align(size, align).ok()
 }
 
-/// Memory for the host. Its alignment is recovered from nothing: every donation is aligned alike.
+/// Memory for the host, which writes it or maps pages over it before anything is read. Every donation is aligned alike, so that take_back
+/// knows its layout.
 pub fn donate(size: u32, align: u32) -> u32 {
     if !align.is_power_of_two() || align as usize > MAX_ALIGN || size > 1 << 31 {
         return 0;
     }
-    donation(size, MAX_ALIGN).map_or(0, |layout| unsafe { alloc_zeroed(layout) } as usize as u32)
+    donation(size, MAX_ALIGN).map_or(0, |layout| unsafe { alloc(layout) } as usize as u32)
 }
 
 /// Takes back what donate gave, with the same size.
