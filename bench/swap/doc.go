@@ -3,6 +3,7 @@
 //
 //	make build
 //	go run ./bench/swap pauses        stepping stands still for a change: p50 and p99 over 1,000 changes, C, Rust and Go
+//	go run ./bench/swap wrappers      the same for one wrapper of three, with the episodes kept
 //	go run ./bench/swap many          10,000 changes in one run; what its process holds, and what the policy reaches
 //	go run ./bench/swap throughput    env steps a second without a control socket, with it idle, status at 10 Hz, one tap
 //	go run ./bench/swap shaper        env steps a second, and by processor time, with a component in a sandbox that shapes the rewards of each block

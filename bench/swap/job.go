@@ -30,6 +30,7 @@ type setup struct {
 	mode  string // async or sync
 	steps uint64 // env steps; 0 goes on until it is stopped
 	deaf  bool   // it has no control socket
+	wrap  string // list of wrappers around the environments; empty: there are none
 	// shaper is the module of a component that shapes the rewards of each block; empty: there is none.
 	shaper string
 }
@@ -67,6 +68,7 @@ stop = { env_steps = %d }
 
 [env.cartpole]
 use = %q
+wrap = [%s]
 
 [train]
 preset = "fast"
@@ -95,7 +97,7 @@ func start(ctx context.Context, o options, s setup) (*job, error) {
 	if s.mode == "" {
 		s.mode = "async"
 	}
-	text := fmt.Appendf(nil, pipelineText, filepath.Join(dir, "runs"), s.steps, guest, s.mode)
+	text := fmt.Appendf(nil, pipelineText, filepath.Join(dir, "runs"), s.steps, guest, s.wrap, s.mode)
 	if s.shaper != "" {
 		text = fmt.Appendf(text, shaperText, s.shaper)
 	}

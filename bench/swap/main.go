@@ -23,11 +23,11 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 7, "rounds of throughput")
 	flag.StringVar(&o.guests, "guests", "examples/plugins", "folder of the cartpoles in C, Rust and Go")
 	flag.Usage = func() {
-		fmt.Fprintf(flag.CommandLine.Output(), "usage: swap [flags] pauses | many | throughput | components | shaper\n")
+		fmt.Fprintf(flag.CommandLine.Output(), "usage: swap [flags] pauses | wrappers | many | throughput | components | shaper\n")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
-	parts := map[string]func(context.Context, options) error{"pauses": pauses, "many": many, "throughput": throughput, "components": components, "shaper": shaper}
+	parts := map[string]func(context.Context, options) error{"pauses": pauses, "wrappers": wrappers, "many": many, "throughput": throughput, "components": components, "shaper": shaper}
 	part := parts[flag.Arg(0)]
 	if part == nil || flag.NArg() > 1 {
 		flag.Usage()

@@ -67,6 +67,44 @@ func pausesOf(ctx context.Context, o options, language, at string, keep bool, n 
 	return j.stop(ctx)
 }
 
+// wrappers swaps one wrapper between two others again and again, and reports how long stepping stood still and what was lost.
+func wrappers(ctx context.Context, o options) error {
+	n := cmp.Or(o.changes, 1000)
+	fmt.Printf("%-12s %8s %8s %8s %10s   %s\n", "boundary", "p50 ms", "p99 ms", "most ms", "kept", "bar p99")
+	for _, at := range []string{"trajectory", "step"} {
+		if err := wrappersAt(ctx, o, at, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func wrappersAt(ctx context.Context, o options, at string, n int) error {
+	j, err := start(ctx, o, setup{guest: o.guest("c"), wrap: `{ time_limit = 400 }, { record_stats = "a" }, { reward_scale = 0.5 }`})
+	if err != nil {
+		return err
+	}
+	var list []float64
+	kept, none, probation := 0, 0, 0.0
+	for i := range n {
+		q := control.SwapRequest{Component: "rollout.wrap[1]", File: fmt.Sprintf("{ record_stats = %q }", []string{"b", "a"}[i%2]), At: at, Canary: &none, Probation: &probation}
+		var r control.SwapReply
+		if err := j.client.Do(ctx, control.VerbSwap, q, &r, nil); err != nil || r.Outcome != control.Committed || r.Dropped+uint64(r.Truncated) != 0 {
+			return errors.Join(fmt.Errorf("change %d: %+v: %w", i, r, err), j.stop(ctx))
+		}
+		kept += r.Kept
+		list = append(list, r.PauseP50)
+	}
+	fmt.Printf("%-12s %8.3f %8.3f %8.3f %10d   0.3\n", at, quantile(list, 0.5), quantile(list, 0.99), slices.Max(list), kept)
+	s, err := j.status(ctx)
+	if err == nil {
+		steps := s.Steps
+		fmt.Printf("%d changes; env steps made %d = trained %d + dropped %d + under way %d (difference %d)\n", n, steps.Made,
+			steps.Trained, steps.Dropped, steps.UnderWay, int64(steps.Made)-int64(steps.Trained)-int64(steps.Dropped)-int64(steps.UnderWay))
+	}
+	return errors.Join(err, j.stop(ctx))
+}
+
 // other returns the file of a change: the cartpole itself and, every second time, the one in C, or in Rust where the run
 // began with that in C.
 func (o options) other(language string, i int) string {

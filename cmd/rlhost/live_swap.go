@@ -15,8 +15,8 @@ import (
 )
 
 type swapCommand struct {
-	Component string `arg:"" help:"Component, such as rollout."`
-	File      string `arg:"" help:"Module, name@version, PLUGIN:ENVIRONMENT or a program; builtin or process for the same kind elsewhere."`
+	Component string `arg:"" help:"Component, such as rollout, or a wrapper of its environments, such as rollout.wrap[1]."`
+	File      string `arg:"" help:"Module, name@version, PLUGIN:ENVIRONMENT or a program; builtin or process for the same kind elsewhere; for a wrapper a table in braces."`
 
 	At          string         `placeholder:"BOUNDARY" help:"When it gives way: step, trajectory, episode or now; default as [swap] of the pipeline says."`
 	KeepState   *bool          `negatable:"" help:"Carry running episodes, or the component's state, over to the new version."`
@@ -35,6 +35,7 @@ waits for that. Exit code 4: the trial speaks against it; 5: it cannot be used h
 
   rlhost swap rollout ./lander2.wasm --canary 4
   rlhost swap inference process
+  rlhost swap "rollout.wrap[1]" "{ time_limit = 200 }"
   rlhost rollback rollout`
 }
 
@@ -60,7 +61,7 @@ func (c *swapCommand) Run(p *program) error {
 // absolute returns the path of a file as the job, which works in another folder, can open it. What is no file here
 // stays as it is.
 func absolute(file string) (string, error) {
-	if file == "builtin" || file == "process" { // words, whatever lies here
+	if file == "builtin" || file == "process" || strings.HasPrefix(file, "{") { // words, and tables, whatever lies here
 		return file, nil
 	}
 	_, err := os.Stat(file)

@@ -120,9 +120,9 @@ type Probation struct {
 
 // SwapRequest asks for another version of a component, or of the environments that it runs.
 type SwapRequest struct {
-	Component string `json:"component"`
-	// File is a module, name@version, PLUGIN:ENVIRONMENT, a program, or builtin or process for the same kind elsewhere.
-	// Paths are absolute.
+	Component string `json:"component"` // or COMPONENT.wrap[PLACE], a wrapper of the environments that it runs
+	// File is, but for a wrapper, a module, name@version, PLUGIN:ENVIRONMENT, a program, or builtin or process for the same kind elsewhere.
+	// Paths are absolute. Of a wrapper it is a table, such as { time_limit = 200 }.
 	File        string   `json:"file"`
 	At          string   `json:"at,omitempty"` // step, trajectory, episode, now; empty is the pipeline's default
 	KeepState   *bool    `json:"keep_state,omitempty"`

@@ -84,7 +84,8 @@ type BlockMapper interface {
 
 // Copier is optional for an Env: Restore of the other's Snapshot, without the bytes between.
 type Copier interface {
-	// CopyFrom replaces the state by that of an Env of the same source with the same options, which goes on as it is.
+	// CopyFrom replaces the state by that of an Env of the same source with the same options, which goes on as it is; wrappers
+	// may be others, see Rewrapping.
 	// Nothing is bound afterwards. ErrUnsupported, and nothing has changed, if the other is not such an Env.
 	CopyFrom(from Env) error
 }
@@ -131,6 +132,29 @@ type Configured interface {
 	// Configuration returns all that an environment's state depends on besides the source: its arguments, one key=value
 	// a line, in the order of the keys.
 	Configuration() string
+}
+
+// SameInstances reports whether environments of one plugin can go on with the memory of the other's; see Configured.
+func SameInstances(a, b Plugin) bool {
+	if a.Hash() != b.Hash() {
+		return false
+	}
+	x, ok := a.(Configured)
+	y, also := b.(Configured)
+	return ok == also && (!ok || x.Configuration() == y.Configuration())
+}
+
+// Rewrapping is optional for a Plugin with wrappers around the environments of another one.
+type Rewrapping interface {
+	// Rewraps reports whether the plugins differ in wrappers alone, one for one. Envs of this one then are Copiers of the
+	// other's: the environments go on, and so do the wrappers that both have; one that is another begins anew.
+	Rewraps(other Plugin) bool
+}
+
+// Rewraps reports whether a plugin differs from another in wrappers alone; see Rewrapping.
+func Rewraps(p, other Plugin) bool {
+	x, ok := p.(Rewrapping)
+	return ok && x.Rewraps(other)
 }
 
 // Parted is optional for a Plugin.

@@ -3,7 +3,10 @@ package env
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"time"
+
+	"github.com/rlhost/rlhost/core/table"
 )
 
 // Source says what an environment is loaded from and how it is run: an [env.NAME] table. The same struct is what a
@@ -25,6 +28,20 @@ type Source struct {
 
 // Wrapper is one wrapper of a list: its name with its value, as plain maps, lists and scalars.
 type Wrapper map[string]any
+
+// Rewrapped returns the list of wrappers as TOML with another table, given as TOML, at one place, and the table that stands there now. ok
+// is false for a place that the list does not have.
+func (s *Source) Rewrapped(at int, wrapper string) (list, was string, ok bool) {
+	tables := make([]string, len(s.Wrap))
+	for i, w := range s.Wrap {
+		tables[i] = table.EncodeValue(map[string]any(w))
+	}
+	if at < 0 || at >= len(tables) {
+		return "", "", false
+	}
+	was, tables[at] = tables[at], wrapper
+	return "[" + strings.Join(tables, ", ") + "]", was, true
+}
 
 // UnmarshalJSON keeps numbers as they are written, so that integers stay integers.
 func (w *Wrapper) UnmarshalJSON(doc []byte) error {

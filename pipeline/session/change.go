@@ -45,6 +45,8 @@ type change struct {
 	// What is asked for.
 	what      string
 	component string // that was named, or ""
+	wrapper   int    // the place of the wrapper of its environments that was named
+	wraps     bool   // one was
 	next      *graph.Graph
 	rules     rules
 	modules   []runs.Module // stored for it

@@ -27,6 +27,7 @@ import (
 	rolloutplugin "github.com/rlhost/rlhost/plugins/rollout"
 	"github.com/rlhost/rlhost/plugins/runner"
 	"github.com/rlhost/rlhost/plugins/wasm"
+	"github.com/rlhost/rlhost/plugins/wrap"
 )
 
 const examples = "../../examples/plugins/"
@@ -87,13 +88,18 @@ func parts(t *testing.T) *graph.Parts {
 		},
 		Load: func(ctx context.Context, name string, e graph.EnvTable, dir string) (env.Plugin, error) {
 			use, _ := e.Locate(dir, nil)
-			return engine.Load(ctx, use, nil, env.Source{Name: name, Args: e.Args, Grants: e.Grants})
+			p, err := engine.Load(ctx, use, nil, env.Source{Name: name, Args: e.Args, Grants: e.Grants})
+			if err != nil {
+				return nil, err
+			}
+			return wrap.New(p, e.Wrap)
 		},
 		Policy: func(_ func(any) error, env *hostabi.EnvSpec) (component.Policy, error) {
 			return &policy.Definition{Backend: cpu.New(), Network: policy.MLP{
 				Obs: env.ObsElems(), Actions: env.Actions(), Hidden: []int{4}, Activation: policy.Tanh,
 			}.Network()}, nil
 		},
+		CheckWrapper: wrap.Check,
 		CheckPolicy: func(decode func(any) error) error {
 			var table struct {
 				Net struct {
@@ -112,7 +118,7 @@ func parts(t *testing.T) *graph.Parts {
 }
 
 // begin starts a run and its commands.
-func begin(t *testing.T) *rig {
+func begin(t *testing.T, sets ...string) *rig {
 	t.Helper()
 	r := &rig{T: t, ended: make(chan error, 1)}
 	var err error
@@ -120,7 +126,7 @@ func begin(t *testing.T) *rig {
 		t.Fatal(err)
 	}
 	p := parts(t)
-	g, problems := graph.Parse("pipeline.toml", []byte(file), graph.ParseOptions{Parts: p})
+	g, problems := graph.Parse("pipeline.toml", []byte(file), graph.ParseOptions{Parts: p, Sets: sets})
 	if g == nil {
 		t.Fatal(problems)
 	}

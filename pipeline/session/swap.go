@@ -23,11 +23,12 @@ func (c changer) asked(ctx context.Context, what, title string, notice control.N
 // swap answers VerbSwap.
 func (c changer) swap(ctx context.Context, q control.SwapRequest, notice control.Notice) (*control.SwapReply, error) {
 	x := c.asked(ctx, whatSwap, fmt.Sprintf("swap of %s to %s", q.Component, filepath.Base(q.File)), notice)
-	x.component = q.Component
+	x.component, x.wrapper, x.wraps = control.SplitWrapper(q.Component)
 	var err error
 	if x.rules, err = swapRules(c.Pipeline.Graph(), &q); err != nil {
 		return nil, err
 	}
+	x.rules.keepState = x.rules.keepState || x.wraps && q.KeepState == nil
 	if ctx, err = c.begin(ctx, x.work); err != nil {
 		return nil, err
 	}
@@ -42,7 +43,9 @@ func (c changer) swap(ctx context.Context, q control.SwapRequest, notice control
 // rollback answers VerbRollback: what ran before is known to work, so it is neither checked nor tried nor watched.
 func (c changer) rollback(ctx context.Context, q control.RollbackRequest, notice control.Notice) (*control.SwapReply, error) {
 	x := c.asked(ctx, whatRollback, "rollback of "+q.Component, notice)
-	x.component, x.rules = q.Component, rulesOf(c.Pipeline.Graph())
+	x.component, x.wrapper, x.wraps = control.SplitWrapper(q.Component)
+	x.rules = rulesOf(c.Pipeline.Graph())
+	x.rules.keepState = x.rules.keepState || x.wraps
 	x.rules.canary, x.rules.probation = 0, 0
 	if err := x.rules.set(q.At, q.KeepState); err != nil {
 		return nil, err
@@ -53,12 +56,12 @@ func (c changer) rollback(ctx context.Context, q control.RollbackRequest, notice
 	}
 	defer c.finish(x.work)
 	began := time.Now()
-	if _, err := c.named(q.Component); err != nil {
+	if _, err := c.named(x.component); err != nil {
 		return nil, err
 	}
-	before := c.before(q.Component)
+	before := c.before(x.component)
 	if before == nil {
-		e := control.Errorf(control.CodeRefused, "%s has no previous version: it has not been changed in this run", q.Component)
+		e := control.Errorf(control.CodeRefused, "%s has no previous version: it has not been changed in this run", x.component)
 		e.Exit = int(Usage)
 		return nil, e
 	}

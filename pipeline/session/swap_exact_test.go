@@ -280,3 +280,23 @@ func swappedForItself(t *testing.T, name string, sets ...string) {
 		}
 	}
 }
+
+// A wrapper that is another one at every trajectory boundary changes nothing of what those within it and around it do: episodes, the
+// stream of actions that stick and the statistics of returns go on.
+func TestSwapExact_AWrapperBetweenOthersAtEveryBoundary(t *testing.T) {
+	module, err := filepath.Abs("../../examples/plugins/cartpole-c/cartpole.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := func(name string) []string {
+		return []string{"env.lab.wrap=[{ sticky_action = 0.2 }, { time_limit = 90 }, { record_stats = \"" + name + "\" }, { reward_normalize = { gamma = 0.9 } }]"}
+	}
+	want := (&swapsAtEveryBoundary{sets: list("a")}).run(t, module)
+	x := &swapsAtEveryBoundary{sets: list("a"), next: func(n int) []string { return list([]string{"a", "b"}[n%2]) }}
+	if got := x.run(t, module); got != want {
+		t.Errorf("parameters %.12s, want %.12s as without swaps", got, want)
+	}
+	if made := int(x.made.Load()); made < x.datasets*3/4 {
+		t.Errorf("%d swaps at %d boundaries", made, x.datasets)
+	}
+}

@@ -37,6 +37,8 @@ func (c *change) aim(file string) error {
 	switch _, _, native := graph.SplitUse(file); {
 	case file == "":
 		return bad("a swap needs a file")
+	case c.wraps:
+		return c.aimWrapper(env, file)
 	case file == runtimeBuiltin, file == runtimeProcess:
 		return c.aimAt(append(c.withoutSource(x), "component."+x.Name+".runtime = "+strconv.Quote(file))...)
 	case env == nil && strings.HasSuffix(file, ".wasm"):
@@ -116,6 +118,28 @@ func (c *change) withoutSource(x *graph.Component) (sets []string) {
 		sets = append(sets, "component."+x.Name+"."+key+removed)
 	}
 	return sets
+}
+
+// aimWrapper is aim for a wrapper of environments: its table takes the place in the list.
+func (c *change) aimWrapper(e *graph.Env, wrapper string) error {
+	switch {
+	case e == nil:
+		return bad("%s runs no environments", c.component)
+	case e.Swap == graph.SwapNever:
+		return forbidden("env", e.Name)
+	}
+	list, was, ok := e.Table.Rewrapped(c.wrapper, wrapper)
+	if !ok {
+		refused := control.Errorf(control.CodeUnknown, "env %q has %d wrappers: wrap[%d] is not one of them", e.Name, len(e.Table.Wrap), c.wrapper)
+		refused.Help = "they count from 0; to add one, change the file and rlhost reload it"
+		return refused
+	}
+	c.notes = append(c.notes, fmt.Sprintf("wrap[%d] of env %q: %s → %s", c.wrapper, e.Name, was, wrapper))
+	err := c.aimAt("env." + e.Name + ".wrap=" + list)
+	if err == nil && len(c.next.Env(e.Name).Table.Wrap) != len(e.Table.Wrap) {
+		err = bad("%s is not the table of one wrapper, such as { time_limit = 200 }", wrapper)
+	}
+	return err
 }
 
 // removed ends what takes a key out of a table.

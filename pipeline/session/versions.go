@@ -119,7 +119,7 @@ func envOf(g *graph.Graph, c *graph.Component) string {
 // keys that a table of a graph's text may lack, with what stands for their absence.
 var absent = map[string][]string{
 	"plugin":    {`sha256 = ""`, "interpreter = []", "args = []", "env = []"},
-	"env":       {`sha256 = ""`, `isolation = "host"`, "workers = 1", "args = {}", "limits = {}", "grants = []"},
+	"env":       {`sha256 = ""`, `isolation = "host"`, "workers = 1", "wrap = []", "args = {}", "limits = {}", "grants = []"},
 	"component": {`plugin = ""`, `runtime = ""`, `use = ""`, `grants = ""`, `limits = ""`, `sha256 = ""`, `max_restarts = ""`},
 }
 

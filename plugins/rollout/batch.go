@@ -191,16 +191,18 @@ func (b *batch) renewed(err error) {
 	}
 }
 
-// takeWhole takes whole instances, bit for bit, between plugins that are made of the same.
+// takeWhole takes whole instances, bit for bit, between plugins that are made of the same but for wrappers.
 func (b *batch) takeWhole(from *batch) error {
-	if !sameInstances(from.plugin, b.plugin) {
-		return env.ErrUnsupported
+	err := env.ErrUnsupported
+	if env.SameInstances(from.plugin, b.plugin) {
+		err = copyEnv(b.env, from.env)
+	} else if c, ok := b.env.(env.Copier); ok && env.Rewraps(b.plugin, from.plugin) {
+		err = c.CopyFrom(from.env)
 	}
-	if err := copyEnv(b.env, from.env); err != nil {
-		return err
+	if err == nil {
+		b.calls = from.calls
 	}
-	b.calls = from.calls
-	return nil
+	return err
 }
 
 // copyEnv makes one batch of environments what another is.
@@ -215,16 +217,6 @@ func copyEnv(to, from env.Env) error {
 		return err
 	}
 	return to.Restore(state)
-}
-
-// sameInstances reports whether an instance of one plugin can go on with the memory of one of the other.
-func sameInstances(a, b env.Plugin) bool {
-	if a.Hash() != b.Hash() {
-		return false
-	}
-	x, ok := a.(env.Configured)
-	y, also := b.(env.Configured)
-	return ok == also && (!ok || x.Configuration() == y.Configuration())
 }
 
 // takeEach takes the state of one environment after the other. It allocates nothing where those neither do.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/wasm"
+	"github.com/rlhost/rlhost/plugins/wrap"
 )
 
 // guests loads guests of the examples, by language.
@@ -215,7 +216,7 @@ func TestChange_OtherArgumentsAreAnotherInstance(t *testing.T) {
 		}
 		list = append(list, p)
 	}
-	if sameInstances(list[0], list[1]) || !sameInstances(list[0], list[2]) {
+	if env.SameInstances(list[0], list[1]) || !env.SameInstances(list[0], list[2]) {
 		t.Error("instances are told apart by something else than their arguments")
 	}
 	r := cartRig(t, list[0], component.Run{Synchronous: true}, func(c *config) { c.Horizon = 64 })
@@ -254,17 +255,34 @@ func BenchmarkSwap(b *testing.B) {
 		{"go-go/trajectory", "go", "go", component.AtTrajectory, false},
 		{"go-go/trajectory/keep", "go", "go", component.AtTrajectory, true},
 	} {
-		b.Run(c.name, func(b *testing.B) { benchmarkSwap(b, c.from, c.to, c.at, c.keep) })
+		b.Run(c.name, func(b *testing.B) {
+			list := guests(b, c.from, c.to)
+			benchmarkSwap(b, list[c.from], list[c.to], c.at, c.keep)
+		})
+	}
+	for _, at := range []component.Boundary{component.AtTrajectory, component.AtStep} {
+		b.Run(fmt.Sprintf("wrapper/%v/keep", at), func(b *testing.B) {
+			guest := guests(b, "c", "c")["c"]
+			var list []env.Plugin
+			for _, name := range []string{"a", "b"} {
+				p, err := wrap.New(guest, []env.Wrapper{{"time_limit": int64(400)}, {"record_stats": name}, {"reward_scale": 0.5}})
+				if err != nil {
+					b.Fatal(err)
+				}
+				list = append(list, p)
+			}
+			benchmarkSwap(b, list[0], list[1], at, true)
+		})
 	}
 }
 
-func benchmarkSwap(b *testing.B, from, to string, at component.Boundary, keep bool) {
-	list := guests(b, from, to)
-	r := cartRig(b, list[from], component.Run{Seed: 3}, func(c *config) { c.Envs, c.Splits, c.Horizon = 64, 1, 64 })
+func benchmarkSwap(b *testing.B, from, to env.Plugin, at component.Boundary, keep bool) {
+	list := []env.Plugin{to, from}
+	r := cartRig(b, from, component.Run{Seed: 3}, func(c *config) { c.Envs, c.Splits, c.Horizon = 64, 1, 64 })
 	var pauses, plain []time.Duration
 	s := r.c.splits[0]
 	for k := 0; b.Loop(); k++ {
-		next := list[[]string{to, from}[k%2]]
+		next := list[k%2]
 		went := swap(b, r, component.EnvChange{Plugin: next, At: at, KeepState: keep})
 		pauses = append(pauses, time.Duration(went.PauseNS[0]))
 		r.until(b, len(r.blocks)+1)

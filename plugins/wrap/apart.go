@@ -366,11 +366,10 @@ func (a *apart) Restore(snapshot []byte) error {
 // CopyFrom is Restore of the other's Snapshot; see env.Copier.
 func (a *apart) CopyFrom(from env.Env) error {
 	other, ok := from.(*apart)
-	inner, copies := a.inner.(env.Copier)
-	if !ok || !copies || other.plugin.text != a.plugin.text || len(other.own.Mem) != len(a.own.Mem) {
+	if !ok || other.plugin.text != a.plugin.text || len(other.own.Mem) != len(a.own.Mem) {
 		return a.unsupported("copy the state of these environments")
 	}
-	if err := inner.CopyFrom(other.inner); err != nil {
+	if err := a.copyInner(other.inner); err != nil {
 		return err
 	}
 	copy(a.own.Mem, other.own.Mem)

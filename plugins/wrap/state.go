@@ -84,18 +84,64 @@ func (w *wrapped) Restore(snapshot []byte) error {
 	return nil
 }
 
-// CopyFrom is Restore of the other's Snapshot; see env.Copier.
+// CopyFrom is Restore of the other's Snapshot; see env.Copier. A wrapper that is another one than the other batch has in its place
+// begins anew in the episodes that run; which those are it is told.
 func (w *wrapped) CopyFrom(from env.Env) error {
 	other, ok := from.(*wrapped)
-	inner, copies := w.inner.(env.Copier)
-	if !ok || !copies || other.plugin.text != w.plugin.text || other.o.Envs != w.o.Envs || other.recordBytes() != w.recordBytes() {
+	if !ok || other.o.Envs != w.o.Envs || other.ends.bytes() != w.ends.bytes() {
 		return w.unsupported("copy the state of these environments")
 	}
-	if err := inner.CopyFrom(other.inner); err != nil {
+	same := other.plugin.text == w.plugin.text
+	if !same && !w.mayFollow(other.layer) {
+		return w.unsupported("go on behind a time limit that has just ended an episode")
+	}
+	if err := w.copyInner(other.inner); err != nil {
 		return err
 	}
-	w.takeRecords(other.records())
+	if same {
+		w.takeRecords(other.records())
+	} else {
+		w.follow(other)
+	}
+	w.rows = 0
 	return nil
+}
+
+// copyInner gives the inner batch the state of another one.
+func (p *passing) copyInner(from env.Env) error {
+	if c, ok := p.inner.(env.Copier); ok {
+		return c.CopyFrom(from)
+	}
+	state, err := from.Snapshot()
+	if err != nil {
+		return err
+	}
+	return p.inner.Restore(state)
+}
+
+// mayFollow reports whether the layer can take the place of another between two steps. An episode that a limit has ended goes on
+// in the environment until the limit has reset it, where that takes a step of its own.
+func (w *wrapped) mayFollow(previous layer) bool {
+	l, ok := previous.(*limitLayer)
+	if _, limits := w.layer.(*limitLayer); !ok || limits {
+		return true
+	}
+	return !slices.Contains(l.due, 1)
+}
+
+// follow begins anew in the episodes of another batch.
+func (w *wrapped) follow(other *wrapped) {
+	ends := make([]byte, w.ends.bytes())
+	for index := range w.o.Envs {
+		other.ends.save(index, ends)
+		w.ends.load(index, ends)
+		w.layer.begin(index, 0, false)
+	}
+	if l, ok := w.layer.(*limitLayer); ok {
+		if previous, ok := other.layer.(*limitLayer); ok {
+			copy(l.due, previous.due)
+		}
+	}
 }
 
 // SaveEnv appends the state of one environment; see env.Stater.

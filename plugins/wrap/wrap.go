@@ -171,6 +171,23 @@ func (p *plugin) Configuration() string {
 	return text + "\nwrap=" + p.text
 }
 
+// Rewraps implements env.Rewrapping.
+func (p *plugin) Rewraps(other env.Plugin) bool {
+	o, ok := other.(interface{ wraps() *plugin })
+	if !ok {
+		return false
+	}
+	_, paints := p.wrapper.(painter)
+	_, painted := o.wraps().wrapper.(painter)
+	if paints != painted || paints && p.text != o.wraps().text {
+		return false
+	}
+	a, b := p.Plugin, o.wraps().Plugin
+	return env.SameInstances(a, b) || env.Rewraps(a, b)
+}
+
+func (p *plugin) wraps() *plugin { return p }
+
 // StepsParts implements env.Parted.
 func (p *plugin) StepsParts() bool { return env.StepsParts(p.Plugin) && !p.spec.HasAgents() }
 

@@ -1,0 +1,118 @@
+package wrap_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/plugintest"
+)
+
+// followed has environments with one list of wrappers make some steps, and those with another go on from there.
+func followed(t *testing.T, s plugintest.Script, steps int, was, is []env.Wrapper) (*env.Driver, error) {
+	t.Helper()
+	p, next := made(t, s, was...), made(t, s, is...)
+	if !env.Rewraps(next, p) {
+		t.Fatalf("%v and %v are told apart by more than wrappers", was, is)
+	}
+	d := driven(t, p, 2, s.Autoreset)
+	for range steps {
+		if _, err := d.Step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	to := driven(t, next, 2, s.Autoreset)
+	if err := to.Env.(env.Copier).CopyFrom(d.Env); err != nil {
+		return nil, err
+	}
+	from, row := d.Acting()
+	tr, own := to.Acting()
+	tr.CopyObserved(own, from, row)
+	return to, to.Bind()
+}
+
+// lengths returns after how many steps episodes of the first environment end.
+func lengths(t *testing.T, d *env.Driver, steps int) (list []int) {
+	t.Helper()
+	age := 0
+	for range steps {
+		if _, err := d.Step(); err != nil {
+			t.Fatal(err)
+		}
+		if age++; d.Terminated()[0]|d.Truncated()[0] != 0 {
+			list, age = append(list, age), 0
+		}
+	}
+	return list
+}
+
+// Wrappers that both lists have go on in the running episodes; one that is another begins anew, and what the environment does goes on.
+func TestWrapped_AnotherWrapperBeginsAnewInTheMidst(t *testing.T) {
+	s := plugintest.Script{Length: func(int, int) int { return 20 }, Autoreset: hostabi.SameStep, Picture: true}
+	scale, clip := env.Wrapper{"reward_scale": 2.0}, env.Wrapper{"reward_clip": 0.5}
+	limit := func(n int) env.Wrapper { return env.Wrapper{"time_limit": n} }
+	resize := env.Wrapper{"resize": []any{int64(1), int64(2)}}
+	for name, c := range map[string]struct {
+		was, is []env.Wrapper
+		want    int // steps to the end of the running episode, of which 5 have been made
+	}{
+		"around a limit":        {[]env.Wrapper{limit(9), scale}, []env.Wrapper{limit(9), clip}, 4},
+		"within a limit":        {[]env.Wrapper{scale, limit(9)}, []env.Wrapper{clip, limit(9)}, 4},
+		"a limit":               {[]env.Wrapper{limit(9), scale}, []env.Wrapper{limit(7), scale}, 7},
+		"a limit that was none": {[]env.Wrapper{scale, clip}, []env.Wrapper{limit(8), clip}, 8},
+		"a limit no more":       {[]env.Wrapper{limit(9), clip}, []env.Wrapper{scale, clip}, 15},
+		"beside pictures":       {[]env.Wrapper{limit(9), resize, scale}, []env.Wrapper{limit(9), resize, clip}, 4},
+		"within pictures":       {[]env.Wrapper{limit(9), scale, resize}, []env.Wrapper{limit(9), clip, resize}, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := followed(t, s, 5, c.was, c.is)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := lengths(t, d, 16); len(got) == 0 || got[0] != c.want {
+				t.Errorf("episodes end after %v steps, want the first after %d", got, c.want)
+			}
+		})
+	}
+}
+
+// An episode that a limit has ended, and that goes on in the environment for a step, ends there whatever the limit becomes.
+func TestWrapped_ALimitFollowsOneThatHasJustEndedAnEpisode(t *testing.T) {
+	s := plugintest.Script{Length: func(int, int) int { return 20 }, Autoreset: hostabi.NextStep}
+	limit := func(n int) []env.Wrapper { return []env.Wrapper{{"time_limit": n}} }
+	d, err := followed(t, s, 5, limit(5), limit(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Step(); err != nil {
+		t.Fatal(err)
+	}
+	if step := d.Obs().Float32()[plugintest.ObsStep]; step != 0 {
+		t.Errorf("behind the end the environment is at step %v of an episode, want a new one", step)
+	}
+	if _, err := followed(t, s, 5, limit(5), []env.Wrapper{{"reward_scale": 2.0}}); !errors.Is(err, env.ErrUnsupported) {
+		t.Errorf("nothing resets the environment any more: %v", err)
+	}
+}
+
+// Plugins that differ in more than wrappers one for one are not taken for such.
+func TestRewraps_TellsApartWhatCannotGoOn(t *testing.T) {
+	limit, resize := env.Wrapper{"time_limit": 5}, env.Wrapper{"resize": []any{int64(1), int64(2)}}
+	p := made(t, plugintest.Script{Picture: true}, limit, resize)
+	for name, other := range map[string]env.Plugin{
+		"one less":           made(t, plugintest.Script{Picture: true}, limit),
+		"none":               plugintest.New(plugintest.Script{Picture: true}),
+		"one more":           made(t, plugintest.Script{Picture: true}, limit, limit, resize),
+		"another size":       made(t, plugintest.Script{Picture: true}, limit, env.Wrapper{"resize": []any{int64(1), int64(1)}}),
+		"no picture":         made(t, plugintest.Script{Picture: true}, limit, limit),
+		"other environments": made(t, plugintest.Script{Picture: true, Name: "other@1"}, limit, resize),
+	} {
+		if env.Rewraps(p, other) || env.Rewraps(other, p) {
+			t.Errorf("%s: the plugins differ by wrappers alone", name)
+		}
+	}
+	if !env.Rewraps(p, made(t, plugintest.Script{Picture: true}, env.Wrapper{"reward_scale": 2.0}, resize)) {
+		t.Error("a limit that becomes a scale is more than another wrapper")
+	}
+}
