@@ -32,4 +32,12 @@ func TestPack_MovesParametersThereAndBack(t *testing.T) {
 	}
 	own[place[120]] = float32(float64(own[place[120]])*1.7 + -0.3)
 	same(t, "the rescaled vector", get[float32](r, args.Own, 900), own)
+
+	places := make([]int32, 21)
+	for i := range places {
+		places[i] = int32(i)
+	}
+	whole := Rescale{Own: put(r, r.floats(21)...), Place: put(r, places...), Scale: 1.7, Shift: -0.3, Bias: 20, Count: 20}
+	run(r, RescaleKernel, Blocks(21), whole)
+	runShort(r, RescaleKernel, Blocks(21), whole)
 }
