@@ -305,28 +305,40 @@ func (c *conformanceCase) states(t *testing.T, d *env.Driver) {
 	}
 }
 
-// The committed modules were assembled from their text as it is now: assembled.txt tells of both.
+// The committed modules, of environments and of components, were assembled from their text as it is now: assembled.txt tells of both.
 func TestConformance_ModulesAreFresh(t *testing.T) {
-	sources, err := filepath.Glob(conformance + "*.wat")
-	must(t, err)
-	include := regexp.MustCompile(`(?m)^;; include (\w+)$`)
-	read := func(path string) string {
-		b, err := os.ReadFile(path)
-		must(t, err)
-		return string(b)
+	for _, folder := range []string{conformance, conformance + "component/"} {
+		if was, now := contentOf(t, folder+"assembled.txt"), assembled(t, folder); was != now {
+			t.Errorf("%sassembled.txt says\n%swhich is now\n%srun python %sassemble.py, after make tools", folder, was, now, conformance)
+		}
 	}
+}
+
+func contentOf(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	must(t, err)
+	return string(b)
+}
+
+// assembled returns what assembled.txt of a folder is to say.
+func assembled(t *testing.T, folder string) (record string) {
+	t.Helper()
+	sources, err := filepath.Glob(folder + "*.wat")
+	must(t, err)
+	if len(sources) < 50 {
+		t.Fatalf("%d modules in %s", len(sources), folder)
+	}
+	include := regexp.MustCompile(`(?m)^;; include (\w+)$`)
 	var text func(path string) string
 	text = func(path string) string {
-		return include.ReplaceAllStringFunc(read(path), func(line string) string {
-			return text(conformance + "parts/" + include.FindStringSubmatch(line)[1] + ".wat")
+		return include.ReplaceAllStringFunc(contentOf(t, path), func(line string) string {
+			return text(folder + "parts/" + include.FindStringSubmatch(line)[1] + ".wat")
 		})
 	}
-	now := ""
 	for _, source := range sources {
 		name := strings.TrimSuffix(filepath.Base(source), ".wat")
-		now += fmt.Sprintf("%s %x %x\n", name, sha256.Sum256([]byte(text(source))), sha256.Sum256([]byte(read(conformance+name+".wasm"))))
+		record += fmt.Sprintf("%s %x %x\n", name, sha256.Sum256([]byte(text(source))), sha256.Sum256([]byte(contentOf(t, folder+name+".wasm"))))
 	}
-	if was := read(conformance + "assembled.txt"); was != now {
-		t.Errorf("assembled.txt says\n%swhich is now\n%srun python %sassemble.py, after make tools", was, now, conformance)
-	}
+	return record
 }

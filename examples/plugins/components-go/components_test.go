@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/component/author"
+	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/examples/plugins/chooser-go/chooser"
 	"github.com/rlhost/rlhost/examples/plugins/curriculum-go/curriculum"
 	"github.com/rlhost/rlhost/examples/plugins/opponent-go/opponent"
@@ -17,6 +18,8 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/builtin"
+	"github.com/rlhost/rlhost/plugins/envcheck"
+	"github.com/rlhost/rlhost/plugins/wasm"
 	"github.com/rlhost/rlhost/sdk/component"
 )
 
@@ -242,6 +245,29 @@ func TestWalk_LearnsTheSameInAllLanguages(t *testing.T) {
 	for name, module := range testkit.Guests(t, "walk", t.TempDir()) {
 		if got := x.train(t, x.builtIn(), "env.walk.use="+module); got.ParamsHash != want.ParamsHash || got.Episodes != want.Episodes {
 			t.Errorf("%s: parameters %.12s after %d episodes, want %.12s after %d", name, got.ParamsHash, got.Episodes, want.ParamsHash, want.Episodes)
+		}
+	}
+}
+
+// The check of environments leaves reset parameters alone, however it lays blocks out.
+func TestWalk_PassesTheCheck(t *testing.T) {
+	r, err := wasm.New(wasm.Options{CacheDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for name, module := range testkit.Guests(t, "walk", t.TempDir()) {
+		p, err := r.Load(t.Context(), module, nil, env.Source{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, got := range envcheck.Run(t.Context(), p, envcheck.Options{Steps: 300, Seed: 1}) {
+			if got.Verdict == envcheck.Failed {
+				t.Errorf("%s: %s %s: %s", name, got.ID, got.Title, got.Detail)
+			}
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }
