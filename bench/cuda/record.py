@@ -33,7 +33,7 @@ PARTS = {
     "H3": ("memory and race checkers",
            [f"{SANITIZE} {tool} {TEST} -test.run 'HasTheProcessorsBits|SameOnEveryDevice'" for tool in ("memcheck", "racecheck")], "0 errors"),
     "H4": ("the bus", [f"{BENCH} Copy"], "40 GB/s each way"),
-    "H5": ("registration of blocks", [], "0.5 s/GiB"),
+    "H5": ("registration of blocks", [f"{BENCH} Register"], "0.5 s/GiB"),
     "H6": ("a launch and its end", [f"{BENCH} RoundTrip"], "9 us"),
     "H7": ("acting", [f"{BENCH} Act"], "4-64-64: 64 rows 12 us, 1,024 rows 14 us, 8,192 rows 22 us"),
     "H8": ("assembling the kernels", [f"CUDA_CACHE_DISABLE=1 {BENCH} Load", f"{BENCH} Load"], "1.5 s, then 0.1 s"),

@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/gpu/cpu"
 	"github.com/rlhost/rlhost/gpu/cuda"
 	"github.com/rlhost/rlhost/gpu/cuda/driver"
@@ -101,6 +102,29 @@ func BenchmarkCopy(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkRegister gives an arena of a GiB to the device and takes it back.
+func BenchmarkRegister(b *testing.B) {
+	d := hardware(b)
+	set := arena.NewSet()
+	defer set.Close()
+	a, err := set.Add(arena.Config{Name: "registered", Blocks: 64, BlockBytes: 16 << 20})
+	if err != nil {
+		b.Fatal(err)
+	}
+	memory := arena.MemoryOf(a)
+	clear(memory)
+	b.SetBytes(int64(len(memory)))
+	for b.Loop() {
+		r, err := d.Register(memory)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := r.Close(); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 
