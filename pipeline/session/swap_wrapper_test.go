@@ -48,6 +48,7 @@ func TestSwap_SaysWhyAWrapperIsRefused(t *testing.T) {
 		`learner runs no environments`:                              {Component: "learner.wrap[0]", File: "{ time_limit = 3 }"},
 		`there is no component "walker"`:                            {Component: "walker.wrap[0]", File: "{ time_limit = 3 }"},
 		`is not the table of one wrapper`:                           {Component: "rollout.wrap[0]", File: "{ time_limit = 3 }, { reward_scale = 2 }"},
+		"v2.wasm is not the table of a wrapper":                     {Component: "rollout.wrap[0]", File: "/v2.wasm"},
 		"`time_limit` is 0":                                         {Component: "rollout.wrap[0]", File: "{ time_limit = 0 }"},
 		"is not a value":                                            {Component: "rollout.wrap[0]", File: "{ time_limit"},
 		"is not a wrapper":                                          {Component: "rollout.wrap[0]", File: "{ time_limt = 3 }"},
