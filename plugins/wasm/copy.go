@@ -77,7 +77,7 @@ func sameWindows(a, b []*window) bool {
 // copyPages makes the memory equal to that of the other one, which is as large, where it differs. Where the other one
 // has a window it becomes zero, or stays a window.
 func (e *Env) copyPages(o *Env) {
-	to, from := e.inst.mem.bytes(), o.inst.mem.bytes()
+	to, from, same := e.inst.mem.bytes(), o.inst.mem.bytes(), unchanged(e, o)
 	for at := uint64(0); at < uint64(len(from)); {
 		end := uint64(len(from))
 		inside := false // of a window
@@ -91,7 +91,7 @@ func (e *Env) copyPages(o *Env) {
 		}
 		switch {
 		case !inside:
-			copyChanged(to[at:end], from[at:end])
+			copyChanged(to[at:end], from[at:end], same[at/hostPage:])
 		case e.windows == nil:
 			clearChanged(to[at:end])
 		}
@@ -99,10 +99,24 @@ func (e *Env) copyPages(o *Env) {
 	}
 }
 
-// copyChanged copies the pages that differ; both are whole pages and equally long.
-func copyChanged(to, from []byte) {
+// unchanged reports of each page whether both have it as both began, so that the two need not be compared.
+func unchanged(e, o *Env) []bool {
+	same, a, b := make([]bool, o.inst.mem.size/hostPage), e.plugin.image, o.plugin.image
+	if a == nil || b == nil || a.file == nil || b.file == nil || a.file.sum != b.file.sum {
+		return same
+	}
+	imaged, untouched := min(e.inst.mem.imaged, o.inst.mem.imaged), e.inst.mem.untouched()
+	for i, also := range o.inst.mem.untouched() {
+		offset := uint64(i) * hostPage
+		same[i] = also && untouched[i] && (offset < imaged || offset >= a.size)
+	}
+	return same
+}
+
+// copyChanged copies the pages that differ; both are whole pages and equally long. Those of which same says so do not.
+func copyChanged(to, from []byte, same []bool) {
 	for at := 0; at+hostPage <= len(from); at += hostPage {
-		if now := from[at : at+hostPage]; !bytes.Equal(to[at:at+hostPage], now) {
+		if now := from[at : at+hostPage]; !same[at/hostPage] && !bytes.Equal(to[at:at+hostPage], now) {
 			copy(to[at:], now)
 		}
 	}

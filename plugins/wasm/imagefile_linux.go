@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 
@@ -11,6 +12,7 @@ import (
 type imageFile struct {
 	fd      int
 	content []byte // mapped for reading
+	sum     [sha256.Size]byte
 }
 
 // newImageFile makes a file with that content. Pages of zeros take no memory.
@@ -19,7 +21,7 @@ func newImageFile(content []byte) (*imageFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &imageFile{fd: fd}
+	f := &imageFile{fd: fd, sum: sha256.Sum256(content)}
 	if err := f.fill(content); err != nil {
 		return nil, errors.Join(err, unix.Close(fd))
 	}

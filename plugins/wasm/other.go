@@ -4,6 +4,7 @@ package wasm
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -48,6 +49,7 @@ func (l *linear) release()                  {}
 type imageFile struct {
 	fd      int
 	content []byte
+	sum     [sha256.Size]byte
 }
 
 func newImageFile([]byte) (*imageFile, error) { return nil, errors.ErrUnsupported }
