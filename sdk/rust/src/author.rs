@@ -381,6 +381,11 @@ impl Config {
         self.lookup(key).unwrap_or_else(|| fallback.to_string())
     }
 
+    /// A string that has to be given; the error is what `new` returns without it.
+    pub fn required(&mut self, key: &str) -> Result<String, String> {
+        self.lookup(key).filter(|text| !text.is_empty()).ok_or_else(|| format!("{key}: is missing"))
+    }
+
     /// The first bad value, or else an argument that nothing has asked for.
     pub(crate) fn check(&self) -> Result<(), String> {
         if let Some(error) = &self.error {

@@ -27,6 +27,7 @@
 use crate::author::{Config, Element};
 use crate::component_abi::{self as abi, ColumnBinding, ColumnDesc, ComponentMessage, ComponentSpec, PortDesc};
 use crate::memory;
+pub use crate::state::{pack, unpack, State};
 use core::cell::UnsafeCell;
 use core::mem::size_of;
 use std::sync::Mutex;
@@ -91,10 +92,22 @@ pub struct Want {
     pub flags: u32,
 }
 
+impl Slot {
+    /// An input.
+    pub const fn new(name: &'static str, payload: &'static str, doc: &'static str, wants: &'static [Want]) -> Slot {
+        Slot { name, payload, doc, wants }
+    }
+}
+
 impl Want {
     /// A column to read.
     pub const fn read(name: &'static str, dtype: u8) -> Want {
         Want { name, dtype, flags: 0 }
+    }
+
+    /// A column to read where the block has it; else its `is_there` is false.
+    pub const fn optional(name: &'static str, dtype: u8) -> Want {
+        Want { name, dtype, flags: abi::COLUMN_OPTIONAL }
     }
 
     /// A column to write; the wire must grant it.
@@ -157,6 +170,11 @@ impl Column {
             "a column's element"
         );
         memory::at(b.ptr + t * b.stride_t + env * b.stride_env + agent * b.stride_agent + i * b.stride_elem).cast()
+    }
+
+    /// Whether the block has it, which only that of an optional want may lack.
+    pub fn is_there(&self) -> bool {
+        self.binding.ptr != 0
     }
 
     /// An element. It panics where there is none, or for another type.
@@ -234,6 +252,17 @@ impl ActRequest {
     pub fn of(m: &Message) -> ActRequest {
         let flags = m.fields.inline[1];
         ActRequest { t: m.fields.t, policy: (flags >> 34) as u8, value_only: flags >> 32 & 1 != 0 }
+    }
+
+    /// Each (env, agent) whose action is asked for, in order: whom the column `active` has in the row, and, where the block has the
+    /// column `policy`, whom the component's policy plays. None if `value_only`.
+    pub fn turns<'a>(&self, active: &'a Column, policy: &'a Column) -> impl Iterator<Item = (u32, u32)> + 'a {
+        let (t, own) = (self.t, self.policy);
+        let (envs, agents) = (active.binding.envs, active.binding.agents);
+        (0..if self.value_only { 0 } else { envs })
+            .flat_map(move |env| (0..agents).map(move |agent| (env, agent)))
+            .filter(move |&(env, agent)| active.get::<u8>(t, env, agent, 0) != 0)
+            .filter(move |&(env, agent)| !policy.is_there() || policy.get::<u8>(t, env, agent, 0) == own)
     }
 }
 

@@ -38,6 +38,8 @@ pub mod component;
 pub mod component_abi;
 mod guest;
 mod memory;
+#[cfg(any(test, target_arch = "wasm32"))]
+mod state;
 #[cfg(test)]
 mod tests;
 

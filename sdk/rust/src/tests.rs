@@ -4,6 +4,7 @@ use crate::abi::{self, Binding};
 use crate::author::{Config, Element, Env, Rng, Space, Spec, Step};
 use crate::batch::{self, Batch};
 use crate::memory;
+use crate::state::{pack, unpack};
 use core::mem::offset_of;
 use std::sync::{Mutex, MutexGuard};
 
@@ -455,4 +456,32 @@ fn agents_have_limits() {
     for mode in [abi::AUTORESET_NEXT_STEP, abi::AUTORESET_DISABLED] {
         assert_eq!(refused("", mode), Some(abi::STATUS_UNSUPPORTED));
     }
+}
+
+#[test]
+fn a_state_is_its_numbers_one_behind_the_other() {
+    let state = (1.5f64, (-2i32, 7u8), u64::MAX);
+    let bytes = pack(&state);
+    assert_eq!(bytes, [&1.5f64.to_le_bytes()[..], &(-2i32).to_le_bytes(), &[7], &[255; 8]].concat());
+    let mut other = (0.0f64, (0i32, 0u8), 0u64);
+    assert!(unpack(&mut other, &bytes));
+    assert_eq!(other, state);
+}
+
+#[test]
+fn a_state_of_another_size_is_left() {
+    let mut state = (3u32, 4u16);
+    for bytes in [&[][..], &[9; 5], &[9; 7]] {
+        assert!(!unpack(&mut state, bytes));
+        assert_eq!(state, (3, 4));
+    }
+}
+
+#[test]
+fn required_arguments_are_given() {
+    let mut config = Config::parse("policy=rules\nempty=\n");
+    assert_eq!(config.required("policy"), Ok("rules".to_string()));
+    assert_eq!(config.required("empty"), Err("empty: is missing".to_string()));
+    assert_eq!(config.required("other"), Err("other: is missing".to_string()));
+    assert_eq!(config.check(), Ok(()));
 }

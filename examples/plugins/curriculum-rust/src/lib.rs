@@ -1,7 +1,7 @@
 //! A curriculum: one number for the episodes to come, which rises by a step whenever so many episodes have had a mean return of goal
 //! or more. The wire to on_resets must grant write = ["reset_param"]; it needs the grant metric.
 
-use rlhost_env::component::{emit, Component, Episode, Message, Metric, Signal, Slot, Spec, Want};
+use rlhost_env::component::{emit, pack, unpack, Component, Episode, Message, Metric, Signal, Slot, Spec, Want};
 use rlhost_env::component_abi::METRIC_GAUGE;
 use rlhost_env::{abi, rl_component, Config};
 
@@ -14,18 +14,15 @@ struct Curriculum {
     metric: Metric,
 }
 
+const WRITES: &[Want] = &[Want::write("reset_param", abi::F32)];
+
 impl Component for Curriculum {
     const SPEC: Spec = Spec {
         name: "curriculum@1",
         signals: &[Signal { name: "params", payload: "reset_params", doc: "they have been written" }],
         slots: &[
-            Slot { name: "on_episodes", payload: "episode", doc: "episodes that have ended", wants: &[] },
-            Slot {
-                name: "on_resets",
-                payload: "reset_request",
-                doc: "episodes to come want reset parameters",
-                wants: &[Want::write("reset_param", abi::F32)],
-            },
+            Slot::new("on_episodes", "episode", "episodes that have ended", &[]),
+            Slot::new("on_resets", "reset_request", "episodes to come want reset parameters", WRITES),
         ],
     };
     const SAVED: bool = true;
@@ -63,15 +60,11 @@ impl Component for Curriculum {
     }
 
     fn save(&self) -> Vec<u8> {
-        let (level, sum, episodes) = self.seen;
-        [level.to_le_bytes(), sum.to_le_bytes(), episodes.to_le_bytes()].concat()
+        pack(&self.seen)
     }
 
     fn load(&mut self, from: &[u8]) -> bool {
-        let number = |at: usize| Some(u64::from_le_bytes(from.get(at..at + 8)?.try_into().ok()?));
-        let (Some(level), Some(sum), Some(episodes)) = (number(0), number(8), number(16)) else { return false };
-        self.seen = (f64::from_bits(level), f64::from_bits(sum), episodes);
-        true
+        unpack(&mut self.seen, from)
     }
 }
 

@@ -1,14 +1,13 @@
 //! A logger: a line for each episode that ends, or each so many, and metrics of all. It needs the grants log and metric.
 
-use rlhost_env::component::{log, Component, Episode, Message, Metric, Slot, Spec};
+use rlhost_env::component::{log, pack, unpack, Component, Episode, Message, Metric, Slot, Spec};
 use rlhost_env::component_abi::{METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM};
 use rlhost_env::{rl_component, Config};
 
 #[derive(Default)]
 struct Logger {
     every: u64,
-    episodes: u64, // seen
-    longest: u64,
+    seen: (u64, u64), // episodes, and the length of the longest
     metrics: [Metric; 4],
 }
 
@@ -36,26 +35,24 @@ impl Component for Logger {
 
     fn handle(&mut self, _slot: usize, m: &Message) -> Result<(), String> {
         let e = Episode::of(m);
-        self.longest = self.longest.max(e.length as u64);
-        let values = [1.0, e.length as f64, e.total as f64, self.longest as f64];
+        let (episodes, longest) = &mut self.seen;
+        *longest = (e.length as u64).max(*longest);
+        let values = [1.0, e.length as f64, e.total as f64, *longest as f64];
         self.metrics.iter().zip(values).for_each(|(metric, value)| metric.report(value));
-        if self.episodes % self.every == 0 {
+        if *episodes % self.every == 0 {
             let how = if e.terminated { "terminated" } else { "was truncated" };
             log(1, &format!("environment {} {how} after {} env steps", e.env, e.length));
         }
-        self.episodes += 1;
+        *episodes += 1;
         Ok(())
     }
 
     fn save(&self) -> Vec<u8> {
-        [self.episodes.to_le_bytes(), self.longest.to_le_bytes()].concat()
+        pack(&self.seen)
     }
 
     fn load(&mut self, from: &[u8]) -> bool {
-        let number = |at: usize| Some(u64::from_le_bytes(from.get(at..at + 8)?.try_into().ok()?));
-        let (Some(episodes), Some(longest)) = (number(0), number(8)) else { return false };
-        (self.episodes, self.longest) = (episodes, longest);
-        true
+        unpack(&mut self.seen, from)
     }
 }
 

@@ -2,7 +2,6 @@
 //! The wire to it must grant write = ["action"].
 
 use rlhost_env::component::{emit, ActRequest, Column, Component, Message, Signal, Slot, Spec, Want};
-use rlhost_env::component_abi::COLUMN_OPTIONAL;
 use rlhost_env::{abi, rl_component, Config};
 
 const COLUMNS: i32 = 7;
@@ -41,38 +40,28 @@ impl Board<'_> {
 
 struct Opponent;
 
+const WANTS: &[Want] = &[
+    Want::read("obs", abi::F32),
+    Want::read("active", abi::U8),
+    Want::optional("policy", abi::U8),
+    Want::write("action", abi::I32),
+];
+
 impl Component for Opponent {
     const SPEC: Spec = Spec {
         name: "opponent@1",
         signals: &[Signal { name: "actions", payload: "actions", doc: "the moves have been written" }],
-        slots: &[Slot {
-            name: "act",
-            payload: "act_request",
-            doc: "boards that wait for a move",
-            wants: &[
-                Want::read("obs", abi::F32),
-                Want::read("active", abi::U8),
-                Want { name: "policy", dtype: abi::U8, flags: COLUMN_OPTIONAL },
-                Want::write("action", abi::I32),
-            ],
-        }],
+        slots: &[Slot::new("act", "act_request", "boards that wait for a move", WANTS)],
     };
 
     fn new(config: &mut Config) -> Result<Self, String> {
-        match config.text("policy", "").as_str() {
-            "" => Err("policy: is missing".to_string()),
-            _ => Ok(Opponent),
-        }
+        config.required("policy").map(|_| Opponent)
     }
 
     fn handle(&mut self, _slot: usize, m: &Message) -> Result<(), String> {
         let (r, [obs, active, policy, action]) = (ActRequest::of(m), [0, 1, 2, 3].map(|i| m.column(i)));
-        let (envs, agents) = (obs.binding.envs, obs.binding.agents);
-        for (env, agent) in (0..if r.value_only { 0 } else { envs }).flat_map(|e| (0..agents).map(move |a| (e, a))) {
-            let own = policy.binding.ptr == 0 || policy.get::<u8>(r.t, env, agent, 0) == r.policy;
-            if own && active.get::<u8>(r.t, env, agent, 0) != 0 {
-                action.set(r.t, env, agent, 0, Board(&obs, r.t, env, agent).choose());
-            }
+        for (env, agent) in r.turns(&active, &policy) {
+            action.set(r.t, env, agent, 0, Board(&obs, r.t, env, agent).choose());
         }
         emit(0, m)
     }
