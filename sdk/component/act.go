@@ -1,5 +1,7 @@
 package component
 
+import "iter"
+
 // ActRequest is what a message of the payload act_request asks: that the actions of the component's policy be written into row T of
 // the block, which its sender still writes. The answer is the message itself, on a signal with the payload actions.
 type ActRequest struct {
@@ -12,4 +14,19 @@ type ActRequest struct {
 func ActRequestOf(m *Message) ActRequest {
 	const valueOnly, policyAt = 1 << 32, 34
 	return ActRequest{T: int(m.T), Policy: uint8(m.Inline[1] >> policyAt), ValueOnly: m.Inline[1]&valueOnly != 0}
+}
+
+// Turns returns each environment whose action is asked for, in order: whom the column active has in row T and, unless policy is the
+// zero Column, whom the component's policy plays. There is none if ValueOnly. Of several agents each counts as an environment, as in
+// the columns.
+func (r ActRequest) Turns(active, policy Column) iter.Seq[int] {
+	return func(yield func(env int) bool) {
+		for env := range active.Envs {
+			waits := !r.ValueOnly && active.Row(r.T, env).Bytes[0] != 0
+			own := policy.Bytes == nil || policy.Row(r.T, env).Bytes[0] == r.Policy
+			if waits && own && !yield(env) {
+				return
+			}
+		}
+	}
 }

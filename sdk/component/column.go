@@ -17,6 +17,19 @@ type Column struct {
 	Bytes                          []byte
 }
 
+// Row returns the elements of one environment in a time row, in place, as a column of one row and one environment. It panics where
+// there is none.
+func (c Column) Row(t, env int) Column {
+	if t < 0 || t >= c.Rows || env < 0 || env >= c.Envs {
+		panic(fmt.Sprintf("column %s has %d rows of %d environments, and not [%d, %d]", c.Name, c.Rows, c.Envs, t, env))
+	}
+	size := c.DType.Bytes()
+	first := (t*c.StrideT + env*c.StrideEnv) * size
+	c.Bytes = c.Bytes[first : first+((c.Elems-1)*c.StrideElem+1)*size]
+	c.Rows, c.Envs = 1, 1
+	return c
+}
+
 // Float32 returns the elements of a column of dtype f32, in place. Like the methods below it panics for another dtype.
 func (c Column) Float32() []float32 { return elements[float32](c, hostabi.F32) }
 

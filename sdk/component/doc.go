@@ -35,6 +35,8 @@
 //		}
 //	}
 //
+// Declared makes a component of its parts, without most of that.
+//
 // A message of 64 bytes names a block of memory that all components share; nothing is copied. A component sees blocks as
 // tokens: a Block while the slot of its message runs, a Lease for longer, a Loan to write one of its own.
 //

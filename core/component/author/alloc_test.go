@@ -15,7 +15,29 @@ import (
 
 // In the invariants build each lease keeps its stack.
 func TestAuthored_ASlotCallAllocatesNothing(t *testing.T) {
-	s := plugintest.NewStage(t, author.Kind(func() sdk.Component { return &relay{} })(),
+	for name, create := range map[string]func() sdk.Component{"by hand": func() sdk.Component { return &relay{} }, "declared": newDeclared} {
+		t.Run(name, func(t *testing.T) { slotAllocatesNothing(t, create) })
+	}
+}
+
+// newDeclared is a component that does what relay does.
+func newDeclared() sdk.Component {
+	var out sdk.Signal
+	var reward, obs sdk.Column
+	return &sdk.Declared{
+		Signals: []sdk.Output{{Name: "out", Payload: "p", Bind: &out}},
+		Slots: []sdk.Input{{Name: "in", Payload: "p", Columns: []sdk.Want{{Name: "reward", Into: &reward, Write: true}, {Name: "obs", Into: &obs}},
+			Handle: func(m *sdk.Message) error {
+				for t := range reward.Rows {
+					reward.Row(t, 0).Float32()[0] += obs.Row(t, 0).Float32()[0]
+				}
+				return sdk.Pass(out, m)
+			}}},
+	}
+}
+
+func slotAllocatesNothing(t *testing.T, create func() sdk.Component) {
+	s := plugintest.NewStage(t, author.Kind(create)(),
 		plugintest.StageOptions{Grants: map[string][]string{"in": {"reward"}}})
 	schema, err := trajectory.NewSchema(plugintest.New(plugintest.Script{}).Spec(), trajectory.Shape{Steps: 4, Envs: 1})
 	if err != nil {

@@ -4,82 +4,61 @@ package chooser
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 
 	"github.com/rlhost/rlhost/sdk/component"
 )
 
 type chooser struct {
-	component.Stateless
-	config struct {
-		Of   int `toml:"of"`
-		Keep int `toml:"keep"`
-	}
-	host         component.Host
-	best, others component.Signal
-	held         []held
+	Of   int `toml:"of"`
+	Keep int `toml:"keep"`
+
+	best, others  component.Signal
+	reward, valid component.Column
+	held          []held
 }
 
 type held struct {
-	message component.Message // names the lease
-	lease   component.Lease
-	mean    float64
+	component.Kept
+	mean float64
 }
 
 // New returns an unconfigured chooser.
-func New() component.Component { return &chooser{} }
-
-func (c *chooser) Manifest() component.Manifest {
-	return component.Manifest{
-		Signals: []component.Port{{Name: "trajectories", Payload: "trajectory", Doc: "the best blocks"}, {Name: "others", Payload: "trajectory", Doc: "the others"}},
-		Slots:   []component.Port{{Name: "on_trajectories", Payload: "trajectory", Doc: "full blocks"}},
+func New() component.Component {
+	c := &chooser{Of: 2, Keep: 1}
+	return &component.Declared{
+		Config: c,
+		Check:  c.check,
+		Signals: []component.Output{
+			{Name: "trajectories", Payload: "trajectory", Doc: "the best blocks", Bind: &c.best},
+			{Name: "others", Payload: "trajectory", Doc: "the others", Bind: &c.others},
+		},
+		Slots: []component.Input{{Name: "on_trajectories", Payload: "trajectory", Doc: "full blocks", Handle: c.onTrajectory,
+			Columns: []component.Want{{Name: "reward", Into: &c.reward}, {Name: "valid", Into: &c.valid}}}},
 	}
 }
 
-func (c *chooser) Configure(decode func(into any) error) error {
-	c.config.Of, c.config.Keep = 2, 1
-	err := decode(&c.config)
-	if of, keep := c.config.Of, c.config.Keep; err != nil || keep > 0 && keep < of && of <= 64 {
+func (c *chooser) check() error {
+	return component.Require(c.Keep > 0 && c.Keep < c.Of && c.Of <= 64, "keep", "want 1 or more, and less than of, which is at most 64")
+}
+
+func (c *chooser) onTrajectory(m *component.Message) error {
+	kept, err := component.Keep(m)
+	if c.held = append(c.held, held{kept, mean(c.reward.Float32(), c.valid.Bytes)}); err != nil || len(c.held) < c.Of {
 		return err
 	}
-	return &component.ConfigError{Key: "keep", Reason: "want 1 or more, and less than of, which is at most 64"}
-}
-
-func (c *chooser) Start(h component.Host) error {
-	c.host, c.best, c.others = h, h.Signal("trajectories"), h.Signal("others")
-	h.Slot("on_trajectories", c.onTrajectory)
-	return nil
-}
-
-func (c *chooser) onTrajectory(m *component.Message) {
-	reward, err := m.Block.Column("reward")
-	valid, noValid := m.Block.Column("valid")
-	lease, notLeased := m.Block.Lease()
-	if err := errors.Join(err, noValid, notLeased); err != nil {
-		c.host.Fail(err)
-		return
-	}
-	c.held = append(c.held, held{*m, lease, mean(reward.Float32(), valid.Bytes)})
-	if c.held[len(c.held)-1].message.Block = lease; len(c.held) == c.config.Of {
-		c.choose()
-	}
-}
-
-// choose sends what is held.
-func (c *chooser) choose() {
 	slices.SortStableFunc(c.held, func(a, b held) int { return cmp.Compare(b.mean, a.mean) })
 	for i, x := range c.held {
 		to := c.others
-		if i < c.config.Keep {
+		if i < c.Keep {
 			to = c.best
 		}
-		_, err := to.Emit(x.message)
-		if err := errors.Join(err, x.lease.Release()); err != nil {
-			c.host.Fail(err)
+		if err := x.Send(to); err != nil {
+			return err
 		}
 	}
 	c.held = c.held[:0]
+	return nil
 }
 
 func mean(rewards []float32, valid []byte) float64 {

@@ -2,23 +2,17 @@
 // a mean return of goal or more.
 package curriculum
 
-import (
-	"encoding/binary"
-
-	"github.com/rlhost/rlhost/sdk/component"
-)
+import "github.com/rlhost/rlhost/sdk/component"
 
 type curriculum struct {
-	component.Stateless // for all but Snapshot and Restore
-	config              struct {
-		First  float64 `toml:"first"`
-		Last   float64 `toml:"last"`
-		Step   float64 `toml:"step"`
-		Goal   float64 `toml:"goal"`
-		Window int     `toml:"window"`
-	}
-	host   component.Host
+	First  float64 `toml:"first"`
+	Last   float64 `toml:"last"`
+	Step   float64 `toml:"step"`
+	Goal   float64 `toml:"goal"`
+	Window int     `toml:"window"`
+
 	params component.Signal
+	param  component.Column
 	level  component.Gauge
 	seen   struct {
 		Level, Sum float64
@@ -27,66 +21,44 @@ type curriculum struct {
 }
 
 // New returns an unconfigured curriculum.
-func New() component.Component { return &curriculum{} }
-
-func (c *curriculum) Manifest() component.Manifest {
-	return component.Manifest{
-		Signals: []component.Port{{Name: "params", Payload: "reset_params", Doc: "they have been written"}},
-		Slots: []component.Port{
-			{Name: "on_episodes", Payload: "episode", Doc: "episodes that have ended"},
-			{Name: "on_resets", Payload: "reset_request", Doc: "episodes to come want reset parameters"},
+func New() component.Component {
+	c := &curriculum{First: 1, Last: 10, Step: 1, Goal: 0.9, Window: 100}
+	return &component.Declared{
+		Config:  c,
+		Check:   c.check,
+		State:   &c.seen,
+		Signals: []component.Output{{Name: "params", Payload: "reset_params", Doc: "they have been written", Bind: &c.params}},
+		Slots: []component.Input{
+			{Name: "on_episodes", Payload: "episode", Doc: "episodes that have ended", Handle: c.onEpisode},
+			{Name: "on_resets", Payload: "reset_request", Doc: "episodes to come want reset parameters", Handle: c.onResets,
+				Columns: []component.Want{{Name: "reset_param", Into: &c.param, Write: true}}},
 		},
+		OnStart: func(h component.Host) { c.level = h.Gauge("curriculum/level") },
 	}
 }
 
-func (c *curriculum) Configure(decode func(into any) error) error {
-	x := &c.config
-	x.First, x.Last, x.Step, x.Goal, x.Window = 1, 10, 1, 0.9, 100
-	err := decode(x)
-	c.seen.Level = x.First
-	if err != nil || x.Window > 0 && x.First <= x.Last && x.Step > 0 {
-		return err
-	}
-	return &component.ConfigError{Key: "window", Reason: "and step want more than 0, and last as much as first or more"}
+func (c *curriculum) check() error {
+	c.seen.Level = c.First
+	ok := c.Window > 0 && c.First <= c.Last && c.Step > 0
+	return component.Require(ok, "window", "and step want more than 0, and last as much as first or more")
 }
 
-func (c *curriculum) Start(h component.Host) error {
-	c.host, c.params, c.level = h, h.Signal("params"), h.Gauge("curriculum/level")
-	h.Slot("on_episodes", c.onEpisode)
-	h.Slot("on_resets", c.onResets)
+func (c *curriculum) onEpisode(m *component.Message) error {
+	c.seen.Sum += float64(component.EpisodeOf(m).Return)
+	if c.seen.Episodes++; c.seen.Episodes < uint64(c.Window) {
+		return nil
+	}
+	if c.seen.Sum/float64(c.Window) >= c.Goal {
+		c.seen.Level = min(c.seen.Level+c.Step, c.Last)
+	}
+	c.seen.Sum, c.seen.Episodes = 0, 0
 	return nil
 }
 
-func (c *curriculum) onEpisode(m *component.Message) {
-	c.seen.Sum += float64(component.EpisodeOf(m).Return)
-	if c.seen.Episodes++; c.seen.Episodes < uint64(c.config.Window) {
-		return
-	}
-	if c.seen.Sum/float64(c.config.Window) >= c.config.Goal {
-		c.seen.Level = min(c.seen.Level+c.config.Step, c.config.Last)
-	}
-	c.seen.Sum, c.seen.Episodes = 0, 0
-}
-
-func (c *curriculum) onResets(m *component.Message) {
+func (c *curriculum) onResets(m *component.Message) error {
 	c.level.Set(c.seen.Level)
-	param, err := m.Block.Writable("reset_param")
-	if err == nil {
-		for env := range param.Envs {
-			param.Float32()[env*param.StrideEnv] = float32(c.seen.Level)
-		}
-		_, err = c.params.Emit(*m)
+	for env := range c.param.Envs {
+		c.param.Row(0, env).Float32()[0] = float32(c.seen.Level)
 	}
-	if err != nil {
-		c.host.Fail(err)
-	}
-}
-
-func (c *curriculum) Snapshot() ([]byte, error) {
-	return binary.Append(nil, binary.LittleEndian, c.seen)
-}
-
-func (c *curriculum) Restore(b []byte) error {
-	_, err := binary.Decode(b, binary.LittleEndian, &c.seen)
-	return err
+	return component.Pass(c.params, m)
 }

@@ -3,7 +3,7 @@
 package opponent
 
 import (
-	"errors"
+	"slices"
 
 	"github.com/rlhost/rlhost/sdk/component"
 )
@@ -11,112 +11,68 @@ import (
 const columns, rows = 7, 6
 
 type opponent struct {
-	component.Stateless
-	config struct {
-		Policy string `toml:"policy"`
-	}
-	host    component.Host
-	actions component.Signal
+	Policy                      string `toml:"policy"`
+	obs, active, policy, action component.Column
+	actions                     component.Signal
 }
 
 // New returns an unconfigured opponent.
-func New() component.Component { return &opponent{} }
-
-func (c *opponent) Manifest() component.Manifest {
-	return component.Manifest{
-		Signals: []component.Port{{Name: "actions", Payload: "actions", Doc: "the moves have been written"}},
-		Slots:   []component.Port{{Name: "act", Payload: "act_request", Doc: "boards that wait for a move"}},
+func New() component.Component {
+	c := &opponent{}
+	return &component.Declared{
+		Config: c, Check: func() error { return component.Require(c.Policy != "", "policy", "is missing") },
+		Signals: []component.Output{{Name: "actions", Payload: "actions", Doc: "the moves have been written", Bind: &c.actions}},
+		Slots: []component.Input{{Name: "act", Payload: "act_request", Doc: "boards that wait for a move", Handle: c.act,
+			Columns: []component.Want{{Name: "obs", Into: &c.obs}, {Name: "active", Into: &c.active},
+				{Name: "policy", Into: &c.policy, Optional: true}, {Name: "action", Into: &c.action, Write: true}}}},
 	}
 }
 
-func (c *opponent) Configure(decode func(into any) error) error {
-	if err := decode(&c.config); err != nil || c.config.Policy != "" {
-		return err
-	}
-	return &component.ConfigError{Key: "policy", Reason: "is missing"}
-}
-
-func (c *opponent) Start(h component.Host) error {
-	c.host, c.actions = h, h.Signal("actions")
-	h.Slot("act", func(m *component.Message) {
-		err := act(m)
-		if err == nil {
-			_, err = c.actions.Emit(*m)
-		}
-		if err != nil {
-			h.Fail(err)
-		}
-	})
-	return nil
-}
-
-// act writes the moves of a row.
-func act(m *component.Message) error {
+func (c *opponent) act(m *component.Message) error {
 	r := component.ActRequestOf(m)
-	if r.ValueOnly {
-		return nil
+	for env := range r.Turns(c.active, c.policy) {
+		b := board{c.obs.Row(r.T, env)} // of moves that are worth as much it takes the first here
+		best := slices.MaxFunc([]int{3, 2, 4, 1, 5, 0, 6}, func(x, y int) int { return b.worth(x) - b.worth(y) })
+		c.action.Row(r.T, env).Int32()[0] = int32(best)
 	}
-	obs, noObs := m.Block.Column("obs")
-	active, noActive := m.Block.Column("active")
-	action, noAction := m.Block.Writable("action")
-	if err := errors.Join(noObs, noActive, noAction); err != nil {
-		return err
-	}
-	policy, alone := m.Block.Column("policy")
-	for i := range active.Envs {
-		if active.Bytes[r.T*active.StrideT+i] != 0 && (alone != nil || policy.Bytes[r.T*policy.StrideT+i] == r.Policy) {
-			action.Int32()[r.T*action.StrideT+i] = choose(board{obs, r.T*obs.StrideT + i*obs.StrideEnv})
-		}
-	}
-	return nil
+	return component.Pass(c.actions, m)
 }
 
 // board is what who plays sees: its own stones and behind them the other's, the lowest row first.
-type board struct {
-	obs component.Column
-	at  int
-}
+type board struct{ component.Column }
 
 func (b board) stone(side, column, row int) bool {
-	if column < 0 || column >= columns || row < 0 || row >= rows {
-		return false
-	}
-	return b.obs.Float32()[b.at+((side*rows+row)*columns+column)*b.obs.StrideElem] > 0
+	inside := column >= 0 && column < columns && row >= 0 && row < rows
+	return inside && b.Float32()[((side*rows+row)*columns+column)*b.StrideElem] > 0
 }
 
+// run counts a side's stones from beside a place on in a direction.
+func (b board) run(side, column, row, right, up int) (n int) {
+	for b.stone(side, column+(n+1)*right, row+(n+1)*up) {
+		n++
+	}
+	return n
+}
+
+// wins says whether a stone there makes four.
 func (b board) wins(side, column, row int) bool {
-	for _, d := range [][2]int{{1, 0}, {0, 1}, {1, 1}, {1, -1}} {
-		n := 1
-		for way := -1; way < 2; way += 2 {
-			for k := way; b.stone(side, column+k*d[0], row+k*d[1]); k += way {
-				n++
-			}
-		}
-		if n >= 4 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([][2]int{{1, 0}, {0, 1}, {1, 1}, {1, -1}}, func(d [2]int) bool {
+		return b.run(side, column, row, d[0], d[1])+b.run(side, column, row, -d[0], -d[1]) >= 3
+	})
 }
 
-func choose(b board) (best int32) {
-	worth := -1
-	for _, column := range []int{3, 2, 4, 1, 5, 0, 6} {
-		row, is := 0, 0
-		for row < rows && (b.stone(0, column, row) || b.stone(1, column, row)) {
-			row++
-		}
+// worth is the higher the better a stone in the column is.
+func (b board) worth(column int) int {
+	for row := range rows {
 		switch {
-		case row == rows:
-			is = -1
+		case b.stone(0, column, row) || b.stone(1, column, row):
+			continue
 		case b.wins(0, column, row):
-			is = 2
+			return 3
 		case b.wins(1, column, row):
-			is = 1
+			return 2
 		}
-		if is > worth {
-			best, worth = int32(column), is
-		}
+		return 1
 	}
-	return best
+	return 0 // it is full
 }

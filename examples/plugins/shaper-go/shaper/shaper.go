@@ -2,7 +2,6 @@
 package shaper
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/rlhost/rlhost/sdk/component"
@@ -10,61 +9,43 @@ import (
 
 // shaper makes of each reward r what the learner gets: scale·r + shift, at most clip in magnitude.
 type shaper struct {
-	component.Stateless
-	config struct {
-		Scale float64 `toml:"scale"`
-		Shift float64 `toml:"shift"` // of every env step
-		Clip  float64 `toml:"clip"`  // 0 = none
-	}
-	host    component.Host
-	shaped  component.Signal
-	rewards component.Histogram
+	Scale float64 `toml:"scale"`
+	Shift float64 `toml:"shift"` // of every env step
+	Clip  float64 `toml:"clip"`  // 0 = none
+
+	reward, shaped component.Column
+	answers        component.Signal
+	rewards        component.Histogram
 }
 
 // New returns an unconfigured shaper.
-func New() component.Component { return &shaper{} }
-
-func (c *shaper) Manifest() component.Manifest {
-	return component.Manifest{
-		Signals: []component.Port{{Name: "shaped", Payload: "shaped_rewards", Doc: "they have been written"}},
-		Slots:   []component.Port{{Name: "on_rewards", Payload: "reward_request", Doc: "the rewards of a block can be shaped"}},
+func New() component.Component {
+	c := &shaper{Scale: 1}
+	return &component.Declared{
+		Config: c,
+		Check: func() error {
+			return component.Require(c.Clip >= 0, "clip", fmt.Sprintf("is %g, want 0 (none) or more", c.Clip))
+		},
+		Signals: []component.Output{{Name: "shaped", Payload: "shaped_rewards", Doc: "they have been written", Bind: &c.answers}},
+		Slots: []component.Input{{Name: "on_rewards", Payload: "reward_request", Doc: "the rewards of a block can be shaped", Handle: c.onRewards,
+			Columns: []component.Want{{Name: "reward", Into: &c.reward}, {Name: "shaped_reward", Into: &c.shaped, Write: true}}}},
+		OnStart: func(h component.Host) { c.rewards = h.Histogram("shaper/reward") },
 	}
-}
-
-func (c *shaper) Configure(decode func(into any) error) error {
-	c.config.Scale = 1
-	err := decode(&c.config)
-	if err == nil && c.config.Clip < 0 {
-		err = &component.ConfigError{Key: "clip", Reason: fmt.Sprintf("is %g, want 0 (none) or more", c.config.Clip)}
-	}
-	return err
-}
-
-func (c *shaper) Start(h component.Host) error {
-	c.host, c.shaped, c.rewards = h, h.Signal("shaped"), h.Histogram("shaper/reward")
-	h.Slot("on_rewards", c.onRewards)
-	return nil
 }
 
 // onRewards shapes the rewards of one block and answers. It may where the file's wire grants that.
-func (c *shaper) onRewards(m *component.Message) {
-	reward, err := m.Block.Column("reward")
-	shaped, granted := m.Block.Writable("shaped_reward")
-	if err = errors.Join(err, granted); err == nil {
-		for i, r := range reward.Float32() {
-			shaped.Float32()[i] = c.shape(r)
-		}
-		_, err = c.shaped.Emit(*m)
+func (c *shaper) onRewards(m *component.Message) error {
+	shaped := c.shaped.Float32()
+	for i, r := range c.reward.Float32() {
+		shaped[i] = c.shape(r)
 	}
-	if err != nil {
-		c.host.Fail(err)
-	}
+	return component.Pass(c.answers, m)
 }
 
 func (c *shaper) shape(r float32) float32 {
-	x := c.config.Scale*float64(r) + c.config.Shift
-	if clip := c.config.Clip; clip > 0 {
-		x = max(-clip, min(clip, x))
+	x := c.Scale*float64(r) + c.Shift
+	if c.Clip > 0 {
+		x = max(-c.Clip, min(c.Clip, x))
 	}
 	c.rewards.Observe(x)
 	return float32(x)

@@ -1,0 +1,197 @@
+package component
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// Declared is a component that is put together from its parts:
+//
+//	type clipper struct {
+//		Limit  float32 `toml:"limit"`
+//		out    component.Signal
+//		reward component.Column
+//	}
+//
+//	func New() component.Component {
+//		c := &clipper{Limit: 1}
+//		return &component.Declared{
+//			Config:  c,
+//			Signals: []component.Output{{Name: "trajectories", Payload: "trajectory", Doc: "with clipped rewards", Bind: &c.out}},
+//			Slots: []component.Input{{Name: "on_trajectories", Payload: "trajectory", Doc: "full blocks", Handle: c.onTrajectory,
+//				Columns: []component.Want{{Name: "reward", Into: &c.reward, Write: true}}}},
+//		}
+//	}
+//
+//	func (c *clipper) onTrajectory(m *component.Message) error {
+//		for i, r := range c.reward.Float32() {
+//			c.reward.Float32()[i] = max(-c.Limit, min(c.Limit, r))
+//		}
+//		return component.Pass(c.out, m)
+//	}
+//
+// Each is for one instance. A component whose Start can fail, or that releases something at its end, implements Component itself.
+type Declared struct {
+	Config  any          // points to a struct as Configure decodes into, with the defaults; nil: the table has no keys
+	Check   func() error // optional: of what was decoded; see Require
+	Signals []Output     // in the order of the manifest
+	Slots   []Input      // in the order of the manifest
+	OnStart func(h Host) // optional: called before the first message, to make metrics and timers
+	State   any          // points to what is saved, of fixed size: numbers, arrays and structs of them, exported; nil: nothing
+}
+
+// Output is a signal of a Declared component.
+type Output struct {
+	Name, Payload, Doc string
+	Schema             uint64  // as that of a Port
+	Bind               *Signal // set when the component starts
+}
+
+// Input is a slot of a Declared component.
+type Input struct {
+	Name, Payload, Doc string
+	Schema             uint64 // as that of a Port
+	Columns            []Want // of the block of each message
+	// Handle handles a message. An error ends the run.
+	Handle func(m *Message) error
+}
+
+// Want is a column that a slot looks at.
+type Want struct {
+	Name     string
+	Into     *Column // set before Handle is called, and valid until it returns
+	Write    bool    // to be written in place, which the wire must grant
+	Optional bool    // without it Into is the zero Column, which has no Bytes; else that is an error, which ends the run
+}
+
+var _ Component = (*Declared)(nil)
+
+// Manifest returns the ports.
+func (d *Declared) Manifest() Manifest {
+	var m Manifest
+	for _, s := range d.Signals {
+		m.Signals = append(m.Signals, Port{Name: s.Name, Payload: s.Payload, Doc: s.Doc, Schema: s.Schema})
+	}
+	for _, s := range d.Slots {
+		m.Slots = append(m.Slots, Port{Name: s.Name, Payload: s.Payload, Doc: s.Doc, Schema: s.Schema})
+	}
+	return m
+}
+
+// Configure decodes into Config and calls Check.
+func (d *Declared) Configure(decode func(into any) error) error {
+	config := d.Config
+	if config == nil {
+		config = &struct{}{}
+	}
+	if err := decode(config); err != nil || d.Check == nil {
+		return err
+	}
+	return d.Check()
+}
+
+// Start binds signals and slots and calls OnStart.
+func (d *Declared) Start(h Host) error {
+	for _, s := range d.Signals {
+		*s.Bind = h.Signal(s.Name)
+	}
+	for _, s := range d.Slots {
+		h.Slot(s.Name, func(m *Message) {
+			if err := s.handle(m); err != nil {
+				h.Fail(err)
+			}
+		})
+	}
+	if d.OnStart != nil {
+		d.OnStart(h)
+	}
+	return nil
+}
+
+// handle looks the columns up and calls Handle.
+func (s *Input) handle(m *Message) error {
+	if m.Block == nil && len(s.Columns) > 0 {
+		return fmt.Errorf("a message of the slot %s names no block, whose columns it wants", s.Name)
+	}
+	for i := range s.Columns {
+		if err := s.Columns[i].look(m.Block); err != nil {
+			return err
+		}
+	}
+	return s.Handle(m)
+}
+
+func (w *Want) look(b Block) (err error) {
+	if w.Write {
+		*w.Into, err = b.Writable(w.Name)
+	} else {
+		*w.Into, err = b.Column(w.Name)
+	}
+	if w.Optional && err != nil {
+		*w.Into = Column{}
+		return nil
+	}
+	return err
+}
+
+// Snapshot returns State as bytes, little-endian.
+func (d *Declared) Snapshot() ([]byte, error) {
+	if d.State == nil {
+		return nil, nil
+	}
+	return binary.Append(nil, binary.LittleEndian, d.State)
+}
+
+// Restore replaces State, or leaves it if the bytes are not as many as those of Snapshot.
+func (d *Declared) Restore(state []byte) error {
+	if d.State == nil {
+		return nil
+	}
+	if want := binary.Size(d.State); len(state) != want {
+		return fmt.Errorf("a state of %d bytes, want %d: it is that of another version of the component", len(state), want)
+	}
+	_, err := binary.Decode(state, binary.LittleEndian, d.State)
+	return err
+}
+
+// Stop has nothing to release.
+func (d *Declared) Stop() error { return nil }
+
+// Require returns nil if ok, else a *ConfigError with a key of the table and what is wrong with it, such as "is missing".
+func Require(ok bool, key, reason string) error {
+	if ok {
+		return nil
+	}
+	return &ConfigError{Key: key, Reason: reason}
+}
+
+// Pass sends a message with its block on: to the next component, or as the answer to a request. That a full wire drops it is no
+// error; the errors are those of Signal.Emit.
+func Pass(to Signal, m *Message) error {
+	_, err := to.Emit(*m)
+	return err
+}
+
+// Kept is a message whose block is kept beyond the slot that it came to.
+type Kept struct {
+	Message Message // its Block is the lease
+	lease   Lease
+}
+
+// Keep leases the block of a message that names one, while its slot runs. What it returns ends with Send or Release.
+func Keep(m *Message) (Kept, error) {
+	lease, err := m.Block.Lease()
+	if err != nil {
+		return Kept{}, err
+	}
+	k := Kept{*m, lease}
+	k.Message.Block = lease
+	return k, nil
+}
+
+// Send passes the message on and releases the block.
+func (k *Kept) Send(to Signal) error { return errors.Join(Pass(to, &k.Message), k.Release()) }
+
+// Release ends the lease. It fails if it has ended.
+func (k *Kept) Release() error { return k.lease.Release() }
