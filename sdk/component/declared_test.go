@@ -113,7 +113,7 @@ func TestDeclared_DecodesAndChecks(t *testing.T) {
 	if err := c.declared.Configure(func(into any) error { into.(*doubler).Factor = 0; return nil }); !errors.As(err, &e) || *e != (component.ConfigError{Key: "factor", Reason: "is 0"}) {
 		t.Errorf("a bad value: %v", err)
 	}
-	if err := c.declared.Configure(func(any) error { return io.EOF }); err != io.EOF {
+	if err := c.declared.Configure(func(any) error { return io.EOF }); !errors.Is(err, io.EOF) {
 		t.Errorf("what cannot be decoded: %v", err)
 	}
 	if err := c.declared.Configure(func(into any) error { into.(*doubler).Factor = 3; return nil }); err != nil || c.Factor != 3 {
