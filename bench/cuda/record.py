@@ -5,9 +5,11 @@ Here, where Go is:      make cuda-record          # bin/rlhost, bin/rlhost-cuda,
 There, in a copy of the repository with bin/:
                         python3 bench/cuda/record.py [H1 H2 ...]
 
-It needs Python alone. Without names it does everything that is built: a part whose command needs what is not there is recorded as
-skipped, with the reason, and one that is not written yet as absent. The record goes to bench/cuda/results/DEVICE-DATE.json. Its exit code is 1
-if a part failed.
+It needs Python alone. Without names it does everything: a part whose command needs what is not there is recorded as skipped, with the reason.
+What needs something of rlhost that is not built yet says what, as "needs", and has the commands that there are. The record goes to
+bench/cuda/results/DEVICE-DATE.json. Its exit code is 1 if a part failed. With --list it prints the parts as JSON.
+
+With RLHOST_CUDA_DRIVER=fake and programs that were built with -tags fakecuda it tries the commands where there is no GPU.
 """
 
 import datetime
@@ -18,6 +20,7 @@ import re
 import shutil
 import subprocess
 import sys
+import typing
 
 TEST = "bin/cuda.test -test.count 1"
 BENCH = "bin/cuda.test -test.run XXX -test.benchtime 2s -test.bench"
@@ -25,8 +28,21 @@ LONG = "RLHOST_LONG=1"
 TRAIN = "bin/rlhost train pipeline.toml --json --set run.dir='\"out/runs\"' --set policy.main.backend=cuda"
 SANITIZE = "compute-sanitizer --error-exitcode 9 --tool"
 
-# By name: what it is, the commands, the bar of the design. No command: it is not written yet.
-PARTS = {
+LOAD = "train bench/cuda/cartpole.toml --json"
+TWENTY = f"bin/rlhost {LOAD} --set run.dir='\"out/runs\"'"
+MILESTONE_4 = "milestone 4 of the backend (memory that mirrors blocks, resident kernels, graphs, inference and learner in one process)"
+
+
+class Part(typing.NamedTuple):
+    """One thing that is recorded."""
+
+    what: str
+    commands: list
+    bar: str  # of the design
+    needs: str = ""  # what is not built yet
+
+
+PARTS = {name: Part(*part) for name, part in {
     "H1": ("driver, device, limits", ["bin/rlhost-cuda probe", "nvidia-smi -q"], ""),
     "H2": ("all tests over NVIDIA's driver: the bits of the processor",
            ["bin/driver.test", "bin/kernels.test", TEST, f"{LONG} {TEST} -test.run 'TestBackend$' -test.timeout 8m"], "all pass"),
@@ -38,17 +54,21 @@ PARTS = {
     "H7": ("acting", [f"{BENCH} Act"], "4-64-64: 64 rows 12 us, 1,024 rows 14 us, 8,192 rows 22 us"),
     "H8": ("assembling the kernels", [f"CUDA_CACHE_DISABLE=1 {BENCH} Load", f"{BENCH} Load"], "1.5 s, then 0.1 s"),
     "H9": ("learning", [f"{BENCH} Update"], "4-64-64: 1,024 rows 25 us, 32,768 rows 155 us"),
-    "H10": ("graphs and resident kernels on and off", [], "recorded"),
-    "H11": ("PyTorch and JAX at the same work", [], "section 2 of the design"),
-    "H12": ("CartPole, three seeds", [f"{TRAIN} --set run.seed={seed}" for seed in (1, 2, 3)], "recorded"),
-    "H13": ("one process against two", [], "1.5 times"),
+    "H10": ("mirror, graphs and resident kernels on and off", [], "recorded", MILESTONE_4),
+    "H11": ("PyTorch and JAX at the same acting and learning", [f"python3 bench/cuda/peer_{name}.py" for name in ("torch", "jax")],
+            "H7 2.5 times as fast as torch-graph and 10 times as torch-eager; H9 3, 2 and 1.5 times as fast as torch-graph and jax-jit"),
+    "H12": ("CartPole in large blocks, three seeds, 20 s each", [f"{TWENTY} --set run.seed={seed}" for seed in (1, 2, 3)], "30 M env steps/s"),
+    "H13": ("one process against two, which MPS has share the device",
+            [TWENTY, f"nvidia-cuda-mps-control -d && {{ {TWENTY}; code=$?; echo quit | nvidia-cuda-mps-control; exit $code; }}"], "1.5 times", MILESTONE_4),
     "H14": ("kills", [f"{LONG} bin/rlhost.test -test.run TestCUDA_Kills -test.timeout 8m"], "every run goes on"),
     "H15": ("swaps", [f"{LONG} bin/rlhost.test -test.run TestCUDA_Swaps -test.timeout 8m"], "no fault"),
     "H16": ("inference on the GPU, learner on the processor: the hash", ["bin/rlhost.test -test.run TestCUDA_Inference"], "equal"),
     "H17": ("CartPole to 475", [f"{TRAIN} --set run.seed={seed} --set run.stop.return=475" for seed in range(1, 11)], "10 of 10"),
-    "H18": ("who is busy", [], "recorded"),
-    "H19": ("a minute of weights and datasets", [], "memory flat"),
-}
+    "H18": ("who is busy in H12", [f"python3 bench/cuda/busy.py bin/rlhost {LOAD}"], "recorded"),
+    "H19": ("10,000 weights, 1,000 arenas that come and go", [f"{LONG} {TEST} -test.run TestEndure -test.timeout 8m"], "memory flat"),
+}.items()}
+
+MISSING = 77  # exit code of a command that says that what it needs is not there
 
 
 def sources():
@@ -86,6 +106,17 @@ def figures(text):
     return found
 
 
+def last(text):
+    """The last line of an output that is a JSON object: what programs say at their end."""
+    for line in reversed(text.splitlines()):
+        if line.startswith("{"):
+            try:
+                return json.loads(line)
+            except ValueError:
+                continue
+    return None
+
+
 def run(command):
     """One command with its outcome."""
     if lacks := missing(command):
@@ -97,11 +128,22 @@ def run(command):
         code, out = p.returncode, p.stdout + p.stderr
     except subprocess.TimeoutExpired:
         code, out = 124, "longer than 570 s"
+    if code == MISSING:
+        return {"command": command, "outcome": "skipped", "why": out.strip()[-200:]}
     return {"command": command, "outcome": "passed" if code == 0 else "failed", "code": code,
-            "seconds": round((datetime.datetime.now() - begin).total_seconds(), 3), "figures": figures(out), "end": out[-2000:]}
+            "seconds": round((datetime.datetime.now() - begin).total_seconds(), 3), "figures": figures(out), "last": last(out),
+            "end": out[-2000:]}
+
+
+def outcome(part, runs):
+    """That of a part: the worst of its commands."""
+    return next((o for o in ("failed", "skipped") if any(r["outcome"] == o for r in runs)), "passed" if runs else "needs " + part.needs)
 
 
 def main(names):
+    if names == ["--list"]:
+        print(json.dumps({name: part._asdict() for name, part in PARTS.items()}))
+        return 0
     if unknown := [n for n in names if n not in PARTS]:
         sys.exit(f"no parts {', '.join(unknown)}: there are {', '.join(PARTS)}")
     now = datetime.datetime.now(datetime.timezone.utc)
@@ -112,12 +154,11 @@ def main(names):
     }
     failed = False
     for name in names or PARTS:
-        what, commands, bar = PARTS[name]
-        runs = [run(c) for c in commands]
-        record["parts"][name] = {"what": what, "bar": bar, "runs": runs, "outcome": "absent" if not runs else
-                                 next((o for o in ("failed", "skipped") if any(r["outcome"] == o for r in runs)), "passed")}
-        failed |= record["parts"][name]["outcome"] == "failed"
-        print(name, record["parts"][name]["outcome"], what, flush=True)
+        part = PARTS[name]
+        runs = [run(c) for c in part.commands]
+        done = record["parts"][name] = {"what": part.what, "bar": part.bar, "needs": part.needs, "outcome": outcome(part, runs), "runs": runs}
+        failed |= done["outcome"] == "failed"
+        print(f"{name}: {part.what}: {done['outcome']}", flush=True)
     folder = "bench/cuda/results"
     os.makedirs(folder, exist_ok=True)
     path = f"{folder}/{re.sub(r'[^A-Za-z0-9]+', '-', record['device'])}-{now:%Y-%m-%d-%H%M%S}.json"
