@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 
 	"github.com/rlhost/rlhost/core/trajectory"
@@ -242,8 +241,8 @@ func (r *rows) dropUnfinished() (n int) {
 // theirs.
 func (r *rows) gatherAgents(t int, ended trajectory.Ended) {
 	each := r.c.schema.Agents
-	for k := range r.figures {
-		f := &r.figures[k]
+	for k := range r.reports.figures {
+		f := &r.reports.figures[k]
 		if f.last && ended == 0 {
 			continue
 		}
@@ -292,17 +291,4 @@ func (r *reports) tell(i, at int, byAgent bool) {
 			*one = tally{}
 		}
 	}
-}
-
-// idle returns an error for an environment none of whose agents acts any more.
-func (s *split) idle() error {
-	if s.agents == nil {
-		return nil
-	}
-	env := s.agents.Idle()
-	if env < 0 {
-		return nil
-	}
-	return s.ownerOf(env).outputFault(hostabi.ExportStep, env,
-		fmt.Errorf("%w: no agent has acted in %d steps: somebody must be %v", trajectory.ErrOutput, trajectory.MaxIdle, trajectory.Active))
 }

@@ -2,48 +2,68 @@ package rollout
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/rlhost/rlhost/core/bus"
-	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/trajectory"
-	"github.com/rlhost/rlhost/hostabi"
 )
 
-// wish is what a split waits for another component to write into its block.
-type wish uint8
+// Signals of the requests.
+const (
+	signalResets  = "resets"
+	signalRewards = "rewards"
+)
+
+// awaits is what a split waits for another component to write into its block.
+type awaits uint8
 
 const (
-	forNothing wish = iota
-	forParams       // the reset parameters, before row 0
-	forRewards      // what is learned from, behind the last step
+	awaitsNothing awaits = iota
+	awaitsParams         // the reset parameters, before row 0
+	awaitsRewards        // what is learned from, behind the last step
 )
 
-// asks returns the signal of the requests that a key of the table asks for.
-func (c *Rollout) asks(key, what, signal string) (*bus.Signal, error) {
-	if c.h.Readers(signal) == 0 {
-		return nil, &component.ConfigError{Key: key, Reason: fmt.Sprintf("asks for %s, and nobody answers", what),
-			Help: fmt.Sprintf("wire %s to a component that does, and back", component.Qualified(c.h.Name, signal))}
-	}
-	return c.h.Signal(signal), nil
-}
-
 // request asks another component to write into the block.
-func (s *split) request(w wish, on *bus.Signal) {
+func (s *split) request(w awaits, on *bus.Signal) {
 	m := trajectory.BlockRequest{Block: s.loan.Handle(), Split: uint32(s.index), Step: s.steps, FirstEnv: uint32(s.first)}.Message()
 	m.Sender = s.c.h.ID
-	s.wish = w
+	s.awaits = w
 	if err := on.Emit(m); err != nil {
 		s.c.h.Fail(err)
 	}
 }
 
-// onAnswer goes on with the split whose wish an answer fulfils.
-func (c *Rollout) onAnswer(m *hostabi.Message, w wish, next func(*split)) {
-	r := trajectory.BlockRequestOf(m)
-	if int(r.Split) >= len(c.splits) || c.splits[r.Split].wish != w || c.splits[r.Split].loan.Handle() != r.Block {
-		c.h.Fail(fmt.Errorf("an answer about %v of split %d, which was not asked for", r.Block, r.Split))
+// onParams goes on with a split whose reset parameters have been written.
+func (s *split) onParams() {
+	if env, err := s.paramsOf().Check(); err != nil {
+		s.c.h.Fail(fmt.Errorf("what answers %s: environment %d: %w", signalResets, s.first+env, err))
 		return
 	}
-	c.splits[r.Split].wish = forNothing
-	next(c.splits[r.Split])
+	s.paramsOf().Save(s.params)
+	s.enter()
+}
+
+// enter writes row 0 of a block that has its reset parameters, and asks for its actions.
+func (s *split) enter() {
+	if err := s.firstRow(); err != nil {
+		s.fault(err)
+		return
+	}
+	s.ask()
+}
+
+// paramsOf are the reset parameters of the block.
+func (s *split) paramsOf() trajectory.Params { return trajectory.Params{Trajectory: s.tr} }
+
+// onShaped commits the block of a split whose rewards have been shaped.
+func (s *split) onShaped() {
+	valid := s.tr.Bytes(trajectory.Valid)
+	for i, r := range s.tr.Float32(trajectory.ShapedReward) {
+		if valid[i] != 0 && (math.IsNaN(float64(r)) || math.IsInf(float64(r), 0)) {
+			env := s.first + i%s.n/s.c.schema.Agents
+			s.c.h.Fail(fmt.Errorf("what answers %s: shaped_reward of env step %d of environment %d is %g", signalRewards, s.steps+uint64(i/s.n), env, r))
+			return
+		}
+	}
+	s.finish()
 }

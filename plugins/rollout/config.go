@@ -3,6 +3,9 @@ package rollout
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
@@ -90,4 +93,25 @@ func (c *config) moved() (errs []error) {
 	}
 	c.EpisodeLimit, c.Reward = nil, nil
 	return errs
+}
+
+func (c *config) validatePolicies(bad func(key, reason, help string)) {
+	sum := 0.0
+	for _, name := range slices.Sorted(maps.Keys(c.Opponents)) {
+		share := c.Opponents[name]
+		if sum += share; !(share > 0 && share <= 1) {
+			bad("opponents."+name, fmt.Sprintf("is %g, want a share of the episodes above 0, up to 1", share), "leave out an opponent that plays none")
+		}
+	}
+	if sum > 1+1e-9 { // shares such as 0.1 are no binary fractions
+		bad("opponents", fmt.Sprintf("have %g of the episodes together, at most 1", sum), "")
+	}
+	if len(c.Opponents) > 0 && len(c.Policies) == 0 {
+		bad("opponents", "play against nobody", `say which policy plays the agents, such as policies = { "*/*" = "main" }`)
+	}
+	for _, name := range (&component.Flow{Policies: c.Policies, Opponents: c.Opponents}).Acting() {
+		if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' }) {
+			bad("policies", fmt.Sprintf("name %q, which is no name of a policy", name), "")
+		}
+	}
 }

@@ -62,7 +62,7 @@ func (s *split) fault(err error) {
 		s.begin()
 		m.finish()
 	}
-	endPause(s.c, s.all)
+	s.endPause()
 }
 
 // loseSome takes an error that says that some of the environments are lost: it costs them the step that they were in,

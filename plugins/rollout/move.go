@@ -141,7 +141,7 @@ func (m *move) drop() {
 	m.goOver()
 	s.begin()
 	m.finish()
-	endPause(s.c, s.all)
+	s.endPause()
 }
 
 // stepBoth lets the environments of the move step beside those that run, from row t on. Each goes over when

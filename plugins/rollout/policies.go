@@ -5,7 +5,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
@@ -100,27 +99,6 @@ func (p *policies) words(index uint32, step uint64) (first, second uint64) {
 	return first, env.Seed(first, 1)
 }
 
-func (c *config) validatePolicies(bad func(key, reason, help string)) {
-	sum := 0.0
-	for _, name := range slices.Sorted(maps.Keys(c.Opponents)) {
-		share := c.Opponents[name]
-		if sum += share; !(share > 0 && share <= 1) {
-			bad("opponents."+name, fmt.Sprintf("is %g, want a share of the episodes above 0, up to 1", share), "leave out an opponent that plays none")
-		}
-	}
-	if sum > 1+1e-9 { // shares such as 0.1 are no binary fractions
-		bad("opponents", fmt.Sprintf("have %g of the episodes together, at most 1", sum), "")
-	}
-	if len(c.Opponents) > 0 && len(c.Policies) == 0 {
-		bad("opponents", "play against nobody", `say which policy plays the agents, such as policies = { "*/*" = "main" }`)
-	}
-	for _, name := range (&component.Flow{Policies: c.Policies, Opponents: c.Opponents}).Acting() {
-		if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' }) {
-			bad("policies", fmt.Sprintf("name %q, which is no name of a policy", name), "")
-		}
-	}
-}
-
 // acting is who acts for the agents of a split's environments.
 type acting struct {
 	*policies
@@ -185,11 +163,4 @@ func (a *acting) in(tr trajectory.Trajectory, at int) (version uint64, id uint32
 	}
 	place := tr.Bytes(trajectory.Policy)[at]
 	return a.newest[place], a.ids[place]
-}
-
-// drawPolicies draws who plays the agents whose episodes have ended in row t from now on.
-func (s *split) drawPolicies() {
-	if s.agents != nil && s.agents.AnyEnded {
-		s.acting.beginWhere(s.agents.Ended, s.first, s.steps+uint64(s.t)+1)
-	}
 }

@@ -13,8 +13,13 @@ type reports struct {
 	n       int       // environments, or agents of all of them
 	metrics []*metric // in the order of their first report
 	byName  map[string]*metric
+	figures []figure
 	ended   []told // of episodes that have ended in the block under way, in the order of their rows
 	next    int    // the first of them that is not told
+}
+
+func newReports(stats *stat.Registry, s *trajectory.Schema) reports {
+	return reports{stats: stats, n: s.Rows(), figures: newFigures(s)}
 }
 
 // metric is one name under env/.
@@ -121,22 +126,22 @@ func (f *figure) add(env int, value float32) {
 	}
 }
 
-// gather takes the infos of row t, in which these kinds of ends are.
-func (r *rows) gather(t int, ended trajectory.Ended) {
+// gather takes the infos of row t of a block, in which these kinds of ends are.
+func (r *reports) gather(tr trajectory.Trajectory, t int, ended trajectory.Ended) {
 	if len(r.figures) == 0 {
 		return
 	}
-	valid := r.tr.Row(trajectory.Valid, t).Data
-	terminated, truncated := r.tr.Row(trajectory.Terminated, t).Data, r.tr.Row(trajectory.Truncated, t).Data
+	valid := tr.Row(trajectory.Valid, t).Data
+	terminated, truncated := tr.Row(trajectory.Terminated, t).Data, tr.Row(trajectory.Truncated, t).Data
 	for k := range r.figures {
 		f := &r.figures[k]
 		if f.last && ended == 0 {
 			continue
 		}
 		if f.to == nil {
-			f.to = r.reports.metric(f.Name)
+			f.to = r.metric(f.Name)
 		}
-		info := r.tr.Row(f.Column, t)
+		info := tr.Row(f.Column, t)
 		values, at, stride := info.Float32(), f.Elem*info.StrideElem/4, info.StrideRow/4
 		for env := range r.n {
 			over := terminated[env]|truncated[env] != 0

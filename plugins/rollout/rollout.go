@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
@@ -180,7 +181,7 @@ func (c *Rollout) PrepareEnvs(o component.EnvChange) (component.PreparedEnvs, er
 // Pause makes every split stop at the end of its block; one that waits for a block is at rest, unless it is behind.
 func (c *Rollout) Pause(rested func()) {
 	c.rest.wanted, c.rest.rested = true, rested
-	endPause(&c.shared, c.splits)
+	c.splits[0].endPause()
 }
 
 // Resume lets the splits begin blocks again.
@@ -191,21 +192,6 @@ func (c *Rollout) Resume() {
 			s.begin()
 		}
 	}
-}
-
-// endPause ends the wait for a Pause if no split of the component has anything left to do.
-func endPause(c *shared, all []*split) {
-	if c.rest.rested == nil {
-		return
-	}
-	for _, s := range all {
-		if s.writing || s.behind() {
-			return
-		}
-	}
-	rested := c.rest.rested
-	c.rest.rested = nil
-	rested()
 }
 
 // Waiting returns nothing: what the component asks for is answered before it comes to rest.
@@ -230,4 +216,51 @@ func (c *Rollout) Stop() error {
 	c.splits = nil
 	c.changes.stop()
 	return errors.Join(append(errs, c.closing.wait())...)
+}
+
+// bindParams gets ready to ask for reset parameters, where the table says so.
+func (c *Rollout) bindParams() (err error) {
+	if !c.config.ResetParams {
+		return nil
+	}
+	if c.schema.ParamBytes() == 0 {
+		return &component.ConfigError{Key: "reset_params", Reason: fmt.Sprintf("asks for reset parameters, and %s has none", c.schema.Spec.Name), Help: "leave it out"}
+	}
+	c.h.Slot("on_params", func(m *hostabi.Message) { c.onAnswer(m, awaitsParams, (*split).onParams) })
+	c.resets, err = c.asks("reset_params", "reset parameters", signalResets)
+	return err
+}
+
+// bindShaping gets ready to ask for shaped rewards, where the table says so.
+func (c *Rollout) bindShaping() (err error) {
+	if !c.config.ShapedRewards {
+		return nil
+	}
+	if !c.schema.Has(trajectory.ShapedReward) {
+		return &component.ConfigError{Key: "shaped_rewards", Reason: "asks for shaped rewards, and nobody may write them",
+			Help: fmt.Sprintf("add write = [%q] to the wire of %s", trajectory.ShapedReward.String(), component.Qualified(c.h.Name, signalRewards))}
+	}
+	c.h.Slot("on_shaped", func(m *hostabi.Message) { c.onAnswer(m, awaitsRewards, (*split).onShaped) })
+	c.rewards, err = c.asks("shaped_rewards", "shaped rewards", signalRewards)
+	return err
+}
+
+// asks returns the signal of the requests that a key of the table asks for.
+func (c *Rollout) asks(key, what, signal string) (*bus.Signal, error) {
+	if c.h.Readers(signal) == 0 {
+		return nil, &component.ConfigError{Key: key, Reason: fmt.Sprintf("asks for %s, and nobody answers", what),
+			Help: fmt.Sprintf("wire %s to a component that does, and back", component.Qualified(c.h.Name, signal))}
+	}
+	return c.h.Signal(signal), nil
+}
+
+// onAnswer goes on with the split that waits for an answer.
+func (c *Rollout) onAnswer(m *hostabi.Message, w awaits, next func(*split)) {
+	r := trajectory.BlockRequestOf(m)
+	if int(r.Split) >= len(c.splits) || c.splits[r.Split].awaits != w || c.splits[r.Split].loan.Handle() != r.Block {
+		c.h.Fail(fmt.Errorf("an answer about %v of split %d, which was not asked for", r.Block, r.Split))
+		return
+	}
+	c.splits[r.Split].awaits = awaitsNothing
+	next(c.splits[r.Split])
 }

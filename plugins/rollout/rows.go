@@ -20,7 +20,6 @@ type rows struct {
 	bootstrap bool // the newest row has truncated environments whose last observation wants a value
 
 	reports   reports
-	figures   []figure
 	accounts  []account
 	phantom   []byte // 1 where the next step belongs to no episode (next-step autoreset)
 	resetMask []byte
@@ -64,9 +63,9 @@ const stampedBySeveral = ^uint64(0)
 func newRows(c *shared) rows {
 	n := c.schema.Rows()
 	r := rows{
-		c: c, n: n, acting: newActing(c.policies, c.schema), reports: reports{stats: c.h.Stats, n: n}, accounts: make([]account, n), phantom: make([]byte, n),
+		c: c, n: n, acting: newActing(c.policies, c.schema), reports: newReports(c.h.Stats, c.schema), accounts: make([]account, n), phantom: make([]byte, n),
 		resetMask: make([]byte, c.envs()), gone: make([]byte, n), cuts: make([]byte, n*c.config.Horizon),
-		figures: newFigures(c.schema), stamped: make([]int32, n), makers: make([]uint16, n*c.config.Horizon), stamps: make([]uint64, c.arena.Blocks()),
+		stamped: make([]int32, n), makers: make([]uint16, n*c.config.Horizon), stamps: make([]uint64, c.arena.Blocks()),
 	}
 	for block := range r.stamps {
 		r.stamps[block] = stampedBySeveral
@@ -101,7 +100,7 @@ func (r *rows) complete(t int, ended trajectory.Ended) trajectory.Ended {
 	}
 	r.markAges(t)
 	r.bootstrap = ended&trajectory.AnyTruncated != 0
-	r.gather(t, ended)
+	r.reports.gather(r.tr, t, ended)
 	r.reports.end(t, r.ends)
 	return ended
 }
@@ -432,4 +431,43 @@ func (r *rows) countDropped(t int) {
 			a.Length++
 		}
 	}
+}
+
+// stamp writes down what made the rows of one environment before row t, so that something else can make those from there
+// on.
+func (r *rows) stamp(env, t int, by maker) {
+	if int(r.stamped[env]) >= t {
+		return
+	}
+	made, place := r.tr.Uint64(trajectory.PluginVersion), r.place(by)
+	for row := int(r.stamped[env]); row < t; row++ {
+		made[row*r.n+env], r.makers[row*r.n+env] = by.version.id, place
+	}
+	r.stamped[env] = int32(t)
+	r.mixed, r.stamps[r.block] = true, stampedBySeveral
+}
+
+// place returns where a maker stands in the block's cast.
+func (r *rows) place(m maker) uint16 {
+	for i, have := range r.cast {
+		if have == m {
+			return uint16(i)
+		}
+	}
+	if len(r.cast) < maxCast {
+		r.cast = append(r.cast, m)
+	}
+	return uint16(len(r.cast) - 1)
+}
+
+// stampAll is for a block of one version. A block keeps what is written in it, unless it is poisoned when it is freed.
+func (r *rows) stampAll(by maker) {
+	made, id, stamp := r.tr.Uint64(trajectory.PluginVersion), by.version.id, &r.stamps[r.block]
+	if *stamp == id && made[0] == id && made[len(made)-1] == id {
+		return
+	}
+	for i := range made {
+		made[i] = id
+	}
+	*stamp = id
 }

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/rlhost/rlhost/core/arena"
@@ -35,7 +36,7 @@ type split struct {
 	carried  bool   // what was observed in row T of the previous block waits in carry
 	carry    []byte // see trajectory.SaveObserved
 	params   []byte // reset parameters of the newest block
-	wish     wish   // what another component is asked to write into this one
+	awaits   awaits // what another component is asked to write into this one
 
 	minVersion uint64 // of the policies that acted in the block
 
@@ -115,7 +116,7 @@ func (s *split) begin() {
 	s.open(loan.Bytes(), loan.Block())
 	s.minVersion = ^uint64(0)
 	if s.paramsOf().Load(s.params); s.c.resets != nil {
-		s.request(forParams, s.c.resets)
+		s.request(awaitsParams, s.c.resets)
 		return
 	}
 	s.enter()
@@ -196,7 +197,7 @@ func (s *split) onActions(policy int, version uint64) {
 	}
 	if s.t == s.c.config.Horizon {
 		if s.c.rewards != nil {
-			s.request(forRewards, s.c.rewards)
+			s.request(awaitsRewards, s.c.rewards)
 			return
 		}
 		s.finish()
@@ -258,8 +259,7 @@ func (s *split) settle(err error) error {
 		if err := s.versions.settle(s.t); err != nil {
 			return err
 		}
-		s.drawPolicies()
-		return s.idle()
+		return s.nextTurns()
 	}
 	s.batch.learnRaw(s.tr, s.t)
 	if err != nil {
@@ -273,8 +273,7 @@ func (s *split) settle(err error) error {
 		return s.batch.outputFault(hostabi.ExportStep, env, err)
 	}
 	ended = s.complete(s.t, ended)
-	s.drawPolicies()
-	if err := s.idle(); err != nil {
+	if err := s.nextTurns(); err != nil {
 		return err
 	}
 	if ended != 0 && s.c.mode != hostabi.SameStep {
@@ -283,6 +282,23 @@ func (s *split) settle(err error) error {
 		}
 	}
 	return s.resetLost(s.t + 1)
+}
+
+// nextTurns draws who plays the agents whose episodes have ended in row t from now on. It returns an error for an environment
+// none of whose agents acts any more.
+func (s *split) nextTurns() error {
+	if s.agents == nil {
+		return nil
+	}
+	if s.agents.AnyEnded {
+		s.acting.beginWhere(s.agents.Ended, s.first, s.steps+uint64(s.t)+1)
+	}
+	env := s.agents.Idle()
+	if env < 0 {
+		return nil
+	}
+	return s.ownerOf(env).outputFault(hostabi.ExportStep, env,
+		fmt.Errorf("%w: no agent has acted in %d steps: somebody must be %v", trajectory.ErrOutput, trajectory.MaxIdle, trajectory.Active))
 }
 
 // endEpisodes does what the ends of episodes in row t ask for where the environments do not reset themselves in the same step, as those
@@ -377,7 +393,7 @@ func (s *split) finish() {
 	if crosses {
 		m.finish()
 	}
-	endPause(s.c, s.all)
+	s.endPause()
 }
 
 // stampBlock completes the column of versions of the block. It returns what made all of it, nil if it is several.
@@ -464,27 +480,4 @@ func (s *split) stop() error {
 		errs = append(errs, s.loan.Abort())
 	}
 	return errors.Join(errs...)
-}
-
-// behind reports whether another split has begun a block of a dataset that this one has no block in yet. In synchronous
-// mode what is learned from that dataset waits for this split, whose credit has come with that of the other: resting
-// in between would keep the blocks of the others for good.
-func (s *split) behind() bool {
-	if !s.c.h.Run.Synchronous {
-		return false
-	}
-	for _, other := range s.all {
-		if other.begun() > s.begun() {
-			return true
-		}
-	}
-	return false
-}
-
-// begun returns how many blocks the split has begun.
-func (s *split) begun() uint64 {
-	if s.writing {
-		return s.sequence + 1
-	}
-	return s.sequence
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 
 	"github.com/rlhost/rlhost/core/stat"
-	"github.com/rlhost/rlhost/core/trajectory"
 )
 
 // maxVersions bounds how many versions are counted apart; more are counted together.
@@ -59,43 +58,4 @@ func (k *knownVersions) of(hash string) *version {
 		k.byID[id] = v
 	}
 	return v
-}
-
-// stamp writes down what made the rows of one environment before row t, so that something else can make those from there
-// on.
-func (r *rows) stamp(env, t int, by maker) {
-	if int(r.stamped[env]) >= t {
-		return
-	}
-	made, place := r.tr.Uint64(trajectory.PluginVersion), r.place(by)
-	for row := int(r.stamped[env]); row < t; row++ {
-		made[row*r.n+env], r.makers[row*r.n+env] = by.version.id, place
-	}
-	r.stamped[env] = int32(t)
-	r.mixed, r.stamps[r.block] = true, stampedBySeveral
-}
-
-// place returns where a maker stands in the block's cast.
-func (r *rows) place(m maker) uint16 {
-	for i, have := range r.cast {
-		if have == m {
-			return uint16(i)
-		}
-	}
-	if len(r.cast) < maxCast {
-		r.cast = append(r.cast, m)
-	}
-	return uint16(len(r.cast) - 1)
-}
-
-// stampAll is for a block of one version. A block keeps what is written in it, unless it is poisoned when it is freed.
-func (r *rows) stampAll(by maker) {
-	made, id, stamp := r.tr.Uint64(trajectory.PluginVersion), by.version.id, &r.stamps[r.block]
-	if *stamp == id && made[0] == id && made[len(made)-1] == id {
-		return
-	}
-	for i := range made {
-		made[i] = id
-	}
-	*stamp = id
 }
