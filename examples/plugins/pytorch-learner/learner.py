@@ -23,18 +23,13 @@ class Learner(rlhost.Learner):
 
     boxes = cores = True
 
-    def configure(self, config):
-        super().configure(config)
-        if self.config.device != "cpu":
-            raise rlhost.ConfigError("device", f'is "{self.config.device}", want cpu', "short_ppo.py takes any")
-
     def begin_learning(self, policy):
         import ppo  # and with it PyTorch, which takes seconds: not needed to check a pipeline
 
         self.trainer = ppo.Trainer(self.config, self.host.seed, policy)
 
     def learn(self, dataset):
-        data = self.trainer.read(dataset.blocks)
+        data = self.trainer.read(dataset)
         dataset.release()  # all of it has been copied
         learning_rate, clip = self.config.rates(self.env_steps)
         report = self.trainer.learn(data, learning_rate, clip, dataset.index)

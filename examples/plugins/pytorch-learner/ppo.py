@@ -206,19 +206,21 @@ class Dataset:
     begins: torch.Tensor | None = None  # [T, E], where an episode does, with a state of zeros
 
     @classmethod
-    def of(cls, blocks, dist, chunk=0):
-        """Copies what learning needs out of trajectories: a guest can rewrite its columns meanwhile. Numbers that
+    def of(cls, dataset, dist, chunk=0, device="cpu"):
+        """Copies what learning needs out of an rlhost.Dataset: a guest can rewrite its columns meanwhile. Numbers that
         nothing can be learned from are a ValueError."""
+        columns, blocks = dataset.tensors(device), dataset.blocks
+
         def column(name):
-            rows = torch.from_numpy(numpy.concatenate([b[name] for b in blocks], axis=1))
+            rows = columns[name]
             return rows.flatten(2) if rows.ndim > 2 else rows
 
         masked = "action_mask" in blocks[0]
         action, wrong = dist.read(column)
         d = cls(column("obs")[:-1].flatten(0, 1), action, column("log_prob"),
                 column("shaped_reward" if "shaped_reward" in blocks[0] else "reward"),
-                column("terminated") != 0, column("truncated") != 0, column("value"), column("bootstrap_value"),
-                column("valid") != 0, column("action_mask")[:-1].flatten(0, 1) != 0 if masked else None,
+                column("terminated"), column("truncated"), column("value"), column("bootstrap_value"),
+                column("valid"), column("action_mask")[:-1].flatten(0, 1) if masked else None,
                 column("discount") if "discount" in blocks[0] else None)
         d._check(wrong)
         if chunk:
@@ -247,7 +249,7 @@ class Dataset:
     def units(self):
         """What is shuffled, by number: the rows that belong to an episode, or the chunks that have such rows."""
         valid = self.valid.view(-1, self.chunk, self.valid.shape[1]).any(1) if self.chunk else self.valid
-        return numpy.flatnonzero(valid.flatten().numpy()).astype(numpy.uint32)
+        return numpy.flatnonzero(valid.flatten().cpu().numpy()).astype(numpy.uint32)
 
     def rows(self, units):
         """The rows of units that belong to an episode, and their Memory where the units are chunks."""
@@ -255,7 +257,7 @@ class Dataset:
             return units, None
         envs = self.valid.shape[1]
         first, env = units // envs, units % envs
-        rows = (first * self.chunk + torch.arange(self.chunk)[:, None]) * envs + env
+        rows = (first * self.chunk + torch.arange(self.chunk, device=first.device)[:, None]) * envs + env
         at = self.valid.flatten()[rows.flatten()].nonzero().squeeze(1)
         return rows.flatten()[at], Memory(at, self.state[first, env], self.begins.flatten()[rows])
 
@@ -325,8 +327,8 @@ class Following:
 
 def log_probs(network, d, obs, action):
     """The log-probability of every row's action under the network, 0 in rows that belong to no episode."""
-    rows, memory = d.rows(torch.from_numpy(d.units().astype(numpy.int64)))
-    every = torch.zeros(len(obs))
+    rows, memory = d.rows(torch.from_numpy(d.units().astype(numpy.int64)).to(obs.device))
+    every = torch.zeros(len(obs), device=obs.device)
     with torch.no_grad():
         every[rows] = network.dist.log_prob(network(obs[rows], memory)[0], None if d.mask is None else d.mask[rows], action[rows])[0]
     return every
@@ -405,7 +407,7 @@ def update(network, optimizer, d, c, rates, seed, index, normalise=None, returns
         group["lr"] = rates.learning_rate
     if following:
         following.begin(rates.learning_rate)
-    sums, norms, unit = torch.zeros(7), torch.zeros(3), returns_seen or Raw
+    sums, norms, unit = torch.zeros(7, device=obs.device), torch.zeros(3, device=obs.device), returns_seen or Raw
     value = unit.normal(value)
     for epoch in range(c.epochs):
         r.epochs += 1
@@ -415,7 +417,7 @@ def update(network, optimizer, d, c, rates, seed, index, normalise=None, returns
         if epoch == 0:
             first = raw
             r.explained_variance = explained_variance(returns[d.valid.flatten()], value[d.valid.flatten()])
-        order = torch.from_numpy(shuffled(seed, index, epoch, units).astype(numpy.int64))
+        order = torch.from_numpy(shuffled(seed, index, epoch, units).astype(numpy.int64)).to(obs.device)
         for rows, memory in map(d.rows, minibatches(order, size)):
             total, told = loss(network, c, rates, obs[rows], memory, None if d.mask is None else d.mask[rows], action[rows],
                                log_prob[rows], value[rows], advantage[rows], returns[rows])
@@ -525,7 +527,7 @@ class Normalizer:
         self.count, self.mean, self.m2 = 0.0, numpy.zeros(obs), numpy.zeros(obs)
 
     def update(self, d):
-        x = d.obs[d.valid.flatten()].double().numpy()
+        x = d.obs[d.valid.flatten()].double().cpu().numpy()
         if not len(x):
             return
         mean, total = x.mean(0), self.count + len(x)
@@ -567,34 +569,27 @@ class Trainer:
         torch.set_num_threads(config.threads)
         torch.manual_seed(seed & (1 << 63) - 1)
         self.config, self.seed, self.policy = config, seed, policy
-        self.network = Network(policy)
+        self.device = torch.device(getattr(config, "device", "cpu"))
+        self.network = Network(policy).to(self.device)
         self.normalizer = Normalizer(policy.obs) if policy.normalize_obs else None
         self.returns = Returns() if getattr(config, "normalize_returns", False) else None
         self.following = Following(config) if getattr(config, "adaptive_kl", 0) else None
         learned = [p for _, p, _ in self.network.tensors()]
         self.optimizer = torch.optim.Adam(learned, eps=config.adam_eps)
-        self.parameters = sum(p.numel() for p in learned)
-        self.statistics = policy.obs if policy.normalize_obs else 0
-        self.floats = self.parameters + 2 * self.statistics  # of what is published
 
-    def read(self, blocks):
-        """The dataset of trajectories, copied."""
-        return Dataset.of(blocks, self.network.dist, self.network.chunk)
+    def read(self, dataset):
+        """What learning needs of an rlhost.Dataset, copied to the device."""
+        return Dataset.of(dataset, self.network.dist, self.network.chunk, self.device)
 
     def learn(self, dataset, learning_rate, clip, index):
         """Makes the optimiser steps of a dataset, then shows it to the normaliser."""
-        statistics = self.normalizer.weights() if self.normalizer else None
+        statistics = [x.to(self.device) for x in self.normalizer.weights()] if self.normalizer else None
         rates = Rates(learning_rate, clip, self.config.entropy)
         report = update(self.network, self.optimizer, dataset, self.config, rates, self.seed, index, statistics, self.returns,
                         self.following)
         if self.normalizer:
             self.normalizer.update(dataset)
         return report
-
-    def write(self, into):
-        """Writes parameters and statistics to an array of float32."""
-        parts = [self.network.vector(), *(self.normalizer.weights() if self.normalizer else ())]
-        torch.cat(parts, out=torch.from_dlpack(into))
 
     def state(self):
         """What set_state needs: numbers, and tensors by name."""
@@ -613,7 +608,7 @@ class Trainer:
             meta["adam_steps"] = int(adam["step"])
             for prefix, value in (("", p), ("adam_m.", adam["exp_avg"]), ("adam_v.", adam["exp_avg_sq"])):
                 value = value.detach()
-                tensors[prefix + name] = (value.t() if turned else value).numpy().copy()
+                tensors[prefix + name] = (value.t() if turned else value).cpu().numpy().copy()
         return meta, tensors
 
     def set_state(self, meta, tensors):
@@ -624,7 +619,7 @@ class Trainer:
                 raise ValueError(f"the saved policy has {key} {was[key]}, the pipeline {now[key]}")
 
         def saved(name, like, turned):
-            data = torch.from_numpy(tensors[name])
+            data = torch.from_numpy(tensors[name]).to(self.device)
             return data.reshape(like.t().shape).t() if turned else data.reshape(like.shape)
 
         with torch.no_grad():

@@ -3,6 +3,8 @@ and rlhost: see prepare.sh."""
 
 import base64
 import dataclasses
+import gc
+import logging
 import os
 import pathlib
 import struct
@@ -21,8 +23,9 @@ import rlhost  # noqa: E402
 from fakehost import BOUNDARY, BOUNDARY_OVER, FakeHost, HostArena, python  # noqa: E402
 from rlhost import state  # noqa: E402
 from rlhost.arena import Trajectory, read_columns, view  # noqa: E402
+from rlhost.device import Upload  # noqa: E402
 from rlhost.leased import Leased  # noqa: E402
-from rlhost.learning import Box, Core, PolicyLayout  # noqa: E402
+from rlhost.learning import Box, Core, Dataset, PolicyLayout  # noqa: E402
 
 CASES = ("separate", "shared", "vtrace", "returns", "box", "squashed", "fixed", "gru", "lstm")
 
@@ -39,6 +42,10 @@ def trajectories(saved):
         memory = numpy.frombuffer(bytearray(blob), numpy.uint8)
         arrays = {name: view(memory, 0, c) for name, c in columns.items()}
         yield Trajectory(arrays, schema["steps"], schema["envs"], schema.get("chunk", 0))
+
+
+def dataset_of(saved):
+    return Dataset(list(trajectories(saved)), saved.meta["index"])
 
 
 def layout(obs, actions, hidden, activation="tanh", share_trunk=False, normalize_obs=False, box=None, core=None):
@@ -95,7 +102,7 @@ class UpdateTest(unittest.TestCase):
                 rates = ppo.Rates(meta["rates"]["LearningRate"], meta["rates"]["Clip"], meta["rates"]["Entropy"])
                 seen = ppo.Returns() if getattr(c, "normalize_returns", False) else None
                 following = ppo.Following(c) if c.adaptive_kl else None
-                data = ppo.Dataset.of(list(trajectories(saved)), network.dist, network.chunk)
+                data = ppo.Dataset.of(dataset_of(saved), network.dist, network.chunk)
                 for i in range(meta["updates"]):
                     report = ppo.update(network, optimizer, data, c, rates, meta["seed"], meta["index"] + i, statistics(saved), seen,
                                         following)
@@ -135,11 +142,11 @@ class UpdateTest(unittest.TestCase):
             with self.subTest(column, value=value), self.assertRaises(ValueError):
                 blocks = list(trajectories(case("separate")))
                 blocks[0][column][:] = value
-                ppo.Dataset.of(blocks, ppo.Categorical(3))
+                ppo.Dataset.of(Dataset(blocks, 0), ppo.Categorical(3))
         with self.assertRaises(ValueError):
             blocks = list(trajectories(case("box")))
             blocks[1]["raw_action"][2] = numpy.inf
-            ppo.Dataset.of(blocks, network_of(case("box")).dist)
+            ppo.Dataset.of(Dataset(blocks, 0), network_of(case("box")).dist)
 
     def test_states_have_the_boxs_deviations(self):
         config = types.SimpleNamespace(threads=1, adam_eps=1e-5, adaptive_kl=0.01, learning_rate_min=1e-5, learning_rate_max=1e-2)
@@ -166,6 +173,77 @@ class UpdateTest(unittest.TestCase):
             torch.from_dlpack(leased).zero_()
             numpy.testing.assert_array_equal(leased, before)
             self.assertEqual(torch.from_dlpack(block[name]).data_ptr(), block[name].ctypes.data, name)
+
+
+class Registers:
+    """The two calls of torch.cuda.cudart(), counted."""
+
+    def __init__(self, code=0):
+        self.code, self.calls = code, []
+
+    def cudaHostRegister(self, address, size, flags):
+        self.calls.append(("register", address, size, flags))
+        return self.code
+
+    def cudaHostUnregister(self, address):
+        self.calls.append(("unregister", address))
+        return 0
+
+
+class UploadTest(unittest.TestCase):
+    """What needs no GPU of how blocks come to one."""
+
+    def leased(self, name, case_name="lstm"):
+        """An arena with the blocks of a case, and leases of them."""
+        saved = case(case_name)
+        arena = HostArena(1, name, 4, saved.meta["schema"]["bytes"], saved.meta["schema"])
+        leases = []
+        for _, blob in sorted(saved.blobs.items()):
+            loan = arena.view.loan()
+            loan.array[:] = numpy.frombuffer(blob, numpy.uint8)
+            leases.append(arena.view.lease(loan.commit()))
+        return arena, leases
+
+    def test_columns_of_whole_blocks_are_those_of_the_arrays(self):
+        for name in ("separate", "box", "lstm"):
+            _, leases = self.leased("trajectories", name)
+            blocks = [lease.trajectory for lease in leases]
+            want = Dataset(blocks, 0).tensors()
+            names = list(want)
+            got = Upload(logging.getLogger("test")).columns(blocks, names, "cpu")
+            for name in names:
+                torch.testing.assert_close(got[name] != 0 if want[name].dtype == torch.bool else got[name], want[name], rtol=0, atol=0,
+                                           equal_nan=True)
+            before = blocks[0].obs.copy()
+            got["obs"].zero_()
+            numpy.testing.assert_array_equal(blocks[0].obs, before)
+
+    def test_an_arena_is_registered_once_and_until_it_is_let_go(self):
+        cudart = Registers()
+        upload = Upload(logging.getLogger("test"), cudart)
+        arena, leases = self.leased("trajectories")
+        segment = leases[0].trajectory.segment
+        for lease in leases * 2:
+            upload._register(lease.trajectory.segment, torch.device("cpu"))
+        address, size = segment.address, segment.memory.nbytes
+        self.assertEqual(cudart.calls, [("register", address, size, 1)])
+        for lease in leases:
+            lease.release()
+        del arena, leases, lease, segment
+        gc.collect()
+        self.assertEqual(cudart.calls[1:], [("unregister", address)])
+
+    def test_what_the_driver_refuses_is_said_once(self):
+        cudart = Registers(code=304)
+        upload = Upload(logging.getLogger("test"), cudart)
+        arenas = [self.leased(name) for name in ("one", "two")]
+        with self.assertLogs("test", logging.WARNING) as told:
+            for _, leases in arenas * 2:
+                upload._register(leases[0].trajectory.segment, torch.device("cpu"))
+        self.assertEqual((len(cudart.calls), len(told.records), told.records[0].fields), (2, 1, {"arena": "one", "error": 304}))
+        del arenas, leases
+        gc.collect()
+        self.assertNotIn("unregister", [call[0] for call in cudart.calls])
 
 
 def description(network, box):
@@ -232,6 +310,14 @@ class PluginTest(unittest.TestCase):
 
     def test_a_dataset_makes_new_weights_a_report_and_a_boundary(self):
         self.learns(case("separate"))
+
+    @unittest.skipIf(torch.cuda.is_available(), "there is a GPU")
+    def test_a_device_that_is_not_there_is_said_of_its_key(self):
+        host = FakeHost(python(str(HERE / "learner.py"))).connect()
+        self.addCleanup(host.close)
+        [error] = host.configure("learner", {"policy": "main", "device": "cuda:1"}, check_only=True)["errors"]
+        self.assertEqual((error["key"], error["code"]), ("device", "E039"))
+        self.assertIn("finds no GPU", error["reason"])
 
     def test_a_box_is_learned_too(self):
         kept = self.learns(case("box"))

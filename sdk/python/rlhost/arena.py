@@ -82,8 +82,10 @@ class Trajectory:
     core_state [rows, envs, numbers] is what a policy keeps of each environment before a row; see state_row. It is zero where
     age[t] is 0, whatever is stored."""
 
-    def __init__(self, arrays: dict[str, numpy.ndarray], steps: int, envs: int, chunk: int = 0):
+    def __init__(self, arrays: dict[str, numpy.ndarray], steps: int, envs: int, chunk: int = 0,
+                 segment: Segment | None = None, start: int = 0):
         self.arrays, self.steps, self.envs = arrays, steps, envs
+        self.segment, self.start = segment, start  # the memory in which all of arrays lie, and the block's first byte there
         self.chunk = chunk or steps  # rows from one state that stays to the next
 
     def __getitem__(self, name: str) -> numpy.ndarray:
@@ -121,6 +123,19 @@ class _Memory:
         }
 
 
+class Segment:
+    """The memory of all blocks of an arena, mapped at least as long as this is kept. The arena keeps it."""
+
+    def __init__(self, name: str, read_only: bool, block_bytes: int, memory: numpy.ndarray):
+        self.name, self.read_only, self.block_bytes, self.memory = name, read_only, block_bytes, memory
+
+    @property
+    def address(self) -> int:
+        """Of the first byte."""
+        address: int = self.memory.__array_interface__["data"][0]
+        return address
+
+
 class Arena:
     """Equal blocks of memory that the host owns. Any thread may use it."""
 
@@ -132,6 +147,7 @@ class Arena:
         self.columns = read_columns(self.schema)
         self._memory: dict[bool, numpy.ndarray] = {}
         self._trajectories: dict[tuple[int, bool, frozenset[str]], Trajectory] = {}
+        self._whole_segment: Segment | None = None
 
     def loan(self, block: int | None = None) -> Loan:
         """Loans any free block, or the block of an index, for writing. Raises Exhausted if none is free."""
@@ -201,7 +217,12 @@ class Arena:
     def _make_trajectory(self, block: int, writable: bool, columns: frozenset[str]) -> Trajectory:
         start = block * self.stride
         arrays = {c.name: view(self._whole(writable or c.name in columns), start, c) for c in self.columns.values()}
-        return Trajectory(arrays, self.schema.get("steps", 0), self.schema.get("envs", 0), self.schema.get("chunk", 0))
+        return Trajectory(arrays, self.schema.get("steps", 0), self.schema.get("envs", 0), self.schema.get("chunk", 0), self._segment(), start)
+
+    def _segment(self) -> Segment:
+        if self._whole_segment is None:
+            self._whole_segment = Segment(self.name, self.read_only, self.block_bytes, self._whole(False))
+        return self._whole_segment
 
 
 def view(memory: numpy.ndarray, start: int, column: Column, envs: tuple[int, int] | None = None) -> numpy.ndarray:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ._native import Exhausted
 from .arena import Trajectory
 from .component import Component, ConfigError, ConfigErrors, Signal, Slot, State, decode
+from .device import Upload, check_device
 from .spec import ACTION, ACTIVE, NO_HIGH, NO_LOW, OBSERVATION, EnvSpec, Tensor
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class LearnerConfig:
     recompute: str = "dataset"  # when V-trace's ratios are computed: dataset or epoch
     adam_eps: float = 1e-5
     threads: int = 1  # of the framework: small networks are fastest with one
-    device: str = "cpu"  # as the framework names it, such as cuda
+    device: str = "cpu"  # where PyTorch computes: cpu, cuda or cuda:N
 
     def check(self) -> None:
         """Raises ConfigErrors for values that make learning impossible."""
@@ -78,6 +79,10 @@ class LearnerConfig:
         if self.adaptive_kl and self.anneal_env_steps:
             errors.append(ConfigError("adaptive_kl", "has the learning rate follow the divergence and anneal_env_steps the env "
                                       "steps: set either to 0"))
+        try:
+            check_device(self.device)
+        except ConfigError as e:
+            errors.append(e)
         if errors:
             raise ConfigErrors(errors)
 
@@ -259,7 +264,9 @@ class Dataset:
     """The trajectories of one round. Iterating gives each block's Trajectory: named arrays [rows, envs, ...] over
     shared memory, with its strides, valid until release, or until learn returns."""
 
-    def __init__(self, blocks: Sequence[Trajectory], index: int, release: Callable[[], None] = lambda: None):
+    def __init__(self, blocks: Sequence[Trajectory], index: int, release: Callable[[], None] = lambda: None,
+                 upload: Upload | None = None):
+        self._upload = upload
         self.blocks, self.index, self.release = list(blocks), index, release
         """After everything has been copied release frees the blocks, so that rollouts need not wait for learning."""
 
@@ -278,12 +285,16 @@ class Dataset:
         return numpy.concatenate([numpy.asarray(b[name]) for b in self.blocks], 1)
 
     def tensors(self, device: Any = "cpu") -> dict[str, Any]:
-        """All columns but meta as torch tensors on a device; terminated, truncated, valid and action_mask are bool."""
+        """All columns but meta, copied, as torch tensors on a device; terminated, truncated, valid and action_mask are bool. The
+        blocks may be released as soon as it returns."""
         import torch
+        names = [name for name in self.blocks[0].arrays if name not in ("meta", "policy_version", "plugin_version")]
+        if self._upload and torch.device(device).type == "cuda":
+            made = self._upload.columns(self.blocks, names, device)
+        else:
+            made = {name: torch.from_numpy(self[name]).to(device) for name in names}
         flags = {"terminated", "truncated", "valid", "action_mask"}
-        made = {name: torch.from_numpy(self[name]) for name in self.blocks[0].arrays
-                if name not in ("meta", "policy_version", "plugin_version")}
-        return {name: (t != 0 if name in flags else t).to(device) for name, t in made.items()}
+        return {name: t != 0 if name in flags else t for name, t in made.items()}
 
 
 class Learner(Component):
@@ -362,6 +373,7 @@ class Learner(Component):
         self._weights = host.add_arena("weights", 2 + host.readers.get("weights", 1),
                                        _WEIGHTS_HEAD + 4 * (self._floats + 2 * self._normalised))
         self._stats: Any = None
+        self._upload = Upload(host.log)
         self._published = 0
         self._steps_at: dict[int, int] = {}
         self.begin_learning(self.policy)
@@ -393,7 +405,7 @@ class Learner(Component):
             rows = sum(int(numpy.count_nonzero(b["valid"])) for b in blocks)
             lag = self.version - numpy.minimum(acted, self.version)
             steps = self.optimizer_steps - numpy.array([self._steps_at.get(v, 0) for v in acted.tolist()])
-            told = dict(self.learn(Dataset(blocks, self.datasets, leases.close)))
+            told = dict(self.learn(Dataset(blocks, self.datasets, leases.close, self._upload)))
         self.env_steps += rows
         self.host.stats.count("learner/env_steps", rows)
         self.version += 1

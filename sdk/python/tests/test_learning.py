@@ -9,6 +9,11 @@ from rlhost.component import ConfigErrors
 from rlhost.learning import Box, Core, LearnerConfig
 from rlhost.spec import ACTION, NO_HIGH, OBSERVATION
 
+try:
+    import torch
+except ImportError:
+    torch = None
+
 
 def host(tensors, table=None):
     """What a host tells of a policy for an environment with these tensors."""
@@ -23,6 +28,28 @@ def layout(tensors, table=None):
 
 OBS = Tensor(OBSERVATION, "f32", (3,))
 CHOICE = Tensor(ACTION, "i32", n=4)
+
+
+class DeviceTest(unittest.TestCase):
+    def test_a_device_is_cpu_or_one_of_cuda(self):
+        LearnerConfig().check()
+        for name in ("", "CPU", "gpu", "cuda:", "cuda:-1", "cuda:x", "cuda:0 ", "cuda0"):
+            with self.subTest(name), self.assertRaises(ConfigErrors) as caught:
+                LearnerConfig(device=name).check()
+            [error] = caught.exception.errors
+            self.assertEqual((error.key, error.code, error.help), ("device", "", "want cpu, cuda or cuda:N, where N counts from 0"))
+
+    def test_a_device_that_is_not_there_is_an_error_with_a_remedy(self):
+        if torch and torch.cuda.is_available():
+            name, says, remedy = f"cuda:{torch.cuda.device_count()}", "GPUs", "want cuda:0"
+        else:
+            name, says, remedy = "cuda", "finds no GPU" if torch else "PyTorch cannot be imported", 'write device = "cpu"'
+        with self.assertRaises(ConfigErrors) as caught:
+            LearnerConfig(device=name).check()
+        [error] = caught.exception.errors
+        self.assertEqual((error.key, error.code), ("device", "E039"))
+        self.assertIn(says, error.reason)
+        self.assertIn(remedy, error.help)
 
 
 class PolicyLayoutTest(unittest.TestCase):
