@@ -7,7 +7,11 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/pipeline/loops"
 )
+
+// ErrEnded is returned by Run if the pipeline has run before, and for what can only be done while it runs.
+var ErrEnded = loops.ErrEnded
 
 // ErrBusy is wrapped by Prepare while another change is being prepared or committed; the message says which.
 var ErrBusy = errors.New("another change is under way")

@@ -56,16 +56,6 @@ func (s *replacement) trajectories() (list []*arena.Arena) {
 	return list
 }
 
-// outstanding reports whether any block is claimed.
-func outstanding(list []*arena.Arena) bool {
-	for _, a := range list {
-		if s := a.Stats(); s.Live+s.Zombie > 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // prepareInstances gives the next assembly its members: those that stay, and new ones, started and held.
 func (t *Transition) prepareInstances(ctx context.Context) error {
 	if err := t.plan.fixed(); err != nil {

@@ -260,3 +260,13 @@ func (r *round) suspend() (resume func()) {
 		r.off--
 	}
 }
+
+// outstanding reports whether any block is claimed.
+func outstanding(list []*arena.Arena) bool {
+	for _, a := range list {
+		if s := a.Stats(); s.Live+s.Zombie > 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -6,11 +6,7 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/pipeline/loops"
 )
-
-// ErrEnded is returned by Run if the pipeline has run before, and for what can only be done while it runs.
-var ErrEnded = loops.ErrEnded
 
 // observe begins to watch a run, until conclude is called, once its loops have ended.
 func (p *Pipeline) observe() (conclude func()) {

@@ -290,11 +290,11 @@ func (r *running) PolicyVersion() uint64 {
 // learners that name no policy, too. Any goroutine.
 func (r *running) Trained(policy string) uint64 {
 	if policy != r.now().run.Policy {
-		return r.stats.Counter(component.OfPolicy(policy, stepsTrained)).Value()
+		return r.stats.Counter(component.OfPolicy(policy, component.CounterTrained)).Value()
 	}
-	all, others := r.stats.Counter(stepsTrained).Value(), uint64(0)
+	all, others := r.stats.Counter(component.CounterTrained).Value(), uint64(0)
 	r.stats.Each(func(name string, c *stat.Counter) {
-		if strings.HasSuffix(name, component.OfPolicy("", stepsTrained)) {
+		if strings.HasSuffix(name, component.OfPolicy("", component.CounterTrained)) {
 			others += c.Value()
 		}
 	}, nil, nil)

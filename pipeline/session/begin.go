@@ -44,20 +44,6 @@ func (s *Session) begin(ctx context.Context) (err error) {
 	return s.run.WritePipeline(text)
 }
 
-// findLeading finds the leading policy and its learner.
-func (s *Session) findLeading() (err error) {
-	if err := oneLearnerEach(s.graph); err != nil {
-		return err
-	}
-	if s.o.Policy != "" { // from here on it is the pipeline's own, in the run's folder too
-		named := *s.graph
-		named.Run.Policy = s.o.Policy
-		s.graph = &named
-	}
-	s.policy, s.learner, err = learned(s.graph, "")
-	return err
-}
-
 // lookForUnfinished tells of the newest run of that name, if that did not come to its end.
 func (s *Session) lookForUnfinished() {
 	run, err := runs.Open(s.graph.Run.Dir, s.graph.Run.Name)

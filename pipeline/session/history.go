@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/core/files"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
@@ -346,4 +347,27 @@ func (h *history) describe(parts []part) error {
 			i.Plugins[p.new.File] = p.new.Hash
 		}
 	})
+}
+
+// componentVersion is what a component of a graph is made from, apart from its environments.
+func (h *history) componentVersion(g *graph.Graph, name string) control.Version {
+	c := g.Component(name)
+	switch {
+	case c == nil:
+		return control.Version{}
+	case c.Module != nil:
+		return control.Version{File: h.name(c.Module.Digest, c.Module.Path(g.Dir)), Hash: c.Module.Digest}
+	case c.Plugin == "":
+		return control.Version{File: c.Runtime}
+	}
+	v := control.Version{File: c.Plugin}
+	if p := g.Plugin(c.Plugin); p != nil && p.Table.Path != "" {
+		v.File, v.Hash = p.Table.Path, p.Table.SHA256
+		if path := programPath(g, p); path != "" {
+			if hash, err := files.SHA256(path); err == nil {
+				v.Hash = hash
+			}
+		}
+	}
+	return v
 }

@@ -137,3 +137,17 @@ func oneLearnerEach(g *graph.Graph) error {
 	}
 	return nil
 }
+
+// findLeading finds the leading policy and its learner.
+func (s *Session) findLeading() (err error) {
+	if err := oneLearnerEach(s.graph); err != nil {
+		return err
+	}
+	if s.o.Policy != "" { // from here on it is the pipeline's own, in the run's folder too
+		named := *s.graph
+		named.Run.Policy = s.o.Policy
+		s.graph = &named
+	}
+	s.policy, s.learner, err = learned(s.graph, "")
+	return err
+}

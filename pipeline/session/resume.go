@@ -228,3 +228,6 @@ func (s *Session) interrupted(e *Resumed, list []runs.Change) {
 		e.Now = last.New
 	}
 }
+
+// newEpisodes begins the reason why a run whose saved episodes are of no use does not go on exactly.
+const newEpisodes = "new episodes begin, because those that were saved do not fit: "

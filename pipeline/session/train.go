@@ -103,9 +103,6 @@ func (s *Session) build(ctx context.Context) (err error) {
 	return nil
 }
 
-// newEpisodes begins the reason why a run whose saved episodes are of no use does not go on exactly.
-const newEpisodes = "new episodes begin, because those that were saved do not fit: "
-
 // Run trains until a stop rule, a command or the end of ctx ends the run, at a dataset boundary, and plays the final
 // evaluation. There may be a result and an error, of what became of the run's folder. Call it once.
 func (s *Session) Run(ctx context.Context) (*Result, error) {
