@@ -38,13 +38,14 @@ test-go:
 	$(GO) test $(TIMEOUT) -tags invariants ./core/... ./pipeline ./pipeline/session $(HOLDERS) ./cmd/...
 
 # The kernels of the CUDA backend: compiled again and compared byte by byte, assembled for six architectures, every test of them
-# under many seeds, and through a driver; then all that backends promise, for every network: four minutes on two cores.
+# under many seeds, and through a driver; then all that backends promise, for every network, and what runs do: four minutes on two cores.
 # It installs NVIDIA's compiler (0.3 GB) and needs no GPU.
 test-kernels:
 	$(GO) run ./gpu/cuda/kernels/build -check
 	$(GO) test -count 10 ./gpu/cuda/kernels
 	RLHOST_CUDA_DRIVER=fake $(GO) test -count 1 ./gpu/cuda/kernels
 	RLHOST_LONG=1 $(GO) test $(TIMEOUT) -count 1 -run 'TestBackend$$' ./gpu/cuda
+	RLHOST_LONG=1 $(GO) test -count 1 -run 'OnCUDA' ./pipeline/session
 
 # Runs with the plugin over the interpreter: a CartPole to 475, fifty swaps, twenty kills.
 test-cuda: build

@@ -85,34 +85,42 @@ func TestS16EvaluationAndCanaryDrawFromStreamsOfTheirOwn(t *testing.T) {
 // happens: in asynchronous mode, and in synchronous mode with environments that cannot be saved.
 func TestS16AResumeDrawsFromStreamsOfItsOwn(t *testing.T) {
 	for _, mode := range []string{"async", "sync"} {
-		t.Run(mode, func(t *testing.T) {
-			script := uneven()
-			script.Flaws.NoSnapshot = true
-			var lives []drawn
-			var states map[string]component.State
-			for life := range 4 {
-				d := drawn{}
-				x := experiment{script: script, resume: states, resumes: life, changes: true,
-					sets:    []string{fmt.Sprintf("train.mode=%q", mode), fmt.Sprintf("run.stop.env_steps=%d", 512*(life+1))},
-					backend: d.spied}
-				o := x.must(t)
-				states = roundTrip(t, runs.Checkpoint{Components: o.states}).Components
-				for before, other := range lives {
-					d.apart(t, fmt.Sprintf("life %d and %d", life, before), other)
-				}
-				lives = append(lives, d)
-			}
-		})
+		t.Run(mode, func(t *testing.T) { drawsAnew(t, mode, 4, func(b policy.Backend) policy.Backend { return b }) })
+	}
+}
+
+// drawsAnew resumes a run on a backend so often that it has that many lives.
+func drawsAnew(t *testing.T, mode string, count int, on func(policy.Backend) policy.Backend) {
+	t.Helper()
+	script := uneven()
+	script.Flaws.NoSnapshot = true
+	var lives []drawn
+	var states map[string]component.State
+	for life := range count {
+		d := drawn{}
+		x := experiment{script: script, resume: states, resumes: life, changes: true,
+			sets:    []string{fmt.Sprintf("train.mode=%q", mode), fmt.Sprintf("run.stop.env_steps=%d", 512*(life+1))},
+			backend: func(b policy.Backend) policy.Backend { return d.spied(on(b)) }}
+		o := x.must(t)
+		states = roundTrip(t, runs.Checkpoint{Components: o.states}).Components
+		for before, other := range lives {
+			d.apart(t, fmt.Sprintf("life %d and %d", life, before), other)
+		}
+		lives = append(lives, d)
 	}
 }
 
 // A resume that is exact goes on with the streams that it had, whichever life they are from, and so does the one after
 // it.
-func TestS16AnExactResumeKeepsItsStreams(t *testing.T) {
+func TestS16AnExactResumeKeepsItsStreams(t *testing.T) { keepsItsStreams(t, nil) }
+
+// keepsItsStreams holds a run on a backend, nil for the processor's, to one that is broken off and resumed.
+func keepsItsStreams(t *testing.T, on func(policy.Backend) policy.Backend) {
+	t.Helper()
 	steps := func(n int) []string { return []string{fmt.Sprintf("run.stop.env_steps=%d", n)} }
-	broken := experiment{script: uneven(), resumes: 3, sets: steps(512)}.must(t)
-	again := experiment{script: uneven(), resumes: 4, sets: steps(1024), resume: broken.states}.must(t)
-	whole := experiment{script: uneven(), resumes: 3, sets: steps(1024)}.must(t)
+	broken := experiment{script: uneven(), resumes: 3, sets: steps(512), backend: on}.must(t)
+	again := experiment{script: uneven(), resumes: 4, sets: steps(1024), resume: broken.states, backend: on}.must(t)
+	whole := experiment{script: uneven(), resumes: 3, sets: steps(1024), backend: on}.must(t)
 	if got, want := again.hashes[len(again.hashes)-1], whole.hashes[len(whole.hashes)-1]; got != want {
 		t.Errorf("parameters %.8s, unbroken %.8s", got, want)
 	}
