@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"errors"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -68,6 +69,19 @@ func validName(s string) bool {
 		}
 	}
 	return s != ""
+}
+
+// VersionName splits the name of a policy's version, such as main@12.
+func VersionName(name string) (policy string, version uint64, ok bool) {
+	policy, number, found := strings.Cut(name, "@")
+	version, err := strconv.ParseUint(number, 10, 63)
+	ok = found && err == nil && version > 0 && validName(policy) && number == strconv.FormatUint(version, 10)
+	return policy, version, ok
+}
+
+func isVersionName(name string) bool {
+	_, _, ok := VersionName(name)
+	return ok
 }
 
 // maxTables bounds the tables of one section.
@@ -150,6 +164,27 @@ var sections = [...]struct {
 // allTables reports whether an array holds only tables.
 func allTables(n *node) bool {
 	return !slices.ContainsFunc(n.items, func(item *node) bool { return item.kind != tableNode })
+}
+
+// configErrors notes each of the errors that err joins.
+func (c *checker) configErrors(table *node, path string, err error) {
+	if err == nil {
+		return
+	}
+	var e *component.ConfigError
+	joined, many := err.(interface{ Unwrap() []error })
+	switch {
+	case many:
+		for _, one := range joined.Unwrap() {
+			c.configErrors(table, path, one)
+		}
+	case errors.As(err, &e) && e.Key != "":
+		c.configError(table, path, e)
+	case errors.As(err, &e) && e.Code != "":
+		c.Add(e.Code, table.key, e.Help, "[%s]: %s", path, e.Sentence())
+	case !errors.Is(err, errDecode):
+		c.Add("E005", table.key, "", "[%s]: %v", path, err)
+	}
 }
 
 // configError reports what a component or a policy found wrong with its table.

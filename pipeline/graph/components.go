@@ -29,8 +29,6 @@ const (
 	maxInstances = 16384
 )
 
-var ownKeys = []string{"kind", "count", "loop", "runtime", "plugin", "swap"}
-
 // componentTables reads [component.NAME].
 func (c *checker) componentTables() {
 	list := c.named("component")
@@ -119,27 +117,6 @@ func (c *checker) configure(x *Component, made component.Component, path string)
 	}
 }
 
-// configErrors notes each of the errors that err joins.
-func (c *checker) configErrors(table *node, path string, err error) {
-	if err == nil {
-		return
-	}
-	var e *component.ConfigError
-	joined, many := err.(interface{ Unwrap() []error })
-	switch {
-	case many:
-		for _, one := range joined.Unwrap() {
-			c.configErrors(table, path, one)
-		}
-	case errors.As(err, &e) && e.Key != "":
-		c.configError(table, path, e)
-	case errors.As(err, &e) && e.Code != "":
-		c.Add(e.Code, table.key, e.Help, "[%s]: %s", path, e.Sentence())
-	case !errors.Is(err, errDecode):
-		c.Add("E005", table.key, "", "[%s]: %v", path, err)
-	}
-}
-
 // pluginTables reads [plugin.NAME].
 func (c *checker) pluginTables() {
 	for _, table := range c.named("plugin") {
@@ -193,19 +170,6 @@ func (c *checker) pluginProblem(p *Plugin, err error) {
 		return
 	}
 	c.sourceProblem(p.at, "plugin "+quote(p.Table.Name), p.Table.Path, err)
-}
-
-// sourceProblem says why the file that something is made from cannot be used.
-func (c *Report) sourceProblem(at Span, who, path string, err error) {
-	var known *table.Error
-	switch {
-	case errors.As(err, &known) && known.Key == "":
-		c.Add(known.Code, at, known.Help, "%s: %s", who, known.Sentence())
-	case errors.Is(err, fs.ErrNotExist):
-		c.Add("E012", at, "build it first, or correct the path", "%s: %s: no such file", who, path)
-	default:
-		c.Add("E012", at, "", "%s: %v", who, err)
-	}
 }
 
 // makerOf returns the Maker of a table's component, as its keys kind, runtime and plugin say; nil after reporting a

@@ -82,31 +82,6 @@ func (g *Graph) grantLines(name string) (lines []keyValue) {
 	return lines
 }
 
-// lineChanges tells which keys differ: "learning_rate 0.0015 → 0.0003".
-func lineChanges(a, b []keyValue) []string {
-	was := map[string]string{}
-	for _, kv := range a {
-		was[kv.Key] = kv.Value
-	}
-	var list []string
-	for _, kv := range b {
-		old, ok := was[kv.Key]
-		delete(was, kv.Key)
-		switch {
-		case !ok:
-			list = append(list, kv.Key+" = "+kv.Value)
-		case old != kv.Value:
-			list = append(list, kv.Key+" "+old+" → "+kv.Value)
-		}
-	}
-	for _, kv := range a {
-		if _, gone := was[kv.Key]; gone {
-			list = append(list, kv.Key+" "+kv.Value+" removed")
-		}
-	}
-	return list
-}
-
 // withoutSource removes the path of an environment's source.
 func withoutSource(lines []keyValue) (rest []keyValue) {
 	for _, kv := range lines {

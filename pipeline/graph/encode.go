@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -40,4 +41,37 @@ func encodeTable(n *node, skip ...string) []keyValue {
 		}
 	}
 	return list
+}
+
+// lineChanges tells which keys differ: "learning_rate 0.0015 → 0.0003".
+func lineChanges(a, b []keyValue) []string {
+	was := map[string]string{}
+	for _, kv := range a {
+		was[kv.Key] = kv.Value
+	}
+	var list []string
+	for _, kv := range b {
+		old, ok := was[kv.Key]
+		delete(was, kv.Key)
+		switch {
+		case !ok:
+			list = append(list, kv.Key+" = "+kv.Value)
+		case old != kv.Value:
+			list = append(list, kv.Key+" "+old+" → "+kv.Value)
+		}
+	}
+	for _, kv := range a {
+		if _, gone := was[kv.Key]; gone {
+			list = append(list, kv.Key+" "+kv.Value+" removed")
+		}
+	}
+	return list
+}
+
+// configLines returns the keys of a component or policy with the defaults that it filled in.
+func configLines(config any, table *node, skip ...string) []keyValue {
+	if config == nil {
+		return encodeTable(table, skip...)
+	}
+	return encodeStruct(reflect.ValueOf(config).Elem())
 }

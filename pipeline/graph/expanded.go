@@ -69,14 +69,6 @@ func (x *Component) lines() []keyValue {
 	return append(lines, configLines(x.config, x.table, x.ownKeys()...)...)
 }
 
-// configLines returns the keys of a component or policy with the defaults that it filled in.
-func configLines(config any, table *node, skip ...string) []keyValue {
-	if config == nil {
-		return encodeTable(table, skip...)
-	}
-	return encodeStruct(reflect.ValueOf(config).Elem())
-}
-
 func (g *Graph) runLines() []keyValue {
 	r := g.Run
 	f := runFile{Name: r.Name, Seed: r.Seed, Dir: r.Dir, Checkpoint: r.Checkpoint, Evaluation: r.Evaluation}
@@ -137,4 +129,26 @@ func (w *Wire) lines(slot string) []keyValue {
 
 func (w *Wire) sameButSlot(o *Wire) bool {
 	return w.From == o.From && w.Signal == o.Signal && w.Mode == o.Mode && w.Depth == o.Depth && w.OnFull == o.OnFull && slices.Equal(w.Write, o.Write)
+}
+
+// eachTable calls fn with all tables but the wires, in the order of Expanded.
+func (g *Graph) eachTable(fn func(name string, lines []keyValue)) {
+	fn("run", g.runLines())
+	fn("train", []keyValue{{Key: "mode", Value: quote(g.Mode())}})
+	fn("swap", encodeStruct(reflect.ValueOf(g.Swap.file())))
+	for _, p := range g.Plugins {
+		if p.implied {
+			continue
+		}
+		fn("plugin."+p.Table.Name, p.Table.lines())
+	}
+	for _, e := range g.Envs {
+		fn("env."+e.Name, e.lines())
+	}
+	for _, p := range g.Policies {
+		fn("policy."+quoteKey(p.Name), p.lines())
+	}
+	for i := range g.Components {
+		fn("component."+g.Components[i].Name, g.Components[i].lines())
+	}
 }

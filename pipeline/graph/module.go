@@ -38,6 +38,9 @@ const kindModule = "module"
 
 func defaultModule() ModuleTable { return ModuleTable{Restarts: 5} }
 
+// ownKeys are the keys of a component's table that belong to the pipeline.
+var ownKeys = []string{"kind", "count", "loop", "runtime", "plugin", "swap"}
+
 // moduleKeys are the keys of a component's table that belong to its module.
 var moduleKeys = []string{"use", "grants", "limits", "sha256", "max_restarts"}
 

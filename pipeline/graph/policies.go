@@ -179,19 +179,6 @@ func (c *checker) share(p *Policy) {
 	}
 }
 
-// VersionName splits the name of a policy's version, such as main@12.
-func VersionName(name string) (policy string, version uint64, ok bool) {
-	policy, number, found := strings.Cut(name, "@")
-	version, err := strconv.ParseUint(number, 10, 63)
-	ok = found && err == nil && version > 0 && validName(policy) && number == strconv.FormatUint(version, 10)
-	return policy, version, ok
-}
-
-func isVersionName(name string) bool {
-	_, _, ok := VersionName(name)
-	return ok
-}
-
 // lines returns the keys of a policy with all defaults.
 func (p *Policy) lines() (lines []keyValue) {
 	if p.Of == "" {

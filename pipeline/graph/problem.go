@@ -2,7 +2,9 @@ package graph
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
@@ -188,3 +190,16 @@ func (c *Report) wrong(n *node, path, want, help string) {
 
 // suggest is the help where the candidate is known.
 func suggest(candidate string) string { return fmt.Sprintf("did you mean %q?", candidate) }
+
+// sourceProblem says why the file that something is made from cannot be used.
+func (c *Report) sourceProblem(at Span, who, path string, err error) {
+	var known *table.Error
+	switch {
+	case errors.As(err, &known) && known.Key == "":
+		c.Add(known.Code, at, known.Help, "%s: %s", who, known.Sentence())
+	case errors.Is(err, fs.ErrNotExist):
+		c.Add("E012", at, "build it first, or correct the path", "%s: %s: no such file", who, path)
+	default:
+		c.Add("E012", at, "", "%s: %v", who, err)
+	}
+}

@@ -1,7 +1,6 @@
 package graph
 
 import (
-	"reflect"
 	"slices"
 	"strings"
 
@@ -103,25 +102,3 @@ func (s Section) same(o Section) bool { return s.Name == o.Name }
 
 // wire reports whether it is that of a wire, which is named by both ends.
 func (s Section) wire() bool { return strings.Contains(s.Name, wireArrow) }
-
-// eachTable calls fn with all tables but the wires, in the order of Expanded.
-func (g *Graph) eachTable(fn func(name string, lines []keyValue)) {
-	fn("run", g.runLines())
-	fn("train", []keyValue{{Key: "mode", Value: quote(g.Mode())}})
-	fn("swap", encodeStruct(reflect.ValueOf(g.Swap.file())))
-	for _, p := range g.Plugins {
-		if p.implied {
-			continue
-		}
-		fn("plugin."+p.Table.Name, p.Table.lines())
-	}
-	for _, e := range g.Envs {
-		fn("env."+e.Name, e.lines())
-	}
-	for _, p := range g.Policies {
-		fn("policy."+quoteKey(p.Name), p.lines())
-	}
-	for i := range g.Components {
-		fn("component."+g.Components[i].Name, g.Components[i].lines())
-	}
-}
