@@ -79,11 +79,6 @@ func VersionName(name string) (policy string, version uint64, ok bool) {
 	return policy, version, ok
 }
 
-func isVersionName(name string) bool {
-	_, _, ok := VersionName(name)
-	return ok
-}
-
 // maxTables bounds the tables of one section.
 const maxTables = 1024
 
@@ -102,10 +97,11 @@ func (c *checker) named(section string) []namedTable {
 	}
 	for _, name := range n.names {
 		child := n.table[name]
+		_, _, isVersion := VersionName(name)
 		switch {
 		case child.kind != tableNode:
 			c.wrong(child, section+"."+name, "a table", "write ["+section+".NAME]")
-		case !validName(name) && !(section == "policy" && isVersionName(name)):
+		case !validName(name) && !(section == "policy" && isVersion):
 			c.Add("E005", child.key, "use letters, digits, _ and -, with a letter first", "%q cannot be a name", name)
 		case len(list) == maxTables:
 			c.Add("E005", child.key, "", "there are more than %d tables [%s.NAME]", maxTables, section)
