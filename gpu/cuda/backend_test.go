@@ -21,12 +21,12 @@ import (
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
-// backendOn returns a backend over a driver in Go, which must be left as it was found. With RLHOST_CUDA_DRIVER it is over that
-// library's.
+// backendOn returns a backend over a driver in Go, which must be left as it was found. With RLHOST_CUDA_DRIVER it is over the one
+// that this names.
 func backendOn(t testing.TB, o fake.Options) (*cuda.Backend, *fake.Driver) {
 	t.Helper()
 	if os.Getenv("RLHOST_CUDA_DRIVER") != "" {
-		return cuda.New(cuda.Options{}), nil
+		return cuda.New(named()), nil
 	}
 	if o.Seed == 0 {
 		o.Seed = rand.Uint64()

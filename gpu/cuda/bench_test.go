@@ -3,17 +3,31 @@ package cuda_test
 import (
 	"fmt"
 	"os"
+	"sync"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/gpu/cpu"
 	"github.com/rlhost/rlhost/gpu/cuda"
 	"github.com/rlhost/rlhost/gpu/cuda/driver"
+	"github.com/rlhost/rlhost/gpu/cuda/fake"
 	"github.com/rlhost/rlhost/gpu/cuda/kernels"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/policy/policytest"
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
+
+// inGo binds one driver in Go for all benchmarks.
+var inGo = sync.OnceValues(func() (*driver.Table, error) { return driver.Bind(fake.New(fake.Options{Seed: 1}).Lookup) })
+
+// named are the options of the driver that RLHOST_CUDA_DRIVER names: a library, or fake for the one in Go, which tries a benchmark and measures
+// nothing.
+func named() cuda.Options {
+	if os.Getenv("RLHOST_CUDA_DRIVER") == "fake" {
+		return cuda.Options{Driver: inGo}
+	}
+	return cuda.Options{Driver: func() (*driver.Table, error) { return driver.Open(os.Getenv("RLHOST_CUDA_DRIVER")) }}
+}
 
 // Benchmarks say something on hardware alone: RLHOST_CUDA_DRIVER names the library.
 func hardware(b *testing.B) *driver.Device {
@@ -21,7 +35,7 @@ func hardware(b *testing.B) *driver.Device {
 	if os.Getenv("RLHOST_CUDA_DRIVER") == "" {
 		b.Skip("RLHOST_CUDA_DRIVER is not set")
 	}
-	table, err := driver.Open(os.Getenv("RLHOST_CUDA_DRIVER"))
+	table, err := named().Driver()
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -149,7 +163,7 @@ func BenchmarkAct(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%d", name, rows), func(b *testing.B) {
 				o := policytest.Options{Network: n, Steps: 1, Envs: rows, Blocks: 1, Seed: 1}
 				d := policytest.NewDataset(b, o)
-				a, err := policy.NewActor(cuda.New(cuda.Options{}), &n, rows)
+				a, err := policy.NewActor(cuda.New(named()), &n, rows)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -179,7 +193,7 @@ func BenchmarkUpdate(b *testing.B) {
 					d := policytest.Acted(b, cpu.New(), policy.Init(&n, 1), policytest.Options{Network: n, Steps: 64, Envs: rows / 64, Blocks: 1, Seed: 1})
 					c := ppo.Defaults()
 					c.Epochs, c.Minibatch = 1, rows/parts
-					l, err := ppo.NewLearner(cuda.New(cuda.Options{}), &n, policy.Init(&n, 1), c)
+					l, err := ppo.NewLearner(cuda.New(named()), &n, policy.Init(&n, 1), c)
 					if err != nil {
 						b.Fatal(err)
 					}

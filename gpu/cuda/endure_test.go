@@ -133,7 +133,7 @@ func (e *enduring) ends() {
 // deviceOf is the device of backendOn, to ask what it holds.
 func deviceOf(t *testing.T, inGo *fake.Driver) *driver.Device {
 	t.Helper()
-	open := func() (*driver.Table, error) { return driver.Open(os.Getenv("RLHOST_CUDA_DRIVER")) }
+	open := named().Driver
 	if inGo != nil {
 		open = func() (*driver.Table, error) { return driver.Bind(inGo.Lookup) }
 	}

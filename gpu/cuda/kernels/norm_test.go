@@ -17,7 +17,7 @@ func halves(s [16]float32) float32 {
 	return s[0]
 }
 
-// The forward pass is held to gpu/cpu by TestActing; this is the backward pass, of rows that are one group and of several.
+// The forward pass is held to gpu/cpu by TestActing_HasTheProcessorsBits; this is the backward pass, of rows that are one group and of several.
 func TestLayerNorm_PassesGradientsOn(t *testing.T) {
 	for _, s := range [][3]int{{1, 1, 1}, {40, 37, 1}, {70, 16, 3}} {
 		rows, n, groups := s[0], s[1], s[2]
