@@ -46,8 +46,8 @@ def summary(samples):
     for s in samples:
         for c in s["components"]:
             parts[c["name"]].append(c)
-    return {name: {"runs_in": of[-1]["host"], "unit": of[-1]["unit"], "rate": round(statistics.mean(c["rate"] for c in of)),
-                   "queued": round(statistics.mean(c["queued"] for c in of), 2), "depth": of[-1]["depth"],
+    return {name: {"runs_in": of[0]["host"], "unit": of[0]["unit"], "rate": round(statistics.mean(c["rate"] for c in of)),
+                   "queued": round(statistics.mean(c["queued"] for c in of), 2), "depth": max(c["depth"] for c in of),
                    "waits_for": dict(collections.Counter(c["waits_for"] for c in of if c.get("waits_for")))} for name, of in parts.items()}
 
 
