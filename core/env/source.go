@@ -3,9 +3,13 @@ package env
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/rlhost/rlhost/core/files"
 	"github.com/rlhost/rlhost/core/table"
 )
 
@@ -29,8 +33,8 @@ type Source struct {
 // Wrapper is one wrapper of a list: its name with its value, as plain maps, lists and scalars.
 type Wrapper map[string]any
 
-// Rewrapped returns the list of wrappers as TOML with another table, given as TOML, at one place, and the table that stands there now. ok
-// is false for a place that the list does not have.
+// Rewrapped returns the list of wrappers as TOML with another table, given as TOML, at one place, and the table that stands there now. The
+// path of a module stands for the present table with it in place of the present module. ok is false for a place that the list does not have.
 func (s *Source) Rewrapped(at int, wrapper string) (list, was string, ok bool) {
 	tables := make([]string, len(s.Wrap))
 	for i, w := range s.Wrap {
@@ -39,8 +43,76 @@ func (s *Source) Rewrapped(at int, wrapper string) (list, was string, ok bool) {
 	if at < 0 || at >= len(tables) {
 		return "", "", false
 	}
+	if strings.HasSuffix(wrapper, ".wasm") {
+		wrapper = s.withModule(at, wrapper)
+	}
 	was, tables[at] = tables[at], wrapper
 	return "[" + strings.Join(tables, ", ") + "]", was, true
+}
+
+// withModule returns the table of a wrapper as TOML with another module.
+func (s *Source) withModule(at int, use string) string {
+	w := map[string]any{}
+	if _, module := s.Wrap[at][KeyUse]; module {
+		maps.Copy(w, s.Wrap[at])
+		delete(w, "sha256")
+	}
+	w[KeyUse] = use
+	return table.EncodeValue(w)
+}
+
+// KeyUse is the key of a wrapper that is a module, with the path of its file.
+const KeyUse = "use"
+
+// In returns the source for a process outside dir, the folder that the paths of wrappers are relative to. Use stays as it is.
+func (s *Source) In(dir string) Source {
+	there := *s
+	there.Wrap = s.WrapMoved(func(use string) string { return filepath.Join(dir, use) })
+	return there
+}
+
+// WrapDigest identifies the modules around the environments by the SHA-256 of their files: empty if there are none. dir is as for In.
+func (s *Source) WrapDigest(dir string) (digest string) {
+	for _, w := range s.In(dir).Wrap {
+		if use, ok := w[KeyUse].(string); ok {
+			sum, _ := files.SHA256(use) // loading reports a file that cannot be read
+			digest += " " + sum
+		}
+	}
+	return digest
+}
+
+// WrapMoved returns Wrap with other paths in place of the relative ones.
+func (s *Source) WrapMoved(move func(use string) string) []Wrapper {
+	list := slices.Clone(s.Wrap)
+	for i, w := range list {
+		if use, ok := w[KeyUse].(string); ok && !filepath.IsAbs(use) {
+			list[i] = maps.Clone(w)
+			list[i][KeyUse] = move(use)
+		}
+	}
+	return list
+}
+
+// Hashing is optional for a Plugin with wrappers around the environments of another one.
+type Hashing interface {
+	// WrapHashes returns the SHA-256 of the wrappers that are modules, the innermost first.
+	WrapHashes() []string
+}
+
+// WrapHashes returns the SHA-256 of the modules around environments of a plugin, by their paths in Wrap.
+func (s *Source) WrapHashes(p Plugin) map[string]string {
+	x, ok := p.(Hashing)
+	if !ok {
+		return nil
+	}
+	hashes, list := map[string]string{}, x.WrapHashes()
+	for _, w := range s.Wrap {
+		if use, ok := w[KeyUse].(string); ok && len(list) > 0 {
+			hashes[use], list = list[0], list[1:]
+		}
+	}
+	return hashes
 }
 
 // UnmarshalJSON keeps numbers as they are written, so that integers stay integers.

@@ -16,6 +16,7 @@ type Guest struct {
 	Flags     []string // for the compiler, besides those of its language
 	Committed bool     // the module is in the repository, and beside it a record of its sources
 	Component bool     // it is a module of components
+	Wrapper   bool     // of those that wrap environments alone; one language shows such
 	Builtin   string   // name@version under which the rlhost program brings it along; it must be embedded below
 }
 
@@ -46,6 +47,7 @@ func Guests() []Guest {
 		{Module: "cartpole-c/cartpole_positions.wasm", Env: "cartpole_positions", Language: c(), Committed: true, Builtin: "cartpole-positions@1"},
 		{Module: "cartpole-go/cartpole.wasm", Env: "cartpole", Language: golang()},
 		{Module: "cartpole-rust/cartpole.wasm", Env: "cartpole", Language: rust(), Committed: true},
+		{Module: "center-c/center.wasm", Env: "center", Language: c(), Component: true, Wrapper: true, Committed: true},
 		{Module: "chase-c/chase.wasm", Env: "chase", Language: c(), Committed: true, Builtin: "chase@1"},
 		{Module: "chooser-c/chooser.wasm", Env: "chooser", Language: c(), Component: true, Committed: true},
 		{Module: "chooser-rust/chooser.wasm", Env: "chooser", Language: rust(), Component: true},

@@ -73,7 +73,7 @@ func (p *Probe) Train(ctx context.Context, m Mode, seed uint64) (found []float64
 	parts.Load = func(_ context.Context, _ string, t graph.EnvTable, _ string) (env.Plugin, error) {
 		script := p.script
 		script.Autoreset = m.auto
-		return wrap.New(plugintest.New(script), t.Wrap)
+		return wrap.New(plugintest.New(script), t.Wrap, nil)
 	}
 	sets := append([]string{fmt.Sprintf("run.seed=%d", seed)}, p.sets...)
 	g, problems := graph.Parse("probe.toml", []byte(file), graph.ParseOptions{Parts: parts, Sets: append(sets, m.sets...)})

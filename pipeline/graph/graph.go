@@ -122,7 +122,7 @@ func (t *EnvTable) Locate(dir string, builtins []string) (use string, relative b
 
 // SourceOf returns where an environment comes from, for components that run in another process.
 func (g *Graph) SourceOf(t *EnvTable, parts *Parts) env.Source {
-	source := t.Source
+	source := t.In(g.Dir)
 	source.Use, _ = t.Locate(g.Dir, parts.Builtins)
 	return source
 }

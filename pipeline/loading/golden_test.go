@@ -49,7 +49,7 @@ func complaints(t *testing.T, src string, sets []string) string {
 		if err != nil {
 			return nil, err
 		}
-		return wrap.New(p, e.Wrap)
+		return wrap.New(p, e.Wrap, nil)
 	}
 	g, problems := graph.Parse("pipeline.toml", []byte(src), graph.ParseOptions{Parts: parts, Sets: sets})
 	text := problems.String()

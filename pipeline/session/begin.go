@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -206,16 +207,14 @@ func (s *Session) movedTo(dir string, g *graph.Graph) (*graph.Graph, error) {
 		if use, relative := t.Locate(g.Dir, s.o.Parts.Builtins); relative {
 			move(&t.Use, use)
 		}
+		t.Wrap = t.WrapMoved(func(use string) string { move(&use, filepath.Join(g.Dir, use)); return use })
 	}
 	moved.Components = slices.Clone(g.Components)
 	for i := range moved.Components {
-		x := &moved.Components[i]
-		if x.Module == nil {
-			continue
-		}
-		there := *x.Module
-		if x.Module = &there; !filepath.IsAbs(there.Table.Use) {
-			move(&there.Table.Use, there.Path(g.Dir))
+		if m := moved.Components[i].Module; m != nil && !filepath.IsAbs(m.Table.Use) {
+			there := *m
+			move(&there.Table.Use, m.Path(g.Dir))
+			moved.Components[i].Module = &there
 		}
 	}
 	moved.Policies = slices.Clone(g.Policies)
@@ -294,7 +293,7 @@ func interpreterOf(g *graph.Graph) string {
 	return ""
 }
 
-// pluginHashes are the hashes of all environments, by the name that the run's own pipeline has for them.
+// pluginHashes are the hashes of all environments, and of modules around them, by the name that the run's own pipeline has for them.
 func (s *Session) pluginHashes() (map[string]string, error) {
 	kept, err := s.movedTo(s.run.Dir, s.graph)
 	if err != nil {
@@ -307,6 +306,7 @@ func (s *Session) pluginHashes() (map[string]string, error) {
 			return nil, err
 		}
 		hashes[e.Table.Use] = plugin.Hash()
+		maps.Copy(hashes, e.Table.WrapHashes(plugin))
 	}
 	return hashes, nil
 }

@@ -92,7 +92,7 @@ func parts(t *testing.T) *graph.Parts {
 			if err != nil {
 				return nil, err
 			}
-			return wrap.New(p, e.Wrap)
+			return wrap.New(p, e.Wrap, nil)
 		},
 		Policy: func(_ func(any) error, env *hostabi.EnvSpec) (component.Policy, error) {
 			return &policy.Definition{Backend: cpu.New(), Network: policy.MLP{

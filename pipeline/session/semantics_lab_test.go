@@ -179,7 +179,7 @@ func (x experiment) parts(tapped *tap) *graph.Parts {
 		case inner == nil:
 			inner = plugintest.New(x.script)
 		}
-		return wrap.New(inner, table.Wrap)
+		return wrap.New(inner, table.Wrap, nil)
 	}
 	if of := x.backend; of != nil {
 		parts.Policy = func(decode func(into any) error, env *hostabi.EnvSpec) (component.Policy, error) {

@@ -127,8 +127,8 @@ func (c *change) aimWrapper(e *graph.Env, wrapper string) error {
 		return bad("%s runs no environments", c.component)
 	case e.Swap == graph.SwapNever:
 		return forbidden("env", e.Name)
-	case !strings.HasPrefix(wrapper, "{"):
-		return bad("%s is not the table of a wrapper, such as { time_limit = 200 }", wrapper)
+	case !strings.HasPrefix(wrapper, "{") && !strings.HasSuffix(wrapper, ".wasm"):
+		return bad("%s is not the table of a wrapper, such as { time_limit = 200 }, nor a module", wrapper)
 	}
 	list, was, ok := e.Table.Rewrapped(c.wrapper, wrapper)
 	if !ok {

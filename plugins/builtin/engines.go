@@ -24,7 +24,6 @@ import (
 	"github.com/rlhost/rlhost/plugins/process/worker"
 	"github.com/rlhost/rlhost/plugins/wasm"
 	wasmcomponent "github.com/rlhost/rlhost/plugins/wasm/component"
-	"github.com/rlhost/rlhost/plugins/wrap"
 )
 
 // Engines run plugins: WebAssembly modules in this process, native programs in others. Each starts when it is needed.
@@ -198,12 +197,13 @@ func (e *Engines) load(ctx context.Context, name string, t graph.EnvTable, dir s
 	source.Name = name
 	source.Use, _ = t.Locate(dir, slices.Sorted(maps.Keys(plugins.Builtins())))
 	source.Wrap = nil // the wrappers are on this side, whatever runs the environments
+	list := t.In(dir).Wrap
 	if t.Plugin == nil {
 		source.Compile = cmp.Or(source.Compile, wasm.DefaultCompile) // the process that loads it may take as long
 	}
 	if !t.Isolated() {
 		p, err := e.LoadModule(ctx, source)
-		return wrapped(p, err, t.Wrap)
+		return e.wrapped(p, err, list)
 	}
 	var table graph.PluginTable
 	if t.Plugin != nil {
@@ -214,7 +214,7 @@ func (e *Engines) load(ctx context.Context, name string, t graph.EnvTable, dir s
 		return nil, err
 	}
 	p, err := worker.Load(ctx, r, program, worker.Options{Source: source, Workers: t.Workers})
-	return wrapped(p, nativeError(err), t.Wrap)
+	return e.wrapped(p, nativeError(err), list)
 }
 
 // LoadModule loads a built-in environment or a module file into this process, with its wrappers.
@@ -224,19 +224,7 @@ func (e *Engines) LoadModule(ctx context.Context, s env.Source) (env.Plugin, err
 		return nil, err
 	}
 	p, err := r.Load(ctx, s.Use, plugins.Builtins()[s.Use], s)
-	return wrapped(p, err, s.Wrap)
-}
-
-// wrapped returns a plugin that was loaded with wrappers around its environments.
-func wrapped(p env.Plugin, err error, list []env.Wrapper) (env.Plugin, error) {
-	if err != nil {
-		return nil, err
-	}
-	outer, err := wrap.New(p, list)
-	if err != nil {
-		return nil, errors.Join(err, p.Close())
-	}
-	return outer, nil
+	return e.wrapped(p, err, s.Wrap)
 }
 
 // nativeError is what Parts.Load and Parts.Plugin return for a native plugin that cannot be used.

@@ -265,7 +265,7 @@ func BenchmarkSwap(b *testing.B) {
 			guest := guests(b, "c", "c")["c"]
 			var list []env.Plugin
 			for _, name := range []string{"a", "b"} {
-				p, err := wrap.New(guest, []env.Wrapper{{"time_limit": int64(400)}, {"record_stats": name}, {"reward_scale": 0.5}})
+				p, err := wrap.New(guest, []env.Wrapper{{"time_limit": int64(400)}, {"record_stats": name}, {"reward_scale": 0.5}}, nil)
 				if err != nil {
 					b.Fatal(err)
 				}

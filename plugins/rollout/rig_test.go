@@ -55,7 +55,7 @@ func limited(t testing.TB, p env.Plugin, limit int) env.Plugin {
 	if limit == 0 {
 		return p
 	}
-	p, err := wrap.New(p, []env.Wrapper{{"time_limit": int64(limit)}})
+	p, err := wrap.New(p, []env.Wrapper{{"time_limit": int64(limit)}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

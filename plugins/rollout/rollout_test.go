@@ -122,7 +122,7 @@ func TestRollout_HandsOverBlocksAndEpisodes(t *testing.T) {
 
 // What wrappers copy is counted with the blocks that it was for: 52 bytes an env step here, and some for resets and ends.
 func TestRollout_CountsWhatWrappersCopy(t *testing.T) {
-	p, err := wrap.New(plugintest.New(plugintest.Script{Picture: true}), []env.Wrapper{{"resize": []any{int64(1), int64(2)}}})
+	p, err := wrap.New(plugintest.New(plugintest.Script{Picture: true}), []env.Wrapper{{"resize": []any{int64(1), int64(2)}}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -173,11 +173,11 @@ func TestNew_RefusesEnvironmentsThatDoNotSuit(t *testing.T) {
 		}
 	}
 	whole := plugintest.New(plugintest.Script{})
-	if _, err := wrap.New(struct{ env.Plugin }{whole}, []env.Wrapper{{"action_repeat": int64(2)}}); err == nil || !strings.Contains(err.Error(), "its runtime steps whole batches") {
+	if _, err := wrap.New(struct{ env.Plugin }{whole}, []env.Wrapper{{"action_repeat": int64(2)}}, nil); err == nil || !strings.Contains(err.Error(), "its runtime steps whole batches") {
 		t.Errorf("a runtime that steps whole batches: %v", err)
 	}
 	open := plugintest.New(plugintest.Script{Spaces: plugintest.Spaces()["an open Box"]})
-	if _, err := wrap.New(open, []env.Wrapper{{"rescale_action": []any{-1.0, 1.0}}}); err == nil || !strings.Contains(err.Error(), "element 0 of its action has the bounds 0 and +Inf") {
+	if _, err := wrap.New(open, []env.Wrapper{{"rescale_action": []any{-1.0, 1.0}}}, nil); err == nil || !strings.Contains(err.Error(), "element 0 of its action has the bounds 0 and +Inf") {
 		t.Errorf("a Box without a bound: %v", err)
 	}
 }

@@ -4,7 +4,7 @@
 // ones without knowing it. One that changes no tensor steps the inner environments in the caller's own block; nothing is
 // copied.
 //
-//	p, err := wrap.New(inner, []env.Wrapper{{"time_limit": 500}, {"reward_clip": 1.0}})
+//	p, err := wrap.New(inner, []env.Wrapper{{"time_limit": 500}, {"reward_clip": 1.0}}, nil)
 //	e, err := p.NewEnv(env.Options{Name: "rollout[0]", Envs: 32})
 //
 // kinds is the table of what there is. A wrapper is a file with its configuration, which is a row of that table, and a

@@ -2,6 +2,7 @@ package wrap
 
 import (
 	"errors"
+	"io"
 	"slices"
 
 	"github.com/rlhost/rlhost/core/env"
@@ -70,8 +71,17 @@ var (
 // fresh makes the wrapper's own state that of a new batch.
 func (w *wrapped) fresh() (err error) {
 	w.rows = 0
-	if w.ends, err = newEnds(w.o.Envs, &w.plugin.spec, w.o.Autoreset); err == nil {
-		w.layer = w.plugin.wrapper.(layered).around(w)
+	if w.ends, err = newEnds(w.o.Envs, &w.plugin.spec, w.o.Autoreset); err != nil {
+		return err
+	}
+	if err := w.closeLayer(); err != nil {
+		return err
+	}
+	switch c := w.plugin.wrapper.(type) {
+	case opened:
+		w.layer, err = c.open(w)
+	case layered:
+		w.layer = c.around(w)
 	}
 	if w.steps, _ = w.layer.(stepper); w.steps != nil {
 		w.starter = nil
@@ -241,4 +251,13 @@ func (w *wrapped) Renew() error {
 }
 
 // Close frees the environments.
-func (w *wrapped) Close() error { return w.inner.Close() }
+func (w *wrapped) Close() error { return errors.Join(w.closeLayer(), w.inner.Close()) }
+
+func (w *wrapped) closeLayer() error {
+	c, ok := w.layer.(io.Closer)
+	w.layer = nil
+	if !ok {
+		return nil
+	}
+	return c.Close()
+}

@@ -32,7 +32,7 @@ func guests(t *testing.T) (load func(t *testing.T, name string, list []env.Wrapp
 				t.Error(err)
 			}
 		})
-		return wrap.New(p, numbers(list))
+		return wrap.New(p, numbers(list), nil)
 	}
 }
 

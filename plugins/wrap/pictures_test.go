@@ -199,7 +199,7 @@ func resized(t *testing.T, src []byte, h, w, channels, toH, toW int) []byte {
 // painted returns what a wrapper makes of a picture, as it is observed and as it is the last one of an episode.
 func painted(t *testing.T, src []byte, shape []int, flag hostabi.TensorFlags, w env.Wrapper) []byte {
 	t.Helper()
-	p, err := wrap.New(&still{Plugin: plugintest.New(plugintest.Script{Length: func(int, int) int { return 1 }}), shape: shape, flag: flag, picture: src}, []env.Wrapper{w})
+	p, err := wrap.New(&still{Plugin: plugintest.New(plugintest.Script{Length: func(int, int) int { return 1 }}), shape: shape, flag: flag, picture: src}, []env.Wrapper{w}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

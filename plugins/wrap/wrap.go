@@ -30,6 +30,13 @@ type layered interface {
 	around(w *wrapped) layer
 }
 
+// opened is a wrapper whose layer can fail to be made.
+type opened interface {
+	wrapper
+	// open is around. Where the layer is an io.Closer it is closed once it is used no more.
+	open(w *wrapped) (layer, error)
+}
+
 // kinds are the wrappers by name, in the order in which they are told.
 var kinds = []struct {
 	name string
@@ -72,6 +79,10 @@ func Check(decode func(into any) error) error {
 
 // read returns the wrapper of a table.
 func read(t env.Wrapper) (name string, w wrapper, err error) {
+	if _, module := t[env.KeyUse]; module {
+		w, err := readModule(t)
+		return env.KeyUse, w, err
+	}
 	keys := slices.Sorted(maps.Keys(t))
 	if len(keys) != 1 {
 		return "", nil, &table.Error{Code: "E005", Reason: fmt.Sprintf("names %d wrappers, want one", len(keys)),
@@ -97,10 +108,11 @@ func read(t env.Wrapper) (name string, w wrapper, err error) {
 const CodeUnsuited = "E056"
 
 // New returns a plugin of environments that have the wrappers of a list around them, the first one innermost. Closing it
-// closes inner; without wrappers it is inner. The error is a *table.Error with a Key such as wrap[1].time_limit, or joins several.
-func New(inner env.Plugin, list []env.Wrapper) (env.Plugin, error) {
+// closes inner; without wrappers it is inner. load loads those that are modules, or is nil where there can be none. The error is a
+// *table.Error with a Key such as wrap[1].time_limit, or joins several.
+func New(inner env.Plugin, list []env.Wrapper, load Loader) (env.Plugin, error) {
 	for i, t := range list {
-		p, err := around(inner, t, i == len(list)-1)
+		p, err := around(inner, t, i == len(list)-1, load)
 		if err != nil {
 			return nil, placed(err, fmt.Sprintf("wrap[%d]", i))
 		}
@@ -120,7 +132,7 @@ func placed(err error, place string) error {
 	return errors.Join(errs...)
 }
 
-func around(inner env.Plugin, t env.Wrapper, last bool) (env.Plugin, error) {
+func around(inner env.Plugin, t env.Wrapper, last bool, load Loader) (env.Plugin, error) {
 	name, w, err := read(t)
 	if err != nil {
 		return nil, err
@@ -139,6 +151,13 @@ func around(inner env.Plugin, t env.Wrapper, last bool) (env.Plugin, error) {
 		return nil, &table.Error{Code: CodeUnsuited, Key: name, Reason: "does not suit " + p.inner.Name + ": " + err.Error(), Err: err}
 	}
 	text, err := json.Marshal(t)
+	if m, ok := w.(*moduleWrapper); ok {
+		if err := m.load(load, &p.spec); err != nil {
+			return nil, err
+		}
+		p.module = m
+		text, err = m.text(t)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -155,8 +174,9 @@ type plugin struct {
 	wrapper    wrapper
 	spec       hostabi.EnvSpec
 	inner      hostabi.EnvSpec
-	text       string // the wrapper's table
-	sum        uint32 // of text
+	module     *moduleWrapper // wrapper, if it is one, else nil
+	text       string         // the wrapper's table
+	sum        uint32         // of text
 }
 
 // Spec describes the wrapped environments.
@@ -169,6 +189,17 @@ func (p *plugin) Configuration() string {
 		text = c.Configuration()
 	}
 	return text + "\nwrap=" + p.text
+}
+
+// WrapHashes implements env.Hashing.
+func (p *plugin) WrapHashes() (list []string) {
+	if inner, ok := p.Plugin.(env.Hashing); ok {
+		list = inner.WrapHashes()
+	}
+	if p.module != nil {
+		list = append(list, p.module.module.Hash())
+	}
+	return list
 }
 
 // Rewraps implements env.Rewrapping.
@@ -223,7 +254,7 @@ func (p *plugin) NewEnv(o env.Options) (env.Env, error) {
 	w.inner = inner
 	w.starter, _ = inner.(env.Starter)
 	if err := w.fresh(); err != nil {
-		return nil, errors.Join(err, inner.Close())
+		return nil, errors.Join(err, w.Close())
 	}
 	return w, nil
 }

@@ -41,7 +41,7 @@ func lists() map[string][]env.Wrapper {
 // made returns a scripted plugin with wrappers around its environments.
 func made(t *testing.T, s plugintest.Script, list ...env.Wrapper) env.Plugin {
 	t.Helper()
-	p, err := wrap.New(plugintest.New(s), numbers(list))
+	p, err := wrap.New(plugintest.New(s), numbers(list), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestNew_SaysWhatIsWrong(t *testing.T) {
 		"`wrap[1]` names 2 wrappers, want one":                           {"time_limit": 5, "reward_clip": 1},
 		"`wrap[1]` names 0 wrappers":                                     {},
 	} {
-		_, err := wrap.New(plugintest.New(uneven()), numbers([]env.Wrapper{{"time_limit": 3}, w}))
+		_, err := wrap.New(plugintest.New(uneven()), numbers([]env.Wrapper{{"time_limit": 3}, w}), nil)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", w, err, want)
 		}

@@ -228,21 +228,27 @@ func (g *guest) Start(h *core.Host) error {
 // introduce calls rl_start.
 func (g *guest) introduce() error {
 	h := g.host
-	id := hostabi.Identity{Size: hostabi.IdentityBytes, Index: uint32(h.Index), Count: uint32(h.Count), Seed: h.Run.Seed,
-		NameAt: hostabi.IdentityBytes, NameLen: uint32(len(h.Name))}
+	g.emitted = 0
+	id := hostabi.Identity{Index: uint32(h.Index), Count: uint32(h.Count), Seed: h.Run.Seed}
 	if h.Run.Synchronous {
 		id.Synchronous = 1
 	}
+	return introduce(g.run, id, h.Name)
+}
+
+// introduce tells a guest who it is.
+func introduce(run *wasm.Guest, id hostabi.Identity, name string) error {
+	id.Size, id.NameAt, id.NameLen = hostabi.IdentityBytes, hostabi.IdentityBytes, uint32(len(name))
 	b, _ := binary.Append(nil, binary.LittleEndian, &id) // a struct of fixed size always fits
-	b = append(b, h.Name...)
-	at, err := put(g.run, b)
+	b = append(b, name...)
+	at, err := put(run, b)
 	if err != nil {
 		return err
 	}
-	if err := g.call(hostabi.ExportStartUp, uint64(at), uint64(len(b))); err != nil {
+	if _, err := run.Call(hostabi.ExportStartUp, uint64(at), uint64(len(b))); err != nil {
 		return err
 	}
-	return g.run.Free(at, uint32(len(b)))
+	return run.Free(at, uint32(len(b)))
 }
 
 // call calls an export in which messages may be emitted.

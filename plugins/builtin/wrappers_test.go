@@ -1,0 +1,214 @@
+package builtin
+
+import (
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/table"
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/plugintest"
+)
+
+// wrapperModules are the wrappers of the examples that are modules.
+func wrapperModules(t *testing.T) map[string]env.Wrapper {
+	t.Helper()
+	list := map[string]env.Wrapper{}
+	for _, name := range []string{"shaper", "center"} {
+		path, err := filepath.Abs("../../examples/plugins/" + name + "-c/" + name + ".wasm")
+		if err != nil {
+			t.Fatal(err)
+		}
+		list[name] = env.Wrapper{"use": path}
+	}
+	return list
+}
+
+// loader loads environments with wrappers until the test ends.
+func loader(t *testing.T) func(list ...env.Wrapper) (env.Plugin, error) {
+	t.Helper()
+	_, e := New(Options{})
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return func(list ...env.Wrapper) (env.Plugin, error) {
+		p, err := e.wrapped(plugintest.New(plugintest.Script{
+			Length: func(env, episode int) int { return 3 + (env+2*episode)%7 },
+			Reward: func(at plugintest.At) float32 { return float32(at.Step) - 2.5 + float32(at.Env) },
+		}), nil, list)
+		if err == nil {
+			t.Cleanup(func() {
+				if err := p.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		return p, err
+	}
+}
+
+// Environments with modules around them keep their promises: any order of parts, saved states, copies, snapshots.
+func TestWrapperModules_KeepThePromisesOfEnvironments(t *testing.T) {
+	load, modules := loader(t), wrapperModules(t)
+	for name, w := range modules {
+		t.Run(name, func(t *testing.T) {
+			p, err := load(env.Wrapper{"time_limit": int64(6)}, w, env.Wrapper{"reward_clip": int64(1)}, modules["shaper"])
+			if err != nil {
+				t.Fatal(err)
+			}
+			plugintest.TestEnv(t, p, plugintest.Options{Seed: 3, Steps: 60})
+		})
+	}
+}
+
+// batchOf returns a batch that is bound to a block with a column for what is learned from.
+func batchOf(t *testing.T, p env.Plugin, envs, steps int, report func(env.Metric)) (env.Env, trajectory.Trajectory) {
+	t.Helper()
+	schema, err := trajectory.NewSchema(p.Spec(), trajectory.Shape{Steps: steps, Envs: envs, Shaped: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := p.NewEnv(env.Options{Name: "test", Envs: envs, Autoreset: hostabi.SameStep, Seed: 7, Metric: report})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	tr := trajectory.Trajectory{Schema: schema, Mem: make([]byte, schema.Bytes)}
+	if err := e.Bind(env.Block{Trajectory: tr, FD: -1}); err != nil {
+		t.Fatal(err)
+	}
+	return e, tr
+}
+
+// The wrapper center subtracts the mean of the rewards so far, of each environment by itself; its memory goes along in a snapshot.
+func TestWrapperModules_RememberInColumnsOfTheHost(t *testing.T) {
+	const envs, steps = 3, 20
+	p, err := loader(t)(wrapperModules(t)["center"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, tr := batchOf(t, p, envs, steps, nil)
+	if err := e.Reset(0, nil, []uint64{1, 2, 3}); err != nil {
+		t.Fatal(err)
+	}
+	var half []byte
+	for step := range steps {
+		if step == steps/2 {
+			if half, err = e.Snapshot(); err != nil {
+				t.Fatal(err)
+			}
+			if err := e.Bind(env.Block{Trajectory: tr, FD: -1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := e.Step(step); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var sums [envs]float64
+	for step := range steps {
+		reward, learned := tr.Row(trajectory.Reward, step).Float32(), tr.Row(trajectory.ShapedReward, step).Float32()
+		for i, r := range reward {
+			mean := sums[i] / math.Max(1, float64(step))
+			if want := float32(float64(r) - mean); learned[i] != want {
+				t.Fatalf("env %d, step %d: learned from is %v, want %v", i, step, learned[i], want)
+			}
+			sums[i] += float64(r)
+		}
+	}
+	again, other := batchOf(t, p, envs, steps, nil)
+	if err := again.Restore(half); err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Bind(env.Block{Trajectory: other, FD: -1}); err != nil {
+		t.Fatal(err)
+	}
+	copy(other.Row(trajectory.Obs, steps/2).Data, tr.Row(trajectory.Obs, steps/2).Data)
+	for step := steps / 2; step < steps; step++ {
+		if err := again.Step(step); err != nil {
+			t.Fatal(err)
+		}
+		got, want := other.Row(trajectory.ShapedReward, step).Float32(), tr.Row(trajectory.ShapedReward, step).Float32()
+		if !slices.Equal(got, want) {
+			t.Fatalf("step %d after a snapshot: learned from is %v, want %v", step, got, want)
+		}
+	}
+}
+
+// What is wrong with a module is told with its place.
+func TestWrapperModules_MistakesHaveAPlace(t *testing.T) {
+	load, modules := loader(t), wrapperModules(t)
+	shaper := modules["shaper"]["use"]
+	stranger, err := filepath.Abs("../../examples/plugins/chooser-c/chooser.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, w := range map[string]env.Wrapper{
+		"wrap[1].use":       {"use": "/none.wasm"},
+		"wrap[1].args.clip": {"use": shaper, "args": map[string]any{"clip": int64(-1)}},
+		"wrap[1].sha256":    {"use": shaper, "sha256": "12"},
+		"wrap[1].args":      {"use": shaper, "args": int64(1)},
+		"wrap[1].nope":      {"use": shaper, "nope": int64(1)},
+	} {
+		_, err := load(env.Wrapper{"time_limit": int64(5)}, w)
+		if found := table.All(err); len(found) != 1 || found[0].Key != key {
+			t.Errorf("%v: %v, want an error of %s", w, err, key)
+		}
+	}
+	for want, w := range map[string]env.Wrapper{
+		"has the SHA-256": {"use": shaper, "sha256": strings.Repeat("a", 64)},
+		"is no wrapper":   {"use": stranger},
+	} {
+		if _, err := load(w); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %q", w, err, want)
+		}
+	}
+}
+
+// A call that fails costs what the module would have written in that step, and is counted: one that exceeds its limit, and one that
+// writes what is no number.
+func TestWrapperModules_AFaultCostsOneCall(t *testing.T) {
+	load, modules := loader(t), wrapperModules(t)
+	for name, w := range map[string]env.Wrapper{
+		"limit":     {"use": modules["center"]["use"], "limits": map[string]any{"step": "1ns"}},
+		"no number": {"use": modules["shaper"]["use"], "args": map[string]any{"scale": 1e300}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := load(w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			const envs, steps = 100_000, 3 // the clock is looked at from time to time
+			faults := 0.0
+			e, tr := batchOf(t, p, envs, steps, func(m env.Metric) {
+				if m.Name == "wrapper_faults" {
+					faults += m.Value
+				}
+			})
+			if err := e.Reset(0, nil, nil); err != nil {
+				t.Fatal(err)
+			}
+			for step := range steps {
+				if err := e.Step(step); err != nil {
+					t.Fatal(err)
+				}
+				if got, want := tr.Row(trajectory.ShapedReward, step).Float32(), tr.Row(trajectory.Reward, step).Float32(); !slices.Equal(got, want) {
+					t.Errorf("step %d: learned from are not the rewards", step)
+				}
+			}
+			if faults != steps {
+				t.Errorf("%v faults are counted, want %d", faults, steps)
+			}
+		})
+	}
+}

@@ -1,0 +1,244 @@
+package component
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	core "github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/table"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/wasm"
+)
+
+// Wrapper is a module of a component that shapes rewards, asked about each env step by itself: a request's block is one row of all
+// environments of a batch. Its methods may be called concurrently.
+type Wrapper struct {
+	asked  guest
+	slot   int
+	signal int
+}
+
+// Wrapper loads a module and asks it for its manifest. Keys of Source that are for components in a pipeline are not used. The error
+// is a *table.Error, or joins errors of the keys of args, unless the runtime is closed.
+func (l *Modules) Wrapper(s Source, args map[string]any) (*Wrapper, error) {
+	m, err := l.load(s)
+	if err != nil {
+		return nil, err
+	}
+	w := &Wrapper{asked: guest{module: m, source: s}}
+	decode := func(into any) error { *into.(*map[string]any) = args; return nil }
+	if err := w.asked.Configure(decode); err != nil {
+		return nil, err
+	}
+	return w, w.check()
+}
+
+// check finds the ports of the requests, and refuses what a wrapper cannot be.
+func (w *Wrapper) check() error {
+	m := &w.asked.manifest
+	with := func(payload string) func(hostabi.ManifestPort) bool {
+		return func(p hostabi.ManifestPort) bool { return p.Payload == payload }
+	}
+	w.slot, w.signal = slices.IndexFunc(m.Slots, with(core.PayloadRewards)), slices.IndexFunc(m.Signals, with(core.PayloadShaped))
+	refuse := func(reason, help string) error {
+		return &table.Error{Code: CodeManifest, Place: w.asked.source.Use, Reason: reason, Help: help}
+	}
+	switch {
+	case w.slot < 0 || w.signal < 0:
+		return refuse("is no wrapper: it has no slot of "+core.PayloadRewards+" with a signal of "+core.PayloadShaped, "docs/environments.md#modules has one")
+	case m.Flags&hostabi.ComponentStateless == 0:
+		return refuse("is no wrapper: it has a state of its own", "keep what belongs to an environment in the columns state, state/1, …, and save nothing")
+	}
+	return nil
+}
+
+// Hash returns the SHA-256 of the module.
+func (w *Wrapper) Hash() string { return w.asked.module.Hash() }
+
+// Columns returns what the module looks at, in the order of Shape.Columns.
+func (w *Wrapper) Columns() []hostabi.ManifestColumn {
+	var list []hostabi.ManifestColumn
+	for _, c := range w.asked.manifest.Columns {
+		if c.Slot == w.slot {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// Shape says what the columns of a request are. In memory an element (t, env, agent, i) has those of the next i behind it, then
+// those of the next agent, of the next environment, and of the next t.
+type Shape struct {
+	Envs, Agents int
+	Columns      []ShapeOf // as Wrapper.Columns
+}
+
+// ShapeOf is a column; one without rows is an optional one that there is not.
+type ShapeOf struct {
+	DType       hostabi.DType
+	Rows, Elems int
+	Write       bool
+}
+
+// New makes an instance of the module and calls rl_start.
+func (w *Wrapper) New(name string, seed uint64, s Shape) (*WrapperInstance, error) {
+	x := &WrapperInstance{wrapper: w, pieces: make([]piece, len(s.Columns))}
+	run, err := w.asked.module.NewGuest(wasm.GuestOptions{Name: name, Seed: seed, Services: alone{x}})
+	if err != nil {
+		return nil, err
+	}
+	x.run = run
+	if err := x.begin(name, seed, &s); err != nil {
+		return nil, errors.Join(err, run.Close())
+	}
+	return x, nil
+}
+
+// WrapperInstance is one running copy of a wrapper's module. It is driven by one goroutine at a time.
+type WrapperInstance struct {
+	wrapper  *Wrapper
+	run      *wasm.Guest
+	message  uint32
+	pieces   []piece // of the columns
+	saved    *wasm.SavedGuest
+	handling bool
+	answered bool
+	broken   error // why it cannot be called any more
+}
+
+// piece is memory of the guest's.
+type piece struct{ at, n uint32 }
+
+// begin has the guest give memory for what it is called with, lays that out, and saves the state that a fault goes back to.
+func (x *WrapperInstance) begin(name string, seed uint64, s *Shape) error {
+	asked := guest{source: x.wrapper.asked.source, lines: x.wrapper.asked.lines}
+	if err := asked.ask(x.run); err != nil {
+		return err
+	}
+	m := &asked.manifest
+	var err error
+	if x.message, err = x.run.Allocate(uint32(m.MessageBytes), 64); err != nil {
+		return err
+	}
+	bindings, err := x.run.Allocate(uint32(max(1, len(s.Columns)*m.BindingBytes)), 64)
+	if err != nil {
+		return err
+	}
+	for i := range s.Columns {
+		if err := x.layOut(i, s, bindings+uint32(i*m.BindingBytes), uint32(m.BindingBytes)); err != nil {
+			return err
+		}
+	}
+	if err := introduce(x.run, hostabi.Identity{Count: 1, Seed: seed}, name); err != nil {
+		return err
+	}
+	b := x.run.View(x.message, uint32(m.MessageBytes))
+	clear(b)
+	binary.LittleEndian.PutUint32(b[0:], rowToken)
+	binary.LittleEndian.PutUint32(b[4:], bindings)
+	if x.saved = x.run.Save(func(uint64) bool { return false }); x.saved == nil {
+		return &table.Error{Code: CodeManifest, Place: x.wrapper.asked.source.Use, Reason: "can change more than its memory, so that it cannot be put back after a fault",
+			Help: "build it with an SDK"}
+	}
+	return nil
+}
+
+// rowToken is what the guest knows the row by.
+const rowToken = 1
+
+// layOut gets memory for a column and writes its binding.
+func (x *WrapperInstance) layOut(i int, s *Shape, binding, bytes uint32) (err error) {
+	c := &s.Columns[i]
+	clear(x.run.View(binding, bytes))
+	if c.Rows == 0 {
+		return nil
+	}
+	size := c.DType.Bytes()
+	p := place{dtype: c.DType}
+	agent := c.Elems * size
+	row := s.Envs * s.Agents * agent
+	p.words = [...]uint32{strideT: uint32(row), strideEnv: uint32(s.Agents * agent), strideAgent: uint32(agent), strideElem: uint32(size),
+		rows: uint32(c.Rows), rowAlign: uint32(size), envs: uint32(s.Envs), agents: uint32(s.Agents), elems: uint32(c.Elems)}
+	x.pieces[i].n = uint32(c.Rows * row)
+	if x.pieces[i].at, err = x.run.Allocate(x.pieces[i].n, 64); err == nil {
+		p.write(x.run.View(binding, bytes), x.pieces[i].at, c.Write)
+	}
+	return err
+}
+
+// Column returns the memory of a column. It is valid until Call, and again after it.
+func (x *WrapperInstance) Column(i int) []byte { return x.run.View(x.pieces[i].at, x.pieces[i].n) }
+
+// Call asks the guest about the row that lies in the columns. After an error what lies in the columns is worth nothing, and the guest
+// is in the state in which it began. It allocates nothing where the guest does as it should.
+func (x *WrapperInstance) Call() error {
+	if x.broken != nil {
+		return x.broken
+	}
+	x.handling, x.answered = true, false
+	err := x.run.Slot(uint32(x.wrapper.slot), x.message)
+	x.handling = false
+	if err == nil && !x.answered {
+		err = &env.Fault{Kind: env.FaultOutput, Name: "wrapper", Source: x.wrapper.asked.source.Use, Call: hostabi.ExportSlot, Env: -1, Err: errUnanswered}
+	}
+	if err == nil {
+		return nil
+	}
+	if failed := x.run.Restore(x.saved); failed != nil {
+		x.broken = fmt.Errorf("%s cannot be put back after a fault: %w", x.wrapper.asked.source.Use, failed)
+	}
+	return err
+}
+
+var errUnanswered = errors.New("it did not answer the request")
+
+// Close ends the guest; rl_stop is not called.
+func (x *WrapperInstance) Close() error { return x.run.Close() }
+
+// alone are the imports of a guest outside of a pipeline: it answers, and nothing else.
+type alone struct{ x *WrapperInstance }
+
+var _ wasm.Services = alone{}
+
+// Emit takes the answer.
+func (s alone) Emit(signal, message uint32) int32 {
+	x := s.x
+	b := x.run.View(message, hostabi.ComponentMessageBytes)
+	if b == nil || signal != uint32(x.wrapper.signal) || binary.LittleEndian.Uint32(b) != rowToken {
+		return int32(hostabi.StatusArgument)
+	}
+	if !x.handling || x.answered {
+		return int32(hostabi.StatusState)
+	}
+	x.answered = true
+	return int32(hostabi.OutcomeSent)
+}
+
+// Lease refuses: a row is gone when its call returns.
+func (alone) Lease(uint32) (hostabi.Status, error) { return hostabi.StatusState, nil }
+
+// Release refuses, as nothing is leased.
+func (alone) Release(uint32) hostabi.Status { return hostabi.StatusArgument }
+
+// Column refuses: there is what the slot has declared.
+func (alone) Column(uint32, []byte, hostabi.ColumnFlags, uint32) hostabi.Status {
+	return hostabi.StatusUnsupported
+}
+
+// Declare refuses, because metrics are not granted to wrappers.
+func (alone) Declare(hostabi.MetricKind, []byte) int32 { return int32(hostabi.StatusDenied) }
+
+// Report does nothing; see Declare.
+func (alone) Report(uint32, float64) {}
+
+// Timer refuses: steps are all that a wrapper is called for.
+func (alone) Timer(int64, int64) int32 { return int32(hostabi.StatusUnsupported) }
+
+// Cancel refuses; see Timer.
+func (alone) Cancel(uint32) hostabi.Status { return hostabi.StatusArgument }
+
+// Stop refuses, because that is not granted to wrappers.
+func (alone) Stop(hostabi.StopReason) hostabi.Status { return hostabi.StatusDenied }

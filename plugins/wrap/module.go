@@ -1,0 +1,226 @@
+package wrap
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"strings"
+
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/table"
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// ModuleTable is a wrapper that is a module: a component that shapes rewards, asked about each env step.
+type ModuleTable struct {
+	Use    string         `toml:"use"`    // path of the file
+	SHA256 string         `toml:"sha256"` // of the file, hexadecimal; empty if any will do
+	Args   map[string]any `toml:"-"`      // the module's own table
+	Limits env.Limits     `toml:"limits"`
+}
+
+// Module is the loaded module of a wrapper; closing it is its loader's business. Its methods may be called concurrently.
+type Module interface {
+	// Hash returns the SHA-256 of the file.
+	Hash() string
+	// Columns returns what the module looks at.
+	Columns() []hostabi.ManifestColumn
+	// New makes an instance for a batch of that many environments and agents of each. columns has one for each of Columns.
+	New(o env.Options, agents int, columns []ModuleColumn) (ModuleInstance, error)
+}
+
+// ModuleColumn is memory of [Rows][envs][agents][Elems] elements. Rows is 0 for an optional column that there is not.
+type ModuleColumn struct {
+	DType       hostabi.DType
+	Rows, Elems int
+	Write       bool // the module's to write
+}
+
+// ModuleInstance is one running copy of a module.
+type ModuleInstance interface {
+	// Column returns the memory of a column, valid until the next Call.
+	Column(i int) []byte
+	// Call has the module read and write its columns. After an error they are worth nothing, and the module is as it began.
+	Call() error
+	Close() error
+}
+
+// Loader loads the module of a wrapper. The error is a *table.Error, or joins several.
+type Loader func(t ModuleTable) (Module, error)
+
+var hexSHA = regexp.MustCompile("^[0-9a-fA-F]{64}$")
+
+// readModule returns the wrapper of a table that has the key use.
+func readModule(t env.Wrapper) (*moduleWrapper, error) {
+	c := &moduleWrapper{}
+	err := table.Decode(table.Plain(map[string]any(t)), &c.table, "args")
+	bad := func(key, reason, help string) {
+		err = errors.Join(err, &table.Error{Code: table.CodeRange, Key: key, Reason: reason, Help: help})
+	}
+	if c.table.Use == "" {
+		bad(env.KeyUse, "is empty", `use = "./mine.wasm"`)
+	}
+	if sha := c.table.SHA256; sha != "" && !hexSHA.MatchString(sha) {
+		bad("sha256", "is not 64 hexadecimal digits", "rlhost inspect FILE prints it")
+	}
+	args, isTable := t["args"].(map[string]any)
+	if _, there := t["args"]; there && !isTable {
+		bad("args", "is not a table", "args = { scale = 0.1 }")
+	}
+	c.table.SHA256, c.table.Args = strings.ToLower(c.table.SHA256), args
+	return c, err
+}
+
+// moduleWrapper has a module shape rewards.
+type moduleWrapper struct {
+	rewards
+	table  ModuleTable
+	module Module
+}
+
+func (c *moduleWrapper) validate(func(key, reason, help string)) {} // readModule has
+
+// load loads the module and checks its columns.
+func (c *moduleWrapper) load(load Loader, s *hostabi.EnvSpec) (err error) {
+	if load == nil {
+		return &table.Error{Code: CodeUnsuited, Key: env.KeyUse, Reason: "is a module, and this program runs none around environments"}
+	}
+	if c.module, err = load(c.table); err != nil {
+		return ofModule(err)
+	}
+	if _, _, err := c.columns(s); err != nil {
+		return &table.Error{Code: CodeUnsuited, Key: env.KeyUse, Reason: "does not suit " + s.Name + ": " + err.Error()}
+	}
+	return nil
+}
+
+// ofModule puts errors of loading at the keys of the wrapper's table.
+func ofModule(err error) error {
+	var errs []error
+	for _, e := range table.All(err) {
+		at := *e
+		if at.Key = env.KeyUse; e.Key != "" {
+			at.Key = "args." + e.Key
+		}
+		errs = append(errs, &at)
+	}
+	if len(errs) == 0 {
+		return &table.Error{Code: CodeUnsuited, Key: env.KeyUse, Reason: "cannot be loaded: " + err.Error(), Err: err}
+	}
+	return errors.Join(errs...)
+}
+
+// text is what tells the wrapper from others: its table, with the file's hash in place of its path.
+func (c *moduleWrapper) text(t env.Wrapper) ([]byte, error) {
+	same := maps.Clone(t)
+	delete(same, env.KeyUse)
+	delete(same, "limits")
+	same["sha256"] = c.module.Hash()
+	return json.Marshal(same)
+}
+
+// source is where the elements of a column come from.
+type source struct {
+	column trajectory.Column // 0 for those that are none of a block
+	name   string
+	bytes  int // of an element
+	elems  int
+	rows   int
+	state  int // where it lies in the state of an agent, -1 if it is not of that
+}
+
+// Columns that no block has.
+const (
+	columnState  = "state"  // what the host keeps for the module, by agent: state, state/1, …
+	columnBegins = "begins" // 1 in the first step of an episode
+)
+
+// columns returns what the module looks at, and how many bytes of state an agent has.
+func (c *moduleWrapper) columns(s *hostabi.EnvSpec) (list []source, shapes []ModuleColumn, err error) {
+	schema, err := trajectory.NewSchema(*s, trajectory.Shape{Steps: 1, Envs: 1})
+	if err != nil {
+		return nil, nil, err
+	}
+	state := 0
+	for _, m := range c.module.Columns() {
+		x, dtype, err := sourceOf(schema, m)
+		if err != nil {
+			return nil, nil, err
+		}
+		if x.state >= 0 {
+			x.state = state
+			state += x.bytes
+		}
+		list = append(list, x)
+		shapes = append(shapes, ModuleColumn{DType: dtype, Rows: x.rows, Elems: x.elems, Write: m.Flags&hostabi.ColumnWrite != 0})
+	}
+	return list, shapes, nil
+}
+
+// sourceOf finds a column that a module looks at.
+func sourceOf(schema *trajectory.Schema, m hostabi.ManifestColumn) (x source, dtype hostabi.DType, err error) {
+	write := m.Flags&hostabi.ColumnWrite != 0
+	x, dtype = source{name: m.Name, elems: 1, rows: 1, state: -1}, m.DType
+	base, _, _ := strings.Cut(m.Name, "/")
+	column, known := trajectory.ParseColumn(m.Name)
+	switch {
+	case base == columnState && write && dtype != 0:
+		x.state = 0
+	case base == columnState:
+		return x, 0, fmt.Errorf("its column %s must have a type and RL_COLUMN_WRITE", m.Name)
+	case m.Name == columnBegins:
+		dtype = hostabi.U8
+	case write && column != trajectory.ShapedReward:
+		return x, 0, fmt.Errorf("it writes the column %s; a wrapper writes %v and %s", m.Name, trajectory.ShapedReward, columnState)
+	case column == trajectory.ShapedReward, column == trajectory.Reward:
+		x.column, dtype = column, hostabi.F32
+	case known && ofStep(schema, column):
+		l, _ := schema.Layout(column)
+		x.column, x.elems, dtype = column, l.Elems, l.DType
+		if l.Flags&trajectory.AtT1 != 0 {
+			x.rows = 2
+		}
+	case m.Flags&hostabi.ColumnOptional != 0:
+		x.rows, dtype = 0, hostabi.U8
+	default:
+		return x, 0, fmt.Errorf("there is no column %s", m.Name)
+	}
+	if m.DType != 0 && m.DType != dtype {
+		return x, 0, fmt.Errorf("it wants the column %s to be %v, it is %v", m.Name, m.DType, dtype)
+	}
+	x.bytes = dtype.Bytes()
+	return x, dtype, nil
+}
+
+// ofStep reports whether environments read or write a column in each step.
+func ofStep(schema *trajectory.Schema, c trajectory.Column) bool {
+	l, ok := schema.Layout(c)
+	return ok && l.Flags&trajectory.Guest != 0 && l.Flags&(trajectory.AtT|trajectory.AtT1) != 0
+}
+
+// open makes the layer with an instance of the module.
+func (c *moduleWrapper) open(w *wrapped) (layer, error) {
+	l := &moduleLayer{shapeLayer: *shapedBy(w, func(r float32) float32 { return r }), each: w.plugin.spec.Agents(), begins: make([]byte, w.o.Envs)}
+	list, shapes, err := c.columns(&w.plugin.spec)
+	if err != nil {
+		return nil, err
+	}
+	l.sources = list
+	for i := range list {
+		if x := &list[i]; x.state >= 0 {
+			l.record += x.bytes
+		}
+		l.episodes = l.episodes || list[i].name == columnBegins
+	}
+	l.state = make([]byte, w.o.Envs*l.each*l.record)
+	for i := range l.begins {
+		l.begins[i] = 1
+	}
+	if l.instance, err = c.module.New(w.o, l.each, shapes); err != nil {
+		return nil, err
+	}
+	return l, nil
+}

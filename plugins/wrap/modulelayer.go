@@ -1,0 +1,160 @@
+package wrap
+
+import (
+	"math"
+
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+)
+
+// metricFaults is the name under which the calls are told in which a module has failed.
+const metricFaults = "wrapper_faults"
+
+// moduleLayer has a module write what is learned from. What the module is to remember of an environment the host keeps for it, so
+// that it is saved and copied environment by environment as other wrappers' states are.
+type moduleLayer struct {
+	shapeLayer
+	instance ModuleInstance
+	sources  []source // of the columns that the module looks at
+	each     int      // agents of an environment
+	begins   []byte   // 1 for environments whose next step is the first of an episode
+	episodes bool     // the module looks at begins
+	state    []byte   // of all agents
+	record   int      // bytes of an agent's
+}
+
+// Close ends the instance.
+func (l *moduleLayer) Close() error { return l.instance.Close() }
+
+func (l *moduleLayer) begin(index int, _ uint64, seeded bool) {
+	if l.begins[index] = 1; seeded {
+		n := l.each * l.record
+		clear(l.state[index*n:][:n])
+	}
+}
+
+// after writes the rewards as they are, and then what the module makes of those of steps of episodes. A step whose call fails goes on
+// with the former.
+func (l *moduleLayer) after(t int) error {
+	if !l.tr.Schema.Has(trajectory.ShapedReward) {
+		return nil
+	}
+	if err := l.shapeLayer.after(t); err != nil {
+		return err
+	}
+	for i := range l.sources {
+		l.fill(i, t)
+	}
+	err := l.instance.Call()
+	if err == nil && l.finite() {
+		l.take(t)
+	} else if report := l.w.o.Metric; report != nil {
+		report(env.Metric{Env: -1, Name: metricFaults, Value: 1})
+	}
+	for i, idle := range l.w.ends.idle {
+		if idle == 0 {
+			l.begins[i] = l.w.ends.over[i]
+		}
+	}
+	return nil
+}
+
+// fill copies a column of step t to where the module reads it.
+func (l *moduleLayer) fill(i, t int) {
+	x := &l.sources[i]
+	to := l.instance.Column(i)
+	switch {
+	case x.rows == 0:
+	case x.state >= 0:
+		for agent := range l.w.o.Envs * l.each {
+			copy(to[agent*x.bytes:][:x.bytes], l.state[agent*l.record+x.state:])
+		}
+	case x.name == columnBegins:
+		for agent := range to {
+			to[agent] = l.begins[agent/l.each]
+		}
+	default:
+		for row := range x.rows {
+			to = to[dense(to, l.tr.Row(x.column, t+row)):]
+		}
+	}
+}
+
+// dense copies a matrix without gaps and returns how many bytes it has.
+func dense(to []byte, m trajectory.Matrix) int {
+	size := m.DType.Bytes()
+	if m.StrideElem == size && m.StrideRow == m.Elems*size {
+		return copy(to, m.Data[:m.Rows*m.StrideRow])
+	}
+	n := 0
+	for row := range m.Rows {
+		for e := range m.Elems {
+			n += copy(to[n:], m.Data[row*m.StrideRow+e*m.StrideElem:][:size])
+		}
+	}
+	return n
+}
+
+// finite reports whether the module has written numbers.
+func (l *moduleLayer) finite() bool {
+	for i := range l.sources {
+		if l.sources[i].column != trajectory.ShapedReward {
+			continue
+		}
+		for agent, r := range floats(l.instance.Column(i)) {
+			if l.w.ends.idle[agent/l.each] == 0 && !(math.Abs(float64(r)) <= math.MaxFloat32) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// take takes over what the module has written of environments that have made a step of an episode.
+func (l *moduleLayer) take(t int) {
+	for i := range l.sources {
+		x, from := &l.sources[i], l.instance.Column(i)
+		switch {
+		case x.state >= 0:
+			l.eachStepped(func(agent int) {
+				copy(l.state[agent*l.record+x.state:][:x.bytes], from[agent*x.bytes:])
+			})
+		case x.column == trajectory.ShapedReward:
+			shaped, values := l.tr.Row(trajectory.ShapedReward, t).Float32(), floats(from)
+			l.eachStepped(func(agent int) { shaped[agent] = values[agent] })
+		}
+	}
+}
+
+// eachStepped calls a function for the agents of the environments that have made a step of an episode.
+func (l *moduleLayer) eachStepped(do func(agent int)) {
+	for i, idle := range l.w.ends.idle {
+		for agent := i * l.each; idle == 0 && agent < (i+1)*l.each; agent++ {
+			do(agent)
+		}
+	}
+}
+
+// floats returns a column of f32.
+func floats(b []byte) []float32 {
+	return trajectory.Matrix{Data: b}.Float32()
+}
+
+func (l *moduleLayer) bytes() int {
+	if l.record == 0 && !l.episodes {
+		return 0
+	}
+	return 1 + l.each*l.record
+}
+
+func (l *moduleLayer) save(index int, dst []byte) {
+	dst[0] = l.begins[index]
+	n := l.each * l.record
+	copy(dst[1:], l.state[index*n:][:n])
+}
+
+func (l *moduleLayer) load(index int, src []byte) {
+	l.begins[index] = src[0]
+	n := l.each * l.record
+	copy(l.state[index*n:][:n], src[1:])
+}
