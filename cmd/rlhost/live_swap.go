@@ -16,7 +16,7 @@ import (
 
 type swapCommand struct {
 	Component string `arg:"" help:"Component, such as rollout, or a wrapper of its environments, such as rollout.wrap[1]."`
-	File      string `arg:"" help:"Module, name@version, PLUGIN:ENVIRONMENT or a program; builtin or process for the same kind elsewhere; for a wrapper a table in braces."`
+	File      string `arg:"" help:"Module, name@version, PLUGIN:ENVIRONMENT or a program; builtin or process for the same kind elsewhere; for a wrapper a module or a table in braces."`
 
 	At          string         `placeholder:"BOUNDARY" help:"When it gives way: step, trajectory, episode or now; default as [swap] of the pipeline says."`
 	KeepState   *bool          `negatable:"" help:"Carry running episodes, or the component's state, over to the new version."`
