@@ -41,6 +41,7 @@ type StatusReply struct {
 	MeanReturn *float64          `json:"mean_return"`        // its, over the window; null while that is not full
 	Elo        *float64          `json:"eval_elo,omitempty"` // its rating in the newest evaluation, where it has a pool
 	Learners   []LearnerStatus   `json:"learners,omitempty"` // where there are several
+	Wrapped    uint64            `json:"wrapped_bytes"`      // that wrappers around environments have copied
 	Swaps      SwapCounts        `json:"swaps"`
 	Transition string            `json:"transition,omitempty"` // what is being changed now, in one line
 	Probation  []Probation       `json:"probation,omitempty"`

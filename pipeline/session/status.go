@@ -53,8 +53,7 @@ func (r statusReader) report() *control.StatusReply {
 		Run: run.ID(), Dir: run.Dir, PID: os.Getpid(), Wall: time.Since(r.started).Seconds(),
 		State: now.State, Cause: cause(&now), Components: now.Components,
 		Wires: p.Wires(), Steps: p.Steps(), Policy: p.PolicyVersion(), MeanReturn: r.gauge(component.GaugeMeanReturn), Learners: r.learners(),
-		Elo:       r.gauge(evalElo),
-		Resources: control.ReadResources(),
+		Elo: r.gauge(evalElo), Wrapped: p.Stats().Counter("rollout/wrapped_bytes").Value(), Resources: control.ReadResources(),
 	}
 	r.versions(reply.Components)
 	current, watched, _ := r.now() // before what it comes to is counted

@@ -32,6 +32,9 @@ func Status(s *control.StatusReply) string {
 		b.WriteString(learner(&s.Learners[i]))
 	}
 	fmt.Fprintf(&b, "env steps: %s\n", steps(&s.Steps))
+	if s.Wrapped > 0 {
+		fmt.Fprintf(&b, "wrappers: copied %s\n", short(float64(s.Wrapped))+"B")
+	}
 	if n := s.Swaps; n != (control.SwapCounts{}) {
 		fmt.Fprintf(&b, "changes: %d committed, %d rolled back, %d refused\n", n.Committed, n.RolledBack, n.Refused)
 	}

@@ -133,7 +133,7 @@ func thousands(n uint64) string {
 // short writes a number with at most four characters and a unit: 412k.
 func short(x float64) string {
 	unit, decimals := "", 0
-	for _, larger := range []string{"k", "M"} {
+	for _, larger := range []string{"k", "M", "G", "T"} {
 		if x >= 1e3 {
 			x, unit = x/1e3, larger
 		}

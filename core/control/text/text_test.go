@@ -45,6 +45,7 @@ func TestStatus_ShowsInstancesThatAreAlikeInOneRow(t *testing.T) {
 	s := control.StatusReply{
 		Run: "cartpole/0007", State: control.Stalled, PID: 42, Wall: 3725.4, Policy: 12, MeanReturn: &mean, Elo: &elo,
 		Steps:     control.StepCounts{Made: 12288, Trained: 8192, Dropped: 2048, UnderWay: 2048, Reasons: map[string]uint64{"policy_lag": 2048, "swap": 0}},
+		Wrapped:   3 << 20,
 		Swaps:     control.SwapCounts{Committed: 1},
 		Probation: []control.Probation{{Component: "rollout", Version: control.Version{File: "b.wasm", Hash: "9be0fe8600"}, Left: 42}},
 		Cause:     "learner trapped",
@@ -63,6 +64,7 @@ rollout[0-1]  local  running  lander.wasm (41c2e6d0)  275k st/s  0/128
 rollout[2]    local  running  lander.wasm (41c2e6d0)  137k st/s  0/64   restarted
 learner       pid 7  STALLED  –                       0 msg/s    64/64  waits for batcher.datasets
 env steps: 12,288 made = 8,192 trained + 2,048 dropped + 2,048 under way (dropped: policy_lag 2,048)
+wrappers: copied 3.1MB
 changes: 1 committed, 0 rolled back, 0 refused
 probation: rollout, b.wasm (9be0fe86), 42 s left
 cause: learner trapped
