@@ -35,6 +35,20 @@ type Sized interface {
 	MemoryFor(blocks int, s *trajectory.Schema) (least, enough, limit uint64)
 }
 
+// Keeper is optional for a Plugin whose batches keep shared memory of their own besides the blocks that they step into.
+type Keeper interface {
+	// KeptBytes returns how much a batch of so many environments keeps.
+	KeptBytes(envs int) int64
+}
+
+// KeptBytes returns how much shared memory a batch of a plugin keeps of its own.
+func KeptBytes(p Plugin, envs int) int64 {
+	if keeper, ok := p.(Keeper); ok {
+		return keeper.KeptBytes(envs)
+	}
+	return 0
+}
+
 // MemoryError says that the blocks that environments step into do not fit into their memory.
 type MemoryError struct {
 	Blocks             int

@@ -2,6 +2,7 @@ package loading
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,6 +65,32 @@ func TestForecast_CountsWhatPoliciesKeep(t *testing.T) {
 	plain, keeps := trajectories(""), trajectories("[policy.main]\nnet = { chunk = 16 }\n")
 	if more := keeps - plain; more < 8*256*4 {
 		t.Errorf("%d bytes with a state of 256 numbers for 8 environments, %d without", keeps, plain)
+	}
+}
+
+// keeping is an environment that keeps a MiB for each of a batch.
+type keeping struct{ graphtest.Described }
+
+func (keeping) KeptBytes(envs int) int64 { return int64(envs) << 20 }
+
+// What wrappers keep besides the blocks is forecast.
+func TestForecast_CountsWhatEnvironmentsKeep(t *testing.T) {
+	parts := graphtest.Loading()
+	parts.Load = func(context.Context, string, graph.EnvTable, string) (env.Plugin, error) {
+		return keeping{graphtest.Described{Obs: 4, Limit: 500}}, nil
+	}
+	text := "rlhost = 1\n[run]\nname = \"x\"\n[env.cartpole]\nuse = \"cartpole@1\"\n[train]\npreset = \"ppo\"\n[component.rollout]\nenvs = 8\nsplits = 2\n[component.batcher]\ndataset_rows = 1024\n"
+	g, problems := graph.Parse("x.toml", []byte(text), graph.ParseOptions{Parts: parts})
+	if g == nil {
+		t.Fatal(problems)
+	}
+	needs, _, err := Check(t.Context(), g, parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Need{Keys: "component.rollout.envs = 8, env.cartpole.wrap", Bytes: 8 << 20}
+	if !slices.Contains(needs, want) {
+		t.Errorf("needs %v, want %v among them", needs, want)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline/graph"
@@ -27,12 +28,12 @@ type Need struct {
 func (n Need) String() string { return fmt.Sprintf("%s: %s", n.Keys, sizeText(n.Bytes)) }
 
 // Forecast returns what the arenas of a graph will take, the largest first, as far as that is known before components run:
-// trajectories, lists of datasets, and versions of weights.
+// trajectories, what wrappers keep of steps, lists of datasets, and versions of weights.
 func (s *Set) Forecast(g *graph.Graph) []Need {
 	var needs []Need
 	for i := range g.Components {
 		x := &g.Components[i]
-		for _, n := range []Need{s.trajectories(g, x), datasets(x), s.weights(g, x)} {
+		for _, n := range []Need{s.trajectories(g, x), s.kept(x), datasets(x), s.weights(g, x)} {
 			if n.Bytes *= int64(x.Count); n.Bytes > 0 {
 				if x.Count > 1 {
 					n.Keys += fmt.Sprintf(", count = %d", x.Count)
@@ -85,6 +86,15 @@ func (s *Set) trajectories(g *graph.Graph, x *graph.Component) Need {
 	}
 	table := "component." + x.Name
 	return Need{fmt.Sprintf("%s.horizon = %d, envs = %d, blocks = %d", table, horizon, f.Envs, blocks/f.Splits), footprint(blocks, schema.Bytes)}
+}
+
+// kept is what the environments of a component keep besides its blocks.
+func (s *Set) kept(x *graph.Component) Need {
+	from, f := s.Envs[x.Env], x.Flow
+	if from == nil || f.Splits == 0 {
+		return Need{}
+	}
+	return Need{fmt.Sprintf("component.%s.envs = %d, env.%s.wrap", x.Name, f.Envs, x.Env), int64(f.Splits) * env.KeptBytes(from.Plugin, f.Envs/f.Splits)}
 }
 
 // memory returns what the policies of a component's environment, and those that act in it, need of earlier rows: its blocks keep

@@ -38,6 +38,15 @@ func (p *paintedPlugin) MemoryFor(_ int, s *trajectory.Schema) (least, enough, l
 	return sized.MemoryFor(1, own)
 }
 
+// KeptBytes implements env.Keeper: the steps that are made before pictures are.
+func (p *paintedPlugin) KeptBytes(envs int) int64 {
+	own, err := p.schema(envs)
+	if err != nil {
+		return 0 // NewEnv says why
+	}
+	return int64(own.Bytes) + env.KeptBytes(p.Plugin, envs)
+}
+
 // NewEnv makes a batch of wrapped environments.
 func (p *paintedPlugin) NewEnv(o env.Options) (env.Env, error) {
 	inner, err := p.Plugin.NewEnv(o)

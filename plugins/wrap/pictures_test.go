@@ -191,6 +191,29 @@ func TestPictures_CopiesAreCounted(t *testing.T) {
 	}
 }
 
+// The steps that are made before a picture is: eight, of what the environment inside observes.
+func TestPictures_SayWhatTheyKeep(t *testing.T) {
+	s := plugintest.Script{Picture: true, Length: func(int, int) int { return 100 }}
+	smaller := env.Wrapper{"resize": []any{int64(1), int64(2)}}
+	schema, err := trajectory.NewSchema(plugintest.New(s).Spec(), trajectory.Shape{Steps: 8, Envs: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := int64(schema.Bytes)
+	for _, c := range []struct {
+		list        []env.Wrapper
+		least, most int64
+	}{
+		{[]env.Wrapper{{"time_limit": 50}}, 0, 0},
+		{[]env.Wrapper{{"time_limit": 50}, smaller, {"reward_clip": 1.0}}, one, one},
+		{[]env.Wrapper{smaller, {"resize": []any{int64(2), int64(2)}}}, one + 1, 2 * one},
+	} {
+		if got := env.KeptBytes(made(t, s, c.list...), 3); got < c.least || got > c.most {
+			t.Errorf("%v keep %d bytes, want %d to %d", c.list, got, c.least, c.most)
+		}
+	}
+}
+
 func resized(t *testing.T, src []byte, h, w, channels, toH, toW int) []byte {
 	t.Helper()
 	return painted(t, src, []int{h, w, channels}, hostabi.TensorImageHWC, env.Wrapper{"resize": []any{int64(toH), int64(toW)}})

@@ -241,6 +241,9 @@ func (p *plugin) MemoryFor(blocks int, s *trajectory.Schema) (least, enough, lim
 	return sized.MemoryFor(blocks, inner)
 }
 
+// KeptBytes implements env.Keeper for the inner plugin.
+func (p *plugin) KeptBytes(envs int) int64 { return env.KeptBytes(p.Plugin, envs) }
+
 // NewEnv makes a batch of wrapped environments.
 func (p *plugin) NewEnv(o env.Options) (env.Env, error) {
 	w := &wrapped{passing: passing{plugin: p, o: o}, part: slices.Repeat([]byte{1}, max(o.Envs, 0)), reset: make([]byte, max(o.Envs, 0))}
