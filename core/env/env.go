@@ -3,6 +3,7 @@ package env
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
@@ -191,6 +192,8 @@ type Options struct {
 	// Metric receives numbers that the environments report, or is nil. It is called during the Env's own calls, and with the
 	// same name for the same metric.
 	Metric func(m Metric)
+	// Log is told of what goes wrong without a call failing. Nil: nobody is.
+	Log *slog.Logger
 }
 
 // Metric is a number that an environment reports.

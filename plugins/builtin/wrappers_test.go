@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"log/slog"
 	"math"
 	"path/filepath"
 	"slices"
@@ -67,14 +68,15 @@ func TestWrapperModules_KeepThePromisesOfEnvironments(t *testing.T) {
 	}
 }
 
-// batchOf returns a batch that is bound to a block with a column for what is learned from.
-func batchOf(t *testing.T, p env.Plugin, envs, steps int, report func(env.Metric)) (env.Env, trajectory.Trajectory) {
+// batchOf returns a batch that is bound to a block with a column for what is learned from, and that tells of itself as o says.
+func batchOf(t *testing.T, p env.Plugin, envs, steps int, o env.Options) (env.Env, trajectory.Trajectory) {
 	t.Helper()
 	schema, err := trajectory.NewSchema(p.Spec(), trajectory.Shape{Steps: steps, Envs: envs, Shaped: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := p.NewEnv(env.Options{Name: "test", Envs: envs, Autoreset: hostabi.SameStep, Seed: 7, Metric: report})
+	o.Name, o.Envs, o.Autoreset, o.Seed = "test", envs, hostabi.SameStep, 7
+	e, err := p.NewEnv(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +99,7 @@ func TestWrapperModules_RememberInColumnsOfTheHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, tr := batchOf(t, p, envs, steps, nil)
+	e, tr := batchOf(t, p, envs, steps, env.Options{})
 	if err := e.Reset(0, nil, []uint64{1, 2, 3}); err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +128,7 @@ func TestWrapperModules_RememberInColumnsOfTheHost(t *testing.T) {
 			sums[i] += float64(r)
 		}
 	}
-	again, other := batchOf(t, p, envs, steps, nil)
+	again, other := batchOf(t, p, envs, steps, env.Options{})
 	if err := again.Restore(half); err != nil {
 		t.Fatal(err)
 	}
@@ -190,11 +192,12 @@ func TestWrapperModules_AFaultCostsOneCall(t *testing.T) {
 			}
 			const envs, steps = 100_000, 3 // the clock is looked at from time to time
 			faults := 0.0
-			e, tr := batchOf(t, p, envs, steps, func(m env.Metric) {
+			var log strings.Builder
+			e, tr := batchOf(t, p, envs, steps, env.Options{Log: slog.New(slog.NewTextHandler(&log, nil)), Metric: func(m env.Metric) {
 				if m.Name == "wrapper_faults" {
 					faults += m.Value
 				}
-			})
+			}})
 			if err := e.Reset(0, nil, nil); err != nil {
 				t.Fatal(err)
 			}
@@ -208,6 +211,9 @@ func TestWrapperModules_AFaultCostsOneCall(t *testing.T) {
 			}
 			if faults != steps {
 				t.Errorf("%v faults are counted, want %d", faults, steps)
+			}
+			if lines := strings.Count(log.String(), "\n"); lines != 1 || !strings.Contains(log.String(), w["use"].(string)) {
+				t.Errorf("the log has\n%swant a line with %s", log.String(), w["use"])
 			}
 		})
 	}

@@ -49,7 +49,7 @@ func newBatch(c *shared, p env.Plugin, schema *trajectory.Schema, index int) (*b
 	b := &batch{c: c, index: index, plugin: p, schema: schema, wants: make([]uint8, n), mask: make([]uint8, n)}
 	e, err := p.NewEnv(env.Options{
 		Name: c.h.Name, Envs: n, FirstEnv: b.first(), Autoreset: c.mode, Seed: c.seedOf(c.life * lifeAttempts),
-		Metric: b.report,
+		Metric: b.report, Log: c.h.Log,
 	})
 	if err != nil {
 		return nil, err

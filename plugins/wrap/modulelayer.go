@@ -1,6 +1,7 @@
 package wrap
 
 import (
+	"errors"
 	"math"
 
 	"github.com/rlhost/rlhost/core/env"
@@ -21,6 +22,8 @@ type moduleLayer struct {
 	episodes bool     // the module looks at begins
 	state    []byte   // of all agents
 	record   int      // bytes of an agent's
+	use      string   // path of the module
+	told     bool     // a fault has been logged
 }
 
 // Close ends the instance.
@@ -46,10 +49,13 @@ func (l *moduleLayer) after(t int) error {
 		l.fill(i, t)
 	}
 	err := l.instance.Call()
-	if err == nil && l.finite() {
+	if err == nil && !l.finite() {
+		err = errNoNumber
+	}
+	if err == nil {
 		l.take(t)
-	} else if report := l.w.o.Metric; report != nil {
-		report(env.Metric{Env: -1, Name: metricFaults, Value: 1})
+	} else {
+		l.fault(err)
 	}
 	for i, idle := range l.w.ends.idle {
 		if idle == 0 {
@@ -57,6 +63,19 @@ func (l *moduleLayer) after(t int) error {
 		}
 	}
 	return nil
+}
+
+var errNoNumber = errors.New("it has written a reward that is no number")
+
+// fault counts a call that has failed, and tells the first.
+func (l *moduleLayer) fault(err error) {
+	if l.w.o.Metric != nil {
+		l.w.o.Metric(env.Metric{Env: -1, Name: metricFaults, Value: 1})
+	}
+	if l.w.o.Log != nil && !l.told {
+		l.told = true
+		l.w.o.Log.Warn("a wrapper has failed; such steps go on with the rewards as they are, and env/"+metricFaults+" counts them", "wrapper", l.use, "error", err)
+	}
 }
 
 // fill copies a column of step t to where the module reads it.
