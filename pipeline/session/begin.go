@@ -211,10 +211,13 @@ func (s *Session) movedTo(dir string, g *graph.Graph) (*graph.Graph, error) {
 	}
 	moved.Components = slices.Clone(g.Components)
 	for i := range moved.Components {
-		if m := moved.Components[i].Module; m != nil && !filepath.IsAbs(m.Table.Use) {
-			there := *m
-			move(&there.Table.Use, m.Path(g.Dir))
-			moved.Components[i].Module = &there
+		x := &moved.Components[i]
+		if x.Module == nil {
+			continue
+		}
+		there := *x.Module
+		if x.Module = &there; !filepath.IsAbs(there.Table.Use) {
+			move(&there.Table.Use, there.Path(g.Dir))
 		}
 	}
 	moved.Policies = slices.Clone(g.Policies)

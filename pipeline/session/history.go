@@ -184,35 +184,26 @@ func (h *history) storeAll() {
 		if !ok {
 			continue
 		}
-		plugin, err := h.Pipeline.Env(g.Envs[i].Name)
-		if err != nil {
-			continue // not loaded: nothing runs of it
-		}
-		m, err := h.Run.Store(path)
-		if err != nil {
-			h.log.Warn("the run goes on without a copy of a module: a rollback to it may not find it", "module", path, "error", err)
-			continue
-		}
-		if m.Hash != plugin.Hash() {
-			continue // the file has changed since it was loaded
-		}
-		if _, known := h.names[m.Hash]; !known {
-			h.names[m.Hash] = path
+		if plugin, err := h.Pipeline.Env(g.Envs[i].Name); err == nil { // else nothing runs of it
+			h.storeLoaded(path, plugin.Hash())
 		}
 	}
 	for i := range g.Components {
-		x := g.Components[i].Module
-		if x == nil {
-			continue
+		if x := g.Components[i].Module; x != nil {
+			h.storeLoaded(x.Path(g.Dir), x.Digest)
 		}
-		m, err := h.Run.Store(x.Path(g.Dir))
-		if err != nil {
-			h.log.Warn("the run goes on without a copy of a module: a rollback to it may not find it", "module", x.Path(g.Dir), "error", err)
-			continue
-		}
-		if _, known := h.names[m.Hash]; !known {
-			h.names[m.Hash] = x.Path(g.Dir)
-		}
+	}
+}
+
+// storeLoaded stores a module that was loaded, and its name unless the file has changed since.
+func (h *history) storeLoaded(path, hash string) {
+	m, err := h.Run.Store(path)
+	if err != nil {
+		h.log.Warn("the run goes on without a copy of a module: a rollback to it may not find it", "module", path, "error", err)
+		return
+	}
+	if _, known := h.names[m.Hash]; !known && m.Hash == hash {
+		h.names[m.Hash] = path
 	}
 }
 
