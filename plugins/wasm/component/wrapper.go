@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	core "github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
@@ -26,6 +27,11 @@ type Wrapper struct {
 func (l *Modules) Wrapper(s Source, args map[string]any) (*Wrapper, error) {
 	m, err := l.load(s)
 	if err != nil {
+		for _, e := range table.All(err) {
+			if e.Code == wasm.CodeImport && strings.Contains(e.Help, "grants") {
+				e.Help = "a wrapper is granted nothing: build the guest without it"
+			}
+		}
 		return nil, err
 	}
 	w := &Wrapper{asked: guest{module: m, source: s}}
