@@ -88,6 +88,7 @@ func Guests() []Guest {
 		{Module: "tag-c/tag.wasm", Env: "tag", Language: c(), Committed: true, Builtin: "tag@1"},
 		{Module: "taxi-c/taxi.wasm", Env: "taxi", Language: c(), Committed: true, Builtin: "taxi@1"},
 		{Module: "walk-go/walk.wasm", Env: "walk", Language: golang()},
+		{Module: "walk-rust/walk.wasm", Env: "walk", Language: rust()},
 	}
 }
 

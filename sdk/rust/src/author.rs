@@ -47,6 +47,9 @@ pub trait Env: Sized {
     fn spec(config: &mut Config) -> Spec;
     /// Makes one environment, or says what is wrong with the arguments.
     fn new(config: &mut Config) -> Result<Self, String>;
+    /// Takes the reset parameters of the episode that `reset` is about to start, those of `Spec::params`. All are 0 where nobody
+    /// sets them.
+    fn set_params(&mut self, _params: &[f32]) {}
     /// Starts an episode and writes its first observation.
     fn reset(&mut self, rng: &mut Rng, obs: &mut [Self::Obs]);
     /// Advances by one step and writes all of the next observation, also after the last step.
@@ -197,6 +200,8 @@ pub struct Spec {
     /// Several observations in the place of obs.
     pub observations: Vec<Observation>,
     pub figures: Vec<Figure>,
+    /// See `Spec::params`.
+    pub params: Option<Space>,
     /// See `Spec::agents`, 0 = 1.
     pub agents: u32,
     /// See `Spec::apart`.
@@ -220,6 +225,7 @@ impl Spec {
             obs,
             observations,
             figures,
+            params: None,
             agents,
             apart,
             episode_limit: 0,
@@ -258,6 +264,12 @@ impl Spec {
     /// Adds a figure; see `Figure::gather`.
     pub fn figure(mut self, name: &str, gather: u32) -> Spec {
         self.figures.push(Figure { name: name.to_string(), gather });
+        self
+    }
+
+    /// What a component such as a curriculum may set for each episode, a box of numbers that `Env::set_params` is told.
+    pub fn params(mut self, space: Space) -> Spec {
+        self.params = Some(space);
         self
     }
 

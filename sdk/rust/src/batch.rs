@@ -48,6 +48,8 @@ pub struct Batch<E: Env> {
     agents: Agents,
     figures: Vec<Tensor<f32>>,
     told: Vec<f32>,      // of one environment
+    params: Tensor<f32>, // the last of the description
+    given: Vec<f32>,     // those of the environment whose episode begins, empty where there are none
     observations: usize, // of a struct, 0 if there is one that is none
 }
 
@@ -158,8 +160,12 @@ fn resolve<E: Env>(config: &mut Config) -> Result<Spec, String> {
     if E::DISCOUNTED && per_agent::<E>(&spec) {
         return Err("discount: there is none of agents, leave it to the learner's gamma".to_string());
     }
+    if spec.params.as_ref().is_some_and(|space| space.is_discrete()) {
+        return Err("params: want a box of numbers".to_string());
+    }
     let seen = spec.observations.iter().map(|o| ("observation", &o.space));
-    for (what, space) in [("action", &spec.action), ("observation", &spec.obs)].into_iter().chain(seen) {
+    let params = spec.params.iter().map(|space| ("params", space));
+    for (what, space) in [("action", &spec.action), ("observation", &spec.obs)].into_iter().chain(seen).chain(params) {
         let elems = space.elems().ok_or_else(|| format!("{what}: impossible shape {:?}", space.shape))?;
         if space.n as usize > (1 << 26) / elems {
             return Err(format!("{what}: impossible number of values {}", space.n));
@@ -211,9 +217,13 @@ pub fn describe<E: Env>(config: &str) -> Result<Vec<u8>, String> {
         tensors.push(seen(i, abi::ROLE_OBSERVATION, abi::TENSOR_AT_T1));
         tensors.push(seen(i, abi::ROLE_FINAL_OBSERVATION, abi::TENSOR_NO_TIME));
     }
+    if let Some(space) = &spec.params {
+        let flags = abi::TENSOR_NO_TIME | abi::TENSOR_OPTIONAL;
+        tensors.push((desc(abi::ROLE_RESET_PARAM, abi::F32, flags, space), space));
+    }
     let own = |role: u16| {
         let flags = role == abi::ROLE_TERMINATED || role == abi::ROLE_TRUNCATED;
-        role == abi::ROLE_INFO || flags && !spec.apart
+        role == abi::ROLE_INFO || role == abi::ROLE_RESET_PARAM || flags && !spec.apart
     };
     tensors.iter_mut().filter(|(d, _)| several && !own(d.role)).for_each(|(d, _)| d.flags |= abi::TENSOR_PER_AGENT);
     let groups = (spec.agents > 1) as usize;
@@ -305,6 +315,7 @@ impl<E: Env> Batch<E> {
         let agents = Agents::new::<E>(&spec, count);
         let each = agents.count;
         let flags = if spec.apart { each } else { 1 };
+        let params = spec.params.as_ref().map_or(0, elems);
         Ok(Batch {
             envs,
             rngs: (0..n as u64).map(Rng::new).collect(),
@@ -326,6 +337,8 @@ impl<E: Env> Batch<E> {
             agents,
             figures: spec.figures.iter().map(|_| Tensor::new(1, 1, count)).collect(),
             told: vec![0.0; spec.figures.len()],
+            params: Tensor::new(params, 1, count),
+            given: vec![0.0; params],
             space: spec.action,
         })
     }
@@ -339,15 +352,17 @@ impl<E: Env> Batch<E> {
         let active = discount + E::DISCOUNTED as usize;
         let figures = active + self.agents.dynamic as usize;
         let more = figures + self.figures.len();
-        if list.len() != more + 2 * self.observations.saturating_sub(1) {
+        let params = more + 2 * self.observations.saturating_sub(1);
+        if list.len() != params + !self.given.is_empty() as usize {
             return abi::STATUS_ARGUMENT;
         }
         let same_step = self.mode == abi::AUTORESET_SAME_STEP;
         let seen = if self.observations == 0 {
             self.obs.bind(&list[OBS], true) && self.last.bind(&list[FINAL], same_step)
         } else {
-            let behind =
-                |first: usize, k: usize| list[first..first + 1].iter().chain(list[more..].iter().skip(k).step_by(2));
+            let behind = |first: usize, k: usize| {
+                list[first..first + 1].iter().chain(list[more..params].iter().skip(k).step_by(2))
+            };
             self.obs.bind_parts(behind(OBS, 0), true) && self.last.bind_parts(behind(FINAL, 1), same_step)
         };
         self.bound = seen
@@ -358,7 +373,8 @@ impl<E: Env> Batch<E> {
             && (!E::MASKED || self.mask.bind(&list[MASK], true))
             && (!E::DISCOUNTED || self.discount.bind(&list[discount], true))
             && (!self.agents.dynamic || self.active.bind(&list[active], true))
-            && self.figures.iter_mut().zip(&list[figures..]).all(|(figure, binding)| figure.bind(binding, false));
+            && self.figures.iter_mut().zip(&list[figures..]).all(|(figure, binding)| figure.bind(binding, false))
+            && list[params..].iter().all(|binding| self.params.bind(binding, false));
         if self.bound {
             abi::STATUS_OK
         } else {
@@ -375,11 +391,24 @@ impl<E: Env> Batch<E> {
     fn begin(&mut self, i: usize, obs: &mut [E::Obs]) {
         CURRENT.store(i as u32, Ordering::Relaxed);
         self.set_waiting(i, false);
+        self.give_params(i);
         self.envs[i].reset(&mut self.rngs[i], obs);
         if self.agents.dynamic {
             let all = self.agents.of(i);
             self.agents.over[all].fill(0);
         }
+    }
+
+    /// Tells environment i the reset parameters of its next episode, zeros where the host has none.
+    fn give_params(&mut self, i: usize) {
+        if self.given.is_empty() {
+            return;
+        }
+        match self.params.wanted {
+            true => self.given.copy_from_slice(self.params.fetch(0, i, i + 1).row(i)),
+            false => self.given.fill(0.0),
+        }
+        self.envs[i].set_params(&self.given);
     }
 
     /// Finds out which agents of environment i act now.

@@ -485,3 +485,76 @@ fn required_arguments_are_given() {
     assert_eq!(config.required("other"), Err("other: is missing".to_string()));
     assert_eq!(config.check(), Ok(()));
 }
+
+/// Walks as far as its first reset parameter says, 3 steps without one, and observes both of them.
+struct Walker {
+    params: [f32; 2],
+    steps: u32,
+}
+
+impl Env for Walker {
+    type Action = i32;
+    type Obs = f32;
+
+    fn spec(_: &mut Config) -> Spec {
+        Spec::new("walker@1", Space::discrete(2), Space::boxed(0.0, 10.0, &[2])).params(Space::boxed(1.0, 10.0, &[2]))
+    }
+
+    fn new(_: &mut Config) -> Result<Self, String> {
+        Ok(Walker { params: [-1.0; 2], steps: 0 })
+    }
+
+    fn set_params(&mut self, params: &[f32]) {
+        self.params.copy_from_slice(params)
+    }
+
+    fn reset(&mut self, _: &mut Rng, obs: &mut [f32]) {
+        self.steps = 0;
+        obs.copy_from_slice(&self.params);
+    }
+
+    fn step(&mut self, _: &mut Rng, _: &[i32], obs: &mut [f32]) -> Step {
+        self.steps += 1;
+        obs.copy_from_slice(&self.params);
+        let length = if self.params[0] == 0.0 { 3 } else { self.params[0] as u32 };
+        Step { terminated: self.steps == length, ..Step::default() }
+    }
+}
+
+/// What stands in the reset parameters when an episode begins is what it is told, also where it begins by itself.
+#[test]
+fn episodes_are_told_their_reset_parameters() {
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    for columns in [false, true] {
+        let mut batch = Batch::<Walker>::new("", 2, abi::AUTORESET_SAME_STEP).expect("created");
+        let (mut ptr, mut binds) = (64, Vec::new());
+        for (k, (size, elems)) in [(4, 1), (4, 2), (4, 1), (1, 1), (1, 1), (4, 2), (4, 2)].into_iter().enumerate() {
+            let row = size * elems;
+            let (stride_env, stride_elem) = if columns { (size, size * 2) } else { (row, size) };
+            let stride_t = if k > 4 { 0 } else { row * 2 };
+            binds.push(Binding { ptr, stride_t, stride_env, stride_elem, ..Binding::default() });
+            ptr += (row * 2 * 16 + 63) & !63;
+        }
+        let place = |k: usize, t: u32, env: u32, elem: u32| -> *mut f32 {
+            let b: &Binding = &binds[k];
+            memory::at(b.ptr + t * b.stride_t + env * b.stride_env + elem * b.stride_elem).cast()
+        };
+        let set = |env: u32, a: f32, b: f32| unsafe { (*place(6, 0, env, 0), *place(6, 0, env, 1)) = (a, b) };
+        let seen = |t: u32, env: u32| unsafe { (*place(1, t, env, 0), *place(1, t, env, 1)) };
+        assert_eq!(batch.bind(&binds[..6]), abi::STATUS_ARGUMENT);
+        assert_eq!(batch.bind(&binds), abi::STATUS_OK);
+        (set(0, 2.0, 5.0), set(1, 3.0, 6.0));
+        assert_eq!(batch.reset(0, None, None), abi::STATUS_OK);
+        assert_eq!((seen(0, 0), seen(0, 1)), ((2.0, 5.0), (3.0, 6.0)));
+        (set(0, 4.0, 7.0), set(1, 4.0, 8.0));
+        for t in 0..2 {
+            unsafe { (0..2).for_each(|env| *place(0, t, env, 0) = 0.0) };
+            assert_eq!(batch.step(t, 0, 2), abi::STATUS_OK);
+        }
+        assert_eq!((seen(2, 0), seen(2, 1)), ((4.0, 7.0), (3.0, 6.0)));
+        let without = Binding { ptr: 0, ..binds[6] };
+        assert_eq!(batch.bind(&[&binds[..6], &[without]].concat()), abi::STATUS_OK);
+        assert_eq!(batch.reset(2, None, None), abi::STATUS_OK);
+        assert_eq!((seen(2, 0), seen(2, 1)), ((0.0, 0.0), (0.0, 0.0)));
+    }
+}
