@@ -14,7 +14,7 @@ import (
 const HostFeatures = FeatureActions | FeatureObservations | FeatureAgents | FeatureInfo | FeatureDiscount | FeatureResetParam
 
 // Runs is the same in words, for messages with ErrNotYet.
-const Runs = "agents, observations of integers and f32, Discrete, MultiDiscrete, MultiBinary and Box actions, action masks, info, a discount"
+const Runs = "agents, observations of integers and f32, Discrete, MultiDiscrete, MultiBinary and Box actions, action masks, info, a discount, reset parameters of f32"
 
 // check reports the first thing in the description that is wrong or, if nothing is, that this host does not run yet.
 func (s *EnvSpec) check() error {
@@ -157,11 +157,12 @@ func (t *Tensor) checkValues() error {
 		}
 		return nil
 	}
-	if err := bounded(t.Low, t.High); err != nil {
+	whole := Tensor{Low: t.Low, High: t.High, Flags: t.Flags}
+	if err := bounded(whole.Bounds(0)); err != nil {
 		return err
 	}
 	for i := range t.Lows {
-		if err := bounded(t.Lows[i], t.Highs[i]); err != nil {
+		if err := bounded(t.Bounds(i)); err != nil {
 			return fmt.Errorf("element %d: %w", i, err)
 		}
 	}
@@ -240,7 +241,7 @@ func (s *EnvSpec) checkRoles() error {
 	counts := map[key]int{}
 	for i := range s.Tensors {
 		d := &s.Tensors[i]
-		if d.Role > lastRole {
+		if !d.Role.Known() {
 			continue
 		}
 		want := &wanted[d.Role]
@@ -279,8 +280,12 @@ func (s *EnvSpec) checkRoles() error {
 
 // checkPairs compares tensors that belong together.
 func (s *EnvSpec) checkPairs() error {
+	paired := map[key]bool{}
 	for i := range s.Tensors {
 		d := &s.Tensors[i]
+		if !d.Role.Known() {
+			continue
+		}
 		of, ok := map[Role]Role{RoleActionMask: RoleAction, RoleFinalObservation: RoleObservation, RoleFinalState: RoleState}[d.Role]
 		if !ok {
 			if d.Pair != 0 {
@@ -292,12 +297,15 @@ func (s *EnvSpec) checkPairs() error {
 		switch {
 		case other == nil:
 			return fmt.Errorf("%v %q belongs to %v %d of its group, which there is none of", d.Role, d.Path, of, d.Pair)
+		case paired[key{d.Role, d.Group, other.Path}]:
+			return fmt.Errorf("two tensors with role %v belong to %v %d", d.Role, of, d.Pair)
 		case d.Role == RoleActionMask && d.Elems(MaxTensorElems) != other.Choices():
 			return fmt.Errorf("action_mask has %d elements, the action %d values", d.Elems(MaxTensorElems), other.Choices())
 		case d.Role != RoleActionMask && (d.Elems(MaxTensorElems) != other.Elems(MaxTensorElems) || d.DType != other.DType):
 			return fmt.Errorf("%v has %d elements of %v, the %v %d of %v", d.Role, d.Elems(MaxTensorElems), d.DType, of,
 				other.Elems(MaxTensorElems), other.DType)
 		}
+		paired[key{d.Role, d.Group, other.Path}] = true
 	}
 	if s.Autoreset&SameStep == 0 {
 		return nil

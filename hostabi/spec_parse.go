@@ -89,6 +89,7 @@ func parse(b []byte) (s EnvSpec, err error) {
 // reader reads a description. It keeps the first error, after which what it returns means nothing.
 type reader struct {
 	b, strings []byte
+	head       int // its length
 	err        error
 }
 
@@ -98,10 +99,19 @@ func (r *reader) fail(format string, args ...any) {
 	}
 }
 
-// open checks the sizes in the head and finds the string table.
+// open checks the sizes in the head, also those of records that it has none of, and finds the string table.
 func (r *reader) open(head *Spec) error {
-	if n := head.BindingBytes; n < BindingBytes || n > maxRecordBytes || n%4 != 0 {
-		return fmt.Errorf("binding_bytes = %d, want a multiple of 4 from %d to %d", n, BindingBytes, maxRecordBytes)
+	for _, record := range []struct {
+		name  string
+		size  uint16
+		known int
+	}{
+		{"group_bytes", head.GroupBytes, GroupBytes}, {"tensor_bytes", head.TensorBytes, TensorBytes},
+		{"arg_bytes", head.ArgBytes, ArgBytes}, {"binding_bytes", head.BindingBytes, BindingBytes},
+	} {
+		if n := int(record.size); n < record.known || n > maxRecordBytes || n%4 != 0 {
+			return fmt.Errorf("%s = %d, want a multiple of 4 from %d to %d", record.name, n, record.known, maxRecordBytes)
+		}
 	}
 	return r.openTable(head.Size, SpecBytes, head.StringsAt, head.StringsLen)
 }
@@ -109,14 +119,16 @@ func (r *reader) open(head *Spec) error {
 // openTable checks the size of a head and finds the string table.
 func (r *reader) openTable(size, known, at, n uint32) error {
 	switch end := uint64(at) + uint64(n); {
-	case size < known || size > maxRecordBytes || int(size) > len(r.b):
-		return fmt.Errorf("a head of %d bytes, want %d or more of %d", size, known, len(r.b))
+	case size < known || size > maxRecordBytes || size%4 != 0 || int(size) > len(r.b):
+		return fmt.Errorf("a head of %d bytes, want a multiple of 4 from %d to %d, of the %d that there are", size, known, maxRecordBytes, len(r.b))
+	case n > 0 && at < size:
+		return fmt.Errorf("strings at %d, within the head of %d bytes", at, size)
 	case end > uint64(len(r.b)):
 		return fmt.Errorf("strings at %d to %d of %d bytes", at, end, len(r.b))
 	case n > 0 && (r.b[at] != 0 || r.b[end-1] != 0):
 		return errors.New("the string table does not begin and end with a NUL")
 	default:
-		r.strings = r.b[at:end]
+		r.head, r.strings = int(size), r.b[at:end]
 	}
 	return nil
 }
@@ -202,13 +214,26 @@ func (r *reader) tensor(i int, d *TensorDesc) Tensor {
 	default:
 		t.Counts = values[uint32](r, i, at, n)
 	}
+	t.open()
 	return t
+}
+
+// open clears what stands for a bound that there is not: it may be anything.
+func (t *Tensor) open() {
+	if t.Flags&TensorNoLow != 0 {
+		t.Low = 0
+		clear(t.Lows)
+	}
+	if t.Flags&TensorNoHigh != 0 {
+		t.High = 0
+		clear(t.Highs)
+	}
 }
 
 // values decodes numbers that a tensor refers to.
 func values[T float32 | uint32](r *reader, tensor int, at, n uint64) []T {
-	if at%4 != 0 || at+4*n > uint64(len(r.b)) {
-		r.fail("tensor %d: values at %d to %d of %d bytes, want a multiple of 4 within them", tensor, at, at+4*n, len(r.b))
+	if at%4 != 0 || at < uint64(r.head) || at+4*n > uint64(len(r.b)) {
+		r.fail("tensor %d: values at %d to %d of %d bytes, want a multiple of 4 behind the head of %d", tensor, at, at+4*n, len(r.b), r.head)
 		return nil
 	}
 	list := make([]T, n)

@@ -86,6 +86,7 @@ func TestParseSpec_SaysWhatIsWrong(t *testing.T) {
 		{"rewards swapped", func(s *hostabi.EnvSpec) { s.Rewards.Low = 1 }, "rewards from 1 to 0"},
 		{"rewards of NaN", func(s *hostabi.EnvSpec) { s.Rewards.High = nan }, "rewards from 0 to NaN"},
 		{"an empty group", func(s *hostabi.EnvSpec) { s.Groups = []hostabi.Group{{Name: "none"}} }, `group 0, "none": 0 agents`},
+		{"a crowded group", func(s *hostabi.EnvSpec) { s.Groups = []hostabi.Group{{Name: "all", Agents: hostabi.MaxAgents + 1}} }, `group 0, "all": 4097 agents, want 1 to 4096`},
 		{"groups without names", func(s *hostabi.EnvSpec) { s.Groups = []hostabi.Group{{Name: "a", Agents: 1}, {Agents: 1}} }, `group 1 of 2 is called ""`},
 		{"a group with a slash in its name", func(s *hostabi.EnvSpec) { s.Groups = []hostabi.Group{{Name: "a", Agents: 1}, {Name: "b/c", Agents: 1}} }, `group 1 of 2 is called "b/c"`},
 		{"groups of one name", func(s *hostabi.EnvSpec) { s.Groups = []hostabi.Group{{Name: "a", Agents: 1}, {Name: "a", Agents: 1}} }, `groups 0 and 1 are both called "a"`},
@@ -106,6 +107,9 @@ func TestParseSpec_SaysWhatIsWrong(t *testing.T) {
 		}, "several ways to gather"},
 		{"a bound of NaN", func(s *hostabi.EnvSpec) { s.Tensors[1].Low = nan }, "bounds NaN"},
 		{"bounds swapped", func(s *hostabi.EnvSpec) { s.Tensors[1].Low = 1 }, "bounds 1..0"},
+		{"a bound of NaN beside a side without one", func(s *hostabi.EnvSpec) {
+			s.Tensors[1].Flags, s.Tensors[1].High = hostabi.TensorAtT1|hostabi.TensorNoLow, nan
+		}, "bounds -Inf..NaN"},
 		{"bounds of an element swapped", func(s *hostabi.EnvSpec) {
 			s.Tensors[1].Lows, s.Tensors[1].Highs = []float32{0, 0, 3, 0}, []float32{1, 1, 1, 1}
 		}, "element 2: bounds 3..1"},
@@ -126,6 +130,16 @@ func TestParseSpec_SaysWhatIsWrong(t *testing.T) {
 		{"two observations of one path", func(s *hostabi.EnvSpec) { o := s.Tensors[1]; o.Index = 1; s.Tensors = append(s.Tensors, o) }, `two tensors with role observation and path ""`},
 		{"an index out of turn", func(s *hostabi.EnvSpec) { s.Tensors[1].Index = 1 }, "has the index 1, want 0"},
 		{"a pair that there is not", func(s *hostabi.EnvSpec) { s.Tensors[5].Pair = 1 }, "belongs to observation 1 of its group"},
+		{"two masks of one action", func(s *hostabi.EnvSpec) {
+			mask := s.Tensors[6]
+			mask.Index, mask.Path = 1, "again"
+			s.Tensors = append(s.Tensors, mask)
+		}, "two tensors with role action_mask belong to action 0"},
+		{"two last observations of one", func(s *hostabi.EnvSpec) {
+			final := s.Tensors[5]
+			final.Index, final.Path = 1, "again"
+			s.Tensors = append(s.Tensors, final)
+		}, "two tensors with role final_observation belong to observation 0"},
 		{"a pair without a meaning", func(s *hostabi.EnvSpec) { s.Tensors[2].Pair = 1 }, "reward has a pair"},
 		{"an info of rank 2", func(s *hostabi.EnvSpec) {
 			s.Tensors = append(s.Tensors, hostabi.Tensor{Role: hostabi.RoleInfo, DType: hostabi.F32, Path: "map", Rank: 2, Shape: [hostabi.MaxRank]uint32{2, 3}})
@@ -172,6 +186,7 @@ func TestParseSpec_NamesWhatIsNotRunYet(t *testing.T) {
 		{"a need", "it needs state, cost", func(s *hostabi.EnvSpec) {
 			s.Needs = hostabi.FeatureAgents | hostabi.FeatureState | hostabi.FeatureCost
 		}},
+		{"every need of what is not run", "it needs state, cost, episode_seed, policy_id, end_reason:", func(s *hostabi.EnvSpec) { s.Needs = 1<<11 - 1 }},
 		{"an unknown need", "it needs feature 50", func(s *hostabi.EnvSpec) { s.Needs = 1 << 50 }},
 		{"a shared action", "action that 4 agents share", func(s *hostabi.EnvSpec) { s.Groups = []hostabi.Group{{Agents: 4}} }},
 		{"a shared observation", "observation that 4 agents share", func(s *hostabi.EnvSpec) {
@@ -190,6 +205,13 @@ func TestParseSpec_NamesWhatIsNotRunYet(t *testing.T) {
 		{"too many choices", "action: 100000 values, at most 65536", func(s *hostabi.EnvSpec) { s.Tensors, s.Tensors[0].N = s.Tensors[:6], 100000 }},
 		{"observations of f64", "observation: dtype f64", func(s *hostabi.EnvSpec) { s.Tensors[1].DType, s.Tensors[5].DType = hostabi.F64, hostabi.F64 }},
 		{"state", "role state", extra(hostabi.Tensor{Role: hostabi.RoleState, DType: hostabi.F32})},
+		{"a last state", "role final_state", func(s *hostabi.EnvSpec) {
+			s.Tensors = append(s.Tensors, hostabi.Tensor{Role: hostabi.RoleState, DType: hostabi.F32, Flags: hostabi.TensorOptional},
+				hostabi.Tensor{Role: hostabi.RoleFinalState, DType: hostabi.F32})
+		}},
+		{"seeds of levels", "role episode_seed", extra(hostabi.Tensor{Role: hostabi.RoleEpisodeSeed, DType: hostabi.I64})},
+		{"policies by number", "role policy_id", extra(hostabi.Tensor{Role: hostabi.RolePolicyID, DType: hostabi.I32, Flags: hostabi.TensorPerAgent})},
+		{"reasons of an end", "role end_reason", extra(hostabi.Tensor{Role: hostabi.RoleEndReason, DType: hostabi.U8})},
 		{"cost", "role cost", extra(hostabi.Tensor{Role: hostabi.RoleCost, DType: hostabi.F32})},
 		{"reset parameters of f64", "role reset_param of f64", extra(hostabi.Tensor{Role: hostabi.RoleResetParam, DType: hostabi.F64})},
 	} {
@@ -202,9 +224,16 @@ func TestParseSpec_NamesWhatIsNotRunYet(t *testing.T) {
 	unknown := testkit.Spec(4, 2, true)
 	extra(hostabi.Tensor{Role: 77, DType: hostabi.F64, Flags: hostabi.TensorAtT})(&unknown)
 	extra(hostabi.Tensor{Role: 78, DType: 99, Rank: 9, Flags: hostabi.TensorAtT | hostabi.TensorOptional})(&unknown)
+	extra(hostabi.Tensor{Role: 79, DType: hostabi.U8, Pair: 3, Flags: hostabi.TensorAtT})(&unknown)
+	extra(hostabi.Tensor{Role: 0, DType: hostabi.U8, Index: 3, Flags: hostabi.TensorAtT})(&unknown)
 	optional := testkit.Spec(4, 2, true)
-	extra(hostabi.Tensor{Role: hostabi.RoleCost, DType: hostabi.F32, Flags: hostabi.TensorAtT | hostabi.TensorOptional})(&optional)
-	for name, s := range map[string]hostabi.EnvSpec{"a role of a later version": unknown, "a cost that is optional": optional} {
+	for _, d := range []hostabi.Tensor{{Role: hostabi.RoleState, DType: hostabi.F64}, {Role: hostabi.RoleFinalState, DType: hostabi.F64}, {Role: hostabi.RoleCost, DType: hostabi.F32},
+		{Role: hostabi.RoleEpisodeSeed, DType: hostabi.I64}, {Role: hostabi.RolePolicyID, DType: hostabi.I32}, {Role: hostabi.RoleEndReason, DType: hostabi.U8},
+		{Role: hostabi.RoleResetParam, DType: hostabi.F64}} {
+		d.Flags = hostabi.TensorOptional
+		extra(d)(&optional)
+	}
+	for name, s := range map[string]hostabi.EnvSpec{"roles of a later version": unknown, "roles that are optional": optional} {
 		if _, err := hostabi.ParseSpec(s.Describe()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -250,31 +279,95 @@ func TestParseSpec_RefusesLengthsThatDoNotFit(t *testing.T) {
 		}
 	}
 	le := binary.LittleEndian
+	const group, tensor = hostabi.SpecBytes, hostabi.SpecBytes + 2*hostabi.GroupBytes
+	arg := tensor + len(whole.Tensors)*hostabi.TensorBytes
+	outside := func(at int) func([]byte) { return func(b []byte) { le.PutUint32(b[at:], 1<<20) } }
 	for _, c := range []struct {
 		name, want string
 		change     func(b []byte)
 	}{
 		{"a head of 4 GiB", "a head of 4294967295 bytes", func(b []byte) { le.PutUint32(b[0:], math.MaxUint32) }},
 		{"a pre-release", "built for a pre-release of the ABI: rebuild it", func(b []byte) { le.PutUint32(b[0:], 64) }},
-		{"short tensors", "records of tensors of 64 bytes, want a multiple of 4 from 128", func(b []byte) { le.PutUint16(b[24:], 64) }},
-		{"odd tensors", "records of tensors of 129 bytes", func(b []byte) { le.PutUint16(b[24:], 129) }},
+		{"an odd head", "a head of 130 bytes, want a multiple of 4 from 128 to 4096", func(b []byte) { le.PutUint32(b[0:], 130) }},
+		{"short tensors", "tensor_bytes = 64, want a multiple of 4 from 128 to 4096", func(b []byte) { le.PutUint16(b[24:], 64) }},
+		{"odd tensors", "tensor_bytes = 129", func(b []byte) { le.PutUint16(b[24:], 129) }},
 		{"short bindings", "binding_bytes = 32", func(b []byte) { le.PutUint16(b[26:], 32) }},
+		{"short groups", "group_bytes = 28, want a multiple of 4 from 32 to 4096", func(b []byte) { le.PutUint16(b[28:], 28) }},
+		{"odd groups", "group_bytes = 34", func(b []byte) { le.PutUint16(b[28:], 34) }},
+		{"long groups", "group_bytes = 4100", func(b []byte) { le.PutUint16(b[28:], 4100) }},
+		{"groups of another length", "do not fit", func(b []byte) { le.PutUint16(b[28:], 4096) }},
+		{"short arguments", "arg_bytes = 44, want a multiple of 4 from 48 to 4096", func(b []byte) { le.PutUint16(b[30:], 44) }},
+		{"odd arguments", "arg_bytes = 50", func(b []byte) { le.PutUint16(b[30:], 50) }},
+		{"arguments of no length, of which there are none", "arg_bytes = 0", func(b []byte) { le.PutUint16(b[30:], 0); le.PutUint32(b[40:], 0) }},
+		{"arguments of another length", "do not fit", func(b []byte) { le.PutUint16(b[30:], 4096) }},
 		{"too many tensors", "4294967295 tensors, at most 64", func(b []byte) { le.PutUint32(b[32:], math.MaxUint32) }},
 		{"too many groups", "65 groups, at most 64", func(b []byte) { le.PutUint32(b[36:], 65) }},
-		{"too many arguments", "do not fit", func(b []byte) { le.PutUint32(b[40:], 256) }},
+		{"more arguments than there is room for", "do not fit", func(b []byte) { le.PutUint32(b[40:], 256) }},
+		{"too many arguments", "257 args, at most 256", func(b []byte) { le.PutUint32(b[40:], 257) }},
+		{"strings within the head", "strings at 124, within the head of 128 bytes", func(b []byte) { le.PutUint32(b[44:], 124) }},
 		{"strings outside", "strings at", func(b []byte) { le.PutUint32(b[48:], math.MaxUint32) }},
 		{"strings without an end", "does not begin and end with a NUL", func(b []byte) { le.PutUint32(b[48:], le.Uint32(b[48:])-1) }},
-		{"a name outside the table", "outside the table", func(b []byte) { le.PutUint32(b[104:], 1<<20) }},
+		{"a name outside the table", "name is the string at 1048576, outside the table", outside(104)},
+		{"a version outside the table", "version is the string at 1048576, outside the table", outside(108)},
+		{"a doc outside the table", "doc is the string at 1048576, outside the table", outside(112)},
+		{"a licence outside the table", "licence is the string at 1048576, outside the table", outside(116)},
+		{"a group's name outside the table", "name of group 1 is the string at 1048576, outside the table", outside(group + 32)},
+		{"a path outside the table", "path of tensor 1 is the string at 1048576, outside the table", outside(tensor + 128 + 64)},
+		{"a tensor's doc outside the table", "doc of tensor 1 is the string at 1048576, outside the table", outside(tensor + 128 + 68)},
+		{"an argument's name outside the table", "name of argument 0 is the string at 1048576, outside the table", outside(arg)},
+		{"an argument's doc outside the table", "doc of argument 0 is the string at 1048576, outside the table", outside(arg + 4)},
+		{"a default outside the table", "default of argument 1 is the string at 1048576, outside the table", outside(arg + 48 + 32)},
+		{"choices outside the table", "choices of argument 1 is the string at 1048576, outside the table", outside(arg + 48 + 36)},
 		{"reserved bytes of the head", "head 0: byte 121 is 9; it is reserved", func(b []byte) { b[121] = 9 }},
-		{"reserved bytes of a group", "groups 1: byte 12 is 1; it is reserved", func(b []byte) { b[128+32+12] = 1 }},
-		{"reserved bytes of a tensor", "tensors 0: byte 58 is 1; it is reserved", func(b []byte) { b[128+64+58] = 1 }},
-		{"values outside", "tensor 0: values at", func(b []byte) { le.PutUint32(b[128+64+52:], 1<<31) }},
-		{"values out of line", "want a multiple of 4", func(b []byte) { le.PutUint32(b[128+64+52:], 129) }},
+		{"flags of a group", "group 1: flags are 0x1; they are reserved", func(b []byte) { b[group+32+8] = 1 }},
+		{"reserved bytes of a group", "groups 1: byte 12 is 1; it is reserved", func(b []byte) { b[group+32+12] = 1 }},
+		{"reserved bytes of a tensor", "tensors 0: byte 58 is 1; it is reserved", func(b []byte) { b[tensor+58] = 1 }},
+		{"reserved bytes of an argument", "args 1: byte 40 is 1; it is reserved", func(b []byte) { b[arg+48+40] = 1 }},
+		{"values within the head", "behind the head of 128", func(b []byte) { le.PutUint32(b[tensor+52:], 64) }},
+		{"values outside", "tensor 0: values at", func(b []byte) { le.PutUint32(b[tensor+52:], 1<<31) }},
+		{"values out of line", "want a multiple of 4", func(b []byte) { le.PutUint32(b[tensor+52:], 129) }},
 	} {
 		bad := bytes.Clone(b)
 		c.change(bad)
 		if _, err := hostabi.ParseSpec(bad); !errors.Is(err, hostabi.ErrSpec) || !strings.Contains(fmt.Sprint(err), c.want) {
 			t.Errorf("%s: %v, want ...%s", c.name, err, c.want)
+		}
+	}
+}
+
+// What stands for a bound that there is not means nothing, whatever it is.
+func TestParseSpec_OpenSides(t *testing.T) {
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	box := func(flags hostabi.TensorFlags) hostabi.Tensor {
+		return hostabi.Tensor{Role: hostabi.RoleAction, DType: hostabi.F32, Rank: 1, Shape: [hostabi.MaxRank]uint32{2}, Low: nan, High: nan, Flags: flags}
+	}
+	below, above, whole := box(hostabi.TensorNoLow), box(hostabi.TensorNoHigh), box(hostabi.TensorNoLow|hostabi.TensorNoHigh)
+	below.High, above.Low, above.High = -5, 3, -3
+	elements := box(hostabi.TensorNoLow)
+	elements.High, elements.Lows, elements.Highs = 0, []float32{nan, 9}, []float32{1, 2}
+	for _, c := range []struct {
+		name   string
+		action hostabi.Tensor
+		want   [4]float32 // bounds of both elements
+	}{
+		{"below", below, [4]float32{-inf, -5, -inf, -5}},
+		{"above", above, [4]float32{3, inf, 3, inf}},
+		{"both", whole, [4]float32{-inf, inf, -inf, inf}},
+		{"by element", elements, [4]float32{-inf, 1, -inf, 2}},
+	} {
+		s := testkit.Spec(4, 2, false)
+		s.Tensors[0] = c.action
+		spec, err := hostabi.ParseSpec(s.Describe())
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		got := spec.Tensors[0]
+		var bounds [4]float32
+		bounds[0], bounds[1] = got.Bounds(0)
+		bounds[2], bounds[3] = got.Bounds(1)
+		if bounds != c.want || !got.Equal(&got) {
+			t.Errorf("%s: bounds %v of %+v, want %v", c.name, bounds, got, c.want)
 		}
 	}
 }
