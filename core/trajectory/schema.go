@@ -438,16 +438,21 @@ func (s *Schema) Tensor(i int) (l Layout, ok bool) {
 }
 
 // columnOf returns the column of the tensor at a place of the environment's description. All groups have one column for a role that
-// a group has one tensor of.
+// a group has one tensor of. A last observation has the place of its observation, wherever it is described.
 func (s *Schema) columnOf(i int) (c Column, ok bool) {
-	role := s.Spec.Tensors[i].Role
-	if role >= hostKinds || !role.Known() {
+	t := &s.Spec.Tensors[i]
+	if t.Role >= hostKinds || !t.Role.Known() {
 		return 0, false
 	}
-	c = Column(role) << kindAt
-	if role.Rule().Several {
-		for _, d := range s.Spec.Tensors[:i] {
-			if d.Role == role {
+	c = Column(t.Role) << kindAt
+	among := t.Role
+	if t.Role == hostabi.RoleFinalObservation {
+		among = hostabi.RoleObservation
+		i = slices.IndexFunc(s.Spec.Tensors, func(d hostabi.Tensor) bool { return d.Role == among && d.Group == t.Group && d.Index == t.Pair })
+	}
+	if t.Role.Rule().Several {
+		for _, d := range s.Spec.Tensors[:max(i, 0)] {
+			if d.Role == among {
 				c++
 			}
 		}

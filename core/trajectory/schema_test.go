@@ -186,6 +186,29 @@ func TestColumn_SecondObservationNeedsNoNameOfItsOwn(t *testing.T) {
 	}
 }
 
+// A last observation lies where its observation says, in whatever order and group they are described.
+func TestSchema_LastObservationsAreThoseOfTheirPairs(t *testing.T) {
+	spec := testkit.Spec(3, 2, false)
+	speed := hostabi.Tensor{Role: hostabi.RoleObservation, Index: 1, DType: hostabi.U8, Path: "speed"}
+	last := speed
+	last.Role, last.Index, last.Pair = hostabi.RoleFinalObservation, 0, 1
+	spec.Tensors[5].Index = 1
+	spec.Tensors = append(spec.Tensors[:5:5], last, spec.Tensors[5], speed)
+	parsed, err := hostabi.ParseSpec(spec.Describe())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := NewSchema(parsed, Shape{Steps: 4, Envs: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for tensor, want := range map[int]Column{1: Obs, 5: FinalObs.At(1), 6: FinalObs, 7: Obs.At(1)} {
+		if l, ok := s.Tensor(tensor); !ok || l.Column != want || l.DType != parsed.Tensors[tensor].DType {
+			t.Errorf("tensor %d lies in %v of %v, want %v", tensor, l.Column, l.DType, want)
+		}
+	}
+}
+
 func TestParseColumn_TakesWhatStringWrites(t *testing.T) {
 	for _, name := range ColumnNames() {
 		if c, ok := ParseColumn(name); !ok || c.String() != name || c.Index() != 0 {
