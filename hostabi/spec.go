@@ -17,6 +17,8 @@ const (
 	MaxTensorElems = 1 << 24
 	MaxActions     = 1 << 16
 	MaxStringBytes = 1 << 12 // of one string
+
+	MaxDescriptionBytes = 1 << 20 // of what rl_describe writes
 )
 
 // EnvSpec is an environment's description of itself for one configuration. It is a value: copies are independent but

@@ -174,6 +174,3 @@ func renderArgs(args map[string]string) []byte {
 	}
 	return b
 }
-
-// maxDescription is the size of the longest description that can be accepted, with room for later minor versions.
-const maxDescription = 4 * (hostabi.SpecBytes + hostabi.MaxTensors*hostabi.TensorBytes)

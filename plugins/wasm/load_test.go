@@ -139,7 +139,7 @@ func wrongStarts() []loadCase {
 		{"describe that returns garbage", with(hostabi.ExportDescribe, asm.Const(64)), env.Source{}, CodeDescription,
 			`E018 guest.wasm: describes itself wrongly: 64 bytes, the head alone has 128; correct what the guest's rl_describe writes, or its arguments`},
 		{"describe of huge length", with(hostabi.ExportDescribe, asm.Const(1<<30)), env.Source{}, CodeDescription,
-			`E018 guest.wasm: wants 1073741824 bytes for its description, at most 33280 are accepted; correct what the guest's rl_describe writes, or its arguments`},
+			`E018 guest.wasm: wants 1073741824 bytes for its description, at most 1048576 are accepted; correct what the guest's rl_describe writes, or its arguments`},
 		{"describe that cannot decide", with(hostabi.ExportDescribe, asm.Get(3)+asm.Const(64)+asm.Add), env.Source{}, CodeDescription,
 			`E018 guest.wasm: wants 64 bytes for its description at first and 128 then; correct what the guest's rl_describe writes, or its arguments`},
 		{"describe that fails", with(hostabi.ExportDescribe,

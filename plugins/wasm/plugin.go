@@ -102,8 +102,8 @@ func (i *instance) describe() (hostabi.EnvSpec, error) {
 	if err != nil {
 		return none, err
 	}
-	if needed > maxDescription {
-		return none, p.describeError(fmt.Sprintf("wants %d bytes for its description, at most %d are accepted", needed, maxDescription), nil)
+	if needed > hostabi.MaxDescriptionBytes {
+		return none, p.describeError(fmt.Sprintf("wants %d bytes for its description, at most %d are accepted", needed, hostabi.MaxDescriptionBytes), nil)
 	}
 	buf, err := i.allocate(needed, 16)
 	if err != nil {
