@@ -22,16 +22,17 @@ const conformance = "../../hostabi/conformance/"
 
 // conformanceCase is an entry of cases.json; its README says what the fields mean.
 type conformanceCase struct {
-	Name    string   `json:"name"`
-	Rule    string   `json:"rule"`
-	Outcome string   `json:"outcome"`
-	Says    []string `json:"says"`
-	Feature string   `json:"feature"`
-	NotYet  bool     `json:"not_yet"`
-	Modes   []string `json:"modes"`
-	Trace   *bool    `json:"trace"`
-	Grants  []string `json:"grants"`
-	Agents  int      `json:"agents"`
+	Name    string            `json:"name"`
+	Rule    string            `json:"rule"`
+	Outcome string            `json:"outcome"`
+	Says    []string          `json:"says"`
+	Feature string            `json:"feature"`
+	NotYet  bool              `json:"not_yet"`
+	Modes   []string          `json:"modes"`
+	Trace   *bool             `json:"trace"`
+	Grants  []string          `json:"grants"`
+	Args    map[string]string `json:"args"`
+	Agents  int               `json:"agents"`
 	Render  *struct {
 		Width, Height, Cameras int
 	} `json:"render"`
@@ -92,7 +93,7 @@ func TestConformance_HoldsForThisHost(t *testing.T) {
 
 func (c *conformanceCase) run(t *testing.T, r *Runtime, traces map[string]conformanceTrace) {
 	path := conformance + c.Name + ".wasm"
-	p, err := r.Load(t.Context(), path, nil, env.Source{Grants: c.Grants})
+	p, err := r.Load(t.Context(), path, nil, env.Source{Grants: c.Grants, Args: c.Args})
 	refused := c.Outcome == "refused" || c.Feature != "" && !strings.Contains(hostabi.HostFeatures.String(), c.Feature)
 	if refused {
 		c.tells(t, err)
@@ -157,11 +158,13 @@ func modeOf(name string) hostabi.Autoreset {
 }
 
 func (c *conformanceCase) steps(t *testing.T, d *env.Driver, mode string, want *conformanceTrace) error {
+	giveParams(d)
 	if err := d.Reset(nil, want.Seeds); err != nil {
 		return err
 	}
+	c.compareObs(t, d, want.Obs[0], mode+" at first")
 	for step, actions := range want.Actions {
-		copy(d.Action(), actions)
+		act(d, actions)
 		if err := d.Bind(); err != nil { // allowed between any two steps
 			return err
 		}
@@ -178,7 +181,7 @@ func (c *conformanceCase) steps(t *testing.T, d *env.Driver, mode string, want *
 				return err
 			}
 		}
-		c.compareObs(t, d.Obs(), want.Obs[step+1], fmt.Sprintf("%s step %d", mode, step))
+		c.compareObs(t, d, want.Obs[step+1], fmt.Sprintf("%s step %d", mode, step))
 	}
 	return nil
 }
@@ -188,28 +191,36 @@ func (c *conformanceCase) compare(t *testing.T, d *env.Driver, mode string, want
 		t.Errorf("%s step %d: %v %v %v, want %v %v %v", mode, step, d.Reward(), d.Terminated(), d.Truncated(),
 			want.Reward[step], want.Terminated[step], want.Truncated[step])
 	}
+	finals := d.Observed(trajectory.Final)
 	for k, final := range want.Final[step] {
-		if final != nil && (c.Trace == nil || *c.Trace) {
-			c.compareRow(t, d.FinalObs(), k, *final, fmt.Sprintf("last observation of %s step %d", mode, step))
+		if final != nil {
+			c.compareRow(t, d, finals, k, *final, fmt.Sprintf("last observation of %s step %d", mode, step))
 		}
 	}
 }
 
-func (c *conformanceCase) compareObs(t *testing.T, m trajectory.Matrix, want [][2]float32, where string) {
-	if c.Trace != nil && !*c.Trace {
-		return
-	}
+func (c *conformanceCase) compareObs(t *testing.T, d *env.Driver, want [][2]float32, where string) {
+	t.Helper()
 	for k := range want {
-		c.compareRow(t, m, k, want[k], where)
+		c.compareRow(t, d, d.Observations(), k, want[k], where)
 	}
 }
 
-func (c *conformanceCase) compareRow(t *testing.T, m trajectory.Matrix, k int, want [2]float32, where string) {
+// compareRow compares what an agent observes: every observation of its group begins with the trace's numbers, as many as it has.
+func (c *conformanceCase) compareRow(t *testing.T, d *env.Driver, observations []trajectory.Matrix, row int, want [2]float32, where string) {
 	t.Helper()
-	values := m.Float32()
-	got := [2]float32{values[k*m.StrideRow/4], values[(k*m.StrideRow+m.StrideElem)/4]}
-	if got != want {
-		t.Errorf("%s: env %d observes %v, want %v", where, k, got, want)
+	if c.Trace != nil && !*c.Trace {
+		return
+	}
+	for i, m := range observations {
+		if !d.Schema().Holds(trajectory.Obs.At(i), row) {
+			continue
+		}
+		for elem := range min(m.Elems, 2) {
+			if got := m.Value(row, elem); got != float64(want[elem]) {
+				t.Errorf("%s: row %d has %v in element %d of observation %d, want %v", where, row, got, elem, i, want[elem])
+			}
+		}
 	}
 }
 
@@ -222,8 +233,9 @@ func (c *conformanceCase) probe(t *testing.T, p env.Plugin) {
 		}}})
 	must(t, err)
 	defer func() { must(t, d.Close()) }()
+	giveParams(d)
 	must(t, d.Reset(nil, []uint64{11, 22}))
-	clear(d.Action())
+	act(d, make([]int32, 2*max(c.Agents, 1)))
 	_, err = d.Step()
 	must(t, err)
 	switch c.Name {
@@ -231,6 +243,23 @@ func (c *conformanceCase) probe(t *testing.T, p env.Plugin) {
 		c.pictures(t, d)
 	case "save", "save-other-version", "save-wrong-length":
 		c.states(t, d)
+	case "box", "box-elements", "box-half", "box-open":
+		playRaw(t, d)
+	case "mask-elements":
+		for k := range 2 {
+			if m := d.Mask(); !bytes.Equal(bytesOf(m, k), []byte{1, 0, 1, 1, 1}) {
+				t.Errorf("the mask of environment %d is %v", k, bytesOf(m, k))
+			}
+		}
+	case "discount":
+		if got := d.Result(trajectory.Discount).Float32(); !slices.Equal(got, []float32{0.5, 0.5}) {
+			t.Errorf("the discounts are %v, want 0.5", got)
+		}
+	case "info-many":
+		figures := d.Figures()
+		if last := figures[len(figures)-1]; len(figures) != trajectory.MaxFigures || last.Name != "seen/255" || d.Result(last.Column).Value(1, last.Elem) != 255 {
+			t.Errorf("%d figures, the last is %+v", len(figures), last)
+		}
 	case "info-end":
 		for range 2 {
 			_, err := d.Step()
