@@ -25,7 +25,8 @@ from rlhost import state  # noqa: E402
 from rlhost.arena import Trajectory, read_columns, view  # noqa: E402
 from rlhost.device import Upload  # noqa: E402
 from rlhost.leased import Leased  # noqa: E402
-from rlhost.learning import Box, Core, Dataset, PolicyLayout  # noqa: E402
+from rlhost.layout import Box, Core, PolicyLayout  # noqa: E402
+from rlhost.learning import Dataset  # noqa: E402
 
 CASES = ("separate", "shared", "vtrace", "returns", "box", "squashed", "fixed", "gru", "lstm")
 

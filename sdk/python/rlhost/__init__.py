@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from .component import Component, ConfigError, ConfigErrors, Flow, NoSnapshot, Signal, Slot, State, decode
     from .handle import handle_arena, handle_block, handle_generation
     from .host import Host, Run, Stats
-    from .learning import Dataset, Learner, LearnerConfig, PolicyLayout
+    from .layout import PolicyLayout
+    from .learning import Dataset, Learner, LearnerConfig
     from .queue import Queue
     from .serving import serve
     from .spec import EnvSpec, Tensor
@@ -57,7 +58,8 @@ _HOME = {name: module for module, names in {
     "component": "Component ConfigError ConfigErrors Flow NoSnapshot Signal Slot State decode",
     "handle": "handle_arena handle_block handle_generation",
     "host": "Host Run Stats",
-    "learning": "Dataset Learner LearnerConfig PolicyLayout",
+    "layout": "PolicyLayout",
+    "learning": "Dataset Learner LearnerConfig",
     "queue": "Queue",
     "serving": "serve",
     "spec": "EnvSpec Tensor",

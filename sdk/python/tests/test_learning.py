@@ -6,7 +6,8 @@ import unittest
 
 from rlhost import EnvSpec, Learner, PolicyLayout, Tensor
 from rlhost.component import ConfigErrors
-from rlhost.learning import Box, Core, LearnerConfig
+from rlhost.layout import Box, Core
+from rlhost.learning import LearnerConfig
 from rlhost.spec import ACTION, NO_HIGH, OBSERVATION
 
 try:
