@@ -59,7 +59,7 @@ import rlhost
 
 class Bandit(rlhost.Learner):
     def begin_learning(self, policy):
-        assert (policy.obs, policy.actions, policy.hidden, policy.activation) == (4, 2, (64, 64), "tanh"), policy
+        assert (policy.obs, policy.actions[0].counts, policy.hidden, policy.activation) == (4, (2,), (64, 64), "tanh"), policy
         assert list(policy.tensors())[:3] == ["actor.0.weight", "actor.0.bias", "actor.1.weight"], policy.tensors()
         self.net = {name: numpy.zeros(shape, "f4") for name, shape in policy.tensors().items()}
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -216,23 +215,6 @@ policies = { hunters = "main", prey = "prey" }
 	}
 }
 
-// torch is a workshop with a pipeline whose learner is one of the examples in PyTorch, by the Python that RLHOST_TORCH names.
-func torch(t *testing.T, script, keys string) *workshop {
-	t.Helper()
-	python := os.Getenv("RLHOST_TORCH")
-	if python == "" {
-		t.Skip("make test-peers runs it, with PyTorch")
-	}
-	path, err := filepath.Abs("../../examples/plugins/pytorch-learner/" + script)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := newWorkshop(t)
-	w.write("torch.toml", fmt.Sprintf("%s[plugin.torch]\npath = %q\ninterpreter = [%q]\nstart = \"2m\"\n[component.learner]\nplugin = \"torch\"\n%s",
-		plain, path, python, keys))
-	return w
-}
-
 // reaches trains until a mean return, which has to be reached within so many env steps.
 func (w *workshop) reaches(want float64, within int, file string, args ...string) {
 	w.t.Helper()
@@ -240,54 +222,6 @@ func (w *workshop) reaches(want float64, within int, file string, args ...string
 	end := w.train(append([]string{file, "--set", stop}, args...)...)
 	if end.Reason != "return" || end.MeanReturn < want {
 		w.t.Errorf("ended by %s after %d env steps with a mean return of %g, want %g", end.Reason, end.EnvSteps, end.MeanReturn, want)
-	}
-}
-
-// PPO in sixty lines learns, on the device that its table names.
-func TestPeers_ShortPPOLearns(t *testing.T) {
-	t.Parallel()
-	w := torch(t, "short_ppo.py", "device = \"cpu\"\n")
-	text, err := os.ReadFile("../../examples/plugins/pytorch-learner/short_ppo.py")
-	if n := bytes.Count(text, []byte("\n")); err != nil || n > 60 {
-		t.Errorf("%d lines, want 60 at most: %v", n, err)
-	}
-	w.reaches(300, 300_000, "torch.toml")
-}
-
-// The learner in PyTorch reaches 475 in both modes.
-func TestPeers_PyTorchLearnerReaches475(t *testing.T) {
-	t.Parallel()
-	w := torch(t, "learner.py", "")
-	for _, mode := range []string{"sync", "async"} {
-		w.reaches(475, 500_000, "torch.toml", "--set", "train.mode="+mode)
-	}
-}
-
-// The learner in PyTorch draws a Box as the policy's table says: actors take its parameters, and the run is
-// evaluated. One that says nothing of Boxes is given none.
-func TestPeers_PyTorchLearnsABox(t *testing.T) {
-	t.Parallel()
-	w := torch(t, "learner.py", "")
-	box := []string{"torch.toml", "--set", "env.cartpole.use=pendulum@1", "--set", "train.preset=continuous"}
-	if end := w.train(append(box, "--set", "run.stop.env_steps=4096")...); end.Reason != "env_steps" {
-		t.Errorf("ended by %s", end.Reason)
-	}
-	short := torch(t, "short_ppo.py", "")
-	short.fails(exitFailed, append([]string{"train"}, box...), "the action is a Box, which this learner does not learn")
-}
-
-// The learner in PyTorch learns a core: actors take its parameters, and the run is evaluated. One that says nothing of
-// cores is given none.
-func TestPeers_PyTorchLearnsACore(t *testing.T) {
-	t.Parallel()
-	for _, core := range []string{"gru", "lstm"} {
-		w := torch(t, "learner.py", "")
-		args := []string{"torch.toml", "--set", "policy.main.net.core.kind=" + core}
-		if end := w.train(append(args, "--set", "run.stop.env_steps=4096")...); end.Reason != "env_steps" {
-			t.Errorf("%s: ended by %s", core, end.Reason)
-		}
-		short := torch(t, "short_ppo.py", "")
-		short.fails(exitFailed, append([]string{"train"}, args...), "it has a core '"+core+"', which this learner does not learn")
 	}
 }
 

@@ -7,6 +7,7 @@ import math
 
 import numpy
 import torch
+from rlhost.layout import Box
 from torch import nn
 from torch.nn import functional as F
 
@@ -15,35 +16,62 @@ HALF_LOG_2PI = math.log(2 * math.pi) / 2
 ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU, "elu": nn.ELU}
 
 
-class Categorical:
-    """One choice of several, by logits."""
+class Discrete(nn.Module):
+    """A choice for each element of a Discrete, MultiDiscrete or MultiBinary action, by logits; a binary one has those of 1
+    alone, that of 0 is 0."""
 
-    def __init__(self, choices):
-        self.outputs = choices
+    def __init__(self, action, inputs):
+        super().__init__()
+        self.counts, self.start, self.binary, self.column, self.mask = action.counts, action.start, action.binary, action.column, action.mask
+        self.elems, self.choices, self.params = len(action.counts), sum(action.counts), action.outputs
+        self.head = linear(inputs, action.outputs, 0.01)
+
+    def forward(self, x):
+        return self.head(x)
 
     def read(self, column):
-        """The actions [T, E] of a dataset and how many numbers are wrong in each row."""
-        action = column("action").long()
-        return action, (action < 0) | (action >= self.outputs)
+        """The actions [T, E, elems] of a dataset, counted from 0, masks [T, E, choices], and which actions are wrong."""
+        action = column(self.column).long() - self.start
+        action = action.view(*action.shape[:2], self.elems)
+        counts = action.new_tensor(self.counts)
+        wrong = (action < 0) | (action >= counts)
+        legal = action.new_ones(*action.shape[:2], self.choices, dtype=torch.bool)
+        if self.mask:
+            legal = column(self.mask)[:-1].view(legal.shape)
+            wrong |= ~legal.gather(2, action.masked_fill(wrong, 0) + counts.cumsum(0) - counts)
+        return action, legal, wrong
 
     def log_prob(self, logits, mask, action):
-        """The log-probability of every row's action, and the entropy."""
-        every = log_softmax(logits, mask)
-        return every.gather(1, action[:, None]).squeeze(1), -(every.exp() * every).sum(1)
+        """The log-probability of every row's action, and the entropy: sums over the elements."""
+        if self.binary:
+            logits = torch.stack([torch.zeros_like(logits), logits], 2).flatten(1)
+        log_prob = entropy = 0.0
+        for part, legal, taken in zip(logits.split(self.counts, 1), mask.split(self.counts, 1), action.long().split(1, 1)):
+            every = log_softmax(part, legal)
+            log_prob = log_prob + every.gather(1, taken).squeeze(1)
+            entropy = entropy - (every.exp() * every).sum(1)
+        return log_prob, entropy
 
 
-class Gaussian:
+class Gaussian(nn.Module):
     """A normal distribution of each element of a Box: means, then logarithms of standard deviations. An action is what was
     drawn, before it is squashed or cut off."""
 
-    def __init__(self, box):
-        self.elems, self.squash, self.outputs = box.elems, box.squash, box.outputs
-        self.free, self.init = box.log_std == "free", None if box.log_std == "state" else box.log_std_init
+    mask, choices = "", 0
+
+    def __init__(self, box, inputs):
+        super().__init__()
+        self.elems, self.squash, self.column, self.params = box.elems, box.squash, box.column, 2 * box.elems
+        self.head = linear(inputs, box.outputs, 0.01)
+        self.log_std = nn.Identity() if box.log_std == "state" else Append(box.elems, box.log_std_init, box.log_std == "free")
+
+    def forward(self, x):
+        return self.log_std(self.head(x))
 
     def read(self, column):
-        action = column("raw_action").float()
+        action = column(self.column).float()
         action = action.view(*action.shape[:2], self.elems)
-        return action, ~torch.isfinite(action).all(2)
+        return action, action.new_ones(*action.shape[:2], 0, dtype=torch.bool), ~torch.isfinite(action)
 
     def log_prob(self, params, mask, action):
         """As above; a squashed one's entropy has no closed form, -log_prob stands for it."""
@@ -54,6 +82,49 @@ class Gaussian:
             return log_prob, (log_std + HALF_LOG_2PI + 0.5).sum(1)
         log_prob = log_prob - (2 * (math.log(2) - action - F.softplus(-2 * action))).sum(1)
         return log_prob, -log_prob
+
+
+class Append(nn.Module):
+    """Rows with a vector behind them, the same in every row."""
+
+    def __init__(self, size, init, learned):
+        super().__init__()
+        self.value = nn.Parameter(torch.full((size,), init), requires_grad=learned)
+
+    def forward(self, x):
+        return torch.cat([x, self.value.expand(len(x), -1)], 1)
+
+
+class Joint(nn.Module):
+    """The distribution of all actions of an environment together, which are drawn independently. Their parameters, masks
+    and elements lie side by side."""
+
+    def __init__(self, actions, inputs):
+        super().__init__()
+        self.parts = nn.ModuleList((Gaussian if isinstance(a, Box) else Discrete)(a, inputs) for a in actions)
+
+    def forward(self, x):
+        """The parameters [rows, ...] for what the heads read."""
+        return torch.cat([part(x) for part in self.parts], 1)
+
+    def read(self, column, valid):
+        """The actions [T, E, elems] and masks [T, E, choices] of a dataset. One that is wrong in a valid row is a ValueError."""
+        actions, masks = [], []
+        for part in self.parts:
+            action, legal, wrong = part.read(column)
+            if wrong[valid].any():
+                raise ValueError(f"{part.column}: outside of its space, or forbidden by its mask")
+            actions.append(action.float())
+            masks.append(legal)
+        return torch.cat(actions, 2), torch.cat(masks, 2)
+
+    def log_prob(self, params, mask, action):
+        """The log-probability of every row's actions, and the entropy: sums over the actions."""
+        def cut(x, size):
+            return x.split([getattr(part, size) for part in self.parts], 1)
+
+        each = [part.log_prob(*of) for part, *of in zip(self.parts, cut(params, "params"), cut(mask, "choices"), cut(action, "elems"))]
+        return sum(log_prob for log_prob, _ in each), sum(entropy for _, entropy in each)
 
 
 class Core(nn.Module):
@@ -100,7 +171,6 @@ class Network(nn.Module):
     def __init__(self, policy):
         super().__init__()
         self.obs, self.hidden, self.activation, self.share_trunk = policy.obs, policy.hidden, policy.activation, policy.share_trunk
-        self.dist = Gaussian(policy.box) if policy.box else Categorical(policy.actions)
         names = ["trunk"] if self.share_trunk else ["actor", "critic"]
         self.encoders = nn.ModuleDict({name: self._encoder() for name in names})
         last = self.hidden[-1] if self.hidden else self.obs
@@ -108,11 +178,7 @@ class Network(nn.Module):
         if policy.core:
             self.cores = nn.ModuleDict({name: Core(policy.core, last) for name in names})
             last, self.chunk = policy.core.size, policy.core.chunk
-        self.heads = nn.ModuleDict({"actor": linear(last, self.dist.outputs, 0.01), "critic": linear(last, 1, 1.0)})
-        if policy.box and self.dist.init is not None:
-            self.log_std = nn.Parameter(torch.full((policy.box.elems,), self.dist.init), requires_grad=self.dist.free)
-        else:
-            self.log_std = None
+        self.dist, self.value = Joint(policy.actions, last), linear(last, 1, 1.0)
 
     def _encoder(self):
         layers, width = [], self.obs
@@ -131,10 +197,7 @@ class Network(nn.Module):
                 encoded[-1] = memory.run(core, encoded[-1], memory.state[:, first:first + core.state])
                 first += core.state
         actor, critic = encoded[0], encoded[-1]
-        params = self.heads["actor"](actor)
-        if self.log_std is not None:
-            params = torch.cat([params, self.log_std.expand(len(params), -1)], 1)
-        return params, self.heads["critic"](critic).squeeze(1)
+        return self.dist(actor), self.value(critic).squeeze(1)
 
     def layers(self):
         """All layers by the host's names, in the order of its vector of parameters."""
@@ -143,18 +206,19 @@ class Network(nn.Module):
             core = [(f"{name}.core", self.cores[name].cell)] if self.cores else []
             return [*((f"{name}.{i}", layer) for i, layer in enumerate(dense)), *core]
 
-        actor, critic = ("actor.head", self.heads["actor"]), ("critic.head", self.heads["critic"])
+        actor, critic = [], [("critic.head", self.value)]
+        for i, part in enumerate(self.dist.parts):
+            actor += [(f"actor.{name}.{i}" if i else f"actor.{name}", layer) for name, layer in part.named_children()]
         if self.share_trunk:
-            return [*encoder("trunk"), actor, critic]
-        return [*encoder("actor"), actor, *encoder("critic"), critic]
+            return [*encoder("trunk"), *actor, *critic]
+        return [*encoder("actor"), *actor, *encoder("critic"), *critic]
 
     def tensors(self):
         """(name, parameter, whether the host has it transposed): weights are [in][out] there."""
         for name, layer in self.layers():
             for part, p in layer.named_parameters():
-                yield f"{name}.{part}", p, p.ndim == 2
-            if name == "actor.head" and self.log_std is not None and self.log_std.requires_grad:
-                yield "actor.log_std.value", self.log_std, False
+                if p.requires_grad:
+                    yield f"{name}.{part}", p, p.ndim == 2
 
     def parts(self):
         """The parameters of the actor and of the critic; all and none where they share some."""
@@ -187,8 +251,8 @@ def linear(inputs, outputs, gain):
 
 @dataclasses.dataclass
 class Dataset:
-    """The columns of all blocks side by side: [T, E], value [T+1, E], obs [N, obs], mask [N, actions] or None. A Box's
-    action is what was drawn, [T, E, elems]."""
+    """The columns of all blocks side by side: [T, E], value [T+1, E], obs [N, obs], action [N, elems] and mask [N, choices] of
+    all actions. A Box's action is what was drawn."""
 
     obs: torch.Tensor
     action: torch.Tensor
@@ -199,7 +263,7 @@ class Dataset:
     value: torch.Tensor
     bootstrap: torch.Tensor
     valid: torch.Tensor
-    mask: torch.Tensor | None
+    mask: torch.Tensor
     discount: torch.Tensor | None  # the environment's, in the place of gamma
     chunk: int = 0  # rows of each chunk that a network with a core is learned in
     state: torch.Tensor | None = None  # [T/chunk, E, numbers] before the first row of every chunk
@@ -215,21 +279,19 @@ class Dataset:
             rows = columns[name]
             return rows.flatten(2) if rows.ndim > 2 else rows
 
-        masked = "action_mask" in blocks[0]
-        action, wrong = dist.read(column)
-        d = cls(column("obs")[:-1].flatten(0, 1), action, column("log_prob"),
+        action, mask = dist.read(column, column("valid"))
+        d = cls(column("obs")[:-1].flatten(0, 1), action.flatten(0, 1), column("log_prob"),
                 column("shaped_reward" if "shaped_reward" in blocks[0] else "reward"),
                 column("terminated"), column("truncated"), column("value"), column("bootstrap_value"),
-                column("valid"), column("action_mask")[:-1].flatten(0, 1) if masked else None,
-                column("discount") if "discount" in blocks[0] else None)
-        d._check(wrong)
+                column("valid"), mask.flatten(0, 1), column("discount") if "discount" in blocks[0] else None)
+        d._check()
         if chunk:
-            stored = [blocks[0].state_row(t) for t in range(0, len(action), chunk)]
+            stored = [blocks[0].state_row(t) for t in range(0, len(d.reward), chunk)]
             d.chunk, d.begins = chunk, column("age")[:-1] == 0
             d.state = column("core_state")[stored].reshape(*d.begins[::chunk].shape, -1)
         return d
 
-    def _check(self, wrong):
+    def _check(self):
         valid = self.valid
         for name in ("reward", "log_prob"):
             if not torch.isfinite(getattr(self, name)[valid]).all():
@@ -238,13 +300,6 @@ class Dataset:
             raise ValueError("value or obs: not a finite number")
         if self.discount is not None and not ((self.discount >= 0) & (self.discount <= 1))[valid].all():
             raise ValueError("discount: want 0 to 1")
-        if wrong[valid].any():
-            raise ValueError("action: outside of its space")
-        self.action[~valid] = 0
-        if self.mask is not None:
-            self.mask[~valid.flatten()] = True
-            if not self.mask.gather(1, self.action.flatten()[:, None]).all():
-                raise ValueError("action: its mask forbids it")
 
     def units(self):
         """What is shuffled, by number: the rows that belong to an episode, or the chunks that have such rows."""
@@ -325,18 +380,18 @@ class Following:
         return max(numpy.float32(self.c.learning_rate_min), min(numpy.float32(self.c.learning_rate_max), rate))
 
 
-def log_probs(network, d, obs, action):
+def log_probs(network, d, obs):
     """The log-probability of every row's action under the network, 0 in rows that belong to no episode."""
     rows, memory = d.rows(torch.from_numpy(d.units().astype(numpy.int64)).to(obs.device))
     every = torch.zeros(len(obs), device=obs.device)
     with torch.no_grad():
-        every[rows] = network.dist.log_prob(network(obs[rows], memory)[0], None if d.mask is None else d.mask[rows], action[rows])[0]
+        every[rows] = network.dist.log_prob(network(obs[rows], memory)[0], d.mask[rows], d.action[rows])[0]
     return every
 
 
 def log_softmax(logits, mask):
     """Log-probabilities; illegal actions have probability 0."""
-    return F.log_softmax(logits if mask is None else logits.masked_fill(~mask, -1e30), dim=1)
+    return F.log_softmax(logits.masked_fill(~mask, -1e30), dim=1)
 
 
 def loss(network, c, rates, obs, memory, mask, action, log_prob, value, advantage, target):
@@ -400,7 +455,7 @@ def update(network, optimizer, d, c, rates, seed, index, normalise=None, returns
     obs = d.obs
     if normalise is not None:
         obs = ((obs - normalise[0]) * normalise[1]).clamp(-OBS_CLIP, OBS_CLIP)
-    action, log_prob, value = d.action.flatten(0, 1), d.log_prob.flatten(), d.value[:-1].flatten()
+    log_prob, value = d.log_prob.flatten(), d.value[:-1].flatten()
     units, size = d.units(), c.minibatch // d.chunk if d.chunk else c.minibatch
     r = Report(valid_rows=int(d.valid.sum()))
     for group in optimizer.param_groups:
@@ -412,14 +467,14 @@ def update(network, optimizer, d, c, rates, seed, index, normalise=None, returns
     for epoch in range(c.epochs):
         r.epochs += 1
         if epoch == 0 or c.vtrace and c.recompute == "epoch":
-            advantage, returns = targets(d, c, log_probs(network, d, obs, action) if c.vtrace else None)
+            advantage, returns = targets(d, c, log_probs(network, d, obs) if c.vtrace else None)
             raw, returns = returns, unit.normal(returns)
         if epoch == 0:
             first = raw
             r.explained_variance = explained_variance(returns[d.valid.flatten()], value[d.valid.flatten()])
         order = torch.from_numpy(shuffled(seed, index, epoch, units).astype(numpy.int64)).to(obs.device)
         for rows, memory in map(d.rows, minibatches(order, size)):
-            total, told = loss(network, c, rates, obs[rows], memory, None if d.mask is None else d.mask[rows], action[rows],
+            total, told = loss(network, c, rates, obs[rows], memory, d.mask[rows], d.action[rows],
                                log_prob[rows], value[rows], advantage[rows], returns[rows])
             optimizer.zero_grad(set_to_none=True)
             total.backward()
@@ -514,7 +569,7 @@ class Returns:
         if self.count > self.ROWS:
             self.m2, self.count = self.m2 * self.ROWS / self.count, float(self.ROWS)
         if deviation and self.deviation:
-            head = network.heads["critic"]
+            head = network.value
             with torch.no_grad():
                 head.weight.mul_(deviation / self.deviation)
                 head.bias.mul_(deviation / self.deviation).add_((mean - self.mean) / self.deviation)
@@ -542,33 +597,13 @@ class Normalizer:
         return torch.from_numpy(self.mean).float(), torch.from_numpy(scale).float()
 
 
-def flat(network):
-    """A saved network as the keys of a [policy.NAME] table: those of format 0, or read from the nodes of format 1."""
-    if not network.get("format"):
-        return {**network, "box": None, "core": None}
-    dist, of = network["policy"][0], {n["name"]: n for n in network["nodes"]}
-    encoder = [n for n in network["nodes"] if n["name"].startswith(("actor.", "trunk.")) and n["name"] != "actor.head"]
-    box = None
-    if "gaussian" in dist:
-        append = of[dist["from"]].get("append")
-        log_std = "state" if append is None else "fixed" if append.get("fixed") else "free"
-        box = {"elems": dist["gaussian"]["n"], "squash": dist["gaussian"].get("squash", ""), "log_std": log_std,
-               "rescale": dist["bounds"].get("rescale", False)}
-    return {"obs": network["inputs"][0]["shape"][0], "actions": 0 if box else dist["categorical"]["n"], "box": box,
-            "hidden": [n["dense"]["out"] for n in encoder if "dense" in n],
-            "core": next(({"kind": kind, **n[kind]} for n in encoder for kind in ("gru", "lstm") if kind in n), None),
-            "activation": next((n["activation"]["func"] for n in encoder if "activation" in n), "tanh"),
-            "share_trunk": any(n["name"].startswith("trunk.") for n in encoder),
-            "normalize_obs": network["inputs"][0].get("norm") == "running"}
-
-
 class Trainer:
     """Everything of the learner that is PyTorch: network, optimiser, normaliser."""
 
     def __init__(self, config, seed, policy):
         torch.set_num_threads(config.threads)
         torch.manual_seed(seed & (1 << 63) - 1)
-        self.config, self.seed, self.policy = config, seed, policy
+        self.config, self.seed = config, seed
         self.device = torch.device(getattr(config, "device", "cpu"))
         self.network = Network(policy).to(self.device)
         self.normalizer = Normalizer(policy.obs) if policy.normalize_obs else None
@@ -594,7 +629,7 @@ class Trainer:
     def state(self):
         """What set_state needs: numbers, and tensors by name."""
         n = self.network
-        meta = {"network": self.policy.network(), "adam_steps": 0}
+        meta = {"adam_steps": 0}
         if self.following:
             meta["learning_rate"] = float(self.following.rate)
         if self.normalizer:
@@ -612,12 +647,7 @@ class Trainer:
         return meta, tensors
 
     def set_state(self, meta, tensors):
-        """Goes on from a state of a network of the same shape; ValueError for another."""
-        was, now = flat(meta["network"]), flat(self.policy.network())
-        for key in ("obs", "actions", "box", "core", "hidden", "activation", "share_trunk", "normalize_obs"):
-            if was[key] != now[key]:
-                raise ValueError(f"the saved policy has {key} {was[key]}, the pipeline {now[key]}")
-
+        """Goes on from a state of the same network."""
         def saved(name, like, turned):
             data = torch.from_numpy(tensors[name]).to(self.device)
             return data.reshape(like.t().shape).t() if turned else data.reshape(like.shape)
@@ -642,7 +672,7 @@ class Trainer:
             fresh = Returns() if not meta["adam_steps"] else Returns(1.0, 0.0, 1.0)
             self.returns = Returns(**saved) if saved else fresh
         elif saved and saved["count"]:
-            was, head = Returns(**saved), self.network.heads["critic"]
+            was, head = Returns(**saved), self.network.value
             with torch.no_grad():
                 head.weight.mul_(was.deviation)
                 head.bias.mul_(was.deviation).add_(was.mean)

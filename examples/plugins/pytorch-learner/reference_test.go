@@ -1,6 +1,7 @@
 package pytorchlearner
 
 import (
+	"cmp"
 	"flag"
 	"math"
 	"math/rand/v2"
@@ -21,9 +22,7 @@ var update = flag.Bool("update", false, "write testdata anew")
 
 // reference is what one file tells besides its tensors before and after, the blobs block0, block1, ….
 type reference struct {
-	Network    policy.MLP     `json:"network"`
-	Box        *box           `json:"box"`            // of the action, nil for one of Network.Actions values
-	Core       *policy.Core   `json:"core,omitempty"` // nil for none
+	Table      table          `json:"table"`
 	Nodes      policy.Network `json:"nodes"`
 	Config     ppo.Config     `json:"config"`
 	Rates      ppo.Rates      `json:"rates"`
@@ -37,26 +36,57 @@ type reference struct {
 	LearningRate float32 `json:"learning_rate"`
 }
 
+// table is the policy's, as a learner in Python is given it.
+type table struct {
+	Net struct {
+		Hidden     []int             `json:"hidden"`
+		Activation policy.Activation `json:"activation"`
+		Core       map[string]any    `json:"core,omitempty"`
+		Chunk      int               `json:"chunk,omitempty"`
+	} `json:"net"`
+	ShareTrunk   bool `json:"share_trunk"`
+	NormalizeObs bool `json:"normalize_obs"`
+	Action       struct {
+		LogStd     policy.LogStd `json:"log_std"`
+		LogStdInit float64       `json:"log_std_init"`
+		Squash     string        `json:"squash"`
+		Rescale    bool          `json:"rescale"`
+	} `json:"action"`
+}
+
+// tableOf returns the table that a network is made from. Boxes are drawn as box makes them.
+func tableOf(m *policy.MLP) (t table) {
+	t.Net.Hidden, t.Net.Activation, t.ShareTrunk, t.NormalizeObs = m.Hidden, m.Activation, m.ShareTrunk, m.NormalizeObs
+	if m.Core != nil {
+		t.Net.Core, t.Net.Chunk = map[string]any{"kind": m.Core.Kind, "size": m.Core.Size}, chunk
+	}
+	t.Action.LogStd, t.Action.LogStdInit, t.Action.Squash, t.Action.Rescale = cmp.Or(m.LogStd, policy.FreeStd), m.LogStdInit, "none", true
+	for _, d := range m.Policy {
+		if d.Gaussian != nil && d.Gaussian.Squash == head.Tanh {
+			t.Action.Squash = "tanh"
+		}
+	}
+	return t
+}
+
 // chunk is how many rows networks with a core are learned from together.
 const chunk = 4
 
-// box is a Box action of some elements and how it is drawn.
-type box struct {
-	N      int           `json:"n"`
-	Squash head.Squash   `json:"squash"`
-	LogStd policy.LogStd `json:"log_std"`
-	Init   float64       `json:"log_std_init"`
-}
-
-// of returns a network with the action.
-func (b *box) of(n policy.MLP) policy.MLP {
+// box is a Box action of n elements.
+func box(n int, squash head.Squash) policy.Dist {
 	bounds := policy.Bounds{Rescale: true}
-	for range b.N {
+	for range n {
 		bounds.Low, bounds.High = append(bounds.Low, -2), append(bounds.High, 2)
 	}
-	n.Policy = []policy.Dist{{Action: "action", Bounds: &bounds, Gaussian: &head.Gaussian{N: b.N, Squash: b.Squash}}}
-	n.Actions, n.LogStd, n.LogStdInit = 0, b.LogStd, b.Init
-	return n
+	return policy.Dist{Bounds: &bounds, Gaussian: &head.Gaussian{N: n, Squash: squash}}
+}
+
+// actions are the heads of an environment's actions.
+func actions(std policy.LogStd, init float64, dists ...policy.Dist) policy.Heads {
+	for i := range dists {
+		dists[i].Action = policy.Numbered("action", i)
+	}
+	return policy.Heads{Policy: dists, LogStd: std, LogStdInit: init}
 }
 
 func references() map[string]func(t *testing.T) component.State {
@@ -86,18 +116,25 @@ func references() map[string]func(t *testing.T) component.State {
 			return learned(t, net, c, policytest.Options{Steps: 8, Envs: 3, Blocks: 2, Seed: 6})
 		},
 		"box": func(t *testing.T) component.State {
+			n := net
+			n.Heads = actions(policy.FreeStd, -0.3, box(2, head.Free))
 			c := ppo.Defaults()
 			c.Minibatch, c.Epochs, c.AdaptiveKL, c.ClipGradApart = 16, 3, 0.02, true
-			return learnedBox(t, net, &box{N: 2, LogStd: policy.FreeStd, Init: -0.3}, c,
-				policytest.Options{Steps: 8, Envs: 3, Blocks: 2, InvalidEvery: 7, Seed: 7})
+			return learned(t, n, c, policytest.Options{Steps: 8, Envs: 3, Blocks: 2, InvalidEvery: 7, Seed: 7})
 		},
 		"squashed": func(t *testing.T) component.State {
 			n := net
-			n.ShareTrunk, n.NormalizeObs = true, true
+			n.ShareTrunk, n.NormalizeObs, n.Heads = true, true, actions(policy.StateStd, 0, box(3, head.Tanh))
 			c := ppo.Defaults()
 			c.Minibatch, c.Epochs, c.VTrace = 13, 3, true
-			return learnedBox(t, n, &box{N: 3, LogStd: policy.StateStd, Squash: head.Tanh}, c,
-				policytest.Options{Steps: 8, Envs: 3, Blocks: 1, SoA: true, Seed: 8})
+			return learned(t, n, c, policytest.Options{Steps: 8, Envs: 3, Blocks: 1, SoA: true, Seed: 8})
+		},
+		"fixed": func(t *testing.T) component.State {
+			n := net
+			n.Heads = actions(policy.FixedStd, -0.5, box(1, head.Free))
+			c := ppo.Defaults()
+			c.Minibatch, c.Epochs, c.AdaptiveKL = 16, 3, 1e-4
+			return learned(t, n, c, policytest.Options{Steps: 8, Envs: 3, Blocks: 2, Seed: 10})
 		},
 		"gru": func(t *testing.T) component.State {
 			n := net
@@ -109,15 +146,48 @@ func references() map[string]func(t *testing.T) component.State {
 		"lstm": func(t *testing.T) component.State {
 			n := net
 			n.Hidden, n.Core = []int{7}, &policy.Core{Kind: policy.CoreLSTM, Size: 5}
+			n.Heads = actions(policy.FreeStd, -0.2, box(2, head.Free))
 			c := ppo.Defaults()
 			c.Minibatch, c.Epochs, c.VTrace, c.Recompute, c.ClipGradApart = 16, 3, true, ppo.RecomputeEpoch, true
-			return learnedBox(t, n, &box{N: 2, LogStd: policy.FreeStd, Init: -0.2}, c,
-				policytest.Options{Steps: 8, Envs: 3, Blocks: 2, InvalidEvery: 7, SoA: true, Seed: 12})
+			return learned(t, n, c, policytest.Options{Steps: 8, Envs: 3, Blocks: 2, InvalidEvery: 7, SoA: true, Seed: 12})
 		},
-		"fixed": func(t *testing.T) component.State {
+		"start": func(t *testing.T) component.State {
+			n := net
+			n.Heads = actions("", 0, policy.Dist{Start: -1, Categorical: &head.Categorical{N: 4}})
 			c := ppo.Defaults()
-			c.Minibatch, c.Epochs, c.AdaptiveKL = 16, 3, 1e-4
-			return learnedBox(t, net, &box{N: 1, LogStd: policy.FixedStd, Init: -0.5}, c, policytest.Options{Steps: 8, Envs: 3, Blocks: 2, Seed: 10})
+			c.Minibatch, c.Epochs, c.AdaptiveKL = 16, 3, 0.02
+			return learned(t, n, c, policytest.Options{Steps: 8, Envs: 3, Blocks: 2, Masked: true, InvalidEvery: 7, Seed: 13})
+		},
+		"multidiscrete": func(t *testing.T) component.State {
+			n := net
+			n.ShareTrunk, n.NormalizeObs = true, true
+			n.Heads = actions("", 0, policy.Dist{Start: 2, MultiCategorical: &head.MultiCategorical{Counts: []int{3, 2, 5}}})
+			c := ppo.Defaults()
+			c.Minibatch, c.Epochs, c.VTrace, c.Recompute = 13, 3, true, ppo.RecomputeEpoch
+			return learned(t, n, c, policytest.Options{Steps: 8, Envs: 3, Blocks: 2, Masked: true, SoA: true, Seed: 14})
+		},
+		"multibinary": func(t *testing.T) component.State {
+			n := net
+			n.Heads = actions("", 0, policy.Dist{Bernoulli: &head.Bernoulli{N: 4}})
+			c := ppo.Defaults()
+			c.Minibatch, c.Epochs, c.KLCoef, c.ClipGradApart = 16, 3, 0.3, true
+			return learned(t, n, c, policytest.Options{Steps: 8, Envs: 3, Blocks: 2, Masked: true, InvalidEvery: 7, Seed: 15})
+		},
+		"several": func(t *testing.T) component.State {
+			n := net
+			n.Heads = actions(policy.FreeStd, -0.3, box(2, head.Free), policy.Dist{Start: 1, Categorical: &head.Categorical{N: 3}},
+				policy.Dist{Bernoulli: &head.Bernoulli{N: 2}}, box(1, head.Free))
+			c := ppo.Defaults()
+			c.Minibatch, c.Epochs, c.AdaptiveKL, c.ClipGradApart = 16, 3, 0.02, true
+			return learned(t, n, c, policytest.Options{Steps: 8, Envs: 3, Blocks: 2, Masked: true, InvalidEvery: 7, Seed: 16})
+		},
+		"several_gru": func(t *testing.T) component.State {
+			n := net
+			n.ShareTrunk, n.NormalizeObs, n.Core = true, true, &policy.Core{Kind: policy.CoreGRU, Size: 6}
+			n.Heads = actions(policy.StateStd, 0, policy.Dist{MultiCategorical: &head.MultiCategorical{Counts: []int{2, 3}}}, box(2, head.Tanh))
+			c := ppo.Defaults()
+			c.Minibatch, c.Epochs, c.VTrace = 13, 3, true
+			return learned(t, n, c, policytest.Options{Steps: 12, Envs: 3, Blocks: 2, Masked: true, SoA: true, InvalidEvery: 5, Seed: 17})
 		},
 	}
 }
@@ -125,15 +195,6 @@ func references() map[string]func(t *testing.T) component.State {
 // learned makes a dataset and learns from it twice with the reference arithmetic.
 func learned(t *testing.T, mlp policy.MLP, c ppo.Config, o policytest.Options) component.State {
 	t.Helper()
-	return learnedBox(t, mlp, nil, c, o)
-}
-
-// learnedBox is learned for a Box action.
-func learnedBox(t *testing.T, mlp policy.MLP, b *box, c ppo.Config, o policytest.Options) component.State {
-	t.Helper()
-	if b != nil {
-		mlp = b.of(mlp)
-	}
 	o.Network = mlp.Network()
 	if mlp.Core != nil {
 		o.Network.Chunk = chunk
@@ -141,7 +202,7 @@ func learnedBox(t *testing.T, mlp policy.MLP, b *box, c ppo.Config, o policytest
 	d := policytest.NewDataset(t, o)
 	act(d, &o)
 	n := o.Network
-	r := reference{Network: mlp, Box: b, Core: mlp.Core, Nodes: n, Config: c, Rates: ppo.Rates{LearningRate: 3e-3, Clip: 0.2, Entropy: 0.01}, Seed: d.Seed,
+	r := reference{Table: tableOf(&mlp), Nodes: n, Config: c, Rates: ppo.Rates{LearningRate: 3e-3, Clip: 0.2, Entropy: 0.01}, Seed: d.Seed,
 		Index: d.Index, Schema: trajectory.EncodeSchema(d.Blocks[0].Schema), Updates: 2}
 	r.Normalizer = append(append(r.Normalizer, d.ObsMean...), d.ObsScale...)
 	params := policy.Init(&n, 3)
@@ -172,10 +233,12 @@ func learnedBox(t *testing.T, mlp policy.MLP, b *box, c ppo.Config, o policytest
 func act(d *policy.Dataset, o *policytest.Options) {
 	r := rand.New(rand.NewPCG(o.Seed, 77))
 	for _, b := range d.Blocks {
-		if dist := o.Network.Dists()[0]; dist.Continuous() {
-			draw(b, dist, r)
-		} else {
-			choose(b, o, r)
+		for row := range b.Float32(trajectory.LogProb) {
+			logProb := 0.3 * r.NormFloat64()
+			for k := range o.Network.Policy {
+				logProb += draw(b, &o.Network.Policy[k], k, row, r)
+			}
+			b.Float32(trajectory.LogProb)[row], b.Float32(trajectory.Bootstrap)[row] = float32(logProb), float32(r.NormFloat64())
 		}
 		for i := range b.Float32(trajectory.Value) {
 			b.Float32(trajectory.Value)[i] = float32(r.NormFloat64())
@@ -186,19 +249,48 @@ func act(d *policy.Dataset, o *policytest.Options) {
 	}
 }
 
-// choose fills in what a policy of a Discrete action would have chosen.
-func choose(b trajectory.Trajectory, o *policytest.Options, r *rand.Rand) {
-	mask, masked := b.Schema.Layout(trajectory.Mask)
-	action := b.Int32(trajectory.Action)
-	for i := range action {
-		action[i] = int32(r.IntN(o.Network.Actions()))
-		at := i/o.Envs*mask.StrideT + i%o.Envs*mask.StrideEnv
-		for masked && b.Bytes(trajectory.Mask)[at+int(action[i])*mask.StrideElem] == 0 {
-			action[i] = (action[i] + 1) % int32(o.Network.Actions())
-		}
-		b.Float32(trajectory.LogProb)[i] = float32(-1.1 + 0.3*r.NormFloat64())
-		b.Float32(trajectory.Bootstrap)[i] = float32(r.NormFloat64())
+// draw fills in what a policy would have drawn for an action of a row: a legal choice of each element, or numbers of a normal
+// distribution of variance 1. It returns the log-probability under parameters that are all zero.
+func draw(b trajectory.Trajectory, d *policy.Dist, index, row int, r *rand.Rand) float64 {
+	step, e := row/b.Schema.Rows(), row%b.Schema.Rows()
+	of, err := d.Of()
+	if err != nil {
+		panic(err)
 	}
+	m, drawn, mask := b.Row(trajectory.Action.At(index), step), make([]float64, of.Size()), maskOf(b, index, step, e)
+	if of.Continuous() {
+		m = b.Row(trajectory.RawAction.At(index), step)
+	}
+	at := func(i int) int { return (e*m.StrideRow + i*m.StrideElem) / 4 }
+	first := 0
+	for i := range drawn {
+		if of.Continuous() {
+			drawn[i] = r.NormFloat64()
+			m.Float32()[at(i)] = float32(drawn[i])
+			continue
+		}
+		n := d.Counts()[i]
+		choice := r.IntN(n)
+		for mask != nil && mask[first+choice] == 0 {
+			choice = (choice + 1) % n
+		}
+		first += n
+		drawn[i], m.Int32()[at(i)] = float64(choice), d.Start+int32(choice)
+	}
+	logProb, _ := of.LogProb(make([]float64, of.Elems()), mask, drawn)
+	return logProb
+}
+
+// maskOf returns the mask of an action of a row, nil if it has none.
+func maskOf(b trajectory.Trajectory, index, step, e int) (mask []byte) {
+	l := b.Schema.MaskOf(index)
+	if l == nil {
+		return nil
+	}
+	for m, i := b.Row(l.Column, step), 0; i < l.Elems; i++ {
+		mask = append(mask, m.Data[e*m.StrideRow+i*m.StrideElem])
+	}
+	return mask
 }
 
 // remember fills in what a policy would have kept where chunks begin.
@@ -208,20 +300,6 @@ func remember(b trajectory.Trajectory, r *rand.Rand) {
 		for i := range state {
 			state[i] = float32(r.NormFloat64() / 2)
 		}
-	}
-}
-
-// draw fills in what a policy of a Box would have drawn: numbers of a normal distribution of variance 1.
-func draw(b trajectory.Trajectory, dist head.Dist, r *rand.Rand) {
-	raw, action := b.Float32(trajectory.RawAction), make([]float64, dist.Size())
-	for i := range b.Float32(trajectory.LogProb) {
-		for k := range action {
-			action[k] = r.NormFloat64()
-			raw[i*len(action)+k] = float32(action[k])
-		}
-		logProb, _ := dist.LogProb(make([]float64, dist.Elems()), nil, action)
-		b.Float32(trajectory.LogProb)[i] = float32(logProb + 0.3*r.NormFloat64())
-		b.Float32(trajectory.Bootstrap)[i] = float32(r.NormFloat64())
 	}
 }
 

@@ -25,10 +25,11 @@ from rlhost import state  # noqa: E402
 from rlhost.arena import Trajectory, read_columns, view  # noqa: E402
 from rlhost.device import Upload  # noqa: E402
 from rlhost.leased import Leased  # noqa: E402
-from rlhost.layout import Box, Core, PolicyLayout  # noqa: E402
+from rlhost.layout import Box, Discrete, PolicyLayout  # noqa: E402
 from rlhost.learning import Dataset  # noqa: E402
 
-CASES = ("separate", "shared", "vtrace", "returns", "box", "squashed", "fixed", "gru", "lstm")
+CASES = ("separate", "shared", "vtrace", "returns", "box", "squashed", "fixed", "gru", "lstm", "start", "multidiscrete",
+         "multibinary", "several", "several_gru")
 
 
 def case(name):
@@ -49,16 +50,15 @@ def dataset_of(saved):
     return Dataset(list(trajectories(saved)), saved.meta["index"])
 
 
-def layout(obs, actions, hidden, activation="tanh", share_trunk=False, normalize_obs=False, box=None, core=None):
-    return PolicyLayout(None, obs, actions, tuple(hidden), activation, share_trunk, normalize_obs, box, core)
+def layout(obs, actions, hidden, share_trunk=False):
+    return PolicyLayout(None, obs, actions, tuple(hidden), "tanh", share_trunk, False)
 
 
 def policy_of(saved):
-    """The layout of a case."""
-    n, b = saved.meta["network"], saved.meta.get("box")
-    box = b and Box(b["n"], (-2.0,) * b["n"], (2.0,) * b["n"], b["log_std"], b["log_std_init"], b["squash"] == "tanh", True)
-    core = saved.meta.get("core") and Core(saved.meta["core"]["Kind"], saved.meta["core"]["Size"], saved.meta["nodes"]["chunk"])
-    return layout(n["obs"], n["actions"], n["hidden"], n["activation"], n["share_trunk"], n["normalize_obs"], box, core)
+    """The layout of a case, as the learner reads it."""
+    env = rlhost.EnvSpec.unpack(base64.b64decode(saved.meta["schema"]["spec"]["describe"]))
+    policies = {"main": types.SimpleNamespace(env="env", table=saved.meta["table"])}
+    return PolicyLayout.of(types.SimpleNamespace(policies=policies, env=lambda name: env), "main")
 
 
 def network_of(saved):
@@ -75,24 +75,11 @@ def config_of(saved):
 
 
 def statistics(saved):
-    n, z = saved.meta["network"], saved.meta["normalizer"]
-    return tuple(torch.tensor(z).split(n["obs"])) if n["normalize_obs"] else None
+    z = saved.meta["normalizer"]
+    return tuple(torch.tensor(z).split(len(z) // 2)) if z else None
 
 
 class UpdateTest(unittest.TestCase):
-    def test_a_network_of_nodes_is_read_as_one_of_keys(self):
-        def node(name, of, **op):
-            return {"name": name, "in": [of], **op}
-
-        saved = {"format": 1, "inputs": [{"path": "obs", "shape": [4], "norm": "running"}], "nodes": [
-            node("trunk.0", "obs", dense={"out": 33, "gain": 1}), node("trunk.0.activation", "trunk.0", activation={"func": "elu"}),
-            node("actor.head", "trunk.0.activation", dense={"out": 2, "gain": 1}),
-            node("critic.head", "trunk.0.activation", dense={"out": 1, "gain": 1})],
-            "policy": [{"action": "action", "from": "actor.head", "categorical": {"n": 2}}], "values": [{"name": "value", "from": "critic.head"}]}
-        keys = {"obs": 4, "actions": 2, "box": None, "core": None, "hidden": [33], "activation": "elu", "share_trunk": True, "normalize_obs": True}
-        self.assertEqual(ppo.flat(saved), keys)
-        self.assertEqual(ppo.flat(keys), keys)
-
     def test_an_update_is_that_of_the_reference(self):
         for name in CASES:
             with self.subTest(name):
@@ -130,7 +117,7 @@ class UpdateTest(unittest.TestCase):
 
     def test_states_have_matrices_for_weights_and_vectors_for_biases(self):
         config = types.SimpleNamespace(threads=1, adam_eps=1e-5)
-        trainer = ppo.Trainer(config, 1, layout(1, 2, [3]))
+        trainer = ppo.Trainer(config, 1, layout(1, (Discrete((2,)),), [3]))
         meta, tensors = trainer.state()
         shapes = {name: tensors[name].shape for name in ("actor.0.weight", "adam_m.actor.0.weight", "actor.0.bias", "critic.head.weight")}
         self.assertEqual(list(shapes.values()), [(1, 3), (1, 3), (3,), (3, 1)])
@@ -143,27 +130,55 @@ class UpdateTest(unittest.TestCase):
             with self.subTest(column, value=value), self.assertRaises(ValueError):
                 blocks = list(trajectories(case("separate")))
                 blocks[0][column][:] = value
-                ppo.Dataset.of(Dataset(blocks, 0), ppo.Categorical(3))
-        with self.assertRaises(ValueError):
-            blocks = list(trajectories(case("box")))
-            blocks[1]["raw_action"][2] = numpy.inf
-            ppo.Dataset.of(Dataset(blocks, 0), network_of(case("box")).dist)
+                ppo.Dataset.of(Dataset(blocks, 0), network_of(case("separate")).dist)
+        for column, at, value in (("raw_action", (2, 0, 1), numpy.inf), ("action/1", (2, 0), 0), ("action/1", (2, 0), 4), ("action/2", (2, 0, 1), 2),
+                                  ("action_mask", (2, 0), 0), ("action_mask/1", (2, 0), 0), ("raw_action/3", (2, 0), numpy.nan)):
+            saved = case("several")
+            blocks = list(trajectories(saved))
+            named = {"action_mask": "action/1", "action_mask/1": "action/2"}.get(column, column)
+            with self.subTest(column, value=value), self.assertRaisesRegex(ValueError, f"^{named}: outside of its space, or forbidden"):
+                blocks[1]["valid"][2, 0] = 1
+                blocks[1][column][at] = value
+                ppo.Dataset.of(Dataset(blocks, 0), network_of(saved).dist)
+
+    def test_an_action_without_a_mask_may_be_anything(self):
+        saved = case("several")
+        for block in (blocks := list(trajectories(saved))):
+            block["action_mask/1"][:] = 1
+        masked = ppo.Dataset.of(Dataset(blocks, 0), network_of(saved).dist)
+        policy = policy_of(saved)
+        actions = tuple(dataclasses.replace(a, mask="") if a.column == "action/2" else a for a in policy.actions)
+        open_ = ppo.Dataset.of(Dataset(blocks, 0), ppo.Network(dataclasses.replace(policy, actions=actions)).dist)
+        self.assertEqual(masked.mask.shape[1], 7)
+        self.assertFalse(masked.mask[:, :3].all())
+        torch.testing.assert_close(open_.mask, masked.mask)
+
+    def test_a_joint_distribution_is_that_of_independent_ones(self):
+        torch.manual_seed(1)
+        box = Box(2, (-1.0, -1.0), (1.0, 1.0), "fixed", -0.5)
+        joint = ppo.Joint((Discrete((3, 2), start=1), box, Discrete((2, 2), binary=True)), 4)
+        params = joint(torch.randn(6, 4))
+        mask = torch.ones(6, 9, dtype=torch.bool)
+        mask[:, 1] = False
+        action = torch.tensor([[2, 1, 0.3, -0.4, 1, 0]]).expand(6, -1)
+        every = (*(torch.distributions.Categorical(logits=x) for x in (params[:, :3].masked_fill(~mask[:, :3], -1e30), params[:, 3:5])),
+                 torch.distributions.Normal(params[:, 5:7], params[:, 7:9].exp()), torch.distributions.Bernoulli(logits=params[:, 9:]))
+        drawn = (action[:, 0], action[:, 1], action[:, 2:4], action[:, 4:])
+        log_prob, entropy = joint.log_prob(params, mask, action)
+        torch.testing.assert_close(log_prob, sum(d.log_prob(x).view(6, -1).sum(1) for d, x in zip(every, drawn)))
+        torch.testing.assert_close(entropy, sum(d.entropy().view(6, -1).sum(1) for d in every))
 
     def test_states_have_the_boxs_deviations(self):
         config = types.SimpleNamespace(threads=1, adam_eps=1e-5, adaptive_kl=0.01, learning_rate_min=1e-5, learning_rate_max=1e-2)
         box = Box(2, (-1.0, -float("inf")), (1.0, float("inf")), "free", -0.5)
-        trainer = ppo.Trainer(config, 1, layout(3, 0, [4], box=box))
+        trainer = ppo.Trainer(config, 1, layout(3, (box,), [4]))
         trainer.following.begin(3e-3)
         meta, tensors = trainer.state()
-        self.assertEqual((meta["network"]["format"], tensors["actor.log_std.value"].tolist()), (1, [-0.5, -0.5]))
-        self.assertEqual(list(layout(3, 0, [4], box=box).tensors()), [name for name, _, _ in trainer.network.tensors()])
+        self.assertEqual(tensors["actor.log_std.value"].tolist(), [-0.5, -0.5])
         tensors["actor.log_std.value"] += 1
         meta["learning_rate"] = 2e-3
         trainer.set_state(meta, tensors)
         self.assertEqual((trainer.state()[1]["actor.log_std.value"].tolist(), round(float(trainer.following.rate), 9)), ([0.5, 0.5], 2e-3))
-        other = ppo.Trainer(config, 1, layout(3, 0, [4], box=Box(2, box.low, box.high, "state")))
-        with self.assertRaisesRegex(ValueError, "box"):
-            other.set_state(meta, tensors)
 
     def test_no_tensor_can_write_to_a_leased_block(self):
         [block] = trajectories(case("shared"))
@@ -247,16 +262,9 @@ class UploadTest(unittest.TestCase):
         self.assertNotIn("unregister", [call[0] for call in cudart.calls])
 
 
-def description(network, box):
-    action = rlhost.Tensor(1, "f32", (box["n"],), -2, 2) if box else rlhost.Tensor(1, "i32", n=network["actions"])
-    tensors = [action, rlhost.Tensor(2, "f32", (network["obs"],))]
-    return base64.b64encode(rlhost.EnvSpec("random@1", tensors).pack()).decode()
-
-
 class PluginTest(unittest.TestCase):
     def begin(self, saved):
         """Starts the learner beside an arena with the blocks of a case; returns it and their handles."""
-        n = saved.meta["network"]
         arena = HostArena(1, "rollout.trajectories", 4, saved.meta["schema"]["bytes"], saved.meta["schema"])
         datasets = HostArena(2, "batcher.datasets", 2, 4096)
         host = FakeHost(python(str(HERE / "learner.py")), arenas=[arena, datasets]).connect()
@@ -266,10 +274,8 @@ class PluginTest(unittest.TestCase):
             "policy": "main", "epochs": c["Epochs"], "minibatch": c["Minibatch"], "learning_rate": saved.meta["rates"]["LearningRate"],
             "normalize_advantage": c["NormalizeAdvantage"], "value_clip": c["ValueClip"], "target_kl": c["TargetKL"],
             "adaptive_kl": c["AdaptiveKL"], "clip_grad_apart": c["ClipGradApart"], "vtrace": c["VTrace"], "recompute": c["Recompute"]},
-            run={"name": "test", "seed": saved.meta["seed"]}, readers={"weights": 3}, envs={"env": {"describe": description(n, saved.meta.get("box"))}},
-            policies={"main": {"env": "env", "table": {
-                "net": self.net(saved), "share_trunk": n["share_trunk"],
-                "normalize_obs": n["normalize_obs"], "action": self.drawn(saved)}}})
+            run={"name": "test", "seed": saved.meta["seed"]}, readers={"weights": 3}, envs={"env": saved.meta["schema"]["spec"]},
+            policies={"main": {"env": "env", "table": saved.meta["table"]}})
         self.assertEqual(answer["errors"], [])
         start = host.channel.unary_unary("/rlhost.plugin.v1.Plugin/Start").future(b"", wait_for_ready=True)
         weights = host.grant_arena(90)
@@ -282,26 +288,13 @@ class PluginTest(unittest.TestCase):
             handles.append(loan.commit())
         return host, arena, datasets, weights, handles
 
-    def net(self, saved):
-        """The policy's table `net`."""
-        n, core = saved.meta["network"], saved.meta.get("core")
-        keys = {"hidden": n["hidden"], "activation": n["activation"]}
-        return {**keys, "core": {"kind": core["Kind"], "size": core["Size"]}, "chunk": saved.meta["nodes"]["chunk"]} if core else keys
-
-    def drawn(self, saved):
-        """The policy's table `action`."""
-        b = saved.meta.get("box") or {"log_std": "free", "log_std_init": 0, "squash": ""}
-        return {"log_std": b["log_std"], "log_std_init": b["log_std_init"], "squash": b["squash"] or "none", "rescale": True}
-
     def restore(self, host, saved):
         """Restores a state of the built-in learner with the parameters of a case."""
-        network, n = network_of(saved), saved.meta["network"]
         tensors = {}
-        for name, p, turned in network.tensors():
+        for name, p, turned in network_of(saved).tensors():
             value = (p.t() if turned else p).detach().numpy().copy()
             tensors |= {name: value, "adam_m." + name: value * 0, "adam_v." + name: value * 0}
-        n = policy_of(saved).network()
-        meta = {"network": n, "policy_version": 5, "env_steps": 100, "optimizer_steps": 10, "datasets": saved.meta["index"],
+        meta = {"network": saved.meta["nodes"], "policy_version": 5, "env_steps": 100, "optimizer_steps": 10, "datasets": saved.meta["index"],
                 "adam_steps": 0, "anneal_env_steps": 0}
         data = state.pack(rlhost.State(meta, tensors))
         fd = os.memfd_create("state")
@@ -330,20 +323,23 @@ class PluginTest(unittest.TestCase):
         self.assertEqual(kept.tensors["critic.core.weight_hh"].shape, (5, 20))
         self.assertEqual(kept.meta["network"]["chunk"], 4)
 
-    def test_cores_are_described_as_by_the_built_in_learner(self):
-        for name in ("gru", "lstm"):
-            saved = case(name)
-            policy = policy_of(saved)
-            self.assertEqual(policy.network(), saved.meta["nodes"])
-            self.assertEqual(ppo.flat(saved.meta["nodes"])["core"], {"kind": name, "size": policy.core.size})
-            shapes = {name: (p.t() if turned else p).shape for name, p, turned in network_of(saved).tensors()}
-            self.assertEqual(list(policy.tensors().items()), list(shapes.items()))
+    def test_several_actions_are_learned_too(self):
+        kept = self.learns(case("several"))
+        self.assertEqual({name: value.shape for name, value in kept.tensors.items() if name.startswith("actor.") and "." in name[6:]}, {
+            "actor.0.weight": (5, 12), "actor.0.bias": (12,), "actor.1.weight": (12, 7), "actor.1.bias": (7,),
+            "actor.head.weight": (7, 2), "actor.head.bias": (2,), "actor.log_std.value": (2,), "actor.head.1.weight": (7, 3),
+            "actor.head.1.bias": (3,), "actor.head.2.weight": (7, 2), "actor.head.2.bias": (2,), "actor.head.3.weight": (7, 1),
+            "actor.head.3.bias": (1,), "actor.log_std.3.value": (1,)})
 
-    def test_a_box_is_described_as_by_the_built_in_learner(self):
-        for name in ("box", "squashed", "fixed"):
-            saved = case(name)
-            self.assertEqual(policy_of(saved).network(), saved.meta["nodes"])
-            self.assertEqual(ppo.flat(saved.meta["nodes"])["box"]["log_std"], saved.meta["box"]["log_std"])
+    def test_networks_are_described_as_by_the_built_in_learner(self):
+        for name in CASES:
+            with self.subTest(name):
+                saved = case(name)
+                policy = policy_of(saved)
+                self.assertEqual(policy.network(), saved.meta["nodes"])
+                policy.check(saved.meta["nodes"])
+                shapes = {name: (p.t() if turned else p).shape for name, p, turned in network_of(saved).tensors()}
+                self.assertEqual(list(policy.tensors().items()), list(shapes.items()))
 
     def learns(self, saved):
         """Two updates through the program; returns what it saves."""
@@ -378,7 +374,7 @@ class PluginTest(unittest.TestCase):
         _, [fd] = host.frame("state")
         kept = state.unpack(os.pread(fd, size["bytes"], 0))
         self.assertEqual((kept.meta["policy_version"], kept.meta["adam_steps"]), (7, kept.meta["optimizer_steps"] - 10))
-        first = (5, saved.meta["network"]["hidden"][0])
+        first = (5, saved.meta["table"]["net"]["hidden"][0])
         self.assertEqual(kept.tensors["actor.0.weight"].shape, first)
         numpy.testing.assert_array_equal(kept.tensors["actor.0.weight"].ravel(), vector[:first[0] * first[1]])
         host.call("Stop")

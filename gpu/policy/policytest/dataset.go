@@ -87,11 +87,13 @@ func SpecOf(n *policy.Network, masked bool) hostabi.EnvSpec {
 		s.Tensors = append(s.Tensors, actionOf(&n.Policy[i], i))
 	}
 	s.Tensors = append(s.Tensors, rest...)
+	masks := uint16(0)
 	for i, d := range n.Dists() {
 		if masked && d.Choices() > 0 {
-			mask := hostabi.Tensor{Role: hostabi.RoleActionMask, DType: hostabi.U8, Rank: 1, Pair: uint16(i), Index: uint16(i)}
+			mask := hostabi.Tensor{Role: hostabi.RoleActionMask, DType: hostabi.U8, Rank: 1, Pair: uint16(i), Index: masks}
 			mask.Shape[0] = uint32(d.Choices())
 			s.Tensors = append(s.Tensors, mask)
+			masks++
 		}
 	}
 	return s
@@ -109,6 +111,9 @@ func actionOf(d *policy.Dist, index int) hostabi.Tensor {
 	if of.Continuous() {
 		t.DType, t.Lows, t.Highs = hostabi.F32, d.Bounds.Low, d.Bounds.High
 		return t
+	}
+	if d.Bernoulli != nil {
+		t.Flags |= hostabi.TensorBinary
 	}
 	counts := d.Counts()
 	if t.N = uint32(counts[0]); d.MultiCategorical != nil {

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from .spec import ACTION, ACTIVE, NO_HIGH, NO_LOW, OBSERVATION, EnvSpec, Tensor
+from .spec import ACTION, ACTION_MASK, ACTIVE, BINARY, NO_HIGH, NO_LOW, OBSERVATION, EnvSpec, Tensor
 
 if TYPE_CHECKING:
     from .host import Host
@@ -16,9 +16,48 @@ _UNBOUNDED = 3.4028234663852886e38  # the largest float32: the bound of a side w
 
 
 @dataclasses.dataclass(frozen=True)
+class Discrete:
+    """How a Discrete, MultiDiscrete or MultiBinary action is drawn: each element by logits of its own, which lie one behind the
+    other. An element has a logit for each of its values or, of a binary action, one for the value 1, where that of 0 is 0.
+    Values that the mask forbids have probability 0."""
+
+    counts: tuple[int, ...]  # values of each element
+    start: int = 0  # what the environment, and the column, call the first of them
+    binary: bool = False
+    column: str = "action"
+    mask: str = ""  # the column that has a byte for each value of each element, if there is one
+
+    @classmethod
+    def of(cls, action: Tensor, column: str, mask: str) -> Discrete:
+        """That of a tensor. One element has a logit for each value, whatever it is."""
+        counts = tuple(action.counts) or (action.n,) * action.elems
+        binary = action.flags & BINARY and action.n == 2 and action.elems > 1
+        return cls(counts, action.start, bool(binary), column, mask)
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is one choice that counts from 0."""
+        return len(self.counts) == 1 and not self.start
+
+    @property
+    def outputs(self) -> int:
+        """Logits, all of which the network computes."""
+        return len(self.counts) if self.binary else sum(self.counts)
+
+    def _network(self, name: str, head: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """The distribution over the outputs of a node, and the nodes that it takes besides."""
+        kind: dict[str, Any] = {"multi_categorical": {"counts": list(self.counts)}}
+        if len(self.counts) == 1:
+            kind = {"categorical": {"n": self.counts[0]}}
+        elif self.binary:
+            kind = {"bernoulli": {"n": len(self.counts)}}
+        return {"action": name, "from": head, **_given(start=self.start), **kind}, []
+
+
+@dataclasses.dataclass(frozen=True)
 class Box:
-    """How a Box action is drawn: each element from a normal distribution of its own. The column raw_action has what was drawn,
-    of which log_prob is, and action what the environment read."""
+    """How a Box action is drawn: each element from a normal distribution of its own. The column has what was drawn, of which
+    log_prob is; what the environment read stands in the action's."""
 
     elems: int
     low: tuple[float, ...]  # bounds of each element, infinite where there is none
@@ -27,31 +66,32 @@ class Box:
     log_std_init: float = 0.0
     squash: bool = False  # log_prob is of the tanh of what was drawn
     rescale: bool = False
+    column: str = "raw_action"
 
     @classmethod
-    def of(cls, action: Tensor, table: Mapping[str, Any]) -> Box:
+    def of(cls, action: Tensor, column: str, table: Mapping[str, Any]) -> Box:
         """That of a tensor, drawn as the policy's table `action` says."""
         low = tuple(-math.inf if action.flags & NO_LOW else x for x in action.lows or [action.low] * action.elems)
         high = tuple(math.inf if action.flags & NO_HIGH else x for x in action.highs or [action.high] * action.elems)
         return cls(action.elems, low, high, table.get("log_std", "free"), float(table.get("log_std_init", 0)),
-                   table.get("squash", "none") == "tanh", bool(table.get("rescale")))
+                   table.get("squash", "none") == "tanh", bool(table.get("rescale")), "raw_" + column)
 
     @property
     def outputs(self) -> int:
         """Parameters of the distribution that the network computes from the observation."""
         return self.elems * (2 if self.log_std == "state" else 1)
 
-    def _network(self, head: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        """The distribution over the outputs of a node, and the nodes that it takes besides."""
-        nodes = []
+    def _network(self, name: str, head: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """As above."""
+        nodes: list[dict[str, Any]] = []
         if self.log_std != "state":
             append = _given(n=self.elems, init=self.log_std_init, fixed=self.log_std == "fixed")
-            nodes.append({"name": "actor.log_std", "in": [head], "append": append})
-            head = "actor.log_std"
+            nodes.append({"name": head.replace("head", "log_std"), "in": [head], "append": append})
+            head = nodes[0]["name"]
         bounds = _given(low=[max(x, -_UNBOUNDED) for x in self.low], high=[min(x, _UNBOUNDED) for x in self.high],
                         rescale=self.rescale)
         gaussian = _given(n=self.elems, squash="tanh" if self.squash else "")
-        return {"action": "action", "from": head, "bounds": bounds, "gaussian": gaussian}, nodes
+        return {"action": name, "from": head, "bounds": bounds, "gaussian": gaussian}, nodes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,16 +121,16 @@ class Core:
 
 @dataclasses.dataclass(frozen=True)
 class PolicyLayout:
-    """The network of a [policy.NAME] table; the actors have the same one."""
+    """The network of a [policy.NAME] table; the actors have the same one. The policy's log_prob and entropy are the sums of
+    those of its actions."""
 
     env: EnvSpec
     obs: int  # elements of an observation
-    actions: int  # values of the Discrete action, 0 for a Box
+    actions: tuple[Discrete | Box, ...]  # of the environment, one for each part of a Dict or Tuple
     hidden: tuple[int, ...]
     activation: str  # tanh, relu or elu
     share_trunk: bool
     normalize_obs: bool
-    box: Box | None = None  # how a Box action is drawn
     core: Core | None = None  # behind the hidden layers of each encoder; core_state has the actor's before the critic's
 
     @classmethod
@@ -105,22 +145,17 @@ class PolicyLayout:
             raise ValueError(f"policy {policy!r}: PolicyLayout has no other inputs and encoders: want neither inputs nor encoder")
         if env.agents > 1 or env.tensor(ACTIVE):
             raise ValueError(f"policy {policy!r}: PolicyLayout has one agent that always acts, the environment other ones")
-        action = _only(policy, env, ACTION)
-        _only(policy, env, OBSERVATION)
-        box, core = None if action.choices else Box.of(action, table.get("action") or {}), Core.of(net)
-        return cls(env, env.obs_elems, action.n, tuple(net.get("hidden", (64, 64))), net.get("activation", "tanh"),
-                   bool(table.get("share_trunk", core is not None)), bool(table.get("normalize_obs")), box, core)
-
-    @property
-    def outputs(self) -> int:
-        """Outputs of the actor's head: logits, or the means of a Box."""
-        return self.box.outputs if self.box else self.actions
+        _check_obs(policy, env)
+        core = Core.of(net)
+        return cls(env, env.obs_elems, _actions(env, table.get("action") or {}), tuple(net.get("hidden", (64, 64))),
+                   net.get("activation", "tanh"), bool(table.get("share_trunk", core is not None)), bool(table.get("normalize_obs")), core)
 
     def tensors(self) -> dict[str, tuple[int, ...]]:
         """The parameters' shapes by name, in their order: NAME.weight is [inputs, outputs], NAME.bias [outputs]; an
-        encoder's layers are actor.0, actor.1 and so on (critic, or trunk for both), the heads actor.head and
-        critic.head. A core actor.core has weight_ih [inputs, gates * size], weight_hh, bias_ih and bias_hh. Of a Box,
-        actor.log_std.value has the free logarithms of the standard deviations."""
+        encoder's layers are actor.0, actor.1 and so on (critic, or trunk for both), the heads actor.head, of further
+        actions actor.head.1 and so on, and critic.head. A core actor.core has weight_ih [inputs, gates * size],
+        weight_hh, bias_ih and bias_hh. Of a Box, actor.log_std.value, or actor.log_std.1.value and so on, has the free
+        logarithms of the standard deviations."""
         made: dict[str, tuple[int, ...]] = {}
 
         def layer(name: str, inputs: int, outputs: int) -> None:
@@ -139,20 +174,19 @@ class PolicyLayout:
         last = self.core.size if self.core else hidden
         if self.share_trunk:
             encoder("trunk")
-        for name, outputs in (("actor", self.outputs), ("critic", 1)):
-            if not self.share_trunk:
-                encoder(name)
-            layer(name + ".head", last, outputs)
-            if name == "actor" and self.box and self.box.log_std == "free":
-                made["actor.log_std.value"] = (self.box.elems,)
+        else:
+            encoder("actor")
+        for i, action in enumerate(self.actions):
+            layer("actor.head" + _suffix(".", i), last, action.outputs)
+            if isinstance(action, Box) and action.log_std == "free":
+                made[f"actor.log_std{_suffix('.', i)}.value"] = (action.elems,)
+        if not self.share_trunk:
+            encoder("critic")
+        layer("critic.head", last, 1)
         return made
 
     def network(self) -> dict[str, Any]:
-        """The network as states have it: of keys, or where there is a Box or a core of nodes."""
-        if not self.box and not self.core:
-            return {"obs": self.obs, "actions": self.actions, "hidden": list(self.hidden), "activation": self.activation,
-                    "share_trunk": self.share_trunk, "normalize_obs": self.normalize_obs, "hidden_gain": 2**0.5,
-                    "policy_gain": 0.01, "value_gain": 1}
+        """The network as states have it."""
         nodes: list[dict[str, Any]] = []
 
         def dense(name: str, of: str, out: int, gain: float) -> str:
@@ -171,16 +205,24 @@ class PolicyLayout:
             return last
 
         trunk = encoder("trunk") if self.share_trunk else ""
-        head = dense("actor.head", trunk or encoder("actor"), self.outputs, 0.01)
-        policy: dict[str, Any] = {"action": "action", "from": head, "categorical": {"n": self.actions}}
-        if self.box:
-            policy, more = self.box._network(head)
+        last, policy = trunk or encoder("actor"), []
+        for i, action in enumerate(self.actions):
+            head = dense("actor.head" + _suffix(".", i), last, action.outputs, 0.01)
+            drawn, more = action._network("action" + _suffix("/", i), head)
+            policy.append(drawn)
             nodes += more
         dense("critic.head", trunk or encoder("critic"), 1, 1)
         inputs = [_given(path="obs", shape=[self.obs], norm="running" if self.normalize_obs else "")]
         values = [{"name": "value", "from": "critic.head"}]
         chunk = _given(chunk=self.core.chunk if self.core else 0)
-        return {"format": 1, "inputs": inputs, "nodes": nodes, "policy": [policy], "values": values, **chunk}
+        return {"format": 1, "inputs": inputs, "nodes": nodes, "policy": policy, "values": values, **chunk}
+
+    def check(self, network: Mapping[str, Any]) -> None:
+        """Raises ValueError unless a network that a state has is this one, but for initial values and chunks."""
+        was, now = _keys(network), _keys(self.network())
+        for key, value in now.items():
+            if was[key] != value:
+                raise ValueError(f"the saved policy has {key} {was[key]}, the pipeline {value}")
 
 
 def _given(**keys: Any) -> dict[str, Any]:
@@ -188,16 +230,48 @@ def _given(**keys: Any) -> dict[str, Any]:
     return {key: value for key, value in keys.items() if value}
 
 
-def _only(policy: str, env: EnvSpec, role: int) -> Tensor:
-    """The one action or observation of an environment, if it is of a kind that PolicyLayout has."""
-    tensors = [t for t in env.tensors if t.role == role]
-    what = "action" if role == ACTION else "observation"
-    if len(tensors) != 1:
-        raise ValueError(f"policy {policy!r}: the environment has {len(tensors)} {what}s, PolicyLayout one")
-    t, want = tensors[0], "f32"
-    if role == ACTION and t.choices:
-        want = "i32"
-    if t.dtype != want or t.choices and (role == OBSERVATION or t.counts or t.elems > 1 or t.start):
-        raise ValueError(f"policy {policy!r}: PolicyLayout has no such {what}: want a Box of f32"
-                         f"{', or one choice from 0 on' if role == ACTION else ''}")
-    return t
+def _keys(network: Mapping[str, Any]) -> dict[str, Any]:
+    """A network as states have it by the keys of a table: of format 0, which is of keys, or read from the nodes of format 1."""
+    if not network.get("format"):
+        keys = ("obs", "hidden", "activation", "share_trunk", "normalize_obs")
+        return {**{key: network[key] for key in keys}, "actions": [{"categorical": {"n": network["actions"]}}], "core": None}
+    of = {n["name"]: n for n in network["nodes"]}
+    encoder = [n for name, n in of.items() if name.startswith(("actor.", "trunk.")) and not name.startswith(("actor.head", "actor.log_std"))]
+    actions = []
+    for dist in network["policy"]:
+        drawn = {key: value for key, value in dist.items() if key not in ("action", "from", "bounds")}
+        if "gaussian" in dist:
+            append = of[dist["from"]].get("append")
+            drawn["log_std"] = "state" if append is None else "fixed" if append.get("fixed") else "free"
+            drawn["rescale"] = dist["bounds"].get("rescale", False)
+        actions.append(drawn)
+    return {"obs": network["inputs"][0]["shape"][0], "actions": actions,
+            "hidden": [n["dense"]["out"] for n in encoder if "dense" in n],
+            "core": next(({"kind": kind, **n[kind]} for n in encoder for kind in ("gru", "lstm") if kind in n), None),
+            "activation": next((n["activation"]["func"] for n in encoder if "activation" in n), "tanh"),
+            "share_trunk": any(n["name"].startswith("trunk.") for n in encoder),
+            "normalize_obs": network["inputs"][0].get("norm") == "running"}
+
+
+def _suffix(mark: str, index: int) -> str:
+    """What tells the second of some names from the first, and so on."""
+    return f"{mark}{index}" if index else ""
+
+
+def _actions(env: EnvSpec, table: Mapping[str, Any]) -> tuple[Discrete | Box, ...]:
+    """How each action of an environment is drawn."""
+    masks = {t.pair: "action_mask" + _suffix("/", i) for i, t in enumerate(env.of_role(ACTION_MASK))}
+    made: list[Discrete | Box] = []
+    for i, t in enumerate(env.of_role(ACTION)):
+        column = "action" + _suffix("/", i)
+        made.append(Discrete.of(t, column, masks.get(t.index, "")) if t.choices else Box.of(t, column, table))
+    return tuple(made)
+
+
+def _check_obs(policy: str, env: EnvSpec) -> None:
+    """Raises ValueError for other observations than one of floats."""
+    observed = env.of_role(OBSERVATION)
+    if len(observed) != 1:
+        raise ValueError(f"policy {policy!r}: the environment has {len(observed)} observations, PolicyLayout one")
+    if observed[0].dtype != "f32" or observed[0].choices:
+        raise ValueError(f"policy {policy!r}: PolicyLayout has no such observation: want a Box of f32")

@@ -13,7 +13,7 @@ from ._native import Exhausted
 from .arena import Trajectory
 from .component import Component, ConfigError, ConfigErrors, Signal, Slot, State, decode
 from .device import Upload, check_device
-from .layout import PolicyLayout
+from .layout import Box, Discrete, PolicyLayout
 
 if TYPE_CHECKING:
     import numpy
@@ -124,7 +124,7 @@ class Dataset:
         else:
             made = {name: torch.from_numpy(self[name]).to(device) for name in names}
         flags = {"terminated", "truncated", "valid", "action_mask"}
-        return {name: t != 0 if name in flags else t for name, t in made.items()}
+        return {name: t != 0 if name.split("/")[0] in flags else t for name, t in made.items()}
 
 
 class Learner(Component):
@@ -140,7 +140,8 @@ class Learner(Component):
                Signal("stats", "learner_stats", "what one dataset's update reports")]
     slots = [Slot("on_dataset", "dataset", "enough rows for one learner round")]
 
-    boxes = False  # a subclass that learns Box actions sets it; others are given Discrete ones alone
+    joint = False  # a subclass that learns policy.actions as they are sets it; others are given one choice that counts from 0
+    boxes = False  # a subclass that learns Box actions sets it; others are given discrete ones alone
     cores = False  # a subclass that learns a core, by chunks of rows, sets it; others are given none
     policy: PolicyLayout  # from begin_learning on
     env_steps = 0  # learned from so far
@@ -193,8 +194,7 @@ class Learner(Component):
     def start(self, host: Host) -> None:
         """Makes the arena of the weights, and the network."""
         self.policy = PolicyLayout.of(host, self.config.policy)
-        if self.policy.box and not self.boxes:
-            raise ValueError(f"policy {self.config.policy!r}: the action is a Box, which this learner does not learn: want one choice")
+        self._check_actions()
         self._check_core()
         self._shapes = self.policy.tensors()
         self._floats = sum(_elems(shape) for shape in self._shapes.values())
@@ -207,6 +207,18 @@ class Learner(Component):
         self._published = 0
         self._steps_at: dict[int, int] = {}
         self.begin_learning(self.policy)
+
+    def _check_actions(self) -> None:
+        """Raises ValueError for actions that cannot be learned."""
+        actions, what = self.policy.actions, ""
+        if not self.boxes and any(isinstance(a, Box) for a in actions):
+            what = "the action is a Box"
+        elif not self.joint and len(actions) > 1:
+            what = f"the environment has {len(actions)} actions"
+        elif not self.joint and isinstance(actions[0], Discrete) and not actions[0].plain:
+            what = f"the action has {len(actions[0].counts)} elements with values from {actions[0].start} on"
+        if what:
+            raise ValueError(f"policy {self.config.policy!r}: {what}, which this learner does not learn: want one choice that counts from 0")
 
     def _check_core(self) -> None:
         """Raises ValueError for a core that cannot be learned."""
@@ -261,6 +273,7 @@ class Learner(Component):
 
     def restore(self, state: State) -> None:
         """Continues from a snapshot of a learner with the same network."""
+        self.policy.check(state.meta["network"])
         given = self.parameters()
         for name, shape in self._shapes.items():
             saved = state.tensors.get(name)

@@ -128,6 +128,10 @@ class EnvSpec:
         """The first tensor of a role."""
         return next((t for t in self.tensors if t.role == role), None)
 
+    def of_role(self, role: int) -> list[Tensor]:
+        """All tensors of a role, in their order."""
+        return [t for t in self.tensors if t.role == role]
+
     @property
     def obs_elems(self) -> int:
         """Elements of one environment's observation."""

@@ -6,9 +6,9 @@ import unittest
 
 from rlhost import EnvSpec, Learner, PolicyLayout, Tensor
 from rlhost.component import ConfigErrors
-from rlhost.layout import Box, Core
+from rlhost.layout import Box, Core, Discrete
 from rlhost.learning import LearnerConfig
-from rlhost.spec import ACTION, NO_HIGH, OBSERVATION
+from rlhost.spec import ACTION, ACTION_MASK, BINARY, NO_HIGH, OBSERVATION
 
 try:
     import torch
@@ -56,18 +56,81 @@ class DeviceTest(unittest.TestCase):
 class PolicyLayoutTest(unittest.TestCase):
     def test_a_choice_is_described_by_its_values(self):
         made = layout([CHOICE, OBS], {"net": {"hidden": [5]}})
-        self.assertEqual((made.obs, made.actions, made.outputs, made.box), (3, 4, 4, None))
+        self.assertEqual((made.obs, made.actions), (3, (Discrete((4,)),)))
         self.assertEqual(made.tensors()["actor.head.weight"], (5, 4))
-        self.assertEqual(made.network()["actions"], 4)
+        self.assertEqual(made.network()["policy"], [{"action": "action", "from": "actor.head", "categorical": {"n": 4}}])
+
+    def test_an_action_has_the_values_of_each_element(self):
+        for action, want, outputs, described in (
+                (Tensor(ACTION, "i32", n=3, start=-1), Discrete((3,), -1), 3, {"start": -1, "categorical": {"n": 3}}),
+                (Tensor(ACTION, "i32", (2,), n=3), Discrete((3, 3)), 6, {"multi_categorical": {"counts": [3, 3]}}),
+                (Tensor(ACTION, "i32", (2,), counts=[3, 2], start=1), Discrete((3, 2), 1), 5, {"start": 1, "multi_categorical": {"counts": [3, 2]}}),
+                (Tensor(ACTION, "i32", (2, 2), n=2, flags=BINARY), Discrete((2,) * 4, binary=True), 4, {"bernoulli": {"n": 4}}),
+                (Tensor(ACTION, "i32", (1,), n=2, flags=BINARY), Discrete((2,)), 2, {"categorical": {"n": 2}}),
+                (Tensor(ACTION, "i32", (2,), n=2), Discrete((2, 2)), 4, {"multi_categorical": {"counts": [2, 2]}})):
+            with self.subTest(action=action):
+                made = layout([action, OBS], {"net": {"hidden": [5]}})
+                self.assertEqual((made.actions, made.tensors()["actor.head.bias"]), ((want,), (outputs,)))
+                self.assertEqual(made.network()["policy"], [{"action": "action", "from": "actor.head", **described}])
+
+    def test_each_action_has_a_head_and_a_mask_of_its_own(self):
+        box = Tensor(ACTION, "f32", (2,), low=-1, high=1)
+        masks = [Tensor(ACTION_MASK, "u8", (4,), pair=1), Tensor(ACTION_MASK, "u8", (6,), index=1, pair=2)]
+        made = layout([box, Tensor(ACTION, "i32", n=4, index=1), Tensor(ACTION, "i32", (3,), n=2, index=2), OBS, *masks],
+                      {"net": {"hidden": [5]}})
+        self.assertEqual([(a.column, getattr(a, "mask", "")) for a in made.actions],
+                         [("raw_action", ""), ("action/1", "action_mask"), ("action/2", "action_mask/1")])
+        self.assertEqual(list(made.tensors())[2:9], [
+            "actor.head.weight", "actor.head.bias", "actor.log_std.value", "actor.head.1.weight", "actor.head.1.bias",
+            "actor.head.2.weight", "actor.head.2.bias"])
+        self.assertEqual([(d["action"], d["from"]) for d in made.network()["policy"]],
+                         [("action", "actor.log_std"), ("action/1", "actor.head.1"), ("action/2", "actor.head.2")])
+
+    def test_a_learner_is_given_the_actions_that_it_learns(self):
+        box, several = Tensor(ACTION, "f32", (2,)), [CHOICE, Tensor(ACTION, "i32", n=2, index=1)]
+        for actions, joint, boxes, want in (
+                ([box], True, False, "the action is a Box"), (several, False, True, "the environment has 2 actions"),
+                ([Tensor(ACTION, "i32", (2,), n=3)], False, True, "the action has 2 elements with values from 0 on"),
+                ([Tensor(ACTION, "i32", n=3, start=1)], False, True, "the action has 1 elements with values from 1 on"),
+                ([box], False, True, ""), (several, True, False, ""), ([*several, box], True, True, "")):
+            learner = Learner()
+            learner.joint, learner.boxes, learner.config = joint, boxes, LearnerConfig()
+            learner.policy = layout([*actions, OBS])
+            with self.subTest(want, actions=actions):
+                if not want:
+                    learner._check_actions()
+                    continue
+                with self.assertRaisesRegex(ValueError, f"'main': {want}, which this learner does not learn: want one choice"):
+                    learner._check_actions()
+
+    def test_a_state_of_another_network_is_refused(self):
+        table = {"net": {"hidden": [5]}, "normalize_obs": True}
+        several = [CHOICE, Tensor(ACTION, "f32", (2,), index=1), OBS]
+        made = layout(several, table)
+        made.check(layout(several, {**table, "action": {"log_std_init": 1}}).network())
+        core = {"hidden": [5], "core": {"kind": "gru", "size": 4}}
+        for tensors, other, want in (
+                ([CHOICE, Tensor(ACTION, "f32", (3,), index=1), OBS], table, "actions"), ([CHOICE, OBS], table, "actions"),
+                ([Tensor(ACTION, "i32", n=4, start=1), *several[1:]], table, "actions"), (several, {**table, "action": {"log_std": "state"}}, "actions"),
+                (several, {**table, "net": {"hidden": [5, 5]}}, "hidden"), (several, {**table, "net": core, "share_trunk": False}, "core"),
+                (several, {**table, "share_trunk": True}, "share_trunk"), (several, {**table, "normalize_obs": False}, "normalize_obs"),
+                (several, {**table, "net": {"hidden": [5], "activation": "elu"}}, "activation")):
+            with self.subTest(want), self.assertRaisesRegex(ValueError, f"the saved policy has {want} .*, the pipeline"):
+                made.check(layout(tensors, other).network())
+        keys = {"obs": 3, "actions": 4, "hidden": [5], "activation": "tanh", "share_trunk": False, "normalize_obs": True, "hidden_gain": 1.4}
+        layout([CHOICE, OBS], table).check(keys)  # of format 0
+        with self.assertRaisesRegex(ValueError, "actions"):
+            layout([CHOICE, OBS], table).check({**keys, "actions": 5})
 
     def test_a_box_is_described_by_how_it_is_drawn(self):
         action = Tensor(ACTION, "f32", (2,), low=-1, high=1, flags=NO_HIGH)
         made = layout([action, OBS], {"net": {"hidden": [5]}, "action": {"log_std_init": -0.5}})
-        self.assertEqual(made.box, Box(2, (-1, -1), (math.inf, math.inf), "free", -0.5))
+        self.assertEqual(made.actions, (Box(2, (-1, -1), (math.inf, math.inf), "free", -0.5),))
         self.assertEqual(list(made.tensors().items())[2:5],
                          [("actor.head.weight", (5, 2)), ("actor.head.bias", (2,)), ("actor.log_std.value", (2,))])
         made = layout([action, OBS], {"action": {"log_std": "state", "squash": "tanh"}})
-        self.assertEqual((made.outputs, made.box.squash, "actor.log_std.value" in made.tensors()), (4, True, False))
+        [box] = made.actions
+        self.assertEqual((box.outputs, box.squash, "actor.log_std.value" in made.tensors()), (4, True, False))
 
     def test_a_core_lies_behind_the_hidden_layers(self):
         made = layout([CHOICE, OBS], {"net": {"hidden": [5], "core": {"kind": "gru"}}})
@@ -91,12 +154,9 @@ class PolicyLayoutTest(unittest.TestCase):
 
     def test_what_it_does_not_have_is_refused(self):
         for tensors, table, want in (
-                ([CHOICE, Tensor(ACTION, "i32", n=2, index=1), OBS], {}, "2 actions"),
                 ([CHOICE, OBS, Tensor(OBSERVATION, "f32", index=1, path="more")], {}, "2 observations"),
                 ([CHOICE, Tensor(OBSERVATION, "u8", (4, 4, 3))], {}, "no such observation"),
                 ([CHOICE, Tensor(OBSERVATION, "i32", n=16)], {}, "no such observation"),
-                ([Tensor(ACTION, "i32", (2,), n=3), OBS], {}, "no such action"),
-                ([Tensor(ACTION, "i32", n=3, start=1), OBS], {}, "no such action"),
                 ([CHOICE, OBS], {"inputs": ["last_action"]}, "inputs"),
                 ([CHOICE, OBS], {"net": {"kind": "impala"}}, "kind"),
                 ([CHOICE, OBS], {"net": {"core": {"kind": "gru"}}, "encoder": {"obs": {"kind": "mlp"}}}, "encoder"),
