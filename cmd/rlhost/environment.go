@@ -122,7 +122,7 @@ func (c *checkCommand) Run(p *program) error {
 		}
 		results = envcheck.Run(context.Background(), plugin, o)
 		if c.JSON {
-			return p.encode(map[string]any{"env": plugin.Spec().Name, "hash": plugin.Hash(), "checks": results})
+			return p.encode(map[string]any{"env": plugin.Spec().Name, "hash": plugin.Hash(), "facts": envcheck.Facts(plugin.Spec()), "checks": results})
 		}
 		_, err := fmt.Fprint(p.out, printable(envcheck.Text(plugin.Spec(), results)))
 		return err

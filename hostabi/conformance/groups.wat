@@ -1,4 +1,4 @@
-;; Two groups with names, of one agent and of two: those of the second choose among three values and observe three numbers. They do what the agent of the first does.
+;; Two groups with names, of one agent and of two: those of the second choose among three values and observe three numbers. The environment does 1 where all are at their last value.
 ;; include memory
 ;; include head
 ;; include alloc
@@ -17,14 +17,16 @@
   (i32.add (call $place (local.get $k) (local.get $t) (local.get $env))
     (i32.mul (local.get $agent) (i32.load offset=12 (i32.add (i32.const 0x2000) (i32.mul (local.get $k) (i32.const 48)))))))
 (func $act (param $t i32) (param $env i32) (result i32)
-  (local $action i32) (local $agent i32)
-  (local.set $action (i32.load (call $place (i32.const 0) (local.get $t) (local.get $env))))
+  (local $all i32) (local $agent i32) (local $action i32)
+  (local.set $all (i32.load (call $place (i32.const 0) (local.get $t) (local.get $env))))
+  (if (i32.gt_u (local.get $all) (i32.const 1)) (then (return (i32.const -7)))) ;; RL_STATUS_ACTION
   (loop $next
-    (if (i32.ne (i32.load (call $agent (i32.const 6) (local.get $t) (local.get $env) (local.get $agent))) (i32.shl (local.get $action) (i32.const 1)))
-      (then (return (i32.const -7)))) ;; RL_STATUS_ACTION
+    (local.set $action (i32.load (call $agent (i32.const 6) (local.get $t) (local.get $env) (local.get $agent))))
+    (if (i32.gt_u (local.get $action) (i32.const 2)) (then (return (i32.const -7))))
+    (local.set $all (i32.and (local.get $all) (i32.eq (local.get $action) (i32.const 2))))
     (local.set $agent (i32.add (local.get $agent) (i32.const 1)))
     (br_if $next (i32.lt_u (local.get $agent) (i32.const 2))))
-  (local.get $action))
+  (local.get $all))
 (func $observe (param $k i32) (param $t i32) (param $env i32)
   (local $agent i32) (local $at i32) (local $apart i32)
   (call $vector (local.get $k) (local.get $t) (local.get $env))

@@ -164,3 +164,17 @@ func TestRun_KeepsOfALongTraceNoMoreThanOfAShortOne(t *testing.T) {
 		t.Errorf("differ = %d, %q, %t", env, place, differ)
 	}
 }
+
+// The text tells what a description says besides its spaces, and nothing where it says nothing.
+func TestText_TellsTheFacts(t *testing.T) {
+	spec := plugintest.New(sound()).Spec()
+	if text := Text(spec, nil); strings.Contains(text, "it says") || len(Facts(spec)) != 0 {
+		t.Errorf("of a plain description it says %q", text)
+	}
+	threshold := float32(-3)
+	spec.Flags, spec.Licence, spec.Rewards.Threshold = hostabi.SpecDynamicAgents|hostabi.SpecTurnBased, "see\nthe file", &threshold
+	const want = "\n  it says: which agents act changes; one agent acts at a time; a mean return of -3 is solved; licence see the file\n"
+	if text := Text(spec, nil); !strings.Contains(text, want) {
+		t.Errorf("it says %q, want %q", text, want)
+	}
+}

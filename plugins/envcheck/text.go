@@ -24,9 +24,43 @@ func Text(s hostabi.EnvSpec, results []Result) string {
 	}
 	fmt.Fprintf(&b, "%s  abi %v  %sobs %s  act %s  autoreset %s  episode_limit %d\n",
 		s.Name, s.ABI, agents, s.Spaces(hostabi.RoleObservation), s.Spaces(hostabi.RoleAction), strings.Join(modes, "|"), s.EpisodeLimit)
+	if facts := Facts(s); len(facts) > 0 {
+		fmt.Fprintf(&b, "  it says: %s\n", strings.Join(facts, "; "))
+	}
 	b.WriteString(Lines(results))
 	return b.String()
 }
+
+// Facts returns what a description tells besides spaces and modes, a few words each, in the order of the ABI. They are the
+// environment's words: nothing is checked of them.
+func Facts(s hostabi.EnvSpec) []string {
+	facts := []string{}
+	for flag, words := range flagWords {
+		if s.Flags>>flag&1 != 0 {
+			facts = append(facts, words)
+		}
+	}
+	if s.MaxEnvs > 0 {
+		facts = append(facts, "at most "+text.Count(s.MaxEnvs, "environment")+" together")
+	}
+	if s.Render.FPS > 0 {
+		facts = append(facts, fmt.Sprintf("%v pictures a second", s.Render.FPS))
+	}
+	if r := &s.Rewards; r.Low != 0 || r.High != 0 {
+		facts = append(facts, fmt.Sprintf("rewards from %v to %v", r.Low, r.High))
+	}
+	if solved := s.Rewards.Threshold; solved != nil {
+		facts = append(facts, fmt.Sprintf("a mean return of %v is solved", *solved))
+	}
+	if s.Licence != "" {
+		facts = append(facts, "licence "+strings.Join(strings.Fields(s.Licence), " "))
+	}
+	return facts
+}
+
+// flagWords says what the flags of an environment mean, from the lowest on.
+var flagWords = [...]string{"deterministic", "the observation tells the time left", "which agents act changes", "one agent acts at a time",
+	"create and reset take long"}
 
 // Lines writes a line or two for each check, and how many of them passed.
 func Lines(results []Result) string {
