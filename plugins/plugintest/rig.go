@@ -23,7 +23,7 @@ import (
 type Rig struct {
 	Host       *component.Host
 	Component  component.Component
-	Log        strings.Builder // of level warning and above
+	Log        strings.Builder // of level info and above
 	Boundaries int             // calls of Host.Boundary
 	Stops      []component.StopReason
 
@@ -74,7 +74,7 @@ func StartError(t testing.TB, c component.Component, o RigOptions, configure fun
 func TryRig(t testing.TB, c component.Component, o RigOptions, configure func(into any) error) (*Rig, error) {
 	r := &Rig{Component: c, t: t, loop: loop.New("rig")}
 	r.outside = r.loop.NewReceiver("test")
-	r.Host = o.host(r.loop, slog.NewTextHandler(&r.Log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	r.Host = o.host(r.loop, slog.NewTextHandler(&r.Log, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	r.Host.Boundary = func() { r.Boundaries++ }
 	r.Host.Stop = func(reason component.StopReason) { r.Stops = append(r.Stops, reason) }
 	t.Cleanup(r.close)

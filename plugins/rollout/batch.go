@@ -7,6 +7,7 @@ import (
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi"
 )
 
 // batch is the environments of one split in one version.
@@ -47,6 +48,9 @@ type probation struct {
 func newBatch(c *shared, p env.Plugin, schema *trajectory.Schema, index int) (*batch, error) {
 	n := c.envs()
 	b := &batch{c: c, index: index, plugin: p, schema: schema, wants: make([]uint8, n), mask: make([]uint8, n)}
+	if schema.Spec.Flags&hostabi.SpecInitCalls != 0 {
+		c.h.Log.Info("environments are made, which takes long by what they say", "env", schema.Spec.Name, "envs", n, "first", b.first())
+	}
 	e, err := p.NewEnv(env.Options{
 		Name: c.h.Name, Envs: n, FirstEnv: b.first(), Autoreset: c.mode, Seed: c.seedOf(c.life * lifeAttempts),
 		Metric: b.report, Log: c.h.Log,

@@ -9,6 +9,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
 
+	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
 
@@ -56,6 +57,27 @@ func (e *elsewhereEnv) Close() error {
 		return errors.New("closed between the two halves of a step")
 	}
 	return e.Env.Close()
+}
+
+// slow is a plugin that says that its environments take long to make and to reset.
+type slow struct{ env.Plugin }
+
+func (p slow) Spec() hostabi.EnvSpec {
+	s := p.Plugin.Spec()
+	s.Flags |= hostabi.SpecInitCalls
+	return s
+}
+
+// Who waits for environments that take long to make is told so.
+func TestNewBatch_TellsOfEnvironmentsThatTakeLong(t *testing.T) {
+	const line = "environments are made, which takes long by what they say"
+	p := plugintest.New(plugintest.Script{})
+	if r := newRig(t, rigOptions{plugin: p}); strings.Contains(r.Log.String(), line) {
+		t.Errorf("of others the log says %s", r.Log.String())
+	}
+	if r := newRig(t, rigOptions{plugin: slow{p}}); strings.Count(r.Log.String(), line) != 2 || !strings.Contains(r.Log.String(), "envs=3 first=3") {
+		t.Errorf("the log says %s, want a line for each split", r.Log.String())
+	}
 }
 
 // Whether the split waits for its environments or others do changes nothing in the blocks.
