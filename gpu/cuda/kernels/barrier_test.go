@@ -4,7 +4,6 @@ import (
 	"errors"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/rlhost/rlhost/gpu/cuda/driver"
@@ -73,8 +72,7 @@ func TestBarriers_AreNeeded(t *testing.T) {
 // barriersOf finds the barriers of a kernel in the text of its module.
 func barriersOf(e Entry) [][]int {
 	text := string(PTX(e.Module))
-	begin := strings.Index(text, ".visible .entry "+e.Name+"(")
-	end := begin + strings.Index(text[begin:], "\n}")
+	begin, end := entryText(text, e.Name)
 	found := regexp.MustCompile(`\tbar\.sync[^\n]*\n`).FindAllStringIndex(text[begin:end], -1)
 	for _, at := range found {
 		at[0], at[1] = at[0]+begin, at[1]+begin

@@ -380,6 +380,7 @@ func TestReturns_AreCountedAndPutIntoTheUnit(t *testing.T) {
 			t.Errorf("later targets change the statistics: %+v", c)
 		}
 		if unit == ppo.Raw {
+			args.First = 1
 			runShort(r, ReturnsKernel, driver.Dim{X: 1}, args)
 		}
 	}

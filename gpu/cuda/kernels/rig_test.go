@@ -9,7 +9,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"unsafe"
@@ -179,15 +181,16 @@ func run[T any](r *rig, k Kernel[T], grid driver.Dim, args T) {
 var seeded sync.Map
 
 // runShort runs a kernel for each of the allocations that its parameter names, or a table that it names: with that allocation one
-// element too short, and with one that begins between two elements, each of which must be a fault; and with one that nobody has
-// written, which must be one where the kernel reads it, as it does one of them. What kernels have written stays as it is from the last run.
+// element too short, and with one that begins between two elements, each of which must be a fault; with one that nobody has
+// written, which must be one where the kernel reads it, as it does one of them; and with blocks that all take themselves for the
+// first one, of which two then write the same words. What kernels have written stays as it is from the last run.
 func runShort[T any](r *rig, k Kernel[T], grid driver.Dim, args T, tables ...Address) {
 	r.t.Helper()
 	if r.device != nil {
 		return // a device lets that pass, or ends the context
 	}
 	seeded.Store(k.Name, true)
-	short, unwritten := 0, 0
+	short, unwritten, misaligned := 0, 0, 0
 	for _, a := range slices.Clone(r.made) {
 		cut := r.alloc(max(a.bytes-a.elem, 1))
 		copy(view[byte](r, cut, a.bytes-a.elem), view[byte](r, a.at, a.bytes))
@@ -212,15 +215,47 @@ func runShort[T any](r *rig, k Kernel[T], grid driver.Dim, args T, tables ...Add
 		crooked := r.alloc(a.bytes+2) + 2
 		copy(view[byte](r, crooked, a.bytes), view[byte](r, a.at, a.bytes))
 		if parameter, named := instead(r, args, a.at, crooked, tables); named {
+			misaligned++
 			var fault *ptx.Fault
 			if err := try(r, k, grid, parameter); !errors.As(err, &fault) || fault.Kind != ptx.Misaligned {
 				r.t.Errorf("%s with %d bytes at half an element: %v", k.Name, a.bytes, err)
 			}
 		}
 	}
-	if short == 0 || unwritten == 0 {
-		r.t.Errorf("%s: %d allocations were shortened, %d read that nobody had written", k.Name, short, unwritten)
+	if short == 0 || unwritten == 0 || misaligned == 0 {
+		r.t.Errorf("%s: %d allocations were shortened, %d read that nobody had written, %d misaligned", k.Name, short, unwritten, misaligned)
 	}
+	raced(r, k, grid, bytesOf(&args))
+}
+
+// blockIndex reads which block of the grid a thread belongs to.
+var blockIndex = regexp.MustCompile(`%ctaid\.[xyz]`)
+
+// raced runs a kernel whose blocks, two at least, all take themselves for the first one: one writes what another has written, which
+// must be a fault.
+func raced[T any](r *rig, k Kernel[T], grid driver.Dim, parameter []byte) {
+	r.t.Helper()
+	text := string(PTX(k.Module))
+	begin, end := entryText(text, k.Name)
+	changed, err := ptx.Parse(text[:begin] + blockIndex.ReplaceAllString(text[begin:end], "0") + text[end:])
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer func(m *ptx.Module) { r.other = m }(r.other)
+	r.other = changed
+	if grid.X*max(grid.Y, 1)*max(grid.Z, 1) == 1 {
+		grid.X = 2
+	}
+	var fault *ptx.Fault
+	if err := try(r, k, grid, parameter); !errors.As(err, &fault) || fault.Kind != ptx.GlobalRace {
+		r.t.Errorf("%s whose blocks do the same work: %v", k.Name, err)
+	}
+}
+
+// entryText says where a kernel stands in the text of its module.
+func entryText(text, name string) (begin, end int) {
+	begin = strings.Index(text, ".visible .entry "+name+"(")
+	return begin, begin + strings.Index(text[begin:], "\n}")
 }
 
 // instead returns a parameter with another address in place of one, and whether it, or one of the tables that it names, had

@@ -178,7 +178,7 @@ func (t *transfer) mayStore(w *warp, at location, address, n uint64, lane int) b
 
 // claim notes that a lane writes to global memory, or faults if another CTA has without the lane being able to rely on it.
 func (t *transfer) claim(w *warp, mark uint64, at location, address uint64, lane int) bool {
-	if other := at.a.writes.write(w, mark, at.off, t.bytes()); other >= 0 && !t.same(w, at, lane) {
+	if other := at.a.writes.write(w, mark, at.off, t.bytes()); other >= 0 {
 		w.raise(1<<lane, GlobalRace, address, "CTA %d has written there and not published it, or this CTA has not looked", other)
 		return false
 	}
