@@ -139,14 +139,14 @@ func TestCUDA_InferenceLeavesTheHashAsItIs(t *testing.T) {
 	}
 }
 
-// Inference and learner go to the GPU and back fifty times while the run goes on, and no env step is lost.
+// Inference and learner go to the GPU and back while the run goes on, and no env step is lost.
 func TestCUDA_SwapsWithTheProcessor(t *testing.T) {
-	slow(t)
+	t.Parallel()
 	w := newWorkshop(t)
 	w.withCUDA()
 	w.write("live.toml", strings.Replace(onCUDA("async"), "env_steps = 4096", "env_steps = 2_000_000_000", 1))
 	j := w.host("live.toml")
-	for i := range 50 {
+	for i := range often(4, 50) {
 		component := []string{"learner", "inference"}[i/2%2]
 		if i%2 == 0 {
 			j.reload("live.toml", "component."+component+".plugin=gpu")
@@ -163,6 +163,15 @@ func TestCUDA_SwapsWithTheProcessor(t *testing.T) {
 	j.stop()
 }
 
+// often is how many times a test does what takes seconds over the interpreter: as many as have to be, or with RLHOST_LONG as many as
+// one would like.
+func often(least, most int) int {
+	if os.Getenv("RLHOST_LONG") == "" {
+		return least
+	}
+	return most
+}
+
 // slow skips a test that takes minutes over the interpreter.
 func slow(t *testing.T) {
 	t.Helper()
@@ -172,25 +181,33 @@ func slow(t *testing.T) {
 	t.Parallel()
 }
 
-// A process of the plugin that is killed has a successor, which goes on from its newest state: twenty times.
+// A process of the plugin that is killed has a successor, which goes on from its newest state. Inference and learner are killed in
+// turns, and every env step is accounted for.
 func TestCUDA_KillsOfThePlugin(t *testing.T) {
-	slow(t)
+	t.Parallel()
 	w := newWorkshop(t)
 	w.withCUDA()
 	w.write("live.toml", strings.Replace(onCUDA("async"), "env_steps = 4096", "env_steps = 2_000_000_000", 1))
 	j := w.host("live.toml", "--set", "component.inference.plugin=gpu", "--set", "component.learner.plugin=gpu")
-	for range 20 {
-		before := j.processes()
-		of := w.onDevice(j)
-		if len(of) == 0 {
-			t.Fatal("there is no process of the plugin")
-		}
-		plugin := of[len(of)-1]
-		if err := syscall.Kill(plugin, syscall.SIGKILL); err != nil {
+	of := w.onDevice(j)
+	if len(of) != 2 {
+		t.Fatalf("processes %v of the plugin, want two", of)
+	}
+	for i := range often(2, 20) {
+		victim, other := of[i%2], of[1-i%2]
+		if err := syscall.Kill(victim, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		j.soon("a successor", func() bool { return !slices.Contains(j.processes(), plugin) && len(j.processes()) == len(before) })
+		j.soon("a successor", func() bool {
+			now := w.onDevice(j)
+			if len(now) != 2 || slices.Contains(now, victim) || !slices.Contains(now, other) {
+				return false
+			}
+			of[i%2] = now[1-slices.Index(now, other)]
+			return true
+		})
 		j.goesOn()
+		j.addsUp("process")
 	}
 	j.stop()
 }
