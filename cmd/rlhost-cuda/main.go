@@ -12,6 +12,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/gpu/cuda"
 	"github.com/rlhost/rlhost/gpu/cuda/driver"
+	"github.com/rlhost/rlhost/gpu/cuda/kernels"
 	"github.com/rlhost/rlhost/plugins/builtin"
 	"github.com/rlhost/rlhost/plugins/inference"
 	"github.com/rlhost/rlhost/plugins/learner"
@@ -99,6 +100,10 @@ func helpFor(err error) string {
 		return `install a driver with CUDA 12.0 or newer (525), or use backend = "cpu"`
 	case errors.Is(err, driver.ErrNoDevice):
 		return `look at nvidia-smi and at CUDA_VISIBLE_DEVICES, or use backend = "cpu", or "auto" for the processor where there is no GPU`
+	case errors.Is(err, kernels.ErrOldDevice):
+		return `have CUDA_VISIBLE_DEVICES name a newer GPU (Ampere or later), or use backend = "cpu", or "auto" for the processor where there is no such GPU`
+	case errors.Is(err, driver.ErrNoMemory):
+		return "close other programs that use the GPU, have CUDA_VISIBLE_DEVICES name another one, or take fewer envs, a shorter horizon or smaller minibatches"
 	}
 	return ""
 }

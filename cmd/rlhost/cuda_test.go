@@ -58,18 +58,19 @@ func TestCUDA_SaysWhatIsMissing(t *testing.T) {
 	w.env = nil
 	w.withCUDA()
 	for env, text := range map[string]string{"RLHOST_CUDA_DRIVER=/nowhere.so": "no CUDA driver: /nowhere.so", "CUDA_VISIBLE_DEVICES=": "no CUDA device",
-		"RLHOST_CUDA_DRIVER=fake?version=11080": "CUDA 11.8"} {
+		"RLHOST_CUDA_DRIVER=fake?version=11080": "CUDA 11.8", "RLHOST_CUDA_DRIVER=fake?capability=75": "capability 7.5, 8.0 or newer is needed"} {
 		part := w.of(t)
 		part.env = append(slices.Clone(w.env), env)
 		part.fails(exitPlugin, train, "error[E039]", `policy "main" cannot be computed on this machine`, text, "help: ", `backend = "cpu"`)
 		part.fails(exitOK, validate, "warning[W105]", text, "pipeline.toml: ok")
+		part.fails(exitOK, []string{"validate", "pipeline.toml", "--set", "policy.main.backend=auto"}, `backend = "auto" is the processor`, text, "pipeline.toml: ok")
 		if _, err := os.Stat(w.path("runs")); err == nil {
 			t.Error("a training that cannot be leaves a folder")
 		}
 	}
 	little := w.of(t)
 	little.env = append(slices.Clone(w.env), "RLHOST_CUDA_DRIVER=fake?memory=4096")
-	little.fails(exitFailed, train, "error[E067]", "bytes of device memory, of which")
+	little.fails(exitFailed, train, "error[E067]", "bytes of device memory, of which", "close other programs that use the GPU")
 	w.fails(exitConfig, []string{"validate", "pipeline.toml", "--set", "policy.main.backend=cud"}, `is "cud"`, "auto, cpu, cuda")
 }
 
@@ -223,4 +224,18 @@ func TestCUDA_LearnsCartPole(t *testing.T) {
 	if end.Reason != "return" || end.EvalReturn < 475 {
 		t.Errorf("%+v", end)
 	}
+}
+
+// A run whose learner goes on elsewhere does not go on exactly, whatever its policy's backend is called, and says so.
+func TestCUDA_AResumeNamesWhatLearned(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	w.withCUDA()
+	w.write("pipeline.toml", onCUDA("sync"))
+	if end := w.train("pipeline.toml", "--set", "component.learner.plugin=gpu"); end.Kernels != "plugin gpu" {
+		t.Errorf("kernels are %q", end.Kernels)
+	}
+	w.train("pipeline.toml")
+	w.fails(exitOK, []string{"train", "--resume", "latest", "--set", "run.stop.env_steps=8192", "--set", "component.learner.plugin=gpu", "--set", "run.evaluation.episodes=1"},
+		"not exactly: it began with kernels", "goes on with plugin gpu")
 }

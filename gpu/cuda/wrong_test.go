@@ -42,7 +42,7 @@ func TestBackend_SaysWhatIsMissing(t *testing.T) {
 	}{
 		"no device":         {fake.Options{Devices: -1}, driver.ErrNoDevice, "CUDA_ERROR_NO_DEVICE"},
 		"an old driver":     {fake.Options{Version: 11080}, driver.ErrOldDriver, "CUDA 11.8, 12.0 or newer"},
-		"an old device":     {fake.Options{Capability: 75}, nil, "compute capability 7.5: 8.0 or newer"},
+		"an old device":     {fake.Options{Capability: 75}, nil, "compute capability 7.5, 8.0 or newer"},
 		"no memory left":    {fake.Options{Memory: 1 << 12}, nil, "bytes of device memory, of which"},
 		"PTX of tomorrow":   {fake.Options{}, nil, "module layered: cuModuleLoadDataEx: CUDA_ERROR_UNSUPPORTED_PTX_VERSION"},
 		"no pinned memory":  {fake.Options{}, nil, "bytes of pinned memory: cuMemHostAlloc: CUDA_ERROR_OUT_OF_MEMORY"},

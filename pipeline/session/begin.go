@@ -243,9 +243,8 @@ func (s *Session) describe() error {
 	if err != nil {
 		return err
 	}
-	d := s.definition()
 	e := Started{
-		Run: s.run.ID(), Dir: s.run.Dir, Seed: s.graph.Run.Seed, Mode: s.graph.Mode(), Kernels: d.Backend.Kernels(),
+		Run: s.run.ID(), Dir: s.run.Dir, Seed: s.graph.Run.Seed, Mode: s.graph.Mode(), Kernels: s.kernels(),
 		Pipeline: s.graph.Hash(), Plugins: hashes, Policy: s.policy.Name,
 	}
 	networks := map[string]json.RawMessage{}

@@ -105,7 +105,7 @@ func (s *Session) exactness(plugins map[string]string, kernels string) (exact bo
 		return false, why
 	}
 	if info.Kernel != kernels {
-		return false, fmt.Sprintf("it began with kernels %s, this machine has %s", info.Kernel, kernels)
+		return false, fmt.Sprintf("it began with kernels %s and goes on with %s", info.Kernel, kernels)
 	}
 	if since := s.swappedSince(); since != "" {
 		return false, since

@@ -22,6 +22,16 @@ func (s *Session) definition() *policy.Definition {
 	return made.(*policy.Definition)
 }
 
+// kernels names what computes the parameters of the policy that the training is about: kernels of its backend, or a plugin that its
+// learner is of and that is not the backend's.
+func (s *Session) kernels() string {
+	d := s.definition()
+	if c := s.graph.Component(s.learner); c != nil && c.Plugin != "" && c.Plugin != s.policy.Plugin {
+		return "plugin " + c.Plugin
+	}
+	return d.Backend.Kernels()
+}
+
 func (s *Session) tell(e Event) {
 	if s.o.Observe != nil {
 		s.o.Observe(e)
@@ -119,5 +129,5 @@ func (s *Session) Progress() Progress {
 
 // know updates what Progress returns.
 func (s *Session) know(envSteps, policyVersion uint64) {
-	s.progress.Store(&Progress{Run: s.run.ID(), Kernels: s.definition().Backend.Kernels(), EnvSteps: envSteps, PolicyVersion: policyVersion})
+	s.progress.Store(&Progress{Run: s.run.ID(), Kernels: s.kernels(), EnvSteps: envSteps, PolicyVersion: policyVersion})
 }

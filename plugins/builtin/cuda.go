@@ -49,13 +49,29 @@ func (e *elsewhere) Compile(n *policy.Network) (policy.Program, error) {
 
 func cudaElsewhere() policy.Backend { return &elsewhere{cpu.New(), backendCUDA, "cuda-fp32"} }
 
-// auto is what backend = "auto" stands for on this machine. It starts nothing.
+// auto is what backend = "auto" stands for on this machine.
 func auto() policy.Backend {
-	if hasDevice() {
+	if device() == nil {
 		return cudaElsewhere()
 	}
 	return cpu.New()
 }
+
+// errNoDeviceFile is of a machine that shows no GPU at all.
+var errNoDeviceFile = errors.New("the machine shows no GPU")
+
+// device says what keeps backend = "auto" from the GPU; nil if nothing does. Where the machine shows a GPU it asks the plugin, once
+// in the life of this program.
+var device = sync.OnceValue(func() error {
+	if !hasDevice() {
+		return errNoDeviceFile
+	}
+	program, err := programOf(policyPlugins()[backendCUDA], "")
+	if err != nil {
+		return err
+	}
+	return probe(program.Path, program.Args)
+})
 
 // hasDevice reports whether the machine shows a device that NVIDIA's driver has made, or a test names a driver.
 func hasDevice() bool {
@@ -80,15 +96,20 @@ const (
 const cudaName = "rlhost-cuda"
 
 // policyPlugin names the plugin that computes a policy; see graph.Parts.
-func policyPlugin(decode func(into any) error) string {
+func (e *Engines) policyPlugin(decode func(into any) error) string {
 	t := policyDefaults()
-	if decode(&t) != nil {
+	if decode(&t) != nil || t.Backend != backendCUDA && t.Backend != backendAuto {
 		return ""
 	}
-	if t.Backend == backendCUDA || t.Backend == backendAuto && hasDevice() {
-		return backendCUDA
+	if t.Backend == backendAuto && device() != nil {
+		e.unused.Do(func() {
+			if err := device(); !errors.Is(err, errNoDeviceFile) {
+				e.log.Warn(`backend = "auto" is the processor: the GPU cannot be used`, "why", err)
+			}
+		})
+		return ""
 	}
-	return ""
+	return backendCUDA
 }
 
 // policyPlugins returns the native plugins that compute policies.

@@ -31,6 +31,7 @@ type Engines struct {
 	log      *slog.Logger
 	compiler string // see Options
 	probes   probes
+	unused   sync.Once // a GPU that cannot be used was told of
 
 	mu      sync.Mutex
 	modules *wasm.Runtime          // guarded by mu; nil until one is loaded

@@ -50,7 +50,7 @@ func New(o Options) (*graph.Parts, *Engines) {
 		CheckWrapper: wrap.Check,
 		Presets:      graph.DefaultPresets(),
 
-		PolicyPlugin:  policyPlugin,
+		PolicyPlugin:  e.policyPlugin,
 		PolicyPlugins: policyPlugins(),
 		Computes:      e.probes.computes,
 	}, e

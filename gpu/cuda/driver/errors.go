@@ -13,6 +13,12 @@ var (
 	ErrNoDevice  = errors.New("no CUDA device")
 )
 
+// ErrNoMemory is what an *Error is whose call found too little memory, of the device or of the host.
+var ErrNoMemory = errors.New("out of memory")
+
+// Is reports whether the error is of the kind of a target.
+func (e *Error) Is(target error) bool { return target == ErrNoMemory && e.Code == codeNoMemory }
+
 // Error is what a call of the driver returned instead of success.
 type Error struct {
 	Call string // the function's name
@@ -31,6 +37,7 @@ func (e *Error) Error() string {
 
 // Results that are told apart.
 const (
+	codeNoMemory            = 2
 	codeInvalidDevice       = 101
 	codeNoDevice            = 100
 	codeNotReady            = 600

@@ -153,10 +153,13 @@ func Load(d *driver.Device) (*Set, error) {
 	return s, nil
 }
 
+// ErrOldDevice is what Suits reports.
+var ErrOldDevice = errors.New("the GPU is too old")
+
 // Suits reports a device below Capability.
 func Suits(d *driver.Device) error {
 	if d.Major*10+d.Minor < Capability {
-		return fmt.Errorf("%s has compute capability %d.%d: 8.0 or newer is needed", d.Name, d.Major, d.Minor)
+		return fmt.Errorf("%w: %s has compute capability %d.%d, 8.0 or newer is needed", ErrOldDevice, d.Name, d.Major, d.Minor)
 	}
 	return nil
 }
