@@ -244,7 +244,7 @@ func (s *Session) describe() error {
 		return err
 	}
 	e := Started{
-		Run: s.run.ID(), Dir: s.run.Dir, Seed: s.graph.Run.Seed, Mode: s.graph.Mode(), Kernels: s.kernels(),
+		Run: s.run.ID(), Dir: s.run.Dir, Seed: s.graph.Run.Seed, Mode: s.graph.Mode(), Kernels: kernelsOf(s),
 		Pipeline: s.graph.Hash(), Plugins: hashes, Policy: s.policy.Name,
 	}
 	networks := map[string]json.RawMessage{}

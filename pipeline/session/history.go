@@ -12,6 +12,7 @@ import (
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/files"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/overrides"
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
@@ -26,9 +27,9 @@ type previous struct {
 // graph returns the text of a graph with the component as it was, and overrides for it.
 func (p *previous) graph(now *graph.Graph) (text string, sets []string) {
 	if p.undo == nil {
-		return now.Expanded(), needed(now, p.back)
+		return now.Expanded(), overrides.Needed(now, p.back)
 	}
-	sets = slices.DeleteFunc(needed(now, p.back), func(set string) bool { return !strings.HasPrefix(set, changeEnv+".") })
+	sets = slices.DeleteFunc(overrides.Needed(now, p.back), func(set string) bool { return !strings.HasPrefix(set, changeEnv+".") })
 	var sections []graph.Section
 	for _, t := range p.undo {
 		sections = append(sections, graph.Section(t))

@@ -8,6 +8,7 @@ import (
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/overrides"
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
@@ -27,8 +28,8 @@ func (h *history) partsOf(t *pipeline.Transition, changes []control.Change) []pa
 			}
 		case changeComponent:
 			name := componentOf(c.Name)
-			back := backToComponent(before, name)
-			if seen[name] || slices.Equal(back, backToComponent(next, name)) {
+			back := overrides.BackComponent(before, name)
+			if seen[name] || slices.Equal(back, overrides.BackComponent(next, name)) {
 				continue // made anew for what others need of it: it is what it was
 			}
 			seen[name] = true
@@ -60,7 +61,7 @@ func (h *history) partsOf(t *pipeline.Transition, changes []control.Change) []pa
 }
 
 func (h *history) envPart(t *pipeline.Transition, before *graph.Graph, component, env string) part {
-	p := part{component: component, env: env, old: h.runningEnv(env), back: backTo(before, "env", env)}
+	p := part{component: component, env: env, old: h.runningEnv(env), back: overrides.Back(before, "env", env)}
 	if e := before.Env(env); e != nil {
 		if _, isModule := h.moduleOf(before, e); isModule {
 			p.back = h.backToStored(p.back, env, p.old.Hash)

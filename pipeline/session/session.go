@@ -22,9 +22,9 @@ func (s *Session) definition() *policy.Definition {
 	return made.(*policy.Definition)
 }
 
-// kernels names what computes the parameters of the policy that the training is about: kernels of its backend, or a plugin that its
+// kernelsOf names what computes the parameters of the policy that a training is about: kernels of its backend, or a plugin that its
 // learner is of and that is not the backend's.
-func (s *Session) kernels() string {
+func kernelsOf(s *Session) string {
 	d := s.definition()
 	if c := s.graph.Component(s.learner); c != nil && c.Plugin != "" && c.Plugin != s.policy.Plugin {
 		return "plugin " + c.Plugin
@@ -129,5 +129,5 @@ func (s *Session) Progress() Progress {
 
 // know updates what Progress returns.
 func (s *Session) know(envSteps, policyVersion uint64) {
-	s.progress.Store(&Progress{Run: s.run.ID(), Kernels: s.kernels(), EnvSteps: envSteps, PolicyVersion: policyVersion})
+	s.progress.Store(&Progress{Run: s.run.ID(), Kernels: kernelsOf(s), EnvSteps: envSteps, PolicyVersion: policyVersion})
 }

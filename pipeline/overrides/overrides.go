@@ -1,0 +1,85 @@
+// Package overrides makes the overrides by which a changed graph becomes what another one was: lines as --set takes them.
+//
+//	sets := overrides.Back(before, "env", "cartpole") // env.cartpole.use = "…", and so on
+package overrides
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rlhost/rlhost/pipeline/graph"
+)
+
+// absent are the keys that a table of a graph's text may lack, by section, with what stands for their absence.
+var absent = map[string][]string{
+	"plugin":    {`sha256 = ""`, "interpreter = []", "args = []", "env = []"},
+	"env":       {`sha256 = ""`, `isolation = "host"`, "workers = 1", "wrap = []", "args = {}", "limits = {}", "grants = []"},
+	"component": {`plugin = ""`, `runtime = ""`, `use = ""`, `grants = ""`, `limits = ""`, `sha256 = ""`, `max_restarts = ""`},
+}
+
+// Back returns overrides that give a table of another graph what it has in g: section is env, component, plugin or policy. Keys that
+// its table lacks are named with what stands for their absence.
+func Back(g *graph.Graph, section, name string) []string {
+	var sets []string
+	prefix := section + "." + name + "."
+	seen := map[string]bool{}
+	for _, line := range tableLines(g.Expanded(), section+"."+name) {
+		key, _, _ := strings.Cut(line, " = ")
+		seen[key] = true
+		if key == "swap" || section == "component" && slices.Contains([]string{"kind", "count", "loop"}, key) {
+			continue
+		}
+		sets = append(sets, prefix+line)
+	}
+	for _, line := range absent[section] {
+		if key, _, _ := strings.Cut(line, " = "); !seen[key] {
+			sets = append(sets, prefix+line)
+		}
+	}
+	return sets
+}
+
+// Needed leaves out of such overrides those that stand for the absence of a key which g does not have either.
+func Needed(g *graph.Graph, back []string) []string {
+	text := g.Expanded()
+	return slices.DeleteFunc(slices.Clone(back), func(set string) bool {
+		for section, lines := range absent {
+			rest, ok := strings.CutPrefix(set, section+".")
+			if !ok {
+				continue
+			}
+			name, line, _ := strings.Cut(rest, ".")
+			if !slices.Contains(lines, line) {
+				continue
+			}
+			key, _, _ := strings.Cut(line, " = ")
+			return !slices.ContainsFunc(tableLines(text, section+"."+name), func(l string) bool { return strings.HasPrefix(l, key+" = ") })
+		}
+		return false
+	})
+}
+
+// tableLines returns the lines of one table of a text that Graph.Expanded wrote: a key each.
+func tableLines(text, table string) []string {
+	_, rest, ok := strings.Cut(text, fmt.Sprintf("\n[%s]\n", table))
+	if !ok {
+		return nil
+	}
+	body, _, _ := strings.Cut(rest, "\n\n")
+	return strings.Split(strings.TrimSuffix(body, "\n"), "\n")
+}
+
+// BackComponent returns overrides that make a component of another graph what it is in g, with its plugin and its policy.
+func BackComponent(g *graph.Graph, name string) []string {
+	sets := Back(g, "component", name)
+	if c := g.Component(name); c != nil && c.Plugin != "" {
+		sets = append(sets, Back(g, "plugin", c.Plugin)...)
+	}
+	for _, line := range tableLines(g.Expanded(), "component."+name) {
+		if policy, ok := strings.CutPrefix(line, "policy = "); ok {
+			sets = append(sets, Back(g, "policy", strings.Trim(policy, `"`))...)
+		}
+	}
+	return sets
+}

@@ -1,0 +1,64 @@
+package overrides_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
+	"github.com/rlhost/rlhost/pipeline/overrides"
+)
+
+func parse(t *testing.T, sets ...string) *graph.Graph {
+	t.Helper()
+	src, err := os.ReadFile("../../pipeline.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, problems := graph.Parse("pipeline.toml", src, graph.ParseOptions{Parts: graphtest.Standard(), Sets: sets})
+	if problems.Err() != nil {
+		t.Fatalf("Parse:\n%s", problems)
+	}
+	return g
+}
+
+// What was changed, and with it what was not there before, is as it was with the overrides that Back returns.
+func TestBack_MakesAChangedTableWhatItWas(t *testing.T) {
+	before := parse(t)
+	env := before.Envs[0].Name
+	changed := []string{"env." + env + ".workers=2", "env." + env + ".isolation=process", "env." + env + ".args={ max_steps = 200 }"}
+	if now := parse(t, changed...); now.Expanded() == before.Expanded() {
+		t.Fatal("nothing has changed")
+	}
+	back := overrides.Back(before, "env", env)
+	if again := parse(t, append(changed, back...)...); again.Expanded() != before.Expanded() {
+		t.Errorf("with %q it is\n%s\nwant\n%s", back, again.Expanded(), before.Expanded())
+	}
+}
+
+func TestBackComponent_HasItsPolicy(t *testing.T) {
+	before := parse(t, "policy.main.net={ hidden = [8] }")
+	back := overrides.BackComponent(before, "learner")
+	if !slices.ContainsFunc(back, func(set string) bool { return strings.HasPrefix(set, "policy.main.net.hidden = [8]") || strings.HasPrefix(set, "policy.main.net = ") }) {
+		t.Errorf("%q has nothing of the policy", back)
+	}
+}
+
+// Absence is named only where the graph has the key.
+func TestNeeded_LeavesOutAbsenceThatIsThere(t *testing.T) {
+	before := parse(t)
+	env := before.Envs[0].Name
+	back, absent := overrides.Back(before, "env", env), "env."+env+".args = {}"
+	if !slices.Contains(back, absent) {
+		t.Fatalf("%q lacks %q", back, absent)
+	}
+	if kept := overrides.Needed(before, back); slices.Contains(kept, absent) {
+		t.Errorf("%q keeps what the graph does not have", kept)
+	}
+	with := parse(t, "env."+env+".args={ max_steps = 200 }")
+	if kept := overrides.Needed(with, back); !slices.Contains(kept, absent) {
+		t.Errorf("%q leaves out what the graph has", kept)
+	}
+}
