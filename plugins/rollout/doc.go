@@ -27,4 +27,7 @@
 //
 // With environments in other processes whose steps take long, the loop serves the other splits meanwhile; not in
 // synchronous mode, in which everything happens in the same order each time.
+//
+// split.go is what a split holds, step.go what happens in one of its rows, turn.go the turn from a free block to the
+// emitted one and what a fault makes of it; change.go is a change of the whole component, move.go a split's part of it.
 package rollout

@@ -145,6 +145,8 @@ func (c *Rollout) makeSplits() error {
 		}
 		b.maker = maker{version: c.known.of(c.plugin.Hash()), task: c.h.Task}
 		s := newSplit(&c.shared, i, b)
+		onReady := s.onReady
+		s.ready = func() { c.h.Receiver.Post(onReady, hostabi.Message{}) }
 		b.reportsTo.Store(&s.reporter)
 		c.splits = append(c.splits, s)
 		for k := range c.blocksPerSplit() {

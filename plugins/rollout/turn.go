@@ -1,0 +1,303 @@
+package rollout
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/loop"
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// credit announces, from the goroutine that freed it, that a block of the split is free.
+func (s *split) credit(block uint32) {
+	s.c.h.Receiver.Control(loop.Func(s.onCredit), hostabi.Message{T: block})
+}
+
+// onCredit takes a block that has become free and starts on it if the split has been waiting for one.
+func (s *split) onCredit(m *hostabi.Message) {
+	s.free = append(s.free, m.T)
+	if !s.writing {
+		s.begin()
+	}
+}
+
+// begin starts a block: binds it, writes row 0 and asks for its actions, or for reset parameters first.
+func (s *split) begin() {
+	if s.c.rest.wanted && !s.behind() {
+		return
+	}
+	loan, err := s.lend()
+	if errors.Is(err, arena.ErrBusy) {
+		return
+	}
+	if err != nil {
+		s.c.h.Fail(err)
+		return
+	}
+	s.loan, s.t = loan, 0
+	s.open(loan.Bytes(), loan.Block())
+	s.minVersion = ^uint64(0)
+	if s.paramsOf().Load(s.params); s.c.resets != nil {
+		s.request(awaitsParams, s.c.resets)
+		return
+	}
+	s.enter()
+}
+
+// onParams goes on with a split whose reset parameters have been written.
+func (s *split) onParams() {
+	if env, err := s.paramsOf().Check(); err != nil {
+		s.c.h.Fail(fmt.Errorf("what answers %s: environment %d: %w", signalResets, s.first+env, err))
+		return
+	}
+	s.paramsOf().Save(s.params)
+	s.enter()
+}
+
+// enter writes row 0 of a block that has its reset parameters, and asks for its actions.
+func (s *split) enter() {
+	if err := s.firstRow(); err != nil {
+		s.fault(err)
+		return
+	}
+	s.ask()
+}
+
+// ask sends row t to inference.
+func (s *split) ask() {
+	s.acting.mark(s.tr, s.t)
+	r := trajectory.ActRequest{
+		Block: s.loan.Handle(), T: s.t, Split: uint32(s.index),
+		Step: s.steps + uint64(s.t), FirstEnv: uint32(s.first * s.c.schema.Agents),
+		ValueOnly: s.t == s.c.config.Horizon, Bootstrap: s.bootstrap,
+	}
+	s.asked = 1<<len(s.acting.newest) - 1
+	m := r.Message()
+	m.Sender = s.c.h.ID // the reply comes back to it
+	if err := s.c.obsReady.Emit(m); err != nil {
+		s.c.h.Fail(err)
+	}
+}
+
+func (s *split) expects(r trajectory.ActRequest) bool {
+	return s.asked>>r.Policy&1 != 0 && r.Block == s.loan.Handle() && r.T == s.t
+}
+
+// onActions takes the answer of a policy. When all have answered, it steps the environments with the actions of row t, or finishes
+// the block after its last row.
+func (s *split) onActions(policy int, version uint64) {
+	s.asked &^= 1 << policy
+	if s.t < s.c.config.Horizon {
+		s.minVersion, s.acting.newest[policy] = min(s.minVersion, version), max(s.acting.newest[policy], version)
+	}
+	if s.asked != 0 {
+		return
+	}
+	if s.t == s.c.config.Horizon {
+		if s.c.rewards != nil {
+			s.request(awaitsRewards, s.c.rewards)
+			return
+		}
+		s.finish()
+		return
+	}
+	if s.next != nil && s.next.at == component.AtNow {
+		s.next.drop()
+		return
+	}
+	if s.agents != nil {
+		s.tr.KeepState(s.t)
+	}
+	if s.versions != nil {
+		if s.stepping = s.versions.step(s.t, s.ready); !s.stepping {
+			s.stepped(nil)
+		}
+		return
+	}
+	s.batch.calls++
+	if s.batch.starter == nil {
+		s.stepped(s.batch.env.Step(s.t))
+		return
+	}
+	over, err := s.batch.starter.StartStep(s.t, s.ready)
+	s.batch.stepping, s.stepping = !over, !over
+	if over {
+		s.stepped(err)
+	}
+}
+
+// onReady goes on with a step that was begun.
+func (s *split) onReady(*hostabi.Message) {
+	switch {
+	case !s.stepping:
+	case s.versions == nil:
+		s.batch.stepping, s.stepping = false, false
+		s.stepped(s.batch.starter.FinishStep())
+	case s.versions.arrive():
+		s.stepping = false
+		s.stepped(nil)
+	}
+}
+
+// stepped goes on when Step has returned.
+func (s *split) stepped(err error) {
+	if err := s.settle(err); err != nil {
+		s.fault(err)
+		return
+	}
+	s.t++
+	if s.next == nil || s.next.crossRow() {
+		s.ask()
+	}
+}
+
+// onShaped commits the block of a split whose rewards have been shaped.
+func (s *split) onShaped() {
+	valid := s.tr.Bytes(trajectory.Valid)
+	for i, r := range s.tr.Float32(trajectory.ShapedReward) {
+		if valid[i] != 0 && (math.IsNaN(float64(r)) || math.IsInf(float64(r), 0)) {
+			env := s.first + i%s.n/s.c.schema.Agents
+			s.c.h.Fail(fmt.Errorf("what answers %s: shaped_reward of env step %d of environment %d is %g", signalRewards, s.steps+uint64(i/s.n), env, r))
+			return
+		}
+	}
+	s.finish()
+}
+
+// finish commits the block, emits it with the episodes that ended in it, and goes on if a block is free.
+func (s *split) finish() {
+	m := s.next
+	crosses := m != nil && m.at != component.AtEpisode
+	if crosses {
+		m.startClock()
+		m.leave(s.t, true)
+	}
+	if s.agents != nil {
+		s.agents.moveLate(s.tr)
+	}
+	by := s.stampBlock()
+	rows := s.count(by, s.first)
+	s.acting.divide(s.tr)
+	newest := s.batch
+	if s.versions != nil {
+		newest = s.versions.all[len(s.versions.all)-1]
+	}
+	*s.tr.Meta() = trajectory.Meta{
+		Sequence: s.sequence, FirstEnv: uint32(s.first), Rollout: uint16(s.c.h.Index), Split: uint16(s.index),
+		FirstStep: s.steps, ValidRows: uint32(rows), PluginVersion: newest.version.id,
+		MinVersion: s.minVersion, MaxVersion: slices.Max(s.acting.newest),
+	}
+	s.keepRow(s.t)
+	s.steps += uint64(s.t)
+	s.sequence++
+	s.writing = false
+	s.c.envSteps.Add(uint64(rows))
+	if err := s.handOver(); err != nil {
+		s.c.h.Fail(err)
+		return
+	}
+	if crosses {
+		m.goOver()
+	}
+	s.begin()
+	if crosses {
+		m.finish()
+	}
+	s.endPause()
+}
+
+// fault gives up the split's unfinished block after an error of its environments. The guest is renewed, its
+// environments start new episodes, and what was lost is counted; or, if others are to come or were there before a
+// change that is on probation, those start; or, if the component itself is on probation, it is replaced. It ends the
+// run once the budget is spent, or if the error is not the environment's.
+func (s *split) fault(err error) {
+	c := s.c
+	if isFault(err) {
+		s.batch.version.faults.Inc()
+	}
+	if s.versions == nil && s.batch.onFault(err) {
+		s.batch.probation.rollBack(err)
+	}
+	m := s.next
+	crosses := m != nil && m.progress == waiting && s.versions == nil && (m.back || m.share == s.c.envs())
+	switch {
+	case crosses && (isFault(err) || m.back):
+		m.startClock()
+	case !isFault(err):
+		c.h.Fail(err)
+		return
+	case !crosses && c.h.Yield(err):
+		c.lostSteps.Add(uint64(s.validBefore(s.t)))
+		s.abort()
+		return
+	case s.versions == nil && !crosses && s.futile(err):
+		c.h.Fail(err)
+		return
+	case s.versions != nil || !c.spend():
+		c.h.Fail(fmt.Errorf("%w; restarted %d times already (max_restarts)", err, c.restarted))
+		return
+	}
+	lost := s.validBefore(s.t)
+	c.lostSteps.Add(uint64(lost))
+	c.h.Log.Warn("environments restarted", "error", err, "restart", c.restarted, "max_restarts", c.config.MaxRestarts,
+		"lost_env_steps", lost)
+	if crosses {
+		m.episodes = allEnded
+		m.newSeeds()
+	}
+	if !crosses || !m.back { // those that are left may have to come back, though they are not needed now
+		if err := s.renew(); err != nil && !crosses {
+			c.h.Fail(err)
+			return
+		}
+	}
+	s.carried = false
+	s.forget()
+	s.steps += uint64(s.t)
+	s.abort()
+	if crosses {
+		m.goOver()
+		s.begin()
+		m.finish()
+	}
+	s.endPause()
+}
+
+// futile reports whether environments that begin again would fail in the same way: their instance had no memory to give
+// for one of the split's blocks, each of which asks for its own once.
+func (s *split) futile(err error) bool {
+	var f *env.Fault
+	return errors.As(err, &f) && f.Kind == env.FaultMemory && f.Call == hostabi.ExportAlloc &&
+		s.batch.calls <= uint64(s.c.config.Horizon*s.c.blocksPerSplit())
+}
+
+// renew takes the guest back to its creation. The aborted block's credit begins the next one, with a reset.
+func (s *split) renew() error {
+	if err := s.batch.env.Renew(); err != nil {
+		return err
+	}
+	s.seeds.draw(s.c.attempts)
+	s.batch.calls = 0
+	return nil
+}
+
+// endPause ends the wait for a Pause if no split of the component has anything left to do.
+func (s *split) endPause() {
+	if s.c.rest.rested == nil {
+		return
+	}
+	for _, other := range s.all {
+		if other.writing || other.behind() {
+			return
+		}
+	}
+	rested := s.c.rest.rested
+	s.c.rest.rested = nil
+	rested()
+}
