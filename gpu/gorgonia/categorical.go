@@ -14,3 +14,8 @@ func categoricalOf(d *head.Categorical) dist {
 		return sub(shifted, spread(log(sumRow(exp(shifted))), d.N))
 	}
 }
+
+func categoricalRow(n int, logits, mask, action *Node) (logProb, entropy *Node) {
+	logProbs := categoricalOf(&head.Categorical{N: n})(logits, mask)
+	return sumRow(mul(logProbs, action)), sumRow(mul(exp(logProbs), scale(logProbs, -1)))
+}

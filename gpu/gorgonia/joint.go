@@ -2,11 +2,6 @@ package gorgonia
 
 import (
 	"fmt"
-	"math"
-	"slices"
-
-	"gorgonia.org/gorgonia"
-	"gorgonia.org/tensor"
 
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/policy/head"
@@ -70,51 +65,6 @@ func (j *joint) rows(params, mask, action *Node) (logProb, entropy *Node, err er
 	return logProb, entropy, err
 }
 
-func categoricalRow(n int, logits, mask, action *Node) (logProb, entropy *Node) {
-	logProbs := categoricalOf(&head.Categorical{N: n})(logits, mask)
-	return sumRow(mul(logProbs, action)), sumRow(mul(exp(logProbs), scale(logProbs, -1)))
-}
-
-func multiCategoricalRow(counts []int, logits, mask, action *Node) (logProb, entropy *Node) {
-	at := 0
-	for i, n := range counts {
-		l, h := categoricalRow(n, columns(logits, at, n), columns(mask, at, n), columns(action, at, n))
-		if at += n; i == 0 {
-			logProb, entropy = l, h
-			continue
-		}
-		logProb, entropy = add(logProb, l), add(entropy, h)
-	}
-	return logProb, entropy
-}
-
-func bernoulliRow(n int, logits, mask, action *Node) (logProb, entropy *Node) {
-	pairs := chosen(logits, 2*n, "second of pairs", func(i int) int {
-		if i%2 == 0 {
-			return -1
-		}
-		return i / 2
-	})
-	return multiCategoricalRow(slices.Repeat([]int{2}, n), pairs, mask, action)
-}
-
-func gaussianRow(g *head.Gaussian, params, raw *Node) (logProb, entropy *Node) {
-	logSqrt2Pi := math.Log(2*math.Pi) / 2
-	mean, logStd := columns(params, 0, g.N), columns(params, g.N, g.N)
-	z := mul(sub(raw, mean), exp(scale(logStd, -1)))
-	row := add(scale(square(z), 0.5), add(logStd, fill(logStd, logSqrt2Pi)))
-	if g.Squash == head.Tanh {
-		size := most(raw, scale(raw, -1))
-		soft := add(most(scale(raw, -2), fill(raw, 0)), log(add(exp(scale(size, -2)), fill(raw, 1))))
-		row = add(row, scale(sub(sub(fill(raw, math.Ln2), raw), soft), 2))
-	}
-	logProb = scale(sumRow(row), -1)
-	if g.Squash == head.Tanh {
-		return logProb, sumRow(row)
-	}
-	return logProb, sumRow(add(logStd, fill(logStd, logSqrt2Pi+0.5)))
-}
-
 // columns returns n columns of x from one on.
 func columns(x *Node, from, n int) *Node {
 	if n == x.Shape()[1] {
@@ -138,40 +88,6 @@ func chosen(x *Node, cols int, what string, of func(i int) int) *Node {
 		}
 	}
 	return pick(x, p)
-}
-
-// appended returns x with more columns, which are parameters or constant.
-func (p Params) appended(name string, x *Node, n int, init float64, fixed bool) (*Node, error) {
-	tail := (*Node)(nil)
-	if !fixed {
-		value, err := p.Node(name + ".value")
-		if err != nil {
-			return nil, err
-		}
-		tail = value
-	}
-	return caught(func() *Node {
-		rows, width := x.Shape()[0], x.Shape()[1]
-		if tail == nil {
-			return add(placed(x, 0, width+n), constantBehind(x, rows, width, n, init))
-		}
-		return add(placed(x, 0, width+n), placed(repeat(tail, rows), width, width+n))
-	})
-}
-
-// constantBehind is zero in the first columns and v in n others.
-func constantBehind(like *Node, rows, zeros, n int, v float64) *Node {
-	t := tensor.New(tensor.Of(like.Dtype()), tensor.WithShape(rows, zeros+n))
-	for i := range rows * n {
-		at := i/n*(zeros+n) + zeros + i%n
-		switch data := t.Data().(type) {
-		case []float32:
-			data[at] = float32(v)
-		case []float64:
-			data[at] = v
-		}
-	}
-	return gorgonia.NewConstant(t, gorgonia.WithName(fmt.Sprintf("%v behind %d, %dx%d", v, zeros, rows, zeros+n)))
 }
 
 // loadRow enters the actions and masks of a row of a minibatch or of samples at a slot of the program.
