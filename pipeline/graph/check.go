@@ -215,21 +215,6 @@ func codeOf(e *component.ConfigError) string {
 	return "E005"
 }
 
-// lookup follows a dotted key from a table.
-func lookup(table *node, key string) *node {
-	n := table
-	for _, part := range strings.Split(key, ".") {
-		name, index, _ := strings.Cut(strings.TrimSuffix(part, "]"), "[")
-		if n = n.at(name); n == nil {
-			return nil
-		}
-		if i, err := strconv.Atoi(index); err == nil && i < len(n.items) {
-			n = n.items[i]
-		}
-	}
-	return n
-}
-
 // blame returns the place to show for a key. If the key comes from a preset and the reason names another key
 // that the user wrote, it is that key's.
 func (c *checker) blame(table, n *node, e *component.ConfigError) Span {
@@ -266,12 +251,6 @@ func (c *checker) atMost(table *node, key string, value, most int) {
 		c.Add("E005", n.val, "", "`%s` is %d, must be %d or less", key, value, most)
 	}
 }
-
-// Orders of sources, for sorting problems: the file first.
-const (
-	setOrder    = 1
-	firstPreset = 2
-)
 
 // Placeholders in presets for values of the file.
 const (

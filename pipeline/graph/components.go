@@ -1,11 +1,7 @@
 package graph
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
 	"maps"
-	"os/exec"
 	"slices"
 	"strings"
 
@@ -144,41 +140,13 @@ func (c *checker) pluginTables() {
 	}
 }
 
-// ask starts a plugin to learn which kinds of components it makes, once.
-func (c *checker) ask(p *Plugin) map[string]Maker {
-	if p.asked || c.broken["plugin."+p.Table.Name] {
-		return p.kinds
-	}
-	p.asked = true
-	p.Digest = p.Table.Digest(c.graph.Dir)
-	if c.parts.Plugin == nil {
-		p.err = errors.New("this program runs no native plugins")
-	} else {
-		p.kinds, p.err = c.parts.Plugin(p.Table, c.graph.Dir)
-	}
-	if p.err != nil {
-		c.pluginProblem(p, p.err)
-	}
-	return p.kinds
-}
-
-// pluginProblem says why a plugin cannot be used.
-func (c *checker) pluginProblem(p *Plugin, err error) {
-	if p.implied && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound)) {
-		c.Add(CodeDevice, p.at, fmt.Sprintf("`make build` makes it beside this program; %s = \"cpu\" needs none", keyBackend),
-			"the program %s, which computes such policies, is not there", p.Table.Path)
-		return
-	}
-	c.sourceProblem(p.at, "plugin "+quote(p.Table.Name), p.Table.Path, err)
-}
-
 // makerOf returns the Maker of a table's component, as its keys kind, runtime and plugin say; nil after reporting a
 // problem.
 func (c *checker) makerOf(n *node, x *Component, f *componentFile) Maker {
 	path := "component." + x.Name
 	switch {
 	case f.Runtime == RuntimeWasm:
-		return (&moduleReader{c}).maker(n, x, f)
+		return (&moduleReader{c}).maker(n, x, f.Kind)
 	case x.implied:
 		return c.kindOf(n, x, f)
 	case n.at("plugin") != nil:

@@ -1,15 +1,11 @@
 package graph
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/rlhost/rlhost/core/table"
 )
-
-// errDecode is what decode returns to a component when problems were noted. They have their places already.
-var errDecode = errors.New("the table has errors, see above")
 
 // tableDecoder fills structs from one table, strictly.
 type tableDecoder struct {

@@ -120,13 +120,6 @@ func (t *EnvTable) Locate(dir string, builtins []string) (use string, relative b
 	return filepath.Join(dir, t.Use), true
 }
 
-// SourceOf returns where an environment comes from, for components that run in another process.
-func (g *Graph) SourceOf(t *EnvTable, parts *Parts) env.Source {
-	source := t.In(g.Dir)
-	source.Use, _ = t.Locate(g.Dir, parts.Builtins)
-	return source
-}
-
 // isPath tells paths from names of built-in environments.
 func isPath(use string) bool {
 	return strings.ContainsRune(use, filepath.Separator) || strings.HasSuffix(use, ".wasm")
@@ -168,6 +161,54 @@ type Plugin struct {
 	err     error // why there are no kinds
 }
 
+// Policy is a declared policy.
+type Policy struct {
+	Name string
+	Env  string // the environment that it is made for; with Of, that of the other policy
+
+	// Of names the policy of the file whose versions this one acts with, From a run or a file whose weights it has; at most
+	// one is given. Version is which policy version; 0 where the file names none.
+	Of, From string
+	Version  uint64
+	// Scripted: a component of one's own answers for it, by rules: it has no weights.
+	Scripted bool
+	// Group names the group of agents that it plays; empty where rollouts say so, or there is one. See Graph.GroupOf.
+	Group string
+
+	// Plugin computes it, see Parts.PolicyPlugin; empty: this program.
+	Plugin string
+
+	At Span // of env, or of the header
+
+	table  *node
+	shared *node // the table that Decode reads: the other policy's with Of, else its own
+	config any   // what Parts decoded that into
+}
+
+// Role is where the weights of a policy come from.
+type Role string
+
+// Roles.
+const (
+	Learned Role = "learned" // a learner makes versions of it
+	Pool    Role = "pool"    // versions that another policy of the run has had are drawn: Of without Version
+	Frozen  Role = "frozen"  // one version of another policy of the run, or of another run or a file
+	Rules   Role = "rules"   // it has none: what acts is a component of one's own
+)
+
+// Role tells where the policy's weights come from.
+func (p *Policy) Role() Role {
+	switch {
+	case p.Of != "" && p.Version == 0:
+		return Pool
+	case p.Of != "" || p.From != "":
+		return Frozen
+	case p.Scripted:
+		return Rules
+	}
+	return Learned
+}
+
 // Runtimes of components.
 const (
 	RuntimeBuiltin = "builtin" // in the host
@@ -201,6 +242,45 @@ type Component struct {
 	table   *node
 	config  any   // what the component decoded its table into
 	maker   Maker // of a plugin's kinds and of a module, nil for the program's own
+}
+
+// ModuleTable is what [component.NAME] with runtime = "wasm" says of its module.
+type ModuleTable struct {
+	Use      string       `toml:"use"` // path of the module, relative to the file unless it is absolute
+	Grants   []string     `toml:"grants"`
+	Limits   ModuleLimits `toml:"limits"`
+	SHA256   string       `toml:"sha256"`       // of the file, hexadecimal; empty if any will do
+	Restarts int          `toml:"max_restarts"` // faults of each instance before the run fails
+}
+
+// ModuleLimits bound each instance of a module; zero means the runtime's default.
+type ModuleLimits struct {
+	env.Limits
+	Leases int `toml:"leases"` // of blocks, at once
+}
+
+// Module is the module that a component is made from.
+type Module struct {
+	Table ModuleTable
+	// Digest is the file's when it was asked for its ports.
+	Digest string
+}
+
+// ownKeys are the keys of a component's table that belong to the pipeline.
+var ownKeys = []string{"kind", "count", "loop", "runtime", "plugin", "swap"}
+
+// moduleKeys are the keys of a component's table that belong to its module.
+var moduleKeys = []string{"use", "grants", "limits", "sha256", "max_restarts"}
+
+// SourceKeys are the keys of a component's table that say what it is made from, besides runtime.
+var SourceKeys = append([]string{"plugin"}, moduleKeys...)
+
+// ownKeys returns the keys of the component's table that are the pipeline's, and not its own.
+func (x *Component) ownKeys() []string {
+	if x.Runtime == RuntimeWasm {
+		return slices.Concat(ownKeys, moduleKeys)
+	}
+	return ownKeys
 }
 
 // Wire connects one signal of all instances of a component to one slot of all instances of another.

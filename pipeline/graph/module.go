@@ -5,55 +5,13 @@ import (
 	"errors"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
-
-	"github.com/rlhost/rlhost/core/env"
 )
-
-// ModuleTable is what [component.NAME] with runtime = "wasm" says of its module.
-type ModuleTable struct {
-	Use      string       `toml:"use"` // path of the module, relative to the file unless it is absolute
-	Grants   []string     `toml:"grants"`
-	Limits   ModuleLimits `toml:"limits"`
-	SHA256   string       `toml:"sha256"`       // of the file, hexadecimal; empty if any will do
-	Restarts int          `toml:"max_restarts"` // faults of each instance before the run fails
-}
-
-// ModuleLimits bound each instance of a module; zero means the runtime's default.
-type ModuleLimits struct {
-	env.Limits
-	Leases int `toml:"leases"` // of blocks, at once
-}
-
-// Module is the module that a component is made from.
-type Module struct {
-	Table ModuleTable
-	// Digest is the file's when it was asked for its ports.
-	Digest string
-}
 
 // kindModule is the kind of a module's component whose table gives it no other name.
 const kindModule = "module"
 
 func defaultModule() ModuleTable { return ModuleTable{Restarts: 5} }
-
-// ownKeys are the keys of a component's table that belong to the pipeline.
-var ownKeys = []string{"kind", "count", "loop", "runtime", "plugin", "swap"}
-
-// moduleKeys are the keys of a component's table that belong to its module.
-var moduleKeys = []string{"use", "grants", "limits", "sha256", "max_restarts"}
-
-// SourceKeys are the keys of a component's table that say what it is made from, besides runtime.
-var SourceKeys = append([]string{"plugin"}, moduleKeys...)
-
-// ownKeys returns the keys of the component's table that are the pipeline's, and not its own.
-func (x *Component) ownKeys() []string {
-	if x.Runtime == RuntimeWasm {
-		return slices.Concat(ownKeys, moduleKeys)
-	}
-	return ownKeys
-}
 
 // Path returns where the module lies.
 func (m *Module) Path(dir string) string {
@@ -91,9 +49,9 @@ func moduleReasons(a, b *Module) []string {
 type moduleReader struct{ *checker }
 
 // maker is makerOf for a component that is a WebAssembly module. Its kind is only a name.
-func (c *moduleReader) maker(n *node, x *Component, f *componentFile) Maker {
+func (c *moduleReader) maker(n *node, x *Component, kind string) Maker {
 	path := "component." + x.Name
-	x.Kind = cmp.Or(f.Kind, kindModule)
+	x.Kind = cmp.Or(kind, kindModule)
 	if plugin := n.at("plugin"); plugin != nil {
 		c.Add("E005", plugin.key, "leave it out: `use` names the module", "a component with runtime = %q has no `plugin`", RuntimeWasm)
 		return nil

@@ -2,7 +2,10 @@ package graph
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/rlhost/rlhost/core/table"
 )
@@ -177,4 +180,48 @@ func (n *node) Text() string {
 		return ""
 	}
 	return n.val.src.text[n.val.off:n.val.end]
+}
+
+// lookup follows a dotted key from a table.
+func lookup(table *node, key string) *node {
+	n := table
+	for _, part := range strings.Split(key, ".") {
+		name, index, _ := strings.Cut(strings.TrimSuffix(part, "]"), "[")
+		if n = n.at(name); n == nil {
+			return nil
+		}
+		if i, err := strconv.Atoi(index); err == nil && i < len(n.items) {
+			n = n.items[i]
+		}
+	}
+	return n
+}
+
+// overlay returns base with the keys of top merged over it. Wires of both are kept, the base's first; a component
+// of another kind replaces the base's as a whole.
+func overlay(base, top *node) *node {
+	merged := *top
+	merged.names, merged.table = slices.Clone(base.names), maps.Clone(base.table)
+	for _, name := range top.names {
+		over, under := top.table[name], base.table[name]
+		switch {
+		case under == nil || under.kind != over.kind || otherKind(under, over):
+			merged.put(name, over)
+		case over.kind == tableNode:
+			merged.put(name, overlay(under, over))
+		case name == "wire" && over.kind == arrayNode:
+			both := *over
+			both.items = slices.Concat(under.items, over.items)
+			merged.put(name, &both)
+		default:
+			merged.put(name, over)
+		}
+	}
+	return &merged
+}
+
+func otherKind(under, over *node) bool {
+	a, ok := under.at("kind").text()
+	b, given := over.at("kind").text()
+	return ok && given && a != b
 }

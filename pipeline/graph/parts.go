@@ -73,3 +73,10 @@ func (g *Graph) Maker(of *Component, parts *Parts) (Maker, error) {
 	}
 	return nil, fmt.Errorf("this program has no kind %q", of.Kind)
 }
+
+// SourceOf returns where an environment comes from, for components that run in another process.
+func (g *Graph) SourceOf(t *EnvTable, parts *Parts) env.Source {
+	source := t.In(g.Dir)
+	source.Use, _ = t.Locate(g.Dir, parts.Builtins)
+	return source
+}

@@ -2,6 +2,9 @@ package graph
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
+	"os/exec"
 
 	"github.com/rlhost/rlhost/core/table"
 )
@@ -66,4 +69,32 @@ func (c *placer) place(n *node, x *Component) {
 	if plugin := c.graph.Plugin(p.Plugin); c.ask(plugin)[x.Kind] != nil || plugin.err != nil {
 		x.Plugin, x.implied = p.Plugin, true
 	}
+}
+
+// ask starts a plugin to learn which kinds of components it makes, once.
+func (c *checker) ask(p *Plugin) map[string]Maker {
+	if p.asked || c.broken["plugin."+p.Table.Name] {
+		return p.kinds
+	}
+	p.asked = true
+	p.Digest = p.Table.Digest(c.graph.Dir)
+	if c.parts.Plugin == nil {
+		p.err = errors.New("this program runs no native plugins")
+	} else {
+		p.kinds, p.err = c.parts.Plugin(p.Table, c.graph.Dir)
+	}
+	if p.err != nil {
+		c.pluginProblem(p, p.err)
+	}
+	return p.kinds
+}
+
+// pluginProblem says why a plugin cannot be used.
+func (c *checker) pluginProblem(p *Plugin, err error) {
+	if p.implied && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound)) {
+		c.Add(CodeDevice, p.at, fmt.Sprintf("`make build` makes it beside this program; %s = \"cpu\" needs none", keyBackend),
+			"the program %s, which computes such policies, is not there", p.Table.Path)
+		return
+	}
+	c.sourceProblem(p.at, "plugin "+quote(p.Table.Name), p.Table.Path, err)
 }

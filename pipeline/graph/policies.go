@@ -14,54 +14,6 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Policy is a declared policy.
-type Policy struct {
-	Name string
-	Env  string // the environment that it is made for; with Of, that of the other policy
-
-	// Of names the policy of the file whose versions this one acts with, From a run or a file whose weights it has; at most
-	// one is given. Version is which policy version; 0 where the file names none.
-	Of, From string
-	Version  uint64
-	// Scripted: a component of one's own answers for it, by rules: it has no weights.
-	Scripted bool
-	// Group names the group of agents that it plays; empty where rollouts say so, or there is one. See Graph.GroupOf.
-	Group string
-
-	// Plugin computes it, see Parts.PolicyPlugin; empty: this program.
-	Plugin string
-
-	At Span // of env, or of the header
-
-	table  *node
-	shared *node // the table that Decode reads: the other policy's with Of, else its own
-	config any   // what Parts decoded that into
-}
-
-// Role is where the weights of a policy come from.
-type Role string
-
-// Roles.
-const (
-	Learned Role = "learned" // a learner makes versions of it
-	Pool    Role = "pool"    // versions that another policy of the run has had are drawn: Of without Version
-	Frozen  Role = "frozen"  // one version of another policy of the run, or of another run or a file
-	Rules   Role = "rules"   // it has none: what acts is a component of one's own
-)
-
-// Role tells where the policy's weights come from.
-func (p *Policy) Role() Role {
-	switch {
-	case p.Of != "" && p.Version == 0:
-		return Pool
-	case p.Of != "" || p.From != "":
-		return Frozen
-	case p.Scripted:
-		return Rules
-	}
-	return Learned
-}
-
 // policyFile holds the keys of a policy's table that belong to the pipeline, but for env.
 type policyFile struct {
 	Of       string `toml:"of"`

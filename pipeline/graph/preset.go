@@ -140,35 +140,6 @@ func resolve(n *node, what string, by *node) {
 	}
 }
 
-// overlay returns base with the keys of top merged over it. Wires of both are kept, the base's first; a component
-// of another kind replaces the base's as a whole.
-func overlay(base, top *node) *node {
-	merged := *top
-	merged.names, merged.table = slices.Clone(base.names), maps.Clone(base.table)
-	for _, name := range top.names {
-		over, under := top.table[name], base.table[name]
-		switch {
-		case under == nil || under.kind != over.kind || otherKind(under, over):
-			merged.put(name, over)
-		case over.kind == tableNode:
-			merged.put(name, overlay(under, over))
-		case name == "wire" && over.kind == arrayNode:
-			both := *over
-			both.items = slices.Concat(under.items, over.items)
-			merged.put(name, &both)
-		default:
-			merged.put(name, over)
-		}
-	}
-	return &merged
-}
-
-func otherKind(under, over *node) bool {
-	a, ok := under.at("kind").text()
-	b, given := over.at("kind").text()
-	return ok && given && a != b
-}
-
 // readPreset reads a preset merged over the presets it derives from, and returns its [preset] table separately. It is
 // nil if one of them cannot be read.
 func (c *Report) readPreset(presets map[string]string, name string) (*node, presetTable) {

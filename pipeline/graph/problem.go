@@ -203,3 +203,6 @@ func (c *Report) sourceProblem(at Span, who, path string, err error) {
 		c.Add("E012", at, "", "%s: %v", who, err)
 	}
 }
+
+// errDecode is what decode returns to a component when problems were noted. They have their places already.
+var errDecode = errors.New("the table has errors, see above")

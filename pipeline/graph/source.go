@@ -81,3 +81,9 @@ func bom(text string) string {
 func isBare(b byte) bool {
 	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '_' || b == '-'
 }
+
+// Orders of sources, for sorting problems: the file first.
+const (
+	setOrder    = 1
+	firstPreset = 2
+)
