@@ -81,7 +81,7 @@ def pixels(rows, _, quick):
     seconds = 0.3 if quick else 2
 
     def run():
-        return {n: ours.bench_env("squash@1", n, seconds, "--horizon", 16, "--memory", "256MiB") for n in (64, 1024)}
+        return {n: ours.bench_env("squash@1", n, seconds, "--horizon", 16) for n in (64, 1024)}
 
     a = run()
     gym = peers.run("envpool", "gymnasium_squash.py", "--seconds", seconds, one_core=True)

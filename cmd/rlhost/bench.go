@@ -46,7 +46,7 @@ func (c *benchCommand) Run(p *program) error {
 			o.More = append(o.More, bench.Way{Name: "native Go", Step: nativeCartPole(c.Envs)})
 		}
 		result, err = bench.Run(context.Background(), plugin, o)
-		return memoryHelp(err)
+		return memoryHelp(err, "lower --envs or --horizon")
 	})
 	if err != nil {
 		return err

@@ -23,17 +23,17 @@ type envFlags struct {
 	Grant []string          `placeholder:"NAME" help:"Capability to grant: log, entropy, clock or metric. May be repeated."`
 	JSON  bool              `name:"json" help:"Print JSON."`
 
-	Memory   table.Size `placeholder:"SIZE" help:"Most memory of an instance of the module, such as 256MiB; default 64MiB."`
+	Memory   table.Size `placeholder:"SIZE" help:"Most memory of an instance of the module besides blocks, such as 256MiB; default 64MiB."`
 	Isolated bool       `help:"Run the module in a process of its own."`
 }
 
-// memoryHelp adds the flag that an error of memory asks for.
-func memoryHelp(err error) error {
+// memoryHelp adds to an error of memory what can be made smaller.
+func memoryHelp(err error, smaller string) error {
 	var short *env.MemoryError
 	if !errors.As(err, &short) {
 		return err
 	}
-	return fail(exitPlugin, fmt.Errorf("error[E042]: %w\n  help: raise it: --memory %s; a pipeline file has limits = { memory = %q } in its [env] table", short, short.Limit(), short.Limit()))
+	return fail(exitPlugin, fmt.Errorf("error[E042]: %w\n  help: %s", short, short.Help(smaller)))
 }
 
 // withEnv calls fn with the environment, and with what may be named besides.
@@ -118,7 +118,7 @@ func (c *checkCommand) Run(p *program) error {
 	err := c.withEnv(p, func(plugin env.Plugin, _ *graph.Parts) error {
 		o := envcheck.Options{Steps: c.Steps, Seed: c.Seed}
 		if err := envcheck.CheckMemory(plugin, o); err != nil {
-			return memoryHelp(err)
+			return memoryHelp(err, "make its observations smaller")
 		}
 		results = envcheck.Run(context.Background(), plugin, o)
 		if c.JSON {

@@ -1,10 +1,10 @@
 package env
 
 import (
+	"fmt"
+
 	"github.com/rlhost/rlhost/core/trajectory"
 )
-
-import "fmt"
 
 // EnvProber is optional for an Env, for checks of environments: what a guest did that no block shows. It is not on
 // the step path.
@@ -28,11 +28,12 @@ type Examination struct {
 	Help  string // remedy of what is wrong or risky
 }
 
-// Sized is optional for a Plugin whose instances have a memory limit that blocks count against.
+// Sized is optional for a Plugin whose instances have memory that ends somewhere, whatever its limit is, and into which blocks are
+// mapped.
 type Sized interface {
-	// MemoryFor returns how many bytes an instance that steps into so many blocks of a schema takes: the least,
-	// and certainly enough, without its environments' own memory. limit is its limit.
-	MemoryFor(blocks int, s *trajectory.Schema) (least, enough, limit uint64)
+	// MemoryFor returns how large the memory of an instance that steps into so many blocks of a schema gets at least, without what
+	// its environments take themselves, and where it ends.
+	MemoryFor(blocks int, s *trajectory.Schema) (least, end uint64)
 }
 
 // Keeper is optional for a Plugin whose batches keep shared memory of their own besides the blocks that they step into.
@@ -51,9 +52,9 @@ func KeptBytes(p Plugin, envs int) int64 {
 
 // MemoryError says that the blocks that environments step into do not fit into their memory.
 type MemoryError struct {
-	Blocks             int
-	Bytes              uint64 // of each block, as far as the environments see it
-	Least, Enough, Has uint64 // see Sized
+	Blocks     int
+	Bytes      uint64 // of each block, as far as the environments see it
+	Least, End uint64 // see Sized
 }
 
 // Error tells what is needed and what there is.
@@ -63,12 +64,24 @@ func (e *MemoryError) Error() string {
 		what = fmt.Sprintf("%d blocks", e.Blocks)
 	}
 	const mib = 1 << 20
-	return fmt.Sprintf("%s of %.1f MiB and the module itself take %.1f MiB of an instance's memory, its limit is %.1f MiB",
-		what, float64(e.Bytes)/mib, float64(e.Least)/mib, float64(e.Has)/mib)
+	whose := "a module can address"
+	if e.declared() {
+		whose = "the module declares to be its most"
+	}
+	return fmt.Sprintf("%s of %.1f MiB and the module itself take %.1f MiB of an instance's memory, more than the %.1f MiB that %s",
+		what, float64(e.Bytes)/mib, float64(e.Least)/mib, float64(e.End)/mib, whose)
 }
 
-// Limit returns a limit in MiB that is enough, with a quarter more for the environments themselves.
-func (e *MemoryError) Limit() string { return fmt.Sprintf("%dMiB", (e.Enough+e.Enough/4)>>20+1) }
+// Help says what to do. What can be made smaller the caller knows.
+func (e *MemoryError) Help(smaller string) string {
+	if e.declared() {
+		return "build the module without a maximum of memory, or with a larger one; or " + smaller
+	}
+	return smaller
+}
+
+// declared reports whether the module itself says where its memory ends.
+func (e *MemoryError) declared() bool { return e.End < 1<<32 }
 
 // CheckMemory checks before the start that an instance of a plugin has memory for so many blocks. The error is a
 // *MemoryError.
@@ -77,9 +90,9 @@ func CheckMemory(p Plugin, blocks int, s *trajectory.Schema) error {
 	if !ok {
 		return nil
 	}
-	least, enough, limit := sized.MemoryFor(blocks, s)
-	if least <= limit {
+	least, end := sized.MemoryFor(blocks, s)
+	if least <= end {
 		return nil
 	}
-	return &MemoryError{Blocks: blocks, Bytes: uint64(s.GuestBytes), Least: least, Enough: enough, Has: limit}
+	return &MemoryError{Blocks: blocks, Bytes: uint64(s.GuestBytes), Least: least, End: end}
 }

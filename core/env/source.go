@@ -124,7 +124,7 @@ func (w *Wrapper) UnmarshalJSON(doc []byte) error {
 
 // Limits bound an environment; zero means the runtime's default.
 type Limits struct {
-	Memory uint64        `toml:"memory,bytes" json:"memory"` // of each instance, what is shared with the host included
+	Memory uint64        `toml:"memory,bytes" json:"memory"` // of each instance, besides the blocks that are mapped into it
 	Step   time.Duration `toml:"step" json:"step_ns"`        // of one call that steps all environments of an instance
 	Init   time.Duration `toml:"init" json:"init_ns"`        // of each call that comes before
 

@@ -215,8 +215,8 @@ func (s *Set) checkAgents(g *graph.Graph, c *graph.Report) {
 	}
 }
 
-// checkMemory checks that the environments of each component have memory for the blocks that it steps into. Those of a
-// split are mapped into one instance.
+// checkMemory checks that the blocks that each component's environments step into can be mapped: those of a split into the memory
+// of one instance, whose limit they do not count against.
 func (s *Set) checkMemory(g *graph.Graph, c *graph.Report) {
 	for i := range g.Components {
 		x := &g.Components[i]
@@ -239,8 +239,8 @@ func (s *Set) checkMemory(g *graph.Graph, c *graph.Report) {
 		}
 		var short *env.MemoryError
 		if errors.As(env.CheckMemory(from.Plugin, blocks, schema), &short) {
-			c.Add("E042", at, fmt.Sprintf("raise it in [env.%s]: limits = { memory = %q }; or lower envs, horizon or blocks of %q, or raise its splits",
-				x.Env, short.Limit(), x.Name), "env %q: %v", x.Env, short)
+			help := short.Help(fmt.Sprintf("lower envs, horizon or blocks of %q, or raise its splits", x.Name))
+			c.Add("E042", at, help, "env %q: %v", x.Env, short)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func (e *Env) copyInstance(o *Env) error {
 		e.adopt(i)
 		e.windows = nil
 	}
-	if err := e.inst.growTo(s.size); err != nil {
+	if err := e.inst.growTo(&s); err != nil {
 		return err
 	}
 	if !sameWindows(e.windows, o.windows) {

@@ -177,7 +177,7 @@ func TestBind_RefusesBadDonations(t *testing.T) {
 		want   string
 	}{
 		{"null", asm.Const(0),
-			`rollout[0]: memory in rl_alloc at step 0: the guest has no 4 KiB to give, its memory limit is 64 MiB (guest.wasm)`},
+			`rollout[0]: memory in rl_alloc at step 0: the guest has no 4 KiB to give, though a window does not count against its memory limit of 64 MiB (guest.wasm)`},
 		{"misaligned", asm.Const(4096),
 			`rollout[0]: memory in rl_alloc at step 0: the guest gave memory at 0x1000, which is not aligned to 65536 bytes as asked (guest.wasm)`},
 		{"out of range", asm.Const(1 << 20),

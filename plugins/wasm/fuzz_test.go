@@ -85,5 +85,8 @@ func useFuzzed(t *testing.T, e *Env, b env.Block) {
 		if err != nil && !errors.As(err, &fault) && !errors.Is(err, env.ErrUnsupported) && !errors.Is(err, env.ErrPoisoned) {
 			t.Errorf("call %d = %v, an error of no known kind", k, err)
 		}
+		if err == nil && e.inst.overLimit() {
+			t.Errorf("after call %d the guest has %d bytes with windows of %d, more than its limit of %d", k, e.inst.mem.size, e.inst.mem.donated, e.inst.mem.limit)
+		}
 	}
 }

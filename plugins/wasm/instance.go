@@ -163,6 +163,11 @@ func (i *instance) failed(err error) *callError {
 
 // allocate asks the guest for n bytes for the host, and checks the result.
 func (i *instance) allocate(n, align uint32) (uint32, error) {
+	return i.ask(n, align, "its memory limit is ")
+}
+
+// ask is allocate. words come before the limit where the guest has nothing to give.
+func (i *instance) ask(n, align uint32, words string) (uint32, error) {
 	result, err := i.invokeExport(hostabi.ExportAlloc, i.plugin.config.Init, uint64(n), uint64(align))
 	if err != nil {
 		return 0, err
@@ -172,7 +177,7 @@ func (i *instance) allocate(n, align uint32) (uint32, error) {
 		return &callError{env.FaultMemory, hostabi.ExportAlloc, fmt.Sprintf(format, args...)}
 	}
 	if ptr == 0 {
-		return 0, bad("the guest has no %s to give, its memory limit is %s", byteSize(uint64(n)), byteSize(i.mem.limit))
+		return 0, bad("the guest has no %s to give, %s%s", byteSize(uint64(n)), words, i.bounds())
 	}
 	if ptr%align != 0 {
 		return 0, bad("the guest gave memory at %#x, which is not aligned to %d bytes as asked", ptr, align)
@@ -181,6 +186,39 @@ func (i *instance) allocate(n, align uint32) (uint32, error) {
 		return 0, bad("the guest gave %d bytes at %#x, which is outside of its memory of %s", n, ptr, byteSize(i.mem.size))
 	}
 	return ptr, nil
+}
+
+// donate is allocate of memory that becomes a window. It does not count against the guest's limit: while the guest looks for it, its
+// memory may grow by as much, and stays allowed to be as large. What it grows by and does not give is more than its limit, which is an
+// error; overLimit is true then, and the guest must not go on.
+func (i *instance) donate(n uint32) (uint32, error) {
+	i.mem.donated += uint64(n)
+	ptr, err := i.ask(n, windowAlign, "though a window does not count against its memory limit of ")
+	if err != nil {
+		i.takeBack(n)
+		return 0, err
+	}
+	if i.overLimit() {
+		return 0, &callError{env.FaultMemory, hostabi.ExportAlloc, fmt.Sprintf("the guest has %s of its own beside windows of %s, its memory limit is %s",
+			byteSize(i.mem.size-i.mem.donated), byteSize(i.mem.donated), byteSize(i.mem.limit))}
+	}
+	return ptr, nil
+}
+
+// takeBack has n bytes that were a window, or did not become one, count against the guest's limit again.
+func (i *instance) takeBack(n uint32) { i.mem.donated -= uint64(n) }
+
+// overLimit reports whether the guest has more memory of its own than its limit: it had more windows, or did not give what it got to
+// make one. Memory cannot shrink.
+func (i *instance) overLimit() bool { return i.mem.size > i.mem.limit+i.mem.donated }
+
+// bounds says what the limit is, and where the memory ends if that is before.
+func (i *instance) bounds() string {
+	limit := byteSize(i.mem.limit)
+	if end := min(i.mem.most(), i.plugin.memoryMax); end < i.mem.limit+i.mem.donated {
+		return limit + ", and its memory ends at " + byteSize(end)
+	}
+	return limit
 }
 
 func byteSize(n uint64) string {

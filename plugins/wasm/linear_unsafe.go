@@ -15,7 +15,7 @@ import (
 // hostPage is the smallest unit of a mapping that this host knows.
 const hostPage = 4096
 
-// linear is the linear memory of one instance: address space reserved up to its limit, made accessible as it
+// linear is the linear memory of one instance: all address space that it can have is reserved, and made accessible as it
 // grows. Its base never moves, so windows stay where they are and host views stay valid.
 //
 // Compiled code cannot survive a fault: an access to a page that is missing, protected or beyond the end of a
@@ -24,18 +24,23 @@ const hostPage = 4096
 type linear struct {
 	base     unsafe.Pointer
 	reserved uint64 // bytes of address space
-	limit    uint64 // largest size that the guest may reach
+	limit    uint64 // most bytes of its own that the guest may have
+	donated  uint64 // bytes of windows, which do not count against limit
 	size     uint64 // bytes that the guest sees
 	imaged   uint64 // bytes from 0 on that show a private file, but where the guest has written
-	refused  bool   // a growth beyond limit was refused
+	refused  bool   // a growth was refused
 	broken   bool   // a mapping failed and may have left a hole: nothing may run in this memory again
 }
 
-// newLinear reserves limit bytes and makes the first size bytes accessible.
+// newLinear reserves address space and makes the first size bytes accessible. How many windows there will be is not known yet, so
+// it is all that a module can address; where a limit on address space (ulimit -v) forbids that, there is less room for them.
 func newLinear(size, limit uint64) (*linear, error) {
-	reserved := max(limit, size, hostPage)
-	base, err := unix.MmapPtr(-1, 0, nil, uintptr(reserved), unix.PROT_NONE,
-		unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	reserved := uint64(addressable)
+	base, err := reserve(reserved)
+	if err != nil {
+		reserved = max(limit, size, hostPage)
+		base, err = reserve(reserved)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reserve %d bytes of address space: %w", reserved, err)
 	}
@@ -47,13 +52,18 @@ func newLinear(size, limit uint64) (*linear, error) {
 	return l, nil
 }
 
+// reserve takes address space without memory.
+func reserve(bytes uint64) (unsafe.Pointer, error) {
+	return unix.MmapPtr(-1, 0, nil, uintptr(bytes), unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+}
+
 // Allocate hands wazero the memory that was reserved before; a module has only one.
 func (l *linear) Allocate(_, _ uint64) experimental.LinearMemory { return l }
 
 // Reallocate grows the accessible part. It returns nil, which the guest sees as -1 from memory.grow, beyond the
-// limit or when the kernel refuses.
+// limit and the windows, or when the kernel refuses.
 func (l *linear) Reallocate(size uint64) []byte {
-	if size > l.limit {
+	if size > l.most() {
 		l.refused = true
 		return nil
 	}
@@ -173,6 +183,9 @@ func (l *linear) touch() {
 		mem = mem[n:]
 	}
 }
+
+// most is the largest size that the guest may reach.
+func (l *linear) most() uint64 { return min(l.limit+l.donated, l.reserved) }
 
 // release unmaps the reservation. No call may be running or follow.
 func (l *linear) release() {

@@ -34,7 +34,7 @@ const (
 // withDefaults fills in the limits that a source leaves to the runtime.
 func withDefaults(s env.Source, path string) env.Source {
 	s.Name = cmp.Or(s.Name, path)
-	s.Memory = min(cmp.Or(s.Memory, DefaultMemory), 1<<32) / wasmPage * wasmPage
+	s.Memory = min(cmp.Or(s.Memory, DefaultMemory), addressable) / wasmPage * wasmPage
 	s.Step = cmp.Or(s.Step, DefaultStep)
 	s.Init = cmp.Or(s.Init, DefaultInit)
 	s.Compile = cmp.Or(s.Compile, DefaultCompile)
@@ -42,8 +42,11 @@ func withDefaults(s env.Source, path string) env.Source {
 	return s
 }
 
-// wasmPage is the unit of linear memory.
-const wasmPage = 65536
+// wasmPage is the unit of linear memory, addressable is where it ends.
+const (
+	wasmPage    = 65536
+	addressable = 1 << 32
+)
 
 // Load reads, checks, meters and compiles a module, starts it once and asks it to describe itself. source is the file's
 // content; if it is nil, the file at path is read. path takes precedence over c.Use; Memory is rounded down to 64 KiB.
@@ -105,9 +108,12 @@ func (r *Runtime) start(ctx context.Context, source []byte, m *Module) (_ *Modul
 func (r *Runtime) module(path string, source []byte, module *meter.Module, metered *meter.Result, c env.Source, a *abi) *Module {
 	sum := sha256.Sum256(source)
 	m := &Module{runtime: r, path: path, config: c, abi: a, hash: hex.EncodeToString(sum[:]), metered: metered,
-		memoryMin: uint64(module.Memories[0].Min) * wasmPage, layout: layoutOf(module, metered), exports: map[string]bool{},
+		memoryMin: uint64(module.Memories[0].Min) * wasmPage, memoryMax: addressable, layout: layoutOf(module, metered), exports: map[string]bool{},
 		args: renderArgs(c.Args)}
 	m.free = m.release
+	if own := module.Memories[0]; own.HasMax {
+		m.memoryMax = min(uint64(own.Max)*wasmPage, addressable)
+	}
 	for _, e := range module.Exports {
 		m.exports[e.Name] = e.Kind == meter.KindFunction
 	}

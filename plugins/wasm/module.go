@@ -28,6 +28,7 @@ type Module struct {
 	compiled  wazero.CompiledModule
 	metered   *meter.Result
 	memoryMin uint64
+	memoryMax uint64 // as the module declares it, or addressable
 	layout    layout
 	exports   map[string]bool // functions that it exports
 

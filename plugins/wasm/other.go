@@ -21,10 +21,10 @@ const hostPage = 4096
 
 // linear is a placeholder where there is no memfd to map: such a host runs no guests.
 type linear struct {
-	size, limit uint64
-	imaged      uint64
-	refused     bool
-	broken      bool
+	size, limit, donated uint64
+	imaged               uint64
+	refused              bool
+	broken               bool
 }
 
 func newLinear(_, _ uint64) (*linear, error) {
@@ -45,6 +45,7 @@ func (l *linear) mapZero(_, _ uint64) error { return errors.ErrUnsupported }
 func (l *linear) untouched() []bool         { return nil }
 func (l *linear) touch()                    {}
 func (l *linear) release()                  {}
+func (l *linear) most() uint64              { return 0 }
 
 type imageFile struct {
 	fd      int

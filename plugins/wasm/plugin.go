@@ -44,15 +44,10 @@ func (p *Plugin) StepsParts() bool { return p.exports[hostabi.ExportStepRange] }
 // Configuration returns the arguments; see env.Configured. Limits and grants are not state of a guest.
 func (p *Plugin) Configuration() string { return string(p.args) }
 
-// MemoryFor returns how much of an instance's memory blocks take; see env.Sized. Each is a window of whole pages.
-func (p *Plugin) MemoryFor(blocks int, s *trajectory.Schema) (least, enough, limit uint64) {
-	n := uint64(blocks)
+// MemoryFor returns how large an instance's memory gets with blocks in it; see env.Sized. Each is a window of whole pages.
+func (p *Plugin) MemoryFor(blocks int, s *trajectory.Schema) (least, end uint64) {
 	used := max(uint64(p.layout.stack.Top), p.layout.dataHigh)
-	has := p.memoryMin
-	if p.image != nil {
-		has = p.image.size
-	}
-	return used + n*uint64(s.GuestBytes), has + n*(uint64(s.GuestBytes)+2*windowAlign), p.config.Memory
+	return used + uint64(blocks)*uint64(s.GuestBytes), p.memoryMax
 }
 
 // prepare starts the module once, asks it to describe itself, and takes the image that environments begin from.

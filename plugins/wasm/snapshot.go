@@ -2,6 +2,7 @@ package wasm
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -113,8 +114,8 @@ func (e *Env) decode(b []byte) (*snapshot, error) {
 	}
 	read(&head)
 	if !ok || int(head.Globals) != e.plugin.metered.Globals || head.Size%wasmPage != 0 ||
-		head.Size < e.plugin.memoryMin || head.Size > e.plugin.config.Memory {
-		return nil, fmt.Errorf("the snapshot is damaged, or the memory limit is less than its %d bytes", head.Size)
+		head.Size < e.plugin.memoryMin || head.Size > addressable {
+		return nil, errDamaged
 	}
 	s := &snapshot{batch: head.Batch, scratch: head.Scratch}
 	s.state = state{size: head.Size, fuel: head.Fuel, steps: head.Steps, skipped: head.Skipped, argsPtr: head.ArgsPtr,
@@ -125,17 +126,23 @@ func (e *Env) decode(b []byte) (*snapshot, error) {
 		var w [4]uint32
 		read(&w)
 		s.windows = append(s.windows, &window{block: w[0], ptr: w[1], bytes: w[2], bindings: w[3]})
+		s.donated += uint64(w[2])
 	}
 	for ok = ok && uint64(len(b)) == uint64(head.Pages)*pageBytes; ok && len(b) > 0; b = b[pageBytes:] {
 		s.pages = append(s.pages, page{number: binary.LittleEndian.Uint32(b), data: b[4:pageBytes:pageBytes]})
 	}
 	if !ok || !s.plausible(e) {
-		return nil, errors.New("the snapshot is damaged")
+		return nil, errDamaged
+	}
+	if limit := e.plugin.config.Memory; s.size > limit+s.donated {
+		return nil, fmt.Errorf("the snapshot has %s of memory without windows, the limit is %s", byteSize(s.size-s.donated), byteSize(limit))
 	}
 	return s, nil
 }
 
-// plausible reports whether every address in a snapshot lies in its memory.
+var errDamaged = errors.New("the snapshot is damaged")
+
+// plausible reports whether every address in a snapshot lies in its memory, and no two windows overlap.
 func (s *snapshot) plausible(e *Env) bool {
 	within := func(ptr, n uint32) bool { return uint64(ptr) <= s.size && uint64(n) <= s.size-uint64(ptr) }
 	ok := within(s.scratch, e.scratchBytes()) && within(s.errorPtr, errorBytes) &&
@@ -143,6 +150,10 @@ func (s *snapshot) plausible(e *Env) bool {
 	for _, w := range s.windows {
 		ok = ok && within(w.ptr, w.bytes) && w.ptr%hostPage == 0 && w.bytes%hostPage == 0 &&
 			within(w.bindings, e.plugin.bindingsBytes())
+	}
+	ordered := slices.SortedFunc(slices.Values(s.windows), func(a, b *window) int { return cmp.Compare(a.ptr, b.ptr) })
+	for k := 1; k < len(ordered); k++ {
+		ok = ok && !overlap(ordered[k-1].ptr, ordered[k-1].bytes, ordered[k].ptr, ordered[k].bytes)
 	}
 	for _, p := range s.pages {
 		ok = ok && uint64(p.number) < s.size/hostPage

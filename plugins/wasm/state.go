@@ -9,6 +9,7 @@ import (
 // state is the state of an instance besides its memory.
 type state struct {
 	size    uint64 // of the memory
+	donated uint64 // bytes of it that are windows
 	globals []uint64
 	fuel    uint64
 	steps   uint64
@@ -19,7 +20,7 @@ type state struct {
 }
 
 func (i *instance) state() state {
-	s := state{size: i.mem.size, fuel: i.fuel.used(), steps: i.host.steps, skipped: i.host.skipped,
+	s := state{size: i.mem.size, donated: i.mem.donated, fuel: i.fuel.used(), steps: i.host.steps, skipped: i.host.skipped,
 		entropy: slices.Clone(i.host.entropy), argsPtr: i.argsPtr, errorPtr: i.errorPtr}
 	for _, g := range i.globals {
 		s.globals = append(s.globals, g.Get())
@@ -38,13 +39,14 @@ func (i *instance) setState(s *state) {
 	i.argsPtr, i.errorPtr = s.argsPtr, s.errorPtr
 }
 
-// growTo makes the memory at least that large. Memory cannot shrink.
-func (i *instance) growTo(size uint64) error {
-	if i.mem.size >= size {
+// growTo makes the memory at least as large as in a state, with as much of it windows. Memory cannot shrink.
+func (i *instance) growTo(s *state) error {
+	i.mem.donated = s.donated
+	if i.mem.size >= s.size {
 		return nil
 	}
-	if _, ok := i.module.Memory().Grow(uint32((size - i.mem.size) / wasmPage)); !ok {
-		return fmt.Errorf("guest memory cannot grow from %d to %d bytes", i.mem.size, size)
+	if _, ok := i.module.Memory().Grow(uint32((s.size - i.mem.size) / wasmPage)); !ok {
+		return fmt.Errorf("guest memory cannot grow from %d to %d bytes", i.mem.size, s.size)
 	}
 	return nil
 }
@@ -124,7 +126,7 @@ type delta struct {
 
 // restoreDelta puts the instance into a state. All its windows become ordinary memory; base may be nil.
 func (i *instance) restoreDelta(base *image, d *delta) error {
-	if err := i.growTo(d.size); err != nil {
+	if err := i.growTo(&d.state); err != nil {
 		return err
 	}
 	common := uint64(0)

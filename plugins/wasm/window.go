@@ -79,7 +79,7 @@ func (e *Env) window(b env.Block) (*window, error) {
 func (e *Env) donate(block, bytes uint32) (*window, error) {
 	w := &window{block: block, bytes: bytes}
 	var err error
-	if w.ptr, err = e.inst.allocate(bytes, windowAlign); err != nil {
+	if w.ptr, err = e.inst.donate(bytes); err != nil {
 		return nil, err
 	}
 	if err := e.checkOverlap(w.ptr, bytes); err != nil {
@@ -232,6 +232,7 @@ func (w *window) revoke(e *Env) error {
 		return fmt.Errorf("revoke window of block %d: %w", w.block, err)
 	}
 	w.schema = nil
+	e.inst.takeBack(w.bytes)
 	for _, piece := range [][2]uint32{{w.ptr, w.bytes}, {w.bindings, e.plugin.bindingsBytes()}} {
 		if _, err := e.inst.invokeExport(hostabi.ExportFree, e.plugin.config.Init,
 			uint64(piece[0]), uint64(piece[1])); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -181,14 +182,21 @@ func TestBind_FollowsABlockToAnotherArena(t *testing.T) {
 	}
 }
 
-func TestBind_BeyondTheMemoryLimitSaysSo(t *testing.T) {
-	p := load(t, newRuntime(t), cartPole, nil, env.Source{Limits: env.Limits{Memory: 1 << 20}})
-	e := newEnv(t, p, env.Options{Envs: 256})
-	b := blocks(t, p.Spec(), trajectory.Shape{Steps: 1024, Envs: 256}, 1)[0]
-	err := e.Bind(b)
-	var f *env.Fault
-	if !errors.As(err, &f) || f.Kind != env.FaultMemory || !strings.Contains(err.Error(), "its memory limit is 1 MiB") {
-		t.Errorf("Bind = %v", err)
+// With little address space left there is room for the limit alone.
+func TestNewLinear_MakesDoWithLittleAddressSpace(t *testing.T) {
+	statm, err := os.ReadFile("/proc/self/statm")
+	must(t, err)
+	pages, err := strconv.ParseUint(strings.Fields(string(statm))[0], 10, 64)
+	must(t, err)
+	var old unix.Rlimit
+	must(t, unix.Getrlimit(unix.RLIMIT_AS, &old))
+	must(t, unix.Setrlimit(unix.RLIMIT_AS, &unix.Rlimit{Cur: pages*uint64(os.Getpagesize()) + 1<<30, Max: old.Max}))
+	l, err := newLinear(wasmPage, 1<<20)
+	must(t, errors.Join(unix.Setrlimit(unix.RLIMIT_AS, &old), err))
+	defer l.release()
+	l.donated = 1 << 20
+	if l.Reallocate(1<<20) == nil || l.Reallocate(2<<20) != nil {
+		t.Errorf("of 1 MiB and a window of as much %d bytes are there", l.size)
 	}
 }
 

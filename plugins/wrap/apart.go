@@ -26,14 +26,14 @@ func (p *paintedPlugin) schema(envs int) (*trajectory.Schema, error) {
 }
 
 // MemoryFor implements env.Sized for the inner plugin, which steps into one block.
-func (p *paintedPlugin) MemoryFor(_ int, s *trajectory.Schema) (least, enough, limit uint64) {
+func (p *paintedPlugin) MemoryFor(_ int, s *trajectory.Schema) (least, end uint64) {
 	sized, ok := p.Plugin.(env.Sized)
 	if !ok {
-		return 0, 0, 0
+		return 0, 0
 	}
 	own, err := p.schema(s.Shape.Envs)
 	if err != nil {
-		return 0, 0, 0 // NewEnv says why
+		return 0, 0 // NewEnv says why
 	}
 	return sized.MemoryFor(1, own)
 }

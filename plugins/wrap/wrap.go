@@ -229,14 +229,14 @@ func (p *plugin) Shapes() bool {
 }
 
 // MemoryFor implements env.Sized for the inner plugin, if that does.
-func (p *plugin) MemoryFor(blocks int, s *trajectory.Schema) (least, enough, limit uint64) {
+func (p *plugin) MemoryFor(blocks int, s *trajectory.Schema) (least, end uint64) {
 	sized, ok := p.Plugin.(env.Sized)
 	if !ok {
-		return 0, 0, 0
+		return 0, 0
 	}
 	inner, err := s.As(p.inner)
 	if err != nil {
-		return 0, 0, 0 // Bind says why
+		return 0, 0 // Bind says why
 	}
 	return sized.MemoryFor(blocks, inner)
 }

@@ -37,12 +37,14 @@ func (d Described) Hash() string { return strings.Repeat("0123", 16) }
 // Close has nothing to release.
 func (d Described) Close() error { return nil }
 
-// narrow is one whose instances may have 64 MiB.
-type narrow struct{ Described }
+// narrow is one whose instances have memory of that size at most.
+type narrow struct {
+	Described
+	end uint64
+}
 
-func (n narrow) MemoryFor(blocks int, s *trajectory.Schema) (least, enough, limit uint64) {
-	bytes := uint64(blocks) * uint64(s.GuestBytes)
-	return bytes, bytes + 1<<20, 64 << 20
+func (n narrow) MemoryFor(blocks int, s *trajectory.Schema) (least, end uint64) {
+	return uint64(blocks) * uint64(s.GuestBytes), n.end
 }
 
 // Load loads cartpole@1 and what else the tests name; see graph.Parts.
@@ -59,7 +61,9 @@ func Load(_ context.Context, _ string, e graph.EnvTable, _ string) (env.Plugin, 
 	case "./endless.wasm":
 		return Described{Obs: 4}, nil
 	case "./image.wasm":
-		return narrow{Described{Obs: 84 * 84 * 4, Limit: 1000}}, nil
+		return narrow{Described{Obs: 84 * 84 * 4, Limit: 1000}, 1 << 32}, nil
+	case "./small.wasm":
+		return narrow{Described{Obs: 84 * 84 * 4, Limit: 1000}, 64 << 20}, nil
 	case "./future.wasm":
 		return nil, &table.Error{Code: "E050", Reason: "future.wasm speaks ABI 2, this rlhost 1", Help: "update rlhost"}
 	case "./text.wasm":

@@ -152,6 +152,12 @@ func New(pages uint32) *Module {
 	return m
 }
 
+// MaxPages declares how large the memory may get.
+func (m *Module) MaxPages(pages uint32) {
+	m.memories.b[0] = 1
+	m.memories.b = append(m.memories.b, unsigned(nil, pages)...)
+}
+
 // Bare returns a module without a memory.
 func Bare() *Module { return &Module{start: -1} }
 
