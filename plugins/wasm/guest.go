@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"slices"
 	"time"
@@ -50,7 +51,10 @@ type Guest struct {
 }
 
 // piece is a piece of the guest's memory.
-type piece struct{ at, n uint32 }
+type piece struct {
+	at, n  uint32
+	window bool
+}
 
 // GuestOptions say who a Guest is.
 type GuestOptions struct {
@@ -141,23 +145,58 @@ func (g *Guest) Call(export string, args ...uint64) (uint32, error) {
 // Allocate asks the guest for memory for the host; Free gives it back.
 func (g *Guest) Allocate(n, align uint32) (uint32, error) {
 	at, err := g.inst.allocate(n, align)
+	if err == nil {
+		err = g.keep(piece{at: at, n: n})
+	}
 	if err != nil {
 		return 0, g.fault(err)
 	}
-	if overlap(at, n, g.inst.errorPtr, errorBytes) {
-		return 0, g.fault(badMemory(at, n, "memory that it gave to the host before"))
-	}
-	for _, p := range g.given {
-		if overlap(at, n, p.at, p.n) {
-			return 0, g.fault(badMemory(at, n, "memory that it gave to the host before"))
-		}
-	}
-	g.given = append(g.given, piece{at, n})
 	return at, nil
 }
 
-// Free gives memory back to the guest.
+// Donate is Allocate of memory over which the pages of a block are mapped: whole pages, which do not
+// count against the guest's limit. Where OverLimit is true after an error, the guest has kept what it was to give.
+func (g *Guest) Donate(n uint32) (uint32, error) {
+	at, err := g.inst.donate(n)
+	if err != nil {
+		return 0, g.fault(err)
+	}
+	if err := g.keep(piece{at, n, true}); err != nil {
+		g.inst.takeBack(n)
+		return 0, g.fault(err)
+	}
+	return at, nil
+}
+
+// OverLimit reports whether the guest has more memory of its own than its limit. Nothing but Restore and Close may follow then.
+func (g *Guest) OverLimit() bool { return g.inst.overLimit() }
+
+// keep notes memory that the guest has given, which must not be what it gave before.
+func (g *Guest) keep(new piece) error {
+	other := func(p piece) bool { return overlap(new.at, new.n, p.at, p.n) }
+	if other(piece{at: g.inst.errorPtr, n: errorBytes}) || slices.ContainsFunc(g.given, other) {
+		return badMemory(new.at, new.n, "memory that it gave to the host before")
+	}
+	g.given = append(g.given, new)
+	return nil
+}
+
+// Donated returns where the windows are that the guest has given, and how large, in the order in which it did.
+func (g *Guest) Donated() iter.Seq2[uint32, uint32] {
+	return func(yield func(at, n uint32) bool) {
+		for _, p := range g.given {
+			if p.window && !yield(p.at, p.n) {
+				return
+			}
+		}
+	}
+}
+
+// Free gives memory back to the guest. What was a window counts against its limit again.
 func (g *Guest) Free(at, n uint32) error {
+	if slices.Contains(g.given, piece{at, n, true}) {
+		g.inst.takeBack(n)
+	}
 	if _, err := g.inst.invokeExport(hostabi.ExportFree, g.module.config.Init, uint64(at), uint64(n)); err != nil {
 		return g.fault(err)
 	}
@@ -172,9 +211,6 @@ func (g *Guest) Gave(at uint32) bool {
 
 // View returns n bytes of the guest's memory in place, or nil where it has no such ones. It is valid until the guest is called.
 func (g *Guest) View(at, n uint32) []byte { return g.inst.view(at, n) }
-
-// WindowAlign is the alignment of memory over which pages are mapped.
-const WindowAlign = windowAlign
 
 // MapPrivate puts a private view of pages of a file over memory of the guest's: what others write appears there, what the guest
 // writes only it sees. All is whole pages.

@@ -231,6 +231,9 @@ func lives(t *testing.T, g *guest) {
 		h := x.with(1, 2, 3, 4)
 		for _, s := range g.slots[:min(len(g.slots), 4)] {
 			g.handle(s, &hostabi.Message{Handle: h})
+			if !g.dead && g.run.OverLimit() {
+				t.Errorf("it has a memory of %d bytes, more than its limit and its windows", g.run.Memory())
+			}
 		}
 		must(t, x.arena.Release(h))
 	}

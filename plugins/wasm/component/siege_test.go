@@ -148,6 +148,9 @@ func (a *attack) runs(t *testing.T, g *guest, said *account, note func(stage, er
 	send := func() {
 		must(t, x.To("in").Emit(hostabi.Message{Handle: keep}))
 		note(endsRun, x.Settle())
+		if !g.dead && g.run.OverLimit() {
+			t.Errorf("it has a memory of %d bytes, more than its limit and its windows", g.run.Memory())
+		}
 	}
 	send()
 	g.fire(1)

@@ -157,12 +157,19 @@ func (ws *windows) newView(a *arena.Arena) *view {
 	return v
 }
 
-// room returns a window of that size on which nothing is mapped: a new one, or the one that has not been used for longest.
+// room returns a window of that size on which nothing is mapped: one that there is, a new one, or the one that has not been used for
+// longest.
 func (g *guest) room(bytes uint32) (*window, error) {
 	ws := &g.windows
+	if w := ws.idle(func(w *window) bool { return w.view == nil && w.bytes == bytes }); w != nil {
+		return w, nil
+	}
 	var refused error
 	if len(ws.list) < maxWindows {
-		at, err := ws.run.Allocate(bytes, wasm.WindowAlign)
+		at, err := ws.run.Donate(bytes)
+		if err != nil && ws.run.OverLimit() {
+			return nil, err
+		}
 		if err == nil {
 			w := &window{at: at, bytes: bytes}
 			ws.list = append(ws.list, w)
@@ -218,14 +225,16 @@ func (ws *windows) free(w *window) error {
 	return ws.run.Free(w.at, w.bytes)
 }
 
-// unmapAll forgets what is mapped anywhere, after the guest's memory was replaced, and the windows in memory that it has not given
-// in its present state.
+// unmapAll forgets what is mapped anywhere, after the guest's memory was replaced. The windows are those that it has given in its
+// present state.
 func (ws *windows) unmapAll() {
 	for _, w := range ws.list {
 		w.unmap()
-		w.pins = 0
 	}
-	ws.list = slices.DeleteFunc(ws.list, func(w *window) bool { return !ws.run.Gave(w.at) })
+	ws.list = nil
+	for at, n := range ws.run.Donated() {
+		ws.list = append(ws.list, &window{at: at, bytes: n})
+	}
 	ws.freed = false
 }
 
@@ -257,9 +266,10 @@ func (g *guest) Altered() (columns []string) {
 	return columns
 }
 
-// contain reports whether a place in the guest's memory lies in a window.
+// contain reports whether a place in the guest's memory lies in a window. What lies in one on which nothing is mapped any more is
+// worth nothing.
 func (ws *windows) contain(offset uint64) bool {
 	return slices.ContainsFunc(ws.list, func(w *window) bool {
-		return w.view != nil && offset >= uint64(w.at) && offset-uint64(w.at) < uint64(w.bytes)
+		return offset >= uint64(w.at) && offset-uint64(w.at) < uint64(w.bytes)
 	})
 }

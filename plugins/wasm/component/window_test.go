@@ -3,6 +3,7 @@ package component
 import (
 	"encoding/binary"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/trajectory"
@@ -81,6 +82,77 @@ func TestWindows_MakeDoWithTheMemoryThereIs(t *testing.T) {
 	}
 	if g.remapped.Value() == 0 {
 		t.Error("no window was remapped")
+	}
+}
+
+// Windows larger than the limit do not count against it.
+func TestWindows_DoNotCountAgainstTheLimit(t *testing.T) {
+	s := source(file(t, reader("").bytes()), everything...)
+	s.Memory = 1 << 20
+	r, g := started(t, s, plugintest.RigOptions{}, nil)
+	x := newBlocks(t, r.Host.Arenas, 4, trajectory.Shape{Steps: 512, Envs: 256})
+	if x.schema.Bytes < 1<<20 {
+		t.Fatalf("blocks of %d bytes, want more than the limit", x.schema.Bytes)
+	}
+	for i := range 8 {
+		h := x.with(float32(i))
+		g.handle(g.slots[0], &hostabi.Message{Handle: h})
+		if got := noted(t, g); got != float32(i) {
+			t.Errorf("block %d: the guest reads %v", i, got)
+		}
+		must(t, x.arena.Release(h))
+	}
+	if n, faults := g.remapped.Value(), g.faults.Value(); n != 0 || faults != 0 || g.run.OverLimit() {
+		t.Errorf("%d windows remapped, %d faults, over the limit: %v", n, faults, g.run.OverLimit())
+	}
+}
+
+// oneWindow is a guest that gives one window. Where another is asked for it grows the memory as far as that goes, and gives none.
+func oneWindow() built {
+	const given = noteAt + 8
+	grow := asm.Loop + asm.Void + asm.Const(1) + asm.MemoryGrow + asm.Const(-1) + asm.Eq + asm.Eqz + asm.BrIf(0) + asm.End
+	b := reader("")
+	b.functions[hostabi.ExportAlloc] = asm.Get(1) + asm.Const(wasmPage) + asm.Eq + asm.If + asm.Void +
+		asm.Const(given) + asm.Load(0) + asm.If + asm.Void + grow + asm.Const(0) + asm.Return + asm.End +
+		asm.Const(given) + asm.Const(1) + asm.Store(0) + asm.End + allocate()
+	return b
+}
+
+// A guest that keeps what it got to make a window of is put back, and has no more than its limit then; the window that it has is not
+// made to do for the other block.
+func TestWindows_AGuestKeepsNothingOfTheirRoom(t *testing.T) {
+	r, g := started(t, hostile(t, oneWindow()), plugintest.RigOptions{}, nil)
+	x := newBlocks(t, r.Host.Arenas, 2, trajectory.Shape{Steps: 256, Envs: 64})
+	all := []hostabi.Handle{x.with(1), x.with(2)}
+	for n := range 4 {
+		g.handle(g.slots[0], &hostabi.Message{Handle: all[n%2]})
+		if want := uint64(n+1) / 2; g.faults.Value() != want || g.run.Memory() > 4<<20 || g.run.OverLimit() || g.remapped.Value() != 0 {
+			t.Errorf("after %d messages %d faults, want %d, %d windows remapped and a memory of %d bytes; log: %s",
+				n+1, g.faults.Value(), want, g.remapped.Value(), g.run.Memory(), r.Log.String())
+		}
+	}
+	if want := "to give, though a window does not count against its memory limit of 4 MiB"; !strings.Contains(r.Log.String(), want) {
+		t.Errorf("the log says %s, want %q", r.Log.String(), want)
+	}
+	for _, h := range all {
+		must(t, x.arena.Release(h))
+	}
+}
+
+// A window that was given back to the guest since its state was saved is one of the host's again after a fault.
+func TestFault_HasTheWindowsOfTheState(t *testing.T) {
+	x := newScene(t, source(file(t, reader("").bytes()), everything...), nil)
+	must(t, x.send(1))
+	x.g.save()
+	w := *x.g.windows.list[0]
+	must(t, x.g.free(x.g.windows.list[0]))
+	must(t, x.g.goBack())
+	if list := x.g.windows.list; len(list) != 1 || list[0].at != w.at || list[0].bytes != w.bytes || list[0].view != nil {
+		t.Errorf("%d windows after the fault, want the one that was saved, with nothing mapped on it", len(list))
+	}
+	must(t, x.send(2))
+	if got := noted(t, x.g); got != 2 || len(x.g.windows.list) != 1 {
+		t.Errorf("the guest reads %v in %d windows", got, len(x.g.windows.list))
 	}
 }
 
