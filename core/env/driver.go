@@ -53,7 +53,7 @@ func NewDriver(p Plugin, o DriverOptions) (*Driver, error) {
 		o.Autoreset = spec.PickAutoreset()
 	}
 	o.Memory.Chunk = 0
-	whole, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: o.Rows, Envs: o.Envs + 2*o.Margin, SoA: o.SoA, Memory: o.Memory})
+	whole, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: o.Rows, Envs: o.Envs + 2*o.Margin, SoA: o.SoA, Memory: o.Memory, Shaped: Shapes(p)})
 	if err != nil {
 		return nil, err
 	}

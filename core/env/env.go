@@ -192,6 +192,10 @@ type Options struct {
 	// Metric receives numbers that the environments report, or is nil. It is called during the Env's own calls, and with the
 	// same name for the same metric.
 	Metric func(m Metric)
+	// Tolerate is asked about the fault of a call of a wrapper, which costs what the wrapper would have done in that step: true
+	// lets the environments go on without it. Otherwise, and where it is nil, the step that the call was for returns the *Fault. It is called
+	// during the Env's own calls.
+	Tolerate func(fault error) bool
 	// Log is told of what goes wrong without a call failing. Nil: nobody is.
 	Log *slog.Logger
 }

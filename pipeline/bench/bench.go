@@ -101,7 +101,7 @@ func Run(ctx context.Context, plugin env.Plugin, o Options) (*Result, error) {
 // checkMemory tells whether the environments have memory for what is mapped into one instance: two blocks of half of them.
 // That is more than what is stepped alone.
 func (o *Options) checkMemory(plugin env.Plugin) error {
-	schema, err := trajectory.NewSchema(plugin.Spec(), trajectory.Shape{Steps: o.Horizon, Envs: o.Envs / o.splits()})
+	schema, err := trajectory.NewSchema(plugin.Spec(), trajectory.Shape{Steps: o.Horizon, Envs: o.Envs / o.splits(), Shaped: env.Shapes(plugin)})
 	if err != nil {
 		return err
 	}

@@ -232,7 +232,7 @@ func (s *Set) checkMemory(g *graph.Graph, c *graph.Report) {
 		if e := g.Env(x.Env); e != nil {
 			at = e.UseAt
 		}
-		schema, err := trajectory.NewSchema(from.Plugin.Spec(), trajectory.Shape{Steps: f.BlockRows / envs, Envs: envs})
+		schema, err := trajectory.NewSchema(from.Plugin.Spec(), trajectory.Shape{Steps: f.BlockRows / envs, Envs: envs, Shaped: env.Shapes(from.Plugin)})
 		if err != nil {
 			c.Add("E042", at, fmt.Sprintf("lower envs or horizon of %q, or raise its splits", x.Name), "env %q: %v", x.Env, err)
 			continue

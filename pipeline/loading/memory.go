@@ -80,6 +80,7 @@ func (s *Set) trajectories(g *graph.Graph, x *graph.Component) Need {
 	}
 	horizon := f.BlockRows / envs
 	schema, err := trajectory.NewSchema(from.Plugin.Spec(), trajectory.Shape{Steps: horizon, Envs: envs, Policies: f.ShapePolicies(), Memory: s.memory(g, x),
+		Shaped:  env.Shapes(from.Plugin),
 		Granted: strings.Join(g.Written(x.Name), " ")})
 	if err != nil {
 		return Need{} // E042, E052, E054

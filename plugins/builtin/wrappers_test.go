@@ -1,7 +1,7 @@
 package builtin
 
 import (
-	"log/slog"
+	"errors"
 	"math"
 	"path/filepath"
 	"slices"
@@ -177,14 +177,25 @@ func TestWrapperModules_MistakesHaveAPlace(t *testing.T) {
 	}
 }
 
-// A call that fails costs what the module would have written in that step, and is counted: one that exceeds its limit, and one that
-// writes what is no number.
-func TestWrapperModules_AFaultCostsOneCall(t *testing.T) {
-	load, modules := loader(t), wrapperModules(t)
-	for name, w := range map[string]env.Wrapper{
+// failing are modules each of whose calls fails: by its limit, by what it writes, by a trap.
+func failing(t *testing.T) map[string]env.Wrapper {
+	t.Helper()
+	modules := wrapperModules(t)
+	hostile, err := filepath.Abs("../../cmd/rlhost/testdata/guests/shapes.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]env.Wrapper{
 		"limit":     {"use": modules["center"]["use"], "limits": map[string]any{"step": "1ns"}},
 		"no number": {"use": modules["shaper"]["use"], "args": map[string]any{"scale": 1e300}},
-	} {
+		"trap":      {"use": hostile, "args": map[string]any{"fault": int64(1)}},
+	}
+}
+
+// A call that fails and is tolerated costs what the module would have written in that step, and is counted.
+func TestWrapperModules_AFaultCostsOneCall(t *testing.T) {
+	load := loader(t)
+	for name, w := range failing(t) {
 		t.Run(name, func(t *testing.T) {
 			p, err := load(w)
 			if err != nil {
@@ -192,14 +203,21 @@ func TestWrapperModules_AFaultCostsOneCall(t *testing.T) {
 			}
 			const envs, steps = 100_000, 3 // the clock is looked at from time to time
 			faults := 0.0
-			var log strings.Builder
-			e, tr := batchOf(t, p, envs, steps, env.Options{Log: slog.New(slog.NewTextHandler(&log, nil)), Metric: func(m env.Metric) {
-				if m.Name == "wrapper_faults" {
-					faults += m.Value
-				}
-			}})
+			var told []string
+			e, tr := batchOf(t, p, envs, steps, env.Options{
+				Tolerate: func(fault error) bool { told = append(told, fault.Error()); return true },
+				Metric: func(m env.Metric) {
+					if m.Name == "wrapper_faults" {
+						faults += m.Value
+					}
+				},
+			})
 			if err := e.Reset(0, nil, nil); err != nil {
 				t.Fatal(err)
+			}
+			want := steps
+			if name == "trap" {
+				want = 1 // in the first step of an episode
 			}
 			for step := range steps {
 				if err := e.Step(step); err != nil {
@@ -209,11 +227,41 @@ func TestWrapperModules_AFaultCostsOneCall(t *testing.T) {
 					t.Errorf("step %d: learned from are not the rewards", step)
 				}
 			}
-			if faults != steps {
-				t.Errorf("%v faults are counted, want %d", faults, steps)
+			if faults != float64(want) || len(told) != want || !strings.Contains(told[0], w["use"].(string)) {
+				t.Errorf("%v faults are counted, want %d; told is %q", faults, want, told)
 			}
-			if lines := strings.Count(log.String(), "\n"); lines != 1 || !strings.Contains(log.String(), w["use"].(string)) {
-				t.Errorf("the log has\n%swant a line with %s", log.String(), w["use"])
+		})
+	}
+}
+
+// A call that fails and is not tolerated is a fault of the environments, as in checks and trials; one that traps poisons them until Renew.
+func TestWrapperModules_AFaultIsTheEnvironments(t *testing.T) {
+	load := loader(t)
+	for name, w := range failing(t) {
+		t.Run(name, func(t *testing.T) {
+			p, err := load(w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			const envs = 100_000
+			e, tr := batchOf(t, p, envs, 2, env.Options{})
+			for range 2 {
+				if err := e.Reset(0, nil, nil); err != nil {
+					t.Fatal(err)
+				}
+				var f *env.Fault
+				if err := e.Step(0); !errors.As(err, &f) || f.Name != "test" || f.Source != w["use"] || f.Call != hostabi.ExportSlot || f.Step != 1 {
+					t.Fatalf("%v, want a fault of %v", err, w["use"])
+				}
+				_, saved := e.Snapshot()
+				for call, err := range map[string]error{"Step": e.Step(1), "Reset": e.Reset(1, nil, nil), "Bind": e.Bind(env.Block{Trajectory: tr, FD: -1}), "Snapshot": saved} {
+					if errors.Is(err, env.ErrPoisoned) != f.Poisons() {
+						t.Errorf("%s after a %v: %v", call, f.Kind, err)
+					}
+				}
+				if err := errors.Join(e.Renew(), e.Bind(env.Block{Trajectory: tr, FD: -1})); err != nil {
+					t.Fatal(err)
+				}
 			}
 		})
 	}

@@ -87,7 +87,7 @@ func (o *Options) setDefaults(spec *hostabi.EnvSpec) {
 func CheckMemory(p env.Plugin, o Options) error {
 	spec := p.Spec()
 	o.setDefaults(&spec)
-	schema, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: env.DriverRows, Envs: o.Envs})
+	schema, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: env.DriverRows, Envs: o.Envs, Shaped: env.Shapes(p)})
 	if err != nil {
 		return err
 	}

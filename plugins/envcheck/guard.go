@@ -107,11 +107,11 @@ func (g *guard) plantReset(mask []byte) {
 	copy(g.want, g.region())
 }
 
-// add makes a row of the columns with a flag due.
+// add makes a row of the guest's columns with a flag due.
 func (g *guard) add(flag trajectory.Flags, row int) {
 	whole, _ := g.driver.Whole()
 	for _, l := range whole.Schema.Columns() {
-		if l.Flags&flag != 0 {
+		if l.Flags&flag != 0 && l.Flags&trajectory.Guest != 0 {
 			g.addColumn(whole, l, row)
 		}
 	}

@@ -321,6 +321,7 @@ func (w *recorder) step(step int) error {
 	}
 	reset := false
 	reward, terminated, truncated := w.driver.Reward(), w.driver.Terminated(), w.driver.Truncated()
+	shaped := w.driver.Result(trajectory.ShapedReward)
 	for env := range w.mask {
 		w.mask[env] = 0
 		if w.mode == hostabi.Disabled && terminated[env]|truncated[env] != 0 { // with one agent
@@ -337,6 +338,9 @@ func (w *recorder) step(step int) error {
 		w.mixResults(env, flags != 0)
 		w.note(env, step, reward[env], flags)
 		w.mix(env, uint64(math.Float32bits(reward[env]))<<2|flags)
+		if shaped.Rows > 0 {
+			w.hash[env] = hashRow(w.hash[env], shaped, env)
+		}
 		w.mixObs(env, step, trajectory.Observed)
 		if flags != 0 && w.mode == hostabi.SameStep {
 			w.mixObs(env, step, trajectory.Final)

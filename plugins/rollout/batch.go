@@ -53,7 +53,7 @@ func newBatch(c *shared, p env.Plugin, schema *trajectory.Schema, index int) (*b
 	}
 	e, err := p.NewEnv(env.Options{
 		Name: c.h.Name, Envs: n, FirstEnv: b.first(), Autoreset: c.mode, Seed: c.seedOf(c.life * lifeAttempts),
-		Metric: b.report, Log: c.h.Log,
+		Metric: b.report, Log: c.h.Log, Tolerate: b.tolerates,
 	})
 	if err != nil {
 		return nil, err
@@ -99,6 +99,17 @@ func (b *batch) forgetWants() {
 
 // onFault reports whether a fault takes the component back to what ran before.
 func (b *batch) onFault(fault error) bool { return b.probation != nil && b.probation.onFault(fault) }
+
+// tolerates takes a fault of a wrapper, which costs one of its calls: a restart of the component's, but not on probation.
+func (b *batch) tolerates(fault error) bool {
+	c := b.c
+	if b.probation != nil || !c.spend() {
+		return false
+	}
+	b.version.faults.Inc()
+	c.h.Log.Warn("a wrapper has failed: the step goes on without it", "error", fault, "restart", c.restarted, "max_restarts", c.config.MaxRestarts)
+	return true
+}
 
 // isFault reports whether an error is the environments' own.
 func isFault(err error) bool {

@@ -2,6 +2,7 @@ package wrap
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 
@@ -54,6 +55,7 @@ type wrapped struct {
 	part    []byte                // 1 for the environments that the step under way is for
 	reset   []byte                // which environments to reset
 	pending int                   // row of a step that was begun
+	broken  bool                  // a fault of the wrapper has poisoned the batch
 }
 
 // schemas are one layout as both sides describe it.
@@ -70,7 +72,7 @@ var (
 
 // fresh makes the wrapper's own state that of a new batch.
 func (w *wrapped) fresh() (err error) {
-	w.rows = 0
+	w.rows, w.broken = 0, false
 	if w.ends, err = newEnds(w.o.Envs, &w.plugin.spec, w.o.Autoreset); err != nil {
 		return err
 	}
@@ -109,6 +111,9 @@ func (w *wrapped) schemaFor(outer *trajectory.Schema) (*trajectory.Schema, error
 
 // Bind binds the block for both sides; see env.Env.
 func (w *wrapped) Bind(b env.Block) error {
+	if err := w.usable(); err != nil {
+		return err
+	}
 	if b.Schema == nil {
 		return w.inner.Bind(b) // which refuses it
 	}
@@ -127,6 +132,26 @@ func (w *wrapped) Bind(b env.Block) error {
 	w.layer.bind(outer)
 	w.lose(err)
 	return err
+}
+
+// usable returns an error once a fault of the wrapper has poisoned the batch.
+func (w *wrapped) usable() error {
+	if w.broken {
+		return fmt.Errorf("%s: %w", w.o.Name, env.ErrPoisoned)
+	}
+	return nil
+}
+
+// fault returns the error of a call of the wrapper that the environments cannot do without, or nil where they go on.
+func (w *wrapped) fault(f *env.Fault) error {
+	if w.o.Metric != nil {
+		w.o.Metric(env.Metric{Env: -1, Name: metricFaults, Value: 1})
+	}
+	if w.o.Tolerate != nil && w.o.Tolerate(f) {
+		return nil
+	}
+	w.broken = f.Poisons()
+	return f
 }
 
 // lose forgets the episodes of the environments that an error reports lost.
@@ -153,6 +178,9 @@ func (w *wrapped) report(m env.Metric) {
 
 // Reset begins episodes; see env.Env.
 func (w *wrapped) Reset(t int, mask []uint8, seeds []uint64) error {
+	if err := w.usable(); err != nil {
+		return err
+	}
 	if err := w.o.CheckReset(w.rows, t, mask, seeds); err != nil {
 		return err
 	}
@@ -175,6 +203,9 @@ func (w *wrapped) Reset(t int, mask []uint8, seeds []uint64) error {
 
 // Step makes one step; see env.Env.
 func (w *wrapped) Step(t int) error {
+	if err := w.usable(); err != nil {
+		return err
+	}
 	if err := w.o.CheckStep(w.rows, t); err != nil {
 		return err
 	}
@@ -200,6 +231,9 @@ func (w *wrapped) StartStep(t int, ready func()) (over bool, err error) {
 	if w.starter == nil {
 		return true, w.Step(t)
 	}
+	if err := w.usable(); err != nil {
+		return true, err
+	}
 	if err := w.o.CheckStep(w.rows, t); err != nil {
 		return true, err
 	}
@@ -219,6 +253,9 @@ func (w *wrapped) StepParts(t int, parts []env.Span) error {
 	inner, ok := w.inner.(env.PartStepper)
 	if !ok || w.ends.agents != nil {
 		return w.unsupported("step parts")
+	}
+	if err := w.usable(); err != nil {
+		return err
 	}
 	if err := w.o.CheckStep(w.rows, t); err != nil {
 		return err

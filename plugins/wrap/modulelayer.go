@@ -6,6 +6,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi"
 )
 
 // metricFaults is the name under which the calls are told in which a module has failed.
@@ -23,7 +24,7 @@ type moduleLayer struct {
 	state    []byte   // of all agents
 	record   int      // bytes of an agent's
 	use      string   // path of the module
-	told     bool     // a fault has been logged
+	calls    uint64   // of the instance
 }
 
 // Close ends the instance.
@@ -37,7 +38,7 @@ func (l *moduleLayer) begin(index int, _ uint64, seeded bool) {
 }
 
 // after writes the rewards as they are, and then what the module makes of those of steps of episodes. A step whose call fails goes on
-// with the former.
+// with the former, if it goes on.
 func (l *moduleLayer) after(t int) error {
 	if !l.tr.Schema.Has(trajectory.ShapedReward) {
 		return nil
@@ -48,14 +49,15 @@ func (l *moduleLayer) after(t int) error {
 	for i := range l.sources {
 		l.fill(i, t)
 	}
+	l.calls++
 	err := l.instance.Call()
 	if err == nil && !l.finite() {
 		err = errNoNumber
 	}
 	if err == nil {
 		l.take(t)
-	} else {
-		l.fault(err)
+	} else if err := l.w.fault(l.faultOf(err)); err != nil {
+		return err
 	}
 	for i, idle := range l.w.ends.idle {
 		if idle == 0 {
@@ -67,15 +69,17 @@ func (l *moduleLayer) after(t int) error {
 
 var errNoNumber = errors.New("it has written a reward that is no number")
 
-// fault counts a call that has failed, and tells the first.
-func (l *moduleLayer) fault(err error) {
-	if l.w.o.Metric != nil {
-		l.w.o.Metric(env.Metric{Env: -1, Name: metricFaults, Value: 1})
+// faultOf is a call that has failed, as a fault of the environments.
+func (l *moduleLayer) faultOf(err error) *env.Fault {
+	f := &env.Fault{Kind: env.FaultTrap, Name: l.w.o.Name, Source: l.use, Call: hostabi.ExportSlot, Env: -1, Step: l.calls, Err: err}
+	var guest *env.Fault
+	switch {
+	case errors.As(err, &guest):
+		f.Kind, f.Err = guest.Kind, guest.Err
+	case errors.Is(err, errNoNumber):
+		f.Kind = env.FaultOutput
 	}
-	if l.w.o.Log != nil && !l.told {
-		l.told = true
-		l.w.o.Log.Warn("a wrapper has failed; such steps go on with the rewards as they are, and env/"+metricFaults+" counts them", "wrapper", l.use, "error", err)
-	}
+	return f
 }
 
 // fill copies a column of step t to where the module reads it.

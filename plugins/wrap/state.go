@@ -45,6 +45,9 @@ func (w *wrapped) take(index int, src []byte) {
 
 // Snapshot returns the state of the batch; see env.Env.
 func (w *wrapped) Snapshot() ([]byte, error) {
+	if err := w.usable(); err != nil {
+		return nil, err
+	}
 	all, err := w.inner.Snapshot()
 	return append(all, w.records()...), err
 }
@@ -81,6 +84,7 @@ func (w *wrapped) Restore(snapshot []byte) error {
 		return err
 	}
 	w.takeRecords(snapshot[at:])
+	w.broken = false
 	return nil
 }
 
@@ -90,6 +94,9 @@ func (w *wrapped) CopyFrom(from env.Env) error {
 	other, ok := from.(*wrapped)
 	if !ok || other.o.Envs != w.o.Envs || other.ends.bytes() != w.ends.bytes() {
 		return w.unsupported("copy the state of these environments")
+	}
+	if err := errors.Join(w.usable(), other.usable()); err != nil {
+		return err
 	}
 	same := other.plugin.text == w.plugin.text
 	if !same && !w.mayFollow(other.layer) {
@@ -146,6 +153,9 @@ func (w *wrapped) follow(other *wrapped) {
 
 // SaveEnv appends the state of one environment; see env.Stater.
 func (w *wrapped) SaveEnv(index int, dst []byte) ([]byte, error) {
+	if err := w.usable(); err != nil {
+		return dst, err
+	}
 	inner, ok := w.inner.(env.Stater)
 	if !ok {
 		return dst, w.unsupported("save one environment")
@@ -166,6 +176,9 @@ func (w *wrapped) SaveEnv(index int, dst []byte) ([]byte, error) {
 
 // LoadEnv replaces the state of one environment.
 func (w *wrapped) LoadEnv(index int, state []byte) error {
+	if err := w.usable(); err != nil {
+		return err
+	}
 	inner, ok := w.inner.(env.Stater)
 	if !ok {
 		return w.unsupported("load one environment")
@@ -205,6 +218,9 @@ func sumOf(text string) uint32 { return crc32.ChecksumIEEE([]byte(text)) }
 
 // MapAhead shows the inner batch the blocks to come; see env.BlockMapper.
 func (w *wrapped) MapAhead(blocks []env.Block) error {
+	if err := w.usable(); err != nil {
+		return err
+	}
 	inner, ok := w.inner.(env.BlockMapper)
 	if !ok {
 		return nil
