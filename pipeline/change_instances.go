@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"time"
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/bus"
@@ -16,10 +15,6 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
-// learnedStep is how often learned looks whether trajectories have been learned from: the release of a block is told to
-// its writer alone, which may be another process, and so may the one that releases it.
-const learnedStep = 200 * time.Microsecond
-
 // learned waits, in synchronous mode, until a rollout's trajectories have been learned from and the resulting weights
 // are emitted. A rollout begins its next trajectories when its blocks come back, so with the newest weights; a
 // successor with blocks of its own, as in another process, would not wait for that.
@@ -28,11 +23,18 @@ func (s *replacement) learned(ctx context.Context) error {
 		return nil
 	}
 	left := s.trajectories()
-	look := time.NewTicker(learnedStep)
-	defer look.Stop()
-	for outstanding(left) {
+	freed := make(chan struct{}, 1)
+	for _, a := range left {
+		defer a.Watch(func() {
+			select {
+			case freed <- struct{}{}:
+			default: // it looks at all of them
+			}
+		})()
+	}
+	for outstanding(left) { // what the old instance itself claimed it has released: it is at rest
 		select {
-		case <-look.C:
+		case <-freed:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-s.old.loop.Gone():

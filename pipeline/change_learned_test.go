@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
@@ -83,6 +85,27 @@ func TestTransition_WaitsForWhatASynchronousRolloutHasMade(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The release wakes the wait: nothing else does, and no time has to pass.
+func TestTransition_TheReleaseOfATrajectoryEndsTheWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newLearnedRig(t)
+		h, err := r.loan.Commit()
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		learned := make(chan error, 1)
+		go func() { learned <- r.step.learned(t.Context()) }()
+		synctest.Wait()
+		if err := r.arena.Release(h); err != nil {
+			t.Error(err)
+		}
+		if err := <-learned; err != nil || time.Since(began) > 0 {
+			t.Errorf("learned from after %v: %v", time.Since(began), err)
+		}
+	})
 }
 
 func TestTransition_TheEndOfTheRunEndsTheWaitForWhatIsLearnedFrom(t *testing.T) {
