@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/arena"
@@ -19,7 +20,13 @@ import (
 // lent is a dataset of three blocks, of which the first two lie in an arena, with the arena's set.
 func lent(t *testing.T, n *policy.Network) (*policy.Dataset, *arena.Set) {
 	t.Helper()
-	d := policytest.Acted(t, cpu.New(), parameters(n), policytest.Options{Network: *n, Steps: 4, Envs: 8, Blocks: 3, Seed: 1})
+	return lentOf(t, n, policytest.Options{Network: *n, Steps: 4, Envs: 8, Blocks: 3, Seed: 1})
+}
+
+// lentOf is lent of another dataset.
+func lentOf(t *testing.T, n *policy.Network, o policytest.Options) (*policy.Dataset, *arena.Set) {
+	t.Helper()
+	d := policytest.Acted(t, cpu.New(), parameters(n), o)
 	set := arena.NewSet()
 	t.Cleanup(func() {
 		if err := set.Close(); err != nil {
@@ -121,5 +128,52 @@ func TestWatch_FollowsTheSet(t *testing.T) {
 	second()
 	if off := d.Calls("cuMemHostUnregister"); off != 2 {
 		t.Errorf("%d ends of registrations", off)
+	}
+}
+
+// The memory of an arena that nobody watches any more stays the device's until copies of it that are under way are made: where the update
+// goes on, where it fails then, and where the device cannot be waited for.
+func TestWatch_EndsUnderACopy(t *testing.T) {
+	n := small()
+	for name, fails := range map[string]string{"and all goes well": "", "and a launch fails": "cuLaunchKernel", "and nobody can wait": "cuStreamSynchronize"} {
+		t.Run(name, func(t *testing.T) {
+			copied := func() {}
+			b, d := fakeOnly(t, fake.Options{Lazy: true, Before: func(call string) {
+				if call == "cuLaunchKernel" {
+					copied()
+				}
+			}})
+			data, set := lent(t, &n)
+			want, _ := learn(t, b, &n, ppo.Defaults(), data)
+			unwatch := b.Watch(set, slog.Default())
+			l, err := ppo.NewLearner(b, &n, parameters(&n), ppo.Defaults())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			copied = sync.OnceFunc(func() {
+				if fails != "" {
+					d.FailOnce(fails, 1)
+				}
+				unwatch()
+				if d.Calls("cuMemHostRegister_v2") != 1 || d.Calls("cuMemHostUnregister") != 0 {
+					t.Error("the arena is not the device's while copies are under way")
+				}
+			})
+			if _, err := l.Update(data, rates); (err != nil) != (fails != "") {
+				t.Fatalf("Update = %v", err)
+			}
+			if fails != "" {
+				if _, err := l.Update(data, rates); err != nil {
+					t.Fatalf("the next Update = %v", err)
+				}
+			}
+			if got, err := l.State(); err != nil || fails != "cuStreamSynchronize" && !slices.Equal(got.Params, want.Params) {
+				t.Errorf("it learns other parameters: %v", err)
+			}
+			if off := d.Calls("cuMemHostUnregister"); off != 1 {
+				t.Errorf("the arena is taken from the device %d times", off)
+			}
+		})
 	}
 }

@@ -64,6 +64,10 @@ func (a *aims) fit(rows int) {
 	}
 	a.fail(a.close())
 	a.rows, a.advantage, a.target, a.newLogProb = rows, a.floats(rows), a.floats(rows), a.floats(rows)
+	if a.err != nil {
+		a.rows = 0
+		a.fail(a.close())
+	}
 }
 
 func newEngine(d *device, l *layout, params []float32, c ppo.Config) (*engine, error) {
@@ -120,10 +124,17 @@ func (k *engine) fit(rows int) {
 		k.fail(k.batch.close())
 	}
 	k.batch = newMinibatch(k.work, k.layout, k.params, k.control, rows)
+	if k.err != nil {
+		k.fail(k.batch.close())
+		k.batch = nil
+	}
 }
 
 // Begin copies the round to the device.
 func (k *engine) Begin(r *ppo.Round) {
+	if len(k.data.seen) > 0 { // of an update that could not be waited for
+		k.leave()
+	}
 	k.round, k.begun, k.made, k.aimed = r, k.begun[:0], 0, false
 	d := r.Dataset
 	rows := min(k.config.Minibatch, d.Rows())
@@ -250,8 +261,7 @@ func (k *engine) Finish() (ppo.Stats, error) {
 	if k.err == nil {
 		k.copy(k.order.host.Address+kernels.Address(k.end.at), k.control, k.end.bytes)
 	}
-	k.wait()
-	k.data.leave()
+	k.leave()
 	if err := k.work.take(); err != nil {
 		return ppo.Stats{}, err
 	}
@@ -262,6 +272,15 @@ func (k *engine) Finish() (ppo.Stats, error) {
 		k.rate = c.Rate
 	}
 	return stats, k.fault(&c, r.Dataset)
+}
+
+// leave waits, and gives back blocks that the device has copied; where it cannot wait, they are its own until it can.
+func (k *engine) leave() {
+	err := k.stream.Synchronize()
+	k.fail(err)
+	if err == nil {
+		k.data.leave()
+	}
 }
 
 // stats are those of an update.

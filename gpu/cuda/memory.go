@@ -60,12 +60,8 @@ func (w *work) copy(to, from kernels.Address, bytes int) {
 	}
 }
 
-// wait blocks until all that was submitted is done.
-func (w *work) wait() {
-	if w.err == nil {
-		w.err = w.stream.Synchronize()
-	}
-}
+// wait blocks until all that was submitted is done, after an error too: what was submitted before it is under way.
+func (w *work) wait() { w.fail(w.stream.Synchronize()) }
 
 // owner makes launches and memory, which it closes together.
 type owner struct {

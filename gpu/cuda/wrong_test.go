@@ -134,6 +134,52 @@ func losesContext(t *testing.T, options fake.Options) {
 	}
 }
 
+// An actor whose device is lost while it acts says so, now and later, and its requests have the outputs that they had.
+func TestActor_TellsOfALostContext(t *testing.T) {
+	n := small()
+	o := policytest.Options{Network: n, Steps: 1, Envs: 8, Blocks: 1, Seed: 1}
+	data := policytest.NewDataset(t, o)
+	launches := 0
+	for _, lost := range []bool{false, true} {
+		options := fake.Options{Seed: 1}
+		if lost {
+			options.Launches = launches - 1
+		}
+		d := fake.New(options)
+		b := cuda.New(cuda.Options{Driver: func() (*driver.Table, error) { return driver.Bind(d.Lookup) }})
+		a, err := policy.NewActor(b, &n, 8)
+		if err == nil {
+			err = a.Load(policy.Weights{Params: parameters(&n)})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := bytes.Clone(data.Blocks[0].Mem)
+		requests := policytest.Requests(&n, data, data.Blocks[0], 0, 8)
+		err = a.Act(requests)
+		if !lost {
+			launches = d.Calls("cuLaunchKernel")
+			if err := errors.Join(err, a.Close(), b.Close(), d.Close()); err != nil {
+				t.Fatal(err)
+			}
+			data = policytest.NewDataset(t, o)
+			continue
+		}
+		if !driver.IsSticky(err) || !bytes.Equal(before, data.Blocks[0].Mem) {
+			t.Errorf("Act = %v, want the end of the context and nothing written", err)
+		}
+		if err := a.Act(requests); !driver.IsSticky(err) {
+			t.Errorf("the next Act = %v, want the end of the context", err)
+		}
+		if err := a.Load(policy.Weights{Params: parameters(&n)}); !driver.IsSticky(err) {
+			t.Errorf("Load = %v, want the end of the context", err)
+		}
+		if a.Close() == nil || d.Fault() == nil {
+			t.Error("nothing tells what ended the context")
+		}
+	}
+}
+
 // Parameters that are not numbers learn nothing, and say so; the learner goes on with others.
 func TestLearner_RefusesParametersThatAreNotNumbers(t *testing.T) {
 	b, _ := backendOn(t, fake.Options{})

@@ -191,7 +191,11 @@ func (f *functions) memory() map[string]any {
 		"cuMemHostRegister_v2": func(from *byte, n uint64, _ uint32) int32 {
 			return f.within("cuMemHostRegister_v2", func(d *Driver) int32 { return d.register(unsafe.Slice(from, n)) })
 		},
-		"cuMemHostUnregister": f.afterWork("cuMemHostUnregister", func(d *Driver, address uint64) int32 { return d.unregister(address, false) }),
+		"cuMemHostUnregister": func(address uint64) int32 {
+			f.d.running.Lock()
+			defer f.d.running.Unlock()
+			return f.within("cuMemHostUnregister", func(d *Driver) int32 { return d.take(address) })
+		},
 		"cuMemHostGetDevicePointer_v2": func(to *uint64, from, _ uint64) int32 {
 			return f.within("cuMemHostGetDevicePointer_v2", func(d *Driver) int32 {
 				*to = from // addresses are the same for host and device

@@ -53,6 +53,10 @@ type Options struct {
 	Steps int
 	// Launches is how many kernels can be submitted: the next one ends the context, as a device does that is lost. 0: any number.
 	Launches int
+	// Lazy leaves work undone until something waits for it, or for memory. Otherwise it is soon done.
+	Lazy bool
+	// Before is called before each function of the driver does anything, on the thread of the call, if it is not nil.
+	Before func(name string)
 	// Report gets what ends the context, if it is not nil: a *ptx.Fault, or what was done to memory.
 	Report func(error)
 }
@@ -64,7 +68,7 @@ type Driver struct {
 
 	mu       sync.Mutex   // for what follows
 	contexts map[int]bool // threads on which the context is current
-	fails    map[string]int32
+	fails    map[string]*failure
 	made     map[string]int
 	memory   *ptx.Memory
 	device   map[uint64]int    // bytes of device memory by address
@@ -92,7 +96,7 @@ func New(o Options) *Driver {
 		}
 	}
 	d := &Driver{
-		options: o, contexts: map[int]bool{}, fails: map[string]int32{}, made: map[string]int{}, memory: ptx.NewMemory(),
+		options: o, contexts: map[int]bool{}, fails: map[string]*failure{}, made: map[string]int{}, memory: ptx.NewMemory(),
 		device: map[uint64]int{}, host: map[uint64]*pages{}, objects: map[uint64]any{}, order: rand.New(rand.NewPCG(o.Seed, 1)),
 	}
 	d.later = time.AfterFunc(time.Hour, d.runAll)
@@ -136,11 +140,20 @@ func (d *Driver) Lookup(name string) (uintptr, error) {
 	return 0, fmt.Errorf("fake: there is no function %s", name)
 }
 
+// failure is that of a call that is to come.
+type failure struct {
+	calls  int // until then, that one included
+	result int32
+}
+
 // FailOnce makes the next call of a function return a result instead of doing anything. The name is one that Lookup knows.
-func (d *Driver) FailOnce(name string, result int) {
+func (d *Driver) FailOnce(name string, result int) { d.FailLater(name, 1, result) }
+
+// FailLater is FailOnce for the n-th call from now on, counted from 1.
+func (d *Driver) FailLater(name string, n, result int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.fails[name] = int32(result)
+	d.fails[name] = &failure{n, int32(result)}
 }
 
 // Calls returns how often a function was called.
@@ -160,13 +173,20 @@ func (d *Driver) Fault() error {
 // enter begins a call: it locks the driver and returns the result that the call has before it does anything. The caller
 // unlocks.
 func (d *Driver) enter(name string) int32 {
+	if d.options.Before != nil {
+		d.options.Before(name)
+	}
 	d.mu.Lock()
 	d.made[name]++
-	if r, fails := d.fails[name]; fails {
-		delete(d.fails, name)
-		return r
+	f := d.fails[name]
+	if f == nil {
+		return success
 	}
-	return success
+	if f.calls--; f.calls > 0 {
+		return success
+	}
+	delete(d.fails, name)
+	return f.result
 }
 
 // within is enter for a call that needs the context.

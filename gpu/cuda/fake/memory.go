@@ -2,6 +2,7 @@ package fake
 
 import (
 	"fmt"
+	"slices"
 	"syscall"
 )
 
@@ -79,6 +80,28 @@ func (d *Driver) unregister(address uint64, own bool) int32 {
 		return invalidValue
 	}
 	return d.sticky
+}
+
+// take is unregister without waiting for work: a copy that is still to be made would be one of memory that the device does not have.
+func (d *Driver) take(address uint64) int32 {
+	for _, o := range d.objects {
+		s, ok := o.(*stream)
+		if !ok {
+			continue
+		}
+		for _, w := range s.queue {
+			if c, ok := w.(*copied); ok && d.copies(c, address) {
+				d.end(illegalAddress, fmt.Errorf("fake: host memory at %#x is unregistered before a copy of it is made", address))
+			}
+		}
+	}
+	return d.unregister(address, false)
+}
+
+// copies reports whether a copy is one from or to the host memory at an address.
+func (d *Driver) copies(c *copied, address uint64) bool {
+	p := d.host[address]
+	return p != nil && slices.ContainsFunc(c.at[:], func(at uint64) bool { return at >= address && at-address < uint64(len(p.bytes)) })
 }
 
 // checkMapped ends the context if registered memory has been unmapped: a device would go on writing to its pages, and the

@@ -45,7 +45,10 @@ type wait struct {
 func (*wait) run(*Driver) {}
 
 // copied is a copy of bytes, whose places were checked.
-type copied struct{ to, from []byte }
+type copied struct {
+	to, from []byte
+	at       [2]uint64 // addresses of both
+}
 
 func (c *copied) run(*Driver) { copy(c.to, c.from) }
 
@@ -88,7 +91,9 @@ func (d *Driver) submit(handle uint64, w work) int32 {
 		return success
 	}
 	s.queue = append(s.queue, w)
-	d.later.Reset(soon)
+	if !d.options.Lazy {
+		d.later.Reset(soon)
+	}
 	return success
 }
 
@@ -105,7 +110,7 @@ func (d *Driver) copyMemory(to, from uint64, n int, stream uint64) int32 {
 	if n == 0 {
 		return success
 	}
-	w := &copied{d.place(to, n), d.place(from, n)}
+	w := &copied{d.place(to, n), d.place(from, n), [2]uint64{to, from}}
 	if w.to == nil || w.from == nil {
 		return invalidValue
 	}
