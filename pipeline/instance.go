@@ -139,7 +139,7 @@ func (x *instance) snapshot(here *loops.Loop) (state component.State, err error)
 
 // asked is the member as group requests take it: on its loop, also while its receiver is held.
 func (m *member) asked() control.Member {
-	return control.Member{Name: m.name, Kind: m.of.Kind, Receiver: m.loop.Own}
+	return control.Member{Name: m.name, Kind: m.of.Kind, Receiver: m.loop.Own, Gone: m.loop.Gone()}
 }
 
 // intake returns how many messages an instance has taken, how many are pending for it, and how much room there is

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/rlhost/rlhost/core/loop"
 	"github.com/rlhost/rlhost/hostabi"
@@ -17,13 +16,11 @@ import (
 // errLoopEnded is the answer of a component whose loop has ended.
 var errLoopEnded = errors.New("its loop has ended")
 
-// lookAgain is how often a group request looks for loops that ended without taking it.
-const lookAgain = 20 * time.Millisecond
-
 // Member is a component instance that can be asked.
 type Member struct {
 	Name, Kind string
 	Receiver   *loop.Receiver
+	Gone       <-chan struct{} // closed when its loop runs no more slots
 }
 
 // Select returns the members that match any of the patterns, in their order, each once; all of them for no patterns. A
@@ -171,29 +168,29 @@ func (q *question) result() Answer {
 	return a
 }
 
-// wait returns once all have answered, or ctx has ended.
+// wait returns once all have answered, or ctx has ended. Members whose loops end meanwhile are answered for: what is posted
+// after a loop last checked its control lane is neither delivered nor, until the loop is closed, dropped.
 func (g *group) wait(ctx context.Context) {
-	look := time.NewTicker(lookAgain)
-	defer look.Stop()
-	g.dropEnded()
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	over := make(chan struct{})
+	defer close(over)
+	for i := range g.questions {
+		q := &g.questions[i]
+		watching.Go(func() {
+			select {
+			case <-q.member.Gone:
+				q.Drop(nil)
+			case <-over:
+			}
+		})
+	}
 	for left := len(g.questions); left > 0; {
 		select {
 		case <-g.came:
 			left--
-		case <-look.C:
-			g.dropEnded()
 		case <-ctx.Done():
 			return
-		}
-	}
-}
-
-// dropEnded answers for the members whose loops have ended: what is posted after a loop last checked its
-// control lane is neither delivered nor, until the loop is closed, dropped.
-func (g *group) dropEnded() {
-	for i := range g.questions {
-		if q := &g.questions[i]; q.member.Receiver.Loop().Ended() {
-			q.Drop(nil)
 		}
 	}
 }

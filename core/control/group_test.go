@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rlhost/rlhost/core/loop"
@@ -150,9 +151,12 @@ func TestGroup_WhoseLoopHasEndedSaysSoAtOnce(t *testing.T) {
 		t.Fatal("no fault")
 	}
 	members, _ := crew(t, 1)
-	for _, l := range []*loop.Loop{ended, closed, failed, later} {
-		members = append(members, Member{Name: l.Name(), Receiver: l.NewReceiver(l.Name())})
+	gone := make(chan struct{})
+	close(gone)
+	for _, l := range []*loop.Loop{ended, closed, failed} {
+		members = append(members, Member{Name: l.Name(), Receiver: l.NewReceiver(l.Name()), Gone: gone})
 	}
+	members = append(members, Member{Name: later.Name(), Receiver: later.NewReceiver(later.Name())})
 	go func() { _ = later.Close() }() // it never ran: until it is closed it might
 	for _, r := range askNow(deadline(t, time.Minute), members, running) {
 		if runs := r.Name == "rollout[0]"; runs != (r.Error == nil) || !runs && r.Error.Code != CodeEnded {
@@ -164,10 +168,13 @@ func TestGroup_WhoseLoopHasEndedSaysSoAtOnce(t *testing.T) {
 func TestGroup_ALoopThatEndsMeanwhileAnswers(t *testing.T) {
 	for range 50 {
 		l := loop.New("ending")
-		ran := make(chan error, 1)
-		go func() { ran <- l.Run(context.Background()) }()
+		ran, gone := make(chan error, 1), make(chan struct{})
+		go func() {
+			ran <- l.Run(context.Background())
+			close(gone)
+		}()
 		l.Stop()
-		m := []Member{{Name: "a", Receiver: l.NewReceiver("a")}}
+		m := []Member{{Name: "a", Receiver: l.NewReceiver("a"), Gone: gone}}
 		r := askNow(deadline(t, time.Minute), m, running)[0]
 		if r.TimedOut || r.Error == nil && r.State != Running || r.Error != nil && r.Error.Code != CodeEnded {
 			t.Errorf("%+v", r)
@@ -176,6 +183,25 @@ func TestGroup_ALoopThatEndsMeanwhileAnswers(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// The end of the loop is the answer: nothing else wakes the request, and no time has to pass.
+func TestGroup_TheEndOfALoopIsTheAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, gone, answers := loop.New("never"), make(chan struct{}), make(chan []Answer, 1)
+		go func() {
+			answers <- askNow(t.Context(), []Member{{Name: "a", Receiver: l.NewReceiver("a"), Gone: gone}}, running)
+		}()
+		synctest.Wait()
+		began := time.Now()
+		close(gone)
+		if a := (<-answers)[0]; a.Error == nil || a.Error.Code != CodeEnded || time.Since(began) > 0 {
+			t.Errorf("after %v: %+v", time.Since(began), a)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestGroup_LeavesNoGoroutineBehind(t *testing.T) {
