@@ -18,7 +18,7 @@ type Config struct {
 	Name       string // for people, and for /proc/*/maps
 	Blocks     int    // 1 to 524288
 	BlockBytes int    // size of each; blocks start on page boundaries, so small ones waste memory
-	Schema     any    // what the blocks contain, for callers; the arena does not look at it
+	Schema     Schema // what the blocks contain, for callers; the arena does not look at it; nil says nothing
 
 	// ReadOnly: other processes can map the blocks for reading only, which the system enforces. No window can be
 	// mapped on them, not even here.
@@ -166,7 +166,7 @@ func (a *Arena) Blocks() int { return a.layout.blocks }
 func (a *Arena) BlockBytes() int { return a.layout.blockBytes }
 
 // Schema returns the configured description of a block's contents.
-func (a *Arena) Schema() any { return a.config.Schema }
+func (a *Arena) Schema() Schema { return a.config.Schema }
 
 // MemoryOf returns the memory of all blocks, whole pages, for who gives it to a device. It stays mapped as long as the arena is
 // reachable; what blocks hold belongs to those who have claims on them.

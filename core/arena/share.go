@@ -14,10 +14,10 @@ type Shared struct {
 	Name       string
 	Blocks     int
 	BlockBytes int
-	ReadOnly   bool // the blocks can be mapped for reading alone
-	WordsFD    int  // file of the words, -1 if there is none
-	DataFD     int  // file of the blocks, -1 if there is none
-	Schema     any  // as configured, in this process
+	ReadOnly   bool   // the blocks can be mapped for reading alone
+	WordsFD    int    // file of the words, -1 if there is none
+	DataFD     int    // file of the blocks, -1 if there is none
+	Schema     Schema // as configured, in this process
 }
 
 // Share returns what another process needs to attach. The files belong to the arena and are valid as long as it is:

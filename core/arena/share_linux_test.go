@@ -35,11 +35,11 @@ func open(fd int) bool {
 }
 
 func TestAttach_WorksOnTheSameBlocks(t *testing.T) {
-	a, err := New(Config{ID: 7, Name: "shared", Blocks: 3, BlockBytes: 5000, Schema: "what it is"})
+	a, err := New(Config{ID: 7, Name: "shared", Blocks: 3, BlockBytes: 5000, Schema: named("what it is")})
 	ok(t, err)
 	other, err := Attach(sent(t, a), otherHolder)
 	ok(t, err)
-	if other.ID() != 7 || other.Name() != "shared" || other.Schema() != "what it is" || other.Blocks() != 3 || other.BlockBytes() != 5000 {
+	if other.ID() != 7 || other.Name() != "shared" || other.Schema() != named("what it is") || other.Blocks() != 3 || other.BlockBytes() != 5000 {
 		t.Errorf("attached %d %q %v, %d × %d", other.ID(), other.Name(), other.Schema(), other.Blocks(), other.BlockBytes())
 	}
 	l := loan(t, other)

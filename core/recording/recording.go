@@ -69,7 +69,7 @@ func (w *Writer) Write(signal, payload string, m *hostabi.Message, block []byte,
 	var buf bytes.Buffer
 	number := 0
 	if block != nil {
-		if doc := trajectory.EncodeSchema(of.Schema()); doc != nil {
+		if doc := arena.Document(of.Schema()); doc != nil {
 			if number = w.known[of]; number == 0 {
 				number = len(w.known) + 1
 				if err := add(&buf, &frame{Schema: doc, Bytes: len(block)}, nil); err != nil {
@@ -122,9 +122,9 @@ func (w *Writer) put(b []byte) error {
 // Message is one of a recording.
 type Message struct {
 	Signal, Payload string
-	hostabi.Message        // without a Handle
-	Block           []byte // nil: none
-	Schema          any    // of the block, as trajectory.DecodeSchema returns it
+	hostabi.Message              // without a Handle
+	Block           []byte       // nil: none
+	Schema          arena.Schema // of the block, as trajectory.DecodeSchema returns it
 }
 
 // Reader reads a recording. It is for one goroutine.
@@ -134,7 +134,7 @@ type Reader struct {
 }
 
 type schema struct {
-	of    any
+	of    arena.Schema
 	bytes int
 }
 

@@ -4,26 +4,22 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/hostabi/native"
 )
 
-// EncodeSchema returns the document for an arena's schema, or nil for one that only this process understands.
-func EncodeSchema(s any) *native.Schema {
-	switch s := s.(type) {
-	case *Schema:
-		return encodeTrajectory(s)
-	case []string:
-		return &native.Schema{Kind: native.KindNames, Names: s}
-	case *native.Schema:
-		return s
-	}
-	return nil
+// Names are the names of the float64 values that a block consists of: statistics, say. They are an arena.Schema.
+type Names []string
+
+// Document returns the description for other processes.
+func (n Names) Document() *native.Schema {
+	return &native.Schema{Kind: native.KindNames, Names: n}
 }
 
-// DecodeSchema returns the schema that a document describes, for blocks of the given size: a *Schema, a []string,
+// DecodeSchema returns the schema that a document describes, for blocks of the given size: a *Schema, Names,
 // a *native.Schema whose columns lie within the block, or nil for none. Errors wrap native.ErrSchema.
-func DecodeSchema(doc *native.Schema, blockBytes int) (any, error) {
+func DecodeSchema(doc *native.Schema, blockBytes int) (arena.Schema, error) {
 	if doc == nil {
 		return nil, nil
 	}
@@ -34,14 +30,15 @@ func DecodeSchema(doc *native.Schema, blockBytes int) (any, error) {
 		if len(doc.Names) > blockBytes/8 {
 			return nil, fmt.Errorf("%w: %d names for blocks of %d bytes", native.ErrSchema, len(doc.Names), blockBytes)
 		}
-		return slices.Clone(doc.Names), nil
+		return Names(slices.Clone(doc.Names)), nil
 	case native.KindTensors:
 		return doc, native.CheckColumns(doc.Columns, blockBytes)
 	}
 	return nil, fmt.Errorf("%w: kind %q", native.ErrSchema, doc.Kind)
 }
 
-func encodeTrajectory(s *Schema) *native.Schema {
+// Document returns the description for other processes.
+func (s *Schema) Document() *native.Schema {
 	doc := &native.Schema{
 		Kind: native.KindTrajectory, Spec: native.EncodeSpec(&s.Spec),
 		Steps: s.Shape.Steps, Envs: s.Shape.Envs, SoA: s.Shape.SoA, Policies: s.Shape.Policies, Granted: s.Shape.Granted, Memory: native.Memory(s.Shape.Memory),

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/hostabi/native"
 	"github.com/rlhost/rlhost/internal/testkit"
@@ -45,21 +46,18 @@ func TestDecodeSchema_ComesBackAsItWas(t *testing.T) {
 	columns := &native.Schema{Kind: native.KindTensors, Columns: []native.Column{
 		{Name: "w", DType: "f32", Rows: 1, Envs: 1, Elems: 6, Shape: []int{2, 3}, Offset: 40, StrideElem: 4},
 	}}
-	for _, want := range []any{laidOut(t), []string{"loss", "kl"}, columns, nil} {
-		got, err := DecodeSchema(travel(t, EncodeSchema(want)), 1<<20)
+	for _, want := range []arena.Schema{laidOut(t), Names{"loss", "kl"}, columns, nil} {
+		got, err := DecodeSchema(travel(t, arena.Document(want)), 1<<20)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%T: got %+v, %v", want, got, err)
 		}
 	}
-	if doc := EncodeSchema(7); doc != nil {
-		t.Errorf("a schema of nobody's is %+v", doc)
-	}
 }
 
 // The columns of the document are for those who do not lay out blocks themselves.
-func TestEncodeSchema_SaysWhereColumnsLie(t *testing.T) {
+func TestDocument_SaysWhereColumnsLie(t *testing.T) {
 	s := laidOut(t)
-	doc := EncodeSchema(s)
+	doc := s.Document()
 	if err := native.CheckColumns(doc.Columns, s.Bytes); err != nil {
 		t.Error(err)
 	}
@@ -79,7 +77,7 @@ func TestDecodeSchema_RefusesWhatDoesNotFit(t *testing.T) {
 		return &native.Schema{Kind: native.KindTensors, Columns: []native.Column{c}}
 	}
 	tr := func(change func(*native.Schema)) *native.Schema {
-		doc := EncodeSchema(laidOut(t))
+		doc := laidOut(t).Document()
 		change(doc)
 		return doc
 	}
@@ -110,8 +108,8 @@ func TestDecodeSchema_RefusesWhatDoesNotFit(t *testing.T) {
 }
 
 func FuzzDecodeSchema(f *testing.F) {
-	for _, s := range []any{laidOut(f), []string{"a"}, &native.Schema{Kind: native.KindTensors, Columns: []native.Column{{DType: "u8", Rows: 1, Envs: 1, Elems: 1}}}} {
-		b, err := json.Marshal(EncodeSchema(s))
+	for _, s := range []arena.Schema{laidOut(f), Names{"a"}, &native.Schema{Kind: native.KindTensors, Columns: []native.Column{{DType: "u8", Rows: 1, Envs: 1, Elems: 1}}}} {
+		b, err := json.Marshal(s.Document())
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -209,14 +209,14 @@ func TestGroups_ADocumentHasThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	decoded, err := DecodeSchema(EncodeSchema(s), s.Bytes)
+	decoded, err := DecodeSchema(s.Document(), s.Bytes)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := decoded.(*Schema); got.Shape != s.Shape || len(got.Columns()) != len(s.Columns()) {
 		t.Errorf("decoded as %+v, want %+v", got.Shape, s.Shape)
 	}
-	doc := EncodeSchema(s)
+	doc := s.Document()
 	doc.Groups = []int{0, 99}
 	if _, err := DecodeSchema(doc, s.Bytes); err == nil {
 		t.Error("a policy of group 99 is accepted")

@@ -324,7 +324,7 @@ func TestNewSchema_GrantedColumnsHavePagesOfTheirOwn(t *testing.T) {
 	if apart != 2 {
 		t.Errorf("%d columns have pages of their own, want reward and shaped_reward", apart)
 	}
-	if again, err := DecodeSchema(EncodeSchema(s), s.Bytes); err != nil || again.(*Schema).Bytes != s.Bytes {
+	if again, err := DecodeSchema(s.Document(), s.Bytes); err != nil || again.(*Schema).Bytes != s.Bytes {
 		t.Errorf("read back: %v", err)
 	}
 	for _, l := range plain.Columns() {

@@ -27,6 +27,9 @@ func EncodeSpec(s *hostabi.EnvSpec) *EnvSpec { return &EnvSpec{Describe: s.Descr
 // Decode checks an environment's description. Errors wrap hostabi.ErrSpec.
 func (s *EnvSpec) Decode() (hostabi.EnvSpec, error) { return hostabi.ParseSpec(s.Describe) }
 
+// Document returns the schema itself: it is the description for other processes.
+func (s *Schema) Document() *Schema { return s }
+
 // CheckColumns refuses columns that reach beyond a block of the given size. Errors wrap ErrSchema.
 func CheckColumns(columns []Column, blockBytes int) error {
 	if len(columns) > maxColumns {

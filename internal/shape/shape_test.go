@@ -351,7 +351,7 @@ func skipped(root, name, base string) bool {
 		return false
 	}
 	_, err := os.Stat(filepath.Join(name, "go.mod"))
-	return err == nil || base == "testdata" || base == "runs" || base == "target" || strings.HasPrefix(base, ".")
+	return err == nil || base == "testdata" || name == filepath.Join(root, "runs") || base == "target" || strings.HasPrefix(base, ".")
 }
 
 func parse(root, name string) (source, error) {

@@ -41,7 +41,9 @@ func TestBack_MakesAChangedTableWhatItWas(t *testing.T) {
 func TestBackComponent_HasItsPolicy(t *testing.T) {
 	before := parse(t, "policy.main.net={ hidden = [8] }")
 	back := overrides.BackComponent(before, "learner")
-	if !slices.ContainsFunc(back, func(set string) bool { return strings.HasPrefix(set, "policy.main.net.hidden = [8]") || strings.HasPrefix(set, "policy.main.net = ") }) {
+	if !slices.ContainsFunc(back, func(set string) bool {
+		return strings.HasPrefix(set, "policy.main.net.hidden = [8]") || strings.HasPrefix(set, "policy.main.net = ")
+	}) {
 		t.Errorf("%q has nothing of the policy", back)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/files"
 )
 
@@ -33,25 +34,25 @@ const (
 
 // Change is one line of events.jsonl: a change of a running job, its author and its outcome.
 type Change struct {
-	Time          time.Time `json:"time"`
-	Step          string    `json:"event"`
-	Number        uint64    `json:"change"` // the lines of one change have the same number
-	What          string    `json:"what"`   // swap, rollback, reload, scale, fallback
-	Component     string    `json:"component,omitempty"`
-	Old           *Version  `json:"old,omitempty"`
-	New           *Version  `json:"new,omitempty"`
-	Before        string    `json:"pipeline_before,omitempty"` // hash of the graph
-	After         string    `json:"pipeline_after,omitempty"`
-	Differences   []string  `json:"differences,omitempty"` // of the two graphs, for people
-	Back          []string  `json:"back,omitempty"`        // key=value overrides that turn the next graph back into the previous one
-	Undo          []Table   `json:"undo,omitempty"`        // the previous graph's tables that differ, where overrides cannot say it
-	EnvStep       uint64    `json:"env_step"`
-	PolicyVersion uint64    `json:"policy_version"`
-	At            string    `json:"at,omitempty"`      // boundary
-	Outcome       any       `json:"outcome,omitempty"` // what the client was told
-	Reason        string    `json:"reason,omitempty"`  // why it was refused or rolled back
-	UID           int       `json:"uid"`               // of the requester
-	Command       []string  `json:"command,omitempty"` // of the requester, with its arguments
+	Time          time.Time          `json:"time"`
+	Step          string             `json:"event"`
+	Number        uint64             `json:"change"` // the lines of one change have the same number
+	What          string             `json:"what"`   // swap, rollback, reload, scale, fallback
+	Component     string             `json:"component,omitempty"`
+	Old           *Version           `json:"old,omitempty"`
+	New           *Version           `json:"new,omitempty"`
+	Before        string             `json:"pipeline_before,omitempty"` // hash of the graph
+	After         string             `json:"pipeline_after,omitempty"`
+	Differences   []string           `json:"differences,omitempty"` // of the two graphs, for people
+	Back          []string           `json:"back,omitempty"`        // key=value overrides that turn the next graph back into the previous one
+	Undo          []Table            `json:"undo,omitempty"`        // the previous graph's tables that differ, where overrides cannot say it
+	EnvStep       uint64             `json:"env_step"`
+	PolicyVersion uint64             `json:"policy_version"`
+	At            string             `json:"at,omitempty"`      // boundary
+	Outcome       *control.SwapReply `json:"outcome,omitempty"` // what the client was told
+	Reason        string             `json:"reason,omitempty"`  // why it was refused or rolled back
+	UID           int                `json:"uid"`               // of the requester
+	Command       []string           `json:"command,omitempty"` // of the requester, with its arguments
 }
 
 // Table is one table of a pipeline; see graph.Section.
@@ -150,7 +151,7 @@ func wholeLines(f *os.File) (int64, error) {
 }
 
 // Changes returns the lines of events.jsonl, oldest first; a run that was never changed has none. A partial last
-// line, left by a killed writer, is skipped. Outcome is then a json.RawMessage.
+// line, left by a killed writer, is skipped.
 func (r *Run) Changes() ([]Change, error) {
 	path := filepath.Join(r.Dir, changesFile)
 	data, err := files.Read(path, maxChanges)
@@ -167,14 +168,9 @@ func (r *Run) Changes() ([]Change, error) {
 			return list, nil
 		}
 		data = rest
-		var raw json.RawMessage
-		c := Change{Outcome: &raw}
+		var c Change
 		if err := json.Unmarshal(line, &c); err != nil {
 			return list, fmt.Errorf("%s line %d is %w: %w", path, n, ErrCorrupt, err)
-		}
-		c.Outcome = nil
-		if raw != nil {
-			c.Outcome = raw
 		}
 		list = append(list, c)
 	}

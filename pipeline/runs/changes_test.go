@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rlhost/rlhost/core/control"
 )
 
 func mustNote(t *testing.T, r *Run, c Change) {
@@ -39,7 +41,7 @@ func TestChangesComeBackAsTheyWereNoted(t *testing.T) {
 	want := Change{
 		Step: StepCommitted, Number: 3, What: "swap", Component: "rollout", Old: &Version{"a.wasm", "41c2"}, New: &Version{"b.wasm", "9be0"},
 		Before: "x", After: "y", Back: []string{`env.a.use="a.wasm"`}, EnvStep: 12288, PolicyVersion: 6, At: "episode",
-		UID: 1000, Command: []string{"rlhost", "swap", "rollout", "b\n.wasm"}, Outcome: map[string]int{"envs": 64},
+		UID: 1000, Command: []string{"rlhost", "swap", "rollout", "b\n.wasm"}, Outcome: &control.SwapReply{Outcome: control.Committed, Envs: 64},
 	}
 	before := time.Now().Add(-time.Second)
 	mustNote(t, r, want)
@@ -49,16 +51,13 @@ func TestChangesComeBackAsTheyWereNoted(t *testing.T) {
 		t.Fatalf("got %+v, want both in order", list)
 	}
 	got := list[0]
-	if raw, ok := got.Outcome.(json.RawMessage); !ok || string(raw) != `{"envs":64}` {
-		t.Errorf("outcome %s, want it as it was", got.Outcome)
-	}
 	if got.Time.Before(before) {
 		t.Errorf("noted at %v", got.Time)
 	}
 	if *got.Old != *want.Old || *got.New != *want.New {
 		t.Errorf("from %v to %v, want from %v to %v", got.Old, got.New, want.Old, want.New)
 	}
-	got.Time, got.Outcome, got.Old, got.New = time.Time{}, want.Outcome, want.Old, want.New
+	got.Time, got.Old, got.New = time.Time{}, want.Old, want.New
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
@@ -242,7 +243,7 @@ func (c *tap) Start(h *component.Host) error {
 }
 
 // read calls fn with the block of a message.
-func (c *tap) read(m *hostabi.Message, fn func(schema any, mem []byte)) {
+func (c *tap) read(m *hostabi.Message, fn func(schema arena.Schema, mem []byte)) {
 	a, err := c.h.Arenas.Of(m.Handle)
 	if err != nil {
 		c.h.Fail(err)
@@ -262,7 +263,7 @@ func (c *tap) read(m *hostabi.Message, fn func(schema any, mem []byte)) {
 }
 
 func (c *tap) onTrajectory(m *hostabi.Message) {
-	c.read(m, func(schema any, mem []byte) {
+	c.read(m, func(schema arena.Schema, mem []byte) {
 		tr := trajectory.Trajectory{Schema: schema.(*trajectory.Schema), Mem: aligned(mem)}
 		c.blocks = append(c.blocks, block{tr, *tr.Meta()})
 	})
@@ -284,9 +285,9 @@ func aligned(mem []byte) []byte {
 }
 
 func (c *tap) onStats(m *hostabi.Message) {
-	c.read(m, func(schema any, mem []byte) {
+	c.read(m, func(schema arena.Schema, mem []byte) {
 		report := map[string]float64{}
-		for i, name := range schema.([]string) {
+		for i, name := range schema.(trajectory.Names) {
 			report[name] = math.Float64frombits(binary.LittleEndian.Uint64(mem[8*i:]))
 		}
 		c.reports = append(c.reports, report)

@@ -194,7 +194,7 @@ func (t *tapping) block(r *control.TapRecord, payload component.Payload, m *host
 		if err != nil {
 			return
 		}
-		if names, ok := a.Schema().([]string); ok {
+		if names, ok := a.Schema().(trajectory.Names); ok {
 			r.Values = numbersOf(names, lease.Bytes())
 		}
 		_ = lease.Release()

@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/recording"
 	"github.com/rlhost/rlhost/core/trajectory"
@@ -39,8 +40,8 @@ type item struct {
 	payload component.Payload
 	message hostabi.Message
 	block   []byte
-	schema  any
-	key     any // what the arenas of equal schemas go by
+	schema  arena.Schema
+	key     arena.Schema // what the arenas of equal schemas go by; nil stands for all that are no pointers
 }
 
 // itemsFor returns what is played to the slots of a component: the recorded messages with their payloads, else some that are made
@@ -77,9 +78,9 @@ func itemsOf(m *component.Manifest, x Message) (items []item) {
 }
 
 // keyOf returns the schema itself where it is a pointer; there is one arena for all others.
-func keyOf(schema any) any {
-	if _, names := schema.([]string); names {
-		return "names"
+func keyOf(schema arena.Schema) arena.Schema {
+	if _, names := schema.(trajectory.Names); names {
+		return nil
 	}
 	return schema
 }

@@ -111,7 +111,7 @@ func (c *Learner) Start(h *component.Host) error {
 	}
 	names := StatNames()
 	c.statsAt, err = h.Arena(arena.Config{
-		Name: h.Name + ".stats", Blocks: statsBlocks, BlockBytes: 8 * len(names), Schema: names, ReadOnly: true,
+		Name: h.Name + ".stats", Blocks: statsBlocks, BlockBytes: 8 * len(names), Schema: trajectory.Names(names), ReadOnly: true,
 	})
 	if err != nil {
 		return err

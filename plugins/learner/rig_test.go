@@ -131,7 +131,7 @@ func (r *rig) onStats(t *testing.T, m *hostabi.Message) {
 	}
 	a, _ := r.Host.Arenas.Of(m.Handle)
 	report := map[string]float64{}
-	for i, name := range a.Schema().([]string) {
+	for i, name := range a.Schema().(trajectory.Names) {
 		report[name] = math.Float64frombits(binary.LittleEndian.Uint64(lease.Bytes()[8*i:]))
 	}
 	r.reports = append(r.reports, report)

@@ -310,7 +310,7 @@ func (s *Stage) Saved() component.State {
 }
 
 // Arena returns an arena of the test.
-func (s *Stage) Arena(blocks, bytes int, schema any) *arena.Arena {
+func (s *Stage) Arena(blocks, bytes int, schema arena.Schema) *arena.Arena {
 	s.t.Helper()
 	a, err := s.Arenas.Add(arena.Config{Name: "test", Blocks: blocks, BlockBytes: bytes, Schema: schema})
 	if err != nil {

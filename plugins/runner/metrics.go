@@ -4,14 +4,15 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"github.com/rlhost/rlhost/core/component"
 	"maps"
 	"math"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/stat"
+	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -24,7 +25,7 @@ func (c *Runner) readStats(h hostabi.Handle) ([]string, []float64, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	names, ok := a.Schema().([]string)
+	names, ok := a.Schema().(trajectory.Names)
 	if !ok {
 		return nil, nil, fmt.Errorf("arena %s holds no named numbers", a.Name())
 	}

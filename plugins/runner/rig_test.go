@@ -155,7 +155,7 @@ func (g *rig) stops() []component.StopReason {
 func (g *rig) connect() {
 	g.t.Helper()
 	var err error
-	g.stats, err = g.h.Arenas.Add(arena.Config{Name: "stats", Blocks: 4, BlockBytes: 8 * len(statNames), Schema: statNames})
+	g.stats, err = g.h.Arenas.Add(arena.Config{Name: "stats", Blocks: 4, BlockBytes: 8 * len(statNames), Schema: trajectory.Names(statNames)})
 	if err != nil {
 		g.t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/plugintest"
 
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/hostabi/native"
 )
 
 func TestRunEndsWhenTheFullWindowReachesTheReturn(t *testing.T) {
@@ -182,7 +183,7 @@ func TestUnwritableLogIsCountedAndTrainingGoesOn(t *testing.T) {
 
 func TestDamagedStatsAreCountedAndTrainingGoesOn(t *testing.T) {
 	watch(t, setup{envs: 1}, func(t *testing.T, g *rig) {
-		other, err := g.h.Arenas.Add(arena.Config{Name: "other", Blocks: 1, BlockBytes: 8, Schema: 7})
+		other, err := g.h.Arenas.Add(arena.Config{Name: "other", Blocks: 1, BlockBytes: 8, Schema: &native.Schema{}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -107,7 +107,7 @@ func (a *arenas) add(c arena.Config) (*arena.Arena, error) {
 	a.waiting[call] = answer
 	a.mu.Unlock()
 	err := a.send(native.Frame{AddArena: &native.AddArena{
-		Call: call, Name: c.Name, Blocks: c.Blocks, BlockBytes: c.BlockBytes, Schema: trajectory.EncodeSchema(c.Schema),
+		Call: call, Name: c.Name, Blocks: c.Blocks, BlockBytes: c.BlockBytes, Schema: arena.Document(c.Schema),
 	}})
 	if err != nil {
 		return nil, fmt.Errorf("arena %q: %w", c.Name, err)

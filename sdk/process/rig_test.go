@@ -143,7 +143,7 @@ func (r *rig) addArena(f *native.AddArena) {
 func (r *rig) announce(a *arena.Arena, call uint64) {
 	sh := a.Share()
 	r.send(native.Frame{Arena: &native.Arena{Call: call, ID: sh.ID, Name: sh.Name, Blocks: sh.Blocks,
-		BlockBytes: sh.BlockBytes, ReadOnly: sh.ReadOnly, Schema: trajectory.EncodeSchema(sh.Schema)}}, sh.WordsFD, sh.DataFD)
+		BlockBytes: sh.BlockBytes, ReadOnly: sh.ReadOnly, Schema: arena.Document(sh.Schema)}}, sh.WordsFD, sh.DataFD)
 }
 
 func (r *rig) send(f native.Frame, files ...int) {

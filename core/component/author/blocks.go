@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/rlhost/rlhost/core/arena"
-	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/hostabi/native"
 	sdk "github.com/rlhost/rlhost/sdk/component"
@@ -189,8 +188,8 @@ func (h *host) view(a *arena.Arena, mem []byte) view {
 }
 
 // places returns the columns that a schema describes, but for those that are not aligned to their elements.
-func places(schema any) map[string]place {
-	doc, known := trajectory.EncodeSchema(schema), map[string]place{}
+func places(schema arena.Schema) map[string]place {
+	doc, known := arena.Document(schema), map[string]place{}
 	if doc == nil {
 		return known
 	}

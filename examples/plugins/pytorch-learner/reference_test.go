@@ -203,7 +203,7 @@ func learned(t *testing.T, mlp policy.MLP, c ppo.Config, o policytest.Options) c
 	act(d, &o)
 	n := o.Network
 	r := reference{Table: tableOf(&mlp), Nodes: n, Config: c, Rates: ppo.Rates{LearningRate: 3e-3, Clip: 0.2, Entropy: 0.01}, Seed: d.Seed,
-		Index: d.Index, Schema: trajectory.EncodeSchema(d.Blocks[0].Schema), Updates: 2}
+		Index: d.Index, Schema: d.Blocks[0].Schema.Document(), Updates: 2}
 	r.Normalizer = append(append(r.Normalizer, d.ObsMean...), d.ObsScale...)
 	params := policy.Init(&n, 3)
 	state := component.State{Tensors: map[string]component.Tensor{}, Blobs: map[string][]byte{}}

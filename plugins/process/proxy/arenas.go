@@ -39,7 +39,7 @@ func (l *session) give(a *arena.Arena, call uint64) {
 	}
 	l.sendFrame(native.Frame{Arena: &native.Arena{
 		Call: call, ID: s.ID, Name: s.Name, Blocks: s.Blocks, BlockBytes: s.BlockBytes, ReadOnly: s.ReadOnly,
-		Schema: trajectory.EncodeSchema(s.Schema),
+		Schema: arena.Document(s.Schema),
 	}}, s.WordsFD, s.DataFD)
 }
 

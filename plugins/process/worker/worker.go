@@ -14,7 +14,6 @@ import (
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/shm"
-	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/hostabi/native"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
@@ -148,7 +147,7 @@ func (w *worker) fail(err error) {
 // announce sends a file.
 func (w *worker) announce(number uint64, b env.Block, size int64) error {
 	err := w.p.Wire.Send(native.Frame{File: &native.File{
-		Number: number, Bytes: size, Schema: trajectory.EncodeSchema(b.Schema),
+		Number: number, Bytes: size, Schema: b.Schema.Document(),
 	}}, b.FD)
 	if err != nil {
 		return fmt.Errorf("%s: announce block %d: %w", w.name, b.Index, err)

@@ -3,6 +3,7 @@ package component
 import (
 	"encoding/binary"
 
+	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/hostabi/native"
@@ -45,7 +46,7 @@ func (p *place) write(b []byte, at uint32, writable bool) {
 }
 
 // placesOf returns the columns of blocks with a schema, by name: none of one that says nothing.
-func placesOf(schema any) map[string]*place {
+func placesOf(schema arena.Schema) map[string]*place {
 	places := map[string]*place{}
 	if s, ok := schema.(*trajectory.Schema); ok {
 		for _, l := range s.Columns() {
@@ -53,7 +54,7 @@ func placesOf(schema any) map[string]*place {
 		}
 		return places
 	}
-	doc := trajectory.EncodeSchema(schema)
+	doc := arena.Document(schema)
 	if doc == nil {
 		return places
 	}
