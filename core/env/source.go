@@ -3,6 +3,7 @@ package env
 import (
 	"bytes"
 	"encoding/json"
+	"iter"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -50,6 +51,15 @@ func (s *Source) Rewrapped(at int, wrapper string) (list, was string, ok bool) {
 	return "[" + strings.Join(tables, ", ") + "]", was, true
 }
 
+// WrapText returns a list of wrappers as TOML.
+func WrapText(list []Wrapper) string {
+	tables := make([]string, len(list))
+	for i, w := range list {
+		tables[i] = table.EncodeValue(map[string]any(w))
+	}
+	return "[" + strings.Join(tables, ", ") + "]"
+}
+
 // withModule returns the table of a wrapper as TOML with another module.
 func (s *Source) withModule(at int, use string) string {
 	w := map[string]any{}
@@ -67,31 +77,49 @@ const KeyUse = "use"
 // In returns the source for a process outside dir, the folder that the paths of wrappers are relative to. Use stays as it is.
 func (s *Source) In(dir string) Source {
 	there := *s
-	there.Wrap = s.WrapMoved(func(use string) string { return filepath.Join(dir, use) })
+	there.Wrap = s.WrapUsing(func(_ int, use string) string { return files.In(dir, use) })
 	return there
 }
 
 // WrapDigest identifies the modules around the environments by the SHA-256 of their files: empty if there are none. dir is as for In.
 func (s *Source) WrapDigest(dir string) (digest string) {
-	for _, w := range s.In(dir).Wrap {
-		if use, ok := w[KeyUse].(string); ok {
-			sum, _ := files.SHA256(use) // loading reports a file that cannot be read
-			digest += " " + sum
-		}
+	there := s.In(dir)
+	for _, use := range there.WrapModules() {
+		sum, _ := files.SHA256(use) // loading reports a file that cannot be read
+		digest += " " + sum
 	}
 	return digest
 }
 
-// WrapMoved returns Wrap with other paths in place of the relative ones.
-func (s *Source) WrapMoved(move func(use string) string) []Wrapper {
-	list := slices.Clone(s.Wrap)
-	for i, w := range list {
-		if use, ok := w[KeyUse].(string); ok && !filepath.IsAbs(use) {
-			list[i] = maps.Clone(w)
-			list[i][KeyUse] = move(use)
+// WrapModules returns the paths of the wrappers that are modules by their places in Wrap, in the order of these.
+func (s *Source) WrapModules() iter.Seq2[int, string] {
+	return func(yield func(int, string) bool) {
+		for place, w := range s.Wrap {
+			if use, ok := w[KeyUse].(string); ok && !yield(place, use) {
+				return
+			}
 		}
 	}
+}
+
+// WrapUsing returns Wrap with other paths of the modules.
+func (s *Source) WrapUsing(path func(place int, use string) string) []Wrapper {
+	list := slices.Clone(s.Wrap)
+	for place, use := range s.WrapModules() {
+		list[place] = maps.Clone(list[place])
+		list[place][KeyUse] = path(place, use)
+	}
 	return list
+}
+
+// WrapMoved returns Wrap with other paths in place of the relative ones.
+func (s *Source) WrapMoved(move func(use string) string) []Wrapper {
+	return s.WrapUsing(func(_ int, use string) string {
+		if filepath.IsAbs(use) {
+			return use
+		}
+		return move(use)
+	})
 }
 
 // Hashing is optional for a Plugin with wrappers around the environments of another one.
@@ -100,16 +128,16 @@ type Hashing interface {
 	WrapHashes() []string
 }
 
-// WrapHashes returns the SHA-256 of the modules around environments of a plugin, by their paths in Wrap.
-func (s *Source) WrapHashes(p Plugin) map[string]string {
+// WrapHashes returns the SHA-256 of the modules around environments of a plugin, by their places in Wrap.
+func (s *Source) WrapHashes(p Plugin) map[int]string {
 	x, ok := p.(Hashing)
 	if !ok {
 		return nil
 	}
-	hashes, list := map[string]string{}, x.WrapHashes()
-	for _, w := range s.Wrap {
-		if use, ok := w[KeyUse].(string); ok && len(list) > 0 {
-			hashes[use], list = list[0], list[1:]
+	hashes, list := map[int]string{}, x.WrapHashes()
+	for place := range s.WrapModules() {
+		if len(list) > 0 {
+			hashes[place], list = list[0], list[1:]
 		}
 	}
 	return hashes

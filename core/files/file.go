@@ -100,6 +100,14 @@ func SHA256(path string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
+// In returns a path that is absolute, or else relative to dir, as one to open.
+func In(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}
+
 // Relative returns how a file in dir would name a path.
 func Relative(dir, path string) (string, error) {
 	from, err := filepath.Abs(dir)

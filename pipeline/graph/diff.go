@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"regexp"
 	"strings"
 )
 
@@ -82,9 +83,15 @@ func (g *Graph) grantLines(name string) (lines []keyValue) {
 	return lines
 }
 
+// wrapperPath is where a module lies that is a wrapper, in a value that encodeStruct has made.
+var wrapperPath = regexp.MustCompile(`\buse = "[^"]*"`)
+
 // withoutSource removes the path of an environment's source.
 func withoutSource(lines []keyValue) (rest []keyValue) {
 	for _, kv := range lines {
+		if kv.Key == "wrap" {
+			kv.Value = wrapperPath.ReplaceAllString(kv.Value, "use")
+		}
 		if kv.Key != "use" && kv.Key != "sha256" && kv.Key != "swap" {
 			rest = append(rest, kv)
 		}

@@ -23,6 +23,8 @@ type Env struct {
 func (v *Env) serves(env string, t *graph.EnvTable, digest string) bool {
 	a, b := v.Table, *t
 	a.Use, b.Use, a.SHA256, b.SHA256 = "", "", "", ""
+	nameless := func(int, string) string { return "" }
+	a.Wrap, b.Wrap = a.WrapUsing(nameless), b.WrapUsing(nameless)
 	if t.Plugin != nil { // of a native plugin Use says which of its environments
 		a.Use, b.Use = v.Table.Use, t.Use
 	}

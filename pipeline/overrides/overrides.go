@@ -5,7 +5,9 @@ package overrides
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rlhost/rlhost/pipeline/graph"
@@ -80,6 +82,29 @@ func BackComponent(g *graph.Graph, name string) []string {
 		if policy, ok := strings.CutPrefix(line, "policy = "); ok {
 			sets = append(sets, Back(g, "policy", strings.Trim(policy, `"`))...)
 		}
+	}
+	return sets
+}
+
+// Replaced gives a key another value, as TOML.
+func Replaced(sets []string, key, value string) []string {
+	sets = slices.DeleteFunc(sets, func(set string) bool { return strings.HasPrefix(set, key+" = ") })
+	return append(sets, key+" = "+value)
+}
+
+// storedUse names a module that is stored by its SHA-256, as a key of a table or within the list of wrappers.
+var storedUse = regexp.MustCompile(`\buse = "[^"]*/([0-9a-f]{64})\.wasm"`)
+
+// Moved makes overrides name stored modules where they lie now; those stay as they are of which path does not know that.
+func Moved(sets []string, path func(hash string) (string, error)) []string {
+	sets = slices.Clone(sets)
+	for i, set := range sets {
+		sets[i] = storedUse.ReplaceAllStringFunc(set, func(use string) string {
+			if now, err := path(storedUse.FindStringSubmatch(use)[1]); err == nil {
+				return "use = " + strconv.Quote(now)
+			}
+			return use
+		})
 	}
 	return sets
 }

@@ -64,3 +64,26 @@ func TestNeeded_LeavesOutAbsenceThatIsThere(t *testing.T) {
 		t.Errorf("%q leaves out what the graph has", kept)
 	}
 }
+
+// Modules that are stored by their hash are named where they lie now, alone and in lists of wrappers.
+func TestMoved_NamesStoredModulesWhereTheyLie(t *testing.T) {
+	hash := strings.Repeat("ab", 32)
+	sets := []string{
+		`env.cartpole.use = "/old/plugins/` + hash + `.wasm"`, `env.cartpole.wrap = [{ time_limit = 5 }, { args = { least = 2 }, use = "/old/` + hash + `.wasm" }]`,
+		`env.cartpole.use = "/old/plugins/` + strings.Repeat("cd", 32) + `.wasm"`, `env.cartpole.use = "cartpole@1"`,
+	}
+	want := slices.Clone(sets)
+	want[0], want[1] = `env.cartpole.use = "/new.wasm"`, `env.cartpole.wrap = [{ time_limit = 5 }, { args = { least = 2 }, use = "/new.wasm" }]`
+	got := overrides.Moved(sets, func(h string) (string, error) {
+		if h != hash {
+			return "", os.ErrNotExist
+		}
+		return "/new.wasm", nil
+	})
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := overrides.Replaced(sets, "env.cartpole.use", `"a"`); len(got) != 2 || got[1] != `env.cartpole.use = "a"` {
+		t.Errorf("replaced: %q", got)
+	}
+}

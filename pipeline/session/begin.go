@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -173,7 +172,9 @@ func (s *Session) text(g *graph.Graph) ([]byte, error) {
 		kept.Run.Policy = s.policy.Name
 	}
 	for i := range kept.Envs { // the folder's own modules go with it where it is moved to
-		keepInside(s.run.Dir, &kept.Envs[i].Table.Use)
+		t := &kept.Envs[i].Table
+		keepInside(s.run.Dir, &t.Use)
+		t.Wrap = t.WrapUsing(func(_ int, use string) string { keepInside(s.run.Dir, &use); return use })
 	}
 	for i := range kept.Components {
 		if m := kept.Components[i].Module; m != nil {
@@ -308,7 +309,10 @@ func (s *Session) pluginHashes() (map[string]string, error) {
 			return nil, err
 		}
 		hashes[e.Table.Use] = plugin.Hash()
-		maps.Copy(hashes, e.Table.WrapHashes(plugin))
+		wrappers := e.Table.WrapHashes(plugin)
+		for place, use := range e.Table.WrapModules() {
+			hashes[use] = wrappers[place]
+		}
 	}
 	return hashes, nil
 }

@@ -165,8 +165,8 @@ func (c *change) leads() error {
 	return e
 }
 
-// pathLine is a line of a graph's text that says where something lies.
-var pathLine = regexp.MustCompile(`(?m)^(use|sha256) = .*$`)
+// pathLine is what says in a graph's text where something lies.
+var pathLine = regexp.MustCompile(`(?m)^(use|sha256) = .*$|\buse = "[^"]*"`)
 
 // meaning is the text of a graph without where its modules lie.
 func meaning(g *graph.Graph) string { return pathLine.ReplaceAllString(g.Expanded(), "") }

@@ -3,9 +3,7 @@ package session
 import (
 	"errors"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -85,23 +83,12 @@ func (h *history) recall() error {
 	return nil
 }
 
-// storedUse is an override that names a stored module.
-var storedUse = regexp.MustCompile(`^(?:env|component)\.[^.]+\.use = ".*/([0-9a-f]{64})\.wasm"$`)
-
 // here makes overrides name the modules where they lie now: the run's folder may have been moved.
 func (h *history) here(back []string) []string {
-	back = slices.Clone(back)
-	for i, set := range back {
-		found := storedUse.FindStringSubmatch(set)
-		if found == nil {
-			continue
-		}
-		if m, err := h.Run.Stored(found[1]); err == nil {
-			key, _, _ := strings.Cut(set, " = ")
-			back[i] = key + " = " + strconv.Quote(m.Path)
-		}
-	}
-	return back
+	return overrides.Moved(back, func(hash string) (string, error) {
+		m, err := h.Run.Stored(hash)
+		return m.Path, err
+	})
 }
 
 // remember keeps what ran before a change, as what a rollback goes back to.
@@ -181,12 +168,16 @@ func (h *history) mark() {
 func (h *history) storeAll() {
 	g := h.Pipeline.Graph()
 	for i := range g.Envs {
-		path, ok := h.moduleOf(g, &g.Envs[i])
-		if !ok {
-			continue
+		plugin, err := h.Pipeline.Env(g.Envs[i].Name)
+		if err != nil {
+			continue // nothing runs of it
 		}
-		if plugin, err := h.Pipeline.Env(g.Envs[i].Name); err == nil { // else nothing runs of it
+		if path, ok := h.moduleOf(g, &g.Envs[i]); ok {
 			h.storeLoaded(path, plugin.Hash())
+		}
+		there, hashes := g.Envs[i].Table.In(g.Dir), g.Envs[i].Table.WrapHashes(plugin)
+		for place, use := range there.WrapModules() {
+			h.storeLoaded(use, hashes[place])
 		}
 	}
 	for i := range g.Components {

@@ -3,9 +3,10 @@ package session
 import (
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/rlhost/rlhost/core/control"
+	envs "github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/files"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/overrides"
@@ -66,6 +67,9 @@ func (h *history) envPart(t *pipeline.Transition, before *graph.Graph, component
 		if _, isModule := h.moduleOf(before, e); isModule {
 			p.back = h.backToStored(p.back, env, p.old.Hash)
 		}
+		if len(e.Table.Wrap) > 0 {
+			p.back = overrides.Replaced(p.back, "env."+env+".wrap", envs.WrapText(h.storedWrap(e, true)))
+		}
 	}
 	hash := p.old.Hash
 	if plugin := t.Plugin(env); plugin != nil {
@@ -81,7 +85,30 @@ func (h *history) backToStored(back []string, env, hash string) []string {
 	if err != nil {
 		return back
 	}
-	key := "env." + env + ".use"
-	back = slices.DeleteFunc(back, func(set string) bool { return strings.HasPrefix(set, key+" = ") })
-	return append(back, key+" = "+strconv.Quote(m.Path))
+	return overrides.Replaced(back, "env."+env+".use", strconv.Quote(m.Path))
+}
+
+// storedWrap returns the wrappers of an environment that runs, with modules named by their copies: all, or those whose file is not any
+// more what runs.
+func (h *history) storedWrap(e *graph.Env, all bool) []envs.Wrapper {
+	dir, hashes := h.Pipeline.Graph().Dir, h.runningWrap(e)
+	return e.Table.WrapUsing(func(place int, use string) string {
+		hash := hashes[place]
+		if now, err := files.SHA256(files.In(dir, use)); !all && err == nil && now == hash {
+			return use
+		}
+		if m, err := h.Run.Stored(hash); err == nil {
+			return m.Path
+		}
+		return use
+	})
+}
+
+// runningWrap returns the SHA-256 of the modules around an environment that runs, by their places.
+func (h *history) runningWrap(e *graph.Env) map[int]string {
+	plugin, err := h.Pipeline.Env(e.Name)
+	if err != nil {
+		return nil
+	}
+	return e.Table.WrapHashes(plugin)
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/files"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
@@ -94,6 +96,9 @@ func (c *change) aimFileText(q *control.ReloadRequest) error {
 		if use != "" {
 			sets = append(sets, "env."+g.Envs[i].Name+".use="+strconv.Quote(use))
 		}
+		if len(g.Envs[i].Table.Wrap) > 0 {
+			sets = append(sets, "env."+g.Envs[i].Name+".wrap="+c.keepWrap(g, &g.Envs[i]))
+		}
 	}
 	for _, w := range warnings {
 		c.say("%s", strings.TrimSuffix(w.String(), "\n"))
@@ -120,6 +125,29 @@ func (c *change) keep(g *graph.Graph, e *graph.Env) (use string, err error) {
 		return filepath.Abs(now)
 	}
 	return m.Path, nil
+}
+
+// keepWrap is keep for the wrappers of an environment, of which it returns the list as TOML.
+func (c *change) keepWrap(g *graph.Graph, e *graph.Env) string {
+	dir, wraps, hashes := c.Pipeline.Graph().Dir, []env.Wrapper(nil), map[int]string(nil)
+	if now := c.Pipeline.Graph().Env(e.Name); now != nil {
+		wraps, hashes = c.storedWrap(now, false), c.runningWrap(now)
+	}
+	return env.WrapText(e.Table.WrapUsing(func(place int, use string) string {
+		m, err := c.store(files.In(g.Dir, use))
+		if err != nil {
+			return use // loading it will say what is wrong, with its place
+		}
+		c.modules = append(c.modules, m)
+		if hashes[place] != m.Hash {
+			return m.Path
+		}
+		now := wraps[place][env.KeyUse].(string)
+		if dir != g.Dir {
+			now = files.In(dir, now)
+		}
+		return now
+	}))
 }
 
 // reloadReply tells the client what changed.

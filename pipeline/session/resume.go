@@ -125,7 +125,7 @@ func (s *Session) withoutEpisodes(states map[string]component.State) map[string]
 }
 
 // storedModule is the path of a stored module in a run's pipeline.toml.
-var storedModule = regexp.MustCompile(`(?m)^use = "(?:\./)?plugins/([0-9a-f]{64})\.wasm"$`)
+var storedModule = regexp.MustCompile(`\buse = "(?:\./)?plugins/([0-9a-f]{64})\.wasm"`)
 
 // wholeModules checks that the modules which the run's own folder keeps are what was stored there.
 func (s *Session) wholeModules() error {

@@ -130,16 +130,22 @@ func (c *change) aimWrapper(e *graph.Env, wrapper string) error {
 	case !strings.HasPrefix(wrapper, "{") && !strings.HasSuffix(wrapper, ".wasm"):
 		return bad("%s is not the table of a wrapper, such as { time_limit = 200 }, nor a module", wrapper)
 	}
-	list, was, ok := e.Table.Rewrapped(c.wrapper, wrapper)
+	table := e.Table
+	table.Wrap = c.storedWrap(e, false)
+	list, was, ok := table.Rewrapped(c.wrapper, wrapper)
 	if !ok {
 		refused := control.Errorf(control.CodeUnknown, "env %q has %d wrappers: wrap[%d] is not one of them", e.Name, len(e.Table.Wrap), c.wrapper)
 		refused.Help = "they count from 0; to add one, change the file and rlhost reload it"
 		return refused
 	}
 	c.notes = append(c.notes, fmt.Sprintf("wrap[%d] of env %q: %s → %s", c.wrapper, e.Name, was, wrapper))
-	err := c.aimAt("env." + e.Name + ".wrap=" + list)
+	set := "env." + e.Name + ".wrap="
+	err := c.aimAt(set + list)
 	if err == nil && len(c.next.Env(e.Name).Table.Wrap) != len(e.Table.Wrap) {
 		err = bad("%s is not the table of one wrapper, such as { time_limit = 200 }", wrapper)
+	}
+	if err == nil {
+		err = c.aimAt(set + c.keepWrap(c.next, c.next.Env(e.Name)))
 	}
 	return err
 }
