@@ -123,7 +123,7 @@ func (p *Pipeline) hostOf(x *instance, of *graph.Component, index int, at placem
 		},
 		Grants: x.view().graph.Grants(of.Name), Written: x.view().graph.Written(of.Name),
 		Boundary: func() { p.reach(x) }, Stop: func(reason component.StopReason) { p.stopFor(x, reason) },
-		Failed: func(err error) bool { return p.failed(x, err) },
+		Failed: func(err error) bool { return p.failed(x, err) }, ProcessChanged: p.starts.tell,
 	}
 }
 

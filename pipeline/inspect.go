@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/rlhost/rlhost/core/arena"
@@ -54,6 +55,32 @@ func (p *Pipeline) Status() Status {
 		status.Components[i] = s.describe(i)
 	}
 	return status
+}
+
+// starts wakes those who wait until instances have started.
+type starts struct {
+	guard sync.Mutex
+	next  chan struct{} // closed and replaced when one has; nil while nobody waits
+}
+
+func (s *starts) tell() {
+	s.guard.Lock()
+	defer s.guard.Unlock()
+	if s.next != nil {
+		close(s.next)
+		s.next = nil
+	}
+}
+
+// Started returns a channel that is closed when the run begins or the process of an instance gets another state. Who waits
+// for something that Status tells takes the channel first. Any goroutine.
+func (s *starts) Started() <-chan struct{} {
+	s.guard.Lock()
+	defer s.guard.Unlock()
+	if s.next == nil {
+		s.next = make(chan struct{})
+	}
+	return s.next
 }
 
 // Wires returns the counters of all wires, in the order of the graph, over all instances at their ends, also those that

@@ -43,6 +43,7 @@ const defaultGrace = 5 * time.Second
 // changes it.
 type Pipeline struct {
 	running
+	starts
 	options    BuildOptions
 	warnings   graph.Problems // of Build
 	envCache   loading.Cache

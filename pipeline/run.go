@@ -28,6 +28,7 @@ func (p *Pipeline) Run(ctx context.Context) (component.StopReason, error) {
 	if p.ending.started.Swap(true) {
 		return "", ErrEnded
 	}
+	p.starts.tell()
 	defer context.AfterFunc(ctx, func() { p.Stop(component.StopInterrupted) })()
 	p.ending.begin(p.now().run.Stop.Wall)
 	conclude := p.observe()

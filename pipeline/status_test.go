@@ -53,6 +53,25 @@ func TestStatus_TellsStateFromBeforeTheRunToItsEnd(t *testing.T) {
 	}
 }
 
+func TestStarted_WakesForTheBeginningOfTheRunAndForProcesses(t *testing.T) {
+	_, _, p := observe(t, chain(""), BuildOptions{})
+	process := p.Started()
+	p.now().members[0].host.ProcessChanged()
+	<-process
+	begins, same := p.Started(), p.Started()
+	select {
+	case <-begins:
+		t.Error("nothing has started")
+	default:
+	}
+	startRun(t, p)
+	<-begins
+	<-same
+	if s := p.Status().State; s == control.Ready {
+		t.Errorf("the run has begun, and is %s", s)
+	}
+}
+
 func TestStatus_AFailedRunSaysSo(t *testing.T) {
 	_, _, p := observe(t, chain(""), BuildOptions{}, "component.source.fail_at=20")
 	if _, err := p.Run(t.Context()); err == nil {

@@ -64,6 +64,8 @@ type Host struct {
 	// Failed is called by Fail and Yield: true means that the host handles the error and the run goes on. nil is
 	// false. Any goroutine.
 	Failed func(error) bool
+	// ProcessChanged is called when Remote.Process has another state to tell; nil where nobody asks. Any goroutine.
+	ProcessChanged func()
 
 	manifest Manifest
 	signals  []*bus.Signal

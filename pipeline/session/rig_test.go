@@ -120,6 +120,24 @@ func parts(t *testing.T) *graph.Parts {
 // begin starts a run and its commands.
 func begin(t *testing.T, sets ...string) *rig {
 	t.Helper()
+	r := prepare(t, sets...)
+	r.start()
+	return r
+}
+
+// start begins the run.
+func (r *rig) start() {
+	go func() {
+		_, err := r.pipeline.Run(context.Background())
+		r.commands.end()
+		r.ended <- err
+	}()
+	r.Cleanup(r.end)
+}
+
+// prepare makes a run that has not begun, and its commands.
+func prepare(t *testing.T, sets ...string) *rig {
+	t.Helper()
 	r := &rig{T: t, ended: make(chan error, 1)}
 	var err error
 	if r.run, err = runs.Create(t.TempDir(), "cartpole"); err != nil {
@@ -139,12 +157,6 @@ func begin(t *testing.T, sets ...string) *rig {
 		t.Fatal(err)
 	}
 	r.path = r.commands.server.Path()
-	go func() {
-		_, err := r.pipeline.Run(context.Background())
-		r.commands.end()
-		r.ended <- err
-	}()
-	t.Cleanup(r.end)
 	return r
 }
 

@@ -28,16 +28,15 @@ func (r statusReader) status(ctx context.Context, q control.StatusRequest, _ con
 
 // quiet waits until nothing is being changed, watched or started.
 func (r statusReader) quiet(ctx context.Context) error {
-	tick := time.NewTicker(20 * time.Millisecond) // a process that has started tells nobody: its state is read
-	defer tick.Stop()
 	for {
+		started := r.Pipeline.Started()
 		current, watched, changed := r.now()
 		if r.over() || current == nil && watched == nil && allStarted(r.Pipeline.Status().Components) {
 			return nil
 		}
 		select {
 		case <-changed:
-		case <-tick.C:
+		case <-started:
 		case <-r.ended:
 		case <-ctx.Done():
 			return context.Cause(ctx)

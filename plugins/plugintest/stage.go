@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -47,7 +48,8 @@ type Stage struct {
 	kept       map[string]bool              // signals whose blocks are claimed when they are recorded
 	boundaries int
 	stops      []component.StopReason
-	ended      error // of the component's loop
+	states     []string // of the process, as the host was told
+	ended      error    // of the component's loop
 	over       bool
 	closed     bool
 }
@@ -100,6 +102,12 @@ func stage(t testing.TB, c component.Component, o StageOptions) (*Stage, error) 
 		}
 	}
 	s.Host.Stop = func(reason component.StopReason) { s.note(func() { s.stops = append(s.stops, reason) }) }
+	if remote, yes := c.(component.Remote); yes {
+		s.Host.ProcessChanged = func() {
+			state := remote.Process().State
+			s.note(func() { s.states = append(s.states, state) })
+		}
+	}
 	t.Cleanup(s.Close)
 	if err := begin(c, s.Host, DecodeTable(o.Table)); err != nil {
 		return s, err
@@ -148,6 +156,13 @@ func (s *Stage) Pause() <-chan struct{} {
 	rested := make(chan struct{})
 	s.OnLoop(func() { s.Component.(component.Pauser).Pause(func() { close(rested) }) })
 	return rested
+}
+
+// States returns the states of the component's process that the host was told of.
+func (s *Stage) States() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.states)
 }
 
 // Process returns the process that the component runs in.

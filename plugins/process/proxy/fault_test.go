@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -279,6 +280,9 @@ func TestFault_StalledProcessIsNamedKilledAndReplaced(t *testing.T) {
 	m.quiet()
 	if m.torn.Load()+m.wrong.Load() > 0 {
 		t.Errorf("%d torn, %d wrong", m.torn.Load(), m.wrong.Load())
+	}
+	if got := m.States(); !slices.Equal(got, []string{component.ProcessStarting, component.ProcessRunning, component.ProcessRestarting, component.ProcessRunning}) {
+		t.Errorf("the host was told that the process is %q", got)
 	}
 	if text := m.Log(); !strings.Contains(text, "no sign of life for 200ms while") || !strings.Contains(text, "messages wait") {
 		t.Errorf("the log does not say what it waited for:\n%s%s", text, log)

@@ -49,8 +49,16 @@ type saved struct {
 
 func (x *proxy) setState(state string) {
 	x.mu.Lock()
-	defer x.mu.Unlock()
 	x.state = state
+	x.mu.Unlock()
+	x.tellState()
+}
+
+// tellState tells the host that the process has another state. mu is not held.
+func (x *proxy) tellState() {
+	if x.h.ProcessChanged != nil {
+		x.h.ProcessChanged()
+	}
 }
 
 // newestSession returns the newest session; nil before Start.

@@ -121,6 +121,7 @@ func (x *proxy) begin(l *session, again []link.Pending) {
 	x.link.Store(l.link)
 	x.state = component.ProcessRunning
 	x.mu.Unlock()
+	x.tellState()
 	l.link.Start()
 	x.h.Receiver.Control(l.run, hostabi.Message{})
 	x.endRest()
