@@ -77,6 +77,7 @@ func Load(ctx context.Context, g *graph.Graph, parts *graph.Parts, cache *Cache)
 	s.checkSpaces(g, c)
 	s.checkAgents(g, c)
 	s.checkMemory(g, c)
+	s.checkPast(g, c)
 	s.checkChunks(g, c)
 	s.checkNeeds(g, parts, c)
 	s.checkEnds(g, c)
@@ -243,6 +244,38 @@ func (s *Set) checkMemory(g *graph.Graph, c *graph.Report) {
 			c.Add("E042", at, help, "env %q: %v", x.Env, short)
 		}
 	}
+}
+
+// checkPast checks that policies that read earlier rows play agents that always act: blocks keep rows of environments, not of turns.
+func (s *Set) checkPast(g *graph.Graph, c *graph.Report) {
+	for i := range g.Components {
+		x := &g.Components[i]
+		runs := s.Envs[x.Env]
+		if runs == nil || x.Flow.Envs == 0 {
+			continue
+		}
+		spec := runs.Plugin.Spec()
+		if _, turns := spec.Tensor(hostabi.RoleActive); !turns {
+			continue
+		}
+		for k := range g.Policies {
+			p := &g.Policies[k]
+			if made := s.Policies[p.Name]; x.Keeps(p) && p.Of == "" && made != nil && made.Memory().Past > 0 {
+				c.Add("E041", placeOfPast(p), "leave stacked frames, last_action and last_reward out; a core remembers what an agent saw in its own turns: net = { core = { kind = \"gru\" } }",
+					"policy %q reads what was before a row, and the agents of env %q do not act in all rows", p.Name, x.Env)
+			}
+		}
+	}
+}
+
+// placeOfPast is where a policy says that it reads earlier rows, which are three keys.
+func placeOfPast(p *graph.Policy) graph.Span {
+	for _, key := range []string{graph.KeyStack, "encoder", "inputs"} {
+		if at := p.Place(key); at != p.At {
+			return at
+		}
+	}
+	return p.At
 }
 
 // checkChunks checks that trajectories are whole chunks of the policies that are learned in such.

@@ -21,6 +21,7 @@ type Described struct {
 	Obs    uint32
 	Limit  int // of its episodes
 	Groups []hostabi.Group
+	Turns  bool // its agents do not act in all rows
 }
 
 // Spec returns one of those observations and two actions.
@@ -28,7 +29,11 @@ func (d Described) Spec() hostabi.EnvSpec {
 	obs := hostabi.Tensor{Role: hostabi.RoleObservation, DType: hostabi.F32, Rank: 1}
 	obs.Shape[0] = d.Obs
 	act := hostabi.Tensor{Role: hostabi.RoleAction, DType: hostabi.I32, N: 2}
-	return hostabi.EnvSpec{Name: "described@1", Groups: d.Groups, EpisodeLimit: d.Limit, Tensors: []hostabi.Tensor{act, obs}}
+	spec := hostabi.EnvSpec{Name: "described@1", Groups: d.Groups, EpisodeLimit: d.Limit, Tensors: []hostabi.Tensor{act, obs}}
+	if d.Turns {
+		spec.Tensors = append(spec.Tensors, hostabi.Tensor{Role: hostabi.RoleActive, DType: hostabi.U8})
+	}
+	return spec
 }
 
 // Hash returns the same for all.
@@ -56,6 +61,8 @@ func Load(_ context.Context, _ string, e graph.EnvTable, _ string) (env.Plugin, 
 		return Described{Obs: 3, Limit: 200}, nil
 	case "./duel.wasm":
 		return Described{Obs: 4, Limit: 200, Groups: []hostabi.Group{{Name: "player", Agents: 2}}}, nil
+	case "./nim.wasm":
+		return Described{Obs: 4, Limit: 200, Groups: []hostabi.Group{{Name: "player", Agents: 2}}, Turns: true}, nil
 	case "./tag.wasm":
 		return Described{Obs: 4, Limit: 200, Groups: []hostabi.Group{{Name: "hunters", Agents: 2}, {Name: "prey", Agents: 1}}}, nil
 	case "./endless.wasm":
@@ -78,8 +85,8 @@ func Loading() *graph.Parts {
 	parts.Load = Load
 	parts.Memory = 4 << 30
 	parts.Policy = func(decode func(into any) error, _ *hostabi.EnvSpec) (component.Policy, error) {
-		chunk, err := readPolicy(decode)
-		return Policy{"policy", chunk}, err
+		chunk, past, err := readPolicy(decode)
+		return Policy{"policy", chunk, past}, err
 	}
 	return parts
 }
@@ -88,11 +95,12 @@ func Loading() *graph.Parts {
 type Policy struct {
 	Network string
 	Chunk   int
+	Past    int // rows before one that it reads
 }
 
-// Memory is the state, if there are chunks.
+// Memory is Past, and the state, if there are chunks.
 func (p Policy) Memory() trajectory.Memory {
-	return trajectory.Memory{State: 256 * min(p.Chunk, 1), Chunk: p.Chunk}
+	return trajectory.Memory{Past: p.Past, State: 256 * min(p.Chunk, 1), Chunk: p.Chunk}
 }
 
 // SameNetwork returns nil if both have the same text.
