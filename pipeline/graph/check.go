@@ -261,6 +261,4 @@ const (
 // formatVersion is the version of the file format, the value of the key rlhost.
 const formatVersion = 1
 
-func unique(list []string) []string {
-	return slices.Compact(slices.Sorted(slices.Values(list)))
-}
+func unique(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }

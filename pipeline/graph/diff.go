@@ -69,9 +69,7 @@ func (x *Component) where() string {
 }
 
 // configured returns the component's own keys with all defaults.
-func (x *Component) configured() []keyValue {
-	return configLines(x.config, x.table, x.ownKeys()...)
-}
+func (x *Component) configured() []keyValue { return configLines(x.config, x.table, x.ownKeys()...) }
 
 // grantLines returns what Grants does as keys.
 func (g *Graph) grantLines(name string) (lines []keyValue) {

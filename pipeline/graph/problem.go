@@ -174,9 +174,7 @@ func (c *Report) Sorted() Problems {
 }
 
 // failed reports whether an error was found since a number of problems.
-func (c *Report) failed(since int) bool {
-	return Problems(c.list[since:]).Err() != nil
-}
+func (c *Report) failed(since int) bool { return Problems(c.list[since:]).Err() != nil }
 
 // unknownKey notes a key that a table does not have.
 func (c *Report) unknownKey(n *node, name, path string, known []string) {
