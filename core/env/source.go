@@ -6,6 +6,7 @@ import (
 	"iter"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -90,6 +91,12 @@ func (s *Source) WrapDigest(dir string) (digest string) {
 	}
 	return digest
 }
+
+// wrapPath is where a module lies, in what WrapText has written.
+var wrapPath = regexp.MustCompile(`\buse = "[^"]*"`)
+
+// WithoutWrapPaths leaves out of a text that WrapText has written where modules lie.
+func WithoutWrapPaths(text string) string { return wrapPath.ReplaceAllString(text, "use") }
 
 // WrapModules returns the paths of the wrappers that are modules by their places in Wrap, in the order of these.
 func (s *Source) WrapModules() iter.Seq2[int, string] {

@@ -1,8 +1,9 @@
 package graph
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/rlhost/rlhost/core/env"
 )
 
 // Runner is the kind of component that applies the rules by which a run ends.
@@ -81,14 +82,11 @@ func (g *Graph) grantLines(name string) (lines []keyValue) {
 	return lines
 }
 
-// wrapperPath is where a module lies that is a wrapper, in a value that encodeStruct has made.
-var wrapperPath = regexp.MustCompile(`\buse = "[^"]*"`)
-
 // withoutSource removes the path of an environment's source.
 func withoutSource(lines []keyValue) (rest []keyValue) {
 	for _, kv := range lines {
 		if kv.Key == "wrap" {
-			kv.Value = wrapperPath.ReplaceAllString(kv.Value, "use")
+			kv.Value = env.WithoutWrapPaths(kv.Value)
 		}
 		if kv.Key != "use" && kv.Key != "sha256" && kv.Key != "swap" {
 			rest = append(rest, kv)
