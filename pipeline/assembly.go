@@ -42,7 +42,7 @@ type instance struct {
 	loop      *loops.Loop
 	envs      int                      // environments that it has
 	handed    atomic.Uint64            // env steps in the trajectories that it, and those whose place it has, have handed over
-	joining   atomic.Pointer[assembly] // what it was made for; nil once that runs
+	joining   atomic.Pointer[assembly] // the assembly that it is to run in; nil once that runs
 
 	bound atomic.Bool // it has its ports
 

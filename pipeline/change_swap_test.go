@@ -64,7 +64,7 @@ func TestTransition_ReplacedInOrderAndTakenBackTogether(t *testing.T) {
 		t.Errorf("Commit: %v, want %v", err, stuck)
 	}
 	if p := r.now().member("player", 0).component.(*player); p.c.Rate != 0 {
-		t.Errorf("the player runs with rate %d, want that of before", p.c.Rate)
+		t.Errorf("the player runs with rate %d, want the previous one", p.c.Rate)
 	}
 	if text := r.Graph().Expanded(); strings.Contains(text, "rate = 2") || !strings.Contains(text, "rate = 0") {
 		t.Errorf("the graph is\n%s", text)

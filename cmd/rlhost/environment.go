@@ -72,7 +72,7 @@ func (f *envFlags) loadError(err error) error {
 	return pluginError(err)
 }
 
-// pluginError shows a plugin that cannot be used with code, reason and remedy. Errors that have no place are of no plugin.
+// pluginError shows a plugin that cannot be used with code, reason and help. Errors that have no place are of no plugin.
 func pluginError(err error) error {
 	var module *table.Error
 	var native *spawn.Error

@@ -25,7 +25,7 @@ type Examination struct {
 	Wrong string // what cannot work, or ""
 	Risky string // what may go wrong unseen, or ""
 	Fine  string // what was looked at
-	Help  string // remedy of what is wrong or risky
+	Help  string // what to do about what is wrong or risky
 }
 
 // Sized is optional for a Plugin whose instances have memory that ends somewhere, whatever its limit is, and into which blocks are

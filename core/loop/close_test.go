@@ -15,7 +15,7 @@ func TestReceiverClose_DropsWhatIsQueuedAndRefusesTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop.New("l")
 		r, other := l.NewReceiver("r"), l.NewReceiver("other")
-		var g ledger
+		var g tally
 		var j journal
 		post := func(n uint32) (data, control bool) {
 			m := at(n)
@@ -120,7 +120,7 @@ func TestReceiverClose_ElsewhereWaitsForTheSlotThatRuns(t *testing.T) {
 
 func TestReceiverClose_NeedsNoRunningLoop(t *testing.T) {
 	l := loop.New("l")
-	var g ledger
+	var g tally
 	filled := func() *loop.Receiver {
 		r := l.NewReceiver("r")
 		m := at(1)

@@ -103,7 +103,7 @@ func TestHold_EndsWithTheLoop(t *testing.T) {
 	l := loop.New("l")
 	r := l.NewReceiver("r")
 	r.Hold()
-	var g ledger
+	var g tally
 	for i := range uint32(3) {
 		m := at(i)
 		r.PostTo(&g, &m)
@@ -129,15 +129,15 @@ func TestRequeue_GivesWhatWaitsToOthersInOrder(t *testing.T) {
 		begin(t, far)
 		from, near, away, closed := l.NewReceiver("from"), l.NewReceiver("near"), far.NewReceiver("away"), l.NewReceiver("closed")
 		closed.Close()
-		var toNear, toAway, stays, lost ledger
+		var toNear, toAway, stays, lost tally
 		near.Pause()
 		from.Pause()
-		post := func(r *loop.Receiver, g *ledger, n uint32) {
+		post := func(r *loop.Receiver, g *tally, n uint32) {
 			m := at(n)
 			r.PostTo(g, &m)
 		}
 		post(near, &toNear, 1)
-		for _, g := range []*ledger{&toNear, &stays, &toAway, &lost} {
+		for _, g := range []*tally{&toNear, &stays, &toAway, &lost} {
 			post(from, g, 2)
 			post(from, g, 3)
 		}

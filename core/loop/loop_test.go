@@ -308,19 +308,19 @@ func TestRun_RunsOnceAtATime(t *testing.T) {
 	}
 }
 
-// ledger is a Target that counts.
-type ledger struct {
+// tally is a Target that counts.
+type tally struct {
 	mu                 sync.Mutex
 	delivered, dropped []uint32
 }
 
-func (g *ledger) Deliver(m *hostabi.Message) {
+func (g *tally) Deliver(m *hostabi.Message) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.delivered = append(g.delivered, m.T)
 }
 
-func (g *ledger) Drop(m *hostabi.Message) {
+func (g *tally) Drop(m *hostabi.Message) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.dropped = append(g.dropped, m.T)
@@ -329,7 +329,7 @@ func (g *ledger) Drop(m *hostabi.Message) {
 func TestClose_DropsEverythingStillQueued(t *testing.T) {
 	l := loop.New("l")
 	a, b := l.NewReceiver("a"), l.NewReceiver("b")
-	var g ledger
+	var g tally
 	post := func(r *loop.Receiver, first, n uint32) {
 		for i := range n {
 			m := at(first + i)
@@ -371,7 +371,7 @@ func TestClose_DropsEverythingStillQueued(t *testing.T) {
 func TestClose_AfterAPanicDropsTheRest(t *testing.T) {
 	l := loop.New("l")
 	r := l.NewReceiver("r")
-	var g ledger
+	var g tally
 	r.Control(func(*hostabi.Message) { panic("stop") }, at(0))
 	for i := range uint32(4) {
 		m := at(i)

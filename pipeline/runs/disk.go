@@ -93,7 +93,7 @@ func (d *disk) sync(dir string) error {
 	return nil
 }
 
-// advise adds a remedy to an error of the operating system.
+// advise adds help to an error of the operating system.
 func advise(err error, dir string) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):

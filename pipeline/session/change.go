@@ -299,7 +299,7 @@ func (c *change) commit(ctx context.Context, t *pipeline.Transition, before *gra
 	c.outcome.EnvStep += c.StepsBefore
 	c.notes = append(c.notes, c.outcome.Notes...)
 	if _, watched, _ := c.now(); watched != nil && c.what != whatRollback && c.what != whatFallback {
-		c.notes = append(c.notes, fmt.Sprintf("the %s is trusted from here on, %s before its probation was over: one change at a time is watched",
+		c.notes = append(c.notes, fmt.Sprintf("the probation of the %s has ended, %s early: one change at a time is watched",
 			watched.title, max(0, time.Until(watched.until)).Round(time.Second)))
 	}
 	if rule := c.Pipeline.Stopping(); brings(&before.Run.Stop, &t.Graph().Run.Stop, rule) {

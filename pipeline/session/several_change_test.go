@@ -227,7 +227,7 @@ func TestSeveral_ChangesOfTwoPoliciesAtOnce(t *testing.T) {
 		for _, x := range r.Swaps {
 			notes = append(notes, x.Notes...)
 		}
-		if text := strings.Join(notes, "\n"); !strings.Contains(text, "the reload of duet.toml is trusted from here on") {
+		if text := strings.Join(notes, "\n"); !strings.Contains(text, "the probation of the reload of duet.toml has ended") {
 			t.Errorf("%v: it is not said that the change before it is no longer watched: %q", sets, text)
 		}
 	}

@@ -37,7 +37,7 @@ func TestChange_EpisodesTellTheirTask(t *testing.T) {
 	p.Cancel()
 	expect("back", 2)
 	if v := w.c.splits[1].batch.version; v != w.c.known.of(w.plugins[1].Hash()) {
-		t.Error("after Cancel the environments are not those of before")
+		t.Error("after Cancel the environments are not the previous ones")
 	}
 	w.change(3, component.EnvChange{At: component.AtTrajectory, Task: 3})
 	expect("behind another", 3)

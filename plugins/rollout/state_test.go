@@ -38,7 +38,7 @@ func TestS19ChangesKeepTheStateOrBeginWithoutOne(t *testing.T) {
 	}
 }
 
-// Environments that go on from a state of before their policy kept anything, or kept something else, go on where they were, and
+// Environments that go on from a state that is older than what their policy keeps, or of a policy that kept something else, go on where they were, and
 // the policy begins anew.
 func TestS19AnotherMemoryBeginsAnew(t *testing.T) {
 	for _, was := range []trajectory.Memory{{}, {State: 2, Chunk: 2}, {State: 5, Chunk: 4, Past: 1}} {

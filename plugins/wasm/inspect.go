@@ -50,7 +50,7 @@ type Symbol struct {
 type Finding struct {
 	Code   string `json:"code"`
 	Reason string `json:"reason"`
-	Help   string `json:"remedy"`
+	Help   string `json:"help"`
 }
 
 // Inspect reads a module and reports what it is. It runs and compiles nothing. The error is a *table.Error: the

@@ -10,7 +10,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/cuda/driver"
 )
 
-// Of the PTX: what it was made with and for. It assembles for any device from Capability on, by drivers of CUDA 11.8 and newer.
+// Of the PTX: its compiler and target. It assembles for any device from Capability on, by drivers of CUDA 11.8 and newer.
 const (
 	Compiler   = "13.0.88"
 	Version    = "7.8"

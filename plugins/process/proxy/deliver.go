@@ -10,7 +10,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// deliver emits a message of the process, once it is clear that whoever gets it can do something with it. It runs
+// deliver emits a message of the process, once it is clear that its receivers can do something with it. It runs
 // wherever messages are taken out of the ring.
 func (l *session) deliver(port int, m *hostabi.Message) error {
 	x := l.x
@@ -49,7 +49,7 @@ func (l *session) reject(p *component.Port, m *hostabi.Message, err error) {
 }
 
 // admit tells whether the process may send a block as this signal's payload. That the block is live is checked by
-// whoever claims it.
+// the component that claims it.
 func (l *session) admit(port int, m *hostabi.Message) bool {
 	x := l.x
 	a, err := x.h.Arenas.Of(m.Handle)
@@ -106,7 +106,7 @@ func (l *session) admitOnLoan(port int, m *hostabi.Message) bool {
 func (x *shared) answerTo(asked *hostabi.Message) [2]uint64 {
 	a, err := x.h.Arenas.Of(asked.Handle)
 	if err != nil {
-		return asked.Inline // whoever gets it sees that
+		return asked.Inline // the receiver sees that
 	}
 	s, ok := a.Schema().(*trajectory.Schema)
 	if !ok || s.Shape.Policies == "" {

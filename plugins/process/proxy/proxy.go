@@ -15,8 +15,8 @@ import (
 // proxy stands for a component that lives in a process. It runs on a loop of the host as any component does; its
 // slots send to the process, and what the process emits it emits for it.
 //
-// Three parties work on it: the loop (slots, Snapshot), whoever takes messages out of the ring (deliver, control;
-// usually the loop too), and its supervisor, which replaces one session, which is one process, by the next. Lock order:
+// Three parties work on it: the loop (slots, Snapshot), the goroutine that takes messages out of the ring (deliver, control;
+// usually the loop's), and its supervisor, which replaces one session, which is one process, by the next. Lock order:
 // proxy.mu, session.mu, then those of link and arena.
 type proxy struct {
 	shared

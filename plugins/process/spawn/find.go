@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// componentKey is the environment variable that tells a process, and whoever looks at it, which component it is.
+// componentKey is the environment variable that tells a process, and those who look at it, which component it is.
 const componentKey = "RLHOST_COMPONENT"
 
 // Found is a process of a component, as anybody on the machine can find it.
