@@ -2,6 +2,7 @@ package author
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/rlhost/rlhost/core/component"
 	sdk "github.com/rlhost/rlhost/sdk/component"
@@ -67,8 +68,12 @@ func (c *authored) Start(h *component.Host) error {
 	return c.author.Start(c.host)
 }
 
-// Snapshot returns the author's bytes as they are.
+// Snapshot returns the author's bytes as they are. Where blocks are leased or lent there is no state: whoever continued from it would
+// not have them.
 func (c *authored) Snapshot() (component.State, error) {
+	if c.host != nil && len(c.host.open) > 0 {
+		return component.State{}, fmt.Errorf("%w: it keeps blocks (%d), which are no part of a state", component.ErrNoSnapshot, len(c.host.open))
+	}
 	b, err := c.author.Snapshot()
 	if err != nil || b == nil {
 		return component.State{}, err

@@ -1,9 +1,11 @@
 package author_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
+	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/component/author"
@@ -64,6 +66,58 @@ func (c *relay) shape(b sdk.Block) {
 	}
 	for i := range reward.Float32() {
 		reward.Float32()[i] += obs.Float32()[i*obs.StrideT]
+	}
+}
+
+// keeper leases each block until the next message.
+type keeper struct {
+	relay
+	lease sdk.Lease
+}
+
+func (c *keeper) Start(h sdk.Host) error {
+	h.Slot("in", func(m *sdk.Message) {
+		var err error
+		if c.lease != nil {
+			err = c.lease.Release()
+		}
+		if c.lease = nil; m.Block != nil && err == nil {
+			c.lease, err = m.Block.Lease()
+		}
+		if err != nil {
+			h.Fail(err)
+		}
+	})
+	return nil
+}
+
+// Whoever continued from a state would not have the blocks that are leased, though the author says that there is nothing to save.
+func TestSnapshot_ThereIsNoneWhileBlocksAreLeased(t *testing.T) {
+	r := plugintest.NewRig(t, author.Kind(func() sdk.Component { return &keeper{} })(), plugintest.RigOptions{Name: "keeper"}, plugintest.DecodeTable(nil))
+	a, err := r.Host.Arena(arena.Config{Name: "blocks", Blocks: 1, BlockBytes: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	loan, err := a.Loan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := loan.Commit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := r.To("in")
+	for _, m := range []hostabi.Message{{Handle: h}, {}} {
+		if err := in.Emit(m); err != nil {
+			t.Fatal(err)
+		}
+		r.MustSettle()
+		if _, err := r.Component.Snapshot(); errors.Is(err, component.ErrNoSnapshot) != (m.Handle != 0) {
+			t.Errorf("Snapshot = %v; the block is leased: %t", err, m.Handle != 0)
+		}
+	}
+	if err := a.Release(h); err != nil {
+		t.Error(err)
 	}
 }
 

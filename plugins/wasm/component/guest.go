@@ -259,11 +259,14 @@ func (g *guest) call(export string, args ...uint64) error {
 	return err
 }
 
-// Snapshot returns what rl_snapshot writes. A guest that faults in it goes on from the state before.
+// Snapshot returns what rl_snapshot writes. A guest that faults in it goes on from the state before. Where blocks are leased there is
+// no state, though it be of a guest that says that it has none: whoever continued from it would not have them.
 func (g *guest) Snapshot() (core.State, error) {
 	switch {
 	case g.dead:
 		return core.State{}, fmt.Errorf("%w: %s has failed", core.ErrNoSnapshot, g.source.Use)
+	case g.blocks.leases > 0:
+		return core.State{}, fmt.Errorf("%w: it keeps blocks (%d), which are no part of a state", core.ErrNoSnapshot, g.blocks.leases)
 	case g.manifest.Flags&hostabi.ComponentStateless != 0:
 		return core.State{}, nil
 	case !g.run.Has(hostabi.ExportSnapshot):

@@ -1,6 +1,7 @@
 package component
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -41,6 +42,20 @@ func TestLease_TooManyAreAFaultOfTheGuest(t *testing.T) {
 	for _, want := range []string{"hoarder", s.Use, "it keeps 3 leases of blocks and asks for another: give them back, or raise limits.leases"} {
 		if !strings.Contains(r.Log.String(), want) {
 			t.Errorf("the log does not say %s:\n%s", want, r.Log.String())
+		}
+	}
+}
+
+// Whoever continued from a state would not have the blocks that are leased: there is none meanwhile, though the guest saves nothing.
+func TestSnapshot_ThereIsNoneWhileBlocksAreLeased(t *testing.T) {
+	r, g := started(t, source(example("chooser")), plugintest.RigOptions{}, map[string]any{"of": int64(2)})
+	x := newBlocks(t, r.Host.Arenas, 2, trajectory.Shape{Steps: 2, Envs: 1})
+	for i, keeps := range []bool{true, false} {
+		h := x.with(float32(i))
+		g.handle(g.slots[0], &hostabi.Message{Handle: h})
+		must(t, x.arena.Release(h))
+		if _, err := g.Snapshot(); errors.Is(err, core.ErrNoSnapshot) != keeps || (err == nil) == keeps {
+			t.Errorf("after %d messages Snapshot = %v; keeps blocks %t", i+1, err, keeps)
 		}
 	}
 }
