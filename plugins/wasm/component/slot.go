@@ -38,11 +38,13 @@ type bound struct {
 	view *view
 }
 
-// lent is memory of the guest's in which it writes a column that shares its pages with others.
+// lent is a column that a guest may write, with memory of the guest's for one that shares its pages with others.
 type lent struct {
 	name  string
 	at, n uint32 // 0 until a block with the column has come
 	live  bool   // it has the column of the block that is being handled
+	kept  []byte // of one on pages of its own, what stood there before the guest was called
+	keeps bool   // that is of the block that is being handled
 }
 
 // newSlot gets the memory for the messages of a slot and binds it.
@@ -98,6 +100,9 @@ func (g *guest) try(s *slot, m *hostabi.Message) bool {
 		g.writeBack(s)
 	}
 	g.handling = nil
+	if err != nil {
+		g.putBack(s)
+	}
 	g.leave(s)
 	if err == nil {
 		return false
@@ -233,9 +238,13 @@ func (g *guest) writable(s *slot, name string, w *window) (at uint32, ok bool) {
 // lend claims a block and gets memory for the columns that the guest may write and that share their pages with others.
 func (g *guest) lend(s *slot, w *window, h hostabi.Handle) (err error) {
 	for _, l := range s.granted {
-		l.live = false
+		l.live, l.keeps = false, false
 		p, ok := w.view.columns[l.name]
-		if !ok || p.apart {
+		if !ok {
+			continue
+		}
+		if p.apart {
+			g.keepColumn(s, l, w.at+p.offset, p.bytes)
 			continue
 		}
 		if s.lease.Handle() == 0 {
@@ -260,6 +269,30 @@ func (g *guest) lend(s *slot, w *window, h hostabi.Handle) (err error) {
 		l.n = p.bytes
 	}
 	return nil
+}
+
+// keepColumn keeps what stands in a column that the guest may write in place, in case of a fault. Of act requests it does not: others
+// write into the same column meanwhile.
+func (g *guest) keepColumn(s *slot, l *lent, at, bytes uint32) {
+	if s.payload.Name == core.PayloadRequest {
+		return
+	}
+	l.kept = append(l.kept[:0], g.run.View(at, bytes)...)
+	l.keeps = true
+}
+
+// putBack puts into the block what stood there before a call that has failed, unless the guest has emitted it.
+func (g *guest) putBack(s *slot) {
+	k := g.blocks.find(s.block)
+	if k == nil || s.emitted {
+		return
+	}
+	for _, l := range s.granted {
+		if l.keeps {
+			p := k.window.view.columns[l.name]
+			copy(g.run.View(k.window.at+p.offset, p.bytes), l.kept)
+		}
+	}
 }
 
 // forgetMemory forgets what the guest, put into another state, has not given in it, and what its memory had.

@@ -237,17 +237,46 @@ func TestWritable_OnPagesOfItsOwnIsTheBlock(t *testing.T) {
 	}
 }
 
-// After a fault the pages of the block stay as they are: nothing of the guest's earlier state is put into them.
+// After a fault the block has what it had before the call, and a request that comes again finds it: nothing is shaped twice.
 func TestWritable_AFaultLeavesTheBlockAlone(t *testing.T) {
 	trap := first() + asm.Const(0x3f000000) + asm.Eq + asm.If + asm.Void + asm.Unreachable + asm.End // always
 	r, g := started(t, source(file(t, writesReward(trap).bytes()), everything...), plugintest.RigOptions{Grants: map[string][]string{"in": {"reward"}}}, nil)
 	x := newBlocks(t, r.Host.Arenas, 1, trajectory.Shape{Steps: 8, Envs: 256, Granted: "reward"})
 	h := x.with(1, 2, 3)
-	g.handle(g.slots[0], &hostabi.Message{Handle: h})
-	if got := x.rewards(h); got[0] != 0.5 || got[1] != 2 || got[2] != 3 || g.faults.Value() != 1 {
-		t.Errorf("rewards %v after %d faults, want what was written before the one", got[:3], g.faults.Value())
+	for range 2 { // the window is there at first, and mapped before at second
+		g.handle(g.slots[0], &hostabi.Message{Handle: h})
+	}
+	if got := x.rewards(h); got[0] != 1 || got[1] != 2 || got[2] != 3 || g.faults.Value() != 2 {
+		t.Errorf("rewards %v after %d faults, want those of before", got[:3], g.faults.Value())
 	}
 	must(t, x.arena.Release(h))
+}
+
+// A shaper that adds to what stands in the block, and traps before it answers, finds the same when it is asked again.
+func TestRequest_ComesAgainOverWhatStoodThere(t *testing.T) {
+	m := hostabi.Manifest{Name: "built@1", Columns: []hostabi.ManifestColumn{{Name: "shaped_reward", Flags: hostabi.ColumnWrite}},
+		Signals: []hostabi.ManifestPort{{Name: "shaped", Payload: "shaped_rewards"}}, Slots: []hostabi.ManifestPort{{Name: "on_rewards", Payload: "reward_request"}}}
+	at := asm.Get(1) + asm.Load(4) + asm.Load(0)
+	add := at + at + asm.Load(0) + asm.Const(0x100000) + asm.Add + asm.Store(0)
+	for name, c := range map[string]struct {
+		then   asm.Code
+		faults uint64
+		want   float32
+	}{"answers": {passOn(), 0, 1.125}, "traps": {asm.Unreachable, 4, 1}, "answers and traps": {passOn() + asm.Unreachable, 1, 1.125}} {
+		b := built{functions: map[string]asm.Code{hostabi.ExportSlot: add + c.then + asm.Const(0)}, manifest: m.Describe()}
+		r, g := started(t, source(file(t, b.bytes()), everything...), plugintest.RigOptions{Grants: granted()}, nil)
+		loan, err := newBlocks(t, r.Host.Arenas, 1, trajectory.Shape{Steps: 2, Envs: 2, Granted: "shaped_reward"}).arena.Loan()
+		must(t, err)
+		tr, err := trajectory.Borrowed(r.Host.Arenas, loan.Handle())
+		must(t, err)
+		tr.Float32(trajectory.ShapedReward)[0] = 1
+		request := trajectory.BlockRequest{Block: loan.Handle()}.Message()
+		g.handle(g.slots[0], &request)
+		if got := tr.Float32(trajectory.ShapedReward)[0]; got != c.want || g.faults.Value() != c.faults {
+			t.Errorf("%s: %v after %d faults, want %v after %d", name, got, g.faults.Value(), c.want, c.faults)
+		}
+		must(t, loan.Abort())
+	}
 }
 
 // A slot whose wire grants nothing sees the pages as a private view, though another slot may write them.
