@@ -53,15 +53,22 @@ func (g *guest) faulted(err error) bool {
 	return true
 }
 
-// end fails the component for good.
+// end fails the component for good. What it has leased is released when it stops.
 func (g *guest) end(err error) {
 	g.dead = true
 	g.host.Fail(err)
 }
 
+// giveBack releases what the guest has leased, and counts it.
+func (g *guest) giveBack() error {
+	n, err := g.blocks.releaseAll()
+	g.returned.Add(uint64(n))
+	return err
+}
+
 // goBack releases what the guest has leased and restores its saved state.
 func (g *guest) goBack() error {
-	if err := g.blocks.releaseAll(); err != nil {
+	if err := g.giveBack(); err != nil {
 		return err
 	}
 	if g.saved == nil {

@@ -49,7 +49,7 @@ type guest struct {
 	restarts int
 	dead     bool // the budget of restarts is spent
 
-	faults, lost, remapped, copied *stat.Counter
+	faults, lost, remapped, copied, returned *stat.Counter
 }
 
 // announced is what a guest says of itself.
@@ -198,7 +198,7 @@ func (g *guest) Start(h *core.Host) error {
 	g.host = h
 	counter := func(name string) *stat.Counter { return h.Stats.Counter(h.Name + "/" + name) }
 	g.faults, g.lost = counter("faults"), counter("lost_messages")
-	g.remapped, g.copied = counter("remapped_windows"), counter("copied_bytes")
+	g.remapped, g.copied, g.returned = counter("remapped_windows"), counter("copied_bytes"), counter("returned_leases")
 	run, err := g.module.NewGuest(wasm.GuestOptions{Name: h.Name, Log: h.Log, Seed: env.Seed(h.Run.Seed, h.Index), Services: services{g}})
 	if err != nil {
 		return err
@@ -340,7 +340,7 @@ func (g *guest) Stop() error {
 		}
 	}
 	g.timers.stop()
-	err := errors.Join(g.blocks.releaseAll(), g.run.Close())
+	err := errors.Join(g.giveBack(), g.run.Close())
 	g.run = nil
 	return err
 }

@@ -36,8 +36,8 @@ func TestLease_TooManyAreAFaultOfTheGuest(t *testing.T) {
 			t.Errorf("after %d messages it holds %d blocks, want %d", i+1, got, want)
 		}
 	}
-	if g.faults.Value() != 1 {
-		t.Errorf("%d faults, want 1", g.faults.Value())
+	if g.faults.Value() != 1 || g.returned.Value() != 3 {
+		t.Errorf("%d faults after which %d leases were given back, want 1 and 3", g.faults.Value(), g.returned.Value())
 	}
 	for _, want := range []string{"hoarder", s.Use, "it keeps 3 leases of blocks and asks for another: give them back, or raise limits.leases"} {
 		if !strings.Contains(r.Log.String(), want) {

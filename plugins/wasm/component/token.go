@@ -146,8 +146,9 @@ func (t *tokens) release(token uint32) hostabi.Status {
 	return hostabi.StatusOK
 }
 
-// releaseAll ends all leases.
-func (t *tokens) releaseAll() error {
+// releaseAll ends all leases, and returns how many there were.
+func (t *tokens) releaseAll() (n int, err error) {
+	n = t.leases
 	var errs []error
 	for place := range t.list[:t.places] {
 		k, token := &t.list[place], t.token(uint8(place))
@@ -159,5 +160,5 @@ func (t *tokens) releaseAll() error {
 			t.forget(token, k)
 		}
 	}
-	return errors.Join(errs...)
+	return n, errors.Join(errs...)
 }
