@@ -58,6 +58,11 @@ func (a *assembly) leads(learner *instance) bool {
 // knows when it is called for the last time.
 func (p *Pipeline) boundary(learner *instance) {
 	p.ending.boundaries.Add(1)
+	for _, x := range p.now().members {
+		if c, ok := x.component.(component.Recovering); ok {
+			c.SaveState()
+		}
+	}
 	last := p.Stopping() != ""
 	met, err := p.atBoundary(learner)
 	if err != nil {

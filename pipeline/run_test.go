@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -56,6 +57,32 @@ func TestRun_EndsAtTheBoundaryAfterAStop(t *testing.T) {
 				t.Errorf("stopped %v, want %v", w.stopped, want)
 			}
 		})
+	}
+}
+
+// mender is a sink that goes on from an earlier state of its own after a fault.
+type mender struct {
+	sink
+	saves *atomic.Int64
+}
+
+func (m *mender) SaveState() { m.saves.Add(1) }
+
+func TestRun_ComponentsSaveTheirStateAtBoundaries(t *testing.T) {
+	for _, mode := range []string{"async", "sync"} {
+		w, parts := newWorld()
+		var saves atomic.Int64
+		parts.Kinds["mender"] = func() component.Component { return &mender{sink{w: w}, &saves} }
+		boundaries := 0
+		p, err := Build(t.Context(), mustParse(t, tickFile(plain), parts, "component.sink.kind=mender", "component.sink.stop_at=25", "train.mode="+mode),
+			BuildOptions{Parts: parts, AtBoundary: func(func() (map[string]component.State, error)) error { boundaries++; return nil }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = p.Run(t.Context())
+		if err := errors.Join(err, p.Close()); err != nil || boundaries == 0 || saves.Load() != int64(boundaries) {
+			t.Errorf("%s: %d saves at %d boundaries, %v", mode, saves.Load(), boundaries, err)
+		}
 	}
 }
 

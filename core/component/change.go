@@ -36,6 +36,13 @@ type Watched interface {
 	Altered() []string
 }
 
+// Recovering is optional, for a component that goes on from an earlier state of its own after a fault.
+type Recovering interface {
+	// SaveState is called at each dataset boundary: the state that the component has then, or between two later slots, is what it goes
+	// on from. Any goroutine, between Start and Stop; it returns at once.
+	SaveState()
+}
+
 // Holder is optional, for a component of this process that can tell which blocks it keeps beyond its slots.
 type Holder interface {
 	// Holds calls fn with each block that the component has leased. Any goroutine, between Start and Stop.

@@ -23,6 +23,7 @@
 //	Start             once, before the loop runs; (Remote) from here to Stop, on any goroutine
 //	Restore           at most once, before the first slot
 //	slots, timers     on the loop, one at a time
+//	(Recovering)      SaveState at dataset boundaries, on any goroutine
 //	Snapshot          on the loop, between two slots; (Pauser) at rest
 //	(Pauser)          Pause, its rested, then Resume, or Waiting and no further slot
 //	(EnvRunner)       PrepareEnvs on any goroutine; Commit, Cancel and Settle of what it returns on the loop; Close

@@ -74,7 +74,7 @@ func (e *Env) start() error {
 		old.close()
 	}
 	if e.plugin.image != nil {
-		e.initial = &delta{state: i.state(), pages: copied(i.changedSince(e.plugin.image, nil))}
+		e.initial = &delta{state: i.state(), pages: copied(i.changedSince(e.plugin.image, nil), nil)}
 	}
 	return nil
 }

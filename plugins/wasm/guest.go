@@ -252,13 +252,17 @@ type SavedGuest struct {
 	given []piece
 }
 
-// Save returns the state; nil for a module that can change more than its memory and globals. inWindow reports what is mapped.
-func (g *Guest) Save(inWindow func(offset uint64) bool) *SavedGuest {
+// Save returns the state; nil for a module that can change more than its memory and globals. inWindow reports what is mapped. The
+// memory of an earlier state, which may be nil, is used again: nothing else can be done with that.
+func (g *Guest) Save(inWindow func(offset uint64) bool, earlier *SavedGuest) *SavedGuest {
 	if g.module.metered.State != "" {
 		return nil
 	}
-	pages := g.inst.changedSince(g.module.image, inWindow)
-	return &SavedGuest{delta{state: g.inst.state(), pages: copied(pages)}, slices.Clone(g.given)}
+	if earlier == nil {
+		earlier = &SavedGuest{}
+	}
+	pages := copied(g.inst.changedSince(g.module.image, inWindow), earlier.pages)
+	return &SavedGuest{delta{state: g.inst.state(), pages: pages}, append(earlier.given[:0], g.given...)}
 }
 
 // Restore puts the guest into a state of its own, after a fault too. Nothing is mapped then. On an error it can only be closed.

@@ -51,10 +51,15 @@ func (i *instance) growTo(s *state) error {
 	return nil
 }
 
-// copied returns pages with contents of their own.
-func copied(pages []page) []page {
+// copied returns pages with contents of their own, as far as it goes in the memory of others.
+func copied(pages, others []page) []page {
 	for k := range pages {
-		pages[k].data = bytes.Clone(pages[k].data)
+		if k < len(others) {
+			copy(others[k].data, pages[k].data)
+			pages[k].data = others[k].data
+		} else {
+			pages[k].data = bytes.Clone(pages[k].data)
+		}
 	}
 	return pages
 }

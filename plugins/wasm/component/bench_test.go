@@ -107,6 +107,30 @@ func BenchmarkSwap(b *testing.B) {
 	}
 }
 
+// BenchmarkBoundary is what a dataset boundary costs a component in a sandbox: its state is saved before its next message, which is in it.
+func BenchmarkBoundary(b *testing.B) {
+	for name, path := range testkit.Guests(b, "shaper", b.TempDir()) {
+		b.Run(name, func(b *testing.B) {
+			r, g := started(b, source(path, "log", "metric"), plugintest.RigOptions{Grants: granted()}, nil)
+			loan, err := newBlocks(b, r.Host.Arenas, 1, trajectory.Shape{Steps: 32, Envs: 64, Granted: "shaped_reward"}).arena.Loan()
+			must(b, err)
+			m := hostabi.Message{Handle: loan.Handle()}
+			for _, boundaries := range []bool{false, true} {
+				b.Run(map[bool]string{false: "message", true: "boundary and message"}[boundaries], func(b *testing.B) {
+					b.ReportAllocs()
+					for b.Loop() {
+						if boundaries {
+							g.SaveState()
+						}
+						g.handle(g.slots[0], &m)
+					}
+				})
+			}
+			must(b, loan.Abort())
+		})
+	}
+}
+
 // residentPages returns how many pages of this process are in memory.
 func residentPages(t testing.TB) int {
 	t.Helper()

@@ -3,16 +3,31 @@ package component
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/plugins/wasm"
 )
 
 // save keeps the state that a fault goes back to.
-func (g *guest) save() { g.saved, g.unsaved = g.run.Save(g.contain), false }
+func (g *guest) save() {
+	g.unsaved.Store(false)
+	g.saved = g.run.Save(g.contain, g.saved)
+}
 
-// keep saves what Snapshot has left to be saved, before the guest goes on. One that is replaced does not.
+// recovery is what a guest goes back to after a fault.
+type recovery struct {
+	saved   *wasm.SavedGuest
+	unsaved atomic.Bool // that is to be the present state. Any goroutine sets it
+}
+
+// SaveState has the state saved before the guest is called again.
+func (r *recovery) SaveState() { r.unsaved.Store(true) }
+
+// keep saves what Snapshot and SaveState have left to be saved, before the guest goes on. One that is replaced does not. A guest that
+// keeps blocks is saved when it has given them back: in a state from before it would have tokens that name nothing any more.
 func (g *guest) keep() {
-	if g.unsaved {
+	if g.unsaved.Load() && g.blocks.leases == 0 {
 		g.save()
 	}
 }
@@ -59,16 +74,9 @@ func (g *guest) end(err error) {
 	g.host.Fail(err)
 }
 
-// giveBack releases what the guest has leased, and counts it.
-func (g *guest) giveBack() error {
-	n, err := g.blocks.releaseAll()
-	g.returned.Add(uint64(n))
-	return err
-}
-
 // goBack releases what the guest has leased and restores its saved state.
 func (g *guest) goBack() error {
-	if err := g.giveBack(); err != nil {
+	if err := g.blocks.releaseAll(); err != nil {
 		return err
 	}
 	if g.saved == nil {

@@ -37,6 +37,7 @@ type guest struct {
 	host *core.Host
 	windows
 	leased
+	recovery
 	blocks   tokens
 	slots    []*slot
 	signals  []signal
@@ -44,12 +45,10 @@ type guest struct {
 	emitted  int   // messages in this call
 	timers   timers
 	metrics  metrics
-	saved    *wasm.SavedGuest // what a fault goes back to
-	unsaved  bool             // that is to be the present state
 	restarts int
 	dead     bool // the budget of restarts is spent
 
-	faults, lost, remapped, copied, returned *stat.Counter
+	faults, lost, remapped, copied *stat.Counter
 }
 
 // announced is what a guest says of itself.
@@ -59,10 +58,11 @@ type announced struct{ manifest hostabi.Manifest }
 func (a *announced) Looks() []hostabi.ManifestColumn { return a.manifest.Columns }
 
 var (
-	_ core.Component = (*guest)(nil)
-	_ core.Watched   = (*guest)(nil)
-	_ core.Pauser    = (*guest)(nil)
-	_ core.Holder    = (*guest)(nil)
+	_ core.Component  = (*guest)(nil)
+	_ core.Watched    = (*guest)(nil)
+	_ core.Pauser     = (*guest)(nil)
+	_ core.Holder     = (*guest)(nil)
+	_ core.Recovering = (*guest)(nil)
 )
 
 // Manifest returns the ports of the component as it is configured; before that, as without a table.
@@ -198,13 +198,13 @@ func (g *guest) Start(h *core.Host) error {
 	g.host = h
 	counter := func(name string) *stat.Counter { return h.Stats.Counter(h.Name + "/" + name) }
 	g.faults, g.lost = counter("faults"), counter("lost_messages")
-	g.remapped, g.copied, g.returned = counter("remapped_windows"), counter("copied_bytes"), counter("returned_leases")
+	g.remapped, g.copied = counter("remapped_windows"), counter("copied_bytes")
 	run, err := g.module.NewGuest(wasm.GuestOptions{Name: h.Name, Log: h.Log, Seed: env.Seed(h.Run.Seed, h.Index), Services: services{g}})
 	if err != nil {
 		return err
 	}
 	g.leased.arenas = h.Arenas
-	g.windows, g.blocks = windows{run: run, arenas: h.Arenas}, tokens{arenas: h.Arenas, leased: &g.leased, most: cmp.Or(g.source.Leases, DefaultLeases)}
+	g.windows, g.blocks = windows{run: run, arenas: h.Arenas}, tokens{arenas: h.Arenas, leased: &g.leased, most: cmp.Or(g.source.Leases, DefaultLeases), returned: counter("returned_leases")}
 	if err := g.ask(g.run); err != nil {
 		return err
 	}
@@ -279,7 +279,7 @@ func (g *guest) Snapshot() (core.State, error) {
 		g.faulted(err)
 		return core.State{}, err
 	}
-	g.unsaved = true
+	g.unsaved.Store(true)
 	return core.State{Blobs: map[string][]byte{core.OpaqueBlob: b}}, nil
 }
 
@@ -333,14 +333,14 @@ func (g *guest) Stop() error {
 	if g.run == nil { // before Start
 		return nil
 	}
-	g.unsaved = false // a fault goes back to nothing any more
+	g.unsaved.Store(false) // a fault goes back to nothing any more
 	if !g.dead && g.run.Has(hostabi.ExportStop) && g.saved != nil {
 		if err := g.call(hostabi.ExportStop); err != nil {
 			g.host.Log.Warn("component did not stop by itself", "error", err)
 		}
 	}
 	g.timers.stop()
-	err := errors.Join(g.giveBack(), g.run.Close())
+	err := errors.Join(g.blocks.releaseAll(), g.run.Close())
 	g.run = nil
 	return err
 }

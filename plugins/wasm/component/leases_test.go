@@ -1,6 +1,7 @@
 package component
 
 import (
+	"encoding/binary"
 	"errors"
 	"strings"
 	"testing"
@@ -36,8 +37,8 @@ func TestLease_TooManyAreAFaultOfTheGuest(t *testing.T) {
 			t.Errorf("after %d messages it holds %d blocks, want %d", i+1, got, want)
 		}
 	}
-	if g.faults.Value() != 1 || g.returned.Value() != 3 {
-		t.Errorf("%d faults after which %d leases were given back, want 1 and 3", g.faults.Value(), g.returned.Value())
+	if g.faults.Value() != 1 || g.blocks.returned.Value() != 3 {
+		t.Errorf("%d faults after which %d leases were given back, want 1 and 3", g.faults.Value(), g.blocks.returned.Value())
 	}
 	for _, want := range []string{"hoarder", s.Use, "it keeps 3 leases of blocks and asks for another: give them back, or raise limits.leases"} {
 		if !strings.Contains(r.Log.String(), want) {
@@ -58,4 +59,35 @@ func TestSnapshot_ThereIsNoneWhileBlocksAreLeased(t *testing.T) {
 			t.Errorf("after %d messages Snapshot = %v; keeps blocks %t", i+1, err, keeps)
 		}
 	}
+}
+
+// A fault costs what has happened since the last dataset boundary, and not what the guest has seen before; while it keeps blocks there is
+// no such state.
+func TestFault_GoesBackToTheLastBoundary(t *testing.T) {
+	kind := asm.Get(1) + asm.Load(40)
+	does := func(n int32, code asm.Code) asm.Code {
+		return kind + asm.Const(n) + asm.Eq + asm.If + asm.Void + code + asm.End
+	}
+	block := asm.Get(1) + asm.Load(0)
+	r, g := started(t, source(file(t, slotOf(does(1, asm.Unreachable)+does(2, block+asm.Call(lease)+asm.Drop), reads("reward")).bytes()), everything...), plugintest.RigOptions{}, nil)
+	x := newBlocks(t, r.Host.Arenas, 1, trajectory.Shape{Steps: 2, Envs: 1})
+	h := x.with(1)
+	const good, trap, keep = 0, 1, 2
+	for i, c := range []struct {
+		kind     uint16
+		boundary bool
+		want     uint32 // messages that it knows of
+	}{
+		{good, false, 1}, {good, true, 2}, {good, false, 3}, {trap, false, 2}, // what came behind the boundary is lost
+		{trap, false, 2}, {keep, true, 3}, {good, false, 4}, {trap, false, 2}, // a boundary beside a lease does not count
+	} {
+		g.handle(g.slots[0], &hostabi.Message{Handle: h, Kind: c.kind})
+		if c.boundary {
+			g.SaveState()
+		}
+		if got := binary.LittleEndian.Uint32(g.run.View(noteAt, 4)); got != c.want {
+			t.Errorf("after message %d it has counted %d, want %d", i+1, got, c.want)
+		}
+	}
+	must(t, x.arena.Release(h))
 }

@@ -166,6 +166,7 @@ func (g *guest) fire(id uint32) {
 	if g.dead {
 		return
 	}
+	g.keep()
 	g.emitted = 0
 	if err := g.run.Timer(id); err != nil {
 		g.failed(err)

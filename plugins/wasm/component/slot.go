@@ -101,7 +101,7 @@ func (g *guest) try(s *slot, m *hostabi.Message) bool {
 	}
 	g.handling = nil
 	if err != nil {
-		g.putBack(s)
+		s.putBack(g.run, g.blocks.find(s.block))
 	}
 	g.leave(s)
 	if err == nil {
@@ -244,7 +244,9 @@ func (g *guest) lend(s *slot, w *window, h hostabi.Handle) (err error) {
 			continue
 		}
 		if p.apart {
-			g.keepColumn(s, l, w.at+p.offset, p.bytes)
+			if l.keeps = s.payload.Name != core.PayloadRequest; l.keeps { // into which others write meanwhile
+				l.kept = append(l.kept[:0], g.run.View(w.at+p.offset, p.bytes)...)
+			}
 			continue
 		}
 		if s.lease.Handle() == 0 {
@@ -271,26 +273,15 @@ func (g *guest) lend(s *slot, w *window, h hostabi.Handle) (err error) {
 	return nil
 }
 
-// keepColumn keeps what stands in a column that the guest may write in place, in case of a fault. Of act requests it does not: others
-// write into the same column meanwhile.
-func (g *guest) keepColumn(s *slot, l *lent, at, bytes uint32) {
-	if s.payload.Name == core.PayloadRequest {
-		return
-	}
-	l.kept = append(l.kept[:0], g.run.View(at, bytes)...)
-	l.keeps = true
-}
-
-// putBack puts into the block what stood there before a call that has failed, unless the guest has emitted it.
-func (g *guest) putBack(s *slot) {
-	k := g.blocks.find(s.block)
+// putBack puts into the block of a message what stood there before a call that has failed, unless the guest has emitted it.
+func (s *slot) putBack(run *wasm.Guest, k *known) {
 	if k == nil || s.emitted {
 		return
 	}
 	for _, l := range s.granted {
 		if l.keeps {
 			p := k.window.view.columns[l.name]
-			copy(g.run.View(k.window.at+p.offset, p.bytes), l.kept)
+			copy(run.View(k.window.at+p.offset, p.bytes), l.kept)
 		}
 	}
 }

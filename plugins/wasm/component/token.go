@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/stat"
 
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -38,6 +39,8 @@ type tokens struct {
 	list   [maxWindows]known
 	free   []uint8 // places that name nothing
 	places int     // that have been used
+
+	returned *stat.Counter // leases that the guest has not ended itself
 }
 
 // known is a block that a guest can name.
@@ -146,9 +149,9 @@ func (t *tokens) release(token uint32) hostabi.Status {
 	return hostabi.StatusOK
 }
 
-// releaseAll ends all leases, and returns how many there were.
-func (t *tokens) releaseAll() (n int, err error) {
-	n = t.leases
+// releaseAll ends all leases, and counts them.
+func (t *tokens) releaseAll() error {
+	t.returned.Add(uint64(t.leases))
 	var errs []error
 	for place := range t.list[:t.places] {
 		k, token := &t.list[place], t.token(uint8(place))
@@ -160,5 +163,5 @@ func (t *tokens) releaseAll() (n int, err error) {
 			t.forget(token, k)
 		}
 	}
-	return n, errors.Join(errs...)
+	return errors.Join(errs...)
 }

@@ -145,7 +145,7 @@ func (x *WrapperInstance) begin(name string, seed uint64, s *Shape) error {
 	clear(b)
 	binary.LittleEndian.PutUint32(b[0:], rowToken)
 	binary.LittleEndian.PutUint32(b[4:], bindings)
-	if x.saved = x.run.Save(func(uint64) bool { return false }); x.saved == nil {
+	if x.saved = x.run.Save(func(uint64) bool { return false }, nil); x.saved == nil {
 		return &table.Error{Code: CodeManifest, Place: x.wrapper.asked.source.Use, Reason: "can change more than its memory, so that it cannot be put back after a fault",
 			Help: "build it with an SDK"}
 	}
