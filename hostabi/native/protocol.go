@@ -93,6 +93,7 @@ type Port struct {
 	Payload string `json:"payload"`
 	Doc     string `json:"doc"`
 	OnLoan  bool   `json:"on_loan"`
+	Schema  uint64 `json:"schema,omitempty"`
 }
 
 // Configuration is everything that an instance of a component needs to be configured.

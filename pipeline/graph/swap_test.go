@@ -46,3 +46,22 @@ func TestSwap_StandsInTheExpandedForm(t *testing.T) {
 		t.Error("other rules, same hash")
 	}
 }
+
+// A version whose payload is described otherwise than its receivers take it does not come in: the wires are checked again.
+func TestWith_AVersionOfAnotherSchemaIsRefused(t *testing.T) {
+	wire := func(from, to string) string {
+		return "[[wire]]\nsignal = \"" + from + ".trajectories\"\nslot = \"" + to + ".on_trajectories\"\nmode = \"queue\"\ndepth = 8\non_full = \"block\"\n"
+	}
+	text := "rlhost = 1\n[run]\nname = \"x\"\n[env.cartpole]\nuse = \"cartpole@1\"\n[train]\npreset = \"ppo\"\nenv = \"cartpole\"\n" +
+		"[component.first]\nruntime = \"wasm\"\nuse = \"./shaper.wasm\"\n[component.second]\nruntime = \"wasm\"\nuse = \"./tagged.wasm\"\n" +
+		wire("rollout", "first") + "replace = true\n" + wire("first", "second") + wire("second", "batcher")
+	parts := graphtest.Standard()
+	running, problems := graph.Parse("x.toml", []byte(text), graph.ParseOptions{Parts: parts})
+	if problems.Err() != nil {
+		t.Fatal(problems)
+	}
+	next, problems := running.With([]string{`component.first.use="./tagged.wasm"`}, parts)
+	if want := "both are trajectory, of schema 0000000000000002 at first.trajectories and 0000000000000001 at second.on_trajectories"; next != nil || !strings.Contains(problems.Error(), want) {
+		t.Errorf("want %s, got\n%s", want, problems.Error())
+	}
+}

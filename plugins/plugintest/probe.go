@@ -103,13 +103,13 @@ func NewProbe() component.Component { return &Probe{} }
 func (c *Probe) Manifest() component.Manifest {
 	m := component.Manifest{
 		Signals: []component.Port{
-			{Name: "numbers", Payload: "number", Doc: "what on_number was told to say"},
+			{Name: "numbers", Payload: "number", Doc: "what on_number was told to say", Schema: 0x8000000000000005},
 			{Name: "blocks", Payload: "tensor", Doc: "blocks made and passed on"},
 			{Name: "answers", Payload: "answer", OnLoan: true, Doc: "rows that others have asked about"},
 			{Name: "asks", Payload: "ask", OnLoan: true, Doc: "a row of a block on loan"},
 		},
 		Slots: []component.Port{
-			{Name: "on_number", Payload: "number", Doc: "what to do"},
+			{Name: "on_number", Payload: "number", Doc: "what to do", Schema: 7},
 			{Name: "on_block", Payload: "tensor", Doc: "a block"},
 			{Name: "on_ask", Payload: "ask", Doc: "a row to write"},
 			{Name: "on_answer", Payload: "answer", Doc: "the row is written"},

@@ -248,7 +248,7 @@ func expectPorts(t *testing.T, c, probe component.Component) {
 		}
 		for i, p := range list.got {
 			w := list.want[i]
-			if p.Name != w.Name || p.Payload != w.Payload || p.OnLoan != w.OnLoan {
+			if p.Name != w.Name || p.Payload != w.Payload || p.OnLoan != w.OnLoan || p.Schema != w.Schema {
 				t.Errorf("%s %d: %+v, want %+v", list.what, i, p, w)
 			}
 			if p.Doc == "" {

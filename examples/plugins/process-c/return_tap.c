@@ -89,8 +89,8 @@ static int restore(rlh_host *host, void *self, const void *state, size_t n) {
     return RLH_OK;
 }
 
-static const rlh_port signals[] = {{"trajectories", "trajectory", "every block that came, unchanged", 0}};
-static const rlh_slot slots[] = {{{"on_trajectories", "trajectory", "full blocks", 0}, on_trajectories}};
+static const rlh_port signals[] = {{"trajectories", "trajectory", "every block that came, unchanged", 0, 0}};
+static const rlh_slot slots[] = {{{"on_trajectories", "trajectory", "full blocks", 0, 0}, on_trajectories}};
 static const rlh_component return_tap = {
     .kind = "return_tap",
     .doc = "reports the rewards of every trajectory block and passes it on",

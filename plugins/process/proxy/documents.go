@@ -33,7 +33,7 @@ func manifestOf(p *spawn.Program, kind string, signals, slots []native.Port) (co
 					Reason: fmt.Sprintf("kind %q has a port %q with payload %q, twice or without a name", kind, port.Name, port.Payload)}
 			}
 			seen[port.Name] = true
-			*list.to = append(*list.to, component.Port{Name: port.Name, Payload: port.Payload, Doc: port.Doc, OnLoan: port.OnLoan})
+			*list.to = append(*list.to, component.Port{Name: port.Name, Payload: port.Payload, Doc: port.Doc, OnLoan: port.OnLoan, Schema: port.Schema})
 		}
 	}
 	return m, nil

@@ -37,7 +37,10 @@ static void write_port(struct text *t, const rlh_port *p, bool first) {
     text_quote(t, p->payload);
     text_put(t, ",\"doc\":");
     text_quote(t, p->doc != NULL ? p->doc : "");
-    text_put(t, p->on_loan ? ",\"on_loan\":true}" : ",\"on_loan\":false}");
+    char schema[48];
+    snprintf(schema, sizeof schema, ",\"schema\":%llu}", (unsigned long long)p->schema);
+    text_put(t, p->on_loan ? ",\"on_loan\":true" : ",\"on_loan\":false");
+    text_put(t, schema);
 }
 
 static void write_ports(struct text *t, const rlh_component *k) {

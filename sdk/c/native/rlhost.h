@@ -10,8 +10,8 @@
 //         rlh_emit(host, 0, m); // passed on to the slots connected to "trajectories"
 //     }
 //
-//     static const rlh_port signals[] = {{"trajectories", "trajectory", "every block, unchanged", 0}};
-//     static const rlh_slot slots[] = {{{"on_trajectories", "trajectory", "blocks", 0}, on_trajectories}};
+//     static const rlh_port signals[] = {{"trajectories", "trajectory", "every block, unchanged", 0, 0}};
+//     static const rlh_slot slots[] = {{{"on_trajectories", "trajectory", "blocks", 0, 0}, on_trajectories}};
 //     static const rlh_component kind = {.kind = "count_blocks", .doc = "counts trajectory blocks",
 //         .signals = signals, .signal_count = 1, .slots = slots, .slot_count = 1};
 //
@@ -83,6 +83,8 @@ typedef struct rlh_port {
     const char *doc;     // one sentence
     // Not 0: messages name a block that their sender has on loan until it is answered.
     int on_loan;
+    // What sender and receiver of the payload must agree on, such as the first 8 bytes of a hash of its description; 0: not said.
+    uint64_t schema;
 } rlh_port;
 
 // rlh_slot_fn runs on the main thread for each message. The message, and a claim on the block that it carries,

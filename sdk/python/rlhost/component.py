@@ -24,6 +24,7 @@ class Signal:
     payload: str  # such as trajectory, weights
     doc: str = ""  # one sentence
     on_loan: bool = False  # messages name a block that the sender has on loan until it is answered
+    schema: int = 0  # what sender and receiver must agree on, 64 bits such as the beginning of a hash; 0: not said
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Slot:
     payload: str
     doc: str = ""
     on_loan: bool = False
+    schema: int = 0
 
 
 class ConfigError(Exception):

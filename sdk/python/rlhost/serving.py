@@ -357,7 +357,7 @@ class Plugin:
 
 
 def ports(of: Any) -> list[dict[str, Any]]:
-    return [{"name": p.name, "payload": p.payload, "doc": p.doc, "on_loan": p.on_loan} for p in of]
+    return [{"name": p.name, "payload": p.payload, "doc": p.doc, "on_loan": p.on_loan, "schema": p.schema} for p in of]
 
 
 def told_config(e: ConfigError) -> dict[str, str]:

@@ -45,10 +45,10 @@ class Probe(rlhost.Component):
     """Does as it is told."""
 
     kind = "probe"
-    signals = [rlhost.Signal("numbers", "number", "answers in numbers"), rlhost.Signal("blocks", "tensor", "its own blocks"),
+    signals = [rlhost.Signal("numbers", "number", "answers in numbers", schema=0x8000000000000005), rlhost.Signal("blocks", "tensor", "its own blocks"),
                rlhost.Signal("answers", "answer", "answers to on_ask", on_loan=True),
                rlhost.Signal("asks", "ask", "its own blocks, still on loan", on_loan=True)]
-    slots = [rlhost.Slot("on_number", "number", "orders"), rlhost.Slot("on_block", "tensor", "orders about a block"),
+    slots = [rlhost.Slot("on_number", "number", "orders", schema=7), rlhost.Slot("on_block", "tensor", "orders about a block"),
              rlhost.Slot("on_ask", "ask", "a block to be answered in"), rlhost.Slot("on_answer", "answer", "what was asked for")]
 
     def configure(self, config):

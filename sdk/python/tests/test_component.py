@@ -46,7 +46,7 @@ class ComponentTest(unittest.TestCase):
         self.assertEqual([k["name"] for k in said["kinds"]], ["count", "wrong"])
         self.assertEqual(said["kinds"][0]["doc"], "Counts blocks and passes them on.")
         self.assertEqual(said["kinds"][0]["signals"][0],
-                         {"name": "trajectories", "payload": "trajectory", "doc": "every block", "on_loan": False})
+                         {"name": "trajectories", "payload": "trajectory", "doc": "every block", "on_loan": False, "schema": 0})
 
     def test_complains_about_its_table(self):
         host = self.host()

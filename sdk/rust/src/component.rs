@@ -37,6 +37,9 @@ pub trait Component: Sized {
     const SPEC: Spec;
     /// Whether `save` and `load` keep what it has seen.
     const SAVED: bool = false;
+    /// What senders and receivers of payloads must agree on, by the names of the payloads: 64 bits, such as the beginning of a hash of a
+    /// payload's description.
+    const SCHEMAS: &'static [(&'static str, u64)] = &[];
 
     /// Makes the component, or says what is wrong with its table: "key: reason".
     fn new(config: &mut Config) -> Result<Self, String>;
@@ -354,7 +357,7 @@ impl<C: Component> Running<C> {
     }
 
     pub fn manifest(&mut self, buf: u32, cap: u32) -> i32 {
-        memory::give(&describe(&C::SPEC, C::SAVED), buf, cap)
+        memory::give(&describe(&C::SPEC, C::SAVED, C::SCHEMAS), buf, cap)
     }
 
     pub fn start(&mut self, _identity: u32, _len: u32) -> i32 {
@@ -417,7 +420,7 @@ fn key_first(text: &str) -> String {
 }
 
 /// The manifest as the host reads it.
-fn describe(spec: &Spec, saved: bool) -> Vec<u8> {
+fn describe(spec: &Spec, saved: bool, schemas: &[(&str, u64)]) -> Vec<u8> {
     let mut strings = vec![0u8];
     let mut text = |s: &str| {
         if s.is_empty() {
@@ -436,7 +439,8 @@ fn describe(spec: &Spec, saved: bool) -> Vec<u8> {
         .map(|s| (s.name, s.payload, s.doc))
         .chain(spec.slots.iter().map(|s| (s.name, s.payload, s.doc)));
     for (name, payload, doc) in ports {
-        let port = PortDesc { name: text(name), payload: text(payload), doc: text(doc), ..PortDesc::default() };
+        let schema = schemas.iter().find(|(of, _)| *of == payload).map_or(0, |(_, schema)| *schema);
+        let port = PortDesc { name: text(name), payload: text(payload), doc: text(doc), schema, ..PortDesc::default() };
         records.extend_from_slice(memory::struct_bytes(&port));
     }
     let mut columns = 0;

@@ -19,8 +19,8 @@ static void on_trajectories(rlh_host *host, void *self, const rlh_message *m) {
 }
 
 int main(void) {
-    static const rlh_port signals[] = {{"trajectories", "trajectory", "a block with half the rewards", 0}};
-    static const rlh_slot slots[] = {{{"on_trajectories", "trajectory", "a full block", 0}, on_trajectories}};
+    static const rlh_port signals[] = {{"trajectories", "trajectory", "a block with half the rewards", 0, 0}};
+    static const rlh_slot slots[] = {{{"on_trajectories", "trajectory", "a full block", 0, 0}, on_trajectories}};
     static const rlh_component halve = {
         .kind = "halve", .doc = "halves rewards", .signals = signals, .signal_count = 1, .slots = slots, .slot_count = 1};
     return rlh_serve(&halve, 1);

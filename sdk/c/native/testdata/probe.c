@@ -363,16 +363,16 @@ static void on_answer(rlh_host *host, void *self, const rlh_message *m) {
 // ---- ports
 
 static const rlh_port signals[] = {
-    {"numbers", "number", "what on_number was told to say", 0},
-    {"blocks", "tensor", "blocks made and passed on", 0},
-    {"answers", "answer", "rows that others have asked about", 1},
-    {"asks", "ask", "a row of a block on loan", 1},
+    {"numbers", "number", "what on_number was told to say", 0, 0x8000000000000005},
+    {"blocks", "tensor", "blocks made and passed on", 0, 0},
+    {"answers", "answer", "rows that others have asked about", 1, 0},
+    {"asks", "ask", "a row of a block on loan", 1, 0},
 };
 static const rlh_slot fixed_slots[FIXED_SLOTS] = {
-    {{"on_number", "number", "what to do", 0}, on_number},
-    {{"on_block", "tensor", "a block", 0}, on_block},
-    {{"on_ask", "ask", "a row to write", 0}, on_ask},
-    {{"on_answer", "answer", "the row is written", 0}, on_answer},
+    {{"on_number", "number", "what to do", 0, 7}, on_number},
+    {{"on_block", "tensor", "a block", 0, 0}, on_block},
+    {{"on_ask", "ask", "a row to write", 0, 0}, on_ask},
+    {{"on_answer", "answer", "the row is written", 0, 0}, on_answer},
 };
 
 static void on_input(rlh_host *host, void *self, const rlh_message *m) {
@@ -388,7 +388,7 @@ static void set_inputs(rlh_host *host, struct probe *p) {
     memcpy(p->slots, fixed_slots, sizeof fixed_slots);
     for (int64_t i = 0; i < p->inputs; i++) {
         snprintf(p->names[i], sizeof p->names[i], "on_input_%lld", (long long)i);
-        rlh_port port = {p->names[i], carries != NULL ? carries : "number", "says which input it is", 0};
+        rlh_port port = {p->names[i], carries != NULL ? carries : "number", "says which input it is", 0, 0};
         p->slots[FIXED_SLOTS + i] = (rlh_slot){port, on_input};
     }
     rlh_set_ports(host, signals, sizeof signals / sizeof *signals, p->slots, FIXED_SLOTS + (size_t)p->inputs);

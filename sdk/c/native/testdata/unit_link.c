@@ -20,7 +20,7 @@ static struct play open_play(const rlh_handlers *handlers) {
     CHECK_EQUAL(rlh_host_open(&p.host, fds[1], to, from, handlers), RLH_OK);
     close(to);
     close(from);
-    static const rlh_port signals[] = {{"plain", "x", "", 0}, {"asks", "y", "", 1}};
+    static const rlh_port signals[] = {{"plain", "x", "", 0, 0}, {"asks", "y", "", 1, 0}};
     CHECK_EQUAL(rlh_host_bind(p.host, 3, 12, signals, 2, 2), RLH_OK);
     p.arena = make_arena(9, 2048, 100);
     return p;
