@@ -205,7 +205,7 @@ func (c *actingChecker) sharing(w *Wire, to *Component, acting []string) {
 	switch {
 	case len(acting) < 2:
 	case w.Mode == bus.Queue && others:
-		c.Add(codeActing, w.slotAt, `write mode = "all"`,
+		c.Add(codeActing, w.SlotAt, `write mode = "all"`,
 			"%q shares the messages of %q with what other policies have there: each goes to one of them", to.Name, component.Qualified(w.From, w.Signal))
 	case w.Mode != bus.Queue && to.Count > 1 && !Shared(w, c.graph.Component(w.From), to):
 		at := to.policyAt()

@@ -137,7 +137,7 @@ func (c *flowChecker) blockingCycles() {
 				visit(w.To)
 			case 1:
 				cycle := append(slices.Clone(path[slices.Index(path, w.To):]), w.To)
-				c.Add("E060", w.slotAt, `let one of them give way: on_full = "drop_oldest" or "coalesce"`,
+				c.Add("E060", w.SlotAt, `let one of them give way: on_full = "drop_oldest" or "coalesce"`,
 					"every wire of the cycle %s blocks when it is full", strings.Join(cycle, " → "))
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/hostabi"
 )
 
 // Graph is a checked pipeline. It is immutable after Parse.
@@ -233,7 +234,8 @@ type Component struct {
 	Swap     SwapRule
 	Loop     string // event loop of its instances; "[i]" at its end stands for the instance
 	Manifest component.Manifest
-	Flow     component.Flow // zero if the kind has none
+	Flow     component.Flow           // zero if the kind has none
+	Looks    []hostabi.ManifestColumn // columns of blocks that it says it looks at
 
 	Env, Policy string // names in its table, if it has such keys
 
@@ -293,7 +295,8 @@ type Wire struct {
 	Payload      string
 	Write        []string // columns that the receiver may write in blocks of the messages, sorted
 
-	signalAt, slotAt, depthAt, writeAt Span
+	SlotAt                     Span // where the slot is named
+	signalAt, depthAt, writeAt Span
 }
 
 // String names the wire by its ends.

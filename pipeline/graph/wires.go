@@ -281,7 +281,7 @@ func with(table *node, key string, value *node) *node {
 
 // wire checks one pair and adds it to the graph.
 func (c *wireReader) wire(p pair) {
-	w := Wire{signalAt: p.signal.at, slotAt: p.slot.at, depthAt: p.table.key}
+	w := Wire{signalAt: p.signal.at, SlotAt: p.slot.at, depthAt: p.table.key}
 	since := len(c.list)
 	c.wireOptions(p.table, &w)
 	from, out, fromOK := c.port(p.signal, false)
@@ -292,8 +292,7 @@ func (c *wireReader) wire(p pair) {
 	if out.Payload != in.Payload {
 		c.Add("E040", p.slot.at, c.otherSlots(out.Payload), "payloads differ: %s sends %s, %s takes %s",
 			p.signal.text, out.Payload, p.slot.text, in.Payload)
-	}
-	if out.Payload == in.Payload && out.Schema != 0 && in.Schema != 0 && out.Schema != in.Schema {
+	} else if out.Schema != 0 && in.Schema != 0 && out.Schema != in.Schema {
 		c.Add("E040", p.slot.at, "build both against the same description of the payload",
 			"payloads differ: both are %s, of schema %016x at %s and %016x at %s", out.Payload, out.Schema, p.signal.text, in.Schema, p.slot.text)
 	}

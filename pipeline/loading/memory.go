@@ -74,19 +74,24 @@ func (s *Set) trajectories(g *graph.Graph, x *graph.Component) Need {
 	if from == nil || f.BlockRows == 0 || f.Splits == 0 || f.Envs < f.Splits {
 		return Need{}
 	}
-	blocks, envs := f.Blocks, f.Envs/f.Splits
+	blocks := f.Blocks
 	if g.Synchronous {
 		blocks = f.Splits
 	}
-	horizon := f.BlockRows / envs
-	schema, err := trajectory.NewSchema(from.Plugin.Spec(), trajectory.Shape{Steps: horizon, Envs: envs, Policies: f.ShapePolicies(), Memory: s.memory(g, x),
-		Shaped:  env.Shapes(from.Plugin),
-		Granted: strings.Join(g.Written(x.Name), " ")})
+	schema, err := s.schema(g, x)
 	if err != nil {
 		return Need{} // E042, E052, E054
 	}
 	table := "component." + x.Name
-	return Need{fmt.Sprintf("%s.horizon = %d, envs = %d, blocks = %d", table, horizon, f.Envs, blocks/f.Splits), footprint(blocks, schema.Bytes)}
+	return Need{fmt.Sprintf("%s.horizon = %d, envs = %d, blocks = %d", table, schema.Shape.Steps, f.Envs, blocks/f.Splits), footprint(blocks, schema.Bytes)}
+}
+
+// schema says how the blocks lie that a component's environments step into; there is at least one in each split.
+func (s *Set) schema(g *graph.Graph, x *graph.Component) (*trajectory.Schema, error) {
+	from, f := s.Envs[x.Env], x.Flow
+	envs := f.Envs / f.Splits
+	return trajectory.NewSchema(from.Plugin.Spec(), trajectory.Shape{Steps: f.BlockRows / envs, Envs: envs, Policies: f.ShapePolicies(), Memory: s.memory(g, x),
+		Shaped: env.Shapes(from.Plugin), Granted: strings.Join(g.Written(x.Name), " ")})
 }
 
 // kept is what the environments of a component keep besides its blocks.

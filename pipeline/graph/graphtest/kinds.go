@@ -10,6 +10,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/table"
+	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
@@ -279,8 +280,18 @@ func newShaper() component.Component {
 	}}
 }
 
+// looking is a shaper that looks at columns which trajectories have not.
+type looking struct{ *standard }
+
+func (looking) Looks() []hostabi.ManifestColumn {
+	return []hostabi.ManifestColumn{{Name: "log_prop"}, {Name: "log_prob", DType: hostabi.F64}, {Name: "value", DType: hostabi.F32},
+		{Name: "nothing", Flags: hostabi.ColumnOptional}, {Slot: 1, Name: "of another slot"}}
+}
+
+func (looking) Altered() []string { return nil }
+
 // loadStandard is Parts.Module of modules that need not exist: ./tagged.wasm is a shaper whose slot wants another schema than its
-// signal has.
+// signal has, ./looks.wasm one that looks at columns which are not there.
 func loadStandard(m graph.ModuleTable, _ string) graph.Maker {
 	return func() (component.Component, error) {
 		made := newShaper().(*standard)
@@ -290,6 +301,8 @@ func loadStandard(m graph.ModuleTable, _ string) graph.Maker {
 		case "./tagged.wasm":
 			made.manifest.Slots[0].Schema, made.manifest.Signals[0].Schema = 1, 2
 			return made, nil
+		case "./looks.wasm":
+			return looking{made}, nil
 		case "./greedy.wasm":
 			return nil, &table.Error{Code: "E016", Place: m.Use, Reason: "imports rl_component.log, which is not granted",
 				Help: `add "log" to the component's grants, or build the guest without it`}
