@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/examples/plugins/chooser-go/chooser"
 	"github.com/rlhost/rlhost/examples/plugins/curriculum-go/curriculum"
+	"github.com/rlhost/rlhost/examples/plugins/episodes-go/episodes"
 	"github.com/rlhost/rlhost/examples/plugins/opponent-go/opponent"
 	"github.com/rlhost/rlhost/examples/plugins/shaper-go/shaper"
 	"github.com/rlhost/rlhost/internal/testkit"
@@ -70,6 +72,29 @@ signal = "shaper.shaped"
 slot = "rollout.on_shaped"
 mode = "reply"
 depth = 64
+on_full = "block"
+`
+
+const logged = `
+rlhost = 1
+[run]
+name = "logged"
+stop = { env_steps = 8192 }
+evaluation = { episodes = 1 }
+[env.cartpole]
+use = "cartpole@1"
+[train]
+preset = "ppo"
+env = "cartpole"
+mode = "sync"
+[component.episodes]
+%s
+every = 100
+[[wire]]
+signal = "rollout.episodes"
+slot = "episodes.on_episodes"
+mode = "all"
+depth = 4096
 on_full = "block"
 `
 
@@ -190,18 +215,43 @@ func (x *training) builtIn() string { return fmt.Sprintf("kind = %q", x.kind) }
 
 func (x *training) train(t *testing.T, keys string, sets ...string) *session.Result {
 	t.Helper()
+	s := x.begin(t, keys, sets...)
+	result, err := s.Run(t.Context())
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// begin begins a training, which the caller closes.
+func (x *training) begin(t *testing.T, keys string, sets ...string) *session.Session {
+	t.Helper()
 	parts, engines := builtin.New(builtin.Options{})
-	defer engines.Close()
+	t.Cleanup(func() {
+		if err := engines.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	parts.Kinds[x.kind] = author.Kind(x.make)
 	g, problems := graph.Parse("run.toml", fmt.Appendf(nil, x.pipeline, keys), graph.ParseOptions{Parts: parts, Sets: append([]string{"run.dir=" + t.TempDir()}, sets...)})
 	if g == nil {
 		t.Fatal(problems)
 	}
-	result, err := session.Train(t.Context(), session.Options{Parts: parts, Graph: g})
+	s, err := session.Begin(t.Context(), session.Options{Parts: parts, Graph: g})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return result
+	return s
+}
+
+// build returns the path of the native plugin.
+func build(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "components")
+	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return program
 }
 
 // A policy that has learned nothing yet plays at random, and loses nearly every game against the rules.
@@ -215,10 +265,7 @@ func TestOpponent_BeatsARandomPlayer(t *testing.T) {
 
 // A training learns the same, bit for bit, with a component built in, as a process, and as a module in each language.
 func TestComponents_LearnTheSameInAllRuntimes(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "components")
-	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	program := build(t)
 	for _, x := range trainings {
 		t.Run(x.kind, func(t *testing.T) {
 			train := func(keys string, sets ...string) *session.Result { return x.train(t, keys, sets...) }
@@ -235,6 +282,30 @@ func TestComponents_LearnTheSameInAllRuntimes(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A logger counts the episodes that the run counts, built in, as a process, and as a module in each language, and nothing else changes.
+func TestEpisodes_CountsTheSameInAllRuntimes(t *testing.T) {
+	x := training{kind: "episodes", make: episodes.New, pipeline: logged}
+	keys := map[string]string{"built in": x.builtIn(), "as a process": fmt.Sprintf("plugin = \"p\"\nkind = %q", x.kind)}
+	for name, module := range testkit.Guests(t, x.kind, t.TempDir()) {
+		keys[name] = fmt.Sprintf("runtime = \"wasm\"\nuse = %q\ngrants = [\"log\", \"metric\"]", module)
+	}
+	program, want := build(t), ""
+	for name, own := range keys {
+		s := x.begin(t, own, "plugin.p.path="+program)
+		r, err := s.Run(t.Context())
+		if err := errors.Join(err, s.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if want == "" {
+			want = r.ParamsHash
+		}
+		n, most := s.Pipeline().Stats().Counter("episodes/count").Value(), s.Pipeline().Stats().Gauge("episodes/longest").Value()
+		if n != r.Episodes || n == 0 || most < r.MeanReturn || r.ParamsHash != want {
+			t.Errorf("%s: %d episodes of %d counted, the longest of %v env steps; parameters %.12s, want %.12s", name, n, r.Episodes, most, r.ParamsHash, want)
+		}
 	}
 }
 
