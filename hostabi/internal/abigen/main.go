@@ -1,6 +1,6 @@
 // Abigen writes the views of package hostabi in other languages: for environments in WebAssembly sdk/c/rl_abi.h and
 // sdk/rust/src/abi.rs, for components in WebAssembly sdk/c/rl_component_abi.h and sdk/rust/src/component_abi.rs, for native
-// plugins sdk/c/native/rlhost_abi.h, the release that the package for Python belongs to, and the tables of docs/env-abi.md and
+// plugins sdk/c/native/rlhost_abi.h, for other languages what the templates sdk/LANGUAGE/*.tmpl say, the release that the package for Python belongs to, and the tables of docs/env-abi.md and
 // docs/component-abi.md.
 //
 //	go run ./hostabi/internal/abigen
@@ -71,7 +71,11 @@ func generate(root string) ([]view, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []view{
+	views, err := templated(root, m, component)
+	if err != nil {
+		return nil, err
+	}
+	return append(views, []view{
 		{envPage, page},
 		{componentPage, more},
 		{"sdk/c/rl_abi.h", renderC(m, headC)},
@@ -80,7 +84,7 @@ func generate(root string) ([]view, error) {
 		{"sdk/rust/src/component_abi.rs", renderRust(component, headComponentRust)},
 		{"sdk/c/native/rlhost_abi.h", native},
 		{"sdk/python/rlhost/version.py", renderPython(hostabi.Release)},
-	}, nil
+	}...), nil
 }
 
 // renderPython writes the release in the form that Python's packages have: 0.1.0-dev is 0.1.0.dev0.
