@@ -100,6 +100,10 @@ func TestPlugins_GymnasiumTrains(t *testing.T) {
 	if acrobot.EnvSteps != 2048 || acrobot.Reason != "env_steps" {
 		t.Errorf("Acrobot: %+v", acrobot)
 	}
+	lake := w.train("gym.toml", "--set", "env.cartpole.use=gymnasium:FrozenLake-v1", "--set", "run.stop.env_steps=2048") // a Discrete observation, one-hot
+	if lake.EnvSteps != 2048 || lake.EvalReturn < 0 || lake.EvalReturn > 1 || !strings.Contains(w.read("runs/cartpole/0004/run.json"), "onehot") {
+		t.Errorf("FrozenLake: %+v", lake)
+	}
 }
 
 // jointEnv is an environment with three actions. It fails where one is not in its space.

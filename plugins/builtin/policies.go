@@ -107,7 +107,7 @@ func decodePolicy(decode func(into any) error, env *hostabi.EnvSpec, backend fun
 		return nil, &component.ConfigError{Code: codeNetwork, Key: "net", Reason: "does not suit the environment: " + err.Error(), Help: t.helpForShapes()}
 	}
 	if _, err := d.Backend.Compile(&d.Network); err != nil {
-		return nil, &component.ConfigError{Code: codeNetwork, Key: "net", Reason: fmt.Sprintf("cannot be computed by backend %q: %v", t.Backend, err),
+		return nil, &component.ConfigError{Code: codeNetwork, Key: "net", Reason: fmt.Sprintf("cannot be computed by backend %q: %v", d.Backend.Name(), err),
 			Help: "change the node that it names, or take another backend"}
 	}
 	return d, nil
