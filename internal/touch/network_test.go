@@ -26,6 +26,16 @@ func (p *toys) computes(t *testing.T, network string) {
 	}
 }
 
+// passes runs a test of a package with all toys.
+func (p *toys) passes(t *testing.T, from, test string) {
+	t.Helper()
+	c := exec.Command("go", "test", "-vet=off", "-v", "-overlay", filepath.Join(p.dir, "overlay.json"), "-run", "^"+test+"$", from)
+	c.Dir = p.root
+	if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: "+test) {
+		t.Errorf("%s: %v\n%s", from, err, out)
+	}
+}
+
 // toyNetwork is a network of the suite, in Go, with more fields of its second node and of its head.
 func toyNetwork(function, node, head string) string {
 	return `package policytest
@@ -59,7 +69,7 @@ import "fmt"
 
 // Scale multiplies each element.
 type Scale struct {
-	By float64 ` + "`json:\"by\"`" + `
+	By float64 ` + "`json:\"by\" toml:\"by\"`" + `
 }
 
 var _ Op = (*Scale)(nil)
@@ -124,15 +134,44 @@ func (o *scaled) backward(s *shard, rows int) {
 
 func scaled(x *Node, by float64) (*Node, error) { return caught(func() *Node { return scale(x, by) }) }
 `,
+			"gpu/cuda/scale_test.go": `package cuda_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/gpu/cuda"
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/layer"
+)
+
+func TestToy_IsNamed(t *testing.T) {
+	n := policy.MLP{Obs: 4, Actions: 2, Hidden: []int{8}, Activation: policy.Tanh, ShareTrunk: true}.Network()
+	n.Nodes = append(n.Nodes, policy.Node{Name: "toy", In: []string{n.Policy[0].From}, Scale: &layer.Scale{By: 2}})
+	n.Policy[0].From = "toy"
+	if _, err := cuda.New(cuda.Options{}).Compile(&n); !errors.Is(err, policy.ErrUnsupported) || !strings.Contains(err.Error(), "node toy, scale(2)") {
+		t.Error(err)
+	}
+}
+`,
 			"gpu/policy/policytest/scale.go": toyNetwork("scaled", "Scale: &layer.Scale{By: -1.5}", "Categorical: &head.Categorical{N: 3}"),
 		},
 		edits: []edit{
-			{"gpu/policy/network.go", "\tActivation *layer.Activation", "\tScale *layer.Scale `json:\"scale,omitempty\"`\n"},
+			{"gpu/policy/network.go", "\tActivation *layer.Activation", "\tScale *layer.Scale `json:\"scale,omitempty\" toml:\"scale\"`\n"},
 			{"gpu/cpu/table.go", "\tcase *layer.Activation:", "\tcase *layer.Scale:\n\t\treturn &scaled{n, float32(of.By)}\n"},
 			{"gpu/gorgonia/table.go", "\tcase *layer.Activation:", "\tcase *layer.Scale:\n\t\treturn scaled(in[0], of.By)\n"},
 			{"gpu/policy/policytest/backend.go", "\t\t{name: \"dense nodes", "\t\t{name: \"scaled\", net: scaled()},\n"},
 		},
-		check: func(t *testing.T, p *toys) { p.computes(t, "scaled") }}
+		check: func(t *testing.T, p *toys) {
+			p.computes(t, "scaled")
+			p.passes(t, "./gpu/cuda", "TestToy_IsNamed") // which has no file for it
+			p.write(t, "layer.toml", pipelineWith("", `[policy.main.net]
+nodes = [{ name = "trunk", in = ["obs"], dense = { out = 8 } }, { name = "toy", in = ["trunk"], scale = { by = -1.5 } }]
+`))
+			p.says(t, "evaluation: return", "train", "layer.toml", "--set", "run.name=layer")
+			p.says(t, `node "toy": scale(-1.5) in an ONNX file is not supported`, "export", "layer", "--format", "onnx")
+		}}
 }
 
 func headAxis() axis {
