@@ -55,7 +55,7 @@ type learning struct {
 
 // Start is the component's.
 func (l *learning) Start(h *component.Host) error {
-	l.unwatch = l.backend.Watch(h.Arenas, h.Log)
+	l.unwatch = l.backend.Watch(h.Arenas, h.Log, h.Stats.Counter("cuda/staged_bytes"))
 	err := start(h, l.Learner.Start)
 	if err != nil {
 		l.unwatch()

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/gpu/cuda/driver"
 	"github.com/rlhost/rlhost/gpu/cuda/kernels"
 )
@@ -15,9 +16,10 @@ import (
 // a block of it is first read, and until the arena is removed and nothing that was submitted reads it any more.
 type arenas struct {
 	mu      sync.Mutex
-	known   []*mapping // guarded by mu
-	refused bool       // guarded by mu: the log was told of memory that cannot be registered
-	failed  error      // guarded by mu: of what was unregistered
+	known   []*mapping    // guarded by mu
+	refused bool          // guarded by mu: the log was told of memory that cannot be registered
+	failed  error         // guarded by mu: of what was unregistered
+	staged  *stat.Counter // guarded by mu; nil: nobody counts
 }
 
 // mapping is the memory of an arena.
@@ -32,9 +34,13 @@ type mapping struct {
 }
 
 // Watch lets learners read blocks of a set's arenas where they lie, by copies that the device makes itself, until cancel. Memory that
-// cannot be registered is copied by the processor first; log is told that once. It may be called for several sets, and several times.
-func (b *Backend) Watch(set *arena.Set, log *slog.Logger) (cancel func()) {
+// cannot be registered is copied by the processor first; log is told that once, and from now on staged, if it is not nil, counts the bytes
+// of observations that are copied so by any learner. It may be called for several sets, and several times.
+func (b *Backend) Watch(set *arena.Set, log *slog.Logger, staged *stat.Counter) (cancel func()) {
 	own, mine := &b.arenas, map[*arena.Arena]*mapping{} // mine is guarded by mu
+	own.mu.Lock()
+	own.staged = staged
+	own.mu.Unlock()
 	stop := set.Watch(func(a *arena.Arena, added bool) {
 		own.mu.Lock()
 		defer own.mu.Unlock()
@@ -97,6 +103,9 @@ func (s *arenas) reach(d *driver.Device, b []byte) (kernels.Address, *mapping) {
 		}
 		m.readers++
 		return m.on.Address + kernels.Address(at), m
+	}
+	if s.staged != nil {
+		s.staged.Add(uint64(len(b)))
 	}
 	return 0, nil
 }

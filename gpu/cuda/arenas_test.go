@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/gpu/cpu"
 	"github.com/rlhost/rlhost/gpu/cuda/fake"
@@ -65,7 +66,8 @@ func TestWatch_LearnsTheSameOfBlocksWhereTheyLie(t *testing.T) {
 				t.Fatalf("%d registrations before anybody watches", calls)
 			}
 			var said bytes.Buffer
-			cancel := b.Watch(set, slog.New(slog.NewTextHandler(&said, nil)))
+			var staged stat.Counter
+			cancel := b.Watch(set, slog.New(slog.NewTextHandler(&said, nil)), &staged)
 			if refuses {
 				d.FailOnce("cuMemHostRegister_v2", 1)
 			}
@@ -84,6 +86,14 @@ func TestWatch_LearnsTheSameOfBlocksWhereTheyLie(t *testing.T) {
 			if lines := strings.Count(said.String(), "cannot be registered"); lines != told {
 				t.Errorf("the log has %d lines:\n%s", lines, said.String())
 			}
+			copied := 1 // block that lies in no arena
+			if refuses {
+				copied = len(data.Blocks)
+			}
+			obs, _ := data.Blocks[0].Schema.Layout(trajectory.Obs)
+			if want := uint64(2 * copied * data.Steps() * obs.StrideT); staged.Value() != want {
+				t.Errorf("%d bytes are copied by the processor, want %d", staged.Value(), want)
+			}
 			cancel()
 			if calls := d.Calls("cuMemHostUnregister"); calls != 1-told {
 				t.Errorf("%d arenas are taken from the device", calls)
@@ -97,7 +107,7 @@ func TestWatch_FollowsTheSet(t *testing.T) {
 	n := small()
 	b, d := fakeOnly(t, fake.Options{})
 	data, set := lent(t, &n)
-	first, second := b.Watch(set, slog.Default()), b.Watch(set, slog.Default())
+	first, second := b.Watch(set, slog.Default(), nil), b.Watch(set, slog.Default(), nil)
 	learn(t, b, &n, ppo.Defaults(), data)
 	first()
 	learn(t, b, &n, ppo.Defaults(), data)
@@ -145,7 +155,7 @@ func TestWatch_EndsUnderACopy(t *testing.T) {
 			}})
 			data, set := lent(t, &n)
 			want, _ := learn(t, b, &n, ppo.Defaults(), data)
-			unwatch := b.Watch(set, slog.Default())
+			unwatch := b.Watch(set, slog.Default(), nil)
 			l, err := ppo.NewLearner(b, &n, parameters(&n), ppo.Defaults())
 			if err != nil {
 				t.Fatal(err)

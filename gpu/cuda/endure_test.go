@@ -81,7 +81,7 @@ func TestEndure_GivesBackWhatComesAndGoes(t *testing.T) {
 	n := small()
 	o := policytest.Options{Network: n, Steps: 2, Envs: 8, Blocks: 1, Seed: 1}
 	e := &enduring{T: t, net: n, params: parameters(&n), acted: policytest.Acted(t, cpu.New(), parameters(&n), o), set: arena.NewSet()}
-	unwatch := b.Watch(e.set, slog.Default())
+	unwatch := b.Watch(e.set, slog.Default(), nil)
 	e.makes(b)
 	e.weights(2)
 	e.arenas(2)

@@ -43,7 +43,7 @@ type did struct {
 
 // do does it, as far as there is no error. Everything is closed; errors of that are among those that it returns.
 func (w *whole) do(b *cuda.Backend) (d did, err error) {
-	unwatch := b.Watch(w.set, slog.New(slog.DiscardHandler))
+	unwatch := b.Watch(w.set, slog.New(slog.DiscardHandler), nil)
 	defer unwatch()
 	a, err := policy.NewActor(b, &w.net, 4)
 	if err != nil {
