@@ -13,7 +13,9 @@ type finding struct {
 	Device     string `json:"device,omitempty"`
 	Capability string `json:"capability,omitempty"`
 	Processors int    `json:"processors,omitempty"`
-	Memory     int    `json:"memory,omitempty"` // bytes
+	Shared     int    `json:"shared_memory,omitempty"` // bytes, of a block of threads at most
+	Memory     int    `json:"memory,omitempty"`        // bytes
+	Driver     string `json:"driver,omitempty"`        // the newest CUDA that it knows
 	Kernels    string `json:"kernels"`
 	Error      string `json:"error,omitempty"`
 	Help       string `json:"help,omitempty"`
@@ -29,7 +31,8 @@ func probe(b *cuda.Backend) int {
 	if err != nil {
 		f.Error, f.Help, status = err.Error(), helpFor(err), exitMissing
 	} else {
-		f.Device, f.Capability, f.Processors, f.Memory = d.Name, fmt.Sprintf("%d.%d", d.Major, d.Minor), d.Processors, d.Memory
+		f.Device, f.Capability, f.Driver = d.Name, fmt.Sprintf("%d.%d", d.Major, d.Minor), "CUDA "+d.CUDA()
+		f.Processors, f.Shared, f.Memory = d.Processors, d.SharedMemory, d.Memory
 	}
 	if err := json.NewEncoder(os.Stdout).Encode(f); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -3,7 +3,10 @@ package cuda_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
+	"regexp"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/arena"
@@ -47,75 +50,32 @@ func hardware(b *testing.B) *driver.Device {
 	return d
 }
 
+// least is a size that is measured, or one that is quick to try over the driver in Go.
+func least(hardware, inGo int) int {
+	if os.Getenv("RLHOST_CUDA_DRIVER") == "fake" {
+		return min(hardware, inGo)
+	}
+	return hardware
+}
+
+// backendFor is a backend of a benchmark.
+func backendFor(b *testing.B) *cuda.Backend {
+	backend := cuda.New(named())
+	b.Cleanup(func() {
+		if err := backend.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	return backend
+}
+
 // measured are the networks that are timed.
 func measured() map[string]policy.Network {
+	hidden := func(n int) []int { return []int{least(n, 4), least(n, 4)} }
 	return map[string]policy.Network{
-		"4-64-64":   policy.MLP{Obs: 4, Actions: 2, Hidden: []int{64, 64}, Activation: policy.Tanh}.Network(),
-		"118-128":   policy.MLP{Obs: 118, Actions: 3, Hidden: []int{128, 128}, Activation: policy.Tanh, ShareTrunk: true}.Network(),
-		"64-512-sh": policy.MLP{Obs: 64, Actions: 8, Hidden: []int{512, 512}, Activation: policy.Tanh}.Network(),
-	}
-}
-
-// BenchmarkRoundTrip is a launch of a kernel with next to nothing to do, and its end.
-func BenchmarkRoundTrip(b *testing.B) {
-	d := hardware(b)
-	set, err := kernels.Load(d)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer set.Close()
-	s, err := d.Stream(driver.High)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer s.Close()
-	l, _, err := kernels.New(set, kernels.PackKernel)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer l.Close()
-	l.Grid = kernels.Blocks(1)
-	for b.Loop() {
-		if err := s.Launch(l); err != nil {
-			b.Fatal(err)
-		}
-		if err := s.Synchronize(); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-// BenchmarkCopy is the way over the bus, there and back.
-func BenchmarkCopy(b *testing.B) {
-	d := hardware(b)
-	const bytes = 64 << 20
-	host, err := d.Pinned(bytes)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer host.Close()
-	memory, err := d.Alloc(bytes)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer memory.Close()
-	s, err := d.Stream(driver.High)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer s.Close()
-	for name, way := range map[string][2]driver.Address{"there": {memory.Address, host.Address}, "back": {host.Address, memory.Address}} {
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(bytes)
-			for b.Loop() {
-				if err := s.Copy(way[0], way[1], bytes); err != nil {
-					b.Fatal(err)
-				}
-				if err := s.Synchronize(); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
+		"4-64-64":   policy.MLP{Obs: 4, Actions: 2, Hidden: hidden(64), Activation: policy.Tanh}.Network(),
+		"118-128":   policy.MLP{Obs: 118, Actions: 3, Hidden: hidden(128), Activation: policy.Tanh, ShareTrunk: true}.Network(),
+		"64-512-sh": policy.MLP{Obs: 64, Actions: 8, Hidden: hidden(512), Activation: policy.Tanh}.Network(),
 	}
 }
 
@@ -124,7 +84,7 @@ func BenchmarkRegister(b *testing.B) {
 	d := hardware(b)
 	set := arena.NewSet()
 	defer set.Close()
-	a, err := set.Add(arena.Config{Name: "registered", Blocks: 64, BlockBytes: 16 << 20})
+	a, err := set.Add(arena.Config{Name: "registered", Blocks: 64, BlockBytes: least(16<<20, 1<<16)})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -159,53 +119,110 @@ func BenchmarkLoad(b *testing.B) {
 func BenchmarkAct(b *testing.B) {
 	hardware(b)
 	for name, n := range measured() {
-		for _, rows := range []int{64, 1024, 8192} {
-			b.Run(fmt.Sprintf("%s/%d", name, rows), func(b *testing.B) {
-				o := policytest.Options{Network: n, Steps: 1, Envs: rows, Blocks: 1, Seed: 1}
-				d := policytest.NewDataset(b, o)
-				a, err := policy.NewActor(cuda.New(named()), &n, rows)
-				if err != nil {
-					b.Fatal(err)
-				}
-				defer a.Close()
-				if err := a.Load(policy.Weights{Params: policy.Init(&n, 1)}); err != nil {
-					b.Fatal(err)
-				}
-				requests := policytest.Requests(&n, d, d.Blocks[0], 0, rows)
-				for b.Loop() {
-					if err := a.Act(requests); err != nil {
-						b.Fatal(err)
-					}
-				}
-				b.ReportMetric(float64(rows)*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
-			})
+		for _, rows := range []int{64, 1024, 8192, 32768} {
+			b.Run(fmt.Sprintf("%s/%d", name, rows), func(b *testing.B) { acts(b, backendFor(b), n, least(rows, 8)) })
 		}
 	}
 }
 
-// BenchmarkUpdate is one epoch over a dataset in one minibatch, and in eight.
+// acts times calls of Act.
+func acts(b *testing.B, backend *cuda.Backend, n policy.Network, rows int) {
+	o := policytest.Options{Network: n, Steps: 1, Envs: rows, Blocks: 1, Seed: 1}
+	d := policytest.NewDataset(b, o)
+	a, err := policy.NewActor(backend, &n, rows)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer a.Close()
+	if err := a.Load(policy.Weights{Params: policy.Init(&n, 1)}); err != nil {
+		b.Fatal(err)
+	}
+	requests := policytest.Requests(&n, d, d.Blocks[0], 0, rows)
+	for b.Loop() {
+		if err := a.Act(requests); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(rows)*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
+}
+
+// BenchmarkBusyAct is BenchmarkAct beside a learner in the same process that never rests.
+func BenchmarkBusyAct(b *testing.B) {
+	hardware(b)
+	n := measured()["4-64-64"]
+	for _, rows := range []int{64, 1024, 8192} {
+		b.Run(fmt.Sprintf("4-64-64/%d", rows), func(b *testing.B) {
+			backend := backendFor(b)
+			l, d := learner(b, backend, n, least(32768, 64), 1)
+			var rest atomic.Bool
+			var learns sync.WaitGroup
+			learns.Go(func() {
+				for !rest.Load() {
+					if _, err := l.Update(d, rates); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
+			acts(b, backend, n, least(rows, 8))
+			rest.Store(true)
+			learns.Wait()
+			if err := l.Close(); err != nil {
+				b.Error(err)
+			}
+		})
+	}
+}
+
+// learner is one with a dataset, of which an epoch has so many minibatches.
+func learner(b *testing.B, backend *cuda.Backend, n policy.Network, rows, parts int) (ppo.Learner, *policy.Dataset) {
+	steps := min(64, rows)
+	d := policytest.Acted(b, cpu.New(), policy.Init(&n, 1), policytest.Options{Network: n, Steps: steps, Envs: rows / steps, Blocks: 1, Seed: 1})
+	c := ppo.Defaults()
+	c.Epochs, c.Minibatch = 1, rows/parts
+	l, err := ppo.NewLearner(backend, &n, policy.Init(&n, 1), c)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return l, d
+}
+
+// BenchmarkUpdate is one epoch over a dataset in one minibatch, and in eight. A parameter takes six operations a row, about.
 func BenchmarkUpdate(b *testing.B) {
 	hardware(b)
 	for name, n := range measured() {
-		for _, rows := range []int{1024, 8192, 32768} {
+		for _, rows := range []int{256, 1024, 8192, 32768} {
 			for _, parts := range []int{1, 8} {
 				b.Run(fmt.Sprintf("%s/%d/%d", name, rows, parts), func(b *testing.B) {
-					d := policytest.Acted(b, cpu.New(), policy.Init(&n, 1), policytest.Options{Network: n, Steps: 64, Envs: rows / 64, Blocks: 1, Seed: 1})
-					c := ppo.Defaults()
-					c.Epochs, c.Minibatch = 1, rows/parts
-					l, err := ppo.NewLearner(cuda.New(named()), &n, policy.Init(&n, 1), c)
-					if err != nil {
-						b.Fatal(err)
-					}
+					l, d := learner(b, backendFor(b), n, least(rows, 16), parts)
 					defer l.Close()
 					for b.Loop() {
 						if _, err := l.Update(d, rates); err != nil {
 							b.Fatal(err)
 						}
 					}
-					b.ReportMetric(float64(rows)*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
+					perSecond := float64(d.Rows()) * float64(b.N) / b.Elapsed().Seconds()
+					b.ReportMetric(perSecond, "rows/s")
+					b.ReportMetric(6*float64(len(policy.Init(&n, 1)))*perSecond/1e12, "TFLOP/s")
 				})
 			}
+		}
+	}
+}
+
+// Every benchmark runs over the driver in Go, with sizes that measure nothing.
+func TestBenchmarks_CanBeTried(t *testing.T) {
+	t.Parallel()
+	c := exec.Command(os.Args[0], "-test.run", "XXX", "-test.bench", ".", "-test.benchtime", "1x")
+	c.Env = append(os.Environ(), "RLHOST_CUDA_DRIVER=fake")
+	out, err := c.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, name := range []string{"Ceiling/fma", "Ceiling/device", "Ceiling/there", "Ceiling/back", "Ceiling/both", "Register", "Load", "RoundTrip/call", "RoundTrip/launch",
+		"RoundTrip/wait", "RoundTrip/word", "Act/4-64-64/32768", "BusyAct/4-64-64/1024", "Update/118-128/256/8"} {
+		if !regexp.MustCompile(`(?m)^Benchmark` + name + `(-\d+)?\s+1\s`).Match(out) {
+			t.Errorf("no figure of %s:\n%s", name, out)
 		}
 	}
 }

@@ -52,6 +52,9 @@ func (t *Table) Device(number int) (*Device, error) {
 	return d, nil
 }
 
+// CUDA is the newest version of CUDA that the device's driver knows, such as 12.4.
+func (d *Device) CUDA() string { return d.table.Version() }
+
 // describe reads what a device is.
 func (d *Device) describe(c *calls) (err error) {
 	if d.Name, err = c.deviceName(d.ordinal); err != nil {
