@@ -52,8 +52,9 @@ test-cuda: build
 	RLHOST_LONG=1 $(GO) test $(TIMEOUT) -count 1 -run 'TestCUDA' ./cmd/rlhost
 
 # What bench/cuda/record.py runs on a machine with a GPU: programs and tests, to be copied there with the repository.
-cuda-record: build
-	@for package in gpu/cuda gpu/cuda/kernels gpu/cuda/driver cmd/rlhost; do $(GO) test -c -o bin/$$(basename $$package).test ./$$package || exit 1; done
+cuda-record:
+	$(GO) build -trimpath -ldflags '-s -w' -o bin/ ./cmd/rlhost ./cmd/rlhost-cuda
+	@for package in gpu/cuda gpu/cuda/kernels gpu/cuda/driver cmd/rlhost; do $(GO) test -c -trimpath -ldflags '-s -w' -o bin/$$(basename $$package).test ./$$package || exit 1; done
 
 # Processes killed at random moments, KILLS of them a test; hosts killed before every operation of a swap on the disk;
 # every promise of environments through Python.

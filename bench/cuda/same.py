@@ -9,7 +9,7 @@ import report  # noqa: E402
 
 # By the name of the benchmark: observations and hidden layers, actions, whether actor and critic share the layers.
 NETWORKS = {"4-64-64": ((4, 64, 64), 2, False), "118-128": ((118, 128, 128), 3, True), "64-512-sh": ((64, 512, 512), 8, False)}
-ACT, UPDATE = (64, 1024, 8192), (1024, 8192, 32768)
+ACT, UPDATE = (64, 1024, 8192, 32768), (256, 1024, 8192, 32768)
 MISSING = 77  # exit code: what it needs is not on this machine
 
 CLIP, VALUE, ENTROPY, NORM, RATE, EPS = 0.2, 0.5, 0.01, 0.5, 1e-3, 1e-5  # of the loss and of Adam

@@ -263,7 +263,7 @@ class UploadTest(unittest.TestCase):
 
 
 class PluginTest(unittest.TestCase):
-    def begin(self, saved):
+    def begin(self, saved, **keys):
         """Starts the learner beside an arena with the blocks of a case; returns it and their handles."""
         arena = HostArena(1, "rollout.trajectories", 4, saved.meta["schema"]["bytes"], saved.meta["schema"])
         datasets = HostArena(2, "batcher.datasets", 2, 4096)
@@ -273,7 +273,7 @@ class PluginTest(unittest.TestCase):
         answer = host.configure("learner", {
             "policy": "main", "epochs": c["Epochs"], "minibatch": c["Minibatch"], "learning_rate": saved.meta["rates"]["LearningRate"],
             "normalize_advantage": c["NormalizeAdvantage"], "value_clip": c["ValueClip"], "target_kl": c["TargetKL"],
-            "adaptive_kl": c["AdaptiveKL"], "clip_grad_apart": c["ClipGradApart"], "vtrace": c["VTrace"], "recompute": c["Recompute"]},
+            "adaptive_kl": c["AdaptiveKL"], "clip_grad_apart": c["ClipGradApart"], "vtrace": c["VTrace"], "recompute": c["Recompute"], **keys},
             run={"name": "test", "seed": saved.meta["seed"]}, readers={"weights": 3}, envs={"env": saved.meta["schema"]["spec"]},
             policies={"main": {"env": "env", "table": saved.meta["table"]}})
         self.assertEqual(answer["errors"], [])
@@ -304,6 +304,15 @@ class PluginTest(unittest.TestCase):
 
     def test_a_dataset_makes_new_weights_a_report_and_a_boundary(self):
         self.learns(case("separate"))
+
+    def test_the_device_can_be_the_processor(self):
+        self.learns(case("separate"), device="cpu")
+
+    @unittest.skipUnless(torch.cuda.is_available(), "there is no GPU")
+    def test_it_learns_on_a_gpu(self):
+        for name in ("separate", "lstm", "several"):
+            with self.subTest(name):
+                self.learns(case(name), device="cuda")
 
     @unittest.skipIf(torch.cuda.is_available(), "there is a GPU")
     def test_a_device_that_is_not_there_is_said_of_its_key(self):
@@ -341,9 +350,9 @@ class PluginTest(unittest.TestCase):
                 shapes = {name: (p.t() if turned else p).shape for name, p, turned in network_of(saved).tensors()}
                 self.assertEqual(list(policy.tensors().items()), list(shapes.items()))
 
-    def learns(self, saved):
+    def learns(self, saved, **keys):
         """Two updates through the program; returns what it saves."""
-        host, arena, datasets, weights, handles = self.begin(saved)
+        host, arena, datasets, weights, handles = self.begin(saved, **keys)
         self.restore(host, saved)
         host.send(rlhost.Message(slot=0xFF06))
         first = host.receive()
