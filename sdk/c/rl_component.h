@@ -81,6 +81,12 @@ typedef struct rl_component {
     bool (*start)(void *self);
     // timer (optional) is called when the time of a timer has come.
     bool (*timer)(void *self, int32_t timer);
+    // pause (optional) finishes what the component has begun, before it is saved at rest or replaced; resume ends that. A component
+    // that has nothing under way between two calls needs neither.
+    bool (*pause)(void *self);
+    bool (*resume)(void *self);
+    // stop (optional) is the last call; the host takes back what is leased.
+    bool (*stop)(void *self);
     uint32_t size;            // of the struct
     uint32_t saved_at, saved; // of what is saved as its bytes, see RL_SAVED; by itself nothing is
 } rl_component;
@@ -88,8 +94,9 @@ typedef struct rl_component {
 // RL_SAVED names the member that is saved.
 #define RL_SAVED(Type, member) .saved_at = offsetof(Type, member), .saved = sizeof(((Type *)0)->member)
 
-// rl_me says which instance this is, from start on; its name lies behind it.
+// rl_me says which instance this is, from start on, and rl_my_name what it is called, as far as there is room.
 static rl_identity rl_me RL_QUIET;
+static char rl_my_name[128] RL_QUIET;
 
 static const rl_component rl_the_component;
 static void *rl_self;
@@ -99,12 +106,24 @@ static void *rl_self;
 // rl_column_of returns a column of a message's block, by its place in the slot's wants.
 RL_INLINE const rl_column *rl_column_of(const rl_message *m, uint32_t want) { return (const rl_column *)rl_at(m->columns) + want; }
 
-// rl_emit sends a message on a signal, by its place in the list. It returns false, after rl_fail, where that is a mistake of the
-// program's; what a full wire drops is none.
-RL_QUIET static bool rl_emit(uint32_t signal, const rl_message *m)
+// rl_offer sends a message on a signal, by its place in the list, and returns what became of it: RL_OUTCOME_SENT, _PARKED or
+// _DROPPED. It returns a negative status, after rl_fail, where that is a mistake of the program's.
+RL_QUIET static int32_t rl_offer(uint32_t signal, const rl_message *m)
 {
-    if (rl_component_emit(signal, rl_address(m)) >= 0) return true;
-    return rl_fail("a message was not accepted: its block was released, or there were too many");
+    int32_t outcome = rl_component_emit(signal, rl_address(m));
+    if (outcome < 0) rl_fail("a message was not accepted: its block was released, or there were too many");
+    return outcome;
+}
+
+// rl_emit is rl_offer where it does not matter what a full wire does. It returns false after rl_fail.
+RL_QUIET static bool rl_emit(uint32_t signal, const rl_message *m) { return rl_offer(signal, m) >= 0; }
+
+// rl_column_named looks up a column by its name, of the block of the message that is being handled or of a leased one, for a slot that
+// wants at least one column, be it optional. access is 0 or RL_COLUMN_WRITE. It returns 0, or RL_STATUS_UNSUPPORTED where the block has none,
+// _DENIED where no wire grants writing it, _STATE, _ARGUMENT.
+RL_QUIET static int32_t rl_column_named(uint32_t block, const char *name, uint32_t access, rl_column *column)
+{
+    return rl_component_column(block, rl_address(name), rl_length(name), access, rl_address(column));
 }
 
 // rl_lease keeps the block of a message beyond its slot; rl_release ends that.
@@ -124,6 +143,12 @@ RL_QUIET static void rl_report(uint32_t metric, double value) { rl_component_rep
 
 // rl_timer_start makes timer be called after nanoseconds, and then every so often unless that is 0; it returns the timer's number.
 RL_QUIET static int32_t rl_timer_start(int64_t after, int64_t every) { return rl_component_timer(after, every); }
+
+// rl_timer_cancel ends a timer; it returns false where that is over.
+RL_QUIET static bool rl_timer_cancel(int32_t timer) { return rl_component_cancel((uint32_t)timer) == 0; }
+
+// rl_stop_run asks the run to end at the next dataset boundary, for RL_STOP_FOR_RETURN and so on. The pipeline must grant "stop".
+RL_QUIET static bool rl_stop_run(uint32_t reason) { return rl_component_stop(reason) == 0; }
 
 // rl_line_text and rl_line_number put a line together; rl_line_end logs it.
 static struct {
@@ -258,13 +283,14 @@ static uint32_t rl_write_text(rl_writer *w, const char *text, uint32_t len)
 
 static uint32_t rl_write_string(rl_writer *w, const char *text) { return text ? rl_write_text(w, text, rl_length(text)) : 0; }
 
-static void rl_write_port(rl_writer *w, uint32_t at, const char *name, const char *payload, const char *doc, uint64_t schema)
+static void rl_write_port(rl_writer *w, uint32_t at, const char *name, const char *payload, const char *doc, uint64_t schema, uint32_t flags)
 {
     rl_port_desc port = {0};
     port.name = rl_write_string(w, name);
     port.payload = rl_write_string(w, payload);
     port.doc = rl_write_string(w, doc);
     port.schema = schema;
+    port.flags = flags;
     rl_write_record(w, at, &port, sizeof port);
 }
 
@@ -278,9 +304,9 @@ static uint32_t rl_write_manifest(uint8_t *to)
     rl_writer w = {to, 1, at + (c->signal_count + c->slot_count) * (uint32_t)sizeof(rl_port_desc) + columns * (uint32_t)sizeof(rl_column_desc)};
     rl_write_record(&w, w.strings_at, &nul, 1);
     for (uint32_t i = 0; i < c->signal_count; i++, at += sizeof(rl_port_desc))
-        rl_write_port(&w, at, c->signals[i].name, c->signals[i].payload, c->signals[i].doc, c->signals[i].schema);
+        rl_write_port(&w, at, c->signals[i].name, c->signals[i].payload, c->signals[i].doc, c->signals[i].schema, 0);
     for (uint32_t i = 0; i < c->slot_count; i++, at += sizeof(rl_port_desc))
-        rl_write_port(&w, at, c->slots[i].name, c->slots[i].payload, c->slots[i].doc, c->slots[i].schema);
+        rl_write_port(&w, at, c->slots[i].name, c->slots[i].payload, c->slots[i].doc, c->slots[i].schema, c->slots[i].want_count ? RL_PORT_BLOCKS : 0);
     for (uint32_t i = 0; i < c->slot_count; i++)
         for (uint32_t k = 0; k < c->slots[i].want_count; k++, at += sizeof(rl_column_desc)) {
             const rl_want *want = &c->slots[i].wants[k];
@@ -325,6 +351,8 @@ RL_EXPORT(rl_start) int32_t rl_start(uint32_t identity, uint32_t len)
 {
     if (len < sizeof rl_me) return RL_STATUS_ARGUMENT;
     __builtin_memcpy(&rl_me, rl_at(identity), sizeof rl_me);
+    uint32_t n = rl_me.name_len < sizeof rl_my_name ? rl_me.name_len : (uint32_t)sizeof rl_my_name - 1;
+    __builtin_memcpy(rl_my_name, rl_at(identity + rl_me.name_at), n);
     return rl_the_component.start && !rl_the_component.start(rl_self) ? RL_STATUS_INTERNAL : 0;
 }
 
@@ -338,6 +366,18 @@ RL_EXPORT(rl_timer) int32_t rl_timer(uint32_t timer)
 {
     return rl_the_component.timer && !rl_the_component.timer(rl_self, (int32_t)timer) ? RL_STATUS_INTERNAL : 0;
 }
+
+RL_EXPORT(rl_pause) int32_t rl_pause(void)
+{
+    return rl_the_component.pause && !rl_the_component.pause(rl_self) ? RL_STATUS_INTERNAL : 0;
+}
+
+RL_EXPORT(rl_resume) int32_t rl_resume(void)
+{
+    return rl_the_component.resume && !rl_the_component.resume(rl_self) ? RL_STATUS_INTERNAL : 0;
+}
+
+RL_EXPORT(rl_stop) int32_t rl_stop(void) { return rl_the_component.stop && !rl_the_component.stop(rl_self) ? RL_STATUS_INTERNAL : 0; }
 
 RL_EXPORT(rl_snapshot) int32_t rl_snapshot(uint32_t buf, uint32_t cap)
 {

@@ -21,6 +21,15 @@ type Component interface {
 	Stop() error
 }
 
+// Pauser is optional, for a component that has something under way between two calls.
+type Pauser interface {
+	// Pause is called before the component is saved at rest, or replaced: it finishes what it has begun and begins nothing new. No slot
+	// is called until Resume.
+	Pause() error
+	// Resume ends a pause.
+	Resume() error
+}
+
 // Manifest lists the ports, in a fixed order.
 type Manifest struct {
 	Signals, Slots []Port

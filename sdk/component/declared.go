@@ -31,14 +31,16 @@ import (
 //		return component.Pass(c.out, m)
 //	}
 //
-// Each is for one instance. A component whose Start can fail, or that releases something at its end, implements Component itself.
+// Each is for one instance. A component whose Start can fail implements Component itself.
 type Declared struct {
 	Config  any          // points to a struct as Configure decodes into, with the defaults; nil: the table has no keys
 	Check   func() error // optional: of what was decoded; see Require
 	Signals []Output     // in the order of the manifest
 	Slots   []Input      // in the order of the manifest
 	OnStart func(h Host) // optional: called before the first message, to make metrics and timers
-	State   any          // points to what is saved, of fixed size: numbers, arrays and structs of them, exported; nil: nothing
+	// OnPause, OnResume and OnStop are optional: as Pause and Resume of a Pauser, and Stop of a Component.
+	OnPause, OnResume, OnStop func() error
+	State                     any // points to what is saved, of fixed size: numbers, arrays and structs of them, exported; nil: nothing
 }
 
 // Output is a signal of a Declared component.
@@ -65,7 +67,10 @@ type Want struct {
 	Optional bool    // without it Into is the zero Column, which has no Bytes; else that is an error, which ends the run
 }
 
-var _ Component = (*Declared)(nil)
+var (
+	_ Component = (*Declared)(nil)
+	_ Pauser    = (*Declared)(nil)
+)
 
 // Manifest returns the ports.
 func (d *Declared) Manifest() Manifest {
@@ -155,8 +160,22 @@ func (d *Declared) Restore(state []byte) error {
 	return err
 }
 
-// Stop has nothing to release.
-func (d *Declared) Stop() error { return nil }
+// Pause calls OnPause.
+func (d *Declared) Pause() error { return perhaps(d.OnPause) }
+
+// Resume calls OnResume.
+func (d *Declared) Resume() error { return perhaps(d.OnResume) }
+
+// Stop calls OnStop.
+func (d *Declared) Stop() error { return perhaps(d.OnStop) }
+
+// perhaps calls a function, if there is one.
+func perhaps(fn func() error) error {
+	if fn == nil {
+		return nil
+	}
+	return fn()
+}
 
 // Require returns nil if ok, else a *ConfigError with a key of the table and what is wrong with it, such as "is missing".
 func Require(ok bool, key, reason string) error {

@@ -20,7 +20,10 @@ type authored struct {
 	host   *host  // nil before Start
 }
 
-var _ component.Component = (*authored)(nil)
+var (
+	_ component.Component = (*authored)(nil)
+	_ component.Pauser    = (*authored)(nil)
+)
 
 // Manifest returns the author's.
 func (c *authored) Manifest() component.Manifest {
@@ -85,6 +88,30 @@ func (c *authored) Snapshot() (component.State, error) {
 func (c *authored) Restore(s component.State) error {
 	return c.author.Restore(s.Blobs[component.OpaqueBlob])
 }
+
+// Pause has the author's component finish what it has begun. It is at rest then.
+func (c *authored) Pause(rested func()) {
+	if p, ok := c.author.(sdk.Pauser); ok {
+		c.failOn(p.Pause())
+	}
+	rested()
+}
+
+// Resume ends a pause.
+func (c *authored) Resume() {
+	if p, ok := c.author.(sdk.Pauser); ok {
+		c.failOn(p.Resume())
+	}
+}
+
+func (c *authored) failOn(err error) {
+	if err != nil {
+		c.host.wide.Fail(err)
+	}
+}
+
+// Waiting returns nothing: each message is handled before the next.
+func (c *authored) Waiting() []component.Waiting { return nil }
 
 // Stop stops the author's component and ends the leases and loans that it has left.
 func (c *authored) Stop() error {

@@ -150,6 +150,12 @@ func (h *host) Fail(err error) {
 	}
 }
 
+func (h *host) failOn(err error) {
+	if err != nil {
+		h.Fail(err)
+	}
+}
+
 // lines is the host's log as a file: the level comes before the text.
 type lines struct{ level slog.Level }
 

@@ -125,6 +125,24 @@ func exportRestore(at, n uint32) (result int32) {
 	return 0
 }
 
+//go:wasmexport rl_pause
+func exportPause() (result int32) {
+	defer guard(&result)
+	if p, ok := served.component.(component.Pauser); ok {
+		served.host.failOn(p.Pause())
+	}
+	return served.host.outcome()
+}
+
+//go:wasmexport rl_resume
+func exportResume() (result int32) {
+	defer guard(&result)
+	if p, ok := served.component.(component.Pauser); ok {
+		served.host.failOn(p.Resume())
+	}
+	return served.host.outcome()
+}
+
 //go:wasmexport rl_stop
 func exportStop() (result int32) {
 	defer guard(&result)

@@ -25,7 +25,9 @@
 //! It is built as an environment is. The macro exports the functions of component ABI v1.
 
 use crate::author::{Config, Element};
-use crate::component_abi::{self as abi, ColumnBinding, ColumnDesc, ComponentMessage, ComponentSpec, PortDesc};
+use crate::component_abi::{
+    self as abi, ColumnBinding, ColumnDesc, ComponentMessage, ComponentSpec, Identity, PortDesc,
+};
 use crate::memory;
 pub use crate::state::{pack, unpack, State};
 use core::cell::UnsafeCell;
@@ -51,6 +53,18 @@ pub trait Component: Sized {
     fn handle(&mut self, slot: usize, m: &Message) -> Result<(), String>;
     /// Is called when the time of a timer has come.
     fn timer(&mut self, _timer: i32) -> Result<(), String> {
+        Ok(())
+    }
+    /// Is called before the component is saved at rest or replaced, to finish what it has begun; `resume` ends that. A component that has
+    /// nothing under way between two calls needs neither.
+    fn pause(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+    fn resume(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+    /// Is called last.
+    fn stop(&mut self) -> Result<(), String> {
         Ok(())
     }
     /// All that `load` needs to go on, without what the table says.
@@ -132,6 +146,11 @@ impl Message<'_> {
         Column { binding: self.columns[want] }
     }
 
+    /// A column of the block by its name, for a slot that wants at least one column, be it optional. To be written a wire must grant it.
+    pub fn named(&self, name: &str, write: bool) -> Result<Column, String> {
+        named(self.fields.block, name, write)
+    }
+
     /// Keeps the message with its block beyond `handle`, until what is returned is dropped.
     pub fn lease(&self) -> Result<Lease, String> {
         match unsafe { abi::lease(self.fields.block) } {
@@ -148,15 +167,32 @@ pub struct Lease {
 }
 
 impl Lease {
+    /// A column of the block by its name, to read.
+    pub fn named(&self, name: &str) -> Result<Column, String> {
+        named(self.fields.block, name, false)
+    }
+
     /// Passes the message on, as the function `emit` does.
     pub fn emit(&self, signal: u32) -> Result<(), String> {
-        send(signal, &self.fields)
+        offer(signal, &self.fields).map(|_| ())
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
         unsafe { abi::release(self.fields.block) };
+    }
+}
+
+fn named(block: u32, name: &str, write: bool) -> Result<Column, String> {
+    let mut binding = ColumnBinding::default();
+    let access = if write { abi::COLUMN_WRITE } else { 0 };
+    let to = (&mut binding as *mut ColumnBinding) as u32;
+    match unsafe { abi::column(block, name.as_ptr() as u32, name.len() as u32, access, to) } {
+        0 => Ok(Column { binding }),
+        crate::abi::STATUS_UNSUPPORTED => Err(format!("the block has no column {name}")),
+        crate::abi::STATUS_DENIED => Err(format!("no wire grants writing {name}")),
+        _ => Err(format!("the column {name} cannot be looked at: the slot wants no column, or the block is gone")),
     }
 }
 
@@ -285,16 +321,68 @@ impl Metric {
     }
 }
 
-/// Passes a message on, or sends one, on a signal, by its place in SPEC. What a full wire drops is no error.
-pub fn emit(signal: u32, m: &Message) -> Result<(), String> {
-    send(signal, m.fields)
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Outcome {
+    /// All receivers get it.
+    Sent,
+    /// They get it when they have room, and this component gets no message until then.
+    Parked,
+    /// A receiver does not get it, as its wire says, or there is none.
+    Dropped,
 }
 
-fn send(signal: u32, fields: &ComponentMessage) -> Result<(), String> {
+/// Passes a message on, or sends one, on a signal, by its place in SPEC. What a full wire drops is no error.
+pub fn emit(signal: u32, m: &Message) -> Result<(), String> {
+    offer(signal, m.fields).map(|_| ())
+}
+
+/// Sends a message, that of a lease or one of one's own, and says what became of it.
+pub fn offer(signal: u32, fields: &ComponentMessage) -> Result<Outcome, String> {
     match unsafe { abi::emit(signal, (fields as *const ComponentMessage) as u32) } {
-        0.. => Ok(()),
+        abi::OUTCOME_SENT => Ok(Outcome::Sent),
+        abi::OUTCOME_PARKED => Ok(Outcome::Parked),
+        0.. => Ok(Outcome::Dropped),
         _ => Err("a message was not accepted: its block was released, or there were too many".to_string()),
     }
+}
+
+/// Makes `timer` be called after nanoseconds, and then every so often unless that is 0. Returns the timer's number.
+pub fn begin_timer(after: i64, every: i64) -> Result<i32, String> {
+    match unsafe { abi::timer(after, every) } {
+        id @ 0.. => Ok(id),
+        _ => Err("a timer cannot begin: there are too many, or it has no time".to_string()),
+    }
+}
+
+/// Ends a timer; false where that is over.
+pub fn cancel_timer(timer: i32) -> bool {
+    unsafe { abi::cancel(timer as u32) == 0 }
+}
+
+/// Asks the run to end at the next dataset boundary, for component_abi::STOP_FOR_RETURN and so on; the pipeline must grant "stop".
+pub fn stop_run(reason: u32) -> bool {
+    unsafe { abi::stop(reason) == 0 }
+}
+
+/// Which instance this is, of which run.
+#[derive(Clone, Debug, Default)]
+pub struct Me {
+    /// component[i] where there are several, else component
+    pub name: String,
+    pub index: u32,
+    pub count: u32,
+    /// of the run
+    pub seed: u64,
+    /// the run must be reproducible bit by bit
+    pub synchronous: bool,
+}
+
+static ME: Mutex<Option<Me>> = Mutex::new(None);
+
+/// Says which instance this is, from `start` on.
+pub fn me() -> Me {
+    ME.lock().map_or_else(|_| Me::default(), |me| me.clone().unwrap_or_default())
 }
 
 /// Sends a line to the host's log; the pipeline must grant "log". Levels are 0 debug, 1 info, 2 warning, 3 error.
@@ -360,8 +448,29 @@ impl<C: Component> Running<C> {
         memory::give(&describe(&C::SPEC, C::SAVED, C::SCHEMAS), buf, cap)
     }
 
-    pub fn start(&mut self, _identity: u32, _len: u32) -> i32 {
+    pub fn start(&mut self, identity: u32, len: u32) -> i32 {
+        if (len as usize) < size_of::<Identity>() {
+            return crate::abi::STATUS_ARGUMENT;
+        }
+        // The host has put an identity there, and the name behind it.
+        let id = unsafe { memory::at(identity).cast::<Identity>().read() };
+        let name = String::from_utf8_lossy(memory::bytes(identity + id.name_at, id.name_len)).into_owned();
+        if let Ok(mut me) = ME.lock() {
+            *me = Some(Me { name, index: id.index, count: id.count, seed: id.seed, synchronous: id.synchronous != 0 });
+        }
         self.with(|c| c.start())
+    }
+
+    pub fn pause(&mut self) -> i32 {
+        self.with(|c| c.pause())
+    }
+
+    pub fn resume(&mut self) -> i32 {
+        self.with(|c| c.resume())
+    }
+
+    pub fn stop(&mut self) -> i32 {
+        self.with(|c| c.stop())
     }
 
     pub fn handle(&mut self, slot: u32, message: u32) -> i32 {
@@ -433,14 +542,13 @@ fn describe(spec: &Spec, saved: bool, schemas: &[(&str, u64)]) -> Vec<u8> {
     };
     let (name, version) = spec.name.split_once('@').unwrap_or((spec.name, ""));
     let mut records = Vec::new();
-    let ports = spec
-        .signals
-        .iter()
-        .map(|s| (s.name, s.payload, s.doc))
-        .chain(spec.slots.iter().map(|s| (s.name, s.payload, s.doc)));
-    for (name, payload, doc) in ports {
+    let ports = spec.signals.iter().map(|s| (s.name, s.payload, s.doc, 0)).chain(
+        spec.slots.iter().map(|s| (s.name, s.payload, s.doc, if s.wants.is_empty() { 0 } else { abi::PORT_BLOCKS })),
+    );
+    for (name, payload, doc, flags) in ports {
         let schema = schemas.iter().find(|(of, _)| *of == payload).map_or(0, |(_, schema)| *schema);
-        let port = PortDesc { name: text(name), payload: text(payload), doc: text(doc), schema, ..PortDesc::default() };
+        let port =
+            PortDesc { name: text(name), payload: text(payload), doc: text(doc), flags, schema, ..PortDesc::default() };
         records.extend_from_slice(memory::struct_bytes(&port));
     }
     let mut columns = 0;
@@ -495,6 +603,9 @@ macro_rules! rl_component {
             rl_start => start(identity: u32, len: u32) -> i32;
             rl_slot => handle(slot: u32, message: u32) -> i32;
             rl_timer => timer(timer: u32) -> i32;
+            rl_pause => pause() -> i32;
+            rl_resume => resume() -> i32;
+            rl_stop => stop() -> i32;
             rl_snapshot => snapshot(buf: u32, cap: u32) -> i32;
             rl_restore => restore(buf: u32, len: u32) -> i32;
             rl_last_error => last_error(buf: u32, cap: u32) -> i32;

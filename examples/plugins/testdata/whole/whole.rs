@@ -1,0 +1,86 @@
+//! As whole.c.
+
+use rlhost_env::component::{
+    begin_timer, cancel_timer, me, offer, stop_run, Component, Message, Metric, Outcome, Signal, Slot, Spec, Want,
+};
+use rlhost_env::component_abi::{ComponentMessage, METRIC_GAUGE, STOP_FOR_ENV_STEPS};
+use rlhost_env::{abi, rl_component, Config};
+
+struct Whole {
+    state: Metric,
+}
+
+fn gauge(name: &str, value: f64) {
+    Metric::new(METRIC_GAUGE, name).report(value)
+}
+
+impl Component for Whole {
+    const SPEC: Spec = Spec {
+        name: "whole@1",
+        signals: &[Signal { name: "out", payload: "note", doc: "notes" }],
+        slots: &[Slot::new("in", "trajectory", "what to do", &[Want::optional("nothing", abi::F32)])],
+    };
+    const SCHEMAS: &'static [(&'static str, u64)] = &[("note", 0x8000000000000009), ("trajectory", 7)];
+
+    fn new(_: &mut Config) -> Result<Self, String> {
+        Ok(Whole { state: Metric::default() })
+    }
+
+    fn start(&mut self) -> Result<(), String> {
+        self.state = Metric::new(METRIC_GAUGE, "whole/state");
+        let m = me();
+        let sync = if m.synchronous { 10.0 } else { 0.0 };
+        gauge(
+            "whole/me",
+            m.name.len() as f64 * 1e6 + m.index as f64 * 1e4 + m.count as f64 * 1e2 + sync + m.seed as f64,
+        );
+        Ok(())
+    }
+
+    fn handle(&mut self, _slot: usize, m: &Message) -> Result<(), String> {
+        match m.fields.kind {
+            0 => {
+                gauge("whole/value", m.named("reward", false)?.get::<f32>(0, 0, 0, 0) as f64);
+                gauge("whole/named", m.named("absent", false).is_err() as u8 as f64);
+                let reward = m.named("reward", true)?;
+                reward.set(0, 0, 0, 0, reward.get::<f32>(0, 0, 0, 0) + 1.0);
+            }
+            1 => {
+                let mut all = 0.0;
+                for _ in 0..3 {
+                    let became = match offer(0, &ComponentMessage::default())? {
+                        Outcome::Sent => 0.0,
+                        Outcome::Parked => 1.0,
+                        Outcome::Dropped => 2.0,
+                    };
+                    all = all * 10.0 + became;
+                }
+                gauge("whole/outcomes", all);
+            }
+            2 => {
+                let timer = begin_timer(3_600_000_000_000, 0)?;
+                let (first, second) = (cancel_timer(timer), cancel_timer(timer));
+                gauge("whole/cancelled", (first && !second) as u8 as f64);
+            }
+            _ => return if stop_run(STOP_FOR_ENV_STEPS) { Ok(()) } else { Err("the run does not stop".to_string()) },
+        }
+        Ok(())
+    }
+
+    fn pause(&mut self) -> Result<(), String> {
+        self.state.report(1.0);
+        Ok(())
+    }
+
+    fn resume(&mut self) -> Result<(), String> {
+        self.state.report(2.0);
+        Ok(())
+    }
+
+    fn stop(&mut self) -> Result<(), String> {
+        self.state.report(3.0);
+        Ok(())
+    }
+}
+
+rl_component!(Whole);

@@ -1,0 +1,74 @@
+// Package whole is as whole.c.
+package whole
+
+import (
+	"time"
+
+	"github.com/rlhost/rlhost/sdk/component"
+)
+
+type whole struct {
+	host component.Host
+	out  component.Signal
+}
+
+// New returns an unconfigured component.
+func New() component.Component {
+	c := &whole{}
+	return &component.Declared{
+		Signals: []component.Output{{Name: "out", Payload: "note", Doc: "notes", Schema: 0x8000000000000009, Bind: &c.out}},
+		Slots:   []component.Input{{Name: "in", Payload: "trajectory", Doc: "what to do", Schema: 7, Handle: c.onIn}},
+		OnStart: c.start,
+		OnPause: c.says(1), OnResume: c.says(2), OnStop: c.says(3),
+	}
+}
+
+func (c *whole) says(state float64) func() error {
+	return func() error {
+		if c.host != nil {
+			c.host.Gauge("whole/state").Set(state)
+		}
+		return nil
+	}
+}
+
+func (c *whole) start(h component.Host) {
+	c.host = h
+	id, sync := h.Identity(), 0.0
+	if id.Synchronous {
+		sync = 10
+	}
+	h.Gauge("whole/me").Set(float64(len(id.Name))*1e6 + float64(id.Index)*1e4 + float64(id.Count)*1e2 + sync + float64(id.Seed))
+}
+
+func (c *whole) onIn(m *component.Message) error {
+	switch m.Kind {
+	case 0:
+		reward, err := m.Block.Writable("reward")
+		if err != nil {
+			return err
+		}
+		c.host.Gauge("whole/value").Set(float64(reward.Float32()[0]))
+		if _, err := m.Block.Column("absent"); err != nil {
+			c.host.Gauge("whole/named").Set(1)
+		}
+		reward.Float32()[0]++
+	case 1:
+		all := 0.0
+		for range 3 {
+			o, err := c.out.Emit(component.Message{})
+			if err != nil {
+				return err
+			}
+			all = 10*all + float64(o)
+		}
+		c.host.Gauge("whole/outcomes").Set(all)
+	case 2:
+		if t := c.host.After(time.Hour, func() {}); t.Stop() && !t.Stop() {
+			c.host.Gauge("whole/cancelled").Set(1)
+		}
+	default:
+		c.host.Stop(component.StopEnvSteps)
+	}
+	return nil
+}
