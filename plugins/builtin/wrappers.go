@@ -26,7 +26,7 @@ func (e *Engines) wrapper(t wrap.ModuleTable) (wrap.Module, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := modules.Wrapper(wasmcomponent.Source{Source: env.Source{Use: t.Use, SHA256: t.SHA256, Limits: t.Limits}}, t.Args)
+	w, err := modules.Wrapper(wasmcomponent.Source{Source: env.Source{Use: t.Use, SHA256: t.SHA256, Grants: t.Grants, Limits: t.Limits}}, t.Args)
 	if err != nil {
 		return nil, err
 	}
@@ -42,5 +42,9 @@ func (m wrapperModule) New(o env.Options, agents int, columns []wrap.ModuleColum
 	for _, c := range columns {
 		shape.Columns = append(shape.Columns, wasmcomponent.ShapeOf(c))
 	}
-	return m.Wrapper.New(o.Name, o.Seed, shape)
+	at := wasmcomponent.WrapperOptions{Name: o.Name, Seed: o.Seed, Shape: shape, Log: o.Log}
+	if o.Metric != nil {
+		at.Metric = func(name string, value float64) { o.Metric(env.Metric{Env: -1, Name: name, Value: value}) }
+	}
+	return m.Wrapper.New(at)
 }

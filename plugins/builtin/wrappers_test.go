@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"errors"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -12,10 +13,11 @@ import (
 	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
 
-// wrapperModules are the wrappers of the examples that are modules.
+// wrapperModules are the wrappers of the examples that are modules, in C.
 func wrapperModules(t *testing.T) map[string]env.Wrapper {
 	t.Helper()
 	list := map[string]env.Wrapper{}
@@ -25,6 +27,23 @@ func wrapperModules(t *testing.T) map[string]env.Wrapper {
 			t.Fatal(err)
 		}
 		list[name] = env.Wrapper{"use": path}
+	}
+	return list
+}
+
+// shapers are the same wrapper in each language, by the names of its modules. That in Go reports what it writes.
+func shapers(t *testing.T) map[string]env.Wrapper {
+	t.Helper()
+	list := map[string]env.Wrapper{}
+	for name, file := range testkit.Guests(t, "shaper", t.TempDir()) {
+		path, err := filepath.Abs(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list[name] = env.Wrapper{"use": path, "args": map[string]any{"scale": 0.5, "shift": 0.25}}
+		if strings.Contains(name, "go") {
+			list[name]["grants"] = []any{"metric"}
+		}
 	}
 	return list
 }
@@ -57,7 +76,9 @@ func loader(t *testing.T) func(list ...env.Wrapper) (env.Plugin, error) {
 // Environments with modules around them keep their promises: any order of parts, saved states, copies, snapshots.
 func TestWrapperModules_KeepThePromisesOfEnvironments(t *testing.T) {
 	load, modules := loader(t), wrapperModules(t)
-	for name, w := range modules {
+	list := shapers(t)
+	list["center"] = modules["center"]
+	for name, w := range list {
 		t.Run(name, func(t *testing.T) {
 			p, err := load(env.Wrapper{"time_limit": int64(6)}, w, env.Wrapper{"reward_clip": int64(1)}, modules["shaper"])
 			if err != nil {
@@ -90,6 +111,46 @@ func batchOf(t *testing.T, p env.Plugin, envs, steps int, o env.Options) (env.En
 		t.Fatal(err)
 	}
 	return e, tr
+}
+
+// One wrapper writes the same whatever language it is written in; the one in Go reports it, too.
+func TestWrapperModules_AreOfAnyLanguage(t *testing.T) {
+	load, modules := loader(t), shapers(t)
+	if len(modules) < 3 && !testing.Short() {
+		t.Log("compilers are missing: there is", slices.Collect(maps.Keys(modules)))
+	}
+	const envs, steps = 3, 20
+	for name, w := range modules {
+		t.Run(name, func(t *testing.T) {
+			p, err := load(w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			reported := 0
+			e, tr := batchOf(t, p, envs, steps, env.Options{Metric: func(m env.Metric) {
+				if reported++; m.Name != "shaper/reward" || m.Env != -1 {
+					t.Errorf("it reports %+v", m)
+				}
+			}})
+			if err := e.Reset(0, nil, nil); err != nil {
+				t.Fatal(err)
+			}
+			for step := range steps {
+				if err := e.Step(step); err != nil {
+					t.Fatal(err)
+				}
+				shaped := tr.Row(trajectory.ShapedReward, step).Float32()
+				for i, r := range tr.Row(trajectory.Reward, step).Float32() {
+					if want := float32(0.5*float64(r) + 0.25); shaped[i] != want {
+						t.Fatalf("step %d, env %d: learned from is %v, want %v", step, i, shaped[i], want)
+					}
+				}
+			}
+			if want := envs * steps; w["grants"] != nil && reported != want {
+				t.Errorf("it has reported %d numbers, want %d", reported, want)
+			}
+		})
+	}
 }
 
 // The wrapper center subtracts the mean of the rewards so far, of each environment by itself; its memory goes along in a snapshot.
@@ -161,6 +222,7 @@ func TestWrapperModules_MistakesHaveAPlace(t *testing.T) {
 		"wrap[1].sha256":    {"use": shaper, "sha256": "12"},
 		"wrap[1].args":      {"use": shaper, "args": int64(1)},
 		"wrap[1].nope":      {"use": shaper, "nope": int64(1)},
+		"wrap[1].grants":    {"use": shaper, "grants": []any{"log", "clock"}},
 	} {
 		_, err := load(env.Wrapper{"time_limit": int64(5)}, w)
 		if found := table.All(err); len(found) != 1 || found[0].Key != key {

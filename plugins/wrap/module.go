@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/rlhost/rlhost/core/env"
@@ -19,6 +20,7 @@ type ModuleTable struct {
 	Use    string         `toml:"use"`    // path of the file
 	SHA256 string         `toml:"sha256"` // of the file, hexadecimal; empty if any will do
 	Args   map[string]any `toml:"-"`      // the module's own table
+	Grants []string       `toml:"grants"` // capabilities that it may use: log, metric
 	Limits env.Limits     `toml:"limits"`
 }
 
@@ -51,6 +53,9 @@ type ModuleInstance interface {
 // Loader loads the module of a wrapper. The error is a *table.Error, or joins several.
 type Loader func(t ModuleTable) (Module, error)
 
+// grants are the capabilities that a wrapper may have.
+var grants = []string{"log", "metric"}
+
 var hexSHA = regexp.MustCompile("^[0-9a-fA-F]{64}$")
 
 // readModule returns the wrapper of a table that has the key use.
@@ -65,6 +70,11 @@ func readModule(t env.Wrapper) (*moduleWrapper, error) {
 	}
 	if sha := c.table.SHA256; sha != "" && !hexSHA.MatchString(sha) {
 		bad("sha256", "is not 64 hexadecimal digits", "rlhost inspect FILE prints it")
+	}
+	for _, g := range c.table.Grants {
+		if !slices.Contains(grants, g) {
+			bad("grants", fmt.Sprintf("lists %q, want any of %s", g, strings.Join(grants, ", ")), `grants = ["log"]`)
+		}
 	}
 	args, isTable := t["args"].(map[string]any)
 	if _, there := t["args"]; there && !isTable {
@@ -118,6 +128,7 @@ func (c *moduleWrapper) text(t env.Wrapper) ([]byte, error) {
 	same := maps.Clone(t)
 	delete(same, env.KeyUse)
 	delete(same, "limits")
+	delete(same, "grants")
 	same["sha256"] = c.module.Hash()
 	return json.Marshal(same)
 }

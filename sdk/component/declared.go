@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"github.com/rlhost/rlhost/hostabi"
 )
 
 // Declared is a component that is put together from its parts:
@@ -62,9 +64,10 @@ type Input struct {
 // Want is a column that a slot looks at.
 type Want struct {
 	Name     string
-	Into     *Column // set before Handle is called, and valid until it returns
-	Write    bool    // to be written in place, which the wire must grant
-	Optional bool    // without it Into is the zero Column, which has no Bytes; else that is an error, which ends the run
+	DType    hostabi.DType // what it must be; 0: whatever it is
+	Into     *Column       // set before Handle is called, and valid until it returns
+	Write    bool          // to be written in place, which the wire must grant
+	Optional bool          // without it Into is the zero Column, which has no Bytes; else that is an error, which ends the run
 }
 
 var (
@@ -136,6 +139,9 @@ func (w *Want) look(b Block) (err error) {
 	if w.Optional && err != nil {
 		*w.Into = Column{}
 		return nil
+	}
+	if err == nil && w.DType != 0 && w.Into.DType != w.DType {
+		return fmt.Errorf("the column %s is %v, want %v", w.Name, w.Into.DType, w.DType)
 	}
 	return err
 }

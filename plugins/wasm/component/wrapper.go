@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -28,9 +29,7 @@ func (l *Modules) Wrapper(s Source, args map[string]any) (*Wrapper, error) {
 	m, err := l.load(s)
 	if err != nil {
 		for _, e := range table.All(err) {
-			if e.Code == wasm.CodeImport && strings.Contains(e.Help, "grants") {
-				e.Help = "a wrapper is granted nothing: build the guest without it"
-			}
+			e.Help = strings.Replace(e.Help, "component's grants", "wrapper's grants", 1)
 		}
 		return nil, err
 	}
@@ -89,15 +88,24 @@ type ShapeOf struct {
 	Write       bool
 }
 
+// WrapperOptions say which instance to make.
+type WrapperOptions struct {
+	Name   string // for messages
+	Seed   uint64
+	Shape  Shape
+	Log    *slog.Logger                     // of what the guest logs, or nil
+	Metric func(name string, value float64) // takes what it reports, or is nil
+}
+
 // New makes an instance of the module and calls rl_start.
-func (w *Wrapper) New(name string, seed uint64, s Shape) (*WrapperInstance, error) {
-	x := &WrapperInstance{wrapper: w, pieces: make([]piece, len(s.Columns))}
-	run, err := w.asked.module.NewGuest(wasm.GuestOptions{Name: name, Seed: seed, Services: alone{x}})
+func (w *Wrapper) New(o WrapperOptions) (*WrapperInstance, error) {
+	x := &WrapperInstance{wrapper: w, pieces: make([]piece, len(o.Shape.Columns)), metric: o.Metric}
+	run, err := w.asked.module.NewGuest(wasm.GuestOptions{Name: o.Name, Seed: o.Seed, Services: alone{x}, Log: o.Log})
 	if err != nil {
 		return nil, err
 	}
 	x.run = run
-	if err := x.begin(name, seed, &s); err != nil {
+	if err := x.begin(o.Name, o.Seed, &o.Shape); err != nil {
 		return nil, errors.Join(err, run.Close())
 	}
 	return x, nil
@@ -113,6 +121,8 @@ type WrapperInstance struct {
 	handling bool
 	answered bool
 	broken   error // why it cannot be called any more
+	metric   func(name string, value float64)
+	metrics  []string // by their numbers
 }
 
 // piece is memory of the guest's.
@@ -234,11 +244,28 @@ func (alone) Column(uint32, []byte, hostabi.ColumnFlags, uint32) hostabi.Status 
 	return hostabi.StatusUnsupported
 }
 
-// Declare refuses, because metrics are not granted to wrappers.
-func (alone) Declare(hostabi.MetricKind, []byte) int32 { return int32(hostabi.StatusDenied) }
+// Declare makes a metric known.
+func (s alone) Declare(kind hostabi.MetricKind, name []byte) int32 {
+	text := string(name)
+	if kind < hostabi.MetricCounter || kind > hostabi.MetricHistogram || !printable(text) {
+		return int32(hostabi.StatusArgument)
+	}
+	if at := slices.Index(s.x.metrics, text); at >= 0 {
+		return int32(at)
+	}
+	if len(s.x.metrics) == maxMetrics {
+		return int32(hostabi.StatusMemory)
+	}
+	s.x.metrics = append(s.x.metrics, text)
+	return int32(len(s.x.metrics) - 1)
+}
 
-// Report does nothing; see Declare.
-func (alone) Report(uint32, float64) {}
+// Report passes a number on, whatever the kind of its metric.
+func (s alone) Report(metric uint32, value float64) {
+	if x := s.x; x.metric != nil && metric < uint32(len(x.metrics)) {
+		x.metric(x.metrics[metric], value)
+	}
+}
 
 // Timer refuses: steps are all that a wrapper is called for.
 func (alone) Timer(int64, int64) int32 { return int32(hostabi.StatusUnsupported) }

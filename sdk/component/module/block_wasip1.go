@@ -17,8 +17,10 @@ type named interface{ number() uint32 }
 
 // block is the block of a message while its slot runs.
 type block struct {
-	host  *host
-	token uint32
+	host     *host
+	token    uint32
+	wants    []component.Want // that are bound
+	bindings []hostabi.ColumnBinding
 }
 
 func (b *block) number() uint32 { return b.token }
@@ -32,6 +34,14 @@ func (b *block) Writable(name string) (component.Column, error) {
 func (b *block) column(name string, access hostabi.ColumnFlags) (component.Column, error) {
 	if b.token == 0 {
 		return component.Column{}, errSpent
+	}
+	for i := range b.wants {
+		if w := &b.wants[i]; w.Name == name && w.Write == (access != 0) {
+			if b.bindings[i].Ptr == 0 {
+				return component.Column{}, fmt.Errorf("the block has no column %s", name)
+			}
+			return columnOf(name, &b.bindings[i]), nil
+		}
 	}
 	var at hostabi.ColumnBinding
 	switch s := column(b.token, name, access, &at); s {
@@ -72,7 +82,7 @@ func (b *block) Lease() (component.Lease, error) {
 	if s := hostabi.Status(hostLease(b.token)); s != 0 {
 		return nil, fmt.Errorf("lease: %v", s)
 	}
-	return &lease{block{b.host, b.token}}, nil
+	return &lease{block{host: b.host, token: b.token}}, nil
 }
 
 // lease is a block that outlives its slot.

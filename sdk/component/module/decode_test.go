@@ -2,6 +2,7 @@ package module
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -66,12 +67,26 @@ func TestConfigWords_HaveTheHelpBehindTheKey(t *testing.T) {
 }
 
 func TestDescribe_IsAManifest(t *testing.T) {
-	m := component.Manifest{Signals: []component.Port{{Name: "out", Payload: "p", Doc: "it", Schema: 5}}, Slots: []component.Port{{Name: "in", Payload: "q"}}}
-	got, err := hostabi.ParseManifest(describe("both@2", m))
-	if err != nil || got.Name != "both@2" || got.Signals[0].Schema != 5 || got.Slots[0].Flags != hostabi.PortBlocks {
+	c := &component.Declared{
+		Signals: []component.Output{{Name: "out", Payload: "p", Doc: "it", Schema: 5}},
+		Slots: []component.Input{{Name: "on_none", Payload: "p"}, {Name: "in", Payload: "q", Columns: []component.Want{
+			{Name: "reward"}, {Name: "state", DType: hostabi.F64, Write: true}, {Name: "mask", Optional: true}}}},
+	}
+	got, err := hostabi.ParseManifest(describe("both@2", c))
+	if err != nil || got.Name != "both@2" || got.Signals[0].Schema != 5 || got.Slots[0].Flags != hostabi.PortBlocks || got.Flags != hostabi.ComponentStateless {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := hostabi.ParseManifest(describe("both", component.Manifest{Slots: []component.Port{{Name: "not snake"}}})); err == nil || !strings.Contains(err.Error(), "snake_case") {
+	want := []hostabi.ManifestColumn{{Slot: 1, Name: "reward"}, {Slot: 1, Name: "state", Flags: hostabi.ColumnWrite, DType: hostabi.F64},
+		{Slot: 1, Name: "mask", Flags: hostabi.ColumnOptional}}
+	if !slices.Equal(got.Columns, want) {
+		t.Errorf("columns %+v, want %+v", got.Columns, want)
+	}
+	c.State = &struct{ N uint32 }{}
+	if got, err := hostabi.ParseManifest(describe("both@2", c)); err != nil || got.Flags != 0 {
+		t.Errorf("with a state: %+v, %v", got, err)
+	}
+	c = &component.Declared{Slots: []component.Input{{Name: "not snake"}}}
+	if _, err := hostabi.ParseManifest(describe("both", c)); err == nil || !strings.Contains(err.Error(), "snake_case") {
 		t.Errorf("a bad name: %v", err)
 	}
 }

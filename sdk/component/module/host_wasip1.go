@@ -25,10 +25,12 @@ type host struct {
 	out      hostabi.ComponentMessage // what is being emitted
 	message  component.Message        // what is being handled
 	block    block                    // of it
+	wants    [][]component.Want       // that the slots declare
 }
 
-func newHost(m component.Manifest, id component.Identity) *host {
-	h := &host{manifest: m, identity: id, slots: make([]func(*component.Message), len(m.Slots)), timers: map[uint32]func(){}}
+func newHost(c component.Component, id component.Identity) *host {
+	m := c.Manifest()
+	h := &host{manifest: m, identity: id, slots: make([]func(*component.Message), len(m.Slots)), timers: map[uint32]func(){}, wants: wantsOf(c)}
 	h.block.host = h
 	return h
 }
@@ -52,8 +54,12 @@ func (h *host) handle(slot uint32, m *hostabi.ComponentMessage) {
 	if h.block.token = m.Block; m.Block != 0 {
 		h.message.Block = &h.block
 	}
+	if h.block.wants = nil; len(h.wants) > 0 {
+		h.block.wants = h.wants[slot]
+		h.block.bindings = bindingsAt(m.Columns, len(h.block.wants))
+	}
 	h.slots[slot](&h.message)
-	h.block.token = 0
+	h.block.token, h.block.wants = 0, nil
 }
 
 func (h *host) fire(id uint32) {

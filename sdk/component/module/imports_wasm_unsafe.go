@@ -54,6 +54,14 @@ func say(level uint32, line []byte) {
 	hostLog(level, unsafe.Pointer(unsafe.SliceData(line)), uint32(len(line)))
 }
 
+// bindingsAt views the columns of a message.
+func bindingsAt(at uint32, n int) []hostabi.ColumnBinding {
+	if n == 0 {
+		return nil
+	}
+	return unsafe.Slice((*hostabi.ColumnBinding)(linear.Pointer(at)), n)
+}
+
 // messageAt views a message.
 func messageAt(at uint32) *hostabi.ComponentMessage {
 	return (*hostabi.ComponentMessage)(linear.Pointer(at))

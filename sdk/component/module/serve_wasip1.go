@@ -64,7 +64,7 @@ func exportConfigure(text, n uint32) (result int32) {
 //go:wasmexport rl_manifest
 func exportManifest(buf, size uint32) (result int32) {
 	defer guard(&result)
-	b := describe(served.name, served.component.Manifest())
+	b := describe(served.name, served.component)
 	if uint32(len(b)) <= size {
 		copy(linear.Bytes(buf, size), b)
 	}
@@ -76,7 +76,7 @@ func exportStart(at, n uint32) (result int32) {
 	defer guard(&result)
 	id := *identityAt(at)
 	name := string(linear.Bytes(at, n)[id.NameAt:][:id.NameLen])
-	served.host = newHost(served.component.Manifest(), component.Identity{
+	served.host = newHost(served.component, component.Identity{
 		Name: name, Index: int(id.Index), Count: int(id.Count), Seed: id.Seed, Synchronous: id.Synchronous != 0})
 	if err := served.component.Start(served.host); err != nil {
 		return fail(hostabi.StatusInternal, err)
