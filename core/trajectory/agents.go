@@ -1,6 +1,9 @@
 package trajectory
 
-import "bytes"
+import (
+	"bytes"
+	"fmt"
+)
 
 // MaxIdle is how many steps in a row an environment may make in which none of its agents acts.
 const MaxIdle = 1000
@@ -67,14 +70,15 @@ func (a *Agents) EndEnv(env int) {
 	a.EnvEnded[env], a.AnyEnded, a.idle[env] = 1, true, 0
 }
 
-// Idle returns the first environment none of whose agents has acted in more than MaxIdle steps; -1 if there is none.
-func (a *Agents) Idle() (env int) {
+// Idle returns the first environment none of whose agents has acted in more than MaxIdle steps, with an error that wraps ErrOutput;
+// -1 and nil if there is none.
+func (a *Agents) Idle() (env int, err error) {
 	for env, steps := range a.idle {
 		if steps > MaxIdle {
-			return env
+			return env, fmt.Errorf("%w: no agent has acted in %d steps: somebody must be %v", ErrOutput, MaxIdle, Active)
 		}
 	}
-	return -1
+	return -1, nil
 }
 
 // Running reports whether the episode of an agent runs on behind the newest step.

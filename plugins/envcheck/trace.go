@@ -329,8 +329,8 @@ func (w *recorder) step(step int) error {
 		}
 	}
 	w.agents.Step(w.driver.Stepped())
-	if env := w.agents.Idle(); env >= 0 {
-		return fmt.Errorf("env %d: %w: no agent has acted in %d steps", env, trajectory.ErrOutput, trajectory.MaxIdle)
+	if env, err := w.agents.Idle(); err != nil {
+		return fmt.Errorf("env %d: %w", env, err)
 	}
 	for env := range w.hash {
 		flags := uint64(terminated[env]) | uint64(truncated[env])<<1

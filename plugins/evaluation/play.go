@@ -70,7 +70,7 @@ func newPlay(o Options, stream env.Stream) (*play, error) {
 	}
 	var err error
 	p.driver, err = env.NewDriver(o.Plugin, env.DriverOptions{
-		Options: env.Options{Name: "evaluation", Envs: n, Seed: p.seed},
+		Options: env.Options{Name: playName, Envs: n, Seed: p.seed},
 		SoA:     spec.Caps&hostabi.CapPreferSoA != 0, Memory: p.memory(),
 	})
 	if err != nil {
@@ -85,6 +85,9 @@ func newPlay(o Options, stream env.Stream) (*play, error) {
 	}
 	return p, nil
 }
+
+// playName is the name of who plays, in messages about its environments.
+const playName = "evaluation"
 
 // nobody plays agents that draw their actions at random.
 const nobody = -1
@@ -219,10 +222,20 @@ func (p *play) step() error {
 	if err = p.lose(err); err != nil {
 		return err
 	}
+	p.agents.Step(p.driver.Stepped())
+	if env, err := p.agents.Idle(); err != nil {
+		return p.fault(env, err)
+	}
 	if !p.count() {
 		return nil
 	}
 	return p.reset(p.mask)
+}
+
+// fault blames an environment for what it wrote in a step.
+func (p *play) fault(index int, err error) error {
+	return &env.Fault{Kind: env.FaultOutput, Name: playName, Source: p.driver.Schema().Spec.Name, Call: hostabi.ExportStep, Env: index,
+		Step: uint64(p.calls), Err: err}
 }
 
 // maxLosses is how often environments may be lost in an evaluation.
@@ -384,7 +397,6 @@ func (p *play) inStep(first int) (end int) {
 
 // count adds up the step and reports whether environments need a reset, which mask and seeds then describe.
 func (p *play) count() (reset bool) {
-	p.agents.Step(p.driver.Stepped())
 	reward, each := p.driver.Reward(), p.each()
 	for env := range p.episode {
 		p.mask[env] = 0

@@ -1,8 +1,6 @@
 package rollout
 
 import (
-	"fmt"
-
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
@@ -69,12 +67,11 @@ func (s *split) nextTurns() error {
 	if s.agents.AnyEnded {
 		s.acting.beginWhere(s.agents.Ended, s.first, s.steps+uint64(s.t)+1)
 	}
-	env := s.agents.Idle()
-	if env < 0 {
+	env, err := s.agents.Idle()
+	if err == nil {
 		return nil
 	}
-	return s.ownerOf(env).outputFault(hostabi.ExportStep, env,
-		fmt.Errorf("%w: no agent has acted in %d steps: somebody must be %v", trajectory.ErrOutput, trajectory.MaxIdle, trajectory.Active))
+	return s.ownerOf(env).outputFault(hostabi.ExportStep, env, err)
 }
 
 // endEpisodes does what the ends of episodes in row t ask for where the environments do not reset themselves in the same step, as those
