@@ -35,8 +35,24 @@ type Finder struct {
 }
 
 // State returns the state of the component that publishes what the policy acts with; made is what its table makes. A policy that was frozen
-// where the run goes on from keeps its weights; those of others are looked for where their tables say.
-func (f *Finder) State(made component.Policy) (state component.State, err error) {
+// where the run goes on from keeps its weights; those of others are looked for where their tables say. What cannot be had are
+// graph.Problems, at the key that names it.
+func (f *Finder) State(made component.Policy) (component.State, error) {
+	state, err := f.state(made)
+	var coded *table.Error
+	if !errors.As(err, &coded) || coded.Code == "" {
+		return state, err
+	}
+	key := "from"
+	if coded.Code == CodeGone {
+		key = "version"
+	}
+	c := &graph.Report{File: f.Graph.File}
+	c.Add(coded.Code, f.Policy.Place(key), coded.Help, "%s", coded.Sentence())
+	return state, c.Sorted().Err()
+}
+
+func (f *Finder) state(made component.Policy) (state component.State, err error) {
 	frozen, err := KindOf[Frozen](f.Parts, graph.KindFrozen)
 	if err != nil {
 		return state, err

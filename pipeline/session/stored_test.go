@@ -263,13 +263,20 @@ func TestStored_SaysWhatIsNotThere(t *testing.T) {
 			t.Errorf("%v, want an error with code %s", err, code)
 			return
 		}
-		for _, text := range append(texts, "\n  help: ") {
+		for _, text := range append(texts, " help: ") {
 			if !strings.Contains(err.Error(), text) {
 				t.Errorf("%v, want %q", err, text)
 			}
 		}
 	}
-	check(l.train(1, freezing(`of="main"`, "version=4")), players.CodeGone, "version 4 of policy \"main\"", "has a version of it", "rlhost checkpoint")
+	gone := l.train(1, freezing(`of="main"`, "version=4"))
+	check(gone, players.CodeGone)
+	want := `cartpole.toml:19:1: error[E058]: policy "old": version 4 of policy "main" is not there: no checkpoint of run cartpole/0001 has a version of it
+19 | version=4
+   | ^^^^^^^ help: freeze a version once it is saved: run ` + "`rlhost checkpoint` while it is the newest, then reload"
+	if text := strings.TrimPrefix(gone.Error(), filepath.Dir(l.beside("x"))+"/"); text != want {
+		t.Errorf("a version that is not there:\n%s\nwant:\n%s", text, want)
+	}
 	if err := l.train(4, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -317,7 +324,8 @@ func TestStored_AVersionIsFrozenWhileTheRunGoesOn(t *testing.T) {
 		return r, err
 	}
 	var e *control.Error
-	if _, err := reload(3); !errors.As(err, &e) || e.Code != players.CodeGone || !strings.Contains(e.Help, "rlhost checkpoint") {
+	if _, err := reload(3); !errors.As(err, &e) || !strings.Contains(e.Problems, "four.toml:") || !strings.Contains(e.Problems, "error["+players.CodeGone+"]: ") ||
+		!strings.Contains(e.Problems, "rlhost checkpoint") {
 		t.Errorf("version 3 without a checkpoint: %v", err)
 	}
 	var saved control.CheckpointReply
