@@ -73,6 +73,11 @@ func (c *Rollout) Restore(state component.State) error {
 	if len(splits) != len(c.splits) {
 		return fmt.Errorf("rollout state has %d splits, the pipeline %d", len(splits), len(c.splits))
 	}
+	if from := &splits[0]; !from.Fresh && c.forgets(from) {
+		is := c.schema.Shape.Memory
+		c.h.Log.Warn("policies begin anew in the episodes that go on: what was kept of these is for other ones", "kept_rows", from.Memory.Past, "kept_numbers", from.Memory.State,
+			"rows", is.Past, "numbers", is.State)
+	}
 	for i, s := range c.splits {
 		c.attempts = max(splits[i].Attempts, splits[i].Restarted) // older states have no count of attempts
 		if err := s.restore(&splits[i], state.Blobs[blobName(i)]); err != nil {
@@ -83,14 +88,18 @@ func (c *Rollout) Restore(state component.State) error {
 	return nil
 }
 
+// forgets reports whether what policies kept of the episodes that go on is not what those of now do. Older states do not say what it was.
+func (c *shared) forgets(from *splitState) bool {
+	was, is := from.Memory, c.schema.Shape.Memory
+	return was != (trajectory.Memory{}) && (from.Policies != c.schema.Shape.Policies || was.Past != is.Past || was.State != is.State)
+}
+
 func (s *split) restore(from *splitState, instance []byte) error {
 	if from.Carry == nil {
 		from.Carry = append(from.CarryObs, from.CarryMask...)
 	}
-	was, is := from.Memory, s.c.schema.Shape.Memory
-	acted := from.Policies == s.c.schema.Shape.Policies                                               // the same policies, which kept what is carried
-	other := was != (trajectory.Memory{}) && (!acted || was.Past != is.Past || was.State != is.State) // older states do not say what it was
-	if other || len(from.Carry) != len(s.carry) {
+	acted := from.Policies == s.c.schema.Shape.Policies // the same policies, which kept what is carried
+	if s.c.forgets(from) || len(from.Carry) != len(s.carry) {
 		from.Carry = s.remembered(from)
 	}
 	if len(from.Accounts) != s.n || len(from.Phantom) != s.n ||

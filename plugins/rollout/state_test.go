@@ -1,7 +1,9 @@
 package rollout
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/component"
@@ -51,6 +53,10 @@ func TestS19AnotherMemoryBeginsAnew(t *testing.T) {
 			r.silent = true
 			r.MustSettle()
 			same := was.State == is.State && was.Past == is.Past
+			told := fmt.Sprintf("policies begin anew in the episodes that go on: what was kept of these is for other ones\" component=rollout kept_rows=%d kept_numbers=%d rows=%d numbers=%d", was.Past, was.State, is.Past, is.State)
+			if want := !same && was != (trajectory.Memory{}); strings.Contains(r.Log.String(), told) != want {
+				t.Errorf("from %+v to %+v: log %s, want it to say so: %t", was, is, r.Log.String(), want)
+			}
 			for _, s := range r.c.splits {
 				for env := range s.n {
 					if step := obsOf(s.tr, trajectory.Obs, 0, env)[plugintest.ObsStep]; step != 8 {
