@@ -220,21 +220,28 @@ func lives(t *testing.T, g *guest) {
 	grants := map[string][]string{}
 	_ = g.Configure(plugintest.DecodeTable(nil)) // TryRig says what is wrong
 	for _, p := range g.Manifest().Slots {
-		grants[p.Name] = []string{"reward"}
+		grants[p.Name] = []string{"reward", "shaped_reward"}
 	}
 	rig, err := plugintest.TryRig(t, g, plugintest.RigOptions{Name: "fuzz", Grants: grants}, plugintest.DecodeTable(nil))
 	if err != nil {
 		return
 	}
-	x := newBlocks(t, rig.Host.Arenas, 2, trajectory.Shape{Steps: 2, Envs: 2})
+	x := newBlocks(t, rig.Host.Arenas, 2, trajectory.Shape{Steps: 2, Envs: 2, Granted: "reward shaped_reward"})
 	for range 2 {
 		h := x.with(1, 2, 3, 4)
+		loan, err := x.arena.Loan()
+		must(t, err)
 		for _, s := range g.slots[:min(len(g.slots), 4)] {
-			g.handle(s, &hostabi.Message{Handle: h})
+			m := hostabi.Message{Handle: h}
+			if s.payload.OnLoan {
+				m.Handle = loan.Handle()
+			}
+			g.handle(s, &m)
 			if !g.dead && g.run.OverLimit() {
 				t.Errorf("it has a memory of %d bytes, more than its limit and its windows", g.run.Memory())
 			}
 		}
+		must(t, loan.Abort())
 		must(t, x.arena.Release(h))
 	}
 	if g.run.Has(hostabi.ExportTimer) {
