@@ -116,7 +116,7 @@ func TestHostile_WrappersHarmNobody(t *testing.T) {
 		w, err := l.Wrapper(s, nil)
 		must(t, err)
 		shape := Shape{Envs: 2, Agents: 1, Columns: []ShapeOf{{DType: hostabi.F32, Rows: 1, Elems: 1, Write: true}, {DType: w.Columns()[1].DType, Rows: 1, Elems: 3, Write: true}}}
-		x, err := w.New("wrapper", 1, shape)
+		x, err := w.New(WrapperOptions{Name: "wrapper", Seed: 1, Shape: shape})
 		must(t, err)
 		var first string
 		for range 2 {
