@@ -27,6 +27,22 @@ type DictEnv[A Action] interface {
 	Step(rng *Rand, action []A, obs *Observed) Result
 }
 
+// CompositeEnv is an environment with several actions, a Tuple or Dict of them, which Spec.Actions describes, and with those observations
+// that Spec.Observations does: one or several. All else is as with Env.
+type CompositeEnv interface {
+	// Reset starts an episode and writes its first observations. rng is the environment's own stream.
+	Reset(rng *Rand, obs *Observed)
+	// Step advances by one step and writes all of the next observations, also after the last step.
+	Step(rng *Rand, action *Taken, obs *Observed) Result
+}
+
+// Taken has the rows of an environment's actions in the order of Spec.Actions: element i of Int32 is that of action i where its space is
+// discrete, else of Float32; the other one is nil. They are valid during the call only.
+type Taken struct {
+	Int32   [][]int32
+	Float32 [][]float32
+}
+
 // Observed has the rows of an environment's observations in the order of Spec.Observations: element i of the slice for its
 // type is that of observation i, elements of other observations are nil. They are valid during the call only.
 type Observed struct {
@@ -67,7 +83,7 @@ type TurnTaker interface {
 }
 
 // Masker says which actions are legal: legal has one element per value of each element of the action, 1 = legal, those of
-// its first element first; of several agents those of the first agent first. It is not called behind the end of an episode, and what
+// its first element first, of several actions those of the first discrete one first; of several agents those of the first agent first. It is not called behind the end of an episode, and what
 // it says of an agent that does not act is not read.
 type Masker interface {
 	ActionMask(legal []uint8)
@@ -90,22 +106,30 @@ type DictBatch[A Action] interface {
 	Step(first int, rngs []Rand, rows Rows[A, uint8], obs *Observed)
 }
 
-// BatchMasker is a Batch or DictBatch that says which actions of environment i are legal; see Masker.
+// CompositeBatch is a Batch with several actions, as CompositeEnv.
+type CompositeBatch interface {
+	// Reset starts an episode of environment i and writes its first observations.
+	Reset(i int, rng *Rand, obs *Observed)
+	// Step is that of DictBatch. rows.Actions is empty, too: action has the rows of each, packed like the others, [n, action…].
+	Step(first int, rngs []Rand, rows Rows[int32, uint8], action *Taken, obs *Observed)
+}
+
+// BatchMasker is a Batch, DictBatch or CompositeBatch that says which actions of environment i are legal; see Masker.
 type BatchMasker interface {
 	ActionMask(i int, legal []uint8)
 }
 
-// BatchTurnTaker is a Batch or DictBatch that says which agents of environment i act in the next step; see TurnTaker.
+// BatchTurnTaker is a Batch, DictBatch or CompositeBatch that says which agents of environment i act in the next step; see TurnTaker.
 type BatchTurnTaker interface {
 	Active(i int, acts []uint8)
 }
 
-// BatchParamTaker is a Batch or DictBatch that is told before each Reset of environment i what Spec.Params describes; see ParamTaker.
+// BatchParamTaker is a Batch, DictBatch or CompositeBatch that is told before each Reset of environment i what Spec.Params describes; see ParamTaker.
 type BatchParamTaker interface {
 	SetParams(i int, params []float32)
 }
 
-// BatchSaver is a Batch or DictBatch whose environments can be saved and loaded one by one. Random streams are not part of
+// BatchSaver is a Batch, DictBatch or CompositeBatch whose environments can be saved and loaded one by one. Random streams are not part of
 // it; the caller keeps them.
 type BatchSaver interface {
 	AppendEnv(dst []byte, i int) ([]byte, error)

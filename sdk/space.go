@@ -1,7 +1,7 @@
 package sdk
 
 // Space describes the elements of an action or an observation. Its element type is the type parameter of Env, but for one
-// of several observations.
+// of several observations or actions.
 type Space struct {
 	Shape       []int     // nil = scalar
 	Low, High   float32   // bounds of a Box; equal = unbounded
@@ -29,6 +29,13 @@ const (
 // As returns the space as one of several observations: its path, such as inventory/gold, and the type of its elements.
 func (s Space) As(name string, t Type) Space {
 	s.Name, s.Type = name, t
+	return s
+}
+
+// Named returns the space as one of several actions: its path, such as arm/left. Elements are int32 where the space is discrete,
+// else float32.
+func (s Space) Named(name string) Space {
+	s.Name = name
 	return s
 }
 
@@ -102,7 +109,8 @@ const (
 type Spec struct {
 	Name         string // name@version
 	Action, Obs  Space
-	Observations []Space  // of a DictEnv, in the place of Obs
+	Observations []Space  // of a DictEnv or CompositeEnv, in the place of Obs
+	Actions      []Space  // of a CompositeEnv, in the place of Action
 	Figures      []Figure // of an environment that is a Teller, or of a Batch
 	Params       Space    // of an environment that is a ParamTaker, or of a batch that is a BatchParamTaker: a vector; without a shape none
 	Discount     bool     // the environment's own, in Result, takes the place of the learner's gamma

@@ -36,7 +36,7 @@ func (b *batch[A, O]) freeIdle(i int) {
 	}
 	for k, acts := range b.acts[i*b.agents:][:b.agents] {
 		if acts == 0 {
-			copy(b.legal[k*b.mask.row:(k+1)*b.mask.row], b.allLegal)
+			copy(b.legal[k*b.choices:(k+1)*b.choices], b.allLegal)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"strconv"
 
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/sdk"
@@ -21,7 +20,7 @@ const (
 	tensorTerminated
 	tensorTruncated
 	tensorFinal
-	tensorMask // or what follows: a discount, who acts, figures, and the observations after the first, each with its last one
+	tensorMask // of the first action, or what follows: a discount, who acts, figures, the observations after the first, each with its last one, the actions after the first, their masks
 )
 
 // batch is N environments and the memory that they are bound to. It does the autoreset.
@@ -32,9 +31,11 @@ type batch[A sdk.Action, O sdk.Element] struct {
 	waiting  []bool // the episode is over and the environment waits for its reset
 	idle     int    // how many wait
 	now      int
+	refused  bool       // the last step, for the action of environment now
 	discrete *described // the action; nil for a Box
-	legal    []uint8    // room for one mask; nil without masks
-	allLegal []uint8    // a mask of ones
+	legal    []uint8    // [agents, choices], room for the masks of one environment; nil without masks
+	allLegal []uint8    // such of ones
+	choices  int        // of all actions that have a mask
 	saved    []byte     // what save returned last
 
 	stateVersion uint32
@@ -50,7 +51,8 @@ type batch[A sdk.Action, O sdk.Element] struct {
 	reward     tensor[float32]
 	terminated tensor[uint8]
 	truncated  tensor[uint8]
-	mask       tensor[uint8]
+	masks      []tensor[uint8]
+	maskAt     []int // in the description
 	discounts  bool
 	discount   tensor[float32]
 	active     tensor[uint8]
@@ -59,7 +61,9 @@ type batch[A sdk.Action, O sdk.Element] struct {
 	given      []float32       // [params] of the environment whose episode begins; nil where there are none
 	told       []float32       // [envs, figures]
 	tensors    int             // of the description
+	more       int             // the first of the description behind the mask of the first action
 	parts      *parts          // several observations, in the place of obs and final
+	moves      *moves          // several actions, in the place of action
 }
 
 func newBatch[A sdk.Action, O sdk.Element](descs []described, spec *sdk.Spec, envs sdk.Batch[A, O], n int, mode hostabi.Autoreset) *batch[A, O] {
@@ -68,8 +72,16 @@ func newBatch[A sdk.Action, O sdk.Element](descs []described, spec *sdk.Spec, en
 	for i := range b.rngs {
 		b.rngs[i], b.waiting[i] = sdk.NewRand(uint64(i)), true
 	}
-	b.action = newTensor[A](descs[tensorAction], n)
-	b.tensors = len(descs)
+	b.tensors, b.more = len(descs), tensorMask
+	if composite, ok := envs.(interface{ act(*moves) }); ok {
+		b.moves = newMoves(descs, n)
+		composite.act(b.moves)
+	} else {
+		b.action = newTensor[A](descs[tensorAction], n)
+		if dtypeOf[A]() == hostabi.I32 && descs[tensorAction].count(0) > 0 {
+			b.discrete = &descs[tensorAction]
+		}
+	}
 	if dict, ok := envs.(interface{ observe(*parts) }); ok {
 		b.parts = newParts(descs, n)
 		dict.observe(b.parts)
@@ -80,15 +92,14 @@ func newBatch[A sdk.Action, O sdk.Element](descs []described, spec *sdk.Spec, en
 	b.reward = newTensor[float32](descs[tensorReward], n)
 	b.terminated = newTensor[uint8](descs[tensorTerminated], n)
 	b.truncated = newTensor[uint8](descs[tensorTruncated], n)
-	if dtypeOf[A]() == hostabi.I32 && descs[tensorAction].count(0) > 0 {
-		b.discrete = &descs[tensorAction]
-	}
 	if len(descs) > tensorMask && descs[tensorMask].Role == hostabi.RoleActionMask {
-		b.mask = newTensor[uint8](descs[tensorMask], n)
-		b.legal, b.allLegal = make([]uint8, b.mask.elems), bytes.Repeat([]byte{1}, b.mask.elems)
+		b.more++
 	}
-	for _, d := range descs[tensorMask:] {
+	for i, d := range descs {
 		switch d.Role {
+		case hostabi.RoleActionMask:
+			b.masks, b.maskAt = append(b.masks, newTensor[uint8](d, n)), append(b.maskAt, i)
+			b.choices += b.masks[len(b.masks)-1].row
 		case hostabi.RoleDiscount:
 			b.discounts, b.discount = true, newTensor[float32](d, n)
 		case hostabi.RoleActive:
@@ -101,6 +112,9 @@ func newBatch[A sdk.Action, O sdk.Element](descs []described, spec *sdk.Spec, en
 			b.given = make([]float32, b.params.elems)
 		}
 	}
+	if b.choices > 0 {
+		b.legal, b.allLegal = make([]uint8, b.agents*b.choices), bytes.Repeat([]byte{1}, b.agents*b.choices)
+	}
 	b.told = make([]float32, n*len(b.figures))
 	return b
 }
@@ -109,7 +123,7 @@ func (b *batch[A, O]) size() int { return len(b.rngs) }
 
 // current returns the environment being stepped.
 func (b *batch[A, O]) current() int {
-	if s, ok := b.envs.(interface{ current() int }); ok {
+	if s, ok := b.envs.(interface{ current() int }); ok && !b.refused {
 		return s.current()
 	}
 	return b.now
@@ -119,10 +133,9 @@ func (b *batch[A, O]) bind(list []hostabi.Binding) hostabi.Status {
 	if len(list) != b.tensors {
 		return hostabi.StatusArgument
 	}
-	ok := b.action.bind(list[tensorAction], true) && b.bindObs(list) &&
+	ok := b.bindActions(list) && b.bindObs(list) &&
 		b.reward.bind(list[tensorReward], true) && b.terminated.bind(list[tensorTerminated], true) &&
-		b.truncated.bind(list[tensorTruncated], true) &&
-		(b.legal == nil || b.mask.bind(list[tensorMask], true)) && b.bindMore(list)
+		b.truncated.bind(list[tensorTruncated], true) && b.bindMore(list)
 	b.bound = ok
 	if !ok {
 		return hostabi.StatusArgument
@@ -130,20 +143,29 @@ func (b *batch[A, O]) bind(list []hostabi.Binding) hostabi.Status {
 	return hostabi.StatusOK
 }
 
+// bindActions binds the actions and their masks.
+func (b *batch[A, O]) bindActions(list []hostabi.Binding) bool {
+	ok := true
+	for j := range b.masks {
+		ok = b.masks[j].bind(list[b.maskAt[j]], true) && ok
+	}
+	if b.moves != nil {
+		return b.moves.bind(list) && ok
+	}
+	return b.action.bind(list[tensorAction], true) && ok
+}
+
 func (b *batch[A, O]) bindObs(list []hostabi.Binding) bool {
 	sameStep := b.mode == hostabi.SameStep
 	if b.parts == nil {
 		return b.obs.bind(list[tensorObs], true) && b.final.bind(list[tensorFinal], sameStep)
 	}
-	return b.parts.bind(list, b.more()+int(flag(b.discounts))+int(flag(b.acts != nil))+len(b.figures), sameStep)
+	return b.parts.bind(list, b.more+int(flag(b.discounts))+int(flag(b.acts != nil))+len(b.figures), sameStep)
 }
-
-// more is the first tensor behind the mask.
-func (b *batch[A, O]) more() int { return tensorMask + int(flag(b.legal != nil)) }
 
 // bindMore binds the discount, who acts and the figures. A host need not want figures.
 func (b *batch[A, O]) bindMore(list []hostabi.Binding) bool {
-	at, ok := b.more(), true
+	at, ok := b.more, true
 	if b.discounts {
 		ok = b.discount.bind(list[at], true)
 		at++
@@ -232,9 +254,21 @@ func (b *batch[A, O]) writeMask(t uint32, first, count int) {
 			b.envs.(sdk.BatchMasker).ActionMask(i, b.legal)
 			b.freeIdle(i)
 		}
-		row := b.mask.rows(t, i, 1, false)
-		copy(row, b.legal)
-		b.mask.write(t, i, row)
+		b.writeLegal(t, i)
+	}
+}
+
+// writeLegal writes what is legal in environment i to the mask of each action.
+func (b *batch[A, O]) writeLegal(t uint32, i int) {
+	at := 0
+	for j := range b.masks {
+		mask := &b.masks[j]
+		row := mask.rows(t, i, 1, false)
+		for k := range b.agents {
+			copy(row[k*mask.row:][:mask.row], b.legal[k*b.choices+at:])
+		}
+		mask.write(t, i, row)
+		at += mask.row
 	}
 }
 
@@ -255,7 +289,10 @@ func (b *batch[A, O]) step(t uint32, first, count int) hostabi.Status {
 		Terminated: b.terminated.rows(t, first, count, false),
 		Truncated:  b.truncated.rows(t, first, count, false),
 	}
-	if !b.actionsOK(first, rows.Actions) {
+	if b.moves != nil {
+		b.moves.open(t, first, count)
+	}
+	if b.refused = !b.actionsOK(first, rows.Actions); b.refused {
 		return hostabi.StatusAction
 	}
 	clear(rows.Figures)
@@ -327,11 +364,19 @@ func cut[T any](rows []T, n, from, to int) []T {
 
 // actionsOK checks every discrete action before anything moves, so that a bad one changes no environment.
 func (b *batch[A, O]) actionsOK(first int, actions []A) bool {
-	d := b.discrete
-	if d == nil {
-		return true
+	if b.moves == nil {
+		return b.discrete == nil || b.choicesOK(b.discrete, b.action.elems, first, asUint32(actions))
 	}
-	choices := asUint32(actions)
+	for _, x := range b.moves.list {
+		if d, elems, choices := x.choices(); d != nil && !b.choicesOK(d, elems, first, choices) {
+			return false
+		}
+	}
+	return true
+}
+
+// choicesOK checks one of the actions, which has so many elements in each environment.
+func (b *batch[A, O]) choicesOK(d *described, elems, first int, choices []uint32) bool {
 	var all uint32
 	for _, a := range choices {
 		all |= a
@@ -339,7 +384,7 @@ func (b *batch[A, O]) actionsOK(first int, actions []A) bool {
 	if d.Start == 0 && all < d.N {
 		return true // no action is larger than all of them put together
 	}
-	elems, row := b.action.elems, b.action.row
+	row := elems / b.agents
 	for k, a := range choices {
 		if a-uint32(d.Start) >= d.count(k%row) && !b.waiting[first+k/elems] && b.acting(first*b.agents+k/row) {
 			b.now = first + k/elems
@@ -406,89 +451,4 @@ func (b *batch[A, O]) rest(t uint32, i int, rows sdk.Rows[A, O]) {
 	} else {
 		b.obs.read(t, i, rows.Obs)
 	}
-}
-
-// What the SDK adds to the author's bytes: in front the head, behind flags (u32) and random stream (u64), and, where agents end
-// apart, a byte for each that has.
-const (
-	savedHead  = 8 // state version and number of bytes that follow, u32 each
-	savedBytes = 12
-)
-
-// tail is how many bytes follow the author's.
-func (b *batch[A, O]) tail() int {
-	if b.apart {
-		return savedBytes + b.agents
-	}
-	return savedBytes
-}
-
-// save returns the state of an environment. It is valid until the next call.
-func (b *batch[A, O]) save(i int) ([]byte, hostabi.Status, error) {
-	saver, ok := b.envs.(sdk.BatchSaver)
-	if !ok {
-		return nil, hostabi.StatusUnsupported, errUnsupported
-	}
-	data, err := saver.AppendEnv(append(b.saved[:0], make([]byte, savedHead)...), i)
-	if errors.Is(err, errUnsupported) {
-		return nil, hostabi.StatusUnsupported, err
-	}
-	if err != nil {
-		return nil, hostabi.StatusInternal, err
-	}
-	le := binary.LittleEndian
-	data = le.AppendUint32(data, uint32(flag(b.waiting[i])))
-	b.saved = le.AppendUint64(data, b.rngs[i].State())
-	if b.apart {
-		b.saved = append(b.saved, b.over[i*b.agents:][:b.agents]...)
-	}
-	le.PutUint32(b.saved, b.stateVersion)
-	le.PutUint32(b.saved[4:], uint32(len(b.saved)-savedHead))
-	return b.saved, hostabi.StatusOK, nil
-}
-
-func (b *batch[A, O]) load(i int, data []byte) (hostabi.Status, error) {
-	saver, ok := b.envs.(sdk.BatchSaver)
-	if !ok {
-		return hostabi.StatusUnsupported, errUnsupported
-	}
-	if len(data) < savedHead+b.tail() {
-		return hostabi.StatusArgument, errors.New("saved state is too short")
-	}
-	le := binary.LittleEndian
-	if version := le.Uint32(data); version != b.stateVersion {
-		return hostabi.StatusVersion, errors.New("saved state of version " + strconv.FormatUint(uint64(version), 10) + ", this environment reads " +
-			strconv.FormatUint(uint64(b.stateVersion), 10))
-	}
-	if n := le.Uint32(data[4:]); int(n) != len(data)-savedHead {
-		return hostabi.StatusArgument, errors.New("saved state is not as long as it says")
-	}
-	own, rest := data[savedHead:len(data)-b.tail()], data[len(data)-b.tail():]
-	flags := le.Uint32(rest)
-	if flags > 1 {
-		return hostabi.StatusArgument, errors.New("saved state has unknown flags")
-	}
-	if err := saver.LoadEnv(i, own); errors.Is(err, errUnsupported) {
-		return hostabi.StatusUnsupported, err
-	} else if err != nil {
-		return hostabi.StatusArgument, err
-	}
-	b.setWaiting(i, flags == 1)
-	b.rngs[i] = sdk.RandAt(le.Uint64(rest[4:]))
-	if b.apart {
-		copy(b.over[i*b.agents:][:b.agents], rest[savedBytes:])
-	}
-	if b.acts != nil {
-		b.ask(i)
-	}
-	return hostabi.StatusOK, nil
-}
-
-func (b *batch[A, O]) render(i int) (string, hostabi.Status) {
-	if r, ok := b.envs.(interface{ text(int) (string, bool) }); ok {
-		if text, ok := r.text(i); ok {
-			return text, hostabi.StatusOK
-		}
-	}
-	return "", hostabi.StatusUnsupported
 }

@@ -9,7 +9,7 @@
 //
 // The package exports the functions of env ABI v1 and does what is not the environment's business: batches,
 // strides, autoreset, random streams, final observations, save and load. It works on any platform as far as
-// tests need it, but only on wasip1 does it export anything. It is not for more than one action tensor.
+// tests need it, but only on wasip1 does it export anything. ServeDict is for several observations, ServeComposite for several actions.
 //
 // Several agents with the same spaces, sdk.Spec.Agents, are rows one behind the other: action and obs have those of each. See
 // sdk.Rewarder, sdk.TurnTaker and sdk.Spec.Apart.

@@ -36,6 +36,18 @@ func (e *each[E]) reward(row int, step sdk.Result, rewards []float32, terminated
 	}
 }
 
+// put writes what the last step of the environment that steps has returned, in row i of each column.
+func (e *each[E]) put(i int, r sdk.Result, rewards, discounts []float32, terminated, truncated []uint8) {
+	if e.results != nil {
+		e.reward(i, r, rewards, terminated, truncated)
+		return
+	}
+	rewards[i], terminated[i], truncated[i] = r.Reward, flag(r.Terminated), flag(r.Truncated)
+	if discounts != nil {
+		discounts[i] = r.Discount
+	}
+}
+
 // tell has the environments from first on tell their figures, n each.
 func (e *each[E]) tell(first, n int, figures []float32) {
 	for i := 0; n > 0 && i < len(figures); i += n {
@@ -160,22 +172,45 @@ func (d *dicts[A, E]) Step(first int, rngs []sdk.Rand, rows sdk.Rows[A, uint8]) 
 		d.now = first + i
 		r := env.Step(&rngs[i], rows.Actions[i*actionElems:][:actionElems:actionElems], d.parts.open(first+i, 1))
 		d.parts.shut(first + i)
-		if d.results != nil {
-			d.reward(i, r, rows.Rewards, rows.Terminated, rows.Truncated)
-			continue
-		}
-		rows.Rewards[i] = r.Reward
-		rows.Terminated[i], rows.Truncated[i] = flag(r.Terminated), flag(r.Truncated)
-		if rows.Discounts != nil {
-			rows.Discounts[i] = r.Discount
-		}
+		d.put(i, r, rows.Rewards, rows.Discounts, rows.Terminated, rows.Truncated)
 	}
 	d.tell(first, len(rows.Figures)/n, rows.Figures)
 }
 
+// composites makes a batch of environments with several actions, which go past the batch's own, as their observations do.
+type composites[E sdk.CompositeEnv] struct {
+	each[E]
+	parts *parts
+	moves *moves
+}
+
+func (c *composites[E]) observe(p *parts) { c.parts = p }
+
+func (c *composites[E]) act(m *moves) { c.moves = m }
+
+func (c *composites[E]) Reset(i int, rng *sdk.Rand, _ []uint8) {
+	c.now = i
+	c.envs[i].Reset(rng, c.parts.open(i, 1))
+	c.parts.shut(i)
+}
+
+func (c *composites[E]) Step(first int, rngs []sdk.Rand, rows sdk.Rows[int32, uint8]) {
+	n := len(rngs)
+	for i, env := range c.envs[first : first+n] {
+		c.now = first + i
+		r := env.Step(&rngs[i], c.moves.of(first+i, 1), c.parts.open(first+i, 1))
+		c.parts.shut(first + i)
+		c.put(i, r, rows.Rewards, rows.Discounts, rows.Terminated, rows.Truncated)
+	}
+	c.tell(first, len(rows.Figures)/n, rows.Figures)
+}
+
+// authored are the methods of a batch of an author's own that it need not have.
+type authored[B any] struct{ own B }
+
 // dictBatch makes a batch of an author's own with several observations, which go past the batch's own.
 type dictBatch[A sdk.Action, B sdk.DictBatch[A]] struct {
-	own   B
+	authored[B]
 	parts *parts
 }
 
@@ -191,24 +226,45 @@ func (d *dictBatch[A, B]) Step(first int, rngs []sdk.Rand, rows sdk.Rows[A, uint
 	d.parts.shut(first)
 }
 
+// compositeBatch is the same with several actions.
+type compositeBatch[B sdk.CompositeBatch] struct {
+	authored[B]
+	parts *parts
+	moves *moves
+}
+
+func (c *compositeBatch[B]) observe(p *parts) { c.parts = p }
+
+func (c *compositeBatch[B]) act(m *moves) { c.moves = m }
+
+func (c *compositeBatch[B]) Reset(i int, rng *sdk.Rand, _ []uint8) {
+	c.own.Reset(i, rng, c.parts.open(i, 1))
+	c.parts.shut(i)
+}
+
+func (c *compositeBatch[B]) Step(first int, rngs []sdk.Rand, rows sdk.Rows[int32, uint8]) {
+	c.own.Step(first, rngs, rows, c.moves.of(first, len(rngs)), c.parts.open(first, len(rngs)))
+	c.parts.shut(first)
+}
+
 // ActionMask is called only where the batch is an sdk.BatchMasker.
-func (d *dictBatch[A, B]) ActionMask(i int, legal []uint8) {
+func (d *authored[B]) ActionMask(i int, legal []uint8) {
 	any(d.own).(sdk.BatchMasker).ActionMask(i, legal)
 }
 
 // Active leaves everybody acting where the batch is no sdk.BatchTurnTaker.
-func (d *dictBatch[A, B]) Active(i int, acts []uint8) {
+func (d *authored[B]) Active(i int, acts []uint8) {
 	if own, ok := any(d.own).(sdk.BatchTurnTaker); ok {
 		own.Active(i, acts)
 	}
 }
 
 // SetParams is called only where the batch is an sdk.BatchParamTaker.
-func (d *dictBatch[A, B]) SetParams(i int, params []float32) {
+func (d *authored[B]) SetParams(i int, params []float32) {
 	any(d.own).(sdk.BatchParamTaker).SetParams(i, params)
 }
 
-func (d *dictBatch[A, B]) AppendEnv(dst []byte, i int) ([]byte, error) {
+func (d *authored[B]) AppendEnv(dst []byte, i int) ([]byte, error) {
 	saver, ok := any(d.own).(sdk.BatchSaver)
 	if !ok {
 		return nil, errUnsupported
@@ -216,7 +272,7 @@ func (d *dictBatch[A, B]) AppendEnv(dst []byte, i int) ([]byte, error) {
 	return saver.AppendEnv(dst, i)
 }
 
-func (d *dictBatch[A, B]) LoadEnv(i int, data []byte) error {
+func (d *authored[B]) LoadEnv(i int, data []byte) error {
 	saver, ok := any(d.own).(sdk.BatchSaver)
 	if !ok {
 		return errUnsupported

@@ -55,9 +55,34 @@ func ServeDictBatch[A sdk.Action, B sdk.DictBatch[A]](spec sdk.Spec, newBatch fu
 	_, takes := any(*new(B)).(sdk.BatchParamTaker)
 	create := func(_ *sdk.Spec, c *sdk.Config, n int) (sdk.Batch[A, uint8], error) {
 		own, err := newBatch(c, n)
-		return &dictBatch[A, B]{own: own}, err
+		return &dictBatch[A, B]{authored: authored[B]{own}}, err
 	}
 	served = &program[A, uint8]{spec: spec, masked: masked, tells: true, turns: turns, takes: takes, dict: true, make: create}
+}
+
+// ServeComposite registers an environment with several actions, as Serve.
+func ServeComposite[E sdk.CompositeEnv](spec sdk.Spec, newEnv func(*sdk.Config) (E, error)) {
+	_, masked := any(*new(E)).(sdk.Masker)
+	_, tells := any(*new(E)).(sdk.Teller)
+	_, turns := any(*new(E)).(sdk.TurnTaker)
+	_, takes := any(*new(E)).(sdk.ParamTaker)
+	create := func(spec *sdk.Spec, c *sdk.Config, n int) (sdk.Batch[int32, uint8], error) {
+		all, err := newEach(spec, c, n, newEnv)
+		return &composites[E]{each: all}, err
+	}
+	served = &program[int32, uint8]{spec: spec, masked: masked, tells: tells, turns: turns, takes: takes, dict: true, composite: true, make: create}
+}
+
+// ServeCompositeBatch registers a vectorised environment with several actions, as ServeBatch.
+func ServeCompositeBatch[B sdk.CompositeBatch](spec sdk.Spec, newBatch func(c *sdk.Config, n int) (B, error)) {
+	_, masked := any(*new(B)).(sdk.BatchMasker)
+	_, turns := any(*new(B)).(sdk.BatchTurnTaker)
+	_, takes := any(*new(B)).(sdk.BatchParamTaker)
+	create := func(_ *sdk.Spec, c *sdk.Config, n int) (sdk.Batch[int32, uint8], error) {
+		own, err := newBatch(c, n)
+		return &compositeBatch[B]{authored: authored[B]{own}}, err
+	}
+	served = &program[int32, uint8]{spec: spec, masked: masked, tells: true, turns: turns, takes: takes, dict: true, composite: true, make: create}
 }
 
 // served is what the exports work on: a guest has one environment, and its exports have no other way to it.
@@ -82,13 +107,14 @@ type instance interface {
 }
 
 type program[A sdk.Action, O sdk.Element] struct {
-	spec   sdk.Spec
-	masked bool
-	tells  bool
-	turns  bool // the environment says who acts
-	takes  bool // it is told its reset parameters
-	dict   bool // there are several observations
-	make   func(*sdk.Spec, *sdk.Config, int) (sdk.Batch[A, O], error)
+	spec      sdk.Spec
+	masked    bool
+	tells     bool
+	turns     bool // the environment says who acts
+	takes     bool // it is told its reset parameters
+	dict      bool // there are several observations
+	composite bool // there are several actions
+	make      func(*sdk.Spec, *sdk.Config, int) (sdk.Batch[A, O], error)
 }
 
 // resolve returns the spec for a configuration.
@@ -97,11 +123,16 @@ func (p *program[A, O]) resolve(c *sdk.Config) (sdk.Spec, error) {
 	if spec.Describe != nil {
 		spec.Describe(c, &spec)
 	}
-	if err := checkSpace("action", spec.Action); err != nil {
-		return spec, err
+	if p.composite != (len(spec.Actions) > 0) {
+		return spec, errors.New("actions: ServeComposite and ServeCompositeBatch take the spec's Actions, the others its Action")
+	}
+	for _, space := range p.actions(&spec) {
+		if err := checkSpace("action", space); err != nil {
+			return spec, err
+		}
 	}
 	if p.dict != (len(spec.Observations) > 0) {
-		return spec, errors.New("observations: Serve and ServeBatch take the spec's Obs, ServeDict and ServeDictBatch its Observations")
+		return spec, errors.New("observations: Serve and ServeBatch take the spec's Obs, the others its Observations")
 	}
 	if len(spec.Figures) > 0 && !p.tells {
 		return spec, errors.New("figures: the environment has no method Tell, see sdk.Teller")
@@ -132,6 +163,14 @@ func (p *program[A, O]) dynamic(spec *sdk.Spec) bool { return p.turns || spec.Ap
 
 // perAgent says whether tensors have a row for each agent.
 func (p *program[A, O]) perAgent(spec *sdk.Spec) bool { return spec.Agents > 1 || p.dynamic(spec) }
+
+// actions returns the spaces of all actions.
+func (p *program[A, O]) actions(spec *sdk.Spec) []sdk.Space {
+	if p.composite {
+		return spec.Actions
+	}
+	return []sdk.Space{spec.Action}
+}
 
 // observations returns the spaces of all observations.
 func (p *program[A, O]) observations(spec *sdk.Spec) []sdk.Space {
@@ -188,17 +227,17 @@ func (p *program[A, O]) tensors(spec *sdk.Spec) []described {
 		last = append(last, tensorOf(hostabi.RoleFinalObservation, dtype, once, space))
 		now[i].Index, last[i].Index, last[i].Pair = uint16(i), uint16(i), uint16(i)
 	}
+	actions, masks := p.acting(spec)
 	list := []described{
-		tensorOf(hostabi.RoleAction, dtypeOf[A](), at, spec.Action),
+		actions[0],
 		now[0],
 		tensorOf(hostabi.RoleReward, hostabi.F32, at, sdk.Space{}),
 		tensorOf(hostabi.RoleTerminated, hostabi.U8, at, flag),
 		tensorOf(hostabi.RoleTruncated, hostabi.U8, at, flag),
 		last[0],
 	}
-	if p.masked && spec.Action.Choices() > 0 {
-		mask := sdk.Space{Shape: []int{spec.Action.Choices()}, High: 1}
-		list = append(list, tensorOf(hostabi.RoleActionMask, hostabi.U8, at1, mask))
+	if len(masks) > 0 && masks[0].Pair == 0 {
+		list, masks = append(list, masks[0]), masks[1:]
 	}
 	if spec.Discount {
 		list = append(list, tensorOf(hostabi.RoleDiscount, hostabi.F32, at, flag))
@@ -214,6 +253,7 @@ func (p *program[A, O]) tensors(spec *sdk.Spec) []described {
 	for i := 1; i < len(now); i++ {
 		list = append(list, now[i], last[i])
 	}
+	list = append(append(list, actions[1:]...), masks...)
 	if len(spec.Params.Shape) > 0 {
 		list = append(list, tensorOf(hostabi.RoleResetParam, hostabi.F32, once|hostabi.TensorOptional, spec.Params))
 	}
@@ -221,6 +261,28 @@ func (p *program[A, O]) tensors(spec *sdk.Spec) []described {
 		giveAgents(list, spec)
 	}
 	return list
+}
+
+// acting returns the tensors of the actions, and those of the masks of such as are discrete.
+func (p *program[A, O]) acting(spec *sdk.Spec) (actions, masks []described) {
+	for i, space := range p.actions(spec) {
+		dtype, choices := dtypeOf[A](), space.Choices()
+		if p.composite {
+			dtype = hostabi.I32
+			if choices == 0 {
+				dtype = hostabi.F32
+			}
+		}
+		action := tensorOf(hostabi.RoleAction, dtype, hostabi.TensorAtT, space)
+		action.Index = uint16(i)
+		actions = append(actions, action)
+		if p.masked && choices > 0 {
+			mask := tensorOf(hostabi.RoleActionMask, hostabi.U8, hostabi.TensorAtT1, sdk.Space{Shape: []int{choices}, High: 1, Name: space.Name})
+			mask.Index, mask.Pair = uint16(len(masks)), uint16(i)
+			masks = append(masks, mask)
+		}
+	}
+	return actions, masks
 }
 
 // giveAgents gives each agent a row of the tensors that the environment has not for itself.
@@ -395,7 +457,10 @@ func (p *program[A, O]) create(config string, n int, mode hostabi.Autoreset) (in
 	if p.perAgent(&spec) && mode != hostabi.SameStep {
 		return nil, hostabi.StatusUnsupported, errors.New("environments with agents begin anew in the same step only")
 	}
-	row := max(spec.Action.Elems(), spec.Action.Choices())
+	row := 0
+	for _, space := range p.actions(&spec) {
+		row += max(space.Elems(), space.Choices())
+	}
 	for _, space := range p.observations(&spec) {
 		row = max(row, space.Elems())
 	}
