@@ -3,7 +3,8 @@
 use crate::abi;
 use core::mem::size_of;
 
-/// The element type of an action or an observation. A struct that has several observations is one too, see `Spec::observe`.
+/// The element type of an action or an observation. A struct that has several observations or actions is one too, see
+/// `Spec::observe` and `Spec::act`.
 pub trait Element: Copy + Default + 'static {
     /// abi::U8 and so on, 0 for a struct.
     const DTYPE: u8 = 0;
@@ -33,7 +34,7 @@ impl Element for i32 {
 /// One environment. Slices are valid during the call only. Of several agents, see `Spec::agents`, they have the row of each, one
 /// behind the other.
 pub trait Env: Sized {
-    /// i32 for discrete choices, f32 for a box.
+    /// i32 for discrete choices, f32 for a box; for several actions a struct, see `Spec::act`.
     type Action: Element;
     type Obs: Element;
     /// Whether there is an action mask, which `mask` writes.
@@ -61,8 +62,8 @@ pub trait Env: Sized {
     /// Says which agents act in the next step, if TURNS: acts has one element for each, which begins as 1; 0 = it does not. The
     /// action of such an agent is not read, and what it gets meanwhile counts with its last one.
     fn active(&self, _acts: &mut [u8]) {}
-    /// Writes 1 for each legal action and 0 for the others. It is not called behind the end of an episode, and what it says of an
-    /// agent that does not act is not read.
+    /// Writes 1 for each legal action and 0 for the others; of several actions, the values of the first discrete one first. It is not
+    /// called behind the end of an episode, and what it says of an agent that does not act is not read.
     fn mask(&self, _legal: &mut [u8]) {}
     /// What the discount of the last step is, 0 to 1, if DISCOUNTED.
     fn discount(&self) -> f32 {
@@ -133,6 +134,11 @@ impl Space {
         Space { shape: vec![n], n: 2, flags: abi::TENSOR_BINARY, ..Space::default() }
     }
 
+    /// The same space with another first value, if it is discrete.
+    pub fn from(self, start: i32) -> Space {
+        Space { start, ..self }
+    }
+
     /// A tensor of numbers from low to high; equal bounds mean unbounded.
     pub fn boxed(low: f32, high: f32, shape: &[u32]) -> Space {
         Space { shape: shape.to_vec(), low, high, ..Space::default() }
@@ -181,9 +187,9 @@ pub struct Figure {
     pub gather: u32,
 }
 
-/// One of several observations: a field of the struct that is `Env::Obs`.
+/// One of several observations or actions: a field of the struct that is `Env::Obs` or `Env::Action`.
 #[derive(Clone, Debug)]
-pub struct Observation {
+pub struct Field {
     pub space: Space,
     pub(crate) dtype: u8,
     pub(crate) size: usize,
@@ -198,7 +204,9 @@ pub struct Spec {
     pub action: Space,
     pub obs: Space,
     /// Several observations in the place of obs.
-    pub observations: Vec<Observation>,
+    pub observations: Vec<Field>,
+    /// Several actions in the place of action.
+    pub actions: Vec<Field>,
     pub figures: Vec<Figure>,
     /// See `Spec::params`.
     pub params: Option<Space>,
@@ -217,13 +225,14 @@ pub struct Spec {
 impl Spec {
     pub fn new(name: &str, action: Space, obs: Space) -> Spec {
         let name = name.to_string();
-        let (observations, figures) = (Vec::new(), Vec::new());
+        let (observations, actions, figures) = (Vec::new(), Vec::new(), Vec::new());
         let (agents, apart) = (1, false);
         Spec {
             name,
             action,
             obs,
             observations,
+            actions,
             figures,
             params: None,
             agents,
@@ -234,7 +243,7 @@ impl Spec {
         }
     }
 
-    /// An environment with several observations, which `observe` adds.
+    /// An environment with several observations, which `observe` adds. One with several actions as well gives `Space::default()`.
     pub fn several(name: &str, action: Space) -> Spec {
         Spec::new(name, action, Space::default())
     }
@@ -257,7 +266,30 @@ impl Spec {
     /// ```
     pub fn observe<T: Element>(mut self, offset: usize, name: &str, space: Space) -> Spec {
         let space = Space { name: name.to_string(), ..space };
-        self.observations.push(Observation { space, dtype: T::DTYPE, size: size_of::<T>(), offset });
+        self.observations.push(Field { space, dtype: T::DTYPE, size: size_of::<T>(), offset });
+        self
+    }
+
+    /// Adds an action by its path, such as arm/left: i32 where its space is discrete, else f32. It is the field at that offset of
+    /// the struct that is `Env::Action`; the space that `new` or `several` is given counts no more:
+    ///
+    /// ```
+    /// use rlhost_env::{Element, Space, Spec};
+    /// use std::mem::offset_of;
+    ///
+    /// #[derive(Clone, Copy, Default)]
+    /// struct Move { gear: i32, lamps: [i32; 4], wheel: f32 }
+    ///
+    /// impl Element for Move {}
+    ///
+    /// Spec::new("walk@1", Space::default(), Space::boxed(0.0, 1.0, &[1]))
+    ///     .act::<i32>(offset_of!(Move, gear), "gear", Space::discrete(3).from(-1))
+    ///     .act::<i32>(offset_of!(Move, lamps), "lamps", Space::multi_binary(4))
+    ///     .act::<f32>(offset_of!(Move, wheel), "wheel", Space::boxed(-1.0, 1.0, &[1]));
+    /// ```
+    pub fn act<T: Element>(mut self, offset: usize, name: &str, space: Space) -> Spec {
+        let space = Space { name: name.to_string(), ..space };
+        self.actions.push(Field { space, dtype: T::DTYPE, size: size_of::<T>(), offset });
         self
     }
 

@@ -2,7 +2,7 @@
 
 use crate::abi;
 use crate::abi::{Binding, TensorDesc};
-use crate::author::{Config, Element, Env, Observation, Rng, Space, Spec, Step};
+use crate::author::{Config, Element, Env, Field, Rng, Space, Spec, Step};
 use crate::memory::{self, Part, Rows, Tensor};
 use core::mem::size_of;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -17,7 +17,9 @@ const REWARD: usize = 2;
 const TERMINATED: usize = 3;
 const TRUNCATED: usize = 4;
 const FINAL: usize = 5;
-const MASK: usize = 6; // or what follows: a discount, who acts, and figures
+// Of the first action, or what follows: a discount, who acts, figures, the observations after the first, each with its last one, the
+// actions after the first, and the masks of those.
+const MASK: usize = 6;
 
 // What the SDK adds to the author's bytes: in front a head, the state's version and how many bytes follow it, u32 each;
 // behind them flags (u32) and random stream (u64), and, where agents end apart, a byte for each that has.
@@ -33,7 +35,7 @@ pub struct Batch<E: Env> {
     waiting: Vec<bool>,
     idle: usize,
     mode: u32,
-    space: Space, // of an action
+    actions: Vec<Field>, // of a struct, or the one that is none
     state_version: u32,
     bound: bool,
     action: Tensor<E::Action>,
@@ -51,6 +53,7 @@ pub struct Batch<E: Env> {
     params: Tensor<f32>, // the last of the description
     given: Vec<f32>,     // those of the environment whose episode begins, empty where there are none
     observations: usize, // of a struct, 0 if there is one that is none
+    masks: Vec<usize>,   // of the actions that have one: their numbers
 }
 
 /// The agents of all environments.
@@ -138,21 +141,35 @@ fn put(strings: &mut Vec<u8>, text: &str) -> u32 {
     at
 }
 
+/// Whether the fields lie in a struct of that size.
+fn check_fields(what: &str, fields: &[Field], size: usize) -> Result<(), String> {
+    for f in fields {
+        let bytes = f.space.elems().map_or(usize::MAX, |n| n * f.size);
+        if f.offset % f.size.max(1) != 0 || bytes > size.saturating_sub(f.offset) || f.dtype == 0 {
+            let (name, offset) = (&f.space.name, f.offset);
+            return Err(format!("{what} {name}: no field of its type and shape lies at offset {offset}"));
+        }
+    }
+    Ok(())
+}
+
 /// The spec for a configuration, or what is wrong with it.
 fn resolve<E: Env>(config: &mut Config) -> Result<Spec, String> {
     let spec = E::spec(config);
     config.check_values()?;
-    for o in &spec.observations {
-        let bytes = o.space.elems().map_or(usize::MAX, |n| n * o.size);
-        if o.offset % o.size.max(1) != 0 || bytes > size_of::<E::Obs>().saturating_sub(o.offset) || o.dtype == 0 {
-            return Err(format!(
-                "observation {}: no field of its type and shape lies at offset {}",
-                o.space.name, o.offset
-            ));
-        }
-    }
+    check_fields("observation", &spec.observations, size_of::<E::Obs>())?;
+    check_fields("action", &spec.actions, size_of::<E::Action>())?;
     if (E::Obs::DTYPE == 0) != !spec.observations.is_empty() {
         return Err("several observations are fields of a struct, see Spec::observe".to_string());
+    }
+    if (E::Action::DTYPE == 0) != !spec.actions.is_empty() {
+        return Err("several actions are fields of a struct, see Spec::act".to_string());
+    }
+    if E::MASKED && !spec.actions.is_empty() && !spec.actions.iter().any(|a| a.space.is_discrete()) {
+        return Err("mask: there is no discrete action".to_string());
+    }
+    if let Some(a) = spec.actions.iter().find(|a| a.dtype != if a.space.is_discrete() { abi::I32 } else { abi::F32 }) {
+        return Err(format!("action {}: want i32 where its space is discrete, else f32", a.space.name));
     }
     if spec.agents > MAX_AGENTS {
         return Err(format!("agents: {} of them, want 0 to {MAX_AGENTS}", spec.agents));
@@ -165,7 +182,9 @@ fn resolve<E: Env>(config: &mut Config) -> Result<Spec, String> {
     }
     let seen = spec.observations.iter().map(|o| ("observation", &o.space));
     let params = spec.params.iter().map(|space| ("params", space));
-    for (what, space) in [("action", &spec.action), ("observation", &spec.obs)].into_iter().chain(seen).chain(params) {
+    let acts = spec.actions.iter().map(|a| ("action", &a.space));
+    let one = [("action", &spec.action), ("observation", &spec.obs)].into_iter();
+    for (what, space) in one.chain(seen).chain(acts).chain(params) {
         let elems = space.elems().ok_or_else(|| format!("{what}: impossible shape {:?}", space.shape))?;
         if space.n as usize > (1 << 26) / elems {
             return Err(format!("{what}: impossible number of values {}", space.n));
@@ -174,8 +193,22 @@ fn resolve<E: Env>(config: &mut Config) -> Result<Spec, String> {
     Ok(spec)
 }
 
-fn mask_space(spec: &Spec) -> Space {
-    Space { shape: vec![spec.action.choices()], high: 1.0, ..Space::default() }
+/// The actions: those of a struct, or the one that is none.
+fn actions<E: Env>(spec: &Spec) -> Vec<Field> {
+    if spec.actions.is_empty() {
+        return vec![Field { space: spec.action.clone(), dtype: E::Action::DTYPE, size: 0, offset: 0 }];
+    }
+    spec.actions.clone()
+}
+
+/// The numbers of the actions that have a mask: of several those that are discrete.
+fn masked<E: Env>(actions: &[Field]) -> Vec<usize> {
+    let has = |j: &usize| E::MASKED && (actions.len() == 1 || actions[*j].space.is_discrete());
+    (0..actions.len()).filter(has).collect()
+}
+
+fn mask_space(action: &Space) -> Space {
+    Space { shape: vec![action.choices()], high: 1.0, name: action.name.clone(), ..Space::default() }
 }
 
 /// The description of an environment: a Spec, its tensors, their values and the string table.
@@ -183,25 +216,34 @@ pub fn describe<E: Env>(config: &str) -> Result<Vec<u8>, String> {
     let spec = resolve::<E>(&mut Config::parse(config))?;
     let several = per_agent::<E>(&spec);
     let (number, flag) = (Space::default(), Space { high: 1.0, ..Space::default() });
-    let one = [Observation { space: spec.obs.clone(), dtype: E::Obs::DTYPE, size: 0, offset: 0 }];
+    let one = [Field { space: spec.obs.clone(), dtype: E::Obs::DTYPE, size: 0, offset: 0 }];
     let observed = if spec.observations.is_empty() { &one[..] } else { &spec.observations[..] };
     let seen = |i: usize, role: u16, flags: u32| {
         let (space, last) = (&observed[i].space, role == abi::ROLE_FINAL_OBSERVATION);
         let pair = if last { i as u16 } else { 0 };
         (TensorDesc { index: i as u16, pair, ..desc(role, observed[i].dtype, flags, space) }, space)
     };
+    let acts = actions::<E>(&spec);
+    let act = |j: usize| {
+        let (dtype, space) = (acts[j].dtype, &acts[j].space);
+        (TensorDesc { index: j as u16, ..desc(abi::ROLE_ACTION, dtype, abi::TENSOR_AT_T, space) }, space)
+    };
+    let pairs = masked::<E>(&acts);
+    let masks: Vec<Space> = pairs.iter().map(|&j| mask_space(&acts[j].space)).collect();
+    let mask = |k: usize| {
+        let d = desc(abi::ROLE_ACTION_MASK, abi::U8, abi::TENSOR_AT_T1, &masks[k]);
+        (TensorDesc { index: k as u16, pair: pairs[k] as u16, ..d }, &masks[k])
+    };
     let mut tensors = vec![
-        (desc(abi::ROLE_ACTION, E::Action::DTYPE, abi::TENSOR_AT_T, &spec.action), &spec.action),
+        act(0),
         seen(0, abi::ROLE_OBSERVATION, abi::TENSOR_AT_T1),
         (desc(abi::ROLE_REWARD, abi::F32, abi::TENSOR_AT_T, &number), &number),
         (desc(abi::ROLE_TERMINATED, abi::U8, abi::TENSOR_AT_T, &flag), &flag),
         (desc(abi::ROLE_TRUNCATED, abi::U8, abi::TENSOR_AT_T, &flag), &flag),
         seen(0, abi::ROLE_FINAL_OBSERVATION, abi::TENSOR_NO_TIME),
     ];
-    let mask = mask_space(&spec);
-    if E::MASKED {
-        tensors.push((desc(abi::ROLE_ACTION_MASK, abi::U8, abi::TENSOR_AT_T1, &mask), &mask));
-    }
+    let front = (pairs.first() == Some(&0)) as usize; // masks before the rest
+    tensors.extend((0..front).map(mask));
     if E::DISCOUNTED {
         tensors.push((desc(abi::ROLE_DISCOUNT, abi::F32, abi::TENSOR_AT_T, &flag), &flag));
     }
@@ -217,6 +259,8 @@ pub fn describe<E: Env>(config: &str) -> Result<Vec<u8>, String> {
         tensors.push(seen(i, abi::ROLE_OBSERVATION, abi::TENSOR_AT_T1));
         tensors.push(seen(i, abi::ROLE_FINAL_OBSERVATION, abi::TENSOR_NO_TIME));
     }
+    tensors.extend((1..acts.len()).map(act));
+    tensors.extend((front..masks.len()).map(mask));
     if let Some(space) = &spec.params {
         let flags = abi::TENSOR_NO_TIME | abi::TENSOR_OPTIONAL;
         tensors.push((desc(abi::ROLE_RESET_PARAM, abi::F32, flags, space), space));
@@ -286,7 +330,27 @@ fn observed<T: Element>(spec: &Spec, agents: usize, envs: usize) -> Tensor<T> {
     if spec.observations.is_empty() {
         return Tensor::new(elems(&spec.obs), agents, envs);
     }
-    Tensor::of(spec.observations.iter().map(|o| Part::new(o.size, elems(&o.space), o.offset)).collect(), agents, envs)
+    Tensor::of(fields(&spec.observations), 1, agents, envs)
+}
+
+/// Where the fields of a struct lie.
+fn fields(list: &[Field]) -> Vec<Part> {
+    list.iter().map(|f| Part::new(f.size, f.space.elems().unwrap_or(1), f.offset)).collect()
+}
+
+/// The tensor of all masks, in which those of several actions lie one behind the other.
+fn legal(actions: &[Field], masks: &[usize], agents: usize, envs: usize) -> Tensor<u8> {
+    let sizes: Vec<usize> = masks.iter().map(|&j| actions[j].space.choices() as usize).collect();
+    if actions.len() == 1 {
+        return Tensor::new(sizes.iter().sum(), agents, envs);
+    }
+    let mut row = 0;
+    let mut parts = Vec::new();
+    for n in sizes {
+        parts.push(Part::new(1, n, row));
+        row += n;
+    }
+    Tensor::of(parts, row, agents, envs)
 }
 
 impl<E: Env> Batch<E> {
@@ -316,6 +380,8 @@ impl<E: Env> Batch<E> {
         let each = agents.count;
         let flags = if spec.apart { each } else { 1 };
         let params = spec.params.as_ref().map_or(0, elems);
+        let actions = actions::<E>(&spec);
+        let masks = masked::<E>(&actions);
         Ok(Batch {
             envs,
             rngs: (0..n as u64).map(Rng::new).collect(),
@@ -324,14 +390,17 @@ impl<E: Env> Batch<E> {
             mode,
             state_version: spec.state_version,
             bound: false,
-            action: Tensor::new(elems(&spec.action), each, count),
+            action: match spec.actions.is_empty() {
+                true => Tensor::new(elems(&spec.action), each, count),
+                false => Tensor::of(fields(&actions), 1, each, count),
+            },
             obs: observed(&spec, each, count),
             last: observed(&spec, each, count),
             observations: spec.observations.len(),
             reward: Tensor::new(1, each, count),
             terminated: Tensor::new(1, flags, count),
             truncated: Tensor::new(1, flags, count),
-            mask: Tensor::new(if E::MASKED { elems(&mask_space(&spec)) } else { 0 }, each, count),
+            mask: legal(&actions, &masks, each, count),
             discount: Tensor::new(1, 1, count),
             active: Tensor::new(1, each, count),
             agents,
@@ -339,7 +408,8 @@ impl<E: Env> Batch<E> {
             told: vec![0.0; spec.figures.len()],
             params: Tensor::new(params, 1, count),
             given: vec![0.0; params],
-            space: spec.action,
+            actions,
+            masks,
         })
     }
 
@@ -348,11 +418,14 @@ impl<E: Env> Batch<E> {
     }
 
     pub fn bind(&mut self, list: &[Binding]) -> i32 {
-        let discount = MASK + E::MASKED as usize;
+        let front = (self.masks.first() == Some(&0)) as usize; // masks before the rest
+        let discount = MASK + front;
         let active = discount + E::DISCOUNTED as usize;
         let figures = active + self.agents.dynamic as usize;
         let more = figures + self.figures.len();
-        let params = more + 2 * self.observations.saturating_sub(1);
+        let acts = more + 2 * self.observations.saturating_sub(1);
+        let masks = acts + self.actions.len() - 1;
+        let params = masks + self.masks.len() - front;
         if list.len() != params + !self.given.is_empty() as usize {
             return abi::STATUS_ARGUMENT;
         }
@@ -361,16 +434,22 @@ impl<E: Env> Batch<E> {
             self.obs.bind(&list[OBS], true) && self.last.bind(&list[FINAL], same_step)
         } else {
             let behind = |first: usize, k: usize| {
-                list[first..first + 1].iter().chain(list[more..params].iter().skip(k).step_by(2))
+                list[first..first + 1].iter().chain(list[more..acts].iter().skip(k).step_by(2))
             };
             self.obs.bind_parts(behind(OBS, 0), true) && self.last.bind_parts(behind(FINAL, 1), same_step)
         };
+        let moves = if self.actions.len() == 1 && E::Action::DTYPE != 0 {
+            self.action.bind(&list[ACTION], true) && (!E::MASKED || self.mask.bind(&list[MASK], true))
+        } else {
+            let legal = list[MASK..MASK + front].iter().chain(&list[masks..params]);
+            self.action.bind_parts(list[ACTION..ACTION + 1].iter().chain(&list[acts..masks]), true)
+                && self.mask.bind_parts(legal, true)
+        };
         self.bound = seen
-            && self.action.bind(&list[ACTION], true)
+            && moves
             && self.reward.bind(&list[REWARD], true)
             && self.terminated.bind(&list[TERMINATED], true)
             && self.truncated.bind(&list[TRUNCATED], true)
-            && (!E::MASKED || self.mask.bind(&list[MASK], true))
             && (!E::DISCOUNTED || self.discount.bind(&list[discount], true))
             && (!self.agents.dynamic || self.active.bind(&list[active], true))
             && self.figures.iter_mut().zip(&list[figures..]).all(|(figure, binding)| figure.bind(binding, false))
@@ -479,7 +558,10 @@ impl<E: Env> Batch<E> {
 
     /// Checks every discrete action before anything moves, so that a bad one changes no environment.
     fn actions_ok(&self, actions: Rows<E::Action>, first: usize, end: usize) -> bool {
-        let space = &self.space;
+        if E::Action::DTYPE == 0 {
+            return self.fields_ok(actions, first, end);
+        }
+        let space = &self.actions[0].space;
         if !space.is_discrete() {
             return true;
         }
@@ -498,6 +580,25 @@ impl<E: Env> Batch<E> {
             let acts = &self.agents.acts[self.agents.of(i)];
             if !self.waiting[i] && !actions.row(i).iter().enumerate().all(|(k, a)| acts[k / row] == 0 || legal((k, a)))
             {
+                CURRENT.store(i as u32, Ordering::Relaxed);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Is actions_ok for the fields of structs.
+    #[inline(never)]
+    fn fields_ok(&self, actions: Rows<E::Action>, first: usize, end: usize) -> bool {
+        let legal = |action: &E::Action| {
+            self.actions.iter().filter(|field| field.space.is_discrete()).all(|field| {
+                let value = |k| memory::choice(action, field.offset, k).wrapping_sub(field.space.start as u32);
+                (0..field.space.elems().unwrap_or(1)).all(|k| value(k) < field.space.count(k))
+            })
+        };
+        for i in (first..end).filter(|i| !self.waiting[*i]) {
+            let acts = &self.agents.acts[self.agents.of(i)];
+            if !actions.row(i).iter().zip(acts).all(|(action, acts)| *acts == 0 || legal(action)) {
                 CURRENT.store(i as u32, Ordering::Relaxed);
                 return false;
             }

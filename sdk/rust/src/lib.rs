@@ -27,8 +27,8 @@
 //! A guest is a `cdylib` built with `cargo build --release --target wasm32-unknown-unknown`, best with the flags
 //! `-C target-feature=+simd128,+bulk-memory`. The macro exports
 //! the functions of env ABI v1 and does what is not the environment's business: batches, strides, autoreset,
-//! random streams, final observations, save and load. The crate has no dependencies. It is not for more than
-//! one action tensor. Several observations: see [`Spec::observe`]; several agents: [`Spec::agents`].
+//! random streams, final observations, save and load. The crate has no dependencies. Several observations: see
+//! [`Spec::observe`]; several actions: [`Spec::act`]; several agents: [`Spec::agents`].
 
 pub mod abi;
 mod author;
@@ -43,7 +43,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-pub use author::{Config, Element, Env, Figure, Observation, Rng, Space, Spec, Step};
+pub use author::{Config, Element, Env, Field, Figure, Rng, Space, Spec, Step};
 pub use guest::{Guest, Slot};
 
 /// Sends a line to the host's log; the pipeline must grant "log". Levels are 0 debug, 1 info, 2 warning, 3 error.

@@ -77,7 +77,7 @@ pub fn struct_bytes<T: Copy>(value: &T) -> &[u8] {
     unsafe { slice::from_raw_parts((value as *const T).cast(), size_of::<T>()) }
 }
 
-/// Where one of several observations lies, in memory and in the author's struct.
+/// Where one of several tensors lies, in memory and in what stands for all of them: the author's struct, or a row of bytes.
 pub struct Part {
     pub size: usize,
     pub elems: usize,
@@ -115,6 +115,12 @@ impl Part {
     }
 }
 
+/// Element k of a field of an author's struct, as a choice of a discrete action. It lies within the struct.
+pub fn choice<T: Element>(object: &T, offset: usize, k: usize) -> u32 {
+    debug_assert!(offset + (k + 1) * size_of::<u32>() <= size_of::<T>());
+    unsafe { (object as *const T).cast::<u8>().add(offset).cast::<u32>().add(k).read_unaligned() }
+}
+
 /// All bits of a binding's address and strides.
 fn places(b: &Binding) -> u32 {
     b.ptr | b.stride_t | b.stride_env | b.stride_agent | b.stride_elem
@@ -137,7 +143,7 @@ pub struct Tensor<T> {
     packed: bool,
     envs: usize,
     rows: Vec<T>,     // [envs, elems], made when rows first turn out not to be packed
-    parts: Vec<Part>, // of a struct, of which each agent has one
+    parts: Vec<Part>, // of the row of an agent
 }
 
 /// A tensor's packed rows at one time. Small and copied, so that a loop keeps it in registers.
@@ -167,9 +173,10 @@ impl<T: Element> Tensor<T> {
         }
     }
 
-    /// Structs whose fields are several tensors.
-    pub fn of(parts: Vec<Part>, agents: usize, envs: usize) -> Self {
-        Tensor { packed: false, rows: vec![T::default(); envs * agents], parts, ..Tensor::new(1, agents, envs) }
+    /// Rows that several tensors are the parts of: a struct with its fields, or several tensors of the same type one behind the
+    /// other.
+    pub fn of(parts: Vec<Part>, row: usize, agents: usize, envs: usize) -> Self {
+        Tensor { packed: false, rows: vec![T::default(); envs * agents * row], parts, ..Tensor::new(row, agents, envs) }
     }
 
     /// Takes the places of the parts.
@@ -255,9 +262,10 @@ impl<T: Element> Tensor<T> {
 
 impl<T: Element> Tensor<T> {
     fn copy_parts(&mut self, t: u32, from: usize, to: usize, fetch: bool) {
-        for k in from..to {
-            let object = (&raw mut self.rows[k]).cast();
-            self.parts.iter().for_each(|part| part.copy(t, k / self.elems, k % self.elems, object, fetch));
+        for k in (from..to).step_by(self.row) {
+            let (i, agent) = (k / self.elems, k % self.elems / self.row);
+            let object = (&raw mut self.rows[k..k + self.row]).cast();
+            self.parts.iter().for_each(|part| part.copy(t, i, agent, object, fetch));
         }
     }
 }

@@ -5,7 +5,9 @@ use crate::author::{Config, Element, Env, Rng, Space, Spec, Step};
 use crate::batch::{self, Batch};
 use crate::memory;
 use crate::state::{pack, unpack};
+use core::marker::PhantomData;
 use core::mem::offset_of;
+use core::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard};
 
 /// Ends after `limit` steps: terminated if the last action was 1, else truncated. Observes its number of steps
@@ -484,6 +486,257 @@ fn required_arguments_are_given() {
     assert_eq!(config.required("empty"), Err("empty: is missing".to_string()));
     assert_eq!(config.required("other"), Err("other: is missing".to_string()));
     assert_eq!(config.check(), Ok(()));
+}
+
+/// Has the action that its argument names, and rewards the sum of its elements.
+struct Chooser<A>(PhantomData<A>);
+
+impl<A: Element + Into<f64>> Env for Chooser<A> {
+    type Action = A;
+    type Obs = f32;
+
+    fn spec(config: &mut Config) -> Spec {
+        let action = match config.text("action", "").as_str() {
+            "multi_discrete" => Space::multi_discrete(&[3, 2]).from(5),
+            "multi_binary" => Space::multi_binary(4),
+            "start" => Space::discrete(3).from(-1),
+            "bounds" => {
+                Space { shape: vec![2], lows: vec![-1.0, 0.0], highs: vec![1.0, f32::INFINITY], ..Space::default() }
+            }
+            _ => Space::boxed(-1.0, 1.0, &[3]),
+        };
+        Spec::new("chooser@1", action, Space::boxed(0.0, 0.0, &[1]))
+    }
+
+    fn new(_: &mut Config) -> Result<Self, String> {
+        Ok(Chooser(PhantomData))
+    }
+
+    fn reset(&mut self, _: &mut Rng, obs: &mut [f32]) {
+        obs[0] = 0.0;
+    }
+
+    fn step(&mut self, _: &mut Rng, action: &[A], obs: &mut [f32]) -> Step {
+        obs[0] = action.iter().map(|&a| a.into()).sum::<f64>() as f32;
+        Step { reward: obs[0], ..Step::default() }
+    }
+}
+
+/// A batch of three environments whose tensors have the sizes and elements that are listed, in rows or in columns, and two rows of
+/// time. Where stands those of the last observations.
+struct Choosers<E: Env> {
+    batch: Batch<E>,
+    binds: Vec<Binding>,
+    _turn: MutexGuard<'static, ()>,
+}
+
+const CHOOSERS: u32 = 3;
+const ACT: usize = 0; // the tensor of the first action
+
+fn choosers<E: Env>(config: &str, mode: u32, tensors: &[(u32, u32)], columns: bool) -> Choosers<E> {
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut batch = Batch::<E>::new(config, CHOOSERS, mode).expect("created");
+    let (mut ptr, mut binds) = (64, Vec::new());
+    for (k, &(size, elems)) in tensors.iter().enumerate() {
+        let row = size * elems;
+        let (stride_env, stride_elem) = if columns { (size, size * CHOOSERS) } else { (row, size) };
+        let stride_t = if k == 5 { 0 } else { row * CHOOSERS };
+        binds.push(Binding { ptr, stride_t, stride_env, stride_elem, ..Binding::default() });
+        ptr += (row * CHOOSERS * 16 + 63) & !63;
+    }
+    assert_eq!(batch.bind(&binds[1..]), abi::STATUS_ARGUMENT);
+    assert_eq!(batch.bind(&binds), abi::STATUS_OK);
+    assert_eq!(batch.reset(0, None, None), abi::STATUS_OK);
+    Choosers { batch, binds, _turn }
+}
+
+impl<E: Env> Choosers<E> {
+    fn at<T>(&self, k: usize, t: u32, env: u32, elem: u32) -> *mut T {
+        let b = &self.binds[k];
+        memory::at(b.ptr + t * b.stride_t + env * b.stride_env + elem * b.stride_elem).cast()
+    }
+
+    fn set<T>(&self, k: usize, t: u32, env: u32, elem: u32, value: T) {
+        unsafe { *self.at(k, t, env, elem) = value }
+    }
+
+    fn get<T: Copy>(&self, k: usize, t: u32, env: u32, elem: u32) -> T {
+        unsafe { *self.at(k, t, env, elem) }
+    }
+}
+
+/// Tensor k of a description.
+fn tensor(data: &[u8], k: usize) -> abi::TensorDesc {
+    let at = abi::SPEC_BYTES + k * abi::TENSOR_BYTES;
+    unsafe { data[at..at + abi::TENSOR_BYTES].as_ptr().cast::<abi::TensorDesc>().read_unaligned() }
+}
+
+/// The path of tensor k.
+fn path(data: &[u8], k: usize) -> &[u8] {
+    let strings = u32::from_le_bytes(data[44..48].try_into().unwrap()) as usize;
+    data[strings + tensor(data, k).path as usize..].split(|c| *c == 0).next().unwrap()
+}
+
+/// The numbers of each element that a tensor refers to, as their bits.
+fn values(data: &[u8], d: &abi::TensorDesc, n: usize) -> Vec<u32> {
+    let word = |k: usize| u32::from_le_bytes(data[d.values as usize + 4 * k..][..4].try_into().unwrap());
+    (0..n).map(word).collect()
+}
+
+#[test]
+fn each_discrete_space_is_described_and_stepped() {
+    // the space, its elements, n, counts, start, flags; a value outside that of its second element, or its only one
+    type Case = (&'static str, u32, u32, &'static [u32], i32, u32, i32);
+    let cases: [Case; 3] = [
+        ("multi_discrete", 2, 0, &[3, 2], 5, 0, 7),
+        ("multi_binary", 4, 2, &[], 0, abi::TENSOR_BINARY, 2),
+        ("start", 1, 3, &[], -1, 0, 2),
+    ];
+    for (name, elems, n, counts, start, flags, wrong) in cases {
+        let config = format!("action={name}\n");
+        let data = batch::describe::<Chooser<i32>>(&config).expect("described");
+        let d = tensor(&data, 0);
+        assert_eq!((d.role, d.dtype, d.n, d.start), (abi::ROLE_ACTION, abi::I32, n, start), "{name}");
+        assert_eq!(d.flags, flags | abi::TENSOR_AT_T, "{name}");
+        assert_eq!((d.rank, d.shape[0]), if elems == 1 { (0, 0) } else { (1, elems) }, "{name}");
+        assert_eq!((d.values != 0, values(&data, &d, counts.len())), (!counts.is_empty(), counts.to_vec()), "{name}");
+        for columns in [false, true] {
+            let tensors = [(4, elems), (4, 1), (4, 1), (1, 1), (1, 1), (4, 1)];
+            let mut r = choosers::<Chooser<i32>>(&config, abi::AUTORESET_SAME_STEP, &tensors, columns);
+            (0..CHOOSERS).for_each(|i| (0..elems).for_each(|k| r.set(ACT, 0, i, k, start)));
+            r.set(ACT, 0, 2, 0, start + 1);
+            assert_eq!(r.batch.step(0, 0, 3), abi::STATUS_OK, "{name}");
+            let sum = (elems as i32 * start) as f32;
+            assert_eq!((r.get::<f32>(2, 0, 1, 0), r.get::<f32>(2, 0, 2, 0)), (sum, sum + 1.0), "{name}");
+            for value in [wrong, start - 1] {
+                r.set(ACT, 0, 1, (elems - 1).min(1), value);
+                assert_eq!(r.batch.step(0, 0, 3), abi::STATUS_ACTION, "{name}: {value}");
+                assert_eq!(r.batch.step(0, 2, 1), abi::STATUS_OK, "{name}: the others");
+            }
+        }
+    }
+}
+
+#[test]
+fn each_box_is_described_and_stepped() {
+    for (name, elems) in [("box", 3), ("bounds", 2)] {
+        let config = format!("action={name}\n");
+        let data = batch::describe::<Chooser<f32>>(&config).expect("described");
+        let d = tensor(&data, 0);
+        assert_eq!((d.dtype, d.rank, d.shape[0], d.n, d.flags), (abi::F32, 1, elems, 0, abi::TENSOR_AT_T), "{name}");
+        if name == "bounds" {
+            let bounds = values(&data, &d, 4).into_iter().map(f32::from_bits).collect::<Vec<_>>();
+            assert_eq!(bounds, [-1.0, 0.0, 1.0, f32::INFINITY]);
+        } else {
+            assert_eq!((d.low, d.high, d.values), (-1.0, 1.0, 0));
+        }
+        for columns in [false, true] {
+            let tensors = [(4, elems), (4, 1), (4, 1), (1, 1), (1, 1), (4, 1)];
+            let mut r = choosers::<Chooser<f32>>(&config, abi::AUTORESET_SAME_STEP, &tensors, columns);
+            (0..CHOOSERS).for_each(|i| (0..elems).for_each(|k| r.set(ACT, 0, i, k, (i + k) as f32 / 4.0)));
+            assert_eq!(r.batch.step(0, 0, 3), abi::STATUS_OK, "{name}");
+            let sum = (0..elems).map(|k| (2 + k) as f32 / 4.0).sum::<f32>();
+            assert_eq!(r.get::<f32>(2, 0, 2, 0), sum, "{name}, columns {columns}");
+        }
+    }
+}
+
+/// The actions of a panel.
+#[derive(Clone, Copy, Default)]
+struct Move {
+    wheel: [f32; 2],
+    gear: i32,
+    lamps: [i32; 2],
+    dial: [i32; 2],
+}
+
+impl Element for Move {}
+
+/// Has several actions, of which its reward says what they were; an episode has two steps.
+#[derive(Default)]
+struct Panel {
+    steps: u8,
+}
+
+impl Env for Panel {
+    type Action = Move;
+    type Obs = f32;
+    const MASKED: bool = true;
+
+    fn spec(config: &mut Config) -> Spec {
+        let gear = if config.bool("misplaced", false) { 9 } else { offset_of!(Move, gear) };
+        Spec::new("panel@1", Space::default(), Space::boxed(0.0, 2.0, &[1]))
+            .act::<f32>(offset_of!(Move, wheel), "wheel", Space::boxed(-1.0, 1.0, &[2]))
+            .act::<i32>(gear, "gear", Space::discrete(3).from(-1))
+            .act::<i32>(offset_of!(Move, lamps), "lamps", Space::multi_binary(2))
+            .act::<i32>(offset_of!(Move, dial), "dial/0", Space::multi_discrete(&[2, 3]))
+    }
+
+    fn new(_: &mut Config) -> Result<Self, String> {
+        Ok(Panel::default())
+    }
+
+    fn reset(&mut self, _: &mut Rng, obs: &mut [f32]) {
+        self.steps = 0;
+        obs[0] = 0.0;
+    }
+
+    fn step(&mut self, _: &mut Rng, action: &[Move], obs: &mut [f32]) -> Step {
+        self.steps += 1;
+        obs[0] = self.steps as f32;
+        let Move { wheel, gear, lamps, dial } = action[0];
+        let sum = gear + 4 * lamps[0] + 8 * lamps[1] + 16 * dial[0] + 32 * dial[1];
+        Step { reward: wheel[0] + 2.0 * wheel[1] + sum as f32, truncated: self.steps == 2, ..Step::default() }
+    }
+
+    fn mask(&self, legal: &mut [u8]) {
+        legal.iter_mut().enumerate().for_each(|(k, legal)| *legal = ((k + self.steps as usize) % 3 != 0) as u8);
+    }
+}
+
+/// Every action reaches the environment from its own tensor, each discrete one has its mask and is held to its values.
+#[test]
+fn several_actions_are_the_fields_of_a_struct() {
+    const GEAR: usize = 6; // behind it lamps and dial, then the masks of the three
+    let tensors = [(4, 2), (4, 1), (4, 1), (1, 1), (1, 1), (4, 1), (4, 1), (4, 2), (4, 2), (1, 3), (1, 4), (1, 5)];
+    let data = batch::describe::<Panel>("").expect("described");
+    for (k, elems) in [(0, 2), (GEAR, 1), (GEAR + 1, 2), (GEAR + 2, 2)] {
+        let d = tensor(&data, k);
+        assert_eq!((d.role, d.index as usize), (abi::ROLE_ACTION, k.saturating_sub(GEAR - 1)));
+        assert_eq!((d.path != 0, d.shape[0].max(1)), (true, elems));
+    }
+    for (k, choices) in [3, 4, 5].into_iter().enumerate() {
+        let d = tensor(&data, GEAR + 3 + k);
+        assert_eq!((d.role, d.index as usize, d.pair as usize), (abi::ROLE_ACTION_MASK, k, k + 1));
+        assert_eq!((path(&data, GEAR + 3 + k), d.shape[0]), (path(&data, GEAR + k), choices));
+    }
+    for columns in [false, true] {
+        for mode in [abi::AUTORESET_SAME_STEP, abi::AUTORESET_NEXT_STEP] {
+            let mut r = choosers::<Panel>("", mode, &tensors, columns);
+            for i in 0..CHOOSERS {
+                (r.set(0, 0, i, 0, 0.5f32), r.set(0, 0, i, 1, -0.25f32), r.set(GEAR, 0, i, 0, -1));
+                (0..2).for_each(|k| [1, 2].iter().for_each(|j| r.set(GEAR + j, 0, i, k, 0)));
+            }
+            (r.set(GEAR, 0, 2, 0, 1), r.set(GEAR + 1, 0, 2, 1, 1));
+            (r.set(GEAR + 2, 0, 2, 0, 1), r.set(GEAR + 2, 0, 2, 1, 2));
+            for (k, elem, value) in [(0, 0, 0), (0, 2, 2), (1, 0, 3), (1, 3, 6), (2, 0, 7), (2, 4, 11)] {
+                assert_eq!(r.get::<u8>(GEAR + 3 + k, 0, 2, elem), (value % 3 != 0) as u8, "value {value}");
+            }
+            assert_eq!(r.batch.step(0, 0, 3), abi::STATUS_OK);
+            assert_eq!((r.get::<f32>(2, 0, 1, 0), r.get::<f32>(2, 0, 2, 0)), (-1.0, 1.0 + 8.0 + 16.0 + 64.0));
+            for (k, elem, value) in [(0, 0, 2), (0, 0, -2), (1, 1, 2), (1, 0, -1), (2, 0, 2), (2, 1, 3)] {
+                let was = r.get::<i32>(GEAR + k, 0, 1, elem);
+                r.set(GEAR + k, 0, 1, elem, value);
+                assert_eq!(r.batch.step(0, 0, 3), abi::STATUS_ACTION, "action {k} of {value}");
+                assert_eq!(batch::CURRENT.load(Ordering::Relaxed), 1);
+                r.set(GEAR + k, 0, 1, elem, was);
+            }
+            assert_eq!((r.batch.step(0, 0, 3), r.get::<u8>(4, 0, 1, 0)), (abi::STATUS_OK, 1));
+            let all = (mode != abi::AUTORESET_SAME_STEP) as u8; // nobody acts behind an end
+            assert_eq!((r.get::<u8>(GEAR + 3, 1, 1, 0), r.get::<u8>(GEAR + 5, 1, 1, 2)), (all, all));
+        }
+    }
+    assert!(batch::describe::<Panel>("misplaced=true\n").is_err_and(|why| why.starts_with("action gear: no field")));
 }
 
 /// Walks as far as its first reset parameter says, 3 steps without one, and observes both of them.
