@@ -86,6 +86,7 @@ var tasks = []task{
 	sanity("squared"),
 	sanity("stochastic"),
 	sanity("continuous"),
+	sanity("tuple"),
 }
 
 // minatar is a game of MinAtar over some million env steps. One that takes a million is in the test, and its bar is ours; gymnax's

@@ -50,6 +50,7 @@ var games = []struct {
 	{"squash@1", nil, func() game { return &squash{limit: 1000} }, 120},
 	{"stochastic@1", nil, func() game { return &stochastic{part: 0.75, horizon: 100} }, 1000},
 	{"stochastic@1", map[string]string{"part": "0.4", "horizon": "7"}, func() game { return &stochastic{part: 0.4, horizon: 7} }, 100},
+	{"tuple@1", nil, func() game { return &tuple{} }, 300},
 }
 
 // TestGames_AreThoseOfPlainGo plays every game with random actions, in the guest and in Go, and compares all that is written, bit for bit.

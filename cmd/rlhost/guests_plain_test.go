@@ -185,6 +185,31 @@ func (s *spaces) play(rng *sdk.Rand, action []float64) sdk.Result {
 
 func (s *spaces) see() []float64 { return s.seen }
 
+// tuple has three lamps, a gear and a wheel.
+type tuple struct{ seen []float64 }
+
+func (p *tuple) start(rng *sdk.Rand) {
+	bits := rng.Next()
+	p.seen = []float64{float64(bits & 1), float64(bits >> 1 & 1), float64(bits >> 2 & 1), float64(rng.Below(3)) - 1}
+	rng.Below(3) // the lamp that is stuck
+	rng.Below(2) // the gear that is barred
+	p.seen = append(p.seen, float64(rng.Uniform(-1, 1)))
+}
+
+func (p *tuple) play(rng *sdk.Rand, action []float64) sdk.Result {
+	score := max(1-float32(math.Abs(float64(float32(action[4])-float32(p.seen[4])))), 0)
+	right := 0
+	for i, wanted := range p.seen[:4] {
+		if action[i] == wanted {
+			right++
+		}
+	}
+	p.start(rng)
+	return sdk.Result{Reward: (float32(right) + score) / 5, Terminated: true}
+}
+
+func (p *tuple) see() []float64 { return p.seen }
+
 type stochastic struct {
 	part    float64
 	horizon int

@@ -96,6 +96,39 @@ func TestGuests_PlayWithSeveralAgents(t *testing.T) {
 	}
 }
 
+// An environment with a Tuple of actions, MultiBinary, Discrete with a start and Box, with masks, passes every check in every language, and
+// writes the same bits.
+func TestGuests_TakeSeveralActions(t *testing.T) {
+	r := newRuntime(t)
+	hashes := map[string]uint64{}
+	for language, file := range map[string]string{"C": "tuple@1", "Go": buildGo(t, "tuple"), "Rust": buildRust(t, "tuple/rust", "tuple")} {
+		p, err := r.Load(t.Context(), file, plugins.Builtins()[file], env.Source{Name: "tuple"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		spec := p.Spec()
+		if got, want := spec.Spaces(hostabi.RoleAction), "lamps: MultiBinary[3], drive/gear: Discrete(3) from -1, drive/wheel: Box[1]"; got != want {
+			t.Errorf("%s takes %s, want %s", language, got, want)
+		}
+		if got, want := spec.Spaces(hostabi.RoleActionMask), "lamps: Box[6] of u8, drive/gear: Box[3] of u8"; got != want {
+			t.Errorf("%s has masks %s, want %s", language, got, want)
+		}
+		for _, got := range envcheck.Run(t.Context(), p, envcheck.Options{Steps: 300, Seed: 1}) {
+			if got.Verdict != envcheck.OK {
+				t.Errorf("%s: %+v", language, got)
+			}
+		}
+		plugintest.TestEnv(t, p, plugintest.Options{Envs: 7, Seed: 3})
+		hashes[language] = agentsHash(t, p)
+	}
+	for language, hash := range hashes {
+		if hash != hashes["C"] {
+			t.Errorf("%s writes %x, C %x: want the same bits", language, hash, hashes["C"])
+		}
+	}
+}
+
 // agentsHash is a hash of everything that agents observe and get in 1,000 steps of random legal actions, and of what is saved then.
 func agentsHash(t *testing.T, p env.Plugin) uint64 {
 	t.Helper()

@@ -80,6 +80,7 @@ func Guests() []Guest {
 		{Module: "sanity-c/spaces.wasm", Env: "spaces", Language: c(), Committed: true, Builtin: "spaces@1"},
 		{Module: "sanity-c/squared.wasm", Env: "squared", Language: c(), Committed: true, Builtin: "squared@1"},
 		{Module: "sanity-c/stochastic.wasm", Env: "stochastic", Language: c(), Committed: true, Builtin: "stochastic@1"},
+		{Module: "sanity-c/tuple.wasm", Env: "tuple", Language: c(), Committed: true, Builtin: "tuple@1"},
 		{Module: "shaper-c/shaper.wasm", Env: "shaper", Language: c(), Component: true, Committed: true},
 		{Module: "shaper-rust/shaper.wasm", Env: "shaper", Language: rust(), Component: true},
 		{Module: "shaper-go/shaper.wasm", Env: "shaper", Language: golang(), Component: true},

@@ -245,10 +245,11 @@ typedef struct rl_space {
     const char *name;        // path, such as inventory/0; NULL for the only one
 } rl_space;
 
-// RL_DISCRETE is one int32_t from 0 to values-1. RL_MULTI_DISCRETE(count…) is several, with so many values each, and
+// RL_DISCRETE is one int32_t from 0 to values-1, RL_DISCRETE_FROM one of so many values from first on. RL_MULTI_DISCRETE(count…) is several, with so many values each, and
 // RL_MULTI_BINARY(n) is n of 0 or 1. RL_BOX(dtype, low, high, dim…) is a tensor; dtype is RL_F32, RL_U8 and so on; low
 // equal to high means unbounded. RL_IMAGE(height, width, channels) is a picture of uint8_t.
 #define RL_DISCRETE(values) {.dtype = RL_I32, .n = (values)}
+#define RL_DISCRETE_FROM(first, values) {.dtype = RL_I32, .n = (values), .start = (first)}
 #define RL_MULTI_DISCRETE(...)                                                                                 \
     {.dtype = RL_I32, .rank = 1, .shape = {sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t)},              \
      .counts = (const uint32_t[]){__VA_ARGS__}}
@@ -260,7 +261,7 @@ typedef struct rl_space {
     {.dtype = RL_U8, .rank = 3, .shape = {(height), (width), (channels)}, .high = 255,                         \
      .flags = RL_TENSOR_IMAGE_HWC, .scale = 1 / 255.0f}
 
-// rl_named is one of several observations: its path, such as inventory/gold, and its space.
+// rl_named is one of several observations or actions: its path, such as inventory/gold, and its space.
 typedef struct rl_named {
     const char *name;
     rl_space space;
@@ -289,6 +290,9 @@ RL_QUIET static uint32_t rl_elements(const rl_space *s)
 
 // rl_count returns how many values element i of a discrete space has.
 RL_INLINE uint32_t rl_count(const rl_space *s, uint32_t i) { return s->counts ? s->counts[i] : s->n; }
+
+// rl_discrete says whether elements are numbers of choices.
+RL_INLINE bool rl_discrete(const rl_space *s) { return s->n || s->counts; }
 
 // rl_choices returns how many values all elements have together: the length of an action mask.
 RL_QUIET static uint32_t rl_choices(const rl_space *s)

@@ -6,11 +6,11 @@
 #define RL_BATCHES 64
 #define RL_FLAG_WAITING 1u // the episode is over and the environment waits for its reset
 
-// Tensors in the order of the description. Behind the mask, if there is one, lie the discount, if there is one, who acts, if that
-// is not always everybody, the figures, the observations after the first, each with its last one, and the reset parameters, if
-// there are any.
+// Tensors in the order of the description. Behind the mask of the first action, if there is one, lie the discount, if there is one,
+// who acts, if that is not always everybody, the figures, the observations after the first, each with its last one, the actions after
+// the first, the masks of those, and the reset parameters, if there are any.
 enum { RL_T_ACTION, RL_T_OBS, RL_T_REWARD, RL_T_TERMINATED, RL_T_TRUNCATED, RL_T_FINAL, RL_T_MASK };
-enum { RL_TENSORS = RL_T_MASK + 4 + RL_MAX_FIGURES + 2 * (RL_MAX_OBSERVATIONS - 1) };
+enum { RL_TENSORS = RL_T_MASK + 4 + RL_MAX_FIGURES + 2 * (RL_MAX_OBSERVATIONS - 1) + 2 * (RL_MAX_ACTIONS - 1) };
 
 typedef struct rl_batch {
     rl_env env;
@@ -19,14 +19,15 @@ typedef struct rl_batch {
     void *state;
     uint32_t *flags;
     rl_rng *rng;
-    void *row[RL_MAX_OBSERVATIONS], *move;
-    uint8_t *legal;
+    void *row[RL_MAX_OBSERVATIONS], *move[RL_MAX_ACTIONS];
+    uint8_t *legal;   // one mask of all agents
+    uint32_t choices; // bytes of it for an agent
     uint8_t *acts, *over; // of agents that do not always act: who does now, and whose episode has ended before its environment's
     rl_result *results;
     rl_binding bind[RL_TENSORS];
     rl_tensor shape[RL_TENSORS]; // elems and bytes of each tensor; at time 0 once bound
     rl_view view;                // tensors at the time of the current step
-    rl_tensor obs[RL_MAX_OBSERVATIONS], figures[RL_MAX_FIGURES];
+    rl_tensor obs[RL_MAX_OBSERVATIONS], actions[RL_MAX_ACTIONS], figures[RL_MAX_FIGURES];
     float told[RL_MAX_FIGURES];
 } rl_batch;
 
@@ -55,20 +56,39 @@ RL_QUIET static rl_batch *rl_find(uint32_t batch) { return batch < RL_BATCHES ? 
 // rl_observed is how many observations there are.
 RL_INLINE uint32_t rl_observed(void) { return rl_the_env.observations ? rl_the_env.observation_count : 1; }
 
-// rl_slot_discount, rl_slot_active, rl_slot_figure, rl_slot_obs and rl_slot_final are the tensors of the discount, of who acts, of
-// figure k, of observation j and of its last one.
-RL_INLINE uint32_t rl_slot_discount(void) { return RL_T_MASK + (rl_the_env.mask != NULL); }
+// rl_acted is how many actions there are.
+RL_INLINE uint32_t rl_acted(void) { return rl_the_env.actions ? rl_the_env.action_count : 1; }
+
+// rl_action_space is the space of action j.
+RL_INLINE const rl_space *rl_action_space(const rl_env *env, uint32_t j) { return env->actions ? &env->actions[j].space : &env->action; }
+
+// rl_is_masked says whether action j has a mask, which of several those have that are discrete.
+RL_INLINE bool rl_is_masked(uint32_t j) { return rl_the_env.mask && (!rl_the_env.actions || rl_discrete(&rl_the_env.actions[j].space)); }
+
+// rl_masked is how many of the actions before action j have a mask.
+RL_INLINE uint32_t rl_masked(uint32_t j)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < j; i++) n += rl_is_masked(i);
+    return n;
+}
+
+// rl_slot_discount, rl_slot_active, rl_slot_figure, rl_slot_obs, rl_slot_final, rl_slot_action and rl_slot_mask are the tensors of the
+// discount, of who acts, of figure k, of observation j and of its last one, of action j and of its mask.
+RL_INLINE uint32_t rl_slot_discount(void) { return RL_T_MASK + rl_is_masked(0); }
 RL_INLINE bool rl_takes_turns(void) { return rl_the_env.apart || rl_the_env.active; }
 RL_INLINE uint32_t rl_slot_active(void) { return rl_slot_discount() + rl_the_env.discount; }
 RL_INLINE uint32_t rl_slot_figure(uint32_t k) { return rl_slot_active() + rl_takes_turns() + k; }
 RL_INLINE bool rl_is_figure(uint32_t k) { return k >= rl_slot_figure(0) && k < rl_slot_figure(rl_the_env.figure_count); }
 RL_INLINE uint32_t rl_slot_obs(uint32_t j) { return j ? rl_slot_figure(rl_the_env.figure_count) + 2 * (j - 1) : (uint32_t)RL_T_OBS; }
 RL_INLINE uint32_t rl_slot_final(uint32_t j) { return j ? rl_slot_obs(j) + 1 : (uint32_t)RL_T_FINAL; }
-RL_INLINE uint32_t rl_slot_params(void) { return rl_slot_obs(rl_observed()); }
+RL_INLINE uint32_t rl_slot_action(uint32_t j) { return j ? rl_slot_obs(rl_observed()) + j - 1 : (uint32_t)RL_T_ACTION; }
+RL_INLINE uint32_t rl_slot_mask(uint32_t j) { return j ? rl_slot_action(rl_acted()) + rl_masked(j) - rl_is_masked(0) : (uint32_t)RL_T_MASK; }
+RL_INLINE uint32_t rl_slot_params(void) { return rl_slot_mask(rl_acted()); }
 RL_INLINE bool rl_is_params(uint32_t k) { return rl_the_env.params.dtype && k == rl_slot_params(); }
 RL_INLINE bool rl_is_final(uint32_t k)
 {
-    return k == RL_T_FINAL || (k > rl_slot_obs(1) && k < rl_slot_params() && (k - rl_slot_obs(1)) % 2);
+    return k == RL_T_FINAL || (k > rl_slot_obs(1) && k < rl_slot_action(1) && (k - rl_slot_obs(1)) % 2);
 }
 
 // rl_part is a tensor of the description with the space that it was made from.
@@ -111,11 +131,33 @@ static rl_part rl_observation(const rl_env *env, uint32_t k)
     return p;
 }
 
+static rl_part rl_action_part(const rl_env *env, uint32_t j)
+{
+    rl_space space = *rl_action_space(env, j);
+    if (env->actions) space.name = env->actions[j].name;
+    rl_part p = rl_describe_part(RL_ROLE_ACTION, RL_TENSOR_AT_T, &space);
+    p.desc.index = (uint16_t)j;
+    return p;
+}
+
+static rl_part rl_mask_part(const rl_env *env, uint32_t j)
+{
+    rl_space space = {.dtype = RL_U8, .rank = 1, .shape = {rl_choices(rl_action_space(env, j))}, .high = 1};
+    if (env->actions) space.name = env->actions[j].name;
+    rl_part p = rl_describe_part(RL_ROLE_ACTION_MASK, RL_TENSOR_AT_T1, &space);
+    p.desc.index = (uint16_t)rl_masked(j);
+    p.desc.pair = (uint16_t)j;
+    return p;
+}
+
 // rl_own_part returns tensor k as it is with one agent. All of them at once would be too large for a small stack.
 static rl_part rl_own_part(const rl_env *env, uint32_t k)
 {
     static const rl_space number = {.dtype = RL_F32}, unit = {.dtype = RL_F32, .high = 1}, flag = {.dtype = RL_U8, .high = 1};
-    if (k == RL_T_ACTION) return rl_describe_part(RL_ROLE_ACTION, RL_TENSOR_AT_T, &env->action);
+    for (uint32_t j = 0; j < rl_acted(); j++) {
+        if (k == rl_slot_action(j)) return rl_action_part(env, j);
+        if (rl_is_masked(j) && k == rl_slot_mask(j)) return rl_mask_part(env, j);
+    }
     if (k == RL_T_REWARD) return rl_describe_part(RL_ROLE_REWARD, RL_TENSOR_AT_T, &number);
     if (k == RL_T_TERMINATED) return rl_describe_part(RL_ROLE_TERMINATED, RL_TENSOR_AT_T, &flag);
     if (k == RL_T_TRUNCATED) return rl_describe_part(RL_ROLE_TRUNCATED, RL_TENSOR_AT_T, &flag);
@@ -129,11 +171,7 @@ static rl_part rl_own_part(const rl_env *env, uint32_t k)
         return p;
     }
     if (rl_the_env.discount && k == rl_slot_discount()) return rl_describe_part(RL_ROLE_DISCOUNT, RL_TENSOR_AT_T, &unit);
-    if (rl_takes_turns() && k == rl_slot_active()) return rl_describe_part(RL_ROLE_ACTIVE, RL_TENSOR_AT_T1, &flag);
-    rl_space mask = flag;
-    mask.rank = 1;
-    mask.shape[0] = rl_choices(&env->action);
-    return rl_describe_part(RL_ROLE_ACTION_MASK, RL_TENSOR_AT_T1, &mask);
+    return rl_describe_part(RL_ROLE_ACTIVE, RL_TENSOR_AT_T1, &flag);
 }
 
 // rl_shared says whether a tensor is of the environment though there are several agents.
@@ -252,6 +290,8 @@ static bool rl_described(rl_config *config, rl_env *env)
 {
     *env = rl_the_env;
     if (env->observation_count > RL_MAX_OBSERVATIONS) return rl_fail("more than 16 observations");
+    if (env->action_count > RL_MAX_ACTIONS) return rl_fail("more than 16 actions");
+    if (env->actions && env->mask && !rl_masked(env->action_count)) return rl_fail("a mask, and no discrete action");
     if (env->figure_count > RL_MAX_FIGURES) return rl_fail("more than 16 figures");
     if (env->params.dtype && env->params.dtype != RL_F32) return rl_fail("reset parameters of another type than RL_F32");
     if (env->agents > RL_MAX_AGENTS) return rl_fail("more than 4096 agents");
@@ -280,8 +320,9 @@ static void rl_drop(rl_batch *b)
     rl_put(b->rng, b->envs * (uint32_t)sizeof *b->rng);
     uint32_t agents = rl_agents();
     for (uint32_t j = 0; j < rl_observed(); j++) rl_put(b->row[j], agents * b->shape[rl_slot_obs(j)].elems * b->shape[rl_slot_obs(j)].bytes);
-    rl_put(b->move, agents * b->shape[RL_T_ACTION].elems * b->shape[RL_T_ACTION].bytes);
-    rl_put(b->legal, rl_the_env.mask ? agents * b->shape[RL_T_MASK].elems : 0);
+    for (uint32_t j = 0; j < rl_acted(); j++)
+        rl_put(b->move[j], agents * b->shape[rl_slot_action(j)].elems * b->shape[rl_slot_action(j)].bytes);
+    rl_put(b->legal, agents * b->choices);
     rl_put(b->acts, rl_takes_turns() ? b->envs * agents : 0);
     rl_put(b->over, rl_takes_turns() ? b->envs * agents : 0);
     rl_put(b->results, agents > 1 ? agents * (uint32_t)sizeof *b->results : 0);
@@ -305,8 +346,12 @@ static int32_t rl_build(rl_batch *b, rl_config *config)
         b->row[j] = rl_new(agents * b->shape[rl_slot_obs(j)].elems, b->shape[rl_slot_obs(j)].bytes);
         rooms = rooms && b->row[j];
     }
-    b->move = rl_new(agents * b->shape[RL_T_ACTION].elems, b->shape[RL_T_ACTION].bytes);
-    if (rl_the_env.mask) b->legal = (uint8_t *)rl_new(agents * b->shape[RL_T_MASK].elems, 1);
+    for (uint32_t j = 0; j < rl_acted(); j++) {
+        b->move[j] = rl_new(agents * b->shape[rl_slot_action(j)].elems, b->shape[rl_slot_action(j)].bytes);
+        if (rl_is_masked(j)) b->choices += b->shape[rl_slot_mask(j)].elems;
+        rooms = rooms && b->move[j];
+    }
+    if (rl_the_env.mask) b->legal = (uint8_t *)rl_new(agents * b->choices, 1);
     if (rl_takes_turns()) {
         b->acts = (uint8_t *)rl_new(b->envs * agents, 1);
         b->over = (uint8_t *)rl_new(b->envs * agents, 1);
@@ -316,7 +361,7 @@ static int32_t rl_build(rl_batch *b, rl_config *config)
         b->results = (rl_result *)rl_new(agents, sizeof *b->results);
         rooms = rooms && b->results;
     }
-    if (!b->flags || !b->rng || !rooms || !b->move || (rl_the_env.mask && !b->legal)) {
+    if (!b->flags || !b->rng || !rooms || (rl_the_env.mask && !b->legal)) {
         rl_fail("out of memory");
         return RL_STATUS_MEMORY;
     }
@@ -386,7 +431,8 @@ RL_EXPORT(rl_bind) int32_t rl_bind(uint32_t batch, uint32_t bindings, uint32_t n
     }
     rl_view view = {.action = b->shape[RL_T_ACTION], .obs = b->shape[RL_T_OBS], .reward = b->shape[RL_T_REWARD],
                     .terminated = b->shape[RL_T_TERMINATED], .truncated = b->shape[RL_T_TRUNCATED], .rng = b->rng,
-                    .row = b->row[0], .move = b->move, .observations = b->obs, .rows = b->row,
+                    .row = b->row[0], .move = b->move[0], .observations = b->obs, .rows = b->row,
+                    .actions = b->actions, .moves = b->move,
                     .discount = {NULL, 0, 0, 0, 0, 0}, .figures = b->figures, .told = b->told, .results = b->results};
     b->view = view;
     b->bound = true;
@@ -411,7 +457,8 @@ RL_INLINE void rl_obs_at(const rl_batch *b, uint32_t t, rl_tensor *all)
 // rl_set_time moves the tensors of a step to time t.
 RL_INLINE void rl_set_time(rl_batch *b, uint32_t t)
 {
-    b->view.action.at = b->shape[RL_T_ACTION].at + (size_t)t * b->bind[RL_T_ACTION].stride_t;
+    for (uint32_t j = 0; j < rl_acted(); j++) b->actions[j] = rl_tensor_at(b, rl_slot_action(j), t);
+    b->view.action.at = b->actions[0].at;
     rl_obs_at(b, t + 1, b->obs);
     b->view.obs.at = b->obs[0].at;
     if (rl_the_env.discount) b->view.discount = rl_tensor_at(b, rl_slot_discount(), t);
@@ -466,13 +513,18 @@ static void rl_active(rl_batch *b, uint32_t first, uint32_t count, uint32_t t)
 static void rl_legal(rl_batch *b, uint32_t first, uint32_t count, uint32_t t)
 {
     if (!rl_the_env.mask) return;
-    rl_tensor mask = rl_tensor_at(b, RL_T_MASK, t);
     for (uint32_t i = first; i < first + count; i++) {
-        if (b->flags[i] & RL_FLAG_WAITING) __builtin_memset(b->legal, 1, rl_agents() * mask.elems);
+        if (b->flags[i] & RL_FLAG_WAITING) __builtin_memset(b->legal, 1, rl_agents() * b->choices);
         else rl_the_env.mask(b->state, i, b->legal);
         for (uint32_t k = 0; rl_takes_turns() && k < rl_agents(); k++)
-            if (!b->acts[(size_t)i * rl_agents() + k]) __builtin_memset(b->legal + (size_t)k * mask.elems, 1, mask.elems);
-        rl_spread(&mask, i, b->legal);
+            if (!b->acts[(size_t)i * rl_agents() + k]) __builtin_memset(b->legal + (size_t)k * b->choices, 1, b->choices);
+        const uint8_t *legal = b->legal;
+        for (uint32_t j = 0; j < rl_acted(); j++) {
+            if (!rl_is_masked(j)) continue;
+            rl_tensor mask = rl_tensor_at(b, rl_slot_mask(j), t);
+            rl_spread_each(&mask, i, legal, b->choices);
+            legal += mask.elems;
+        }
     }
 }
 
@@ -586,12 +638,12 @@ static __attribute__((noinline)) void rl_rest(rl_batch *b, uint32_t t, uint32_t 
     }
 }
 
-// rl_actions_ok checks every discrete action before anything moves, so that a bad one changes no environment.
-static bool rl_actions_ok(rl_batch *b, uint32_t first, uint32_t count)
+// rl_action_ok checks action j.
+RL_INLINE bool rl_action_ok(rl_batch *b, uint32_t j, uint32_t first, uint32_t count)
 {
-    const rl_tensor *a = &b->view.action;
-    const rl_space *space = &b->env.action;
-    if (!space->n && !space->counts) return true;
+    const rl_tensor *a = &b->actions[j];
+    const rl_space *space = rl_action_space(&b->env, j);
+    if (!rl_discrete(space)) return true;
     if (a->elems == 1 && a->env == 4 * rl_agents() && !space->start && space->n) {
         const uint32_t *all = (const uint32_t *)(const void *)a->at;
         uint32_t any = 0;
@@ -600,14 +652,22 @@ static bool rl_actions_ok(rl_batch *b, uint32_t first, uint32_t count)
     }
     for (uint32_t i = first; i < first + count; i++) {
         if (b->flags[i] & RL_FLAG_WAITING) continue;
-        rl_collect(a, i, b->move);
+        rl_collect(a, i, b->move[j]);
         rl_current = i;
         for (uint32_t k = 0; k < a->elems * rl_agents(); k++) {
             if (rl_takes_turns() && !b->acts[(size_t)i * rl_agents() + k / a->elems]) continue;
-            if (((uint32_t *)b->move)[k] - (uint32_t)space->start >= rl_count(space, k % a->elems))
+            if (((uint32_t *)b->move[j])[k] - (uint32_t)space->start >= rl_count(space, k % a->elems))
                 return rl_fail("an action is outside its space");
         }
     }
+    return true;
+}
+
+// rl_actions_ok checks every discrete action before anything moves, so that a bad one changes no environment.
+static bool rl_actions_ok(rl_batch *b, uint32_t first, uint32_t count)
+{
+    for (uint32_t j = 0; j < rl_acted(); j++)
+        if (!rl_action_ok(b, j, first, count)) return false;
     return true;
 }
 

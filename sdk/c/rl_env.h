@@ -15,8 +15,7 @@
 //
 // The header makes every export of env ABI v1 out of that: batches, strides, the three autoreset modes, random
 // streams, final observations, save and load. One environment per file, in C11 or C++20; no C library is needed,
-// and one may be there: with a target like wasm32-wasi the SDK's memory comes from its malloc. It is not for more than one
-// action tensor.
+// and one may be there: with a target like wasm32-wasi the SDK's memory comes from its malloc.
 //
 // An environment with several observations lists them by name, and writes them through an array of their rows:
 //
@@ -28,6 +27,17 @@
 //	    int32_t *gold = obs[1];
 //
 //	RL_ENV(Walk, setup, reset, step, .name = "walk@1", .action = RL_DISCRETE(2), RL_OBSERVATIONS(seen))
+//
+// One with several actions, a Tuple or Dict of them, lists and reads them alike:
+//
+//	static const rl_named acts[] = {{"gear", RL_DISCRETE_FROM(-1, 3)}, {"lamps", RL_MULTI_BINARY(4)}, {"wheel", RL_BOX(RL_F32, -1, 1, 1)}};
+//
+//	static void step(Walk *env, rl_rng *rng, const void *const *action, float *obs, rl_result *out)
+//	{
+//	    const int32_t *gear = action[0], *lamps = action[1];
+//	    const float *wheel = action[2];
+//
+//	RL_ENV(Walk, setup, reset, step, .name = "walk@1", RL_ACTIONS(acts), .obs = RL_BOX(RL_F32, 0, 1, 1))
 //
 // Several agents with the same spaces, .agents = 4, are rows one behind the other: action and obs have [agents] rows each, and out
 // points to so many results. By itself the episode of all ends with out[0]; see also .apart and .active.
@@ -60,6 +70,9 @@ typedef struct rl_view {
     // Of an environment with several observations: all of them, of which obs is the first, and room for a packed one of each.
     const rl_tensor *observations;
     void *const *rows;
+    // The same of an environment with several actions.
+    const rl_tensor *actions;
+    void *const *moves;
     rl_tensor discount;       // if the environment has one
     const rl_tensor *figures; // at is NULL for one that the host does not want
     float *told;              // room for the figures of one environment
@@ -72,6 +85,9 @@ typedef struct rl_view {
 // RL_MAX_OBSERVATIONS is how many observations an environment can have.
 #define RL_MAX_OBSERVATIONS 16
 
+// RL_MAX_ACTIONS is how many actions an environment can have.
+#define RL_MAX_ACTIONS 16
+
 // RL_MAX_FIGURES is how many figures an environment can have.
 #define RL_MAX_FIGURES 16
 
@@ -81,6 +97,9 @@ typedef struct rl_view {
 // RL_OBSERVATIONS(list) gives an array of rl_named as the observations, in the place of .obs.
 #define RL_OBSERVATIONS(list) .observations = (list), .observation_count = sizeof(list) / sizeof((list)[0])
 
+// RL_ACTIONS(list) gives an array of rl_named as the actions, in the place of .action.
+#define RL_ACTIONS(list) .actions = (list), .action_count = sizeof(list) / sizeof((list)[0])
+
 // rl_env is everything the SDK knows about the environment. RL_ENV fills in what it makes itself. An author
 // of a vectorised environment uses RL_VECTOR_ENV and gives all of it.
 typedef struct rl_env {
@@ -88,6 +107,8 @@ typedef struct rl_env {
     rl_space action, obs;
     const rl_named *observations; // in the place of obs, see RL_OBSERVATIONS
     uint32_t observation_count;
+    const rl_named *actions; // in the place of action, see RL_ACTIONS
+    uint32_t action_count;
     const rl_figure *figures; // see RL_FIGURES
     uint32_t figure_count;
     bool discount;          // the environment's own discount takes the place of the learner's gamma
@@ -102,10 +123,11 @@ typedef struct rl_env {
     rl_space params; // (optional) numbers of type RL_F32 that the host writes before an episode begins; see rl_param
 
     // describe (optional) changes spaces and limits in a copy of this struct, where they depend on arguments; not how many
-    // observations and figures there are.
+    // observations, actions and figures there are, nor which of several actions are discrete.
     bool (*describe)(rl_config *config, struct rl_env *env);
-    // mask (optional; there is a mask tensor if it is given) writes 1 for each legal action and 0 for the others. It is
-    // not called behind the end of an episode.
+    // mask (optional; there is a mask tensor if it is given, of several actions one for each that is discrete) writes 1 for each
+    // legal action and 0 for the others, the values of the first discrete action first. It is not called behind the end of an
+    // episode.
     void (*mask)(void *state, uint32_t i, uint8_t *legal);
     // active (optional) writes 1 for each agent that acts in the next step and 0 for the others, whose actions are not read. What
     // such an agent gets meanwhile counts with its last action.
@@ -198,13 +220,15 @@ RL_INLINE void rl_copy_row(uint8_t *to, uint32_t to_elem, const uint8_t *from, u
     }
 }
 
-// rl_spread copies packed rows to where the host wants the elements of environment i's agents.
-RL_QUIET static void rl_spread(const rl_tensor *t, uint32_t i, const void *packed)
+// rl_spread_each copies packed rows, which begin so many bytes apart, to where the host wants the elements of environment i's agents.
+RL_INLINE void rl_spread_each(const rl_tensor *t, uint32_t i, const void *packed, uint32_t apart)
 {
     for (uint32_t k = 0; k < rl_agents(); k++)
-        rl_copy_row(rl_row(t, i) + (size_t)k * t->agent, t->elem, (const uint8_t *)packed + (size_t)k * t->elems * t->bytes, t->bytes,
-                    t->elems, t->bytes);
+        rl_copy_row(rl_row(t, i) + (size_t)k * t->agent, t->elem, (const uint8_t *)packed + (size_t)k * apart, t->bytes, t->elems, t->bytes);
 }
+
+// rl_spread does so with rows that lie one behind the other.
+RL_QUIET static void rl_spread(const rl_tensor *t, uint32_t i, const void *packed) { rl_spread_each(t, i, packed, t->elems * t->bytes); }
 
 // rl_collect copies the elements of environment i's agents to packed rows.
 RL_QUIET static void rl_collect(const rl_tensor *t, uint32_t i, void *packed)
@@ -248,6 +272,15 @@ RL_INLINE void rl_shut(const rl_tensor *all, uint32_t i, void *const *rooms)
         if (!rl_in_place(&all[j])) rl_spread(&all[j], i, rooms[j]);
 }
 
+// rl_receive finds the actions of environment i: in place, or collected in their rooms.
+RL_INLINE void rl_receive(const rl_tensor *all, uint32_t i, void *const *rooms, const void **moves)
+{
+    for (uint32_t j = 0; j < rl_the_env.action_count; j++) {
+        moves[j] = rl_in_place(&all[j]) ? rl_row(&all[j], i) : (uint8_t *)rooms[j];
+        if (!rl_in_place(&all[j])) rl_collect(&all[j], i, rooms[j]);
+    }
+}
+
 // rl_first starts an episode of one environment.
 RL_INLINE void rl_first(void *state, uint32_t i, rl_rng *rng, const rl_tensor *obs, void *row, rl_reset_one *reset)
 {
@@ -269,21 +302,24 @@ RL_INLINE void rl_first(void *state, uint32_t i, rl_rng *rng, const rl_tensor *o
 RL_INLINE void rl_each(void *state, uint32_t first, uint32_t count, const rl_view *view, rl_step_one *step)
 {
     rl_view v = *view;
-    bool several = rl_the_env.observations != NULL, direct = !several && rl_in_place(&v.obs) && rl_in_place(&v.action);
+    bool several = rl_the_env.observations != NULL, acts = rl_the_env.actions != NULL;
+    bool direct = !several && !acts && rl_in_place(&v.obs) && rl_in_place(&v.action);
+    const void *moves[RL_MAX_ACTIONS], *move = acts ? (const void *)moves : v.move;
     for (uint32_t i = first; i < first + count; i++) {
         rl_result one = rl_fresh(&v), *out = rl_agents() > 1 ? v.results : &one;
         rl_current = i;
         if (direct) {
             step(state, i, &v.rng[i], rl_row(&v.action, i), rl_row(&v.obs, i), out);
         } else {
-            rl_collect(&v.action, i, v.move);
+            if (acts) rl_receive(v.actions, i, v.moves, moves);
+            else rl_collect(&v.action, i, v.move);
             if (several) {
                 void *rows[RL_MAX_OBSERVATIONS];
                 rl_open(v.observations, i, v.rows, rows);
-                step(state, i, &v.rng[i], v.move, rows, out);
+                step(state, i, &v.rng[i], move, rows, out);
                 rl_shut(v.observations, i, v.rows);
             } else {
-                step(state, i, &v.rng[i], v.move, v.row, out);
+                step(state, i, &v.rng[i], move, v.row, out);
                 rl_spread(&v.obs, i, v.row);
             }
         }

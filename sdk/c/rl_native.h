@@ -106,18 +106,18 @@ static void rl_play_describe(rl_play *p, uint32_t config)
     }
 }
 
-// rl_play_action writes random actions of time 0.
-static void rl_play_action(rl_play *p, rl_rng *rng)
+// rl_play_action writes random actions of time 0 into the tensor of one action.
+static void rl_play_action(rl_play *p, uint32_t slot, rl_rng *rng)
 {
-    const rl_tensor_desc *a = &p->desc[RL_T_ACTION];
-    for (uint32_t i = 0; i < p->envs * p->elems[RL_T_ACTION]; i++) {
-        uint8_t *to = (uint8_t *)rl_at(p->bind[RL_T_ACTION].ptr) + i * p->bytes[RL_T_ACTION];
-        uint32_t elem = i % p->elems[RL_T_ACTION];
+    const rl_tensor_desc *a = &p->desc[slot];
+    for (uint32_t i = 0; i < p->envs * p->elems[slot]; i++) {
+        uint8_t *to = (uint8_t *)rl_at(p->bind[slot].ptr) + i * p->bytes[slot];
+        uint32_t elem = i % p->elems[slot];
         const void *values = a->values ? p->described + a->values : NULL; // of each element
         if (a->dtype == RL_I32) *(int32_t *)(void *)to = a->start + (int32_t)rl_below(rng, values ? ((const uint32_t *)values)[elem] : a->n);
         if (a->dtype != RL_F32) continue;
         float low = values ? ((const float *)values)[elem] : a->low;
-        float high = values ? ((const float *)values)[p->elems[RL_T_ACTION] + elem] : a->high;
+        float high = values ? ((const float *)values)[p->elems[slot] + elem] : a->high;
         bool bounded = low < high && low > -3e38f && high < 3e38f;
         *(float *)(void *)to = rl_uniform(rng, bounded ? low : -1, bounded ? high : 1);
     }
@@ -154,7 +154,8 @@ int main(int argc, char **argv)
     uint64_t episodes = 0, hash = 0xCBF29CE484222325u;
     double total = 0;
     for (uint32_t s = 0; s < p.steps; s++) {
-        rl_play_action(&p, &rng);
+        for (uint32_t k = 0; k < p.spec.tensors; k++)
+            if (p.desc[k].role == RL_ROLE_ACTION) rl_play_action(&p, k, &rng);
         if ((status = rl_step((uint32_t)batch, 0))) rl_play_die("rl_step", status);
         for (uint32_t k = 0; k < p.spec.tensors; k++)
             if (rl_play_counts(&p.desc[k])) rl_play_absorb(&p, k, p.desc[k].role == RL_ROLE_OBSERVATION, &hash);

@@ -23,7 +23,7 @@ func output(t *testing.T, cmd *exec.Cmd) string {
 func TestC_HeaderKeepsItsPromises(t *testing.T) {
 	cc := testkit.Needs(t, "cc", "gcc", "clang")
 	testkit.Reads(t, "../c/*.h", "testdata/*.c")
-	for name, define := range map[string]string{"box": "-DBOXED", "mask": "-DMASKED", "several": "-DSEVERAL"} {
+	for name, define := range map[string]string{"box": "-DBOXED", "mask": "-DMASKED", "several": "-DSEVERAL", "acts": "-DACTS"} {
 		t.Run(name, func(t *testing.T) {
 			program := filepath.Join(t.TempDir(), "sdk_test")
 			flags := []string{define, "-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-I", "../c", "testdata/sdk_test.c", "-o", program, "-lm"}

@@ -1,6 +1,6 @@
 // Tests of the C SDK, native. The environment has everything that CartPole has not: a box action, a byte image, an
-// action that depends on arguments, a mask in its second form (-DMASKED), and in its third (-DSEVERAL), beside the image, a number
-// of a Discrete and a vector, a discount and figures.
+// action that depends on arguments, a mask in its second form (-DMASKED), in its third (-DSEVERAL), beside the image, a number
+// of a Discrete and a vector, a discount and figures, and in its fourth (-DACTS) several actions, with masks.
 #define RL_NO_MAIN
 #include "rl_env.h"
 #include <math.h>
@@ -55,19 +55,31 @@ static void reset(Probe *env, rl_rng *rng, Obs *obs)
     look(env, obs);
 }
 
-#ifdef MASKED
+#ifdef ACTS
+typedef const void *Action;
+static const rl_named acts[] = {
+    {"wheel", RL_BOX(RL_F32, -1, 1, 2)}, {"gear", RL_DISCRETE_FROM(-1, 3)}, {"lamps", RL_MULTI_BINARY(2)}, {"dial/0", RL_MULTI_DISCRETE(2, 3)}};
+#define ACTION_FIELD RL_ACTIONS(acts)
+#elif defined MASKED
 typedef int32_t Action;
 #define ACTION RL_DISCRETE(3)
 #else
 typedef float Action;
 #define ACTION RL_BOX(RL_F32, -1, 1, 2)
 #endif
+#ifndef ACTION_FIELD
+#define ACTION_FIELD .action = ACTION
+#endif
 
 static void step(Probe *env, rl_rng *rng, const Action *action, Obs *obs, rl_result *out)
 {
     (void)rng;
     env->steps++;
-#ifdef MASKED
+#ifdef ACTS
+    const float *wheel = action[0];
+    const int32_t *gear = action[1], *lamps = action[2], *dial = action[3];
+    env->sum += wheel[0] + 2 * wheel[1] + (float)(gear[0] + 4 * lamps[0] + 8 * lamps[1] + 16 * dial[0] + 32 * dial[1]);
+#elif defined MASKED
     env->sum += (float)action[0];
 #else
     env->sum += action[0] + 10 * action[1];
@@ -83,7 +95,14 @@ static void step(Probe *env, rl_rng *rng, const Action *action, Obs *obs, rl_res
 #endif
 }
 
-#ifdef MASKED
+#ifdef ACTS
+static void mask(void *all, uint32_t i, uint8_t *legal)
+{
+    const Probe *env = (const Probe *)all + i;
+    for (uint32_t k = 0; k < 12; k++) legal[k] = (k + env->steps) % 3 != 0;
+}
+#define EXTRA .mask = mask,
+#elif defined MASKED
 static void mask(void *all, uint32_t i, uint8_t *legal)
 {
     const Probe *env = (const Probe *)all + i;
@@ -94,7 +113,7 @@ static void mask(void *all, uint32_t i, uint8_t *legal)
 #define EXTRA
 #endif
 
-RL_ENV(Probe, setup, reset, step, EXTRA .name = "probe@2", .action = ACTION, OBS,
+RL_ENV(Probe, setup, reset, step, EXTRA .name = "probe@2", ACTION_FIELD, OBS,
        .max_envs = 100)
 
 static int failures;
@@ -247,6 +266,7 @@ static void test_spaces(void)
 {
     static const float lows[] = {-1, 0}, highs[] = {1, 2};
     rl_env env = rl_the_env;
+    env.actions = NULL;
     env.action = (rl_space)RL_MULTI_DISCRETE(3, 1, 4);
     env.obs = (rl_space){.dtype = RL_F32, .rank = 1, .shape = {2}, .lows = lows, .highs = highs, .name = "inventory/0"};
     env.observations = NULL;
@@ -266,7 +286,14 @@ static void test_spaces(void)
 
 static void act(Bench *b, uint32_t i)
 {
-#ifdef MASKED
+#ifdef ACTS
+    *(float *)element(b, RL_T_ACTION, 0, i, 0) = 0;
+    *(float *)element(b, RL_T_ACTION, 0, i, 1) = -0.5f;
+    *(int32_t *)element(b, rl_slot_action(1), 0, i, 0) = -1;
+    *(int32_t *)element(b, rl_slot_action(2), 0, i, 0) = 1;
+    *(int32_t *)element(b, rl_slot_action(2), 0, i, 1) = 0;
+    *(int32_t *)element(b, rl_slot_action(3), 0, i, 0) = *(int32_t *)element(b, rl_slot_action(3), 0, i, 1) = 0;
+#elif defined MASKED
     *(int32_t *)element(b, RL_T_ACTION, 0, i, 0) = 2;
 #else
     *(float *)element(b, RL_T_ACTION, 0, i, 0) = 0.25f;
@@ -397,6 +424,51 @@ static void test_figures(uint32_t mode)
 }
 #endif
 
+#ifdef ACTS
+// move sets one element of an action.
+static void move(Bench *b, uint32_t j, uint32_t i, uint32_t elem, int32_t to) { *(int32_t *)element(b, rl_slot_action(j), 0, i, elem) = to; }
+
+// test_acts looks at what is said of several actions, what reaches the environment, and what of it is refused.
+static void test_acts(uint32_t mode, bool columns)
+{
+    Bench b = start("limit=2\n", 5, mode, columns);
+    const rl_part *gear = &b.part[rl_slot_action(1)], *lamps = &b.part[rl_slot_action(2)], *dial = &b.part[rl_slot_action(3)];
+    CHECK(b.part[0].desc.role == RL_ROLE_ACTION && b.part[0].desc.index == 0 && b.part[0].desc.dtype == RL_F32 && !strcmp(b.part[0].space.name, "wheel"));
+    CHECK(gear->desc.index == 1 && gear->desc.n == 3 && gear->desc.start == -1 && !strcmp(gear->space.name, "gear"));
+    CHECK(lamps->desc.index == 2 && lamps->desc.flags & RL_TENSOR_BINARY && lamps->desc.n == 2 && rl_elements(&lamps->space) == 2);
+    CHECK(dial->desc.role == RL_ROLE_ACTION && dial->desc.index == 3 && !strcmp(dial->space.name, "dial/0") && rl_choices(&dial->space) == 5);
+    for (uint32_t j = 1; j < 4; j++) {
+        const rl_part *mask = &b.part[rl_slot_mask(j)];
+        CHECK(mask->desc.role == RL_ROLE_ACTION_MASK && mask->desc.index == j - 1 && mask->desc.pair == j && !strcmp(mask->space.name, acts[j].name));
+        CHECK(rl_elements(&mask->space) == rl_choices(&acts[j].space));
+    }
+    seed(&b, 0);
+    for (uint32_t i = 0; i < 5; i++) act(&b, i);
+    move(&b, 1, 3, 0, 1), move(&b, 2, 3, 0, 0), move(&b, 2, 3, 1, 1), move(&b, 3, 3, 0, 1), move(&b, 3, 3, 1, 2);
+    rl_rng rng = rl_seed(7 + 3);
+    float first = rl_uniform(&rng, 0, 1);
+    const uint32_t at[] = {0, 0, 3, 7}; // where in legal their values begin
+    for (uint32_t s = 0; s < 2; s++)
+        for (uint32_t j = 1; j < 4; j++)
+            for (uint32_t k = 0; k < rl_choices(&acts[j].space); k++) {
+                if (s == 1 && j == 1 && k == 0) CHECK(rl_step(b.batch, 0) == RL_STATUS_OK);
+                CHECK(*(uint8_t *)element(&b, rl_slot_mask(j), s, 3, k) == ((at[j] + k + s) % 3 != 0));
+            }
+    CHECK(fabsf(*(float *)element(&b, RL_T_REWARD, 0, 3, 0) - (first - 1 + 1 + 8 + 16 + 64)) < 1e-5f);
+    const int32_t bad[][3] = {{1, 0, 2}, {1, 0, -2}, {2, 1, 2}, {2, 0, -1}, {3, 0, 2}, {3, 1, 3}};
+    for (uint32_t n = 0; n < sizeof bad / sizeof *bad; n++) {
+        act(&b, 4);
+        move(&b, (uint32_t)bad[n][0], 4, (uint32_t)bad[n][1], bad[n][2]);
+        CHECK(rl_step(b.batch, 0) == RL_STATUS_ACTION && rl_current_env() == 4 && !strcmp(error(), "an action is outside its space"));
+    }
+    act(&b, 4);
+    CHECK(rl_step(b.batch, 0) == RL_STATUS_OK && *(uint8_t *)element(&b, RL_T_TRUNCATED, 0, 4, 0) == 1); // none has moved it
+    bool waits = mode != RL_AUTORESET_SAME_STEP;
+    CHECK(*(uint8_t *)element(&b, rl_slot_mask(1), 1, 3, 0) == waits && *(uint8_t *)element(&b, rl_slot_mask(3), 1, 3, 2) == waits);
+    rl_destroy(b.batch);
+}
+#endif
+
 #ifdef MASKED
 static void test_mask(void)
 {
@@ -447,6 +519,12 @@ int main(void)
     }
     test_figures(RL_AUTORESET_NEXT_STEP);
     test_figures(RL_AUTORESET_SAME_STEP);
+#endif
+#ifdef ACTS
+    for (int columns = 0; columns < 2; columns++) {
+        test_acts(RL_AUTORESET_NEXT_STEP, columns);
+        test_acts(RL_AUTORESET_SAME_STEP, columns);
+    }
 #endif
 #ifdef MASKED
     test_mask();
