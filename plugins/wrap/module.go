@@ -149,6 +149,12 @@ const (
 	columnBegins = "begins" // 1 in the first step of an episode
 )
 
+// OwnColumn reports whether a column is one that the blocks of a pipeline have not, but that a wrapper can look at.
+func OwnColumn(name string) bool {
+	base, _, _ := strings.Cut(name, "/")
+	return base == columnState || name == columnBegins
+}
+
 // columns returns what the module looks at, and how many bytes of state an agent has.
 func (c *moduleWrapper) columns(s *hostabi.EnvSpec) (list []source, shapes []ModuleColumn, err error) {
 	schema, err := trajectory.NewSchema(*s, trajectory.Shape{Steps: 1, Envs: 1})
