@@ -230,10 +230,13 @@ func (s *EnvSpec) HasAgents() bool {
 }
 
 // ObsElems returns the number of elements of one environment's first observation.
-func (s *EnvSpec) ObsElems() int { return s.elems(RoleObservation) }
-
-// ActionElems returns the number of elements of one environment's first action, 1 for a Discrete action.
-func (s *EnvSpec) ActionElems() int { return s.elems(RoleAction) }
+func (s *EnvSpec) ObsElems() int {
+	t, ok := s.Tensor(RoleObservation)
+	if !ok {
+		return 0
+	}
+	return t.Elems(MaxTensorElems)
+}
 
 // Actions returns the number of values of a Discrete action, or 0 if the action is a Box.
 func (s *EnvSpec) Actions() int {
@@ -245,14 +248,6 @@ func (s *EnvSpec) Actions() int {
 func (s *EnvSpec) HasMask() bool {
 	_, ok := s.Tensor(RoleActionMask)
 	return ok
-}
-
-func (s *EnvSpec) elems(role Role) int {
-	t, ok := s.Tensor(role)
-	if !ok {
-		return 0
-	}
-	return t.Elems(MaxTensorElems)
 }
 
 // PickAutoreset returns the mode that the host prefers of those offered: same-step (the learner then sees every

@@ -142,7 +142,9 @@ func (l *Link) Start() {
 func (l *Link) stand() {
 	for !l.ended() {
 		if l.take(false) > 0 {
-			runtime.Gosched() // as in Pump
+			// The loop that was posted to runs here and now, before this thread sleeps in the kernel again: no other thread
+			// has to be woken for it. A locked thread could not give way like that.
+			runtime.Gosched()
 			continue
 		}
 		l.rx.Lock()

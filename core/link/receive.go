@@ -1,7 +1,6 @@
 package link
 
 import (
-	"runtime"
 	"time"
 
 	"github.com/rlhost/rlhost/core/loop"
@@ -33,21 +32,6 @@ func (l *Link) Wait() {
 
 // Nudge makes Wait return.
 func (l *Link) Nudge() { l.config.Transport.Nudge() }
-
-// Pump runs the link on the calling goroutine until Stop, until the peer shuts its ring, or until it is at fault,
-// which is the error. Everything that was put before is delivered first.
-func (l *Link) Pump() error {
-	for !l.ended() {
-		if l.take(false) == 0 {
-			l.Wait()
-			continue
-		}
-		// The loop that was posted to runs here and now, before this thread sleeps in the kernel again: no other thread
-		// has to be woken for it. A locked thread could not give way like that.
-		runtime.Gosched()
-	}
-	return l.Err()
-}
 
 // Drain delivers what the peer had put before it ended. Call it after Stop, while the rings are still open.
 // It returns the peer's fault, if it finds one.

@@ -143,11 +143,10 @@ func (l *LogFile) Close() error {
 // followerRoom is how many records may wait for a follower.
 const followerRoom = 1024
 
-// Follower gets the records that are written while it follows.
+// Follower gets the records that are written while it follows, but for those that come while followerRoom of them wait.
 type Follower struct {
 	log     *LogFile
 	records chan []byte
-	missed  uint64 // guarded by log.mu
 }
 
 // Follow returns a follower of what is written from now on.
@@ -166,13 +165,6 @@ func (l *LogFile) Follow() *Follower {
 // Records gets each record, with its newline. It is closed when the log is.
 func (f *Follower) Records() <-chan []byte { return f.records }
 
-// Missed counts the records that came while the follower was behind: logging does not wait for it.
-func (f *Follower) Missed() uint64 {
-	f.log.mu.Lock()
-	defer f.log.mu.Unlock()
-	return f.missed
-}
-
 // Close ends the following.
 func (f *Follower) Close() {
 	f.log.mu.Lock()
@@ -185,7 +177,7 @@ func (f *Follower) offer(record []byte) {
 	select {
 	case f.records <- append([]byte(nil), record...):
 	default:
-		f.missed++
+		// Logging does not wait for who is behind.
 	}
 }
 

@@ -21,12 +21,6 @@ func (m Match) Episodes() int { return m.Wins + m.Draws + m.Losses }
 // Score returns the share of episodes that were won; half of those that were drawn count.
 func (m Match) Score() float64 { return (float64(m.Wins) + float64(m.Draws)/2) / float64(m.Episodes()) }
 
-// Reversed returns the match as the other player sees it.
-func (m Match) Reversed() Match {
-	m.Wins, m.Losses = m.Losses, m.Wins
-	return m
-}
-
 // ErrOneAgent is wrapped by PlayMatch for an environment with one agent.
 var ErrOneAgent = errors.New("a match needs an environment with two agents or more")
 
