@@ -178,6 +178,10 @@ func TestWrapperModules_RememberInColumnsOfTheHost(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// Each step copies the reward, what is learned from and two states of 8 bytes to the module, and all but the reward back.
+	if got, want := env.Copied(e), uint64(steps*envs*(2*4+2*8+4+2*8)); got != want {
+		t.Errorf("%d bytes are copied, want %d", got, want)
+	}
 	var sums [envs]float64
 	for step := range steps {
 		reward, learned := tr.Row(trajectory.Reward, step).Float32(), tr.Row(trajectory.ShapedReward, step).Float32()

@@ -29,6 +29,12 @@ type layer interface {
 	load(index int, src []byte)
 }
 
+// copier is a layer that has something else read or write copies of what lies in the block.
+type copier interface {
+	// copiedBytes returns how many bytes it has copied.
+	copiedBytes() uint64
+}
+
 // plain is a layer that does nothing.
 type plain struct{}
 
@@ -56,6 +62,7 @@ type wrapped struct {
 	reset   []byte                // which environments to reset
 	pending int                   // row of a step that was begun
 	broken  bool                  // a fault of the wrapper has poisoned the batch
+	copied  uint64                // by layers before the present one
 }
 
 // schemas are one layout as both sides describe it.
@@ -91,8 +98,14 @@ func (w *wrapped) fresh() (err error) {
 	return err
 }
 
-// Copied is that of the inner batch; see env.Copying.
-func (w *wrapped) Copied() uint64 { return env.Copied(w.inner) }
+// Copied is that of the inner batch, and what the layer has copied; see env.Copying.
+func (w *wrapped) Copied() uint64 {
+	n := w.copied + env.Copied(w.inner)
+	if c, ok := w.layer.(copier); ok {
+		n += c.copiedBytes()
+	}
+	return n
+}
 
 // Spec returns the description of the wrapped environments.
 func (w *wrapped) Spec() *hostabi.EnvSpec { return &w.plugin.spec }
@@ -291,6 +304,9 @@ func (w *wrapped) Renew() error {
 func (w *wrapped) Close() error { return errors.Join(w.closeLayer(), w.inner.Close()) }
 
 func (w *wrapped) closeLayer() error {
+	if c, ok := w.layer.(copier); ok {
+		w.copied += c.copiedBytes()
+	}
 	c, ok := w.layer.(io.Closer)
 	w.layer = nil
 	if !ok {

@@ -25,7 +25,10 @@ type moduleLayer struct {
 	record   int      // bytes of an agent's
 	use      string   // path of the module
 	calls    uint64   // of the instance
+	copied   uint64   // bytes, to where the module reads and from where it writes
 }
+
+func (l *moduleLayer) copiedBytes() uint64 { return l.copied }
 
 // Close ends the instance.
 func (l *moduleLayer) Close() error { return l.instance.Close() }
@@ -86,6 +89,7 @@ func (l *moduleLayer) faultOf(err error) *env.Fault {
 func (l *moduleLayer) fill(i, t int) {
 	x := &l.sources[i]
 	to := l.instance.Column(i)
+	l.copied += uint64(len(to))
 	switch {
 	case x.rows == 0:
 	case x.state >= 0:
@@ -140,11 +144,14 @@ func (l *moduleLayer) take(t int) {
 		switch {
 		case x.state >= 0:
 			l.eachStepped(func(agent int) {
-				copy(l.state[agent*l.record+x.state:][:x.bytes], from[agent*x.bytes:])
+				l.copied += uint64(copy(l.state[agent*l.record+x.state:][:x.bytes], from[agent*x.bytes:]))
 			})
 		case x.column == trajectory.ShapedReward:
 			shaped, values := l.tr.Row(trajectory.ShapedReward, t).Float32(), floats(from)
-			l.eachStepped(func(agent int) { shaped[agent] = values[agent] })
+			l.eachStepped(func(agent int) {
+				shaped[agent] = values[agent]
+				l.copied += uint64(x.bytes)
+			})
 		}
 	}
 }
