@@ -14,7 +14,9 @@ import (
 	"github.com/rlhost/rlhost/core/trajectory"
 
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/plugins/wasm"
+	wasmcomponent "github.com/rlhost/rlhost/plugins/wasm/component"
 	"github.com/rlhost/rlhost/plugins/wrap"
 )
 
@@ -274,6 +276,50 @@ func BenchmarkSwap(b *testing.B) {
 			benchmarkSwap(b, list[0], list[1], at, true)
 		})
 	}
+}
+
+// BenchmarkSwapModule is BenchmarkSwap for a wrapper of three that is a module, between two versions of it.
+func BenchmarkSwapModule(b *testing.B) {
+	runtime, err := wasm.New(wasm.Options{CacheDir: b.TempDir()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	modules := wasmcomponent.NewModules(runtime)
+	b.Cleanup(func() {
+		if err := errors.Join(modules.Close(), runtime.Close()); err != nil {
+			b.Error(err)
+		}
+	})
+	load := func(t wrap.ModuleTable) (wrap.Module, error) {
+		w, err := modules.Wrapper(wasmcomponent.Source{Source: env.Source{Use: t.Use, Grants: t.Grants}}, t.Args)
+		return shapingModule{w}, err
+	}
+	for name, file := range testkit.Guests(b, "shaper", b.TempDir()) {
+		b.Run(name, func(b *testing.B) {
+			guest := guests(b, "c")["c"]
+			var list []env.Plugin
+			for _, scale := range []float64{0.5, 2} {
+				module := env.Wrapper{"use": file, "args": map[string]any{"scale": scale}, "grants": []any{"metric"}}
+				p, err := wrap.New(guest, []env.Wrapper{{"time_limit": int64(400)}, module, {"reward_clip": int64(1)}}, load)
+				if err != nil {
+					b.Fatal(err)
+				}
+				list = append(list, p)
+			}
+			benchmarkSwap(b, list[0], list[1], component.AtTrajectory, true)
+		})
+	}
+}
+
+// shapingModule is a module as wrap knows it.
+type shapingModule struct{ *wasmcomponent.Wrapper }
+
+func (m shapingModule) New(o env.Options, agents int, columns []wrap.ModuleColumn) (wrap.ModuleInstance, error) {
+	shape := wasmcomponent.Shape{Envs: o.Envs, Agents: agents}
+	for _, c := range columns {
+		shape.Columns = append(shape.Columns, wasmcomponent.ShapeOf(c))
+	}
+	return m.Wrapper.New(wasmcomponent.WrapperOptions{Name: o.Name, Seed: o.Seed, Shape: shape})
 }
 
 func benchmarkSwap(b *testing.B, from, to env.Plugin, at component.Boundary, keep bool) {
