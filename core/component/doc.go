@@ -19,10 +19,10 @@
 //
 // The calls of a component come in this order, those in parentheses if it implements the interface:
 //
-//	Configure         once; (Flowing) Flow and Manifest after it
+//	Configure         once; (Flowing) Flow, (Watched) Looks and Manifest after it
 //	Start             once, before the loop runs; (Remote) from here to Stop, on any goroutine
 //	Restore           at most once, before the first slot
-//	slots, timers     on the loop, one at a time
+//	slots, timers     on the loop, one at a time; between two of them (Watched) Altered, at any time (Holder) Holds
 //	(Recovering)      SaveState at dataset boundaries, on any goroutine
 //	Snapshot          on the loop, between two slots; (Pauser) at rest
 //	(Pauser)          Pause, its rested, then Resume, or Waiting and no further slot

@@ -35,13 +35,20 @@ type toys struct {
 	texts   map[string]string // files that are new or have changed, by their paths below root
 }
 
+// axes are all axes.
+func axes() []func() axis {
+	return []func() axis{kindAxis, envKeyAxis, learnerKeyAxis, backendAxis, layerAxis, headAxis, commandAxis, verbAxis, guestAxis, transportAxis}
+}
+
 // TestTouch_OneOfEachKindTakesFewDoors adds a toy to each axis, builds the program with all of them and uses each.
 func TestTouch_OneOfEachKindTakesFewDoors(t *testing.T) {
 	t.Parallel()
-	axes := []axis{kindAxis(), envKeyAxis(), learnerKeyAxis(), backendAxis(), layerAxis(), headAxis(), commandAxis(), verbAxis(),
-		guestAxis(), transportAxis()}
-	p := buildToys(t, axes)
-	for _, a := range axes {
+	var all []axis
+	for _, of := range axes() {
+		all = append(all, of())
+	}
+	p := buildToys(t, all)
+	for _, a := range all {
 		t.Run(a.name, func(t *testing.T) {
 			existing := map[string]bool{}
 			for _, e := range a.edits {
