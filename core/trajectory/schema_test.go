@@ -93,24 +93,29 @@ func TestActRequest_RoundTrip(t *testing.T) {
 	}
 }
 
-// Two slices see all elements of their environments where the whole block has them, and no others.
+// Two slices see all elements of their environments where the whole block has them, those of all their agents, and no others.
 func TestSlice_HasTheElementsOfItsEnvironments(t *testing.T) {
-	for _, soa := range []bool{false, true} {
-		whole := testTrajectory(t, testkit.Spec(3, 5, true), Shape{Steps: 4, Envs: 5, SoA: soa})
-		for _, part := range [][2]int{{0, 2}, {2, 3}, {0, 5}, {4, 1}} {
-			first, n := part[0], part[1]
-			schema, err := whole.Schema.Slice(first, n)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if schema.Shape.Envs != n || schema.Bytes != whole.Schema.Bytes || schema.GuestBytes != whole.Schema.GuestBytes {
-				t.Errorf("slice %v has shape %+v in %d bytes", part, schema.Shape, schema.Bytes)
-			}
-			tr := Trajectory{Schema: schema, Mem: whole.Mem}
-			for _, l := range schema.Columns() {
-				c := l.Column
-				for row := range l.Rows {
-					same(t, c, whole.Row(c, row), tr.Row(c, row), first)
+	for name, spec := range map[string]hostabi.EnvSpec{"one agent": testkit.Spec(3, 5, true), "three agents in two groups": grouped()} {
+		for _, soa := range []bool{false, true} {
+			whole := testTrajectory(t, spec, Shape{Steps: 4, Envs: 5, SoA: soa})
+			for _, part := range [][2]int{{0, 2}, {2, 3}, {0, 5}, {4, 1}} {
+				first, n := part[0], part[1]
+				schema, err := whole.Schema.Slice(first, n)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if schema.Shape.Envs != n || schema.Rows() != n*spec.Agents() || schema.Bytes != whole.Schema.Bytes || schema.GuestBytes != whole.Schema.GuestBytes {
+					t.Errorf("%s: slice %v has shape %+v, %d rows in %d bytes", name, part, schema.Shape, schema.Rows(), schema.Bytes)
+				}
+				tr := Trajectory{Schema: schema, Mem: whole.Mem}
+				for _, l := range schema.Columns() {
+					c := l.Column
+					if l.Flags&PerEnv != 0 && l.Envs != n*spec.Agents() {
+						t.Errorf("%s: slice %v has %d rows of %v", name, part, l.Envs, c)
+					}
+					for row := range l.Rows {
+						same(t, c, whole.Row(c, row), tr.Row(c, row), first*spec.Agents())
+					}
 				}
 			}
 		}
