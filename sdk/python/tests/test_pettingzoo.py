@@ -115,6 +115,12 @@ class ParallelTest(unittest.TestCase):
         with self.assertRaisesRegex(Refusal, "E010 the module odd_agents has no function chess"):
             hosted("odd_agents:chess")
 
+    def test_an_environment_that_does_not_say_its_agents_is_refused(self):
+        for kind in "parallel", "env":
+            name = f"pettingzoo.test.example_envs.generated_agents_{kind}_v0"
+            with self.assertRaisesRegex(Refusal, f"E018 {name} has no possible_agents: which agents there will be must be known before it begins"):
+                hosted(name)
+
 
 class TurnsTest(unittest.TestCase):
     def test_one_agent_acts_and_both_get_what_comes_of_it(self):

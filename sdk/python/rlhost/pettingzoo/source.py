@@ -72,7 +72,7 @@ class Source:
     def _divide(self, env: Any) -> list[Group]:
         """Puts agents of equal spaces into a group."""
         alike: list[list[Any]] = []
-        for agent in env.possible_agents:
+        for agent in getattr(env, "possible_agents", None) or []:
             for group in alike:
                 if (env.observation_space(agent), env.action_space(agent)) == (env.observation_space(group[0]), env.action_space(group[0])):
                     group.append(agent)
@@ -80,7 +80,7 @@ class Source:
             else:
                 alike.append([agent])
         if not alike:
-            raise Unusable(f"{self.use} has no possible_agents")
+            raise Unusable(f"{self.use} has no possible_agents: which agents there will be must be known before it begins")
         return [Group(env, agents, name, self.use) for agents, name in zip(alike, names(alike))]
 
     def _describe(self, env: Any) -> spec.EnvSpec:
