@@ -11,7 +11,7 @@
     plugin = "torch"
     policy = "main"
 
-What it computes stands in ppo.py."""
+What it computes stands in network.py and ppo.py."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Holds ppo.py to the host's reference arithmetic, and learner.py to what the host expects of a learner. Needs PyTorch
+"""Holds network.py and ppo.py to the host's reference arithmetic, and learner.py to what the host expects of a learner. Needs PyTorch
 and rlhost: see prepare.sh."""
 
 import base64
@@ -21,6 +21,7 @@ sys.path[:0] = [str(HERE), str(HERE.parents[2] / "sdk" / "python" / "tests")]
 import ppo  # noqa: E402
 import rlhost  # noqa: E402
 from fakehost import BOUNDARY, BOUNDARY_OVER, FakeHost, HostArena, python  # noqa: E402
+from network import Joint, Network  # noqa: E402
 from rlhost import state  # noqa: E402
 from rlhost.arena import Trajectory, read_columns, view  # noqa: E402
 from rlhost.device import Upload  # noqa: E402
@@ -62,7 +63,7 @@ def policy_of(saved):
 
 
 def network_of(saved):
-    network = ppo.Network(policy_of(saved))
+    network = Network(policy_of(saved))
     network.load_vector(torch.from_numpy(saved.tensors["before"]))
     return network
 
@@ -148,7 +149,7 @@ class UpdateTest(unittest.TestCase):
         masked = ppo.Dataset.of(Dataset(blocks, 0), network_of(saved).dist)
         policy = policy_of(saved)
         actions = tuple(dataclasses.replace(a, mask="") if a.column == "action/2" else a for a in policy.actions)
-        open_ = ppo.Dataset.of(Dataset(blocks, 0), ppo.Network(dataclasses.replace(policy, actions=actions)).dist)
+        open_ = ppo.Dataset.of(Dataset(blocks, 0), Network(dataclasses.replace(policy, actions=actions)).dist)
         self.assertEqual(masked.mask.shape[1], 7)
         self.assertFalse(masked.mask[:, :3].all())
         torch.testing.assert_close(open_.mask, masked.mask)
@@ -156,7 +157,7 @@ class UpdateTest(unittest.TestCase):
     def test_a_joint_distribution_is_that_of_independent_ones(self):
         torch.manual_seed(1)
         box = Box(2, (-1.0, -1.0), (1.0, 1.0), "fixed", -0.5)
-        joint = ppo.Joint((Discrete((3, 2), start=1), box, Discrete((2, 2), binary=True)), 4)
+        joint = Joint((Discrete((3, 2), start=1), box, Discrete((2, 2), binary=True)), 4)
         params = joint(torch.randn(6, 4))
         mask = torch.ones(6, 9, dtype=torch.bool)
         mask[:, 1] = False
