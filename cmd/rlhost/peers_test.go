@@ -118,35 +118,34 @@ class Spaces(gymnasium.Env):
 gymnasium.register("Spaces-v0", Spaces, disable_env_checker=True)
 `
 
-// Whatever is acted and how it is masked, the learner in PyTorch makes the same parameters of a state and a dataset as the host's own,
-// and the run that it goes on with is evaluated. One that says nothing of such actions is given none.
-func TestPeers_PyTorchLearnsEveryActionAsTheHostDoes(t *testing.T) {
+// Whatever is observed and acted, and however it is masked, the learner in PyTorch makes the same parameters of a state and a dataset as
+// the host's own, and the run that it goes on with is evaluated. One that says nothing of such actions is given none.
+func TestPeers_PyTorchLearnsAsTheHostDoes(t *testing.T) {
 	t.Parallel()
 	w := torch(t, "learner.py", "")
 	w.env = []string{"RLHOST_PYTHON=" + os.Getenv("RLHOST_TORCH"), "PYTHONPATH=" + w.dir}
 	w.write("spaces.py", spacesEnv)
-	text := strings.Replace(w.read("torch.toml"), `"cartpole@1"`, `"gymnasium:spaces:Spaces-v0"`, 1)
-	w.write("torch.toml", text)
-	w.write("own.toml", strings.Replace(text, "plugin = \"torch\"\n", "", 1))
-	for i, c := range []struct {
-		args string
-		sets []string
-	}{
-		{`kind = "box"`, nil},
-		{`kind = "start", masked = true`, nil},
-		{`kind = "multidiscrete", masked = true`, []string{"component.learner.vtrace=true", "policy.main.share_trunk=true"}},
-		{`kind = "multibinary"`, []string{"policy.main.normalize_obs=true"}},
-		{`kind = "tuple", masked = true`, []string{"policy.main.action.squash=tanh"}},
-		{`kind = "tuple"`, []string{"policy.main.net.core.kind=lstm", "policy.main.action.log_std=state"}},
+	w.write("own.toml", strings.Replace(w.read("torch.toml"), "plugin = \"torch\"\n", "", 1))
+	acts := func(args string) string {
+		return `env.cartpole={ use = "gymnasium:spaces:Spaces-v0", args = { ` + args + ` } }`
+	}
+	for i, sets := range [][]string{
+		{acts(`kind = "box"`)},
+		{acts(`kind = "start", masked = true`)},
+		{acts(`kind = "multidiscrete", masked = true`), "component.learner.vtrace=true", "policy.main.share_trunk=true"},
+		{acts(`kind = "multibinary"`), "policy.main.normalize_obs=true"},
+		{acts(`kind = "tuple", masked = true`), "policy.main.action.squash=tanh"},
+		{acts(`kind = "tuple"`), "policy.main.net.core.kind=lstm", "policy.main.action.log_std=state"},
+		{"env.cartpole.use=spaces@1", "policy.main.normalize_obs=true"},
 	} {
 		name := fmt.Sprintf("case%d", i)
 		t.Run(name, func(t *testing.T) {
 			w := w.of(t)
-			sets := []string{"own.toml", "--set", "run.name=" + name, "--set", "env.cartpole.args={ " + c.args + " }", "--set", "run.stop.env_steps=2048"}
-			for _, set := range c.sets {
-				sets = append(sets, "--set", set)
+			args := []string{"own.toml", "--set", "run.name=" + name, "--set", "run.stop.env_steps=2048"}
+			for _, set := range sets {
+				args = append(args, "--set", set)
 			}
-			w.train(sets...)
+			w.train(args...)
 			other := "runs/" + name + "/0002"
 			if err := os.CopyFS(w.path(other), os.DirFS(w.path("runs/"+name+"/0001"))); err != nil {
 				t.Fatal(err)
@@ -163,10 +162,10 @@ func TestPeers_PyTorchLearnsEveryActionAsTheHostDoes(t *testing.T) {
 	short := torch(t, "short_ppo.py", "")
 	short.env = w.env
 	short.write("spaces.py", spacesEnv)
-	short.write("torch.toml", strings.Replace(short.read("torch.toml"), `"cartpole@1"`, `"gymnasium:spaces:Spaces-v0"`, 1))
-	for kind, says := range map[string]string{"start": "the action has 1 elements with values from -1 on", "multibinary": "the action has 4 elements",
-		"tuple": "the action is a Box"} {
-		short.fails(exitFailed, []string{"train", "torch.toml", "--set", fmt.Sprintf("env.cartpole.args={ kind = %q }", kind)}, says, "which this learner does not learn")
+	for set, says := range map[string]string{acts(`kind = "start"`): "the action has 1 elements with values from -1 on",
+		acts(`kind = "multibinary"`): "the action has 4 elements", acts(`kind = "tuple"`): "the action is a Box",
+		"env.cartpole.use=spaces@1": "the environment has 3 observations"} {
+		short.fails(exitFailed, []string{"train", "torch.toml", "--set", set}, says, "which this learner does not learn")
 	}
 }
 

@@ -12,6 +12,15 @@ HALF_LOG_2PI = math.log(2 * math.pi) / 2
 ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU, "elu": nn.ELU}
 
 
+def enter(observed, of):
+    """What an observation [T, E, elems] enters the network as [T, E, width], but for running statistics."""
+    x = observed.reshape(*observed.shape[:2], of.elems)
+    if of.norm == "onehot":
+        values = [torch.arange(of.start, of.start + n, device=x.device) for n in of.counts]
+        return torch.cat([x[:, :, k:k + 1] == value for k, value in enumerate(values)], 2).float()
+    return x.float() * of.scale if of.norm == "scale" else x.float()
+
+
 class Discrete(nn.Module):
     """A choice for each element of a Discrete, MultiDiscrete or MultiBinary action, by logits; a binary one has those of 1
     alone, that of 0 is 0."""
@@ -166,7 +175,9 @@ class Network(nn.Module):
 
     def __init__(self, policy):
         super().__init__()
-        self.obs, self.hidden, self.activation, self.share_trunk = policy.obs, policy.hidden, policy.activation, policy.share_trunk
+        self.inputs, self.obs = policy.inputs, policy.obs
+        self.register_buffer("running", torch.tensor(policy.running, dtype=torch.long))  # which numbers enter by statistics
+        self.hidden, self.activation, self.share_trunk = policy.hidden, policy.activation, policy.share_trunk
         names = ["trunk"] if self.share_trunk else ["actor", "critic"]
         self.encoders = nn.ModuleDict({name: self._encoder() for name in names})
         last = self.hidden[-1] if self.hidden else self.obs

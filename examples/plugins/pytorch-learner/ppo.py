@@ -7,7 +7,7 @@ import math
 
 import numpy
 import torch
-from network import Memory, Network
+from network import Memory, Network, enter
 from torch import nn
 
 OBS_CLIP = 10.0
@@ -34,17 +34,18 @@ class Dataset:
     begins: torch.Tensor | None = None  # [T, E], where an episode does, with a state of zeros
 
     @classmethod
-    def of(cls, dataset, dist, chunk=0, device="cpu"):
+    def of(cls, dataset, network, device="cpu"):
         """Copies what learning needs out of an rlhost.Dataset: a guest can rewrite its columns meanwhile. Numbers that
         nothing can be learned from are a ValueError."""
-        columns, blocks = dataset.tensors(device), dataset.blocks
+        columns, blocks, chunk = dataset.tensors(device), dataset.blocks, network.chunk
 
         def column(name):
             rows = columns[name]
             return rows.flatten(2) if rows.ndim > 2 else rows
 
-        action, mask = dist.read(column, column("valid"))
-        d = cls(column("obs")[:-1].flatten(0, 1), action.flatten(0, 1), column("log_prob"),
+        obs = torch.cat([enter(column(i.column)[:-1], i) for i in network.inputs], 2)
+        action, mask = network.dist.read(column, column("valid"))
+        d = cls(obs.flatten(0, 1), action.flatten(0, 1), column("log_prob"),
                 column("shaped_reward" if "shaped_reward" in blocks[0] else "reward"),
                 column("terminated"), column("truncated"), column("value"), column("bootstrap_value"),
                 column("valid"), mask.flatten(0, 1), column("discount") if "discount" in blocks[0] else None)
@@ -211,9 +212,9 @@ def update(network, optimizer, d, c, rates, seed, index, normalise=None, returns
     """Makes the optimiser steps of one dataset and returns the Report. normalise is (mean, scale) of observations.
     returns_seen are the Returns whose unit values are learned in; the dataset's are added to them at the end. following is
     the learning rate in place of that of rates."""
-    obs = d.obs
+    obs, running = d.obs, network.running
     if normalise is not None:
-        obs = ((obs - normalise[0]) * normalise[1]).clamp(-OBS_CLIP, OBS_CLIP)
+        obs = obs.index_copy(1, running, ((obs[:, running] - normalise[0]) * normalise[1]).clamp(-OBS_CLIP, OBS_CLIP))
     log_prob, value = d.log_prob.flatten(), d.value[:-1].flatten()
     units, size = d.units(), c.minibatch // d.chunk if d.chunk else c.minibatch
     r = Report(valid_rows=int(d.valid.sum()))
@@ -335,13 +336,14 @@ class Returns:
 
 
 class Normalizer:
-    """Mean and variance of every observed element over all valid rows of all datasets (Chan, Golub, LeVeque 1983)."""
+    """Mean and variance of every normalised element over all valid rows of all datasets (Chan, Golub, LeVeque 1983)."""
 
-    def __init__(self, obs):
-        self.count, self.mean, self.m2 = 0.0, numpy.zeros(obs), numpy.zeros(obs)
+    def __init__(self, running):
+        self.running = running  # which of the elements that enter
+        self.count, self.mean, self.m2 = 0.0, numpy.zeros(len(running)), numpy.zeros(len(running))
 
     def update(self, d):
-        x = d.obs[d.valid.flatten()].double().cpu().numpy()
+        x = d.obs[d.valid.flatten()][:, self.running].double().cpu().numpy()
         if not len(x):
             return
         mean, total = x.mean(0), self.count + len(x)
@@ -365,7 +367,7 @@ class Trainer:
         self.config, self.seed = config, seed
         self.device = torch.device(getattr(config, "device", "cpu"))
         self.network = Network(policy).to(self.device)
-        self.normalizer = Normalizer(policy.obs) if policy.normalize_obs else None
+        self.normalizer = Normalizer(policy.running) if policy.running else None
         self.returns = Returns() if getattr(config, "normalize_returns", False) else None
         self.following = Following(config) if getattr(config, "adaptive_kl", 0) else None
         learned = [p for _, p, _ in self.network.tensors()]
@@ -373,7 +375,7 @@ class Trainer:
 
     def read(self, dataset):
         """What learning needs of an rlhost.Dataset, copied to the device."""
-        return Dataset.of(dataset, self.network.dist, self.network.chunk, self.device)
+        return Dataset.of(dataset, self.network, self.device)
 
     def learn(self, dataset, learning_rate, clip, index):
         """Makes the optimiser steps of a dataset, then shows it to the normaliser."""

@@ -181,6 +181,15 @@ func references() map[string]func(t *testing.T) component.State {
 			c.Minibatch, c.Epochs, c.AdaptiveKL, c.ClipGradApart = 16, 3, 0.02, true
 			return learned(t, n, c, policytest.Options{Steps: 8, Envs: 3, Blocks: 2, Masked: true, InvalidEvery: 7, Seed: 16})
 		},
+		"inputs": func(t *testing.T) component.State {
+			n := net
+			n.NormalizeObs, n.Inputs = true, []policy.Input{
+				{Path: "arm", Shape: []int{2}, Norm: policy.Running}, {Path: "gear", Shape: []int{2}, DType: "i32", Norm: policy.OneHot, Choices: []int{3, 4}, Start: -1},
+				{Path: "eye", Shape: []int{3}, DType: "u8", Norm: policy.Running}, {Path: "sign", Shape: []int{1}, DType: "i32", Norm: policy.OneHot, Choices: []int{5}}}
+			c := ppo.Defaults()
+			c.Minibatch, c.Epochs = 16, 3
+			return learned(t, n, c, policytest.Options{Steps: 8, Envs: 3, Blocks: 2, InvalidEvery: 7, SoA: true, Seed: 18})
+		},
 		"several_gru": func(t *testing.T) component.State {
 			n := net
 			n.ShareTrunk, n.NormalizeObs, n.Core = true, true, &policy.Core{Kind: policy.CoreGRU, Size: 6}

@@ -26,11 +26,11 @@ from rlhost import state  # noqa: E402
 from rlhost.arena import Trajectory, read_columns, view  # noqa: E402
 from rlhost.device import Upload  # noqa: E402
 from rlhost.leased import Leased  # noqa: E402
-from rlhost.layout import Box, Discrete, PolicyLayout  # noqa: E402
+from rlhost.layout import Box, Discrete, Input, PolicyLayout  # noqa: E402
 from rlhost.learning import Dataset  # noqa: E402
 
 CASES = ("separate", "shared", "vtrace", "returns", "box", "squashed", "fixed", "gru", "lstm", "start", "multidiscrete",
-         "multibinary", "several", "several_gru")
+         "multibinary", "several", "several_gru", "inputs")
 
 
 def case(name):
@@ -52,7 +52,7 @@ def dataset_of(saved):
 
 
 def layout(obs, actions, hidden, share_trunk=False):
-    return PolicyLayout(None, obs, actions, tuple(hidden), "tanh", share_trunk, False)
+    return PolicyLayout(None, (Input(obs),), actions, tuple(hidden), "tanh", share_trunk, False)
 
 
 def policy_of(saved):
@@ -91,7 +91,7 @@ class UpdateTest(unittest.TestCase):
                 rates = ppo.Rates(meta["rates"]["LearningRate"], meta["rates"]["Clip"], meta["rates"]["Entropy"])
                 seen = ppo.Returns() if getattr(c, "normalize_returns", False) else None
                 following = ppo.Following(c) if c.adaptive_kl else None
-                data = ppo.Dataset.of(dataset_of(saved), network.dist, network.chunk)
+                data = ppo.Dataset.of(dataset_of(saved), network)
                 for i in range(meta["updates"]):
                     report = ppo.update(network, optimizer, data, c, rates, meta["seed"], meta["index"] + i, statistics(saved), seen,
                                         following)
@@ -131,7 +131,7 @@ class UpdateTest(unittest.TestCase):
             with self.subTest(column, value=value), self.assertRaises(ValueError):
                 blocks = list(trajectories(case("separate")))
                 blocks[0][column][:] = value
-                ppo.Dataset.of(Dataset(blocks, 0), network_of(case("separate")).dist)
+                ppo.Dataset.of(Dataset(blocks, 0), network_of(case("separate")))
         for column, at, value in (("raw_action", (2, 0, 1), numpy.inf), ("action/1", (2, 0), 0), ("action/1", (2, 0), 4), ("action/2", (2, 0, 1), 2),
                                   ("action_mask", (2, 0), 0), ("action_mask/1", (2, 0), 0), ("raw_action/3", (2, 0), numpy.nan)):
             saved = case("several")
@@ -140,16 +140,16 @@ class UpdateTest(unittest.TestCase):
             with self.subTest(column, value=value), self.assertRaisesRegex(ValueError, f"^{named}: outside of its space, or forbidden"):
                 blocks[1]["valid"][2, 0] = 1
                 blocks[1][column][at] = value
-                ppo.Dataset.of(Dataset(blocks, 0), network_of(saved).dist)
+                ppo.Dataset.of(Dataset(blocks, 0), network_of(saved))
 
     def test_an_action_without_a_mask_may_be_anything(self):
         saved = case("several")
         for block in (blocks := list(trajectories(saved))):
             block["action_mask/1"][:] = 1
-        masked = ppo.Dataset.of(Dataset(blocks, 0), network_of(saved).dist)
+        masked = ppo.Dataset.of(Dataset(blocks, 0), network_of(saved))
         policy = policy_of(saved)
         actions = tuple(dataclasses.replace(a, mask="") if a.column == "action/2" else a for a in policy.actions)
-        open_ = ppo.Dataset.of(Dataset(blocks, 0), Network(dataclasses.replace(policy, actions=actions)).dist)
+        open_ = ppo.Dataset.of(Dataset(blocks, 0), Network(dataclasses.replace(policy, actions=actions)))
         self.assertEqual(masked.mask.shape[1], 7)
         self.assertFalse(masked.mask[:, :3].all())
         torch.testing.assert_close(open_.mask, masked.mask)

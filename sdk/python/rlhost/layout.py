@@ -7,12 +7,59 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from .spec import ACTION, ACTION_MASK, ACTIVE, BINARY, NO_HIGH, NO_LOW, OBSERVATION, EnvSpec, Tensor
+from .spec import ACTION, ACTION_MASK, ACTIVE, BINARY, IMAGE_CHW, IMAGE_HWC, NO_HIGH, NO_LOW, OBSERVATION, EnvSpec, Tensor
 
 if TYPE_CHECKING:
     from .host import Host
 
 _UNBOUNDED = 3.4028234663852886e38  # the largest float32: the bound of a side without one
+_MOST_ONE_HOT, _LEAST_ENCODED = 64, 36  # values of an observation that enters one-hot, and the side of a picture that has convolutions
+
+
+@dataclasses.dataclass(frozen=True)
+class Input:
+    """An observation, and how its elements enter the network, one behind the other: as floats or, by norm, times scale (scale),
+    with the running statistics of the policy (running), or as a number for each value (onehot), 1 for the element's and 0 for
+    the others."""
+
+    elems: int
+    norm: str = ""
+    path: str = "obs"  # of the part of a Dict or Tuple
+    column: str = "obs"
+    dtype: str = "f32"  # of the column
+    scale: float = 0.0
+    counts: tuple[int, ...] = ()  # values of each element, of onehot
+    start: int = 0  # the first of the values
+
+    @classmethod
+    def of(cls, t: Tensor, index: int, normalize: bool) -> Input:
+        """That of a tensor, by its place among the observations."""
+        column = "obs" + _suffix("/", index)
+        entry = cls(t.elems, "running" if normalize else "", t.path or column, column, t.dtype)
+        if t.choices:
+            counts = tuple(t.counts) or (t.n,) * t.elems
+            return dataclasses.replace(entry, norm="onehot", counts=counts, start=t.start)
+        bytes_ = t.dtype == "u8"
+        if bytes_ and (t.flags & (IMAGE_HWC | IMAGE_CHW) or t.scale or t.high == 255 and len(t.shape) > 1):
+            most = 255.0 if t.low == t.high or t.flags & NO_HIGH else t.high
+            return dataclasses.replace(entry, norm="scale", scale=t.scale or (1 / most if most > 1 else 1.0))
+        return entry
+
+    @property
+    def width(self) -> int:
+        """Numbers that enter."""
+        return sum(self.counts) or self.elems
+
+    @property
+    def plain(self) -> bool:
+        """Whether it enters as it is, but for statistics."""
+        return self.dtype == "f32" and self.norm in ("", "running")
+
+    def _network(self) -> dict[str, Any]:
+        """As states have it."""
+        counts = self.counts[:1] if len(set(self.counts)) == 1 else self.counts
+        return _given(path=self.path, shape=[self.elems], norm=self.norm, dtype="" if self.dtype == "f32" else self.dtype,
+                      choices=list(counts), start=self.start, scale=self.scale)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,7 +172,7 @@ class PolicyLayout:
     those of its actions."""
 
     env: EnvSpec
-    obs: int  # elements of an observation
+    inputs: tuple[Input, ...]  # the observations, which enter side by side
     actions: tuple[Discrete | Box, ...]  # of the environment, one for each part of a Dict or Tuple
     hidden: tuple[int, ...]
     activation: str  # tanh, relu or elu
@@ -141,14 +188,29 @@ class PolicyLayout:
         net = table.get("net") or {}
         if net.get("kind", "mlp") != "mlp" or "nodes" in net:
             raise ValueError(f"policy {policy!r}: net is of a kind that PolicyLayout does not have: want kind = \"mlp\"")
-        if table.get("inputs") or table.get("encoder"):
-            raise ValueError(f"policy {policy!r}: PolicyLayout has no other inputs and encoders: want neither inputs nor encoder")
+        for key in ("inputs", "encoder", "frame_stack"):
+            if table.get(key, 1) not in (1, [], {}):
+                raise ValueError(f"policy {policy!r}: PolicyLayout has observations as they are, one frame and nothing besides: want no {key}")
         if env.agents > 1 or env.tensor(ACTIVE):
             raise ValueError(f"policy {policy!r}: PolicyLayout has one agent that always acts, the environment other ones")
-        _check_obs(policy, env)
-        core = Core.of(net)
-        return cls(env, env.obs_elems, _actions(env, table.get("action") or {}), tuple(net.get("hidden", (64, 64))),
-                   net.get("activation", "tanh"), bool(table.get("share_trunk", core is not None)), bool(table.get("normalize_obs")), core)
+        core, normalize = Core.of(net), bool(table.get("normalize_obs"))
+        return cls(env, _inputs(policy, env, normalize), _actions(env, table.get("action") or {}), tuple(net.get("hidden", (64, 64))),
+                   net.get("activation", "tanh"), bool(table.get("share_trunk", core is not None)), normalize, core)
+
+    @property
+    def obs(self) -> int:
+        """Numbers that enter."""
+        return sum(i.width for i in self.inputs)
+
+    @property
+    def running(self) -> list[int]:
+        """Which of them enter by the running statistics."""
+        places: list[int] = []
+        at = 0
+        for i in self.inputs:
+            places += range(at, at + i.width) if i.norm == "running" else ()
+            at += i.width
+        return places
 
     def tensors(self) -> dict[str, tuple[int, ...]]:
         """The parameters' shapes by name, in their order: NAME.weight is [inputs, outputs], NAME.bias [outputs]; an
@@ -194,7 +256,11 @@ class PolicyLayout:
             return name
 
         def encoder(name: str) -> str:
-            last = "obs"
+            paths = [i.path for i in self.inputs]
+            last = paths[0]
+            if len(paths) > 1:
+                last = name + ".join"
+                nodes.append({"name": last, "in": paths, "concat": {}})
             for i, width in enumerate(self.hidden):
                 layer = dense(f"{name}.{i}", last, width, 2**0.5)
                 last = layer + ".activation"
@@ -212,7 +278,7 @@ class PolicyLayout:
             policy.append(drawn)
             nodes += more
         dense("critic.head", trunk or encoder("critic"), 1, 1)
-        inputs = [_given(path="obs", shape=[self.obs], norm="running" if self.normalize_obs else "")]
+        inputs = [i._network() for i in self.inputs]
         values = [{"name": "value", "from": "critic.head"}]
         chunk = _given(chunk=self.core.chunk if self.core else 0)
         return {"format": 1, "inputs": inputs, "nodes": nodes, "policy": policy, "values": values, **chunk}
@@ -233,8 +299,9 @@ def _given(**keys: Any) -> dict[str, Any]:
 def _keys(network: Mapping[str, Any]) -> dict[str, Any]:
     """A network as states have it by the keys of a table: of format 0, which is of keys, or read from the nodes of format 1."""
     if not network.get("format"):
-        keys = ("obs", "hidden", "activation", "share_trunk", "normalize_obs")
-        return {**{key: network[key] for key in keys}, "actions": [{"categorical": {"n": network["actions"]}}], "core": None}
+        inputs = [_given(path="obs", shape=[network["obs"]], norm="running" if network["normalize_obs"] else "")]
+        keys = ("hidden", "activation", "share_trunk")
+        return {**{key: network[key] for key in keys}, "inputs": inputs, "actions": [{"categorical": {"n": network["actions"]}}], "core": None}
     of = {n["name"]: n for n in network["nodes"]}
     encoder = [n for name, n in of.items() if name.startswith(("actor.", "trunk.")) and not name.startswith(("actor.head", "actor.log_std"))]
     actions = []
@@ -245,12 +312,11 @@ def _keys(network: Mapping[str, Any]) -> dict[str, Any]:
             drawn["log_std"] = "state" if append is None else "fixed" if append.get("fixed") else "free"
             drawn["rescale"] = dist["bounds"].get("rescale", False)
         actions.append(drawn)
-    return {"obs": network["inputs"][0]["shape"][0], "actions": actions,
+    return {"inputs": [{key: value for key, value in i.items() if key != "scale"} for i in network["inputs"]], "actions": actions,
             "hidden": [n["dense"]["out"] for n in encoder if "dense" in n],
             "core": next(({"kind": kind, **n[kind]} for n in encoder for kind in ("gru", "lstm") if kind in n), None),
             "activation": next((n["activation"]["func"] for n in encoder if "activation" in n), "tanh"),
-            "share_trunk": any(n["name"].startswith("trunk.") for n in encoder),
-            "normalize_obs": network["inputs"][0].get("norm") == "running"}
+            "share_trunk": any(n["name"].startswith("trunk.") for n in encoder)}
 
 
 def _suffix(mark: str, index: int) -> str:
@@ -268,10 +334,18 @@ def _actions(env: EnvSpec, table: Mapping[str, Any]) -> tuple[Discrete | Box, ..
     return tuple(made)
 
 
-def _check_obs(policy: str, env: EnvSpec) -> None:
-    """Raises ValueError for other observations than one of floats."""
-    observed = env.of_role(OBSERVATION)
-    if len(observed) != 1:
-        raise ValueError(f"policy {policy!r}: the environment has {len(observed)} observations, PolicyLayout one")
-    if observed[0].dtype != "f32" or observed[0].choices:
-        raise ValueError(f"policy {policy!r}: PolicyLayout has no such observation: want a Box of f32")
+def _inputs(policy: str, env: EnvSpec, normalize: bool) -> tuple[Input, ...]:
+    """How each observation of an environment enters. One that the host gives an encoder is a ValueError."""
+    made = []
+    for i, t in enumerate(env.of_role(OBSERVATION)):
+        sides = t.shape[:2] if t.flags & IMAGE_HWC else t.shape[1:] if t.flags & IMAGE_CHW else (0,)
+        entry = Input.of(t, i, normalize)
+        if t.choices > _MOST_ONE_HOT:
+            what = f"{t.choices} values, which are embedded"
+        elif min(sides) >= _LEAST_ENCODED:
+            what = f"a picture of {t.shape}, which has convolutions"
+        else:
+            made.append(entry)
+            continue
+        raise ValueError(f"policy {policy!r}: PolicyLayout has no encoders, observation {entry.path!r} is of {what}")
+    return tuple(made)

@@ -141,6 +141,7 @@ class Learner(Component):
     slots = [Slot("on_dataset", "dataset", "enough rows for one learner round")]
 
     joint = False  # a subclass that learns policy.actions as they are sets it; others are given one choice that counts from 0
+    inputs = False  # a subclass that reads policy.inputs as they are sets it; others are given one observation of f32
     boxes = False  # a subclass that learns Box actions sets it; others are given discrete ones alone
     cores = False  # a subclass that learns a core, by chunks of rows, sets it; others are given none
     policy: PolicyLayout  # from begin_learning on
@@ -166,7 +167,7 @@ class Learner(Component):
 
     def observed(self) -> tuple[float, Any, Any] | None:
         """If the policy normalises observations: their count, mean, and sum of squared distances from it, for each
-        element. The network gets (obs - mean) / sqrt(variance + 1e-8), within -10 to 10."""
+        of policy.running. The network gets (obs - mean) / sqrt(variance + 1e-8), within -10 to 10."""
         return None
 
     def returned(self) -> tuple[float, float, float] | None:
@@ -194,11 +195,12 @@ class Learner(Component):
     def start(self, host: Host) -> None:
         """Makes the arena of the weights, and the network."""
         self.policy = PolicyLayout.of(host, self.config.policy)
+        self._check_inputs()
         self._check_actions()
         self._check_core()
         self._shapes = self.policy.tensors()
         self._floats = sum(_elems(shape) for shape in self._shapes.values())
-        self._normalised = self.policy.obs if self.policy.normalize_obs else 0
+        self._normalised = len(self.policy.running)
         # The publisher keeps one version and writes another, besides those of its readers.
         self._weights = host.add_arena("weights", 2 + host.readers.get("weights", 1),
                                        _WEIGHTS_HEAD + 4 * (self._floats + 2 * self._normalised))
@@ -207,6 +209,13 @@ class Learner(Component):
         self._published = 0
         self._steps_at: dict[int, int] = {}
         self.begin_learning(self.policy)
+
+    def _check_inputs(self) -> None:
+        """Raises ValueError for observations that cannot be learned from."""
+        inputs = self.policy.inputs
+        if not self.inputs and (len(inputs) > 1 or not inputs[0].plain):
+            what = f"{len(inputs)} observations" if len(inputs) > 1 else f"an observation of {inputs[0].dtype}"
+            raise ValueError(f"policy {self.config.policy!r}: the environment has {what}, which this learner does not learn from: want one of f32")
 
     def _check_actions(self) -> None:
         """Raises ValueError for actions that cannot be learned."""
@@ -263,8 +272,8 @@ class Learner(Component):
         own, p, observed = self.learner_state(), self.policy, self.observed()
         meta = {"policy_version": self.version, "env_steps": self.env_steps, "optimizer_steps": self.optimizer_steps,
                 "datasets": self.datasets, "network": p.network()}
-        if p.normalize_obs:
-            count, mean, m2 = observed or (0.0, [0.0] * p.obs, [0.0] * p.obs)
+        if self._normalised:
+            count, mean, m2 = observed or (0.0, [0.0] * self._normalised, [0.0] * self._normalised)
             meta["normalizer"] = {"count": count, "mean": _array(mean).tolist(), "m2": _array(m2).tolist()}
         if (returned := self.returned()) is not None:
             meta["returns"] = dict(zip(("count", "mean", "m2"), returned))

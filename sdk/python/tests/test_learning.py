@@ -6,9 +6,9 @@ import unittest
 
 from rlhost import EnvSpec, Learner, PolicyLayout, Tensor
 from rlhost.component import ConfigErrors
-from rlhost.layout import Box, Core, Discrete
+from rlhost.layout import Box, Core, Discrete, Input
 from rlhost.learning import LearnerConfig
-from rlhost.spec import ACTION, ACTION_MASK, BINARY, NO_HIGH, OBSERVATION
+from rlhost.spec import ACTION, ACTION_MASK, BINARY, IMAGE_CHW, IMAGE_HWC, NO_HIGH, OBSERVATION
 
 try:
     import torch
@@ -113,7 +113,8 @@ class PolicyLayoutTest(unittest.TestCase):
                 ([CHOICE, Tensor(ACTION, "f32", (3,), index=1), OBS], table, "actions"), ([CHOICE, OBS], table, "actions"),
                 ([Tensor(ACTION, "i32", n=4, start=1), *several[1:]], table, "actions"), (several, {**table, "action": {"log_std": "state"}}, "actions"),
                 (several, {**table, "net": {"hidden": [5, 5]}}, "hidden"), (several, {**table, "net": core, "share_trunk": False}, "core"),
-                (several, {**table, "share_trunk": True}, "share_trunk"), (several, {**table, "normalize_obs": False}, "normalize_obs"),
+                (several, {**table, "share_trunk": True}, "share_trunk"), (several, {**table, "normalize_obs": False}, "inputs"),
+                ([*several, Tensor(OBSERVATION, "f32", index=1)], table, "inputs"),
                 (several, {**table, "net": {"hidden": [5], "activation": "elu"}}, "activation")):
             with self.subTest(want), self.assertRaisesRegex(ValueError, f"the saved policy has {want} .*, the pipeline"):
                 made.check(layout(tensors, other).network())
@@ -131,6 +132,36 @@ class PolicyLayoutTest(unittest.TestCase):
         made = layout([action, OBS], {"action": {"log_std": "state", "squash": "tanh"}})
         [box] = made.actions
         self.assertEqual((box.outputs, box.squash, "actor.log_std.value" in made.tensors()), (4, True, False))
+
+    def test_observations_enter_as_suits_their_tensors(self):
+        tensors = [Tensor(OBSERVATION, "f32", (2,), path="arm"), Tensor(OBSERVATION, "i32", (2,), counts=[3, 4], start=-1, index=1, path="gear"),
+                   Tensor(OBSERVATION, "u8", (5, 5, 1), index=2, flags=IMAGE_HWC, path="eye"), Tensor(OBSERVATION, "i32", n=4, index=3)]
+        made = layout([CHOICE, *tensors], {"net": {"hidden": [5]}, "normalize_obs": True})
+        self.assertEqual(made.inputs, (
+            Input(2, "running", "arm", "obs"), Input(2, "onehot", "gear", "obs/1", "i32", counts=(3, 4), start=-1),
+            Input(25, "scale", "eye", "obs/2", "u8", scale=1 / 255), Input(1, "onehot", "obs/3", "obs/3", "i32", counts=(4,))))
+        self.assertEqual((made.obs, made.running, made.tensors()["critic.0.weight"]), (38, [0, 1], (38, 5)))
+        network = made.network()
+        self.assertEqual(network["inputs"][1], {"path": "gear", "shape": [2], "norm": "onehot", "dtype": "i32", "choices": [3, 4], "start": -1})
+        self.assertEqual(network["nodes"][0], {"name": "actor.join", "in": ["arm", "gear", "eye", "obs/3"], "concat": {}})
+        [raw] = layout([CHOICE, Tensor(OBSERVATION, "u8", (4,))]).inputs
+        self.assertEqual(raw, Input(4, dtype="u8"))
+        for high, scale, want in ((255, 0, 1 / 255), (15, 0, 1 / 15), (1, 0, 1), (15, 0.5, 0.5)):
+            [picture] = layout([CHOICE, Tensor(OBSERVATION, "u8", (3, 35, 40), high=high, scale=scale, flags=IMAGE_CHW)]).inputs
+            self.assertEqual((picture.norm, picture.scale), ("scale", want))
+
+    def test_a_learner_is_given_the_observations_that_it_learns_from(self):
+        several = [OBS, Tensor(OBSERVATION, "f32", index=1, path="more")]
+        for observed, inputs, want in ((several, False, "2 observations"), ([Tensor(OBSERVATION, "i32", n=16)], False, "an observation of i32"),
+                                       (several, True, ""), ([OBS], False, "")):
+            learner = Learner()
+            learner.inputs, learner.config, learner.policy = inputs, LearnerConfig(), layout([CHOICE, *observed])
+            with self.subTest(want):
+                if not want:
+                    learner._check_inputs()
+                    continue
+                with self.assertRaisesRegex(ValueError, f"'main': the environment has {want}, which this learner does not learn from: want one of f32"):
+                    learner._check_inputs()
 
     def test_a_core_lies_behind_the_hidden_layers(self):
         made = layout([CHOICE, OBS], {"net": {"hidden": [5], "core": {"kind": "gru"}}})
@@ -154,9 +185,10 @@ class PolicyLayoutTest(unittest.TestCase):
 
     def test_what_it_does_not_have_is_refused(self):
         for tensors, table, want in (
-                ([CHOICE, OBS, Tensor(OBSERVATION, "f32", index=1, path="more")], {}, "2 observations"),
-                ([CHOICE, Tensor(OBSERVATION, "u8", (4, 4, 3))], {}, "no such observation"),
-                ([CHOICE, Tensor(OBSERVATION, "i32", n=16)], {}, "no such observation"),
+                ([CHOICE, Tensor(OBSERVATION, "i32", n=65, path="place")], {}, "'place' is of 65 values, which are embedded"),
+                ([CHOICE, Tensor(OBSERVATION, "u8", (40, 36, 3), flags=IMAGE_HWC)], {}, "which has convolutions"),
+                ([CHOICE, Tensor(OBSERVATION, "u8", (3, 40, 36), flags=IMAGE_CHW)], {}, "which has convolutions"),
+                ([CHOICE, OBS], {"frame_stack": 4}, "want no frame_stack"),
                 ([CHOICE, OBS], {"inputs": ["last_action"]}, "inputs"),
                 ([CHOICE, OBS], {"net": {"kind": "impala"}}, "kind"),
                 ([CHOICE, OBS], {"net": {"core": {"kind": "gru"}}, "encoder": {"obs": {"kind": "mlp"}}}, "encoder"),
