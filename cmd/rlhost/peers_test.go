@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -118,59 +119,103 @@ class Spaces(gymnasium.Env):
 gymnasium.register("Spaces-v0", Spaces, disable_env_checker=True)
 `
 
-// Whatever is observed and acted, and however it is masked, the learner in PyTorch makes the same parameters of a state and a dataset as
-// the host's own, and the run that it goes on with is evaluated. One that says nothing of such actions is given none.
+// spaced is the key of an environment with spaces of a kind.
+func spaced(args string) string {
+	return `env.cartpole={ use = "gymnasium:spaces:Spaces-v0", args = { ` + args + ` } }`
+}
+
+// other declares a second policy, with a learner that goes on at the same rate.
+const other = "[component.learner_other]\nanneal_env_steps = 0\n[policy.other]\n"
+
+// Whatever is observed and acted by whom, and however it is masked, the learner in PyTorch makes the same parameters of a state and a
+// dataset as the host's own, and the run that it goes on with is evaluated.
 func TestPeers_PyTorchLearnsAsTheHostDoes(t *testing.T) {
 	t.Parallel()
-	w := torch(t, "learner.py", "")
+	w := torch(t, "learner.py", "anneal_env_steps = 0\n")
 	w.env = []string{"RLHOST_PYTHON=" + os.Getenv("RLHOST_TORCH"), "PYTHONPATH=" + w.dir}
 	w.write("spaces.py", spacesEnv)
-	w.write("own.toml", strings.Replace(w.read("torch.toml"), "plugin = \"torch\"\n", "", 1))
-	acts := func(args string) string {
-		return `env.cartpole={ use = "gymnasium:spaces:Spaces-v0", args = { ` + args + ` } }`
-	}
-	for i, sets := range [][]string{
-		{acts(`kind = "box"`)},
-		{acts(`kind = "start", masked = true`)},
-		{acts(`kind = "multidiscrete", masked = true`), "component.learner.vtrace=true", "policy.main.share_trunk=true"},
-		{acts(`kind = "multibinary"`), "policy.main.normalize_obs=true"},
-		{acts(`kind = "tuple", masked = true`), "policy.main.action.squash=tanh"},
-		{acts(`kind = "tuple"`), "policy.main.net.core.kind=lstm", "policy.main.action.log_std=state"},
-		{"env.cartpole.use=spaces@1", "policy.main.normalize_obs=true"},
+	for name, c := range map[string]struct {
+		sets []string
+		more string // of the file
+	}{
+		"box":           {sets: []string{spaced(`kind = "box"`)}},
+		"start":         {sets: []string{spaced(`kind = "start", masked = true`)}},
+		"multidiscrete": {sets: []string{spaced(`kind = "multidiscrete", masked = true`), "component.learner.vtrace=true", "policy.main.share_trunk=true"}},
+		"multibinary":   {sets: []string{spaced(`kind = "multibinary"`), "policy.main.normalize_obs=true"}},
+		"tuple":         {sets: []string{spaced(`kind = "tuple", masked = true`), "policy.main.action.squash=tanh"}},
+		"lstm":          {sets: []string{spaced(`kind = "tuple"`), "policy.main.net.core.kind=lstm", "policy.main.action.log_std=state"}},
+		"inputs":        {sets: []string{"env.cartpole.use=spaces@1", "policy.main.normalize_obs=true"}},
+		"agents":        {sets: []string{"env.cartpole.use=chase@1"}},
+		"turns":         {sets: []string{"env.cartpole.use=connectfour@1", "component.learner.vtrace=true"}},
+		"gru":           {sets: []string{"env.cartpole.use=snake@1", "policy.main.net.core.kind=gru"}},
+		"policies": {sets: []string{"env.cartpole.use=connectfour@1", "policy.main.net.core={ kind = \"gru\", size = 8 }"},
+			more: other + "net = { core = { kind = \"gru\", size = 12 } }\n[component.rollout]\npolicies = { \"*/0\" = \"main\", \"*/1\" = \"other\" }\n"},
+		"groups": {sets: []string{"env.cartpole.use=tag@1"},
+			more: other + "net = { hidden = [24] }\n[component.rollout]\npolicies = { hunters = \"main\", prey = \"other\" }\n"},
 	} {
-		name := fmt.Sprintf("case%d", i)
 		t.Run(name, func(t *testing.T) {
 			w := w.of(t)
-			args := []string{"own.toml", "--set", "run.name=" + name, "--set", "run.stop.env_steps=2048"}
-			for _, set := range sets {
+			w.write(name+".toml", strings.Replace(w.read("torch.toml"), "plugin = \"torch\"\n", "", 1)+c.more)
+			args := []string{name + ".toml", "--set", "run.name=" + name, "--set", "run.stop.env_steps=2048"}
+			for _, set := range c.sets {
 				args = append(args, "--set", set)
 			}
-			w.train(args...)
-			other := "runs/" + name + "/0002"
-			if err := os.CopyFS(w.path(other), os.DirFS(w.path("runs/"+name+"/0001"))); err != nil {
-				t.Fatal(err)
+			learners := []string{"learner"}
+			if c.more != "" {
+				learners = append(learners, "learner_other")
 			}
-			goOn := func(args ...string) component.State {
-				if end := w.train(append(args, "--set", "run.stop.env_steps=4096")...); end.EnvSteps != 4096 {
-					t.Errorf("%v: ended after %d env steps", args, end.EnvSteps)
-				}
-				return w.learner(args[1])
-			}
-			same(t, goOn("--resume", other, "--set", "component.learner.plugin=torch"), goOn("--resume", "runs/"+name+"/0001"))
+			w.goesOnAlike(name, w.train(args...).EnvSteps+1, learners)
 		})
-	}
-	short := torch(t, "short_ppo.py", "")
-	short.env = w.env
-	short.write("spaces.py", spacesEnv)
-	for set, says := range map[string]string{acts(`kind = "start"`): "the action has 1 elements with values from -1 on",
-		acts(`kind = "multibinary"`): "the action has 4 elements", acts(`kind = "tuple"`): "the action is a Box",
-		"env.cartpole.use=spaces@1": "the environment has 3 observations"} {
-		short.fails(exitFailed, []string{"train", "torch.toml", "--set", set}, says, "which this learner does not learn")
 	}
 }
 
-// learner returns the newest state of the learner of a run.
-func (w *workshop) learner(run string) component.State {
+// goesOnAlike fails unless a run that goes on for a dataset has the same learners at its end if those are in PyTorch.
+func (w *workshop) goesOnAlike(name string, envSteps uint64, learners []string) {
+	w.t.Helper()
+	own, inTorch := "runs/"+name+"/0001", "runs/"+name+"/0002"
+	if err := os.CopyFS(w.path(inTorch), os.DirFS(w.path(own))); err != nil {
+		w.t.Fatal(err)
+	}
+	stop := fmt.Sprintf("run.stop.env_steps=%d", envSteps)
+	args := []string{"--resume", inTorch, "--set", stop}
+	for _, learner := range learners {
+		args = append(args, "--set", "component."+learner+".plugin=torch")
+	}
+	got := w.train(args...)
+	for _, learner := range learners {
+		if d := distance(weights(w.state(own, learner)), weights(w.state(inTorch, learner))); !(d > 1e-3) {
+			w.t.Errorf("%s has learned nothing", learner)
+		}
+	}
+	if want := w.train("--resume", own, "--set", stop); got.EnvSteps != want.EnvSteps {
+		w.t.Errorf("%d env steps, with the host's learner %d", got.EnvSteps, want.EnvSteps)
+	}
+	for _, learner := range learners {
+		if d := distance(w.state(inTorch, learner), w.state(own, learner)); !(d <= 2e-5) {
+			w.t.Errorf("%s: parameters or moments differ by %g", learner, d)
+		}
+	}
+}
+
+// A learner that does not say that it learns something is not given it.
+func TestPeers_ShortPPOIsGivenWhatItLearns(t *testing.T) {
+	t.Parallel()
+	w := torch(t, "short_ppo.py", "")
+	w.env = []string{"RLHOST_PYTHON=" + os.Getenv("RLHOST_TORCH"), "PYTHONPATH=" + w.dir}
+	w.write("spaces.py", spacesEnv)
+	for set, says := range map[string]string{
+		spaced(`kind = "start"`):         "the action has 1 elements with values from -1 on",
+		spaced(`kind = "multibinary"`):   "the action has 4 elements",
+		spaced(`kind = "tuple"`):         "the action is a Box",
+		"env.cartpole.use=spaces@1":      "the environment has 3 observations",
+		"env.cartpole.use=connectfour@1": "its agents do not always act",
+	} {
+		w.fails(exitFailed, []string{"train", "torch.toml", "--set", set}, says, "which this learner does not learn")
+	}
+}
+
+// state returns the newest state of a component of a run.
+func (w *workshop) state(run, of string) component.State {
 	w.t.Helper()
 	r, err := runs.Open(w.path("runs"), w.path(run))
 	if err != nil {
@@ -181,23 +226,29 @@ func (w *workshop) learner(run string) component.State {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return c.Components["learner"]
+	return c.Components[of]
 }
 
-// same fails where two learners' parameters, or the optimisers' moments, differ by more than rounding.
-func same(t *testing.T, got, want component.State) {
-	t.Helper()
-	if len(got.Tensors) != len(want.Tensors) || len(want.Tensors) == 0 {
-		t.Errorf("%d tensors, want %d", len(got.Tensors), len(want.Tensors))
+// weights is a learner's state without the optimiser's moments, which change at any rate.
+func weights(s component.State) component.State {
+	s.Tensors = maps.Clone(s.Tensors)
+	maps.DeleteFunc(s.Tensors, func(name string, _ component.Tensor) bool { return strings.HasPrefix(name, "adam_") })
+	return s
+}
+
+// distance is the largest difference of an element of two states' tensors, infinite where their names or shapes differ.
+func distance(a, b component.State) (d float64) {
+	if len(a.Tensors) != len(b.Tensors) {
+		return math.Inf(1)
 	}
-	for name, tensor := range want.Tensors {
-		if !slices.Equal(got.Tensors[name].Shape, tensor.Shape) {
-			t.Fatalf("%s has shape %v, want %v", name, got.Tensors[name].Shape, tensor.Shape)
+	for name, tensor := range a.Tensors {
+		of := b.Tensors[name]
+		if !slices.Equal(of.Shape, tensor.Shape) {
+			return math.Inf(1)
 		}
 		for i, x := range tensor.Data {
-			if got := got.Tensors[name].Data[i]; !(math.Abs(float64(got-x)) <= 2e-5) {
-				t.Fatalf("%s[%d] = %v, want %v", name, i, got, x)
-			}
+			d = max(d, math.Abs(float64(of.Data[i]-x)))
 		}
 	}
+	return d
 }

@@ -144,13 +144,14 @@ class Core(nn.Module):
         for bias in (self.cell.bias_ih, self.cell.bias_hh):
             nn.init.zeros_(bias)
 
-    def forward(self, x, state, begins):
+    def forward(self, x, state, begins, there):
         """Outputs [K, B, size] for K rows of each of B chunks, given the states [B, state] before the first ones. Gradients
-        go back to there. Where an episode begins [K, B] the state is zero."""
+        go back to there. Where an episode begins [K, B] the state is zero, and where no row is there [K, B] it stays."""
         outputs = []
-        for row, begin in zip(x, begins):
+        for row, begin, exists in zip(x, begins, there):
             state = state.masked_fill(begin[:, None], 0)
-            state = torch.cat(self.cell(row, state.split(self.size, 1)), 1) if self.lstm else self.cell(row, state)
+            after = torch.cat(self.cell(row, state.split(self.size, 1)), 1) if self.lstm else self.cell(row, state)
+            state = torch.where(exists[:, None], after, state)
             outputs.append(state[:, :self.size])
         return torch.stack(outputs)
 
@@ -166,7 +167,8 @@ class Memory:
     def run(self, core, x, state):
         """The outputs of a core for rows x, from its part of the state."""
         grid = x.new_zeros(self.begins.numel(), x.shape[1]).index_copy(0, self.at, x)
-        return core(grid.view(*self.begins.shape, -1), state, self.begins).flatten(0, 1)[self.at]
+        there = torch.zeros_like(self.begins).flatten().index_fill(0, self.at, True).view_as(self.begins)
+        return core(grid.view(*self.begins.shape, -1), state, self.begins, there).flatten(0, 1)[self.at]
 
 
 class Network(nn.Module):
@@ -181,10 +183,10 @@ class Network(nn.Module):
         names = ["trunk"] if self.share_trunk else ["actor", "critic"]
         self.encoders = nn.ModuleDict({name: self._encoder() for name in names})
         last = self.hidden[-1] if self.hidden else self.obs
-        self.cores, self.chunk = nn.ModuleDict(), 0
+        self.cores, self.chunk, self.state = nn.ModuleDict(), 0, 0
         if policy.core:
             self.cores = nn.ModuleDict({name: Core(policy.core, last) for name in names})
-            last, self.chunk = policy.core.size, policy.core.chunk
+            last, self.chunk, self.state = policy.core.size, policy.core.chunk, policy.core.state * len(names)
         self.dist, self.value = Joint(policy.actions, last), linear(last, 1, 1.0)
 
     def _encoder(self):

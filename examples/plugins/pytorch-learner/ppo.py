@@ -1,6 +1,6 @@
 """PPO in PyTorch: the targets, one loss, the update. The file to edit for a loss of one's own.
 
-Shapes: T steps, E environments of all blocks together, N = T*E rows in the order t*E + e."""
+Shapes: T steps, E environments of all blocks together, or all of their agents, N = T*E rows in the order t*E + e."""
 
 import dataclasses
 import math
@@ -26,7 +26,8 @@ class Dataset:
     truncated: torch.Tensor
     value: torch.Tensor
     bootstrap: torch.Tensor
-    valid: torch.Tensor
+    valid: torch.Tensor  # what is learned from: rows of an episode, in which an agent acts, and this policy for it
+    active: torch.Tensor  # where an agent acts
     mask: torch.Tensor
     discount: torch.Tensor | None  # the environment's, in the place of gamma
     chunk: int = 0  # rows of each chunk that a network with a core is learned in
@@ -48,12 +49,13 @@ class Dataset:
         d = cls(obs.flatten(0, 1), action.flatten(0, 1), column("log_prob"),
                 column("shaped_reward" if "shaped_reward" in blocks[0] else "reward"),
                 column("terminated"), column("truncated"), column("value"), column("bootstrap_value"),
-                column("valid"), mask.flatten(0, 1), column("discount") if "discount" in blocks[0] else None)
+                column("valid"), column("active")[:-1] if "active" in columns else torch.ones_like(column("valid")), mask.flatten(0, 1), column("discount") if "discount" in blocks[0] else None)
         d._check()
         if chunk:
             stored = [blocks[0].state_row(t) for t in range(0, len(d.reward), chunk)]
             d.chunk, d.begins = chunk, column("age")[:-1] == 0
-            d.state = column("core_state")[stored].reshape(*d.begins[::chunk].shape, -1)
+            state = column("core_state")[stored].reshape(*d.begins[::chunk].shape, -1)
+            d.state = state[:, :, :network.state]  # other policies of the same blocks may keep more
         return d
 
     def _check(self):
@@ -87,26 +89,28 @@ def targets(d, c, new_log_prob=None):
     2018) where the log-probabilities [N] of the actions under the policy that learns are given.
 
     An end of an episode cuts the recursion: terminated takes 0 for the value of what follows, truncated
-    bootstrap_value. A row that belongs to no episode has neither and cuts it too. V-trace's advantage is without the
-    paper's factor rho: the loss's own ratio is that weight already."""
+    bootstrap_value. A row that belongs to no episode has neither and cuts it too. Rows in which an agent does not act are not
+    there: what follows is its next one. V-trace's advantage is without the paper's factor rho: the loss's own ratio is that
+    weight already."""
     reward, value, bootstrap = d.reward.double(), d.value.double(), d.bootstrap.double()
     ended = d.terminated | d.truncated
-    follows = torch.where(d.terminated, 0.0, torch.where(d.truncated, bootstrap, value[1:]))
     ratio = torch.ones_like(reward)
     if new_log_prob is not None:
         ratio = (new_log_prob.view(reward.shape).double() - d.log_prob.double()).exp()
     gamma = torch.full_like(reward, c.gamma) if d.discount is None else d.discount.double()
     rho, trace = ratio.clamp(max=c.rho_bar), gamma * c.gae_lambda * ratio.clamp(max=c.c_bar)
     advantage, excess = torch.zeros_like(reward), torch.zeros_like(reward)
-    carry = torch.zeros_like(reward[0])
+    carry, next_value = torch.zeros_like(reward[0]), value[-1]
     for t in reversed(range(len(reward))):
-        carry = torch.where(ended[t], 0.0, carry)
-        delta = reward[t] + gamma[t] * follows[t] - value[t]
+        after = torch.where(ended[t], 0.0, carry)
+        follows = torch.where(d.terminated[t], 0.0, torch.where(d.truncated[t], bootstrap[t], next_value))
+        delta = reward[t] + gamma[t] * follows - value[t]
         if new_log_prob is None:
-            advantage[t] = excess[t] = delta + gamma[t] * c.gae_lambda * carry
+            advantage[t] = excess[t] = delta + gamma[t] * c.gae_lambda * after
         else:
-            advantage[t], excess[t] = delta + gamma[t] * carry, rho[t] * delta + trace[t] * carry
-        carry = torch.where(d.valid[t], excess[t], 0.0)
+            advantage[t], excess[t] = delta + gamma[t] * after, rho[t] * delta + trace[t] * after
+        carry = torch.where(d.active[t], torch.where(d.valid[t], excess[t], 0.0), carry)
+        next_value = torch.where(d.active[t], value[t], next_value)
     returns = torch.where(d.valid, excess + value[:-1], 0.0)
     return torch.where(d.valid, advantage, 0.0).float().flatten(), returns.float().flatten()
 

@@ -55,7 +55,7 @@ type table struct {
 }
 
 // tableOf returns the table that a network is made from. Boxes are drawn as box makes them.
-func tableOf(m *policy.MLP) (t table) {
+func tableOf(m *policy.MLP, chunk int) (t table) {
 	t.Net.Hidden, t.Net.Activation, t.ShareTrunk, t.NormalizeObs = m.Hidden, m.Activation, m.ShareTrunk, m.NormalizeObs
 	if m.Core != nil {
 		t.Net.Core, t.Net.Chunk = map[string]any{"kind": m.Core.Kind, "size": m.Core.Size}, chunk
@@ -190,6 +190,20 @@ func references() map[string]func(t *testing.T) component.State {
 			c.Minibatch, c.Epochs = 16, 3
 			return learned(t, n, c, policytest.Options{Steps: 8, Envs: 3, Blocks: 2, InvalidEvery: 7, SoA: true, Seed: 18})
 		},
+		"turns": func(t *testing.T) component.State {
+			n := net
+			n.NormalizeObs, n.Heads = true, actions(policy.FreeStd, -0.3, policy.Dist{Start: 1, Categorical: &head.Categorical{N: 3}}, box(2, head.Free))
+			c := ppo.Defaults()
+			c.Minibatch, c.Epochs, c.VTrace = 16, 3, true
+			return learnedInTurns(t, n, c, policytest.Options{Steps: 8, Envs: 5, Blocks: 2, Masked: true, InvalidEvery: 7, Seed: 19})
+		},
+		"turns_lstm": func(t *testing.T) component.State {
+			n := net
+			n.Core = &policy.Core{Kind: policy.CoreLSTM, Size: 5}
+			c := ppo.Defaults()
+			c.Minibatch, c.Epochs = 32, 3
+			return learnedInTurns(t, n, c, policytest.Options{Steps: 12, Envs: 4, Blocks: 2, Masked: true, SoA: true, InvalidEvery: 7, Seed: 20})
+		},
 		"several_gru": func(t *testing.T) component.State {
 			n := net
 			n.ShareTrunk, n.NormalizeObs, n.Core = true, true, &policy.Core{Kind: policy.CoreGRU, Size: 6}
@@ -204,14 +218,36 @@ func references() map[string]func(t *testing.T) component.State {
 // learned makes a dataset and learns from it twice with the reference arithmetic.
 func learned(t *testing.T, mlp policy.MLP, c ppo.Config, o policytest.Options) component.State {
 	t.Helper()
+	return learn(t, &mlp, c, dataset(t, &mlp, &o), o.Network)
+}
+
+// learnedInTurns is learned where the environments of a block are agents that act in every second row.
+func learnedInTurns(t *testing.T, mlp policy.MLP, c ppo.Config, o policytest.Options) component.State {
+	t.Helper()
+	d := dataset(t, &mlp, &o)
+	for i, b := range d.Blocks {
+		d.Blocks[i] = policytest.InTurns(t, b)
+	}
+	o.Network.Chunk *= 2 // with as many rows in which an agent acts
+	return learn(t, &mlp, c, d, o.Network)
+}
+
+// dataset makes one for a network, which it completes.
+func dataset(t *testing.T, mlp *policy.MLP, o *policytest.Options) *policy.Dataset {
+	t.Helper()
 	o.Network = mlp.Network()
 	if mlp.Core != nil {
 		o.Network.Chunk = chunk
 	}
-	d := policytest.NewDataset(t, o)
-	act(d, &o)
-	n := o.Network
-	r := reference{Table: tableOf(&mlp), Nodes: n, Config: c, Rates: ppo.Rates{LearningRate: 3e-3, Clip: 0.2, Entropy: 0.01}, Seed: d.Seed,
+	d := policytest.NewDataset(t, *o)
+	act(d, o)
+	return d
+}
+
+// learn learns twice from a dataset.
+func learn(t *testing.T, mlp *policy.MLP, c ppo.Config, d *policy.Dataset, n policy.Network) component.State {
+	t.Helper()
+	r := reference{Table: tableOf(mlp, n.Chunk), Nodes: n, Config: c, Rates: ppo.Rates{LearningRate: 3e-3, Clip: 0.2, Entropy: 0.01}, Seed: d.Seed,
 		Index: d.Index, Schema: d.Blocks[0].Schema.Document(), Updates: 2}
 	r.Normalizer = append(append(r.Normalizer, d.ObsMean...), d.ObsScale...)
 	params := policy.Init(&n, 3)

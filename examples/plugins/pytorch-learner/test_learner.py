@@ -26,11 +26,12 @@ from rlhost import state  # noqa: E402
 from rlhost.arena import Trajectory, read_columns, view  # noqa: E402
 from rlhost.device import Upload  # noqa: E402
 from rlhost.leased import Leased  # noqa: E402
+from rlhost.host import Policy  # noqa: E402
 from rlhost.layout import Box, Discrete, Input, PolicyLayout  # noqa: E402
 from rlhost.learning import Dataset  # noqa: E402
 
 CASES = ("separate", "shared", "vtrace", "returns", "box", "squashed", "fixed", "gru", "lstm", "start", "multidiscrete",
-         "multibinary", "several", "several_gru", "inputs")
+         "multibinary", "several", "several_gru", "inputs", "turns", "turns_lstm")
 
 
 def case(name):
@@ -58,7 +59,7 @@ def layout(obs, actions, hidden, share_trunk=False):
 def policy_of(saved):
     """The layout of a case, as the learner reads it."""
     env = rlhost.EnvSpec.unpack(base64.b64decode(saved.meta["schema"]["spec"]["describe"]))
-    policies = {"main": types.SimpleNamespace(env="env", table=saved.meta["table"])}
+    policies = {"main": Policy(saved.meta["table"], "env")}
     return PolicyLayout.of(types.SimpleNamespace(policies=policies, env=lambda name: env), "main")
 
 

@@ -26,7 +26,7 @@ func (s *suite) inactiveRows(t *testing.T) {
 	turns := *d
 	turns.Blocks = nil
 	for _, b := range d.Blocks {
-		turns.Blocks = append(turns.Blocks, inTurns(t, b))
+		turns.Blocks = append(turns.Blocks, InTurns(t, b))
 	}
 	for _, vtrace := range []bool{false, true} {
 		c := s.config()
@@ -54,9 +54,9 @@ func takingTurns(one *hostabi.EnvSpec, agents int) hostabi.EnvSpec {
 	return spec
 }
 
-// inTurns returns the rows of a block as those of one environment whose agents act in turns: the first half of them in every
+// InTurns returns the rows of a block as those of one environment whose agents act in turns: the first half of them in every
 // second row, the others in those between. All other rows hold what is not a number.
-func inTurns(t *testing.T, b trajectory.Trajectory) trajectory.Trajectory {
+func InTurns(t testing.TB, b trajectory.Trajectory) trajectory.Trajectory {
 	t.Helper()
 	agents, steps := b.Schema.Rows(), b.Schema.Shape.Steps
 	schema, err := trajectory.NewSchema(takingTurns(&b.Schema.Spec, agents), trajectory.Shape{Steps: 2 * steps, Envs: 1, SoA: b.Schema.Shape.SoA,

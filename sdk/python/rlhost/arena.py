@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import json
 import struct
@@ -10,10 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _native
 from .handle import handle_block, handle_text
+from .spec import ACTION, ACTION_MASK, INFO, OBSERVATION, EnvSpec, numbered
 
 if TYPE_CHECKING:
     import numpy
 
+# Kinds of columns that each group of agents has its own of, with the role of their tensors.
+_OF_GROUPS = {"action": ACTION, "raw_action": ACTION, "past_action": ACTION, "obs": OBSERVATION, "past_obs": OBSERVATION,
+              "final_obs": OBSERVATION, "action_mask": ACTION_MASK, "info": INFO}
 _DTYPES = {
     "u8": "|u1", "i8": "|i1", "bool": "|b1", "i16": "<i2", "i32": "<i4", "i64": "<i8", "u64": "<u8", "f16": "<f2",
     "bf16": "<u2", "f32": "<f4", "f64": "<f8",
@@ -74,7 +79,7 @@ _META = struct.Struct("<QIHHQI4xQQQ8x")
 
 class Trajectory:
     """The columns of one block as arrays [rows, envs, ...] by their names: action, obs, reward, terminated, truncated,
-    action_mask, final_obs, info (a further one info/1), discount, log_prob, value, bootstrap_value, valid, policy_version,
+    action_mask, final_obs, active, info (a further one info/1), discount, log_prob, value, bootstrap_value, valid, policy_version,
     plugin_version, meta, shaped_reward, raw_action, age, past_obs, past_action, past_reward, core_state; columns that the
     environment or its policy does not have are missing. They are views: valid until the loan or lease ends, read-only in a
     lease. DLPack (torch.from_dlpack) shares those of a loan, and copies those of a lease.
@@ -182,6 +187,24 @@ class Arena:
         """Calls run(block) each time the block becomes free, on the thread that learns of it. None: no calls."""
         self._native.on_free(block, run)
 
+    def columns_of(self, policy: str) -> dict[str, str]:
+        """The columns of trajectories for a user of the rows of one policy, by the names that a description of the agents that it
+        plays gives them: valid and policy_version are the policy's own, 0 in others' rows, and the tensors those of its group."""
+        names = (self.schema.get("policies") or "").split()
+        if not names:  # one policy acts in all rows, whatever its name
+            return {name: name for name in self.columns}
+        if policy not in names:
+            raise ValueError(f"policy {policy!r} acts in none of the rows of arena {self.name}, those that do: {', '.join(names)}")
+        place, groups = names.index(policy), self.schema.get("groups") or []
+        own = {name: name for name in self.columns if name.partition("/")[0] not in (*_OF_GROUPS, "valid", "policy_version")}
+        own.update(valid=f"valid/{place + 1}", policy_version=f"policy_version/{place + 1}")
+        env, group = EnvSpec.unpack(base64.b64decode(self.schema["spec"]["describe"])), groups[place] if place < len(groups) else 0
+        for kind, role in _OF_GROUPS.items():
+            for i, t in enumerate(env.of_role(role)):
+                if t.group == group and numbered(kind, i) in self.columns:
+                    own[numbered(kind, t.index)] = numbered(kind, i)
+        return own
+
     def counts(self) -> dict[str, int]:
         """Blocks by state (free, write, live, zombie, closed), and this process's loans and claims."""
         return self._native.count()
@@ -252,6 +275,12 @@ class _Held:
         """The block's columns."""
         self._check()
         return self.arena.trajectory_of(self.handle, self._writable, self._columns)
+
+    def rows_of(self, policy: str) -> Trajectory:
+        """The block's columns for a user of the rows of one policy, as Arena.columns_of names them."""
+        whole = self.trajectory
+        arrays = {name: whole.arrays[column] for name, column in self.arena.columns_of(policy).items()}
+        return Trajectory(arrays, whole.steps, whole.envs, whole.chunk, whole.segment, whole.start)
 
     def values(self) -> dict[str, float]:
         """The block's numbers by name, copied, in an arena that has names."""

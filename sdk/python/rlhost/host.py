@@ -42,6 +42,7 @@ class Policy:
 
     table: dict[str, Any]
     env: str
+    group: int = 0  # of the environment's agents, which the policy plays
 
 
 class Stats:
@@ -116,7 +117,7 @@ class Host:
         self.published: int = c.get("published") or 0  # by learners of the component's policy before it: the newest version
         # By slot: columns that the wires let the component write in blocks of the slot's messages.
         self.grants = {slot: frozenset(columns) for slot, columns in (c.get("grants") or {}).items()}
-        self.policies = {name: Policy(p.get("table") or {}, p.get("env") or "")
+        self.policies = {name: Policy(p.get("table") or {}, p.get("env") or "", p.get("group") or 0)
                          for name, p in (c.get("policies") or {}).items()}
         self._envs: dict[str, Any] = c.get("envs") or {}
         self.log = logging.getLogger(self.name)

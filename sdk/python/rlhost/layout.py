@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from .spec import ACTION, ACTION_MASK, ACTIVE, BINARY, IMAGE_CHW, IMAGE_HWC, NO_HIGH, NO_LOW, OBSERVATION, EnvSpec, Tensor
+from .spec import ACTION, ACTION_MASK, BINARY, IMAGE_CHW, IMAGE_HWC, NO_HIGH, NO_LOW, OBSERVATION, EnvSpec, Tensor, numbered
 
 if TYPE_CHECKING:
     from .host import Host
@@ -34,7 +34,7 @@ class Input:
     @classmethod
     def of(cls, t: Tensor, index: int, normalize: bool) -> Input:
         """That of a tensor, by its place among the observations."""
-        column = "obs" + _suffix("/", index)
+        column = numbered("obs", index)
         entry = cls(t.elems, "running" if normalize else "", t.path or column, column, t.dtype)
         if t.choices:
             counts = tuple(t.counts) or (t.n,) * t.elems
@@ -171,7 +171,7 @@ class PolicyLayout:
     """The network of a [policy.NAME] table; the actors have the same one. The policy's log_prob and entropy are the sums of
     those of its actions."""
 
-    env: EnvSpec
+    env: EnvSpec  # for the agents that the policy plays
     inputs: tuple[Input, ...]  # the observations, which enter side by side
     actions: tuple[Discrete | Box, ...]  # of the environment, one for each part of a Dict or Tuple
     hidden: tuple[int, ...]
@@ -184,15 +184,13 @@ class PolicyLayout:
     def of(cls, host: Host, policy: str) -> PolicyLayout:
         """Reads the layout of a policy by its name."""
         known = host.policies[policy]
-        env, table = host.env(known.env), known.table
+        env, table = host.env(known.env).of_group(known.group), known.table
         net = table.get("net") or {}
         if net.get("kind", "mlp") != "mlp" or "nodes" in net:
             raise ValueError(f"policy {policy!r}: net is of a kind that PolicyLayout does not have: want kind = \"mlp\"")
         for key in ("inputs", "encoder", "frame_stack"):
             if table.get(key, 1) not in (1, [], {}):
                 raise ValueError(f"policy {policy!r}: PolicyLayout has observations as they are, one frame and nothing besides: want no {key}")
-        if env.agents > 1 or env.tensor(ACTIVE):
-            raise ValueError(f"policy {policy!r}: PolicyLayout has one agent that always acts, the environment other ones")
         core, normalize = Core.of(net), bool(table.get("normalize_obs"))
         return cls(env, _inputs(policy, env, normalize), _actions(env, table.get("action") or {}), tuple(net.get("hidden", (64, 64))),
                    net.get("activation", "tanh"), bool(table.get("share_trunk", core is not None)), normalize, core)
@@ -239,9 +237,9 @@ class PolicyLayout:
         else:
             encoder("actor")
         for i, action in enumerate(self.actions):
-            layer("actor.head" + _suffix(".", i), last, action.outputs)
+            layer(numbered("actor.head", i, "."), last, action.outputs)
             if isinstance(action, Box) and action.log_std == "free":
-                made[f"actor.log_std{_suffix('.', i)}.value"] = (action.elems,)
+                made[numbered("actor.log_std", i, ".") + ".value"] = (action.elems,)
         if not self.share_trunk:
             encoder("critic")
         layer("critic.head", last, 1)
@@ -273,8 +271,8 @@ class PolicyLayout:
         trunk = encoder("trunk") if self.share_trunk else ""
         last, policy = trunk or encoder("actor"), []
         for i, action in enumerate(self.actions):
-            head = dense("actor.head" + _suffix(".", i), last, action.outputs, 0.01)
-            drawn, more = action._network("action" + _suffix("/", i), head)
+            head = dense(numbered("actor.head", i, "."), last, action.outputs, 0.01)
+            drawn, more = action._network(numbered("action", i), head)
             policy.append(drawn)
             nodes += more
         dense("critic.head", trunk or encoder("critic"), 1, 1)
@@ -319,17 +317,12 @@ def _keys(network: Mapping[str, Any]) -> dict[str, Any]:
             "share_trunk": any(n["name"].startswith("trunk.") for n in encoder)}
 
 
-def _suffix(mark: str, index: int) -> str:
-    """What tells the second of some names from the first, and so on."""
-    return f"{mark}{index}" if index else ""
-
-
 def _actions(env: EnvSpec, table: Mapping[str, Any]) -> tuple[Discrete | Box, ...]:
     """How each action of an environment is drawn."""
-    masks = {t.pair: "action_mask" + _suffix("/", i) for i, t in enumerate(env.of_role(ACTION_MASK))}
+    masks = {t.pair: numbered("action_mask", i) for i, t in enumerate(env.of_role(ACTION_MASK))}
     made: list[Discrete | Box] = []
     for i, t in enumerate(env.of_role(ACTION)):
-        column = "action" + _suffix("/", i)
+        column = numbered("action", i)
         made.append(Discrete.of(t, column, masks.get(t.index, "")) if t.choices else Box.of(t, column, table))
     return tuple(made)
 

@@ -14,6 +14,7 @@ from .arena import Trajectory
 from .component import Component, ConfigError, ConfigErrors, Signal, Slot, State, decode
 from .device import Upload, check_device
 from .layout import Box, Discrete, PolicyLayout
+from .spec import ACTIVE
 
 if TYPE_CHECKING:
     import numpy
@@ -115,7 +116,7 @@ class Dataset:
         return numpy.concatenate([numpy.asarray(b[name]) for b in self.blocks], 1)
 
     def tensors(self, device: Any = "cpu") -> dict[str, Any]:
-        """All columns but meta, copied, as torch tensors on a device; terminated, truncated, valid and action_mask are bool. The
+        """All columns but meta, copied, as torch tensors on a device; terminated, truncated, valid, active and action_mask are bool. The
         blocks may be released as soon as it returns."""
         import torch
         names = [name for name in self.blocks[0].arrays if name not in ("meta", "policy_version", "plugin_version")]
@@ -123,7 +124,7 @@ class Dataset:
             made = self._upload.columns(self.blocks, names, device)
         else:
             made = {name: torch.from_numpy(self[name]).to(device) for name in names}
-        flags = {"terminated", "truncated", "valid", "action_mask"}
+        flags = {"terminated", "truncated", "valid", "active", "action_mask"}
         return {name: t != 0 if name.split("/")[0] in flags else t for name, t in made.items()}
 
 
@@ -143,6 +144,7 @@ class Learner(Component):
     joint = False  # a subclass that learns policy.actions as they are sets it; others are given one choice that counts from 0
     inputs = False  # a subclass that reads policy.inputs as they are sets it; others are given one observation of f32
     boxes = False  # a subclass that learns Box actions sets it; others are given discrete ones alone
+    agents = False  # a subclass that leaves out rows in which an agent does not act (active is 0) sets it; others' agents always act
     cores = False  # a subclass that learns a core, by chunks of rows, sets it; others are given none
     policy: PolicyLayout  # from begin_learning on
     env_steps = 0  # learned from so far
@@ -195,6 +197,8 @@ class Learner(Component):
     def start(self, host: Host) -> None:
         """Makes the arena of the weights, and the network."""
         self.policy = PolicyLayout.of(host, self.config.policy)
+        if self.policy.env.tensor(ACTIVE) and not self.agents:
+            raise ValueError(f"policy {self.config.policy!r}: its agents do not always act, which this learner does not learn: want such as do")
         self._check_inputs()
         self._check_actions()
         self._check_core()
@@ -251,7 +255,7 @@ class Learner(Component):
         began = time.perf_counter()
         with contextlib.ExitStack() as leases:
             block = leases.enter_context(self.host.lease(m.handle)).array
-            blocks = [leases.enter_context(self.host.lease(h)).trajectory for h in _handles(block)]
+            blocks = [leases.enter_context(self.host.lease(h)).rows_of(self.config.policy) for h in _handles(block)]
             acted = numpy.concatenate([numpy.asarray(b["policy_version"])[:-1].ravel().astype(numpy.int64) for b in blocks])
             rows = sum(int(numpy.count_nonzero(b["valid"])) for b in blocks)
             lag = self.version - numpy.minimum(acted, self.version)

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Sequence
 
 # Roles of tensors.
-ACTION, OBSERVATION, REWARD, TERMINATED, TRUNCATED, ACTION_MASK, FINAL_OBSERVATION, ACTIVE = range(1, 9)
+ACTION, OBSERVATION, REWARD, TERMINATED, TRUNCATED, ACTION_MASK, FINAL_OBSERVATION, ACTIVE, INFO = range(1, 10)
 # Modes of autoreset, one bit each.
 NEXT_STEP, SAME_STEP, DISABLED = 1, 2, 4
 
@@ -20,13 +20,18 @@ PER_AGENT, AT_T, AT_T1, NO_TIME, OPTIONAL, CRITICAL, NO_LOW, NO_HIGH, IMAGE_HWC,
     1 << i for i in range(13))
 
 _TIME = {ACTION: AT_T, OBSERVATION: AT_T1, REWARD: AT_T, TERMINATED: AT_T, TRUNCATED: AT_T, ACTION_MASK: AT_T1,
-         FINAL_OBSERVATION: NO_TIME, ACTIVE: AT_T1}
+         FINAL_OBSERVATION: NO_TIME, ACTIVE: AT_T1, INFO: AT_T}
 _ABI = (1, 0)
 _HEAD = struct.Struct("<IHHQQHHHH12I4f6I8x")
 _GROUP_BYTES, _ARG_BYTES, _BINDING_BYTES = 32, 48, 48
 _GROUP = struct.Struct("<II24x")
 _FEATURE_AGENTS, _DYNAMIC_AGENTS = 4, 4
 _TENSOR = struct.Struct("<HHHBBI6IffIiIH2xfII56x")
+
+
+def numbered(name: str, index: int, mark: str = "/") -> str:
+    """The name of the column, or tensor, with that index among those that have one name: obs, obs/1 and so on."""
+    return f"{name}{mark}{index}" if index else name
 
 
 class _Strings:
@@ -131,6 +136,13 @@ class EnvSpec:
     def of_role(self, role: int) -> list[Tensor]:
         """All tensors of a role, in their order."""
         return [t for t in self.tensors if t.role == role]
+
+    def of_group(self, group: int) -> EnvSpec:
+        """The description of one group of agents, as if there were no other."""
+        if len(self.groups) < 2:
+            return self
+        tensors = [dataclasses.replace(t, group=0) for t in self.tensors if t.group == group]
+        return dataclasses.replace(self, tensors=tensors, groups=(self.groups[group],))
 
     @property
     def obs_elems(self) -> int:

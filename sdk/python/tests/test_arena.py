@@ -1,5 +1,6 @@
 """Arenas, loans, leases, and the arrays over their blocks."""
 
+import base64
 import ctypes
 import fcntl
 import gc
@@ -11,6 +12,7 @@ import numpy
 import rlhost
 from fakehost import HostArena
 from rlhost.arena import Column, read_columns, view
+from rlhost.spec import ACTION, ACTION_MASK, OBSERVATION, Tensor
 
 SCHEMA = {"kind": "tensors", "columns": [
     {"name": "image", "dtype": "f32", "rows": 2, "envs": 3, "elems": 8, "shape": [2, 4], "offset": 0, "stride_t": 96,
@@ -42,6 +44,33 @@ def address_of(capsule):
 class ArenaTest(unittest.TestCase):
     def setUp(self):
         self.arena = HostArena(3, "test", 2, 416, SCHEMA).view
+
+    def test_a_policy_has_the_columns_of_its_rows_and_its_agents(self):
+        names = ["action", "action/1", "action/2", "obs", "obs/1", "raw_action/1", "action_mask", "reward", "valid", "valid/1", "valid/2",
+                 "policy_version", "policy_version/1", "policy_version/2", "past_obs", "past_obs/1"]
+        columns = [{"name": name, "dtype": "u8", "rows": 1, "envs": 1, "elems": 1, "offset": i, "stride_t": 1, "stride_env": 1, "stride_elem": 1}
+                   for i, name in enumerate(names)]
+        tensors = [Tensor(ACTION, "i32", n=3), Tensor(ACTION, "f32", group=1), Tensor(ACTION, "i32", n=2, index=1, group=1),
+                   Tensor(OBSERVATION, "f32"), Tensor(OBSERVATION, "f32", group=1), Tensor(ACTION_MASK, "u8", (2,), pair=1, group=1)]
+        schema = {"kind": "trajectory", "steps": 1, "envs": 1, "columns": columns, "policies": "hunter other prey", "groups": [0, 0, 1]}
+        for groups, agents in (((("hunters", 3), ("preys", 1)), tensors), ((), tensors[:1])):
+            described = base64.b64encode(rlhost.EnvSpec("tag@1", agents, groups=groups).pack()).decode()
+            arena = HostArena(5, "rollout.trajectories", 1, 416, {**schema, "spec": {"describe": described}}).view
+            if not groups:
+                arena.schema.pop("policies")
+                self.assertEqual(arena.columns_of("anybody"), {name: name for name in names})
+                continue
+            self.assertEqual(arena.columns_of("other"), {
+                "reward": "reward", "valid": "valid/2", "policy_version": "policy_version/2", "action": "action", "obs": "obs", "past_obs": "past_obs"})
+            with arena.loan() as loan:
+                loan.array[:len(names)] = range(len(names))
+                mine = loan.rows_of("hunter")
+                self.assertEqual((mine["valid"][0, 0], mine["action"][0, 0], mine.steps), (9, 0, 1))
+            self.assertEqual({**arena.columns_of("prey"), "valid": "", "policy_version": ""}, {
+                "reward": "reward", "valid": "", "policy_version": "", "action": "action/1", "raw_action": "raw_action/1", "action/1": "action/2",
+                "obs": "obs/1", "past_obs": "past_obs/1", "action_mask": "action_mask"})
+            with self.assertRaisesRegex(ValueError, "policy 'rival' acts in none of the rows of arena rollout.trajectories, those that do: hunter, other, prey"):
+                arena.columns_of("rival")
 
     def test_what_a_loan_writes_a_lease_reads(self):
         with self.arena.loan() as loan:

@@ -6,9 +6,10 @@ import unittest
 
 from rlhost import EnvSpec, Learner, PolicyLayout, Tensor
 from rlhost.component import ConfigErrors
+from rlhost.host import Policy
 from rlhost.layout import Box, Core, Discrete, Input
 from rlhost.learning import LearnerConfig
-from rlhost.spec import ACTION, ACTION_MASK, BINARY, IMAGE_CHW, IMAGE_HWC, NO_HIGH, OBSERVATION
+from rlhost.spec import ACTION, ACTION_MASK, ACTIVE, BINARY, IMAGE_CHW, IMAGE_HWC, NO_HIGH, OBSERVATION
 
 try:
     import torch
@@ -16,10 +17,10 @@ except ImportError:
     torch = None
 
 
-def host(tensors, table=None):
+def host(tensors, table=None, groups=(), group=0):
     """What a host tells of a policy for an environment with these tensors."""
-    env = EnvSpec("test@1", tensors)
-    return types.SimpleNamespace(policies={"main": types.SimpleNamespace(env="env", table=table or {})}, env=lambda name: env)
+    env = EnvSpec("test@1", tensors, groups=groups)
+    return types.SimpleNamespace(policies={"main": Policy(table or {}, "env", group)}, env=lambda name: env)
 
 
 def layout(tensors, table=None):
@@ -162,6 +163,18 @@ class PolicyLayoutTest(unittest.TestCase):
                     continue
                 with self.assertRaisesRegex(ValueError, f"'main': the environment has {want}, which this learner does not learn from: want one of f32"):
                     learner._check_inputs()
+
+    def test_a_policy_has_the_spaces_of_the_agents_that_it_plays(self):
+        tensors = [CHOICE, OBS, Tensor(ACTION, "i32", n=2, group=1), Tensor(OBSERVATION, "f32", (5,), group=1), Tensor(ACTIVE, "u8", group=1)]
+        groups = (("hunters", 3), ("prey", 1))
+        for group, obs, values, agents, turns in ((0, 3, 4, 3, False), (1, 5, 2, 1, True)):
+            made = PolicyLayout.of(host(tensors, groups=groups, group=group), "main")
+            self.assertEqual((made.obs, made.actions, made.env.agents), (obs, (Discrete((values,)),), agents))
+            learner = Learner()
+            learner.config = LearnerConfig()
+            if turns:
+                with self.assertRaisesRegex(ValueError, "'main': its agents do not always act, which this learner does not learn"):
+                    learner.start(host(tensors, groups=groups, group=group))
 
     def test_a_core_lies_behind_the_hidden_layers(self):
         made = layout([CHOICE, OBS], {"net": {"hidden": [5], "core": {"kind": "gru"}}})
