@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -41,6 +42,33 @@ func TestPeers_ShortPPOLearns(t *testing.T) {
 		t.Errorf("%d lines, want 60 at most: %v", n, err)
 	}
 	w.reaches(300, 300_000, "torch.toml")
+}
+
+// It draws no action that a mask forbids: what it makes of a dataset has the entropy of the legal ones alone, whichever learner says so.
+func TestPeers_ShortPPOLearnsUnderMasks(t *testing.T) {
+	t.Parallel()
+	w := torch(t, "short_ppo.py", "learning_rate = 1e-6\n")
+	train := func(name string) {
+		w.train("torch.toml", "--set", "env.cartpole.use=taxi@1", "--set", "run.stop.env_steps=2048", "--set", "run.name="+name)
+	}
+	train("short")
+	w.write("torch.toml", strings.Replace(w.read("torch.toml"), "plugin = \"torch\"\n", "", 1))
+	train("own")
+	short, own := w.entropy("short"), w.entropy("own")
+	if most := math.Log(6); !(math.Abs(short-own) < 0.05) || own > most-0.2 {
+		t.Errorf("an entropy of %g, the host's learner has %g; %g without masks", short, own, most)
+	}
+}
+
+// entropy returns what the last update of a run says of it.
+func (w *workshop) entropy(run string) float64 {
+	w.t.Helper()
+	lines := strings.Split(strings.TrimSpace(w.read("runs/"+run+"/0001/metrics.jsonl")), "\n")
+	var last map[string]float64
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil {
+		w.t.Fatal(err)
+	}
+	return last["losses/entropy"]
 }
 
 // The learner in PyTorch reaches 475 in both modes.

@@ -38,10 +38,11 @@ class ShortPPO(rlhost.Learner):
             advantage[t] = last = delta[t] + c.gamma * c.gae_lambda * last * ~ended[t]
         rows = d["valid"].flatten().nonzero().squeeze(1)
         obs, action = d["obs"][:-1].flatten(0, 1).flatten(1), d["action"].long().flatten()
+        legal = d["action_mask"][:-1].flatten(0, 1) if "action_mask" in d else torch.ones_like(action[:, None], dtype=torch.bool)
         old, gain, wanted = d["log_prob"].flatten(), advantage.flatten(), (advantage + d["value"][:-1]).flatten()
         for _ in range(c.epochs):
             for at in rows[torch.randperm(len(rows), device=rows.device)].tensor_split(-(-len(rows) // c.minibatch)):
-                log_prob = F.log_softmax(self.run("actor", obs[at]), 1)
+                log_prob = F.log_softmax(self.run("actor", obs[at]).masked_fill(~legal[at], -1e30), 1)
                 ratio = (log_prob.gather(1, action[at, None]).squeeze(1) - old[at]).exp()
                 a = (gain[at] - gain[at].mean()) / (gain[at].std() + 1e-8)
                 entropy = -(log_prob.exp() * log_prob).sum(1).mean()
