@@ -334,6 +334,10 @@ class PluginTest(unittest.TestCase):
         self.assertEqual(kept.tensors["critic.core.weight_hh"].shape, (5, 20))
         self.assertEqual(kept.meta["network"]["chunk"], 4)
 
+    def test_agents_in_turns_are_learned_too(self):
+        kept = self.learns(case("turns_lstm"))
+        self.assertEqual(kept.meta["network"]["chunk"], 8)
+
     def test_several_actions_are_learned_too(self):
         kept = self.learns(case("several"))
         self.assertEqual({name: value.shape for name, value in kept.tensors.items() if name.startswith("actor.") and "." in name[6:]}, {
