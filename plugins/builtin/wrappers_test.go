@@ -332,3 +332,101 @@ func TestWrapperModules_AFaultIsTheEnvironments(t *testing.T) {
 		})
 	}
 }
+
+// A wrapper of actions changes what the environment reads, in steps that its state says; what was chosen stays in the block.
+func TestWrapperModules_WriteActions(t *testing.T) {
+	_, e := New(Options{})
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	use, err := filepath.Abs("../../cmd/rlhost/testdata/guests/acts.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const envs, steps = 3, 12
+	load := func(t *testing.T, legal func(at plugintest.At, value int) bool, args map[string]any) env.Plugin {
+		t.Helper()
+		p, err := e.wrapped(plugintest.New(plugintest.Script{
+			Length: func(env, episode int) int { return 2 + (env+episode)%4 },
+			Reward: func(at plugintest.At) float32 { return float32(at.Action) },
+			Legal:  legal,
+		}), nil, []env.Wrapper{{"use": use, "args": args}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := p.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		if env.Shapes(p) {
+			t.Error("it claims to write what is learned from")
+		}
+		return p
+	}
+	t.Run("keeps promises", func(t *testing.T) {
+		plugintest.TestEnv(t, load(t, nil, map[string]any{"every": int64(3)}), plugintest.Options{Seed: 3, Steps: 60})
+	})
+	t.Run("writes", func(t *testing.T) {
+		b, tr := batchOf(t, load(t, nil, map[string]any{"every": int64(3)}), envs, steps, env.Options{})
+		if err := b.Reset(0, nil, []uint64{1, 2, 3}); err != nil {
+			t.Fatal(err)
+		}
+		for step := range steps {
+			actions := tr.Row(trajectory.Action, step).Int32()
+			for i := range actions {
+				actions[i] = int32(i+step) % 2
+			}
+			if err := b.Step(step); err != nil {
+				t.Fatal(err)
+			}
+			for i, r := range tr.Row(trajectory.Reward, step).Float32() {
+				chosen, taken := int32(i+step)%2, int32(i+step)%2
+				if (step+1)%3 == 0 {
+					taken = 1 - chosen
+				}
+				if actions[i] != chosen || r != float32(taken) {
+					t.Errorf("step %d, env %d: in the block is %d, the environment took %v, want %d and %d", step, i, actions[i], r, chosen, taken)
+				}
+			}
+		}
+	})
+	only0 := func(_ plugintest.At, value int) bool { return value == 0 }
+	for name, c := range map[string]struct {
+		legal func(plugintest.At, int) bool
+		args  map[string]any
+		kind  env.FaultKind
+		says  string
+	}{
+		"none":      {nil, map[string]any{"fault": int64(1)}, env.FaultOutput, "element 0 is 2, want 0 to 1"},
+		"forbidden": {only0, nil, env.FaultOutput, "element 0 is 1, which the mask forbids"},
+		"trap":      {nil, map[string]any{"fault": int64(2)}, env.FaultTrap, "out of bounds"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := load(t, c.legal, c.args)
+			for _, tolerated := range []bool{false, true} {
+				o := env.Options{}
+				if tolerated {
+					o.Tolerate = func(error) bool { return true }
+				}
+				b, tr := batchOf(t, p, envs, steps, o)
+				if err := b.Reset(0, nil, nil); err != nil {
+					t.Fatal(err)
+				}
+				first, second := b.Step(0), b.Step(1) // it changes every second one
+				var f *env.Fault
+				switch {
+				case first != nil || tolerated && second != nil:
+					t.Errorf("tolerated %v: %v, %v", tolerated, first, second)
+				case !tolerated && (!errors.As(second, &f) || f.Kind != c.kind || !strings.Contains(f.Error(), c.says)):
+					t.Errorf("%v, want a fault of kind %v with %q", second, c.kind, c.says)
+				}
+				if got := tr.Row(trajectory.Reward, 1).Float32(); slices.ContainsFunc(got, func(r float32) bool { return r != 0 }) {
+					t.Errorf("tolerated %v: the environments took %v, want what was chosen", tolerated, got)
+				}
+			}
+		})
+	}
+}

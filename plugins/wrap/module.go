@@ -15,7 +15,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// ModuleTable is a wrapper that is a module: a component that shapes rewards, asked about each env step.
+// ModuleTable is a wrapper that is a module: a component that shapes rewards or writes actions, asked about each env step.
 type ModuleTable struct {
 	Use    string         `toml:"use"`    // path of the file
 	SHA256 string         `toml:"sha256"` // of the file, hexadecimal; empty if any will do
@@ -30,6 +30,8 @@ type Module interface {
 	Hash() string
 	// Columns returns what the module looks at.
 	Columns() []hostabi.ManifestColumn
+	// Acts reports whether the module writes actions before each step, and not rewards after it.
+	Acts() bool
 	// New makes an instance for a batch of that many environments and agents of each. columns has one for each of Columns.
 	New(o env.Options, agents int, columns []ModuleColumn) (ModuleInstance, error)
 }
@@ -84,7 +86,7 @@ func readModule(t env.Wrapper) (*moduleWrapper, error) {
 	return c, err
 }
 
-// moduleWrapper has a module shape rewards.
+// moduleWrapper has a module shape rewards, or write actions.
 type moduleWrapper struct {
 	rewards
 	table  ModuleTable
@@ -140,6 +142,7 @@ type source struct {
 	bytes  int // of an element
 	elems  int
 	rows   int
+	write  bool
 	state  int // where it lies in the state of an agent, -1 if it is not of that
 }
 
@@ -163,7 +166,7 @@ func (c *moduleWrapper) columns(s *hostabi.EnvSpec) (list []source, shapes []Mod
 	}
 	state := 0
 	for _, m := range c.module.Columns() {
-		x, dtype, err := sourceOf(schema, m)
+		x, dtype, err := sourceOf(schema, m, c.module.Acts())
 		if err != nil {
 			return nil, nil, err
 		}
@@ -177,10 +180,14 @@ func (c *moduleWrapper) columns(s *hostabi.EnvSpec) (list []source, shapes []Mod
 	return list, shapes, nil
 }
 
-// sourceOf finds a column that a module looks at.
-func sourceOf(schema *trajectory.Schema, m hostabi.ManifestColumn) (x source, dtype hostabi.DType, err error) {
+// sourceOf finds a column that a module looks at: before a step if it acts, else after it.
+func sourceOf(schema *trajectory.Schema, m hostabi.ManifestColumn, acts bool) (x source, dtype hostabi.DType, err error) {
 	write := m.Flags&hostabi.ColumnWrite != 0
-	x, dtype = source{name: m.Name, elems: 1, rows: 1, state: -1}, m.DType
+	x, dtype = source{name: m.Name, elems: 1, rows: 1, state: -1, write: write}, m.DType
+	writes := trajectory.ShapedReward
+	if acts {
+		writes = trajectory.Action
+	}
 	base, _, _ := strings.Cut(m.Name, "/")
 	column, known := trajectory.ParseColumn(m.Name)
 	switch {
@@ -190,14 +197,14 @@ func sourceOf(schema *trajectory.Schema, m hostabi.ManifestColumn) (x source, dt
 		return x, 0, fmt.Errorf("its column %s must have a type and RL_COLUMN_WRITE", m.Name)
 	case m.Name == columnBegins:
 		dtype = hostabi.U8
-	case write && column != trajectory.ShapedReward:
-		return x, 0, fmt.Errorf("it writes the column %s; a wrapper writes %v and %s", m.Name, trajectory.ShapedReward, columnState)
-	case column == trajectory.ShapedReward, column == trajectory.Reward:
+	case write && column.Kind() != writes:
+		return x, 0, fmt.Errorf("it writes the column %s; such a wrapper writes %v and %s", m.Name, writes, columnState)
+	case !acts && (column == trajectory.ShapedReward || column == trajectory.Reward):
 		x.column, dtype = column, hostabi.F32
-	case known && ofStep(schema, column):
+	case known && ofStep(schema, column, acts):
 		l, _ := schema.Layout(column)
 		x.column, x.elems, dtype = column, l.Elems, l.DType
-		if l.Flags&trajectory.AtT1 != 0 {
+		if l.Flags&trajectory.AtT1 != 0 && !acts {
 			x.rows = 2
 		}
 	case m.Flags&hostabi.ColumnOptional != 0:
@@ -212,10 +219,10 @@ func sourceOf(schema *trajectory.Schema, m hostabi.ManifestColumn) (x source, dt
 	return x, dtype, nil
 }
 
-// ofStep reports whether environments read or write a column in each step.
-func ofStep(schema *trajectory.Schema, c trajectory.Column) bool {
+// ofStep reports whether environments read or write a column in each step; what they write in it is not there before.
+func ofStep(schema *trajectory.Schema, c trajectory.Column, before bool) bool {
 	l, ok := schema.Layout(c)
-	return ok && l.Flags&trajectory.Guest != 0 && l.Flags&(trajectory.AtT|trajectory.AtT1) != 0
+	return ok && (!before || l.Flags&trajectory.Outcome == 0) && l.Flags&trajectory.Guest != 0 && l.Flags&(trajectory.AtT|trajectory.AtT1) != 0
 }
 
 // open makes the layer with an instance of the module.
@@ -239,5 +246,10 @@ func (c *moduleWrapper) open(w *wrapped) (layer, error) {
 	if l.instance, err = c.module.New(w.o, l.each, shapes); err != nil {
 		return nil, err
 	}
-	return l, nil
+	if !c.module.Acts() {
+		return l, nil
+	}
+	a := &actingLayer{moduleLayer: *l, choice: w.plugin.spec.All(hostabi.RoleAction), idle: make([]byte, w.o.Envs)}
+	a.acting = a
+	return a, nil
 }

@@ -17,15 +17,16 @@ const metricFaults = "wrapper_faults"
 type moduleLayer struct {
 	shapeLayer
 	instance ModuleInstance
-	sources  []source // of the columns that the module looks at
-	each     int      // agents of an environment
-	begins   []byte   // 1 for environments whose next step is the first of an episode
-	episodes bool     // the module looks at begins
-	state    []byte   // of all agents
-	record   int      // bytes of an agent's
-	use      string   // path of the module
-	calls    uint64   // of the instance
-	copied   uint64   // bytes, to where the module reads and from where it writes
+	sources  []source     // of the columns that the module looks at
+	each     int          // agents of an environment
+	begins   []byte       // 1 for environments whose next step is the first of an episode
+	episodes bool         // the module looks at begins
+	state    []byte       // of all agents
+	record   int          // bytes of an agent's
+	use      string       // path of the module
+	calls    uint64       // of the instance
+	copied   uint64       // bytes, to where the module reads and from where it writes
+	acting   *actingLayer // that this is part of, or nil
 }
 
 func (l *moduleLayer) copiedBytes() uint64 { return l.copied }
@@ -49,25 +50,35 @@ func (l *moduleLayer) after(t int) error {
 	if err := l.shapeLayer.after(t); err != nil {
 		return err
 	}
-	for i := range l.sources {
-		l.fill(i, t)
-	}
-	l.calls++
-	err := l.instance.Call()
+	err := l.call(t)
 	if err == nil && !l.finite() {
 		err = errNoNumber
 	}
 	if err == nil {
-		l.take(t)
+		l.take(t, l.w.ends.idle)
 	} else if err := l.w.fault(l.faultOf(err)); err != nil {
 		return err
 	}
+	l.follow()
+	return nil
+}
+
+// call has the module look at row t.
+func (l *moduleLayer) call(t int) error {
+	for i := range l.sources {
+		l.fill(i, t)
+	}
+	l.calls++
+	return l.instance.Call()
+}
+
+// follow notes which environments begin an episode with their next step.
+func (l *moduleLayer) follow() {
 	for i, idle := range l.w.ends.idle {
 		if idle == 0 {
 			l.begins[i] = l.w.ends.over[i]
 		}
 	}
-	return nil
 }
 
 var errNoNumber = errors.New("it has written a reward that is no number")
@@ -79,7 +90,7 @@ func (l *moduleLayer) faultOf(err error) *env.Fault {
 	switch {
 	case errors.As(err, &guest):
 		f.Kind, f.Err = guest.Kind, guest.Err
-	case errors.Is(err, errNoNumber):
+	case errors.Is(err, errNoNumber), errors.Is(err, errNoAction):
 		f.Kind = env.FaultOutput
 	}
 	return f
@@ -137,28 +148,30 @@ func (l *moduleLayer) finite() bool {
 	return true
 }
 
-// take takes over what the module has written of environments that have made a step of an episode.
-func (l *moduleLayer) take(t int) {
+// take takes over what the module has written of environments that make a step of an episode.
+func (l *moduleLayer) take(t int, idle []byte) {
 	for i := range l.sources {
 		x, from := &l.sources[i], l.instance.Column(i)
 		switch {
 		case x.state >= 0:
-			l.eachStepped(func(agent int) {
+			l.eachStepped(idle, func(agent int) {
 				l.copied += uint64(copy(l.state[agent*l.record+x.state:][:x.bytes], from[agent*x.bytes:]))
 			})
-		case x.column == trajectory.ShapedReward:
+		case x.write && x.column == trajectory.ShapedReward:
 			shaped, values := l.tr.Row(trajectory.ShapedReward, t).Float32(), floats(from)
-			l.eachStepped(func(agent int) {
+			l.eachStepped(idle, func(agent int) {
 				shaped[agent] = values[agent]
 				l.copied += uint64(x.bytes)
 			})
+		case x.write && l.acting != nil:
+			l.eachStepped(idle, func(agent int) { l.acting.put(x, from, agent, t) })
 		}
 	}
 }
 
-// eachStepped calls a function for the agents of the environments that have made a step of an episode.
-func (l *moduleLayer) eachStepped(do func(agent int)) {
-	for i, idle := range l.w.ends.idle {
+// eachStepped calls a function for the agents of the environments that are not idle.
+func (l *moduleLayer) eachStepped(idle []byte, do func(agent int)) {
+	for i, idle := range idle {
 		for agent := i * l.each; idle == 0 && agent < (i+1)*l.each; agent++ {
 			do(agent)
 		}

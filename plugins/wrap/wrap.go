@@ -225,6 +225,9 @@ func (p *plugin) StepsParts() bool { return env.StepsParts(p.Plugin) && !p.spec.
 // Shapes implements env.Shaping.
 func (p *plugin) Shapes() bool {
 	_, shapes := p.wrapper.(shaper)
+	if p.module != nil {
+		shapes = !p.module.module.Acts()
+	}
 	return shapes || env.Shapes(p.Plugin)
 }
 

@@ -15,12 +15,13 @@ import (
 	"github.com/rlhost/rlhost/plugins/wasm"
 )
 
-// Wrapper is a module of a component that shapes rewards, asked about each env step by itself: a request's block is one row of all
-// environments of a batch. Its methods may be called concurrently.
+// Wrapper is a module of a component that shapes rewards, or else writes actions, asked about each env step by itself: a request's block
+// is one row of all environments of a batch. Its methods may be called concurrently.
 type Wrapper struct {
 	asked  guest
 	slot   int
 	signal int
+	acts   bool
 }
 
 // Wrapper loads a module and asks it for its manifest. Keys of Source that are for components in a pipeline are not used. The error
@@ -48,12 +49,15 @@ func (w *Wrapper) check() error {
 		return func(p hostabi.ManifestPort) bool { return p.Payload == payload }
 	}
 	w.slot, w.signal = slices.IndexFunc(m.Slots, with(core.PayloadRewards)), slices.IndexFunc(m.Signals, with(core.PayloadShaped))
+	if w.slot < 0 || w.signal < 0 {
+		w.slot, w.signal, w.acts = slices.IndexFunc(m.Slots, with(core.PayloadRequest)), slices.IndexFunc(m.Signals, with(core.PayloadActions)), true
+	}
 	refuse := func(reason, help string) error {
 		return &table.Error{Code: CodeManifest, Place: w.asked.source.Use, Reason: reason, Help: help}
 	}
 	switch {
 	case w.slot < 0 || w.signal < 0:
-		return refuse("is no wrapper: it has no slot of "+core.PayloadRewards+" with a signal of "+core.PayloadShaped, "docs/environments.md#modules has one")
+		return refuse("is no wrapper: it has no slot of "+core.PayloadRewards+" with a signal of "+core.PayloadShaped+", nor one of "+core.PayloadRequest+" with "+core.PayloadActions, "docs/environments.md#modules has one")
 	case m.Flags&hostabi.ComponentStateless == 0:
 		return refuse("is no wrapper: it has a state of its own", "keep what belongs to an environment in the columns state, state/1, …, and save nothing")
 	}
@@ -62,6 +66,9 @@ func (w *Wrapper) check() error {
 
 // Hash returns the SHA-256 of the module.
 func (w *Wrapper) Hash() string { return w.asked.module.Hash() }
+
+// Acts reports whether the module writes actions before each step, and not rewards after it.
+func (w *Wrapper) Acts() bool { return w.acts }
 
 // Columns returns what the module looks at, in the order of Shape.Columns.
 func (w *Wrapper) Columns() []hostabi.ManifestColumn {
