@@ -13,9 +13,10 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rlhost/rlhost/internal/testkit"
 )
 
 // screen is as much of a terminal as progress needs: lines that wrap, carriage returns, clearing to the end of a line, and
@@ -177,16 +178,16 @@ func (x *terminal) output() string {
 	return x.raw.String()
 }
 
+// shown is what a terminal shows, when it is printed.
+type shown struct{ *terminal }
+
+func (s shown) String() string { return fmt.Sprintf("%q", s.output()) }
+
 // wait waits until the output matches.
 func (x *terminal) wait(pattern string) {
 	x.t.Helper()
 	want := regexp.MustCompile(pattern)
-	for deadline := time.Now().Add(longestWait); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if want.MatchString(x.output()) {
-			return
-		}
-	}
-	x.t.Fatalf("the terminal does not show %s:\n%q", pattern, x.output())
+	testkit.Until(x.t, "the terminal shows "+pattern, func() bool { return want.MatchString(x.output()) }, shown{x})
 }
 
 // press sends keys.

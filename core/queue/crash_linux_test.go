@@ -279,24 +279,23 @@ func TestMPMC_StoppedConsumerHoldsUpNobodyForEver(t *testing.T) {
 }
 
 // untilAsleep waits until so many waits for messages have begun.
-func untilAsleep(q *MPMC, waits uint64) {
-	for q.Counters().EmptyWaits < waits {
-		time.Sleep(100 * time.Microsecond)
-	}
+func untilAsleep(t *testing.T, q *MPMC, waits uint64) {
+	t.Helper()
+	testkit.Until(t, "consumers sleep", func() bool { return q.Counters().EmptyWaits >= waits })
 }
 
 func TestMPMC_WakeUpThatADeadConsumerGotIsNotLost(t *testing.T) {
 	q := newTestQueue(t, numberedBytes)
 	_, seg := fifotest.NewNotes(t)
 	first := fifotest.StartChild(t, childTask{role: "get", owner: 5, batch: 1, step: -1, bytes: numberedBytes}, q.FD(), seg)
-	untilAsleep(q, 1)
+	untilAsleep(t, q, 1)
 	_ = first.Process.Signal(syscall.SIGSTOP) // it stays in the kernel's queue, in front
 	got := make(chan error)
 	go func() {
 		_, err := q.As(6).Get(make([]byte, numberedBytes), -1)
 		got <- err
 	}()
-	untilAsleep(q, 2)
+	untilAsleep(t, q, 2)
 	item := Items(1, numberedBytes)[0]
 	number(&item, 0, 1)
 	if err := q.As(1).Put(item, 0); err != nil {
@@ -315,7 +314,7 @@ func TestMPMC_DeadSleeperCostsOneWakeUp(t *testing.T) {
 	q := newTestQueue(t, numberedBytes)
 	_, seg := fifotest.NewNotes(t)
 	cmd := fifotest.StartChild(t, childTask{role: "get", owner: 5, batch: 1, step: -1, bytes: numberedBytes}, q.FD(), seg)
-	untilAsleep(q, 1)
+	untilAsleep(t, q, 1)
 	_ = cmd.Process.Kill()
 	fifotest.WaitDead(t, cmd)
 	put, get := q.As(1), q.As(2)
