@@ -59,3 +59,13 @@ func ExampleRand() {
 	fmt.Println(rng.Below(6) == again.Below(6), rng.Uniform(-1, 1) == again.Uniform(-1, 1))
 	// Output: true true
 }
+
+// Spaces say what an action or an observation may be; several of them have names.
+func ExampleSpace() {
+	fmt.Println(sdk.MultiDiscrete(3, 2).Elems(), sdk.MultiBinary(4).Elems(), sdk.Image(84, 84, 3).Elems())
+	gold := sdk.Box(0, 100).As("inventory/gold", sdk.Int32)
+	fmt.Println(gold.Name, gold.Low, gold.High, sdk.Discrete(3).From(-1).Start)
+	// Output:
+	// 2 4 21168
+	// inventory/gold 0 100 -1
+}

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/builtin"
 )
@@ -44,4 +45,47 @@ func ExampleTrain() {
 	}
 	fmt.Println(result.Reason, result.EnvSteps, len(result.Evaluation.Judged().Returns))
 	// Output: env_steps 4096 8
+}
+
+// A run goes on from its newest checkpoint, with other limits, and a checkpoint of it is evaluated.
+func ExampleResume() {
+	dir, _ := os.MkdirTemp("", "runs")
+	defer os.RemoveAll(dir)
+	parts, engines := builtin.New(builtin.Options{})
+	defer engines.Close()
+	g, problems := graph.Parse("cartpole.toml", []byte(cartpole), graph.ParseOptions{Parts: parts, Sets: []string{"run.dir=" + dir}})
+	if g == nil {
+		fmt.Print(problems)
+		return
+	}
+	if _, err := session.Train(context.Background(), session.Options{Parts: parts, Graph: g}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	run, err := runs.Open(dir, "cartpole")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	s, err := session.Resume(context.Background(), run, session.Options{Parts: parts, Sets: []string{"run.stop.env_steps=8192"}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	result, err := s.Run(context.Background())
+	fmt.Println(result.EnvSteps, err)
+	checkpoint, err := run.Load(runs.Latest)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	e, err := session.EvaluateRun(context.Background(), run, &checkpoint, session.RunEvaluation{Parts: parts, Episodes: 4, Seed: 1})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(e.EnvSteps, len(e.Judged().Returns), s.Close())
+	// Output:
+	// 8192 <nil>
+	// 8192 4 <nil>
 }
