@@ -44,10 +44,8 @@ func (s *EnvSpec) check() error {
 	if err := s.checkRoles(); err != nil {
 		return err
 	}
-	for i := range s.Args {
-		if err := s.Args[i].check(); err != nil {
-			return fmt.Errorf("argument %d, %q: %w", i, s.Args[i].Name, err)
-		}
+	if err := s.checkArgs(); err != nil {
+		return err
 	}
 	return s.notYet()
 }
@@ -334,22 +332,6 @@ func (s *EnvSpec) find(role Role, group, index uint16) *Tensor {
 		if t := &s.Tensors[i]; t.Role == role && t.Group == group && t.Index == index {
 			return t
 		}
-	}
-	return nil
-}
-
-func (a *Arg) check() error {
-	switch {
-	case a.Name == "":
-		return errors.New("it has no name")
-	case a.Type < ArgInteger || a.Type > ArgChoice:
-		return fmt.Errorf("type %d does not exist", a.Type)
-	case math.IsNaN(a.Min) || math.IsNaN(a.Max) || a.Min > a.Max:
-		return fmt.Errorf("bounds %g..%g", a.Min, a.Max)
-	case a.Flags&^(ArgAffectsSpaces|ArgCurriculum) != 0:
-		return fmt.Errorf("flags are %#x, which mean nothing in ABI %v and must be 0", uint32(a.Flags), EnvABI)
-	case a.Type == ArgChoice && len(a.Choices) == 0:
-		return errors.New("there is nothing to choose from")
 	}
 	return nil
 }

@@ -159,6 +159,25 @@ func TestParseSpec_SaysWhatIsWrong(t *testing.T) {
 		{"an argument without a name", func(s *hostabi.EnvSpec) { s.Args = []hostabi.Arg{{Type: hostabi.ArgText}} }, "argument 0, \"\": it has no name"},
 		{"an argument without a type", func(s *hostabi.EnvSpec) { s.Args = []hostabi.Arg{{Name: "x"}} }, "type 0 does not exist"},
 		{"an argument with bounds swapped", func(s *hostabi.EnvSpec) { s.Args = []hostabi.Arg{{Name: "x", Type: hostabi.ArgNumber, Min: 1}} }, "bounds 1..0"},
+		{"two arguments of one name", func(s *hostabi.EnvSpec) {
+			s.Args = []hostabi.Arg{{Name: "x", Type: hostabi.ArgText}, {Name: "x", Type: hostabi.ArgBool}}
+		}, "arguments 0 and 1 are both called \"x\""},
+		{"an argument's name with an equals sign", func(s *hostabi.EnvSpec) { s.Args = []hostabi.Arg{{Name: "x=y", Type: hostabi.ArgText}} }, "its name has ="},
+		{"a default of another type", func(s *hostabi.EnvSpec) {
+			s.Args = []hostabi.Arg{{Name: "x", Type: hostabi.ArgInteger, Default: "1.5"}}
+		}, "argument 0, \"x\": its default is \"1.5\", want a whole number"},
+		{"a default that is no number", func(s *hostabi.EnvSpec) {
+			s.Args = []hostabi.Arg{{Name: "x", Type: hostabi.ArgNumber, Default: "nan"}}
+		}, "its default is \"nan\", want a number"},
+		{"a default out of range", func(s *hostabi.EnvSpec) {
+			s.Args = []hostabi.Arg{{Name: "x", Type: hostabi.ArgInteger, Min: 1, Max: 19, Default: "20"}}
+		}, "its default is 20, want a whole number from 1 to 19"},
+		{"a default that is neither true nor false", func(s *hostabi.EnvSpec) {
+			s.Args = []hostabi.Arg{{Name: "x", Type: hostabi.ArgBool, Default: "1"}}
+		}, "its default is \"1\", want true or false"},
+		{"a default that is no choice", func(s *hostabi.EnvSpec) {
+			s.Args = []hostabi.Arg{{Name: "x", Type: hostabi.ArgChoice, Choices: []string{"a", "b"}, Default: "c"}}
+		}, "its default is \"c\", want one of a, b"},
 		{"no choice", func(s *hostabi.EnvSpec) { s.Args = []hostabi.Arg{{Name: "x", Type: hostabi.ArgChoice}} }, "nothing to choose from"},
 		{"unknown flags of an argument", func(s *hostabi.EnvSpec) { s.Args = []hostabi.Arg{{Name: "x", Type: hostabi.ArgText, Flags: 8}} }, "flags are 0x8"},
 	}

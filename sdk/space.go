@@ -105,6 +105,28 @@ const (
 	Min
 )
 
+// Arg describes an argument, for the host to check and for people to read.
+type Arg struct {
+	Name, Doc     string
+	Kind          ArgKind
+	Default       string   // as in the pipeline
+	Min, Max      float64  // of a number; both 0 = none
+	Choices       []string // of ChoiceArg
+	AffectsSpaces bool     // tensors depend on it
+}
+
+// ArgKind is what values an argument takes.
+type ArgKind uint8
+
+// Kinds of arguments.
+const (
+	TextArg ArgKind = iota
+	IntegerArg
+	NumberArg
+	BoolArg
+	ChoiceArg
+)
+
 // Spec describes an environment.
 type Spec struct {
 	Name         string // name@version
@@ -112,6 +134,7 @@ type Spec struct {
 	Observations []Space  // of a DictEnv or CompositeEnv, in the place of Obs
 	Actions      []Space  // of a CompositeEnv, in the place of Action
 	Figures      []Figure // of an environment that is a Teller, or of a Batch
+	Args         []Arg    // that it takes; where they are described the host refuses others, and values that they do not take
 	Params       Space    // of an environment that is a ParamTaker, or of a batch that is a BatchParamTaker: a vector; without a shape none
 	Discount     bool     // the environment's own, in Result, takes the place of the learner's gamma
 	Agents       int      // with the same spaces, of which each has rows of its own; 0 = 1. Figures are the environment's; there is no discount

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/rlhost/rlhost/cmd/rlhost/modules"
 	"github.com/rlhost/rlhost/core/env"
@@ -69,6 +70,9 @@ func (f *envFlags) loadError(err error) error {
 	if errors.As(err, &bad) && bad.Code == wasm.CodeMissing {
 		bad.Help = modules.BuiltinLike(f.Env, bad.Help)
 	}
+	if bad != nil && strings.HasPrefix(bad.Key, "args.") {
+		return fail(exitPlugin, fmt.Errorf("--arg %s: error[%s]: %s\n  help: %s", strings.TrimPrefix(bad.Key, "args."), bad.Code, bad.Reason, bad.Help))
+	}
 	return pluginError(err)
 }
 
@@ -122,7 +126,8 @@ func (c *checkCommand) Run(p *program) error {
 		}
 		results = envcheck.Run(context.Background(), plugin, o)
 		if c.JSON {
-			return p.encode(map[string]any{"env": plugin.Spec().Name, "hash": plugin.Hash(), "facts": envcheck.Facts(plugin.Spec()), "checks": results})
+			return p.encode(map[string]any{"env": plugin.Spec().Name, "hash": plugin.Hash(), "facts": envcheck.Facts(plugin.Spec()),
+				"args": envcheck.Arguments(plugin.Spec()), "checks": results})
 		}
 		_, err := fmt.Fprint(p.out, printable(envcheck.Text(plugin.Spec(), results)))
 		return err

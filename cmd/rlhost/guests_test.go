@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -33,6 +34,10 @@ func TestGuests(t *testing.T) {
 	for name, file := range testkit.Guests(t, "cartpole", t.TempDir()) {
 		t.Run(name, func(t *testing.T) {
 			p := loadGuest(t, r, file, nil)
+			want := hostabi.Arg{Name: "max_steps", Doc: "steps after which an episode is truncated", Type: hostabi.ArgInteger, Default: "500", Min: 1, Max: math.MaxInt32}
+			if got := p.Spec().Args; len(got) != 1 || !reflect.DeepEqual(got[0], want) {
+				t.Errorf("takes the arguments %+v, want %+v", got, want)
+			}
 			plugintest.TestEnv(t, p, plugintest.Options{Envs: 13, Seed: 3})
 			t.Run("with truncations", func(t *testing.T) {
 				plugintest.TestEnv(t, loadGuest(t, r, file, map[string]string{"max_steps": "7"}), plugintest.Options{Envs: 9})

@@ -204,7 +204,7 @@ func (e *Engines) load(ctx context.Context, name string, t graph.EnvTable, dir s
 	}
 	if !t.Isolated() {
 		p, err := e.LoadModule(ctx, source)
-		return e.wrapped(p, err, list)
+		return e.wrapped(p, cmp.Or(err, heldToArgs(p, err, t.Args)), list)
 	}
 	var table graph.PluginTable
 	if t.Plugin != nil {
@@ -215,7 +215,19 @@ func (e *Engines) load(ctx context.Context, name string, t graph.EnvTable, dir s
 		return nil, err
 	}
 	p, err := worker.Load(ctx, r, program, worker.Options{Source: source, Workers: t.Workers})
-	return e.wrapped(p, nativeError(err), list)
+	return e.wrapped(p, cmp.Or(nativeError(err), heldToArgs(p, err, t.Args)), list)
+}
+
+// heldToArgs closes an environment, if it was loaded, that does not take the arguments which it was given, and says why.
+func heldToArgs(p env.Plugin, loading error, args map[string]string) error {
+	if loading != nil {
+		return nil
+	}
+	spec := p.Spec()
+	if err := env.CheckArgs(spec.Args, args); err != nil {
+		return errors.Join(err, p.Close())
+	}
+	return nil
 }
 
 // LoadModule loads a built-in environment or a module file into this process, with its wrappers.

@@ -27,6 +27,9 @@ func Text(s hostabi.EnvSpec, results []Result) string {
 	if facts := Facts(s); len(facts) > 0 {
 		fmt.Fprintf(&b, "  it says: %s\n", strings.Join(facts, "; "))
 	}
+	for _, a := range Arguments(s) {
+		fmt.Fprintf(&b, "  argument %s\n", a)
+	}
 	b.WriteString(Lines(results))
 	return b.String()
 }
@@ -56,6 +59,36 @@ func Facts(s hostabi.EnvSpec) []string {
 		facts = append(facts, "licence "+strings.Join(strings.Fields(s.Licence), " "))
 	}
 	return facts
+}
+
+// Argument is an argument of an environment, as its description has it.
+type Argument struct {
+	Name    string `json:"name"`
+	Takes   string `json:"takes"` // such as "a whole number from 1 to 19"
+	Default string `json:"default,omitempty"`
+	Doc     string `json:"doc,omitempty"`
+}
+
+// String writes it in one line.
+func (a Argument) String() string {
+	line := a.Name + ": " + a.Takes
+	if a.Default != "" {
+		line += ", default " + a.Default
+	}
+	if a.Doc != "" {
+		line += "; " + strings.Join(strings.Fields(a.Doc), " ")
+	}
+	return line
+}
+
+// Arguments returns the arguments that a description lists, in its order.
+func Arguments(s hostabi.EnvSpec) []Argument {
+	list := []Argument{}
+	for i := range s.Args {
+		a := &s.Args[i]
+		list = append(list, Argument{Name: a.Name, Takes: a.Wants(), Default: a.Default, Doc: a.Doc})
+	}
+	return list
 }
 
 // flagWords says what the flags of an environment mean, from the lowest on.

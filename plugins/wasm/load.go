@@ -59,9 +59,28 @@ func (r *Runtime) Load(ctx context.Context, path string, source []byte, c env.So
 	}
 	p := &Plugin{Module: m}
 	if err := p.prepare(ctx); err != nil {
-		return nil, errors.Join(err, p.Close())
+		return nil, errors.Join(r.argsError(ctx, path, source, c, err), p.Close())
 	}
 	return p, nil
+}
+
+// argsError returns what is wrong with the arguments of an environment that cannot describe itself with them, if it does so without
+// and lists those that it takes; else err.
+func (r *Runtime) argsError(ctx context.Context, path string, source []byte, c env.Source, err error) error {
+	if len(c.Args) == 0 || ctx.Err() != nil {
+		return err
+	}
+	bare := c
+	bare.Args = nil
+	m, fail := r.load(ctx, path, source, bare, environments)
+	if fail != nil {
+		return err
+	}
+	p := &Plugin{Module: m}
+	if p.prepare(ctx) == nil {
+		err = cmp.Or(env.CheckArgs(p.spec.Args, c.Args), err)
+	}
+	return errors.Join(err, p.Close())
 }
 
 // load is Load without starting the module, which speaks an ABI.

@@ -82,6 +82,18 @@ RL_QUIET static bool rl_fail(const char *text)
 
 // ---- arguments ---------------------------------------------------------------------------------------------
 
+// rl_argument describes an argument, for the host to check and for people to read: its name and what it is for; RL_ARG_INTEGER,
+// RL_ARG_NUMBER, RL_ARG_BOOL, RL_ARG_TEXT or RL_ARG_CHOICE; its default, as in the pipeline; bounds of a number, both 0 = none; choices,
+// one a line; RL_ARG_AFFECTS_SPACES if tensors depend on it.
+typedef struct rl_argument {
+    const char *name, *doc;
+    uint32_t kind;
+    const char *value;
+    double min, max;
+    const char *choices;
+    uint32_t flags;
+} rl_argument;
+
 // rl_config is what the pipeline gives under args: lines "key=value\n". A key that nobody asked for, and a
 // value of the wrong type, fail rl_create with a text that names the key.
 typedef struct rl_config {

@@ -210,6 +210,9 @@ static uint32_t rl_put_string(rl_writer *w, const char *text, uint32_t len)
     return at - w->strings;
 }
 
+// rl_put_text is rl_put_string for a text that ends with a NUL, or NULL.
+static uint32_t rl_put_text(rl_writer *w, const char *text) { return text ? rl_put_string(w, text, rl_length(text)) : 0; }
+
 // rl_put_values adds the numbers of each element and returns where they lie, 0 if all are alike.
 static uint32_t rl_put_values(rl_writer *w, const rl_space *s)
 {
@@ -234,6 +237,7 @@ static uint32_t rl_put_description(const rl_env *env, uint8_t *to)
         .arg_bytes = RL_ARG_BYTES,
         .tensors = tensors,
         .groups = groups,
+        .args = env->argument_count,
         .max_envs = env->max_envs,
         .episode_limit = env->episode_limit,
         .autoreset = RL_AUTORESET_NEXT_STEP | RL_AUTORESET_SAME_STEP | RL_AUTORESET_DISABLED,
@@ -245,7 +249,7 @@ static uint32_t rl_put_description(const rl_env *env, uint8_t *to)
         spec.autoreset = RL_AUTORESET_SAME_STEP;
         if (rl_takes_turns()) spec.flags = RL_SPEC_DYNAMIC_AGENTS;
     }
-    rl_writer w = {to, RL_SPEC_BYTES + groups * RL_GROUP_BYTES + tensors * RL_TENSOR_BYTES, 0}, values = {NULL, w.at, 0},
+    rl_writer w = {to, RL_SPEC_BYTES + groups * RL_GROUP_BYTES + tensors * RL_TENSOR_BYTES + env->argument_count * RL_ARG_BYTES, 0}, values = {NULL, w.at, 0},
               records = {to, RL_SPEC_BYTES, 0};
     for (uint32_t i = 0; i < tensors; i++) {
         rl_space space = rl_part_of(env, i).space;
@@ -266,6 +270,15 @@ static uint32_t rl_put_description(const rl_env *env, uint8_t *to)
         p.desc.values = rl_put_values(&values, &p.space);
         if (p.space.name) p.desc.path = rl_put_string(&w, p.space.name, rl_length(p.space.name));
         rl_put_bytes(&records, &p.desc, sizeof p.desc);
+    }
+    for (uint32_t i = 0; i < env->argument_count; i++) {
+        const rl_argument *a = &env->arguments[i];
+        rl_arg_desc d = {.kind = a->kind, .flags = a->flags, .min = a->min, .max = a->max};
+        d.name = rl_put_text(&w, a->name);
+        d.doc = rl_put_text(&w, a->doc);
+        d.value = rl_put_text(&w, a->value);
+        d.choices = rl_put_text(&w, a->choices);
+        rl_put_bytes(&records, &d, sizeof d);
     }
     spec.strings_len = w.at - w.strings;
     records.at = 0;

@@ -91,6 +91,9 @@ typedef struct rl_view {
 // RL_MAX_FIGURES is how many figures an environment can have.
 #define RL_MAX_FIGURES 16
 
+// RL_ARGUMENTS(list) gives an array of rl_argument. Where there is one the host refuses others, and values that they do not take.
+#define RL_ARGUMENTS(list) .arguments = (list), .argument_count = sizeof(list) / sizeof((list)[0])
+
 // RL_FIGURES(list) gives an array of rl_figure. A host that gathers none leaves them alone.
 #define RL_FIGURES(list) .figures = (list), .figure_count = sizeof(list) / sizeof((list)[0])
 
@@ -111,6 +114,8 @@ typedef struct rl_env {
     uint32_t action_count;
     const rl_figure *figures; // see RL_FIGURES
     uint32_t figure_count;
+    const rl_argument *arguments; // see RL_ARGUMENTS
+    uint32_t argument_count;
     bool discount;          // the environment's own discount takes the place of the learner's gamma
     uint32_t episode_limit; // steps after which the environment itself truncates, 0 = none
     uint32_t max_envs;      // most environments in one batch, 0 = no limit

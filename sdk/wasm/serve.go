@@ -387,6 +387,7 @@ func (p *program[A, O]) describe(config string) ([]byte, error) {
 		Caps:        hostabi.CapStrides,
 		TensorBytes: hostabi.TensorBytes, BindingBytes: hostabi.BindingBytes, GroupBytes: hostabi.GroupBytes, ArgBytes: hostabi.ArgBytes,
 		Tensors:         uint32(len(tensors)),
+		Args:            uint32(len(spec.Args)),
 		MaxEnvs:         uint32(spec.MaxEnvs),
 		EpisodeLimit:    uint32(spec.EpisodeLimit),
 		Autoreset:       hostabi.NextStep | hostabi.SameStep | hostabi.Disabled,
@@ -396,9 +397,12 @@ func (p *program[A, O]) describe(config string) ([]byte, error) {
 	if spec.PreferSoA {
 		head.Caps |= hostabi.CapPreferSoA
 	}
+	names := stringTable{0}
+	name, version, _ := strings.Cut(spec.Name, "@")
+	head.Name, head.Version = names.add(name), names.add(version)
 	var groups []hostabi.GroupDesc
 	if spec.Agents > 1 {
-		groups = append(groups, hostabi.GroupDesc{Agents: uint32(spec.Agents)})
+		groups = append(groups, hostabi.GroupDesc{Name: names.add("agents"), Agents: uint32(spec.Agents)})
 	}
 	if p.perAgent(&spec) {
 		head.Groups, head.Needs, head.Autoreset = uint32(len(groups)), hostabi.FeatureAgents, hostabi.SameStep
@@ -406,13 +410,8 @@ func (p *program[A, O]) describe(config string) ([]byte, error) {
 	if p.dynamic(&spec) {
 		head.Flags = hostabi.SpecDynamicAgents
 	}
-	names := stringTable{0}
-	name, version, _ := strings.Cut(spec.Name, "@")
-	head.Name, head.Version = names.add(name), names.add(version)
-	for i := range groups {
-		groups[i].Name = names.add("agents")
-	}
-	records := hostabi.SpecBytes + len(groups)*hostabi.GroupBytes + len(tensors)*hostabi.TensorBytes
+	args := describeArgs(spec.Args, &names)
+	records := hostabi.SpecBytes + len(groups)*hostabi.GroupBytes + len(tensors)*hostabi.TensorBytes + len(args)*hostabi.ArgBytes
 	var values []byte
 	for i := range tensors {
 		tensors[i].Path = names.add(tensors[i].space.Name)
@@ -429,7 +428,25 @@ func (p *program[A, O]) describe(config string) ([]byte, error) {
 	for i := range tensors {
 		data = append(data, bytesOf(&tensors[i].TensorDesc)...)
 	}
+	for i := range args {
+		data = append(data, bytesOf(&args[i])...)
+	}
 	return append(append(data, values...), names...), nil
+}
+
+// describeArgs returns the records of arguments, whose texts it adds to a string table.
+func describeArgs(list []sdk.Arg, names *stringTable) (args []hostabi.ArgDesc) {
+	kinds := [...]hostabi.ArgType{sdk.TextArg: hostabi.ArgText, sdk.IntegerArg: hostabi.ArgInteger, sdk.NumberArg: hostabi.ArgNumber,
+		sdk.BoolArg: hostabi.ArgBool, sdk.ChoiceArg: hostabi.ArgChoice}
+	for _, a := range list {
+		d := hostabi.ArgDesc{Name: names.add(a.Name), Doc: names.add(a.Doc), Kind: kinds[a.Kind], Min: a.Min, Max: a.Max, Value: names.add(a.Default),
+			Choices: names.add(strings.Join(a.Choices, "\n"))}
+		if a.AffectsSpaces {
+			d.Flags = hostabi.ArgAffectsSpaces
+		}
+		args = append(args, d)
+	}
+	return args
 }
 
 // stringTable is the string table of a description.

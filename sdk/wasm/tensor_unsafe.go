@@ -109,6 +109,6 @@ func asUint32[A any](actions []A) []uint32 {
 }
 
 // bytesOf views a struct of the ABI, which has no padding and no pointers, as it lies in memory.
-func bytesOf[T hostabi.Spec | hostabi.GroupDesc | hostabi.TensorDesc](value *T) []byte {
+func bytesOf[T hostabi.Spec | hostabi.GroupDesc | hostabi.TensorDesc | hostabi.ArgDesc](value *T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(value)), unsafe.Sizeof(*value))
 }

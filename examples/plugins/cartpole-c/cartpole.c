@@ -316,6 +316,8 @@ static bool load_env(void *state, uint32_t i, const uint8_t *from)
     return true;
 }
 
+static const rl_argument arguments[] = {{"max_steps", "steps after which an episode is truncated", RL_ARG_INTEGER, "500", 1, INT32_MAX, 0, 0}};
+
 static bool describe(rl_config *config, rl_env *env)
 {
     env->episode_limit = (uint32_t)rl_arg_i64(config, "max_steps", 500);
@@ -329,7 +331,7 @@ static bool describe(rl_config *config, rl_env *env)
 #endif
 
 #ifndef PARTS // a file that includes this one makes an environment of its own of its parts
-RL_VECTOR_ENV(.name = "cartpole@1", .action = RL_DISCRETE(2), .obs = RL_BOX(RL_F32, 0, 0, 4), .episode_limit = 500,
+RL_VECTOR_ENV(.name = "cartpole@1", .action = RL_DISCRETE(2), .obs = RL_BOX(RL_F32, 0, 0, 4), .episode_limit = 500, RL_ARGUMENTS(arguments),
               .caps = CAPS, .describe = describe, .create = create, .destroy = destroy, .reset = reset, .step = step,
               .save_bytes = 20, .save = save, .load = load_env)
 #endif

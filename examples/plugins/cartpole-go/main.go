@@ -6,6 +6,7 @@ package main
 import (
 	"errors"
 	"math"
+	"strconv"
 
 	"github.com/rlhost/rlhost/examples/plugins/cartpole-go/cartpole"
 	"github.com/rlhost/rlhost/sdk"
@@ -18,6 +19,8 @@ func init() {
 		Action:       sdk.Discrete(2),
 		Obs:          sdk.Box(0, 0, cartpole.ObsDim),
 		EpisodeLimit: cartpole.DefaultMaxSteps,
+		Args: []sdk.Arg{{Name: "max_steps", Doc: "steps after which an episode is truncated", Kind: sdk.IntegerArg,
+			Default: strconv.Itoa(cartpole.DefaultMaxSteps), Min: 1, Max: math.MaxInt32}},
 		Describe: func(config *sdk.Config, spec *sdk.Spec) {
 			spec.EpisodeLimit = int(config.Int("max_steps", cartpole.DefaultMaxSteps))
 		},

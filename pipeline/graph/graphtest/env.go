@@ -21,6 +21,7 @@ type Described struct {
 	Obs    uint32
 	Limit  int // of its episodes
 	Groups []hostabi.Group
+	Args   []hostabi.Arg
 	Turns  bool // its agents do not act in all rows
 }
 
@@ -29,7 +30,7 @@ func (d Described) Spec() hostabi.EnvSpec {
 	obs := hostabi.Tensor{Role: hostabi.RoleObservation, DType: hostabi.F32, Rank: 1}
 	obs.Shape[0] = d.Obs
 	act := hostabi.Tensor{Role: hostabi.RoleAction, DType: hostabi.I32, N: 2}
-	spec := hostabi.EnvSpec{Name: "described@1", Groups: d.Groups, EpisodeLimit: d.Limit, Tensors: []hostabi.Tensor{act, obs}}
+	spec := hostabi.EnvSpec{Name: "described@1", Groups: d.Groups, Args: d.Args, EpisodeLimit: d.Limit, Tensors: []hostabi.Tensor{act, obs}}
 	if d.Turns {
 		spec.Tensors = append(spec.Tensors, hostabi.Tensor{Role: hostabi.RoleActive, DType: hostabi.U8})
 	}
@@ -65,6 +66,13 @@ func Load(_ context.Context, _ string, e graph.EnvTable, _ string) (env.Plugin, 
 		return Described{Obs: 4, Limit: 200, Groups: []hostabi.Group{{Name: "player", Agents: 2}}, Turns: true}, nil
 	case "./tag.wasm":
 		return Described{Obs: 4, Limit: 200, Groups: []hostabi.Group{{Name: "hunters", Agents: 2}, {Name: "prey", Agents: 1}}}, nil
+	case "./board.wasm":
+		board := Described{Obs: 4, Limit: 200, Args: []hostabi.Arg{
+			{Name: "size", Doc: "side of the board", Type: hostabi.ArgInteger, Min: 2, Max: 19, Default: "9"},
+			{Name: "rules", Type: hostabi.ArgChoice, Choices: []string{"chinese", "japanese"}, Default: "chinese"},
+			{Name: "wind", Doc: "how strong it blows", Type: hostabi.ArgNumber},
+		}}
+		return board, env.CheckArgs(board.Args, e.Args)
 	case "./endless.wasm":
 		return Described{Obs: 4}, nil
 	case "./image.wasm":

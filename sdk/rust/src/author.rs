@@ -196,6 +196,37 @@ pub struct Field {
     pub(crate) offset: usize,
 }
 
+/// An argument, for the host to check and for people to read.
+#[derive(Clone, Debug, Default)]
+pub struct Arg {
+    pub name: String,
+    /// What it is for.
+    pub doc: String,
+    /// abi::ARG_INTEGER, ARG_NUMBER, ARG_BOOL, ARG_TEXT or ARG_CHOICE.
+    pub kind: u32,
+    /// Its default, as in the pipeline.
+    pub value: String,
+    /// Bounds of a number; both 0: none.
+    pub min: f64,
+    pub max: f64,
+    /// Of ARG_CHOICE.
+    pub choices: Vec<String>,
+    /// abi::ARG_AFFECTS_SPACES if tensors depend on it.
+    pub flags: u32,
+}
+
+impl Arg {
+    /// An argument of a kind, with its default as in the pipeline.
+    pub fn new(name: &str, kind: u32, value: &str, doc: &str) -> Arg {
+        Arg { name: name.to_string(), doc: doc.to_string(), kind, value: value.to_string(), ..Arg::default() }
+    }
+
+    /// The same within bounds.
+    pub fn within(self, min: f64, max: f64) -> Arg {
+        Arg { min, max, ..self }
+    }
+}
+
 /// Describes an environment.
 #[derive(Clone, Debug)]
 pub struct Spec {
@@ -208,6 +239,8 @@ pub struct Spec {
     /// Several actions in the place of action.
     pub actions: Vec<Field>,
     pub figures: Vec<Figure>,
+    /// See `Spec::arg`.
+    pub args: Vec<Arg>,
     /// See `Spec::params`.
     pub params: Option<Space>,
     /// See `Spec::agents`, 0 = 1.
@@ -234,6 +267,7 @@ impl Spec {
             observations,
             actions,
             figures,
+            args: Vec::new(),
             params: None,
             agents,
             apart,
@@ -296,6 +330,12 @@ impl Spec {
     /// Adds a figure; see `Figure::gather`.
     pub fn figure(mut self, name: &str, gather: u32) -> Spec {
         self.figures.push(Figure { name: name.to_string(), gather });
+        self
+    }
+
+    /// Describes an argument. Where there is one the host refuses others, and values that they do not take.
+    pub fn arg(mut self, arg: Arg) -> Spec {
+        self.args.push(arg);
         self
     }
 

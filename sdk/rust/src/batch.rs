@@ -2,7 +2,7 @@
 
 use crate::abi;
 use crate::abi::{Binding, TensorDesc};
-use crate::author::{Config, Element, Env, Field, Rng, Space, Spec, Step};
+use crate::author::{Arg, Config, Element, Env, Field, Rng, Space, Spec, Step};
 use crate::memory::{self, Part, Rows, Tensor};
 use core::mem::size_of;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -141,6 +141,21 @@ fn put(strings: &mut Vec<u8>, text: &str) -> u32 {
     at
 }
 
+/// The record of an argument, whose texts it adds to a string table.
+fn arg(a: &Arg, strings: &mut Vec<u8>) -> abi::ArgDesc {
+    abi::ArgDesc {
+        name: put(strings, &a.name),
+        doc: put(strings, &a.doc),
+        kind: a.kind,
+        flags: a.flags,
+        min: a.min,
+        max: a.max,
+        value: put(strings, &a.value),
+        choices: put(strings, &a.choices.join("\n")),
+        ..Default::default()
+    }
+}
+
 /// Whether the fields lie in a struct of that size.
 fn check_fields(what: &str, fields: &[Field], size: usize) -> Result<(), String> {
     for f in fields {
@@ -271,7 +286,10 @@ pub fn describe<E: Env>(config: &str) -> Result<Vec<u8>, String> {
     };
     tensors.iter_mut().filter(|(d, _)| several && !own(d.role)).for_each(|(d, _)| d.flags |= abi::TENSOR_PER_AGENT);
     let groups = (spec.agents > 1) as usize;
-    let records = abi::SPEC_BYTES + groups * abi::GROUP_BYTES + tensors.len() * abi::TENSOR_BYTES;
+    let records = abi::SPEC_BYTES
+        + groups * abi::GROUP_BYTES
+        + tensors.len() * abi::TENSOR_BYTES
+        + spec.args.len() * abi::ARG_BYTES;
     let (mut values, mut strings) = (Vec::new(), vec![0]);
     for (d, space) in tensors.iter_mut() {
         let at = values.len();
@@ -280,6 +298,7 @@ pub fn describe<E: Env>(config: &str) -> Result<Vec<u8>, String> {
         d.values = if values.len() > at { (records + at) as u32 } else { 0 };
         d.path = put(&mut strings, &space.name);
     }
+    let args: Vec<abi::ArgDesc> = spec.args.iter().map(|a| arg(a, &mut strings)).collect();
     let (name, version) = spec.name.split_once('@').unwrap_or((&spec.name, ""));
     let (name, version) = (put(&mut strings, name), put(&mut strings, version));
     let team = if groups > 0 { put(&mut strings, "agents") } else { 0 };
@@ -298,6 +317,7 @@ pub fn describe<E: Env>(config: &str) -> Result<Vec<u8>, String> {
         group_bytes: abi::GROUP_BYTES as u16,
         arg_bytes: abi::ARG_BYTES as u16,
         tensors: tensors.len() as u32,
+        args: args.len() as u32,
         strings_at: (records + values.len()) as u32,
         strings_len: strings.len() as u32,
         max_envs: spec.max_envs,
@@ -312,6 +332,7 @@ pub fn describe<E: Env>(config: &str) -> Result<Vec<u8>, String> {
     let mut out = memory::struct_bytes(&head).to_vec();
     (0..groups).for_each(|_| out.extend_from_slice(memory::struct_bytes(&group)));
     tensors.iter().for_each(|(d, _)| out.extend_from_slice(memory::struct_bytes(d)));
+    args.iter().for_each(|d| out.extend_from_slice(memory::struct_bytes(d)));
     out.extend_from_slice(&values);
     out.extend_from_slice(&strings);
     Ok(out)

@@ -43,7 +43,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-pub use author::{Config, Element, Env, Field, Figure, Rng, Space, Spec, Step};
+pub use author::{Arg, Config, Element, Env, Field, Figure, Rng, Space, Spec, Step};
 pub use guest::{Guest, Slot};
 
 /// Sends a line to the host's log; the pipeline must grant "log". Levels are 0 debug, 1 info, 2 warning, 3 error.

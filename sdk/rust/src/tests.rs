@@ -1,7 +1,7 @@
 //! Native tests. A guest works on a static block that stands for linear memory, so they take turns.
 
 use crate::abi::{self, Binding};
-use crate::author::{Config, Element, Env, Rng, Space, Spec, Step};
+use crate::author::{Arg, Config, Element, Env, Rng, Space, Spec, Step};
 use crate::batch::{self, Batch};
 use crate::memory;
 use crate::state::{pack, unpack};
@@ -32,6 +32,8 @@ impl Env for Counter {
 
     fn spec(_: &mut Config) -> Spec {
         Spec::new("counter@1", Space::discrete(2), Space::boxed(0.0, 0.0, &[2]))
+            .arg(Arg::new("limit", abi::ARG_INTEGER, "3", "steps of an episode").within(1.0, 100.0))
+            .arg(Arg { choices: vec!["a".into(), "b".into()], ..Arg::new("rules", abi::ARG_CHOICE, "", "") })
             .figure("steps", abi::TENSOR_MAX)
             .figure("luck", 0)
     }
@@ -164,9 +166,20 @@ fn create_refuses_what_cannot_be() {
 #[test]
 fn description_has_a_table_of_tensors() {
     let data = batch::describe::<Counter>("").expect("described");
-    let strings = abi::SPEC_BYTES + 10 * abi::TENSOR_BYTES;
-    assert_eq!(&data[strings..], b"\0steps\0luck\0counter\x001\0");
-    assert_eq!(&data[44..52], [strings.to_le_bytes(), 22usize.to_le_bytes()].map(|n| n[..4].to_vec()).concat());
+    let args = abi::SPEC_BYTES + 10 * abi::TENSOR_BYTES;
+    let (strings, arg) = (args + 2 * abi::ARG_BYTES, |k: usize| -> abi::ArgDesc {
+        unsafe { data[args + k * abi::ARG_BYTES..].as_ptr().cast::<abi::ArgDesc>().read_unaligned() }
+    });
+    let table = b"\0steps\0luck\0limit\0steps of an episode\x003\0rules\0a\nb\0counter\x001\0";
+    assert_eq!(&data[strings..], table);
+    assert_eq!(&data[40..52], [2, strings, table.len()].map(|n| (n as u32).to_le_bytes()).concat());
+    let text = |at: u32| table[at as usize..].split(|c| *c == 0).next().unwrap();
+    assert_eq!(
+        (text(arg(0).name), text(arg(0).doc), text(arg(0).value)),
+        (&b"limit"[..], &b"steps of an episode"[..], &b"3"[..])
+    );
+    assert_eq!((arg(0).kind, arg(0).min, arg(0).max, arg(0).choices), (abi::ARG_INTEGER, 1.0, 100.0, 0));
+    assert_eq!((arg(1).kind, text(arg(1).choices), arg(1).doc, arg(1).value), (abi::ARG_CHOICE, &b"a\nb"[..], 0, 0));
 }
 
 #[test]

@@ -13,6 +13,10 @@ typedef struct {
     float sum;
 } Probe;
 
+static const rl_argument arguments[] = {
+    {"limit", "steps of an episode", RL_ARG_INTEGER, "3", 1, 1000, NULL, 0}, {"gain", "", RL_ARG_NUMBER, "1", 0, 0, NULL, 0},
+    {"loud", NULL, RL_ARG_BOOL, "false", 0, 0, NULL, 0}, {"name", "five letters", RL_ARG_CHOICE, "probe", 0, 0, "probe\nabcde", RL_ARG_AFFECTS_SPACES}};
+
 static bool setup(Probe *env, rl_config *config)
 {
     env->limit = rl_arg_i64(config, "limit", 3);
@@ -114,7 +118,7 @@ static void mask(void *all, uint32_t i, uint8_t *legal)
 #endif
 
 RL_ENV(Probe, setup, reset, step, EXTRA .name = "probe@2", ACTION_FIELD, OBS,
-       .max_envs = 100)
+       RL_ARGUMENTS(arguments), .max_envs = 100)
 
 static int failures;
 
@@ -259,6 +263,10 @@ static void test_description(void)
     CHECK(d[1].role == RL_ROLE_OBSERVATION && d[1].rank == 2 && d[1].shape[0] == 3 && d[1].shape[1] == 5 && d[1].high == 255);
     CHECK(d[1].flags == RL_TENSOR_AT_T1 && d[2].flags & RL_TENSOR_NO_LOW && d[5].flags & RL_TENSOR_NO_TIME);
     CHECK(d[5].role == RL_ROLE_FINAL_OBSERVATION && d[5].pair == 0);
+    const rl_arg_desc *a = (const rl_arg_desc *)(d + tensors);
+    CHECK(spec->args == 4 && spec->arg_bytes == RL_ARG_BYTES && !strcmp(strings + a[0].name, "limit") && !strcmp(strings + a[0].doc, "steps of an episode"));
+    CHECK(a[0].kind == RL_ARG_INTEGER && a[0].min == 1 && a[0].max == 1000 && !strcmp(strings + a[0].value, "3") && !a[0].choices && !a[1].doc && !a[2].doc);
+    CHECK(a[3].kind == RL_ARG_CHOICE && a[3].flags == RL_ARG_AFFECTS_SPACES && !strcmp(strings + a[3].choices, "probe\nabcde"));
 }
 
 // test_spaces looks at what the description says of each kind of space.

@@ -3,7 +3,7 @@
 //!
 //!     cargo build --release --target wasm32-unknown-unknown
 
-use rlhost_env::{rl_env, Config, Env, Rng, Space, Spec, Step};
+use rlhost_env::{abi, rl_env, Arg, Config, Env, Rng, Space, Spec, Step};
 
 // Gymnasium's constants: gravity 9.8, cart 1.0, pole 0.1, half length 0.5, force 10, 0.02 s a step. Masses and
 // lengths occur folded into these, each rounded once.
@@ -32,7 +32,10 @@ impl Env for CartPole {
 
     fn spec(config: &mut Config) -> Spec {
         let limit = max_steps(config) as u32;
-        Spec::new("cartpole@1", Space::discrete(2), Space::boxed(0.0, 0.0, &[4])).episode_limit(limit)
+        let doc = "steps after which an episode is truncated";
+        Spec::new("cartpole@1", Space::discrete(2), Space::boxed(0.0, 0.0, &[4]))
+            .arg(Arg::new("max_steps", abi::ARG_INTEGER, "500", doc).within(1.0, i32::MAX as f64))
+            .episode_limit(limit)
     }
 
     fn new(config: &mut Config) -> Result<Self, String> {

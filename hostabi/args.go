@@ -1,0 +1,117 @@
+//go:build !wasip1
+
+package hostabi
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// ErrArgType is wrapped by what Accepts says of a value of another type.
+var ErrArgType = errors.New("another type")
+
+// Accepts returns nil if the environment can be given the value, else what is true of it, such as "is 0, want a whole number from 1 to 19".
+func (a *Arg) Accepts(value string) error {
+	inside := true
+	switch a.Type {
+	case ArgInteger:
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil {
+			return &argError{fmt.Sprintf("is %q, want %s", value, a.Wants())}
+		}
+		inside = a.within(float64(n))
+	case ArgNumber:
+		x, err := strconv.ParseFloat(value, 64)
+		if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+			return &argError{fmt.Sprintf("is %q, want %s", value, a.Wants())}
+		}
+		inside = a.within(x)
+	case ArgBool:
+		if value != "true" && value != "false" {
+			return &argError{fmt.Sprintf("is %q, want %s", value, a.Wants())}
+		}
+	case ArgChoice:
+		if !slices.Contains(a.Choices, value) {
+			return fmt.Errorf("is %q, want %s", value, a.Wants())
+		}
+	}
+	if !inside {
+		return fmt.Errorf("is %s, want %s", value, a.Wants())
+	}
+	return nil
+}
+
+// argError is an ErrArgType with a text of its own.
+type argError struct{ text string }
+
+func (e *argError) Error() string { return e.text }
+
+func (e *argError) Unwrap() error { return ErrArgType }
+
+// within reports whether a number lies within the bounds, if there are any.
+func (a *Arg) within(x float64) bool { return a.Min == 0 && a.Max == 0 || x >= a.Min && x <= a.Max }
+
+// Wants says what values the argument takes, such as "a whole number from 1 to 19".
+func (a *Arg) Wants() string {
+	switch a.Type {
+	case ArgInteger, ArgNumber:
+		kind := "a number"
+		if a.Type == ArgInteger {
+			kind = "a whole number"
+		}
+		if a.Min == 0 && a.Max == 0 {
+			return kind
+		}
+		bound := func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
+		return kind + " from " + bound(a.Min) + " to " + bound(a.Max)
+	case ArgBool:
+		return "true or false"
+	case ArgChoice:
+		return "one of " + strings.Join(a.Choices, ", ")
+	}
+	return "a text"
+}
+
+// checkArgs checks every argument, and that names tell them apart.
+func (s *EnvSpec) checkArgs() error {
+	for i := range s.Args {
+		a := &s.Args[i]
+		if err := a.check(); err != nil {
+			return fmt.Errorf("argument %d, %q: %w", i, a.Name, err)
+		}
+		for k := range s.Args[:i] {
+			if s.Args[k].Name == a.Name {
+				return fmt.Errorf("arguments %d and %d are both called %q", k, i, a.Name)
+			}
+		}
+	}
+	return nil
+}
+
+func (a *Arg) check() error {
+	switch {
+	case a.Name == "":
+		return errors.New("it has no name")
+	case strings.ContainsAny(a.Name, "=\n"):
+		return errors.New("its name has = or a line break")
+	case a.Type < ArgInteger || a.Type > ArgChoice:
+		return fmt.Errorf("type %d does not exist", a.Type)
+	case math.IsNaN(a.Min) || math.IsNaN(a.Max) || a.Min > a.Max:
+		return fmt.Errorf("bounds %g..%g", a.Min, a.Max)
+	case a.Flags&^(ArgAffectsSpaces|ArgCurriculum) != 0:
+		return fmt.Errorf("flags are %#x, which mean nothing in ABI %v and must be 0", uint32(a.Flags), EnvABI)
+	case a.Type == ArgChoice && len(a.Choices) == 0:
+		return errors.New("there is nothing to choose from")
+	}
+	if a.Default == "" {
+		return nil
+	}
+	if err := a.Accepts(a.Default); err != nil {
+		return fmt.Errorf("its default %w", err)
+	}
+	return nil
+}
