@@ -127,7 +127,7 @@ func playHostile(name, mark string) {
 func portsOf(list []component.Port) []native.Port {
 	var out []native.Port
 	for _, p := range list {
-		out = append(out, native.Port{Name: p.Name, Payload: p.Payload, Doc: p.Doc, OnLoan: p.OnLoan})
+		out = append(out, native.Port{Name: p.Name, Payload: p.Payload, Doc: p.Doc, OnLoan: p.OnLoan, Schema: p.Schema})
 	}
 	return out
 }
