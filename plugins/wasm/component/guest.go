@@ -266,7 +266,7 @@ func (g *guest) Snapshot() (core.State, error) {
 	case g.dead:
 		return core.State{}, fmt.Errorf("%w: %s has failed", core.ErrNoSnapshot, g.source.Use)
 	case g.blocks.leases > 0:
-		return core.State{}, fmt.Errorf("%w: it keeps blocks (%d), which are no part of a state", core.ErrNoSnapshot, g.blocks.leases)
+		return core.State{}, fmt.Errorf("%w: %s keeps blocks (%d), which are no part of a state", core.ErrNoSnapshot, g.source.Use, g.blocks.leases)
 	case g.manifest.Flags&hostabi.ComponentStateless != 0:
 		return core.State{}, nil
 	case !g.run.Has(hostabi.ExportSnapshot):
