@@ -71,7 +71,7 @@ func (c *authored) Start(h *component.Host) error {
 	return c.author.Start(c.host)
 }
 
-// Snapshot returns the author's bytes as they are. Where blocks are leased or lent there is no state: whoever continued from it would
+// Snapshot returns the author's bytes as they are. Where blocks are leased or lent there is no state: a run that continued from it would
 // not have them.
 func (c *authored) Snapshot() (component.State, error) {
 	if c.host != nil && len(c.host.open) > 0 {

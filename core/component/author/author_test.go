@@ -91,7 +91,7 @@ func (c *keeper) Start(h sdk.Host) error {
 	return nil
 }
 
-// Whoever continued from a state would not have the blocks that are leased, though the author says that there is nothing to save.
+// A run that continued from a state would not have the blocks that are leased, though the author says that there is nothing to save.
 func TestSnapshot_ThereIsNoneWhileBlocksAreLeased(t *testing.T) {
 	r := plugintest.NewRig(t, author.Kind(func() sdk.Component { return &keeper{} })(), plugintest.RigOptions{Name: "keeper"}, plugintest.DecodeTable(nil))
 	a, err := r.Host.Arena(arena.Config{Name: "blocks", Blocks: 1, BlockBytes: 64})

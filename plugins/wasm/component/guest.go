@@ -260,7 +260,7 @@ func (g *guest) call(export string, args ...uint64) error {
 }
 
 // Snapshot returns what rl_snapshot writes. A guest that faults in it goes on from the state before. Where blocks are leased there is
-// no state, though it be of a guest that says that it has none: whoever continued from it would not have them.
+// no state, though it be of a guest that says that it has none: a run that continued from it would not have them.
 func (g *guest) Snapshot() (core.State, error) {
 	switch {
 	case g.dead:

@@ -47,7 +47,7 @@ func TestLease_TooManyAreAFaultOfTheGuest(t *testing.T) {
 	}
 }
 
-// Whoever continued from a state would not have the blocks that are leased: there is none meanwhile, though the guest saves nothing.
+// A run that continued from a state would not have the blocks that are leased: there is none meanwhile, though the guest saves nothing.
 func TestSnapshot_ThereIsNoneWhileBlocksAreLeased(t *testing.T) {
 	r, g := started(t, source(example("chooser")), plugintest.RigOptions{}, map[string]any{"of": int64(2)})
 	x := newBlocks(t, r.Host.Arenas, 2, trajectory.Shape{Steps: 2, Envs: 1})
