@@ -201,7 +201,9 @@ func (b *batch[A, O]) setWaiting(i int, waiting bool) {
 func (b *batch[A, O]) begin(i int, obs []O) {
 	b.now = i
 	b.setWaiting(i, false)
-	b.giveParams(i)
+	if b.given != nil {
+		b.giveParams(i)
+	}
 	b.envs.Reset(i, &b.rngs[i], obs)
 	if b.over != nil {
 		clear(b.over[i*b.agents:][:b.agents])
@@ -210,9 +212,6 @@ func (b *batch[A, O]) begin(i int, obs []O) {
 
 // giveParams tells environment i the reset parameters of its next episode, zeros where the host has none.
 func (b *batch[A, O]) giveParams(i int) {
-	if b.given == nil {
-		return
-	}
 	if b.params.base != nil {
 		b.params.read(0, i, b.given)
 	}
@@ -272,7 +271,8 @@ func (b *batch[A, O]) writeLegal(t uint32, i int) {
 	}
 }
 
-// step advances environments first … first+count-1.
+// step advances environments first … first+count-1. A call costs a guest in Go as much as half a step of CartPole, so that what an
+// environment does not have is asked about here.
 func (b *batch[A, O]) step(t uint32, first, count int) hostabi.Status {
 	if !b.bound || (b.idle > 0 && b.mode == hostabi.SameStep) {
 		return hostabi.StatusState // reset first
@@ -309,7 +309,11 @@ func (b *batch[A, O]) step(t uint32, first, count int) hostabi.Status {
 			}
 		}
 		if k > i {
-			b.run(first+i, k-i, span(rows, count, i, k))
+			part := rows
+			if k-i < count {
+				part = span(rows, count, i, k)
+			}
+			b.run(first+i, k-i, part)
 		}
 		if k < count {
 			b.rest(t, first+k, span(rows, count, k, k+1))
@@ -324,9 +328,15 @@ func (b *batch[A, O]) step(t uint32, first, count int) hostabi.Status {
 	if b.discounts {
 		b.discount.write(t, first, rows.Discounts)
 	}
-	b.tell(t, first, rows.Figures)
-	b.writeActive(t+1, first, count)
-	b.writeMask(t+1, first, count)
+	if figures > 0 {
+		b.tell(t, first, rows.Figures)
+	}
+	if b.acts != nil {
+		b.writeActive(t+1, first, count)
+	}
+	if b.legal != nil {
+		b.writeMask(t+1, first, count)
+	}
 	return hostabi.StatusOK
 }
 
@@ -422,8 +432,12 @@ func (b *batch[A, O]) end(i int, obs []O) {
 		b.setWaiting(i, true)
 		return
 	}
-	for k := range b.agents {
-		b.keepLast(i, k, obs)
+	if b.parts == nil {
+		b.final.keep(i, 0, b.final.elems, obs)
+	} else {
+		for k := range b.agents {
+			b.parts.end(i, k)
+		}
 	}
 	b.begin(i, obs)
 }
@@ -434,7 +448,7 @@ func (b *batch[A, O]) keepLast(i, k int, obs []O) {
 		b.parts.end(i, k)
 		return
 	}
-	b.final.keep(i, k, obs)
+	b.final.keep(i, k*b.final.row, (k+1)*b.final.row, obs)
 }
 
 // rest is the step of an environment whose episode is over: a new episode under next-step autoreset, and

@@ -91,11 +91,10 @@ func (x *tensor[T]) write(t uint32, first int, rows []T) {
 	}
 }
 
-// keep writes the row of one agent of an environment, out of the rows of all, at time 0.
-func (x *tensor[T]) keep(env, agent int, rows []T) {
-	from, to := agent*x.row, (agent+1)*x.row
+// keep writes elements from … to-1 of an environment, out of the rows of its agents, at time 0.
+func (x *tensor[T]) keep(env, from, to int, rows []T) {
 	if x.packed {
-		copy(x.rows(0, env, 1, false)[from:to], rows[from:to])
+		copy(unsafe.Slice(x.at(0, env, 0), x.elems)[from:to], rows[from:to])
 		return
 	}
 	for k := from; k < to; k++ {

@@ -685,11 +685,9 @@ impl<E: Env> Batch<E> {
             if E::DISCOUNTED {
                 self.discount.rows(t).set(i, env.discount());
             }
-            if !self.told.is_empty() {
-                self.told.fill(0.0);
-                env.tell(&mut self.told);
-                write_figures(&mut self.figures, t, i, &self.told);
-            }
+        }
+        if !self.told.is_empty() {
+            self.tell(t, first, end);
         }
         for i in first..end {
             if apart {
@@ -697,6 +695,17 @@ impl<E: Env> Batch<E> {
             } else if terminated.get(i) | truncated.get(i) != 0 {
                 self.end(i, obs.row(i));
             }
+        }
+    }
+
+    /// Writes the figures of environments after their steps.
+    #[inline(never)]
+    fn tell(&mut self, t: u32, first: usize, end: usize) {
+        for i in first..end {
+            CURRENT.store(i as u32, Ordering::Relaxed);
+            self.told.fill(0.0);
+            self.envs[i].tell(&mut self.told);
+            write_figures(&mut self.figures, t, i, &self.told);
         }
     }
 
