@@ -40,7 +40,7 @@ func (l *layout) readers(name string) int {
 type activated struct{ node }
 
 func (a *activated) forward(p *pass, rows int) {
-	in, out := p.input(&a.in[0]), p.output(a)
+	in, out := p.input(&a.in[0]), p.output(&a.node)
 	for r := range rows {
 		p.accumulate(out.data[r*out.row:], in, r, a.out, true)
 	}

@@ -88,7 +88,7 @@ func (c *conv2d) image(p *pass, r int) []float32 {
 }
 
 func (c *conv2d) forward(p *pass, rows int) {
-	out := p.output(c)
+	out := p.output(&c.node)
 	for r := range rows {
 		to, row := out.data[r*out.row:], c.Out
 		if c.Out%kern.Panel != 0 {

@@ -77,7 +77,7 @@ func (c *core) buffers(p *pass) (b buffers) {
 func (m matrix) from(row int) matrix { return matrix{m.data[row*m.row:], m.row, m.col} }
 
 func (c *core) forward(p *pass, rows int) {
-	in, out, b := p.input(&c.in[0]), p.output(c), c.buffers(p)
+	in, out, b := p.input(&c.in[0]), p.output(&c.node), c.buffers(p)
 	p.product = kern.Gemm{M: rows, N: c.wide(), K: c.width, A: in.data, ARow: in.row, ACol: in.col,
 		B: p.params[c.input.at:], BRow: kern.Panel, BPanel: c.width * kern.Panel, Bias: p.params[c.inBias.at:],
 		C: b.x.data, CRow: b.x.row, CPanel: kern.Panel}
@@ -124,7 +124,7 @@ func (c *core) begin(p *pass, r int, b *buffers, out matrix) {
 
 // end writes the state after row r.
 func (c *core) end(p *pass, r int, to []float32) {
-	out := p.output(c)
+	out := p.output(&c.node)
 	copy(to[c.at:][:c.out], out.data[r*out.row:])
 	if c.kept > 1 {
 		s := c.buffers(p).s
@@ -133,7 +133,7 @@ func (c *core) end(p *pass, r int, to []float32) {
 }
 
 func (c *core) backward(s *shard, rows int) {
-	in, g, out, b := s.input(&c.in[0]), s.gradient(c), s.output(c), c.buffers(s.pass)
+	in, g, out, b := s.input(&c.in[0]), s.gradient(c), s.output(&c.node), c.buffers(s.pass)
 	ds := b.s
 	if c.gates == 4 {
 		ds = b.x

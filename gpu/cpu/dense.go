@@ -31,7 +31,7 @@ func vector(n int) param { return param{size: n, count: n, index: func(i int) in
 func (d *dense) params() []*param { return []*param{&d.weight, &d.bias} }
 
 func (d *dense) forward(p *pass, rows int) {
-	in, out := p.input(&d.in[0]), p.output(d)
+	in, out := p.input(&d.in[0]), p.output(&d.node)
 	p.product = kern.Gemm{M: rows, N: d.padded, K: d.width, A: in.data, ARow: in.row, ACol: in.col,
 		B: p.params[d.weight.at:], BRow: kern.Panel, BPanel: d.width * kern.Panel,
 		Bias: p.params[d.bias.at:], C: out.data, CRow: out.row, CPanel: kern.Panel,

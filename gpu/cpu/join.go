@@ -6,7 +6,7 @@ import "github.com/rlhost/rlhost/gpu/cpu/internal/kern"
 type added struct{ node }
 
 func (a *added) forward(p *pass, rows int) {
-	out := p.output(a)
+	out := p.output(&a.node)
 	for i := range a.in {
 		in := p.input(&a.in[i])
 		for r := range rows {
@@ -56,7 +56,7 @@ func (p *pass) accumulate(to []float32, from matrix, r, n int, first bool) {
 type joined struct{ node }
 
 func (j *joined) forward(p *pass, rows int) {
-	out, at := p.output(j), 0
+	out, at := p.output(&j.node), 0
 	last := j.shape[len(j.shape)-1]
 	for i := range j.in {
 		in, n := p.input(&j.in[i]), j.part(i)

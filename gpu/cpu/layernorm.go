@@ -46,7 +46,7 @@ func (o *normed) begin(p *pass, r, rows int) (n *kern.Norm, next int) {
 }
 
 func (o *normed) forward(p *pass, rows int) {
-	out := p.output(o)
+	out := p.output(&o.node)
 	for r := 0; r < rows; {
 		n, next := o.begin(p, r, rows)
 		n.Out = out.data[r*out.row:]

@@ -95,6 +95,7 @@ type node struct {
 // the first of several readers begins the gradient of what they read, and the last one ends it.
 type edge struct {
 	from        op
+	below       *node // that of from
 	shape       []int // of a row
 	at, width   int   // elements of a row: where an input of the network begins, and how many there are
 	first, last bool
@@ -237,7 +238,7 @@ func (l *layout) add(p *policy.Node, of layer.Op, shapes map[string][]int) bool 
 			}
 			continue
 		}
-		n.in = append(n.in, edge{from: from, shape: shapes[name], width: from.common().out})
+		n.in = append(n.in, edge{from: from, below: from.common(), shape: shapes[name], width: from.common().out})
 		below := from.common()
 		if p.Append == nil && below.row == 0 {
 			return false

@@ -26,7 +26,7 @@ func (m *maxPool) room() int {
 }
 
 func (m *maxPool) forward(p *pass, rows int) {
-	in, out := p.input(&m.in[0]), p.output(m)
+	in, out := p.input(&m.in[0]), p.output(&m.node)
 	for r := range rows {
 		x := in.data[r*in.row:]
 		if in.col != 1 {
@@ -45,7 +45,7 @@ func (m *maxPool) backward(s *shard, rows int) {
 	if e.from == nil {
 		return
 	}
-	in, out, g, below := s.input(e), s.output(m), s.gradient(m), s.below(e, rows)
+	in, out, g, below := s.input(e), s.output(&m.node), s.gradient(m), s.below(e, rows)
 	for r := range rows {
 		s.pool = kern.Pool{X: in.data[r*in.row:], Out: out.data[r*out.row:], D: g.data[r*g.row:], DX: below.data[r*below.row:]}
 		m.each(s.pass)

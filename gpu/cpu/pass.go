@@ -110,14 +110,11 @@ func (p *pass) input(e *edge) matrix {
 	if e.from == nil {
 		return matrix{p.x.data[e.at*p.x.col:], p.x.row, p.x.col}
 	}
-	return p.output(e.from)
+	return p.output(e.below)
 }
 
 // output returns the rows that an operation writes.
-func (p *pass) output(o op) matrix {
-	n := o.common()
-	return matrix{p.out[n.at], n.row, 1}
-}
+func (p *pass) output(n *node) matrix { return matrix{p.out[n.at], n.row, 1} }
 
 // apply runs an epilogue over rows of a matrix; h is what derivatives are taken at.
 func (p *pass) apply(e kern.Epilogue, m matrix, h []float32, rows, columns int) {
