@@ -6,9 +6,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
 // pauses is what is paused in a run. Pauser's methods are called on the loops of the instances.
@@ -252,7 +254,7 @@ func (s *pauses) wishedMembers() (list []member) {
 // those that it sends to.
 func (s *pauses) stages(list []member) (stages [][]member) {
 	g := s.now().graph
-	depth := g.Depths()
+	depth := depths(g)
 	for d := range len(g.Components) + 1 {
 		var stage []member
 		for _, m := range list {
@@ -265,4 +267,20 @@ func (s *pauses) stages(list []member) (stages [][]member) {
 		}
 	}
 	return stages
+}
+
+// depths returns the length of the longest path of wires to each component. Wires of modes reply and latest do not
+// count, because no sender waits for them. Wires in a cycle count until they return.
+func depths(g *graph.Graph) map[string]int {
+	depth := map[string]int{}
+	for range g.Components {
+		for i := range g.Wires {
+			w := &g.Wires[i]
+			if w.Mode == bus.Reply || w.Mode == bus.Latest || w.From == w.To {
+				continue
+			}
+			depth[w.To] = min(max(depth[w.To], depth[w.From]+1), len(g.Components))
+		}
+	}
+	return depth
 }

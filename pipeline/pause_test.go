@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,8 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/internal/testkit"
+	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
 )
 
 func pause(t *testing.T, p *Pipeline, patterns ...string) []control.Answer {
@@ -243,3 +246,25 @@ func TestPause_OfAPipelineThatDoesNotRunYetIsLate(t *testing.T) {
 }
 
 var _ component.Pauser = (*valve)(nil)
+
+func TestDepths_WhoAsksComesBeforeWhoAnswers(t *testing.T) {
+	src, err := os.ReadFile("../pipeline.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, problems := graph.Parse("../pipeline.toml", src, graph.ParseOptions{Parts: graphtest.Standard()})
+	if problems.Err() != nil {
+		t.Fatalf("Parse:\n%s", problems)
+	}
+	depth := depths(g)
+	for name, want := range map[string]int{"rollout": 0, "inference": 1, "batcher": 1, "learner": 2, "runner": 3} {
+		if depth[name] != want {
+			t.Errorf("%s has depth %d, want %d", name, depth[name], want)
+		}
+	}
+	circle := &graph.Graph{Components: []graph.Component{{Name: "a"}, {Name: "b"}},
+		Wires: []graph.Wire{{From: "a", To: "b"}, {From: "b", To: "a"}, {From: "a", To: "a"}}}
+	if depth := depths(circle); depth["a"] > 2 || depth["b"] > 2 {
+		t.Errorf("a circle has depths %v", depth)
+	}
+}

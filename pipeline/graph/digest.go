@@ -7,19 +7,6 @@ import (
 	"github.com/rlhost/rlhost/core/files"
 )
 
-// Digest identifies the source of an environment: the SHA-256 of its file, or its name if it is built in, with
-// those of the modules around it. It is empty if there is no such file, which loading reports.
-func (t *EnvTable) Digest(dir string, builtins []string) string {
-	if t.Plugin != nil {
-		return t.Plugin.Digest(dir) + t.WrapDigest(dir)
-	}
-	use, relative := t.Locate(dir, builtins)
-	if !relative && !filepath.IsAbs(use) {
-		return use + t.WrapDigest(dir)
-	}
-	return fileDigest(use) + t.WrapDigest(dir)
-}
-
 // Digest is the SHA-256 of the program or script; of this program itself it is a word.
 func (p *PluginTable) Digest(dir string) string {
 	switch {

@@ -165,18 +165,3 @@ func TestLoops_FollowReplies(t *testing.T) {
 		}
 	}
 }
-
-func TestDepths_WhoAsksComesBeforeWhoAnswers(t *testing.T) {
-	g := parseFile(t, "../../pipeline.toml")
-	depth := g.Depths()
-	for name, want := range map[string]int{"rollout": 0, "inference": 1, "batcher": 1, "learner": 2, "runner": 3} {
-		if depth[name] != want {
-			t.Errorf("%s has depth %d, want %d", name, depth[name], want)
-		}
-	}
-	circle := &graph.Graph{Components: []graph.Component{{Name: "a"}, {Name: "b"}},
-		Wires: []graph.Wire{{From: "a", To: "b"}, {From: "b", To: "a"}, {From: "a", To: "a"}}}
-	if depth := circle.Depths(); depth["a"] > 2 || depth["b"] > 2 {
-		t.Errorf("a circle has depths %v", depth)
-	}
-}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
 )
 
@@ -83,22 +82,6 @@ func (w *Wire) Way() string {
 		way += ", write " + strings.Join(w.Write, " ")
 	}
 	return way
-}
-
-// Depths returns the length of the longest path of wires to each component. Wires of modes reply and latest do not
-// count, because no sender waits for them. Wires in a cycle count until they return.
-func (g *Graph) Depths() map[string]int {
-	depth := map[string]int{}
-	for range g.Components {
-		for i := range g.Wires {
-			w := &g.Wires[i]
-			if w.Mode == bus.Reply || w.Mode == bus.Latest || w.From == w.To {
-				continue
-			}
-			depth[w.To] = min(max(depth[w.To], depth[w.From]+1), len(g.Components))
-		}
-	}
-	return depth
 }
 
 // PoliciesBehind names the policies of the components that a component's messages reach first.

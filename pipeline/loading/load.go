@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"strings"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/files"
 	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
@@ -95,7 +97,7 @@ func (s *Set) loadEnv(ctx context.Context, g *graph.Graph, e *graph.Env, parts *
 	if parts.Load == nil {
 		return errors.New("this program loads no environments")
 	}
-	digest := e.Table.Digest(g.Dir, parts.Builtins)
+	digest := digestOf(&e.Table, g.Dir, parts.Builtins)
 	if v := s.cache.find(e.Name, &e.Table, digest); v != nil {
 		s.Envs[e.Name] = v
 		return nil
@@ -108,6 +110,20 @@ func (s *Set) loadEnv(ctx context.Context, g *graph.Graph, e *graph.Env, parts *
 	s.cache.add(v)
 	s.Envs[e.Name] = v
 	return nil
+}
+
+// digestOf identifies the source of an environment: the SHA-256 of its file, or its name if it is built in, with those of
+// the modules around it. It begins empty if there is no such file, which loading reports.
+func digestOf(t *graph.EnvTable, dir string, builtins []string) string {
+	if t.Plugin != nil {
+		return t.Plugin.Digest(dir) + t.WrapDigest(dir)
+	}
+	use, relative := t.Locate(dir, builtins)
+	if !relative && !filepath.IsAbs(use) {
+		return use + t.WrapDigest(dir)
+	}
+	sum, _ := files.SHA256(use)
+	return sum + t.WrapDigest(dir)
 }
 
 // addLoadProblem says why an environment could not be loaded.
