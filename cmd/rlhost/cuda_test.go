@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/rlhost/rlhost/core/control"
 )
 
 // withCUDA builds the plugin, over the driver in Go, beside the program. With RLHOST_CUDA_DRIVER, which names a library, it is the plugin
@@ -138,9 +140,14 @@ func TestCUDA_InferenceLeavesTheHashAsItIs(t *testing.T) {
 	if here.ParamsHash != there.ParamsHash || here.EnvSteps != there.EnvSteps {
 		t.Errorf("with inference on a GPU %+v, without %+v", there, here)
 	}
+	all := []string{"pipeline.toml", "--set", "policy.main.backend=cuda"}
+	if first, second := w.train(all...), w.train(all...); first.ParamsHash != second.ParamsHash || first.ParamsHash == here.ParamsHash {
+		t.Errorf("all on a GPU %+v, again %+v, on the processor %+v", first, second, here)
+	}
 }
 
-// Inference and learner go to the GPU and back while the run goes on, and no env step is lost.
+// Inference and learner go to the GPU and back while the run goes on, back by a rollback at times and with more rollouts and fewer, and no
+// env step is lost.
 func TestCUDA_SwapsWithTheProcessor(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
@@ -149,10 +156,16 @@ func TestCUDA_SwapsWithTheProcessor(t *testing.T) {
 	j := w.host("live.toml")
 	for i := range often(4, 50) {
 		component := []string{"learner", "inference"}[i/2%2]
-		if i%2 == 0 {
+		switch {
+		case i%2 == 0:
 			j.reload("live.toml", "component."+component+".plugin=gpu")
-		} else {
+		case i%4 == 1:
+			j.do(control.VerbRollback, control.RollbackRequest{Component: component}, new(control.SwapReply))
+		default:
 			j.reload("live.toml")
+		}
+		if i%2 == 0 {
+			j.do(control.VerbScale, control.ScaleRequest{Components: map[string]int{"rollout": 1 + i/2%2}}, new(control.ReloadReply))
 		}
 		s := j.status()
 		if host := instance(&s, component).Host; (host == "local") != (i%2 == 1) {
@@ -162,6 +175,39 @@ func TestCUDA_SwapsWithTheProcessor(t *testing.T) {
 		j.addsUp()
 	}
 	j.stop()
+}
+
+// The key of the policy alone moves both of its components, while the run goes on, and both come back with it.
+func TestCUDA_TheBackendChangesWhileARunGoesOn(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	w.withCUDA()
+	w.write("live.toml", strings.Replace(onCUDA("async"), "env_steps = 4096", "env_steps = 2_000_000_000", 1))
+	j := w.host("live.toml")
+	for _, backend := range []string{"cuda", "cpu"} {
+		j.reload("live.toml", "policy.main.backend="+backend)
+		s := j.status()
+		for _, name := range []string{"inference", "learner"} {
+			if host := instance(&s, name).Host; (host == "local") != (backend == "cpu") {
+				t.Errorf("with backend %q %s runs in %s", backend, name, host)
+			}
+		}
+		j.goesOn()
+		j.addsUp()
+	}
+	j.stop()
+}
+
+// A learner that is kept in this program has no kernels of a GPU, which is said before anything starts.
+func TestCUDA_ABuiltInLearnerIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	w.withCUDA()
+	w.write("pipeline.toml", onCUDA("sync"))
+	w.fails(exitConfig, []string{"train", "pipeline.toml", "--set", "policy.main.backend=cuda", "--set", "component.learner.runtime=builtin"}, "error[E005]", "learner", "help: ")
+	if _, err := os.Stat(w.path("runs")); err == nil {
+		t.Error("a training that cannot be leaves a folder")
+	}
 }
 
 // often is how many times a test does what takes seconds over the interpreter: as many as have to be, or with RLHOST_LONG as many as

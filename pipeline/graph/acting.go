@@ -59,6 +59,7 @@ func (c *actingChecker) acting() {
 	for i := range c.graph.Components {
 		x := &c.graph.Components[i]
 		c.learnsGiven(x)
+		c.learnsElsewhere(x)
 		switch n := len(x.Flow.Acting()); {
 		case n > trajectory.MaxPolicies:
 			c.Add(codeActing, x.table.key, "", "%d policies act in %q, at most %d can", n, x.Name, trajectory.MaxPolicies)
@@ -115,6 +116,20 @@ func (c *actingChecker) learnsGiven(x *Component) {
 	}
 	c.Add(codeGiven, x.policyAt(), "leave the learner out, or `"+key+"` in [policy."+p.Name+"]",
 		"policy %q is given by `%s`: nobody learns it", p.Name, key)
+}
+
+// learnsElsewhere rejects learners of this program for policies that a plugin computes: acting has the same bits here, learning has not.
+func (c *actingChecker) learnsElsewhere(x *Component) {
+	p := c.graph.Policy(x.Policy)
+	if p == nil || p.Plugin == "" || x.Plugin != "" || x.Module != nil || !x.Learns() {
+		return
+	}
+	at := x.policyAt()
+	if n := x.key("runtime"); n != nil {
+		at = n.val
+	}
+	c.Add("E005", at, fmt.Sprintf(`leave out runtime, or write %s = "cpu" in [policy.%s]`, keyBackend, p.Name),
+		"%q learns in this program, and policy %q is learned by the plugin %q alone", x.Name, p.Name, p.Plugin)
 }
 
 // declaredAll checks that the policies that act for a component are declared.

@@ -83,6 +83,15 @@ func TestPlacer_SaysThatTheProgramIsMissing(t *testing.T) {
 	}
 }
 
+func TestPlacer_ALearnerDoesNotStay(t *testing.T) {
+	for _, runtime := range []string{"builtin", "process"} {
+		_, problems := graph.Parse("x.toml", []byte(placed), graph.ParseOptions{Parts: withPlugin(nil), Sets: []string{"component.learner.runtime=" + runtime}})
+		if text := problems.String(); !strings.Contains(text, `error[E005]: "learner" learns in this program, and policy "main" is learned by the plugin "gpu" alone`) || !strings.Contains(text, "leave out runtime") {
+			t.Errorf("%s", text)
+		}
+	}
+}
+
 func TestComputable_PointsAtTheBackend(t *testing.T) {
 	parts := withPlugin(nil)
 	parts.Computes = func(p graph.PluginTable, _ string) error {
