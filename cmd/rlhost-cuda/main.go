@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/gpu/cuda"
@@ -23,6 +24,7 @@ import (
 const exitLost = 3
 
 func main() {
+	leaveProcessors()
 	b := cuda.New(options())
 	if len(os.Args) == 2 && os.Args[1] == "probe" {
 		os.Exit(probe(b))
@@ -39,6 +41,14 @@ func main() {
 		Policy: builtin.DecodePolicyFor(b),
 	})
 }
+
+// threads is how many threads of this process run Go at once at most. What acts or learns computes on one goroutine, two ends of its
+// rings may sleep on a thread's share each, and one is left to answer the host and to collect garbage. On a machine with many
+// processors more would only wake up, look for work and sleep again, at the cost of the rollouts that the processors are for.
+const threads = 4
+
+// leaveProcessors leaves the others to the rollouts.
+func leaveProcessors() { runtime.GOMAXPROCS(min(runtime.GOMAXPROCS(0), threads)) }
 
 // acting is rlhost's inference.
 type acting struct{ inference.Inference }
