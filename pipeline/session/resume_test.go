@@ -6,6 +6,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/pipeline/session"
@@ -66,5 +69,42 @@ func TestResume_GoesOnExactlyAndTellsOfIt(t *testing.T) {
 	told := []string{"session.Started", "session.Saved 2048 <nil>", "session.Resumed true 2048", "session.Started", "session.Saved 4096 <nil>"}
 	if !slices.Equal(events, told) {
 		t.Errorf("observed %q, want %q", events, told)
+	}
+}
+
+// odd is a backend whose kernels have another name.
+type odd struct{ policy.Backend }
+
+func (odd) Kernels() string { return "odd" }
+
+// What computed each policy is recorded, also of those that do not lead, and a run that goes on with something else says so.
+func TestResume_SaysWhichPolicyIsComputedOtherwise(t *testing.T) {
+	s := newTrainer(t)
+	made, changes := s.parts.Policy, true
+	s.parts.Policy = func(decode func(any) error, env *hostabi.EnvSpec) (component.Policy, error) {
+		p, err := made(decode, env)
+		if d, ok := p.(*policy.Definition); ok && changes && d.Network.NormalizeObs() { // rival
+			d.Backend = odd{d.Backend}
+		}
+		return p, err
+	}
+	kernels, why := "", ""
+	s.observe = func(e session.Event) {
+		switch e := e.(type) {
+		case session.Started:
+			kernels = e.Kernels
+		case session.Resumed:
+			why = e.Why
+		}
+	}
+	s.train(duet, "run.stop.env_steps=1024")
+	own := builtin.Kernels()
+	if want := own + ", odd of rival"; kernels != want || s.newest().Info().Kernel != want {
+		t.Errorf("kernels are %q, the run has %q, want %q", kernels, s.newest().Info().Kernel, want)
+	}
+	changes = false
+	s.resume(s.options(), "run.stop.env_steps=2048")
+	if want := "it began with kernels " + own + ", odd of rival and goes on with " + own; why != want || kernels != own {
+		t.Errorf("the run goes on with %q: %q, want %q", kernels, why, want)
 	}
 }

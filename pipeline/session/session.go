@@ -3,6 +3,7 @@ package session
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -13,23 +14,34 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
-// definition returns the policy that is trained.
-func (s *Session) definition() *policy.Definition {
-	made, err := s.pipeline.Policy(s.policy.Name)
+// definition returns the policy that a training is about.
+func (s *Session) definition() *policy.Definition { return definitionOf(s, s.policy.Name) }
+
+// definitionOf returns a policy of the pipeline.
+func definitionOf(s *Session, name string) *policy.Definition {
+	made, err := s.pipeline.Policy(name)
 	if err != nil {
 		panic(fmt.Sprintf("rlhost: a built pipeline lost its policy: %v", err))
 	}
 	return made.(*policy.Definition)
 }
 
-// kernelsOf names what computes the parameters of the policy that a training is about: kernels of its backend, or a plugin that its
-// learner is of and that is not the backend's.
-func kernelsOf(s *Session) string {
-	d := s.definition()
-	if c := s.graph.Component(s.learner); c != nil && c.Plugin != "" && c.Plugin != s.policy.Plugin {
-		return "plugin " + c.Plugin
+// kernelsOf names what computes the parameters that are learned: kernels of a backend, or a plugin that a learner is of and that is
+// not the backend's. Those of the policy that the training is about come first, then others where they differ.
+func kernelsOf(s *Session) (text string) {
+	leading := ""
+	for _, x := range slices.Insert(learnings(s.graph), 0, learning{s.policy, s.learner}) {
+		kernels := definitionOf(s, x.policy.Name).Backend.Kernels()
+		if c := s.graph.Component(x.component); c != nil && c.Plugin != "" && c.Plugin != x.policy.Plugin {
+			kernels = "plugin " + c.Plugin
+		}
+		if leading == "" {
+			leading, text = kernels, kernels
+		} else if kernels != leading {
+			text += fmt.Sprintf(", %s of %s", kernels, x.policy.Name)
+		}
 	}
-	return d.Backend.Kernels()
+	return text
 }
 
 func (s *Session) tell(e Event) {
