@@ -10,6 +10,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/cuda/driver"
 	"github.com/rlhost/rlhost/gpu/cuda/fake"
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/head"
 )
 
 // onCUDA returns the backend of GPUs, over a driver in Go that executes its kernels.
@@ -52,12 +53,22 @@ func TestS1OnCUDATrajectoriesDoNotDependOnHowEnvironmentsAreSpread(t *testing.T)
 	}
 }
 
-// The first ratio is 1 to the last bit: with masks and normalised observations, and with a core.
+// The first ratio is 1 to the last bit: with masks and normalised observations, with a core, and with actions of every kind, of a Box
+// and of choices alone and together, whatever batches they were drawn in.
 func TestS6OnCUDATheFirstRatioIsExactlyOne(t *testing.T) {
-	for name, sets := range map[string][]string{
-		"normalised": {"policy.main.normalize_obs=true", "component.inference.max_rows=5"}, "with a GRU": {core("gru", 4)}} {
+	choices := bandit{[]policy.Dist{{MultiCategorical: &head.MultiCategorical{Counts: []int{2, 4, 3}}}}}
+	fiveRows := "component.inference.max_rows=5"
+	for name, x := range map[string]experiment{
+		"normalised":    {script: masked(), sets: []string{limitOf(3), "policy.main.normalize_obs=true", fiveRows}},
+		"with a GRU":    {script: masked(), sets: []string{limitOf(3), core("gru", 4)}},
+		"Box":           {plugin: within(-2, 2), sets: []string{fiveRows}},
+		"squashed Box":  {plugin: within(-2, 2), sets: []string{"policy.main.action.squash=tanh", fiveRows}},
+		"MultiDiscrete": {plugin: choices, sets: []string{fiveRows}},
+		"every kind":    {plugin: several()},
+	} {
 		t.Run(name, func(t *testing.T) {
-			o := experiment{script: masked(), sets: append(sets, limitOf(3)), backend: onCUDA(t)}.must(t)
+			x.backend = onCUDA(t)
+			o := x.must(t)
 			for _, column := range []string{"losses/first_ratio_error", "losses/first_clipfrac"} {
 				if err := only(o.reported(column), 0); err != nil {
 					t.Errorf("%s %v: %v", column, o.reported(column), err)
