@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/plugins/builtin"
 )
 
 // withCUDA builds the plugin, over the driver in Go, beside the program. With RLHOST_CUDA_DRIVER, which names a library, it is the plugin
@@ -74,6 +75,23 @@ func TestCUDA_SaysWhatIsMissing(t *testing.T) {
 	little.env = append(slices.Clone(w.env), "RLHOST_CUDA_DRIVER=fake?memory=4096")
 	little.fails(exitFailed, train, "error[E067]", "bytes of device memory, of which", "close other programs that use the GPU")
 	w.fails(exitConfig, []string{"validate", "pipeline.toml", "--set", "policy.main.backend=cud"}, `is "cud"`, "auto, cpu, cuda")
+}
+
+// A training without a GPU asks the plugin twice, for its kinds and for its device, and loads nothing: it says so at once.
+func TestCUDA_AsksTwiceWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	w.withCUDA()
+	w.write("pipeline.toml", strings.Replace(plain, "cartpole@1", "./nowhere.wasm", 1))
+	w.write("asked", "#!/bin/sh\necho \"asked $*\" >>"+w.path("log")+"\nexec "+w.path("rlhost-cuda")+" \"$@\"\n")
+	if err := os.Chmod(w.path("asked"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	w.env = append(w.env, "RLHOST_CUDA="+w.path("asked"), "CUDA_VISIBLE_DEVICES=")
+	w.fails(exitPlugin, []string{"train", "pipeline.toml", "--set", "policy.main.backend=cuda"}, "error[E039]", "no CUDA device")
+	if got := w.read("log"); got != "asked \nasked probe\n" {
+		t.Errorf("the plugin was started with\n%s", got)
+	}
 }
 
 // Inference and learner are two processes on one device. Where one loses it the process ends, and its successor goes on from the
@@ -284,4 +302,32 @@ func TestCUDA_AResumeNamesWhatLearned(t *testing.T) {
 	w.train("pipeline.toml")
 	w.fails(exitOK, []string{"train", "--resume", "latest", "--set", "run.stop.env_steps=8192", "--set", "component.learner.plugin=gpu", "--set", "run.evaluation.episodes=1"},
 		"not exactly: it began with kernels", "goes on with plugin gpu")
+}
+
+// A run goes on exactly on a device like the one where it began. Where it goes over to the processor or comes from there it says so: by
+// its own key, and where backend = "auto", which its pipeline keeps, finds something else than it did.
+func TestS13OnCUDA_AResumeIsExactOnTheSameKernels(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	w.withCUDA()
+	w.write("pipeline.toml", onCUDA("sync"))
+	run := func(backend, steps string) []string {
+		return []string{"--set", "policy.main.backend=" + backend, "--set", "run.stop.env_steps=" + steps, "--set", "run.evaluation.episodes=1"}
+	}
+	resume := func(args ...string) []string { return append([]string{"--resume", "latest"}, args...) }
+	whole, part := w.train(append(run("cuda", "4096"), "pipeline.toml")...), w.train(append(run("cuda", "2048"), "pipeline.toml")...)
+	again := w.train(resume("--set", "run.stop.env_steps=4096")...)
+	if part.ParamsHash == whole.ParamsHash || again.ParamsHash != whole.ParamsHash || !strings.Contains(w.read("runs/cartpole/0002/run.json"), `"exact": true`) {
+		t.Errorf("resumed %+v, the whole run %+v", again, whole)
+	}
+	here := builtin.Kernels()
+	w.fails(exitOK, append([]string{"train"}, resume(run("cpu", "6144")...)...), "not exactly: it began with kernels cuda-fp32 and goes on with "+here)
+	w.fails(exitOK, append([]string{"train"}, resume(run("cuda", "8192")...)...), "not exactly: it began with kernels "+here+" and goes on with cuda-fp32")
+
+	end := w.train(append(run("auto", "2048"), "pipeline.toml")...)
+	if kept := w.read("runs/cartpole/0003/pipeline.toml"); end.Kernels != "cuda-fp32" || !strings.Contains(kept, `backend = "auto"`) {
+		t.Errorf("auto is %s, and is kept as\n%s", end.Kernels, kept)
+	}
+	w.env = append(w.env, "CUDA_VISIBLE_DEVICES=")
+	w.fails(exitOK, append([]string{"train"}, resume("--set", "run.stop.env_steps=4096")...), "not exactly: it began with kernels cuda-fp32 and goes on with "+here)
 }
