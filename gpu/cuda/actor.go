@@ -84,7 +84,7 @@ func (a *actor) take(rows int, masked bool) {
 		a.masks[i] = a.in.section(bytes)
 	}
 	if a.net.Pixels() {
-		a.block, a.x = a.in.section(sizeOf[kernels.Block]()), a.in.section(rows*a.net.Obs())
+		a.block, a.x = a.in.section(sizeOf[kernels.Block]()), a.in.section(rows*a.elems)
 	} else {
 		a.x = a.in.section(4 * rows * a.row)
 	}
@@ -192,7 +192,7 @@ func (a *actor) submit(rows int, acts, masked bool) {
 	a.state = a.in.address(a.states)
 	entered := a.pass.x
 	if a.net.Pixels() {
-		n := int32(a.net.Obs())
+		n := int32(a.elems)
 		*a.gather.args = kernels.Gather{Blocks: a.in.address(a.block), X: entered, Rows: int32(rows), Row: int32(a.row), Width: n,
 			Envs: int32(rows), BlockEnvs: int32(rows), EnvStride: n, ElemStride: 1, Bytes: 1, Factor: a.pixels()}
 		a.launch(a.gather.Launch, kernels.Blocks(rows*a.row))
@@ -240,7 +240,7 @@ func (a *actor) stage(r *policy.Request, p part, masked bool) error {
 // observe copies what enters.
 func (a *actor) observe(r *policy.Request, p part) {
 	if a.net.Pixels() {
-		n := a.net.Obs()
+		n := a.elems
 		to := a.in.bytes(a.x)[p.at*n:]
 		for row := p.lo; row < p.hi; row++ {
 			a.entry.Request(policy.EnteredRow{Bytes: to[(row-p.lo)*n:][:n]}, r, row)
@@ -248,7 +248,7 @@ func (a *actor) observe(r *policy.Request, p part) {
 		return
 	}
 	to := view[float32](&a.in, a.x)[p.at*a.row:]
-	plain, n := a.net.Plain(), a.net.Obs()
+	plain, n := a.net.Plain(), a.elems
 	for row := p.lo; row < p.hi; row++ {
 		own := to[(row-p.lo)*a.row:][:a.row]
 		clear(own)

@@ -62,7 +62,7 @@ func TestBackend(t *testing.T) {
 			t.Parallel()
 			b, d := backendOn(t, fake.Options{})
 			tolerance := policytest.Float32
-			tolerance.Allocates = d != nil || os.Getenv("RLHOST_CUDA_DRIVER") == "fake" // the driver in Go does
+			tolerance.Allocates = d != nil || os.Getenv("RLHOST_CUDA_DRIVER") == "fake" // the driver in Go does: see TestBackend_AllocatesNothing
 			policytest.TestNetwork(t, b, tolerance, name)
 		})
 	}

@@ -106,7 +106,7 @@ func (d *dataset) take(r *ppo.Round) {
 	case d.net.Plain():
 		d.obs = d.section(len(of.Blocks) * observed(of))
 	case d.net.Pixels():
-		d.obs = d.section(d.rows * d.net.Obs())
+		d.obs = d.section(d.rows * d.elems)
 	default:
 		d.obs = d.section(4 * d.rows * d.row)
 	}
@@ -217,7 +217,7 @@ func (d *dataset) stageEntered(of *policy.Dataset, valid []uint32) {
 	d.enter.Open(&d.net, d.entry, of)
 	defer d.enter.Close()
 	if d.net.Pixels() {
-		to, n := d.bytes(d.obs), d.net.Obs()
+		to, n := d.bytes(d.obs), d.elems
 		for _, row := range valid {
 			d.enter.Row(policy.EnteredRow{Bytes: to[int(row)*n:][:n]}, row)
 		}
@@ -237,14 +237,14 @@ func (d *dataset) describe(a *kernels.Gather, of *policy.Dataset) {
 	switch {
 	case d.net.Plain():
 		l, _ := of.Blocks[0].Schema.Layout(trajectory.Obs)
-		a.Width, a.BlockEnvs = int32(d.net.Obs()), int32(d.width)
+		a.Width, a.BlockEnvs = int32(d.elems), int32(d.width)
 		a.StepStride, a.EnvStride, a.ElemStride = int32(l.StrideT/4), int32(l.StrideEnv/4), int32(l.StrideElem/4)
 		if d.net.NormalizeObs() {
 			a.Mean, a.Scale = d.address(d.mean), d.address(d.scale)
 		}
 		return
 	case d.net.Pixels():
-		a.Width, a.Bytes, a.Factor = int32(d.net.Obs()), 1, d.pixels()
+		a.Width, a.Bytes, a.Factor = int32(d.elems), 1, d.pixels()
 	default:
 		a.Width = int32(d.row)
 	}
@@ -254,7 +254,7 @@ func (d *dataset) describe(a *kernels.Gather, of *policy.Dataset) {
 // gathered is the size of a row's observation as it is copied.
 func (d *dataset) gathered() int {
 	if d.net.Pixels() {
-		return d.net.Obs()
+		return d.elems
 	}
-	return 4 * d.net.Obs()
+	return 4 * d.elems
 }

@@ -21,6 +21,7 @@ type layout struct {
 	backward []op          // heads, then nodes from last to first
 	names    map[string]op // by node; nil for the inputs
 	inputs   map[string]edge
+	elems    int   // of what enters in a row
 	starts   []int // of the inputs in a row
 	row      int   // elements of a row of what enters, with zeros behind each input up to whole sixteens
 	kept     int   // elements of a row's state
@@ -84,7 +85,7 @@ func pad(n int) int { return (n + 15) / 16 * 16 }
 
 // newLayout makes the layout of a valid network, or says which part of it this backend cannot compute.
 func newLayout(n policy.Network) (*layout, error) {
-	l := &layout{net: n, sizes: n.Sizes(), kept: n.State(), names: map[string]op{}}
+	l := &layout{net: n, sizes: n.Sizes(), elems: n.Obs(), kept: n.State(), names: map[string]op{}}
 	l.enter()
 	if err := l.distribute(); err != nil {
 		return nil, err
