@@ -91,6 +91,13 @@ type Copier interface {
 	CopyFrom(from Env) error
 }
 
+// Successor is optional for an Env: CopyFrom of one that steps no more, which need not be copied then.
+type Successor interface {
+	// TakeOver is CopyFrom, but the other Env gets a state of no worth for it: but for Bind, the next that it is asked for is a Reset of
+	// all environments with seeds, Renew, Restore or Close. ErrUnsupported, and nothing has changed, where only CopyFrom may do it.
+	TakeOver(from Env) error
+}
+
 // Starter is optional for an Env whose steps are made elsewhere: a step in two halves, so that the caller can do
 // other work meanwhile. Between the two no other method is called.
 type Starter interface {

@@ -206,12 +206,23 @@ func (b *batch) renewed(err error) {
 	}
 }
 
-// takeWhole takes whole instances, bit for bit, between plugins that are made of the same but for wrappers.
+// takeWhole takes whole instances, bit for bit, between plugins that are made of the same but for wrappers. What the others have
+// afterwards is theirs to begin anew with.
 func (b *batch) takeWhole(from *batch) error {
+	same := env.SameInstances(from.plugin, b.plugin)
+	if !same && !env.Rewraps(b.plugin, from.plugin) {
+		return env.ErrUnsupported
+	}
 	err := env.ErrUnsupported
-	if env.SameInstances(from.plugin, b.plugin) {
+	if s, ok := b.env.(env.Successor); ok {
+		err = s.TakeOver(from.env)
+	}
+	c, copies := b.env.(env.Copier)
+	switch {
+	case err == nil:
+	case same:
 		err = copyEnv(b.env, from.env)
-	} else if c, ok := b.env.(env.Copier); ok && env.Rewraps(b.plugin, from.plugin) {
+	case copies:
 		err = c.CopyFrom(from.env)
 	}
 	if err == nil {

@@ -8,7 +8,37 @@ import (
 	"github.com/rlhost/rlhost/core/env"
 )
 
-var _ env.Copier = (*Env)(nil)
+var (
+	_ env.Copier    = (*Env)(nil)
+	_ env.Successor = (*Env)(nil)
+)
+
+// TakeOver exchanges the instances of the two; see env.Successor. Nothing is copied, and blocks stay mapped that the other has been
+// bound to.
+func (e *Env) TakeOver(from env.Env) error {
+	o, ok := from.(*Env)
+	if !ok || o == e || !bytes.Equal(e.identity(), o.identity()) || !e.plugin.runsAs(o.plugin) {
+		return fmt.Errorf("%w: %s: takes over other environments", env.ErrUnsupported, e.options.Name)
+	}
+	if err := o.gate.Enter(); err != nil {
+		return err
+	}
+	defer o.gate.Leave()
+	if err := e.gate.Enter(); err != nil {
+		return err
+	}
+	defer e.gate.Leave()
+	e.life, o.life = o.life, e.life
+	e.rows, o.rows = 0, 0
+	e.adopt(e.inst)
+	o.adopt(o.inst)
+	return nil
+}
+
+// runsAs reports whether instances of both are given the same arguments, limits and grants.
+func (p *Plugin) runsAs(o *Plugin) bool {
+	return bytes.Equal(p.args, o.args) && p.config.Limits == o.config.Limits && slices.Equal(p.config.Grants, o.config.Grants)
+}
 
 // CopyFrom gives this Env the state of another; see env.Copier. It is Snapshot and Restore in one, and
 // touches only the pages in which the two differ: between two made alike, those are few.
@@ -25,7 +55,7 @@ func (e *Env) CopyFrom(from env.Env) error {
 		return err
 	}
 	defer e.gate.Leave()
-	if err := e.copyInstance(o); err != nil {
+	if err := copyInstance(e, o); err != nil {
 		e.gate.Poison()
 		return e.fault(err)
 	}
@@ -42,7 +72,8 @@ func (e *Env) CopyFrom(from env.Env) error {
 	return nil
 }
 
-func (e *Env) copyInstance(o *Env) error {
+// copyInstance gives the first one's instance the state of the other's.
+func copyInstance(e, o *Env) error {
 	s := o.inst.state()
 	if e.inst.mem.size > s.size || e.inst.mem.broken {
 		i, err := e.plugin.newInstance()

@@ -72,3 +72,60 @@ func TestCopyFrom_RefusesOthers(t *testing.T) {
 		t.Errorf("it is not as it was: %v", err)
 	}
 }
+
+// A batch that takes over goes on with the other's instance, bit for bit, and with the windows that it has; the other one begins anew.
+func TestTakeOver_GoesOnWithTheInstance(t *testing.T) {
+	for name, source := range exampleGuests(t, "") {
+		t.Run(name, func(t *testing.T) {
+			r := newRuntime(t)
+			one, two := load(t, r, name, source, env.Source{}), load(t, r, name, source, env.Source{})
+			o := env.Options{Envs: 32, Seed: 5}
+			shape := trajectory.Shape{Steps: 32, Envs: 32}
+			e, next, alone := newEnv(t, one, o), newEnv(t, two, o), newEnv(t, one, o)
+			all, own := blocks(t, one.Spec(), shape, 3), blocks(t, one.Spec(), shape, 3)
+			begin(t, e, all)
+			begin(t, alone, own)
+			play(t, e, all, 3)
+			play(t, alone, own, 3)
+			snap, err := e.Snapshot()
+			must(t, err)
+			inst := e.inst
+			must(t, next.TakeOver(e))
+			if next.inst != inst || e.inst == inst || next.plugin != one || e.plugin != two {
+				t.Error("the instances have not changed places")
+			}
+			if got, err := next.Snapshot(); err != nil || !bytes.Equal(got, snap) {
+				t.Errorf("its snapshot differs (%v)", err)
+			}
+			if !bytes.Equal(play(t, next, all, 3), play(t, alone, own, 3)) {
+				t.Error("the future differs")
+			}
+			must(t, one.Close()) // what has taken over goes on without its plugin
+			begin(t, e, own)
+			play(t, e, own, 2)
+			must(t, e.Close())
+			play(t, next, all, 2)
+		})
+	}
+}
+
+// Whatever bounds an instance differently is no reason to go on with it.
+func TestTakeOver_RefusesOthers(t *testing.T) {
+	r := newRuntime(t)
+	p := load(t, r, cartPole, nil, env.Source{})
+	e := newEnv(t, p, env.Options{Envs: 8})
+	others := map[string]env.Env{"itself": e, "another kind": nil, "as many": newEnv(t, p, env.Options{Envs: 9})}
+	for what, source := range map[string]env.Source{
+		"limits": {Limits: env.Limits{Memory: 32 << 20}}, "grants": {Grants: []string{GrantLog}}, "arguments": {Args: map[string]string{"max_steps": "30"}},
+	} {
+		others[what] = newEnv(t, load(t, r, cartPole, nil, source), env.Options{Envs: 8})
+	}
+	for what, from := range others {
+		if err := e.TakeOver(from); !errors.Is(err, env.ErrUnsupported) {
+			t.Errorf("%s: %v, want ErrUnsupported", what, err)
+		}
+	}
+	if _, err := e.Snapshot(); err != nil {
+		t.Errorf("it is not as it was: %v", err)
+	}
+}

@@ -18,12 +18,17 @@ const lastWords = 200 * time.Millisecond
 
 // Env is a batch of environments in one instance. It implements env.Env.
 type Env struct {
-	plugin  *Plugin
 	options env.Options
 	gate    env.Gate
+	rows    int // steps of the bound block, 0 if none is bound
+	life
+}
+
+// life is an instance and what belongs to it.
+type life struct {
+	plugin  *Plugin
 	inst    *instance
 	batch   uint64 // as rl_create returned it
-	rows    int    // steps of the bound block, 0 if none is bound
 	windows []*window
 	scratch uint32 // guest memory for seeds and masks
 	initial *delta // state just after rl_create, nil if it cannot be captured
@@ -45,7 +50,7 @@ func (p *Plugin) NewEnv(o env.Options) (env.Env, error) {
 	if err := p.enter(); err != nil {
 		return nil, err
 	}
-	e := &Env{plugin: p, options: o, gate: env.Gate{Name: o.Name, Closed: ErrClosed}}
+	e := &Env{options: o, gate: env.Gate{Name: o.Name, Closed: ErrClosed}, life: life{plugin: p}}
 	if err := e.start(); err != nil {
 		if leaveErr := p.leave(); leaveErr != nil {
 			return nil, errors.Join(err, leaveErr)

@@ -127,8 +127,9 @@ func (w *window) mapTo(e *Env, b env.Block) error {
 	if err != nil {
 		return fmt.Errorf("%w: map block %d: %w", env.ErrUnsupported, b.Index, err)
 	}
-	if w.schema == b.Schema && w.file == file && w.offset == b.Offset {
-		if w.stale {
+	if w.schema != nil && w.file == file && w.offset == b.Offset {
+		if w.stale || w.schema != b.Schema {
+			w.schema = b.Schema
 			w.writeBindings(e)
 		}
 		return nil

@@ -102,6 +102,7 @@ var (
 	_ env.PartStepper = (*apart)(nil)
 	_ env.Stater      = (*apart)(nil)
 	_ env.Copier      = (*apart)(nil)
+	_ env.Successor   = (*apart)(nil)
 	_ env.Renderer    = (*apart)(nil)
 	_ env.EnvProber   = (*apart)(nil)
 	_ env.BlockMapper = (*apart)(nil)
@@ -374,9 +375,9 @@ func (a *apart) Restore(snapshot []byte) error {
 
 // CopyFrom is Restore of the other's Snapshot; see env.Copier.
 func (a *apart) CopyFrom(from env.Env) error {
-	other, ok := from.(*apart)
-	if !ok || other.plugin.text != a.plugin.text || len(other.own.Mem) != len(a.own.Mem) {
-		return a.unsupported("copy the state of these environments")
+	other, err := a.alike(from)
+	if err != nil {
+		return err
 	}
 	if err := a.copyInner(other.inner); err != nil {
 		return err
@@ -384,6 +385,31 @@ func (a *apart) CopyFrom(from env.Env) error {
 	copy(a.own.Mem, other.own.Mem)
 	a.rows, a.row, a.ready = 0, other.row, false
 	return nil
+}
+
+// TakeOver exchanges the memory of the two; see env.Successor.
+func (a *apart) TakeOver(from env.Env) error {
+	other, err := a.alike(from)
+	if err != nil {
+		return err
+	}
+	if err := a.takeInner(other.inner); err != nil {
+		return err
+	}
+	a.segment, other.segment = other.segment, a.segment
+	a.own.Mem, other.own.Mem = other.own.Mem, a.own.Mem
+	a.row, other.row = other.row, a.row
+	a.rows, a.ready, other.rows, other.ready = 0, false, 0, false
+	return nil
+}
+
+// alike returns a batch that is one of the same wrapper.
+func (a *apart) alike(from env.Env) (*apart, error) {
+	other, ok := from.(*apart)
+	if !ok || other.plugin.text != a.plugin.text || len(other.own.Mem) != len(a.own.Mem) {
+		return nil, a.unsupported("copy the state of these environments")
+	}
+	return other, nil
 }
 
 // SaveEnv appends the state of one environment; see env.Stater.

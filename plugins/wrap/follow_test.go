@@ -2,6 +2,7 @@ package wrap_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/env"
@@ -114,5 +115,53 @@ func TestRewraps_TellsApartWhatCannotGoOn(t *testing.T) {
 	}
 	if !env.Rewraps(p, made(t, plugintest.Script{Picture: true}, env.Wrapper{"reward_scale": 2.0}, resize)) {
 		t.Error("a limit that becomes a scale is more than another wrapper")
+	}
+}
+
+// Between modules a batch that takes over goes on as a copy would, within pictures too, and the other one begins anew.
+func TestWrapped_TakesOverWhatACopyIs(t *testing.T) {
+	load := guests(t)
+	for name, lists := range map[string][2][]env.Wrapper{
+		"cartpole@1":         {{{"time_limit": 30}, {"reward_scale": 0.5}}, {{"time_limit": 30}, {"reward_clip": 1}}},
+		"minatar-breakout@1": {{{"time_limit": 30}, {"resize": []any{int64(7), int64(12)}}, {"record_stats": "a"}}, {{"time_limit": 30}, {"resize": []any{int64(7), int64(12)}}, {"record_stats": "b"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			batch := func(list []env.Wrapper) *env.Driver {
+				p, err := load(t, name, list)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return driven(t, p, 2, hostabi.SameStep)
+			}
+			run := func(goOn func(to, from env.Env) error) (seen []string) {
+				d, to := batch(lists[0]), batch(lists[1])
+				lengths(t, d, 5)
+				if err := goOn(to.Env, d.Env); err != nil {
+					t.Fatal(err)
+				}
+				from, row := d.Acting()
+				tr, own := to.Acting()
+				tr.CopyObserved(own, from, row)
+				if err := to.Bind(); err != nil {
+					t.Fatal(err)
+				}
+				for range 40 {
+					if _, err := to.Step(); err != nil {
+						t.Fatal(err)
+					}
+					seen = append(seen, string(to.Obs().Data)+string(to.Terminated())+string(to.Truncated()))
+				}
+				if err := errors.Join(d.Bind(), d.Reset(nil, []uint64{1, 2})); err != nil {
+					t.Fatal(err)
+				}
+				lengths(t, d, 3)
+				return seen
+			}
+			copied := run(func(to, from env.Env) error { return to.(env.Copier).CopyFrom(from) })
+			taken := run(func(to, from env.Env) error { return to.(env.Successor).TakeOver(from) })
+			if !slices.Equal(copied, taken) {
+				t.Error("what was taken over goes on otherwise than a copy")
+			}
+		})
 	}
 }

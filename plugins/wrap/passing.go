@@ -30,6 +30,14 @@ func (p *passing) Probe() (trespass, words string, err error) {
 	return "", "", nil
 }
 
+// takeInner has the inner batch take the place of another one; see env.Successor.
+func (p *passing) takeInner(from env.Env) error {
+	if s, ok := p.inner.(env.Successor); ok {
+		return s.TakeOver(from)
+	}
+	return p.unsupported("take over environments")
+}
+
 func (p *passing) unsupported(what string) error {
 	return fmt.Errorf("%w: %s: the runtime of %s cannot %s", env.ErrUnsupported, p.o.Name, p.plugin.spec.Name, what)
 }

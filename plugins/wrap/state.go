@@ -20,6 +20,7 @@ const tailBytes = 8
 var (
 	_ env.Stater    = (*wrapped)(nil)
 	_ env.Copier    = (*wrapped)(nil)
+	_ env.Successor = (*wrapped)(nil)
 	_ env.EnvProber = (*wrapped)(nil)
 )
 
@@ -90,7 +91,12 @@ func (w *wrapped) Restore(snapshot []byte) error {
 
 // CopyFrom is Restore of the other's Snapshot; see env.Copier. A wrapper that is another one than the other batch has in its place
 // begins anew in the episodes that run; which those are it is told.
-func (w *wrapped) CopyFrom(from env.Env) error {
+func (w *wrapped) CopyFrom(from env.Env) error { return w.goOn(from, w.copyInner) }
+
+// TakeOver is CopyFrom where the inner environments are taken over; see env.Successor.
+func (w *wrapped) TakeOver(from env.Env) error { return w.goOn(from, w.takeInner) }
+
+func (w *wrapped) goOn(from env.Env, inner func(env.Env) error) error {
 	other, ok := from.(*wrapped)
 	if !ok || other.o.Envs != w.o.Envs || other.ends.bytes() != w.ends.bytes() {
 		return w.unsupported("copy the state of these environments")
@@ -102,7 +108,7 @@ func (w *wrapped) CopyFrom(from env.Env) error {
 	if !same && !w.mayFollow(other.layer) {
 		return w.unsupported("go on behind a time limit that has just ended an episode")
 	}
-	if err := w.copyInner(other.inner); err != nil {
+	if err := inner(other.inner); err != nil {
 		return err
 	}
 	if same {
