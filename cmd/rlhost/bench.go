@@ -21,8 +21,8 @@ type benchCommand struct {
 
 // Help says what the figures are.
 func (c *benchCommand) Help() string {
-	return `Env steps per second of one processor: alone is the environment's own step, through the bus has blocks, checks and
-messages with it, native Go is the same arithmetic without a sandbox, where there is such a version.
+	return `Env steps per second of one processor, of several agents those of all that act: alone is the environment's own step, through
+the bus has blocks, checks and messages with it, native Go is the same arithmetic without a sandbox, where there is such a version.
 
   rlhost bench cartpole@1
   rlhost bench my.wasm --envs 1024 --seconds 5`
