@@ -68,7 +68,7 @@ func (t *Transition) prepare(ctx context.Context, next *graph.Graph) error {
 // still missing.
 func (p *Pipeline) nextAssembly(ctx context.Context, before *assembly, next *graph.Graph) (*assembly, error) {
 	a := &assembly{graph: next, run: before.run}
-	if before.run.Stop != next.Run.Stop {
+	if !before.run.Stop.Equal(&next.Run.Stop) {
 		a.run = p.runOf(next)
 	}
 	var err error

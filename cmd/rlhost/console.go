@@ -136,7 +136,7 @@ func (t *training) startLine(e *session.Started) {
 // evaluated tells how a policy did while the run went on.
 func (t *training) evaluated(e *session.Evaluated) {
 	if t.command.JSON {
-		_ = t.encode(map[string]any{"event": "evaluation", "env_steps": e.EnvSteps, "policy_version": e.PolicyVersion, "mean_return": e.Return,
+		_ = t.encode(map[string]any{"event": "evaluation", "policy": e.Policy, "env_steps": e.EnvSteps, "policy_version": e.PolicyVersion, "mean_return": e.Return,
 			"std_return": e.Std, "mean_length": e.Length, "unfinished": e.Unfinished, "deterministic": e.Deterministic, "eval_elo": number(e.Ratings.Elo())})
 		return
 	}

@@ -12,38 +12,40 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control/text"
+	"github.com/rlhost/rlhost/pipeline/players"
 	"github.com/rlhost/rlhost/pipeline/session"
 )
 
 // endEvent is the last line of --json, however the run ends.
 type endEvent struct {
-	Event         string            `json:"event"`
-	Reason        string            `json:"reason"` // return, env_steps, wall, interrupted, failed; aborted after a second Ctrl-C
-	Error         string            `json:"error,omitempty"`
-	EnvSteps      uint64            `json:"env_steps"`
-	WallSeconds   float64           `json:"wall_seconds"`
-	MeanReturn    *float64          `json:"mean_return"`              // over the window; null while that is not full
-	ReachedReturn *float64          `json:"reached_return,omitempty"` // over the window when it ended the run: some datasets before the last
-	EvalReturn    *float64          `json:"eval_return"`              // that is judged; null if there was no evaluation
-	EvalStd       *float64          `json:"eval_std"`
-	EvalEpisodes  int               `json:"eval_episodes"`
-	EvalGreedy    bool              `json:"eval_deterministic"` // which of the two that follow is judged
-	Greedy        *session.Played   `json:"eval_greedy"`        // null if there was no evaluation
-	Sampled       *session.Played   `json:"eval_sampled"`
-	Elo           *float64          `json:"eval_elo,omitempty"` // of the newest version, in a run with a pool of versions
-	Episodes      uint64            `json:"episodes"`
-	PolicyVersion uint64            `json:"policy_version"`
-	ParamsHash    string            `json:"params_hash"`             // empty if no dataset was learned from
-	ParamsHashes  map[string]string `json:"params_hashes,omitempty"` // of the other policies that were learned, by their names
-	Kernels       string            `json:"kernels"`
-	Run           string            `json:"run"`
+	Event         string             `json:"event"`
+	Reason        string             `json:"reason"` // return, env_steps, wall, interrupted, failed; aborted after a second Ctrl-C
+	Error         string             `json:"error,omitempty"`
+	EnvSteps      uint64             `json:"env_steps"`
+	WallSeconds   float64            `json:"wall_seconds"`
+	MeanReturn    *float64           `json:"mean_return"`              // over the window; null while that is not full
+	ReachedReturn *float64           `json:"reached_return,omitempty"` // over the window when it ended the run: some datasets before the last
+	ReachedBy     string             `json:"reached_by,omitempty"`     // the policy that does not lead whose rule ended the run
+	EvalReturn    *float64           `json:"eval_return"`              // that is judged; null if there was no evaluation
+	EvalStd       *float64           `json:"eval_std"`
+	EvalEpisodes  int                `json:"eval_episodes"`
+	EvalGreedy    bool               `json:"eval_deterministic"` // which of the two that follow is judged
+	Greedy        *players.Played    `json:"eval_greedy"`        // null if there was no evaluation
+	Sampled       *players.Played    `json:"eval_sampled"`
+	Elo           *float64           `json:"eval_elo,omitempty"`     // of the newest version, in a run with a pool of versions
+	EvalReturns   map[string]float64 `json:"eval_returns,omitempty"` // of the other policies that were learned, by their names
+	Episodes      uint64             `json:"episodes"`
+	PolicyVersion uint64             `json:"policy_version"`
+	ParamsHash    string             `json:"params_hash"`             // empty if no dataset was learned from
+	ParamsHashes  map[string]string  `json:"params_hashes,omitempty"` // of the other policies that were learned, by their names
+	Kernels       string             `json:"kernels"`
+	Run           string             `json:"run"`
 }
 
 // reasonAborted is the reason of an end that no component gives.
 const reasonAborted = "aborted"
 
-// verdict is what the program exits with after a run that came to its end. What could not be saved is lost with
-// the process, so that counts first.
+// verdict is what the program exits with after a run that came to its end. A state that could not be saved counts first.
 func (t *training) verdict(ctx context.Context, r *session.Result) error {
 	if r.SaveErr != nil {
 		return fail(exitFailed, fmt.Errorf("the run's last state is lost: %w", r.SaveErr))
@@ -70,8 +72,8 @@ func (t *training) endOf(reason string) endEvent {
 // endWith returns the end event of a run that came to its end.
 func (t *training) endWith(r *session.Result) endEvent {
 	end := t.endOf(string(r.Reason))
-	end.Episodes, end.ParamsHash, end.ParamsHashes = r.Episodes, r.ParamsHash, r.ParamsHashes
-	end.MeanReturn, end.ReachedReturn = number(r.MeanReturn), number(r.ReachedReturn)
+	end.Episodes, end.ParamsHash, end.ParamsHashes, end.EvalReturns = r.Episodes, r.ParamsHash, r.ParamsHashes, r.Returns()
+	end.MeanReturn, end.ReachedReturn, end.ReachedBy = number(r.MeanReturn), number(r.ReachedReturn), r.ReachedBy
 	if e := r.Evaluation; e != nil {
 		judged := e.Judged()
 		end.EvalReturn, end.EvalStd, end.EvalEpisodes, end.EvalGreedy = &judged.Return, &judged.Std, len(judged.Returns), e.Deterministic
@@ -125,16 +127,14 @@ func (t *training) report(s *session.Session, r *session.Result) error {
 		t.ended.Store(true)
 		return t.encode(end)
 	}
-	rule := s.Graph().Run.Stop
+	rule, by := s.Graph().Run.Stop, strings.TrimSuffix(" of "+end.ReachedBy, " of ")
 	if end.ReachedReturn != nil {
-		fmt.Fprintf(t.out, "target reached: mean return %s over %d episodes (wanted %g) after %d env steps, %.2f s\n",
-			text.Returns(*end.ReachedReturn), rule.Window, rule.Return, end.EnvSteps, end.WallSeconds)
+		fmt.Fprintf(t.out, "target%s reached: mean return %s over %d episodes (wanted %g) after %d env steps, %.2f s\n",
+			by, text.Returns(*end.ReachedReturn), rule.Window, rule.Wanted(s.Progress().Policy, end.ReachedBy, *end.ReachedReturn), end.EnvSteps, end.WallSeconds)
 	} else {
-		fmt.Fprintf(t.out, "ended (%s) after %d env steps, %.2f s\n", end.Reason, end.EnvSteps, end.WallSeconds)
+		fmt.Fprintf(t.out, "ended (%s%s) after %d env steps, %.2f s\n", end.Reason, by, end.EnvSteps, end.WallSeconds)
 	}
-	if r.Evaluation != nil {
-		fmt.Fprintf(t.out, "evaluation: return %s\n", r.Evaluation)
-	}
+	fmt.Fprint(t.out, players.Told(r.Evaluation, r.Evaluations))
 	switch {
 	case r.SaveErr != nil:
 	case !r.Saved:

@@ -1,8 +1,10 @@
 package component
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -128,20 +130,43 @@ type Run struct {
 	Stop    StopRule
 }
 
-// StopRule says when a run ends; zero fields do not count.
+// StopRule says when a run ends, as run.stop of a file does: as soon as one of its rules is fulfilled. Zero fields are none.
 type StopRule struct {
-	Return   float64 // mean return over the window, when HasReturn
-	Window   int     // episodes
-	EnvSteps uint64
-	Wall     time.Duration
-
-	HasReturn bool
+	Return   *float64      `toml:"return"`    // mean return of the leading policy over the window
+	Window   int           `toml:"window"`    // episodes
+	EnvSteps uint64        `toml:"env_steps"` // that the leading policy has learned from
+	Wall     time.Duration `toml:"wall"`
+	// Policies are rules for single policies, by their names.
+	Policies map[string]PolicyRule `toml:"policies,omitempty"`
 }
+
+// PolicyRule is what StopRule asks of one policy.
+type PolicyRule struct {
+	Return   *float64 `toml:"return"`    // mean over the policy's window
+	EnvSteps uint64   `toml:"env_steps"` // that its learner has learned from
+}
+
+// Wanted returns the mean return that the rule asked for which a mean has fulfilled: of policy, or of the leading one where that is empty. A
+// rule that has been taken back since wanted what was reached.
+func (r *StopRule) Wanted(leading, policy string, reached float64) float64 {
+	own := r.Policies[cmp.Or(policy, leading)].Return
+	if policy == "" && r.Return != nil && (own == nil || reached < *own) {
+		own = r.Return
+	}
+	if own == nil {
+		return reached
+	}
+	return *own
+}
+
+// Equal reports whether two rules mean the same.
+func (r *StopRule) Equal(other *StopRule) bool { return reflect.DeepEqual(r, other) }
 
 // Gauges of a component that counts episodes, for the pipeline's owner.
 const (
 	GaugeMeanReturn     = "charts/episodic_return" // over the window; NaN while that is not full
 	GaugeReachedReturn  = "charts/reached_return"  // when it ended the run by its stop rule; none in a run that ended otherwise
+	GaugeReachedSteps   = "charts/reached_steps"   // env steps learned from when run.stop.policies ended the run by them
 	GaugeLongestEpisode = "runner/longest_episode" // env steps of the longest episode that the run has ended
 )
 

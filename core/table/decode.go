@@ -15,6 +15,7 @@ import (
 type Field struct {
 	Key   string
 	Bytes bool // an integer that is written as a size, such as "16MiB"
+	Omit  bool // a map that is not written where it is empty
 	Index []int
 }
 
@@ -35,7 +36,7 @@ func Fields(t reflect.Type) []Field {
 		if key == "" || key == "-" || !f.IsExported() {
 			continue
 		}
-		list = append(list, Field{Key: key, Bytes: option == "bytes", Index: []int{i}})
+		list = append(list, Field{Key: key, Bytes: option == "bytes", Omit: option == "omitempty", Index: []int{i}})
 	}
 	return list
 }

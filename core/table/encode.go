@@ -19,11 +19,14 @@ func EncodeValue(v any) string { return encodeValue(reflect.ValueOf(v), false) }
 // unquoted are the characters of keys that need no quotes.
 const unquoted = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
-// EncodeStruct returns the tagged fields of a struct as TOML, in their order. Nil pointers are left out.
+// EncodeStruct returns the tagged fields of a struct as TOML, in their order. Nil pointers are left out, and empty maps that are to be omitted.
 func EncodeStruct(v reflect.Value) []Line {
 	var list []Line
 	for _, f := range Fields(v.Type()) {
 		value := v.FieldByIndex(f.Index)
+		if f.Omit && value.Len() == 0 {
+			continue
+		}
 		if value.Kind() == reflect.Pointer {
 			if value.IsNil() {
 				continue

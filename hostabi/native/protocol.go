@@ -138,6 +138,14 @@ type Run struct {
 	StopWindow   int      `json:"stop_window"`
 	StopEnvSteps uint64   `json:"stop_env_steps"`
 	StopWallNS   int64    `json:"stop_wall_ns"`
+	// StopPolicies are rules for single policies, by their names.
+	StopPolicies map[string]PolicyRule `json:"stop_policies,omitempty"`
+}
+
+// PolicyRule is what a run's stop rules ask of one policy.
+type PolicyRule struct {
+	Return   *float64 `json:"return,omitempty"`
+	EnvSteps uint64   `json:"env_steps,omitempty"`
 }
 
 // Policy is a [policy.NAME] table and the environment that it is for.

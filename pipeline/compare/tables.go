@@ -85,10 +85,7 @@ func Facts(r *Run, checkpoints []runs.Saved) ([][]string, error) {
 		if c.Latest {
 			what = append(what, "latest")
 		}
-		if c.Best {
-			what = append(what, "best")
-		}
-		facts = append(facts, []string{"checkpoint", strings.Join(what, ", ")})
+		facts = append(facts, []string{"checkpoint", strings.Join(append(what, c.Best...), ", ")})
 	}
 	return facts, nil
 }

@@ -55,7 +55,7 @@ func (g *Graph) Reasons(next *Graph, name string) []string {
 	if was.Policy == of.Policy && of.Policy != "" {
 		why = append(why, lineChanges(g.Policy(was.Policy).meaning(), next.Policy(of.Policy).meaning())...)
 	}
-	if of.Kind == Runner && g.Run.Stop != next.Run.Stop {
+	if of.Kind == Runner && !g.Run.Stop.Equal(&next.Run.Stop) {
 		why = append(why, "rules of run.stop")
 	}
 	return why

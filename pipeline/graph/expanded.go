@@ -71,13 +71,9 @@ func (x *Component) lines() []keyValue {
 
 func (g *Graph) runLines() []keyValue {
 	r := g.Run
-	f := runFile{Name: r.Name, Seed: r.Seed, Dir: r.Dir, Checkpoint: r.Checkpoint, Evaluation: r.Evaluation}
-	f.Stop = stopFile{Window: r.Stop.Window, EnvSteps: r.Stop.EnvSteps, Wall: r.Stop.Wall}
+	f := runFile{Name: r.Name, Seed: r.Seed, Dir: r.Dir, Stop: r.Stop, Checkpoint: r.Checkpoint, Evaluation: r.Evaluation}
 	if r.Policy != "" {
 		f.Policy = &r.Policy
-	}
-	if r.Stop.HasReturn {
-		f.Stop.Return = &r.Stop.Return
 	}
 	return encodeStruct(reflect.ValueOf(f))
 }

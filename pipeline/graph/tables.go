@@ -16,25 +16,18 @@ import (
 
 // runFile is the [run] table as it stands in the file.
 type runFile struct {
-	Name       string     `toml:"name"`
-	Seed       uint64     `toml:"seed"`
-	Dir        string     `toml:"dir"`
-	Policy     *string    `toml:"policy"`
-	Stop       stopFile   `toml:"stop"`
-	Checkpoint Checkpoint `toml:"checkpoint"`
-	Evaluation Evaluation `toml:"evaluation"`
-}
-
-type stopFile struct {
-	Return   *float64      `toml:"return"`
-	Window   int           `toml:"window"`
-	EnvSteps uint64        `toml:"env_steps"`
-	Wall     time.Duration `toml:"wall"`
+	Name       string             `toml:"name"`
+	Seed       uint64             `toml:"seed"`
+	Dir        string             `toml:"dir"`
+	Policy     *string            `toml:"policy"`
+	Stop       component.StopRule `toml:"stop"`
+	Checkpoint Checkpoint         `toml:"checkpoint"`
+	Evaluation Evaluation         `toml:"evaluation"`
 }
 
 func defaultRun() runFile {
 	return runFile{
-		Seed: 1, Dir: "runs", Stop: stopFile{Window: 100},
+		Seed: 1, Dir: "runs", Stop: component.StopRule{Window: 100},
 		Checkpoint: Checkpoint{Every: 30 * time.Second, Keep: 3, Best: true},
 		Evaluation: Evaluation{Episodes: 100, Seed: 1, Deterministic: true, Share: 0.1},
 	}
@@ -53,11 +46,8 @@ func (c *checker) runTable() {
 	d := &tableDecoder{c: &c.Report, n: n, path: "run"}
 	d.decode(&run) // what is wrong has been noted
 	c.checkRun(n, &run)
-	stop := component.StopRule{Window: run.Stop.Window, EnvSteps: run.Stop.EnvSteps, Wall: run.Stop.Wall}
-	if run.Stop.Return != nil {
-		stop.Return, stop.HasReturn = *run.Stop.Return, true
-	}
-	c.graph.Run = RunTable{Name: run.Name, Seed: run.Seed, Dir: run.Dir, Stop: stop,
+	checkStops(c, lookup(n, "stop.policies"), run.Stop.Policies)
+	c.graph.Run = RunTable{Name: run.Name, Seed: run.Seed, Dir: run.Dir, Stop: run.Stop,
 		Checkpoint: run.Checkpoint, Evaluation: run.Evaluation}
 	if run.Policy != nil {
 		c.graph.Run.Policy = c.reference(n, "policy")
@@ -89,6 +79,21 @@ func (c *checker) checkRun(n *node, run *runFile) {
 	c.atLeast(n, "checkpoint.keep_every", run.Checkpoint.KeepEvery, 0)
 	if share := lookup(n, "evaluation.share"); share != nil && !(run.Evaluation.Share > 0 && run.Evaluation.Share <= 1) {
 		c.Add("E005", share.val, "0.1 is a tenth of one processor", "`evaluation.share` is %g, want more than 0 and 1 at most", run.Evaluation.Share)
+	}
+}
+
+// checkStops checks the rules for single policies.
+func checkStops(c *checker, n *node, rules map[string]component.PolicyRule) {
+	for name, rule := range rules {
+		of, at := c.root.at("policy").at(name), n.table[name]
+		switch {
+		case of == nil && !c.bad["policy"]:
+			c.Add("E011", at.key, table.DidYouMean(name, "%q", "declared", c.declared("policy")), "policy %q is not declared", name)
+		case at.kind == tableNode && len(at.names) == 0:
+			c.Add("E004", at.key, "ask for `return` or `env_steps`", "there is no rule in `stop.policies.%s`", name)
+		case rule.EnvSteps > 0 && of != nil && roleOf(of) != Learned:
+			c.Add(codeGiven, at.at("env_steps").key, "leave it out: `return` can be asked of any policy", "`env_steps` of policy %q, which nobody learns", name)
+		}
 	}
 }
 

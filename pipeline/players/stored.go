@@ -209,7 +209,7 @@ func (f *Finder) otherRun() (n policy.Network, w policy.Weights, err error) {
 	if f.Policy.Version > 0 {
 		return f.version(run, its, trained.Name)
 	}
-	c, err := run.Load(runs.Best)
+	c, err := run.Load(run.BestOf(trained.Name))
 	if errors.Is(err, runs.ErrNotFound) {
 		c, err = run.Load(runs.Latest)
 	}

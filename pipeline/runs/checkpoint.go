@@ -16,27 +16,55 @@ type Checkpoint struct {
 	Components    map[string]component.State // by component, such as learner or rollout[0]
 	PolicyVersion uint64
 	EnvSteps      uint64
-	MeanReturn    float64 // over the window; NaN while that is not full: such a checkpoint is never the best
-	Exact         bool    // whether a run resumed from here equals one that was never interrupted
-	WhyNotExact   string  // one sentence, where Exact is false
+	MeanReturn    float64 // of the leading policy, over the window; NaN while that is not full: such a checkpoint is never the best
+	// MeanReturns are those of the policies that do not lead, by their names; none of one whose window is not full. Load leaves them out.
+	MeanReturns map[string]float64
+	Exact       bool   // whether a run resumed from here equals one that was never interrupted
+	WhyNotExact string // one sentence, where Exact is false
 }
 
-// Save writes a checkpoint, makes it the latest and, if its mean return is at least that of the best so far, the
+// Save writes a checkpoint, makes it the latest and, for each policy whose mean return is at least that of its best so far, the
 // best; then it removes all but those that Retain says stay. Checkpoints saved before stay as they are whenever it
 // fails. An error says what to do, is counted, and leaves the run able to go on.
 func (r *Run) Save(c Checkpoint) error { return r.save(c, true) }
 
-// SaveEvaluated writes a checkpoint if its mean return, that of an evaluation, is at least that of the best so far, and makes
-// it the best. The latest stays the latest.
+// SaveEvaluated writes a checkpoint if its mean return, that of an evaluation, is at least that of the best so far of any policy, and
+// makes it the best of those. The latest stays the latest.
 func (r *Run) SaveEvaluated(c Checkpoint) error {
 	r.mu.Lock()
 	keepsBest := r.keep.Best
 	r.mu.Unlock()
-	best, err := readPointer(filepath.Join(r.Dir, checkpointsDir), Best)
-	if !keepsBest || err == nil && best.MeanReturn != nil && *best.MeanReturn > c.MeanReturn {
+	root := filepath.Join(r.Dir, checkpointsDir)
+	if !keepsBest || !slices.ContainsFunc(c.means(), func(m mean) bool { return m.beats(root) }) {
 		return nil
 	}
 	return r.save(c, false)
+}
+
+// mean is the mean return of a policy, with the pointer to the checkpoint that has its best.
+type mean struct {
+	pointer string
+	value   float64
+}
+
+// means returns the known ones of a checkpoint, the leading policy's first.
+func (c *Checkpoint) means() (list []mean) {
+	add := func(pointer string, v float64) {
+		if !math.IsNaN(v) && !math.IsInf(v, 0) {
+			list = append(list, mean{pointer, v})
+		}
+	}
+	add(Best, c.MeanReturn)
+	for _, policy := range sortedNames(c.MeanReturns) {
+		add(bestOf(policy), c.MeanReturns[policy])
+	}
+	return list
+}
+
+// beats reports whether a mean is at least that of the best checkpoint so far.
+func (m mean) beats(root string) bool {
+	best, err := readPointer(root, m.pointer)
+	return err != nil || best.MeanReturn == nil || *best.MeanReturn <= m.value
 }
 
 func (r *Run) save(c Checkpoint, latest bool) error {
@@ -53,7 +81,12 @@ func (r *Run) save(c Checkpoint, latest bool) error {
 		return fmt.Errorf("checkpoint %d of run %s is not saved: %w (%s)", c.PolicyVersion, r.id,
 			advise(err, root), leftover(before))
 	}
-	if err := errors.Join(r.rate(root, folder, m), r.prune(root)); err != nil {
+	for _, x := range c.means() {
+		if r.keep.Best && x.beats(root) {
+			err = errors.Join(err, r.point(root, x.pointer, folder, m, &x.value))
+		}
+	}
+	if err := errors.Join(err, r.prune(root)); err != nil {
 		r.failed++
 		return fmt.Errorf("checkpoint %d of run %s is saved, the older ones are not in order: %w", c.PolicyVersion,
 			r.id, advise(err, root))
@@ -79,8 +112,10 @@ func (r *Run) store(root string, before []stored, c *Checkpoint, latest bool) (m
 	}
 	m = &manifest{Format: Format, Rlhost: r.info.Rlhost, Run: r.id, Sequence: 1,
 		PolicyVersion: c.PolicyVersion, EnvSteps: c.EnvSteps, Exact: c.Exact, WhyNotExact: c.WhyNotExact}
-	if !math.IsNaN(c.MeanReturn) && !math.IsInf(c.MeanReturn, 0) {
-		m.MeanReturn = &c.MeanReturn
+	for _, x := range c.means() {
+		if x.pointer == Best {
+			m.MeanReturn = &x.value
+		}
 	}
 	if len(before) > 0 {
 		m.Sequence = before[0].m.Sequence + 1
@@ -104,7 +139,7 @@ func (r *Run) store(root string, before []stored, c *Checkpoint, latest bool) (m
 func (r *Run) publish(root, folder string, m *manifest) error {
 	err := r.disk.sync(root)
 	if err == nil {
-		err = r.point(root, Latest, folder, m)
+		err = r.point(root, Latest, folder, m, m.MeanReturn)
 	}
 	if err == nil {
 		return nil
@@ -113,18 +148,6 @@ func (r *Run) publish(root, folder string, m *manifest) error {
 		return err // named, though perhaps not yet on the disk
 	}
 	return errors.Join(err, discard(root, folder))
-}
-
-// rate makes a checkpoint the best if its mean return is.
-func (r *Run) rate(root, folder string, m *manifest) error {
-	if !r.keep.Best || m.MeanReturn == nil {
-		return nil
-	}
-	best, err := readPointer(root, Best)
-	if err == nil && best.MeanReturn != nil && *best.MeanReturn > *m.MeanReturn {
-		return nil
-	}
-	return r.point(root, Best, folder, m)
 }
 
 // stage writes all files of a checkpoint into a temporary folder.
@@ -223,15 +246,15 @@ func discard(root, name string) error {
 	return os.RemoveAll(temp)
 }
 
-// milestones returns the first checkpoint at or behind each multiple of Retention.Every, of those given, the newest first.
-func (r *Run) milestones(all []stored) map[string]bool {
+// milestones returns the first checkpoint at or behind each multiple of so many env steps, of those given, the newest first.
+func milestones(all []stored, every uint64) map[string]bool {
 	folders := map[string]bool{}
-	if r.keep.Every == 0 {
+	if every == 0 {
 		return folders
 	}
 	reached := uint64(0)
 	for _, s := range slices.Backward(all) {
-		if n := s.m.EnvSteps / r.keep.Every; n > reached {
+		if n := s.m.EnvSteps / every; n > reached {
 			reached = n
 			folders[s.folder] = true
 		}
@@ -242,17 +265,17 @@ func (r *Run) milestones(all []stored) map[string]bool {
 // prune removes the checkpoints that neither the retention nor a pointer keeps.
 func (r *Run) prune(root string) error {
 	pinned := make(map[string]bool)
-	for _, which := range []string{Latest, Best} {
+	for _, which := range append(bests(root), Latest) {
 		if p, err := readPointer(root, which); err == nil && (which == Latest || r.keep.Best) {
 			pinned[p.Checkpoint] = true
 		}
 	}
 	all := scan(root)
-	milestones := r.milestones(all)
+	first := milestones(all, r.keep.Every)
 	versions := make(map[uint64]bool) // kept so far, newest first
 	for _, s := range all {
 		superseded := versions[s.m.PolicyVersion]
-		if pinned[s.folder] || milestones[s.folder] || !superseded && len(versions) < max(r.keep.Newest, 1) {
+		if pinned[s.folder] || first[s.folder] || !superseded && len(versions) < max(r.keep.Newest, 1) {
 			versions[s.m.PolicyVersion] = true
 			continue
 		}

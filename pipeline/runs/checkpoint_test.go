@@ -390,3 +390,60 @@ func TestFileNamesOfDifferentStatesDiffer(t *testing.T) {
 		}
 	}
 }
+
+// Each policy has a best checkpoint of its own, which stays; and what was best of a policy stays its own when another one leads.
+func TestEachPolicyHasItsBest(t *testing.T) {
+	r := create(t)
+	if err := r.Lead("main"); err != nil {
+		t.Fatal(err)
+	}
+	r.Retain(Retention{Newest: 1, Best: true})
+	for i, returns := range [][2]float64{{10, 1}, {40, 7}, {math.NaN(), 9}, {30, math.NaN()}, {5, 8}} {
+		c := exampleAt(uint64(i + 1))
+		c.MeanReturn, c.MeanReturns = returns[0], map[string]float64{"rival": returns[1]}
+		mustSave(t, r, c)
+	}
+	version := func(which string) uint64 {
+		t.Helper()
+		c, err := r.Load(which)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.PolicyVersion
+	}
+	if got, want := folders(t, r), []string{"00000002", "00000003", "00000005", "best.json", "best.rival.json", "latest.json"}; !slices.Equal(got, want) {
+		t.Errorf("kept %v, want %v", got, want)
+	}
+	if a, b, c := version(r.BestOf("")), version(r.BestOf("main")), version(r.BestOf("rival")); a != 2 || b != 2 || c != 3 {
+		t.Errorf("the best are %d, %d of main and %d of rival, want 2, 2 and 3", a, b, c)
+	}
+	if list := r.Checkpoints(); !slices.Equal(list[0].Best, []string{"best"}) || !slices.Equal(list[1].Best, []string{"best of rival"}) || list[2].Best != nil {
+		t.Errorf("checkpoints %+v", list)
+	}
+	if _, err := r.Load("8"); err == nil || !strings.Contains(err.Error(), "5 (latest), 3 (best of rival), 2 (best)") {
+		t.Errorf("Load of a version that was not saved: %v", err)
+	}
+	evaluated := exampleAt(6)
+	evaluated.MeanReturn, evaluated.MeanReturns = 39, map[string]float64{"rival": 8.5}
+	if err := r.SaveEvaluated(evaluated); err != nil || version("best") != 2 {
+		t.Errorf("an evaluation that is nobody's best: %v", err)
+	}
+	evaluated.MeanReturns["rival"] = 9
+	if err := r.SaveEvaluated(evaluated); err != nil || version("best") != 2 || version(r.BestOf("rival")) != 6 || version(Latest) != 5 {
+		t.Errorf("an evaluation that is rival's best alone: %v, the best is %d, rival's %d", err, version("best"), version(r.BestOf("rival")))
+	}
+	if err := r.Lead("rival"); err != nil || version("best") != 6 || version(r.BestOf("main")) != 2 || r.BestOf("rival") != "best" {
+		t.Errorf("where rival leads: %v, the best is %d, main's %d", err, version("best"), version(r.BestOf("main")))
+	}
+	if err := r.Lead("third"); err != nil || version(r.BestOf("rival")) != 6 {
+		t.Errorf("where a third leads: %v", err)
+	}
+	if _, err := r.Load(r.BestOf("")); !errors.Is(err, ErrNotFound) {
+		t.Errorf("the third has a best: %v", err)
+	}
+	for _, which := range []string{"best.", "best./../../run", "best.a.b"} {
+		if _, err := r.Load(which); err == nil || errors.Is(err, ErrNotFound) {
+			t.Errorf("Load(%q) = %v, want an error of the word", which, err)
+		}
+	}
+}

@@ -42,6 +42,8 @@ type Info struct {
 	Kernel string `json:"kernels"` // set of kernels that parameter hashes hold for, such as avx512
 	// Plugins has the SHA-256 of every plugin by its file or name, in hexadecimal.
 	Plugins map[string]string `json:"plugins,omitempty"`
+	// Policy is the leading one of those that are learned; empty in runs of older versions. Run.Lead sets it.
+	Policy string `json:"policy,omitempty"`
 	// Policies describes each policy that is learned by its name in the file.
 	Policies map[string]json.RawMessage `json:"policies,omitempty"`
 	// Left has the newest version of each policy that was learned and was removed, by its name: versions continue should it come back.
@@ -75,8 +77,9 @@ type Outcome struct {
 	Greedy     *float64 `json:"greedy"`
 	Sampled    *float64 `json:"sampled"`
 	ParamsHash string   `json:"params_hash,omitempty"`
-	// ParamsHashes are those of the policies that were learned besides the leading one, by their names.
-	ParamsHashes map[string]string `json:"params_hashes,omitempty"`
+	// ParamsHashes and Returns are those of the policies that were learned besides the leading one, by their names.
+	ParamsHashes map[string]string  `json:"params_hashes,omitempty"`
+	Returns      map[string]float64 `json:"returns,omitempty"`
 }
 
 // Host is the machine that the run was started on.

@@ -20,7 +20,7 @@ import (
 // checkpoint between the look at its name and the reading.
 const attempts = 100
 
-// Load reads a checkpoint: "latest", "best" or a policy version. Every file of it is checked against the hash
+// Load reads a checkpoint: "latest", "best", what BestOf returns, or a policy version. Every file of it is checked against the hash
 // that was stored with it; ErrCorrupt names the first that differs. An error lists the checkpoints there are.
 // The states have RawMeta in place of Meta.
 func (r *Run) Load(which string) (Checkpoint, error) {
@@ -155,7 +155,7 @@ func scan(root string) []stored {
 
 // resolve returns the folder of a checkpoint.
 func resolve(root, which string) (string, error) {
-	if which == Latest || which == Best || which == "" {
+	if which == Latest || which == "" || isBest(which) {
 		if which == "" {
 			which = Latest
 		}
@@ -185,7 +185,6 @@ func resolve(root, which string) (string, error) {
 // others lists the other checkpoints, for the end of an error.
 func others(root, folder string) string {
 	latest, _ := readPointer(root, Latest)
-	best, _ := readPointer(root, Best)
 	var names []string
 	for _, s := range scan(root) {
 		if s.folder == folder {
@@ -195,8 +194,8 @@ func others(root, folder string) string {
 		if s.folder == latest.Checkpoint {
 			name += " (latest)"
 		}
-		if s.folder == best.Checkpoint {
-			name += " (best)"
+		for _, best := range bestAt(root, s.folder) {
+			name += " (" + best + ")"
 		}
 		names = append(names, name)
 	}
@@ -204,4 +203,14 @@ func others(root, folder string) string {
 		return "; the run has no other checkpoint"
 	}
 	return "; there are also " + strings.Join(names, ", ")
+}
+
+// bestAt says of which policies a checkpoint is the best: "best", "best of rival".
+func bestAt(root, folder string) (list []string) {
+	for _, which := range bests(root) {
+		if p, err := readPointer(root, which); err == nil && p.Checkpoint == folder {
+			list = append(list, strings.Replace(which, bestOf(""), Best+" of ", 1))
+		}
+	}
+	return list
 }

@@ -2,13 +2,17 @@ package runs
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/rlhost/rlhost/core/files"
 )
 
-// pointer is the content of latest.json and best.json.
+// pointer is the content of latest.json, best.json and best.POLICY.json.
 type pointer struct {
 	Format        int      `json:"format"`
 	Rlhost        string   `json:"rlhost"`
@@ -18,12 +22,60 @@ type pointer struct {
 	MeanReturn    *float64 `json:"mean_return"`
 }
 
-func pointerPath(root, which string) string { return filepath.Join(root, which+".json") }
+const pointerSuffix = ".json"
 
-// point makes a pointer name a checkpoint.
-func (r *Run) point(root, which, name string, m *manifest) error {
+func pointerPath(root, which string) string { return filepath.Join(root, which+pointerSuffix) }
+
+// bestOf selects the best checkpoint of a policy that does not lead.
+func bestOf(policy string) string { return Best + "." + policy }
+
+// BestOf returns what Load reads the best checkpoint of a policy by.
+func (r *Run) BestOf(policy string) string {
+	if leading := r.Info().Policy; policy == "" || leading == "" || policy == leading {
+		return Best
+	}
+	return bestOf(policy)
+}
+
+// bests lists the pointers to best checkpoints, the leading policy's first.
+func bests(root string) (list []string) {
+	entries, _ := os.ReadDir(root) // one that cannot be read has none
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), pointerSuffix); ok && isBest(name) {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// isBest reports whether a word selects the best checkpoint of a policy.
+func isBest(which string) bool {
+	policy, other := strings.CutPrefix(which, bestOf(""))
+	return which == Best || other && policy != "" && !strings.ContainsAny(policy, "./\\")
+}
+
+// Lead notes which policy leads from now on. What was the best checkpoint is that of the one that has led so far.
+func (r *Run) Lead(policy string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	root, before := filepath.Join(r.Dir, checkpointsDir), r.info.Policy
+	if err := r.update(func(i *Info) { i.Policy = policy }); err != nil || before == "" || before == policy {
+		return err
+	}
+	err := os.Rename(pointerPath(root, Best), pointerPath(root, bestOf(before)))
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		err = os.Rename(pointerPath(root, bestOf(policy)), pointerPath(root, Best))
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // neither had one
+	}
+	return err
+}
+
+// point makes a pointer name a checkpoint, with that mean return of its policy.
+func (r *Run) point(root, which, name string, m *manifest, mean *float64) error {
 	b, err := encodeJSON(pointer{Format: Format, Rlhost: m.Rlhost, Checkpoint: name,
-		PolicyVersion: m.PolicyVersion, EnvSteps: m.EnvSteps, MeanReturn: m.MeanReturn})
+		PolicyVersion: m.PolicyVersion, EnvSteps: m.EnvSteps, MeanReturn: mean})
 	if err != nil {
 		return err
 	}

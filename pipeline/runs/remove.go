@@ -52,17 +52,17 @@ func Bytes(dir string) (total int64) {
 type Saved struct {
 	PolicyVersion, EnvSteps uint64
 	MeanReturn              *float64
-	Latest, Best            bool
+	Latest                  bool
+	Best                    []string // "best", where it is the leading policy's, "best of rival"
 }
 
 // Checkpoints lists the checkpoints of a run, the one saved first first.
 func (r *Run) Checkpoints() []Saved {
 	root := filepath.Join(r.Dir, checkpointsDir)
 	latest, _ := readPointer(root, Latest)
-	best, _ := readPointer(root, Best)
 	var list []Saved
 	for _, s := range scan(root) {
-		list = append([]Saved{{s.m.PolicyVersion, s.m.EnvSteps, s.m.MeanReturn, s.folder == latest.Checkpoint, s.folder == best.Checkpoint}}, list...)
+		list = append([]Saved{{s.m.PolicyVersion, s.m.EnvSteps, s.m.MeanReturn, s.folder == latest.Checkpoint, bestAt(root, s.folder)}}, list...)
 	}
 	return list
 }

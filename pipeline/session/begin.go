@@ -11,9 +11,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/files"
-	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
-	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/players"
 	"github.com/rlhost/rlhost/pipeline/runs"
@@ -251,12 +249,19 @@ func (s *Session) describe() error {
 	networks := map[string]json.RawMessage{}
 	for _, x := range learnings(s.graph) {
 		e.Learned = append(e.Learned, x.policy.Name)
-		if networks[x.policy.Name], err = networkOf(s.pipeline, x.policy.Name); err != nil {
+		d, err := definitionOf(s, x.policy.Name)
+		if err == nil {
+			networks[x.policy.Name], err = json.Marshal(d.Network)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	s.know(s.before.EnvSteps, s.before.PolicyVersion)
 	exact, why := s.exactness(hashes, e.Kernels)
+	if err := s.run.Lead(s.policy.Name); err != nil {
+		return err
+	}
 	err = s.run.Update(func(i *runs.Info) {
 		i.Rlhost, i.Seed, i.Mode, i.Kernel, i.Plugins = hostabi.Release, e.Seed, e.Mode, e.Kernels, hashes
 		i.Python = interpreterOf(s.graph)
@@ -271,19 +276,6 @@ func (s *Session) describe() error {
 	}
 	s.tell(e)
 	return nil
-}
-
-// networkOf describes the network of a policy.
-func networkOf(p *pipeline.Pipeline, name string) (json.RawMessage, error) {
-	made, err := p.Policy(name)
-	if err != nil {
-		return nil, err
-	}
-	d, err := policy.DefinitionOf(name, made)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(d.Network)
 }
 
 // interpreterOf returns the program that plays a pipeline's environments without a [plugin] table, or nothing.

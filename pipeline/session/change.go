@@ -409,15 +409,18 @@ func differ(c *control.Canary) bool {
 
 // brings reports whether a run that goes from one rule to another ends sooner for the reason given.
 func brings(was, is *component.StopRule, reason component.StopReason) bool {
-	switch reason {
-	case component.StopReturn:
-		return is.HasReturn && (!was.HasReturn || is.Return < was.Return || is.Window != was.Window)
-	case component.StopEnvSteps:
-		return is.EnvSteps > 0 && (was.EnvSteps == 0 || is.EnvSteps < was.EnvSteps)
-	case component.StopWall:
-		return is.Wall > 0 && (was.Wall == 0 || is.Wall < was.Wall)
+	lower := func(a, b *float64) bool { return b != nil && (a == nil || *b < *a || was.Window != is.Window) }
+	earlier := func(a, b uint64) bool { return b > 0 && (a == 0 || b < a) }
+	sooner := func(a, b component.PolicyRule) bool {
+		return reason == component.StopReturn && lower(a.Return, b.Return) || reason == component.StopEnvSteps && earlier(a.EnvSteps, b.EnvSteps)
 	}
-	return false
+	for name, rule := range is.Policies {
+		if sooner(was.Policies[name], rule) {
+			return true
+		}
+	}
+	return sooner(component.PolicyRule{Return: was.Return, EnvSteps: was.EnvSteps}, component.PolicyRule{Return: is.Return, EnvSteps: is.EnvSteps}) ||
+		reason == component.StopWall && is.Wall > 0 && (was.Wall == 0 || is.Wall < was.Wall)
 }
 
 // milliseconds writes a short time: 0.42 ms, 12 ms, 1.3 s.

@@ -60,7 +60,7 @@ func (s *Session) save(snapshot pipeline.Snapshot, ending bool) error {
 		s.last = c.Components
 	}
 	if s.Graph().Run.Evaluation.Every > 0 { // evaluations say which is the best
-		c.MeanReturn = math.NaN()
+		c.MeanReturn, c.MeanReturns = math.NaN(), nil
 	}
 	s.saveErr = s.run.Save(c)
 	s.saved = time.Now()
@@ -72,7 +72,13 @@ func (s *Session) save(snapshot pipeline.Snapshot, ending bool) error {
 func take(s *Session, snapshot pipeline.Snapshot) (runs.Checkpoint, error) {
 	g := s.Graph()
 	states, missing := snapshot()
-	c := runs.Checkpoint{Components: states, MeanReturn: s.gauge(component.GaugeMeanReturn), Exact: g.Synchronous && missing == nil}
+	c := runs.Checkpoint{Components: states, MeanReturn: s.gauge(component.GaugeMeanReturn), MeanReturns: map[string]float64{},
+		Exact: g.Synchronous && missing == nil}
+	for _, x := range learnings(g) {
+		if x.component != s.learner {
+			c.MeanReturns[x.policy.Name] = s.gauge(component.OfPolicy(x.policy.Name, component.GaugeMeanReturn))
+		}
+	}
 	learner, err := learnerOf(s.o.Parts)
 	if err == nil {
 		c.PolicyVersion, c.EnvSteps, err = learner.Progress(states[s.learner])

@@ -2,8 +2,11 @@ package session
 
 import (
 	"context"
+	"errors"
 	"maps"
+	"math"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -17,7 +20,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
-// Metrics of evaluations while the run goes on. The gauges are of the newest one.
+// Metrics of evaluations while the run goes on. The gauges are of the newest one; those of a policy that does not lead have its name in front.
 const (
 	evalReturn   = "eval/episodic_return" // mean, of the way of acting that is judged
 	evalStd      = "eval/return_std"
@@ -30,9 +33,9 @@ const (
 	evalFailures = "eval/failures"
 )
 
-// evaluator plays the policy while the run goes on, as run.evaluation.every asks: at a dataset boundary it takes the state
-// that a checkpoint would hold, and plays what is in it on a goroutine, environments and an actor of its own, as fast as its
-// share of a processor allows. Nothing of the run reads what it does, but for the choice of the best checkpoint.
+// evaluator plays the policies that are learned while the run goes on, as run.evaluation.every asks: at a dataset boundary it takes the
+// state that a checkpoint would hold, and plays what is in it on a goroutine, environments and actors of its own, one policy after the other,
+// as fast as its share of a processor allows. Nothing of the run reads what it does, but for the choice of the best checkpoints.
 type evaluator struct {
 	s      *Session
 	ctx    context.Context
@@ -41,15 +44,19 @@ type evaluator struct {
 	busy   atomic.Bool // an evaluation is under way
 	next   uint64      // env steps from which one is due; of the learner's loop
 
-	// Of the evaluation under way.
-	plugin env.Plugin     // nil before there was one
-	table  graph.EnvTable // that the plugin was loaded from
+	envs map[string]*evaluatedEnv // of the evaluation under way, by name
 
 	done, skipped, failures *stat.Counter
 }
 
+// evaluatedEnv is an environment that evaluations have loaded for themselves.
+type evaluatedEnv struct {
+	plugin env.Plugin
+	table  graph.EnvTable // that it was loaded from
+}
+
 func newEvaluator(s *Session) *evaluator {
-	e := &evaluator{s: s}
+	e := &evaluator{s: s, envs: map[string]*evaluatedEnv{}}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	stats := s.pipeline.Stats()
 	e.done, e.skipped, e.failures = stats.Counter(evalCount), stats.Counter(evalSkipped), stats.Counter(evalFailures)
@@ -99,85 +106,122 @@ func (e *evaluator) boundary(snapshot pipeline.Snapshot) error {
 	return nil
 }
 
-// evaluate plays the policy of a checkpoint, and keeps it if it is the best so far.
+// evaluate plays the policies of a checkpoint, and keeps it if it is the best so far of one of them.
 func (e *evaluator) evaluate(g *graph.Graph, c runs.Checkpoint) {
-	p, ratings, err := e.play(g, &c)
-	if e.ctx.Err() != nil {
-		return
+	c.MeanReturn, c.MeanReturns = math.NaN(), map[string]float64{}
+	failed := false
+	for _, x := range leadingFirst(e.s, g) {
+		told, err := e.play(g, &c, x)
+		if e.ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			failed = true
+			e.s.log.Warn("an evaluation failed, training goes on", "policy", x.policy.Name, "env_steps", c.EnvSteps, "policy_version", c.PolicyVersion, "error", err)
+			continue
+		}
+		if e.publish(g, told); told.Leads {
+			c.MeanReturn = told.Return
+		} else {
+			c.MeanReturns[told.Policy] = told.Return
+		}
+		e.s.tell(*told)
 	}
-	if err != nil {
+	if failed {
 		e.failures.Inc()
-		e.s.log.Warn("an evaluation failed, training goes on", "env_steps", c.EnvSteps, "policy_version", c.PolicyVersion, "error", err)
-		return
+	} else {
+		e.done.Inc()
 	}
-	stats := e.s.pipeline.Stats()
-	for name, v := range map[string]float64{
-		evalReturn: p.Return, evalStd: p.Std, evalLength: p.Length, evalStep: float64(c.EnvSteps), evalVersion: float64(c.PolicyVersion),
-	} {
-		stats.Gauge(name).Set(v)
-	}
-	if players.Pooled(g, e.s.policy.Name) {
-		stats.Gauge(evalElo).Set(ratings.Elo())
-	}
-	e.done.Inc()
-	c.MeanReturn = p.Return
 	if err := e.s.run.SaveEvaluated(c); err != nil {
 		e.s.log.Error("training goes on without this checkpoint", "error", err)
 	}
-	e.s.tell(Evaluated{EnvSteps: c.EnvSteps, PolicyVersion: c.PolicyVersion, Played: p, Deterministic: g.Run.Evaluation.Deterministic,
-		Ratings: ratings})
 }
 
-// play plays the episodes in the way that is judged, and the matches that rate a policy with a pool; the ratings are nil where there are
-// none.
-func (e *evaluator) play(g *graph.Graph, c *runs.Checkpoint) (p Played, ratings *players.Ratings, err error) {
-	network, weights, err := players.WeightsOf(e.s.o.Parts, c.Components[e.s.learner])
-	if err != nil {
-		return p, nil, err
+// leadingFirst returns what is learned in a graph, the leading policy first.
+func leadingFirst(s *Session, g *graph.Graph) []learning {
+	list := learnings(g)
+	if i := slices.IndexFunc(list, func(x learning) bool { return x.component == s.learner }); i > 0 {
+		list = slices.Insert(slices.Delete(slices.Clone(list), i, i+1), 0, list[i])
 	}
-	if err := e.load(g); err != nil {
-		return p, nil, err
-	}
-	o := EvaluationOf(g, uint64(e.s.gauge(component.GaugeLongestEpisode))).Options
-	o.Plugin, o.Greedy, o.Share = e.plugin, g.Run.Evaluation.Deterministic, g.Run.Evaluation.Share
-	r := players.Reader{Parts: e.s.o.Parts, Graph: g, States: c.Components, Spec: e.plugin.Spec()}
-	beside, err := r.Beside(e.s.policy)
-	if err != nil {
-		return p, nil, err
-	}
-	d := &policy.Definition{Network: network, Backend: e.s.definition().Backend}
-	if p, err = playOnce(e.ctx, players.Player{Definition: d, Weights: weights}, beside, o); err != nil {
-		return p, nil, err
-	}
-	ratings, err = ratingsOf(e.ctx, e.s, &r, e.plugin, o)
-	return p, ratings, err
+	return list
 }
 
-// load loads the environment for evaluations alone: that of the run may be replaced at any moment.
-func (e *evaluator) load(g *graph.Graph) error {
-	of := g.Env(e.s.policy.Env)
-	if e.plugin != nil && reflect.DeepEqual(e.table, of.Table) {
-		return nil
+// publish makes what an evaluation came to visible in the metrics.
+func (e *evaluator) publish(g *graph.Graph, x *Evaluated) {
+	set := func(name string, v float64) {
+		if !x.Leads {
+			name = component.OfPolicy(x.Policy, name)
+		}
+		e.s.pipeline.Stats().Gauge(name).Set(v)
+	}
+	set(evalReturn, x.Return)
+	set(evalStd, x.Std)
+	set(evalLength, x.Length)
+	set(evalStep, float64(x.EnvSteps))
+	set(evalVersion, float64(x.PolicyVersion))
+	if players.Pooled(g, x.Policy) {
+		set(evalElo, x.Ratings.Elo())
+	}
+}
+
+// play plays the episodes of one policy in the way that is judged, and the matches that rate one with a pool.
+func (e *evaluator) play(g *graph.Graph, c *runs.Checkpoint, of learning) (*Evaluated, error) {
+	state := c.Components[of.component]
+	network, weights, err := players.WeightsOf(e.s.o.Parts, state)
+	if err != nil {
+		return nil, err
+	}
+	x := &Evaluated{Policy: of.policy.Name, Leads: of.component == e.s.learner, Deterministic: g.Run.Evaluation.Deterministic}
+	if x.PolicyVersion, x.EnvSteps, err = progressOf(e.s.o.Parts, state); err != nil {
+		return nil, err
+	}
+	plugin, err := e.load(g, of.policy.Env)
+	if err != nil {
+		return nil, err
+	}
+	o := players.EvaluationOf(g, uint64(e.s.gauge(component.GaugeLongestEpisode))).Options
+	o.Plugin, o.Greedy, o.Share = plugin, x.Deterministic, g.Run.Evaluation.Share
+	r := players.Reader{Parts: e.s.o.Parts, Graph: g, States: c.Components, Spec: plugin.Spec()}
+	beside, err := r.Beside(of.policy)
+	if err != nil {
+		return nil, err
+	}
+	d, err := definitionOf(e.s, of.policy.Name)
+	if err != nil {
+		return nil, err
+	}
+	d = &policy.Definition{Network: network, Backend: d.Backend}
+	if x.Played, err = players.Play(e.ctx, players.Player{Definition: d, Weights: weights}, beside, o); err != nil {
+		return nil, err
+	}
+	x.Ratings, err = ratingsOf(e.ctx, e.s, of.policy, &r, plugin, o)
+	return x, err
+}
+
+// load loads an environment for evaluations alone: that of the run may be replaced at any moment.
+func (e *evaluator) load(g *graph.Graph, name string) (env.Plugin, error) {
+	of, had := g.Env(name), e.envs[name]
+	if had != nil && reflect.DeepEqual(had.table, of.Table) {
+		return had.plugin, nil
 	}
 	plugin, err := e.s.o.Parts.Load(e.ctx, of.Name, of.Table, g.Dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if e.plugin != nil {
-		err = e.plugin.Close()
+	e.envs[name] = &evaluatedEnv{plugin, of.Table}
+	if had != nil {
+		err = had.plugin.Close()
 	}
-	e.plugin, e.table = plugin, of.Table
-	return err
+	return plugin, err
 }
 
 // stop ends an evaluation under way, which then counts for nothing.
-func (e *evaluator) stop() error {
+func (e *evaluator) stop() (err error) {
 	e.cancel()
 	e.all.Wait()
-	if e.plugin == nil {
-		return nil
+	for _, x := range e.envs {
+		err = errors.Join(err, x.plugin.Close())
 	}
-	plugin := e.plugin
-	e.plugin = nil
-	return plugin.Close()
+	clear(e.envs)
+	return err
 }

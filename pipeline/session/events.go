@@ -62,10 +62,12 @@ type Saved struct {
 	Err                     error
 }
 
-// Evaluated says how a frozen policy did while the run went on.
+// Evaluated says how a policy that is learned did while the run went on.
 type Evaluated struct {
+	Policy                  string
+	Leads                   bool
 	EnvSteps, PolicyVersion uint64 // of the policy
-	Played
+	players.Played
 	Deterministic bool             // how it acted
 	Ratings       *players.Ratings // of a policy with a pool; nil where none of its versions could be played
 }
@@ -76,7 +78,11 @@ func (e *Evaluated) String() string {
 	if e.Ratings != nil {
 		elo = fmt.Sprintf(", Elo %.0f", e.Ratings.Elo())
 	}
-	return fmt.Sprintf("evaluation at %d env steps: return %s%s", e.EnvSteps, text.Returns(e.Return, e.Std), elo)
+	whose := ""
+	if !e.Leads {
+		whose = " of " + e.Policy
+	}
+	return fmt.Sprintf("evaluation%s at %d env steps: return %s%s", whose, e.EnvSteps, text.Returns(e.Return, e.Std), elo)
 }
 
 // Failed says that an error has ended the run, of which the newest checkpoint stays.

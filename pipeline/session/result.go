@@ -9,7 +9,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
-	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/players"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/plugins/evaluation"
@@ -32,12 +32,14 @@ type Result struct {
 	Episodes                uint64
 	MeanReturn              float64 // over the window at the last boundary; NaN while that is not full
 	ReachedReturn           float64 // over the window when it ended the run; NaN if that did not
+	ReachedBy               string  // the policy that does not lead whose rule ended the run; else empty
 	ParamsHash              string  // empty if no dataset was learned from
 	// ParamsHashes are those of the other policies that were learned, by their names; nil if there are none.
 	ParamsHashes map[string]string
-	Evaluation   *Evaluation
-	Saved        bool  // the state that the run ended in was taken
-	SaveErr      error // and why it could not be written, or nil
+	Evaluation   *players.Evaluation
+	Evaluations  map[string]*players.Evaluation // of the other policies that were learned, likewise
+	Saved        bool                           // the state that the run ended in was taken
+	SaveErr      error                          // and why it could not be written, or nil
 	Took         time.Duration
 }
 
@@ -46,11 +48,9 @@ func (s *Session) finish(ctx context.Context, reason component.StopReason) (*Res
 	p := s.Progress()
 	r := &Result{
 		Reason: reason, EnvSteps: p.EnvSteps, PolicyVersion: p.PolicyVersion, Episodes: s.count("runner/episodes"),
-		MeanReturn: s.at.MeanReturn, ReachedReturn: math.NaN(), Saved: s.last != nil, SaveErr: s.saveErr,
+		MeanReturn: s.at.MeanReturn, Saved: s.last != nil, SaveErr: s.saveErr,
 	}
-	if reason == component.StopReturn {
-		r.ReachedReturn = s.gauge(component.GaugeReachedReturn)
-	}
+	r.ReachedBy, r.ReachedReturn = reached(s)
 	if s.last != nil {
 		_, weights, err := players.WeightsOf(s.o.Parts, s.last[s.learner])
 		if err != nil {
@@ -61,7 +61,7 @@ func (s *Session) finish(ctx context.Context, reason component.StopReason) (*Res
 			return nil, s.failed(err)
 		}
 		if reason != component.StopInterrupted {
-			if r.Evaluation, err = s.evaluate(ctx, weights); err != nil && ctx.Err() == nil {
+			if err := evaluateAll(ctx, s, r); err != nil && ctx.Err() == nil {
 				return nil, s.failed(err)
 			}
 		}
@@ -69,6 +69,18 @@ func (s *Session) finish(ctx context.Context, reason component.StopReason) (*Res
 	r.Took = time.Since(s.started)
 	err := s.run.Update(func(i *runs.Info) { i.Outcome = r.outcome() })
 	return r, errors.Join(err, s.run.End(string(reason)))
+}
+
+// reached returns the policy that does not lead whose rule ended the run, empty if none did, and the mean return that ended it, NaN if that
+// did not.
+func reached(s *Session) (policy string, mean float64) {
+	for name := range s.Graph().Run.Stop.Policies {
+		mean = s.gauge(component.OfPolicy(name, component.GaugeReachedReturn))
+		if !math.IsNaN(mean) || !math.IsNaN(s.gauge(component.OfPolicy(name, component.GaugeReachedSteps))) {
+			return name, mean
+		}
+	}
+	return "", s.gauge(component.GaugeReachedReturn)
 }
 
 // hashesBeside returns the hashes of the parameters of the policies that do not lead, nil if there are none.
@@ -99,36 +111,82 @@ func (r *Result) outcome() *runs.Outcome {
 	if e := r.Evaluation; e != nil {
 		o.Return, o.Greedy, o.Sampled = &e.Judged().Return, &e.Greedy.Return, &e.Sampled.Return
 	}
+	o.Returns = r.Returns()
 	return o
 }
 
-// evaluate plays the frozen evaluation that the file asks for.
-func (s *Session) evaluate(ctx context.Context, w policy.Weights) (*Evaluation, error) {
-	plugin, err := s.pipeline.Env(s.policy.Env)
+// Returns are the judged returns of the policies that do not lead, nil if none was evaluated.
+func (r *Result) Returns() map[string]float64 {
+	if len(r.Evaluations) == 0 {
+		return nil
+	}
+	returns := map[string]float64{}
+	for name, e := range r.Evaluations {
+		returns[name] = e.Judged().Return
+	}
+	return returns
+}
+
+// evaluateAll plays the frozen evaluations that the file asks for. That of a policy which does not lead may fail.
+func evaluateAll(ctx context.Context, s *Session, r *Result) error {
+	for _, x := range leadingFirst(s, s.Graph()) {
+		e, err := s.evaluate(ctx, x)
+		switch {
+		case x.component == s.learner:
+			if r.Evaluation = e; err != nil {
+				return err
+			}
+		case err == nil && e != nil:
+			if r.Evaluations == nil {
+				r.Evaluations = map[string]*players.Evaluation{}
+			}
+			r.Evaluations[x.policy.Name] = e
+		case err != nil && ctx.Err() == nil:
+			s.log.Warn("a policy is not evaluated", "policy", x.policy.Name, "error", err)
+		}
+	}
+	return ctx.Err()
+}
+
+// evaluate plays that of one policy; nil of one that has no state.
+func (s *Session) evaluate(ctx context.Context, of learning) (*players.Evaluation, error) {
+	state, saved := s.last[of.component]
+	if !saved {
+		return nil, nil
+	}
+	plugin, err := s.pipeline.Env(of.policy.Env)
 	if err != nil {
 		return nil, err
 	}
-	o := EvaluationOf(s.Graph(), uint64(s.gauge(component.GaugeLongestEpisode)))
-	r := players.Reader{Parts: s.o.Parts, Graph: s.Graph(), States: s.last, Spec: plugin.Spec()}
-	if o.Beside, err = r.Beside(s.policy); err != nil {
+	d, err := definitionOf(s, of.policy.Name)
+	if err != nil {
 		return nil, err
 	}
-	e, err := Evaluate(ctx, plugin, s.definition(), w, o)
+	_, weights, err := players.WeightsOf(s.o.Parts, state)
+	if err != nil {
+		return nil, err
+	}
+	o := players.EvaluationOf(s.Graph(), uint64(s.gauge(component.GaugeLongestEpisode)))
+	r := players.Reader{Parts: s.o.Parts, Graph: s.Graph(), States: s.last, Spec: plugin.Spec()}
+	if o.Beside, err = r.Beside(of.policy); err != nil {
+		return nil, err
+	}
+	e, err := players.Evaluate(ctx, plugin, players.Player{Definition: d, Weights: weights}, o)
 	if err == nil {
-		e.Ratings, err = ratingsOf(ctx, s, &r, plugin, o.Options)
+		e.Ratings, err = ratingsOf(ctx, s, of.policy, &r, plugin, o.Options)
 	}
 	return e, err
 }
 
-// ratingsOf rates the versions of the leading policy in matches with sampled actions; nil where it has no pool, or none could be played.
-func ratingsOf(ctx context.Context, s *Session, r *players.Reader, plugin env.Plugin, o evaluation.Options) (*players.Ratings, error) {
-	if r.Spec.Agents() < 2 || len(r.Spec.Groups) > 1 || !players.Pooled(r.Graph, s.policy.Name) {
+// ratingsOf rates the versions of a policy in matches with sampled actions; nil where it has no pool, or none could be played.
+func ratingsOf(ctx context.Context, s *Session, p *graph.Policy, r *players.Reader, plugin env.Plugin, o evaluation.Options) (*players.Ratings, error) {
+	if r.Spec.Agents() < 2 || len(r.Spec.Groups) > 1 || !players.Pooled(r.Graph, p.Name) {
 		return nil, nil
 	}
 	o.Greedy = false
-	ratings, err := r.Rate(ctx, s.policy, plugin, o)
+	ratings, err := r.Rate(ctx, p, plugin, o)
 	if err != nil && ctx.Err() == nil { // what was trained stands
-		s.log.Warn("the versions of the policy are not rated", "policy", s.policy.Name, "error", err)
+		s.log.Warn("the versions of the policy are not rated", "policy", p.Name, "error", err)
 	}
 	return ratings, ctx.Err()
 }

@@ -14,16 +14,13 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
-// definition returns the policy that a training is about.
-func (s *Session) definition() *policy.Definition { return definitionOf(s, s.policy.Name) }
-
-// definitionOf returns a policy of the pipeline.
-func definitionOf(s *Session, name string) *policy.Definition {
+// definitionOf returns a policy of the pipeline that runs.
+func definitionOf(s *Session, name string) (*policy.Definition, error) {
 	made, err := s.pipeline.Policy(name)
 	if err != nil {
-		panic(fmt.Sprintf("rlhost: a built pipeline lost its policy: %v", err))
+		return nil, err
 	}
-	return made.(*policy.Definition)
+	return policy.DefinitionOf(name, made)
 }
 
 // kernelsOf names what computes the parameters that are learned: kernels of a backend, or a plugin that a learner is of and that is
@@ -31,7 +28,11 @@ func definitionOf(s *Session, name string) *policy.Definition {
 func kernelsOf(s *Session) (text string) {
 	leading := ""
 	for _, x := range slices.Insert(learnings(s.graph), 0, learning{s.policy, s.learner}) {
-		kernels := definitionOf(s, x.policy.Name).Backend.Kernels()
+		d, err := definitionOf(s, x.policy.Name)
+		if err != nil {
+			panic(fmt.Sprintf("rlhost: a built pipeline lost its policy: %v", err))
+		}
+		kernels := d.Backend.Kernels()
 		if c := s.graph.Component(x.component); c != nil && c.Plugin != "" && c.Plugin != x.policy.Plugin {
 			kernels = "plugin " + c.Plugin
 		}
@@ -113,7 +114,7 @@ type Session struct {
 
 // Progress is what is known of a training, and of its leading policy, while it goes on.
 type Progress struct {
-	Run, Kernels            string
+	Run, Kernels, Policy    string
 	EnvSteps, PolicyVersion uint64 // at the last boundary that was looked at
 }
 
@@ -141,5 +142,5 @@ func (s *Session) Progress() Progress {
 
 // know updates what Progress returns.
 func (s *Session) know(envSteps, policyVersion uint64) {
-	s.progress.Store(&Progress{Run: s.run.ID(), Kernels: kernelsOf(s), EnvSteps: envSteps, PolicyVersion: policyVersion})
+	s.progress.Store(&Progress{Run: s.run.ID(), Kernels: kernelsOf(s), Policy: s.policy.Name, EnvSteps: envSteps, PolicyVersion: policyVersion})
 }

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"math"
+	"slices"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/stat"
@@ -14,8 +15,9 @@ const gaugeMeanLength = "charts/episodic_length"
 
 // returns is what is known of the episodes of one policy.
 type returns struct {
-	window *Window
-	task   uint16 // of the episodes in the window
+	window  *Window
+	task    uint16 // of the episodes in the window
+	trained uint64 // env steps that the policy has learned from; 0 of one that nobody learns
 	// The program reads these: the window's mean, NaN while it is not full, and its mean length.
 	meanReturn, meanLength *stat.Gauge
 }
@@ -42,6 +44,13 @@ func (r *returns) count(e trajectory.Episode) (anew bool) {
 	}
 	r.window.Push(e)
 	return newer > 0
+}
+
+// learned takes from what a learner reports how many env steps the policy has learned from.
+func (r *returns) learned(names []string, values []float64) {
+	if i := slices.Index(names, globalStep); i >= 0 && values[i] >= 0 && values[i] < math.MaxInt64 {
+		r.trained = uint64(values[i])
+	}
 }
 
 // publish makes the window's numbers visible to the rest of the program.
@@ -115,6 +124,7 @@ func (c *Runner) returnsOf(policy string) *returns {
 		r = &made
 		c.others[policy] = r
 		made.window.SetEnvs(int(c.known))
+		made.publish()
 		c.syncActing()
 	}
 	return r

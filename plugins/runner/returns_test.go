@@ -16,7 +16,7 @@ import (
 // Rollouts 1 and 2 have a policy each, in rollout 3 several act.
 func twoPolicies() setup {
 	return setup{
-		envs: 4, run: component.Run{Policy: "main", Stop: component.StopRule{Return: 10, HasReturn: true, Window: 2, EnvSteps: 5000}},
+		envs: 4, run: component.Run{Policy: "main", Stop: component.StopRule{Return: new(10.0), Window: 2, EnvSteps: 5000}},
 		policies: map[uint16]string{1: "main", 2: "rival", 4: "main", 5: "rival"}, acting: map[string]int{"main": 2, "rival": 2, "past": 1},
 	}
 }
@@ -202,6 +202,61 @@ func TestEpisodesKeepTheColumnsOfTheirFile(t *testing.T) {
 		g.end()
 		if got, want := read(t, dir, EpisodesFile), before+"10,0,1,10,true\n"; got != want {
 			t.Errorf("episodes are\n%s\nwant\n%s", got, want)
+		}
+	})
+}
+
+// A rule for one policy ends the run by that policy's own window and its own env steps, whoever leads, and it is told which it was.
+func TestRunner_RulesForSinglePolicies(t *testing.T) {
+	rule := func(policy string, r component.PolicyRule) setup {
+		s := twoPolicies()
+		s.run.Stop.Policies = map[string]component.PolicyRule{policy: r}
+		return s
+	}
+	gauge := func(g *rig, name string) float64 { return g.h.Stats.Gauge(name).Value() }
+	watch(t, rule("rival", component.PolicyRule{Return: new(60.5)}), func(t *testing.T, g *rig) {
+		for env := range uint32(2) {
+			g.played(2, trajectory.Episode{Return: 59, Length: 5, Env: 2 + env})
+			g.played(3, trajectory.Episode{Return: 90, Length: 9, Env: env, Policy: trajectory.PolicyID("past")})
+		}
+		g.wantStops()
+		g.played(2, trajectory.Episode{Return: 61, Length: 5, Env: 2})
+		g.wantStops()
+		g.played(2, trajectory.Episode{Return: 61, Length: 5, Env: 3})
+		g.wantStops(component.StopReturn)
+		if reached := gauge(g, "rival/charts/reached_return"); reached != 61 {
+			t.Errorf("rival has reached %v, want 61", reached)
+		}
+	})
+	watch(t, rule("past", component.PolicyRule{Return: new(90.0)}), func(t *testing.T, g *rig) { // nobody learns it
+		g.played(3, trajectory.Episode{Return: 90, Length: 9, Env: 0, Policy: trajectory.PolicyID("past")})
+		g.wantStops()
+		g.played(3, trajectory.Episode{Return: 90, Length: 9, Env: 0, Policy: trajectory.PolicyID("past")})
+		g.wantStops(component.StopReturn)
+	})
+	var state component.State
+	steps := rule("rival", component.PolicyRule{EnvSteps: 7000})
+	watch(t, steps, func(t *testing.T, g *rig) {
+		g.reported(4, 4096, 1)
+		g.reported(5, 6999, 1)
+		g.wantStops()
+		state = g.snapshot()
+		g.reported(5, 7000, 1)
+		g.wantStops(component.StopEnvSteps)
+		if reached := gauge(g, "rival/charts/reached_steps"); reached != 7000 {
+			t.Errorf("rival has reached %v env steps, want 7000", reached)
+		}
+	})
+	steps = rule("rival", component.PolicyRule{EnvSteps: 6000})
+	steps.from = &state
+	watch(t, steps, func(t *testing.T, g *rig) { g.wantStops(component.StopEnvSteps) }) // it was there when it went on
+	both := rule("main", component.PolicyRule{Return: new(5.0)})
+	watch(t, both, func(t *testing.T, g *rig) { // the leading one has rules of both kinds
+		g.played(1, trajectory.Episode{Return: 6, Length: 1, Env: 0})
+		g.played(1, trajectory.Episode{Return: 6, Length: 1, Env: 1})
+		g.wantStops(component.StopReturn)
+		if reached := gauge(g, component.GaugeReachedReturn); reached != 6 {
+			t.Errorf("main has reached %v, want 6", reached)
 		}
 	})
 }

@@ -11,7 +11,7 @@ import (
 // The learner continues to its next boundary, and the window with it: the state that ended the run is reported
 // separately.
 func TestReachedReturnIsTheOneThatEndedTheRun(t *testing.T) {
-	watch(t, setup{run: component.Run{Stop: component.StopRule{HasReturn: true, Return: 1.9, Window: 4}}, envs: 2}, func(t *testing.T, g *rig) {
+	watch(t, setup{run: component.Run{Stop: component.StopRule{Return: new(1.9), Window: 4}}, envs: 2}, func(t *testing.T, g *rig) {
 		for i := range 4 {
 			g.episode(i%2, 2, 5)
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"path/filepath"
 	"slices"
 	"time"
@@ -53,7 +52,6 @@ type Runner struct {
 
 	made    *stat.Counter // env steps made since the program was started
 	offset  int64         // env steps of the run made by earlier programs
-	trained uint64        // env steps that the leading policy has learned from
 	version uint64        // its newest version
 	latest  map[string]float64
 	beside  row             // what other learners have reported since the last metrics line
@@ -112,8 +110,8 @@ func (c *Runner) Start(h *component.Host) error {
 	if n := h.Peers("runner"); n > 1 {
 		return fmt.Errorf("the pipeline has %d runners, want one: they would write the same files", n)
 	}
-	if h.PolicyOf == nil && h.Peers("learner") > 1 {
-		return errors.New("the pipeline has several learners, and in another process the runner cannot tell them apart: leave its `runtime` out")
+	if h.PolicyOf == nil && (h.Peers("learner") > 1 || len(h.Run.Stop.Policies) > 0) {
+		return errors.New("the pipeline has several learners or rules for single policies, and in another process the runner cannot tell those apart: leave its `runtime` out")
 	}
 	c.h, c.naming, c.others = h, newPolicies(h), map[string]*returns{}
 	size := h.Run.Stop.Window
@@ -163,8 +161,10 @@ func (c *Runner) begin(*hostabi.Message) {
 	}
 	c.syncEnvs()
 	c.publish()
-	c.checkReturn()
-	c.checkEnvSteps()
+	c.eachReturns(func(policy string, r *returns) {
+		c.checkReturn(c.naming.beside(policy), r)
+		c.checkEnvSteps(c.naming.beside(policy), r)
+	})
 }
 
 func (c *Runner) tick() {
@@ -233,9 +233,7 @@ func (c *Runner) onEpisode(m *hostabi.Message) {
 		c.h.Log.Info("the window of returns begins anew with the episodes of the new environments", "task", e.Task)
 	}
 	r.publish()
-	if policy == "" {
-		c.checkReturn()
-	}
+	c.checkReturn(policy, r)
 }
 
 // nameOf returns the name of a policy, which is empty for the leading one; none for one that is not known.
@@ -246,18 +244,44 @@ func (c *Runner) nameOf(policy string, known bool) string {
 	return cmp.Or(policy, c.h.Run.Policy)
 }
 
-func (c *Runner) checkReturn() {
-	rule := c.h.Run.Stop
-	if mean := c.window.Mean(); rule.HasReturn && !c.stopping && c.window.Full() && mean >= rule.Return {
-		c.h.Stats.Gauge(component.GaugeReachedReturn).Set(mean)
-		c.stop(component.StopReturn)
+// checkReturn ends the run where the mean return of a policy does; its name is empty for the leading one.
+func (c *Runner) checkReturn(policy string, r *returns) {
+	rule, own := c.rules(policy)
+	for _, least := range []*float64{rule.Return, own.Return} {
+		if mean := r.window.Mean(); least != nil && !c.stopping && r.window.Full() && mean >= *least {
+			c.h.Stats.Gauge(c.named(policy, component.GaugeReachedReturn)).Set(mean)
+			c.stop(component.StopReturn)
+		}
 	}
 }
 
-func (c *Runner) checkEnvSteps() {
-	if limit := c.h.Run.Stop.EnvSteps; limit > 0 && c.trained >= limit {
+// checkEnvSteps ends the run where what a policy has learned from does; its name is empty for the leading one.
+func (c *Runner) checkEnvSteps(policy string, r *returns) {
+	rule, own := c.rules(policy)
+	if rule.EnvSteps > 0 && r.trained >= rule.EnvSteps {
 		c.stop(component.StopEnvSteps)
 	}
+	if own.EnvSteps > 0 && r.trained >= own.EnvSteps && !c.stopping {
+		c.h.Stats.Gauge(c.named(policy, component.GaugeReachedSteps)).Set(float64(r.trained))
+		c.stop(component.StopEnvSteps)
+	}
+}
+
+// rules returns what run.stop asks of a policy: itself, which is of the leading one alone, and by the policy's name.
+func (c *Runner) rules(policy string) (rule, own component.PolicyRule) {
+	stop := &c.h.Run.Stop
+	if policy == "" {
+		rule = component.PolicyRule{Return: stop.Return, EnvSteps: stop.EnvSteps}
+	}
+	return rule, stop.Policies[c.nameOf(policy, true)]
+}
+
+// named returns what a number of a policy is called.
+func (c *Runner) named(policy, name string) string {
+	if policy == "" {
+		return name
+	}
+	return component.OfPolicy(policy, name)
 }
 
 func (c *Runner) stop(reason component.StopReason) {
@@ -280,19 +304,22 @@ func (c *Runner) onStats(m *hostabi.Message) {
 		for i, name := range names {
 			c.beside.set(component.OfPolicy(policy, name), values[i])
 		}
+		if _, asked := c.h.Run.Stop.Policies[policy]; asked {
+			r := c.returnsOf(policy)
+			r.learned(names, values)
+			c.checkEnvSteps(policy, r)
+		}
 		return
 	}
 	for i, name := range names {
 		c.latest[name] = values[i]
 	}
-	if steps, ok := c.latest[globalStep]; ok && steps >= 0 && steps < math.MaxInt64 {
-		c.trained = uint64(steps)
-	}
+	c.learned(names, values)
 	c.version = m.PolicyVersion
 	c.syncActing() // a policy may act in other environments than before
 	c.log.flushEpisodes()
 	c.writeMetrics(names, values)
-	c.checkEnvSteps()
+	c.checkEnvSteps("", &c.returns)
 	c.checkRate()
 }
 

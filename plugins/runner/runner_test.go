@@ -24,7 +24,7 @@ import (
 
 func TestRunEndsWhenTheFullWindowReachesTheReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rule := component.StopRule{HasReturn: true, Return: 475, Window: 4}
+		rule := component.StopRule{Return: new(475.0), Window: 4}
 		g := start(t, setup{run: component.Run{Stop: rule}, envs: 8})
 		defer g.end()
 		for env := range 7 {
@@ -45,11 +45,11 @@ func TestRunEndsWhenTheFullWindowReachesTheReturn(t *testing.T) {
 
 func TestReturnOfZeroCanBeATarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for has, want := range map[bool]int{true: 1, false: 0} {
-			g := start(t, setup{run: component.Run{Stop: component.StopRule{HasReturn: has, Window: 1}}, envs: 1})
+		for least, want := range map[*float64]int{new(0.0): 1, nil: 0} {
+			g := start(t, setup{run: component.Run{Stop: component.StopRule{Return: least, Window: 1}}, envs: 1})
 			g.episode(0, 0, 1)
 			if len(g.stops()) != want {
-				t.Errorf("stopped %d times with HasReturn = %v, want %d", len(g.stops()), has, want)
+				t.Errorf("stopped %d times with a rule on returns: %v, want %d", len(g.stops()), least != nil, want)
 			}
 			g.end()
 		}
@@ -230,7 +230,7 @@ func (g *rig) play(from, to int) {
 
 func TestResumedRunGoesOnAsTheUnbrokenOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rule := component.StopRule{HasReturn: true, Return: 60, Window: 10, Wall: time.Hour}
+		rule := component.StopRule{Return: new(60.0), Window: 10, Wall: time.Hour}
 		unbroken, broken := t.TempDir(), t.TempDir()
 		g := start(t, setup{run: component.Run{Dir: unbroken, Synchronous: true, Stop: rule}, envs: 4})
 		g.play(0, 30)
@@ -279,7 +279,7 @@ func stepsOf(t *testing.T, dir string) (steps []float64) {
 
 func TestResumeInAsyncModeWaitsForEveryEnvironmentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rule := component.StopRule{HasReturn: true, Return: 0, Window: 4}
+		rule := component.StopRule{Return: new(0.0), Window: 4}
 		g := start(t, setup{run: component.Run{Stop: rule}, envs: 2})
 		for range 4 {
 			g.episode(0, -1, 1)
@@ -354,7 +354,7 @@ func TestStopBeforeStartIsHarmless(t *testing.T) {
 
 func TestEpisodeSlotDoesNotAllocate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rule := component.StopRule{HasReturn: true, Return: 1e9}
+		rule := component.StopRule{Return: new(1e9)}
 		g := start(t, setup{run: component.Run{Dir: t.TempDir(), Stop: rule}, envs: 32})
 		g.end() // the slot is called from here now
 		m := trajectory.Episode{Return: 123.456, Length: 123}.Message()

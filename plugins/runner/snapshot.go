@@ -30,8 +30,9 @@ type saved struct {
 
 // savedOther is the window of a policy that does not lead.
 type savedOther struct {
-	Window WindowState `json:"window"`
-	Task   uint16      `json:"task,omitempty"`
+	Window  WindowState `json:"window"`
+	Task    uint16      `json:"task,omitempty"`
+	Trained uint64      `json:"env_steps,omitempty"`
 }
 
 const windowBlob = "window"
@@ -51,7 +52,7 @@ func (c *Runner) Snapshot() (component.State, error) {
 		if s.Others == nil {
 			s.Policy, s.Others = c.h.Run.Policy, map[string]savedOther{}
 		}
-		s.Others[policy] = savedOther{Window: r.window.State(), Task: r.task}
+		s.Others[policy] = savedOther{Window: r.window.State(), Task: r.task, Trained: r.trained}
 		blobs[otherBlob(policy)] = r.window.Append(nil)
 	}
 	return component.State{Meta: s, Blobs: blobs}, nil
@@ -64,8 +65,8 @@ func (s *saved) led(policy string, blobs map[string][]byte) {
 	}
 	was := s.Policy
 	next, known := s.Others[policy]
-	s.Others[was], blobs[otherBlob(was)] = savedOther{s.Window, s.Task}, blobs[windowBlob]
-	s.Policy, s.Trained, s.Version = policy, 0, 0 // its learner will tell
+	s.Others[was], blobs[otherBlob(was)] = savedOther{s.Window, s.Task, s.Trained}, blobs[windowBlob]
+	s.Policy, s.Trained, s.Version = policy, next.Trained, 0 // its learner will tell
 	s.Window, s.Task, blobs[windowBlob] = next.Window, next.Task, nil
 	if known {
 		blobs[windowBlob] = blobs[otherBlob(policy)]
@@ -101,7 +102,7 @@ func (c *Runner) Restore(state component.State) error {
 		if err := r.window.Restore(s.Window, blobs[otherBlob(policy)]); err != nil {
 			return fmt.Errorf("policy %q: %w", policy, err)
 		}
-		r.task = s.Task
+		r.task, r.trained = s.Task, s.Trained
 		episodes += s.Window.Episodes
 	}
 	c.longest.Set(max(c.longest.Value(), float64(from.Longest)))

@@ -24,7 +24,7 @@ func (g *rig) endOf(task uint16, env int, ret float32) {
 
 // Returns under different rewards are not comparable: a run must not stop for a mean over both.
 func TestANewTaskRestartsTheWindow(t *testing.T) {
-	watch(t, setup{run: component.Run{Stop: component.StopRule{HasReturn: true, Return: 10, Window: 4}}, envs: 2}, func(t *testing.T, g *rig) {
+	watch(t, setup{run: component.Run{Stop: component.StopRule{Return: new(10.0), Window: 4}}, envs: 2}, func(t *testing.T, g *rig) {
 		for i := range 4 {
 			g.endOf(0, i%2, 9)
 		}

@@ -34,10 +34,13 @@ func (x *instance) newHost(s *server) *component.Host {
 func runOf(r *native.Run) *component.Run {
 	run := &component.Run{
 		Name: r.Name, Seed: r.Seed, Policy: r.Policy, Dir: r.Dir, Synchronous: r.Synchronous, Resumes: r.Resumes,
-		Stop: component.StopRule{Window: r.StopWindow, EnvSteps: r.StopEnvSteps, Wall: time.Duration(r.StopWallNS)},
+		Stop: component.StopRule{Return: r.StopReturn, Window: r.StopWindow, EnvSteps: r.StopEnvSteps, Wall: time.Duration(r.StopWallNS)},
 	}
-	if r.StopReturn != nil {
-		run.Stop.Return, run.Stop.HasReturn = *r.StopReturn, true
+	for name, rule := range r.StopPolicies {
+		if run.Stop.Policies == nil {
+			run.Stop.Policies = map[string]component.PolicyRule{}
+		}
+		run.Stop.Policies[name] = component.PolicyRule(rule)
 	}
 	return run
 }

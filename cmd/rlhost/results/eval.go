@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/players"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/pipeline/session"
 )
@@ -14,7 +15,7 @@ type Eval struct {
 	RunID string `arg:"" optional:"" default:"latest" name:"run" help:"Run: a folder, a name such as cartpole (its newest run), cartpole/7, or latest."`
 	Folder
 	Policy        string `placeholder:"NAME" help:"Policy to evaluate; default the leading one."`
-	Checkpoint    string `default:"latest" help:"best, latest or a policy version."`
+	Checkpoint    string `default:"latest" help:"best (of that policy), latest or a policy version of the leading one."`
 	Episodes      int    `default:"100" help:"Episodes to play."`
 	Seed          uint64 `default:"1" help:"Seed of the episodes."`
 	MaxSteps      int    `placeholder:"N" help:"Give an episode up after that many env steps; default run.evaluation.max_steps of the run, else ten times the longest episode in training and at least 10,000."`
@@ -46,7 +47,7 @@ func (c *Eval) Run(p *Program) error {
 }
 
 func (c *Eval) evaluate(p *Program, parts *graph.Parts) error {
-	run, checkpoint, err := c.load(c.RunID, c.Checkpoint)
+	run, checkpoint, err := c.load(c.RunID, c.Checkpoint, c.Policy)
 	if err != nil {
 		return err
 	}
@@ -80,7 +81,7 @@ func (c *Eval) rate(p *Program, run *runs.Run, checkpoint *runs.Checkpoint, o se
 	return nil
 }
 
-func (c *Eval) report(p *Program, run *runs.Run, e *session.Evaluation) error {
+func (c *Eval) report(p *Program, run *runs.Run, e *players.Evaluation) error {
 	judged := e.Judged()
 	if c.JSON {
 		return p.encode(map[string]any{

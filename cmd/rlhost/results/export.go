@@ -19,7 +19,7 @@ type Export struct {
 	Format     string `enum:"numpy,safetensors,onnx" default:"numpy" help:"numpy, safetensors or onnx."`
 	Output     string `short:"o" placeholder:"FILE" help:"File to write; default NAME.npz, NAME.safetensors or NAME.onnx."`
 	Policy     string `placeholder:"NAME" help:"Policy to export; default the leading one."`
-	Checkpoint string `default:"latest" help:"best, latest or a policy version."`
+	Checkpoint string `default:"latest" help:"best (of that policy), latest or a policy version of the leading one."`
 }
 
 // Help shows how exports are used.
@@ -38,7 +38,7 @@ func (c *Export) Run(p *Program) error {
 }
 
 func (c *Export) export(p *Program, parts *graph.Parts) error {
-	run, checkpoint, err := c.load(c.RunID, c.Checkpoint)
+	run, checkpoint, err := c.load(c.RunID, c.Checkpoint, c.Policy)
 	if err != nil {
 		return err
 	}

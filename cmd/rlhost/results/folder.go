@@ -25,11 +25,14 @@ func (f *Folder) Find(which string) (*runs.Run, error) {
 	return run, err
 }
 
-// load finds a run and reads one of its checkpoints.
-func (f *Folder) load(which, checkpoint string) (*runs.Run, runs.Checkpoint, error) {
+// load finds a run and reads one of its checkpoints; the best is that of a policy, or of the leading one.
+func (f *Folder) load(which, checkpoint, policy string) (*runs.Run, runs.Checkpoint, error) {
 	run, err := f.Find(which)
 	if err != nil {
 		return nil, runs.Checkpoint{}, err
+	}
+	if checkpoint == runs.Best {
+		checkpoint = run.BestOf(policy)
 	}
 	c, err := run.Load(checkpoint)
 	if errors.Is(err, runs.ErrNotFound) {

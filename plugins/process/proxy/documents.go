@@ -68,10 +68,13 @@ func logLevel(log *slog.Logger) string {
 func runOf(r *component.Run) native.Run {
 	doc := native.Run{
 		Name: r.Name, Seed: r.Seed, Policy: r.Policy, Dir: r.Dir, Synchronous: r.Synchronous, Resumes: r.Resumes,
-		StopWindow: r.Stop.Window, StopEnvSteps: r.Stop.EnvSteps, StopWallNS: int64(r.Stop.Wall / time.Nanosecond),
+		StopReturn: r.Stop.Return, StopWindow: r.Stop.Window, StopEnvSteps: r.Stop.EnvSteps, StopWallNS: int64(r.Stop.Wall / time.Nanosecond),
 	}
-	if r.Stop.HasReturn {
-		doc.StopReturn = &r.Stop.Return
+	for name, rule := range r.Stop.Policies {
+		if doc.StopPolicies == nil {
+			doc.StopPolicies = map[string]native.PolicyRule{}
+		}
+		doc.StopPolicies[name] = native.PolicyRule(rule)
 	}
 	return doc
 }

@@ -1,0 +1,140 @@
+package players
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/rlhost/rlhost/core/control/text"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/plugins/evaluation"
+)
+
+// Played is how a policy did with its actions picked in one way.
+type Played struct {
+	Return     float64   `json:"mean_return"`
+	Std        float64   `json:"std_return"`
+	Length     float64   `json:"mean_length"`
+	Unfinished int       `json:"unfinished"` // episodes that were given up
+	Returns    []float64 `json:"-"`
+}
+
+// Evaluation is how a policy did greedily and with sampled actions, in the same episodes.
+type Evaluation struct {
+	Greedy, Sampled Played
+	Deterministic   bool     // the greedy one is judged
+	MaxSteps        uint64   // after which episodes were given up
+	Ratings         *Ratings // how strong its versions are, in the final evaluation of a run with a pool of them; else nil
+
+	// Of session.EvaluateRun: the policy, and how far its learner had come.
+	Policy                  string
+	PolicyVersion, EnvSteps uint64
+}
+
+// Judged returns the part that a run is judged by.
+func (e *Evaluation) Judged() *Played {
+	if e.Deterministic {
+		return &e.Greedy
+	}
+	return &e.Sampled
+}
+
+// String tells both, what is judged first.
+func (e *Evaluation) String() string {
+	judged, how, other, otherHow := &e.Sampled, "sampled actions", &e.Greedy, "deterministic"
+	if e.Deterministic {
+		judged, how, other, otherHow = &e.Greedy, "deterministic actions", &e.Sampled, "sampled"
+	}
+	told := fmt.Sprintf("%s over %d episodes%s, %s; %s %s%s", text.Returns(judged.Return, judged.Std), len(judged.Returns),
+		e.unfinished(judged), how, otherHow, text.Returns(other.Return, other.Std), e.unfinished(other))
+	if e.Ratings != nil {
+		told += "\n" + e.Ratings.String()
+	}
+	return told
+}
+
+// unfinished tells how many episodes were given up, if any were.
+func (e *Evaluation) unfinished(p *Played) string {
+	if p.Unfinished == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d unfinished after %d env steps)", p.Unfinished, e.MaxSteps)
+}
+
+// Told tells how the policies of a run did, a line each: the leading one, if it was evaluated, then the others by their names.
+func Told(leading *Evaluation, others map[string]*Evaluation) string {
+	var b strings.Builder
+	if leading != nil {
+		fmt.Fprintf(&b, "evaluation: return %s\n", leading)
+	}
+	for _, name := range slices.Sorted(maps.Keys(others)) {
+		fmt.Fprintf(&b, "evaluation of %s: return %s\n", name, others[name])
+	}
+	return b.String()
+}
+
+// EvaluationOptions say what is played and judged.
+type EvaluationOptions struct {
+	evaluation.Options
+	Deterministic bool
+	Beside        Beside // who plays beside the policy
+}
+
+// EvaluationOf returns the evaluation that a pipeline asks for, after a training whose longest episode had so many env
+// steps.
+func EvaluationOf(g *graph.Graph, longest uint64) EvaluationOptions {
+	e := g.Run.Evaluation
+	most := max(10*longest, 10_000)
+	if e.MaxSteps > 0 {
+		most = uint64(e.MaxSteps)
+	}
+	return EvaluationOptions{Deterministic: e.Deterministic, Options: evaluation.Options{
+		Episodes: e.Episodes, Seed: e.Seed, MaxSteps: most,
+	}}
+}
+
+// Evaluate plays the episodes in a plugin's environments twice at the same time, greedily and with sampled actions.
+func Evaluate(ctx context.Context, plugin env.Plugin, p Player, o EvaluationOptions) (*Evaluation, error) {
+	o.Plugin = plugin
+	greedy, sampled := o.Options, o.Options
+	greedy.Greedy = true
+	e := &Evaluation{Deterministic: o.Deterministic, MaxSteps: o.MaxSteps}
+	other := make(chan error, 1)
+	go func() {
+		var err error
+		e.Sampled, err = Play(ctx, p, o.Beside, sampled)
+		other <- err
+	}()
+	var err error
+	e.Greedy, err = Play(ctx, p, o.Beside, greedy)
+	if err = errors.Join(err, <-other); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// Play plays all episodes in one way, with environments and policies of its own, of whom b plays beside p.
+func Play(ctx context.Context, p Player, b Beside, o evaluation.Options) (Played, error) {
+	const most = 32
+	turns := (o.Episodes + most - 1) / most
+	envs := (o.Episodes + turns - 1) / turns // so that few are idle in the last turn
+	spec := o.Plugin.Spec()
+	p.Group = b.Group
+	all, closeAll, err := ActAll(append([]Player{p}, b.Players...), envs*spec.Agents())
+	if err != nil {
+		return Played{}, err
+	}
+	o.Player, o.Others, o.Envs = all[0], all[1:], envs
+	if len(o.Others) > 0 {
+		o.Plays = func(_, agent int) int { return b.Agents[agent] }
+	}
+	r, err := evaluation.Run(ctx, o)
+	if err = errors.Join(err, closeAll()); err != nil {
+		return Played{}, err
+	}
+	return Played{Return: r.Mean(), Std: r.Std(), Length: r.MeanLength(), Unfinished: r.Unfinished, Returns: r.Returns}, nil
+}
