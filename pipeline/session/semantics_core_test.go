@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
@@ -129,6 +130,41 @@ func TestS19StateIsThatOfTheEpisode(t *testing.T) {
 					t.Errorf("first ratios: %v", err)
 				}
 			})
+		}
+	}
+}
+
+// forgetting has actors whose state is zero where a chunk of so many rows begins, in what is stored for the learner too.
+func forgetting(chunk int) func(policy.Backend) policy.Backend {
+	return func(b policy.Backend) policy.Backend {
+		return &spy{Backend: b, acted: func(requests []policy.Request) {
+			for i := range requests {
+				r := &requests[i]
+				if r.Action == nil || (r.Step+1)%uint64(chunk) != 0 {
+					continue
+				}
+				for row := range r.Len() {
+					clear(r.StateOut.Float32()[row*r.StateOut.StrideRow/4:][:r.StateOut.Elems])
+				}
+			}
+		}}
+	}
+}
+
+// What a policy has to keep for k steps is learned by chunks of k+1 rows, and by shorter ones only as far as the stored state tells:
+// where that is zero, nothing is. Here a cue is asked for three steps later, and a chunk of four rows begins with each episode.
+func TestS19MemoryIsLearnedByChunksThatHoldIt(t *testing.T) {
+	for chunk, learns := range map[int]bool{4: true, 2: false} {
+		o := experiment{load: guest("memory@1"), backend: forgetting(chunk), sets: []string{
+			fmt.Sprintf(`policy.main.net={ hidden = [16], core = { kind = "gru", size = 16 }, chunk = %d }`, chunk),
+			"env.lab.args.delay=3", "run.stop.env_steps=24576", "component.learner.anneal_env_steps=0",
+		}}.must(t)
+		score := o.stats[component.GaugeMeanReturn]
+		if learned := score > 0.9; learned != learns || !learned && !(score < 0.7) {
+			t.Errorf("chunks of %d come to %v", chunk, score)
+		}
+		if err := only(o.reported("losses/first_ratio_error"), 0); err != nil {
+			t.Errorf("chunks of %d: first ratios: %v", chunk, err)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"maps"
+	"slices"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/component"
@@ -36,6 +37,21 @@ rival = 0.3
 past = 0.3
 `
 
+// twoCores play one side each, and keep a state each, of different kinds and sizes.
+const twoCores = `
+[policy.rival]
+net = { hidden = [8], core = { kind = "lstm", size = 6 }, chunk = 8 }
+[component.rollout.policies]
+"*/0" = "main"
+"*/1" = "rival"
+[[wire]]
+signal = "learner_rival.stats"
+slot = "tap.on_stats"
+mode = "all"
+depth = 256
+on_full = "block"
+`
+
 // twoGroups have policies of their own, because they observe and do different things, and one plays against what it was as well.
 const twoGroups = `
 [policy.rival]
@@ -66,8 +82,12 @@ func learnt(t *testing.T, states map[string]component.State) map[string]string {
 // What several policies learn in one rollout depends neither on how its environments are split over blocks, nor on what stood in
 // those, nor on a stop in between.
 func TestS21_PoliciesLearnTheSameInOtherSplitsAndAfterAResume(t *testing.T) {
-	for name, of := range map[string]struct{ use, extra string }{
-		"two": {"connectfour@1", twoPolicies}, "three": {"connectfour@1", threePolicies}, "groups": {"tag@1", twoGroups},
+	for name, of := range map[string]struct {
+		use, extra string
+		sets       []string
+	}{
+		"two": {use: "connectfour@1", extra: twoPolicies}, "three": {use: "connectfour@1", extra: threePolicies}, "groups": {use: "tag@1", extra: twoGroups},
+		"cores": {"connectfour@1", twoCores, []string{`policy.main.net={ hidden = [8], core = { kind = "gru", size = 8 }, chunk = 4 }`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			// run returns what was learnt at each boundary.
@@ -75,7 +95,7 @@ func TestS21_PoliciesLearnTheSameInOtherSplitsAndAfterAResume(t *testing.T) {
 				if x.load == nil {
 					x.load = guest(of.use)
 				}
-				x.extra, x.sets = of.extra, append(sets, "component.learner.epochs=1", "component.learner_rival.epochs=1")
+				x.extra, x.sets = of.extra, slices.Concat(sets, of.sets, []string{"component.learner.epochs=1", "component.learner_rival.epochs=1"})
 				x.boundary = func(_ *pipeline.Pipeline, _ int, snapshot func() (map[string]component.State, error)) error {
 					states, err := snapshot()
 					all = append(all, learnt(t, states))
@@ -94,9 +114,12 @@ func TestS21_PoliciesLearnTheSameInOtherSplitsAndAfterAResume(t *testing.T) {
 				}
 			}
 			const all, half = "run.stop.env_steps=2048", "run.stop.env_steps=1024"
-			whole, _ := run(experiment{}, all)
+			whole, one := run(experiment{}, all)
 			if len(whole) < 6 || len(whole[0]) != 2 {
 				t.Fatalf("%d boundaries, with the policies %v", len(whole), whole[0])
+			}
+			if err := only(one.reported("losses/first_ratio_error"), 0); err != nil { // in synchronous mode the weights are those that acted
+				t.Errorf("first ratios: %v", err)
 			}
 			split, _ := run(experiment{}, all, "component.rollout.splits=4")
 			equal("in 4 splits", split, whole)

@@ -233,7 +233,9 @@ func TestSwapExact_TheSameModuleAtEveryBoundary(t *testing.T) {
 
 // Nor does it where the policy keeps a state.
 func TestS19SwapsThatKeepEpisodesKeepTheState(t *testing.T) {
-	swappedForItself(t, "cartpole", core("gru", 16))
+	for _, kind := range []string{"gru", "lstm"} {
+		t.Run(kind, func(t *testing.T) { swappedForItself(t, "cartpole", core(kind, 16)) })
+	}
 }
 
 func swappedForItself(t *testing.T, name string, sets ...string) {

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline/graph"
@@ -151,7 +153,7 @@ func TestS12_AMatchIsFair(t *testing.T) {
 	for _, c := range []struct {
 		use, core string
 		round     int
-	}{{"connectfour@1", "", 2}, {"chase@1", "", 8}, {"chase@1", "gru", 8}} {
+	}{{"connectfour@1", "", 2}, {"connectfour@1", "gru", 2}, {"chase@1", "", 8}, {"chase@1", "gru", 8}} {
 		g := load(t, c.use)
 		a, b := g.player(1, c.core), g.player(2, "")
 		for _, greedy := range []bool{false, true} {
@@ -237,5 +239,92 @@ func TestPlayMatch_RefusesWhatIsNone(t *testing.T) {
 	o.Plugin, o.Player, o.Others = four.plugin, four.player(1, ""), nil
 	if _, err := evaluation.PlayMatch(t.Context(), o); err == nil {
 		t.Error("a match of one player was played")
+	}
+}
+
+// remembering acts as another actor does in an environment whose agents take turns, and looks whether what is given of an agent's state is what
+// was left where it acted last. It knows them by what they draw by.
+type remembering struct {
+	policy.Actor
+	mu     sync.Mutex
+	states map[[2]uint64][2][]float32 // by agent of an episode and its step: before and behind it
+	wrong  []string
+	moved  int
+}
+
+func (a *remembering) Act(requests []policy.Request) error {
+	if err := a.Actor.Act(requests); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i := range requests {
+		r := &requests[i]
+		for row := range r.Len() {
+			state := func(m *trajectory.Matrix) []float32 { return slices.Clone(m.Float32()[row*m.StrideRow/4:][:m.Elems]) }
+			a.states[[2]uint64{uint64(r.Env(row)), r.Step}] = [2][]float32{state(&r.State), state(&r.StateOut)}
+		}
+	}
+	return nil
+}
+
+// look holds the states of each agent's steps against those of the steps before them: one of both agents has moved, in turns.
+func (a *remembering) look() {
+	for at, now := range a.states {
+		before, known := a.states[[2]uint64{at[0], at[1] - 1}]
+		if at[1] < 2 || !known { // before its first move an agent has no state
+			continue
+		}
+		stood, moved := slices.Equal(now[0], before[0]), slices.Equal(now[0], before[1])
+		other := a.states[[2]uint64{at[0] ^ 1, at[1]}]
+		otherBefore := a.states[[2]uint64{at[0] ^ 1, at[1] - 1}]
+		otherStood := slices.Equal(other[0], otherBefore[0])
+		if stood == moved || stood == otherStood {
+			a.wrong = append(a.wrong, fmt.Sprintf("agent %d of episode %d in step %d: it stood still: %t, it moved: %t, the other stood still: %t",
+				at[0]%2, at[0]/2, at[1], stood, moved, otherStood))
+		}
+		if moved {
+			a.moved++
+		}
+	}
+}
+
+// What a policy keeps of an agent stands still in evaluations, matches and trials while the other is to move.
+func TestS19_EvaluationsKeepTheStateOfAgentsInTurns(t *testing.T) {
+	for _, core := range []string{"gru", "lstm"} {
+		g := load(t, "connectfour@1")
+		watched := func() (evaluation.Player, *remembering) {
+			p := g.player(1, core)
+			a := &remembering{Actor: p.Actor, states: map[[2]uint64][2][]float32{}}
+			p.Actor = a
+			return p, a
+		}
+		check := func(what string, a *remembering) {
+			t.Helper()
+			if a.look(); len(a.wrong) > 0 || a.moved < 100 {
+				t.Errorf("%s in %s: %d moves, %v", core, what, a.moved, a.wrong[:min(3, len(a.wrong))])
+			}
+		}
+		p, a := watched()
+		if _, err := evaluation.Run(t.Context(), evaluation.Options{Plugin: g.plugin, Player: p, Episodes: 20, Envs: 7, Seed: 2}); err != nil {
+			t.Fatal(err)
+		}
+		check("an evaluation", a)
+		p, a = watched()
+		trial := func(envs int) []float64 {
+			before, after, err := evaluation.Canary(t.Context(), evaluation.CanaryOptions{Old: g.plugin, New: g.plugin, Player: p, Envs: envs, Episodes: 12 / envs, Seed: 5})
+			if err != nil || before.Fault != nil || after.Fault != nil {
+				t.Fatal(err, before.Fault, after.Fault)
+			}
+			if !slices.Equal(before.Lengths, after.Lengths) || len(slices.Compact(slices.Sorted(slices.Values(before.Lengths)))) < 4 {
+				t.Errorf("%s: episodes of %v and %v steps, want those of the same version to be equal", core, before.Lengths, after.Lengths)
+			}
+			return before.Returns
+		}
+		want := trial(3)
+		check("a trial", a)
+		if got := trial(4); !slices.Equal(got, want) {
+			t.Errorf("%s: in trials of 3 environments returns of %v, of 4 %v", core, want, got)
+		}
 	}
 }

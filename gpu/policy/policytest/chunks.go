@@ -1,0 +1,57 @@
+package policytest
+
+import (
+	"math"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/trajectory"
+)
+
+// chunks: a row's loss has no gradient with respect to what was computed for rows before its chunk. What two chunks of an episode come to
+// is then the sum of what each comes to alone, from the state that was stored where it begins; within one chunk it is not.
+func chunks(t *testing.T, s *suite) {
+	chunk := s.shape.net.Chunk
+	if chunk == 0 {
+		return
+	}
+	x := *s
+	x.shape.net, x.shape.steps = s.shape.net.Clone(), 2*chunk
+	if off := apart(t, &x, chunk); !(off <= 4*s.tol.Gradient) {
+		t.Errorf("the gradients of two chunks alone come to another one than that of both: off by %g of the largest element", off)
+	}
+	x.shape.net.Chunk *= 2
+	if off := apart(t, &x, chunk); !(off > 1e-3) {
+		t.Errorf("the gradient of a chunk is that of its halves: off by %g of the largest element", off)
+	}
+}
+
+// apart returns how far the gradients of the rows before and behind a step, each learned from alone, are from that of all rows, over the
+// largest element of that. Targets do not depend on which rows are there.
+func apart(t *testing.T, s *suite, step int) (off float64) {
+	t.Helper()
+	gradient := func(keep func(step int) bool) []float64 {
+		d, params := s.stale(t)
+		b, n := d.Blocks[0], 0
+		valid := b.Bytes(trajectory.Valid)
+		for i := range valid {
+			if !keep(i / d.BlockEnvs()) {
+				valid[i] = 0
+			}
+			n += int(valid[i])
+		}
+		c := s.config()
+		c.Epochs, c.Minibatch, c.MaxGradNorm, c.AdamBeta1, c.ValueClip, c.Gamma, c.NormalizeAdvantage = 1, d.Rows(), 0, 0, 0, 0, false
+		state, _ := s.update(t, params, c, d, 1)
+		sums := make([]float64, len(state.AdamM))
+		for i, g := range state.AdamM { // with β₁ = 0 it is the gradient of the mean
+			sums[i] = float64(g) * float64(n)
+		}
+		return sums
+	}
+	before, behind := gradient(func(at int) bool { return at < step }), gradient(func(at int) bool { return at >= step })
+	largest := 0.0
+	for i, whole := range gradient(func(int) bool { return true }) {
+		largest, off = max(largest, math.Abs(whole)), max(off, math.Abs(whole-before[i]-behind[i]))
+	}
+	return off / largest
+}
