@@ -29,8 +29,8 @@ func kernelsOf(s *Session) (text string) {
 	leading := ""
 	for _, x := range slices.Insert(learnings(s.graph), 0, learning{s.policy, s.learner}) {
 		d, err := definitionOf(s, x.policy.Name)
-		if err != nil {
-			panic(fmt.Sprintf("rlhost: a built pipeline lost its policy: %v", err))
+		if err != nil { // it was removed while the run went on
+			continue
 		}
 		kernels := d.Backend.Kernels()
 		if c := s.graph.Component(x.component); c != nil && c.Plugin != "" && c.Plugin != x.policy.Plugin {
