@@ -17,10 +17,12 @@ type Probe struct {
 
 	script plugintest.Script
 	sets   []string
+	shared []string // in place of share_trunk, in the mode where policy and value share a trunk
 }
 
 // Known is a number that a training on the probe comes to, such as the value of a state or the probability of an action in
-// it. A state shows itself by its cue, the first element of its observations; the others are 0.
+// it. A state has a cue: the figure that the environment tells, which no policy reads, or else the first element of its observation,
+// whose others are 0.
 type Known struct {
 	What   string
 	Theory float64
@@ -39,27 +41,28 @@ const (
 
 // Mode is a way to train.
 type Mode struct {
-	Name string
-	sets []string
-	auto hostabi.Autoreset
+	Name   string
+	sets   []string
+	auto   hostabi.Autoreset
+	shared bool
 }
 
 // Modes returns all ways to train that lead to the same.
 func Modes() []Mode {
 	asynchronous := []string{`train.mode="async"`}
 	return []Mode{
-		{"synchronous", nil, hostabi.SameStep},
-		{"next-step autoreset", nil, hostabi.NextStep},
-		{"without autoreset", nil, hostabi.Disabled},
-		{"normalised observations", []string{"policy.main.normalize_obs=true"}, hostabi.SameStep},
-		{"shared trunk", []string{"policy.main.share_trunk=true"}, hostabi.SameStep},
-		{"asynchronous", asynchronous, hostabi.SameStep},
-		{"V-trace", append([]string{"component.learner.vtrace=true"}, asynchronous...), hostabi.SameStep},
+		{Name: "synchronous", auto: hostabi.SameStep},
+		{Name: "next-step autoreset", auto: hostabi.NextStep},
+		{Name: "without autoreset", auto: hostabi.Disabled},
+		{Name: "normalised observations", auto: hostabi.SameStep, sets: []string{"policy.main.normalize_obs=true"}},
+		{Name: "shared trunk", auto: hostabi.SameStep, shared: true},
+		{Name: "asynchronous", auto: hostabi.SameStep, sets: asynchronous},
+		{Name: "V-trace", auto: hostabi.SameStep, sets: append([]string{"component.learner.vtrace=true"}, asynchronous...)},
 	}
 }
 
 // All returns the probes.
-func All() []Probe { return slices.Concat(values(), bandits(), spaces()) }
+func All() []Probe { return slices.Concat(values(), bandits(), spaces(), inputs()) }
 
 // values are the probes whose policy does not matter.
 func values() []Probe {

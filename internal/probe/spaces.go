@@ -51,6 +51,7 @@ func boxes() []Probe {
 	box := boxOf(6)
 	target := bandit(func(at plugintest.At) float32 { return 1 - square(at.Actions[0]-3*sign(at))/10 }, box, cued(sign))
 	known := []Known{{"V(1)", 1 - boxEntropy/2, 1, value}, {"V(-1)", 1 - boxEntropy/2, -1, value}, {"E(a, cue 1)", 3, 1, element(0)}}
+	narrow := bandit(func(at plugintest.At) float32 { return 1 - (5-4*sign(at))/10*square(at.Actions[0]-3*sign(at)) }, box, cued(sign))
 	return []Probe{
 		{
 			Name: "box", About: "one step with a reward of 1 less a tenth of the squared distance of the action from thrice the cue, and an entropy bonus",
@@ -59,6 +60,10 @@ func boxes() []Probe {
 		{
 			Name: "rescaled box", About: "the same, and the policy draws in units of the bounds",
 			Known: known, script: target, sets: ofBox("policy.main.action.rescale=true", "policy.main.action.log_std_init=-2.4"),
+		},
+		{
+			Name: "box with a deviation of each state", About: "the same, but of nine tenths where the cue is -1: the best deviation is a third of the other one",
+			Known: known, script: narrow, sets: ofBox(`policy.main.action.log_std="state"`),
 		},
 		{
 			Name: "squashed box", About: "one step with a reward of 2 less the squared action, a normal number of deviation 1 squashed by tanh",

@@ -75,8 +75,7 @@ func (p *Probe) Train(ctx context.Context, m Mode, seed uint64) (found []float64
 		script.Autoreset = m.auto
 		return wrap.New(plugintest.New(script), t.Wrap, nil)
 	}
-	sets := append([]string{fmt.Sprintf("run.seed=%d", seed)}, p.sets...)
-	g, problems := graph.Parse("probe.toml", []byte(file), graph.ParseOptions{Parts: parts, Sets: append(sets, m.sets...)})
+	g, problems := graph.Parse("probe.toml", []byte(file), graph.ParseOptions{Parts: parts, Sets: p.setsIn(m, seed)})
 	if g == nil {
 		return nil, errors.New(problems.String())
 	}
@@ -89,6 +88,18 @@ func (p *Probe) Train(ctx context.Context, m Mode, seed uint64) (found []float64
 		return nil, err
 	}
 	return r.found()
+}
+
+// setsIn are the keys of a training that differ from the file.
+func (p *Probe) setsIn(m Mode, seed uint64) []string {
+	sets := slices.Concat([]string{fmt.Sprintf("run.seed=%d", seed)}, p.sets, m.sets)
+	switch {
+	case m.shared && p.shared != nil:
+		return append(sets, p.shared...)
+	case m.shared:
+		return append(sets, "policy.main.share_trunk=true")
+	}
+	return sets
 }
 
 // reader adds up what blocks hold of what is known. It is a component of a pipeline; found may be called once that has
@@ -136,7 +147,10 @@ func (r *reader) Start(h *component.Host) error {
 func (r *reader) read(tr trajectory.Trajectory) {
 	shape, of := tr.Schema.Shape, make([]tally, len(r.known))
 	for t := range shape.Steps {
-		obs, actions := tr.Row(trajectory.Obs, t), tr.Rows(nil, trajectory.Action, t)
+		cues, actions := tr.Row(trajectory.Obs, t), tr.Rows(nil, trajectory.Action, t)
+		if _, told := tr.Schema.Layout(trajectory.Info); told {
+			cues = tr.Row(trajectory.Info, t)
+		}
 		for e := range shape.Envs {
 			i := t*shape.Envs + e
 			if tr.Bytes(trajectory.Valid)[i] == 0 {
@@ -148,7 +162,7 @@ func (r *reader) read(tr trajectory.Trajectory) {
 					s.action = append(s.action, m.Value(e, elem))
 				}
 			}
-			cue := obs.Float32()[e*obs.StrideRow/4]
+			cue := float32(cues.Value(e, 0))
 			for k := range of {
 				if v, ok := r.known[k].of(&s); ok && r.known[k].cue == cue {
 					of[k].add(v)

@@ -25,6 +25,7 @@ type scripted struct {
 	obs      [ObsElems]float32 // while it is written
 	acted    []float32         // all elements of the actions of the step
 	told     []float32         // the figures of the step
+	shown    []float64         // the elements of Script.Observations, while they are written
 }
 
 var (
@@ -48,9 +49,12 @@ func (e *scripted) create() {
 		e.states[i] = state{Episode: -1, Stream: uint64(i + 1), Ended: true}
 	}
 	e.bound, e.calls, e.poisoned = false, 0, false
-	e.told = nil
+	e.told, e.shown = nil, nil
 	for _, info := range e.plugin.script.Infos {
 		e.told = append(e.told, make([]float32, info.Elems(hostabi.MaxTensorElems))...)
+	}
+	for _, obs := range e.plugin.script.Observations {
+		e.shown = append(e.shown, make([]float64, obs.Elems(hostabi.MaxTensorElems))...)
 	}
 }
 
@@ -239,7 +243,7 @@ func (e *scripted) draw(i int) float32 {
 
 func (e *scripted) at(i int) At {
 	s := &e.states[i]
-	return At{Env: e.options.FirstEnv + i, Episode: int(s.Episode), Step: int(s.Step), Calls: e.calls, Renewals: e.renewals}
+	return At{Env: e.options.FirstEnv + i, Episode: int(s.Episode), Step: int(s.Step), Sum: s.Actions, Calls: e.calls, Renewals: e.renewals}
 }
 
 func (e *scripted) report(at At) {

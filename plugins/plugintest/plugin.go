@@ -34,29 +34,19 @@ func New(s Script) *Plugin {
 
 // spec is the result of rl_describe.
 func (s *Script) spec() hostabi.EnvSpec {
-	obs := hostabi.Tensor{DType: hostabi.F32, Rank: 1, Shape: [hostabi.MaxRank]uint32{ObsElems},
-		Flags: hostabi.TensorNoLow | hostabi.TensorNoHigh}
-	if s.Flaws.OutOfBounds {
-		obs.Low, obs.High, obs.Flags = -1, 1, 0
-	}
 	scalar := func(role hostabi.Role, d hostabi.DType) hostabi.Tensor {
 		return hostabi.Tensor{Role: role, DType: d}
 	}
-	final := obs
-	obs.Role, final.Role = hostabi.RoleObservation, hostabi.RoleFinalObservation
+	observed := s.observations()
 	spec := hostabi.EnvSpec{
 		Name: s.Name, ABI: hostabi.EnvABI, Caps: s.Caps, MaxEnvs: s.MaxEnvs, EpisodeLimit: s.EpisodeLimit,
 		Autoreset: s.Autoreset,
-		Tensors: append(s.actions(), obs,
+		Tensors: append(s.actions(), observed[0],
 			scalar(hostabi.RoleReward, hostabi.F32), scalar(hostabi.RoleTerminated, hostabi.U8),
-			scalar(hostabi.RoleTruncated, hostabi.U8), final),
+			scalar(hostabi.RoleTruncated, hostabi.U8), finalOf(observed[0])),
 	}
-	if s.Picture {
-		picture := hostabi.Tensor{Role: hostabi.RoleObservation, Index: 1, Path: "picture", DType: hostabi.U8, Rank: 3,
-			Shape: [hostabi.MaxRank]uint32{2, 3, 1}, High: 255, Flags: hostabi.TensorImageHWC}
-		last := picture
-		last.Role, last.Pair = hostabi.RoleFinalObservation, 1
-		spec.Tensors = append(spec.Tensors, picture, last)
+	for _, obs := range observed[1:] {
+		spec.Tensors = append(spec.Tensors, obs, finalOf(obs))
 	}
 	if s.Discount != nil {
 		spec.Needs |= hostabi.FeatureDiscount
@@ -76,6 +66,33 @@ func (s *Script) spec() hostabi.EnvSpec {
 		}
 	}
 	return spec
+}
+
+// observations describes what is observed.
+func (s *Script) observations() []hostabi.Tensor {
+	list := slices.Clone(s.Observations)
+	if len(list) == 0 {
+		obs := hostabi.Tensor{DType: hostabi.F32, Rank: 1, Shape: [hostabi.MaxRank]uint32{ObsElems},
+			Flags: hostabi.TensorNoLow | hostabi.TensorNoHigh}
+		if s.Flaws.OutOfBounds {
+			obs.Low, obs.High, obs.Flags = -1, 1, 0
+		}
+		list = append(list, obs)
+		if s.Picture {
+			list = append(list, hostabi.Tensor{Path: "picture", DType: hostabi.U8, Rank: 3,
+				Shape: [hostabi.MaxRank]uint32{2, 3, 1}, High: 255, Flags: hostabi.TensorImageHWC})
+		}
+	}
+	for i := range list {
+		list[i].Role, list[i].Index = hostabi.RoleObservation, uint16(i)
+	}
+	return list
+}
+
+// finalOf describes the last observations of episodes.
+func finalOf(obs hostabi.Tensor) hostabi.Tensor {
+	obs.Role, obs.Pair = hostabi.RoleFinalObservation, obs.Index
+	return obs
 }
 
 // actions describes the actions.

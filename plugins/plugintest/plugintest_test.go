@@ -28,6 +28,16 @@ func TestEnv_ScriptedEnvironmentsPass(t *testing.T) {
 	scripts := map[string]Script{"plain": {}, "uneven": uneven(), "masked": masked,
 		"one at a time": {MaxEnvs: 1}, "next_step alone": {Autoreset: hostabi.NextStep},
 		"disabled alone": {Autoreset: hostabi.Disabled}}
+	shows := uneven()
+	shows.Observations = []hostabi.Tensor{
+		{Path: "state", DType: hostabi.I32, N: 400, Start: -2},
+		{Path: "level", DType: hostabi.U8, Rank: 1, Shape: [hostabi.MaxRank]uint32{2}, High: 255},
+		{Path: "sum", DType: hostabi.F32, Flags: hostabi.TensorNoLow | hostabi.TensorNoHigh},
+	}
+	shows.Show = func(at At, elems []float64) {
+		copy(elems, []float64{float64(at.Env%400 - 2), float64(at.Episode), float64(at.Step), float64(at.Sum)})
+	}
+	scripts["several observations"] = shows
 	for name, list := range Spaces() {
 		s := uneven()
 		s.Spaces, s.Picture = list, true

@@ -27,6 +27,11 @@ type Script struct {
 	// it 0. An info of the end of an episode is written in that row alone.
 	Infos []hostabi.Tensor
 	Tell  func(at At, figures []float32)
+	// Observations are in place of the one of ObsElems numbers and of Picture: their paths, element types (f32, i32 or u8), shapes,
+	// counts and bounds. Show sets the elements of all of them, one after the other, before that step, or those of the last
+	// observation of an episode.
+	Observations []hostabi.Tensor
+	Show         func(at At, elems []float64)
 	// Observe changes the observation before that step, or the last one of an episode; nil = it stays as scripted.
 	Observe func(at At, obs *[ObsElems]float32)
 	Cue     func(At) Cue                          // fault in that step
@@ -41,6 +46,7 @@ type At struct {
 	Step     int       // steps made in the episode before this one
 	Action   int32     // of the step, where there is one Discrete action
 	Actions  []float32 // of the step, all elements of all actions; it may be read until the function returns
+	Sum      float32   // of the actions taken in the episode before the step, of all their elements
 	Calls    uint64    // calls of Env.Step since the batch was made or renewed, this one included
 	Renewals int       // how often the batch was renewed
 	Reset    bool      // an episode begins in Env.Reset, and no step is made

@@ -1,6 +1,7 @@
 package plugintest
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 
@@ -83,6 +84,10 @@ func flag(b bool) byte {
 
 // observe writes an observation to a row of obs or to final_obs.
 func (e *scripted) observe(i, t int, c trajectory.Column) {
+	if len(e.shown) > 0 {
+		e.show(i, t, c)
+		return
+	}
 	s := &e.states[i]
 	e.obs = [ObsElems]float32{
 		ObsEnv: float32(e.options.FirstEnv + i), ObsEpisode: float32(s.Episode), ObsStep: float32(s.Step), ObsChance: s.Chance,
@@ -99,6 +104,27 @@ func (e *scripted) observe(i, t int, c trajectory.Column) {
 	}
 	for elem := range 6 {
 		e.setByte(c.At(1), i, t, elem, byte(int(s.Step)*elem)+byte(s.Chance*256))
+	}
+}
+
+// show writes the observations that the script describes.
+func (e *scripted) show(i, t int, c trajectory.Column) {
+	clear(e.shown)
+	e.plugin.script.Show(e.at(i), e.shown)
+	rest := e.shown
+	for k := range e.plugin.script.Observations {
+		row := e.block.Row(c.At(k), t)
+		for elem, v := range rest[:row.Elems] {
+			switch at := row.Data[i*row.StrideRow+elem*row.StrideElem:]; row.DType {
+			case hostabi.U8:
+				at[0] = byte(v)
+			case hostabi.I32:
+				binary.LittleEndian.PutUint32(at, uint32(int32(v)))
+			default:
+				binary.LittleEndian.PutUint32(at, math.Float32bits(float32(v)))
+			}
+		}
+		rest = rest[row.Elems:]
 	}
 }
 
