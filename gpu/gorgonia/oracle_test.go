@@ -9,6 +9,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/cpu"
 	"github.com/rlhost/rlhost/gpu/gorgonia"
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/head"
 	"github.com/rlhost/rlhost/gpu/policy/policytest"
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
@@ -22,12 +23,90 @@ type question struct {
 	dataset *policy.Dataset
 }
 
-func newQuestion(t *testing.T, seed uint64) question {
+// kinds are what the policies of random networks draw, each of a random size.
+var kinds = []struct {
+	name string
+	draw func(r *rand.Rand) policy.Heads
+}{
+	{"Discrete", func(r *rand.Rand) policy.Heads { return drawn(discrete(r)) }},
+	{"MultiDiscrete", func(r *rand.Rand) policy.Heads { return drawn(several(r)) }},
+	{"MultiBinary", func(r *rand.Rand) policy.Heads { return drawn(binary(r)) }},
+	{"Box", func(r *rand.Rand) policy.Heads { return drawn(box(r)) }},
+	{"Box, deviations of the state", func(r *rand.Rand) policy.Heads {
+		h := drawn(box(r))
+		h.LogStd = policy.StateStd
+		return h
+	}},
+	{"Tuple", func(r *rand.Rand) policy.Heads {
+		h := drawn(box(r), discrete(r), several(r), binary(r))
+		r.Shuffle(len(h.Policy), func(i, j int) { h.Policy[i], h.Policy[j] = h.Policy[j], h.Policy[i] })
+		h.Policy = h.Policy[:2+r.IntN(3)]
+		h.LogStd = []policy.LogStd{policy.FreeStd, policy.StateStd}[r.IntN(2)]
+		return h
+	}},
+}
+
+func drawn(list ...policy.Dist) policy.Heads {
+	return policy.Heads{Policy: list, PolicyGain: 1.5, LogStdInit: -0.4}
+}
+
+func discrete(r *rand.Rand) policy.Dist {
+	return policy.Dist{Action: "choice", Start: int32(r.IntN(5) - 2), Categorical: &head.Categorical{N: 1 + r.IntN(9)}}
+}
+
+func several(r *rand.Rand) policy.Dist {
+	counts := make([]int, 1+r.IntN(4))
+	for i := range counts {
+		counts[i] = 1 + r.IntN(6)
+	}
+	return policy.Dist{Action: "choices", MultiCategorical: &head.MultiCategorical{Counts: counts}}
+}
+
+func binary(r *rand.Rand) policy.Dist {
+	return policy.Dist{Action: "switches", Bernoulli: &head.Bernoulli{N: 1 + r.IntN(6)}}
+}
+
+func box(r *rand.Rand) policy.Dist {
+	d := policy.Dist{Action: "steer", Bounds: &policy.Bounds{Rescale: r.IntN(2) == 0},
+		Gaussian: &head.Gaussian{N: 1 + r.IntN(5), Squash: []head.Squash{head.Free, head.Tanh}[r.IntN(2)]}}
+	for range d.Gaussian.N {
+		d.Bounds.Low, d.Bounds.High = append(d.Bounds.Low, -2*r.Float32()), append(d.Bounds.High, 0.5+r.Float32())
+	}
+	return d
+}
+
+// enter gives a network one to four inputs of random kinds and sizes.
+func enter(r *rand.Rand, mlp *policy.MLP) {
+	list := []policy.Input{
+		{Path: "obs", Shape: []int{1 + r.IntN(24)}, Norm: []policy.Norm{"", policy.Running}[r.IntN(2)]},
+		{Path: "frames", Shape: []int{1 + r.IntN(5)}, Stack: 2 + r.IntN(3)},
+		{Path: "bytes", Shape: []int{1 + r.IntN(12)}, DType: "u8", Norm: policy.Scaled, Scale: 1.0 / 255},
+		{Path: "choices", Shape: []int{1 + r.IntN(3)}, DType: "i32", Norm: policy.OneHot, Choices: []int{2 + r.IntN(70)}, Start: r.IntN(4) - 2},
+		{Path: "last_reward", Shape: []int{}, From: policy.LastReward},
+	}
+	for _, i := range r.Perm(len(list) - 1)[:1+r.IntN(4)] {
+		encoder := policy.Encoder{}
+		switch r.IntN(3) {
+		case 0:
+			encoder = policy.Encoder{Kind: policy.EncodeMLP, Hidden: []int{1 + r.IntN(20)}, Activation: policy.Tanh}
+		case 1:
+			if list[i].Norm == policy.OneHot {
+				encoder = policy.Encoder{Kind: policy.EncodeEmbed, Dim: 1 + r.IntN(9)}
+			}
+		}
+		mlp.Inputs, mlp.Encoders = append(mlp.Inputs, list[i]), append(mlp.Encoders, encoder)
+	}
+	if r.IntN(2) == 0 {
+		mlp.Inputs, mlp.Encoders = append(mlp.Inputs, list[len(list)-1]), append(mlp.Encoders, policy.Encoder{})
+	}
+}
+
+func newQuestion(t *testing.T, seed uint64, heads func(r *rand.Rand) policy.Heads) question {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 20))
 	activations := []policy.Activation{policy.Tanh, policy.ReLU, policy.ELU}
-	mlp := policy.MLP{Obs: 1 + r.IntN(24), Actions: 1 + r.IntN(9), Activation: activations[r.IntN(3)],
-		ShareTrunk: r.IntN(2) == 0, NormalizeObs: r.IntN(2) == 0, Heads: policy.Heads{PolicyGain: 1.5}}
+	mlp := policy.MLP{Activation: activations[r.IntN(3)], ShareTrunk: r.IntN(2) == 0, Heads: heads(r)}
+	enter(r, &mlp)
 	for range r.IntN(4) {
 		mlp.Hidden = append(mlp.Hidden, 1+r.IntN(70))
 	}
@@ -69,15 +148,19 @@ func (q *question) gradient(t *testing.T, b policy.Backend) []float32 {
 }
 
 func TestOracle_CPUBackendHasTheSameGradients(t *testing.T) {
-	for seed := range uint64(30) {
-		q := newQuestion(t, seed+1)
-		name := fmt.Sprintf("seed %d: %+v", seed+1, q.network)
-		want := q.gradient(t, gorgonia.New())
-		got := q.gradient(t, cpu.New())
-		for _, p := range q.network.Params() {
-			end := p.Offset + p.Rows*p.Cols
-			compareTensor(t, name+" "+p.Name, got[p.Offset:end], want[p.Offset:end])
-		}
+	for _, kind := range kinds {
+		t.Run(kind.name, func(t *testing.T) {
+			for seed := range uint64(10) {
+				q := newQuestion(t, seed+1, kind.draw)
+				name := fmt.Sprintf("seed %d: %v", seed+1, q.network)
+				want := q.gradient(t, gorgonia.New())
+				got := q.gradient(t, cpu.New())
+				for _, p := range q.network.Params() {
+					end := p.Offset + p.Rows*p.Cols
+					compareTensor(t, name+" "+p.Name, got[p.Offset:end], want[p.Offset:end])
+				}
+			}
+		})
 	}
 }
 
