@@ -228,6 +228,8 @@ type Waiting struct {
 type EnvLoaded struct {
 	Spec EnvSpec `json:"spec"`
 	Hash string  `json:"hash"` // SHA-256 of the source, hexadecimal
+	// Errors are in keys of the source, such as args.size. Where there are some, no environment was loaded.
+	Errors []ConfigError `json:"errors,omitempty"`
 }
 
 // EnvBatch says which environments to make; see env.Options.

@@ -11,6 +11,7 @@ import (
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/link"
 	"github.com/rlhost/rlhost/core/shm"
+	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/hostabi/native"
@@ -68,7 +69,7 @@ func newEnvs(load func(context.Context, env.Source) (env.Plugin, error), host li
 		spaces: map[uint64]*space{}, metrics: map[string]uint32{}}
 }
 
-// loadEnv loads the source and returns its description.
+// loadEnv loads the source and returns its description, or what is wrong with which of its keys.
 func (w *envs) loadEnv(ctx context.Context, source env.Source) (native.EnvLoaded, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -79,7 +80,11 @@ func (w *envs) loadEnv(ctx context.Context, source env.Source) (native.EnvLoaded
 		return native.EnvLoaded{}, errLoaded
 	}
 	plugin, err := w.load(ctx, source)
-	if err != nil {
+	var known *table.Error
+	switch {
+	case errors.As(err, &known) && known.Key != "":
+		return native.EnvLoaded{Errors: configErrors(err)}, nil
+	case err != nil:
 		return native.EnvLoaded{}, err
 	}
 	w.plugin = plugin

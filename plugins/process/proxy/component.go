@@ -72,7 +72,7 @@ func (x *proxy) Configure(decode func(into any) error) error {
 	if x.manifest, err = x.describedBy(&answer); err != nil {
 		return err
 	}
-	return configErrors(answer.Errors)
+	return spawn.KeyErrors(answer.Errors)
 }
 
 // Start starts the process for good. It blocks until the component in it has started.

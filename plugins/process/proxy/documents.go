@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -45,14 +44,6 @@ func ports(list []component.Port) []link.Port {
 		out[i] = link.Port{Name: p.Name, OnLoan: p.OnLoan}
 	}
 	return out
-}
-
-func configErrors(list []native.ConfigError) error {
-	errs := make([]error, len(list))
-	for i, e := range list {
-		errs[i] = &component.ConfigError{Key: e.Key, Reason: e.Reason, Help: e.Help, Code: e.Code}
-	}
-	return errors.Join(errs...)
 }
 
 // logLevel names the lowest level that a log takes.

@@ -52,7 +52,7 @@ func (l *session) start() error {
 	if err := l.call(limited, native.MethodConfigure, x.configuration(l.holder), &configured); err != nil {
 		return err
 	}
-	if err := configErrors(configured.Errors); err != nil {
+	if err := spawn.KeyErrors(configured.Errors); err != nil {
 		return err
 	}
 	switch m, err := x.describedBy(&configured); {

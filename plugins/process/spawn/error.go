@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc/status"
 
+	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/hostabi/native"
 )
 
@@ -54,6 +55,15 @@ func (e *Error) Unwrap() error { return e.Err }
 func (e *Error) Refusal() (code int, words string) {
 	said := status.Convert(e.Err)
 	return int(said.Code()), said.Message()
+}
+
+// KeyErrors joins a table.Error for each error in a table that a plugin has told of; nil for none.
+func KeyErrors(list []native.ConfigError) error {
+	errs := make([]error, len(list))
+	for i, e := range list {
+		errs[i] = &table.Error{Key: e.Key, Reason: e.Reason, Help: e.Help, Code: e.Code}
+	}
+	return errors.Join(errs...)
 }
 
 // Why a process was ended, or a call to it.

@@ -41,7 +41,7 @@ type plugin struct {
 
 // Load starts a process of the program, has it load an environment, and returns a plugin that makes batches of
 // it: each in processes of its own, which write into the blocks that are bound. It blocks until the process has
-// described the environment. The error is an *Error, or ctx's.
+// described the environment. The error is an *Error, a table.Error for each key of the source that is wrong, or ctx's.
 //
 // A process that dies costs its environments the step that they are in: Bind, Reset or Step returns a Fault of kind
 // Lost, by when another process has taken its place. One that takes longer than the limit on a step is killed: a
@@ -83,6 +83,9 @@ func (p *plugin) load(ctx context.Context, name string) (*worker, *native.EnvLoa
 	var loaded native.EnvLoaded
 	if err := w.p.Call(ctx, native.MethodEnvLoad, p.Source, &loaded); err != nil {
 		return nil, nil, errors.Join(withCode(err), w.end())
+	}
+	if err := spawn.KeyErrors(loaded.Errors); err != nil {
+		return nil, nil, errors.Join(err, w.end())
 	}
 	return w, &loaded, nil
 }

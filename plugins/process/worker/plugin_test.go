@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/internal/testkit"
@@ -343,6 +344,15 @@ func TestLoadEnv_SaysWhatIsWrong(t *testing.T) {
 	var e *spawn.Error
 	if !errors.As(err, &e) || e.Code != wasm.CodeMissing || !strings.Contains(err.Error(), "/no/such.wasm: does not exist") {
 		t.Errorf("a missing module: %v", err)
+	}
+	_, err = Load(t.Context(), r, spawntest.Self(t, "env", cacheFolder(t)), Options{
+		Source: env.Source{Use: cartPole(t), Args: map[string]string{"max_stps": "5", "max_steps": "many"}}})
+	var keys []string
+	for _, e := range table.All(err) {
+		keys = append(keys, e.Code+" "+e.Sentence())
+	}
+	if want := []string{"E003 `args.max_steps` is \"many\", want a whole number from 1 to 2147483647", "E002 `args.max_stps` is not an argument of this environment"}; !slices.Equal(keys, want) {
+		t.Errorf("arguments that the environment does not take: %q (%v), want %q", keys, err, want)
 	}
 	if _, err := Load(t.Context(), r, spawntest.Self(t, "plain"), Options{Source: env.Source{Use: "x"}}); err == nil {
 		t.Error("a program that works no environments is taken")
