@@ -189,11 +189,11 @@ struct Returns {
 // returns takes the statistics of the valid rows' returns, puts those into the unit that they are learned in and compares them
 // with the values; unless targets has found a fault. One block of threads.
 extern "C" __global__ void __launch_bounds__(WIDE, 1) returns(const __grid_constant__ Returns p) {
-  if (over(p.control)) return;
-  if (p.control->faultPlace != ~0ull) {
-    if (threadIdx.x == 0) p.control->fault = TARGET;
+  if (p.control->faultPlace != ~0ull) {  // only the thread that writes the fault looks at it
+    if (threadIdx.x == 0 && !over(p.control)) p.control->fault = TARGET;
     return;
   }
+  if (over(p.control)) return;
   double n = p.count, x = 0, y = 0;
   for (int i = threadIdx.x; i < p.count; i += WIDE) x = x + (double)p.target[p.valid[i]];
   double mean = sum(x) / n;

@@ -163,5 +163,5 @@ struct Halt {
 // halt ends the update where the step that adam has made exceeded targetKL. One thread.
 extern "C" __global__ void __launch_bounds__(32) halt(const __grid_constant__ Halt p) {
   Control *c = p.control;
-  if (!over(c) && threadIdx.x == 0 && c->targetKL > 0 && c->kl > c->targetKL) c->stopped = 1;
+  if (threadIdx.x == 0 && !over(c) && c->targetKL > 0 && c->kl > c->targetKL) c->stopped = 1;
 }
