@@ -182,8 +182,9 @@ var seeded sync.Map
 
 // runShort runs a kernel for each of the allocations that its parameter names, or a table that it names: with that allocation one
 // element too short, and with one that begins between two elements, each of which must be a fault; with one that nobody has
-// written, which must be one where the kernel reads it, as it does one of them; and with blocks that all take themselves for the
-// first one, of which two then write the same words. What kernels have written stays as it is from the last run.
+// written, which must be one where the kernel reads it, as it does one of them; and with blocks, and with warps of a block, that all
+// take themselves for the first one, of which two then write the same words. What kernels have written stays as it is from the last
+// run.
 func runShort[T any](r *rig, k Kernel[T], grid driver.Dim, args T, tables ...Address) {
 	r.t.Helper()
 	if r.device != nil {
@@ -225,30 +226,47 @@ func runShort[T any](r *rig, k Kernel[T], grid driver.Dim, args T, tables ...Add
 	if short == 0 || unwritten == 0 || misaligned == 0 {
 		r.t.Errorf("%s: %d allocations were shortened, %d read that nobody had written, %d misaligned", k.Name, short, unwritten, misaligned)
 	}
-	raced(r, k, grid, bytesOf(&args))
+	raced(r, k, grid, bytesOf(&args), "blocks", blockIndex, "0")
+	if k.Threads > 32 {
+		raced(r, k, grid, bytesOf(&args), "warps", threadIndex, "%laneid")
+	} else {
+		raced(r, k, grid, bytesOf(&args), "threads", threadIndex, "0")
+	}
 }
 
-// blockIndex reads which block of the grid a thread belongs to.
-var blockIndex = regexp.MustCompile(`%ctaid\.[xyz]`)
+// What reads which block of the grid a thread belongs to, and which of the block's it is.
+var (
+	blockIndex  = regexp.MustCompile(`%ctaid\.[xyz]`)
+	threadIndex = regexp.MustCompile(`%tid\.x`)
+)
 
-// raced runs a kernel whose blocks, two at least, all take themselves for the first one: one writes what another has written, which
-// must be a fault.
-func raced[T any](r *rig, k Kernel[T], grid driver.Dim, parameter []byte) {
+// raced runs a kernel of which several, blocks, warps or threads, take themselves for the first one: one writes what another has
+// written, which must be a fault; where threads of a block leave each other something in shared memory, one of that. All memory is then
+// as it was.
+func raced[T any](r *rig, k Kernel[T], grid driver.Dim, parameter []byte, several string, index *regexp.Regexp, first string) {
 	r.t.Helper()
 	text := string(PTX(k.Module))
 	begin, end := entryText(text, k.Name)
-	changed, err := ptx.Parse(text[:begin] + blockIndex.ReplaceAllString(text[begin:end], "0") + text[end:])
+	changed, err := ptx.Parse(text[:begin] + index.ReplaceAllString(text[begin:end], first) + text[end:])
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	defer func(m *ptx.Module) { r.other = m }(r.other)
 	r.other = changed
-	if grid.X*max(grid.Y, 1)*max(grid.Z, 1) == 1 {
+	if several == "blocks" && grid.X*max(grid.Y, 1)*max(grid.Z, 1) == 1 {
 		grid.X = 2
 	}
+	kinds := []ptx.Kind{ptx.GlobalRace}
+	if several != "blocks" && changed.Entry(k.Name).Shared > 0 {
+		kinds = append(kinds, ptx.SharedRace, ptx.Uninitialised)
+	}
+	for _, a := range r.made {
+		was := get[byte](r, a.at, a.bytes)
+		defer func() { copy(view[byte](r, a.at, a.bytes), was) }()
+	}
 	var fault *ptx.Fault
-	if err := try(r, k, grid, parameter); !errors.As(err, &fault) || fault.Kind != ptx.GlobalRace {
-		r.t.Errorf("%s whose blocks do the same work: %v", k.Name, err)
+	if err := try(r, k, grid, parameter); !errors.As(err, &fault) || !slices.Contains(kinds, fault.Kind) {
+		r.t.Errorf("%s whose %s do the same work: %v", k.Name, several, err)
 	}
 }
 

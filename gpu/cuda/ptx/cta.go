@@ -31,6 +31,8 @@ type cta struct {
 	memory  []byte  // all that was made
 	shared  []byte  // what this launch has of it
 	shadow  shadow
+	epoch   uint64 // of the time between two barriers, among all of a memory's launches
+	reads   reads
 	open    [barriers]barrier
 	order   *rand.Rand
 	source  *rand.PCG
@@ -72,7 +74,7 @@ func (c *cta) start(number int) {
 	c.source.Seed(l.Seed, uint64(number))
 	c.open = [barriers]barrier{}
 	c.fences = fences{}
-	c.shadow.next()
+	c.next()
 	poison(c.shared)
 	for i, w := range c.warps {
 		live := everyone
@@ -81,6 +83,12 @@ func (c *cta) start(number int) {
 		}
 		w.start(live)
 	}
+}
+
+// next begins a time that a barrier orders behind all before.
+func (c *cta) next() {
+	c.shadow.next()
+	c.epoch = c.grid.epochs.Add(1) & (1<<32 - 1)
 }
 
 // compileChoose returns a warp that can go on, any of them, or else one that waits.
@@ -137,7 +145,7 @@ func (c *cta) release() {
 			w.at.barrier.deliver(w, brought)
 		}
 		b.used = false
-		c.shadow.next()
+		c.next()
 		c.fences.meet(c)
 	}
 }

@@ -13,7 +13,7 @@
 // where their ways do. CTAs run on all processors, their warps in turns; Launch.Seed orders both.
 //
 // A launch ends with a *Fault, which names the kind, the line, the CTA and the thread, where a kernel leaves its allocations, reads
-// what nobody has written, races in shared memory or between CTAs, comes to a barrier with a part of its threads, and more: see
+// what nobody has written, races within a CTA or between two, comes to a barrier with a part of its threads, and more: see
 // Kind. What was never written may be moved around; deciding, addressing or keeping something by it is the fault.
 //
 // It does not model time, caches, or that writes become visible to other CTAs late and in another order: where fences are

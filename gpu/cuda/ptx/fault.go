@@ -32,7 +32,8 @@ const (
 	MissingLanes
 	// SharedRace is two threads at one byte of shared memory, one of them writing, without a barrier between them.
 	SharedRace
-	// GlobalRace is two CTAs at one word of global memory, one of them writing, without a fence and an atomic between them.
+	// GlobalRace is two threads at one place in global memory, one of them writing: of one CTA without a barrier between them, of
+	// two, at one word that one of them has written before, without a fence and an atomic.
 	GlobalRace
 	// Divergence is a barrier that not all threads reach together, or that no thread can leave.
 	Divergence

@@ -148,7 +148,7 @@ func TestLaunch_FindsTheFaultOfOneInstruction(t *testing.T) {
 		"operand of atomic":   {Uninitialised, 0, "red.global.add.u32 [%rd1], %r9;"},
 		"atomic on poison":    {Uninitialised, 0, "red.global.add.u32 [%rd1], 1;"},
 		"byte":                {Uninitialised, 0, "ld.global.u8 %r2, [%rd1+5]; st.global.u32 [%rd1], %r2;"},
-		"half":                {Uninitialised, 0, "ld.global.u64 %rd2, [%rd1]; st.global.u64 [%rd1], %rd2;"},
+		"half":                {Uninitialised, 0, "ld.global.u64 %rd2, [%rd1+8]; st.global.u64 [%rd1], %rd2;"},
 		"copy through shared": {Uninitialised, 0, "setp.eq.s32 %p1, %r4, 0; @%p1 st.shared.u32 [tile], %r9; @%p1 ld.shared.u32 %r2, [tile]; @%p1 st.global.u32 [%rd1], %r2;"},
 		"lane to read":        {Uninitialised, 0, "shfl.sync.idx.b32 %r2, %r1, %r9, 31, -1;"},
 		"voice":               {Uninitialised, 0, "vote.sync.any.pred %p2, %p9, -1;"},
@@ -174,6 +174,10 @@ func TestLaunch_FindsTheFaultOfOneInstruction(t *testing.T) {
 		"barrier of nobody":   {Divergence, -1, "bar.sync 0, 96;"},
 		"atomic of local":     {BadAddress, 0, "mov.u64 %rd2, own; cvta.local.u64 %rd2, %rd2; st.u32 [%rd2], 0; atom.add.u32 %r2, [%rd2], 1;"},
 		"one word two lanes":  {SharedRace, 1, "st.shared.u32 [tile], %r1;"},
+		"one word of global":  {GlobalRace, 1, "st.global.u32 [%rd1], %r1;"},
+		"one word two warps":  {GlobalRace, -1, "mul.wide.u32 %rd2, %r1, 4; add.s64 %rd2, %rd2, %rd1; st.global.u32 [%rd2], %r1;"},
+		"read by a warp":      {GlobalRace, -1, "setp.lt.u32 %p1, %r4, 32; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd2, %rd2, %rd1; @%p1 st.global.u32 [%rd2], %r1; @!%p1 ld.global.u32 %r2, [%rd2];"},
+		"read by a lane":      {GlobalRace, -1, "mul.wide.u32 %rd2, %r4, 2; add.s64 %rd2, %rd2, %rd1; st.global.u16 [%rd2], %r1; xor.b32 %r2, %r4, 2; mul.wide.u32 %rd2, %r2, 2; add.s64 %rd2, %rd2, %rd1; ld.global.u16 %r2, [%rd2];"},
 		"written after told":  {Unfenced, -1, "setp.ne.u32 %p1, %r4, 0; @%p1 bra end; membar.sys; st.volatile.global.u32 [%rd4], 1; st.global.u32 [%rd1], 1;"},
 	} {
 		r := read(t, header+`
@@ -193,6 +197,46 @@ func TestLaunch_FindsTheFaultOfOneInstruction(t *testing.T) {
 		err := r.launch("e", line(1, 64), r.memory.Alloc(132), host(r, 8))
 		if !errors.As(err, &f) || f.Kind != c.kind || c.thread >= 0 && f.Thread[0]&31 != c.thread || f.Line == 0 {
 			t.Errorf("%s: %v, want %v of thread %d", name, err, c.kind, c.thread)
+		}
+	}
+}
+
+// What threads of a CTA leave each other in global memory is theirs to read behind a barrier, and to write again behind another one.
+func TestLaunch_BarriersOrderGlobalMemory(t *testing.T) {
+	t.Parallel()
+	r := read(t, header+`
+.visible .entry e(.param .u64 out) {
+	.reg .b32 %r<9>; .reg .b64 %rd<9>;
+	ld.param.u64 %rd1, [out];
+	mov.u32 %r1, %tid.x; xor.b32 %r2, %r1, 32; xor.b32 %r3, %r1, 1;
+	mul.wide.u32 %rd2, %r1, 4; add.s64 %rd2, %rd2, %rd1;
+	mul.wide.u32 %rd3, %r2, 4; add.s64 %rd3, %rd3, %rd1;
+	mul.wide.u32 %rd4, %r3, 4; add.s64 %rd4, %rd4, %rd1;
+	st.global.u32 [%rd2], %r1;
+	bar.sync 0;
+	ld.global.u32 %r4, [%rd3];
+	bar.sync 0;
+	add.u32 %r4, %r4, 64;
+	st.global.u32 [%rd2], %r4;
+	bar.warp.sync -1;
+	ld.global.u32 %r4, [%rd4];
+	bar.warp.sync -1;
+	st.global.u32 [%rd4], %r4;
+	st.global.u8 [%rd4], %r1;
+	ret;
+}
+`)
+	for seed := range uint64(8) {
+		out := r.memory.Alloc(4 * 64)
+		l := line(1, 64)
+		l.Seed = seed
+		if err := r.launch("e", l, out); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		for i, got := range get[uint32](r, out, 64) {
+			if want := uint32(i ^ 1); got != want {
+				t.Fatalf("seed %d: word %d is %d, want %d", seed, i, got, want)
+			}
 		}
 	}
 }

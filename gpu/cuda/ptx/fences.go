@@ -1,6 +1,9 @@
 package ptx
 
-import "sync/atomic"
+import (
+	"fmt"
+	"sync/atomic"
+)
 
 // scope is how far a fence reaches.
 type scope uint8
@@ -101,7 +104,8 @@ func (f *fences) done(w *warp, m uint32) {
 	c.grid.told.Store(true)
 }
 
-// writers remembers for each word of an allocation which warp of which launch wrote it last.
+// writers remembers for each word of an allocation who wrote it last: which warp of which launch, and which of its threads
+// behind which barrier.
 type writers struct {
 	pages []atomic.Pointer[writerPage]
 }
@@ -109,8 +113,12 @@ type writers struct {
 // writerWords is how many words a page is for. Pages are made when somebody writes there.
 const writerWords = 1 << 12
 
-// writerPage holds launch<<32 | warp<<5 | the warp's releases, of which five bits are enough to miss little; 0: nobody.
-type writerPage [writerWords]atomic.Uint64
+// writerPage has of each word what other CTAs need to know of its writer, launch<<32 | warp<<5 | the warp's releases, of which
+// five bits are enough to miss little, and what the writer's own CTA needs, a write as in shadowWord. 0: nobody.
+type writerPage struct {
+	marks [writerWords]atomic.Uint64
+	keys  [writerWords]uint64
+}
 
 func newWriters(size uint64) writers {
 	return writers{make([]atomic.Pointer[writerPage], (size/4+writerWords)/writerWords)}
@@ -124,9 +132,10 @@ func (g *grid) mark(w *warp) uint64 {
 	return g.tag<<32 | me<<5 | uint64(min(g.releases[me].Load(), maxReleases))
 }
 
-// write notes that a warp writes to the words that [off, off+n) lies in, with its mark, and returns who had written to one of them
-// without the warp being able to rely on that: its CTA, or -1.
-func (ws *writers) write(w *warp, mark, off, n uint64) int {
+// write notes that a lane writes to the words that [off, off+n) lies in, with the mark of its warp, and says who had written to
+// one of them without the lane being able to rely on that; nothing if nobody had.
+func (ws *writers) write(w *warp, lane int, mark, off, n uint64) (why string) {
+	key := access(w.cta.epoch, w, lane)
 	for at := off / 4; at <= (off+n-1)/4; at++ {
 		slot := &ws.pages[at/writerWords]
 		page := slot.Load()
@@ -134,36 +143,52 @@ func (ws *writers) write(w *warp, mark, off, n uint64) int {
 			slot.CompareAndSwap(nil, new(writerPage))
 			page = slot.Load()
 		}
-		entry := &page[at%writerWords]
+		entry, own, bytes := &page.marks[at%writerWords], &page.keys[at%writerWords], bytesOf(at, off, n)
+		if unordered(*own, key, bytes) {
+			return hasWritten(*own)
+		}
+		*own = key | bytes<<2
 		if entry.Load() == mark {
 			continue
 		}
 		// Of two that come at once one sees the other.
 		if other := w.cta.grid.unordered(w, entry.Swap(mark)); other >= 0 {
-			return other
+			return hasNotPublished(other)
 		}
 	}
-	return -1
+	return ""
 }
 
-// read returns who has written to one of the words that [off, off+n) lies in without the warp being able to rely on it: its
-// CTA, or -1. own reports whether this launch has written there at all.
-func (ws *writers) read(w *warp, off, n uint64) (other int, own bool) {
+// read says who has written to one of the words that [off, off+n) lies in without a lane being able to rely on it; nothing if
+// nobody has. own reports whether this launch has written there at all.
+func (ws *writers) read(w *warp, lane int, off, n uint64) (why string, own bool) {
+	key := access(w.cta.epoch, w, lane)
 	for at := off / 4; at <= (off+n-1)/4; at++ {
 		page := ws.pages[at/writerWords].Load()
 		if page == nil {
 			continue
 		}
-		before := page[at%writerWords].Load()
+		before := page.marks[at%writerWords].Load()
 		if before>>32 != w.cta.grid.tag {
 			continue
 		}
 		own = true
 		if other := w.cta.grid.unordered(w, before); other >= 0 {
-			return other, true
+			return hasNotPublished(other), true
+		}
+		if before := page.keys[at%writerWords]; unordered(before, key, bytesOf(at, off, n)) {
+			return hasWritten(before), true
 		}
 	}
-	return -1, own
+	return "", own
+}
+
+func hasNotPublished(cta int) string {
+	return fmt.Sprintf("CTA %d has written there and not published it, or this CTA has not looked", cta)
+}
+
+func hasWritten(key uint64) string {
+	return fmt.Sprintf("thread %d of the CTA has written there, and no barrier is between", thread(key))
 }
 
 // unordered returns the CTA of an entry's writer if that is another one of this launch that has not published the write, or if
@@ -181,4 +206,43 @@ func (g *grid) unordered(w *warp, entry uint64) int {
 		return -1
 	}
 	return number
+}
+
+// reads remembers which words of global memory a CTA has read since its last barrier: each in the place that its address gives
+// it, which takes the place of another one.
+type reads [readWords]struct {
+	word uint64 // address / 4
+	readers
+}
+
+// readWords is how many words a CTA remembers, a power of two: twice what two tiles of a product have.
+const readWords = 1 << 12
+
+// note remembers that a lane of the CTA reads n bytes at an address.
+func (c *cta) note(w *warp, lane int, address, n uint64) {
+	key := c.shadow.key(w, lane)
+	for word := address / 4; word <= (address+n-1)/4; word++ {
+		c.of(word).note(key, bytesOf(word, address, n))
+	}
+}
+
+// of returns who has read a word.
+func (c *cta) of(word uint64) *readers {
+	r := &c.reads[word%readWords]
+	if r.word != word {
+		r.word, r.readers = word, 0
+	}
+	return &r.readers
+}
+
+// readBefore says which other thread of the CTA has read what a lane is about to write; nothing if none has, as far as the CTA
+// remembers.
+func (c *cta) readBefore(w *warp, lane int, address, n uint64) string {
+	key := c.shadow.key(w, lane)
+	for word := address / 4; word <= (address+n-1)/4; word++ {
+		if r := &c.reads[word%readWords]; r.word == word && r.meet(key, bytesOf(word, address, n)) {
+			return fmt.Sprintf("thread %d of the CTA has read it, and no barrier is between", thread(uint64(r.readers)))
+		}
+	}
+	return ""
 }

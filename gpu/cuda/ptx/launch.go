@@ -48,6 +48,7 @@ type grid struct {
 	steps   int
 	table   []*allocation
 	tag     uint64 // of this launch among those of its memory, 32 bits, not 0
+	epochs  *atomic.Uint64
 	stopped atomic.Bool
 
 	// What CTAs may rely on of each other's writes; see fences.
@@ -65,7 +66,7 @@ func (e *Entry) Launch(m *Memory, l *Launch) error {
 	}
 	count := l.Grid[0] * l.Grid[1] * l.Grid[2]
 	threads := l.Block[0] * l.Block[1] * l.Block[2]
-	g := &grid{launch: l, entry: e, threads: threads, steps: l.Steps, tag: m.launches.Add(1)%(1<<32-1) + 1}
+	g := &grid{launch: l, entry: e, threads: threads, steps: l.Steps, tag: m.launches.Add(1)%(1<<32-1) + 1, epochs: &m.epochs}
 	if g.steps == 0 {
 		g.steps = defaultSteps
 	}

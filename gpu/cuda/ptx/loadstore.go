@@ -101,15 +101,16 @@ func (t *transfer) mayLoad(w *warp, at location, address, n uint64, lane int) bo
 			w.cta.grid.acquired[w.cta.number].Store(true)
 			return true
 		}
-		other, own := at.a.writes.read(w, at.off, n)
+		why, own := at.a.writes.read(w, lane, at.off, n)
 		if t.readOnly && own {
 			w.raise(1<<lane, ReadOnly, address, "ld.global.nc of what this launch has written")
 			return false
 		}
-		if other >= 0 {
-			w.raise(1<<lane, GlobalRace, address, "CTA %d has written there and not published it, or this CTA has not looked", other)
+		if why != "" {
+			w.raise(1<<lane, GlobalRace, address, "%s", why)
 			return false
 		}
+		w.cta.note(w, lane, at.a.base+at.off, n)
 	}
 	return true
 }
@@ -176,13 +177,17 @@ func (t *transfer) mayStore(w *warp, at location, address, n uint64, lane int) b
 	return true
 }
 
-// claim notes that a lane writes to global memory, or faults if another CTA has without the lane being able to rely on it.
+// claim notes that a lane writes to global memory, or faults if another thread has been there without the lane being able to rely
+// on that.
 func (t *transfer) claim(w *warp, mark uint64, at location, address uint64, lane int) bool {
-	if other := at.a.writes.write(w, mark, at.off, t.bytes()); other >= 0 {
-		w.raise(1<<lane, GlobalRace, address, "CTA %d has written there and not published it, or this CTA has not looked", other)
-		return false
+	why := at.a.writes.write(w, lane, mark, at.off, t.bytes())
+	if why == "" {
+		why = w.cta.readBefore(w, lane, at.a.base+at.off, t.bytes())
 	}
-	return true
+	if why != "" {
+		w.raise(1<<lane, GlobalRace, address, "%s", why)
+	}
+	return why == ""
 }
 
 // same reports whether a store would change nothing.

@@ -27,6 +27,7 @@ type Memory struct {
 	table    atomic.Pointer[[]*allocation]
 	next     uint64
 	launches atomic.Uint64
+	epochs   atomic.Uint64 // times between barriers, of all CTAs
 }
 
 // allocation is one range of addresses.

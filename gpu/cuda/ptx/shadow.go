@@ -9,7 +9,13 @@ type shadow struct {
 
 // shadowWord holds two accesses, each epoch<<32 | syncs<<16 | thread<<6 | bytes<<2 | two flags: the barriers of the CTA and
 // of the warp that came before, and which bytes of the word were meant.
-type shadowWord struct{ write, read uint64 }
+type shadowWord struct {
+	write uint64
+	read  readers
+}
+
+// readers is the last read of a word, with what its flags say of those before.
+type readers uint64
 
 // Flags of accesses.
 const (
@@ -41,8 +47,11 @@ func bytesOf(i, off, n uint64) uint64 {
 }
 
 // key is an access of a lane of a warp, without its bytes and flags.
-func (s *shadow) key(w *warp, lane int) uint64 {
-	return s.epoch<<32 | uint64(w.syncs&0xffff)<<16 | uint64(w.number*lanes+lane)<<6
+func (s *shadow) key(w *warp, lane int) uint64 { return access(s.epoch, w, lane) }
+
+// access is that of a lane of a warp in a time that barriers bound, without its bytes and flags.
+func access(epoch uint64, w *warp, lane int) uint64 {
+	return epoch<<32 | uint64(w.syncs&0xffff)<<16 | uint64(w.number*lanes+lane)<<6
 }
 
 // unordered reports whether nothing orders an access before another one, of another thread and to the same bytes.
@@ -66,35 +75,35 @@ func (s *shadow) load(key, off, n uint64, flag uint64) int {
 			return thread(word.write)
 		}
 		if flag == 0 {
-			word.note(key, bytes)
+			word.read.note(key, bytes)
 		}
 	}
 	return -1
 }
 
 // noteWord is note of all bytes.
-func (w *shadowWord) noteWord(key uint64) {
+func (r *readers) noteWord(key uint64) {
 	// Nothing changes where the thread was the last one, or others of its warp have read the word since the warp's last bar.warp.sync.
-	if before := w.read; before == key|15<<2 || before>>11 == key>>11 && before&(15<<2|otherLanes) == 15<<2|otherLanes {
+	if before := uint64(*r); before == key|15<<2 || before>>11 == key>>11 && before&(15<<2|otherLanes) == 15<<2|otherLanes {
 		return
 	}
-	w.note(key, 15)
+	r.note(key, 15)
 }
 
 // note remembers a read beside the ones of other threads.
-func (w *shadowWord) note(key, bytes uint64) {
-	before := w.read
+func (r *readers) note(key, bytes uint64) {
+	before := uint64(*r)
 	mine := key | bytes<<2
 	switch {
 	case before>>6 == key>>6 && before>>2&15 == bytes:
 	case before>>32 != key>>32 || before>>2&15&bytes == 0:
-		w.read = mine
+		*r = readers(mine)
 	case before>>11 == key>>11: // the warp has read in this time
-		w.read = before | otherLanes | bytes<<2
+		*r = readers(before | otherLanes | bytes<<2)
 	case (before^key)&(1023<<6&^(31<<6)) == 0: // before its last bar.warp.sync
-		w.read = mine | before&otherWarps
+		*r = readers(mine | before&otherWarps)
 	default:
-		w.read = before | otherWarps | bytes<<2
+		*r = readers(before | otherWarps | bytes<<2)
 	}
 }
 
@@ -106,17 +115,17 @@ func (s *shadow) store(key, off, n uint64, flag uint64, same bool) int {
 		if !same && unordered(word.write, key, bytes) && word.write&flag == 0 {
 			return thread(word.write)
 		}
-		if !same && word.readBy(key, bytes) {
-			return thread(word.read)
+		if !same && word.read.meet(key, bytes) {
+			return thread(uint64(word.read))
 		}
 		word.write = key | bytes<<2 | flag
 	}
 	return -1
 }
 
-// readBy reports whether another thread has read bytes of the word that nothing orders before key.
-func (w *shadowWord) readBy(key, bytes uint64) bool {
-	read := w.read
+// meet reports whether another thread has read bytes of the word that nothing orders before key.
+func (r readers) meet(key, bytes uint64) bool {
+	read := uint64(r)
 	if read>>32 != key>>32 || read>>2&bytes == 0 {
 		return false
 	}

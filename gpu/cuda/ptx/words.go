@@ -91,11 +91,13 @@ func (t *transfer) loadGlobal(w *warp, m uint32) {
 
 // loadWords loads a lane's words, or returns false: this launch has written there, or nobody has.
 func (t *transfer) loadWords(w *warp, a *allocation, off uint64, lane int) bool {
+	first, key := (a.base+off)/4, w.cta.shadow.key(w, lane)
 	for i, e := range t.elements {
 		at := off/4 + uint64(i)
-		if page := a.writes.pages[at/writerWords].Load(); page != nil && page[at%writerWords].Load()>>32 == w.cta.grid.tag {
+		if page := a.writes.pages[at/writerWords].Load(); page != nil && page.marks[at%writerWords].Load()>>32 == w.cta.grid.tag {
 			return false
 		}
+		w.cta.of(first + uint64(i)).noteWord(key)
 		value := binary.LittleEndian.Uint32(a.bytes[at*4:])
 		if value == Poison {
 			return false
@@ -197,7 +199,7 @@ func (t *transfer) takeShared(w *warp, off uint64, lane int) bool {
 	}
 	key := s.key(w, lane)
 	for i, e := range t.elements {
-		words[i].noteWord(key)
+		words[i].read.noteWord(key)
 		w.r32.rows[e.row][lane&31] = binary.LittleEndian.Uint32(memory[4*i:])
 		w.r32.defined[e.row] |= 1 << lane
 	}
@@ -227,7 +229,7 @@ func (t *transfer) putShared(w *warp, off uint64, lane int) bool {
 	s := &w.cta.shadow
 	words := s.words[off/4:][:len(t.elements)]
 	for i := range words {
-		if words[i].write>>32 == s.epoch || words[i].read>>32 == s.epoch {
+		if words[i].write>>32 == s.epoch || uint64(words[i].read)>>32 == s.epoch {
 			return false
 		}
 	}
