@@ -51,10 +51,12 @@ test-kernels:
 test-cuda: build
 	RLHOST_LONG=1 $(GO) test $(TIMEOUT) -count 1 -run 'TestCUDA' ./cmd/rlhost
 
-# What bench/cuda/record.py runs on a machine with a GPU: programs and tests, to be copied there with the repository.
+# What bench/cuda/record.py runs on a machine with a GPU, programs and tests, and one file of them and the repository to be copied there.
 cuda-record:
 	$(GO) build -trimpath -ldflags '-s -w' -o bin/ ./cmd/rlhost ./cmd/rlhost-cuda
 	@for package in gpu/cuda gpu/cuda/kernels gpu/cuda/driver cmd/rlhost; do $(GO) test -c -trimpath -ldflags '-s -w' -o bin/$$(basename $$package).test ./$$package || exit 1; done
+	@git ls-files | tar -czf bin/cuda-record.tar.gz -T - $(addprefix bin/,rlhost rlhost-cuda cuda.test kernels.test driver.test rlhost.test)
+	@du -h bin/cuda-record.tar.gz
 
 # Processes killed at random moments, KILLS of them a test; hosts killed before every operation of a swap on the disk;
 # every promise of environments through Python.

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Records what runs on a machine with an NVIDIA GPU, and how fast, as JSON that is tied to the kernels' sources.
 
-Here, where Go is:      make cuda-record          # bin/rlhost, bin/rlhost-cuda, bin/cuda.test, bin/kernels.test, bin/driver.test
-There, in a copy of the repository with bin/:
+Here, where Go is:      make cuda-record          # bin/cuda-record.tar.gz: the repository with programs and tests in bin/
+There, where it was unpacked:
                         python3 bench/cuda/record.py [H1 H2 ...]
 
 It needs Python alone. Without names it does everything: a part whose command needs what is not there is recorded as skipped, with the reason.
