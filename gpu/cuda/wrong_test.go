@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/gpu/cpu"
 	"github.com/rlhost/rlhost/gpu/cuda"
 	"github.com/rlhost/rlhost/gpu/cuda/driver"
@@ -201,6 +202,28 @@ func TestLearner_RefusesParametersThatAreNotNumbers(t *testing.T) {
 	}
 	if _, err := l.Update(data, rates); err != nil {
 		t.Errorf("with numbers: %v", err)
+	}
+}
+
+// Parameters that are not numbers draw the processor's actions, which are ones that there are, and values that say so.
+func TestActor_ActsOnParametersThatAreNotNumbers(t *testing.T) {
+	b, _ := backendOn(t, fake.Options{})
+	n := small()
+	bad := parameters(&n)
+	for i := range bad {
+		bad[i] = float32(math.NaN())
+	}
+	o := policytest.Options{Network: n, Steps: 2, Envs: 8, Blocks: 1, Seed: 1}
+	got, want := policytest.Acted(t, b, bad, o).Blocks[0], policytest.Acted(t, cpu.New(), bad, o).Blocks[0]
+	for i, action := range got.Int32(trajectory.Action) {
+		if action != want.Int32(trajectory.Action)[i] || action < 0 || action > 1 {
+			t.Errorf("action %d is %d, the processor's %d", i, action, want.Int32(trajectory.Action)[i])
+		}
+	}
+	for i, value := range got.Float32(trajectory.Value) {
+		if value == value {
+			t.Errorf("value %d is %v", i, value)
+		}
 	}
 }
 
