@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/rlhost/rlhost/internal/testkit"
 )
 
 // The scripts run as they stand, with an environment that costs nothing, so that it is over soon.
@@ -20,9 +22,7 @@ func TestDemo_MendsTheRewardInThreeWays(t *testing.T) {
 	}
 	dir := t.TempDir()
 	program := filepath.Join(dir, "rlhost")
-	if out, err := exec.Command("go", "build", "-o", program, "../../cmd/rlhost").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	testkit.Build(t, "../../cmd/rlhost", program)
 	cmd := exec.CommandContext(t.Context(), "hot-swap/run.sh", filepath.Join(dir, "out"))
 	cmd.Env = append(os.Environ(), "RLHOST="+program, "NOTICED=60000",
 		"SETTINGS=env.pole.args.work=500 run.stop.env_steps=200000 run.evaluation.episodes=10")

@@ -22,9 +22,7 @@ func TestComponentPage_IsFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	bin := t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", bin, "../../cmd/rlhost").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	testkit.Build(t, "../../cmd/rlhost", bin)
 	fence := regexp.MustCompile("(?ms)^```(\\w+)(?: (\\S+))?\n(.*?)^```\n")
 	for _, section := range strings.Split(string(data), "\n## A module in ")[1:] {
 		language, body, _ := strings.Cut(section, "\n")

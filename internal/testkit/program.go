@@ -21,6 +21,14 @@ func Needs(t testing.TB, names ...string) string {
 	return ""
 }
 
+// Build makes the file out of the Go program in a folder.
+func Build(t testing.TB, dir, out string) {
+	t.Helper()
+	if text, err := exec.Command("go", "build", "-o", out, dir).CombinedOutput(); err != nil {
+		t.Fatalf("go build %s: %v\n%s", dir, err, text)
+	}
+}
+
 // Reads makes the test's cached result depend on files that only other programs open.
 func Reads(t testing.TB, patterns ...string) {
 	t.Helper()

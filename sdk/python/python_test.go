@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 	"github.com/rlhost/rlhost/plugins/process/proxy"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
@@ -40,9 +41,7 @@ func interpreter(t *testing.T) string {
 // TestPython_OwnTests runs the tests in Python.
 func TestPython_OwnTests(t *testing.T) {
 	programs := t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", filepath.Join(programs, "rlhost"), "../../cmd/rlhost").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	testkit.Build(t, "../../cmd/rlhost", filepath.Join(programs, "rlhost"))
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	c := exec.CommandContext(ctx, interpreter(t), "-m", "unittest", "discover", "-p", "test_*.py")

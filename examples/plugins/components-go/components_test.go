@@ -2,31 +2,28 @@ package main
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/component/author"
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/examples/plugins/chooser-go/chooser"
 	"github.com/rlhost/rlhost/examples/plugins/curriculum-go/curriculum"
 	"github.com/rlhost/rlhost/examples/plugins/episodes-go/episodes"
 	"github.com/rlhost/rlhost/examples/plugins/opponent-go/opponent"
 	"github.com/rlhost/rlhost/examples/plugins/shaper-go/shaper"
 	"github.com/rlhost/rlhost/internal/testkit"
-	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/internal/training"
 	"github.com/rlhost/rlhost/pipeline/session"
-	"github.com/rlhost/rlhost/plugins/builtin"
 	"github.com/rlhost/rlhost/plugins/envcheck"
 	"github.com/rlhost/rlhost/plugins/wasm"
 	"github.com/rlhost/rlhost/sdk/component"
 )
 
-// training is a short synchronous one with a component of a kind, whose keys stand where %s is.
-type training struct {
+// example is a short synchronous training with a component of a kind, whose keys stand where %s is.
+type example struct {
 	kind     string
 	make     func() component.Component
 	pipeline string
@@ -35,7 +32,7 @@ type training struct {
 	racy bool
 }
 
-var trainings = []training{
+var trainings = []example{
 	{"chooser", chooser.New, chosen, "component.chooser.keep=2", true},
 	{"opponent", opponent.New, played, "component.rollout.opponents.rules=0.1", false},
 	{"curriculum", curriculum.New, raised, "component.curriculum.step=8", false},
@@ -211,46 +208,25 @@ on_full = "block"
 `
 
 // builtIn returns the keys of the component built in.
-func (x *training) builtIn() string { return fmt.Sprintf("kind = %q", x.kind) }
+func (x *example) builtIn() string { return fmt.Sprintf("kind = %q", x.kind) }
 
-func (x *training) train(t *testing.T, keys string, sets ...string) *session.Result {
+func (x *example) train(t *testing.T, keys string, sets ...string) *session.Result {
 	t.Helper()
-	s := x.begin(t, keys, sets...)
-	result, err := s.Run(t.Context())
-	if err := errors.Join(err, s.Close()); err != nil {
-		t.Fatal(err)
-	}
+	result, _ := x.measured(t, keys, sets...)
 	return result
 }
 
-// begin begins a training, which the caller closes.
-func (x *training) begin(t *testing.T, keys string, sets ...string) *session.Session {
+// measured returns the metrics, too.
+func (x *example) measured(t *testing.T, keys string, sets ...string) (*session.Result, *stat.Registry) {
 	t.Helper()
-	parts, engines := builtin.New(builtin.Options{})
-	t.Cleanup(func() {
-		if err := engines.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	parts.Kinds[x.kind] = author.Kind(x.make)
-	g, problems := graph.Parse("run.toml", fmt.Appendf(nil, x.pipeline, keys), graph.ParseOptions{Parts: parts, Sets: append([]string{"run.dir=" + t.TempDir()}, sets...)})
-	if g == nil {
-		t.Fatal(problems)
-	}
-	s, err := session.Begin(t.Context(), session.Options{Parts: parts, Graph: g})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return training.Must(t, fmt.Sprintf(x.pipeline, keys), training.Kinds{x.kind: x.make}, sets...)
 }
 
 // build returns the path of the native plugin.
 func build(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "components")
-	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	testkit.Build(t, ".", program)
 	return program
 }
 
@@ -287,22 +263,18 @@ func TestComponents_LearnTheSameInAllRuntimes(t *testing.T) {
 
 // A logger counts the episodes that the run counts, built in, as a process, and as a module in each language, and nothing else changes.
 func TestEpisodes_CountsTheSameInAllRuntimes(t *testing.T) {
-	x := training{kind: "episodes", make: episodes.New, pipeline: logged}
+	x := example{kind: "episodes", make: episodes.New, pipeline: logged}
 	keys := map[string]string{"built in": x.builtIn(), "as a process": fmt.Sprintf("plugin = \"p\"\nkind = %q", x.kind)}
 	for name, module := range testkit.Guests(t, x.kind, t.TempDir()) {
 		keys[name] = fmt.Sprintf("runtime = \"wasm\"\nuse = %q\ngrants = [\"log\", \"metric\"]", module)
 	}
 	program, want := build(t), ""
 	for name, own := range keys {
-		s := x.begin(t, own, "plugin.p.path="+program)
-		r, err := s.Run(t.Context())
-		if err := errors.Join(err, s.Close()); err != nil {
-			t.Fatal(err)
-		}
+		r, metrics := x.measured(t, own, "plugin.p.path="+program)
 		if want == "" {
 			want = r.ParamsHash
 		}
-		n, most := s.Pipeline().Stats().Counter("episodes/count").Value(), s.Pipeline().Stats().Gauge("episodes/longest").Value()
+		n, most := metrics.Counter("episodes/count").Value(), metrics.Gauge("episodes/longest").Value()
 		if n != r.Episodes || n == 0 || most < r.MeanReturn || r.ParamsHash != want {
 			t.Errorf("%s: %d episodes of %d counted, the longest of %v env steps; parameters %.12s, want %.12s", name, n, r.Episodes, most, r.ParamsHash, want)
 		}

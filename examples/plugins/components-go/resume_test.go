@@ -57,7 +57,7 @@ func TestChooser_ACheckpointBesideLeasesIsNotExact(t *testing.T) {
 const anneal = "component.learner.anneal_env_steps=8192"
 
 // interrupted trains until stop, and then goes on until end. It tells whether the run says that it has gone on exactly.
-func (x *training) interrupted(t *testing.T, keys string, stop, end int, sets ...string) (r *session.Result, exact bool) {
+func (x *example) interrupted(t *testing.T, keys string, stop, end int, sets ...string) (r *session.Result, exact bool) {
 	t.Helper()
 	dir := t.TempDir()
 	until := func(steps int) string { return fmt.Sprintf("run.stop.env_steps=%d", steps) }

@@ -17,6 +17,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 	"github.com/rlhost/rlhost/plugins/process/internal/spawntest"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
@@ -26,10 +27,7 @@ import (
 func userProgram(b *testing.B) spawn.Program {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "shaper")
-	build := exec.Command("go", "build", "-o", path, "../../../examples/plugins/process-go")
-	if out, err := build.CombinedOutput(); err != nil {
-		b.Fatalf("%v: %s", err, out)
-	}
+	testkit.Build(b, "../../../examples/plugins/process-go", path)
 	return spawn.Program{Name: "shaper", Path: path}
 }
 

@@ -2,7 +2,6 @@ package shaper
 
 import (
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,9 +11,8 @@ import (
 	"github.com/rlhost/rlhost/core/component/author"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
-	"github.com/rlhost/rlhost/pipeline/graph"
-	"github.com/rlhost/rlhost/pipeline/session"
-	"github.com/rlhost/rlhost/plugins/builtin"
+	"github.com/rlhost/rlhost/internal/testkit"
+	"github.com/rlhost/rlhost/internal/training"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
 
@@ -44,22 +42,9 @@ func TestShaper_RewritesRewardsInPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	loan, err := a.Loan()
-	if err != nil {
-		t.Fatal(err)
-	}
-	tr := trajectory.Trajectory{Schema: schema, Mem: loan.Bytes()}
-	copy(tr.Float32(trajectory.Reward), []float32{1, -10, 0, 3})
-	h, err := loan.Commit()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := in.Emit(hostabi.Message{Handle: h, T: 7, Sender: 3}); err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Release(h); err != nil {
-		t.Fatal(err)
-	}
+	h := plugintest.Give(t, in, hostabi.Message{T: 7, Sender: 3}, a, func(block []byte) {
+		copy(trajectory.Trajectory{Schema: schema, Mem: block}.Float32(trajectory.Reward), []float32{1, -10, 0, 3})
+	})
 	if err := r.Settle(); err != nil {
 		t.Fatal(err)
 	}
@@ -113,9 +98,7 @@ on_full = "block"
 // It learns the same, bit for bit, built in and as a process.
 func TestShaper_LearnsTheSameInBothRuntimes(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "shaper")
-	if out, err := exec.Command("go", "build", "-o", program, "..").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	testkit.Build(t, "..", program)
 	builtIn := train(t, `kind = "reward_shaper"`, 0.1)
 	if process := train(t, `plugin = "p"`, 0.1, "plugin.p.path="+program); process != builtIn {
 		t.Errorf("as a process: parameters %.12s, built in %.12s", process, builtIn)
@@ -128,17 +111,6 @@ func TestShaper_LearnsTheSameInBothRuntimes(t *testing.T) {
 // train returns the hash of the parameters that come out of a training with the shaper.
 func train(t *testing.T, keys string, scale float64, sets ...string) string {
 	t.Helper()
-	parts, engines := builtin.New(builtin.Options{})
-	defer engines.Close()
-	parts.Kinds["reward_shaper"] = author.Kind(New)
-	text := fmt.Sprintf(shaped, keys, scale)
-	g, problems := graph.Parse("shaped.toml", []byte(text), graph.ParseOptions{Parts: parts, Sets: append(sets, "run.dir="+t.TempDir())})
-	if g == nil {
-		t.Fatal(problems)
-	}
-	result, err := session.Train(t.Context(), session.Options{Parts: parts, Graph: g})
-	if err != nil {
-		t.Fatal(err)
-	}
+	result, _ := training.Must(t, fmt.Sprintf(shaped, keys, scale), training.Kinds{"reward_shaper": New}, sets...)
 	return result.ParamsHash
 }
