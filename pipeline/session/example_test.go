@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/pipeline/session"
@@ -88,4 +89,84 @@ func ExampleResume() {
 	// Output:
 	// 8192 <nil>
 	// 8192 4 <nil>
+}
+
+// unending begins a training that only a command ends.
+func unending(dir string) (s *session.Session, done func(), err error) {
+	parts, engines := builtin.New(builtin.Options{})
+	g, problems := graph.Parse("cartpole.toml", []byte(cartpole),
+		graph.ParseOptions{Parts: parts, Sets: []string{"run.dir=" + dir, "run.stop.env_steps=1_000_000_000", "component.runner.log=[]"}})
+	if g == nil {
+		return nil, nil, problems
+	}
+	s, err = session.Begin(context.Background(), session.Options{Parts: parts, Graph: g})
+	return s, func() { engines.Close() }, err
+}
+
+// A program saves a checkpoint when it wants one, while the training goes on.
+func ExampleSession_Checkpoint() {
+	dir, _ := os.MkdirTemp("", "runs")
+	defer os.RemoveAll(dir)
+	s, done, err := unending(dir)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer done()
+
+	go func() {
+		saved, err := s.Checkpoint(context.Background()) // at the next dataset boundary
+		fmt.Println("saved:", saved.EnvSteps > 0, saved.Exact, err)
+		s.Stop(false)
+	}()
+	result, err := s.Run(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("ended:", result.Reason, s.Close())
+	// Output:
+	// saved: true true <nil>
+	// ended: interrupted <nil>
+}
+
+// While it runs, a training answers the commands of rlhost status, swap, stop and the like; a program can ask, too.
+func ExampleSession_Run() {
+	dir, _ := os.MkdirTemp("", "runs")
+	defer os.RemoveAll(dir)
+	s, done, err := unending(dir)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer done()
+
+	go func() {
+		ctx := context.Background()
+		if _, err := s.Checkpoint(ctx); err != nil { // once that is saved, the training runs
+			fmt.Println(err)
+		}
+		client, err := control.Dial(ctx, control.SocketPath(s.Folder().Dir))
+		if err != nil {
+			fmt.Println(err)
+			s.Stop(true)
+			return
+		}
+		defer client.Close()
+		var status control.StatusReply
+		err = client.Do(ctx, control.VerbStatus, control.StatusRequest{}, &status, nil)
+		fmt.Println(status.Run, status.State, len(status.Components), err)
+		if err := client.Do(ctx, control.VerbStop, control.StopRequest{}, nil, nil); err != nil {
+			fmt.Println(err)
+		}
+	}()
+	result, err := s.Run(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("ended:", result.Reason, s.Close())
+	// Output:
+	// cartpole/0001 running 5 <nil>
+	// ended: interrupted <nil>
 }
