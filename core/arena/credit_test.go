@@ -101,7 +101,8 @@ func TestCredit_ReachesWhoAskedWhoeverFrees(t *testing.T) {
 	n.expect("after the last receiver is gone")
 }
 
-// Whoever makes and frees a block, who watches at the host looks again, unless a process frees what it receives itself.
+// Watch calls the host after each free, whichever process made and freed the block, except where the process that gets its credit has
+// freed it.
 func TestWatch_TellsTheHostOfWhatOthersFree(t *testing.T) {
 	n := newNetwork(t, 4)
 	for p := range 3 {
