@@ -1,6 +1,9 @@
 package rollout
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"syscall"
 	"testing"
@@ -8,9 +11,11 @@ import (
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/examples/plugins"
 	"github.com/rlhost/rlhost/gpu/cpu"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/wasm"
 )
 
 // herd is an env.Plugin whose environments are as many animals, which do the same whether each has an environment of its own or
@@ -111,26 +116,72 @@ func (e *herdEnv) Step(t int) error {
 
 // BenchmarkAgents measures, in CPU time per row, a rollout of 64 environments of 4 agents that always act beside one of 256 environments
 // of one agent each, taking turns, with a network of two layers of 64. It reports how many rows per second the agents make of
-// those of the single ones; control is the same of two rollouts of single ones.
+// those of the single ones; control is the same of two rollouts of single ones. The environments are in Go, or guests in C.
 func BenchmarkAgents(b *testing.B) {
 	const agents, envs = 4, 64
-	for _, c := range []struct {
-		name         string
-		each         int
-		apart, turns bool
-	}{{"control", 1, false, false}, {"flags-of-the-environment", agents, false, false}, {"flags-apart", agents, true, false}, {"active", agents, true, true}} {
-		b.Run(c.name, func(b *testing.B) {
-			several := newFlock(b, newHerd(c.each, c.apart, c.turns), envs*agents/c.each)
-			single := newFlock(b, newHerd(1, false, false), envs*agents)
-			var severals, singles []float64
-			for b.Loop() {
-				severals, singles = append(severals, several.slice(b)), append(singles, single.slice(b))
-			}
-			// The best of each: what else the machine does only ever adds.
-			b.ReportMetric(slices.Min(severals), "several-ns/row")
-			b.ReportMetric(slices.Min(singles), "single-ns/row")
-			b.ReportMetric(slices.Min(singles)/slices.Min(severals), "rows-of-single")
+	measure := func(name string, each int, several, single env.Plugin) {
+		b.Run(name, func(b *testing.B) {
+			beside(b, newFlock(b, several, envs*agents/each), newFlock(b, single, envs*agents))
 		})
+	}
+	one := newHerd(1, false, false)
+	measure("control", 1, one, one)
+	measure("flags-of-the-environment", agents, newHerd(agents, false, false), one)
+	measure("flags-apart", agents, newHerd(agents, true, false), one)
+	measure("active", agents, newHerd(agents, true, true), one)
+	load := herdGuests(b)
+	guest := load("-DAGENTS=1")
+	measure("guest-control", 1, guest, guest)
+	measure("guest", agents, load(fmt.Sprint("-DAGENTS=", agents)), guest)
+	measure("guest-active", agents, load(fmt.Sprint("-DAGENTS=", agents), "-DTURNS"), guest)
+}
+
+// beside has two rollouts make blocks in turns, and reports how many rows per second the first makes of those of the second.
+func beside(b *testing.B, several, single *flock) {
+	var severals, singles []float64
+	for b.Loop() {
+		severals, singles = append(severals, several.slice(b)), append(singles, single.slice(b))
+	}
+	// The best of each: what else the machine does only ever adds.
+	b.ReportMetric(slices.Min(severals), "several-ns/row")
+	b.ReportMetric(slices.Min(singles), "single-ns/row")
+	b.ReportMetric(slices.Min(singles)/slices.Min(severals), "rows-of-single")
+}
+
+// herdGuests returns what builds and loads the herd in C with further flags for its compiler.
+func herdGuests(b *testing.B) func(flags ...string) env.Plugin {
+	b.Helper()
+	runtime, err := wasm.New(wasm.Options{CacheDir: b.TempDir()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := runtime.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	guests := plugins.Guests()
+	of := guests[slices.IndexFunc(guests, func(g plugins.Guest) bool { return g.Env == "chase" })]
+	return func(flags ...string) env.Plugin {
+		g := plugins.Guest{Module: "testdata/herd/herd.wasm", Env: "herd", Language: of.Language, Flags: flags}
+		file := filepath.Join(b.TempDir(), "herd.wasm")
+		if err := g.Build(file); err != nil {
+			b.Fatal(err)
+		}
+		source, err := os.ReadFile(file)
+		if err != nil {
+			b.Fatal(err)
+		}
+		p, err := runtime.Load(b.Context(), file, source, env.Source{Name: "herd"})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() {
+			if err := p.Close(); err != nil {
+				b.Error(err)
+			}
+		})
+		return p
 	}
 }
 
@@ -160,7 +211,7 @@ func (f *flock) act(m *hostabi.Message) error {
 	return f.answers.Emit(hostabi.Message{T: m.T, Split: m.Split, Inline: m.Inline, Handle: m.Handle, PolicyVersion: 3})
 }
 
-func newFlock(b *testing.B, p herd, envs int) *flock {
+func newFlock(b *testing.B, p env.Plugin, envs int) *flock {
 	f := &flock{rig: newRig(b, rigOptions{plugin: p, config: func(c *config) { c.Envs, c.Splits, c.Horizon = envs, 1, flockHorizon }})}
 	n := policy.MLP{Obs: herdObs, Actions: 2, Hidden: []int{64, 64}, Activation: policy.Tanh, HiddenGain: 1.414}.Network()
 	var err error
