@@ -321,6 +321,12 @@ func (b *batch[A, O]) step(t uint32, first, count int) hostabi.Status {
 		}
 		i = k
 	}
+	b.write(t, first, count, &rows)
+	return hostabi.StatusOK
+}
+
+// write writes what a step of these environments has come to.
+func (b *batch[A, O]) write(t uint32, first, count int, rows *sdk.Rows[A, O]) {
 	b.obs.write(t+1, first, rows.Obs)
 	b.reward.write(t, first, rows.Rewards)
 	b.terminated.write(t, first, rows.Terminated)
@@ -328,7 +334,7 @@ func (b *batch[A, O]) step(t uint32, first, count int) hostabi.Status {
 	if b.discounts {
 		b.discount.write(t, first, rows.Discounts)
 	}
-	if figures > 0 {
+	if len(b.figures) > 0 {
 		b.tell(t, first, rows.Figures)
 	}
 	if b.acts != nil {
@@ -337,7 +343,6 @@ func (b *batch[A, O]) step(t uint32, first, count int) hostabi.Status {
 	if b.legal != nil {
 		b.writeMask(t+1, first, count)
 	}
-	return hostabi.StatusOK
 }
 
 // tell writes the figures that the host wants.
