@@ -35,6 +35,7 @@ type Inference struct {
 	version   uint64
 	loaded    bool
 	flushing  bool   // a flush is posted
+	yielded   bool   // it has let pass what was queued before it
 	rested    func() // called after that flush; nil if not pausing
 	pending   []hostabi.Message
 	requests  []policy.Request
@@ -141,7 +142,15 @@ func (c *Inference) schedule() {
 }
 
 // flush serves everything that is pending, in batches of max_rows, and replies.
+//
+// In synchronous mode what is queued goes first once more. A dataset may be among it that is learned from when some rollouts have begun
+// their next blocks already, because their previous ones were let go of early: their first rows then see the newest policy, as those of
+// all others and of a run that goes on from there.
 func (c *Inference) flush(*hostabi.Message) {
+	if c.yielded = c.h.Run.Synchronous && !c.yielded; c.yielded {
+		c.h.Receiver.Post(c.flushSlot, hostabi.Message{})
+		return
+	}
 	c.flushing = false
 	if err := c.serve(); err != nil {
 		c.h.Fail(err)

@@ -9,6 +9,7 @@ import (
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/loop"
 	"github.com/rlhost/rlhost/core/trajectory"
 
 	"github.com/rlhost/rlhost/hostabi"
@@ -151,15 +152,25 @@ func (c *Rollout) makeSplits() error {
 		c.splits = append(c.splits, s)
 		for k := range c.blocksPerSplit() {
 			block := uint32(i*c.blocksPerSplit() + k)
+			s.free = append(s.free, block)
 			c.h.OnFree(c.arena, block, s.credit)
-			s.credit(block)
 		}
 	}
 	for _, s := range c.splits {
 		s.all = c.splits
 	}
 	c.changes.splits = c.splits
+	c.h.Receiver.Control(loop.Func(c.begin), hostabi.Message{})
 	return nil
+}
+
+// begin begins a block of each split: in the order of a restored state, since others may go by the order in which blocks come.
+func (c *Rollout) begin(*hostabi.Message) {
+	for _, s := range inTurn(c.splits) {
+		if !s.writing {
+			s.begin()
+		}
+	}
 }
 
 // EnvName returns the name of the [env] table.

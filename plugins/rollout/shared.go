@@ -34,8 +34,9 @@ type shared struct {
 	pause                                       *stat.Histogram
 	known                                       knownVersions
 	restarted                                   int
-	life                                        int // tells apart the times when environments begin without a state
-	attempts                                    int // how often environments got new seeds, from lifeAttempts on for each life
+	life                                        int    // tells apart the times when environments begin without a state
+	attempts                                    int    // how often environments got new seeds, from lifeAttempts on for each life
+	begun                                       uint64 // blocks, by all splits
 
 	closing closing
 	rest    struct { // of a Pause

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/trajectory"
 )
@@ -12,6 +13,7 @@ import (
 type splitState struct {
 	Steps     uint64
 	Sequence  uint64
+	Turn      uint64 `json:",omitempty"` // in which it has begun the block that it begins anew
 	Calls     uint64
 	Restarted int
 	Attempts  int
@@ -34,6 +36,9 @@ type splitState struct {
 func (c *Rollout) Snapshot() (component.State, error) {
 	state := component.State{Blobs: map[string][]byte{}}
 	var splits []splitState
+	if c.answered() {
+		return component.State{}, fmt.Errorf("%w: actions of the next blocks are on their way, of the previous policy", component.ErrNoSnapshot)
+	}
 	for i, s := range c.splits {
 		switch {
 		case s.writing && s.t > 0 || s.stepping:
@@ -52,7 +57,7 @@ func (c *Rollout) Snapshot() (component.State, error) {
 			state.Blobs[blobName(i)] = instance
 		}
 		splits = append(splits, splitState{
-			Steps: s.steps, Sequence: s.sequence, Calls: s.batch.calls, Restarted: c.restarted, Attempts: c.attempts, Tries: s.seeds.attempt,
+			Steps: s.steps, Sequence: s.sequence, Turn: nextTurn(s), Calls: s.batch.calls, Restarted: c.restarted, Attempts: c.attempts, Tries: s.seeds.attempt,
 			Fresh: !s.carried, Phantom: slices.Clone(s.phantom), Accounts: slices.Clone(s.accounts),
 			Carry: slices.Clone(s.carry), Memory: c.schema.Shape.Memory, Reports: s.reports.save(),
 			Policies: c.schema.Shape.Policies, Acting: slices.Clone(s.acting.by), Params: slices.Clone(s.params),
@@ -60,6 +65,29 @@ func (c *Rollout) Snapshot() (component.State, error) {
 	}
 	state.Meta = splits
 	return state, nil
+}
+
+// answered reports whether answers to requests wait for the component: a run that goes on would ask again, and a newer policy would act.
+func (c *Rollout) answered() bool {
+	return slices.ContainsFunc(c.h.BoundSlot("on_actions").Connections(), func(x *bus.Connection) bool { return x.Stats().Queued > 0 })
+}
+
+// nextTurn is the turn of the block that the split begins from a snapshot, counted from 1: those that have begun one come first, as they
+// have begun it.
+func nextTurn(s *split) uint64 {
+	before := func(other *split) bool {
+		if other.writing != s.writing {
+			return other.writing
+		}
+		return s.writing && other.turn < s.turn || !s.writing && other.index < s.index
+	}
+	turn := uint64(1)
+	for _, other := range s.all {
+		if before(other) {
+			turn++
+		}
+	}
+	return turn
 }
 
 func blobName(split int) string { return fmt.Sprintf("split%d.instance", split) }
@@ -112,6 +140,7 @@ func (s *split) restore(from *splitState, instance []byte) error {
 		}
 	}
 	s.steps, s.sequence, s.batch.calls, s.carried = from.Steps, from.Sequence, from.Calls, !from.Fresh
+	s.turn = from.Turn
 	copy(s.phantom, from.Phantom)
 	copy(s.accounts, from.Accounts)
 	if copy(s.acting.by, from.Acting); !acted {

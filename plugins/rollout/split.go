@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -31,6 +32,7 @@ type split struct {
 
 	steps    uint64 // env steps that each environment made before row 0 of the block
 	sequence uint64 // of the block
+	turn     uint64 // of the block among those of all splits
 	carried  bool   // what was observed in row T of the previous block waits in carry
 	carry    []byte // see trajectory.SaveObserved
 	params   []byte // reset parameters of the newest block
@@ -57,6 +59,11 @@ const (
 	awaitsParams         // the reset parameters, before row 0
 	awaitsRewards        // what is learned from, behind the last step
 )
+
+// inTurn returns the splits in the order in which they have begun their blocks.
+func inTurn(splits []*split) []*split {
+	return slices.SortedStableFunc(slices.Values(splits), func(a, b *split) int { return cmp.Compare(a.turn, b.turn) })
+}
 
 func newSplit(c *shared, index int, b *batch) *split {
 	s := &split{

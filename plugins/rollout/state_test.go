@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,5 +69,41 @@ func TestS19AnotherMemoryBeginsAnew(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A run that goes on begins the blocks under way in the order in which they had been begun: others go by the order in which blocks come.
+func TestSnapshot_KeepsTheOrderOfBlocks(t *testing.T) {
+	r := newRig(t, rigOptions{run: component.Run{Synchronous: true}})
+	r.silent = true
+	r.MustSettle()
+	first, second := r.c.splits[0], r.c.splits[1]
+	first.turn, second.turn = second.turn, first.turn
+	saved, err := r.c.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := newRig(t, rigOptions{run: component.Run{Synchronous: true}})
+	next.silent = true
+	if err := next.c.Restore(saved); err != nil {
+		t.Fatal(err)
+	}
+	next.MustSettle()
+	if len(next.asked) != 2 || next.asked[0].Split != 1 || next.asked[1].Split != 0 {
+		t.Errorf("requests %v, want those of split 1 first", next.asked)
+	}
+}
+
+// Actions that wait for the component are no part of a state: a run that goes on would ask a newer policy.
+func TestSnapshot_IsNoneBesideAnswers(t *testing.T) {
+	r := newRig(t, rigOptions{run: component.Run{Synchronous: true}})
+	r.silent = true
+	r.MustSettle()
+	if _, err := r.c.Snapshot(); err != nil {
+		t.Fatal(err)
+	}
+	r.answer(r.asked[0])
+	if _, err := r.c.Snapshot(); !errors.Is(err, component.ErrNoSnapshot) {
+		t.Errorf("%v, want ErrNoSnapshot", err)
 	}
 }

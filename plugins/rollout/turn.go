@@ -41,6 +41,8 @@ func (s *split) begin() {
 		return
 	}
 	s.loan, s.t = loan, 0
+	s.c.begun++
+	s.turn = s.c.begun
 	s.open(loan.Bytes(), loan.Block())
 	s.minVersion = ^uint64(0)
 	if s.paramsOf().Load(s.params); s.c.resets != nil {

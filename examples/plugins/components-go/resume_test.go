@@ -53,6 +53,24 @@ func TestChooser_ACheckpointBesideLeasesIsNotExact(t *testing.T) {
 	}
 }
 
+// Where no block is kept the run goes on exactly, though rollouts have begun the blocks under way in the order in which the chooser has let
+// go of the previous ones, and of equal blocks it passes on the one that came first.
+func TestChooser_AResumedRunBeginsBlocksInTheSameOrder(t *testing.T) {
+	x := trainings[0]
+	keys := map[string]string{"built in": x.builtIn()}
+	for name, module := range testkit.Guests(t, x.kind, t.TempDir()) {
+		keys[name] = fmt.Sprintf("runtime = \"wasm\"\nuse = %q\ngrants = [\"log\", \"metric\"]", module)
+	}
+	whole := x.train(t, x.builtIn(), "run.stop.env_steps=8192", anneal)
+	for name, own := range keys {
+		for _, stop := range []int{384, 2000, 5000} {
+			if r, exact := x.interrupted(t, own, stop, 8192); !exact || r.ParamsHash != whole.ParamsHash {
+				t.Errorf("%s, interrupted after %d env steps: exact %t, parameters %.12s, want %.12s", name, stop, exact, r.ParamsHash, whole.ParamsHash)
+			}
+		}
+	}
+}
+
 // anneal is where the learning rate ends, whenever the run does.
 const anneal = "component.learner.anneal_env_steps=8192"
 
