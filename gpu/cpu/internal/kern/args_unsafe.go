@@ -127,6 +127,27 @@ type poolArgs struct {
 	out, d, dx         unsafe.Pointer
 }
 
+type tilesInArgs struct {
+	tiles, runs, bytes int // bytes of a run
+	x                  unsafe.Pointer
+	step               int
+	run                int // from the end of one run to the next
+	pixel, row         int
+	v                  unsafe.Pointer
+	part               int
+}
+
+type tilesOutArgs struct {
+	tiles, bytes int
+	m            unsafe.Pointer
+	part         int
+	bias         unsafe.Pointer
+	out          unsafe.Pointer
+	step         int // from the end of one tile's channels to the next tile
+	pixel, row   int
+	floor        unsafe.Pointer // of the outputs
+}
+
 type normArgs struct {
 	rows, n        int
 	bytes, broken  int // of a row: bytes of its whole panels, elements of one that follows them

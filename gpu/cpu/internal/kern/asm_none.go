@@ -23,4 +23,6 @@ func (s Set) columnSums(*ColumnSums)       { panic(noAssembly) }
 func (s Set) transpose(*Transpose)         { panic(noAssembly) }
 func (s Set) widen(*Widen)                 { panic(noAssembly) }
 func (s Set) pool(*Pool)                   { panic(noAssembly) }
+func (t *TilesIn) asm(Set)                 { panic(noAssembly) }
+func (t *TilesOut) asm(Set)                { panic(noAssembly) }
 func (s Set) sumSquares([]float32) float32 { panic(noAssembly) }

@@ -228,6 +228,24 @@ func tanhAVX2(args *rowsArgs)
 func tanhAVX512(args *rowsArgs)
 
 //go:noescape
+func tilesInAVX2(args *tilesInArgs)
+
+//go:noescape
+func tilesInAVX512(args *tilesInArgs)
+
+//go:noescape
+func tilesOutAVX2_2(args *tilesOutArgs)
+
+//go:noescape
+func tilesOutAVX2_3(args *tilesOutArgs)
+
+//go:noescape
+func tilesOutAVX512_2(args *tilesOutArgs)
+
+//go:noescape
+func tilesOutAVX512_3(args *tilesOutArgs)
+
+//go:noescape
 func transpose(args *transposeArgs)
 
 //go:noescape

@@ -148,6 +148,26 @@ func (s Set) Pool(p *Pool) {
 	s.pool(p)
 }
 
+// Spread computes the parts of t.
+func (t *TilesIn) Spread(s Set) {
+	t.check()
+	if s == Generic {
+		t.generic()
+		return
+	}
+	t.asm(s)
+}
+
+// Gather computes the outputs of t.
+func (t *TilesOut) Gather(s Set) {
+	t.check()
+	if s == Generic {
+		t.generic()
+		return
+	}
+	t.asm(s)
+}
+
 // Norm computes n, or its backward pass if n has gradients.
 func (s Set) Norm(n *Norm) {
 	n.check()

@@ -54,6 +54,11 @@ func main() {
 	widen()
 	pool()
 	poolBack()
+	for _, s := range []isa{avx2, avx512} {
+		tilesIn(s)
+		tilesOut(s, 2)
+		tilesOut(s, 3)
+	}
 	Generate()
 	if err := os.WriteFile(*path, declarations(), 0o644); err != nil {
 		panic(err)
