@@ -19,7 +19,7 @@ type actor struct {
 }
 
 func newActor(set kern.Set, l *layout) *actor {
-	p := newPass(set, l, aligned(l.size))
+	p := newPass(set, l, aligned(l.whole))
 	if l.kept > 0 {
 		p.steps = steps{prev: slices.Repeat([]int32{-1}, p.block), state: make([]float32, p.block*l.kept)}
 	}
@@ -32,6 +32,7 @@ func (a *actor) Load(w policy.Weights) error {
 		return err
 	}
 	a.importParams(a.params, w.Params)
+	a.derive(a.params)
 	a.mean, a.scale = a.mean[:0], a.scale[:0]
 	if a.normal {
 		a.mean, a.scale = append(a.mean, w.ObsMean...), append(a.scale, w.ObsScale...)

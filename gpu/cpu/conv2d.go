@@ -6,7 +6,8 @@ import (
 )
 
 // conv2d is a convolution and the activation that follows it, image by image: the products read the image as it lies,
-// each over the rows of all windows, and no copy of the windows is made. Its weights are in panels as those of dense are,
+// each over the rows of all windows, and no copy of the windows is made. Where tiles take fewer multiplications, the forward pass
+// is computed so instead. Its weights are in panels as those of dense are,
 // with kernel row, kernel column and channel as one index.
 type conv2d struct {
 	node
@@ -20,6 +21,7 @@ type conv2d struct {
 	backH, backW   int // of the gradient with the padding that the backward pass reads it with
 	gradAt, wideAt int // parts of the room
 	fromAt, size   int
+	tiles          *tiling // nil: its forward pass is one product an image
 }
 
 // pixels are rows of images of bytes, [height][width][channels], that enter as scale times what they are.
@@ -49,12 +51,16 @@ func (l *layout) conv2d(n node, of *layer.Conv2D) op {
 		j := i % of.Out
 		return j/kern.Panel*c.depth*kern.Panel + i/of.Out*kern.Panel + j%kern.Panel
 	}}
+	if c.tiles = c.tile(); c.tiles != nil {
+		l.tiled = append(l.tiled, c)
+	}
 	return c
 }
 
 func (c *conv2d) params() []*param { return []*param{&c.weight, &c.bias} }
 
-// room has the padded image, the padded gradient, and rows of outputs and of inputs in whole panels where they are not.
+// room has the padded image, the padded gradient, rows of outputs and of inputs in whole panels where they are not, and the parts
+// of tiles.
 func (c *conv2d) room() int { return c.size }
 
 // image returns the padded image of a row, where it lies if that can be.
@@ -88,6 +94,10 @@ func (c *conv2d) image(p *pass, r int) []float32 {
 }
 
 func (c *conv2d) forward(p *pass, rows int) {
+	if c.tiles != nil {
+		c.forwardTiles(p, rows)
+		return
+	}
 	out := p.output(&c.node)
 	for r := range rows {
 		to, row := out.data[r*out.row:], c.Out

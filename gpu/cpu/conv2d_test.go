@@ -32,8 +32,9 @@ func TestConvolutionsReadBytes(t *testing.T) {
 				data[i] = byte(i * i >> 3)
 				x[i] = float32(data[i]) * (1.0 / 255)
 			}
-			params := aligned(l.size)
+			params := aligned(l.whole)
 			l.importParams(params, policy.Init(&n, 1))
+			l.derive(params)
 			floats, bytes := newPass(s, l, params), newPass(s, l, params)
 			floats.x = matrix{x, l.obs, 1}
 			bytes.pixels = pixels{data: data, row: l.obs, scale: 1.0 / 255}
@@ -61,7 +62,7 @@ func TestImagesDoNotAllocate(t *testing.T) {
 			back = append(back, aligned(o.packed()))
 		}
 		const rows = 2
-		s := newShard(newPass(kern.Detect(), l, aligned(l.size)), back, &minibatch{})
+		s := newShard(newPass(kern.Detect(), l, aligned(l.whole)), back, &minibatch{})
 		s.pixels = pixels{data: make([]byte, rows*l.obs), row: l.obs, scale: 1.0 / 255}
 		if count := testing.AllocsPerRun(3, func() {
 			s.forward(rows, true)

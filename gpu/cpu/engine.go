@@ -14,8 +14,8 @@ type engine struct {
 	ppo.Host
 	*layout
 	set    kern.Set
-	params []float32 // laid out by layout, as all vectors of their length
-	m, v   []float32 // Adam's moments
+	params []float32 // laid out by layout, with what is derived of them
+	m, v   []float32 // Adam's moments, laid out so
 	back   [][]float32
 	steps  uint64 // optimiser steps made
 
@@ -32,7 +32,7 @@ type engine struct {
 var _ ppo.Engine = (*engine)(nil)
 
 func newEngine(b *Backend, l *layout, params []float32, c ppo.Config) (*engine, error) {
-	k := &engine{Host: ppo.Host{Config: c}, layout: l, set: b.set, enters: l.entry(), params: aligned(l.size), m: aligned(l.size), v: aligned(l.size)}
+	k := &engine{Host: ppo.Host{Config: c}, layout: l, set: b.set, enters: l.entry(), params: aligned(l.whole), m: aligned(l.size), v: aligned(l.size)}
 	for _, o := range l.ops {
 		k.back = append(k.back, aligned(o.packed()))
 	}
@@ -177,8 +177,9 @@ func (k *engine) descend(r ppo.Rates, grad []float32, s span, scale float64) {
 	k.set.Adam(&k.adam)
 }
 
-// pack lays the parameters out for the backward pass.
+// pack lays the parameters out for the forward and the backward pass.
 func (k *engine) pack() {
+	k.derive(k.params)
 	for i, o := range k.ops {
 		o.pack(k.set, k.params, k.back[i])
 	}

@@ -22,9 +22,11 @@ type layout struct {
 	single       bool               // one Categorical action, which is in records
 	policy       []op               // what the heads read, by action
 	value        op
-	backward     []op    // in the order of the backward pass: heads, then nodes from last to first
-	staged       bool    // an operation reads whole panels of observations
-	size         int     // of the vector, a multiple of kern.Panel
+	backward     []op // in the order of the backward pass: heads, then nodes from last to first
+	staged       bool // an operation reads whole panels of observations
+	size         int  // of the vector, a multiple of kern.Panel
+	tiled        []*conv2d
+	whole        int     // of the vector with what forward passes read besides, which derive makes of the parameters
 	place        []int32 // of every canonical parameter in the vector
 	actor        []span  // of the vector, where actor and critic share nothing; else empty
 	critic       []span
@@ -316,6 +318,11 @@ func (l *layout) lay() {
 	for _, ops := range append(levels, []op{l.value}) {
 		l.take(ops)
 	}
+	l.whole = l.size
+	for _, c := range l.tiled {
+		c.tiles.filters.at = l.whole
+		l.whole += c.tiles.filters.size
+	}
 	shared := false
 	for _, o := range l.ops {
 		n := o.common()
@@ -355,6 +362,13 @@ func (l *layout) importParams(own, canonical []float32) {
 	clear(own)
 	for i, at := range l.place {
 		own[at] = canonical[i]
+	}
+}
+
+// derive makes what forward passes read besides the parameters.
+func (l *layout) derive(vector []float32) {
+	for _, c := range l.tiled {
+		c.derive(vector)
 	}
 }
 

@@ -9,24 +9,26 @@ import (
 type pass struct {
 	*layout
 	set    kern.Set
-	params []float32 // the backend's vector
+	params []float32 // the backend's vector, with what is derived of it
 	block  int       // rows, a multiple of kern.Lanes
 
-	x       matrix      // observations as the network takes them
-	stagedX []float32   // [block][pad(obs)] or [block][obs]: observations that cannot be read in place
-	staged8 []byte      // [block][obs], in its place where rows are bytes
-	out     [][]float32 // per operation [block][out], rows apart; of those that heads read [out][block]
-	room    [][]float32 // per operation: memory of its own
-	pixels  pixels      // observations in place of x, where rows are bytes
-	dist    dist
-	product kern.Gemm
-	widen   kern.Widen
-	pool    kern.Pool
-	sum     kern.ColumnSums
-	norm    kern.Norm
-	head    kern.Head
-	cell    kern.Cell
-	steps   steps // of a network that keeps a state
+	x        matrix      // observations as the network takes them
+	stagedX  []float32   // [block][pad(obs)] or [block][obs]: observations that cannot be read in place
+	staged8  []byte      // [block][obs], in its place where rows are bytes
+	out      [][]float32 // per operation [block][out], rows apart; of those that heads read [out][block]
+	room     [][]float32 // per operation: memory of its own
+	pixels   pixels      // observations in place of x, where rows are bytes
+	dist     dist
+	product  kern.Gemm
+	widen    kern.Widen
+	tilesIn  kern.TilesIn
+	tilesOut kern.TilesOut
+	pool     kern.Pool
+	sum      kern.ColumnSums
+	norm     kern.Norm
+	head     kern.Head
+	cell     kern.Cell
+	steps    steps // of a network that keeps a state
 }
 
 // matrix is a block of rows of float32 where they lie; strides count elements.

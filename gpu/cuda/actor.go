@@ -104,6 +104,7 @@ func (a *actor) Load(w policy.Weights) error {
 		return err
 	}
 	a.vectors.put(a.params, w.Params)
+	a.derive()
 	a.wait()
 	if err := a.work.take(); err != nil {
 		return err

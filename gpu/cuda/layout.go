@@ -12,23 +12,24 @@ import (
 // layout is a network as this backend computes it, and where its parameters lie in the backend's own vector. What is padded is
 // 0, and a gradient of 0 keeps it there.
 type layout struct {
-	net      policy.Network
-	sizes    policy.Sizes
-	ops      []op // in the network's order
-	actions  []action
-	policy   []op // what the heads read, by action
-	value    op
-	backward []op          // heads, then nodes from last to first
-	names    map[string]op // by node; nil for the inputs
-	inputs   map[string]edge
-	elems    int   // of what enters in a row
-	starts   []int // of the inputs in a row
-	row      int   // elements of a row of what enters, with zeros behind each input up to whole sixteens
-	kept     int   // elements of a row's state
-	size     int   // of the vector
-	place    []int32
-	apart    bool // actor and critic share no parameter
-	critic   int  // where the critic's begin if so; those before are the actor's
+	net       policy.Network
+	sizes     policy.Sizes
+	ops       []op // in the network's order
+	actions   []action
+	policy    []op // what the heads read, by action
+	value     op
+	backward  []op          // heads, then nodes from last to first
+	names     map[string]op // by node; nil for the inputs
+	inputs    map[string]edge
+	elems     int   // of what enters in a row
+	starts    []int // of the inputs in a row
+	row       int   // elements of a row of what enters, with zeros behind each input up to whole sixteens
+	kept      int   // elements of a row's state
+	size      int   // of the vector
+	tileElems int   // bounds the products of tiles that a pass computes together, in memory that its convolutions share
+	place     []int32
+	apart     bool // actor and critic share no parameter
+	critic    int  // where the critic's begin if so; those before are the actor's
 }
 
 // op is an operation with the node or nodes that it computes. It has no state but its place: buffers and calls belong to a pass.
@@ -85,7 +86,7 @@ func pad(n int) int { return (n + 15) / 16 * 16 }
 
 // newLayout makes the layout of a valid network, or says which part of it this backend cannot compute.
 func newLayout(n policy.Network) (*layout, error) {
-	l := &layout{net: n, sizes: n.Sizes(), elems: n.Obs(), kept: n.State(), names: map[string]op{}}
+	l := &layout{net: n, sizes: n.Sizes(), elems: n.Obs(), kept: n.State(), tileElems: tileElems, names: map[string]op{}}
 	l.enter()
 	if err := l.distribute(); err != nil {
 		return nil, err

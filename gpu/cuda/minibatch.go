@@ -99,6 +99,7 @@ func (b *minibatch) enter(k *engine, rows []uint32) {
 	b.launch(b.gather.Launch, kernels.Blocks(n*b.row))
 	b.picks.args.Order, b.picks.args.Rows = b.order, int32(n)
 	b.launch(b.picks.Launch, driver.Dim{X: kernels.Blocks(n).X, Y: b.picks.Grid.Y})
+	b.derive()
 	b.forward(n, true)
 	r := lossOf(&k.config, k.round.Rates, n)
 	r.Heads, r.Value, r.LogProb, r.Control = k.data.address(k.data.heads.table), b.out[b.layout.value.common().at], b.newLogProb, b.control

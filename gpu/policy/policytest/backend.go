@@ -112,6 +112,7 @@ func cases() []shape {
 		{name: "pictures of bytes", net: pictures(policy.Input{Shape: []int{10, 12, 3}}), soa: true, steps: 5, minibatch: 32},
 		{name: "stacked frames with the channels first", net: pictures(policy.Input{Shape: []int{2, 12, 9}, Stack: 2, CHW: true}), steps: 5, minibatch: 32},
 		{name: "strided convolutions", net: strided(), steps: 5, minibatch: 32},
+		{name: "convolutions in tiles", net: tiled(), steps: 5, minibatch: 32},
 		{name: "residual blocks", net: residual(), kinks: true, steps: 5, minibatch: 32},
 		{name: "joined and normalised images", net: joined(), kinks: true, soa: true, steps: 5, minibatch: 32},
 		mlp(policy.MLP{Obs: 5, Hidden: []int{24}, Activation: tanh,

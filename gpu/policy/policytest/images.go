@@ -37,6 +37,13 @@ func strided() policy.Network {
 		activation("elu.2", "conv.2", layer.ELU), policy.Node{Name: "dense", In: []string{"elu.2"}, Dense: &layer.Dense{Out: 20, Gain: 1}})
 }
 
+// tiled is convolutions that are computed in tiles of both kinds, of which the last overlap others.
+func tiled() policy.Network {
+	return body([]int{10, 12, 8}, 3, conv("conv.0", "obs", 16, 4, 2, 0), activation("tanh.0", "conv.0", layer.Tanh),
+		conv("conv.1", "tanh.0", 16, 3, 1, 0), activation("elu.1", "conv.1", layer.ELU),
+		policy.Node{Name: "dense", In: []string{"elu.1"}, Dense: &layer.Dense{Out: 20, Gain: 1}})
+}
+
 // residual is what IMPALA's network is made of.
 func residual() policy.Network {
 	join := func(name string, in ...string) policy.Node { return policy.Node{Name: name, In: in, Add: &layer.Add{}} }
