@@ -1,5 +1,5 @@
-// Package ptx runs CUDA kernels on the processor: it reads the PTX that nvcc writes and executes it, thread by thread, with the
-// bits that the hardware would compute in f32 and f64. It is for tests on machines without a GPU and finds what a GPU lets pass.
+// Package ptx runs CUDA kernels on the processor, for tests without a GPU, and finds what one lets pass: it reads the PTX that nvcc
+// writes and executes it, thread by thread, with the bits that the ISA says for f32 and f64; none was compared with hardware yet.
 //
 //	module, err := ptx.Parse(text)
 //	memory := ptx.NewMemory()
