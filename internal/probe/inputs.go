@@ -72,8 +72,8 @@ func observations(bonus string) []Probe {
 			script: riddle(func(cue int, _ plugintest.At, elems []float64) { elems[0] = float64(7 + 131*cue) }, state(500, 0)),
 		},
 		{
-			Name: "picture", About: one + "; it is the direction and brightness of a bar somewhere in a picture of 5 × 5 bytes, before convolutions", Known: known,
-			sets: withEntropy(convolutions("actor", "critic"), "component.learner.learning_rate=8e-4"), shared: []string{convolutions("trunk")},
+			Name: "picture", About: one + "; it is the direction and brightness of a bar somewhere in a picture of 4 × 4 bytes, before convolutions", Known: known,
+			sets: withEntropy(convolutions("actor", "critic"), "component.learner.learning_rate=1e-3"), shared: []string{convolutions("trunk")},
 			script: riddle(bar, hostabi.Tensor{Path: "picture", DType: hostabi.U8, Rank: 3, Shape: [hostabi.MaxRank]uint32{side, side, 1}, High: 255, Flags: hostabi.TensorImageHWC}),
 		},
 		{
@@ -119,7 +119,7 @@ func telling(cue func(plugintest.At) float32) func(*plugintest.Script) {
 }
 
 // side is that of pictures, bar draws three pixels in a row or a column of one, each time elsewhere.
-const side = 5
+const side = 4
 
 func bar(cue int, at plugintest.At, elems []float64) {
 	const places, length = side - 2, 3
