@@ -44,12 +44,21 @@ type Port struct {
 	Name    string // snake_case
 	Payload string // such as trajectory, weights
 	Doc     string // one sentence
-	// Schema is what sender and receiver of a payload must agree on, such as the beginning of a hash of its description; 0 = not
-	// said, which agrees with all.
+	// Schema is what sender and receiver of a payload must agree on, such as the beginning of a hash of its description; 0 = that of
+	// the host, or of a payload that the host does not know not said, which agrees with all.
 	Schema uint64
 	// OnLoan: the signal's messages name a block that the sender still has on loan and keeps until it is
 	// answered, so they carry no claim on it.
 	OnLoan bool
+}
+
+// Agreed returns what the other side of a connection must agree on; 0 = whatever it says.
+func (p *Port) Agreed() uint64 {
+	if p.Schema != 0 {
+		return p.Schema
+	}
+	payload := PayloadOf(p.Payload)
+	return payload.Schema()
 }
 
 func find(ports []Port, name string) (index int, ok bool) {
@@ -71,6 +80,7 @@ func (m *Manifest) Slot(name string) (int, bool) { return find(m.Slots, name) }
 func (m *Manifest) SamePorts(other *Manifest) bool {
 	same := func(a, b Port) bool {
 		a.Doc, b.Doc = "", ""
+		a.Schema, b.Schema = a.Agreed(), b.Agreed()
 		return a == b
 	}
 	return slices.EqualFunc(m.Signals, other.Signals, same) && slices.EqualFunc(m.Slots, other.Slots, same)

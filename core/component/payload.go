@@ -1,6 +1,8 @@
 package component
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -12,22 +14,26 @@ import (
 // Names of the payloads that the host knows, as in manifests. Any other name is a payload too, about which the host
 // knows only that a signal connects to slots of the same payload.
 const (
-	PayloadRequest    = "act_request"    // a row of observations that waits for actions
-	PayloadActions    = "actions"        // the same request, answered
-	PayloadResets     = "reset_request"  // environments whose next episodes want reset parameters
-	PayloadParams     = "reset_params"   // the same request, answered
-	PayloadRewards    = "reward_request" // a block whose rewards are complete, and not yet what is learned from
-	PayloadShaped     = "shaped_rewards" // the same request, answered
-	PayloadTrajectory = "trajectory"     // a full block of env steps
-	PayloadDataset    = "dataset"        // blocks that are learned from together
-	PayloadWeights    = "weights"        // a new policy version
-	PayloadStats      = "learner_stats"  // of one learner round
-	PayloadEpisode    = "episode"        // that has ended
+	PayloadRequest    = "act_request"     // a row of observations that waits for actions
+	PayloadActions    = "actions"         // the same request, answered
+	PayloadResets     = "reset_request"   // environments whose next episodes want reset parameters
+	PayloadParams     = "reset_params"    // the same request, answered
+	PayloadRewards    = "reward_request"  // a block whose rewards are complete, and not yet what is learned from
+	PayloadShaped     = "shaped_rewards"  // the same request, answered
+	PayloadObserve    = "observe_request" // a row of observations that a wrapper makes others of
+	PayloadObserved   = "observations"    // the same request, answered
+	PayloadTrajectory = "trajectory"      // a full block of env steps
+	PayloadDataset    = "dataset"         // blocks that are learned from together
+	PayloadWeights    = "weights"         // a new policy version
+	PayloadStats      = "learner_stats"   // of one learner round
+	PayloadEpisode    = "episode"         // that has ended
 )
 
 // Payload is what the host knows of the messages with one payload.
 type Payload struct {
 	Name string
+	// Fields says what a message carries, and where: what both sides of a connection must agree on. Schema is a hash of it.
+	Fields string
 	// Block: each message carries a block.
 	Block bool
 	// Steps: the block holds a trajectory. The sender's env steps are counted by these messages.
@@ -47,21 +53,29 @@ type Payload struct {
 	Inline func(m *hostabi.Message) map[string]any
 }
 
+// Fields of requests and their answers.
+const (
+	fieldsOfAct   = "handle loan, t u32, split u32, step u64 at inline 0, first_agent u32 at inline 64, value_only bit at inline 96, bootstrap bit at inline 97, policy u8 at inline 98"
+	fieldsOfBlock = "handle loan, split u32, step u64 at inline 0, first_env u32 at inline 64"
+)
+
 // payloads has a row for each payload.
 var payloads = [...]Payload{
-	{Name: PayloadRequest, OnLoan: true, Grantable: []string{trajectory.Action.String()}, Inline: func(m *hostabi.Message) map[string]any {
+	{Name: PayloadRequest, Fields: fieldsOfAct, OnLoan: true, Grantable: []string{trajectory.Action.String()}, Inline: func(m *hostabi.Message) map[string]any {
 		return map[string]any{"t": m.T, "split": m.Split}
 	}},
-	{Name: PayloadActions, OnLoan: true, Answers: true},
-	{Name: PayloadResets, OnLoan: true, Grantable: []string{trajectory.ResetParam.String()}, Inline: inlineOfBlock},
-	{Name: PayloadParams, OnLoan: true, Answers: true},
-	{Name: PayloadRewards, OnLoan: true, Grantable: []string{trajectory.ShapedReward.String()}, Inline: inlineOfBlock},
-	{Name: PayloadShaped, OnLoan: true, Answers: true},
-	{Name: PayloadTrajectory, Block: true, Steps: true, Grantable: trajectory.GrantableNames()},
-	{Name: PayloadDataset, Block: true, Learned: true},
-	{Name: PayloadWeights, Block: true, Publishes: true},
-	{Name: PayloadStats, Block: true},
-	{Name: PayloadEpisode, Inline: func(m *hostabi.Message) map[string]any {
+	{Name: PayloadActions, Fields: fieldsOfAct, OnLoan: true, Answers: true},
+	{Name: PayloadResets, Fields: fieldsOfBlock, OnLoan: true, Grantable: []string{trajectory.ResetParam.String()}, Inline: inlineOfBlock},
+	{Name: PayloadParams, Fields: fieldsOfBlock, OnLoan: true, Answers: true},
+	{Name: PayloadRewards, Fields: fieldsOfBlock, OnLoan: true, Grantable: []string{trajectory.ShapedReward.String()}, Inline: inlineOfBlock},
+	{Name: PayloadShaped, Fields: fieldsOfBlock, OnLoan: true, Answers: true},
+	{Name: PayloadObserve, Fields: fieldsOfBlock, OnLoan: true, Grantable: []string{trajectory.Obs.String()}, Inline: inlineOfBlock},
+	{Name: PayloadObserved, Fields: fieldsOfBlock, OnLoan: true, Answers: true},
+	{Name: PayloadTrajectory, Fields: "handle trajectory, split u32, policy_version u64", Block: true, Steps: true, Grantable: trajectory.GrantableNames()},
+	{Name: PayloadDataset, Fields: "handle dataset {index u64, count u32, zero u32, handles u64[count]}, policy_version u64", Block: true, Learned: true},
+	{Name: PayloadWeights, Fields: "handle weights {version u64, parameters u32, statistics u32, hash u8[32], zero u8[16], parameters f32[], means f32[], scales f32[]}, policy_version u64", Block: true, Publishes: true},
+	{Name: PayloadStats, Fields: "handle names {f64[]}, policy_version u64", Block: true},
+	{Name: PayloadEpisode, Fields: "policy u32 at t, return f32 at inline 0, length u32 at inline 32, env u32 at inline 64, terminated bit at inline 96, task u16 at inline 97, agent u15 at inline 113", Inline: func(m *hostabi.Message) map[string]any {
 		e := trajectory.EpisodeOf(m)
 		return map[string]any{"env": e.Env, "agent": e.Agent, "return": Number(float64(e.Return)), "length": e.Length, "terminated": e.Terminated}
 	}},
@@ -77,6 +91,16 @@ func PayloadOf(name string) Payload {
 		return payloads[i]
 	}
 	return Payload{Name: name}
+}
+
+// Schema returns what a port with the payload means where it says nothing else: the first 8 bytes of the SHA-256 of the name and the
+// fields. It is 0 for a payload that the host does not know.
+func (p *Payload) Schema() uint64 {
+	if p.Fields == "" {
+		return 0
+	}
+	sum := sha256.Sum256([]byte(p.Name + ": " + p.Fields))
+	return binary.BigEndian.Uint64(sum[:])
 }
 
 // Number returns x as a value that JSON can hold.

@@ -2,12 +2,16 @@ package component
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
+	"os"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/internal/testkit"
 )
 
 func TestPayloads_EachHasOneRow(t *testing.T) {
@@ -40,5 +44,43 @@ func TestPayloads_InlineIsJSONWhateverTheMessage(t *testing.T) {
 				t.Errorf("%s: %v", p.Name, err)
 			}
 		}
+	}
+}
+
+// What the host's own components mean is said to authors of others, payload by payload.
+func TestPayloads_EachHasASchemaThatIsWrittenDown(t *testing.T) {
+	const page = "../../docs/component-abi.md"
+	testkit.Reads(t, page)
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[uint64]string{}
+	for i := range payloads {
+		p := &payloads[i]
+		if other := seen[p.Schema()]; p.Schema() == 0 || other != "" {
+			t.Errorf("%s: schema %x, as %q has", p.Name, p.Schema(), other)
+		}
+		seen[p.Schema()] = p.Name
+		if row := fmt.Sprintf("| `%s` | `%016x` | %s |", p.Name, p.Schema(), p.Fields); !strings.Contains(string(text), row) {
+			t.Errorf("%s lacks the row %s", page, row)
+		}
+	}
+	if own := PayloadOf("mine"); own.Schema() != 0 {
+		t.Error("a payload of somebody's own has a schema")
+	}
+}
+
+// A port that says nothing of a payload that the host knows means what the host does.
+func TestPort_AgreesToTheHostsSchema(t *testing.T) {
+	known := PayloadOf(PayloadTrajectory)
+	for want, p := range map[uint64]Port{7: {Payload: PayloadTrajectory, Schema: 7}, known.Schema(): {Payload: PayloadTrajectory}, 0: {Payload: "mine"}} {
+		if got := p.Agreed(); got != want {
+			t.Errorf("%+v agrees to %x, want %x", p, got, want)
+		}
+	}
+	a, b := Manifest{Slots: []Port{{Payload: PayloadTrajectory}}}, Manifest{Slots: []Port{{Payload: PayloadTrajectory, Schema: known.Schema()}}}
+	if other := (Manifest{Slots: []Port{{Payload: PayloadTrajectory, Schema: 7}}}); !a.SamePorts(&b) || a.SamePorts(&other) {
+		t.Error("ports are told apart by something else than what they agree to")
 	}
 }

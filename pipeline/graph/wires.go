@@ -292,9 +292,9 @@ func (c *wireReader) wire(p pair) {
 	if out.Payload != in.Payload {
 		c.Add("E040", p.slot.at, c.otherSlots(out.Payload), "payloads differ: %s sends %s, %s takes %s",
 			p.signal.text, out.Payload, p.slot.text, in.Payload)
-	} else if out.Schema != 0 && in.Schema != 0 && out.Schema != in.Schema {
+	} else if sends, takes := out.Agreed(), in.Agreed(); sends != 0 && takes != 0 && sends != takes {
 		c.Add("E040", p.slot.at, "build both against the same description of the payload",
-			"payloads differ: both are %s, of schema %016x at %s and %016x at %s", out.Payload, out.Schema, p.signal.text, in.Schema, p.slot.text)
+			"payloads differ: both are %s, of schema %016x at %s and %016x at %s", out.Payload, sends, p.signal.text, takes, p.slot.text)
 	}
 	if c.failed(since) {
 		return

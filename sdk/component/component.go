@@ -40,8 +40,8 @@ type Port struct {
 	Name    string // snake_case
 	Payload string // such as trajectory, or a name of one's own
 	Doc     string // one sentence
-	// Schema is what sender and receiver of the payload must agree on, such as the beginning of a hash of its description; 0 = not
-	// said, which agrees with all.
+	// Schema is what sender and receiver of the payload must agree on, such as the beginning of a hash of its description; 0 = that of
+	// the host, or of a payload that the host does not know not said, which agrees with all.
 	Schema uint64
 }
 
