@@ -16,7 +16,7 @@ type Guest struct {
 	Flags     []string // for the compiler, besides those of its language
 	Committed bool     // the module is in the repository, and beside it a record of its sources
 	Component bool     // it is a module of components
-	Wrapper   bool     // of those that wrap environments alone; one language shows such
+	Wrapper   bool     // of those that wrap environments alone, which need not be there in each language
 	Builtin   string   // name@version under which the rlhost program brings it along; it must be embedded below
 }
 
@@ -63,6 +63,9 @@ func Guests() []Guest {
 		{Module: "episodes-c/episodes.wasm", Env: "episodes", Language: c(), Component: true, Committed: true},
 		{Module: "episodes-rust/episodes.wasm", Env: "episodes", Language: rust(), Component: true},
 		{Module: "episodes-go/episodes.wasm", Env: "episodes", Language: golang(), Component: true},
+		{Module: "flicker-c/flicker.wasm", Env: "flicker", Language: c(), Component: true, Wrapper: true, Committed: true},
+		{Module: "flicker-rust/flicker.wasm", Env: "flicker", Language: rust(), Component: true, Wrapper: true},
+		{Module: "flicker-go/flicker.wasm", Env: "flicker", Language: golang(), Component: true, Wrapper: true},
 		{Module: "minatar-c/breakout.wasm", Env: "breakout", Language: c(), Committed: true, Builtin: "minatar-breakout@1"},
 		{Module: "minatar-c/freeway.wasm", Env: "freeway", Language: c(), Committed: true, Builtin: "minatar-freeway@1"},
 		{Module: "mountaincar-c/mountaincar.wasm", Env: "mountaincar", Language: c(), Committed: true, Builtin: "mountaincar@1"},

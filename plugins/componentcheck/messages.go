@@ -121,7 +121,7 @@ func messageFor(payload string, i int) (m hostabi.Message, err error) {
 		return hostabi.Message{PolicyVersion: uint64(i)}, nil
 	case component.PayloadRequest:
 		return trajectory.ActRequest{T: i, Step: uint64(i)}.Message(), nil
-	case component.PayloadResets, component.PayloadRewards:
+	case component.PayloadResets, component.PayloadRewards, component.PayloadObserve:
 		return trajectory.BlockRequest{Step: uint64(16 * i)}.Message(), nil
 	}
 	return m, errOwn

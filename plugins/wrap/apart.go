@@ -93,7 +93,7 @@ type apart struct {
 // painted is an observation that is made anew.
 type painted struct {
 	obs, final trajectory.Column
-	brush      brush
+	brush      brush // nil: it is as it was
 }
 
 var (
@@ -121,11 +121,9 @@ func (a *apart) list(c painter) {
 		case l.Flags&trajectory.Observed == 0:
 		case l.Column.Kind() == trajectory.Obs:
 			index := l.Column.Index()
-			if p, ok := observedPicture(&tensors[index]); ok {
-				if _, changes := c.becomes(p); changes {
-					a.pictures = append(a.pictures, painted{l.Column, trajectory.FinalObs.At(index), c.brush(p)})
-					continue
-				}
+			if b, ok := c.paints(index, &tensors[index]); ok {
+				a.pictures = append(a.pictures, painted{l.Column, trajectory.FinalObs.At(index), b})
+				continue
 			}
 			a.observed = append(a.observed, l.Column)
 		default:
@@ -216,6 +214,11 @@ func (a *apart) tell(t int) {
 }
 
 func (a *apart) paint(p *painted, dst, src trajectory.Matrix, row int) {
+	if p.brush == nil {
+		dst.CopyRow(row, src)
+		a.copied += uint64(dst.Elems * dst.DType.Bytes())
+		return
+	}
 	p.brush.paint(dst.Data[row*dst.StrideRow:][:dst.Elems], src.Data[row*src.StrideRow:][:src.Elems])
 	a.copied += uint64(dst.Elems)
 }

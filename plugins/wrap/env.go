@@ -1,6 +1,7 @@
 package wrap
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -28,6 +29,15 @@ type layer interface {
 	save(index int, dst []byte)
 	load(index int, src []byte)
 }
+
+// observing is a layer that changes what is observed.
+type observing interface {
+	// first is called behind a Reset of the environments in mask, or of all, which observe something in row t.
+	first(t int, mask []uint8) error
+}
+
+// probed is a layer that tells what something else does that it may not; see env.EnvProber.
+type probed interface{ probe() (trespass string) }
 
 // copier is a layer that has something else read or write copies of what lies in the block.
 type copier interface {
@@ -167,6 +177,15 @@ func (w *wrapped) fault(f *env.Fault) error {
 	return f
 }
 
+// Probe is that of the inner batch, and what a module around it does that it may not; see env.EnvProber.
+func (w *wrapped) Probe() (trespass, words string, err error) {
+	trespass, words, err = w.passing.Probe()
+	if l, ok := w.layer.(probed); ok {
+		trespass = cmp.Or(trespass, l.probe())
+	}
+	return trespass, words, err
+}
+
 // lose forgets the episodes of the environments that an error reports lost.
 func (w *wrapped) lose(err error) {
 	for _, span := range env.Lost(err) {
@@ -211,6 +230,9 @@ func (w *wrapped) Reset(t int, mask []uint8, seeds []uint64) error {
 		}
 	}
 	w.lose(err)
+	if l, ok := w.layer.(observing); ok {
+		err = bothLost(err, l.first(t, mask))
+	}
 	return err
 }
 

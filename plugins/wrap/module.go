@@ -15,7 +15,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// ModuleTable is a wrapper that is a module: a component that shapes rewards or writes actions, asked about each env step.
+// ModuleTable is a wrapper that is a module: a component that shapes rewards, writes actions or observations, asked about each env step.
 type ModuleTable struct {
 	Use    string         `toml:"use"`    // path of the file
 	SHA256 string         `toml:"sha256"` // of the file, hexadecimal; empty if any will do
@@ -30,8 +30,8 @@ type Module interface {
 	Hash() string
 	// Columns returns what the module looks at.
 	Columns() []hostabi.ManifestColumn
-	// Acts reports whether the module writes actions before each step, and not rewards after it.
-	Acts() bool
+	// Writes returns what the module writes: trajectory.ShapedReward behind each step, trajectory.Action before it, or trajectory.Obs.
+	Writes() trajectory.Column
 	// New makes an instance for a batch of that many environments and agents of each. columns has one for each of Columns.
 	New(o env.Options, agents int, columns []ModuleColumn) (ModuleInstance, error)
 }
@@ -86,7 +86,7 @@ func readModule(t env.Wrapper) (*moduleWrapper, error) {
 	return c, err
 }
 
-// moduleWrapper has a module shape rewards, or write actions.
+// moduleWrapper has a module shape rewards, or write actions or observations.
 type moduleWrapper struct {
 	rewards
 	table  ModuleTable
@@ -103,11 +103,17 @@ func (c *moduleWrapper) load(load Loader, s *hostabi.EnvSpec) (err error) {
 	if c.module, err = load(c.table); err != nil {
 		return ofModule(err)
 	}
-	if _, _, err := c.columns(s); err != nil {
+	_, _, err = c.columns(s)
+	if err == nil && c.observes() {
+		err = c.describeObserved(s)
+	}
+	if err != nil {
 		return &table.Error{Code: CodeUnsuited, Key: env.KeyUse, Reason: "does not suit " + s.Name + ": " + err.Error()}
 	}
 	return nil
 }
+
+func (c *moduleWrapper) observes() bool { return c.module.Writes() == trajectory.Obs }
 
 // ofModule puts errors of loading at the keys of the wrapper's table.
 func ofModule(err error) error {
@@ -166,7 +172,7 @@ func (c *moduleWrapper) columns(s *hostabi.EnvSpec) (list []source, shapes []Mod
 	}
 	state := 0
 	for _, m := range c.module.Columns() {
-		x, dtype, err := sourceOf(schema, m, c.module.Acts())
+		x, dtype, err := sourceOf(schema, m, c.module.Writes())
 		if err != nil {
 			return nil, nil, err
 		}
@@ -180,14 +186,12 @@ func (c *moduleWrapper) columns(s *hostabi.EnvSpec) (list []source, shapes []Mod
 	return list, shapes, nil
 }
 
-// sourceOf finds a column that a module looks at: before a step if it acts, else after it.
-func sourceOf(schema *trajectory.Schema, m hostabi.ManifestColumn, acts bool) (x source, dtype hostabi.DType, err error) {
+// sourceOf finds a column that a module looks at: before a step if it writes actions, after it if rewards, and whenever something is
+// observed if observations.
+func sourceOf(schema *trajectory.Schema, m hostabi.ManifestColumn, writes trajectory.Column) (x source, dtype hostabi.DType, err error) {
 	write := m.Flags&hostabi.ColumnWrite != 0
 	x, dtype = source{name: m.Name, elems: 1, rows: 1, state: -1, write: write}, m.DType
-	writes := trajectory.ShapedReward
-	if acts {
-		writes = trajectory.Action
-	}
+	shapes := writes == trajectory.ShapedReward
 	base, _, _ := strings.Cut(m.Name, "/")
 	column, known := trajectory.ParseColumn(m.Name)
 	switch {
@@ -199,12 +203,12 @@ func sourceOf(schema *trajectory.Schema, m hostabi.ManifestColumn, acts bool) (x
 		dtype = hostabi.U8
 	case write && column.Kind() != writes:
 		return x, 0, fmt.Errorf("it writes the column %s; such a wrapper writes %v and %s", m.Name, writes, columnState)
-	case !acts && (column == trajectory.ShapedReward || column == trajectory.Reward):
+	case shapes && (column == trajectory.ShapedReward || column == trajectory.Reward):
 		x.column, dtype = column, hostabi.F32
-	case known && ofStep(schema, column, acts):
+	case known && ofStep(schema, column, !shapes) && (writes != trajectory.Obs || column.Kind() == trajectory.Obs):
 		l, _ := schema.Layout(column)
 		x.column, x.elems, dtype = column, l.Elems, l.DType
-		if l.Flags&trajectory.AtT1 != 0 && !acts {
+		if l.Flags&trajectory.AtT1 != 0 && shapes {
 			x.rows = 2
 		}
 	case m.Flags&hostabi.ColumnOptional != 0:
@@ -246,10 +250,13 @@ func (c *moduleWrapper) open(w *wrapped) (layer, error) {
 	if l.instance, err = c.module.New(w.o, l.each, shapes); err != nil {
 		return nil, err
 	}
-	if !c.module.Acts() {
-		return l, nil
+	switch c.module.Writes() {
+	case trajectory.Action:
+		a := &actingLayer{moduleLayer: *l, choice: w.plugin.spec.All(hostabi.RoleAction), idle: make([]byte, w.o.Envs)}
+		a.acting = a
+		return a, nil
+	case trajectory.Obs:
+		return &observingLayer{moduleLayer: *l, idle: make([]byte, w.o.Envs), last: make([]byte, w.o.Envs)}, nil
 	}
-	a := &actingLayer{moduleLayer: *l, choice: w.plugin.spec.All(hostabi.RoleAction), idle: make([]byte, w.o.Envs)}
-	a.acting = a
-	return a, nil
+	return l, nil
 }

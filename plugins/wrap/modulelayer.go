@@ -1,6 +1,7 @@
 package wrap
 
 import (
+	"bytes"
 	"errors"
 	"math"
 
@@ -27,6 +28,10 @@ type moduleLayer struct {
 	calls    uint64       // of the instance
 	copied   uint64       // bytes, to where the module reads and from where it writes
 	acting   *actingLayer // that this is part of, or nil
+
+	probed     bool     // it is looked at what the module does to columns that it only reads
+	kept       [][]byte // those columns before a call
+	trespassed string   // one of them in which it has written
 }
 
 func (l *moduleLayer) copiedBytes() uint64 { return l.copied }
@@ -68,8 +73,34 @@ func (l *moduleLayer) call(t int) error {
 	for i := range l.sources {
 		l.fill(i, t)
 	}
+	return l.ask()
+}
+
+// ask calls the instance.
+func (l *moduleLayer) ask() error {
 	l.calls++
-	return l.instance.Call()
+	if !l.probed {
+		return l.instance.Call()
+	}
+	for i := range l.sources {
+		l.kept[i] = append(l.kept[i][:0], l.instance.Column(i)...)
+	}
+	err := l.instance.Call()
+	for i := range l.sources {
+		if x := &l.sources[i]; err == nil && !x.write && !bytes.Equal(l.kept[i], l.instance.Column(i)) {
+			l.trespassed = x.name
+		}
+	}
+	return err
+}
+
+// probe tells what the module has done since it was called last, and has it looked at from now on.
+func (l *moduleLayer) probe() (trespass string) {
+	if l.trespassed != "" {
+		trespass = "writes into the column " + l.trespassed + ", which it may only read: nobody but it sees that"
+	}
+	l.probed, l.trespassed, l.kept = true, "", make([][]byte, len(l.sources))
+	return trespass
 }
 
 // follow notes which environments begin an episode with their next step.
@@ -90,7 +121,7 @@ func (l *moduleLayer) faultOf(err error) *env.Fault {
 	switch {
 	case errors.As(err, &guest):
 		f.Kind, f.Err = guest.Kind, guest.Err
-	case errors.Is(err, errNoNumber), errors.Is(err, errNoAction):
+	case errors.Is(err, errNoNumber), errors.Is(err, errNoAction), errors.Is(err, errNoObservation):
 		f.Kind = env.FaultOutput
 	}
 	return f

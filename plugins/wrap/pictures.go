@@ -47,20 +47,39 @@ func (p picture) of(t hostabi.Tensor) hostabi.Tensor {
 	return t
 }
 
-// painter is a wrapper that makes other pictures of those that are observed.
+// painter is a wrapper of environments that observe something else than the caller is told.
 type painter interface {
 	wrapper
+	// paints reports whether an observation of environments is made anew, with what: nil where it is as it was, in another place. The
+	// brush is for one goroutine.
+	paints(index int, t *hostabi.Tensor) (b brush, ok bool)
+}
+
+// pictureMaker is a wrapper that makes other pictures of those that are observed.
+type pictureMaker interface {
 	// becomes returns what becomes of a picture; ok is false for one that stays as it is.
 	becomes(p picture) (to picture, ok bool)
-	// brush returns what makes that of a picture. It is for one goroutine.
+	// brush returns what makes that of a picture.
 	brush(p picture) brush
 }
 
 // brush makes one picture of another, both dense. It does not allocate.
 type brush interface{ paint(dst, src []byte) }
 
+// brushOf is painter.paints of a wrapper that makes pictures.
+func brushOf(c pictureMaker, t *hostabi.Tensor) (b brush, ok bool) {
+	p, ok := observedPicture(t)
+	if ok {
+		_, ok = c.becomes(p)
+	}
+	if !ok {
+		return nil, false
+	}
+	return c.brush(p), true
+}
+
 // describePictures changes a description into that of environments with a painter around them.
-func describePictures(s *hostabi.EnvSpec, c painter, none string) error {
+func describePictures(s *hostabi.EnvSpec, c pictureMaker, none string) error {
 	s.Tensors = slices.Clone(s.Tensors)
 	found := false
 	for i := range s.Tensors {
@@ -103,6 +122,8 @@ func (c *grayscale) becomes(p picture) (to picture, ok bool) {
 	to.channels = 1
 	return to, p.channels == 3
 }
+
+func (c *grayscale) paints(_ int, t *hostabi.Tensor) (brush, bool) { return brushOf(c, t) }
 
 func (c *grayscale) brush(p picture) brush {
 	if p.planar {
@@ -152,6 +173,8 @@ func (c *resize) becomes(p picture) (to picture, ok bool) {
 	to.height, to.width = c.Size[0], c.Size[1]
 	return to, to != p
 }
+
+func (c *resize) paints(_ int, t *hostabi.Tensor) (brush, bool) { return brushOf(c, t) }
 
 func (c *resize) brush(p picture) brush {
 	to, _ := c.becomes(p)

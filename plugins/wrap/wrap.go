@@ -165,6 +165,9 @@ func around(inner env.Plugin, t env.Wrapper, last bool, load Loader) (env.Plugin
 	if c, ok := w.(painter); ok {
 		return &paintedPlugin{p, c}, nil
 	}
+	if p.module != nil && p.module.observes() {
+		p.Plugin = p.module.apart(inner)
+	}
 	return p, nil
 }
 
@@ -226,7 +229,7 @@ func (p *plugin) StepsParts() bool { return env.StepsParts(p.Plugin) && !p.spec.
 func (p *plugin) Shapes() bool {
 	_, shapes := p.wrapper.(shaper)
 	if p.module != nil {
-		shapes = !p.module.module.Acts()
+		shapes = p.module.module.Writes() == trajectory.ShapedReward
 	}
 	return shapes || env.Shapes(p.Plugin)
 }

@@ -11,17 +11,28 @@ import (
 	core "github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/table"
+	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/wasm"
 )
 
-// Wrapper is a module of a component that shapes rewards, or else writes actions, asked about each env step by itself: a request's block
-// is one row of all environments of a batch. Its methods may be called concurrently.
+// Wrapper is a module of a component that shapes rewards, or else writes actions or observations, asked about each env step by itself: a
+// request's block is one row of all environments of a batch. Its methods may be called concurrently.
 type Wrapper struct {
 	asked  guest
 	slot   int
 	signal int
-	acts   bool
+	writes trajectory.Column
+}
+
+// wrapperPorts are what a wrapper has one pair of, in the order of their ranks.
+var wrapperPorts = [...]struct {
+	request, answer string
+	writes          trajectory.Column
+}{
+	{core.PayloadRewards, core.PayloadShaped, trajectory.ShapedReward},
+	{core.PayloadRequest, core.PayloadActions, trajectory.Action},
+	{core.PayloadObserve, core.PayloadObserved, trajectory.Obs},
 }
 
 // Wrapper loads a module and asks it for its manifest. Keys of Source that are for components in a pipeline are not used. The error
@@ -48,16 +59,21 @@ func (w *Wrapper) check() error {
 	with := func(payload string) func(hostabi.ManifestPort) bool {
 		return func(p hostabi.ManifestPort) bool { return p.Payload == payload }
 	}
-	w.slot, w.signal = slices.IndexFunc(m.Slots, with(core.PayloadRewards)), slices.IndexFunc(m.Signals, with(core.PayloadShaped))
-	if w.slot < 0 || w.signal < 0 {
-		w.slot, w.signal, w.acts = slices.IndexFunc(m.Slots, with(core.PayloadRequest)), slices.IndexFunc(m.Signals, with(core.PayloadActions)), true
+	var pairs []string
+	found := false
+	for _, p := range wrapperPorts {
+		if pairs = append(pairs, p.request+" with a signal of "+p.answer); found {
+			continue
+		}
+		w.slot, w.signal, w.writes = slices.IndexFunc(m.Slots, with(p.request)), slices.IndexFunc(m.Signals, with(p.answer)), p.writes
+		found = w.slot >= 0 && w.signal >= 0
 	}
 	refuse := func(reason, help string) error {
 		return &table.Error{Code: CodeManifest, Place: w.asked.source.Use, Reason: reason, Help: help}
 	}
 	switch {
-	case w.slot < 0 || w.signal < 0:
-		return refuse("is no wrapper: it has no slot of "+core.PayloadRewards+" with a signal of "+core.PayloadShaped+", nor one of "+core.PayloadRequest+" with "+core.PayloadActions, "docs/environments.md#modules has one")
+	case !found:
+		return refuse("is no wrapper: it has no slot of "+strings.Join(pairs, ", nor one of "), "docs/environments.md#modules has one")
 	case m.Flags&hostabi.ComponentStateless == 0:
 		return refuse("is no wrapper: it has a state of its own", "keep what belongs to an environment in the columns state, state/1, …, and save nothing")
 	}
@@ -67,8 +83,8 @@ func (w *Wrapper) check() error {
 // Hash returns the SHA-256 of the module.
 func (w *Wrapper) Hash() string { return w.asked.module.Hash() }
 
-// Acts reports whether the module writes actions before each step, and not rewards after it.
-func (w *Wrapper) Acts() bool { return w.acts }
+// Writes returns what the module writes: trajectory.ShapedReward behind each step, trajectory.Action before it, or trajectory.Obs.
+func (w *Wrapper) Writes() trajectory.Column { return w.writes }
 
 // Columns returns what the module looks at, in the order of Shape.Columns.
 func (w *Wrapper) Columns() []hostabi.ManifestColumn {
