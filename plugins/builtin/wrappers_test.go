@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"errors"
+	"log/slog"
 	"maps"
 	"math"
 	"path/filepath"
@@ -428,5 +429,38 @@ func TestWrapperModules_WriteActions(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A wrapper logs where that is granted to it; without, it is not loaded, and that says what it wants.
+func TestWrapperModules_LogWhatTheyAreGranted(t *testing.T) {
+	use, err := filepath.Abs("../../cmd/rlhost/testdata/guests/tells.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	load := loader(t)
+	_, err = load(env.Wrapper{"use": use, "grants": []any{"metric"}})
+	if found := table.All(err); len(found) != 1 || found[0].Code != "E016" || found[0].Key != "wrap[0].use" || !strings.Contains(found[0].Reason, "rl_component.log, which is not granted") {
+		t.Errorf("without the grant: %v", err)
+	}
+	p, err := load(env.Wrapper{"use": use, "grants": []any{"log"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	e, tr := batchOf(t, p, 2, 3, env.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err := e.Reset(0, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	for step := range 3 {
+		if err := e.Step(step); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := tr.Row(trajectory.ShapedReward, step).Float32(), tr.Row(trajectory.Reward, step).Float32(); !slices.Equal(got, want) {
+			t.Errorf("step %d: learned from is %v, want %v", step, got, want)
+		}
+	}
+	if n := strings.Count(log.String(), "level=WARN msg=\"a step was made\""); n != 3 {
+		t.Errorf("%d lines of 3 steps:\n%s", n, log.String())
 	}
 }

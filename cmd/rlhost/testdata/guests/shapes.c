@@ -1,10 +1,11 @@
 // A wrapper of rewards that goes wrong where its arguments say.
 //
-//	fault = 1 out of bounds, 2 a loop without end, 3 a reward that is no number, 4 no answer, 5 a reward that depends on the others
+//	fault = 1 out of bounds, 2 a loop without end, 3 a reward that is no number, 4 no answer, 5 a reward that depends on the others,
+//	        6 a write into what it may only read
 //	env   = the environment of the batch in which, step = how many steps that has made before; 0: in the first of each episode
 #include "rl_component.h"
 
-enum { TRAP = 1, LOOP, NOT_A_NUMBER, SILENCE, CROWD };
+enum { TRAP = 1, LOOP, NOT_A_NUMBER, SILENCE, CROWD, TRESPASS };
 enum { SHAPED };                 // signals
 enum { LEARNED, COUNT, BEGINS }; // columns
 
@@ -37,6 +38,7 @@ static bool on_step(void *self, const rl_message *m)
     case LOOP: for (;;) sink++;
     case NOT_A_NUMBER: *RL_AT(float, learned, 0, 0, 0, 0) = __builtin_nanf(""); break;
     case SILENCE: return true;
+    case TRESPASS: *RL_AT(uint8_t, begins, 0, who, 0, 0) = 7; break;
     case CROWD: *RL_AT(float, learned, 0, who, 0, 0) += (float)count->envs; break;
     }
     return rl_emit(SHAPED, m);
