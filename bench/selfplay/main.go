@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strconv"
+	"strings"
 
+	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/gpu/cpu"
 	"github.com/rlhost/rlhost/gpu/policy"
@@ -16,6 +19,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/builtin"
 	"github.com/rlhost/rlhost/plugins/evaluation"
+	"github.com/rlhost/rlhost/plugins/opponents"
 )
 
 func main() {
@@ -58,12 +62,13 @@ func play(ctx context.Context, dir, which string, episodes int, greedy bool, lea
 	}
 	defer func() { err = errors.Join(err, plugin.Close()) }()
 	const envs = 64
-	newest, err := actor(&network, weights, envs)
+	stored, err := firstOf(run, reader, &network, saved.Components)
 	if err != nil {
 		return err
 	}
-	first, err := actor(&network, untrained(&network, run.Info().Seed), envs)
-	if err != nil {
+	newest, err := actor(&network, weights, envs)
+	first, otherErr := actor(&network, stored, envs)
+	if err = errors.Join(err, otherErr); err != nil {
 		return err
 	}
 	how := map[bool]string{true: "the most probable actions", false: "sampled actions"}[greedy]
@@ -71,19 +76,21 @@ func play(ctx context.Context, dir, which string, episodes int, greedy bool, lea
 	for _, opponent := range []struct {
 		name string
 		evaluation.Player
+		seed  uint64
 		least float64
 	}{
-		{"a random player", evaluation.Player{Actor: searcher{0}}, least},
-		{"the first version", first, least},
-		{"a search of two moves", evaluation.Player{Actor: searcher{2}}, 0},
+		{"a random player", evaluation.Player{Actor: searcher{0}}, 1, least},
+		// The first version moves nearly at random, and with the same draws it would play the same games.
+		{fmt.Sprintf("the first version, %d", stored.Version), first, 2, least},
+		{"a search of two moves", evaluation.Player{Actor: searcher{2}}, 1, 0},
 	} {
 		match, err := evaluation.PlayMatch(ctx, evaluation.Options{Plugin: plugin, Player: newest, Others: []evaluation.Player{opponent.Player},
-			Episodes: episodes, Envs: envs, Seed: 1, Greedy: greedy})
+			Episodes: episodes, Envs: envs, Seed: opponent.seed, Greedy: greedy})
 		if err != nil {
 			return err
 		}
 		elo := evaluation.Elo(2, []evaluation.Pairing{{A: 1, B: 0, Match: match}})
-		fmt.Printf("against %-21s  score %.3f  (%d won, %d drawn, %d lost)  Elo %+.0f\n", opponent.name, match.Score(), match.Wins, match.Draws,
+		fmt.Printf("against %-22s  score %.3f  (%d won, %d drawn, %d lost)  Elo %+.0f\n", opponent.name, match.Score(), match.Wins, match.Draws,
 			match.Losses, elo[1])
 		if match.Score() < opponent.least {
 			return fmt.Errorf("a score of %.3f against %s, want %g", match.Score(), opponent.name, opponent.least)
@@ -101,12 +108,33 @@ func actor(n *policy.Network, w policy.Weights, envs int) (evaluation.Player, er
 	return evaluation.Player{Actor: a, Network: n}, a.Load(w)
 }
 
-// untrained returns what a run begins with.
-func untrained(n *policy.Network, seed uint64) policy.Weights {
-	w := policy.Weights{Params: policy.Init(n, seed)}
-	if stats := n.Stats(); stats > 0 {
-		w.ObsMean, w.ObsScale = make([]float32, stats), make([]float32, stats)
-		policy.NewNormalizer(stats).Weights(w.ObsMean, w.ObsScale)
+// firstOf returns the first version of the policy that a run has stored: of its pools, or else of its oldest checkpoint.
+func firstOf(run *runs.Run, learner session.Learner, n *policy.Network, states map[string]component.State) (first policy.Weights, err error) {
+	var pool opponents.Pool
+	found := false
+	for name, state := range states {
+		if !strings.HasPrefix(name, "opponents_") {
+			continue
+		}
+		versions, err := pool.Versions(state)
+		if err != nil {
+			return first, err
+		}
+		if len(versions) == 0 || found && versions[0] >= first.Version {
+			continue
+		}
+		if first, err = pool.Weights(state, n, versions[0]); err != nil {
+			return first, err
+		}
+		found = true
 	}
-	return w
+	if found {
+		return first, nil
+	}
+	oldest, err := run.Load(strconv.FormatUint(run.Checkpoints()[0].PolicyVersion, 10))
+	if err != nil {
+		return first, err
+	}
+	_, first, err = learner.Weights(oldest.Components["learner"])
+	return first, err
 }
