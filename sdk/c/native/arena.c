@@ -172,7 +172,10 @@ int rlh_commit(rlh_arena *a, rlh_handle h) {
     if (err != RLH_OK) return err;
     if (!claim_first(a, h)) return RLH_ERR_SPENT;
     uint64_t live = make_word(rlh_handle_generation(h), RLH_ARENA_LIVE, a->me);
-    if (cas64(block_word(a, h), writing(a, h), live)) return RLH_OK;
+    if (cas64(block_word(a, h), writing(a, h), live)) {
+        claim_kept(a, 1);
+        return RLH_OK;
+    }
     claim_undo(a, h);
     return RLH_ERR_SPENT;
 }

@@ -119,9 +119,22 @@ void claim_undo(rlh_arena *a, rlh_handle h) {
     cas64(counter_of(a, h), make_claims(generation, 1), make_claims(generation, 0));
 }
 
-int rlh_retain(rlh_arena *a, rlh_handle h) {
+int claim(rlh_arena *a, rlh_handle h) {
     int err = arena_check(a, h);
     return err == RLH_OK ? enter(a, h) : err;
+}
+
+int unclaim(rlh_arena *a, rlh_handle h) {
+    int err = arena_check(a, h);
+    return err == RLH_OK ? leave(a, h) : err;
+}
+
+void claim_kept(rlh_arena *a, int64_t more) { __atomic_fetch_add(&a->kept, more, __ATOMIC_SEQ_CST); }
+
+int rlh_retain(rlh_arena *a, rlh_handle h) {
+    int err = claim(a, h);
+    if (err == RLH_OK) claim_kept(a, 1);
+    return err;
 }
 
 int rlh_lease(rlh_arena *a, rlh_handle h, const void **bytes) {
@@ -131,8 +144,18 @@ int rlh_lease(rlh_arena *a, rlh_handle h, const void **bytes) {
 }
 
 int rlh_release(rlh_arena *a, rlh_handle h) {
-    int err = arena_check(a, h);
-    return err == RLH_OK ? leave(a, h) : err;
+    int err = unclaim(a, h);
+    if (err == RLH_OK) claim_kept(a, -1);
+    return err;
+}
+
+uint32_t rlh_kept(const rlh_host *host) {
+    int64_t kept = 0;
+    for (size_t id = 0; id <= RLH_MAX_ARENA; id++) {
+        const rlh_arena *a = LOAD(&host->arenas[id]);
+        if (a != NULL && !atomic_load(&a->own)) kept += LOAD(&a->kept);
+    }
+    return kept > 0 ? (uint32_t)kept : 0;
 }
 
 int rlh_revoke(rlh_arena *a, rlh_handle h) {

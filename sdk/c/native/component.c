@@ -180,6 +180,12 @@ static bool can_be_saved(const struct service *s, struct call *c, bool has) {
 
 static void snapshot(struct service *s, struct call *c) {
     if (!can_be_saved(s, c, s->kind != NULL && s->kind->snapshot != NULL)) return;
+    uint32_t kept = s->in_slot ? s->kept : rlh_kept(s->host);
+    if (kept > 0) {
+        snprintf(c->message, sizeof c->message, "it keeps blocks (%u), which are no part of a state", kept);
+        c->code = RLH_CODE_UNSUPPORTED;
+        return;
+    }
     text_free(&s->state);
     enter(s);
     int err = s->kind->snapshot(s->host, s->self);

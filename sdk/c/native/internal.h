@@ -120,6 +120,8 @@ struct rlh_arena {
     rlh_freed_fn freed;
     void *user;
     atomic_bool removed;
+    atomic_bool own; // the component has asked for it
+    int64_t kept;    // claims of the component, not of messages that wait
 
     rlh_column_view *columns;
     size_t column_count;
@@ -139,6 +141,11 @@ void arena_announce(rlh_arena *arena, uint32_t block, uint64_t generation);
 // arena_check returns 0 if h may name a block of the arena.
 int arena_check(const rlh_arena *arena, rlh_handle h);
 char *arena_bytes(const rlh_arena *arena, uint32_t block);
+// claim and unclaim are rlh_retain and rlh_release for the library's own claims, such as those of messages that wait.
+int claim(rlh_arena *arena, rlh_handle h);
+int unclaim(rlh_arena *arena, rlh_handle h);
+// claim_kept counts claims of the component.
+void claim_kept(rlh_arena *arena, int64_t more);
 // claim_first counts the claim that a commit leaves to its writer; claim_undo undoes that.
 bool claim_first(rlh_arena *arena, rlh_handle h);
 void claim_undo(rlh_arena *arena, rlh_handle h);

@@ -85,7 +85,7 @@ void link_close(rlh_host *host) {
     for (; host->acked < host->sent; host->acked++) {
         rlh_handle h = host->claimed[host->acked % RLH_LINK_WINDOW];
         rlh_arena *a = h != 0 ? LOAD(&host->arenas[rlh_handle_arena(h)]) : NULL;
-        if (a != NULL) rlh_release(a, h);
+        if (a != NULL) unclaim(a, h);
     }
     free(host->on_loan);
     free(host->sequences);
@@ -189,7 +189,7 @@ static int acknowledged(rlh_host *host, uint64_t ctl) {
     for (; host->acked < ctl; host->acked++) {
         rlh_handle h = host->claimed[host->acked % RLH_LINK_WINDOW];
         rlh_arena *a = h != 0 ? LOAD(&host->arenas[rlh_handle_arena(h)]) : NULL;
-        if (a != NULL) rlh_release(a, h);
+        if (a != NULL) unclaim(a, h);
     }
     return RLH_OK;
 }
@@ -332,7 +332,7 @@ static int emit_from(rlh_host *host, uint32_t signal, const rlh_message *m, uint
     rlh_handle claimed = 0;
     if (m->handle != 0 && !host->on_loan[signal]) {
         rlh_arena *a = rlh_arena_of(host, m->handle);
-        int err = a != NULL ? rlh_retain(a, m->handle) : RLH_ERR_FOREIGN;
+        int err = a != NULL ? claim(a, m->handle) : RLH_ERR_FOREIGN;
         if (err != RLH_OK && err != RLH_ERR_STATE) return err;
         if (err == RLH_OK) claimed = m->handle; // a block on loan stays with its writer
     }
@@ -348,7 +348,7 @@ static int emit_from(rlh_host *host, uint32_t signal, const rlh_message *m, uint
     copy.sequence = host->sequences[signal] + 1;
     if (err >= 0) err = put_message(host, &copy);
     if (err < 0) {
-        if (claimed != 0) rlh_release(rlh_arena_of(host, claimed), claimed);
+        if (claimed != 0) unclaim(rlh_arena_of(host, claimed), claimed);
         return err;
     }
     host->sequences[signal]++;

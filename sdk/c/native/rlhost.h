@@ -117,7 +117,7 @@ typedef struct rlh_component {
     int (*start)(rlh_host *host, void *self);
     void (*begin)(rlh_host *host, void *self);
     // snapshot passes the state to rlh_state_put, in one or several pieces; restore receives it in one. A kind without
-    // them cannot be saved.
+    // them cannot be saved, nor can a component while it keeps blocks of others beyond a slot: see rlh_kept.
     int (*snapshot)(rlh_host *host, void *self);
     int (*restore)(rlh_host *host, void *self, const void *state, size_t bytes);
     // idle runs when no message waits; it returns the nanoseconds after which it must run again, or RLH_FOREVER.
@@ -237,6 +237,9 @@ int rlh_retain(rlh_arena *arena, rlh_handle h);
 // reading. slot is the one that the block came to. REFUSED unless its wires grant that column: rlh_reason names the key.
 int rlh_lease_writable(rlh_host *host, const char *slot, const char *column, rlh_handle h, void **bytes);
 int rlh_release(rlh_arena *arena, rlh_handle h);
+// rlh_kept returns how many claims the component has on blocks of arenas that are not its own. While it has some between two slots
+// it is not asked for its state, since a run that goes on from a state has none of them.
+uint32_t rlh_kept(const rlh_host *host);
 // rlh_revoke makes the block unreachable for new claims; its holders keep it.
 int rlh_revoke(rlh_arena *arena, rlh_handle h);
 // rlh_loaned returns the bytes of a block on loan to another component, which asked this one to write a part (on_loan).

@@ -68,7 +68,12 @@ static bool receive(struct service *s, int64_t *idle_at) {
     switch (err) {
     case RLH_OK:
         begin(s);
-        if (m.slot < k->slot_count && k->slots[m.slot].run != NULL) k->slots[m.slot].run(s->host, s->self, &m);
+        if (m.slot < k->slot_count && k->slots[m.slot].run != NULL) {
+            s->kept = rlh_kept(s->host);
+            s->in_slot = true;
+            k->slots[m.slot].run(s->host, s->self, &m);
+            s->in_slot = false;
+        }
         return true;
     case RLH_ERR_TIMEOUT: *idle_at = deadline_after(k->idle(s->host, s->self)); return true;
     case RLH_ERR_WOKEN: return true;

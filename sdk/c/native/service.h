@@ -60,6 +60,8 @@ struct service {
     struct text state; // of the current snapshot
     pthread_t main;
     bool begun;
+    bool in_slot;
+    uint32_t kept;     // blocks, when the slot began
     bool in_call;      // a callback runs for a control call, whose answer takes a failure
     char failure[512];
 

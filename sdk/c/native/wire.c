@@ -317,6 +317,7 @@ int rlh_add_arena(rlh_host *host, rlh_arena **arena, const char *name, uint32_t 
         return RLH_ERR_REFUSED;
     }
     *arena = answer.arena;
+    atomic_store(&answer.arena->own, true);
     return RLH_OK;
 }
 

@@ -110,7 +110,8 @@ class Component:
         return None
 
     def snapshot(self) -> State:
-        """Returns the state from which restore continues as if uninterrupted. Called at a dataset boundary."""
+        """Returns the state from which restore continues as if uninterrupted. Called at a dataset boundary, but not while leases of
+        others' blocks are kept beyond a slot: they are no part of a state."""
         raise NoSnapshot(f"{kind_of(type(self))} does not save its state")
 
     def restore(self, state: State) -> None:

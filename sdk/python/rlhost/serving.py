@@ -105,6 +105,7 @@ class Plugin:
         self._host: Host | None = None
         self._slots: list[tuple[str, Callable[[Any], Any]]] = []
         self._started = self._in_slot = False
+        self._kept = 0  # blocks, when the slot began
         self._closed = False  # the component is to stop: it gets and sends no more messages
         self._ended = False  # the process is to end
         self._posted: queue.SimpleQueue[tuple[Any, Any, Future[Any]] | None] = queue.SimpleQueue()
@@ -226,6 +227,7 @@ class Plugin:
         if not host or host._failed or m.slot >= len(self._slots):
             return
         name, run = self._slots[m.slot]
+        self._kept = self._link.kept()
         self._in_slot, host._slot = True, name
         try:
             run(m)
@@ -312,6 +314,8 @@ class Plugin:
     def _do_snapshot(self, document: Any) -> Any:
         if self._component is None or not self._started:
             raise Refusal("FAILED_PRECONDITION", "nothing runs")
+        if kept := self._kept if self._in_slot else self._link.kept():
+            raise NoSnapshot(f"it keeps blocks ({kept}), which are no part of a state")
         data = state.pack(self._component.snapshot())
         if not self._in_slot:
             self._link.settle()  # the state includes the last message

@@ -218,6 +218,12 @@ static PyObject *host_begun(PyObject *self, PyObject *unused) {
     return host ? PyBool_FromLong(rlh_begun(host)) : NULL;
 }
 
+static PyObject *host_kept(PyObject *self, PyObject *unused) {
+    (void)unused;
+    rlh_host *host = open_host(self);
+    return host ? PyLong_FromUnsignedLong(rlh_kept(host)) : NULL;
+}
+
 static int is_message(PyObject *o) {
     if (PyObject_TypeCheck(o, message_type))
         return 1;
@@ -422,6 +428,7 @@ static PyMethodDef host_methods[] = {
     {"wake", host_wake, METH_NOARGS, "Ends a waiting receive. Any thread."},
     {"end", host_end, METH_NOARGS, "Makes everything that waits for the host raise Closed from now on. Any thread."},
     {"begun", host_begun, METH_NOARGS, "Whether the run has begun; receive returns None when it does."},
+    {"kept", host_kept, METH_NOARGS, "How many claims there are on blocks of others' arenas."},
     {"emit", host_emit, METH_VARARGS, "Sends a message from a signal, or answers a request."},
     {"send", host_send, METH_VARARGS, "Sends one of the link's own messages."},
     {"boundary", host_boundary, METH_NOARGS, "Tells of a dataset boundary and waits until it is over."},

@@ -75,6 +75,13 @@ class Wrong(rlhost.Component):
             self.host.boundary()
         if m.kind == 4:
             self.host.lease(m.inline[0])
+        if m.kind == 6:
+            self.kept = self.host.lease(m.inline[0])
+        if m.kind == 7:
+            self.kept.release()
+        if m.kind == 8:
+            with self.host.lease(m.inline[0]):
+                self.host.boundary()
         if m.kind == 5:
             self.host.after(0.01, lambda: self.host.emit("said", kind=55))
             return

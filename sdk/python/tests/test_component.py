@@ -179,6 +179,35 @@ class ComponentTest(unittest.TestCase):
         host.send(Message(slot=0xFF04))
         self.assertEqual(host.receive().kind, 3)
 
+    def test_kept_blocks_are_no_part_of_a_state(self):
+        arena = HostArena(1, "rollout.trajectories", 4, 4096, trajectory_schema())
+        host = self.host(arenas=[arena])
+        host.start("wrong")
+        handle = fill(arena, 1)
+
+        def refusal():
+            with self.assertRaises(grpc.RpcError) as caught:
+                host.call("Snapshot")
+            self.assertEqual(caught.exception.code(), grpc.StatusCode.UNIMPLEMENTED)
+            return caught.exception.details()
+
+        host.send(Message(kind=6, inline=(handle, 0)))
+        host.receive()
+        self.assertIn("it keeps blocks (1), which are no part of a state", refusal())
+        host.send(Message(kind=8, inline=(handle, 0)))
+        self.assertEqual(host.receive().slot, 0xFF03)
+        self.assertIn("it keeps blocks (1)", refusal())  # not the one that the slot leases
+        host.send(Message(slot=0xFF04))
+        host.receive()
+        host.send(Message(kind=7))
+        host.receive()
+        self.assertIn("does not save its state", refusal())
+        host.send(Message(kind=8, inline=(handle, 0)))
+        self.assertEqual(host.receive().slot, 0xFF03)
+        self.assertIn("does not save its state", refusal())
+        host.send(Message(slot=0xFF04))
+        host.receive()
+
     def test_foreign_handles_are_errors(self):
         host = self.host()
         host.start("wrong")
