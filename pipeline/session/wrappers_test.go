@@ -3,6 +3,8 @@ package session_test
 import (
 	"fmt"
 	"log/slog"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -85,6 +87,29 @@ func TestWrappers_ResumedRunsAreExact(t *testing.T) {
 				t.Errorf("resumed it comes to %s, in one go to %s", got.ParamsHash, want.ParamsHash)
 			}
 		})
+	}
+}
+
+// So does one whose observations a module writes, which counts them in a memory of the host's.
+func TestWrappers_ResumedRunsWithModulesAreExact(t *testing.T) {
+	const folder = "../../examples/plugins/"
+	w, dir := newWrappedRuns(t), t.TempDir()
+	list := func(every int) string {
+		var uses []any
+		for _, name := range []string{"flicker", "center"} {
+			path, err := filepath.Abs(folder + name + "-c/" + name + ".wasm")
+			if err != nil {
+				t.Fatal(err)
+			}
+			uses = append(uses, path)
+		}
+		return fmt.Sprintf("env.cartpole.wrap=[{ time_limit = 30 }, { use = %q, args = { every = "+strconv.Itoa(every)+" } }, { use = %q }]", uses...)
+	}
+	want := w.train(t.TempDir(), "cartpole@1", 4096, list(3))
+	other := w.train(t.TempDir(), "cartpole@1", 4096, list(5))
+	w.train(dir, "cartpole@1", 2048, list(3))
+	if got := w.resume(dir, 4096); got.ParamsHash != want.ParamsHash || other.ParamsHash == want.ParamsHash {
+		t.Errorf("resumed it comes to %s, in one go to %s, with another module to %s", got.ParamsHash, want.ParamsHash, other.ParamsHash)
 	}
 }
 
