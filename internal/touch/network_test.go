@@ -108,7 +108,7 @@ type scaled struct {
 }
 
 func (o *scaled) forward(p *pass, rows int) {
-	in, out := p.input(&o.in[0]), p.output(o)
+	in, out := p.input(&o.in[0]), p.output(&o.node)
 	for r := range rows {
 		for j := range o.width {
 			out.data[r*out.row+j] = o.by * in.data[r*in.row+j*in.col]
