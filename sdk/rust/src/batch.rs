@@ -25,6 +25,8 @@ const MASK: usize = 6;
 // behind them flags (u32) and random stream (u64), and, where agents end apart, a byte for each that has.
 const HEAD: usize = 8;
 const SAVED: usize = 12;
+/// What most saved environments fit into.
+const ROOM: usize = 256;
 
 /// How many agents an environment may have.
 const MAX_AGENTS: u32 = 4096;
@@ -522,12 +524,15 @@ impl<E: Env> Batch<E> {
         acts.iter_mut().zip(&self.agents.over[all]).for_each(|(acts, over)| *acts = (*acts != 0 && *over == 0) as u8);
     }
 
-    /// Writes who acts at time t.
-    #[inline(never)]
+    /// Writes who acts at time t, where agents do not always act.
     fn write_active(&mut self, t: u32, first: usize, end: usize) {
-        if !self.agents.dynamic {
-            return;
+        if self.agents.dynamic {
+            self.write_asked(t, first, end);
         }
+    }
+
+    #[inline(never)]
+    fn write_asked(&mut self, t: u32, first: usize, end: usize) {
         let active = self.active.rows(t);
         for i in first..end {
             self.ask(i);
@@ -762,7 +767,8 @@ impl<E: Env> Batch<E> {
     }
 
     pub fn save(&self, i: usize) -> Option<Vec<u8>> {
-        let mut data = vec![0; HEAD];
+        let mut data = Vec::with_capacity(ROOM);
+        data.resize(HEAD, 0);
         if !self.envs[i].save(&mut data) {
             return None;
         }
@@ -798,7 +804,9 @@ impl<E: Env> Batch<E> {
             let all = self.agents.of(i);
             self.agents.over[all].copy_from_slice(&rest[SAVED..]);
         }
-        self.ask(i);
+        if self.agents.dynamic {
+            self.ask(i);
+        }
         abi::STATUS_OK
     }
 
