@@ -52,7 +52,7 @@ func (a *activated) backward(s *shard, rows int) {
 	if e.from == nil {
 		return
 	}
-	g, to := s.gradient(a), s.gradient(e.from)
+	g, to := s.gradient(&a.node), s.gradient(e.below)
 	for r := range rows {
 		s.accumulate(to.data[r*to.row:], g, r, a.out, e.first)
 	}

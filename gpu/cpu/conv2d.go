@@ -166,7 +166,7 @@ func (c *conv2d) backward(s *shard, rows int) {
 		s.below(e, rows)
 	}
 	for r := range rows {
-		g := s.gradient(c)
+		g := s.gradient(&c.node)
 		c.learn(s, r, g.data[r*g.row:][:c.out])
 		if e.from != nil {
 			c.descend(s, r, g.data[r*g.row:][:c.out])
@@ -224,7 +224,7 @@ func (c *conv2d) descendPhase(s *shard, r, a, b int, back []float32) {
 	if rows <= 0 || cols <= 0 {
 		return
 	}
-	e, to := &c.in[0], s.gradient(c.in[0].from)
+	e, to := &c.in[0], s.gradient(c.in[0].below)
 	nRows, nCols := c.kernels(a), c.kernels(b)
 	depth, line := nRows*nCols*c.Out, (c.width-2*c.Pad)*c.channels
 	pixel := (c.Stride*top+a-c.Pad)*line + (c.Stride*left+b-c.Pad)*c.channels
@@ -235,7 +235,7 @@ func (c *conv2d) descendPhase(s *shard, r, a, b int, back []float32) {
 		B: back, BRow: kern.Panel, BPanel: depth * kern.Panel,
 		C: to.data[r*to.row+pixel:], CRow: c.Stride * c.channels, CGroup: c.Stride * line, CPanel: kern.Panel, Add: !e.first}
 	if c.channels%kern.Panel == 0 {
-		if below := e.from.common(); e.last {
+		if below := e.below; e.last {
 			p.Epilogue, p.H = below.activation.backward, s.out[below.at][r*to.row+pixel:]
 		}
 		s.set.Gemm(p)

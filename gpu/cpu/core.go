@@ -133,7 +133,7 @@ func (c *core) end(p *pass, r int, to []float32) {
 }
 
 func (c *core) backward(s *shard, rows int) {
-	in, g, out, b := s.input(&c.in[0]), s.gradient(c), s.output(&c.node), c.buffers(s.pass)
+	in, g, out, b := s.input(&c.in[0]), s.gradient(&c.node), s.output(&c.node), c.buffers(s.pass)
 	ds := b.s
 	if c.gates == 4 {
 		ds = b.x

@@ -56,7 +56,7 @@ func (d *dense) pack(set kern.Set, params, to []float32) {
 }
 
 func (d *dense) backward(s *shard, rows int) {
-	in, g := s.input(&d.in[0]), s.gradient(d)
+	in, g := s.input(&d.in[0]), s.gradient(&d.node)
 	s.sums = kern.ColumnSums{Rows: rows, N: d.padded, X: g.data, XRow: g.row, Out: s.grad[d.bias.at:]}
 	s.set.ColumnSums(&s.sums)
 	// dW[j][o] += Σ_r in[r][j] · g[r][o]

@@ -16,13 +16,13 @@ func (a *added) forward(p *pass, rows int) {
 }
 
 func (a *added) backward(s *shard, rows int) {
-	g := s.gradient(a)
+	g := s.gradient(&a.node)
 	for i := range a.in {
 		e := &a.in[i]
 		if e.from == nil {
 			continue
 		}
-		to := s.gradient(e.from)
+		to := s.gradient(e.below)
 		for r := range rows {
 			s.accumulate(to.data[r*to.row:], g, r, a.out, e.first)
 		}
@@ -73,7 +73,7 @@ func (j *joined) forward(p *pass, rows int) {
 }
 
 func (j *joined) backward(s *shard, rows int) {
-	g, at := s.gradient(j), 0
+	g, at := s.gradient(&j.node), 0
 	last := j.shape[len(j.shape)-1]
 	for i := range j.in {
 		e, n := &j.in[i], j.part(i)

@@ -59,7 +59,7 @@ func (o *normed) forward(p *pass, rows int) {
 }
 
 func (o *normed) backward(s *shard, rows int) {
-	e, g := &o.in[0], s.gradient(o)
+	e, g := &o.in[0], s.gradient(&o.node)
 	var below matrix
 	if e.from != nil {
 		below = s.below(e, rows)

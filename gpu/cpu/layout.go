@@ -240,8 +240,8 @@ func (l *layout) add(p *policy.Node, of layer.Op, shapes map[string][]int) bool 
 			}
 			continue
 		}
-		n.in = append(n.in, edge{from: from, below: from.common(), shape: shapes[name], width: from.common().out})
 		below := from.common()
+		n.in = append(n.in, edge{from: from, below: below, shape: shapes[name], width: below.out})
 		if p.Append == nil && below.row == 0 {
 			return false
 		}
@@ -284,9 +284,8 @@ func (l *layout) link() {
 		}
 		for _, e := range o.common().in {
 			if e.from != nil {
-				below := e.from.common()
-				below.acts = below.acts || o.common().acts
-				below.values = below.values || o.common().values
+				e.below.acts = e.below.acts || o.common().acts
+				e.below.values = e.below.values || o.common().values
 			}
 		}
 	}

@@ -45,7 +45,7 @@ func (m *maxPool) backward(s *shard, rows int) {
 	if e.from == nil {
 		return
 	}
-	in, out, g, below := s.input(e), s.output(&m.node), s.gradient(m), s.below(e, rows)
+	in, out, g, below := s.input(e), s.output(&m.node), s.gradient(&m.node), s.below(e, rows)
 	for r := range rows {
 		s.pool = kern.Pool{X: in.data[r*in.row:], Out: out.data[r*out.row:], D: g.data[r*g.row:], DX: below.data[r*below.row:]}
 		m.each(s.pass)

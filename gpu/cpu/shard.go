@@ -62,15 +62,12 @@ func (s *shard) evaluate(lo, hi int) {
 }
 
 // gradient returns the gradient over the rows of an operation before its activation.
-func (s *shard) gradient(o op) matrix {
-	n := o.common()
-	return matrix{s.delta[n.at], n.row, 1}
-}
+func (s *shard) gradient(n *node) matrix { return matrix{s.delta[n.at], n.row, 1} }
 
 // descend runs the product that passes a gradient on to what an operation reads, where others have added before it or
 // will. The last of them multiplies with the derivative of the activation there.
 func (s *shard) descend(e *edge) {
-	g, below, to := &s.product, e.from.common(), s.gradient(e.from)
+	g, below, to := &s.product, e.below, s.gradient(e.below)
 	g.N, g.C, g.CRow, g.CPanel, g.Add = below.padded, to.data, to.row, kern.Panel, !e.first
 	if e.last {
 		g.Epilogue, g.H = below.activation.backward, s.out[below.at]
@@ -80,7 +77,7 @@ func (s *shard) descend(e *edge) {
 
 // below returns the gradient over an input, for an operation that is no product to add to. The caller then calls passed.
 func (s *shard) below(e *edge, rows int) matrix {
-	to := s.gradient(e.from)
+	to := s.gradient(e.below)
 	if e.first {
 		clear(to.data[:rows*to.row])
 	}
@@ -89,7 +86,7 @@ func (s *shard) below(e *edge, rows int) matrix {
 
 // passed ends the gradient that below began, once the last reader has added to it.
 func (s *shard) passed(e *edge, rows int) {
-	if below := e.from.common(); e.last && below.activation.backward != kern.None {
-		s.apply(below.activation.backward, s.gradient(e.from), s.out[below.at], rows, below.padded)
+	if below := e.below; e.last && below.activation.backward != kern.None {
+		s.apply(below.activation.backward, s.gradient(e.below), s.out[below.at], rows, below.padded)
 	}
 }

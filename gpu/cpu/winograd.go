@@ -25,11 +25,11 @@ func (c *conv2d) tile() *tiling {
 	}
 	t := &tiling{Tiling: of, inAt: c.size}
 	tiles := t.Rows * t.Columns
-	t.images = max(1, tileElems/(kern.TileParts*tiles*(t.Depth+c.Out)))
-	t.filters.size = kern.TileParts * t.Depth * c.Out
+	t.images = max(1, tileElems/(layer.TileParts*tiles*(t.Depth+c.Out)))
+	t.filters.size = layer.TileParts * t.Depth * c.Out
 	t.inPart, t.outPart = apart(t.images*tiles*t.Depth), apart(t.images*tiles*c.Out)
-	t.outAt = t.inAt + kern.TileParts*t.inPart
-	c.size = t.outAt + kern.TileParts*t.outPart
+	t.outAt = t.inAt + layer.TileParts*t.inPart
+	c.size = t.outAt + layer.TileParts*t.outPart
 	return t
 }
 
@@ -55,7 +55,7 @@ func (c *conv2d) forwardTiles(p *pass, rows int) {
 		for i := range n {
 			c.tilesIn(p, c.image(p, lo+i), room[t.inAt+i*tiles*t.Depth:])
 		}
-		for part := range kern.TileParts {
+		for part := range layer.TileParts {
 			p.product = kern.Gemm{M: n * tiles, N: c.Out, K: t.Depth, A: room[t.inAt+part*t.inPart:], ARow: t.Depth, ACol: 1,
 				B: p.params[t.filters.at+part*t.Depth*c.Out:], BRow: kern.Panel, BPanel: t.Depth * kern.Panel,
 				C: room[t.outAt+part*t.outPart:], CRow: c.Out, CPanel: kern.Panel}

@@ -121,7 +121,7 @@ func (o *scaled) backward(s *shard, rows int) {
 	if e.from == nil {
 		return
 	}
-	g, below := s.gradient(o), s.below(e, rows)
+	g, below := s.gradient(&o.node), s.below(e, rows)
 	for r := range rows {
 		for j := range o.width {
 			below.data[r*below.row+j] += o.by * g.data[r*g.row+j]

@@ -1,7 +1,6 @@
 package kern
 
-// TileParts is the number of parts that a tile has: 4 × 4, as what they are made of.
-const TileParts = 16
+import "github.com/rlhost/rlhost/gpu/policy/layer"
 
 // TilesIn describes the first step of a convolution in tiles, which layer.Tiling has the formulas of: Bᵀ·d·B of tiles that follow
 // one another along a row of an image. A pixel is so many runs of N elements. Strides count elements.
@@ -22,7 +21,7 @@ func (t *TilesIn) check() {
 		panic("kern: size of tiles")
 	}
 	_ = t.X[(t.Tiles-1)*t.Step+(t.Runs-1)*t.Run+3*(t.Row+t.Pixel)+t.N-1]
-	_ = t.V[(TileParts-1)*t.Part+t.Tiles*t.Runs*t.N-1]
+	_ = t.V[(layer.TileParts-1)*t.Part+t.Tiles*t.Runs*t.N-1]
 }
 
 func (t *TilesIn) generic() {
@@ -64,7 +63,7 @@ func (t *TilesOut) check() {
 	if t.Tiles < 1 || t.N < 1 || t.N%Panel != 0 || t.Taps < 2 || t.Taps > 3 {
 		panic("kern: size of tiles")
 	}
-	_, _ = t.M[(TileParts-1)*t.Part+t.Tiles*t.N-1], t.Bias[t.N-1]
+	_, _ = t.M[(layer.TileParts-1)*t.Part+t.Tiles*t.N-1], t.Bias[t.N-1]
 	_ = t.Out[(t.Tiles-1)*t.Step+(4-t.Taps)*(t.Row+t.Pixel)+t.N-1]
 }
 

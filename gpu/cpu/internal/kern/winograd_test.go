@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/rlhost/rlhost/gpu/policy/layer"
 )
 
 // filtering is a row of tiles of random size, its channels multiplied with filters.
@@ -12,7 +14,7 @@ type filtering struct {
 	in     TilesIn
 	out    TilesOut
 	filter []float32 // [taps][taps][channels][Panel]
-	parts  []float32 // [TileParts][channels][Panel]
+	parts  []float32 // [layer.TileParts][channels][Panel]
 }
 
 func newFiltering(r *rand.Rand, taps int) *filtering {
@@ -25,15 +27,15 @@ func newFiltering(r *rand.Rand, taps int) *filtering {
 	in.X = random(r, in.Runs*in.Run+4*in.Row)
 	channels := in.Runs * in.N
 	in.Part = in.Tiles*channels + r.IntN(20)
-	in.V = random(r, TileParts*in.Part)
+	in.V = random(r, layer.TileParts*in.Part)
 	out.Tiles, out.N, out.Taps, out.ReLU = in.Tiles, Panel*(1+r.IntN(3)), taps, r.IntN(2) == 0
 	out.Part = out.Tiles*out.N + r.IntN(20)
-	out.M, out.Bias = random(r, TileParts*out.Part), random(r, out.N)
+	out.M, out.Bias = random(r, layer.TileParts*out.Part), random(r, out.N)
 	out.Pixel = out.N + r.IntN(4)
 	out.Step = 3*out.Pixel + r.IntN(9)
 	out.Row = out.Tiles*out.Step + r.IntN(9)
 	out.Out = random(r, 4*out.Row)
-	f.filter, f.parts = random(r, taps*taps*channels*Panel), make([]float32, TileParts*channels*Panel)
+	f.filter, f.parts = random(r, taps*taps*channels*Panel), make([]float32, layer.TileParts*channels*Panel)
 	for c := range channels {
 		TileFilter(f.parts[c*Panel:], channels*Panel, f.filter[c*Panel:], taps*channels*Panel, channels*Panel, taps)
 	}
@@ -70,7 +72,7 @@ func TestTilesEqualTheConvolutionInFloat64(t *testing.T) {
 			out.N = Panel
 			in.Spread(s)
 			channels := in.Runs * in.N
-			for p := range TileParts {
+			for p := range layer.TileParts {
 				s.Gemm(&Gemm{M: in.Tiles, N: Panel, K: channels, A: in.V[p*in.Part:], ARow: channels, ACol: 1,
 					B: f.parts[p*channels*Panel:], BRow: Panel, BPanel: channels * Panel, C: out.M[p*out.Part:], CRow: Panel, CPanel: Panel})
 			}
