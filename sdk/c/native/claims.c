@@ -151,7 +151,8 @@ int rlh_release(rlh_arena *a, rlh_handle h) {
 
 uint32_t rlh_kept(const rlh_host *host) {
     int64_t kept = 0;
-    for (size_t id = 0; id <= RLH_MAX_ARENA; id++) {
+    uint32_t end = LOAD(&host->arena_end);
+    for (uint32_t id = 0; id < end; id++) {
         const rlh_arena *a = LOAD(&host->arenas[id]);
         if (a != NULL && !atomic_load(&a->own)) kept += LOAD(&a->kept);
     }

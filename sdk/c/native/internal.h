@@ -203,6 +203,7 @@ struct rlh_host {
     uint64_t calls;
     char *frame; // RLH_MAX_FRAME + 1 bytes
     rlh_arena *arenas[RLH_MAX_ARENA + 1];
+    uint32_t arena_end; // all IDs are below
     rlh_arena *retired;
     struct metrics *metrics;
 

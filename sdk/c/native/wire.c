@@ -76,6 +76,7 @@ static void keep_arena(rlh_host *host, rlh_arena *a, uint32_t id) {
         host->retired = before;
     }
     STORE(&host->arenas[id], a);
+    if (id >= host->arena_end) STORE(&host->arena_end, id + 1);
     pthread_cond_broadcast(&host->answered);
     pthread_mutex_unlock(&host->mutex);
 }
