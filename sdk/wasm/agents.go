@@ -60,7 +60,7 @@ func (b *batch[A, O]) endApart(i int, rows sdk.Rows[A, O]) {
 			continue
 		}
 		over[k], ended = 1, true
-		b.keepLast(i, k, rows.Obs)
+		b.keepLast(i, k, k+1, rows.Obs)
 	}
 	if ended && left == 0 {
 		b.begin(i, rows.Obs)

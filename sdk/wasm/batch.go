@@ -437,23 +437,19 @@ func (b *batch[A, O]) end(i int, obs []O) {
 		b.setWaiting(i, true)
 		return
 	}
-	if b.parts == nil {
-		b.final.keep(i, 0, b.final.elems, obs)
-	} else {
-		for k := range b.agents {
-			b.parts.end(i, k)
-		}
-	}
+	b.keepLast(i, 0, b.agents, obs)
 	b.begin(i, obs)
 }
 
-// keepLast makes what agent k of environment i observes its last observation.
-func (b *batch[A, O]) keepLast(i, k int, obs []O) {
-	if b.parts != nil {
-		b.parts.end(i, k)
+// keepLast makes what agents from … to-1 of environment i observe their last observations.
+func (b *batch[A, O]) keepLast(i, from, to int, obs []O) {
+	if b.parts == nil {
+		b.final.keep(i, from, to, obs)
 		return
 	}
-	b.final.keep(i, k*b.final.row, (k+1)*b.final.row, obs)
+	for k := from; k < to; k++ {
+		b.parts.end(i, k)
+	}
 }
 
 // rest is the step of an environment whose episode is over: a new episode under next-step autoreset, and

@@ -101,7 +101,7 @@ func (x *typedPart[O]) shut(t uint32, first int) { x.now.write(t, first, *x.rows
 
 // end finds what the environment has written in this step in the rows that it wrote.
 func (x *typedPart[O]) end(t uint32, i, agent int) {
-	x.last.keep(i, agent*x.last.row, (agent+1)*x.last.row, x.now.rows(t, i, 1, false))
+	x.last.keep(i, agent, agent+1, x.now.rows(t, i, 1, false))
 }
 
 func (x *typedPart[O]) repeat(t uint32, i int) {

@@ -91,13 +91,14 @@ func (x *tensor[T]) write(t uint32, first int, rows []T) {
 	}
 }
 
-// keep writes elements from … to-1 of an environment, out of the rows of its agents, at time 0.
+// keep writes the rows of agents from … to-1 of an environment, out of those of all its agents, at time 0.
 func (x *tensor[T]) keep(env, from, to int, rows []T) {
+	first, end := from*x.row, to*x.row
 	if x.packed {
-		copy(unsafe.Slice(x.at(0, env, 0), x.elems)[from:to], rows[from:to])
+		copy(unsafe.Slice(x.at(0, env, 0), x.elems)[first:end], rows[first:end])
 		return
 	}
-	for k := from; k < to; k++ {
+	for k := first; k < end; k++ {
 		*x.at(0, env, k) = rows[k]
 	}
 }

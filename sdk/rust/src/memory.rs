@@ -238,21 +238,24 @@ impl<T: Element> Tensor<T> {
 
     /// Puts rows first … end-1 where they belong, unless they are there already.
     pub fn flush(&mut self, t: u32, first: usize, end: usize) {
-        if !self.packed {
-            self.flush_elems(t, first * self.elems, end * self.elems)
-        }
+        self.flush_elems(t, first * self.elems, end * self.elems)
     }
 
     /// Is flush for the row of one agent of environment i.
     pub fn flush_agent(&mut self, t: u32, i: usize, agent: usize) {
         let from = i * self.elems + agent * self.row;
+        self.flush_elems(t, from, from + self.row)
+    }
+
+    #[inline(always)]
+    fn flush_elems(&mut self, t: u32, from: usize, to: usize) {
         if !self.packed {
-            self.flush_elems(t, from, from + self.row)
+            self.scatter(t, from, to)
         }
     }
 
     #[inline(never)]
-    fn flush_elems(&mut self, t: u32, from: usize, to: usize) {
+    fn scatter(&mut self, t: u32, from: usize, to: usize) {
         if !self.parts.is_empty() {
             return self.copy_parts(t, from, to, false);
         }
