@@ -51,7 +51,7 @@ test-kernels:
 test-cuda: build
 	RLHOST_LONG=1 $(GO) test $(TIMEOUT) -count 1 -run 'TestCUDA' ./cmd/rlhost
 
-# What bench/cuda/record.py runs on a machine with a GPU, programs and tests, and one file of them and the repository to be copied there.
+# Builds the programs and tests that bench/cuda/record.py runs on a machine with a GPU, and packs them with the repository into one file.
 cuda-record:
 	$(GO) build -trimpath -ldflags '-s -w' -o bin/ ./cmd/rlhost ./cmd/rlhost-cuda
 	@for package in gpu/cuda gpu/cuda/kernels gpu/cuda/driver cmd/rlhost; do $(GO) test -c -trimpath -ldflags '-s -w' -o bin/$$(basename $$package).test ./$$package || exit 1; done

@@ -14,8 +14,8 @@ import (
 	"github.com/rlhost/rlhost/pipeline/session"
 )
 
-// A rule for one policy ends the run, whoever leads: by what it has learned from, in a resume too, and by its returns, also of one that
-// nobody learns.
+// A rule for a policy that does not lead ends the run: by the env steps that it has learned from, in a resumed run too, or by its mean
+// return, even if no learner trains it.
 func TestSeveral_ARuleForOnePolicyEndsTheRun(t *testing.T) {
 	s := newTrainer(t)
 	r := s.train(duet, "run.stop.policies.rival.env_steps=1152")

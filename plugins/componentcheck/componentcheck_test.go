@@ -220,7 +220,7 @@ func TestSample_HasWhatTheManifestNames(t *testing.T) {
 	blockOf(s, 1)
 }
 
-// A module that writes into a column which it only reads fails C07: nobody but it sees what it has written.
+// A module that writes into a column granted for reading alone fails C07.
 func TestRun_FindsWritesIntoWhatIsRead(t *testing.T) {
 	for trespass, want := range map[int64]string{0: "C07 ok: columns to read are as they came", 1: "C07 FAIL: it writes into reward, where nobody but it sees that"} {
 		results := Run(Options{Make: module(t, "../../cmd/rlhost/testdata/guests/agreed.wasm"), Configure: plugintest.DecodeTable(map[string]any{"trespass": trespass})})

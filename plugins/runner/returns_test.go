@@ -206,7 +206,7 @@ func TestEpisodesKeepTheColumnsOfTheirFile(t *testing.T) {
 	})
 }
 
-// A rule for one policy ends the run by that policy's own window and its own env steps, whoever leads, and it is told which it was.
+// A rule for a policy is judged by that policy's window and env steps, whether it leads or not, and a gauge says which policy ended the run.
 func TestRunner_RulesForSinglePolicies(t *testing.T) {
 	rule := func(policy string, r component.PolicyRule) setup {
 		s := twoPolicies()

@@ -1,4 +1,4 @@
-// A wrapper of observations with a memory: every so manieth observation of an episode is all zeros, so that what cannot be seen has to be
+// A wrapper of observations with a memory: one in every of an episode's observations is all zeros, so that what cannot be seen has to be
 // remembered.
 #include "rl_component.h"
 

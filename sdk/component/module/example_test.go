@@ -18,8 +18,8 @@ func newRelay() component.Component {
 	}
 }
 
-// A module says what it is made of in init. In other programs Serve does nothing, so tests of the same package have the component
-// as it is.
+// A module calls Serve in init. In a program that is no module Serve does nothing, so tests in the same package use the component
+// directly.
 func ExampleServe() {
 	module.Serve("relay@1", newRelay)
 

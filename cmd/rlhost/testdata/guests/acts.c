@@ -1,4 +1,4 @@
-// A wrapper of actions, of two choices: each environment takes the other one in every so manieth of its steps.
+// A wrapper of actions, of two choices: each environment takes the other one in one of every so many steps.
 //
 //	every = after how many steps
 //	fault = 1 an action that is none, 2 out of bounds: in the same steps

@@ -1,4 +1,4 @@
-// Package flicker is a wrapper of observations: every so manieth one of an episode is all zeros.
+// Package flicker is a wrapper of observations: one in every of an episode is all zeros.
 package flicker
 
 import (

@@ -1,4 +1,4 @@
-//! A wrapper of observations: every so manieth one of an episode is all zeros.
+//! A wrapper of observations: one in `every` of an episode is all zeros.
 
 use rlhost_env::component::{emit, Component, Message, Signal, Slot, Spec, Want};
 use rlhost_env::{abi, rl_component, Config};
