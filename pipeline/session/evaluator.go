@@ -6,14 +6,12 @@ import (
 	"maps"
 	"math"
 	"reflect"
-	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/stat"
-	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/players"
@@ -137,15 +135,6 @@ func (e *evaluator) evaluate(g *graph.Graph, c runs.Checkpoint) {
 	}
 }
 
-// leadingFirst returns what is learned in a graph, the leading policy first.
-func leadingFirst(s *Session, g *graph.Graph) []learning {
-	list := learnings(g)
-	if i := slices.IndexFunc(list, func(x learning) bool { return x.component == s.learner }); i > 0 {
-		list = slices.Insert(slices.Delete(slices.Clone(list), i, i+1), 0, list[i])
-	}
-	return list
-}
-
 // publish makes what an evaluation came to visible in the metrics.
 func (e *evaluator) publish(g *graph.Graph, x *Evaluated) {
 	set := func(name string, v float64) {
@@ -166,35 +155,24 @@ func (e *evaluator) publish(g *graph.Graph, x *Evaluated) {
 
 // play plays the episodes of one policy in the way that is judged, and the matches that rate one with a pool.
 func (e *evaluator) play(g *graph.Graph, c *runs.Checkpoint, of learning) (*Evaluated, error) {
-	state := c.Components[of.component]
-	network, weights, err := players.WeightsOf(e.s.o.Parts, state)
-	if err != nil {
-		return nil, err
-	}
-	x := &Evaluated{Policy: of.policy.Name, Leads: of.component == e.s.learner, Deterministic: g.Run.Evaluation.Deterministic}
-	if x.PolicyVersion, x.EnvSteps, err = progressOf(e.s.o.Parts, state); err != nil {
-		return nil, err
-	}
 	plugin, err := e.load(g, of.policy.Env)
 	if err != nil {
 		return nil, err
 	}
-	o := players.EvaluationOf(g, uint64(e.s.gauge(component.GaugeLongestEpisode))).Options
+	p, err := planOf(e.s, g, c.Components, of, plugin)
+	if err != nil {
+		return nil, err
+	}
+	x := &Evaluated{Policy: of.policy.Name, Leads: of.component == e.s.learner, Deterministic: p.options.Deterministic}
+	if x.PolicyVersion, x.EnvSteps, err = progressOf(e.s.o.Parts, c.Components[of.component]); err != nil {
+		return nil, err
+	}
+	o := p.options.Options
 	o.Plugin, o.Greedy, o.Share = plugin, x.Deterministic, g.Run.Evaluation.Share
-	r := players.Reader{Parts: e.s.o.Parts, Graph: g, States: c.Components, Spec: plugin.Spec()}
-	beside, err := r.Beside(of.policy)
-	if err != nil {
+	if x.Played, err = players.Play(e.ctx, p.player, p.options.Beside, o); err != nil {
 		return nil, err
 	}
-	d, err := definitionOf(e.s, of.policy.Name)
-	if err != nil {
-		return nil, err
-	}
-	d = &policy.Definition{Network: network, Backend: d.Backend}
-	if x.Played, err = players.Play(e.ctx, players.Player{Definition: d, Weights: weights}, beside, o); err != nil {
-		return nil, err
-	}
-	x.Ratings, err = ratingsOf(e.ctx, e.s, of.policy, &r, plugin, o)
+	x.Ratings, err = ratingsOf(e.ctx, e.s, of.policy, &p.reader, plugin, o)
 	return x, err
 }
 

@@ -75,6 +75,21 @@ func learnings(g *graph.Graph) (list []learning) {
 	return list
 }
 
+// leadingFirst is learnings with the leading policy first.
+func leadingFirst(s *Session, g *graph.Graph) []learning {
+	list := learnings(g)
+	slices.SortStableFunc(list, func(a, b learning) int {
+		switch s.learner {
+		case a.component:
+			return -1
+		case b.component:
+			return 1
+		}
+		return 0
+	})
+	return list
+}
+
 // learned returns the policy that a training is about and the component that learns it: the policy of that name, else that of
 // run.policy, else the only one that is learned, else main.
 func learned(g *graph.Graph, name string) (p *graph.Policy, learner string, err error) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/players"
 	"github.com/rlhost/rlhost/pipeline/runs"
@@ -150,32 +151,45 @@ func evaluateAll(ctx context.Context, s *Session, r *Result) error {
 
 // evaluate plays that of one policy; nil of one that has no state.
 func (s *Session) evaluate(ctx context.Context, of learning) (*players.Evaluation, error) {
-	state, saved := s.last[of.component]
-	if !saved {
+	if _, saved := s.last[of.component]; !saved {
 		return nil, nil
 	}
 	plugin, err := s.pipeline.Env(of.policy.Env)
 	if err != nil {
 		return nil, err
 	}
-	d, err := definitionOf(s, of.policy.Name)
+	p, err := planOf(s, s.Graph(), s.last, of, plugin)
 	if err != nil {
 		return nil, err
 	}
-	_, weights, err := players.WeightsOf(s.o.Parts, state)
-	if err != nil {
-		return nil, err
-	}
-	o := players.EvaluationOf(s.Graph(), uint64(s.gauge(component.GaugeLongestEpisode)))
-	r := players.Reader{Parts: s.o.Parts, Graph: s.Graph(), States: s.last, Spec: plugin.Spec()}
-	if o.Beside, err = r.Beside(of.policy); err != nil {
-		return nil, err
-	}
-	e, err := players.Evaluate(ctx, plugin, players.Player{Definition: d, Weights: weights}, o)
+	e, err := players.Evaluate(ctx, plugin, p.player, p.options)
 	if err == nil {
-		e.Ratings, err = ratingsOf(ctx, s, of.policy, &r, plugin, o.Options)
+		e.Ratings, err = ratingsOf(ctx, s, of.policy, &p.reader, plugin, p.options.Options)
 	}
 	return e, err
+}
+
+// plan is what an evaluation of a policy plays, as its learner has it in saved states.
+type plan struct {
+	player  players.Player
+	options players.EvaluationOptions
+	reader  players.Reader
+}
+
+func planOf(s *Session, g *graph.Graph, states map[string]component.State, of learning, plugin env.Plugin) (p plan, err error) {
+	network, weights, err := players.WeightsOf(s.o.Parts, states[of.component])
+	if err != nil {
+		return p, err
+	}
+	d, err := definitionOf(s, of.policy.Name)
+	if err != nil {
+		return p, err
+	}
+	p.player = players.Player{Definition: &policy.Definition{Network: network, Backend: d.Backend}, Weights: weights}
+	p.options = players.EvaluationOf(g, uint64(s.gauge(component.GaugeLongestEpisode)))
+	p.reader = players.Reader{Parts: s.o.Parts, Graph: g, States: states, Spec: plugin.Spec()}
+	p.options.Beside, err = p.reader.Beside(of.policy)
+	return p, err
 }
 
 // ratingsOf rates the versions of a policy in matches with sampled actions; nil where it has no pool, or none could be played.

@@ -3,7 +3,6 @@ package session
 import (
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -27,7 +26,7 @@ func definitionOf(s *Session, name string) (*policy.Definition, error) {
 // not the backend's. Those of the policy that the training is about come first, then others where they differ.
 func kernelsOf(s *Session) (text string) {
 	leading := ""
-	for _, x := range slices.Insert(learnings(s.graph), 0, learning{s.policy, s.learner}) {
+	for _, x := range leadingFirst(s, s.graph) {
 		d, err := definitionOf(s, x.policy.Name)
 		if err != nil { // it was removed while the run went on
 			continue

@@ -147,11 +147,12 @@ func (c *Inference) schedule() {
 // their next blocks already, because their previous ones were let go of early: their first rows then see the newest policy, as those of
 // all others and of a run that goes on from there.
 func (c *Inference) flush(*hostabi.Message) {
-	if c.yielded = c.h.Run.Synchronous && !c.yielded; c.yielded {
+	if c.h.Run.Synchronous && !c.yielded {
+		c.yielded = true
 		c.h.Receiver.Post(c.flushSlot, hostabi.Message{})
 		return
 	}
-	c.flushing = false
+	c.yielded, c.flushing = false, false
 	if err := c.serve(); err != nil {
 		c.h.Fail(err)
 		return
