@@ -6,17 +6,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/rlhost/rlhost/internal/testkit"
 )
 
 // BenchmarkCUDAWithoutAGPU measures how long a training with backend = "cuda" takes to say that there is no driver, and beside it the
 // bare start of the program.
 func BenchmarkCUDAWithoutAGPU(b *testing.B) {
 	dir := b.TempDir()
-	build := exec.Command("go", "build", "-trimpath", "-o", dir+"/", "./cmd/rlhost", "./cmd/rlhost-cuda")
-	build.Dir = "../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		b.Fatalf("%v\n%s", err, out)
-	}
+	testkit.Build(b, ".", filepath.Join(dir, "rlhost"))
+	testkit.Build(b, "../rlhost-cuda", filepath.Join(dir, "rlhost-cuda"))
 	if err := os.WriteFile(filepath.Join(dir, "pipeline.toml"), []byte(plain+"[policy.main]\nbackend = \"cuda\"\n"), 0o600); err != nil {
 		b.Fatal(err)
 	}

@@ -164,14 +164,20 @@ func TestCUDA_InferenceLeavesTheHashAsItIs(t *testing.T) {
 	}
 }
 
+// liveOnCUDA begins the training of live.toml, which only a command ends.
+func (w *workshop) liveOnCUDA(args ...string) *subject {
+	w.t.Helper()
+	w.write("live.toml", strings.Replace(onCUDA("async"), "env_steps = 4096", "env_steps = 2_000_000_000", 1))
+	return w.host(append([]string{"live.toml"}, args...)...)
+}
+
 // Inference and learner go to the GPU and back while the run goes on, back by a rollback at times and with more rollouts and fewer, and no
 // env step is lost.
 func TestCUDA_SwapsWithTheProcessor(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
 	w.withCUDA()
-	w.write("live.toml", strings.Replace(onCUDA("async"), "env_steps = 4096", "env_steps = 2_000_000_000", 1))
-	j := w.host("live.toml")
+	j := w.liveOnCUDA()
 	for i := range often(4, 50) {
 		component := []string{"learner", "inference"}[i/2%2]
 		switch {
@@ -200,8 +206,7 @@ func TestCUDA_TheBackendChangesWhileARunGoesOn(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
 	w.withCUDA()
-	w.write("live.toml", strings.Replace(onCUDA("async"), "env_steps = 4096", "env_steps = 2_000_000_000", 1))
-	j := w.host("live.toml")
+	j := w.liveOnCUDA()
 	for _, backend := range []string{"cuda", "cpu"} {
 		j.reload("live.toml", "policy.main.backend="+backend)
 		s := j.status()
@@ -252,8 +257,7 @@ func TestCUDA_KillsOfThePlugin(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
 	w.withCUDA()
-	w.write("live.toml", strings.Replace(onCUDA("async"), "env_steps = 4096", "env_steps = 2_000_000_000", 1))
-	j := w.host("live.toml", "--set", "component.inference.plugin=gpu", "--set", "component.learner.plugin=gpu")
+	j := w.liveOnCUDA("--set", "component.inference.plugin=gpu", "--set", "component.learner.plugin=gpu")
 	of := w.onDevice(j)
 	if len(of) != 2 {
 		t.Fatalf("processes %v of the plugin, want two", of)

@@ -127,7 +127,7 @@ func (t *training) report(s *session.Session, r *session.Result) error {
 		t.ended.Store(true)
 		return t.encode(end)
 	}
-	rule, by := s.Graph().Run.Stop, strings.TrimSuffix(" of "+end.ReachedBy, " of ")
+	rule, by := s.Graph().Run.Stop, text.Of(end.ReachedBy)
 	if end.ReachedReturn != nil {
 		fmt.Fprintf(t.out, "target%s reached: mean return %s over %d episodes (wanted %g) after %d env steps, %.2f s\n",
 			by, text.Returns(*end.ReachedReturn), rule.Window, rule.Wanted(s.Progress().Policy, end.ReachedBy, *end.ReachedReturn), end.EnvSteps, end.WallSeconds)

@@ -44,3 +44,13 @@ func Guest(g plugins.Guest, folder string) (string, error) {
 	}
 	return file, g.Build(file)
 }
+
+// Committed returns the absolute path of the module in C of an example whose module is committed, such as flicker.
+func Committed(t testing.TB, name string) string {
+	t.Helper()
+	path, err := plugins.Guest{Module: name + "-c/" + name + ".wasm"}.Path()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -76,17 +76,14 @@ func learnings(g *graph.Graph) (list []learning) {
 }
 
 // leadingFirst is learnings with the leading policy first.
-func leadingFirst(s *Session, g *graph.Graph) []learning {
-	list := learnings(g)
-	slices.SortStableFunc(list, func(a, b learning) int {
-		switch s.learner {
-		case a.component:
-			return -1
-		case b.component:
-			return 1
+func leadingFirst(s *Session, g *graph.Graph) (list []learning) {
+	for _, x := range learnings(g) {
+		if x.component == s.learner {
+			list = slices.Insert(list, 0, x)
+		} else {
+			list = append(list, x)
 		}
-		return 0
-	})
+	}
 	return list
 }
 

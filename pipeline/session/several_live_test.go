@@ -86,11 +86,7 @@ func TestSeveral_NobodyWaitsForOneThatHasGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() {
-		_, err := x.Run(t.Context())
-		ended <- err
-	}()
+	ended := running(t.Context(), x)
 	p := x.Pipeline()
 	saved := func(what string, learners ...string) {
 		t.Helper()

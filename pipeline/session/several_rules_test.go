@@ -86,11 +86,7 @@ func TestSeveral_EachPolicyIsEvaluatedMeanwhile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() {
-		_, err := x.Run(t.Context())
-		ended <- err
-	}()
+	ended := running(t.Context(), x)
 	testkit.Until(t, "two evaluations of both", func() bool { return count() >= 4 })
 	x.Stop(false)
 	err = <-ended

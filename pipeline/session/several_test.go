@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -442,4 +443,14 @@ func TestSeveral_AnotherPolicyMayLeadFromACheckpointOn(t *testing.T) {
 	if from.EnvSteps%256 != 0 || from.EnvSteps <= first.EnvSteps || from.EnvSteps == mains || r.EnvSteps != 9984 || r.ParamsHashes["rival"] == "" {
 		t.Errorf("main leads again from %d env steps to %d, with %v beside", from.EnvSteps, r.EnvSteps, r.ParamsHashes)
 	}
+}
+
+// running runs a training on a goroutine of its own. Its error comes when it has ended.
+func running(ctx context.Context, s *session.Session) <-chan error {
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.Run(ctx)
+		ended <- err
+	}()
+	return ended
 }

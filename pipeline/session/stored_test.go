@@ -312,11 +312,7 @@ func TestStored_AVersionIsFrozenWhileTheRunGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() {
-		_, err := s.Run(context.Background())
-		ended <- err
-	}()
+	ended := running(context.Background(), s)
 	c := dial(t, control.SocketPath(s.Folder().Dir))
 	reload := func(version uint64) (r control.ReloadReply, err error) {
 		file := strings.Replace(text, "opponents = { past = 0.5 }", fmt.Sprintf("opponents = { past = 0.3, \"main@%d\" = 0.2 }", version), 1)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/pipeline/graph"
 
 	"github.com/rlhost/rlhost/gpu/policy"
@@ -286,10 +287,7 @@ func swappedForItself(t *testing.T, name string, sets ...string) {
 // A wrapper that is another one at every trajectory boundary changes nothing of what those within it and around it do: episodes, the
 // stream of actions that stick and the statistics of returns go on.
 func TestSwapExact_AWrapperBetweenOthersAtEveryBoundary(t *testing.T) {
-	module, err := filepath.Abs("../../examples/plugins/cartpole-c/cartpole.wasm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	module := testkit.Committed(t, "cartpole")
 	list := func(name string) []string {
 		return []string{"env.lab.wrap=[{ sticky_action = 0.2 }, { time_limit = 90 }, { record_stats = \"" + name + "\" }, { reward_normalize = { gamma = 0.9 } }]"}
 	}

@@ -3,11 +3,10 @@ package session_test
 import (
 	"fmt"
 	"log/slog"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/pipeline/session"
@@ -92,18 +91,10 @@ func TestWrappers_ResumedRunsAreExact(t *testing.T) {
 
 // So does one whose observations a module writes, which counts them in a memory of the host's.
 func TestWrappers_ResumedRunsWithModulesAreExact(t *testing.T) {
-	const folder = "../../examples/plugins/"
 	w, dir := newWrappedRuns(t), t.TempDir()
 	list := func(every int) string {
-		var uses []any
-		for _, name := range []string{"flicker", "center"} {
-			path, err := filepath.Abs(folder + name + "-c/" + name + ".wasm")
-			if err != nil {
-				t.Fatal(err)
-			}
-			uses = append(uses, path)
-		}
-		return fmt.Sprintf("env.cartpole.wrap=[{ time_limit = 30 }, { use = %q, args = { every = "+strconv.Itoa(every)+" } }, { use = %q }]", uses...)
+		return fmt.Sprintf("env.cartpole.wrap=[{ time_limit = 30 }, { use = %q, args = { every = %d } }, { use = %q }]",
+			testkit.Committed(t, "flicker"), every, testkit.Committed(t, "center"))
 	}
 	want := w.train(t.TempDir(), "cartpole@1", 4096, list(3))
 	other := w.train(t.TempDir(), "cartpole@1", 4096, list(5))

@@ -32,11 +32,7 @@ func flickers(t *testing.T, every int) map[string]env.Wrapper {
 // flicker is the one in C.
 func flicker(t *testing.T, every int) env.Wrapper {
 	t.Helper()
-	path, err := filepath.Abs("../../examples/plugins/flicker-c/flicker.wasm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return env.Wrapper{"use": path, "args": map[string]any{"every": int64(every)}}
+	return env.Wrapper{"use": testkit.Committed(t, "flicker"), "args": map[string]any{"every": int64(every)}}
 }
 
 // observedPlugin loads scripted environments of uneven episodes, or those that rlhost brings along by a name, with wrappers.

@@ -23,11 +23,7 @@ func wrapperModules(t *testing.T) map[string]env.Wrapper {
 	t.Helper()
 	list := map[string]env.Wrapper{}
 	for _, name := range []string{"shaper", "center"} {
-		path, err := filepath.Abs("../../examples/plugins/" + name + "-c/" + name + ".wasm")
-		if err != nil {
-			t.Fatal(err)
-		}
-		list[name] = env.Wrapper{"use": path}
+		list[name] = env.Wrapper{"use": testkit.Committed(t, name)}
 	}
 	return list
 }
@@ -217,10 +213,7 @@ func TestWrapperModules_RememberInColumnsOfTheHost(t *testing.T) {
 func TestWrapperModules_MistakesHaveAPlace(t *testing.T) {
 	load, modules := loader(t), wrapperModules(t)
 	shaper := modules["shaper"]["use"]
-	stranger, err := filepath.Abs("../../examples/plugins/chooser-c/chooser.wasm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	stranger := testkit.Committed(t, "chooser")
 	for key, w := range map[string]env.Wrapper{
 		"wrap[1].use":       {"use": "/none.wasm"},
 		"wrap[1].args.clip": {"use": shaper, "args": map[string]any{"clip": int64(-1)}},

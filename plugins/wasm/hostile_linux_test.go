@@ -43,9 +43,7 @@ func besiege(t *testing.T) *besieged {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	b := &besieged{t: t, program: filepath.Join(dir, "bin", "rlhost"), dir: dir,
 		env: append(os.Environ(), "XDG_CACHE_HOME="+dir, "XDG_RUNTIME_DIR="+dir)}
-	if out, err := exec.Command("go", "build", "-o", b.program, "../../cmd/rlhost").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	testkit.Build(t, "../../cmd/rlhost", b.program)
 	must(t, os.WriteFile(filepath.Join(dir, "pipeline.toml"), []byte(besiegedPipeline), 0o600))
 	b.run = b.command("train")
 	b.run.Stdout, b.run.Stderr = &b.output, &b.output

@@ -114,6 +114,14 @@ func Decimals(values ...float64) int {
 	return min(max(1, 2-int(math.Floor(math.Log10(largest)))), 6)
 }
 
+// Of returns " of rival" for rival, and nothing for an empty name.
+func Of(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " of " + name
+}
+
 // Count writes a number and what it counts: 1 trap, 2 traps.
 func Count[T int | uint64](n T, what string) string {
 	if n != 1 {

@@ -16,6 +16,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/gorgonia"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/policy/policytest"
+	"github.com/rlhost/rlhost/internal/testkit"
 )
 
 // As it stands in the repository the network is that of the policy table, so that the host may act with it.
@@ -71,9 +72,7 @@ func TestReadme_TrainsCartPole(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for out, pkg := range map[string]string{"glearner": ".", "rlhost": "../../../cmd/rlhost"} {
-		if b, err := exec.Command("go", "build", "-o", filepath.Join(dir, out), pkg).CombinedOutput(); err != nil {
-			t.Fatalf("go build %s: %v\n%s", pkg, err, b)
-		}
+		testkit.Build(t, pkg, filepath.Join(dir, out))
 	}
 	page, err := os.ReadFile("README.md")
 	if err != nil {
