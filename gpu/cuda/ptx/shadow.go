@@ -4,7 +4,7 @@ package ptx
 // threads at one byte, one of them writing, of one warp without bar.warp.sync between them, of two without a barrier.
 type shadow struct {
 	words []shadowWord
-	epoch uint64 // counts barriers and CTAs
+	epoch uint64 // counts barriers and CTAs of all memories that this one is used for, each of which counts its own anew
 }
 
 // shadowWord holds two accesses, each epoch<<32 | syncs<<16 | thread<<6 | bytes<<2 | two flags: the barriers of the CTA and
