@@ -167,3 +167,15 @@ func (t Trajectory) KeepFinal(env, row int) {
 		t.at(c, 0).CopyRow(env, t.Row(Obs.At(t.Schema.columns[c].Column.Index()), row))
 	}
 }
+
+// KeepFinalWhere is KeepFinal for the environments, or agents, for which a byte is not 0.
+func (t Trajectory) KeepFinalWhere(which []byte, row int) {
+	for _, c := range t.Schema.final {
+		final, obs := t.at(c, 0), t.Row(Obs.At(t.Schema.columns[c].Column.Index()), row)
+		for i, keep := range which {
+			if keep != 0 {
+				final.CopyRow(i, obs)
+			}
+		}
+	}
+}

@@ -179,7 +179,16 @@ func (r *rows) dropDecision(i int, why byte) {
 	r.anyCuts = true
 }
 
-// endAgent is endEpisode for an agent, behind the first row of a block.
+// endActing is endWhere behind the first row of a block, where agents do not always act.
+func (r *rows) endActing(ends []byte, t int, valued bool) {
+	for i, end := range ends {
+		if end != 0 && !r.endAgent(t, i, valued) {
+			ends[i] = 0
+		}
+	}
+}
+
+// endAgent is endActing for one agent, and reports whether its episode was running.
 func (r *rows) endAgent(t, i int, valued bool) (ran bool) {
 	a := r.agents
 	defer a.forget(i)

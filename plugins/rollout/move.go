@@ -96,11 +96,7 @@ func (m *move) crossRow() bool {
 func (m *move) crossStep() {
 	s := m.s
 	m.startClock()
-	for row := range s.n {
-		if b := s.ownerOf(row / s.c.schema.Agents); b != m.to {
-			s.stamp(row, s.t, b.maker)
-		}
-	}
+	s.stampRows(s.t, m.to)
 	m.leave(s.t, false)
 	m.goOver()
 	if err := m.enter(); err != nil {
@@ -240,16 +236,16 @@ func (m *move) leave(t int, valued bool) {
 		return
 	}
 	m.newSeeds()
-	for row := range s.n {
-		if s.ownerOf(row/s.c.schema.Agents) == m.to {
-			m.episodes = someGoOn
-			continue
+	for env := range s.c.envs() {
+		end := byte(1)
+		if s.ownerOf(env) == m.to {
+			end, m.episodes = 0, someGoOn
 		}
-		if s.endEpisode(t, row, valued) {
-			m.went.Truncated++
+		for row, last := s.c.schema.RowsOf(env); row < last; row++ {
+			s.leaving[row] = end
 		}
-		s.lose(row) // until it is reset
 	}
+	m.went.Truncated += s.endWhere(s.leaving, t, valued)
 	s.c.swap.ended.Add(uint64(m.went.Truncated))
 }
 

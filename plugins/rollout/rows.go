@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"bytes"
 	"errors"
 
 	"github.com/rlhost/rlhost/core/bus"
@@ -23,6 +24,7 @@ type rows struct {
 	accounts  []account
 	phantom   []byte // 1 where the next step belongs to no episode (next-step autoreset)
 	resetMask []byte
+	leaving   []byte // room for the argument of endWhere
 
 	acting acting
 	agents *agents // nil where each environment is one agent that always acts
@@ -64,7 +66,7 @@ func newRows(c *shared) rows {
 	n := c.schema.Rows()
 	r := rows{
 		c: c, n: n, acting: newActing(c.policies, c.schema), reports: newReports(c.h.Stats, c.schema), accounts: make([]account, n), phantom: make([]byte, n),
-		resetMask: make([]byte, c.envs()), gone: make([]byte, n), cuts: make([]byte, n*c.config.Horizon),
+		resetMask: make([]byte, c.envs()), leaving: make([]byte, n), gone: make([]byte, n), cuts: make([]byte, n*c.config.Horizon),
 		stamped: make([]int32, n), makers: make([]uint16, n*c.config.Horizon), stamps: make([]uint64, c.arena.Blocks()),
 	}
 	for block := range r.stamps {
@@ -222,7 +224,7 @@ func (r *rows) invalidateRow(t int, stepped bool) {
 		if !phantom {
 			r.cuts[at] |= lostRow
 			r.c.lostSteps.Inc()
-			if r.cut(t, env, cutRow) { // value[t] has been asked for already
+			if r.cut(t, env) { // value[t] has been asked for already
 				r.keepValue(t, env)
 			}
 		}
@@ -238,16 +240,16 @@ func (r *rows) hasEnded(at int) bool {
 // ends reports whether a row that has been written is the last one of an episode.
 func (r *rows) ends(at int) bool { return r.tr.Bytes(trajectory.Valid)[at] != 0 && r.hasEnded(at) }
 
-// cut truncates an episode that was running before row t, and reports whether one was: obs[t] is its last observation. A
-// previous block takes its last value from its own last row.
-func (r *rows) cut(t, env int, why byte) bool {
+// cut truncates an episode that was running before row t because that row is lost, and reports whether one was: obs[t] is its last
+// observation. A previous block takes its last value from its own last row.
+func (r *rows) cut(t, env int) bool {
 	before := (t-1)*r.n + env
 	if t == 0 || r.hasEnded(before) {
 		return false
 	}
 	r.tr.Bytes(trajectory.Truncated)[before] = 1
 	r.tr.KeepFinal(env, t)
-	r.cuts[before] |= why
+	r.cuts[before] |= cutRow
 	r.anyCuts = true
 	return true
 }
@@ -257,34 +259,72 @@ func (r *rows) keepValue(t, env int) {
 	r.tr.Float32(trajectory.Bootstrap)[(t-1)*r.n+env] = r.tr.Float32(trajectory.Value)[t*r.n+env]
 }
 
-// endEpisode truncates the episode of one environment before row t because other environments make what follows, and
-// reports whether one was running. valued says that value[t] is there.
-func (r *rows) endEpisode(t, env int, valued bool) bool {
-	r.phantom[env] = 0
-	r.reports.forget(env)
+// endWhere truncates episodes before row t because other environments make what follows: of the environments, or agents, for
+// which ends is not 0. They wait for a reset. ends is left 1 where one was running, and the number of those is returned. valued
+// says that value[t] is there.
+func (r *rows) endWhere(ends []byte, t int, valued bool) (ended int) {
+	var ages []byte
 	if r.writing {
-		r.tr.Begin(env, t)
+		ages = r.tr.Ages(t)
 	}
-	if t == 0 {
-		running := r.accounts[env].Length > 0
-		r.accounts[env] = account{}
-		if r.agents != nil {
-			r.agents.forget(env)
+	for i, end := range ends {
+		if end == 0 {
+			continue
 		}
-		return running
+		r.phantom[i] = 0
+		r.reports.forget(i)
+		r.lose(i)
+		if ages != nil {
+			ages[i] = 0
+		}
 	}
-	if r.tr.Schema.Has(trajectory.Active) {
-		return r.endAgent(t, env, valued)
+	switch {
+	case t == 0:
+		r.endCarried(ends)
+	case r.tr.Schema.Has(trajectory.Active):
+		r.endActing(ends, t, valued)
+	default:
+		r.endStepped(ends, t, valued)
 	}
-	if !r.cut(t, env, endRow) {
-		return false
+	return bytes.Count(ends, []byte{1})
+}
+
+// endCarried is endWhere before the first row of a block.
+func (r *rows) endCarried(ends []byte) {
+	for i, end := range ends {
+		if end == 0 {
+			continue
+		}
+		if r.accounts[i].Length == 0 {
+			ends[i] = 0
+		}
+		r.accounts[i] = account{}
+		if r.agents != nil {
+			r.agents.forget(i)
+		}
 	}
-	if valued {
-		r.keepValue(t, env)
-	} else {
-		r.bootstrap = true
+}
+
+// endStepped is endWhere behind the first row of a block, where agents always act.
+func (r *rows) endStepped(ends []byte, t int, valued bool) {
+	valid, cuts := r.tr.Row(trajectory.Valid, t-1).Data, r.cuts[(t-1)*r.n:]
+	terminated, truncated := r.tr.Row(trajectory.Terminated, t-1).Data, r.tr.Row(trajectory.Truncated, t-1).Data
+	bootstrap, value := r.tr.Row(trajectory.Bootstrap, t-1).Float32(), r.tr.Row(trajectory.Value, t).Float32()
+	for i, end := range ends {
+		if end == 0 || valid[i] == 0 || terminated[i]|truncated[i] != 0 {
+			ends[i] = 0
+			continue
+		}
+		truncated[i] = 1
+		cuts[i] |= endRow
+		r.anyCuts = true
+		if valued {
+			bootstrap[i] = value[i]
+		} else {
+			r.bootstrap = true
+		}
 	}
-	return true
+	r.tr.KeepFinalWhere(ends, t)
 }
 
 // endUntold forgets a running episode. It has not ended by itself, so its return says nothing of the policy.
@@ -433,17 +473,19 @@ func (r *rows) countDropped(t int) {
 	}
 }
 
-// stamp writes down what made the rows of one environment before row t, so that something else can make those from there
-// on.
-func (r *rows) stamp(env, t int, by maker) {
-	if int(r.stamped[env]) >= t {
+// stamp writes down what made the rows before row t of the environments, or agents, from first to end, so that something else can
+// make those from there on.
+func (r *rows) stamp(first, end, t int, by maker) {
+	if t == 0 {
 		return
 	}
 	made, place := r.tr.Uint64(trajectory.PluginVersion), r.place(by)
-	for row := int(r.stamped[env]); row < t; row++ {
-		made[row*r.n+env], r.makers[row*r.n+env] = by.version.id, place
+	for i := first; i < end; i++ {
+		for row := int(r.stamped[i]); row < t; row++ {
+			made[row*r.n+i], r.makers[row*r.n+i] = by.version.id, place
+		}
+		r.stamped[i] = max(r.stamped[i], int32(t))
 	}
-	r.stamped[env] = int32(t)
 	r.mixed, r.stamps[r.block] = true, stampedBySeveral
 }
 

@@ -132,10 +132,23 @@ func (s *split) stampBlock() *maker {
 		s.stampAll(s.batch.maker)
 		return &s.batch.maker
 	}
-	for row := range s.n {
-		s.stamp(row, s.c.config.Horizon, s.ownerOf(row/s.c.schema.Agents).maker)
-	}
+	s.stampRows(s.c.config.Horizon, nil)
 	return nil
+}
+
+// stampRows writes down what made the rows before row t, but for environments of one batch.
+func (s *split) stampRows(t int, but *batch) {
+	if s.versions == nil {
+		if s.batch != but {
+			s.stamp(0, s.n, t, s.batch.maker)
+		}
+		return
+	}
+	for env, b := range s.versions.owner {
+		if first, end := s.c.schema.RowsOf(env); b != but {
+			s.stamp(first, end, t, b.maker)
+		}
+	}
 }
 
 // keepRow keeps what is observed in a row for the next block.

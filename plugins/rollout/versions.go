@@ -239,8 +239,8 @@ func (d *versions) wantEnded(t int) {
 
 // assign makes another batch's rows of an environment count.
 func (d *versions) assign(env int, to *batch) {
-	for row, end := d.c.schema.RowsOf(env); d.writing && row < end; row++ {
-		d.stamp(row, d.row, d.owner[env].maker)
+	if first, end := d.c.schema.RowsOf(env); d.writing {
+		d.stamp(first, end, d.row, d.owner[env].maker)
 	}
 	d.owner[env] = to
 }
