@@ -118,17 +118,11 @@ func Older(age byte) byte { return min(age, MaxPast-1) + 1 }
 
 // BeginWhere makes a row the first one of new episodes where the mask of environments is not 0, or everywhere if it is nil.
 func (t Trajectory) BeginWhere(row int, mask []uint8) {
-	for i := range t.Ages(row) {
+	ages := t.Ages(row)
+	for i := range ages {
 		if mask == nil || mask[i/t.Schema.Agents] != 0 {
-			t.Begin(i, row)
+			ages[i] = 0
 		}
-	}
-}
-
-// Begin makes a row the first one of a new episode, for one environment or agent.
-func (t Trajectory) Begin(env, row int) {
-	if ages := t.Ages(row); ages != nil {
-		ages[env] = 0
 	}
 }
 

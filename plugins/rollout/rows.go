@@ -56,12 +56,6 @@ const (
 	lateEnd             // the flags arrived in a later row, in which the agent did not act: the episode ends there
 )
 
-// maxCast bounds how many makers of one block are told apart.
-const maxCast = 1 << 15
-
-// stampedBySeveral stands for the version of a block that no one version has made.
-const stampedBySeveral = ^uint64(0)
-
 func newRows(c *shared) rows {
 	n := c.schema.Rows()
 	r := rows{
@@ -93,6 +87,9 @@ func (r *rows) open(mem []byte, block uint32) {
 		r.cast, r.mixed = r.cast[:0], false
 	}
 }
+
+// paramsOf are the reset parameters of the block.
+func (r *rows) paramsOf() trajectory.Params { return trajectory.Params{Trajectory: r.tr} }
 
 // complete writes what the host adds to row t, in which these kinds of ends are.
 func (r *rows) complete(t int, ended trajectory.Ended) trajectory.Ended {
@@ -224,9 +221,7 @@ func (r *rows) invalidateRow(t int, stepped bool) {
 		if !phantom {
 			r.cuts[at] |= lostRow
 			r.c.lostSteps.Inc()
-			if r.cut(t, env) { // value[t] has been asked for already
-				r.keepValue(t, env)
-			}
+			r.cut(t, env)
 		}
 	}
 }
@@ -240,23 +235,18 @@ func (r *rows) hasEnded(at int) bool {
 // ends reports whether a row that has been written is the last one of an episode.
 func (r *rows) ends(at int) bool { return r.tr.Bytes(trajectory.Valid)[at] != 0 && r.hasEnded(at) }
 
-// cut truncates an episode that was running before row t because that row is lost, and reports whether one was: obs[t] is its last
-// observation. A previous block takes its last value from its own last row.
-func (r *rows) cut(t, env int) bool {
+// cut truncates an episode that was running before row t because that row is lost: obs[t] is its last observation, and value[t],
+// which has been asked for already, the value of that. A previous block takes its last value from its own last row.
+func (r *rows) cut(t, env int) {
 	before := (t-1)*r.n + env
 	if t == 0 || r.hasEnded(before) {
-		return false
+		return
 	}
 	r.tr.Bytes(trajectory.Truncated)[before] = 1
 	r.tr.KeepFinal(env, t)
+	r.tr.Float32(trajectory.Bootstrap)[before] = r.tr.Float32(trajectory.Value)[t*r.n+env]
 	r.cuts[before] |= cutRow
 	r.anyCuts = true
-	return true
-}
-
-// keepValue makes value[t] that of the last observation of an episode that was cut before row t.
-func (r *rows) keepValue(t, env int) {
-	r.tr.Float32(trajectory.Bootstrap)[(t-1)*r.n+env] = r.tr.Float32(trajectory.Value)[t*r.n+env]
 }
 
 // endWhere truncates episodes before row t because other environments make what follows: of the environments, or agents, for
@@ -416,14 +406,6 @@ func (r *rows) ended(at int, e trajectory.Episode, by *maker, a *account) {
 	*a = account{}
 }
 
-// makerOf returns what made a row: by, where that made all of them.
-func (r *rows) makerOf(at int, by *maker) *maker {
-	if by != nil {
-		return by
-	}
-	return &r.cast[r.makers[at]]
-}
-
 func (r *rows) emitEpisode(at int, e trajectory.Episode, by *maker, sum float64) {
 	by.version.episodes.Inc()
 	by.version.returns.Add(sum)
@@ -471,45 +453,4 @@ func (r *rows) countDropped(t int) {
 			a.Length++
 		}
 	}
-}
-
-// stamp writes down what made the rows before row t of the environments, or agents, from first to end, so that something else can
-// make those from there on.
-func (r *rows) stamp(first, end, t int, by maker) {
-	if t == 0 {
-		return
-	}
-	made, place := r.tr.Uint64(trajectory.PluginVersion), r.place(by)
-	for i := first; i < end; i++ {
-		for row := int(r.stamped[i]); row < t; row++ {
-			made[row*r.n+i], r.makers[row*r.n+i] = by.version.id, place
-		}
-		r.stamped[i] = max(r.stamped[i], int32(t))
-	}
-	r.mixed, r.stamps[r.block] = true, stampedBySeveral
-}
-
-// place returns where a maker stands in the block's cast.
-func (r *rows) place(m maker) uint16 {
-	for i, have := range r.cast {
-		if have == m {
-			return uint16(i)
-		}
-	}
-	if len(r.cast) < maxCast {
-		r.cast = append(r.cast, m)
-	}
-	return uint16(len(r.cast) - 1)
-}
-
-// stampAll is for a block of one version. A block keeps what is written in it, unless it is poisoned when it is freed.
-func (r *rows) stampAll(by maker) {
-	made, id, stamp := r.tr.Uint64(trajectory.PluginVersion), by.version.id, &r.stamps[r.block]
-	if *stamp == id && made[0] == id && made[len(made)-1] == id {
-		return
-	}
-	for i := range made {
-		made[i] = id
-	}
-	*stamp = id
 }

@@ -235,9 +235,6 @@ func (s *split) request(w awaits, on *bus.Signal) {
 	}
 }
 
-// paramsOf are the reset parameters of the block.
-func (s *split) paramsOf() trajectory.Params { return trajectory.Params{Trajectory: s.tr} }
-
 // behind reports whether another split has begun a block of a dataset that this one has no block in yet. In synchronous
 // mode what is learned from that dataset waits for this split, whose credit has come with that of the other: resting
 // in between would keep the blocks of the others for good.

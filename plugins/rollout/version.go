@@ -5,10 +5,17 @@ import (
 	"encoding/hex"
 
 	"github.com/rlhost/rlhost/core/stat"
+	"github.com/rlhost/rlhost/core/trajectory"
 )
 
 // maxVersions bounds how many versions are counted apart; more are counted together.
 const maxVersions = 64
+
+// maxCast bounds how many makers of one block are told apart.
+const maxCast = 1 << 15
+
+// stampedBySeveral stands for the version of a block that no one version has made.
+const stampedBySeveral = ^uint64(0)
 
 // version is what is known of one version of the environments: of all that come from one file.
 type version struct {
@@ -58,4 +65,53 @@ func (k *knownVersions) of(hash string) *version {
 		k.byID[id] = v
 	}
 	return v
+}
+
+// makerOf returns what made a row: by, where that made all of them.
+func (r *rows) makerOf(at int, by *maker) *maker {
+	if by != nil {
+		return by
+	}
+	return &r.cast[r.makers[at]]
+}
+
+// stamp writes down what made the rows before row t of the environments, or agents, from first to end, so that something else can
+// make those from there on.
+func (r *rows) stamp(first, end, t int, by maker) {
+	if t == 0 {
+		return
+	}
+	made, place := r.tr.Uint64(trajectory.PluginVersion), r.place(by)
+	for i := first; i < end; i++ {
+		for row := int(r.stamped[i]); row < t; row++ {
+			made[row*r.n+i], r.makers[row*r.n+i] = by.version.id, place
+		}
+		r.stamped[i] = max(r.stamped[i], int32(t))
+	}
+	r.mixed, r.stamps[r.block] = true, stampedBySeveral
+}
+
+// place returns where a maker stands in the block's cast.
+func (r *rows) place(m maker) uint16 {
+	for i, have := range r.cast {
+		if have == m {
+			return uint16(i)
+		}
+	}
+	if len(r.cast) < maxCast {
+		r.cast = append(r.cast, m)
+	}
+	return uint16(len(r.cast) - 1)
+}
+
+// stampAll is for a block of one version. A block keeps what is written in it, unless it is poisoned when it is freed.
+func (r *rows) stampAll(by maker) {
+	made, id, stamp := r.tr.Uint64(trajectory.PluginVersion), by.version.id, &r.stamps[r.block]
+	if *stamp == id && made[0] == id && made[len(made)-1] == id {
+		return
+	}
+	for i := range made {
+		made[i] = id
+	}
+	*stamp = id
 }

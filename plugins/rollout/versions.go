@@ -265,18 +265,16 @@ func (d *versions) reset(row int, mask []uint8, seeds []uint64) error {
 	return nil
 }
 
-// resetBatch resets environments that count, and takes what they observe.
+// resetBatch resets environments of a batch that count, and takes what they observe.
 func (d *versions) resetBatch(b *batch, row int, mask []uint8, seeds []uint64) error {
 	err := b.env.Reset(row, mask, seeds)
 	if err == nil || env.Lost(err) != nil { // the others have been reset
 		for env, m := range mask {
-			if m != 0 && d.owner[env] == b {
+			if m != 0 {
 				d.gather(row, env)
-				for agent, end := d.c.schema.RowsOf(env); agent < end; agent++ {
-					d.tr.Begin(agent, row)
-				}
 			}
 		}
+		d.tr.BeginWhere(row, mask)
 	}
 	if err == nil {
 		env, bad := d.tr.CheckObs(row)
