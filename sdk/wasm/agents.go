@@ -24,7 +24,7 @@ func (b *batch[A, O]) writeActive(t uint32, first, count int) {
 	for i := first; i < first+count; i++ {
 		b.ask(i)
 	}
-	rows := b.active.rows(t, first, count, false)
+	rows := b.active.rows(t, first, count)
 	copy(rows, b.acts[first*b.agents:])
 	b.active.write(t, first, rows)
 }

@@ -46,6 +46,7 @@ type batch[A sdk.Action, O sdk.Element] struct {
 	over   []uint8 // [envs, agents], whose episode has ended before its environment's; nil as acts
 
 	bound      bool
+	plain      bool // a step writes packed rows in their place, and nothing else
 	action     tensor[A]
 	obs, final tensor[O]
 	reward     tensor[float32]
@@ -140,6 +141,8 @@ func (b *batch[A, O]) bind(list []hostabi.Binding) hostabi.Status {
 	if !ok {
 		return hostabi.StatusArgument
 	}
+	b.plain = b.obs.packed && b.reward.packed && b.terminated.packed && b.truncated.packed &&
+		(b.final.packed || b.mode != hostabi.SameStep) && len(list) == tensorMask
 	return hostabi.StatusOK
 }
 
@@ -231,7 +234,7 @@ func (b *batch[A, O]) reset(t uint32, mask []uint8, seeds []byte) hostabi.Status
 		if seeds != nil {
 			b.rngs[i] = sdk.NewRand(binary.LittleEndian.Uint64(seeds[8*i:]))
 		}
-		row := b.obs.rows(t, i, 1, false)
+		row := b.obs.rows(t, i, 1)
 		b.begin(i, row)
 		b.obs.write(t, i, row)
 		b.writeActive(t, i, 1)
@@ -262,7 +265,7 @@ func (b *batch[A, O]) writeLegal(t uint32, i int) {
 	at := 0
 	for j := range b.masks {
 		mask := &b.masks[j]
-		row := mask.rows(t, i, 1, false)
+		row := mask.rows(t, i, 1)
 		for k := range b.agents {
 			copy(row[k*mask.row:][:mask.row], b.legal[k*b.choices+at:])
 		}
@@ -283,11 +286,14 @@ func (b *batch[A, O]) step(t uint32, first, count int) hostabi.Status {
 	figures := len(b.figures)
 	rows := sdk.Rows[A, O]{
 		Figures:    b.told[first*figures : (first+count)*figures],
-		Actions:    b.action.rows(t, first, count, true),
-		Obs:        b.obs.rows(t+1, first, count, false),
-		Rewards:    b.reward.rows(t, first, count, false),
-		Terminated: b.terminated.rows(t, first, count, false),
-		Truncated:  b.truncated.rows(t, first, count, false),
+		Actions:    b.action.rows(t, first, count),
+		Obs:        b.obs.rows(t+1, first, count),
+		Rewards:    b.reward.rows(t, first, count),
+		Terminated: b.terminated.rows(t, first, count),
+		Truncated:  b.truncated.rows(t, first, count),
+	}
+	if !b.action.packed {
+		b.action.read(t, first, rows.Actions)
 	}
 	if b.moves != nil {
 		b.moves.open(t, first, count)
@@ -297,7 +303,7 @@ func (b *batch[A, O]) step(t uint32, first, count int) hostabi.Status {
 	}
 	clear(rows.Figures)
 	if b.discounts {
-		rows.Discounts = b.discount.rows(t, first, count, false)
+		rows.Discounts = b.discount.rows(t, first, count)
 	}
 	b.writeAt(t + 1)
 	for i := 0; i < count; {
@@ -321,7 +327,9 @@ func (b *batch[A, O]) step(t uint32, first, count int) hostabi.Status {
 		}
 		i = k
 	}
-	b.write(t, first, count, &rows)
+	if !b.plain {
+		b.write(t, first, count, &rows)
+	}
 	return hostabi.StatusOK
 }
 
@@ -437,7 +445,11 @@ func (b *batch[A, O]) end(i int, obs []O) {
 		b.setWaiting(i, true)
 		return
 	}
-	b.keepLast(i, 0, b.agents, obs)
+	if b.plain {
+		copy(b.final.rows(0, i, 1), obs)
+	} else {
+		b.keepLast(i, 0, b.agents, obs)
+	}
 	b.begin(i, obs)
 }
 

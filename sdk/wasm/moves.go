@@ -79,7 +79,10 @@ func newMove[A sdk.Action](d *described, place int, taken [][]A, envs int) move 
 func (x *typedMove[A]) bind(list []hostabi.Binding) bool { return x.rows.bind(list[x.place], true) }
 
 func (x *typedMove[A]) open(t uint32, first, count int) {
-	x.first, x.opened = first, x.rows.rows(t, first, count, true)
+	x.first, x.opened = first, x.rows.rows(t, first, count)
+	if !x.rows.packed {
+		x.rows.read(t, first, x.opened)
+	}
 }
 
 func (x *typedMove[A]) of(i, count int) {

@@ -95,17 +95,17 @@ func (x *typedPart[O]) bind(now, last hostabi.Binding, sameStep bool) bool {
 	return x.now.bind(now, true) && x.last.bind(last, sameStep)
 }
 
-func (x *typedPart[O]) open(t uint32, first, count int) { *x.rows = x.now.rows(t, first, count, false) }
+func (x *typedPart[O]) open(t uint32, first, count int) { *x.rows = x.now.rows(t, first, count) }
 
 func (x *typedPart[O]) shut(t uint32, first int) { x.now.write(t, first, *x.rows) }
 
 // end finds what the environment has written in this step in the rows that it wrote.
 func (x *typedPart[O]) end(t uint32, i, agent int) {
-	x.last.keep(i, agent, agent+1, x.now.rows(t, i, 1, false))
+	x.last.keep(i, agent, agent+1, x.now.rows(t, i, 1))
 }
 
 func (x *typedPart[O]) repeat(t uint32, i int) {
-	row := x.now.rows(t, i, 1, false)
+	row := x.now.rows(t, i, 1)
 	x.now.read(t-1, i, row)
 	x.now.write(t, i, row)
 }

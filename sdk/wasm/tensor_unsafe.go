@@ -18,6 +18,9 @@ type tensor[T any] struct {
 	packed  bool
 	envs    int
 	scratch []T // [envs, elems], made when rows first turn out not to be packed
+
+	rowBase      unsafe.Pointer // where packed rows are: in the bound memory, or in the scratch
+	rowT, rowEnv uintptr
 }
 
 func newTensor[T any](d described, envs int) tensor[T] {
@@ -45,9 +48,14 @@ func (x *tensor[T]) bind(b hostabi.Binding, needed bool) bool {
 		x.agent = uintptr(b.StrideAgent)
 		x.packed = x.packed && b.StrideAgent == size*uint32(x.row)
 	}
-	if !x.packed && x.scratch == nil {
+	if x.packed {
+		x.rowBase, x.rowT, x.rowEnv = x.base, x.strideT, x.env
+		return true
+	}
+	if x.scratch == nil {
 		x.scratch = make([]T, x.envs*x.elems)
 	}
+	x.rowBase, x.rowT, x.rowEnv = unsafe.Pointer(unsafe.SliceData(x.scratch)), 0, uintptr(size)*uintptr(x.elems)
 	return true
 }
 
@@ -61,20 +69,13 @@ func (x *tensor[T]) at(t uint32, env, elem int) *T {
 	return (*T)(unsafe.Add(x.base, place+uintptr(elem)*x.elem))
 }
 
-// rows returns count packed rows from environment first on, filled from the bound memory if read is set. What
-// is written to them counts after write.
-func (x *tensor[T]) rows(t uint32, first, count int, read bool) []T {
-	if x.packed {
-		return unsafe.Slice(x.at(t, first, 0), count*x.elems)
-	}
-	rows := x.scratch[first*x.elems : (first+count)*x.elems]
-	if read {
-		x.read(t, first, rows)
-	}
-	return rows
+// rows returns count packed rows from environment first on. If they are not in the bound memory, read fills them from there, and what is
+// written to them counts after write. It is small enough to be inlined.
+func (x *tensor[T]) rows(t uint32, first, count int) []T {
+	return unsafe.Slice((*T)(unsafe.Add(x.rowBase, uintptr(t)*x.rowT+uintptr(first)*x.rowEnv)), count*x.elems)
 }
 
-// read fills packed rows from the bound memory.
+// read fills packed rows from the bound memory, also where they lie there at another time.
 func (x *tensor[T]) read(t uint32, first int, rows []T) {
 	for k := range rows {
 		rows[k] = *x.at(t, first+k/x.elems, k%x.elems)
