@@ -1969,30 +1969,28 @@ run:
 	MOVQ (DI), CX
 
 k:
-	VMOVUPS      (R10), Z2
-	VBROADCASTSS (AX), Z3
-	VFMADD231PS  Z2, Z3, Z0
-	VBROADCASTSS (AX)(DX*1), Z4
-	VFMADD231PS  Z2, Z4, Z1
-	ADDQ         R9, AX
-	ADDQ         R11, R10
-	DECQ         CX
-	JNZ          k
-	ADDQ         32(DI), AX
-	DECQ         (SP)
-	JNZ          run
-	MOVQ         R14, AX
-	MOVQ         88(DI), DX
-	LEAQ         (DX)(DX*2), SI
-	LEAQ         (DX)(DX*4), R8
-	MOVQ         R13, CX
-	MOVQ         120(DI), R10
-	CMPQ         R10, $0x01
-	JGT          derivative
-	JEQ          relu
-	VMOVUPS      Z0, (R13)
-	VMOVUPS      Z1, (R13)(DX*1)
-	JMP          stored
+	VMOVUPS          (R10), Z2
+	VFMADD231PS.BCST (AX), Z2, Z0
+	VFMADD231PS.BCST (AX)(DX*1), Z2, Z1
+	ADDQ             R9, AX
+	ADDQ             R11, R10
+	DECQ             CX
+	JNZ              k
+	ADDQ             32(DI), AX
+	DECQ             (SP)
+	JNZ              run
+	MOVQ             R14, AX
+	MOVQ             88(DI), DX
+	LEAQ             (DX)(DX*2), SI
+	LEAQ             (DX)(DX*4), R8
+	MOVQ             R13, CX
+	MOVQ             120(DI), R10
+	CMPQ             R10, $0x01
+	JGT              derivative
+	JEQ              relu
+	VMOVUPS          Z0, (R13)
+	VMOVUPS          Z1, (R13)(DX*1)
+	JMP              stored
 
 relu:
 	VPXORD  Z2, Z2, Z2
@@ -2258,33 +2256,30 @@ run:
 	MOVQ (DI), CX
 
 k:
-	VMOVUPS      (R10), Z3
-	VBROADCASTSS (AX), Z4
-	VFMADD231PS  Z3, Z4, Z0
-	VBROADCASTSS (AX)(DX*1), Z5
-	VFMADD231PS  Z3, Z5, Z1
-	VBROADCASTSS (AX)(DX*2), Z4
-	VFMADD231PS  Z3, Z4, Z2
-	ADDQ         R9, AX
-	ADDQ         R11, R10
-	DECQ         CX
-	JNZ          k
-	ADDQ         32(DI), AX
-	DECQ         (SP)
-	JNZ          run
-	MOVQ         R14, AX
-	MOVQ         88(DI), DX
-	LEAQ         (DX)(DX*2), SI
-	LEAQ         (DX)(DX*4), R8
-	MOVQ         R13, CX
-	MOVQ         120(DI), R10
-	CMPQ         R10, $0x01
-	JGT          derivative
-	JEQ          relu
-	VMOVUPS      Z0, (R13)
-	VMOVUPS      Z1, (R13)(DX*1)
-	VMOVUPS      Z2, (R13)(DX*2)
-	JMP          stored
+	VMOVUPS          (R10), Z3
+	VFMADD231PS.BCST (AX), Z3, Z0
+	VFMADD231PS.BCST (AX)(DX*1), Z3, Z1
+	VFMADD231PS.BCST (AX)(DX*2), Z3, Z2
+	ADDQ             R9, AX
+	ADDQ             R11, R10
+	DECQ             CX
+	JNZ              k
+	ADDQ             32(DI), AX
+	DECQ             (SP)
+	JNZ              run
+	MOVQ             R14, AX
+	MOVQ             88(DI), DX
+	LEAQ             (DX)(DX*2), SI
+	LEAQ             (DX)(DX*4), R8
+	MOVQ             R13, CX
+	MOVQ             120(DI), R10
+	CMPQ             R10, $0x01
+	JGT              derivative
+	JEQ              relu
+	VMOVUPS          Z0, (R13)
+	VMOVUPS          Z1, (R13)(DX*1)
+	VMOVUPS          Z2, (R13)(DX*2)
+	JMP              stored
 
 relu:
 	VPXORD  Z3, Z3, Z3
@@ -2594,36 +2589,32 @@ run:
 	MOVQ (DI), CX
 
 k:
-	VMOVUPS      (R10), Z4
-	VBROADCASTSS (AX), Z5
-	VFMADD231PS  Z4, Z5, Z0
-	VBROADCASTSS (AX)(DX*1), Z6
-	VFMADD231PS  Z4, Z6, Z1
-	VBROADCASTSS (AX)(DX*2), Z5
-	VFMADD231PS  Z4, Z5, Z2
-	VBROADCASTSS (AX)(SI*1), Z6
-	VFMADD231PS  Z4, Z6, Z3
-	ADDQ         R9, AX
-	ADDQ         R11, R10
-	DECQ         CX
-	JNZ          k
-	ADDQ         32(DI), AX
-	DECQ         (SP)
-	JNZ          run
-	MOVQ         R14, AX
-	MOVQ         88(DI), DX
-	LEAQ         (DX)(DX*2), SI
-	LEAQ         (DX)(DX*4), R8
-	MOVQ         R13, CX
-	MOVQ         120(DI), R10
-	CMPQ         R10, $0x01
-	JGT          derivative
-	JEQ          relu
-	VMOVUPS      Z0, (R13)
-	VMOVUPS      Z1, (R13)(DX*1)
-	VMOVUPS      Z2, (R13)(DX*2)
-	VMOVUPS      Z3, (R13)(SI*1)
-	JMP          stored
+	VMOVUPS          (R10), Z4
+	VFMADD231PS.BCST (AX), Z4, Z0
+	VFMADD231PS.BCST (AX)(DX*1), Z4, Z1
+	VFMADD231PS.BCST (AX)(DX*2), Z4, Z2
+	VFMADD231PS.BCST (AX)(SI*1), Z4, Z3
+	ADDQ             R9, AX
+	ADDQ             R11, R10
+	DECQ             CX
+	JNZ              k
+	ADDQ             32(DI), AX
+	DECQ             (SP)
+	JNZ              run
+	MOVQ             R14, AX
+	MOVQ             88(DI), DX
+	LEAQ             (DX)(DX*2), SI
+	LEAQ             (DX)(DX*4), R8
+	MOVQ             R13, CX
+	MOVQ             120(DI), R10
+	CMPQ             R10, $0x01
+	JGT              derivative
+	JEQ              relu
+	VMOVUPS          Z0, (R13)
+	VMOVUPS          Z1, (R13)(DX*1)
+	VMOVUPS          Z2, (R13)(DX*2)
+	VMOVUPS          Z3, (R13)(SI*1)
+	JMP              stored
 
 relu:
 	VPXORD  Z4, Z4, Z4
@@ -2977,39 +2968,34 @@ run:
 	MOVQ (DI), CX
 
 k:
-	VMOVUPS      (R10), Z5
-	VBROADCASTSS (AX), Z6
-	VFMADD231PS  Z5, Z6, Z0
-	VBROADCASTSS (AX)(DX*1), Z7
-	VFMADD231PS  Z5, Z7, Z1
-	VBROADCASTSS (AX)(DX*2), Z6
-	VFMADD231PS  Z5, Z6, Z2
-	VBROADCASTSS (AX)(SI*1), Z7
-	VFMADD231PS  Z5, Z7, Z3
-	VBROADCASTSS (AX)(DX*4), Z6
-	VFMADD231PS  Z5, Z6, Z4
-	ADDQ         R9, AX
-	ADDQ         R11, R10
-	DECQ         CX
-	JNZ          k
-	ADDQ         32(DI), AX
-	DECQ         (SP)
-	JNZ          run
-	MOVQ         R14, AX
-	MOVQ         88(DI), DX
-	LEAQ         (DX)(DX*2), SI
-	LEAQ         (DX)(DX*4), R8
-	MOVQ         R13, CX
-	MOVQ         120(DI), R10
-	CMPQ         R10, $0x01
-	JGT          derivative
-	JEQ          relu
-	VMOVUPS      Z0, (R13)
-	VMOVUPS      Z1, (R13)(DX*1)
-	VMOVUPS      Z2, (R13)(DX*2)
-	VMOVUPS      Z3, (R13)(SI*1)
-	VMOVUPS      Z4, (R13)(DX*4)
-	JMP          stored
+	VMOVUPS          (R10), Z5
+	VFMADD231PS.BCST (AX), Z5, Z0
+	VFMADD231PS.BCST (AX)(DX*1), Z5, Z1
+	VFMADD231PS.BCST (AX)(DX*2), Z5, Z2
+	VFMADD231PS.BCST (AX)(SI*1), Z5, Z3
+	VFMADD231PS.BCST (AX)(DX*4), Z5, Z4
+	ADDQ             R9, AX
+	ADDQ             R11, R10
+	DECQ             CX
+	JNZ              k
+	ADDQ             32(DI), AX
+	DECQ             (SP)
+	JNZ              run
+	MOVQ             R14, AX
+	MOVQ             88(DI), DX
+	LEAQ             (DX)(DX*2), SI
+	LEAQ             (DX)(DX*4), R8
+	MOVQ             R13, CX
+	MOVQ             120(DI), R10
+	CMPQ             R10, $0x01
+	JGT              derivative
+	JEQ              relu
+	VMOVUPS          Z0, (R13)
+	VMOVUPS          Z1, (R13)(DX*1)
+	VMOVUPS          Z2, (R13)(DX*2)
+	VMOVUPS          Z3, (R13)(SI*1)
+	VMOVUPS          Z4, (R13)(DX*4)
+	JMP              stored
 
 relu:
 	VPXORD  Z5, Z5, Z5
@@ -3407,42 +3393,36 @@ run:
 	MOVQ (DI), CX
 
 k:
-	VMOVUPS      (R10), Z6
-	VBROADCASTSS (AX), Z7
-	VFMADD231PS  Z6, Z7, Z0
-	VBROADCASTSS (AX)(DX*1), Z8
-	VFMADD231PS  Z6, Z8, Z1
-	VBROADCASTSS (AX)(DX*2), Z7
-	VFMADD231PS  Z6, Z7, Z2
-	VBROADCASTSS (AX)(SI*1), Z8
-	VFMADD231PS  Z6, Z8, Z3
-	VBROADCASTSS (AX)(DX*4), Z7
-	VFMADD231PS  Z6, Z7, Z4
-	VBROADCASTSS (AX)(R8*1), Z8
-	VFMADD231PS  Z6, Z8, Z5
-	ADDQ         R9, AX
-	ADDQ         R11, R10
-	DECQ         CX
-	JNZ          k
-	ADDQ         32(DI), AX
-	DECQ         (SP)
-	JNZ          run
-	MOVQ         R14, AX
-	MOVQ         88(DI), DX
-	LEAQ         (DX)(DX*2), SI
-	LEAQ         (DX)(DX*4), R8
-	MOVQ         R13, CX
-	MOVQ         120(DI), R10
-	CMPQ         R10, $0x01
-	JGT          derivative
-	JEQ          relu
-	VMOVUPS      Z0, (R13)
-	VMOVUPS      Z1, (R13)(DX*1)
-	VMOVUPS      Z2, (R13)(DX*2)
-	VMOVUPS      Z3, (R13)(SI*1)
-	VMOVUPS      Z4, (R13)(DX*4)
-	VMOVUPS      Z5, (R13)(R8*1)
-	JMP          stored
+	VMOVUPS          (R10), Z6
+	VFMADD231PS.BCST (AX), Z6, Z0
+	VFMADD231PS.BCST (AX)(DX*1), Z6, Z1
+	VFMADD231PS.BCST (AX)(DX*2), Z6, Z2
+	VFMADD231PS.BCST (AX)(SI*1), Z6, Z3
+	VFMADD231PS.BCST (AX)(DX*4), Z6, Z4
+	VFMADD231PS.BCST (AX)(R8*1), Z6, Z5
+	ADDQ             R9, AX
+	ADDQ             R11, R10
+	DECQ             CX
+	JNZ              k
+	ADDQ             32(DI), AX
+	DECQ             (SP)
+	JNZ              run
+	MOVQ             R14, AX
+	MOVQ             88(DI), DX
+	LEAQ             (DX)(DX*2), SI
+	LEAQ             (DX)(DX*4), R8
+	MOVQ             R13, CX
+	MOVQ             120(DI), R10
+	CMPQ             R10, $0x01
+	JGT              derivative
+	JEQ              relu
+	VMOVUPS          Z0, (R13)
+	VMOVUPS          Z1, (R13)(DX*1)
+	VMOVUPS          Z2, (R13)(DX*2)
+	VMOVUPS          Z3, (R13)(SI*1)
+	VMOVUPS          Z4, (R13)(DX*4)
+	VMOVUPS          Z5, (R13)(R8*1)
+	JMP              stored
 
 relu:
 	VPXORD  Z6, Z6, Z6
@@ -3884,45 +3864,38 @@ run:
 	MOVQ (DI), CX
 
 k:
-	VMOVUPS      (R10), Z7
-	VBROADCASTSS (AX), Z8
-	VFMADD231PS  Z7, Z8, Z0
-	VBROADCASTSS (AX)(DX*1), Z9
-	VFMADD231PS  Z7, Z9, Z1
-	VBROADCASTSS (AX)(DX*2), Z8
-	VFMADD231PS  Z7, Z8, Z2
-	VBROADCASTSS (AX)(SI*1), Z9
-	VFMADD231PS  Z7, Z9, Z3
-	VBROADCASTSS (AX)(DX*4), Z8
-	VFMADD231PS  Z7, Z8, Z4
-	VBROADCASTSS (AX)(R8*1), Z9
-	VFMADD231PS  Z7, Z9, Z5
-	VBROADCASTSS (AX)(SI*2), Z8
-	VFMADD231PS  Z7, Z8, Z6
-	ADDQ         R9, AX
-	ADDQ         R11, R10
-	DECQ         CX
-	JNZ          k
-	ADDQ         32(DI), AX
-	DECQ         (SP)
-	JNZ          run
-	MOVQ         R14, AX
-	MOVQ         88(DI), DX
-	LEAQ         (DX)(DX*2), SI
-	LEAQ         (DX)(DX*4), R8
-	MOVQ         R13, CX
-	MOVQ         120(DI), R10
-	CMPQ         R10, $0x01
-	JGT          derivative
-	JEQ          relu
-	VMOVUPS      Z0, (R13)
-	VMOVUPS      Z1, (R13)(DX*1)
-	VMOVUPS      Z2, (R13)(DX*2)
-	VMOVUPS      Z3, (R13)(SI*1)
-	VMOVUPS      Z4, (R13)(DX*4)
-	VMOVUPS      Z5, (R13)(R8*1)
-	VMOVUPS      Z6, (R13)(SI*2)
-	JMP          stored
+	VMOVUPS          (R10), Z7
+	VFMADD231PS.BCST (AX), Z7, Z0
+	VFMADD231PS.BCST (AX)(DX*1), Z7, Z1
+	VFMADD231PS.BCST (AX)(DX*2), Z7, Z2
+	VFMADD231PS.BCST (AX)(SI*1), Z7, Z3
+	VFMADD231PS.BCST (AX)(DX*4), Z7, Z4
+	VFMADD231PS.BCST (AX)(R8*1), Z7, Z5
+	VFMADD231PS.BCST (AX)(SI*2), Z7, Z6
+	ADDQ             R9, AX
+	ADDQ             R11, R10
+	DECQ             CX
+	JNZ              k
+	ADDQ             32(DI), AX
+	DECQ             (SP)
+	JNZ              run
+	MOVQ             R14, AX
+	MOVQ             88(DI), DX
+	LEAQ             (DX)(DX*2), SI
+	LEAQ             (DX)(DX*4), R8
+	MOVQ             R13, CX
+	MOVQ             120(DI), R10
+	CMPQ             R10, $0x01
+	JGT              derivative
+	JEQ              relu
+	VMOVUPS          Z0, (R13)
+	VMOVUPS          Z1, (R13)(DX*1)
+	VMOVUPS          Z2, (R13)(DX*2)
+	VMOVUPS          Z3, (R13)(SI*1)
+	VMOVUPS          Z4, (R13)(DX*4)
+	VMOVUPS          Z5, (R13)(R8*1)
+	VMOVUPS          Z6, (R13)(SI*2)
+	JMP              stored
 
 relu:
 	VPXORD  Z7, Z7, Z7
@@ -4412,52 +4385,44 @@ run:
 	MOVQ (DI), CX
 
 k:
-	VMOVUPS      (R10), Z8
-	VBROADCASTSS (AX), Z9
-	VFMADD231PS  Z8, Z9, Z0
-	VBROADCASTSS (AX)(DX*1), Z10
-	VFMADD231PS  Z8, Z10, Z1
-	VBROADCASTSS (AX)(DX*2), Z9
-	VFMADD231PS  Z8, Z9, Z2
-	VBROADCASTSS (AX)(SI*1), Z10
-	VFMADD231PS  Z8, Z10, Z3
-	VBROADCASTSS (AX)(DX*4), Z9
-	VFMADD231PS  Z8, Z9, Z4
-	VBROADCASTSS (AX)(R8*1), Z10
-	VFMADD231PS  Z8, Z10, Z5
-	VBROADCASTSS (AX)(SI*2), Z9
-	VFMADD231PS  Z8, Z9, Z6
-	VBROADCASTSS (BX), Z10
-	VFMADD231PS  Z8, Z10, Z7
-	ADDQ         R9, AX
-	ADDQ         R9, BX
-	ADDQ         R11, R10
-	DECQ         CX
-	JNZ          k
-	ADDQ         32(DI), AX
-	ADDQ         32(DI), BX
-	DECQ         (SP)
-	JNZ          run
-	MOVQ         R14, AX
-	MOVQ         88(DI), DX
-	LEAQ         (DX)(DX*2), SI
-	LEAQ         (DX)(DX*4), R8
-	MOVQ         R13, CX
-	MOVQ         120(DI), R10
-	CMPQ         R10, $0x01
-	JGT          derivative
-	JEQ          relu
-	LEAQ         (R13)(R8*1), R14
-	LEAQ         (R14)(DX*2), R14
-	VMOVUPS      Z0, (R13)
-	VMOVUPS      Z1, (R13)(DX*1)
-	VMOVUPS      Z2, (R13)(DX*2)
-	VMOVUPS      Z3, (R13)(SI*1)
-	VMOVUPS      Z4, (R13)(DX*4)
-	VMOVUPS      Z5, (R13)(R8*1)
-	VMOVUPS      Z6, (R13)(SI*2)
-	VMOVUPS      Z7, (R14)
-	JMP          stored
+	VMOVUPS          (R10), Z8
+	VFMADD231PS.BCST (AX), Z8, Z0
+	VFMADD231PS.BCST (AX)(DX*1), Z8, Z1
+	VFMADD231PS.BCST (AX)(DX*2), Z8, Z2
+	VFMADD231PS.BCST (AX)(SI*1), Z8, Z3
+	VFMADD231PS.BCST (AX)(DX*4), Z8, Z4
+	VFMADD231PS.BCST (AX)(R8*1), Z8, Z5
+	VFMADD231PS.BCST (AX)(SI*2), Z8, Z6
+	VFMADD231PS.BCST (BX), Z8, Z7
+	ADDQ             R9, AX
+	ADDQ             R9, BX
+	ADDQ             R11, R10
+	DECQ             CX
+	JNZ              k
+	ADDQ             32(DI), AX
+	ADDQ             32(DI), BX
+	DECQ             (SP)
+	JNZ              run
+	MOVQ             R14, AX
+	MOVQ             88(DI), DX
+	LEAQ             (DX)(DX*2), SI
+	LEAQ             (DX)(DX*4), R8
+	MOVQ             R13, CX
+	MOVQ             120(DI), R10
+	CMPQ             R10, $0x01
+	JGT              derivative
+	JEQ              relu
+	LEAQ             (R13)(R8*1), R14
+	LEAQ             (R14)(DX*2), R14
+	VMOVUPS          Z0, (R13)
+	VMOVUPS          Z1, (R13)(DX*1)
+	VMOVUPS          Z2, (R13)(DX*2)
+	VMOVUPS          Z3, (R13)(SI*1)
+	VMOVUPS          Z4, (R13)(DX*4)
+	VMOVUPS          Z5, (R13)(R8*1)
+	VMOVUPS          Z6, (R13)(SI*2)
+	VMOVUPS          Z7, (R14)
+	JMP              stored
 
 relu:
 	VPXORD  Z8, Z8, Z8
@@ -5027,55 +4992,46 @@ run:
 	MOVQ (DI), CX
 
 k:
-	VMOVUPS      (R10), Z9
-	VBROADCASTSS (AX), Z10
-	VFMADD231PS  Z9, Z10, Z0
-	VBROADCASTSS (AX)(DX*1), Z11
-	VFMADD231PS  Z9, Z11, Z1
-	VBROADCASTSS (AX)(DX*2), Z10
-	VFMADD231PS  Z9, Z10, Z2
-	VBROADCASTSS (AX)(SI*1), Z11
-	VFMADD231PS  Z9, Z11, Z3
-	VBROADCASTSS (AX)(DX*4), Z10
-	VFMADD231PS  Z9, Z10, Z4
-	VBROADCASTSS (AX)(R8*1), Z11
-	VFMADD231PS  Z9, Z11, Z5
-	VBROADCASTSS (AX)(SI*2), Z10
-	VFMADD231PS  Z9, Z10, Z6
-	VBROADCASTSS (BX), Z11
-	VFMADD231PS  Z9, Z11, Z7
-	VBROADCASTSS (BX)(DX*1), Z10
-	VFMADD231PS  Z9, Z10, Z8
-	ADDQ         R9, AX
-	ADDQ         R9, BX
-	ADDQ         R11, R10
-	DECQ         CX
-	JNZ          k
-	ADDQ         32(DI), AX
-	ADDQ         32(DI), BX
-	DECQ         (SP)
-	JNZ          run
-	MOVQ         R14, AX
-	MOVQ         88(DI), DX
-	LEAQ         (DX)(DX*2), SI
-	LEAQ         (DX)(DX*4), R8
-	MOVQ         R13, CX
-	MOVQ         120(DI), R10
-	CMPQ         R10, $0x01
-	JGT          derivative
-	JEQ          relu
-	LEAQ         (R13)(R8*1), R14
-	LEAQ         (R14)(DX*2), R14
-	VMOVUPS      Z0, (R13)
-	VMOVUPS      Z1, (R13)(DX*1)
-	VMOVUPS      Z2, (R13)(DX*2)
-	VMOVUPS      Z3, (R13)(SI*1)
-	VMOVUPS      Z4, (R13)(DX*4)
-	VMOVUPS      Z5, (R13)(R8*1)
-	VMOVUPS      Z6, (R13)(SI*2)
-	VMOVUPS      Z7, (R14)
-	VMOVUPS      Z8, (R14)(DX*1)
-	JMP          stored
+	VMOVUPS          (R10), Z9
+	VFMADD231PS.BCST (AX), Z9, Z0
+	VFMADD231PS.BCST (AX)(DX*1), Z9, Z1
+	VFMADD231PS.BCST (AX)(DX*2), Z9, Z2
+	VFMADD231PS.BCST (AX)(SI*1), Z9, Z3
+	VFMADD231PS.BCST (AX)(DX*4), Z9, Z4
+	VFMADD231PS.BCST (AX)(R8*1), Z9, Z5
+	VFMADD231PS.BCST (AX)(SI*2), Z9, Z6
+	VFMADD231PS.BCST (BX), Z9, Z7
+	VFMADD231PS.BCST (BX)(DX*1), Z9, Z8
+	ADDQ             R9, AX
+	ADDQ             R9, BX
+	ADDQ             R11, R10
+	DECQ             CX
+	JNZ              k
+	ADDQ             32(DI), AX
+	ADDQ             32(DI), BX
+	DECQ             (SP)
+	JNZ              run
+	MOVQ             R14, AX
+	MOVQ             88(DI), DX
+	LEAQ             (DX)(DX*2), SI
+	LEAQ             (DX)(DX*4), R8
+	MOVQ             R13, CX
+	MOVQ             120(DI), R10
+	CMPQ             R10, $0x01
+	JGT              derivative
+	JEQ              relu
+	LEAQ             (R13)(R8*1), R14
+	LEAQ             (R14)(DX*2), R14
+	VMOVUPS          Z0, (R13)
+	VMOVUPS          Z1, (R13)(DX*1)
+	VMOVUPS          Z2, (R13)(DX*2)
+	VMOVUPS          Z3, (R13)(SI*1)
+	VMOVUPS          Z4, (R13)(DX*4)
+	VMOVUPS          Z5, (R13)(R8*1)
+	VMOVUPS          Z6, (R13)(SI*2)
+	VMOVUPS          Z7, (R14)
+	VMOVUPS          Z8, (R14)(DX*1)
+	JMP              stored
 
 relu:
 	VPXORD  Z9, Z9, Z9
@@ -5689,58 +5645,48 @@ run:
 	MOVQ (DI), CX
 
 k:
-	VMOVUPS      (R10), Z10
-	VBROADCASTSS (AX), Z11
-	VFMADD231PS  Z10, Z11, Z0
-	VBROADCASTSS (AX)(DX*1), Z12
-	VFMADD231PS  Z10, Z12, Z1
-	VBROADCASTSS (AX)(DX*2), Z11
-	VFMADD231PS  Z10, Z11, Z2
-	VBROADCASTSS (AX)(SI*1), Z12
-	VFMADD231PS  Z10, Z12, Z3
-	VBROADCASTSS (AX)(DX*4), Z11
-	VFMADD231PS  Z10, Z11, Z4
-	VBROADCASTSS (AX)(R8*1), Z12
-	VFMADD231PS  Z10, Z12, Z5
-	VBROADCASTSS (AX)(SI*2), Z11
-	VFMADD231PS  Z10, Z11, Z6
-	VBROADCASTSS (BX), Z12
-	VFMADD231PS  Z10, Z12, Z7
-	VBROADCASTSS (BX)(DX*1), Z11
-	VFMADD231PS  Z10, Z11, Z8
-	VBROADCASTSS (BX)(DX*2), Z12
-	VFMADD231PS  Z10, Z12, Z9
-	ADDQ         R9, AX
-	ADDQ         R9, BX
-	ADDQ         R11, R10
-	DECQ         CX
-	JNZ          k
-	ADDQ         32(DI), AX
-	ADDQ         32(DI), BX
-	DECQ         (SP)
-	JNZ          run
-	MOVQ         R14, AX
-	MOVQ         88(DI), DX
-	LEAQ         (DX)(DX*2), SI
-	LEAQ         (DX)(DX*4), R8
-	MOVQ         R13, CX
-	MOVQ         120(DI), R10
-	CMPQ         R10, $0x01
-	JGT          derivative
-	JEQ          relu
-	LEAQ         (R13)(R8*1), R14
-	LEAQ         (R14)(DX*2), R14
-	VMOVUPS      Z0, (R13)
-	VMOVUPS      Z1, (R13)(DX*1)
-	VMOVUPS      Z2, (R13)(DX*2)
-	VMOVUPS      Z3, (R13)(SI*1)
-	VMOVUPS      Z4, (R13)(DX*4)
-	VMOVUPS      Z5, (R13)(R8*1)
-	VMOVUPS      Z6, (R13)(SI*2)
-	VMOVUPS      Z7, (R14)
-	VMOVUPS      Z8, (R14)(DX*1)
-	VMOVUPS      Z9, (R14)(DX*2)
-	JMP          stored
+	VMOVUPS          (R10), Z10
+	VFMADD231PS.BCST (AX), Z10, Z0
+	VFMADD231PS.BCST (AX)(DX*1), Z10, Z1
+	VFMADD231PS.BCST (AX)(DX*2), Z10, Z2
+	VFMADD231PS.BCST (AX)(SI*1), Z10, Z3
+	VFMADD231PS.BCST (AX)(DX*4), Z10, Z4
+	VFMADD231PS.BCST (AX)(R8*1), Z10, Z5
+	VFMADD231PS.BCST (AX)(SI*2), Z10, Z6
+	VFMADD231PS.BCST (BX), Z10, Z7
+	VFMADD231PS.BCST (BX)(DX*1), Z10, Z8
+	VFMADD231PS.BCST (BX)(DX*2), Z10, Z9
+	ADDQ             R9, AX
+	ADDQ             R9, BX
+	ADDQ             R11, R10
+	DECQ             CX
+	JNZ              k
+	ADDQ             32(DI), AX
+	ADDQ             32(DI), BX
+	DECQ             (SP)
+	JNZ              run
+	MOVQ             R14, AX
+	MOVQ             88(DI), DX
+	LEAQ             (DX)(DX*2), SI
+	LEAQ             (DX)(DX*4), R8
+	MOVQ             R13, CX
+	MOVQ             120(DI), R10
+	CMPQ             R10, $0x01
+	JGT              derivative
+	JEQ              relu
+	LEAQ             (R13)(R8*1), R14
+	LEAQ             (R14)(DX*2), R14
+	VMOVUPS          Z0, (R13)
+	VMOVUPS          Z1, (R13)(DX*1)
+	VMOVUPS          Z2, (R13)(DX*2)
+	VMOVUPS          Z3, (R13)(SI*1)
+	VMOVUPS          Z4, (R13)(DX*4)
+	VMOVUPS          Z5, (R13)(R8*1)
+	VMOVUPS          Z6, (R13)(SI*2)
+	VMOVUPS          Z7, (R14)
+	VMOVUPS          Z8, (R14)(DX*1)
+	VMOVUPS          Z9, (R14)(DX*2)
+	JMP              stored
 
 relu:
 	VPXORD  Z10, Z10, Z10
@@ -6398,61 +6344,50 @@ run:
 	MOVQ (DI), CX
 
 k:
-	VMOVUPS      (R10), Z11
-	VBROADCASTSS (AX), Z12
-	VFMADD231PS  Z11, Z12, Z0
-	VBROADCASTSS (AX)(DX*1), Z13
-	VFMADD231PS  Z11, Z13, Z1
-	VBROADCASTSS (AX)(DX*2), Z12
-	VFMADD231PS  Z11, Z12, Z2
-	VBROADCASTSS (AX)(SI*1), Z13
-	VFMADD231PS  Z11, Z13, Z3
-	VBROADCASTSS (AX)(DX*4), Z12
-	VFMADD231PS  Z11, Z12, Z4
-	VBROADCASTSS (AX)(R8*1), Z13
-	VFMADD231PS  Z11, Z13, Z5
-	VBROADCASTSS (AX)(SI*2), Z12
-	VFMADD231PS  Z11, Z12, Z6
-	VBROADCASTSS (BX), Z13
-	VFMADD231PS  Z11, Z13, Z7
-	VBROADCASTSS (BX)(DX*1), Z12
-	VFMADD231PS  Z11, Z12, Z8
-	VBROADCASTSS (BX)(DX*2), Z13
-	VFMADD231PS  Z11, Z13, Z9
-	VBROADCASTSS (BX)(SI*1), Z12
-	VFMADD231PS  Z11, Z12, Z10
-	ADDQ         R9, AX
-	ADDQ         R9, BX
-	ADDQ         R11, R10
-	DECQ         CX
-	JNZ          k
-	ADDQ         32(DI), AX
-	ADDQ         32(DI), BX
-	DECQ         (SP)
-	JNZ          run
-	MOVQ         R14, AX
-	MOVQ         88(DI), DX
-	LEAQ         (DX)(DX*2), SI
-	LEAQ         (DX)(DX*4), R8
-	MOVQ         R13, CX
-	MOVQ         120(DI), R10
-	CMPQ         R10, $0x01
-	JGT          derivative
-	JEQ          relu
-	LEAQ         (R13)(R8*1), R14
-	LEAQ         (R14)(DX*2), R14
-	VMOVUPS      Z0, (R13)
-	VMOVUPS      Z1, (R13)(DX*1)
-	VMOVUPS      Z2, (R13)(DX*2)
-	VMOVUPS      Z3, (R13)(SI*1)
-	VMOVUPS      Z4, (R13)(DX*4)
-	VMOVUPS      Z5, (R13)(R8*1)
-	VMOVUPS      Z6, (R13)(SI*2)
-	VMOVUPS      Z7, (R14)
-	VMOVUPS      Z8, (R14)(DX*1)
-	VMOVUPS      Z9, (R14)(DX*2)
-	VMOVUPS      Z10, (R14)(SI*1)
-	JMP          stored
+	VMOVUPS          (R10), Z11
+	VFMADD231PS.BCST (AX), Z11, Z0
+	VFMADD231PS.BCST (AX)(DX*1), Z11, Z1
+	VFMADD231PS.BCST (AX)(DX*2), Z11, Z2
+	VFMADD231PS.BCST (AX)(SI*1), Z11, Z3
+	VFMADD231PS.BCST (AX)(DX*4), Z11, Z4
+	VFMADD231PS.BCST (AX)(R8*1), Z11, Z5
+	VFMADD231PS.BCST (AX)(SI*2), Z11, Z6
+	VFMADD231PS.BCST (BX), Z11, Z7
+	VFMADD231PS.BCST (BX)(DX*1), Z11, Z8
+	VFMADD231PS.BCST (BX)(DX*2), Z11, Z9
+	VFMADD231PS.BCST (BX)(SI*1), Z11, Z10
+	ADDQ             R9, AX
+	ADDQ             R9, BX
+	ADDQ             R11, R10
+	DECQ             CX
+	JNZ              k
+	ADDQ             32(DI), AX
+	ADDQ             32(DI), BX
+	DECQ             (SP)
+	JNZ              run
+	MOVQ             R14, AX
+	MOVQ             88(DI), DX
+	LEAQ             (DX)(DX*2), SI
+	LEAQ             (DX)(DX*4), R8
+	MOVQ             R13, CX
+	MOVQ             120(DI), R10
+	CMPQ             R10, $0x01
+	JGT              derivative
+	JEQ              relu
+	LEAQ             (R13)(R8*1), R14
+	LEAQ             (R14)(DX*2), R14
+	VMOVUPS          Z0, (R13)
+	VMOVUPS          Z1, (R13)(DX*1)
+	VMOVUPS          Z2, (R13)(DX*2)
+	VMOVUPS          Z3, (R13)(SI*1)
+	VMOVUPS          Z4, (R13)(DX*4)
+	VMOVUPS          Z5, (R13)(R8*1)
+	VMOVUPS          Z6, (R13)(SI*2)
+	VMOVUPS          Z7, (R14)
+	VMOVUPS          Z8, (R14)(DX*1)
+	VMOVUPS          Z9, (R14)(DX*2)
+	VMOVUPS          Z10, (R14)(SI*1)
+	JMP              stored
 
 relu:
 	VPXORD  Z11, Z11, Z11
@@ -7154,64 +7089,52 @@ run:
 	MOVQ (DI), CX
 
 k:
-	VMOVUPS      (R10), Z12
-	VBROADCASTSS (AX), Z13
-	VFMADD231PS  Z12, Z13, Z0
-	VBROADCASTSS (AX)(DX*1), Z14
-	VFMADD231PS  Z12, Z14, Z1
-	VBROADCASTSS (AX)(DX*2), Z13
-	VFMADD231PS  Z12, Z13, Z2
-	VBROADCASTSS (AX)(SI*1), Z14
-	VFMADD231PS  Z12, Z14, Z3
-	VBROADCASTSS (AX)(DX*4), Z13
-	VFMADD231PS  Z12, Z13, Z4
-	VBROADCASTSS (AX)(R8*1), Z14
-	VFMADD231PS  Z12, Z14, Z5
-	VBROADCASTSS (AX)(SI*2), Z13
-	VFMADD231PS  Z12, Z13, Z6
-	VBROADCASTSS (BX), Z14
-	VFMADD231PS  Z12, Z14, Z7
-	VBROADCASTSS (BX)(DX*1), Z13
-	VFMADD231PS  Z12, Z13, Z8
-	VBROADCASTSS (BX)(DX*2), Z14
-	VFMADD231PS  Z12, Z14, Z9
-	VBROADCASTSS (BX)(SI*1), Z13
-	VFMADD231PS  Z12, Z13, Z10
-	VBROADCASTSS (BX)(DX*4), Z14
-	VFMADD231PS  Z12, Z14, Z11
-	ADDQ         R9, AX
-	ADDQ         R9, BX
-	ADDQ         R11, R10
-	DECQ         CX
-	JNZ          k
-	ADDQ         32(DI), AX
-	ADDQ         32(DI), BX
-	DECQ         (SP)
-	JNZ          run
-	MOVQ         R14, AX
-	MOVQ         88(DI), DX
-	LEAQ         (DX)(DX*2), SI
-	LEAQ         (DX)(DX*4), R8
-	MOVQ         R13, CX
-	MOVQ         120(DI), R10
-	CMPQ         R10, $0x01
-	JGT          derivative
-	JEQ          relu
-	LEAQ         (R13)(R8*1), R14
-	LEAQ         (R14)(DX*2), R14
-	VMOVUPS      Z0, (R13)
-	VMOVUPS      Z1, (R13)(DX*1)
-	VMOVUPS      Z2, (R13)(DX*2)
-	VMOVUPS      Z3, (R13)(SI*1)
-	VMOVUPS      Z4, (R13)(DX*4)
-	VMOVUPS      Z5, (R13)(R8*1)
-	VMOVUPS      Z6, (R13)(SI*2)
-	VMOVUPS      Z7, (R14)
-	VMOVUPS      Z8, (R14)(DX*1)
-	VMOVUPS      Z9, (R14)(DX*2)
-	VMOVUPS      Z10, (R14)(SI*1)
-	VMOVUPS      Z11, (R14)(DX*4)
-	JMP          stored
+	VMOVUPS          (R10), Z12
+	VFMADD231PS.BCST (AX), Z12, Z0
+	VFMADD231PS.BCST (AX)(DX*1), Z12, Z1
+	VFMADD231PS.BCST (AX)(DX*2), Z12, Z2
+	VFMADD231PS.BCST (AX)(SI*1), Z12, Z3
+	VFMADD231PS.BCST (AX)(DX*4), Z12, Z4
+	VFMADD231PS.BCST (AX)(R8*1), Z12, Z5
+	VFMADD231PS.BCST (AX)(SI*2), Z12, Z6
+	VFMADD231PS.BCST (BX), Z12, Z7
+	VFMADD231PS.BCST (BX)(DX*1), Z12, Z8
+	VFMADD231PS.BCST (BX)(DX*2), Z12, Z9
+	VFMADD231PS.BCST (BX)(SI*1), Z12, Z10
+	VFMADD231PS.BCST (BX)(DX*4), Z12, Z11
+	ADDQ             R9, AX
+	ADDQ             R9, BX
+	ADDQ             R11, R10
+	DECQ             CX
+	JNZ              k
+	ADDQ             32(DI), AX
+	ADDQ             32(DI), BX
+	DECQ             (SP)
+	JNZ              run
+	MOVQ             R14, AX
+	MOVQ             88(DI), DX
+	LEAQ             (DX)(DX*2), SI
+	LEAQ             (DX)(DX*4), R8
+	MOVQ             R13, CX
+	MOVQ             120(DI), R10
+	CMPQ             R10, $0x01
+	JGT              derivative
+	JEQ              relu
+	LEAQ             (R13)(R8*1), R14
+	LEAQ             (R14)(DX*2), R14
+	VMOVUPS          Z0, (R13)
+	VMOVUPS          Z1, (R13)(DX*1)
+	VMOVUPS          Z2, (R13)(DX*2)
+	VMOVUPS          Z3, (R13)(SI*1)
+	VMOVUPS          Z4, (R13)(DX*4)
+	VMOVUPS          Z5, (R13)(R8*1)
+	VMOVUPS          Z6, (R13)(SI*2)
+	VMOVUPS          Z7, (R14)
+	VMOVUPS          Z8, (R14)(DX*1)
+	VMOVUPS          Z9, (R14)(DX*2)
+	VMOVUPS          Z10, (R14)(SI*1)
+	VMOVUPS          Z11, (R14)(DX*4)
+	JMP              stored
 
 relu:
 	VPXORD  Z12, Z12, Z12
@@ -7957,67 +7880,54 @@ run:
 	MOVQ (DI), CX
 
 k:
-	VMOVUPS      (R10), Z13
-	VBROADCASTSS (AX), Z14
-	VFMADD231PS  Z13, Z14, Z0
-	VBROADCASTSS (AX)(DX*1), Z15
-	VFMADD231PS  Z13, Z15, Z1
-	VBROADCASTSS (AX)(DX*2), Z14
-	VFMADD231PS  Z13, Z14, Z2
-	VBROADCASTSS (AX)(SI*1), Z15
-	VFMADD231PS  Z13, Z15, Z3
-	VBROADCASTSS (AX)(DX*4), Z14
-	VFMADD231PS  Z13, Z14, Z4
-	VBROADCASTSS (AX)(R8*1), Z15
-	VFMADD231PS  Z13, Z15, Z5
-	VBROADCASTSS (AX)(SI*2), Z14
-	VFMADD231PS  Z13, Z14, Z6
-	VBROADCASTSS (BX), Z15
-	VFMADD231PS  Z13, Z15, Z7
-	VBROADCASTSS (BX)(DX*1), Z14
-	VFMADD231PS  Z13, Z14, Z8
-	VBROADCASTSS (BX)(DX*2), Z15
-	VFMADD231PS  Z13, Z15, Z9
-	VBROADCASTSS (BX)(SI*1), Z14
-	VFMADD231PS  Z13, Z14, Z10
-	VBROADCASTSS (BX)(DX*4), Z15
-	VFMADD231PS  Z13, Z15, Z11
-	VBROADCASTSS (BX)(R8*1), Z14
-	VFMADD231PS  Z13, Z14, Z12
-	ADDQ         R9, AX
-	ADDQ         R9, BX
-	ADDQ         R11, R10
-	DECQ         CX
-	JNZ          k
-	ADDQ         32(DI), AX
-	ADDQ         32(DI), BX
-	DECQ         (SP)
-	JNZ          run
-	MOVQ         R14, AX
-	MOVQ         88(DI), DX
-	LEAQ         (DX)(DX*2), SI
-	LEAQ         (DX)(DX*4), R8
-	MOVQ         R13, CX
-	MOVQ         120(DI), R10
-	CMPQ         R10, $0x01
-	JGT          derivative
-	JEQ          relu
-	LEAQ         (R13)(R8*1), R14
-	LEAQ         (R14)(DX*2), R14
-	VMOVUPS      Z0, (R13)
-	VMOVUPS      Z1, (R13)(DX*1)
-	VMOVUPS      Z2, (R13)(DX*2)
-	VMOVUPS      Z3, (R13)(SI*1)
-	VMOVUPS      Z4, (R13)(DX*4)
-	VMOVUPS      Z5, (R13)(R8*1)
-	VMOVUPS      Z6, (R13)(SI*2)
-	VMOVUPS      Z7, (R14)
-	VMOVUPS      Z8, (R14)(DX*1)
-	VMOVUPS      Z9, (R14)(DX*2)
-	VMOVUPS      Z10, (R14)(SI*1)
-	VMOVUPS      Z11, (R14)(DX*4)
-	VMOVUPS      Z12, (R14)(R8*1)
-	JMP          stored
+	VMOVUPS          (R10), Z13
+	VFMADD231PS.BCST (AX), Z13, Z0
+	VFMADD231PS.BCST (AX)(DX*1), Z13, Z1
+	VFMADD231PS.BCST (AX)(DX*2), Z13, Z2
+	VFMADD231PS.BCST (AX)(SI*1), Z13, Z3
+	VFMADD231PS.BCST (AX)(DX*4), Z13, Z4
+	VFMADD231PS.BCST (AX)(R8*1), Z13, Z5
+	VFMADD231PS.BCST (AX)(SI*2), Z13, Z6
+	VFMADD231PS.BCST (BX), Z13, Z7
+	VFMADD231PS.BCST (BX)(DX*1), Z13, Z8
+	VFMADD231PS.BCST (BX)(DX*2), Z13, Z9
+	VFMADD231PS.BCST (BX)(SI*1), Z13, Z10
+	VFMADD231PS.BCST (BX)(DX*4), Z13, Z11
+	VFMADD231PS.BCST (BX)(R8*1), Z13, Z12
+	ADDQ             R9, AX
+	ADDQ             R9, BX
+	ADDQ             R11, R10
+	DECQ             CX
+	JNZ              k
+	ADDQ             32(DI), AX
+	ADDQ             32(DI), BX
+	DECQ             (SP)
+	JNZ              run
+	MOVQ             R14, AX
+	MOVQ             88(DI), DX
+	LEAQ             (DX)(DX*2), SI
+	LEAQ             (DX)(DX*4), R8
+	MOVQ             R13, CX
+	MOVQ             120(DI), R10
+	CMPQ             R10, $0x01
+	JGT              derivative
+	JEQ              relu
+	LEAQ             (R13)(R8*1), R14
+	LEAQ             (R14)(DX*2), R14
+	VMOVUPS          Z0, (R13)
+	VMOVUPS          Z1, (R13)(DX*1)
+	VMOVUPS          Z2, (R13)(DX*2)
+	VMOVUPS          Z3, (R13)(SI*1)
+	VMOVUPS          Z4, (R13)(DX*4)
+	VMOVUPS          Z5, (R13)(R8*1)
+	VMOVUPS          Z6, (R13)(SI*2)
+	VMOVUPS          Z7, (R14)
+	VMOVUPS          Z8, (R14)(DX*1)
+	VMOVUPS          Z9, (R14)(DX*2)
+	VMOVUPS          Z10, (R14)(SI*1)
+	VMOVUPS          Z11, (R14)(DX*4)
+	VMOVUPS          Z12, (R14)(R8*1)
+	JMP              stored
 
 relu:
 	VPXORD  Z13, Z13, Z13
@@ -8807,70 +8717,56 @@ run:
 	MOVQ (DI), CX
 
 k:
-	VMOVUPS      (R10), Z14
-	VBROADCASTSS (AX), Z15
-	VFMADD231PS  Z14, Z15, Z0
-	VBROADCASTSS (AX)(DX*1), Z16
-	VFMADD231PS  Z14, Z16, Z1
-	VBROADCASTSS (AX)(DX*2), Z15
-	VFMADD231PS  Z14, Z15, Z2
-	VBROADCASTSS (AX)(SI*1), Z16
-	VFMADD231PS  Z14, Z16, Z3
-	VBROADCASTSS (AX)(DX*4), Z15
-	VFMADD231PS  Z14, Z15, Z4
-	VBROADCASTSS (AX)(R8*1), Z16
-	VFMADD231PS  Z14, Z16, Z5
-	VBROADCASTSS (AX)(SI*2), Z15
-	VFMADD231PS  Z14, Z15, Z6
-	VBROADCASTSS (BX), Z16
-	VFMADD231PS  Z14, Z16, Z7
-	VBROADCASTSS (BX)(DX*1), Z15
-	VFMADD231PS  Z14, Z15, Z8
-	VBROADCASTSS (BX)(DX*2), Z16
-	VFMADD231PS  Z14, Z16, Z9
-	VBROADCASTSS (BX)(SI*1), Z15
-	VFMADD231PS  Z14, Z15, Z10
-	VBROADCASTSS (BX)(DX*4), Z16
-	VFMADD231PS  Z14, Z16, Z11
-	VBROADCASTSS (BX)(R8*1), Z15
-	VFMADD231PS  Z14, Z15, Z12
-	VBROADCASTSS (BX)(SI*2), Z16
-	VFMADD231PS  Z14, Z16, Z13
-	ADDQ         R9, AX
-	ADDQ         R9, BX
-	ADDQ         R11, R10
-	DECQ         CX
-	JNZ          k
-	ADDQ         32(DI), AX
-	ADDQ         32(DI), BX
-	DECQ         (SP)
-	JNZ          run
-	MOVQ         R14, AX
-	MOVQ         88(DI), DX
-	LEAQ         (DX)(DX*2), SI
-	LEAQ         (DX)(DX*4), R8
-	MOVQ         R13, CX
-	MOVQ         120(DI), R10
-	CMPQ         R10, $0x01
-	JGT          derivative
-	JEQ          relu
-	LEAQ         (R13)(R8*1), R14
-	LEAQ         (R14)(DX*2), R14
-	VMOVUPS      Z0, (R13)
-	VMOVUPS      Z1, (R13)(DX*1)
-	VMOVUPS      Z2, (R13)(DX*2)
-	VMOVUPS      Z3, (R13)(SI*1)
-	VMOVUPS      Z4, (R13)(DX*4)
-	VMOVUPS      Z5, (R13)(R8*1)
-	VMOVUPS      Z6, (R13)(SI*2)
-	VMOVUPS      Z7, (R14)
-	VMOVUPS      Z8, (R14)(DX*1)
-	VMOVUPS      Z9, (R14)(DX*2)
-	VMOVUPS      Z10, (R14)(SI*1)
-	VMOVUPS      Z11, (R14)(DX*4)
-	VMOVUPS      Z12, (R14)(R8*1)
-	VMOVUPS      Z13, (R14)(SI*2)
-	JMP          stored
+	VMOVUPS          (R10), Z14
+	VFMADD231PS.BCST (AX), Z14, Z0
+	VFMADD231PS.BCST (AX)(DX*1), Z14, Z1
+	VFMADD231PS.BCST (AX)(DX*2), Z14, Z2
+	VFMADD231PS.BCST (AX)(SI*1), Z14, Z3
+	VFMADD231PS.BCST (AX)(DX*4), Z14, Z4
+	VFMADD231PS.BCST (AX)(R8*1), Z14, Z5
+	VFMADD231PS.BCST (AX)(SI*2), Z14, Z6
+	VFMADD231PS.BCST (BX), Z14, Z7
+	VFMADD231PS.BCST (BX)(DX*1), Z14, Z8
+	VFMADD231PS.BCST (BX)(DX*2), Z14, Z9
+	VFMADD231PS.BCST (BX)(SI*1), Z14, Z10
+	VFMADD231PS.BCST (BX)(DX*4), Z14, Z11
+	VFMADD231PS.BCST (BX)(R8*1), Z14, Z12
+	VFMADD231PS.BCST (BX)(SI*2), Z14, Z13
+	ADDQ             R9, AX
+	ADDQ             R9, BX
+	ADDQ             R11, R10
+	DECQ             CX
+	JNZ              k
+	ADDQ             32(DI), AX
+	ADDQ             32(DI), BX
+	DECQ             (SP)
+	JNZ              run
+	MOVQ             R14, AX
+	MOVQ             88(DI), DX
+	LEAQ             (DX)(DX*2), SI
+	LEAQ             (DX)(DX*4), R8
+	MOVQ             R13, CX
+	MOVQ             120(DI), R10
+	CMPQ             R10, $0x01
+	JGT              derivative
+	JEQ              relu
+	LEAQ             (R13)(R8*1), R14
+	LEAQ             (R14)(DX*2), R14
+	VMOVUPS          Z0, (R13)
+	VMOVUPS          Z1, (R13)(DX*1)
+	VMOVUPS          Z2, (R13)(DX*2)
+	VMOVUPS          Z3, (R13)(SI*1)
+	VMOVUPS          Z4, (R13)(DX*4)
+	VMOVUPS          Z5, (R13)(R8*1)
+	VMOVUPS          Z6, (R13)(SI*2)
+	VMOVUPS          Z7, (R14)
+	VMOVUPS          Z8, (R14)(DX*1)
+	VMOVUPS          Z9, (R14)(DX*2)
+	VMOVUPS          Z10, (R14)(SI*1)
+	VMOVUPS          Z11, (R14)(DX*4)
+	VMOVUPS          Z12, (R14)(R8*1)
+	VMOVUPS          Z13, (R14)(SI*2)
+	JMP              stored
 
 relu:
 	VPXORD  Z14, Z14, Z14

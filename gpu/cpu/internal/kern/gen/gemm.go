@@ -149,6 +149,10 @@ func (t *tile) step() {
 		free = free[len(bs):]
 	}
 	for i := range t.rows {
+		if t.wide() && len(bs) == 1 && t.rows > 1 {
+			VFMADD231PS_BCST(t.row.row(t.a, t.a7, i), bs[0], t.acc(i, 0))
+			continue
+		}
 		x := free[i%min(2, len(free))]
 		VBROADCASTSS(t.row.row(t.a, t.a7, i), x)
 		for v, b := range bs {
