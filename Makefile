@@ -47,9 +47,10 @@ test-kernels:
 	RLHOST_LONG=1 $(GO) test $(TIMEOUT) -count 1 -run 'TestBackend$$' ./gpu/cuda
 	RLHOST_LONG=1 $(GO) test -count 1 -run 'OnCUDA' ./pipeline/session
 
-# Runs with the plugin over the interpreter: a CartPole to 475, fifty swaps, twenty kills.
+# Runs with the plugin over the interpreter: a CartPole to 475, fifty swaps, twenty kills; once more with invariants.
 test-cuda: build
 	RLHOST_LONG=1 $(GO) test $(TIMEOUT) -count 1 -run 'TestCUDA' ./cmd/rlhost
+	RLHOST_LONG=1 $(GO) test $(TIMEOUT) -count 1 -tags invariants -run 'TestCUDA' ./cmd/rlhost
 
 # Builds the programs and tests that bench/cuda/record.py runs on a machine with a GPU, and packs them with the repository into one file.
 cuda-record:

@@ -174,11 +174,11 @@ func (w *workshop) liveOnCUDA(args ...string) *subject {
 // Inference and learner go to the GPU and back while the run goes on, back by a rollback at times and with more rollouts and fewer, and no
 // env step is lost.
 func TestCUDA_SwapsWithTheProcessor(t *testing.T) {
-	t.Parallel()
+	slow(t)
 	w := newWorkshop(t)
 	w.withCUDA()
 	j := w.liveOnCUDA()
-	for i := range often(4, 50) {
+	for i := range 50 {
 		component := []string{"learner", "inference"}[i/2%2]
 		switch {
 		case i%2 == 0:
@@ -203,7 +203,7 @@ func TestCUDA_SwapsWithTheProcessor(t *testing.T) {
 
 // The key of the policy alone moves both of its components, while the run goes on, and both come back with it.
 func TestCUDA_TheBackendChangesWhileARunGoesOn(t *testing.T) {
-	t.Parallel()
+	slow(t)
 	w := newWorkshop(t)
 	w.withCUDA()
 	j := w.liveOnCUDA()
@@ -233,20 +233,11 @@ func TestCUDA_ABuiltInLearnerIsRefused(t *testing.T) {
 	}
 }
 
-// often is how many times a test does what takes seconds over the interpreter: as many as have to be, or with RLHOST_LONG as many as
-// one would like.
-func often(least, most int) int {
-	if os.Getenv("RLHOST_LONG") == "" {
-		return least
-	}
-	return most
-}
-
-// slow skips a test that takes minutes over the interpreter.
+// slow is for a test that takes long over the interpreter: make test-cuda runs it, with RLHOST_LONG.
 func slow(t *testing.T) {
 	t.Helper()
 	if os.Getenv("RLHOST_LONG") == "" {
-		t.Skip("set RLHOST_LONG to run it: some minutes")
+		t.Skip("set RLHOST_LONG to run it")
 	}
 	t.Parallel()
 }
@@ -254,7 +245,7 @@ func slow(t *testing.T) {
 // A process of the plugin that is killed has a successor, which goes on from its newest state. Inference and learner are killed in
 // turns, and every env step is accounted for.
 func TestCUDA_KillsOfThePlugin(t *testing.T) {
-	t.Parallel()
+	slow(t)
 	w := newWorkshop(t)
 	w.withCUDA()
 	j := w.liveOnCUDA("--set", "component.inference.plugin=gpu", "--set", "component.learner.plugin=gpu")
@@ -262,7 +253,7 @@ func TestCUDA_KillsOfThePlugin(t *testing.T) {
 	if len(of) != 2 {
 		t.Fatalf("processes %v of the plugin, want two", of)
 	}
-	for i := range often(2, 20) {
+	for i := range 20 {
 		victim, other := of[i%2], of[1-i%2]
 		if err := syscall.Kill(victim, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
@@ -296,7 +287,7 @@ func TestCUDA_LearnsCartPole(t *testing.T) {
 
 // A run whose learner goes on elsewhere does not go on exactly, whatever its policy's backend is called, and says so.
 func TestCUDA_AResumeNamesWhatLearned(t *testing.T) {
-	t.Parallel()
+	slow(t)
 	w := newWorkshop(t)
 	w.withCUDA()
 	w.write("pipeline.toml", onCUDA("sync"))
@@ -310,8 +301,8 @@ func TestCUDA_AResumeNamesWhatLearned(t *testing.T) {
 
 // A run goes on exactly on a device like the one where it began. Where it goes over to the processor or comes from there it says so: by
 // its own key, and where backend = "auto", which its pipeline keeps, finds something else than it did.
-func TestS13OnCUDA_AResumeIsExactOnTheSameKernels(t *testing.T) {
-	t.Parallel()
+func TestCUDA_AResumeIsExactOnTheSameKernels(t *testing.T) {
+	slow(t)
 	w := newWorkshop(t)
 	w.withCUDA()
 	w.write("pipeline.toml", onCUDA("sync"))
