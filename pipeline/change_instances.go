@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"time"
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/bus"
@@ -15,6 +16,11 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
+// learnedStep is how often learned looks whether trajectories have been learned from. A free is told to the writer of the
+// block alone: where that is another process, which often frees its blocks itself when it reads an acknowledgement, the host
+// does not hear of it.
+const learnedStep = 200 * time.Microsecond
+
 // learned waits, in synchronous mode, until a rollout's trajectories have been learned from and the resulting weights
 // are emitted. A rollout begins its next trajectories when its blocks come back, so with the newest weights; a
 // successor with blocks of its own, as in another process, would not wait for that.
@@ -23,18 +29,11 @@ func (s *replacement) learned(ctx context.Context) error {
 		return nil
 	}
 	left := s.trajectories()
-	freed := make(chan struct{}, 1)
-	for _, a := range left {
-		defer a.Watch(func() {
-			select {
-			case freed <- struct{}{}:
-			default: // it looks at all of them
-			}
-		})()
-	}
-	for outstanding(left) { // what the old instance itself claimed it has released: it is at rest
+	look := time.NewTicker(learnedStep)
+	defer look.Stop()
+	for outstanding(left) {
 		select {
-		case <-freed:
+		case <-look.C:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-s.old.loop.Gone():

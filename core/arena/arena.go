@@ -62,9 +62,8 @@ type blocks struct {
 	view   view   // of Arena.words
 	first  uint64 // generation that all blocks began with
 	holder int
-	me     word                   // this process's bit in the holder bitmap
-	local  []local                // what only this process knows about each block
-	watch  atomic.Pointer[func()] // runs after each free; set by Watch, read by all that free or are told
+	me     word    // this process's bit in the holder bitmap
+	local  []local // what only this process knows about each block
 }
 
 // local is a cache line of this process's own memory per block. It ends with the process, and no other process

@@ -24,26 +24,6 @@ func (a *Arena) OnFree(block uint32, fn func(block uint32)) {
 	creditor.Store(uint32(a.holder) + 1)
 }
 
-// Watch makes fn run after each free of a block that this process makes or is told of, until another takes its place or
-// stop is called, which does not wait for calls under way. It runs on the goroutine that freed the block, or on the one
-// that calls Credit, with no lock held, and must not wait; one free may be told twice. A process that frees a block without
-// a receiver tells nobody: Watch makes this process the receiver of such blocks, for good. At the host, whom all others
-// tell, it misses only what a process frees whose credits are its own.
-func (b *blocks) Watch(fn func()) (stop func()) {
-	b.watch.Store(&fn)
-	for block := range b.view.blocks {
-		b.view.blocks[block].creditor.CompareAndSwap(0, uint32(b.holder)+1)
-	}
-	return func() { b.watch.CompareAndSwap(&fn, nil) }
-}
-
-// watched tells who watches that a block has become free.
-func (b *blocks) watched() {
-	if fn := b.watch.Load(); fn != nil {
-		(*fn)()
-	}
-}
-
 // Credit is for code that carries messages between processes: another process says that it has freed the block
 // that h named. If that is so, and not known here yet, the block's receiver is called: the one of this process,
 // or, at the host, that of another process through Set.Credits. What the other process says is not trusted.
@@ -53,7 +33,6 @@ func (a *Arena) Credit(h hostabi.Handle) error {
 	if err := a.check(h); err != nil {
 		return err
 	}
-	a.watched() // also where the block has been taken again meanwhile
 	c, w := a.claims(h.Block()), a.word(h.Block())
 	if w.state() != stateFree || !a.fits(c, w) {
 		return ErrBusy
@@ -75,7 +54,6 @@ func (a *Arena) announce(block uint32, generation uint64) {
 	if bit := hintBit(block); hints.Load()&bit == 0 {
 		hints.Or(bit)
 	}
-	a.watched()
 	if a.local[block].onFree.Load() != nil || a.view.blocks[block].creditor.Load() != 0 {
 		a.credit(block, generation)
 	}

@@ -101,60 +101,6 @@ func TestCredit_ReachesWhoAskedWhoeverFrees(t *testing.T) {
 	n.expect("after the last receiver is gone")
 }
 
-// Watch calls the host after each free, whichever process made and freed the block, except where the process that gets its credit has
-// freed it.
-func TestWatch_TellsTheHostOfWhatOthersFree(t *testing.T) {
-	n := newNetwork(t, 4)
-	for p := range 3 {
-		n.listen(p, uint32(p))
-	}
-	looks := 0
-	stop := n.arena[0].Watch(func() { looks++ })
-	for from := range 3 {
-		for to := range 3 {
-			for block := range uint32(4) { // the last has no receiver
-				before := looks
-				n.use(from, to, block)
-				if own := to != 0 && uint32(to) == block; own != (looks == before) {
-					t.Errorf("block of %d, from %d, freed by %d: %d looks", block, from, to, looks-before)
-				}
-			}
-		}
-	}
-	n.told = nil
-	n.hold = true
-	n.use(1, 1, 2)
-	if l, err := n.arena[1].LoanBlock(2); err != nil || l.Block() != 2 {
-		t.Fatal(err)
-	}
-	before := looks
-	n.mail[0]()
-	if looks == before {
-		t.Error("the host was told of a block that had been taken again, and did not look")
-	}
-	stop()
-	before = looks
-	n.use(0, 0, 0)
-	if looks != before {
-		t.Error("looked after stop")
-	}
-}
-
-// A receiver that comes later gets its credits, as do those of blocks that are watched.
-func TestWatch_LeavesTheReceiversAlone(t *testing.T) {
-	n := newNetwork(t, 2)
-	n.listen(1, 0)
-	n.arena[0].Watch(func() {})
-	n.listen(2, 1)
-	for from := range 3 {
-		for to := range 3 {
-			n.use(from, to, 0)
-			n.use(from, to, 1)
-			n.expect(fmt.Sprintf("from %d, freed by %d", from, to), "1: 0", "2: 1")
-		}
-	}
-}
-
 func TestCredit_NamesTheUseThatIsOver(t *testing.T) {
 	n := newNetwork(t, 1)
 	n.listen(1, 0)
