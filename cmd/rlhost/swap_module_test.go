@@ -207,7 +207,7 @@ func TestSwapFault_ANewVersionFailsBeforeTheFolderHasIt(t *testing.T) {
 	w := newSwapShop(t)
 	j := w.gated("walk.toml")
 	h := j.hold("rename 0001/pipeline.toml")
-	q := w.reloadWith("walk.toml", "env.walk.args={fault=1,env=15,step=1000}", "swap.probation=60s")
+	q := w.reloadWith("walk.toml", "env.walk.args={fault=1,env=15,step=100000}", "swap.probation=60s")
 	answered := j.asks(t.Context(), control.VerbReload, q, nil, nil)
 	h.wait(t)
 	j.until("the new environments have failed", func(s *control.StatusReply) bool { return s.Steps.Reasons["fault"] > 0 })
@@ -216,13 +216,13 @@ func TestSwapFault_ANewVersionFailsBeforeTheFolderHasIt(t *testing.T) {
 		t.Error(err)
 	}
 	s := j.quiet()
-	if note := instance(&s, "rollout").Note; s.Swaps.RolledBack != 1 || !strings.Contains(note, "rolled back: rollout env 15: trap in rl_step at step 1000") {
+	if note := instance(&s, "rollout").Note; s.Swaps.RolledBack != 1 || !strings.Contains(note, "rolled back: rollout env 15: trap in rl_step at step 100000") {
 		t.Errorf("status says %q, %+v", note, s.Swaps)
 	}
 	if text := j.text(); strings.Contains(text, `fault = "`) {
 		t.Errorf("pipeline.toml says\n%s", text)
 	}
-	j.wrote("rolled_back", "fallback", "trap in rl_step at step 1000")
+	j.wrote("rolled_back", "fallback", "trap in rl_step at step 100000")
 	j.goesOn()
 	j.addsUp("fault")
 	j.stop()
