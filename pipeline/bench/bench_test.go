@@ -55,8 +55,9 @@ func (e *gameEnv) Step(t int) error {
 	return nil
 }
 
-// turn says who acts in a row: one agent of each environment, in turns.
+// turn writes a row: one agent of each environment acts, in turns.
 func (e *gameEnv) turn(t int) {
+	clear(e.block.Row(trajectory.Obs, t).Data)
 	acts := e.block.Acts(t)
 	for i := range acts {
 		acts[i] = byte((i + t) % 2)

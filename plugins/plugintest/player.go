@@ -99,9 +99,10 @@ func (k *kit) player(o playing) (p *player, err error) {
 			return nil, errors.Join(err, p.close())
 		}
 		p.loans = append(p.loans, loan)
+		tr := trajectory.Trajectory{Schema: schema, Mem: loan.Bytes()}
+		trajectory.Params{Trajectory: tr}.Load(make([]byte, schema.ParamBytes())) // nobody sets them
 		p.blocks = append(p.blocks, env.Block{
-			Trajectory: trajectory.Trajectory{Schema: schema, Mem: loan.Bytes()}, Index: loan.Block(),
-			FD: p.arena.FD(), Offset: p.arena.BlockOffset(loan.Block()),
+			Trajectory: tr, Index: loan.Block(), FD: p.arena.FD(), Offset: p.arena.BlockOffset(loan.Block()),
 		})
 	}
 	p.env, err = k.plugin.NewEnv(env.Options{Name: "plugintest", Envs: o.envs, Autoreset: o.mode, Seed: k.o.Seed})

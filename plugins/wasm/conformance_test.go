@@ -262,6 +262,7 @@ func (c *conformanceCase) probe(t *testing.T, p env.Plugin) {
 		}
 	case "info-end":
 		for range 2 {
+			act(d, make([]int32, 2))
 			_, err := d.Step()
 			must(t, err)
 		}
