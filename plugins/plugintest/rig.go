@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/bus"
@@ -153,12 +155,19 @@ func (r *Rig) connect(signal *bus.Signal, slot *bus.Slot) {
 }
 
 // RunUntil runs the loop until cond holds between two messages, or the component fails; it returns that error. The
-// test ends if neither happens.
+// test ends if neither happens soon.
 func (r *Rig) RunUntil(cond func() bool) error {
 	r.t.Helper()
-	const rounds = 1 << 20
-	n, err := r.run(cond, rounds)
-	if err == nil && n == rounds {
+	const least = 1 << 20 // on a slow machine too
+	rounds, late, until := 0, false, time.Now().Add(20*time.Second)
+	err := r.run(func() bool {
+		if rounds++; rounds%1024 == 0 {
+			runtime.Gosched() // to goroutines that step environments
+			late = rounds >= least && time.Now().After(until)
+		}
+		return late || cond()
+	})
+	if err == nil && late {
 		r.t.Fatal("what the test waits for does not happen")
 	}
 	return err
@@ -166,8 +175,8 @@ func (r *Rig) RunUntil(cond func() bool) error {
 
 // Settle runs the loop until all pending work is done.
 func (r *Rig) Settle() error {
-	_, err := r.run(func() bool { return false }, 100)
-	return err
+	rounds := 0
+	return r.run(func() bool { rounds++; return rounds > 100 })
 }
 
 // MustRun is RunUntil of a component that does not fail.
@@ -186,28 +195,28 @@ func (r *Rig) MustSettle() {
 	}
 }
 
-// run lets a message go round the data lane; everything that was posted before has been handled when it comes by.
-func (r *Rig) run(cond func() bool, rounds int) (n int, err error) {
+// run lets a message go round the data lane until end holds; everything that was posted before has been handled when it
+// comes by.
+func (r *Rig) run(end func() bool) error {
 	if r.failed != nil {
-		return 0, r.failed
+		return r.failed
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	var round func(*hostabi.Message)
 	round = func(*hostabi.Message) {
-		if n == rounds || cond() {
+		if end() {
 			stop()
 			r.outside.Control(func(*hostabi.Message) {}, hostabi.Message{}) // makes the loop check ctx first
 			return
 		}
-		n++
 		r.outside.Post(round, hostabi.Message{})
 	}
 	r.outside.Post(round, hostabi.Message{})
 	if err := r.loop.Run(ctx); !errors.Is(err, context.Canceled) {
 		r.failed = err
 	}
-	return n, r.failed
+	return r.failed
 }
 
 // close stops the component and reports what leaks.

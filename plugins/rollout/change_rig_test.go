@@ -3,10 +3,8 @@ package rollout
 import (
 	"fmt"
 	"maps"
-	"runtime"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
@@ -382,26 +380,20 @@ func (w *world) commit(p component.PreparedEnvs) {
 	}
 }
 
-// run runs until cond holds. Whatever a test waits for happens soon.
+// run runs until cond holds, and says where the splits are if that does not happen.
 func (w *world) run(cond func() bool) {
 	w.t.Helper()
-	rounds, until := 0, time.Now().Add(20*time.Second)
-	late := func() bool {
-		if rounds++; rounds%1024 == 0 {
-			runtime.Gosched() // to those who step elsewhere
+	met := false
+	defer func() {
+		if met {
+			return
 		}
-		return rounds > maxRounds && time.Now().After(until)
-	}
-	err := w.RunUntil(func() bool { return late() || cond() })
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	if rounds > maxRounds && late() {
 		for i, s := range w.c.splits {
 			w.t.Logf("split %d: writing %v, asked %v, row %d, next %+v, versions %+v", i, s.writing, s.asked, s.t, s.next, s.versions)
 		}
-		w.t.Fatal("what the test waits for does not happen")
-	}
+	}()
+	w.MustRun(cond)
+	met = true
 }
 
 // more runs until so many more blocks have been handed over.
@@ -474,6 +466,3 @@ func (w *world) open() map[int]int {
 	}
 	return list
 }
-
-// maxRounds is how many messages a test waits for at least: longer than 40,112 steps take.
-const maxRounds = 200_000
