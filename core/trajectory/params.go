@@ -30,6 +30,11 @@ func (t Params) Load(from []byte) {
 	t.each(func(_ *Layout, column []byte) { from = from[copy(column, from):] })
 }
 
+// Clear sets them to 0, as where nobody sets them.
+func (t Params) Clear() {
+	t.each(func(_ *Layout, column []byte) { clear(column) })
+}
+
 // Copy copies those of another block of the same layout.
 func (t Params) Copy(from Trajectory) {
 	t.each(func(l *Layout, column []byte) { copy(column, from.Mem[l.Offset:]) })

@@ -37,7 +37,7 @@ func TestParams_CheckNamesTheEnvironment(t *testing.T) {
 	}
 }
 
-func TestParams_AreSavedAndLoaded(t *testing.T) {
+func TestParams_AreSavedLoadedAndCleared(t *testing.T) {
 	from, to := withParams(t), withParams(t)
 	copy(from.Float32(ResetParam), []float32{1, 2, 3, 4, 5, 6})
 	saved := make([]byte, from.Schema.ParamBytes())
@@ -46,7 +46,10 @@ func TestParams_AreSavedAndLoaded(t *testing.T) {
 	if got := to.Float32(ResetParam); got[0] != 1 || got[5] != 6 {
 		t.Errorf("loaded %v", got)
 	}
-	clear(to.Float32(ResetParam))
+	Params{to}.Clear()
+	if got := to.Float32(ResetParam); got[0] != 0 || got[5] != 0 {
+		t.Errorf("cleared to %v", got)
+	}
 	Params{to}.Copy(from)
 	if got := to.Float32(ResetParam); got[0] != 1 || got[5] != 6 {
 		t.Errorf("copied %v", got)

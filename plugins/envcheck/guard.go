@@ -69,7 +69,7 @@ func (c *checker) guardedDriver(o env.DriverOptions, found *watched) (*env.Drive
 		region[i] = filler
 	}
 	whole, _ := driver.Whole()
-	trajectory.Params{Trajectory: whole}.Load(make([]byte, whole.Schema.ParamBytes())) // the host's to write: nobody sets any
+	trajectory.Params{Trajectory: whole}.Clear() // the host's to write: nobody sets any
 	g.want = make([]byte, len(region))
 	g.prober, _ = driver.Env.(env.EnvProber)
 	if g.prober != nil {

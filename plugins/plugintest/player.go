@@ -100,7 +100,7 @@ func (k *kit) player(o playing) (p *player, err error) {
 		}
 		p.loans = append(p.loans, loan)
 		tr := trajectory.Trajectory{Schema: schema, Mem: loan.Bytes()}
-		trajectory.Params{Trajectory: tr}.Load(make([]byte, schema.ParamBytes())) // nobody sets them
+		trajectory.Params{Trajectory: tr}.Clear()
 		p.blocks = append(p.blocks, env.Block{
 			Trajectory: tr, Index: loan.Block(), FD: p.arena.FD(), Offset: p.arena.BlockOffset(loan.Block()),
 		})
