@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/rlhost/rlhost/internal/testkit"
 )
 
 func TestHostile_GarbageEndsItsSenderAlone(t *testing.T) {
@@ -179,14 +181,15 @@ func TestHostile_RequestsUnderWayAreNotEndedForNewcomers(t *testing.T) {
 			t.Errorf("a request under way: %v", err)
 		}
 	}
-	for answered := false; !answered; { // a request counts a moment longer than its client waits
+	testkit.Until(t, "a fresh client is answered", func() bool { // a request counts a moment longer than its client waits
 		c := dial(t, path)
+		defer c.Close()
 		err := c.Do(t.Context(), "echo", "x", nil, nil)
-		if answered = err == nil; !answered && code(t, err) != CodeBusy {
+		if err != nil && code(t, err) != CodeBusy {
 			t.Fatal(err)
 		}
-		_ = c.Close()
-	}
+		return err == nil
+	})
 }
 
 // pair returns a session over a pipe and its client's end, in a bubble: its time limits pass at once.
