@@ -237,7 +237,7 @@ func TestCUDA_ABuiltInLearnerIsRefused(t *testing.T) {
 func slow(t *testing.T) {
 	t.Helper()
 	if os.Getenv("RLHOST_LONG") == "" {
-		t.Skip("set RLHOST_LONG to run it")
+		t.Skip("takes long over the interpreter: make test-cuda runs it")
 	}
 	t.Parallel()
 }
