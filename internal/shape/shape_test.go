@@ -104,7 +104,7 @@ github.com/chewxy:              gpu/gorgonia
 github.com/ebitengine/purego:   gpu/cuda/driver gpu/cuda/fake
 `
 
-// Limits on size: they serve the reader, who has to hold it in mind. There is no lower one but sense.
+// Sizes that are worth a look. They are told (go test -v), and nothing is split, joined or embedded to satisfy one.
 const (
 	maxFileLines     = 500
 	maxFunctionLines = 60
@@ -113,7 +113,7 @@ const (
 	maxMethods       = 40
 )
 
-// maxLinesOf are smaller limits on packages: the program is flags and text, and work belongs to the packages below.
+// maxLinesOf are smaller sizes of packages: the program is flags and text, and work belongs to the packages below.
 var maxLinesOf = map[string]int{"cmd/rlhost": 2500}
 
 // source is one parsed file.
@@ -172,7 +172,7 @@ func runsBack(from, to string) bool {
 	return a != 0 && b != 0 && a <= b && !strings.HasPrefix(to, from+"/") && !strings.HasPrefix(from, to+"/")
 }
 
-func TestShape_PackagesAndTypesCanBeHeldInMind(t *testing.T) {
+func TestShape_TellsLargePackagesAndTypes(t *testing.T) {
 	t.Parallel()
 	type size struct{ files, lines int }
 	packages, methods := map[string]size{}, map[string]int{}
@@ -190,12 +190,12 @@ func TestShape_PackagesAndTypesCanBeHeldInMind(t *testing.T) {
 	}
 	for dir, n := range packages {
 		if most := cmp.Or(maxLinesOf[dir], maxPackageLines); n.files > maxPackageFiles || n.lines > most {
-			t.Errorf("%s has %d files and %d lines, at most %d and %d", dir, n.files, n.lines, maxPackageFiles, most)
+			t.Logf("%s has %d files and %d lines, more than %d or %d", dir, n.files, n.lines, maxPackageFiles, most)
 		}
 	}
 	for name, n := range methods {
 		if n > maxMethods {
-			t.Errorf("%s has %d methods, at most %d", name, n, maxMethods)
+			t.Logf("%s has %d methods, more than %d", name, n, maxMethods)
 		}
 	}
 }
@@ -272,14 +272,14 @@ func TestShape_PackagesHaveOneComment(t *testing.T) {
 	}
 }
 
-func TestShape_FilesAndFunctionsFitAScreen(t *testing.T) {
+func TestShape_TellsLongFilesAndFunctions(t *testing.T) {
 	t.Parallel()
 	for _, s := range sources(t) {
 		if s.generated {
 			continue
 		}
 		if s.lines > maxFileLines {
-			t.Errorf("%s has %d lines, at most %d", s.path, s.lines, maxFileLines)
+			t.Logf("%s has %d lines, more than %d", s.path, s.lines, maxFileLines)
 		}
 		for _, d := range s.file.Decls {
 			f, ok := d.(*ast.FuncDecl)
@@ -287,7 +287,7 @@ func TestShape_FilesAndFunctionsFitAScreen(t *testing.T) {
 				continue
 			}
 			if n := s.set.Position(f.End()).Line - s.set.Position(f.Pos()).Line + 1; n > maxFunctionLines {
-				t.Errorf("%s: %s has %d lines, at most %d", s.path, f.Name.Name, n, maxFunctionLines)
+				t.Logf("%s: %s has %d lines, more than %d", s.path, f.Name.Name, n, maxFunctionLines)
 			}
 		}
 	}
