@@ -49,6 +49,8 @@ type Payload struct {
 	Publishes bool
 	// Answers: the message is the request that it answers, with the same fields but for the policy that acted.
 	Answers bool
+	// AnsweredBy names the payload of the answers that the message asks for; empty if it asks for none.
+	AnsweredBy string
 	// Inline returns the values in the message itself, for people; nil if there are none.
 	Inline func(m *hostabi.Message) map[string]any
 }
@@ -61,15 +63,15 @@ const (
 
 // payloads has a row for each payload.
 var payloads = [...]Payload{
-	{Name: PayloadRequest, Fields: fieldsOfAct, OnLoan: true, Grantable: []string{trajectory.Action.String()}, Inline: func(m *hostabi.Message) map[string]any {
+	{Name: PayloadRequest, Fields: fieldsOfAct, OnLoan: true, AnsweredBy: PayloadActions, Grantable: []string{trajectory.Action.String()}, Inline: func(m *hostabi.Message) map[string]any {
 		return map[string]any{"t": m.T, "split": m.Split}
 	}},
 	{Name: PayloadActions, Fields: fieldsOfAct, OnLoan: true, Answers: true},
-	{Name: PayloadResets, Fields: fieldsOfBlock, OnLoan: true, Grantable: []string{trajectory.ResetParam.String()}, Inline: inlineOfBlock},
+	{Name: PayloadResets, Fields: fieldsOfBlock, OnLoan: true, AnsweredBy: PayloadParams, Grantable: []string{trajectory.ResetParam.String()}, Inline: inlineOfBlock},
 	{Name: PayloadParams, Fields: fieldsOfBlock, OnLoan: true, Answers: true},
-	{Name: PayloadRewards, Fields: fieldsOfBlock, OnLoan: true, Grantable: []string{trajectory.ShapedReward.String()}, Inline: inlineOfBlock},
+	{Name: PayloadRewards, Fields: fieldsOfBlock, OnLoan: true, AnsweredBy: PayloadShaped, Grantable: []string{trajectory.ShapedReward.String()}, Inline: inlineOfBlock},
 	{Name: PayloadShaped, Fields: fieldsOfBlock, OnLoan: true, Answers: true},
-	{Name: PayloadObserve, Fields: fieldsOfBlock, OnLoan: true, Grantable: []string{trajectory.Obs.String()}, Inline: inlineOfBlock},
+	{Name: PayloadObserve, Fields: fieldsOfBlock, OnLoan: true, AnsweredBy: PayloadObserved, Grantable: []string{trajectory.Obs.String()}, Inline: inlineOfBlock},
 	{Name: PayloadObserved, Fields: fieldsOfBlock, OnLoan: true, Answers: true},
 	{Name: PayloadTrajectory, Fields: "handle trajectory, split u32, policy_version u64", Block: true, Steps: true, Grantable: trajectory.GrantableNames()},
 	{Name: PayloadDataset, Fields: "handle dataset {index u64, count u32, zero u32, handles u64[count]}, policy_version u64", Block: true, Learned: true},

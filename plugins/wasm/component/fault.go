@@ -6,8 +6,17 @@ import (
 	"sync/atomic"
 
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/wasm"
 )
+
+// unanswered is the fault of a guest that returns from rl_slot without having answered the request that it was called with: who asked
+// would wait for ever.
+func unanswered(use string) error {
+	return &env.Fault{Kind: env.FaultOutput, Name: "component", Source: use, Call: hostabi.ExportSlot, Env: -1, Err: errUnanswered}
+}
+
+var errUnanswered = errors.New("it did not answer the request")
 
 // save keeps the state that a fault goes back to.
 func (g *guest) save() {
@@ -49,7 +58,7 @@ func (g *guest) failed(err error) bool {
 // is released.
 func (g *guest) faulted(err error) bool {
 	var fault *env.Fault
-	if !errors.As(err, &fault) || !fault.Poisons() {
+	if !errors.As(err, &fault) || !fault.Poisons() && !errors.Is(err, errUnanswered) {
 		return false
 	}
 	g.faults.Inc()

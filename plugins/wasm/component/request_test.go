@@ -94,6 +94,24 @@ func TestRequest_ComesAgainAfterAFault(t *testing.T) {
 	}
 }
 
+// A guest that returns without an answer, once or after more emits than a call may make, has a fault: who asked would wait for ever. The
+// request comes again, and a guest that never answers ends the run with its file and the call.
+func TestRequest_WithoutAnAnswerIsAFault(t *testing.T) {
+	once := actionAt(1) + asm.Load(0) + asm.Eqz + asm.If + asm.Void + actionAt(1) + asm.Const(1) + asm.Store(0) + asm.Const(0) + asm.Return + asm.End
+	x := ask(t, answering(once+passOn()), onPages, nil)
+	must(t, x.send(t))
+	if len(x.got) != 1 || x.g.faults.Value() != 1 {
+		t.Errorf("%d answers after %d faults, want one each", len(x.got), x.g.faults.Value())
+	}
+	x = ask(t, answering(""), onPages, nil)
+	err := x.send(t)
+	for _, says := range []string{"rl_slot", "did not answer the request", "guest.wasm", "restarted 3 times already (max_restarts)"} {
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("the run ends with %v, want %q in it", err, says)
+		}
+	}
+}
+
 // A guest that never gets through ends the run, instead of letting it wait.
 func TestRequest_EndsTheRunAfterTooManyFaults(t *testing.T) {
 	x := ask(t, answering(asm.Unreachable), onPages, nil)

@@ -19,6 +19,7 @@ type slot struct {
 	name     string
 	payload  core.Payload
 	looks    bool // at blocks
+	asked    bool // its messages are requests that the guest answers
 	columns  []hostabi.ManifestColumn
 	grants   []string // columns that the wires let it write, ascending
 	granted  []*lent  // the same
@@ -62,6 +63,8 @@ func (g *guest) newSlot(i int) (*slot, error) {
 		}
 		s.columns, s.looks = append(s.columns, c), true
 	}
+	answers := func(p hostabi.ManifestPort) bool { return p.Payload == s.payload.AnsweredBy }
+	s.asked = s.payload.AnsweredBy != "" && slices.ContainsFunc(g.manifest.Signals, answers)
 	for _, name := range g.host.Grants[s.name] {
 		declared := func(c hostabi.ManifestColumn) bool { return c.Name == name && c.Flags&hostabi.ColumnWrite != 0 }
 		if port.Flags&hostabi.PortBlocks != 0 || slices.ContainsFunc(s.columns, declared) {
@@ -95,6 +98,9 @@ func (g *guest) try(s *slot, m *hostabi.Message) bool {
 	err := g.present(s, m)
 	if err == nil {
 		err = g.run.Slot(s.index, s.message)
+	}
+	if err == nil && s.asked && !s.emitted {
+		err = unanswered(g.source.Use)
 	}
 	if err == nil && s.block != 0 && !s.emitted {
 		g.writeBack(s)

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	core "github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
@@ -221,7 +220,7 @@ func (x *WrapperInstance) Call() error {
 	err := x.run.Slot(uint32(x.wrapper.slot), x.message)
 	x.handling = false
 	if err == nil && !x.answered {
-		err = &env.Fault{Kind: env.FaultOutput, Name: "wrapper", Source: x.wrapper.asked.source.Use, Call: hostabi.ExportSlot, Env: -1, Err: errUnanswered}
+		err = unanswered(x.wrapper.asked.source.Use)
 	}
 	if err == nil {
 		return nil
@@ -231,8 +230,6 @@ func (x *WrapperInstance) Call() error {
 	}
 	return err
 }
-
-var errUnanswered = errors.New("it did not answer the request")
 
 // Close ends the guest; rl_stop is not called.
 func (x *WrapperInstance) Close() error { return x.run.Close() }
