@@ -22,7 +22,7 @@ func (p *program) onScreen(json bool) *program {
 		return p
 	}
 	next := *p
-	next.screen = runner.NewScreen(os.Stdout)
+	next.screen = runner.NewScreen(&lasting{out: os.Stdout})
 	next.out = next.screen
 	if p.err == os.Stderr && term.IsTerminal(int(os.Stderr.Fd())) {
 		next.err = next.screen
@@ -85,6 +85,8 @@ func (t *training) observe(e session.Event) {
 		t.resumed(&e)
 	case session.Started:
 		t.startLine(&e)
+	case session.Serving:
+		close(t.serving)
 	case session.Evaluated:
 		t.evaluated(&e)
 	case session.Failed:

@@ -150,6 +150,7 @@ func (s *pageScript) add(b *codeBlock) {
 	}
 	switch b.language {
 	case "text": // output, or a picture
+	case "ini": // the unit that TestService_TheUnitOfThePageWorks starts
 	case "toml":
 		s.file(name, s.base(b.text)+b.text)
 		s.say("exec rlhost validate %s", name)
@@ -245,7 +246,7 @@ func (s *pageScript) ours(command, verb string) {
 	s.say("exec %s%s", command, flags)
 	if verb == "stop" {
 		s.job = false
-		s.say("ends job%d 130", s.jobs)
+		s.say("ends job%d 0", s.jobs)
 	}
 }
 

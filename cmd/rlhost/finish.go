@@ -45,12 +45,13 @@ type endEvent struct {
 // reasonAborted is the reason of an end that no component gives.
 const reasonAborted = "aborted"
 
-// verdict is what the program exits with after a run that came to its end. A state that could not be saved counts first.
+// verdict is what the program exits with after a run that came to its end. A state that could not be saved counts first. To be
+// told to end, by rlhost stop or SIGTERM, is no failure.
 func (t *training) verdict(ctx context.Context, r *session.Result) error {
 	if r.SaveErr != nil {
 		return fail(exitFailed, fmt.Errorf("the run's last state is lost: %w", r.SaveErr))
 	}
-	if r.Reason == component.StopInterrupted || ctx.Err() != nil {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errTerminated) {
 		return said(exitInterrupted, errInterrupted)
 	}
 	if r.Evaluation == nil {
@@ -94,7 +95,7 @@ func (t *training) endFailed(err error) {
 		return
 	}
 	end := t.endOf(string(session.Broken))
-	if errors.Is(err, errInterrupted) {
+	if errors.Is(err, errInterrupted) || errors.Is(err, errTerminated) {
 		end.Reason = string(component.StopInterrupted)
 	}
 	end.Error = message(err)
@@ -111,6 +112,17 @@ func (t *training) parting() {
 	if t.command.JSON && !t.ended.Swap(true) {
 		_ = t.encode(t.endOf(reasonAborted))
 	}
+}
+
+// endedBy is what the program exits with where a request to end came before there was a result. What was required is not reached.
+func (t *training) endedBy(cause error) error {
+	if !errors.Is(cause, errTerminated) {
+		return said(exitInterrupted, errInterrupted)
+	}
+	if err := t.require.judge(nil); err != nil {
+		return err
+	}
+	return said(exitOK, errTerminated)
 }
 
 func number(x float64) *float64 {

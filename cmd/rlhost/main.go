@@ -67,7 +67,7 @@ func (c *commandLine) Help() string {
   rlhost status                    how is the run that is going on?
   rlhost swap rollout new.wasm     replace its environment meanwhile
 
-Exit codes: 0 ok, 1 the run failed, 2 usage, 3 the pipeline file is invalid, 4 a check failed, 5 a plugin cannot be
+Exit codes: 0 ok, also after rlhost stop and SIGTERM, 1 the run failed, 2 usage, 3 the pipeline file is invalid, 4 a check failed, 5 a plugin cannot be
 used, 6 --require was not reached, 130 interrupted.`
 }
 

@@ -287,7 +287,7 @@ func (j *subject) wrote(step, what, reason string) {
 func (j *subject) stop() {
 	j.t.Helper()
 	j.do(control.VerbStop, control.StopRequest{}, nil)
-	j.ends(exitInterrupted)
+	j.ends(exitOK)
 	j.nothingLeft()
 }
 

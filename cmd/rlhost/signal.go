@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -19,48 +20,71 @@ const partingTime = 200 * time.Millisecond
 // process group, so the child gets two.
 const oneRequest = 100 * time.Millisecond
 
-// interruptible returns a context that the first Ctrl-C ends, or another polite request to end. The second ends the
-// process, after parting has said what there is to say.
-func (p *program) interruptible(parting func()) (ctx context.Context, stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
+// errTerminated is the cause of a context that SIGTERM has ended: the run is to end, and that is no failure.
+var errTerminated = errors.New("asked to end (SIGTERM)")
+
+// onSignals says what a command does on signals.
+type onSignals struct {
+	parting func() // what there is to say before a second request ends the process
+	hangup  func() // what SIGHUP does in a process without a terminal; nil: the same as an interrupt
+}
+
+// interruptible returns a context that the first Ctrl-C ends, or another polite request to end. The second ends the process.
+// The context's cause is errTerminated after SIGTERM, else errInterrupted.
+func (p *program) interruptible(do onSignals) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
 	wanted := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // nohup
+	stopHangups := func() {}
+	switch {
+	case signal.Ignored(syscall.SIGHUP): // nohup
+	case do.hangup != nil && !term.IsTerminal(int(os.Stdin.Fd())):
+		stopHangups = onHangup(do.hangup)
+	default: // its terminal has gone
 		wanted = append(wanted, syscall.SIGHUP)
 	}
 	signal.Notify(signals, wanted...)
-	go func() {
-		if _, ok := <-signals; !ok {
-			return
-		}
-		if p.screen == nil && p.err == os.Stderr && term.IsTerminal(int(os.Stderr.Fd())) {
-			fmt.Fprintln(p.err) // leave the line with the terminal's ^C in it
-		}
-		p.tell(slog.LevelWarn, "rlhost: ", "interrupted; saving at the next dataset boundary (Ctrl-C again to stop at once)")
-		cancel()
-		if !again(signals) {
-			return
-		}
-		said := make(chan struct{})
-		go func() {
-			defer close(said)
-			parting()
-		}()
-		select {
-		case <-said:
-		case <-time.After(partingTime):
-		}
-		os.Exit(exitInterrupted)
-	}()
+	go p.awaitRequests(signals, cancel, do.parting)
 	return ctx, func() {
+		stopHangups()
 		signal.Stop(signals)
 		close(signals)
-		cancel()
+		cancel(nil)
 	}
 }
 
-// again waits for another request to end. It returns false when nobody waits for one any more.
-func again(signals <-chan os.Signal) bool {
+// awaitRequests takes the first request to end, which ends the context, and the second, which ends the process.
+func (p *program) awaitRequests(signals <-chan os.Signal, cancel context.CancelCauseFunc, parting func()) {
+	first, ok := <-signals
+	if !ok {
+		return
+	}
+	if p.screen == nil && isTerminal(p.err) {
+		fmt.Fprintln(p.err) // leave the line with the terminal's ^C in it
+	}
+	why, again := errInterrupted, "Ctrl-C again to stop at once"
+	if first == syscall.SIGTERM {
+		why, again = errTerminated, "once more to stop at once"
+	}
+	p.tell(slog.LevelWarn, "rlhost: ", "%v; saving at the next dataset boundary (%s)", why, again)
+	cancel(why)
+	if !repeated(signals) {
+		return
+	}
+	said := make(chan struct{})
+	go func() {
+		defer close(said)
+		parting()
+	}()
+	select {
+	case <-said:
+	case <-time.After(partingTime):
+	}
+	os.Exit(exitInterrupted)
+}
+
+// repeated waits for another request to end. It returns false when nobody waits for one any more.
+func repeated(signals <-chan os.Signal) bool {
 	for first := time.Now(); ; {
 		if _, ok := <-signals; !ok {
 			return false
@@ -68,5 +92,20 @@ func again(signals <-chan os.Signal) bool {
 		if time.Since(first) > oneRequest {
 			return true
 		}
+	}
+}
+
+// onHangup calls fn for each SIGHUP, one after the other, until the function that it returns is called.
+func onHangup(fn func()) (stop func()) {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	go func() {
+		for range hangups {
+			fn()
+		}
+	}()
+	return func() {
+		signal.Stop(hangups)
+		close(hangups)
 	}
 }

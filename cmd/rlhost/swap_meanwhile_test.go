@@ -212,7 +212,7 @@ func TestSwapMeanwhile_Stopping(t *testing.T) {
 	if err := j.answer(stop); err != nil || stopped.Checkpoint == nil {
 		t.Errorf("stop: %v %+v", err, stopped)
 	}
-	j.ends(exitInterrupted)
+	j.ends(exitOK)
 	j.nothingLeft()
 	want := oldVersion
 	if err == nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/cmd/rlhost/results"
+	"github.com/rlhost/rlhost/core/ipc"
 	"github.com/rlhost/rlhost/pipeline/export"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/session"
@@ -16,13 +17,14 @@ import (
 )
 
 type trainCommand struct {
-	Pipeline string   `arg:"" optional:"" help:"Pipeline file; default ./pipeline.toml."`
-	Set      []string `placeholder:"KEY=VALUE" sep:"none" help:"Override a key of the file, such as component.learner.epochs=4. May be repeated."`
-	Fresh    bool     `xor:"start,seeds" help:"Start a new run. This is the default: no run is ever resumed unasked."`
-	Resume   string   `xor:"start" placeholder:"RUN" help:"Go on with a run from its latest checkpoint, with its own pipeline."`
-	InitFrom string   `xor:"start,seeds" placeholder:"RUN" help:"Start a new run from the weights of an old one, or of a .safetensors file with names as in an export."`
-	Reset    []string `placeholder:"PART" enum:"optimizer,value,normalizer" help:"With --init-from: what to begin anew: optimizer, value (and with it the optimizer), normalizer."`
-	Policy   string   `placeholder:"NAME" help:"Leading policy, that stop rules, the best checkpoint and the evaluation are about; default run.policy, else the only one that is learned, else main."`
+	Pipeline      string   `arg:"" optional:"" help:"Pipeline file; default ./pipeline.toml."`
+	Set           []string `placeholder:"KEY=VALUE" sep:"none" help:"Override a key of the file, such as component.learner.epochs=4. May be repeated."`
+	Fresh         bool     `xor:"start,seeds" help:"Start a new run. This is the default: no run is ever resumed unasked."`
+	Resume        string   `xor:"start" placeholder:"RUN" help:"Go on with a run from its latest checkpoint, with its own pipeline."`
+	ResumeOrStart bool     `xor:"start,seeds" help:"Go on with the newest run of the file's name, with its own pipeline; begin one where there is none, and do nothing where that has come to its end. For service managers."`
+	InitFrom      string   `xor:"start,seeds" placeholder:"RUN" help:"Start a new run from the weights of an old one, or of a .safetensors file with names as in an export."`
+	Reset         []string `placeholder:"PART" enum:"optimizer,value,normalizer" help:"With --init-from: what to begin anew: optimizer, value (and with it the optimizer), normalizer."`
+	Policy        string   `placeholder:"NAME" help:"Leading policy, that stop rules, the best checkpoint and the evaluation are about; default run.policy, else the only one that is learned, else main."`
 	runsFlag
 	Seeds   string `xor:"seeds" placeholder:"LIST" help:"Train each of these seeds, such as 0-9 or 1,3,8-10, and sum up. A new set begins; --resume goes on with one, and adds those that it lacks."`
 	Jobs    int    `placeholder:"N" help:"With --seeds: trainings at a time; default one for each processor."`
@@ -33,11 +35,13 @@ type trainCommand struct {
 // Help shows how train is called.
 func (c *trainCommand) Help() string {
 	return `RUN is a folder, a name such as cartpole (its newest run), cartpole/3, or latest. Ctrl-C saves a checkpoint at the next
-dataset boundary and ends; Ctrl-C again ends at once.
+dataset boundary and ends with 130; Ctrl-C again ends at once. SIGTERM saves and ends with 0, as rlhost stop does. SIGHUP
+reloads the file; where standard input is a terminal it means that this is gone, and ends as Ctrl-C does.
 
   rlhost train
   rlhost train my.toml --set run.seed=2 --set component.learner.epochs=4
   rlhost train --resume cartpole
+  rlhost train --resume-or-start
   rlhost train --seeds 0-9 --require 'return>=475'
   rlhost train --resume cartpole/4 --seeds 0-19
   rlhost train --init-from cartpole/3 --reset optimizer,value`
@@ -53,12 +57,14 @@ type training struct {
 	parts   *graph.Parts
 	records *session.Records
 	session atomic.Pointer[session.Session] // nil until it has begun
+	serving chan struct{}                   // closed when it runs
 	ended   atomic.Bool                     // the end event has been printed
+	manager *ipc.Manager                    // that started this process as a service, or nil
 }
 
 // Run trains.
 func (c *trainCommand) Run(p *program) error {
-	t := &training{program: p, command: c, started: time.Now(), records: &session.Records{}}
+	t := &training{program: p, command: c, started: time.Now(), records: &session.Records{}, serving: make(chan struct{})}
 	var err error
 	if t.require, err = parseRequirement(c.Require); err != nil {
 		return fail(exitUsage, err)
@@ -72,14 +78,17 @@ func (c *trainCommand) Run(p *program) error {
 	if s, err := t.openSet(); s != nil || err != nil {
 		return t.trainSeeds(s, err)
 	}
-	t.program = p.onScreen(c.JSON)
-	t.program = t.program.recording(t.records)
+	if t.manager, err = ipc.FindManager(); err != nil {
+		return fail(exitUsage, err)
+	}
+	t.program = p.onScreen(c.JSON).outlasting().recording(t.records)
 	t.parts, t.engines = builtin.New(builtin.Options{Log: t.logger(), Output: t.output(), Compiler: compilerCommand})
-	ctx, stop := t.interruptible(t.parting)
+	ctx, stop := t.interruptible(onSignals{parting: t.parting, hangup: t.reload})
 	defer stop()
+	defer context.AfterFunc(ctx, func() { _ = t.manager.Stopping("saving") })() // attend finds out where nobody listens
 	err = t.train(ctx)
-	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		err = fail(exitInterrupted, errInterrupted)
+	if cause := context.Cause(ctx); cause != nil && (errors.Is(err, context.Canceled) || errors.Is(err, cause)) {
+		err = t.endedBy(cause)
 	}
 	if s := t.session.Load(); s != nil {
 		err = t.also(err, s.Close())
@@ -91,10 +100,14 @@ func (c *trainCommand) Run(p *program) error {
 
 func (t *training) train(ctx context.Context) error {
 	s, err := t.open(ctx)
+	if done := (*doneError)(nil); errors.As(err, &done) {
+		return t.reportDone(done)
+	}
 	if err != nil {
 		return t.told(err)
 	}
 	t.session.Store(s)
+	defer t.attended()()
 	r, err := s.Run(ctx)
 	if r == nil {
 		return err
@@ -120,6 +133,16 @@ func (t *training) open(ctx context.Context) (*session.Session, error) {
 	var err error
 	if o.Graph, _, err = t.readGraph(cmp.Or(t.command.Pipeline, results.DefaultPipeline), t.command.Set, t.parts); err != nil {
 		return nil, err
+	}
+	if t.command.ResumeOrStart {
+		run, err := newestOf(o.Graph)
+		if err != nil {
+			return nil, err
+		}
+		if run != nil {
+			o.Graph, o.Sets = nil, nil // the run's own pipeline has them, and what has been changed since
+			return session.Resume(ctx, run, o)
+		}
 	}
 	if t.command.InitFrom != "" {
 		if strings.HasSuffix(t.command.InitFrom, export.Safetensors.Suffix()) {

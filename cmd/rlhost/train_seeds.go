@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -70,8 +71,8 @@ func (t *training) trainSeeds(set *runs.Set, err error) error {
 	if err != nil {
 		return err
 	}
-	t.program = t.onScreen(t.command.JSON)
-	ctx, stop := t.interruptible(func() {})
+	t.program = t.onScreen(t.command.JSON).outlasting()
+	ctx, stop := t.interruptible(onSignals{parting: func() {}})
 	defer stop()
 	jobs := cmp.Or(t.command.Jobs, runtime.GOMAXPROCS(0))
 	view := &seeds.View{Out: t.out, Set: set, Terminal: t.screen != nil, Size: screenSize, JSON: t.command.JSON}
@@ -84,7 +85,7 @@ func (t *training) trainSeeds(set *runs.Set, err error) error {
 	}
 	if ctx.Err() != nil {
 		t.notice("to go on: rlhost train --resume %s", set.Dir)
-		return said(exitInterrupted, errInterrupted)
+		return t.endedBy(context.Cause(ctx))
 	}
 	return t.judge(&info, set.Dir)
 }

@@ -48,6 +48,10 @@ type Info struct {
 	Policies map[string]json.RawMessage `json:"policies,omitempty"`
 	// Left has the newest version of each policy that was learned and was removed, by its name: versions continue should it come back.
 	Left map[string]uint64 `json:"left_policy_versions,omitempty"`
+	// File is the pipeline file that the run was begun with, and Sets what overrode its keys: what a reload without a file reads.
+	// Empty in runs of older versions.
+	File string   `json:"file,omitempty"`
+	Sets []string `json:"sets,omitempty"`
 	// Python is the interpreter that Gymnasium's environments were played with; empty where there are none.
 	Python  string     `json:"python,omitempty"`
 	Started time.Time  `json:"started"`

@@ -19,6 +19,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/files"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline/runs"
@@ -224,6 +225,9 @@ func (t *Trainer) process(ctx context.Context, args []string, r *runs.SeedRun, n
 	}
 	if last.Event != "end" {
 		return errors.New("the training said nothing of its end")
+	}
+	if last.Reason == string(component.StopInterrupted) { // by rlhost stop, which is no failure of the training
+		return errors.New("it was stopped before its end")
 	}
 	r.State, r.Reason, r.EnvSteps, r.WallSeconds = runs.Ended, last.Reason, last.EnvSteps, last.WallSeconds
 	r.Return, r.Deterministic, r.ParamsHash = last.Return, last.Deterministic, last.ParamsHash

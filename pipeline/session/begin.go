@@ -262,7 +262,14 @@ func (s *Session) describe() error {
 	if err := s.run.Lead(s.policy.Name); err != nil {
 		return err
 	}
+	file, err := filepath.Abs(s.graph.File)
+	if err != nil {
+		return err
+	}
 	err = s.run.Update(func(i *runs.Info) {
+		if !s.resumed {
+			i.File, i.Sets = file, s.o.Sets
+		}
 		i.Rlhost, i.Seed, i.Mode, i.Kernel, i.Plugins = hostabi.Release, e.Seed, e.Mode, e.Kernels, hashes
 		i.Python = interpreterOf(s.graph)
 		i.Env, i.Outcome = s.graph.Env(s.policy.Env).Table.Use, nil

@@ -11,7 +11,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
-// Event is something that happens in a training: Warned, Unfinished, Resumed, Started, Saved, Evaluated or Failed. Observers run on
+// Event is something that happens in a training: Warned, Unfinished, Resumed, Started, Serving, Saved, Evaluated or Failed. Observers run on
 // the goroutine that it happens on, and must not wait for the training.
 type Event interface{ event() }
 
@@ -55,6 +55,9 @@ type Started struct {
 	Policy   string            // the leading one
 	Learned  []string          // all that are learned
 }
+
+// Serving says that the run answers commands, if it takes any, and makes its first steps now.
+type Serving struct{}
 
 // Saved says that a checkpoint was taken at a dataset boundary, or could not be.
 type Saved struct {
@@ -104,6 +107,8 @@ func (Unfinished) event() {}
 func (Resumed) event() {}
 
 func (Started) event() {}
+
+func (Serving) event() {}
 
 func (Saved) event() {}
 

@@ -108,6 +108,7 @@ func (s *Session) build(ctx context.Context) (err error) {
 func (s *Session) Run(ctx context.Context) (*Result, error) {
 	s.serve()
 	s.evaluator = newEvaluator(s)
+	s.tell(Serving{})
 	reason, err := s.pipeline.Run(ctx)
 	err = errors.Join(err, s.evaluator.stop())
 	if s.commands != nil {
