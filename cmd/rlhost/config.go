@@ -109,6 +109,9 @@ func (c *validateCommand) look(p *program, file string, parts *graph.Parts) erro
 	if err != nil {
 		return err
 	}
+	if _, err := session.Leading(g); err != nil {
+		return p.told(err)
+	}
 	forecast := ""
 	if !c.Offline && !(c.DenyWarnings && len(warnings) > 0) {
 		needs, more, err := loading.Check(context.Background(), g, parts)

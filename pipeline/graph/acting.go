@@ -74,6 +74,32 @@ func (c *actingChecker) acting() {
 	for i := range c.graph.Components {
 		c.gathersNothing(&c.graph.Components[i])
 	}
+	c.oneLearnerEach()
+}
+
+// CodeWhich is the code of pipelines that do not say which policy is meant, or let several learn the same one.
+const CodeWhich = "E043"
+
+// oneLearnerEach rejects a policy that several instances learn: each would have weights of its own.
+func (c *actingChecker) oneLearnerEach() {
+	by := map[string]*Component{}
+	for i := range c.graph.Components {
+		x := &c.graph.Components[i]
+		if !x.Learns() {
+			continue
+		}
+		if x.Count > 1 {
+			at := x.policyAt()
+			if n := x.key("count"); n != nil {
+				at = n.val
+			}
+			c.Add(CodeWhich, at, "use count = 1 for learners", "component %q has %d instances, which would learn policy %q apart", x.Name, x.Count, x.Policy)
+		}
+		if other := by[x.Policy]; other != nil {
+			c.Add(CodeWhich, x.policyAt(), "give each a policy of its own, or leave one out", "components %q and %q both learn policy %q", other.Name, x.Name, x.Policy)
+		}
+		by[x.Policy] = x
+	}
 }
 
 // gathersNothing rejects what gathers rows of a policy and gets none, where others do.

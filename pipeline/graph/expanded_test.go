@@ -98,6 +98,18 @@ slot = "runner.on_trajectories"
 mode = "queue"
 depth = 64
 on_full = "block"
+[[wire]]
+signal = "extra.obs_ready"
+slot = "inference.act"
+mode = "queue"
+depth = 64
+on_full = "block"
+[[wire]]
+signal = "inference.actions"
+slot = "extra.on_actions"
+mode = "reply"
+depth = 64
+on_full = "block"
 `
 	// A runner of another kind has none of the preset's keys and slots, so its wires do not fit any more.
 	_, problems := graph.Parse("x.toml", []byte(text), graph.ParseOptions{Parts: graphtest.Standard()})
@@ -126,8 +138,8 @@ on_full = "block"
 			t.Errorf("expanded form lacks\n%s\nin\n%s", want, g.Expanded())
 		}
 	}
-	if n := len(g.Wires); n != 9 {
-		t.Errorf("%d wires, want the preset's 8 and 1", n)
+	if n := len(g.Wires); n != 11 {
+		t.Errorf("%d wires, want the preset's 8 and 3", n)
 	}
 }
 

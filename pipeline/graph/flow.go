@@ -24,6 +24,66 @@ func (c *flowChecker) flow() {
 	for i := range c.graph.Wires {
 		c.shallow(&c.graph.Wires[i])
 	}
+	for i := range c.graph.Components {
+		c.unanswered(&c.graph.Components[i])
+	}
+}
+
+// codeUnanswered is the code of questions that nobody answers: who asks would wait for ever.
+const codeUnanswered = "E088"
+
+// unanswered rejects components that ask and get no answer: one that runs environments and whose signal leads nowhere, and any
+// whose question reaches one that has to answer, or none but such, and is not wired back.
+func (c *flowChecker) unanswered(x *Component) {
+	for _, port := range x.Manifest.Signals {
+		answer := component.AnswerTo(port.Payload)
+		if answer == "" {
+			continue
+		}
+		signal, back := component.Qualified(x.Name, port.Name), c.slotFor(x, answer)
+		var asked, silent []*Wire
+		for i := range c.graph.Wires {
+			w := &c.graph.Wires[i]
+			if w.From != x.Name || w.Signal != port.Name {
+				continue
+			}
+			asked = append(asked, w)
+			if !c.answers(w.To, x.Name, answer) {
+				silent = append(silent, w)
+			}
+		}
+		if len(silent) < len(asked) { // others only watch
+			silent = slices.DeleteFunc(silent, func(w *Wire) bool { return !c.mustAnswer(w) })
+		}
+		switch {
+		case len(asked) == 0 && x.Flow.Envs > 0:
+			c.Add(codeUnanswered, x.table.key, fmt.Sprintf("wire %q to a component that answers, and its %s back to %q; or do not ask", signal, answer, back),
+				"nobody answers %q: it is not wired, and %q would wait for ever", signal, x.Name)
+		case len(silent) > 0:
+			c.Add(codeUnanswered, silent[0].SlotAt, fmt.Sprintf(`wire the signal of %q with %s to %q, with mode = "reply"`, silent[0].To, answer, back),
+				"%q asks %q, and gets no answer: no wire leads back to %q, and it would wait for ever", signal, silent[0].To, back)
+		}
+	}
+}
+
+// mustAnswer reports whether who gets a question by a wire has to answer it whoever else does.
+func (c *flowChecker) mustAnswer(w *Wire) bool {
+	return w.Mode == bus.Queue || w.Payload == component.PayloadRequest && c.graph.Component(w.To).Policy != ""
+}
+
+// answers reports whether a component sends another one a payload.
+func (c *flowChecker) answers(from, to, payload string) bool {
+	return slices.ContainsFunc(c.graph.Wires, func(w Wire) bool { return w.From == from && w.To == to && w.Payload == payload })
+}
+
+// slotFor names the slot of a component for a payload.
+func (c *flowChecker) slotFor(x *Component, payload string) string {
+	for _, port := range x.Manifest.Slots {
+		if port.Payload == payload {
+			return component.Qualified(x.Name, port.Name)
+		}
+	}
+	return x.Name
 }
 
 // blocks is how many blocks of one instance are in circulation.

@@ -30,6 +30,8 @@ func Parse(file string, src []byte, o ParseOptions) (*Graph, Problems) {
 	(&actingChecker{c, map[string]bool{}}).acting()
 	if !c.failed(0) {
 		(&flowChecker{c}).flow()
+	}
+	if !c.failed(0) {
 		c.unwired()
 	}
 	if c.failed(0) {

@@ -108,7 +108,7 @@ func (c *change) make(ctx context.Context) error {
 	began := time.Now()
 	c.at("checking")
 	c.say("checking")
-	if err := c.leads(); err != nil {
+	if err := c.trainable(); err != nil {
 		return err
 	}
 	t, err := c.prepare(ctx)
@@ -143,25 +143,22 @@ func (c *change) make(ctx context.Context) error {
 	return c.commit(ctx, t, before)
 }
 
-// leads refuses a change after which another policy would lead, or nobody would learn the leading one: what the run has saved and
-// judged is about that.
-func (c *change) leads() error {
+// trainable refuses a change to a pipeline that no training would begin with, and one after which another policy would lead: what
+// the run has saved and judged is about that.
+func (c *change) trainable() error {
+	if err := c.next.Computable(c.Parts, graph.CodeDevice).Err(); err != nil {
+		return err
+	}
 	if c.Policy == "" {
 		return nil
 	}
-	e := bad("policy %q leads this run", c.Policy)
 	p, _, err := learned(c.next, cmp.Or(c.next.Run.Policy, c.Policy))
-	switch {
-	case err != nil:
-		e.Reason += ", and then nobody would learn it"
-		e.Help = "keep its learner; to train another policy, stop the run and go on with it: rlhost train --resume " + c.Run.ID() + " --policy NAME"
-	case p.Name != c.Policy:
-		e.Reason += fmt.Sprintf(", and `policy` in [run] would make it %q", p.Name)
-		e.Help = fmt.Sprintf("leave that out, or add --set run.policy=%s; for the other one stop the run, and go on with it: "+
-			"rlhost train --resume %s --policy %s", c.Policy, c.Run.ID(), p.Name)
-	default:
-		return nil
+	if err != nil || p.Name == c.Policy {
+		return err
 	}
+	e := bad("policy %q leads this run, and `policy` in [run] would make it %q", c.Policy, p.Name)
+	e.Help = fmt.Sprintf("leave that out, or add --set run.policy=%s; for the other one stop the run, and go on with it: "+
+		"rlhost train --resume %s --policy %s", c.Policy, c.Run.ID(), p.Name)
 	return e
 }
 

@@ -126,35 +126,21 @@ func learned(g *graph.Graph, name string) (p *graph.Policy, learner string, err 
 const mainPolicy = "main"
 
 func whichPolicy(g *graph.Graph, reason, help string) error {
-	return &Error{Kind: Config, Err: fmt.Errorf("%s: error[E043]: %s\n  help: %s", g.File, reason, help)}
+	return &Error{Kind: Config, Err: graph.Problems{{Code: graph.CodeWhich, File: g.File, Message: reason, Help: help}}}
 }
 
-// oneLearnerEach rejects graphs in which two instances learn a policy: each would have weights of its own.
-func oneLearnerEach(g *graph.Graph) error {
-	by := map[string]string{}
-	for i := range g.Components {
-		c := &g.Components[i]
-		if c.Kind != players.KindLearner {
-			continue
-		}
-		if c.Count != 1 {
-			return whichPolicy(g, fmt.Sprintf("component %q has %d instances, which would learn policy %q apart", c.Name, c.Count, c.Policy),
-				"use count = 1 for learners")
-		}
-		if other, taken := by[c.Policy]; taken {
-			return whichPolicy(g, fmt.Sprintf("components %q and %q both learn policy %q", other, c.Name, c.Policy),
-				"give each a policy of its own, or leave one out")
-		}
-		by[c.Policy] = c.Name
+// Leading returns the name of the policy that a training of a pipeline is about. An error says why there is none: then neither a
+// training begins nor a running job becomes that pipeline.
+func Leading(g *graph.Graph) (policy string, err error) {
+	p, _, err := learned(g, "")
+	if err != nil {
+		return "", err
 	}
-	return nil
+	return p.Name, nil
 }
 
 // findLeading finds the leading policy and its learner.
 func (s *Session) findLeading() (err error) {
-	if err := oneLearnerEach(s.graph); err != nil {
-		return err
-	}
 	if s.o.Policy != "" { // from here on it is the pipeline's own, in the run's folder too
 		named := *s.graph
 		named.Run.Policy = s.o.Policy

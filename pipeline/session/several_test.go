@@ -389,7 +389,6 @@ func TestSeveral_MetricsOfOthersHaveTheirNames(t *testing.T) {
 // Which policy leads is never guessed, and each has one learner.
 func TestSeveral_ALeadingPolicyIsNamedOrRefused(t *testing.T) {
 	s := newTrainer(t)
-	alone, _, _ := strings.Cut(duet, "[component.rollout_b]")
 	nameless := strings.NewReplacer("[policy.main]", "[policy.red]\nenv = \"cartpole\"\n[policy.main]").Replace(duet)
 	nameless = strings.Replace(nameless, "[component.learner]\n", "[component.learner]\npolicy = \"red\"\n", 1)
 	nameless = strings.Replace(nameless, "[component.batcher]\n", "[component.inference]\npolicy = \"red\"\n[component.batcher]\n", 1)
@@ -402,8 +401,6 @@ func TestSeveral_ALeadingPolicyIsNamedOrRefused(t *testing.T) {
 		{what: "two, neither is main", file: nameless, want: []string{"several policies are learned, and none of them leads", "red, rival"}},
 		{what: "an unknown one", file: duet, name: "mian", want: []string{`the pipeline has no policy "mian"`, "learned are: main, rival"}},
 		{what: "one that nobody learns", file: nameless, name: "main", want: []string{`no learner learns policy "main"`, "learned are: red, rival"}},
-		{what: "two learners of one", file: duet, sets: []string{"component.learner_b.policy=main", "component.inference_b.policy=main"}, want: []string{`components "learner" and "learner_b" both learn policy "main"`}},
-		{what: "two instances", file: alone, sets: []string{"component.learner.count=2"}, want: []string{`component "learner" has 2 instances`, "count = 1"}},
 	} {
 		o := s.options()
 		o.Graph, o.Policy = s.graph(c.file, c.sets...), c.name
