@@ -13,9 +13,9 @@ def main():
     import envpool
     import numpy as np
 
-    def alternating(envs):
-        """Every environment gets 0 and 1 in turn, as `rlhost bench` does it, so that episodes last."""
-        return itertools.cycle([(np.arange(envs, dtype=np.int32) + i) % 2 for i in range(2)])
+    def drawn(envs):
+        """Random actions, made before they are taken, as those of `rlhost bench` are."""
+        return itertools.cycle(np.random.default_rng(1).integers(2, size=(512, envs), dtype=np.int32))
 
     def make(envs, batch):
         return envpool.make("CartPole-v1", env_type="gymnasium", num_envs=envs, batch_size=batch, num_threads=1, seed=1)
@@ -23,14 +23,14 @@ def main():
     for envs in args.envs:
         env = make(envs, envs)
         env.reset()
-        actions = alternating(envs)
+        actions = drawn(envs)
         best, median = report.rates(lambda: env.step(next(actions)), envs, args.seconds)
         report.emit(peer="envpool", mode="sync", envs=envs, best_env_steps_per_s=best, median_env_steps_per_s=median)
         env.close()
 
     envs = max(args.envs)
     env = make(envs, envs // 2)
-    actions = alternating(envs // 2)
+    actions = drawn(envs // 2)
     env.async_reset()
 
     def step():

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,6 +24,7 @@ type benchCommand struct {
 func (c *benchCommand) Help() string {
 	return `Env steps per second of one processor, of several agents those of all that act: alone is the environment's own step, through
 the bus has blocks, checks and messages with it, native Go is the same arithmetic without a sandbox, where there is such a version.
+All take the same random actions; drawing them is in the time on the bus alone.
 
   rlhost bench cartpole@1
   rlhost bench my.wasm --envs 1024 --seconds 5`
@@ -65,27 +67,33 @@ func (c *benchCommand) Run(p *program) error {
 	return nil
 }
 
-// nativeCartPole steps CartPole as Go code in this process: what a guest's speed is compared with.
+// nativeCartPole steps CartPole as Go code in this process: what a guest's speed is compared with. Its actions are random, and drawn
+// outside of the time, as those of the guest are.
 func nativeCartPole(envs int) func(d time.Duration) (float64, error) {
 	batch := cartpole.NewBatch(envs, cartpole.DefaultMaxSteps)
 	obs, final := make([]float32, envs*cartpole.ObsDim), make([]float32, envs*cartpole.ObsDim)
-	action, reward, flags := make([]int32, envs), make([]float32, envs), make([]byte, 2*envs)
-	seeds := make([]uint64, envs)
-	for i := range seeds {
-		seeds[i] = env.Seed(1, i)
-	}
-	batch.Reset(seeds, obs)
+	actions, reward, flags := make([]int32, env.DriverRows*envs), make([]float32, envs), make([]byte, 2*envs)
+	words := make([]uint64, envs)
+	env.Seeds(words, bench.Seed, 0)
+	batch.Reset(words, obs)
+	step := uint64(0)
 	return func(d time.Duration) (float64, error) {
-		steps, started := 0, time.Now()
-		for time.Since(started) < d {
-			for range 256 {
-				for i := range action {
-					action[i] = int32((steps + i) & 1)
+		steps, stepped := 0, time.Duration(0)
+		for stepped < d {
+			for row := range slices.Chunk(actions, envs) {
+				env.Seeds(words, env.RandomActions(bench.Seed, step), 0)
+				for i, word := range words {
+					row[i] = int32(word >> 63)
 				}
-				batch.Step(action, obs, reward, flags[:envs], flags[envs:], final)
+				step++
+			}
+			started := time.Now()
+			for row := range slices.Chunk(actions, envs) {
+				batch.Step(row, obs, reward, flags[:envs], flags[envs:], final)
 				steps++
 			}
+			stepped += time.Since(started)
 		}
-		return float64(steps*envs) / time.Since(started).Seconds(), nil
+		return float64(steps*envs) / stepped.Seconds(), nil
 	}
 }

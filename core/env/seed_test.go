@@ -14,3 +14,15 @@ func TestSeed_NeighbouringRunsShareNoStream(t *testing.T) {
 		}
 	}
 }
+
+func TestSeeds_AreThoseOfSeed(t *testing.T) {
+	to := make([]uint64, 100)
+	for _, first := range []int{0, 1, 1 << 20} {
+		Seeds(to, 7, first)
+		for i, got := range to {
+			if want := Seed(7, first+i); got != want {
+				t.Fatalf("environment %d: %#x, want %#x", first+i, got, want)
+			}
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/rlhost/rlhost/hostabi"
@@ -82,6 +83,9 @@ func (t Trajectory) checkStep(row int, mode hostabi.Autoreset) (ended Ended, env
 
 // checkEnded checks a row of columns for the environments whose episode has ended in a step.
 func (t Trajectory) checkEnded(columns []uint8, row, step int) (env int, err error) {
+	if len(columns) == 0 {
+		return -1, nil
+	}
 	terminated, truncated := t.Row(Terminated, step).Data, t.Row(Truncated, step).Data
 	for _, c := range columns {
 		final, whose := t.at(c, row), &t.Schema.columns[c]
@@ -89,20 +93,30 @@ func (t Trajectory) checkEnded(columns []uint8, row, step int) (env int, err err
 			continue
 		}
 		size, dense := final.Elems*final.DType.Bytes(), final.StrideElem == final.DType.Bytes()
-		for env := 0; env < len(terminated); env++ {
-			if env+8 <= len(terminated) && binary.LittleEndian.Uint64(terminated[env:])|binary.LittleEndian.Uint64(truncated[env:]) == 0 {
-				env += 7 // most flags are 0
-				continue
-			}
-			if terminated[env]|truncated[env] == 0 || !t.Schema.holds(whose, env) || dense && finite(final.Data[env*final.StrideRow:][:size]) {
-				continue
-			}
-			if i, v := final.notFinite(env); i >= 0 && !(whose.Flags&AtEnd != 0 && final.absent(env)) {
-				return env, fmt.Errorf("%w: %s is %v", ErrOutput, t.Schema.told(c, i), v)
+		for first := 0; first < len(terminated); first += 8 {
+			for flags := endsFrom(terminated, truncated, first); flags != 0; flags &= flags - 1 { // each is one bit
+				env := first + bits.TrailingZeros64(flags)/8
+				if !t.Schema.holds(whose, env) || dense && finite(final.Data[env*final.StrideRow:][:size]) {
+					continue
+				}
+				if i, v := final.notFinite(env); i >= 0 && !(whose.Flags&AtEnd != 0 && final.absent(env)) {
+					return env, fmt.Errorf("%w: %s is %v", ErrOutput, t.Schema.told(c, i), v)
+				}
 			}
 		}
 	}
 	return -1, nil
+}
+
+// endsFrom returns the flags of eight environments, a byte each: 1 where an episode has ended.
+func endsFrom(terminated, truncated []byte, first int) (flags uint64) {
+	if first+8 <= len(terminated) {
+		return binary.LittleEndian.Uint64(terminated[first:]) | binary.LittleEndian.Uint64(truncated[first:])
+	}
+	for i := first; i < len(terminated); i++ {
+		flags |= uint64(terminated[i]|truncated[i]) << (8 * (i - first))
+	}
+	return flags
 }
 
 func (t Trajectory) checkObs(row int) (env int, err error) {
@@ -322,12 +336,11 @@ func blameObs(t Trajectory, l *Layout, row int) (env int, err error) {
 }
 
 // notFinite returns the first element of a row that is NaN or infinite; -1 if there is none.
-func (m Matrix) notFinite(row int) (elem int, value float32) {
-	values := m.Float32()
-	for i := range m.Elems {
-		v := values[(row*m.StrideRow+i*m.StrideElem)/4]
-		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
-			return i, v
+func (m *Matrix) notFinite(row int) (elem int, value float32) {
+	const exponent = 0x7f800000
+	for i, at := 0, row*m.StrideRow; i < m.Elems; i, at = i+1, at+m.StrideElem {
+		if v := binary.LittleEndian.Uint32(m.Data[at:]); v&exponent == exponent {
+			return i, math.Float32frombits(v)
 		}
 	}
 	return -1, 0

@@ -1,6 +1,7 @@
 package trajectory
 
 import (
+	"bytes"
 	"math"
 	"testing"
 
@@ -81,6 +82,44 @@ func TestDrawActions_FillABoxWithinItsBounds(t *testing.T) {
 		deviation := math.Sqrt(squares[i]/(envs*draws) - mean*mean)
 		if math.Abs(mean-want[0]) > 0.03 || math.Abs(deviation-want[1]) > 0.03 {
 			t.Errorf("element %d has mean %v and deviation %v, want %v", i, mean, deviation, want)
+		}
+	}
+}
+
+// Both ways of giving the words make the same actions, of every kind.
+func TestDrawActionsFrom_IsDrawActions(t *testing.T) {
+	choice := func(n uint32) hostabi.Tensor {
+		return hostabi.Tensor{Role: hostabi.RoleAction, DType: hostabi.I32, N: n, Start: 3}
+	}
+	several := hostabi.Tensor{Role: hostabi.RoleAction, DType: hostabi.I32, Rank: 1, Shape: [hostabi.MaxRank]uint32{2}, Counts: []uint32{3, 4}}
+	box := hostabi.Tensor{Role: hostabi.RoleAction, DType: hostabi.F32, Rank: 1, Shape: [hostabi.MaxRank]uint32{2}, Low: -1, High: 1}
+	const envs = 37
+	for what, actions := range map[string][]hostabi.Tensor{
+		"one choice": {choice(2)}, "choices": {choice(5), choice(1 << 16)}, "several": {several}, "box": {box}, "all": {box, choice(2), several},
+	} {
+		spec := testkit.Spec(3, 2, false)
+		spec.Tensors = append(actions, spec.Tensors[1:]...)
+		for _, soa := range []bool{false, true} {
+			one, other := testTrajectory(t, spec, Shape{Steps: 1, Envs: envs, SoA: soa}), testTrajectory(t, spec, Shape{Steps: 1, Envs: envs, SoA: soa})
+			if c := &one.Schema.actions[0]; what == "one choice" && !one.Schema.isPlain(c, &one.Schema.columns[c.action]) {
+				t.Error("the commonest action takes the long way")
+			}
+			from := make([]uint64, envs)
+			for draw := range 20 {
+				for env := range from {
+					from[env] = words(draw)(env)
+				}
+				one.DrawActions(0, words(draw))
+				other.DrawActionsFrom(0, from)
+				for i := range actions {
+					if a, b := one.Row(Action.At(i), 0), other.Row(Action.At(i), 0); !bytes.Equal(a.Data, b.Data) {
+						t.Fatalf("%s, draw %d: action %d differs", what, draw, i)
+					}
+				}
+			}
+			if n := testing.AllocsPerRun(20, func() { other.DrawActionsFrom(0, from) }); n != 0 {
+				t.Errorf("%s: %v allocations", what, n)
+			}
 		}
 	}
 }

@@ -58,6 +58,9 @@ type Figure struct {
 	Median float64 `json:"median_env_steps_per_s"`
 }
 
+// Seed is that of the environments and of the random actions.
+const Seed = 1
+
 // rounds is how many rounds the ways of stepping take turns, so that a slow moment of the machine hits all.
 const rounds = 10
 
@@ -73,13 +76,13 @@ func Run(ctx context.Context, plugin env.Plugin, o Options) (*Result, error) {
 	if err := o.checkMemory(plugin); err != nil {
 		return nil, err
 	}
-	alone, err := o.driver(plugin, soa)
+	driver, err := o.driver(plugin, soa)
 	if err != nil {
 		return nil, err
 	}
-	bus := &bus{o: &o}
+	alone, bus := &alone{driver: driver, draw: drawRandom}, &bus{o: &o}
 	ways := append([]Way{
-		{"alone", func(d time.Duration) (float64, error) { return stepAlone(alone, d) }},
+		{"alone", alone.run},
 		{"through the bus", func(d time.Duration) (float64, error) { return bus.step(ctx, d) }},
 	}, o.More...)
 	rates := make([][]float64, len(ways))
@@ -87,7 +90,7 @@ func Run(ctx context.Context, plugin env.Plugin, o Options) (*Result, error) {
 		for i, w := range ways {
 			rate, err := w.Step(o.Time / rounds)
 			if err != nil {
-				return nil, errors.Join(err, alone.Close())
+				return nil, errors.Join(err, driver.Close())
 			}
 			rates[i] = append(rates[i], rate)
 		}
@@ -96,7 +99,7 @@ func Run(ctx context.Context, plugin env.Plugin, o Options) (*Result, error) {
 		slices.Sort(rates[i])
 		result.Rates = append(result.Rates, Figure{w.Name, rates[i][rounds-1], rates[i][rounds/2]})
 	}
-	return result, alone.Close()
+	return result, driver.Close()
 }
 
 // checkMemory tells whether the environments have memory for what is mapped into one instance: two blocks of half of them.
@@ -114,46 +117,80 @@ func (o *Options) splits() int { return 2 - o.Envs%2 }
 
 func (o *Options) driver(plugin env.Plugin, soa bool) (*env.Driver, error) {
 	driver, err := env.NewDriver(plugin, env.DriverOptions{
-		Options: env.Options{Name: "bench", Envs: o.Envs, Seed: 1}, SoA: soa,
+		Options: env.Options{Name: "bench", Envs: o.Envs, Seed: Seed}, SoA: soa,
 	})
 	if err != nil {
 		return nil, err
 	}
 	seeds := make([]uint64, o.Envs)
-	for i := range seeds {
-		seeds[i] = env.Seed(1, i)
-	}
+	env.Seeds(seeds, Seed, 0)
 	if err := driver.Reset(nil, seeds); err != nil {
 		return nil, errors.Join(err, driver.Close())
 	}
 	return driver, nil
 }
 
-// stepAlone calls the environment's Step and nothing else, over all rows of the block, with changing actions. It looks
-// at the clock after the first step, the third, the seventh and so on, later after every 256.
-func stepAlone(s *env.Driver, d time.Duration) (float64, error) {
-	const most = 256
-	steps, made, started := 0, 0, time.Now()
-	for burst := 1; time.Since(started) < d; burst = min(2*burst, most) {
-		for range burst {
-			s.Draw(func(i int) uint64 { return uint64(steps+i) << 63 })
-			if err := s.Advance(); err != nil {
-				return 0, err
-			}
-			made += envSteps(s)
-			steps++
-		}
-	}
-	return float64(made) / time.Since(started).Seconds(), nil
+// alone calls the environment's Step and nothing else, over all rows of the driver's block. Its actions are those that the bus has.
+type alone struct {
+	driver *env.Driver
+	words  []uint64
+	steps  uint64 // made
+	draw   func(tr trajectory.Trajectory, row int, step uint64, words []uint64)
 }
 
-// envSteps counts the env steps of the step that was made last: a row in which nobody acts is none, on the bus neither.
-func envSteps(s *env.Driver) int {
-	tr, row := s.Stepped()
-	if acts := tr.Acts(row); acts != nil {
-		return bytes.Count(acts, []byte{1})
+// drawRandom draws the actions of a step as a component of kind random does.
+func drawRandom(tr trajectory.Trajectory, row int, step uint64, words []uint64) {
+	env.Seeds(words, env.RandomActions(Seed, step), 0)
+	tr.DrawActionsFrom(row, words)
+}
+
+// run is its Way. Only steps are timed: the actions of a burst are drawn before it, as far as the block reaches, and where they depend
+// on masks those of one step. The first burst is one step, later ones are twice as long as the one before. All together it takes at
+// most patience times as long as was asked for, and one burst.
+func (a *alone) run(d time.Duration) (float64, error) {
+	const patience = 4
+	made, stepped, began := 0, time.Duration(0), time.Now()
+	for burst := 1; stepped < d && time.Since(began) < patience*d; burst = min(2*burst, env.DriverRows) {
+		n := a.prepare(burst)
+		started := time.Now()
+		for range n {
+			if err := a.driver.Advance(); err != nil {
+				return 0, err
+			}
+		}
+		stepped += time.Since(started)
+		made += envSteps(a.driver, n)
 	}
-	return tr.Schema.Rows()
+	return float64(made) / stepped.Seconds(), nil
+}
+
+// prepare draws the actions of the coming steps and returns of how many: at most that many.
+func (a *alone) prepare(steps int) int {
+	tr, row := a.driver.Acting()
+	if tr.Schema.Has(trajectory.Mask) {
+		steps = 1
+	}
+	steps = min(steps, tr.Schema.Shape.Steps-row)
+	a.words = slices.Grow(a.words[:0], tr.Schema.Rows())[:tr.Schema.Rows()]
+	for i := range steps {
+		a.draw(tr, row+i, a.steps, a.words)
+		a.steps++
+	}
+	return steps
+}
+
+// envSteps counts the env steps of the last steps: a row in which nobody acts is none, on the bus neither.
+func envSteps(s *env.Driver, steps int) (n int) {
+	tr, row := s.Stepped()
+	for range steps {
+		if acts := tr.Acts(row); acts != nil {
+			n += bytes.Count(acts, []byte{1})
+		} else {
+			n += tr.Schema.Rows()
+		}
+		row--
+	}
+	return n
 }
 
 // busBlocks is how many blocks each split of busPipeline has.
@@ -164,6 +201,7 @@ const busPipeline = `
 rlhost = 1
 [run]
 name = "bench"
+seed = %d
 [env.bench]
 use = "bench"
 [component.rollout]
@@ -222,7 +260,7 @@ func (b *bus) run(ctx context.Context, d time.Duration) (float64, error) {
 	parts.Load = func(ctx context.Context, name string, _ graph.EnvTable, _ string) (env.Plugin, error) {
 		return b.o.Parts.Load(ctx, name, b.o.Table, ".")
 	}
-	text := fmt.Appendf(nil, busPipeline, b.o.Envs, b.o.splits(), b.o.Horizon, busBlocks)
+	text := fmt.Appendf(nil, busPipeline, Seed, b.o.Envs, b.o.splits(), b.o.Horizon, busBlocks)
 	g, problems := graph.Parse("bench.toml", text, graph.ParseOptions{Parts: &parts})
 	if g == nil {
 		return 0, problems.Err()

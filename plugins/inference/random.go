@@ -2,6 +2,7 @@ package inference
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
@@ -15,7 +16,7 @@ import (
 type Random struct {
 	h       *component.Host
 	actions *bus.Signal
-	seed    uint64 // far from that of any other run, so that no two runs have the same actions some steps apart
+	words   []uint64 // room for those of the environments of a request
 }
 
 var _ component.Component = (*Random)(nil)
@@ -38,7 +39,6 @@ func (c *Random) Configure(decode func(into any) error) error { return decode(&s
 func (c *Random) Start(h *component.Host) error {
 	c.h = h
 	c.actions = h.Signal("actions")
-	c.seed = env.Seed(h.Run.Seed, -1)
 	h.Slot("act", c.act)
 	return nil
 }
@@ -60,7 +60,9 @@ func (c *Random) act(m *hostabi.Message) {
 
 // fill writes the actions of one row. Each depends on seed, environment and step alone.
 func (c *Random) fill(tr trajectory.Trajectory, r trajectory.ActRequest) {
-	tr.DrawActions(r.T, func(i int) uint64 { return env.Seed(c.seed+r.Step, int(r.FirstEnv)+i) })
+	c.words = slices.Grow(c.words[:0], tr.Schema.Rows())[:tr.Schema.Rows()]
+	env.Seeds(c.words, env.RandomActions(c.h.Run.Seed, r.Step), int(r.FirstEnv))
+	tr.DrawActionsFrom(r.T, c.words)
 }
 
 // Snapshot is empty: actions depend on seed, environment and step alone.

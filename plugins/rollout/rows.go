@@ -31,6 +31,7 @@ type rows struct {
 
 	gone    []byte // 1 where the environment was lost and has not been reset since
 	anyGone bool
+	ones    []byte // valid where no environment is gone
 	cuts    []byte // [T][N]: what losses and changes did to the block's rows
 	anyCuts bool
 
@@ -60,7 +61,7 @@ func newRows(c *shared) rows {
 	n := c.schema.Rows()
 	r := rows{
 		c: c, n: n, acting: newActing(c.policies, c.schema), reports: newReports(c.h.Stats, c.schema), accounts: make([]account, n), phantom: make([]byte, n),
-		resetMask: make([]byte, c.envs()), leaving: make([]byte, n), gone: make([]byte, n), cuts: make([]byte, n*c.config.Horizon),
+		resetMask: make([]byte, c.envs()), leaving: make([]byte, n), gone: make([]byte, n), ones: bytes.Repeat([]byte{1}, n), cuts: make([]byte, n*c.config.Horizon),
 		stamped: make([]int32, n), makers: make([]uint16, n*c.config.Horizon), stamps: make([]uint64, c.arena.Blocks()),
 	}
 	for block := range r.stamps {
@@ -109,8 +110,11 @@ func (r *rows) complete(t int, ended trajectory.Ended) trajectory.Ended {
 func (r *rows) markValid(t int) {
 	valid := r.tr.Row(trajectory.Valid, t).Data
 	if r.c.mode != hostabi.NextStep {
-		for i := range valid {
-			valid[i] = 1 - r.gone[i]
+		copy(valid, r.ones)
+		if r.anyGone {
+			for i, gone := range r.gone {
+				valid[i] = 1 - gone
+			}
 		}
 		for i, acts := range r.tr.Acts(t) {
 			valid[i] &= acts
