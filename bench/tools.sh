@@ -26,8 +26,12 @@ if [ -e .venv/installed ]; then
     missing "rlhost's package for Python could not be built (see above); apt-get install gcc libc6-dev python3-dev"
 fi
 
+# Where rustup has no toolchain, a minimal one becomes its default: cargo and rustc are in the path and fail without.
 if ! command -v rustup >/dev/null; then
   command -v rustc >/dev/null || missing 'rust is missing: https://rustup.rs'
+elif ! rustc --version >/dev/null 2>&1; then
+  { rustup toolchain install stable --profile minimal --target wasm32-unknown-unknown --no-self-update && rustup default stable; } >/dev/null 2>&1 ||
+    missing 'rustup has no toolchain, and none could be installed: rustup default stable && rustup target add wasm32-unknown-unknown'
 elif ! rustup target list --installed 2>/dev/null | grep -q '^wasm32-unknown-unknown$'; then
   rustup target add wasm32-unknown-unknown >/dev/null 2>&1 ||
     missing 'the Rust target is missing: rustup target add wasm32-unknown-unknown'

@@ -19,14 +19,13 @@ import (
 // buildRust builds a crate of testdata.
 func buildRust(t *testing.T, folder, name string) string {
 	t.Helper()
-	const target = "wasm32-unknown-unknown"
 	out := t.TempDir()
-	build := exec.Command(testkit.Needs(t, "cargo"), "build", "--quiet", "--offline", "--release", "--target", target, "--target-dir", out)
+	build := exec.Command(testkit.NeedsRust(t, testkit.WasmTarget), "build", "--quiet", "--offline", "--release", "--target", testkit.WasmTarget, "--target-dir", out)
 	build.Dir = filepath.Join("testdata", folder)
 	if text, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("cargo build: %v\n%s", err, text)
 	}
-	return filepath.Join(out, target, "release", name+".wasm")
+	return filepath.Join(out, testkit.WasmTarget, "release", name+".wasm")
 }
 
 // Environments with several observations, a discount and figures pass every check, and write the same bits in every

@@ -102,9 +102,6 @@ func cargo(t *testing.T, dir string, like plugins.Guest) {
 			t.Fatal(err)
 		}
 	}
-	probe := exec.Command("rustc", "--target", "wasm32-unknown-unknown", "--crate-type", "lib", "--emit", "metadata", "-o", filepath.Join(t.TempDir(), "probe"), "-")
-	if out, err := probe.CombinedOutput(); err != nil {
-		t.Skipf("Rust has no wasm32-unknown-unknown here: %s", out)
-	}
+	testkit.NeedsRust(t, testkit.WasmTarget)
 	shell(t, dir, "", "cargo build --quiet --offline --release --target wasm32-unknown-unknown && cp target/wasm32-unknown-unknown/release/*.wasm .")
 }

@@ -69,7 +69,9 @@ func wholeModules(t *testing.T) map[string]string {
 		shell(t, dir, "", clang+" --target=wasm32 -O3 -Wall -Wextra -Werror -msimd128 -mbulk-memory -nostdlib -Wl,--no-entry,--stack-first -I "+root(t)+"/sdk/c whole.c -o "+built["C"])
 	}
 	rust := slices.IndexFunc(plugins.Guests(), func(g plugins.Guest) bool { return g.Component && g.Language.Name == "Rust" })
-	if _, err := exec.LookPath("cargo"); err == nil && rust >= 0 {
+	if err := testkit.Rust(testkit.WasmTarget); err != nil {
+		t.Logf("not tried in Rust: %v", err)
+	} else if rust >= 0 {
 		crate := filepath.Join(out, "crate")
 		text, err := os.ReadFile(filepath.Join(dir, "whole.rs"))
 		if err != nil {

@@ -2,10 +2,12 @@ package testkit
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -19,6 +21,38 @@ func Needs(t testing.TB, names ...string) string {
 	}
 	t.Skipf("none of %v is here", names)
 	return ""
+}
+
+// Rust returns why no crate is built for a target here, or for this machine where it is empty; nil if one is. That cargo and rustc are in
+// the path does not say it: those of rustup fail where there is no toolchain.
+func Rust(target string) error {
+	if _, err := exec.LookPath("cargo"); err != nil {
+		return err
+	}
+	args := []string{"--print", "target-libdir"}
+	if target != "" {
+		args = append(args, "--target", target)
+	}
+	out, err := exec.Command("rustc", args...).Output()
+	if err != nil {
+		return fmt.Errorf("Rust has no toolchain here: make tools installs one, or: rustup default stable (%w)", err)
+	}
+	if _, err := os.Stat(strings.TrimSpace(string(out))); err != nil {
+		return fmt.Errorf("Rust has no %s here: make tools installs it, or: rustup target add %[1]s", target)
+	}
+	return nil
+}
+
+// WasmTarget is what Rust's modules are built for.
+const WasmTarget = "wasm32-unknown-unknown"
+
+// NeedsRust skips the test where no crate is built for a target, and returns the path of cargo.
+func NeedsRust(t testing.TB, target string) string {
+	t.Helper()
+	if err := Rust(target); err != nil {
+		t.Skip(err)
+	}
+	return Needs(t, "cargo")
 }
 
 // Build makes the file out of the Go program in a folder.

@@ -58,7 +58,7 @@ func TestC_HeaderShowsAnEnvironmentThatCompiles(t *testing.T) {
 }
 
 func TestRust_CrateKeepsItsPromises(t *testing.T) {
-	cmd := exec.Command(testkit.Needs(t, "cargo"), "test", "--quiet", "--offline")
+	cmd := exec.Command(testkit.NeedsRust(t, ""), "test", "--quiet", "--offline")
 	testkit.Reads(t, "../rust/Cargo.toml", "../rust/src/*.rs")
 	cmd.Dir = "../rust"
 	if got := output(t, cmd); !strings.Contains(got, "test result: ok") {
