@@ -30,7 +30,8 @@ func (g *gaussian) draws() uint32 { return uint32(g.of.N+1) / 2 }
 
 func (g *gaussian) draw(r *policy.Request, lo, hi int) (illegal int) {
 	n := &g.normal
-	n.Rows, n.Raw, n.RawLD, n.LogProb, n.Entropy, n.Slope = hi-lo, g.raw, g.block, g.unused, g.unused, g.unused
+	n.Rows, n.Raw, n.RawLD = hi-lo, g.raw, g.block
+	n.LogProb, n.Entropy, n.Slope, n.Weight = g.unused, g.unused, g.unused, g.unused
 	n.Seed, n.Step, n.Greedy = r.Seed, r.Step, r.Greedy
 	n.Env, n.Places = r.Keys(lo, hi)
 	n.Draw(g.set)
@@ -47,15 +48,15 @@ func (g *gaussian) draw(r *policy.Request, lo, hi int) (illegal int) {
 
 func (g *gaussian) weigh(b *ppo.Actions, ld, lo, rows int, logProb, entropy []float32) {
 	n := &g.normal
-	n.Rows, n.LogProb, n.Entropy, n.Slope = rows, logProb, entropy, g.unused
+	n.Rows, n.LogProb, n.Entropy, n.Slope, n.Weight = rows, logProb, entropy, g.unused, g.unused
 	if n.Raw, n.RawLD = g.raw, g.block; b != nil {
 		n.Raw, n.RawLD = b.Raw[lo:], ld
 	}
 	n.Weigh(g.set)
 }
 
-func (g *gaussian) descend(slope []float32, coef float32, rows int) {
+func (g *gaussian) descend(slope, ratio []float32, coef float32, rows int) {
 	n := &g.normal
-	n.Rows, n.Slope, n.Coef = rows, slope, coef
+	n.Rows, n.Slope, n.Weight, n.Coef = rows, slope, ratio, coef
 	n.Descend(g.set)
 }

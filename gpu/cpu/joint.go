@@ -22,8 +22,9 @@ type part interface {
 	draw(r *policy.Request, lo, hi int) (illegal int)
 	// weigh adds the log-probabilities and entropies of the rows that were drawn, or of rows lo to hi of a minibatch.
 	weigh(b *ppo.Actions, ld, lo, rows int, logProb, entropy []float32)
-	// descend replaces the parameters by their gradient; coef is the coefficient of the entropy over the rows.
-	descend(slope []float32, coef float32, rows int)
+	// descend replaces the parameters by their gradient; coef is the coefficient of the entropy over the rows, ratio what an
+	// entropy that actions estimate is weighted with.
+	descend(slope, ratio []float32, coef float32, rows int)
 	// draws is how many numbers of the random stream an action takes.
 	draws() uint32
 }
@@ -72,7 +73,7 @@ func (j *joint) learn(b *minibatch, lo, hi int) {
 	l.Advantage, l.Return = b.advantage[lo:], b.ret[lo:]
 	l.Surrogate(j.set)
 	for _, p := range j.parts {
-		p.descend(l.Slope, l.Entropy, rows)
+		p.descend(l.Slope, l.Entropies, l.Entropy, rows)
 	}
 }
 

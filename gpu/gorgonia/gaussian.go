@@ -3,10 +3,12 @@ package gorgonia
 import (
 	"math"
 
+	"gorgonia.org/gorgonia"
+
 	"github.com/rlhost/rlhost/gpu/policy/head"
 )
 
-func gaussianRow(g *head.Gaussian, params, raw *Node) (logProb, entropy *Node) {
+func gaussianRow(g *head.Gaussian, params, raw *Node) (logProb, entropy, drift *Node) {
 	logSqrt2Pi := math.Log(2*math.Pi) / 2
 	mean, logStd := columns(params, 0, g.N), columns(params, g.N, g.N)
 	z := mul(sub(raw, mean), exp(scale(logStd, -1)))
@@ -18,7 +20,14 @@ func gaussianRow(g *head.Gaussian, params, raw *Node) (logProb, entropy *Node) {
 	}
 	logProb = scale(sumRow(row), -1)
 	if g.Squash == head.Tanh {
-		return logProb, sumRow(row)
+		return logProb, still(sumRow(row)), driftRow(mean, logStd, raw)
 	}
-	return logProb, sumRow(add(logStd, fill(logStd, logSqrt2Pi+0.5)))
+	return logProb, sumRow(add(logStd, fill(logStd, logSqrt2Pi+0.5))), nil
+}
+
+// driftRow returns 0 with the gradient of a squashed Gaussian's entropy, as head.Gaussian has it.
+func driftRow(mean, logStd, raw *Node) *Node {
+	bend := scale(gorgonia.Must(gorgonia.Tanh(raw)), -2)
+	moves := sumRow(add(mul(bend, mean), mul(logStd, add(fill(raw, 1), mul(bend, sub(raw, still(mean)))))))
+	return sub(moves, still(moves))
 }

@@ -43,15 +43,15 @@ func (j *joint) each(do func(k int, d head.Dist, elem, choice, action int)) {
 	}
 }
 
-// rows returns the joint log-probability and entropy of each row, [rows, 1].
-func (j *joint) rows(params, mask, action *Node) (logProb, entropy *Node, err error) {
+// rows returns the joint log-probability and entropy of each row, [rows, 1], and what rowOf calls the drift, nil if no part has one.
+func (j *joint) rows(params, mask, action *Node) (logProb, entropy, drift *Node, err error) {
 	j.each(func(k int, d head.Dist, elem, choice, at int) {
 		own := columns(params, elem, d.Elems())
 		legal := mask
 		if d.Choices() > 0 {
 			legal = columns(mask, choice, d.Choices())
 		}
-		l, h := rowOf(d, own, legal, columns(action, at, width(d)))
+		l, h, moves := rowOf(d, own, legal, columns(action, at, width(d)))
 		switch {
 		case err != nil:
 		case l == nil:
@@ -61,8 +61,14 @@ func (j *joint) rows(params, mask, action *Node) (logProb, entropy *Node, err er
 		default:
 			logProb, entropy = add(logProb, l), add(entropy, h)
 		}
+		switch {
+		case drift == nil:
+			drift = moves
+		case moves != nil:
+			drift = add(drift, moves)
+		}
 	})
-	return logProb, entropy, err
+	return logProb, entropy, drift, err
 }
 
 // columns returns n columns of x from one on.

@@ -28,12 +28,14 @@ type LossInputs struct {
 	Config ppo.Config
 
 	logProb, entropy *Node // [rows, 1] of joint actions
+	drift            *Node // [rows, 1] or nil: 0, with the gradient of what actions estimate of the entropy
 }
 
 // LogProb returns the log-probability of the actions taken, [rows, 1].
 func (in *LossInputs) LogProb() (*Node, error) { return caught(in.chosen) }
 
-// EntropyRow returns the entropy of the actions, [rows, 1]; -log π(a) stands for that of a squashed Gaussian.
+// EntropyRow returns the entropy of the actions, [rows, 1]. -log π(a) stands for that of a squashed Gaussian, whose gradient is
+// weighted with the ratio; see ppo.Loss.
 func (in *LossInputs) EntropyRow() (*Node, error) { return caught(in.entropyRow) }
 
 // PPOLoss is the default: the clipped surrogate (Schulman et al. 2017), less KLCoef times the divergence from the acting
@@ -68,7 +70,11 @@ func (in *LossInputs) chosen() *Node {
 
 // entropyRow returns -Σ p log p. An illegal action has p = 0 and a finite log p.
 func (in *LossInputs) entropyRow() *Node {
-	if in.entropy != nil {
+	switch {
+	case in.drift != nil:
+		ratio := exp(sub(in.chosen(), in.OldLogProb))
+		return add(in.entropy, mul(still(least(ratio, in.ClipHigh)), in.drift))
+	case in.entropy != nil:
 		return in.entropy
 	}
 	negative := scale(in.LogProbs, -1)

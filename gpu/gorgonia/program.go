@@ -108,7 +108,7 @@ func (b *assembly[F]) assemble(params []F) error {
 	b.read(value, p.value)
 	if b.joint != nil {
 		in.Action = b.input("action", b.joint.action, &p.train.action)
-		if in.logProb, in.entropy, err = b.joint.rows(logits, mask, in.Action); err != nil {
+		if in.logProb, in.entropy, in.drift, err = b.joint.rows(logits, mask, in.Action); err != nil {
 			return err
 		}
 		p.params, p.logProbs, p.entropy = make([]F, p.rows*b.elems), make([]F, p.rows), make([]F, p.rows)

@@ -44,19 +44,20 @@ func (p Params) apply(name string, of layer.Op, in []*Node, shapes [][]int) (*No
 }
 
 // rowOf returns the log-probability and the entropy of an action in each row, [rows, 1], or nil where this backend cannot
-// compute the distribution: a row for each head. See joint for the columns of action.
-func rowOf(of head.Dist, params, mask, action *Node) (logProb, entropy *Node) {
+// compute the distribution: a row for each head. drift is not nil where the action estimates the entropy: it is 0 and has the
+// entropy's gradient, which entropy then has not. See joint for the columns of action.
+func rowOf(of head.Dist, params, mask, action *Node) (logProb, entropy, drift *Node) {
 	switch of := of.(type) {
 	case *head.Categorical:
-		return categoricalRow(of.N, params, mask, action)
+		logProb, entropy = categoricalRow(of.N, params, mask, action)
 	case *head.MultiCategorical:
-		return multiCategoricalRow(of.Counts, params, mask, action)
+		logProb, entropy = multiCategoricalRow(of.Counts, params, mask, action)
 	case *head.Bernoulli:
-		return bernoulliRow(of.N, params, mask, action)
+		logProb, entropy = bernoulliRow(of.N, params, mask, action)
 	case *head.Gaussian:
 		return gaussianRow(of, params, action)
 	}
-	return nil, nil
+	return logProb, entropy, nil
 }
 
 // dist returns the log-probabilities [rows, values] of what a distribution is made from [rows, elements] and a mask

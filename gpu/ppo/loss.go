@@ -33,6 +33,9 @@ func (s *LossSums) Add(other LossSums) {
 // the one that acted. Illegal actions have probability 0 and enter nothing. With ValueClip the
 // squared error is the larger one of v and of value + clamp(v - value, ±ValueClip).
 //
+// Where actions estimate an entropy, its gradient counts with the ratio, at most 1+ε: that of actions which the policy would
+// rarely draw now says nothing about it.
+//
 // log π(a) and the entropy are sums over the actions. params is [Rows][elements] by action, what its distribution is made
 // from, value [Rows]. The gradients of the loss with respect to both are written to dParams and dValue.
 func Loss(dists []head.Dist, m *Minibatch, c *Config, r Rates, params [][]float64, value []float64, dParams [][]float64, dValue []float64) LossSums {
@@ -44,12 +47,20 @@ func Loss(dists []head.Dist, m *Minibatch, c *Config, r Rates, params [][]float6
 		for k, d := range dists {
 			width, action := d.Elems(), make([]float64, d.Size())
 			m.Actions[k].Row(i, action)
-			d.Gradient(dParams[k][i*width:(i+1)*width], params[k][i*width:(i+1)*width], m.Actions[k].Masks(i, i+1), action,
-				-mean*slope, -mean*float64(r.Entropy))
+			bonus := float64(r.Entropy)
+			if head.EstimatesEntropy(d) {
+				bonus *= EntropyWeight(m, i, r, logProb)
+			}
+			d.Gradient(dParams[k][i*width:(i+1)*width], params[k][i*width:(i+1)*width], m.Actions[k].Masks(i, i+1), action, -mean*slope, -mean*bonus)
 		}
 		dValue[i] = mean * c.ValueCoef * dv
 	}
 	return sums
+}
+
+// EntropyWeight is what the gradient of an entropy that the actions of row i estimate counts with, given their log-probability.
+func EntropyWeight(m *Minibatch, i int, r Rates, logProb float64) float64 {
+	return min(math.Exp(logProb-float64(m.LogProb[i])), 1+float64(r.Clip))
 }
 
 // LogProb is the reference of the joint log-probability and entropy of the actions of row i.

@@ -1,8 +1,12 @@
 package probe
 
 import (
+	"fmt"
 	"math"
+	"os"
 	"testing"
+
+	"github.com/rlhost/rlhost/gpu/policy"
 )
 
 // Every probe comes to what is known of it, in synchronous mode and in one of the others; make test-learn trains them all in all.
@@ -20,6 +24,43 @@ func TestTrain_LearnsWhatIsKnown(t *testing.T) {
 					if math.Abs(found[i]-k.Theory) > Tolerance*math.Abs(k.Theory) {
 						t.Errorf("%s = %.4f, want %.4f", k.What, found[i], k.Theory)
 					}
+				}
+			})
+		}
+	}
+}
+
+// Without a reward and with the settings of general, the entropy of squashed actions stays near the most that it can be from the
+// first block to the last. RLHOST_LONG, as make test-learn sets it, makes it a million env steps and three seeds.
+func TestS20AnEntropyBonusKeepsSquashedActionsSpread(t *testing.T) {
+	seeds, steps := 1, 131_072
+	if os.Getenv("RLHOST_LONG") != "" {
+		seeds, steps = 3, 1_000_000
+	}
+	for _, logStd := range []policy.LogStd{policy.FreeStd, policy.StateStd} {
+		for seed := 1; seed <= seeds; seed++ {
+			t.Run(fmt.Sprintf("%s/seed %d", logStd, seed), func(t *testing.T) {
+				t.Parallel()
+				p := spread("", logStd)
+				p.sets = append(p.sets, fmt.Sprintf("run.stop.env_steps=%d", steps), "policy.main.normalize_obs=true", "policy.main.net.hidden=[64, 64]",
+					"component.learner.learning_rate=5e-4", "component.learner.minibatch=64", "component.learner.entropy=0.01",
+					"component.learner.normalize_advantage=true", "component.learner.gamma=0.99")
+				r := &reader{known: p.Known}
+				if err := p.train(t.Context(), Modes()[0], uint64(seed), r); err != nil {
+					t.Fatal(err)
+				}
+				least, most := math.Inf(1), math.Inf(-1)
+				const parts = 20
+				for i := range parts {
+					all := tally{}
+					for _, of := range r.blocks[len(r.blocks)*i/parts : len(r.blocks)*(i+1)/parts] {
+						all.sum, all.rows = all.sum+of[0].sum, all.rows+of[0].rows
+					}
+					least, most = min(least, all.sum/float64(all.rows)), max(most, all.sum/float64(all.rows))
+				}
+				t.Logf("%d env steps: entropy from %.3f to %.3f", steps, least, most)
+				if !(least >= 0.55 && most <= 0.70) {
+					t.Errorf("entropy of twentieths of the training from %.3f to %.3f, want 0.55 to 0.70", least, most)
 				}
 			})
 		}

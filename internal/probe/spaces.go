@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/head"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
@@ -71,6 +73,8 @@ func boxes() []Probe {
 			script: bandit(func(at plugintest.At) float32 { return 2 - square(at.Actions[0]) }, boxOf(1)),
 			sets:   []string{"component.learner.learning_rate=2e-3", "policy.main.action.squash=tanh", "policy.main.action.log_std=fixed"},
 		},
+		spread("squashed box with nothing but a bonus", "free"),
+		spread("squashed box with nothing but a bonus, and a deviation of each state", "state"),
 		{
 			Name: "tuple", About: "one step with a reward of 1 less the squared distance of the first action from 2, and 1 more for the second of two second actions, and an entropy bonus",
 			Known: []Known{{"V", 1 - entropy/2 + softmax(1, 0), 0, value}, {"E(a)", 2, 0, element(0)}, {"π(second)", softmax(1, 0), 0, element(1)}},
@@ -80,6 +84,31 @@ func boxes() []Probe {
 		},
 	}
 }
+
+// spread is a probe with a bonus alone: what is drawn becomes the tanh of normal numbers with the largest entropy.
+func spread(name string, logStd policy.LogStd) Probe {
+	return Probe{
+		Name: name, About: "one step without a reward, a normal number squashed by tanh, and an entropy bonus",
+		Known:  []Known{{"H", mostSquashed, 0, surprise}},
+		script: bandit(func(plugintest.At) float32 { return 0 }, boxOf(1)),
+		sets:   withEntropy("policy.main.action.squash=tanh", fmt.Sprintf("policy.main.action.log_std=%s", logStd)),
+	}
+}
+
+// mostSquashed is the largest entropy of the tanh of a normal number, which has the mean 0 and a deviation of 0.874.
+var mostSquashed = func() (most float64) {
+	const width = 1e-3
+	g := head.Gaussian{N: 1, Squash: head.Tanh}
+	for deviation := 0.8; deviation < 1; deviation += 0.002 {
+		params, entropy := []float64{0, math.Log(deviation)}, 0.0
+		for x := -10.0; x < 10; x += width {
+			_, surprise := g.LogProb(params, nil, []float64{x})
+			entropy += surprise * width * math.Exp(-x*x/2/deviation/deviation) / deviation / math.Sqrt(2*math.Pi)
+		}
+		most = max(most, entropy)
+	}
+	return most
+}()
 
 // ofBox is what a probe with a Box needs.
 func ofBox(more ...string) []string {

@@ -66,6 +66,13 @@ const last = 3
 // Train trains on the probe and returns what was learned of each of p.Known.
 func (p *Probe) Train(ctx context.Context, m Mode, seed uint64) (found []float64, err error) {
 	r := &reader{known: p.Known}
+	if err := p.train(ctx, m, seed, r); err != nil {
+		return nil, err
+	}
+	return r.found()
+}
+
+func (p *Probe) train(ctx context.Context, m Mode, seed uint64, r *reader) (err error) {
 	parts, engines := builtin.New(builtin.Options{})
 	defer func() { err = errors.Join(err, engines.Close()) }()
 	parts.Kinds["reader"] = func() component.Component { return r }
@@ -77,17 +84,14 @@ func (p *Probe) Train(ctx context.Context, m Mode, seed uint64) (found []float64
 	}
 	g, problems := graph.Parse("probe.toml", []byte(file), graph.ParseOptions{Parts: parts, Sets: p.setsIn(m, seed)})
 	if g == nil {
-		return nil, errors.New(problems.String())
+		return errors.New(problems.String())
 	}
 	built, err := pipeline.Build(ctx, g, pipeline.BuildOptions{Parts: parts, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	_, err = built.Run(ctx)
-	if err = errors.Join(err, built.Close(), context.Cause(ctx)); err != nil {
-		return nil, err
-	}
-	return r.found()
+	return errors.Join(err, built.Close(), context.Cause(ctx))
 }
 
 // setsIn are the keys of a training that differ from the file.
@@ -184,6 +188,9 @@ type measure func(*step) (v float64, ok bool)
 
 // value is that of the observation.
 func value(s *step) (v float64, ok bool) { return s.value, true }
+
+// surprise is less the log-probability of what was done, whose mean is the entropy.
+func surprise(s *step) (v float64, ok bool) { return -s.logProb, true }
 
 // taken is the probability of an action.
 func taken(action ...float64) measure {

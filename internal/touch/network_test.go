@@ -258,8 +258,8 @@ func (t *tempered) weigh(b *ppo.Actions, ld, lo, rows int, logProb, entropy []fl
 	t.choices.weigh(b, ld, lo, rows, logProb, entropy)
 }
 
-func (t *tempered) descend(slope []float32, coef float32, rows int) {
-	t.choices.descend(slope, coef, rows)
+func (t *tempered) descend(slope, ratio []float32, coef float32, rows int) {
+	t.choices.descend(slope, ratio, coef, rows)
 	t.cool() // the gradient
 }
 `,
@@ -277,7 +277,7 @@ func temperedRow(of *head.Tempered, logits, mask, action *Node) (logProb, entrop
 		edits: []edit{
 			{"gpu/policy/network.go", "\tCategorical      *head.Categorical", "\tTempered *head.Tempered `json:\"tempered,omitempty\"`\n"},
 			{"gpu/cpu/table.go", "\tcase *head.Categorical:", "\tcase *head.Tempered:\n\t\treturn temperedOf(of)\n"},
-			{"gpu/gorgonia/table.go", "\tcase *head.Categorical:", "\tcase *head.Tempered:\n\t\treturn temperedRow(of, params, mask, action)\n"},
+			{"gpu/gorgonia/table.go", "\tcase *head.Categorical:", "\tcase *head.Tempered:\n\t\tlogProb, entropy = temperedRow(of, params, mask, action)\n"},
 			{"gpu/policy/policytest/backend.go", "\t\t{name: \"dense nodes", "\t\t{name: \"tempered\", net: tempered(), masked: true},\n"},
 		},
 		check: func(t *testing.T, p *toys) { p.computes(t, "tempered") }}

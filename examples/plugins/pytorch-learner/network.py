@@ -57,6 +57,10 @@ class Discrete(nn.Module):
             entropy = entropy - (every.exp() * every).sum(1)
         return log_prob, entropy
 
+    def drift(self, params, action):
+        """0: its entropy has a gradient of its own."""
+        return 0.0
+
 
 class Gaussian(nn.Module):
     """A normal distribution of each element of a Box: means, then logarithms of standard deviations. An action is what was
@@ -79,14 +83,23 @@ class Gaussian(nn.Module):
         return action, action.new_ones(*action.shape[:2], 0, dtype=torch.bool), ~torch.isfinite(action)
 
     def log_prob(self, params, mask, action):
-        """As above; a squashed one's entropy has no closed form, -log_prob stands for it."""
+        """As above. A squashed one's entropy has no closed form: -log_prob stands for it, and drift has its gradient."""
         mean, log_std = params.split(self.elems, 1)
         z = (action - mean) * (-log_std).exp()
         log_prob = -(z**2 / 2 + log_std + HALF_LOG_2PI).sum(1)
         if not self.squash:
             return log_prob, (log_std + HALF_LOG_2PI + 0.5).sum(1)
         log_prob = log_prob - (2 * (math.log(2) - action - F.softplus(-2 * action))).sum(1)
-        return log_prob, -log_prob
+        return log_prob, -log_prob.detach()
+
+    def drift(self, params, action):
+        """0 in every row, with the gradient of the entropy that actions estimate: they move as if the same numbers drew them again."""
+        if not self.squash:
+            return 0.0
+        mean, log_std = params.split(self.elems, 1)
+        drawn = mean + log_std.exp() * ((action - mean) * (-log_std).exp()).detach()
+        moves = (log_std + 2 * (math.log(2) - drawn - F.softplus(-2 * drawn))).sum(1)
+        return moves - moves.detach()
 
 
 class Append(nn.Module):
@@ -125,11 +138,15 @@ class Joint(nn.Module):
 
     def log_prob(self, params, mask, action):
         """The log-probability of every row's actions, and the entropy: sums over the actions."""
-        def cut(x, size):
-            return x.split([getattr(part, size) for part in self.parts], 1)
-
-        each = [part.log_prob(*of) for part, *of in zip(self.parts, cut(params, "params"), cut(mask, "choices"), cut(action, "elems"))]
+        each = [part.log_prob(*of) for part, *of in zip(self.parts, self._cut(params, "params"), self._cut(mask, "choices"), self._cut(action, "elems"))]
         return sum(log_prob for log_prob, _ in each), sum(entropy for _, entropy in each)
+
+    def drift(self, params, action):
+        """The sum of the parts' drifts, 0.0 where no entropy is estimated."""
+        return sum(part.drift(*of) for part, *of in zip(self.parts, self._cut(params, "params"), self._cut(action, "elems")))
+
+    def _cut(self, x, size):
+        return x.split([getattr(part, size) for part in self.parts], 1)
 
 
 class Core(nn.Module):

@@ -171,7 +171,7 @@ def loss(network, c, rates, obs, memory, mask, action, log_prob, value, advantag
     if c.value_clip > 0:
         error = torch.max(error, (value + (v - value).clamp(-c.value_clip, c.value_clip) - target) ** 2)
     squared = 0.5 * error.mean()
-    entropy = entropy.mean()
+    entropy = (entropy + ratio.detach().clamp(max=1 + rates.clip) * network.dist.drift(params, action)).mean()
     divergence = (ratio - 1 - log_ratio).mean()
     with torch.no_grad():
         told = torch.stack([policy, squared, entropy, divergence, -log_ratio.mean(),

@@ -246,8 +246,8 @@ __device__ __forceinline__ float valueLoss(const Loss &p, float value, float old
   return clips ? 0.f : free * p.valueCoef;
 }
 
-// descend replaces what an action is made from by its gradient.
-__device__ __forceinline__ void descend(const Head &h, const Loss &p, int r, float slope) {
+// descend replaces what an action is made from by its gradient; weight is that of an entropy which the action estimates.
+__device__ __forceinline__ void descend(const Head &h, const Loss &p, int r, float slope, float weight) {
   int ld = p.ld;
   if (h.kind <= PAIRS) {
     for (int i = 0, at = 0; i < h.elements; i++) {
@@ -266,13 +266,19 @@ __device__ __forceinline__ void descend(const Head &h, const Loss &p, int r, flo
     }
     return;
   }
-  bool squashed = h.kind == TANH_NORMAL;
-  slope = slope - (squashed ? p.entropy : 0.f);
   for (int i = 0; i < h.elements; i++) {
     float *mean = h.params + (size_t)i * ld + r, *l = h.params + (size_t)(h.elements + i) * ld + r;
-    float inverse = exp_(-*l), z = (h.raw[(size_t)i * ld + r] - *mean) * inverse;
-    *mean = -((slope * z) * inverse);
-    *l = slope * (1.f - z * z) - (squashed ? 0.f : p.entropy);
+    float raw = h.raw[(size_t)i * ld + r], apart = raw - *mean, inverse = exp_(-*l), z = apart * inverse;
+    float coef = p.entropy, dMean = -((slope * z) * inverse), dLog = slope * (1.f - z * z);
+    if (h.kind == TANH_NORMAL) {  // the entropy's gradient moves what was drawn with the parameters
+      coef = coef * weight;
+      float bend = tanh_(raw) * coef;
+      bend = bend + bend;
+      dMean = dMean + bend;
+      dLog = bend * apart + dLog;
+    }
+    *mean = dMean;
+    *l = dLog - coef;
   }
 }
 
@@ -310,9 +316,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4) loss(const __grid_const
     if (p.descend) {
       float advantage = p.advantage[r];
       if (p.moments) advantage = (float)(((double)advantage - p.moments[0]) * p.moments[1]);
-      float slope = surrogate(p, logProb - p.oldLogProb[r], advantage, &t);
+      float logRatio = logProb - p.oldLogProb[r], slope = surrogate(p, logRatio, advantage, &t), ratio = exp_(logRatio);
       p.value[r] = valueLoss(p, p.value[r], p.oldValue[r], p.target[r], &t);
-      for (int i = 0; i < p.count; i++) descend(p.heads[i], p, r, slope);
+      for (int i = 0; i < p.count; i++) descend(p.heads[i], p, r, slope, p.high < ratio ? p.high : ratio);
     }
   }
   if (p.descend) total(t, p.sums + (size_t)blockIdx.x * SUMS);

@@ -195,18 +195,26 @@ func (l *lossRig) row(row int) (logProb float32, sums [LossSums]float64) {
 	for i := range 2 {
 		l.press[i*l.ld+row] = elements[3+i].gradient(int(l.pressed[i*l.ld+row]), slope, l.args.Entropy)[1]
 	}
-	l.descend(l.means, l.raw, row, 3, slope, l.args.Entropy)
-	l.descend(l.squash, l.rawSquash, row, 1, slope-l.args.Entropy, 0)
+	l.descend(l.means, l.raw, row, 3, slope, -1)
+	l.descend(l.squash, l.rawSquash, row, 1, slope, min(exp(logProb-l.oldLogProb[row]), l.args.High))
 	return logProb, c.sums
 }
 
-func (l *lossRig) descend(params, raw []float32, row, n int, slope, coef float32) {
+// descend replaces the parameters of normal elements by their gradient; the weight is that of an estimated entropy, else negative.
+func (l *lossRig) descend(params, raw []float32, row, n int, slope, weight float32) {
 	for i := range n {
 		mean, deviation := &params[i*l.ld+row], &params[(n+i)*l.ld+row]
-		inverse := exp(-*deviation)
-		z := (raw[i*l.ld+row] - *mean) * inverse
-		*mean = -(float32(slope*z) * inverse)
-		*deviation = float32(slope*(1-float32(z*z))) - coef
+		apart, inverse := raw[i*l.ld+row]-*mean, exp(-*deviation)
+		z := apart * inverse
+		coef, dMean, dLog := l.args.Entropy, -(float32(slope*z) * inverse), float32(slope*(1-float32(z*z)))
+		if weight >= 0 {
+			coef *= weight
+			bend := float32(tanh(raw[i*l.ld+row]) * coef)
+			bend += bend
+			dMean += bend
+			dLog += float32(bend * apart)
+		}
+		*mean, *deviation = dMean, dLog-coef
 	}
 }
 

@@ -52,7 +52,7 @@ func correction(x float64) float64 { return 2 * (math.Ln2 - x - softplus(-2*x)) 
 // softplus is log(1 + exp(x)).
 func softplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }
 
-// LogProb is Dist's. A squashed Gaussian's entropy has no closed form; -log π(action) stands for it.
+// LogProb is Dist's. A squashed Gaussian's entropy has no closed form; -log π(action) estimates it.
 func (g *Gaussian) LogProb(params []float64, mask []byte, action []float64) (logProb, entropy float64) {
 	for i, x := range action[:g.N] {
 		mean, logStd := params[i], params[g.N+i]
@@ -97,15 +97,25 @@ func (g *Gaussian) KL(p, q []float64, mask []byte) (sum float64) {
 	return sum
 }
 
-// Gradient is Dist's.
+// EstimatesEntropy reports whether the action estimates the entropy, where it has no closed form.
+func EstimatesEntropy(d Dist) bool {
+	g, ok := d.(*Gaussian)
+	return ok && g.Squash == Tanh
+}
+
+// Gradient is Dist's. That of a squashed Gaussian's entropy follows the action, which moves with mean and deviation: H is the
+// mean of log σ + log(1 - tanh²(x)) over x = mean + σε. That of -log π at a fixed action would be one of a cross entropy,
+// which is least where the policy is the one that drew the action.
 func (g *Gaussian) Gradient(d, params []float64, mask []byte, action []float64, dLogProb, dEntropy float64) {
-	if g.Squash == Tanh { // the entropy is -log π
-		dLogProb, dEntropy = dLogProb-dEntropy, 0
-	}
 	for i, x := range action[:g.N] {
 		inverse := math.Exp(-params[g.N+i])
 		z := (x - params[i]) * inverse
 		d[i] = dLogProb * z * inverse
 		d[g.N+i] = dLogProb*(z*z-1) + dEntropy
+		if g.Squash == Tanh {
+			bend := 2 * dEntropy * math.Tanh(x)
+			d[i] -= bend
+			d[g.N+i] -= bend * (x - params[i])
+		}
 	}
 }

@@ -23,7 +23,8 @@ type Dist interface {
 	Mode(params []float64, mask []byte, action []float64)
 	// KL returns the divergence of q from p.
 	KL(p, q []float64, mask []byte) float64
-	// Gradient writes to d the gradient over the parameters of dLogProb·log π(action) + dEntropy·H.
+	// Gradient writes to d the gradient over the parameters of dLogProb·log π(action) + dEntropy·H. Where the action estimates H
+	// (EstimatesEntropy), it moves with the parameters, as if the same numbers drew it again.
 	Gradient(d, params []float64, mask []byte, action []float64, dLogProb, dEntropy float64)
 	// String names the distribution with its attributes.
 	String() string

@@ -178,6 +178,7 @@ func TestS20SamplesOfABoxFollowTheDensity(t *testing.T) {
 	}
 }
 
+// An action of a squashed Gaussian moves with the parameters where its density estimates the entropy.
 func TestS20GradientsEqualFiniteDifferences(t *testing.T) {
 	const h, dLogProb, dEntropy = 1e-6, 0.7, -1.3
 	for _, c := range dists {
@@ -186,8 +187,12 @@ func TestS20GradientsEqualFiniteDifferences(t *testing.T) {
 		if c.counts == nil { // where the gradient over the mean is not 0
 			action[0] += 0.8
 		}
+		before := slices.Clone(c.p)
 		loss := func() float64 {
 			logProb, entropy := c.dist.LogProb(c.p, c.mask, action)
+			if g, ok := c.dist.(*Gaussian); ok && g.Squash == Tanh {
+				_, entropy = g.LogProb(c.p, nil, drawnAnew(g, before, c.p, action))
+			}
 			return dLogProb*logProb + dEntropy*entropy
 		}
 		d := make([]float64, c.dist.Elems())
@@ -202,6 +207,48 @@ func TestS20GradientsEqualFiniteDifferences(t *testing.T) {
 			if want := (above - below) / (2 * h); math.Abs(d[i]-want) > 1e-8 {
 				t.Errorf("%v: gradient %d = %v, want %v", c.dist, i, d[i], want)
 			}
+		}
+	}
+}
+
+// drawnAnew is what the numbers behind an action draw under other parameters.
+func drawnAnew(g *Gaussian, before, params, action []float64) []float64 {
+	again := make([]float64, g.N)
+	for i, x := range action {
+		again[i] = params[i] + math.Exp(params[g.N+i]-before[g.N+i])*(x-before[i])
+	}
+	return again
+}
+
+// What a bonus alone makes of a squashed Gaussian: the entropy of values between -1 and 1 is log 2 at most, and what is
+// learned from draws of policies before it approaches the most that a tanh of normal numbers has, and stays there.
+func TestS20AnEntropyBonusSpreadsSquashedActions(t *testing.T) {
+	g := &Gaussian{N: 1, Squash: Tanh}
+	r := rand.New(rand.NewPCG(7, 0))
+	params, d, action := []float64{1, -2}, make([]float64, 2), make([]float64, 1)
+	entropy := 0.0
+	for dataset := range 400 {
+		drawn := make([]float64, 256)
+		entropy = 0
+		for i := range drawn {
+			drawn[i] = params[0] + math.Exp(params[1])*r.NormFloat64()
+			action[0] = drawn[i]
+			_, h := g.LogProb(params, nil, action)
+			entropy += h / float64(len(drawn))
+		}
+		for range 4 { // epochs, away from the policy that drew
+			sum := [2]float64{}
+			for _, x := range drawn {
+				action[0] = x
+				g.Gradient(d, params, nil, action, 0, 1)
+				sum[0], sum[1] = sum[0]+d[0], sum[1]+d[1]
+			}
+			for i := range params {
+				params[i] += 0.01 * sum[i] / float64(len(drawn))
+			}
+		}
+		if dataset > 300 && !(entropy > 0.5 && entropy < 0.8) {
+			t.Fatalf("dataset %d: entropy %v with mean %v and logarithm of the deviation %v, want about 0.66", dataset, entropy, params[0], params[1])
 		}
 	}
 }

@@ -2,6 +2,7 @@ package policytest
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/rlhost/rlhost/gpu/policy"
@@ -128,12 +129,46 @@ func (r *Reference) Gradient(b *ppo.Minibatch, rates ppo.Rates) ppo.LossSums {
 	return sums
 }
 
-// Loss returns the loss of a minibatch under the current parameters, for finite differences.
-func (r *Reference) Loss(b *ppo.Minibatch, rates ppo.Rates) float64 {
+// Loss returns the loss of a minibatch under the current parameters, for finite differences around those whose heads are
+// before.
+func (r *Reference) Loss(b *ppo.Minibatch, rates ppo.Rates, before [][]float64) float64 {
 	r.Graph.Prev, r.Graph.State = b.Prev, b.State
 	params, value := r.Graph.Forward(b.Obs, b.Rows)
 	s := ppo.Loss(r.dists, b, &r.Config, rates, params, value, like(params), make([]float64, len(value)))
-	return (s.PolicyLoss + r.Config.ValueCoef*s.ValueLoss - float64(rates.Entropy)*s.Entropy + r.Config.KLCoef*s.ApproxKL) / float64(b.Rows)
+	return (s.PolicyLoss + r.Config.ValueCoef*s.ValueLoss - float64(rates.Entropy)*r.entropy(b, rates, before, params) + r.Config.KLCoef*s.ApproxKL) / float64(b.Rows)
+}
+
+// heads returns what distributions are made from under the current parameters.
+func (r *Reference) heads(b *ppo.Minibatch) [][]float64 {
+	r.Graph.Prev, r.Graph.State = b.Prev, b.State
+	params, _ := r.Graph.Forward(b.Obs, b.Rows)
+	kept := like(params)
+	for i := range params {
+		copy(kept[i], params[i])
+	}
+	return kept
+}
+
+// entropy returns the sum of the entropies of a minibatch's rows. The actions that estimate those of squashed distributions
+// are what the numbers behind them draw now, and count with their ratios before.
+func (r *Reference) entropy(b *ppo.Minibatch, rates ppo.Rates, before, params [][]float64) (sum float64) {
+	for row := range b.Rows {
+		logProb, _ := ppo.LogProb(r.dists, b.Actions, row, before)
+		for k, d := range r.dists {
+			width, action, weight := d.Elems(), make([]float64, d.Size()), 1.0
+			was, now := before[k][row*width:][:width], params[k][row*width:][:width]
+			b.Actions[k].Row(row, action)
+			if head.EstimatesEntropy(d) {
+				weight = ppo.EntropyWeight(b, row, rates, logProb)
+				for i, x := range action {
+					action[i] = now[i] + math.Exp(now[len(action)+i]-was[len(action)+i])*(x-was[i])
+				}
+			}
+			_, h := d.LogProb(now, b.Actions[k].Masks(row, row+1), action)
+			sum += weight * h
+		}
+	}
+	return sum
 }
 
 // like returns slices of the same lengths.

@@ -75,8 +75,9 @@ type normalArgs struct {
 	ld                               int
 	raw                              unsafe.Pointer
 	rawLD                            int
-	logProb, entropy, slope, numbers unsafe.Pointer // numbers: what is subtracted from slopes, and the entropy's coefficient
-	tanh                             int            // 0 or 1
+	logProb, entropy, slope, numbers unsafe.Pointer // numbers: the entropy's coefficient
+	weight                           unsafe.Pointer
+	tanh                             int // 0 or 1
 }
 
 type choiceArgs struct {

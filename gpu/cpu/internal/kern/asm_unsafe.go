@@ -344,15 +344,15 @@ func (c *Choice) descendAsm() {
 
 // each runs a kernel over the rows of n, as that of Choice does.
 func (n *Normal) each(descend bool) {
-	numbers := [2]float32{0, n.Coef}
+	numbers := [1]float32{n.Coef}
 	args := normalArgs{n: n.N, ld: 4 * n.LD, rawLD: 4 * n.RawLD, numbers: unsafe.Pointer(&numbers)}
 	if n.Tanh {
-		args.tanh, numbers = 1, [2]float32{n.Coef, 0}
+		args.tanh = 1
 	}
 	for r := 0; r < n.Rows; r += args.rows {
 		args.rows = min(n.Rows-r, logitsPerCall/n.N*Lanes)
 		args.mean, args.log, args.raw = at(n.Mean, r), at(n.Log, r), at(n.Raw, r)
-		args.logProb, args.entropy, args.slope = at(n.LogProb, r), at(n.Entropy, r), at(n.Slope, r)
+		args.logProb, args.entropy, args.slope, args.weight = at(n.LogProb, r), at(n.Entropy, r), at(n.Slope, r), at(n.Weight, r)
 		if descend {
 			normalDescend(&args)
 		} else {

@@ -78,12 +78,13 @@ type Normal struct {
 	LogProb    []float32
 	Entropy    []float32
 	Slope      []float32 // of the surrogate over the joint log-probability, from Surrogate
+	Weight     []float32 // of the entropy in Descend with Tanh: ratios, from Surrogate
 	Seed, Step uint64
 	Env        uint32   // of row 0, or
 	Places     []uint32 // what is added to Env for each row; nil: its number
 	FirstDraw  uint32
 	Greedy     bool
-	Tanh       bool // log-probabilities are of tanh(Raw), and the entropy is -log-probability
+	Tanh       bool // log-probabilities are of tanh(Raw), and the entropy is -log-probability; its gradient moves Raw with the parameters
 
 	Coef float32 // of the entropy, over the rows of the minibatch
 }
@@ -96,7 +97,7 @@ func (n *Normal) check() {
 	if n.Rows > 0 {
 		last := (n.N-1)*n.LD + rows - 1
 		_, _, _ = n.Mean[last], n.Log[last], n.Raw[(n.N-1)*n.RawLD+rows-1]
-		_, _, _ = n.LogProb[rows-1], n.Entropy[rows-1], n.Slope[rows-1]
+		_, _, _, _ = n.LogProb[rows-1], n.Entropy[rows-1], n.Slope[rows-1], n.Weight[rows-1]
 	}
 	if n.Places != nil && len(n.Places) < n.Rows {
 		panic("kern: places of a normal distribution")
@@ -176,27 +177,31 @@ func (n *Normal) weigh() {
 }
 
 func (n *Normal) descend() {
-	shift, coef := float32(0), n.Coef
-	if n.Tanh {
-		shift, coef = coef, 0
-	}
 	for r := range n.Rows {
-		slope := n.Slope[r] - shift
+		slope := n.Slope[r]
 		for i := range n.N {
-			mean, l := &n.Mean[i*n.LD+r], &n.Log[i*n.LD+r]
-			inverse := exp(-*l)
-			z := (n.Raw[i*n.RawLD+r] - *mean) * inverse
-			*mean = -float32(slope*z) * inverse
-			*l = float32(slope*(1-float32(z*z))) - coef
+			raw, mean, l := n.Raw[i*n.RawLD+r], &n.Mean[i*n.LD+r], &n.Log[i*n.LD+r]
+			apart, inverse := raw-*mean, exp(-*l)
+			z := apart * inverse
+			coef, dMean, dLog := n.Coef, -float32(slope*z)*inverse, float32(slope*(1-float32(z*z)))
+			if n.Tanh {
+				coef *= n.Weight[r]
+				bend := tanh(raw) * coef
+				bend += bend
+				dMean += bend
+				dLog += float32(bend * apart)
+			}
+			*mean, *l = dMean, dLog-coef
 		}
 	}
 }
 
-// surrogates is loss for joint log-probabilities: it writes Slope and replaces Value by its gradient.
+// surrogates is loss for joint log-probabilities: it writes Slope, replaces Value by its gradient and Entropies by ratios.
 func (l *Loss) surrogates() {
 	for r := range l.Rows {
 		logRatio := l.NewLogProb[r] - l.OldLogProb[r]
 		l.Slope[r] = l.surrogate(r, logRatio, l.Entropies[r])
+		l.Entropies[r] = min(exp(logRatio), l.High)
 		l.value(r)
 	}
 }

@@ -13754,7 +13754,7 @@ element:
 	VSUBPS       Y5, Y6, Y6
 	VADDPS       k3fb59fc7<>+0(SB), Y1, Y8
 	VADDPS       Y8, Y7, Y7
-	CMPQ         88(DI), $0x00
+	CMPQ         96(DI), $0x00
 	JE           next
 	VANDPS       k7fffffff<>+0(SB), Y3, Y9
 	VMULPS       kc0000000<>+0(SB), Y9, Y9
@@ -13825,7 +13825,7 @@ next:
 	ADDQ   R10, R9
 	DECQ   DX
 	JNZ    element
-	CMPQ   88(DI), $0x00
+	CMPQ   96(DI), $0x00
 	JE     add
 	VXORPS k80000000<>+0(SB), Y6, Y7
 
@@ -13941,13 +13941,13 @@ TEXT ·normalDescend(SB), NOSPLIT, $0-8
 	MOVQ         48(DI), R10
 	XORQ         R8, R8
 	MOVQ         80(DI), R15
-	VBROADCASTSS (R15), Y10
-	VBROADCASTSS 4(R15), Y7
+	VBROADCASTSS (R15), Y7
 
 group:
 	MOVQ    72(DI), R15
 	VMOVUPS (R15)(R8*1), Y6
-	VSUBPS  Y10, Y6, Y6
+	MOVQ    88(DI), R15
+	VMOVUPS (R15)(R8*1), Y11
 	MOVQ    16(DI), AX
 	MOVQ    24(DI), BX
 	MOVQ    40(DI), R9
@@ -13982,27 +13982,56 @@ element:
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y4, Y4
 	VANDPS       Y5, Y4, Y2
-	VMOVUPS      (R9), Y3
-	VSUBPS       (AX), Y3, Y3
-	VMULPS       Y2, Y3, Y3
+	VMOVUPS      (R9), Y9
+	VSUBPS       (AX), Y9, Y10
+	VMULPS       Y2, Y10, Y3
 	VMULPS       Y3, Y6, Y4
 	VMULPS       Y2, Y4, Y4
 	VXORPS       k80000000<>+0(SB), Y4, Y4
-	VMOVUPS      Y4, (AX)
 	VMULPS       Y3, Y3, Y5
 	VMOVUPS      k3f800000<>+0(SB), Y8
 	VSUBPS       Y5, Y8, Y5
 	VMULPS       Y6, Y5, Y5
-	VSUBPS       Y7, Y5, Y5
-	VMOVUPS      Y5, (BX)
-	ADDQ         SI, AX
-	ADDQ         SI, BX
-	ADDQ         R10, R9
-	DECQ         DX
-	JNZ          element
-	ADDQ         $0x20, R8
-	SUBQ         $0x08, CX
-	JG           group
+	VMOVAPS      Y7, Y8
+	CMPQ         96(DI), $0x00
+	JE           store
+	VMOVUPS      k40fcf84f<>+0(SB), Y1
+	VMINPS       Y9, Y1, Y9
+	VMOVUPS      kc0fcf84f<>+0(SB), Y1
+	VMAXPS       Y9, Y1, Y9
+	VMULPS       Y9, Y9, Y1
+	VMOVUPS      ka59f25c0<>+0(SB), Y2
+	VFMADD213PS  k2a61337e<>+0(SB), Y1, Y2
+	VFMADD213PS  kaebd37ff<>+0(SB), Y1, Y2
+	VFMADD213PS  k335c0041<>+0(SB), Y1, Y2
+	VFMADD213PS  k3779434a<>+0(SB), Y1, Y2
+	VFMADD213PS  k3a270ded<>+0(SB), Y1, Y2
+	VFMADD213PS  k3ba059dc<>+0(SB), Y1, Y2
+	VMULPS       Y9, Y2, Y2
+	VMOVUPS      k35a0d3d8<>+0(SB), Y3
+	VFMADD213PS  k38f895d6<>+0(SB), Y1, Y3
+	VFMADD213PS  k3b14aa05<>+0(SB), Y1, Y3
+	VFMADD213PS  k3ba059dd<>+0(SB), Y1, Y3
+	VDIVPS       Y3, Y2, Y9
+	VMULPS       Y11, Y7, Y8
+	VMULPS       Y8, Y9, Y9
+	VADDPS       Y9, Y9, Y9
+	VADDPS       Y9, Y4, Y4
+	VMULPS       Y10, Y9, Y9
+	VADDPS       Y9, Y5, Y5
+
+store:
+	VMOVUPS Y4, (AX)
+	VSUBPS  Y8, Y5, Y5
+	VMOVUPS Y5, (BX)
+	ADDQ    SI, AX
+	ADDQ    SI, BX
+	ADDQ    R10, R9
+	DECQ    DX
+	JNZ     element
+	ADDQ    $0x20, R8
+	SUBQ    $0x08, CX
+	JG      group
 	VZEROUPPER
 	RET
 
@@ -14308,6 +14337,10 @@ group:
 	VMOVUPS      Y1, 192(R11)
 	MOVQ         56(DI), R13
 	VMOVUPS      Y14, (R13)(R8*1)
+	VBROADCASTSS 4(R12), Y1
+	VMINPS       Y12, Y1, Y1
+	MOVQ         48(DI), R13
+	VMOVUPS      Y1, (R13)(R8*1)
 	MOVQ         16(DI), R13
 	VMOVUPS      (R13)(R8*1), Y2
 	MOVQ         32(DI), R13

@@ -16,7 +16,7 @@ type Loss struct {
 	Return        []float32
 	NewLogProb    []float32 // written, by Surrogate read
 	Scratch       []float32 // Actions*Lanes
-	Entropies     []float32 // for Surrogate: of the rows
+	Entropies     []float32 // for Surrogate: of the rows; replaced by the ratios, at most High
 	Slope         []float32 // written by Surrogate: over the log-probability, negative
 
 	// The assembly reads these in this order.

@@ -69,29 +69,40 @@ func normalDescend() {
 	v := s.v
 	mean, log, raw, next := normalColumns()
 	load("numbers", reg.R15)
-	VBROADCASTSS(Mem{Base: reg.R15}, v[10])
-	VBROADCASTSS(Mem{Base: reg.R15, Disp: 4}, v[7])
+	VBROADCASTSS(Mem{Base: reg.R15}, v[7])
 	Label("group")
 	load("slope", reg.R15)
 	VMOVUPS(Mem{Base: reg.R15, Index: reg.R8, Scale: 1}, v[6])
-	VSUBPS(v[10], v[6], v[6])
+	load("weight", reg.R15)
+	VMOVUPS(Mem{Base: reg.R15, Index: reg.R8, Scale: 1}, v[11])
 	normalStart()
 	Label("element")
 	VMOVUPS(Mem{Base: log}, v[1])
 	VXORPS(bits(0x80000000), v[1], v[2])
 	s.exp(v[2], v[3], v[4], v[5])
-	VMOVUPS(Mem{Base: raw}, v[3])
-	VSUBPS(Mem{Base: mean}, v[3], v[3])
-	VMULPS(v[2], v[3], v[3]) // z
+	VMOVUPS(Mem{Base: raw}, v[9])
+	VSUBPS(Mem{Base: mean}, v[9], v[10])
+	VMULPS(v[2], v[10], v[3]) // z
 	VMULPS(v[3], v[6], v[4])
 	VMULPS(v[2], v[4], v[4])
 	VXORPS(bits(0x80000000), v[4], v[4])
-	VMOVUPS(v[4], Mem{Base: mean})
 	VMULPS(v[3], v[3], v[5])
 	VMOVUPS(float(1), v[8])
 	VSUBPS(v[5], v[8], v[5])
 	VMULPS(v[6], v[5], v[5])
-	VSUBPS(v[7], v[5], v[5])
+	VMOVAPS(v[7], v[8])
+	CMPQ(field("tanh"), Imm(0))
+	JE(LabelRef("store"))
+	s.tanh(v[9], v[1], v[2], v[3])
+	VMULPS(v[11], v[7], v[8])
+	VMULPS(v[8], v[9], v[9])
+	VADDPS(v[9], v[9], v[9])
+	VADDPS(v[9], v[4], v[4])
+	VMULPS(v[10], v[9], v[9])
+	VADDPS(v[9], v[5], v[5])
+	Label("store")
+	VMOVUPS(v[4], Mem{Base: mean})
+	VSUBPS(v[8], v[5], v[5])
 	VMOVUPS(v[5], Mem{Base: log})
 	next("element")
 	normalRows("group")
@@ -195,7 +206,8 @@ func choiceRows(row, logits, rows reg.GPPhysical) {
 	finish()
 }
 
-// surrogates is loss without the softmax: log-probabilities and entropies are given, the slopes are written.
+// surrogates is loss without the softmax: log-probabilities and entropies are given, the slopes are written and the ratios in
+// the place of the entropies.
 func surrogates() {
 	function("surrogates", "surrogateArgs")
 	s := avx2
@@ -224,6 +236,9 @@ func surrogates() {
 	VMOVUPS(column("advantage"), v[13])
 	surrogate(s, number, add)
 	VMOVUPS(v[14], column("slope"))
+	number("High", v[1])
+	VMINPS(v[12], v[1], v[1])
+	VMOVUPS(v[1], column("entropies"))
 	valueLoss(s, column, number, add)
 	ADDQ(Imm(32), row)
 	SUBQ(Imm(8), rows)
