@@ -14,6 +14,7 @@ type reloadCommand struct {
 	Pipeline string   `arg:"" optional:"" default:"pipeline.toml" help:"Pipeline file."`
 	Set      []string `placeholder:"KEY=VALUE" sep:"none" help:"Override a key of the file, as for train. May be repeated."`
 	At       string   `placeholder:"BOUNDARY" help:"When versions give way: step, trajectory, episode or now."`
+	Undo     bool     `help:"Also take back versions that were swapped in, or brought back, since the file was last read."`
 	DryRun   bool     `help:"Show the differences, and change nothing."`
 	jobFlags
 }
@@ -22,6 +23,7 @@ type reloadCommand struct {
 func (c *reloadCommand) Help() string {
 	return `What differs between the running pipeline and the file is changed in the running job: other environments, new wires, limits,
 hyper-parameters. Only what differs starts anew. A file with mistakes changes nothing: all of them are shown (exit code 3).
+What was changed in the job since the file was last read, and the file does not say, is taken back; a version only with --undo.
 
   rlhost reload --dry-run
   rlhost reload my.toml --set component.learner.learning_rate=0.0003`
@@ -41,7 +43,7 @@ func (c *reloadCommand) Run(p *program) error {
 		return err
 	}
 	c.sent, c.typed = file, c.Pipeline
-	q := control.ReloadRequest{File: file, Source: string(src), Sets: c.Set, At: c.At, DryRun: c.DryRun}
+	q := control.ReloadRequest{File: file, Source: string(src), Sets: c.Set, At: c.At, DryRun: c.DryRun, Undo: c.Undo}
 	return tell(p, &c.jobFlags, control.VerbReload, q, func(r *control.ReloadReply) string {
 		return text.Reload("reloaded "+filepath.Base(file), r)
 	})

@@ -6,12 +6,16 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/control/text"
+	"github.com/rlhost/rlhost/core/files"
+	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
 type swapCommand struct {
@@ -25,6 +29,7 @@ type swapCommand struct {
 	CanaryTrain bool           `help:"Let the trial's trajectories reach the learner."`
 	Probation   *time.Duration `placeholder:"TIME" help:"How long the new version is watched: at its first fault the old one runs again."`
 	DryRun      bool           `help:"Check and try it, and change nothing."`
+	Write       bool           `help:"Write the new version into the pipeline file that the run was begun with, too, so that the next reload keeps it."`
 	jobFlags
 }
 
@@ -55,7 +60,51 @@ func (c *swapCommand) Run(p *program) error {
 	if c.Probation != nil {
 		q.Probation = new(c.Probation.Seconds())
 	}
-	return tell(p, &c.jobFlags, control.VerbSwap, q, text.Swap)
+	var reply control.SwapReply
+	if err := c.ask(p, control.VerbSwap, q, &reply, p.progress); err != nil {
+		return err
+	}
+	var unwritten error
+	if c.Write && len(reply.Write) > 0 {
+		if unwritten = c.write(&reply); unwritten == nil {
+			reply.Write = nil
+		}
+	}
+	if err := c.answer(p, &reply, text.Swap(&reply)); err != nil {
+		return err
+	}
+	return unwritten
+}
+
+// write makes the pipeline file say what was swapped in, with paths as the file has them: relative to its folder.
+func (c *swapCommand) write(r *control.SwapReply) error {
+	file := c.run.Info().File
+	if file == "" {
+		return errors.New("the swap was made, but this run does not know the file that it was begun with: write it there")
+	}
+	sets := slices.Clone(r.Write)
+	for i, set := range sets {
+		key, value, _ := strings.Cut(set, " = ")
+		path, err := strconv.Unquote(value)
+		if err != nil || !filepath.IsAbs(path) {
+			continue
+		}
+		if inside, err := files.Relative(filepath.Dir(file), path); err == nil && filepath.IsLocal(inside) {
+			sets[i] = key + " = " + strconv.Quote("./"+inside)
+		}
+	}
+	src, err := readPipeline(file)
+	if err == nil {
+		src, err = graph.SetKeys(file, src, sets)
+	}
+	if err == nil {
+		err = files.Replace(file, src)
+	}
+	if err != nil {
+		return fmt.Errorf("the swap was made, but %s does not say so yet: %w", file, err)
+	}
+	r.Notes = append(r.Notes, "written into "+file+": "+strings.Join(sets, ", "))
+	return nil
 }
 
 // absolute returns the path of a file as the job, which works in another folder, can open it. What is no file here

@@ -20,6 +20,7 @@ const (
 	CodeEnded      Code = "E080" // the run ended meanwhile
 	CodeRolledBack Code = "E081" // the new version failed and the previous one runs again
 	CodeFailed     Code = "E082" // it could not be done; nothing has changed
+	CodeUndoes     Code = "E091" // the reload would take back a version that was swapped in
 )
 
 // Error is what a request ends with. Reason says what happened and what runs now.

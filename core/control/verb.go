@@ -165,6 +165,9 @@ type SwapReply struct {
 	PauseMax  float64  `json:"pause_ms_max"`
 	Probation float64  `json:"probation_seconds"`
 	Notes     []string `json:"notes,omitempty"` // such as what a new reward means for critic and normaliser
+	// Write is what the pipeline file has to say so that the next reload does not take it back: lines of KEY = VALUE, without a
+	// value for a key that has to go. Of a swap that was committed.
+	Write []string `json:"write,omitempty"`
 }
 
 // Canary compares two versions on the same seeds.
@@ -204,6 +207,7 @@ type ReloadRequest struct {
 	Sets   []string `json:"sets,omitempty"`
 	At     string   `json:"at,omitempty"`
 	DryRun bool     `json:"dry_run,omitempty"`
+	Undo   bool     `json:"undo,omitempty"` // also versions that were swapped in since the file was last read
 }
 
 // ReloadReply says what a reload did.
@@ -211,6 +215,7 @@ type ReloadReply struct {
 	Outcome Outcome     `json:"outcome"`
 	Changes []Change    `json:"changes"`
 	Swaps   []SwapReply `json:"swaps,omitempty"`
+	Undoes  []string    `json:"undoes,omitempty"` // keys that were changed since the file was last read, and that it takes back
 	EnvStep uint64      `json:"env_step"`
 	Took    float64     `json:"took_seconds"`
 	Notes   []string    `json:"notes,omitempty"` // where no swap has them
@@ -218,9 +223,11 @@ type ReloadReply struct {
 
 // Change is one difference between the running graph and the next.
 type Change struct {
-	What string `json:"what"` // env, component, wire, scale, limit, run
+	What string `json:"what"` // env, component, wire, scale, limit, rule, run
 	Name string `json:"name"`
 	Text string `json:"text"` // "learning_rate 0.0015 → 0.0003"
+	// Undoes says that the file has not changed: the run has, since the file was last read.
+	Undoes bool `json:"undoes,omitempty"`
 }
 
 // ScaleRequest asks for more or fewer instances.

@@ -11,7 +11,7 @@ const Runner = "runner"
 
 // TableChange tells how a table of the file differs in the next graph.
 type TableChange struct {
-	What string // run or limit
+	What string // run, limit, or rule for one that says whether something may be swapped
 	Name string
 	Text string // the keys: "learning_rate 0.0015 → 0.0003"
 }
@@ -30,9 +30,20 @@ func (g *Graph) TableChanges(next *Graph) []TableChange {
 		e := &next.Envs[i]
 		if was := g.Env(e.Name); was != nil {
 			note("limit", e.Name, withoutSource(was.lines()), withoutSource(e.lines()))
+			note("rule", e.Name, ruleLines(was.Swap), ruleLines(e.Swap))
+		}
+	}
+	for i := range next.Components {
+		x := &next.Components[i]
+		if was := g.Component(x.Name); was != nil {
+			note("rule", x.Name, ruleLines(was.Swap), ruleLines(x.Swap))
 		}
 	}
 	return list
+}
+
+func ruleLines(rule SwapRule) []keyValue {
+	return []keyValue{{Key: "swap", Value: quote(string(rule))}}
 }
 
 // Reasons returns why the instances of a component must be replaced in the next graph; empty if they need not.

@@ -62,3 +62,34 @@ func FuzzAddPlugin(f *testing.F) {
 		}
 	})
 }
+
+func TestSetKeys_ChangesNothingElse(t *testing.T) {
+	cases := []struct {
+		name, file string
+		sets       []string
+		want       string
+	}{
+		{"a value", "[env.x] # mine\nuse = \"./a\" # of Monday\n", []string{`env.x.use = "./b"`}, "[env.x] # mine\nuse = \"./b\" # of Monday\n"},
+		{"a key that it lacks", "[component.x]\nkind = \"y\"\n[run]\n", []string{`component.x.runtime = "wasm"`}, "[component.x]\nruntime = \"wasm\"\nkind = \"y\"\n[run]\n"},
+		{"a table that it lacks", "[run]\nname = \"x\"", []string{`component.x.runtime = "process"`}, "[run]\nname = \"x\"\n\n[component.x]\nruntime = \"process\"\n"},
+		{"without a key", "[component.x]\nplugin = \"y\" # z\nepochs = 3\n", []string{"component.x.plugin = ", "component.x.use = "}, "[component.x]\nepochs = 3\n"},
+		{"a sum that it has", "[env.x]\nsha256 = \"a\"\n", []string{`env.x.sha256 = "b"`}, "[env.x]\nsha256 = \"b\"\n"},
+		{"a sum that it lacks", "[env.x]\n", []string{`env.x.sha256 = "b"`}, "[env.x]\n"},
+		{"in one line", "env = { x = { use = \"./a\" } }\n", []string{`env.x.use = "./b"`}, "env = { x = { use = \"./b\" } }\n"},
+	}
+	for _, c := range cases {
+		got, err := SetKeys("p.toml", []byte(c.file), c.sets)
+		if err != nil || string(got) != c.want {
+			t.Errorf("%s: %v, got\n%s\nwant\n%s", c.name, err, got, c.want)
+		}
+	}
+	for _, refused := range []struct{ file, set string }{
+		{"env = { x = { use = \"./a\" } }\n", `env.x.wrap = []`},
+		{"env = { x = { use = \"./a\" } }\n", "env.x.use = "},
+		{"rlhost = \n", `env.x.use = "b"`},
+	} {
+		if got, err := SetKeys("p.toml", []byte(refused.file), []string{refused.set}); err == nil {
+			t.Errorf("%s in %q: got %q", refused.set, refused.file, got)
+		}
+	}
+}

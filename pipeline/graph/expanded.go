@@ -41,6 +41,24 @@ func (g *Graph) Expanded() string {
 	return b.String()
 }
 
+// Keys returns all that Expanded writes, a key of a table at a time: component.learner.epochs, for instance, with its value as
+// TOML. A wire is the table of that name, with its signal and its slot.
+func (g *Graph) Keys() map[string]string {
+	keys := map[string]string{}
+	g.eachTable(func(name string, lines []keyValue) {
+		for _, kv := range lines {
+			keys[name+"."+quoteKey(kv.Key)] = kv.Value
+		}
+	})
+	for i := range g.Wires {
+		w := &g.Wires[i]
+		for _, kv := range w.lines(quote(component.Qualified(w.To, w.Slot))) {
+			keys["wire "+w.String()+"."+kv.Key] = kv.Value
+		}
+	}
+	return keys
+}
+
 func writeVersion(b *strings.Builder) { fmt.Fprintf(b, "rlhost = %d\n", formatVersion) }
 
 func writeTable(b *strings.Builder, header string, lines []keyValue) {

@@ -52,6 +52,8 @@ type change struct {
 	modules   []runs.Module // stored for it
 	who       asker
 	file      string // of a reload
+	sets      []string
+	undo      bool   // it may take back versions
 	reason    string // of a fallback
 
 	// What becomes of it.
@@ -59,6 +61,8 @@ type change struct {
 	changes []control.Change
 	parts   []part
 	outcome pipeline.Outcome
+	undone  undone   // of a reload
+	toWrite []string // of a swap: what a file has to say for it; see control.SwapReply
 	took    time.Duration
 	notes   []string
 }
@@ -133,10 +137,13 @@ func (c *change) make(ctx context.Context) error {
 		return errors.Join(err, t.Close())
 	}
 	c.notes = append(c.notes, c.envNotes()...)
+	before := c.Pipeline.Graph()
 	if c.rules.dryRun {
+		if rule := c.fulfilled(&c.next.Run.Stop); brings(&before.Run.Stop, &c.next.Run.Stop, rule) {
+			c.notes = append(c.notes, fmt.Sprintf("it would end the run by its new rule: %s", rule))
+		}
 		return t.Close()
 	}
-	before := c.Pipeline.Graph()
 	if c.rules.train {
 		return c.commitTried(ctx, trial, t, before)
 	}
@@ -184,14 +191,20 @@ func (c *change) prepare(ctx context.Context) (*pipeline.Transition, error) {
 	if changes := t.Changes(); len(changes) > 0 || c.changes == nil { // after a trial in the run there is less to change
 		c.changes = changes
 	}
+	if c.what != whatScale && c.parts == nil { // whose instances are what they were
+		c.parts = c.partsOf(t, c.changes)
+		c.changes = withVersions(c.changes, c.parts)
+	}
 	if c.what != whatFallback { // what has failed must not stay
 		if err := c.mayChange(c.changes); err != nil {
 			return nil, errors.Join(err, t.Close())
 		}
 	}
-	if c.what != whatScale && c.parts == nil { // whose instances are what they were
-		c.parts = c.partsOf(t, c.changes)
-		c.changes = withVersions(c.changes, c.parts)
+	if c.what == whatReload {
+		if err := c.mayUndo(&c.undone); err != nil {
+			return nil, errors.Join(err, t.Close())
+		}
+		c.undone.mark(c.changes)
 	}
 	return t, nil
 }
@@ -306,6 +319,9 @@ func (c *change) commit(ctx context.Context, t *pipeline.Transition, before *gra
 	if err := c.write(text); err != nil {
 		c.notes = append(c.notes, err.Error()+"; until that is done, rlhost train --resume would run the previous version")
 	}
+	if c.what == whatReload {
+		c.noted(c.readFile())
+	}
 	c.noteMade(line)
 	c.noted(c.describe(c.parts))
 	c.committed(t, before)
@@ -362,7 +378,7 @@ func (c *change) reply(p *part) *control.SwapReply {
 	r := &control.SwapReply{
 		Component: p.component, Outcome: control.Committed, Old: p.old, New: p.new, Checked: p.checked, Canary: p.canary, At: c.rules.at.String(),
 		Envs: o.Envs, Kept: o.Kept, Truncated: o.Truncated, Dropped: o.Dropped, EnvStep: o.EnvStep, Took: c.took.Seconds(),
-		Probation: c.rules.probation.Seconds(), Notes: c.notes,
+		Probation: c.rules.probation.Seconds(), Notes: c.notes, Write: c.toWrite,
 	}
 	switch {
 	case c.rules.dryRun:
@@ -418,6 +434,36 @@ func brings(was, is *component.StopRule, reason component.StopReason) bool {
 	}
 	return sooner(component.PolicyRule{Return: was.Return, EnvSteps: was.EnvSteps}, component.PolicyRule{Return: is.Return, EnvSteps: is.EnvSteps}) ||
 		reason == component.StopWall && is.Wall > 0 && (was.Wall == 0 || is.Wall < was.Wall)
+}
+
+// fulfilled returns which rule the run fulfils now, or nothing.
+func (c *change) fulfilled(rule *component.StopRule) component.StopReason {
+	learners := c.Pipeline.Learners()
+	if len(learners) == 0 {
+		learners = []control.LearnerStatus{{Policy: c.Policy, Leads: true, EnvSteps: c.Pipeline.Steps().Trained}}
+	}
+	for _, l := range learners {
+		own, window := rule.Policies[l.Policy], component.GaugeMeanReturn
+		wanted := []component.PolicyRule{own}
+		if l.Leads {
+			wanted = append(wanted, component.PolicyRule{Return: rule.Return, EnvSteps: rule.EnvSteps})
+			l.EnvSteps += c.StepsBefore
+		} else {
+			window = component.OfPolicy(l.Policy, window)
+		}
+		for _, w := range wanted {
+			if mean := c.gauge(window); w.Return != nil && mean != nil && *mean >= *w.Return {
+				return component.StopReturn
+			}
+			if w.EnvSteps > 0 && l.EnvSteps >= w.EnvSteps {
+				return component.StopEnvSteps
+			}
+		}
+	}
+	if rule.Wall > 0 && time.Since(c.started) >= rule.Wall {
+		return component.StopWall
+	}
+	return ""
 }
 
 // milliseconds writes a short time: 0.42 ms, 12 ms, 1.3 s.

@@ -19,7 +19,7 @@ func (s *Session) serve() {
 	var err error
 	s.commands, err = serve(commandOptions{
 		Pipeline: s.pipeline, Run: s.run, Parts: s.o.Parts, Log: s.log, Text: s.text, Checkpoint: s.Checkpoint,
-		Stop: s.Stop, LastCheckpoint: s.lastCheckpoint, Records: s.records.log(), Policy: s.policy.Name, StepsBefore: s.before.EnvSteps,
+		Stop: s.Stop, LastCheckpoint: s.lastCheckpoint, Records: s.records.log(), Begins: !s.resumed, Policy: s.policy.Name, StepsBefore: s.before.EnvSteps,
 	})
 	if err != nil {
 		s.log.Warn("the run goes on, but takes no commands such as rlhost status", "error", err)

@@ -29,6 +29,9 @@ func serve(o commandOptions) (*commands, error) {
 	}
 	c.mark()
 	c.storeAll()
+	if o.Begins {
+		c.saidAtFirst()
+	}
 	socket := o.Socket
 	if socket == "" {
 		socket = control.SocketPath(o.Run.Dir)

@@ -18,7 +18,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
-// commandOptions say what is commanded. All but the last four are needed.
+// commandOptions say what is commanded. All but the last five are needed.
 type commandOptions struct {
 	Pipeline *pipeline.Pipeline
 	Run      *runs.Run // locked
@@ -33,6 +33,7 @@ type commandOptions struct {
 	Stop           func(now bool)
 	LastCheckpoint func() *control.CheckpointReply
 
+	Begins      bool          // the run was not resumed: what runs is what its file says
 	Policy      string        // the leading one
 	StepsBefore uint64        // env steps that the run had made before this process
 	Records     *runs.LogFile // the run's log, or nil

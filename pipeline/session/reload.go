@@ -21,7 +21,7 @@ import (
 // reload answers VerbReload.
 func (c changer) reload(ctx context.Context, q control.ReloadRequest, notice control.Notice) (*control.ReloadReply, error) {
 	x := c.asked(ctx, whatReload, "reload of "+filepath.Base(q.File), notice)
-	x.file = q.File
+	x.file, x.sets = q.File, q.Sets
 	if !filepath.IsAbs(q.File) {
 		return nil, bad("%q is no absolute path", q.File)
 	}
@@ -34,7 +34,10 @@ func (c changer) reload(ctx context.Context, q control.ReloadRequest, notice con
 	if err := x.aimFileText(&q); err != nil {
 		return nil, err
 	}
-	x.rules = rulesOf(x.next)
+	if x.undone, err = c.undoneBy(x.next); err != nil {
+		return nil, err
+	}
+	x.undo, x.rules = q.Undo, rulesOf(x.next)
 	x.rules.dryRun, x.rules.check = q.DryRun, true
 	if err := x.rules.set(q.At, nil); err != nil {
 		return nil, err
@@ -153,12 +156,15 @@ func (c *change) keepWrap(g *graph.Graph, e *graph.Env) string {
 // reloadReply tells the client what changed.
 func (c *change) reloadReply(err error, began time.Time) (*control.ReloadReply, error) {
 	if errors.Is(err, pipeline.ErrNothing) {
-		return &control.ReloadReply{Outcome: control.Unchanged, Changes: []control.Change{}}, nil
+		if c.what == whatReload && !c.rules.dryRun {
+			c.noted(c.readFile())
+		}
+		return &control.ReloadReply{Notes: c.notes, Outcome: control.Unchanged, Changes: []control.Change{}}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	r := &control.ReloadReply{Outcome: control.Committed, Changes: c.changes, EnvStep: c.outcome.EnvStep, Took: time.Since(began).Seconds()}
+	r := &control.ReloadReply{Outcome: control.Committed, Changes: c.changes, Undoes: c.undone.lines, EnvStep: c.outcome.EnvStep, Took: time.Since(began).Seconds()}
 	if c.rules.dryRun {
 		r.Outcome = control.DryRun
 	}

@@ -99,6 +99,9 @@ func (c *change) swapReply(err error, began time.Time) (*control.SwapReply, erro
 		p = c.parts[i]
 	}
 	r := c.reply(&p)
+	if r.Outcome != control.Committed {
+		r.Write = nil
+	}
 	r.Component = c.component
 	r.Took = time.Since(began).Seconds()
 	return r, nil

@@ -40,6 +40,7 @@ func (c *change) aim(file string) error {
 	case c.wraps:
 		return c.aimWrapper(env, file)
 	case file == runtimeBuiltin, file == runtimeProcess:
+		c.writes(append(c.withoutSource(x), "component."+x.Name+".runtime="+strconv.Quote(file)))
 		return c.aimAt(append(c.withoutSource(x), "component."+x.Name+".runtime = "+strconv.Quote(file))...)
 	case env == nil && strings.HasSuffix(file, ".wasm"):
 		return c.aimComponent(x, file)
@@ -48,6 +49,7 @@ func (c *change) aim(file string) error {
 	case env.Swap == graph.SwapNever:
 		return forbidden("env", env.Name)
 	case native, slices.Contains(c.Parts.Builtins, file):
+		c.writes([]string{"env." + env.Name + ".use=" + strconv.Quote(file)})
 		return c.aimEnv(env.Name, file)
 	}
 	return c.aimFile(g, env, file)
@@ -65,6 +67,7 @@ func (c *change) aimFile(g *graph.Graph, env *graph.Env, file string) error {
 		return c.aimModule(env, file)
 	}
 	if p := env.Table.Plugin; p != nil && p.Path != "" && g.Plugin(p.Name) != nil {
+		c.writes(programSets(p.Name, file))
 		return c.aimAt(programSets(p.Name, file)...)
 	}
 	e := bad("%s is no WebAssembly module", file)
@@ -84,6 +87,7 @@ func (c *change) aimModule(env *graph.Env, file string) error {
 		c.next = c.Pipeline.Graph() // whatever its file is called
 		return nil
 	}
+	c.writes([]string{"env." + env.Name + ".use=" + strconv.Quote(file), "env." + env.Name + ".sha256=" + strconv.Quote(m.Hash)})
 	return c.aimEnv(env.Name, m.Path)
 }
 
@@ -103,9 +107,12 @@ func (c *change) aimComponent(x *graph.Component, file string) error {
 	}
 	table := "component." + x.Name
 	sets := []string{table + ".runtime=wasm", table + ".use=" + strconv.Quote(m.Path), table + `.sha256=""`}
+	written := []string{table + `.runtime="wasm"`, table + ".use=" + strconv.Quote(file), table + ".sha256=" + strconv.Quote(m.Hash)}
 	if x.Module == nil {
+		written = append(c.withoutSource(x), written...)
 		sets = append(c.withoutSource(x), sets...)
 	}
+	c.writes(written)
 	return c.aimAt(sets...)
 }
 
@@ -140,6 +147,12 @@ func (c *change) aimWrapper(e *graph.Env, wrapper string) error {
 	}
 	c.notes = append(c.notes, fmt.Sprintf("wrap[%d] of env %q: %s → %s", c.wrapper, e.Name, was, wrapper))
 	set := "env." + e.Name + ".wrap="
+	named := e.Table
+	hashes := c.runningWrap(e)
+	named.Wrap = named.WrapUsing(func(place int, use string) string { return c.name(hashes[place], use) })
+	if text, _, ok := named.Rewrapped(c.wrapper, wrapper); ok {
+		c.writes([]string{set + text})
+	}
 	err := c.aimAt(set + list)
 	if err == nil && len(c.next.Env(e.Name).Table.Wrap) != len(e.Table.Wrap) {
 		err = bad("%s is not the table of one wrapper, such as { time_limit = 200 }", wrapper)
@@ -159,8 +172,12 @@ func (c *change) aimEnv(env, use string) error {
 
 // aimProgram is aim for a component made by a native program: one that is declared, or the path of one.
 func (c *change) aimProgram(g *graph.Graph, x *graph.Component, file string) error {
+	ofPlugin := func(name string) []string {
+		return append(c.withoutSource(x), "component."+x.Name+".runtime=\"process\"", "component."+x.Name+".plugin="+strconv.Quote(name))
+	}
 	if g.Plugin(file) != nil {
-		return c.aimAt(append(c.withoutSource(x), "component."+x.Name+".runtime=process", "component."+x.Name+".plugin="+strconv.Quote(file))...)
+		c.writes(ofPlugin(file))
+		return c.aimAt(ofPlugin(file)...)
 	}
 	info, err := os.Stat(file)
 	switch {
@@ -172,11 +189,25 @@ func (c *change) aimProgram(g *graph.Graph, x *graph.Component, file string) err
 		return bad("%s is a folder", file)
 	}
 	if x.Plugin != "" && plainlyUsed(g, x) {
+		c.writes(programSets(x.Plugin, file))
 		return c.aimAt(programSets(x.Plugin, file)...)
 	}
 	name := freePlugin(g, file)
-	sets := append(c.withoutSource(x), programSets(name, file)...)
-	return c.aimAt(append(sets, "component."+x.Name+".runtime=process", "component."+x.Name+".plugin="+strconv.Quote(name))...)
+	sets := append(programSets(name, file), ofPlugin(name)...)
+	c.writes(sets)
+	return c.aimAt(sets...)
+}
+
+// writes keeps what a pipeline file has to say for the swap, of overrides.
+func (c *change) writes(sets []string) {
+	c.toWrite = nil
+	for _, set := range sets {
+		if table, key, ok := takenOut(set); ok {
+			set = table + "." + key + "="
+		}
+		key, value, _ := strings.Cut(set, "=")
+		c.toWrite = append(c.toWrite, strings.TrimSpace(key)+" = "+strings.TrimSpace(value))
+	}
 }
 
 // plainlyUsed reports whether a component is the only thing that its plugin is used for.

@@ -15,7 +15,12 @@ func Reload(done string, r *control.ReloadReply) string {
 	}
 	var b strings.Builder
 	for _, c := range r.Changes {
-		fmt.Fprintf(&b, "%s %s: %s\n", c.What, c.Name, c.Text)
+		if !c.Undoes {
+			fmt.Fprintf(&b, "%s %s: %s\n", c.What, c.Name, c.Text)
+		}
+	}
+	for _, line := range r.Undoes {
+		fmt.Fprintf(&b, "takes back %s\n", line)
 	}
 	for i := range r.Swaps {
 		if x := &r.Swaps[i]; r.Outcome != control.DryRun || x.Checked != "" || x.Canary != nil {
@@ -24,6 +29,7 @@ func Reload(done string, r *control.ReloadReply) string {
 	}
 	if r.Outcome == control.DryRun {
 		fmt.Fprintf(&b, "dry run: %s; nothing has changed\n", Count(len(r.Changes), "difference"))
+		writeNotes(&b, r.Notes)
 		return b.String()
 	}
 	fmt.Fprintf(&b, "%s: %s in %s, at %s env steps\n", done, Count(len(r.Changes), "change"), seconds(r.Took), thousands(r.EnvStep))
@@ -49,12 +55,32 @@ func Swap(r *control.SwapReply) string {
 		b.WriteString(swapped(r))
 	}
 	writeNotes(&b, r.Notes)
+	writeKeys(&b, r.Write)
 	return b.String()
 }
 
 func writeNotes(b *strings.Builder, notes []string) {
 	for _, note := range notes {
 		fmt.Fprintf(b, "note: %s\n", note)
+	}
+}
+
+// writeKeys tells what a file has to say so that a change stays.
+func writeKeys(b *strings.Builder, sets []string) {
+	var lines []string
+	for _, set := range sets {
+		key, value, _ := strings.Cut(set, " = ")
+		at := strings.LastIndexByte(key, '.')
+		switch {
+		case at < 0 || key[at+1:] == "sha256":
+		case value == "":
+			lines = append(lines, fmt.Sprintf("no %s in [%s]", key[at+1:], key[:at]))
+		default:
+			lines = append(lines, fmt.Sprintf("%s = %s in [%s]", key[at+1:], value, key[:at]))
+		}
+	}
+	if len(lines) > 0 {
+		fmt.Fprintf(b, "the next reload takes it back unless the file says %s (--write writes that)\n", strings.Join(lines, ", "))
 	}
 }
 

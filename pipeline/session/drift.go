@@ -1,0 +1,222 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/files"
+	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/runs"
+)
+
+// keysOf returns what a graph says, key by key, so that it can be held against what other texts say: modules by their hashes
+// instead of their paths, programs by absolute ones.
+func (h *history) keysOf(g *graph.Graph) map[string]string {
+	keys := g.Keys()
+	for key := range keys {
+		if strings.HasSuffix(key, ".sha256") {
+			delete(keys, key)
+		}
+	}
+	for i := range g.Envs {
+		e := &g.Envs[i]
+		if path, ok := h.moduleOf(g, e); ok {
+			keys[changeEnv+"."+e.Name+".use"] = h.runningHash(e.Name, path)
+		}
+		if len(e.Table.Wrap) > 0 {
+			there := e.Table.In(g.Dir)
+			keys[changeEnv+"."+e.Name+".wrap"] = env.WrapText(there.WrapUsing(func(_ int, use string) string { return h.runningHash(e.Name, use) }))
+		}
+	}
+	for i := range g.Components {
+		if m := g.Components[i].Module; m != nil {
+			keys[changeComponent+"."+g.Components[i].Name+".use"] = m.Digest
+		}
+	}
+	for _, p := range g.Plugins {
+		if path := programPath(g, p); path != "" {
+			keys["plugin."+p.Table.Name+".path"] = path
+		}
+	}
+	return keys
+}
+
+// runningHash is the SHA-256 of a module: that which was loaded where the running environments, or their wrappers, come from
+// that path, whatever lies there now; else of the file, and the path where that cannot be read.
+func (h *history) runningHash(name, path string) string {
+	g := h.Pipeline.Graph()
+	if e := g.Env(name); e != nil {
+		if now, ok := h.moduleOf(g, e); ok && now == path {
+			if plugin, err := h.Pipeline.Env(name); err == nil {
+				return plugin.Hash()
+			}
+		}
+		there, hashes := e.Table.In(g.Dir), h.runningWrap(e)
+		for place, use := range there.WrapModules() {
+			if use == path {
+				return hashes[place]
+			}
+		}
+	}
+	if sum, err := files.SHA256(path); err == nil {
+		return sum
+	}
+	return path
+}
+
+// undone is what a reload takes back: what was changed since the file was last taken over, and the file has stayed as it was.
+type undone struct {
+	keys    []string // sorted
+	changed []string // keys in which the file differs from what it said and from what runs
+	now, to map[string]string
+	lines   []string // what is told of keys
+}
+
+// undoneBy finds what a reload to a graph takes back. Of a run that does not know what its file said it is nothing.
+func (h *history) undoneBy(next *graph.Graph) (u undone, err error) {
+	said, err := h.Run.Said()
+	if err != nil || said == nil {
+		return u, err
+	}
+	u.now, u.to = h.keysOf(h.Pipeline.Graph()), h.keysOf(next)
+	all := maps.Clone(u.now)
+	maps.Copy(all, u.to)
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		was, known := said[key]
+		is, there := u.to[key]
+		now, runs := u.now[key]
+		switch {
+		case is == now && there == runs:
+		case is == was && there == known:
+			u.keys = append(u.keys, key)
+		default:
+			u.changed = append(u.changed, key)
+		}
+	}
+	u.lines = h.told(&u)
+	return u, nil
+}
+
+// mark marks the differences that come from nothing but what is undone.
+func (u *undone) mark(list []control.Change) {
+	within := func(keys []string, c *control.Change) bool {
+		table := c.What + " " + c.Name + "."
+		switch c.What {
+		case "run":
+			table = "run."
+		case changeEnv, "limit":
+			table = changeEnv + "." + c.Name + "."
+		case changeComponent, "scale":
+			table = changeComponent + "." + componentOf(c.Name) + "."
+		}
+		return slices.ContainsFunc(keys, func(key string) bool { return strings.HasPrefix(key, table) })
+	}
+	for i := range list {
+		list[i].Undoes = within(u.keys, &list[i]) && !within(u.changed, &list[i])
+	}
+}
+
+// versionKeys are the keys that say what a version is made from.
+var versionKeys = map[string][]string{
+	changeEnv:       {"use", "wrap", "plugin"},
+	changeComponent: append([]string{"runtime"}, graph.SourceKeys...),
+	"plugin":        {"path"},
+}
+
+// version reports whether a key says what something is made from.
+func isVersion(key string) bool {
+	section, rest, _ := strings.Cut(key, ".")
+	at := strings.LastIndexByte(rest, '.')
+	return at >= 0 && slices.Contains(versionKeys[section], rest[at+1:])
+}
+
+// told describes what is taken back, a line for each key.
+func (h *history) told(u *undone) (lines []string) {
+	list, _ := h.Run.Changes() // what cannot be read is said without its author
+	for _, key := range u.keys {
+		line := fmt.Sprintf("%s: %s → %s", key, h.valueText(u.now, key), h.valueText(u.to, key))
+		if c := lastOf(list, h.Pipeline.Graph(), key); c != nil {
+			line += fmt.Sprintf(" (%s, change %d, %s ago, by uid %d)", c.What, c.Number, time.Since(c.Time).Round(time.Second), c.UID)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// valueText shows the value of a key: a module by its file's name.
+func (h *history) valueText(keys map[string]string, key string) string {
+	value, ok := keys[key]
+	switch {
+	case !ok:
+		return "none"
+	case len(value) == 64 && strings.HasSuffix(key, ".use"):
+		return fmt.Sprintf("%s (%.8s)", filepath.Base(h.name(value, value)), value)
+	}
+	return value
+}
+
+// lastOf returns the newest change that was made of what a key is about, or nil.
+func lastOf(list []runs.Change, g *graph.Graph, key string) *runs.Change {
+	section, rest, _ := strings.Cut(key, ".")
+	name, _, _ := strings.Cut(rest, ".")
+	components := []string{name}
+	if section == changeEnv {
+		components = runnersOf(g, name)
+	}
+	for i := len(list) - 1; i >= 0; i-- {
+		c := &list[i]
+		about := slices.Contains(components, c.Component) || slices.ContainsFunc(c.Differences, func(text string) bool {
+			what, of, _ := strings.Cut(text, " ")
+			of, _, _ = strings.Cut(of, ":")
+			return strings.HasPrefix(key, what+" "+of) || componentOf(of) == name
+		})
+		if madeBy(c) && about {
+			return c
+		}
+	}
+	return nil
+}
+
+// mayUndo refuses a reload that would take back a version, unless that is asked for.
+func (c *change) mayUndo(u *undone) error {
+	if c.undo || c.rules.dryRun || !slices.ContainsFunc(u.keys, isVersion) {
+		return nil
+	}
+	only := *u
+	only.keys = slices.DeleteFunc(slices.Clone(u.keys), func(key string) bool { return !isVersion(key) })
+	e := control.Errorf(control.CodeUndoes, "%s would take back what was changed since it was last read: %s",
+		filepath.Base(c.file), strings.Join(c.told(&only), "; "))
+	e.Help = "write the version that runs into the file (rlhost swap --write does), or take it back: rlhost reload --undo"
+	return e
+}
+
+// saidNow keeps what the file says, once the run has taken that over.
+func (h *history) saidNow(g *graph.Graph) error {
+	err := h.Run.WriteSaid(h.keysOf(g))
+	if err != nil {
+		err = fmt.Errorf("the next reload cannot tell what it takes back: %w", err)
+	}
+	return err
+}
+
+// readFile notes that the run is what its file says now.
+func (c *change) readFile() error {
+	return errors.Join(c.saidNow(c.next), c.Run.Update(func(i *runs.Info) { i.File, i.Sets = c.file, c.sets }))
+}
+
+// saidAtFirst keeps what the file says that the run begins with.
+func (h *history) saidAtFirst() {
+	if said, err := h.Run.Said(); said != nil || err != nil && !errors.Is(err, runs.ErrCorrupt) {
+		return
+	}
+	if err := h.saidNow(h.Pipeline.Graph()); err != nil {
+		h.log.Warn("the run goes on", "error", err)
+	}
+}
