@@ -83,12 +83,21 @@ func (s *pauses) pause(ctx context.Context, list []member) []control.Answer {
 		return answerAll(list, control.Errorf(control.CodeBusy, "a change is being made, or a checkpoint"))
 	}
 	s.wish(list, true)
+	needed := s.needed(list)
+	s.resumeAll(ctx, needed)
 	answers := map[string]control.Answer{}
-	for _, stage := range s.stages(list) {
+	all := slices.Clone(list)
+	for _, m := range needed {
+		if !slices.ContainsFunc(list, m.is) {
+			all = append(all, m)
+		}
+	}
+	for _, stage := range s.stages(all) {
 		for _, a := range askAll(ctx, stage, s.pauseOne) {
 			answers[a.Name] = a
 		}
 	}
+	s.pauseAnyhow(needed, answers)
 	var late []member // or with an error
 	ordered := make([]control.Answer, len(list))
 	for i, m := range list {
@@ -102,6 +111,43 @@ func (s *pauses) pause(ctx context.Context, list []member) []control.Answer {
 		s.postResume(m.instance)
 	}
 	return ordered
+}
+
+// needed returns the instances at rest that others may need to come to rest: who waits for their answers, or for room on the way
+// to them, rests only while they run.
+func (s *pauses) needed(list []member) (needed []member) {
+	a := s.now()
+	depth := depths(a.graph)
+	first := len(a.graph.Components) + 1
+	for _, m := range list {
+		if !s.has(m.instance) {
+			first = min(first, depth[m.of.Name])
+		}
+	}
+	for _, m := range a.members {
+		if s.has(m.instance) && depth[m.of.Name] > first {
+			needed = append(needed, m)
+		}
+	}
+	return needed
+}
+
+// is reports whether two members are the same instance.
+func (m member) is(o member) bool { return m.instance == o.instance }
+
+// pauseAnyhow pauses those that were resumed for others and did not come to rest again in the time of the request.
+func (s *pauses) pauseAnyhow(list []member, answers map[string]control.Answer) {
+	late := slices.DeleteFunc(slices.Clone(list), func(m member) bool { return answers[m.name].State == control.Paused })
+	if len(late) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(s.changes.ctx, resumeTime)
+	defer cancel()
+	for _, a := range askAll(ctx, late, s.pauseOne) {
+		if a.TimedOut || a.Error != nil {
+			s.log.Warn("was paused, and runs on", "component", a.Name, "err", a.Error)
+		}
+	}
 }
 
 // resumeAll makes instances run on, all at once: one that answers must run for one that asks.
