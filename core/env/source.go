@@ -40,7 +40,7 @@ type Wrapper map[string]any
 func (s *Source) Rewrapped(at int, wrapper string) (list, was string, ok bool) {
 	tables := make([]string, len(s.Wrap))
 	for i, w := range s.Wrap {
-		tables[i] = table.EncodeValue(map[string]any(w))
+		tables[i] = w.Text()
 	}
 	if at < 0 || at >= len(tables) {
 		return "", "", false
@@ -52,11 +52,14 @@ func (s *Source) Rewrapped(at int, wrapper string) (list, was string, ok bool) {
 	return "[" + strings.Join(tables, ", ") + "]", was, true
 }
 
+// Text returns the table of the wrapper as TOML.
+func (w Wrapper) Text() string { return table.EncodeValue(map[string]any(w)) }
+
 // WrapText returns a list of wrappers as TOML.
 func WrapText(list []Wrapper) string {
 	tables := make([]string, len(list))
 	for i, w := range list {
-		tables[i] = table.EncodeValue(map[string]any(w))
+		tables[i] = w.Text()
 	}
 	return "[" + strings.Join(tables, ", ") + "]"
 }

@@ -46,6 +46,7 @@ type Change struct {
 	Differences   []string           `json:"differences,omitempty"` // of the two graphs, for people
 	Back          []string           `json:"back,omitempty"`        // key=value overrides that turn the next graph back into the previous one
 	Undo          []Table            `json:"undo,omitempty"`        // the previous graph's tables that differ, where overrides cannot say it
+	Wraps         []Wrap             `json:"wraps,omitempty"`       // the wrappers around the component's environments that it changed
 	EnvStep       uint64             `json:"env_step"`
 	PolicyVersion uint64             `json:"policy_version"`
 	At            string             `json:"at,omitempty"`      // boundary
@@ -60,6 +61,13 @@ type Table struct {
 	Name   string `json:"name"`
 	Text   string `json:"text,omitempty"`
 	Behind string `json:"behind,omitempty"`
+}
+
+// Wrap is a change of one wrapper around environments, by its place in the list: its table before and after, as TOML.
+type Wrap struct {
+	Place int    `json:"place"`
+	Old   string `json:"old"`
+	New   string `json:"new"`
 }
 
 // Version is a file that a component or its environments were made from.

@@ -295,6 +295,7 @@ func (c *change) commit(ctx context.Context, t *pipeline.Transition, before *gra
 	if len(c.parts) > 0 {
 		line.Component = c.parts[0].component
 		line.Old, line.New, line.Back, line.Undo = version(c.parts[0].old), version(c.parts[0].new), c.parts[0].back, c.parts[0].undo
+		line.Wraps = c.parts[0].wraps
 	}
 	c.noted(c.note(line, c.who))
 	c.at("waiting for the boundary: %s", at)
@@ -340,6 +341,7 @@ func (c *change) noteMade(line runs.Change) {
 	}
 	for _, p := range parts {
 		line.Component, line.Back, line.Undo, line.Old, line.New = p.component, p.back, p.undo, version(p.old), version(p.new)
+		line.Wraps = p.wraps
 		line.Outcome = c.reply(&p)
 		c.noted(c.note(line, c.who))
 		if p.component != "" {
@@ -365,7 +367,9 @@ func (c *change) committed(t *pipeline.Transition, before *graph.Graph) {
 			restarts: c.restarts(c.parts), title: c.title,
 		}
 	}
-	c.remember(c.parts)
+	if c.what != whatFallback {
+		c.remember(c.parts)
+	}
 	c.settle(p)
 	if p == nil {
 		t.Settle()

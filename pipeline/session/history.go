@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,6 +21,15 @@ type previous struct {
 	back    []string // overrides that bring it back
 	// undo is how all tables of its change were, where policies, components or wires came or went with it: then they go back together.
 	undo []runs.Table
+	// wrap is the change of a wrapper, where it is what goes back.
+	wrap *runs.Wrap
+	// earlier is what there was to go back to before, or nil: where what came in fails, it is that again.
+	earlier *previous
+}
+
+// wrapperName names a wrapper of a component's environments, as requests do.
+func wrapperName(component string, place int) string {
+	return fmt.Sprintf("%s.wrap[%d]", component, place)
 }
 
 // graph returns the text of a graph with the component as it was, and overrides for it.
@@ -42,7 +52,7 @@ type history struct {
 	last       uint64 // number of the last change
 	counts     control.SwapCounts
 	names      map[string]string    // what a file was called, by its hash
-	previous   map[string]*previous // by component
+	previous   map[string]*previous // by component, or by the name of a wrapper of its environments
 	rolledBack map[string]string    // why a component runs its previous version again
 	unwritten  bool                 // pipeline.toml of the run's folder is behind what runs
 
@@ -63,6 +73,8 @@ func (h *history) recall() error {
 	if err != nil {
 		h.log.Warn("what was changed before is known in part", "error", err)
 	}
+	var made uint64 // the newest change that was
+	var known []string
 	for i := range list {
 		c := &list[i]
 		h.last = max(h.last, c.Number)
@@ -75,10 +87,20 @@ func (h *history) recall() error {
 			h.count(c.Step)
 		}
 		h.lastStep, h.lastNumber = c.Step, c.Number
-		made := c.Step == runs.StepCommitted || c.Step == runs.StepBack || c.Step == runs.StepBegin && c.After == h.writtenHash()
-		if made && c.Component != "" && c.Old != nil && len(c.Back) > 0 {
-			h.previous[c.Component] = &previous{version: control.Version(*c.Old), back: h.here(c.Back), undo: c.Undo}
+		if !madeBy(c) && !(c.Step == runs.StepBegin && c.After == h.writtenHash()) {
+			continue
 		}
+		if c.Number != made {
+			made, known = c.Number, nil
+		}
+		switch {
+		case c.Component == "" || slices.Contains(known, c.Component): // a killed process may leave the line before alone
+		case c.What == whatFallback:
+			h.forget(c.Component, c.Wraps)
+		case c.Old != nil && len(c.Back) > 0:
+			h.replace(c.Component, previous{version: control.Version(*c.Old), back: h.here(c.Back), undo: c.Undo}, h.wrapsHere(c.Wraps))
+		}
+		known = append(known, c.Component)
 	}
 	return nil
 }
@@ -91,15 +113,54 @@ func (h *history) here(back []string) []string {
 	})
 }
 
+// wrapsHere is here for changes of wrappers.
+func (h *history) wrapsHere(list []runs.Wrap) []runs.Wrap {
+	list = slices.Clone(list)
+	for i := range list {
+		texts := h.here([]string{list[i].Old, list[i].New})
+		list[i].Old, list[i].New = texts[0], texts[1]
+	}
+	return list
+}
+
 // remember keeps what ran before a change, as what a rollback goes back to.
 func (h *history) remember(parts []part) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, x := range parts {
 		if x.component != "" {
-			h.previous[x.component] = &previous{version: x.old, back: x.back, undo: x.undo}
+			h.replace(x.component, previous{version: x.old, back: x.back, undo: x.undo}, x.wraps)
 			delete(h.rolledBack, x.component)
 		}
+	}
+}
+
+// replace makes something what a component goes back to, and the wrappers that went with it.
+func (h *history) replace(component string, p previous, wraps []runs.Wrap) {
+	put := func(name string, p previous) {
+		if p.earlier = h.previous[name]; p.earlier != nil {
+			p.earlier.earlier = nil // one failure is followed by no other of the same version
+		}
+		h.previous[name] = &p
+	}
+	put(component, p)
+	for _, w := range wraps {
+		put(wrapperName(component, w.Place), previous{version: control.Version{File: w.Old}, wrap: &w})
+	}
+}
+
+// forget makes what there was before a version that has failed what its component goes back to, as if that had never run.
+func (h *history) forget(component string, wraps []runs.Wrap) {
+	take := func(name string) {
+		if now := h.previous[name]; now != nil && now.earlier != nil {
+			h.previous[name] = now.earlier
+		} else {
+			delete(h.previous, name)
+		}
+	}
+	take(component)
+	for _, w := range wraps {
+		take(wrapperName(component, w.Place))
 	}
 }
 
@@ -131,6 +192,7 @@ func (h *history) ranAgain(parts []part, reason string) {
 	defer h.mu.Unlock()
 	for _, x := range parts {
 		h.rolledBack[x.component] = reason
+		h.forget(x.component, x.wraps)
 	}
 }
 

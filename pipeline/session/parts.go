@@ -70,6 +70,7 @@ func (h *history) envPart(t *pipeline.Transition, before *graph.Graph, component
 		if len(e.Table.Wrap) > 0 {
 			p.back = overrides.Replaced(p.back, "env."+env+".wrap", envs.WrapText(h.storedWrap(e, true)))
 		}
+		p.wraps = h.wrapChanges(e, t.Graph().Env(env), t.Plugin(env))
 	}
 	hash := p.old.Hash
 	if plugin := t.Plugin(env); plugin != nil {
@@ -77,6 +78,27 @@ func (h *history) envPart(t *pipeline.Transition, before *graph.Graph, component
 	}
 	p.new = h.envVersion(t.Graph(), env, hash)
 	return p
+}
+
+// wrapChanges returns which wrappers of an environment differ from the next version's, whose plugin is given. Where the list has
+// another length places do not say which was which.
+func (h *history) wrapChanges(before, next *graph.Env, plugin envs.Plugin) (list []runs.Wrap) {
+	if plugin == nil || len(before.Table.Wrap) != len(next.Table.Wrap) {
+		return nil
+	}
+	hashes := next.Table.WrapHashes(plugin)
+	after := next.Table.WrapUsing(func(place int, use string) string {
+		if m, err := h.Run.Stored(hashes[place]); err == nil {
+			return m.Path
+		}
+		return use
+	})
+	for place, was := range h.storedWrap(before, true) {
+		if w := (runs.Wrap{Place: place, Old: was.Text(), New: after[place].Text()}); w.Old != w.New {
+			list = append(list, w)
+		}
+	}
+	return list
 }
 
 // backToStored makes overrides name the copy of a module, if there is one: its file may not be what it was.

@@ -56,19 +56,43 @@ func (c changer) rollback(ctx context.Context, q control.RollbackRequest, notice
 	}
 	defer c.finish(x.work)
 	began := time.Now()
-	if _, err := c.named(x.component); err != nil {
+	if err := x.aimBack(); err != nil {
 		return nil, err
 	}
-	before := c.before(x.component)
-	if before == nil {
-		e := control.Errorf(control.CodeRefused, "%s has no previous version: it has not been changed in this run", x.component)
-		e.Exit = int(Usage)
-		return nil, e
-	}
-	if err := x.aimText(before.graph(c.Pipeline.Graph())); err != nil {
-		return nil, withoutWayBack(err, before)
-	}
 	return x.swapReply(x.run(ctx), began)
+}
+
+// aimBack finds the graph that a rollback leads to.
+func (c *change) aimBack() error {
+	named, err := c.named(c.component)
+	if err != nil {
+		return err
+	}
+	g, name := c.Pipeline.Graph(), c.component
+	env := g.Env(named.Env)
+	if c.wraps {
+		name = wrapperName(c.component, c.wrapper)
+		if env == nil {
+			return bad("%s runs no environments", c.component)
+		}
+		if c.wrapper < 0 || c.wrapper >= len(env.Table.Wrap) {
+			return noSuchWrapper(env, c.wrapper)
+		}
+	}
+	before := c.before(name)
+	switch {
+	case before == nil:
+		e := control.Errorf(control.CodeRefused, "%s has no previous version: it has not been changed in this run", name)
+		e.Exit = int(Usage)
+		return e
+	case !c.wraps:
+		return withoutWayBack(c.aimText(before.graph(g)), before)
+	case c.storedWrap(env, true)[c.wrapper].Text() != before.wrap.New:
+		e := control.Errorf(control.CodeRefused, "%s is not what its last change made of it: the list of wrappers has changed since", name)
+		e.Help = "swap in what it was, " + before.wrap.Old + ", or reload the file as it is to be"
+		return e
+	}
+	return c.aimWrapper(env, before.wrap.Old)
 }
 
 // withoutWayBack says what to do where a rollback of policies leads to no pipeline: what it needs has been changed since.

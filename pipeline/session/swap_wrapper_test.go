@@ -65,3 +65,91 @@ func TestSwap_SaysWhyAWrapperIsRefused(t *testing.T) {
 		t.Error("something has changed")
 	}
 }
+
+// A rollback of a wrapper brings back the table that was at that place, whatever has been changed at others since, and in another
+// process too.
+func TestRollback_HonoursThePlaceOfAWrapper(t *testing.T) {
+	r := begin(t, `env.cartpole.wrap=[{ time_limit = 400 }, { reward_scale = 0.5 }]`)
+	r.learns()
+	swap := func(component, file string) {
+		t.Helper()
+		r.mustDo(control.VerbSwap, control.SwapRequest{Component: component, File: file}, nil)
+	}
+	back := func(component string) error {
+		return r.do(t.Context(), control.VerbRollback, control.RollbackRequest{Component: component}, nil, nil)
+	}
+	are := func(want string) {
+		t.Helper()
+		if got := env.WrapText(r.pipeline.Graph().Env("cartpole").Table.Wrap); got != want {
+			t.Errorf("the wrappers are %s, want %s", got, want)
+		}
+	}
+	if err := back("rollout.wrap[0]"); code(err) != control.CodeRefused || !strings.Contains(err.Error(), "rollout.wrap[0] has no previous version") {
+		t.Errorf("of one that was never changed: %v", err)
+	}
+	swap("rollout.wrap[0]", "{ time_limit = 300 }")
+	swap("rollout.wrap[1]", "{ reward_scale = 0.25 }")
+	for _, place := range []string{"2", "9", "99999999999999999999999"} {
+		if err := back("rollout.wrap[" + place + "]"); code(err) != control.CodeUnknown {
+			t.Errorf("wrap[%s] of two: %v", place, err)
+		}
+	}
+	are(`[{ time_limit = 300 }, { reward_scale = 0.25 }]`)
+	for _, want := range []string{`[{ time_limit = 400 }, { reward_scale = 0.25 }]`, `[{ time_limit = 300 }, { reward_scale = 0.25 }]`} {
+		if err := back("rollout.wrap[0]"); err != nil {
+			t.Fatal(err)
+		}
+		are(want)
+	}
+	again := newHistory(r.commands.live)
+	if err := again.recall(); err != nil {
+		t.Fatal(err)
+	}
+	for place, want := range []string{"{ time_limit = 400 }", "{ reward_scale = 0.5 }"} {
+		if p := again.before(wrapperName("rollout", place)); p == nil || p.wrap.Old != want {
+			t.Errorf("another process would bring back %+v at place %d, want %s", p, place, want)
+		}
+	}
+	r.mustDo(control.VerbReload, control.ReloadRequest{File: "/pipeline.toml", Source: file,
+		Sets: []string{`env.cartpole.use="` + module(t, "c") + `"`, `env.cartpole.wrap=[{ reward_clip = 1.0 }, { time_limit = 300 }, { reward_scale = 0.25 }]`}}, nil)
+	if err := back("rollout.wrap[0]"); code(err) != control.CodeRefused || !strings.Contains(err.Error(), "the list of wrappers has changed since") {
+		t.Errorf("after another list: %v", err)
+	}
+}
+
+// The last good version is the one before, never one that has failed.
+func TestRollback_NeverLeadsToAVersionThatHasFailed(t *testing.T) {
+	r := begin(t, `env.cartpole.wrap=[{ time_limit = 400 }]`)
+	r.learns()
+	limit := func() any { return r.pipeline.Graph().Env("cartpole").Table.Wrap[0]["time_limit"] }
+	watched := 60.0
+	fail := func(file string) {
+		t.Helper()
+		before := limit()
+		r.mustDo(control.VerbSwap, control.SwapRequest{Component: "rollout.wrap[0]", File: file, Probation: &watched}, nil)
+		r.commands.failed(failure{number: r.commands.last, component: "rollout", fault: errors.New("it fails")})
+		r.mustDo(control.VerbStatus, control.StatusRequest{Wait: true}, nil)
+		if limit() != before {
+			t.Fatalf("the limit is %v after a fallback, want %v", limit(), before)
+		}
+	}
+	for _, name := range []string{"rollout", "rollout.wrap[0]"} {
+		fail("{ time_limit = 100 }")
+		err := r.do(t.Context(), control.VerbRollback, control.RollbackRequest{Component: name}, nil, nil)
+		if code(err) != control.CodeRefused || limit() != int64(400) {
+			t.Errorf("rollback %s: %v, and the limit is %v", name, err, limit())
+		}
+	}
+	for _, name := range []string{"rollout", "rollout.wrap[0]"} {
+		r.mustDo(control.VerbSwap, control.SwapRequest{Component: "rollout.wrap[0]", File: "{ time_limit = 300 }"}, nil)
+		fail("{ time_limit = 200 }")
+		again := newHistory(r.commands.live)
+		if err := again.recall(); err != nil || again.before(name) == nil || !strings.Contains(strings.Join(again.before("rollout").back, " "), "time_limit = 400") {
+			t.Errorf("another process would bring back %+v of %s: %v", again.before(name), name, err)
+		}
+		r.mustDo(control.VerbRollback, control.RollbackRequest{Component: name}, nil)
+		if limit() != int64(400) {
+			t.Errorf("rollback %s: the limit is %v, want that of the last good version", name, limit())
+		}
+	}
+}

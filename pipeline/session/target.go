@@ -134,17 +134,14 @@ func (c *change) aimWrapper(e *graph.Env, wrapper string) error {
 		return bad("%s runs no environments", c.component)
 	case e.Swap == graph.SwapNever:
 		return forbidden("env", e.Name)
+	case c.wrapper < 0 || c.wrapper >= len(e.Table.Wrap):
+		return noSuchWrapper(e, c.wrapper)
 	case !strings.HasPrefix(wrapper, "{") && !strings.HasSuffix(wrapper, ".wasm"):
 		return bad("%s is not the table of a wrapper, such as { time_limit = 200 }, nor a module", wrapper)
 	}
 	table := e.Table
 	table.Wrap = c.storedWrap(e, false)
-	list, was, ok := table.Rewrapped(c.wrapper, wrapper)
-	if !ok {
-		refused := control.Errorf(control.CodeUnknown, "env %q has %d wrappers: wrap[%d] is not one of them", e.Name, len(e.Table.Wrap), c.wrapper)
-		refused.Help = "they count from 0; to add one, change the file and rlhost reload it"
-		return refused
-	}
+	list, was, _ := table.Rewrapped(c.wrapper, wrapper)
 	c.notes = append(c.notes, fmt.Sprintf("wrap[%d] of env %q: %s → %s", c.wrapper, e.Name, was, wrapper))
 	set := "env." + e.Name + ".wrap="
 	named := e.Table
@@ -161,6 +158,12 @@ func (c *change) aimWrapper(e *graph.Env, wrapper string) error {
 		err = c.aimAt(set + c.keepWrap(c.next, c.next.Env(e.Name)))
 	}
 	return err
+}
+
+func noSuchWrapper(e *graph.Env, place int) error {
+	refused := control.Errorf(control.CodeUnknown, "env %q has %d wrappers: wrap[%d] is not one of them", e.Name, len(e.Table.Wrap), place)
+	refused.Help = "they count from 0; to add one, change the file and rlhost reload it"
+	return refused
 }
 
 // removed ends what takes a key out of a table.

@@ -26,6 +26,7 @@ type part struct {
 	old, new  control.Version
 	back      []string
 	undo      []runs.Table // what has come and gone with it; nil where back is all
+	wraps     []runs.Wrap  // wrappers of env that change while the list has as many as before
 	checked   string
 	canary    *control.Canary
 }
