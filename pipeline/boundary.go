@@ -57,14 +57,16 @@ func (a *assembly) leads(learner *instance) bool {
 // boundary ends a dataset. A stop requested meanwhile waits for the next boundary, so that AtBoundary always
 // knows when it is called for the last time.
 func (p *Pipeline) boundary(learner *instance) {
-	p.ending.boundaries.Add(1)
+	if p.ending.cutting.Load() {
+		return // the run ends without it
+	}
 	for _, x := range p.now().members {
 		if c, ok := x.component.(component.Recovering); ok {
 			c.SaveState()
 		}
 	}
 	last := p.Stopping() != ""
-	met, err := p.atBoundary(learner)
+	met, err := p.atBoundary(learner, last)
 	if err != nil {
 		p.fail(fmt.Errorf("at dataset boundary: %w", err))
 		return
@@ -78,7 +80,7 @@ func (p *Pipeline) boundary(learner *instance) {
 // may be the one that the other's snapshot needs an answer from, so in asynchronous mode only the leading one comes
 // here. Nor does a learner wait for instances that are being replaced: such a boundary is not one to save at, and not
 // the last one.
-func (p *Pipeline) atBoundary(learner *instance) (met bool, err error) {
+func (p *Pipeline) atBoundary(learner *instance, last bool) (met bool, err error) {
 	if !p.boundaries.try() {
 		return !p.boundaries.changing.Load(), nil
 	}
@@ -89,13 +91,16 @@ func (p *Pipeline) atBoundary(learner *instance) (met bool, err error) {
 		if over.Load() {
 			return nil, ErrEnded
 		}
-		return p.snapshot(learner)
+		return p.snapshot(context.Background(), learner, p.now().run.Synchronous)
 	}
 	if p.options.AtBoundary != nil {
 		err = p.options.AtBoundary(snapshot)
 	}
 	p.boundaries.answer(snapshot)
 	p.tidy()
+	if last && err == nil {
+		p.ending.final.Store(true)
+	}
 	return true, err
 }
 
@@ -133,16 +138,16 @@ func (p *Pipeline) AtNextBoundary(ctx context.Context, fn func(snapshot Snapshot
 	return cause
 }
 
-// snapshot is Snapshot at a learner's boundary.
-func (p *Pipeline) snapshot(learner *instance) (map[string]component.State, error) {
+// snapshot is Snapshot on a learner's loop: of all instances, or of those that Snapshot tells of asynchronous mode.
+func (p *Pipeline) snapshot(ctx context.Context, learner *instance, all bool) (map[string]component.State, error) {
 	states := map[string]component.State{}
 	var errs []error
 	a := p.now()
 	for _, x := range a.members {
-		if !a.run.Synchronous && x.instance != learner && !x.publishes() && len(x.of.Manifest.Signals) > 0 {
+		if !all && x.instance != learner && !x.publishes() && len(x.of.Manifest.Signals) > 0 {
 			continue
 		}
-		state, err := x.snapshot(learner.loop)
+		state, err := x.snapshot(ctx, learner.loop)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", x.name, err))
 			continue

@@ -13,15 +13,18 @@ import (
 type ending struct {
 	stop       func(component.StopReason) // Pipeline.Stop
 	started    atomic.Bool
-	boundaries atomic.Uint64                        // so far
+	cutting    atomic.Bool                          // the run is ended without a boundary
+	stoodStill atomic.Pointer[string]               // why nothing went on when the run was cut
+	final      atomic.Bool                          // its last boundary has been
 	counters   atomic.Pointer[[]control.WireStatus] // as they were when the loops had ended
 
-	mu     sync.Mutex
-	reason component.StopReason
-	err    error
-	graces []*time.Timer // end the run without a boundary
-	began  time.Time
-	wall   *time.Timer // ends the run when its time is over
+	mu      sync.Mutex
+	reason  component.StopReason
+	err     error
+	hurried bool          // an interrupt does not wait for learners that are at work
+	graces  []*time.Timer // end the run without a boundary
+	began   time.Time
+	wall    *time.Timer // ends the run when its time is over
 }
 
 // state returns how the run ended, or nothing.

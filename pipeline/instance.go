@@ -123,15 +123,15 @@ func (x *instance) published() uint64 {
 	return newest
 }
 
-// snapshot takes the snapshot of an instance on its own loop; here is the caller's loop.
-func (x *instance) snapshot(here *loops.Loop) (state component.State, err error) {
+// snapshot takes the snapshot of an instance on its own loop, unless ctx ends before that can be; here is the caller's loop.
+func (x *instance) snapshot(ctx context.Context, here *loops.Loop) (state component.State, err error) {
 	if err := x.live.unsavable(); err != nil {
 		return state, err
 	}
 	if x.loop == here {
 		return x.component.Snapshot()
 	}
-	if ended := x.loop.Try(context.Background(), func() { state, err = x.component.Snapshot() }); ended != nil {
+	if ended := x.loop.Try(ctx, func() { state, err = x.component.Snapshot() }); ended != nil {
 		return component.State{}, ended
 	}
 	return state, err

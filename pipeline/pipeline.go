@@ -30,14 +30,15 @@ type BuildOptions struct {
 	Policy string
 	// AtBoundary is called at dataset boundaries, on the loop of a learner, which waits for it; one at a time, and never
 	// while instances are being replaced. snapshot may be called during the call only; see
-	// Snapshot. An error ends the run. Pipeline.Stopping reports whether this boundary is the last.
+	// Snapshot. An error ends the run. Pipeline.Stopping reports whether this boundary is the last. Of a run that is cut it is called
+	// for the end, without a boundary: snapshot then has the instances of asynchronous mode, and its error says that it is not exact.
 	AtBoundary func(snapshot func() (map[string]component.State, error)) error
-	// Grace is how long an interrupted run goes on at most to reach a boundary; 0 means 5 s.
+	// Grace is how long a run that is to end goes on at most to reach a boundary, before it is cut; 0 means 1.5 s.
 	Grace time.Duration
 }
 
-// defaultGrace is how long an interrupted run goes on at most to reach a dataset boundary.
-const defaultGrace = 5 * time.Second
+// defaultGrace leaves half a second of two to a run that is cut, to save what it has.
+const defaultGrace = 1500 * time.Millisecond
 
 // Pipeline is a graph with everything needed to run it. Use Build, Run once, Close. While it runs, Prepare
 // changes it.

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/rlhost/rlhost/core/component"
 )
@@ -22,8 +21,7 @@ func (p *Pipeline) observe() (conclude func()) {
 // arenas are gone when it returns, plugins stay until Close. It returns why the run ended, or the errors that
 // ended it; what leaked is an error too.
 //
-// When ctx ends the run goes on to its next dataset boundary, so that it ends in a state that can be saved, but
-// no longer than BuildOptions.Grace. A pipeline runs once.
+// When ctx ends the run ends as by Stop. A pipeline runs once.
 func (p *Pipeline) Run(ctx context.Context) (component.StopReason, error) {
 	if p.ending.started.Swap(true) {
 		return "", ErrEnded
@@ -38,29 +36,6 @@ func (p *Pipeline) Run(ctx context.Context) (component.StopReason, error) {
 	p.ending.counters.Store(new(p.readCounters()))
 	reason, failure := p.ending.settle()
 	return reason, errors.Join(failure, err, p.release())
-}
-
-// Stop asks the run to end at its next dataset boundary; only the first reason counts. Where no boundary comes
-// within BuildOptions.Grace, an interrupted run ends at once, and so does one that has never had a boundary. It
-// may be called from any goroutine, also before Run.
-func (p *Pipeline) Stop(reason component.StopReason) {
-	e := &p.ending
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	interrupted := reason == component.StopInterrupted
-	if e.reason != "" && !interrupted {
-		return
-	}
-	if e.reason == "" {
-		e.reason = reason
-		p.changes.end(ErrEnded)
-		p.pauses.resumeForGood()
-	}
-	e.graces = append(e.graces, time.AfterFunc(p.options.Grace, func() {
-		if interrupted || e.boundaries.Load() == 0 {
-			p.endLoops()
-		}
-	}))
 }
 
 // Stopping returns why the run is about to end, or nothing if it is not.

@@ -116,6 +116,7 @@ func (c *stepCounter) readOnce() control.StepCounts {
 	drop("fault", faulty)
 	drop("swap", swapped)
 	drop("policy_lag", count(stepsTooOld))
+	drop("cut", count(component.CounterCut))
 	drop("wire", c.lost.Load())
 	untold := c.untold.Load()
 	drop("process", uint64(max(untold, 0)))

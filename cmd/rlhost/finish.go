@@ -22,6 +22,7 @@ type endEvent struct {
 	Reason        string             `json:"reason"` // return, env_steps, wall, interrupted, failed; aborted after a second Ctrl-C
 	Error         string             `json:"error,omitempty"`
 	EnvSteps      uint64             `json:"env_steps"`
+	CutEnvSteps   uint64             `json:"cut_env_steps,omitempty"` // of the dataset that the end came into: they do not count
 	WallSeconds   float64            `json:"wall_seconds"`
 	MeanReturn    *float64           `json:"mean_return"`              // over the window; null while that is not full
 	ReachedReturn *float64           `json:"reached_return,omitempty"` // over the window when it ended the run: some datasets before the last
@@ -54,10 +55,25 @@ func (t *training) verdict(ctx context.Context, r *session.Result) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errTerminated) {
 		return said(exitInterrupted, errInterrupted)
 	}
+	if r.Reason != component.StopInterrupted && !r.Learned() {
+		return fail(exitNothing, nothingLearned(r))
+	}
 	if r.Evaluation == nil {
 		return t.require.judge(nil)
 	}
 	return t.require.judge(&r.Evaluation.Judged().Return)
+}
+
+// codeNothing is the code of a run that ended with nothing learned.
+const codeNothing = "R017"
+
+// nothingLearned says so, and what the run waited for if that is known.
+func nothingLearned(r *session.Result) error {
+	why := "no dataset came to its end"
+	if r.StoodStill != "" {
+		why = r.StoodStill
+	}
+	return fmt.Errorf("error[%s]: the run ended (%s) with nothing learned: %s\n  help: rlhost explain %[1]s", codeNothing, r.Reason, why)
 }
 
 // endOf returns the end event with what is known without a result.
@@ -73,6 +89,7 @@ func (t *training) endOf(reason string) endEvent {
 // endWith returns the end event of a run that came to its end.
 func (t *training) endWith(r *session.Result) endEvent {
 	end := t.endOf(string(r.Reason))
+	end.EnvSteps, end.PolicyVersion, end.CutEnvSteps = r.EnvSteps, r.PolicyVersion, r.CutEnvSteps
 	end.Episodes, end.ParamsHash, end.ParamsHashes, end.EvalReturns = r.Episodes, r.ParamsHash, r.ParamsHashes, r.Returns()
 	end.MeanReturn, end.ReachedReturn, end.ReachedBy = number(r.MeanReturn), number(r.ReachedReturn), r.ReachedBy
 	if e := r.Evaluation; e != nil {
@@ -145,6 +162,9 @@ func (t *training) report(s *session.Session, r *session.Result) error {
 			by, text.Returns(*end.ReachedReturn), rule.Window, rule.Wanted(s.Progress().Policy, end.ReachedBy, *end.ReachedReturn), end.EnvSteps, end.WallSeconds)
 	} else {
 		fmt.Fprintf(t.out, "ended (%s%s) after %d env steps, %.2f s\n", end.Reason, by, end.EnvSteps, end.WallSeconds)
+	}
+	if r.CutEnvSteps > 0 {
+		fmt.Fprintf(t.out, "cut within a dataset: its %d env steps do not count, the optimiser steps made do\n", r.CutEnvSteps)
 	}
 	fmt.Fprint(t.out, players.Told(r.Evaluation, r.Evaluations))
 	switch {

@@ -29,6 +29,7 @@ const (
 	exitCheck       = 4   // a check did not pass
 	exitPlugin      = 5   // a plugin cannot be used
 	exitRequire     = 6   // --require was not reached
+	exitNothing     = 7   // the run ended with nothing learned
 	exitInterrupted = 130 // interrupted, after a clean checkpoint
 )
 
@@ -68,7 +69,7 @@ func (c *commandLine) Help() string {
   rlhost swap rollout new.wasm     replace its environment meanwhile
 
 Exit codes: 0 ok, also after rlhost stop and SIGTERM, 1 the run failed, 2 usage, 3 the pipeline file is invalid, 4 a check failed, 5 a plugin cannot be
-used, 6 --require was not reached, 130 interrupted.`
+used, 6 --require was not reached, 7 the run ended with nothing learned, 130 interrupted.`
 }
 
 // program is what every command may use.

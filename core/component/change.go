@@ -43,6 +43,13 @@ type Recovering interface {
 	SaveState()
 }
 
+// Cuttable is optional, for a component that may be at one message for long and can give up the rest of that work.
+type Cuttable interface {
+	// Cut has the component end the work on the message that it is at as soon as its state can be saved, take up none any more, and count
+	// what is lost by it. Any goroutine, between Start and Stop; it returns at once.
+	Cut()
+}
+
 // Holder is optional, for a component of this process that can tell which blocks it keeps beyond its slots.
 type Holder interface {
 	// Holds calls fn with each block that the component has leased. Any goroutine, between Start and Stop.

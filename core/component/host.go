@@ -174,6 +174,9 @@ const (
 // under OfPolicy as well.
 const CounterTrained = "learner/env_steps"
 
+// CounterCut counts the env steps of datasets that a run which ended did not learn from to their end.
+const CounterCut = "learner/cut_env_steps"
+
 // OfPolicy returns the name that a number has where it is of a policy that does not lead.
 func OfPolicy(policy, name string) string { return policy + "/" + name }
 

@@ -3,6 +3,7 @@ package ppo
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/rlhost/rlhost/gpu/policy"
 )
@@ -76,6 +77,7 @@ type learner struct {
 	config  Config
 	round   Round
 	order   epoch
+	cut     atomic.Bool
 	returns Returns // with NormalizeReturns
 	head    Head
 }
@@ -105,6 +107,9 @@ func (l *learner) Update(d *policy.Dataset, r Rates) (Stats, error) {
 	l.round.Samples.normalise(l.round.Unit)
 	l.Begin(&l.round)
 	for epoch := range l.config.Epochs {
+		if l.cut.Load() {
+			break
+		}
 		if epoch == 0 || l.config.VTrace && l.config.Recompute == RecomputeEpoch {
 			l.Target()
 		}
@@ -112,16 +117,25 @@ func (l *learner) Update(d *policy.Dataset, r Rates) (Stats, error) {
 		l.Epoch(l.order.rows)
 		lo := 0
 		for _, hi := range l.order.ends {
+			if l.cut.Load() {
+				break
+			}
 			l.Step(lo, hi)
 			lo = hi
 		}
 	}
 	stats, err := l.Finish()
+	if err == nil && l.cut.Load() {
+		err = ErrCut
+	}
 	if err == nil && l.config.NormalizeReturns {
 		l.count(stats.Returns)
 	}
 	return stats, err
 }
+
+// Cut is Learner's.
+func (l *learner) Cut() { l.cut.Store(true) }
 
 // count takes in the returns of a dataset. The head keeps the meaning of its outputs under the new statistics, as PopArt's
 // does (van Hasselt et al. 2016).

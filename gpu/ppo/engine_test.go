@@ -69,3 +69,38 @@ func TestNewLearnerRefusesABackendThatOnlyActsAndAZeroConfiguration(t *testing.T
 		t.Error("NewLearner took a zero configuration")
 	}
 }
+
+// cutting is an engine whose step cuts its learner.
+type cutting struct {
+	deferred
+	learner ppo.Learner
+	at      string
+}
+
+func (e *cutting) Step(lo, hi int) {
+	e.deferred.Step(lo, hi)
+	if e.calls[len(e.calls)-1] == e.at {
+		e.learner.Cut()
+	}
+}
+
+// An update that is cut ends behind the minibatch that it is at, and later ones make no step.
+func TestCutEndsAnUpdateBetweenMinibatches(t *testing.T) {
+	n := policy.MLP{Obs: 2, Actions: 2, Activation: policy.Tanh}.Network()
+	d := policytest.NewDataset(t, policytest.Options{Network: n, Steps: 5, Envs: 2, Blocks: 1, Seed: 1})
+	c := ppo.Defaults()
+	c.Epochs, c.Minibatch = 3, 4
+	e := &cutting{at: "4-7"}
+	l, err := ppo.Over(e, &n, n.Params(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.learner = l
+	for _, want := range []string{"begin target epoch of 10 0-4 4-7 finish", "begin finish"} {
+		e.calls = nil
+		_, err := l.Update(d, ppo.Rates{})
+		if got := strings.Join(e.calls, " "); got != want || !errors.Is(err, ppo.ErrCut) {
+			t.Errorf("%s, %v; want %s and ErrCut", got, err, want)
+		}
+	}
+}

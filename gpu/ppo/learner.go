@@ -1,6 +1,13 @@
 package ppo
 
-import "github.com/rlhost/rlhost/gpu/policy"
+import (
+	"errors"
+
+	"github.com/rlhost/rlhost/gpu/policy"
+)
+
+// ErrCut is returned by an Update that Cut has ended.
+var ErrCut = errors.New("the update was cut short")
 
 // Learner improves one policy. It holds parameters and optimiser state.
 type Learner interface {
@@ -8,6 +15,9 @@ type Learner interface {
 	// shuffled minibatches (Shuffle), each a clipped-surrogate step (Loss) with Adam. After an error the optimiser
 	// steps made before it stay made; ErrNotFinite leaves parameters finite.
 	Update(d *policy.Dataset, r Rates) (Stats, error)
+	// Cut ends an Update that goes on after the minibatch that it is at, and every later one before its first, with ErrCut: optimiser
+	// steps made before stay made, and State returns what they came to. Any goroutine.
+	Cut()
 	// Params copies the canonical vector, as actors take it, to dst, which has Network.ParamCount elements.
 	Params(dst []float32) error
 	// State returns a copy of parameters and optimiser state, for checkpoints.

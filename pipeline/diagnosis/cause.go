@@ -63,13 +63,13 @@ func (s *Run) Cause() string {
 			}
 		}
 	}
-	if x, text := s.holder(); x == nil && text != "" {
-		return "the components of this process hold " + text
-	}
 	for _, x := range s.Instances {
 		if x.Silent > stallTime {
 			return fmt.Sprintf("%s, or another component on the loop %q, has been at one message for %s", x.Name, x.Loop, seconds(x.Silent))
 		}
+	}
+	if x, text := s.holder(); x == nil && text != "" {
+		return "the components of this process hold " + text
 	}
 	return ""
 }

@@ -29,8 +29,10 @@ func (s *Session) failed(err error) error {
 // Result is what a training came to.
 type Result struct {
 	Reason                  component.StopReason
-	EnvSteps, PolicyVersion uint64 // at the last boundary that was looked at
+	EnvSteps, PolicyVersion uint64 // learned from, and published
+	CutEnvSteps             uint64 // of the dataset that the end of the run came into: learned from in part, and dropped
 	Episodes                uint64
+	StoodStill              string  // why the run stood still at its end; empty if it did not
 	MeanReturn              float64 // over the window at the last boundary; NaN while that is not full
 	ReachedReturn           float64 // over the window when it ended the run; NaN if that did not
 	ReachedBy               string  // the policy that does not lead whose rule ended the run; else empty
@@ -44,14 +46,19 @@ type Result struct {
 	Took         time.Duration
 }
 
+// Learned reports whether the run, the time before a resume included, has learned anything.
+func (r *Result) Learned() bool { return r.EnvSteps > 0 || r.CutEnvSteps > 0 }
+
 // finish evaluates what the run ended with. Its result comes with an error of the run's folder.
 func (s *Session) finish(ctx context.Context, reason component.StopReason) (*Result, error) {
 	p := s.Progress()
 	r := &Result{
-		Reason: reason, EnvSteps: p.EnvSteps, PolicyVersion: p.PolicyVersion, Episodes: s.count("runner/episodes"),
+		Reason: reason, EnvSteps: max(p.EnvSteps, s.before.EnvSteps+s.pipeline.Trained(s.policy.Name)),
+		PolicyVersion: max(p.PolicyVersion, s.pipeline.PolicyVersion()), CutEnvSteps: s.count(component.CounterCut), Episodes: s.count("runner/episodes"),
 		MeanReturn: s.at.MeanReturn, Saved: s.last != nil, SaveErr: s.saveErr,
 	}
 	r.ReachedBy, r.ReachedReturn = reached(s)
+	r.StoodStill = s.pipeline.StoodStill()
 	if s.last != nil {
 		_, weights, err := players.WeightsOf(s.o.Parts, s.last[s.learner])
 		if err != nil {

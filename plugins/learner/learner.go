@@ -42,12 +42,16 @@ type Learner struct {
 	trained              *stat.Counter // env steps learned from, by the learners of this process
 	trainedBeside        *stat.Counter // those of this learner; nil in that of the leading policy, which has the rest
 	droppedRows, skipped *stat.Counter
+	cutRows              *stat.Counter // of datasets that Cut has ended
 	gathered             *stat.Counter // bytes of observations that backends have copied
 	lag                  lag
 	loud                 loud
 }
 
-var _ component.Component = (*Learner)(nil)
+var (
+	_ component.Component = (*Learner)(nil)
+	_ component.Cuttable  = (*Learner)(nil)
+)
 
 // New returns an unconfigured learner.
 func New() component.Component { return &Learner{} }
@@ -82,7 +86,7 @@ func (c *Learner) Start(h *component.Host) error {
 	h.Slot("on_dataset", c.onDataset)
 	c.droppedRows, c.skipped = h.Stats.Counter("lag/dropped_rows"), h.Stats.Counter("learner/stats_skipped")
 	c.gathered = h.Stats.Counter("learner/gathered_bytes")
-	c.trained = h.Stats.Counter(component.CounterTrained)
+	c.trained, c.cutRows = h.Stats.Counter(component.CounterTrained), h.Stats.Counter(component.CounterCut)
 	if leading := h.Run.Policy; leading != "" && leading != c.config.Policy {
 		c.trainedBeside = h.Stats.Counter(component.OfPolicy(c.config.Policy, component.CounterTrained))
 	}
@@ -143,6 +147,7 @@ func (c *Learner) first(*hostabi.Message) {
 func (c *Learner) onDataset(m *hostabi.Message) {
 	err := c.learn(m.Handle)
 	switch {
+	case errors.Is(err, ppo.ErrCut): // the run ends
 	case errors.Is(err, errGone):
 		c.h.Log.Warn("a dataset is lost: the process that made it has died", "err", err)
 	case err != nil:
@@ -162,6 +167,11 @@ func (c *Learner) learn(h hostabi.Handle) error {
 	rates := c.config.rates(c.envSteps)
 	stats, err := c.backend.Update(&c.dataset, rates)
 	c.gathered.Add(stats.Gathered)
+	c.optimizerSteps += uint64(stats.OptimizerSteps)
+	if errors.Is(err, ppo.ErrCut) {
+		c.cutRows.Add(uint64(stats.ValidRows))
+		c.settle()
+	}
 	if err != nil {
 		return err
 	}
@@ -177,11 +187,7 @@ func (c *Learner) learn(h hostabi.Handle) error {
 	if c.trainedBeside != nil {
 		c.trainedBeside.Add(uint64(stats.ValidRows))
 	}
-	for _, b := range c.dataset.Blocks {
-		place, _ := b.Schema.PolicyPlace(c.config.Policy)
-		b.Settle(place)
-	}
-	c.optimizerSteps += uint64(stats.OptimizerSteps)
+	c.settle()
 	c.version++
 	c.index++
 	if err := c.publish(); err != nil {
@@ -190,6 +196,17 @@ func (c *Learner) learn(h hostabi.Handle) error {
 	rates.LearningRate = stats.LearningRate
 	return c.report(&stats, rates, time.Since(started))
 }
+
+// settle notes that the dataset's rows have been counted as learned from or as lost.
+func (c *Learner) settle() {
+	for _, b := range c.dataset.Blocks {
+		place, _ := b.Schema.PolicyPlace(c.config.Policy)
+		b.Settle(place)
+	}
+}
+
+// Cut ends the update that goes on between two minibatches; see component.Cuttable. Any goroutine.
+func (c *Learner) Cut() { c.backend.Cut() }
 
 // errGone: a trajectory of a dataset no longer exists. The component that made the dataset claims its trajectories until
 // they are learned from, so it was in a process that has died.

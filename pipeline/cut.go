@@ -1,0 +1,128 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// cutTime bounds how long a run that is cut waits for the state of its learner: for the minibatch that it is at.
+const cutTime = 10 * time.Second
+
+// errCut is why the state of a run that was cut is not exact.
+var errCut = errors.New("cut within a dataset, because the run's end came before that of the dataset")
+
+// Stop asks the run to end at its next dataset boundary; only the first reason counts. Where no boundary comes within
+// BuildOptions.Grace it is cut: its learners give up the dataset that they are at, AtBoundary is called with their state as it is, and the
+// run ends. A rule on returns or env steps, which only learning fulfils, waits for learners that are at work. It may be called from any
+// goroutine, also before Run.
+func (p *Pipeline) Stop(reason component.StopReason) {
+	e := &p.ending
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.reason != "" {
+		if reason == component.StopInterrupted && !e.hurried {
+			e.hurried = true
+			p.cutAfter(reason)
+		}
+		return
+	}
+	e.reason, e.hurried = reason, reason == component.StopInterrupted
+	p.changes.end(ErrEnded)
+	p.pauses.resumeForGood()
+	p.cutAfter(reason)
+}
+
+// cutAfter cuts the run when the grace is over. The caller must hold the lock of ending.
+func (p *Pipeline) cutAfter(reason component.StopReason) {
+	e := &p.ending
+	e.graces = append(e.graces, time.AfterFunc(p.options.Grace, func() {
+		if reason == component.StopWall || reason == component.StopInterrupted {
+			p.cut()
+			return
+		}
+		p.whenIdle(func() {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.graces = append(e.graces, time.AfterFunc(p.options.Grace, p.cut))
+		})
+	}))
+}
+
+// whenIdle calls fn once no learner is at a dataset.
+func (p *Pipeline) whenIdle(fn func()) {
+	learners := p.now().learners()
+	var next func(i int)
+	next = func(i int) {
+		if i == len(learners) {
+			fn()
+			return
+		}
+		learners[i].loop.Own.Control(func(*hostabi.Message) { next(i + 1) }, hostabi.Message{})
+	}
+	next(0)
+}
+
+// cut ends the run without a dataset boundary, once.
+func (p *Pipeline) cut() {
+	if p.ending.cutting.Swap(true) {
+		return
+	}
+	cause := p.watch.snapshot(time.Now()).Cause()
+	p.ending.stoodStill.Store(&cause)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), cutTime, errors.New("it is still at one message"))
+	defer cancel()
+	learners := p.now().learners()
+	for _, m := range learners {
+		if c, ok := m.component.(component.Cuttable); ok {
+			c.Cut()
+		}
+	}
+	defer p.endLoops()
+	if err := p.boundaries.take(ctx); err != nil { // a boundary or a change may be under way
+		p.log.Warn("the run ends without its newest state", "error", err)
+		return
+	}
+	defer p.boundaries.put()
+	if p.ending.final.Load() {
+		return
+	}
+	for i := range learners {
+		if p.now().leads(learners[i].instance) {
+			p.saveCut(ctx, learners[i])
+			return
+		}
+	}
+}
+
+// StoodStill returns why a run that was cut stood still; empty if it did not, or came to a boundary. Any goroutine.
+func (p *Pipeline) StoodStill() string {
+	if cause := p.ending.stoodStill.Load(); cause != nil {
+		return *cause
+	}
+	return ""
+}
+
+// saveCut calls AtBoundary for a run that is cut, on the loop of its leading learner.
+func (p *Pipeline) saveCut(ctx context.Context, learner *member) {
+	if p.options.AtBoundary == nil {
+		return
+	}
+	var err error
+	late := learner.loop.Try(ctx, func() {
+		err = p.options.AtBoundary(func() (map[string]component.State, error) {
+			states, missing := p.snapshot(ctx, learner.instance, false)
+			return states, errors.Join(errCut, missing)
+		})
+	})
+	switch {
+	case late != nil:
+		p.log.Warn("the run ends without its newest state", "component", learner.name, "error", late)
+	case err != nil:
+		p.fail(fmt.Errorf("at the end of the run: %w", err))
+	}
+}
