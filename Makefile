@@ -72,12 +72,12 @@ test-hostile:
 	RLHOST_HOSTILE=1 $(GO) test -count 1 -v -run 'TestHostile|TestCache' ./plugins/wasm
 	RLHOST_HOSTILE=1 $(GO) test -count 1 -run TestHostile ./plugins/wasm/component
 
-# Three seeds of each task that has a bar in docs/learning.md and one of each probe, an entropy bonus alone over a million env steps, and a short
-# self-play of Connect Four: under ten minutes on two cores.
+# Three seeds of each task that has a bar in docs/learning.md and one of each probe, an entropy bonus alone over a million env steps, games of turns
+# at all horizons, and a short self-play of Connect Four: under eleven minutes on two cores.
 test-learn: build tools
 	@.venv/bin/python -m pip install --quiet --disable-pip-version-check $(TASKS)
 	$(GO) run ./bench/learn test
-	RLHOST_LONG=1 $(GO) test $(TIMEOUT) -count 1 -run TestS20 ./internal/probe
+	RLHOST_LONG=1 $(GO) test $(TIMEOUT) -count 1 -run 'TestS20|TestS27' ./internal/probe
 	rm -rf .cache/selfplay
 	bin/rlhost train examples/pipelines/connectfour.toml --set run.dir=$(CURDIR)/.cache/selfplay --set run.stop.env_steps=1500000 --set run.evaluation.episodes=2
 	$(GO) run ./bench/selfplay -dir .cache/selfplay -least 0.9 connectfour

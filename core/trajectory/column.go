@@ -74,6 +74,7 @@ const (
 	Grantable                   // a wire may let its receiver write it in a committed block
 	Past                        // what a row depends on besides what is observed in it, in blocks that keep such: see Memory
 	AtEnd                       // defined in the rows alone in which the environment ends an episode
+	Decided                     // what an agent acted on in a row, how, and what it got for it: see CopyDecisionOf
 )
 
 // kind is what the columns of one kind have in common.
@@ -113,27 +114,27 @@ func (k *kind) tensors(spec *hostabi.EnvSpec) []hostabi.Tensor {
 
 // kinds are in the order in which columns lie in a block, the guest's first.
 var kinds = []kind{
-	{Action, "action", AtT | PerEnv | Guest, 0, 0},
-	{Obs, "obs", AtT1 | PerEnv | Guest | Observed, 0, 0},
-	{Reward, "reward", AtT | PerEnv | Guest | Outcome | Grantable, 0, 0},
+	{Action, "action", AtT | PerEnv | Guest | Decided, 0, 0},
+	{Obs, "obs", AtT1 | PerEnv | Guest | Observed | Decided, 0, 0},
+	{Reward, "reward", AtT | PerEnv | Guest | Outcome | Grantable | Decided, 0, 0},
 	{Terminated, "terminated", AtT | PerEnv | Guest | Outcome, 0, 0},
 	{Truncated, "truncated", AtT | PerEnv | Guest | Outcome, 0, 0},
-	{Mask, "action_mask", AtT1 | PerEnv | Guest | Observed, 0, 0},
+	{Mask, "action_mask", AtT1 | PerEnv | Guest | Observed | Decided, 0, 0},
 	{FinalObs, "final_obs", PerEnv | Guest | Final, 0, 0},
 	{Active, "active", AtT1 | PerEnv | Guest | Observed, 0, 0},
 	{Info, "info", AtT | PerEnv | Guest | Outcome, 0, 0},
 	{Discount, "discount", AtT | PerEnv | Guest | Outcome, 0, 0},
 	{ResetParam, "reset_param", PerEnv | Guest, 0, 0},
-	{LogProb, "log_prob", AtT | PerEnv, hostabi.F32, 1},
-	{Value, "value", AtT1 | PerEnv, hostabi.F32, 1},
+	{LogProb, "log_prob", AtT | PerEnv | Decided, hostabi.F32, 1},
+	{Value, "value", AtT1 | PerEnv | Decided, hostabi.F32, 1},
 	{Bootstrap, "bootstrap_value", AtT | PerEnv, hostabi.F32, 1},
 	{Valid, "valid", AtT | PerEnv, hostabi.U8, 1},
 	{PolicyVersion, "policy_version", AtT1, hostabi.I64, 1},
 	{PluginVersion, "plugin_version", AtT | PerEnv, hostabi.I64, 1},
 	{MetaColumn, "meta", 0, hostabi.U8, metaBytes},
-	{ShapedReward, "shaped_reward", AtT | PerEnv | Outcome, hostabi.F32, 1},
-	{RawAction, "raw_action", AtT | PerEnv, 0, 0},
-	{Age, "age", AtT1 | PerEnv | Past, hostabi.U8, 1},
+	{ShapedReward, "shaped_reward", AtT | PerEnv | Outcome | Decided, hostabi.F32, 1},
+	{RawAction, "raw_action", AtT | PerEnv | Decided, 0, 0},
+	{Age, "age", AtT1 | PerEnv | Past | Decided, hostabi.U8, 1},
 	{PastObs, "past_obs", PerEnv | Past, 0, 0},
 	{PastAction, "past_action", PerEnv | Past, 0, 0},
 	{PastReward, "past_reward", PerEnv | Past, hostabi.F32, 1},

@@ -164,10 +164,10 @@ type Schema struct {
 	own      []*Schema // by policy, see Of
 	groups   []*Schema // see OfGroup; nil where there is one
 
-	observed, outcome, final, atEnd, past []uint8 // columns with that flag
-	shared                                []span  // of tensors that all agents of a group have the same
-	always                                []span  // of Active, for groups whose agents always act
-	actions                               []choice
+	observed, outcome, final, atEnd, past, decided []uint8 // columns with that flag
+	shared                                         []span  // of tensors that all agents of a group have the same
+	always                                         []span  // of Active, for groups whose agents always act
+	actions                                        []choice
 }
 
 // choice is an action with its mask.
@@ -241,7 +241,7 @@ func NewSchema(spec hostabi.EnvSpec, shape Shape) (*Schema, error) {
 // listColumns fills in what is known of the columns by their places.
 func (s *Schema) listColumns() {
 	s.observed, s.outcome, s.final = s.with(Observed), s.with(Outcome), s.with(Final)
-	s.atEnd, s.past = s.with(AtEnd), s.with(Past)
+	s.atEnd, s.past, s.decided = s.with(AtEnd), s.with(Past), s.with(Decided)
 	s.actions = s.choices()
 }
 

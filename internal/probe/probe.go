@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
@@ -16,6 +17,7 @@ type Probe struct {
 	Known []Known
 
 	script plugintest.Script
+	plugin env.Plugin // in place of the script
 	sets   []string
 	shared []string // in place of share_trunk, in the mode where policy and value share a trunk
 }

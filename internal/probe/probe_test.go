@@ -9,6 +9,37 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy"
 )
 
+// A game of turns has its value in blocks of any length.
+func TestS27_TurnsHaveTheirValueWhereverBlocksEnd(t *testing.T) {
+	var modes []Mode
+	for _, m := range Modes() {
+		if m.Name == "synchronous" || m.Name == "asynchronous" || m.Name == "V-trace" {
+			modes = append(modes, m)
+		}
+	}
+	for i, horizon := range []int{2, 4, 16, 64, 256} {
+		for k, end := range []float64{0.5, 0.1} {
+			for l, m := range modes {
+				if os.Getenv("RLHOST_LONG") == "" && (k > 0 || i%2 != 0 || i/2 != l) {
+					continue // make test-learn has all
+				}
+				p := Turns(end, horizon)
+				t.Run(p.Name+"/"+m.Name, func(t *testing.T) {
+					t.Parallel()
+					found, err := p.Train(t.Context(), m, 1)
+					if err != nil {
+						t.Fatal(err)
+					}
+					t.Logf("V = %.4f, theory %.4f", found[0], p.Known[0].Theory)
+					if theory := p.Known[0].Theory; math.Abs(found[0]-theory) > Tolerance*theory {
+						t.Errorf("V = %.4f, want %.4f", found[0], theory)
+					}
+				})
+			}
+		}
+	}
+}
+
 // Every probe comes to what is known of it, in synchronous mode and in one of the others; make test-learn trains them all in all.
 func TestTrain_LearnsWhatIsKnown(t *testing.T) {
 	modes := Modes()

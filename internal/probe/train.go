@@ -78,6 +78,9 @@ func (p *Probe) train(ctx context.Context, m Mode, seed uint64, r *reader) (err 
 	parts.Kinds["reader"] = func() component.Component { return r }
 	parts.Builtins = []string{"probe@1"}
 	parts.Load = func(_ context.Context, _ string, t graph.EnvTable, _ string) (env.Plugin, error) {
+		if p.plugin != nil {
+			return p.plugin, nil
+		}
 		script := p.script
 		script.Autoreset = m.auto
 		return wrap.New(plugintest.New(script), t.Wrap, nil)
@@ -149,14 +152,14 @@ func (r *reader) Start(h *component.Host) error {
 }
 
 func (r *reader) read(tr trajectory.Trajectory) {
-	shape, of := tr.Schema.Shape, make([]tally, len(r.known))
-	for t := range shape.Steps {
+	rows, of := tr.Schema.Rows(), make([]tally, len(r.known))
+	for t := range tr.Schema.Shape.Steps {
 		cues, actions := tr.Row(trajectory.Obs, t), tr.Rows(nil, trajectory.Action, t)
 		if _, told := tr.Schema.Layout(trajectory.Info); told {
 			cues = tr.Row(trajectory.Info, t)
 		}
-		for e := range shape.Envs {
-			i := t*shape.Envs + e
+		for e := range rows {
+			i := t*rows + e
 			if tr.Bytes(trajectory.Valid)[i] == 0 {
 				continue
 			}

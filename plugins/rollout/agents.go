@@ -13,10 +13,16 @@ import (
 // decision of its own.
 type agents struct {
 	*trajectory.Agents
+	held *decisions // nil where all always act
 	// last is the row of the block in which the agent has acted last in its running episode; -1 where that was before the
 	// block, or nothing runs.
 	last []int32
-	late []lateValue
+	// before is the row of the decision before that one, -1 where there is none in the block.
+	before []int32
+	late   []lateValue
+	cut    []traceCut
+	// unfinished are the agents whose decisions have been taken out of the block at its end.
+	unfinished []int32
 
 	total, length *metric // of environments' episodes; lengths are the counts of totals
 }
@@ -24,28 +30,39 @@ type agents struct {
 // lateValue is a bootstrap value that belongs to another row than that of the flag which asked for it: places in the block.
 type lateValue struct{ from, to int }
 
-func newAgents(s *trajectory.Schema, r *reports) *agents {
+// traceCut is a decision that takes the value of the next one for all that follows: places in the block. See cutTrace.
+type traceCut struct{ at, next int }
+
+func newAgents(s *trajectory.Schema, r *reports) (*agents, error) {
 	if !s.Spec.HasAgents() {
-		return nil
+		return nil, nil
 	}
+	held, err := newDecisions(s)
 	return &agents{
-		Agents: trajectory.NewAgents(s), last: slices.Repeat([]int32{-1}, s.Rows()),
+		Agents: trajectory.NewAgents(s), held: held, last: slices.Repeat([]int32{-1}, s.Rows()),
+		before: slices.Repeat([]int32{-1}, s.Rows()), unfinished: make([]int32, 0, s.Rows()),
 		total: r.metric("environment_return"), length: r.metric("environment_length"),
-	}
+	}, err
 }
 
 // open begins a block.
 func (a *agents) open() {
 	for i := range a.last {
-		a.last[i] = -1
+		a.last[i], a.before[i] = -1, -1
 	}
-	a.late = a.late[:0]
+	a.late, a.cut, a.unfinished = a.late[:0], a.cut[:0], a.unfinished[:0]
+	if a.held != nil {
+		a.held.begin()
+	}
 }
 
 // forget ends the episode of an agent, if one is running.
 func (a *agents) forget(i int) {
-	a.last[i] = -1
+	a.last[i], a.before[i] = -1, -1
 	a.SetRunning(i, false)
+	if a.held != nil {
+		a.held.drop(i)
+	}
 }
 
 // completeAgents is complete for environments with agents.
@@ -60,8 +77,12 @@ func (r *rows) completeAgents(t int, ended trajectory.Ended) trajectory.Ended {
 		}
 	}
 	a.addUp(r.tr.Row(trajectory.Reward, t).Float32(), r.gone, r.c.schema.Agents)
-	if r.tr.Acts(t) != nil {
+	if a.held != nil {
+		if t == 0 {
+			a.held.place(r.tr)
+		}
 		r.foldRow(t)
+		a.held.keepStates(r.tr, t)
 	}
 	r.markAges(t)
 	r.bootstrap = ended&trajectory.AnyTruncated != 0
@@ -91,6 +112,7 @@ func (a *agents) addUp(reward []float32, gone []byte, each int) {
 func (r *rows) foldRow(t int) {
 	a, valid := r.agents, r.tr.Row(trajectory.Valid, t).Data
 	if !a.AnyEnded && bytes.IndexByte(valid, 0) < 0 { // everybody acts
+		copy(a.before, a.last)
 		for i := range a.last {
 			a.last[i] = int32(t)
 		}
@@ -100,13 +122,41 @@ func (r *rows) foldRow(t int) {
 		switch {
 		case r.gone[i] != 0:
 		case valid[i] != 0:
-			a.last[i] = int32(t)
+			a.before[i], a.last[i] = a.last[i], int32(t)
 		case a.Running(i) || a.Ended[i] != 0:
 			r.fold(t, i)
 		}
 		if a.Ended[i] != 0 {
-			a.last[i] = -1
+			r.cutTrace(i)
+			a.last[i], a.before[i] = -1, -1
 		}
+	}
+}
+
+// cutTrace is for an agent whose episode has ended. The decision before an unfinished one takes the value of that for all that follows. So it
+// must where that has ended the episode so late that it would be unfinished else, by the time that the agent waited
+// before: or advantages would be summed over the decisions alone that ended episodes.
+func (r *rows) cutTrace(i int) {
+	a := r.agents
+	last, before := int(a.last[i]), int(a.before[i])
+	if last < 0 || before < 0 {
+		return
+	}
+	wait := last - before
+	if before == 0 && a.held.carried[i] != 0 {
+		wait += int(a.held.waited[i])
+	}
+	if last+wait > r.c.config.Horizon {
+		a.cut = append(a.cut, traceCut{before*r.n + i, last*r.n + i})
+	}
+}
+
+// cutTraces writes down in the block what cutTrace has found, when its episodes have been counted: as truncated rows, which take a
+// value for what follows.
+func (a *agents) cutTraces(tr trajectory.Trajectory) {
+	truncated, bootstrap, value := tr.Bytes(trajectory.Truncated), tr.Float32(trajectory.Bootstrap), tr.Float32(trajectory.Value)
+	for _, c := range a.cut {
+		truncated[c.at], bootstrap[c.at] = 1, value[c.next]
 	}
 }
 
@@ -229,21 +279,47 @@ func (a *agents) moveLate(tr trajectory.Trajectory) {
 	}
 }
 
-// dropUnfinished takes the decisions out of the block that have not come to their end in it: what follows from one is known
-// when its agent acts again or its episode ends. It returns how many there are.
-func (r *rows) dropUnfinished() (n int) {
-	acts := r.tr.Acts(r.c.config.Horizon)
-	if acts == nil {
-		return 0
+// holdUnfinished takes the decisions out of the block that have not come to their end in it, before it is counted: what follows from one
+// is known when its agent acts again or its episode ends. They are in the next block instead. Those that are from an earlier block
+// have been counted in their episodes' lengths there.
+func (r *rows) holdUnfinished() {
+	a, steps := r.agents, r.c.config.Horizon
+	if a.held == nil {
+		return
 	}
-	valid := r.tr.Bytes(trajectory.Valid)
-	for i, last := range r.agents.last {
+	r.forgetCarried()
+	acts := r.tr.Acts(steps)
+	for i, last := range a.last {
 		if last >= 0 && acts[i] == 0 {
-			valid[int(last)*r.n+i] = 0
-			n++
+			a.unfinished = append(a.unfinished, int32(i))
+			a.held.take(r.tr, int(last), i, steps)
 		}
 	}
-	return n
+}
+
+// countUnfinished counts them in the lengths of their episodes, when those rows before them have been counted. What they have got counts
+// when it is all there: where they are in the next block, or else here.
+func (r *rows) countUnfinished() {
+	a, reward := r.agents, r.tr.Float32(trajectory.Reward)
+	for _, i := range a.unfinished {
+		r.accounts[i].Length++
+		if a.held.open[i] == 0 {
+			r.accounts[i].Return += float64(reward[int(a.last[i])*r.n+int(i)])
+		}
+	}
+}
+
+// forgetCarried takes decisions of an earlier block out of the lengths of their episodes, because they are counted again.
+func (r *rows) forgetCarried() {
+	a := r.agents
+	if a == nil || a.held == nil || !a.held.anyCarried {
+		return
+	}
+	for i, carried := range a.held.carried {
+		if carried != 0 && r.accounts[i].Length > 0 {
+			r.accounts[i].Length--
+		}
+	}
 }
 
 // gatherAgents is gather for environments with agents. Infos of an environment count with its episode, those of agents with

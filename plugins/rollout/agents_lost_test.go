@@ -41,7 +41,7 @@ func TestS21_ALossTakesTheDecisionsWhoseEndNobodyKnows(t *testing.T) {
 		episodes uint64        // lost
 	}{
 		{[6][2]float64{{none, none}, {a[0], none}, {none, b[1]}, {a[2], none}, {none, b[3]}, {none, none}}, 1},
-		{[6][2]float64{{none, none}, {none, none}, {a[0], none}, {none, b[1]}, {a[2], none}, {none, b[3]}}, 2},
+		{[6][2]float64{{none, none}, {none, none}, {a[0], none}, {none, known}, {a[2], none}, {none, b[3]}}, 2},
 		{[6][2]float64{{cutOff, none}, {none, none}, {none, none}, {cutOff, none}, {none, known}, {none, none}}, 2},
 		{[6][2]float64{{cutOff, none}, {none, known}, {none, none}, {none, none}, {cutOff, none}, {none, none}}, 2},
 	} {

@@ -145,7 +145,10 @@ func (c *Rollout) makeSplits() error {
 			return err
 		}
 		b.maker = maker{version: c.known.of(c.plugin.Hash()), task: c.h.Task}
-		s := newSplit(&c.shared, i, b)
+		s, err := newSplit(&c.shared, i, b)
+		if err != nil {
+			return errors.Join(err, b.close())
+		}
 		onReady := s.onReady
 		s.ready = func() { c.h.Receiver.Post(onReady, hostabi.Message{}) }
 		b.reportsTo.Store(&s.reporter)

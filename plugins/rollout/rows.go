@@ -57,9 +57,9 @@ const (
 	lateEnd             // the flags arrived in a later row, in which the agent did not act: the episode ends there
 )
 
-func newRows(c *shared) rows {
+func newRows(c *shared) (r rows, err error) {
 	n := c.schema.Rows()
-	r := rows{
+	r = rows{
 		c: c, n: n, acting: newActing(c.policies, c.schema), reports: newReports(c.h.Stats, c.schema), accounts: make([]account, n), phantom: make([]byte, n),
 		resetMask: make([]byte, c.envs()), leaving: make([]byte, n), gone: make([]byte, n), ones: bytes.Repeat([]byte{1}, n), cuts: make([]byte, n*c.config.Horizon),
 		stamped: make([]int32, n), makers: make([]uint16, n*c.config.Horizon), stamps: make([]uint64, c.arena.Blocks()),
@@ -67,8 +67,8 @@ func newRows(c *shared) rows {
 	for block := range r.stamps {
 		r.stamps[block] = stampedBySeveral
 	}
-	r.agents = newAgents(c.schema, &r.reports)
-	return r
+	r.agents, err = newAgents(c.schema, &r.reports)
+	return r, err
 }
 
 // open begins the rows of a block.
@@ -355,6 +355,9 @@ func (r *rows) validBefore(t int) (steps int) {
 func (r *rows) count(by *maker, first int) (valid int) {
 	accounts, agents := r.accounts, r.c.schema.Agents
 	terminated, truncated := r.tr.Bytes(trajectory.Terminated), r.tr.Bytes(trajectory.Truncated)
+	if r.agents != nil {
+		r.holdUnfinished()
+	}
 	for row := range r.c.config.Horizon {
 		at := row * r.n
 		reward, isValid := r.tr.Row(trajectory.Reward, row).Float32()[:len(accounts)], r.tr.Row(trajectory.Valid, row).Data[:len(accounts)]
@@ -376,7 +379,7 @@ func (r *rows) count(by *maker, first int) (valid int) {
 		}
 	}
 	if r.agents != nil {
-		valid -= r.dropUnfinished()
+		r.countUnfinished()
 	}
 	r.countRows(valid, by)
 	return valid
@@ -444,6 +447,7 @@ func (r *rows) countRows(valid int, by *maker) {
 func (r *rows) countDropped(t int) {
 	reward, valid := r.tr.Float32(trajectory.Reward), r.tr.Bytes(trajectory.Valid)
 	terminated, truncated := r.tr.Bytes(trajectory.Terminated), r.tr.Bytes(trajectory.Truncated)
+	r.forgetCarried()
 	for i := range t * r.n {
 		a := &r.accounts[i%r.n]
 		switch {

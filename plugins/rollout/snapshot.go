@@ -27,6 +27,7 @@ type splitState struct {
 	Policies  string             `json:",omitempty"` // names of several
 	Acting    []byte             `json:",omitempty"` // places among them
 	Params    []byte             `json:",omitempty"` // reset parameters
+	Held      *heldState         `json:",omitempty"` // decisions that the next block has
 	// Of snapshots that were taken before Carry was: it is both.
 	CarryObs, CarryMask []byte `json:",omitempty"`
 }
@@ -60,7 +61,7 @@ func (c *Rollout) Snapshot() (component.State, error) {
 			Steps: s.steps, Sequence: s.sequence, Turn: nextTurn(s), Calls: s.batch.calls, Restarted: c.restarted, Attempts: c.attempts, Tries: s.seeds.attempt,
 			Fresh: !s.carried, Phantom: slices.Clone(s.phantom), Accounts: slices.Clone(s.accounts),
 			Carry: slices.Clone(s.carry), Memory: c.schema.Shape.Memory, Reports: s.reports.save(),
-			Policies: c.schema.Shape.Policies, Acting: slices.Clone(s.acting.by), Params: slices.Clone(s.params),
+			Policies: c.schema.Shape.Policies, Acting: slices.Clone(s.acting.by), Params: slices.Clone(s.params), Held: s.heldDecisions(),
 		})
 	}
 	state.Meta = splits
@@ -151,6 +152,9 @@ func (s *split) restore(from *splitState, instance []byte) error {
 	if s.agents != nil {
 		for i := range s.accounts {
 			s.agents.SetRunning(i, s.accounts[i].Length > 0)
+		}
+		if !s.c.forgets(from) {
+			s.agents.held.load(from.Held)
 		}
 	}
 	for name, running := range from.Reports {

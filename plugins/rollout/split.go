@@ -65,16 +65,17 @@ func inTurn(splits []*split) []*split {
 	return slices.SortedStableFunc(slices.Values(splits), func(a, b *split) int { return cmp.Compare(a.turn, b.turn) })
 }
 
-func newSplit(c *shared, index int, b *batch) *split {
+func newSplit(c *shared, index int, b *batch) (*split, error) {
+	rows, err := newRows(c)
 	s := &split{
-		rows: newRows(c), index: index, first: b.first(), batch: b, carry: make([]byte, c.schema.ObservedBytes()),
+		rows: rows, index: index, first: b.first(), batch: b, carry: make([]byte, c.schema.ObservedBytes()),
 		params: make([]byte, c.schema.ParamBytes()),
 		steps:  uint64(c.life) * trajectory.LifeSteps,
 	}
 	s.reporter = s.report
 	s.seeds = seeds{c: c, first: s.first, values: make([]uint64, c.envs())}
 	s.seeds.draw(c.attempts)
-	return s
+	return s, err
 }
 
 // report counts a number with the episode that it belongs to. Where the runtime does not know the environment (-1) it counts

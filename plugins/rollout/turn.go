@@ -185,6 +185,9 @@ func (s *split) finish() {
 	}
 	by := s.stampBlock()
 	rows := s.count(by, s.first)
+	if s.agents != nil {
+		s.agents.cutTraces(s.tr)
+	}
 	s.acting.divide(s.tr)
 	newest := s.batch
 	if s.versions != nil {
