@@ -118,7 +118,11 @@ func TestS21_PoliciesLearnTheSameInOtherSplitsAndAfterAResume(t *testing.T) {
 			if len(whole) < 6 || len(whole[0]) != 2 {
 				t.Fatalf("%d boundaries, with the policies %v", len(whole), whole[0])
 			}
-			if err := only(one.reported("losses/first_ratio_error"), 0); err != nil { // in synchronous mode the weights are those that acted
+			ratios := one.reported("losses/first_ratio_error") // in synchronous mode the weights are those that acted
+			if name != "groups" {
+				ratios = ratios[:1] // later datasets have decisions that were open where the one before ended
+			}
+			if err := only(ratios, 0); err != nil {
 				t.Errorf("first ratios: %v", err)
 			}
 			split, _ := run(experiment{}, all, "component.rollout.splits=4")
