@@ -42,7 +42,9 @@ type ArenaBlock struct {
 	Word     uint64 // 0: generation:37 | state:3 | holders:24; every change is one compare-and-swap
 	Aborts   uint64 // 8: generations that ended without a commit
 	Creditor uint32 // 16: holder to notify when the block becomes free, plus 1; 0 = none
-	_        [44]byte
+	_        [4]byte
+	Marks    [3]uint64 // 24: bits that holders set on one use of the block, below the lower half of its generation
+	_        [16]byte
 }
 
 // Fields of ArenaBlock.Word.

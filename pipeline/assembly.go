@@ -38,6 +38,7 @@ type member struct {
 type instance struct {
 	run       *running
 	component component.Component
+	of        *graph.Component // that it was made for
 	host      *component.Host
 	loop      *loops.Loop
 	envs      int                      // environments that it has

@@ -27,7 +27,7 @@ func Build(ctx context.Context, g *graph.Graph, o BuildOptions) (*Pipeline, erro
 	p.log, p.arenas, p.stats, p.loops.OnError = o.Log, arena.NewSet(), stat.NewRegistry(), p.endLoops
 	p.ending.stop = p.Stop
 	p.pauses.running, p.taps.running, p.steps.running, p.watch.running = &p.running, &p.running, &p.running, &p.running
-	p.round.running, p.steps.round = &p.running, &p.round
+	p.round.running, p.ledger = &p.running, newLedger(p.policies)
 	p.pauses.changes, p.watch.changes = p.changes, p.changes
 	p.watch.ending, p.watch.pauses, p.watch.looked = &p.ending, &p.pauses, p.endWait
 	if p.log == nil {
@@ -92,7 +92,7 @@ func (p *Pipeline) add(a *assembly, of *graph.Component, index int, at placement
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", at.name, err)
 	}
-	x := &instance{run: &p.running, component: made, envs: of.Flow.Envs}
+	x := &instance{run: &p.running, component: made, of: of, envs: of.Flow.Envs}
 	x.joining.Store(a)
 	x.live.watch, x.live.task, x.live.env = at.watch, at.task, a.Envs[of.Env]
 	x.host = p.hostOf(x, of, index, at)
@@ -124,6 +124,10 @@ func (p *Pipeline) hostOf(x *instance, of *graph.Component, index int, at placem
 		Grants: x.view().graph.Grants(of.Name), Written: x.view().graph.Written(of.Name),
 		Boundary: func() { p.reach(x) }, Stop: func(reason component.StopReason) { p.stopFor(x, reason) },
 		Failed: func(err error) bool { return p.failed(x, err) }, ProcessChanged: p.starts.tell,
+		Takes: func(port component.Port) func(m *hostabi.Message) {
+			return x.takes(p, &port)
+		},
+		Steps: p.steps.tell,
 	}
 }
 
@@ -146,12 +150,12 @@ func (p *Pipeline) start(x *instance, of *graph.Component) error {
 		return fmt.Errorf("kind %s has other signals or slots than when the file was checked", of.Kind)
 	}
 	x.host.Bind(m)
-	for _, port := range m.Signals {
+	for place, port := range m.Signals {
 		if component.PayloadOf(port.Payload).Steps {
-			x.host.Signal(port.Name).OnLoss(p.steps.lose)
-			x.host.Signal(port.Name).OnEmit(func(h hostabi.Handle) { p.steps.hand(x, h) })
+			p.steps.sends(x, place, x.host.Signal(port.Name))
 		}
 	}
+	x.asks(&m)
 	x.bound.Store(true)
 	if err := x.component.Start(x.host); err != nil {
 		return err

@@ -156,8 +156,8 @@ func (s *replacement) commit(ctx context.Context, o *Outcome) error {
 	if err := s.old.rest(ctx); err != nil {
 		return err
 	}
+	s.ended(ctx)
 	err := s.learned(ctx)
-	s.t.p.steps.readOthers() // while no learner runs: the successor may count
 	if err == nil {
 		err = s.handOver(o)
 	}
@@ -168,6 +168,29 @@ func (s *replacement) commit(ctx context.Context, o *Outcome) error {
 	s.done = true
 	o.Replaced = append(o.Replaced, s.old.name)
 	return nil
+}
+
+// endTime is how long a failed instance's process may take to end: behind that it is known what it had in hand.
+const endTime = 5 * time.Second
+
+// ended waits until the process of a failed instance has ended.
+func (s *replacement) ended(ctx context.Context) {
+	if s.old.live.failed() == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, endTime)
+	defer cancel()
+	look := time.NewTicker(learnedStep)
+	defer look.Stop()
+	for p := s.old.process(); p.State != "" && p.State != component.ProcessFailed; p = s.old.process() {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		case <-s.old.loop.Gone():
+			return
+		}
+	}
 }
 
 // handOver gives the new instance what the old one has. Both are held, so that the steps may run on two loops one
@@ -274,7 +297,9 @@ func (s *replacement) reconnect() (waiting []component.Waiting) {
 		if err != nil {
 			s.t.p.fail(fmt.Errorf("replace %s: %w", s.old.name, err))
 		}
-		if pauser, ok := s.old.component.(component.Pauser); ok && s.old.live.failed() == nil {
+		if s.old.live.failed() != nil {
+			waiting = s.unanswered()
+		} else if pauser, ok := s.old.component.(component.Pauser); ok {
 			waiting = pauser.Waiting()
 		}
 	})

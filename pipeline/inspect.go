@@ -148,12 +148,9 @@ func (p *Pipeline) Tap(pattern string, columns bool, fn TapFunc) (cancel func(),
 	return func() { p.taps.cancel(t) }, nil
 }
 
-// Steps counts the env steps of this process's run. Each number is counted where it happens, and those under way in the
-// blocks that hold them. At a dataset boundary of a synchronous run they add up; else Steps reads again, for 20 ms at
-// most, until they do. Counts of components in other processes come up to 100 ms later: with such it goes on for 300
-// ms. Steps that a process had counted and not reported when it ended show as missing from then on, once: trained or
-// dropped, they are dropped for the reason "process"; made, they count as made. Any goroutine; after Run it returns
-// what they were at its end.
+// Steps counts the env steps of this process's run: they add up at any moment. What a component took and never sent on, nor settled,
+// counts as dropped by that component, for the reason "component." and its name. Any goroutine; after Run it returns what they were
+// at its end.
 func (p *Pipeline) Steps() control.StepCounts { return p.steps.read() }
 
 // ErrNoneSent is wrapped by Newest where no component has sent such a message yet.

@@ -24,6 +24,7 @@ type liveness struct {
 	fault     error            // why it failed, if that was handled
 	gone      bool             // it was replaced, or has ended
 	state     *component.State // initial state, for its replacement after a failure
+	owes      *owed            // nil where it began with the run; set before it starts
 }
 
 // probation handles failures of an instance that a change has made, and its requests to end the run, until the change
@@ -154,6 +155,9 @@ func (l *liveness) settle(t probation) {
 	defer l.mu.Unlock()
 	if l.watch == t {
 		l.watch, l.state = nil, nil
+		if l.owes != nil {
+			l.owes.settle()
+		}
 	}
 }
 

@@ -22,7 +22,6 @@ type farBin struct {
 type far struct {
 	state      atomic.Value // string
 	unfinished atomic.Int64
-	dies       atomic.Bool // what it trains on next is not told
 	took       atomic.Int64
 }
 
@@ -37,11 +36,6 @@ func (b *farBin) Start(h *component.Host) error {
 		return err
 	}
 	h.Slot("on_trajectories", func(m *hostabi.Message) {
-		if b.n%3 == 2 && b.far.dies.Swap(false) {
-			b.n++
-			h.Stats.Counter("process/deaths/" + h.Name).Inc()
-			return
-		}
 		b.take(m)
 		b.far.took.Add(1)
 	})
@@ -67,55 +61,6 @@ func farAway(t *testing.T) (*far, *Pipeline) {
 	})
 	startRun(t, p)
 	return f, p
-}
-
-func TestSteps_WhatADeadProcessHasNotToldIsAReasonOfItsOwn(t *testing.T) {
-	f, p := farAway(t)
-	for range 3 {
-		before := p.Steps().Reasons["process"]
-		f.dies.Store(true)
-		testkit.Until(t, "the death", func() bool { return !f.dies.Load() })
-		took := f.took.Load()
-		testkit.Until(t, "more trajectories", func() bool { return f.took.Load() > took+10 })
-		pause(t, p)
-		s := p.Steps()
-		if s.Made != s.Trained+s.Dropped+s.UnderWay || s.Reasons["process"] <= before || s.Reasons["process"] > before+8 {
-			t.Errorf("after a death: %+v, %d lost before", s, before)
-		}
-		if again := p.Steps(); again.Reasons["process"] != s.Reasons["process"] {
-			t.Errorf("asked again: %+v, before %+v", again, s)
-		}
-		resume(t, p)
-	}
-}
-
-// What moves may make up for what a dead process has lost, for a moment: that they add up then settles nothing, and once nothing moves
-// they add up for good.
-func TestSteps_AMomentOfBalanceProvesNothing(t *testing.T) {
-	f, p := farAway(t)
-	testkit.Until(t, "trajectories", func() bool { return f.took.Load() > 10 })
-	pause(t, p)
-	before := p.Steps()
-	for _, moving := range []struct {
-		counter string // that shows a moment early what stepsMade shows later
-		lost    int64
-	}{{"lag/dropped_rows", 4}, {component.CounterTrained, 12}} {
-		p.Stats().Counter("process/deaths/learner").Inc()
-		p.Stats().Counter("rollout/env_steps").Add(uint64(moving.lost)) // which the process has died with
-		p.Stats().Counter(moving.counter).Add(uint64(moving.lost))      // of others that are not counted as made yet
-		if s := p.Steps(); missing(&s) != 0 {
-			t.Fatalf("%+v do not balance: the test has no moment to look at", s)
-		}
-		p.Stats().Counter("rollout/env_steps").Add(uint64(moving.lost))
-		if s := p.Steps(); missing(&s) != 0 || s.Reasons["process"] != before.Reasons["process"]+uint64(moving.lost) {
-			t.Errorf("%+v, want %d more that are lost with a process than %+v", s, moving.lost, before)
-		}
-		before = p.Steps()
-	}
-	p.Stats().Counter(component.CounterTrained).Add(7) // the process was alive, and its report late
-	if s := p.Steps(); missing(&s) != 0 || s.Reasons["process"] != before.Reasons["process"]-7 {
-		t.Errorf("%+v, want 7 fewer that are lost with a process than %+v", s, before)
-	}
 }
 
 func TestStatus_LooksIntoProcesses(t *testing.T) {

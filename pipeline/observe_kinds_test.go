@@ -150,8 +150,13 @@ func (c *cutter) cut(*hostabi.Message) {
 	}
 	c.n++
 	rows := 1 + c.n%8
-	trajectory.Trajectory{Schema: c.schema, Mem: loan.Bytes()}.Meta().ValidRows = uint32(rows)
-	c.h.Stats.Counter(stepsMade).Add(uint64(rows))
+	tr := trajectory.Trajectory{Schema: c.schema, Mem: loan.Bytes()}
+	tr.Meta().ValidRows = uint32(rows)
+	clear(tr.Bytes(trajectory.Valid))
+	for row := range rows {
+		tr.Bytes(trajectory.Valid)[row] = 1
+	}
+	c.h.Stats.Counter(component.CounterMade).Add(uint64(rows))
 	handle, err := loan.Commit()
 	if err == nil {
 		err = c.h.Signal("trajectories").Emit(hostabi.Message{Handle: handle, T: uint32(rows)})
@@ -191,12 +196,11 @@ func (b *bin) Start(h *component.Host) error {
 }
 
 func (b *bin) take(m *hostabi.Message) {
-	rows := uint64(m.T)
 	switch b.n++; b.n % 3 {
 	case 0:
-		b.h.Stats.Counter(stepsTrained).Add(rows)
+		b.settle(m.Handle, trajectory.Trained)
 	case 1:
-		b.h.Stats.Counter(stepsTooOld).Add(rows)
+		b.settle(m.Handle, trajectory.TooOld)
 	case 2:
 		b.learn() // learned from
 		var err error
@@ -210,19 +214,24 @@ func (b *bin) take(m *hostabi.Message) {
 	b.h.Boundary()
 }
 
+func (b *bin) settle(h hostabi.Handle, f trajectory.Fate) {
+	a, err := b.h.Arenas.Of(h)
+	if err == nil {
+		err = trajectory.Settle(a, h, 0, f)
+	}
+	if err != nil {
+		b.h.Fail(err)
+	}
+}
+
 // learn learns from what was kept.
 func (b *bin) learn() {
 	if b.kept == (arena.Lease{}) {
 		return
 	}
 	handle := b.kept.Handle()
-	tr, lease, err := trajectory.Lease(b.h.Arenas, handle)
-	if err != nil {
-		b.h.Fail(err)
-		return
-	}
-	b.h.Stats.Counter(stepsTrained).Add(uint64(tr.Meta().ValidRows))
-	if lease.Release() != nil || b.kept.Release() != nil {
+	b.settle(handle, trajectory.Trained)
+	if b.kept.Release() != nil {
 		panic("claims of the test's own do not end")
 	}
 	b.kept = arena.Lease{}

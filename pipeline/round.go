@@ -3,7 +3,6 @@ package pipeline
 import (
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
@@ -134,7 +133,10 @@ func (r *round) awaits(own *arena.Arena, h hostabi.Handle, policy string, done [
 		return false // it has become free meanwhile
 	}
 	defer lease.Release()
-	settled := atomic.LoadUint32(&tr.Meta().Settled)
+	settled := uint32(0)
+	for fate := range trajectory.Fates {
+		settled |= trajectory.Settled(own, h, fate)
+	}
 	learned := func(policy string) (yes, acts bool) {
 		place, acts := tr.Schema.PolicyPlace(policy)
 		return settled>>place&1 != 0, acts

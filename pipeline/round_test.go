@@ -28,8 +28,6 @@ func TestRound_WaitsForWhatIsOnItsWay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr := trajectory.Trajectory{Mem: loan.Bytes(), Schema: schema}
-	tr.Meta().Settled = 0
 	block, err := loan.Commit() // the claim is that of what carries it to the batchers
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +53,9 @@ func TestRound_WaitsForWhatIsOnItsWay(t *testing.T) {
 	ends := func(name string) bool { return r.ends(a.member(name, 0).instance) }
 
 	place, _ := schema.PolicyPlace("main")
-	tr.Settle(place)
+	if err := trajectory.Settle(own, block, place, trajectory.Trained); err != nil {
+		t.Fatal(err)
+	}
 	if ends("learner") {
 		t.Error("the round ends although rival has yet to learn from the block")
 	}

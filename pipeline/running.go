@@ -31,6 +31,7 @@ type running struct {
 	stats  *stat.Registry
 	loops  loops.Set
 	begun  atomic.Int64 // instances that were made while the run went on
+	ledger *ledger
 
 	// state is what runs; it is replaced when a change has been made.
 	state    atomic.Pointer[assembly]
@@ -212,6 +213,10 @@ func (r *running) tidy() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.leftover = slices.DeleteFunc(r.leftover, func(a *arena.Arena) bool {
+		if outstanding([]*arena.Arena{a}) {
+			return false
+		}
+		r.ledger.close(a)
 		return !errors.Is(r.arenas.Remove(a.ID()), arena.ErrOpen)
 	})
 	r.retired = slices.DeleteFunc(r.retired, func(l *totals) bool { return len(l.waiting()) == 0 })
@@ -320,16 +325,23 @@ func (r *running) Learners() (list []control.LearnerStatus) {
 // assigned says which policies the instances of an assembly are of.
 type assigned struct {
 	to      *assembly
-	senders map[uint16]string // by their IDs
-	learned map[string]bool   // those of learners
+	senders map[uint16]string   // by their IDs
+	learned map[string]bool     // those of learners
+	onWay   map[string]bool     // components that trajectories pass on their way to a learner, learners included
+	ids     map[string][]uint16 // of the instances of each component, by the reason for which it drops
 }
 
 func (r *running) policies() *assigned {
 	p := r.assigned.Load()
 	if a := r.now(); p == nil || p.to != a {
-		p = &assigned{to: a, senders: a.policies(), learned: map[string]bool{}}
+		p = &assigned{to: a, senders: a.policies(), learned: map[string]bool{}, onWay: map[string]bool{}, ids: map[string][]uint16{}}
 		for _, m := range a.learners() {
-			p.learned[m.of.Policy] = true
+			p.learned[m.of.Policy], p.onWay[m.of.Name] = true, true
+			maps.Copy(p.onWay, a.sources(m))
+		}
+		for i := range a.members {
+			reason := reasonComponent + a.members[i].of.Name
+			p.ids[reason] = append(p.ids[reason], a.members[i].host.ID)
 		}
 		r.assigned.Store(p)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/internal/testkit"
@@ -160,7 +161,7 @@ func TestTap_ThatIsBehindHoldsNothingUp(t *testing.T) {
 		}
 		end := startRun(t, p)
 		<-first
-		made := p.Stats().Counter(stepsMade)
+		made := p.Stats().Counter(component.CounterMade)
 		from := made.Value()
 		testkit.Until(t, "thousands of trajectories past the tap", func() bool { return made.Value() > from+10*tapDepth })
 		close(release)

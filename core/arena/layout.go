@@ -38,7 +38,9 @@ type blockHeader struct {
 	word     atomic.Uint64 // the truth about the block; written by compare-and-swap of any holder
 	aborts   atomic.Uint64 // generations that ended without a commit
 	creditor atomic.Uint32 // holder to notify when the block becomes free, plus 1; 0 = none
-	_        [44]byte
+	_        [4]byte
+	marks    [MarkWords]atomic.Uint64 // bits on one use of the block, below the lower half of its generation; see Mark
+	_        [16]byte
 }
 
 // layout says where everything lies, in bytes from the start of its segment.

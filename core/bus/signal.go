@@ -34,7 +34,7 @@ type Signal struct {
 	payload  string
 	retainer Retainer // nil if handles are not counted
 	onLoss   func(h hostabi.Handle)
-	onEmit   func(h hostabi.Handle)
+	onEmit   func(m hostabi.Message) error
 	sender   uint16 // of messages that name none
 
 	sequence    atomic.Uint64 // messages emitted
@@ -80,9 +80,9 @@ func (s *Signal) Stats() SignalStats {
 	}
 }
 
-// OnEmit makes fn get the block of each message before any receiver does; it is valid during the call. fn is called on the goroutine
-// that emits, with no lock held. Call OnEmit before the signal emits.
-func (s *Signal) OnEmit(fn func(h hostabi.Handle)) { s.onEmit = fn }
+// OnEmit makes fn get each message before any receiver does; its block is valid during the call. A message for which fn returns an error
+// reaches nobody, and Emit returns the error. fn is called on the goroutine that emits, with no lock held. Call OnEmit before the signal emits.
+func (s *Signal) OnEmit(fn func(m hostabi.Message) error) { s.onEmit = fn }
 
 // From makes id the Sender of messages that name none. Call it before the signal emits.
 func (s *Signal) From(id uint16) { s.sender = id }
@@ -126,13 +126,15 @@ func (s *Signal) Emit(m hostabi.Message) error {
 func (s *Signal) Offer(m hostabi.Message) (taken bool, err error) { return s.send(&m) }
 
 func (s *Signal) send(m *hostabi.Message) (taken bool, err error) {
-	m.Sequence = s.sequence.Add(1)
 	if m.Sender == 0 {
 		m.Sender = s.sender
 	}
 	if s.onEmit != nil {
-		s.onEmit(m.Handle)
+		if err := s.onEmit(*m); err != nil {
+			return false, fmt.Errorf("signal %q: %w", s.name, err)
+		}
 	}
+	m.Sequence = s.sequence.Add(1)
 	r := s.routes.Load()
 	reached, missed := false, false
 	var failed error

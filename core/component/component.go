@@ -89,6 +89,9 @@ func (m *Manifest) SamePorts(other *Manifest) bool {
 // ConfigError says what is wrong with one key of a component's table. The pipeline adds file, line and column.
 type ConfigError = table.Error
 
+// ErrTwice is wrapped by the error of emitting a trajectory that the component has sent on already.
+var ErrTwice = errors.New("this block has been sent on already, and its env steps would count twice")
+
 // ErrNoSnapshot is wrapped by Snapshot where the state cannot be saved; the message says why.
 var ErrNoSnapshot = errors.New("state cannot be saved")
 

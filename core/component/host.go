@@ -66,6 +66,11 @@ type Host struct {
 	// Failed is called by Fail and Yield: true means that the host handles the error and the run goes on. nil is
 	// false. Any goroutine.
 	Failed func(error) bool
+	// Takes returns what is called with each message for a slot of that port before the slot runs, or nil; nil where nobody asks.
+	Takes func(port Port) func(m *hostabi.Message)
+	// Steps calls tell with the counts of env steps, all of one moment, by the names of metrics; nil where the component runs in
+	// another process. Any goroutine.
+	Steps func(tell func(name string, n uint64))
 	// ProcessChanged is called when Remote.Process has another state to tell; nil where nobody asks. Any goroutine.
 	ProcessChanged func()
 
@@ -170,6 +175,9 @@ const (
 	GaugeLongestEpisode = "runner/longest_episode" // env steps of the longest episode that the run has ended
 )
 
+// CounterMade counts the env steps in trajectories that were handed over. For a component in a process the host counts them.
+const CounterMade = "rollout/env_steps"
+
 // CounterTrained counts the env steps that all learners have learned from. Those of a policy that does not lead are counted
 // under OfPolicy as well.
 const CounterTrained = "learner/env_steps"
@@ -227,6 +235,14 @@ func (h *Host) Slot(name string, fn func(*hostabi.Message)) *bus.Slot {
 		panic(fmt.Sprintf("component %s: no slot %q in its manifest", h.Name, name))
 	}
 	port := h.manifest.Slots[i]
+	if h.Takes != nil {
+		if take, run := h.Takes(port), fn; take != nil {
+			fn = func(m *hostabi.Message) {
+				take(m)
+				run(m)
+			}
+		}
+	}
 	h.slots[i] = bus.NewSlot(h.Receiver, Qualified(h.Name, port.Name), port.Payload, fn)
 	return h.slots[i]
 }

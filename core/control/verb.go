@@ -96,13 +96,15 @@ type WireStatus struct {
 	Depth     int    `json:"depth"`
 }
 
-// StepCounts add up: Made = Trained + Dropped + UnderWay. Each is counted where it happens.
+// StepCounts are of one moment, and add up: Made = Trained + Dropped + UnderWay. Each is counted where it happens.
 type StepCounts struct {
-	Made     uint64            `json:"made"`     // in trajectories that were handed over, and in those that were dropped unfinished
-	Trained  uint64            `json:"trained"`  // learned from
-	Dropped  uint64            `json:"dropped"`  // too old, lost in a fault, dropped by a swap at once, of policies that nobody learns
-	UnderWay uint64            `json:"underway"` // wait in wires, batcher and datasets
-	Reasons  map[string]uint64 `json:"dropped_by"`
+	Made     uint64 `json:"made"`     // in trajectories that were handed over, and in those that were dropped unfinished
+	Trained  uint64 `json:"trained"`  // learned from
+	Dropped  uint64 `json:"dropped"`  // too old, lost in a fault or by a component or wire, dropped by a swap at once, of policies that nobody learns
+	UnderWay uint64 `json:"underway"` // wait in wires, batcher and datasets
+	// Reasons are "policy_lag", "fault", "swap", "wire", "not_learned", and "component." with the name of one that took trajectories and
+	// never sent them on.
+	Reasons map[string]uint64 `json:"dropped_by"`
 }
 
 // SwapCounts counts changes since the run began, resumes included.

@@ -1,11 +1,9 @@
 package trajectory
 
 import (
-	"bytes"
 	"encoding/binary"
 	"math"
 	"structs"
-	"sync/atomic"
 
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -37,7 +35,7 @@ type Meta struct {
 	Split         uint16 // 14
 	FirstStep     uint64 // 16: env steps that each environment had made before row 0; see LifeSteps
 	ValidRows     uint32 // 24: rows with valid = 1
-	Settled       uint32 // 28: a bit for each of Shape.Policies, see Settle
+	_             uint32
 	PluginVersion uint64 // 32: first 8 bytes of the plugin file's SHA-256; the newest, if several made the rows
 	MinVersion    uint64 // 40: lowest and highest policy version that acted
 	MaxVersion    uint64 // 48
@@ -96,25 +94,6 @@ func (t Trajectory) Acts(r int) []byte {
 		return nil
 	}
 	return t.row(l, r).Data
-}
-
-// Settle notes that the valid rows of a policy, by its place as PolicyPlace tells it, have been counted as learned from or as dropped,
-// although others may still hold claims on the block. Any goroutine, and any process that has a claim.
-func (t Trajectory) Settle(place int) { atomic.OrUint32(&t.Meta().Settled, 1<<place) }
-
-// Unsettled returns how many valid rows are not settled.
-func (t Trajectory) Unsettled() (rows int) {
-	settled := atomic.LoadUint32(&t.Meta().Settled)
-	n := len(t.Schema.policies)
-	if n == 0 && settled == 0 {
-		return min(int(t.Meta().ValidRows), t.Schema.Shape.Steps*t.Schema.Rows())
-	}
-	for k := range n {
-		if settled>>k&1 == 0 {
-			rows += bytes.Count(t.Bytes(Valid.At(1+k)), []byte{1})
-		}
-	}
-	return rows
 }
 
 // Policies returns which policy acts for each agent in a row, as places in Shape.Policies; nil where one acts for all.

@@ -90,22 +90,9 @@ func take(s *Session, snapshot pipeline.Snapshot) (runs.Checkpoint, error) {
 		c.WhyNotExact = missing.Error()
 	case !g.Synchronous:
 		c.WhyNotExact = fmt.Sprintf("asynchronous mode does not save what is under way: %d env steps that nothing was "+
-			"learned from, and the running episodes, which start anew", s.underWay(learner, states))
+			"learned from, and the running episodes, which start anew", s.pipeline.Steps().UnderWay)
 	}
 	return c, nil
-}
-
-// underWay is how many env steps lie in finished trajectories that nothing has been learned from yet.
-func (s *Session) underWay(learner Learner, states map[string]component.State) uint64 {
-	made, gone := s.count("rollout/env_steps"), s.count("lag/dropped_rows")+s.pipeline.Ignored()
-	for _, x := range learnings(s.Graph()) {
-		_, now, err := learner.Progress(states[x.component])
-		_, before, _ := learner.Progress(s.before.Components[x.component]) // none of one that began anew
-		if err == nil {
-			gone += now - min(before, now)
-		}
-	}
-	return made - min(gone, made)
 }
 
 // Checkpoint saves a checkpoint at the next dataset boundary and returns what it holds. Any goroutine may call it while

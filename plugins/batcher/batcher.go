@@ -39,7 +39,7 @@ type claimed struct {
 	rows     int
 	valid    int // of them, those that the policy learns from
 	split    uint32
-	tr       trajectory.Trajectory // of several policies, for the rows of one; else zero
+	place    int // of the policy in it
 }
 
 // Batcher gathers trajectories into datasets.
@@ -174,7 +174,7 @@ func (c *Batcher) claim(h hostabi.Handle) (claimed, error) {
 	if tr.Schema, err = tr.Schema.Of(c.config.Policy); err != nil {
 		return t, errors.Join(err, lease.Release())
 	}
-	t.tr = tr
+	t.place, _ = tr.Schema.PolicyPlace(c.config.Policy)
 	t.version, t.valid = slices.Min(tr.Uint64(trajectory.PolicyVersion)[:shape.Steps]), bytes.Count(tr.Bytes(trajectory.Valid), []byte{1})
 	return t, nil
 }
@@ -226,15 +226,24 @@ func (c *Batcher) dropOld() bool {
 		}
 		c.removeWaiting(&t)
 		c.droppedRows.Add(uint64(t.valid))
-		if t.tr.Schema != nil {
-			place, _ := t.tr.Schema.PolicyPlace(c.config.Policy)
-			t.tr.Settle(place)
-		}
+		c.settle(&t)
 		c.release(t)
 	}
 	dropped := len(kept) < len(c.waiting)
 	c.waiting = kept
 	return dropped
+}
+
+// settle notes that a trajectory is too old to be learned from.
+func (c *Batcher) settle(t *claimed) {
+	h := t.lease.Handle()
+	a, err := c.h.Arenas.Of(h)
+	if err == nil {
+		err = trajectory.Settle(a, h, t.place, trajectory.TooOld)
+	}
+	if err != nil {
+		c.h.Fail(fmt.Errorf("trajectory %v: %w", h, err))
+	}
 }
 
 func (c *Batcher) release(t claimed) {

@@ -170,7 +170,7 @@ func (c *Learner) learn(h hostabi.Handle) error {
 	c.optimizerSteps += uint64(stats.OptimizerSteps)
 	if errors.Is(err, ppo.ErrCut) {
 		c.cutRows.Add(uint64(stats.ValidRows))
-		c.settle()
+		err = errors.Join(err, c.settle(trajectory.Cut))
 	}
 	if err != nil {
 		return err
@@ -187,7 +187,9 @@ func (c *Learner) learn(h hostabi.Handle) error {
 	if c.trainedBeside != nil {
 		c.trainedBeside.Add(uint64(stats.ValidRows))
 	}
-	c.settle()
+	if err := c.settle(trajectory.Trained); err != nil {
+		return err
+	}
 	c.version++
 	c.index++
 	if err := c.publish(); err != nil {
@@ -195,14 +197,6 @@ func (c *Learner) learn(h hostabi.Handle) error {
 	}
 	rates.LearningRate = stats.LearningRate
 	return c.report(&stats, rates, time.Since(started))
-}
-
-// settle notes that the dataset's rows have been counted as learned from or as lost.
-func (c *Learner) settle() {
-	for _, b := range c.dataset.Blocks {
-		place, _ := b.Schema.PolicyPlace(c.config.Policy)
-		b.Settle(place)
-	}
 }
 
 // Cut ends the update that goes on between two minibatches; see component.Cuttable. Any goroutine.
@@ -247,6 +241,21 @@ func (c *Learner) claim(h hostabi.Handle) (trajectory.Trajectory, error) {
 	c.leases = append(c.leases, lease)
 	tr.Schema, err = tr.Schema.Of(c.config.Policy)
 	return tr, err
+}
+
+// settle notes what has become of the dataset's trajectories.
+func (c *Learner) settle(f trajectory.Fate) error {
+	for i, h := range c.handles {
+		a, err := c.h.Arenas.Of(h)
+		if err != nil {
+			return err
+		}
+		place, _ := c.dataset.Blocks[i].Schema.PolicyPlace(c.config.Policy)
+		if err := trajectory.Settle(a, h, place, f); err != nil {
+			return fmt.Errorf("trajectory %v: %w", h, err)
+		}
+	}
+	return nil
 }
 
 func (c *Learner) releaseAll() {

@@ -74,6 +74,9 @@ func (c *Runner) writeMetrics(names []string, values []float64) {
 		}
 	}
 	c.environments(&r)
+	if c.h.Steps != nil {
+		c.h.Steps(func(name string, n uint64) { r.number(name, float64(n)) })
+	}
 	for _, s := range c.h.Stats.Snapshot() {
 		if !strings.HasPrefix(s.Name, environment) {
 			r.number(s.Name, s.Value)

@@ -12,7 +12,7 @@ const GrantStop = "stop"
 // Services are the imports of a component that its host serves, as hostabi specifies them. Addresses are not checked yet; see
 // Guest.View. The guest that calls must not be called.
 type Services interface {
-	Emit(signal, message uint32) int32
+	Emit(signal, message uint32) (int32, error) // the error is a fault, with which the call ends
 	Lease(block uint32) (hostabi.Status, error) // the error is a fault, with which the call ends
 	Release(block uint32) hostabi.Status
 	Column(block uint32, name []byte, access hostabi.ColumnFlags, to uint32) hostabi.Status
@@ -33,7 +33,11 @@ func componentFunctions() []hostFunction {
 		hostabi.ImportLogEnabled: {grant: GrantLog, call: rlLogEnabled},
 		hostabi.ImportClock:      {grant: GrantClock, call: rlClock},
 		hostabi.ImportEmit: served(func(s Services, _ *instance, stack []uint64) int32 {
-			return s.Emit(uint32(stack[0]), uint32(stack[1]))
+			outcome, err := s.Emit(uint32(stack[0]), uint32(stack[1]))
+			if err != nil {
+				panic(err)
+			}
+			return outcome
 		}),
 		hostabi.ImportLease: served(func(s Services, _ *instance, stack []uint64) int32 {
 			status, err := s.Lease(uint32(stack[0]))

@@ -75,7 +75,7 @@ type signal struct {
 	to   *bus.Signal
 }
 
-// Emit fails the component where a wire says so; other errors are those of the block.
+// Emit fails the component where a wire says so, or where it sends a trajectory on twice; other errors are those of the block.
 func (s *signal) Emit(m sdk.Message) (sdk.Outcome, error) {
 	out := hostabi.Message{Kind: m.Kind, T: m.T, Split: m.Split, PolicyVersion: m.PolicyVersion, Inline: m.Inline, Sender: s.host.wide.ID}
 	if m.Sender > 0 {
@@ -90,7 +90,7 @@ func (s *signal) Emit(m sdk.Message) (sdk.Outcome, error) {
 	}
 	taken, err := s.to.Offer(out)
 	switch {
-	case errors.Is(err, bus.ErrFull), errors.Is(err, bus.ErrOverrun):
+	case errors.Is(err, bus.ErrFull), errors.Is(err, bus.ErrOverrun), errors.Is(err, component.ErrTwice):
 		s.host.wide.Fail(err)
 		return sdk.Dropped, nil
 	case err != nil || !taken:

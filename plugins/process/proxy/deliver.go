@@ -31,6 +31,8 @@ func (l *session) deliver(port int, m *hostabi.Message) error {
 		x.published.Store(m.PolicyVersion) // one goroutine at a time delivers
 	}
 	switch err := x.signals[port].Emit(*m); {
+	case errors.Is(err, component.ErrTwice) && !l.again: // else a process before it may have sent it
+		return err
 	case errors.Is(err, bus.ErrFull), errors.Is(err, bus.ErrOverrun):
 		x.h.Fail(err)
 	case err != nil:

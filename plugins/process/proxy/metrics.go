@@ -5,6 +5,7 @@ import (
 	"iter"
 	"maps"
 
+	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/hostabi/native"
 )
@@ -36,6 +37,9 @@ func (m *metrics) take(s *native.Stats, to *stat.Registry) error {
 		return fmt.Errorf("more than %d metrics", maxMetrics)
 	}
 	for name, total := range s.Counters {
+		if name == component.CounterMade {
+			continue // the host counts what arrives
+		}
 		if before := m.counters[name]; total > before {
 			to.Counter(name).Add(total - before)
 			m.counters[name] = total

@@ -97,7 +97,7 @@ func (x *proxy) Resume() {
 // Waiting asks the process for what it has not begun with, and claims the blocks: its own claims end with it.
 func (x *proxy) Waiting() []component.Waiting {
 	var list []component.Waiting
-	if p := x.pause; p != nil && p.asked != nil {
+	if p := x.pause; p != nil && p.asked != nil && x.Process().State != component.ProcessFailed {
 		list = x.waitingIn(p.asked)
 	}
 	x.mu.Lock()

@@ -123,6 +123,13 @@ func (x *proxy) loss(l *session, finished uint64, held int) uint64 {
 	return uint64(held)
 }
 
+// keepAgain keeps what a process had not finished with, ahead of what has come since, for Waiting: there will be no other process.
+func (x *proxy) keepAgain(list []link.Pending) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.waiting = append(list, x.waiting...)
+}
+
 // give releases the claims of messages that will not be delivered, and returns how many those are.
 func (x *proxy) give(list []link.Pending) uint64 {
 	x.mu.Lock()

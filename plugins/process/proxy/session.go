@@ -37,6 +37,7 @@ type session struct {
 	calls      atomic.Int32  // control calls that wait for their answer
 	heard      atomic.Uint64 // frames and answers that came from it: signs of life
 	since      time.Time     // when it was started
+	again      bool          // it was given what a process before it had not finished with
 	pauses     uint64        // of the loop: how often it was told to come to rest
 
 	mu      sync.Mutex

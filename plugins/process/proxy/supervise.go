@@ -22,13 +22,13 @@ func (x *proxy) supervise(l *session) {
 		}
 		again := x.recover(l, why)
 		if x.hasFailed() {
-			x.meters.lost.Add(x.give(again))
+			x.keepAgain(again)
 			x.setState(component.ProcessFailed)
 			return // it has said why, and the run ends
 		}
 		next, err := x.next(l, &budget)
 		if err != nil {
-			x.meters.lost.Add(x.give(again))
+			x.keepAgain(again)
 			x.setState(component.ProcessFailed)
 			if !errors.Is(err, errStopping) {
 				x.h.Fail(err)
@@ -111,6 +111,7 @@ func (x *proxy) begin(l *session, again []link.Pending) {
 			list = append(list, p)
 		}
 	}
+	l.again = len(again) > 0
 	x.mu.Lock()
 	l.link.Resend(append(append(list, again...), x.waiting...))
 	if x.session != nil {
@@ -172,7 +173,9 @@ func (x *proxy) finish() error {
 		x.give(l.link.Unfinished())
 		l.release()
 	}
-	x.give(nil)
+	if left := x.give(nil); l.holder == 0 { // those of a process that has died
+		x.meters.lost.Add(left)
+	}
 	x.forget()
 	x.endRest()
 	return err

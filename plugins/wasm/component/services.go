@@ -22,33 +22,33 @@ type services struct{ g *guest }
 var _ wasm.Services = services{}
 
 // Emit sends a message.
-func (s services) Emit(signal, message uint32) int32 {
+func (s services) Emit(signal, message uint32) (int32, error) {
 	g := s.g
 	b := g.run.View(message, hostabi.ComponentMessageBytes)
 	if b == nil || signal >= uint32(len(g.signals)) {
-		return int32(hostabi.StatusArgument)
+		return int32(hostabi.StatusArgument), nil
 	}
 	if g.emitted++; g.emitted > maxEmits {
-		return int32(hostabi.StatusState)
+		return int32(hostabi.StatusState), nil
 	}
 	le, on := binary.LittleEndian, g.signals[signal]
 	m := hostabi.Message{T: le.Uint32(b[8:]), Split: le.Uint32(b[12:]), PolicyVersion: le.Uint64(b[16:]),
 		Inline: [2]uint64{le.Uint64(b[24:]), le.Uint64(b[32:])}, Kind: le.Uint16(b[40:]), Sender: g.host.ID}
 	if sender := le.Uint32(b[44:]); sender > math.MaxUint16+1 {
-		return int32(hostabi.StatusArgument)
+		return int32(hostabi.StatusArgument), nil
 	} else if sender > 0 {
 		m.Sender = uint16(sender - 1)
 	}
 	token, x := le.Uint32(b[0:]), g.handling
 	if on.answers {
 		if x == nil || x.block == 0 || x.block != token || !x.payload.OnLoan || x.emitted {
-			return int32(hostabi.StatusState)
+			return int32(hostabi.StatusState), nil
 		}
 		m = g.answer(x, m.PolicyVersion)
 	}
 	k := g.blocks.find(token)
 	if (k == nil) != (token == 0) || !on.carries(k) {
-		return int32(hostabi.StatusArgument)
+		return int32(hostabi.StatusArgument), nil
 	}
 	if k != nil {
 		m.Handle = k.handle
@@ -56,7 +56,7 @@ func (s services) Emit(signal, message uint32) int32 {
 			g.writeBack(x)
 			if err := g.retract(x, k); err != nil {
 				g.host.Fail(err)
-				return int32(hostabi.StatusState)
+				return int32(hostabi.StatusState), nil
 			}
 			x.emitted = true
 		}
@@ -65,15 +65,17 @@ func (s services) Emit(signal, message uint32) int32 {
 	switch {
 	case errors.Is(err, bus.ErrFull), errors.Is(err, bus.ErrOverrun):
 		g.host.Fail(err)
-		return int32(hostabi.OutcomeDropped)
+		return int32(hostabi.OutcomeDropped), nil
+	case errors.Is(err, core.ErrTwice):
+		return 0, err
 	case err != nil:
-		return int32(hostabi.StatusState)
+		return int32(hostabi.StatusState), nil
 	case !taken:
-		return int32(hostabi.OutcomeDropped)
+		return int32(hostabi.OutcomeDropped), nil
 	case g.host.Receiver.Paused():
-		return int32(hostabi.OutcomeParked)
+		return int32(hostabi.OutcomeParked), nil
 	}
-	return int32(hostabi.OutcomeSent)
+	return int32(hostabi.OutcomeSent), nil
 }
 
 // answer returns the answer to the request that is being handled: the same, but for who acted.

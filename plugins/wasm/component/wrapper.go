@@ -240,17 +240,17 @@ type alone struct{ x *WrapperInstance }
 var _ wasm.Services = alone{}
 
 // Emit takes the answer.
-func (s alone) Emit(signal, message uint32) int32 {
+func (s alone) Emit(signal, message uint32) (int32, error) {
 	x := s.x
 	b := x.run.View(message, hostabi.ComponentMessageBytes)
 	if b == nil || signal != uint32(x.wrapper.signal) || binary.LittleEndian.Uint32(b) != rowToken {
-		return int32(hostabi.StatusArgument)
+		return int32(hostabi.StatusArgument), nil
 	}
 	if !x.handling || x.answered {
-		return int32(hostabi.StatusState)
+		return int32(hostabi.StatusState), nil
 	}
 	x.answered = true
-	return int32(hostabi.OutcomeSent)
+	return int32(hostabi.OutcomeSent), nil
 }
 
 // Lease refuses: a row is gone when its call returns.

@@ -437,12 +437,16 @@ typedef struct rlh_arena_block {
     uint64_t word; // generation:37 | state:3 | holders:24; every change is one compare-and-swap
     uint64_t aborts; // generations that ended without a commit
     uint32_t creditor; // holder to notify when the block becomes free, plus 1; 0 = none
-    char reserved[44]; // reserved, 0
+    char reserved[4]; // reserved, 0
+    uint64_t marks[3]; // bits that holders set on one use of the block, below the lower half of its generation
+    char reserved2[16]; // reserved, 0
 } rlh_arena_block;
 _Static_assert(sizeof(rlh_arena_block) == 64, "rlh_arena_block");
 _Static_assert(offsetof(rlh_arena_block, word) == 0, "rlh_arena_block.word");
 _Static_assert(offsetof(rlh_arena_block, aborts) == 8, "rlh_arena_block.aborts");
 _Static_assert(offsetof(rlh_arena_block, creditor) == 16, "rlh_arena_block.creditor");
 _Static_assert(offsetof(rlh_arena_block, reserved) == 20, "rlh_arena_block.reserved");
+_Static_assert(offsetof(rlh_arena_block, marks) == 24, "rlh_arena_block.marks");
+_Static_assert(offsetof(rlh_arena_block, reserved2) == 48, "rlh_arena_block.reserved2");
 
 #endif

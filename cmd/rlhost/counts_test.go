@@ -1,0 +1,225 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/control"
+)
+
+// asked is a training whose rewards a component is asked about; passed one whose trajectories go through one. Both change nothing, and
+// go wrong where their keys say: see testdata/guests.
+func asked(mode, component string) string {
+	return throughTest(mode, component, "shaped_rewards = true\n", askedWires)
+}
+
+func passed(mode, component string) string { return throughTest(mode, component, "", passedWires) }
+
+func throughTest(mode, component, rollout, wires string) string {
+	text, _, _ := strings.Cut(endless(mode), "[plugin.own]")
+	text = strings.Replace(text, `probation = "0s"`, `probation = "1h"`, 1)
+	return text + "[component.rollout]\n" + rollout + component + wires
+}
+
+const askedWires = `
+[[wire]]
+signal = "rollout.rewards"
+slot = "between.on_rewards"
+mode = "queue"
+depth = 64
+on_full = "block"
+write = ["shaped_reward"]
+[[wire]]
+signal = "between.shaped"
+slot = "rollout.on_shaped"
+mode = "reply"
+depth = 64
+on_full = "block"
+`
+
+const passedWires = `
+[[wire]]
+signal = "rollout.trajectories"
+slot = "between.on_trajectories"
+mode = "queue"
+depth = 64
+on_full = "block"
+replace = true
+[[wire]]
+signal = "between.trajectories"
+slot = "batcher.on_trajectories"
+mode = "queue"
+depth = 64
+on_full = "block"
+`
+
+// module is the table of a component of testdata/guests.
+func module(name string) string {
+	return "[component.between]\nruntime = \"wasm\"\nuse = \"./" + name + "\"\nmax_restarts = 1000\n"
+}
+
+// inPython is the table of a component in Python.
+func inPython(script, kind, python string) string {
+	return fmt.Sprintf("[plugin.script]\npath = %q\ninterpreter = [%q]\n[component.between]\nplugin = \"script\"\nkind = %q\n", script, python, kind)
+}
+
+// wrongPy is asked.c and passes.c in Python: it raises, or dies, or keeps blocks from going on, or sends them on twice.
+const wrongPy = `
+import dataclasses, os
+import rlhost
+
+@dataclasses.dataclass
+class Config:
+    fault: int = 0
+    at: int = 0
+    every: int = 0
+
+class Wrong:
+    def configure(self, config):
+        self.config, self.came = rlhost.decode(config, Config), 0
+
+    def goes_wrong(self, m):
+        self.came += 1
+        c = self.config
+        if not (self.came == c.at or c.every and self.came % c.every == 0):
+            return False
+        if c.fault == 1:
+            raise ValueError("at message %d" % self.came)
+        if c.fault == 2:
+            os.kill(os.getpid(), 9)
+        if c.fault == 4:
+            for _ in range(2):
+                self.host.forward("trajectories", m)
+        return True
+
+class Asked(Wrong, rlhost.Component):
+    kind = "asked"
+    signals = [rlhost.Signal("shaped", "shaped_rewards", on_loan=True)]
+    slots = [rlhost.Slot("on_rewards", "reward_request")]
+
+    def on_rewards(self, m):
+        if not self.goes_wrong(m):
+            self.host.forward("shaped", m)
+
+class Passes(Wrong, rlhost.Component):
+    kind = "passes"
+    signals = [rlhost.Signal("trajectories", "trajectory")]
+    slots = [rlhost.Slot("on_trajectories", "trajectory")]
+
+    def on_trajectories(self, m):
+        if not self.goes_wrong(m):
+            self.host.forward("trajectories", m)
+
+if __name__ == "__main__":
+    rlhost.serve(Asked, Passes)
+`
+
+// newWrongShop is a workshop with those components, and the table of each by its name.
+func newWrongShop(t *testing.T) (w *workshop, tables map[string]string) {
+	t.Helper()
+	w = newWorkshop(t)
+	w.copy("asked.wasm", faultyGuests+"/asked.wasm")
+	w.copy("passes.wasm", faultyGuests+"/passes.wasm")
+	w.write("wrong.py", wrongPy)
+	return w, map[string]string{
+		"asked.wasm": module("asked.wasm"), "passes.wasm": module("passes.wasm"),
+		"asked.py": inPython("./wrong.py", "asked", w.python()), "passes.py": inPython("./wrong.py", "passes", w.python()),
+	}
+}
+
+// someOf runs the first parts of a test, and all with RLHOST_LONG=1.
+func someOf(t *testing.T, part, first int) {
+	if part >= first && os.Getenv("RLHOST_LONG") == "" {
+		t.Skip("takes its time: RLHOST_LONG=1")
+	}
+}
+
+// fellBack waits until a version on probation has given way to the previous one.
+func (j *subject) fellBack(times uint64) {
+	j.t.Helper()
+	j.until("the previous version runs again", func(s *control.StatusReply) bool { return s.Swaps.RolledBack == times && s.Probation == nil })
+}
+
+// A version of a component that others ask fails on probation: what it was asked is asked again of the previous one, so that the run goes
+// on, and a synchronous one learns the same to the last bit.
+func TestCounts_AFallbackAsksThePreviousVersionAgain(t *testing.T) {
+	t.Parallel()
+	w, tables := newWrongShop(t)
+	w.write("plain.toml", strings.Split(endless("sync"), "[plugin.own]")[0])
+	for i, c := range []struct{ name, table, mode, fault string }{
+		{"a trap", "asked.wasm", "sync", "1"}, {"an exception", "asked.py", "sync", "1"}, {"a loop without end", "asked.wasm", "sync", "2"},
+		{"a trap, asynchronously", "asked.wasm", "async", "1"}, {"an exception, asynchronously", "asked.py", "async", "1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			someOf(t, i, 2)
+			w, file := w.of(t), strings.ReplaceAll(c.name, " ", "-")+".toml"
+			w.write(file, asked(c.mode, tables[c.table]))
+			j := w.host(file, "--json")
+			for n, at := range []string{"3", "5"} {
+				j.reload(file, "component.between.fault="+c.fault, "component.between.at="+at)
+				j.fellBack(uint64(n + 1))
+				j.goesOn()
+			}
+			j.addsUp()
+			j.stop()
+			if c.mode == "sync" {
+				j.learnedWhat("plain.toml")
+			}
+		})
+	}
+}
+
+// What a component took and never sent on is dropped by that component, whatever kept it: a fault on probation or behind it, the death of
+// its process, or its own will. A block that is sent on twice is learned from once.
+func TestCounts_WhatAComponentLosesIsItsOwn(t *testing.T) {
+	t.Parallel()
+	w, tables := newWrongShop(t)
+	for i, c := range []struct {
+		name, table, mode string
+		sets              []string
+		fallsBack, loses  bool
+	}{
+		{"traps on probation", "passes.wasm", "sync", []string{"fault=1", "every=10"}, true, true},
+		{"raises on probation", "passes.py", "async", []string{"fault=1", "every=10"}, true, true},
+		{"drops in a module", "passes.wasm", "sync", []string{"fault=3", "every=4"}, false, true},
+		{"sends twice in a module", "passes.wasm", "async", []string{"fault=4", "every=5"}, true, false},
+		{"loops on probation", "passes.wasm", "async", []string{"fault=2", "every=3"}, true, true},
+		{"drops in a process", "passes.py", "async", []string{"fault=3", "every=4"}, false, true},
+		{"sends twice in a process", "passes.py", "sync", []string{"fault=4", "every=5"}, true, false},
+		{"raises on probation, synchronously", "passes.py", "sync", []string{"fault=1", "every=10"}, true, true},
+		{"dies on probation", "passes.py", "async", []string{"fault=2", "every=10"}, true, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			someOf(t, i, 4)
+			w, file := w.of(t), strings.ReplaceAll(c.name, " ", "-")+".toml"
+			w.write(file, passed(c.mode, tables[c.table]))
+			j := w.host(file, "--json")
+			for i := range c.sets {
+				c.sets[i] = "component.between." + c.sets[i]
+			}
+			j.reload(file, c.sets...)
+			if c.fallsBack {
+				j.fellBack(1)
+			}
+			j.goesOn()
+			lost := j.addsUp("component.between").Reasons["component.between"]
+			if (lost > 0) != c.loses {
+				t.Errorf("between has dropped %d env steps", lost)
+			}
+			j.stop()
+		})
+	}
+}
+
+// A module that traps for good, behind its probation, is restarted; each block that it had is its loss.
+func TestCounts_AModuleThatTrapsAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	w, tables := newWrongShop(t)
+	w.write("traps.toml", passed("async", tables["passes.wasm"]))
+	j := w.host("traps.toml", "--set", "component.between.fault=1", "--set", "component.between.every=100")
+	j.until("faults", func(s *control.StatusReply) bool { return s.Steps.Reasons["component.between"] > 0 })
+	j.addsUp("component.between")
+	j.kill() // each message of the state that it goes back to is one that it traps at
+}

@@ -1,0 +1,258 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// ledger follows each trajectory from the instance that hands it over to its end, so that each of its env steps is counted once:
+// as learned from or too old where that has been settled, else as dropped by who had it last. A reading is of one moment.
+type ledger struct {
+	of func() *assigned
+
+	mu      sync.Mutex
+	books   map[*arena.Arena]*book
+	made    uint64            // env steps handed over
+	settled fates             // those of trajectories that have ended, by their fate
+	dropped map[string]uint64 // the others of those, by reason
+	settles map[string]bool   // components that have settled something
+}
+
+// Reasons why env steps are dropped. What a component took and never sent on is dropped for reasonComponent and its name.
+const (
+	reasonFault      = "fault"       // a fault of the environments, or of who ran them
+	reasonSwap       = "swap"        // a change that cut a trajectory short
+	reasonTooOld     = "policy_lag"  // the bound on it
+	reasonCut        = "cut"         // the run ended within the dataset
+	reasonWire       = "wire"        // a wire's overflow policy, or no wire
+	reasonNotLearned = "not_learned" // the policy is nobody's to learn
+	reasonComponent  = "component."
+)
+
+// fates are how many env steps have met each fate.
+type fates [trajectory.Fates]uint64
+
+func (f *fates) add(o fates) {
+	for fate, n := range o {
+		f[fate] += n
+	}
+}
+
+// book has the trajectories of one arena, by their blocks.
+type book struct {
+	of      *arena.Arena
+	entries []entry
+}
+
+// entry is one trajectory; block is 0 where none is open.
+type entry struct {
+	block   hostabi.Handle
+	rows    []int  // valid rows that somebody learns, by the places of policies
+	who     string // reason if it ends unsettled: who on its way to a learner had it last, or the wire that lost it
+	aside   string // the same of who had it beside that way
+	foreign bool   // a learner of a plugin has it, which may not settle what it learns from
+	takers  []taker
+}
+
+// taker is an instance that has the trajectory, by its ID, which its successors have too.
+type taker struct {
+	id   uint16
+	sent uint64 // signals that it has sent it on since, by their places
+}
+
+// errNotGiven is the error for a trajectory that an instance has from nobody.
+var errNotGiven = errors.New("a trajectory that the component has not been given")
+
+func newLedger(of func() *assigned) *ledger {
+	return &ledger{of: of, books: map[*arena.Arena]*book{}, dropped: map[string]uint64{}, settles: map[string]bool{}}
+}
+
+// find returns the entry of a block, which is that of an earlier use where the block is another's by now.
+func (l *ledger) find(a *arena.Arena, h hostabi.Handle) *entry {
+	b := l.books[a]
+	if b == nil {
+		b = &book{of: a, entries: make([]entry, a.Blocks())}
+		l.books[a] = b
+	}
+	return &b.entries[h.Block()]
+}
+
+// send notes that an instance sends a trajectory on the signal at that place of its manifest, and returns how many env steps it hands
+// over if it is the first. The error is for a component that may not send it.
+func (l *ledger) send(id uint16, signal int, a *arena.Arena, tr trajectory.Trajectory, h hostabi.Handle) (handed int, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.find(a, h)
+	if e.block != h {
+		l.end(a, e)
+		return l.open(id, signal, tr, h, e), nil
+	}
+	i := slices.IndexFunc(e.takers, func(t taker) bool { return t.id == id })
+	switch bit := uint64(1) << (signal % 64); {
+	case i < 0:
+		return 0, fmt.Errorf("block %v: %w", h, errNotGiven)
+	case e.takers[i].sent&bit != 0:
+		return 0, fmt.Errorf("block %v: %w", h, component.ErrTwice)
+	default:
+		e.takers[i].sent |= bit
+	}
+	return 0, nil
+}
+
+// open begins the entry of a trajectory that is handed over.
+func (l *ledger) open(id uint16, signal int, tr trajectory.Trajectory, h hostabi.Handle, e *entry) (handed int) {
+	*e = entry{block: h, rows: tr.ValidRows(e.rows[:0]), takers: append(e.takers[:0], taker{id, 1 << (signal % 64)})}
+	learned := l.of().learned
+	for place, n := range e.rows {
+		handed += n
+		if names := tr.Schema.Policies(); len(names) > 0 && len(learned) > 0 && !learned[""] && !learned[names[place]] {
+			l.dropped[reasonNotLearned] += uint64(n)
+			e.rows[place] = 0
+		}
+	}
+	l.made += uint64(handed)
+	return handed
+}
+
+// take notes that a trajectory has come to an instance of a component.
+func (l *ledger) take(id uint16, name string, foreign bool, a *arena.Arena, h hostabi.Handle) {
+	onWay := l.of().onWay[name]
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.find(a, h)
+	if e.block != h {
+		return // the run is over, or what sent it has made the handle up
+	}
+	if onWay {
+		e.who, e.foreign = reasonComponent+name, foreign
+	} else {
+		e.aside = reasonComponent + name
+	}
+	if !slices.ContainsFunc(e.takers, func(t taker) bool { return t.id == id }) { // else it has come again, as after a restart
+		e.takers = append(e.takers, taker{id: id})
+	}
+}
+
+// sentBy reports whether an instance has sent a trajectory on.
+func (l *ledger) sentBy(id uint16, a *arena.Arena, h hostabi.Handle) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.find(a, h)
+	return e.block == h && e.passedOn([]uint16{id})
+}
+
+// lose notes that a wire has lost a trajectory that an instance sent.
+func (l *ledger) lose(a *arena.Arena, h hostabi.Handle) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := l.find(a, h); e.block == h && (e.who == "" || e.passedOn(l.of().ids[e.who])) {
+		e.who = reasonWire
+	}
+}
+
+// passedOn reports whether one of the instances with those IDs has sent the trajectory on.
+func (e *entry) passedOn(ids []uint16) bool {
+	return slices.ContainsFunc(e.takers, func(t taker) bool { return t.sent != 0 && slices.Contains(ids, t.id) })
+}
+
+// fates returns how many rows of a trajectory have met each fate, and how many none.
+func (e *entry) fates(a *arena.Arena) (met fates, left uint64) {
+	for place, n := range e.rows {
+		fate := trajectory.Fate(0)
+		for fate < trajectory.Fates && trajectory.Settled(a, e.block, fate)>>place&1 == 0 {
+			fate++
+		}
+		if fate < trajectory.Fates {
+			met[fate] += uint64(n)
+		} else {
+			left += uint64(n)
+		}
+	}
+	return met, left
+}
+
+// end closes the entry of a trajectory that nobody has any more.
+func (l *ledger) end(a *arena.Arena, e *entry) {
+	if e.block == 0 {
+		return
+	}
+	met, left := e.fates(a)
+	l.settled.add(met)
+	if met[trajectory.Trained] > 0 {
+		l.settles[e.who] = true
+	}
+	switch {
+	case left == 0:
+	case e.foreign && !l.settles[e.who]:
+		l.settled[trajectory.Trained] += left
+	case e.who != "":
+		l.dropped[e.who] += left
+	case len(l.of().learned) == 0:
+		l.dropped[reasonNotLearned] += left
+	case e.aside != "":
+		l.dropped[e.aside] += left
+	default:
+		l.dropped[reasonWire] += left
+	}
+	e.block = 0
+}
+
+// look ends the entries of one arena whose trajectories nobody has any more, and returns what has become of the others.
+func (l *ledger) look(b *book) (met fates, underWay uint64) {
+	for i := range b.entries {
+		e := &b.entries[i]
+		switch {
+		case e.block == 0:
+		case !b.of.Claimed(e.block): // who settled it had a claim, so its fates are final
+			l.end(b.of, e)
+		default:
+			own, left := e.fates(b.of)
+			met.add(own)
+			underWay += left
+		}
+	}
+	return met, underWay
+}
+
+// close closes the book of an arena that is removed: no process may mark its blocks afterwards, or claim any.
+func (l *ledger) close(a *arena.Arena) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if b := l.books[a]; b != nil {
+		for i := range b.entries {
+			l.end(a, &b.entries[i])
+		}
+		delete(l.books, a)
+	}
+}
+
+// reading is what a ledger says at one moment: made is the sum of the others.
+type reading struct {
+	made, underWay uint64
+	settled        fates
+	dropped        map[string]uint64
+}
+
+func (l *ledger) read() reading {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := reading{made: l.made}
+	var now fates
+	for _, b := range l.books {
+		met, left := l.look(b)
+		now.add(met)
+		r.underWay += left
+	}
+	r.settled = l.settled
+	r.settled.add(now)
+	r.dropped = maps.Clone(l.dropped)
+	return r
+}

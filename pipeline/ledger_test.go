@@ -1,0 +1,240 @@
+package pipeline
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
+)
+
+// books is a ledger with an arena of four blocks, in a run of rollout (1), chooser (2), batcher (3), learner (4) and logger (5).
+type books struct {
+	*testing.T
+	*ledger
+	schema *trajectory.Schema
+	arena  *arena.Arena
+	set    *arena.Set
+}
+
+func newBooks(t *testing.T, policies string, learned ...string) *books {
+	t.Helper()
+	schema, err := trajectory.NewSchema(graphtest.Described{Obs: 4}.Spec(), trajectory.Shape{Steps: 4, Envs: 2, Policies: policies})
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := &assigned{learned: map[string]bool{}, onWay: map[string]bool{"rollout": true, "chooser": true, "batcher": true, "learner": true},
+		ids: map[string][]uint16{reasonComponent + "chooser": {2}, reasonComponent + "batcher": {3}, reasonComponent + "learner": {4}}}
+	for _, name := range learned {
+		to.learned[name] = true
+	}
+	b := &books{T: t, ledger: newLedger(func() *assigned { return to }), schema: schema, set: arena.NewSet()}
+	if b.arena, err = b.set.Add(arena.Config{Name: "rollout.trajectories", Blocks: 4, BlockBytes: schema.Bytes, Schema: schema}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		b.arena.Committed(b.free)
+		if err := b.set.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+// hand hands over a trajectory with so many valid rows of each policy, and keeps a claim on it.
+func (b *books) hand(rows ...int) hostabi.Handle {
+	b.Helper()
+	loan, err := b.arena.Loan()
+	if err != nil {
+		b.Fatal(err)
+	}
+	tr := trajectory.Trajectory{Schema: b.schema, Mem: loan.Bytes()}
+	for place, n := range rows {
+		column := trajectory.Valid
+		if len(b.schema.Policies()) > 0 {
+			column = trajectory.Valid.At(1 + place)
+		}
+		clear(tr.Bytes(column))
+		for row := range n {
+			tr.Bytes(column)[row] = 1
+		}
+	}
+	h, err := loan.Commit()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := b.send(1, 0, b.arena, tr, h); err != nil {
+		b.Fatal(err)
+	}
+	return h
+}
+
+// sendOn sends a trajectory as the instance with that ID.
+func (b *books) sendOn(id uint16, h hostabi.Handle) error {
+	tr, lease, err := trajectory.Lease(b.set, h)
+	if err != nil {
+		return err
+	}
+	defer lease.Release()
+	_, err = b.send(id, 0, b.arena, tr, h)
+	return err
+}
+
+func (b *books) comes(id uint16, name string, h hostabi.Handle) { b.take(id, name, false, b.arena, h) }
+
+func (b *books) settle(h hostabi.Handle, place int, f trajectory.Fate) {
+	b.Helper()
+	if err := trajectory.Settle(b.arena, h, place, f); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *books) free(h hostabi.Handle) {
+	b.Helper()
+	if err := b.arena.Release(h); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// says holds a reading against what is expected, and against its own sum.
+func (b *books) says(trained, tooOld, underWay uint64, dropped map[string]uint64) {
+	b.Helper()
+	r := b.read()
+	sum := r.underWay
+	for _, n := range r.settled {
+		sum += n
+	}
+	for why, n := range r.dropped {
+		sum += n
+		if dropped[why] != n {
+			b.Errorf("dropped %v, want %v", r.dropped, dropped)
+		}
+	}
+	for why := range dropped {
+		if r.dropped[why] == 0 {
+			b.Errorf("dropped %v, want %v", r.dropped, dropped)
+		}
+	}
+	if r.made != sum || r.settled[trajectory.Trained] != trained || r.settled[trajectory.TooOld] != tooOld || r.underWay != underWay {
+		b.Errorf("%+v, want %d trained, %d too old, %d under way", r, trained, tooOld, underWay)
+	}
+}
+
+func TestLedger_CountsEachTrajectoryOnce(t *testing.T) {
+	b := newBooks(t, "", "main")
+	first := b.hand(8)
+	b.says(0, 0, 8, nil)
+	b.comes(3, "batcher", first)
+	b.settle(first, 0, trajectory.Trained)
+	b.says(8, 0, 0, nil)
+	b.free(first)
+	b.says(8, 0, 0, nil)
+	old := b.hand(5)
+	b.comes(3, "batcher", old)
+	b.settle(old, 0, trajectory.TooOld)
+	b.free(old)
+	b.says(8, 5, 0, nil)
+}
+
+func TestLedger_NamesWhoHadItLast(t *testing.T) {
+	b := newBooks(t, "", "main")
+	kept := b.hand(8)
+	b.comes(2, "chooser", kept)
+	b.comes(5, "logger", kept) // beside the way
+	b.free(kept)
+	b.says(0, 0, 0, map[string]uint64{"component.chooser": 8})
+	on := b.hand(4)
+	b.comes(2, "chooser", on)
+	if err := b.sendOn(2, on); err != nil {
+		t.Fatal(err)
+	}
+	b.lose(b.arena, on)
+	b.free(on)
+	b.says(0, 0, 0, map[string]uint64{"component.chooser": 8, reasonWire: 4})
+	beside := b.hand(2)
+	b.comes(5, "logger", beside)
+	b.free(beside)
+	nobody := b.hand(1)
+	b.free(nobody)
+	b.says(0, 0, 0, map[string]uint64{"component.chooser": 8, reasonWire: 5, "component.logger": 2})
+	has := b.hand(3)
+	b.comes(3, "batcher", has)
+	b.lose(b.arena, has) // another wire's
+	b.free(has)
+	for range 4 {
+		b.hand(1) // each block again, before anybody has looked
+	}
+	b.says(0, 0, 4, map[string]uint64{"component.chooser": 8, reasonWire: 5, "component.logger": 2, "component.batcher": 3})
+}
+
+func TestLedger_RefusesWhatWouldCountTwice(t *testing.T) {
+	b := newBooks(t, "", "main")
+	h := b.hand(8)
+	if err := b.sendOn(1, h); !errors.Is(err, component.ErrTwice) {
+		t.Errorf("its maker sends it again: %v", err)
+	}
+	if err := b.sendOn(2, h); !errors.Is(err, errNotGiven) {
+		t.Errorf("who has not been given it: %v", err)
+	}
+	b.comes(2, "chooser", h)
+	if err := b.sendOn(2, h); err != nil {
+		t.Errorf("sent on once: %v", err)
+	}
+	if err := b.sendOn(2, h); !errors.Is(err, component.ErrTwice) {
+		t.Errorf("sent on twice: %v", err)
+	}
+	b.comes(2, "chooser", h) // again, as after a restart
+	if err := b.sendOn(2, h); !errors.Is(err, component.ErrTwice) || !b.sentBy(2, b.arena, h) || b.sentBy(3, b.arena, h) {
+		t.Errorf("sent on after it has come again: %v", err)
+	}
+	b.says(0, 0, 8, nil)
+}
+
+func TestLedger_KnowsTheRowsOfEachPolicy(t *testing.T) {
+	b := newBooks(t, "main past", "main")
+	h := b.hand(3, 5)
+	b.comes(3, "batcher", h)
+	b.says(0, 0, 3, map[string]uint64{reasonNotLearned: 5})
+	b.settle(h, 0, trajectory.Trained)
+	b.free(h)
+	b.says(3, 0, 0, map[string]uint64{reasonNotLearned: 5})
+}
+
+// A learner of a plugin may settle nothing: what has come to it and is free again was learned from. One that settles is taken at its word.
+func TestLedger_LearnersOfPluginsNeedNotSettle(t *testing.T) {
+	b := newBooks(t, "", "main")
+	h := b.hand(8)
+	b.comes(3, "batcher", h)
+	b.take(4, "learner", true, b.arena, h)
+	b.says(0, 0, 8, nil)
+	b.free(h)
+	b.says(8, 0, 0, nil)
+	for range 2 {
+		h = b.hand(4)
+		b.comes(3, "batcher", h)
+		b.take(4, "learner", true, b.arena, h)
+		if b.settles[reasonComponent+"learner"] {
+			b.free(h)
+			continue
+		}
+		b.settle(h, 0, trajectory.Trained)
+		b.free(h)
+		b.says(12, 0, 0, nil)
+	}
+	b.says(12, 0, 0, map[string]uint64{"component.learner": 4})
+}
+
+// What is removed with its arena keeps its fate.
+func TestLedger_ClosesTheBookOfAnArena(t *testing.T) {
+	b := newBooks(t, "", "main")
+	learned, lost := b.hand(8), b.hand(2)
+	b.settle(learned, 0, trajectory.Trained)
+	b.comes(3, "batcher", lost)
+	b.free(learned)
+	b.free(lost)
+	b.close(b.arena)
+	b.says(8, 0, 0, map[string]uint64{"component.batcher": 2})
+}
