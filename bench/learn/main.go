@@ -132,6 +132,7 @@ func page(_ context.Context, o options) error {
 		if err != nil {
 			return err
 		}
+		r.summarize()
 		if t.scale != 0 {
 			scales = append(scales, r)
 		} else {

@@ -31,6 +31,9 @@ func (r *result) side() string {
 }
 
 func (r *result) estimate(e seeds.Estimate) string {
+	if e.TooFew {
+		return fmt.Sprintf("%.*f (too few seeds)", r.digits(), e.Value)
+	}
 	return fmt.Sprintf("%.[1]*[2]f (%.[1]*[3]f to %.[1]*[4]f)", r.digits(), e.Value, e.Low, e.High)
 }
 

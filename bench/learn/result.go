@@ -62,6 +62,12 @@ func (r *result) each(of func(*seedResult) float64) []float64 {
 	return list
 }
 
+// summarize sums the seeds up, by the intervals of this version where the result is of an earlier one.
+func (r *result) summarize() {
+	r.Greedy = seeds.Summarize([][]float64{r.each(func(s *seedResult) float64 { return s.Greedy })}, seeds.Options{})
+	r.Sampled = seeds.Summarize([][]float64{r.each(func(s *seedResult) float64 { return s.Sampled })}, seeds.Options{})
+}
+
 // judged returns the evaluations that the bar is for.
 func (r *result) judged() *seeds.Summary {
 	if r.BySampled {

@@ -84,7 +84,7 @@ func TestBy_GroupsInTheOrderOfValues(t *testing.T) {
 		t.Fatalf("%v (%v)", groups, err)
 	}
 	rows := GroupRows("epochs", groups)
-	if want := []string{"1", "2", "0", "15.0", "10.0 to 20.0"}; !slices.Equal(rows[1][:5], want) {
+	if want := []string{"1", "2", "0", "15.0", "-48.5 to 78.5"}; !slices.Equal(rows[1][:5], want) {
 		t.Errorf("row %v, want %v", rows[1], want)
 	}
 	if want := []string{"2", "2", "1", "30.0", "30.0 to 30.0"}; !slices.Equal(rows[2][:5], want) {

@@ -7,7 +7,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/seeds"
 )
 
-// Band is the mean of several curves at the points X, with the 95 % bootstrap interval of that mean over the curves. Of one
+// Band is the mean of several curves at the points X, with the 95 % interval of that mean over the curves. Of one
 // curve, all three are equal.
 type Band struct {
 	X, Mean, Low, High []float64

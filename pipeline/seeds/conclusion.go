@@ -39,7 +39,7 @@ func (c *Conclusion) Text(dir string) string {
 		return b.String()
 	}
 	s := &c.Summary
-	fmt.Fprintf(&b, "mean   %s (%s)\nmedian %s (%s)\nIQM    %s (%s)  95 %% bootstrap intervals over %s\n", text.Returns(s.Mean.Value), s.Mean.Interval(),
+	fmt.Fprintf(&b, "mean   %s (%s)\nmedian %s (%s)\nIQM    %s (%s)  95 %% intervals over %s\n", text.Returns(s.Mean.Value), s.Mean.Interval(),
 		text.Returns(s.Median.Value), s.Median.Interval(), text.Returns(s.IQM.Value), s.IQM.Interval(), text.Count(c.Judged, "seed"))
 	return b.String()
 }

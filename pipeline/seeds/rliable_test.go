@@ -38,7 +38,8 @@ func TestPeers_FiguresAreThoseOfRliable(t *testing.T) {
 		if err := json.Unmarshal(out, &theirs); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		s := Summarize(x, o)
+		s := Summary{Mean: point(Mean(x)), Median: point(Median(x)), IQM: point(IQM(x))}
+		s.bootstrap(x, o)
 		median := "median"
 		if shape.tasks == 1 {
 			median = "median_of_seeds"

@@ -8,7 +8,7 @@ import (
 	"github.com/rlhost/rlhost/core/control/text"
 )
 
-// Options say how intervals are estimated. The zero value is what rliable does by default.
+// Options say how intervals are estimated. The zero value is 95 %, and what rliable resamples by default.
 type Options struct {
 	Resamples  int     // of the bootstrap; 0 = 50,000, fewer where there are more than 400 scores
 	Confidence float64 // that an interval covers, between 0 and 1; 0 = 0.95
@@ -28,15 +28,21 @@ func (o Options) withDefaults(scores int) Options {
 	return o
 }
 
-// Estimate is a figure and its bootstrap interval. With one score a task the interval is the figure alone.
+// Estimate is a figure and its interval. With one score a task, or too few, the interval is the figure alone.
 type Estimate struct {
-	Value float64 `json:"value"`
-	Low   float64 `json:"low"`
-	High  float64 `json:"high"`
+	Value  float64 `json:"value"`
+	Low    float64 `json:"low"`
+	High   float64 `json:"high"`
+	TooFew bool    `json:"too_few,omitempty"` // seeds for an interval
 }
 
 // Interval is the interval as text.
-func (e Estimate) Interval() string { return text.Returns(e.Low) + " to " + text.Returns(e.High) }
+func (e Estimate) Interval() string {
+	if e.TooFew {
+		return "too few seeds"
+	}
+	return text.Returns(e.Low) + " to " + text.Returns(e.High)
+}
 
 // Summary holds the aggregates of the scores of some tasks.
 type Summary struct {
@@ -47,7 +53,8 @@ type Summary struct {
 }
 
 // Summarize aggregates scores[task][seed]. Tasks may differ in their number of seeds; without any score all figures are
-// NaN. Memory: 24 bytes a resample.
+// NaN. Intervals of the mean, and of one task's interquartile mean, are Student's t up to 20 seeds; that of one task's median is of its order
+// statistics. All others are percentiles of a bootstrap, 24 bytes a resample.
 func Summarize(scores [][]float64, o Options) Summary {
 	o = o.withDefaults(count(scores))
 	s := Summary{Mean: point(Mean(scores)), Median: point(Median(scores)), IQM: point(IQM(scores))}
@@ -57,6 +64,22 @@ func Summarize(scores [][]float64, o Options) Summary {
 	if count(scores) == 0 {
 		return s
 	}
+	few := s
+	if !few.byT(scores, o.Confidence) {
+		return few
+	}
+	s.bootstrap(scores, o)
+	if s.Seeds <= manySeeds {
+		s.Mean = few.Mean
+	}
+	if len(scores) == 1 {
+		s.Median = few.Median
+	}
+	return s
+}
+
+// bootstrap sets all intervals to percentiles of resampled figures.
+func (s *Summary) bootstrap(scores [][]float64, o Options) {
 	means, medians, iqms := make([]float64, o.Resamples), make([]float64, o.Resamples), make([]float64, o.Resamples)
 	resample := newResampler(scores, o.Seed)
 	for i := range o.Resamples {
@@ -67,10 +90,9 @@ func Summarize(scores [][]float64, o Options) Summary {
 	s.Mean.within(means, o.Confidence)
 	s.Median.within(medians, o.Confidence)
 	s.IQM.within(iqms, o.Confidence)
-	return s
 }
 
-func point(v float64) Estimate { return Estimate{v, v, v} }
+func point(v float64) Estimate { return Estimate{Value: v, Low: v, High: v} }
 
 // within sets the interval to the percentiles of the resampled figures, which it sorts.
 func (e *Estimate) within(resampled []float64, confidence float64) {

@@ -30,7 +30,7 @@ type Plot struct {
 
 // Help says what is drawn.
 func (c *Plot) Help() string {
-	return `A line is the mean over the runs of a word, with the 95 % bootstrap interval of that mean as a band.
+	return `A line is the mean over the runs of a word, with the 95 % interval of that mean as a band.
 
   rlhost plot cartpole/3 cartpole/4
   rlhost plot cartpole/7 --metric losses/entropy --x seconds -o entropy.png`
