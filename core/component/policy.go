@@ -18,6 +18,14 @@ type Weighed interface {
 	WeightBytes() int
 }
 
+// Sized is optional, for a Policy whose actors and learners keep memory of their own, which is known before they are made.
+type Sized interface {
+	// ActingBytes returns the least that an instance keeps that acts with it.
+	ActingBytes() int64
+	// LearningBytes returns the least that an instance keeps that learns it.
+	LearningBytes() int64
+}
+
 // WeightBlocks returns how many versions lie in the memory of a publisher with so many readers, each of which may hold one: the
 // publisher keeps one and writes another, and a replaced publisher may still hold its own.
 func WeightBlocks(readers int) int { return 3 + readers }

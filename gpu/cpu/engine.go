@@ -187,19 +187,20 @@ func (k *engine) pack() {
 
 // Rescale changes the head of the value.
 func (k *engine) Rescale(h ppo.Head, scale, shift float64) {
+	place := k.place()
 	for i := range h.Weight.Rows {
-		w := &k.params[k.place[h.Weight.Offset+i]]
+		w := &k.params[place[h.Weight.Offset+i]]
 		*w = float32(float64(*w) * scale)
 	}
-	b := &k.params[k.place[h.Bias.Offset]]
+	b := &k.params[place[h.Bias.Offset]]
 	*b = float32(float64(*b)*scale + shift)
 	k.pack()
 }
 
 // Params copies the canonical vector.
 func (k *engine) Params(dst []float32) error {
-	if len(dst) != len(k.place) {
-		return fmt.Errorf("parameters: room for %d, the network has %d", len(dst), len(k.place))
+	if len(dst) != k.canonical {
+		return fmt.Errorf("parameters: room for %d, the network has %d", len(dst), k.canonical)
 	}
 	k.exportParams(dst, k.params)
 	return nil
@@ -208,7 +209,7 @@ func (k *engine) Params(dst []float32) error {
 // State copies parameters and moments.
 func (k *engine) State() (ppo.State, error) {
 	canonical := func(own []float32) []float32 {
-		v := make([]float32, len(k.place))
+		v := make([]float32, k.canonical)
 		k.exportParams(v, own)
 		return v
 	}
@@ -218,7 +219,7 @@ func (k *engine) State() (ppo.State, error) {
 
 // SetState replaces parameters and moments.
 func (k *engine) SetState(s ppo.State) error {
-	n := len(k.place)
+	n := k.canonical
 	if len(s.Params) != n || len(s.AdamM) != n || len(s.AdamV) != n {
 		return fmt.Errorf("state of %d parameters and %d and %d moments, the network has %d",
 			len(s.Params), len(s.AdamM), len(s.AdamV), n)

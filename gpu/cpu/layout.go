@@ -3,6 +3,7 @@ package cpu
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/rlhost/rlhost/gpu/cpu/internal/kern"
 	"github.com/rlhost/rlhost/gpu/policy"
@@ -26,9 +27,10 @@ type layout struct {
 	staged       bool // an operation reads whole panels of observations
 	size         int  // of the vector, a multiple of kern.Panel
 	tiled        []*conv2d
-	whole        int     // of the vector with what forward passes read besides, which derive makes of the parameters
-	place        []int32 // of every canonical parameter in the vector
-	actor        []span  // of the vector, where actor and critic share nothing; else empty
+	whole        int            // of the vector with what forward passes read besides, which derive makes of the parameters
+	canonical    int            // how many canonical parameters
+	place        func() []int32 // of every canonical parameter in the vector; found when it is first needed, not to know whether a network can be computed
+	actor        []span         // of the vector, where actor and critic share nothing; else empty
 	critic       []span
 	names        map[string]op // by node; nil for the inputs
 	inputs       map[string]edge
@@ -326,9 +328,7 @@ func (l *layout) lay() {
 	for _, o := range l.ops {
 		n := o.common()
 		for _, p := range o.params() {
-			for i := range p.count {
-				l.place = append(l.place, int32(p.at+p.index(i)))
-			}
+			l.canonical += p.count
 			part := span{p.at, pad(p.at + p.size)}
 			shared = shared || n.acts && n.values
 			if n.acts {
@@ -341,6 +341,20 @@ func (l *layout) lay() {
 	if shared {
 		l.actor, l.critic = nil, nil
 	}
+	l.place = sync.OnceValue(l.places)
+}
+
+// places finds every canonical parameter in the vector.
+func (l *layout) places() []int32 {
+	place := make([]int32, 0, l.canonical)
+	for _, o := range l.ops {
+		for _, p := range o.params() {
+			for i := range p.count {
+				place = append(place, int32(p.at+p.index(i)))
+			}
+		}
+	}
+	return place
 }
 
 // take gives operations the next places: the first tensor of each, then the second of each.
@@ -359,7 +373,7 @@ func (l *layout) take(ops []op) {
 // importParams copies a canonical vector to the backend's.
 func (l *layout) importParams(own, canonical []float32) {
 	clear(own)
-	for i, at := range l.place {
+	for i, at := range l.place() {
 		own[at] = canonical[i]
 	}
 }
@@ -373,7 +387,7 @@ func (l *layout) derive(vector []float32) {
 
 // exportParams copies the backend's vector to a canonical one.
 func (l *layout) exportParams(canonical, own []float32) {
-	for i, at := range l.place {
+	for i, at := range l.place() {
 		canonical[i] = own[at]
 	}
 }

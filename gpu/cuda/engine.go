@@ -336,8 +336,8 @@ func (k *engine) Rescale(h ppo.Head, scale, shift float64) {
 
 // Params copies the canonical vector.
 func (k *engine) Params(dst []float32) error {
-	if len(dst) != len(k.place) {
-		return fmt.Errorf("parameters: room for %d, the network has %d", len(dst), len(k.place))
+	if len(dst) != k.canonical {
+		return fmt.Errorf("parameters: room for %d, the network has %d", len(dst), k.canonical)
 	}
 	k.vectors.get(dst, k.params)
 	return k.work.take()
@@ -346,7 +346,7 @@ func (k *engine) Params(dst []float32) error {
 // State copies parameters and moments.
 func (k *engine) State() (ppo.State, error) {
 	canonical := func(own kernels.Address) []float32 {
-		v := make([]float32, len(k.place))
+		v := make([]float32, k.canonical)
 		k.vectors.get(v, own)
 		return v
 	}
@@ -356,7 +356,7 @@ func (k *engine) State() (ppo.State, error) {
 
 // SetState replaces parameters and moments.
 func (k *engine) SetState(s ppo.State) error {
-	n := len(k.place)
+	n := k.canonical
 	if len(s.Params) != n || len(s.AdamM) != n || len(s.AdamV) != n {
 		return fmt.Errorf("state of %d parameters and %d and %d moments, the network has %d",
 			len(s.Params), len(s.AdamM), len(s.AdamV), n)

@@ -3,6 +3,7 @@ package cuda
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/rlhost/rlhost/gpu/cuda/kernels"
 	"github.com/rlhost/rlhost/gpu/policy"
@@ -21,15 +22,16 @@ type layout struct {
 	backward  []op          // heads, then nodes from last to first
 	names     map[string]op // by node; nil for the inputs
 	inputs    map[string]edge
-	elems     int   // of what enters in a row
-	starts    []int // of the inputs in a row
-	row       int   // elements of a row of what enters, with zeros behind each input up to whole sixteens
-	kept      int   // elements of a row's state
-	size      int   // of the vector
-	tileElems int   // bounds the products of tiles that a pass computes together, in memory that its convolutions share
-	place     []int32
-	apart     bool // actor and critic share no parameter
-	critic    int  // where the critic's begin if so; those before are the actor's
+	elems     int            // of what enters in a row
+	starts    []int          // of the inputs in a row
+	row       int            // elements of a row of what enters, with zeros behind each input up to whole sixteens
+	kept      int            // elements of a row's state
+	size      int            // of the vector
+	tileElems int            // bounds the products of tiles that a pass computes together, in memory that its convolutions share
+	canonical int            // how many canonical parameters
+	place     func() []int32 // of every canonical parameter in the vector; found when it is first needed
+	apart     bool           // actor and critic share no parameter
+	critic    int            // where the critic's begin if so; those before are the actor's
 }
 
 // op is an operation with the node or nodes that it computes. It has no state but its place: buffers and calls belong to a pass.
@@ -236,11 +238,23 @@ func (l *layout) lay() {
 	}
 	for _, o := range l.ops {
 		for _, p := range o.params() {
+			l.canonical += p.count
+		}
+	}
+	l.place = sync.OnceValue(l.places)
+}
+
+// places finds every canonical parameter in the vector.
+func (l *layout) places() []int32 {
+	place := make([]int32, 0, l.canonical)
+	for _, o := range l.ops {
+		for _, p := range o.params() {
 			for i := range p.count {
-				l.place = append(l.place, int32(p.at+p.index(i)))
+				place = append(place, int32(p.at+p.index(i)))
 			}
 		}
 	}
+	return place
 }
 
 // pixels returns what a byte that enters is multiplied with.

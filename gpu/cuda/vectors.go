@@ -13,13 +13,13 @@ type vectors struct {
 
 func newVectors(o *owner, l *layout) *vectors {
 	v := &vectors{staged: staged{work: o.work}, layout: l, pack: prepare(o, kernels.PackKernel), unpack: prepare(o, kernels.UnpackKernel)}
-	v.whole = v.section(4 * len(l.place))
+	v.whole = v.section(4 * l.canonical)
 	v.fit()
 	if v.err != nil {
 		return v
 	}
-	v.places = o.floats(len(l.place))
-	copy(view[int32](&v.staged, v.whole), l.place)
+	v.places = o.floats(l.canonical)
+	copy(view[int32](&v.staged, v.whole), l.place())
 	v.copy(v.places, v.host.Address, v.whole.bytes)
 	v.wait()
 	return v
@@ -32,14 +32,14 @@ func (v *vectors) put(own kernels.Address, canonical []float32) {
 	}
 	copy(view[float32](&v.staged, v.whole), canonical)
 	v.send(0)
-	*v.pack.args = kernels.Packing{Canonical: v.address(v.whole), Own: own, Place: v.places, Count: int32(len(v.place))}
-	v.launch(v.pack.Launch, kernels.Blocks(len(v.place)))
+	*v.pack.args = kernels.Packing{Canonical: v.address(v.whole), Own: own, Place: v.places, Count: int32(v.canonical)}
+	v.launch(v.pack.Launch, kernels.Blocks(v.canonical))
 }
 
 // get waits for one of the device's vectors and writes it to a canonical one.
 func (v *vectors) get(canonical []float32, own kernels.Address) {
-	*v.unpack.args = kernels.Packing{Canonical: v.address(v.whole), Own: own, Place: v.places, Count: int32(len(v.place))}
-	v.launch(v.unpack.Launch, kernels.Blocks(len(v.place)))
+	*v.unpack.args = kernels.Packing{Canonical: v.address(v.whole), Own: own, Place: v.places, Count: int32(v.canonical)}
+	v.launch(v.unpack.Launch, kernels.Blocks(v.canonical))
 	v.fetch()
 	if v.wait(); v.err == nil {
 		copy(canonical, view[float32](&v.staged, v.whole))

@@ -237,7 +237,7 @@ func (n *Network) Shapes() (map[string][]int, error) {
 		}
 		shapes[node.Name] = shape
 		for _, t := range op.Params(in) {
-			if total += layer.Elems(t.Shape[:len(t.Shape)-1]) * t.Shape[len(t.Shape)-1]; total > maxParams {
+			if total += product(t.Shape); total > maxParams {
 				return nil, fmt.Errorf("more than %d parameters", maxParams)
 			}
 		}

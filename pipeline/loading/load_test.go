@@ -129,3 +129,28 @@ func TestForecast_CountsAVersionForEachReaderAndItsWire(t *testing.T) {
 		t.Errorf("%d bytes more for the pool of opponents, want %d", more, 2*64<<10)
 	}
 }
+
+// large is a policy whose actors keep a GiB and whose learners keep three.
+type large struct{ graphtest.Policy }
+
+func (large) ActingBytes() int64   { return 1 << 30 }
+func (large) LearningBytes() int64 { return 3 << 30 }
+
+// What actors and learners keep for themselves counts against the machine, before any of it is made.
+func TestCheck_CountsWhatNetworksTake(t *testing.T) {
+	parts := graphtest.Loading()
+	parts.Policy = func(func(any) error, *hostabi.EnvSpec) (component.Policy, error) { return large{}, nil }
+	text := "rlhost = 1\n[run]\nname = \"x\"\n[env.duel]\nuse = \"./duel.wasm\"\n[train]\npreset = \"ppo\"\n"
+	for limit, refused := range map[int64]bool{4 << 30: true, 6 << 30: false} {
+		parts.Memory = limit
+		g, problems := graph.Parse("x.toml", []byte(text), graph.ParseOptions{Parts: parts})
+		if g == nil {
+			t.Fatal(problems)
+		}
+		_, _, err := Check(t.Context(), g, parts)
+		if !refused && err != nil || refused && (err == nil || !strings.Contains(err.Error(), "error[E044]: memory ") ||
+			!strings.Contains(err.Error(), "(policy.main.net in component.learner: 3.0 GiB; policy.main.net in component.inference: 1.0 GiB; ")) {
+			t.Errorf("limit %d: %v", limit, err)
+		}
+	}
+}

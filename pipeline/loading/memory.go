@@ -17,8 +17,8 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
-// Need is the shared memory that all instances of a component make for one of their signals. It is populated when they start,
-// whatever is used of it. Windows of guests are mapped onto it and need none of their own.
+// Need is the memory that all instances of a component make for one of their signals, or keep of a policy. Shared memory is populated
+// when they start, whatever is used of it. Windows of guests are mapped onto it and need none of their own.
 type Need struct {
 	Keys  string // that decide it, with their values, the one that counts most first
 	Bytes int64
@@ -42,9 +42,11 @@ func (s *Set) Forecast(g *graph.Graph) []Need {
 			}
 		}
 	}
-	slices.SortStableFunc(needs, func(a, b Need) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	slices.SortStableFunc(needs, byBytes)
 	return needs
 }
+
+func byBytes(a, b Need) int { return cmp.Compare(b.Bytes, a.Bytes) }
 
 // Total adds up a forecast.
 func Total(needs []Need) (bytes int64) {
@@ -55,7 +57,9 @@ func Total(needs []Need) (bytes int64) {
 }
 
 // ForecastText tells a forecast in a line: the sum and the largest parts.
-func ForecastText(needs []Need) string {
+func ForecastText(needs []Need) string { return "shared " + needsText(needs) }
+
+func needsText(needs []Need) string {
 	var parts []string
 	for _, n := range needs[:min(len(needs), largest)] {
 		parts = append(parts, n.String())
@@ -63,7 +67,7 @@ func ForecastText(needs []Need) string {
 	if len(needs) > largest {
 		parts = append(parts, "others: "+sizeText(Total(needs[largest:])))
 	}
-	return fmt.Sprintf("shared memory %s (%s)", sizeText(Total(needs)), strings.Join(parts, "; "))
+	return fmt.Sprintf("memory %s (%s)", sizeText(Total(needs)), strings.Join(parts, "; "))
 }
 
 // largest is how many needs a message names.
@@ -139,6 +143,26 @@ func (s *Set) weights(g *graph.Graph, x *graph.Component) Need {
 	return Need{}
 }
 
+// networks returns the least that instances keep, in memory of their own, to act with policies and to learn them.
+func (s *Set) networks(g *graph.Graph) (needs []Need) {
+	for i := range g.Components {
+		x := &g.Components[i]
+		p, ok := s.Policies[x.Policy].(component.Sized)
+		if !ok {
+			continue
+		}
+		publishes := func(p component.Port) bool { return component.PayloadOf(p.Payload).Publishes }
+		keys := fmt.Sprintf("policy.%s.net in component.%s", x.Policy, x.Name)
+		switch {
+		case slices.ContainsFunc(x.Manifest.Signals, publishes):
+			needs = append(needs, Need{keys, int64(x.Count) * p.LearningBytes()})
+		case slices.ContainsFunc(x.Manifest.Slots, publishes):
+			needs = append(needs, Need{keys, int64(x.Count) * p.ActingBytes()})
+		}
+	}
+	return needs
+}
+
 // footprint is 0 where no arena can be made: the component says why when it starts.
 func footprint(blocks, blockBytes int) int64 {
 	n, err := arena.Footprint(blocks, blockBytes)
@@ -158,9 +182,16 @@ func (s *Set) checkNeeds(g *graph.Graph, parts *graph.Parts, c *graph.Report) {
 	if limit == 0 {
 		limit, whose = machineMemory()
 	}
-	if needs := s.Forecast(g); limit > 0 && Total(needs) > limit {
-		c.Add("E044", at, "lower these keys, the first one most, or run it where there is more", "%s is more than %s, %s", ForecastText(needs), whose,
-			sizeText(limit))
+	shared := s.Forecast(g)
+	all := append(slices.Clone(shared), s.networks(g)...)
+	slices.SortStableFunc(all, byBytes)
+	const help = "lower these keys, the first one most, or run it where there is more"
+	switch {
+	case limit == 0:
+	case Total(shared) > limit:
+		c.Add("E044", at, help, "%s is more than %s, %s", ForecastText(shared), whose, sizeText(limit))
+	case Total(all) > limit:
+		c.Add("E044", at, help, "%s at least is more than %s, %s", needsText(all), whose, sizeText(limit))
 	}
 	arenas, most := 0, ""
 	for i, largest := 0, 0; i < len(g.Components); i++ {

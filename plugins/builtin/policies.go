@@ -18,6 +18,7 @@ import (
 const (
 	codeNetwork = "E047" // layers
 	codeInput   = "E048" // what enters, and its encoder
+	codeSize    = "E098" // parameters
 )
 
 // PolicyTable is a [policy.NAME] table.
@@ -31,10 +32,22 @@ type PolicyTable struct {
 	Inputs  []string                `toml:"inputs"`
 	Encoder map[string]EncoderTable `toml:"encoder"` // by pattern of paths
 	// FrameStack is how many frames of each observation enter whose encoder does not say; nil is one.
-	FrameStack *int `toml:"frame_stack"`
+	FrameStack *int         `toml:"frame_stack"`
+	Limits     PolicyLimits `toml:"limits"`
 
 	images string // the kind that net.nodes were written out from, if the file has one
 }
+
+// PolicyLimits is its key limits: what a network may take.
+type PolicyLimits struct {
+	Parameters int `toml:"parameters"`
+}
+
+// Bounds of limits.parameters. Backends find parameters by 32 bits.
+const (
+	defaultParameters = 100_000_000
+	maxParameters     = 1_000_000_000
+)
 
 // Action is its key action: how a policy draws Box actions.
 type Action struct {
@@ -67,7 +80,7 @@ const (
 )
 
 func policyDefaults() PolicyTable {
-	return PolicyTable{Backend: defaultBackend, Action: Action{LogStd: policy.FreeStd, Squash: "none"}}
+	return PolicyTable{Backend: defaultBackend, Action: Action{LogStd: policy.FreeStd, Squash: "none"}, Limits: PolicyLimits{Parameters: defaultParameters}}
 }
 
 // DecodePolicy makes the policy of a table for an environment.
@@ -106,11 +119,27 @@ func decodePolicy(decode func(into any) error, env *hostabi.EnvSpec, backend fun
 	if err := d.Network.Validate(); err != nil {
 		return nil, &component.ConfigError{Code: codeNetwork, Key: "net", Reason: "does not suit the environment: " + err.Error(), Help: t.helpForShapes()}
 	}
+	if err := t.Limits.check(d.Network.Size()); err != nil {
+		return nil, err
+	}
 	if _, err := d.Backend.Compile(&d.Network); err != nil {
 		return nil, &component.ConfigError{Code: codeNetwork, Key: "net", Reason: fmt.Sprintf("cannot be computed by backend %q: %v", d.Backend.Name(), err),
 			Help: "change the node that it names, or take another backend"}
 	}
 	return d, nil
+}
+
+// check returns why a network is too large, before anything of it is made.
+func (l *PolicyLimits) check(s policy.Size) error {
+	if s.Params <= l.Parameters {
+		return nil
+	}
+	help := fmt.Sprintf("make what %s reads or computes narrower", s.Largest)
+	if s.Params <= maxParameters {
+		help += fmt.Sprintf(", or raise the limit: limits = { parameters = %d }", s.Params)
+	}
+	return &component.ConfigError{Code: codeSize, Key: "net", Help: help,
+		Reason: fmt.Sprintf("has %d parameters, %d of them in %s: more than limits.parameters, %d", s.Params, s.Most, s.Largest, l.Parameters)}
 }
 
 // helpForShapes says what to do about a network whose layers do not take the environment's observations.
@@ -150,6 +179,9 @@ func readPolicy(decode func(into any) error) (PolicyTable, error) {
 	}
 	if s := t.Action.Squash; s != "none" && s != string(head.Tanh) {
 		bad("action.squash", fmt.Sprintf("is %q", s), "use none or tanh")
+	}
+	if n := t.Limits.Parameters; n < 1 || n > maxParameters {
+		bad("limits.parameters", fmt.Sprintf("is %d", n), fmt.Sprintf("use 1 to %d", maxParameters))
 	}
 	t.checkEncoders(bad)
 	return t, errors.Join(errs...)

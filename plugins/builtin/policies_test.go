@@ -2,6 +2,9 @@ package builtin
 
 import (
 	"errors"
+	"fmt"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,5 +55,67 @@ func TestDecodePolicy_RefusesToScaleWithoutBounds(t *testing.T) {
 	}
 	if _, err := DecodePolicy(func(any) error { return nil }, env); err != nil {
 		t.Errorf("drawn in its own units: %v", err)
+	}
+}
+
+// What a network takes is a product of the widths in its graph: one that is too large is refused before anything of it is made.
+func TestDecodePolicy_RefusesLargeNetworksBeforeTheyAreMade(t *testing.T) {
+	doublings := make([]any, 24)
+	for i, last := 0, "obs"; i < len(doublings); i++ {
+		name := fmt.Sprintf("n%d", i)
+		doublings[i] = map[string]any{"name": name, "in": []any{last, last}, "concat": map[string]any{}}
+		last = name
+	}
+	wide := func(n, width int) map[string]any {
+		return map[string]any{"hidden": slices.Repeat([]any{int64(width)}, n)}
+	}
+	for name, c := range map[string]struct {
+		net     map[string]any
+		want    string
+		largest string
+	}{
+		"two of 10,000":   {wide(2, 10000), "has 200160004 parameters, 100010000 of them in actor.1: more than limits.parameters, 100000000", "raise the limit: limits = { parameters = 200160004 }"},
+		"eight of 16,384": {wide(8, 16384), "has 3758", "make what actor.1 reads or computes narrower"},
+		"one of 1e9": {map[string]any{"nodes": []any{node("a", "obs", "dense", map[string]any{"out": int64(1e9)})}},
+			"of them in a: more than limits.parameters", "make what a reads or computes narrower"},
+		"doubled": {map[string]any{"nodes": doublings}, "of them in actor.head: more than limits.parameters", "limits = { parameters = "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := DecodePolicy(from(map[string]any{"net": c.net}), pictures(4))
+			runtime.ReadMemStats(&after)
+			bad := (*component.ConfigError)(nil)
+			if !errors.As(err, &bad) || bad.Code != "E098" || bad.Key != "net" || !strings.Contains(bad.Reason, c.want) || !strings.Contains(bad.Help, c.largest) {
+				t.Fatalf("%v", err)
+			}
+			if took := after.TotalAlloc - before.TotalAlloc; took > 1<<20 {
+				t.Errorf("%d bytes to refuse it", took)
+			}
+		})
+	}
+}
+
+// A network within its limit is compiled for validation without an index of its parameters, which are 80 MB here.
+func TestDecodePolicy_MakesNothingForEachParameter(t *testing.T) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	p, err := DecodePolicy(from(map[string]any{"net": map[string]any{"hidden": []any{int64(3000), int64(3000)}}}), pictures(4))
+	runtime.ReadMemStats(&after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > 1<<20 {
+		t.Errorf("%d bytes for a network of %d parameters", took, p.(*policy.Definition).Network.ParamCount())
+	}
+}
+
+// The limit is a number that backends can find parameters by.
+func TestPolicy_LimitsAreChecked(t *testing.T) {
+	for _, n := range []int64{0, -1, 1_000_000_001} {
+		_, err := readPolicy(from(map[string]any{"limits": map[string]any{"parameters": n}}))
+		if bad := (*component.ConfigError)(nil); !errors.As(err, &bad) || bad.Key != "limits.parameters" {
+			t.Errorf("%d: %v", n, err)
+		}
 	}
 }
