@@ -125,7 +125,7 @@ func (c *validateCommand) look(p *program, file string, parts *graph.Parts) erro
 	if c.DenyWarnings && len(warnings) > 0 {
 		return said(exitConfig, warnings)
 	}
-	fmt.Fprintf(p.out, "%s: ok (%d components, %d wires%s)\n", file, len(g.Components), len(g.Wires), forecast)
+	fmt.Fprintf(p.out, "%s: ok (%d components, %d wires%s)\n", printable(file), len(g.Components), len(g.Wires), forecast)
 	return nil
 }
 

@@ -132,7 +132,7 @@ func (t *training) startLine(e *session.Started) {
 		}) // where nobody reads, the end says so
 		return
 	}
-	fmt.Fprintf(t.out, "%s %s\n", time.Now().Format(time.TimeOnly), e)
+	fmt.Fprintf(t.out, "%s %s\n", time.Now().Format(time.TimeOnly), printable(e.String()))
 }
 
 // evaluated tells how a policy did while the run went on.
@@ -142,5 +142,5 @@ func (t *training) evaluated(e *session.Evaluated) {
 			"std_return": e.Std, "mean_length": e.Length, "unfinished": e.Unfinished, "deterministic": e.Deterministic, "eval_elo": number(e.Ratings.Elo())})
 		return
 	}
-	fmt.Fprintf(t.out, "%s %s\n", time.Now().Format(time.TimeOnly), e)
+	fmt.Fprintf(t.out, "%s %s\n", time.Now().Format(time.TimeOnly), printable(e.String()))
 }

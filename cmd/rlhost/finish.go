@@ -172,9 +172,9 @@ func (t *training) report(s *session.Session, r *session.Result) error {
 	case !r.Saved:
 		fmt.Fprintf(t.out, "nothing was saved: no dataset came to its end meanwhile; %s\n", session.WhatIsSaved(run))
 	case r.Reason == component.StopInterrupted:
-		fmt.Fprintf(t.out, "saved %s  to go on: rlhost train --resume %s\n", run.Dir, run.ID())
+		fmt.Fprintf(t.out, "saved %s  to go on: rlhost train --resume %s\n", printable(run.Dir), printable(run.ID()))
 	default:
-		fmt.Fprintf(t.out, "saved %s  try: rlhost eval %s\n", run.Dir, run.ID())
+		fmt.Fprintf(t.out, "saved %s  try: rlhost eval %s\n", printable(run.Dir), printable(run.ID()))
 	}
 	return nil
 }

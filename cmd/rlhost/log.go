@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
+	"github.com/rlhost/rlhost/core/control/text"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/session"
 )
@@ -148,13 +148,5 @@ func quoted(s string) string {
 	return s
 }
 
-// printable keeps what guests and files say from steering the terminal: control characters become question marks,
-// but for newlines and tabs.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
-			return '?'
-		}
-		return r
-	}, s)
-}
+// printable is short for text.Printable.
+func printable(s string) string { return text.Printable(s) }

@@ -100,7 +100,7 @@ func (t *training) judge(info *runs.SetInfo, dir string) error {
 	} else if err := t.forResults().Table(seeds.Rows(info.Seeds)); err != nil {
 		return err
 	} else {
-		fmt.Fprint(t.out, c.Text(dir))
+		fmt.Fprint(t.out, printable(c.Text(dir)))
 	}
 	switch {
 	case c.Failed > 0:

@@ -24,8 +24,11 @@ var (
 
 // Open opens a regular file for reading. It follows links and never waits, not even for a pipe without a writer:
 // anything but a regular file is ErrNotRegular.
-func Open(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+func Open(path string) (*os.File, error) { return OpenFile(path, os.O_RDONLY, 0) }
+
+// OpenFile is os.OpenFile for a file that others may have replaced by something else: see Open.
+func OpenFile(path string, flag int, perm fs.FileMode) (*os.File, error) {
+	f, err := os.OpenFile(path, flag|syscall.O_NONBLOCK, perm)
 	if errors.Is(err, syscall.ENXIO) { // a socket
 		return nil, &fs.PathError{Op: "open", Path: path, Err: ErrNotRegular}
 	}

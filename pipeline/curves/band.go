@@ -76,7 +76,7 @@ func Sparkline(values []float64, width int) string {
 		case high == low:
 			line.WriteRune(levels[0])
 		default:
-			line.WriteRune(levels[int((top-low)/(high-low)*float64(len(levels)-1)+0.5)])
+			line.WriteRune(levels[int((top/2-low/2)/(high/2-low/2)*float64(len(levels)-1)+0.5)])
 		}
 	}
 	return line.String()

@@ -4,11 +4,18 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"image/png"
+	"io"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+
+	"github.com/rlhost/rlhost/core/files"
 )
 
 func TestRead_LeavesOutWhatIsNoPoint(t *testing.T) {
@@ -90,5 +97,53 @@ func TestDraw_WritesPictures(t *testing.T) {
 	}
 	if err := Draw(&bytes.Buffer{}, Picture{Format: "gif"}); err == nil {
 		t.Error("a gif was drawn")
+	}
+}
+
+// Whatever finite numbers a log of metrics has are drawn, or left out and counted, on paper as in a line of text.
+func TestRead_NumbersOfAllSizesAreDrawn(t *testing.T) {
+	t.Parallel()
+	huge := []float64{1e308, -1e308, 1e300, -1e300, 1e17, 1e17, 0, 5e-324, -5e-324, 1e-310, 1e16 + 2, math.MaxFloat64}
+	for i, y := range huge {
+		for k, x := range huge {
+			text := fmt.Sprintf("{\"global_step\":%g,\"r\":%g}\n{\"global_step\":%g,\"r\":%g}\n", x, y, huge[(k+i)%len(huge)], huge[(i+1)%len(huge)])
+			c, _, err := read(strings.NewReader(text), "r", EnvSteps)
+			Sparkline([]float64{y, huge[k], 3}, 40)
+			if err != nil {
+				continue
+			}
+			for _, v := range Over([]Curve{c, c}, 7).Mean {
+				if math.IsInf(v, 0) || math.IsNaN(v) {
+					t.Fatalf("%s: a mean of %v", text, v)
+				}
+			}
+			if err := Draw(io.Discard, Picture{Format: "svg", Lines: []Line{{"a", Over([]Curve{c}, 7)}, {"b", Over([]Curve{c, c}, 7)}}}); err != nil {
+				t.Fatalf("%s: %v", text, err)
+			}
+		}
+	}
+	if got := Sparkline([]float64{-1e308, 0, 1e308}, 3); got != "▁▅█" {
+		t.Errorf("from -1e308 to 1e308: %q", got)
+	}
+}
+
+// What is no log of metrics is refused at once: a pipe, a device, a file whose first line does not end.
+func TestRead_RefusesWhatIsNoLog(t *testing.T) {
+	t.Parallel()
+	for name, make := range map[string]func(path string) error{
+		"pipe":   func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"device": func(path string) error { return os.Symlink("/dev/zero", path) },
+		"line": func(path string) error {
+			return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 1<<40))
+		},
+	} {
+		dir := t.TempDir()
+		if err := make(filepath.Join(dir, MetricsFile)); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := Read(dir, "r", EnvSteps)
+		if refused := errors.Is(err, files.ErrNotRegular); err == nil || refused != (name != "line") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"image/color"
 	"io"
+	"math"
 	"slices"
 
 	"gonum.org/v1/plot"
@@ -51,6 +52,8 @@ func Draw(w io.Writer, picture Picture) error {
 			return fmt.Errorf("%s: %w", line.Label, err)
 		}
 	}
+	widen(&p.X)
+	widen(&p.Y)
 	out, err := p.WriterTo(width, height, picture.Format)
 	if err != nil {
 		return err
@@ -58,6 +61,23 @@ func Draw(w io.Writer, picture Picture) error {
 	_, err = out.WriteTo(w)
 	return err
 }
+
+// widen gives an axis a range that ticks fit in: plot's own margin of 1 around equal values is lost in large ones.
+func widen(a *plot.Axis) {
+	large := max(math.Abs(a.Min), math.Abs(a.Max))
+	if math.IsInf(large, 0) || large == 0 {
+		return // no points, or all of them 0
+	}
+	if margin := max(large*leastRange, leastMargin); a.Max-a.Min < margin {
+		a.Min, a.Max = a.Min-margin, a.Max+margin
+	}
+}
+
+// The least range of an axis: by its largest value, and next to 0.
+const (
+	leastRange  = 1e-9
+	leastMargin = 1e-100
+)
 
 func add(p *plot.Plot, line Line, c color.Color) error {
 	b := &line.Band

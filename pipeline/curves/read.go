@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"math"
 	"path/filepath"
 	"slices"
 	"sort"
 	"strings"
+
+	"github.com/rlhost/rlhost/core/files"
 )
 
 // Axis is what a curve runs over: the name of a metric that only grows.
@@ -25,17 +27,23 @@ const (
 // MetricsFile is the file of a run's folder that curves are read from: one JSON object of numbers a line.
 const MetricsFile = "metrics.jsonl"
 
+// maxLine is how many bytes a line may have: those of a run with all metrics have some thousands.
+const maxLine = 1 << 20
+
 // ErrNoMetric is wrapped by Read where no line has the metric.
 var ErrNoMetric = errors.New("no such metric")
 
 // Curve is a metric of one run over an axis. X ascends.
 type Curve struct{ X, Y []float64 }
 
-// Read reads a curve from a run's folder. Lines that cannot be read, such as the last one of a killed process, are left out
-// and counted. Values that are null are no points of the curve. Where the axis goes back, as after a resume from an older
+// mostDrawn bounds the numbers of curves, so that sums and differences of them are finite.
+const mostDrawn = 1e300
+
+// Read reads a curve from a run's folder. Lines that cannot be read, such as the last one of a killed process, and those with
+// numbers beyond ±1e300 are left out and counted. Values that are null are no points of the curve. Where the axis goes back, as after a resume from an older
 // checkpoint, the abandoned points are dropped.
 func Read(dir, metric string, x Axis) (c Curve, unreadable int, err error) {
-	f, err := os.Open(filepath.Join(dir, MetricsFile))
+	f, err := files.Open(filepath.Join(dir, MetricsFile))
 	if err != nil {
 		return c, 0, err
 	}
@@ -44,14 +52,21 @@ func Read(dir, metric string, x Axis) (c Curve, unreadable int, err error) {
 }
 
 func read(r io.Reader, metric string, x Axis) (c Curve, unreadable int, err error) {
-	in, names := bufio.NewReader(r), map[string]bool{}
+	in, names := bufio.NewReaderSize(r, maxLine), map[string]bool{}
 	for {
-		text, err := in.ReadBytes('\n')
+		text, err := in.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			return c, unreadable, fmt.Errorf("a line of more than %d bytes: not a log of metrics", maxLine)
+		}
 		if len(text) > 1 {
 			var line map[string]*float64
 			if json.Unmarshal(text, &line) != nil {
 				unreadable++
 			} else if at, y := line[string(x)], line[metric]; at != nil && y != nil {
+				if math.Abs(*at) > mostDrawn || math.Abs(*y) > mostDrawn {
+					unreadable++
+					continue
+				}
 				c.add(*at, *y)
 			} else {
 				note(names, line)

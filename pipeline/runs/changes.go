@@ -105,7 +105,7 @@ func (r *Run) appendLine(path string, line []byte) error {
 	}
 	_, err := os.Stat(path)
 	made := errors.Is(err, fs.ErrNotExist)
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	f, err := files.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return err
 	}

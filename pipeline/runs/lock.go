@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rlhost/rlhost/core/files"
 )
 
 // ErrLocked is wrapped where another process writes to the run.
@@ -25,7 +27,7 @@ func (r *Run) Lock() error {
 	if r.lock != nil {
 		return nil
 	}
-	f, err := os.OpenFile(filepath.Join(r.Dir, lockFile), os.O_RDWR|os.O_CREATE, 0o644)
+	f, err := files.OpenFile(filepath.Join(r.Dir, lockFile), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return fmt.Errorf("lock run %s: %w", r.ID(), advise(err, r.Dir))
 	}
@@ -100,7 +102,7 @@ func (r *Run) Holder() (int, error) {
 	if r.lock != nil {
 		return os.Getpid(), nil
 	}
-	f, err := os.Open(filepath.Join(r.Dir, lockFile))
+	f, err := files.Open(filepath.Join(r.Dir, lockFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}

@@ -52,7 +52,7 @@ func (r *Run) openLog(limit int64) (*LogFile, error) {
 
 // open opens the newest part, behind its last whole line.
 func (l *LogFile) open() error {
-	f, err := os.OpenFile(filepath.Join(l.dir, logFile), os.O_RDWR|os.O_CREATE, 0o644)
+	f, err := files.OpenFile(filepath.Join(l.dir, logFile), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/rlhost/rlhost/core/files"
 )
 
 // numberFile holds the highest number given so far, so that removing a folder does not free its number.
@@ -41,7 +43,7 @@ func CheckName(name string) error {
 // claimNumber makes the next numbered folder in parent. The lock on the number file makes numbers unique among
 // processes that use it, mkdir among all.
 func claimNumber(parent string) (number int, path string, err error) {
-	f, err := os.OpenFile(filepath.Join(parent, numberFile), os.O_RDWR|os.O_CREATE, 0o644)
+	f, err := files.OpenFile(filepath.Join(parent, numberFile), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return 0, "", err
 	}

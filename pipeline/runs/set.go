@@ -138,7 +138,7 @@ func Sets(dir string) ([]SetInfo, error) {
 
 // Lock claims the set for writing until Close, so that two processes never train its seeds. ErrLocked says that one does.
 func (s *Set) Lock() error {
-	f, err := os.OpenFile(filepath.Join(s.Dir, lockFile), os.O_RDWR|os.O_CREATE, 0o644)
+	f, err := files.OpenFile(filepath.Join(s.Dir, lockFile), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return fmt.Errorf("lock set %s: %w", s.ID(), advise(err, s.Dir))
 	}

@@ -45,7 +45,7 @@ func (l *logFile) open() error {
 	if l.f != nil {
 		return nil
 	}
-	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
+	f, err := files.OpenFile(l.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (l *logFile) rewind(size int64) error {
 	if whole, err := l.whole(io.NewSectionReader(l.f, 0, size)); err != nil || whole != size {
 		return err // another run's file
 	}
-	other, err := os.OpenFile(l.path+".abandoned", os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	other, err := files.OpenFile(l.path+".abandoned", os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ func (c *Eval) rate(p *Program, run *runs.Run, checkpoint *runs.Checkpoint, o se
 			"episodes": ratings.Episodes, "deterministic": ratings.Greedy, "elo": newest.Elo, "ratings": ratings.Versions,
 		})
 	}
-	fmt.Fprintln(p.Out, ratings)
+	p.printf("%s\n", ratings)
 	return nil
 }
 
@@ -95,7 +95,7 @@ func (c *Eval) report(p *Program, run *runs.Run, e *players.Evaluation) error {
 	if len(run.Info().Policies) > 1 {
 		whose += ", " + e.Policy
 	}
-	fmt.Fprintf(p.Out, "%s at policy version %d (%d env steps): return %s; mean length %.1f, seed %d\n",
+	p.printf("%s at policy version %d (%d env steps): return %s; mean length %.1f, seed %d\n",
 		whose, e.PolicyVersion, e.EnvSteps, e, judged.Length, c.Seed)
 	return nil
 }

@@ -3,7 +3,6 @@ package results
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"os"
 	"strings"
 
@@ -55,7 +54,7 @@ func (c *Export) export(p *Program, parts *graph.Parts) error {
 	if err := os.WriteFile(name, x.File, 0o644); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.Out, "wrote %s: %d bytes, policy version %d; largest difference from rlhost on %d observations: %.1e\n",
+	p.printf("wrote %s: %d bytes, policy version %d; largest difference from rlhost on %d observations: %.1e\n",
 		name, len(x.File), x.Version, x.Rows, x.Largest)
 	return nil
 }

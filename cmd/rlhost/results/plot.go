@@ -54,7 +54,7 @@ func (c *Plot) Run(p *Program) error {
 		}
 		picture.Lines = append(picture.Lines, curves.Line{Label: fmt.Sprintf("%s (%d)", g.Value, band.Curves), Band: band})
 		last := len(band.X) - 1
-		fmt.Fprintf(p.Out, "%s  %s: %s at %.6g %s, %s\n", curves.Sparkline(band.Mean, 40), g.Value, text.Returns(band.Mean[last]),
+		p.printf("%s  %s: %s at %.6g %s, %s\n", curves.Sparkline(band.Mean, 40), g.Value, text.Returns(band.Mean[last]),
 			band.X[last], strings.ReplaceAll(c.X, "_", " "), text.Count(band.Curves, "run"))
 	}
 	if c.Output == "-" {
@@ -67,7 +67,7 @@ func (c *Plot) Run(p *Program) error {
 	if err := os.WriteFile(c.Output, out.Bytes(), 0o644); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.Out, "wrote %s\n", c.Output)
+	p.printf("wrote %s\n", c.Output)
 	return nil
 }
 

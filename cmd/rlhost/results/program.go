@@ -10,6 +10,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/rlhost/rlhost/core/control/text"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/session"
 )
@@ -30,11 +31,16 @@ func usage(err error) error { return &session.Error{Kind: session.Usage, Err: er
 // encode prints one line of JSON.
 func (p *Program) encode(v any) error { return json.NewEncoder(p.Out).Encode(v) }
 
+// printf prints a text for people.
+func (p *Program) printf(format string, args ...any) {
+	fmt.Fprint(p.Out, text.Printable(fmt.Sprintf(format, args...)))
+}
+
 // rows prints rows under a head in a form.
 func (p *Program) rows(rows [][]string, form string) error {
 	switch form {
 	case "csv":
-		return csv.NewWriter(p.Out).WriteAll(rows)
+		return csv.NewWriter(p.Out).WriteAll(shown(rows))
 	case "json":
 		for _, row := range rows[1:] {
 			o := map[string]string{}
@@ -53,11 +59,23 @@ func (p *Program) rows(rows [][]string, form string) error {
 // Table prints rows in columns; empty cells are dashes.
 func (p *Program) Table(rows [][]string) error {
 	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
+	for _, row := range shown(rows) {
 		for i, cell := range row {
 			row[i] = cmp.Or(cell, "-")
 		}
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
 	return w.Flush()
+}
+
+// shown returns rows whose cells have no character that a terminal obeys, nor one that begins another cell or line.
+func shown(rows [][]string) [][]string {
+	clean := make([][]string, len(rows))
+	for i, row := range rows {
+		clean[i] = make([]string, len(row))
+		for k, cell := range row {
+			clean[i][k] = strings.NewReplacer("\n", " ", "\t", " ").Replace(text.Printable(cell))
+		}
+	}
+	return clean
 }

@@ -52,7 +52,7 @@ func (c *List) Run(p *Program) error {
 	if err = errors.Join(p.Table(rows), err); err != nil || len(sets) == 0 || len(c.Where) > 0 {
 		return err
 	}
-	fmt.Fprintln(p.Out)
+	p.printf("\n")
 	return p.Table(compare.SetRows(sets))
 }
 
@@ -88,11 +88,14 @@ func (c *Show) Run(p *Program) error {
 	if err != nil {
 		return err
 	}
-	if curve, unreadable, err := curves.Read(run.Dir, defaultMetric, curves.EnvSteps); err == nil {
+	switch curve, unreadable, err := curves.Read(run.Dir, defaultMetric, curves.EnvSteps); {
+	case err == nil:
 		rows = append(rows, []string{"curve", curves.Sparkline(curve.Y, 60)})
 		if unreadable > 0 {
 			p.Notice("%s: %s cannot be read and left out", runner.MetricsFile, text.Count(unreadable, "line"))
 		}
+	case !errors.Is(err, curves.ErrNoMetric) && !errors.Is(err, fs.ErrNotExist):
+		p.Notice("without its curve: %v", err)
 	}
 	return p.Table(rows)
 }
@@ -118,7 +121,7 @@ func (c *Diff) Run(p *Program) error {
 			return usage(err)
 		}
 		if lines != "" {
-			fmt.Fprintln(p.Out, lines)
+			p.printf("%s\n", lines)
 		}
 	}
 	rows, err := compare.DifferenceRows(groups)
@@ -186,7 +189,7 @@ func (p *Program) remove(list []removable) error {
 		if err := r.remove(); err != nil {
 			return err
 		}
-		fmt.Fprintf(p.Out, "removed %s (%d bytes)\n", r.id, bytes)
+		p.printf("removed %s (%d bytes)\n", r.id, bytes)
 	}
 	return nil
 }
@@ -212,7 +215,7 @@ func (c *Sweep) Run(p *Program) error {
 		return p.remove(going)
 	}
 	for _, r := range going {
-		fmt.Fprintf(p.Out, "%s (%d bytes)\n", r.id, runs.Bytes(r.dir))
+		p.printf("%s (%d bytes)\n", r.id, runs.Bytes(r.dir))
 	}
 	if len(going) > 0 {
 		p.Notice("to remove %s: rlhost runs gc --delete", text.Count(len(going), "run"))
