@@ -31,10 +31,14 @@ type envFlags struct {
 // memoryHelp adds to an error of memory what can be made smaller.
 func memoryHelp(err error, smaller string) error {
 	var short *env.MemoryError
-	if !errors.As(err, &short) {
-		return err
+	var params *env.ParamsError
+	switch {
+	case errors.As(err, &short):
+		return fail(exitPlugin, fmt.Errorf("error[E042]: %w\n  help: %s", short, short.Help(smaller)))
+	case errors.As(err, &params):
+		return fail(exitPlugin, fmt.Errorf("error[E044]: %w\n  help: %s", params, params.Help(smaller)))
 	}
-	return fail(exitPlugin, fmt.Errorf("error[E042]: %w\n  help: %s", short, short.Help(smaller)))
+	return err
 }
 
 // withEnv calls fn with the environment, and with what may be named besides.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi"
 )
 
 // EnvProber is optional for an Env, for checks of environments: what a guest did that no block shows. It is not on
@@ -95,4 +96,38 @@ func CheckMemory(p Plugin, blocks int, s *trajectory.Schema) error {
 		return nil
 	}
 	return &MemoryError{Blocks: blocks, Bytes: uint64(s.GuestBytes), Least: least, End: end}
+}
+
+// MaxParamBytes bounds the reset parameters in all blocks that a check or a measurement makes. They have no time, so that no number
+// of steps bounds them.
+const MaxParamBytes = 1 << 28
+
+// ParamsError says that the reset parameters of a check or a measurement exceed MaxParamBytes.
+type ParamsError struct {
+	Envs  int
+	Bytes int64 // in all blocks
+}
+
+// Error tells what they take and what they may.
+func (e *ParamsError) Error() string {
+	const mib = 1 << 20
+	return fmt.Sprintf("reset parameters of %d environments take %.1f MiB in the blocks that are needed, more than %d MiB", e.Envs, float64(e.Bytes)/mib, MaxParamBytes/mib)
+}
+
+// Help says what to do. What can be made smaller the caller knows.
+func (e *ParamsError) Help(smaller string) string {
+	return "describe fewer reset parameters; or " + smaller
+}
+
+// CheckParams checks before any block is made how much the reset parameters of environments take that stand in so many blocks at a
+// time. The error is a *ParamsError.
+func CheckParams(spec *hostabi.EnvSpec, blocks, envs int) error {
+	elems := 0
+	for _, d := range spec.All(hostabi.RoleResetParam) {
+		elems += d.Elems(hostabi.MaxTensorElems)
+	}
+	if n := 4 * int64(elems) * int64(spec.Agents()) * int64(envs) * int64(blocks); n > MaxParamBytes {
+		return &ParamsError{Envs: envs, Bytes: n}
+	}
+	return nil
 }

@@ -103,9 +103,13 @@ func Run(ctx context.Context, plugin env.Plugin, o Options) (*Result, error) {
 }
 
 // checkMemory tells whether the environments have memory for what is mapped into one instance: two blocks of half of them.
-// That is more than what is stepped alone.
+// That is more than what is stepped alone. Reset parameters stand in the block of that and in all on the bus.
 func (o *Options) checkMemory(plugin env.Plugin) error {
-	schema, err := trajectory.NewSchema(plugin.Spec(), trajectory.Shape{Steps: o.Horizon, Envs: o.Envs / o.splits(), Shaped: env.Shapes(plugin)})
+	spec := plugin.Spec()
+	if err := env.CheckParams(&spec, 1+busBlocks, o.Envs); err != nil {
+		return err
+	}
+	schema, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: o.Horizon, Envs: o.Envs / o.splits(), Shaped: env.Shapes(plugin)})
 	if err != nil {
 		return err
 	}

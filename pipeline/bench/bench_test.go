@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/plugins/builtin"
+	"github.com/rlhost/rlhost/plugins/envcheck"
 )
 
 // game is an env.Plugin whose environments have two agents that take turns, or always act.
@@ -193,5 +195,24 @@ func TestAloneDrawsOutsideOfTheClock(t *testing.T) {
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Reset parameters have no time, so nothing but this bounds them: they are refused before a block is made.
+func TestRun_RefusesLargeResetParameters(t *testing.T) {
+	g := newGame(false)
+	d := hostabi.Tensor{Role: hostabi.RoleResetParam, DType: hostabi.F32, Rank: 1, Flags: hostabi.TensorOptional}
+	d.Shape[0] = 1 << 24
+	g.spec.Tensors = append(g.spec.Tensors, d)
+	var short *env.ParamsError
+	if _, err := Run(t.Context(), g, Options{Envs: 8, Horizon: 64}); !errors.As(err, &short) || short.Envs != 8 || short.Bytes != 3*8*2<<26 {
+		t.Fatalf("%v", err)
+	}
+	if err := envcheck.CheckMemory(g, envcheck.Options{}); !errors.As(err, &short) || short.Envs != 4 {
+		t.Errorf("checks: %v", err)
+	}
+	g.spec.Tensors[len(g.spec.Tensors)-1].Shape[0] = 1 << 10
+	if err := envcheck.CheckMemory(g, envcheck.Options{}); err != nil {
+		t.Errorf("1,024 of them: %v", err)
 	}
 }

@@ -82,11 +82,17 @@ func (o *Options) setDefaults(spec *hostabi.EnvSpec) {
 	}
 }
 
+// drivers is how many drivers checks have at a time at most, each with a block.
+const drivers = 2
+
 // CheckMemory reports before a Run whether the plugin's environments have enough memory for the checks; the error is a
-// *env.MemoryError.
+// *env.MemoryError, or a *env.ParamsError.
 func CheckMemory(p env.Plugin, o Options) error {
 	spec := p.Spec()
 	o.setDefaults(&spec)
+	if err := env.CheckParams(&spec, drivers, o.Envs); err != nil {
+		return err
+	}
 	schema, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: env.DriverRows, Envs: o.Envs, Shaped: env.Shapes(p)})
 	if err != nil {
 		return err

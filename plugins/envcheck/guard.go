@@ -53,7 +53,11 @@ type dueColumn struct {
 // writes within the tensors are watched.
 func (c *checker) guardedDriver(o env.DriverOptions, found *watched) (*env.Driver, *guard, error) {
 	o.Rows = 3
-	o.Margin = max(1, min(64, marginBytes/(4*c.spec.ObsElems())))
+	elems := c.spec.ObsElems()
+	for _, d := range c.spec.All(hostabi.RoleResetParam) {
+		elems += d.Elems(hostabi.MaxTensorElems)
+	}
+	o.Margin = max(1, min(64, marginBytes/(4*elems)))
 	driver, err := env.NewDriver(c.plugin, o)
 	if errors.Is(err, env.ErrUnsupported) {
 		found.unguarded = true

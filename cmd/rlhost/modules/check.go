@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/files"
 	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/examples/plugins"
 	"github.com/rlhost/rlhost/hostabi"
@@ -107,7 +107,7 @@ func (c Check) messages() ([]componentcheck.Message, error) {
 	if c.Record == "" {
 		return nil, nil
 	}
-	f, err := os.Open(c.Record)
+	f, err := files.Open(c.Record)
 	if err != nil {
 		return nil, err
 	}
