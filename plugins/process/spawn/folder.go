@@ -13,31 +13,35 @@ import (
 // that number began, in clock ticks, so that a later process of the same number is told from it.
 const folderPrefix = "rlhost-plugins-"
 
-// maxFolder is how long the path of the folder may be: a socket's path has at most 107 bytes, of which go-plugin
-// takes up to 50 below it.
-const maxFolder = 56
+// A socket's path has at most 107 bytes, of which go-plugin and plugins take up to 38 below the folder: /plugin-dir and /plugin, each
+// with a number of ten digits at most, which MkdirTemp and CreateTemp choose. The folder has such a number too.
+const (
+	maxSocket  = 107
+	belowOwn   = len("/plugin-dir") + tempDigits + len("/plugin") + tempDigits
+	tempDigits = 10
+)
 
 // makeFolder makes the folder for this process's sockets, which nobody else can enter, and removes those that
 // processes that have been killed left behind.
 func makeFolder(parent string) (string, error) {
-	parent, err := folderParent(parent)
-	if err != nil {
-		return "", err
-	}
-	removeOrphans(parent)
 	started, err := startTime(os.Getpid())
 	if err != nil {
 		return "", fmt.Errorf("folder for sockets: %w", err)
 	}
-	dir, err := os.MkdirTemp(parent, folderPrefix+strconv.Itoa(os.Getpid())+"-"+started+"-")
+	name := folderPrefix + strconv.Itoa(os.Getpid()) + "-" + started + "-"
+	if parent, err = folderParent(parent, maxSocket-belowOwn-len("/")-len(name)-tempDigits); err != nil {
+		return "", err
+	}
+	removeOrphans(parent)
+	dir, err := os.MkdirTemp(parent, name)
 	if err != nil {
 		return "", fmt.Errorf("folder for sockets: %w", err)
 	}
 	return dir, nil
 }
 
-// folderParent returns the first folder that is not too deep and can be written to.
-func folderParent(wanted string) (string, error) {
+// folderParent returns the first folder that can be written to and whose path has at most so many bytes.
+func folderParent(wanted string, most int) (string, error) {
 	for _, dir := range []string{wanted, os.Getenv("XDG_RUNTIME_DIR"), os.TempDir(), "/tmp"} {
 		if dir == "" {
 			continue
@@ -52,12 +56,11 @@ func folderParent(wanted string) (string, error) {
 			}
 			continue
 		}
-		if len(dir) <= maxFolder-len(folderPrefix) {
+		if len(dir) <= most {
 			return dir, nil
 		}
 	}
-	return "", fmt.Errorf("folder for sockets: no folder for temporary files with a path of at most %d bytes: set TMPDIR",
-		maxFolder-len(folderPrefix))
+	return "", fmt.Errorf("folder for sockets: no folder for temporary files with a path of at most %d bytes: set TMPDIR", most)
 }
 
 // removeOrphans removes folders whose process is gone. Of those that cannot be removed somebody else is the owner.
