@@ -14,6 +14,8 @@ var (
 	ErrNoLegalAction = errors.New("action mask without a legal action")
 	// ErrActionRange: the stored action of a row does not exist or was not legal. Guests can rewrite it.
 	ErrActionRange = errors.New("stored action out of range or masked out")
+	// ErrFlag: a flag of a row, such as whether it ended an episode, is neither 0 nor 1. Guests and native plugins can rewrite it.
+	ErrFlag = errors.New("neither 0 nor 1")
 	// ErrNotFinite: a number that enters learning is infinite or not a number.
 	ErrNotFinite = errors.New("not a finite number")
 )

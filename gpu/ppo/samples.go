@@ -75,7 +75,7 @@ type Samples struct {
 }
 
 // Read copies the columns of a checked dataset. A stored action that does not exist or that its mask forbids, a
-// mask without a legal action and a value or log-probability that is not finite are each a *RowError.
+// flag that is neither 0 nor 1, a mask without a legal action and a value or log-probability that is not finite are each a *RowError.
 func (s *Samples) Read(d *policy.Dataset, n *policy.Network) error {
 	if len(s.Actions) != len(n.Policy) {
 		s.Actions, s.sizes, s.counts, s.starts = make([]Actions, len(n.Policy)), n.Sizes(), nil, nil
@@ -122,6 +122,11 @@ func (s *Samples) listValid(d *policy.Dataset) {
 // readStep copies one time step of a block: its rows from at on are the dataset's from row on.
 func (s *Samples) readStep(d *policy.Dataset, b trajectory.Trajectory, at, row int) error {
 	valid := b.Bytes(trajectory.Valid)[at : at+d.BlockEnvs()]
+	for _, c := range flags {
+		if i := notFlag(b.Bytes(c), valid, at); i >= 0 {
+			return d.RowError(row+i, c, policy.ErrFlag)
+		}
+	}
 	logProb, value := b.Float32(trajectory.LogProb)[at:], b.Float32(trajectory.Value)[at:]
 	for i, ok := range valid {
 		if ok == 0 {
@@ -141,6 +146,23 @@ func (s *Samples) readStep(d *policy.Dataset, b trajectory.Trajectory, at, row i
 		}
 	}
 	return nil
+}
+
+// flags are the columns of flags that decide what is learned, besides masks. Active is where agents do not always act.
+var flags = [...]trajectory.Column{trajectory.Valid, trajectory.Terminated, trajectory.Truncated, trajectory.Active}
+
+// notFlag returns the first valid row from at on whose flag is neither 0 nor 1, counted from at; -1 if there is none. The column may
+// be missing.
+func notFlag(column, valid []byte, at int) int {
+	if column == nil {
+		return -1
+	}
+	for i, flag := range column[at : at+len(valid)] {
+		if flag > 1 && valid[i] != 0 {
+			return i
+		}
+	}
+	return -1
 }
 
 // readAction copies an action of one time step.
@@ -203,8 +225,12 @@ func (a *Actions) readMasks(d *policy.Dataset, mask trajectory.Matrix, counts []
 		for _, n := range counts {
 			legal := byte(0)
 			for c := at; c < at+n; c++ {
-				if from[c*mask.StrideElem] != 0 {
+				switch from[c*mask.StrideElem] {
+				case 0:
+				case 1:
 					to[c], legal = 1, 1
+				default:
+					return d.RowError(row+e, column, policy.ErrFlag)
 				}
 			}
 			if legal == 0 {

@@ -66,6 +66,7 @@ func (s *suite) run(t *testing.T) {
 	t.Run("updates repeat in every bit", s.repeats)
 	t.Run("state continues in every bit", s.continues)
 	t.Run("targets that are not finite are errors that name the row", s.badTargets)
+	t.Run("flags that are neither 0 nor 1 are errors that name the row", s.badFlags)
 	t.Run("numbers that are not finite do not reach parameters", s.notFinite)
 	t.Run("what does not fit is refused", s.wrongSizes)
 	if !s.tol.Allocates {

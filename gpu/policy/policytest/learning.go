@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/trajectory"
@@ -223,6 +224,24 @@ func (s *suite) badTargets(t *testing.T) {
 		var row *policy.RowError
 		if !errors.Is(err, policy.ErrNotFinite) || !errors.As(err, &row) || row.Row != first {
 			t.Errorf("%s in row %d: Update = %v, want ErrNotFinite that names it", name, first, err)
+		}
+	}
+}
+
+// badFlags of a guest or a plugin are errors that name the row and the column, and nothing is learned.
+func (s *suite) badFlags(t *testing.T) {
+	for _, column := range []trajectory.Column{trajectory.Terminated, trajectory.Truncated, trajectory.Valid} {
+		d, params := s.stale(t)
+		first := slices.Index(d.Blocks[0].Bytes(trajectory.Valid), 1)
+		d.Blocks[0].Bytes(column)[first] = 255
+		l := s.learner(t, params, s.config())
+		_, err := l.Update(d, rates)
+		var row *policy.RowError
+		if !errors.Is(err, policy.ErrFlag) || !errors.As(err, &row) || row.Row != first || !strings.Contains(err.Error(), column.String()) {
+			t.Errorf("%v = 255 in row %d: Update = %v, want ErrFlag that names it", column, first, err)
+		}
+		if got := stateOf(t, l); !slices.Equal(got.Params, params) {
+			t.Errorf("%v = 255: the parameters have changed", column)
 		}
 	}
 }
