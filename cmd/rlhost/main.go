@@ -43,6 +43,7 @@ type commandLine struct {
 	Train trainCommand `cmd:"" help:"Train the policy of a pipeline."`
 	Eval  results.Eval `cmd:"" help:"Evaluate a trained policy."`
 	live
+	History  results.History `cmd:"" help:"Tell what was changed in a run: who, when, from what to what, and what came of it."`
 	Runs     results.Runs    `cmd:"" help:"List, show, compare and remove runs."`
 	Plot     results.Plot    `cmd:"" help:"Draw learning curves."`
 	Export   results.Export  `cmd:"" help:"Write a trained policy for NumPy, ONNX or safetensors."`
@@ -172,7 +173,7 @@ func (p *program) withParts(fn func(*graph.Parts, *builtin.Engines) error) error
 
 // forResults is the program for the commands of package results.
 func (p *program) forResults() *results.Program {
-	return &results.Program{Out: p.out, Notice: p.notice, Log: p.logger(), WithParts: func(fn func(*graph.Parts) error) error {
+	return &results.Program{Out: p.out, Notice: p.notice, Printable: printable, Log: p.logger(), WithParts: func(fn func(*graph.Parts) error) error {
 		return p.withParts(func(parts *graph.Parts, _ *builtin.Engines) error { return p.told(pluginError(fn(parts))) })
 	}}
 }

@@ -31,6 +31,12 @@ type Flow struct {
 // DatasetBlocks is how many lists of datasets a batcher has under way at most.
 const DatasetBlocks = 8
 
+// Offering is optional: of a component with ports that a key of its table brings.
+type Offering interface {
+	// Offers returns the keys, which are false by default, by the names of the ports that they bring.
+	Offers() map[string]string
+}
+
 // Flowing is optional, for a component that makes or gathers blocks.
 type Flowing interface {
 	// Flow is called after a Configure without errors.

@@ -111,6 +111,9 @@ func (c *checker) configure(x *Component, made component.Component, path string)
 	if flowing, ok := made.(component.Flowing); ok && !c.unsure[x.Name] {
 		x.Flow = flowing.Flow()
 	}
+	if offering, ok := made.(component.Offering); ok {
+		x.offers = offering.Offers()
+	}
 	if watched, ok := made.(component.Watched); ok && !c.unsure[x.Name] {
 		x.Looks = watched.Looks()
 	}

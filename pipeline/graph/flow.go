@@ -197,7 +197,11 @@ func (c *flowChecker) blockingCycles() {
 				visit(w.To)
 			case 1:
 				cycle := append(slices.Clone(path[slices.Index(path, w.To):]), w.To)
-				c.Add("E060", w.SlotAt, `let one of them give way: on_full = "drop_oldest" or "coalesce"`,
+				at, help := w.SlotAt, `let one of them give way: on_full = "drop_oldest" or "coalesce"`
+				if answer := c.answerOf(edges, cycle); answer != nil {
+					at, help = answer.SlotAt, `an answer goes back to the instance that has asked: mode = "reply" on the wire of `+component.Qualified(answer.From, answer.Signal)
+				}
+				c.Add("E060", at, help,
 					"every wire of the cycle %s blocks when it is full", strings.Join(cycle, " → "))
 			}
 		}
@@ -209,6 +213,23 @@ func (c *flowChecker) blockingCycles() {
 			visit(x.Name)
 		}
 	}
+}
+
+func answers(payload string) bool {
+	p := component.PayloadOf(payload)
+	return p.Answers
+}
+
+// answerOf returns the wire of a cycle that leads an answer back to who asked, or nil.
+func (c *flowChecker) answerOf(edges map[string][]*Wire, cycle []string) *Wire {
+	for i, from := range cycle[:len(cycle)-1] {
+		for _, w := range edges[from] {
+			if w.To == cycle[i+1] && answers(w.Payload) {
+				return w
+			}
+		}
+	}
+	return nil
 }
 
 // unwired warns about ports without a wire.

@@ -67,6 +67,7 @@ type Swap struct {
 	At        component.Boundary
 	Canary    int           // environments of the trial before; 0 = no trial
 	Verify    int           // env steps of each of them at most
+	Slower    float64       // a trial refuses what is slower by more than this factor; 0 = none is too slow
 	Probation time.Duration // how long the previous version is kept ready
 	KeepState bool          // running episodes go on where both versions can
 }
@@ -236,6 +237,7 @@ type Component struct {
 	Manifest component.Manifest
 	Flow     component.Flow           // zero if the kind has none
 	Looks    []hostabi.ManifestColumn // columns of blocks that it says it looks at
+	offers   map[string]string        // keys by the ports that they bring
 
 	Env, Policy string // names in its table, if it has such keys
 

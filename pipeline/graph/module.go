@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// kindModule is the kind of a module's component whose table gives it no other name.
-const kindModule = "module"
+// KindModule is the kind of a module's component whose table gives it no other name.
+const KindModule = "module"
 
 func defaultModule() ModuleTable { return ModuleTable{Restarts: 5} }
 
@@ -51,7 +51,7 @@ type moduleReader struct{ *checker }
 // maker is makerOf for a component that is a WebAssembly module. Its kind is only a name.
 func (c *moduleReader) maker(n *node, x *Component, kind string) Maker {
 	path := "component." + x.Name
-	x.Kind = cmp.Or(kind, kindModule)
+	x.Kind = cmp.Or(kind, KindModule)
 	if plugin := n.at("plugin"); plugin != nil {
 		c.Add("E005", plugin.key, "leave it out: `use` names the module", "a component with runtime = %q has no `plugin`", RuntimeWasm)
 		return nil

@@ -268,13 +268,17 @@ type swapFile struct {
 	At        string        `toml:"at"`
 	Canary    int           `toml:"canary"`
 	Verify    int           `toml:"verify"`
+	Slower    float64       `toml:"slower"`
 	Probation time.Duration `toml:"probation"`
 	KeepState bool          `toml:"keep_state"`
 }
 
 func defaultSwap() swapFile {
-	return swapFile{At: component.AtTrajectory.String(), Canary: 4, Verify: 2000, Probation: time.Minute}
+	return swapFile{At: component.AtTrajectory.String(), Canary: 4, Verify: 2000, Slower: 4, Probation: time.Minute}
 }
+
+// maxSlower is a factor that no trial reaches.
+const maxSlower = 1e9
 
 // maxCanary bounds the environments of a trial: they are made beside the running ones.
 const maxCanary = 4096
@@ -294,7 +298,10 @@ func (c *checker) swapTable() {
 		c.Add("E005", n.at("canary").val, "", "`canary` is %d, must be %d or less", f.Canary, maxCanary)
 	}
 	c.atLeast(n, "verify", f.Verify, 1)
-	c.graph.Swap = Swap{At: at, Canary: f.Canary, Verify: f.Verify, Probation: f.Probation, KeepState: f.KeepState}
+	if f.Slower != 0 && !(f.Slower >= 1 && f.Slower <= maxSlower) {
+		c.Add("E005", n.at("slower").val, "4 refuses what takes more than four times as long; 0 refuses nothing", "`slower` is %g, must be 1 or more, or 0", f.Slower)
+	}
+	c.graph.Swap = Swap{At: at, Canary: f.Canary, Verify: f.Verify, Slower: f.Slower, Probation: f.Probation, KeepState: f.KeepState}
 }
 
 // swapRule reads the key swap of a table.
@@ -308,5 +315,5 @@ func (c *checker) swapRule(of *node, value string) SwapRule {
 }
 
 func (s *Swap) file() swapFile {
-	return swapFile{At: s.At.String(), Canary: s.Canary, Verify: s.Verify, Probation: s.Probation, KeepState: s.KeepState}
+	return swapFile{At: s.At.String(), Canary: s.Canary, Verify: s.Verify, Slower: s.Slower, Probation: s.Probation, KeepState: s.KeepState}
 }

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -43,6 +44,10 @@ func (c *wireReader) port(end placedName, slot bool) (owner string, port compone
 	}
 	if findPort(others, portName) >= 0 {
 		c.Add("E033", end.at, "swap `signal` and `slot`", "%q is a %s of %s, not a %s", end.text, other, x.Kind, what)
+		return "", port, false
+	}
+	if key := x.offers[portName]; key != "" {
+		c.Add(code, end.at, fmt.Sprintf("write %s = true in [component.%s]", key, owner), "%s %q has no %s %q without `%s`", x.Kind, owner, what, portName, key)
 		return "", port, false
 	}
 	c.Add(code, end.at, suggestPort(owner, portName, what, mine), "%s %q has no %s %q", x.Kind, owner, what, portName)

@@ -73,6 +73,9 @@ func (c *change) run(ctx context.Context) error {
 	if err == nil && !c.rules.dryRun {
 		return nil
 	}
+	if err != nil && !errors.Is(err, pipeline.ErrNothing) && (c.over() || c.Pipeline.Stopping() != "") {
+		err = control.Errorf(control.CodeEnded, "the run ended meanwhile") // what fails while it is taken down is no fault of a version
+	}
 	for _, module := range c.modules {
 		if err := c.Run.Unstore(module); err != nil {
 			c.log.Warn("a module that is not used stays in the run's folder", "module", module.Path, "error", err)

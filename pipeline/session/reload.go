@@ -124,8 +124,11 @@ func (c *change) keep(g *graph.Graph, e *graph.Env) (use string, err error) {
 	c.modules = append(c.modules, m)
 	running := c.Pipeline.Graph()
 	if old := running.Env(e.Name); old != nil && c.runsModule(old, m.Hash) {
-		now, _ := old.Table.Locate(running.Dir, c.Parts.Builtins)
-		return filepath.Abs(now)
+		now, isModule := c.moduleOf(running, old)
+		if !isModule { // built in, of the same bytes
+			return old.Table.Use, nil
+		}
+		return now, nil
 	}
 	return m.Path, nil
 }

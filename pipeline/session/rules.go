@@ -13,8 +13,9 @@ import (
 type rules struct {
 	at        component.Boundary
 	keepState bool
-	canary    int // environments of the trial; 0 = none
-	verify    int // most env steps of each
+	canary    int     // environments of the trial; 0 = none
+	verify    int     // most env steps of each
+	slower    float64 // refuse what is slower by more; 0 = do not
 	train     bool
 	probation time.Duration
 	dryRun    bool
@@ -57,7 +58,7 @@ func swapRules(g *graph.Graph, q *control.SwapRequest) (rules, error) {
 // rulesOf are those of a pipeline's [swap].
 func rulesOf(g *graph.Graph) rules {
 	s := g.Swap
-	return rules{at: s.At, keepState: s.KeepState, canary: s.Canary, verify: s.Verify, probation: s.Probation}
+	return rules{at: s.At, keepState: s.KeepState, canary: s.Canary, verify: s.Verify, slower: s.Slower, probation: s.Probation}
 }
 
 func (r *rules) set(at string, keepState *bool) error {

@@ -39,6 +39,8 @@ func (c *change) aim(file string) error {
 		return bad("a swap needs a file")
 	case c.wraps:
 		return c.aimWrapper(env, file)
+	case x.Kind == graph.KindModule && !strings.HasSuffix(file, ".wasm"):
+		return withoutKind(x, file)
 	case file == runtimeBuiltin, file == runtimeProcess:
 		c.writes(append(c.withoutSource(x), "component."+x.Name+".runtime="+strconv.Quote(file)))
 		return c.aimAt(append(c.withoutSource(x), "component."+x.Name+".runtime = "+strconv.Quote(file))...)
@@ -53,6 +55,13 @@ func (c *change) aim(file string) error {
 		return c.aimEnv(env.Name, file)
 	}
 	return c.aimFile(g, env, file)
+}
+
+// withoutKind refuses to make something else of a component whose table says nothing but which module it is.
+func withoutKind(x *graph.Component, file string) error {
+	e := control.Errorf(control.CodeRefused, "%s has no `kind`: outside of a sandbox that says what it is, as a module does by itself", x.Name)
+	e.Help = fmt.Sprintf("write kind = \"KIND\" in [component.%s], as rlhost plugin show or rlhost explain E010 lists them, rlhost reload, and swap it to %s again", x.Name, file)
+	return e
 }
 
 // aimFile is aim for the environments in a file: a module, or a new version of the program that they come from now.

@@ -55,6 +55,11 @@ func (c *Rollout) Manifest() component.Manifest {
 	return m
 }
 
+// Offers names the keys that bring ports; see component.Offering.
+func (c *Rollout) Offers() map[string]string {
+	return map[string]string{signalResets: "reset_params", "on_params": "reset_params", signalRewards: "shaped_rewards", "on_shaped": "shaped_rewards"}
+}
+
 // Configure reads the component's table.
 func (c *Rollout) Configure(decode func(into any) error) error {
 	c.config = defaults()

@@ -56,8 +56,12 @@ func (m *Module) release() error {
 // prepare starts the module once, lets describe look at the instance, and takes the image that others begin from.
 func (m *Module) prepare(ctx context.Context, describe func(*instance) error) error {
 	if m.memoryMin > m.config.Memory {
-		return m.fail(CodeStart, fmt.Sprintf("begins with %s of memory, its limit is %s", byteSize(m.memoryMin),
-			byteSize(m.config.Memory)), "raise the "+m.abi.one+"'s memory limit, or give it a smaller stack", nil)
+		limit := byteSize(m.config.Memory)
+		if m.config.Memory == 0 {
+			limit = "less than a page of " + byteSize(wasmPage)
+		}
+		return m.fail(CodeStart, fmt.Sprintf("begins with %s of memory, its limit is %s", byteSize(m.memoryMin), limit),
+			fmt.Sprintf("write limits = { memory = \"%dKiB\" } or more, or give the %s a smaller stack", m.memoryMin>>10, m.abi.one), nil)
 	}
 	i, err := m.newInstance()
 	if err != nil {

@@ -20,6 +20,8 @@ type Program struct {
 	Out io.Writer
 	// Notice tells the user something that is no result.
 	Notice func(format string, args ...any)
+	// Printable takes what steers a terminal out of names and reasons that come from files and guests.
+	Printable func(string) string
 	// WithParts calls fn with the table of what pipelines may name. Problems of a pipeline in the error of fn are told.
 	WithParts func(fn func(parts *graph.Parts) error) error
 	Log       *slog.Logger

@@ -90,10 +90,21 @@ func canary(c *control.Canary) string {
 	if n := c.New.Unfinished; n > 0 {
 		unfinished = fmt.Sprintf(", %d unfinished", n)
 	}
-	return fmt.Sprintf("canary: %s, %s steps: %s, %s%s, mean return %.1f ± %.1f (old %.1f ± %.1f), length %.1f ± %.1f (old %.1f ± %.1f), %.2f× faster\n",
+	return fmt.Sprintf("canary: %s, %s steps: %s, %s%s, mean return %.1f ± %.1f (old %.1f ± %.1f), length %.1f ± %.1f (old %.1f ± %.1f), %s\n",
 		Count(c.Envs, "env"), thousands(c.New.Steps), Count(c.New.Faults, "trap"), Count(c.New.Episodes, "episode"), unfinished,
 		c.New.MeanReturn, c.New.StdReturn, c.Old.MeanReturn, c.Old.StdReturn,
-		c.New.MeanLength, c.New.StdLength, c.Old.MeanLength, c.Old.StdLength, c.Faster)
+		c.New.MeanLength, c.New.StdLength, c.Old.MeanLength, c.Old.StdLength, speed(c.Faster))
+}
+
+// speed tells how fast a version is by another one: from half as fast on that is a warning.
+func speed(faster float64) string {
+	switch {
+	case faster >= 1 || faster <= 0:
+		return fmt.Sprintf("%.2f× faster", faster)
+	case faster > 0.5:
+		return fmt.Sprintf("%.2f× slower", 1/faster)
+	}
+	return fmt.Sprintf("%.1f× slower: look at that (rlhost bench)", 1/faster)
 }
 
 // swapped tells what a commit did, in one line.
