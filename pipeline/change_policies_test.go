@@ -45,9 +45,17 @@ type duelist struct {
 		Policies  map[string]string  `toml:"policies"`
 		Opponents map[string]float64 `toml:"opponents"`
 	}
-	open   []uint32 // policies that have not answered
-	idle   bool     // it is paused, and asks nobody
-	rested func()   // called when it would ask again; nil if it is not paused
+	open   []uint32      // policies that have not answered
+	idle   bool          // it is paused, and asks nobody
+	rested func()        // called when it would ask again; nil if it is not paused
+	turns  atomic.Uint64 // odd while it waits for answers
+}
+
+// Owed says whether it waits for answers.
+func (a *duelist) Owed(fn func(component.Owed)) {
+	if n := a.turns.Load(); n%2 == 1 {
+		fn(component.Owed{Signal: "obs_ready", Mark: n})
+	}
 }
 
 func (a *duelist) Manifest() component.Manifest {
@@ -84,6 +92,7 @@ func (a *duelist) ask(*hostabi.Message) {
 	for _, name := range a.acting() {
 		a.open = append(a.open, trajectory.PolicyID(name))
 	}
+	a.turns.Add(1)
 	if err := a.h.Signal("obs_ready").Emit(hostabi.Message{Sender: a.h.ID}); err != nil {
 		a.h.Fail(err)
 	}
@@ -96,6 +105,7 @@ func (a *duelist) onActions(m *hostabi.Message) {
 		return
 	}
 	if a.open = slices.Delete(a.open, i, i+1); len(a.open) == 0 {
+		a.turns.Add(1)
 		a.rounds.of(strings.Join(a.acting(), " ")).Add(1)
 		a.h.Receiver.Post(a.ask, hostabi.Message{})
 	}
@@ -126,6 +136,7 @@ type seconder struct {
 	c struct {
 		Policy string `toml:"policy"`
 	}
+	mute func() bool // it does not answer; nil: it does
 }
 
 func (a *seconder) Manifest() component.Manifest {
@@ -137,6 +148,9 @@ func (a *seconder) Configure(decode func(any) error) error { return decode(&a.c)
 func (a *seconder) Start(h *component.Host) error {
 	a.h = h
 	h.Slot("act", func(m *hostabi.Message) {
+		if a.mute != nil && a.mute() {
+			return
+		}
 		answer := *m
 		answer.Inline[0] = uint64(trajectory.PolicyID(a.c.Policy))
 		if err := h.Signal("actions").Emit(answer); err != nil {

@@ -159,6 +159,28 @@ func (m *member) intake() (taken uint64, queued, depth int) {
 	return taken, queued, depth
 }
 
+// passes returns how many trajectories an instance that passes them on has taken, and how many it has sent; zero for any other.
+func (m *member) passes() (taken, sent uint64) {
+	for _, port := range m.of.Manifest.Slots {
+		if slot := m.host.BoundSlot(port.Name); slot != nil && component.PayloadOf(port.Payload).Steps {
+			for _, c := range slot.Connections() {
+				taken += c.Stats().Delivered
+			}
+		}
+	}
+	passes := false
+	for _, port := range m.of.Manifest.Signals {
+		if component.PayloadOf(port.Payload).Steps {
+			passes = true
+			sent += m.host.Signal(port.Name).Stats().Emitted
+		}
+	}
+	if !passes {
+		return 0, 0
+	}
+	return taken, sent
+}
+
 // incoming returns the connections to the slots of an instance.
 func (m *member) incoming() (list []*bus.Connection) {
 	for _, port := range m.of.Manifest.Slots {

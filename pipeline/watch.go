@@ -29,6 +29,9 @@ type watch struct {
 	guard   sync.Mutex
 	records map[instanceKey]*diagnosis.Record
 	own     diagnosis.Held // blocks held by this process
+	debts   debts
+	owing   []debt // as of the last look
+	late    []debt // overdue, and nobody has been told
 	pings   map[*loops.Loop]*ping
 }
 
@@ -92,6 +95,9 @@ func (w *watch) look(now time.Time) {
 		}
 	}
 	w.own.Look(now, w.heldBy(hostabi.ArenaHost))
+	replacing := w.changes.replacing()
+	w.owing = w.debts.look(now, a, func(m *member) bool { return w.rests(m, replacing) })
+	w.late = append(w.late, w.debts.overdue(now, w.owing)...)
 	for name := range w.records {
 		if !present[name] {
 			delete(w.records, name)
@@ -132,6 +138,8 @@ func record(r *diagnosis.Record, m *member, now time.Time, paused bool) {
 	r.Note(now, taken, queued+r.Process.Unfinished, paused)
 	value, _ := m.done(taken)
 	r.Rate.Observe(now, float64(value))
+	passed, sent := m.passes()
+	r.Pass(now, passed, sent)
 }
 
 // snapshot returns what the run does now.
@@ -150,6 +158,7 @@ func (w *watch) snapshot(now time.Time) *statusSnapshot {
 		if r := w.records[instanceKey{m.of.Name, m.index}]; r != nil {
 			x.Record, x.PerSecond = *r, r.Rate.PerSecond(rateWindow)
 		}
+		x.Debts, x.Learns = debtsOf(w.owing, m, now), m.learns()
 		if d, yes := x.Record.Stalled(now); yes {
 			x.Stalled = d
 		}

@@ -50,6 +50,28 @@ type Cuttable interface {
 	Cut()
 }
 
+// Asking is optional, for a component that asks others and waits for their answers.
+type Asking interface {
+	// Owed calls fn with each request that has not got all its answers. Any goroutine, between Start and Stop.
+	Owed(fn func(Owed))
+}
+
+// Owed is a request that waits for answers. One that is seen twice, equal in all fields, is the same one and has not been answered
+// meanwhile.
+type Owed struct {
+	Signal   string // that the request was emitted on
+	Split    int    // or another part of the component that waits by itself
+	Mark     uint64
+	Policies string // those that have not answered, with spaces between them; empty where all receivers of the signal may owe
+}
+
+// Owing is optional, for a component that is asked and can be made to go on when it owes an answer for too long.
+type Owing interface {
+	// Overdue tells that an answer is overdue. The component ends what keeps it from answering and is given the request again, or fails.
+	// Any goroutine.
+	Overdue(err error)
+}
+
 // Holder is optional, for a component of this process that can tell which blocks it keeps beyond its slots.
 type Holder interface {
 	// Holds calls fn with each block that the component has leased. Any goroutine, between Start and Stop.

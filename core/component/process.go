@@ -14,9 +14,10 @@ const (
 type Process struct {
 	PID        int // 0 while there is none
 	State      string
-	Restarts   int // so far
-	Unfinished int // messages given to it and not finished
-	Holder     int // the number under which arenas keep its claims, 0 while there is none
+	Restarts   int    // so far
+	Unfinished int    // messages given to it and not finished
+	Holder     int    // the number under which arenas keep its claims, 0 while there is none
+	Refused    string // the first message of it that the host refused, and why; empty if there is none
 }
 
 // Remote is optional, for a component that runs in a process of its own. Its methods may be called from any

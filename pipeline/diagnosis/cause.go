@@ -68,14 +68,92 @@ func (s *Run) Cause() string {
 			return fmt.Sprintf("%s, or another component on the loop %q, has been at one message for %s", x.Name, x.Loop, seconds(x.Silent))
 		}
 	}
+	if text := s.debt(); text != "" {
+		return text
+	}
+	if text := s.swallowed(); text != "" {
+		return text
+	}
 	if x, text := s.holder(); x == nil && text != "" {
 		return "the components of this process hold " + text
+	}
+	return s.waits()
+}
+
+// Standing is Cause where neither a pause, nor a change, nor a long dataset is why nothing goes on.
+func (s *Run) Standing() string {
+	for _, x := range s.Instances {
+		if x.Paused || x.Replaced || x.Learns && x.Silent > stallTime {
+			return ""
+		}
+	}
+	return s.Cause()
+}
+
+// debt names the oldest answer that is owed for too long.
+func (s *Run) debt() string {
+	var by *Instance
+	var oldest Debt
+	for _, x := range s.Instances {
+		for _, d := range x.Debts {
+			if d.For > max(stallTime, oldest.For) {
+				by, oldest = x, d
+			}
+		}
+	}
+	if by == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%s owes %s an answer to %s for %s", by.Name, oldest.To, oldest.Signal, seconds(oldest.For))
+	if refused := by.Process.Refused; refused != "" {
+		text += "; " + refused
+	}
+	return text
+}
+
+// manyTrajectories is more than a component that chooses among trajectories may have under lease.
+const manyTrajectories = 64
+
+// swallowed names an instance that takes trajectories and sends none on, where nothing is learned.
+func (s *Run) swallowed() string {
+	for _, x := range s.Instances {
+		if x.Learns && s.At.Sub(x.TookAt) <= stallTime {
+			return ""
+		}
+	}
+	for _, x := range s.Instances {
+		if x.Swallowed > manyTrajectories && s.At.Sub(x.SentAt) > stallTime {
+			return fmt.Sprintf("%s has taken %d trajectories for %s and sent none on", x.Name, x.Swallowed, seconds(s.At.Sub(x.SentAt)))
+		}
 	}
 	return ""
 }
 
+// waits says what the instance waits for that has been without messages for longest: nothing else is known.
+func (s *Run) waits() string {
+	var longest *Instance
+	for _, x := range s.Instances {
+		if s.WaitsFor(x) != "" && (longest == nil || x.TookAt.Before(longest.TookAt)) {
+			longest = x
+		}
+	}
+	if longest == nil {
+		return ""
+	}
+	text := fmt.Sprintf("no component has taken anything for %s; %s waits for %s", seconds(stallTime), longest.Name, s.WaitsFor(longest))
+	for _, x := range s.Instances {
+		if refused := x.Process.Refused; refused != "" {
+			text += fmt.Sprintf("; %s: %s", x.Name, refused)
+		}
+	}
+	return text
+}
+
 // stands reports whether the run has stalled: messages wait too long, or no instance takes any.
 func (s *Run) stands() bool {
+	if s.debt() != "" || s.swallowed() != "" {
+		return true
+	}
 	idle := true
 	for _, x := range s.Instances {
 		if x.Stalled > 0 {

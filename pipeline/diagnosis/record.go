@@ -72,9 +72,13 @@ type Record struct {
 	Process component.Process
 	Held    Held // blocks that it has leased, or that its process holds
 
-	taken   uint64
-	waiting time.Time     // since when messages wait that it does not take; zero if none do
-	slowest time.Duration // longest that messages have waited so
+	Swallowed uint64    // trajectories that it has taken since it last sent one on
+	SentAt    time.Time // when it last did, or was first seen
+
+	taken    uint64
+	waiting  time.Time     // since when messages wait that it does not take; zero if none do
+	sent, at uint64        // how many it has sent on, and how many it had taken when it was last seen to
+	slowest  time.Duration // longest that messages have waited so
 }
 
 // Note keeps account of how long messages wait for the instance or in its process: taken is how many it has taken so
@@ -92,6 +96,14 @@ func (r *Record) Note(now time.Time, taken uint64, queued int, paused bool) {
 	if queued > 0 && !paused && r.waiting.IsZero() {
 		r.waiting = now
 	}
+}
+
+// Pass keeps account of trajectories that the instance has taken and sent on so far.
+func (r *Record) Pass(now time.Time, taken, sent uint64) {
+	if sent != r.sent || r.SentAt.IsZero() {
+		r.sent, r.at, r.SentAt = sent, taken, now
+	}
+	r.Swallowed = taken - min(r.at, taken)
 }
 
 // Stalled returns for how long messages have waited, and whether that is too long.

@@ -30,11 +30,20 @@ type Instance struct {
 	Paused    bool          // by a request
 	Replaced  bool          // a change replaces it, or its environments, now
 	Fault     error         // why it failed, or nil
+	Debts     []Debt        // what it owes
+	Learns    bool          // datasets are for it
 
 	State control.State // what Judge found
 
 	out   []*link // full: it goes on once there is room again, which is when they are half empty
 	links []*link // all outgoing
+}
+
+// Debt is an answer that an instance owes.
+type Debt struct {
+	To     string // who asked
+	Signal string // that it asked on
+	For    time.Duration
 }
 
 // WaitsForRoom reports whether a full connection keeps the instance from sending.

@@ -135,6 +135,9 @@ func (w *Wire) lines(slot string) []keyValue {
 		{Key: "signal", Value: quote(component.Qualified(w.From, w.Signal))}, {Key: "slot", Value: slot}, {Key: "mode", Value: quote(w.Mode.String())},
 		{Key: "depth", Value: strconv.Itoa(w.Depth)}, {Key: "on_full", Value: quote(w.OnFull.String())},
 	}
+	if component.PayloadOf(w.Payload).AnsweredBy != "" && w.Answer != DefaultAnswer {
+		lines = append(lines, keyValue{Key: "answer", Value: quote(w.Answer.String())})
+	}
 	if len(w.Write) > 0 {
 		lines = append(lines, keyValue{Key: "write", Value: quoteList(w.Write)})
 	}
@@ -142,7 +145,7 @@ func (w *Wire) lines(slot string) []keyValue {
 }
 
 func (w *Wire) sameButSlot(o *Wire) bool {
-	return w.From == o.From && w.Signal == o.Signal && w.Mode == o.Mode && w.Depth == o.Depth && w.OnFull == o.OnFull && slices.Equal(w.Write, o.Write)
+	return w.From == o.From && w.Signal == o.Signal && w.Mode == o.Mode && w.Depth == o.Depth && w.OnFull == o.OnFull && w.Answer == o.Answer && slices.Equal(w.Write, o.Write)
 }
 
 // eachTable calls fn with all tables but the wires, in the order of Expanded.

@@ -295,11 +295,16 @@ type Wire struct {
 	Depth        int
 	OnFull       bus.Overflow
 	Payload      string
-	Write        []string // columns that the receiver may write in blocks of the messages, sorted
+	// Answer is how long an answer to a message of the wire may take, 0 for ever; 0 too where the messages are no requests.
+	Answer time.Duration
+	Write  []string // columns that the receiver may write in blocks of the messages, sorted
 
 	SlotAt                     Span // where the slot is named
 	signalAt, depthAt, writeAt Span
 }
+
+// DefaultAnswer is how long an answer may take where a wire of requests does not say.
+const DefaultAnswer = 30 * time.Second
 
 // String names the wire by its ends.
 func (w *Wire) String() string {

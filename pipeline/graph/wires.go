@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
@@ -112,7 +113,7 @@ func (c *wireReader) owners(port string, slot bool) []string {
 }
 
 var (
-	wireKeys  = []string{"signal", "slot", "mode", "depth", "on_full", "replace", "write"}
+	wireKeys  = []string{"signal", "slot", "mode", "depth", "on_full", "answer", "replace", "write"}
 	modeNames = []string{"all", "queue", "latest", "reply"}
 	fullNames = []string{"block", "drop_newest", "drop_oldest", "coalesce", "fail"}
 )
@@ -264,8 +265,8 @@ func (c *wireReader) setWires(pairs []pair) {
 			c.Add("E008", whole, table.DidYouMean(signal, "`%s`", "wired", unique(signals)), "no wire has the signal %q", signal)
 			continue
 		}
-		if key := a.path[3]; !slices.Contains(wireKeys[2:5], key) {
-			c.Add("E008", a.spans[3], table.DidYouMean(key, "`%s`", "keys", wireKeys[2:5]), "`%s` of a wire cannot be set", key)
+		if key := a.path[3]; !slices.Contains(wireKeys[2:6], key) {
+			c.Add("E008", a.spans[3], table.DidYouMean(key, "`%s`", "keys", wireKeys[2:6]), "`%s` of a wire cannot be set", key)
 			continue
 		}
 		for i := range pairs {
@@ -306,6 +307,7 @@ func (c *wireReader) wire(p pair) {
 	}
 	w.From, w.Signal, w.To, w.Slot, w.Payload = from, out.Name, to, in.Name, out.Payload
 	c.grant(p.table, &w)
+	c.answer(p.table, &w)
 	c.graph.Wires = append(c.graph.Wires, w)
 }
 
@@ -380,6 +382,29 @@ func (c *wireReader) depth(t *node, w *Wire) {
 		c.Add("E036", n.val, "", "`depth` is %d, must be %d or less", d, 1<<20)
 	default:
 		w.Depth = int(d)
+	}
+}
+
+// answer reads how long an answer to a message of the wire may take.
+func (c *wireReader) answer(t *node, w *Wire) {
+	n, asks := t.at("answer"), component.PayloadOf(w.Payload).AnsweredBy != ""
+	if asks {
+		w.Answer = DefaultAnswer
+	}
+	if n == nil {
+		return
+	}
+	text, ok := n.text()
+	limit, err := time.ParseDuration(text)
+	switch {
+	case !ok || err != nil:
+		c.wrong(n, "answer", `a duration such as "30s", or "0s" for ever`, "")
+	case !asks:
+		c.Add("E005", n.val, "leave `answer` out", "nobody answers messages with payload %s", w.Payload)
+	case limit != 0 && limit < time.Millisecond:
+		c.Add("E005", n.val, `write "30s", or "0s" for ever`, "`answer` is %v, want 1ms or more", limit)
+	default:
+		w.Answer = limit
 	}
 }
 

@@ -20,6 +20,7 @@ type Rollout struct {
 	shared
 	plugin  env.Plugin // of the environments that it began with
 	splits  []*split
+	owed    []*owed // of the splits; it stays as it is from Start on
 	changes changes
 }
 
@@ -157,7 +158,7 @@ func (c *Rollout) makeSplits() error {
 		onReady := s.onReady
 		s.ready = func() { c.h.Receiver.Post(onReady, hostabi.Message{}) }
 		b.reportsTo.Store(&s.reporter)
-		c.splits = append(c.splits, s)
+		c.splits, c.owed = append(c.splits, s), append(c.owed, &s.owed)
 		for k := range c.blocksPerSplit() {
 			block := uint32(i*c.blocksPerSplit() + k)
 			s.free = append(s.free, block)
@@ -283,5 +284,6 @@ func (c *Rollout) onAnswer(m *hostabi.Message, w awaits, next func(*split)) {
 		return
 	}
 	c.splits[r.Split].awaits = awaitsNothing
+	c.splits[r.Split].owed.set(awaitsNothing, 0)
 	next(c.splits[r.Split])
 }

@@ -37,6 +37,7 @@ type split struct {
 	carry    []byte // see trajectory.SaveObserved
 	params   []byte // reset parameters of the newest block
 	awaits   awaits // what another component is asked to write into this one
+	owed     owed   // the same, and actions, for other goroutines
 
 	minVersion uint64 // of the policies that acted in the block
 
@@ -58,6 +59,7 @@ const (
 	awaitsNothing awaits = iota
 	awaitsParams         // the reset parameters, before row 0
 	awaitsRewards        // what is learned from, behind the last step
+	awaitsActions        // for row t; of owed alone
 )
 
 // inTurn returns the splits in the order in which they have begun their blocks.
@@ -177,6 +179,7 @@ func (s *split) handOver() error {
 // abort gives the block up. Its credit comes back.
 func (s *split) abort() {
 	s.writing = false
+	s.owed.set(awaitsNothing, 0)
 	if err := s.loan.Abort(); err != nil {
 		s.c.h.Fail(err)
 	}
@@ -231,6 +234,7 @@ func (s *split) request(w awaits, on *bus.Signal) {
 	m := trajectory.BlockRequest{Block: s.loan.Handle(), Split: uint32(s.index), Step: s.steps, FirstEnv: uint32(s.first)}.Message()
 	m.Sender = s.c.h.ID
 	s.awaits = w
+	s.owed.set(w, 0)
 	if err := on.Emit(m); err != nil {
 		s.c.h.Fail(err)
 	}

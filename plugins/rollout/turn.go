@@ -80,6 +80,7 @@ func (s *split) ask() {
 		ValueOnly: s.t == s.c.config.Horizon, Bootstrap: s.bootstrap,
 	}
 	s.asked = 1<<len(s.acting.newest) - 1
+	s.owed.set(awaitsActions, s.asked)
 	m := r.Message()
 	m.Sender = s.c.h.ID // the reply comes back to it
 	if err := s.c.obsReady.Emit(m); err != nil {
@@ -99,8 +100,10 @@ func (s *split) onActions(policy int, version uint64) {
 		s.minVersion, s.acting.newest[policy] = min(s.minVersion, version), max(s.acting.newest[policy], version)
 	}
 	if s.asked != 0 {
+		s.owed.set(awaitsActions, s.asked)
 		return
 	}
+	s.owed.set(awaitsNothing, 0)
 	if s.t == s.c.config.Horizon {
 		if s.c.rewards != nil {
 			s.request(awaitsRewards, s.c.rewards)

@@ -44,7 +44,7 @@ func (l *session) deliver(port int, m *hostabi.Message) error {
 // reject drops a message. The first of each session is logged: a plugin that does nothing else must not fill the log.
 func (l *session) reject(p *component.Port, m *hostabi.Message, err error) {
 	l.x.meters.rejected.Inc()
-	if !l.rejected.Swap(true) {
+	if l.refused.CompareAndSwap(nil, new(fmt.Sprintf("the host refused what it sent on %s: %v", p.Name, err))) {
 		l.x.h.Log.Warn("a message of the plugin was dropped, and others like it will be without a word",
 			"signal", p.Name, "block", m.Handle, "err", err)
 	}

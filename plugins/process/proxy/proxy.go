@@ -82,9 +82,22 @@ func (x *proxy) Process() component.Process {
 	p := component.Process{State: x.state, Restarts: x.restarts}
 	if x.session != nil && x.state == component.ProcessRunning {
 		p.PID, p.Unfinished, p.Holder = x.session.process.PID(), x.session.link.Stats().Unacked, x.session.claims
+		if refused := x.session.refused.Load(); refused != nil {
+			p.Refused = *refused
+		}
 	}
 	return p
 }
+
+// Overdue has the process killed and started again, which gives it the requests again that it has not answered; see component.Owing.
+func (x *proxy) Overdue(err error) {
+	if l := x.newestSession(); l != nil {
+		l.fault(overdue{err})
+	}
+}
+
+// overdue is why a process is killed that has not broken the protocol.
+type overdue struct{ error }
 
 // CatchUp delivers what the process has emitted so far. Any goroutine.
 func (x *proxy) CatchUp() {

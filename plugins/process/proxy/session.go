@@ -29,16 +29,16 @@ type session struct {
 	states  *spawn.States // that came on the wire
 	unwatch func()
 
-	broken     chan error    // one: why the process has to be killed
-	current    atomic.Bool   // it is the newest that has begun
-	save       func()        // takes its state for a restart
-	atBoundary atomic.Bool   // it waits for the host to be through with a dataset boundary
-	rejected   atomic.Bool   // a message was dropped
-	calls      atomic.Int32  // control calls that wait for their answer
-	heard      atomic.Uint64 // frames and answers that came from it: signs of life
-	since      time.Time     // when it was started
-	again      bool          // it was given what a process before it had not finished with
-	pauses     uint64        // of the loop: how often it was told to come to rest
+	broken     chan error             // one: why the process has to be killed
+	current    atomic.Bool            // it is the newest that has begun
+	save       func()                 // takes its state for a restart
+	atBoundary atomic.Bool            // it waits for the host to be through with a dataset boundary
+	refused    atomic.Pointer[string] // the first message that was dropped, and why
+	calls      atomic.Int32           // control calls that wait for their answer
+	heard      atomic.Uint64          // frames and answers that came from it: signs of life
+	since      time.Time              // when it was started
+	again      bool                   // it was given what a process before it had not finished with
+	pauses     uint64                 // of the loop: how often it was told to come to rest
 
 	mu      sync.Mutex
 	asks    map[question]int // how many answers its requests about its own blocks on loan have yet to get

@@ -57,6 +57,9 @@ func (x *proxy) watch(l *session) (why string, alive bool) {
 			if why == "" {
 				why = fmt.Sprintf("killed: it broke the protocol: %v", err)
 			}
+			if late := (overdue{}); errors.As(err, &late) {
+				why = fmt.Sprintf("killed: %v", err)
+			}
 			p.Kill()
 		case <-ticker.C:
 			if waits := stall.check(); waits != "" && why == "" {

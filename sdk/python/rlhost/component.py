@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
+# Requests about blocks that who asks has on loan, and their answers.
+_ON_LOAN = frozenset({"act_request", "actions", "reset_request", "reset_params", "reward_request", "shaped_rewards", "observe_request", "observations"})
+
+
 @dataclasses.dataclass(frozen=True)
 class Signal:
     """A named output. It connects to slots with an equal payload."""
@@ -23,8 +27,11 @@ class Signal:
     name: str  # snake_case
     payload: str  # such as trajectory, weights
     doc: str = ""  # one sentence
-    on_loan: bool = False  # messages name a block that the sender has on loan until it is answered
+    on_loan: bool = False  # messages name a block that the sender has on loan until it is answered; true of requests that the host knows
     schema: int = 0  # what sender and receiver must agree on, 64 bits such as the beginning of a hash; 0: not said
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "on_loan", self.on_loan or self.payload in _ON_LOAN)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +43,9 @@ class Slot:
     doc: str = ""
     on_loan: bool = False
     schema: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "on_loan", self.on_loan or self.payload in _ON_LOAN)
 
 
 class ConfigError(Exception):

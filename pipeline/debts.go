@@ -1,0 +1,165 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/table"
+	"github.com/rlhost/rlhost/pipeline/diagnosis"
+	"github.com/rlhost/rlhost/pipeline/graph"
+)
+
+// CodeOverdue is the code of an answer that did not come within its wire's time.
+const CodeOverdue = "E086"
+
+// debts are the answers that are owed in a run, as far as they have been seen.
+type debts struct {
+	since map[question]time.Time
+	told  map[question]bool // that they are overdue
+}
+
+// question is a request that waits for answers.
+type question struct {
+	of *instance
+	component.Owed
+}
+
+// debt is an answer that somebody owes.
+type debt struct {
+	by    *member
+	wire  *graph.Wire
+	to    string
+	since time.Time
+	key   question
+}
+
+// look notes what is owed now, and returns it. rests tells for which instances time does not count.
+func (d *debts) look(now time.Time, a *assembly, rests func(m *member) bool) (list []debt) {
+	seen := map[question]time.Time{}
+	for i := range a.members {
+		m := &a.members[i]
+		asking, ok := m.component.(component.Asking)
+		if !ok || rests(m) {
+			continue
+		}
+		asking.Owed(func(o component.Owed) {
+			key := question{m.instance, o}
+			since, known := d.since[key]
+			if !known {
+				since = now
+			}
+			by := a.owing(m, &o)
+			if slices.ContainsFunc(by, func(x debt) bool { return rests(x.by) }) {
+				return
+			}
+			seen[key] = since
+			for _, x := range by {
+				x.since, x.key = since, key
+				list = append(list, x)
+			}
+		})
+	}
+	for key := range d.told {
+		if _, waits := seen[key]; !waits {
+			delete(d.told, key)
+		}
+	}
+	d.since = seen
+	return list
+}
+
+// owing returns who may owe an answer.
+func (a *assembly) owing(asks *member, o *component.Owed) (list []debt) {
+	for i := range a.graph.Wires {
+		w := &a.graph.Wires[i]
+		if w.From != asks.of.Name || w.Signal != o.Signal || component.PayloadOf(w.Payload).AnsweredBy == "" {
+			continue
+		}
+		for k := range a.members {
+			m := &a.members[k]
+			if m.of.Name == w.To && (o.Policies == "" || slices.Contains(strings.Fields(o.Policies), m.of.Policy)) {
+				list = append(list, debt{by: m, wire: w, to: asks.name})
+			}
+		}
+	}
+	return list
+}
+
+// overdue returns debts that are older than their wires allow, each once.
+func (d *debts) overdue(now time.Time, list []debt) (late []debt) {
+	for _, x := range list {
+		if x.wire.Answer == 0 || now.Sub(x.since) <= x.wire.Answer || d.told[x.key] {
+			continue
+		}
+		if d.told == nil {
+			d.told = map[question]bool{}
+		}
+		late = append(late, x)
+	}
+	for _, x := range late {
+		d.told[x.key] = true
+	}
+	return late
+}
+
+// error says what is overdue.
+func (x *debt) error() error {
+	reason := fmt.Sprintf("owes %s an answer to %s for more than %v", x.to, component.Qualified(x.wire.From, x.wire.Signal), x.wire.Answer)
+	if refused := x.by.process().Refused; refused != "" {
+		reason += "; " + refused
+	}
+	return &table.Error{Code: CodeOverdue, Place: x.by.name, Reason: reason,
+		Help: fmt.Sprintf("answer each request; where one may take longer, set answer on the wire %s, such as \"5m\", or \"0s\" for ever", x.wire)}
+}
+
+// demand makes those go on that owe an answer for too long: one in a process is started again, any other fails.
+func (p *Pipeline) demand() {
+	for _, x := range p.watch.takeOverdue() {
+		err := x.error()
+		p.log.Warn("an answer is overdue", "component", x.by.name, "error", err)
+		if c, ok := x.by.component.(component.Owing); ok {
+			c.Overdue(err)
+			continue
+		}
+		x.by.host.Fail(err)
+	}
+}
+
+// debtsOf is what status says of them.
+func debtsOf(list []debt, m *member, now time.Time) (told []diagnosis.Debt) {
+	for _, x := range list {
+		if x.by.instance == m.instance {
+			told = append(told, diagnosis.Debt{To: x.to, Signal: component.Qualified(x.wire.From, x.wire.Signal), For: now.Sub(x.since)})
+		}
+	}
+	return told
+}
+
+// rests reports whether the time of an instance does not count: it is paused, replaced, or has no process now.
+func (w *watch) rests(m *member, replacing map[*instance]bool) bool {
+	p := m.process()
+	return w.pauses.has(m.instance) || replacing[m.instance] || p.State != "" && p.State != component.ProcessRunning
+}
+
+// takeOverdue returns the debts that nobody has been told of.
+func (w *watch) takeOverdue() []debt {
+	w.guard.Lock()
+	defer w.guard.Unlock()
+	late := w.late
+	w.late = nil
+	return late
+}
+
+// tellStill logs once why a run stands still, and when it goes on. One that is paused, or whose learner is at a long dataset, does not.
+func (p *Pipeline) tellStill() {
+	cause := p.watch.snapshot(time.Now()).Standing()
+	switch before := p.ending.still.Swap(cause != ""); {
+	case cause != "" && !before:
+		p.log.Warn("the run stands still", "cause", cause, "help", "rlhost status tells what each component waits for")
+	case cause == "" && before:
+		p.log.Info("the run goes on")
+	}
+}
