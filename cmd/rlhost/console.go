@@ -87,6 +87,8 @@ func (t *training) observe(e session.Event) {
 		t.startLine(&e)
 	case session.Serving:
 		close(t.serving)
+	case session.Evaluating:
+		t.notice("evaluating %s: %d of %d episodes", e.Policy, e.Played, e.Episodes)
 	case session.Evaluated:
 		t.evaluated(&e)
 	case session.Failed:

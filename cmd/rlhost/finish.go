@@ -22,8 +22,9 @@ type endEvent struct {
 	Reason        string             `json:"reason"` // return, env_steps, wall, interrupted, failed; aborted after a second Ctrl-C
 	Error         string             `json:"error,omitempty"`
 	EnvSteps      uint64             `json:"env_steps"`
-	CutEnvSteps   uint64             `json:"cut_env_steps,omitempty"` // of the dataset that the end came into: they do not count
-	WallSeconds   float64            `json:"wall_seconds"`
+	CutEnvSteps   uint64             `json:"cut_env_steps,omitempty"`  // of the dataset that the end came into: they do not count
+	WallSeconds   float64            `json:"wall_seconds"`             // of the training
+	EvalSeconds   float64            `json:"eval_seconds,omitempty"`   // of the evaluations behind it
 	MeanReturn    *float64           `json:"mean_return"`              // over the window; null while that is not full
 	ReachedReturn *float64           `json:"reached_return,omitempty"` // over the window when it ended the run: some datasets before the last
 	ReachedBy     string             `json:"reached_by,omitempty"`     // the policy that does not lead whose rule ended the run
@@ -61,6 +62,9 @@ func (t *training) verdict(ctx context.Context, r *session.Result) error {
 	if r.Evaluation == nil {
 		return t.require.judge(nil)
 	}
+	if t.require != nil && r.Evaluation.Cut() {
+		return fail(exitRequire, fmt.Errorf("--require %s: the evaluation was cut by its time; give it more by run.evaluation.wall", t.require.text))
+	}
 	return t.require.judge(&r.Evaluation.Judged().Return)
 }
 
@@ -89,6 +93,7 @@ func (t *training) endOf(reason string) endEvent {
 // endWith returns the end event of a run that came to its end.
 func (t *training) endWith(r *session.Result) endEvent {
 	end := t.endOf(string(r.Reason))
+	end.WallSeconds, end.EvalSeconds = r.Took.Seconds(), r.EvaluationTook.Seconds()
 	end.EnvSteps, end.PolicyVersion, end.CutEnvSteps = r.EnvSteps, r.PolicyVersion, r.CutEnvSteps
 	end.Episodes, end.ParamsHash, end.ParamsHashes, end.EvalReturns = r.Episodes, r.ParamsHash, r.ParamsHashes, r.Returns()
 	end.MeanReturn, end.ReachedReturn, end.ReachedBy = number(r.MeanReturn), number(r.ReachedReturn), r.ReachedBy

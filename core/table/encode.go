@@ -19,12 +19,12 @@ func EncodeValue(v any) string { return encodeValue(reflect.ValueOf(v), false) }
 // unquoted are the characters of keys that need no quotes.
 const unquoted = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
-// EncodeStruct returns the tagged fields of a struct as TOML, in their order. Nil pointers are left out, and empty maps that are to be omitted.
+// EncodeStruct returns the tagged fields of a struct as TOML, in their order. Nil pointers are left out, and so are empty maps and zero values that are to be omitted.
 func EncodeStruct(v reflect.Value) []Line {
 	var list []Line
 	for _, f := range Fields(v.Type()) {
 		value := v.FieldByIndex(f.Index)
-		if f.Omit && value.Len() == 0 {
+		if f.Omit && (value.IsZero() || value.Kind() == reflect.Map && value.Len() == 0) {
 			continue
 		}
 		if value.Kind() == reflect.Pointer {

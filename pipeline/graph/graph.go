@@ -56,6 +56,19 @@ type Evaluation struct {
 	// may use. One that is due while another is being played is skipped.
 	Every int     `toml:"every"`
 	Share float64 `toml:"share"`
+	// Wall bounds the evaluation at the end; 0 = a tenth of the training's time, at least MinEvaluation.
+	Wall time.Duration `toml:"wall,omitempty"`
+}
+
+// MinEvaluation is how long the evaluation at the end of a run may take at least, where the file does not say.
+const MinEvaluation = 10 * time.Second
+
+// Limit returns how long the evaluation at the end of a training of that length may take.
+func (e *Evaluation) Limit(training time.Duration) time.Duration {
+	if e.Wall > 0 {
+		return e.Wall
+	}
+	return max(training/10, MinEvaluation)
 }
 
 // MaxEpisodes bounds the episodes of an evaluation, which keeps the return of each.

@@ -75,6 +75,9 @@ func (c *checker) checkRun(n *node, run *runFile) {
 	c.atLeast(n, "evaluation.episodes", run.Evaluation.Episodes, 1)
 	c.atMost(n, "evaluation.episodes", run.Evaluation.Episodes, MaxEpisodes)
 	c.atLeast(n, "evaluation.max_steps", run.Evaluation.MaxSteps, 0)
+	if wall := lookup(n, "evaluation.wall"); wall != nil && run.Evaluation.Wall < 0 {
+		c.Add("E005", wall.val, "", "`evaluation.wall` is %v, want 0s or more", run.Evaluation.Wall)
+	}
 	c.atLeast(n, "evaluation.every", run.Evaluation.Every, 0)
 	c.atLeast(n, "checkpoint.keep_every", run.Checkpoint.KeepEvery, 0)
 	if share := lookup(n, "evaluation.share"); share != nil && !(run.Evaluation.Share > 0 && run.Evaluation.Share <= 1) {

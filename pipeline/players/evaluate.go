@@ -19,7 +19,8 @@ type Played struct {
 	Return     float64   `json:"mean_return"`
 	Std        float64   `json:"std_return"`
 	Length     float64   `json:"mean_length"`
-	Unfinished int       `json:"unfinished"` // episodes that were given up
+	Unfinished int       `json:"unfinished"`    // episodes that were given up
+	Cut        bool      `json:"cut,omitempty"` // its time was over before all episodes had been played
 	Returns    []float64 `json:"-"`
 }
 
@@ -28,6 +29,7 @@ type Evaluation struct {
 	Greedy, Sampled Played
 	Deterministic   bool     // the greedy one is judged
 	MaxSteps        uint64   // after which episodes were given up
+	Episodes        int      // that were to be played
 	Ratings         *Ratings // how strong its versions are, in the final evaluation of a run with a pool of them; else nil
 
 	// Of session.EvaluateRun: the policy, and how far its learner had come.
@@ -43,18 +45,29 @@ func (e *Evaluation) Judged() *Played {
 	return &e.Sampled
 }
 
+// Cut reports whether time was over before all episodes had been played. What it came to then says less, and judges nothing.
+func (e *Evaluation) Cut() bool { return e.Greedy.Cut || e.Sampled.Cut }
+
 // String tells both, what is judged first.
 func (e *Evaluation) String() string {
 	judged, how, other, otherHow := &e.Sampled, "sampled actions", &e.Greedy, "deterministic"
 	if e.Deterministic {
 		judged, how, other, otherHow = &e.Greedy, "deterministic actions", &e.Sampled, "sampled"
 	}
-	told := fmt.Sprintf("%s over %d episodes%s, %s; %s %s%s", text.Returns(judged.Return, judged.Std), len(judged.Returns),
+	told := fmt.Sprintf("%s over %s%s, %s; %s %s%s", text.Returns(judged.Return, judged.Std), e.played(judged),
 		e.unfinished(judged), how, otherHow, text.Returns(other.Return, other.Std), e.unfinished(other))
 	if e.Ratings != nil {
 		told += "\n" + e.Ratings.String()
 	}
 	return told
+}
+
+// played tells over how many episodes a return is.
+func (e *Evaluation) played(p *Played) string {
+	if p.Cut {
+		return fmt.Sprintf("%d of %d episodes, cut by its time", len(p.Returns), e.Episodes)
+	}
+	return fmt.Sprintf("%d episodes", len(p.Returns))
 }
 
 // unfinished tells how many episodes were given up, if any were.
@@ -102,7 +115,7 @@ func Evaluate(ctx context.Context, plugin env.Plugin, p Player, o EvaluationOpti
 	o.Plugin = plugin
 	greedy, sampled := o.Options, o.Options
 	greedy.Greedy = true
-	e := &Evaluation{Deterministic: o.Deterministic, MaxSteps: o.MaxSteps}
+	e := &Evaluation{Deterministic: o.Deterministic, MaxSteps: o.MaxSteps, Episodes: o.Episodes}
 	other := make(chan error, 1)
 	go func() {
 		var err error
@@ -116,6 +129,9 @@ func Evaluate(ctx context.Context, plugin env.Plugin, p Player, o EvaluationOpti
 	}
 	return e, nil
 }
+
+// ErrNoRound is returned where time was over before one round of episodes had been played.
+var ErrNoRound = errors.New("its time was over before one round of episodes had come to its end: give it more by run.evaluation.wall, or play fewer steps by run.evaluation.max_steps")
 
 // Play plays all episodes in one way, with environments and policies of its own, of whom b plays beside p.
 func Play(ctx context.Context, p Player, b Beside, o evaluation.Options) (Played, error) {
@@ -136,5 +152,8 @@ func Play(ctx context.Context, p Player, b Beside, o evaluation.Options) (Played
 	if err = errors.Join(err, closeAll()); err != nil {
 		return Played{}, err
 	}
-	return Played{Return: r.Mean(), Std: r.Std(), Length: r.MeanLength(), Unfinished: r.Unfinished, Returns: r.Returns}, nil
+	if len(r.Returns) == 0 {
+		return Played{}, ErrNoRound
+	}
+	return Played{Return: r.Mean(), Std: r.Std(), Length: r.MeanLength(), Unfinished: r.Unfinished, Returns: r.Returns, Cut: r.Cut}, nil
 }

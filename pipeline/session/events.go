@@ -91,6 +91,14 @@ func (e *Evaluated) String() string {
 // Failed says that an error has ended the run, of which the newest checkpoint stays.
 type Failed struct{}
 
+// Evaluating: the evaluation at the end goes on; so many of its episodes, greedy and sampled, have been played.
+type Evaluating struct {
+	Policy           string
+	Played, Episodes int
+}
+
+func (Evaluating) event() {}
+
 // String tells the run's name, seed, mode, kernels and pipeline, and what it learns if that is several policies.
 func (e *Started) String() string {
 	text := fmt.Sprintf("run %s  seed %d  %s  kernels %s  pipeline %.8s", e.Dir, e.Seed, e.Mode, e.Kernels, e.Pipeline)

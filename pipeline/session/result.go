@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
@@ -38,12 +40,13 @@ type Result struct {
 	ReachedBy               string  // the policy that does not lead whose rule ended the run; else empty
 	ParamsHash              string  // empty if no dataset was learned from
 	// ParamsHashes are those of the other policies that were learned, by their names; nil if there are none.
-	ParamsHashes map[string]string
-	Evaluation   *players.Evaluation
-	Evaluations  map[string]*players.Evaluation // of the other policies that were learned, likewise
-	Saved        bool                           // the state that the run ended in was taken
-	SaveErr      error                          // and why it could not be written, or nil
-	Took         time.Duration
+	ParamsHashes   map[string]string
+	Evaluation     *players.Evaluation
+	Evaluations    map[string]*players.Evaluation // of the other policies that were learned, likewise
+	Saved          bool                           // the state that the run ended in was taken
+	SaveErr        error                          // and why it could not be written, or nil
+	Took           time.Duration                  // by the training
+	EvaluationTook time.Duration                  // by the evaluations behind it
 }
 
 // Learned reports whether the run, the time before a resume included, has learned anything.
@@ -59,6 +62,7 @@ func (s *Session) finish(ctx context.Context, reason component.StopReason) (*Res
 	}
 	r.ReachedBy, r.ReachedReturn = reached(s)
 	r.StoodStill = s.pipeline.StoodStill()
+	r.Took = time.Since(s.started)
 	if s.last != nil {
 		_, weights, err := players.WeightsOf(s.o.Parts, s.last[s.learner])
 		if err != nil {
@@ -74,7 +78,7 @@ func (s *Session) finish(ctx context.Context, reason component.StopReason) (*Res
 			}
 		}
 	}
-	r.Took = time.Since(s.started)
+	r.EvaluationTook = time.Since(s.started) - r.Took
 	err := s.run.Update(func(i *runs.Info) { i.Outcome = r.outcome() })
 	return r, errors.Join(err, s.run.End(string(reason)))
 }
@@ -137,9 +141,14 @@ func (r *Result) Returns() map[string]float64 {
 
 // evaluateAll plays the frozen evaluations that the file asks for. That of a policy which does not lead may fail.
 func evaluateAll(ctx context.Context, s *Session, r *Result) error {
-	for _, x := range leadingFirst(s, s.Graph()) {
-		e, err := s.evaluate(ctx, x)
+	list, began := leadingFirst(s, s.Graph()), time.Now()
+	of := s.Graph().Run.Evaluation
+	limit := of.Limit(r.Took)
+	for i, x := range list {
+		e, err := s.evaluate(ctx, x, began.Add(limit*time.Duration(i+1)/time.Duration(len(list))))
 		switch {
+		case errors.Is(err, players.ErrNoRound):
+			s.log.Warn("a policy is not evaluated", "policy", x.policy.Name, "error", err)
 		case x.component == s.learner:
 			if r.Evaluation = e; err != nil {
 				return err
@@ -156,8 +165,11 @@ func evaluateAll(ctx context.Context, s *Session, r *Result) error {
 	return ctx.Err()
 }
 
-// evaluate plays that of one policy; nil of one that has no state.
-func (s *Session) evaluate(ctx context.Context, of learning) (*players.Evaluation, error) {
+// tellEvery is how long an evaluation plays between two lines about how far it is.
+const tellEvery = 5 * time.Second
+
+// evaluate plays that of one policy until a moment at most; nil of one that has no state.
+func (s *Session) evaluate(ctx context.Context, of learning, until time.Time) (*players.Evaluation, error) {
 	if _, saved := s.last[of.component]; !saved {
 		return nil, nil
 	}
@@ -169,11 +181,45 @@ func (s *Session) evaluate(ctx context.Context, of learning) (*players.Evaluatio
 	if err != nil {
 		return nil, err
 	}
+	var played atomic.Int64
+	p.options.Until, p.options.Done = until, func() { played.Add(1) }
+	end := s.tellEvaluating(of, &played, 2*p.options.Episodes)
 	e, err := players.Evaluate(ctx, plugin, p.player, p.options)
-	if err == nil {
-		e.Ratings, err = ratingsOf(ctx, s, of.policy, &p.reader, plugin, p.options.Options)
+	end()
+	if err != nil || e.Cut() {
+		return e, err
+	}
+	p.options.Until, p.options.Done = time.Time{}, nil
+	bounded, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	e.Ratings, err = ratingsOf(bounded, s, of.policy, &p.reader, plugin, p.options.Options)
+	if err != nil && ctx.Err() == nil {
+		s.log.Warn("the versions of the policy are not rated: the time of the evaluation is over", "policy", of.policy.Name, "help", "give it more by run.evaluation.wall")
+		err = nil
 	}
 	return e, err
+}
+
+// tellEvaluating tells how far an evaluation is, now and then, until end is called.
+func (s *Session) tellEvaluating(of learning, played *atomic.Int64, all int) (end func()) {
+	over := make(chan struct{})
+	var told sync.WaitGroup
+	told.Go(func() {
+		tick := time.NewTicker(tellEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				s.tell(Evaluating{Policy: of.policy.Name, Played: int(played.Load()), Episodes: all})
+			case <-over:
+				return
+			}
+		}
+	})
+	return func() {
+		close(over)
+		told.Wait()
+	}
 }
 
 // plan is what an evaluation of a policy plays, as its learner has it in saved states.

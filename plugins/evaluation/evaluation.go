@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/rlhost/rlhost/core/env"
 
@@ -37,6 +38,10 @@ type Options struct {
 	MaxSteps uint64
 	// Share is how much of a processor Run may use, from 0 to 1: it pauses for the rest of the time. 0 and 1 = all.
 	Share float64
+	// Until ends Run, which then has the outcomes of whole rounds: of Envs successive episodes each, up to the first that is not complete.
+	// The zero time is never. Done, if it is not nil, is called behind each episode.
+	Until time.Time
+	Done  func()
 }
 
 // Result holds the outcome of each episode, by its index.
@@ -47,6 +52,7 @@ type Result struct {
 	Greedy  bool
 	// Unfinished counts the episodes that were cut off.
 	Unfinished int
+	Cut        bool // Until came before all episodes had been played
 }
 
 // Mean returns the mean return of all episodes.

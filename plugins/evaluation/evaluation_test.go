@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rlhost/rlhost/core/env"
 
@@ -169,5 +170,26 @@ func TestResult_Statistics(t *testing.T) {
 	r := Result{Returns: []float64{1, 3, 5}, Lengths: []int{2, 4, 9}}
 	if r.Mean() != 3 || math.Abs(r.Std()-math.Sqrt(8./3)) > 1e-12 || r.MeanLength() != 5 {
 		t.Errorf("mean %v, std %v, length %v; want 3, 1.63, 5", r.Mean(), r.Std(), r.MeanLength())
+	}
+}
+
+// An evaluation whose time is over has whole rounds alone: of the next one the short episodes would count and the long ones not.
+func TestRun_ThatIsCutHasWholeRounds(t *testing.T) {
+	p := &play{episode: make([]int, 3), result: Result{Returns: make([]float64, 12), Lengths: make([]int, 12), Against: make([]float64, 12), Unfinished: 3}}
+	p.over, p.givenUp = make([]bool, 12), make([]bool, 12)
+	for _, e := range []int{0, 1, 2, 3, 4, 5, 6, 8, 9} { // 7 goes on
+		p.over[e] = true
+	}
+	p.givenUp[2], p.givenUp[6], p.givenUp[8] = true, true, true
+	p.cut()
+	if r := &p.result; !r.Cut || len(r.Returns) != 6 || len(r.Lengths) != 6 || len(r.Against) != 6 || r.Unfinished != 1 {
+		t.Errorf("%+v, want two rounds of three, with one episode given up", r)
+	}
+	if r, _ := played(t, script(), Options{Episodes: 5, Envs: 2, Until: time.Now()}); !r.Cut || len(r.Returns) != 0 {
+		t.Errorf("%+v, want nothing where there was no time", r)
+	}
+	done := 0
+	if r, _ := played(t, script(), Options{Episodes: 5, Envs: 2, Until: time.Now().Add(time.Hour), Done: func() { done++ }}); r.Cut || len(r.Returns) != 5 || done != 5 {
+		t.Errorf("%+v after %d calls of Done, want all five", r, done)
 	}
 }

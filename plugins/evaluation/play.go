@@ -32,6 +32,8 @@ type play struct {
 	mask     []byte
 	seeds    []uint64
 	agents   *trajectory.Agents
+	over     []bool // by episode: it has been played
+	givenUp  []bool // by episode: it was cut off
 	lost     []bool // the process that the environment lived in has died
 	losses   int
 	requests []policy.Request
@@ -63,7 +65,7 @@ func newPlay(o Options, stream env.Stream) (*play, error) {
 		},
 		episode: make([]int, n), steps: make([]uint64, n), returns: make([]float64, n), against: make([]float64, n),
 		mask: make([]byte, n), seeds: make([]uint64, n), lost: make([]bool, n),
-		begun: make([]int, n), spent: make([]uint64, n),
+		begun: make([]int, n), spent: make([]uint64, n), over: make([]bool, o.Episodes), givenUp: make([]bool, o.Episodes),
 	}
 	if len(o.Others) > 0 {
 		p.result.Against = make([]float64, o.Episodes)
@@ -143,6 +145,10 @@ func (p *play) run(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		if !p.o.Until.IsZero() && time.Now().After(p.o.Until) {
+			p.cut()
+			return nil
+		}
 		if err := p.step(); err != nil {
 			return err
 		}
@@ -152,6 +158,23 @@ func (p *play) run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// cut keeps the outcomes of whole rounds: those of a part of the episodes that were begun together would be the short ones.
+func (p *play) cut() {
+	n := len(p.episode)
+	whole := slices.Index(p.over, false) / n * n
+	r := &p.result
+	r.Cut, r.Unfinished = true, 0
+	r.Returns, r.Lengths = r.Returns[:whole], r.Lengths[:whole]
+	if r.Against != nil {
+		r.Against = r.Against[:whole]
+	}
+	for _, yes := range p.givenUp[:whole] {
+		if yes {
+			r.Unfinished++
+		}
+	}
 }
 
 // turn is how long a play with a share of a processor works between two pauses.
@@ -418,6 +441,7 @@ func (p *play) count() (reset bool) {
 			p.spent[env]++
 			if !ended && (p.exhausted(env) || p.o.MaxSteps > 0 && p.steps[env] >= p.o.MaxSteps) {
 				p.result.Unfinished++
+				p.givenUp[p.episode[env]] = true
 				ended = true
 			}
 		}
@@ -443,6 +467,9 @@ func (p *play) record(env int) {
 		if p.result.Against != nil {
 			p.result.Against[e] = p.against[env] / float64(p.each()-own)
 		}
-		p.playing--
+		p.over[e] = true
+		if p.playing--; p.o.Done != nil {
+			p.o.Done()
+		}
 	}
 }
