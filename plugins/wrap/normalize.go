@@ -9,18 +9,19 @@ import (
 )
 
 // rewardNormalize divides rewards by the standard deviation of each environment's discounted return, as Gymnasium's
-// NormalizeReward does.
+// NormalizeReward does, and cuts them off: the deviation of the first returns says little.
 type rewardNormalize struct {
 	rewards
 	Values struct {
 		Gamma   float64 `toml:"gamma"`
 		Epsilon float64 `toml:"epsilon"`
+		Clip    float64 `toml:"clip"`
 	} `toml:"reward_normalize"`
 }
 
 func newRewardNormalize() wrapper {
 	c := &rewardNormalize{}
-	c.Values.Gamma, c.Values.Epsilon = 0.99, 1e-8
+	c.Values.Gamma, c.Values.Epsilon, c.Values.Clip = 0.99, 1e-8, 10
 	return c
 }
 
@@ -31,10 +32,13 @@ func (c *rewardNormalize) validate(bad func(key, reason, help string)) {
 	if e := c.Values.Epsilon; !(e > 0 && e <= 1) {
 		bad("reward_normalize.epsilon", fmt.Sprintf("is %g, want more than 0 and 1 at most", e), "")
 	}
+	if b := c.Values.Clip; !(b > 0 && b <= 1e12) {
+		bad("reward_normalize.clip", fmt.Sprintf("is %g, want more than 0 and 1e12 at most", b), "")
+	}
 }
 
 func (c *rewardNormalize) around(w *wrapped) layer {
-	l := &normalizeLayer{shapeLayer: *shapedBy(w, nil), gamma: c.Values.Gamma, epsilon: c.Values.Epsilon, each: w.plugin.spec.Agents()}
+	l := &normalizeLayer{shapeLayer: *shapedBy(w, nil), gamma: c.Values.Gamma, epsilon: c.Values.Epsilon, clip: float32(c.Values.Clip), each: w.plugin.spec.Agents()}
 	l.returns = make([]discounted, w.o.Envs*l.each)
 	for i := range l.returns {
 		l.returns[i] = discounted{variance: 1, count: 1e-4}
@@ -45,6 +49,7 @@ func (c *rewardNormalize) around(w *wrapped) layer {
 type normalizeLayer struct {
 	shapeLayer
 	gamma, epsilon float64
+	clip           float32
 	each           int
 	returns        []discounted // by agent
 }
@@ -61,12 +66,10 @@ func (d *discounted) add(r, gamma float64) {
 	d.count = total
 }
 
-func (l *normalizeLayer) begin(index int, _ uint64, seeded bool) {
+// begin keeps what is known of returns, also where an environment begins anew after a fault.
+func (l *normalizeLayer) begin(index int, _ uint64, _ bool) {
 	for i := range l.each {
-		d := &l.returns[index*l.each+i]
-		if d.sum = 0; seeded {
-			*d = discounted{variance: 1, count: 1e-4}
-		}
+		l.returns[index*l.each+i].sum = 0
 	}
 }
 
@@ -86,7 +89,7 @@ func (l *normalizeLayer) after(t int) error {
 			}
 			d := &l.returns[k]
 			d.add(float64(from[k]), l.gamma)
-			shaped[k] = within(float32(float64(from[k])/math.Sqrt(d.variance+l.epsilon)), math.MaxFloat32)
+			shaped[k] = within(float32(float64(from[k])/math.Sqrt(d.variance+l.epsilon)), l.clip)
 			if l.w.ends.over[i] != 0 {
 				d.sum = 0
 			}
