@@ -30,10 +30,15 @@ type Report struct {
 	MoreImports int `json:"more_imports,omitempty"`
 	// Snapshots is empty if its state can be saved and forked, else it says why not.
 	Snapshots string `json:"no_snapshots_because,omitempty"`
+	// Warnings says what does not keep it from being loaded.
+	Warnings []Finding `json:"warnings,omitempty"`
 	// Findings says what keeps it from being loaded; it is empty for a module that Load would take as far as can
 	// be told without running it.
 	Findings []Finding `json:"findings"`
 }
+
+// codeOutside is the code of a warning; rlhost explain has its page.
+const codeOutside = "W126"
 
 // maxSymbols bounds the list of exports and that of imports.
 const maxSymbols = 200
@@ -78,6 +83,10 @@ func Inspect(path string) (*Report, error) {
 		found = append(found, moduleError(path, err))
 	} else {
 		r.Features, r.Snapshots = metered.Features, metered.State
+		if metered.Outside != "" {
+			r.Warnings = append(r.Warnings, Finding{codeOutside, "has " + metered.Outside + ": it is left out, where the specification has the module fail",
+				"make the table as large, or leave the segment out"})
+		}
 	}
 	for _, e := range found {
 		r.Findings = append(r.Findings, Finding{e.Code, e.Reason, e.Help})
@@ -138,7 +147,7 @@ func (r *Report) String() string {
 	}
 	writeSymbols(&b, "exports", r.Exports, r.MoreExports)
 	writeSymbols(&b, "imports", r.Imports, r.MoreImports)
-	for _, f := range r.Findings {
+	for _, f := range append(slices.Clone(r.Warnings), r.Findings...) {
 		fmt.Fprintf(&b, "  %s: %s; %s\n", f.Code, f.Reason, f.Help)
 	}
 	if len(r.Findings) == 0 {

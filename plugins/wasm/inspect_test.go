@@ -115,3 +115,21 @@ func TestInspect_BoundsAndQuotesNames(t *testing.T) {
 		}
 	}
 }
+
+// A segment of functions that does not fit its table is told: wazero leaves it out, where another host fails.
+func TestInspect_WarnsOfSegmentsOutsideTheirTable(t *testing.T) {
+	for entries, outside := range map[uint32]bool{3: false, 2: true, 0: true} {
+		r, err := inspectBytes(t, built{after: func(m *asm.Module) {
+			m.Table(entries)
+			m.Elements(0, 0, 0)
+		}}.bytes())
+		must(t, err)
+		if len(r.Findings) != 0 || outside != (len(r.Warnings) == 1) || outside && r.Warnings[0].Code != "W126" {
+			t.Errorf("a table of %d entries: warnings %v, findings %v", entries, r.Warnings, r.Findings)
+		}
+		if text := r.String(); outside != strings.Contains(text, "W126: has a segment of 3 functions at 0 of table 0, which begins with "+strconv.Itoa(int(entries))+" entries") ||
+			!strings.Contains(text, "nothing speaks against loading it") {
+			t.Errorf("a table of %d entries: %s", entries, text)
+		}
+	}
+}

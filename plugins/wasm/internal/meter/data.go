@@ -1,5 +1,7 @@
 package meter
 
+import "fmt"
+
 // segment is one data segment.
 type segment struct {
 	offset []byte // the i32.const that says where it goes, nil if its place is not that simple
@@ -135,6 +137,26 @@ func (w *rewriter) elements() error {
 	return r.atEnd()
 }
 
+// constant returns the value of an expression that is a constant of 32 bits alone, 0 for any other.
+func constant(expression []byte) uint32 {
+	if len(expression) < 3 || expression[0] != opI32Const || expression[len(expression)-1] != opEnd {
+		return 0
+	}
+	v := int64(0)
+	for i, x := range expression[1 : len(expression)-1] {
+		v |= int64(x&0x7f) << (7 * i)
+		if x&0x80 == 0 {
+			if i+3 < len(expression) {
+				return 0 // more follows
+			}
+			if x&0x40 != 0 {
+				v |= -1 << (7 * (i + 1))
+			}
+		}
+	}
+	return uint32(v)
+}
+
 func (w *rewriter) element(r *reader, b []byte) []byte {
 	flags := r.u32()
 	if flags > 7 {
@@ -142,11 +164,15 @@ func (w *rewriter) element(r *reader, b []byte) []byte {
 	}
 	b = appendU32(b, flags)
 	passive, explicit, expressions := flags&1 != 0, flags&2 != 0, flags&4 != 0
+	table, offset := uint32(0), uint32(0)
 	if !passive {
 		if explicit {
-			b = appendU32(b, r.u32())
+			table = r.u32()
+			b = appendU32(b, table)
 		}
+		at := len(b)
 		b = w.expression(r, b)
+		offset = constant(b[at:])
 	}
 	if passive || explicit {
 		b = append(b, r.u8())
@@ -154,6 +180,9 @@ func (w *rewriter) element(r *reader, b []byte) []byte {
 	count := r.count(1)
 	w.sum.entries += uint64(count)
 	r.within(w.sum.entries, maxTableEntries, "entries in segments for tables")
+	if !passive && int(table) < len(w.tableMin) && uint64(offset)+uint64(count) > uint64(w.tableMin[table]) && w.result.Outside == "" {
+		w.result.Outside = fmt.Sprintf("a segment of %d functions at %d of table %d, which begins with %d entries", count, offset, table, w.tableMin[table])
+	}
 	b = appendU32(b, uint32(count))
 	for ; count > 0 && r.err == nil; count-- {
 		if expressions {

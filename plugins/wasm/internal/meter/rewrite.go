@@ -37,6 +37,9 @@ type Result struct {
 	// State is empty if memory and the exported globals are all the state that an instance can change, else it
 	// names the rest.
 	State string
+	// Outside describes the first active segment of elements that does not fit its table as that begins; empty if all fit. The
+	// specification has such a module fail at its start; wazero leaves the segment out.
+	Outside string
 }
 
 // Moved is an instruction: its offset in the rewritten code section and in the original one.
@@ -51,14 +54,15 @@ func (e ErrReserved) Error() string {
 
 // rewriter writes one module.
 type rewriter struct {
-	m       *Module
-	out     []byte
-	yield   uint32 // index of the import
-	fuel    uint32 // index of the global
-	nothing uint32 // index of the signature () -> ()
-	plans   []plan // by own function
-	segs    []segment
-	uses    map[string]bool // features
+	m        *Module
+	out      []byte
+	yield    uint32   // index of the import
+	fuel     uint32   // index of the global
+	tableMin []uint32 // entries that each table begins with
+	nothing  uint32   // index of the signature () -> ()
+	plans    []plan   // by own function
+	segs     []segment
+	uses     map[string]bool // features
 	// startNamed: an export, a global or a segment names the start function, so that code may refer to it.
 	startNamed bool
 	sum        totals
@@ -188,6 +192,7 @@ func (w *rewriter) tables() error {
 			top = limits.Max // not valid, and must stay so
 		}
 		b = appendU32(appendU32(append(b, element, 1), limits.Min), top)
+		w.tableMin = append(w.tableMin, limits.Min)
 	}
 	w.emit(sectionTable, b)
 	return r.err
