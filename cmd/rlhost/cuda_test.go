@@ -267,7 +267,7 @@ func TestCUDA_KillsOfThePlugin(t *testing.T) {
 			return true
 		})
 		j.goesOn()
-		j.addsUp("process")
+		j.addsUp("component.learner")
 	}
 	j.stop()
 }

@@ -397,7 +397,7 @@ func TestSwapMeanwhile_KilledAndPaused(t *testing.T) {
 				return s.Steps.Made == s.Steps.Trained+s.Steps.Dropped+s.Steps.UnderWay
 			})
 			again := j.status()
-			if again.Steps.Made != after.Steps.Made || again.Steps.Reasons["process"] != after.Steps.Reasons["process"] {
+			if again.Steps.Made != after.Steps.Made || again.Steps.Dropped != after.Steps.Dropped {
 				t.Errorf("%s killed: paused with %+v, later %+v", name, after.Steps, again.Steps)
 			}
 			j.do(control.VerbResume, control.GroupRequest{}, nil)
