@@ -18,7 +18,7 @@ import (
 func TestExplain_HasAPageForEveryCodeThatIsPrinted(t *testing.T) {
 	codes := []string{
 		wasm.CodeMissing, wasm.CodeCommand, wasm.CodeFormat, wasm.CodeExport, wasm.CodeImport, wasm.CodeFeature,
-		wasm.CodeDescription, wasm.CodeStart, wasm.CodeFuture, "E051", "E047", "E048", session.CodeExport, players.CodeGone, players.CodeUnrated,
+		wasm.CodeDescription, wasm.CodeStart, wasm.CodeFuture, "E097", "E051", "E047", "E048", session.CodeExport, players.CodeGone, players.CodeUnrated,
 	}
 	for kind := env.FaultTrap; kind <= env.FaultOutput; kind++ {
 		codes = append(codes, faultCode(&env.Fault{Kind: kind}))
@@ -50,6 +50,12 @@ func TestMessage_LeavesOutWhoPassedAFaultOn(t *testing.T) {
 		"if a step may take so long; see rlhost explain R011"
 	if got := message(err); got != want {
 		t.Errorf("message = %q, want %q", got, want)
+	}
+	f = &env.Fault{Kind: env.FaultDeadline, Name: "shaper", Source: "s.wasm", Call: "rl_slot", Env: -1, Step: 3, Component: true, Err: errors.New("stopped")}
+	want = "error[R011]: shaper: deadline in rl_slot at step 3: stopped (s.wasm)\n  help: correct the component, or raise limits.step of its table " +
+		"if a call may take so long; see rlhost explain R011"
+	if got := message(f); got != want {
+		t.Errorf("message of a component's fault = %q, want %q", got, want)
 	}
 	if got := message(errors.New("disk full")); got != "disk full" {
 		t.Errorf("message of another error = %q", got)

@@ -45,14 +45,17 @@ func message(err error) string {
 	if i := strings.Index(text, f.Error()); i >= 0 {
 		text = text[i:]
 	}
-	help := "correct the environment"
+	help, of, call := "correct the environment", "its [env] table", "a step"
+	if f.Component {
+		help, of, call = "correct the component", "its table", "a call"
+	}
 	switch {
 	case f.Kind == env.FaultStatus && f.Call == hostabi.ExportCreate:
 		help = "correct args of its [env] table, or what the environment accepts"
 	case f.Kind == env.FaultDeadline:
-		help += ", or raise limits.step of its [env] table if a step may take so long"
+		help += ", or raise limits.step of " + of + " if " + call + " may take so long"
 	case f.Kind == env.FaultMemory:
-		help += ", or raise limits.memory of its [env] table"
+		help += ", or raise limits.memory of " + of
 	}
 	code := faultCode(err)
 	return printable(fmt.Sprintf("error[%s]: %s\n  help: %s; see rlhost explain %s", code, text, help, code))

@@ -177,6 +177,12 @@ func StepsParts(p Plugin) bool {
 	return ok && x.StepsParts()
 }
 
+// Whole is optional for a Plugin that steps whole batches alone.
+type Whole interface {
+	// StepsWhole says what to do about something that steps parts of them.
+	StepsWhole() string
+}
+
 // Shaping is optional for a Plugin.
 type Shaping interface {
 	// Shapes reports whether the environments write trajectory.ShapedReward into blocks that have it. Nobody else does then.
@@ -246,7 +252,7 @@ func (k FaultKind) String() string {
 	return faultNames[0]
 }
 
-// Fault is an error of one environment. Its text is one line.
+// Fault is an error of one environment, or of a component in a sandbox. Its text is one line.
 type Fault struct {
 	Kind   FaultKind
 	Name   string // component
@@ -254,7 +260,9 @@ type Fault struct {
 	Call   string // guest function, such as rl_step
 	Env    int    // global index of the environment, -1 if not known
 	Step   uint64 // calls of Step since the Env was made or renewed, this one included
-	Err    error  // the reason, with the guest's own words where it gave any
+	// Component says that it is of a component in a sandbox, or of a wrapper that is one, and of no environment.
+	Component bool
+	Err       error // the reason, with the guest's own words where it gave any
 	// Lost names the environments that a fault of kind Lost has lost, in ascending order; Env is -1 then.
 	Lost []Span
 }

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"cmp"
 	"encoding"
 	"errors"
 	"fmt"
@@ -41,6 +42,15 @@ func Fields(t reflect.Type) []Field {
 	return list
 }
 
+// Keys returns the keys of the struct that into points to.
+func Keys(into any) []string {
+	var keys []string
+	for _, f := range Fields(reflect.TypeOf(into).Elem()) {
+		keys = append(keys, f.Key)
+	}
+	return keys
+}
+
 // Decode fills the struct that into points to from a table. Fields that the table does not have keep their values; the
 // keys others are skipped. A *map[string]any gets the table as it is, without those. The error joins an *Error for
 // each key that is wrong. Decode panics on a field of a type that no table can fill.
@@ -59,7 +69,16 @@ func Decode(v Value, into any, others ...string) error {
 }
 
 // decoder collects what is wrong.
-type decoder struct{ errs []error }
+type decoder struct {
+	errs   []error
+	tables []enclosing // those that are being filled, the outermost first
+}
+
+// enclosing is a table with what it may have.
+type enclosing struct {
+	path string
+	keys []string
+}
 
 func (d *decoder) add(code string, v Value, key, help, format string, args ...any) {
 	d.errs = append(d.errs, &Error{Code: code, At: v, Key: key, Reason: fmt.Sprintf(format, args...), Help: help})
@@ -77,6 +96,8 @@ func (d *decoder) fillStruct(v Value, path string, into reflect.Value, others []
 		byKey[f.Key] = f
 		known = append(known, f.Key)
 	}
+	d.tables = append(d.tables, enclosing{path, known})
+	defer func() { d.tables = d.tables[:len(d.tables)-1] }()
 	names, _ := v.Keys()
 	for _, name := range names {
 		f, ok := byKey[name]
@@ -84,11 +105,22 @@ func (d *decoder) fillStruct(v Value, path string, into reflect.Value, others []
 		case slices.Contains(others, name):
 		case !ok:
 			d.errs = append(d.errs, &Error{Code: CodeUnknown, At: v.Key(name), Key: path + name, Table: path,
-				Reason: "is not a key of this table", Help: DidYouMean(name, "`%s`", "keys", known)})
+				Reason: "is not a key of this table", Help: cmp.Or(d.elsewhere(name, path), DidYouMean(name, "`%s`", "keys", known))})
 		default:
 			d.fill(v.Key(name), path+name, into.FieldByIndex(f.Index), f.Bytes)
 		}
 	}
+}
+
+// elsewhere says where a key belongs that a table around this one has; nothing if there is none.
+func (d *decoder) elsewhere(name, path string) string {
+	for _, l := range slices.Backward(d.tables) {
+		if l.path != path && slices.Contains(l.keys, name) {
+			inner, _, _ := strings.Cut(strings.TrimPrefix(path, l.path), ".")
+			return fmt.Sprintf("write it beside `%s`, not in it", inner)
+		}
+	}
+	return ""
 }
 
 func (d *decoder) fill(v Value, key string, into reflect.Value, bytes bool) {

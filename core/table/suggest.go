@@ -69,5 +69,5 @@ func DidYouMean(name, format, what string, candidates []string) string {
 	if len(candidates) == 0 || len(candidates) > 12 {
 		return ""
 	}
-	return what + ": " + strings.Join(slices.Sorted(slices.Values(candidates)), ", ")
+	return what + ": " + strings.Join(slices.Compact(slices.Sorted(slices.Values(candidates))), ", ")
 }

@@ -40,6 +40,27 @@ func (c *checker) policyTables() {
 	}
 }
 
+// takeKeysOfPolicies takes the keys of one policy out of [policy], where its name has been left out: tables such as net that have the name of a
+// key and nothing that a policy must have. Other values are no tables, which is an error later.
+func (c *checker) takeKeysOfPolicies(policies *node) {
+	if policies == nil || c.parts.CheckPolicy == nil {
+		return
+	}
+	var keys []string
+	_ = c.parts.CheckPolicy(func(into any) error { // which reads nothing
+		keys = table.Keys(into)
+		return errDecode
+	})
+	for _, name := range keys {
+		n := policies.at(name)
+		if n == nil || n.kind != tableNode || n.at("env") != nil || n.at("of") != nil || n.at("from") != nil {
+			continue
+		}
+		c.Add("E002", n.key, "write it into [policy.NAME], such as [policy.main]", "`%s` is a key of one policy, and [policy] holds policies by their names", name)
+		policies.remove(name)
+	}
+}
+
 // policyTable reads one policy.
 func (c *checker) policyTable(n *node, name string) Policy {
 	path := "policy." + name

@@ -31,6 +31,7 @@ type presetTable struct {
 // them key by key, then the arguments are set. Those of [train] and [run] come before, because presets read them; those of
 // components that are made for further policies come after these.
 func (c *checker) expand(root *node, sets []assignment) *node {
+	c.takeKeysOfPolicies(root.at("policy"))
 	sets = (&setReader{c}).assign(root, sets, func(a assignment) bool { return a.path[0] == "train" || a.path[0] == "run" })
 	root, preset := c.applyPreset(root)
 	declared := func(a assignment) bool {

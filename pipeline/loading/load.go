@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/rlhost/rlhost/core/component"
@@ -84,6 +85,7 @@ func Load(ctx context.Context, g *graph.Graph, parts *graph.Parts, cache *Cache)
 	s.checkColumns(g, c)
 	s.checkNeeds(g, parts, c)
 	s.checkEnds(g, c)
+	s.checkLimits(g, c)
 	found := c.Sorted()
 	for _, problem := range found {
 		if problem.Severity == graph.Warning {
@@ -106,10 +108,31 @@ func (s *Set) loadEnv(ctx context.Context, g *graph.Graph, e *graph.Env, parts *
 	if err != nil {
 		return err
 	}
+	if err := tryArgs(p, &e.Table); err != nil {
+		return errors.Join(err, p.Close())
+	}
 	v := &Env{Name: e.Name, Table: e.Table, digest: digest, Plugin: p}
 	s.cache.add(v)
 	s.Envs[e.Name] = v
 	return nil
+}
+
+// tryArgs makes an environment of a module that describes no arguments with those that it is given, and returns why it refuses: nothing else
+// tells that one is misspelt. What else is wrong with it is told where environments are made.
+func tryArgs(p env.Plugin, t *graph.EnvTable) error {
+	spec := p.Spec()
+	if t.Plugin != nil || len(t.Args) == 0 || len(spec.Args) > 0 {
+		return nil
+	}
+	one, err := p.NewEnv(env.Options{Name: "args", Envs: 1, Autoreset: spec.PickAutoreset()})
+	if err == nil {
+		return one.Close()
+	}
+	var f *env.Fault
+	if !errors.As(err, &f) || f.Kind != env.FaultStatus {
+		return nil
+	}
+	return &table.Error{Code: "E097", Key: "args", Reason: "are refused: " + f.Err.Error(), Help: "correct them; the module describes none"}
 }
 
 // digestOf identifies the source of an environment: the SHA-256 of its file, or its name if it is built in, with those of
@@ -326,6 +349,27 @@ func (s *Set) checkEnds(g *graph.Graph, c *graph.Report) {
 		}
 		c.Add("W104", g.Env(x.Env).UseAt, fmt.Sprintf("add wrap = [{ time_limit = 1000 }] to [env.%s], unless every episode ends by itself", x.Env),
 			"env %q has no limit to its episodes, and component %q runs it", x.Env, x.Name)
+	}
+}
+
+// checkLimits warns of time limits that never act, because episodes end before by the environment's own limit or by another one within.
+func (s *Set) checkLimits(g *graph.Graph, c *graph.Report) {
+	for i := range g.Envs {
+		e := &g.Envs[i]
+		runs := s.Envs[e.Name]
+		if runs == nil {
+			continue
+		}
+		own := runs.Plugin.Spec().EpisodeLimit // behind all wrappers, of which those that repeat actions have divided it
+		for k, w := range slices.Backward(e.Table.Wrap) {
+			if steps, ok := w["action_repeat"].(int64); ok {
+				own *= int(steps)
+			}
+			if limit, ok := w["time_limit"].(int64); ok && own > 0 && limit > int64(own) {
+				c.Add("W123", e.Place(fmt.Sprintf("wrap[%d].time_limit", k)), "leave it out, or raise the limit where it is: in args of the environment, or in its description",
+					"wrap[%d] of env %q has time_limit = %d, and its episodes end after %d env steps at most: the longer limit has no effect", k, e.Name, limit, own)
+			}
+		}
 	}
 }
 

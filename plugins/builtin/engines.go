@@ -215,7 +215,11 @@ func (e *Engines) load(ctx context.Context, name string, t graph.EnvTable, dir s
 		return nil, err
 	}
 	p, err := worker.Load(ctx, r, program, worker.Options{Source: source, Workers: t.Workers})
-	return e.wrapped(p, cmp.Or(nativeError(err), heldToArgs(p, err, t.Args)), list)
+	err = cmp.Or(nativeError(err), heldToArgs(p, err, t.Args))
+	if t.Plugin == nil {
+		err = cmp.Or(err)
+	}
+	return e.wrapped(p, err, list)
 }
 
 // heldToArgs closes an environment, if it was loaded, that does not take the arguments which it was given, and says why.

@@ -77,9 +77,9 @@ func (c *checker) examined() (Verdict, string, error) {
 
 func (c *checker) bounds() (Verdict, string, error) {
 	if c.base.outside == 0 {
-		return OK, fmt.Sprintf("%d observations", c.o.Steps*c.o.Envs), nil
+		return OK, fmt.Sprintf("%d observations", c.base.observed), nil
 	}
-	return Failed, fmt.Sprintf("%d of %d observations, first: %s", c.base.outside, c.o.Steps*c.o.Envs, c.base.firstOutside), nil
+	return Failed, fmt.Sprintf("%d of %d observations, first: %s", c.base.outside, c.base.observed, c.base.firstOutside), nil
 }
 
 func (c *checker) ends() (Verdict, string, error) {

@@ -47,7 +47,7 @@ type trace struct {
 	idle   string   // a mask of an agent that does not act
 
 	terminated, truncated, longest int
-	outside                        int
+	observed, outside              int // observations looked at, and those with an element beyond its bounds
 	firstOutside, afterEnd         string
 	illegal                        string     // an action that is not legal behind an end
 	pictures                       int        // that were taken
@@ -409,15 +409,19 @@ func (w *recorder) note(env, step int, reward float32, flags uint64) {
 // mixObs adds what an environment observes, or has observed last, to the hash and checks that it lies in the declared
 // bounds. Masks have been checked.
 func (w *recorder) mixObs(env, step int, flag trajectory.Flags) {
-	columns := w.columns[flag]
+	columns, inside := w.columns[flag], true
 	for i, m := range w.driver.Observed(flag) {
 		if !w.driver.Schema().Holds(columns[i], env) {
 			continue
 		}
 		w.hash[env] = hashRow(w.hash[env], m, env)
 		if i < len(w.spaces) {
-			w.checkBounds(&w.spaces[i], m, env, step)
+			inside = w.checkBounds(&w.spaces[i], m, env, step) && inside
 		}
+	}
+	w.trace.observed++
+	if !inside {
+		w.trace.outside++
 	}
 }
 
@@ -436,17 +440,18 @@ func (w *recorder) mixResults(env int, ended bool) {
 	}
 }
 
-// checkBounds checks that an observation lies in its space.
-func (w *recorder) checkBounds(space *hostabi.Tensor, m trajectory.Matrix, env, step int) {
+// checkBounds reports whether an observation lies in its space.
+func (w *recorder) checkBounds(space *hostabi.Tensor, m trajectory.Matrix, env, step int) bool {
 	for i := range m.Elems {
 		low, high := limits(space, i)
 		if v := m.Value(env, i); v < low || v > high {
-			w.trace.outside++
 			if w.trace.firstOutside == "" {
 				w.trace.firstOutside = fmt.Sprintf("%s step %d element %d is %g, bounds %g..%g", w.trace.who(env), step+1, i, v, low, high)
 			}
+			return false
 		}
 	}
+	return true
 }
 
 // limits returns the least and the largest value of an element.

@@ -162,7 +162,10 @@ func (c *Runner) fields() []field {
 	return fields
 }
 
-// shownReturn shows the window; while it is not full, the missing part.
+// quietEnvSteps is after how many env steps without the end of an episode the line says so.
+const quietEnvSteps = 100_000
+
+// shownReturn shows the window; while it is not full, the missing part, and where it stands still, for how long.
 func (c *Runner) shownReturn(p *progress) string {
 	shown := "–"
 	if p.MeanReturn != nil && p.StdReturn != nil {
@@ -170,13 +173,21 @@ func (c *Runner) shownReturn(p *progress) string {
 		shown = decimals(p.MeanReturn, n) + "±" + decimals(p.StdReturn, n)
 	}
 	seen, envs := c.window.Coverage()
+	var about []string
 	switch {
 	case p.WindowFull:
-		return shown
 	case c.window.Len() < c.window.Size():
-		return fmt.Sprintf("%s (%d of %d episodes)", shown, c.window.Len(), c.window.Size())
+		about = append(about, fmt.Sprintf("%d of %d episodes", c.window.Len(), c.window.Size()))
+	default:
+		about = append(about, fmt.Sprintf("%d of %d envs", seen, envs))
 	}
-	return fmt.Sprintf("%s (%d of %d envs)", shown, seen, envs)
+	if quiet := p.EnvSteps - min(c.episodeAt, p.EnvSteps); quiet >= quietEnvSteps {
+		about = append(about, "no episode for "+short(float64(quiet))+" env steps")
+	}
+	if len(about) == 0 {
+		return shown
+	}
+	return shown + " (" + strings.Join(about, ", ") + ")"
 }
 
 // render joins the fields that fit the width. A field that does not fit ends the line, so that none is cut.

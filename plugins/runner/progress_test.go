@@ -139,6 +139,21 @@ func TestIncompleteWindowSaysWhatItLacks(t *testing.T) {
 		if got, want := p(), "7.00±0.00 (3 of 4 envs)"; got != want {
 			t.Errorf("shown %q, want %q", got, want)
 		}
+		g.update(99_999)
+		synctest.Wait()
+		if got, want := p(), "7.00±0.00 (3 of 4 envs)"; got != want {
+			t.Errorf("after a while without an episode: shown %q, want %q", got, want)
+		}
+		g.update(870_000)
+		synctest.Wait()
+		if got, want := p(), "7.00±0.00 (3 of 4 envs, no episode for 870k env steps)"; got != want {
+			t.Errorf("after a long while: shown %q, want %q", got, want)
+		}
+		g.episode(3, 7, 7)
+		synctest.Wait()
+		if got, want := p(), "7.00±0.00"; got != want {
+			t.Errorf("after an episode of the last environment: shown %q, want %q", got, want)
+		}
 		g.end()
 	})
 }

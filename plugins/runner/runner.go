@@ -47,8 +47,9 @@ type Runner struct {
 	known   float64     // value of it that the windows know
 
 	// The program reads these: all episodes of the run, and the env steps of its longest.
-	episodes *stat.Counter
-	longest  *stat.Gauge
+	episodes  *stat.Counter
+	longest   *stat.Gauge
+	episodeAt uint64 // env steps that had been learned from when an episode ended last
 
 	made    *stat.Counter // env steps made since the program was started
 	offset  int64         // env steps of the run made by earlier programs
@@ -224,6 +225,7 @@ func (c *Runner) onEpisode(m *hostabi.Message) {
 	policy, ok := c.naming.acted(m, e)
 	c.log.episode(c.envStepsMade(), played{e, c.nameOf(policy, ok), m.PolicyVersion})
 	c.episodes.Inc()
+	c.episodeAt = c.trained
 	c.longest.Set(max(c.longest.Value(), float64(e.Length)))
 	if !ok {
 		return

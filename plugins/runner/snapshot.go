@@ -107,6 +107,7 @@ func (c *Runner) Restore(state component.State) error {
 	}
 	c.longest.Set(max(c.longest.Value(), float64(from.Longest)))
 	c.known = 0 // the windows have the saved number of environments now
+	c.episodeAt = from.Trained
 	c.wallHad, c.trained, c.version, c.task = from.Wall, from.Trained, from.Version, from.Task
 	if c.takesOver() { // the environments continue, and the process's counters keep their values
 		c.offset = from.Offset

@@ -292,7 +292,7 @@ func (g *Guest) call(export string, limit time.Duration, args ...uint64) (int32,
 
 // fault turns an error of the guest into a *env.Fault.
 func (g *Guest) fault(err error) error {
-	f := &env.Fault{Kind: env.FaultMemory, Name: g.name, Source: g.module.path, Call: "the host", Env: -1, Err: err}
+	f := &env.Fault{Kind: env.FaultMemory, Name: g.name, Source: g.module.path, Call: "the host", Env: -1, Component: true, Err: err}
 	if g.inst != nil {
 		f.Step = g.inst.host.steps
 	}
@@ -308,7 +308,7 @@ func (g *Guest) fault(err error) error {
 
 func (g *Guest) statusFault(export string, result int32) error {
 	text := g.inst.words(hostabi.Status(result))
-	return &env.Fault{Kind: env.FaultStatus, Name: g.name, Source: g.module.path, Call: export, Step: g.inst.host.steps, Env: -1,
+	return &env.Fault{Kind: env.FaultStatus, Name: g.name, Source: g.module.path, Call: export, Step: g.inst.host.steps, Env: -1, Component: true,
 		Err: &StatusError{Status: hostabi.Status(result), Words: g.inst.lastText(), text: text}}
 }
 

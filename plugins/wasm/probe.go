@@ -85,6 +85,10 @@ func nullWrite(low, stack []byte) string {
 	return fmt.Sprintf("writes %d bytes up to address %#x, where nothing lies: %s", n, last, what)
 }
 
+// linkersStack is the size of the stack that wasm-ld reserves if it is told of none. Where the stack lies behind the data, a module does not tell
+// its size: data that is zero at first takes room of which nothing is written down.
+const linkersStack = 64 << 10
+
 // Examine reports what the layout of the module means for a stack overflow; see env.Examiner.
 func (p *Plugin) Examine() env.Examination {
 	const linker = "link with -Wl,--stack-first, so that an overflow traps; -Wl,-z,stack-size=N makes the stack larger"
@@ -98,6 +102,10 @@ func (p *Plugin) Examine() env.Examination {
 	case s.Frame > s.Room:
 		x.Wrong = fmt.Sprintf("%s has local variables of %d bytes, the whole stack has %d", p.layout.functionName(s.Function), s.Frame, s.Room)
 		x.Help = "put large arrays into the environment's struct, or make the stack larger: -Wl,-z,stack-size=N, with -Wl,--stack-first"
+	case !s.First && s.Frame > linkersStack:
+		x.Wrong = fmt.Sprintf("%s has local variables of %d bytes, and the stack %d, unless the linker was told of a larger one; it lies behind the module's data, which they overwrite",
+			p.layout.functionName(s.Function), s.Frame, linkersStack)
+		x.Help = "put large arrays into the environment's struct, or make the stack larger: -Wl,--stack-first,-z,stack-size=N"
 	case !s.First:
 		x.Help = linker
 		x.Risky = fmt.Sprintf("the stack lies behind the module's data: one that overflows overwrites that data in silence; the largest frame has %d bytes, in %s",

@@ -1,12 +1,14 @@
 package wrap_test
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
@@ -176,8 +178,20 @@ func TestNew_RefusesEnvironmentsThatDoNotSuit(t *testing.T) {
 	if _, err := wrap.New(struct{ env.Plugin }{whole}, []env.Wrapper{{"action_repeat": int64(2)}}, nil); err == nil || !strings.Contains(err.Error(), "its runtime steps whole batches") {
 		t.Errorf("a runtime that steps whole batches: %v", err)
 	}
+	native := wholePlugin{whole}
+	for _, list := range [][]env.Wrapper{{{"action_repeat": int64(2)}}, {{"reward_scale": 2.0}, {"action_repeat": int64(2)}}} {
+		var told *table.Error
+		if _, err := wrap.New(native, list, nil); !errors.As(err, &told) || told.Help != native.StepsWhole() {
+			t.Errorf("around a program's environments %v: %v, want the help %q", list, err, native.StepsWhole())
+		}
+	}
 	open := plugintest.New(plugintest.Script{Spaces: plugintest.Spaces()["an open Box"]})
 	if _, err := wrap.New(open, []env.Wrapper{{"rescale_action": []any{-1.0, 1.0}}}, nil); err == nil || !strings.Contains(err.Error(), "element 0 of its action has the bounds 0 and +Inf") {
 		t.Errorf("a Box without a bound: %v", err)
 	}
 }
+
+// wholePlugin steps whole batches alone, as programs do.
+type wholePlugin struct{ env.Plugin }
+
+func (wholePlugin) StepsWhole() string { return "do it elsewhere" }

@@ -116,7 +116,7 @@ var errNoNumber = errors.New("it has written a reward that is no number")
 
 // faultOf is a call that has failed, as a fault of the environments.
 func (l *moduleLayer) faultOf(err error) *env.Fault {
-	f := &env.Fault{Kind: env.FaultTrap, Name: l.w.o.Name, Source: l.use, Call: hostabi.ExportSlot, Env: -1, Step: l.calls, Err: err}
+	f := &env.Fault{Kind: env.FaultTrap, Name: l.w.o.Name, Source: l.use, Call: hostabi.ExportSlot, Env: -1, Step: l.calls, Component: true, Err: err}
 	var guest *env.Fault
 	switch {
 	case errors.As(err, &guest):

@@ -142,11 +142,10 @@ func around(inner env.Plugin, t env.Wrapper, last bool, load Loader) (env.Plugin
 	} else if stacks {
 		return inner, nil
 	}
-	if _, parts := w.(parted); parts && !env.StepsParts(inner) {
-		return nil, &table.Error{Code: CodeUnsuited, Key: name, Reason: fmt.Sprintf("does not suit %s: its runtime steps whole batches", inner.Spec().Name),
-			Help: "a module needs " + hostabi.ExportStepRange + ", which the SDKs have; leave isolation = \"process\" out"}
-	}
 	p := &plugin{Plugin: inner, wrapper: w, spec: inner.Spec(), inner: inner.Spec()}
+	if _, parts := w.(parted); parts && !env.StepsParts(inner) && !p.inner.HasAgents() {
+		return nil, &table.Error{Code: CodeUnsuited, Key: name, Reason: fmt.Sprintf("does not suit %s: its runtime steps whole batches", p.inner.Name), Help: p.StepsWhole()}
+	}
 	if err := w.describe(&p.spec); err != nil {
 		return nil, &table.Error{Code: CodeUnsuited, Key: name, Reason: "does not suit " + p.inner.Name + ": " + err.Error(), Err: err}
 	}
@@ -224,6 +223,14 @@ func (p *plugin) wraps() *plugin { return p }
 
 // StepsParts implements env.Parted.
 func (p *plugin) StepsParts() bool { return env.StepsParts(p.Plugin) && !p.spec.HasAgents() }
+
+// StepsWhole says what to do where its environments cannot be stepped in parts; see env.Whole.
+func (p *plugin) StepsWhole() string {
+	if w, ok := p.Plugin.(env.Whole); ok {
+		return w.StepsWhole()
+	}
+	return "the module needs " + hostabi.ExportStepRange + ", which the SDKs have"
+}
 
 // Shapes implements env.Shaping.
 func (p *plugin) Shapes() bool {

@@ -53,6 +53,21 @@ func (n narrow) MemoryFor(blocks int, s *trajectory.Schema) (least, end uint64) 
 	return uint64(blocks) * uint64(s.GuestBytes), n.end
 }
 
+// picky takes the argument length, and does not describe it.
+type picky struct {
+	Described
+	args map[string]string
+}
+
+func (p picky) NewEnv(env.Options) (env.Env, error) {
+	for name := range p.args {
+		if name != "length" {
+			return nil, &env.Fault{Kind: env.FaultStatus, Call: hostabi.ExportCreate, Env: -1, Err: fmt.Errorf("unknown argument %s", name)}
+		}
+	}
+	return nil, env.ErrUnsupported
+}
+
 // Load loads cartpole@1 and what else the tests name; see graph.Parts.
 func Load(_ context.Context, _ string, e graph.EnvTable, _ string) (env.Plugin, error) {
 	switch e.Use {
@@ -73,6 +88,8 @@ func Load(_ context.Context, _ string, e graph.EnvTable, _ string) (env.Plugin, 
 			{Name: "wind", Doc: "how strong it blows", Type: hostabi.ArgNumber},
 		}}
 		return board, env.CheckArgs(board.Args, e.Args)
+	case "./corridor.wasm":
+		return picky{Described{Obs: 4, Limit: 50}, e.Args}, nil
 	case "./endless.wasm":
 		return Described{Obs: 4}, nil
 	case "./image.wasm":

@@ -148,6 +148,14 @@ func (p *plugin) worker(ctx context.Context, name string) (*worker, error) {
 // Spec returns what the environment said of itself.
 func (p *plugin) Spec() hostabi.EnvSpec { return p.spec }
 
+// StepsWhole says how parts are stepped instead; see env.Whole.
+func (p *plugin) StepsWhole() string {
+	if p.Isolation == env.InProcess {
+		return `leave isolation = "process" out`
+	}
+	return "do it within the environment, in Gymnasium with one of its own wrappers: a program steps all of its environments at once"
+}
+
 // Hash returns the SHA-256 of the source.
 func (p *plugin) Hash() string { return p.hash }
 

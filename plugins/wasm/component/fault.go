@@ -13,7 +13,7 @@ import (
 // unanswered is the fault of a guest that returns from rl_slot without having answered the request that it was called with: who asked
 // would wait for ever.
 func unanswered(use string) error {
-	return &env.Fault{Kind: env.FaultOutput, Name: "component", Source: use, Call: hostabi.ExportSlot, Env: -1, Err: errUnanswered}
+	return &env.Fault{Kind: env.FaultOutput, Name: "component", Source: use, Call: hostabi.ExportSlot, Env: -1, Component: true, Err: errUnanswered}
 }
 
 var errUnanswered = errors.New("it did not answer the request")
