@@ -166,8 +166,8 @@ func (t *Transition) commitSwaps(ctx context.Context, o *Outcome) error {
 }
 
 // commitGraph changes instances and wires.
-func (t *Transition) commitGraph(ctx context.Context, _ *Outcome) error {
-	if err := t.restEnded(ctx); err != nil {
+func (t *Transition) commitGraph(ctx context.Context, o *Outcome) error {
+	if err := t.restEnded(ctx, o); err != nil {
 		return err
 	}
 	continueVersions(t)

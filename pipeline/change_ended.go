@@ -3,24 +3,52 @@ package pipeline
 import (
 	"context"
 
+	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/hostabi"
 )
 
 // restEnded brings the instances that will end to rest. Messages for them stay pending meanwhile.
-func (t *Transition) restEnded(ctx context.Context) error {
+func (t *Transition) restEnded(ctx context.Context, o *Outcome) error {
 	for _, m := range t.plan.ended {
-		late := refuse(control.CodeLate, "", "%s did not come to rest within %v; it goes on as before", m.name, t.options.Deadline)
-		ctx, cancel := context.WithTimeoutCause(ctx, t.options.Deadline, late)
-		err := m.rest(ctx)
-		cancel()
+		forced, err := t.rest(ctx, m, o)
 		if err != nil {
 			return err
 		}
-		t.undo = append(t.undo, func() error { m.goOn(); return nil })
+		goOn := m.goOn
+		if forced {
+			goOn = m.goOnUnrested
+		}
+		t.undo = append(t.undo, func() error { goOn(); return nil })
 	}
 	return nil
+}
+
+// rest brings an instance that the change takes away to rest, or takes it as it is where the change is forced.
+func (t *Transition) rest(ctx context.Context, m member, o *Outcome) (forced bool, err error) {
+	help := "rlhost status says what it waits for; --force takes it away as it is, and counts what is lost"
+	if m.learns() {
+		help = "what it has learned would be lost with it: rlhost status says what it waits for"
+	}
+	force, limit := t.options.Force > 0 && !m.learns(), t.options.Deadline
+	if force {
+		limit = t.options.Force
+	}
+	late := refuse(control.CodeLate, help, "%s did not come to rest within %v; it goes on as before", m.name, limit)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, late)
+	defer cancel()
+	unfinished, blocks := m.process().Unfinished, 0
+	if holder := m.process().Holder; holder > 0 {
+		t.p.heldBy(holder)(func(*arena.Arena, hostabi.Handle) { blocks++ })
+	}
+	forced, err = m.rest(ctx, force)
+	if forced {
+		o.note("%s was taken away as it was, for it did not come to rest within %v: %d messages that it had not finished with are lost, and it held %d blocks",
+			m.name, limit, unfinished, blocks)
+	}
+	return forced, err
 }
 
 // continueVersions makes learners that are added continue the versions of those that end, which publish nothing any more.

@@ -150,16 +150,23 @@ func (p *plan) needEnvs(next *assembly) {
 
 // commit brings the old instance to rest and gives its place to the new one. On an error the old one continues.
 func (s *replacement) commit(ctx context.Context, o *Outcome) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.t.options.Deadline, refuse(control.CodeLate, "",
-		"%s did not come to rest within %v; it goes on as before", s.old.name, s.t.options.Deadline))
-	defer cancel()
-	if err := s.old.rest(ctx); err != nil {
+	forced, err := s.t.rest(ctx, s.old, o)
+	if err != nil {
 		return err
 	}
-	s.ended(ctx)
-	err := s.learned(ctx)
+	ctx, cancel := context.WithTimeoutCause(ctx, s.t.options.Deadline, refuse(control.CodeLate, "",
+		"what %s has made was not learned from within %v; it goes on as before", s.old.name, s.t.options.Deadline))
+	defer cancel()
+	if !forced { // else its process ends when it is stopped
+		s.ended(ctx)
+	}
+	err = s.learned(ctx)
 	if err == nil {
 		err = s.handOver(o)
+	}
+	if err != nil && forced {
+		s.old.goOnUnrested()
+		return err
 	}
 	if err != nil {
 		s.old.goOn()

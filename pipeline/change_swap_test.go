@@ -73,6 +73,41 @@ func TestTransition_ReplacedInOrderAndTakenBackTogether(t *testing.T) {
 	r.end()
 }
 
+// What does not come to rest is taken away as it is where the change is forced, and the run goes on with its successor.
+func TestTransition_ForcedTakesAwayWhatDoesNotComeToRest(t *testing.T) {
+	s, parts := newStage()
+	s.pause = func(h *component.Host, _ func()) bool { return h.Name == "counter" }
+	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.counter.loose=true")
+	r.await(10)
+	x := r.prepare(TransitionOptions{Deadline: time.Hour, Force: 10 * time.Millisecond}, "component.counter.scale=3")
+	o, err := x.Commit(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(strings.Join(o.Notes, "\n"), "counter was taken away as it was") {
+		t.Errorf("the notes are %q", o.Notes)
+	}
+	r.await(10)
+	r.end()
+}
+
+// An instance that was taken as it is runs on where the change comes to nothing after all.
+func TestTransition_ForcedInVainLetsItRunOn(t *testing.T) {
+	s, parts := newStage()
+	s.pause = func(h *component.Host, _ func()) bool { return h.Name == "counter" }
+	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.counter.loose=true")
+	r.await(10)
+	m := r.now().member("counter", 0)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if forced, err := m.rest(ctx, true); err != nil || !forced || m.live.failed() == nil {
+		t.Fatalf("forced %v, %v", forced, err)
+	}
+	m.goOnUnrested()
+	r.await(10)
+	r.end()
+}
+
 func TestTransition_GivesUpWhatFailsToStart(t *testing.T) {
 	for _, c := range []string{"start", "snapshot takes no", "silent"} {
 		t.Run(c, func(t *testing.T) {

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -46,15 +47,16 @@ func (x *instance) env(name string) (env.Plugin, error) {
 }
 
 // rest brings an instance to rest and holds it: none of its slots runs, and messages for it stay pending. On an error
-// it continues as if it had not been asked. A failed instance is held already.
-func (x *instance) rest(ctx context.Context) error {
+// it continues as if it had not been asked. A failed instance is held already. With force one whose time is over is held as
+// it is, as if it had failed: then forced is true, and a change that is not made has to call goOnUnrested.
+func (x *instance) rest(ctx context.Context, force bool) (forced bool, err error) {
 	if x.live.failed() != nil {
-		return nil
+		return false, nil
 	}
 	r := x.host.Receiver
 	rested := make(chan struct{})
 	pauser, ok := x.component.(component.Pauser)
-	err := x.loop.Try(ctx, func() {
+	err = x.loop.Try(ctx, func() {
 		if !ok {
 			r.Hold()
 			close(rested)
@@ -66,13 +68,17 @@ func (x *instance) rest(ctx context.Context) error {
 		})
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
 	select {
 	case <-rested:
-		return nil
+		return false, nil
 	case <-ctx.Done():
 		err = context.Cause(ctx)
+		if force && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			x.stand(fmt.Errorf("forced: %w", err))
+			return true, nil
+		}
 	case <-x.loop.Gone():
 		err = ErrEnded
 	}
@@ -86,7 +92,15 @@ func (x *instance) rest(ctx context.Context) error {
 			pauser.Resume()
 		}
 	})
-	return err
+	return false, err
+}
+
+// goOnUnrested lets an instance run on that was held as it was.
+func (x *instance) goOnUnrested() {
+	x.live.mu.Lock()
+	x.live.fault = nil
+	x.live.mu.Unlock()
+	x.goOn()
 }
 
 // goOn ends the rest of an instance.

@@ -27,6 +27,9 @@ type TransitionOptions struct {
 	RolledBack func(component string, fault error)
 	// Deadline is how long Commit waits for each boundary; 0 means a minute.
 	Deadline time.Duration
+	// Force is how long an instance may take to come to rest before it is taken away as it is, as one that has failed: what it has
+	// not finished is lost, and Outcome.Notes count it. A learner is never taken so, for what it has learned would be lost. 0 is never.
+	Force time.Duration
 }
 
 // defaultDeadline is how long a commit waits for a boundary.

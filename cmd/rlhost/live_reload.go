@@ -15,6 +15,7 @@ type reloadCommand struct {
 	Set      []string `placeholder:"KEY=VALUE" sep:"none" help:"Override a key of the file, as for train. May be repeated."`
 	At       string   `placeholder:"BOUNDARY" help:"When versions give way: step, trajectory, episode or now."`
 	Undo     bool     `help:"Also take back versions that were swapped in, or brought back, since the file was last read."`
+	Force    bool     `help:"Take away what does not come to rest within 10 s, and count what is lost."`
 	DryRun   bool     `help:"Show the differences, and change nothing."`
 	jobFlags
 }
@@ -43,7 +44,7 @@ func (c *reloadCommand) Run(p *program) error {
 		return err
 	}
 	c.sent, c.typed = file, c.Pipeline
-	q := control.ReloadRequest{File: file, Source: string(src), Sets: c.Set, At: c.At, DryRun: c.DryRun, Undo: c.Undo}
+	q := control.ReloadRequest{File: file, Source: string(src), Sets: c.Set, At: c.At, DryRun: c.DryRun, Undo: c.Undo, Force: c.Force}
 	return tell(p, &c.jobFlags, control.VerbReload, q, func(r *control.ReloadReply) string {
 		return text.Reload("reloaded "+filepath.Base(file), r)
 	})

@@ -28,6 +28,7 @@ type swapCommand struct {
 	Verify      *int           `placeholder:"STEPS" help:"Most env steps of each of them."`
 	CanaryTrain bool           `help:"Let the trial's trajectories reach the learner."`
 	Probation   *time.Duration `placeholder:"TIME" help:"How long the new version is watched: at its first fault the old one runs again."`
+	Force       bool           `help:"Take the old version away if it does not come to rest within 10 s, and count what is lost."`
 	DryRun      bool           `help:"Check and try it, and change nothing."`
 	Write       bool           `help:"Write the new version into the pipeline file that the run was begun with, too, so that the next reload keeps it."`
 	jobFlags
@@ -55,7 +56,7 @@ func (c *swapCommand) Run(p *program) error {
 	}
 	q := control.SwapRequest{
 		Component: c.Component, File: file, At: c.At, KeepState: c.KeepState, Canary: c.Canary, Verify: c.Verify,
-		CanaryTrain: c.CanaryTrain, DryRun: c.DryRun,
+		CanaryTrain: c.CanaryTrain, DryRun: c.DryRun, Force: c.Force,
 	}
 	if c.Probation != nil {
 		q.Probation = new(c.Probation.Seconds())

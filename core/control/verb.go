@@ -133,7 +133,9 @@ type SwapRequest struct {
 	Verify      *int     `json:"verify,omitempty"` // most env steps of each
 	CanaryTrain bool     `json:"canary_train,omitempty"`
 	Probation   *float64 `json:"probation_seconds,omitempty"`
-	DryRun      bool     `json:"dry_run,omitempty"`
+	// Force takes away what does not come to rest within 10 s, and counts what is lost; the boundary now does so within 2 s.
+	Force  bool `json:"force,omitempty"`
+	DryRun bool `json:"dry_run,omitempty"`
 }
 
 // Outcome is the result of a change.
@@ -209,7 +211,8 @@ type ReloadRequest struct {
 	Sets   []string `json:"sets,omitempty"`
 	At     string   `json:"at,omitempty"`
 	DryRun bool     `json:"dry_run,omitempty"`
-	Undo   bool     `json:"undo,omitempty"` // also versions that were swapped in since the file was last read
+	Force  bool     `json:"force,omitempty"` // see SwapRequest
+	Undo   bool     `json:"undo,omitempty"`  // also versions that were swapped in since the file was last read
 }
 
 // ReloadReply says what a reload did.

@@ -184,6 +184,7 @@ func (c *change) prepare(ctx context.Context) (*pipeline.Transition, error) {
 	c.number = number
 	t, err := c.Pipeline.Prepare(ctx, c.next, pipeline.TransitionOptions{
 		At: c.rules.at, KeepState: c.rules.keepState, Probation: c.rules.probation > 0,
+		Force: c.rules.force,
 		RolledBack: func(component string, fault error) {
 			c.failed(failure{number: number, component: component, fault: fault})
 		},

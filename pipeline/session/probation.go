@@ -83,7 +83,7 @@ func (w watcher) rollBack(f failure) {
 	}
 	c := &change{
 		shared: w.shared, work: &work{title: "rollback of " + title, say: saysNothing}, what: whatFallback, who: itself(),
-		reason: faultOf(f.component, f.fault), rules: rules{at: component.AtStep},
+		reason: faultOf(f.component, f.fault), rules: rules{at: component.AtStep, force: longestForced},
 	}
 	ctx, err := w.beginBehind(w.life, c.work)
 	if err != nil {

@@ -42,6 +42,7 @@ func (c changer) reload(ctx context.Context, q control.ReloadRequest, notice con
 	if err := x.rules.set(q.At, nil); err != nil {
 		return nil, err
 	}
+	x.rules.force = forceAfter(q.Force, q.At)
 	return x.reloadReply(x.run(ctx), began)
 }
 

@@ -19,7 +19,8 @@ type rules struct {
 	train     bool
 	probation time.Duration
 	dryRun    bool
-	check     bool // new environments
+	force     time.Duration // after which what does not come to rest is taken away as it is; 0 = never
+	check     bool          // new environments
 }
 
 // maxTrial bounds the environments of a trial.
@@ -28,7 +29,7 @@ const maxTrial = 4096
 // swapRules are those of a request, with the pipeline's where it says nothing.
 func swapRules(g *graph.Graph, q *control.SwapRequest) (rules, error) {
 	r := rulesOf(g)
-	r.dryRun, r.train, r.check = q.DryRun, q.CanaryTrain, true
+	r.dryRun, r.train, r.check, r.force = q.DryRun, q.CanaryTrain, true, forceAfter(q.Force, q.At)
 	if err := r.set(q.At, q.KeepState); err != nil {
 		return r, err
 	}
@@ -59,6 +60,23 @@ func swapRules(g *graph.Graph, q *control.SwapRequest) (rules, error) {
 func rulesOf(g *graph.Graph) rules {
 	s := g.Swap
 	return rules{at: s.At, keepState: s.KeepState, canary: s.Canary, verify: s.Verify, slower: s.Slower, probation: s.Probation}
+}
+
+// longestForced is how long a change that is forced waits for each component to come to rest, and longestNow one that is made at once.
+const (
+	longestForced = 10 * time.Second
+	longestNow    = 2 * time.Second
+)
+
+// forceAfter returns after what time a request takes away what does not come to rest; 0 is never.
+func forceAfter(force bool, at string) time.Duration {
+	switch {
+	case at == component.AtNow.String():
+		return longestNow
+	case force:
+		return longestForced
+	}
+	return 0
 }
 
 func (r *rules) set(at string, keepState *bool) error {

@@ -168,6 +168,7 @@ func (x *proxy) finish() error {
 			err = nil // it has nothing left to say
 		case errors.Is(err, spawn.ErrGrace):
 			x.h.Log.Warn("plugin was killed: it did not stop in time", "grace", x.runtime.Grace())
+			x.meters.deaths.Inc() // what it held and had counted is lost as with any that dies
 			err = nil
 		}
 		l.wire.LastFrames()
