@@ -96,8 +96,12 @@ func take(s *Session, snapshot pipeline.Snapshot) (runs.Checkpoint, error) {
 }
 
 // Checkpoint saves a checkpoint at the next dataset boundary and returns what it holds. Any goroutine may call it while
-// Run goes on.
+// Run goes on. Who asks while one is under way gets that one.
 func (s *Session) Checkpoint(ctx context.Context) (control.CheckpointReply, error) {
+	return s.asked.do(ctx, s.checkpoint)
+}
+
+func (s *Session) checkpoint(ctx context.Context) (control.CheckpointReply, error) {
 	var reply control.CheckpointReply
 	err := s.pipeline.AtNextBoundary(ctx, func(snapshot pipeline.Snapshot) error {
 		if err := s.save(snapshot, false); err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/graph"
@@ -108,6 +109,7 @@ type Session struct {
 	last      map[string]component.State // at the boundary that ended the run
 	at        runs.Checkpoint            // counters of the last boundary
 	evaluator *evaluator
+	asked     single[control.CheckpointReply]
 	aborted   atomic.Bool // it is to end at once: nothing is saved any more
 }
 
