@@ -75,7 +75,7 @@ func TestDevice_IsDescribed(t *testing.T) {
 }
 
 func TestError_IsStickyWhereTheContextIsGone(t *testing.T) {
-	for code, want := range map[int]bool{700: true, 716: true, 719: true, 214: true, 2: false, 600: false,
+	for code, want := range map[int]bool{700: true, 716: true, 719: true, 214: true, 226: true, 721: true, 2: false, 600: false,
 		701: false, // out of resources: a launch that asks for too much
 		712: false, // memory is registered already
 		713: false} {

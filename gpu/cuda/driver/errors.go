@@ -43,6 +43,7 @@ const (
 	codeNotReady            = 600
 	codeDriverMismatch      = 803
 	codeNotSupportedOnThis  = 804
+	codeNotReadySystem      = 802 // on boards of several GPUs: the program that joins them has not started
 	codeUnknown             = 999
 	codeUncorrectableMemory = 214
 	codeUncorrectableLink   = 220
@@ -60,6 +61,8 @@ var sticky = []int{codeUncorrectableMemory, codeUncorrectableLink,
 	717, // invalid address space
 	718, // invalid program counter
 	719, // launch failed
+	721, // a cluster's launch failed
+	226, // an error that was contained to this process
 }
 
 // Sticky reports whether the error ended the device's context: every later call fails with it, whatever is tried, and the
@@ -75,7 +78,7 @@ func IsSticky(err error) bool {
 // noDevice makes an error ErrNoDevice that says that there is none to be driven.
 func noDevice(err error) error {
 	var e *Error
-	if errors.As(err, &e) && slices.Contains([]int{codeNoDevice, codeInvalidDevice, codeDriverMismatch, codeNotSupportedOnThis, codeUnknown}, e.Code) {
+	if errors.As(err, &e) && slices.Contains([]int{codeNoDevice, codeInvalidDevice, codeDriverMismatch, codeNotSupportedOnThis, codeNotReadySystem, codeUnknown}, e.Code) {
 		return fmt.Errorf("%w: %w", ErrNoDevice, err)
 	}
 	return err

@@ -201,6 +201,26 @@ func TestLaunch_FindsTheFaultOfOneInstruction(t *testing.T) {
 	}
 }
 
+// A thread that reads a word of its own with two widths and then writes it races with nobody.
+func TestLaunch_OneThreadReadsAWordWithTwoWidths(t *testing.T) {
+	t.Parallel()
+	for _, reads := range []string{"ld.global.u32 %r2, [%rd2]; ld.global.u8 %r3, [%rd2+1];", "ld.global.u8 %r3, [%rd2]; ld.global.u16 %r3, [%rd2]; ld.global.u32 %r2, [%rd2];"} {
+		r := read(t, header+`
+.visible .entry e(.param .u64 out) {
+	.reg .b32 %r<9>; .reg .b64 %rd<9>;
+	ld.param.u64 %rd1, [out];
+	mov.u32 %r1, %tid.x;
+	mul.wide.u32 %rd2, %r1, 4; add.s64 %rd2, %rd2, %rd1;
+	`+reads+`
+	st.global.u32 [%rd2], %r1;
+	ret;
+}`)
+		if err := r.launch("e", line(1, 64), r.memory.Alloc(256)); err != nil {
+			t.Errorf("%s: %v", reads, err)
+		}
+	}
+}
+
 // What threads of a CTA leave each other in global memory is theirs to read behind a barrier, and to write again behind another one.
 func TestLaunch_BarriersOrderGlobalMemory(t *testing.T) {
 	t.Parallel()

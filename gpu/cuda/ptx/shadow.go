@@ -95,7 +95,8 @@ func (r *readers) note(key, bytes uint64) {
 	before := uint64(*r)
 	mine := key | bytes<<2
 	switch {
-	case before>>6 == key>>6 && before>>2&15 == bytes:
+	case before>>6 == key>>6: // the same thread in the same time, perhaps with another width
+		*r = readers(before | bytes<<2)
 	case before>>32 != key>>32 || before>>2&15&bytes == 0:
 		*r = readers(mine)
 	case before>>11 == key>>11: // the warp has read in this time
