@@ -200,6 +200,9 @@ func (k *engine) Target() {
 	a := k.targets.args
 	*a = kernels.Targets{Blocks: k.data.address(k.data.blocks), Advantage: k.aims.advantage, Target: k.aims.target, Control: k.control,
 		Gamma: c.Gamma, Lambda: c.GAELambda, RhoBar: c.RhoBar, CBar: c.CBar, Steps: int32(d.Steps()), Envs: int32(d.Envs()), BlockEnvs: int32(d.BlockEnvs())}
+	if c.Discount == ppo.DiscountMultiply {
+		a.Multiply = 1
+	}
 	if c.VTrace {
 		k.logProbs()
 		a.NewLogProb = k.aims.newLogProb

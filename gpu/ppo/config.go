@@ -8,6 +8,12 @@ const (
 	RecomputeEpoch   = "epoch"
 )
 
+// Values of Config.Discount.
+const (
+	DiscountReplace  = "replace"
+	DiscountMultiply = "multiply"
+)
+
 // Config is what a learner does with a dataset, with the keys of a learner's table. The zero value is not useful; see
 // Defaults.
 type Config struct {
@@ -16,6 +22,9 @@ type Config struct {
 
 	Gamma     float64 `toml:"gamma"`      // discount
 	GAELambda float64 `toml:"gae_lambda"` // λ of GAE (Schulman et al. 2016) and of V-trace's traces
+	// Discount says what a row's discount is where the environment writes one: that number in the place of Gamma, or Gamma
+	// times it, as dm_env's discounts are meant, which are 1 until the future ends.
+	Discount string `toml:"discount"`
 
 	ValueCoef   float64 `toml:"value_coef"`    // of ½·MSE in the loss
 	ValueClip   float64 `toml:"value_clip"`    // clip of the value's change from the behaviour's value; 0 = off
@@ -49,7 +58,7 @@ type Config struct {
 func Defaults() Config {
 	return Config{
 		Epochs: 4, Minibatch: 128,
-		Gamma: 0.99, GAELambda: 0.95,
+		Gamma: 0.99, GAELambda: 0.95, Discount: DiscountReplace,
 		ValueCoef: 0.5, MaxGradNorm: 0.5, NormalizeAdvantage: true,
 		RhoBar: 1, CBar: 1, Recompute: RecomputeDataset,
 		LearningRateMin: 1e-5, LearningRateMax: 1e-2,
@@ -69,6 +78,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("gamma = %v: want 0 to 1", c.Gamma)
 	case !within(c.GAELambda):
 		return fmt.Errorf("gae_lambda = %v: want 0 to 1", c.GAELambda)
+	case c.Discount != DiscountReplace && c.Discount != DiscountMultiply:
+		return fmt.Errorf("discount = %q: want replace or multiply", c.Discount)
 	case c.ValueCoef < 0 || c.ValueClip < 0 || c.MaxGradNorm < 0 || c.TargetKL < 0 || c.KLCoef < 0 || c.AdaptiveKL < 0:
 		return fmt.Errorf("value_coef, value_clip, max_grad_norm, target_kl, kl_coef and adaptive_kl: want 0 or more")
 	case c.AdaptiveKL > 0 && !(c.LearningRateMin > 0 && c.LearningRateMin <= c.LearningRateMax):

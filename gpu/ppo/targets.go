@@ -24,7 +24,8 @@ type Targets struct {
 // bootstrap_value, and terminated wins. A row before an invalid row that did not end its episode is cut as well
 // and takes the value stored for its next observation. Rows in which an agent does not act are not there: what follows a
 // row is the agent's next one in which it does, valid or not. Where the environment has a discount, that of a row takes the
-// place of gamma. A reward, a discount or a value of what follows that is not one is a *RowError.
+// place of gamma, or is multiplied with it: see Config.Discount. A reward, a discount or a value of what follows that is not
+// one is a *RowError.
 func (t *Targets) GAE(d *policy.Dataset, c *Config) error { return t.compute(d, c, nil) }
 
 // VTrace computes V-trace targets (Espeholt et al. 2018) with the values that the acting policy stored, traces
@@ -125,6 +126,9 @@ func (t *Targets) block(d *policy.Dataset, index int, c *Config, newLogProb []fl
 			}
 			if sum := s.reward + s.next; sum-sum != 0 || !(s.discount >= 0 && s.discount <= 1) { // infinite or not a number
 				return d.RowError(row, s.notFinite(truncated[i] != 0), policy.ErrNotFinite)
+			}
+			if discount != nil && c.Discount == DiscountMultiply {
+				s.discount *= c.Gamma
 			}
 			var advantage, ret float64
 			if newLogProb == nil {

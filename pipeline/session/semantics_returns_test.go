@@ -16,6 +16,7 @@ type probe struct {
 	reward   float64
 	gamma    float64
 	discount float64 // of the environment; 0 = none
+	multiply bool    // the discount is multiplied with gamma
 	ends     plugintest.End
 	sets     []string
 	learned  float64 // reward that is learned from
@@ -26,7 +27,10 @@ const probeSteps = 5
 // value is that of an observation after so many steps of an episode. A truncated episode would have gone on for ever.
 func (p *probe) value(step int) float64 {
 	gamma := p.gamma
-	if p.discount != 0 {
+	switch {
+	case p.multiply:
+		gamma *= p.discount
+	case p.discount != 0:
 		gamma = p.discount
 	}
 	if p.ends == plugintest.Truncates {
@@ -43,6 +47,9 @@ func (p *probe) experiment() experiment {
 	}
 	if p.discount != 0 {
 		script.Discount = func(plugintest.At) float32 { return float32(p.discount) }
+	}
+	if p.multiply {
+		p.sets = append(p.sets, `component.learner.discount="multiply"`)
 	}
 	return experiment{script: script, sets: append([]string{
 		"run.stop.env_steps=65536", "component.learner.anneal_env_steps=65536", "policy.main.normalize_obs=true",
@@ -63,6 +70,9 @@ func TestS18ValuesAreThoseOfTheory(t *testing.T) {
 		"signs":     {reward: -300, gamma: 0.5, ends: cut, learned: -1, sets: []string{`env.lab.wrap=[{ reward_clip = "sign" }]`}},
 		"discount":  {reward: 40, gamma: 0.9, discount: 0.5, ends: over, learned: 40},
 		"discount of truncated episodes": {reward: 40, gamma: 0.9, discount: 0.5, ends: cut, learned: 40,
+			sets: []string{"component.learner.vtrace=true"}},
+		"discount that is always 1, multiplied": {reward: 40, gamma: 0.9, discount: 1, multiply: true, ends: over, learned: 40},
+		"multiplied discount, v-trace": {reward: 40, gamma: 0.8, discount: 0.5, multiply: true, ends: cut, learned: 40,
 			sets: []string{"component.learner.vtrace=true"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -82,8 +82,11 @@ func (c *config) validate() error {
 	between("rho_bar", c.RhoBar, 1e-6, 1e6)
 	between("c_bar", c.CBar, 1e-6, 1e6)
 	between("adam_eps", c.AdamEps, 1e-12, 1)
-	if c.Recompute != "dataset" && c.Recompute != "epoch" {
+	if c.Recompute != ppo.RecomputeDataset && c.Recompute != ppo.RecomputeEpoch {
 		bad("recompute", "is %q, want dataset or epoch", c.Recompute)
+	}
+	if c.Discount != ppo.DiscountReplace && c.Discount != ppo.DiscountMultiply {
+		bad("discount", "is %q, want replace or multiply", c.Discount)
 	}
 	return errors.Join(errs...)
 }

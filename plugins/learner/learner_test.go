@@ -37,6 +37,7 @@ func TestConfigure_NamesEveryKeyThatIsWrong(t *testing.T) {
 		"`c_bar` is 0, want 1e-06 to":                     func(c *config) { c.CBar = 0 },
 		"`adam_eps` is 0, want 1e-12 to 1":                func(c *config) { c.AdamEps = 0 },
 		"`recompute` is \"never\", want dataset or epoch": func(c *config) { c.Recompute = "never" },
+		"`discount` is \"add\", want replace or multiply": func(c *config) { c.Discount = "add" },
 	} {
 		err := New().Configure(func(into any) error {
 			into.(*config).Policy = "main"
@@ -49,8 +50,8 @@ func TestConfigure_NamesEveryKeyThatIsWrong(t *testing.T) {
 		}
 	}
 	err := New().Configure(func(into any) error { *into.(*config) = config{}; return nil })
-	if n := strings.Count(err.Error(), "\n") + 1; n != 8 {
-		t.Errorf("an empty table gives %d lines, want all 8 that are wrong with it:\n%v", n, err)
+	if n := strings.Count(err.Error(), "\n") + 1; n != 9 {
+		t.Errorf("an empty table gives %d lines, want all 9 that are wrong with it:\n%v", n, err)
 	}
 }
 

@@ -29,7 +29,7 @@ class Dataset:
     valid: torch.Tensor  # what is learned from: rows of an episode, in which an agent acts, and this policy for it
     active: torch.Tensor  # where an agent acts
     mask: torch.Tensor
-    discount: torch.Tensor | None  # the environment's, in the place of gamma
+    discount: torch.Tensor | None  # the environment's, in the place of gamma or times it
     chunk: int = 0  # rows of each chunk that a network with a core is learned in
     state: torch.Tensor | None = None  # [T/chunk, E, numbers] before the first row of every chunk
     begins: torch.Tensor | None = None  # [T, E], where an episode does, with a state of zeros
@@ -97,7 +97,7 @@ def targets(d, c, new_log_prob=None):
     ratio = torch.ones_like(reward)
     if new_log_prob is not None:
         ratio = (new_log_prob.view(reward.shape).double() - d.log_prob.double()).exp()
-    gamma = torch.full_like(reward, c.gamma) if d.discount is None else d.discount.double()
+    gamma = torch.full_like(reward, c.gamma) if d.discount is None else d.discount.double() * (c.gamma if c.discount == "multiply" else 1)
     rho, trace = ratio.clamp(max=c.rho_bar), gamma * c.gae_lambda * ratio.clamp(max=c.c_bar)
     advantage, excess = torch.zeros_like(reward), torch.zeros_like(reward)
     carry, next_value = torch.zeros_like(reward[0]), value[-1]

@@ -376,7 +376,7 @@ type Targets struct {
 	Blocks, Advantage, Target, NewLogProb, Control Address
 	Gamma, Lambda, RhoBar, CBar                    float64
 	Steps, Envs, BlockEnvs                         int32
-	_                                              int32
+	Multiply                                       int32 // 1: an environment's discount is multiplied with gamma
 }
 
 // Advantages computes the moments of the advantages of minibatches. Its grid is a block for each.

@@ -82,7 +82,7 @@ struct Targets {
   Control *control;
   double gamma, lambda, rhoBar, cBar;
   int steps, envs, blockEnvs;
-  int pad;
+  int multiply;  // an environment's discount is multiplied with gamma; otherwise it takes gamma's place
 };
 
 // targets computes advantages and returns as ppo.Targets does, a thread an environment, from the last step back. The place
@@ -121,6 +121,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4) targets(const __grid_co
       atomicMin((unsigned long long *)&p.control->faultPlace, (unsigned long long)(place * 4 + column));
       return;
     }
+    if (b.discount && p.multiply) discount *= p.gamma;
     double advantage, target;
     if (!p.newLogProb) {
       advantage = reward + discount * next - value + discount * p.lambda * carry;

@@ -164,6 +164,15 @@ func TestTargets_FollowAgentsThatActInTurns(t *testing.T) {
 	same(t, "advantages", get[float32](d.rig, args.Advantage, d.Rows()), want.Advantage)
 	same(t, "returns", get[float32](d.rig, args.Target, d.Rows()), want.Return)
 
+	c.Discount, args.Multiply = ppo.DiscountMultiply, 1
+	run(d.rig, TargetsKernel, Blocks(d.Envs()), args)
+	replaced := slices.Clone(want.Advantage)
+	if err := want.GAE(d.Dataset, &c); err != nil || slices.Equal(replaced, want.Advantage) {
+		t.Fatalf("discounts that are multiplied change nothing, or fail: %v", err)
+	}
+	same(t, "advantages with multiplied discounts", get[float32](d.rig, args.Advantage, d.Rows()), want.Advantage)
+	same(t, "returns with multiplied discounts", get[float32](d.rig, args.Target, d.Rows()), want.Return)
+
 	nan := float32(math.NaN())
 	at := slices.Index(d.Blocks[1].Bytes(trajectory.Valid), 1)
 	for d.Blocks[1].Bytes(trajectory.Active)[at] == 0 || d.Blocks[1].Bytes(trajectory.Valid)[at] == 0 {

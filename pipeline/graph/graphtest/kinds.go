@@ -131,6 +131,7 @@ func newLearner() component.Component {
 			AnnealClip         bool    `toml:"anneal_clip"`
 			Gamma              float64 `toml:"gamma"`
 			GAELambda          float64 `toml:"gae_lambda"`
+			Discount           string  `toml:"discount"`
 			Clip               float64 `toml:"clip"`
 			Epochs             int     `toml:"epochs"`
 			Minibatch          int     `toml:"minibatch"`
@@ -151,7 +152,7 @@ func newLearner() component.Component {
 			CBar               float64 `toml:"c_bar"`
 			Recompute          string  `toml:"recompute"`
 			AdamEps            float64 `toml:"adam_eps"`
-		}{LearningRate: 2.5e-4, LearningRateMin: 1e-5, LearningRateMax: 1e-2, RhoBar: 1, CBar: 1, Recompute: "dataset", AdamEps: 1e-5},
+		}{LearningRate: 2.5e-4, LearningRateMin: 1e-5, LearningRateMax: 1e-2, RhoBar: 1, CBar: 1, Discount: "replace", Recompute: "dataset", AdamEps: 1e-5},
 		manifest: component.Manifest{
 			Signals: Ports("weights", "weights", "stats", "learner_stats"), Slots: Ports("on_dataset", "dataset"),
 		},

@@ -39,6 +39,7 @@ class LearnerConfig:
     anneal_clip: bool = False
     gamma: float = 0.99
     gae_lambda: float = 0.95
+    discount: str = "replace"  # the environment's, where it has one: in the place of gamma, or "multiply" with it
     clip: float = 0.2
     epochs: int = 4
     minibatch: int = 128
@@ -73,6 +74,8 @@ class LearnerConfig:
                   for key, low, high in bounds if not low <= getattr(self, key) <= high]
         if self.recompute not in ("dataset", "epoch"):
             errors.append(ConfigError("recompute", f'is "{self.recompute}", want dataset or epoch'))
+        if self.discount not in ("replace", "multiply"):
+            errors.append(ConfigError("discount", f'is "{self.discount}", want replace or multiply'))
         if self.learning_rate_min > self.learning_rate_max:
             errors.append(ConfigError("learning_rate_min", f"is {self.learning_rate_min}, above learning_rate_max"))
         if self.adaptive_kl and self.anneal_env_steps:
