@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/rlhost/rlhost/core/control"
 )
 
 const selfPlayFile = `
@@ -77,4 +79,23 @@ func TestSelfPlay_LearnersGoInStepInProcesses(t *testing.T) {
 			t.Errorf("with %s in processes it goes on to %s, want %s", components, got, whole)
 		}
 	}
+}
+
+// A change of the batcher, of inference or of the learner while a run of self-play goes on changes nothing of what is learned: the learner
+// that follows another one publishes the same version, so that no pool draws once more.
+func TestSelfPlay_SwapsTrainTheSame(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	w.write("four.toml", strings.NewReplacer("16_384", "500_000_000", "episodes = 4", "episodes = 1", "[policy.main]", "[swap]\ncanary = 0\nprobation = \"0s\"\n[policy.main]",
+		"[component.rollout]", "[component.learner]\nanneal_env_steps = 500_000\n[component.rollout]").Replace(selfPlayFile))
+	j := w.host("four.toml", "--json")
+	for _, component := range []string{"batcher", "inference", "inference_past", "learner"} {
+		for _, to := range []string{"process", "builtin"} {
+			j.swap(control.SwapRequest{Component: component, File: to})
+			j.goesOn()
+			j.addsUp("not_learned")
+		}
+	}
+	j.stop()
+	j.learnedWhat("four.toml")
 }

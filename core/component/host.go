@@ -95,7 +95,7 @@ type Succession struct {
 	Again func() int
 	// Published is the newest policy version that the component published before its process ended and it was
 	// restarted, or that learners of its policy published before it was added; 0 if there is none. Versions continue from
-	// there, so that none occurs twice.
+	// there, so that none names two sets of parameters: a learner whose restored state is that version publishes it again.
 	Published uint64
 	// Inherited are the arenas of the instance that this one replaces, by name; see Arena. It is not nil, though it may
 	// be empty, where there is such an instance: counters in Stats then include its counts.

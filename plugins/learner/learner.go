@@ -133,10 +133,11 @@ func (c *Learner) Start(h *component.Host) error {
 // statsBlocks is how many updates' reports may wait for the runner before further ones are skipped.
 const statsBlocks = 128
 
-// first publishes the first policy version: the initial parameters, or those of a restored run.
+// first publishes the first policy version: the initial parameters, or those of a restored state. Those that are the newest published
+// version are published as that: another number would make a pool of opponents draw once more.
 func (c *Learner) first(*hostabi.Message) {
-	if c.h.Published > 0 {
-		c.version = max(c.version, c.h.Published+1)
+	if c.version < c.h.Published {
+		c.version = c.h.Published + 1
 	}
 	if err := c.publish(); err != nil {
 		c.h.Fail(err)

@@ -33,12 +33,13 @@ type rig struct {
 }
 
 type rigOptions struct {
-	network  policy.Network // default: plain
-	config   func(*config)
-	seed     uint64
-	restore  component.State
-	backend  policy.Backend
-	policies string // that act in the blocks; empty: one
+	network   policy.Network // default: plain
+	config    func(*config)
+	seed      uint64
+	restore   component.State
+	backend   policy.Backend
+	policies  string // that act in the blocks; empty: one
+	published uint64 // by the learner before it
 }
 
 const (
@@ -76,6 +77,7 @@ func newRig(t *testing.T, o rigOptions) *rig {
 			t.Fatal(err)
 		}
 	}
+	r.Host.Published = o.published
 	r.makeBlocks(t, o.policies, o.network.Memory())
 	r.datasets = r.To("on_dataset")
 	r.From("weights", func(m *hostabi.Message) { r.onWeights(t, m, &o.network) })

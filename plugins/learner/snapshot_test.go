@@ -310,3 +310,18 @@ func TestS18StatisticsOfReturnsBeginAndEndWithARun(t *testing.T) {
 		t.Errorf("statistics that no returns have: %v", err)
 	}
 }
+
+// A learner that takes over from another one publishes the version that its state is again, and a new one where that is older than
+// what has been published, so that no number stands for two sets of parameters.
+func TestRestore_PublishesTheSameVersionAgain(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	r.teach(t, 0, 0, nil)
+	state := r.saved(t)
+	for _, c := range []struct{ published, want uint64 }{{0, 1}, {1, 1}, {2, 3}} {
+		next := newRig(t, rigOptions{restore: state, published: c.published})
+		next.MustSettle()
+		if got := next.weights[0].Version; got != c.want {
+			t.Errorf("after version %d, version 1 is published as %d, want %d", c.published, got, c.want)
+		}
+	}
+}

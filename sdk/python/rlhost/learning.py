@@ -247,9 +247,10 @@ class Learner(Component):
                              f"is learned in: want {core.chunk} or more, or a smaller net.chunk")
 
     def begin(self) -> None:
-        """Publishes the initial policy, or that of a restored state, under a version that no learner of it has published before."""
-        if self.host.published:
-            self.version = max(self.version, self.host.published + 1)
+        """Publishes the initial policy, or that of a restored state: as the newest published version if it is that, else under one that no
+        learner of it has published before."""
+        if self.version < self.host.published:
+            self.version = self.host.published + 1
         self._publish()
 
     def on_dataset(self, m: _native.Message) -> None:

@@ -213,7 +213,7 @@ class PolicyLayoutTest(unittest.TestCase):
 
 class VersionsTest(unittest.TestCase):
     def test_versions_continue_from_what_was_published_before(self):
-        for published, restored, want in ((0, 0, 0), (7, 0, 8), (7, 3, 8), (7, 9, 9), (0, 9, 9)):
+        for published, restored, want in ((0, 0, 0), (7, 0, 8), (7, 3, 8), (7, 7, 7), (7, 9, 9), (0, 9, 9)):
             learner = Learner()
             learner.host, learner.version, learner._publish = types.SimpleNamespace(published=published), restored, lambda: None
             learner.begin()
