@@ -18,7 +18,7 @@ type Tolerance struct {
 	Output   float64 // values and log-probabilities, absolute
 	Gradient float64 // over the largest element of the gradient
 	Params   float64 // after the steps of a dataset, in units of the learning rate
-	// Allocates excuses a backend from running without allocation.
+	// Allocates excuses a backend from running without allocation. Where it does not, the test cannot be parallel: what others allocate counts.
 	Allocates bool
 }
 
