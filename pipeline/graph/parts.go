@@ -46,6 +46,8 @@ type Parts struct {
 	// Computes says what keeps this machine from computing policies by a plugin of PolicyPlugins, as a *table.Error; nil if
 	// nothing does. It may start the program to ask.
 	Computes func(p PluginTable, dir string) error
+	// Waits says which processes of plugins have not answered for a second or longer; nil where there are none. Any goroutine.
+	Waits func() []string
 	// Memory is how many bytes of shared memory a pipeline may take; 0 = what the machine and its control group have.
 	Memory int64
 	// Presets are pipelines by name, as TOML text without [run] and [env]; nil is DefaultPresets. The table [preset] says

@@ -30,6 +30,7 @@ func (c changer) reload(ctx context.Context, q control.ReloadRequest, notice con
 		return nil, err
 	}
 	defer c.finish(x.work)
+	defer x.tellWaits(c.Parts.Waits)()
 	began := time.Now()
 	if err := x.aimFileText(&q); err != nil {
 		return nil, err
@@ -59,6 +60,7 @@ func (c changer) scale(ctx context.Context, q control.ScaleRequest, notice contr
 		return nil, err
 	}
 	defer c.finish(x.work)
+	defer x.tellWaits(c.Parts.Waits)()
 	began := time.Now()
 	var sets []string
 	for _, name := range slices.Sorted(maps.Keys(q.Components)) {

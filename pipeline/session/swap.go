@@ -33,6 +33,7 @@ func (c changer) swap(ctx context.Context, q control.SwapRequest, notice control
 		return nil, err
 	}
 	defer c.finish(x.work)
+	defer x.tellWaits(c.Parts.Waits)()
 	began := time.Now()
 	if err := x.aim(q.File); err != nil {
 		return nil, err
@@ -55,6 +56,7 @@ func (c changer) rollback(ctx context.Context, q control.RollbackRequest, notice
 		return nil, err
 	}
 	defer c.finish(x.work)
+	defer x.tellWaits(c.Parts.Waits)()
 	began := time.Now()
 	if err := x.aimBack(); err != nil {
 		return nil, err

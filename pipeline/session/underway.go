@@ -49,6 +49,40 @@ func (w *work) progress(what string) func(share float64) {
 	}
 }
 
+// waitEvery is how often it is looked what plugins' processes a change waits for.
+const waitEvery = time.Second
+
+// tellWaits tells the client, until end is called, which processes of plugins have long not answered: a change may wait for one.
+func (w *work) tellWaits(waits func() []string) (end func()) {
+	if waits == nil {
+		return func() {}
+	}
+	over := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() {
+		told := map[string]bool{}
+		tick := time.NewTicker(waitEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-over:
+				return
+			case <-tick.C:
+			}
+			for _, text := range waits() {
+				if !told[text] {
+					told[text] = true
+					w.say("waiting: %s", text)
+				}
+			}
+		}
+	})
+	return func() {
+		close(over)
+		running.Wait()
+	}
+}
+
 func (w *work) text() string {
 	if stage := w.stage.Load(); stage != nil {
 		return w.title + " (" + *stage + ")"

@@ -60,6 +60,17 @@ func (e *Engines) processes() (*spawn.Runtime, error) {
 	return started(e, &e.native, func() (*spawn.Runtime, error) { return spawn.New(spawn.Options{Log: e.log}) })
 }
 
+// waits says which processes have long not answered; see graph.Parts.
+func (e *Engines) waits() []string {
+	e.mu.Lock()
+	r := e.native
+	e.mu.Unlock()
+	if r == nil {
+		return nil
+	}
+	return r.Waits()
+}
+
 // started returns an engine, which it starts the first time that works.
 func started[T any](e *Engines, engine **T, start func() (*T, error)) (*T, error) {
 	e.mu.Lock()

@@ -53,6 +53,7 @@ func New(o Options) (*graph.Parts, *Engines) {
 		PolicyPlugin:  e.policyPlugin,
 		PolicyPlugins: policyPlugins(),
 		Computes:      e.probes.computes,
+		Waits:         e.waits,
 	}, e
 }
 

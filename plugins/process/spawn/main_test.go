@@ -61,6 +61,8 @@ func playRole(role string) {
 		rig.Serve(native.Version, rig.Answers{native.MethodDescribe: talk})
 	case "floods":
 		rig.Serve(native.Version, rig.Answers{native.MethodDescribe: flood})
+	case "closes":
+		rig.Serve(native.Version, rig.Answers{native.MethodDescribe: func() any { time.AfterFunc(100*time.Millisecond, closeAll); return thing() }})
 	case "leaves-a-child", "leaves-a-session", "leaves-a-stranger":
 		child := exec.Command("sleep", "1000")
 		child.Stdout, child.Stderr = os.Stdout, os.Stderr
@@ -93,6 +95,17 @@ func talk() any {
 	fmt.Fprintln(err, "plain words")
 	fmt.Fprintln(err, strings.Repeat("long", 10000))
 	return thing()
+}
+
+// closeAll closes what the process has from the host but its output, and prints that without end.
+func closeAll() {
+	for _, fd := range []int{native.FDWire, native.FDIn, native.FDOut} {
+		_ = unix.Close(fd)
+	}
+	line := []byte("epoll_wait failed: Bad file descriptor\n")
+	for {
+		_, _ = unix.Write(2, line)
+	}
 }
 
 // floodLines is how many lines of 1,000 bytes a flood has in each stream.

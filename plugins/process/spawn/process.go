@@ -35,7 +35,9 @@ import (
 // components or environments. Close it once it has died.
 type Process struct {
 	aborted   atomic.Bool // what it printed last is a dump of where it was
+	stopping  atomic.Bool // it may close its end of the wire
 	leave     func()      // forgets it
+	waits     *waits
 	component string
 	Program   Program
 	log       *slog.Logger
@@ -61,7 +63,7 @@ type StartOptions struct {
 	Before func(*Wire) error
 	// Handle is called with each frame of the plugin, on a goroutine of the wire, and owns its files.
 	Handle func(f *native.Frame, files []*os.File)
-	// Broken is called, at most twice and on goroutines of the wire, when the plugin breaks the protocol there.
+	// Broken is called, at most three times and on goroutines of the wire, when the plugin breaks the protocol there or closes its end.
 	Broken func(error)
 }
 
@@ -150,6 +152,7 @@ func (p *Process) run(ctx context.Context, g ground, inherited []*os.File) error
 		},
 	})
 	defer context.AfterFunc(ctx, func() { _ = p.child.kill() })()
+	defer p.waits.begin(p.child, &p.Program, "")()
 	alive, end := context.WithCancelCause(context.Background())
 	p.alive = alive
 	go func() {
@@ -268,6 +271,7 @@ func (p *Process) Call(ctx context.Context, method string, request, reply any) e
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(p.alive, func() { cancel(ErrDied) })()
+	defer p.waits.begin(p.child, &p.Program, method)()
 	answer := new(wrapperspb.BytesValue)
 	err = p.conn.Invoke(ctx, "/"+native.Service+"/"+method, wrapperspb.Bytes(doc), answer)
 	if err != nil {
@@ -289,8 +293,31 @@ func (p *Process) gone() bool {
 	select {
 	case <-p.alive.Done():
 		return true
-	case <-time.After(time.Second):
+	case <-time.After(goneWithin):
 		return false
+	}
+}
+
+const (
+	// closedFor is how long a process may live that has closed its end of the wire: it can neither be asked nor send anything, and may
+	// print for ever that its calls fail.
+	closedFor = 500 * time.Millisecond
+	// goneWithin is how long it takes at most until it is known that a process is dead or has closed its end of the wire.
+	goneWithin = 2 * time.Second
+)
+
+// errClosedWire: the process lives and cannot be reached.
+var errClosedWire = errors.New("it has closed the socket that it got from the host, and lives on")
+
+// watchWire calls broken where a process has closed its end of the wire and neither ends nor is asked to.
+func (p *Process) watchWire(broken func(error)) {
+	<-p.Wire.eof
+	select {
+	case <-p.alive.Done():
+	case <-time.After(closedFor):
+		if !p.stopping.Load() && !p.Wire.isClosed() {
+			broken(errClosedWire)
+		}
 	}
 }
 
@@ -383,6 +410,7 @@ const lastWordsTime = time.Second
 // Stop asks the plugin to stop what it does, then to end, and kills it if that takes longer than grace. It returns
 // when the process has ended, with what the plugin said to the first.
 func (p *Process) Stop(grace time.Duration) error {
+	p.stopping.Store(true)
 	ctx, cancel := context.WithTimeoutCause(context.Background(), grace, ErrGrace)
 	defer cancel()
 	err := p.Call(ctx, native.MethodStop, native.Empty{}, nil)

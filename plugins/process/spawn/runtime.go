@@ -40,6 +40,7 @@ type Runtime struct {
 	open   context.Context // ends with Close
 	end    context.CancelCauseFunc
 	starts sync.WaitGroup // of processes, under way
+	waits  waits
 
 	mu         sync.Mutex            // guards what follows
 	describers map[string]*describer // by what tells programs apart
@@ -135,7 +136,7 @@ func (r *Runtime) Grace() time.Duration { return r.grace }
 // Start runs a program until it answers and has described itself. It blocks for as long as Program.Start. The
 // errors are *Error, or ctx's.
 func (r *Runtime) Start(ctx context.Context, program Program, o StartOptions) (_ *Process, err error) {
-	p := &Process{component: o.Name, Program: program.WithDefaults(), log: o.Log, output: &output{log: o.Log}}
+	p := &Process{waits: &r.waits, component: o.Name, Program: program.WithDefaults(), log: o.Log, output: &output{log: o.Log}}
 	p.leave = func() { r.leave(p) }
 	if err := r.enter(p); err != nil {
 		return nil, err
@@ -157,6 +158,7 @@ func (r *Runtime) Start(ctx context.Context, program Program, o StartOptions) (_
 		return nil, err
 	}
 	p.Wire.run(o.Handle, o.Broken)
+	go p.watchWire(o.Broken)
 	if err := p.describe(limited); err != nil {
 		p.abandon()
 		return nil, err

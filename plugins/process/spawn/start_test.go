@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-plugin"
+	"golang.org/x/sys/unix"
 
 	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/plugins/process/internal/rig"
@@ -277,6 +278,58 @@ func TestOutput_OfAFloodIsLeftOutAndCounted(t *testing.T) {
 	}
 	if printed+omitted != 2*floodLines || len(log.String()) > 4*outputBurst {
 		t.Errorf("%d lines in the log and %d left out, want %d; the log has %d bytes", printed, omitted, 2*floodLines, len(log.String()))
+	}
+}
+
+// A process that has closed all its files can neither be asked nor say anything, and would print for ever that it cannot: it is told of at
+// once, and what it printed is bounded.
+func TestWire_ClosedByALivingProcessIsTold(t *testing.T) {
+	r, log := newRuntime(t, Options{})
+	broken := make(chan error, 3)
+	p, err := r.Start(t.Context(), self(t, "closes"), StartOptions{Log: r.log, Broken: func(err error) { broken <- err }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if err := <-broken; !errors.Is(err, errClosedWire) {
+		t.Errorf("broken with %v", err)
+	}
+	p.Kill()
+	<-p.Died()
+	if n := len(log.String()); n > 2*outputBurst {
+		t.Errorf("the log has %d bytes", n)
+	}
+}
+
+// Who waits for a process is told its number, what it has not answered, how long it may take, and that it is stopped.
+func TestWaits_NameTheProcess(t *testing.T) {
+	r, _ := newRuntime(t, Options{})
+	d := make(chan error, 1)
+	go func() {
+		_, err := r.Describe(t.Context(), self(t, "hangs"))
+		d <- err
+	}()
+	var told []string
+	testkit.Until(t, "the wait is told", func() bool { told = r.Waits(); return len(told) > 0 })
+	pid := 0
+	if _, err := fmt.Sscanf(told[0], "process %d of plugin \"hangs\"", &pid); err != nil || !strings.Contains(told[0], "`start` of the plugin allows 10s") {
+		t.Fatalf("told %q: %v", told, err)
+	}
+	if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Until(t, "it is told that it is stopped", func() bool {
+		told = r.Waits()
+		return len(told) > 0 && strings.Contains(told[0], "stopped by a signal")
+	})
+	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-d; err == nil {
+		t.Error("a killed process has described itself")
+	}
+	if told := r.Waits(); len(told) > 0 {
+		t.Errorf("told %q of a process that has ended", told)
 	}
 }
 

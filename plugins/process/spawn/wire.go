@@ -142,6 +142,13 @@ func readFrame(doc []byte) (*native.Frame, error) {
 	return f, nil
 }
 
+// isClosed reports whether this end is closed.
+func (w *Wire) isClosed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.closed
+}
+
 // close ends the connection and waits for the goroutines.
 func (w *Wire) close() {
 	w.mu.Lock()
