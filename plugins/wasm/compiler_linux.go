@@ -183,7 +183,7 @@ func (r *Runtime) tryApart(ctx context.Context, m *Module, source []byte, path s
 	within, stop := context.WithCancel(ctx)
 	defer stop()
 	defer context.AfterFunc(r.ctx, stop)()
-	limit := &phases{timer: time.AfterFunc(c.Compile, stop), next: c.Compile + firstCalls*c.Init}
+	limit := &phases{timer: time.AfterFunc(patience*c.Compile, stop), next: c.Compile + firstCalls*c.Init}
 	defer limit.timer.Stop()
 	complaint := &head{most: mostComplaint}
 	cmd := exec.CommandContext(within, "/proc/self/exe", r.compiler, m.path)
@@ -198,7 +198,12 @@ func (r *Runtime) tryApart(ctx context.Context, m *Module, source []byte, path s
 		Setpgid:   true, // the host handles Ctrl-C
 	}
 	runtime.LockOSThread() // the child is killed when the thread ends that started it
-	err = cmd.Run()
+	var used time.Duration
+	if err = cmd.Start(); err == nil {
+		over := limit.measure(cmd.Process.Pid, c.Compile, stop)
+		err = cmd.Wait()
+		used = over()
+	}
 	runtime.UnlockOSThread()
 	switch {
 	case err == nil:
@@ -215,7 +220,7 @@ func (r *Runtime) tryApart(ctx context.Context, m *Module, source []byte, path s
 	if limit.compiled.Load() {
 		return diedRunning(err, complaint.String(), within.Err() != nil, limit.next)
 	}
-	err = notCompiled(err, complaint.String(), within.Err() != nil, c)
+	err = notCompiled(err, complaint.String(), within.Err() != nil, used, c)
 	if strings.HasPrefix(complaint.String(), "SIGSEGV") {
 		return silent{err}
 	}
@@ -248,10 +253,13 @@ func outOfMemory(said string) bool {
 }
 
 // notCompiled says how a compiler's process failed.
-func notCompiled(err error, said string, late bool, c *env.Source) error {
+func notCompiled(err error, said string, late bool, used time.Duration, c *env.Source) error {
 	tooBig := outOfMemory(said)
 	var exit *exec.ExitError
 	switch {
+	case late && used < c.Compile:
+		return errCompiler{fmt.Sprintf("is not compiled after %v, in which the compiler had %v of processor time: the machine is busy",
+			patience*c.Compile, used.Round(time.Millisecond)), "try again when the machine has less to do, or raise limits.compile of the environment"}
 	case late:
 		return errCompiler{fmt.Sprintf("takes longer to compile than its limit of %v", c.Compile),
 			"raise limits.compile of the environment if the module is yours, or make it smaller"}
@@ -263,6 +271,44 @@ func notCompiled(err error, said string, late bool, c *env.Source) error {
 	}
 	first, _, _ := strings.Cut(said, "\n")
 	return errCompiler{fmt.Sprintf("cannot be compiled: the compiler's process: %v: %.300q", err, first), "build it again, or make it smaller"}
+}
+
+// patience is how many times its limit of processor time the compiler may take by the clock, on a machine that has other things to do.
+const patience = 5
+
+// measure ends the compiler when it has used more processor time than its limit. It returns what ends that, and returns the time used.
+func (p *phases) measure(pid int, limit time.Duration, stop func()) (end func() time.Duration) {
+	over, used := make(chan struct{}), make(chan time.Duration)
+	go func() {
+		var newest time.Duration
+		tick := time.NewTicker(min(max(limit/16, 5*time.Millisecond), time.Second))
+		defer tick.Stop()
+		for {
+			select {
+			case <-over:
+				used <- newest
+				return
+			case <-tick.C:
+			}
+			if t, err := processorTime(pid); err == nil {
+				newest = max(newest, t)
+			}
+			if newest > limit && !p.compiled.Load() {
+				stop()
+			}
+		}
+	}()
+	return func() time.Duration {
+		close(over)
+		return <-used
+	}
+}
+
+// processorTime returns how much processor time all threads of a process have had.
+func processorTime(pid int) (time.Duration, error) {
+	var t unix.Timespec
+	err := unix.ClockGettime(^int32(pid)<<3|2, &t) // the kernel's number of the clock of a process; see clock_getcpuclockid(3)
+	return time.Duration(t.Nano()), err
 }
 
 // phases is the standard output of the process: its first byte says that the module is compiled, and from then on another

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,6 +20,7 @@ import (
 	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/core/trajectory"
 
+	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
 )
 
@@ -132,6 +135,48 @@ func keepsLimit(t *testing.T, what string, source []byte, config env.Source, wan
 			t.Errorf("%v, %v lie in the cache; want a key, an entry and a folder to hand it over in", left, err)
 		}
 	})
+}
+
+// A machine that has other things to do costs a module nothing: its limit is processor time. The compiler's process stands here for longer
+// than its limit.
+func TestCompiler_LimitIsProcessorTime(t *testing.T) {
+	t.Parallel()
+	r, _ := apart(t, t.TempDir(), compilerRole)
+	const limit = 2 * time.Second
+	loaded := make(chan error, 1)
+	began := time.Now()
+	go func() {
+		p, err := r.Load(t.Context(), "waits.wasm", counting(7), env.Source{Limits: env.Limits{Compile: limit}})
+		if err == nil {
+			err = p.Close()
+		}
+		loaded <- err
+	}()
+	var pid int
+	testkit.Until(t, "the compiler runs", func() bool { pid = childNamed("waits.wasm"); return pid != 0 || len(loaded) > 0 })
+	if pid != 0 && unix.Kill(pid, unix.SIGSTOP) == nil {
+		testkit.Until(t, "its limit is over by the clock", func() bool { return time.Since(began) > limit+limit/4 || len(loaded) > 0 })
+		_ = unix.Kill(pid, unix.SIGCONT) // it may be dead
+	}
+	if err := <-loaded; err != nil {
+		t.Error(err)
+	}
+}
+
+// childNamed returns the child of this process that has that argument; 0 if there is none.
+func childNamed(argument string) int {
+	lists, _ := filepath.Glob("/proc/self/task/*/children")
+	for _, list := range lists {
+		text, _ := os.ReadFile(list)
+		for _, word := range strings.Fields(string(text)) {
+			line, _ := os.ReadFile("/proc/" + word + "/cmdline")
+			if bytes.HasSuffix(line, []byte("\x00"+argument+"\x00")) {
+				pid, _ := strconv.Atoi(word)
+				return pid
+			}
+		}
+	}
+	return 0
 }
 
 func TestCompiler_EndsWithItsContext(t *testing.T) {

@@ -17,10 +17,37 @@ const (
 	leastSlice = 1 << 16
 	mostSlice  = 1 << 25
 
-	// mostCounted is how much of a slice counts against a deadline: the rest was not the guest, but a busy
-	// machine, or a process that was stopped for a while.
+	// mostCounted is how much of a slice counts against a deadline where the processor time of its thread is not known: the rest
+	// was not the guest, but a busy machine, or a process that was stopped for a while.
 	mostCounted = 50 * time.Millisecond
+
+	// mostWaited is how much of a slice counts by the clock: a process that was stopped for a while has not been busy.
+	mostWaited = time.Second
 )
+
+// longest is how long a request may take by the clock that has a limit of processor time.
+func longest(limit time.Duration) time.Duration { return 10*limit + 10*time.Second }
+
+// moment is a time by the clock, and by the processor time of the thread that runs then.
+type moment struct {
+	at     time.Duration // since the runtime's epoch
+	thread int           // 0 where its time is not known
+	had    time.Duration
+}
+
+func (i *instance) now() moment {
+	thread, had := threadTime()
+	return moment{at: time.Since(i.plugin.runtime.epoch), thread: thread, had: had}
+}
+
+// since returns how much of the time from an earlier moment counts: what the thread has had of the processor, unless another one went on.
+func (m *moment) since(last *moment) time.Duration {
+	wall := m.at - last.at
+	if m.thread == 0 || m.thread != last.thread {
+		return min(wall, mostCounted)
+	}
+	return min(wall, m.had-last.had)
+}
 
 // fuelState is the account of one instance.
 type fuelState struct {
@@ -28,8 +55,9 @@ type fuelState struct {
 	granted uint64            // handed out since the instance was made
 	slice   int32
 	limit   time.Duration // for the request in progress
-	spent   time.Duration // by it since its first slice, notStarted before
-	last    time.Duration // start of the newest slice, since the runtime's epoch
+	spent   time.Duration // by it since its first slice, of the processor; notStarted before
+	waited  time.Duration // by the clock
+	last    moment        // start of the newest slice
 }
 
 func (f *fuelState) init(m api.Module) {
@@ -86,16 +114,22 @@ func (e errStop) Error() string { return e.reason }
 // wanted, else it grants the next slice.
 func (i *instance) yield() {
 	f := &i.fuel
-	now := time.Since(i.plugin.runtime.epoch)
+	now := i.now()
 	if f.spent == notStarted {
-		f.spent = 0
+		f.spent, f.waited = 0, 0
 	} else {
-		f.spent += min(now-f.last, mostCounted)
-		f.adapt(now - f.last)
+		took := now.since(&f.last)
+		f.spent += took
+		f.waited += min(now.at-f.last.at, mostWaited)
+		f.adapt(took)
 	}
 	f.last = now
 	if f.spent > f.limit {
 		panic(errStop{fmt.Sprintf("stopped after its limit of %v", f.limit)})
+	}
+	if f.waited > longest(f.limit) {
+		panic(errStop{fmt.Sprintf("stopped after %v, in which it had %v of its limit of %v of processor time: the machine is busy",
+			longest(f.limit), f.spent.Round(time.Millisecond), f.limit)})
 	}
 	select {
 	case <-i.ctx.Done():

@@ -29,8 +29,11 @@ func (s *source) step() time.Duration {
 	return s.Step + max(s.Step/4, 250*time.Millisecond)
 }
 
+// compilePatience is how many times its limit of processor time the compiler of a module may take by the clock.
+const compilePatience = 5
+
 // loading is how long a process may take to load the environment: a module may have to be compiled.
-func (s *source) loading() time.Duration { return s.Compile + s.init() }
+func (s *source) loading() time.Duration { return compilePatience*s.Compile + s.init() }
 
 func (s *source) init() time.Duration {
 	if s.Init <= 0 {
