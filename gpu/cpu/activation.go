@@ -9,10 +9,13 @@ import (
 type activation struct{ forward, backward kern.Epilogue }
 
 // activation makes an activation part of the product that it follows, where nothing else reads that, and otherwise a
-// copy that has the activation.
+// copy that has the activation. One that it does not know is nil.
 func (l *layout) activation(n node, a *layer.Activation) op {
-	f := map[layer.Func]activation{layer.ReLU: {kern.ReLU, kern.DReLU}, layer.ELU: {kern.ELU, kern.DELU},
+	f, ok := map[layer.Func]activation{layer.ReLU: {kern.ReLU, kern.DReLU}, layer.ELU: {kern.ELU, kern.DELU},
 		layer.Tanh: {kern.Tanh, kern.DTanh}}[a.Func]
+	if !ok {
+		return nil
+	}
 	if from := n.in[0].from; from != nil {
 		if d := from.common(); d.absorbs && d.activation.forward == kern.None && l.readers(d.name) == 1 {
 			d.activation = f

@@ -47,7 +47,9 @@ func partOf(of head.Dist) func(p *pass, action int, firstDraw uint32) part {
 	case *head.Bernoulli:
 		return choicesOf(slices.Repeat([]int{2}, of.N), true)
 	case *head.Gaussian:
-		return gaussianOf(of)
+		if of.Squash == head.Free || of.Squash == head.Tanh {
+			return gaussianOf(of)
+		}
 	}
 	return nil
 }

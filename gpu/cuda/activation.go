@@ -9,10 +9,13 @@ import (
 type activation struct{ forward, backward kernels.Epilogue }
 
 // activation makes an activation part of the operation that it follows, where nothing else reads that, and otherwise a copy that
-// has the activation.
+// has the activation. One that it does not know is nil.
 func (l *layout) activation(n node, a *layer.Activation) op {
-	f := map[layer.Func]activation{layer.ReLU: {kernels.ReLU, kernels.DReLU}, layer.ELU: {kernels.ELU, kernels.DELU},
+	f, ok := map[layer.Func]activation{layer.ReLU: {kernels.ReLU, kernels.DReLU}, layer.ELU: {kernels.ELU, kernels.DELU},
 		layer.Tanh: {kernels.Tanh, kernels.DTanh}}[a.Func]
+	if !ok {
+		return nil
+	}
 	if from := n.in[0].from; from != nil {
 		if d := from.common(); d.absorbs && d.activation.forward == kernels.None && l.readers(d.name) == 1 {
 			d.activation = f

@@ -48,7 +48,9 @@ func actionOf(of head.Dist) (a action, ok bool) {
 	case *head.Bernoulli:
 		return choices(slices.Repeat([]int{2}, of.N), true), true
 	case *head.Gaussian:
-		return gaussian(of), true
+		if of.Squash == head.Free || of.Squash == head.Tanh {
+			return gaussian(of), true
+		}
 	}
 	return action{}, false
 }

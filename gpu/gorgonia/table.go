@@ -55,7 +55,9 @@ func rowOf(of head.Dist, params, mask, action *Node) (logProb, entropy, drift *N
 	case *head.Bernoulli:
 		logProb, entropy = bernoulliRow(of.N, params, mask, action)
 	case *head.Gaussian:
-		return gaussianRow(of, params, action)
+		if of.Squash == head.Free || of.Squash == head.Tanh {
+			return gaussianRow(of, params, action)
+		}
 	}
 	return logProb, entropy, nil
 }

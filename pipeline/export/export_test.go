@@ -259,3 +259,11 @@ func numbers(b []byte) []int {
 	}
 	return n
 }
+
+func TestS32AnActivationThatIsNotKnownIsNotWritten(t *testing.T) {
+	t.Parallel()
+	l := onnxLayer{onnxGraph: &onnxGraph{}, of: &policy.Node{Name: "bent", Activation: &layer.Activation{Func: "softsign"}}, in: []string{"x"}, out: "y"}
+	if err := l.write(); !errors.Is(err, policy.ErrUnsupported) || !strings.Contains(err.Error(), "softsign") {
+		t.Errorf("write = %v, want ErrUnsupported that names softsign", err)
+	}
+}

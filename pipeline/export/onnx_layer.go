@@ -35,7 +35,11 @@ func (l *onnxLayer) write() error {
 	case *layer.Dense:
 		l.output("Gemm", l.flat(l.in[0], l.shapes[0]), l.weight("weight"), l.weight("bias"))
 	case *layer.Activation:
-		l.output(activations[op.Func], l.in[0])
+		name, ok := activations[op.Func]
+		if !ok {
+			return fmt.Errorf("node %q: activation %q in an ONNX file is %w", l.of.Name, op.Func, policy.ErrUnsupported)
+		}
+		l.output(name, l.in[0])
 	case *layer.Conv2D:
 		l.image("Conv", &op.Window, l.kernels(), l.weight("bias"))
 	case *layer.MaxPool:

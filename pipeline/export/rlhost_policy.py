@@ -175,7 +175,10 @@ class Action:
         if rng is not None:
             x = x + np.exp(log_std) * rng.standard_normal(x.shape, np.float32)
         low, high = np.array(self.bounds["low"], np.float32), np.array(self.bounds["high"], np.float32)
-        tanh = self.box.get("squash") == "tanh"
+        squash = self.box.get("squash", "")
+        if squash not in ("", "tanh"):
+            raise ValueError(f"squash {squash!r}: this file knows tanh")
+        tanh = squash == "tanh"
         if tanh:
             x = np.tanh(x)
         if tanh or self.bounds.get("rescale"):

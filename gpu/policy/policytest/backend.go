@@ -69,6 +69,7 @@ func (s *suite) run(t *testing.T) {
 	t.Run("flags that are neither 0 nor 1 are errors that name the row", s.badFlags)
 	t.Run("numbers that are not finite do not reach parameters", s.notFinite)
 	t.Run("what does not fit is refused", s.wrongSizes)
+	t.Run("S32 words that are not known are refused", s.unknownWords)
 	if !s.tol.Allocates {
 		t.Run("acting and updating do not allocate", s.memory)
 	}

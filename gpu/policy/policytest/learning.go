@@ -9,6 +9,8 @@ import (
 
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/head"
+	"github.com/rlhost/rlhost/gpu/policy/layer"
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
@@ -283,6 +285,40 @@ func (s *suite) wrongSizes(t *testing.T) {
 	}
 	if _, err := ppo.NewLearner(s, &s.shape.net, params[1:], s.config()); err == nil {
 		t.Error("NewLearner took parameters of which one is missing")
+	}
+}
+
+// unknownWords: what a network asks for by a word that is not known is refused by name, and never computed as something else.
+func (s *suite) unknownWords(t *testing.T) {
+	const word = "softsign"
+	for what, spoil := range map[string]func(n *policy.Network) bool{
+		"activation": func(n *policy.Network) bool {
+			i := slices.IndexFunc(n.Nodes, func(of policy.Node) bool { return of.Activation != nil })
+			if i >= 0 {
+				n.Nodes[i].Activation = &layer.Activation{Func: word}
+			}
+			return i >= 0
+		},
+		"squash": func(n *policy.Network) bool {
+			i := slices.IndexFunc(n.Policy, func(of policy.Dist) bool { return of.Gaussian != nil })
+			if i >= 0 {
+				n.Policy[i].Gaussian = &head.Gaussian{N: n.Policy[i].Gaussian.N, Squash: word}
+			}
+			return i >= 0
+		},
+		"norm":               func(n *policy.Network) bool { n.Inputs[0].Norm = word; return true },
+		"source of an input": func(n *policy.Network) bool { n.Inputs[0].From = word; return true },
+	} {
+		n := s.shape.net.Clone()
+		if !spoil(&n) {
+			continue
+		}
+		if _, err := policy.NewActor(s, &n, s.shape.envs); err == nil || !strings.Contains(err.Error(), word) {
+			t.Errorf("%s %q: NewActor = %v, want an error that names it", what, word, err)
+		}
+		if _, err := ppo.NewLearner(s, &n, s.params(1), s.config()); err == nil || !strings.Contains(err.Error(), word) {
+			t.Errorf("%s %q: NewLearner = %v, want an error that names it", what, word, err)
+		}
 	}
 }
 
