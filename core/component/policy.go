@@ -26,6 +26,12 @@ type Sized interface {
 	LearningBytes() int64
 }
 
+// Doubtful is optional, for a Policy that can be computed and will hardly be learned.
+type Doubtful interface {
+	// Doubt returns what is doubtful as the error of a key, or nil.
+	Doubt() *ConfigError
+}
+
 // WeightBlocks returns how many versions lie in the memory of a publisher with so many readers, each of which may hold one: the
 // publisher keeps one and writes another, and a replaced publisher may still hold its own.
 func WeightBlocks(readers int) int { return 3 + readers }

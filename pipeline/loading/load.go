@@ -86,6 +86,7 @@ func Load(ctx context.Context, g *graph.Graph, parts *graph.Parts, cache *Cache)
 	s.checkNeeds(g, parts, c)
 	s.checkEnds(g, c)
 	s.checkLimits(g, c)
+	s.checkDoubts(g, c)
 	found := c.Sorted()
 	for _, problem := range found {
 		if problem.Severity == graph.Warning {
@@ -369,6 +370,20 @@ func (s *Set) checkLimits(g *graph.Graph, c *graph.Report) {
 				c.Add("W123", e.Place(fmt.Sprintf("wrap[%d].time_limit", k)), "leave it out, or raise the limit where it is: in args of the environment, or in its description",
 					"wrap[%d] of env %q has time_limit = %d, and its episodes end after %d env steps at most: the longer limit has no effect", k, e.Name, limit, own)
 			}
+		}
+	}
+}
+
+// checkDoubts warns of policies that are learned and will hardly be.
+func (s *Set) checkDoubts(g *graph.Graph, c *graph.Report) {
+	for i := range g.Policies {
+		p := &g.Policies[i]
+		made, ok := s.Policies[p.Name].(component.Doubtful)
+		if !ok || p.Of != "" {
+			continue
+		}
+		if d := made.Doubt(); d != nil {
+			c.Add("W114", p.Place(d.Key), d.Help, "policy %q %s", p.Name, d.Reason)
 		}
 	}
 }

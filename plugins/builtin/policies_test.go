@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime"
@@ -116,6 +117,38 @@ func TestPolicy_LimitsAreChecked(t *testing.T) {
 		_, err := readPolicy(from(map[string]any{"limits": map[string]any{"parameters": n}}))
 		if bad := (*component.ConfigError)(nil); !errors.As(err, &bad) || bad.Key != "limits.parameters" {
 			t.Errorf("%d: %v", n, err)
+		}
+	}
+}
+
+// A deviation that does not suit the bounds is doubted, with the element and the remedy; one that does, or has no bounds, is not.
+func TestDecodePolicy_DoubtsDeviationsThatDoNotSuitTheBounds(t *testing.T) {
+	for name, c := range map[string]struct {
+		bound  float32
+		action Action
+		want   string
+	}{
+		"as wide as the bounds":  {2, Action{}, ""},
+		"five times the range":   {0.1, Action{}, "5 times the range from -0.1 to 0.1"},
+		"a hundredth":            {50, Action{}, "0.01 times the range from -50 to 50"},
+		"rescaled":               {0.1, Action{Rescale: true}, ""},
+		"rescaled, and too wide": {0.1, Action{Rescale: true, LogStdInit: 3}, "10 times the range"},
+		"squashed":               {0.1, Action{Squash: "tanh"}, ""},
+		"without bounds":         {policy.Unbounded, Action{}, ""},
+		"of the state":           {0.1, Action{LogStd: policy.StateStd}, "5 times the range"},
+	} {
+		box := hostabi.Tensor{Role: hostabi.RoleAction, DType: hostabi.F32, Rank: 1, Low: -c.bound, High: c.bound}
+		box.Shape[0] = 2
+		env := dict()
+		env.Tensors[0] = box
+		c.action.LogStd, c.action.Squash = cmp.Or(c.action.LogStd, policy.FreeStd), cmp.Or(c.action.Squash, "none")
+		p, err := DecodePolicy(func(into any) error { into.(*PolicyTable).Action = c.action; return nil }, env)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		doubt := p.(component.Doubtful).Doubt()
+		if (doubt == nil) != (c.want == "") || doubt != nil && (!strings.Contains(doubt.Reason, c.want) || doubt.Key != "action" || doubt.Help == "") {
+			t.Errorf("%s: %v, want %q", name, doubt, c.want)
 		}
 	}
 }

@@ -46,6 +46,7 @@ type Learner struct {
 	gathered             *stat.Counter // bytes of observations that backends have copied
 	lag                  lag
 	loud                 loud
+	apart                bool // warnOfDivergence has told
 }
 
 var (
@@ -183,6 +184,7 @@ func (c *Learner) learn(h hostabi.Handle) error {
 		c.normalizer.Weights(c.obsMean, c.obsScale)
 	}
 	c.warnOfClip(&stats)
+	c.warnOfDivergence(&stats)
 	c.envSteps += uint64(stats.ValidRows)
 	c.trained.Add(uint64(stats.ValidRows))
 	if c.trainedBeside != nil {

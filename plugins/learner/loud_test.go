@@ -48,3 +48,28 @@ func TestLearner_TellsThatTheClipLeavesNothing(t *testing.T) {
 		t.Errorf("without a clip the log says %q", got)
 	}
 }
+
+// A dataset that takes the policy far from the one that acted is reported once, with the remedy.
+func TestLearner_TellsThatTheDivergenceIsLarge(t *testing.T) {
+	const said = "far from the one that acted"
+	for name, c := range map[string]struct {
+		config func(*config)
+		want   string
+	}{
+		"without a target": {func(c *config) { c.LearningRate, c.Epochs = 1, 10 }, "target_kl = 0.02"},
+		"with one":         {func(c *config) { c.LearningRate, c.Epochs, c.TargetKL = 1, 10, 0.02 }, "a smaller learning_rate"},
+		"a usual one":      {func(c *config) {}, ""},
+	} {
+		r := newRig(t, rigOptions{config: c.config})
+		for n := range 3 {
+			r.teach(t, n, uint64(n), nil)
+		}
+		got := r.Log.String()
+		switch {
+		case c.want == "" && strings.Contains(got, said):
+			t.Errorf("%s: the log says %q", name, got)
+		case c.want != "" && (strings.Count(got, said) != 1 || !strings.Contains(got, c.want)):
+			t.Errorf("%s: the log is %q, want once %q with %q", name, got, said, c.want)
+		}
+	}
+}

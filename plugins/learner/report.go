@@ -85,6 +85,24 @@ func (c *Learner) warnOfClip(s *ppo.Stats) {
 		"max_grad_norm", limit, "help", help)
 }
 
+// mostDivergence is an approx_kl that no dataset is to have: the policy has become another one, of which what was gathered says
+// little. Usual ones are 0.002 to 0.05.
+const mostDivergence = 1
+
+// warnOfDivergence reports once that a dataset took the policy far from the one that acted.
+func (c *Learner) warnOfDivergence(s *ppo.Stats) {
+	if c.apart || !(s.ApproxKL > mostDivergence) {
+		return
+	}
+	c.apart = true
+	help := "target_kl = 0.02 ends the epochs of a dataset before that"
+	if c.config.TargetKL > 0 {
+		help = "a smaller learning_rate or larger minibatch keeps a single optimiser step from it"
+	}
+	c.h.Log.Warn("learning from a dataset took the policy far from the one that acted", "approx_kl", s.ApproxKL, "target_kl", c.config.TargetKL,
+		"learning_rate", s.LearningRate, "epochs", c.config.Epochs, "help", help)
+}
+
 // lag is how old the policies that acted in a dataset were when it was learned from, over its env steps.
 type lag struct {
 	mean           float64 // in policy versions

@@ -110,8 +110,8 @@ func Loading() *graph.Parts {
 	parts.Load = Load
 	parts.Memory = 4 << 30
 	parts.Policy = func(decode func(into any) error, _ *hostabi.EnvSpec) (component.Policy, error) {
-		chunk, past, err := readPolicy(decode)
-		return Policy{"policy", chunk, past}, err
+		chunk, past, logStd, err := readPolicy(decode)
+		return Policy{"policy", chunk, past, logStd}, err
 	}
 	return parts
 }
@@ -121,6 +121,15 @@ type Policy struct {
 	Network string
 	Chunk   int
 	Past    int // rows before one that it reads
+	LogStd  float64
+}
+
+// Doubt is that of a deviation of more than e³.
+func (p Policy) Doubt() *component.ConfigError {
+	if p.LogStd <= 3 {
+		return nil
+	}
+	return &component.ConfigError{Key: "action", Reason: "draws first actions far beyond the bounds", Help: "use action = { rescale = true }"}
 }
 
 // Memory is Past, and the state, if there are chunks.

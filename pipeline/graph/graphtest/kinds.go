@@ -202,12 +202,13 @@ type node struct {
 
 // CheckPolicy checks a [policy.NAME] table; see graph.Parts.
 func CheckPolicy(decode func(into any) error) error {
-	_, _, err := readPolicy(decode)
+	_, _, _, err := readPolicy(decode)
 	return err
 }
 
-// readPolicy returns the rows of the policy's chunks, and how many rows before one it reads: the frames that are stacked, but for the row's own.
-func readPolicy(decode func(into any) error) (chunk, past int, err error) {
+// readPolicy returns the rows of the policy's chunks, and how many rows before one it reads: the frames that are stacked, but for the row's own;
+// and what the logarithm of its deviations begins at.
+func readPolicy(decode func(into any) error) (chunk, past int, logStd float64, err error) {
 	cfg := struct {
 		Backend string `toml:"backend"`
 		Net     struct {
@@ -237,10 +238,10 @@ func readPolicy(decode func(into any) error) (chunk, past int, err error) {
 	cfg.Net.Kind, cfg.Net.Hidden, cfg.Net.Activation = "mlp", []int{64, 64}, "tanh"
 	cfg.Action.LogStd, cfg.Action.Squash = "free", "none"
 	if err := decode(&cfg); err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
 	if cfg.Backend != "cpu" {
-		return 0, 0, &component.ConfigError{Key: "backend", Reason: fmt.Sprintf("is %q", cfg.Backend), Help: "this program has: cpu"}
+		return 0, 0, 0, &component.ConfigError{Key: "backend", Reason: fmt.Sprintf("is %q", cfg.Backend), Help: "this program has: cpu"}
 	}
 	if cfg.Net.Chunk != nil {
 		chunk = *cfg.Net.Chunk
@@ -252,7 +253,7 @@ func readPolicy(decode func(into any) error) (chunk, past int, err error) {
 	for _, e := range cfg.Encoder {
 		frames = max(frames, e.Stack)
 	}
-	return chunk, frames - 1, nil
+	return chunk, frames - 1, cfg.Action.LogStdInit, nil
 }
 
 // Standard are the kinds of the presets, and two native plugins.
