@@ -10,6 +10,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/env"
 
+	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/players"
 	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/wasm"
@@ -18,7 +19,7 @@ import (
 func TestExplain_HasAPageForEveryCodeThatIsPrinted(t *testing.T) {
 	codes := []string{
 		wasm.CodeMissing, wasm.CodeCommand, wasm.CodeFormat, wasm.CodeExport, wasm.CodeImport, wasm.CodeFeature,
-		wasm.CodeDescription, wasm.CodeStart, wasm.CodeFuture, "E097", "E051", "E047", "E048", session.CodeExport, players.CodeGone, players.CodeUnrated,
+		wasm.CodeDescription, wasm.CodeStart, wasm.CodeFuture, "E097", "E051", "E047", "E048", session.CodeExport, pipeline.CodeOverdue, players.CodeGone, players.CodeUnrated,
 	}
 	for kind := env.FaultTrap; kind <= env.FaultOutput; kind++ {
 		codes = append(codes, faultCode(&env.Fault{Kind: kind}))

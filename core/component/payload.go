@@ -95,14 +95,6 @@ func PayloadOf(name string) Payload {
 	return Payload{Name: name}
 }
 
-// answerTo has the payload of the answer to each question.
-var answerTo = map[string]string{
-	PayloadRequest: PayloadActions, PayloadResets: PayloadParams, PayloadRewards: PayloadShaped, PayloadObserve: PayloadObserved,
-}
-
-// AnswerTo returns the payload of the answer to a question, empty for what is none.
-func AnswerTo(payload string) string { return answerTo[payload] }
-
 // Schema returns what a port with the payload means where it says nothing else: the first 8 bytes of the SHA-256 of the name and the
 // fields. It is 0 for a payload that the host does not know.
 func (p *Payload) Schema() uint64 {

@@ -36,7 +36,7 @@ const codeUnanswered = "E088"
 // whose question reaches one that has to answer, or none but such, and is not wired back.
 func (c *flowChecker) unanswered(x *Component) {
 	for _, port := range x.Manifest.Signals {
-		answer := component.AnswerTo(port.Payload)
+		answer := component.PayloadOf(port.Payload).AnsweredBy
 		if answer == "" {
 			continue
 		}
