@@ -33,6 +33,9 @@ type ParseOptions struct {
 	// Running is the graph of a run that the file will change, nil for a new one. Schedules that the preset takes from
 	// the stop rule keep their values there.
 	Running *Graph
+	// Expanded says that the file is what Graph.Expanded wrote: what a number of the file follows from is not lost by that, and
+	// in a synchronous run datasets have the rows that Sets make of it, unless they say how many.
+	Expanded bool
 }
 
 // checker is the state of one Parse.
@@ -41,6 +44,7 @@ type checker struct {
 	parts    *Parts
 	graph    *Graph
 	running  *Graph // that the file will change, or nil
+	expanded bool   // the file is what Graph.Expanded wrote
 	root     *node
 	bad      map[string]bool // sections that could not be read, so that their missing keys are not reported
 	broken   map[string]bool // components that could not be read
@@ -49,7 +53,7 @@ type checker struct {
 }
 
 func newChecker(file string, o ParseOptions) *checker {
-	c := &checker{parts: o.Parts, running: o.Running, bad: map[string]bool{}, broken: map[string]bool{}, unsure: map[string]bool{}}
+	c := &checker{parts: o.Parts, running: o.Running, expanded: o.Expanded, bad: map[string]bool{}, broken: map[string]bool{}, unsure: map[string]bool{}}
 	c.File = file
 	c.graph = &Graph{File: file, Dir: o.Dir}
 	if o.Parts == nil {

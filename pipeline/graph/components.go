@@ -106,7 +106,7 @@ func (c *checker) configure(x *Component, made component.Component, path string)
 	d := (&tableDecoder{c: &c.Report, n: x.table, path: path}).skipping(x.ownKeys()...)
 	since := len(c.list)
 	c.configErrors(x.table, path, made.Configure(d.decode))
-	x.Manifest, x.config = made.Manifest(), d.into
+	x.Manifest, x.config, x.made = made.Manifest(), d.into, made
 	c.unsure[x.Name] = c.failed(since)
 	if flowing, ok := made.(component.Flowing); ok && !c.unsure[x.Name] {
 		x.Flow = flowing.Flow()

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ type flowChecker struct{ *checker }
 
 // flow rejects graphs that would stall.
 func (c *flowChecker) flow() {
+	c.fill()
 	c.blockingCycles()
 	for i := range c.graph.Components {
 		if x := &c.graph.Components[i]; x.Flow.DatasetRows > 0 {
@@ -94,34 +96,92 @@ func (c *flowChecker) blocks(x *Component) int {
 	return x.Flow.Blocks
 }
 
+// datasetRowsKey is the key of a component that says how many rows its datasets have.
+const datasetRowsKey = "dataset_rows"
+
+// fill has the datasets of a synchronous run hold the rows that come to them, where the file does not say how many.
+func (c *flowChecker) fill() {
+	if !c.graph.Synchronous {
+		return
+	}
+	for i := range c.graph.Components {
+		x := &c.graph.Components[i]
+		producers := c.producers(x)
+		n, rows := x.table.at(datasetRowsKey), c.circulating(producers)
+		if x.Flow.DatasetRows == 0 || rows == 0 || rows == x.Flow.DatasetRows || c.writtenOut(n) {
+			continue
+		}
+		at := c.culprit(datasetRowsKey, append([]*Component{x}, producers...)...)
+		x.table.put(datasetRowsKey, &node{kind: scalarNode, key: at, val: at, value: int64(rows)})
+		c.configure(x, x.made, "component."+x.Name)
+	}
+}
+
+// writtenOut reports whether a value is the user's own word.
+func (c *flowChecker) writtenOut(n *node) bool {
+	if n == nil {
+		return false
+	}
+	order := n.val.order()
+	return order < firstPreset && (order == setOrder || !c.expanded)
+}
+
+// circulating is how many rows the blocks in circulation hold.
+func (c *flowChecker) circulating(producers []*Component) int {
+	rows := 0
+	for _, from := range producers {
+		rows += from.Count * c.blocks(from) * from.Flow.BlockRows
+	}
+	return rows
+}
+
 // starving checks that the blocks in circulation can make the datasets that a component gathers.
 func (c *flowChecker) starving(x *Component) {
 	producers := c.producers(x)
-	at := c.culprit("dataset_rows", append([]*Component{x}, producers...)...)
-	use := func(rows int) string { return fmt.Sprintf("use dataset_rows = %d in [component.%s]", rows, x.Name) }
-	want, rows, largest := x.Flow.DatasetRows, 0, 0
-	for _, from := range producers {
-		block := from.Flow.BlockRows
-		rows += from.Count * c.blocks(from) * block
-		largest = max(largest, block)
-		if want%block != 0 {
-			c.Add("E060", at, use((want+block-1)/block*block),
-				"a dataset of %d rows is not a whole number of %s's blocks of %d rows", want, from.Name, block)
-			return
-		}
-	}
+	want, rows := x.Flow.DatasetRows, c.circulating(producers)
 	if rows == 0 {
 		return
 	}
-	// Each of several gatherers may hold nearly a dataset while none of them has a whole one.
-	least := want + (x.Count-1)*(want-largest)
-	switch {
-	case c.graph.Synchronous && rows != want:
-		c.Add("E060", at, use(rows), "in sync mode a dataset is one block of every split, %d rows together, not %d", rows, want)
-	case least > rows:
-		c.Add("E060", at, use(max(rows/x.Count/largest, 1)*largest),
-			"datasets of %d rows can never be full: %d rows are in circulation", want, rows)
+	at := c.culprit(datasetRowsKey, append([]*Component{x}, producers...)...)
+	use := func(rows int) string { return fmt.Sprintf("use dataset_rows = %d in [component.%s]", rows, x.Name) }
+	if c.graph.Synchronous {
+		if rows != want {
+			c.Add("E060", at, use(rows), "in sync mode a dataset is one block of every split, %d rows together, not %d", rows, want)
+		}
+		return
 	}
+	largest, whole, part := 0, 1, (*Component)(nil)
+	for _, from := range producers {
+		block := from.Flow.BlockRows
+		largest, whole = max(largest, block), leastCommonMultiple(whole, block)
+		if part == nil && want%block != 0 {
+			part = from
+		}
+	}
+	// Each of several gatherers may hold nearly a dataset while none of them has a whole one.
+	most := (rows + (x.Count-1)*largest) / x.Count / whole * whole
+	help := use(min((want+whole-1)/whole*whole, most))
+	if most == 0 {
+		help = "let more blocks circulate: `blocks` of the rollouts"
+	}
+	switch {
+	case part != nil:
+		c.Add("E060", at, help, "a dataset of %d rows is not a whole number of %s's blocks of %d rows", want, part.Name, part.Flow.BlockRows)
+	case want > most:
+		c.Add("E060", at, help, "datasets of %d rows can never be full: %d rows are in circulation", want, rows)
+	}
+}
+
+// leastCommonMultiple of numbers of rows, which are more than 0. One beyond what a dataset can be is as good as any other.
+func leastCommonMultiple(a, b int) int {
+	x, y := a, b
+	for y != 0 {
+		x, y = y, x%y
+	}
+	if a/x > math.MaxInt32/b {
+		return math.MaxInt32
+	}
+	return a / x * b
 }
 
 // culprit returns the position to show for inconsistent numbers of several components: a key of the first

@@ -257,7 +257,8 @@ type Component struct {
 	implied bool // Plugin is that of its policy, and its table names none
 	stays   bool // in this program, as its table says, although its policy is computed by a plugin
 	table   *node
-	config  any   // what the component decoded its table into
+	config  any // what the component decoded its table into
+	made    component.Component
 	maker   Maker // of a plugin's kinds and of a module, nil for the program's own
 }
 

@@ -66,7 +66,7 @@ func ownPipeline(run *runs.Run, sets []string, parts *graph.Parts) (*graph.Graph
 	if interpreter := run.Info().Python; interpreter != "" && parts.EnvPluginsOf != nil {
 		parts.EnvPlugins = parts.EnvPluginsOf(interpreter)
 	}
-	g, problems := graph.Parse(filepath.Join(run.Dir, runs.PipelineFile), src, graph.ParseOptions{Sets: sets, Parts: parts})
+	g, problems := graph.Parse(filepath.Join(run.Dir, runs.PipelineFile), src, graph.ParseOptions{Sets: sets, Parts: parts, Expanded: true})
 	if g == nil {
 		return nil, nil, &Error{Kind: KindOf(problems), Err: problems}
 	}

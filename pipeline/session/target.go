@@ -275,7 +275,7 @@ func (c *change) aimText(text string, sets []string) error {
 		}
 		rest = append(rest, set)
 	}
-	next, problems := graph.Parse(g.File, []byte(text), graph.ParseOptions{Sets: rest, Parts: c.Parts, Dir: g.Dir})
+	next, problems := graph.Parse(g.File, []byte(text), graph.ParseOptions{Sets: rest, Parts: c.Parts, Dir: g.Dir, Expanded: true})
 	if next == nil {
 		return problemError(problems)
 	}
