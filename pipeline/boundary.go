@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/loop"
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -71,15 +72,65 @@ func (p *Pipeline) boundary(learner *instance) {
 		p.fail(fmt.Errorf("at dataset boundary: %w", err))
 		return
 	}
-	if last && met {
+	switch {
+	case last && met:
 		p.endLoops()
+	case last && learner.host.Run.Synchronous:
+		p.standAtBoundary(learner)
 	}
+}
+
+// standAtBoundary keeps a synchronous run at its last boundary while a change that is under way gives up, and makes the boundary
+// then. Learners and those with environments take nothing meanwhile; but for half the grace at most, because the change may need that
+// they do.
+func (p *Pipeline) standAtBoundary(learner *instance) {
+	if p.ending.standing.Swap(true) {
+		return
+	}
+	var paused []*loop.Receiver
+	for _, x := range p.instancesAlive() {
+		if x == learner || x.envs > 0 || learns(&x.of.Manifest) {
+			x.host.Receiver.Pause()
+			paused = append(paused, x.host.Receiver)
+		}
+	}
+	goOn := func() {
+		for _, r := range paused {
+			r.Resume()
+		}
+	}
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), p.options.Grace/2)
+		defer cancel()
+		late := p.boundaries.take(ctx)
+		if late == nil {
+			p.boundaries.put()
+		}
+		x := p.now().inPlaceOf(learner)
+		x.loop.Own.Control(func(*hostabi.Message) {
+			defer goOn()
+			p.ending.standing.Store(false)
+			if late == nil {
+				p.boundary(x)
+			}
+		}, hostabi.Message{})
+	}()
+}
+
+// inPlaceOf returns the instance that runs where another one has run.
+func (a *assembly) inPlaceOf(x *instance) *instance {
+	for _, m := range a.members {
+		if m.name == x.host.Name {
+			return m.instance
+		}
+	}
+	return x
 }
 
 // atBoundary calls the owner and the pending requests. Two learners never wait for each other here: the loop of one
 // may be the one that the other's snapshot needs an answer from, so in asynchronous mode only the leading one comes
 // here. Nor does a learner wait for instances that are being replaced: such a boundary is not one to save at, and not
-// the last one.
+// the last one; see standAtBoundary.
 func (p *Pipeline) atBoundary(learner *instance, last bool) (met bool, err error) {
 	if !p.boundaries.try() {
 		return !p.boundaries.changing.Load(), nil

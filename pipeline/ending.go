@@ -15,6 +15,7 @@ type ending struct {
 	started    atomic.Bool
 	cutting    atomic.Bool                          // the run is ended without a boundary
 	stoodStill atomic.Pointer[string]               // why nothing went on when the run was cut
+	standing   atomic.Bool                          // the run stands at its last boundary until a change has been given up
 	final      atomic.Bool                          // its last boundary has been
 	counters   atomic.Pointer[[]control.WireStatus] // as they were when the loops had ended
 

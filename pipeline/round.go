@@ -11,13 +11,10 @@ import (
 )
 
 // learns reports whether a component learns from datasets.
-func (m *member) learns() bool {
-	for _, port := range m.of.Manifest.Slots {
-		if component.PayloadOf(port.Payload).Learned {
-			return true
-		}
-	}
-	return false
+func (m *member) learns() bool { return learns(&m.of.Manifest) }
+
+func learns(m *component.Manifest) bool {
+	return slices.ContainsFunc(m.Slots, func(port component.Port) bool { return component.PayloadOf(port.Payload).Learned })
 }
 
 // publishes reports whether a component publishes versions of a policy, learned or stored.
