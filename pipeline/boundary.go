@@ -157,8 +157,13 @@ func (p *Pipeline) atBoundary(learner *instance, last bool) (met bool, err error
 
 // AtNextBoundary calls fn at the next dataset boundary at which no instance is being replaced, on the learner's
 // loop, which waits for it, and returns its error. It blocks until then; ctx and the end of the run, with ErrEnded,
-// end that, and fn has not been called then.
+// end that, and fn has not been called then. A run of which every instance is paused is at a boundary, since its learners
+// are: it stays at rest.
 func (p *Pipeline) AtNextBoundary(ctx context.Context, fn func(snapshot Snapshot) error) error {
+	var err error
+	if p.pauses.atRest(func() { err = p.saveAtRest(ctx, fn) }) {
+		return err
+	}
 	defer p.pauses.lift()()
 	r := &request{done: make(chan error, 1)}
 	var taken atomic.Bool
@@ -206,4 +211,43 @@ func (p *Pipeline) snapshot(ctx context.Context, learner *instance, all bool) (m
 		states[x.name] = state
 	}
 	return states, errors.Join(errs...)
+}
+
+// errWithin is why the state of a synchronous run at rest is not exact.
+var errWithin = errors.New("paused within a dataset: resume the run and save it then, for all of it")
+
+// betweenDatasets reports whether nothing is under way that a synchronous run has yet to learn from.
+func (p *Pipeline) betweenDatasets() bool {
+	return !p.now().run.Synchronous || p.Steps().UnderWay == 0 && !p.round.waiting()
+}
+
+// saveAtRest calls fn for a run at rest, on the loop of its leading learner.
+func (p *Pipeline) saveAtRest(ctx context.Context, fn func(Snapshot) error) error {
+	if err := p.boundaries.take(ctx); err != nil {
+		return err
+	}
+	defer p.boundaries.put()
+	a := p.now()
+	learners := a.learners()
+	i := slices.IndexFunc(learners, func(m *member) bool { return a.leads(m.instance) })
+	if i < 0 {
+		return ErrEnded
+	}
+	var err error
+	late := learners[i].loop.Try(ctx, func() {
+		var within error
+		if !p.betweenDatasets() {
+			within = errWithin
+		}
+		over := false
+		defer func() { over = true }()
+		err = fn(func() (map[string]component.State, error) {
+			if over {
+				return nil, ErrEnded
+			}
+			states, missing := p.snapshot(ctx, learners[i].instance, a.run.Synchronous)
+			return states, errors.Join(within, missing)
+		})
+	})
+	return errors.Join(late, err)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/pipeline/graph"
@@ -108,15 +109,32 @@ func (t *Transition) Commit(ctx context.Context) (Outcome, error) {
 	if err := t.advance(prepared, committing); err != nil {
 		return Outcome{}, err
 	}
-	defer t.p.pauses.lift()()
 	var o Outcome
-	if err := t.commit(ctx, &o); err != nil {
-		if ended := t.p.changes.over(); ended != nil {
-			err = ended
-		}
-		return Outcome{}, errors.Join(err, t.release())
+	commit := func() { o, err = t.commitOrRelease(ctx) }
+	t.still = !t.needsSteps()
+	if t.still && t.p.pauses.atRest(commit) {
+		return o, err
 	}
-	return o, nil
+	t.still = false
+	defer t.p.pauses.lift()()
+	commit()
+	return o, err
+}
+
+// needsSteps reports whether a change can only be made while environments step: some have to end their episodes, or, in synchronous
+// mode, trajectories that a rollout has made have yet to be learned from.
+func (t *Transition) needsSteps() bool {
+	return len(t.envs) > 0 && (t.options.At == component.AtEpisode || t.options.TrialEnvs > 0) || !t.p.betweenDatasets()
+}
+
+func (t *Transition) commitOrRelease(ctx context.Context) (o Outcome, err error) {
+	if err = t.commit(ctx, &o); err == nil {
+		return o, nil
+	}
+	if ended := t.p.changes.over(); ended != nil {
+		err = ended
+	}
+	return Outcome{}, errors.Join(err, t.release())
 }
 
 // commit makes the changes one after the other, and reverts those made if one fails.
@@ -203,13 +221,16 @@ func (t *Transition) install(o *Outcome) {
 	for _, x := range t.made {
 		x.joining.Store(nil)
 		if !swapped[x] {
-			x.host.Receiver.Release()
+			t.begins(x)
 		}
 	}
 	if t.next.run != t.before.run {
 		p.ending.mu.Lock()
 		p.ending.limit(t.next.run.Stop.Wall)
 		p.ending.mu.Unlock()
+	}
+	if t.still {
+		p.pauses.wish(t.next.members, true)
 	}
 	t.finish(o)
 	t.undo = nil
@@ -238,7 +259,7 @@ func (t *Transition) finish(o *Outcome) {
 		t.leave(m, o)
 	}
 	for _, s := range t.swaps {
-		if err := t.p.retire(s.old.instance, s.new); err != nil {
+		if err := t.retire(s.old.instance, s.new); err != nil {
 			o.note("%v", err)
 		}
 	}
@@ -311,16 +332,28 @@ func (t *Transition) release() error {
 		if members[x] {
 			x.live.settle(t)
 		} else if successor := successors[x]; successor != nil {
-			errs = append(errs, t.p.retire(x, successor))
+			errs = append(errs, t.retire(x, successor))
 		} else {
-			errs = append(errs, t.p.discard(x))
+			errs = append(errs, t.discard(x))
 		}
 	}
 	for _, s := range t.swaps {
 		if s.done && !members[s.old.instance] {
-			errs = append(errs, t.p.retire(s.old.instance, s.new))
+			errs = append(errs, t.retire(s.old.instance, s.new))
 		}
 	}
 	t.p.changes.finish(t)
 	return errors.Join(append(errs, t.p.collect())...)
+}
+
+// retire ends an instance of the run; see running.
+func (t *Transition) retire(x, successor *instance) error {
+	t.p.pauses.leaves(x)
+	return t.p.retire(x, successor)
+}
+
+// discard ends an instance that never ran.
+func (t *Transition) discard(x *instance) error {
+	t.p.pauses.leaves(x)
+	return t.p.discard(x)
 }

@@ -17,17 +17,17 @@ func (t *Transition) restEnded(ctx context.Context, o *Outcome) error {
 		if err != nil {
 			return err
 		}
-		goOn := m.goOn
-		if forced {
-			goOn = m.goOnUnrested
-		}
-		t.undo = append(t.undo, func() error { goOn(); return nil })
+		t.undo = append(t.undo, func() error { t.goOn(m.instance, forced); return nil })
 	}
 	return nil
 }
 
 // rest brings an instance that the change takes away to rest, or takes it as it is where the change is forced.
 func (t *Transition) rest(ctx context.Context, m member, o *Outcome) (forced bool, err error) {
+	if t.rests(m.instance) {
+		m.host.Receiver.Hold()
+		return false, nil
+	}
 	help := "rlhost status says what it waits for; --force takes it away as it is, and counts what is lost"
 	if m.learns() {
 		help = "what it has learned would be lost with it: rlhost status says what it waits for"
@@ -49,6 +49,23 @@ func (t *Transition) rest(ctx context.Context, m member, o *Outcome) (forced boo
 			m.name, limit, unfinished, blocks)
 	}
 	return forced, err
+}
+
+// goOn ends the rest of an instance that is not taken away after all.
+func (t *Transition) goOn(x *instance, forced bool) {
+	switch {
+	case t.rests(x):
+		x.host.Receiver.Release()
+	case forced:
+		x.goOnUnrested()
+	default:
+		x.goOn()
+	}
+}
+
+// rests reports whether an instance is at rest by request, and stays so while the change is made.
+func (t *Transition) rests(x *instance) bool {
+	return t.still && t.p.pauses.has(x) && x.live.failed() == nil
 }
 
 // continueVersions makes learners that are added continue the versions of those that end, which publish nothing any more.
@@ -83,7 +100,7 @@ func (t *Transition) leave(m member, o *Outcome) {
 			}
 		}
 	}
-	if err := t.p.retire(m.instance, nil); err != nil {
+	if err := t.retire(m.instance, nil); err != nil {
 		o.note("%v", err)
 	}
 }

@@ -164,12 +164,8 @@ func (s *replacement) commit(ctx context.Context, o *Outcome) error {
 	if err == nil {
 		err = s.handOver(o)
 	}
-	if err != nil && forced {
-		s.old.goOnUnrested()
-		return err
-	}
 	if err != nil {
-		s.old.goOn()
+		s.t.goOn(s.old.instance, forced)
 		return err
 	}
 	s.done = true
@@ -235,9 +231,17 @@ func (s *replacement) handPieces(o *Outcome) error {
 		s.new.live.remember(state)
 	}
 	if !s.waits {
-		s.new.host.Receiver.Release()
+		s.t.begins(s.new)
 	}
 	return nil
+}
+
+// begins lets a new instance run, or stay at rest where the run is.
+func (t *Transition) begins(x *instance) {
+	if t.still {
+		t.p.pauses.joins(x)
+	}
+	x.host.Receiver.Release()
 }
 
 // save returns the state of the old instance, or the initial state of a failed one; nil if there is none.
@@ -369,7 +373,7 @@ func (s *replacement) undo() error {
 	}
 	s.t.undone[s.old.instance] = s.new
 	if s.waits {
-		s.new.host.Receiver.Release()
+		s.t.begins(s.new)
 	}
 	if fault := s.new.live.failed(); fault != nil {
 		err = fmt.Errorf("%s has failed and cannot be replaced: %w: %w", s.old.name, fault, err)

@@ -203,7 +203,7 @@ func (x *playerChange) Commit() error {
 	if x.p.s.commit != nil && x.p.s.commit(x.p, x) {
 		return nil
 	}
-	if x.p.free {
+	if x.p.free || x.p.h.Receiver.Paused() { // between two blocks
 		x.p.goOver(x)
 	}
 	return nil

@@ -98,8 +98,9 @@ func (p *Pipeline) Wires() []control.WireStatus {
 // them: requesters first, then those that answer, and so on downstream. ctx is the common deadline; an instance that is
 // not at rest by then runs on, and its answer is TimedOut.
 //
-// A change, a checkpoint or the end of the run lifts the pause for as long as that takes: see lift. The pause belongs
-// to the place in the graph: an instance that replaces a paused one is paused.
+// The end of the run lifts the pause, and a change or a checkpoint does for as long as that takes: see lift. Where every instance
+// is paused they are made at rest instead, if they need no env step: see atRest. The pause belongs to the place in the graph: an
+// instance that replaces a paused one is paused, and so is one that is added where all are.
 //
 // The error is a *control.Error for patterns that are malformed or name nothing. Any goroutine but those of the loops.
 func (p *Pipeline) Pause(ctx context.Context, patterns []string) ([]control.Answer, error) {

@@ -162,7 +162,7 @@ func TestPause_StaysThroughChanges(t *testing.T) {
 		t.Errorf("%d blocks were counted while it was paused", got-counted)
 	}
 	r.change(TransitionOptions{}, "component.player.count=2", "component.counter.strict=false", "component.counter.loose=true")
-	if got, want := tell(), "player[0] paused, player[1] running, counter paused"; got != want {
+	if got, want := tell(), "player[0] paused, player[1] paused, counter paused"; got != want {
 		t.Errorf("with one more: %s, want %s", got, want)
 	}
 	resume(t, r.Pipeline)

@@ -24,6 +24,7 @@ type pauses struct {
 	resting map[*instance]*rest
 	wished  map[instanceKey]bool // places to pause
 	lifted  int                  // how many callers lift the pause now
+	still   bool                 // the run is kept at rest; see atRest
 }
 
 // rest is an instance that is coming to rest or is at rest.
@@ -232,7 +233,7 @@ func (s *pauses) isLifted() bool {
 }
 
 // lift makes all paused instances run on, and returns the function that pauses them again: for changes, which must
-// reach their boundaries, and for checkpoints. Pauses requested meanwhile are refused. It must not be called on a
+// reach their boundaries, and for checkpoints, where not everything is paused. Pauses requested meanwhile are refused. It must not be called on a
 // loop.
 func (s *pauses) lift() (restore func()) {
 	s.serial.Lock()
@@ -265,10 +266,69 @@ func (s *pauses) pauseAgain(ctx context.Context) {
 	}
 }
 
+// atRest calls fn while the whole run stays at rest, and reports whether it did: where every instance is paused, and no change or
+// checkpoint has lifted that. The end of the run waits for fn, which must not wait for anything that an instance would have to run
+// for. It must not be called on a loop.
+func (s *pauses) atRest(fn func()) bool {
+	s.serial.Lock()
+	defer s.serial.Unlock()
+	if !s.keepStill() {
+		return false
+	}
+	defer s.endStill()
+	fn()
+	return true
+}
+
+func (s *pauses) keepStill() bool {
+	members := s.now().members
+	s.guard.Lock()
+	defer s.guard.Unlock()
+	for i := range members {
+		if r := s.resting[members[i].instance]; r == nil || !r.reached {
+			return false
+		}
+	}
+	s.still = s.lifted == 0
+	return s.still
+}
+
+// endStill makes what is paused run on if the run has begun to end meanwhile.
+func (s *pauses) endStill() {
+	s.guard.Lock()
+	s.still = false
+	ends := s.lifted > 0
+	s.guard.Unlock()
+	if ends {
+		s.resumeResting()
+	}
+}
+
+// joins brings a new instance to rest before it runs, in a run that is kept at rest.
+func (s *pauses) joins(x *instance) {
+	x.loop.Do(func() { s.pauseOne(x, func(control.State, error) {}) })
+}
+
+// leaves forgets an instance that is taken away.
+func (s *pauses) leaves(x *instance) {
+	s.guard.Lock()
+	defer s.guard.Unlock()
+	delete(s.resting, x)
+}
+
 // resumeForGood makes all paused instances run on, for good, without waiting for them: the run ends.
 func (s *pauses) resumeForGood() {
 	s.guard.Lock()
 	s.lifted++ // nothing is paused any more
+	still := s.still
+	s.guard.Unlock()
+	if !still {
+		s.resumeResting()
+	}
+}
+
+func (s *pauses) resumeResting() {
+	s.guard.Lock()
 	var list []*instance
 	for x := range s.resting {
 		list = append(list, x)

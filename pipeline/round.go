@@ -167,6 +167,13 @@ func (r *round) stalled() *instance {
 	return nil
 }
 
+// waiting reports whether a learner waits for others.
+func (r *round) waiting() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.learned) > 0
+}
+
 // over reports whether learners that wait have nobody to wait for any more: then the next round begins.
 func (r *round) over() bool {
 	r.mu.Lock()

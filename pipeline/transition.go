@@ -68,6 +68,7 @@ type Transition struct {
 	before  *assembly
 	next    *assembly
 	plan    *plan
+	still   bool // of Commit: the run is at rest, and stays so
 
 	envs  []*envChange   // environments that change, one for each instance
 	swaps []*replacement // instances that are replaced

@@ -162,7 +162,8 @@ type EnvChange struct {
 
 // PreparedEnvs is a change that has been prepared. All methods but Close are called on the component's loop.
 type PreparedEnvs interface {
-	// Commit makes the change at its boundary. It returns at once; Went is called later, or at once.
+	// Commit makes the change at its boundary. It returns at once; Went is called later, or at once: a component at rest is at every
+	// boundary but AtEpisode.
 	Commit() error
 	// Cancel reverts a committed change until Settle, also after Went, for example because other components of the
 	// run did not reach their boundaries: the environments that have changed go back at once, their episodes ending

@@ -1,11 +1,13 @@
 package session
 
 import (
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/internal/testkit"
+	"github.com/rlhost/rlhost/pipeline"
 )
 
 // Who is paused first may be the one that others need to come to rest: a rollout waits for the answers of an inference, a batcher
@@ -52,5 +54,72 @@ func (r *rig) pauses(patterns ...string) {
 		if a.State != control.Paused || a.Error != nil {
 			r.Errorf("pause %v: %s is %s: %v", patterns, a.Name, a.State, a.Error)
 		}
+	}
+}
+
+// What is paused as a whole is at rest: a checkpoint, a reload, a scaling, a swap need nothing to run, and what they add is paused.
+func TestPause_OfAllMakesNoEnvStepWhateverIsAsked(t *testing.T) {
+	for _, mode := range []string{"async", "sync"} {
+		t.Run(mode, func(t *testing.T) {
+			sets := []string{"train.mode=" + mode, "component.rollout.splits=2", "component.batcher.dataset_rows=512"}
+			r := begin(t, sets...)
+			r.learns()
+			r.pauses()
+			before := r.pipeline.Steps()
+			still := func(what string) {
+				t.Helper()
+				if now := r.pipeline.Steps(); now.Made != before.Made || now.Trained != before.Trained {
+					t.Errorf("%s: %d env steps were made and %d trained before, %d and %d after", what, before.Made, before.Trained, now.Made, now.Trained)
+				}
+				for _, c := range r.pipeline.Status().Components {
+					if c.State != control.Paused {
+						t.Errorf("%s: %s is %s", what, c.Name, c.State)
+					}
+				}
+			}
+			save := func() {
+				t.Helper()
+				saved := false
+				err := r.pipeline.AtNextBoundary(t.Context(), func(snapshot pipeline.Snapshot) error {
+					saved = true
+					states, err := snapshot()
+					if _, ok := states["learner"]; !ok {
+						t.Error("the snapshot lacks the learner")
+					}
+					return err
+				})
+				if err != nil || !saved {
+					t.Errorf("a checkpoint: %v", err)
+				}
+			}
+			save()
+			still("a checkpoint")
+			r.mustDo(control.VerbCheckpoint, nil, nil)
+			still("the next checkpoint")
+			path, err := filepath.Abs("pipeline.toml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			reload := control.ReloadRequest{File: path, Source: file, Sets: append(sets, "component.learner.learning_rate=0.0003")}
+			r.mustDo(control.VerbReload, reload, nil)
+			still("a reload")
+			r.mustDo(control.VerbScale, control.ScaleRequest{Components: map[string]int{"inference": 2}}, nil)
+			still("a scaling")
+			if mode == "async" { // in synchronous mode the batcher would need other rows
+				r.mustDo(control.VerbScale, control.ScaleRequest{Components: map[string]int{"rollout": 2}}, nil)
+				still("a scaling of the rollout")
+			}
+			keep := true
+			r.mustDo(control.VerbSwap, control.SwapRequest{Component: "rollout", File: module(t, "rust"), KeepState: &keep}, nil)
+			still("a swap")
+			save()
+			r.mustDo(control.VerbResume, control.GroupRequest{}, nil)
+			testkit.Until(t, "all run and learn", func() bool {
+				return r.pipeline.Steps().Trained > before.Trained+8192
+			})
+			if s := r.pipeline.Steps(); s.Made != s.Trained+s.Dropped+s.UnderWay {
+				t.Errorf("%+v does not add up", s)
+			}
+		})
 	}
 }
