@@ -1,7 +1,10 @@
 package graph
 
 import (
+	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rlhost/rlhost/core/table"
@@ -37,7 +40,7 @@ func oneLine(r rune) rune {
 
 func (c *setReader) readSet(src *source, whole Span) (assignment, bool) {
 	s := &scanner{src: src, s: src.text[:whole.end], i: whole.off}
-	parts, err := s.keyParts()
+	parts, err := s.setParts()
 	if err != nil || !s.take('=') {
 		c.Add("E008", whole, "write key=value, such as run.seed=3", "%q is not key=value", src.text[whole.off:whole.end])
 		return assignment{}, false
@@ -57,6 +60,53 @@ func (c *setReader) readSet(src *source, whole Span) (assignment, bool) {
 	}
 	value.key = a.spans[len(a.spans)-1]
 	return a, true
+}
+
+// setParts reads a dotted key of which parts may be followed by places in lists: env.pole.wrap[0].time_limit. A place is a part of its
+// own, with its brackets.
+func (c *scanner) setParts() (parts []keyPart, err error) {
+	for {
+		more, err := c.keyParts()
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, more...)
+		for start := c.i; c.take('['); start = c.i {
+			digits := c.i
+			for c.i < len(c.s) && c.s[c.i] >= '0' && c.s[c.i] <= '9' {
+				c.i++
+			}
+			if c.i == digits || !c.take(']') {
+				return nil, errScan
+			}
+			parts = append(parts, keyPart{c.s[start:c.i], c.Span(start)})
+		}
+		if len(parts) > maxDepth {
+			return nil, errDeep
+		}
+		c.skip(false)
+		if !c.take('.') {
+			return parts, nil
+		}
+	}
+}
+
+// placeOf returns the place that a part of a path names in a list; ok is false for a key.
+func placeOf(part string) (place int, ok bool) {
+	digits, ok := strings.CutPrefix(part, "[")
+	if !ok {
+		return 0, false
+	}
+	place, err := strconv.Atoi(strings.TrimSuffix(digits, "]"))
+	if err != nil {
+		place = math.MaxInt // as far behind the end as any
+	}
+	return place, true
+}
+
+// pathText writes parts of a path as they are given.
+func pathText(path []string) string {
+	return strings.ReplaceAll(strings.Join(path, "."), ".[", "[")
 }
 
 // readValue decodes one TOML value. A bare word is a string.
@@ -110,8 +160,16 @@ func (c *setReader) assign(root *node, sets []assignment, wanted func(assignment
 
 func (c *setReader) set(root *node, a assignment) {
 	n := root
-	for i, name := range a.path[:len(a.path)-1] {
+	last := len(a.path) - 1
+	for i, name := range a.path[:last] {
+		if place, ok := placeOf(name); ok {
+			if n = c.item(n, &a, i, place); n == nil {
+				return
+			}
+			continue
+		}
 		child := n.at(name)
+		_, list := placeOf(a.path[i+1])
 		if child == nil && i == 1 && slices.Contains([]string{"component", "env", "policy"}, a.path[0]) {
 			if c.bad[a.path[0]] {
 				return
@@ -119,15 +177,49 @@ func (c *setReader) set(root *node, a assignment) {
 			c.Add("E008", a.spans[i], table.DidYouMean(name, "`%s`", "declared", n.names), "there is no %s %q", a.path[0], name)
 			return
 		}
-		if child == nil {
+		if child == nil && !list {
 			child = newTable(a.spans[i], a.spans[i])
 			n.put(name, child)
 		}
-		if child.kind != tableNode {
-			c.Add("E008", a.spans[i], "", "`%s` is not a table", strings.Join(a.path[:i+1], "."))
+		if !list && child.kind != tableNode {
+			c.noTable(child, a.spans[i], pathText(a.path[:i+1]))
 			return
 		}
 		n = child
 	}
-	n.put(a.path[len(a.path)-1], a.value)
+	place, ok := placeOf(a.path[last])
+	switch {
+	case ok && c.item(n, &a, last, place) != nil:
+		n.items[place] = a.value
+	case !ok && n.kind == tableNode:
+		n.put(a.path[last], a.value)
+	case !ok:
+		c.noTable(n, a.spans[last-1], pathText(a.path[:last]))
+	}
+}
+
+// noTable says that a path leads through what has no keys.
+func (c *setReader) noTable(n *node, at Span, path string) {
+	help := ""
+	if n.kind == arrayNode && len(n.items) > 0 {
+		help = fmt.Sprintf("it is a list: name one item by its place, such as %s[0]", path)
+	}
+	c.Add("E008", at, help, "`%s` is not a table", path)
+}
+
+// item returns the item of a list that the part at i of a path names, or nil, and says so.
+func (c *setReader) item(n *node, a *assignment, i, place int) *node {
+	path := pathText(a.path[:i])
+	switch {
+	case n != nil && n.kind != arrayNode:
+		c.Add("E008", a.spans[i], "", "`%s` is not a list", path)
+	case n == nil || len(n.items) == 0:
+		c.Add("E008", a.spans[i], fmt.Sprintf("write the whole list: %s=[...]", path), "`%s` has no items", path)
+	case place >= len(n.items):
+		c.Add("E008", a.spans[i], fmt.Sprintf("its items are [0] to [%d]; a further one needs the whole list: %s=[...]", len(n.items)-1, path),
+			"`%s` has %d items, and %s is none of them", path, len(n.items), a.path[i])
+	default:
+		return n.items[place]
+	}
+	return nil
 }

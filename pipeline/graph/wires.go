@@ -245,7 +245,8 @@ func (c *wireReader) replaceWires(pairs []pair) []pair {
 	return slices.DeleteFunc(pairs, func(p pair) bool { return p.preset && replaced[p.signal.text] })
 }
 
-// setWires applies --set wire.COMPONENT.SIGNAL.KEY=VALUE to all wires of that signal.
+// setWires applies --set wire.COMPONENT.SIGNAL.KEY=VALUE to all wires of that signal, and wire.COMPONENT.SIGNAL.TO.SLOT.KEY=VALUE to
+// the one that leads to a slot.
 func (c *wireReader) setWires(pairs []pair) {
 	var signals []string
 	for _, p := range pairs {
@@ -253,8 +254,9 @@ func (c *wireReader) setWires(pairs []pair) {
 	}
 	for _, a := range c.wireSets {
 		whole := Span{a.spans[0].src, a.spans[0].off, a.spans[len(a.spans)-1].end}
-		if len(a.path) != 4 {
-			c.Add("E008", whole, "write wire.COMPONENT.SIGNAL.KEY, such as wire.rollout.trajectories.depth", "this is no key of a wire")
+		if len(a.path) != 4 && len(a.path) != 6 {
+			c.Add("E008", whole, "write wire.COMPONENT.SIGNAL.KEY, such as wire.rollout.trajectories.depth, or for the one wire to a slot "+
+				"wire.COMPONENT.SIGNAL.TO.SLOT.KEY", "this is no key of a wire")
 			continue
 		}
 		signal := component.Qualified(a.path[1], a.path[2])
@@ -265,16 +267,41 @@ func (c *wireReader) setWires(pairs []pair) {
 			c.Add("E008", whole, table.DidYouMean(signal, "`%s`", "wired", unique(signals)), "no wire has the signal %q", signal)
 			continue
 		}
-		if key := a.path[3]; !slices.Contains(wireKeys[2:6], key) {
-			c.Add("E008", a.spans[3], table.DidYouMean(key, "`%s`", "keys", wireKeys[2:6]), "`%s` of a wire cannot be set", key)
+		last := len(a.path) - 1
+		slot, ok := c.setSlot(&a, signal, pairs)
+		if !ok {
+			continue
+		}
+		if key := a.path[last]; !slices.Contains(wireKeys[2:6], key) {
+			c.Add("E008", a.spans[last], table.DidYouMean(key, "`%s`", "keys", wireKeys[2:6]), "`%s` of a wire cannot be set", key)
 			continue
 		}
 		for i := range pairs {
-			if pairs[i].signal.text == signal {
-				pairs[i].table = with(pairs[i].table, a.path[3], a.value)
+			if pairs[i].signal.text == signal && (slot == "" || pairs[i].slot.text == slot) {
+				pairs[i].table = with(pairs[i].table, a.path[last], a.value)
 			}
 		}
 	}
+}
+
+// setSlot returns the slot that an assignment to a wire names, empty for all; ok is false where the signal is not wired to it.
+func (c *wireReader) setSlot(a *assignment, signal string, pairs []pair) (slot string, ok bool) {
+	if len(a.path) == 4 {
+		return "", true
+	}
+	slot = component.Qualified(a.path[3], a.path[4])
+	var slots []string
+	for _, p := range pairs {
+		if p.signal.text == signal {
+			slots = append(slots, p.slot.text)
+		}
+	}
+	if slices.Contains(slots, slot) {
+		return slot, true
+	}
+	at := Span{a.spans[3].src, a.spans[3].off, a.spans[4].end}
+	c.Add("E008", at, table.DidYouMean(slot, "`%s`", "slots", unique(slots)), "no wire leads from %q to %q", signal, slot)
+	return "", false
 }
 
 // with returns a copy of a table with one key changed.
