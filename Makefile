@@ -48,17 +48,23 @@ test-kernels:
 	RLHOST_LONG=1 $(GO) test $(TIMEOUT) -count 1 -run 'TestBackend$$' ./gpu/cuda
 	RLHOST_LONG=1 $(GO) test -count 1 -run 'OnCUDA' ./pipeline/session
 
-# Runs with the plugin over the interpreter: a CartPole to 475, fifty swaps, twenty kills; once more with invariants.
+# Runs with the plugin over the interpreter: a CartPole to 475, fifty swaps, twenty kills; once more with invariants. Then all that is recorded where
+# there is a GPU, on less work.
 test-cuda: build
 	RLHOST_LONG=1 $(GO) test $(TIMEOUT) -count 1 -run 'TestCUDA' ./cmd/rlhost
 	RLHOST_LONG=1 $(GO) test $(TIMEOUT) -count 1 -tags invariants -run 'TestCUDA' ./cmd/rlhost
+	RLHOST_LONG=1 $(GO) test $(TIMEOUT) -count 1 -run 'TestRecord' ./bench/cuda
 
-# Builds the programs and tests that bench/cuda/record.py runs on a machine with a GPU, and packs them with the repository into one file.
+# Builds the programs and tests that bench/cuda/record.py runs on a machine with a GPU, and packs them, with the commit that they are of, into one
+# file of 35 MiB at most.
+RECORDED = $(addprefix bin/,commit rlhost rlhost-cuda cuda.test kernels.test driver.test rlhost.test)
 cuda-record:
 	$(GO) build -trimpath -ldflags '-s -w' -o bin/ ./cmd/rlhost ./cmd/rlhost-cuda
 	@for package in gpu/cuda gpu/cuda/kernels gpu/cuda/driver cmd/rlhost; do $(GO) test -c -trimpath -ldflags '-s -w' -o bin/$$(basename $$package).test ./$$package || exit 1; done
-	@git ls-files | tar -czf bin/cuda-record.tar.gz -T - $(addprefix bin/,rlhost rlhost-cuda cuda.test kernels.test driver.test rlhost.test)
-	@du -h bin/cuda-record.tar.gz
+	@git describe --always --abbrev=40 --dirty --exclude '*' >bin/commit
+	@tar -cf - $(RECORDED) | xz -T0 >bin/cuda-record.tar.xz
+	@du -h bin/cuda-record.tar.xz
+	@test $$(stat -c %s bin/cuda-record.tar.xz) -le $$((35 << 20)) || { echo 'bin/cuda-record.tar.xz is larger than 35 MiB'; exit 1; }
 
 # Processes killed at random moments, KILLS of them a test; hosts killed before every operation of a swap on the disk;
 # every promise of environments through Python.

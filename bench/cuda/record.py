@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 """Records what runs on a machine with an NVIDIA GPU, and how fast, as JSON that is tied to the kernels' sources.
 
-Here, where Go is:      make cuda-record          # bin/cuda-record.tar.gz: the repository with programs and tests in bin/
-There, where it was unpacked:
+Here, where Go is:      make cuda-record          # bin/cuda-record.tar.xz: programs and tests, and the commit that they are of
+There, in a copy of the repository where it was unpacked:
                         python3 bench/cuda/record.py [H1 H2 ...]
 
-It needs Python alone. Without names it does everything: a part whose command needs what is not there is recorded as skipped, with the reason.
-What needs something of rlhost that is not built yet says what, as "needs", and has the commands that there are. The record goes to
-bench/cuda/results/DEVICE-DATE.json, or where RLHOST_CUDA_RESULTS says; `go test ./bench/cuda` holds its form, and bench/cuda/table.py makes
-docs/benchmarks-cuda.md of it. Its exit code is 1 if a part failed. With --list it prints the parts as JSON.
+It needs Python alone. Without names it does six parts, in the order of their value; the others are done where they are named. A part takes 90 s
+at most: what runs then is killed with all that it started, and what it had printed is kept. A command that needs what is not there is recorded as
+skipped, with the reason. The record goes to bench/cuda/results/DEVICE-DATE.json, or where RLHOST_CUDA_RESULTS says, and is written anew after each
+part; `go test ./bench/cuda` holds its form, and bench/cuda/table.py makes docs/benchmarks-cuda.md of it. Its exit code is 1 if a part failed.
+With --list it prints the parts as JSON.
 
-With RLHOST_CUDA_DRIVER=fake and programs that were built with -tags fakecuda it tries the commands where there is no GPU.
+With RLHOST_CUDA_DRIVER=fake and programs that were built with -tags fakecuda it tries the commands, on less work, where there is no GPU.
 """
 
 import datetime
@@ -19,20 +20,34 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
+import time
 import typing
 
-TEST = "bin/cuda.test -test.v -test.count 1"
-BENCH = "bin/cuda.test -test.run XXX -test.benchtime 2s -test.bench"
-LONG = "RLHOST_LONG=1"
-TRAIN = "bin/rlhost train pipeline.toml --json --set run.dir='\"out/runs\"' --set policy.main.backend=cuda"
+FAKE = os.environ.get("RLHOST_CUDA_DRIVER") == "fake"
+LIMIT = float(os.environ.get("RLHOST_CUDA_SECONDS", 90))  # of a part
+
+# Tests run in the folders of their packages, as `go test` has them: some read the sources beside them.
+TEST = "env -C gpu/cuda $PWD/bin/cuda.test -test.count 1"
+KERNELS = "env -C gpu/cuda/kernels $PWD/bin/kernels.test"
+DRIVER = "env -C gpu/cuda/driver $PWD/bin/driver.test"
+RUNS = "RLHOST_LONG=1 env -C cmd/rlhost $PWD/bin/rlhost.test -test.v -test.run"
+ALL = "-test.run 'TakesAnyNumber|AllocatesNothing|WaitsOnce'" if FAKE else "-test.skip 'CanBeTried|RunsAsOnHardware'"
+BENCH = f"{TEST} -test.run XXX -test.benchtime {'1x' if FAKE else '0.3s'} -test.bench"
+CALLS = f"{TEST} -test.run XXX -test.benchtime {'1x' if FAKE else '20000x'} -test.bench"
 SANITIZE = "compute-sanitizer --error-exitcode 9 --tool"
 
-LOAD = "train bench/cuda/cartpole.toml --json"
-TWENTY = f"bin/rlhost {LOAD} --set run.dir='\"out/runs\"'"
+SMALL = " --set policy.main.net.hidden=[8] --set run.evaluation.episodes=1" if FAKE else ""
+TRAIN = f"bin/rlhost train pipeline.toml --json --set run.dir='\"out/runs\"' --set policy.main.backend=cuda{SMALL}"
+GOAL = "--set run.stop.env_steps=4096" if FAKE else "--set run.stop.return=475 --set run.stop.env_steps=150000"
+BLOCKS = " --set component.rollout.count=1 --set component.rollout.envs=16 --set component.rollout.horizon=8 --set component.batcher.dataset_rows=128 --set component.learner.minibatch=64"
+LOAD = f"train bench/cuda/cartpole.toml --json --set run.stop.wall='\"{5 if FAKE else 10}s\"'{SMALL}{BLOCKS if FAKE else ''}"
+BLOCKWISE = f"bin/rlhost {LOAD} --set run.dir='\"out/runs\"'"
+PEER = "--networks 4-64-64 --rows 1024 32768 --seconds 0.3"
 TORCH = "python3 -m unittest discover -s examples/plugins/pytorch-learner"
-MILESTONE_4 = "milestone 4 of the backend (memory that mirrors blocks, resident kernels, graphs, inference and learner in one process)"
 
 
 class Part(typing.NamedTuple):
@@ -41,44 +56,38 @@ class Part(typing.NamedTuple):
     what: str
     commands: list
     bar: str  # of the design
-    needs: str = ""  # what is not built yet
     last: dict = {}  # what the last JSON object of each command must say for it to have passed
 
 
-PARTS = {name: Part(*part) for name, part in {
+FIRST = {name: Part(*part) for name, part in {
     "H1": ("driver, device, limits", ["bin/rlhost-cuda probe", "nvidia-smi -q"], ""),
-    "H2": ("all tests over NVIDIA's driver: the bits of the processor",
-           ["bin/driver.test -test.v", "bin/kernels.test -test.v", TEST, f"{LONG} {TEST} -test.run 'TestBackend$' -test.timeout 8m"], "all pass"),
-    "H3": ("memory and race checkers",
-           [f"{SANITIZE} {tool} {TEST} -test.run 'HasTheProcessorsBits|SameOnEveryDevice'" for tool in ("memcheck", "racecheck")], "0 errors"),
-    "H4": ("what the device does at most: multiply-adds, copies within it and over the bus, there, back and at once", [f"{BENCH} Ceiling"], "40 GB/s each way"),
-    "H5": ("registration of blocks, and of a mapping that can only be read",
-           [f"{BENCH} Register", "bin/driver.test -test.run XXX -test.bench RegisterReadOnly"], "0.5 s/GiB"),
-    "H6": ("a call, a launch, its end, and its word in the host's memory: 100,000 of each",
-           ["bin/cuda.test -test.run XXX -test.benchtime 100000x -test.bench RoundTrip"], "launch 3.5 us, word 9 us, its p99 30 us"),
-    "H7": ("acting, also beside a learner that never rests", [f"{BENCH} Act"],
-           "4-64-64: 64 rows 12 us, 1,024 rows 14 us, 8,192 rows 22 us; busy 3 times as long"),
-    "H8": ("assembling the kernels", [f"CUDA_CACHE_DISABLE=1 {BENCH} Load", f"{BENCH} Load"], "1.5 s, then 0.1 s"),
-    "H9": ("learning", [f"{BENCH} Update"], "4-64-64: 1,024 rows 25 us, 32,768 rows 155 us; a quarter of H4's multiply-adds"),
-    "H10": ("mirror, graphs and resident kernels on and off", [], "recorded", MILESTONE_4),
-    "H11": ("PyTorch and JAX at the same acting and learning", [f"python3 bench/cuda/peer_{name}.py" for name in ("torch", "jax")],
-            "H7 2.5 times as fast as torch-graph and 10 times as torch-eager; H9 3, 2 and 1.5 times as fast as torch-graph and jax-jit"),
-    "H12": ("CartPole in large blocks, three seeds, 20 s each", [f"{TWENTY} --set run.seed={seed}" for seed in (1, 2, 3)], "30 M env steps/s",
-            "an environment of 118 numbers in C and bf16, for the other two tasks of the design"),
-    "H13": ("one process against two, which MPS has share the device",
-            [TWENTY, f"nvidia-cuda-mps-control -d && {{ {TWENTY}; code=$?; echo quit | nvidia-cuda-mps-control; exit $code; }}"], "1.5 times", MILESTONE_4),
-    "H14": ("kills: the run goes on, and a dead process's device writes nothing",
-            [f"{LONG} bin/rlhost.test -test.v -test.run TestCUDA_Kills -test.timeout 8m", f"{LONG} {TEST} -test.run Death"], "every run goes on; 0 writes"),
-    "H15": ("swaps, scales and rollbacks under load", [f"{LONG} bin/rlhost.test -test.v -test.run TestCUDA_Swaps -test.timeout 8m"], "no fault"),
-    "H16": ("hashes: inference on the GPU and learner on the processor as without a GPU; all on the GPU twice",
-            ["bin/rlhost.test -test.v -test.run TestCUDA_Inference"], "equal"),
-    "H17": ("CartPole to 475", [f"{TRAIN} --set run.seed={seed} --set run.stop.return=475 --set run.stop.env_steps=150000" for seed in range(1, 11)],
-            "10 of 10 within 150,000 env steps", "", {"reason": "return"}),
-    "H18": ("who is busy in H12", [f"python3 bench/cuda/busy.py bin/rlhost {LOAD}"], "recorded"),
-    "H19": ("10,000 weights, 1,000 arenas that come and go", [f"{LONG} {TEST} -test.run TestEndure -test.timeout 8m"], "memory flat"),
-    "H20": ("the learner in PyTorch, on the GPU", [f"{TORCH} -k on_a_gpu"], "all pass"),
+    "H2": ("the tests over NVIDIA's driver: the bits of the processor", [f"{DRIVER} -test.v", f"{KERNELS} -test.v", f"{TEST} -test.v {ALL}"], "all pass"),
+    "H3": ("CartPole to 475", [f"{TRAIN} --set run.seed={seed} {GOAL}" for seed in ((1,) if FAKE else (1, 2, 3))], "3 of 3 within 150,000 env steps",
+           {"reason": "env_steps" if FAKE else "return"}),
+    "H4": ("calls, launches and their ends; acting and learning, 4-64-64", [f"{CALLS} RoundTrip", f"{BENCH} '^BenchmarkAct$/4-64-64'", f"{BENCH} '^BenchmarkUpdate$/4-64-64'"],
+           "launch 3.5 us, word 9 us, its p99 30 us; act on 64 rows 12 us, 1,024 rows 14 us, 8,192 rows 22 us; learn 1,024 rows in 25 us, 32,768 rows in 155 us"),
+    "H5": ("CartPole in large blocks on the GPU and on the processors, and who is busy in the first", [BLOCKWISE, f"{BLOCKWISE} --set policy.main.backend=cpu",
+           f"python3 bench/cuda/busy.py bin/rlhost {LOAD}"], "30 M env steps/s"),
+    "H6": ("PyTorch and JAX at the same acting and learning", [f"python3 bench/cuda/peer_torch.py {PEER} --ways torch-eager torch-graph", f"python3 bench/cuda/peer_jax.py {PEER}"],
+           "H4 acts 2.5 times as fast as torch-graph and 10 times as torch-eager, and learns 3 and 2 times as fast as torch-graph and jax-jit"),
 }.items()}
 
+NAMED = {name: Part(*part) for name, part in {
+    "H7": ("all that backends promise, for every network", [f"RLHOST_LONG=1 {TEST} -test.v -test.run 'TestBackend$'"], "all pass"),
+    "H8": ("memory and race checkers", [f"{SANITIZE} {tool} {TEST} -test.v -test.run TakesAnyNumber" for tool in ("memcheck", "racecheck")], "0 errors"),
+    "H9": ("what the device does at most, registration of blocks, assembling the kernels",
+           [f"{BENCH} Ceiling", f"{BENCH} Register", f"{DRIVER} -test.run XXX -test.bench RegisterReadOnly", f"CUDA_CACHE_DISABLE=1 {BENCH} Load", f"{BENCH} Load"],
+           "40 GB/s each way; 0.5 s/GiB; 1.5 s, then 0.1 s"),
+    "H10": ("acting beside a learner that never rests; wide networks", [f"{BENCH} BusyAct", f"{BENCH} '^BenchmarkAct$/(118-128|64-512-sh)'", f"{BENCH} '^BenchmarkUpdate$/(118-128|64-512-sh)'"],
+            "busy 3 times as long as H4; a quarter of H9's multiply-adds"),
+    "H11": ("kills: the run goes on, and a dead process's device writes nothing", [f"RLHOST_LONG=1 {TEST} -test.v -test.run Death", f"{RUNS} TestCUDA_Kills"], "every run goes on; 0 writes"),
+    "H12": ("swaps, scales and rollbacks under load", [f"{RUNS} TestCUDA_Swaps"], "no fault"),
+    "H13": ("hashes: inference on the GPU and learner on the processor as without a GPU; all on the GPU twice", [f"{RUNS} TestCUDA_Inference"], "equal"),
+    "H14": ("10,000 weights, 1,000 arenas that come and go", [f"RLHOST_LONG=1 {TEST} -test.v -test.run TestEndure"], "memory flat"),
+    "H15": ("the learner in PyTorch, on the GPU", [f"{TORCH} -k on_a_gpu"], "all pass"),
+}.items()}
+
+PARTS = FIRST | NAMED
 MISSING = 77  # exit code of a command that says that what it needs is not there
 
 
@@ -99,9 +108,18 @@ def said(command):
         return ""
 
 
+def commit():
+    """That which programs and tests were built from, else that of the sources."""
+    try:
+        with open("bin/commit", encoding="ascii") as text:
+            return text.read().strip()
+    except OSError:
+        return said("git rev-parse HEAD")
+
+
 def missing(command):
     """What a command needs and the machine lacks."""
-    for word in command.split():
+    for word in re.sub(r"\benv -C \S+ \$PWD/", "", command).split():
         if "=" in word.split("/")[0]:
             continue
         return "" if shutil.which(word) else word
@@ -136,58 +154,87 @@ def last(text):
     return None
 
 
-def run(command, wants):
+def end(group):
+    """Ends all that a command has started, and does not wait for what the driver holds."""
+    for by, pause in ((signal.SIGTERM, 1), (signal.SIGKILL, 0.5)):
+        try:
+            os.killpg(group, by)
+        except ProcessLookupError:
+            return
+        time.sleep(pause)
+
+
+def output(command, seconds):
+    """The exit code of a command, 124 if it took longer, and what it printed until then."""
+    with tempfile.TemporaryFile() as printed:
+        p = subprocess.Popen(command, shell=True, stdin=subprocess.DEVNULL, stdout=printed, stderr=subprocess.STDOUT, start_new_session=True,
+                             env={"RLHOST_CUDA_DRIVER": "libcuda.so.1", **os.environ})
+        try:
+            code = p.wait(seconds)
+        except subprocess.TimeoutExpired:
+            code = 124
+        finally:
+            end(p.pid)
+        printed.seek(0)
+        return code, printed.read().decode(errors="replace")
+
+
+def run(command, wants, seconds):
     """One command with its outcome; wants is what the last JSON object that it prints must say."""
     if lacks := missing(command):
         return {"command": command, "outcome": "skipped", "why": f"{lacks} is not there"}
-    begin = datetime.datetime.now()
-    try:
-        p = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=570,
-                           env={"RLHOST_CUDA_DRIVER": "libcuda.so.1", **os.environ})
-        code, out = p.returncode, p.stdout + p.stderr
-    except subprocess.TimeoutExpired:
-        code, out = 124, "longer than 570 s"
+    if seconds <= 0:
+        return {"command": command, "outcome": "skipped", "why": "the part's time was used up"}
+    begin = time.monotonic()
+    code, out = output(command, seconds)
     if code == MISSING:
         return {"command": command, "outcome": "skipped", "why": out.strip()[-200:]}
-    said = last(out)
-    passed = code == 0 and all((said or {}).get(key) == value for key, value in wants.items())
-    return {"command": command, "outcome": "passed" if passed else "failed", "code": code,
-            "seconds": round((datetime.datetime.now() - begin).total_seconds(), 3), "figures": figures(out), "tests": tests(out), "last": said,
-            "end": out[-2000:]}
+    done = {"command": command, "outcome": "failed", "code": code, "seconds": round(time.monotonic() - begin, 3), "figures": figures(out), "tests": tests(out),
+            "last": last(out), "end": out[-8000:]}
+    if code == 124:
+        done["why"] = f"longer than {seconds:.0f} s"
+    elif code == 0 and all((done["last"] or {}).get(key) == value for key, value in wants.items()):
+        done["outcome"], done["end"] = "passed", out[-2000:]
+    return done
 
 
-def outcome(part, runs):
-    """That of a part: the worst of its commands."""
-    return next((o for o in ("failed", "skipped") if any(r["outcome"] == o for r in runs)), "passed" if runs else "needs " + part.needs)
+def do(part):
+    """A part with its outcome: the worst of its commands."""
+    until = time.monotonic() + LIMIT
+    runs = [run(c, part.last, until - time.monotonic()) for c in part.commands]
+    worst = next((o for o in ("failed", "skipped") if any(r["outcome"] == o for r in runs)), "passed")
+    return {"what": part.what, "bar": part.bar, "outcome": worst, "runs": runs}
+
+
+def save(record, path):
+    """Replaces the record by a newer one."""
+    with open(path + ".new", "w", encoding="utf-8") as to:
+        json.dump(record, to, indent=1)
+        to.write("\n")
+    os.replace(path + ".new", path)
 
 
 def main(names):
     if names == ["--list"]:
-        print(json.dumps({name: part._asdict() for name, part in PARTS.items()}))
+        print(json.dumps({name: {**part._asdict(), "first": name in FIRST} for name, part in PARTS.items()}))
         return 0
     if unknown := [n for n in names if n not in PARTS]:
         sys.exit(f"no parts {', '.join(unknown)}: there are {', '.join(PARTS)}")
     now = datetime.datetime.now(datetime.timezone.utc)
     record = {
-        "kernels": sources(), "commit": said("git rev-parse HEAD"), "date": now.isoformat(timespec="seconds"),
+        "kernels": sources(), "commit": commit(), "date": now.isoformat(timespec="seconds"),
         "device": said("nvidia-smi --query-gpu=name --format=csv,noheader | head -1") or "none",
         "driver": said("nvidia-smi --query-gpu=driver_version --format=csv,noheader | head -1"), "cpu": said("nproc"), "parts": {},
     }
-    failed = False
-    for name in names or PARTS:
-        part = PARTS[name]
-        runs = [run(c, part.last) for c in part.commands]
-        done = record["parts"][name] = {"what": part.what, "bar": part.bar, "needs": part.needs, "outcome": outcome(part, runs), "runs": runs}
-        failed |= done["outcome"] == "failed"
-        print(f"{name}: {part.what}: {done['outcome']}", flush=True)
     folder = os.environ.get("RLHOST_CUDA_RESULTS", "bench/cuda/results")
     os.makedirs(folder, exist_ok=True)
     path = f"{folder}/{re.sub(r'[^A-Za-z0-9]+', '-', record['device'])}-{now:%Y-%m-%d-%H%M%S}.json"
-    with open(path, "w", encoding="utf-8") as to:
-        json.dump(record, to, indent=1)
-        to.write("\n")
+    for name in names or FIRST:
+        done = record["parts"][name] = do(PARTS[name])
+        save(record, path)
+        print(f"{name}: {done['what']}: {done['outcome']}", flush=True)
     print(path)
-    return 1 if failed else 0
+    return 1 if any(part["outcome"] == "failed" for part in record["parts"].values()) else 0
 
 
 if __name__ == "__main__":

@@ -20,6 +20,9 @@ def arguments(doc):
     parser.add_argument("--device", choices=["cpu", "gpu"], default="gpu")
     parser.add_argument("--seconds", type=float, default=2, help="time for each figure")
     parser.add_argument("--most", type=int, default=max(UPDATE), help="leave out more rows than this")
+    parser.add_argument("--rows", type=int, nargs="+", default=ACT + UPDATE, help="leave out other numbers of rows")
+    parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS), help="leave out the others")
+    parser.add_argument("--ways", nargs="+", help="leave out the others")
     return parser.parse_args()
 
 
@@ -32,9 +35,10 @@ def missing(why):
 def measure(args, ways, act, update):
     """Prints the figures of each way in the form of Go's benchmarks. act and update return, for a way, a network, its actions, whether it is
     shared and rows, what is to be timed: it comes back when the results have."""
-    for way in ways:
+    for way in (w for w in ways if not args.ways or w in args.ways):
         for what, prepare, rows in (("Act", act, ACT), ("Update", update, UPDATE)):
-            for name, (sizes, actions, shared) in NETWORKS.items():
-                for n in (n for n in rows if n <= args.most):
+            for name in args.networks:
+                sizes, actions, shared = NETWORKS[name]
+                for n in (n for n in rows if n <= args.most and n in args.rows):
                     _, median = report.times(prepare(way, sizes, actions, shared, n), args.seconds, max(1, 1024 // n))
                     print(f"Benchmark{what}/{name}/{n}/{way} 1 {median:.0f} ns/op {n / median * 1e9:.0f} rows/s", flush=True)
