@@ -182,13 +182,13 @@ func TestCounts_WhatAComponentLosesIsItsOwn(t *testing.T) {
 		fallsBack, loses  bool
 	}{
 		{"traps on probation", "passes.wasm", "sync", []string{"fault=1", "every=10"}, true, true},
-		{"raises on probation", "passes.py", "async", []string{"fault=1", "every=10"}, true, true},
+		{"raises on probation", "passes.py", "async", []string{"fault=1", "every=10"}, true, false},
 		{"drops in a module", "passes.wasm", "sync", []string{"fault=3", "every=4"}, false, true},
 		{"sends twice in a module", "passes.wasm", "async", []string{"fault=4", "every=5"}, true, false},
 		{"loops on probation", "passes.wasm", "async", []string{"fault=2", "every=3"}, true, true},
 		{"drops in a process", "passes.py", "async", []string{"fault=3", "every=4"}, false, true},
 		{"sends twice in a process", "passes.py", "sync", []string{"fault=4", "every=5"}, true, false},
-		{"raises on probation, synchronously", "passes.py", "sync", []string{"fault=1", "every=10"}, true, true},
+		{"raises on probation, synchronously", "passes.py", "sync", []string{"fault=1", "every=10"}, true, false},
 		{"dies on probation", "passes.py", "async", []string{"fault=2", "every=10"}, true, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

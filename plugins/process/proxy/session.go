@@ -60,6 +60,21 @@ func (l *session) fault(err error) {
 	}
 }
 
+// errFailed is why a process is killed whose component has failed.
+var errFailed = errors.New("its component has failed")
+
+// dismiss ends the process of a component that has failed, which may not do so itself: what it has not finished with then goes to its
+// successor.
+func (l *session) dismiss() {
+	if !l.current.Load() {
+		return // its start fails
+	}
+	ctx, cancel := context.WithTimeoutCause(l.x.running, l.x.runtime.Grace(), spawn.ErrGrace)
+	defer cancel()
+	_ = l.process.Call(ctx, native.MethodStop, native.Empty{}, nil) // the error that matters is why it failed
+	l.fault(overdue{errFailed})
+}
+
 // call makes a control call that counts as work that waits for the process.
 func (l *session) call(ctx context.Context, method string, request, reply any) error {
 	l.calls.Add(1)

@@ -109,6 +109,7 @@ func (l *session) handle(f *native.Frame, files []*os.File) {
 		}
 	case f.Fail != nil:
 		l.x.fail(&spawn.Error{Code: spawn.CodeRaised, Program: l.x.program.Name, Reason: cut(f.Fail.Reason)})
+		go l.dismiss()
 	default:
 		l.fault(errors.New("a frame on its wire that a component does not send"))
 	}

@@ -15,6 +15,8 @@ bool service_takes_failure(struct service *s, const char *reason) {
     return true;
 }
 
+void service_failed(struct service *s) { __atomic_store_n(&s->failed, true, __ATOMIC_SEQ_CST); }
+
 // judge answers the call with the result of a callback, or with the text of rlh_fail.
 static bool judge(struct service *s, struct call *c, int err) {
     s->in_call = false;

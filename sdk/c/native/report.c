@@ -38,6 +38,10 @@ void rlh_fail(rlh_host *host, const char *format, ...) {
     vsnprintf(reason, sizeof reason, format, args);
     va_end(args);
     if (host->service != NULL && service_takes_failure(host->service, reason)) return;
+    if (host->service != NULL) {
+        service_failed(host->service);
+        rlh_wake(host); // of another thread
+    }
     metrics_send(host); // the host may end this process now
     struct text t = {0};
     text_put(&t, "{\"fail\":{\"reason\":");
@@ -51,4 +55,6 @@ bool service_takes_failure(struct service *s, const char *reason) {
     (void)s, (void)reason;
     return false;
 }
+
+void service_failed(struct service *s) { (void)s; }
 #endif

@@ -43,6 +43,8 @@ static bool has_ended(struct service *s) {
     return ended;
 }
 
+static bool has_failed(struct service *s) { return __atomic_load_n(&s->failed, __ATOMIC_SEQ_CST); }
+
 static void run_calls(struct service *s, bool wait, bool within_slot) {
     for (struct call *c; (c = next_call(s, wait, within_slot)) != NULL; wait = false) {
         service_call(s, c);
@@ -86,9 +88,10 @@ static void run(struct service *s) {
     bool linked = true;
     int64_t idle_at = 0;
     while (!has_ended(s)) {
-        bool works = s->life == STARTED && linked;
+        // What a component does not take once it has failed is its successor's.
+        bool works = s->life == STARTED && linked && !has_failed(s);
         run_calls(s, !works, false);
-        if (works && s->life == STARTED && !has_ended(s)) linked = receive(s, &idle_at);
+        if (works && s->life == STARTED && !has_ended(s) && !has_failed(s)) linked = receive(s, &idle_at);
     }
     service_stop(s);
 }

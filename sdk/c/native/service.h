@@ -64,6 +64,7 @@ struct service {
     uint32_t kept;     // blocks, when the slot began
     bool in_call;      // a callback runs for a control call, whose answer takes a failure
     char failure[512];
+    bool failed;       // rlh_fail has told the host; any thread
 
     // Calls on their way to the main thread.
     pthread_mutex_t mutex;
@@ -78,5 +79,7 @@ void service_call(struct service *s, struct call *c);
 void service_stop(struct service *s);
 // service_takes_failure keeps a failure for the answer of the current control call and reports whether there is one.
 bool service_takes_failure(struct service *s, const char *reason);
+// service_failed has the component take no more messages. Any thread.
+void service_failed(struct service *s);
 
 #endif

@@ -216,9 +216,11 @@ class Host:
         self._link.stop_run(_STOP_REASONS[reason])
 
     def fail(self, reason: str) -> None:
-        """Ends the component with an error message for the user. The slot must still return; no other will run."""
+        """Ends the component with an error message for the user. The slot must still return; no other will run, and the message counts
+        as not taken."""
         if not self._failed:
             self._failed = True
+            self._report_stats()
             self._send({"fail": {"reason": reason}})
 
     def env(self, name: str) -> EnvSpec:

@@ -190,7 +190,7 @@ class Plugin:
     def _run_component(self) -> None:
         receive, begun = self._link.receive, False
         wait = 0.0
-        while not self._closed:
+        while not self._closed and not self._component_failed():  # what it does not take is its successor's
             m = receive(wait)
             if not begun and self._link.begun():
                 begun = True
@@ -200,6 +200,9 @@ class Plugin:
             if not self._posted.empty():
                 self._serve_posted()
             wait = self._tick() if self._host else 1e9
+
+    def _component_failed(self) -> bool:
+        return self._host is not None and self._host._failed
 
     def _begin(self) -> None:
         if self._component:

@@ -11,7 +11,7 @@ import unittest
 import grpc
 import numpy
 
-from rlhost import Message
+from rlhost import Message, _native
 from fakehost import PLUGIN, FakeHost, HostArena, python
 
 PLUGINS = str(pathlib.Path(__file__).with_name("counting.py"))
@@ -140,11 +140,17 @@ class ComponentTest(unittest.TestCase):
     def test_a_slot_that_raises_ends_the_component_with_its_words(self):
         host = self.host()
         host.start("wrong")
-        host.send(Message(kind=1))
+        for _ in range(3):
+            host.send(Message(kind=1))
         failed, _ = host.frame("fail")
+        self.assertEqual(len([f for f, _ in host.frames if "fail" in f]), 0)
         self.assertRegex(failed["reason"], r"^on_text: ValueError: this slot is broken \(counting.py:\d+\)$")
-        self.assertIn("Traceback", host.log())
+        self.assertEqual(host.log().count("Traceback"), 1)
         self.assertEqual(host.call("Stop"), {})
+        with self.assertRaises(_native.TimedOut):  # none of the messages has been acknowledged
+            while True:
+                m = host.from_plugin.get(0.3)
+                self.assertFalse(m.slot == 0xFF01 and m.ctl, m)
 
     def test_a_start_that_raises_is_told(self):
         host = self.host()
