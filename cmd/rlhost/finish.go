@@ -60,12 +60,12 @@ func (t *training) verdict(ctx context.Context, r *session.Result) error {
 		return fail(exitNothing, nothingLearned(r))
 	}
 	if r.Evaluation == nil {
-		return t.require.judge(nil)
+		return t.require.judge(nil, "")
 	}
 	if t.require != nil && r.Evaluation.Cut() {
 		return fail(exitRequire, fmt.Errorf("--require %s: the evaluation was cut by its time; give it more by run.evaluation.wall", t.require.text))
 	}
-	return t.require.judge(&r.Evaluation.Judged().Return)
+	return t.require.judge(&r.Evaluation.Judged().Return, r.Evaluation.Acting())
 }
 
 // codeNothing is the code of a run that ended with nothing learned.
@@ -141,7 +141,7 @@ func (t *training) endedBy(cause error) error {
 	if !errors.Is(cause, errTerminated) {
 		return said(exitInterrupted, errInterrupted)
 	}
-	if err := t.require.judge(nil); err != nil {
+	if err := t.require.judge(nil, ""); err != nil {
 		return err
 	}
 	return said(exitOK, errTerminated)
@@ -206,13 +206,13 @@ func parseRequirement(s string) (*requirement, error) {
 	return &requirement{text: s, least: least}, nil
 }
 
-// judge returns an error with its exit code unless the evaluation satisfies the condition.
-func (r *requirement) judge(mean *float64) error {
+// judge returns an error with its exit code unless the evaluation satisfies the condition; acting is how its actions were picked.
+func (r *requirement) judge(mean *float64, acting string) error {
 	if r == nil || mean != nil && *mean >= r.least {
 		return nil
 	}
 	if mean == nil {
 		return fail(exitRequire, fmt.Errorf("--require %s: there was no evaluation", r.text))
 	}
-	return fail(exitRequire, fmt.Errorf("--require %s: the evaluation came to %s", r.text, text.Returns(*mean)))
+	return fail(exitRequire, fmt.Errorf("--require %s: the evaluation came to %s with %s", r.text, text.Returns(*mean), acting))
 }

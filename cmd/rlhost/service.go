@@ -13,6 +13,7 @@ import (
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/control/text"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/players"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/pipeline/session"
 )
@@ -160,5 +161,16 @@ func (t *training) reportDone(done *doneError) error {
 			return err
 		}
 	}
-	return t.require.judge(info.Outcome.Return)
+	return t.require.judge(info.Outcome.Return, actingOf(info.Outcome))
+}
+
+// actingOf says how the actions were picked that an ended run was judged by.
+func actingOf(o *runs.Outcome) string {
+	is := func(mean *float64) bool { return mean != nil && o.Return != nil && *mean == *o.Return }
+	switch greedy, sampled := is(o.Greedy), is(o.Sampled); {
+	case greedy && sampled:
+		return players.Acting(true) + ", as with " + players.Acting(false)
+	default:
+		return players.Acting(!sampled)
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/rlhost/rlhost/cmd/rlhost/results"
 	"github.com/rlhost/rlhost/core/control/text"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/players"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/pipeline/seeds"
 	"github.com/rlhost/rlhost/plugins/builtin"
@@ -106,7 +107,7 @@ func (t *training) judge(info *runs.SetInfo, dir string) error {
 	case c.Failed > 0:
 		return fail(exitFailed, fmt.Errorf("%s failed", text.Count(c.Failed, "seed")))
 	case c.Judged == 0:
-		return t.require.judge(nil)
+		return t.require.judge(nil, "")
 	}
-	return t.require.judge(&c.Summary.Mean.Low)
+	return t.require.judge(&c.Summary.Mean.Low, players.Acting(c.Deterministic()))
 }

@@ -45,17 +45,28 @@ func (e *Evaluation) Judged() *Played {
 	return &e.Sampled
 }
 
+// Acting says how the actions were picked that a run is judged by.
+func (e *Evaluation) Acting() string { return Acting(e.Deterministic) }
+
+// Acting says how actions are picked: the most probable ones, or sampled ones.
+func Acting(deterministic bool) string {
+	if deterministic {
+		return "deterministic actions"
+	}
+	return "sampled actions"
+}
+
 // Cut reports whether time was over before all episodes had been played. What it came to then says less, and judges nothing.
 func (e *Evaluation) Cut() bool { return e.Greedy.Cut || e.Sampled.Cut }
 
 // String tells both, what is judged first.
 func (e *Evaluation) String() string {
-	judged, how, other, otherHow := &e.Sampled, "sampled actions", &e.Greedy, "deterministic"
+	judged, other, otherHow := &e.Sampled, &e.Greedy, "deterministic"
 	if e.Deterministic {
-		judged, how, other, otherHow = &e.Greedy, "deterministic actions", &e.Sampled, "sampled"
+		judged, other, otherHow = &e.Greedy, &e.Sampled, "sampled"
 	}
 	told := fmt.Sprintf("%s over %s%s, %s; %s %s%s", text.Returns(judged.Return, judged.Std), e.played(judged),
-		e.unfinished(judged), how, otherHow, text.Returns(other.Return, other.Std), e.unfinished(other))
+		e.unfinished(judged), e.Acting(), otherHow, text.Returns(other.Return, other.Std), e.unfinished(other))
 	if e.Ratings != nil {
 		told += "\n" + e.Ratings.String()
 	}

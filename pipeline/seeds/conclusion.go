@@ -2,6 +2,7 @@ package seeds
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,6 +30,11 @@ func Conclude(s *runs.SetInfo, took time.Duration) *Conclusion {
 		c.Summary = Summarize([][]float64{scores}, Options{})
 	}
 	return c
+}
+
+// Deterministic reports whether the evaluations that are summed up judged the most probable actions.
+func (c *Conclusion) Deterministic() bool {
+	return slices.ContainsFunc(c.Seeds, func(s runs.SeedRun) bool { return s.Deterministic })
 }
 
 // Text tells the conclusion of the set in a folder.

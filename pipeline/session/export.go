@@ -43,13 +43,17 @@ func Export(ctx context.Context, run *runs.Run, c *runs.Checkpoint, parts *graph
 	if x.Version, envSteps, err = progressOf(parts, c.Components[learner]); err != nil {
 		return x, err
 	}
-	env := g.Env(trained.Env).Table.Use
+	table := &g.Env(trained.Env).Table
+	use := table.Use
 	if leading, _, err := learned(g, ""); err == nil && leading.Env == trained.Env {
-		env = run.Info().Env // as the file that the run was started with has it
+		use = run.Info().Env // as the file that the run was started with has it
 	}
 	p := &export.Policy{About: map[string]string{
-		"run": run.ID(), "policy": trained.Name, "policy_version": fmt.Sprint(x.Version), "env_steps": fmt.Sprint(envSteps), "env": env,
+		"run": run.ID(), "policy": trained.Name, "policy_version": fmt.Sprint(x.Version), "env_steps": fmt.Sprint(envSteps), "env": use,
 	}}
+	if len(table.Wrap) > 0 { // the policy sees and acts through them
+		p.About["wrap"] = env.WithoutWrapPaths(env.WrapText(table.Wrap))
+	}
 	if p.Network, p.Weights, err = players.WeightsOf(parts, c.Components[learner]); err != nil {
 		return x, err
 	}

@@ -8,7 +8,7 @@ import (
 
 // A synchronous run can have another number of rollouts: its datasets become as large as what comes to them.
 func TestScale_ASynchronousRunsDatasetsFollow(t *testing.T) {
-	r := begin(t, `train.mode=sync`)
+	r := begin(t, "train.mode=sync", "component.batcher.dataset_rows=512")
 	r.learns()
 	for _, count := range []int{2, 1} {
 		r.mustDo(control.VerbScale, control.ScaleRequest{Components: map[string]int{"rollout": count}}, nil)

@@ -47,6 +47,7 @@ type Learner struct {
 	lag                  lag
 	loud                 loud
 	apart                bool // warnOfDivergence has told
+	stale                stale
 }
 
 var (
@@ -185,6 +186,7 @@ func (c *Learner) learn(h hostabi.Handle) error {
 	}
 	c.warnOfClip(&stats)
 	c.warnOfDivergence(&stats)
+	c.warnOfStaleness(&stats)
 	c.envSteps += uint64(stats.ValidRows)
 	c.trained.Add(uint64(stats.ValidRows))
 	if c.trainedBeside != nil {

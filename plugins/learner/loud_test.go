@@ -73,3 +73,33 @@ func TestLearner_TellsThatTheDivergenceIsLarge(t *testing.T) {
 		}
 	}
 }
+
+// Ten datasets in a row whose first minibatch is mostly beyond clip are reported once, with the remedy.
+func TestLearner_TellsThatItLearnsFarFromTheActingPolicy(t *testing.T) {
+	far := func(tr trajectory.Trajectory) {
+		for i := range tr.Float32(trajectory.LogProb) {
+			tr.Float32(trajectory.LogProb)[i] += float32(i%2) + 0.5 // ratios of 0.61 and 0.22
+		}
+	}
+	const said = "first minibatch was beyond clip in 10 datasets in a row"
+	for vtrace, want := range map[bool]bool{false: true, true: false} {
+		r := newRig(t, rigOptions{config: func(c *config) { c.VTrace = vtrace }})
+		for n := range 10 {
+			change := far
+			if n == 0 { // a normal one restarts the count
+				change = nil
+			}
+			r.teach(t, n, uint64(n), change)
+		}
+		if got := r.Log.String(); strings.Contains(got, said) {
+			t.Errorf("after nine datasets in a row the log says %q", got)
+		}
+		for n := range 12 {
+			r.teach(t, 10+n, uint64(10+n), far)
+		}
+		got := r.Log.String()
+		if strings.Count(got, said) != 1 || !strings.Contains(got, "fewer epochs") || strings.Contains(got, "vtrace = true") != want {
+			t.Errorf("the log is %q, want once %q", got, said)
+		}
+	}
+}

@@ -103,6 +103,39 @@ func (c *Learner) warnOfDivergence(s *ppo.Stats) {
 		"learning_rate", s.LearningRate, "epochs", c.config.Epochs, "help", help)
 }
 
+// stale counts datasets in a row that began far from the policy that acted.
+type stale struct {
+	datasets int
+	told     bool
+}
+
+// This much of the first minibatch beyond clip in this many datasets in a row is more than lag usually costs: the preset fast has 0.2 to
+// 0.3 with its own epochs.
+const (
+	staleDatasets = 10
+	staleFraction = 0.4
+)
+
+// warnOfStaleness reports once that datasets are learned from long after they were gathered: where the first minibatch is beyond
+// clip, nothing is learned from it.
+func (c *Learner) warnOfStaleness(s *ppo.Stats) {
+	if !(s.FirstClipFraction > staleFraction) {
+		c.stale.datasets = 0
+		return
+	}
+	c.stale.datasets++
+	if c.stale.told || c.stale.datasets < staleDatasets {
+		return
+	}
+	c.stale.told = true
+	help := "fewer epochs, a smaller learning_rate or mode = \"sync\" has datasets learned from sooner, or moves the policy less meanwhile"
+	if !c.config.VTrace {
+		help += "; vtrace = true corrects targets for it"
+	}
+	c.h.Log.Warn(fmt.Sprintf("more than %v of the first minibatch was beyond clip in %d datasets in a row: the policy that learns is far from those that acted", staleFraction, staleDatasets),
+		"first_clipfrac", s.FirstClipFraction, "first_ratio_error", s.FirstRatioError, "clip", c.config.Clip, "epochs", c.config.Epochs, "help", help)
+}
+
 // lag is how old the policies that acted in a dataset were when it was learned from, over its env steps.
 type lag struct {
 	mean           float64 // in policy versions

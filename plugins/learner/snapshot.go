@@ -161,6 +161,10 @@ func (c *Learner) Restore(state component.State) error {
 		c.h.Log.Warn("the schedule of the learning rate is not that of the saved run",
 			"anneal_env_steps", c.config.AnnealEnvSteps, "saved", from.AnnealEnvSteps)
 	}
+	if end := c.config.AnnealEnvSteps; end > 0 && from.EnvSteps >= end {
+		c.h.Log.Warn("the learning rate is 0 from here on: its schedule has ended, and nothing more is learned", "env_steps", from.EnvSteps,
+			"anneal_env_steps", end, "help", "set anneal_env_steps of "+c.h.Name+" to more env steps than the run is to make, or to 0 for a rate that stays")
+	}
 	c.version, c.envSteps = from.Version, from.EnvSteps
 	c.optimizerSteps, c.index = from.OptimizerSteps, from.Index
 	return nil

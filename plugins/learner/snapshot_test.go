@@ -61,6 +61,20 @@ func TestRestore_SaysThatTheScheduleIsAnotherOne(t *testing.T) {
 	}
 }
 
+// Whoever goes on where the learning rate has come to 0 is told at once, whatever ends the run.
+func TestRestore_SaysThatTheScheduleHasEnded(t *testing.T) {
+	const said = "the learning rate is 0 from here on"
+	for end, want := range map[uint64]bool{1: true, 8: true, 1 << 20: false, 0: false} {
+		config := func(c *config) { c.AnnealEnvSteps = end }
+		r := newRig(t, rigOptions{config: config})
+		r.teach(t, 0, 0, nil)
+		next := newRig(t, rigOptions{config: config, restore: r.saved(t)})
+		if got := next.Log.String(); strings.Contains(got, said) != want {
+			t.Errorf("anneal_env_steps = %d: the log is %q, said is to be %v", end, got, want)
+		}
+	}
+}
+
 func TestRestore_RefusesAnotherNetwork(t *testing.T) {
 	r := newRig(t, rigOptions{})
 	r.teach(t, 0, 0, nil)
