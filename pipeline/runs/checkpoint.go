@@ -70,8 +70,8 @@ func (m mean) beats(root string) bool {
 func (r *Run) save(c Checkpoint, latest bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.lock == nil {
-		return errReadOnly
+	if err := r.writable(); err != nil {
+		return err
 	}
 	root := filepath.Join(r.Dir, checkpointsDir)
 	before := scan(root)

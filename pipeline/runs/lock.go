@@ -47,6 +47,38 @@ func (r *Run) Lock() error {
 	return nil
 }
 
+// ErrGone is wrapped where the folder of a run was removed, or another lies in its place, while the run was written.
+var ErrGone = errors.New("the run's folder was removed")
+
+// Gone reports whether the folder that was locked is no longer in its place. A folder that cannot be looked at for another reason,
+// such as a network's, is not gone.
+func (r *Run) Gone() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lock != nil && r.gone()
+}
+
+// gone is Gone of a locked run, with mu held.
+func (r *Run) gone() bool {
+	there, err := os.Stat(filepath.Join(r.Dir, lockFile))
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	mine, err := r.lock.Stat()
+	return err == nil && !os.SameFile(there, mine)
+}
+
+// writable says why nothing can be written to the run; mu is held. A folder that was removed is not made again.
+func (r *Run) writable() error {
+	switch {
+	case r.lock == nil:
+		return errReadOnly
+	case r.gone():
+		return fmt.Errorf("run %s: %w: %s", r.id, ErrGone, r.Dir)
+	}
+	return nil
+}
+
 // afterlife is how long a lock may outlive the process that held it: what that was starting when it was killed has the file open for
 // a moment, and so has who asks for the holder.
 const afterlife = 2 * time.Second

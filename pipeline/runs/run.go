@@ -105,8 +105,8 @@ func (r *Run) Update(change func(*Info)) error {
 }
 
 func (r *Run) update(change func(*Info)) error {
-	if r.lock == nil {
-		return errReadOnly
+	if err := r.writable(); err != nil {
+		return err
 	}
 	next := r.info
 	next.Plugins, next.Policies = maps.Clone(next.Plugins), maps.Clone(next.Policies)
@@ -136,8 +136,8 @@ func (r *Run) writeInfo(i Info) error {
 func (r *Run) WritePipeline(source []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.lock == nil {
-		return errReadOnly
+	if err := r.writable(); err != nil {
+		return err
 	}
 	if err := r.disk.replace(filepath.Join(r.Dir, PipelineFile), source); err != nil {
 		return fmt.Errorf("store the pipeline of run %s: %w", r.id, advise(err, r.Dir))

@@ -161,8 +161,10 @@ func (s *Session) startFrom(ctx context.Context) error {
 }
 
 // text is what pipeline.toml of the run's folder says of a graph.
-func (s *Session) text(g *graph.Graph) ([]byte, error) {
-	kept, err := s.movedTo(s.run.Dir, g)
+func (s *Session) text(g *graph.Graph) ([]byte, error) { return s.textIn(s.run.Dir, g) }
+
+func (s *Session) textIn(dir string, g *graph.Graph) ([]byte, error) {
+	kept, err := s.movedTo(dir, g)
 	if err != nil {
 		return nil, err
 	}
@@ -171,12 +173,12 @@ func (s *Session) text(g *graph.Graph) ([]byte, error) {
 	}
 	for i := range kept.Envs { // the folder's own modules go with it where it is moved to
 		t := &kept.Envs[i].Table
-		keepInside(s.run.Dir, &t.Use)
-		t.Wrap = t.WrapUsing(func(_ int, use string) string { keepInside(s.run.Dir, &use); return use })
+		keepInside(dir, &t.Use)
+		t.Wrap = t.WrapUsing(func(_ int, use string) string { keepInside(dir, &use); return use })
 	}
 	for i := range kept.Components {
 		if m := kept.Components[i].Module; m != nil {
-			keepInside(s.run.Dir, &m.Table.Use)
+			keepInside(dir, &m.Table.Use)
 		}
 	}
 	return []byte(kept.Expanded()), nil

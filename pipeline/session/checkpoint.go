@@ -62,7 +62,7 @@ func (s *Session) save(snapshot pipeline.Snapshot, ending bool) error {
 	if s.Graph().Run.Evaluation.Every > 0 { // evaluations say which is the best
 		c.MeanReturn, c.MeanReturns = math.NaN(), nil
 	}
-	s.saveErr = s.run.Save(c)
+	s.saveErr = s.Folder().Save(c)
 	s.saved = time.Now()
 	s.tell(Saved{EnvSteps: c.EnvSteps, PolicyVersion: c.PolicyVersion, Err: s.saveErr})
 	return nil

@@ -82,5 +82,9 @@ func (c *commands) close() error {
 	err := c.server.Close()
 	c.running.Wait()
 	c.settle(nil)
-	return errors.Join(err, c.Run.Update(func(i *runs.Info) { i.Socket = "" }))
+	told := c.Run.Update(func(i *runs.Info) { i.Socket = "" })
+	if errors.Is(told, runs.ErrGone) { // there is nobody to tell
+		told = nil
+	}
+	return errors.Join(err, told)
 }

@@ -130,7 +130,7 @@ func (e *evaluator) evaluate(g *graph.Graph, c runs.Checkpoint) {
 	} else {
 		e.done.Inc()
 	}
-	if err := e.s.run.SaveEvaluated(c); err != nil {
+	if err := e.s.Folder().SaveEvaluated(c); err != nil {
 		e.s.log.Error("training goes on without this checkpoint", "error", err)
 	}
 }

@@ -23,7 +23,7 @@ const Broken component.StopReason = "failed"
 
 // failed notes that the run ended by an error.
 func (s *Session) failed(err error) error {
-	endErr := s.run.End(string(Broken))
+	endErr := s.Folder().End(string(Broken))
 	s.tell(Failed{})
 	return errors.Join(&Error{Kind: Failure, Err: err}, endErr)
 }
@@ -79,8 +79,8 @@ func (s *Session) finish(ctx context.Context, reason component.StopReason) (*Res
 		}
 	}
 	r.EvaluationTook = time.Since(s.started) - r.Took
-	err := s.run.Update(func(i *runs.Info) { i.Outcome = r.outcome() })
-	return r, errors.Join(err, s.run.End(string(reason)))
+	err := s.Folder().Update(func(i *runs.Info) { i.Outcome = r.outcome() })
+	return r, errors.Join(err, s.Folder().End(string(reason)))
 }
 
 // reached returns the policy that does not lead whose rule ended the run, empty if none did, and the mean return that ended it, NaN if that

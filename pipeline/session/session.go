@@ -64,7 +64,7 @@ func (s *Session) openLog() {
 // keep tells the run which checkpoints to keep.
 func (s *Session) keep() {
 	c := s.Graph().Run.Checkpoint
-	s.run.Retain(runs.Retention{Newest: max(1, c.Keep), Best: c.Best, Every: uint64(c.KeepEvery)})
+	s.Folder().Retain(runs.Retention{Newest: max(1, c.Keep), Best: c.Best, Every: uint64(c.KeepEvery)})
 }
 
 // Options say what is trained and who is told. Parts is needed, and Graph to begin.
@@ -98,6 +98,7 @@ type Session struct {
 	policy   *graph.Policy // the leading one
 	learner  string        // component whose state holds it
 	run      *runs.Run
+	beside   atomic.Pointer[runs.Run] // what is saved to where the run's folder was removed
 	pipeline *pipeline.Pipeline
 	commands *commands       // nil where the run takes none
 	before   runs.Checkpoint // that the run goes on from
@@ -122,9 +123,6 @@ type Progress struct {
 // Pipeline returns what runs.
 func (s *Session) Pipeline() *pipeline.Pipeline { return s.pipeline }
 
-// Folder returns the run.
-func (s *Session) Folder() *runs.Run { return s.run }
-
 // Graph returns the graph that runs, all changes included; before there is a pipeline it is what that will be made from.
 func (s *Session) Graph() *graph.Graph {
 	if s.pipeline != nil {
@@ -143,5 +141,5 @@ func (s *Session) Progress() Progress {
 
 // know updates what Progress returns.
 func (s *Session) know(envSteps, policyVersion uint64) {
-	s.progress.Store(&Progress{Run: s.run.ID(), Kernels: kernelsOf(s), Policy: s.policy.Name, EnvSteps: envSteps, PolicyVersion: policyVersion})
+	s.progress.Store(&Progress{Run: s.Folder().ID(), Kernels: kernelsOf(s), Policy: s.policy.Name, EnvSteps: envSteps, PolicyVersion: policyVersion})
 }

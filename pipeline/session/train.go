@@ -109,15 +109,19 @@ func (s *Session) Run(ctx context.Context) (*Result, error) {
 	s.serve()
 	s.evaluator = newEvaluator(s)
 	s.tell(Serving{})
+	endWatch := s.watchFolder()
 	reason, err := s.pipeline.Run(ctx)
+	endWatch()
 	err = errors.Join(err, s.evaluator.stop())
+	removed := s.removed()
 	if s.commands != nil {
 		s.commands.end()
 	}
 	if err != nil {
-		return nil, s.failed(err)
+		return nil, errors.Join(s.failed(err), removed)
 	}
-	return s.finish(ctx, reason)
+	r, err := s.finish(ctx, reason)
+	return r, errors.Join(removed, err)
 }
 
 // Close releases everything but what Options brought.
@@ -132,6 +136,9 @@ func (s *Session) Close() error {
 	errs = append(errs, s.records.close())
 	if s.run != nil {
 		errs = append(errs, s.run.Close())
+	}
+	if beside := s.beside.Load(); beside != nil {
+		errs = append(errs, beside.Close())
 	}
 	return errors.Join(errs...)
 }
