@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -49,5 +50,5 @@ func envError(name string, err error) error {
 // spacesError shows both specifications side by side.
 func spacesError(e *component.SpacesError) error {
 	return &ChangeError{Code: control.CodeSpaces, Err: e, Reason: e.Error() + "\n" + strings.TrimSuffix(e.Table(), "\n"),
-		Help: "a policy is made for its spaces, and blocks for the discount and the infos that they hold: describe the same ones, or start a new run"}
+		Help: cmp.Or(e.Help, "a policy is made for its spaces, and blocks for the discount and the infos that they hold: describe the same ones, or start a new run")}
 }

@@ -19,6 +19,7 @@ type SpacesError struct {
 	Component     string
 	Reason        string // the first thing that differs
 	Running, Next hostabi.EnvSpec
+	Help          string // the command behind which it fits; empty where there is none
 }
 
 // Error tells the reason in one line; Table shows both specifications.

@@ -146,6 +146,9 @@ func TestPrepareEnvs_RefusesOtherSpaces(t *testing.T) {
 			t.Errorf("%v, want %q", err, want)
 			continue
 		}
+		if strings.Contains(want, "[elem][env]") != strings.Contains(spaces.Help, "rlhost reload --set component.rollout.layout=aos") {
+			t.Errorf("%v has the help %q", err, spaces.Help)
+		}
 		if table := spaces.Table(); !strings.Contains(table, "action") || !strings.Contains(table, "v1@1 (running)") {
 			t.Errorf("the table is\n%s", table)
 		}

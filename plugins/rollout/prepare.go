@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
@@ -20,6 +21,11 @@ func (c *shared) schemaFor(p env.Plugin) (*trajectory.Schema, error) {
 	}
 	if reason := c.differs(&spec); reason != "" {
 		return nil, &component.SpacesError{Component: c.h.Name, Reason: reason, Running: c.schema.Spec, Next: spec}
+	}
+	if c.schema.Shape.SoA && spec.Caps&(hostabi.CapStrides|hostabi.CapPreferSoA) == 0 {
+		name, _, _ := strings.Cut(c.h.Name, "[")
+		return nil, &component.SpacesError{Component: c.h.Name, Reason: "it does not take observations as [elem][env], the layout of this run",
+			Running: c.schema.Spec, Next: spec, Help: fmt.Sprintf("rlhost reload --set component.%s.layout=aos, then this change again", name)}
 	}
 	return trajectory.NewSchema(spec, c.schema.Shape)
 }
@@ -51,9 +57,6 @@ func (c *shared) differs(next *hostabi.EnvSpec) string {
 	}
 	if next.Autoreset&c.mode == 0 {
 		return fmt.Sprintf("it does not offer autoreset %v, which this run uses", c.mode)
-	}
-	if c.schema.Shape.SoA && next.Caps&(hostabi.CapStrides|hostabi.CapPreferSoA) == 0 {
-		return "it does not take observations as [elem][env], the layout of this run"
 	}
 	return ""
 }
