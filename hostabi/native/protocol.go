@@ -42,6 +42,7 @@ const (
 	MethodPause     = "Pause"     // Pausing → Empty, when the component is at rest
 	MethodResume    = "Resume"    // Pausing → Empty; it ends a Pause, which is refused then if it has not been answered
 	MethodWaiting   = "Waiting"   // Empty → WaitingList, of a component at rest that will be stopped
+	MethodCut       = "Cut"       // Empty → Empty; a component that is at one message for long gives up the rest of it, see component.Cuttable
 	MethodStop      = "Stop"      // Empty → Empty
 	MethodEnvLoad   = "EnvLoad"   // env.Source → EnvLoaded
 	MethodEnvMake   = "EnvMake"   // EnvBatch → EnvScratch; the host then announces the scratch area on the wire
@@ -60,6 +61,7 @@ const (
 const (
 	CapSnapshot = "snapshot" // its components can be saved and restored
 	CapPause    = "pause"    // its components come to rest on request
+	CapCut      = "cut"      // its components may be able to give up what they are at
 	CapEnv      = "env"      // it runs environments
 	CapEnvState = "env_state"
 )

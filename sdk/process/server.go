@@ -80,7 +80,7 @@ func (s *server) close() {
 func (s *server) describe() native.Description {
 	d := native.Description{ABI: native.ABI, SDK: sdkName, Transport: transportName(), Capabilities: []string{}, Kinds: []native.Kind{}}
 	if len(s.kinds) > 0 {
-		d.Capabilities = append(d.Capabilities, native.CapSnapshot, native.CapPause)
+		d.Capabilities = append(d.Capabilities, native.CapSnapshot, native.CapPause, native.CapCut)
 	}
 	if s.plugin.Load != nil {
 		d.Capabilities = append(d.Capabilities, native.CapEnv, native.CapEnvState)
@@ -188,6 +188,20 @@ func (s *server) restore(size native.StateSize) (native.Empty, error) {
 		return none, err
 	}
 	return none, x.do(func() error { return x.component.Restore(state) })
+}
+
+// cut has the component give up the message that it is at, beside its loop.
+func (s *server) cut() (native.Empty, error) {
+	x, err := s.running()
+	if err != nil {
+		return native.Empty{}, err
+	}
+	c, ok := x.component.(component.Cuttable)
+	if !ok {
+		return native.Empty{}, refuse(native.CodeUnsupported, "kind %s cannot give up what it is at", x.told.Kind)
+	}
+	c.Cut()
+	return native.Empty{}, nil
 }
 
 // running returns the started component.

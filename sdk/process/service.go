@@ -73,6 +73,8 @@ func (s *server) call(ctx context.Context, method string, doc []byte) (any, erro
 		return handle(doc, s.resume)
 	case native.MethodWaiting:
 		return s.waiting()
+	case native.MethodCut:
+		return s.cut()
 	case native.MethodStop:
 		return native.Empty{}, s.stop()
 	case native.MethodEnvLoad:

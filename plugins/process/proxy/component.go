@@ -17,6 +17,8 @@ var (
 	_ component.Component = (*proxy)(nil)
 	_ component.Flowing   = (*proxy)(nil)
 	_ component.Remote    = (*proxy)(nil)
+	_ component.Cuttable  = (*proxy)(nil)
+	_ component.Asking    = (*proxy)(nil)
 )
 
 // New returns a component that stands for an instance of one of the program's kinds. Nothing runs before its
@@ -40,6 +42,7 @@ func New(ctx context.Context, r *spawn.Runtime, p spawn.Program, kind string) (c
 			runtime: r, program: p.WithDefaults(), kind: kind, open: map[question]hostabi.Message{},
 		},
 		snapshot: slices.Contains(d.Capabilities, native.CapSnapshot), pauses: slices.Contains(d.Capabilities, native.CapPause),
+		cuts:  slices.Contains(d.Capabilities, native.CapCut),
 		ended: make(chan struct{}),
 	}
 	x.running, x.stopAll = context.WithCancelCause(context.Background())

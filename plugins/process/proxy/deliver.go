@@ -98,7 +98,7 @@ func (l *session) admitOnLoan(port int, m *hostabi.Message) bool {
 		return false
 	}
 	if n := x.signals[port].Receivers(); n > 0 {
-		l.ask(m, n) // else there will be no answer
+		l.ask(port, m, n) // else there will be no answer
 	}
 	return true
 }

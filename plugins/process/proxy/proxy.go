@@ -22,6 +22,9 @@ type proxy struct {
 	shared
 	snapshot bool // its state can be saved
 	pauses   bool // it comes to rest when it is asked to
+	cuts     bool // it may be able to give up what it is at
+
+	cut atomic.Bool // the run is cut
 
 	pause  *pause         // of the loop: what is under way to rest, or at rest; nil without one
 	asking sync.WaitGroup // goroutines that wait for the process to come to rest
@@ -122,7 +125,10 @@ func (x *proxy) Snapshot() (component.State, error) {
 	if l == nil {
 		return component.State{}, fmt.Errorf("%w: there is no process", component.ErrNoSnapshot)
 	}
-	raw, err := l.fetchState()
+	if x.cut.Load() {
+		return x.snapshotOfCut(l)
+	}
+	raw, err := l.fetchState(l.longest())
 	if err != nil {
 		return component.State{}, err
 	}

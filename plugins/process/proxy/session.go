@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/link"
+	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/hostabi/native"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
@@ -41,7 +42,8 @@ type session struct {
 	pauses     uint64                 // of the loop: how often it was told to come to rest
 
 	mu      sync.Mutex
-	asks    map[question]int // how many answers its requests about its own blocks on loan have yet to get
+	asks    map[question]ask // its requests about its own blocks on loan that have yet to get answers
+	asked   uint64           // how many there were
 	calling uint64           // last number given to a state
 	adding  string           // name of the arena that is being made for it
 	addCall uint64           // number of its request
@@ -89,7 +91,13 @@ func (l *session) call(ctx context.Context, method string, request, reply any) e
 // callOnLoop makes a control call while the loop waits, which takes a minute at most, or as long as a start may. A
 // process that does nothing meanwhile is found out by the supervisor before.
 func (l *session) callOnLoop(method string, request, reply any) error {
-	limit := max(l.process.Program.Start, time.Minute)
+	return l.callWithin(l.longest(), method, request, reply)
+}
+
+// longest is how long the loop may wait.
+func (l *session) longest() time.Duration { return max(l.process.Program.Start, time.Minute) }
+
+func (l *session) callWithin(limit time.Duration, method string, request, reply any) error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), limit, spawn.ErrGrace)
 	defer cancel()
 	return l.call(ctx, method, request, reply)
@@ -102,10 +110,19 @@ func (l *session) sendFrame(f native.Frame, files ...int) {
 }
 
 // ask notes that the process asks about a block that it has on loan, and how many answers it gets.
-func (l *session) ask(m *hostabi.Message, answers int) {
+func (l *session) ask(port int, m *hostabi.Message, answers int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.asks[questionOf(m)] = answers
+	l.asked++
+	l.asks[questionOf(m)] = ask{port: port, split: int(m.Split), number: l.asked, left: answers}
+}
+
+// ask is a request of a process that waits for answers.
+type ask struct {
+	port, split int
+	number      uint64 // of the session's
+	left        int    // answers that are to come
+	answered    uint64 // policies that have answered, a bit each
 }
 
 // asking returns how many requests of the process have not got all answers: somebody may be writing to its blocks.
@@ -120,9 +137,10 @@ func (l *session) answered(m *hostabi.Message) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	q := questionOf(m)
-	left, ok := l.asks[q]
-	if left > 1 {
-		l.asks[q] = left - 1
+	x, ok := l.asks[q]
+	if x.left--; x.left > 0 {
+		x.answered |= 1 << trajectory.ActRequestOf(m).Policy
+		l.asks[q] = x
 	} else {
 		delete(l.asks, q)
 	}

@@ -21,7 +21,7 @@ func (x *shared) startSession(save func(*session)) (*session, error) {
 	}
 	l := &session{
 		x: x, holder: holder, claims: holder, broken: make(chan error, 1), since: time.Now(),
-		asks: map[question]int{}, states: spawn.NewStates(maxStateBytes), own: map[uint8]bool{}, metrics: newMetrics(),
+		asks: map[question]ask{}, states: spawn.NewStates(maxStateBytes), own: map[uint8]bool{}, metrics: newMetrics(),
 	}
 	l.save = func() { save(l) }
 	if err := l.start(); err != nil {

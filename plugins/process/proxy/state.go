@@ -3,6 +3,7 @@ package proxy
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/hostabi/native"
@@ -10,11 +11,11 @@ import (
 )
 
 // fetchState asks for the state, and waits for the file that it comes in.
-func (l *session) fetchState() ([]byte, error) {
+func (l *session) fetchState(limit time.Duration) ([]byte, error) {
 	l.calls.Add(1) // until the state is here, not only the answer
 	defer l.calls.Add(-1)
 	var size native.StateSize
-	if err := l.callOnLoop(native.MethodSnapshot, native.Empty{}, &size); err != nil {
+	if err := l.callWithin(limit, native.MethodSnapshot, native.Empty{}, &size); err != nil {
 		return nil, noSnapshot(err)
 	}
 	return l.states.Take(size, l.process.Died())

@@ -261,6 +261,8 @@ enum {
 #define RLH_METHOD_RESUME "Resume"
 // Empty → WaitingList, of a component at rest that will be stopped
 #define RLH_METHOD_WAITING "Waiting"
+// Empty → Empty; a component that is at one message for long gives up the rest of it, see component.Cuttable
+#define RLH_METHOD_CUT "Cut"
 // Empty → Empty
 #define RLH_METHOD_STOP "Stop"
 // env.Source → EnvLoaded
@@ -287,6 +289,8 @@ enum {
 #define RLH_CAP_SNAPSHOT "snapshot"
 // its components come to rest on request
 #define RLH_CAP_PAUSE "pause"
+// its components may be able to give up what they are at
+#define RLH_CAP_CUT "cut"
 // it runs environments
 #define RLH_CAP_ENV "env"
 #define RLH_CAP_ENV_STATE "env_state"

@@ -1,0 +1,46 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/hostabi/native"
+	"github.com/rlhost/rlhost/plugins/process/spawn"
+)
+
+// cutWithin is how long a process may take to give up what it is at and to send its state. It is less than a run that is cut waits.
+const cutWithin = 6 * time.Second
+
+// Cut tells the process to give up what it is at; see component.Cuttable.
+func (x *proxy) Cut() {
+	l := x.newestSession()
+	if x.cut.Swap(true) || l == nil || !x.cuts {
+		return
+	}
+	go func() {
+		ctx, cancel := context.WithTimeoutCause(x.running, cutWithin, spawn.ErrGrace)
+		defer cancel()
+		if err := l.process.Call(ctx, native.MethodCut, native.Empty{}, nil); err != nil {
+			x.h.Log.Debug("the plugin does not give up what it is at", "err", err)
+		}
+	}()
+}
+
+// snapshotOfCut is Snapshot where the run is cut. Of a process that does not give up what it is at it is the newest state that it has sent.
+func (x *proxy) snapshotOfCut(l *session) (component.State, error) {
+	raw, err := l.fetchState(cutWithin)
+	if err == nil {
+		return component.DecodeState(raw)
+	}
+	x.mu.Lock()
+	s := x.saved
+	x.mu.Unlock()
+	if s == nil {
+		return component.State{}, fmt.Errorf("%w: plugin %q does not give up the dataset that it is at within %v, and has sent no state before: %v",
+			component.ErrNoSnapshot, x.program.Name, cutWithin, err)
+	}
+	x.h.Log.Warn("the plugin does not give up the dataset that it is at: an earlier state of it is saved", "age", time.Since(s.at).Round(time.Millisecond), "err", err)
+	return component.DecodeState(s.bytes)
+}

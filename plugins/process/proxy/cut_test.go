@@ -1,0 +1,59 @@
+package proxy
+
+import (
+	"testing"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// Of a process that does not give up what it is at when the run is cut, its newest state is saved, within a bound.
+func TestCut_TakesTheNewestStateOfAProcessThatDoesNotGiveUp(t *testing.T) {
+	t.Parallel()
+	k := newKept(t, "keeper")
+	var before, after component.State
+	var err error
+	k.OnLoop(func() { before, err = k.x.Snapshot() })
+	if err != nil {
+		t.Fatal(err)
+	}
+	freeze(t, k.Process().PID)
+	k.x.Cut()
+	k.OnLoop(func() { after, err = k.x.Snapshot() })
+	if err != nil || after.Meta != before.Meta {
+		t.Errorf("the state of the cut is %+v, %v; want %+v", after, err, before)
+	}
+	k.x.newestSession().process.Kill()
+}
+
+// What a process asks about its blocks on loan is owed until it is answered, or nobody waits for it any more.
+func TestOwed_IsWhatAProcessHasNotBeenAnswered(t *testing.T) {
+	k := newKept(t, "keeper")
+	loan, err := k.arena.Loan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := k.x.newestSession()
+	owed := func() (list []component.Owed) {
+		k.x.Owed(func(o component.Owed) { list = append(list, o) })
+		return list
+	}
+	m := hostabi.Message{Handle: loan.Handle(), T: 1, Split: 3}
+	for n := uint64(1); n <= 2; n++ {
+		l.ask(0, &m, 1)
+		if list := owed(); len(list) != 1 || list[0] != (component.Owed{Signal: "numbers", Split: 3, Mark: n}) {
+			t.Fatalf("owed %+v", list)
+		}
+		if !l.answered(&m) || len(owed()) != 0 {
+			t.Errorf("owed %+v after the answer", owed())
+		}
+	}
+	l.ask(0, &m, 1)
+	if err := loan.Abort(); err != nil {
+		t.Error(err)
+	}
+	if list := owed(); len(list) != 0 {
+		t.Errorf("owed %+v about a block that is not on loan any more", list)
+	}
+	l.answered(&m)
+}
