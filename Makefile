@@ -6,6 +6,7 @@ FUZZTIME  ?= 10s
 # A package takes two minutes at most; ten times as much on a machine that has ten other things to do.
 TIMEOUT   ?= -timeout 20m
 KILLS     ?= 500
+MINUTES   ?= 30
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 ERRORLINT   = github.com/polyfloyd/go-errorlint@v1.8.0
 REVIVE      = github.com/mgechev/revive@v1.7.0
@@ -14,7 +15,7 @@ TASKS      = box2d==2.3.10 pygame-ce==2.5.8 mujoco==4.0.0 imageio==2.38.1 packag
 HOLDERS    = $(addprefix ./plugins/,batcher envcheck evaluation inference learner objects/... opponents plugintest process/... rollout runner wrap) ./sdk/process/...
 export CGO_ENABLED = 0
 
-.PHONY: run build kernels test test-go test-kernels test-cuda cuda-record test-kills test-hostile test-peers test-learn learn test-avx512 race check lint format tools plugins fuzz bench bench-peers clean
+.PHONY: run build kernels test test-go test-kernels test-cuda cuda-record test-kills test-chaos test-hostile test-peers test-learn learn test-avx512 race check lint format tools plugins fuzz bench bench-peers clean
 
 run: build
 	bin/rlhost train $(PIPELINE)
@@ -71,6 +72,11 @@ cuda-record:
 test-kills: tools
 	RLHOST_KILLS=$(KILLS) $(GO) test -count 1 -run 'Kill|Stopped' ./core/arena ./core/queue ./core/ring ./plugins/process/... ./cmd/rlhost
 	RLHOST_LONG=1 $(GO) test -count 1 -run 'KeepsThePromises' ./plugins/process/worker
+
+# Runs of the real program with random swaps, kills, pauses, scalings and resumes, for MINUTES. A run's seed is its test's name:
+# RLHOST_CHAOS_SEED repeats it.
+test-chaos: tools
+	RLHOST_CHAOS=$(MINUTES) $(GO) test -timeout $$(($(MINUTES) + 20))m -count 1 -run TestChaos ./cmd/rlhost
 
 # Modules that exhaust a compiler, given to a run of the real program; the cache of compiled modules, every byte of an entry flipped;
 # components that mean harm, each through its life.
