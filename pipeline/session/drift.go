@@ -41,9 +41,14 @@ func (h *history) keysOf(g *graph.Graph) map[string]string {
 		}
 	}
 	for _, p := range g.Plugins {
-		if path := programPath(g, p); path != "" {
-			keys["plugin."+p.Table.Name+".path"] = path
+		path := programPath(g, p)
+		if path == "" {
+			continue
 		}
+		if absolute, err := filepath.Abs(path); err == nil { // a run begins in a folder that its graph calls "."
+			path = absolute
+		}
+		keys["plugin."+p.Table.Name+".path"] = path
 	}
 	return keys
 }
