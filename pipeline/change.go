@@ -142,6 +142,8 @@ func (t *Transition) commit(ctx context.Context, o *Outcome) error {
 	if err := t.fault(); err != nil {
 		return err
 	}
+	ctx, stop := t.whileSound(ctx)
+	defer stop()
 	if t.plan.structural() {
 		s := t.p.boundaries
 		if err := s.take(ctx); err != nil {

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"sync"
 
@@ -84,6 +85,19 @@ func (c *changeState) onFault(name string, fault error) bool {
 		close(c.broken)
 	}
 	return c.err != nil
+}
+
+// whileSound returns a context that ends at the first fault of a new version too: others may wait for its answers to come to rest.
+func (c *changeState) whileSound(ctx context.Context) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-c.broken:
+			cancel(c.fault())
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
 }
 
 // confirm makes later faults like those of any component. The error is that of an earlier fault.
