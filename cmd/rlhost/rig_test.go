@@ -70,14 +70,18 @@ func (w *workshop) begin(behind bool, args ...string) *subject {
 	}()
 	w.t.Cleanup(j.kill)
 	j.soon("it has begun", func() bool {
-		live, err := runs.Live(w.path("runs"))
-		if err == nil && len(live) == 1 {
-			j.dir = live[0].Dir
-		}
+		j.look()
 		return j.dir != "" || j.over()
 	})
 	j.client = j.dial()
 	return j
+}
+
+// look notes which run is live. One that begins has the lock of the run before for a moment, so the first look may be wrong.
+func (j *subject) look() {
+	if live, err := runs.Live(j.w.path("runs")); err == nil && len(live) == 1 {
+		j.dir = live[0].Dir
+	}
 }
 
 // over reports whether the process has ended.
@@ -95,6 +99,7 @@ func (j *subject) dial() (client *control.Client) {
 	j.t.Helper()
 	var err error
 	j.soon("it answers", func() bool {
+		j.look()
 		client, err = control.Dial(j.t.Context(), control.SocketPath(j.dir))
 		return err == nil || j.over()
 	})
