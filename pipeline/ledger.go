@@ -23,7 +23,7 @@ type ledger struct {
 	made    uint64            // env steps handed over
 	settled fates             // those of trajectories that have ended, by their fate
 	dropped map[string]uint64 // the others of those, by reason
-	settles map[string]bool   // components that have settled something
+	settles map[string]bool   // learners of plugins that have settled something
 }
 
 // Reasons why env steps are dropped. What a component took and never sent on is dropped for reasonComponent and its name.
@@ -186,7 +186,7 @@ func (l *ledger) end(a *arena.Arena, e *entry) {
 	}
 	met, left := e.fates(a)
 	l.settled.add(met)
-	if met[trajectory.Trained] > 0 {
+	if e.foreign && met[trajectory.Trained] > 0 {
 		l.settles[e.who] = true
 	}
 	switch {
