@@ -231,7 +231,7 @@ func (w *workshop) swapTo(file string) control.SwapRequest {
 // reloadWith is a request for a pipeline of the workshop with overrides.
 func (w *workshop) reloadWith(file string, sets ...string) control.ReloadRequest {
 	w.t.Helper()
-	return control.ReloadRequest{File: w.path(file), Source: w.read(file), Sets: sets}
+	return control.ReloadRequest{File: w.path(file), Source: w.read(file), Sets: sets, Undo: true} // of swaps that the file does not have
 }
 
 // runsFile checks which file the environments of the rollout are made from.
