@@ -246,13 +246,6 @@ func (r *round) begin() {
 	r.kept, r.deaths = r.kept[:0], r.processDeaths()
 }
 
-// keeps reports whether the round claims a trajectory, which has been learned from.
-func (r *round) keeps(h hostabi.Handle) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Contains(r.kept, h)
-}
-
 // suspend makes learners wait for each other no more until resume is called: instances are being replaced, which may
 // be those that one waits for.
 func (r *round) suspend() (resume func()) {

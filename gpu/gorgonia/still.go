@@ -35,7 +35,7 @@ func (stillOp) InferShape(in ...gorgonia.DimSizer) (tensor.Shape, error) {
 }
 
 func (stillOp) SymDiff(gorgonia.Nodes, *Node, *Node) (gorgonia.Nodes, error) {
-	return nil, fmt.Errorf("Still has no derivative")
+	return nil, fmt.Errorf("a constant has no derivative")
 }
 
 func (stillOp) Do(in ...gorgonia.Value) (gorgonia.Value, error) {

@@ -91,7 +91,7 @@ func (e *Evaluated) String() string {
 // Failed says that an error has ended the run, of which the newest checkpoint stays.
 type Failed struct{}
 
-// Evaluating: the evaluation at the end goes on; so many of its episodes, greedy and sampled, have been played.
+// Evaluating says that the evaluation at the end goes on, and how many of its episodes, greedy and sampled, have been played.
 type Evaluating struct {
 	Policy           string
 	Played, Episodes int
