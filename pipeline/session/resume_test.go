@@ -66,7 +66,10 @@ func TestResume_GoesOnExactlyAndTellsOfIt(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	told := []string{"session.Started", "session.Saved 2048 <nil>", "session.Resumed true 2048", "session.Started", "session.Saved 4096 <nil>"}
+	told := []string{
+		"session.Started", "session.Serving", "session.Saved 2048 <nil>",
+		"session.Resumed true 2048", "session.Started", "session.Serving", "session.Saved 4096 <nil>",
+	}
 	if !slices.Equal(events, told) {
 		t.Errorf("observed %q, want %q", events, told)
 	}

@@ -89,8 +89,9 @@ func TestS21_StateStandsStillWhileAnAgentDoesNotAct(t *testing.T) {
 			}
 			const all, half = "run.stop.env_steps=4096", "run.stop.env_steps=2048"
 			whole := run(experiment{}, all)
+			turns := use == "connectfour@1" // decisions that are carried into a dataset are of the version before
 			for i, r := range whole.reports {
-				if r["losses/first_ratio_error"] != 0 || r["losses/valid_rows"] == 0 {
+				if r["losses/first_ratio_error"] != 0 && !(turns && i > 0) || r["losses/valid_rows"] == 0 {
 					t.Errorf("dataset %d: the first ratios are off by %v over %v rows", i, r["losses/first_ratio_error"], r["losses/valid_rows"])
 				}
 			}
