@@ -41,9 +41,8 @@ func (s *single[T]) do(ctx context.Context, work func(context.Context) (T, error
 				return r.value, r.err
 			}
 		case <-ctx.Done():
-			return r.nothing(), context.Cause(ctx)
+			var none T
+			return none, context.Cause(ctx)
 		}
 	}
 }
-
-func (*result[T]) nothing() (none T) { return none }

@@ -36,11 +36,11 @@ func (x *proxy) unanswered(block hostabi.Handle, a *ask) string {
 		return ""
 	}
 	s, ok := arena.Schema().(*trajectory.Schema)
-	if !ok || s.Shape.Policies == "" {
+	if !ok {
 		return ""
 	}
 	var names []string
-	for place, name := range strings.Fields(s.Shape.Policies) {
+	for place, name := range s.Policies() {
 		if a.answered>>place&1 == 0 {
 			names = append(names, name)
 		}
