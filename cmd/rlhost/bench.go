@@ -68,7 +68,7 @@ func (c *benchCommand) Run(p *program) error {
 }
 
 // nativeCartPole steps CartPole as Go code in this process: what a guest's speed is compared with. Its actions are random, and drawn
-// outside of the time, as those of the guest are.
+// outside of the time, like the guest's.
 func nativeCartPole(envs int) func(d time.Duration) (float64, error) {
 	batch := cartpole.NewBatch(envs, cartpole.DefaultMaxSteps)
 	obs, final := make([]float32, envs*cartpole.ObsDim), make([]float32, envs*cartpole.ObsDim)

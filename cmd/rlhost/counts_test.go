@@ -142,8 +142,8 @@ func (j *subject) fellBack(times uint64) {
 	j.until("the previous version runs again", func(s *control.StatusReply) bool { return s.Swaps.RolledBack == times && s.Probation == nil })
 }
 
-// A version of a component that others ask fails on probation: what it was asked is asked again of the previous one, so that the run goes
-// on, and a synchronous one learns the same to the last bit.
+// A version of a component that others ask fails on probation: the previous version is asked its pending questions again. The run goes on,
+// and a synchronous one learns the same to the last bit.
 func TestCounts_AFallbackAsksThePreviousVersionAgain(t *testing.T) {
 	t.Parallel()
 	w, tables := newWrongShop(t)

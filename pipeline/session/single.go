@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// single is work that one caller does at a time, and whose result those get too who ask for it meanwhile. The zero value is ready.
+// single is work that one caller does at a time. Callers that ask meanwhile share its result. The zero value is ready.
 type single[T any] struct {
 	mu    sync.Mutex
 	doing *result[T] // nil if nobody does
@@ -18,7 +18,7 @@ type result[T any] struct {
 	abandoned bool // the caller that did it has gone
 }
 
-// do returns the result of work, this caller's or that of the one who does it now. Where that one's context ends, another does it.
+// do returns the result of work. If another caller does the work now, its result is shared; if that caller's context ends, another one does it.
 func (s *single[T]) do(ctx context.Context, work func(context.Context) (T, error)) (T, error) {
 	for {
 		s.mu.Lock()
