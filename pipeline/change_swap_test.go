@@ -79,7 +79,7 @@ func TestTransition_ForcedTakesAwayWhatDoesNotComeToRest(t *testing.T) {
 	s.pause = func(h *component.Host, _ func()) bool { return h.Name == "counter" }
 	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.counter.loose=true")
 	r.await(10)
-	x := r.prepare(TransitionOptions{Deadline: time.Hour, Force: 10 * time.Millisecond}, "component.counter.scale=3")
+	x := r.prepare(TransitionOptions{Deadline: time.Hour, Force: time.Second}, "component.counter.scale=3")
 	o, err := x.Commit(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -91,15 +91,37 @@ func TestTransition_ForcedTakesAwayWhatDoesNotComeToRest(t *testing.T) {
 	r.end()
 }
 
+// expiring is a context whose deadline passes when its owner closes passed.
+type expiring struct {
+	context.Context
+	passed chan struct{}
+}
+
+func (e expiring) Done() <-chan struct{} { return e.passed }
+
+func (e expiring) Err() error {
+	select {
+	case <-e.passed:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
 // An instance that was taken as it is runs on where the change comes to nothing after all.
 func TestTransition_ForcedInVainLetsItRunOn(t *testing.T) {
 	s, parts := newStage()
-	s.pause = func(h *component.Host, _ func()) bool { return h.Name == "counter" }
+	ctx := expiring{context.Background(), make(chan struct{})}
+	s.pause = func(h *component.Host, _ func()) bool {
+		if h.Name != "counter" {
+			return false
+		}
+		close(ctx.passed) // it has been asked, and will not come to rest
+		return true
+	}
 	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.counter.loose=true")
 	r.await(10)
 	m := r.now().member("counter", 0)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
 	if forced, err := m.rest(ctx, true); err != nil || !forced || m.live.failed() == nil {
 		t.Fatalf("forced %v, %v", forced, err)
 	}
