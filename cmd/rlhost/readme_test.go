@@ -25,6 +25,9 @@ func section(t *testing.T, heading string) string {
 func inBrief(command string) string {
 	switch strings.Fields(command)[1] {
 	case "train":
+		if strings.Contains(command, "--require") { // what is required must be learned
+			return " --set run.stop.return=475 --set run.stop.env_steps=500_000"
+		}
 		return " --set run.stop.env_steps=4096 --set run.evaluation.episodes=3"
 	case "bench":
 		return " --seconds 0.02"

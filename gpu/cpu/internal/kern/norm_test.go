@@ -38,8 +38,9 @@ func (n *Norm) both(s Set) *Norm {
 	return &c
 }
 
-// want is what both computes, in float64.
-func (n *Norm) want() (out, dx, dWeight, dBias []float64) {
+// want is what both computes, in float64. scale is 1/√(variance + eps) of each element's row, laid out as DX: rounding in a row of almost
+// equal numbers grows with it.
+func (n *Norm) want() (out, dx, scale, dWeight, dBias []float64) {
 	wide := func(x []float32) (out []float64) {
 		for _, v := range x {
 			out = append(out, float64(v))
@@ -47,19 +48,30 @@ func (n *Norm) want() (out, dx, dWeight, dBias []float64) {
 		return out
 	}
 	out, dx, dWeight, dBias = wide(n.Out), wide(n.DX), wide(n.DWeight), wide(n.DBias)
+	scale = make([]float64, len(dx))
 	for r := range n.Rows {
 		x, d := wide(n.X[r*n.XRow:][:n.N]), wide(n.D[r*n.DRow:][:n.N])
 		p := layer.Pass{In: [][]float64{x}, Out: out[r*n.OutRow:][:n.N], DOut: d, DIn: [][]float64{make([]float64, n.N)},
 			Params: [][]float64{wide(n.Weight), wide(n.Bias)}, Grads: [][]float64{dWeight[:n.N], dBias[:n.N]}}
 		new(layer.LayerNorm).Forward(&p)
 		new(layer.LayerNorm).Backward(&p)
+		if n.DX == nil {
+			continue
+		}
+		mean := 0.0
+		for _, v := range x {
+			mean += v / float64(n.N)
+		}
+		variance := 0.0
+		for _, v := range x {
+			variance += (v - mean) * (v - mean) / float64(n.N)
+		}
 		for j, v := range p.DIn[0] {
-			if n.DX != nil {
-				dx[r*n.DXRow+j] += v
-			}
+			dx[r*n.DXRow+j] += v
+			scale[r*n.DXRow+j] = 1 / math.Sqrt(variance+layer.LayerNormEps)
 		}
 	}
-	return out, dx, dWeight, dBias
+	return out, dx, scale, dWeight, dBias
 }
 
 func TestNormEqualsItsFormulaInFloat64(t *testing.T) {
@@ -68,14 +80,19 @@ func TestNormEqualsItsFormulaInFloat64(t *testing.T) {
 		for range 200 {
 			n := norm(r)
 			got := n.both(s)
-			out, dx, dWeight, dBias := n.want()
+			out, dx, scale, dWeight, dBias := n.want()
 			for _, c := range []struct {
-				name string
-				got  []float32
-				want []float64
-			}{{"result", got.Out, out}, {"gradient", got.DX, dx}, {"gradient of weight", got.DWeight, dWeight}, {"gradient of bias", got.DBias, dBias}} {
+				name  string
+				got   []float32
+				want  []float64
+				scale []float64
+			}{{"result", got.Out, out, nil}, {"gradient", got.DX, dx, scale}, {"gradient of weight", got.DWeight, dWeight, nil}, {"gradient of bias", got.DBias, dBias, nil}} {
 				for i, want := range c.want {
-					if math.Abs(float64(c.got[i])-want) > 2e-4*(1+math.Abs(want)) {
+					size := 1 + math.Abs(want)
+					if c.scale != nil {
+						size += c.scale[i]
+					}
+					if math.Abs(float64(c.got[i])-want) > 2e-4*size {
 						t.Fatalf("%d rows of %d: element %d of the %s = %v, want %v", n.Rows, n.N, i, c.name, c.got[i], want)
 					}
 				}
