@@ -135,7 +135,7 @@ func wrongStarts() []loadCase {
 	quick := env.Source{Limits: env.Limits{Init: twoSlices}}
 	return []loadCase{
 		{"too much memory", built{pages: 2000}.bytes(), env.Source{}, CodeStart,
-			`E019 guest.wasm: begins with 125 MiB of memory, its limit is 64 MiB; raise the environment's memory limit, or give it a smaller stack`},
+			`E019 guest.wasm: begins with 125 MiB of memory, its limit is 64 MiB; give the environment 128000KiB or more: limits = { memory = "128000KiB" } in its table of the file, --memory on a command line; or build it with a smaller stack`},
 		{"describe that returns garbage", with(hostabi.ExportDescribe, asm.Const(64)), env.Source{}, CodeDescription,
 			`E018 guest.wasm: describes itself wrongly: 64 bytes, the head alone has 128; correct what the guest's rl_describe writes, or its arguments`},
 		{"describe of huge length", with(hostabi.ExportDescribe, asm.Const(1<<30)), env.Source{}, CodeDescription,

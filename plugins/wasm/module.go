@@ -61,7 +61,7 @@ func (m *Module) prepare(ctx context.Context, describe func(*instance) error) er
 			limit = "less than a page of " + byteSize(wasmPage)
 		}
 		return m.fail(CodeStart, fmt.Sprintf("begins with %s of memory, its limit is %s", byteSize(m.memoryMin), limit),
-			fmt.Sprintf("write limits = { memory = \"%dKiB\" } or more, or give the %s a smaller stack", m.memoryMin>>10, m.abi.one), nil)
+			fmt.Sprintf("give the %s %dKiB or more: limits = { memory = \"%[2]dKiB\" } in its table of the file, --memory on a command line; or build it with a smaller stack", m.abi.one, m.memoryMin>>10), nil)
 	}
 	i, err := m.newInstance()
 	if err != nil {
