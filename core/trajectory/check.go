@@ -61,7 +61,7 @@ func (s *Schema) blame(row int, err error) (env int, told error) {
 }
 
 func (t Trajectory) checkStep(row int, mode hostabi.Autoreset) (ended Ended, env int, err error) {
-	terminated, truncated := t.Row(Terminated, row).Data, t.Row(Truncated, row).Data
+	terminated, truncated := t.RowBytes(Terminated, row), t.RowBytes(Truncated, row)
 	ended, ok := settleFlags(terminated, truncated)
 	for _, c := range t.Schema.outcome {
 		l := &t.Schema.columns[c]
@@ -75,18 +75,14 @@ func (t Trajectory) checkStep(row int, mode hostabi.Autoreset) (ended Ended, env
 	if env, err = t.checkObs(row + 1); err != nil || ended == 0 {
 		return ended, env, err
 	}
-	if env, err = t.checkEnded(t.Schema.atEnd, row, row); err == nil && mode == hostabi.SameStep { // other modes leave the last observation in obs
-		env, err = t.checkEnded(t.Schema.final, 0, row)
+	if env, err = t.checkEnded(t.Schema.atEnd, row, terminated, truncated); err == nil && mode == hostabi.SameStep { // other modes leave the last observation in obs
+		env, err = t.checkEnded(t.Schema.final, 0, terminated, truncated)
 	}
 	return ended, env, err
 }
 
-// checkEnded checks a row of columns for the environments whose episode has ended in a step.
-func (t Trajectory) checkEnded(columns []uint8, row, step int) (env int, err error) {
-	if len(columns) == 0 {
-		return -1, nil
-	}
-	terminated, truncated := t.Row(Terminated, step).Data, t.Row(Truncated, step).Data
+// checkEnded checks a row of columns for the environments whose episode has ended by these flags.
+func (t Trajectory) checkEnded(columns []uint8, row int, terminated, truncated []byte) (env int, err error) {
 	for _, c := range columns {
 		final, whose := t.at(c, row), &t.Schema.columns[c]
 		if final.DType != hostabi.F32 {

@@ -87,6 +87,13 @@ func (t Trajectory) Meta() *Meta {
 // Row returns row r of a column as a strided matrix, one matrix row per environment or agent. The column must exist.
 func (t Trajectory) Row(c Column, r int) Matrix { return t.row(t.Schema.find(c), r) }
 
+// RowBytes returns Row(c, r).Data. It is for what is called for every step, where the rest of a Matrix costs as much as what is read.
+func (t Trajectory) RowBytes(c Column, r int) []byte {
+	l := t.Schema.find(c)
+	start := l.Offset + r*l.StrideT
+	return t.Mem[start : start+l.RowBytes : start+l.RowBytes]
+}
+
 // Acts returns which agents act in a row, as bytes of 0 and 1; nil where all always do.
 func (t Trajectory) Acts(r int) []byte {
 	l := t.Schema.find(Active)

@@ -108,7 +108,7 @@ func (r *rows) complete(t int, ended trajectory.Ended) trajectory.Ended {
 // markValid writes valid[t]: 0 for steps that belong to no episode, whose flags then mean nothing, for lost ones, and for agents that
 // do not act.
 func (r *rows) markValid(t int) {
-	valid := r.tr.Row(trajectory.Valid, t).Data
+	valid := r.tr.RowBytes(trajectory.Valid, t)
 	if r.c.mode != hostabi.NextStep {
 		copy(valid, r.ones)
 		if r.anyGone {
@@ -354,13 +354,14 @@ func (r *rows) validBefore(t int) (steps int) {
 // made all of the block, or nil if several have.
 func (r *rows) count(by *maker, first int) (valid int) {
 	accounts, agents := r.accounts, r.c.schema.Agents
+	rewards, valids := r.tr.Float32(trajectory.Reward), r.tr.Bytes(trajectory.Valid)
 	terminated, truncated := r.tr.Bytes(trajectory.Terminated), r.tr.Bytes(trajectory.Truncated)
 	if r.agents != nil {
 		r.holdUnfinished()
 	}
 	for row := range r.c.config.Horizon {
 		at := row * r.n
-		reward, isValid := r.tr.Row(trajectory.Reward, row).Float32()[:len(accounts)], r.tr.Row(trajectory.Valid, row).Data[:len(accounts)]
+		reward, isValid := rewards[at:][:len(accounts)], valids[at:][:len(accounts)]
 		for env := range accounts {
 			a, i := &accounts[env], at+env
 			if isValid[env] != 0 {
