@@ -199,16 +199,27 @@ func (p *Pipeline) snapshot(ctx context.Context, learner *instance, all bool) (m
 	states := map[string]component.State{}
 	var errs []error
 	a := p.now()
+	late := false // one has not answered in time, and the others are not waited for
 	for _, x := range a.members {
-		if !all && x.instance != learner && !x.publishes() && len(x.of.Manifest.Signals) > 0 {
-			continue
-		}
-		state, err := x.snapshot(ctx, learner.loop)
-		if err != nil {
+		whole := all || x.instance == learner || x.publishes() || len(x.of.Manifest.Signals) == 0
+		if whole {
+			state, err := x.snapshot(ctx, learner.loop)
+			if err == nil {
+				states[x.name] = state
+				continue
+			}
 			errs = append(errs, fmt.Errorf("%s: %w", x.name, err))
+		}
+		if late {
 			continue
 		}
-		states[x.name] = state
+		part, ok, err := x.lasting(ctx, learner.loop)
+		if ok {
+			states[x.name] = part
+		}
+		if late = err != nil; late {
+			errs = append(errs, fmt.Errorf("%s: %w", x.name, err))
+		}
 	}
 	return states, errors.Join(errs...)
 }

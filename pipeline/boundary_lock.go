@@ -10,7 +10,8 @@ import (
 
 // Snapshot returns the state of instances by name. In synchronous mode that is all of them. In asynchronous mode
 // only the leading learner stands still at its boundary, so it is the instances that publish policy versions, each
-// between two of its messages, and those without signals, on which no other depends. State that cannot be saved is
+// between two of its messages, and those without signals, on which no other depends; of others, and of those that cannot be saved, it
+// is what outlives episodes. State that cannot be saved is
 // missing, and the error joins the reasons. It may only be called during the call that it was passed to: later it
 // returns ErrEnded.
 type Snapshot = func() (map[string]component.State, error)

@@ -168,15 +168,25 @@ func (p *Pipeline) start(x *instance, of *graph.Component) error {
 	return nil
 }
 
-// resume restores the instances that the options have state for.
+// resume restores the instances that the options have state for. What outlives episodes is for any instance of its component.
 func (p *Pipeline) resume(a *assembly) error {
-	left := len(p.options.Resume)
+	left := 0
+	for _, state := range p.options.Resume {
+		if !state.OnlyLasting() {
+			left++
+		}
+	}
 	for _, x := range a.members {
 		state, ok := p.options.Resume[x.name]
+		if ok && !state.OnlyLasting() {
+			left--
+		}
+		if !ok {
+			state, ok = p.lastingOf(x.of)
+		}
 		if !ok {
 			continue
 		}
-		left--
 		if err := x.component.Restore(state); err != nil {
 			return fmt.Errorf("%s: restore: %w", x.name, err)
 		}
@@ -185,6 +195,19 @@ func (p *Pipeline) resume(a *assembly) error {
 		return fmt.Errorf("the saved state has %d components that the pipeline does not have", left)
 	}
 	return nil
+}
+
+// lastingOf returns what outlives the episodes of the first instance of a component that has been saved.
+func (p *Pipeline) lastingOf(of *graph.Component) (part component.State, ok bool) {
+	if of.Flow.Envs == 0 {
+		return part, false
+	}
+	for _, name := range []string{of.Name, of.Name + "[0]"} {
+		if part, ok = p.options.Resume[name].Lasting(); ok {
+			break
+		}
+	}
+	return part, ok
 }
 
 // connect makes the connections of all wires of a pipeline that is being built.

@@ -66,7 +66,7 @@ func (t *Transition) prepareInstances(ctx context.Context) error {
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		x, err := t.fill(&s)
+		x, err := t.fill(ctx, &s)
 		if err != nil {
 			return err
 		}
@@ -76,10 +76,14 @@ func (t *Transition) prepareInstances(ctx context.Context) error {
 }
 
 // fill returns the instance of an assignment.
-func (t *Transition) fill(s *assignment) (*instance, error) {
+func (t *Transition) fill(ctx context.Context, s *assignment) (*instance, error) {
 	switch {
 	case s.old == nil:
-		return t.make(t.next, s.of, s.index, placement{first: t.p.room(s.of.Flow.Envs, nil), task: t.before.task(), published: t.p.publishedOf(s.of)})
+		x, err := t.make(t.next, s.of, s.index, placement{first: t.p.room(s.of.Flow.Envs, nil), task: t.before.task(), published: t.p.publishedOf(s.of)})
+		if err == nil {
+			err = t.inherit(ctx, x, s.of)
+		}
+		return x, err
 	case len(s.why) == 0:
 		return s.old.instance, nil
 	}
@@ -89,6 +93,24 @@ func (t *Transition) fill(s *assignment) (*instance, error) {
 	}
 	t.swaps = append(t.swaps, &replacement{t: t, of: s.of, old: *s.old, new: x, waits: s.of.Flow.Envs > 0 && t.plan.rewires(s.of.Name)})
 	return x, nil
+}
+
+// inherit gives a new instance what outlives the episodes of the first one of its component that runs and has such.
+func (t *Transition) inherit(ctx context.Context, x *instance, of *graph.Component) error {
+	for _, m := range t.before.members {
+		if m.of.Name != of.Name {
+			continue
+		}
+		part, ok, err := m.lasting(ctx, nil)
+		if err != nil {
+			t.p.log.Warn("an instance begins without what outlives the episodes of another", "component", x.host.Name, "err", err)
+		}
+		if ok {
+			x.loop.Do(func() { err = x.component.Restore(part) })
+			return err
+		}
+	}
+	return nil
 }
 
 // successor makes an instance to replace another. Its place in the run is the same.
@@ -248,7 +270,7 @@ func (t *Transition) begins(x *instance) {
 func (s *replacement) save(o *Outcome) (state *component.State, err error) {
 	if why := s.unfit(); why != "" {
 		o.note("%s begins new episodes: %s", s.old.name, why)
-		return nil, nil
+		return s.lasting(), nil
 	}
 	if s.old.live.failed() != nil {
 		s.old.live.mu.Lock()
@@ -263,11 +285,25 @@ func (s *replacement) save(o *Outcome) (state *component.State, err error) {
 	switch {
 	case errors.Is(err, component.ErrNoSnapshot):
 		o.note("%s starts without the state of its predecessor: %v", s.old.name, err)
-		return nil, nil
+		return s.lasting(), nil
 	case err != nil:
 		return nil, &ChangeError{Code: control.CodeFailed, Err: err, Reason: fmt.Sprintf("%s runs on, for it cannot be saved: %v", s.old.name, err)}
 	}
 	return &saved, nil
+}
+
+// lasting returns what outlives the episodes of the old instance, for one that takes it; nil if there is none.
+func (s *replacement) lasting() (state *component.State) {
+	from, lasts := s.old.component.(component.Lasting)
+	if _, takes := s.new.component.(component.Lasting); !lasts || !takes {
+		return nil
+	}
+	s.old.loop.Do(func() {
+		if part, ok := from.Lasting(); ok {
+			state = &part
+		}
+	})
+	return state
 }
 
 // unfit returns why the new instance cannot continue the episodes of the old one; empty if it can.

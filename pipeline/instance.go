@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/bus"
@@ -149,6 +150,28 @@ func (x *instance) snapshot(ctx context.Context, here *loops.Loop) (state compon
 		return component.State{}, ended
 	}
 	return state, err
+}
+
+// lastingWithin bounds how long a boundary waits for what outlives the episodes of an instance, which may be in a long step.
+const lastingWithin = 500 * time.Millisecond
+
+// lasting returns what outlives the episodes of an instance, on its own loop; here is the caller's loop. An instance that has failed
+// has nothing that may be asked for.
+func (x *instance) lasting(ctx context.Context, here *loops.Loop) (part component.State, ok bool, err error) {
+	from, lasts := x.component.(component.Lasting)
+	switch {
+	case !lasts || x.live.failed() != nil:
+		return part, false, nil
+	case x.loop == here:
+		part, ok = from.Lasting()
+		return part, ok, nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, lastingWithin, fmt.Errorf("what outlives its episodes was not to be had within %v", lastingWithin))
+	defer cancel()
+	if ended := x.loop.Try(ctx, func() { part, ok = from.Lasting() }); ended != nil {
+		return component.State{}, false, ended
+	}
+	return part, ok, nil
 }
 
 // asked is the member as group requests take it: on its loop, also while its receiver is held.

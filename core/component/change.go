@@ -27,6 +27,14 @@ type Pauser interface {
 	Waiting() []Waiting
 }
 
+// Lasting is optional, for a component with a state of which a part outlives the episodes that are under way. Its Restore takes such a
+// part alone, too, also that of a component with other environments, and episodes begin anew.
+type Lasting interface {
+	// Lasting returns State.Lasting of what Snapshot would return, also where that cannot be saved. It is called on the component's loop, at any
+	// time between Start and Stop.
+	Lasting() (part State, ok bool)
+}
+
 // Watched is optional, for a component whose memory the host can look into.
 type Watched interface {
 	// Looks returns the columns that the component says in its manifest that it looks at, once it is configured.

@@ -105,6 +105,25 @@ type State struct {
 	RawMeta []byte
 }
 
+// LastingBlob is the name of the blob of a State that holds what outlives the episodes that were under way, such as statistics of
+// rewards.
+const LastingBlob = "lasting"
+
+// Lasting returns the part of a state that outlives episodes; ok is false where there is none.
+func (s State) Lasting() (part State, ok bool) {
+	kept, ok := s.Blobs[LastingBlob]
+	if !ok {
+		return State{}, false
+	}
+	return State{Blobs: map[string][]byte{LastingBlob: kept}}, true
+}
+
+// OnlyLasting reports whether a state is such a part.
+func (s State) OnlyLasting() bool {
+	_, ok := s.Blobs[LastingBlob]
+	return ok && len(s.Blobs) == 1 && len(s.Tensors) == 0 && s.Meta == nil && (s.RawMeta == nil || string(s.RawMeta) == "null")
+}
+
 // Decode fills a struct from Meta, read back or as Snapshot returned it.
 func (s State) Decode(into any) error {
 	raw := s.RawMeta

@@ -40,7 +40,8 @@ type Env interface {
 	Reset(t int, mask []uint8, seeds []uint64) error
 	// Step reads action[t], where row t holds what is observed, whichever block it was written to first, and writes reward[t], terminated[t], truncated[t], obs[t+1] (and mask[t+1]).
 	Step(t int) error
-	// Renew returns the Env to the state just after its creation, with no block bound and no episode begun.
+	// Renew returns the Env to the state just after its creation, with no block bound and no episode begun. See Lasting for what a
+	// caller may want to keep.
 	Renew() error
 	// Snapshot returns all state of the Env but the blocks: opaque bytes for Restore of an Env made from the
 	// same plugin with the same options. ErrUnsupported where the runtime cannot.
@@ -60,6 +61,16 @@ type Stater interface {
 	// LoadEnv replaces it by one that SaveEnv returned. It writes nothing to the block: the next step goes on from
 	// there. ErrStateVersion, and nothing has changed, for a state of a version that the environment does not read.
 	LoadEnv(env int, state []byte) error
+}
+
+// Lasting is optional for an Env around which something keeps what outlives episodes, such as statistics of rewards. Both methods
+// work on a poisoned Env, too, and are not on the step path.
+type Lasting interface {
+	// SaveLasting appends what is kept of the environment with that index in the batch to dst.
+	SaveLasting(env int, dst []byte) []byte
+	// LoadLasting makes that what SaveLasting has returned of any environment of any Env. What comes next is the beginning of an episode. Parts
+	// that this Env does not keep are left out; what follows those that it has taken is returned.
+	LoadLasting(env int, kept []byte) (rest []byte)
 }
 
 // Renderer is optional for an Env: what an environment looks like now. It is not on the step path and changes no state.

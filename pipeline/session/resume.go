@@ -113,9 +113,14 @@ func (s *Session) exactness(plugins map[string]string, kernels string) (exact bo
 	return s.before.Exact, s.before.WhyNotExact
 }
 
-// withoutEpisodes keeps what a run has learned and counted, and leaves out the episodes that were under way.
+// withoutEpisodes keeps what a run has learned and counted and what outlives episodes, and leaves out those that were under way.
 func (s *Session) withoutEpisodes(states map[string]component.State) map[string]component.State {
 	kept := map[string]component.State{}
+	for name, state := range states {
+		if part, ok := state.Lasting(); ok {
+			kept[name] = part
+		}
+	}
 	for _, c := range s.graph.Components {
 		if state, ok := states[c.Name]; ok && slices.Contains([]string{players.KindLearner, kindRunner, graph.KindFrozen, graph.KindPool}, c.Kind) {
 			kept[c.Name] = state

@@ -202,7 +202,7 @@ func (b *batch) takeStates(whole *batch, owner func(env int) *batch) error {
 func (b *batch) renewed(err error) {
 	var f *env.Fault
 	if errors.As(err, &f) && f.Poisons() || errors.Is(err, env.ErrPoisoned) {
-		_ = b.env.Renew() // what that cannot do either is found when it is bound
+		_ = b.renew() // what that cannot do either is found when it is bound
 	}
 }
 

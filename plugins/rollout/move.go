@@ -161,6 +161,7 @@ func (m *move) stepBoth(t int) bool {
 		s.versions = newVersions(&s.rows, &s.seeds, s.batch)
 	}
 	d := s.versions
+	m.to.inherit(s.ownerOf)
 	d.add(m.to, m.share, t, m.newSeeds)
 	m.to.reportsTo.Store(&s.reporter)
 	if !s.carried && !s.writing {
@@ -268,6 +269,9 @@ func (m *move) goOver() {
 	s := m.s
 	m.progress = inPlace
 	was := s.batch
+	if beside := s.versions != nil && s.versions.has(m.to); m.episodes != allKept && !m.back && !beside {
+		m.to.inherit(s.ownerOf)
+	}
 	for _, b := range s.batches() {
 		switch {
 		case b == m.to:

@@ -65,6 +65,9 @@ func (c *Rollout) Snapshot() (component.State, error) {
 		})
 	}
 	state.Meta = splits
+	if part, ok := c.Lasting(); ok { // for a run that cannot go on with these episodes
+		state.Blobs[component.LastingBlob] = part.Blobs[component.LastingBlob]
+	}
 	return state, nil
 }
 
@@ -93,8 +96,12 @@ func nextTurn(s *split) uint64 {
 
 func blobName(split int) string { return fmt.Sprintf("split%d.instance", split) }
 
-// Restore continues from a snapshot of a component with as many splits of as many environments.
+// Restore continues from a snapshot of a component with as many splits of as many environments, or begins new episodes with what outlives
+// those of any other.
 func (c *Rollout) Restore(state component.State) error {
+	if state.OnlyLasting() {
+		return c.resumeLasting(state.Blobs[component.LastingBlob])
+	}
 	var splits []splitState
 	if err := state.Decode(&splits); err != nil {
 		return err

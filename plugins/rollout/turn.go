@@ -287,7 +287,7 @@ func (s *split) futile(err error) bool {
 
 // renew takes the guest back to its creation. The aborted block's credit begins the next one, with a reset.
 func (s *split) renew() error {
-	if err := s.batch.env.Renew(); err != nil {
+	if err := s.batch.renew(); err != nil {
 		return err
 	}
 	s.seeds.draw(s.c.attempts)

@@ -358,7 +358,7 @@ func (d *versions) loseBatch(b *batch, err error) error {
 	for env := range d.owner {
 		d.loseOne(b, env, leaving)
 	}
-	if err := b.env.Renew(); err != nil {
+	if err := b.renew(); err != nil {
 		return err
 	}
 	b.calls = 0

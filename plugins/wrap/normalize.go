@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/rlhost/rlhost/core/trajectory"
 )
@@ -112,5 +113,18 @@ func (l *normalizeLayer) load(index int, src []byte) {
 	number := func(at int) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(src[at:])) }
 	for i := range l.each {
 		l.returns[index*l.each+i] = discounted{number(32 * i), number(32*i + 8), number(32*i + 16), number(32*i + 24)}
+	}
+}
+
+// resume takes over statistics. Those of returns that are no numbers, as from a damaged file, would stay that for ever.
+func (l *normalizeLayer) resume(index int, src []byte) {
+	own := slices.Clone(l.returns[index*l.each:][:l.each])
+	l.load(index, src)
+	for i := range own {
+		d := &l.returns[index*l.each+i]
+		if !(math.Abs(d.mean) <= math.MaxFloat64 && d.variance >= 0 && d.variance <= math.MaxFloat64 && d.count > 0 && d.count <= math.MaxFloat64) {
+			*d = own[i]
+		}
+		d.sum = 0
 	}
 }

@@ -1,0 +1,93 @@
+package rollout
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/env"
+)
+
+var _ component.Lasting = (*Rollout)(nil)
+
+// saveLasting appends what an environment keeps beyond its episodes; see env.Lasting.
+func (b *batch) saveLasting(index int, dst []byte) []byte {
+	if e, ok := b.env.(env.Lasting); ok {
+		return e.SaveLasting(index, dst)
+	}
+	return dst
+}
+
+// loadLasting gives an environment that begins an episode what another one has kept.
+func (b *batch) loadLasting(index int, kept []byte) {
+	if e, ok := b.env.(env.Lasting); ok {
+		e.LoadLasting(index, kept)
+	}
+}
+
+// renew makes the environments as good as new, but for what outlives their episodes.
+func (b *batch) renew() error {
+	kept := make([][]byte, b.c.envs())
+	for index := range kept {
+		kept[index] = b.saveLasting(index, nil)
+	}
+	if err := b.env.Renew(); err != nil {
+		return err
+	}
+	for index := range kept {
+		b.loadLasting(index, kept[index])
+	}
+	return nil
+}
+
+// inherit takes over what outlives the episodes of environments that others run.
+func (b *batch) inherit(owner func(env int) *batch) {
+	for index := range b.c.envs() {
+		if from := owner(index); from != b {
+			b.saved = from.saveLasting(index, b.saved[:0])
+			b.loadLasting(index, b.saved)
+		}
+	}
+}
+
+// Lasting returns what outlives the episodes of all environments: by environment a length of four bytes, little endian, and so many bytes. See
+// component.Lasting.
+func (c *Rollout) Lasting() (part component.State, ok bool) {
+	var all []byte
+	for _, s := range c.splits {
+		for index := range c.envs() {
+			at := len(all)
+			all = s.ownerOf(index).saveLasting(index, append(all, 0, 0, 0, 0))
+			n := len(all) - at - 4
+			binary.LittleEndian.PutUint32(all[at:], uint32(n))
+			ok = ok || n > 0
+		}
+	}
+	if !ok {
+		return component.State{}, false
+	}
+	return component.State{Blobs: map[string][]byte{component.LastingBlob: all}}, true
+}
+
+// resumeLasting gives each environment what one of a component, which may have had more or fewer, has kept.
+func (c *Rollout) resumeLasting(all []byte) error {
+	var kept [][]byte
+	for len(all) >= 4 {
+		n := int(binary.LittleEndian.Uint32(all))
+		if all = all[4:]; n > len(all) {
+			break
+		}
+		kept, all = append(kept, all[:n]), all[n:]
+	}
+	if len(all) > 0 {
+		return fmt.Errorf("what outlives episodes ends within the part of environment %d", len(kept))
+	}
+	for _, s := range c.splits {
+		for index := range c.envs() {
+			if len(kept) > 0 {
+				s.batch.loadLasting(index, kept[(s.index*c.envs()+index)%len(kept)])
+			}
+		}
+	}
+	return nil
+}
