@@ -68,10 +68,11 @@ cuda-record:
 	@test $$(stat -c %s bin/cuda-record.tar.xz) -le $$((35 << 20)) || { echo 'bin/cuda-record.tar.xz is larger than 35 MiB'; exit 1; }
 
 # Processes killed at random moments, KILLS of them a test; hosts killed before every operation of a swap on the disk;
-# every promise of environments through Python.
+# every promise of environments through Python; components that hang, and all ways to lose a block.
 test-kills: tools
 	RLHOST_KILLS=$(KILLS) $(GO) test -count 1 -run 'Kill|Stopped' ./core/arena ./core/queue ./core/ring ./plugins/process/... ./cmd/rlhost
 	RLHOST_LONG=1 $(GO) test -count 1 -run 'KeepsThePromises' ./plugins/process/worker
+	RLHOST_LONG=1 $(GO) test $(TIMEOUT) -count 1 -run 'TestSwapForced|TestCounts' ./cmd/rlhost
 
 # Runs of the real program with random swaps, kills, pauses, scalings and resumes, for MINUTES. A run's seed is its test's name:
 # RLHOST_CHAOS_SEED repeats it.

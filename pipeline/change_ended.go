@@ -45,8 +45,8 @@ func (t *Transition) rest(ctx context.Context, m member, o *Outcome) (forced boo
 	}
 	forced, err = m.rest(ctx, force)
 	if forced {
-		o.note("%s was taken away as it was, for it did not come to rest within %v: %d messages that it had not finished with are lost, and it held %d blocks",
-			m.name, limit, unfinished, blocks)
+		o.note("%s was taken away as it was, for it did not come to rest within %v: it had not finished with %d messages and held %d blocks; "+
+			"what no other instance is given of that is lost, and counts as dropped by it", m.name, limit, unfinished, blocks)
 	}
 	return forced, err
 }
@@ -88,6 +88,9 @@ func (t *Transition) leave(m member, o *Outcome) {
 	var waiting []component.Waiting
 	if pauser, ok := m.component.(component.Pauser); ok && m.live.failed() == nil {
 		m.loop.Do(func() { waiting = pauser.Waiting() })
+	}
+	if m.live.failed() != nil {
+		m.dismiss()
 	}
 	t.passOn(m, waiting, o)
 	for _, c := range t.p.draining() { // it has no other connections left

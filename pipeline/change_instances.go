@@ -179,8 +179,8 @@ func (s *replacement) commit(ctx context.Context, o *Outcome) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.t.options.Deadline, refuse(control.CodeLate, "",
 		"what %s has made was not learned from within %v; it goes on as before", s.old.name, s.t.options.Deadline))
 	defer cancel()
-	if !forced { // else its process ends when it is stopped
-		s.ended(ctx)
+	if s.forced = forced; !forced { // else its process ends once nothing can go wrong with its successor
+		s.old.ended(ctx)
 	}
 	err = s.learned(ctx)
 	if err == nil {
@@ -199,22 +199,30 @@ func (s *replacement) commit(ctx context.Context, o *Outcome) error {
 const endTime = 5 * time.Second
 
 // ended waits until the process of a failed instance has ended.
-func (s *replacement) ended(ctx context.Context) {
-	if s.old.live.failed() == nil {
+func (m *member) ended(ctx context.Context) {
+	if m.live.failed() == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, endTime)
 	defer cancel()
 	look := time.NewTicker(learnedStep)
 	defer look.Stop()
-	for p := s.old.process(); p.State != "" && p.State != component.ProcessFailed; p = s.old.process() {
+	for p := m.process(); p.State != "" && p.State != component.ProcessFailed; p = m.process() {
 		select {
 		case <-look.C:
 		case <-ctx.Done():
 			return
-		case <-s.old.loop.Gone():
+		case <-m.loop.Gone():
 			return
 		}
+	}
+}
+
+// dismiss ends the process of an instance that is taken away as it was, which does not answer.
+func (m *member) dismiss() {
+	if c, ok := m.component.(component.Remote); ok {
+		c.Dismiss(m.live.failed())
+		m.ended(context.Background())
 	}
 }
 
@@ -243,6 +251,9 @@ func (s *replacement) handPieces(o *Outcome) error {
 	}
 	s.new.host.Published = max(s.new.host.Published, s.old.published())
 	s.new.handed.Store(s.old.handed.Load())
+	if s.forced {
+		s.old.dismiss()
+	}
 	waiting := s.reconnect()
 	s.new.loop.Do(func() {
 		s.new.host.TakeOver()

@@ -31,6 +31,8 @@ func (b *farBin) Process() component.Process {
 
 func (b *farBin) CatchUp() {}
 
+func (b *farBin) Dismiss(error) {}
+
 func (b *farBin) Start(h *component.Host) error {
 	if err := b.bin.Start(h); err != nil {
 		return err

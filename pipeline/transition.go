@@ -106,6 +106,8 @@ type replacement struct {
 	old  member
 	new  *instance
 	done bool // the new one has its place
+	// forced: the old one did not come to rest.
+	forced bool
 	// waits: the new one begins when the wires from it are those of the next graph, so that whoever it asks hears of it and
 	// nobody else does.
 	waits bool

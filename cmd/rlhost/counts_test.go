@@ -65,9 +65,9 @@ func inPython(script, kind, python string) string {
 	return fmt.Sprintf("[plugin.script]\npath = %q\ninterpreter = [%q]\n[component.between]\nplugin = \"script\"\nkind = %q\n", script, python, kind)
 }
 
-// wrongPy is asked.c and passes.c in Python: it raises, or dies, or keeps blocks from going on, or sends them on twice.
+// wrongPy is asked.c and passes.c in Python: it raises, or dies, or hangs, or keeps blocks from going on, or sends them on twice.
 const wrongPy = `
-import dataclasses, os
+import dataclasses, os, time
 import rlhost
 
 @dataclasses.dataclass
@@ -89,6 +89,8 @@ class Wrong:
             raise ValueError("at message %d" % self.came)
         if c.fault == 2:
             os.kill(os.getpid(), 9)
+        if c.fault == 5:
+            time.sleep(1e9)
         if c.fault == 4:
             for _ in range(2):
                 self.host.forward("trajectories", m)

@@ -2,47 +2,98 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
-// A process that hangs stops the whole run. A change at once and a rollback take it away as it is, the run goes on, and what was
-// lost is counted.
+// A process that hangs stops the whole run. A change at once and a rollback take it away as it is within seconds, the run goes on, and what
+// was lost is counted.
 func TestSwapForced_AProcessThatHangsIsTakenAway(t *testing.T) {
 	t.Parallel()
-	const name = "batcher"
-	for _, mode := range []string{"async", "sync"} {
-		t.Run(mode, func(t *testing.T) {
-			if mode == "sync" && os.Getenv("RLHOST_LONG") == "" {
-				t.Skip("RLHOST_LONG is not set")
-			}
+	for i, c := range []struct{ name, mode string }{{"batcher", "async"}, {"batcher", "sync"}, {"inference", "async"}, {"inference", "sync"}} {
+		t.Run(c.mode+" "+c.name, func(t *testing.T) {
+			someOf(t, i, 0)
+			t.Parallel()
 			w := newWorkshop(t)
-			w.write("live.toml", endless(mode))
+			w.write("live.toml", endless(c.mode))
 			j := w.host("live.toml")
 			for _, back := range []func(r *control.SwapReply){
 				func(r *control.SwapReply) {
-					j.do(control.VerbSwap, control.SwapRequest{Component: name, File: "builtin", At: "now"}, r)
+					j.do(control.VerbSwap, control.SwapRequest{Component: c.name, File: "builtin", At: "now"}, r)
 				},
 				func(r *control.SwapReply) {
-					j.do(control.VerbRollback, control.RollbackRequest{Component: name, At: "now"}, r)
+					j.do(control.VerbRollback, control.RollbackRequest{Component: c.name, At: "now"}, r)
 				},
 			} {
-				j.swap(control.SwapRequest{Component: name, File: "process"})
-				j.hang(name)
+				j.swap(control.SwapRequest{Component: c.name, File: "process"})
+				j.hang(c.name)
 				j.standsStill()
 				var r control.SwapReply
+				began := time.Now()
 				back(&r)
-				if !strings.Contains(strings.Join(r.Notes, "\n"), name+" was taken away as it was") {
+				if took := time.Since(began); took > 15*time.Second { // its stall limit would come after 30 s
+					t.Errorf("it took %v", took)
+				}
+				if !strings.Contains(strings.Join(r.Notes, "\n"), c.name+" was taken away as it was") {
 					t.Errorf("it is not said that it was forced: %s", asJSON(r))
 				}
 				j.goesOn()
-				j.addsUp("component." + name)
+				j.addsUp("component."+c.name, "fault")
 			}
-			j.kill()
+			j.stop()
+		})
+	}
+}
+
+// A component in Python that hangs in a slot is killed by its stall limit, says where it was, and the run goes on.
+func TestSwapForced_AComponentThatHangsIsKilledByItsStallLimit(t *testing.T) {
+	t.Parallel()
+	for i, mode := range []string{"async", "sync"} {
+		t.Run(mode, func(t *testing.T) {
+			someOf(t, i, 0)
+			t.Parallel()
+			w := newWorkshop(t)
+			table := inPython("./wrong.py", "passes", w.python())
+			w.write("wrong.py", wrongPy)
+			w.write("hangs.toml", passed(mode, strings.Replace(table, "[component.", "stall = \"2s\"\n[component.", 1)))
+			j := w.host("hangs.toml", "--set", "component.between.fault=5", "--set", "component.between.at=40")
+			j.says(`(?s)in goes_wrong.*killed: no sign of life for 2s while`)
+			j.goesOn()
+			j.addsUp("component.between")
+			j.stop()
+		})
+	}
+}
+
+// A run that stands still is stopped: its learner is at rest, so what it has learned is saved, and resumed.
+func TestSwapForced_StopSavesWhatALearnerAtRestHas(t *testing.T) {
+	t.Parallel()
+	for i, mode := range []string{"sync", "async"} {
+		t.Run(mode, func(t *testing.T) {
+			someOf(t, i, 0)
+			t.Parallel()
+			w := newWorkshop(t)
+			w.write("live.toml", endless(mode))
+			j := w.host("live.toml")
+			j.swap(control.SwapRequest{Component: "batcher", File: "process"})
+			j.hang("batcher")
+			s := j.standsStill()
+			j.stop()
+			run, err := runs.Open("", j.dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			saved, err := run.Load(runs.Latest)
+			if err != nil || saved.PolicyVersion != s.Policy {
+				t.Errorf("version %d was saved (%v), want %d\n%s", saved.PolicyVersion, err, s.Policy, j.output)
+			}
+			again := w.host("--resume", "cartpole")
+			again.stop()
 		})
 	}
 }
@@ -61,10 +112,10 @@ func (j *subject) hang(name string) {
 }
 
 // standsStill waits until no env steps are made any more.
-func (j *subject) standsStill() {
+func (j *subject) standsStill() control.StatusReply {
 	j.t.Helper()
 	made, same := uint64(0), 0
-	j.until("the run stands still", func(s *control.StatusReply) bool {
+	return j.until("the run stands still", func(s *control.StatusReply) bool {
 		if same++; s.Steps.Made != made {
 			made, same = s.Steps.Made, 0
 		}

@@ -27,4 +27,7 @@ type Remote interface {
 	Process() Process
 	// CatchUp delivers what the process has emitted so far.
 	CatchUp()
+	// Dismiss kills the process, and starts no other: the component is taken away as it is. Once Process says that it has failed,
+	// Pauser.Waiting returns what it had not finished with.
+	Dismiss(why error)
 }

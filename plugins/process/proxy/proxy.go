@@ -102,6 +102,16 @@ func (x *proxy) Overdue(err error) {
 // overdue is why a process is killed that has not broken the protocol.
 type overdue struct{ error }
 
+// Dismiss has the process killed, which none follows. Any goroutine.
+func (x *proxy) Dismiss(why error) {
+	x.mu.Lock()
+	x.failed = true
+	x.mu.Unlock()
+	if l := x.newestSession(); l != nil {
+		l.fault(overdue{why})
+	}
+}
+
 // CatchUp delivers what the process has emitted so far. Any goroutine.
 func (x *proxy) CatchUp() {
 	l := x.newestSession()

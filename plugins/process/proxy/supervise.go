@@ -85,6 +85,9 @@ func (x *proxy) next(l *session, budget *spawn.Budget) (*session, error) {
 			return nil, errStopping
 		case <-time.After(pause):
 		}
+		if x.hasFailed() { // its component is taken away
+			return nil, errStopping
+		}
 		x.countRestart()
 		next, err := x.startSession(x.saveNow)
 		if err == nil {
