@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
@@ -77,11 +78,7 @@ func (p *Pipeline) cut() {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), cutTime, errors.New("it is still at one message"))
 	defer cancel()
 	learners := p.now().learners()
-	for _, m := range learners {
-		if c, ok := m.component.(component.Cuttable); ok {
-			c.Cut()
-		}
-	}
+	p.cutAll()
 	defer p.endLoops()
 	if err := p.boundaries.take(ctx); err != nil { // a boundary or a change may be under way
 		p.log.Warn("the run ends without its newest state", "error", err)
@@ -97,6 +94,55 @@ func (p *Pipeline) cut() {
 			return
 		}
 	}
+}
+
+// cutAll has all components give up what they are at.
+func (p *Pipeline) cutAll() {
+	for _, m := range p.now().members {
+		if c, ok := m.component.(component.Cuttable); ok {
+			c.Cut()
+		}
+	}
+}
+
+// Times that loops which have been ended may take for the message that they are at: until it is cut, and from then on.
+const (
+	endWithin   = time.Second
+	leaveWithin = 400 * time.Millisecond
+)
+
+// hurry sees to it that the run ends though loops that have been ended are still at a message: first that is cut, and then they are left
+// behind.
+func (p *Pipeline) hurry() {
+	e := &p.ending
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.leaving {
+		return
+	}
+	e.leaving = true
+	within := endWithin
+	if e.cutting.Load() {
+		within = 0
+	}
+	e.graces = append(e.graces, time.AfterFunc(within, func() {
+		p.cutAll()
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.graces = append(e.graces, time.AfterFunc(leaveWithin, p.loops.Abandon))
+	}))
+}
+
+// LeftBehind returns the names of the instances that were still at a message when the run had ended, or whose loop was. They are stopped,
+// and the arenas closed, once that has come to its end.
+func (p *Pipeline) LeftBehind() (names []string) {
+	left := p.loops.Left()
+	for _, x := range p.instancesAlive() {
+		if slices.Contains(left, x.loop) {
+			names = append(names, x.host.Name)
+		}
+	}
+	return names
 }
 
 // StoodStill returns why a run that was cut stood still; empty if it did not, or came to a boundary. Any goroutine.

@@ -25,6 +25,7 @@ type ending struct {
 	reason  component.StopReason
 	err     error
 	hurried bool          // an interrupt does not wait for learners that are at work
+	leaving bool          // loops that are at a message will be left behind
 	graces  []*time.Timer // end the run without a boundary
 	began   time.Time
 	wall    *time.Timer // ends the run when its time is over

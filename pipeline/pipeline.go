@@ -4,12 +4,14 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/loading"
+	"github.com/rlhost/rlhost/pipeline/loops"
 )
 
 // BuildOptions configure how a graph is run.
@@ -58,6 +60,7 @@ type Pipeline struct {
 	watch      watch
 	steps      stepCounter
 	released   sync.Once
+	behind     chan struct{} // closed once what was left behind has ended and is released; nil: nothing was
 }
 
 // runOf is what all components share.
@@ -67,35 +70,79 @@ func (p *Pipeline) runOf(g *graph.Graph) *component.Run {
 }
 
 // Close releases what Run has left: the plugins. Without a Run it releases everything. A prepared change is
-// abandoned.
+// abandoned. What LeftBehind names keeps its plugins until it has come to its end.
 func (p *Pipeline) Close() error {
-	return errors.Join(p.release(), p.envCache.Close())
+	err := p.release()
+	if p.behind == nil {
+		return errors.Join(err, p.envCache.Close())
+	}
+	go func() {
+		<-p.behind
+		if err := p.envCache.Close(); err != nil {
+			p.log.Warn("plugins of what was left behind", "error", err)
+		}
+	}()
+	return err
 }
 
-// release stops the components and closes the arenas, once; the loops must have ended. What leaked is in the
+// release stops the components and closes the arenas, once; the loops must have ended, or been abandoned. What leaked is in the
 // error. Order matters: messages that will not be delivered are dropped first, so that their blocks are no
 // leaks.
-func (p *Pipeline) release() error {
-	var errs []error
+func (p *Pipeline) release() (err error) {
 	p.released.Do(func() {
 		p.taps.end()
 		p.round.suspend()
-		for _, l := range p.loops.All() {
-			l.Finish() // those that never ran
+		left := p.loops.Left()
+		if len(left) == 0 {
+			err = p.releaseAll()
+			return
 		}
-		if t := p.changes.await(); t != nil {
-			errs = append(errs, t.giveUp())
-		}
-		for _, c := range p.connections() {
-			c.DisconnectNow()
-		}
-		for _, l := range p.loops.All() {
-			errs = append(errs, l.Close())
-		}
-		for _, x := range slices.Backward(p.instancesAlive()) {
+		p.log.Warn("the run ends without components that are still at one message", "components", strings.Join(p.LeftBehind(), ", "))
+		p.behind = make(chan struct{})
+		err = p.releaseBut(left)
+		go func() {
+			defer close(p.behind)
+			for _, l := range left {
+				<-l.Gone()
+			}
+			if err := p.releaseAll(); err != nil {
+				p.log.Warn("what was left behind has ended", "error", err)
+			}
+		}()
+	})
+	return err
+}
+
+// releaseBut is releaseAll but for the instances on some loops, and what they may still use.
+func (p *Pipeline) releaseBut(left []*loops.Loop) error {
+	for _, c := range p.connections() {
+		c.DisconnectNow()
+	}
+	var errs []error
+	for _, x := range slices.Backward(p.instancesAlive()) {
+		if !slices.Contains(left, x.loop) {
 			errs = append(errs, p.stop(x))
 		}
-		errs = append(errs, p.arenas.Close())
-	})
+	}
 	return errors.Join(errs...)
+}
+
+func (p *Pipeline) releaseAll() error {
+	var errs []error
+	for _, l := range p.loops.All() {
+		l.Finish() // those that never ran
+	}
+	if t := p.changes.await(); t != nil {
+		errs = append(errs, t.giveUp())
+	}
+	for _, c := range p.connections() {
+		c.DisconnectNow()
+	}
+	for _, l := range p.loops.All() {
+		errs = append(errs, l.Close())
+	}
+	for _, x := range slices.Backward(p.instancesAlive()) {
+		errs = append(errs, p.stop(x))
+	}
+	return errors.Join(append(errs, p.arenas.Close())...)
 }

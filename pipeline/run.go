@@ -18,7 +18,7 @@ func (p *Pipeline) observe() (conclude func()) {
 }
 
 // Run runs the pipeline until a stop rule, an error, or the end of ctx, and stops it: components, connections and
-// arenas are gone when it returns, plugins stay until Close. It returns why the run ended, or the errors that
+// arenas are gone when it returns, plugins stay until Close; but for what LeftBehind names. It returns why the run ended, or the errors that
 // ended it; what leaked is an error too.
 //
 // When ctx ends the run ends as by Stop. A pipeline runs once.
@@ -59,6 +59,7 @@ func (p *Pipeline) fail(err error) {
 func (p *Pipeline) endLoops() {
 	p.changes.end(ErrEnded)
 	p.loops.End()
+	p.hurry()
 }
 
 // StopNow ends the run at once, without another dataset boundary: what is under way is lost. The reason counts if there

@@ -33,10 +33,10 @@ func (c *stepCounter) read() control.StepCounts {
 }
 
 func (c *stepCounter) readOnce() control.StepCounts {
-	faulty, swapped := c.stats.Counter(stepsFaulty).Value(), c.stats.Counter(stepsSwapped).Value()
+	faulty, swapped, cut := c.stats.Counter(stepsFaulty).Value(), c.stats.Counter(stepsSwapped).Value(), c.stats.Counter(component.CounterCutEnvs).Value()
 	r := c.ledger.read()
-	s := control.StepCounts{Made: r.made + faulty + swapped, Trained: r.settled[trajectory.Trained], UnderWay: r.underWay, Reasons: r.dropped}
-	for why, n := range map[string]uint64{reasonFault: faulty, reasonSwap: swapped, reasonTooOld: r.settled[trajectory.TooOld], reasonCut: r.settled[trajectory.Cut]} {
+	s := control.StepCounts{Made: r.made + faulty + swapped + cut, Trained: r.settled[trajectory.Trained], UnderWay: r.underWay, Reasons: r.dropped}
+	for why, n := range map[string]uint64{reasonFault: faulty, reasonSwap: swapped, reasonTooOld: r.settled[trajectory.TooOld], reasonCut: cut + r.settled[trajectory.Cut]} {
 		if n > 0 {
 			s.Reasons[why] = n
 		}
@@ -50,7 +50,7 @@ func (c *stepCounter) readOnce() control.StepCounts {
 // tell is Host.Steps.
 func (c *stepCounter) tell(to func(name string, n uint64)) {
 	s := c.read()
-	to(component.CounterMade, s.Made-s.Reasons[reasonFault]-s.Reasons[reasonSwap])
+	to(component.CounterMade, s.Made-s.Reasons[reasonFault]-s.Reasons[reasonSwap]-c.stats.Counter(component.CounterCutEnvs).Value())
 	to(component.CounterTrained, s.Trained)
 	to("steps/made", s.Made)
 	to("steps/trained", s.Trained)

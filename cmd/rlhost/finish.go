@@ -22,13 +22,14 @@ type endEvent struct {
 	Reason        string             `json:"reason"` // return, env_steps, wall, interrupted, failed; aborted after a second Ctrl-C
 	Error         string             `json:"error,omitempty"`
 	EnvSteps      uint64             `json:"env_steps"`
-	CutEnvSteps   uint64             `json:"cut_env_steps,omitempty"`  // of the dataset that the end came into: they do not count
-	WallSeconds   float64            `json:"wall_seconds"`             // of the training
-	EvalSeconds   float64            `json:"eval_seconds,omitempty"`   // of the evaluations behind it
-	MeanReturn    *float64           `json:"mean_return"`              // over the window; null while that is not full
-	ReachedReturn *float64           `json:"reached_return,omitempty"` // over the window when it ended the run: some datasets before the last
-	ReachedBy     string             `json:"reached_by,omitempty"`     // the policy that does not lead whose rule ended the run
-	EvalReturn    *float64           `json:"eval_return"`              // that is judged; null if there was no evaluation
+	CutEnvSteps   uint64             `json:"cut_env_steps,omitempty"`     // of the dataset that the end came into: they do not count
+	PartialSteps  uint64             `json:"partial_env_steps,omitempty"` // of trajectories that were not full when the run was cut
+	WallSeconds   float64            `json:"wall_seconds"`                // of the training
+	EvalSeconds   float64            `json:"eval_seconds,omitempty"`      // of the evaluations behind it
+	MeanReturn    *float64           `json:"mean_return"`                 // over the window; null while that is not full
+	ReachedReturn *float64           `json:"reached_return,omitempty"`    // over the window when it ended the run: some datasets before the last
+	ReachedBy     string             `json:"reached_by,omitempty"`        // the policy that does not lead whose rule ended the run
+	EvalReturn    *float64           `json:"eval_return"`                 // that is judged; null if there was no evaluation
 	EvalStd       *float64           `json:"eval_std"`
 	EvalEpisodes  int                `json:"eval_episodes"`
 	EvalGreedy    bool               `json:"eval_deterministic"` // which of the two that follow is judged
@@ -94,7 +95,7 @@ func (t *training) endOf(reason string) endEvent {
 func (t *training) endWith(r *session.Result) endEvent {
 	end := t.endOf(string(r.Reason))
 	end.WallSeconds, end.EvalSeconds = r.Took.Seconds(), r.EvaluationTook.Seconds()
-	end.EnvSteps, end.PolicyVersion, end.CutEnvSteps = r.EnvSteps, r.PolicyVersion, r.CutEnvSteps
+	end.EnvSteps, end.PolicyVersion, end.CutEnvSteps, end.PartialSteps = r.EnvSteps, r.PolicyVersion, r.CutEnvSteps, r.PartialEnvSteps
 	end.Episodes, end.ParamsHash, end.ParamsHashes, end.EvalReturns = r.Episodes, r.ParamsHash, r.ParamsHashes, r.Returns()
 	end.MeanReturn, end.ReachedReturn, end.ReachedBy = number(r.MeanReturn), number(r.ReachedReturn), r.ReachedBy
 	if e := r.Evaluation; e != nil {
@@ -170,6 +171,9 @@ func (t *training) report(s *session.Session, r *session.Result) error {
 	}
 	if r.CutEnvSteps > 0 {
 		fmt.Fprintf(t.out, "cut within a dataset: its %d env steps do not count, the optimiser steps made do\n", r.CutEnvSteps)
+	}
+	if r.PartialEnvSteps > 0 {
+		fmt.Fprintf(t.out, "cut within a trajectory: its %d env steps do not count\n", r.PartialEnvSteps)
 	}
 	fmt.Fprint(t.out, players.Told(r.Evaluation, r.Evaluations))
 	switch {

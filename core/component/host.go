@@ -185,6 +185,9 @@ const CounterTrained = "learner/env_steps"
 // CounterCut counts the env steps of datasets that a run which ended did not learn from to their end.
 const CounterCut = "learner/cut_env_steps"
 
+// CounterCutEnvs counts the env steps of blocks that were not full when a run was cut whose environments were still at a step.
+const CounterCutEnvs = "rollout/cut_env_steps"
+
 // OfPolicy returns the name that a number has where it is of a policy that does not lead.
 func OfPolicy(policy, name string) string { return policy + "/" + name }
 

@@ -1,6 +1,7 @@
 package env
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -222,7 +223,13 @@ type Options struct {
 	Tolerate func(fault error) bool
 	// Log is told of what goes wrong without a call failing. Nil: nobody is.
 	Log *slog.Logger
+	// Wanted ends when nobody waits for the environments any more, from any goroutine: a call in progress then ends soon with an error, and so
+	// does each later one but Close, where the runtime can stop what runs. Nil never ends.
+	Wanted context.Context
 }
+
+// Abandoned reports whether nobody waits for the environments any more; see Wanted.
+func (o *Options) Abandoned() bool { return o.Wanted != nil && o.Wanted.Err() != nil }
 
 // Metric is a number that an environment reports.
 type Metric struct {

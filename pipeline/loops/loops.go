@@ -66,6 +66,9 @@ type work struct {
 	all  sync.WaitGroup
 	errs []error // guarded by Set.mu
 	over bool    // guarded by Set.mu: no loop starts any more
+
+	abandoned chan struct{} // closed by Abandon
+	once      sync.Once
 }
 
 // Set is the event loops of a run. Its methods may be called from any goroutine.
@@ -114,20 +117,54 @@ func (s *Set) start(l *Loop) {
 	})
 }
 
-// Run runs every loop until all have ended, also those added later. The first that fails ends the others.
+// Run runs every loop until all have ended, also those added later, or until Abandon. The first that fails ends the others.
 func (s *Set) Run(ctx context.Context) error {
-	w := &work{ctx: ctx}
+	w := &work{ctx: ctx, abandoned: make(chan struct{})}
 	s.mu.Lock()
 	s.work = w
 	for _, l := range s.list {
 		s.start(l)
 	}
 	s.mu.Unlock()
-	w.all.Wait()
+	all := make(chan struct{})
+	go func() {
+		w.all.Wait()
+		close(all)
+	}()
+	select {
+	case <-all:
+	case <-w.abandoned:
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w.over = true
 	return errors.Join(w.errs...)
+}
+
+// Abandon ends Run though loops are still at a message; see Left. They have been ended.
+func (s *Set) Abandon() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.work != nil {
+		s.work.once.Do(func() { close(s.work.abandoned) })
+	}
+}
+
+// Left returns the loops that have been run and have not ended.
+func (s *Set) Left() []*Loop {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.work == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(s.list), func(l *Loop) bool {
+		select {
+		case <-l.ended:
+			return true
+		default:
+			return false
+		}
+	})
 }
 
 // End ends all loops. None starts any more.

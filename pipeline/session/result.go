@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +34,7 @@ type Result struct {
 	Reason                  component.StopReason
 	EnvSteps, PolicyVersion uint64 // learned from, and published
 	CutEnvSteps             uint64 // of the dataset that the end of the run came into: learned from in part, and dropped
+	PartialEnvSteps         uint64 // of trajectories that were not full when the run was cut: dropped
 	Episodes                uint64
 	StoodStill              string  // why the run stood still at its end; empty if it did not
 	MeanReturn              float64 // over the window at the last boundary; NaN while that is not full
@@ -57,7 +59,7 @@ func (s *Session) finish(ctx context.Context, reason component.StopReason) (*Res
 	p := s.Progress()
 	r := &Result{
 		Reason: reason, EnvSteps: max(p.EnvSteps, s.before.EnvSteps+s.pipeline.Trained(s.policy.Name)),
-		PolicyVersion: max(p.PolicyVersion, s.pipeline.PolicyVersion()), CutEnvSteps: s.count(component.CounterCut), Episodes: s.count("runner/episodes"),
+		PolicyVersion: max(p.PolicyVersion, s.pipeline.PolicyVersion()), CutEnvSteps: s.count(component.CounterCut), PartialEnvSteps: s.count(component.CounterCutEnvs), Episodes: s.count("runner/episodes"),
 		MeanReturn: s.at.MeanReturn, Saved: s.last != nil, SaveErr: s.saveErr,
 	}
 	r.ReachedBy, r.ReachedReturn = reached(s)
@@ -72,7 +74,9 @@ func (s *Session) finish(ctx context.Context, reason component.StopReason) (*Res
 		if r.ParamsHashes, err = hashesBeside(s, s.last); err != nil {
 			return nil, s.failed(err)
 		}
-		if reason != component.StopInterrupted {
+		if left := s.pipeline.LeftBehind(); len(left) > 0 {
+			s.log.Warn("there is no final evaluation: the environments may take as long there", "components", strings.Join(left, ", "))
+		} else if reason != component.StopInterrupted {
 			if err := evaluateAll(ctx, s, r); err != nil && ctx.Err() == nil {
 				return nil, s.failed(err)
 			}

@@ -47,7 +47,7 @@ func Canary(ctx context.Context, o CanaryOptions) (before, after Trial, err erro
 	}
 	sides := [2]*side{{o: &o, plugin: o.Old}, {o: &o, plugin: o.New}}
 	for _, s := range sides {
-		s.open()
+		s.open(ctx)
 		defer func() { err = errors.Join(err, s.close()) }()
 	}
 	for !sides[0].over() || !sides[1].over() {
@@ -71,9 +71,9 @@ type side struct {
 	fault  error
 }
 
-func (s *side) open() {
+func (s *side) open(ctx context.Context) {
 	o := s.o
-	s.play, s.fault = newPlay(Options{
+	s.play, s.fault = newPlay(ctx, Options{
 		Plugin: s.plugin, Player: o.Player, Episodes: o.Envs * o.Episodes, Envs: o.Envs, Seed: o.Seed,
 	}, env.CanaryStream)
 	if s.fault != nil {

@@ -82,13 +82,22 @@ func (r *Result) MeanLength() float64 {
 	return float64(sum) / float64(len(r.Lengths))
 }
 
+// cutWithin is how long a step may still take when the time of the play is over, until its environments are made to end it.
+const cutWithin = 500 * time.Millisecond
+
 // Run plays every episode to its end, or as far as MaxSteps. It runs on the calling goroutine; ctx is checked between
-// steps.
+// steps, and ends one that takes long.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	if o.Episodes < 1 {
 		return nil, fmt.Errorf("evaluation: %d episodes", o.Episodes)
 	}
-	p, err := newPlay(o, env.EvaluationStream)
+	wanted := ctx
+	if !o.Until.IsZero() {
+		var cancel context.CancelFunc
+		wanted, cancel = context.WithDeadline(ctx, o.Until.Add(cutWithin))
+		defer cancel()
+	}
+	p, err := newPlay(wanted, o, env.EvaluationStream)
 	if err != nil {
 		return nil, err
 	}

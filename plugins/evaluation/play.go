@@ -51,8 +51,8 @@ type play struct {
 // maxTimed bounds how many calls are timed.
 const maxTimed = 1 << 14
 
-// newPlay prepares to play; stream is the random stream of the play.
-func newPlay(o Options, stream env.Stream) (*play, error) {
+// newPlay prepares to play while wanted lasts; stream is the random stream of the play.
+func newPlay(wanted context.Context, o Options, stream env.Stream) (*play, error) {
 	spec := o.Plugin.Spec()
 	n := min(max(o.Envs, 1), o.Episodes)
 	if spec.MaxEnvs > 0 {
@@ -72,7 +72,7 @@ func newPlay(o Options, stream env.Stream) (*play, error) {
 	}
 	var err error
 	p.driver, err = env.NewDriver(o.Plugin, env.DriverOptions{
-		Options: env.Options{Name: playName, Envs: n, Seed: p.seed},
+		Options: env.Options{Name: playName, Envs: n, Seed: p.seed, Wanted: wanted},
 		SoA:     spec.Caps&hostabi.CapPreferSoA != 0, Memory: p.memory(),
 	})
 	if err != nil {
@@ -138,25 +138,40 @@ func (p *play) bind() error {
 
 func (p *play) run(ctx context.Context) error {
 	if err := p.open(); err != nil {
-		return err
+		return p.ended(ctx, err)
 	}
 	began := time.Now()
 	for p.playing > 0 {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if !p.o.Until.IsZero() && time.Now().After(p.o.Until) {
+		if p.late() {
 			p.cut()
 			return nil
 		}
 		if err := p.step(); err != nil {
-			return err
+			return p.ended(ctx, err)
 		}
 		if worked := time.Since(began); p.o.Share > 0 && p.o.Share < 1 && worked >= turn {
 			pause(ctx, time.Duration(float64(worked)*(1-p.o.Share)/p.o.Share))
 			began = time.Now()
 		}
 	}
+	return nil
+}
+
+// late reports whether the time of the play is over.
+func (p *play) late() bool { return !p.o.Until.IsZero() && time.Now().After(p.o.Until) }
+
+// ended returns what an error of the environments means: nothing else where their call was cut because nobody waits any more.
+func (p *play) ended(ctx context.Context, err error) error {
+	if stopped := ctx.Err(); stopped != nil {
+		return stopped
+	}
+	if !p.late() {
+		return err
+	}
+	p.cut()
 	return nil
 }
 

@@ -1,8 +1,10 @@
 package rollout
 
 import (
+	"context"
 	"errors"
 	"sync/atomic"
+	"time"
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/shm"
@@ -29,6 +31,8 @@ type batch struct {
 
 	probation *probation // until the change to them is settled; else nil
 
+	cut context.CancelFunc // has the environments end what they are at
+
 	// Beside other batches:
 	pad      *pad    // it steps into this block of its own
 	wants    []uint8 // 1 where the environment wants a reset before the next step, though nobody looks at it
@@ -51,11 +55,14 @@ func newBatch(c *shared, p env.Plugin, schema *trajectory.Schema, index int) (*b
 	if schema.Spec.Flags&hostabi.SpecInitCalls != 0 {
 		c.h.Log.Info("environments are made, which takes long by what they say", "env", schema.Spec.Name, "envs", n, "first", b.first())
 	}
+	var wanted context.Context
+	wanted, b.cut = context.WithCancel(c.wanted)
 	e, err := p.NewEnv(env.Options{
 		Name: c.h.Name, Envs: n, FirstEnv: b.first(), Autoreset: c.mode, Seed: c.seedOf(c.life * lifeAttempts),
-		Metric: b.report, Log: c.h.Log, Tolerate: b.tolerates,
+		Metric: b.report, Log: c.h.Log, Tolerate: b.tolerates, Wanted: wanted,
 	})
 	if err != nil {
+		b.cut()
 		return nil, err
 	}
 	b.env, b.raw = e, schema.Has(trajectory.ShapedReward) && !env.Shapes(p)
@@ -144,14 +151,20 @@ func (b *batch) countCopied() {
 	b.copied = n
 }
 
+// closeWithin is how long a step that was begun may take until its environments are made to end it.
+const closeWithin = time.Second
+
 // close frees the environments and their own block. A step that was begun is waited for.
 func (b *batch) close() error {
 	b.reportsTo.Store(nil)
 	if b.stepping {
 		b.stepping = false
+		late := time.AfterFunc(closeWithin, b.cut)
 		_ = b.starter.FinishStep() // of a block that is given up anyway
+		late.Stop()
 	}
 	err := b.env.Close()
+	b.cut()
 	if b.pad != nil {
 		err = errors.Join(err, b.pad.close())
 		b.pad = nil

@@ -28,6 +28,7 @@ var (
 	_ component.Component = (*Rollout)(nil)
 	_ component.EnvRunner = (*Rollout)(nil)
 	_ component.Pauser    = (*Rollout)(nil)
+	_ component.Cuttable  = (*Rollout)(nil)
 )
 
 // New returns an unconfigured rollout component.
@@ -216,6 +217,9 @@ func (c *Rollout) Resume() {
 	}
 }
 
+// Cut has the environments end the step that they are at; see component.Cuttable.
+func (c *Rollout) Cut() { c.cut() }
+
 // Waiting returns nothing: what the component asks for is answered before it comes to rest.
 func (c *Rollout) Waiting() []component.Waiting { return nil }
 
@@ -237,6 +241,9 @@ func (c *Rollout) Stop() error {
 	}
 	c.splits = nil
 	c.changes.stop()
+	if c.cut != nil {
+		defer c.cut()
+	}
 	return errors.Join(append(errs, c.closing.wait())...)
 }
 

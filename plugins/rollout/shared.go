@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"context"
 	"errors"
 	"sync"
 
@@ -27,6 +28,7 @@ type shared struct {
 	resets, rewards                  *bus.Signal // nil: nobody is asked for reset parameters, for shaped rewards
 
 	envSteps, lostSteps, restarts, carriedBytes *stat.Counter
+	cutSteps                                    *stat.Counter // of blocks that were given up because the run was cut
 	wrappedBytes                                *stat.Counter // that wrappers have copied
 	untold                                      *stat.Counter // episodes that could not be announced
 	lostEpisodes                                *stat.Counter // episodes that ended with the process they were in
@@ -38,6 +40,8 @@ type shared struct {
 	attempts                                    int    // how often environments got new seeds, from lifeAttempts on for each life
 	begun                                       uint64 // blocks, by all splits
 
+	wanted  context.Context // ends when the run is cut
+	cut     context.CancelFunc
 	closing closing
 	rest    struct { // of a Pause
 		wanted bool
@@ -48,9 +52,11 @@ type shared struct {
 // start makes the counters and begins a life.
 func (c *shared) start(h *component.Host) {
 	c.h, c.life = h, h.Run.Resumes*maxBegun+h.Begun
+	c.wanted, c.cut = context.WithCancel(context.Background())
 	c.attempts = c.life * lifeAttempts
 	c.obsReady, c.trajectories, c.episodes = h.Signal("obs_ready"), h.Signal("trajectories"), h.Signal("episodes")
 	c.envSteps, c.lostSteps = h.Stats.Counter("rollout/env_steps"), h.Stats.Counter("rollout/lost_env_steps")
+	c.cutSteps = h.Stats.Counter(component.CounterCutEnvs)
 	c.restarts, c.carriedBytes = h.Stats.Counter("rollout/restarts"), h.Stats.Counter("rollout/carried_bytes")
 	c.wrappedBytes = h.Stats.Counter("rollout/wrapped_bytes")
 	c.lostEpisodes = h.Stats.Counter("rollout/lost_episodes")

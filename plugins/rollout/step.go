@@ -132,7 +132,7 @@ func (s *split) resetLost(row int) error {
 // wait for resetLost.
 func (s *split) loseSome(err error) bool {
 	c, lost := s.c, env.Lost(err)
-	if lost == nil || s.batch.onFault(err) || s.next == nil && c.h.Yield(err) || !c.spend() {
+	if lost == nil || c.wanted.Err() != nil || s.batch.onFault(err) || s.next == nil && c.h.Yield(err) || !c.spend() {
 		return false
 	}
 	s.batch.version.faults.Inc()

@@ -29,7 +29,7 @@ func (s *split) onCredit(m *hostabi.Message) {
 
 // begin starts a block: binds it, writes row 0 and asks for its actions, or for reset parameters first.
 func (s *split) begin() {
-	if s.c.rest.wanted && !s.behind() {
+	if s.c.rest.wanted && !s.behind() || s.c.wanted.Err() != nil {
 		return
 	}
 	loan, err := s.lend()
@@ -226,6 +226,10 @@ func (s *split) finish() {
 // run once the budget is spent, or if the error is not the environment's.
 func (s *split) fault(err error) {
 	c := s.c
+	if c.wanted.Err() != nil {
+		s.leave()
+		return
+	}
 	if isFault(err) {
 		s.batch.version.faults.Inc()
 	}
@@ -274,6 +278,13 @@ func (s *split) fault(err error) {
 		s.begin()
 		m.finish()
 	}
+	s.endPause()
+}
+
+// leave gives up the block of a run that is cut, whose environments have been made to end their step.
+func (s *split) leave() {
+	s.c.cutSteps.Add(uint64(s.validBefore(s.t)))
+	s.abort()
 	s.endPause()
 }
 

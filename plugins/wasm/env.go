@@ -87,6 +87,9 @@ func (e *Env) start() error {
 // adopt makes an instance that of this Env.
 func (e *Env) adopt(i *instance) {
 	i.host.name, i.host.metric = e.options.Name, e.options.Metric
+	if e.options.Wanted != nil {
+		i.unwanted = e.options.Wanted.Done()
+	}
 	e.inst = i
 }
 

@@ -134,6 +134,8 @@ func (i *instance) yield() {
 	select {
 	case <-i.ctx.Done():
 		panic(errStop{"stopped: " + i.ctx.Err().Error()})
+	case <-i.unwanted:
+		panic(errStop{"stopped: nobody waits for it any more"})
 	default:
 	}
 	f.granted += uint64(int64(f.slice) - int64(f.left()))

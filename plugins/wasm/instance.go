@@ -35,6 +35,8 @@ type instance struct {
 	stack   [6]uint64 // parameters and result of the call in progress
 	serves  Services  // what a component's imports do; nil for environments
 
+	unwanted <-chan struct{} // closed when nobody waits for the environments any more; nil: never
+
 	// Memory that the guest gave to the host at the start: the arguments, and errorBytes for its error text.
 	argsPtr, errorPtr uint32
 }

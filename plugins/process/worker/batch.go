@@ -48,15 +48,28 @@ type segment struct {
 
 // startWorker returns a process that has made some of the batch's environments.
 func (e *batch) startWorker(span env.Span) (*worker, error) {
-	ctx := context.Background() // every wait in here has a limit of its own
-	w, err := e.plugin.worker(ctx, e.options.Name)
+	w, err := e.plugin.worker(e.wanted(), e.options.Name)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.make(ctx, e.options, e.options.Envs, span); err != nil {
+	if err := e.adopt(w, span); err != nil {
 		return nil, errors.Join(err, w.end())
 	}
 	return w, nil
+}
+
+// wanted is the context of all waits; each has a limit of its own.
+func (e *batch) wanted() context.Context {
+	if e.options.Wanted == nil {
+		return context.Background()
+	}
+	return e.options.Wanted
+}
+
+// adopt has a process make some of the batch's environments. It is killed where nobody waits for them any more.
+func (e *batch) adopt(w *worker, span env.Span) error {
+	w.needed = context.AfterFunc(e.wanted(), w.p.Kill)
+	return w.make(e.wanted(), e.options, e.options.Envs, span)
 }
 
 // stopWorkers ends all processes.

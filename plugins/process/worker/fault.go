@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -43,6 +42,10 @@ func (e *batch) judge(call string) error {
 			worst = worse(worst, e.blame(w, call))
 		}
 	}
+	if e.options.Abandoned() {
+		e.gate.Poison()
+		return e.newFault(env.FaultTrap, call, -1, errUnwanted)
+	}
 	if worst != nil {
 		if len(lost) > 0 || poisons(worst) {
 			e.gate.Poison()
@@ -58,6 +61,9 @@ func (e *batch) judge(call string) error {
 	}
 	return f
 }
+
+// errUnwanted is why the processes of a batch were killed that nobody waits for any more.
+var errUnwanted = errors.New("the processes were killed: nobody waits for them any more")
 
 // worse returns the error that costs more.
 func worse(a, b error) error {
@@ -119,16 +125,19 @@ func (e *batch) succeed(old *worker) (w *worker, err error) {
 		if w, err = e.successor(old); err == nil {
 			return w, old.end()
 		}
+		if e.options.Abandoned() {
+			break
+		}
 	}
 	return old, err
 }
 
 func (e *batch) successor(old *worker) (*worker, error) {
-	w, err := e.plugin.again(context.Background(), e.options.Name)
+	w, err := e.plugin.again(e.wanted(), e.options.Name)
 	if err != nil {
 		return nil, err
 	}
-	err = w.make(context.Background(), e.options, e.options.Envs, old.span)
+	err = e.adopt(w, old.span)
 	if err == nil {
 		err = e.rebind(w)
 	}

@@ -35,6 +35,7 @@ type worker struct {
 	scratch *shm.Segment
 	known   map[uint64]bool // numbers of files that it has been told of
 
+	needed   func() bool // ends the watch for the end of env.Options.Wanted; nil before that begins
 	gone     atomic.Bool // its process has ended
 	selected bool        // takes part in the call
 	verdict  verdict     // on its answer
@@ -290,6 +291,9 @@ func (w *worker) ending() error {
 
 // end ends the process and releases what it had.
 func (w *worker) end() error {
+	if w.needed != nil {
+		w.needed()
+	}
 	if !w.gone.Load() {
 		_ = w.p.Stop(w.source.runtime.Grace()) // what it says of its end changes nothing
 	}

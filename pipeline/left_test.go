@@ -1,0 +1,64 @@
+package pipeline
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/internal/testkit"
+)
+
+// stuck is a sink that is at its first message until the test lets it go.
+type stuck struct {
+	sink
+	at, free chan struct{}
+}
+
+func (s *stuck) Start(h *component.Host) error {
+	err := s.sink.Start(h)
+	h.Receiver.Control(func(*hostabi.Message) {
+		close(s.at)
+		<-s.free
+	}, hostabi.Message{})
+	return err
+}
+
+// A component that nothing can make end is left behind: the run ends without it, and it is stopped when it has come to its end.
+func TestRun_LeavesBehindWhatDoesNotEnd(t *testing.T) {
+	w, parts := newWorld()
+	at, free := make(chan struct{}), make(chan struct{})
+	parts.Kinds["stuck"] = func() component.Component { return &stuck{sink: sink{w: w}, at: at, free: free} }
+	text := tickFile("[component.source]\nkind = \"ticker\"\n[component.sink]\nkind = \"stuck\"\n")
+	p, err := Build(t.Context(), mustParse(t, text, parts), BuildOptions{Parts: parts, Grace: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-at
+		cancel()
+	}()
+	if reason, err := p.Run(ctx); reason != component.StopInterrupted || err != nil {
+		t.Errorf("Run = %q, %v", reason, err)
+	}
+	if left := p.LeftBehind(); !slices.Equal(left, []string{"sink"}) {
+		t.Errorf("left behind: %v", left)
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	stopped := func() []string {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return slices.Clone(w.stopped)
+	}
+	if list := stopped(); !slices.Equal(list, []string{"source"}) {
+		t.Errorf("stopped while the sink is at its message: %v", list)
+	}
+	close(free)
+	testkit.Until(t, "the sink is stopped", func() bool { return slices.Contains(stopped(), "sink") })
+	<-p.behind
+}
