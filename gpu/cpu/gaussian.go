@@ -15,11 +15,16 @@ type gaussian struct {
 	raw    []float32 // [elements][block] what was drawn
 	unused []float32 // [block]
 	normal kern.Normal
+
+	low, high float32   // of the logarithms of deviations
+	log       []float32 // [elements][block] what the network says of them, from limit for descend
 }
 
 func gaussianOf(of *head.Gaussian) func(p *pass, action int, first uint32) part {
 	return func(p *pass, action int, first uint32) part {
-		g := &gaussian{pass: p, action: action, of: of, raw: aligned(of.N * p.block), unused: aligned(p.block)}
+		bounds := of.LogStdRange()
+		g := &gaussian{pass: p, action: action, of: of, raw: aligned(of.N * p.block), unused: aligned(p.block),
+			low: float32(bounds.Min), high: float32(bounds.Max), log: aligned(of.N * p.block)}
 		params := p.columns(p.policy[action])
 		g.normal = kern.Normal{N: of.N, Mean: params, Log: params[of.N*p.block:], LD: p.block, FirstDraw: first, Tanh: of.Squash == head.Tanh}
 		return g
@@ -34,6 +39,7 @@ func (g *gaussian) draw(r *policy.Request, lo, hi int) (illegal int) {
 	n.LogProb, n.Entropy, n.Slope, n.Weight = g.unused, g.unused, g.unused, g.unused
 	n.Seed, n.Step, n.Greedy = r.Seed, r.Step, r.Greedy
 	n.Env, n.Places = r.Keys(lo, hi)
+	g.limit(hi - lo)
 	n.Draw(g.set)
 	m := &r.Raw[g.action]
 	to := m.Float32()
@@ -52,11 +58,41 @@ func (g *gaussian) weigh(b *ppo.Actions, ld, lo, rows int, logProb, entropy []fl
 	if n.Raw, n.RawLD = g.raw, g.block; b != nil {
 		n.Raw, n.RawLD = b.Raw[lo:], ld
 	}
+	g.limit(rows)
 	n.Weigh(g.set)
+}
+
+// limit brings the logarithms of deviations within their bounds. What is not a number stays so.
+func (g *gaussian) limit(rows int) {
+	for i := range g.of.N {
+		log := g.normal.Log[i*g.block:][:rows]
+		copy(g.log[i*g.block:], log)
+		for r, x := range log {
+			switch {
+			case x < g.low:
+				log[r] = g.low
+			case x > g.high:
+				log[r] = g.high
+			}
+		}
+	}
+}
+
+// hold leaves no gradient to logarithms of deviations that were beyond their bounds.
+func (g *gaussian) hold(rows int) {
+	for i := range g.of.N {
+		d := g.normal.Log[i*g.block:][:rows]
+		for r, x := range g.log[i*g.block:][:rows] {
+			if x < g.low || x > g.high {
+				d[r] = 0
+			}
+		}
+	}
 }
 
 func (g *gaussian) descend(slope, ratio []float32, coef float32, rows int) {
 	n := &g.normal
 	n.Rows, n.Slope, n.Weight, n.Coef = rows, slope, ratio, coef
 	n.Descend(g.set)
+	g.hold(rows)
 }

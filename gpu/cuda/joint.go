@@ -12,6 +12,8 @@ type action struct {
 	counts []int32 // of choices, by element
 	draws  int32   // numbers of the random stream
 	first  int32   // of these
+
+	low, high float32 // of the logarithms of a Box's deviations
 }
 
 // heads are the sections that tell kernels of a network's distributions.
@@ -34,7 +36,7 @@ func (h *heads) fill(s *staged, p *pass, drawn, masks []kernels.Address) {
 		a := &p.actions[i]
 		copy(view[int32](s, h.counts[i]), a.counts)
 		to := kernels.Head{Params: p.out[p.policy[i].common().at], Counts: s.address(h.counts[i]), Mask: masks[i], Kind: a.kind,
-			Elements: int32(a.Size), Choices: int32(a.Choices), Draw: a.first}
+			Elements: int32(a.Size), Choices: int32(a.Choices), Draw: a.first, Low: a.low, High: a.high}
 		if a.Continuous {
 			to.Raw = drawn[i]
 		} else {

@@ -11,6 +11,8 @@ import (
 func gaussianRow(g *head.Gaussian, params, raw *Node) (logProb, entropy, drift *Node) {
 	logSqrt2Pi := math.Log(2*math.Pi) / 2
 	mean, logStd := columns(params, 0, g.N), columns(params, g.N, g.N)
+	bounds := g.LogStdRange()
+	logStd = clamp(logStd, fill(logStd, bounds.Min), fill(logStd, bounds.Max))
 	z := mul(sub(raw, mean), exp(scale(logStd, -1)))
 	row := add(scale(square(z), 0.5), add(logStd, fill(logStd, logSqrt2Pi)))
 	if g.Squash == head.Tanh {

@@ -33,7 +33,9 @@ var kinds = []struct {
 	{"MultiBinary", func(r *rand.Rand) policy.Heads { return drawn(binary(r)) }},
 	{"Box", func(r *rand.Rand) policy.Heads { return drawn(box(r)) }},
 	{"Box, deviations of the state", func(r *rand.Rand) policy.Heads {
-		h := drawn(box(r))
+		d := box(r)
+		d.Gaussian.LogStd = head.Range{Min: -0.3, Max: 0.4}
+		h := drawn(d)
 		h.LogStd = policy.StateStd
 		return h
 	}},

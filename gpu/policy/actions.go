@@ -11,6 +11,7 @@ import (
 type ActionOptions struct {
 	Squash  head.Squash
 	Rescale bool
+	LogStd  head.Range // as Gaussian.LogStd
 }
 
 // DistsOf returns a distribution for each action of an environment, without the nodes that they read: Gaussian for a Box,
@@ -39,7 +40,7 @@ func distOf(t *hostabi.Tensor, o ActionOptions) (d Dist) {
 	n := t.Elems(hostabi.MaxTensorElems)
 	switch {
 	case !t.Discrete():
-		d.Gaussian, d.Bounds = &head.Gaussian{N: n, Squash: o.Squash}, &Bounds{Rescale: o.Rescale}
+		d.Gaussian, d.Bounds = &head.Gaussian{N: n, Squash: o.Squash, LogStd: o.LogStd}, &Bounds{Rescale: o.Rescale}
 		for i := range n {
 			low, high := t.Bounds(i)
 			d.Bounds.Low = append(d.Bounds.Low, max(low, -Unbounded))

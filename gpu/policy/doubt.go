@@ -24,7 +24,7 @@ func (d *Definition) Doubt() *component.ConfigError {
 		if of.Gaussian == nil || of.Gaussian.Squash != head.Free {
 			continue
 		}
-		deviation := math.Exp(d.Network.firstLogStd(of.From))
+		deviation := math.Exp(of.Gaussian.LogStdRange().Clamp(d.Network.firstLogStd(of.From)))
 		for e := range of.Gaussian.N {
 			part := deviation / of.Bounds.drawn(e)
 			if part >= leastSpread && part <= mostSpread || of.Bounds.open(e) {

@@ -190,6 +190,9 @@ func (d *Dist) validate(shapes map[string][]int) error {
 	if g := d.Gaussian; g != nil && g.Squash != head.Free && g.Squash != head.Tanh {
 		return fmt.Errorf(": %v, want no squash or tanh", of)
 	}
+	if g := d.Gaussian; g != nil && !g.LogStdRange().Within(head.WidestLogStd) {
+		return fmt.Errorf(": %v, want a range within %g to %g", of, head.WidestLogStd.Min, head.WidestLogStd.Max)
+	}
 	return d.checkBounds(of)
 }
 

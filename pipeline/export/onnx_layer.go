@@ -3,6 +3,7 @@ package export
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/gpu/policy"
@@ -190,7 +191,8 @@ func (g *onnxGraph) columns(name, of string, lo, hi int) string {
 func (g *onnxGraph) box(d *policy.Dist, i int, params string) {
 	n, b, action := d.Gaussian.N, d.Bounds, ofAction(onnxAction, i)
 	x := g.columns(ofAction(onnxMean, i), params, 0, n)
-	g.columns(ofAction(onnxLogStd, i), params, n, 2*n)
+	bounds := d.Gaussian.LogStdRange()
+	g.limit(ofAction(onnxLogStd, i), g.columns(ofAction(onnxLogStd, i)+".free", params, n, 2*n), repeated(bounds.Min, n), repeated(bounds.Max, n))
 	if d.Gaussian.Squash == head.Tanh {
 		x = g.node("Tanh", action+".squashed", []string{x})
 	}
@@ -203,6 +205,14 @@ func (g *onnxGraph) box(d *policy.Dist, i int, params string) {
 		x = g.node("Mul", action+".scaled", []string{x, g.vector(half...)})
 		x = g.node("Add", action+".moved", []string{x, g.vector(middle...)})
 	}
-	x = g.node("Max", action+".above", []string{x, g.vector(b.Low...)})
-	g.node("Min", action, []string{x, g.vector(b.High...)})
+	g.limit(action, x, b.Low, b.High)
 }
+
+// limit appends what brings columns within bounds.
+func (g *onnxGraph) limit(name, of string, low, high []float32) {
+	above := g.node("Max", name+".above", []string{of, g.vector(low...)})
+	g.node("Min", name, []string{above, g.vector(high...)})
+}
+
+// repeated returns a vector of n equal elements.
+func repeated(x float64, n int) []float32 { return slices.Repeat([]float32{float32(x)}, n) }

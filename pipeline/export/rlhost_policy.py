@@ -23,6 +23,7 @@ import numpy as np
 
 OBS_CLIP = 10
 LAYERNORM_EPS = 1e-5
+LOG_STD = {"min": -5, "max": 2}  # of a Box whose description says nothing else
 ACTIVATIONS = {
     "tanh": np.tanh,
     "relu": lambda x: np.maximum(x, 0),
@@ -173,6 +174,8 @@ class Action:
         """Returns elements of a Box within its bounds."""
         x, log_std = np.split(params, 2, axis=1)
         if rng is not None:
+            bounds = self.box.get("log_std", LOG_STD)
+            log_std = np.clip(log_std, np.float32(bounds["min"]), np.float32(bounds["max"]))
             x = x + np.exp(log_std) * rng.standard_normal(x.shape, np.float32)
         low, high = np.array(self.bounds["low"], np.float32), np.array(self.bounds["high"], np.float32)
         squash = self.box.get("squash", "")

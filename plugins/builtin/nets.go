@@ -72,7 +72,13 @@ func (n *Net) check(bad func(key, reason, help string)) {
 		bad("net.hidden", fmt.Sprintf("has %d layers", len(n.Hidden)), "use 1 to 16 widths, such as [64, 64]")
 	}
 	checkWidths("net.hidden", n.Hidden, bad)
+	if g := n.InitGain; g != nil && !(*g > 0 && *g <= maxGain) {
+		bad("net.init_gain", fmt.Sprintf("is %v", *g), fmt.Sprintf("use a number above 0, %d at most; left out it is the root of 2", maxGain))
+	}
 }
+
+// maxGain bounds init_gain, with which the outputs of each layer grow.
+const maxGain = 100
 
 // writeOut replaces a kind of network over images by its nodes, with its core: one trunk, unless share_trunk says that policy
 // and value have one each.
@@ -89,7 +95,7 @@ func (t *PolicyTable) writeOut() {
 		}
 	}
 	t.images = t.Net.Kind
-	t.Net, t.ShareTrunk = Net{Kind: kindNodes, Nodes: &nodes, Chunk: t.Net.Chunk}, nil
+	t.Net, t.ShareTrunk = Net{Kind: kindNodes, Nodes: &nodes, InitGain: t.Net.InitGain, Chunk: t.Net.Chunk}, nil
 }
 
 // checkCore checks the layer that keeps a state, and how many rows are learned from together, and fills in what is left out.
@@ -136,6 +142,8 @@ func (t *PolicyTable) checkNodes(bad func(key, reason, help string)) {
 		return
 	case t.ShareTrunk != nil:
 		bad("share_trunk", "is given beside net.nodes", "leave it out: the nodes say what policy and value share")
+	case t.Net.InitGain != nil:
+		bad("net.init_gain", "is given beside net.nodes", "leave it out: each node has a gain of its own, such as dense = { out = 64, gain = 1.0 }")
 	case t.Net.Core != nil:
 		bad("net.core", "is given beside net.nodes", "leave it out: a core is a node, such as gru = { size = 128 }")
 	case len(t.Net.Hidden) > 0 || t.Net.Activation != "":
@@ -204,6 +212,32 @@ func bind(nodes []policy.Node, inputs []policy.Input) ([]policy.Node, error) {
 
 // network makes the network of a table for an environment.
 func (t *PolicyTable) network(env *hostabi.EnvSpec, inputs []policy.Input, encoders []policy.Encoder, actions []policy.Dist) (policy.Network, error) {
+	n, err := t.layers(env, inputs, encoders, actions)
+	if t.Net.InitGain != nil {
+		n.Nodes = withGain(n.Nodes, *t.Net.InitGain)
+	}
+	return n, err
+}
+
+// withGain returns nodes whose layers before the heads begin with a gain.
+func withGain(nodes []policy.Node, gain float64) []policy.Node {
+	nodes = slices.Clone(nodes)
+	for i := range nodes {
+		n := &nodes[i]
+		switch {
+		case strings.HasPrefix(n.Name, "actor.head") || n.Name == "critic.head":
+		case n.Dense != nil:
+			d := *n.Dense
+			d.Gain, n.Dense = gain, &d
+		case n.Conv2D != nil:
+			c := *n.Conv2D
+			c.Gain, n.Conv2D = gain, &c
+		}
+	}
+	return nodes
+}
+
+func (t *PolicyTable) layers(env *hostabi.EnvSpec, inputs []policy.Input, encoders []policy.Encoder, actions []policy.Dist) (policy.Network, error) {
 	heads := policy.Heads{Policy: actions, LogStd: t.Action.LogStd, LogStdInit: t.Action.LogStdInit}
 	if t.Net.Kind == kindMLP {
 		share := t.Net.Core != nil || slices.ContainsFunc(encoders, func(e policy.Encoder) bool { return e.Kind.Pictures() })

@@ -53,6 +53,8 @@ const (
 type Action struct {
 	LogStd     policy.LogStd `toml:"log_std"`      // where standard deviations come from
 	LogStdInit float64       `toml:"log_std_init"` // what their logarithms begin at, unless they come from the state
+	LogStdMin  float64       `toml:"log_std_min"`  // their logarithms count as this where they are below
+	LogStdMax  float64       `toml:"log_std_max"`  // likewise above
 	Squash     string        `toml:"squash"`       // none: actions beyond the bounds are cut off; tanh: they lie within
 	Rescale    bool          `toml:"rescale"`      // -1 and 1 are the bounds
 }
@@ -63,8 +65,9 @@ type Net struct {
 	Hidden     []int          `toml:"hidden"`
 	Activation string         `toml:"activation"`
 	Nodes      *[]policy.Node `toml:"nodes"`
-	Core       *Core          `toml:"core"`  // behind the hidden layers; not for nodes
-	Chunk      *int           `toml:"chunk"` // rows that are learned from together; only where a layer keeps a state
+	InitGain   *float64       `toml:"init_gain"` // of the layers before the heads, in their orthogonal initialisation; nil is √2; not for nodes
+	Core       *Core          `toml:"core"`      // behind the hidden layers; not for nodes
+	Chunk      *int           `toml:"chunk"`     // rows that are learned from together; only where a layer keeps a state
 }
 
 // Core is its key core: a layer that keeps a state.
@@ -80,7 +83,8 @@ const (
 )
 
 func policyDefaults() PolicyTable {
-	return PolicyTable{Backend: defaultBackend, Action: Action{LogStd: policy.FreeStd, Squash: "none"}, Limits: PolicyLimits{Parameters: defaultParameters}}
+	action := Action{LogStd: policy.FreeStd, LogStdMin: head.DefaultLogStd.Min, LogStdMax: head.DefaultLogStd.Max, Squash: "none"}
+	return PolicyTable{Backend: defaultBackend, Action: action, Limits: PolicyLimits{Parameters: defaultParameters}}
 }
 
 // DecodePolicy makes the policy of a table for an environment.
@@ -169,17 +173,7 @@ func readPolicy(decode func(into any) error) (PolicyTable, error) {
 		bad("backend", fmt.Sprintf("is %q", t.Backend), "this program has: "+strings.Join(slices.Sorted(maps.Keys(backends())), ", "))
 	}
 	t.expand(bad)
-	if !slices.Contains([]policy.LogStd{policy.FreeStd, policy.StateStd, policy.FixedStd}, t.Action.LogStd) {
-		bad("action.log_std", fmt.Sprintf("is %q", t.Action.LogStd), "use free, state or fixed")
-	}
-	if x := t.Action.LogStdInit; !(x >= -20 && x <= 20) {
-		bad("action.log_std_init", fmt.Sprintf("is %v", x), "use -20 to 20; 0 is a standard deviation of 1")
-	} else if x != 0 && t.Action.LogStd == policy.StateStd {
-		bad("action.log_std_init", "has no effect with log_std = \"state\"", "leave it out")
-	}
-	if s := t.Action.Squash; s != "none" && s != string(head.Tanh) {
-		bad("action.squash", fmt.Sprintf("is %q", s), "use none or tanh")
-	}
+	t.Action.check(bad)
 	if n := t.Limits.Parameters; n < 1 || n > maxParameters {
 		bad("limits.parameters", fmt.Sprintf("is %d", n), fmt.Sprintf("use 1 to %d", maxParameters))
 	}
@@ -187,9 +181,33 @@ func readPolicy(decode func(into any) error) (PolicyTable, error) {
 	return t, errors.Join(errs...)
 }
 
+// check reports what no Box can be drawn by.
+func (a *Action) check(bad func(key, reason, help string)) {
+	if !slices.Contains([]policy.LogStd{policy.FreeStd, policy.StateStd, policy.FixedStd}, a.LogStd) {
+		bad("action.log_std", fmt.Sprintf("is %q", a.LogStd), "use free, state or fixed")
+	}
+	if s := a.Squash; s != "none" && s != string(head.Tanh) {
+		bad("action.squash", fmt.Sprintf("is %q", s), "use none or tanh")
+	}
+	bounds, widest := head.Range{Min: a.LogStdMin, Max: a.LogStdMax}, head.WidestLogStd
+	switch x := a.LogStdInit; {
+	case !bounds.Within(widest):
+		bad("action.log_std_min", fmt.Sprintf("is %v and log_std_max %v", bounds.Min, bounds.Max),
+			fmt.Sprintf("use a smaller number than log_std_max, both from %g to %g", widest.Min, widest.Max))
+	case x != 0 && a.LogStd == policy.StateStd:
+		bad("action.log_std_init", "has no effect with log_std = \"state\"", "leave it out")
+	case !(x >= bounds.Min && x <= bounds.Max) && a.LogStd != policy.StateStd:
+		bad("action.log_std_init", fmt.Sprintf("is %v, beyond log_std_min = %g or log_std_max = %g, where nothing is learned", x, bounds.Min, bounds.Max),
+			fmt.Sprintf("0 is a standard deviation of 1; use a number between them, or move them within %g to %g", widest.Min, widest.Max))
+	}
+}
+
 // of returns the distributions of an environment's actions.
 func (a *Action) of(env *hostabi.EnvSpec) ([]policy.Dist, error) {
-	o := policy.ActionOptions{Rescale: a.Rescale}
+	o := policy.ActionOptions{Rescale: a.Rescale, LogStd: head.Range{Min: a.LogStdMin, Max: a.LogStdMax}}
+	if o.LogStd == head.DefaultLogStd {
+		o.LogStd = head.Range{} // descriptions have what differs
+	}
 	if a.Squash == string(head.Tanh) {
 		o.Squash = head.Tanh
 	}

@@ -2,8 +2,10 @@ package builtin
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -46,10 +48,10 @@ func TestDecodePolicy_RefusesToScaleWithoutBounds(t *testing.T) {
 		action Action
 		help   string
 	}{
-		"action.rescale": {Action{LogStd: "free", Squash: "none", Rescale: true}, "set it to false, or give the environment's action finite bounds"},
-		"action.squash":  {Action{LogStd: "free", Squash: "tanh"}, `set it to "none", or give the environment's action finite bounds`},
+		"action.rescale": {Action{Rescale: true}, "set it to false, or give the environment's action finite bounds"},
+		"action.squash":  {Action{Squash: "tanh"}, `set it to "none", or give the environment's action finite bounds`},
 	} {
-		_, err := DecodePolicy(func(into any) error { into.(*PolicyTable).Action = c.action; return nil }, env)
+		_, err := DecodePolicy(c.action.decode, env)
 		if bad := (*component.ConfigError)(nil); !errors.As(err, &bad) || bad.Key != key || bad.Help != c.help {
 			t.Errorf("%s: %v", key, err)
 		}
@@ -121,6 +123,88 @@ func TestPolicy_LimitsAreChecked(t *testing.T) {
 	}
 }
 
+// init_gain is the gain of every layer before the heads, of any kind of network but of nodes, which have their own.
+func TestDecodePolicy_InitGain(t *testing.T) {
+	for kind, env := range map[string]*hostabi.EnvSpec{"mlp": dict(), "nature_cnn": pictures(36, 36, 1)} {
+		p, err := DecodePolicy(from(map[string]any{"net": map[string]any{"kind": kind, "init_gain": 0.5}}), env)
+		if err != nil {
+			t.Fatal(kind, err)
+		}
+		layers := 0
+		for _, n := range p.(*policy.Definition).Network.Nodes {
+			want := 0.5
+			switch n.Name {
+			case "actor.head":
+				want = 0.01
+			case "critic.head":
+				want = 1
+			}
+			switch {
+			case n.Dense != nil && n.Dense.Gain != want, n.Conv2D != nil && n.Conv2D.Gain != want:
+				t.Errorf("%s: %s has another gain than %v: %v %v", kind, n.Name, want, n.Dense, n.Conv2D)
+			case n.Dense != nil || n.Conv2D != nil:
+				layers++
+			}
+		}
+		if layers < 5 {
+			t.Errorf("%s: %d layers with gains", kind, layers)
+		}
+	}
+	nodes := []any{map[string]any{"name": "trunk", "in": []any{"obs"}, "dense": map[string]any{"out": int64(8)}}}
+	for _, net := range []map[string]any{{"init_gain": 0.0}, {"init_gain": 101.0}, {"init_gain": 1.0, "nodes": nodes}} {
+		_, err := readPolicy(from(map[string]any{"net": net}))
+		if bad := (*component.ConfigError)(nil); !errors.As(err, &bad) || bad.Key != "net.init_gain" || bad.Help == "" {
+			t.Errorf("%v: %v", net, err)
+		}
+	}
+}
+
+// decode reads a table that has these keys of action, where they are not zero.
+func (a Action) decode(into any) error {
+	to := &into.(*PolicyTable).Action
+	to.LogStd, to.Squash, to.Rescale = cmp.Or(a.LogStd, to.LogStd), cmp.Or(a.Squash, to.Squash), a.Rescale
+	to.LogStdInit, to.LogStdMin, to.LogStdMax = a.LogStdInit, cmp.Or(a.LogStdMin, to.LogStdMin), cmp.Or(a.LogStdMax, to.LogStdMax)
+	return nil
+}
+
+// The network's description has bounds of deviations only where they are not the default ones, so that networks of older checkpoints
+// stay what they are.
+func TestDecodePolicy_BoundsDeviations(t *testing.T) {
+	env := dict()
+	env.Tensors[0] = hostabi.Tensor{Role: hostabi.RoleAction, DType: hostabi.F32, Rank: 1, Low: -1, High: 1}
+	env.Tensors[0].Shape[0] = 1
+	for text, a := range map[string]Action{
+		`"gaussian":{"n":1}`: {LogStdMin: -5, LogStdMax: 2},
+		`"gaussian":{"n":1,"log_std":{"min":-3,"max":0.5}}`: {LogStdMin: -3, LogStdMax: 0.5, LogStd: policy.StateStd},
+	} {
+		p, err := DecodePolicy(a.decode, env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := p.(*policy.Definition).Network
+		said, err := json.Marshal(&n)
+		if err != nil || !strings.Contains(string(said), text) {
+			t.Errorf("%+v: %s (%v), want %s", a, said, err, text)
+		}
+		var read policy.Network
+		if err := json.Unmarshal(said, &read); err != nil || read.Hash() != n.Hash() {
+			t.Errorf("%+v: read again it is another network: %v (%v)", a, read.Lines(), err)
+		}
+	}
+	for key, a := range map[string]Action{
+		"log_std_min":   {LogStdMin: 2, LogStdMax: 2},
+		"log_std_min ":  {LogStdMin: -21},
+		"log_std_min\t": {LogStdMin: math.NaN()},
+		"log_std_init":  {LogStdInit: 3},
+		"log_std_init ": {LogStdMin: 1},
+	} {
+		_, err := DecodePolicy(a.decode, env)
+		if bad := (*component.ConfigError)(nil); !errors.As(err, &bad) || bad.Key != "action."+strings.TrimSpace(key) || bad.Help == "" {
+			t.Errorf("%+v: %v", a, err)
+		}
+	}
+}
+
 // A deviation that does not suit the bounds is doubted, with the element and the remedy; one that does, or has no bounds, is not.
 func TestDecodePolicy_DoubtsDeviationsThatDoNotSuitTheBounds(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -132,7 +216,7 @@ func TestDecodePolicy_DoubtsDeviationsThatDoNotSuitTheBounds(t *testing.T) {
 		"five times the range":   {0.1, Action{}, "5 times the range from -0.1 to 0.1"},
 		"a hundredth":            {50, Action{}, "0.01 times the range from -50 to 50"},
 		"rescaled":               {0.1, Action{Rescale: true}, ""},
-		"rescaled, and too wide": {0.1, Action{Rescale: true, LogStdInit: 3}, "10 times the range"},
+		"rescaled, and too wide": {0.1, Action{Rescale: true, LogStdInit: 1.8}, "3.02 times the range"},
 		"squashed":               {0.1, Action{Squash: "tanh"}, ""},
 		"without bounds":         {policy.Unbounded, Action{}, ""},
 		"of the state":           {0.1, Action{LogStd: policy.StateStd}, "5 times the range"},
@@ -141,8 +225,7 @@ func TestDecodePolicy_DoubtsDeviationsThatDoNotSuitTheBounds(t *testing.T) {
 		box.Shape[0] = 2
 		env := dict()
 		env.Tensors[0] = box
-		c.action.LogStd, c.action.Squash = cmp.Or(c.action.LogStd, policy.FreeStd), cmp.Or(c.action.Squash, "none")
-		p, err := DecodePolicy(func(into any) error { into.(*PolicyTable).Action = c.action; return nil }, env)
+		p, err := DecodePolicy(c.action.decode, env)
 		if err != nil {
 			t.Fatal(name, err)
 		}

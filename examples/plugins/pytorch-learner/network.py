@@ -71,11 +71,17 @@ class Gaussian(nn.Module):
     def __init__(self, box, inputs):
         super().__init__()
         self.elems, self.squash, self.column, self.params = box.elems, box.squash, box.column, 2 * box.elems
+        self.least, self.most = box.log_std_min, box.log_std_max
         self.head = linear(inputs, box.outputs, 0.01)
         self.log_std = nn.Identity() if box.log_std == "state" else Append(box.elems, box.log_std_init, box.log_std == "free")
 
     def forward(self, x):
         return self.log_std(self.head(x))
+
+    def split(self, params):
+        """Means, and logarithms of deviations within their bounds, beyond which they have no gradient."""
+        mean, log_std = params.split(self.elems, 1)
+        return mean, log_std.clamp(self.least, self.most)
 
     def read(self, column):
         action = column(self.column).float()
@@ -84,7 +90,7 @@ class Gaussian(nn.Module):
 
     def log_prob(self, params, mask, action):
         """As above. A squashed one's entropy has no closed form: -log_prob stands for it, and drift has its gradient."""
-        mean, log_std = params.split(self.elems, 1)
+        mean, log_std = self.split(params)
         z = (action - mean) * (-log_std).exp()
         log_prob = -(z**2 / 2 + log_std + HALF_LOG_2PI).sum(1)
         if not self.squash:
@@ -96,7 +102,7 @@ class Gaussian(nn.Module):
         """0 in every row, with the gradient of the entropy that actions estimate: they move as if the same numbers drew them again."""
         if not self.squash:
             return 0.0
-        mean, log_std = params.split(self.elems, 1)
+        mean, log_std = self.split(params)
         drawn = mean + log_std.exp() * ((action - mean) * (-log_std).exp()).detach()
         moves = (log_std + 2 * (math.log(2) - drawn - F.softplus(-2 * drawn))).sum(1)
         return moves - moves.detach()
@@ -198,7 +204,7 @@ class Network(nn.Module):
         self.register_buffer("running", torch.tensor(policy.running, dtype=torch.long))  # which numbers enter by statistics
         self.hidden, self.activation, self.share_trunk = policy.hidden, policy.activation, policy.share_trunk
         names = ["trunk"] if self.share_trunk else ["actor", "critic"]
-        self.encoders = nn.ModuleDict({name: self._encoder() for name in names})
+        self.encoders = nn.ModuleDict({name: self._encoder(policy.init_gain) for name in names})
         last = self.hidden[-1] if self.hidden else self.obs
         self.cores, self.chunk, self.state = nn.ModuleDict(), 0, 0
         if policy.core:
@@ -206,10 +212,10 @@ class Network(nn.Module):
             last, self.chunk, self.state = policy.core.size, policy.core.chunk, policy.core.state * len(names)
         self.dist, self.value = Joint(policy.actions, last), linear(last, 1, 1.0)
 
-    def _encoder(self):
+    def _encoder(self, gain):
         layers, width = [], self.obs
         for n in self.hidden:
-            layers += [linear(width, n, math.sqrt(2)), ACTIVATIONS[self.activation]()]
+            layers += [linear(width, n, gain), ACTIVATIONS[self.activation]()]
             width = n
         return nn.Sequential(*layers)
 

@@ -29,7 +29,7 @@ func networks() map[string]policy.Network {
 		dense("choices", "relu", 9), dense("means", "relu", 3), {Name: "push", In: []string{"means"}, Append: &layer.Append{N: 3, Init: -0.5}},
 		dense("press", "sum", 2), dense("squashed", "relu", 2), dense("value", "elu", 1)},
 		Policy: []policy.Dist{{Action: "action", From: "choices", Start: 2, MultiCategorical: &head.MultiCategorical{Counts: []int{3, 2, 4}}},
-			{Action: "action/1", From: "push", Gaussian: &head.Gaussian{N: 3}, Bounds: bounds(3)},
+			{Action: "action/1", From: "push", Gaussian: &head.Gaussian{N: 3, LogStd: head.Range{Min: -0.4, Max: 0.3}}, Bounds: bounds(3)},
 			{Action: "action/2", From: "press", Bernoulli: &head.Bernoulli{N: 2}},
 			{Action: "action/3", From: "squashed", Gaussian: &head.Gaussian{N: 1, Squash: head.Tanh}, Bounds: bounds(1)}},
 		Values: []policy.ValueHead{{Name: "value", From: "value"}}}
@@ -109,7 +109,8 @@ func actAlike(t *testing.T, backend policy.Backend, n policy.Network, greedy boo
 		if of := n.Policy[i].Gaussian; of != nil {
 			request.Action[i] = matrixOf(hostabi.F32, rows, d.Size(), make([]float32, rows*d.Size()))
 			request.Raw[i] = matrixOf(hostabi.F32, rows, d.Size(), make([]float32, rows*d.Size()))
-			h.Kind, h.Raw = Normal, room[float32](r, rows*d.Size())
+			within := of.LogStdRange()
+			h.Kind, h.Raw, h.Low, h.High = Normal, room[float32](r, rows*d.Size()), float32(within.Min), float32(within.Max)
 			if of.Squash == head.Tanh {
 				h.Kind = TanhNormal
 			}

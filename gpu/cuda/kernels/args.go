@@ -180,6 +180,7 @@ type Head struct {
 	Counts, Mask            Address
 	Kind                    Kind
 	Elements, Choices, Draw int32
+	Low, High               float32
 }
 
 // Key decides what a row draws.

@@ -18,7 +18,13 @@ struct Head {
   int kind, elements;
   int choices;  // of all elements together
   int draw;     // the first number of the random stream that is this action's
+  float low, high;  // bounds of the logarithms of deviations, beyond which they count as the bound and have no gradient
 };
+
+// deviation returns the logarithm of that of element i of a row.
+__device__ __forceinline__ float deviation(const Head &h, int r, int ld, int i) {
+  return limit(h.params[(size_t)(h.elements + i) * ld + r], h.low, h.high);
+}
 
 // Choice is one categorical element of a row.
 struct Choice {
@@ -111,7 +117,7 @@ __device__ __forceinline__ void weigh(const Head &h, int r, int ld, float *logPr
   float sum = 0.f, own = 0.f;
 #pragma unroll 1
   for (int i = 0; i < h.elements; i++) {
-    float raw = h.raw[(size_t)i * ld + r], mean = h.params[(size_t)i * ld + r], l = h.params[(size_t)(h.elements + i) * ld + r];
+    float raw = h.raw[(size_t)i * ld + r], mean = h.params[(size_t)i * ld + r], l = deviation(h, r, ld, i);
     float z = (raw - mean) * exp_(-l);
     sum = sum - ((0.5f * z) * z + (l + 0.918938533204672742f));
     own = own + (l + 1.418938533204672742f);
@@ -164,7 +170,7 @@ __device__ __forceinline__ bool choose(const Head &h, const Key &key, int r, int
 
 // place makes element i of a row of a standard normal number.
 __device__ __forceinline__ void place(const Head &h, int r, int ld, int i, float normal) {
-  h.raw[(size_t)i * ld + r] = h.params[(size_t)i * ld + r] + plain::exp(h.params[(size_t)(h.elements + i) * ld + r]) * normal;
+  h.raw[(size_t)i * ld + r] = h.params[(size_t)i * ld + r] + plain::exp(deviation(h, r, ld, i)) * normal;
 }
 
 // draw draws the normal elements of an action, two to a number of the stream.
@@ -268,7 +274,8 @@ __device__ __forceinline__ void descend(const Head &h, const Loss &p, int r, flo
   }
   for (int i = 0; i < h.elements; i++) {
     float *mean = h.params + (size_t)i * ld + r, *l = h.params + (size_t)(h.elements + i) * ld + r;
-    float raw = h.raw[(size_t)i * ld + r], apart = raw - *mean, inverse = exp_(-*l), z = apart * inverse;
+    float log = deviation(h, r, ld, i);
+    float raw = h.raw[(size_t)i * ld + r], apart = raw - *mean, inverse = exp_(-log), z = apart * inverse;
     float coef = p.entropy, dMean = -((slope * z) * inverse), dLog = slope * (1.f - z * z);
     if (h.kind == TANH_NORMAL) {  // the entropy's gradient moves what was drawn with the parameters
       coef = coef * weight;
@@ -278,7 +285,7 @@ __device__ __forceinline__ void descend(const Head &h, const Loss &p, int r, flo
       dLog = bend * apart + dLog;
     }
     *mean = dMean;
-    *l = dLog - coef;
+    *l = *l < h.low || h.high < *l ? 0.f : dLog - coef;
   }
 }
 

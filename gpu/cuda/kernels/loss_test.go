@@ -54,9 +54,10 @@ func (e *element) gradient(taken int, slope, coef float32) []float32 {
 // normal is the log-probability and entropy of normal elements.
 func normal(raw, mean, l []float32, squashed bool) (logProb, entropy float32) {
 	for i := range raw {
-		z := (raw[i] - mean[i]) * exp(-l[i])
-		logProb -= float32(float32(0.5*z)*z) + (l[i] + 0.918938533204672742)
-		entropy += l[i] + 1.418938533204672742
+		l := limited(l[i])
+		z := (raw[i] - mean[i]) * exp(-l)
+		logProb -= float32(float32(0.5*z)*z) + (l + 0.918938533204672742)
+		entropy += l + 1.418938533204672742
 		if squashed {
 			soft := log(exp(float32(-2*float32(math.Abs(float64(raw[i])))))+1) + max(-2*raw[i], 0)
 			slope := float32(0.693147180559945309-raw[i]) - soft
@@ -118,6 +119,11 @@ type lossRig struct {
 
 var lossCounts = []int{3, 2, 4}
 
+// Some of the logarithms of deviations are beyond these bounds.
+const lossLow, lossHigh = -0.6, 0.7
+
+func limited(l float32) float32 { return min(max(l, lossLow), lossHigh) }
+
 func newLossRig(t *testing.T, rows int) *lossRig {
 	r := newRig(t)
 	ld := rows + 3
@@ -145,9 +151,9 @@ func (l *lossRig) heads() Address {
 	r, cut := l.rig, l.ld-l.rows
 	return put(r,
 		Head{Params: put(r, l.logits[:9*l.ld-cut]...), Index: put(r, l.index[:3*l.ld-cut]...), Counts: put[int32](r, 3, 2, 4), Mask: put(r, l.mask...), Elements: 3, Choices: 9},
-		Head{Params: put(r, l.means[:6*l.ld-cut]...), Raw: put(r, l.raw[:3*l.ld-cut]...), Kind: Normal, Elements: 3},
+		Head{Params: put(r, l.means[:6*l.ld-cut]...), Raw: put(r, l.raw[:3*l.ld-cut]...), Kind: Normal, Elements: 3, Low: lossLow, High: lossHigh},
 		Head{Params: put(r, l.press[:2*l.ld-cut]...), Index: put(r, l.pressed[:2*l.ld-cut]...), Counts: put[int32](r, 2, 2), Kind: Pairs, Elements: 2, Choices: 4},
-		Head{Params: put(r, l.squash[:2*l.ld-cut]...), Raw: put(r, l.rawSquash[:l.rows]...), Kind: TanhNormal, Elements: 1})
+		Head{Params: put(r, l.squash[:2*l.ld-cut]...), Raw: put(r, l.rawSquash[:l.rows]...), Kind: TanhNormal, Elements: 1, Low: lossLow, High: lossHigh})
 }
 
 // column returns elements of a row.
@@ -204,7 +210,7 @@ func (l *lossRig) row(row int) (logProb float32, sums [LossSums]float64) {
 func (l *lossRig) descend(params, raw []float32, row, n int, slope, weight float32) {
 	for i := range n {
 		mean, deviation := &params[i*l.ld+row], &params[(n+i)*l.ld+row]
-		apart, inverse := raw[i*l.ld+row]-*mean, exp(-*deviation)
+		apart, inverse := raw[i*l.ld+row]-*mean, exp(-limited(*deviation))
 		z := apart * inverse
 		coef, dMean, dLog := l.args.Entropy, -(float32(slope*z) * inverse), float32(slope*(1-float32(z*z)))
 		if weight >= 0 {
@@ -214,7 +220,11 @@ func (l *lossRig) descend(params, raw []float32, row, n int, slope, weight float
 			dMean += bend
 			dLog += float32(bend * apart)
 		}
-		*mean, *deviation = dMean, dLog-coef
+		if *mean = dMean; limited(*deviation) != *deviation {
+			*deviation = 0
+			continue
+		}
+		*deviation = dLog - coef
 	}
 }
 

@@ -16,13 +16,47 @@ const (
 
 // Gaussian is a normal distribution of each of N elements, independent of the others. Its parameters are N means, then N
 // logarithms of standard deviations. An action is the number that was drawn, before it is squashed or cut off; with Tanh,
-// densities are of its tanh.
+// densities are of its tanh. A logarithm beyond LogStd counts as the nearer end, and has no gradient.
 type Gaussian struct {
 	N      int    `json:"n"`
 	Squash Squash `json:"squash,omitempty"`
+	LogStd Range  `json:"log_std,omitzero"` // the zero value is DefaultLogStd
 }
 
+// Range is what lies between two numbers.
+type Range struct {
+	Min float64 `json:"min"`
+	Max float64 `json:"max"`
+}
+
+// DefaultLogStd is what logarithms of standard deviations are kept within where nothing else is said.
+var DefaultLogStd = Range{Min: -5, Max: 2}
+
+// WidestLogStd bounds every LogStd.
+var WidestLogStd = Range{Min: -20, Max: 20}
+
+// Within reports whether a range that is not empty lies in another.
+func (r Range) Within(other Range) bool {
+	return r.Min >= other.Min && r.Min < r.Max && r.Max <= other.Max
+}
+
+// Clamp returns the number of the range that is nearest to x.
+func (r Range) Clamp(x float64) float64 { return min(max(x, r.Min), r.Max) }
+
 var _ Dist = (*Gaussian)(nil)
+
+// LogStdRange is what the logarithms of the standard deviations are kept within.
+func (g *Gaussian) LogStdRange() Range {
+	if g.LogStd == (Range{}) {
+		return DefaultLogStd
+	}
+	return g.LogStd
+}
+
+// logStd is the logarithm of the standard deviation of element i.
+func (g *Gaussian) logStd(params []float64, i int) float64 {
+	return g.LogStdRange().Clamp(params[g.N+i])
+}
 
 // Elems is 2N.
 func (g *Gaussian) Elems() int { return 2 * g.N }
@@ -36,12 +70,16 @@ func (g *Gaussian) Choices() int { return 0 }
 // Continuous is true.
 func (g *Gaussian) Continuous() bool { return true }
 
-// String is such as gaussian(2) or gaussian(2, tanh).
+// String is such as gaussian(2), gaussian(2, tanh) or gaussian(2, log_std -3 to 1).
 func (g *Gaussian) String() string {
-	if g.Squash == Free {
-		return fmt.Sprintf("gaussian(%d)", g.N)
+	text := fmt.Sprintf("gaussian(%d", g.N)
+	if g.Squash != Free {
+		text += fmt.Sprintf(", %s", g.Squash)
 	}
-	return fmt.Sprintf("gaussian(%d, %s)", g.N, g.Squash)
+	if r := g.LogStdRange(); r != DefaultLogStd {
+		text += fmt.Sprintf(", log_std %g to %g", r.Min, r.Max)
+	}
+	return text + ")"
 }
 
 var logSqrt2Pi = math.Log(2*math.Pi) / 2
@@ -55,7 +93,7 @@ func softplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.
 // LogProb is Dist's. A squashed Gaussian's entropy has no closed form; -log π(action) estimates it.
 func (g *Gaussian) LogProb(params []float64, mask []byte, action []float64) (logProb, entropy float64) {
 	for i, x := range action[:g.N] {
-		mean, logStd := params[i], params[g.N+i]
+		mean, logStd := params[i], g.logStd(params, i)
 		z := (x - mean) * math.Exp(-logStd)
 		logProb -= z*z/2 + logStd + logSqrt2Pi
 		entropy += logStd + logSqrt2Pi + 0.5
@@ -81,7 +119,7 @@ func (g *Gaussian) Sample(params []float64, mask []byte, u []float32, action []f
 		if i&1 == 1 {
 			z = radius * sin
 		}
-		action[i] = params[i] + math.Exp(params[g.N+i])*z
+		action[i] = params[i] + math.Exp(g.logStd(params, i))*z
 	}
 }
 
@@ -91,8 +129,8 @@ func (g *Gaussian) Mode(params []float64, mask []byte, action []float64) { copy(
 // KL is Dist's. A squash does not change it.
 func (g *Gaussian) KL(p, q []float64, mask []byte) (sum float64) {
 	for i := range g.N {
-		apart, wider := p[i]-q[i], p[g.N+i]-q[g.N+i]
-		sum += (math.Exp(2*wider)+apart*apart*math.Exp(-2*q[g.N+i])-1)/2 - wider
+		apart, wider := p[i]-q[i], g.logStd(p, i)-g.logStd(q, i)
+		sum += (math.Exp(2*wider)+apart*apart*math.Exp(-2*g.logStd(q, i))-1)/2 - wider
 	}
 	return sum
 }
@@ -108,7 +146,7 @@ func EstimatesEntropy(d Dist) bool {
 // which is least where the policy is the one that drew the action.
 func (g *Gaussian) Gradient(d, params []float64, mask []byte, action []float64, dLogProb, dEntropy float64) {
 	for i, x := range action[:g.N] {
-		inverse := math.Exp(-params[g.N+i])
+		inverse := math.Exp(-g.logStd(params, i))
 		z := (x - params[i]) * inverse
 		d[i] = dLogProb * z * inverse
 		d[g.N+i] = dLogProb*(z*z-1) + dEntropy
@@ -116,6 +154,9 @@ func (g *Gaussian) Gradient(d, params []float64, mask []byte, action []float64, 
 			bend := 2 * dEntropy * math.Tanh(x)
 			d[i] -= bend
 			d[g.N+i] -= bend * (x - params[i])
+		}
+		if g.logStd(params, i) != params[g.N+i] {
+			d[g.N+i] = 0
 		}
 	}
 }

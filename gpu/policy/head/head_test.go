@@ -25,6 +25,8 @@ var dists = []struct {
 	{&Gaussian{N: 3}, []float64{0.7, -2, 0, -0.4, 0.1, -1}, []float64{-0.2, 0, 1, 0.3, 0, 0.2}, nil, nil},
 	{&Gaussian{N: 1, Squash: Tanh}, []float64{0.7, -0.4}, []float64{-0.2, 0.3}, nil, nil},
 	{&Gaussian{N: 2, Squash: Tanh}, []float64{0.7, -2, -0.4, 0.1}, []float64{-0.2, 0, 0.3, 0}, nil, nil},
+	{&Gaussian{N: 1, LogStd: Range{-1, 0.2}}, []float64{0.7, 0.3}, []float64{-0.2, -2}, nil, nil},
+	{&Gaussian{N: 2, Squash: Tanh, LogStd: Range{-0.3, 1}}, []float64{0.7, -2, -0.4, 0.1}, []float64{-0.2, 0, 1.1, 0}, nil, nil},
 }
 
 // actions lists every action of elements with so many values.
@@ -158,7 +160,7 @@ func TestS20SamplesOfABoxFollowTheDensity(t *testing.T) {
 		z, products := make([][]float64, n), 0.0
 		sample(c.dist, c.p, nil, func(action []float64) {
 			for i, x := range action {
-				z[i] = append(z[i], (x-c.p[i])*math.Exp(-c.p[n+i]))
+				z[i] = append(z[i], (x-c.p[i])*math.Exp(-c.dist.(*Gaussian).logStd(c.p, i)))
 			}
 			products += z[0][len(z[0])-1] * z[n-1][len(z[0])-1]
 		})
@@ -215,7 +217,7 @@ func TestS20GradientsEqualFiniteDifferences(t *testing.T) {
 func drawnAnew(g *Gaussian, before, params, action []float64) []float64 {
 	again := make([]float64, g.N)
 	for i, x := range action {
-		again[i] = params[i] + math.Exp(params[g.N+i]-before[g.N+i])*(x-before[i])
+		again[i] = params[i] + math.Exp(g.logStd(params, i)-g.logStd(before, i))*(x-before[i])
 	}
 	return again
 }

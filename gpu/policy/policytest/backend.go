@@ -131,7 +131,11 @@ func cases() []shape {
 			{Action: "gear", Start: 2, Categorical: &head.Categorical{N: 3}}, gaussian(2, head.Free),
 			{Action: "lights", Bernoulli: &head.Bernoulli{N: 2}}}}}, shape{masked: true}),
 	}
+	bounded := gaussian(2, head.Tanh)
+	bounded.Gaussian.LogStd = head.Range{Min: -0.2, Max: 0.3}
 	all = append(all,
+		mlp(policy.MLP{Obs: 5, Hidden: []int{24}, Activation: tanh, Heads: policy.Heads{LogStd: policy.StateStd, PolicyGain: 1,
+			Policy: []policy.Dist{bounded}}}, shape{kinks: true}),
 		shape{name: "a gated recurrent unit", net: recurrent(policy.Node{GRU: &layer.GRU{Size: 20}}, 3)},
 		shape{name: "long short-term memories of policy and value", net: memories(), soa: true, envs: 21, minibatch: 40},
 		shape{name: "a gated recurrent unit in chunks of one row", net: recurrent(policy.Node{GRU: &layer.GRU{Size: 5}}, 1), masked: true})
@@ -161,7 +165,7 @@ func mlp(m policy.MLP, s shape) shape {
 	if m.ShareTrunk {
 		trunk = "shared"
 	}
-	s.net, s.kinks = m.Network(), m.Activation == policy.ReLU
+	s.net, s.kinks = m.Network(), s.kinks || m.Activation == policy.ReLU
 	s.name = fmt.Sprintf("%d-%v-%d %s %s", m.Obs, m.Hidden, m.Actions, m.Activation, trunk)
 	for i, d := range s.net.Dists() {
 		if len(m.Policy) > 0 {

@@ -160,8 +160,9 @@ func (r *Reference) entropy(b *ppo.Minibatch, rates ppo.Rates, before, params []
 			b.Actions[k].Row(row, action)
 			if head.EstimatesEntropy(d) {
 				weight = ppo.EntropyWeight(b, row, rates, logProb)
+				log := d.(*head.Gaussian).LogStdRange().Clamp
 				for i, x := range action {
-					action[i] = now[i] + math.Exp(now[len(action)+i]-was[len(action)+i])*(x-was[i])
+					action[i] = now[i] + math.Exp(log(now[len(action)+i])-log(was[len(action)+i]))*(x-was[i])
 				}
 			}
 			_, h := d.LogProb(now, b.Actions[k].Masks(row, row+1), action)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .host import Host
 
 _UNBOUNDED = 3.4028234663852886e38  # the largest float32: the bound of a side without one
+LOG_STD_MIN, LOG_STD_MAX = -5.0, 2.0  # bounds of the logarithms of a Box's deviations, of a table that has none
 _MOST_ONE_HOT, _LEAST_ENCODED = 64, 36  # values of an observation that enters one-hot, and the side of a picture that has convolutions
 
 
@@ -113,6 +114,8 @@ class Box:
     log_std_init: float = 0.0
     squash: bool = False  # log_prob is of the tanh of what was drawn
     rescale: bool = False
+    log_std_min: float = LOG_STD_MIN  # logarithms beyond these count as the nearer one, and have no gradient
+    log_std_max: float = LOG_STD_MAX
     column: str = "raw_action"
 
     @classmethod
@@ -121,7 +124,8 @@ class Box:
         low = tuple(-math.inf if action.flags & NO_LOW else x for x in action.lows or [action.low] * action.elems)
         high = tuple(math.inf if action.flags & NO_HIGH else x for x in action.highs or [action.high] * action.elems)
         return cls(action.elems, low, high, table.get("log_std", "free"), float(table.get("log_std_init", 0)),
-                   table.get("squash", "none") == "tanh", bool(table.get("rescale")), "raw_" + column)
+                   table.get("squash", "none") == "tanh", bool(table.get("rescale")), float(table.get("log_std_min", LOG_STD_MIN)),
+                   float(table.get("log_std_max", LOG_STD_MAX)), "raw_" + column)
 
     @property
     def outputs(self) -> int:
@@ -137,7 +141,9 @@ class Box:
             head = nodes[0]["name"]
         bounds = _given(low=[max(x, -_UNBOUNDED) for x in self.low], high=[min(x, _UNBOUNDED) for x in self.high],
                         rescale=self.rescale)
-        gaussian = _given(n=self.elems, squash="tanh" if self.squash else "")
+        limits = (self.log_std_min, self.log_std_max)
+        given = {} if limits == (LOG_STD_MIN, LOG_STD_MAX) else {"min": limits[0], "max": limits[1]}
+        gaussian = _given(n=self.elems, squash="tanh" if self.squash else "", log_std=given)
         return {"action": name, "from": head, "bounds": bounds, "gaussian": gaussian}, nodes
 
 
@@ -179,6 +185,7 @@ class PolicyLayout:
     share_trunk: bool
     normalize_obs: bool
     core: Core | None = None  # behind the hidden layers of each encoder; core_state has the actor's before the critic's
+    init_gain: float = 2**0.5  # of the hidden layers, in their orthogonal initialisation
 
     @classmethod
     def of(cls, host: Host, policy: str) -> PolicyLayout:
@@ -193,7 +200,7 @@ class PolicyLayout:
                 raise ValueError(f"policy {policy!r}: PolicyLayout has observations as they are, one frame and nothing besides: want no {key}")
         core, normalize = Core.of(net), bool(table.get("normalize_obs"))
         return cls(env, _inputs(policy, env, normalize), _actions(env, table.get("action") or {}), tuple(net.get("hidden", (64, 64))),
-                   net.get("activation", "tanh"), bool(table.get("share_trunk", core is not None)), normalize, core)
+                   net.get("activation", "tanh"), bool(table.get("share_trunk", core is not None)), normalize, core, float(net.get("init_gain", 2**0.5)))
 
     @property
     def obs(self) -> int:
@@ -260,7 +267,7 @@ class PolicyLayout:
                 last = name + ".join"
                 nodes.append({"name": last, "in": paths, "concat": {}})
             for i, width in enumerate(self.hidden):
-                layer = dense(f"{name}.{i}", last, width, 2**0.5)
+                layer = dense(f"{name}.{i}", last, width, self.init_gain)
                 last = layer + ".activation"
                 nodes.append({"name": last, "in": [layer], "activation": {"func": self.activation}})
             if self.core:
