@@ -11,35 +11,40 @@ type epoch struct {
 	starts []int    // where chunk k of the dataset's lies in Samples.Chunked; one more at the end
 }
 
-// shuffle makes a pass over all valid rows. Of a network that keeps a state whole chunks are shuffled, and a minibatch has whole
+// arrange makes pass number over all valid rows. Of a network that keeps a state whole chunks are shuffled, and a minibatch has whole
 // chunks: as many as fit its size.
-func (p *epoch) shuffle(r *Round, n *policy.Network, number uint32, size int) {
-	d := r.Dataset
+func (p *epoch) arrange(r *Round, n *policy.Network, c *Config, number uint32) {
 	p.rows, p.ends = p.rows[:0], p.ends[:0]
 	if n.Chunk > 0 {
-		p.shuffleChunks(r, n, number, size/n.Chunk)
+		p.arrangeChunks(r, n, c, number)
 		return
 	}
 	p.rows = append(p.rows, r.Samples.Valid...)
-	Shuffle(d.Seed, d.Index, number, p.rows)
+	p.shuffle(r, c, number, p.rows)
 	for rest := p.rows; len(rest) > 0; {
-		_, rest = NextMinibatch(rest, size)
+		_, rest = NextMinibatch(rest, c.Minibatch)
 		p.ends = append(p.ends, len(p.rows)-len(rest))
 	}
 }
 
-func (p *epoch) shuffleChunks(r *Round, n *policy.Network, number uint32, size int) {
+func (*epoch) shuffle(r *Round, c *Config, number uint32, units []uint32) {
+	if c.Shuffle {
+		Shuffle(r.Dataset.Seed, r.Dataset.Index, number, units)
+	}
+}
+
+func (p *epoch) arrangeChunks(r *Round, n *policy.Network, c *Config, number uint32) {
 	d, rows := r.Dataset, r.Samples.Chunked
 	p.chunks, p.starts = p.chunks[:0], d.ChunkStarts(n, rows, p.starts[:0])
-	for c := range len(p.starts) - 1 {
-		p.chunks = append(p.chunks, uint32(c))
+	for k := range len(p.starts) - 1 {
+		p.chunks = append(p.chunks, uint32(k))
 	}
-	Shuffle(d.Seed, d.Index, number, p.chunks)
+	p.shuffle(r, c, number, p.chunks)
 	for rest := p.chunks; len(rest) > 0; {
 		var batch []uint32
-		batch, rest = NextMinibatch(rest, size)
-		for _, c := range batch {
-			p.rows = append(p.rows, rows[p.starts[c]:p.starts[c+1]]...)
+		batch, rest = NextMinibatch(rest, c.Minibatch/n.Chunk)
+		for _, k := range batch {
+			p.rows = append(p.rows, rows[p.starts[k]:p.starts[k+1]]...)
 		}
 		p.ends = append(p.ends, len(p.rows))
 	}

@@ -50,8 +50,13 @@ type Config struct {
 	CBar      float64 `toml:"c_bar"`     // c̄
 	Recompute string  `toml:"recompute"` // when V-trace's ratios are computed: "dataset" (once) or "epoch"
 
-	AdamBeta1, AdamBeta2 float64
-	AdamEps              float64 `toml:"adam_eps"`
+	// Shuffle has each epoch in an order of its own. Without it rows, or chunks, come as they were gathered: step by step, in a step
+	// environment by environment.
+	Shuffle bool `toml:"shuffle"`
+
+	AdamBeta1 float64 `toml:"adam_beta1"` // β₁, of the mean of gradients
+	AdamBeta2 float64 `toml:"adam_beta2"` // β₂, of their squares
+	AdamEps   float64 `toml:"adam_eps"`
 }
 
 // Defaults returns CleanRL's settings of PPO for classic control, with the value loss as ½·MSE times 0.5.
@@ -62,7 +67,7 @@ func Defaults() Config {
 		ValueCoef: 0.5, MaxGradNorm: 0.5, NormalizeAdvantage: true,
 		RhoBar: 1, CBar: 1, Recompute: RecomputeDataset,
 		LearningRateMin: 1e-5, LearningRateMax: 1e-2,
-		AdamBeta1: 0.9, AdamBeta2: 0.999, AdamEps: 1e-5,
+		Shuffle: true, AdamBeta1: 0.9, AdamBeta2: 0.999, AdamEps: 1e-5,
 	}
 }
 

@@ -113,7 +113,7 @@ func (l *learner) Update(d *policy.Dataset, r Rates) (Stats, error) {
 		if epoch == 0 || l.config.VTrace && l.config.Recompute == RecomputeEpoch {
 			l.Target()
 		}
-		l.order.shuffle(&l.round, l.network, uint32(epoch), l.config.Minibatch)
+		l.order.arrange(&l.round, l.network, &l.config, uint32(epoch))
 		l.Epoch(l.order.rows)
 		lo := 0
 		for _, hi := range l.order.ends {

@@ -3,6 +3,7 @@ package ppo_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,6 +48,49 @@ func TestUpdateSubmitsWithoutWaiting(t *testing.T) {
 		stats, err := l.Update(d, ppo.Rates{})
 		if got := strings.Join(e.calls, " "); err != nil || got != want || stats.OptimizerSteps != 4 {
 			t.Errorf("recompute = %s: %s, %v, %v; want %s", recompute, got, stats.OptimizerSteps, err, want)
+		}
+	}
+}
+
+// ordered is an engine that notes the rows of each epoch.
+type ordered struct {
+	deferred
+	epochs [][]uint32
+}
+
+func (e *ordered) Epoch(rows []uint32) { e.epochs = append(e.epochs, slices.Clone(rows)) }
+
+// Without a shuffle every epoch has the rows as they were gathered, of a network that keeps a state chunk by chunk.
+func TestUpdateWithoutShuffleKeepsTheOrder(t *testing.T) {
+	plain := policy.MLP{Obs: 2, Actions: 2, Activation: policy.Tanh}.Network()
+	keeps := policy.MLP{Obs: 2, Actions: 2, Activation: policy.Tanh, ShareTrunk: true, Core: &policy.Core{Kind: policy.CoreGRU, Size: 3}}.Network()
+	keeps.Chunk = 3
+	for _, n := range []policy.Network{plain, keeps} {
+		d := policytest.NewDataset(t, policytest.Options{Network: n, Steps: 6, Envs: 4, Blocks: 2, InvalidEvery: 5, Seed: 1})
+		var samples ppo.Samples
+		if err := samples.Read(d, &n); err != nil {
+			t.Fatal(err)
+		}
+		want := samples.Valid
+		if n.Chunk > 0 {
+			want = samples.Chunked
+		}
+		for _, shuffle := range []bool{false, true} {
+			c := ppo.Defaults()
+			c.Epochs, c.Minibatch, c.Shuffle = 2, 12, shuffle
+			e := &ordered{}
+			l, err := ppo.Over(e, &n, n.Params(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := l.Update(d, ppo.Rates{}); err != nil {
+				t.Fatal(err)
+			}
+			for i, rows := range e.epochs {
+				if slices.Equal(rows, want) == shuffle {
+					t.Errorf("chunks of %d, shuffle %t: epoch %d has rows %v, gathered were %v", n.Chunk, shuffle, i, rows, want)
+				}
+			}
 		}
 	}
 }

@@ -23,6 +23,9 @@ func defaults() config {
 	return config{LearningRate: 2.5e-4, Clip: 0.2, Entropy: 0.01, Config: ppo.Defaults()}
 }
 
+// mostBeta bounds what Adam keeps of earlier gradients: with 1 it would learn nothing.
+const mostBeta = 0.999999
+
 // rates returns the hyper-parameters at an env step.
 func (c *config) rates(envSteps uint64) ppo.Rates {
 	left := 1.0
@@ -81,6 +84,8 @@ func (c *config) validate() error {
 	c.validateRate(bad, between)
 	between("rho_bar", c.RhoBar, 1e-6, 1e6)
 	between("c_bar", c.CBar, 1e-6, 1e6)
+	between("adam_beta1", c.AdamBeta1, 0, mostBeta)
+	between("adam_beta2", c.AdamBeta2, 0, mostBeta)
 	between("adam_eps", c.AdamEps, 1e-12, 1)
 	if c.Recompute != ppo.RecomputeDataset && c.Recompute != ppo.RecomputeEpoch {
 		bad("recompute", "is %q, want dataset or epoch", c.Recompute)

@@ -236,7 +236,7 @@ def update(network, optimizer, d, c, rates, seed, index, normalise=None, returns
         if epoch == 0:
             first = raw
             r.explained_variance = explained_variance(returns[d.valid.flatten()], value[d.valid.flatten()])
-        order = torch.from_numpy(shuffled(seed, index, epoch, units).astype(numpy.int64)).to(obs.device)
+        order = torch.from_numpy((shuffled(seed, index, epoch, units) if c.shuffle else units).astype(numpy.int64)).to(obs.device)
         for rows, memory in map(d.rows, minibatches(order, size)):
             total, told = loss(network, c, rates, obs[rows], memory, d.mask[rows], d.action[rows],
                                log_prob[rows], value[rows], advantage[rows], returns[rows])
@@ -375,7 +375,7 @@ class Trainer:
         self.returns = Returns() if getattr(config, "normalize_returns", False) else None
         self.following = Following(config) if getattr(config, "adaptive_kl", 0) else None
         learned = [p for _, p, _ in self.network.tensors()]
-        self.optimizer = torch.optim.Adam(learned, eps=config.adam_eps)
+        self.optimizer = torch.optim.Adam(learned, eps=config.adam_eps, betas=(config.adam_beta1, config.adam_beta2))
 
     def read(self, dataset):
         """What learning needs of an rlhost.Dataset, copied to the device."""

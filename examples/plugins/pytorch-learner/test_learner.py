@@ -72,7 +72,7 @@ def network_of(saved):
 def config_of(saved):
     c = saved.meta["config"]
     snake = {"".join("_" + x.lower() if x.isupper() else x for x in key).lstrip("_"): value for key, value in c.items()}
-    snake.update(adaptive_kl=c.get("AdaptiveKL", 0.0), discount=c.get("Discount", "replace"), kl_coef=c.get("KLCoef", 0.0), gae_lambda=c["GAELambda"], target_kl=c["TargetKL"], vtrace=c["VTrace"])
+    snake.update(adaptive_kl=c.get("AdaptiveKL", 0.0), discount=c.get("Discount", "replace"), kl_coef=c.get("KLCoef", 0.0), gae_lambda=c["GAELambda"], target_kl=c["TargetKL"], vtrace=c["VTrace"], shuffle=c.get("Shuffle", True))
     return types.SimpleNamespace(**snake)
 
 
@@ -118,7 +118,7 @@ class UpdateTest(unittest.TestCase):
             self.assertEqual([i for p in parts for i in p.tolist()], list(range(rows)))
 
     def test_states_have_matrices_for_weights_and_vectors_for_biases(self):
-        config = types.SimpleNamespace(threads=1, adam_eps=1e-5)
+        config = types.SimpleNamespace(threads=1, adam_eps=1e-5, adam_beta1=0.9, adam_beta2=0.999)
         trainer = ppo.Trainer(config, 1, layout(1, (Discrete((2,)),), [3]))
         meta, tensors = trainer.state()
         shapes = {name: tensors[name].shape for name in ("actor.0.weight", "adam_m.actor.0.weight", "actor.0.bias", "critic.head.weight")}
@@ -171,7 +171,7 @@ class UpdateTest(unittest.TestCase):
         torch.testing.assert_close(entropy, sum(d.entropy().view(6, -1).sum(1) for d in every))
 
     def test_states_have_the_boxs_deviations(self):
-        config = types.SimpleNamespace(threads=1, adam_eps=1e-5, adaptive_kl=0.01, learning_rate_min=1e-5, learning_rate_max=1e-2)
+        config = types.SimpleNamespace(threads=1, adam_eps=1e-5, adam_beta1=0.9, adam_beta2=0.999, adaptive_kl=0.01, learning_rate_min=1e-5, learning_rate_max=1e-2)
         box = Box(2, (-1.0, -float("inf")), (1.0, float("inf")), "free", -0.5)
         trainer = ppo.Trainer(config, 1, layout(3, (box,), [4]))
         trainer.following.begin(3e-3)

@@ -151,8 +151,12 @@ func newLearner() component.Component {
 			RhoBar             float64 `toml:"rho_bar"`
 			CBar               float64 `toml:"c_bar"`
 			Recompute          string  `toml:"recompute"`
+			Shuffle            bool    `toml:"shuffle"`
+			AdamBeta1          float64 `toml:"adam_beta1"`
+			AdamBeta2          float64 `toml:"adam_beta2"`
 			AdamEps            float64 `toml:"adam_eps"`
-		}{LearningRate: 2.5e-4, LearningRateMin: 1e-5, LearningRateMax: 1e-2, RhoBar: 1, CBar: 1, Discount: "replace", Recompute: "dataset", AdamEps: 1e-5},
+		}{LearningRate: 2.5e-4, LearningRateMin: 1e-5, LearningRateMax: 1e-2, RhoBar: 1, CBar: 1, Discount: "replace", Recompute: "dataset",
+			Shuffle: true, AdamBeta1: 0.9, AdamBeta2: 0.999, AdamEps: 1e-5},
 		manifest: component.Manifest{
 			Signals: Ports("weights", "weights", "stats", "learner_stats"), Slots: Ports("on_dataset", "dataset"),
 		},
@@ -231,12 +235,14 @@ func readPolicy(decode func(into any) error) (chunk, past int, logStd float64, e
 		Action       struct {
 			LogStd     string  `toml:"log_std"`
 			LogStdInit float64 `toml:"log_std_init"`
+			LogStdMin  float64 `toml:"log_std_min"`
+			LogStdMax  float64 `toml:"log_std_max"`
 			Squash     string  `toml:"squash"`
 			Rescale    bool    `toml:"rescale"`
 		} `toml:"action"`
 	}{Backend: "cpu"}
 	cfg.Net.Kind, cfg.Net.Hidden, cfg.Net.Activation = "mlp", []int{64, 64}, "tanh"
-	cfg.Action.LogStd, cfg.Action.Squash = "free", "none"
+	cfg.Action.LogStd, cfg.Action.Squash, cfg.Action.LogStdMin, cfg.Action.LogStdMax = "free", "none", -5, 2
 	if err := decode(&cfg); err != nil {
 		return 0, 0, 0, err
 	}

@@ -59,6 +59,9 @@ class LearnerConfig:
     rho_bar: float = 1.0
     c_bar: float = 1.0
     recompute: str = "dataset"  # when V-trace's ratios are computed: dataset or epoch
+    shuffle: bool = True  # an order of its own for each epoch; else rows come as they were gathered
+    adam_beta1: float = 0.9
+    adam_beta2: float = 0.999
     adam_eps: float = 1e-5
     threads: int = 1  # of the framework: small networks are fastest with one
     device: str = "cpu"  # where PyTorch computes: cpu, cuda or cuda:N
@@ -69,6 +72,7 @@ class LearnerConfig:
                   ("minibatch", 1, 1 << 24), ("entropy", 0, 10), ("value_coef", 0, 100), ("value_clip", 0, 1e6),
                   ("max_grad_norm", 0, 1e6), ("target_kl", 0, 100), ("kl_coef", 0, 1e6), ("rho_bar", 1e-6, 1e6), ("c_bar", 1e-6, 1e6),
                   ("adaptive_kl", 0, 100), ("learning_rate_min", 1e-12, 1), ("learning_rate_max", 1e-12, 1), ("adam_eps", 1e-12, 1),
+                  ("adam_beta1", 0, 0.999999), ("adam_beta2", 0, 0.999999),
                   ("threads", 1, 256))
         errors = [ConfigError(key, f"is {getattr(self, key)}, want {low} to {high}")
                   for key, low, high in bounds if not low <= getattr(self, key) <= high]
