@@ -39,7 +39,7 @@ func message(err error) string {
 	}
 	var f *env.Fault
 	if !errors.As(err, &f) {
-		return printable(err.Error())
+		return ofRun(err)
 	}
 	text := err.Error()
 	if i := strings.Index(text, f.Error()); i >= 0 {
@@ -59,6 +59,15 @@ func message(err error) string {
 	}
 	code := faultCode(err)
 	return printable(fmt.Sprintf("error[%s]: %s\n  help: %s; see rlhost explain %s", code, text, help, code))
+}
+
+// ofRun is the message of what went wrong while a run went on, with its code and what to do where it has them.
+func ofRun(err error) string {
+	var e *table.Error
+	if !errors.As(err, &e) || !strings.HasPrefix(e.Code, "R") {
+		return printable(err.Error())
+	}
+	return printable(fmt.Sprintf("error[%s]: %v\n  help: %s; see rlhost explain %[1]s", e.Code, err, e.Help))
 }
 
 //go:embed explain.md

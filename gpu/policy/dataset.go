@@ -56,6 +56,11 @@ func (e *RowError) Unwrap() error { return e.Err }
 
 // RowError returns err about a column of a row, which it names by env step and environment.
 func (d *Dataset) RowError(row int, column trajectory.Column, err error) error {
+	return &RowError{Row: row, Err: err, What: fmt.Sprintf("dataset row %d: %v of %s", row, column, d.Who(row))}
+}
+
+// Who names the environment of a row, the agent where there are several, and the env step.
+func (d *Dataset) Who(row int) string {
 	envs := d.Envs()
 	t, e := row/envs, row%envs
 	block := &d.Blocks[e/d.BlockEnvs()]
@@ -64,7 +69,14 @@ func (d *Dataset) RowError(row int, column trajectory.Column, err error) error {
 	if agents > 1 {
 		who += fmt.Sprintf(", agent %d,", e%agents)
 	}
-	return &RowError{Row: row, Err: err, What: fmt.Sprintf("dataset row %d: %v of %s at t = %d", row, column, who, t)}
+	return fmt.Sprintf("%s at t = %d", who, t)
+}
+
+// At returns the block of a row, and where the row is in its columns of one element.
+func (d *Dataset) At(row int) (block trajectory.Trajectory, i int) {
+	envs, width := d.Envs(), d.BlockEnvs()
+	t, e := row/envs, row%envs
+	return d.Blocks[e/width], t*width + e%width
 }
 
 // BlockEnvs returns the number of environments of one block, or of all their agents.

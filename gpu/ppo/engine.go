@@ -102,7 +102,7 @@ func (l *learner) Update(d *policy.Dataset, r Rates) (Stats, error) {
 	}
 	l.round.Dataset, l.round.Rates = d, r
 	if err := l.round.Samples.Read(d, l.network); err != nil {
-		return Stats{}, err
+		return Stats{}, l.blamed(err)
 	}
 	l.round.Samples.normalise(l.round.Unit)
 	l.Begin(&l.round)
@@ -125,7 +125,10 @@ func (l *learner) Update(d *policy.Dataset, r Rates) (Stats, error) {
 		}
 	}
 	stats, err := l.Finish()
-	if err == nil && l.cut.Load() {
+	switch {
+	case err != nil:
+		err = l.blamed(err)
+	case l.cut.Load():
 		err = ErrCut
 	}
 	if err == nil && l.config.NormalizeReturns {
