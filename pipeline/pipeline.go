@@ -35,6 +35,9 @@ type BuildOptions struct {
 	// Snapshot. An error ends the run. Pipeline.Stopping reports whether this boundary is the last. Of a run that is cut it is called
 	// for the end, without a boundary: snapshot then has the instances of asynchronous mode, and its error says that it is not exact.
 	AtBoundary func(snapshot func() (map[string]component.State, error)) error
+	// AtFailure is called when an error has ended the run, before its components stop. snapshot has the states of those learners that
+	// have one, and an error, which says that they are not exact.
+	AtFailure func(snapshot func() (map[string]component.State, error)) error
 	// Grace is how long a run that is to end goes on at most to reach a boundary, before it is cut; 0 means 1.5 s.
 	Grace time.Duration
 }

@@ -3,8 +3,10 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/loop"
 )
 
 // observe begins to watch a run, until conclude is called, once its loops have ended.
@@ -35,7 +37,36 @@ func (p *Pipeline) Run(ctx context.Context) (component.StopReason, error) {
 	conclude()
 	p.ending.counters.Store(new(p.readCounters()))
 	reason, failure := p.ending.settle()
-	return reason, errors.Join(failure, err, p.release())
+	if failure = errors.Join(failure, err); failure != nil {
+		p.saveFailed(failure)
+	}
+	return reason, errors.Join(failure, p.release())
+}
+
+// errFailed is why the state of a run that an error has ended is not exact.
+var errFailed = errors.New("an error ended the run within a dataset")
+
+// saveFailed calls AtFailure for a run that an error has ended, once its loops have. What a panic has left is not to be relied on.
+func (p *Pipeline) saveFailed(failure error) {
+	var panicked *loop.PanicError
+	if p.options.AtFailure == nil || errors.As(failure, &panicked) {
+		return
+	}
+	err := p.options.AtFailure(func() (map[string]component.State, error) {
+		states, errs := map[string]component.State{}, []error{errFailed}
+		for _, m := range p.now().learners() {
+			state, err := m.snapshot(context.Background(), m.loop)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", m.name, err))
+				continue
+			}
+			states[m.name] = state
+		}
+		return states, errors.Join(errs...)
+	})
+	if err != nil {
+		p.log.Warn("the run ends without its newest state", "error", err)
+	}
 }
 
 // Stopping returns why the run is about to end, or nothing if it is not.

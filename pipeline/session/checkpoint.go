@@ -47,6 +47,22 @@ func (s *Session) atBoundary(snapshot func() (map[string]component.State, error)
 	return nil
 }
 
+// atFailure saves what the learners of a run have that fails before its first checkpoint, if it has learned anything.
+func (s *Session) atFailure(snapshot func() (map[string]component.State, error)) error {
+	if s.resumed || s.aborted.Load() || s.at.Components != nil && s.saveErr == nil {
+		return nil
+	}
+	states, missing := snapshot()
+	if _, there := states[s.learner]; !there {
+		return nil
+	}
+	c, err := take(s, func() (map[string]component.State, error) { return states, missing })
+	if err != nil || c.EnvSteps == 0 {
+		return err
+	}
+	return s.Folder().Save(c)
+}
+
 // save saves a checkpoint at a dataset boundary, on the learner's loop. What keeps it from being written is in saveErr.
 func (s *Session) save(snapshot pipeline.Snapshot, ending bool) error {
 	s.keep()

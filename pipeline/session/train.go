@@ -82,7 +82,7 @@ func (s *Session) ready(err error) (*Session, error) {
 // their number have changed, begins new episodes instead.
 func (s *Session) build(ctx context.Context) (err error) {
 	o := pipeline.BuildOptions{
-		Parts: s.o.Parts, RunDir: s.run.Dir, Log: s.log, Policy: s.policy.Name, Resume: s.before.Components, AtBoundary: s.atBoundary, Stored: storedFor(s),
+		Parts: s.o.Parts, RunDir: s.run.Dir, Log: s.log, Policy: s.policy.Name, Resume: s.before.Components, AtBoundary: s.atBoundary, AtFailure: s.atFailure, Stored: storedFor(s),
 		Left: s.run.Info().Left,
 	}
 	var problems graph.Problems
