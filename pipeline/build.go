@@ -127,6 +127,7 @@ func (p *Pipeline) hostOf(x *instance, of *graph.Component, index int, at placem
 		Takes: func(port component.Port) func(m *hostabi.Message) {
 			return x.takes(p, &port)
 		},
+		Keeps: func() func([]hostabi.Message) { return p.steps.keeps(x, of) },
 		Steps: p.steps.tell,
 	}
 }

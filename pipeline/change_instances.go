@@ -255,13 +255,14 @@ func (s *replacement) handPieces(o *Outcome) error {
 		s.old.dismiss()
 	}
 	waiting := s.reconnect()
+	s.old.live.goesBack(waiting)
 	s.new.loop.Do(func() {
 		s.new.host.TakeOver()
 		s.t.p.feed(s.new, waiting)
 	})
 	s.old.live.leave()
 	if s.t.options.Probation {
-		s.new.live.remember(state)
+		s.new.live.remember(state, s.new.host.Keeps())
 	}
 	if !s.waits {
 		s.t.begins(s.new)

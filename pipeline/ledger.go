@@ -24,6 +24,9 @@ type ledger struct {
 	settled fates             // those of trajectories that have ended, by their fate
 	dropped map[string]uint64 // the others of those, by reason
 	settles map[string]bool   // learners of plugins that have settled something
+	trained map[uint16]uint64 // those of settled that were learned from, by the learner's ID
+	undone  map[uint16]uint64 // of them, those that were lost with a state behind the one that it went back to
+	lost    map[string]uint64 // the same by policy
 }
 
 // Reasons why env steps are dropped. What a component took and never sent on is dropped for reasonComponent and its name.
@@ -64,15 +67,27 @@ type entry struct {
 
 // taker is an instance that has the trajectory, by its ID, which its successors have too.
 type taker struct {
-	id   uint16
-	sent uint64 // signals that it has sent it on since, by their places
+	id    uint16
+	sent  uint64 // signals that it has sent it on since, by their places
+	learn bool   // it learns from the rows at that place of policies
+	place int
+}
+
+// by is who takes a trajectory.
+type by struct {
+	id      uint16
+	name    string // of the component
+	learns  bool   // from the rows of that policy
+	policy  string
+	foreign bool // a plugin's, which may not settle what it learns from
 }
 
 // errNotGiven is the error for a trajectory that an instance has from nobody.
 var errNotGiven = errors.New("a trajectory that the component has not been given")
 
 func newLedger(of func() *assigned) *ledger {
-	return &ledger{of: of, books: map[*arena.Arena]*book{}, dropped: map[string]uint64{}, settles: map[string]bool{}}
+	return &ledger{of: of, books: map[*arena.Arena]*book{}, dropped: map[string]uint64{}, settles: map[string]bool{},
+		trained: map[uint16]uint64{}, undone: map[uint16]uint64{}, lost: map[string]uint64{}}
 }
 
 // find returns the entry of a block, which is that of an earlier use where the block is another's by now.
@@ -109,7 +124,7 @@ func (l *ledger) send(id uint16, signal int, a *arena.Arena, tr trajectory.Traje
 
 // open begins the entry of a trajectory that is handed over.
 func (l *ledger) open(id uint16, signal int, tr trajectory.Trajectory, h hostabi.Handle, e *entry) (handed int) {
-	*e = entry{block: h, rows: tr.ValidRows(e.rows[:0]), takers: append(e.takers[:0], taker{id, 1 << (signal % 64)})}
+	*e = entry{block: h, rows: tr.ValidRows(e.rows[:0]), takers: append(e.takers[:0], taker{id: id, sent: 1 << (signal % 64)})}
 	learned := l.of().learned
 	for place, n := range e.rows {
 		handed += n
@@ -123,8 +138,8 @@ func (l *ledger) open(id uint16, signal int, tr trajectory.Trajectory, h hostabi
 }
 
 // take notes that a trajectory has come to an instance of a component.
-func (l *ledger) take(id uint16, name string, foreign bool, a *arena.Arena, h hostabi.Handle) {
-	onWay := l.of().onWay[name]
+func (l *ledger) take(who by, a *arena.Arena, h hostabi.Handle) {
+	onWay := l.of().onWay[who.name]
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.find(a, h)
@@ -132,13 +147,18 @@ func (l *ledger) take(id uint16, name string, foreign bool, a *arena.Arena, h ho
 		return // the run is over, or what sent it has made the handle up
 	}
 	if onWay {
-		e.who, e.foreign = reasonComponent+name, foreign
+		e.who, e.foreign = reasonComponent+who.name, who.foreign
 	} else {
-		e.aside = reasonComponent + name
+		e.aside = reasonComponent + who.name
 	}
-	if !slices.ContainsFunc(e.takers, func(t taker) bool { return t.id == id }) { // else it has come again, as after a restart
-		e.takers = append(e.takers, taker{id: id})
+	if slices.ContainsFunc(e.takers, func(t taker) bool { return t.id == who.id }) {
+		return // it has come again, as after a restart
 	}
+	t := taker{id: who.id}
+	if schema, ok := a.Schema().(*trajectory.Schema); ok && who.learns {
+		t.place, t.learn = schema.PolicyPlace(who.policy)
+	}
+	e.takers = append(e.takers, t)
 }
 
 // sentBy reports whether an instance has sent a trajectory on.
@@ -179,6 +199,76 @@ func (e *entry) fates(a *arena.Arena) (met fates, left uint64) {
 	return met, left
 }
 
+// met reports whether the rows at a place have met a fate.
+func (e *entry) met(a *arena.Arena, place int, f trajectory.Fate) bool {
+	return trajectory.Settled(a, e.block, f)>>place&1 != 0
+}
+
+// learnedBy returns how many rows of a trajectory an instance has learned from.
+func (e *entry) learnedBy(id uint16, a *arena.Arena) (n uint64) {
+	for _, t := range e.takers {
+		if t.learn && t.id == id && e.met(a, t.place, trajectory.Trained) {
+			n += uint64(e.rows[t.place])
+		}
+	}
+	return n
+}
+
+// learned returns how many env steps a learner has learned from, but for those whose learning was lost.
+func (l *ledger) learned(id uint16) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.learnedNow(id)
+}
+
+// learnedNow is learned for callers that hold mu.
+func (l *ledger) learnedNow(id uint16) uint64 {
+	n := l.trained[id] - l.undone[id]
+	for a, b := range l.books {
+		for i := range b.entries {
+			if e := &b.entries[i]; e.block != 0 {
+				n += e.learnedBy(id, a)
+			}
+		}
+	}
+	return n
+}
+
+// again notes that a learner is given a trajectory again: that it has learned from it before counts for nothing.
+func (l *ledger) again(id uint16, a *arena.Arena, h hostabi.Handle) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.find(a, h)
+	if e.block != h {
+		return
+	}
+	for _, t := range e.takers {
+		if t.learn && t.id == id {
+			_ = trajectory.Unsettle(a, h, t.place, trajectory.Trained) // of a damaged arena nothing holds
+		}
+	}
+}
+
+// goesBack notes that a learner has gone back to where it had learned from so many env steps. What it has learned from since is lost.
+func (l *ledger) goesBack(id uint16, name, policy string, to uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.learnedNow(id)
+	if now <= to {
+		return
+	}
+	l.undone[id] += now - to
+	l.lost[policy] += now - to
+	l.dropped[reasonComponent+name] += now - to
+}
+
+// lostOf returns how many env steps a policy has learned from whose learning was lost.
+func (l *ledger) lostOf(policy string) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lost[policy]
+}
+
 // end closes the entry of a trajectory that nobody has any more.
 func (l *ledger) end(a *arena.Arena, e *entry) {
 	if e.block == 0 {
@@ -188,6 +278,11 @@ func (l *ledger) end(a *arena.Arena, e *entry) {
 	l.settled.add(met)
 	if e.foreign && met[trajectory.Trained] > 0 {
 		l.settles[e.who] = true
+	}
+	for _, t := range e.takers {
+		if t.learn && (e.met(a, t.place, trajectory.Trained) || left > 0 && e.foreign && !l.settles[e.who]) {
+			l.trained[t.id] += uint64(e.rows[t.place])
+		}
 	}
 	switch {
 	case left == 0:
@@ -253,6 +348,9 @@ func (l *ledger) read() reading {
 	}
 	r.settled = l.settled
 	r.settled.add(now)
+	for _, n := range l.lost {
+		r.settled[trajectory.Trained] -= n
+	}
 	r.dropped = maps.Clone(l.dropped)
 	return r
 }

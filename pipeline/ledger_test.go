@@ -83,7 +83,9 @@ func (b *books) sendOn(id uint16, h hostabi.Handle) error {
 	return err
 }
 
-func (b *books) comes(id uint16, name string, h hostabi.Handle) { b.take(id, name, false, b.arena, h) }
+func (b *books) comes(id uint16, name string, h hostabi.Handle) {
+	b.take(by{id: id, name: name}, b.arena, h)
+}
 
 func (b *books) settle(h hostabi.Handle, place int, f trajectory.Fate) {
 	b.Helper()
@@ -208,14 +210,14 @@ func TestLedger_LearnersOfPluginsNeedNotSettle(t *testing.T) {
 	b := newBooks(t, "", "main")
 	h := b.hand(8)
 	b.comes(3, "batcher", h)
-	b.take(4, "learner", true, b.arena, h)
+	b.take(by{id: 4, name: "learner", learns: true, foreign: true}, b.arena, h)
 	b.says(0, 0, 8, nil)
 	b.free(h)
 	b.says(8, 0, 0, nil)
 	for range 2 {
 		h = b.hand(4)
 		b.comes(3, "batcher", h)
-		b.take(4, "learner", true, b.arena, h)
+		b.take(by{id: 4, name: "learner", learns: true, foreign: true}, b.arena, h)
 		if b.settles[reasonComponent+"learner"] {
 			b.free(h)
 			continue
@@ -225,6 +227,42 @@ func TestLedger_LearnersOfPluginsNeedNotSettle(t *testing.T) {
 		b.says(12, 0, 0, nil)
 	}
 	b.says(12, 0, 0, map[string]uint64{"component.learner": 4})
+}
+
+// A learner that goes back to an earlier state has lost what it learned from since, but for what it is given again. What it goes back
+// behind twice is lost once.
+func TestLedger_WhatALearnerLosesWithItsState(t *testing.T) {
+	b := newBooks(t, "", "main")
+	me := by{id: 4, name: "learner", learns: true, policy: "main"}
+	learn := func(rows int) hostabi.Handle {
+		h := b.hand(rows)
+		b.comes(3, "batcher", h)
+		b.take(me, b.arena, h)
+		b.settle(h, 0, trajectory.Trained)
+		return h
+	}
+	b.free(learn(8))
+	older := b.learned(4)
+	b.free(learn(7))
+	newer := b.learned(4)
+	open := learn(5)
+	b.free(learn(3))
+	b.says(23, 0, 0, nil)
+	b.again(4, b.arena, open)
+	b.goesBack(4, "learner", "main", newer)
+	b.says(15, 0, 5, map[string]uint64{"component.learner": 3})
+	b.settle(open, 0, trajectory.Trained)
+	b.free(open)
+	b.says(20, 0, 0, map[string]uint64{"component.learner": 3})
+	for range 2 {
+		b.goesBack(4, "learner", "main", older)
+		b.says(8, 0, 0, map[string]uint64{"component.learner": 15})
+	}
+	b.goesBack(4, "learner", "main", newer) // a state that it has gone back behind
+	b.says(8, 0, 0, map[string]uint64{"component.learner": 15})
+	if n := b.lostOf("main"); n != 15 {
+		t.Errorf("lost %d of the policy", n)
+	}
 }
 
 // What is removed with its arena keeps its fate.

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/loading"
 )
@@ -13,18 +14,19 @@ import (
 // liveness is the mutable state of an instance.
 type liveness struct {
 	mu        sync.Mutex
-	envsInUse []*loading.Env   // it uses: open until it has changed to others, or stopped
-	env       *loading.Env     // its environments are from, if it runs some
-	trial     bool             // only some of them, beside those of the previous version
-	task      uint16           // of their episodes
-	readers   map[string]int   // most that it was told, by signal
-	going     bool             // environments are on their way
-	change    settler          // of its environments, committed and not settled
-	watch     probation        // the change whose probation it is on, or that makes it
-	fault     error            // why it failed, if that was handled
-	gone      bool             // it was replaced, or has ended
-	state     *component.State // initial state, for its replacement after a failure
-	owes      *owed            // nil where it began with the run; set before it starts
+	envsInUse []*loading.Env                // it uses: open until it has changed to others, or stopped
+	env       *loading.Env                  // its environments are from, if it runs some
+	trial     bool                          // only some of them, beside those of the previous version
+	task      uint16                        // of their episodes
+	readers   map[string]int                // most that it was told, by signal
+	going     bool                          // environments are on their way
+	change    settler                       // of its environments, committed and not settled
+	watch     probation                     // the change whose probation it is on, or that makes it
+	fault     error                         // why it failed, if that was handled
+	gone      bool                          // it was replaced, or has ended
+	state     *component.State              // initial state, for its replacement after a failure
+	loses     func(again []hostabi.Message) // of Host.Keeps, when it began with that
+	owes      *owed                         // nil where it began with the run; set before it starts
 }
 
 // probation handles failures of an instance that a change has made, and its requests to end the run, until the change
@@ -154,7 +156,7 @@ func (l *liveness) settle(t probation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.watch == t {
-		l.watch, l.state = nil, nil
+		l.watch, l.state, l.loses = nil, nil, nil
 		if l.owes != nil {
 			l.owes.settle()
 		}
@@ -182,9 +184,25 @@ func (l *liveness) failed() error {
 	return l.fault
 }
 
-// remember keeps the state that an instance began with during its probation.
-func (l *liveness) remember(state *component.State) {
+// remember keeps the state that an instance began with during its probation, and what notes that its replacement goes back to that.
+func (l *liveness) remember(state *component.State, loses func(again []hostabi.Message)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.state = state
+	l.state, l.loses = state, loses
+}
+
+// goesBack notes that the replacement of a failed instance goes back to the state that it began with, with the messages that it had
+// not begun with.
+func (l *liveness) goesBack(waiting []component.Waiting) {
+	l.mu.Lock()
+	loses, failed := l.loses, l.fault != nil
+	l.mu.Unlock()
+	if loses == nil || !failed {
+		return
+	}
+	again := make([]hostabi.Message, len(waiting))
+	for i := range waiting {
+		again[i] = waiting[i].Message
+	}
+	loses(again)
 }

@@ -295,7 +295,8 @@ func (r *running) PolicyVersion() uint64 {
 // learners that name no policy, too. Any goroutine.
 func (r *running) Trained(policy string) uint64 {
 	if policy != r.now().run.Policy {
-		return r.stats.Counter(component.OfPolicy(policy, component.CounterTrained)).Value()
+		n := r.stats.Counter(component.OfPolicy(policy, component.CounterTrained)).Value()
+		return n - min(r.ledger.lostOf(policy), n)
 	}
 	all, others := r.stats.Counter(component.CounterTrained).Value(), uint64(0)
 	r.stats.Each(func(name string, c *stat.Counter) {
@@ -303,6 +304,10 @@ func (r *running) Trained(policy string) uint64 {
 			others += c.Value()
 		}
 	}, nil, nil)
+	others += r.ledger.lostOf(policy)
+	if policy != "" {
+		others += r.ledger.lostOf("")
+	}
 	return all - min(others, all)
 }
 

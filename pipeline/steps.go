@@ -11,6 +11,7 @@ import (
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
 // stepCounter counts the env steps of a run; see Pipeline.Steps.
@@ -114,23 +115,50 @@ func (x *instance) takes(p *Pipeline, port *component.Port) func(m *hostabi.Mess
 		name := port.Name
 		return func(m *hostabi.Message) { x.live.owes.take(name, m) }
 	case payload.Steps:
-		return func(m *hostabi.Message) { c.take(x, m.Handle, false) }
+		return func(m *hostabi.Message) { c.take(by{id: x.host.ID, name: x.of.Name}, m.Handle) }
 	case payload.Learned:
 		var list []hostabi.Handle
 		return func(m *hostabi.Message) {
-			lease, err := c.arenas.Lease(m.Handle)
-			if err != nil {
-				return // the learner sees that
+			list = c.dataset(m.Handle, list[:0])
+			for _, h := range list {
+				c.take(by{id: x.host.ID, name: x.of.Name, learns: true, policy: x.of.Policy, foreign: x.of.Plugin != ""}, h)
 			}
-			if _, list, err = trajectory.ReadDataset(lease.Bytes(), list[:0]); err == nil {
-				for _, h := range list {
-					c.take(x, h, x.of.Plugin != "")
-				}
-			}
-			_ = lease.Release() // this lease has no other user
 		}
 	}
 	return nil
+}
+
+// dataset appends the trajectories of a dataset; none of one that has become free, which the learner sees.
+func (c *stepCounter) dataset(h hostabi.Handle, list []hostabi.Handle) []hostabi.Handle {
+	lease, err := c.arenas.Lease(h)
+	if err != nil {
+		return list
+	}
+	defer lease.Release()                                    // this lease has no other user
+	_, list, _ = trajectory.ReadDataset(lease.Bytes(), list) // none of what is no dataset
+	return list
+}
+
+// keeps is Host.Keeps.
+func (c *stepCounter) keeps(x *instance, of *graph.Component) func(again []hostabi.Message) {
+	if !learns(&of.Manifest) {
+		return func([]hostabi.Message) {}
+	}
+	kept := c.ledger.learned(x.host.ID)
+	return func(again []hostabi.Message) {
+		var list []hostabi.Handle
+		for i := range again {
+			if again[i].Handle != 0 {
+				list = c.dataset(again[i].Handle, list)
+			}
+		}
+		for _, h := range list {
+			if a := c.of(h); a != nil {
+				c.ledger.again(x.host.ID, a, h)
+			}
+		}
+		c.ledger.goesBack(x.host.ID, of.Name, of.Policy, kept)
+	}
 }
 
 // sent reports whether an instance, or one whose place it has, has sent a trajectory on.
@@ -139,8 +167,8 @@ func (c *stepCounter) sent(x *instance, h hostabi.Handle) bool {
 	return a != nil && c.ledger.sentBy(x.host.ID, a, h)
 }
 
-func (c *stepCounter) take(x *instance, h hostabi.Handle, foreign bool) {
+func (c *stepCounter) take(who by, h hostabi.Handle) {
 	if a := c.of(h); a != nil {
-		c.ledger.take(x.host.ID, x.of.Name, foreign, a, h)
+		c.ledger.take(who, a, h)
 	}
 }

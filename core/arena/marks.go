@@ -12,16 +12,23 @@ const markShift = 32
 // after the block has become free, until those of a later use are set. The caller must have a claim on the block. Any
 // goroutine, and any process that has the arena. Errors: ErrForeign, ErrRange, and ErrDamaged while another process writes
 // marks without end.
-func (a *Arena) Mark(h hostabi.Handle, word int, bits uint32) error {
+func (a *Arena) Mark(h hostabi.Handle, word int, bits uint32) error { return a.mark(h, word, bits, 0) }
+
+// Unmark takes bits away that Mark has set. What holds for Mark holds for it.
+func (a *Arena) Unmark(h hostabi.Handle, word int, bits uint32) error {
+	return a.mark(h, word, 0, bits)
+}
+
+func (a *Arena) mark(h hostabi.Handle, word int, set, clear uint32) error {
 	if err := a.check(h); err != nil {
 		return err
 	}
 	marks, of := &a.view.blocks[h.Block()].marks[word], uint32(h.Generation())
 	for range maxTries {
 		was := marks.Load()
-		next := uint64(of)<<markShift | uint64(bits)
+		next := uint64(of)<<markShift | uint64(set)
 		if uint32(was>>markShift) == of {
-			next |= was
+			next |= was &^ uint64(clear)
 		}
 		if marks.CompareAndSwap(was, next) {
 			return nil

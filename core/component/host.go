@@ -68,6 +68,9 @@ type Host struct {
 	Failed func(error) bool
 	// Takes returns what is called with each message for a slot of that port before the slot runs, or nil; nil where nobody asks.
 	Takes func(port Port) func(m *hostabi.Message)
+	// Keeps notes that the component can go back to the state that it has now. Who has it go back to that calls back, with the messages
+	// that it is given again: what it has learned from since is lost, but for those datasets. nil where nobody counts. Any goroutine.
+	Keeps func() (back func(again []hostabi.Message))
 	// Steps calls tell with the counts of env steps, all of one moment, by the names of metrics; nil where the component runs in
 	// another process. Any goroutine.
 	Steps func(tell func(name string, n uint64))

@@ -24,6 +24,11 @@ func Settle(a *arena.Arena, h hostabi.Handle, place int, f Fate) error {
 	return a.Mark(h, int(f), 1<<place)
 }
 
+// Unsettle takes a fate back that Settle has noted. What holds for Settle holds for it.
+func Unsettle(a *arena.Arena, h hostabi.Handle, place int, f Fate) error {
+	return a.Unmark(h, int(f), 1<<place)
+}
+
 // Settled returns the places of the policies whose rows have met a fate, a bit each, also after the block has become free, until
 // its next use is settled.
 func Settled(a *arena.Arena, h hostabi.Handle, f Fate) (places uint32) { return a.Marks(h, int(f)) }

@@ -89,6 +89,7 @@ func (x *proxy) Start(h *component.Host) error {
 	for i, p := range x.manifest.Slots {
 		x.slots[i].bound = h.Slot(p.Name, func(m *hostabi.Message) { x.send(i, m) })
 	}
+	x.began = x.keeps()
 	x.setState(component.ProcessStarting)
 	l, err := x.startSession(x.saveNow)
 	if err != nil {

@@ -41,6 +41,7 @@ func (x *proxy) snapshotOfCut(l *session) (component.State, error) {
 		return component.State{}, fmt.Errorf("%w: plugin %q does not give up the dataset that it is at within %v, and has sent no state before: %v",
 			component.ErrNoSnapshot, x.program.Name, cutWithin, err)
 	}
+	s.kept(nil)
 	x.h.Log.Warn("the plugin does not give up the dataset that it is at: an earlier state of it is saved", "age", time.Since(s.at).Round(time.Millisecond), "err", err)
 	return component.DecodeState(s.bytes)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/link"
 	"github.com/rlhost/rlhost/core/loop"
+	"github.com/rlhost/rlhost/hostabi"
 )
 
 // proxy stands for a component that lives in a process. It runs on a loop of the host as any component does; its
@@ -39,6 +40,7 @@ type proxy struct {
 	restarts int            // so far
 	waiting  []link.Pending // what came while there was no link
 	saved    *saved         // newest state
+	began    losing         // what the component had come to before its first process
 	rested   bool           // the Receiver is paused because there is no process
 }
 
@@ -48,6 +50,18 @@ type saved struct {
 	at       time.Time
 	finished uint64 // messages that the session it is from had finished with; 0 for an older one's
 	from     *session
+	kept     losing
+}
+
+// losing tells the host that the component has gone back to a state, with the messages that it is given again; see component.Host.
+type losing func(again []hostabi.Message)
+
+// keeps notes what the component has come to now.
+func (x *proxy) keeps() losing {
+	if x.h.Keeps == nil {
+		return func([]hostabi.Message) {}
+	}
+	return x.h.Keeps()
 }
 
 func (x *proxy) setState(state string) {
@@ -142,7 +156,7 @@ func (x *proxy) Snapshot() (component.State, error) {
 	if err != nil {
 		return component.State{}, err
 	}
-	x.keepState(&saved{bytes: raw, at: time.Now(), finished: l.finishedNow(), from: l})
+	x.keepState(&saved{bytes: raw, at: time.Now(), finished: l.finishedNow(), from: l, kept: x.keeps()})
 	return component.DecodeState(raw)
 }
 
@@ -159,7 +173,7 @@ func (x *proxy) Restore(s component.State) error {
 	if err := l.giveState(raw); err != nil {
 		return err
 	}
-	x.keepState(&saved{bytes: raw, at: time.Now(), from: l})
+	x.keepState(&saved{bytes: raw, at: time.Now(), from: l, kept: x.keeps()})
 	return nil
 }
 

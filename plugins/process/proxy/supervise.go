@@ -139,15 +139,20 @@ func (x *proxy) resume(l *session, again []link.Pending) {
 	x.mu.Lock()
 	s := x.saved
 	x.mu.Unlock()
-	from := "the beginning"
+	from, back := "the beginning", x.began
 	if s != nil {
-		from = fmt.Sprintf("the state of %v ago", time.Since(s.at).Round(time.Millisecond))
 		if err := l.giveState(s.bytes); err != nil {
-			from = "the beginning"
 			x.h.Log.Error("the plugin does not take its state", "err", err)
+		} else {
+			from, back = fmt.Sprintf("the state of %v ago", time.Since(s.at).Round(time.Millisecond)), s.kept
 		}
-		x.keepState(&saved{bytes: s.bytes, at: s.at, from: l})
+		x.keepState(&saved{bytes: s.bytes, at: s.at, from: l, kept: back})
 	}
+	messages := make([]hostabi.Message, len(again))
+	for i := range again {
+		messages[i] = again[i].Message
+	}
+	back(messages)
 	x.h.Log.Warn("plugin started again", "pid", l.process.PID(), "from", from)
 	x.begin(l, again)
 }
