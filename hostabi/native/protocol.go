@@ -118,9 +118,11 @@ type Configuration struct {
 	Peers     map[string]int `json:"peers"`   // instances of each kind in the pipeline
 	Readers   map[string]int `json:"readers"` // by signal: blocks that its receivers may hold at once
 	// Grants are the columns, by slot, that the component may write in blocks of the slot's messages.
-	Grants   map[string][]string `json:"grants"`
-	Policies map[string]Policy   `json:"policies"` // those of the pipeline
-	Envs     map[string]EnvSpec  `json:"envs"`     // what the pipeline's environments say of themselves
+	Grants map[string][]string `json:"grants"`
+	// Written are the columns that wires let others write in the blocks that the component makes.
+	Written  []string           `json:"written,omitempty"`
+	Policies map[string]Policy  `json:"policies"` // those of the pipeline
+	Envs     map[string]EnvSpec `json:"envs"`     // what the pipeline's environments say of themselves
 	// Sources are those of the environments that the process may make itself: modules, and rlhost's own.
 	Sources   map[string]json.RawMessage `json:"sources"`   // each an env.Source
 	FirstEnv  int                        `json:"first_env"` // global index of the component's first environment

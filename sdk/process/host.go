@@ -25,8 +25,8 @@ func (x *instance) newHost(s *server) *component.Host {
 		Env: x.env, Policy: x.policy(),
 		Peers:   func(kind string) int { return t.Peers[kind] },
 		Readers: func(signal string) int { return t.Readers[signal] },
-		Grants:  t.Grants,
-		Tables:  x.tables, Boundary: x.boundary, Stop: x.stopRun,
+		Grants:  t.Grants, Written: t.Written,
+		Tables: x.tables, Boundary: x.boundary, Stop: x.stopRun,
 		Succession: component.Succession{FirstEnv: t.FirstEnv, Published: t.Published, Begun: t.Begun},
 	}
 }

@@ -97,7 +97,7 @@ func (x *shared) configuration(holder int) native.Configuration {
 		Kind: x.kind, Name: h.Name, ID: h.ID, Index: h.Index, Count: h.Count, Holder: holder,
 		Config: x.config, Lines: table.Lines(x.config), LogLevel: logLevel(h.Log), Run: runOf(h.Run),
 		Readers: map[string]int{}, Policies: map[string]native.Policy{}, Envs: map[string]native.EnvSpec{},
-		Sources: map[string]json.RawMessage{}, FirstEnv: h.FirstEnv, Grants: h.Grants, Published: max(x.published.Load(), h.Published), Begun: begun,
+		Sources: map[string]json.RawMessage{}, FirstEnv: h.FirstEnv, Grants: h.Grants, Written: h.Written, Published: max(x.published.Load(), h.Published), Begun: begun,
 	}
 	if h.Readers != nil {
 		for _, p := range x.manifest.Signals {
