@@ -54,7 +54,12 @@ const (
 
 func newPress(t testing.TB, c component.Component) *press {
 	t.Helper()
-	s := plugintest.NewStage(t, c, plugintest.StageOptions{Name: "press", Table: map[string]any{"blocks": int64(pressBlocks)}})
+	return newPressIn(t, c, false)
+}
+
+func newPressIn(t testing.TB, c component.Component, synchronous bool) *press {
+	t.Helper()
+	s := plugintest.NewStage(t, c, plugintest.StageOptions{Name: "press", Synchronous: synchronous, Table: map[string]any{"blocks": int64(pressBlocks)}})
 	m := &press{Stage: s, t: t, arena: s.Arena(pressBlocks, pressBytes, nil)}
 	block := bus.Options{Mode: bus.All, Depth: 64, Overflow: bus.Block}
 	m.numbers, m.blocks = s.To("on_number", false, block), s.To("on_block", false, block)

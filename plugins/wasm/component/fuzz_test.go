@@ -49,9 +49,10 @@ const (
 	loadF64 asm.Code = "\x2b\x03"
 )
 
-// scripted is a guest whose slot carries out the acts in its memory.
+// scripted is a guest whose slot, timer, rl_pause and rl_resume carry out the acts in its memory. But for the slot they have no message.
 func scripted() []byte {
 	const message, at, value, kept = 1, 2, 3, 28 // locals, and an address
+	const locals = 3                             // besides the one that every function has, for those without a parameter
 	given := func(arg uint32, code asm.Code) asm.Code {
 		return asm.Get(value) + asm.Const(int32(arg)) + asm.Eq + asm.If + asm.Void + code + asm.Set(value) + asm.End
 	}
@@ -86,14 +87,18 @@ func scripted() []byte {
 	body += on(actTrap, asm.Unreachable) + on(actGrow, arg(0)+asm.Const(15)+asm.And+asm.MemoryGrow+asm.Drop) +
 		on(actFill, arg(0)+arg(1)+arg(2)+asm.MemoryFill) + on(actStore, arg(0)+arg(1)+asm.Store(0)) +
 		on(actKeep, asm.Const(kept)+asm.Get(message)+asm.Load(0)+asm.Store(0))
-	slot := asm.Const(scriptAt) + asm.Set(at) + asm.Block + asm.Void + asm.Loop + asm.Void +
+	script := asm.Const(scriptAt) + asm.Set(at) + asm.Block + asm.Void + asm.Loop + asm.Void +
 		asm.Get(at) + asm.Load(0) + asm.Const(acts) + asm.GeU + asm.BrIf(1) + body +
 		asm.Get(at) + asm.Const(actBytes) + asm.Add + asm.Set(at) + asm.Br(0) + asm.End + asm.End
 	m := hostabi.Manifest{Name: "scripted@1",
 		Signals: []hostabi.ManifestPort{{Name: "out", Payload: "trajectory"}, {Name: "note", Payload: "note"}},
 		Slots:   []hostabi.ManifestPort{{Name: "in", Payload: "trajectory", Flags: hostabi.PortBlocks}, {Name: "bare", Payload: "note"}},
 		Columns: []hostabi.ManifestColumn{reads("reward")}}
-	return built{functions: map[string]asm.Code{hostabi.ExportSlot: slot + asm.Const(0)}, locals: 1, manifest: m.Describe()}.bytes()
+	functions := map[string]asm.Code{}
+	for _, export := range []string{hostabi.ExportSlot, hostabi.ExportTimer, hostabi.ExportPause, hostabi.ExportResume} {
+		functions[export] = script + asm.Const(0)
+	}
+	return built{functions: functions, locals: locals, manifest: m.Describe()}.bytes()
 }
 
 // act encodes an act.
@@ -109,20 +114,39 @@ func act(what uint32, args ...uint32) []byte {
 	return b
 }
 
-// FuzzImports has a guest call the host's functions in any order with any arguments, in its own messages: the first byte is a message's
-// kind, then come its acts. The host refuses or does each, no block changes, nothing leaks, and it faults in nothing but traps.
+// What the host asks of the scripted guest, by the low bits of a byte; the next bit is the block of a message.
+const (
+	askMessage = iota
+	askBare    // a message of a payload without blocks
+	askNothing // a message without a block
+	askSaved   // a snapshot, then a message
+	askPause
+	askResume
+	askRestore // the newest snapshot
+	askTimer
+	asks
+)
+
+// FuzzImports has a guest call the host's functions in any order with any arguments, in its own messages, timers, pauses and resumes: the
+// first byte is what the host asks, then come the acts. The host refuses or does each, no block changes, nothing leaks, and it faults in
+// nothing but traps.
 func FuzzImports(f *testing.F) {
 	message := func(kind byte, list ...[]byte) []byte {
 		return append([]byte{kind, byte(len(list))}, bytes.Join(list, nil)...)
 	}
 	for _, seed := range [][]byte{
-		message(0, act(emit, 0, argMessage), act(lease, argToken), act(actKeep)),
-		bytes.Join([][]byte{message(0, act(lease, argToken), act(actKeep)), message(1, act(column, argKept, wordsAt, 5, 0, columnAt), act(release, argKept))}, nil),
-		message(0, act(declare, 1, wordsAt, 5), act(report, 0, 0, 0x40080000), act(timer, 0, 0, 1, 0), act(cancel, 1)),
-		message(0, act(actStore, argColumn, 7), act(actFill, argColumn, 9, 64), act(emit, 0, argMessage), act(actTrap)),
-		message(2, act(emit, 1, argMessage), act(logLine, 3, wordsAt, 16), act(logEnabled, 1), act(clockNS), act(stop, 1)),
-		bytes.Repeat(message(3, act(actGrow, 2), act(lease, argToken), act(emit, 0, argMessage)), 6),
-		bytes.Repeat(message(0, act(actTrap)), 4),
+		message(askMessage, act(emit, 0, argMessage), act(lease, argToken), act(actKeep)),
+		bytes.Join([][]byte{message(askMessage, act(lease, argToken), act(actKeep)), message(askBare, act(column, argKept, wordsAt, 5, 0, columnAt), act(release, argKept))}, nil),
+		message(askMessage, act(declare, 1, wordsAt, 5), act(report, 0, 0, 0x40080000), act(timer, 0, 0, 1, 0), act(cancel, 1)),
+		message(askMessage, act(actStore, argColumn, 7), act(actFill, argColumn, 9, 64), act(emit, 0, argMessage), act(actTrap)),
+		message(askNothing, act(emit, 1, argMessage), act(logLine, 3, wordsAt, 16), act(logEnabled, 1), act(clockNS), act(stop, 1)),
+		bytes.Repeat(message(askSaved, act(actGrow, 2), act(lease, argToken), act(emit, 0, argMessage)), 6),
+		bytes.Repeat(message(askMessage, act(actTrap)), 4),
+		bytes.Join([][]byte{message(askMessage, act(lease, argToken), act(actKeep)), message(askPause, act(emit, 0, argMessage), act(column, argKept, wordsAt, 5, 0, columnAt)),
+			message(askResume, act(release, argKept), act(release, argKept), act(timer, 0, 0, 0, 0)), message(askMessage, act(emit, 0, argMessage))}, nil),
+		bytes.Repeat(bytes.Join([][]byte{message(askPause, act(lease, 513), act(actTrap)), message(askSaved), message(askResume, act(actTrap))}, nil), 2),
+		bytes.Join([][]byte{message(askSaved, act(actGrow, 3), act(emit, 0, argMessage)), message(askPause, act(timer, 0, 0, 1, 0), act(stop, 1)), message(askTimer, act(emit, 0, argMessage),
+			act(actFill, 0, 90, 32768)), message(askRestore, act(actTrap)), message(askResume, act(declare, 1, wordsAt, 5), act(cancel, 1))}, nil),
 	} {
 		f.Add(seed)
 	}
@@ -137,12 +161,13 @@ func FuzzImports(f *testing.F) {
 		x := &scene{Rig: r, g: g, blocks: newBlocks(t, r.Host.Arenas, 3, trajectory.Shape{Steps: 2, Envs: 2})}
 		r.From("out", func(*hostabi.Message) {})
 		all := []hostabi.Handle{x.with(1, 2, 3, 4), x.with(5, 6, 7, 8)}
+		var saved core.State
 		was := [][]byte{x.content(all[0]), x.content(all[1])}
 		for n := 0; len(script) > 1 && n < 16; n++ {
 			kind, count := script[0], min(int(script[1]), mostActs, (len(script)-2)/actBytes)
 			list := script[2 : 2+count*actBytes]
 			script = script[2+count*actBytes:]
-			if err := x.plays(kind, list, all); err != nil {
+			if err := x.plays(kind, list, all, &saved); err != nil {
 				var fault *env.Fault
 				if !errors.As(err, &fault) || g.restarts < s.MaxRestarts {
 					t.Errorf("the run ends with %v", err)
@@ -159,21 +184,32 @@ func FuzzImports(f *testing.F) {
 	})
 }
 
-// plays gives the guest acts and a message of a kind, and what may come between two messages.
-func (x *scene) plays(kind byte, list []byte, all []hostabi.Handle) error {
+// plays gives the guest acts and asks it for what it does them in.
+func (x *scene) plays(kind byte, list []byte, all []hostabi.Handle, saved *core.State) (err error) {
 	if to := x.g.run.View(scriptAt, uint32(len(list)+actBytes)); to != nil {
 		binary.LittleEndian.PutUint32(to[copy(to, list):], acts)
 	}
-	m, slot := hostabi.Message{Handle: all[kind>>2&1]}, "in"
-	switch kind & 3 {
-	case 1:
+	m, slot := hostabi.Message{Handle: all[kind/asks%2]}, "in"
+	switch kind % asks {
+	case askBare:
 		slot = "bare"
-	case 2:
+	case askNothing:
 		m.Handle = 0
-	case 3:
-		if _, err := x.g.Snapshot(); err != nil && !errors.Is(err, core.ErrNoSnapshot) {
+	case askSaved:
+		if *saved, err = x.g.Snapshot(); err != nil && !errors.Is(err, core.ErrNoSnapshot) {
 			return err
 		}
+	case askPause:
+		x.g.Pause(func() {})
+		return x.Settle()
+	case askResume:
+		x.g.Resume()
+		return x.Settle()
+	case askRestore:
+		return errors.Join(x.g.Restore(*saved), x.Settle())
+	case askTimer:
+		x.g.fire(1)
+		return x.Settle()
 	}
 	if err := x.To(slot).Emit(m); err != nil {
 		return err
