@@ -74,10 +74,11 @@ test-kills: tools
 	RLHOST_LONG=1 $(GO) test -count 1 -run 'KeepsThePromises' ./plugins/process/worker
 	RLHOST_LONG=1 $(GO) test $(TIMEOUT) -count 1 -run 'TestSwapForced|TestCounts' ./cmd/rlhost
 
-# Runs of the real program with random swaps, kills, pauses, scalings and resumes, for MINUTES. A run's seed is its test's name:
-# RLHOST_CHAOS_SEED repeats it.
+# Runs of the real program with random swaps, kills, pauses, scalings and resumes, for MINUTES, a third of them with invariants. A run's
+# seed is its test's name: RLHOST_CHAOS_SEED repeats it.
 test-chaos: tools
-	RLHOST_CHAOS=$(MINUTES) $(GO) test -timeout $$(($(MINUTES) + 20))m -count 1 -run TestChaos ./cmd/rlhost
+	RLHOST_CHAOS=$$(($(MINUTES) - $(MINUTES) / 3)) $(GO) test -timeout $$(($(MINUTES) + 20))m -count 1 -v -run TestChaos ./cmd/rlhost
+	RLHOST_CHAOS=$$(($(MINUTES) / 3)) $(GO) test -timeout $$(($(MINUTES) + 20))m -count 1 -v -tags invariants -run TestChaos ./cmd/rlhost
 
 # Modules that exhaust a compiler, given to a run of the real program; the cache of compiled modules, every byte of an entry flipped;
 # components that mean harm, each through its life.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -19,22 +20,38 @@ import (
 const chaosOperations = 12
 
 // chaosKills is how many of its processes are killed at most: each is started again so often and no more.
-const chaosKills = 3
+const chaosKills = 4
+
+// standstill is how long a run may stand still before it has to say why: its detector needs 5 s of them.
+const standstill = 15 * time.Second
 
 // chaos is a run that random operations are made on.
 type chaos struct {
 	*subject
+	shop   *workshop
 	random *rand.Rand
-	layout string   // what lies between rollout and learner: a row of newWrongShop's tables, or nothing
+	layout string   // what lies between rollout and learner: a row of newWrongShop's tables; or poolLayout, or nothing
 	file   string   // of the pipeline
+	plain  string   // of the same without what lies between
+	run    string   // its name
+	swaps  []string // components that can be in a process
+	envs   []string // that the rollout can change between; nil: it keeps those that it has, so that it can be seen what a synchronous run learns
 	faults []string // of what lies between, as overrides
 	kills  int
-	lost   bool // env steps were dropped, or others are made than without the operations
+	base   uint64 // env steps learned from before the process that runs now
+	lost   bool   // env steps were dropped, or others are made than without the operations
 }
 
-// Random swaps, good and bad ones, kills, pauses, scalings, checkpoints and resumes, synchronously and asynchronously, with components in the
-// host, in sandboxes and in processes: the run goes on after each, env steps add up, and a synchronous run that has lost nothing learns what
-// the undisturbed one does. RLHOST_CHAOS is how many minutes it takes, RLHOST_CHAOS_SEED the seed of a run that is to be repeated.
+// poolLayout is a run of self-play against earlier versions.
+const poolLayout = "pool"
+
+// chaosEnvs are the environments of a run of CartPole, by what runs them, as `use`.
+var chaosEnvs = []string{"cartpole@1", "./" + oldVersion, "./" + newVersion, "own:cartpole@1"}
+
+// Random swaps, good and bad ones, kills, pauses, scalings, checkpoints and resumes, synchronously and asynchronously, with components and
+// environments in the host, in sandboxes and in processes: the run goes on after each, what stands still says why, env steps add up, at rest
+// those that count as trained are what the learner has learned from, and a synchronous run that has lost nothing learns what the undisturbed
+// one does. RLHOST_CHAOS is how many minutes it takes, RLHOST_CHAOS_SEED the seed of a run that is to be repeated.
 func TestChaos_EverythingAtRandom(t *testing.T) {
 	minutes, err := strconv.ParseFloat(os.Getenv("RLHOST_CHAOS"), 64)
 	if err != nil {
@@ -46,53 +63,123 @@ func TestChaos_EverythingAtRandom(t *testing.T) {
 		seed = repeated
 	}
 	w, tables := newWrongShop(t)
+	w.another()
 	w.write("junk.wasm", "no module")
 	w.copy("trap.wasm", faultyGuests+"/trap.wasm")
-	w.write("plain.toml", strings.Split(endless("sync"), "[plugin.own]")[0])
+	w.copy(oldVersion, "../../examples/plugins/cartpole-c/cartpole.wasm")
+	w.copy(newVersion, "../../examples/plugins/cartpole-rust/cartpole.wasm")
+	w.copy("four.wasm", "../../examples/plugins/connectfour-c/connectfour.wasm")
+	runs, made := 0, 0
 	for end := time.Now().Add(time.Duration(minutes * float64(time.Minute))); time.Now().Before(end) && !t.Failed(); seed++ {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { chaosRun(w.of(t), tables, seed, end) })
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { made += chaosRun(w.of(t), tables, seed, end) })
+		runs++
 		if err == nil {
-			return
-		}
-	}
-}
-
-// chaosRun makes a run of random layout and mode, and random operations on it.
-func chaosRun(w *workshop, tables map[string]string, seed uint64, end time.Time) {
-	random := rand.New(rand.NewPCG(seed, 0))
-	c := &chaos{random: random, layout: pick(random, "", "asked.wasm", "asked.py", "passes.wasm", "passes.py"), file: "live.toml"}
-	mode := pick(random, "sync", "async")
-	w.t.Logf("RLHOST_CHAOS_SEED=%d: %s, %q between", seed, mode, c.layout)
-	switch kind, _, _ := strings.Cut(c.layout, "."); kind {
-	case "asked":
-		c.faults = []string{"fault=1", "at=" + fmt.Sprint(1+random.IntN(9))}
-		w.write(c.file, asked(mode, tables[c.layout]))
-	case "passes":
-		c.faults = []string{"fault=1", "every=" + fmt.Sprint(1+random.IntN(20))}
-		w.write(c.file, passed(mode, tables[c.layout]))
-	default:
-		w.write(c.file, strings.Split(endless(mode), "[plugin.own]")[0])
-	}
-	if err := os.RemoveAll(w.path("runs")); err != nil {
-		w.t.Fatal(err)
-	}
-	c.subject = w.host(c.file, "--json")
-	operations := []func(){c.swapsWell, c.swapsWell, c.swapsBadly, c.goesWrong, c.killsOne, c.pauses, c.scales, c.checkpoints, c.resumes}
-	for range chaosOperations {
-		operations[random.IntN(len(operations))]()
-		c.goesOn()
-		c.counts()
-		if time.Now().After(end) {
 			break
 		}
 	}
-	c.must(control.VerbPause, control.GroupRequest{}, nil)
-	c.counts()
-	c.must(control.VerbResume, control.GroupRequest{}, nil)
+	t.Logf("%d runs, %d operations", runs, made)
+}
+
+// newChaos writes a pipeline of random layout and mode.
+func newChaos(w *workshop, tables map[string]string, random *rand.Rand) (c *chaos, mode string) {
+	c = &chaos{shop: w, random: random, layout: pick(random, "", poolLayout, "asked.wasm", "asked.py", "passes.wasm", "passes.py"), file: "live.toml", plain: "plain.toml",
+		run: "cartpole", swaps: swapped, envs: pick(random, nil, chaosEnvs)}
+	mode = pick(random, "sync", "async")
+	if c.layout == poolLayout {
+		text := strings.NewReplacer("16_384", "500_000_000", "episodes = 4", "episodes = 1", `"sync"`, strconv.Quote(mode), "[policy.main]", "[swap]\ncanary = 0\nprobation = \"0s\"\n[policy.main]",
+			"[component.rollout]", "[component.learner]\nanneal_env_steps = 500_000\n[component.rollout]").Replace(selfPlayFile)
+		c.plain, c.run, c.swaps = c.file, "four", []string{"batcher", "inference", "inference_past", "learner"}
+		if c.envs != nil {
+			c.envs = []string{"connectfour@1", "./four.wasm"}
+		}
+		w.write(c.file, text)
+		return c, mode
+	}
+	env := pick(random, chaosEnvs...)
+	isolated := pick(random, "", "", "\nisolation = \"process\"")
+	if !strings.HasSuffix(env, ".wasm") {
+		isolated = ""
+	}
+	own := "[plugin.own]\npath = \"./second/rlhost\"\nargs = [\"plugin\", \"serve\"]\n"
+	with := func(text string) string {
+		return strings.Replace(text, `use = "cartpole@1"`, "use = \""+env+"\""+isolated, 1) + own
+	}
+	w.write(c.plain, with(strings.Split(endless("sync"), "[plugin.own]")[0]))
+	switch kind, _, _ := strings.Cut(c.layout, "."); kind {
+	case "asked":
+		c.faults = []string{"fault=1", "at=" + fmt.Sprint(1+random.IntN(9))}
+		w.write(c.file, with(asked(mode, tables[c.layout])))
+	case "passes":
+		c.faults = []string{"fault=1", "every=" + fmt.Sprint(1+random.IntN(20))}
+		w.write(c.file, with(passed(mode, tables[c.layout])))
+	default:
+		w.write(c.file, with(strings.Split(endless(mode), "[plugin.own]")[0]))
+	}
+	w.t.Logf("environments of %s%s", env, strings.TrimSpace(isolated))
+	return c, mode
+}
+
+// chaosRun makes a run of random layout and mode, and random operations on it; it returns how many.
+func chaosRun(w *workshop, tables map[string]string, seed uint64, end time.Time) (made int) {
+	random := rand.New(rand.NewPCG(seed, 0))
+	c, mode := newChaos(w, tables, random)
+	w.t.Logf("RLHOST_CHAOS_SEED=%d: %s, %q between", seed, mode, c.layout)
+	if err := os.RemoveAll(w.path("runs")); err != nil {
+		w.t.Fatal(err)
+	}
+	c.begins(c.file, "--json")
+	operations := []func(){c.swapsWell, c.swapsWell, c.swapsEnvs, c.swapsBadly, c.goesWrong, c.reloads, c.killsOne, c.killsOne, c.pauses, c.scales, c.checkpoints, c.resumes}
+	for made < chaosOperations && time.Now().Before(end) {
+		operations[random.IntN(len(operations))]()
+		c.goesOn()
+		c.counts()
+		made++
+	}
+	c.rests()
 	c.stop()
 	if mode == "sync" && !c.lost {
 		w.t.Log("nothing was lost: it learned what the undisturbed run does")
-		c.learnedWhat("plain.toml")
+		c.learnedWhat(c.plain)
+	}
+	return made
+}
+
+// begins starts the program, and has it watched until it ends.
+func (c *chaos) begins(args ...string) {
+	c.shop.t.Helper()
+	c.subject = c.shop.host(args...)
+	j, client, over := c.subject, c.dial(), make(chan struct{})
+	go func() {
+		defer close(over)
+		j.watched(client)
+	}()
+	c.t.Cleanup(func() {
+		j.kill()
+		<-over
+	})
+}
+
+// watched looks until the process has ended whether it stands still without saying why.
+func (j *subject) watched(client *control.Client) {
+	var before control.StepCounts
+	since := time.Now()
+	for {
+		select {
+		case <-j.ended:
+			return
+		case <-time.After(time.Second):
+		}
+		var s control.StatusReply
+		if client.Do(context.Background(), control.VerbStatus, control.StatusRequest{}, &s, nil) != nil {
+			continue // it ends
+		}
+		if s.Steps.Made != before.Made || s.Steps.Trained != before.Trained || s.State != control.Running || s.Transition != "" {
+			before, since = s.Steps, time.Now()
+		}
+		if s.Cause == "" && time.Since(since) > standstill {
+			j.t.Errorf("stands still for %v without a cause: %s\n%s", time.Since(since), asJSON(s), j.output)
+			return
+		}
 	}
 }
 
@@ -111,7 +198,19 @@ func (c *chaos) counts() {
 	if sum != s.Dropped {
 		c.t.Errorf("%d env steps were dropped, for reasons %v", s.Dropped, s.Reasons)
 	}
-	c.lost = c.lost || s.Dropped > 0
+	c.lost = c.lost || s.Dropped > s.Reasons["not_learned"]
+}
+
+// rests pauses everything: what is trained then is what the learner has learned from.
+func (c *chaos) rests() {
+	c.must(control.VerbPause, control.GroupRequest{}, nil)
+	c.counts()
+	var r control.CheckpointReply
+	c.must(control.VerbCheckpoint, control.CheckpointRequest{}, &r)
+	if s := c.status().Steps; c.base+s.Trained != r.EnvSteps {
+		c.t.Errorf("%d env steps count as trained, after %d before, the learner has learned from %d: %s", s.Trained, c.base, r.EnvSteps, asJSON(s))
+	}
+	c.must(control.VerbResume, control.GroupRequest{}, nil)
 }
 
 // asks makes a request, again while another change is under way: a version that was killed on probation falls back meanwhile.
@@ -135,28 +234,89 @@ func (c *chaos) must(verb control.Verb, request, reply any) {
 
 // swapsWell brings a component into a process or back.
 func (c *chaos) swapsWell() {
-	q := control.SwapRequest{Component: pick(c.random, "batcher", "inference", "learner"), File: pick(c.random, "process", "builtin")}
+	q := control.SwapRequest{Component: pick(c.random, c.swaps...), File: pick(c.random, "process", "builtin")}
 	var r control.SwapReply
-	c.must(control.VerbSwap, q, &r)
-	c.t.Logf("swap %s to %s: %s", q.Component, q.File, r.Outcome)
-	if r.Outcome != control.Committed && r.Outcome != control.Unchanged || r.Dropped != 0 {
+	err := c.asks(control.VerbSwap, q, &r)
+	c.t.Logf("swap %s to %s: %s %v", q.Component, q.File, r.Outcome, err)
+	switch {
+	case nests(err):
+	case err != nil:
+		c.t.Errorf("swap %s: %s", asJSON(q), asJSON(err))
+	case r.Outcome != control.Committed && r.Outcome != control.Unchanged || r.Dropped != 0:
 		c.t.Errorf("swap %s: %s", asJSON(q), asJSON(r))
 	}
 }
 
-// swapsBadly asks for environments that cannot be.
+// swapsEnvs changes to environments that do the same elsewhere, at a random boundary.
+func (c *chaos) swapsEnvs() {
+	if c.envs == nil {
+		return
+	}
+	q := c.w.swapTo(pick(c.random, c.envs...))
+	q.At = pick(c.random, "", "step", "trajectory", "episode", "now")
+	if c.random.IntN(2) == 0 {
+		q.KeepState = new(c.random.IntN(2) == 0)
+	}
+	var r control.SwapReply
+	err := c.asks(control.VerbSwap, q, &r)
+	c.t.Logf("swap %s: %s %v", asJSON(q), r.Outcome, err)
+	if err != nil && !nests(err) {
+		c.t.Errorf("swap %s: %s", asJSON(q), asJSON(err))
+	}
+	c.lost = c.lost || r.Outcome == control.Committed
+}
+
+// nests reports whether what was asked for is a process within a process: environments of programs run beside a rollout in the host alone.
+func nests(err error) bool {
+	var refused *control.Error
+	return errors.As(err, &refused) && strings.Contains(refused.Reason, "in the process of a component: not supported")
+}
+
+// swapsBadly asks for what cannot be.
 func (c *chaos) swapsBadly() {
+	if c.random.IntN(3) == 0 {
+		err := c.asks(control.VerbScale, control.ScaleRequest{Components: map[string]int{"learner": 2}}, nil)
+		c.t.Logf("scale learner=2: %v", err)
+		if err == nil {
+			c.t.Error("two learners of one policy were taken")
+		}
+		return
+	}
 	q := c.w.swapTo(pick(c.random, "junk.wasm", "trap.wasm"))
+	if strings.HasSuffix(c.layout, ".wasm") {
+		q.Component = pick(c.random, "rollout", "between")
+	}
 	err := c.asks(control.VerbSwap, q, nil)
-	c.t.Logf("swap rollout to %s: %v", q.File, err)
+	c.t.Logf("swap %s to %s: %v", q.Component, q.File, err)
 	if err == nil {
 		c.t.Errorf("%s was taken", q.File)
 	}
 }
 
+// reloads makes the run what its file says, with components of another program or none.
+func (c *chaos) reloads() {
+	var sets []string
+	if c.layout != poolLayout && c.random.IntN(4) > 0 {
+		sets = append(sets, "component."+pick(c.random, "batcher", "inference", "learner")+".plugin=own")
+	}
+	c.reloadsWith(sets)
+}
+
+// reloadsWith is a reload that takes back what the file does not have, environments among it.
+func (c *chaos) reloadsWith(sets []string) error {
+	var r control.ReloadReply
+	err := c.asks(control.VerbReload, c.w.reloadWith(c.file, sets...), &r)
+	c.t.Logf("reload with %v: %s %v", sets, r.Outcome, err)
+	var refused *control.Error
+	if err != nil && !(errors.As(err, &refused) && refused.Code == control.CodeRolledBack) {
+		c.t.Fatalf("reload with %v: %s\n%s", sets, asJSON(err), c.output)
+	}
+	return err
+}
+
 // goesWrong gives what lies between a fault, so that it falls back.
 func (c *chaos) goesWrong() {
-	if c.layout == "" {
+	if c.faults == nil {
 		return
 	}
 	before := c.status().Swaps.RolledBack
@@ -164,22 +324,14 @@ func (c *chaos) goesWrong() {
 	for _, f := range c.faults {
 		sets = append(sets, "component.between."+f)
 	}
-	q := c.w.reloadWith(c.file, sets...)
-	q.Undo = true // of swaps since, which the file knows nothing of
-	err := c.asks(control.VerbReload, q, nil)
-	c.t.Logf("between with %v: %v", c.faults, err)
-	var refused *control.Error
-	switch {
-	case errors.As(err, &refused) && refused.Code == control.CodeRolledBack: // it failed before it had taken over
-		return
-	case err != nil:
-		c.t.Fatalf("reload with %v: %v\n%s", c.faults, err, c.output)
+	if c.reloadsWith(sets) != nil {
+		return // it failed before it had taken over
 	}
 	c.until("the previous version runs again", func(s *control.StatusReply) bool { return s.Swaps.RolledBack > before })
 }
 
 // killsOne kills one of the run's processes, if it has any. A learner begins again at its newest saved state, which may be some datasets
-// old.
+// old, and environments lose the step that they are in; what others had in hand is given to their successors.
 func (c *chaos) killsOne() {
 	pids := slices.DeleteFunc(c.processes(), func(pid int) bool { return pid == c.cmd.Process.Pid })
 	if len(pids) == 0 || c.kills == chaosKills {
@@ -187,9 +339,14 @@ func (c *chaos) killsOne() {
 	}
 	c.kills++
 	pid := pick(c.random, pids...)
-	s := c.status()
-	c.lost = c.lost || instance(&s, "learner").Host == fmt.Sprint("pid ", pid)
-	c.t.Logf("kill %d of %v", pid, pids)
+	s, of := c.status(), ""
+	for i := range s.Components {
+		if s.Components[i].Host == fmt.Sprint("pid ", pid) {
+			of = s.Components[i].Name
+		}
+	}
+	c.lost = c.lost || of == "" || of == "learner" || strings.HasPrefix(of, "rollout")
+	c.t.Logf("kill %d of %v: %q", pid, pids, of)
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		c.t.Fatal(err)
 	}
@@ -198,7 +355,12 @@ func (c *chaos) killsOne() {
 
 // pauses makes some or all rest for a while: what they have is counted then.
 func (c *chaos) pauses() {
-	patterns := pick(c.random, nil, []string{"rollout"}, []string{"inference"}, []string{"learner"}, []string{"batcher"})
+	if c.random.IntN(3) == 0 {
+		c.t.Log("pause everything")
+		c.rests()
+		return
+	}
+	patterns := pick(c.random, []string{"rollout"}, []string{"inference"}, []string{"learner"}, []string{"batcher"})
 	c.t.Logf("pause %v", patterns)
 	c.must(control.VerbPause, control.GroupRequest{Patterns: patterns}, nil)
 	c.counts()
@@ -215,9 +377,14 @@ func (c *chaos) scales() {
 }
 
 func (c *chaos) checkpoints() {
+	c.t.Logf("checkpoint at %d env steps", c.saves())
+}
+
+// saves returns how many env steps the checkpoint that it asks for has.
+func (c *chaos) saves() uint64 {
 	var r control.CheckpointReply
 	c.must(control.VerbCheckpoint, control.CheckpointRequest{}, &r)
-	c.t.Logf("checkpoint at %d env steps", r.EnvSteps)
+	return r.EnvSteps
 }
 
 // resumes ends the run, or kills it behind a checkpoint, and goes on with it.
@@ -225,12 +392,13 @@ func (c *chaos) resumes() {
 	if c.random.IntN(2) == 0 {
 		c.t.Log("stop and resume")
 		c.stop()
+		c.base = c.end().EnvSteps
 	} else {
-		c.checkpoints()
 		c.t.Log("kill the host and resume")
+		c.base = c.saves()
 		c.kill()
 		c.nothingLeft()
 	}
 	c.kills = 0
-	c.subject = c.w.host("--json", "--resume", "cartpole")
+	c.begins("--json", "--resume", c.run)
 }

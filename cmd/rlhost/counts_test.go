@@ -3,7 +3,9 @@ package main
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/control"
@@ -224,4 +226,70 @@ func TestCounts_AModuleThatTrapsAgainAndAgain(t *testing.T) {
 	j.until("faults", func(s *control.StatusReply) bool { return s.Steps.Reasons["component.between"] > 0 })
 	j.addsUp("component.between")
 	j.kill() // each message of the state that it goes back to is one that it traps at
+}
+
+// What a learner has learned from since the state that it goes on from is lost, when its process dies and when it falls back on probation:
+// it counts as dropped by the learner, and what counts as trained is what the learner itself says.
+func TestCounts_WhatALearnerLosesIsNotTrained(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	w.another()
+	for i, c := range []struct{ mode, probation string }{{"async", "0s"}, {"sync", "1h"}, {"sync", "0s"}, {"async", "1h"}} {
+		t.Run(c.mode+" with probation of "+c.probation, func(t *testing.T) {
+			someOf(t, i, 2)
+			w, file := w.of(t), c.mode+c.probation+".toml"
+			w.write(file, strings.NewReplacer("[plugin.own]", "[plugin.own]\nsnapshot = \"1h\"", `probation = "0s"`, `probation = "`+c.probation+`"`).Replace(endless(c.mode)))
+			j := w.host(file, "--json")
+			j.reload(file, "component.learner.plugin=own")
+			j.goesOn()
+			j.killsLearner()
+			j.goesOn()
+			if j.addsUp("component.learner").Reasons["component.learner"] == 0 {
+				t.Error("a learner that was killed has lost nothing")
+			}
+			j.trainedIsLearned()
+			j.swap(control.SwapRequest{Component: "learner", File: "process"}) // with the state that it has
+			j.trainedIsLearned()
+			j.stop()
+		})
+	}
+}
+
+// killsLearner kills the process of the learner.
+func (j *subject) killsLearner() {
+	j.t.Helper()
+	s := j.status()
+	pid, err := strconv.Atoi(strings.TrimPrefix(instance(&s, "learner").Host, "pid "))
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		j.t.Fatal(err)
+	}
+	j.awaitDeath(pid)
+}
+
+// trainedIsLearned checks at rest that what counts as trained is what the learner says that it has learned from.
+func (j *subject) trainedIsLearned() {
+	j.t.Helper()
+	j.do(control.VerbPause, control.GroupRequest{}, nil)
+	var r control.CheckpointReply
+	j.do(control.VerbCheckpoint, control.CheckpointRequest{}, &r)
+	if trained := j.status().Steps.Trained; trained != r.EnvSteps {
+		j.t.Errorf("%d env steps count as trained, the learner has learned from %d", trained, r.EnvSteps)
+	}
+	j.do(control.VerbResume, control.GroupRequest{}, nil)
+}
+
+// A rollout in a process asks for rewards as one in the host does.
+func TestShaped_ARolloutInAProcessAsksToo(t *testing.T) {
+	t.Parallel()
+	w, tables := newWrongShop(t)
+	w.write("asked.toml", asked("sync", tables["asked.wasm"]))
+	train := func(runtime string) lastEvent {
+		return w.train("asked.toml", "--set", "run.stop.env_steps=8192", "--set", "component.rollout.runtime="+runtime)
+	}
+	if here, there := train("builtin"), train("process"); here.ParamsHash != there.ParamsHash {
+		t.Errorf("in the host parameters %.12s, in a process %.12s", here.ParamsHash, there.ParamsHash)
+	}
 }
