@@ -16,6 +16,9 @@ type gaussian struct {
 	unused []float32 // [block]
 	normal kern.Normal
 
+	edges []policy.Edges
+	mean  []float32 // [elements][block] what the network says of means, for bring
+
 	low, high float32   // of the logarithms of deviations
 	log       []float32 // [elements][block] what the network says of them, from limit for descend
 }
@@ -24,7 +27,8 @@ func gaussianOf(of *head.Gaussian) func(p *pass, action int, first uint32) part 
 	return func(p *pass, action int, first uint32) part {
 		bounds := of.LogStdRange()
 		g := &gaussian{pass: p, action: action, of: of, raw: aligned(of.N * p.block), unused: aligned(p.block),
-			low: float32(bounds.Min), high: float32(bounds.Max), log: aligned(of.N * p.block)}
+			low: float32(bounds.Min), high: float32(bounds.Max), log: aligned(of.N * p.block),
+			edges: p.net.Sizes().Actions[action].Edges, mean: aligned(of.N * p.block)}
 		params := p.columns(p.policy[action])
 		g.normal = kern.Normal{N: of.N, Mean: params, Log: params[of.N*p.block:], LD: p.block, FirstDraw: first, Tanh: of.Squash == head.Tanh}
 		return g
@@ -90,9 +94,26 @@ func (g *gaussian) hold(rows int) {
 	}
 }
 
-func (g *gaussian) descend(slope, ratio []float32, coef float32, rows int) {
+func (g *gaussian) descend(slope, ratio []float32, coef, bounds float32, rows int) {
 	n := &g.normal
+	if bounds > 0 {
+		copy(g.mean, n.Mean[:len(g.mean)])
+	}
 	n.Rows, n.Slope, n.Weight, n.Coef = rows, slope, ratio, coef
 	n.Descend(g.set)
 	g.hold(rows)
+	if bounds > 0 {
+		g.bring(bounds, rows)
+	}
+}
+
+// bring adds what brings means within their edges.
+func (g *gaussian) bring(bounds float32, rows int) {
+	for i := range g.of.N {
+		e := &g.edges[i]
+		d, slope := g.normal.Mean[i*g.block:][:rows], bounds*e.Scale*e.Scale
+		for r, mean := range g.mean[i*g.block:][:rows] {
+			d[r] += float32(slope * e.Beyond(mean))
+		}
+	}
 }

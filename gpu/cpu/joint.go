@@ -13,6 +13,7 @@ type joint struct {
 	entropies, slope []float32 // [block]
 	scratch          []float32 // [block] log-probabilities while acting
 	loss             kern.Loss
+	bounds           float32 // twice the coefficient of the bounds' loss over the rows of a minibatch
 }
 
 // part is the distribution of one action over what one pass computes.
@@ -22,9 +23,9 @@ type part interface {
 	draw(r *policy.Request, lo, hi int) (illegal int)
 	// weigh adds the log-probabilities and entropies of the rows that were drawn, or of rows lo to hi of a minibatch.
 	weigh(b *ppo.Actions, ld, lo, rows int, logProb, entropy []float32)
-	// descend replaces the parameters by their gradient; coef is the coefficient of the entropy over the rows, ratio what an
-	// entropy that actions estimate is weighted with.
-	descend(slope, ratio []float32, coef float32, rows int)
+	// descend replaces the parameters by their gradient; coef is the coefficient of the entropy over the rows, bounds twice that
+	// of the bounds' loss, ratio what an entropy that actions estimate is weighted with.
+	descend(slope, ratio []float32, coef, bounds float32, rows int)
 	// draws is how many numbers of the random stream an action takes.
 	draws() uint32
 }
@@ -57,7 +58,7 @@ func (j *joint) act(r *policy.Request, lo, hi int) (illegal int) {
 
 func (j *joint) begin(config *ppo.Config, r ppo.Rates, rows int) {
 	logProb := j.loss.NewLogProb
-	j.loss = lossOf(config, r, rows)
+	j.loss, j.bounds = lossOf(config, r, rows), float32(2*config.BoundsLossCoef/float64(rows))
 	j.loss.NewLogProb, j.loss.Entropies, j.loss.Slope = logProb, j.entropies, j.slope
 }
 
@@ -73,7 +74,7 @@ func (j *joint) learn(b *minibatch, lo, hi int) {
 	l.Advantage, l.Return = b.advantage[lo:], b.ret[lo:]
 	l.Surrogate(j.set)
 	for _, p := range j.parts {
-		p.descend(l.Slope, l.Entropies, l.Entropy, rows)
+		p.descend(l.Slope, l.Entropies, l.Entropy, j.bounds, rows)
 	}
 }
 

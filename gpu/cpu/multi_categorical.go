@@ -151,7 +151,7 @@ func (c *choices) hide(b *ppo.Actions, lo, rows int) {
 	}
 }
 
-func (c *choices) descend(slope, _ []float32, coef float32, rows int) {
+func (c *choices) descend(slope, _ []float32, coef, _ float32, rows int) {
 	at := 0
 	for i, n := range c.counts {
 		c.choice = kern.Choice{Rows: rows, Actions: n, Logits: c.logits[at*c.block:], LD: c.block, Action: c.index[i*c.block:],

@@ -389,5 +389,6 @@ func lossOf(c *ppo.Config, r ppo.Rates, rows int) kernels.Loss {
 		bound = float32(c.ValueClip)
 	}
 	return kernels.Loss{Rows: int32(rows), Low: 1 - r.Clip, High: 1 + r.Clip, Clip: r.Clip, Mean: float32(mean),
-		Entropy: float32(float64(r.Entropy) * mean), ValueCoef: float32(c.ValueCoef * mean), ValueClip: bound, Penalty: float32(c.KLCoef * mean)}
+		Entropy: float32(float64(r.Entropy) * mean), ValueCoef: float32(c.ValueCoef * mean), ValueClip: bound, Penalty: float32(c.KLCoef * mean),
+		Bounds: float32(2 * c.BoundsLossCoef * mean)}
 }

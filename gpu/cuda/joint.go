@@ -20,13 +20,15 @@ type action struct {
 type heads struct {
 	table  section
 	counts []section // by action
+	edges  []section // likewise
 }
 
 // take takes the sections.
 func (h *heads) take(s *staged, l *layout) {
-	h.table, h.counts = s.section(len(l.actions)*sizeOf[kernels.Head]()), h.counts[:0]
+	h.table, h.counts, h.edges = s.section(len(l.actions)*sizeOf[kernels.Head]()), h.counts[:0], h.edges[:0]
 	for i := range l.actions {
 		h.counts = append(h.counts, s.section(4*len(l.actions[i].counts)))
+		h.edges = append(h.edges, s.section(3*4*len(l.actions[i].Edges)))
 	}
 }
 
@@ -38,7 +40,11 @@ func (h *heads) fill(s *staged, p *pass, drawn, masks []kernels.Address) {
 		to := kernels.Head{Params: p.out[p.policy[i].common().at], Counts: s.address(h.counts[i]), Mask: masks[i], Kind: a.kind,
 			Elements: int32(a.Size), Choices: int32(a.Choices), Draw: a.first, Low: a.low, High: a.high}
 		if a.Continuous {
-			to.Raw = drawn[i]
+			to.Raw, to.Edges = drawn[i], s.address(h.edges[i])
+			edges := view[float32](s, h.edges[i])
+			for e, x := range a.Edges {
+				edges[e], edges[a.Size+e], edges[2*a.Size+e] = x.Low, x.High, x.Scale
+			}
 		} else {
 			to.Index = drawn[i]
 		}

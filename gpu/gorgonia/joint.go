@@ -14,11 +14,12 @@ import (
 type joint struct {
 	dists                  []head.Dist
 	policy                 []policy.Dist
+	sizes                  []policy.ActionSize
 	elems, choices, action int // columns
 }
 
 func newJoint(n *policy.Network) *joint {
-	j := &joint{dists: n.Dists(), policy: n.Policy}
+	j := &joint{dists: n.Dists(), policy: n.Policy, sizes: n.Sizes().Actions}
 	for _, d := range j.dists {
 		j.elems, j.choices = j.elems+d.Elems(), j.choices+d.Choices()
 		j.action += width(d)
@@ -69,6 +70,31 @@ func (j *joint) rows(params, mask, action *Node) (logProb, entropy, drift *Node,
 		}
 	})
 	return logProb, entropy, drift, err
+}
+
+// beyond returns how far the means of Box actions lie outside of their edges, in half ranges and squared, as sums over rows [rows, 1];
+// nil where there is none.
+func (j *joint) beyond(params *Node) (sum *Node) {
+	sizes := j.sizes
+	j.each(func(k int, d head.Dist, elem, _, _ int) {
+		edges := sizes[k].Edges
+		if len(edges) == 0 {
+			return
+		}
+		mean := columns(params, elem, len(edges))
+		low, high, scales := make([]float64, len(edges)), make([]float64, len(edges)), make([]float64, len(edges))
+		for i, e := range edges {
+			low[i], high[i], scales[i] = float64(e.Low), float64(e.High), float64(e.Scale)
+		}
+		out := sub(positive(sub(mean, fillRow(mean, high))), positive(sub(fillRow(mean, low), mean)))
+		row := sumRow(square(mul(out, fillRow(mean, scales))))
+		if sum == nil {
+			sum = row
+		} else {
+			sum = add(sum, row)
+		}
+	})
+	return sum
 }
 
 // columns returns n columns of x from one on.

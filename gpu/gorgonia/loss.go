@@ -28,6 +28,7 @@ type LossInputs struct {
 	Config ppo.Config
 
 	logProb, entropy *Node // [rows, 1] of joint actions
+	beyond           *Node // [rows, 1] or nil: squared distances of means from their edges
 	drift            *Node // [rows, 1] or nil: 0, with the gradient of what actions estimate of the entropy
 }
 
@@ -39,10 +40,13 @@ func (in *LossInputs) LogProb() (*Node, error) { return caught(in.chosen) }
 func (in *LossInputs) EntropyRow() (*Node, error) { return caught(in.entropyRow) }
 
 // PPOLoss is the default: the clipped surrogate (Schulman et al. 2017), less KLCoef times the divergence from the acting
-// policy, minus the entropy bonus plus ValueCoef times ½·MSE of the value, clipped around the old value if the configuration says so. It equals ppo.Loss.
+// policy, minus the entropy bonus plus BoundsLossCoef times squared distances of means beyond bounds and ValueCoef times ½·MSE of the value, clipped around the old value if the configuration says so. It equals ppo.Loss.
 func PPOLoss(in *LossInputs) (*Node, error) {
 	return caught(func() *Node {
 		row := sub(sub(in.valueRow(), in.surrogateRow()), mul(in.Entropy, in.entropyRow()))
+		if coef := in.Config.BoundsLossCoef; coef > 0 && in.beyond != nil {
+			row = add(row, scale(in.beyond, coef))
+		}
 		return sumAll(in.Weight, row)
 	})
 }

@@ -67,6 +67,23 @@ func scale(x *Node, v float64) *Node { return mul(x, fill(x, v)) }
 // fill returns a constant of x's shape.
 func fill(x *Node, v float64) *Node { return constant(x, x.Shape()[0], x.Shape()[1], v) }
 
+// fillRow returns a constant of x's shape whose rows are all the same.
+func fillRow(x *Node, row []float64) *Node {
+	rows := x.Shape()[0]
+	t := tensor.New(tensor.Of(x.Dtype()), tensor.WithShape(rows, len(row)))
+	switch data := t.Data().(type) {
+	case []float32:
+		for i := range data {
+			data[i] = float32(row[i%len(row)])
+		}
+	case []float64:
+		for i := range data {
+			data[i] = row[i%len(row)]
+		}
+	}
+	return gorgonia.NewConstant(t, gorgonia.WithName(fmt.Sprintf("%d rows of %v", rows, row)))
+}
+
 // constant returns a matrix of like's element type. It names its node after shape and value: gorgonia takes constants of
 // one name for the same, and by itself names tensors after an excerpt of their elements.
 func constant(like *Node, rows, cols int, v float64) *Node {

@@ -118,6 +118,7 @@ func newQuestion(t *testing.T, seed uint64, heads func(r *rand.Rand) policy.Head
 	c.NormalizeAdvantage = r.IntN(3) > 0
 	c.VTrace = r.IntN(3) == 0
 	c.ValueCoef = r.Float64()
+	c.BoundsLossCoef = 0.3 * r.Float64()
 	q := question{network: n, config: c, params: policy.Init(&n, seed),
 		rates: ppo.Rates{LearningRate: 1e-3, Clip: 0.05 + 0.3*r.Float32(), Entropy: 0.1 * r.Float32()}}
 	q.dataset = policytest.Acted(t, gorgonia.New(), q.params, policytest.Options{Network: n, Steps: 1 + r.IntN(9),

@@ -111,6 +111,7 @@ func (b *assembly[F]) assemble(params []F) error {
 		if in.logProb, in.entropy, in.drift, err = b.joint.rows(logits, mask, in.Action); err != nil {
 			return err
 		}
+		in.beyond = b.joint.beyond(logits)
 		p.params, p.logProbs, p.entropy = make([]F, p.rows*b.elems), make([]F, p.rows), make([]F, p.rows)
 		b.read(logits, p.params)
 		b.read(in.logProb, p.logProbs)

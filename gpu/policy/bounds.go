@@ -37,6 +37,48 @@ func (b *Bounds) Within(i int, raw float32, squash head.Squash) float32 {
 	return min(raw, high)
 }
 
+// Edges are what the mean of an element of a Box is to lie between, in the units that it is drawn in.
+type Edges struct {
+	Low, High float32 // ±Unbounded where there is none
+	Scale     float32 // how many half ranges a unit is; 1 where a side has no bound
+}
+
+// squashedEdge is where tanh is within 0.5 % of its bound.
+const squashedEdge = 3
+
+// edges returns those of a Box, which are its bounds; nil for other actions.
+func (d *Dist) edges() []Edges {
+	if d.Bounds == nil || d.Gaussian == nil {
+		return nil
+	}
+	list := make([]Edges, d.Gaussian.N)
+	for i := range list {
+		low, high := d.Bounds.Low[i], d.Bounds.High[i]
+		switch {
+		case d.Gaussian.Squash == head.Tanh:
+			list[i] = Edges{-squashedEdge, squashedEdge, 1}
+		case d.Bounds.Rescale:
+			list[i] = Edges{-1, 1, 1}
+		case d.Bounds.open(i):
+			list[i] = Edges{low, high, 1}
+		default:
+			list[i] = Edges{low, high, 2 / (high - low)}
+		}
+	}
+	return list
+}
+
+// Beyond returns how far a mean lies outside, in units: negative below Low, positive above High, else 0.
+func (e *Edges) Beyond(mean float32) float32 {
+	switch {
+	case mean < e.Low:
+		return mean - e.Low
+	case mean > e.High:
+		return mean - e.High
+	}
+	return 0
+}
+
 // Place writes what the environment reads for rows of a Box that were drawn.
 func (d *Dist) Place(raw, action *trajectory.Matrix, lo, hi int) {
 	from, to := raw.Float32(), action.Float32()

@@ -29,6 +29,7 @@ type ObsSize struct {
 type ActionSize struct {
 	Size, Choices int
 	Continuous    bool
+	Edges         []Edges // of a Box, by element
 }
 
 // Sizes returns the sizes of a valid network.
@@ -42,7 +43,7 @@ func (n *Network) Sizes() (s Sizes) {
 	s.State = n.State()
 	for i := range n.Policy {
 		if d, err := n.Policy[i].Of(); err == nil {
-			s.Actions = append(s.Actions, ActionSize{Size: d.Size(), Choices: d.Choices(), Continuous: d.Continuous()})
+			s.Actions = append(s.Actions, ActionSize{Size: d.Size(), Choices: d.Choices(), Continuous: d.Continuous(), Edges: n.Policy[i].edges()})
 		}
 	}
 	return s

@@ -38,6 +38,10 @@ type Config struct {
 	TargetKL         float64 `toml:"target_kl"` // ends the epochs after a minibatch whose approx_kl exceeds it; 0 = off
 	KLCoef           float64 `toml:"kl_coef"`   // of the divergence from the acting policy in the loss; 0 = off
 
+	// BoundsLossCoef is that of means of Box actions outside of their bounds in the loss: of the sum over the elements of the squared
+	// distance, in half ranges. 0 = off.
+	BoundsLossCoef float64 `toml:"bounds_loss_coef"`
+
 	// AdaptiveKL has the learning rate follow the divergence: before each optimiser step it is divided by 1.5 where the
 	// minibatch's approx_kl is more than twice this, and multiplied by 1.5 where it is less than half, but not 0, within the
 	// bounds. 0 = off.
@@ -85,8 +89,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("gae_lambda = %v: want 0 to 1", c.GAELambda)
 	case c.Discount != DiscountReplace && c.Discount != DiscountMultiply:
 		return fmt.Errorf("discount = %q: want replace or multiply", c.Discount)
-	case c.ValueCoef < 0 || c.ValueClip < 0 || c.MaxGradNorm < 0 || c.TargetKL < 0 || c.KLCoef < 0 || c.AdaptiveKL < 0:
-		return fmt.Errorf("value_coef, value_clip, max_grad_norm, target_kl, kl_coef and adaptive_kl: want 0 or more")
+	case c.ValueCoef < 0 || c.ValueClip < 0 || c.MaxGradNorm < 0 || c.TargetKL < 0 || c.KLCoef < 0 || c.BoundsLossCoef < 0 || c.AdaptiveKL < 0:
+		return fmt.Errorf("value_coef, value_clip, max_grad_norm, target_kl, kl_coef, bounds_loss_coef and adaptive_kl: want 0 or more")
 	case c.AdaptiveKL > 0 && !(c.LearningRateMin > 0 && c.LearningRateMin <= c.LearningRateMax):
 		return fmt.Errorf("learning_rate_min = %v, learning_rate_max = %v: want more than 0, and not reversed",
 			c.LearningRateMin, c.LearningRateMax)

@@ -3,6 +3,7 @@ package ppo
 import (
 	"math"
 
+	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/policy/head"
 )
 
@@ -28,6 +29,7 @@ func (s *LossSums) Add(other LossSums) {
 // Loss is the reference of the loss that backends compute (Schulman et al. 2017), over the rows of m:
 //
 //	-mean(min(ratio·A, clip(ratio, 1-ε, 1+ε)·A)) + ValueCoef·½·mean((v - return)²) - Entropy·mean(entropy) + KLCoef·mean(kl)
+//	+ BoundsLossCoef·mean(beyond)
 //
 // with ratio = exp(log π(a) - log_prob) and kl = ratio - 1 - log ratio, an estimator of the divergence of the policy from
 // the one that acted. Illegal actions have probability 0 and enter nothing. With ValueClip the
@@ -35,6 +37,8 @@ func (s *LossSums) Add(other LossSums) {
 //
 // Where actions estimate an entropy, its gradient counts with the ratio, at most 1+ε: that of actions which the policy would
 // rarely draw now says nothing about it.
+//
+// beyond is what BoundsLoss returns, which is in no sum.
 //
 // log π(a) and the entropy are sums over the actions. params is [Rows][elements] by action, what its distribution is made
 // from, value [Rows]. The gradients of the loss with respect to both are written to dParams and dValue.
@@ -52,10 +56,33 @@ func Loss(dists []head.Dist, m *Minibatch, c *Config, r Rates, params [][]float6
 				bonus *= EntropyWeight(m, i, r, logProb)
 			}
 			d.Gradient(dParams[k][i*width:(i+1)*width], params[k][i*width:(i+1)*width], m.Actions[k].Masks(i, i+1), action, -mean*slope, -mean*bonus)
+			for e := range m.Actions[k].Edges {
+				at := i*width + e
+				dParams[k][at] += mean * c.BoundsLossCoef * 2 * beyond(&m.Actions[k].Edges[e], params[k][at]) * float64(m.Actions[k].Edges[e].Scale)
+			}
 		}
 		dValue[i] = mean * c.ValueCoef * dv
 	}
 	return sums
+}
+
+// BoundsLoss returns the sum over the elements of Box actions of row i of how far their means, params, lie outside of their edges, in half
+// ranges and squared.
+func BoundsLoss(actions []Actions, i int, params [][]float64) (sum float64) {
+	for k := range actions {
+		width := 2 * len(actions[k].Edges)
+		for e := range actions[k].Edges {
+			x := beyond(&actions[k].Edges[e], params[k][i*width+e])
+			sum += x * x
+		}
+	}
+	return sum
+}
+
+// beyond is Edges.Beyond in half ranges.
+func beyond(e *policy.Edges, mean float64) float64 {
+	low, high := float64(e.Low), float64(e.High)
+	return (mean - min(max(mean, low), high)) * float64(e.Scale)
 }
 
 // EntropyWeight is what the gradient of an entropy that the actions of row i estimate counts with, given their log-probability.

@@ -81,6 +81,7 @@ func (c *config) validate() error {
 	between("max_grad_norm", c.MaxGradNorm, 0, 1e6)
 	between("target_kl", c.TargetKL, 0, 100)
 	between("kl_coef", c.KLCoef, 0, 1e6)
+	between("bounds_loss_coef", c.BoundsLossCoef, 0, 1e6)
 	c.validateRate(bad, between)
 	between("rho_bar", c.RhoBar, 1e-6, 1e6)
 	between("c_bar", c.CBar, 1e-6, 1e6)

@@ -36,6 +36,7 @@ func TestConfigure_NamesEveryKeyThatIsWrong(t *testing.T) {
 		"`rho_bar` is 0, want 1e-06 to":                   func(c *config) { c.RhoBar = 0 },
 		"`c_bar` is 0, want 1e-06 to":                     func(c *config) { c.CBar = 0 },
 		"`adam_eps` is 0, want 1e-12 to 1":                func(c *config) { c.AdamEps = 0 },
+		"`bounds_loss_coef` is -1, want 0 to 1e+06":       func(c *config) { c.BoundsLossCoef = -1 },
 		"`adam_beta1` is 1, want 0 to 0.999999":           func(c *config) { c.AdamBeta1 = 1 },
 		"`adam_beta2` is -1, want 0 to 0.999999":          func(c *config) { c.AdamBeta2 = -1 },
 		"`recompute` is \"never\", want dataset or epoch": func(c *config) { c.Recompute = "never" },

@@ -61,6 +61,10 @@ class Discrete(nn.Module):
         """0: its entropy has a gradient of its own."""
         return 0.0
 
+    def beyond(self, params):
+        """0: its actions have no bounds."""
+        return 0.0
+
 
 class Gaussian(nn.Module):
     """A normal distribution of each element of a Box: means, then logarithms of standard deviations. An action is what was
@@ -71,6 +75,7 @@ class Gaussian(nn.Module):
     def __init__(self, box, inputs):
         super().__init__()
         self.elems, self.squash, self.column, self.params = box.elems, box.squash, box.column, 2 * box.elems
+        self.register_buffer("edges", torch.tensor(box.edges).t(), persistent=False)
         self.least, self.most = box.log_std_min, box.log_std_max
         self.head = linear(inputs, box.outputs, 0.01)
         self.log_std = nn.Identity() if box.log_std == "state" else Append(box.elems, box.log_std_init, box.log_std == "free")
@@ -106,6 +111,12 @@ class Gaussian(nn.Module):
         drawn = mean + log_std.exp() * ((action - mean) * (-log_std).exp()).detach()
         moves = (log_std + 2 * (math.log(2) - drawn - F.softplus(-2 * drawn))).sum(1)
         return moves - moves.detach()
+
+
+    def beyond(self, params):
+        """The squared distances of means from their edges in half ranges, summed over the elements."""
+        mean, (low, high, scale) = params[:, :self.elems], self.edges
+        return (((mean - mean.clamp(low, high)) * scale) ** 2).sum(1)
 
 
 class Append(nn.Module):
@@ -150,6 +161,10 @@ class Joint(nn.Module):
     def drift(self, params, action):
         """The sum of the parts' drifts, 0.0 where no entropy is estimated."""
         return sum(part.drift(*of) for part, *of in zip(self.parts, self._cut(params, "params"), self._cut(action, "elems")))
+
+    def beyond(self, params):
+        """The sum of what the parts' means lie beyond their bounds."""
+        return sum(part.beyond(of) for part, of in zip(self.parts, self._cut(params, "params")))
 
     def _cut(self, x, size):
         return x.split([getattr(part, size) for part in self.parts], 1)

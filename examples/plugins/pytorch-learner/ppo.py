@@ -176,7 +176,10 @@ def loss(network, c, rates, obs, memory, mask, action, log_prob, value, advantag
     with torch.no_grad():
         told = torch.stack([policy, squared, entropy, divergence, -log_ratio.mean(),
                             ((ratio - 1).abs() > rates.clip).float().mean(), (ratio - 1).abs().max()])
-    return policy + c.value_coef * squared - rates.entropy * entropy + c.kl_coef * divergence, told
+    total = policy + c.value_coef * squared - rates.entropy * entropy + c.kl_coef * divergence
+    if c.bounds_loss_coef > 0:
+        total = total + (c.bounds_loss_coef * network.dist.beyond(params)).mean()
+    return total, told
 
 
 def clip(network, c):

@@ -180,6 +180,7 @@ type Head struct {
 	Counts, Mask            Address
 	Kind                    Kind
 	Elements, Choices, Draw int32
+	Edges                   Address
 	Low, High               float32
 }
 
@@ -210,6 +211,8 @@ type Loss struct {
 	Moments, LogProb, Sums, Control                               Address
 	Count, Rows, LD, Descend                                      int32
 	Low, High, Clip, Mean, Entropy, ValueCoef, ValueClip, Penalty float32
+	Bounds                                                        float32
+	_                                                             int32
 }
 
 // Reduce adds up the parts of a gradient. Its grid is Blocks(Size).

@@ -18,6 +18,7 @@ struct Head {
   int kind, elements;
   int choices;  // of all elements together
   int draw;     // the first number of the random stream that is this action's
+  const float *edges;  // [3][elements] of normal elements: what means are to lie between, and how many half ranges a unit is
   float low, high;  // bounds of the logarithms of deviations, beyond which they count as the bound and have no gradient
 };
 
@@ -217,6 +218,8 @@ struct Loss {
   int count, rows, ld;
   int descend;  // else only the log-probabilities are computed
   float low, high, clip, mean, entropy, valueCoef, valueClip, penalty;  // as gpu/cpu/internal/kern.Loss has them
+  float bounds;  // twice the coefficient of means outside of their edges, over the rows
+  int pad;
 };
 
 // Terms is what a row adds to the sums; the last one is a maximum.
@@ -283,6 +286,11 @@ __device__ __forceinline__ void descend(const Head &h, const Loss &p, int r, flo
       bend = bend + bend;
       dMean = dMean + bend;
       dLog = bend * apart + dLog;
+    }
+    if (p.bounds > 0.f) {
+      float least = h.edges[i], most = h.edges[h.elements + i], scale = h.edges[2 * h.elements + i];
+      float beyond = *mean < least ? *mean - least : most < *mean ? *mean - most : 0.f;
+      dMean = dMean + (p.bounds * scale * scale) * beyond;
     }
     *mean = dMean;
     *l = *l < h.low || h.high < *l ? 0.f : dLog - coef;

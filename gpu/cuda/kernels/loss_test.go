@@ -122,6 +122,20 @@ var lossCounts = []int{3, 2, 4}
 // Some of the logarithms of deviations are beyond these bounds.
 const lossLow, lossHigh = -0.6, 0.7
 
+// lossEdges are what the means of three elements are to lie between, and their scales: one has no lower bound.
+var lossEdges = [9]float32{-0.3, -math.MaxFloat32, -0.8, 0.4, 0, 0.9, 2, 1, 0.5}
+
+// outside is what brings a mean within its edges.
+func (l *lossRig) outside(mean, least, most, scale float32) float32 {
+	beyond := float32(0)
+	if mean < least {
+		beyond = mean - least
+	} else if mean > most {
+		beyond = mean - most
+	}
+	return float32(float32(l.args.Bounds*scale)*scale) * beyond
+}
+
 func limited(l float32) float32 { return min(max(l, lossLow), lossHigh) }
 
 func newLossRig(t *testing.T, rows int) *lossRig {
@@ -151,9 +165,9 @@ func (l *lossRig) heads() Address {
 	r, cut := l.rig, l.ld-l.rows
 	return put(r,
 		Head{Params: put(r, l.logits[:9*l.ld-cut]...), Index: put(r, l.index[:3*l.ld-cut]...), Counts: put[int32](r, 3, 2, 4), Mask: put(r, l.mask...), Elements: 3, Choices: 9},
-		Head{Params: put(r, l.means[:6*l.ld-cut]...), Raw: put(r, l.raw[:3*l.ld-cut]...), Kind: Normal, Elements: 3, Low: lossLow, High: lossHigh},
+		Head{Params: put(r, l.means[:6*l.ld-cut]...), Raw: put(r, l.raw[:3*l.ld-cut]...), Kind: Normal, Elements: 3, Edges: put(r, lossEdges[:]...), Low: lossLow, High: lossHigh},
 		Head{Params: put(r, l.press[:2*l.ld-cut]...), Index: put(r, l.pressed[:2*l.ld-cut]...), Counts: put[int32](r, 2, 2), Kind: Pairs, Elements: 2, Choices: 4},
-		Head{Params: put(r, l.squash[:2*l.ld-cut]...), Raw: put(r, l.rawSquash[:l.rows]...), Kind: TanhNormal, Elements: 1, Low: lossLow, High: lossHigh})
+		Head{Params: put(r, l.squash[:2*l.ld-cut]...), Raw: put(r, l.rawSquash[:l.rows]...), Kind: TanhNormal, Elements: 1, Edges: put[float32](r, -0.5, 0.5, 1), Low: lossLow, High: lossHigh})
 }
 
 // column returns elements of a row.
@@ -220,6 +234,11 @@ func (l *lossRig) descend(params, raw []float32, row, n int, slope, weight float
 			dMean += bend
 			dLog += float32(bend * apart)
 		}
+		if l.args.Bounds > 0 && n == 3 {
+			dMean += float32(l.outside(*mean, lossEdges[i], lossEdges[3+i], lossEdges[6+i]))
+		} else if l.args.Bounds > 0 {
+			dMean += float32(l.outside(*mean, -0.5, 0.5, 1))
+		}
 		if *mean = dMean; limited(*deviation) != *deviation {
 			*deviation = 0
 			continue
@@ -236,7 +255,7 @@ func TestLoss_IsThatOfEachRow(t *testing.T) {
 		l.args = Loss{Heads: heads, Value: put(l.rig, l.value...), OldLogProb: put(l.rig, l.oldLogProb...), OldValue: put(l.rig, l.oldValue...),
 			Advantage: put(l.rig, l.adv...), Target: put(l.rig, l.returns...), Moments: put(l.rig, 0.25, 1.5),
 			LogProb: room[float32](l.rig, rows), Sums: room[float64](l.rig, blocks*LossSums), Count: 4, Rows: int32(rows), LD: int32(l.ld), Descend: 1,
-			Low: 0.8, High: 1.2, Clip: 0.2, Mean: float32(1 / float64(rows)), Entropy: 0.01, ValueCoef: 0.5, ValueClip: 0.5, Penalty: 0.02}
+			Low: 0.8, High: 1.2, Clip: 0.2, Mean: float32(1 / float64(rows)), Entropy: 0.01, ValueCoef: 0.5, ValueClip: 0.5, Penalty: 0.02, Bounds: 0.07}
 		run(l.rig, LossKernel, Blocks(rows), l.args)
 		logProbs, total := make([]float32, rows), make([]float64, LossSums)
 		for row := range rows {

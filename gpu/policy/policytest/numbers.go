@@ -111,7 +111,7 @@ func (s *suite) stale(t testing.TB) (d *policy.Dataset, params []float32) {
 func (s *suite) gradient(t *testing.T) {
 	d, params := s.stale(t)
 	c := s.config()
-	c.Epochs, c.Minibatch, c.MaxGradNorm, c.AdamBeta1, c.KLCoef = 1, d.Rows(), 0, 0, 0.4
+	c.Epochs, c.Minibatch, c.MaxGradNorm, c.AdamBeta1, c.KLCoef, c.BoundsLossCoef = 1, d.Rows(), 0, 0, 0.4, 0.3
 	state, _ := s.update(t, params, c, d, 1)
 	r := NewReference(s.shape.net, params, c)
 	batch := r.whole(t, d)

@@ -135,7 +135,11 @@ func (r *Reference) Loss(b *ppo.Minibatch, rates ppo.Rates, before [][]float64) 
 	r.Graph.Prev, r.Graph.State = b.Prev, b.State
 	params, value := r.Graph.Forward(b.Obs, b.Rows)
 	s := ppo.Loss(r.dists, b, &r.Config, rates, params, value, like(params), make([]float64, len(value)))
-	return (s.PolicyLoss + r.Config.ValueCoef*s.ValueLoss - float64(rates.Entropy)*r.entropy(b, rates, before, params) + r.Config.KLCoef*s.ApproxKL) / float64(b.Rows)
+	sum := s.PolicyLoss + r.Config.ValueCoef*s.ValueLoss - float64(rates.Entropy)*r.entropy(b, rates, before, params) + r.Config.KLCoef*s.ApproxKL
+	for row := range b.Rows {
+		sum += r.Config.BoundsLossCoef * ppo.BoundsLoss(b.Actions, row, params)
+	}
+	return sum / float64(b.Rows)
 }
 
 // heads returns what distributions are made from under the current parameters.

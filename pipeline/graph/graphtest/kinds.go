@@ -144,6 +144,7 @@ func newLearner() component.Component {
 			NormalizeReturns   bool    `toml:"normalize_returns"`
 			TargetKL           float64 `toml:"target_kl"`
 			KLCoef             float64 `toml:"kl_coef"`
+			BoundsLossCoef     float64 `toml:"bounds_loss_coef"`
 			AdaptiveKL         float64 `toml:"adaptive_kl"`
 			LearningRateMin    float64 `toml:"learning_rate_min"`
 			LearningRateMax    float64 `toml:"learning_rate_max"`

@@ -128,6 +128,15 @@ class Box:
                    float(table.get("log_std_max", LOG_STD_MAX)), "raw_" + column)
 
     @property
+    def edges(self) -> list[tuple[float, float, float]]:
+        """What the mean of each element is to lie between, in the units that it is drawn in, and how many half ranges a unit is."""
+        if self.squash:
+            return [(-3.0, 3.0, 1.0)] * self.elems  # where tanh is within 0.5 % of its bound
+        if self.rescale:
+            return [(-1.0, 1.0, 1.0)] * self.elems
+        return [(low, high, 2 / (high - low) if math.isfinite(high - low) and high > low else 1.0) for low, high in zip(self.low, self.high)]
+
+    @property
     def outputs(self) -> int:
         """Parameters of the distribution that the network computes from the observation."""
         return self.elems * (2 if self.log_std == "state" else 1)

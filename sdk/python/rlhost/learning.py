@@ -52,6 +52,7 @@ class LearnerConfig:
     normalize_returns: bool = False  # learn values in units of the returns' running deviation; see Learner.returned
     target_kl: float = 0.0
     kl_coef: float = 0.0  # of the divergence from the policy that acted, in the loss
+    bounds_loss_coef: float = 0.0  # of squared distances of Box actions' means from their bounds, in half ranges
     adaptive_kl: float = 0.0  # the learning rate follows this divergence between its bounds; 0 = off
     learning_rate_min: float = 1e-5
     learning_rate_max: float = 1e-2
@@ -71,7 +72,7 @@ class LearnerConfig:
         bounds = (("learning_rate", 0, 1), ("gamma", 0, 1), ("gae_lambda", 0, 1), ("clip", 1e-6, 10), ("epochs", 1, 1000),
                   ("minibatch", 1, 1 << 24), ("entropy", 0, 10), ("value_coef", 0, 100), ("value_clip", 0, 1e6),
                   ("max_grad_norm", 0, 1e6), ("target_kl", 0, 100), ("kl_coef", 0, 1e6), ("rho_bar", 1e-6, 1e6), ("c_bar", 1e-6, 1e6),
-                  ("adaptive_kl", 0, 100), ("learning_rate_min", 1e-12, 1), ("learning_rate_max", 1e-12, 1), ("adam_eps", 1e-12, 1),
+                  ("bounds_loss_coef", 0, 1e6), ("adaptive_kl", 0, 100), ("learning_rate_min", 1e-12, 1), ("learning_rate_max", 1e-12, 1), ("adam_eps", 1e-12, 1),
                   ("adam_beta1", 0, 0.999999), ("adam_beta2", 0, 0.999999),
                   ("threads", 1, 256))
         errors = [ConfigError(key, f"is {getattr(self, key)}, want {low} to {high}")
