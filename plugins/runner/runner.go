@@ -66,6 +66,7 @@ type Runner struct {
 	stopping bool
 
 	rateEnded bool // reported that the learning rate is 0
+	idle      idle // of the leading policy
 }
 
 var _ component.Component = (*Runner)(nil)
@@ -230,6 +231,9 @@ func (c *Runner) onEpisode(m *hostabi.Message) {
 	if !ok {
 		return
 	}
+	if policy == "" {
+		c.idle.ended(e, c.trained)
+	}
 	r := c.returnsOf(policy)
 	if r.count(e) {
 		c.h.Log.Info("the window of returns begins anew with the episodes of the new environments", "task", e.Task)
@@ -323,6 +327,7 @@ func (c *Runner) onStats(m *hostabi.Message) {
 	c.writeMetrics(names, values)
 	c.checkEnvSteps("", &c.returns)
 	c.checkRate()
+	c.warnOfIdleness()
 }
 
 // checkRate reports once that a schedule has ended before the run: further training changes nothing.
