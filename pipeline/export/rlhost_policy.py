@@ -170,12 +170,16 @@ class Action:
         elements = np.stack([np.argmax(part, axis=1) for part in parts], axis=1) + self.start
         return elements[:, 0] if self.discrete else elements
 
+    def gaussian(self, params):
+        """Returns the means of a Box's elements, and the logarithms of their deviations within their bounds."""
+        mean, log_std = np.split(params, 2, axis=1)
+        bounds = self.box.get("log_std", LOG_STD)
+        return mean, np.clip(log_std, params.dtype.type(bounds["min"]), params.dtype.type(bounds["max"]))
+
     def within(self, params, rng):
         """Returns elements of a Box within its bounds."""
-        x, log_std = np.split(params, 2, axis=1)
+        x, log_std = self.gaussian(params)
         if rng is not None:
-            bounds = self.box.get("log_std", LOG_STD)
-            log_std = np.clip(log_std, np.float32(bounds["min"]), np.float32(bounds["max"]))
             x = x + np.exp(log_std) * rng.standard_normal(x.shape, np.float32)
         low, high = np.array(self.bounds["low"], np.float32), np.array(self.bounds["high"], np.float32)
         squash = self.box.get("squash", "")

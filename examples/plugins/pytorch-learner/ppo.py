@@ -178,7 +178,7 @@ def loss(network, c, rates, obs, memory, mask, action, log_prob, value, advantag
                             ((ratio - 1).abs() > rates.clip).float().mean(), (ratio - 1).abs().max()])
     total = policy + c.value_coef * squared - rates.entropy * entropy + c.kl_coef * divergence
     if c.bounds_loss_coef > 0:
-        total = total + (c.bounds_loss_coef * network.dist.beyond(params)).mean()
+        total = total + c.bounds_loss_coef * torch.as_tensor(network.dist.beyond(params)).mean()
     return total, told
 
 

@@ -61,7 +61,7 @@ def numpy(folder, host, obs, masks):
     actions, (params, value), log_prob = every(actions), policy.forward(obs, before), 0
     for k, h in enumerate(host["actions"]):
         if h["counts"] is None:
-            log_prob = log_prob + box("numpy", h, *np.split(params[k].astype(np.float64), 2, axis=1), actions[k])
+            log_prob = log_prob + box("numpy", h, *policy.actions[k].gaussian(params[k].astype(np.float64)), actions[k])
         else:
             log_prob = log_prob + choices("numpy", h, policy.logits(obs, masks[k], k, before), actions[k])
     check("numpy", host, log_prob, value)
@@ -101,8 +101,9 @@ def drawn(policy, obs, masks, host, rows=50_000):
     actions, params = actions if isinstance(actions, tuple) else (actions,), policy.forward(obs)[0]
     for k, h in enumerate(host["actions"]):
         if h["counts"] is None:
-            policy.actions[k].box, policy.actions[k].bounds = {"n": len(params[k][0]) // 2}, {"low": -1e9, "high": 1e9}
-            mean, std = np.split(params[k][0], 2)[0], np.exp(np.split(params[k][0], 2)[1])
+            policy.actions[k].box, policy.actions[k].bounds = {**policy.actions[k].box, "squash": ""}, {"low": -1e9, "high": 1e9}
+            mean, log_std = (x[0] for x in policy.actions[k].gaussian(params[k]))
+            std = np.exp(log_std)
             x = policy.act(repeated, many, rng=np.random.default_rng(2))
             x = x[k] if isinstance(x, tuple) else x
             assert (np.abs(x.mean(axis=0) - mean) < 0.03 * std).all() and (np.abs(x.std(axis=0) / std - 1) < 0.03).all()
