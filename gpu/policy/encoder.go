@@ -66,10 +66,13 @@ func (n *Network) denses(name, in string, hidden []int, f Activation, gain float
 	return last
 }
 
-// join encodes all inputs for the part of the network that is called name, and returns what has them all.
-func (n *Network) join(encoders []Encoder, name string, gain float64) string {
+// join encodes all inputs but the hidden ones for the part of the network that is called name, and returns what has them all.
+func (n *Network) join(encoders []Encoder, hidden []bool, name string, gain float64) string {
 	var parts []string
 	for i := range n.Inputs {
+		if i < len(hidden) && hidden[i] {
+			continue
+		}
 		e := &Encoder{}
 		if i < len(encoders) {
 			e = &encoders[i]

@@ -36,7 +36,9 @@ type MLP struct {
 	// Inputs with their encoders, in place of Obs and NormalizeObs. Without an encoder an input is as it enters.
 	Inputs   []Input   `json:"-"`
 	Encoders []Encoder `json:"-"`
-	Core     *Core     `json:"-"`
+	// CriticOnly says by input which the value alone reads; it is empty where ShareTrunk is set.
+	CriticOnly []bool `json:"-"`
+	Core       *Core  `json:"-"`
 }
 
 // Core is a layer with a state, of one of the known kinds.
@@ -110,7 +112,11 @@ func (m MLP) Network() Network {
 		n.Inputs = m.Inputs
 	}
 	encoder := func(name string) string {
-		last := n.denses(name, n.join(m.Encoders, name, m.HiddenGain), m.Hidden, m.Activation, m.HiddenGain)
+		hidden := m.CriticOnly
+		if name != "actor" {
+			hidden = nil
+		}
+		last := n.denses(name, n.join(m.Encoders, hidden, name, m.HiddenGain), m.Hidden, m.Activation, m.HiddenGain)
 		if m.Core == nil {
 			return last
 		}

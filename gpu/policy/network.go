@@ -256,6 +256,22 @@ func (n *Node) inputs(shapes map[string][]int) [][]int {
 	return in
 }
 
+// Acting returns the names of the inputs and nodes that actions depend on: what else there is computes the value alone.
+func (n *Network) Acting() map[string]bool {
+	acting := map[string]bool{}
+	for i := range n.Policy {
+		acting[n.Policy[i].From] = true
+	}
+	for i := range slices.Backward(n.Nodes) {
+		if node := &n.Nodes[i]; acting[node.Name] {
+			for _, in := range node.In {
+				acting[in] = true
+			}
+		}
+	}
+	return acting
+}
+
 // Actions returns the number of choices of the first action, 0 for a Box.
 func (n *Network) Actions() int {
 	d, err := n.Policy[0].Of()

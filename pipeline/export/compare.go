@@ -194,6 +194,9 @@ func Compare(f Format, file []byte, s *Samples) (largest float64, err error) {
 
 // fits reports whether outputs have the sizes of the samples.
 func (s *Samples) fits(out *outputs) error {
+	if out.acts && out.values == nil {
+		out.values = widen(s.Value)
+	}
 	if len(out.values) != s.Rows || len(out.params) != len(s.Actions) || len(out.actions) != len(s.Actions) {
 		return fmt.Errorf("%w: %d values of %d rows and %d actions of %d", ErrDiffers, len(out.values), s.Rows, len(out.params), len(s.Actions))
 	}

@@ -34,6 +34,18 @@ type outputs struct {
 	actions [][]float64 // by action: what the environment reads, [rows][elements]
 	values  []float64
 	state   []float64 // behind each row, [rows][policy.Network.State]
+	acts    bool      // the file has no values: they need inputs that actions do not
+}
+
+// written reports which inputs and nodes a file has that computes actions alone, where values need inputs of their own, or all where
+// they do not, or where a state belongs to what values need.
+func (p *Policy) written() func(name string) bool {
+	n, acting := &p.Network, p.Network.Acting()
+	needless := slices.ContainsFunc(n.Inputs, func(in policy.Input) bool { return !acting[in.Path] })
+	if !needless || slices.ContainsFunc(n.Nodes, func(x policy.Node) bool { return x.Core() != nil && !acting[x.Name] }) {
+		return func(string) bool { return true }
+	}
+	return func(name string) bool { return acting[name] }
 }
 
 var codecs = map[Format]codec{

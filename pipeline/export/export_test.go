@@ -169,6 +169,42 @@ func TestCompare_EveryFormatComputesWhatTheHostDoes(t *testing.T) {
 	}
 }
 
+// privileged is a network whose value reads an input, by statistics, that the policy does not.
+func privileged() policy.Network {
+	return policy.MLP{Hidden: []int{16}, Activation: "tanh", CriticOnly: []bool{true, false}, Heads: policy.Heads{PolicyGain: 1, Policy: []policy.Dist{
+		{Action: "action", Categorical: &head.Categorical{N: 4}}}}, Inputs: []policy.Input{
+		{Path: "hidden", Shape: []int{3}, Norm: policy.Running}, {Path: "seen", Shape: []int{2}, Norm: policy.Running}}}.Network()
+}
+
+// Files that act do not ask for what the value alone reads: one of ONNX has neither that nor the value, the others both.
+func TestEncode_ActionsNeedNoInputsOfTheValue(t *testing.T) {
+	t.Parallel()
+	p, s := sample(t, privileged(), true, 500)
+	for _, f := range Formats() {
+		file, err := Encode(f, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if largest, err := Compare(f, file, s); err != nil {
+			t.Errorf("%s: %v (%v)", f, err, largest)
+		}
+		if has := bytes.Contains(file, []byte("critic.head")); f == ONNX && has || f == Safetensors && !has {
+			t.Errorf("%s has the critic: %t", f, has)
+		}
+	}
+	file, err := Encode(ONNX, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := readONNX(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, there := m.inputs["hidden"]; there || len(m.inputs) != 2 {
+		t.Errorf("the file asks for %v, want seen and mask", m.inputs)
+	}
+}
+
 // TestCompare_FindsWhatDiffers changes each weight's sign in turn, and each byte of a file.
 func TestCompare_FindsWhatDiffers(t *testing.T) {
 	t.Parallel()
@@ -216,7 +252,9 @@ func TestPeers_NumPyAndONNXRuntimeComputeWhatTheHostDoes(t *testing.T) {
 	if python == "" {
 		t.Skip("RLHOST_PEERS is not set: make test-peers")
 	}
-	for name, n := range networks() {
+	all := networks()
+	all["privileged"] = privileged()
+	for name, n := range all {
 		for _, masked := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s masks=%t", name, masked), func(t *testing.T) {
 				p, s := sample(t, n, masked, 5_000)

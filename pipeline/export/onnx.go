@@ -192,19 +192,24 @@ func encodeONNX(p *Policy) ([]byte, error) {
 		return nil, err
 	}
 	g.text(graphName, "policy")
-	names, stat := map[string]string{}, 0
+	names, stat, has := map[string]string{}, 0, p.written()
 	for i := range n.Inputs {
 		in := onnxInput{onnxGraph: g, Input: &n.Inputs[i]}
 		if elems := layer.Elems(in.Shape); in.Norm == policy.Running {
 			in.mean, in.scale = p.Weights.ObsMean[stat:stat+elems], p.Weights.ObsScale[stat:stat+elems]
 			stat += elems
 		}
-		names[in.Path] = in.write()
+		if has(in.Path) {
+			names[in.Path] = in.write()
+		}
 	}
 	for i := range n.Policy {
 		p.declare(g, i)
 	}
-	g.value(graphOutput, onnxValue, onnxFloat)
+	value := n.Values[0].From
+	if has(value) {
+		g.value(graphOutput, onnxValue, onnxFloat)
+	}
 	if kept := n.State(); kept > 0 {
 		g.value(graphInput, onnxState, onnxFloat, kept)
 		g.value(graphOutput, onnxNext, onnxFloat, kept)
@@ -213,6 +218,9 @@ func encodeONNX(p *Policy) ([]byte, error) {
 	tensors, at, next := p.tensors(), 0, []string(nil)
 	for i := range n.Nodes {
 		node := &n.Nodes[i]
+		if !has(node.Name) {
+			continue
+		}
 		l := onnxLayer{onnxGraph: g, of: node, tensors: tensors, out: "node." + node.Name, at: at}
 		for _, in := range node.In {
 			l.in, l.shapes = append(l.in, names[in]), append(l.shapes, shapes[in])
@@ -231,8 +239,9 @@ func encodeONNX(p *Policy) ([]byte, error) {
 	for i := range n.Policy {
 		p.head(g, i, g.flat(names[n.Policy[i].From], shapes[n.Policy[i].From]))
 	}
-	value := n.Values[0].From
-	g.node("Squeeze", onnxValue, []string{g.flat(names[value], shapes[value]), g.ints(1)})
+	if has(value) {
+		g.node("Squeeze", onnxValue, []string{g.flat(names[value], shapes[value]), g.ints(1)})
+	}
 	return p.file(g), nil
 }
 

@@ -61,6 +61,14 @@ func fields(b []byte, visit func(field protowire.Number, b []byte, v uint64) err
 }
 
 func openONNX(file []byte) (model, error) {
+	m, err := readONNX(file)
+	if err != nil {
+		return nil, err
+	}
+	return m.compute, nil
+}
+
+func readONNX(file []byte) (*onnxModel, error) {
 	m := &onnxModel{inputs: map[string][]int{}, constants: map[string]tensor{}}
 	err := fields(file, func(field protowire.Number, b []byte, _ uint64) error {
 		if field != modelGraph {
@@ -74,7 +82,7 @@ func openONNX(file []byte) (model, error) {
 	if len(m.nodes) == 0 {
 		return nil, errors.New("it has no nodes")
 	}
-	return m.compute, nil
+	return m, nil
 }
 
 func (m *onnxModel) graphField(field protowire.Number, b []byte, _ uint64) error {
@@ -202,10 +210,15 @@ func elems(shape []int) int {
 
 // compute runs all nodes, as ONNX's operators are specified.
 func (m *onnxModel) compute(s *Samples) (*outputs, error) {
-	known, at := map[string]tensor{}, 0
+	known, at, acts := map[string]tensor{}, 0, false
 	for i := range s.inputs {
 		in := &s.inputs[i]
-		n, shape := in.Frames()*layer.Elems(in.Shape), m.inputs[in.Path]
+		shape, there := m.inputs[in.Path]
+		n := in.Frames() * layer.Elems(in.Shape)
+		if !there {
+			at, acts = at+n, true
+			continue
+		}
 		if elems(shape) != n {
 			return nil, fmt.Errorf("%s has %d elements, in the file the shape %v", in.Path, n, shape)
 		}
@@ -244,7 +257,7 @@ func (m *onnxModel) compute(s *Samples) (*outputs, error) {
 		}
 		known[n.out] = out
 	}
-	out := &outputs{values: known[onnxValue].data, state: known[onnxNext].data}
+	out := &outputs{values: known[onnxValue].data, state: known[onnxNext].data, acts: acts}
 	for k, a := range s.Actions {
 		params := known[ofAction(onnxLogits, k)].data
 		if a.of.Continuous() {

@@ -9,7 +9,8 @@
     action = policy.act(obs, mask, rng=np.random.default_rng(1))    # drawn, of the legal choices
 
 Where the environment has several actions, act returns a tuple and takes a tuple of masks, None where an action has none. Where
-the network has several inputs, obs is a dict of arrays by their paths; one of stacked frames has an axis of them before those of
+the network has several inputs, obs is a dict of arrays by their paths, of which act and step need those alone that actions depend on;
+one of stacked frames has an axis of them before those of
 a frame, the current one last.
 
 A policy that keeps a state is asked step by step:
@@ -49,20 +50,24 @@ class Policy:
             seen += self.inputs[-1].normalised
         self.actions = [Action(d) for d in network["policy"]]
         self.state_size = sum(state_of(node) for node in network["nodes"])
+        self.acting = acting(network)
 
     def forward(self, obs, state=None):
         """Returns what each action is drawn from, [rows, parameters], and values [rows] of observations [rows, ...] and, where
         the network keeps one, a state [rows, state_size]."""
-        return self.run(obs, state)[:2]
+        return self.run(self.arrays_of(obs, self.inputs), state)[:2]
 
-    def run(self, obs, state):
-        """Returns what forward does, and the state behind the rows."""
-        out = {i.path: i.enter(x) for i, x in zip(self.inputs, self.arrays_of(obs))}
+    def run(self, given, state):
+        """Returns what forward does of arrays by path, and the state behind the rows. Without some of the inputs that actions do not
+        depend on there are no values."""
+        out = {i.path: i.enter(given[i.path]) for i in self.inputs if i.path in given}
         rows = len(next(iter(out.values())))
         if state is None:
             state = np.zeros((rows, self.state_size), np.float32)
         kept, at = [state[:, :0]], 0
         for node in self.network["nodes"]:
+            if any(name not in out for name in node["in"]):
+                continue
             weights = {name[len(node["name"]) + 1:]: array for name, array in self.arrays.items()
                        if name.rpartition(".")[0] == node["name"]}
             inputs, size = [out[name] for name in node["in"]], state_of(node)
@@ -72,11 +77,12 @@ class Policy:
             else:
                 out[node["name"]] = compute(node, inputs, weights)
         params = [flat(out[d["from"]]) for d in self.network["policy"]]
-        return params, flat(out[self.network["values"][0]["from"]])[:, 0], np.concatenate(kept, axis=1)
+        value = out.get(self.network["values"][0]["from"])
+        return params, None if value is None else flat(value)[:, 0], np.concatenate(kept, axis=1)
 
-    def arrays_of(self, obs):
-        """Returns observations by input."""
-        return [np.asarray(obs[i.path] if isinstance(obs, dict) else obs) for i in self.inputs]
+    def arrays_of(self, obs, inputs):
+        """Returns observations by the paths of inputs."""
+        return {i.path: np.asarray(obs[i.path] if isinstance(obs, dict) else obs) for i in inputs}
 
     def logits(self, obs, mask=None, action=0, state=None):
         """Returns logits [rows, choices] of a discrete action, -inf where the mask [rows, choices] is 0."""
@@ -96,17 +102,29 @@ class Policy:
     def step(self, obs, state=None, mask=None, rng=None):
         """Returns what act does, and the state that the next step begins from: [state_size], or [rows, state_size] of a batch.
         None is the state of an episode's first step."""
-        given = self.arrays_of(obs)
-        single = given[0].shape == self.inputs[0].shape
+        inputs = [i for i in self.inputs if i.path in self.acting]
+        given = self.arrays_of(obs, inputs)
+        single = given[inputs[0].path].shape == inputs[0].shape
         masks = mask if isinstance(mask, tuple) else (mask,) + (None,) * (len(self.actions) - 1)
         masks = [None if m is None else np.atleast_2d(m) for m in masks]
         if state is not None:
             state = np.atleast_2d(np.asarray(state, np.float32))
-        params, _, state = self.run({i.path: x[None] if single else x for i, x in zip(self.inputs, given)}, state)
+        params, _, state = self.run({path: x[None] if single else x for path, x in given.items()}, state)
         actions = tuple(a.take(p, m, rng) for a, p, m in zip(self.actions, params, masks))
         if single:
             actions = tuple(int(a[0]) if a.ndim == 1 else a[0] for a in actions)
         return actions if len(actions) > 1 else actions[0], state[0] if single else state
+
+
+def acting(network):
+    """Returns the names of the inputs and nodes that actions depend on, or all where a state belongs to what values need."""
+    names = {d["from"] for d in network["policy"]}
+    for node in reversed(network["nodes"]):
+        if node["name"] in names:
+            names.update(node["in"])
+    if any(state_of(node) and node["name"] not in names for node in network["nodes"]):
+        names.update(i["path"] for i in network["inputs"])
+    return names
 
 
 class Input:

@@ -61,6 +61,7 @@ func (t *PolicyTable) checkEncoders(bad func(key, reason, help string)) {
 			bad("inputs", fmt.Sprintf("has %q", name), "what can enter besides observations: "+strings.Join(lastInputs, ", "))
 		}
 	}
+	t.checkCriticInputs(bad)
 	frames := fmt.Sprintf("use 1 to %d frames", policy.MaxStack)
 	if n := t.FrameStack; n != nil && (*n < 1 || *n > policy.MaxStack) {
 		bad("frame_stack", fmt.Sprintf("is %d", *n), frames)
@@ -350,4 +351,47 @@ func (e EncoderTable) norm(x *entering, encoder *policy.Encoder, normalize bool)
 		return policy.Running
 	}
 	return ""
+}
+
+// checkCriticInputs checks what can be known of inputs that the value alone reads without an environment.
+func (t *PolicyTable) checkCriticInputs(bad func(key, reason, help string)) {
+	switch {
+	case len(t.CriticInputs) == 0:
+	case t.Net.Kind == kindNodes:
+		bad("critic_inputs", "is given for a network of nodes or of one picture", `leave it out and let nodes of critic. read them, or use net.kind = "mlp" with an encoder for each path`)
+	case t.ShareTrunk != nil && *t.ShareTrunk:
+		bad("critic_inputs", "is given, and policy and value share a trunk", "use share_trunk = false")
+	case t.Net.Core != nil:
+		bad("critic_inputs", "is given beside a core", "leave one of them out: the state of a core belongs to policy and value")
+	}
+}
+
+// criticOnly says by input which the value alone reads; nil where there is none.
+func (t *PolicyTable) criticOnly(inputs []policy.Input) ([]bool, error) {
+	if len(t.CriticInputs) == 0 {
+		return nil, nil
+	}
+	wrong := func(reason string) error {
+		var paths []string
+		for i := range inputs {
+			paths = append(paths, inputs[i].Path)
+		}
+		return &component.ConfigError{Code: codeInput, Key: "critic_inputs", Reason: reason, Help: "what enters: " + strings.Join(paths, ", ")}
+	}
+	only := make([]bool, len(inputs))
+	for _, pattern := range t.CriticInputs {
+		found := false
+		for i := range inputs {
+			if matches(pattern, inputs[i].Path) {
+				only[i], found = true, true
+			}
+		}
+		if !found {
+			return nil, wrong(fmt.Sprintf("has %q, which matches nothing that enters", pattern))
+		}
+	}
+	if !slices.Contains(only, false) {
+		return nil, wrong("leaves the policy nothing to read")
+	}
+	return only, nil
 }

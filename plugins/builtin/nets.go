@@ -240,13 +240,17 @@ func withGain(nodes []policy.Node, gain float64) []policy.Node {
 func (t *PolicyTable) layers(env *hostabi.EnvSpec, inputs []policy.Input, encoders []policy.Encoder, actions []policy.Dist) (policy.Network, error) {
 	heads := policy.Heads{Policy: actions, LogStd: t.Action.LogStd, LogStdInit: t.Action.LogStdInit}
 	if t.Net.Kind == kindMLP {
-		share := t.Net.Core != nil || slices.ContainsFunc(encoders, func(e policy.Encoder) bool { return e.Kind.Pictures() })
+		hidden, err := t.criticOnly(inputs)
+		if err != nil {
+			return policy.Network{}, err
+		}
+		share := t.Net.Core != nil || hidden == nil && slices.ContainsFunc(encoders, func(e policy.Encoder) bool { return e.Kind.Pictures() })
 		if t.ShareTrunk != nil {
 			share = *t.ShareTrunk
 		}
 		return policy.MLP{
 			Inputs: inputs, Encoders: encoders, Hidden: t.Net.Hidden, Activation: policy.Activation(t.Net.Activation),
-			ShareTrunk: share, Core: t.Net.core(), Heads: heads,
+			CriticOnly: hidden, ShareTrunk: share, Core: t.Net.core(), Heads: heads,
 		}.Network(), nil
 	}
 	for i, tensor := range env.All(hostabi.RoleObservation) {

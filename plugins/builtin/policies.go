@@ -29,8 +29,10 @@ type PolicyTable struct {
 	NormalizeObs bool   `toml:"normalize_obs"`
 	Action       Action `toml:"action"`
 	// Inputs are what enters besides the observations: last_action, last_reward.
-	Inputs  []string                `toml:"inputs"`
-	Encoder map[string]EncoderTable `toml:"encoder"` // by pattern of paths
+	Inputs []string `toml:"inputs"`
+	// CriticInputs are patterns of paths of what the value alone reads.
+	CriticInputs []string                `toml:"critic_inputs"`
+	Encoder      map[string]EncoderTable `toml:"encoder"` // by pattern of paths
 	// FrameStack is how many frames of each observation enter whose encoder does not say; nil is one.
 	FrameStack *int         `toml:"frame_stack"`
 	Limits     PolicyLimits `toml:"limits"`

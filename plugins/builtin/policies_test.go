@@ -159,6 +159,43 @@ func TestDecodePolicy_InitGain(t *testing.T) {
 	}
 }
 
+// critic_inputs are read by the value alone, in parts of the network that share nothing with the policy's.
+func TestDecodePolicy_CriticInputs(t *testing.T) {
+	p, err := DecodePolicy(from(map[string]any{"critic_inputs": []any{"near/*", "eye"}}), dict())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := p.(*policy.Definition).Network
+	acting, read := n.Acting(), map[string]bool{}
+	for _, node := range n.Nodes {
+		for _, in := range node.In {
+			read[in] = true
+		}
+		if acting[node.Name] == strings.HasPrefix(node.Name, "critic.") {
+			t.Errorf("node %s: actions depend on it: %t", node.Name, acting[node.Name])
+		}
+	}
+	for path, want := range map[string]bool{"speed": true, "eye": false, "near/door": false, "near/place": false} {
+		if acting[path] != want || !read[path] {
+			t.Errorf("%s: actions depend on it: %t, something reads it: %t", path, acting[path], read[path])
+		}
+	}
+	core := map[string]any{"core": map[string]any{"kind": "gru"}}
+	for reason, keys := range map[string]map[string]any{
+		"matches nothing":    {"critic_inputs": []any{"taste"}},
+		"nothing to read":    {"critic_inputs": []any{"*"}},
+		"share a trunk":      {"critic_inputs": []any{"eye"}, "share_trunk": true},
+		"beside a core":      {"critic_inputs": []any{"eye"}, "net": core},
+		"a network of nodes": {"critic_inputs": []any{"eye"}, "net": map[string]any{"nodes": []any{node("trunk", "obs", "dense", map[string]any{"out": int64(8)})}}},
+		"or of one picture":  {"critic_inputs": []any{"eye"}, "net": map[string]any{"kind": "nature_cnn"}},
+	} {
+		_, err := DecodePolicy(from(keys), dict())
+		if bad := (*component.ConfigError)(nil); !errors.As(err, &bad) || bad.Key != "critic_inputs" || !strings.Contains(bad.Reason, reason) || bad.Help == "" {
+			t.Errorf("%v: %v, want one with %q", keys, err, reason)
+		}
+	}
+}
+
 // decode reads a table that has these keys of action, where they are not zero.
 func (a Action) decode(into any) error {
 	to := &into.(*PolicyTable).Action

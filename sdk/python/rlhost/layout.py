@@ -204,7 +204,7 @@ class PolicyLayout:
         net = table.get("net") or {}
         if net.get("kind", "mlp") != "mlp" or "nodes" in net:
             raise ValueError(f"policy {policy!r}: net is of a kind that PolicyLayout does not have: want kind = \"mlp\"")
-        for key in ("inputs", "encoder", "frame_stack"):
+        for key in ("inputs", "critic_inputs", "encoder", "frame_stack"):
             if table.get(key, 1) not in (1, [], {}):
                 raise ValueError(f"policy {policy!r}: PolicyLayout has observations as they are, one frame and nothing besides: want no {key}")
         core, normalize = Core.of(net), bool(table.get("normalize_obs"))
