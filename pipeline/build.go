@@ -94,7 +94,7 @@ func (p *Pipeline) add(a *assembly, of *graph.Component, index int, at placement
 	}
 	x := &instance{run: &p.running, component: made, of: of, envs: of.Flow.Envs}
 	x.joining.Store(a)
-	x.live.watch, x.live.task, x.live.env = at.watch, at.task, a.Envs[of.Env]
+	x.live.watches, x.live.task, x.live.env = at.watches, at.task, a.Envs[of.Env]
 	x.host = p.hostOf(x, of, index, at)
 	if err := x.component.Configure(of.Decode); err != nil {
 		return nil, fmt.Errorf("%s: %w", at.name, err)
@@ -230,24 +230,30 @@ func (a *assembly) connect() error {
 // stopFor is Host.Stop. A replacement may find that the run must end, for instance by its own stop rule: then the
 // change is completed first.
 func (p *Pipeline) stopFor(x *instance, reason component.StopReason) {
-	if t, _ := x.live.watched(); t == nil || !t.waits(reason) {
+	by, _ := x.live.watched()
+	if !slices.ContainsFunc(by, func(t probation) bool { return t.waits(reason) }) {
 		p.Stop(reason)
 	}
 }
 
 // failed is Host.Failed.
 func (p *Pipeline) failed(x *instance, err error) bool {
-	t, gone := x.live.watched()
+	by, gone := x.live.watched()
 	if gone {
 		p.log.Warn("an instance that was replaced failed", "component", x.host.Name, "err", err)
 		return true
 	}
-	if t == nil || p.changes.over() != nil || !t.onFault(x.host.Name, err) {
+	if p.changes.over() != nil {
 		return false
 	}
-	x.stand(err)
-	t.tell()
-	return true
+	for _, t := range slices.Backward(by) {
+		if t.onFault(x.host.Name, err) {
+			x.stand(err)
+			t.tell()
+			return true
+		}
+	}
+	return false
 }
 
 // collect closes plugins that are not in use and that no rollback needs.

@@ -214,6 +214,7 @@ func (t *Transition) install(o *Outcome) {
 		s.x.live.went(s)
 	}
 	p.state.Store(t.next)
+	p.still.excuse()
 	p.taps.follow(t.next)
 	p.stats.Gauge("rollout/envs").Set(float64(t.next.envs()))
 	swapped := map[*instance]bool{}
@@ -290,7 +291,7 @@ func (t *Transition) settle() bool {
 	for _, s := range t.envs {
 		s.x.loop.Do(s.settle)
 	}
-	for _, x := range t.made {
+	for _, x := range t.p.instancesAlive() { // what it made, and what later changes have made of that
 		x.live.settle(t)
 	}
 	if err := t.p.collect(); err != nil {

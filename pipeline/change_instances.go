@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/rlhost/rlhost/core/arena"
@@ -127,7 +128,7 @@ func (t *Transition) successor(a *assembly, old *member, of *graph.Component) (*
 
 // make makes and starts an instance for an assembly. It is held: no message for it is handled yet.
 func (t *Transition) make(a *assembly, of *graph.Component, index int, at placement) (*instance, error) {
-	at.held, at.watch, at.begun = true, t, t.p.again()
+	at.held, at.watches, at.begun = true, append(t.watching(of.Name), t), t.p.again()
 	x, err := t.p.add(a, of, index, at)
 	if err != nil {
 		return nil, startError(err)
@@ -137,6 +138,22 @@ func (t *Transition) make(a *assembly, of *graph.Component, index int, at placem
 		return nil, startError(fmt.Errorf("%s: %w", of.InstanceName(index), err))
 	}
 	return x, nil
+}
+
+// watching returns the changes whose new versions of a component are watched: what is made of it now, for another reason, is on probation
+// for them too.
+func (t *Transition) watching(name string) (list []probation) {
+	for _, m := range t.before.members {
+		if m.of.Name != name {
+			continue
+		}
+		for _, by := range m.live.proves() {
+			if !slices.Contains(list, by) {
+				list = append(list, by)
+			}
+		}
+	}
+	return list
 }
 
 // startError turns an error from making an instance into a ChangeError, unless it is one or is the file's.
@@ -261,7 +278,7 @@ func (s *replacement) handPieces(o *Outcome) error {
 		s.t.p.feed(s.new, waiting)
 	})
 	s.old.live.leave()
-	if s.t.options.Probation {
+	if by, _ := s.new.live.watched(); s.t.options.Probation || len(by) > 1 {
 		s.new.live.remember(state, s.new.host.Keeps())
 	}
 	if !s.waits {

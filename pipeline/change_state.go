@@ -144,6 +144,13 @@ func (c *changeState) waits(reason component.StopReason) bool {
 	return true
 }
 
+// sound is probation's.
+func (c *changeState) sound() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stage == committed && !c.confirmed && c.err == nil
+}
+
 // know changes what others read while the change is being prepared.
 func (c *changeState) know(change func()) {
 	c.mu.Lock()

@@ -235,6 +235,37 @@ func TestTransition_AFailureOnProbationDoesNotEndTheRun(t *testing.T) {
 	r.end()
 }
 
+// What a later change makes of a version that is watched is watched too: an instance that is added, one that is made anew.
+func TestTransition_AProbationOutlivesOtherChanges(t *testing.T) {
+	for name, set := range map[string]string{"added": "component.counter.count=2", "made anew": "component.counter.scale=3"} {
+		t.Run(name, func(t *testing.T) {
+			s, parts := newStage()
+			r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.counter.loose=true")
+			rolledBack := make(chan string, 1)
+			x, _ := r.change(TransitionOptions{Probation: true, RolledBack: func(name string, fault error) { rolledBack <- fmt.Sprint(name, ": ", fault) }},
+				"component.counter.fails=true")
+			r.change(TransitionOptions{}, set)
+			want := "counter: lost count"
+			if name == "added" {
+				s.spared, want = "counter[0]", "counter[1]: lost count"
+				if r.now().member("counter", 0).host.Name == "counter" { // as it was called when it was alone
+					s.spared = "counter"
+				}
+			}
+			s.fail.Store(true)
+			if got := <-rolledBack; got != want {
+				t.Errorf("RolledBack %q, want %q", got, want)
+			}
+			if x.Settle() {
+				t.Error("a change that has failed was settled")
+			}
+			r.change(TransitionOptions{}, "component.counter.fails=false", "component.counter.count=1")
+			r.await(10)
+			r.end()
+		})
+	}
+}
+
 func TestTransition_AFailureAfterProbationEndsTheRun(t *testing.T) {
 	s, parts := newStage()
 	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.counter.strict=true")

@@ -153,13 +153,18 @@ func (w *watch) takeOverdue() []debt {
 	return late
 }
 
-// tellStill logs once why a run stands still, and when it goes on. One that is paused, or whose learner is at a long dataset, does not.
+// tellStill logs once why a run stands still, and when it goes on. One that is paused, or whose learner is at a long dataset, does not;
+// what a change that is being made holds up is not known.
 func (p *Pipeline) tellStill() {
-	cause := p.watch.snapshot(time.Now()).Standing()
-	switch before := p.ending.still.Swap(cause != ""); {
-	case cause != "" && !before:
+	if len(p.changes.replacing()) > 0 {
+		return
+	}
+	now := time.Now()
+	cause := p.watch.snapshot(now).Standing()
+	switch before := p.still.note(now, cause); {
+	case cause != "" && before == "":
 		p.log.Warn("the run stands still", "cause", cause, "help", "rlhost status tells what each component waits for")
-	case cause == "" && before:
+	case cause == "" && before != "":
 		p.log.Info("the run goes on")
 	}
 }

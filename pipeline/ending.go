@@ -19,8 +19,6 @@ type ending struct {
 	final      atomic.Bool                          // its last boundary has been
 	counters   atomic.Pointer[[]control.WireStatus] // as they were when the loops had ended
 
-	still atomic.Bool // it has been logged that the run stands still
-
 	mu      sync.Mutex
 	reason  component.StopReason
 	err     error

@@ -26,7 +26,7 @@ type placement struct {
 	begun     int                     // see component.Host
 	published uint64                  // by learners of its policy before it, where it has no predecessor
 	held      bool                    // nothing is handled before Release
-	watch     probation               // that handles its failures
+	watches   []probation             // that handle its failures, the newest last
 }
 
 // view is the assembly that an instance belongs to.

@@ -21,7 +21,7 @@ type liveness struct {
 	readers   map[string]int                // most that it was told, by signal
 	going     bool                          // environments are on their way
 	change    settler                       // of its environments, committed and not settled
-	watch     probation                     // the change whose probation it is on, or that makes it
+	watches   []probation                   // changes whose probation it is on, and the one that makes it; the newest is last
 	fault     error                         // why it failed, if that was handled
 	gone      bool                          // it was replaced, or has ended
 	state     *component.State              // initial state, for its replacement after a failure
@@ -38,6 +38,8 @@ type probation interface {
 	tell()
 	// waits reports whether the end of the run waits for the change to be made.
 	waits(reason component.StopReason) bool
+	// sound reports whether the change has been made and is watched, and nothing has failed.
+	sound() bool
 }
 
 // settler is a committed change that can still be reverted.
@@ -151,23 +153,40 @@ func (l *liveness) unsavable() error {
 	return nil
 }
 
-// settle ends the probation of an instance.
+// settle ends one probation of an instance.
 func (l *liveness) settle(t probation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.watch == t {
-		l.watch, l.state, l.loses = nil, nil, nil
-		if l.owes != nil {
-			l.owes.settle()
-		}
+	i := slices.Index(l.watches, t)
+	if i < 0 {
+		return
+	}
+	if l.watches = slices.Delete(l.watches, i, i+1); len(l.watches) > 0 {
+		return
+	}
+	l.state, l.loses = nil, nil
+	if l.owes != nil {
+		l.owes.settle()
 	}
 }
 
-// watched returns the change whose probation the instance is on, and whether it has left the run.
-func (l *liveness) watched() (by probation, gone bool) {
+// watched returns the changes whose probation the instance is on, oldest first, and whether it has left the run.
+func (l *liveness) watched() (by []probation, gone bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.watch, l.gone
+	return slices.Clone(l.watches), l.gone
+}
+
+// proves returns the changes whose new versions an instance runs, as long as they are watched.
+func (l *liveness) proves() []probation {
+	list, _ := l.watched()
+	l.mu.Lock()
+	s, ok := l.change.(*envChange)
+	l.mu.Unlock()
+	if ok && !s.over.Load() && !slices.Contains(list, probation(s.t)) {
+		list = append(list, s.t)
+	}
+	return slices.DeleteFunc(list, func(t probation) bool { return !t.sound() })
 }
 
 // leave notes that the instance has left the run.

@@ -62,7 +62,7 @@ func sameRequest(a, b *hostabi.Message) bool {
 
 // asks lets an instance on probation note what it is asked and answers. Call it before the instance starts.
 func (x *instance) asks(m *component.Manifest) {
-	if by, _ := x.live.watched(); by == nil {
+	if by, _ := x.live.watched(); len(by) == 0 {
 		return
 	}
 	x.live.owes = &owed{}

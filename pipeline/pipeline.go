@@ -58,6 +58,7 @@ type Pipeline struct {
 	boundaries *boundaryLock
 	round      round
 	ending     ending
+	still      stillness
 	pauses     pauses
 	taps       taps
 	watch      watch

@@ -28,7 +28,8 @@ type watch struct {
 
 	guard   sync.Mutex
 	records map[instanceKey]*diagnosis.Record
-	own     diagnosis.Held // blocks held by this process
+	seen    map[instanceKey]*instance // that the records are of
+	own     diagnosis.Held            // blocks held by this process
 	debts   debts
 	owing   []debt // as of the last look
 	late    []debt // overdue, and nobody has been told
@@ -70,7 +71,7 @@ func (w *watch) look(now time.Time) {
 	w.guard.Lock()
 	defer w.guard.Unlock()
 	if w.records == nil {
-		w.records, w.pings = map[instanceKey]*diagnosis.Record{}, map[*loops.Loop]*ping{}
+		w.records, w.seen, w.pings = map[instanceKey]*diagnosis.Record{}, map[instanceKey]*instance{}, map[*loops.Loop]*ping{}
 	}
 	a := w.now()
 	present := map[instanceKey]bool{}
@@ -83,7 +84,10 @@ func (w *watch) look(now time.Time) {
 		if r == nil {
 			r = &diagnosis.Record{TookAt: now, Rate: stat.NewRate(rateWindow)}
 			w.records[name] = r
+		} else if w.seen[name] != m.instance {
+			r.Renew(now)
 		}
+		w.seen[name] = m.instance
 		record(r, m, now, w.pauses.has(m.instance))
 		switch holder, tells := m.component.(component.Holder); {
 		case r.Process.Holder > 0:
@@ -101,6 +105,7 @@ func (w *watch) look(now time.Time) {
 	for name := range w.records {
 		if !present[name] {
 			delete(w.records, name)
+			delete(w.seen, name)
 		}
 	}
 	w.ping(live, now)

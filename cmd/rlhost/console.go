@@ -108,6 +108,10 @@ func (t *training) resumed(e *session.Resumed) {
 		x := &e.Swapped[i]
 		t.notice("%s runs %s, since the %s at %d env steps", x.Component, text.Version(&x.Version), x.What, x.EnvStep)
 	}
+	for i := range e.Unproven {
+		x := &e.Unproven[i]
+		t.notice("%s was still watched when the run ended, so that the version of %s before it runs; rlhost swap brings it in again", text.Version(&x.Version), x.Component)
+	}
 	c := e.Interrupted
 	if c == nil {
 		return

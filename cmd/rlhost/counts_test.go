@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
 // asked is a training whose rewards a component is asked about; passed one whose trajectories go through one. Both change nothing, and
@@ -212,6 +213,36 @@ func TestCounts_WhatAComponentLosesIsItsOwn(t *testing.T) {
 			if (lost > 0) != c.loses {
 				t.Errorf("between has dropped %d env steps", lost)
 			}
+			j.stop()
+		})
+	}
+}
+
+// A version with which the whole run comes to stand still is taken back by itself, by force where it hangs, and what is lost is counted.
+func TestCounts_AVersionThatTheRunStandsStillWithIsTakenBack(t *testing.T) {
+	t.Parallel()
+	for i, c := range []struct{ name, table, mode, fault, reason string }{
+		{"lets nothing through", "passes.wasm", "async", "fault=3", "the run stands still: between has taken [0-9]+ trajectories"},
+		{"lets nothing through, synchronously", "passes.wasm", "sync", "fault=3", "the run stands still: "},
+		{"hangs", "passes.py", "async", "fault=5", "has taken nothing|has not finished"},
+		{"hangs, synchronously", "passes.py", "sync", "fault=5", "has taken nothing|has not finished"},
+		{"answers nothing, synchronously", "asked.py", "sync", "fault=3", "the run stands still: between owes rollout an answer"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			someOf(t, i, 0)
+			t.Parallel()
+			w, tables := newWrongShop(t)
+			through := passed
+			if c.table == "asked.py" {
+				through = asked
+			}
+			w.write("live.toml", through(c.mode, tables[c.table]))
+			j := w.host("live.toml", "--json")
+			j.reload("live.toml", "component.between."+c.fault, "component.between.every=1")
+			j.fellBack(1)
+			j.wrote(runs.StepBack, "fallback", c.reason)
+			j.goesOn()
+			j.addsUp("component.between", "wire", "fault")
 			j.stop()
 		})
 	}

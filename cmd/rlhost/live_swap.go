@@ -16,6 +16,9 @@ import (
 	"github.com/rlhost/rlhost/core/control/text"
 	"github.com/rlhost/rlhost/core/files"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/runs"
+	"github.com/rlhost/rlhost/pipeline/session"
+	"github.com/rlhost/rlhost/plugins/builtin"
 )
 
 type swapCommand struct {
@@ -136,11 +139,48 @@ type rollbackCommand struct {
 	jobFlags
 }
 
-// Run goes back to the previous version.
+// Run goes back to the previous version; that of a run which is not going on, when it does.
 func (c *rollbackCommand) Run(p *program) error {
 	if err := checkBoundary(c.At); err != nil {
 		return err
 	}
+	if run, err := c.stopped(); run != nil || err != nil {
+		return c.stoppedRun(p, run, err)
+	}
 	q := control.RollbackRequest{Component: c.Component, At: c.At, KeepState: c.KeepState}
 	return tell(p, &c.jobFlags, control.VerbRollback, q, text.Swap)
+}
+
+// stopped returns the run that is named, if that is not going on.
+func (c *rollbackCommand) stopped() (*runs.Run, error) {
+	if c.Job == "" {
+		return nil, nil
+	}
+	run, err := c.Find(c.Job)
+	if err != nil {
+		return nil, err
+	}
+	pid, err := run.Holder()
+	if err != nil || pid != 0 {
+		return nil, err
+	}
+	return run, nil
+}
+
+// stoppedRun makes a component of a run that is not going on its previous version.
+func (c *rollbackCommand) stoppedRun(p *program, run *runs.Run, err error) error {
+	if err != nil {
+		return err
+	}
+	if c.At != "" || c.KeepState != nil {
+		return fail(exitUsage, fmt.Errorf("--at and --keep-state are for a run that is going on; %s %s", run.ID(), howEnded(run)))
+	}
+	err = p.withParts(func(parts *graph.Parts, _ *builtin.Engines) error {
+		r, err := session.Rollback(run, parts, p.logger(), c.Component)
+		if err != nil {
+			return p.told(err)
+		}
+		return c.answer(p, r, fmt.Sprintf("%s goes back to %s once the run is resumed: rlhost train --resume %s\n", r.Component, text.Version(&r.New), run.ID()))
+	})
+	return p.also(err, run.Close())
 }

@@ -42,7 +42,7 @@ var killPoints = map[string]killAt{
 	"prepared":                       {notice: "compiled", request: slowCanary, runs: []string{oldVersion}},
 	"canary":                         {notice: "canary", request: slowCanary, runs: []string{oldVersion}},
 	"going over":                     {notice: "going over", request: atEpisode, runs: []string{oldVersion, newVersion}, says: killed},
-	"on probation":                   {reply: true, request: onProbation, runs: []string{newVersion}, says: `^rollout runs rust.wasm \([0-9a-f]+\), since the swap at [0-9]+ env steps$`},
+	"on probation":                   {reply: true, request: onProbation, runs: []string{oldVersion}, says: `^rust.wasm \([0-9a-f]+\) was still watched when the run ended`},
 	"before the module is stored":    {operation: "rename plugins/", nth: 1, runs: []string{oldVersion}},
 	"after the module was stored":    {operation: "fsync 0001/plugins", nth: 1, runs: []string{oldVersion}},
 	"before the change has begun":    {operation: "pwrite 0001/events.jsonl", nth: 1, runs: []string{oldVersion}},

@@ -118,7 +118,9 @@ type SwapCounts struct {
 type Probation struct {
 	Component string  `json:"component"`
 	Version   Version `json:"version"`
-	Left      float64 `json:"left_seconds"`
+	Left      float64 `json:"left_seconds"`     // of the time that it is watched
+	Idle      bool    `json:"idle,omitempty"`   // it has done nothing yet: it is watched until it has
+	Paused    bool    `json:"paused,omitempty"` // something is, so that the time stands still
 }
 
 // SwapRequest asks for another version of a component, or of the environments that it runs.

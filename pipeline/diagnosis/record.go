@@ -98,6 +98,9 @@ func (r *Record) Note(now time.Time, taken uint64, queued int, paused bool) {
 	}
 }
 
+// Renew notes that another version has the instance's place: what was waited for before is not its doing.
+func (r *Record) Renew(now time.Time) { r.TookAt, r.SentAt, r.waiting = now, now, time.Time{} }
+
 // Pass keeps account of trajectories that the instance has taken and sent on so far.
 func (r *Record) Pass(now time.Time, taken, sent uint64) {
 	if sent != r.sent || r.SentAt.IsZero() {

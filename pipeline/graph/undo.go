@@ -74,6 +74,16 @@ func (g *Graph) UndoneText(list []Section) string {
 	return b.String()
 }
 
+// Table returns the text of one table, or of a wire, by its name in Undo; empty where there is none.
+func (g *Graph) Table(name string) string {
+	for _, s := range g.sections() {
+		if s.Name == name {
+			return s.Text
+		}
+	}
+	return ""
+}
+
 // sections returns all tables.
 func (g *Graph) sections() (list []Section) {
 	add := func(name string, lines []keyValue) {

@@ -306,6 +306,7 @@ func (c *change) commit(ctx context.Context, t *pipeline.Transition, before *gra
 	c.say("going over (%s)", at)
 	c.committing.Lock()
 	defer c.committing.Unlock()
+	stood := c.Pipeline.Stalled() != ""
 	began := time.Now()
 	if c.outcome, err = t.Commit(ctx); err != nil {
 		return err
@@ -313,10 +314,7 @@ func (c *change) commit(ctx context.Context, t *pipeline.Transition, before *gra
 	c.took = time.Since(began)
 	c.outcome.EnvStep += c.StepsBefore
 	c.notes = append(c.notes, c.outcome.Notes...)
-	if _, watched, _ := c.now(); watched != nil && c.what != whatRollback && c.what != whatFallback {
-		c.notes = append(c.notes, fmt.Sprintf("the probation of the %s has ended, %s early: one change at a time is watched",
-			watched.title, max(0, time.Until(watched.until)).Round(time.Second)))
-	}
+	c.supersede()
 	if rule := c.Pipeline.Stopping(); brings(&before.Run.Stop, &t.Graph().Run.Stop, rule) {
 		c.notes = append(c.notes, fmt.Sprintf("the run ends by its new rule: %s", rule))
 	}
@@ -329,7 +327,7 @@ func (c *change) commit(ctx context.Context, t *pipeline.Transition, before *gra
 	}
 	c.noteMade(line)
 	c.noted(c.describe(c.parts))
-	c.committed(t, before)
+	c.committed(t, before, stood)
 	return nil
 }
 
@@ -362,21 +360,55 @@ func (c *change) noted(err error) {
 	}
 }
 
-// committed remembers what ran before, and begins to watch what runs now.
-func (c *change) committed(t *pipeline.Transition, before *graph.Graph) {
+// committed remembers what ran before, and begins to watch what runs now. stood tells that the run stood still.
+func (c *change) committed(t *pipeline.Transition, before *graph.Graph, stood bool) {
 	var p *probation
 	if c.rules.probation > 0 {
 		p = &probation{
-			number: c.number, parts: c.parts, until: time.Now().Add(c.rules.probation), transition: t, before: before,
-			restarts: c.restarts(c.parts), title: c.title,
+			number: c.number, title: c.title, parts: c.parts, transition: t, before: before, after: t.Graph(), restarts: c.restarts(c.parts),
+			stood: stood, trained: c.Pipeline.Steps().Trained, left: c.rules.probation, idle: c.idle(),
+		}
+		for _, s := range before.Undo(t.Graph()) {
+			p.undo = append(p.undo, runs.Table(s))
 		}
 	}
 	if c.what != whatFallback {
 		c.remember(c.parts)
 	}
-	c.settle(p)
 	if p == nil {
 		t.Settle()
+		return
+	}
+	c.begins(p)
+}
+
+// idle returns what the components that a change has changed have done so far, where anything comes to them.
+func (c *change) idle() map[string]uint64 {
+	g, done := c.Pipeline.Graph(), c.Pipeline.Done()
+	idle := map[string]uint64{}
+	for _, p := range c.parts {
+		x := g.Component(p.component)
+		if x == nil {
+			continue
+		}
+		if x.Flow.Envs > 0 || slices.ContainsFunc(g.Wires, func(w graph.Wire) bool { return w.To == x.Name }) {
+			idle[x.Name] = done[x.Name]
+		}
+	}
+	return idle
+}
+
+// supersede ends the probations of which a change has left nothing, or, where all goes back together, not everything.
+func (c *change) supersede() {
+	g := c.Pipeline.Graph()
+	for _, w := range c.superseded(func(p part) bool {
+		return g.Component(p.component) == nil || slices.ContainsFunc(c.parts, func(x part) bool { return x.component == p.component })
+	}) {
+		w.transition.Settle()
+		if c.what != whatRollback && c.what != whatFallback {
+			c.notes = append(c.notes, fmt.Sprintf("the probation of the %s has ended, %s early: what it brought has been changed again",
+				w.title, max(0, w.left).Round(time.Second)))
+		}
 	}
 }
 

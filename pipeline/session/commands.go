@@ -46,7 +46,7 @@ func serve(o commandOptions) (*commands, error) {
 	}
 	var life context.Context
 	life, c.stop = context.WithCancel(context.Background())
-	c.running.Go(watcher{c.shared, life}.watch)
+	c.running.Go((&watcher{shared: c.shared, life: life, looked: time.Now()}).run)
 	return c, nil
 }
 
@@ -81,7 +81,6 @@ func (c *commands) close() error {
 	c.stop()
 	err := c.server.Close()
 	c.running.Wait()
-	c.settle(nil)
 	told := c.Run.Update(func(i *runs.Info) { i.Socket = "" })
 	if errors.Is(told, runs.ErrGone) { // there is nobody to tell
 		told = nil

@@ -31,6 +31,7 @@ type Resumed struct {
 	Exact                   bool
 	Why                     string        // it is not exact
 	Swapped                 []Swap        // versions that were swapped in before
+	Unproven                []Swap        // versions that were watched when the run ended: those before run again
 	Interrupted             *runs.Change  // during which the run was killed, or nil
 	Now                     *runs.Version // that runs after that, or nil
 	NewRuns                 bool          // of the two versions of Interrupted the new one runs

@@ -107,10 +107,7 @@ func (h *history) recall() error {
 
 // here makes overrides name the modules where they lie now: the run's folder may have been moved.
 func (h *history) here(back []string) []string {
-	return overrides.Moved(back, func(hash string) (string, error) {
-		m, err := h.Run.Stored(hash)
-		return m.Path, err
-	})
+	return storedHere(h.Run, back)
 }
 
 // wrapsHere is here for changes of wrappers.

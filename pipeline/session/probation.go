@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
@@ -15,14 +17,19 @@ import (
 // watcher ends probations, and makes the previous version run again where a new one has failed.
 type watcher struct {
 	*shared
-	life context.Context // that of the commands
+	life   context.Context // that of the commands
+	looked time.Time       // when it last was at what is watched
+	spared time.Time       // until then the run may stand still: what did not go on has just been taken back
 }
 
 // watchEvery is how often a version on probation is looked at.
 const watchEvery = 100 * time.Millisecond
 
-// watch goes on until its life ends.
-func (w watcher) watch() {
+// spareTime is how long a run may take to go on once a version that it stood still with has been taken back.
+const spareTime = 10 * time.Second
+
+// run goes on until its life ends.
+func (w *watcher) run() {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	looks := 0
@@ -45,13 +52,38 @@ func (w watcher) watch() {
 	}
 }
 
-// look ends a probation whose time is over, and finds what the pipeline does not tell by itself: a component that does
-// nothing any more, or whose process was started again.
-func (w watcher) look() (f failure, failed bool) {
-	_, p, _ := w.now()
-	if p == nil || w.over() {
+// look ends probations whose time is over, and finds what the pipeline does not tell by itself: a component that does
+// nothing any more, or whose process was started again, and a run that stands still.
+func (w *watcher) look() (f failure, failed bool) {
+	now := time.Now()
+	since := now.Sub(w.looked)
+	w.looked = now
+	_, watched, _ := w.now()
+	if len(watched) == 0 || w.over() {
 		return f, false
 	}
+	components := w.Pipeline.Status().Components
+	for _, p := range slices.Backward(watched) {
+		if f, failed := w.fails(p, components); failed {
+			return f, true
+		}
+	}
+	if f, failed := w.stalls(); failed {
+		return f, true
+	}
+	paused := slices.ContainsFunc(components, func(c control.ComponentStatus) bool { return c.State == control.Paused })
+	done := w.Pipeline.Done()
+	for _, p := range watched {
+		if w.pass(p, min(since, 10*watchEvery), paused, done) && p.transition.Settle() { // else it has just failed, which comes as a failure
+			w.settle(p.number)
+			w.note(runs.Change{Step: runs.StepSettled, Number: p.number, What: whatSwap, Component: p.first().component, New: version(p.first().new)}, itself())
+		}
+	}
+	return f, false
+}
+
+// fails finds a component on probation that has failed, without having said so.
+func (w *watcher) fails(p *probation, components []control.ComponentStatus) (f failure, failed bool) {
 	f.number = p.number
 	now := w.restarts(p.parts)
 	for name, before := range p.restarts {
@@ -60,7 +92,7 @@ func (w watcher) look() (f failure, failed bool) {
 			return f, true
 		}
 	}
-	for _, s := range w.Pipeline.Status().Components {
+	for _, s := range components {
 		for _, part := range p.parts {
 			if componentOf(s.Name) == part.component && (s.State == control.Stalled || s.State == control.Failed || s.State == control.Lost) {
 				f.component, f.fault = s.Name, fmt.Errorf("it is in state %s: %s", s.State, s.Note)
@@ -68,15 +100,26 @@ func (w watcher) look() (f failure, failed bool) {
 			}
 		}
 	}
-	if time.Now().After(p.until) && p.transition.Settle() { // else it has just failed, which comes as a failure
-		w.settle(nil)
-		w.note(runs.Change{Step: runs.StepSettled, Number: p.number, What: whatSwap, Component: p.first().component, New: version(p.first().new)}, itself())
-	}
 	return f, false
 }
 
+// stalls finds the newest change on probation with which the run has come to stand still. One that was made while it stood still is not to
+// blame before something has been learned.
+func (w *watcher) stalls() (f failure, failed bool) {
+	cause := w.Pipeline.Stalled()
+	if cause == "" {
+		w.learned(w.Pipeline.Steps().Trained)
+		return f, false
+	}
+	p := w.newestMoving()
+	if p == nil || time.Now().Before(w.spared) {
+		return f, false
+	}
+	return failure{number: p.number, component: p.first().component, fault: fmt.Errorf("the run stands still: %s", cause)}, true
+}
+
 // rollBack makes the previous version of everything that a change has changed run again.
-func (w watcher) rollBack(f failure) {
+func (w *watcher) rollBack(f failure) {
 	title, concerns := w.concerns(f)
 	if !concerns {
 		return // it has been dealt with
@@ -92,21 +135,45 @@ func (w watcher) rollBack(f failure) {
 	defer w.finish(c.work)
 	ctx, cancel := context.WithTimeout(ctx, longestWayBack)
 	defer cancel()
-	_, p, _ := w.now()
-	if p == nil || p.number != f.number {
+	p := w.find(f.number)
+	if p == nil {
 		return
 	}
-	c.component, c.next = p.first().component, p.before
-	err = c.run(ctx)
+	c.component = p.first().component
+	if err = c.aimBefore(p); err == nil {
+		err = c.run(ctx)
+	}
 	switch {
 	case errors.Is(err, pipeline.ErrNothing), err == nil:
 		w.ranAgain(p.parts, c.reason)
-		w.settle(nil)
-		w.log.Error("a new version has failed on probation; the previous one runs again", "component", p.first().component,
-			"failed", p.first().new.File, "runs", p.first().old.File, "reason", c.reason, "env_step", c.outcome.EnvStep)
+		w.settle(p.number)
+		w.spared = time.Now().Add(spareTime)
+		attrs := []any{"component", p.first().component, "failed", p.first().new.File, "runs", p.first().old.File, "reason", c.reason,
+			"env_step", c.outcome.EnvStep}
+		if len(c.outcome.Notes) > 0 {
+			attrs = append(attrs, "notes", strings.Join(c.outcome.Notes, "; "))
+		}
+		w.log.Error("a new version has failed on probation; the previous one runs again", attrs...)
 	case w.over():
 	default:
 		w.log.Error("a version that has failed could not be taken back", "component", f.component, "fault", f.fault, "error", err)
-		w.settle(nil)
+		w.settle(p.number)
 	}
+}
+
+// aimBefore makes the next graph what ran before a change that is watched, with what has been changed of other things since.
+func (c *change) aimBefore(p *probation) error {
+	g := c.Pipeline.Graph()
+	if g == p.after {
+		c.next = p.before
+		return nil
+	}
+	way := previous{undo: p.undo}
+	for _, x := range p.parts {
+		way.back = append(way.back, x.back...)
+	}
+	if len(p.parts) == 0 { // wires and other tables: those that are as it made them
+		way.undo = slices.DeleteFunc(slices.Clone(p.undo), func(t runs.Table) bool { return g.Table(t.Name) != p.after.Table(t.Name) })
+	}
+	return c.aimText(way.graph(g))
 }

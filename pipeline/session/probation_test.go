@@ -1,9 +1,17 @@
 package session
 
 import (
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/internal/testkit"
+	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
 // A version that has failed is dealt with however long the change takes that is under way: until then it is watched, and
@@ -11,7 +19,7 @@ import (
 func TestRollBack_WaitsForWhatIsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := newUnderWay()
-		u.watched = &probation{number: 1}
+		u.watched = []*probation{{number: 1}}
 		long := &work{title: "a long change"}
 		if _, err := u.begin(t.Context(), long); err != nil {
 			t.Fatal(err)
@@ -19,7 +27,7 @@ func TestRollBack_WaitsForWhatIsUnderWay(t *testing.T) {
 		over := make(chan struct{})
 		go func() {
 			defer close(over)
-			watcher{&shared{underWay: u}, t.Context()}.rollBack(failure{number: 1})
+			(&watcher{shared: &shared{underWay: u}, life: t.Context()}).rollBack(failure{number: 1})
 		}()
 		time.Sleep(time.Hour)
 		select {
@@ -36,4 +44,126 @@ func TestRollBack_WaitsForWhatIsUnderWay(t *testing.T) {
 			t.Error("a change is still under way")
 		}
 	})
+}
+
+// The time of a probation is that in which nothing is paused, and it is not over before every component has done something.
+func TestProbation_CountsWhatRuns(t *testing.T) {
+	u := newUnderWay()
+	p := &probation{number: 1, left: time.Minute, idle: map[string]uint64{"rollout": 100, "shaper": 7}}
+	u.begins(p)
+	for _, step := range []struct {
+		what            string
+		lasts           time.Duration
+		paused          bool
+		rollout, shaper uint64
+		over            bool
+	}{
+		{"a pause", time.Hour, true, 100, 7, false},
+		{"its time, without a message", time.Hour, false, 100, 7, false},
+		{"one of the two has done something", time.Second, false, 228, 7, false},
+		{"the other one has an instance less", time.Second, false, 300, 3, false},
+		{"and does something", time.Second, false, 300, 4, true},
+	} {
+		if over := u.pass(p, step.lasts, step.paused, map[string]uint64{"rollout": step.rollout, "shaper": step.shaper}); over != step.over {
+			t.Errorf("%s: over %v, want %v", step.what, over, step.over)
+		}
+	}
+}
+
+// What has been changed while the run is paused is watched from its first steps on.
+func TestProbation_OfAPausedRunBeginsWhenThatGoesOn(t *testing.T) {
+	r := begin(t)
+	r.learns()
+	r.pauses()
+	short := 0.001
+	r.mustDo(control.VerbSwap, control.SwapRequest{Component: "rollout", File: module(t, "rust"), Probation: &short}, nil)
+	var s control.StatusReply
+	testkit.Until(t, "its time stands still", func() bool {
+		s = control.StatusReply{}
+		r.mustDo(control.VerbStatus, control.StatusRequest{}, &s)
+		return len(s.Probation) == 1 && s.Probation[0].Paused
+	}, &s)
+	if p := s.Probation[0]; !p.Idle || p.Left != short {
+		t.Errorf("the probation is %+v", p)
+	}
+	r.mustDo(control.VerbResume, control.GroupRequest{}, nil)
+	r.mustDo(control.VerbStatus, control.StatusRequest{Wait: true}, &s)
+	list, err := r.run.Changes()
+	if err != nil || list[len(list)-1].Step != runs.StepSettled {
+		t.Errorf("the last event is %+v, %v", list[len(list)-1], err)
+	}
+}
+
+// A change of something else neither ends a probation nor is taken back with it; a run that is resumed takes back what was watched.
+func TestProbation_OfSeveralChanges(t *testing.T) {
+	r := begin(t)
+	r.learns()
+	path, err := filepath.Abs("pipeline.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash := func() string {
+		plugin, err := r.pipeline.Env("cartpole")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return plugin.Hash()
+	}
+	is := func(env, rate, inferences string, watched ...string) {
+		t.Helper()
+		text := r.pipeline.Graph().Expanded()
+		if hash() != env || !strings.Contains(text, "learning_rate = "+rate) || !strings.Contains(text, "count = "+inferences) {
+			t.Errorf("want %.8s, a rate of %s and %s inferences, not %.8s and\n%s", env, rate, inferences, hash(), text)
+		}
+		var s control.StatusReply
+		r.mustDo(control.VerbStatus, control.StatusRequest{}, &s)
+		var names []string
+		for _, p := range s.Probation {
+			names = append(names, p.Component)
+		}
+		if !slices.Equal(names, watched) {
+			t.Errorf("%v are watched, want %v", names, watched)
+		}
+	}
+	fails := func(number uint64, component string, back uint64) {
+		t.Helper()
+		r.commands.failed(failure{number: number, component: component, fault: errors.New("it fails")})
+		var s control.StatusReply
+		testkit.Until(t, "it is rolled back", func() bool {
+			s = control.StatusReply{}
+			r.mustDo(control.VerbStatus, control.StatusRequest{}, &s)
+			return s.Swaps.RolledBack == back && s.Transition == ""
+		}, &s)
+	}
+	minute, old := 60.0, hash()
+	reload := func(sets ...string) uint64 {
+		t.Helper()
+		use := `env.cartpole.use="` + module(t, "rust") + `"`
+		r.mustDo(control.VerbReload, control.ReloadRequest{File: path, Source: file, Sets: append(sets, use, "swap.probation=60s"), Undo: true}, nil)
+		return r.commands.last
+	}
+	r.mustDo(control.VerbSwap, control.SwapRequest{Component: "rollout", File: module(t, "rust"), Probation: &minute}, nil)
+	first, rust := r.commands.last, hash()
+	second := reload("component.learner.learning_rate=0.003")
+	r.mustDo(control.VerbScale, control.ScaleRequest{Components: map[string]int{"inference": 2}}, nil)
+	is(rust, "0.003", "2", "rollout", "learner")
+	fails(first, "rollout", 1)
+	is(old, "0.003", "2", "learner")
+	fails(second, "learner", 2)
+	is(old, "0.0015", "2")
+	if err := r.do(t.Context(), control.VerbRollback, control.RollbackRequest{Component: "learner"}, nil, nil); code(err) != control.CodeRefused {
+		t.Errorf("a version that has failed can be gone back to: %v", err)
+	}
+	list, err := r.run.Changes()
+	if err != nil || len(unproven(list)) > 0 {
+		t.Errorf("%+v would be taken back: %v", unproven(list), err)
+	}
+	third := reload("component.learner.learning_rate=0.004")
+	if list, err = r.run.Changes(); err != nil {
+		t.Fatal(err)
+	}
+	left := unproven(list)
+	if len(left) != 1 || left[0][0].Number != third {
+		t.Fatalf("%+v would be taken back, want change %d", left, third)
+	}
 }

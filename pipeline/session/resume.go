@@ -27,6 +27,9 @@ func (s *Session) resume() (err error) {
 	}
 	s.at = s.before
 	s.openLog()
+	if err := s.takeBackUnproven(); err != nil {
+		return err
+	}
 	if err := s.wholeModules(); err != nil {
 		return err
 	}
@@ -175,7 +178,7 @@ func madeBy(c *runs.Change) bool { return c.Step == runs.StepCommitted || c.Step
 
 // describeResume tells what the run goes on from, and notes it in its description and its events.
 func (s *Session) describeResume(exact bool, why string) error {
-	e := Resumed{Run: s.run.ID(), EnvSteps: s.before.EnvSteps, PolicyVersion: s.before.PolicyVersion, Exact: exact, Why: why}
+	e := Resumed{Run: s.run.ID(), EnvSteps: s.before.EnvSteps, PolicyVersion: s.before.PolicyVersion, Exact: exact, Why: why, Unproven: s.unproven}
 	list, err := s.run.Changes() // what cannot be read is told where commands are served
 	if err == nil && len(list) > 0 {
 		e.Swapped = newestVersions(list)

@@ -103,6 +103,7 @@ type Session struct {
 	commands *commands       // nil where the run takes none
 	before   runs.Checkpoint // that the run goes on from
 	resumed  bool
+	unproven []Swap // versions that were watched when the run ended, and are taken back
 
 	progress  atomic.Pointer[Progress]
 	saved     time.Time                  // when the last checkpoint was taken

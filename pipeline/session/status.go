@@ -31,7 +31,7 @@ func (r statusReader) quiet(ctx context.Context) error {
 	for {
 		started := r.Pipeline.Started()
 		current, watched, changed := r.now()
-		if r.over() || current == nil && watched == nil && allStarted(r.Pipeline.Status().Components) {
+		if r.over() || current == nil && len(watched) == 0 && allStarted(r.Pipeline.Status().Components) {
 			return nil
 		}
 		select {
@@ -55,17 +55,11 @@ func (r statusReader) report() *control.StatusReply {
 		Elo: r.gauge(evalElo), Wrapped: p.Stats().Counter("rollout/wrapped_bytes").Value(), Resources: control.ReadResources(),
 	}
 	r.versions(reply.Components)
-	current, watched, _ := r.now() // before what it comes to is counted
+	current, _, _ := r.now() // before what it comes to is counted
+	reply.Probation = r.probations()
 	reply.Swaps = r.swaps()
 	if current != nil {
 		reply.Transition = current.text()
-	}
-	if watched != nil {
-		for _, part := range watched.parts {
-			reply.Probation = append(reply.Probation, control.Probation{
-				Component: part.component, Version: part.new, Left: max(0, time.Until(watched.until).Seconds()),
-			})
-		}
 	}
 	return reply
 }

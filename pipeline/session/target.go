@@ -266,7 +266,16 @@ func (c *change) aimAt(sets ...string) error {
 
 // aimText makes the next graph from a text that Graph.Expanded wrote, and overrides.
 func (c *change) aimText(text string, sets []string) error {
-	g := c.Pipeline.Graph()
+	next, problems := parseNext(c.Pipeline.Graph(), text, sets, c.Parts)
+	if next == nil {
+		return problemError(problems)
+	}
+	c.next = next
+	return nil
+}
+
+// parseNext reads a text that Expanded wrote of a graph like g, with overrides; see withoutSource.
+func parseNext(g *graph.Graph, text string, sets []string, parts *graph.Parts) (*graph.Graph, graph.Problems) {
 	var rest []string
 	for _, set := range sets {
 		if table, key, ok := takenOut(set); ok {
@@ -275,12 +284,7 @@ func (c *change) aimText(text string, sets []string) error {
 		}
 		rest = append(rest, set)
 	}
-	next, problems := graph.Parse(g.File, []byte(text), graph.ParseOptions{Sets: rest, Parts: c.Parts, Dir: g.Dir, Expanded: true})
-	if next == nil {
-		return problemError(problems)
-	}
-	c.next = next
-	return nil
+	return graph.Parse(g.File, []byte(text), graph.ParseOptions{Sets: rest, Parts: parts, Dir: g.Dir, Expanded: true})
 }
 
 // takenOut returns which key of which component's table an override takes out.

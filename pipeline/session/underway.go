@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
 // say tells the client how far a change is. It never fails: a client that has gone is found out by its context.
@@ -90,15 +92,22 @@ func (w *work) text() string {
 	return w.title
 }
 
-// probation is a version that is watched: the previous one takes over again as soon as it fails.
+// probation is a change of which the versions are watched: the previous ones take over again as soon as one fails.
 type probation struct {
-	number     uint64
-	title      string
-	parts      []part
-	until      time.Time
-	transition *pipeline.Transition
-	before     *graph.Graph
-	restarts   map[string]uint64 // of processes, when it began
+	number        uint64
+	title         string
+	parts         []part // that are watched still
+	transition    *pipeline.Transition
+	before, after *graph.Graph
+	undo          []runs.Table      // how the tables were that it changed, where some came or went
+	restarts      map[string]uint64 // of processes, when it began
+	trained       uint64            // env steps, when it was made
+
+	// Guarded by underWay:
+	stood  bool              // the run stood still when it was made, and has learned nothing since
+	left   time.Duration     // for which it is watched, while nothing is paused
+	idle   map[string]uint64 // components that have done nothing since, and what they had done by then
+	paused bool              // its time stands still
 }
 
 // first is the part that messages name.
@@ -124,7 +133,7 @@ type underWay struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced whenever what follows changes
 	current *work         // or nil
-	watched *probation    // or nil
+	watched []*probation  // oldest first
 }
 
 func newUnderWay() *underWay {
@@ -203,23 +212,123 @@ func (u *underWay) finish(w *work) {
 	u.tell()
 }
 
-// now is what is under way and what is watched, each nil if nothing is; changed is closed when that is so no more.
-func (u *underWay) now() (current *work, watched *probation, changed <-chan struct{}) {
+// now is what is under way, nil if nothing is, and what is watched, oldest first; changed is closed when that is so no more.
+func (u *underWay) now() (current *work, watched []*probation, changed <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.current, u.watched, u.changed
+	return u.current, slices.Clone(u.watched), u.changed
 }
 
-// settle ends the probation under way, if there is one, and makes next the one that is.
-func (u *underWay) settle(next *probation) {
+// begins makes a change one of those that are watched.
+func (u *underWay) begins(p *probation) {
 	u.mu.Lock()
-	old := u.watched
-	u.watched = next
+	defer u.mu.Unlock()
+	u.watched = append(u.watched, p)
+	u.tell()
+}
+
+// settle ends the probation of a change.
+func (u *underWay) settle(number uint64) {
+	u.mu.Lock()
+	p := u.numbered(number)
+	u.watched = slices.DeleteFunc(u.watched, func(w *probation) bool { return w == p })
 	u.tell()
 	u.mu.Unlock()
-	if old != nil {
-		old.transition.Settle()
+	if p != nil {
+		p.transition.Settle()
 	}
+}
+
+// superseded takes the parts that are gone from what is watched, and returns the probations that this ends.
+func (u *underWay) superseded(gone func(part) bool) (ended []*probation) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	var kept []*probation
+	for _, p := range u.watched {
+		left := slices.DeleteFunc(slices.Clone(p.parts), gone)
+		switch {
+		case len(left) == len(p.parts):
+			kept = append(kept, p)
+		case len(left) == 0 || p.undo != nil:
+			ended = append(ended, p)
+		default:
+			rest := *p
+			rest.parts = left
+			kept = append(kept, &rest)
+		}
+	}
+	u.watched = kept
+	u.tell()
+	return ended
+}
+
+// learned notes how many env steps have been learned from in a run that does not stand still.
+func (u *underWay) learned(trained uint64) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, p := range u.watched {
+		p.stood = p.stood && trained <= p.trained
+	}
+}
+
+// newestMoving returns the newest change on probation but for those that were made while the run stood still, which it has done since; or nil.
+func (u *underWay) newestMoving() *probation {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, p := range slices.Backward(u.watched) {
+		if !p.stood {
+			return p
+		}
+	}
+	return nil
+}
+
+// find returns the probation of a change, or nil.
+func (u *underWay) find(number uint64) *probation {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.numbered(number)
+}
+
+// numbered is find for callers that hold mu.
+func (u *underWay) numbered(number uint64) *probation {
+	if i := slices.IndexFunc(u.watched, func(p *probation) bool { return p.number == number }); i >= 0 {
+		return u.watched[i]
+	}
+	return nil
+}
+
+// pass lets time pass for a probation, and reports whether it is over: it has been watched for as long as it is to be, and each of its
+// components has done something.
+func (u *underWay) pass(p *probation, d time.Duration, paused bool, done map[string]uint64) (over bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for name, before := range p.idle {
+		switch n := done[name]; {
+		case n > before:
+			delete(p.idle, name)
+		case n < before: // an instance has gone
+			p.idle[name] = n
+		}
+	}
+	if p.paused = paused; !paused {
+		p.left -= d
+	}
+	return p.left <= 0 && len(p.idle) == 0
+}
+
+// probations describes what is watched.
+func (u *underWay) probations() (list []control.Probation) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, p := range u.watched {
+		for _, part := range p.parts {
+			x := control.Probation{Component: part.component, Version: part.new, Left: max(0, p.left.Seconds()), Paused: p.paused}
+			_, x.Idle = p.idle[part.component]
+			list = append(list, x)
+		}
+	}
+	return list
 }
 
 // failed is called by the pipeline. What is to be done takes its time and is done elsewhere.
@@ -230,7 +339,7 @@ func (u *underWay) failed(f failure) {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.watched != nil && u.watched.number == f.number && u.current != nil {
+	if u.numbered(f.number) != nil && u.current != nil {
 		u.current.cancel(errRollingBack) // it goes on from what has just failed
 	}
 }
@@ -240,10 +349,14 @@ func (u *underWay) failed(f failure) {
 func (u *underWay) concerns(f failure) (title string, yes bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	switch p := u.watched; {
-	case p != nil && p.number == f.number:
-		return p.title, true
-	case u.current != nil && (p == nil || p.number < f.number):
+	newest := uint64(0)
+	for _, p := range u.watched {
+		if p.number == f.number {
+			return p.title, true
+		}
+		newest = max(newest, p.number)
+	}
+	if u.current != nil && newest < f.number {
 		return u.current.title, true
 	}
 	return "", false

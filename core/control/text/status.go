@@ -42,12 +42,23 @@ func Status(s *control.StatusReply) string {
 		fmt.Fprintf(&b, "now: %s\n", s.Transition)
 	}
 	for _, x := range s.Probation {
-		fmt.Fprintf(&b, "probation: %s, %s, %s left\n", x.Component, Version(&x.Version), seconds(x.Left))
+		fmt.Fprintf(&b, "probation: %s, %s, %s left%s\n", x.Component, Version(&x.Version), seconds(x.Left), why(&x))
 	}
 	if s.Cause != "" {
 		fmt.Fprintf(&b, "cause: %s\n", s.Cause)
 	}
 	return b.String()
+}
+
+// why says why a probation lasts longer than its time.
+func why(p *control.Probation) string {
+	switch {
+	case p.Paused:
+		return ", not counted while something is paused"
+	case p.Idle:
+		return ", and until it has done something"
+	}
+	return ""
 }
 
 // learner shows what one of several learners has come to.

@@ -1,0 +1,67 @@
+package pipeline
+
+import (
+	"sync"
+	"time"
+)
+
+// stillness is when a run stood still, as far as it has been seen.
+type stillness struct {
+	mu      sync.Mutex
+	cause   string        // why it does; empty while it goes on
+	since   time.Time     // when it began to
+	excused bool          // a change was made meanwhile
+	longest time.Duration // for which it did, and then went on by itself
+}
+
+// slowTimes is how many times as long as it ever did before, and went on by itself, a run has to stand still until it has stalled: one with
+// slow environments does so now and then.
+const slowTimes = 3
+
+// note takes down what has been seen, and returns what was seen before.
+func (s *stillness) note(now time.Time, cause string) (before string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, s.cause = s.cause, cause
+	switch {
+	case cause != "" && before == "":
+		s.since, s.excused = now, false
+	case cause == "" && before != "" && !s.excused:
+		s.longest = max(s.longest, now.Sub(s.since))
+	}
+	return before
+}
+
+// excuse notes that a change was made: if the run goes on now, that may be why.
+func (s *stillness) excuse() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.excused = true
+}
+
+// stalled returns why the run stands still, if that is for longer than its nature explains.
+func (s *stillness) stalled(now time.Time) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cause != "" && now.Sub(s.since) < slowTimes*s.longest {
+		return ""
+	}
+	return s.cause
+}
+
+// Stalled returns why nothing goes on, where neither a pause nor a long dataset is the reason and the run has not stood still for as long
+// before and gone on by itself; else nothing. Any goroutine.
+func (p *Pipeline) Stalled() string { return p.still.stalled(time.Now()) }
+
+// Done returns how much each component has done so far, in env steps or messages, by its name. Any goroutine.
+func (p *Pipeline) Done() map[string]uint64 {
+	done := map[string]uint64{}
+	a := p.now()
+	for i := range a.members {
+		m := &a.members[i]
+		taken, _, _ := m.intake()
+		n, _ := m.done(taken - min(taken, uint64(m.process().Unfinished)))
+		done[m.of.Name] += n
+	}
+	return done
+}
