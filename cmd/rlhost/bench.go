@@ -11,6 +11,7 @@ import (
 	"github.com/rlhost/rlhost/examples/plugins/cartpole-go/cartpole"
 	"github.com/rlhost/rlhost/pipeline/bench"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/plugins/builtin"
 )
 
 type benchCommand struct {
@@ -42,7 +43,7 @@ func (c *benchCommand) Run(p *program) error {
 		return fail(exitUsage, fmt.Errorf("--seconds %g: want more than 0, at most 3600", c.Seconds))
 	}
 	var result *bench.Result
-	err := c.withEnv(p, func(plugin env.Plugin, parts *graph.Parts) (err error) {
+	err := c.withEnv(p, func(plugin env.Plugin, parts *graph.Parts, _ *builtin.Engines) (err error) {
 		o := bench.Options{Parts: parts, Table: c.table(parts), Envs: c.Envs, Horizon: c.Horizon, Time: time.Duration(c.Seconds * float64(time.Second))}
 		if strings.HasPrefix(strings.ToLower(plugin.Spec().Name), "cartpole") {
 			o.More = append(o.More, bench.Way{Name: "native Go", Step: nativeCartPole(c.Envs)})

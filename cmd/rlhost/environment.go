@@ -10,6 +10,7 @@ import (
 	"github.com/rlhost/rlhost/cmd/rlhost/modules"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/table"
+	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/plugins/builtin"
 	"github.com/rlhost/rlhost/plugins/envcheck"
@@ -37,18 +38,20 @@ func memoryHelp(err error, smaller string) error {
 		return fail(exitPlugin, fmt.Errorf("error[E042]: %w\n  help: %s", short, short.Help(smaller)))
 	case errors.As(err, &params):
 		return fail(exitPlugin, fmt.Errorf("error[E044]: %w\n  help: %s", params, params.Help(smaller)))
+	case errors.Is(err, trajectory.ErrShape):
+		return fail(exitPlugin, fmt.Errorf("error[E100]: %w\n  help: %s", err, smaller))
 	}
 	return err
 }
 
-// withEnv calls fn with the environment, and with what may be named besides.
-func (f *envFlags) withEnv(p *program, fn func(env.Plugin, *graph.Parts) error) error {
-	return p.withParts(func(parts *graph.Parts, _ *builtin.Engines) error {
+// withEnv calls fn with the environment, with what may be named besides, and with what runs it.
+func (f *envFlags) withEnv(p *program, fn func(env.Plugin, *graph.Parts, *builtin.Engines) error) error {
+	return p.withParts(func(parts *graph.Parts, e *builtin.Engines) error {
 		plugin, err := parts.Load(context.Background(), "", f.table(parts), ".")
 		if err != nil {
 			return f.loadError(err)
 		}
-		return errors.Join(fn(plugin, parts), plugin.Close())
+		return errors.Join(fn(plugin, parts, e), plugin.Close())
 	})
 }
 
@@ -101,6 +104,9 @@ type checkCommand struct {
 	Record string `placeholder:"FILE" help:"Messages to play to a component, of rlhost tap --record; default some are made up."`
 }
 
+// shownLines is how many lines of a module are shown by a check which does not grant log.
+const shownLines = 10
+
 // Help says what the checks are.
 func (c *checkCommand) Help() string {
 	return `Each check has an identifier such as D03; rlhost explain D03 tells more. The exit code is 4 if one fails.
@@ -115,6 +121,8 @@ func (c *checkCommand) Run(p *program) error {
 	if c.Steps < 1 {
 		return fail(exitUsage, fmt.Errorf("--steps %d: want 1 or more", c.Steps))
 	}
+	next := *p
+	p, next.shown = &next, shownLines
 	if modules.IsComponent(c.Env) {
 		return p.withParts(func(parts *graph.Parts, _ *builtin.Engines) error {
 			x := modules.Check{Use: c.Env, Args: c.Args, Grants: c.Grant, Memory: uint64(c.Memory), Record: c.Record, JSON: c.JSON}
@@ -123,20 +131,40 @@ func (c *checkCommand) Run(p *program) error {
 		})
 	}
 	var results []envcheck.Result
-	err := c.withEnv(p, func(plugin env.Plugin, _ *graph.Parts) error {
+	err := c.withEnv(p, func(plugin env.Plugin, parts *graph.Parts, e *builtin.Engines) error {
 		o := envcheck.Options{Steps: c.Steps, Seed: c.Seed}
 		if err := envcheck.CheckMemory(plugin, o); err != nil {
 			return memoryHelp(err, "make its observations smaller")
 		}
-		results = envcheck.Run(context.Background(), plugin, o)
+		defer func() { c.remember(e, plugin, results) }()
 		if c.JSON {
+			results = envcheck.Run(context.Background(), plugin, o)
 			return p.encode(map[string]any{"env": plugin.Spec().Name, "hash": plugin.Hash(), "facts": envcheck.Facts(plugin.Spec()),
 				"args": envcheck.Arguments(plugin.Spec()), "checks": results})
 		}
-		_, err := fmt.Fprint(p.out, printable(envcheck.Text(plugin.Spec(), results)))
+		printed := modules.NewPrinter(p.out, envcheck.Head(plugin.Spec()))
+		o.Done = printed.Line
+		var err error
+		results, err = printed.Sum(envcheck.Run(context.Background(), plugin, o))
 		return err
 	})
 	return cmp.Or(err, failedCheck(results))
+}
+
+// enoughSteps of a check are enough for a training not to check again what a module writes.
+const enoughSteps = 1000
+
+// remember notes that a module has passed the checks of what it writes.
+func (c *checkCommand) remember(e *builtin.Engines, plugin env.Plugin, results []envcheck.Result) {
+	passed := 0
+	for _, r := range results {
+		if (r.ID == "M01" || r.ID == "M02") && r.Verdict == envcheck.OK {
+			passed++
+		}
+	}
+	if passed == 2 && c.Steps >= enoughSteps {
+		e.MarkChecked(plugin.Hash())
+	}
 }
 
 // failedCheck is the error of the first check that failed, or nil.

@@ -20,7 +20,7 @@ import (
 func TestExplain_HasAPageForEveryCodeThatIsPrinted(t *testing.T) {
 	codes := []string{
 		wasm.CodeMissing, wasm.CodeCommand, wasm.CodeFormat, wasm.CodeExport, wasm.CodeImport, wasm.CodeFeature,
-		wasm.CodeDescription, wasm.CodeStart, wasm.CodeFuture, "E097", "E051", "E047", "E048", session.CodeExport, ppo.CodeGradient, pipeline.CodeOverdue, players.CodeGone, players.CodeUnrated,
+		wasm.CodeDescription, wasm.CodeStart, wasm.CodeFuture, "E097", "E100", "E051", "E047", "E048", session.CodeExport, ppo.CodeGradient, pipeline.CodeOverdue, players.CodeGone, players.CodeUnrated,
 	}
 	for kind := env.FaultTrap; kind <= env.FaultOutput; kind++ {
 		codes = append(codes, faultCode(&env.Fault{Kind: kind}))

@@ -79,6 +79,7 @@ type program struct {
 	cli      *commandLine
 	screen   *runner.Screen // that out is, or nil
 	record   slog.Handler   // that keeps what is logged as well, or nil
+	shown    int            // lines of each module that may not log
 }
 
 // toldError is an error that the user has been told.
@@ -167,7 +168,7 @@ func (p *program) exitCode(err error) int {
 
 // withParts calls fn with the table of what pipelines may name, and closes the engines afterwards.
 func (p *program) withParts(fn func(*graph.Parts, *builtin.Engines) error) error {
-	parts, e := builtin.New(builtin.Options{Log: p.logger(), Compiler: compilerCommand})
+	parts, e := builtin.New(builtin.Options{Log: p.logger(), Compiler: compilerCommand, ShownLines: p.shown})
 	return p.also(fn(parts, e), e.Close())
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/players"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/pipeline/seeds"
+	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/builtin"
 )
 
@@ -55,6 +56,9 @@ func (t *training) newSet(list []uint64) (set *runs.Set, err error) {
 	err = t.withParts(func(parts *graph.Parts, _ *builtin.Engines) error {
 		file := cmp.Or(c.Pipeline, results.DefaultPipeline)
 		g, _, err := t.readGraph(file, c.Set, parts)
+		if err == nil {
+			err = session.Vet(context.Background(), g, parts) // once, and not for each seed
+		}
 		if err == nil {
 			set, err = seeds.New(g.Run.Dir, g.Run.Name, file, c.Set, list)
 		}

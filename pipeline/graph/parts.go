@@ -18,6 +18,9 @@ type Parts struct {
 	// Load loads the plugin of the environment of that name. A path in e.Use is relative to dir. An error that
 	// wraps a *table.Error, or fs.ErrNotExist, is shown with its own code.
 	Load func(ctx context.Context, name string, e EnvTable, dir string) (env.Plugin, error)
+	// Vet looks for a moment at what the environment writes, where that is a module that nobody has checked. It is nil where nothing is
+	// wrong, or Load will say it; else a *table.Error with the code of a check.
+	Vet func(ctx context.Context, e EnvTable, dir string) error
 	// Plugin returns the Makers of a native plugin's components, by kind: each runs in a process of its own. It
 	// may start the program to ask. A relative path is relative to dir. Errors are shown as those of Load.
 	Plugin func(p PluginTable, dir string) (map[string]Maker, error)

@@ -71,7 +71,7 @@ func KindOf(problems graph.Problems) Kind {
 }
 
 // pluginCodes are the problems that a plugin is to blame for, not the file.
-var pluginCodes = []string{"E013", "E014", "E015", "E016", "E017", "E018", "E019", "E050", "E051", "E097", graph.CodeDevice,
+var pluginCodes = []string{"E013", "E014", "E015", "E016", "E017", "E018", "E019", "E050", "E051", "E097", graph.CodeDevice, "M01", "M02",
 	"E061", "E062", "E063", "E064", "E065", "E066", "E067", "E068", "E069"}
 
 // errRollingBack gives up a change because the version that it goes on from has failed.

@@ -30,6 +30,9 @@ func Begin(ctx context.Context, o Options) (*Session, error) {
 	s := newSession(o)
 	err := s.graph.Computable(o.Parts, graph.CodeDevice).Err()
 	if err == nil {
+		err = BuildError(Vet(ctx, s.graph, o.Parts))
+	}
+	if err == nil {
 		err = s.begin(ctx)
 	}
 	if err == nil {

@@ -30,6 +30,7 @@ import (
 type Engines struct {
 	log      *slog.Logger
 	compiler string // see Options
+	shown    int    // ShownLines
 	probes   probes
 	unused   sync.Once // a GPU that cannot be used was told of
 
@@ -42,7 +43,7 @@ type Engines struct {
 // wasm returns the engine for WebAssembly modules.
 func (e *Engines) wasm() (*wasm.Runtime, error) {
 	return started(e, &e.modules, func() (*wasm.Runtime, error) {
-		return wasm.New(wasm.Options{Log: e.log, Compiler: e.compiler})
+		return wasm.New(wasm.Options{Log: e.log, Compiler: e.compiler, Shown: e.shown})
 	})
 }
 

@@ -28,6 +28,8 @@ type Options struct {
 	// Compiler is the first argument at which this program's main calls wasm.ServeCompiler. Modules that are not in the
 	// cache are then compiled by this program in a process of its own, within limits; "" compiles them in this process.
 	Compiler string
+	// ShownLines is how many lines of each module that is not granted log are shown; see wasm.Options.
+	ShownLines int
 }
 
 // New returns the table of everything that a pipeline may name, and the engines that run what it loads. The caller closes
@@ -36,10 +38,11 @@ func New(o Options) (*graph.Parts, *Engines) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	e := &Engines{log: o.Log, compiler: o.Compiler}
+	e := &Engines{log: o.Log, compiler: o.Compiler, shown: o.ShownLines}
 	return &graph.Parts{
 		Kinds:        Kinds(o.Output),
 		Load:         e.load,
+		Vet:          e.vet,
 		Plugin:       e.plugin,
 		Module:       e.module,
 		EnvPlugins:   envPlugins(""),

@@ -17,6 +17,8 @@ type Options struct {
 	Make      func() (component.Component, error)
 	Configure func(into any) error
 	Messages  []Message // to play; none: some are made up for the payloads that the host knows
+
+	Done func(envcheck.Result) // called behind each check; nil: nobody is
 }
 
 // check is one entry of the list.
@@ -52,6 +54,9 @@ func Run(o Options) []envcheck.Result {
 			r.Help = k.help
 		}
 		results = append(results, r)
+		if o.Done != nil {
+			o.Done(r)
+		}
 		if r.Verdict == envcheck.Failed && (k.id == "C01" || k.id == "C02") {
 			break
 		}

@@ -3,6 +3,9 @@ package envcheck
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"time"
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
@@ -33,6 +36,8 @@ type Options struct {
 	Envs  int    // stepped together; default 4
 	Steps int    // of each trace; default 1000
 	Seed  uint64 // of environments and actions
+
+	Done func(Result) // called behind each check; nil: nobody is
 }
 
 // check is one entry of the list: its name and its function.
@@ -86,7 +91,7 @@ func (o *Options) setDefaults(spec *hostabi.EnvSpec) {
 const drivers = 2
 
 // CheckMemory reports before a Run whether the plugin's environments have enough memory for the checks; the error is a
-// *env.MemoryError, or a *env.ParamsError.
+// *env.MemoryError or a *env.ParamsError, or wraps trajectory.ErrShape.
 func CheckMemory(p env.Plugin, o Options) error {
 	spec := p.Spec()
 	o.setDefaults(&spec)
@@ -94,6 +99,15 @@ func CheckMemory(p env.Plugin, o Options) error {
 		return err
 	}
 	schema, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: env.DriverRows, Envs: o.Envs, Shaped: env.Shapes(p)})
+	if errors.Is(err, trajectory.ErrShape) {
+		bytes := 0
+		for _, d := range spec.All(hostabi.RoleObservation) {
+			bytes += d.Elems(hostabi.MaxTensorElems) * d.DType.Bytes()
+		}
+		const mib = 1 << 20
+		return fmt.Errorf("an observation takes %.1f MiB, and checks need room for %d steps of %d environments: %w",
+			float64(bytes)*float64(spec.Agents())/mib, env.DriverRows, o.Envs, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -117,6 +131,9 @@ func Run(ctx context.Context, p env.Plugin, o Options) []Result {
 		}
 		c.help = ""
 		results = append(results, r)
+		if o.Done != nil {
+			o.Done(r)
+		}
 		if k.id == "A01" && r.Verdict == Failed {
 			break
 		}
@@ -130,8 +147,9 @@ type checker struct {
 	plugin env.Plugin
 	spec   hostabi.EnvSpec
 	o      Options
-	base   *trace // of the first run
-	help   string // of the check in progress, in place of its usual one
+	base   *trace    // of the first run
+	help   string    // of the check in progress, in place of its usual one
+	until  time.Time // end of the watched run, where that has one
 
 	guarded    *trace // of a run whose writes are watched, nil before it was made
 	guardedErr error  // what ended it

@@ -166,15 +166,35 @@ func TestRun_KeepsOfALongTraceNoMoreThanOfAShortOne(t *testing.T) {
 }
 
 // The text tells what a description says besides its spaces, and nothing where it says nothing.
-func TestText_TellsTheFacts(t *testing.T) {
+func TestHead_TellsTheFacts(t *testing.T) {
 	spec := plugintest.New(sound()).Spec()
-	if text := Text(spec, nil); strings.Contains(text, "it says") || len(Facts(spec)) != 0 {
+	if text := Head(spec); strings.Contains(text, "it says") || len(Facts(spec)) != 0 {
 		t.Errorf("of a plain description it says %q", text)
 	}
 	threshold := float32(-3)
 	spec.Flags, spec.Licence, spec.Rewards.Threshold = hostabi.SpecDynamicAgents|hostabi.SpecTurnBased, "see\nthe file", &threshold
 	const want = "\n  it says: which agents act changes; one agent acts at a time; a mean return of -3 is solved; licence see the file\n"
-	if text := Text(spec, nil); !strings.Contains(text, want) {
+	if text := Head(spec); !strings.Contains(text, want) {
 		t.Errorf("it says %q, want %q", text, want)
+	}
+}
+
+// A check is told when it has been made, before the next one begins.
+func TestRun_TellsEachCheckAtOnce(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var told []Result
+	o := Options{Steps: 50, Done: func(r Result) {
+		if told = append(told, r); r.ID == "M01" {
+			cancel()
+		}
+	}}
+	results := Run(ctx, plugintest.New(sound()), o)
+	if !slices.Equal(told, results) {
+		t.Errorf("told are %v of %v", told, results)
+	}
+	for _, r := range results {
+		if r.ID == "D01" && r.Verdict != Failed {
+			t.Errorf("%+v though it was given up behind M01", r)
+		}
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Text writes what was checked for people: the spaces of the environment, a line or two for each check, and how many of them
-// passed. Names and details are the environment's words.
-func Text(s hostabi.EnvSpec, results []Result) string {
+// Head writes for people what is checked: the spaces of the environment and what else it tells. Names and details are the environment's
+// words.
+func Head(s hostabi.EnvSpec) string {
 	var b strings.Builder
 	var modes []string
 	for _, m := range []hostabi.Autoreset{hostabi.SameStep, hostabi.NextStep, hostabi.Disabled} {
@@ -30,7 +30,6 @@ func Text(s hostabi.EnvSpec, results []Result) string {
 	for _, a := range Arguments(s) {
 		fmt.Fprintf(&b, "  argument %s\n", a)
 	}
-	b.WriteString(Lines(results))
 	return b.String()
 }
 
@@ -95,17 +94,20 @@ func Arguments(s hostabi.EnvSpec) []Argument {
 var flagWords = [...]string{"deterministic", "the observation tells the time left", "which agents act changes", "one agent acts at a time",
 	"create and reset take long"}
 
-// Lines writes a line or two for each check, and how many of them passed.
-func Lines(results []Result) string {
-	var b strings.Builder
+// Line writes a check, and what to do about it.
+func (r *Result) Line() string {
+	line := fmt.Sprintf(" %-4s %s %-42s %s\n", r.Verdict, r.ID, r.Title, r.Detail)
+	if r.Help != "" {
+		line += fmt.Sprintf("      → %s; see rlhost explain %s\n", r.Help, r.ID)
+	}
+	return line
+}
+
+// Sum writes how many checks passed.
+func Sum(results []Result) string {
 	counts := map[Verdict]int{}
 	for _, r := range results {
 		counts[r.Verdict]++
-		fmt.Fprintf(&b, " %-4s %s %-42s %s\n", r.Verdict, r.ID, r.Title, r.Detail)
-		if r.Help != "" {
-			fmt.Fprintf(&b, "      → %s; see rlhost explain %s\n", r.Help, r.ID)
-		}
 	}
-	fmt.Fprintf(&b, "%d passed, %s, %d failed\n", counts[OK], text.Count(counts[Warning], "warning"), counts[Failed])
-	return b.String()
+	return fmt.Sprintf("%d passed, %s, %d failed\n", counts[OK], text.Count(counts[Warning], "warning"), counts[Failed])
 }

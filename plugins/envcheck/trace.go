@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
@@ -143,6 +144,9 @@ func (w *recorder) play() error {
 		return err
 	}
 	for step := range w.c.o.Steps {
+		if until := w.c.until; !until.IsZero() && step > 0 && time.Now().After(until) {
+			return nil
+		}
 		if err := w.c.ctx.Err(); err != nil {
 			return err
 		}
@@ -170,7 +174,7 @@ func named(err error, step int) error {
 // open makes a batch of that size; those of the trace come first.
 func (w *recorder) open(envs int) (err error) {
 	o := env.DriverOptions{
-		Options: env.Options{Name: "check", Envs: envs, Autoreset: w.mode, Seed: w.c.o.Seed}, SoA: w.run.soa,
+		Options: env.Options{Name: "check", Envs: envs, Autoreset: w.mode, Seed: w.c.o.Seed, Wanted: w.c.ctx}, SoA: w.run.soa,
 	}
 	if w.run.moved && w.driver != nil {
 		o.Rows = 5 // blocks of another size: the heap lies differently

@@ -40,7 +40,7 @@ func calling(module, name string, params, results []byte, args asm.Code) built {
 // result returns what the called host function returned in the last step, modulo 2^32.
 func result(e *Env) uint32 { return binary.LittleEndian.Uint32(e.inst.view(counterAt, 4)) }
 
-func text(s string) func(m *asm.Module) {
+func dataOf(s string) func(m *asm.Module) {
 	return func(m *asm.Module) { m.Data(20000, []byte(s)) }
 }
 
@@ -58,7 +58,7 @@ func logged(t *testing.T, g built, grants ...string) (*Env, *bytes.Buffer) {
 
 func TestLog_GoesOutWithItsComponentAndNotTooOften(t *testing.T) {
 	g := calling("rl", "log", asm.I32s(3), nil, asm.Const(2)+asm.Const(20000)+asm.Const(5))
-	g.after = text("a\xffb\nc")
+	g.after = dataOf("a\xffb\nc")
 	e, buf := logged(t, g, GrantLog)
 	for range 3 * burst {
 		must(t, e.Step(0))
@@ -112,7 +112,7 @@ func metricGuest(name string, current asm.Code) built {
 	report := asm.Const(20000) + asm.Const(int32(len(name))) + "\x44\x00\x00\x00\x00\x00\x00\xf8\x3f"
 	g := calling("rl", "metric", []byte{asm.I32, asm.I32, asm.F64}, nil, report)
 	g.after = func(m *asm.Module) {
-		text(name)(m)
+		dataOf(name)(m)
 		if current != "" {
 			m.Func(hostabi.ExportCurrentEnv, nil, asm.I32s(1), 0, current)
 		}
@@ -268,6 +268,44 @@ func TestStep_TrapTellsWhatWasWrittenToStderr(t *testing.T) {
 	_ = e.Step(0)
 	if !strings.Contains(buf.String(), `msg="panic: pole: gone" component=rollout[0]`) {
 		t.Errorf("log is %s", buf)
+	}
+}
+
+// What a guest writes without the grant is counted and told at its end; a check shows the first lines of it.
+func TestWASI_TellsHowMuchWasNotShown(t *testing.T) {
+	g := calling("wasi_snapshot_preview1", "fd_write", asm.I32s(4), asm.I32s(1), asm.Const(1)+asm.Const(21000)+asm.Const(1)+asm.Const(22000))
+	before := g.after
+	g.after = func(m *asm.Module) {
+		if before != nil {
+			before(m)
+		}
+		m.Data(20000, []byte("up\n\ndown\n"))
+		m.Data(21000, []byte("\x20\x4e\x00\x00\x09\x00\x00\x00"))
+	}
+	told := map[int]string{0: "", 3: ", the first 3 are shown"}
+	for shown, want := range map[int]string{0: "", 3: `msg=up component=rollout[0]` + "\n" + `msg=down component=rollout[0]` + "\n" + `msg=up component=rollout[0]` + "\n"} {
+		var buf bytes.Buffer
+		plain := slog.NewTextHandler(&buf, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
+				return slog.Attr{}
+			}
+			return a
+		}})
+		r, err := New(Options{CacheDir: testCache, Log: slog.New(plain), Shown: shown})
+		must(t, err)
+		p, err := r.Load(t.Context(), "guest.wasm", g.bytes(), env.Source{})
+		must(t, err)
+		e, _ := opened(t, p.(*Plugin), env.Options{Envs: 2})
+		for range 600 {
+			must(t, e.Step(0))
+		}
+		must(t, e.Close())
+		must(t, p.Close())
+		must(t, r.Close())
+		want += fmt.Sprintf(`msg="guest.wasm: the guest wrote 1,200 lines%s; grants = [\"log\"] in its table shows them, --grant log on a command line"`, told[shown]) + "\n"
+		if got := buf.String(); got != want {
+			t.Errorf("with %d lines shown:\n%s\nwant\n%s", shown, got, want)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/tetratelabs/wazero"
 
@@ -34,6 +35,8 @@ type Module struct {
 
 	image *image // state that instances begin from, nil if it cannot be captured
 
+	lines atomic.Uint64 // that its guests wrote, where they may not log
+
 	users // its instances
 }
 
@@ -46,6 +49,7 @@ func (m *Module) granted(capability string) bool { return slices.Contains(m.conf
 func (m *Module) Close() error { return m.users.close() }
 
 func (m *Module) release() error {
+	m.sayWithheld()
 	if m.image != nil {
 		m.image.close()
 	}

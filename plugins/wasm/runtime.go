@@ -32,6 +32,8 @@ type Options struct {
 	MaxFileBytes int64
 	// Log receives the output of guests and the runtime's messages; nil discards them.
 	Log *slog.Logger
+	// Shown is how many lines of each module that is not granted log are logged nevertheless; how many it wrote is logged at its end.
+	Shown int
 }
 
 // Runtime compiles and runs modules. One is enough for a process. Its methods may be called concurrently.
@@ -44,6 +46,7 @@ type Runtime struct {
 	epoch    time.Time
 	compiler string
 	maxFile  int64
+	shown    int
 	cache    *codecache.Cache // nil if there is none
 	coded    *engine          // takes code compiled before; nil if no code can be handed over, and cache is nil then too
 
@@ -99,7 +102,7 @@ func (u *users) freeIfIdle() error {
 // New makes a Runtime. An unusable cache folder costs compile time at every start and is logged; it is not an
 // error.
 func New(o Options) (*Runtime, error) {
-	r := &Runtime{log: o.Log, epoch: time.Now(), compiler: o.Compiler, maxFile: cmp.Or(o.MaxFileBytes, DefaultMaxFileBytes)}
+	r := &Runtime{log: o.Log, epoch: time.Now(), compiler: o.Compiler, maxFile: cmp.Or(o.MaxFileBytes, DefaultMaxFileBytes), shown: o.Shown}
 	if r.log == nil {
 		r.log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}

@@ -3,9 +3,12 @@ package wasm
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"time"
+
+	"github.com/rlhost/rlhost/core/control/text"
 )
 
 // lineWeight is what a line costs the guest besides its bytes, in units of fuel.
@@ -71,14 +74,29 @@ func (h *hostState) say(ctx context.Context, level slog.Level, text []byte) {
 	h.log.Log(ctx, level, line, attrs...)
 }
 
+// withhold counts a line of a guest that may not log, and reports whether it is one of the first, which are shown nevertheless.
+func (m *Module) withhold() (show bool) { return m.lines.Add(1) <= uint64(m.runtime.shown) }
+
+// sayWithheld tells how many lines of a guest that may not log were not shown, at the end.
+func (m *Module) sayWithheld() {
+	n, shown := m.lines.Load(), ""
+	if n <= uint64(m.runtime.shown) {
+		return
+	}
+	if m.runtime.shown > 0 {
+		shown = fmt.Sprintf(", the first %d are shown", m.runtime.shown)
+	}
+	m.runtime.log.Info(fmt.Sprintf(`%s: the guest wrote %s%s; grants = ["log"] in its table shows them, --grant log on a command line`, m.config.Name, text.Count(n, "line"), shown))
+}
+
 // write takes what the guest writes to a file descriptor, logs it by lines if it may, and keeps the first line that it
 // wrote to stderr in this call: language runtimes write there why they are about to trap. It returns the number of
 // lines.
-func (i *instance) write(text []byte, stderr bool) (lines int) {
+func (i *instance) write(words []byte, stderr bool) (lines int) {
 	h := &i.host
-	for len(text) > 0 {
-		line, rest, ended := bytes.Cut(text, []byte{'\n'})
-		text = rest
+	for len(words) > 0 {
+		line, rest, ended := bytes.Cut(words, []byte{'\n'})
+		words = rest
 		h.partial = append(h.partial, line[:min(len(line), maxLogBytes-len(h.partial))]...)
 		if !ended {
 			return lines
@@ -87,7 +105,7 @@ func (i *instance) write(text []byte, stderr bool) (lines int) {
 		if stderr && len(h.said) == 0 {
 			h.said = append(h.said, h.partial[:min(len(h.partial), maxSaid)]...)
 		}
-		if i.plugin.granted(GrantLog) && len(h.partial) > 0 {
+		if len(h.partial) > 0 && (i.plugin.granted(GrantLog) || i.plugin.withhold()) {
 			h.say(i.ctx, slog.LevelInfo, h.partial)
 		}
 		h.partial = h.partial[:0]

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/control/text"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/files"
 	"github.com/rlhost/rlhost/core/table"
@@ -50,12 +52,41 @@ func (c Check) Run(parts *graph.Parts, out io.Writer) ([]envcheck.Result, error)
 	if c.Record == "" && c.wraps(parts.Module(t, ".")) {
 		return c.around(parts, out)
 	}
-	results := componentcheck.Run(componentcheck.Options{Make: parts.Module(t, "."), Configure: c.decode, Messages: messages})
+	o := componentcheck.Options{Make: parts.Module(t, "."), Configure: c.decode, Messages: messages}
 	if c.JSON {
+		results := componentcheck.Run(o)
 		return results, json.NewEncoder(out).Encode(map[string]any{"component": c.Use, "checks": results})
 	}
-	_, err = fmt.Fprintf(out, "%s  component\n%s", c.Use, envcheck.Lines(results))
-	return results, err
+	p := NewPrinter(out, c.Use+"  component\n")
+	o.Done = p.Line
+	return p.Sum(componentcheck.Run(o))
+}
+
+// Printer prints checks while they are made.
+type Printer struct {
+	out io.Writer
+	err error // of the first line that could not be written
+}
+
+// NewPrinter prints what is checked.
+func NewPrinter(out io.Writer, head string) *Printer {
+	p := &Printer{out: out}
+	p.print(head)
+	return p
+}
+
+func (p *Printer) print(words string) {
+	_, err := io.WriteString(p.out, text.Printable(words))
+	p.err = cmp.Or(p.err, err)
+}
+
+// Line prints a check.
+func (p *Printer) Line(r envcheck.Result) { p.print(r.Line()) }
+
+// Sum prints how many checks passed, and returns them.
+func (p *Printer) Sum(results []envcheck.Result) ([]envcheck.Result, error) {
+	p.print(envcheck.Sum(results))
+	return results, p.err
 }
 
 // wraps reports whether the module looks at what only wrappers of environments have.
@@ -90,17 +121,19 @@ func (c Check) around(parts *graph.Parts, out io.Writer) ([]envcheck.Result, err
 			err = cmp.Or(err, unsuited)
 			continue
 		}
-		results := envcheck.Run(context.Background(), p, envcheck.Options{})
-		if err := p.Close(); err != nil {
-			return results, err
-		}
-		if c.JSON {
-			return results, json.NewEncoder(out).Encode(map[string]any{"wrapper": c.Use, "around": t.Use, "checks": results})
-		}
-		_, err := fmt.Fprintf(out, "%s  wrapper, around %s\n%s", c.Use, t.Use, envcheck.Lines(results))
-		return results, err
+		results, err := c.checkWrapped(p, t.Use, out)
+		return results, errors.Join(err, p.Close())
 	}
 	return nil, err
+}
+
+func (c Check) checkWrapped(p env.Plugin, use string, out io.Writer) ([]envcheck.Result, error) {
+	if c.JSON {
+		results := envcheck.Run(context.Background(), p, envcheck.Options{})
+		return results, json.NewEncoder(out).Encode(map[string]any{"wrapper": c.Use, "around": use, "checks": results})
+	}
+	printed := NewPrinter(out, fmt.Sprintf("%s  wrapper, around %s\n", c.Use, use))
+	return printed.Sum(envcheck.Run(context.Background(), p, envcheck.Options{Done: printed.Line}))
 }
 
 func (c Check) messages() ([]componentcheck.Message, error) {

@@ -227,6 +227,19 @@ func (c *Cache) Keep(name string, code *Code) error {
 	})
 }
 
+// Marked reports whether Mark has been called for a name.
+func (c *Cache) Marked(name string) bool {
+	f, err := c.open(name)
+	if err != nil {
+		return false
+	}
+	_ = f.Close() // nothing was read
+	return true
+}
+
+// Mark keeps a name without content.
+func (c *Cache) Mark(name string) error { return c.write(name, 0, func(*os.File) error { return nil }) }
+
 // sum begins the sum of an entry.
 func (c *Cache) sum(entry, code string) hash.Hash {
 	sum := hmac.New(sha256.New, c.key)

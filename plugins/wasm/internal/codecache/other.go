@@ -22,6 +22,12 @@ func (*Cache) Find(string) (*Code, error) { return nil, errors.ErrUnsupported }
 // Keep fails.
 func (*Cache) Keep(string, *Code) error { return errors.ErrUnsupported }
 
+// Marked is false.
+func (*Cache) Marked(string) bool { return false }
+
+// Mark fails.
+func (*Cache) Mark(string) error { return errors.ErrUnsupported }
+
 // Close does nothing.
 func (*Cache) Close() error { return nil }
 
