@@ -121,6 +121,7 @@ func (p *Pipeline) hostOf(x *instance, of *graph.Component, index int, at placem
 			x.live.asked(signal, n)
 			return n
 		},
+		SoA:    func() (soa, known bool) { return p.soa(of.Name) },
 		Grants: x.view().graph.Grants(of.Name), Written: x.view().graph.Written(of.Name),
 		Boundary: func() { p.reach(x) }, Stop: func(reason component.StopReason) { p.stopFor(x, reason) },
 		Failed: func(err error) bool { return p.failed(x, err) }, ProcessChanged: p.starts.tell,

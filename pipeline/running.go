@@ -47,6 +47,25 @@ type running struct {
 // now returns what runs.
 func (r *running) now() *assembly { return r.state.Load() }
 
+// soa is Host.SoA.
+func (r *running) soa(name string) (soa, known bool) {
+	a := r.now()
+	if a == nil {
+		return false, false
+	}
+	for i := range a.members {
+		if a.members[i].of.Name != name {
+			continue
+		}
+		for _, own := range a.members[i].host.OwnArenas() {
+			if schema, ok := own.Schema().(*trajectory.Schema); ok {
+				return schema.Shape.SoA, true
+			}
+		}
+	}
+	return false, false
+}
+
 // again is Host.Again.
 func (r *running) again() int { return int(r.begun.Add(1)) }
 

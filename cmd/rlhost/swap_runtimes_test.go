@@ -318,3 +318,20 @@ func TestSwapRuntimes_NothingIsLeftBehind(t *testing.T) {
 		t.Errorf("the log has\n%s", j.output)
 	}
 }
+
+// A dataset has observations laid out in one way. Where environments that like another one have taken over, instances that are added or
+// begin in processes lay theirs out as those that run.
+func TestSwapRuntimes_InstancesLayObservationsOutAlike(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	w.copy(newVersion, "../../examples/plugins/cartpole-rust/cartpole.wasm")
+	w.write("live.toml", endless("sync"))
+	j := w.host("live.toml")
+	j.swap(w.swapTo(newVersion))
+	j.do(control.VerbScale, control.ScaleRequest{Components: map[string]int{"rollout": 2}}, nil)
+	j.goesOn()
+	j.swap(control.SwapRequest{Component: "rollout", File: "process"})
+	j.goesOn()
+	j.addsUp()
+	j.stop()
+}

@@ -55,6 +55,9 @@ type Host struct {
 	Grants map[string][]string
 	// Written are the columns, ascending, that wires let others write in the blocks that the component makes.
 	Written []string
+	// SoA tells how the blocks of the component's running instances lay observations out, which a dataset must have in one way; see
+	// trajectory.Shape. known is false where none runs. nil where nobody knows. Any goroutine.
+	SoA func() (soa, known bool)
 	// Tables returns what the file says beyond the component's own table, for a component that runs elsewhere.
 	Tables func() Tables
 	// Boundary tells the host, on the learner's loop, that a dataset has been learned from and its weights are

@@ -120,7 +120,9 @@ type Configuration struct {
 	// Grants are the columns, by slot, that the component may write in blocks of the slot's messages.
 	Grants map[string][]string `json:"grants"`
 	// Written are the columns that wires let others write in the blocks that the component makes.
-	Written  []string           `json:"written,omitempty"`
+	Written []string `json:"written,omitempty"`
+	// SoA is how blocks of the component's running instances lay observations out; none where none runs.
+	SoA      *bool              `json:"soa,omitempty"`
 	Policies map[string]Policy  `json:"policies"` // those of the pipeline
 	Envs     map[string]EnvSpec `json:"envs"`     // what the pipeline's environments say of themselves
 	// Sources are those of the environments that the process may make itself: modules, and rlhost's own.

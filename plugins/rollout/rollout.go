@@ -112,7 +112,7 @@ func (c *Rollout) layOut() error {
 		return err
 	}
 	c.policies, c.mode = policies, spec.PickAutoreset()
-	soa := c.config.Layout == "soa" || c.config.Layout == "auto" && spec.Caps&hostabi.CapPreferSoA != 0
+	soa := c.config.Layout == "soa" || c.config.Layout == "auto" && c.wantsSoA(&spec)
 	shape := trajectory.Shape{Steps: c.config.Horizon, Envs: c.envs(), SoA: soa, Memory: c.memory(), Shaped: env.Shapes(c.plugin),
 		Granted: strings.Join(c.h.Written, " ")}
 	if policies != nil {
@@ -128,6 +128,17 @@ func (c *Rollout) layOut() error {
 		Schema: schema,
 	})
 	return err
+}
+
+// wantsSoA reports whether blocks are laid out as environments with CapPreferSoA like it: where instances of the component run, as theirs
+// are, whatever those environments were.
+func (c *Rollout) wantsSoA(spec *hostabi.EnvSpec) bool {
+	if c.h.SoA != nil {
+		if soa, known := c.h.SoA(); known {
+			return soa && spec.Caps&hostabi.CapStrides != 0
+		}
+	}
+	return spec.Caps&hostabi.CapPreferSoA != 0
 }
 
 // memory returns what the policies of these environments need of earlier rows.

@@ -99,6 +99,11 @@ func (x *shared) configuration(holder int) native.Configuration {
 		Readers: map[string]int{}, Policies: map[string]native.Policy{}, Envs: map[string]native.EnvSpec{},
 		Sources: map[string]json.RawMessage{}, FirstEnv: h.FirstEnv, Grants: h.Grants, Written: h.Written, Published: max(x.published.Load(), h.Published), Begun: begun,
 	}
+	if h.SoA != nil {
+		if soa, known := h.SoA(); known {
+			c.SoA = &soa
+		}
+	}
 	if h.Readers != nil {
 		for _, p := range x.manifest.Signals {
 			c.Readers[p.Name] = h.Readers(p.Name)
