@@ -54,7 +54,7 @@ func (r *running) soa(name string) (soa, known bool) {
 		return false, false
 	}
 	for i := range a.members {
-		if a.members[i].of.Name != name {
+		if a.members[i].of.Name != name || !a.members[i].started() {
 			continue
 		}
 		for _, own := range a.members[i].host.OwnArenas() {
