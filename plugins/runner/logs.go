@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"strconv"
+	"time"
 
 	"github.com/rlhost/rlhost/core/trajectory"
 
@@ -23,6 +24,7 @@ const episodeBuffer = 64 << 10
 type logs struct {
 	metrics  map[string]metricsLog // by name
 	episodes *logFile              // nil where there are none
+	newest   time.Time             // when the newest row of metrics was written
 	errors   *stat.Counter
 	warn     *slog.Logger
 	warned   bool
@@ -35,6 +37,26 @@ type played struct {
 	trajectory.Episode
 	policy  string // empty for one that is not declared any more
 	version uint64 // the newest that acted in it
+}
+
+// fullMetrics is how large a log of metrics may become with a row for each dataset. Fast runs make thousands of those a second, 100 GB a day;
+// from there on they get a row each thinEvery, and 0.2 GB.
+const (
+	fullMetrics = 64 << 20
+	thinEvery   = time.Second
+)
+
+// thins reports whether a row of metrics is left out now, and notes when one is not.
+func (l *logs) thins(now time.Time) bool {
+	if now.Sub(l.newest) < thinEvery {
+		for _, m := range l.metrics {
+			if m.mark() > fullMetrics {
+				return true
+			}
+		}
+	}
+	l.newest = now
+	return false
 }
 
 // report counts an error and logs the first.

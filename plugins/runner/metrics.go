@@ -49,6 +49,9 @@ func (c *Runner) writeMetrics(names []string, values []float64) {
 	}
 	now := time.Now()
 	c.rate.Observe(now, float64(c.envStepsMade()))
+	if c.log.thins(now) {
+		return
+	}
 	r := newRow()
 	r.number(globalStep, float64(c.trained))
 	r.number("time", float64(now.UnixMilli())/1000)

@@ -181,3 +181,33 @@ func contentOf(t *testing.T, file string) []byte {
 	}
 	return b
 }
+
+// sized is a log of metrics of a size.
+type sized struct {
+	metricsLog
+	bytes int64
+}
+
+func (s *sized) mark() int64 { return s.bytes }
+
+// TestMetricsLog_GrowsSlowlyOnceItIsLong: a row for each dataset at first, then one a second.
+func TestMetricsLog_GrowsSlowlyOnceItIsLong(t *testing.T) {
+	file := &sized{}
+	l := &logs{metrics: map[string]metricsLog{"short": &sized{}, "long": file}}
+	now := time.Unix(1000, 0)
+	rows := func() (n int) {
+		for range 3000 { // 3 s
+			now = now.Add(time.Millisecond)
+			if !l.thins(now) {
+				n++
+			}
+		}
+		return n
+	}
+	if n := rows(); n != 3000 {
+		t.Errorf("%d rows of 3000 datasets", n)
+	}
+	if file.bytes = fullMetrics + 1; rows() != 3 {
+		t.Error("a long log does not have a row a second")
+	}
+}
