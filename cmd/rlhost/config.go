@@ -13,6 +13,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/graph/picture"
 	"github.com/rlhost/rlhost/pipeline/loading"
+	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/builtin"
 )
@@ -54,7 +55,7 @@ func readPipeline(file string) ([]byte, error) {
 	case err != nil:
 		err = fmt.Errorf("%s: error[E012]: cannot be read: %w", file, err)
 	default:
-		return src, nil
+		return runs.Upgraded(file, src), nil
 	}
 	return nil, fail(exitConfig, err)
 }

@@ -145,6 +145,7 @@ func (s *Driver) Advance() error {
 	if s.t == s.tr.Schema.Shape.Steps {
 		s.carry()
 	}
+	s.tr.Execute(s.t)
 	err := s.Env.Step(s.t)
 	if err != nil {
 		lost := Lost(err)

@@ -57,6 +57,11 @@ const (
 	// Policy says which of Shape.Policies acts: [T+1][N] u8, only where there are several. Then the Valid and the PolicyVersion with
 	// index k+1 are those of policy k alone; see Schema.Of.
 	Policy
+
+	// Columns of blocks with Memory.Learned or Memory.Executed.
+	PastShaped   // [Past][N] f32: ShapedReward before row 0
+	Executed     // [T][N][elements], one for each Action: what the environment has taken, in its own units; wrappers may have it take another one
+	PastExecuted // [Past][N][elements], one for each Executed
 )
 
 // Flags say along which axes a column extends, and how its rows are used.
@@ -91,7 +96,7 @@ func (k *kind) role() hostabi.Role {
 	switch {
 	case k.first == PastObs, k.flags&Final != 0:
 		return hostabi.RoleObservation
-	case k.first == RawAction, k.first == PastAction:
+	case k.first == RawAction, k.first == PastAction, k.first == Executed, k.first == PastExecuted:
 		return hostabi.RoleAction
 	case k.flags&Guest == 0:
 		return 0
@@ -140,6 +145,9 @@ var kinds = []kind{
 	{PastReward, "past_reward", PerEnv | Past, hostabi.F32, 1},
 	{CoreState, "core_state", PerEnv | Past, hostabi.F32, 0},
 	{Policy, "policy", AtT1 | PerEnv, hostabi.U8, 1},
+	{PastShaped, "past_shaped_reward", PerEnv | Past, hostabi.F32, 1},
+	{Executed, "executed_action", AtT | PerEnv | Outcome, 0, 0},
+	{PastExecuted, "past_executed_action", PerEnv | Past, 0, 0},
 }
 
 // of returns the kind of columns whose rows continue below row 0 in this one, 0 for none.
@@ -151,6 +159,10 @@ func (c Column) of() Column {
 		return Action.At(c.Index())
 	case PastReward:
 		return Reward
+	case PastShaped:
+		return ShapedReward
+	case PastExecuted:
+		return Executed.At(c.Index())
 	}
 	return 0
 }

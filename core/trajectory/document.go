@@ -67,7 +67,11 @@ func decodeTrajectory(doc *native.Schema, blockBytes int) (*Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", native.ErrSchema, err)
 	}
-	shaped := slices.ContainsFunc(doc.Columns, func(c native.Column) bool { return c.Name == ShapedReward.String() })
+	has := func(c Column) bool {
+		return slices.ContainsFunc(doc.Columns, func(x native.Column) bool { return x.Name == c.String() })
+	}
+	// Where only others write what is learned from, there is nothing of it before row 0.
+	shaped := has(ShapedReward) && (!doc.Memory.Learned || doc.Memory.Past == 0 || has(PastShaped))
 	shape := Shape{Steps: doc.Steps, Envs: doc.Envs, SoA: doc.SoA, Shaped: shaped, Policies: doc.Policies, Granted: doc.Granted, Memory: Memory(doc.Memory)}
 	for place, group := range doc.Groups {
 		if place >= MaxPolicies || group < 0 || group >= hostabi.MaxGroups {

@@ -126,3 +126,34 @@ func FuzzDecodeSchema(f *testing.F) {
 		}
 	})
 }
+
+// What was learned before row 0 is there where wrappers shape rewards, and not where others write them behind a block's last step; what
+// was executed is where a policy reads it. Another process sees the same columns.
+func TestDocument_TellsWhatIsKeptOfEarlierRows(t *testing.T) {
+	memory := Memory{Past: 2, Learned: true, Executed: true}
+	for name, c := range map[string]struct {
+		shape Shape
+		want  []Column
+	}{
+		"shaped by wrappers":    {Shape{Shaped: true, Memory: memory}, []Column{PastReward, PastShaped, Executed, PastExecuted}},
+		"shaped by a component": {Shape{Granted: "shaped_reward", Memory: memory}, []Column{PastReward, Executed, PastExecuted}},
+		"not shaped":            {Shape{Memory: memory}, []Column{PastReward, Executed, PastExecuted}},
+		"not asked for":         {Shape{Shaped: true, Memory: Memory{Past: 2}}, []Column{PastReward}},
+		"nothing before":        {Shape{Shaped: true, Memory: Memory{State: 3, Learned: true}}, nil},
+	} {
+		c.shape.Steps, c.shape.Envs = 4, 5
+		s, err := NewSchema(testkit.Spec(4, 2, false), c.shape)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, column := range []Column{PastReward, PastShaped, Executed, PastExecuted} {
+			if s.Has(column) != slices.Contains(c.want, column) {
+				t.Errorf("%s: column %v is there: %v", name, column, s.Has(column))
+			}
+		}
+		again, err := DecodeSchema(travel(t, s.Document()), s.Bytes)
+		if err != nil || !slices.EqualFunc(again.(*Schema).Columns(), s.Columns(), func(a, b Layout) bool { return a.Column == b.Column && a.Offset == b.Offset }) {
+			t.Errorf("%s: read back as %+v, %v", name, again, err)
+		}
+	}
+}

@@ -144,6 +144,28 @@ func (t Trajectory) FirstLegal(env, row int) {
 	}
 }
 
+// Execute notes the actions of a row as those that the environments take, in blocks that tell the two apart. It does not allocate.
+func (t Trajectory) Execute(row int) {
+	for i := range t.Schema.actions {
+		l := t.Schema.find(Executed.At(i))
+		if l == nil {
+			return
+		}
+		copy(t.row(l, row).Data, t.Row(Action.At(i), row).Data)
+	}
+}
+
+// ExecuteOf is Execute for one environment, or agent.
+func (t Trajectory) ExecuteOf(env, row int) {
+	for i := range t.Schema.actions {
+		l := t.Schema.find(Executed.At(i))
+		if l == nil {
+			return
+		}
+		t.row(l, row).CopyRow(env, t.Row(Action.At(i), row))
+	}
+}
+
 // CopyActions copies the actions of a row of a block that is laid out like this one.
 func (t Trajectory) CopyActions(row int, from Trajectory) {
 	for i := range t.Schema.actions {

@@ -75,6 +75,10 @@ func (s *Shape) checkPolicies(spec *hostabi.EnvSpec) error {
 type Memory struct {
 	// Past is how many rows before its first one a block keeps of observations, actions and rewards.
 	Past int
+	// Learned says that rewards of earlier rows are read as environments' wrappers have shaped them, Executed that actions are as the environments
+	// have taken them.
+	Learned  bool `json:",omitempty"`
+	Executed bool `json:",omitempty"`
 	// State is how many numbers the policy keeps of each environment from row to row. Those of an episode's first row are
 	// zero, whatever is stored.
 	State int
@@ -89,7 +93,7 @@ func (m Memory) And(o Memory) Memory {
 	for b != 0 {
 		a, b = b, a%b
 	}
-	return Memory{Past: max(m.Past, o.Past), State: max(m.State, o.State), Chunk: a}
+	return Memory{Past: max(m.Past, o.Past), Learned: m.Learned || o.Learned, Executed: m.Executed || o.Executed, State: max(m.State, o.State), Chunk: a}
 }
 
 // chunk returns the rows from one stored state to the next.
@@ -106,6 +110,12 @@ func (s *Shape) keeps(k *kind) bool {
 		return s.Policies != ""
 	case k.first == Age:
 		return s.Past > 0 || s.State > 0
+	case k.first == PastShaped:
+		return s.Past > 0 && s.Learned && s.Shaped
+	case k.first == Executed:
+		return s.Executed
+	case k.first == PastExecuted:
+		return s.Past > 0 && s.Executed
 	}
 	return k.flags&Past == 0 || s.Past > 0
 }

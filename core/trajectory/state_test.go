@@ -66,8 +66,8 @@ func TestS19StateCrossesSeams(t *testing.T) {
 
 func TestMemory_AndIsEnoughForBoth(t *testing.T) {
 	for _, c := range []struct{ a, b, want Memory }{
-		{Memory{Past: 3}, Memory{State: 8, Chunk: 16}, Memory{3, 8, 16}},
-		{Memory{State: 8, Chunk: 16}, Memory{State: 64, Chunk: 24}, Memory{0, 64, 8}},
+		{Memory{Past: 3}, Memory{State: 8, Chunk: 16}, Memory{Past: 3, State: 8, Chunk: 16}},
+		{Memory{State: 8, Chunk: 16}, Memory{State: 64, Chunk: 24}, Memory{State: 64, Chunk: 8}},
 		{Memory{}, Memory{Past: 1}, Memory{Past: 1}},
 	} {
 		if got, back := c.a.And(c.b), c.b.And(c.a); got != c.want || back != got {

@@ -68,8 +68,17 @@ func (in *Input) column(s *trajectory.Schema) (now, past trajectory.Column, err 
 			return 0, 0, fmt.Errorf("%w: no action is called %q", ErrDataset, in.Path)
 		}
 		now, past = trajectory.Action.At(index), trajectory.PastAction.At(index)
+	case LastExecuted:
+		index := indexOf(string(LastExecuted), in.Path)
+		if index < 0 {
+			return 0, 0, fmt.Errorf("%w: no action is called %q", ErrDataset, in.Path)
+		}
+		now, past = trajectory.Executed.At(index), trajectory.PastExecuted.At(index)
 	case LastReward:
 		now, past = trajectory.Reward, trajectory.PastReward
+		if in.Learned && s.Has(trajectory.PastShaped) {
+			now, past = trajectory.ShapedReward, trajectory.PastShaped
+		}
 	default:
 		index := obsIndex(&s.Spec, in.Path)
 		if index < 0 {
@@ -83,6 +92,8 @@ func (in *Input) column(s *trajectory.Schema) (now, past trajectory.Column, err 
 		return 0, 0, fmt.Errorf("%w: %v has %d elements, the network's input %s has %d", ErrDataset, now, l.Elems, in.Path, layer.Elems(in.Shape))
 	case l.DType != in.Type():
 		return 0, 0, fmt.Errorf("%w: %v has elements of %v, the network's input %s of %v", ErrDataset, now, l.DType, in.Path, in.Type())
+	case in.From != "" && !s.Has(past):
+		return 0, 0, fmt.Errorf("%w: blocks do not keep %v, which the network's input %s reads", ErrDataset, past, in.Path)
 	case in.lag(0) > s.Shape.Past:
 		return 0, 0, fmt.Errorf("%w: blocks keep %d rows before their first, the network's input %s reads %d",
 			ErrDataset, s.Shape.Past, in.Path, in.lag(0))

@@ -19,6 +19,9 @@ type Input struct {
 	Norm  Norm   `json:"norm,omitempty"`
 	DType string `json:"dtype,omitempty"` // of the stored elements, such as u8; empty means f32
 	From  Source `json:"from,omitempty"`
+	// Learned is for the last reward: it is what is learned from, as the environment's wrappers have shaped it. Else, as in descriptions of
+	// earlier versions, it is the environment's own.
+	Learned bool `json:"learned,omitempty"`
 	// Stack is how many frames enter, the current one last; 0 means 1. Frames before an episode's first are that one. The
 	// frames of a picture are beside each other in its last axis, others one after the other.
 	Stack int `json:"stack,omitempty"`
@@ -45,8 +48,9 @@ type Source string
 // Sources. Without one an input is an observation. In an episode's first row there is no last action and no last reward:
 // they enter as zeros.
 const (
-	LastAction Source = "last_action"
-	LastReward Source = "last_reward"
+	LastAction   Source = "last_action"     // as the policy has chosen it
+	LastExecuted Source = "executed_action" // as the environment has taken it, in its own units
+	LastReward   Source = "last_reward"
 )
 
 // ObsClip bounds normalised observations.
@@ -124,12 +128,16 @@ func (in *Input) validate() error {
 		reason = fmt.Sprintf("dtype %q", in.DType)
 	case !slices.Contains([]Norm{"", Running, Scaled, OneHot}, in.Norm):
 		reason = "an unknown norm"
-	case !slices.Contains([]Source{"", LastAction, LastReward}, in.From):
+	case !slices.Contains([]Source{"", LastAction, LastExecuted, LastReward}, in.From):
 		reason = fmt.Sprintf("it comes from %q", in.From)
+	case in.Learned && in.From != LastReward:
+		reason = "it is no reward to learn from"
 	case in.Stack < 0 || in.Stack > MaxStack:
 		reason = fmt.Sprintf("%d frames, at most %d", in.Stack, MaxStack)
-	case in.From != "" && (in.Stack > 1 || in.Norm == Running):
-		reason = "what was last is one frame, as it is, scaled or one-hot"
+	case in.From != "" && in.Stack > 1:
+		reason = "what was last is one frame"
+	case in.From != "" && in.From != LastReward && in.Norm == Running:
+		reason = "a last action has no statistics"
 	case in.CHW && len(in.Shape) != 3:
 		reason = "a picture has three axes"
 	case in.Norm == OneHot && len(in.Choices) != 1 && len(in.Choices) != elems:
@@ -159,6 +167,7 @@ func (in *Input) String() string {
 	add(in.CHW, "chw")
 	add(in.Frames() > 1, "stack %d", in.Frames())
 	add(in.From != "", "from %s", in.From)
+	add(in.Learned, "learned")
 	return strings.TrimSpace(b.String())
 }
 

@@ -77,7 +77,12 @@ func (n *Network) ParamsBesideCores() (list []Param) {
 
 // Memory returns what the network needs of the rows before the one that it acts on.
 func (n *Network) Memory() trajectory.Memory {
-	return trajectory.Memory{Past: n.Past(), State: n.State(), Chunk: n.Chunk}
+	m := trajectory.Memory{Past: n.Past(), State: n.State(), Chunk: n.Chunk}
+	for i := range n.Inputs {
+		in := &n.Inputs[i]
+		m.Learned, m.Executed = m.Learned || in.Learned, m.Executed || in.From == LastExecuted
+	}
+	return m
 }
 
 // MaxChunk bounds Network.Chunk.

@@ -73,7 +73,11 @@ type Schema struct {
 
 // Memory is what a policy needs of the rows before the one that it acts on, which blocks keep; see trajectory.Memory.
 type Memory struct {
-	Past  int `json:"past,omitempty"`  // rows before row 0
+	Past int `json:"past,omitempty"` // rows before row 0
+	// Learned and Executed: of rewards also those that wrappers have shaped, of actions also those that environments have taken.
+	Learned  bool `json:"learned,omitempty"`
+	Executed bool `json:"executed,omitempty"`
+
 	State int `json:"state,omitempty"` // numbers of each environment
 	Chunk int `json:"chunk,omitempty"` // rows after which those are stored for good; 0 = steps
 }

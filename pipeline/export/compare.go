@@ -22,6 +22,7 @@ type Samples struct {
 	State, StateOut []float32
 
 	inputs []policy.Input
+	mean   []float32     // of the running statistics
 	stored *policy.Entry // makes a row of Obs
 	width  int           // of a row
 	kept   int           // elements of a row's state
@@ -59,14 +60,14 @@ func (p *Policy) Rows() int {
 	return max(leastRows, min(mostRows, most/work))
 }
 
-// NewSamples returns no rows of a valid network.
-func NewSamples(n *policy.Network) *Samples {
+// NewSamples returns no rows of a valid network with those means of its running statistics.
+func NewSamples(n *policy.Network, mean []float32) *Samples {
 	numbers := n.Clone()
 	for i := range numbers.Inputs {
 		in := &numbers.Inputs[i]
 		*in = policy.Input{Path: in.Path, Shape: []int{layer.Elems(in.Shape)}, DType: in.DType, From: in.From, Stack: in.Stack}
 	}
-	s := &Samples{inputs: n.Inputs, stored: policy.NewEntry(&numbers, nil), width: numbers.Obs(), kept: n.State()}
+	s := &Samples{inputs: n.Inputs, mean: mean, stored: policy.NewEntry(&numbers, nil), width: numbers.Obs(), kept: n.State()}
 	for _, d := range n.Policy {
 		s.Actions = append(s.Actions, Action{dist: d, of: written(&d)})
 	}
@@ -83,18 +84,26 @@ func written(d *policy.Dist) head.Dist {
 }
 
 // Add appends the rows of a request that was answered greedily. Where an episode has no last action yet, that is one below the
-// first there is.
+// first there is, and where it has no last reward, that is the mean.
 func (s *Samples) Add(r *policy.Request) {
 	rows := r.Len()
 	for row := range rows {
 		s.Obs = append(s.Obs, make([]float32, s.width)...)
 		numbers := s.Obs[len(s.Obs)-s.width:]
 		s.stored.Request(policy.EnteredRow{Numbers: numbers}, r, row)
+		mean := s.mean
 		for i := range s.inputs {
 			in := &s.inputs[i]
 			n := in.Frames() * layer.Elems(in.Shape)
+			first := in.From != "" && r.Age != nil && r.Age[row] == 0
+			if in.Norm == policy.Running {
+				if first {
+					copy(numbers[:n], mean)
+				}
+				mean = mean[layer.Elems(in.Shape):]
+			}
 			for k := range numbers[:n] {
-				if in.From != "" && in.Norm == policy.OneHot && r.Age != nil && r.Age[row] == 0 {
+				if first && in.Norm == policy.OneHot {
 					numbers[k] = float32(in.Start - 1)
 				}
 			}

@@ -91,7 +91,7 @@ func inputs() policy.Network {
 		{Path: "speed", Shape: []int{3}, Norm: policy.Running, Stack: 2},
 		{Path: "inventory/gold", Shape: []int{2}, DType: "i32", Norm: policy.OneHot, Choices: []int{3, 5}, Start: -1, Stack: 2},
 		{Path: "last_action", Shape: []int{1}, DType: "i32", From: policy.LastAction, Norm: policy.OneHot, Choices: []int{4}},
-		{Path: "last_reward", Shape: []int{1}, From: policy.LastReward},
+		{Path: "last_reward", Shape: []int{1}, From: policy.LastReward, Learned: true, Norm: policy.Running},
 	}
 	nodes := []policy.Node{
 		{Name: "pictures", In: []string{"camera", "planes", "map"}, Concat: &layer.Concat{}},
@@ -122,7 +122,7 @@ func sample(t *testing.T, network policy.Network, masked bool, rows int) (*Polic
 	if err := errors.Join(actor.Load(p.Weights), actor.Act(q), actor.Close()); err != nil {
 		t.Fatal(err)
 	}
-	s := NewSamples(&network)
+	s := NewSamples(&network, d.ObsMean)
 	s.Add(&q[0])
 	return p, s
 }

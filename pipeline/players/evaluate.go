@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control/text"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/pipeline/graph"
@@ -109,16 +110,30 @@ type EvaluationOptions struct {
 }
 
 // EvaluationOf returns the evaluation that a pipeline asks for, after a training whose longest episode had so many env
-// steps.
-func EvaluationOf(g *graph.Graph, longest uint64) EvaluationOptions {
+// steps. Episodes begin with what outlives those of an environment by the states of the training's instances.
+func EvaluationOf(g *graph.Graph, longest uint64, states map[string]component.State) EvaluationOptions {
 	e := g.Run.Evaluation
 	most := max(10*longest, 10_000)
 	if e.MaxSteps > 0 {
 		most = uint64(e.MaxSteps)
 	}
 	return EvaluationOptions{Deterministic: e.Deterministic, Options: evaluation.Options{
-		Episodes: e.Episodes, Seed: e.Seed, MaxSteps: most,
+		Episodes: e.Episodes, Seed: e.Seed, MaxSteps: most, Lasting: lastingOf(g, states),
 	}}
+}
+
+// lastingOf returns what outlives episodes of the first environment whose instance has saved such, nil if none has.
+func lastingOf(g *graph.Graph, states map[string]component.State) []byte {
+	for i := range g.Components {
+		c := &g.Components[i]
+		for index := range c.Count {
+			part, _ := states[c.InstanceName(index)].Lasting()
+			if kept, err := env.SplitLasting(part.Blobs[component.LastingBlob]); err == nil && len(kept) > 0 {
+				return kept[0]
+			}
+		}
+	}
+	return nil
 }
 
 // Evaluate plays the episodes in a plugin's environments twice at the same time, greedily and with sampled actions.

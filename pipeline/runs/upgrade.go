@@ -2,14 +2,46 @@ package runs
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/rlhost/rlhost/core/env"
 )
 
-// upgraded returns a pipeline that an earlier version has stored as this one writes it: rollouts' keys episode_limit and reward
-// have become wrappers of their environments. Stored pipelines have one key a line, with all defaults.
-func upgraded(text string) string {
+// Upgraded returns the text of a pipeline file. One that an earlier version has stored in a run's folder means what it did then; what this
+// version refuses in it is for the user to say.
+func Upgraded(file string, text []byte) []byte {
+	if filepath.Base(file) != PipelineFile {
+		return text
+	}
+	if _, err := os.Stat(filepath.Join(filepath.Dir(file), infoFile)); err != nil {
+		return text
+	}
+	return []byte(withRawRewards(string(text)))
+}
+
+// upgraded returns a pipeline that an earlier version has stored as this one writes it. Stored pipelines have one key a line, with all
+// defaults.
+func upgraded(text string) string { return withRawRewards(withWrappers(text)) }
+
+// withRawRewards has the last reward enter policies as it did before there was a choice: their networks, and what they have learned, are for
+// that.
+func withRawRewards(text string) string {
+	sections := strings.Split(text, "\n[")
+	for i, s := range sections {
+		if strings.HasPrefix(s, "policy.") && !strings.Contains(s, "\nlast_reward = ") {
+			sections[i] = entersReward.ReplaceAllString(s, "$0\nlast_reward = \"raw\"")
+		}
+	}
+	return strings.Join(sections, "\n[")
+}
+
+var entersReward = regexp.MustCompile(`(?m)^inputs = \[.*"last_reward".*\]$`)
+
+// withWrappers makes wrappers of the environments of what were the keys episode_limit and reward of rollouts.
+func withWrappers(text string) string {
 	wraps := map[string]string{} // by the header of an environment's table
 	sections := strings.Split(text, "\n[")
 	for i, s := range sections {

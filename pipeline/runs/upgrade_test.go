@@ -1,6 +1,8 @@
 package runs
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -45,5 +47,33 @@ episode_limit = 3
 	shared := strings.Replace(before, `env = "other"`, `env = "walk"`, 1)
 	if got := upgraded(shared); !strings.Contains(got, "episode_limit = 0") || strings.Count(got, "wrap = ") != 1 {
 		t.Errorf("two rollouts that treat one environment differently become\n%s", got)
+	}
+}
+
+// A stored policy that the last reward enters has it as it was before there was a choice; one that says how, and others, stay as they are.
+func TestUpgraded_TheLastRewardStaysRaw(t *testing.T) {
+	policy := func(lines string) string {
+		return "rlhost = 1\n\n[policy.main]\nenv = \"cart\"\n" + lines + "\n[component.inference]\nkind = \"inference\"\n"
+	}
+	const old = "inputs = [\"last_action\", \"last_reward\"]\n"
+	raw := policy(old + "last_reward = \"raw\"\n")
+	for text, want := range map[string]string{
+		policy(old): raw, raw: raw, policy("inputs = [\"last_action\"]\n"): policy("inputs = [\"last_action\"]\n"),
+		policy(old + "last_reward = \"running\"\n"): policy(old + "last_reward = \"running\"\n"),
+	} {
+		if got := upgraded(text); got != want {
+			t.Errorf("%s\nbecomes\n%s", text, got)
+		}
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, PipelineFile)
+	if got := string(Upgraded(file, []byte(policy(old)))); got != policy(old) {
+		t.Errorf("a file of the user's becomes\n%s", got)
+	}
+	if err := os.WriteFile(filepath.Join(dir, infoFile), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(Upgraded(file, []byte(policy(old)))); got != raw {
+		t.Errorf("the file of a run becomes\n%s", got)
 	}
 }

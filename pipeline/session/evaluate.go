@@ -59,7 +59,7 @@ func openEvaluated(ctx context.Context, run *runs.Run, c *runs.Checkpoint, o *Ru
 		o.Log.Warn("changed since the run began: " + name)
 	}
 	x.Reader = players.Reader{Parts: o.Parts, Graph: g, States: c.Components, Spec: x.plugin.Spec()}
-	x.policy, x.learner, x.options = trained, c.Components[learner], o.options(g, longest)
+	x.policy, x.learner, x.options = trained, c.Components[learner], o.options(g, longest, c.Components)
 	return x, nil
 }
 
@@ -122,8 +122,8 @@ func define(ctx context.Context, parts *graph.Parts, g *graph.Graph, p *graph.Po
 }
 
 // options are the pipeline's own, but for what is set.
-func (e *RunEvaluation) options(g *graph.Graph, longest uint64) players.EvaluationOptions {
-	o := players.EvaluationOf(g, longest)
+func (e *RunEvaluation) options(g *graph.Graph, longest uint64, states map[string]component.State) players.EvaluationOptions {
+	o := players.EvaluationOf(g, longest, states)
 	o.Episodes, o.Seed = e.Episodes, e.Seed
 	o.MaxSteps = cmp.Or(e.MaxSteps, o.MaxSteps)
 	if e.Deterministic != nil {

@@ -138,7 +138,7 @@ func met(driver *env.Driver, actor policy.Actor, p *export.Policy, n, group int)
 			own = append(own, uint32(row))
 		}
 	}
-	s := export.NewSamples(&p.Network)
+	s := export.NewSamples(&p.Network, p.Weights.ObsMean)
 	for step, rows := uint64(0), p.Rows(); s.Rows < rows; step++ {
 		driver.Draw(func(row int) uint64 { return env.Seed(step, row) })
 		tr, row := driver.Acting()

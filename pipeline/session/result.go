@@ -243,7 +243,7 @@ func planOf(s *Session, g *graph.Graph, states map[string]component.State, of le
 		return p, err
 	}
 	p.player = players.Player{Definition: &policy.Definition{Network: network, Backend: d.Backend}, Weights: weights}
-	p.options = players.EvaluationOf(g, uint64(s.gauge(component.GaugeLongestEpisode)))
+	p.options = players.EvaluationOf(g, uint64(s.gauge(component.GaugeLongestEpisode)), states)
 	p.reader = players.Reader{Parts: s.o.Parts, Graph: g, States: states, Spec: plugin.Spec()}
 	p.options.Beside, err = p.reader.Beside(of.policy)
 	return p, err

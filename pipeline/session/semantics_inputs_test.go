@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
 
@@ -249,5 +251,37 @@ func TestS22ProbesFindTheAnswerWhereItLies(t *testing.T) {
 				t.Errorf("a step's reward is %.3f, want %.3f", got, c.want)
 			}
 		})
+	}
+}
+
+// The last inputs are the same where a policy acts and where it learns: first ratios are 1 bit for bit, in whatever splits and over whatever seams,
+// and a resumed run is the unbroken one. Rewards that wrappers shape enter as they are shaped.
+func TestS28TheLastInputsAreThoseThatWereActedOn(t *testing.T) {
+	run := func(steps int, sets ...string) experiment {
+		x := everything()
+		x.sets = append(x.sets[:len(x.sets)-1], `policy.main.inputs=["last_reward", "executed_action", "last_action"]`, "policy.main.normalize_obs=true",
+			"env.lab.wrap=[{ reward_normalize = {} }, { sticky_action = 0.25 }]", fmt.Sprintf("run.stop.env_steps=%d", steps))
+		x.sets = append(x.sets, sets...)
+		return x
+	}
+	for _, core := range []string{`policy.main.net.activation="tanh"`, `policy.main.net.core={ kind = "gru", size = 8 }`} {
+		whole := run(512, core).must(t)
+		if err := only(whole.reported("losses/first_ratio_error"), 0); err != nil {
+			t.Errorf("%s: %v", core, err)
+		}
+		for _, b := range whole.blocks {
+			if !b.Schema.Has(trajectory.PastShaped) || !b.Schema.Has(trajectory.PastExecuted) {
+				t.Fatal("blocks do not have what the policy reads")
+			}
+		}
+		half := run(256, core).must(t)
+		rest := run(512, core)
+		rest.resume, rest.resumes = roundTrip(t, runs.Checkpoint{Components: half.states}).Components, 1
+		if got := append(slices.Clone(half.hashes), rest.must(t).hashes...); !slices.Equal(got, whole.hashes) {
+			t.Errorf("%s: parameters %.8s, want %.8s", core, got, whole.hashes)
+		}
+		if one := run(512, core, "component.rollout.splits=1").must(t); !slices.Equal(one.hashes, whole.hashes) {
+			t.Errorf("%s: in one split parameters %.8s, want %.8s", core, one.hashes, whole.hashes)
+		}
 	}
 }

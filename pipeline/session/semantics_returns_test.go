@@ -179,16 +179,20 @@ func TestS18ShapedRewardsAreAColumnOfTheirOwn(t *testing.T) {
 
 // Rewards times a power of two teach the same, but for what rounding and the epsilon of the advantages make of it.
 func TestS18TheScaleOfRewardsIsNoScaleOfTheLearning(t *testing.T) {
-	loss := func(scale float32) []float64 {
+	loss := func(scale float32, inputs string) []float64 {
 		x := everything()
 		x.script.Reward = func(at plugintest.At) float32 { return scale * float32(1+at.Step) }
 		x.sets[len(x.sets)-1] = "component.rollout.splits=2"
+		x.sets = append(x.sets, "policy.main.normalize_obs=true", "policy.main.inputs="+inputs, "run.stop.env_steps=1024")
 		return x.must(t).reported("losses/value_loss")
 	}
-	want := loss(1)
-	for _, scale := range []float32{1.0 / (1 << 13), 1 << 13} {
-		if got := loss(scale); !near(got[3], want[3], 0.01) || want[3] == 0 {
-			t.Errorf("rewards × %v: value losses %v, want about %v", scale, got, want)
+	for _, inputs := range []string{"[]", `["last_reward"]`} {
+		want := loss(1, inputs)
+		last := len(want) - 1
+		for _, scale := range []float32{1.0 / (1 << 13), 1 << 13} {
+			if got := loss(scale, inputs); !near(got[last], want[last], 0.01) || want[last] == 0 {
+				t.Errorf("inputs %s, rewards × %v: value losses %v, want about %v", inputs, scale, got, want)
+			}
 		}
 	}
 }

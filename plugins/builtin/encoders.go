@@ -37,8 +37,33 @@ const (
 var (
 	encoderKinds = []string{string(policy.EncodeFlat), string(policy.EncodeMLP), kindOneHot, string(policy.EncodeEmbed), string(policy.EncodeNature), string(policy.EncodeImpala)}
 	norms        = []string{normNone, string(policy.Running), string(policy.Scaled), string(policy.OneHot)}
-	lastInputs   = []string{string(policy.LastAction), string(policy.LastReward)}
+	lastInputs   = []string{string(policy.LastAction), string(policy.LastExecuted), string(policy.LastReward)}
 )
+
+// How the last reward enters. Files that earlier versions have written out have none of these words: it was rawReward.
+const (
+	runningReward = "running" // what is learned from, by running statistics
+	plainReward   = "plain"   // what is learned from, as it is
+	rawReward     = "raw"     // the environment's own, as it is
+)
+
+// expandLastReward fills in how the last reward enters, and checks what is given.
+func (t *PolicyTable) expandLastReward(bad func(key, reason, help string)) {
+	const key = string(policy.LastReward)
+	switch enters := slices.Contains(t.Inputs, key); {
+	case t.LastReward == nil && !enters:
+	case t.LastReward == nil:
+		way := plainReward
+		if t.NormalizeObs {
+			way = runningReward
+		}
+		t.LastReward = &way
+	case !enters:
+		bad(key, "has no effect: it does not enter", `leave it out, or add inputs = ["last_reward"]`)
+	case !slices.Contains([]string{runningReward, plainReward, rawReward}, *t.LastReward):
+		bad(key, fmt.Sprintf("is %q", *t.LastReward), "use running, plain or raw")
+	}
+}
 
 // encoderKey is the key of an encoder's table, or of one of its keys.
 func encoderKey(pattern, key string) string {
@@ -169,7 +194,7 @@ func (t *PolicyTable) inputs(env *hostabi.EnvSpec) ([]policy.Input, []policy.Enc
 		if entry.Stack == 0 && x.from == "" && t.FrameStack != nil {
 			entry.Stack = *t.FrameStack
 		}
-		in, e, reason, help := entry.encode(x, t.NormalizeObs)
+		in, e, reason, help := entry.encode(x, t)
 		if reason != "" {
 			key := "encoder"
 			if pattern[i] != "" {
@@ -210,7 +235,7 @@ func (t *PolicyTable) patterns(all []entering) ([]string, error) {
 }
 
 // encode makes the input of a tensor, and its encoder, or says what is wrong with the table for it.
-func (e EncoderTable) encode(x *entering, normalize bool) (in policy.Input, encoder policy.Encoder, reason, help string) {
+func (e EncoderTable) encode(x *entering, of *PolicyTable) (in policy.Input, encoder policy.Encoder, reason, help string) {
 	t := &x.tensor
 	encoder = e.encoder(t)
 	in = policy.Input{Path: x.path, From: x.from, Shape: []int{t.Elems(hostabi.MaxTensorElems)}}
@@ -223,7 +248,8 @@ func (e EncoderTable) encode(x *entering, normalize bool) (in policy.Input, enco
 	if e.Stack > 1 {
 		in.Stack = e.Stack
 	}
-	in.Norm = e.norm(x, &encoder, normalize)
+	in.Norm = e.norm(x, &encoder, of)
+	in.Learned = x.from == policy.LastReward && *of.LastReward != rawReward
 	switch {
 	case in.Shape == nil:
 		return in, encoder, "a tensor that is no picture", "use flat or mlp, or leave the key kind out"
@@ -231,8 +257,10 @@ func (e EncoderTable) encode(x *entering, normalize bool) (in policy.Input, enco
 		return in, encoder, "a tensor of numbers has no values to choose from", "use flat or mlp, or leave the key kind out"
 	case in.Norm == policy.OneHot && t.Choices() > mostValues:
 		return in, encoder, fmt.Sprintf("more than %d values", mostValues), `use norm = "none"`
-	case x.from != "" && (in.Stack > 1 || in.Norm == policy.Running):
-		return in, encoder, "what was last is one frame without statistics", "leave stack and norm out"
+	case x.from != "" && in.Stack > 1:
+		return in, encoder, "what was last is one frame", "leave stack out"
+	case x.from != "" && x.from != policy.LastReward && in.Norm == policy.Running:
+		return in, encoder, "a last action has no statistics", "leave norm out"
 	}
 	switch in.Norm {
 	case policy.OneHot:
@@ -335,7 +363,7 @@ func fitsNature(t *hostabi.Tensor) bool {
 }
 
 // norm is the table's, or what suits the tensor.
-func (e EncoderTable) norm(x *entering, encoder *policy.Encoder, normalize bool) policy.Norm {
+func (e EncoderTable) norm(x *entering, encoder *policy.Encoder, of *PolicyTable) policy.Norm {
 	t := &x.tensor
 	picture := t.Flags&(hostabi.TensorImageHWC|hostabi.TensorImageCHW) != 0
 	switch {
@@ -347,7 +375,7 @@ func (e EncoderTable) norm(x *entering, encoder *policy.Encoder, normalize bool)
 		return policy.OneHot
 	case t.DType == hostabi.U8 && (picture || t.Scale != 0) || t.DType == hostabi.U8 && t.High == 255 && t.Rank > 1:
 		return policy.Scaled
-	case normalize && x.from == "":
+	case of.NormalizeObs && x.from == "", x.from == policy.LastReward && *of.LastReward == runningReward:
 		return policy.Running
 	}
 	return ""

@@ -3,6 +3,7 @@ package builtin
 import (
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,7 +30,7 @@ func dict() *hostabi.EnvSpec {
 func decodeOf(t PolicyTable) func(into any) error {
 	return func(into any) error {
 		to := into.(*PolicyTable)
-		to.Inputs, to.Encoder, to.NormalizeObs = t.Inputs, t.Encoder, t.NormalizeObs
+		to.Inputs, to.Encoder, to.NormalizeObs, to.LastReward = t.Inputs, t.Encoder, t.NormalizeObs, t.LastReward
 		return nil
 	}
 }
@@ -43,7 +44,7 @@ func TestS24InputsEnterAsSuitsTheirTensors(t *testing.T) {
 	lines := strings.Join(made.(*policy.Definition).Network.Lines(), "\n")
 	for _, want := range []string{"input speed [4] running stack 3", "input eye [3 40 48] scale 0.003921569 u8 chw",
 		"input near/door [1] onehot of [6] from 1 i32", "input near/place [1] onehot of [500] from 1 i32",
-		"input last_action [1] onehot of [3] from 0 i32 from last_action", "input last_reward [1]  from last_reward",
+		"input last_action [1] onehot of [3] from 0 i32 from last_action", "input last_reward [1] running from last_reward learned",
 		"trunk.speed.0 = dense(8) of speed", "trunk.near/place.embed = dense(32) of near/place", "trunk.eye.conv.0 = conv2d",
 		"trunk.join = concat of trunk.speed.0.activation, trunk.eye.0.activation, near/door, trunk.near/place.embed, last_action, last_reward"} {
 		if !strings.Contains(lines, want) {
@@ -52,6 +53,37 @@ func TestS24InputsEnterAsSuitsTheirTensors(t *testing.T) {
 	}
 	if made.Memory().Past != 2 {
 		t.Errorf("it reads %d rows before the current one, want 2", made.Memory().Past)
+	}
+}
+
+// The last reward enters as what is learned from, by running statistics where observations do; raw is what earlier versions had.
+func TestS28TheLastRewardEntersAsWhatIsLearnedFrom(t *testing.T) {
+	for want, table := range map[string]PolicyTable{
+		"input last_reward [1] running from last_reward learned": {NormalizeObs: true},
+		"input last_reward [1]  from last_reward learned":        {},
+		"input last_reward [1]  from last_reward":                {NormalizeObs: true, LastReward: new("raw")},
+		"input last_reward [1] scale 1 from last_reward learned": {NormalizeObs: true, Encoder: map[string]EncoderTable{"last_*": {Norm: "scale"}}},
+	} {
+		table.Inputs = []string{"last_reward"}
+		made, err := DecodePolicy(decodeOf(table), dict())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lines := made.(*policy.Definition).Network.Lines(); !slices.Contains(lines, want) || made.Memory().Learned != strings.HasSuffix(want, "learned") {
+			t.Errorf("%+v, %+v: want %q:\n%s", table, made.Memory(), want, strings.Join(lines, "\n"))
+		}
+	}
+	made, err := DecodePolicy(decodeOf(PolicyTable{NormalizeObs: true, Inputs: []string{"executed_action"}}), dict())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines := made.(*policy.Definition).Network.Lines(); !slices.Contains(lines, "input executed_action [1] onehot of [3] from 0 i32 from executed_action") || !made.Memory().Executed {
+		t.Errorf("%+v:\n%s", made.Memory(), strings.Join(lines, "\n"))
+	}
+	for _, bad := range []PolicyTable{{LastReward: new("raw")}, {Inputs: []string{"last_reward"}, LastReward: new("shaped")}} {
+		if _, err := DecodePolicy(decodeOf(bad), dict()); err == nil || !strings.Contains(err.Error(), "last_reward") {
+			t.Errorf("%+v: %v", bad, err)
+		}
 	}
 }
 

@@ -28,8 +28,10 @@ type PolicyTable struct {
 	ShareTrunk   *bool  `toml:"share_trunk"` // true where pictures are encoded or a core keeps a state, else false; not for nodes
 	NormalizeObs bool   `toml:"normalize_obs"`
 	Action       Action `toml:"action"`
-	// Inputs are what enters besides the observations: last_action, last_reward.
+	// Inputs are what enters besides the observations: last_action, executed_action, last_reward.
 	Inputs []string `toml:"inputs"`
+	// LastReward is how the last reward enters: running, plain, raw; nil is what suits NormalizeObs, where it enters at all.
+	LastReward *string `toml:"last_reward"`
 	// CriticInputs are patterns of paths of what the value alone reads.
 	CriticInputs []string                `toml:"critic_inputs"`
 	Encoder      map[string]EncoderTable `toml:"encoder"` // by pattern of paths
@@ -175,6 +177,7 @@ func readPolicy(decode func(into any) error) (PolicyTable, error) {
 		bad("backend", fmt.Sprintf("is %q", t.Backend), "this program has: "+strings.Join(slices.Sorted(maps.Keys(backends())), ", "))
 	}
 	t.expand(bad)
+	t.expandLastReward(bad)
 	t.Action.check(bad)
 	if n := t.Limits.Parameters; n < 1 || n > maxParameters {
 		bad("limits.parameters", fmt.Sprintf("is %d", n), fmt.Sprintf("use 1 to %d", maxParameters))

@@ -33,6 +33,8 @@ type Options struct {
 	Envs     int    // in parallel; does not change the result
 	Seed     uint64 // of episodes and actions, which differ from those of a training with that seed
 	Greedy   bool   // the most probable action instead of a sample
+	// Lasting is what each episode begins with of what outlives episodes in a training, such as statistics of rewards; nil is nothing. See env.Lasting.
+	Lasting []byte
 	// MaxSteps cuts an episode off after that many env steps; 0 = never. It counts with its return so far, and as
 	// unfinished.
 	MaxSteps uint64

@@ -36,6 +36,7 @@ type play struct {
 	givenUp  []bool // by episode: it was cut off
 	lost     []bool // the process that the environment lived in has died
 	losses   int
+	lasting  []byte // that each episode begins with
 	requests []policy.Request
 	views    policy.Views
 
@@ -80,6 +81,11 @@ func newPlay(wanted context.Context, o Options, stream env.Stream) (*play, error
 	}
 	if err := p.bind(); err != nil {
 		return nil, errors.Join(err, p.driver.Close())
+	}
+	if l, ok := p.driver.Env.(env.Lasting); ok {
+		if p.lasting = o.Lasting; p.lasting == nil {
+			p.lasting = l.SaveLasting(0, nil)
+		}
 	}
 	p.agents = trajectory.NewAgents(p.driver.Schema())
 	if err := p.cast(); err != nil {
@@ -299,7 +305,7 @@ func (p *play) lose(err error) error {
 
 // reset begins the episodes of mask, or all, and again those lost meanwhile.
 func (p *play) reset(mask []byte) error {
-	err := p.driver.Reset(mask, p.seeds)
+	err := p.begin(mask)
 	for err != nil {
 		if err = p.lose(err); err != nil {
 			return err
@@ -310,9 +316,21 @@ func (p *play) reset(mask []byte) error {
 				p.again(env)
 			}
 		}
-		err = p.driver.Reset(p.mask, p.seeds)
+		err = p.begin(p.mask)
 	}
 	return nil
+}
+
+// begin begins the episodes of mask, or all. What one has left behind is nothing to the next, which may be played in another environment.
+func (p *play) begin(mask []byte) error {
+	if l, ok := p.driver.Env.(env.Lasting); ok {
+		for index := range p.episode {
+			if mask == nil || mask[index] != 0 {
+				l.LoadLasting(index, p.lasting)
+			}
+		}
+	}
+	return p.driver.Reset(mask, p.seeds)
 }
 
 // again restarts the episode of a lost environment; an idle one starts any.

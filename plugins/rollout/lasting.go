@@ -1,9 +1,6 @@
 package rollout
 
 import (
-	"encoding/binary"
-	"fmt"
-
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
 )
@@ -50,43 +47,29 @@ func (b *batch) inherit(owner func(env int) *batch) {
 	}
 }
 
-// Lasting returns what outlives the episodes of all environments: by environment a length of four bytes, little endian, and so many bytes. See
-// component.Lasting.
+// Lasting returns what outlives the episodes of all environments, in their order; see component.Lasting and env.AppendLasting.
 func (c *Rollout) Lasting() (part component.State, ok bool) {
 	var all []byte
 	for _, s := range c.splits {
 		for index := range c.envs() {
-			at := len(all)
-			all = s.ownerOf(index).saveLasting(index, append(all, 0, 0, 0, 0))
-			n := len(all) - at - 4
-			binary.LittleEndian.PutUint32(all[at:], uint32(n))
-			ok = ok || n > 0
+			all = env.AppendLasting(all, s.ownerOf(index).env, index)
 		}
 	}
-	if !ok {
-		return component.State{}, false
+	if len(all) == 4*c.config.Envs {
+		return component.State{}, false // nothing of any
 	}
 	return component.State{Blobs: map[string][]byte{component.LastingBlob: all}}, true
 }
 
 // resumeLasting gives each environment what one of a component, which may have had more or fewer, has kept.
 func (c *Rollout) resumeLasting(all []byte) error {
-	var kept [][]byte
-	for len(all) >= 4 {
-		n := int(binary.LittleEndian.Uint32(all))
-		if all = all[4:]; n > len(all) {
-			break
-		}
-		kept, all = append(kept, all[:n]), all[n:]
-	}
-	if len(all) > 0 {
-		return fmt.Errorf("what outlives episodes ends within the part of environment %d", len(kept))
+	kept, err := env.SplitLasting(all)
+	if err != nil || len(kept) == 0 {
+		return err
 	}
 	for _, s := range c.splits {
 		for index := range c.envs() {
-			if len(kept) > 0 {
-				s.batch.loadLasting(index, kept[(s.index*c.envs()+index)%len(kept)])
-			}
+			s.batch.loadLasting(index, kept[(s.index*c.envs()+index)%len(kept)])
 		}
 	}
 	return nil

@@ -127,7 +127,7 @@ func (c *Rollout) Restore(state component.State) error {
 // forgets reports whether what policies kept of the episodes that go on is not what those of now do. Older states do not say what it was.
 func (c *shared) forgets(from *splitState) bool {
 	was, is := from.Memory, c.schema.Shape.Memory
-	return was != (trajectory.Memory{}) && (from.Policies != c.schema.Shape.Policies || was.Past != is.Past || was.State != is.State)
+	return was != (trajectory.Memory{}) && (from.Policies != c.schema.Shape.Policies || was.Past != is.Past || was.Learned != is.Learned || was.Executed != is.Executed || was.State != is.State)
 }
 
 func (s *split) restore(from *splitState, instance []byte) error {

@@ -126,6 +126,7 @@ func (s *split) onActions(policy int, version uint64) {
 		return
 	}
 	s.batch.calls++
+	s.tr.Execute(s.t)
 	if s.batch.starter == nil {
 		s.stepped(s.batch.env.Step(s.t))
 		return

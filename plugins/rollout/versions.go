@@ -106,6 +106,7 @@ func (d *versions) arrive() bool {
 // one where masks say which those are: it may be at another place.
 func (d *versions) giveActions(b *batch, t int) {
 	b.pad.tr.CopyActions(t, d.tr)
+	b.pad.tr.Execute(t)
 	trajectory.Params{Trajectory: b.pad.tr}.Copy(d.tr)
 	if !d.tr.Schema.Has(trajectory.Mask) {
 		return

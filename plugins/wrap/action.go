@@ -31,6 +31,8 @@ func (c *chosen) bind(tr trajectory.Trajectory) {
 	}
 }
 
+func (*chosen) replaces() {}
+
 // keep keeps the actions of row t.
 func (c *chosen) keep(t int) {
 	to := c.saved

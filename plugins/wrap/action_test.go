@@ -71,6 +71,66 @@ func TestStickyAction_TakesThePreviousOneAgain(t *testing.T) {
 	}
 }
 
+// Blocks that tell the two apart have what was chosen and what environments have taken, in their own units: within pictures, of several
+// wrappers, of the last step of a repeated one, and where nothing changes actions.
+func TestS28_TheExecutedActionIsWhatTheEnvironmentTakes(t *testing.T) {
+	sticky, clip, repeat := env.Wrapper{"sticky_action": 0.5}, env.Wrapper{"clip_action": true}, env.Wrapper{"action_repeat": 2}
+	rescale, resize := env.Wrapper{"rescale_action": []any{-1.0, 1.0}}, env.Wrapper{"resize": []any{int64(1), int64(2)}}
+	for name, list := range map[string][]env.Wrapper{
+		"nothing": nil, "sticky": {sticky}, "sticky in pictures": {sticky, resize}, "sticky around pictures": {resize, sticky}, "rescaled": {rescale},
+		"rescaled, sticky, clipped": {rescale, sticky, clip}, "sticky, repeated": {sticky, repeat}, "only rewards": {{"reward_scale": 2.0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			read, envs := map[int][]float32{}, 3
+			s := plugintest.Script{Spaces: []hostabi.Tensor{{DType: hostabi.F32, Rank: 1, Shape: [hostabi.MaxRank]uint32{3}, Low: -2, High: 2}}, Picture: true, Length: func(env, _ int) int { return 7 + env }, Autoreset: hostabi.SameStep,
+				Reward: func(at plugintest.At) float32 { read[at.Env] = slices.Clone(at.Actions); return 0 }}
+			d, err := env.NewDriver(made(t, s, list...), env.DriverOptions{Options: env.Options{Name: "test", Envs: envs}, Memory: trajectory.Memory{Past: 1, Executed: true}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close()
+			if err := d.Reset(nil, []uint64{3, 4, 5}); err != nil {
+				t.Fatal(err)
+			}
+			other := 0
+			for step := range 100 {
+				tr, row := d.Acting()
+				chosen := tr.Row(trajectory.Action, row).Float32()
+				for i := range chosen {
+					chosen[i] = float32(step*7+i)/400 - 1
+				}
+				was := slices.Clone(chosen)
+				before := tr.Row(trajectory.PastExecuted, 0)
+				if row > 0 {
+					before = tr.Row(trajectory.Executed, row-1)
+				}
+				if last := before.Float32(); step > 0 && !slices.Equal(last[:3], read[0]) {
+					t.Fatalf("step %d: before it the executed action is %v, want %v", step, last[:3], read[0])
+				}
+				if _, err := d.Step(); err != nil {
+					t.Fatal(err)
+				}
+				tr, row = d.Stepped()
+				executed := tr.Row(trajectory.Executed, row).Float32()
+				for i := range envs {
+					if !slices.Equal(executed[3*i:][:3], read[i]) {
+						t.Fatalf("step %d of env %d: it has taken %v, and the column has %v", step, i, read[i], executed[3*i:][:3])
+					}
+				}
+				if !slices.Equal(tr.Row(trajectory.Action, row).Float32(), was) {
+					t.Fatal("what was chosen has changed")
+				}
+				if !slices.Equal(executed, was) {
+					other++
+				}
+			}
+			if replaces := name != "nothing" && name != "only rewards"; replaces != (other > 0) {
+				t.Errorf("another action than was chosen is taken in %d steps", other)
+			}
+		})
+	}
+}
+
 // Environments read actions within their own bounds, element by element; the column keeps the policy's.
 func TestActions_AreMappedForTheEnvironmentAlone(t *testing.T) {
 	given := []float32{-1, 0.5, 3} // bounds of the elements: -2 to 2, 0 to 1, -1 to -0.5

@@ -22,7 +22,7 @@ const ownRows = 8
 
 // schema lays out memory of their own for so many environments.
 func (p *paintedPlugin) schema(envs int) (*trajectory.Schema, error) {
-	return trajectory.NewSchema(p.inner, trajectory.Shape{Steps: ownRows, Envs: envs, Shaped: env.Shapes(p.Plugin)})
+	return trajectory.NewSchema(p.inner, trajectory.Shape{Steps: ownRows, Envs: envs, Shaped: env.Shapes(p.Plugin), Memory: trajectory.Memory{Executed: true}})
 }
 
 // MemoryFor implements env.Sized for the inner plugin, which steps into one block.
@@ -254,6 +254,9 @@ func (a *apart) begin(t int) error {
 		}
 		a.copyRow(a.own.Row(c, row), a.tr.Row(c, from))
 	}
+	if a.tr.Schema.Has(trajectory.Executed) {
+		a.own.Execute(a.row)
+	}
 	return nil
 }
 
@@ -272,7 +275,7 @@ func (a *apart) finish(t int, err error) error {
 	}
 	trajectory.ShareOutcome(a.own, a.row)
 	for _, c := range a.outcome {
-		if c != trajectory.ShapedReward || a.tr.Schema.Has(c) {
+		if a.tr.Schema.Has(c) {
 			a.copyRow(a.tr.Row(c, t), a.own.Row(c, a.row))
 		}
 	}

@@ -30,6 +30,9 @@ type layer interface {
 	load(index int, src []byte)
 }
 
+// replacing is a layer that has the environments read another action than was chosen.
+type replacing interface{ replaces() }
+
 // observing is a layer that changes what is observed.
 type observing interface {
 	// first is called behind a Reset of the environments in mask, or of all, which observe something in row t.
@@ -63,6 +66,7 @@ type wrapped struct {
 	starter env.Starter // inner, or nil
 	layer   layer
 	steps   stepper // layer, if it makes steps itself, else nil
+	acts    bool    // layer is a replacing one
 	ends    ends
 
 	tr      trajectory.Trajectory // bound
@@ -105,6 +109,7 @@ func (w *wrapped) fresh() (err error) {
 	if w.steps, _ = w.layer.(stepper); w.steps != nil {
 		w.starter = nil
 	}
+	_, w.acts = w.layer.(replacing)
 	return err
 }
 
@@ -247,8 +252,21 @@ func (w *wrapped) Step(t int) error {
 	if w.steps != nil {
 		return w.steps.step(t)
 	}
-	w.layer.before(t)
+	w.before(t)
 	return w.finish(t, w.inner.Step(t))
+}
+
+// before does what is to be done before a step of the inner environments. What they take is noted: the innermost layer has the last word.
+func (w *wrapped) before(t int) {
+	w.layer.before(t)
+	if !w.acts || !w.tr.Schema.Has(trajectory.Executed) {
+		return
+	}
+	for index, part := range w.part {
+		for row, end := w.tr.Schema.RowsOf(index); part != 0 && row < end; row++ {
+			w.tr.ExecuteOf(row, t)
+		}
+	}
 }
 
 // finish does what is to be done behind a step of the inner environments.
@@ -272,7 +290,7 @@ func (w *wrapped) StartStep(t int, ready func()) (over bool, err error) {
 	if err := w.o.CheckStep(w.rows, t); err != nil {
 		return true, err
 	}
-	w.layer.before(t)
+	w.before(t)
 	w.pending = t
 	if over, err = w.starter.StartStep(t, ready); over {
 		err = w.finish(t, err)
@@ -305,7 +323,7 @@ func (w *wrapped) StepParts(t int, parts []env.Span) error {
 	if w.steps != nil {
 		err = w.steps.step(t)
 	} else {
-		w.layer.before(t)
+		w.before(t)
 		err = w.finish(t, inner.StepParts(t, parts))
 	}
 	for index := range w.part {

@@ -20,6 +20,8 @@ type actingLayer struct {
 	failed error // of the call before the step, which returns it
 }
 
+func (*actingLayer) replaces() {}
+
 func (l *actingLayer) bind(tr trajectory.Trajectory) {
 	l.moduleLayer.bind(tr)
 	l.chosen.bind(tr)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy
 
 # Kinds of columns that each group of agents has its own of, with the role of their tensors.
-_OF_GROUPS = {"action": ACTION, "raw_action": ACTION, "past_action": ACTION, "obs": OBSERVATION, "past_obs": OBSERVATION,
+_OF_GROUPS = {"action": ACTION, "raw_action": ACTION, "past_action": ACTION, "executed_action": ACTION, "past_executed_action": ACTION, "obs": OBSERVATION, "past_obs": OBSERVATION,
               "final_obs": OBSERVATION, "action_mask": ACTION_MASK, "info": INFO}
 _DTYPES = {
     "u8": "|u1", "i8": "|i1", "bool": "|b1", "i16": "<i2", "i32": "<i4", "i64": "<i8", "u64": "<u8", "f16": "<f2",
