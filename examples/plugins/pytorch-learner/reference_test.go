@@ -49,6 +49,8 @@ type table struct {
 	Action       struct {
 		LogStd     policy.LogStd `json:"log_std"`
 		LogStdInit float64       `json:"log_std_init"`
+		LogStdMin  float64       `json:"log_std_min,omitempty"`
+		LogStdMax  float64       `json:"log_std_max,omitempty"`
 		Squash     string        `json:"squash"`
 		Rescale    bool          `json:"rescale"`
 	} `json:"action"`
@@ -62,9 +64,13 @@ func tableOf(m *policy.MLP, chunk int) (t table) {
 	}
 	t.Action.LogStd, t.Action.LogStdInit, t.Action.Squash, t.Action.Rescale = cmp.Or(m.LogStd, policy.FreeStd), m.LogStdInit, "none", true
 	for _, d := range m.Policy {
-		if d.Gaussian != nil && d.Gaussian.Squash == head.Tanh {
+		if d.Gaussian == nil {
+			continue
+		}
+		if d.Gaussian.Squash == head.Tanh {
 			t.Action.Squash = "tanh"
 		}
+		t.Action.LogStdMin, t.Action.LogStdMax = d.Gaussian.LogStd.Min, d.Gaussian.LogStd.Max
 	}
 	return t
 }
@@ -121,6 +127,15 @@ func references() map[string]func(t *testing.T) component.State {
 			c := ppo.Defaults()
 			c.Minibatch, c.Epochs, c.AdaptiveKL, c.ClipGradApart = 16, 3, 0.02, true
 			return learned(t, n, c, policytest.Options{Steps: 8, Envs: 3, Blocks: 2, InvalidEvery: 7, Seed: 7})
+		},
+		"bounded": func(t *testing.T) component.State { // deviations within theirs, and means that cost beyond those of the action
+			n, steer := net, box(2, head.Free)
+			steer.Gaussian.LogStd = head.Range{Min: -0.2, Max: 0.3}
+			n.Heads = actions(policy.StateStd, 0, steer)
+			n.PolicyGain = 2
+			c := ppo.Defaults()
+			c.Minibatch, c.Epochs, c.BoundsLossCoef = 16, 3, 0.2
+			return learned(t, n, c, policytest.Options{Steps: 8, Envs: 3, Blocks: 2, InvalidEvery: 7, Seed: 21})
 		},
 		"squashed": func(t *testing.T) component.State {
 			n := net

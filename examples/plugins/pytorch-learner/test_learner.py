@@ -30,7 +30,7 @@ from rlhost.host import Policy  # noqa: E402
 from rlhost.layout import Box, Discrete, Input, PolicyLayout  # noqa: E402
 from rlhost.learning import Dataset  # noqa: E402
 
-CASES = ("separate", "shared", "vtrace", "returns", "box", "squashed", "fixed", "gru", "lstm", "start", "multidiscrete",
+CASES = ("separate", "shared", "vtrace", "returns", "box", "bounded", "squashed", "fixed", "gru", "lstm", "start", "multidiscrete",
          "multibinary", "several", "several_gru", "inputs", "turns", "turns_lstm")
 
 
