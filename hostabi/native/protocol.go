@@ -45,7 +45,7 @@ const (
 	MethodCut       = "Cut"       // Empty → Empty; a component that is at one message for long gives up the rest of it, see component.Cuttable
 	MethodStop      = "Stop"      // Empty → Empty
 	MethodEnvLoad   = "EnvLoad"   // env.Source → EnvLoaded
-	MethodEnvMake   = "EnvMake"   // EnvBatch → EnvScratch; the host then announces the scratch area on the wire
+	MethodEnvMake   = "EnvMake"   // EnvBatch → EnvScratch; the host then announces the scratch area on the wire. Environments that refuse to be made: CodeOrder
 	MethodEnvState  = "EnvState"  // EnvStateCall → StateSize; states are files on the wire, either way
 )
 

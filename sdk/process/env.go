@@ -104,14 +104,17 @@ func (w *envs) makeEnvs(b native.EnvBatch) (native.EnvScratch, error) {
 	case b.FirstColumn < 0 || b.Envs < 1 || b.FirstColumn > b.BlockEnvs || b.Envs > b.BlockEnvs-b.FirstColumn:
 		return native.EnvScratch{}, fmt.Errorf("%d environments from column %d on, in rows of %d", b.Envs, b.FirstColumn, b.BlockEnvs)
 	}
-	env, err := w.plugin.NewEnv(env.Options{
+	made, err := w.plugin.NewEnv(env.Options{
 		Name: b.Name, Envs: b.Envs, FirstEnv: b.FirstEnv, Autoreset: hostabi.Autoreset(b.Autoreset), Seed: b.Seed,
 		Metric: w.metric,
 	})
+	if f := (*env.Fault)(nil); errors.As(err, &f) && f.Kind == env.FaultStatus {
+		return native.EnvScratch{}, refuse(native.CodeOrder, "%v", f.Err)
+	}
 	if err != nil {
 		return native.EnvScratch{}, err
 	}
-	w.env, w.batch = env, b
+	w.env, w.batch = made, b
 	const seedBytes, line = 8, 64
 	mask := seedBytes * b.Envs
 	text := (mask + b.Envs + line - 1) / line * line

@@ -69,7 +69,11 @@ func (e *batch) wanted() context.Context {
 // adopt has a process make some of the batch's environments. It is killed where nobody waits for them any more.
 func (e *batch) adopt(w *worker, span env.Span) error {
 	w.needed = context.AfterFunc(e.wanted(), w.p.Kill)
-	return w.make(e.wanted(), e.options, e.options.Envs, span)
+	err := w.make(e.wanted(), e.options, e.options.Envs, span)
+	if f := (*env.Fault)(nil); err != nil && errors.As(w.refusal(err), &f) {
+		return e.newFault(f.Kind, hostabi.ExportCreate, -1, f.Err)
+	}
+	return err
 }
 
 // stopWorkers ends all processes.
