@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/gpu/ppo"
 
 	"github.com/rlhost/rlhost/pipeline"
@@ -40,6 +41,15 @@ func TestExplain_HasAPageForEveryCodeThatIsPrinted(t *testing.T) {
 		if page, ok := explain(code); ok {
 			t.Errorf("explain(%q) = %q, want none", code, page)
 		}
+	}
+}
+
+// What ends a run with a code of its own is told with it and its remedy.
+func TestMessage_HasTheCodeOfWhatEndedARun(t *testing.T) {
+	err := fmt.Errorf("learner: %w", &table.Error{Code: ppo.CodeGradient, Reason: "gradient of optimiser step 1: not a finite number", Help: "use less"})
+	want := "error[R020]: learner: gradient of optimiser step 1: not a finite number\n  help: use less; see rlhost explain R020"
+	if got := message(err); got != want {
+		t.Errorf("message = %q, want %q", got, want)
 	}
 }
 
