@@ -107,7 +107,7 @@ learn: build tools
 test-peers: tools
 	@python=$$(examples/plugins/pytorch-learner/prepare.sh) && set -x && \
 	  $$python -m unittest discover -s examples/plugins/pytorch-learner && \
-	  RLHOST_TORCH=$$python $(GO) test -count 1 -run TestPeers ./cmd/rlhost
+	  RLHOST_TORCH=$$python $(GO) test $(TIMEOUT) -count 1 -run TestPeers ./cmd/rlhost
 	@bench/peers/install.sh judge
 	RLHOST_PEERS=$(CURDIR)/.cache/peers/judge/bin/python $(GO) test -count 1 -run TestPeers ./pipeline/seeds ./pipeline/export ./plugins/runner
 
