@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     import numpy
 
 # Kinds of columns that each group of agents has its own of, with the role of their tensors.
-_OF_GROUPS = {"action": ACTION, "raw_action": ACTION, "past_action": ACTION, "executed_action": ACTION, "past_executed_action": ACTION, "obs": OBSERVATION, "past_obs": OBSERVATION,
-              "final_obs": OBSERVATION, "action_mask": ACTION_MASK, "info": INFO}
+_OF_GROUPS = {"action": ACTION, "raw_action": ACTION, "past_action": ACTION, "executed_action": ACTION,
+              "past_executed_action": ACTION, "obs": OBSERVATION, "past_obs": OBSERVATION, "final_obs": OBSERVATION,
+              "action_mask": ACTION_MASK, "info": INFO}
 _DTYPES = {
     "u8": "|u1", "i8": "|i1", "bool": "|b1", "i16": "<i2", "i32": "<i4", "i64": "<i8", "u64": "<u8", "f16": "<f2",
     "bf16": "<u2", "f32": "<f4", "f64": "<f8",
@@ -80,8 +81,9 @@ _META = struct.Struct("<QIHHQI4xQQQ8x")
 class Trajectory:
     """The columns of one block as arrays [rows, envs, ...] by their names: action, obs, reward, terminated, truncated,
     action_mask, final_obs, active, info (a further one info/1), discount, log_prob, value, bootstrap_value, valid, policy_version,
-    plugin_version, meta, shaped_reward, raw_action, age, past_obs, past_action, past_reward, core_state; columns that the
-    environment or its policy does not have are missing. They are views: valid until the loan or lease ends, read-only in a
+    plugin_version, meta, shaped_reward, raw_action, age, past_obs, past_action, past_reward, core_state, past_shaped_reward,
+    executed_action, past_executed_action; columns that the environment or its policy does not have are missing. They are
+    views: valid until the loan or lease ends, read-only in a
     lease. DLPack (torch.from_dlpack) shares those of a loan, and copies those of a lease.
 
     core_state [rows, envs, numbers] is what a policy keeps of each environment before a row; see state_row. It is zero where
