@@ -86,6 +86,7 @@ test-chaos: tools
 test-hostile:
 	RLHOST_HOSTILE=1 $(GO) test -count 1 -v -run 'TestHostile|TestCache' ./plugins/wasm
 	RLHOST_HOSTILE=1 $(GO) test -count 1 -run TestHostile ./plugins/wasm/component
+	RLHOST_HOSTILE=1 $(GO) test $(TIMEOUT) -count 1 -run TestHostile ./cmd/rlhost
 
 # Three seeds of each task that has a bar in docs/learning.md and one of each probe, an entropy bonus alone over a million env steps, games of turns
 # at all horizons, and a short self-play of Connect Four: under eleven minutes on two cores.
