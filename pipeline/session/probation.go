@@ -19,7 +19,7 @@ type watcher struct {
 	*shared
 	life   context.Context // that of the commands
 	looked time.Time       // when it last was at what is watched
-	spared time.Time       // until then the run may stand still: what did not go on has just been taken back
+	spared time.Time       // until then what stands still is not taken back: that has just been done, or tried
 }
 
 // watchEvery is how often a version on probation is looked at.
@@ -94,7 +94,8 @@ func (w *watcher) fails(p *probation, components []control.ComponentStatus) (f f
 	}
 	for _, s := range components {
 		for _, part := range p.parts {
-			if componentOf(s.Name) == part.component && (s.State == control.Stalled || s.State == control.Failed || s.State == control.Lost) {
+			stalled := s.State == control.Stalled && !time.Now().Before(w.spared)
+			if componentOf(s.Name) == part.component && (stalled || s.State == control.Failed || s.State == control.Lost) {
 				f.component, f.fault = s.Name, fmt.Errorf("it is in state %s: %s", s.State, s.Note)
 				return f, true
 			}
@@ -155,10 +156,21 @@ func (w *watcher) rollBack(f failure) {
 		}
 		w.log.Error("a new version has failed on probation; the previous one runs again", attrs...)
 	case w.over():
+	case isRefused(err, control.CodeRolledBack): // it has failed meanwhile in another way, which is the next failure
+	case isRefused(err, control.CodeLate): // it may be at a message that its limit of time ends
+		w.spared = time.Now().Add(spareTime)
+		time.AfterFunc(spareTime, func() { w.failed(f) })
+		w.log.Warn("a version that has failed cannot be taken back yet; it is tried again", "component", f.component, "fault", f.fault, "error", err)
 	default:
 		w.log.Error("a version that has failed could not be taken back", "component", f.component, "fault", f.fault, "error", err)
 		w.settle(p.number)
 	}
+}
+
+// isRefused reports whether a change was refused with a code.
+func isRefused(err error, code control.Code) bool {
+	var e *control.Error
+	return errors.As(err, &e) && e.Code == code
 }
 
 // aimBefore makes the next graph what ran before a change that is watched, with what has been changed of other things since.

@@ -167,3 +167,19 @@ func TestProbation_OfSeveralChanges(t *testing.T) {
 		t.Fatalf("%+v would be taken back, want change %d", left, third)
 	}
 }
+
+// A run that stands still goes back from the newest change with which it has been learning.
+func TestProbation_AStallIsTheNewestChangesThatTheRunHasLearnedWith(t *testing.T) {
+	u := newUnderWay()
+	if u.newestMoving() != nil {
+		t.Error("nothing is watched")
+	}
+	u.begins(&probation{number: 1})
+	u.begins(&probation{number: 2, stood: true, trained: 5000})
+	for _, step := range []struct{ trained, blamed uint64 }{{5000, 1}, {5001, 2}} {
+		u.learned(step.trained)
+		if p := u.newestMoving(); p == nil || p.number != step.blamed {
+			t.Errorf("with %d env steps learned from %+v is to blame, want change %d", step.trained, p, step.blamed)
+		}
+	}
+}

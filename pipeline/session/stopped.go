@@ -78,18 +78,21 @@ func (s *Session) takeBackUnproven() error {
 	if s.graph, _, err = ownPipeline(s.run, nil, s.o.Parts); err == nil {
 		err = s.findLeading()
 	}
+	if err != nil {
+		return err
+	}
 	for _, lines := range changes {
-		if err != nil {
-			return err
-		}
 		way := previous{undo: lines[0].Undo}
 		for _, c := range lines {
 			way.back = append(way.back, storedHere(s.run, c.Back)...)
 		}
-		line := runs.Change{Step: runs.StepBack, What: whatFallback, Reason: reasonUnproven, UID: itself().uid, Command: itself().command}
 		number++
-		line.Number = number
-		if err = s.goBack(way.graph(s.graph)); err != nil {
+		line := runs.Change{
+			Step: runs.StepBack, What: whatFallback, Number: number, Component: lines[0].Component, Reason: reasonUnproven, UID: itself().uid,
+			Command: itself().command,
+		}
+		if err := s.goBack(way.graph(s.graph)); err != nil {
+			s.log.Warn("a version that was watched when the run ended runs on, because the one before cannot be brought back", "component", line.Component, "error", err)
 			continue
 		}
 		for _, c := range lines {
@@ -100,7 +103,7 @@ func (s *Session) takeBackUnproven() error {
 			}
 		}
 	}
-	return err
+	return nil
 }
 
 // goBack makes the pipeline of a run that is not going on another one.
