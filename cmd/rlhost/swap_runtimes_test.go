@@ -335,3 +335,23 @@ func TestSwapRuntimes_InstancesLayObservationsOutAlike(t *testing.T) {
 	j.addsUp()
 	j.stop()
 }
+
+// A run that is killed while a version is on probation goes on with the previous one, though that is a program which the pipeline's file
+// names from its own folder.
+func TestSwapRuntimes_AKilledRunFindsThePreviousProgram(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	w.another()
+	w.write("live.toml", strings.Replace(endless("async"), `probation = "0s"`, `probation = "1h"`, 1))
+	j := w.host("live.toml")
+	for _, sets := range [][]string{{"component.batcher.plugin=own"}, nil} {
+		j.reload("live.toml", sets...)
+		j.goesOn()
+	}
+	j.do(control.VerbCheckpoint, control.CheckpointRequest{}, nil)
+	j.kill()
+	j.nothingLeft()
+	j = w.host("--resume", "cartpole")
+	j.addsUp()
+	j.stop()
+}

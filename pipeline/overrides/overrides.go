@@ -5,6 +5,7 @@ package overrides
 
 import (
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -21,7 +22,7 @@ var absent = map[string][]string{
 }
 
 // Back returns overrides that give a table of another graph what it has in g: section is env, component, plugin or policy. Keys that
-// its table lacks are named with what stands for their absence.
+// its table lacks are named with what stands for their absence. Programs have absolute paths: the other graph may be in another folder.
 func Back(g *graph.Graph, section, name string) []string {
 	var sets []string
 	prefix := section + "." + name + "."
@@ -32,6 +33,9 @@ func Back(g *graph.Graph, section, name string) []string {
 		if key == "swap" || section == "component" && slices.Contains([]string{"kind", "count", "loop"}, key) {
 			continue
 		}
+		if section == "plugin" && key == "path" {
+			line = "path = " + strconv.Quote(absolute(g, name))
+		}
 		sets = append(sets, prefix+line)
 	}
 	for _, line := range absent[section] {
@@ -40,6 +44,19 @@ func Back(g *graph.Graph, section, name string) []string {
 		}
 	}
 	return sets
+}
+
+// absolute returns the path of a plugin's program; one that is looked for among programs stays as it is.
+func absolute(g *graph.Graph, name string) string {
+	path := g.Plugin(name).Table.Path
+	if filepath.IsAbs(path) || filepath.Base(path) == path {
+		return path
+	}
+	joined := filepath.Join(g.Dir, path)
+	if abs, err := filepath.Abs(joined); err == nil {
+		return abs
+	}
+	return joined
 }
 
 // Needed leaves out of such overrides those that stand for the absence of a key which g does not have either.
