@@ -25,16 +25,28 @@ const learnedStep = 200 * time.Microsecond
 // learned waits, in synchronous mode, until a rollout's trajectories have been learned from and the resulting weights
 // are emitted. A rollout begins its next trajectories when its blocks come back, so with the newest weights; a
 // successor with blocks of its own, as in another process, would not wait for that.
-func (s *replacement) learned(ctx context.Context) error {
+//
+// Where a trajectory was lost the last ones may not suffice for a dataset. Then they are learned from with those of the successor.
+func (s *replacement) learned(ctx context.Context, o *Outcome) error {
 	if !s.old.host.Run.Synchronous || s.old.of.Flow.Envs == 0 || s.old.live.failed() != nil {
 		return nil
 	}
 	left := s.trajectories()
 	look := time.NewTicker(learnedStep)
 	defer look.Stop()
+	still := time.NewTicker(learnedStill)
+	defer still.Stop()
+	var before movement
 	for outstanding(left) {
 		select {
 		case <-look.C:
+		case <-still.C:
+			now := s.t.p.moves()
+			if now == before && !now.learns {
+				o.note("%s: what it made last is too little for a dataset, and is learned from with what follows", s.old.name)
+				return nil
+			}
+			before = now
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-s.old.loop.Gone():
@@ -45,6 +57,24 @@ func (s *replacement) learned(ctx context.Context) error {
 		s.t.p.catchUp()
 	}
 	return nil
+}
+
+// learnedStill is for how long no env step may be made and no dataset learned from before what is left is taken for too little for one.
+const learnedStill = 5 * time.Second
+
+// movement is by what it is seen that datasets are on their way.
+type movement struct {
+	steps, version uint64
+	learns         bool // a dataset is learned from
+}
+
+func (r *running) moves() movement {
+	m := movement{steps: r.stats.Counter("rollout/env_steps").Value(), version: r.PolicyVersion()}
+	a := r.now()
+	for i := range a.members {
+		m.learns = m.learns || outstanding(a.members[i].datasets())
+	}
+	return m
 }
 
 // trajectories returns the arenas of the old instance's trajectories that the new one has not taken.
@@ -199,7 +229,7 @@ func (s *replacement) commit(ctx context.Context, o *Outcome) error {
 	if s.forced = forced; !forced { // else its process ends once nothing can go wrong with its successor
 		s.old.ended(ctx)
 	}
-	err = s.learned(ctx)
+	err = s.learned(ctx, o)
 	if err == nil {
 		err = s.handOver(o)
 	}
@@ -295,7 +325,8 @@ func (t *Transition) begins(x *instance) {
 	x.host.Receiver.Release()
 }
 
-// save returns the state of the old instance, or the initial state of a failed one; nil if there is none.
+// save returns the state of the old instance, or the one that it began with on probation where it has failed, or cannot be saved and is
+// taken away by force; nil if there is none.
 func (s *replacement) save(o *Outcome) (state *component.State, err error) {
 	if why := s.unfit(); why != "" {
 		o.note("%s begins new episodes: %s", s.old.name, why)
@@ -315,6 +346,11 @@ func (s *replacement) save(o *Outcome) (state *component.State, err error) {
 	case errors.Is(err, component.ErrNoSnapshot):
 		o.note("%s starts without the state of its predecessor: %v", s.old.name, err)
 		return s.lasting(), nil
+	case err != nil && s.t.options.Force > 0 && !s.old.learns():
+		s.old.live.mu.Lock()
+		defer s.old.live.mu.Unlock()
+		o.note("%s: its state is lost, for it cannot be saved: %v", s.old.name, err)
+		return s.old.live.state, nil
 	case err != nil:
 		return nil, &ChangeError{Code: control.CodeFailed, Err: err, Reason: fmt.Sprintf("%s runs on, for it cannot be saved: %v", s.old.name, err)}
 	}

@@ -72,11 +72,11 @@ func TestTransition_WaitsForWhatASynchronousRolloutHasMade(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancelCause(t.Context())
 			cancel(gone)
-			if err := r.step.learned(ctx); errors.Is(err, gone) != c.waits {
+			if err := r.step.learned(ctx, &Outcome{}); errors.Is(err, gone) != c.waits {
 				t.Errorf("with a trajectory that is not learned from: %v, want one who waits %v", err, c.waits)
 			}
 			learned := make(chan error, 1)
-			go func() { learned <- r.step.learned(t.Context()) }()
+			go func() { learned <- r.step.learned(t.Context(), &Outcome{}) }()
 			if err := r.arena.Release(h); err != nil {
 				t.Error(err)
 			}
@@ -100,7 +100,7 @@ func TestTransition_SeesWhatAnotherProcessFrees(t *testing.T) {
 			t.Fatal(err)
 		}
 		learned := make(chan error, 1)
-		go func() { learned <- r.step.learned(t.Context()) }()
+		go func() { learned <- r.step.learned(t.Context(), &Outcome{}) }()
 		synctest.Wait()
 		if err := process.Release(h); err != nil {
 			t.Error(err)
@@ -135,7 +135,7 @@ func TestTransition_TheEndOfTheRunEndsTheWaitForWhatIsLearnedFrom(t *testing.T) 
 		t.Fatal(err)
 	}
 	r.step.old.loop.Finish()
-	if err := r.step.learned(t.Context()); !errors.Is(err, ErrEnded) {
+	if err := r.step.learned(t.Context(), &Outcome{}); !errors.Is(err, ErrEnded) {
 		t.Errorf("%v, want ErrEnded", err)
 	}
 }
