@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/internal/testkit"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/bombs"
 )
 
 // besieged is a training run of the real program that is asked to take bombs for its environment.
@@ -122,20 +124,23 @@ const (
 	exitPlugin = 5
 )
 
+// guest builds environments.
+var guest bombs.Guest = func(imports, after func(m *asm.Module)) []byte { return built{before: imports, after: after}.bytes() }
+
 // TestHostile_RunGoesOnUnderBombs asks a run to take each bomb for its environment. Each must be refused, the run must go
 // on, and its memory must not grow by 200 MB. `make test-hostile` runs it with the heavy ones.
 func TestHostile_RunGoesOnUnderBombs(t *testing.T) {
-	bombs := []bomb{localBombs()[0]}
+	list := guest.Locals()[:1]
 	if os.Getenv("RLHOST_HOSTILE") != "" {
-		bombs = append(lightBombs(), heavyBombs()...)
+		list = append(guest.Light(), guest.Heavy()...)
 	} else if testing.Short() {
 		t.Skip("builds the program")
 	}
 	b := besiege(t)
 	made := b.goesOn(0)
 	file := filepath.Join(b.dir, "bomb.wasm")
-	for _, x := range bombs {
-		module := x.build()
+	for _, x := range list {
+		module := x.Build()
 		must(t, os.WriteFile(file, module, 0o600))
 		b.forget()
 		before, began := b.peak(), time.Now()
@@ -143,13 +148,13 @@ func TestHostile_RunGoesOnUnderBombs(t *testing.T) {
 		took, grown := time.Since(began), b.peak()-before
 		var exit *exec.ExitError
 		if !errors.As(err, &exit) || exit.ExitCode() != exitTrial && exit.ExitCode() != exitPlugin {
-			t.Errorf("%s: swap = %v\n%.500s", x.name, err, out)
+			t.Errorf("%s: swap = %v\n%.500s", x.Name, err, out)
 		}
 		if grown >= 200 {
-			t.Errorf("%s: the host's memory grew by %d MiB", x.name, grown)
+			t.Errorf("%s: the host's memory grew by %d MiB", x.Name, grown)
 		}
 		made = b.goesOn(made)
 		said := strings.Split(strings.TrimSpace(string(out)), "\n")
-		t.Logf("%-45s %6d KB  %5.1f s  %+4d MiB  %.160s", x.name, len(module)>>10, took.Seconds(), grown, strings.TrimPrefix(said[min(1, len(said)-1)], "rlhost: error[E017]: "))
+		t.Logf("%-45s %6d KB  %5.1f s  %+4d MiB  %.160s", x.Name, len(module)>>10, took.Seconds(), grown, strings.TrimPrefix(said[min(1, len(said)-1)], "rlhost: error[E017]: "))
 	}
 }
