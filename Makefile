@@ -82,10 +82,13 @@ test-chaos: tools
 	RLHOST_CHAOS=$$(($(MINUTES) / 3)) $(GO) test -timeout $$(($(MINUTES) + 20))m -count 1 -v -tags invariants -run TestChaos ./cmd/rlhost
 
 # Modules that exhaust a compiler, given to a run of the real program; the cache of compiled modules, every byte of an entry flipped;
-# components that mean harm, each through its life.
+# components that mean harm, each through its life; one of each kind, and each bomb, swapped into a run that has to go on; calls of the host's functions
+# in random order; native plugins that mean ill in synchronous runs.
 test-hostile:
 	RLHOST_HOSTILE=1 $(GO) test -count 1 -v -run 'TestHostile|TestCache' ./plugins/wasm
 	RLHOST_HOSTILE=1 $(GO) test -count 1 -run TestHostile ./plugins/wasm/component
+	$(GO) test -run '^$$' -fuzz '^FuzzImports$$' -fuzztime 20s ./plugins/wasm/component
+	RLHOST_HOSTILE=1 $(GO) test -count 1 -run TestFault_HostilePlugin ./plugins/process/proxy
 	RLHOST_HOSTILE=1 $(GO) test $(TIMEOUT) -count 1 -run TestHostile ./cmd/rlhost
 
 # Three seeds of each task that has a bar in docs/learning.md and one of each probe, an entropy bonus alone over a million env steps, games of turns
