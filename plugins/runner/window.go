@@ -258,8 +258,11 @@ func (w *Window) Restore(state WindowState, saved []byte) error {
 	for k := range n {
 		le, b := binary.LittleEndian, saved[k*savedEpisodeBytes:]
 		e := episode{state.Episodes - n + k, math.Float32frombits(le.Uint32(b)), le.Uint32(b[4:]), le.Uint32(b[8:])}
-		if int64(e.env) >= int64(restored.envs) {
+		if e.env >= maxWindowEnvs {
 			return fmt.Errorf("%w: environment %d of %d", ErrWindow, e.env, restored.envs)
+		}
+		if int(e.env) >= restored.envs { // of an instance that was added, or has gone, just before
+			restored.SetEnvs(int(e.env) + 1)
 		}
 		restored.kept.push(e, &restored.tally)
 	}

@@ -473,3 +473,14 @@ func TestClearedWindowGoesOnCounting(t *testing.T) {
 		t.Errorf("full %v with a mean of %v, want true, 7", w.Full(), w.Mean())
 	}
 }
+
+// A window may have an episode of an environment beyond those that are announced, as while instances come or go: it can be restored.
+func TestWindow_RestoresEpisodesOfEnvironmentsThatHaveGone(t *testing.T) {
+	w := NewWindow(4)
+	w.SetEnvs(3)
+	push(w, 2, 1)
+	w.SetEnvs(2)
+	if err := NewWindow(4).Restore(w.State(), w.Append(nil)); err != nil {
+		t.Error(err)
+	}
+}
