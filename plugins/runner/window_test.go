@@ -479,8 +479,9 @@ func TestWindow_RestoresEpisodesOfEnvironmentsThatHaveGone(t *testing.T) {
 	w := NewWindow(4)
 	w.SetEnvs(3)
 	push(w, 2, 1)
-	w.SetEnvs(2)
-	if err := NewWindow(4).Restore(w.State(), w.Append(nil)); err != nil {
+	state := w.State()
+	state.Envs = 2
+	if err := NewWindow(4).Restore(state, w.Append(nil)); err != nil {
 		t.Error(err)
 	}
 }
