@@ -144,7 +144,9 @@ func someOf(t *testing.T, part, first int) {
 // fellBack waits until a version on probation has given way to the previous one.
 func (j *subject) fellBack(times uint64) {
 	j.t.Helper()
-	j.until("the previous version runs again", func(s *control.StatusReply) bool { return s.Swaps.RolledBack == times && s.Probation == nil })
+	j.until("the previous version runs again", func(s *control.StatusReply) bool {
+		return s.Swaps.RolledBack == times && len(s.Probation) == 0 && s.Transition == ""
+	})
 }
 
 // A version of a component that others ask fails on probation: the previous version is asked its pending questions again. The run goes on,
