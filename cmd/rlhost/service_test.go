@@ -64,10 +64,11 @@ func (m *manager) count(state string) (n int) {
 	return n
 }
 
-// hears waits until a state was told once more.
-func (m *manager) hears(j *subject, state string) {
+// hears waits until a state was told once more than before something was done.
+func (m *manager) hears(j *subject, state string, done func()) {
 	m.t.Helper()
 	before := m.count(state)
+	done()
 	testkit.Until(m.t, "the manager hears "+state, func() bool { return m.count(state) > before }, j.output)
 }
 
@@ -111,7 +112,7 @@ func TestService_TheUnitOfThePageWorks(t *testing.T) {
 	w.env = append(w.env, "NOTIFY_SOCKET="+w.path("notify"), "WATCHDOG_USEC=200000")
 	j := w.host(words[2:]...)
 	testkit.Until(t, "the manager hears that it is ready", func() bool { return m.count("READY=1") == 1 }, j.output)
-	m.hears(j, "WATCHDOG=1")
+	m.hears(j, "WATCHDOG=1", func() {})
 	for _, pid := range j.processes() {
 		environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 		if err == nil && pid != j.cmd.Process.Pid && strings.Contains(string(environ), "NOTIFY_SOCKET") {
@@ -123,8 +124,7 @@ func TestService_TheUnitOfThePageWorks(t *testing.T) {
 	if unit["ExecReload"] != "/bin/kill -HUP $MAINPID" {
 		t.Fatalf("ExecReload is %q", unit["ExecReload"])
 	}
-	j.signal(t, syscall.SIGHUP)
-	m.hears(j, "RELOADING=1")
+	m.hears(j, "RELOADING=1", func() { j.signal(t, syscall.SIGHUP) })
 	j.says("SIGHUP: nothing to change")
 
 	s := j.status()
@@ -138,13 +138,13 @@ func TestService_TheUnitOfThePageWorks(t *testing.T) {
 	if n := m.count("WATCHDOG=1"); n > silent+1 {
 		t.Errorf("%d signs of life of a run that stands still", n-silent)
 	}
-	if err := exec.Command("kill", "-CONT", strings.TrimPrefix(child, "pid ")).Run(); err != nil {
-		t.Fatal(err)
-	}
-	m.hears(j, "WATCHDOG=1")
+	m.hears(j, "WATCHDOG=1", func() {
+		if err := exec.Command("kill", "-CONT", strings.TrimPrefix(child, "pid ")).Run(); err != nil {
+			t.Fatal(err)
+		}
+	})
 
-	j.signal(t, syscall.SIGTERM)
-	m.hears(j, "STOPPING=1")
+	m.hears(j, "STOPPING=1", func() { j.signal(t, syscall.SIGTERM) })
 	j.ends(exitOK)
 	j.says(`saved runs/job/0001  to go on`)
 	j.nothingLeft()
