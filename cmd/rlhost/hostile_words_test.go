@@ -73,21 +73,30 @@ func TestHostile_WordsOfArenas(t *testing.T) {
 	w.write("words.toml", passed("async", inPython("./breaks.py", "breaks", w.python())))
 	for _, mode := range []string{"async", "sync"} {
 		for _, words := range []string{"zeros", "ones", "random", "free", "held"} {
-			began := time.Now()
-			c := w.command("train", "words.toml", "--set", "train.mode="+mode, "--set", fmt.Sprintf("component.between.words=%q", words), "--set", "run.stop.wall=8s")
-			c.WaitDelay = time.Second
-			late := time.AfterFunc(2*time.Minute, func() { _ = c.Process.Kill() })
-			out, err := c.CombinedOutput()
-			late.Stop()
-			var exit *exec.ExitError
-			if err != nil && !errors.As(err, &exit) {
-				t.Fatal(err)
-			}
-			code, said := c.ProcessState.ExitCode(), string(out)
-			told := strings.Contains(said, "the run stands still") || strings.Contains(said, " failed; ")
-			if !slices.Contains([]int{exitOK, exitFailed, exitNothing}, code) || !told || !strings.Contains(said, "spoilt an arena") {
-				t.Errorf("%s, %s: exit code %d after %v:\n%s", mode, words, code, time.Since(began), said)
-			}
+			t.Run(mode+"/"+words, func(t *testing.T) {
+				t.Parallel() // each waits for its wall
+				w.of(t).endsWith(mode, words)
+			})
 		}
+	}
+}
+
+// endsWith holds that a run ends whose arenas get such words.
+func (w *workshop) endsWith(mode, words string) {
+	w.t.Helper()
+	began := time.Now()
+	c := w.command("train", "words.toml", "--set", "train.mode="+mode, "--set", fmt.Sprintf("component.between.words=%q", words), "--set", "run.stop.wall=8s")
+	c.WaitDelay = time.Second
+	late := time.AfterFunc(2*time.Minute, func() { _ = c.Process.Kill() })
+	out, err := c.CombinedOutput()
+	late.Stop()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		w.t.Fatal(err)
+	}
+	code, said := c.ProcessState.ExitCode(), string(out)
+	told := strings.Contains(said, "the run stands still") || strings.Contains(said, " failed; ")
+	if !slices.Contains([]int{exitOK, exitFailed, exitNothing}, code) || !told || !strings.Contains(said, "spoilt an arena") {
+		w.t.Errorf("exit code %d after %v:\n%s", code, time.Since(began), said)
 	}
 }
