@@ -173,10 +173,10 @@ func (j *subject) watched(client *control.Client) {
 		if client.Do(context.Background(), control.VerbStatus, control.StatusRequest{}, &s, nil) != nil {
 			continue // it ends
 		}
-		if s.Steps.Made != before.Made || s.Steps.Trained != before.Trained || s.State != control.Running || s.Transition != "" {
+		if s.Steps.Made != before.Made || s.Steps.Trained != before.Trained || s.State != control.Running || s.Transition != "" || s.Cause != "" {
 			before, since = s.Steps, time.Now()
 		}
-		if s.Cause == "" && time.Since(since) > standstill {
+		if time.Since(since) > standstill {
 			j.t.Errorf("stands still for %v without a cause: %s\n%s", time.Since(since), asJSON(s), j.output)
 			return
 		}
@@ -203,7 +203,13 @@ func (c *chaos) counts() {
 
 // rests pauses everything: what is trained then is what the learner has learned from.
 func (c *chaos) rests() {
-	c.must(control.VerbPause, control.GroupRequest{}, nil)
+	var all control.GroupReply
+	c.must(control.VerbPause, control.GroupRequest{}, &all)
+	for _, a := range all.Answers {
+		if a.State != control.Paused {
+			c.t.Errorf("%s does not come to rest: %s", a.Name, asJSON(all))
+		}
+	}
 	c.counts()
 	var r control.CheckpointReply
 	c.must(control.VerbCheckpoint, control.CheckpointRequest{}, &r)

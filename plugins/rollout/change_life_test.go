@@ -3,6 +3,7 @@ package rollout
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -72,6 +73,39 @@ func TestPause_SplitsOfASynchronousRunRestAfterTheSameBlock(t *testing.T) {
 		r.MustSettle()
 		if want := map[bool]int{true: 1, false: 0}[sync]; len(r.blocks) != want {
 			t.Errorf("synchronous %v: a component at rest has begun a block", sync)
+		}
+	}
+}
+
+// A split of which blocks were dropped has made others for their datasets: it is not ahead, and none waits for what cannot come.
+func TestPause_SplitsOfASynchronousRunRestWhateverWasLost(t *testing.T) {
+	for _, lost := range [][]int{{}, {0}, {1}, {0, 0}, {1, 1}, {1, 1, 1}, {0, 1, 1}, {1, 0, 0}} {
+		for first := range 2 {
+			r := newRig(t, rigOptions{run: component.Run{Synchronous: true}, config: func(c *config) { c.Blocks = 1 }})
+			r.keep = true
+			letGo := func(split int) {
+				i := max(0, slices.IndexFunc(r.blocks, func(b kept) bool { return int(b.meta.Split) == split }))
+				r.blocks[0], r.blocks[i] = r.blocks[i], r.blocks[0]
+				r.letGo(t)
+			}
+			for _, split := range lost {
+				r.until(t, 2)
+				letGo(split)
+			}
+			r.until(t, 2)
+			rests := 0
+			r.c.Pause(func() { rests++ })
+			for range 2 {
+				for len(r.blocks) > 0 { // at once: that has been learned from
+					letGo(first)
+				}
+				r.MustSettle()
+				if rests != 1 {
+					t.Fatalf("lost %v, %d first: rested %d times, %d blocks out", lost, first, rests, len(r.blocks))
+				}
+			}
+			r.c.Resume()
+			r.until(t, 2)
 		}
 	}
 }

@@ -32,6 +32,7 @@ type split struct {
 
 	steps    uint64 // env steps that each environment made before row 0 of the block
 	sequence uint64 // of the block
+	lost     uint64 // of its blocks, those that were dropped and made up for; see recount
 	turn     uint64 // of the block among those of all splits
 	carried  bool   // what was observed in row T of the previous block waits in carry
 	carry    []byte // see trajectory.SaveObserved
@@ -255,10 +256,22 @@ func (s *split) behind() bool {
 	return false
 }
 
-// begun returns how many blocks the split has begun.
+// begun returns how many datasets the split has begun a block of.
 func (s *split) begun() uint64 {
+	n := s.sequence - s.lost
 	if s.writing {
-		return s.sequence + 1
+		n++
 	}
-	return s.sequence
+	return n
+}
+
+// recount notes that the split's block is free. In synchronous mode one that is free before another split has begun its own of the same
+// dataset was dropped on its way, and one more is made for that dataset. Else the split would be ahead for good, and the others behind, which
+// do not rest and may wait for a block that this one does not begin.
+func (s *split) recount() {
+	for _, other := range s.all {
+		if n := other.begun(); n < s.begun() {
+			s.lost = s.sequence - n
+		}
+	}
 }

@@ -19,11 +19,16 @@ func (s *split) credit(block uint32) {
 	s.c.h.Receiver.Control(loop.Func(s.onCredit), hostabi.Message{T: block})
 }
 
-// onCredit takes a block that has become free and starts on it if the split has been waiting for one.
+// onCredit takes a block that has become free and starts on it if the split has been waiting for one. One that others need no more may be
+// what the component's rest waits for.
 func (s *split) onCredit(m *hostabi.Message) {
 	s.free = append(s.free, m.T)
+	if s.c.h.Run.Synchronous {
+		s.recount()
+	}
 	if !s.writing {
 		s.begin()
+		s.endPause()
 	}
 }
 
