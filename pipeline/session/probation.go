@@ -116,7 +116,7 @@ func (w *watcher) stalls() (f failure, failed bool) {
 	if p == nil || time.Now().Before(w.spared) {
 		return f, false
 	}
-	return failure{number: p.number, component: p.first().component, fault: fmt.Errorf("the run stands still: %s", cause)}, true
+	return failure{number: p.number, component: p.first().component, fault: fmt.Errorf("the run stands still: %s", cause), still: true}, true
 }
 
 // rollBack makes the previous version of everything that a change has changed run again.
@@ -145,6 +145,10 @@ func (w *watcher) rollBack(f failure) {
 		err = c.run(ctx)
 	}
 	switch {
+	case f.still && errors.Is(err, pipeline.ErrNothing): // the next one may be to blame
+		w.settle(p.number)
+		w.note(runs.Change{Step: runs.StepSettled, Number: p.number, What: whatSwap, Component: c.component, New: version(p.first().new)}, itself())
+		w.log.Warn("the run stands still, and nothing of a change on probation is left to be taken back", "component", c.component, "change", p.number)
 	case errors.Is(err, pipeline.ErrNothing), err == nil:
 		w.ranAgain(p.parts, c.reason)
 		w.settle(p.number)

@@ -183,3 +183,30 @@ func TestProbation_AStallIsTheNewestChangesThatTheRunHasLearnedWith(t *testing.T
 		}
 	}
 }
+
+// A run that stands still with a change of which nothing is left to be taken back is not said to have gone back.
+func TestRollBack_OfNothingIsNone(t *testing.T) {
+	r := begin(t)
+	r.learns()
+	minute := 60.0
+	r.mustDo(control.VerbSwap, control.SwapRequest{Component: "rollout", File: module(t, "rust"), Probation: &minute}, nil)
+	number := r.commands.last
+	p := r.commands.find(number)
+	p.before = p.after
+	r.commands.failed(failure{number: number, component: "rollout", fault: errors.New("the run stands still"), still: true})
+	var s control.StatusReply
+	testkit.Until(t, "it is watched no more", func() bool {
+		s = control.StatusReply{}
+		r.mustDo(control.VerbStatus, control.StatusRequest{}, &s)
+		return len(s.Probation) == 0 && s.Transition == ""
+	}, &s)
+	list, err := r.run.Changes()
+	if err != nil || list[len(list)-1].Step != runs.StepSettled || s.Swaps.RolledBack != 0 {
+		t.Errorf("the last event is %+v, %v; %+v", list[len(list)-1], err, s.Swaps)
+	}
+	for _, c := range s.Components {
+		if c.Note != "" {
+			t.Errorf("%s: %s", c.Name, c.Note)
+		}
+	}
+}

@@ -123,6 +123,7 @@ type failure struct {
 	number    uint64 // of the change that it came with
 	component string
 	fault     error
+	still     bool // nothing has failed: the run stands still
 }
 
 // underWay is what is being changed and what is watched after a change: one change at a time, while the run goes on.
