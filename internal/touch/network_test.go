@@ -258,8 +258,8 @@ func (t *tempered) weigh(b *ppo.Actions, ld, lo, rows int, logProb, entropy []fl
 	t.choices.weigh(b, ld, lo, rows, logProb, entropy)
 }
 
-func (t *tempered) descend(slope, ratio []float32, coef float32, rows int) {
-	t.choices.descend(slope, ratio, coef, rows)
+func (t *tempered) descend(slope, ratio []float32, coef, bounds float32, rows int) {
+	t.choices.descend(slope, ratio, coef, bounds, rows)
 	t.cool() // the gradient
 }
 `,

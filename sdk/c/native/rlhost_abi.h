@@ -267,7 +267,7 @@ enum {
 #define RLH_METHOD_STOP "Stop"
 // env.Source → EnvLoaded
 #define RLH_METHOD_ENV_LOAD "EnvLoad"
-// EnvBatch → EnvScratch; the host then announces the scratch area on the wire
+// EnvBatch → EnvScratch; the host then announces the scratch area on the wire. Environments that refuse to be made: RLH_CODE_ORDER
 #define RLH_METHOD_ENV_MAKE "EnvMake"
 // EnvStateCall → StateSize; states are files on the wire, either way
 #define RLH_METHOD_ENV_STATE "EnvState"
