@@ -326,3 +326,21 @@ func TestShaped_ARolloutInAProcessAsksToo(t *testing.T) {
 		t.Errorf("in the host parameters %.12s, in a process %.12s", here.ParamsHash, there.ParamsHash)
 	}
 }
+
+// A learner in a process learns from nothing more once its last state is saved: the end tells what is saved.
+func TestCounts_TheEndTellsWhatIsSaved(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	w.write("plain.toml", plain)
+	for range 4 {
+		end := w.train("plain.toml", "--set", "train.mode=async", "--set", "component.learner.runtime=process", "--set", "run.evaluation.episodes=1")
+		run, err := runs.Open(w.path("runs"), "cartpole")
+		if err != nil {
+			t.Fatal(err)
+		}
+		saved, err := run.Load(runs.Latest)
+		if err != nil || saved.EnvSteps != end.EnvSteps {
+			t.Errorf("%d env steps are saved (%v), the end tells of %d", saved.EnvSteps, err, end.EnvSteps)
+		}
+	}
+}

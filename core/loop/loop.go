@@ -136,6 +136,9 @@ func (l *Loop) Run(ctx context.Context) (err error) {
 // Stop ends Run, now or as soon as it is called. It does not wait.
 func (l *Loop) Stop() { l.end(nil) }
 
+// Stopped reports whether Run has ended for good, or will at once. Any goroutine.
+func (l *Loop) Stopped() bool { return l.stopped.Load() }
+
 // Fail ends Run, which then returns err wrapped with the loop's name. The first failure counts (a panic after it is
 // joined to it); nil is Stop.
 func (l *Loop) Fail(err error) {

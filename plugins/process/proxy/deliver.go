@@ -154,11 +154,13 @@ func (l *session) boundary(*hostabi.Message) {
 		return
 	}
 	l.x.h.Boundary()
-	if !l.x.h.Run.Synchronous {
+	switch {
+	case l.x.h.Receiver.Loop().Stopped(): // the run has ended: what the process learned now would not be saved
+	case l.x.h.Run.Synchronous:
+		l.x.h.Receiver.Post(l.boundaryOver, hostabi.Message{})
+	default:
 		l.boundaryOver(nil)
-		return
 	}
-	l.x.h.Receiver.Post(l.boundaryOver, hostabi.Message{})
 }
 
 func (l *session) boundaryOver(*hostabi.Message) {
