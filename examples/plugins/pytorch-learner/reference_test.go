@@ -262,7 +262,11 @@ func dataset(t *testing.T, mlp *policy.MLP, o *policytest.Options) *policy.Datas
 // learn learns twice from a dataset.
 func learn(t *testing.T, mlp *policy.MLP, c ppo.Config, d *policy.Dataset, n policy.Network) component.State {
 	t.Helper()
-	r := reference{Table: tableOf(mlp, n.Chunk), Nodes: n, Config: c, Rates: ppo.Rates{LearningRate: 3e-3, Clip: 0.2, Entropy: 0.01}, Seed: d.Seed,
+	told := *mlp
+	told.PolicyGain = 0 // it is of the parameters below alone: no key of a table says it
+	nodes := told.Network()
+	nodes.Chunk = n.Chunk
+	r := reference{Table: tableOf(mlp, n.Chunk), Nodes: nodes, Config: c, Rates: ppo.Rates{LearningRate: 3e-3, Clip: 0.2, Entropy: 0.01}, Seed: d.Seed,
 		Index: d.Index, Schema: d.Blocks[0].Schema.Document(), Updates: 2}
 	r.Normalizer = append(append(r.Normalizer, d.ObsMean...), d.ObsScale...)
 	params := policy.Init(&n, 3)
