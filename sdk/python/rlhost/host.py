@@ -28,6 +28,7 @@ class Run:
 
     name: str = ""
     seed: int = 0
+    policy: str = ""  # the leading one, that stop rules and metrics without a policy's name are about
     dir: str = ""  # run folder; empty in checks and benchmarks
     synchronous: bool = False  # zero lag, bit-reproducible
     stop_return: float | None = None  # mean return that ends the run

@@ -272,6 +272,8 @@ class Learner(Component):
             told = dict(self.learn(Dataset(blocks, self.datasets, leases.close, self._upload)))
         self.env_steps += rows
         self.host.stats.count("learner/env_steps", rows)
+        if self.host.run.policy not in ("", self.config.policy):  # those of the leading policy are the rest
+            self.host.stats.count(f"{self.config.policy}/learner/env_steps", rows)
         self.version += 1
         self.datasets += 1
         self._publish()
