@@ -87,30 +87,21 @@ func (t Trajectory) Meta() *Meta {
 // Row returns row r of a column as a strided matrix, one matrix row per environment or agent. The column must exist.
 func (t Trajectory) Row(c Column, r int) Matrix { return t.row(t.Schema.find(c), r) }
 
-// RowBytes returns Row(c, r).Data. It is for what is called for every step, where the rest of a Matrix costs as much as what is read.
+// RowBytes returns Row(c, r).Data, nil if the block has no such column. It is for what is called for every step, where the rest of a Matrix costs as much as what is read.
 func (t Trajectory) RowBytes(c Column, r int) []byte {
 	l := t.Schema.find(c)
+	if l == nil {
+		return nil
+	}
 	start := l.Offset + r*l.StrideT
 	return t.Mem[start : start+l.RowBytes : start+l.RowBytes]
 }
 
 // Acts returns which agents act in a row, as bytes of 0 and 1; nil where all always do.
-func (t Trajectory) Acts(r int) []byte {
-	l := t.Schema.find(Active)
-	if l == nil {
-		return nil
-	}
-	return t.row(l, r).Data
-}
+func (t Trajectory) Acts(r int) []byte { return t.RowBytes(Active, r) }
 
 // Policies returns which policy acts for each agent in a row, as places in Shape.Policies; nil where one acts for all.
-func (t Trajectory) Policies(r int) []byte {
-	l := t.Schema.find(Policy)
-	if l == nil {
-		return nil
-	}
-	return t.row(l, r).Data
-}
+func (t Trajectory) Policies(r int) []byte { return t.RowBytes(Policy, r) }
 
 // Rows adds row r of every column of a kind to list, in the order of their indices.
 func (t Trajectory) Rows(list []Matrix, kind Column, r int) []Matrix {

@@ -87,7 +87,7 @@ func (b *batch) report(m env.Metric) {
 func (b *batch) learnRaw(tr trajectory.Trajectory, t int) {
 	if b.raw {
 		trajectory.ShareOutcome(tr, t)
-		copy(tr.Row(trajectory.ShapedReward, t).Data, tr.Row(trajectory.Reward, t).Data)
+		copy(tr.RowBytes(trajectory.ShapedReward, t), tr.RowBytes(trajectory.Reward, t))
 	}
 }
 

@@ -121,7 +121,7 @@ func (r *rows) markValid(t int) {
 		}
 		return
 	}
-	terminated, truncated := r.tr.Row(trajectory.Terminated, t).Data, r.tr.Row(trajectory.Truncated, t).Data
+	terminated, truncated := r.tr.RowBytes(trajectory.Terminated, t), r.tr.RowBytes(trajectory.Truncated, t)
 	for i := range valid {
 		valid[i] = 1 - (r.phantom[i] | r.gone[i])
 		if r.phantom[i] != 0 {
@@ -138,8 +138,8 @@ func (r *rows) markAges(t int) {
 	if next == nil {
 		return
 	}
-	ages, valid, acts := r.tr.Ages(t), r.tr.Row(trajectory.Valid, t).Data, r.tr.Acts(t)
-	terminated, truncated := r.tr.Row(trajectory.Terminated, t).Data, r.tr.Row(trajectory.Truncated, t).Data
+	ages, valid, acts := r.tr.Ages(t), r.tr.RowBytes(trajectory.Valid, t), r.tr.Acts(t)
+	terminated, truncated := r.tr.RowBytes(trajectory.Terminated, t), r.tr.RowBytes(trajectory.Truncated, t)
 	for i, age := range ages {
 		next[i] = 0
 		switch ended := terminated[i]|truncated[i] != 0 && r.c.mode != hostabi.NextStep; {
@@ -301,8 +301,8 @@ func (r *rows) endCarried(ends []byte) {
 
 // endStepped is endWhere behind the first row of a block, where agents always act.
 func (r *rows) endStepped(ends []byte, t int, valued bool) {
-	valid, cuts := r.tr.Row(trajectory.Valid, t-1).Data, r.cuts[(t-1)*r.n:]
-	terminated, truncated := r.tr.Row(trajectory.Terminated, t-1).Data, r.tr.Row(trajectory.Truncated, t-1).Data
+	valid, cuts := r.tr.RowBytes(trajectory.Valid, t-1), r.cuts[(t-1)*r.n:]
+	terminated, truncated := r.tr.RowBytes(trajectory.Terminated, t-1), r.tr.RowBytes(trajectory.Truncated, t-1)
 	bootstrap, value := r.tr.Row(trajectory.Bootstrap, t-1).Float32(), r.tr.Row(trajectory.Value, t).Float32()
 	for i, end := range ends {
 		if end == 0 || valid[i] == 0 || terminated[i]|truncated[i] != 0 {

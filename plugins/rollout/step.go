@@ -77,7 +77,7 @@ func (s *split) nextTurns() error {
 // endEpisodes does what the ends of episodes in row t ask for where the environments do not reset themselves in the same step, as those
 // with agents do.
 func (s *split) endEpisodes() error {
-	terminated, truncated := s.tr.Row(trajectory.Terminated, s.t).Data, s.tr.Row(trajectory.Truncated, s.t).Data
+	terminated, truncated := s.tr.RowBytes(trajectory.Terminated, s.t), s.tr.RowBytes(trajectory.Truncated, s.t)
 	reset := false
 	for env := range s.c.envs() {
 		reset = s.endOne(s.t, env, terminated[env]|truncated[env] != 0) || reset
