@@ -333,12 +333,11 @@ func (s *replacement) save(o *Outcome) (state *component.State, err error) {
 		return s.lasting(), nil
 	}
 	if s.old.live.failed() != nil {
-		s.old.live.mu.Lock()
-		defer s.old.live.mu.Unlock()
-		if s.old.live.state == nil {
+		state = s.old.live.began()
+		if state == nil {
 			o.note("%s starts without a state: none was saved before the failure", s.old.name)
 		}
-		return s.old.live.state, nil
+		return state, nil
 	}
 	var saved component.State
 	s.old.loop.Do(func() { saved, err = s.old.component.Snapshot() })
@@ -347,10 +346,8 @@ func (s *replacement) save(o *Outcome) (state *component.State, err error) {
 		o.note("%s starts without the state of its predecessor: %v", s.old.name, err)
 		return s.lasting(), nil
 	case err != nil && s.t.options.Force > 0 && !s.old.learns():
-		s.old.live.mu.Lock()
-		defer s.old.live.mu.Unlock()
 		o.note("%s: its state is lost, for it cannot be saved: %v", s.old.name, err)
-		return s.old.live.state, nil
+		return s.old.live.began(), nil
 	case err != nil:
 		return nil, &ChangeError{Code: control.CodeFailed, Err: err, Reason: fmt.Sprintf("%s runs on, for it cannot be saved: %v", s.old.name, err)}
 	}

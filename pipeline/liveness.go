@@ -210,6 +210,13 @@ func (l *liveness) remember(state *component.State, loses func(again []hostabi.M
 	l.state, l.loses = state, loses
 }
 
+// began returns the state that an instance on probation began with; nil if there is none.
+func (l *liveness) began() *component.State {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state
+}
+
 // goesBack notes that the replacement of a failed instance goes back to the state that it began with, with the messages that it had
 // not begun with.
 func (l *liveness) goesBack(waiting []component.Waiting) {
