@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -291,15 +290,7 @@ func TestCounts_WhatALearnerLosesIsNotTrained(t *testing.T) {
 // killsLearner kills the process of the learner.
 func (j *subject) killsLearner() {
 	j.t.Helper()
-	s := j.status()
-	pid, err := strconv.Atoi(strings.TrimPrefix(instance(&s, "learner").Host, "pid "))
-	if err != nil {
-		j.t.Fatal(err)
-	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		j.t.Fatal(err)
-	}
-	j.awaitDeath(pid)
+	j.awaitDeath(j.signalTo("learner", syscall.SIGKILL))
 }
 
 // trainedIsLearned checks at rest that what counts as trained is what the learner says that it has learned from.
@@ -334,13 +325,8 @@ func TestCounts_TheEndTellsWhatIsSaved(t *testing.T) {
 	w.write("plain.toml", plain)
 	for range 4 {
 		end := w.train("plain.toml", "--set", "train.mode=async", "--set", "component.learner.runtime=process", "--set", "run.evaluation.episodes=1")
-		run, err := runs.Open(w.path("runs"), "cartpole")
-		if err != nil {
-			t.Fatal(err)
-		}
-		saved, err := run.Load(runs.Latest)
-		if err != nil || saved.EnvSteps != end.EnvSteps {
-			t.Errorf("%d env steps are saved (%v), the end tells of %d", saved.EnvSteps, err, end.EnvSteps)
+		if saved := w.saved("cartpole"); saved.EnvSteps != end.EnvSteps {
+			t.Errorf("%d env steps are saved, the end tells of %d", saved.EnvSteps, end.EnvSteps)
 		}
 	}
 }

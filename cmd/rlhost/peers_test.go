@@ -245,7 +245,13 @@ func TestPeers_ShortPPOIsGivenWhatItLearns(t *testing.T) {
 // state returns the newest state of a component of a run.
 func (w *workshop) state(run, of string) component.State {
 	w.t.Helper()
-	r, err := runs.Open(w.path("runs"), w.path(run))
+	return w.saved(w.path(run)).Components[of]
+}
+
+// saved returns the newest checkpoint of a run, by its name or folder.
+func (w *workshop) saved(run string) runs.Checkpoint {
+	w.t.Helper()
+	r, err := runs.Open(w.path("runs"), run)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -254,7 +260,7 @@ func (w *workshop) state(run, of string) component.State {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return c.Components[of]
+	return c
 }
 
 // weights is a learner's state without the optimiser's moments, which change at any rate.

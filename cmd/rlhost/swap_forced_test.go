@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/control"
-	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
 // A process that hangs stops the whole run. A change at once and a rollback take it away as it is within seconds, the run goes on, and what
@@ -84,13 +83,8 @@ func TestSwapForced_StopSavesWhatALearnerAtRestHas(t *testing.T) {
 			j.hang("batcher")
 			s := j.standsStill()
 			j.stop()
-			run, err := runs.Open("", j.dir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			saved, err := run.Load(runs.Latest)
-			if err != nil || saved.PolicyVersion != s.Policy {
-				t.Errorf("version %d was saved (%v), want %d\n%s", saved.PolicyVersion, err, s.Policy, j.output)
+			if saved := w.saved(j.dir); saved.PolicyVersion != s.Policy {
+				t.Errorf("version %d was saved, want %d\n%s", saved.PolicyVersion, s.Policy, j.output)
 			}
 			again := w.host("--resume", "cartpole")
 			again.stop()
@@ -99,16 +93,20 @@ func TestSwapForced_StopSavesWhatALearnerAtRestHas(t *testing.T) {
 }
 
 // hang stops the process of a component.
-func (j *subject) hang(name string) {
+func (j *subject) hang(name string) { j.signalTo(name, syscall.SIGSTOP) }
+
+// signalTo sends a signal to the process of a component, whose number it returns.
+func (j *subject) signalTo(name string, sent syscall.Signal) (pid int) {
 	j.t.Helper()
 	s := j.status()
-	var pid int
-	if _, err := fmt.Sscanf(instance(&s, name).Host, "pid %d", &pid); err != nil {
+	host := instance(&s, name).Host
+	if _, err := fmt.Sscanf(host, "pid %d", &pid); err != nil {
+		j.t.Fatalf("%s runs in %q: %v", name, host, err)
+	}
+	if err := syscall.Kill(pid, sent); err != nil {
 		j.t.Fatal(err)
 	}
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-		j.t.Fatal(err)
-	}
+	return pid
 }
 
 // standsStill waits until no env steps are made any more.

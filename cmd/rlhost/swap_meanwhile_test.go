@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -376,16 +375,8 @@ func TestSwapMeanwhile_KilledAndPaused(t *testing.T) {
 		t.Logf("seed %d", seed)
 		random := rand.New(rand.NewPCG(uint64(seed), 0))
 		for _, name := range []string{"rollout", "learner", "rollout", "rollout"} {
-			before := j.status()
-			var pid int
-			host := instance(&before, name).Host
-			if _, err := fmt.Sscanf(host, "pid %d", &pid); err != nil {
-				t.Fatalf("%s runs in %q: %v", name, host, err)
-			}
 			<-time.After(time.Duration(random.IntN(30)) * time.Millisecond) // at any point of its work
-			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
+			j.signalTo(name, syscall.SIGKILL)
 			var paused control.GroupReply
 			j.do(control.VerbPause, control.GroupRequest{Deadline: longestWait.Seconds()}, &paused)
 			for _, a := range paused.Answers {
