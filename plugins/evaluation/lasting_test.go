@@ -90,6 +90,7 @@ func TestS12_StatisticsOfRewardsAreThoseThatEachEpisodeBeginsWith(t *testing.T) 
 		t.Fatal(err)
 	}
 	for range 8 {
+		d.Action()[0] = 0
 		if _, err := d.Step(); err != nil {
 			t.Fatal(err)
 		}
