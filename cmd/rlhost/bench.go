@@ -82,7 +82,7 @@ func nativeCartPole(envs int) func(d time.Duration) (float64, error) {
 		steps, stepped := 0, time.Duration(0)
 		for stepped < d {
 			for row := range slices.Chunk(actions, envs) {
-				env.Seeds(words, env.RandomActions(bench.Seed, step), 0)
+				env.ActionWords(words, bench.Seed, step, 0)
 				for i, word := range words {
 					row[i] = int32(word >> 63)
 				}

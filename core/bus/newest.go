@@ -13,8 +13,24 @@ import (
 // lock of the signal's own would make an Emit a fifth slower (BenchmarkEmit_ToAnotherLoop). The signal remembers the
 // rest: messages emitted without a connection, and the newest of connections that have ended.
 type memory struct {
-	mu     sync.Mutex
-	newest hostabi.Message // Sequence 0 if there is none
+	mu          sync.Mutex
+	newest      hostabi.Message // Sequence 0 if there is none
+	unconnected uint64          // messages emitted without a connection
+}
+
+func (y *memory) noteUnconnected(m *hostabi.Message) {
+	y.mu.Lock()
+	y.unconnected++
+	if m.Sequence > y.newest.Sequence {
+		y.newest = *m
+	}
+	y.mu.Unlock()
+}
+
+func (y *memory) countUnconnected() uint64 {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	return y.unconnected
 }
 
 func (y *memory) note(m *hostabi.Message) {

@@ -2,7 +2,6 @@ package bus
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/rlhost/rlhost/hostabi"
@@ -12,7 +11,7 @@ import (
 type routes struct {
 	each  []*Connection
 	queue []*Connection
-	reply map[uint16]*Connection
+	reply []*Connection // one to a peer; few, so a list is found in sooner than a map
 	tap   func(m hostabi.Message) error
 }
 
@@ -22,15 +21,21 @@ func (r routes) with(c *Connection) *routes {
 	case Queue:
 		r.queue = append(slices.Clone(r.queue), c)
 	case Reply:
-		r.reply = maps.Clone(r.reply)
-		if r.reply == nil {
-			r.reply = make(map[uint16]*Connection)
-		}
-		r.reply[c.options.Peer] = c
+		r.reply = append(slices.Clone(r.reply), c)
 	default:
 		r.each = append(slices.Clone(r.each), c)
 	}
 	return &r
+}
+
+// replyTo returns the connection that a peer's replies go to, nil if there is none.
+func (r *routes) replyTo(peer uint16) *Connection {
+	for _, c := range r.reply {
+		if c.options.Peer == peer {
+			return c
+		}
+	}
+	return nil
 }
 
 // without returns the routes except c.
@@ -40,10 +45,7 @@ func (r routes) without(c *Connection) *routes {
 	case Queue:
 		r.queue = slices.DeleteFunc(slices.Clone(r.queue), other)
 	case Reply:
-		if r.reply[c.options.Peer] == c {
-			r.reply = maps.Clone(r.reply)
-			delete(r.reply, c.options.Peer)
-		}
+		r.reply = slices.DeleteFunc(slices.Clone(r.reply), other)
 	default:
 		r.each = slices.DeleteFunc(slices.Clone(r.each), other)
 	}
@@ -53,7 +55,7 @@ func (r routes) without(c *Connection) *routes {
 // route makes the signal send to c, continuing from's sequence, if from is not nil. The caller must hold mu.
 func (s *Signal) route(c *Connection, from *Signal) error {
 	r := s.routes.Load()
-	if o := c.options; o.Mode == Reply && r.reply[o.Peer] != nil {
+	if o := c.options; o.Mode == Reply && r.replyTo(o.Peer) != nil {
 		return fmt.Errorf("connect signal %q to slot %q: peer %d is already connected", s.name, c.Slot().name, o.Peer)
 	}
 	if from != nil {

@@ -3,7 +3,6 @@ package bus
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -37,10 +36,9 @@ type Signal struct {
 	onEmit   func(m hostabi.Message) error
 	sender   uint16 // of messages that name none
 
-	sequence    atomic.Uint64 // messages emitted
-	unconnected atomic.Uint64 // messages emitted without a connection
-	unreleased  atomic.Uint64 // calls of Release that returned an error
-	turn        atomic.Uint32 // round robin over the queue connections
+	sequence   atomic.Uint64 // messages emitted
+	unreleased atomic.Uint64 // calls of Release that returned an error
+	turn       atomic.Uint32 // round robin over the queue connections
 
 	mu     sync.Mutex             // serialises changes of routes
 	routes atomic.Pointer[routes] // never changed once stored
@@ -75,7 +73,7 @@ func (s *Signal) Payload() string { return s.payload }
 func (s *Signal) Stats() SignalStats {
 	return SignalStats{
 		Emitted:     s.sequence.Load(),
-		Unconnected: s.unconnected.Load(),
+		Unconnected: s.memory.countUnconnected(),
 		Unreleased:  s.unreleased.Load(),
 	}
 }
@@ -95,7 +93,7 @@ func (s *Signal) OnLoss(fn func(h hostabi.Handle)) { s.onLoss = fn }
 // Connections returns the signal's current connections.
 func (s *Signal) Connections() []*Connection {
 	r := s.routes.Load()
-	return slices.AppendSeq(slices.Concat(r.each, r.queue), maps.Values(r.reply))
+	return slices.Concat(r.each, r.queue, r.reply)
 }
 
 // Receivers returns how many slots get a message that is emitted now, without counting replies: each connection does, but of those in
@@ -151,21 +149,18 @@ func (s *Signal) send(m *hostabi.Message) (taken bool, err error) {
 		reached, missed = reached || o != away, missed || o.lost()
 		failed = firstError(failed, err)
 	}
-	if r.reply != nil {
-		if c := r.reply[m.Sender]; c != nil {
-			o, err := c.emit(m)
-			reached, missed = reached || o != away, missed || o.lost()
-			failed = firstError(failed, err)
-		}
+	if c := r.replyTo(m.Sender); c != nil {
+		o, err := c.emit(m)
+		reached, missed = reached || o != away, missed || o.lost()
+		failed = firstError(failed, err)
 	}
 	if r.tap != nil {
 		reached = true
 		failed = firstError(failed, r.tap(*m))
 	}
 	if !reached {
-		s.unconnected.Add(1)
 		s.tellLoss(m.Handle)
-		s.memory.note(m)
+		s.memory.noteUnconnected(m)
 	}
 	if s.routes.Load() != r {
 		s.meanwhile(r, m)

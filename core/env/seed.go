@@ -15,9 +15,15 @@ func Seeds(to []uint64, run uint64, first int) {
 	}
 }
 
-// RandomActions returns what the random actions of a run's step are drawn from: Seeds of it has a word for each environment. It is
-// far from what other runs have, so that no two runs have the same actions some steps apart.
-func RandomActions(run, step uint64) uint64 { return Seed(run, -1) + step }
+// ActionWords writes what the random actions of a run's step are drawn from, a word for each of consecutive environments from first
+// on: a stretch of the splitmix64 stream whose seed comes from the run and the step, so that no two runs have the same actions some steps
+// apart.
+func ActionWords(to []uint64, run, step uint64, first int) {
+	stream := mix64(Seed(run, -1) + step)
+	for i := range to {
+		to[i] = mix64(stream + uint64(first+i)*golden)
+	}
+}
 
 // Stream separates random numbers drawn for other purposes than training, so that they differ even where both use
 // the same seed.

@@ -14,19 +14,19 @@ func (t Trajectory) DrawActions(row int, word func(env int) uint64) {
 	}
 }
 
-// DrawActionsFrom is DrawActions where the words of all environments have been made already. Discrete actions of one element
-// without a mask, the commonest, take it a fraction of the time.
+// DrawActionsFrom is DrawActions where the words of all environments have been made already. A first action that is discrete, of one
+// element and without a mask, the commonest, takes it a fraction of the time.
 func (t Trajectory) DrawActionsFrom(row int, words []uint64) {
 	for i := range t.Schema.actions {
 		c := &t.Schema.actions[i]
 		l := &t.Schema.columns[c.action]
-		if !t.Schema.isPlain(c, l) {
+		if i > 0 || !t.Schema.isPlain(c, l) {
 			t.drawAction(i, row, func(env int) uint64 { return words[env] })
 			continue
 		}
 		actions, n, start := t.row(l, row).Int32(), uint64(c.tensor.Count(0)), c.tensor.Start
 		for env, word := range words[:len(actions)] {
-			actions[env] = int32((word+uint64(i)<<32)>>32*n>>32) + start
+			actions[env] = int32(word>>32*n>>32) + start
 		}
 	}
 }
@@ -45,7 +45,7 @@ func (t Trajectory) drawAction(i, row int, word func(env int) uint64) {
 	}
 	for env := range action.Rows {
 		if t.Schema.holds(&t.Schema.columns[c.action], env) {
-			c.draw(action, mask, env, word(env)+uint64(i)<<32)
+			c.draw(action, mask, env, scrambled(word(env), i<<actionBit))
 		}
 	}
 }
@@ -113,6 +113,9 @@ func (c *choice) point(i int, a, b uint64) float32 {
 	}
 	return float32(normal)
 }
+
+// actionBit is where the elements that scrambled tells apart have the place of their action: none has so many.
+const actionBit = 32
 
 // scrambled returns the random word of an element: for the first one that of its environment, for others one that is
 // made from it (splitmix64).

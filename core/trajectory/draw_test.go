@@ -123,3 +123,32 @@ func TestDrawActionsFrom_IsDrawActions(t *testing.T) {
 		}
 	}
 }
+
+// Actions of several tensors are drawn apart: none says anything of another.
+func TestDrawActions_ActionsDoNotFollowEachOther(t *testing.T) {
+	choice := hostabi.Tensor{Role: hostabi.RoleAction, DType: hostabi.I32, N: 2}
+	box := hostabi.Tensor{Role: hostabi.RoleAction, DType: hostabi.F32, Low: 0, High: 1}
+	const envs, draws = 64, 500
+	for what, action := range map[string]hostabi.Tensor{"choice": choice, "box": box} {
+		spec := testkit.Spec(3, 2, false)
+		spec.Tensors = append([]hostabi.Tensor{action, action, action}, spec.Tensors[1:]...)
+		tr := testTrajectory(t, spec, Shape{Steps: 1, Envs: envs})
+		alike := [3]int{}
+		for draw := range draws {
+			tr.DrawActions(0, words(draw))
+			for env := range envs {
+				for i := range alike {
+					a, b := tr.Row(Action.At(i), 0).Value(env, 0), tr.Row(Action.At((i+1)%3), 0).Value(env, 0)
+					if (a < 0.5) == (b < 0.5) {
+						alike[i]++
+					}
+				}
+			}
+		}
+		for i, n := range alike {
+			if share := float64(n) / (envs * draws); math.Abs(share-0.5) > 0.02 {
+				t.Errorf("%s: actions %d and %d are alike in %.2f of the draws, want 0.5", what, i, (i+1)%3, share)
+			}
+		}
+	}
+}

@@ -144,7 +144,7 @@ type alone struct {
 
 // drawRandom draws the actions of a step as a component of kind random does.
 func drawRandom(tr trajectory.Trajectory, row int, step uint64, words []uint64) {
-	env.Seeds(words, env.RandomActions(Seed, step), 0)
+	env.ActionWords(words, Seed, step, 0)
 	tr.DrawActionsFrom(row, words)
 }
 

@@ -61,7 +61,7 @@ func (c *Random) act(m *hostabi.Message) {
 // fill writes the actions of one row. Each depends on seed, environment and step alone.
 func (c *Random) fill(tr trajectory.Trajectory, r trajectory.ActRequest) {
 	c.words = slices.Grow(c.words[:0], tr.Schema.Rows())[:tr.Schema.Rows()]
-	env.Seeds(c.words, env.RandomActions(c.h.Run.Seed, r.Step), int(r.FirstEnv))
+	env.ActionWords(c.words, c.h.Run.Seed, r.Step, int(r.FirstEnv))
 	tr.DrawActionsFrom(r.T, c.words)
 }
 

@@ -2,7 +2,9 @@ package rollout
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"math/bits"
 
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/trajectory"
@@ -46,6 +48,12 @@ type rows struct {
 type account struct {
 	Return float64
 	Length uint32
+}
+
+// add counts an env step.
+func (a *account) add(reward float32) {
+	a.Return += float64(reward)
+	a.Length++
 }
 
 // What a loss or a change did to a row of one environment.
@@ -351,39 +359,128 @@ func (r *rows) validBefore(t int) (steps int) {
 // count goes through the block in (t, env) order, emits the episodes that end in it and returns the number of
 // valid rows. Rewards are raw. An episode that a loss has cut is not emitted: the host ended it, and a window of
 // returns that counts it would be lower the more processes die. The same goes for one that a change has ended. by has
-// made all of the block, or nil if several have.
+// made all of the block, or nil if several have. Environments are counted from first on.
 func (r *rows) count(by *maker, first int) (valid int) {
-	accounts, agents := r.accounts, r.c.schema.Agents
-	rewards, valids := r.tr.Float32(trajectory.Reward), r.tr.Bytes(trajectory.Valid)
-	terminated, truncated := r.tr.Bytes(trajectory.Terminated), r.tr.Bytes(trajectory.Truncated)
 	if r.agents != nil {
 		r.holdUnfinished()
 	}
-	for row := range r.c.config.Horizon {
-		at := row * r.n
-		reward, isValid := rewards[at:][:len(accounts)], valids[at:][:len(accounts)]
-		for env := range accounts {
-			a, i := &accounts[env], at+env
-			if isValid[env] != 0 {
-				valid++
-				a.Return += float64(reward[env])
-				a.Length++
-			} else if !r.endsUnlearned(i, a) {
-				continue
-			}
-			if terminated[i]|truncated[i] == 0 || r.cuts[i]&lateEnd != 0 {
-				continue
-			}
-			m := trajectory.Episode{Return: float32(a.Return), Length: a.Length, Env: uint32(first + env/agents), Agent: uint16(env % agents),
-				Terminated: terminated[i] != 0}
-			r.ended(i, m, by, a)
+	c := counted{rows: r, by: by, first: first,
+		reward: r.tr.Float32(trajectory.Reward), valid: r.tr.Bytes(trajectory.Valid),
+		terminated: r.tr.Bytes(trajectory.Terminated), truncated: r.tr.Bytes(trajectory.Truncated),
+	}
+	for at := 0; at < len(c.valid); at += r.n {
+		env := 0
+		for ; env+together <= r.n; env += together {
+			valid += c.several(env, at+env)
+		}
+		for ; env < r.n; env++ {
+			valid += c.one(env, at+env)
 		}
 	}
 	if r.agents != nil {
 		r.countUnfinished()
 	}
+	if by != nil {
+		by.version.episodes.Add(c.episodes)
+		by.version.returns.Add(c.returns)
+	}
 	r.countRows(valid, by)
 	return valid
+}
+
+// counted is what count goes through: columns of the block, by place.
+type counted struct {
+	*rows
+	by    *maker
+	first int
+
+	reward                       []float32
+	valid, terminated, truncated []byte
+
+	episodes uint64 // announced of by's
+	returns  float64
+}
+
+// together is how many environments several counts: as many as a word has flags.
+const together = 8
+
+// several counts the rows of environments from env on, and returns how many are valid. Nearly always all are, and none or one ends.
+func (c *counted) several(env, at int) (valid int) {
+	const allValid = 0x0101010101010101
+	if binary.LittleEndian.Uint64(c.valid[at:]) != allValid {
+		for i := range together {
+			valid += c.one(env+i, at+i)
+		}
+		return valid
+	}
+	reward := c.reward[at:][:together]
+	for i := range c.accounts[env:][:together] {
+		c.accounts[env+i].add(reward[i])
+	}
+	ends := binary.LittleEndian.Uint64(c.terminated[at:]) | binary.LittleEndian.Uint64(c.truncated[at:])
+	for ; ends != 0; ends &= ends - 1 { // each is one bit
+		i := bits.TrailingZeros64(ends) / 8
+		c.end(env+i, at+i)
+	}
+	return together
+}
+
+// one counts a row of one environment, and returns 1 if it is valid.
+func (c *counted) one(env, at int) (valid int) {
+	a := &c.accounts[env]
+	if c.valid[at] != 0 {
+		valid = 1
+		a.add(c.reward[at])
+	} else if !c.endsUnlearned(at, a) {
+		return 0
+	}
+	if c.terminated[at]|c.truncated[at] != 0 {
+		c.end(env, at)
+	}
+	return valid
+}
+
+// end is for a row in which an episode ends.
+func (c *counted) end(env, at int) {
+	a := &c.accounts[env]
+	switch cut := c.cuts[at]; {
+	case cut&lateEnd != 0: // it ends in a later row
+		return
+	case cut&endRow != 0: // by a change
+	case cut&cutRow != 0: // the lost row behind it ends the episode
+		return
+	default:
+		c.announce(env, at, a)
+	}
+	*a = account{}
+}
+
+// announce emits an episode that has ended.
+func (c *counted) announce(env, at int, a *account) {
+	by, agents := c.makerOf(at, c.by), c.c.schema.Agents
+	if c.by != nil {
+		c.episodes++
+		c.returns += a.Return
+	} else {
+		by.version.episodes.Inc()
+		by.version.returns.Add(a.Return)
+	}
+	version, policy := c.acting.in(c.tr, at)
+	m := trajectory.Episode{
+		Return: float32(a.Return), Length: a.Length, Env: uint32(c.first + env/agents), Agent: uint16(env % agents),
+		Terminated: c.terminated[at] != 0, Task: by.task, Policy: policy,
+	}.Message()
+	m.PolicyVersion = version
+	err := c.c.episodes.Emit(m)
+	switch {
+	case errors.Is(err, bus.ErrOverrun): // more episodes in one block than can wait: who counts them gets the others
+		c.c.untold.Inc()
+	case err != nil:
+		c.c.h.Fail(err)
+	}
+	if !by.onTrial {
+		c.reports.count(at)
+	}
 }
 
 // endsUnlearned reports whether an episode may end in a row that is learned nothing from: that of an agent which does not act in it. One
@@ -396,40 +493,6 @@ func (r *rows) endsUnlearned(at int, a *account) bool {
 		*a = account{}
 	}
 	return a.Length > 0
-}
-
-// ended is for an episode that has ended in a row of the block.
-func (r *rows) ended(at int, e trajectory.Episode, by *maker, a *account) {
-	cut := r.cuts[at]
-	if cut&cutRow != 0 && cut&endRow == 0 {
-		return // the lost row behind it ends the episode
-	}
-	if cut&endRow == 0 {
-		by := r.makerOf(at, by)
-		r.emitEpisode(at, e, by, a.Return)
-		if !by.onTrial {
-			r.reports.count(at)
-		}
-	}
-	*a = account{}
-}
-
-func (r *rows) emitEpisode(at int, e trajectory.Episode, by *maker, sum float64) {
-	by.version.episodes.Inc()
-	by.version.returns.Add(sum)
-	e.Task = by.task
-	var version uint64
-	version, e.Policy = r.acting.in(r.tr, at)
-	m := e.Message()
-	m.PolicyVersion = version
-	err := r.c.episodes.Emit(m)
-	if errors.Is(err, bus.ErrOverrun) { // more episodes in one block than can wait: who counts them gets the others
-		r.c.untold.Inc()
-		return
-	}
-	if err != nil {
-		r.c.h.Fail(err)
-	}
 }
 
 // countRows counts the valid rows of the block for the versions that have made them.
@@ -458,8 +521,7 @@ func (r *rows) countDropped(t int) {
 			*a = account{}
 		case valid[i] == 0:
 		default:
-			a.Return += float64(reward[i])
-			a.Length++
+			a.add(reward[i])
 		}
 	}
 }
