@@ -108,7 +108,7 @@ func (p *Pipeline) hostOf(x *instance, of *graph.Component, index int, at placem
 	return &component.Host{
 		Name: at.name, ID: at.id, Index: index, Count: of.Count,
 		Succession: component.Succession{FirstEnv: at.first, Begun: at.begun, Again: p.again, Task: at.task, Inherited: at.inherited,
-			Published: at.published},
+			Abrupt: at.abrupt, Published: at.published},
 		Run: x.view().run, Arenas: p.arenas, Stats: p.stats,
 		Log: p.log.With("component", at.name),
 		Env: x.env, Policy: func(name string) (component.Policy, error) { return x.view().policy(name) },

@@ -48,6 +48,9 @@ func (t *Transition) rest(ctx context.Context, m member, o *Outcome) (forced boo
 		o.note("%s was taken away as it was, for it did not come to rest within %v: it had not finished with %d messages and held %d blocks; "+
 			"what no other instance is given of that is lost, and counts as dropped by it", m.name, limit, unfinished, blocks)
 	}
+	if err == nil && m.live.failed() != nil {
+		m.answered(context.Background())
+	}
 	return forced, err
 }
 

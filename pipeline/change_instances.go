@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rlhost/rlhost/core/arena"
@@ -146,7 +147,8 @@ func (t *Transition) inherit(ctx context.Context, x *instance, of *graph.Compone
 
 // successor makes an instance to replace another. Its place in the run is the same.
 func (t *Transition) successor(a *assembly, old *member, of *graph.Component) (*instance, error) {
-	at := placement{id: old.host.ID, name: old.host.Name, first: old.host.FirstEnv, task: t.before.task(), inherited: map[string]*arena.Arena{}}
+	at := placement{id: old.host.ID, name: old.host.Name, first: old.host.FirstEnv, task: t.before.task(), inherited: map[string]*arena.Arena{},
+		abrupt: old.host.Abrupt || old.live.failed() != nil}
 	if of.Flow.Envs > old.instance.envs {
 		at.first = t.p.room(of.Flow.Envs, old.instance)
 	}
@@ -247,14 +249,26 @@ const endTime = 5 * time.Second
 
 // ended waits until the process of a failed instance has ended.
 func (m *member) ended(ctx context.Context) {
-	if m.live.failed() == nil {
-		return
+	if m.live.failed() != nil {
+		m.until(ctx, func() bool { p := m.process(); return p.State == "" || p.State == component.ProcessFailed })
 	}
+}
+
+// answered waits until all that an instance of this process has asked is answered, which is held as it was. Until then others write into
+// its blocks, and those are lent again once it has left.
+func (m *member) answered(ctx context.Context) {
+	if asking, ok := m.component.(component.Asking); ok && m.process().State == "" {
+		m.until(ctx, func() bool { return m.waitsFor(asking) <= 0 })
+	}
+}
+
+// until waits for what happens without this goroutine, at most endTime.
+func (m *member) until(ctx context.Context, happened func() bool) {
 	ctx, cancel := context.WithTimeout(ctx, endTime)
 	defer cancel()
 	look := time.NewTicker(learnedStep)
 	defer look.Stop()
-	for p := m.process(); p.State != "" && p.State != component.ProcessFailed; p = m.process() {
+	for !happened() {
 		select {
 		case <-look.C:
 		case <-ctx.Done():
@@ -263,6 +277,25 @@ func (m *member) ended(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// waitsFor returns how many answers a held instance has asked for that have not come.
+func (m *member) waitsFor(asking component.Asking) (n int) {
+	asking.Owed(func(o component.Owed) { n += max(1, len(strings.Fields(o.Policies))) })
+	for _, port := range m.of.Manifest.Slots {
+		if !component.PayloadOf(port.Payload).Answers {
+			continue
+		}
+		slot := m.host.BoundSlot(port.Name)
+		if slot == nil {
+			continue
+		}
+		for _, c := range slot.Connections() {
+			stats := c.Stats()
+			n -= stats.Queued + stats.Parked
+		}
+	}
+	return n
 }
 
 // dismiss ends the process of an instance that is taken away as it was, which does not answer.
@@ -297,6 +330,7 @@ func (s *replacement) handPieces(o *Outcome) error {
 		return s.t.fault()
 	}
 	s.new.host.Published = max(s.new.host.Published, s.old.published())
+	s.new.host.Abrupt = s.new.host.Abrupt || s.old.live.failed() != nil
 	s.new.handed.Store(s.old.handed.Load())
 	if s.forced {
 		s.old.dismiss()

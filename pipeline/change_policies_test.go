@@ -2,7 +2,9 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -22,8 +24,9 @@ import (
 
 // rounds counts what askers have had answered, by the policies that act.
 type rounds struct {
-	mu sync.Mutex
-	by map[string]*atomic.Uint64
+	asked atomic.Uint64
+	mu    sync.Mutex
+	by    map[string]*atomic.Uint64
 }
 
 func (r *rounds) of(policies string) *atomic.Uint64 {
@@ -44,11 +47,17 @@ type duelist struct {
 		Env       string             `toml:"env"`
 		Policies  map[string]string  `toml:"policies"`
 		Opponents map[string]float64 `toml:"opponents"`
+		GivesUp   bool               `toml:"gives_up"` // it fails when it has asked and quits says so
 	}
-	open   []uint32      // policies that have not answered
-	idle   bool          // it is paused, and asks nobody
-	rested func()        // called when it would ask again; nil if it is not paused
-	turns  atomic.Uint64 // odd while it waits for answers
+	started func()        // by Start
+	quits   func() bool   // whether one that gives up does now, before it asks
+	stopped func()        // by Stop of one that has given up
+	goesOn  bool          // from another's state
+	asked   uint64        // the number of its question
+	open    []uint32      // policies that have not answered
+	idle    bool          // it is paused, and asks nobody
+	rested  func()        // called when it would ask again; nil if it is not paused
+	turns   atomic.Uint64 // odd while it waits for answers
 }
 
 // Owed says whether it waits for answers.
@@ -70,6 +79,9 @@ func (a *duelist) Flow() component.Flow {
 
 func (a *duelist) Start(h *component.Host) error {
 	a.h = h
+	if a.started != nil {
+		a.started()
+	}
 	h.Slot("on_actions", a.onActions)
 	if _, err := h.Env(a.c.Env); err != nil {
 		return err
@@ -93,12 +105,20 @@ func (a *duelist) ask(*hostabi.Message) {
 		a.open = append(a.open, trajectory.PolicyID(name))
 	}
 	a.turns.Add(1)
-	if err := a.h.Signal("obs_ready").Emit(hostabi.Message{Sender: a.h.ID}); err != nil {
+	quits := a.c.GivesUp && a.quits()
+	a.asked = a.rounds.asked.Add(1)
+	if err := a.h.Signal("obs_ready").Emit(hostabi.Message{Sender: a.h.ID, Inline: [2]uint64{1: a.asked}}); err != nil {
 		a.h.Fail(err)
+	}
+	if quits {
+		a.h.Fail(errors.New("it gives up"))
 	}
 }
 
 func (a *duelist) onActions(m *hostabi.Message) {
+	if a.h.Abrupt && m.Inline[1] != a.asked {
+		return // it is for the predecessor
+	}
 	i := slices.Index(a.open, uint32(m.Inline[0]))
 	if i < 0 {
 		a.h.Fail(fmt.Errorf("an answer of policy %x, which was not asked", m.Inline[0]))
@@ -122,9 +142,21 @@ func (a *duelist) Resume() {
 
 func (a *duelist) Waiting() []component.Waiting       { return nil }
 func (a *duelist) Snapshot() (component.State, error) { return component.State{}, nil }
-func (a *duelist) Restore(component.State) error      { return fmt.Errorf("of other policies") }
-func (a *duelist) Stop() error                        { return nil }
-func (a *duelist) EnvName() string                    { return a.c.Env }
+func (a *duelist) Restore(component.State) error {
+	if !a.goesOn {
+		return errors.New("of other policies")
+	}
+	return nil
+}
+
+func (a *duelist) Stop() error {
+	if a.c.GivesUp {
+		a.stopped()
+	}
+	return nil
+}
+
+func (a *duelist) EnvName() string { return a.c.Env }
 func (a *duelist) PrepareEnvs(component.EnvChange) (component.PreparedEnvs, error) {
 	return nil, component.ErrChanging
 }
@@ -137,6 +169,7 @@ type seconder struct {
 		Policy string `toml:"policy"`
 	}
 	mute func() bool // it does not answer; nil: it does
+	wait func()      // before it answers; nil: it does not
 }
 
 func (a *seconder) Manifest() component.Manifest {
@@ -150,6 +183,9 @@ func (a *seconder) Start(h *component.Host) error {
 	h.Slot("act", func(m *hostabi.Message) {
 		if a.mute != nil && a.mute() {
 			return
+		}
+		if a.wait != nil {
+			a.wait()
 		}
 		answer := *m
 		answer.Inline[0] = uint64(trajectory.PolicyID(a.c.Policy))
@@ -223,6 +259,65 @@ func TestTransition_PoliciesComeAndGo(t *testing.T) {
 			r.end()
 		})
 	}
+}
+
+// What fails on probation while it waits for an answer leaves when that has come: whoever answers works on its blocks until then.
+func TestTransition_WhatFailsStaysUntilItsQuestionsAreAnswered(t *testing.T) {
+	answered := &rounds{by: map[string]*atomic.Uint64{}}
+	var quits, open atomic.Bool // it is to fail, and has: its question is open
+	again, left := make(chan struct{}), make(chan bool, 1)
+	parts := duelParts(answered)
+	parts.Kinds["duelist"] = func() component.Component {
+		return &duelist{
+			rounds: answered, goesOn: true,
+			quits:   func() bool { open.Store(quits.Load()); return quits.Load() },
+			stopped: func() { left <- open.Load() },
+			started: func() {
+				if open.Load() {
+					close(again)
+				}
+			},
+		}
+	}
+	parts.Kinds["seconder"] = func() component.Component {
+		return &seconder{wait: func() {
+			if open.Load() {
+				<-again
+				for range 1000 { // an impatient host takes it away meanwhile
+					runtime.Gosched()
+				}
+				open.Store(false)
+			}
+		}}
+	}
+	s, _ := newStage()
+	text := strings.Replace(duelText(graph.ModeAsync, "main"), "kind = \"seconder\"", "kind = \"seconder\"\nloop = \"apart\"", 1)
+	r := runLive(t, s, parts, text, BuildOptions{Grace: time.Nanosecond})
+	n := answered.of("main")
+	testkit.Until(t, "answers", func() bool { return n.Load() > 10 })
+	rolledBack := make(chan error, 1)
+	change := func(text string) {
+		x, err := r.Prepare(t.Context(), mustParse(t, text, r.parts), TransitionOptions{Probation: true, RolledBack: func(_ string, fault error) { rolledBack <- fault }})
+		if err == nil {
+			_, err = x.Commit(t.Context())
+		}
+		if err != nil {
+			t.Fatal(r.because(err))
+		}
+	}
+	change(strings.Replace(text, "kind = \"duelist\"", "kind = \"duelist\"\ngives_up = true", 1))
+	quits.Store(true)
+	if fault := <-rolledBack; fault == nil || !strings.Contains(fault.Error(), "it gives up") {
+		t.Errorf("rolled back for %v", fault)
+	}
+	quits.Store(false)
+	change(text)
+	if early := <-left; early {
+		t.Error("it left while its question was being answered")
+	}
+	before := n.Load()
+	testkit.Until(t, "answers", func() bool { return n.Load() > before+10 })
+	r.end()
 }
 
 // The plan of a reload that adds a policy to a preset's adds and replaces what it must, and no more.

@@ -24,6 +24,7 @@ type placement struct {
 	task      uint16                  // of its environments' episodes
 	inherited map[string]*arena.Arena // of its predecessor; nil if it has none
 	begun     int                     // see component.Host
+	abrupt    bool                    // a predecessor was taken away as it was
 	published uint64                  // by learners of its policy before it, where it has no predecessor
 	held      bool                    // nothing is handled before Release
 	watches   []probation             // that handle its failures, the newest last

@@ -103,6 +103,9 @@ type Succession struct {
 	// restarted, or that learners of its policy published before it was added; 0 if there is none. Versions continue from
 	// there, so that none names two sets of parameters: a learner whose restored state is that version publishes it again.
 	Published uint64
+	// Abrupt is true where a predecessor was taken away as it was, because it had failed or did not come to rest: answers to what it
+	// asked may still come, about blocks that this instance does not know.
+	Abrupt bool
 	// Inherited are the arenas of the instance that this one replaces, by name; see Arena. It is not nil, though it may
 	// be empty, where there is such an instance: counters in Stats then include its counts.
 	Inherited map[string]*arena.Arena

@@ -225,3 +225,27 @@ func TestOnActions_RefusesWhatNobodyAskedFor(t *testing.T) {
 		}
 	}
 }
+
+// The successor of one that was taken away as it was drops answers about blocks that it does not know, and refuses others as ever.
+func TestOnActions_DropsWhatAPredecessorAsked(t *testing.T) {
+	for name, change := range map[string]func(*hostabi.Message){
+		"": func(m *hostabi.Message) { m.Handle += 1 << 40 },
+		"row 1 of split 0, which were not asked for": func(m *hostabi.Message) { m.T++ },
+	} {
+		r := newRig(t, rigOptions{})
+		r.silent = true
+		r.MustSettle()
+		r.c.h.Abrupt = true
+		m := r.asked[0]
+		change(&m)
+		if err := r.answers.Emit(m); err != nil {
+			t.Fatal(err)
+		}
+		switch err := r.Settle(); {
+		case name == "" && err != nil:
+			t.Errorf("an answer about another block: %v", err)
+		case name != "" && (err == nil || !strings.Contains(err.Error(), name)):
+			t.Errorf("%v, want %s", err, name)
+		}
+	}
+}
