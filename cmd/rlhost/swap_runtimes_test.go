@@ -133,6 +133,23 @@ func TestSwapRuntimes_EnvironmentsGoToProcessesAndBack(t *testing.T) {
 	j.stop()
 }
 
+// A run that goes on names programs and modules from its own folder, and the file from its: they are the same.
+func TestSwapRuntimes_ReloadAfterAResumeReplacesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	w.another()
+	w.copy(oldVersion, "../../examples/plugins/cartpole-c/cartpole.wasm")
+	for _, env := range []string{"own:cartpole@1", "./" + oldVersion} {
+		w.write("live.toml", strings.Replace(endless("sync"), `use = "cartpole@1"`, "use = \""+env+"\"", 1))
+		w.host("live.toml", "--set", "component.batcher.plugin=own").stop()
+		j := w.host("--resume", "cartpole")
+		if r := j.reload("live.toml", "component.batcher.plugin=own"); len(r.Changes)+len(r.Swaps) > 0 {
+			t.Errorf("with %s the same file changes %s", env, asJSON(r))
+		}
+		j.stop()
+	}
+}
+
 // passing is a training whose trajectories pass through a program.
 func passing(path, interpreter string) string {
 	text, _, _ := strings.Cut(endless("sync"), "[plugin.own]")

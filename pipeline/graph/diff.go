@@ -57,7 +57,11 @@ func (g *Graph) Reasons(next *Graph, name string) []string {
 	why = append(why, lineChanges(g.grantLines(name), next.grantLines(name))...)
 	if of.Plugin != "" && was.Plugin == of.Plugin {
 		a, b := g.Plugin(was.Plugin), next.Plugin(of.Plugin)
-		why = append(why, lineChanges(a.Table.lines(), b.Table.lines())...)
+		had := a.Table
+		if had.File(g.Dir) == b.Table.File(next.Dir) { // each names it from its own folder
+			had.Path = b.Table.Path
+		}
+		why = append(why, lineChanges(had.lines(), b.Table.lines())...)
 		if a.Digest != b.Digest {
 			why = append(why, "its program has changed")
 		}

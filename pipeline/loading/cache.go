@@ -19,14 +19,18 @@ type Env struct {
 	digest string // of the source
 }
 
-// serves reports whether the environment matches a table: the same source, however it is named.
+// serves reports whether the environment matches a table: the same source, however it is named. A run that goes on names a program from
+// its own folder.
 func (v *Env) serves(env string, t *graph.EnvTable, digest string) bool {
 	a, b := v.Table, *t
 	a.Use, b.Use, a.SHA256, b.SHA256 = "", "", "", ""
 	nameless := func(int, string) string { return "" }
 	a.Wrap, b.Wrap = a.WrapUsing(nameless), b.WrapUsing(nameless)
-	if t.Plugin != nil { // of a native plugin Use says which of its environments
+	if a.Plugin != nil && b.Plugin != nil { // of a native plugin Use says which of its environments
 		a.Use, b.Use = v.Table.Use, t.Use
+		own, asked := *a.Plugin, *b.Plugin
+		own.Path, asked.Path, own.SHA256, asked.SHA256 = "", "", "", ""
+		a.Plugin, b.Plugin = &own, &asked
 	}
 	return v.Name == env && digest != "" && v.digest == digest && reflect.DeepEqual(a, b)
 }

@@ -140,7 +140,11 @@ func tryArgs(p env.Plugin, t *graph.EnvTable) error {
 // the modules around it. It begins empty if there is no such file, which loading reports.
 func digestOf(t *graph.EnvTable, dir string, builtins []string) string {
 	if t.Plugin != nil {
-		return t.Plugin.Digest(dir) + t.WrapDigest(dir)
+		digest := t.Plugin.Digest(dir)
+		if digest == "" {
+			return ""
+		}
+		return digest + t.Plugin.File(dir) + t.WrapDigest(dir) // what lies beside a script belongs to it
 	}
 	use, relative := t.Locate(dir, builtins)
 	if !relative && !filepath.IsAbs(use) {
