@@ -204,7 +204,11 @@ func (c *chaos) counts() {
 // rests pauses everything: what is trained then is what the learner has learned from.
 func (c *chaos) rests() {
 	var all control.GroupReply
-	c.must(control.VerbPause, control.GroupRequest{}, &all)
+	c.soon("nothing else is being changed", func() bool {
+		all = control.GroupReply{}
+		c.must(control.VerbPause, control.GroupRequest{}, &all)
+		return !slices.ContainsFunc(all.Answers, func(a control.Answer) bool { return a.Error != nil && a.Error.Code == control.CodeBusy })
+	})
 	for _, a := range all.Answers {
 		if a.State != control.Paused {
 			c.t.Errorf("%s does not come to rest: %s", a.Name, asJSON(all))
