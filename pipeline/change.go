@@ -157,7 +157,7 @@ func (t *Transition) commit(ctx context.Context, o *Outcome) error {
 			s.put()
 		}()
 	}
-	for _, step := range []func(context.Context, *Outcome) error{t.commitEnvs, t.commitSwaps, t.commitGraph} {
+	for _, step := range []func(context.Context, *Outcome) error{t.commitFailed, t.commitEnvs, t.commitSwaps, t.commitGraph} {
 		if err := step(ctx, o); err != nil {
 			return errors.Join(err, t.takeBack())
 		}
@@ -175,13 +175,36 @@ func (t *Transition) commit(ctx context.Context, o *Outcome) error {
 	return nil
 }
 
-func (t *Transition) commitSwaps(ctx context.Context, o *Outcome) error {
+// commitFailed replaces what has failed, before anything else: others wait for its answers to come to rest.
+func (t *Transition) commitFailed(ctx context.Context, o *Outcome) error {
 	for _, s := range t.swaps {
-		if err := s.commit(ctx, o); err != nil {
+		if s.old.live.failed() == nil {
+			continue
+		}
+		if err := t.commitSwap(ctx, s, o); err != nil {
 			return err
 		}
-		t.undo = append(t.undo, s.undo)
 	}
+	return nil
+}
+
+func (t *Transition) commitSwaps(ctx context.Context, o *Outcome) error {
+	for _, s := range t.swaps {
+		if s.done {
+			continue
+		}
+		if err := t.commitSwap(ctx, s, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Transition) commitSwap(ctx context.Context, s *replacement, o *Outcome) error {
+	if err := s.commit(ctx, o); err != nil {
+		return err
+	}
+	t.undo = append(t.undo, s.undo)
 	return nil
 }
 

@@ -148,7 +148,7 @@ func (t *Transition) inherit(ctx context.Context, x *instance, of *graph.Compone
 // successor makes an instance to replace another. Its place in the run is the same.
 func (t *Transition) successor(a *assembly, old *member, of *graph.Component) (*instance, error) {
 	at := placement{id: old.host.ID, name: old.host.Name, first: old.host.FirstEnv, task: t.before.task(), inherited: map[string]*arena.Arena{},
-		abrupt: old.host.Abrupt || old.live.failed() != nil}
+		abrupt: old.host.Abrupt || old.live.failed() != nil || t.options.Force > 0}
 	if of.Flow.Envs > old.instance.envs {
 		at.first = t.p.room(of.Flow.Envs, old.instance)
 	}

@@ -48,6 +48,7 @@ type duelist struct {
 		Policies  map[string]string  `toml:"policies"`
 		Opponents map[string]float64 `toml:"opponents"`
 		GivesUp   bool               `toml:"gives_up"` // it fails when it has asked and quits says so
+		Another   bool               `toml:"another"`  // nothing to it
 	}
 	started func()        // by Start
 	quits   func() bool   // whether one that gives up does now, before it asks
@@ -167,9 +168,11 @@ type seconder struct {
 	h *component.Host
 	c struct {
 		Policy string `toml:"policy"`
+		Breaks bool   `toml:"breaks"` // it fails when it is asked and broken says so
 	}
-	mute func() bool // it does not answer; nil: it does
-	wait func()      // before it answers; nil: it does not
+	broken func() bool
+	mute   func() bool // it does not answer; nil: it does
+	wait   func()      // before it answers; nil: it does not
 }
 
 func (a *seconder) Manifest() component.Manifest {
@@ -187,6 +190,10 @@ func (a *seconder) Start(h *component.Host) error {
 		if a.wait != nil {
 			a.wait()
 		}
+		if a.c.Breaks && a.broken() {
+			h.Fail(errors.New("it breaks"))
+			return
+		}
 		answer := *m
 		answer.Inline[0] = uint64(trajectory.PolicyID(a.c.Policy))
 		if err := h.Signal("actions").Emit(answer); err != nil {
@@ -196,7 +203,9 @@ func (a *seconder) Start(h *component.Host) error {
 	return nil
 }
 
-func (a *seconder) Stop() error { return nil }
+func (a *seconder) Snapshot() (component.State, error) { return component.State{}, nil }
+func (a *seconder) Restore(component.State) error      { return nil }
+func (a *seconder) Stop() error                        { return nil }
 
 // duelParts are the parts of a pipeline in which policies answer.
 func duelParts(r *rounds) *graph.Parts {
@@ -314,6 +323,44 @@ func TestTransition_WhatFailsStaysUntilItsQuestionsAreAnswered(t *testing.T) {
 	change(text)
 	if early := <-left; early {
 		t.Error("it left while its question was being answered")
+	}
+	before := n.Load()
+	testkit.Until(t, "answers", func() bool { return n.Load() > before+10 })
+	r.end()
+}
+
+// What others wait for is brought back first: they come to rest when its successor has answered.
+func TestTransition_WhatHasFailedIsBroughtBackFirst(t *testing.T) {
+	answered := &rounds{by: map[string]*atomic.Uint64{}}
+	parts := duelParts(answered)
+	parts.Kinds["duelist"] = func() component.Component { return &duelist{rounds: answered, goesOn: true} }
+	var breaks atomic.Bool
+	parts.Kinds["seconder"] = func() component.Component { return &seconder{broken: breaks.Load} }
+	s, _ := newStage()
+	text := duelText(graph.ModeAsync, "main")
+	r := runLive(t, s, parts, text, BuildOptions{Grace: time.Nanosecond})
+	n := answered.of("main")
+	testkit.Until(t, "answers", func() bool { return n.Load() > 10 })
+	broken := make(chan string, 1)
+	options := TransitionOptions{Probation: true, Deadline: 10 * time.Second, RolledBack: func(name string, _ error) { broken <- name }}
+	change := func(text string) error {
+		x, err := r.Prepare(t.Context(), mustParse(t, text, r.parts), options)
+		if err == nil {
+			_, err = x.Commit(t.Context())
+		}
+		return err
+	}
+	other := strings.Replace(text, "kind = \"duelist\"", "kind = \"duelist\"\nanother = true", 1)
+	other = strings.Replace(other, "kind = \"seconder\"", "kind = \"seconder\"\nbreaks = true", 1)
+	if err := change(other); err != nil {
+		t.Fatal(r.because(err))
+	}
+	breaks.Store(true)
+	if name := <-broken; name != "seconder_main" {
+		t.Errorf("%s has failed", name)
+	}
+	if err := change(text); err != nil {
+		t.Fatal(r.because(err))
 	}
 	before := n.Load()
 	testkit.Until(t, "answers", func() bool { return n.Load() > before+10 })

@@ -114,9 +114,10 @@ type Configuration struct {
 	// Published is the newest policy version of the previous process of the component, or of learners of its policy before it; see
 	// component.Host.
 	Published uint64         `json:"published"`
-	Begun     int            `json:"begun"`   // see component.Host
-	Peers     map[string]int `json:"peers"`   // instances of each kind in the pipeline
-	Readers   map[string]int `json:"readers"` // by signal: blocks that its receivers may hold at once
+	Abrupt    bool           `json:"abrupt,omitempty"` // see component.Host
+	Begun     int            `json:"begun"`            // see component.Host
+	Peers     map[string]int `json:"peers"`            // instances of each kind in the pipeline
+	Readers   map[string]int `json:"readers"`          // by signal: blocks that its receivers may hold at once
 	// Grants are the columns, by slot, that the component may write in blocks of the slot's messages.
 	Grants map[string][]string `json:"grants"`
 	// Written are the columns that wires let others write in the blocks that the component makes.

@@ -28,7 +28,7 @@ func (x *instance) newHost(s *server) *component.Host {
 		Grants:  t.Grants, Written: t.Written,
 		SoA:    func() (soa, known bool) { return t.SoA != nil && *t.SoA, t.SoA != nil },
 		Tables: x.tables, Boundary: x.boundary, Stop: x.stopRun,
-		Succession: component.Succession{FirstEnv: t.FirstEnv, Published: t.Published, Begun: t.Begun},
+		Succession: component.Succession{FirstEnv: t.FirstEnv, Published: t.Published, Begun: t.Begun, Abrupt: t.Abrupt},
 	}
 }
 

@@ -92,12 +92,13 @@ func (x *shared) configuration(holder int) native.Configuration {
 	if x.configured && h.Again != nil {
 		begun = h.Again()
 	}
+	abrupt := h.Abrupt || x.configured // a process before this one may have asked
 	x.configured = true
 	c := native.Configuration{
 		Kind: x.kind, Name: h.Name, ID: h.ID, Index: h.Index, Count: h.Count, Holder: holder,
 		Config: x.config, Lines: table.Lines(x.config), LogLevel: logLevel(h.Log), Run: runOf(h.Run),
 		Readers: map[string]int{}, Policies: map[string]native.Policy{}, Envs: map[string]native.EnvSpec{},
-		Sources: map[string]json.RawMessage{}, FirstEnv: h.FirstEnv, Grants: h.Grants, Written: h.Written, Published: max(x.published.Load(), h.Published), Begun: begun,
+		Sources: map[string]json.RawMessage{}, FirstEnv: h.FirstEnv, Grants: h.Grants, Written: h.Written, Published: max(x.published.Load(), h.Published), Begun: begun, Abrupt: abrupt,
 	}
 	if h.SoA != nil {
 		if soa, known := h.SoA(); known {
