@@ -12,6 +12,7 @@ const selfPlayFile = `
 rlhost = 1
 [run]
 name = "four"
+seed = 2
 stop = { env_steps = 16_384 }
 evaluation = { episodes = 4 }
 [env.four]

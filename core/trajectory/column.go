@@ -62,7 +62,14 @@ const (
 	PastShaped   // [Past][N] f32: ShapedReward before row 0
 	Executed     // [T][N][elements], one for each Action: what the environment has taken, in its own units; wrappers may have it take another one
 	PastExecuted // [Past][N][elements], one for each Executed
+
+	// PlayedVersion is the policy version that plays an agent's episode, AnyVersion before it has acted: [T+1][N] u64, only with
+	// Shape.Versions. The inference of a policy whose versions are drawn writes the one that acts.
+	PlayedVersion
 )
+
+// AnyVersion in PlayedVersion stands for the newest one.
+const AnyVersion = ^uint64(0)
 
 // Flags say along which axes a column extends, and how its rows are used.
 type Flags uint16
@@ -148,6 +155,7 @@ var kinds = []kind{
 	{PastShaped, "past_shaped_reward", PerEnv | Past, hostabi.F32, 1},
 	{Executed, "executed_action", AtT | PerEnv | Outcome, 0, 0},
 	{PastExecuted, "past_executed_action", PerEnv | Past, 0, 0},
+	{PlayedVersion, "played_version", AtT1 | PerEnv, hostabi.I64, 1},
 }
 
 // of returns the kind of columns whose rows continue below row 0 in this one, 0 for none.

@@ -72,7 +72,8 @@ func decodeTrajectory(doc *native.Schema, blockBytes int) (*Schema, error) {
 	}
 	// Where only others write what is learned from, there is nothing of it before row 0.
 	shaped := has(ShapedReward) && (!doc.Memory.Learned || doc.Memory.Past == 0 || has(PastShaped))
-	shape := Shape{Steps: doc.Steps, Envs: doc.Envs, SoA: doc.SoA, Shaped: shaped, Policies: doc.Policies, Granted: doc.Granted, Memory: Memory(doc.Memory)}
+	shape := Shape{Steps: doc.Steps, Envs: doc.Envs, SoA: doc.SoA, Shaped: shaped, Policies: doc.Policies, Versions: has(PlayedVersion), Granted: doc.Granted,
+		Memory: Memory(doc.Memory)}
 	for place, group := range doc.Groups {
 		if place >= MaxPolicies || group < 0 || group >= hostabi.MaxGroups {
 			return nil, fmt.Errorf("%w: policy %d plays group %d", native.ErrSchema, place, group)

@@ -42,6 +42,8 @@ type Shape struct {
 	Policies string
 	// Groups is which group of agents each of them plays, by its place; 0 where the environment has one group.
 	Groups [MaxPolicies]uint8
+	// Versions adds PlayedVersion, for policies that play each episode with one version.
+	Versions bool
 	// Granted are the columns, by name, ascending and with a space between them, that others than their writers may write: each
 	// lies on pages of its own, so that those can be mapped into a sandbox. Names that the blocks have no column of mean nothing.
 	Granted string
@@ -108,6 +110,8 @@ func (s *Shape) keeps(k *kind) bool {
 		return s.State > 0
 	case k.first == Policy:
 		return s.Policies != ""
+	case k.first == PlayedVersion:
+		return s.Versions
 	case k.first == Age:
 		return s.Past > 0 || s.State > 0
 	case k.first == PastShaped:

@@ -103,6 +103,15 @@ func (t Trajectory) Acts(r int) []byte { return t.RowBytes(Active, r) }
 // Policies returns which policy acts for each agent in a row, as places in Shape.Policies; nil where one acts for all.
 func (t Trajectory) Policies(r int) []byte { return t.RowBytes(Policy, r) }
 
+// PlayedVersions returns PlayedVersion of a row; nil if the block has no such column.
+func (t Trajectory) PlayedVersions(r int) []uint64 {
+	if !t.Schema.Has(PlayedVersion) {
+		return nil
+	}
+	n := t.Schema.Rows()
+	return t.Uint64(PlayedVersion)[r*n:][:n]
+}
+
 // Rows adds row r of every column of a kind to list, in the order of their indices.
 func (t Trajectory) Rows(list []Matrix, kind Column, r int) []Matrix {
 	for i := 0; ; i++ {

@@ -95,7 +95,16 @@ func (s *Set) schema(g *graph.Graph, x *graph.Component) (*trajectory.Schema, er
 	from, f := s.Envs[x.Env], x.Flow
 	envs := f.Envs / f.Splits
 	return trajectory.NewSchema(from.Plugin.Spec(), trajectory.Shape{Steps: f.BlockRows / envs, Envs: envs, Policies: f.ShapePolicies(), Memory: s.memory(g, x),
-		Shaped: env.Shapes(from.Plugin), Granted: strings.Join(g.Written(x.Name), " ")})
+		Shaped: env.Shapes(from.Plugin), Granted: strings.Join(g.Written(x.Name), " "), Versions: draws(g, &f)})
+}
+
+// draws reports whether versions are drawn of one of the policies that act.
+func draws(g *graph.Graph, f *component.Flow) bool {
+	names := f.Acting()
+	return len(names) > 1 && slices.ContainsFunc(names, func(name string) bool {
+		p := g.Policy(name)
+		return p != nil && p.Of != "" && p.Version == 0
+	})
 }
 
 // kept is what the environments of a component keep besides its blocks.

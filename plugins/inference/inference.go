@@ -1,6 +1,7 @@
 package inference
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/rlhost/rlhost/core/bus"
@@ -14,11 +15,12 @@ import (
 
 // config is the component's table.
 type config struct {
-	Policy  string `toml:"policy"`   // name of a [policy] table
-	MaxRows int    `toml:"max_rows"` // of one run of the policy
+	Policy   string `toml:"policy"`   // name of a [policy] table
+	MaxRows  int    `toml:"max_rows"` // of one run of the policy
+	Versions int    `toml:"versions"` // of a policy whose versions are drawn: those that are held for the episodes that have begun with them
 }
 
-func defaults() config { return config{MaxRows: 1024} }
+func defaults() config { return config{MaxRows: 1024, Versions: 8} }
 
 // Inference serves act requests with one policy.
 type Inference struct {
@@ -28,22 +30,22 @@ type Inference struct {
 	network   *policy.Network
 	bound     map[*trajectory.Schema]*bound
 	ages      []byte // of requests
-	actor     policy.Actor
+	backend   policy.Backend
+	drawn     bool       // an episode is played to its end with the version that it has begun with
+	versions  []*version // those that are held, as they have come; without drawn the newest alone
+	now       *version   // the newest one; nil before the first
 	actions   *bus.Signal
 	flushSlot loop.Func
 
-	version   uint64
-	loaded    bool
 	flushing  bool   // a flush is posted
 	yielded   bool   // it has let pass what was queued before it
 	rested    func() // called after that flush; nil if not pausing
 	pending   []hostabi.Message
-	requests  []policy.Request
 	views     policy.Views // of requests
-	rows      int          // of requests
 	picked    policy.Picked
-	own       []uint32 // rows of a request that are picked
+	own, some []uint32 // rows of a request that are picked
 	batchRows *stat.Histogram
+	gone      *stat.Counter // episodes whose version is held no more
 }
 
 var (
@@ -80,6 +82,10 @@ func (c *Inference) Configure(decode func(into any) error) error {
 		return &component.ConfigError{Key: "max_rows",
 			Reason: fmt.Sprintf("is %d, want 1 to %d", c.config.MaxRows, 1<<20)}
 	}
+	if c.config.Versions < 1 || c.config.Versions > maxVersions {
+		return &component.ConfigError{Key: "versions",
+			Reason: fmt.Sprintf("is %d, want 1 to %d", c.config.Versions, maxVersions)}
+	}
 	return nil
 }
 
@@ -90,16 +96,18 @@ func (c *Inference) Start(h *component.Host) error {
 	h.Slot("act", c.act)
 	h.Slot("on_weights", c.onWeights)
 	c.flushSlot = c.flush
-	c.batchRows = h.Stats.Histogram("inference/batch_rows")
+	c.batchRows, c.gone = h.Stats.Histogram("inference/batch_rows"), h.Stats.Counter("inference/versions_gone")
 	definition, err := policy.Of(h, c.config.Policy)
 	if err != nil {
 		return err
 	}
-	if c.actor, err = policy.NewActor(definition.Backend, &definition.Network, c.config.MaxRows); err != nil {
-		return err
+	if h.Tables != nil {
+		table := h.Tables().Policies[c.config.Policy]
+		c.drawn = table.Drawn()
 	}
+	c.backend = definition.Backend
 	c.format, c.network, c.bound = definition.Network.Weights(), &definition.Network, map[*trajectory.Schema]*bound{}
-	return nil
+	return c.addVersion()
 }
 
 // onWeights loads a policy version. Its block is claimed while the slot runs.
@@ -108,7 +116,6 @@ func (c *Inference) onWeights(m *hostabi.Message) {
 		c.h.Fail(fmt.Errorf("weights %v: %w", m.Handle, err))
 		return
 	}
-	c.loaded = true
 	c.schedule()
 }
 
@@ -122,8 +129,7 @@ func (c *Inference) load(h hostabi.Handle) error {
 	if err != nil {
 		return err
 	}
-	c.version = w.Version
-	return c.actor.Load(w)
+	return c.hold(w, lease.Bytes())
 }
 
 // act queues a request.
@@ -134,7 +140,7 @@ func (c *Inference) act(m *hostabi.Message) {
 
 // schedule posts a flush after the messages that the loop has already received.
 func (c *Inference) schedule() {
-	if c.flushing || !c.loaded || len(c.pending) == 0 {
+	if c.flushing || c.now == nil || len(c.pending) == 0 {
 		return
 	}
 	c.flushing = true
@@ -178,8 +184,10 @@ func (c *Inference) serve() error {
 			return err
 		}
 	}
-	if err := c.run(); err != nil {
-		return err
+	for _, v := range c.versions {
+		if err := c.run(v); err != nil {
+			return err
+		}
 	}
 	c.picked.Return()
 	c.views, c.ages = c.views[:0], c.ages[:0]
@@ -208,18 +216,12 @@ func (c *Inference) Waiting() []component.Waiting {
 	return list
 }
 
-// Snapshot is empty: weights come from the learner, requests are sent again.
-func (c *Inference) Snapshot() (component.State, error) { return component.State{}, nil }
-
-// Restore has nothing to restore.
-func (c *Inference) Restore(component.State) error { return nil }
-
 // Stop releases the policy.
 func (c *Inference) Stop() error {
-	if c.actor == nil {
-		return nil
+	var errs []error
+	for _, v := range c.versions {
+		errs = append(errs, v.actor.Close())
 	}
-	err := c.actor.Close()
-	c.actor = nil
-	return err
+	c.versions, c.now = nil, nil
+	return errors.Join(errs...)
 }

@@ -22,13 +22,14 @@ import (
 // rig is an inference component with a policy for scripted environments, and a few blocks on loan to ask about.
 type rig struct {
 	*plugintest.Rig
-	network policy.Network
-	act     *bus.Signal
-	weights *bus.Signal
-	arena   *arena.Arena
-	blocks  []trajectory.Trajectory
-	handles []hostabi.Handle
-	replies []hostabi.Message
+	component component.Component
+	network   policy.Network
+	act       *bus.Signal
+	weights   *bus.Signal
+	arena     *arena.Arena
+	blocks    []trajectory.Trajectory
+	handles   []hostabi.Handle
+	replies   []hostabi.Message
 }
 
 // Shape of the blocks.
@@ -50,7 +51,7 @@ func newRig(t *testing.T, c component.Component, blocks, maxRows int) *rig {
 
 func newRigOf(t *testing.T, c component.Component, n policy.Network, blocks, maxRows int) *rig {
 	t.Helper()
-	r := &rig{network: n}
+	r := &rig{network: n, component: c}
 	o := plugintest.RigOptions{Name: "inference", Run: component.Run{Seed: 9},
 		Policies: map[string]component.Policy{"main": &policy.Definition{Network: r.network, Backend: cpu.New()}}}
 	r.Rig = plugintest.NewRig(t, c, o, func(into any) error {
@@ -70,7 +71,7 @@ func (r *rig) lend(t *testing.T, n int, policies string) {
 	t.Helper()
 	r.blocks, r.handles = nil, nil
 	p := plugintest.New(plugintest.Script{Actions: actions, Legal: func(plugintest.At, int) bool { return true }})
-	schema, err := trajectory.NewSchema(p.Spec(), trajectory.Shape{Steps: steps, Envs: envs, Policies: policies, Memory: r.network.Memory()})
+	schema, err := trajectory.NewSchema(p.Spec(), trajectory.Shape{Steps: steps, Envs: envs, Policies: policies, Versions: policies != "", Memory: r.network.Memory()})
 	if err != nil {
 		t.Fatal(err)
 	}

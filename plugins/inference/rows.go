@@ -35,8 +35,8 @@ func (c *Inference) gather(m *hostabi.Message) error {
 	}
 	tr.Schema = b.schema
 	r.Policy = int(b.place)
-	m.Inline, m.PolicyVersion = r.Message().Inline, c.version
-	tr.Uint64(trajectory.PolicyVersion)[r.T] = c.version
+	m.Inline, m.PolicyVersion = r.Message().Inline, c.now.number
+	tr.Uint64(trajectory.PolicyVersion)[r.T] = c.now.number
 	if err := c.addOwn(b, tr, c.request(b, tr, &r), r.T); err != nil || !r.Bootstrap {
 		return err
 	}
@@ -90,7 +90,7 @@ func (c *Inference) bind(s *trajectory.Schema) (*bound, error) {
 // addOwn adds those rows of a request for row t of a block that are the policy's own, and whose agent acts.
 func (c *Inference) addOwn(b *bound, tr trajectory.Trajectory, r policy.Request, t int) error {
 	if !b.some {
-		return c.add(r)
+		return c.add(c.now, r)
 	}
 	c.own = c.own[:0]
 	acts, policies := tr.Acts(t), tr.Policies(t)
@@ -99,13 +99,16 @@ func (c *Inference) addOwn(b *bound, tr trajectory.Trajectory, r policy.Request,
 			c.own = append(c.own, uint32(row))
 		}
 	}
+	if played := tr.PlayedVersions(t); c.drawn && played != nil {
+		return c.addByVersion(r, played)
+	}
 	switch len(c.own) {
 	case 0:
 		return nil
 	case r.Len():
-		return c.add(r)
+		return c.add(c.now, r)
 	}
-	return c.add(c.picked.Pick(&r, c.own))
+	return c.add(c.now, c.picked.Pick(&r, c.own))
 }
 
 // rowsOf returns row t of every column of a kind.
@@ -127,7 +130,7 @@ func (c *Inference) addBootstrap(b *bound, tr trajectory.Trajectory, t int) erro
 		if flag == 0 || policies != nil && policies[env] != b.place {
 			continue
 		}
-		if err := c.add(last.Slice(env, env+1, &c.views)); err != nil {
+		if err := c.add(c.now, last.Slice(env, env+1, &c.views)); err != nil {
 			return err
 		}
 	}
@@ -146,46 +149,46 @@ func (c *Inference) olderBy1(ages []byte) []byte {
 	return c.ages[n:]
 }
 
-// add puts a request into the batch, running the batch whenever it is full.
-func (c *Inference) add(r policy.Request) error {
+// add puts a request into the batch of a version, running the batch whenever it is full.
+func (c *Inference) add(v *version, r policy.Request) error {
 	for {
-		room := c.config.MaxRows - c.rows
+		room := c.config.MaxRows - v.rows
 		if r.Len() <= room {
-			c.requests = append(c.requests, r)
-			c.rows += r.Len()
+			v.requests = append(v.requests, r)
+			v.rows += r.Len()
 			return nil
 		}
 		if room > 0 {
-			c.requests = append(c.requests, r.Slice(0, room, &c.views))
-			c.rows += room
+			v.requests = append(v.requests, r.Slice(0, room, &c.views))
+			v.rows += room
 			r = r.Slice(room, r.Len(), &c.views)
 		}
-		if err := c.run(); err != nil {
+		if err := c.run(v); err != nil {
 			return err
 		}
 	}
 }
 
-// run acts on the batch.
-func (c *Inference) run() error {
-	if c.rows == 0 {
+// run acts on the batch of a version.
+func (c *Inference) run(v *version) error {
+	if v.rows == 0 {
 		return nil
 	}
-	err := c.actor.Act(c.requests)
+	err := v.actor.Act(v.requests)
 	if err != nil {
-		err = c.blame(err)
+		err = blame(v.requests, err)
 	}
-	c.batchRows.Observe(float64(c.rows))
-	c.requests, c.rows = c.requests[:0], 0
+	c.batchRows.Observe(float64(v.rows))
+	v.requests, v.rows = v.requests[:0], 0
 	return err
 }
 
 // blame names the environment whose row the policy cannot act on.
-func (c *Inference) blame(err error) error {
+func blame(requests []policy.Request, err error) error {
 	var row *policy.RowError
-	if !errors.As(err, &row) || row.Request >= len(c.requests) {
+	if !errors.As(err, &row) || row.Request >= len(requests) {
 		return err
 	}
-	r := &c.requests[row.Request]
+	r := &requests[row.Request]
 	return fmt.Errorf("environment %d at env step %d: %w", r.Env(row.Row), r.Step%trajectory.LifeSteps, row.Err)
 }

@@ -19,6 +19,7 @@ type policies struct {
 	of        []uint8                       // by agent of an environment, the place among the names
 	groups    [trajectory.MaxPolicies]uint8 // see trajectory.Shape
 	opponents []opponent
+	drawn     uint64 // of those whose versions are drawn, a bit each
 	seed      uint64 // of the draws, far from that of environments
 }
 
@@ -44,7 +45,11 @@ func newPolicies(flow *component.Flow, spec *hostabi.EnvSpec, declared map[strin
 			len(p.names), trajectory.MaxPolicies)}
 	}
 	for _, name := range p.names {
-		p.groups[p.place(name)] = uint8(declared[name].Group)
+		table := declared[name]
+		p.groups[p.place(name)] = uint8(table.Group)
+		if table.Drawn() {
+			p.drawn |= 1 << p.place(name)
+		}
 	}
 	for agent, name := range names {
 		p.of = append(p.of, p.place(name))
@@ -105,6 +110,7 @@ type acting struct {
 	each   int      // agents of an environment
 	by     []uint8  // by row of a step, the place of the policy; nil where one acts in all rows
 	newest []uint64 // by policy, the newest version that acted in the block
+	played []uint64 // by row of a step, the version that plays the episode, trajectory.AnyVersion before it has acted; nil where none is drawn
 }
 
 func newActing(p *policies, s *trajectory.Schema) acting {
@@ -112,13 +118,24 @@ func newActing(p *policies, s *trajectory.Schema) acting {
 	if p != nil {
 		a.by = make([]uint8, s.Rows())
 	}
+	if s.Shape.Versions {
+		a.played = slices.Repeat([]uint64{trajectory.AnyVersion}, s.Rows())
+	}
 	return a
 }
 
 // beginAll draws the policies of all agents, whose episodes begin at an env step. first is the global index of environment 0.
 func (a *acting) beginAll(first int, step uint64) {
 	for i := range a.by {
-		a.by[i] = a.draw(uint32(first+i/a.each), i%a.each, step)
+		a.begin(i, first, step)
+	}
+}
+
+// begin is for an agent whose episode begins.
+func (a *acting) begin(i, first int, step uint64) {
+	a.by[i] = a.draw(uint32(first+i/a.each), i%a.each, step)
+	if a.played != nil {
+		a.played[i] = trajectory.AnyVersion
 	}
 }
 
@@ -126,7 +143,7 @@ func (a *acting) beginAll(first int, step uint64) {
 func (a *acting) beginWhere(ended []byte, first int, step uint64) {
 	for i := range a.by {
 		if ended[i] != 0 {
-			a.by[i] = a.draw(uint32(first+i/a.each), i%a.each, step)
+			a.begin(i, first, step)
 		}
 	}
 }
@@ -135,6 +152,21 @@ func (a *acting) beginWhere(ended []byte, first int, step uint64) {
 func (a *acting) mark(tr trajectory.Trajectory, t int) {
 	if a.by != nil {
 		copy(tr.Policies(t), a.by)
+	}
+	if a.played != nil {
+		copy(tr.PlayedVersions(t), a.played)
+	}
+}
+
+// answered keeps the versions that a policy has acted with in row t, for the rest of these episodes.
+func (a *acting) answered(tr trajectory.Trajectory, t, policy int) {
+	if a.played == nil || a.drawn>>policy&1 == 0 {
+		return
+	}
+	for i, version := range tr.PlayedVersions(t) {
+		if a.by[i] == uint8(policy) {
+			a.played[i] = version
+		}
 	}
 }
 
@@ -155,12 +187,17 @@ func (a *acting) divide(tr trajectory.Trajectory) {
 	}
 }
 
-// in returns the newest version, of those that acted in the block, of the policy that has acted in a row, and its ID, 0 where one
-// acts in all of them.
+// in returns the version of the policy that has acted in a row, the newest of those that acted in the block unless the episode has one of its
+// own, and the policy's ID, 0 where one acts in all of them.
 func (a *acting) in(tr trajectory.Trajectory, at int) (version uint64, id uint32) {
 	if a.by == nil {
 		return a.newest[0], 0
 	}
 	place := tr.Bytes(trajectory.Policy)[at]
+	if a.drawn>>place&1 != 0 {
+		if version = tr.Uint64(trajectory.PlayedVersion)[at]; version != trajectory.AnyVersion {
+			return version, a.ids[place]
+		}
+	}
 	return a.newest[place], a.ids[place]
 }

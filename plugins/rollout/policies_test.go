@@ -28,8 +28,12 @@ func policiesRig(t *testing.T, p env.Plugin, config func(*config), each func(tr 
 				t.Error(err)
 			}
 			for i, place := range tr.Policies(q.T) {
-				if int(place) == k && !q.ValueOnly {
-					tr.Row(trajectory.Action, q.T).Int32()[i] = int32(k)
+				if int(place) != k || q.ValueOnly {
+					continue
+				}
+				tr.Row(trajectory.Action, q.T).Int32()[i] = int32(k)
+				if r.c.policies.drawn>>k&1 != 0 && tr.Acts(q.T)[i] != 0 && tr.PlayedVersions(q.T)[i] == trajectory.AnyVersion {
+					tr.PlayedVersions(q.T)[i] = 100 + q.Step // another one is drawn for each step
 				}
 			}
 			answer := q.Message()
@@ -175,6 +179,53 @@ func TestPolicies_SplitsChangeNoOpponent(t *testing.T) {
 	}
 }
 
+// What is drawn when an opponent acts first in an episode is what it plays to the end, over seams too, and what the episode is told of.
+func TestPolicies_AVersionPlaysAWholeEpisode(t *testing.T) {
+	config := func(c *config) {
+		twoGames(2, 1, map[string]string{"*/*": "main"}, map[string]float64{"past": 0.5})(c)
+		c.Horizon = 5 // games go on over seams
+	}
+	const games = 400
+	ended, seen, step, told := 0, 0, 0, map[uint64]int{} // by version
+	var version [4]uint64                                // that plays each agent's episode; 0 before it has acted
+	var r *rig
+	r = policiesRig(t, game(true), config, func(tr trajectory.Trajectory) {
+		seen = len(r.episodes)
+		past, _ := tr.Schema.PolicyPlace("past")
+		for row := range tr.Schema.Shape.Steps {
+			acts, policies, played := tr.Acts(row), tr.Policies(row), tr.PlayedVersions(row)
+			over := step%6 == 3 || step%6 == 5
+			step++
+			for i := range played {
+				if int(policies[i]) == past && acts[i] != 0 {
+					if version[i] != 0 && played[i] != version[i] {
+						t.Fatalf("agent %d is played by version %d, which began as %d", i, played[i], version[i])
+					}
+					version[i] = played[i]
+				}
+				if over && version[i] != 0 {
+					told[version[i]]++
+					ended, version[i] = ended+1, 0
+				}
+			}
+		}
+	})
+	r.MustRun(func() bool { return ended >= games })
+	for i, e := range r.episodes[:seen] {
+		if e.Policy == trajectory.PolicyID("past") {
+			told[r.versions[i]]--
+		}
+	}
+	if len(told) < games/10 {
+		t.Errorf("%d versions have played %d games", len(told), ended)
+	}
+	for version, n := range told {
+		if n != 0 {
+			t.Errorf("%d more episodes than are told were played by version %d", n, version)
+		}
+	}
+}
+
 func TestPolicies_ASnapshotGoesOnWithWhoPlays(t *testing.T) {
 	const horizon = 5 // games go on over seams
 	config := func(c *config) {
@@ -183,7 +234,11 @@ func TestPolicies_ASnapshotGoesOnWithWhoPlays(t *testing.T) {
 	}
 	var all []byte
 	until := func(r *rig, rows int) { r.MustRun(func() bool { return len(all) >= rows }) }
-	told := func(tr trajectory.Trajectory) { all = append(all, tr.Bytes(trajectory.Policy)[:horizon*4]...) }
+	told := func(tr trajectory.Trajectory) {
+		for i, place := range tr.Bytes(trajectory.Policy)[:horizon*4] {
+			all = append(all, place<<7|byte(tr.Uint64(trajectory.PlayedVersion)[i]&0x7f)) // who plays, and as which version
+		}
+	}
 	until(policiesRig(t, game(true), config, told), 12*horizon*4)
 	want := all[:12*horizon*4]
 	all = nil

@@ -30,6 +30,7 @@ type rig struct {
 	keep     bool                                                    // leases of blocks are kept
 	judge    func(tr trajectory.Trajectory, q trajectory.ActRequest) // writes values
 	episodes []trajectory.Episode
+	versions []uint64 // of the episodes, that acted
 }
 
 // kept is a block that was handed over, and what stood in it then.
@@ -76,7 +77,7 @@ func newRig(t testing.TB, o rigOptions) *rig {
 	}
 	r.Rig = plugintest.NewRig(t, r.c, plugintest.RigOptions{Name: "rollout", Run: o.run, Written: o.others,
 		Envs: map[string]env.Plugin{"scripted": limited(t, p, o.limit)}, Tables: component.Tables{
-			Policies: map[string]component.PolicyTable{"main": {Env: "scripted", Memory: o.memory}}},
+			Policies: map[string]component.PolicyTable{"main": {Env: "scripted", Memory: o.memory}, "past": {Of: "main"}}},
 	}, func(into any) error {
 		c := into.(*config)
 		small(c)
@@ -88,7 +89,9 @@ func newRig(t testing.TB, o rigOptions) *rig {
 	r.answers = r.ToOnLoan("on_actions")
 	r.From("obs_ready", r.onAsk)
 	r.From("trajectories", func(m *hostabi.Message) { r.onBlock(t, m) })
-	r.From("episodes", func(m *hostabi.Message) { r.episodes = append(r.episodes, trajectory.EpisodeOf(m)) })
+	r.From("episodes", func(m *hostabi.Message) {
+		r.episodes, r.versions = append(r.episodes, trajectory.EpisodeOf(m)), append(r.versions, m.PolicyVersion)
+	})
 	t.Cleanup(func() { // before the rig's own: what is kept is no leak of the component's
 		for len(r.blocks) > 0 {
 			r.letGo(t)

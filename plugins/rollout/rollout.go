@@ -117,7 +117,7 @@ func (c *Rollout) layOut() error {
 	shape := trajectory.Shape{Steps: c.config.Horizon, Envs: c.envs(), SoA: soa, Memory: c.memory(), Shaped: env.Shapes(c.plugin),
 		Granted: strings.Join(c.h.Written, " ")}
 	if policies != nil {
-		shape.Policies, shape.Groups = flow.ShapePolicies(), policies.groups
+		shape.Policies, shape.Groups, shape.Versions = flow.ShapePolicies(), policies.groups, policies.drawn != 0
 	}
 	schema, err := trajectory.NewSchema(spec, shape)
 	if err != nil {

@@ -26,6 +26,7 @@ type splitState struct {
 	Reports   map[string][]tally `json:",omitempty"`
 	Policies  string             `json:",omitempty"` // names of several
 	Acting    []byte             `json:",omitempty"` // places among them
+	Played    []uint64           `json:",omitempty"` // versions of those that are drawn
 	Params    []byte             `json:",omitempty"` // reset parameters
 	Held      *heldState         `json:",omitempty"` // decisions that the next block has
 	// Of snapshots that were taken before Carry was: it is both.
@@ -61,7 +62,7 @@ func (c *Rollout) Snapshot() (component.State, error) {
 			Steps: s.steps, Sequence: s.sequence, Turn: nextTurn(s), Calls: s.batch.calls, Restarted: c.restarted, Attempts: c.attempts, Tries: s.seeds.attempt,
 			Fresh: !s.carried, Phantom: slices.Clone(s.phantom), Accounts: slices.Clone(s.accounts),
 			Carry: slices.Clone(s.carry), Memory: c.schema.Shape.Memory, Reports: s.reports.save(),
-			Policies: c.schema.Shape.Policies, Acting: slices.Clone(s.acting.by), Params: slices.Clone(s.params), Held: s.heldDecisions(),
+			Policies: c.schema.Shape.Policies, Acting: slices.Clone(s.acting.by), Played: slices.Clone(s.acting.played), Params: slices.Clone(s.params), Held: s.heldDecisions(),
 		})
 	}
 	state.Meta = splits
@@ -151,6 +152,7 @@ func (s *split) restore(from *splitState, instance []byte) error {
 	s.turn = from.Turn
 	copy(s.phantom, from.Phantom)
 	copy(s.accounts, from.Accounts)
+	copy(s.acting.played, from.Played)
 	if copy(s.acting.by, from.Acting); !acted {
 		s.acting.beginAll(s.first, s.steps)
 	}

@@ -103,6 +103,7 @@ func (s *split) onActions(policy int, version uint64) {
 	s.asked &^= 1 << policy
 	if s.t < s.c.config.Horizon {
 		s.minVersion, s.acting.newest[policy] = min(s.minVersion, version), max(s.acting.newest[policy], version)
+		s.acting.answered(s.tr, s.t, policy)
 	}
 	if s.asked != 0 {
 		s.owed.set(awaitsActions, s.asked)

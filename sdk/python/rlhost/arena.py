@@ -82,7 +82,7 @@ class Trajectory:
     """The columns of one block as arrays [rows, envs, ...] by their names: action, obs, reward, terminated, truncated,
     action_mask, final_obs, active, info (a further one info/1), discount, log_prob, value, bootstrap_value, valid, policy_version,
     plugin_version, meta, shaped_reward, raw_action, age, past_obs, past_action, past_reward, core_state, past_shaped_reward,
-    executed_action, past_executed_action; columns that the environment or its policy does not have are missing. They are
+    executed_action, past_executed_action, played_version; columns that the environment or its policy does not have are missing. They are
     views: valid until the loan or lease ends, read-only in a
     lease. DLPack (torch.from_dlpack) shares those of a loan, and copies those of a lease.
 
