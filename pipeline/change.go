@@ -177,34 +177,23 @@ func (t *Transition) commit(ctx context.Context, o *Outcome) error {
 
 // commitFailed replaces what has failed, before anything else: others wait for its answers to come to rest.
 func (t *Transition) commitFailed(ctx context.Context, o *Outcome) error {
-	for _, s := range t.swaps {
-		if s.old.live.failed() == nil {
-			continue
-		}
-		if err := t.commitSwap(ctx, s, o); err != nil {
-			return err
-		}
-	}
-	return nil
+	return t.replace(ctx, o, func(s *replacement) bool { return s.old.live.failed() != nil })
 }
 
 func (t *Transition) commitSwaps(ctx context.Context, o *Outcome) error {
-	for _, s := range t.swaps {
-		if s.done {
-			continue
-		}
-		if err := t.commitSwap(ctx, s, o); err != nil {
-			return err
-		}
-	}
-	return nil
+	return t.replace(ctx, o, func(s *replacement) bool { return !s.done })
 }
 
-func (t *Transition) commitSwap(ctx context.Context, s *replacement, o *Outcome) error {
-	if err := s.commit(ctx, o); err != nil {
-		return err
+func (t *Transition) replace(ctx context.Context, o *Outcome, due func(*replacement) bool) error {
+	for _, s := range t.swaps {
+		if !due(s) {
+			continue
+		}
+		if err := s.commit(ctx, o); err != nil {
+			return err
+		}
+		t.undo = append(t.undo, s.undo)
 	}
-	t.undo = append(t.undo, s.undo)
 	return nil
 }
 

@@ -254,8 +254,8 @@ func (m *member) ended(ctx context.Context) {
 	}
 }
 
-// answered waits until all that an instance of this process has asked is answered, which is held as it was. Until then others write into
-// its blocks, and those are lent again once it has left.
+// answered waits for the pending answers of a held instance of this process: until then others write into its blocks, and those are lent
+// again once it has left.
 func (m *member) answered(ctx context.Context) {
 	if asking, ok := m.component.(component.Asking); ok && m.process().State == "" {
 		m.until(ctx, func() bool { return m.waitsFor(asking) <= 0 })

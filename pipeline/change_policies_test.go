@@ -270,7 +270,7 @@ func TestTransition_PoliciesComeAndGo(t *testing.T) {
 	}
 }
 
-// What fails on probation while it waits for an answer leaves when that has come: whoever answers works on its blocks until then.
+// An asker that fails on probation is replaced after its pending answers: whoever answers works on its blocks until then.
 func TestTransition_WhatFailsStaysUntilItsQuestionsAreAnswered(t *testing.T) {
 	answered := &rounds{by: map[string]*atomic.Uint64{}}
 	var quits, open atomic.Bool // it is to fail, and has: its question is open

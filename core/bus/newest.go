@@ -20,11 +20,9 @@ type memory struct {
 
 func (y *memory) noteUnconnected(m *hostabi.Message) {
 	y.mu.Lock()
+	defer y.mu.Unlock()
 	y.unconnected++
-	if m.Sequence > y.newest.Sequence {
-		y.newest = *m
-	}
-	y.mu.Unlock()
+	y.remember(m)
 }
 
 func (y *memory) countUnconnected() uint64 {
@@ -36,6 +34,11 @@ func (y *memory) countUnconnected() uint64 {
 func (y *memory) note(m *hostabi.Message) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
+	y.remember(m)
+}
+
+// remember is note for callers that hold mu.
+func (y *memory) remember(m *hostabi.Message) {
 	if m.Sequence > y.newest.Sequence {
 		y.newest = *m
 	}

@@ -131,7 +131,7 @@ type PolicyTable struct {
 	Group    int // of agents that it plays, by its place in the environment's description
 }
 
-// Drawn reports whether the policy acts with versions that are drawn from those of another.
+// Drawn reports whether a pool draws which version of another policy this one acts with.
 func (t *PolicyTable) Drawn() bool { return t.Of != "" && t.Version == 0 }
 
 // Run is what all components of a run share. It is immutable.

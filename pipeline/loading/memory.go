@@ -98,12 +98,12 @@ func (s *Set) schema(g *graph.Graph, x *graph.Component) (*trajectory.Schema, er
 		Shaped: env.Shapes(from.Plugin), Granted: strings.Join(g.Written(x.Name), " "), Versions: draws(g, &f)})
 }
 
-// draws reports whether versions are drawn of one of the policies that act.
+// draws reports whether one of the policies that act is a pool.
 func draws(g *graph.Graph, f *component.Flow) bool {
 	names := f.Acting()
 	return len(names) > 1 && slices.ContainsFunc(names, func(name string) bool {
 		p := g.Policy(name)
-		return p != nil && p.Of != "" && p.Version == 0
+		return p != nil && p.Role() == graph.Pool
 	})
 }
 

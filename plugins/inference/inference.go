@@ -17,7 +17,7 @@ import (
 type config struct {
 	Policy   string `toml:"policy"`   // name of a [policy] table
 	MaxRows  int    `toml:"max_rows"` // of one run of the policy
-	Versions int    `toml:"versions"` // of a policy whose versions are drawn: those that are held for the episodes that have begun with them
+	Versions int    `toml:"versions"` // most versions held, for a policy with a pool
 }
 
 func defaults() config { return config{MaxRows: 1024, Versions: 8} }
@@ -32,7 +32,7 @@ type Inference struct {
 	ages      []byte // of requests
 	backend   policy.Backend
 	drawn     bool       // an episode is played to its end with the version that it has begun with
-	versions  []*version // those that are held, as they have come; without drawn the newest alone
+	versions  []*version // held, the newest last; without drawn only that one
 	now       *version   // the newest one; nil before the first
 	actions   *bus.Signal
 	flushSlot loop.Func

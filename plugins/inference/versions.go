@@ -75,7 +75,7 @@ func (c *Inference) addVersion() error {
 	return err
 }
 
-// placeOf returns the place of a version among those that are held, -1 if it is not.
+// placeOf returns the index of a version in versions, -1 if it is not held.
 func (c *Inference) placeOf(number uint64) int {
 	return slices.IndexFunc(c.versions, func(v *version) bool { return v.number == number })
 }

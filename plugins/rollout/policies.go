@@ -187,8 +187,8 @@ func (a *acting) divide(tr trajectory.Trajectory) {
 	}
 }
 
-// in returns the version of the policy that has acted in a row, the newest of those that acted in the block unless the episode has one of its
-// own, and the policy's ID, 0 where one acts in all of them.
+// in returns which version of which policy acted in a row: the version of the episode where it has one, else the newest of the block. The ID is
+// 0 where one policy acts in all rows.
 func (a *acting) in(tr trajectory.Trajectory, at int) (version uint64, id uint32) {
 	if a.by == nil {
 		return a.newest[0], 0

@@ -239,10 +239,7 @@ func (c *Rollout) Waiting() []component.Waiting { return nil }
 func (c *Rollout) onActions(m *hostabi.Message) {
 	r := trajectory.ActRequestOf(m)
 	if int(r.Split) >= len(c.splits) || !c.splits[r.Split].expects(r) {
-		if c.strays(r.Block) {
-			return
-		}
-		c.h.Fail(fmt.Errorf("actions for %v row %d of split %d, which were not asked for", r.Block, r.T, r.Split))
+		c.refuse(r.Block, fmt.Errorf("actions for %v row %d of split %d, which were not asked for", r.Block, r.T, r.Split))
 		return
 	}
 	c.splits[r.Split].onActions(r.Policy, m.PolicyVersion)
@@ -298,19 +295,19 @@ func (c *Rollout) asks(key, what, signal string) (*bus.Signal, error) {
 	return c.h.Signal(signal), nil
 }
 
-// strays reports whether an answer is for a predecessor that was taken away as it was: it is about none of the splits' blocks.
-func (c *Rollout) strays(block hostabi.Handle) bool {
-	return c.h.Abrupt && !slices.ContainsFunc(c.splits, func(s *split) bool { return s.loan.Handle() == block })
+// refuse is for an answer that no split waits for. One about none of their blocks may be to a question of a predecessor, and is dropped then.
+func (c *Rollout) refuse(block hostabi.Handle, err error) {
+	own := slices.ContainsFunc(c.splits, func(s *split) bool { return s.loan.Handle() == block })
+	if own || !c.h.Abrupt {
+		c.h.Fail(err)
+	}
 }
 
 // onAnswer goes on with the split that waits for an answer.
 func (c *Rollout) onAnswer(m *hostabi.Message, w awaits, next func(*split)) {
 	r := trajectory.BlockRequestOf(m)
 	if int(r.Split) >= len(c.splits) || c.splits[r.Split].awaits != w || c.splits[r.Split].loan.Handle() != r.Block {
-		if c.strays(r.Block) {
-			return
-		}
-		c.h.Fail(fmt.Errorf("an answer about %v of split %d, which was not asked for", r.Block, r.Split))
+		c.refuse(r.Block, fmt.Errorf("an answer about %v of split %d, which was not asked for", r.Block, r.Split))
 		return
 	}
 	c.splits[r.Split].awaits = awaitsNothing
