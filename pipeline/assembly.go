@@ -48,6 +48,9 @@ type instance struct {
 	bound atomic.Bool // it has its ports
 
 	live liveness
+
+	mu      sync.Mutex // held while other goroutines than the loop's call the component
+	stopped bool       // guarded by mu: Stop has been called
 }
 
 // instanceKey identifies a place in the graph, whichever instance has it.

@@ -63,7 +63,7 @@ func (p *Pipeline) boundary(learner *instance) {
 	}
 	for _, x := range p.now().members {
 		if c, ok := x.component.(component.Recovering); ok {
-			c.SaveState()
+			x.unlessStopped(c.SaveState)
 		}
 	}
 	last := p.Stopping() != ""

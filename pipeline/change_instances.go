@@ -257,8 +257,8 @@ func (m *member) ended(ctx context.Context) {
 // answered waits for the pending answers of a held instance of this process: until then others write into its blocks, and those are lent
 // again once it has left.
 func (m *member) answered(ctx context.Context) {
-	if asking, ok := m.component.(component.Asking); ok && m.process().State == "" {
-		m.until(ctx, func() bool { return m.waitsFor(asking) <= 0 })
+	if _, ok := m.component.(component.Asking); ok && m.process().State == "" {
+		m.until(ctx, func() bool { return m.waitsFor() <= 0 })
 	}
 }
 
@@ -280,8 +280,10 @@ func (m *member) until(ctx context.Context, happened func() bool) {
 }
 
 // waitsFor returns how many answers a held instance has asked for that have not come.
-func (m *member) waitsFor(asking component.Asking) (n int) {
-	asking.Owed(func(o component.Owed) { n += max(1, len(strings.Fields(o.Policies))) })
+func (m *member) waitsFor() (n int) {
+	for _, o := range m.owed() {
+		n += max(1, len(strings.Fields(o.Policies)))
+	}
 	for _, port := range m.of.Manifest.Slots {
 		if !component.PayloadOf(port.Payload).Answers {
 			continue

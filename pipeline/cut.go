@@ -100,7 +100,7 @@ func (p *Pipeline) cut() {
 func (p *Pipeline) cutAll() {
 	for _, m := range p.now().members {
 		if c, ok := m.component.(component.Cuttable); ok {
-			c.Cut()
+			m.unlessStopped(c.Cut)
 		}
 	}
 }

@@ -41,11 +41,10 @@ func (d *debts) look(now time.Time, a *assembly, rests func(m *member) bool) (li
 	seen := map[question]time.Time{}
 	for i := range a.members {
 		m := &a.members[i]
-		asking, ok := m.component.(component.Asking)
-		if !ok || rests(m) {
+		if rests(m) {
 			continue
 		}
-		asking.Owed(func(o component.Owed) {
+		for _, o := range m.owed() {
 			key := question{m.instance, o}
 			since, known := d.since[key]
 			if !known {
@@ -53,14 +52,14 @@ func (d *debts) look(now time.Time, a *assembly, rests func(m *member) bool) (li
 			}
 			by := a.owing(m, &o)
 			if slices.ContainsFunc(by, func(x debt) bool { return rests(x.by) }) {
-				return
+				continue
 			}
 			seen[key] = since
 			for _, x := range by {
 				x.since, x.key = since, key
 				list = append(list, x)
 			}
-		})
+		}
 	}
 	for key := range d.told {
 		if _, waits := seen[key]; !waits {

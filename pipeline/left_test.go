@@ -26,6 +26,63 @@ func (s *stuck) Start(h *component.Host) error {
 	return err
 }
 
+// yielding is a stuck sink that ends when it is cut, and tells when it is stopped.
+type yielding struct {
+	stuck
+	over chan struct{}
+	late bool // it was cut after it had been stopped
+}
+
+func (y *yielding) Cut() {
+	select {
+	case <-y.over:
+		y.late = true
+	default:
+	}
+}
+
+func (y *yielding) Stop() error {
+	close(y.over)
+	return y.stuck.Stop()
+}
+
+// lingering is a source whose Cut lets a sink go and returns when that has been stopped.
+type lingering struct {
+	ticker
+	sink *yielding
+}
+
+func (l *lingering) Cut() {
+	close(l.sink.free)
+	<-l.sink.over
+}
+
+// A run may end while its components are being cut: those that have been stopped meanwhile are not.
+func TestRun_CutsNothingThatIsStopped(t *testing.T) {
+	w, parts := newWorld()
+	y := &yielding{stuck: stuck{sink: sink{w: w}, at: make(chan struct{}), free: make(chan struct{})}, over: make(chan struct{})}
+	parts.Kinds["yielding"] = func() component.Component { return y }
+	parts.Kinds["lingering"] = func() component.Component { return &lingering{ticker: ticker{w: w}, sink: y} }
+	text := tickFile("[component.source]\nkind = \"lingering\"\n[component.sink]\nkind = \"yielding\"\n")
+	p, err := Build(t.Context(), mustParse(t, text, parts), BuildOptions{Parts: parts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		<-y.at
+		p.StopNow(component.StopInterrupted)
+	}()
+	if reason, err := p.Run(t.Context()); reason != component.StopInterrupted || err != nil {
+		t.Errorf("Run = %q, %v", reason, err)
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	if y.late {
+		t.Error("a component was cut after it had been stopped")
+	}
+}
+
 // A component that nothing can make end is left behind: the run ends without it, and it is stopped when it has come to its end.
 func TestRun_LeavesBehindWhatDoesNotEnd(t *testing.T) {
 	w, parts := newWorld()

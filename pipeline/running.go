@@ -139,8 +139,30 @@ func (r *running) readCounters() []control.WireStatus {
 	return list
 }
 
+// unlessStopped calls fn if the component has not been stopped; it is not stopped meanwhile. fn must not wait. Any goroutine.
+func (x *instance) unlessStopped(fn func()) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.stopped {
+		fn()
+	}
+}
+
+// owed returns the requests that the component has not got all answers to. Any goroutine.
+func (x *instance) owed() (list []component.Owed) {
+	if asking, ok := x.component.(component.Asking); ok {
+		x.unlessStopped(func() {
+			asking.Owed(func(o component.Owed) { list = append(list, o) })
+		})
+	}
+	return list
+}
+
 // stop stops an instance, whose slots no longer run.
 func (r *running) stop(x *instance) error {
+	x.mu.Lock()
+	x.stopped = true
+	x.mu.Unlock()
 	err := x.component.Stop()
 	r.forget(x)
 	if err != nil {

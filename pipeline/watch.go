@@ -93,7 +93,7 @@ func (w *watch) look(now time.Time) {
 		case r.Process.Holder > 0:
 			r.Held.Look(now, w.heldBy(r.Process.Holder))
 		case tells:
-			r.Held.Look(now, holder.Holds)
+			m.unlessStopped(func() { r.Held.Look(now, holder.Holds) })
 		default:
 			r.Held = diagnosis.Held{}
 		}

@@ -192,7 +192,9 @@ func (s *server) restore(size native.StateSize) (native.Empty, error) {
 
 // cut has the component give up the message that it is at, beside its loop.
 func (s *server) cut() (native.Empty, error) {
-	x, err := s.running()
+	s.mu.Lock() // the component may not be stopped meanwhile
+	defer s.mu.Unlock()
+	x, err := s.runningNow()
 	if err != nil {
 		return native.Empty{}, err
 	}
@@ -208,6 +210,11 @@ func (s *server) cut() (native.Empty, error) {
 func (s *server) running() (*instance, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.runningNow()
+}
+
+// runningNow is running of a caller that holds mu.
+func (s *server) runningNow() (*instance, error) {
 	if s.instance == nil || !s.instance.started {
 		return nil, refuse(native.CodeOrder, "no component is started")
 	}
