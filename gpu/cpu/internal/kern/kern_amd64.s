@@ -99,7 +99,7 @@ derivative:
 	JMP     stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Y2
+	VBROADCASTSS k3f800000<>+0(SB), Y2
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
@@ -132,15 +132,7 @@ DATA k3f800000<>+16(SB)/4, $0x3f800000
 DATA k3f800000<>+20(SB)/4, $0x3f800000
 DATA k3f800000<>+24(SB)/4, $0x3f800000
 DATA k3f800000<>+28(SB)/4, $0x3f800000
-DATA k3f800000<>+32(SB)/4, $0x3f800000
-DATA k3f800000<>+36(SB)/4, $0x3f800000
-DATA k3f800000<>+40(SB)/4, $0x3f800000
-DATA k3f800000<>+44(SB)/4, $0x3f800000
-DATA k3f800000<>+48(SB)/4, $0x3f800000
-DATA k3f800000<>+52(SB)/4, $0x3f800000
-DATA k3f800000<>+56(SB)/4, $0x3f800000
-DATA k3f800000<>+60(SB)/4, $0x3f800000
-GLOBL k3f800000<>(SB), RODATA|NOPTR, $64
+GLOBL k3f800000<>(SB), RODATA|NOPTR, $32
 
 // func gemmAVX2_2x1(args *byte)
 // Requires: AVX, FMA3
@@ -264,7 +256,7 @@ derivative:
 	JMP     stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Y4
+	VBROADCASTSS k3f800000<>+0(SB), Y4
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
@@ -442,7 +434,7 @@ derivative:
 	JMP     stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Y6
+	VBROADCASTSS k3f800000<>+0(SB), Y6
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
@@ -651,7 +643,7 @@ derivative:
 	JMP     stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Y8
+	VBROADCASTSS k3f800000<>+0(SB), Y8
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
@@ -891,7 +883,7 @@ derivative:
 	JMP     stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Y10
+	VBROADCASTSS k3f800000<>+0(SB), Y10
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
@@ -1162,7 +1154,7 @@ derivative:
 	JMP     stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Y12
+	VBROADCASTSS k3f800000<>+0(SB), Y12
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
@@ -1400,7 +1392,7 @@ derivative:
 	JMP     stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Y8
+	VBROADCASTSS k3f800000<>+0(SB), Y8
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
@@ -1630,7 +1622,7 @@ derivative:
 	JMP     stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Y8
+	VBROADCASTSS k3f800000<>+0(SB), Y8
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
@@ -1771,7 +1763,7 @@ derivative:
 	JMP       stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Z1
+	VBROADCASTSS k3f800000<>+0(SB), Z1
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
@@ -1894,7 +1886,7 @@ derivative:
 	JMP       stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Z2
+	VBROADCASTSS k3f800000<>+0(SB), Z2
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
@@ -2018,7 +2010,7 @@ derivative:
 	JMP       stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Z2
+	VBROADCASTSS k3f800000<>+0(SB), Z2
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
@@ -2170,7 +2162,7 @@ derivative:
 	JMP       stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Z4
+	VBROADCASTSS k3f800000<>+0(SB), Z4
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
@@ -2313,7 +2305,7 @@ derivative:
 	JMP       stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Z3
+	VBROADCASTSS k3f800000<>+0(SB), Z3
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
@@ -2492,7 +2484,7 @@ derivative:
 	JMP       stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Z6
+	VBROADCASTSS k3f800000<>+0(SB), Z6
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
@@ -2654,7 +2646,7 @@ derivative:
 	JMP       stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Z4
+	VBROADCASTSS k3f800000<>+0(SB), Z4
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
@@ -2860,7 +2852,7 @@ derivative:
 	JMP       stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Z8
+	VBROADCASTSS k3f800000<>+0(SB), Z8
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
@@ -3041,7 +3033,7 @@ derivative:
 	JMP       stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Z5
+	VBROADCASTSS k3f800000<>+0(SB), Z5
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
@@ -3274,7 +3266,7 @@ derivative:
 	JMP       stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Z10
+	VBROADCASTSS k3f800000<>+0(SB), Z10
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
@@ -3474,7 +3466,7 @@ derivative:
 	JMP       stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Z6
+	VBROADCASTSS k3f800000<>+0(SB), Z6
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
@@ -3734,7 +3726,7 @@ derivative:
 	JMP       stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Z12
+	VBROADCASTSS k3f800000<>+0(SB), Z12
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
@@ -3953,7 +3945,7 @@ derivative:
 	JMP       stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Z7
+	VBROADCASTSS k3f800000<>+0(SB), Z7
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
@@ -4240,7 +4232,7 @@ derivative:
 	JMP       stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Z14
+	VBROADCASTSS k3f800000<>+0(SB), Z14
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
@@ -4491,7 +4483,7 @@ derivative:
 	JMP       stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Z8
+	VBROADCASTSS k3f800000<>+0(SB), Z8
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R8*1), R14
@@ -4830,7 +4822,7 @@ derivative:
 	JMP       stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Z16
+	VBROADCASTSS k3f800000<>+0(SB), Z16
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R8*1), R14
@@ -5106,7 +5098,7 @@ derivative:
 	JMP       stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Z9
+	VBROADCASTSS k3f800000<>+0(SB), Z9
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R8*1), R14
@@ -5472,7 +5464,7 @@ derivative:
 	JMP       stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Z18
+	VBROADCASTSS k3f800000<>+0(SB), Z18
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R8*1), R14
@@ -5767,7 +5759,7 @@ derivative:
 	JMP       stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Z10
+	VBROADCASTSS k3f800000<>+0(SB), Z10
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R8*1), R14
@@ -6160,7 +6152,7 @@ derivative:
 	JMP       stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Z20
+	VBROADCASTSS k3f800000<>+0(SB), Z20
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R8*1), R14
@@ -6474,7 +6466,7 @@ derivative:
 	JMP       stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Z11
+	VBROADCASTSS k3f800000<>+0(SB), Z11
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R8*1), R14
@@ -6894,7 +6886,7 @@ derivative:
 	JMP       stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Z22
+	VBROADCASTSS k3f800000<>+0(SB), Z22
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R8*1), R14
@@ -7227,7 +7219,7 @@ derivative:
 	JMP       stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Z12
+	VBROADCASTSS k3f800000<>+0(SB), Z12
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R8*1), R14
@@ -7674,7 +7666,7 @@ derivative:
 	JMP       stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Z24
+	VBROADCASTSS k3f800000<>+0(SB), Z24
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R8*1), R14
@@ -8026,7 +8018,7 @@ derivative:
 	JMP       stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Z13
+	VBROADCASTSS k3f800000<>+0(SB), Z13
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R8*1), R14
@@ -8500,7 +8492,7 @@ derivative:
 	JMP       stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Z26
+	VBROADCASTSS k3f800000<>+0(SB), Z26
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R8*1), R14
@@ -8871,7 +8863,7 @@ derivative:
 	JMP       stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Z14
+	VBROADCASTSS k3f800000<>+0(SB), Z14
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R8*1), R14
@@ -9372,7 +9364,7 @@ derivative:
 	JMP       stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Z28
+	VBROADCASTSS k3f800000<>+0(SB), Z28
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R8*1), R14
@@ -9644,7 +9636,7 @@ derivative:
 	JMP       stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Z4
+	VBROADCASTSS k3f800000<>+0(SB), Z4
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
@@ -9867,7 +9859,7 @@ derivative:
 	JMP       stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Z8
+	VBROADCASTSS k3f800000<>+0(SB), Z8
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
@@ -10151,7 +10143,7 @@ derivative:
 	JMP       stored
 
 tanh:
-	VMOVUPS      k3f800000<>+0(SB), Z12
+	VBROADCASTSS k3f800000<>+0(SB), Z12
 	MOVQ         128(DI), R10
 	SUBQ         80(DI), R10
 	LEAQ         (R13)(R10*1), BX
@@ -10235,52 +10227,52 @@ row:
 	XORQ DX, DX
 
 column:
-	VMOVUPS     (AX)(DX*1), Y0
-	VMOVUPS     k40fcf84f<>+0(SB), Y2
-	VMINPS      Y0, Y2, Y0
-	VMOVUPS     kc0fcf84f<>+0(SB), Y2
-	VMAXPS      Y0, Y2, Y0
-	VMULPS      Y0, Y0, Y2
-	VMOVUPS     ka59f25c0<>+0(SB), Y3
-	VFMADD213PS k2a61337e<>+0(SB), Y2, Y3
-	VFMADD213PS kaebd37ff<>+0(SB), Y2, Y3
-	VFMADD213PS k335c0041<>+0(SB), Y2, Y3
-	VFMADD213PS k3779434a<>+0(SB), Y2, Y3
-	VFMADD213PS k3a270ded<>+0(SB), Y2, Y3
-	VFMADD213PS k3ba059dc<>+0(SB), Y2, Y3
-	VMULPS      Y0, Y3, Y3
-	VMOVUPS     k35a0d3d8<>+0(SB), Y4
-	VFMADD213PS k38f895d6<>+0(SB), Y2, Y4
-	VFMADD213PS k3b14aa05<>+0(SB), Y2, Y4
-	VFMADD213PS k3ba059dd<>+0(SB), Y2, Y4
-	VDIVPS      Y4, Y3, Y0
-	VMOVUPS     Y0, (AX)(DX*1)
-	VMOVUPS     32(AX)(DX*1), Y1
-	VMOVUPS     k40fcf84f<>+0(SB), Y6
-	VMINPS      Y1, Y6, Y1
-	VMOVUPS     kc0fcf84f<>+0(SB), Y6
-	VMAXPS      Y1, Y6, Y1
-	VMULPS      Y1, Y1, Y6
-	VMOVUPS     ka59f25c0<>+0(SB), Y7
-	VFMADD213PS k2a61337e<>+0(SB), Y6, Y7
-	VFMADD213PS kaebd37ff<>+0(SB), Y6, Y7
-	VFMADD213PS k335c0041<>+0(SB), Y6, Y7
-	VFMADD213PS k3779434a<>+0(SB), Y6, Y7
-	VFMADD213PS k3a270ded<>+0(SB), Y6, Y7
-	VFMADD213PS k3ba059dc<>+0(SB), Y6, Y7
-	VMULPS      Y1, Y7, Y7
-	VMOVUPS     k35a0d3d8<>+0(SB), Y8
-	VFMADD213PS k38f895d6<>+0(SB), Y6, Y8
-	VFMADD213PS k3b14aa05<>+0(SB), Y6, Y8
-	VFMADD213PS k3ba059dd<>+0(SB), Y6, Y8
-	VDIVPS      Y8, Y7, Y1
-	VMOVUPS     Y1, 32(AX)(DX*1)
-	ADDQ        $0x40, DX
-	CMPQ        DX, SI
-	JLT         column
-	ADDQ        R8, AX
-	DECQ        CX
-	JNZ         row
+	VMOVUPS      (AX)(DX*1), Y0
+	VBROADCASTSS k40fcf84f<>+0(SB), Y2
+	VMINPS       Y0, Y2, Y0
+	VBROADCASTSS kc0fcf84f<>+0(SB), Y2
+	VMAXPS       Y0, Y2, Y0
+	VMULPS       Y0, Y0, Y2
+	VBROADCASTSS ka59f25c0<>+0(SB), Y3
+	VFMADD213PS  k2a61337e<>+0(SB), Y2, Y3
+	VFMADD213PS  kaebd37ff<>+0(SB), Y2, Y3
+	VFMADD213PS  k335c0041<>+0(SB), Y2, Y3
+	VFMADD213PS  k3779434a<>+0(SB), Y2, Y3
+	VFMADD213PS  k3a270ded<>+0(SB), Y2, Y3
+	VFMADD213PS  k3ba059dc<>+0(SB), Y2, Y3
+	VMULPS       Y0, Y3, Y3
+	VBROADCASTSS k35a0d3d8<>+0(SB), Y4
+	VFMADD213PS  k38f895d6<>+0(SB), Y2, Y4
+	VFMADD213PS  k3b14aa05<>+0(SB), Y2, Y4
+	VFMADD213PS  k3ba059dd<>+0(SB), Y2, Y4
+	VDIVPS       Y4, Y3, Y0
+	VMOVUPS      Y0, (AX)(DX*1)
+	VMOVUPS      32(AX)(DX*1), Y1
+	VBROADCASTSS k40fcf84f<>+0(SB), Y6
+	VMINPS       Y1, Y6, Y1
+	VBROADCASTSS kc0fcf84f<>+0(SB), Y6
+	VMAXPS       Y1, Y6, Y1
+	VMULPS       Y1, Y1, Y6
+	VBROADCASTSS ka59f25c0<>+0(SB), Y7
+	VFMADD213PS  k2a61337e<>+0(SB), Y6, Y7
+	VFMADD213PS  kaebd37ff<>+0(SB), Y6, Y7
+	VFMADD213PS  k335c0041<>+0(SB), Y6, Y7
+	VFMADD213PS  k3779434a<>+0(SB), Y6, Y7
+	VFMADD213PS  k3a270ded<>+0(SB), Y6, Y7
+	VFMADD213PS  k3ba059dc<>+0(SB), Y6, Y7
+	VMULPS       Y1, Y7, Y7
+	VBROADCASTSS k35a0d3d8<>+0(SB), Y8
+	VFMADD213PS  k38f895d6<>+0(SB), Y6, Y8
+	VFMADD213PS  k3b14aa05<>+0(SB), Y6, Y8
+	VFMADD213PS  k3ba059dd<>+0(SB), Y6, Y8
+	VDIVPS       Y8, Y7, Y1
+	VMOVUPS      Y1, 32(AX)(DX*1)
+	ADDQ         $0x40, DX
+	CMPQ         DX, SI
+	JLT          column
+	ADDQ         R8, AX
+	DECQ         CX
+	JNZ          row
 	VZEROUPPER
 	RET
 
@@ -10292,15 +10284,7 @@ DATA k40fcf84f<>+16(SB)/4, $0x40fcf84f
 DATA k40fcf84f<>+20(SB)/4, $0x40fcf84f
 DATA k40fcf84f<>+24(SB)/4, $0x40fcf84f
 DATA k40fcf84f<>+28(SB)/4, $0x40fcf84f
-DATA k40fcf84f<>+32(SB)/4, $0x40fcf84f
-DATA k40fcf84f<>+36(SB)/4, $0x40fcf84f
-DATA k40fcf84f<>+40(SB)/4, $0x40fcf84f
-DATA k40fcf84f<>+44(SB)/4, $0x40fcf84f
-DATA k40fcf84f<>+48(SB)/4, $0x40fcf84f
-DATA k40fcf84f<>+52(SB)/4, $0x40fcf84f
-DATA k40fcf84f<>+56(SB)/4, $0x40fcf84f
-DATA k40fcf84f<>+60(SB)/4, $0x40fcf84f
-GLOBL k40fcf84f<>(SB), RODATA|NOPTR, $64
+GLOBL k40fcf84f<>(SB), RODATA|NOPTR, $32
 
 DATA kc0fcf84f<>+0(SB)/4, $0xc0fcf84f
 DATA kc0fcf84f<>+4(SB)/4, $0xc0fcf84f
@@ -10310,15 +10294,7 @@ DATA kc0fcf84f<>+16(SB)/4, $0xc0fcf84f
 DATA kc0fcf84f<>+20(SB)/4, $0xc0fcf84f
 DATA kc0fcf84f<>+24(SB)/4, $0xc0fcf84f
 DATA kc0fcf84f<>+28(SB)/4, $0xc0fcf84f
-DATA kc0fcf84f<>+32(SB)/4, $0xc0fcf84f
-DATA kc0fcf84f<>+36(SB)/4, $0xc0fcf84f
-DATA kc0fcf84f<>+40(SB)/4, $0xc0fcf84f
-DATA kc0fcf84f<>+44(SB)/4, $0xc0fcf84f
-DATA kc0fcf84f<>+48(SB)/4, $0xc0fcf84f
-DATA kc0fcf84f<>+52(SB)/4, $0xc0fcf84f
-DATA kc0fcf84f<>+56(SB)/4, $0xc0fcf84f
-DATA kc0fcf84f<>+60(SB)/4, $0xc0fcf84f
-GLOBL kc0fcf84f<>(SB), RODATA|NOPTR, $64
+GLOBL kc0fcf84f<>(SB), RODATA|NOPTR, $32
 
 DATA ka59f25c0<>+0(SB)/4, $0xa59f25c0
 DATA ka59f25c0<>+4(SB)/4, $0xa59f25c0
@@ -10328,15 +10304,7 @@ DATA ka59f25c0<>+16(SB)/4, $0xa59f25c0
 DATA ka59f25c0<>+20(SB)/4, $0xa59f25c0
 DATA ka59f25c0<>+24(SB)/4, $0xa59f25c0
 DATA ka59f25c0<>+28(SB)/4, $0xa59f25c0
-DATA ka59f25c0<>+32(SB)/4, $0xa59f25c0
-DATA ka59f25c0<>+36(SB)/4, $0xa59f25c0
-DATA ka59f25c0<>+40(SB)/4, $0xa59f25c0
-DATA ka59f25c0<>+44(SB)/4, $0xa59f25c0
-DATA ka59f25c0<>+48(SB)/4, $0xa59f25c0
-DATA ka59f25c0<>+52(SB)/4, $0xa59f25c0
-DATA ka59f25c0<>+56(SB)/4, $0xa59f25c0
-DATA ka59f25c0<>+60(SB)/4, $0xa59f25c0
-GLOBL ka59f25c0<>(SB), RODATA|NOPTR, $64
+GLOBL ka59f25c0<>(SB), RODATA|NOPTR, $32
 
 DATA k2a61337e<>+0(SB)/4, $0x2a61337e
 DATA k2a61337e<>+4(SB)/4, $0x2a61337e
@@ -10346,15 +10314,7 @@ DATA k2a61337e<>+16(SB)/4, $0x2a61337e
 DATA k2a61337e<>+20(SB)/4, $0x2a61337e
 DATA k2a61337e<>+24(SB)/4, $0x2a61337e
 DATA k2a61337e<>+28(SB)/4, $0x2a61337e
-DATA k2a61337e<>+32(SB)/4, $0x2a61337e
-DATA k2a61337e<>+36(SB)/4, $0x2a61337e
-DATA k2a61337e<>+40(SB)/4, $0x2a61337e
-DATA k2a61337e<>+44(SB)/4, $0x2a61337e
-DATA k2a61337e<>+48(SB)/4, $0x2a61337e
-DATA k2a61337e<>+52(SB)/4, $0x2a61337e
-DATA k2a61337e<>+56(SB)/4, $0x2a61337e
-DATA k2a61337e<>+60(SB)/4, $0x2a61337e
-GLOBL k2a61337e<>(SB), RODATA|NOPTR, $64
+GLOBL k2a61337e<>(SB), RODATA|NOPTR, $32
 
 DATA kaebd37ff<>+0(SB)/4, $0xaebd37ff
 DATA kaebd37ff<>+4(SB)/4, $0xaebd37ff
@@ -10364,15 +10324,7 @@ DATA kaebd37ff<>+16(SB)/4, $0xaebd37ff
 DATA kaebd37ff<>+20(SB)/4, $0xaebd37ff
 DATA kaebd37ff<>+24(SB)/4, $0xaebd37ff
 DATA kaebd37ff<>+28(SB)/4, $0xaebd37ff
-DATA kaebd37ff<>+32(SB)/4, $0xaebd37ff
-DATA kaebd37ff<>+36(SB)/4, $0xaebd37ff
-DATA kaebd37ff<>+40(SB)/4, $0xaebd37ff
-DATA kaebd37ff<>+44(SB)/4, $0xaebd37ff
-DATA kaebd37ff<>+48(SB)/4, $0xaebd37ff
-DATA kaebd37ff<>+52(SB)/4, $0xaebd37ff
-DATA kaebd37ff<>+56(SB)/4, $0xaebd37ff
-DATA kaebd37ff<>+60(SB)/4, $0xaebd37ff
-GLOBL kaebd37ff<>(SB), RODATA|NOPTR, $64
+GLOBL kaebd37ff<>(SB), RODATA|NOPTR, $32
 
 DATA k335c0041<>+0(SB)/4, $0x335c0041
 DATA k335c0041<>+4(SB)/4, $0x335c0041
@@ -10382,15 +10334,7 @@ DATA k335c0041<>+16(SB)/4, $0x335c0041
 DATA k335c0041<>+20(SB)/4, $0x335c0041
 DATA k335c0041<>+24(SB)/4, $0x335c0041
 DATA k335c0041<>+28(SB)/4, $0x335c0041
-DATA k335c0041<>+32(SB)/4, $0x335c0041
-DATA k335c0041<>+36(SB)/4, $0x335c0041
-DATA k335c0041<>+40(SB)/4, $0x335c0041
-DATA k335c0041<>+44(SB)/4, $0x335c0041
-DATA k335c0041<>+48(SB)/4, $0x335c0041
-DATA k335c0041<>+52(SB)/4, $0x335c0041
-DATA k335c0041<>+56(SB)/4, $0x335c0041
-DATA k335c0041<>+60(SB)/4, $0x335c0041
-GLOBL k335c0041<>(SB), RODATA|NOPTR, $64
+GLOBL k335c0041<>(SB), RODATA|NOPTR, $32
 
 DATA k3779434a<>+0(SB)/4, $0x3779434a
 DATA k3779434a<>+4(SB)/4, $0x3779434a
@@ -10400,15 +10344,7 @@ DATA k3779434a<>+16(SB)/4, $0x3779434a
 DATA k3779434a<>+20(SB)/4, $0x3779434a
 DATA k3779434a<>+24(SB)/4, $0x3779434a
 DATA k3779434a<>+28(SB)/4, $0x3779434a
-DATA k3779434a<>+32(SB)/4, $0x3779434a
-DATA k3779434a<>+36(SB)/4, $0x3779434a
-DATA k3779434a<>+40(SB)/4, $0x3779434a
-DATA k3779434a<>+44(SB)/4, $0x3779434a
-DATA k3779434a<>+48(SB)/4, $0x3779434a
-DATA k3779434a<>+52(SB)/4, $0x3779434a
-DATA k3779434a<>+56(SB)/4, $0x3779434a
-DATA k3779434a<>+60(SB)/4, $0x3779434a
-GLOBL k3779434a<>(SB), RODATA|NOPTR, $64
+GLOBL k3779434a<>(SB), RODATA|NOPTR, $32
 
 DATA k3a270ded<>+0(SB)/4, $0x3a270ded
 DATA k3a270ded<>+4(SB)/4, $0x3a270ded
@@ -10418,15 +10354,7 @@ DATA k3a270ded<>+16(SB)/4, $0x3a270ded
 DATA k3a270ded<>+20(SB)/4, $0x3a270ded
 DATA k3a270ded<>+24(SB)/4, $0x3a270ded
 DATA k3a270ded<>+28(SB)/4, $0x3a270ded
-DATA k3a270ded<>+32(SB)/4, $0x3a270ded
-DATA k3a270ded<>+36(SB)/4, $0x3a270ded
-DATA k3a270ded<>+40(SB)/4, $0x3a270ded
-DATA k3a270ded<>+44(SB)/4, $0x3a270ded
-DATA k3a270ded<>+48(SB)/4, $0x3a270ded
-DATA k3a270ded<>+52(SB)/4, $0x3a270ded
-DATA k3a270ded<>+56(SB)/4, $0x3a270ded
-DATA k3a270ded<>+60(SB)/4, $0x3a270ded
-GLOBL k3a270ded<>(SB), RODATA|NOPTR, $64
+GLOBL k3a270ded<>(SB), RODATA|NOPTR, $32
 
 DATA k3ba059dc<>+0(SB)/4, $0x3ba059dc
 DATA k3ba059dc<>+4(SB)/4, $0x3ba059dc
@@ -10436,15 +10364,7 @@ DATA k3ba059dc<>+16(SB)/4, $0x3ba059dc
 DATA k3ba059dc<>+20(SB)/4, $0x3ba059dc
 DATA k3ba059dc<>+24(SB)/4, $0x3ba059dc
 DATA k3ba059dc<>+28(SB)/4, $0x3ba059dc
-DATA k3ba059dc<>+32(SB)/4, $0x3ba059dc
-DATA k3ba059dc<>+36(SB)/4, $0x3ba059dc
-DATA k3ba059dc<>+40(SB)/4, $0x3ba059dc
-DATA k3ba059dc<>+44(SB)/4, $0x3ba059dc
-DATA k3ba059dc<>+48(SB)/4, $0x3ba059dc
-DATA k3ba059dc<>+52(SB)/4, $0x3ba059dc
-DATA k3ba059dc<>+56(SB)/4, $0x3ba059dc
-DATA k3ba059dc<>+60(SB)/4, $0x3ba059dc
-GLOBL k3ba059dc<>(SB), RODATA|NOPTR, $64
+GLOBL k3ba059dc<>(SB), RODATA|NOPTR, $32
 
 DATA k35a0d3d8<>+0(SB)/4, $0x35a0d3d8
 DATA k35a0d3d8<>+4(SB)/4, $0x35a0d3d8
@@ -10454,15 +10374,7 @@ DATA k35a0d3d8<>+16(SB)/4, $0x35a0d3d8
 DATA k35a0d3d8<>+20(SB)/4, $0x35a0d3d8
 DATA k35a0d3d8<>+24(SB)/4, $0x35a0d3d8
 DATA k35a0d3d8<>+28(SB)/4, $0x35a0d3d8
-DATA k35a0d3d8<>+32(SB)/4, $0x35a0d3d8
-DATA k35a0d3d8<>+36(SB)/4, $0x35a0d3d8
-DATA k35a0d3d8<>+40(SB)/4, $0x35a0d3d8
-DATA k35a0d3d8<>+44(SB)/4, $0x35a0d3d8
-DATA k35a0d3d8<>+48(SB)/4, $0x35a0d3d8
-DATA k35a0d3d8<>+52(SB)/4, $0x35a0d3d8
-DATA k35a0d3d8<>+56(SB)/4, $0x35a0d3d8
-DATA k35a0d3d8<>+60(SB)/4, $0x35a0d3d8
-GLOBL k35a0d3d8<>(SB), RODATA|NOPTR, $64
+GLOBL k35a0d3d8<>(SB), RODATA|NOPTR, $32
 
 DATA k38f895d6<>+0(SB)/4, $0x38f895d6
 DATA k38f895d6<>+4(SB)/4, $0x38f895d6
@@ -10472,15 +10384,7 @@ DATA k38f895d6<>+16(SB)/4, $0x38f895d6
 DATA k38f895d6<>+20(SB)/4, $0x38f895d6
 DATA k38f895d6<>+24(SB)/4, $0x38f895d6
 DATA k38f895d6<>+28(SB)/4, $0x38f895d6
-DATA k38f895d6<>+32(SB)/4, $0x38f895d6
-DATA k38f895d6<>+36(SB)/4, $0x38f895d6
-DATA k38f895d6<>+40(SB)/4, $0x38f895d6
-DATA k38f895d6<>+44(SB)/4, $0x38f895d6
-DATA k38f895d6<>+48(SB)/4, $0x38f895d6
-DATA k38f895d6<>+52(SB)/4, $0x38f895d6
-DATA k38f895d6<>+56(SB)/4, $0x38f895d6
-DATA k38f895d6<>+60(SB)/4, $0x38f895d6
-GLOBL k38f895d6<>(SB), RODATA|NOPTR, $64
+GLOBL k38f895d6<>(SB), RODATA|NOPTR, $32
 
 DATA k3b14aa05<>+0(SB)/4, $0x3b14aa05
 DATA k3b14aa05<>+4(SB)/4, $0x3b14aa05
@@ -10490,15 +10394,7 @@ DATA k3b14aa05<>+16(SB)/4, $0x3b14aa05
 DATA k3b14aa05<>+20(SB)/4, $0x3b14aa05
 DATA k3b14aa05<>+24(SB)/4, $0x3b14aa05
 DATA k3b14aa05<>+28(SB)/4, $0x3b14aa05
-DATA k3b14aa05<>+32(SB)/4, $0x3b14aa05
-DATA k3b14aa05<>+36(SB)/4, $0x3b14aa05
-DATA k3b14aa05<>+40(SB)/4, $0x3b14aa05
-DATA k3b14aa05<>+44(SB)/4, $0x3b14aa05
-DATA k3b14aa05<>+48(SB)/4, $0x3b14aa05
-DATA k3b14aa05<>+52(SB)/4, $0x3b14aa05
-DATA k3b14aa05<>+56(SB)/4, $0x3b14aa05
-DATA k3b14aa05<>+60(SB)/4, $0x3b14aa05
-GLOBL k3b14aa05<>(SB), RODATA|NOPTR, $64
+GLOBL k3b14aa05<>(SB), RODATA|NOPTR, $32
 
 DATA k3ba059dd<>+0(SB)/4, $0x3ba059dd
 DATA k3ba059dd<>+4(SB)/4, $0x3ba059dd
@@ -10508,26 +10404,18 @@ DATA k3ba059dd<>+16(SB)/4, $0x3ba059dd
 DATA k3ba059dd<>+20(SB)/4, $0x3ba059dd
 DATA k3ba059dd<>+24(SB)/4, $0x3ba059dd
 DATA k3ba059dd<>+28(SB)/4, $0x3ba059dd
-DATA k3ba059dd<>+32(SB)/4, $0x3ba059dd
-DATA k3ba059dd<>+36(SB)/4, $0x3ba059dd
-DATA k3ba059dd<>+40(SB)/4, $0x3ba059dd
-DATA k3ba059dd<>+44(SB)/4, $0x3ba059dd
-DATA k3ba059dd<>+48(SB)/4, $0x3ba059dd
-DATA k3ba059dd<>+52(SB)/4, $0x3ba059dd
-DATA k3ba059dd<>+56(SB)/4, $0x3ba059dd
-DATA k3ba059dd<>+60(SB)/4, $0x3ba059dd
-GLOBL k3ba059dd<>(SB), RODATA|NOPTR, $64
+GLOBL k3ba059dd<>(SB), RODATA|NOPTR, $32
 
 // func reluAVX2(args *byte)
 // Requires: AVX
 TEXT ·reluAVX2(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), DI
-	MOVQ    (DI), CX
-	MOVQ    16(DI), AX
-	MOVQ    24(DI), R8
-	VXORPS  Y14, Y14, Y14
-	VMOVUPS k3f800000<>+0(SB), Y15
-	MOVQ    8(DI), SI
+	MOVQ         args+0(FP), DI
+	MOVQ         (DI), CX
+	MOVQ         16(DI), AX
+	MOVQ         24(DI), R8
+	VXORPS       Y14, Y14, Y14
+	VBROADCASTSS k3f800000<>+0(SB), Y15
+	MOVQ         8(DI), SI
 
 row:
 	XORQ DX, DX
@@ -10551,13 +10439,13 @@ column:
 // func eluAVX2(args *byte)
 // Requires: AVX, AVX2, FMA3
 TEXT ·eluAVX2(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), DI
-	MOVQ    (DI), CX
-	MOVQ    16(DI), AX
-	MOVQ    24(DI), R8
-	VXORPS  Y14, Y14, Y14
-	VMOVUPS k3f800000<>+0(SB), Y15
-	MOVQ    8(DI), SI
+	MOVQ         args+0(FP), DI
+	MOVQ         (DI), CX
+	MOVQ         16(DI), AX
+	MOVQ         24(DI), R8
+	VXORPS       Y14, Y14, Y14
+	VBROADCASTSS k3f800000<>+0(SB), Y15
+	MOVQ         8(DI), SI
 
 row:
 	XORQ DX, DX
@@ -10565,17 +10453,17 @@ row:
 column:
 	VMOVUPS      (AX)(DX*1), Y0
 	VMOVAPS      Y0, Y5
-	VMOVUPS      kc2ae999a<>+0(SB), Y2
+	VBROADCASTSS kc2ae999a<>+0(SB), Y2
 	VCMPPS       $0x15, Y2, Y0, Y4
-	VMOVUPS      k42b0999a<>+0(SB), Y2
+	VBROADCASTSS k42b0999a<>+0(SB), Y2
 	VMINPS       Y0, Y2, Y0
-	VMOVUPS      kc2ae999a<>+0(SB), Y2
+	VBROADCASTSS kc2ae999a<>+0(SB), Y2
 	VMAXPS       Y0, Y2, Y0
 	VMULPS       k3fb8aa3b<>+0(SB), Y0, Y2
 	VROUNDPS     $0x08, Y2, Y2
 	VFNMADD231PS k3f318000<>+0(SB), Y2, Y0
 	VFNMADD231PS kb95e8083<>+0(SB), Y2, Y0
-	VMOVUPS      k39506967<>+0(SB), Y3
+	VBROADCASTSS k39506967<>+0(SB), Y3
 	VFMADD213PS  k3ab743ce<>+0(SB), Y0, Y3
 	VFMADD213PS  k3c088908<>+0(SB), Y0, Y3
 	VFMADD213PS  k3d2aa9c1<>+0(SB), Y0, Y3
@@ -10594,17 +10482,17 @@ column:
 	VMOVUPS      Y0, (AX)(DX*1)
 	VMOVUPS      32(AX)(DX*1), Y1
 	VMOVAPS      Y1, Y9
-	VMOVUPS      kc2ae999a<>+0(SB), Y6
+	VBROADCASTSS kc2ae999a<>+0(SB), Y6
 	VCMPPS       $0x15, Y6, Y1, Y8
-	VMOVUPS      k42b0999a<>+0(SB), Y6
+	VBROADCASTSS k42b0999a<>+0(SB), Y6
 	VMINPS       Y1, Y6, Y1
-	VMOVUPS      kc2ae999a<>+0(SB), Y6
+	VBROADCASTSS kc2ae999a<>+0(SB), Y6
 	VMAXPS       Y1, Y6, Y1
 	VMULPS       k3fb8aa3b<>+0(SB), Y1, Y6
 	VROUNDPS     $0x08, Y6, Y6
 	VFNMADD231PS k3f318000<>+0(SB), Y6, Y1
 	VFNMADD231PS kb95e8083<>+0(SB), Y6, Y1
-	VMOVUPS      k39506967<>+0(SB), Y7
+	VBROADCASTSS k39506967<>+0(SB), Y7
 	VFMADD213PS  k3ab743ce<>+0(SB), Y1, Y7
 	VFMADD213PS  k3c088908<>+0(SB), Y1, Y7
 	VFMADD213PS  k3d2aa9c1<>+0(SB), Y1, Y7
@@ -10638,15 +10526,7 @@ DATA kc2ae999a<>+16(SB)/4, $0xc2ae999a
 DATA kc2ae999a<>+20(SB)/4, $0xc2ae999a
 DATA kc2ae999a<>+24(SB)/4, $0xc2ae999a
 DATA kc2ae999a<>+28(SB)/4, $0xc2ae999a
-DATA kc2ae999a<>+32(SB)/4, $0xc2ae999a
-DATA kc2ae999a<>+36(SB)/4, $0xc2ae999a
-DATA kc2ae999a<>+40(SB)/4, $0xc2ae999a
-DATA kc2ae999a<>+44(SB)/4, $0xc2ae999a
-DATA kc2ae999a<>+48(SB)/4, $0xc2ae999a
-DATA kc2ae999a<>+52(SB)/4, $0xc2ae999a
-DATA kc2ae999a<>+56(SB)/4, $0xc2ae999a
-DATA kc2ae999a<>+60(SB)/4, $0xc2ae999a
-GLOBL kc2ae999a<>(SB), RODATA|NOPTR, $64
+GLOBL kc2ae999a<>(SB), RODATA|NOPTR, $32
 
 DATA k42b0999a<>+0(SB)/4, $0x42b0999a
 DATA k42b0999a<>+4(SB)/4, $0x42b0999a
@@ -10656,15 +10536,7 @@ DATA k42b0999a<>+16(SB)/4, $0x42b0999a
 DATA k42b0999a<>+20(SB)/4, $0x42b0999a
 DATA k42b0999a<>+24(SB)/4, $0x42b0999a
 DATA k42b0999a<>+28(SB)/4, $0x42b0999a
-DATA k42b0999a<>+32(SB)/4, $0x42b0999a
-DATA k42b0999a<>+36(SB)/4, $0x42b0999a
-DATA k42b0999a<>+40(SB)/4, $0x42b0999a
-DATA k42b0999a<>+44(SB)/4, $0x42b0999a
-DATA k42b0999a<>+48(SB)/4, $0x42b0999a
-DATA k42b0999a<>+52(SB)/4, $0x42b0999a
-DATA k42b0999a<>+56(SB)/4, $0x42b0999a
-DATA k42b0999a<>+60(SB)/4, $0x42b0999a
-GLOBL k42b0999a<>(SB), RODATA|NOPTR, $64
+GLOBL k42b0999a<>(SB), RODATA|NOPTR, $32
 
 DATA k3fb8aa3b<>+0(SB)/4, $0x3fb8aa3b
 DATA k3fb8aa3b<>+4(SB)/4, $0x3fb8aa3b
@@ -10674,15 +10546,7 @@ DATA k3fb8aa3b<>+16(SB)/4, $0x3fb8aa3b
 DATA k3fb8aa3b<>+20(SB)/4, $0x3fb8aa3b
 DATA k3fb8aa3b<>+24(SB)/4, $0x3fb8aa3b
 DATA k3fb8aa3b<>+28(SB)/4, $0x3fb8aa3b
-DATA k3fb8aa3b<>+32(SB)/4, $0x3fb8aa3b
-DATA k3fb8aa3b<>+36(SB)/4, $0x3fb8aa3b
-DATA k3fb8aa3b<>+40(SB)/4, $0x3fb8aa3b
-DATA k3fb8aa3b<>+44(SB)/4, $0x3fb8aa3b
-DATA k3fb8aa3b<>+48(SB)/4, $0x3fb8aa3b
-DATA k3fb8aa3b<>+52(SB)/4, $0x3fb8aa3b
-DATA k3fb8aa3b<>+56(SB)/4, $0x3fb8aa3b
-DATA k3fb8aa3b<>+60(SB)/4, $0x3fb8aa3b
-GLOBL k3fb8aa3b<>(SB), RODATA|NOPTR, $64
+GLOBL k3fb8aa3b<>(SB), RODATA|NOPTR, $32
 
 DATA k3f318000<>+0(SB)/4, $0x3f318000
 DATA k3f318000<>+4(SB)/4, $0x3f318000
@@ -10692,15 +10556,7 @@ DATA k3f318000<>+16(SB)/4, $0x3f318000
 DATA k3f318000<>+20(SB)/4, $0x3f318000
 DATA k3f318000<>+24(SB)/4, $0x3f318000
 DATA k3f318000<>+28(SB)/4, $0x3f318000
-DATA k3f318000<>+32(SB)/4, $0x3f318000
-DATA k3f318000<>+36(SB)/4, $0x3f318000
-DATA k3f318000<>+40(SB)/4, $0x3f318000
-DATA k3f318000<>+44(SB)/4, $0x3f318000
-DATA k3f318000<>+48(SB)/4, $0x3f318000
-DATA k3f318000<>+52(SB)/4, $0x3f318000
-DATA k3f318000<>+56(SB)/4, $0x3f318000
-DATA k3f318000<>+60(SB)/4, $0x3f318000
-GLOBL k3f318000<>(SB), RODATA|NOPTR, $64
+GLOBL k3f318000<>(SB), RODATA|NOPTR, $32
 
 DATA kb95e8083<>+0(SB)/4, $0xb95e8083
 DATA kb95e8083<>+4(SB)/4, $0xb95e8083
@@ -10710,15 +10566,7 @@ DATA kb95e8083<>+16(SB)/4, $0xb95e8083
 DATA kb95e8083<>+20(SB)/4, $0xb95e8083
 DATA kb95e8083<>+24(SB)/4, $0xb95e8083
 DATA kb95e8083<>+28(SB)/4, $0xb95e8083
-DATA kb95e8083<>+32(SB)/4, $0xb95e8083
-DATA kb95e8083<>+36(SB)/4, $0xb95e8083
-DATA kb95e8083<>+40(SB)/4, $0xb95e8083
-DATA kb95e8083<>+44(SB)/4, $0xb95e8083
-DATA kb95e8083<>+48(SB)/4, $0xb95e8083
-DATA kb95e8083<>+52(SB)/4, $0xb95e8083
-DATA kb95e8083<>+56(SB)/4, $0xb95e8083
-DATA kb95e8083<>+60(SB)/4, $0xb95e8083
-GLOBL kb95e8083<>(SB), RODATA|NOPTR, $64
+GLOBL kb95e8083<>(SB), RODATA|NOPTR, $32
 
 DATA k39506967<>+0(SB)/4, $0x39506967
 DATA k39506967<>+4(SB)/4, $0x39506967
@@ -10728,15 +10576,7 @@ DATA k39506967<>+16(SB)/4, $0x39506967
 DATA k39506967<>+20(SB)/4, $0x39506967
 DATA k39506967<>+24(SB)/4, $0x39506967
 DATA k39506967<>+28(SB)/4, $0x39506967
-DATA k39506967<>+32(SB)/4, $0x39506967
-DATA k39506967<>+36(SB)/4, $0x39506967
-DATA k39506967<>+40(SB)/4, $0x39506967
-DATA k39506967<>+44(SB)/4, $0x39506967
-DATA k39506967<>+48(SB)/4, $0x39506967
-DATA k39506967<>+52(SB)/4, $0x39506967
-DATA k39506967<>+56(SB)/4, $0x39506967
-DATA k39506967<>+60(SB)/4, $0x39506967
-GLOBL k39506967<>(SB), RODATA|NOPTR, $64
+GLOBL k39506967<>(SB), RODATA|NOPTR, $32
 
 DATA k3ab743ce<>+0(SB)/4, $0x3ab743ce
 DATA k3ab743ce<>+4(SB)/4, $0x3ab743ce
@@ -10746,15 +10586,7 @@ DATA k3ab743ce<>+16(SB)/4, $0x3ab743ce
 DATA k3ab743ce<>+20(SB)/4, $0x3ab743ce
 DATA k3ab743ce<>+24(SB)/4, $0x3ab743ce
 DATA k3ab743ce<>+28(SB)/4, $0x3ab743ce
-DATA k3ab743ce<>+32(SB)/4, $0x3ab743ce
-DATA k3ab743ce<>+36(SB)/4, $0x3ab743ce
-DATA k3ab743ce<>+40(SB)/4, $0x3ab743ce
-DATA k3ab743ce<>+44(SB)/4, $0x3ab743ce
-DATA k3ab743ce<>+48(SB)/4, $0x3ab743ce
-DATA k3ab743ce<>+52(SB)/4, $0x3ab743ce
-DATA k3ab743ce<>+56(SB)/4, $0x3ab743ce
-DATA k3ab743ce<>+60(SB)/4, $0x3ab743ce
-GLOBL k3ab743ce<>(SB), RODATA|NOPTR, $64
+GLOBL k3ab743ce<>(SB), RODATA|NOPTR, $32
 
 DATA k3c088908<>+0(SB)/4, $0x3c088908
 DATA k3c088908<>+4(SB)/4, $0x3c088908
@@ -10764,15 +10596,7 @@ DATA k3c088908<>+16(SB)/4, $0x3c088908
 DATA k3c088908<>+20(SB)/4, $0x3c088908
 DATA k3c088908<>+24(SB)/4, $0x3c088908
 DATA k3c088908<>+28(SB)/4, $0x3c088908
-DATA k3c088908<>+32(SB)/4, $0x3c088908
-DATA k3c088908<>+36(SB)/4, $0x3c088908
-DATA k3c088908<>+40(SB)/4, $0x3c088908
-DATA k3c088908<>+44(SB)/4, $0x3c088908
-DATA k3c088908<>+48(SB)/4, $0x3c088908
-DATA k3c088908<>+52(SB)/4, $0x3c088908
-DATA k3c088908<>+56(SB)/4, $0x3c088908
-DATA k3c088908<>+60(SB)/4, $0x3c088908
-GLOBL k3c088908<>(SB), RODATA|NOPTR, $64
+GLOBL k3c088908<>(SB), RODATA|NOPTR, $32
 
 DATA k3d2aa9c1<>+0(SB)/4, $0x3d2aa9c1
 DATA k3d2aa9c1<>+4(SB)/4, $0x3d2aa9c1
@@ -10782,15 +10606,7 @@ DATA k3d2aa9c1<>+16(SB)/4, $0x3d2aa9c1
 DATA k3d2aa9c1<>+20(SB)/4, $0x3d2aa9c1
 DATA k3d2aa9c1<>+24(SB)/4, $0x3d2aa9c1
 DATA k3d2aa9c1<>+28(SB)/4, $0x3d2aa9c1
-DATA k3d2aa9c1<>+32(SB)/4, $0x3d2aa9c1
-DATA k3d2aa9c1<>+36(SB)/4, $0x3d2aa9c1
-DATA k3d2aa9c1<>+40(SB)/4, $0x3d2aa9c1
-DATA k3d2aa9c1<>+44(SB)/4, $0x3d2aa9c1
-DATA k3d2aa9c1<>+48(SB)/4, $0x3d2aa9c1
-DATA k3d2aa9c1<>+52(SB)/4, $0x3d2aa9c1
-DATA k3d2aa9c1<>+56(SB)/4, $0x3d2aa9c1
-DATA k3d2aa9c1<>+60(SB)/4, $0x3d2aa9c1
-GLOBL k3d2aa9c1<>(SB), RODATA|NOPTR, $64
+GLOBL k3d2aa9c1<>(SB), RODATA|NOPTR, $32
 
 DATA k3e2aaaaa<>+0(SB)/4, $0x3e2aaaaa
 DATA k3e2aaaaa<>+4(SB)/4, $0x3e2aaaaa
@@ -10800,15 +10616,7 @@ DATA k3e2aaaaa<>+16(SB)/4, $0x3e2aaaaa
 DATA k3e2aaaaa<>+20(SB)/4, $0x3e2aaaaa
 DATA k3e2aaaaa<>+24(SB)/4, $0x3e2aaaaa
 DATA k3e2aaaaa<>+28(SB)/4, $0x3e2aaaaa
-DATA k3e2aaaaa<>+32(SB)/4, $0x3e2aaaaa
-DATA k3e2aaaaa<>+36(SB)/4, $0x3e2aaaaa
-DATA k3e2aaaaa<>+40(SB)/4, $0x3e2aaaaa
-DATA k3e2aaaaa<>+44(SB)/4, $0x3e2aaaaa
-DATA k3e2aaaaa<>+48(SB)/4, $0x3e2aaaaa
-DATA k3e2aaaaa<>+52(SB)/4, $0x3e2aaaaa
-DATA k3e2aaaaa<>+56(SB)/4, $0x3e2aaaaa
-DATA k3e2aaaaa<>+60(SB)/4, $0x3e2aaaaa
-GLOBL k3e2aaaaa<>(SB), RODATA|NOPTR, $64
+GLOBL k3e2aaaaa<>(SB), RODATA|NOPTR, $32
 
 DATA k3f000000<>+0(SB)/4, $0x3f000000
 DATA k3f000000<>+4(SB)/4, $0x3f000000
@@ -10818,15 +10626,7 @@ DATA k3f000000<>+16(SB)/4, $0x3f000000
 DATA k3f000000<>+20(SB)/4, $0x3f000000
 DATA k3f000000<>+24(SB)/4, $0x3f000000
 DATA k3f000000<>+28(SB)/4, $0x3f000000
-DATA k3f000000<>+32(SB)/4, $0x3f000000
-DATA k3f000000<>+36(SB)/4, $0x3f000000
-DATA k3f000000<>+40(SB)/4, $0x3f000000
-DATA k3f000000<>+44(SB)/4, $0x3f000000
-DATA k3f000000<>+48(SB)/4, $0x3f000000
-DATA k3f000000<>+52(SB)/4, $0x3f000000
-DATA k3f000000<>+56(SB)/4, $0x3f000000
-DATA k3f000000<>+60(SB)/4, $0x3f000000
-GLOBL k3f000000<>(SB), RODATA|NOPTR, $64
+GLOBL k3f000000<>(SB), RODATA|NOPTR, $32
 
 DATA k0000007f<>+0(SB)/4, $0x0000007f
 DATA k0000007f<>+4(SB)/4, $0x0000007f
@@ -10836,28 +10636,20 @@ DATA k0000007f<>+16(SB)/4, $0x0000007f
 DATA k0000007f<>+20(SB)/4, $0x0000007f
 DATA k0000007f<>+24(SB)/4, $0x0000007f
 DATA k0000007f<>+28(SB)/4, $0x0000007f
-DATA k0000007f<>+32(SB)/4, $0x0000007f
-DATA k0000007f<>+36(SB)/4, $0x0000007f
-DATA k0000007f<>+40(SB)/4, $0x0000007f
-DATA k0000007f<>+44(SB)/4, $0x0000007f
-DATA k0000007f<>+48(SB)/4, $0x0000007f
-DATA k0000007f<>+52(SB)/4, $0x0000007f
-DATA k0000007f<>+56(SB)/4, $0x0000007f
-DATA k0000007f<>+60(SB)/4, $0x0000007f
-GLOBL k0000007f<>(SB), RODATA|NOPTR, $64
+GLOBL k0000007f<>(SB), RODATA|NOPTR, $32
 
 // func dreluAVX2(args *byte)
 // Requires: AVX
 TEXT ·dreluAVX2(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), DI
-	MOVQ    (DI), CX
-	MOVQ    16(DI), AX
-	MOVQ    24(DI), R8
-	MOVQ    32(DI), BX
-	MOVQ    40(DI), R9
-	VXORPS  Y14, Y14, Y14
-	VMOVUPS k3f800000<>+0(SB), Y15
-	MOVQ    8(DI), SI
+	MOVQ         args+0(FP), DI
+	MOVQ         (DI), CX
+	MOVQ         16(DI), AX
+	MOVQ         24(DI), R8
+	MOVQ         32(DI), BX
+	MOVQ         40(DI), R9
+	VXORPS       Y14, Y14, Y14
+	VBROADCASTSS k3f800000<>+0(SB), Y15
+	MOVQ         8(DI), SI
 
 row:
 	XORQ DX, DX
@@ -10886,15 +10678,15 @@ column:
 // func deluAVX2(args *byte)
 // Requires: AVX
 TEXT ·deluAVX2(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), DI
-	MOVQ    (DI), CX
-	MOVQ    16(DI), AX
-	MOVQ    24(DI), R8
-	MOVQ    32(DI), BX
-	MOVQ    40(DI), R9
-	VXORPS  Y14, Y14, Y14
-	VMOVUPS k3f800000<>+0(SB), Y15
-	MOVQ    8(DI), SI
+	MOVQ         args+0(FP), DI
+	MOVQ         (DI), CX
+	MOVQ         16(DI), AX
+	MOVQ         24(DI), R8
+	MOVQ         32(DI), BX
+	MOVQ         40(DI), R9
+	VXORPS       Y14, Y14, Y14
+	VBROADCASTSS k3f800000<>+0(SB), Y15
+	MOVQ         8(DI), SI
 
 row:
 	XORQ DX, DX
@@ -10935,45 +10727,45 @@ row:
 	XORQ DX, DX
 
 column:
-	VMOVUPS     (AX)(DX*1), Z0
-	VMOVUPS     k40fcf84f<>+0(SB), Z2
-	VMINPS      Z0, Z2, Z0
-	VMOVUPS     kc0fcf84f<>+0(SB), Z2
-	VMAXPS      Z0, Z2, Z0
-	VMULPS      Z0, Z0, Z2
-	VMOVUPS     ka59f25c0<>+0(SB), Z3
-	VFMADD213PS k2a61337e<>+0(SB), Z2, Z3
-	VFMADD213PS kaebd37ff<>+0(SB), Z2, Z3
-	VFMADD213PS k335c0041<>+0(SB), Z2, Z3
-	VFMADD213PS k3779434a<>+0(SB), Z2, Z3
-	VFMADD213PS k3a270ded<>+0(SB), Z2, Z3
-	VFMADD213PS k3ba059dc<>+0(SB), Z2, Z3
-	VMULPS      Z0, Z3, Z3
-	VMOVUPS     k35a0d3d8<>+0(SB), Z4
-	VFMADD213PS k38f895d6<>+0(SB), Z2, Z4
-	VFMADD213PS k3b14aa05<>+0(SB), Z2, Z4
-	VFMADD213PS k3ba059dd<>+0(SB), Z2, Z4
-	VDIVPS      Z4, Z3, Z0
-	VMOVUPS     Z0, (AX)(DX*1)
-	ADDQ        $0x40, DX
-	CMPQ        DX, SI
-	JLT         column
-	ADDQ        R8, AX
-	DECQ        CX
-	JNZ         row
+	VMOVUPS          (AX)(DX*1), Z0
+	VBROADCASTSS     k40fcf84f<>+0(SB), Z2
+	VMINPS           Z0, Z2, Z0
+	VBROADCASTSS     kc0fcf84f<>+0(SB), Z2
+	VMAXPS           Z0, Z2, Z0
+	VMULPS           Z0, Z0, Z2
+	VBROADCASTSS     ka59f25c0<>+0(SB), Z3
+	VFMADD213PS.BCST k2a61337e<>+0(SB), Z2, Z3
+	VFMADD213PS.BCST kaebd37ff<>+0(SB), Z2, Z3
+	VFMADD213PS.BCST k335c0041<>+0(SB), Z2, Z3
+	VFMADD213PS.BCST k3779434a<>+0(SB), Z2, Z3
+	VFMADD213PS.BCST k3a270ded<>+0(SB), Z2, Z3
+	VFMADD213PS.BCST k3ba059dc<>+0(SB), Z2, Z3
+	VMULPS           Z0, Z3, Z3
+	VBROADCASTSS     k35a0d3d8<>+0(SB), Z4
+	VFMADD213PS.BCST k38f895d6<>+0(SB), Z2, Z4
+	VFMADD213PS.BCST k3b14aa05<>+0(SB), Z2, Z4
+	VFMADD213PS.BCST k3ba059dd<>+0(SB), Z2, Z4
+	VDIVPS           Z4, Z3, Z0
+	VMOVUPS          Z0, (AX)(DX*1)
+	ADDQ             $0x40, DX
+	CMPQ             DX, SI
+	JLT              column
+	ADDQ             R8, AX
+	DECQ             CX
+	JNZ              row
 	VZEROUPPER
 	RET
 
 // func reluAVX512(args *byte)
 // Requires: AVX, AVX512F
 TEXT ·reluAVX512(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), DI
-	MOVQ    (DI), CX
-	MOVQ    16(DI), AX
-	MOVQ    24(DI), R8
-	VPXORD  Z14, Z14, Z14
-	VMOVUPS k3f800000<>+0(SB), Z15
-	MOVQ    8(DI), SI
+	MOVQ         args+0(FP), DI
+	MOVQ         (DI), CX
+	MOVQ         16(DI), AX
+	MOVQ         24(DI), R8
+	VPXORD       Z14, Z14, Z14
+	VBROADCASTSS k3f800000<>+0(SB), Z15
+	MOVQ         8(DI), SI
 
 row:
 	XORQ DX, DX
@@ -10994,67 +10786,67 @@ column:
 // func eluAVX512(args *byte)
 // Requires: AVX, AVX512F
 TEXT ·eluAVX512(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), DI
-	MOVQ    (DI), CX
-	MOVQ    16(DI), AX
-	MOVQ    24(DI), R8
-	VPXORD  Z14, Z14, Z14
-	VMOVUPS k3f800000<>+0(SB), Z15
-	MOVQ    8(DI), SI
+	MOVQ         args+0(FP), DI
+	MOVQ         (DI), CX
+	MOVQ         16(DI), AX
+	MOVQ         24(DI), R8
+	VPXORD       Z14, Z14, Z14
+	VBROADCASTSS k3f800000<>+0(SB), Z15
+	MOVQ         8(DI), SI
 
 row:
 	XORQ DX, DX
 
 column:
-	VMOVUPS      (AX)(DX*1), Z0
-	VMOVAPS      Z0, Z5
-	VMOVUPS      kc2ae999a<>+0(SB), Z2
-	VCMPPS       $0x15, Z2, Z0, K1
-	VMOVUPS      k42b0999a<>+0(SB), Z2
-	VMINPS       Z0, Z2, Z0
-	VMOVUPS      kc2ae999a<>+0(SB), Z2
-	VMAXPS       Z0, Z2, Z0
-	VMULPS       k3fb8aa3b<>+0(SB), Z0, Z2
-	VRNDSCALEPS  $0x08, Z2, Z2
-	VFNMADD231PS k3f318000<>+0(SB), Z2, Z0
-	VFNMADD231PS kb95e8083<>+0(SB), Z2, Z0
-	VMOVUPS      k39506967<>+0(SB), Z3
-	VFMADD213PS  k3ab743ce<>+0(SB), Z0, Z3
-	VFMADD213PS  k3c088908<>+0(SB), Z0, Z3
-	VFMADD213PS  k3d2aa9c1<>+0(SB), Z0, Z3
-	VFMADD213PS  k3e2aaaaa<>+0(SB), Z0, Z3
-	VFMADD213PS  k3f000000<>+0(SB), Z0, Z3
-	VFMADD213PS  k3f800000<>+0(SB), Z0, Z3
-	VFMADD213PS  k3f800000<>+0(SB), Z0, Z3
-	VCVTPS2DQ    Z2, Z2
-	VPADDD       k0000007f<>+0(SB), Z2, Z2
-	VPSLLD       $0x17, Z2, Z2
-	VMULPS.Z     Z2, Z3, K1, Z0
-	VSUBPS       Z15, Z0, Z0
-	VCMPPS       $0x01, Z5, Z14, K2
-	VMOVAPS      Z5, K2, Z0
-	VMOVUPS      Z0, (AX)(DX*1)
-	ADDQ         $0x40, DX
-	CMPQ         DX, SI
-	JLT          column
-	ADDQ         R8, AX
-	DECQ         CX
-	JNZ          row
+	VMOVUPS           (AX)(DX*1), Z0
+	VMOVAPS           Z0, Z5
+	VBROADCASTSS      kc2ae999a<>+0(SB), Z2
+	VCMPPS            $0x15, Z2, Z0, K1
+	VBROADCASTSS      k42b0999a<>+0(SB), Z2
+	VMINPS            Z0, Z2, Z0
+	VBROADCASTSS      kc2ae999a<>+0(SB), Z2
+	VMAXPS            Z0, Z2, Z0
+	VMULPS.BCST       k3fb8aa3b<>+0(SB), Z0, Z2
+	VRNDSCALEPS       $0x08, Z2, Z2
+	VFNMADD231PS.BCST k3f318000<>+0(SB), Z2, Z0
+	VFNMADD231PS.BCST kb95e8083<>+0(SB), Z2, Z0
+	VBROADCASTSS      k39506967<>+0(SB), Z3
+	VFMADD213PS.BCST  k3ab743ce<>+0(SB), Z0, Z3
+	VFMADD213PS.BCST  k3c088908<>+0(SB), Z0, Z3
+	VFMADD213PS.BCST  k3d2aa9c1<>+0(SB), Z0, Z3
+	VFMADD213PS.BCST  k3e2aaaaa<>+0(SB), Z0, Z3
+	VFMADD213PS.BCST  k3f000000<>+0(SB), Z0, Z3
+	VFMADD213PS.BCST  k3f800000<>+0(SB), Z0, Z3
+	VFMADD213PS.BCST  k3f800000<>+0(SB), Z0, Z3
+	VCVTPS2DQ         Z2, Z2
+	VPADDD.BCST       k0000007f<>+0(SB), Z2, Z2
+	VPSLLD            $0x17, Z2, Z2
+	VMULPS.Z          Z2, Z3, K1, Z0
+	VSUBPS            Z15, Z0, Z0
+	VCMPPS            $0x01, Z5, Z14, K2
+	VMOVAPS           Z5, K2, Z0
+	VMOVUPS           Z0, (AX)(DX*1)
+	ADDQ              $0x40, DX
+	CMPQ              DX, SI
+	JLT               column
+	ADDQ              R8, AX
+	DECQ              CX
+	JNZ               row
 	VZEROUPPER
 	RET
 
 // func dreluAVX512(args *byte)
 // Requires: AVX, AVX512F
 TEXT ·dreluAVX512(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), DI
-	MOVQ    (DI), CX
-	MOVQ    16(DI), AX
-	MOVQ    24(DI), R8
-	MOVQ    32(DI), BX
-	MOVQ    40(DI), R9
-	VPXORD  Z14, Z14, Z14
-	VMOVUPS k3f800000<>+0(SB), Z15
-	MOVQ    8(DI), SI
+	MOVQ         args+0(FP), DI
+	MOVQ         (DI), CX
+	MOVQ         16(DI), AX
+	MOVQ         24(DI), R8
+	MOVQ         32(DI), BX
+	MOVQ         40(DI), R9
+	VPXORD       Z14, Z14, Z14
+	VBROADCASTSS k3f800000<>+0(SB), Z15
+	MOVQ         8(DI), SI
 
 row:
 	XORQ DX, DX
@@ -11078,15 +10870,15 @@ column:
 // func deluAVX512(args *byte)
 // Requires: AVX, AVX512F
 TEXT ·deluAVX512(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), DI
-	MOVQ    (DI), CX
-	MOVQ    16(DI), AX
-	MOVQ    24(DI), R8
-	MOVQ    32(DI), BX
-	MOVQ    40(DI), R9
-	VPXORD  Z14, Z14, Z14
-	VMOVUPS k3f800000<>+0(SB), Z15
-	MOVQ    8(DI), SI
+	MOVQ         args+0(FP), DI
+	MOVQ         (DI), CX
+	MOVQ         16(DI), AX
+	MOVQ         24(DI), R8
+	MOVQ         32(DI), BX
+	MOVQ         40(DI), R9
+	VPXORD       Z14, Z14, Z14
+	VBROADCASTSS k3f800000<>+0(SB), Z15
+	MOVQ         8(DI), SI
 
 row:
 	XORQ DX, DX
@@ -11320,15 +11112,7 @@ DATA k3727c5ac<>+16(SB)/4, $0x3727c5ac
 DATA k3727c5ac<>+20(SB)/4, $0x3727c5ac
 DATA k3727c5ac<>+24(SB)/4, $0x3727c5ac
 DATA k3727c5ac<>+28(SB)/4, $0x3727c5ac
-DATA k3727c5ac<>+32(SB)/4, $0x3727c5ac
-DATA k3727c5ac<>+36(SB)/4, $0x3727c5ac
-DATA k3727c5ac<>+40(SB)/4, $0x3727c5ac
-DATA k3727c5ac<>+44(SB)/4, $0x3727c5ac
-DATA k3727c5ac<>+48(SB)/4, $0x3727c5ac
-DATA k3727c5ac<>+52(SB)/4, $0x3727c5ac
-DATA k3727c5ac<>+56(SB)/4, $0x3727c5ac
-DATA k3727c5ac<>+60(SB)/4, $0x3727c5ac
-GLOBL k3727c5ac<>(SB), RODATA|NOPTR, $64
+GLOBL k3727c5ac<>(SB), RODATA|NOPTR, $32
 
 // func normAVX512(args *byte)
 // Requires: AVX, AVX512DQ, AVX512F
@@ -11803,121 +11587,121 @@ next:
 // func gruAVX2(args *byte)
 // Requires: AVX, FMA3
 TEXT ·gruAVX2(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), DI
-	MOVQ    16(DI), AX
-	MOVQ    32(DI), BX
-	MOVQ    48(DI), SI
-	MOVQ    64(DI), R8
-	MOVQ    8(DI), DX
-	LEAQ    (DX)(DX*2), R11
-	VMOVUPS k3f000000<>+0(SB), Y14
-	VMOVUPS k3f800000<>+0(SB), Y15
-	MOVQ    (DI), CX
+	MOVQ         args+0(FP), DI
+	MOVQ         16(DI), AX
+	MOVQ         32(DI), BX
+	MOVQ         48(DI), SI
+	MOVQ         64(DI), R8
+	MOVQ         8(DI), DX
+	LEAQ         (DX)(DX*2), R11
+	VBROADCASTSS k3f000000<>+0(SB), Y14
+	VBROADCASTSS k3f800000<>+0(SB), Y15
+	MOVQ         (DI), CX
 
 row:
 	MOVQ DX, R12
 
 vector:
-	VMOVUPS     (AX), Y0
-	VADDPS      (BX), Y0, Y0
-	VMOVUPS     (AX)(DX*1), Y1
-	VADDPS      (BX)(DX*1), Y1, Y1
-	VMULPS      Y14, Y0, Y0
-	VMOVUPS     k40fcf84f<>+0(SB), Y4
-	VMINPS      Y0, Y4, Y0
-	VMOVUPS     kc0fcf84f<>+0(SB), Y4
-	VMAXPS      Y0, Y4, Y0
-	VMULPS      Y0, Y0, Y4
-	VMOVUPS     ka59f25c0<>+0(SB), Y5
-	VFMADD213PS k2a61337e<>+0(SB), Y4, Y5
-	VFMADD213PS kaebd37ff<>+0(SB), Y4, Y5
-	VFMADD213PS k335c0041<>+0(SB), Y4, Y5
-	VFMADD213PS k3779434a<>+0(SB), Y4, Y5
-	VFMADD213PS k3a270ded<>+0(SB), Y4, Y5
-	VFMADD213PS k3ba059dc<>+0(SB), Y4, Y5
-	VMULPS      Y0, Y5, Y5
-	VMOVUPS     k35a0d3d8<>+0(SB), Y6
-	VFMADD213PS k38f895d6<>+0(SB), Y4, Y6
-	VFMADD213PS k3b14aa05<>+0(SB), Y4, Y6
-	VFMADD213PS k3ba059dd<>+0(SB), Y4, Y6
-	VDIVPS      Y6, Y5, Y0
-	VFMADD213PS Y14, Y14, Y0
-	VMULPS      Y14, Y1, Y1
-	VMOVUPS     k40fcf84f<>+0(SB), Y4
-	VMINPS      Y1, Y4, Y1
-	VMOVUPS     kc0fcf84f<>+0(SB), Y4
-	VMAXPS      Y1, Y4, Y1
-	VMULPS      Y1, Y1, Y4
-	VMOVUPS     ka59f25c0<>+0(SB), Y5
-	VFMADD213PS k2a61337e<>+0(SB), Y4, Y5
-	VFMADD213PS kaebd37ff<>+0(SB), Y4, Y5
-	VFMADD213PS k335c0041<>+0(SB), Y4, Y5
-	VFMADD213PS k3779434a<>+0(SB), Y4, Y5
-	VFMADD213PS k3a270ded<>+0(SB), Y4, Y5
-	VFMADD213PS k3ba059dc<>+0(SB), Y4, Y5
-	VMULPS      Y1, Y5, Y5
-	VMOVUPS     k35a0d3d8<>+0(SB), Y6
-	VFMADD213PS k38f895d6<>+0(SB), Y4, Y6
-	VFMADD213PS k3b14aa05<>+0(SB), Y4, Y6
-	VFMADD213PS k3ba059dd<>+0(SB), Y4, Y6
-	VDIVPS      Y6, Y5, Y1
-	VFMADD213PS Y14, Y14, Y1
-	VMOVUPS     (AX)(DX*2), Y2
-	VFMADD231PS (BX)(DX*2), Y0, Y2
-	VMOVUPS     k40fcf84f<>+0(SB), Y4
-	VMINPS      Y2, Y4, Y2
-	VMOVUPS     kc0fcf84f<>+0(SB), Y4
-	VMAXPS      Y2, Y4, Y2
-	VMULPS      Y2, Y2, Y4
-	VMOVUPS     ka59f25c0<>+0(SB), Y5
-	VFMADD213PS k2a61337e<>+0(SB), Y4, Y5
-	VFMADD213PS kaebd37ff<>+0(SB), Y4, Y5
-	VFMADD213PS k335c0041<>+0(SB), Y4, Y5
-	VFMADD213PS k3779434a<>+0(SB), Y4, Y5
-	VFMADD213PS k3a270ded<>+0(SB), Y4, Y5
-	VFMADD213PS k3ba059dc<>+0(SB), Y4, Y5
-	VMULPS      Y2, Y5, Y5
-	VMOVUPS     k35a0d3d8<>+0(SB), Y6
-	VFMADD213PS k38f895d6<>+0(SB), Y4, Y6
-	VFMADD213PS k3b14aa05<>+0(SB), Y4, Y6
-	VFMADD213PS k3ba059dd<>+0(SB), Y4, Y6
-	VDIVPS      Y6, Y5, Y2
-	VMOVUPS     Y0, (AX)
-	VMOVUPS     Y1, (AX)(DX*1)
-	VMOVUPS     Y2, (AX)(DX*2)
-	VMOVUPS     (SI), Y3
-	VSUBPS      Y2, Y3, Y3
-	VFMADD213PS Y2, Y1, Y3
-	VMOVUPS     Y3, (R8)
-	ADDQ        $0x20, AX
-	ADDQ        $0x20, BX
-	ADDQ        $0x20, SI
-	ADDQ        $0x20, R8
-	SUBQ        $0x20, R12
-	JNZ         vector
-	ADDQ        24(DI), AX
-	ADDQ        40(DI), BX
-	ADDQ        56(DI), SI
-	ADDQ        72(DI), R8
-	DECQ        CX
-	JNZ         row
+	VMOVUPS      (AX), Y0
+	VADDPS       (BX), Y0, Y0
+	VMOVUPS      (AX)(DX*1), Y1
+	VADDPS       (BX)(DX*1), Y1, Y1
+	VMULPS       Y14, Y0, Y0
+	VBROADCASTSS k40fcf84f<>+0(SB), Y4
+	VMINPS       Y0, Y4, Y0
+	VBROADCASTSS kc0fcf84f<>+0(SB), Y4
+	VMAXPS       Y0, Y4, Y0
+	VMULPS       Y0, Y0, Y4
+	VBROADCASTSS ka59f25c0<>+0(SB), Y5
+	VFMADD213PS  k2a61337e<>+0(SB), Y4, Y5
+	VFMADD213PS  kaebd37ff<>+0(SB), Y4, Y5
+	VFMADD213PS  k335c0041<>+0(SB), Y4, Y5
+	VFMADD213PS  k3779434a<>+0(SB), Y4, Y5
+	VFMADD213PS  k3a270ded<>+0(SB), Y4, Y5
+	VFMADD213PS  k3ba059dc<>+0(SB), Y4, Y5
+	VMULPS       Y0, Y5, Y5
+	VBROADCASTSS k35a0d3d8<>+0(SB), Y6
+	VFMADD213PS  k38f895d6<>+0(SB), Y4, Y6
+	VFMADD213PS  k3b14aa05<>+0(SB), Y4, Y6
+	VFMADD213PS  k3ba059dd<>+0(SB), Y4, Y6
+	VDIVPS       Y6, Y5, Y0
+	VFMADD213PS  Y14, Y14, Y0
+	VMULPS       Y14, Y1, Y1
+	VBROADCASTSS k40fcf84f<>+0(SB), Y4
+	VMINPS       Y1, Y4, Y1
+	VBROADCASTSS kc0fcf84f<>+0(SB), Y4
+	VMAXPS       Y1, Y4, Y1
+	VMULPS       Y1, Y1, Y4
+	VBROADCASTSS ka59f25c0<>+0(SB), Y5
+	VFMADD213PS  k2a61337e<>+0(SB), Y4, Y5
+	VFMADD213PS  kaebd37ff<>+0(SB), Y4, Y5
+	VFMADD213PS  k335c0041<>+0(SB), Y4, Y5
+	VFMADD213PS  k3779434a<>+0(SB), Y4, Y5
+	VFMADD213PS  k3a270ded<>+0(SB), Y4, Y5
+	VFMADD213PS  k3ba059dc<>+0(SB), Y4, Y5
+	VMULPS       Y1, Y5, Y5
+	VBROADCASTSS k35a0d3d8<>+0(SB), Y6
+	VFMADD213PS  k38f895d6<>+0(SB), Y4, Y6
+	VFMADD213PS  k3b14aa05<>+0(SB), Y4, Y6
+	VFMADD213PS  k3ba059dd<>+0(SB), Y4, Y6
+	VDIVPS       Y6, Y5, Y1
+	VFMADD213PS  Y14, Y14, Y1
+	VMOVUPS      (AX)(DX*2), Y2
+	VFMADD231PS  (BX)(DX*2), Y0, Y2
+	VBROADCASTSS k40fcf84f<>+0(SB), Y4
+	VMINPS       Y2, Y4, Y2
+	VBROADCASTSS kc0fcf84f<>+0(SB), Y4
+	VMAXPS       Y2, Y4, Y2
+	VMULPS       Y2, Y2, Y4
+	VBROADCASTSS ka59f25c0<>+0(SB), Y5
+	VFMADD213PS  k2a61337e<>+0(SB), Y4, Y5
+	VFMADD213PS  kaebd37ff<>+0(SB), Y4, Y5
+	VFMADD213PS  k335c0041<>+0(SB), Y4, Y5
+	VFMADD213PS  k3779434a<>+0(SB), Y4, Y5
+	VFMADD213PS  k3a270ded<>+0(SB), Y4, Y5
+	VFMADD213PS  k3ba059dc<>+0(SB), Y4, Y5
+	VMULPS       Y2, Y5, Y5
+	VBROADCASTSS k35a0d3d8<>+0(SB), Y6
+	VFMADD213PS  k38f895d6<>+0(SB), Y4, Y6
+	VFMADD213PS  k3b14aa05<>+0(SB), Y4, Y6
+	VFMADD213PS  k3ba059dd<>+0(SB), Y4, Y6
+	VDIVPS       Y6, Y5, Y2
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      Y1, (AX)(DX*1)
+	VMOVUPS      Y2, (AX)(DX*2)
+	VMOVUPS      (SI), Y3
+	VSUBPS       Y2, Y3, Y3
+	VFMADD213PS  Y2, Y1, Y3
+	VMOVUPS      Y3, (R8)
+	ADDQ         $0x20, AX
+	ADDQ         $0x20, BX
+	ADDQ         $0x20, SI
+	ADDQ         $0x20, R8
+	SUBQ         $0x20, R12
+	JNZ          vector
+	ADDQ         24(DI), AX
+	ADDQ         40(DI), BX
+	ADDQ         56(DI), SI
+	ADDQ         72(DI), R8
+	DECQ         CX
+	JNZ          row
 	VZEROUPPER
 	RET
 
 // func gruBackAVX2(args *byte)
 // Requires: AVX, FMA3
 TEXT ·gruBackAVX2(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), DI
-	MOVQ    16(DI), AX
-	MOVQ    32(DI), BX
-	MOVQ    48(DI), SI
-	MOVQ    80(DI), R9
-	MOVQ    96(DI), R10
-	MOVQ    8(DI), DX
-	LEAQ    (DX)(DX*2), R11
-	VMOVUPS k3f000000<>+0(SB), Y14
-	VMOVUPS k3f800000<>+0(SB), Y15
-	MOVQ    (DI), CX
+	MOVQ         args+0(FP), DI
+	MOVQ         16(DI), AX
+	MOVQ         32(DI), BX
+	MOVQ         48(DI), SI
+	MOVQ         80(DI), R9
+	MOVQ         96(DI), R10
+	MOVQ         8(DI), DX
+	LEAQ         (DX)(DX*2), R11
+	VBROADCASTSS k3f000000<>+0(SB), Y14
+	VBROADCASTSS k3f800000<>+0(SB), Y15
+	MOVQ         (DI), CX
 
 row:
 	MOVQ DX, R12
@@ -11972,166 +11756,166 @@ vector:
 // func lstmAVX2(args *byte)
 // Requires: AVX, FMA3
 TEXT ·lstmAVX2(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), DI
-	MOVQ    16(DI), AX
-	MOVQ    32(DI), BX
-	MOVQ    48(DI), SI
-	MOVQ    64(DI), R8
-	MOVQ    8(DI), DX
-	LEAQ    (DX)(DX*2), R11
-	VMOVUPS k3f000000<>+0(SB), Y14
-	VMOVUPS k3f800000<>+0(SB), Y15
-	MOVQ    (DI), CX
+	MOVQ         args+0(FP), DI
+	MOVQ         16(DI), AX
+	MOVQ         32(DI), BX
+	MOVQ         48(DI), SI
+	MOVQ         64(DI), R8
+	MOVQ         8(DI), DX
+	LEAQ         (DX)(DX*2), R11
+	VBROADCASTSS k3f000000<>+0(SB), Y14
+	VBROADCASTSS k3f800000<>+0(SB), Y15
+	MOVQ         (DI), CX
 
 row:
 	MOVQ DX, R12
 
 vector:
-	VMOVUPS     (AX), Y0
-	VADDPS      (BX), Y0, Y0
-	VMULPS      Y14, Y0, Y0
-	VMOVUPS     k40fcf84f<>+0(SB), Y5
-	VMINPS      Y0, Y5, Y0
-	VMOVUPS     kc0fcf84f<>+0(SB), Y5
-	VMAXPS      Y0, Y5, Y0
-	VMULPS      Y0, Y0, Y5
-	VMOVUPS     ka59f25c0<>+0(SB), Y6
-	VFMADD213PS k2a61337e<>+0(SB), Y5, Y6
-	VFMADD213PS kaebd37ff<>+0(SB), Y5, Y6
-	VFMADD213PS k335c0041<>+0(SB), Y5, Y6
-	VFMADD213PS k3779434a<>+0(SB), Y5, Y6
-	VFMADD213PS k3a270ded<>+0(SB), Y5, Y6
-	VFMADD213PS k3ba059dc<>+0(SB), Y5, Y6
-	VMULPS      Y0, Y6, Y6
-	VMOVUPS     k35a0d3d8<>+0(SB), Y7
-	VFMADD213PS k38f895d6<>+0(SB), Y5, Y7
-	VFMADD213PS k3b14aa05<>+0(SB), Y5, Y7
-	VFMADD213PS k3ba059dd<>+0(SB), Y5, Y7
-	VDIVPS      Y7, Y6, Y0
-	VFMADD213PS Y14, Y14, Y0
-	VMOVUPS     Y0, (AX)
-	VMOVUPS     (AX)(DX*1), Y1
-	VADDPS      (BX)(DX*1), Y1, Y1
-	VMULPS      Y14, Y1, Y1
-	VMOVUPS     k40fcf84f<>+0(SB), Y5
-	VMINPS      Y1, Y5, Y1
-	VMOVUPS     kc0fcf84f<>+0(SB), Y5
-	VMAXPS      Y1, Y5, Y1
-	VMULPS      Y1, Y1, Y5
-	VMOVUPS     ka59f25c0<>+0(SB), Y6
-	VFMADD213PS k2a61337e<>+0(SB), Y5, Y6
-	VFMADD213PS kaebd37ff<>+0(SB), Y5, Y6
-	VFMADD213PS k335c0041<>+0(SB), Y5, Y6
-	VFMADD213PS k3779434a<>+0(SB), Y5, Y6
-	VFMADD213PS k3a270ded<>+0(SB), Y5, Y6
-	VFMADD213PS k3ba059dc<>+0(SB), Y5, Y6
-	VMULPS      Y1, Y6, Y6
-	VMOVUPS     k35a0d3d8<>+0(SB), Y7
-	VFMADD213PS k38f895d6<>+0(SB), Y5, Y7
-	VFMADD213PS k3b14aa05<>+0(SB), Y5, Y7
-	VFMADD213PS k3ba059dd<>+0(SB), Y5, Y7
-	VDIVPS      Y7, Y6, Y1
-	VFMADD213PS Y14, Y14, Y1
-	VMOVUPS     Y1, (AX)(DX*1)
-	VMOVUPS     (AX)(DX*2), Y2
-	VADDPS      (BX)(DX*2), Y2, Y2
-	VMOVUPS     k40fcf84f<>+0(SB), Y5
-	VMINPS      Y2, Y5, Y2
-	VMOVUPS     kc0fcf84f<>+0(SB), Y5
-	VMAXPS      Y2, Y5, Y2
-	VMULPS      Y2, Y2, Y5
-	VMOVUPS     ka59f25c0<>+0(SB), Y6
-	VFMADD213PS k2a61337e<>+0(SB), Y5, Y6
-	VFMADD213PS kaebd37ff<>+0(SB), Y5, Y6
-	VFMADD213PS k335c0041<>+0(SB), Y5, Y6
-	VFMADD213PS k3779434a<>+0(SB), Y5, Y6
-	VFMADD213PS k3a270ded<>+0(SB), Y5, Y6
-	VFMADD213PS k3ba059dc<>+0(SB), Y5, Y6
-	VMULPS      Y2, Y6, Y6
-	VMOVUPS     k35a0d3d8<>+0(SB), Y7
-	VFMADD213PS k38f895d6<>+0(SB), Y5, Y7
-	VFMADD213PS k3b14aa05<>+0(SB), Y5, Y7
-	VFMADD213PS k3ba059dd<>+0(SB), Y5, Y7
-	VDIVPS      Y7, Y6, Y2
-	VMOVUPS     Y2, (AX)(DX*2)
-	VMOVUPS     (AX)(R11*1), Y3
-	VADDPS      (BX)(R11*1), Y3, Y3
-	VMULPS      Y14, Y3, Y3
-	VMOVUPS     k40fcf84f<>+0(SB), Y5
-	VMINPS      Y3, Y5, Y3
-	VMOVUPS     kc0fcf84f<>+0(SB), Y5
-	VMAXPS      Y3, Y5, Y3
-	VMULPS      Y3, Y3, Y5
-	VMOVUPS     ka59f25c0<>+0(SB), Y6
-	VFMADD213PS k2a61337e<>+0(SB), Y5, Y6
-	VFMADD213PS kaebd37ff<>+0(SB), Y5, Y6
-	VFMADD213PS k335c0041<>+0(SB), Y5, Y6
-	VFMADD213PS k3779434a<>+0(SB), Y5, Y6
-	VFMADD213PS k3a270ded<>+0(SB), Y5, Y6
-	VFMADD213PS k3ba059dc<>+0(SB), Y5, Y6
-	VMULPS      Y3, Y6, Y6
-	VMOVUPS     k35a0d3d8<>+0(SB), Y7
-	VFMADD213PS k38f895d6<>+0(SB), Y5, Y7
-	VFMADD213PS k3b14aa05<>+0(SB), Y5, Y7
-	VFMADD213PS k3ba059dd<>+0(SB), Y5, Y7
-	VDIVPS      Y7, Y6, Y3
-	VFMADD213PS Y14, Y14, Y3
-	VMOVUPS     Y3, (AX)(R11*1)
-	VMULPS      Y2, Y0, Y4
-	VFMADD231PS (SI)(DX*1), Y1, Y4
-	VMOVUPS     Y4, (BX)(DX*1)
-	VMOVUPS     k40fcf84f<>+0(SB), Y5
-	VMINPS      Y4, Y5, Y4
-	VMOVUPS     kc0fcf84f<>+0(SB), Y5
-	VMAXPS      Y4, Y5, Y4
-	VMULPS      Y4, Y4, Y5
-	VMOVUPS     ka59f25c0<>+0(SB), Y6
-	VFMADD213PS k2a61337e<>+0(SB), Y5, Y6
-	VFMADD213PS kaebd37ff<>+0(SB), Y5, Y6
-	VFMADD213PS k335c0041<>+0(SB), Y5, Y6
-	VFMADD213PS k3779434a<>+0(SB), Y5, Y6
-	VFMADD213PS k3a270ded<>+0(SB), Y5, Y6
-	VFMADD213PS k3ba059dc<>+0(SB), Y5, Y6
-	VMULPS      Y4, Y6, Y6
-	VMOVUPS     k35a0d3d8<>+0(SB), Y7
-	VFMADD213PS k38f895d6<>+0(SB), Y5, Y7
-	VFMADD213PS k3b14aa05<>+0(SB), Y5, Y7
-	VFMADD213PS k3ba059dd<>+0(SB), Y5, Y7
-	VDIVPS      Y7, Y6, Y4
-	VMOVUPS     Y4, (BX)
-	VMULPS      Y4, Y3, Y3
-	VMOVUPS     Y3, (R8)
-	VXORPS      Y5, Y5, Y5
-	VMOVUPS     Y5, (BX)(DX*2)
-	ADDQ        $0x20, AX
-	ADDQ        $0x20, BX
-	ADDQ        $0x20, SI
-	ADDQ        $0x20, R8
-	SUBQ        $0x20, R12
-	JNZ         vector
-	ADDQ        24(DI), AX
-	ADDQ        40(DI), BX
-	ADDQ        56(DI), SI
-	ADDQ        72(DI), R8
-	DECQ        CX
-	JNZ         row
+	VMOVUPS      (AX), Y0
+	VADDPS       (BX), Y0, Y0
+	VMULPS       Y14, Y0, Y0
+	VBROADCASTSS k40fcf84f<>+0(SB), Y5
+	VMINPS       Y0, Y5, Y0
+	VBROADCASTSS kc0fcf84f<>+0(SB), Y5
+	VMAXPS       Y0, Y5, Y0
+	VMULPS       Y0, Y0, Y5
+	VBROADCASTSS ka59f25c0<>+0(SB), Y6
+	VFMADD213PS  k2a61337e<>+0(SB), Y5, Y6
+	VFMADD213PS  kaebd37ff<>+0(SB), Y5, Y6
+	VFMADD213PS  k335c0041<>+0(SB), Y5, Y6
+	VFMADD213PS  k3779434a<>+0(SB), Y5, Y6
+	VFMADD213PS  k3a270ded<>+0(SB), Y5, Y6
+	VFMADD213PS  k3ba059dc<>+0(SB), Y5, Y6
+	VMULPS       Y0, Y6, Y6
+	VBROADCASTSS k35a0d3d8<>+0(SB), Y7
+	VFMADD213PS  k38f895d6<>+0(SB), Y5, Y7
+	VFMADD213PS  k3b14aa05<>+0(SB), Y5, Y7
+	VFMADD213PS  k3ba059dd<>+0(SB), Y5, Y7
+	VDIVPS       Y7, Y6, Y0
+	VFMADD213PS  Y14, Y14, Y0
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      (AX)(DX*1), Y1
+	VADDPS       (BX)(DX*1), Y1, Y1
+	VMULPS       Y14, Y1, Y1
+	VBROADCASTSS k40fcf84f<>+0(SB), Y5
+	VMINPS       Y1, Y5, Y1
+	VBROADCASTSS kc0fcf84f<>+0(SB), Y5
+	VMAXPS       Y1, Y5, Y1
+	VMULPS       Y1, Y1, Y5
+	VBROADCASTSS ka59f25c0<>+0(SB), Y6
+	VFMADD213PS  k2a61337e<>+0(SB), Y5, Y6
+	VFMADD213PS  kaebd37ff<>+0(SB), Y5, Y6
+	VFMADD213PS  k335c0041<>+0(SB), Y5, Y6
+	VFMADD213PS  k3779434a<>+0(SB), Y5, Y6
+	VFMADD213PS  k3a270ded<>+0(SB), Y5, Y6
+	VFMADD213PS  k3ba059dc<>+0(SB), Y5, Y6
+	VMULPS       Y1, Y6, Y6
+	VBROADCASTSS k35a0d3d8<>+0(SB), Y7
+	VFMADD213PS  k38f895d6<>+0(SB), Y5, Y7
+	VFMADD213PS  k3b14aa05<>+0(SB), Y5, Y7
+	VFMADD213PS  k3ba059dd<>+0(SB), Y5, Y7
+	VDIVPS       Y7, Y6, Y1
+	VFMADD213PS  Y14, Y14, Y1
+	VMOVUPS      Y1, (AX)(DX*1)
+	VMOVUPS      (AX)(DX*2), Y2
+	VADDPS       (BX)(DX*2), Y2, Y2
+	VBROADCASTSS k40fcf84f<>+0(SB), Y5
+	VMINPS       Y2, Y5, Y2
+	VBROADCASTSS kc0fcf84f<>+0(SB), Y5
+	VMAXPS       Y2, Y5, Y2
+	VMULPS       Y2, Y2, Y5
+	VBROADCASTSS ka59f25c0<>+0(SB), Y6
+	VFMADD213PS  k2a61337e<>+0(SB), Y5, Y6
+	VFMADD213PS  kaebd37ff<>+0(SB), Y5, Y6
+	VFMADD213PS  k335c0041<>+0(SB), Y5, Y6
+	VFMADD213PS  k3779434a<>+0(SB), Y5, Y6
+	VFMADD213PS  k3a270ded<>+0(SB), Y5, Y6
+	VFMADD213PS  k3ba059dc<>+0(SB), Y5, Y6
+	VMULPS       Y2, Y6, Y6
+	VBROADCASTSS k35a0d3d8<>+0(SB), Y7
+	VFMADD213PS  k38f895d6<>+0(SB), Y5, Y7
+	VFMADD213PS  k3b14aa05<>+0(SB), Y5, Y7
+	VFMADD213PS  k3ba059dd<>+0(SB), Y5, Y7
+	VDIVPS       Y7, Y6, Y2
+	VMOVUPS      Y2, (AX)(DX*2)
+	VMOVUPS      (AX)(R11*1), Y3
+	VADDPS       (BX)(R11*1), Y3, Y3
+	VMULPS       Y14, Y3, Y3
+	VBROADCASTSS k40fcf84f<>+0(SB), Y5
+	VMINPS       Y3, Y5, Y3
+	VBROADCASTSS kc0fcf84f<>+0(SB), Y5
+	VMAXPS       Y3, Y5, Y3
+	VMULPS       Y3, Y3, Y5
+	VBROADCASTSS ka59f25c0<>+0(SB), Y6
+	VFMADD213PS  k2a61337e<>+0(SB), Y5, Y6
+	VFMADD213PS  kaebd37ff<>+0(SB), Y5, Y6
+	VFMADD213PS  k335c0041<>+0(SB), Y5, Y6
+	VFMADD213PS  k3779434a<>+0(SB), Y5, Y6
+	VFMADD213PS  k3a270ded<>+0(SB), Y5, Y6
+	VFMADD213PS  k3ba059dc<>+0(SB), Y5, Y6
+	VMULPS       Y3, Y6, Y6
+	VBROADCASTSS k35a0d3d8<>+0(SB), Y7
+	VFMADD213PS  k38f895d6<>+0(SB), Y5, Y7
+	VFMADD213PS  k3b14aa05<>+0(SB), Y5, Y7
+	VFMADD213PS  k3ba059dd<>+0(SB), Y5, Y7
+	VDIVPS       Y7, Y6, Y3
+	VFMADD213PS  Y14, Y14, Y3
+	VMOVUPS      Y3, (AX)(R11*1)
+	VMULPS       Y2, Y0, Y4
+	VFMADD231PS  (SI)(DX*1), Y1, Y4
+	VMOVUPS      Y4, (BX)(DX*1)
+	VBROADCASTSS k40fcf84f<>+0(SB), Y5
+	VMINPS       Y4, Y5, Y4
+	VBROADCASTSS kc0fcf84f<>+0(SB), Y5
+	VMAXPS       Y4, Y5, Y4
+	VMULPS       Y4, Y4, Y5
+	VBROADCASTSS ka59f25c0<>+0(SB), Y6
+	VFMADD213PS  k2a61337e<>+0(SB), Y5, Y6
+	VFMADD213PS  kaebd37ff<>+0(SB), Y5, Y6
+	VFMADD213PS  k335c0041<>+0(SB), Y5, Y6
+	VFMADD213PS  k3779434a<>+0(SB), Y5, Y6
+	VFMADD213PS  k3a270ded<>+0(SB), Y5, Y6
+	VFMADD213PS  k3ba059dc<>+0(SB), Y5, Y6
+	VMULPS       Y4, Y6, Y6
+	VBROADCASTSS k35a0d3d8<>+0(SB), Y7
+	VFMADD213PS  k38f895d6<>+0(SB), Y5, Y7
+	VFMADD213PS  k3b14aa05<>+0(SB), Y5, Y7
+	VFMADD213PS  k3ba059dd<>+0(SB), Y5, Y7
+	VDIVPS       Y7, Y6, Y4
+	VMOVUPS      Y4, (BX)
+	VMULPS       Y4, Y3, Y3
+	VMOVUPS      Y3, (R8)
+	VXORPS       Y5, Y5, Y5
+	VMOVUPS      Y5, (BX)(DX*2)
+	ADDQ         $0x20, AX
+	ADDQ         $0x20, BX
+	ADDQ         $0x20, SI
+	ADDQ         $0x20, R8
+	SUBQ         $0x20, R12
+	JNZ          vector
+	ADDQ         24(DI), AX
+	ADDQ         40(DI), BX
+	ADDQ         56(DI), SI
+	ADDQ         72(DI), R8
+	DECQ         CX
+	JNZ          row
 	VZEROUPPER
 	RET
 
 // func lstmBackAVX2(args *byte)
 // Requires: AVX, FMA3
 TEXT ·lstmBackAVX2(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), DI
-	MOVQ    16(DI), AX
-	MOVQ    32(DI), BX
-	MOVQ    48(DI), SI
-	MOVQ    80(DI), R9
-	MOVQ    96(DI), R10
-	MOVQ    8(DI), DX
-	LEAQ    (DX)(DX*2), R11
-	VMOVUPS k3f000000<>+0(SB), Y14
-	VMOVUPS k3f800000<>+0(SB), Y15
-	MOVQ    (DI), CX
+	MOVQ         args+0(FP), DI
+	MOVQ         16(DI), AX
+	MOVQ         32(DI), BX
+	MOVQ         48(DI), SI
+	MOVQ         80(DI), R9
+	MOVQ         96(DI), R10
+	MOVQ         8(DI), DX
+	LEAQ         (DX)(DX*2), R11
+	VBROADCASTSS k3f000000<>+0(SB), Y14
+	VBROADCASTSS k3f800000<>+0(SB), Y15
+	MOVQ         (DI), CX
 
 row:
 	MOVQ DX, R12
@@ -12189,121 +11973,121 @@ vector:
 // func gruAVX512(args *byte)
 // Requires: AVX, AVX512F
 TEXT ·gruAVX512(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), DI
-	MOVQ    16(DI), AX
-	MOVQ    32(DI), BX
-	MOVQ    48(DI), SI
-	MOVQ    64(DI), R8
-	MOVQ    8(DI), DX
-	LEAQ    (DX)(DX*2), R11
-	VMOVUPS k3f000000<>+0(SB), Z14
-	VMOVUPS k3f800000<>+0(SB), Z15
-	MOVQ    (DI), CX
+	MOVQ         args+0(FP), DI
+	MOVQ         16(DI), AX
+	MOVQ         32(DI), BX
+	MOVQ         48(DI), SI
+	MOVQ         64(DI), R8
+	MOVQ         8(DI), DX
+	LEAQ         (DX)(DX*2), R11
+	VBROADCASTSS k3f000000<>+0(SB), Z14
+	VBROADCASTSS k3f800000<>+0(SB), Z15
+	MOVQ         (DI), CX
 
 row:
 	MOVQ DX, R12
 
 vector:
-	VMOVUPS     (AX), Z0
-	VADDPS      (BX), Z0, Z0
-	VMOVUPS     (AX)(DX*1), Z1
-	VADDPS      (BX)(DX*1), Z1, Z1
-	VMULPS      Z14, Z0, Z0
-	VMOVUPS     k40fcf84f<>+0(SB), Z4
-	VMINPS      Z0, Z4, Z0
-	VMOVUPS     kc0fcf84f<>+0(SB), Z4
-	VMAXPS      Z0, Z4, Z0
-	VMULPS      Z0, Z0, Z4
-	VMOVUPS     ka59f25c0<>+0(SB), Z5
-	VFMADD213PS k2a61337e<>+0(SB), Z4, Z5
-	VFMADD213PS kaebd37ff<>+0(SB), Z4, Z5
-	VFMADD213PS k335c0041<>+0(SB), Z4, Z5
-	VFMADD213PS k3779434a<>+0(SB), Z4, Z5
-	VFMADD213PS k3a270ded<>+0(SB), Z4, Z5
-	VFMADD213PS k3ba059dc<>+0(SB), Z4, Z5
-	VMULPS      Z0, Z5, Z5
-	VMOVUPS     k35a0d3d8<>+0(SB), Z6
-	VFMADD213PS k38f895d6<>+0(SB), Z4, Z6
-	VFMADD213PS k3b14aa05<>+0(SB), Z4, Z6
-	VFMADD213PS k3ba059dd<>+0(SB), Z4, Z6
-	VDIVPS      Z6, Z5, Z0
-	VFMADD213PS Z14, Z14, Z0
-	VMULPS      Z14, Z1, Z1
-	VMOVUPS     k40fcf84f<>+0(SB), Z4
-	VMINPS      Z1, Z4, Z1
-	VMOVUPS     kc0fcf84f<>+0(SB), Z4
-	VMAXPS      Z1, Z4, Z1
-	VMULPS      Z1, Z1, Z4
-	VMOVUPS     ka59f25c0<>+0(SB), Z5
-	VFMADD213PS k2a61337e<>+0(SB), Z4, Z5
-	VFMADD213PS kaebd37ff<>+0(SB), Z4, Z5
-	VFMADD213PS k335c0041<>+0(SB), Z4, Z5
-	VFMADD213PS k3779434a<>+0(SB), Z4, Z5
-	VFMADD213PS k3a270ded<>+0(SB), Z4, Z5
-	VFMADD213PS k3ba059dc<>+0(SB), Z4, Z5
-	VMULPS      Z1, Z5, Z5
-	VMOVUPS     k35a0d3d8<>+0(SB), Z6
-	VFMADD213PS k38f895d6<>+0(SB), Z4, Z6
-	VFMADD213PS k3b14aa05<>+0(SB), Z4, Z6
-	VFMADD213PS k3ba059dd<>+0(SB), Z4, Z6
-	VDIVPS      Z6, Z5, Z1
-	VFMADD213PS Z14, Z14, Z1
-	VMOVUPS     (AX)(DX*2), Z2
-	VFMADD231PS (BX)(DX*2), Z0, Z2
-	VMOVUPS     k40fcf84f<>+0(SB), Z4
-	VMINPS      Z2, Z4, Z2
-	VMOVUPS     kc0fcf84f<>+0(SB), Z4
-	VMAXPS      Z2, Z4, Z2
-	VMULPS      Z2, Z2, Z4
-	VMOVUPS     ka59f25c0<>+0(SB), Z5
-	VFMADD213PS k2a61337e<>+0(SB), Z4, Z5
-	VFMADD213PS kaebd37ff<>+0(SB), Z4, Z5
-	VFMADD213PS k335c0041<>+0(SB), Z4, Z5
-	VFMADD213PS k3779434a<>+0(SB), Z4, Z5
-	VFMADD213PS k3a270ded<>+0(SB), Z4, Z5
-	VFMADD213PS k3ba059dc<>+0(SB), Z4, Z5
-	VMULPS      Z2, Z5, Z5
-	VMOVUPS     k35a0d3d8<>+0(SB), Z6
-	VFMADD213PS k38f895d6<>+0(SB), Z4, Z6
-	VFMADD213PS k3b14aa05<>+0(SB), Z4, Z6
-	VFMADD213PS k3ba059dd<>+0(SB), Z4, Z6
-	VDIVPS      Z6, Z5, Z2
-	VMOVUPS     Z0, (AX)
-	VMOVUPS     Z1, (AX)(DX*1)
-	VMOVUPS     Z2, (AX)(DX*2)
-	VMOVUPS     (SI), Z3
-	VSUBPS      Z2, Z3, Z3
-	VFMADD213PS Z2, Z1, Z3
-	VMOVUPS     Z3, (R8)
-	ADDQ        $0x40, AX
-	ADDQ        $0x40, BX
-	ADDQ        $0x40, SI
-	ADDQ        $0x40, R8
-	SUBQ        $0x40, R12
-	JNZ         vector
-	ADDQ        24(DI), AX
-	ADDQ        40(DI), BX
-	ADDQ        56(DI), SI
-	ADDQ        72(DI), R8
-	DECQ        CX
-	JNZ         row
+	VMOVUPS          (AX), Z0
+	VADDPS           (BX), Z0, Z0
+	VMOVUPS          (AX)(DX*1), Z1
+	VADDPS           (BX)(DX*1), Z1, Z1
+	VMULPS           Z14, Z0, Z0
+	VBROADCASTSS     k40fcf84f<>+0(SB), Z4
+	VMINPS           Z0, Z4, Z0
+	VBROADCASTSS     kc0fcf84f<>+0(SB), Z4
+	VMAXPS           Z0, Z4, Z0
+	VMULPS           Z0, Z0, Z4
+	VBROADCASTSS     ka59f25c0<>+0(SB), Z5
+	VFMADD213PS.BCST k2a61337e<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST kaebd37ff<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST k335c0041<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST k3779434a<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST k3a270ded<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST k3ba059dc<>+0(SB), Z4, Z5
+	VMULPS           Z0, Z5, Z5
+	VBROADCASTSS     k35a0d3d8<>+0(SB), Z6
+	VFMADD213PS.BCST k38f895d6<>+0(SB), Z4, Z6
+	VFMADD213PS.BCST k3b14aa05<>+0(SB), Z4, Z6
+	VFMADD213PS.BCST k3ba059dd<>+0(SB), Z4, Z6
+	VDIVPS           Z6, Z5, Z0
+	VFMADD213PS      Z14, Z14, Z0
+	VMULPS           Z14, Z1, Z1
+	VBROADCASTSS     k40fcf84f<>+0(SB), Z4
+	VMINPS           Z1, Z4, Z1
+	VBROADCASTSS     kc0fcf84f<>+0(SB), Z4
+	VMAXPS           Z1, Z4, Z1
+	VMULPS           Z1, Z1, Z4
+	VBROADCASTSS     ka59f25c0<>+0(SB), Z5
+	VFMADD213PS.BCST k2a61337e<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST kaebd37ff<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST k335c0041<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST k3779434a<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST k3a270ded<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST k3ba059dc<>+0(SB), Z4, Z5
+	VMULPS           Z1, Z5, Z5
+	VBROADCASTSS     k35a0d3d8<>+0(SB), Z6
+	VFMADD213PS.BCST k38f895d6<>+0(SB), Z4, Z6
+	VFMADD213PS.BCST k3b14aa05<>+0(SB), Z4, Z6
+	VFMADD213PS.BCST k3ba059dd<>+0(SB), Z4, Z6
+	VDIVPS           Z6, Z5, Z1
+	VFMADD213PS      Z14, Z14, Z1
+	VMOVUPS          (AX)(DX*2), Z2
+	VFMADD231PS      (BX)(DX*2), Z0, Z2
+	VBROADCASTSS     k40fcf84f<>+0(SB), Z4
+	VMINPS           Z2, Z4, Z2
+	VBROADCASTSS     kc0fcf84f<>+0(SB), Z4
+	VMAXPS           Z2, Z4, Z2
+	VMULPS           Z2, Z2, Z4
+	VBROADCASTSS     ka59f25c0<>+0(SB), Z5
+	VFMADD213PS.BCST k2a61337e<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST kaebd37ff<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST k335c0041<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST k3779434a<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST k3a270ded<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST k3ba059dc<>+0(SB), Z4, Z5
+	VMULPS           Z2, Z5, Z5
+	VBROADCASTSS     k35a0d3d8<>+0(SB), Z6
+	VFMADD213PS.BCST k38f895d6<>+0(SB), Z4, Z6
+	VFMADD213PS.BCST k3b14aa05<>+0(SB), Z4, Z6
+	VFMADD213PS.BCST k3ba059dd<>+0(SB), Z4, Z6
+	VDIVPS           Z6, Z5, Z2
+	VMOVUPS          Z0, (AX)
+	VMOVUPS          Z1, (AX)(DX*1)
+	VMOVUPS          Z2, (AX)(DX*2)
+	VMOVUPS          (SI), Z3
+	VSUBPS           Z2, Z3, Z3
+	VFMADD213PS      Z2, Z1, Z3
+	VMOVUPS          Z3, (R8)
+	ADDQ             $0x40, AX
+	ADDQ             $0x40, BX
+	ADDQ             $0x40, SI
+	ADDQ             $0x40, R8
+	SUBQ             $0x40, R12
+	JNZ              vector
+	ADDQ             24(DI), AX
+	ADDQ             40(DI), BX
+	ADDQ             56(DI), SI
+	ADDQ             72(DI), R8
+	DECQ             CX
+	JNZ              row
 	VZEROUPPER
 	RET
 
 // func gruBackAVX512(args *byte)
 // Requires: AVX, AVX512F
 TEXT ·gruBackAVX512(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), DI
-	MOVQ    16(DI), AX
-	MOVQ    32(DI), BX
-	MOVQ    48(DI), SI
-	MOVQ    80(DI), R9
-	MOVQ    96(DI), R10
-	MOVQ    8(DI), DX
-	LEAQ    (DX)(DX*2), R11
-	VMOVUPS k3f000000<>+0(SB), Z14
-	VMOVUPS k3f800000<>+0(SB), Z15
-	MOVQ    (DI), CX
+	MOVQ         args+0(FP), DI
+	MOVQ         16(DI), AX
+	MOVQ         32(DI), BX
+	MOVQ         48(DI), SI
+	MOVQ         80(DI), R9
+	MOVQ         96(DI), R10
+	MOVQ         8(DI), DX
+	LEAQ         (DX)(DX*2), R11
+	VBROADCASTSS k3f000000<>+0(SB), Z14
+	VBROADCASTSS k3f800000<>+0(SB), Z15
+	MOVQ         (DI), CX
 
 row:
 	MOVQ DX, R12
@@ -12358,166 +12142,166 @@ vector:
 // func lstmAVX512(args *byte)
 // Requires: AVX, AVX512F
 TEXT ·lstmAVX512(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), DI
-	MOVQ    16(DI), AX
-	MOVQ    32(DI), BX
-	MOVQ    48(DI), SI
-	MOVQ    64(DI), R8
-	MOVQ    8(DI), DX
-	LEAQ    (DX)(DX*2), R11
-	VMOVUPS k3f000000<>+0(SB), Z14
-	VMOVUPS k3f800000<>+0(SB), Z15
-	MOVQ    (DI), CX
+	MOVQ         args+0(FP), DI
+	MOVQ         16(DI), AX
+	MOVQ         32(DI), BX
+	MOVQ         48(DI), SI
+	MOVQ         64(DI), R8
+	MOVQ         8(DI), DX
+	LEAQ         (DX)(DX*2), R11
+	VBROADCASTSS k3f000000<>+0(SB), Z14
+	VBROADCASTSS k3f800000<>+0(SB), Z15
+	MOVQ         (DI), CX
 
 row:
 	MOVQ DX, R12
 
 vector:
-	VMOVUPS     (AX), Z0
-	VADDPS      (BX), Z0, Z0
-	VMULPS      Z14, Z0, Z0
-	VMOVUPS     k40fcf84f<>+0(SB), Z5
-	VMINPS      Z0, Z5, Z0
-	VMOVUPS     kc0fcf84f<>+0(SB), Z5
-	VMAXPS      Z0, Z5, Z0
-	VMULPS      Z0, Z0, Z5
-	VMOVUPS     ka59f25c0<>+0(SB), Z6
-	VFMADD213PS k2a61337e<>+0(SB), Z5, Z6
-	VFMADD213PS kaebd37ff<>+0(SB), Z5, Z6
-	VFMADD213PS k335c0041<>+0(SB), Z5, Z6
-	VFMADD213PS k3779434a<>+0(SB), Z5, Z6
-	VFMADD213PS k3a270ded<>+0(SB), Z5, Z6
-	VFMADD213PS k3ba059dc<>+0(SB), Z5, Z6
-	VMULPS      Z0, Z6, Z6
-	VMOVUPS     k35a0d3d8<>+0(SB), Z7
-	VFMADD213PS k38f895d6<>+0(SB), Z5, Z7
-	VFMADD213PS k3b14aa05<>+0(SB), Z5, Z7
-	VFMADD213PS k3ba059dd<>+0(SB), Z5, Z7
-	VDIVPS      Z7, Z6, Z0
-	VFMADD213PS Z14, Z14, Z0
-	VMOVUPS     Z0, (AX)
-	VMOVUPS     (AX)(DX*1), Z1
-	VADDPS      (BX)(DX*1), Z1, Z1
-	VMULPS      Z14, Z1, Z1
-	VMOVUPS     k40fcf84f<>+0(SB), Z5
-	VMINPS      Z1, Z5, Z1
-	VMOVUPS     kc0fcf84f<>+0(SB), Z5
-	VMAXPS      Z1, Z5, Z1
-	VMULPS      Z1, Z1, Z5
-	VMOVUPS     ka59f25c0<>+0(SB), Z6
-	VFMADD213PS k2a61337e<>+0(SB), Z5, Z6
-	VFMADD213PS kaebd37ff<>+0(SB), Z5, Z6
-	VFMADD213PS k335c0041<>+0(SB), Z5, Z6
-	VFMADD213PS k3779434a<>+0(SB), Z5, Z6
-	VFMADD213PS k3a270ded<>+0(SB), Z5, Z6
-	VFMADD213PS k3ba059dc<>+0(SB), Z5, Z6
-	VMULPS      Z1, Z6, Z6
-	VMOVUPS     k35a0d3d8<>+0(SB), Z7
-	VFMADD213PS k38f895d6<>+0(SB), Z5, Z7
-	VFMADD213PS k3b14aa05<>+0(SB), Z5, Z7
-	VFMADD213PS k3ba059dd<>+0(SB), Z5, Z7
-	VDIVPS      Z7, Z6, Z1
-	VFMADD213PS Z14, Z14, Z1
-	VMOVUPS     Z1, (AX)(DX*1)
-	VMOVUPS     (AX)(DX*2), Z2
-	VADDPS      (BX)(DX*2), Z2, Z2
-	VMOVUPS     k40fcf84f<>+0(SB), Z5
-	VMINPS      Z2, Z5, Z2
-	VMOVUPS     kc0fcf84f<>+0(SB), Z5
-	VMAXPS      Z2, Z5, Z2
-	VMULPS      Z2, Z2, Z5
-	VMOVUPS     ka59f25c0<>+0(SB), Z6
-	VFMADD213PS k2a61337e<>+0(SB), Z5, Z6
-	VFMADD213PS kaebd37ff<>+0(SB), Z5, Z6
-	VFMADD213PS k335c0041<>+0(SB), Z5, Z6
-	VFMADD213PS k3779434a<>+0(SB), Z5, Z6
-	VFMADD213PS k3a270ded<>+0(SB), Z5, Z6
-	VFMADD213PS k3ba059dc<>+0(SB), Z5, Z6
-	VMULPS      Z2, Z6, Z6
-	VMOVUPS     k35a0d3d8<>+0(SB), Z7
-	VFMADD213PS k38f895d6<>+0(SB), Z5, Z7
-	VFMADD213PS k3b14aa05<>+0(SB), Z5, Z7
-	VFMADD213PS k3ba059dd<>+0(SB), Z5, Z7
-	VDIVPS      Z7, Z6, Z2
-	VMOVUPS     Z2, (AX)(DX*2)
-	VMOVUPS     (AX)(R11*1), Z3
-	VADDPS      (BX)(R11*1), Z3, Z3
-	VMULPS      Z14, Z3, Z3
-	VMOVUPS     k40fcf84f<>+0(SB), Z5
-	VMINPS      Z3, Z5, Z3
-	VMOVUPS     kc0fcf84f<>+0(SB), Z5
-	VMAXPS      Z3, Z5, Z3
-	VMULPS      Z3, Z3, Z5
-	VMOVUPS     ka59f25c0<>+0(SB), Z6
-	VFMADD213PS k2a61337e<>+0(SB), Z5, Z6
-	VFMADD213PS kaebd37ff<>+0(SB), Z5, Z6
-	VFMADD213PS k335c0041<>+0(SB), Z5, Z6
-	VFMADD213PS k3779434a<>+0(SB), Z5, Z6
-	VFMADD213PS k3a270ded<>+0(SB), Z5, Z6
-	VFMADD213PS k3ba059dc<>+0(SB), Z5, Z6
-	VMULPS      Z3, Z6, Z6
-	VMOVUPS     k35a0d3d8<>+0(SB), Z7
-	VFMADD213PS k38f895d6<>+0(SB), Z5, Z7
-	VFMADD213PS k3b14aa05<>+0(SB), Z5, Z7
-	VFMADD213PS k3ba059dd<>+0(SB), Z5, Z7
-	VDIVPS      Z7, Z6, Z3
-	VFMADD213PS Z14, Z14, Z3
-	VMOVUPS     Z3, (AX)(R11*1)
-	VMULPS      Z2, Z0, Z4
-	VFMADD231PS (SI)(DX*1), Z1, Z4
-	VMOVUPS     Z4, (BX)(DX*1)
-	VMOVUPS     k40fcf84f<>+0(SB), Z5
-	VMINPS      Z4, Z5, Z4
-	VMOVUPS     kc0fcf84f<>+0(SB), Z5
-	VMAXPS      Z4, Z5, Z4
-	VMULPS      Z4, Z4, Z5
-	VMOVUPS     ka59f25c0<>+0(SB), Z6
-	VFMADD213PS k2a61337e<>+0(SB), Z5, Z6
-	VFMADD213PS kaebd37ff<>+0(SB), Z5, Z6
-	VFMADD213PS k335c0041<>+0(SB), Z5, Z6
-	VFMADD213PS k3779434a<>+0(SB), Z5, Z6
-	VFMADD213PS k3a270ded<>+0(SB), Z5, Z6
-	VFMADD213PS k3ba059dc<>+0(SB), Z5, Z6
-	VMULPS      Z4, Z6, Z6
-	VMOVUPS     k35a0d3d8<>+0(SB), Z7
-	VFMADD213PS k38f895d6<>+0(SB), Z5, Z7
-	VFMADD213PS k3b14aa05<>+0(SB), Z5, Z7
-	VFMADD213PS k3ba059dd<>+0(SB), Z5, Z7
-	VDIVPS      Z7, Z6, Z4
-	VMOVUPS     Z4, (BX)
-	VMULPS      Z4, Z3, Z3
-	VMOVUPS     Z3, (R8)
-	VPXORD      Z5, Z5, Z5
-	VMOVUPS     Z5, (BX)(DX*2)
-	ADDQ        $0x40, AX
-	ADDQ        $0x40, BX
-	ADDQ        $0x40, SI
-	ADDQ        $0x40, R8
-	SUBQ        $0x40, R12
-	JNZ         vector
-	ADDQ        24(DI), AX
-	ADDQ        40(DI), BX
-	ADDQ        56(DI), SI
-	ADDQ        72(DI), R8
-	DECQ        CX
-	JNZ         row
+	VMOVUPS          (AX), Z0
+	VADDPS           (BX), Z0, Z0
+	VMULPS           Z14, Z0, Z0
+	VBROADCASTSS     k40fcf84f<>+0(SB), Z5
+	VMINPS           Z0, Z5, Z0
+	VBROADCASTSS     kc0fcf84f<>+0(SB), Z5
+	VMAXPS           Z0, Z5, Z0
+	VMULPS           Z0, Z0, Z5
+	VBROADCASTSS     ka59f25c0<>+0(SB), Z6
+	VFMADD213PS.BCST k2a61337e<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST kaebd37ff<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST k335c0041<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST k3779434a<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST k3a270ded<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST k3ba059dc<>+0(SB), Z5, Z6
+	VMULPS           Z0, Z6, Z6
+	VBROADCASTSS     k35a0d3d8<>+0(SB), Z7
+	VFMADD213PS.BCST k38f895d6<>+0(SB), Z5, Z7
+	VFMADD213PS.BCST k3b14aa05<>+0(SB), Z5, Z7
+	VFMADD213PS.BCST k3ba059dd<>+0(SB), Z5, Z7
+	VDIVPS           Z7, Z6, Z0
+	VFMADD213PS      Z14, Z14, Z0
+	VMOVUPS          Z0, (AX)
+	VMOVUPS          (AX)(DX*1), Z1
+	VADDPS           (BX)(DX*1), Z1, Z1
+	VMULPS           Z14, Z1, Z1
+	VBROADCASTSS     k40fcf84f<>+0(SB), Z5
+	VMINPS           Z1, Z5, Z1
+	VBROADCASTSS     kc0fcf84f<>+0(SB), Z5
+	VMAXPS           Z1, Z5, Z1
+	VMULPS           Z1, Z1, Z5
+	VBROADCASTSS     ka59f25c0<>+0(SB), Z6
+	VFMADD213PS.BCST k2a61337e<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST kaebd37ff<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST k335c0041<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST k3779434a<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST k3a270ded<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST k3ba059dc<>+0(SB), Z5, Z6
+	VMULPS           Z1, Z6, Z6
+	VBROADCASTSS     k35a0d3d8<>+0(SB), Z7
+	VFMADD213PS.BCST k38f895d6<>+0(SB), Z5, Z7
+	VFMADD213PS.BCST k3b14aa05<>+0(SB), Z5, Z7
+	VFMADD213PS.BCST k3ba059dd<>+0(SB), Z5, Z7
+	VDIVPS           Z7, Z6, Z1
+	VFMADD213PS      Z14, Z14, Z1
+	VMOVUPS          Z1, (AX)(DX*1)
+	VMOVUPS          (AX)(DX*2), Z2
+	VADDPS           (BX)(DX*2), Z2, Z2
+	VBROADCASTSS     k40fcf84f<>+0(SB), Z5
+	VMINPS           Z2, Z5, Z2
+	VBROADCASTSS     kc0fcf84f<>+0(SB), Z5
+	VMAXPS           Z2, Z5, Z2
+	VMULPS           Z2, Z2, Z5
+	VBROADCASTSS     ka59f25c0<>+0(SB), Z6
+	VFMADD213PS.BCST k2a61337e<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST kaebd37ff<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST k335c0041<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST k3779434a<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST k3a270ded<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST k3ba059dc<>+0(SB), Z5, Z6
+	VMULPS           Z2, Z6, Z6
+	VBROADCASTSS     k35a0d3d8<>+0(SB), Z7
+	VFMADD213PS.BCST k38f895d6<>+0(SB), Z5, Z7
+	VFMADD213PS.BCST k3b14aa05<>+0(SB), Z5, Z7
+	VFMADD213PS.BCST k3ba059dd<>+0(SB), Z5, Z7
+	VDIVPS           Z7, Z6, Z2
+	VMOVUPS          Z2, (AX)(DX*2)
+	VMOVUPS          (AX)(R11*1), Z3
+	VADDPS           (BX)(R11*1), Z3, Z3
+	VMULPS           Z14, Z3, Z3
+	VBROADCASTSS     k40fcf84f<>+0(SB), Z5
+	VMINPS           Z3, Z5, Z3
+	VBROADCASTSS     kc0fcf84f<>+0(SB), Z5
+	VMAXPS           Z3, Z5, Z3
+	VMULPS           Z3, Z3, Z5
+	VBROADCASTSS     ka59f25c0<>+0(SB), Z6
+	VFMADD213PS.BCST k2a61337e<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST kaebd37ff<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST k335c0041<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST k3779434a<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST k3a270ded<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST k3ba059dc<>+0(SB), Z5, Z6
+	VMULPS           Z3, Z6, Z6
+	VBROADCASTSS     k35a0d3d8<>+0(SB), Z7
+	VFMADD213PS.BCST k38f895d6<>+0(SB), Z5, Z7
+	VFMADD213PS.BCST k3b14aa05<>+0(SB), Z5, Z7
+	VFMADD213PS.BCST k3ba059dd<>+0(SB), Z5, Z7
+	VDIVPS           Z7, Z6, Z3
+	VFMADD213PS      Z14, Z14, Z3
+	VMOVUPS          Z3, (AX)(R11*1)
+	VMULPS           Z2, Z0, Z4
+	VFMADD231PS      (SI)(DX*1), Z1, Z4
+	VMOVUPS          Z4, (BX)(DX*1)
+	VBROADCASTSS     k40fcf84f<>+0(SB), Z5
+	VMINPS           Z4, Z5, Z4
+	VBROADCASTSS     kc0fcf84f<>+0(SB), Z5
+	VMAXPS           Z4, Z5, Z4
+	VMULPS           Z4, Z4, Z5
+	VBROADCASTSS     ka59f25c0<>+0(SB), Z6
+	VFMADD213PS.BCST k2a61337e<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST kaebd37ff<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST k335c0041<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST k3779434a<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST k3a270ded<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST k3ba059dc<>+0(SB), Z5, Z6
+	VMULPS           Z4, Z6, Z6
+	VBROADCASTSS     k35a0d3d8<>+0(SB), Z7
+	VFMADD213PS.BCST k38f895d6<>+0(SB), Z5, Z7
+	VFMADD213PS.BCST k3b14aa05<>+0(SB), Z5, Z7
+	VFMADD213PS.BCST k3ba059dd<>+0(SB), Z5, Z7
+	VDIVPS           Z7, Z6, Z4
+	VMOVUPS          Z4, (BX)
+	VMULPS           Z4, Z3, Z3
+	VMOVUPS          Z3, (R8)
+	VPXORD           Z5, Z5, Z5
+	VMOVUPS          Z5, (BX)(DX*2)
+	ADDQ             $0x40, AX
+	ADDQ             $0x40, BX
+	ADDQ             $0x40, SI
+	ADDQ             $0x40, R8
+	SUBQ             $0x40, R12
+	JNZ              vector
+	ADDQ             24(DI), AX
+	ADDQ             40(DI), BX
+	ADDQ             56(DI), SI
+	ADDQ             72(DI), R8
+	DECQ             CX
+	JNZ              row
 	VZEROUPPER
 	RET
 
 // func lstmBackAVX512(args *byte)
 // Requires: AVX, AVX512F
 TEXT ·lstmBackAVX512(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), DI
-	MOVQ    16(DI), AX
-	MOVQ    32(DI), BX
-	MOVQ    48(DI), SI
-	MOVQ    80(DI), R9
-	MOVQ    96(DI), R10
-	MOVQ    8(DI), DX
-	LEAQ    (DX)(DX*2), R11
-	VMOVUPS k3f000000<>+0(SB), Z14
-	VMOVUPS k3f800000<>+0(SB), Z15
-	MOVQ    (DI), CX
+	MOVQ         args+0(FP), DI
+	MOVQ         16(DI), AX
+	MOVQ         32(DI), BX
+	MOVQ         48(DI), SI
+	MOVQ         80(DI), R9
+	MOVQ         96(DI), R10
+	MOVQ         8(DI), DX
+	LEAQ         (DX)(DX*2), R11
+	VBROADCASTSS k3f000000<>+0(SB), Z14
+	VBROADCASTSS k3f800000<>+0(SB), Z15
+	MOVQ         (DI), CX
 
 row:
 	MOVQ DX, R12
@@ -12705,17 +12489,17 @@ exp:
 	VMOVUPS      (AX), Y2
 	VSUBPS       Y1, Y2, Y2
 	VMOVUPS      Y2, (AX)
-	VMOVUPS      kc2ae999a<>+0(SB), Y3
+	VBROADCASTSS kc2ae999a<>+0(SB), Y3
 	VCMPPS       $0x15, Y3, Y2, Y5
-	VMOVUPS      k42b0999a<>+0(SB), Y3
+	VBROADCASTSS k42b0999a<>+0(SB), Y3
 	VMINPS       Y2, Y3, Y2
-	VMOVUPS      kc2ae999a<>+0(SB), Y3
+	VBROADCASTSS kc2ae999a<>+0(SB), Y3
 	VMAXPS       Y2, Y3, Y2
 	VMULPS       k3fb8aa3b<>+0(SB), Y2, Y3
 	VROUNDPS     $0x08, Y3, Y3
 	VFNMADD231PS k3f318000<>+0(SB), Y3, Y2
 	VFNMADD231PS kb95e8083<>+0(SB), Y3, Y2
-	VMOVUPS      k39506967<>+0(SB), Y4
+	VBROADCASTSS k39506967<>+0(SB), Y4
 	VFMADD213PS  k3ab743ce<>+0(SB), Y2, Y4
 	VFMADD213PS  k3c088908<>+0(SB), Y2, Y4
 	VFMADD213PS  k3d2aa9c1<>+0(SB), Y2, Y4
@@ -12742,8 +12526,8 @@ exp:
 	VPBROADCASTD 112(DI), Y5
 	VPBROADCASTD 56(DI), Y6
 	VPBROADCASTD 60(DI), Y7
-	VMOVDQU      kd2511f53<>+0(SB), Y8
-	VMOVDQU      kcd9e8d57<>+0(SB), Y9
+	VPBROADCASTD kd2511f53<>+0(SB), Y8
+	VPBROADCASTD kcd9e8d57<>+0(SB), Y9
 	VPSRLQ       $0x20, Y2, Y11
 	VPMULUDQ     Y8, Y2, Y10
 	VPMULUDQ     Y8, Y11, Y11
@@ -12992,7 +12776,7 @@ exp:
 	VCVTDQ2PS    Y2, Y2
 	VANDPS       k007fffff<>+0(SB), Y0, Y0
 	VORPS        k3f800000<>+0(SB), Y0, Y0
-	VMOVUPS      k3fb504f3<>+0(SB), Y5
+	VBROADCASTSS k3fb504f3<>+0(SB), Y5
 	VCMPPS       $0x01, Y0, Y5, Y5
 	VMULPS       k3f000000<>+0(SB), Y0, Y4
 	VBLENDVPS    Y5, Y4, Y0, Y0
@@ -13000,7 +12784,7 @@ exp:
 	VADDPS       Y5, Y2, Y2
 	VSUBPS       k3f800000<>+0(SB), Y0, Y0
 	VMULPS       Y0, Y0, Y3
-	VMOVUPS      k3d9021bb<>+0(SB), Y4
+	VBROADCASTSS k3d9021bb<>+0(SB), Y4
 	VFMADD213PS  kbdebd1b8<>+0(SB), Y0, Y4
 	VFMADD213PS  k3def251a<>+0(SB), Y0, Y4
 	VFMADD213PS  kbdfe5d4f<>+0(SB), Y0, Y4
@@ -13063,15 +12847,7 @@ DATA kd2511f53<>+16(SB)/4, $0xd2511f53
 DATA kd2511f53<>+20(SB)/4, $0xd2511f53
 DATA kd2511f53<>+24(SB)/4, $0xd2511f53
 DATA kd2511f53<>+28(SB)/4, $0xd2511f53
-DATA kd2511f53<>+32(SB)/4, $0xd2511f53
-DATA kd2511f53<>+36(SB)/4, $0xd2511f53
-DATA kd2511f53<>+40(SB)/4, $0xd2511f53
-DATA kd2511f53<>+44(SB)/4, $0xd2511f53
-DATA kd2511f53<>+48(SB)/4, $0xd2511f53
-DATA kd2511f53<>+52(SB)/4, $0xd2511f53
-DATA kd2511f53<>+56(SB)/4, $0xd2511f53
-DATA kd2511f53<>+60(SB)/4, $0xd2511f53
-GLOBL kd2511f53<>(SB), RODATA|NOPTR, $64
+GLOBL kd2511f53<>(SB), RODATA|NOPTR, $32
 
 DATA kcd9e8d57<>+0(SB)/4, $0xcd9e8d57
 DATA kcd9e8d57<>+4(SB)/4, $0xcd9e8d57
@@ -13081,15 +12857,7 @@ DATA kcd9e8d57<>+16(SB)/4, $0xcd9e8d57
 DATA kcd9e8d57<>+20(SB)/4, $0xcd9e8d57
 DATA kcd9e8d57<>+24(SB)/4, $0xcd9e8d57
 DATA kcd9e8d57<>+28(SB)/4, $0xcd9e8d57
-DATA kcd9e8d57<>+32(SB)/4, $0xcd9e8d57
-DATA kcd9e8d57<>+36(SB)/4, $0xcd9e8d57
-DATA kcd9e8d57<>+40(SB)/4, $0xcd9e8d57
-DATA kcd9e8d57<>+44(SB)/4, $0xcd9e8d57
-DATA kcd9e8d57<>+48(SB)/4, $0xcd9e8d57
-DATA kcd9e8d57<>+52(SB)/4, $0xcd9e8d57
-DATA kcd9e8d57<>+56(SB)/4, $0xcd9e8d57
-DATA kcd9e8d57<>+60(SB)/4, $0xcd9e8d57
-GLOBL kcd9e8d57<>(SB), RODATA|NOPTR, $64
+GLOBL kcd9e8d57<>(SB), RODATA|NOPTR, $32
 
 DATA k9e3779b9<>+0(SB)/4, $0x9e3779b9
 DATA k9e3779b9<>+4(SB)/4, $0x9e3779b9
@@ -13099,15 +12867,7 @@ DATA k9e3779b9<>+16(SB)/4, $0x9e3779b9
 DATA k9e3779b9<>+20(SB)/4, $0x9e3779b9
 DATA k9e3779b9<>+24(SB)/4, $0x9e3779b9
 DATA k9e3779b9<>+28(SB)/4, $0x9e3779b9
-DATA k9e3779b9<>+32(SB)/4, $0x9e3779b9
-DATA k9e3779b9<>+36(SB)/4, $0x9e3779b9
-DATA k9e3779b9<>+40(SB)/4, $0x9e3779b9
-DATA k9e3779b9<>+44(SB)/4, $0x9e3779b9
-DATA k9e3779b9<>+48(SB)/4, $0x9e3779b9
-DATA k9e3779b9<>+52(SB)/4, $0x9e3779b9
-DATA k9e3779b9<>+56(SB)/4, $0x9e3779b9
-DATA k9e3779b9<>+60(SB)/4, $0x9e3779b9
-GLOBL k9e3779b9<>(SB), RODATA|NOPTR, $64
+GLOBL k9e3779b9<>(SB), RODATA|NOPTR, $32
 
 DATA kbb67ae85<>+0(SB)/4, $0xbb67ae85
 DATA kbb67ae85<>+4(SB)/4, $0xbb67ae85
@@ -13117,15 +12877,7 @@ DATA kbb67ae85<>+16(SB)/4, $0xbb67ae85
 DATA kbb67ae85<>+20(SB)/4, $0xbb67ae85
 DATA kbb67ae85<>+24(SB)/4, $0xbb67ae85
 DATA kbb67ae85<>+28(SB)/4, $0xbb67ae85
-DATA kbb67ae85<>+32(SB)/4, $0xbb67ae85
-DATA kbb67ae85<>+36(SB)/4, $0xbb67ae85
-DATA kbb67ae85<>+40(SB)/4, $0xbb67ae85
-DATA kbb67ae85<>+44(SB)/4, $0xbb67ae85
-DATA kbb67ae85<>+48(SB)/4, $0xbb67ae85
-DATA kbb67ae85<>+52(SB)/4, $0xbb67ae85
-DATA kbb67ae85<>+56(SB)/4, $0xbb67ae85
-DATA kbb67ae85<>+60(SB)/4, $0xbb67ae85
-GLOBL kbb67ae85<>(SB), RODATA|NOPTR, $64
+GLOBL kbb67ae85<>(SB), RODATA|NOPTR, $32
 
 DATA k34000000<>+0(SB)/4, $0x34000000
 DATA k34000000<>+4(SB)/4, $0x34000000
@@ -13135,15 +12887,7 @@ DATA k34000000<>+16(SB)/4, $0x34000000
 DATA k34000000<>+20(SB)/4, $0x34000000
 DATA k34000000<>+24(SB)/4, $0x34000000
 DATA k34000000<>+28(SB)/4, $0x34000000
-DATA k34000000<>+32(SB)/4, $0x34000000
-DATA k34000000<>+36(SB)/4, $0x34000000
-DATA k34000000<>+40(SB)/4, $0x34000000
-DATA k34000000<>+44(SB)/4, $0x34000000
-DATA k34000000<>+48(SB)/4, $0x34000000
-DATA k34000000<>+52(SB)/4, $0x34000000
-DATA k34000000<>+56(SB)/4, $0x34000000
-DATA k34000000<>+60(SB)/4, $0x34000000
-GLOBL k34000000<>(SB), RODATA|NOPTR, $64
+GLOBL k34000000<>(SB), RODATA|NOPTR, $32
 
 DATA k007fffff<>+0(SB)/4, $0x007fffff
 DATA k007fffff<>+4(SB)/4, $0x007fffff
@@ -13153,15 +12897,7 @@ DATA k007fffff<>+16(SB)/4, $0x007fffff
 DATA k007fffff<>+20(SB)/4, $0x007fffff
 DATA k007fffff<>+24(SB)/4, $0x007fffff
 DATA k007fffff<>+28(SB)/4, $0x007fffff
-DATA k007fffff<>+32(SB)/4, $0x007fffff
-DATA k007fffff<>+36(SB)/4, $0x007fffff
-DATA k007fffff<>+40(SB)/4, $0x007fffff
-DATA k007fffff<>+44(SB)/4, $0x007fffff
-DATA k007fffff<>+48(SB)/4, $0x007fffff
-DATA k007fffff<>+52(SB)/4, $0x007fffff
-DATA k007fffff<>+56(SB)/4, $0x007fffff
-DATA k007fffff<>+60(SB)/4, $0x007fffff
-GLOBL k007fffff<>(SB), RODATA|NOPTR, $64
+GLOBL k007fffff<>(SB), RODATA|NOPTR, $32
 
 DATA k3fb504f3<>+0(SB)/4, $0x3fb504f3
 DATA k3fb504f3<>+4(SB)/4, $0x3fb504f3
@@ -13171,15 +12907,7 @@ DATA k3fb504f3<>+16(SB)/4, $0x3fb504f3
 DATA k3fb504f3<>+20(SB)/4, $0x3fb504f3
 DATA k3fb504f3<>+24(SB)/4, $0x3fb504f3
 DATA k3fb504f3<>+28(SB)/4, $0x3fb504f3
-DATA k3fb504f3<>+32(SB)/4, $0x3fb504f3
-DATA k3fb504f3<>+36(SB)/4, $0x3fb504f3
-DATA k3fb504f3<>+40(SB)/4, $0x3fb504f3
-DATA k3fb504f3<>+44(SB)/4, $0x3fb504f3
-DATA k3fb504f3<>+48(SB)/4, $0x3fb504f3
-DATA k3fb504f3<>+52(SB)/4, $0x3fb504f3
-DATA k3fb504f3<>+56(SB)/4, $0x3fb504f3
-DATA k3fb504f3<>+60(SB)/4, $0x3fb504f3
-GLOBL k3fb504f3<>(SB), RODATA|NOPTR, $64
+GLOBL k3fb504f3<>(SB), RODATA|NOPTR, $32
 
 DATA k3d9021bb<>+0(SB)/4, $0x3d9021bb
 DATA k3d9021bb<>+4(SB)/4, $0x3d9021bb
@@ -13189,15 +12917,7 @@ DATA k3d9021bb<>+16(SB)/4, $0x3d9021bb
 DATA k3d9021bb<>+20(SB)/4, $0x3d9021bb
 DATA k3d9021bb<>+24(SB)/4, $0x3d9021bb
 DATA k3d9021bb<>+28(SB)/4, $0x3d9021bb
-DATA k3d9021bb<>+32(SB)/4, $0x3d9021bb
-DATA k3d9021bb<>+36(SB)/4, $0x3d9021bb
-DATA k3d9021bb<>+40(SB)/4, $0x3d9021bb
-DATA k3d9021bb<>+44(SB)/4, $0x3d9021bb
-DATA k3d9021bb<>+48(SB)/4, $0x3d9021bb
-DATA k3d9021bb<>+52(SB)/4, $0x3d9021bb
-DATA k3d9021bb<>+56(SB)/4, $0x3d9021bb
-DATA k3d9021bb<>+60(SB)/4, $0x3d9021bb
-GLOBL k3d9021bb<>(SB), RODATA|NOPTR, $64
+GLOBL k3d9021bb<>(SB), RODATA|NOPTR, $32
 
 DATA kbdebd1b8<>+0(SB)/4, $0xbdebd1b8
 DATA kbdebd1b8<>+4(SB)/4, $0xbdebd1b8
@@ -13207,15 +12927,7 @@ DATA kbdebd1b8<>+16(SB)/4, $0xbdebd1b8
 DATA kbdebd1b8<>+20(SB)/4, $0xbdebd1b8
 DATA kbdebd1b8<>+24(SB)/4, $0xbdebd1b8
 DATA kbdebd1b8<>+28(SB)/4, $0xbdebd1b8
-DATA kbdebd1b8<>+32(SB)/4, $0xbdebd1b8
-DATA kbdebd1b8<>+36(SB)/4, $0xbdebd1b8
-DATA kbdebd1b8<>+40(SB)/4, $0xbdebd1b8
-DATA kbdebd1b8<>+44(SB)/4, $0xbdebd1b8
-DATA kbdebd1b8<>+48(SB)/4, $0xbdebd1b8
-DATA kbdebd1b8<>+52(SB)/4, $0xbdebd1b8
-DATA kbdebd1b8<>+56(SB)/4, $0xbdebd1b8
-DATA kbdebd1b8<>+60(SB)/4, $0xbdebd1b8
-GLOBL kbdebd1b8<>(SB), RODATA|NOPTR, $64
+GLOBL kbdebd1b8<>(SB), RODATA|NOPTR, $32
 
 DATA k3def251a<>+0(SB)/4, $0x3def251a
 DATA k3def251a<>+4(SB)/4, $0x3def251a
@@ -13225,15 +12937,7 @@ DATA k3def251a<>+16(SB)/4, $0x3def251a
 DATA k3def251a<>+20(SB)/4, $0x3def251a
 DATA k3def251a<>+24(SB)/4, $0x3def251a
 DATA k3def251a<>+28(SB)/4, $0x3def251a
-DATA k3def251a<>+32(SB)/4, $0x3def251a
-DATA k3def251a<>+36(SB)/4, $0x3def251a
-DATA k3def251a<>+40(SB)/4, $0x3def251a
-DATA k3def251a<>+44(SB)/4, $0x3def251a
-DATA k3def251a<>+48(SB)/4, $0x3def251a
-DATA k3def251a<>+52(SB)/4, $0x3def251a
-DATA k3def251a<>+56(SB)/4, $0x3def251a
-DATA k3def251a<>+60(SB)/4, $0x3def251a
-GLOBL k3def251a<>(SB), RODATA|NOPTR, $64
+GLOBL k3def251a<>(SB), RODATA|NOPTR, $32
 
 DATA kbdfe5d4f<>+0(SB)/4, $0xbdfe5d4f
 DATA kbdfe5d4f<>+4(SB)/4, $0xbdfe5d4f
@@ -13243,15 +12947,7 @@ DATA kbdfe5d4f<>+16(SB)/4, $0xbdfe5d4f
 DATA kbdfe5d4f<>+20(SB)/4, $0xbdfe5d4f
 DATA kbdfe5d4f<>+24(SB)/4, $0xbdfe5d4f
 DATA kbdfe5d4f<>+28(SB)/4, $0xbdfe5d4f
-DATA kbdfe5d4f<>+32(SB)/4, $0xbdfe5d4f
-DATA kbdfe5d4f<>+36(SB)/4, $0xbdfe5d4f
-DATA kbdfe5d4f<>+40(SB)/4, $0xbdfe5d4f
-DATA kbdfe5d4f<>+44(SB)/4, $0xbdfe5d4f
-DATA kbdfe5d4f<>+48(SB)/4, $0xbdfe5d4f
-DATA kbdfe5d4f<>+52(SB)/4, $0xbdfe5d4f
-DATA kbdfe5d4f<>+56(SB)/4, $0xbdfe5d4f
-DATA kbdfe5d4f<>+60(SB)/4, $0xbdfe5d4f
-GLOBL kbdfe5d4f<>(SB), RODATA|NOPTR, $64
+GLOBL kbdfe5d4f<>(SB), RODATA|NOPTR, $32
 
 DATA k3e11e9bf<>+0(SB)/4, $0x3e11e9bf
 DATA k3e11e9bf<>+4(SB)/4, $0x3e11e9bf
@@ -13261,15 +12957,7 @@ DATA k3e11e9bf<>+16(SB)/4, $0x3e11e9bf
 DATA k3e11e9bf<>+20(SB)/4, $0x3e11e9bf
 DATA k3e11e9bf<>+24(SB)/4, $0x3e11e9bf
 DATA k3e11e9bf<>+28(SB)/4, $0x3e11e9bf
-DATA k3e11e9bf<>+32(SB)/4, $0x3e11e9bf
-DATA k3e11e9bf<>+36(SB)/4, $0x3e11e9bf
-DATA k3e11e9bf<>+40(SB)/4, $0x3e11e9bf
-DATA k3e11e9bf<>+44(SB)/4, $0x3e11e9bf
-DATA k3e11e9bf<>+48(SB)/4, $0x3e11e9bf
-DATA k3e11e9bf<>+52(SB)/4, $0x3e11e9bf
-DATA k3e11e9bf<>+56(SB)/4, $0x3e11e9bf
-DATA k3e11e9bf<>+60(SB)/4, $0x3e11e9bf
-GLOBL k3e11e9bf<>(SB), RODATA|NOPTR, $64
+GLOBL k3e11e9bf<>(SB), RODATA|NOPTR, $32
 
 DATA kbe2aae50<>+0(SB)/4, $0xbe2aae50
 DATA kbe2aae50<>+4(SB)/4, $0xbe2aae50
@@ -13279,15 +12967,7 @@ DATA kbe2aae50<>+16(SB)/4, $0xbe2aae50
 DATA kbe2aae50<>+20(SB)/4, $0xbe2aae50
 DATA kbe2aae50<>+24(SB)/4, $0xbe2aae50
 DATA kbe2aae50<>+28(SB)/4, $0xbe2aae50
-DATA kbe2aae50<>+32(SB)/4, $0xbe2aae50
-DATA kbe2aae50<>+36(SB)/4, $0xbe2aae50
-DATA kbe2aae50<>+40(SB)/4, $0xbe2aae50
-DATA kbe2aae50<>+44(SB)/4, $0xbe2aae50
-DATA kbe2aae50<>+48(SB)/4, $0xbe2aae50
-DATA kbe2aae50<>+52(SB)/4, $0xbe2aae50
-DATA kbe2aae50<>+56(SB)/4, $0xbe2aae50
-DATA kbe2aae50<>+60(SB)/4, $0xbe2aae50
-GLOBL kbe2aae50<>(SB), RODATA|NOPTR, $64
+GLOBL kbe2aae50<>(SB), RODATA|NOPTR, $32
 
 DATA k3e4cceac<>+0(SB)/4, $0x3e4cceac
 DATA k3e4cceac<>+4(SB)/4, $0x3e4cceac
@@ -13297,15 +12977,7 @@ DATA k3e4cceac<>+16(SB)/4, $0x3e4cceac
 DATA k3e4cceac<>+20(SB)/4, $0x3e4cceac
 DATA k3e4cceac<>+24(SB)/4, $0x3e4cceac
 DATA k3e4cceac<>+28(SB)/4, $0x3e4cceac
-DATA k3e4cceac<>+32(SB)/4, $0x3e4cceac
-DATA k3e4cceac<>+36(SB)/4, $0x3e4cceac
-DATA k3e4cceac<>+40(SB)/4, $0x3e4cceac
-DATA k3e4cceac<>+44(SB)/4, $0x3e4cceac
-DATA k3e4cceac<>+48(SB)/4, $0x3e4cceac
-DATA k3e4cceac<>+52(SB)/4, $0x3e4cceac
-DATA k3e4cceac<>+56(SB)/4, $0x3e4cceac
-DATA k3e4cceac<>+60(SB)/4, $0x3e4cceac
-GLOBL k3e4cceac<>(SB), RODATA|NOPTR, $64
+GLOBL k3e4cceac<>(SB), RODATA|NOPTR, $32
 
 DATA kbe7ffffc<>+0(SB)/4, $0xbe7ffffc
 DATA kbe7ffffc<>+4(SB)/4, $0xbe7ffffc
@@ -13315,15 +12987,7 @@ DATA kbe7ffffc<>+16(SB)/4, $0xbe7ffffc
 DATA kbe7ffffc<>+20(SB)/4, $0xbe7ffffc
 DATA kbe7ffffc<>+24(SB)/4, $0xbe7ffffc
 DATA kbe7ffffc<>+28(SB)/4, $0xbe7ffffc
-DATA kbe7ffffc<>+32(SB)/4, $0xbe7ffffc
-DATA kbe7ffffc<>+36(SB)/4, $0xbe7ffffc
-DATA kbe7ffffc<>+40(SB)/4, $0xbe7ffffc
-DATA kbe7ffffc<>+44(SB)/4, $0xbe7ffffc
-DATA kbe7ffffc<>+48(SB)/4, $0xbe7ffffc
-DATA kbe7ffffc<>+52(SB)/4, $0xbe7ffffc
-DATA kbe7ffffc<>+56(SB)/4, $0xbe7ffffc
-DATA kbe7ffffc<>+60(SB)/4, $0xbe7ffffc
-GLOBL kbe7ffffc<>(SB), RODATA|NOPTR, $64
+GLOBL kbe7ffffc<>(SB), RODATA|NOPTR, $32
 
 DATA k3eaaaaaa<>+0(SB)/4, $0x3eaaaaaa
 DATA k3eaaaaaa<>+4(SB)/4, $0x3eaaaaaa
@@ -13333,15 +12997,7 @@ DATA k3eaaaaaa<>+16(SB)/4, $0x3eaaaaaa
 DATA k3eaaaaaa<>+20(SB)/4, $0x3eaaaaaa
 DATA k3eaaaaaa<>+24(SB)/4, $0x3eaaaaaa
 DATA k3eaaaaaa<>+28(SB)/4, $0x3eaaaaaa
-DATA k3eaaaaaa<>+32(SB)/4, $0x3eaaaaaa
-DATA k3eaaaaaa<>+36(SB)/4, $0x3eaaaaaa
-DATA k3eaaaaaa<>+40(SB)/4, $0x3eaaaaaa
-DATA k3eaaaaaa<>+44(SB)/4, $0x3eaaaaaa
-DATA k3eaaaaaa<>+48(SB)/4, $0x3eaaaaaa
-DATA k3eaaaaaa<>+52(SB)/4, $0x3eaaaaaa
-DATA k3eaaaaaa<>+56(SB)/4, $0x3eaaaaaa
-DATA k3eaaaaaa<>+60(SB)/4, $0x3eaaaaaa
-GLOBL k3eaaaaaa<>(SB), RODATA|NOPTR, $64
+GLOBL k3eaaaaaa<>(SB), RODATA|NOPTR, $32
 
 DATA k00000001<>+0(SB)/4, $0x00000001
 DATA k00000001<>+4(SB)/4, $0x00000001
@@ -13351,15 +13007,7 @@ DATA k00000001<>+16(SB)/4, $0x00000001
 DATA k00000001<>+20(SB)/4, $0x00000001
 DATA k00000001<>+24(SB)/4, $0x00000001
 DATA k00000001<>+28(SB)/4, $0x00000001
-DATA k00000001<>+32(SB)/4, $0x00000001
-DATA k00000001<>+36(SB)/4, $0x00000001
-DATA k00000001<>+40(SB)/4, $0x00000001
-DATA k00000001<>+44(SB)/4, $0x00000001
-DATA k00000001<>+48(SB)/4, $0x00000001
-DATA k00000001<>+52(SB)/4, $0x00000001
-DATA k00000001<>+56(SB)/4, $0x00000001
-DATA k00000001<>+60(SB)/4, $0x00000001
-GLOBL k00000001<>(SB), RODATA|NOPTR, $64
+GLOBL k00000001<>(SB), RODATA|NOPTR, $32
 
 // func loss(args *byte)
 // Requires: AVX, AVX2, FMA3, SSE2
@@ -13393,17 +13041,17 @@ exp:
 	VMOVUPS      (AX), Y2
 	VSUBPS       Y1, Y2, Y2
 	VMOVUPS      Y2, (AX)
-	VMOVUPS      kc2ae999a<>+0(SB), Y3
+	VBROADCASTSS kc2ae999a<>+0(SB), Y3
 	VCMPPS       $0x15, Y3, Y2, Y5
-	VMOVUPS      k42b0999a<>+0(SB), Y3
+	VBROADCASTSS k42b0999a<>+0(SB), Y3
 	VMINPS       Y2, Y3, Y2
-	VMOVUPS      kc2ae999a<>+0(SB), Y3
+	VBROADCASTSS kc2ae999a<>+0(SB), Y3
 	VMAXPS       Y2, Y3, Y2
 	VMULPS       k3fb8aa3b<>+0(SB), Y2, Y3
 	VROUNDPS     $0x08, Y3, Y3
 	VFNMADD231PS k3f318000<>+0(SB), Y3, Y2
 	VFNMADD231PS kb95e8083<>+0(SB), Y3, Y2
-	VMOVUPS      k39506967<>+0(SB), Y4
+	VBROADCASTSS k39506967<>+0(SB), Y4
 	VFMADD213PS  k3ab743ce<>+0(SB), Y2, Y4
 	VFMADD213PS  k3c088908<>+0(SB), Y2, Y4
 	VFMADD213PS  k3d2aa9c1<>+0(SB), Y2, Y4
@@ -13427,7 +13075,7 @@ exp:
 	VCVTDQ2PS    Y1, Y1
 	VANDPS       k007fffff<>+0(SB), Y0, Y0
 	VORPS        k3f800000<>+0(SB), Y0, Y0
-	VMOVUPS      k3fb504f3<>+0(SB), Y4
+	VBROADCASTSS k3fb504f3<>+0(SB), Y4
 	VCMPPS       $0x01, Y0, Y4, Y4
 	VMULPS       k3f000000<>+0(SB), Y0, Y3
 	VBLENDVPS    Y4, Y3, Y0, Y0
@@ -13435,7 +13083,7 @@ exp:
 	VADDPS       Y4, Y1, Y1
 	VSUBPS       k3f800000<>+0(SB), Y0, Y0
 	VMULPS       Y0, Y0, Y2
-	VMOVUPS      k3d9021bb<>+0(SB), Y3
+	VBROADCASTSS k3d9021bb<>+0(SB), Y3
 	VFMADD213PS  kbdebd1b8<>+0(SB), Y0, Y3
 	VFMADD213PS  k3def251a<>+0(SB), Y0, Y3
 	VFMADD213PS  kbdfe5d4f<>+0(SB), Y0, Y3
@@ -13466,17 +13114,17 @@ entropy:
 	VPCMPEQD     Y8, Y9, Y2
 	VBLENDVPS    Y2, Y1, Y7, Y7
 	VMOVAPS      Y1, Y2
-	VMOVUPS      kc2ae999a<>+0(SB), Y3
+	VBROADCASTSS kc2ae999a<>+0(SB), Y3
 	VCMPPS       $0x15, Y3, Y2, Y5
-	VMOVUPS      k42b0999a<>+0(SB), Y3
+	VBROADCASTSS k42b0999a<>+0(SB), Y3
 	VMINPS       Y2, Y3, Y2
-	VMOVUPS      kc2ae999a<>+0(SB), Y3
+	VBROADCASTSS kc2ae999a<>+0(SB), Y3
 	VMAXPS       Y2, Y3, Y2
 	VMULPS       k3fb8aa3b<>+0(SB), Y2, Y3
 	VROUNDPS     $0x08, Y3, Y3
 	VFNMADD231PS k3f318000<>+0(SB), Y3, Y2
 	VFNMADD231PS kb95e8083<>+0(SB), Y3, Y2
-	VMOVUPS      k39506967<>+0(SB), Y4
+	VBROADCASTSS k39506967<>+0(SB), Y4
 	VFMADD213PS  k3ab743ce<>+0(SB), Y2, Y4
 	VFMADD213PS  k3c088908<>+0(SB), Y2, Y4
 	VFMADD213PS  k3d2aa9c1<>+0(SB), Y2, Y4
@@ -13504,17 +13152,17 @@ entropy:
 	MOVQ         48(DI), R13
 	VSUBPS       (R13)(R8*1), Y7, Y11
 	VMOVAPS      Y11, Y12
-	VMOVUPS      kc2ae999a<>+0(SB), Y1
+	VBROADCASTSS kc2ae999a<>+0(SB), Y1
 	VCMPPS       $0x15, Y1, Y12, Y3
-	VMOVUPS      k42b0999a<>+0(SB), Y1
+	VBROADCASTSS k42b0999a<>+0(SB), Y1
 	VMINPS       Y12, Y1, Y12
-	VMOVUPS      kc2ae999a<>+0(SB), Y1
+	VBROADCASTSS kc2ae999a<>+0(SB), Y1
 	VMAXPS       Y12, Y1, Y12
 	VMULPS       k3fb8aa3b<>+0(SB), Y12, Y1
 	VROUNDPS     $0x08, Y1, Y1
 	VFNMADD231PS k3f318000<>+0(SB), Y1, Y12
 	VFNMADD231PS kb95e8083<>+0(SB), Y1, Y12
-	VMOVUPS      k39506967<>+0(SB), Y2
+	VBROADCASTSS k39506967<>+0(SB), Y2
 	VFMADD213PS  k3ab743ce<>+0(SB), Y12, Y2
 	VFMADD213PS  k3c088908<>+0(SB), Y12, Y2
 	VFMADD213PS  k3d2aa9c1<>+0(SB), Y12, Y2
@@ -13547,7 +13195,7 @@ entropy:
 	VANDPS       Y10, Y1, Y1
 	VADDPS       64(R11), Y1, Y1
 	VMOVUPS      Y1, 64(R11)
-	VMOVUPS      k3f800000<>+0(SB), Y2
+	VBROADCASTSS k3f800000<>+0(SB), Y2
 	VSUBPS       Y2, Y12, Y1
 	VBROADCASTSS 28(R12), Y3
 	VMINPS       k7f7fffff<>+0(SB), Y1, Y4
@@ -13652,15 +13300,7 @@ DATA k7f7fffff<>+16(SB)/4, $0x7f7fffff
 DATA k7f7fffff<>+20(SB)/4, $0x7f7fffff
 DATA k7f7fffff<>+24(SB)/4, $0x7f7fffff
 DATA k7f7fffff<>+28(SB)/4, $0x7f7fffff
-DATA k7f7fffff<>+32(SB)/4, $0x7f7fffff
-DATA k7f7fffff<>+36(SB)/4, $0x7f7fffff
-DATA k7f7fffff<>+40(SB)/4, $0x7f7fffff
-DATA k7f7fffff<>+44(SB)/4, $0x7f7fffff
-DATA k7f7fffff<>+48(SB)/4, $0x7f7fffff
-DATA k7f7fffff<>+52(SB)/4, $0x7f7fffff
-DATA k7f7fffff<>+56(SB)/4, $0x7f7fffff
-DATA k7f7fffff<>+60(SB)/4, $0x7f7fffff
-GLOBL k7f7fffff<>(SB), RODATA|NOPTR, $64
+GLOBL k7f7fffff<>(SB), RODATA|NOPTR, $32
 
 DATA k7fffffff<>+0(SB)/4, $0x7fffffff
 DATA k7fffffff<>+4(SB)/4, $0x7fffffff
@@ -13670,15 +13310,7 @@ DATA k7fffffff<>+16(SB)/4, $0x7fffffff
 DATA k7fffffff<>+20(SB)/4, $0x7fffffff
 DATA k7fffffff<>+24(SB)/4, $0x7fffffff
 DATA k7fffffff<>+28(SB)/4, $0x7fffffff
-DATA k7fffffff<>+32(SB)/4, $0x7fffffff
-DATA k7fffffff<>+36(SB)/4, $0x7fffffff
-DATA k7fffffff<>+40(SB)/4, $0x7fffffff
-DATA k7fffffff<>+44(SB)/4, $0x7fffffff
-DATA k7fffffff<>+48(SB)/4, $0x7fffffff
-DATA k7fffffff<>+52(SB)/4, $0x7fffffff
-DATA k7fffffff<>+56(SB)/4, $0x7fffffff
-DATA k7fffffff<>+60(SB)/4, $0x7fffffff
-GLOBL k7fffffff<>(SB), RODATA|NOPTR, $64
+GLOBL k7fffffff<>(SB), RODATA|NOPTR, $32
 
 DATA k80000000<>+0(SB)/4, $0x80000000
 DATA k80000000<>+4(SB)/4, $0x80000000
@@ -13688,15 +13320,7 @@ DATA k80000000<>+16(SB)/4, $0x80000000
 DATA k80000000<>+20(SB)/4, $0x80000000
 DATA k80000000<>+24(SB)/4, $0x80000000
 DATA k80000000<>+28(SB)/4, $0x80000000
-DATA k80000000<>+32(SB)/4, $0x80000000
-DATA k80000000<>+36(SB)/4, $0x80000000
-DATA k80000000<>+40(SB)/4, $0x80000000
-DATA k80000000<>+44(SB)/4, $0x80000000
-DATA k80000000<>+48(SB)/4, $0x80000000
-DATA k80000000<>+52(SB)/4, $0x80000000
-DATA k80000000<>+56(SB)/4, $0x80000000
-DATA k80000000<>+60(SB)/4, $0x80000000
-GLOBL k80000000<>(SB), RODATA|NOPTR, $64
+GLOBL k80000000<>(SB), RODATA|NOPTR, $32
 
 // func normalWeigh(args *byte)
 // Requires: AVX, AVX2, FMA3
@@ -13721,17 +13345,17 @@ group:
 element:
 	VMOVUPS      (BX), Y1
 	VXORPS       k80000000<>+0(SB), Y1, Y2
-	VMOVUPS      kc2ae999a<>+0(SB), Y3
+	VBROADCASTSS kc2ae999a<>+0(SB), Y3
 	VCMPPS       $0x15, Y3, Y2, Y5
-	VMOVUPS      k42b0999a<>+0(SB), Y3
+	VBROADCASTSS k42b0999a<>+0(SB), Y3
 	VMINPS       Y2, Y3, Y2
-	VMOVUPS      kc2ae999a<>+0(SB), Y3
+	VBROADCASTSS kc2ae999a<>+0(SB), Y3
 	VMAXPS       Y2, Y3, Y2
 	VMULPS       k3fb8aa3b<>+0(SB), Y2, Y3
 	VROUNDPS     $0x08, Y3, Y3
 	VFNMADD231PS k3f318000<>+0(SB), Y3, Y2
 	VFNMADD231PS kb95e8083<>+0(SB), Y3, Y2
-	VMOVUPS      k39506967<>+0(SB), Y4
+	VBROADCASTSS k39506967<>+0(SB), Y4
 	VFMADD213PS  k3ab743ce<>+0(SB), Y2, Y4
 	VFMADD213PS  k3c088908<>+0(SB), Y2, Y4
 	VFMADD213PS  k3d2aa9c1<>+0(SB), Y2, Y4
@@ -13758,17 +13382,17 @@ element:
 	JE           next
 	VANDPS       k7fffffff<>+0(SB), Y3, Y9
 	VMULPS       kc0000000<>+0(SB), Y9, Y9
-	VMOVUPS      kc2ae999a<>+0(SB), Y10
+	VBROADCASTSS kc2ae999a<>+0(SB), Y10
 	VCMPPS       $0x15, Y10, Y9, Y12
-	VMOVUPS      k42b0999a<>+0(SB), Y10
+	VBROADCASTSS k42b0999a<>+0(SB), Y10
 	VMINPS       Y9, Y10, Y9
-	VMOVUPS      kc2ae999a<>+0(SB), Y10
+	VBROADCASTSS kc2ae999a<>+0(SB), Y10
 	VMAXPS       Y9, Y10, Y9
 	VMULPS       k3fb8aa3b<>+0(SB), Y9, Y10
 	VROUNDPS     $0x08, Y10, Y10
 	VFNMADD231PS k3f318000<>+0(SB), Y10, Y9
 	VFNMADD231PS kb95e8083<>+0(SB), Y10, Y9
-	VMOVUPS      k39506967<>+0(SB), Y11
+	VBROADCASTSS k39506967<>+0(SB), Y11
 	VFMADD213PS  k3ab743ce<>+0(SB), Y9, Y11
 	VFMADD213PS  k3c088908<>+0(SB), Y9, Y11
 	VFMADD213PS  k3d2aa9c1<>+0(SB), Y9, Y11
@@ -13787,7 +13411,7 @@ element:
 	VCVTDQ2PS    Y10, Y10
 	VANDPS       k007fffff<>+0(SB), Y9, Y9
 	VORPS        k3f800000<>+0(SB), Y9, Y9
-	VMOVUPS      k3fb504f3<>+0(SB), Y13
+	VBROADCASTSS k3fb504f3<>+0(SB), Y13
 	VCMPPS       $0x01, Y9, Y13, Y13
 	VMULPS       k3f000000<>+0(SB), Y9, Y12
 	VBLENDVPS    Y13, Y12, Y9, Y9
@@ -13795,7 +13419,7 @@ element:
 	VADDPS       Y13, Y10, Y10
 	VSUBPS       k3f800000<>+0(SB), Y9, Y9
 	VMULPS       Y9, Y9, Y11
-	VMOVUPS      k3d9021bb<>+0(SB), Y12
+	VBROADCASTSS k3d9021bb<>+0(SB), Y12
 	VFMADD213PS  kbdebd1b8<>+0(SB), Y9, Y12
 	VFMADD213PS  k3def251a<>+0(SB), Y9, Y12
 	VFMADD213PS  kbdfe5d4f<>+0(SB), Y9, Y12
@@ -13813,7 +13437,7 @@ element:
 	VMULPS       kc0000000<>+0(SB), Y3, Y10
 	VMAXPS       k00000000<>+0(SB), Y10, Y10
 	VADDPS       Y10, Y9, Y9
-	VMOVUPS      k3f317218<>+0(SB), Y11
+	VBROADCASTSS k3f317218<>+0(SB), Y11
 	VSUBPS       Y3, Y11, Y11
 	VSUBPS       Y9, Y11, Y11
 	VADDPS       Y11, Y11, Y11
@@ -13850,15 +13474,7 @@ DATA k3f6b3f8e<>+16(SB)/4, $0x3f6b3f8e
 DATA k3f6b3f8e<>+20(SB)/4, $0x3f6b3f8e
 DATA k3f6b3f8e<>+24(SB)/4, $0x3f6b3f8e
 DATA k3f6b3f8e<>+28(SB)/4, $0x3f6b3f8e
-DATA k3f6b3f8e<>+32(SB)/4, $0x3f6b3f8e
-DATA k3f6b3f8e<>+36(SB)/4, $0x3f6b3f8e
-DATA k3f6b3f8e<>+40(SB)/4, $0x3f6b3f8e
-DATA k3f6b3f8e<>+44(SB)/4, $0x3f6b3f8e
-DATA k3f6b3f8e<>+48(SB)/4, $0x3f6b3f8e
-DATA k3f6b3f8e<>+52(SB)/4, $0x3f6b3f8e
-DATA k3f6b3f8e<>+56(SB)/4, $0x3f6b3f8e
-DATA k3f6b3f8e<>+60(SB)/4, $0x3f6b3f8e
-GLOBL k3f6b3f8e<>(SB), RODATA|NOPTR, $64
+GLOBL k3f6b3f8e<>(SB), RODATA|NOPTR, $32
 
 DATA k3fb59fc7<>+0(SB)/4, $0x3fb59fc7
 DATA k3fb59fc7<>+4(SB)/4, $0x3fb59fc7
@@ -13868,15 +13484,7 @@ DATA k3fb59fc7<>+16(SB)/4, $0x3fb59fc7
 DATA k3fb59fc7<>+20(SB)/4, $0x3fb59fc7
 DATA k3fb59fc7<>+24(SB)/4, $0x3fb59fc7
 DATA k3fb59fc7<>+28(SB)/4, $0x3fb59fc7
-DATA k3fb59fc7<>+32(SB)/4, $0x3fb59fc7
-DATA k3fb59fc7<>+36(SB)/4, $0x3fb59fc7
-DATA k3fb59fc7<>+40(SB)/4, $0x3fb59fc7
-DATA k3fb59fc7<>+44(SB)/4, $0x3fb59fc7
-DATA k3fb59fc7<>+48(SB)/4, $0x3fb59fc7
-DATA k3fb59fc7<>+52(SB)/4, $0x3fb59fc7
-DATA k3fb59fc7<>+56(SB)/4, $0x3fb59fc7
-DATA k3fb59fc7<>+60(SB)/4, $0x3fb59fc7
-GLOBL k3fb59fc7<>(SB), RODATA|NOPTR, $64
+GLOBL k3fb59fc7<>(SB), RODATA|NOPTR, $32
 
 DATA kc0000000<>+0(SB)/4, $0xc0000000
 DATA kc0000000<>+4(SB)/4, $0xc0000000
@@ -13886,15 +13494,7 @@ DATA kc0000000<>+16(SB)/4, $0xc0000000
 DATA kc0000000<>+20(SB)/4, $0xc0000000
 DATA kc0000000<>+24(SB)/4, $0xc0000000
 DATA kc0000000<>+28(SB)/4, $0xc0000000
-DATA kc0000000<>+32(SB)/4, $0xc0000000
-DATA kc0000000<>+36(SB)/4, $0xc0000000
-DATA kc0000000<>+40(SB)/4, $0xc0000000
-DATA kc0000000<>+44(SB)/4, $0xc0000000
-DATA kc0000000<>+48(SB)/4, $0xc0000000
-DATA kc0000000<>+52(SB)/4, $0xc0000000
-DATA kc0000000<>+56(SB)/4, $0xc0000000
-DATA kc0000000<>+60(SB)/4, $0xc0000000
-GLOBL kc0000000<>(SB), RODATA|NOPTR, $64
+GLOBL kc0000000<>(SB), RODATA|NOPTR, $32
 
 DATA k00000000<>+0(SB)/4, $0x00000000
 DATA k00000000<>+4(SB)/4, $0x00000000
@@ -13904,15 +13504,7 @@ DATA k00000000<>+16(SB)/4, $0x00000000
 DATA k00000000<>+20(SB)/4, $0x00000000
 DATA k00000000<>+24(SB)/4, $0x00000000
 DATA k00000000<>+28(SB)/4, $0x00000000
-DATA k00000000<>+32(SB)/4, $0x00000000
-DATA k00000000<>+36(SB)/4, $0x00000000
-DATA k00000000<>+40(SB)/4, $0x00000000
-DATA k00000000<>+44(SB)/4, $0x00000000
-DATA k00000000<>+48(SB)/4, $0x00000000
-DATA k00000000<>+52(SB)/4, $0x00000000
-DATA k00000000<>+56(SB)/4, $0x00000000
-DATA k00000000<>+60(SB)/4, $0x00000000
-GLOBL k00000000<>(SB), RODATA|NOPTR, $64
+GLOBL k00000000<>(SB), RODATA|NOPTR, $32
 
 DATA k3f317218<>+0(SB)/4, $0x3f317218
 DATA k3f317218<>+4(SB)/4, $0x3f317218
@@ -13922,15 +13514,7 @@ DATA k3f317218<>+16(SB)/4, $0x3f317218
 DATA k3f317218<>+20(SB)/4, $0x3f317218
 DATA k3f317218<>+24(SB)/4, $0x3f317218
 DATA k3f317218<>+28(SB)/4, $0x3f317218
-DATA k3f317218<>+32(SB)/4, $0x3f317218
-DATA k3f317218<>+36(SB)/4, $0x3f317218
-DATA k3f317218<>+40(SB)/4, $0x3f317218
-DATA k3f317218<>+44(SB)/4, $0x3f317218
-DATA k3f317218<>+48(SB)/4, $0x3f317218
-DATA k3f317218<>+52(SB)/4, $0x3f317218
-DATA k3f317218<>+56(SB)/4, $0x3f317218
-DATA k3f317218<>+60(SB)/4, $0x3f317218
-GLOBL k3f317218<>(SB), RODATA|NOPTR, $64
+GLOBL k3f317218<>(SB), RODATA|NOPTR, $32
 
 // func normalDescend(args *byte)
 // Requires: AVX, AVX2, FMA3
@@ -13959,17 +13543,17 @@ group:
 element:
 	VMOVUPS      (BX), Y1
 	VXORPS       k80000000<>+0(SB), Y1, Y2
-	VMOVUPS      kc2ae999a<>+0(SB), Y3
+	VBROADCASTSS kc2ae999a<>+0(SB), Y3
 	VCMPPS       $0x15, Y3, Y2, Y5
-	VMOVUPS      k42b0999a<>+0(SB), Y3
+	VBROADCASTSS k42b0999a<>+0(SB), Y3
 	VMINPS       Y2, Y3, Y2
-	VMOVUPS      kc2ae999a<>+0(SB), Y3
+	VBROADCASTSS kc2ae999a<>+0(SB), Y3
 	VMAXPS       Y2, Y3, Y2
 	VMULPS       k3fb8aa3b<>+0(SB), Y2, Y3
 	VROUNDPS     $0x08, Y3, Y3
 	VFNMADD231PS k3f318000<>+0(SB), Y3, Y2
 	VFNMADD231PS kb95e8083<>+0(SB), Y3, Y2
-	VMOVUPS      k39506967<>+0(SB), Y4
+	VBROADCASTSS k39506967<>+0(SB), Y4
 	VFMADD213PS  k3ab743ce<>+0(SB), Y2, Y4
 	VFMADD213PS  k3c088908<>+0(SB), Y2, Y4
 	VFMADD213PS  k3d2aa9c1<>+0(SB), Y2, Y4
@@ -13989,18 +13573,18 @@ element:
 	VMULPS       Y2, Y4, Y4
 	VXORPS       k80000000<>+0(SB), Y4, Y4
 	VMULPS       Y3, Y3, Y5
-	VMOVUPS      k3f800000<>+0(SB), Y8
+	VBROADCASTSS k3f800000<>+0(SB), Y8
 	VSUBPS       Y5, Y8, Y5
 	VMULPS       Y6, Y5, Y5
 	VMOVAPS      Y7, Y8
 	CMPQ         96(DI), $0x00
 	JE           store
-	VMOVUPS      k40fcf84f<>+0(SB), Y1
+	VBROADCASTSS k40fcf84f<>+0(SB), Y1
 	VMINPS       Y9, Y1, Y9
-	VMOVUPS      kc0fcf84f<>+0(SB), Y1
+	VBROADCASTSS kc0fcf84f<>+0(SB), Y1
 	VMAXPS       Y9, Y1, Y9
 	VMULPS       Y9, Y9, Y1
-	VMOVUPS      ka59f25c0<>+0(SB), Y2
+	VBROADCASTSS ka59f25c0<>+0(SB), Y2
 	VFMADD213PS  k2a61337e<>+0(SB), Y1, Y2
 	VFMADD213PS  kaebd37ff<>+0(SB), Y1, Y2
 	VFMADD213PS  k335c0041<>+0(SB), Y1, Y2
@@ -14008,7 +13592,7 @@ element:
 	VFMADD213PS  k3a270ded<>+0(SB), Y1, Y2
 	VFMADD213PS  k3ba059dc<>+0(SB), Y1, Y2
 	VMULPS       Y9, Y2, Y2
-	VMOVUPS      k35a0d3d8<>+0(SB), Y3
+	VBROADCASTSS k35a0d3d8<>+0(SB), Y3
 	VFMADD213PS  k38f895d6<>+0(SB), Y1, Y3
 	VFMADD213PS  k3b14aa05<>+0(SB), Y1, Y3
 	VFMADD213PS  k3ba059dd<>+0(SB), Y1, Y3
@@ -14065,17 +13649,17 @@ exp:
 	VMOVUPS      (AX), Y2
 	VSUBPS       Y1, Y2, Y2
 	VMOVUPS      Y2, (AX)
-	VMOVUPS      kc2ae999a<>+0(SB), Y3
+	VBROADCASTSS kc2ae999a<>+0(SB), Y3
 	VCMPPS       $0x15, Y3, Y2, Y5
-	VMOVUPS      k42b0999a<>+0(SB), Y3
+	VBROADCASTSS k42b0999a<>+0(SB), Y3
 	VMINPS       Y2, Y3, Y2
-	VMOVUPS      kc2ae999a<>+0(SB), Y3
+	VBROADCASTSS kc2ae999a<>+0(SB), Y3
 	VMAXPS       Y2, Y3, Y2
 	VMULPS       k3fb8aa3b<>+0(SB), Y2, Y3
 	VROUNDPS     $0x08, Y3, Y3
 	VFNMADD231PS k3f318000<>+0(SB), Y3, Y2
 	VFNMADD231PS kb95e8083<>+0(SB), Y3, Y2
-	VMOVUPS      k39506967<>+0(SB), Y4
+	VBROADCASTSS k39506967<>+0(SB), Y4
 	VFMADD213PS  k3ab743ce<>+0(SB), Y2, Y4
 	VFMADD213PS  k3c088908<>+0(SB), Y2, Y4
 	VFMADD213PS  k3d2aa9c1<>+0(SB), Y2, Y4
@@ -14099,7 +13683,7 @@ exp:
 	VCVTDQ2PS    Y1, Y1
 	VANDPS       k007fffff<>+0(SB), Y0, Y0
 	VORPS        k3f800000<>+0(SB), Y0, Y0
-	VMOVUPS      k3fb504f3<>+0(SB), Y4
+	VBROADCASTSS k3fb504f3<>+0(SB), Y4
 	VCMPPS       $0x01, Y0, Y4, Y4
 	VMULPS       k3f000000<>+0(SB), Y0, Y3
 	VBLENDVPS    Y4, Y3, Y0, Y0
@@ -14107,7 +13691,7 @@ exp:
 	VADDPS       Y4, Y1, Y1
 	VSUBPS       k3f800000<>+0(SB), Y0, Y0
 	VMULPS       Y0, Y0, Y2
-	VMOVUPS      k3d9021bb<>+0(SB), Y3
+	VBROADCASTSS k3d9021bb<>+0(SB), Y3
 	VFMADD213PS  kbdebd1b8<>+0(SB), Y0, Y3
 	VFMADD213PS  k3def251a<>+0(SB), Y0, Y3
 	VFMADD213PS  kbdfe5d4f<>+0(SB), Y0, Y3
@@ -14138,17 +13722,17 @@ entropy:
 	VPCMPEQD     Y8, Y9, Y2
 	VBLENDVPS    Y2, Y1, Y7, Y7
 	VMOVAPS      Y1, Y2
-	VMOVUPS      kc2ae999a<>+0(SB), Y3
+	VBROADCASTSS kc2ae999a<>+0(SB), Y3
 	VCMPPS       $0x15, Y3, Y2, Y5
-	VMOVUPS      k42b0999a<>+0(SB), Y3
+	VBROADCASTSS k42b0999a<>+0(SB), Y3
 	VMINPS       Y2, Y3, Y2
-	VMOVUPS      kc2ae999a<>+0(SB), Y3
+	VBROADCASTSS kc2ae999a<>+0(SB), Y3
 	VMAXPS       Y2, Y3, Y2
 	VMULPS       k3fb8aa3b<>+0(SB), Y2, Y3
 	VROUNDPS     $0x08, Y3, Y3
 	VFNMADD231PS k3f318000<>+0(SB), Y3, Y2
 	VFNMADD231PS kb95e8083<>+0(SB), Y3, Y2
-	VMOVUPS      k39506967<>+0(SB), Y4
+	VBROADCASTSS k39506967<>+0(SB), Y4
 	VFMADD213PS  k3ab743ce<>+0(SB), Y2, Y4
 	VFMADD213PS  k3c088908<>+0(SB), Y2, Y4
 	VFMADD213PS  k3d2aa9c1<>+0(SB), Y2, Y4
@@ -14209,17 +13793,17 @@ group:
 gradient:
 	VMOVUPS      (AX), Y3
 	VADDPS       Y3, Y6, Y2
-	VMOVUPS      kc2ae999a<>+0(SB), Y4
+	VBROADCASTSS kc2ae999a<>+0(SB), Y4
 	VCMPPS       $0x15, Y4, Y3, Y7
-	VMOVUPS      k42b0999a<>+0(SB), Y4
+	VBROADCASTSS k42b0999a<>+0(SB), Y4
 	VMINPS       Y3, Y4, Y3
-	VMOVUPS      kc2ae999a<>+0(SB), Y4
+	VBROADCASTSS kc2ae999a<>+0(SB), Y4
 	VMAXPS       Y3, Y4, Y3
 	VMULPS       k3fb8aa3b<>+0(SB), Y3, Y4
 	VROUNDPS     $0x08, Y4, Y4
 	VFNMADD231PS k3f318000<>+0(SB), Y4, Y3
 	VFNMADD231PS kb95e8083<>+0(SB), Y4, Y3
-	VMOVUPS      k39506967<>+0(SB), Y5
+	VBROADCASTSS k39506967<>+0(SB), Y5
 	VFMADD213PS  k3ab743ce<>+0(SB), Y3, Y5
 	VFMADD213PS  k3c088908<>+0(SB), Y3, Y5
 	VFMADD213PS  k3d2aa9c1<>+0(SB), Y3, Y5
@@ -14270,17 +13854,17 @@ group:
 	MOVQ         8(DI), R13
 	VSUBPS       (R13)(R8*1), Y7, Y11
 	VMOVAPS      Y11, Y12
-	VMOVUPS      kc2ae999a<>+0(SB), Y1
+	VBROADCASTSS kc2ae999a<>+0(SB), Y1
 	VCMPPS       $0x15, Y1, Y12, Y3
-	VMOVUPS      k42b0999a<>+0(SB), Y1
+	VBROADCASTSS k42b0999a<>+0(SB), Y1
 	VMINPS       Y12, Y1, Y12
-	VMOVUPS      kc2ae999a<>+0(SB), Y1
+	VBROADCASTSS kc2ae999a<>+0(SB), Y1
 	VMAXPS       Y12, Y1, Y12
 	VMULPS       k3fb8aa3b<>+0(SB), Y12, Y1
 	VROUNDPS     $0x08, Y1, Y1
 	VFNMADD231PS k3f318000<>+0(SB), Y1, Y12
 	VFNMADD231PS kb95e8083<>+0(SB), Y1, Y12
-	VMOVUPS      k39506967<>+0(SB), Y2
+	VBROADCASTSS k39506967<>+0(SB), Y2
 	VFMADD213PS  k3ab743ce<>+0(SB), Y12, Y2
 	VFMADD213PS  k3c088908<>+0(SB), Y12, Y2
 	VFMADD213PS  k3d2aa9c1<>+0(SB), Y12, Y2
@@ -14313,7 +13897,7 @@ group:
 	VANDPS       Y10, Y1, Y1
 	VADDPS       64(R11), Y1, Y1
 	VMOVUPS      Y1, 64(R11)
-	VMOVUPS      k3f800000<>+0(SB), Y2
+	VBROADCASTSS k3f800000<>+0(SB), Y2
 	VSUBPS       Y2, Y12, Y1
 	VBROADCASTSS 28(R12), Y3
 	VMINPS       k7f7fffff<>+0(SB), Y1, Y4
@@ -14769,10 +14353,10 @@ place:
 	XORQ DX, DX
 
 channel:
-	VMOVUPS kff800000<>+0(SB), Y0
-	VXORPS  Y1, Y1, Y1
-	LEAQ    (AX)(DX*1), R10
-	MOVQ    8(DI), R8
+	VBROADCASTSS kff800000<>+0(SB), Y0
+	VXORPS       Y1, Y1, Y1
+	LEAQ         (AX)(DX*1), R10
+	MOVQ         8(DI), R8
 
 high:
 	MOVQ R10, R11
@@ -14809,15 +14393,7 @@ DATA kff800000<>+16(SB)/4, $0xff800000
 DATA kff800000<>+20(SB)/4, $0xff800000
 DATA kff800000<>+24(SB)/4, $0xff800000
 DATA kff800000<>+28(SB)/4, $0xff800000
-DATA kff800000<>+32(SB)/4, $0xff800000
-DATA kff800000<>+36(SB)/4, $0xff800000
-DATA kff800000<>+40(SB)/4, $0xff800000
-DATA kff800000<>+44(SB)/4, $0xff800000
-DATA kff800000<>+48(SB)/4, $0xff800000
-DATA kff800000<>+52(SB)/4, $0xff800000
-DATA kff800000<>+56(SB)/4, $0xff800000
-DATA kff800000<>+60(SB)/4, $0xff800000
-GLOBL kff800000<>(SB), RODATA|NOPTR, $64
+GLOBL kff800000<>(SB), RODATA|NOPTR, $32
 
 // func poolBack(args *byte)
 // Requires: AVX, AVX2

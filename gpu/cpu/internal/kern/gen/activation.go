@@ -49,7 +49,7 @@ func activations(s isa) {
 	zero, one := s.v[14], s.v[15]
 	setup := func() {
 		s.clear(zero)
-		VMOVUPS(float(1), one)
+		VBROADCASTSS(float(1), one)
 	}
 	overRows(s, "tanh", false, nil, func(x, _ reg.VecPhysical, r []reg.VecPhysical) { s.tanh(x, r[0], r[1], r[2]) })
 	overRows(s, "relu", false, setup, func(x, _ reg.VecPhysical, _ []reg.VecPhysical) { VMAXPS(x, zero, x) })

@@ -29,8 +29,8 @@ func newCell(s isa, name string, pointers string, body func(c cell)) {
 	}
 	load("bytes", c.one)
 	LEAQ(Mem{Base: c.one, Index: c.one, Scale: 2}, c.three)
-	VMOVUPS(float(0.5), c.half)
-	VMOVUPS(float(1), c.unit)
+	VBROADCASTSS(float(0.5), c.half)
+	VBROADCASTSS(float(1), c.unit)
 	rows, left := reg.RCX, reg.R12
 	load("rows", rows)
 	Label("row")

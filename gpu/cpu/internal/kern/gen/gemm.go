@@ -211,7 +211,7 @@ func (t *tile) store() {
 	JMP(LabelRef("stored"))
 
 	Label("tanh")
-	VMOVUPS(float(1), zero)
+	VBROADCASTSS(float(1), zero)
 	t.derive(func(acc, h reg.VecPhysical) {
 		VFNMADD213PS(zero, h, h)
 		VMULPS(h, acc, acc)

@@ -76,7 +76,7 @@ func windows(name string, begin func(out Mem), element func(x reg.GPPhysical), e
 func pool() {
 	v := avx2.v
 	windows("pool", func(Mem) {
-		VMOVUPS(float(math.Inf(-1)), v[0])
+		VBROADCASTSS(float(math.Inf(-1)), v[0])
 		avx2.clear(v[1])
 	}, func(x reg.GPPhysical) {
 		VMOVUPS(Mem{Base: x}, v[2])

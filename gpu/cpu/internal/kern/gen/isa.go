@@ -103,7 +103,8 @@ func read(file string) {
 
 func at(m Mem, disp int) Mem { m.Disp += disp; return m }
 
-// constants are filled over 64 bytes, so that any register can take them as an operand.
+// constants fill 32 bytes, which the linker aligns to as many, so that they are operands of AVX2 within a line of the cache. It aligns to
+// no more: AVX-512 reads the first four bytes and broadcasts them.
 var constants = map[uint32]Mem{}
 
 func bits(u uint32) Mem {
@@ -111,7 +112,7 @@ func bits(u uint32) Mem {
 		return m
 	}
 	m := GLOBL(fmt.Sprintf("k%08x", u), RODATA|NOPTR)
-	for i := range 16 {
+	for i := range 8 {
 		DATA(4*i, U32(u))
 	}
 	constants[u] = m

@@ -86,7 +86,7 @@ func surrogate(s isa, number func(string, reg.VecPhysical), add func(string, reg
 	VMOVAPS(v[6], v[1])
 	add("Entropy", v[1])
 
-	VMOVUPS(float(1), v[2])
+	VBROADCASTSS(float(1), v[2])
 	VSUBPS(v[2], v[12], v[1]) // ratio - 1
 	number("Penalty", v[3])
 	VMINPS(float(math.MaxFloat32), v[1], v[4])

@@ -8,17 +8,21 @@ import (
 
 // poly evaluates a polynomial at t by Horner's method, highest coefficient first.
 func (s isa) poly(p, t reg.VecPhysical, coefficients ...float64) {
-	VMOVUPS(float(coefficients[0]), p)
+	VBROADCASTSS(float(coefficients[0]), p)
 	for _, c := range coefficients[1:] {
-		VFMADD213PS(float(c), t, p)
+		if s.wide() {
+			VFMADD213PS_BCST(float(c), t, p)
+		} else {
+			VFMADD213PS(float(c), t, p)
+		}
 	}
 }
 
 // clamp limits x to ±bound; tmp is clobbered. A NaN stays one: it is the second source of both operations.
 func (s isa) clamp(x, tmp reg.VecPhysical, low, high float64) {
-	VMOVUPS(float(high), tmp)
+	VBROADCASTSS(float(high), tmp)
 	VMINPS(x, tmp, x)
-	VMOVUPS(float(low), tmp)
+	VBROADCASTSS(float(low), tmp)
 	VMAXPS(x, tmp, x)
 }
 
@@ -36,25 +40,32 @@ func (s isa) tanh(x, t, p, q reg.VecPhysical) {
 // exp replaces x by its exponential, Cephes' expf: exactly 1 at 0, exactly 0 below -87.3. under is a mask
 // register of 512-bit sets, else a vector.
 func (s isa) exp(x, t, p, under reg.VecPhysical) {
-	VMOVUPS(float(-87.3), t)
+	VBROADCASTSS(float(-87.3), t)
 	if s.wide() {
 		VCMPPS(Imm(0x15), t, x, reg.K1) // not less, unordered is true: NaN stays
 	} else {
 		VCMPPS(Imm(0x15), t, x, under)
 	}
 	s.clamp(x, t, -87.3, 88.3)
-	VMULPS(float(1.44269504088896341), x, t)
 	if s.wide() {
+		VMULPS_BCST(float(1.44269504088896341), x, t)
 		VRNDSCALEPS(Imm(8), t, t)
+		VFNMADD231PS_BCST(float(0.693359375), t, x)
+		VFNMADD231PS_BCST(float(-2.12194440e-4), t, x)
 	} else {
+		VMULPS(float(1.44269504088896341), x, t)
 		VROUNDPS(Imm(8), t, t)
+		VFNMADD231PS(float(0.693359375), t, x)
+		VFNMADD231PS(float(-2.12194440e-4), t, x)
 	}
-	VFNMADD231PS(float(0.693359375), t, x)
-	VFNMADD231PS(float(-2.12194440e-4), t, x)
 	s.poly(p, x, 1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1,
 		5.0000001201e-1, 1, 1)
 	VCVTPS2DQ(t, t)
-	VPADDD(bits(127), t, t)
+	if s.wide() {
+		VPADDD_BCST(bits(127), t, t)
+	} else {
+		VPADDD(bits(127), t, t)
+	}
 	VPSLLD(Imm(23), t, t)
 	if s.wide() {
 		VMULPS_Z(t, p, reg.K1, x)
@@ -71,7 +82,7 @@ func (s isa) log(x, e, z, p, t reg.VecPhysical) {
 	VCVTDQ2PS(e, e)
 	VANDPS(bits(0x7fffff), x, x)
 	VORPS(bits(0x3f800000), x, x) // mantissa in [1, 2)
-	VMOVUPS(float(1.41421356), t)
+	VBROADCASTSS(float(1.41421356), t)
 	VCMPPS(Imm(1), x, t, t) // √2 < mantissa
 	VMULPS(float(0.5), x, p)
 	VBLENDVPS(t, p, x, x)

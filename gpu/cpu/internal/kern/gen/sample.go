@@ -102,8 +102,8 @@ func philox(s isa, env, places reg.GPPhysical) {
 	VPBROADCASTD(at(field("draw"), 0), c3)
 	VPBROADCASTD(at(field("seed"), 0), k0)
 	VPBROADCASTD(at(field("seed"), 4), k1)
-	VMOVDQU(bits(0xd2511f53), m0)
-	VMOVDQU(bits(0xcd9e8d57), m1)
+	VPBROADCASTD(bits(0xd2511f53), m0)
+	VPBROADCASTD(bits(0xcd9e8d57), m1)
 	for round := range 10 {
 		if round > 0 {
 			VPADDD(bits(0x9e3779b9), k0, k0)
