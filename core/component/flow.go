@@ -26,6 +26,8 @@ type Flow struct {
 	Policies map[string]string
 	// Opponents are the shares of episodes in which one agent is played by another policy, by its name.
 	Opponents map[string]float64
+	// Versions is how many versions of its policy one instance holds at most, where those are drawn; 0 of components that hold one.
+	Versions int
 }
 
 // DatasetBlocks is how many lists of datasets a batcher has under way at most.
@@ -37,7 +39,7 @@ type Offering interface {
 	Offers() map[string]string
 }
 
-// Flowing is optional, for a component that makes or gathers blocks.
+// Flowing is optional, for a component that makes or gathers blocks, or holds versions of a policy.
 type Flowing interface {
 	// Flow is called after a Configure without errors.
 	Flow() Flow

@@ -198,6 +198,7 @@ type Flow struct {
 
 	Policies  map[string]string  `json:"policies,omitempty"`
 	Opponents map[string]float64 `json:"opponents,omitempty"`
+	Versions  int                `json:"versions,omitempty"`
 }
 
 // StateSize tells the length of a state. The state is the file of the wire frame "state" with the same Call.

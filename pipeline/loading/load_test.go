@@ -154,3 +154,30 @@ func TestCheck_CountsWhatNetworksTake(t *testing.T) {
 		}
 	}
 }
+
+// Of a policy whose versions are drawn, what acts keeps several versions.
+func TestCheck_CountsTheVersionsThatAreDrawn(t *testing.T) {
+	parts := graphtest.Loading()
+	parts.Memory = 4 << 30
+	parts.Policy = func(func(any) error, *hostabi.EnvSpec) (component.Policy, error) { return large{}, nil }
+	g, problems := graph.Parse("x.toml", []byte(`rlhost = 1
+[run]
+name = "x"
+[env.duel]
+use = "./duel.wasm"
+[train]
+preset = "ppo"
+[policy.past]
+of = "main"
+[component.rollout]
+policies = { player = "main" }
+opponents = { past = 0.1 }
+`), graph.ParseOptions{Parts: parts})
+	if g == nil {
+		t.Fatal(problems)
+	}
+	_, _, err := Check(t.Context(), g, parts)
+	if err == nil || !strings.Contains(err.Error(), ".versions = 8, policy.past.net: 8.0 GiB; ") {
+		t.Errorf("%v, want 8 GiB for the versions", err)
+	}
+}

@@ -166,10 +166,23 @@ func (s *Set) networks(g *graph.Graph) (needs []Need) {
 		case slices.ContainsFunc(x.Manifest.Signals, publishes):
 			needs = append(needs, Need{keys, int64(x.Count) * p.LearningBytes()})
 		case slices.ContainsFunc(x.Manifest.Slots, publishes):
-			needs = append(needs, Need{keys, int64(x.Count) * p.ActingBytes()})
+			needs = append(needs, s.acting(g, x, Need{keys, p.ActingBytes()}))
 		}
 	}
 	return needs
+}
+
+// acting is what instances keep that act with a policy. Of one whose versions are drawn they keep several, each with its weights.
+func (s *Set) acting(g *graph.Graph, x *graph.Component, version Need) Need {
+	if g.Policy(x.Policy).Role() == graph.Pool && x.Flow.Versions > 1 {
+		version.Keys = fmt.Sprintf("component.%s.versions = %d, policy.%s.net", x.Name, x.Flow.Versions, x.Policy)
+		if w, ok := s.Policies[x.Policy].(component.Weighed); ok {
+			version.Bytes += int64(w.WeightBytes())
+		}
+		version.Bytes *= int64(x.Flow.Versions)
+	}
+	version.Bytes *= int64(x.Count)
+	return version
 }
 
 // footprint is 0 where no arena can be made: the component says why when it starts.

@@ -89,6 +89,9 @@ func (c *Inference) Configure(decode func(into any) error) error {
 	return nil
 }
 
+// Flow tells how many versions are held; see component.Flowing.
+func (c *Inference) Flow() component.Flow { return component.Flow{Versions: c.config.Versions} }
+
 // Start prepares the policy. Requests wait until the first weights arrive.
 func (c *Inference) Start(h *component.Host) error {
 	c.h = h

@@ -95,11 +95,13 @@ func newRollout() component.Component {
 }
 
 func newInference() component.Component {
+	cfg := &struct {
+		Policy   string `toml:"policy"`
+		MaxRows  int    `toml:"max_rows"`
+		Versions int    `toml:"versions"`
+	}{MaxRows: 1024, Versions: 8}
 	return &standard{
-		config: &struct {
-			Policy  string `toml:"policy"`
-			MaxRows int    `toml:"max_rows"`
-		}{MaxRows: 1024},
+		config: cfg, flow: func() component.Flow { return component.Flow{Versions: cfg.Versions} },
 		manifest: component.Manifest{
 			Signals: Ports("actions", "actions"), Slots: Ports("act", "act_request", "on_weights", "weights"),
 		},
