@@ -10,6 +10,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/loop"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/pipeline/loops"
 )
 
 // reach is Host.Boundary of a learner. Of several learners in asynchronous mode only the leading one makes boundaries.
@@ -142,7 +143,7 @@ func (p *Pipeline) atBoundary(learner *instance, last bool) (met bool, err error
 		if over.Load() {
 			return nil, ErrEnded
 		}
-		return p.snapshot(context.Background(), learner, p.now().run.Synchronous)
+		return p.snapshot(context.Background(), learner.loop, learner, p.now().run.Synchronous)
 	}
 	if p.options.AtBoundary != nil {
 		err = p.options.AtBoundary(snapshot)
@@ -194,8 +195,8 @@ func (p *Pipeline) AtNextBoundary(ctx context.Context, fn func(snapshot Snapshot
 	return cause
 }
 
-// snapshot is Snapshot on a learner's loop: of all instances, or of those that Snapshot tells of asynchronous mode.
-func (p *Pipeline) snapshot(ctx context.Context, learner *instance, all bool) (map[string]component.State, error) {
+// snapshot is Snapshot on the loop here, or on none: of all instances, or of those that Snapshot tells of asynchronous mode.
+func (p *Pipeline) snapshot(ctx context.Context, here *loops.Loop, learner *instance, all bool) (map[string]component.State, error) {
 	states := map[string]component.State{}
 	var errs []error
 	a := p.now()
@@ -203,7 +204,10 @@ func (p *Pipeline) snapshot(ctx context.Context, learner *instance, all bool) (m
 	for _, x := range a.members {
 		whole := all || x.instance == learner || x.publishes() || len(x.of.Manifest.Signals) == 0
 		if whole {
-			state, err := x.snapshot(ctx, learner.loop)
+			state, err := x.snapshot(ctx, here)
+			if err != nil && p.ending.cutting.Load() {
+				state, err = x.snapshotApart(err)
+			}
 			if err == nil {
 				states[x.name] = state
 				continue
@@ -213,7 +217,7 @@ func (p *Pipeline) snapshot(ctx context.Context, learner *instance, all bool) (m
 		if late {
 			continue
 		}
-		part, ok, err := x.lasting(ctx, learner.loop)
+		part, ok, err := x.lasting(ctx, here)
 		if ok {
 			states[x.name] = part
 		}
@@ -256,7 +260,7 @@ func (p *Pipeline) saveAtRest(ctx context.Context, fn func(Snapshot) error) erro
 			if over {
 				return nil, ErrEnded
 			}
-			states, missing := p.snapshot(ctx, learners[i].instance, a.run.Synchronous)
+			states, missing := p.snapshot(ctx, learners[i].loop, learners[i].instance, a.run.Synchronous)
 			return states, errors.Join(within, missing)
 		})
 	})

@@ -153,22 +153,51 @@ func (p *Pipeline) StoodStill() string {
 	return ""
 }
 
-// saveCut calls AtBoundary for a run that is cut, on the loop of its leading learner.
+// Times that a run which is cut waits for a loop that is at a message of another component than its learner: until it is saved beside that
+// loop, and then for what else lives there.
+const (
+	busyWithin  = 200 * time.Millisecond
+	apartWithin = 100 * time.Millisecond
+)
+
+// saveCut calls AtBoundary for a run that is cut: on the loop of its leading learner, or beside it where that is at a message of another
+// component.
 func (p *Pipeline) saveCut(ctx context.Context, learner *member) {
 	if p.options.AtBoundary == nil {
 		return
 	}
 	var err error
-	late := learner.loop.Try(ctx, func() {
+	onLoop := func() {
 		err = p.options.AtBoundary(func() (map[string]component.State, error) {
-			states, missing := p.snapshot(ctx, learner.instance, false)
+			states, missing := p.snapshot(ctx, learner.loop, learner.instance, false)
 			return states, errors.Join(errCut, missing)
 		})
-	})
+	}
+	within, cancel := context.WithTimeout(ctx, busyWithin)
+	defer cancel()
+	late := learner.loop.Try(within, onLoop)
+	if late != nil {
+		if state, busy := learner.snapshotApart(late); busy == nil {
+			late, err = nil, p.saveApart(ctx, learner, state)
+		} else {
+			late = learner.loop.Try(ctx, onLoop)
+		}
+	}
 	switch {
 	case late != nil:
 		p.log.Warn("the run ends without its newest state", "component", learner.name, "error", late)
 	case err != nil:
 		p.fail(fmt.Errorf("at the end of the run: %w", err))
 	}
+}
+
+// saveApart calls AtBoundary beside the loop of the leading learner, whose state it has.
+func (p *Pipeline) saveApart(ctx context.Context, learner *member, state component.State) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, apartWithin, errors.New("its loop is at a message of another component"))
+	defer cancel()
+	return p.options.AtBoundary(func() (map[string]component.State, error) {
+		states, missing := p.snapshot(ctx, nil, learner.instance, false)
+		states[learner.name] = state
+		return states, errors.Join(errCut, missing)
+	})
 }

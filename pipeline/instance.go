@@ -148,9 +148,19 @@ func (x *instance) snapshot(ctx context.Context, here *loops.Loop) (state compon
 		return x.component.Snapshot()
 	}
 	if ended := x.loop.Try(ctx, func() { state, err = x.component.Snapshot() }); ended != nil {
-		return component.State{}, ended
+		return x.snapshotApart(ended)
 	}
 	return state, err
+}
+
+// snapshotApart takes the snapshot of an instance whose loop has not come to it, for that reason, where the component can do without.
+func (x *instance) snapshotApart(reason error) (component.State, error) {
+	if apart, ok := x.component.(component.Apart); ok && x.live.unsavable() == nil {
+		if state, ok, err := apart.SnapshotApart(); ok {
+			return state, err
+		}
+	}
+	return component.State{}, reason
 }
 
 // lastingWithin bounds how long a boundary waits for what outlives the episodes of an instance, which may be in a long step.

@@ -58,6 +58,13 @@ type Cuttable interface {
 	Cut()
 }
 
+// Apart is optional, for a component whose state is to be saved though its loop is at a message of another component that does not end.
+type Apart interface {
+	// SnapshotApart is Snapshot beside the loop, after Cut. ok is false while the component is at a message itself, and once it is stopped.
+	// Any goroutine.
+	SnapshotApart() (state State, ok bool, err error)
+}
+
 // Asking is optional, for a component that asks others and waits for their answers.
 type Asking interface {
 	// Owed calls fn with each request that has not got all its answers. Any goroutine, between Start and Stop.

@@ -3,6 +3,7 @@ package learner
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/rlhost/rlhost/core/arena"
@@ -48,11 +49,14 @@ type Learner struct {
 	loud                 loud
 	apart                bool // warnOfDivergence has told
 	stale                stale
+
+	changing sync.Mutex // held while the state changes
 }
 
 var (
 	_ component.Component = (*Learner)(nil)
 	_ component.Cuttable  = (*Learner)(nil)
+	_ component.Apart     = (*Learner)(nil)
 )
 
 // New returns an unconfigured learner.
@@ -138,6 +142,8 @@ const statsBlocks = 128
 // first publishes the first policy version: the initial parameters, or those of a restored state. Those that are the newest published
 // version are published as that: another number would make a pool of opponents draw once more.
 func (c *Learner) first(*hostabi.Message) {
+	c.changing.Lock()
+	defer c.changing.Unlock()
 	if c.version < c.h.Published {
 		c.version = c.h.Published + 1
 	}
@@ -148,7 +154,9 @@ func (c *Learner) first(*hostabi.Message) {
 
 // onDataset learns from a dataset and publishes the next policy version.
 func (c *Learner) onDataset(m *hostabi.Message) {
+	c.changing.Lock()
 	err := c.learn(m.Handle)
+	c.changing.Unlock()
 	switch {
 	case errors.Is(err, ppo.ErrCut): // the run ends
 	case errors.Is(err, errGone):
@@ -304,6 +312,8 @@ func (c *Learner) publish() error {
 
 // Stop releases the published weights and closes the backend.
 func (c *Learner) Stop() error {
+	c.changing.Lock()
+	defer c.changing.Unlock()
 	var errs []error
 	if c.published != 0 {
 		errs = append(errs, c.weightsAt.Release(c.published))

@@ -71,6 +71,19 @@ func (c *Learner) Snapshot() (component.State, error) {
 	return state, nil
 }
 
+// SnapshotApart is Snapshot beside the loop; see component.Apart.
+func (c *Learner) SnapshotApart() (state component.State, ok bool, err error) {
+	if !c.changing.TryLock() {
+		return component.State{}, false, nil
+	}
+	defer c.changing.Unlock()
+	if c.backend == nil {
+		return component.State{}, false, nil
+	}
+	state, err = c.Snapshot()
+	return state, true, err
+}
+
 // clone copies a normaliser's state, so that a snapshot does not change with the run.
 func clone(z *policy.Normalizer) *policy.Normalizer {
 	if z == nil {
@@ -115,6 +128,8 @@ func fits(n *policy.Network, prefix string, tensors map[string]component.Tensor)
 
 // Restore continues from a snapshot. Schedules continue from its env steps.
 func (c *Learner) Restore(state component.State) error {
+	c.changing.Lock()
+	defer c.changing.Unlock()
 	var from saved
 	if err := state.Decode(&from); err != nil {
 		return err

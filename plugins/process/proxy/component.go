@@ -18,6 +18,7 @@ var (
 	_ component.Flowing   = (*proxy)(nil)
 	_ component.Remote    = (*proxy)(nil)
 	_ component.Cuttable  = (*proxy)(nil)
+	_ component.Apart     = (*proxy)(nil)
 	_ component.Asking    = (*proxy)(nil)
 )
 

@@ -28,6 +28,16 @@ func (x *proxy) Cut() {
 	}()
 }
 
+// SnapshotApart is Snapshot beside the loop; see component.Apart.
+func (x *proxy) SnapshotApart() (state component.State, ok bool, err error) {
+	l := x.newestSession()
+	if l == nil || !x.snapshot || !x.cut.Load() {
+		return component.State{}, false, nil
+	}
+	state, err = x.snapshotOfCut(l)
+	return state, true, err
+}
+
 // snapshotOfCut is Snapshot where the run is cut. Of a process that does not give up what it is at it is the newest state that it has sent.
 func (x *proxy) snapshotOfCut(l *session) (component.State, error) {
 	raw, err := l.fetchState(cutWithin)

@@ -17,11 +17,17 @@ func TestCut_TakesTheNewestStateOfAProcessThatDoesNotGiveUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, ok, err := k.x.SnapshotApart(); ok {
+		t.Errorf("a state beside the loop, %v, though nothing is cut", err)
+	}
 	freeze(t, k.Process().PID)
 	k.x.Cut()
 	k.OnLoop(func() { after, err = k.x.Snapshot() })
 	if err != nil || after.Meta != before.Meta {
 		t.Errorf("the state of the cut is %+v, %v; want %+v", after, err, before)
+	}
+	if apart, ok, err := k.x.SnapshotApart(); !ok || err != nil || apart.Meta != before.Meta {
+		t.Errorf("beside the loop it is %+v, %t, %v; want %+v", apart, ok, err, before)
 	}
 	k.x.newestSession().process.Kill()
 }
