@@ -38,7 +38,7 @@ type debt struct {
 
 // look notes what is owed now, and returns it. rests tells for which instances time does not count.
 func (d *debts) look(now time.Time, a *assembly, rests func(m *member) bool) (list []debt) {
-	seen := map[question]time.Time{}
+	var seen map[question]time.Time
 	for i := range a.members {
 		m := &a.members[i]
 		if rests(m) {
@@ -53,6 +53,9 @@ func (d *debts) look(now time.Time, a *assembly, rests func(m *member) bool) (li
 			by := a.owing(m, &o)
 			if slices.ContainsFunc(by, func(x debt) bool { return rests(x.by) }) {
 				continue
+			}
+			if seen == nil {
+				seen = map[question]time.Time{}
 			}
 			seen[key] = since
 			for _, x := range by {

@@ -149,12 +149,15 @@ func (x *instance) unlessStopped(fn func()) {
 }
 
 // owed returns the requests that the component has not got all answers to. Any goroutine.
-func (x *instance) owed() (list []component.Owed) {
-	if asking, ok := x.component.(component.Asking); ok {
-		x.unlessStopped(func() {
-			asking.Owed(func(o component.Owed) { list = append(list, o) })
-		})
+func (x *instance) owed() []component.Owed {
+	asking, ok := x.component.(component.Asking)
+	if !ok {
+		return nil
 	}
+	var list []component.Owed
+	x.unlessStopped(func() {
+		asking.Owed(func(o component.Owed) { list = append(list, o) })
+	})
 	return list
 }
 

@@ -24,13 +24,15 @@ type statusSnapshot struct {
 
 // connect finds the connections between the instances.
 func (s *statusSnapshot) connect() {
-	owners := map[*bus.Signal]int{}
-	names := map[*bus.Signal]string{}
+	type owner struct {
+		at   int    // of the member
+		name string // of its signal
+	}
+	owners := map[*bus.Signal]owner{}
 	for i := range s.of.members {
 		m := &s.of.members[i]
 		for _, port := range m.of.Manifest.Signals {
-			sig := m.host.Signal(port.Name)
-			owners[sig], names[sig] = i, component.Qualified(m.name, port.Name)
+			owners[m.host.Signal(port.Name)] = owner{i, component.Qualified(m.name, port.Name)}
 		}
 	}
 	for i := range s.of.members {
@@ -40,9 +42,10 @@ func (s *statusSnapshot) connect() {
 			if slot == nil {
 				continue
 			}
+			name := component.Qualified(m.name, port.Name)
 			for _, c := range slot.Connections() {
 				if from, ok := owners[c.Signal()]; ok {
-					s.Instances[from].Connect(s.Instances[i], c, names[c.Signal()], component.Qualified(m.name, port.Name))
+					s.Instances[from.at].Connect(s.Instances[i], c, from.name, name)
 				}
 			}
 		}

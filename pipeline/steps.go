@@ -37,11 +37,15 @@ func (c *stepCounter) readOnce() control.StepCounts {
 	faulty, swapped, cut := c.stats.Counter(stepsFaulty).Value(), c.stats.Counter(stepsSwapped).Value(), c.stats.Counter(component.CounterCutEnvs).Value()
 	r := c.ledger.read()
 	s := control.StepCounts{Made: r.made + faulty + swapped + cut, Trained: r.settled[trajectory.Trained], UnderWay: r.underWay, Reasons: r.dropped}
-	for why, n := range map[string]uint64{reasonFault: faulty, reasonSwap: swapped, reasonTooOld: r.settled[trajectory.TooOld], reasonCut: cut + r.settled[trajectory.Cut]} {
+	add := func(why string, n uint64) {
 		if n > 0 {
 			s.Reasons[why] = n
 		}
 	}
+	add(reasonFault, faulty)
+	add(reasonSwap, swapped)
+	add(reasonTooOld, r.settled[trajectory.TooOld])
+	add(reasonCut, cut+r.settled[trajectory.Cut])
 	for _, n := range s.Reasons {
 		s.Dropped += n
 	}

@@ -27,6 +27,7 @@ type watch struct {
 	looked  func() // called after each look
 
 	guard   sync.Mutex
+	of      *assembly // at the last look
 	records map[instanceKey]*diagnosis.Record
 	seen    map[instanceKey]*instance // that the records are of
 	own     diagnosis.Held            // blocks held by this process
@@ -74,12 +75,11 @@ func (w *watch) look(now time.Time) {
 		w.records, w.seen, w.pings = map[instanceKey]*diagnosis.Record{}, map[instanceKey]*instance{}, map[*loops.Loop]*ping{}
 	}
 	a := w.now()
-	present := map[instanceKey]bool{}
 	live := map[*loops.Loop]bool{}
 	for i := range a.members {
 		m := &a.members[i]
 		name := instanceKey{m.of.Name, m.index}
-		present[name], live[m.loop] = true, true
+		live[m.loop] = true
 		r := w.records[name]
 		if r == nil {
 			r = &diagnosis.Record{TookAt: now, Rate: stat.NewRate(rateWindow)}
@@ -102,13 +102,21 @@ func (w *watch) look(now time.Time) {
 	replacing := w.changes.replacing()
 	w.owing = w.debts.look(now, a, func(m *member) bool { return w.rests(m, replacing) })
 	w.late = append(w.late, w.debts.overdue(now, w.owing)...)
+	if a != w.of {
+		w.of = a
+		w.forget()
+	}
+	w.ping(live, now)
+}
+
+// forget drops the records of places that the graph has no more.
+func (w *watch) forget() {
 	for name := range w.records {
-		if !present[name] {
+		if w.of.member(name.component, name.index) == nil {
 			delete(w.records, name)
 			delete(w.seen, name)
 		}
 	}
-	w.ping(live, now)
 }
 
 // ping pings the loops.

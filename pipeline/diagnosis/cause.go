@@ -11,7 +11,6 @@ import (
 // link is a connection at that moment.
 type link struct {
 	from, to *Instance
-	name     string // "rollout.trajectories → batcher.on_trajectories"
 	slot     string // batcher.on_trajectories
 	signal   string // rollout.trajectories
 	queued   int
@@ -22,7 +21,7 @@ type link struct {
 // Connect adds a connection between two instances, from a signal to a slot, to what the sender does.
 func (x *Instance) Connect(to *Instance, c *bus.Connection, signal, slot string) {
 	n := c.Stats()
-	l := &link{from: x, to: to, name: signal + " → " + slot, slot: slot, signal: signal,
+	l := &link{from: x, to: to, slot: slot, signal: signal,
 		queued: n.Queued, depth: c.Options().Depth, parked: n.Parked}
 	x.links = append(x.links, l)
 	if l.parked > 0 || x.Blocked && c.Options().Overflow == bus.Block && 2*l.queued > l.depth {
@@ -30,9 +29,12 @@ func (x *Instance) Connect(to *Instance, c *bus.Connection, signal, slot string)
 	}
 }
 
+// name is "rollout.trajectories → batcher.on_trajectories".
+func (l *link) name() string { return l.signal + " → " + l.slot }
+
 // String names the link and tells how full it is.
 func (l *link) String() string {
-	text := fmt.Sprintf("%s is full (%d/%d", l.name, l.queued, l.depth)
+	text := fmt.Sprintf("%s is full (%d/%d", l.name(), l.queued, l.depth)
 	if l.parked > 0 {
 		text += fmt.Sprintf(", %d more wait", l.parked)
 	}
@@ -53,7 +55,7 @@ func (s *Run) Cause() string {
 	}
 	for _, x := range s.Instances {
 		if l := s.waitingAt(x); l != nil && x.Stalled > 0 {
-			return fmt.Sprintf("%s %s: %d of %d wait at %s", x.Name, s.why(x), l.queued, l.depth, l.name)
+			return fmt.Sprintf("%s %s: %d of %d wait at %s", x.Name, s.why(x), l.queued, l.depth, l.name())
 		}
 	}
 	for _, state := range []control.State{control.Failed, control.Lost, control.Stalled, control.Paused} {
