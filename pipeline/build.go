@@ -29,6 +29,7 @@ func Build(ctx context.Context, g *graph.Graph, o BuildOptions) (*Pipeline, erro
 	p.pauses.running, p.taps.running, p.steps.running, p.watch.running = &p.running, &p.running, &p.running, &p.running
 	p.round.running, p.ledger = &p.running, newLedger(p.policies)
 	p.pauses.changes, p.watch.changes = p.changes, p.changes
+	p.pauses.settled = p.betweenDatasets
 	p.watch.ending, p.watch.pauses, p.watch.looked = &p.ending, &p.pauses, func() { p.endWait(); p.demand(); p.tellStill() }
 	if p.log == nil {
 		p.log = slog.New(slog.NewTextHandler(io.Discard, nil))

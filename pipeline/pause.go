@@ -17,6 +17,7 @@ import (
 type pauses struct {
 	*running
 	changes *changeLock
+	settled func() bool // nothing is under way that a synchronous run has yet to learn from
 
 	serial sync.Mutex // one request at a time; no loop takes it
 
@@ -93,7 +94,11 @@ func (s *pauses) pause(ctx context.Context, list []member) []control.Answer {
 			all = append(all, m)
 		}
 	}
-	for _, stage := range s.stages(all) {
+	whole := len(s.wishedMembers()) == len(s.now().members)
+	for i, stage := range s.stages(all) {
+		if i > 0 && whole {
+			s.letSettle(ctx)
+		}
 		for _, a := range askAll(ctx, stage, s.pauseOne) {
 			answers[a.Name] = a
 		}
@@ -112,6 +117,25 @@ func (s *pauses) pause(ctx context.Context, list []member) []control.Answer {
 		s.postResume(m.instance)
 	}
 	return ordered
+}
+
+// settleTime bounds how long a pause of everything waits for a dataset that has been gathered: what learns from it may never come to it.
+const settleTime = time.Second
+
+// letSettle waits until what the instances that are at rest have sent has been learned from: a synchronous run that rests between two
+// datasets can be saved, and changed, as it is.
+func (s *pauses) letSettle(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for !s.settled() {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // needed returns the instances at rest that others may need to come to rest: who waits for their answers, or for room on the way
