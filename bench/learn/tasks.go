@@ -23,12 +23,21 @@ type task struct {
 	sampled   bool    // the bar is for sampled actions, not for the most probable ones
 	published string  // figure of others, with its source
 	inTest    bool
+	brief     bool    // a seed takes less than a second
 	scale     float64 // of rewards; 0 = as they are
 }
 
 // folder names the task's files.
 func (t *task) folder() string {
 	return strings.NewReplacer("/", "-", " ", "-", "×", "x").Replace(t.name + "-" + t.preset)
+}
+
+// testSeeds is how many the test trains: the interval of three is wide, so what takes a moment has as many as on the page.
+func (t *task) testSeeds() int {
+	if t.brief {
+		return t.seeds()
+	}
+	return 3
 }
 
 // seeds is how many the page has.
@@ -110,7 +119,7 @@ func positions(name, preset, core string, thousands int, bar float64, keys ...st
 // sanity is a task of the sanity set, whose returns are scores from 0 to 1.
 func sanity(name string, keys ...string) task {
 	t := task{name: "Sanity " + name, preset: "general", file: "examples/pipelines/sanity.toml", steps: "50,000", bar: 0.9,
-		sampled: name == "stochastic", inTest: true, sets: append([]string{"env.sanity.use=" + name + "@1"}, keys...)}
+		sampled: name == "stochastic", inTest: true, brief: true, sets: append([]string{"env.sanity.use=" + name + "@1"}, keys...)}
 	if len(keys) > 0 {
 		t.preset += " and keys"
 	}
