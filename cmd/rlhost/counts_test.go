@@ -275,6 +275,9 @@ func TestCounts_WhatALearnerLosesIsNotTrained(t *testing.T) {
 			j.reload(file, "component.learner.plugin=own")
 			j.goesOn()
 			j.killsLearner()
+			if c.probation != "0s" {
+				j.fellBack(1) // while it does, nothing can be paused
+			}
 			j.goesOn()
 			if j.addsUp("component.learner").Reasons["component.learner"] == 0 {
 				t.Error("a learner that was killed has lost nothing")
@@ -296,7 +299,13 @@ func (j *subject) killsLearner() {
 // trainedIsLearned checks at rest that what counts as trained is what the learner says that it has learned from.
 func (j *subject) trainedIsLearned() {
 	j.t.Helper()
-	j.do(control.VerbPause, control.GroupRequest{}, nil)
+	var paused control.GroupReply
+	j.do(control.VerbPause, control.GroupRequest{}, &paused)
+	for _, a := range paused.Answers {
+		if a.State != control.Paused {
+			j.t.Errorf("%s is %s: %v", a.Name, a.State, a.Error)
+		}
+	}
 	var r control.CheckpointReply
 	j.do(control.VerbCheckpoint, control.CheckpointRequest{}, &r)
 	if trained := j.status().Steps.Trained; trained != r.EnvSteps {
