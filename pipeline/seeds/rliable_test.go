@@ -20,7 +20,7 @@ func TestPeers_FiguresAreThoseOfRliable(t *testing.T) {
 	}
 	for _, shape := range []struct{ tasks, seeds, others int }{{1, 10, 10}, {1, 3, 7}, {5, 10, 4}, {4, 1, 2}, {2, 33, 10}} {
 		x, y := randomScores(shape.tasks, shape.seeds, 1), randomScores(shape.tasks, shape.others, 2)
-		o := Options{Resamples: 300, Seed: 7}
+		o := Options{Resamples: 300, Seed: 7, Confidence: 0.95}
 		given, err := json.Marshal(map[string]any{
 			"scores": x, "draws": indices(shape.tasks, shape.seeds, o.Resamples, o.Seed),
 			"other": y, "other_draws": indices(shape.tasks, shape.others, o.Resamples, o.Seed+1),
