@@ -14,6 +14,7 @@ import (
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
 )
 
 // holdings are what a running pipeline takes.
@@ -234,7 +235,7 @@ func TestTransition_ManyAtOnce(t *testing.T) {
 					fmt.Sprintf("env.game.use=game@%d", 1+(i+k)%3), fmt.Sprintf("component.counter.count=%d", 1+(i+k)%2),
 					fmt.Sprintf("component.player.rate=%d", i%2),
 				}[k%3:]
-				g, problems := base.With(sets, parts)
+				g, problems := graphtest.With(base, sets, parts)
 				if g == nil {
 					t.Error(problems)
 					return

@@ -64,7 +64,7 @@ func TestTransition_PortsThatWiresUseStay(t *testing.T) {
 		{wireOf("counts", "on_sums"), "error[E040]: payloads differ: counter.counts sends count, listener.on_sums takes sum"},
 	} {
 		running := mustParse(t, c.text, parts, more)
-		if next, problems := running.With([]string{"component.counter.more=false"}, parts); next != nil || !strings.Contains(problems.Error(), c.want) {
+		if next, problems := graphtest.With(running, []string{"component.counter.more=false"}, parts); next != nil || !strings.Contains(problems.Error(), c.want) {
 			t.Errorf("want %s, got\n%s", c.want, problems.Error())
 		}
 	}
@@ -74,7 +74,7 @@ func TestTransition_PortsThatWiresUseStay(t *testing.T) {
 func TestParse_PortsOfAWrongTableAreNotMissed(t *testing.T) {
 	_, parts := newStage()
 	parts.Kinds["listener"] = func() component.Component { return &answerless{} }
-	_, problems := graph.Parse("x.toml", []byte(wireOf("more", "on_counts")), graph.ParseOptions{Parts: parts, Sets: []string{"component.counter.more=1"}})
+	_, problems := graphtest.Parse("x.toml", []byte(wireOf("more", "on_counts")), graph.ParseOptions{Parts: parts, Sets: []string{"component.counter.more=1"}})
 	if text := problems.Error(); !strings.Contains(text, "error[E003]") || strings.Contains(text, "E031") {
 		t.Errorf("problems:\n%s", text)
 	}

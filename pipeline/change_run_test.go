@@ -123,7 +123,7 @@ func (r *liveRun) because(err error) error {
 
 func (r *liveRun) graph(sets ...string) *graph.Graph {
 	r.t.Helper()
-	g, problems := r.Graph().With(sets, r.parts)
+	g, problems := graphtest.With(r.Graph(), sets, r.parts)
 	if g == nil {
 		r.t.Fatalf("With %v:\n%s", sets, problems)
 	}

@@ -9,7 +9,7 @@
 //
 // A running pipeline can be changed into that of another graph:
 //
-//	next, problems := p.Graph().With([]string{"env.lander.use=./lander2.wasm"}, parts)
+//	next, err := p.Graph().With([]string{"env.lander.use=./lander2.wasm"}, parts)
 //	t, err := p.Prepare(ctx, next, pipeline.TransitionOptions{At: component.AtTrajectory, Probation: true})
 //	outcome, err := t.Commit(ctx) // all of it, or nothing
 //	t.Settle()                    // later: releases the previous version

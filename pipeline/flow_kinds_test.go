@@ -275,7 +275,7 @@ const plain = "[component.source]\nkind = \"ticker\"\n[component.sink]\nkind = \
 
 func mustParse(t testing.TB, text string, parts *graph.Parts, sets ...string) *graph.Graph {
 	t.Helper()
-	g, problems := graph.Parse("ticks.toml", []byte(text), graph.ParseOptions{Parts: parts, Sets: sets})
+	g, problems := graphtest.Parse("ticks.toml", []byte(text), graph.ParseOptions{Parts: parts, Sets: sets})
 	if g == nil {
 		t.Fatalf("Parse:\n%s", problems)
 	}

@@ -252,7 +252,7 @@ func TestDepths_WhoAsksComesBeforeWhoAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, problems := graph.Parse("../pipeline.toml", src, graph.ParseOptions{Parts: graphtest.Standard()})
+	g, problems := graphtest.Parse("../pipeline.toml", src, graph.ParseOptions{Parts: graphtest.Standard()})
 	if problems.Err() != nil {
 		t.Fatalf("Parse:\n%s", problems)
 	}

@@ -211,7 +211,7 @@ func trains(t *testing.T, name, command string) {
 			sets = append(sets, strings.ReplaceAll(set[1], "'", ""))
 		}
 		sets = append(sets, "policy.main.backend=cpu") // the kinds of graphtest have no other
-		if g, problems := graph.Parse(m[1], src, graph.ParseOptions{Parts: graphtest.Standard(), Sets: sets}); g == nil {
+		if g, problems := graphtest.Parse(m[1], src, graph.ParseOptions{Parts: graphtest.Standard(), Sets: sets}); g == nil {
 			t.Errorf("%s: %s: %v", name, command, problems)
 		}
 	}

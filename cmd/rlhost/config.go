@@ -18,25 +18,24 @@ import (
 	"github.com/rlhost/rlhost/plugins/builtin"
 )
 
-// readGraph reads and checks a pipeline file and prints everything that is wrong with it. The problems of a good file are
-// warnings.
-func (p *program) readGraph(file string, sets []string, parts *graph.Parts) (*graph.Graph, graph.Problems, error) {
+// readGraph reads and checks a pipeline file and prints everything that is wrong with it, and the warnings of a good one.
+func (p *program) readGraph(file string, sets []string, parts *graph.Parts) (*graph.Graph, error) {
 	src, err := readPipeline(file)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	g, problems := graph.Parse(file, src, graph.ParseOptions{Sets: sets, Parts: parts})
-	p.problems(problems)
-	if g == nil {
-		return nil, nil, said(int(session.KindOf(problems)), problems)
+	g, err := graph.Parse(file, src, graph.ParseOptions{Sets: sets, Parts: parts})
+	if err != nil {
+		return nil, p.told(err)
 	}
-	return g, problems, nil
+	p.problems(g.Warnings)
+	return g, nil
 }
 
 // withGraph calls fn with a pipeline file that is in order and what it may name.
 func (p *program) withGraph(file string, sets []string, fn func(*graph.Graph, *graph.Parts) error) error {
 	return p.withParts(func(parts *graph.Parts, _ *builtin.Engines) error {
-		g, _, err := p.readGraph(file, sets, parts)
+		g, err := p.readGraph(file, sets, parts)
 		if err != nil {
 			return err
 		}
@@ -106,14 +105,14 @@ func (c *validateCommand) Run(p *program) error {
 }
 
 func (c *validateCommand) look(p *program, file string, parts *graph.Parts) error {
-	g, warnings, err := p.readGraph(file, c.Set, parts)
+	g, err := p.readGraph(file, c.Set, parts)
 	if err != nil {
 		return err
 	}
 	if _, err := session.Leading(g); err != nil {
 		return p.told(err)
 	}
-	forecast := ""
+	forecast, warnings := "", g.Warnings
 	if !c.Offline && !(c.DenyWarnings && len(warnings) > 0) {
 		needs, more, err := loading.Check(context.Background(), g, parts)
 		p.problems(more)

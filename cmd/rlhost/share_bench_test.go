@@ -12,6 +12,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
 	"github.com/rlhost/rlhost/plugins/builtin"
 
 	"github.com/rlhost/rlhost/gpu/policy"
@@ -93,7 +94,7 @@ func BenchmarkRolloutShare(b *testing.B) {
 // acting runs the pipeline and returns CPU nanoseconds per env step.
 func acting(b *testing.B, parts *graph.Parts, d time.Duration) float64 {
 	b.Helper()
-	g, problems := graph.Parse("acting.toml", []byte(actingPipeline), graph.ParseOptions{Parts: parts})
+	g, problems := graphtest.Parse("acting.toml", []byte(actingPipeline), graph.ParseOptions{Parts: parts})
 	if g == nil {
 		b.Fatal(problems)
 	}

@@ -55,7 +55,7 @@ func (t *training) newSet(list []uint64) (set *runs.Set, err error) {
 	c := t.command
 	err = t.withParts(func(parts *graph.Parts, _ *builtin.Engines) error {
 		file := cmp.Or(c.Pipeline, results.DefaultPipeline)
-		g, _, err := t.readGraph(file, c.Set, parts)
+		g, err := t.readGraph(file, c.Set, parts)
 		if err == nil {
 			err = session.Vet(context.Background(), g, parts) // once, and not for each seed
 		}

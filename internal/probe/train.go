@@ -85,9 +85,9 @@ func (p *Probe) train(ctx context.Context, m Mode, seed uint64, r *reader) (err 
 		script.Autoreset = m.auto
 		return wrap.New(plugintest.New(script), t.Wrap, nil)
 	}
-	g, problems := graph.Parse("probe.toml", []byte(file), graph.ParseOptions{Parts: parts, Sets: p.setsIn(m, seed)})
-	if g == nil {
-		return errors.New(problems.String())
+	g, err := graph.Parse("probe.toml", []byte(file), graph.ParseOptions{Parts: parts, Sets: p.setsIn(m, seed)})
+	if err != nil {
+		return err
 	}
 	built, err := pipeline.Build(ctx, g, pipeline.BuildOptions{Parts: parts, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {

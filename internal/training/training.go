@@ -27,9 +27,9 @@ func Run(ctx context.Context, dir, pipeline string, own Kinds, sets ...string) (
 	for name, make := range own {
 		parts.Kinds[name] = author.Kind(make)
 	}
-	g, problems := graph.Parse("pipeline.toml", []byte(pipeline), graph.ParseOptions{Parts: parts, Sets: append([]string{"run.dir=" + dir}, sets...)})
-	if g == nil {
-		return nil, nil, problems
+	g, err := graph.Parse("pipeline.toml", []byte(pipeline), graph.ParseOptions{Parts: parts, Sets: append([]string{"run.dir=" + dir}, sets...)})
+	if err != nil {
+		return nil, nil, err
 	}
 	s, err := session.Begin(ctx, session.Options{Parts: parts, Graph: g})
 	if err != nil {

@@ -265,9 +265,9 @@ func (b *bus) run(ctx context.Context, d time.Duration) (float64, error) {
 		return b.o.Parts.Load(ctx, name, b.o.Table, ".")
 	}
 	text := fmt.Appendf(nil, busPipeline, Seed, b.o.Envs, b.o.splits(), b.o.Horizon, busBlocks)
-	g, problems := graph.Parse("bench.toml", text, graph.ParseOptions{Parts: &parts})
-	if g == nil {
-		return 0, problems.Err()
+	g, err := graph.Parse("bench.toml", text, graph.ParseOptions{Parts: &parts})
+	if err != nil {
+		return 0, err
 	}
 	p, err := pipeline.Build(ctx, g, pipeline.BuildOptions{Parts: &parts, Grace: time.Millisecond})
 	if err != nil {

@@ -1,7 +1,7 @@
 // Package graph turns a TOML file into a checked graph of components.
 //
-//	g, problems := graph.Parse("pipeline.toml", src, graph.ParseOptions{Parts: parts, Sets: sets})
-//	fmt.Print(problems) // all of them, with file, line and column
+//	g, err := graph.Parse("pipeline.toml", src, graph.ParseOptions{Parts: parts, Sets: sets})
+//	fmt.Print(err) // everything that is wrong, with file, line and column
 //
 // Parse does everything that needs no plugin: it expands the preset that [train] names, merges the tables of the file
 // over it key by key, applies --set arguments, makes what further policies need that act in the preset's rollout, lets

@@ -16,7 +16,7 @@ func parseFile(t *testing.T, file string, sets ...string) *graph.Graph {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, problems := graph.Parse(file, src, graph.ParseOptions{Parts: graphtest.Standard(), Sets: sets})
+	g, problems := graphtest.Parse(file, src, graph.ParseOptions{Parts: graphtest.Standard(), Sets: sets})
 	if problems.Err() != nil {
 		t.Fatalf("Parse:\n%s", problems)
 	}
@@ -43,7 +43,7 @@ func TestExpanded_MeansTheSame(t *testing.T) {
 			}
 			g := parseFile(t, file, sets...)
 			text := g.Expanded()
-			again, problems := graph.Parse("expanded.toml", []byte(text), graph.ParseOptions{Parts: graphtest.Standard()})
+			again, problems := graphtest.Parse("expanded.toml", []byte(text), graph.ParseOptions{Parts: graphtest.Standard()})
 			if problems.Err() != nil {
 				t.Fatalf("%s %v: expanded form:\n%s\n%s", file, sets, problems, text)
 			}
@@ -112,7 +112,7 @@ depth = 64
 on_full = "block"
 `
 	// A runner of another kind has none of the preset's keys and slots, so its wires do not fit any more.
-	_, problems := graph.Parse("x.toml", []byte(text), graph.ParseOptions{Parts: graphtest.Standard()})
+	_, problems := graphtest.Parse("x.toml", []byte(text), graph.ParseOptions{Parts: graphtest.Standard()})
 	for _, want := range []string{`batcher "runner" has no slot "on_episodes"`, `batcher "runner" has no slot "on_stats"`} {
 		if !strings.Contains(problems.String(), want) {
 			t.Errorf("problems lack %q:\n%s", want, problems)
@@ -125,7 +125,7 @@ on_full = "block"
 	text = strings.Replace(text, "[component.runner]\nkind = \"batcher\"\n", "", 1)
 	text = strings.Replace(text, "runner.on_trajectories", "batcher.on_trajectories", 1)
 	text = strings.Replace(text, ", \"rollout.trajectories\"", "", 1)
-	g, problems := graph.Parse("x.toml", []byte(text), graph.ParseOptions{Parts: graphtest.Standard()})
+	g, problems := graphtest.Parse("x.toml", []byte(text), graph.ParseOptions{Parts: graphtest.Standard()})
 	if g == nil {
 		t.Fatalf("Parse:\n%s", problems)
 	}
@@ -166,7 +166,7 @@ func TestLoops_FollowReplies(t *testing.T) {
 			kept = append(kept, line)
 		}
 	}
-	g, problems := graph.Parse("x.toml", []byte(strings.Join(kept, "")), graph.ParseOptions{Parts: graphtest.Standard()})
+	g, problems := graphtest.Parse("x.toml", []byte(strings.Join(kept, "")), graph.ParseOptions{Parts: graphtest.Standard()})
 	if g == nil {
 		t.Fatal(problems)
 	}

@@ -16,7 +16,7 @@ func TestFlow_ASynchronousDatasetHasTheRowsThatComeToIt(t *testing.T) {
 	parse := func(text string, sets ...string) *graph.Graph {
 		t.Helper()
 		const head = "rlhost = 1\n[run]\nname = \"x\"\n[env.e]\nuse = \"cartpole@1\"\n[train]\npreset = \"general\"\n"
-		g, problems := graph.Parse("x.toml", []byte(head+text), graph.ParseOptions{Sets: sets, Parts: graphtest.Standard()})
+		g, problems := graphtest.Parse("x.toml", []byte(head+text), graph.ParseOptions{Sets: sets, Parts: graphtest.Standard()})
 		if g == nil {
 			t.Fatal(problems)
 		}
@@ -36,26 +36,26 @@ func TestFlow_ASynchronousDatasetHasTheRowsThatComeToIt(t *testing.T) {
 				t.Errorf("%q: %s has datasets of %d rows, want %d", text, x.Name, x.Flow.DatasetRows, want)
 			}
 		}
-		if again, problems := graph.Parse("y.toml", []byte(g.Expanded()), graph.ParseOptions{Parts: graphtest.Standard()}); again == nil || again.Hash() != g.Hash() {
+		if again, problems := graphtest.Parse("y.toml", []byte(g.Expanded()), graph.ParseOptions{Parts: graphtest.Standard()}); again == nil || again.Hash() != g.Hash() {
 			t.Errorf("%q: written out it is another graph: %v", text, problems)
 		}
 	}
 	// What a run wrote out follows its overrides.
 	g := parse("[component.batcher]\ndataset_rows = 2048")
-	more, problems := g.With([]string{"component.rollout.count=2"}, graphtest.Standard())
+	more, problems := graphtest.With(g, []string{"component.rollout.count=2"}, graphtest.Standard())
 	if more == nil || more.Component("batcher").Flow.DatasetRows != 4096 {
 		t.Fatalf("with two rollouts: %v", problems)
 	}
-	less, problems := more.With([]string{"component.rollout.count=1"}, graphtest.Standard())
+	less, problems := graphtest.With(more, []string{"component.rollout.count=1"}, graphtest.Standard())
 	if less == nil || less.Hash() != g.Hash() {
 		t.Errorf("with one rollout again it is another graph, or none: %v", problems)
 	}
-	if _, problems := g.With([]string{"component.rollout.count=2", "component.batcher.dataset_rows=2048"}, graphtest.Standard()); !hasCode(problems, "E060") {
+	if _, problems := graphtest.With(g, []string{"component.rollout.count=2", "component.batcher.dataset_rows=2048"}, graphtest.Standard()); !hasCode(problems, "E060") {
 		t.Errorf("an override that says how many rows is not taken at its word: %v", problems)
 	}
 	// A file's word is not changed.
 	text := "rlhost = 1\n[run]\nname = \"x\"\n[env.e]\nuse = \"cartpole@1\"\n[train]\npreset = \"general\"\n[component.batcher]\ndataset_rows = 4096\n"
-	if _, problems := graph.Parse("x.toml", []byte(text), graph.ParseOptions{Parts: graphtest.Standard()}); !hasCode(problems, "E060") {
+	if _, problems := graphtest.Parse("x.toml", []byte(text), graph.ParseOptions{Parts: graphtest.Standard()}); !hasCode(problems, "E060") {
 		t.Errorf("dataset_rows = 4096 of 2048 rows: %v, want E060", problems)
 	}
 }
@@ -76,14 +76,14 @@ func TestFlow_AdviceAboutDatasetsIsRight(t *testing.T) {
 		text := fmt.Sprintf("rlhost = 1\n[run]\nname = \"x\"\n[env.e]\nuse = \"cartpole@1\"\n[train]\npreset = \"fast\"\nmode = %q\n[component.rollout]\ncount = %d\nhorizon = %d\nblocks = %d\n"+
 			"[component.batcher]\ncount = %d\ndataset_rows = ", mode, 1+r.IntN(3), 1+r.IntN(70), 1+r.IntN(3), 1+r.IntN(3))
 		rows := fmt.Sprint(1 + r.IntN(9000))
-		_, problems := graph.Parse("x.toml", []byte(text+rows), graph.ParseOptions{Parts: graphtest.Standard()})
+		_, problems := graphtest.Parse("x.toml", []byte(text+rows), graph.ParseOptions{Parts: graphtest.Standard()})
 		for _, p := range problems {
 			m := advice.FindStringSubmatch(p.Help)
 			if p.Code != "E060" || m == nil {
 				continue
 			}
 			advised++
-			if _, problems := graph.Parse("x.toml", []byte(text+m[1]), graph.ParseOptions{Parts: graphtest.Standard()}); hasCode(problems, "E060") {
+			if _, problems := graphtest.Parse("x.toml", []byte(text+m[1]), graph.ParseOptions{Parts: graphtest.Standard()}); hasCode(problems, "E060") {
 				t.Fatalf("%s%s\n%v\nthe advice leads to\n%v", text, rows, p, problems)
 			}
 		}

@@ -24,7 +24,7 @@ func FuzzParse(f *testing.F) {
 		if arg != "" {
 			o.Sets = []string{arg}
 		}
-		g, problems := graph.Parse("fuzz.toml", []byte(src), o)
+		g, problems := graphtest.Parse("fuzz.toml", []byte(src), o)
 		if (g == nil) != (problems.Err() != nil) {
 			t.Fatalf("graph %v with problems:\n%s", g, problems)
 		}
@@ -44,7 +44,7 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("Draw(%s): %v", format, err)
 			}
 		}
-		again, problems := graph.Parse("expanded.toml", []byte(g.Expanded()), graph.ParseOptions{Parts: graphtest.Standard()})
+		again, problems := graphtest.Parse("expanded.toml", []byte(g.Expanded()), graph.ParseOptions{Parts: graphtest.Standard()})
 		if again == nil {
 			t.Fatalf("expanded form does not parse:\n%s\n%s", problems, g.Expanded())
 		}

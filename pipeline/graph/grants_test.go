@@ -13,7 +13,7 @@ import (
 func TestGrants_AreMeantAndTold(t *testing.T) {
 	a := graphtest.ReadArchive(t, "../loading/testdata/errors/ok_plugin.txtar")
 	parse := func(text string) *graph.Graph {
-		g, problems := graph.Parse("pipeline.toml", []byte(text), graph.ParseOptions{Parts: graphtest.Standard()})
+		g, problems := graphtest.Parse("pipeline.toml", []byte(text), graph.ParseOptions{Parts: graphtest.Standard()})
 		if problems.Err() != nil {
 			t.Fatal(problems)
 		}

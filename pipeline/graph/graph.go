@@ -24,6 +24,7 @@ type Graph struct {
 	Plugins     []*Plugin
 	Components  []Component
 	Wires       []Wire
+	Warnings    Problems // of the file that it was read from
 }
 
 // RunTable is the [run] table.

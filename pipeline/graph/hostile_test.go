@@ -41,7 +41,7 @@ func TestParse_HostileFilesComeBack(t *testing.T) {
 	}
 	for name, text := range cases {
 		t.Run(name, func(t *testing.T) {
-			g, problems := graph.Parse("x.toml", []byte("rlhost = 1\n"+text), graph.ParseOptions{Parts: graphtest.Standard()})
+			g, problems := graphtest.Parse("x.toml", []byte("rlhost = 1\n"+text), graph.ParseOptions{Parts: graphtest.Standard()})
 			if g != nil || len(problems) == 0 || len(problems) > graph.MaxProblems {
 				t.Errorf("%d problems, graph %v", len(problems), g)
 			}

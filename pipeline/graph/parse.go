@@ -6,10 +6,18 @@ import (
 	"github.com/rlhost/rlhost/core/table"
 )
 
-// Parse reads and checks a pipeline without loading anything. It reports everything that is wrong in one pass,
-// in the order of the places; file is only used for messages and as the base of relative paths. The graph is nil
-// if there is an error among the problems; warnings alone do not matter.
-func Parse(file string, src []byte, o ParseOptions) (*Graph, Problems) {
+// Parse reads and checks a pipeline without loading anything. file is only used for messages and as the base of relative paths.
+// The error is of type Problems: everything that is wrong, found in one pass, and what is worth a warning besides. A graph has its warnings.
+func Parse(file string, src []byte, o ParseOptions) (*Graph, error) {
+	g, problems := parse(file, src, o)
+	if g == nil {
+		return nil, problems
+	}
+	g.Warnings = problems
+	return g, nil
+}
+
+func parse(file string, src []byte, o ParseOptions) (*Graph, Problems) {
 	c := newChecker(file, o)
 	root := c.read(newSource(file, bom(string(src)), 0))
 	sets := (&setReader{c}).readSets(o.Sets)
@@ -107,8 +115,7 @@ func RunDir(file string, src []byte) (string, Problems) {
 	return c.graph.Run.Dir, c.Sorted()
 }
 
-// With returns the graph with overrides as in --set, checked like a file. Problems are those of the overrides and
-// their consequences; the graph is nil if one is an error.
-func (g *Graph) With(sets []string, parts *Parts) (*Graph, Problems) {
+// With returns the graph with overrides as in --set, checked like a file; see Parse.
+func (g *Graph) With(sets []string, parts *Parts) (*Graph, error) {
 	return Parse(g.File, []byte(g.Expanded()), ParseOptions{Sets: sets, Parts: parts, Dir: g.Dir, Expanded: true})
 }

@@ -55,11 +55,11 @@ func TestPlacer_ComponentsRunWhereTheirPolicyIsComputed(t *testing.T) {
 		"component.inference.runtime=builtin": {"inference": "builtin ", "learner": "process gpu"},
 	} {
 		parts := withPlugin(nil)
-		g, problems := graph.Parse("x.toml", []byte(placed), graph.ParseOptions{Parts: parts, Sets: []string{set}})
+		g, problems := graphtest.Parse("x.toml", []byte(placed), graph.ParseOptions{Parts: parts, Sets: []string{set}})
 		if g == nil {
 			t.Fatal(problems)
 		}
-		again, problems := graph.Parse("x.toml", []byte(g.Expanded()), graph.ParseOptions{Parts: parts})
+		again, problems := graphtest.Parse("x.toml", []byte(g.Expanded()), graph.ParseOptions{Parts: parts})
 		if again == nil {
 			t.Fatalf("%v\n%s", problems, g.Expanded())
 		}
@@ -77,7 +77,7 @@ func TestPlacer_ComponentsRunWhereTheirPolicyIsComputed(t *testing.T) {
 }
 
 func TestPlacer_SaysThatTheProgramIsMissing(t *testing.T) {
-	_, problems := graph.Parse("x.toml", []byte(placed), graph.ParseOptions{Parts: withPlugin(exec.ErrNotFound)})
+	_, problems := graphtest.Parse("x.toml", []byte(placed), graph.ParseOptions{Parts: withPlugin(exec.ErrNotFound)})
 	if text := problems.String(); !strings.Contains(text, "x.toml:11:1: error[E039]: the program rlhost-gpu") || !strings.Contains(text, "make build") {
 		t.Errorf("%s", text)
 	}
@@ -85,7 +85,7 @@ func TestPlacer_SaysThatTheProgramIsMissing(t *testing.T) {
 
 func TestPlacer_ALearnerDoesNotStay(t *testing.T) {
 	for _, runtime := range []string{"builtin", "process"} {
-		_, problems := graph.Parse("x.toml", []byte(placed), graph.ParseOptions{Parts: withPlugin(nil), Sets: []string{"component.learner.runtime=" + runtime}})
+		_, problems := graphtest.Parse("x.toml", []byte(placed), graph.ParseOptions{Parts: withPlugin(nil), Sets: []string{"component.learner.runtime=" + runtime}})
 		if text := problems.String(); !strings.Contains(text, `error[E005]: "learner" learns in this program, and policy "main" is learned by the plugin "gpu" alone`) || !strings.Contains(text, "leave out runtime") {
 			t.Errorf("%s", text)
 		}
@@ -97,7 +97,7 @@ func TestComputable_PointsAtTheBackend(t *testing.T) {
 	parts.Computes = func(p graph.PluginTable, _ string) error {
 		return &table.Error{Reason: "no device for " + p.Path, Help: "buy one"}
 	}
-	g, problems := graph.Parse("x.toml", []byte(placed), graph.ParseOptions{Parts: parts})
+	g, problems := graphtest.Parse("x.toml", []byte(placed), graph.ParseOptions{Parts: parts})
 	if g == nil {
 		t.Fatal(problems)
 	}

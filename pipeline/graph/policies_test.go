@@ -14,7 +14,7 @@ import (
 func duel(t *testing.T, more string) *graph.Graph {
 	t.Helper()
 	text := "rlhost = 1\n[run]\nname = \"duel\"\n[env.duel]\nuse = \"./duel.wasm\"\n[train]\npreset = \"ppo\"\n" + more
-	g, problems := graph.Parse("duel.toml", []byte(text), graph.ParseOptions{Parts: graphtest.Standard()})
+	g, problems := graphtest.Parse("duel.toml", []byte(text), graph.ParseOptions{Parts: graphtest.Standard()})
 	if g == nil {
 		t.Fatalf("Parse:\n%s", problems)
 	}
@@ -43,7 +43,7 @@ func TestPolicies_WithOfShareTheOthersTable(t *testing.T) {
 			t.Errorf("expanded form lacks\n%s\nin\n%s", want, g.Expanded())
 		}
 	}
-	again, problems := graph.Parse("x.toml", []byte(g.Expanded()), graph.ParseOptions{Parts: graphtest.Standard()})
+	again, problems := graphtest.Parse("x.toml", []byte(g.Expanded()), graph.ParseOptions{Parts: graphtest.Standard()})
 	if again == nil || again.Expanded() != g.Expanded() {
 		t.Errorf("expanded form means something else: %s", problems)
 	}
@@ -57,12 +57,12 @@ func TestPolicies_WithOfShareTheOthersTable(t *testing.T) {
 func TestPresets_HaveWhatSeveralPoliciesNeed(t *testing.T) {
 	const file = "testdata/expanded/policies.txtar"
 	a := graphtest.ReadArchive(t, file)
-	g, problems := graph.Parse("pipeline.toml", []byte(a.At("pipeline.toml").Data), graph.ParseOptions{Parts: graphtest.Standard()})
+	g, problems := graphtest.Parse("pipeline.toml", []byte(a.At("pipeline.toml").Data), graph.ParseOptions{Parts: graphtest.Standard()})
 	if g == nil {
 		t.Fatalf("Parse:\n%s", problems)
 	}
 	a.Golden(t, file, "want", problems.String()+g.Expanded())
-	again, problems := graph.Parse("x.toml", []byte(g.Expanded()), graph.ParseOptions{Parts: graphtest.Standard()})
+	again, problems := graphtest.Parse("x.toml", []byte(g.Expanded()), graph.ParseOptions{Parts: graphtest.Standard()})
 	if again == nil || again.Hash() != g.Hash() {
 		t.Errorf("the expanded form means something else:\n%s", problems)
 	}
@@ -72,7 +72,7 @@ func TestPresets_AllTakeSeveralPolicies(t *testing.T) {
 	for preset := range graph.DefaultPresets() {
 		text := "rlhost = 1\n[run]\nname = \"duel\"\nstop = { env_steps = 3_000 }\n[env.duel]\nuse = \"./duel.wasm\"\n[train]\npreset = \"" + preset + "\"\n[policy.rival]\n" +
 			"[component.rollout]\npolicies = { \"player/0\" = \"main\", \"player/1\" = \"rival\" }\nopponents = { \"main@2\" = 0.5 }\n"
-		g, problems := graph.Parse("duel.toml", []byte(text), graph.ParseOptions{Parts: graphtest.Standard()})
+		g, problems := graphtest.Parse("duel.toml", []byte(text), graph.ParseOptions{Parts: graphtest.Standard()})
 		if len(problems) > 0 {
 			t.Errorf("preset %s: %s", preset, problems)
 		}
@@ -124,7 +124,7 @@ func TestPresets_MakeNothingForTheirOwnPolicy(t *testing.T) {
 func TestPresets_NamesOfTwoPoliciesCollide(t *testing.T) {
 	text := "rlhost = 1\n[run]\nname = \"duel\"\n[env.duel]\nuse = \"./duel.wasm\"\n[train]\npreset = \"ppo\"\n[policy.main_2]\n" +
 		"[component.rollout]\npolicies = { \"player/0\" = \"main\", \"player/1\" = \"main_2\" }\nopponents = { \"main@2\" = 0.5 }\n"
-	_, problems := graph.Parse("duel.toml", []byte(text), graph.ParseOptions{Parts: graphtest.Standard()})
+	_, problems := graphtest.Parse("duel.toml", []byte(text), graph.ParseOptions{Parts: graphtest.Standard()})
 	if !strings.Contains(problems.String(), `policies "main_2" and "main@2" both have a component "inference_main_2"`) {
 		t.Errorf("problems:\n%s", problems)
 	}
@@ -137,7 +137,7 @@ func TestPolicies_NoMoreActThanBlocksName(t *testing.T) {
 	}
 	text := "rlhost = 1\n[run]\nname = \"duel\"\n[env.duel]\nuse = \"./duel.wasm\"\n[train]\npreset = \"ppo\"\n" +
 		"[component.rollout]\npolicies = { player = \"main\" }\nopponents = { " + strings.Join(opponents, ", ") + " }\n"
-	_, problems := graph.Parse("duel.toml", []byte(text), graph.ParseOptions{Parts: graphtest.Standard()})
+	_, problems := graphtest.Parse("duel.toml", []byte(text), graph.ParseOptions{Parts: graphtest.Standard()})
 	if want := fmt.Sprintf("%d policies act in \"rollout\"", trajectory.MaxPolicies+1); len(problems) != 1 || !strings.Contains(problems.String(), want) {
 		t.Errorf("want one problem, %s:\n%s", want, problems)
 	}

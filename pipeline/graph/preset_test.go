@@ -14,7 +14,7 @@ import (
 func expandedWith(t *testing.T, preset, stop string, running *graph.Graph) (*graph.Graph, string) {
 	t.Helper()
 	text := "rlhost = 1\n[run]\nname = \"x\"\nstop = { " + stop + " }\n[env.cartpole]\nuse = \"cartpole@1\"\n[train]\npreset = \"" + preset + "\"\n"
-	g, problems := graph.Parse("x.toml", []byte(text), graph.ParseOptions{Parts: graphtest.Standard(), Running: running})
+	g, problems := graphtest.Parse("x.toml", []byte(text), graph.ParseOptions{Parts: graphtest.Standard(), Running: running})
 	if g == nil {
 		t.Fatalf("preset %s:\n%s", preset, problems)
 	}
@@ -127,7 +127,7 @@ func TestPresets_ThatCannotBeRead(t *testing.T) {
 	} {
 		parts := graphtest.Standard()
 		parts.Presets = map[string]string{"a": preset, "b": "[preset]\nfrom = \"a\"\n"}
-		if _, problems := graph.Parse("x.toml", []byte(text), graph.ParseOptions{Parts: parts}); !strings.Contains(problems.String(), want) {
+		if _, problems := graphtest.Parse("x.toml", []byte(text), graph.ParseOptions{Parts: parts}); !strings.Contains(problems.String(), want) {
 			t.Errorf("preset %q: %s\nwant %s", preset, problems, want)
 		}
 	}

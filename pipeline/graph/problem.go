@@ -137,6 +137,12 @@ func (ps Problems) Err() error {
 	return nil
 }
 
+// ProblemsOf returns the problems that an error is, or wraps; none of any other error.
+func ProblemsOf(err error) (list Problems) {
+	errors.As(err, &list)
+	return list
+}
+
 // maxProblems bounds how many problems of one file are kept.
 const maxProblems = 1000
 

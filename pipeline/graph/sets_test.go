@@ -30,7 +30,7 @@ on_full = "drop_oldest"
 
 func setIn(t *testing.T, sets ...string) *graph.Graph {
 	t.Helper()
-	g, problems := graph.Parse("pipeline.toml", []byte(listed), graph.ParseOptions{Parts: graphtest.Standard(), Sets: sets})
+	g, problems := graphtest.Parse("pipeline.toml", []byte(listed), graph.ParseOptions{Parts: graphtest.Standard(), Sets: sets})
 	if problems.Err() != nil {
 		t.Fatalf("%q:\n%s", sets, problems)
 	}

@@ -39,7 +39,7 @@ func TestSwap_StandsInTheExpandedForm(t *testing.T) {
 	if !strings.Contains(text, want) || strings.Count(text, `swap = "never"`) != 2 {
 		t.Errorf("expanded form:\n%s\nwant in it:\n%s", text, want)
 	}
-	again, problems := graph.Parse("expanded.toml", []byte(text), graph.ParseOptions{Parts: graphtest.Standard()})
+	again, problems := graphtest.Parse("expanded.toml", []byte(text), graph.ParseOptions{Parts: graphtest.Standard()})
 	if problems.Err() != nil || again.Hash() != g.Hash() || again.Swap != g.Swap {
 		t.Errorf("read again: %v, %+v", problems, again)
 	}
@@ -58,12 +58,12 @@ func TestWith_AVersionOfAnotherSchemaIsRefused(t *testing.T) {
 		"[component.first]\nruntime = \"wasm\"\nuse = \"./shaper.wasm\"\n" +
 		wire("rollout", "first") + "replace = true\n" + wire("first", "batcher")
 	parts := graphtest.Standard()
-	running, problems := graph.Parse("x.toml", []byte(text), graph.ParseOptions{Parts: parts})
+	running, problems := graphtest.Parse("x.toml", []byte(text), graph.ParseOptions{Parts: parts})
 	if problems.Err() != nil {
 		t.Fatal(problems)
 	}
 	payload := component.PayloadOf(component.PayloadTrajectory)
-	next, problems := running.With([]string{`component.first.use="./tagged.wasm"`}, parts)
+	next, problems := graphtest.With(running, []string{`component.first.use="./tagged.wasm"`}, parts)
 	for _, want := range []string{
 		fmt.Sprintf("error[E040]: payloads differ: both are trajectory, of schema %016x at rollout.trajectories and 0000000000000001 at first.on_trajectories", payload.Schema()),
 		fmt.Sprintf("error[E040]: payloads differ: both are trajectory, of schema 0000000000000002 at first.trajectories and %016x at batcher.on_trajectories", payload.Schema()),

@@ -51,7 +51,7 @@ func complaints(t *testing.T, src string, sets []string) string {
 		}
 		return wrap.New(p, e.Wrap, nil)
 	}
-	g, problems := graph.Parse("pipeline.toml", []byte(src), graph.ParseOptions{Parts: parts, Sets: sets})
+	g, problems := graphtest.Parse("pipeline.toml", []byte(src), graph.ParseOptions{Parts: parts, Sets: sets})
 	text := problems.String()
 	if (g == nil) != (problems.Err() != nil) {
 		t.Errorf("graph %v with problems %v", g, problems)

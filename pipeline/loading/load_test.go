@@ -33,7 +33,7 @@ func TestCheck_ClosesWhatItLoads(t *testing.T) {
 	}
 	text := "rlhost = 1\n[run]\nname = \"x\"\n[env.cartpole]\nuse = \"cartpole@1\"\n[env.gone]\nuse = \"./gone\"\n" +
 		"[train]\npreset = \"ppo\"\nenv = \"cartpole\"\n"
-	g, problems := graph.Parse("x.toml", []byte(text), graph.ParseOptions{Parts: parts})
+	g, problems := graphtest.Parse("x.toml", []byte(text), graph.ParseOptions{Parts: parts})
 	if g == nil {
 		t.Fatal(problems)
 	}
@@ -46,7 +46,7 @@ func TestCheck_ClosesWhatItLoads(t *testing.T) {
 func TestForecast_CountsWhatPoliciesKeep(t *testing.T) {
 	trajectories := func(net string) int64 {
 		text := "rlhost = 1\n[run]\nname = \"x\"\n[env.cartpole]\nuse = \"cartpole@1\"\n[train]\npreset = \"ppo\"\n" + net
-		g, problems := graph.Parse("x.toml", []byte(text), graph.ParseOptions{Parts: graphtest.Loading()})
+		g, problems := graphtest.Parse("x.toml", []byte(text), graph.ParseOptions{Parts: graphtest.Loading()})
 		if g == nil {
 			t.Fatal(problems)
 		}
@@ -80,7 +80,7 @@ func TestForecast_CountsWhatEnvironmentsKeep(t *testing.T) {
 		return keeping{graphtest.Described{Obs: 4, Limit: 500}}, nil
 	}
 	text := "rlhost = 1\n[run]\nname = \"x\"\n[env.cartpole]\nuse = \"cartpole@1\"\n[train]\npreset = \"ppo\"\n[component.rollout]\nenvs = 8\nsplits = 2\n[component.batcher]\ndataset_rows = 1024\n"
-	g, problems := graph.Parse("x.toml", []byte(text), graph.ParseOptions{Parts: parts})
+	g, problems := graphtest.Parse("x.toml", []byte(text), graph.ParseOptions{Parts: parts})
 	if g == nil {
 		t.Fatal(problems)
 	}
@@ -105,7 +105,7 @@ func TestForecast_CountsAVersionForEachReaderAndItsWire(t *testing.T) {
 		text := "rlhost = 1\n[run]\nname = \"x\"\n[env.duel]\nuse = \"./duel.wasm\"\n[train]\npreset = \"ppo\"\n" + more
 		parts := graphtest.Loading()
 		parts.Policy = func(func(any) error, *hostabi.EnvSpec) (component.Policy, error) { return weighed{}, nil }
-		g, problems := graph.Parse("x.toml", []byte(text), graph.ParseOptions{Parts: parts})
+		g, problems := graphtest.Parse("x.toml", []byte(text), graph.ParseOptions{Parts: parts})
 		if g == nil {
 			t.Fatal(problems)
 		}
@@ -143,7 +143,7 @@ func TestCheck_CountsWhatNetworksTake(t *testing.T) {
 	text := "rlhost = 1\n[run]\nname = \"x\"\n[env.duel]\nuse = \"./duel.wasm\"\n[train]\npreset = \"ppo\"\n"
 	for limit, refused := range map[int64]bool{4 << 30: true, 6 << 30: false} {
 		parts.Memory = limit
-		g, problems := graph.Parse("x.toml", []byte(text), graph.ParseOptions{Parts: parts})
+		g, problems := graphtest.Parse("x.toml", []byte(text), graph.ParseOptions{Parts: parts})
 		if g == nil {
 			t.Fatal(problems)
 		}
@@ -160,7 +160,7 @@ func TestCheck_CountsTheVersionsThatAreDrawn(t *testing.T) {
 	parts := graphtest.Loading()
 	parts.Memory = 4 << 30
 	parts.Policy = func(func(any) error, *hostabi.EnvSpec) (component.Policy, error) { return large{}, nil }
-	g, problems := graph.Parse("x.toml", []byte(`rlhost = 1
+	g, problems := graphtest.Parse("x.toml", []byte(`rlhost = 1
 [run]
 name = "x"
 [env.duel]

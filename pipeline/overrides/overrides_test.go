@@ -17,7 +17,7 @@ func parse(t *testing.T, sets ...string) *graph.Graph {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, problems := graph.Parse("pipeline.toml", src, graph.ParseOptions{Parts: graphtest.Standard(), Sets: sets})
+	g, problems := graphtest.Parse("pipeline.toml", src, graph.ParseOptions{Parts: graphtest.Standard(), Sets: sets})
 	if problems.Err() != nil {
 		t.Fatalf("Parse:\n%s", problems)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
 	"github.com/rlhost/rlhost/plugins/learner"
 )
 
@@ -54,7 +55,7 @@ func TestCut_SavesBesideAStepThatDoesNotEnd(t *testing.T) {
 		s.Plugin = made
 		return s, err
 	}
-	g, problems := graph.Parse("pipeline.toml", []byte(file), graph.ParseOptions{Parts: p, Sets: []string{"train.mode=sync", "component.batcher.dataset_rows=512", "component.learner.minibatch=512"}})
+	g, problems := graphtest.Parse("pipeline.toml", []byte(file), graph.ParseOptions{Parts: p, Sets: []string{"train.mode=sync", "component.batcher.dataset_rows=512", "component.learner.minibatch=512"}})
 	if g == nil {
 		t.Fatal(problems)
 	}

@@ -84,7 +84,7 @@ func statesOfRun(old *runs.Run, parts *graph.Parts, now []learning) (map[string]
 		states[now[0].component] = state
 		return states, err
 	}
-	g, _, err := ownPipeline(old, nil, parts) // its warnings are about training
+	g, err := ownPipeline(old, nil, parts)
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,7 @@
 // what came out.
 //
 //	parts, engines := builtin.New(builtin.Options{Log: log})
-//	g, problems := graph.Parse(file, text, graph.ParseOptions{Parts: parts})
+//	g, err := graph.Parse(file, text, graph.ParseOptions{Parts: parts})
 //	result, err := session.Train(ctx, session.Options{Parts: parts, Graph: g})
 //	err = engines.Close()
 //

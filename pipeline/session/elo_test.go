@@ -20,6 +20,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
 	"github.com/rlhost/rlhost/pipeline/players"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/pipeline/session"
@@ -69,7 +70,7 @@ func (l *frozenLab) training(name, text string, sets ...string) *session.Result 
 		o.Sets = sets
 		s, err = session.Resume(l.Context(), l.run(name), o)
 	} else {
-		g, problems := graph.Parse(name+".toml", []byte(text), graph.ParseOptions{Parts: l.parts, Sets: append(sets, "run.dir="+l.dir)})
+		g, problems := graphtest.Parse(name+".toml", []byte(text), graph.ParseOptions{Parts: l.parts, Sets: append(sets, "run.dir="+l.dir)})
 		if g == nil {
 			l.Fatal(problems)
 		}

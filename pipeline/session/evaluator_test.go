@@ -14,6 +14,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
 	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/builtin"
 	"github.com/rlhost/rlhost/plugins/plugintest"
@@ -142,7 +143,7 @@ func evaluating(t *testing.T, sets ...string) *evaluated {
 	})
 	parts.Builtins, parts.Load = []string{"a@1", "b@1"}, e.load
 	parts.Kinds["listener"] = func() component.Component { return &listener{saved: &e.saved} }
-	g, problems := graph.Parse("evaluated.toml", []byte(evaluatedFile), graph.ParseOptions{Parts: parts, Sets: append(sets, "run.dir="+t.TempDir())})
+	g, problems := graphtest.Parse("evaluated.toml", []byte(evaluatedFile), graph.ParseOptions{Parts: parts, Sets: append(sets, "run.dir="+t.TempDir())})
 	if g == nil {
 		t.Fatal(problems)
 	}

@@ -34,9 +34,9 @@ func ExampleTrain() {
 
 	parts, engines := builtin.New(builtin.Options{})
 	defer engines.Close()
-	g, problems := graph.Parse("cartpole.toml", []byte(cartpole), graph.ParseOptions{Parts: parts, Sets: []string{"run.dir=" + dir}})
-	if g == nil {
-		fmt.Print(problems)
+	g, err := graph.Parse("cartpole.toml", []byte(cartpole), graph.ParseOptions{Parts: parts, Sets: []string{"run.dir=" + dir}})
+	if err != nil {
+		fmt.Print(err)
 		return
 	}
 	result, err := session.Train(context.Background(), session.Options{Parts: parts, Graph: g})
@@ -54,9 +54,9 @@ func ExampleResume() {
 	defer os.RemoveAll(dir)
 	parts, engines := builtin.New(builtin.Options{})
 	defer engines.Close()
-	g, problems := graph.Parse("cartpole.toml", []byte(cartpole), graph.ParseOptions{Parts: parts, Sets: []string{"run.dir=" + dir}})
-	if g == nil {
-		fmt.Print(problems)
+	g, err := graph.Parse("cartpole.toml", []byte(cartpole), graph.ParseOptions{Parts: parts, Sets: []string{"run.dir=" + dir}})
+	if err != nil {
+		fmt.Print(err)
 		return
 	}
 	if _, err := session.Train(context.Background(), session.Options{Parts: parts, Graph: g}); err != nil {
@@ -94,10 +94,10 @@ func ExampleResume() {
 // unending begins a training that only a command ends.
 func unending(dir string) (s *session.Session, done func(), err error) {
 	parts, engines := builtin.New(builtin.Options{})
-	g, problems := graph.Parse("cartpole.toml", []byte(cartpole),
+	g, err := graph.Parse("cartpole.toml", []byte(cartpole),
 		graph.ParseOptions{Parts: parts, Sets: []string{"run.dir=" + dir, "run.stop.env_steps=1_000_000_000", "component.runner.log=[]"}})
-	if g == nil {
-		return nil, nil, problems
+	if err != nil {
+		return nil, nil, err
 	}
 	s, err = session.Begin(context.Background(), session.Options{Parts: parts, Graph: g})
 	return s, func() { engines.Close() }, err

@@ -31,7 +31,7 @@ type Exported struct {
 
 // Export returns a checkpoint's policy in a format. name is the policy's, empty for the leading one.
 func Export(ctx context.Context, run *runs.Run, c *runs.Checkpoint, parts *graph.Parts, name string, f export.Format) (x Exported, err error) {
-	g, _, err := ownPipeline(run, nil, parts)
+	g, err := ownPipeline(run, nil, parts)
 	if err != nil {
 		return x, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/pipeline/session"
 )
@@ -18,7 +19,7 @@ import (
 func TestRun_EndsWithItsStateSavedBesideAFolderThatWasRemoved(t *testing.T) {
 	l := newFrozenLab(t)
 	text := strings.ReplaceAll(selfPlay, "stop = { env_steps = 16_384 }", "stop = { env_steps = 100_000_000 }\ndir = \""+l.dir+"\"\ncheckpoint = { every = \"10ms\" }")
-	g, problems := graph.Parse("four.toml", []byte(text), graph.ParseOptions{Parts: l.parts})
+	g, problems := graphtest.Parse("four.toml", []byte(text), graph.ParseOptions{Parts: l.parts})
 	if g == nil {
 		t.Fatal(problems)
 	}

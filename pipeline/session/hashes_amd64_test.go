@@ -9,6 +9,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
 	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/builtin"
 )
@@ -50,7 +51,7 @@ func TestTrain_ComesToTheParametersThatItHasAlwaysComeTo(t *testing.T) {
 					}
 					return made, err
 				}
-				g, problems := graph.Parse("pipeline.toml", text, graph.ParseOptions{Parts: parts, Sets: []string{
+				g, problems := graphtest.Parse("pipeline.toml", text, graph.ParseOptions{Parts: parts, Sets: []string{
 					"run.dir=" + t.TempDir(), "run.seed=" + seed, "run.stop.env_steps=" + steps, "run.evaluation.episodes=1", "train.mode=sync",
 				}})
 				if g == nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/builtin"
@@ -23,7 +24,7 @@ func TestTrain_PoliciesAreLookedUpByName(t *testing.T) {
 	two := cartpole + "[policy.another]\nenv = \"cartpole\"\nnet = { hidden = [8] }\n[policy.main]\nnet = { hidden = [4] }\n"
 	for name, want := range map[string]string{"": "", "main": "", "another": "no learner learns", "mian": `no policy "mian"`} {
 		dir := t.TempDir()
-		g, problems := graph.Parse("two.toml", []byte(two), graph.ParseOptions{Parts: parts, Sets: []string{"run.dir=" + dir, "run.stop.env_steps=2048"}})
+		g, problems := graphtest.Parse("two.toml", []byte(two), graph.ParseOptions{Parts: parts, Sets: []string{"run.dir=" + dir, "run.stop.env_steps=2048"}})
 		if g == nil {
 			t.Fatal(problems)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
 )
 
 // What no training begins with no running job becomes: a reload and a scaling are refused with the code that the file is.
@@ -33,7 +34,7 @@ func TestChange_IsRefusedWithTheCodeOfTheFile(t *testing.T) {
 		if set, ok := strings.CutPrefix(c.more, "--set "); ok {
 			source, sets = file, []string{set}
 		}
-		_, problems := graph.Parse(path, []byte(source), graph.ParseOptions{Parts: r.commands.Parts, Sets: sets})
+		_, problems := graphtest.Parse(path, []byte(source), graph.ParseOptions{Parts: r.commands.Parts, Sets: sets})
 		if !strings.Contains(problems.String(), "error["+c.code+"]") {
 			t.Errorf("%q: the file has\n%s\nwant %s", c.more, problems, c.code)
 		}

@@ -81,15 +81,15 @@ func (c changer) scale(ctx context.Context, q control.ScaleRequest, notice contr
 
 // aimFileText finds the graph that a file says, with modules that are not the running ones in the run's folder.
 func (c *change) aimFileText(q *control.ReloadRequest) error {
-	parse := func(sets []string) (*graph.Graph, graph.Problems, error) {
+	parse := func(sets []string) (*graph.Graph, error) {
 		o := graph.ParseOptions{Sets: sets, Parts: c.Parts, Running: c.Pipeline.Graph()}
-		g, problems := graph.Parse(q.File, []byte(q.Source), o)
-		if g == nil {
-			return nil, nil, fileError(q.File, problems)
+		g, err := graph.Parse(q.File, []byte(q.Source), o)
+		if err != nil {
+			return nil, fileError(q.File, graph.ProblemsOf(err))
 		}
-		return g, problems, nil
+		return g, nil
 	}
-	g, warnings, err := parse(q.Sets)
+	g, err := parse(q.Sets)
 	if err != nil {
 		return err
 	}
@@ -106,10 +106,10 @@ func (c *change) aimFileText(q *control.ReloadRequest) error {
 			sets = append(sets, "env."+g.Envs[i].Name+".wrap="+c.keepWrap(g, &g.Envs[i]))
 		}
 	}
-	for _, w := range warnings {
+	for _, w := range g.Warnings {
 		c.say("%s", strings.TrimSuffix(w.String(), "\n"))
 	}
-	c.next, _, err = parse(sets)
+	c.next, err = parse(sets)
 	return err
 }
 

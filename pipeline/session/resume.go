@@ -33,12 +33,12 @@ func (s *Session) resume() (err error) {
 	if err := s.wholeModules(); err != nil {
 		return err
 	}
-	g, problems, err := ownPipeline(s.run, s.o.Sets, s.o.Parts)
+	g, err := ownPipeline(s.run, s.o.Sets, s.o.Parts)
 	if err != nil {
 		return err
 	}
-	if len(problems) > 0 {
-		s.tell(Warned{problems})
+	if len(g.Warnings) > 0 {
+		s.tell(Warned{g.Warnings})
 	}
 	s.graph = g
 	if err := s.findLeading(); err != nil {
@@ -60,20 +60,17 @@ func countAsLeading(s *Session) error {
 	return err
 }
 
-// ownPipeline reads the pipeline that a run was started with. The problems of a good one are warnings.
-func ownPipeline(run *runs.Run, sets []string, parts *graph.Parts) (*graph.Graph, graph.Problems, error) {
+// ownPipeline reads the pipeline that a run was started with.
+func ownPipeline(run *runs.Run, sets []string, parts *graph.Parts) (*graph.Graph, error) {
 	src, err := run.Pipeline()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if interpreter := run.Info().Python; interpreter != "" && parts.EnvPluginsOf != nil {
 		parts.EnvPlugins = parts.EnvPluginsOf(interpreter)
 	}
-	g, problems := graph.Parse(filepath.Join(run.Dir, runs.PipelineFile), src, graph.ParseOptions{Sets: sets, Parts: parts, Expanded: true})
-	if g == nil {
-		return nil, nil, &Error{Kind: KindOf(problems), Err: problems}
-	}
-	return g, problems, nil
+	g, err := graph.Parse(filepath.Join(run.Dir, runs.PipelineFile), src, graph.ParseOptions{Sets: sets, Parts: parts, Expanded: true})
+	return g, BuildError(err)
 }
 
 // newest reads the newest checkpoint of a run.

@@ -10,6 +10,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/builtin"
@@ -35,7 +36,7 @@ func TestResume_GoesOnExactlyAndTellsOfIt(t *testing.T) {
 		events = append(events, text)
 	}}
 	begin := func(dir string, steps int) *session.Result {
-		g, problems := graph.Parse("cartpole.toml", []byte(cartpole), graph.ParseOptions{Parts: parts, Sets: []string{
+		g, problems := graphtest.Parse("cartpole.toml", []byte(cartpole), graph.ParseOptions{Parts: parts, Sets: []string{
 			"run.dir=" + dir, fmt.Sprintf("run.stop.env_steps=%d", steps), "component.learner.anneal_env_steps=4096"}})
 		if g == nil {
 			t.Fatal(problems)

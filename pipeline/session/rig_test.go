@@ -16,6 +16,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
 
 	"github.com/rlhost/rlhost/gpu/cpu"
 	"github.com/rlhost/rlhost/gpu/policy"
@@ -144,7 +145,7 @@ func prepare(t *testing.T, sets ...string) *rig {
 		t.Fatal(err)
 	}
 	p := parts(t)
-	g, problems := graph.Parse("pipeline.toml", []byte(file), graph.ParseOptions{Parts: p, Sets: sets})
+	g, problems := graphtest.Parse("pipeline.toml", []byte(file), graph.ParseOptions{Parts: p, Sets: sets})
 	if g == nil {
 		t.Fatal(problems)
 	}

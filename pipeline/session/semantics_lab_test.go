@@ -17,6 +17,7 @@ import (
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
 	"github.com/rlhost/rlhost/plugins/builtin"
 	"github.com/rlhost/rlhost/plugins/wrap"
 
@@ -114,7 +115,7 @@ func (x experiment) run(t *testing.T) *outcome {
 	t.Helper()
 	o := &outcome{tap: &tap{tapped: x.tapped}, stats: map[string]float64{}}
 	parts := x.parts(o.tap)
-	g, problems := graph.Parse("lab.toml", []byte(labFile+x.extra), graph.ParseOptions{Parts: parts, Sets: x.sets})
+	g, problems := graphtest.Parse("lab.toml", []byte(labFile+x.extra), graph.ParseOptions{Parts: parts, Sets: x.sets})
 	if g == nil {
 		t.Fatalf("Parse:\n%s", problems)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/plugins/builtin"
 	"github.com/rlhost/rlhost/plugins/learner"
@@ -30,7 +31,7 @@ anneal_env_steps = 500_000
 func hashesOf(t *testing.T, steps int, change func(p *pipeline.Pipeline, parts *graph.Parts)) (hashes []string) {
 	t.Helper()
 	parts, engines := builtin.New(builtin.Options{})
-	g, problems := graph.Parse("swapped.toml", []byte(swappedFile), graph.ParseOptions{
+	g, problems := graphtest.Parse("swapped.toml", []byte(swappedFile), graph.ParseOptions{
 		Parts: parts, Sets: []string{fmt.Sprintf("run.stop.env_steps=%d", steps)},
 	})
 	if g == nil {
@@ -106,7 +107,7 @@ func replaceOne(t *testing.T, p *pipeline.Pipeline, parts *graph.Parts, set stri
 	if err := p.AtNextBoundary(t.Context(), func(pipeline.Snapshot) error { return nil }); err != nil {
 		return 0, err
 	}
-	g, problems := p.Graph().With([]string{set}, parts)
+	g, problems := graphtest.With(p.Graph(), []string{set}, parts)
 	if g == nil {
 		return 0, problems
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rlhost/rlhost/pipeline/export"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/builtin"
@@ -137,7 +138,7 @@ func newTrainer(t *testing.T) *trainer {
 
 func (s *trainer) graph(file string, sets ...string) *graph.Graph {
 	s.Helper()
-	g, problems := graph.Parse("duet.toml", []byte(file), graph.ParseOptions{Parts: s.parts, Sets: append([]string{"run.dir=" + s.dir}, sets...)})
+	g, problems := graphtest.Parse("duet.toml", []byte(file), graph.ParseOptions{Parts: s.parts, Sets: append([]string{"run.dir=" + s.dir}, sets...)})
 	if g == nil {
 		s.Fatal(problems)
 	}

@@ -75,7 +75,7 @@ func (s *Session) takeBackUnproven() error {
 	if len(changes) == 0 {
 		return nil
 	}
-	if s.graph, _, err = ownPipeline(s.run, nil, s.o.Parts); err == nil {
+	if s.graph, err = ownPipeline(s.run, nil, s.o.Parts); err == nil {
 		err = s.findLeading()
 	}
 	if err != nil {
@@ -108,9 +108,9 @@ func (s *Session) takeBackUnproven() error {
 
 // goBack makes the pipeline of a run that is not going on another one.
 func (s *Session) goBack(text string, sets []string) error {
-	next, problems := parseNext(s.graph, text, sets, s.o.Parts)
-	if next == nil {
-		return &Error{Kind: KindOf(problems), Err: problems}
+	next, err := parseNext(s.graph, text, sets, s.o.Parts)
+	if err != nil {
+		return BuildError(err)
 	}
 	s.graph = next
 	written, err := s.text(next)
@@ -149,7 +149,7 @@ func Rollback(run *runs.Run, parts *graph.Parts, log *slog.Logger, named string)
 		s.before, err = newest(run)
 	}
 	if err == nil {
-		s.graph, _, err = ownPipeline(run, nil, parts)
+		s.graph, err = ownPipeline(run, nil, parts)
 	}
 	if err == nil {
 		err = s.findLeading()

@@ -17,6 +17,7 @@ import (
 	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/pipeline/export"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
 	"github.com/rlhost/rlhost/pipeline/players"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/pipeline/session"
@@ -47,7 +48,7 @@ func newFrozenLab(t *testing.T) *frozenLab {
 func (l *frozenLab) train(datasets int, tables string, sets ...string) error {
 	sets = append([]string{"run.dir=" + l.dir, fmt.Sprintf("run.stop.env_steps=%d", 512*datasets), "component.learner.anneal_env_steps=0",
 		"run.checkpoint.every=1us", "run.checkpoint.keep=2", "run.evaluation.episodes=1"}, sets...)
-	g, problems := graph.Parse(l.beside("cartpole.toml"), []byte(cartpole+tables), graph.ParseOptions{Parts: l.parts, Sets: sets})
+	g, problems := graphtest.Parse(l.beside("cartpole.toml"), []byte(cartpole+tables), graph.ParseOptions{Parts: l.parts, Sets: sets})
 	if g == nil {
 		return problems
 	}
@@ -304,7 +305,7 @@ func TestStored_AVersionIsFrozenWhileTheRunGoesOn(t *testing.T) {
 	l := newFrozenLab(t)
 	text := strings.ReplaceAll(selfPlay, "stop = { env_steps = 16_384 }", "stop = { env_steps = 100_000_000 }\ndir = \""+l.dir+"\"\ncheckpoint = { every = \"1h\" }")
 	text = strings.Replace(text, "mode = \"sync\"", "mode = \"sync\"\n[swap]\ncanary = 0\nprobation = \"0s\"", 1)
-	g, problems := graph.Parse("four.toml", []byte(text), graph.ParseOptions{Parts: l.parts})
+	g, problems := graphtest.Parse("four.toml", []byte(text), graph.ParseOptions{Parts: l.parts})
 	if g == nil {
 		t.Fatal(problems)
 	}

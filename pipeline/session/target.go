@@ -266,16 +266,16 @@ func (c *change) aimAt(sets ...string) error {
 
 // aimText makes the next graph from a text that Graph.Expanded wrote, and overrides.
 func (c *change) aimText(text string, sets []string) error {
-	next, problems := parseNext(c.Pipeline.Graph(), text, sets, c.Parts)
-	if next == nil {
-		return problemError(problems)
+	next, err := parseNext(c.Pipeline.Graph(), text, sets, c.Parts)
+	if err != nil {
+		return problemError(graph.ProblemsOf(err))
 	}
 	c.next = next
 	return nil
 }
 
 // parseNext reads a text that Expanded wrote of a graph like g, with overrides; see withoutSource.
-func parseNext(g *graph.Graph, text string, sets []string, parts *graph.Parts) (*graph.Graph, graph.Problems) {
+func parseNext(g *graph.Graph, text string, sets []string, parts *graph.Parts) (*graph.Graph, error) {
 	var rest []string
 	for _, set := range sets {
 		if table, key, ok := takenOut(set); ok {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/builtin"
@@ -34,7 +35,7 @@ func (w *wrappedRuns) train(dir, use string, steps int, sets ...string) *session
 	w.Helper()
 	text := strings.Replace(cartpole, "cartpole@1", use, 1)
 	sets = append(sets, "run.dir="+dir, fmt.Sprintf("run.stop.env_steps=%d", steps), "component.learner.anneal_env_steps=4096")
-	g, problems := graph.Parse("cartpole.toml", []byte(text), graph.ParseOptions{Parts: w.o.Parts, Sets: sets})
+	g, problems := graphtest.Parse("cartpole.toml", []byte(text), graph.ParseOptions{Parts: w.o.Parts, Sets: sets})
 	if g == nil {
 		w.Fatal(problems)
 	}

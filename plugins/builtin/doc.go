@@ -3,7 +3,7 @@
 //
 //	parts, engines := builtin.New(builtin.Options{Log: log})
 //	defer engines.Close()
-//	g, problems := graph.Parse(file, text, graph.ParseOptions{Parts: parts})
+//	g, err := graph.Parse(file, text, graph.ParseOptions{Parts: parts})
 //
 // A kind of component is a row of Kinds, a backend one of backends, an environment one of examples/plugins. Packages that
 // run pipelines import none of these: they are handed a graph.Parts.

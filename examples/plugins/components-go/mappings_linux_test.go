@@ -10,6 +10,7 @@ import (
 
 	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
 	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/builtin"
 )
@@ -53,7 +54,7 @@ func mappingsOf(t *testing.T, text string, sets []string) (n int) {
 	t.Helper()
 	parts, engines := builtin.New(builtin.Options{})
 	defer engines.Close()
-	g, problems := graph.Parse("run.toml", []byte(text), graph.ParseOptions{Parts: parts, Sets: sets})
+	g, problems := graphtest.Parse("run.toml", []byte(text), graph.ParseOptions{Parts: parts, Sets: sets})
 	if g == nil {
 		t.Fatal(problems)
 	}

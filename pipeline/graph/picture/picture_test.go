@@ -46,7 +46,7 @@ func parsed(t *testing.T, file string) *graph.Graph {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, problems := graph.Parse(file, src, graph.ParseOptions{Parts: graphtest.Standard()})
+	g, problems := graphtest.Parse(file, src, graph.ParseOptions{Parts: graphtest.Standard()})
 	if problems.Err() != nil {
 		t.Fatalf("Parse:\n%s", problems)
 	}
