@@ -129,7 +129,7 @@ func (s *pageScript) file(name, text string) {
 
 // inExample holds a block of Go against the example of pipeline/session: its lines stand there, in that order.
 func (s *pageScript) inExample(b *codeBlock) {
-	rest, err := os.ReadFile("../../pipeline/session/example_test.go")
+	rest, err := os.ReadFile("../../example_test.go")
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/players"
 	"github.com/rlhost/rlhost/pipeline/runs"
+	"github.com/rlhost/rlhost/plugins/evaluation"
 )
 
 // RunEvaluation says how a checkpoint of a run is evaluated: as the run's own pipeline says, but for what is set here.
@@ -39,7 +40,7 @@ type evaluated struct {
 // openEvaluated loads the environment that a run was trained in. A warning is logged if that has changed since; if it cannot be
 // loaded, the error is of kind Plugin.
 func openEvaluated(ctx context.Context, run *runs.Run, c *runs.Checkpoint, o *RunEvaluation) (x *evaluated, err error) {
-	g, _, err := ownPipeline(run, nil, o.Parts) // its warnings are about training
+	g, err := ownPipeline(run, nil, o.Parts)
 	if err != nil {
 		return nil, err
 	}
@@ -86,6 +87,26 @@ func EvaluateRun(ctx context.Context, run *runs.Run, c *runs.Checkpoint, o RunEv
 	}
 	e.Policy, e.PolicyVersion, e.EnvSteps = x.policy.Name, version, envSteps
 	return e, nil
+}
+
+// Seat returns a policy of a checkpoint that acts on what its caller observes, as it is judged: with its most probable actions, or with sampled
+// ones. The environment that it was trained in is loaded, to know what it observes, and closed.
+func Seat(ctx context.Context, run *runs.Run, c *runs.Checkpoint, o RunEvaluation) (*evaluation.Seat, error) {
+	x, err := openEvaluated(ctx, run, c, &o)
+	if err != nil {
+		return nil, err
+	}
+	if x.player.Network, x.player.Weights, err = players.WeightsOf(o.Parts, x.learner); err != nil {
+		return nil, errors.Join(err, x.plugin.Close())
+	}
+	if err := x.plugin.Close(); err != nil {
+		return nil, err
+	}
+	acting, _, err := players.ActAll([]players.Player{x.player}, 1)
+	if err != nil {
+		return nil, err
+	}
+	return evaluation.NewSeat(acting[0], x.Spec, o.Seed, x.options.Deterministic)
 }
 
 // RateRun rates the versions of a policy that a checkpoint of a run has, in matches of the episodes that EvaluateRun would play. Actions

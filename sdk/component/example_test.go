@@ -5,10 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/rlhost/rlhost/core/component/author"
-	"github.com/rlhost/rlhost/pipeline/graph"
-	"github.com/rlhost/rlhost/pipeline/session"
-	"github.com/rlhost/rlhost/plugins/builtin"
+	"github.com/rlhost/rlhost"
 	"github.com/rlhost/rlhost/sdk/component"
 )
 
@@ -81,17 +78,10 @@ on_full = "block"
 func Example() {
 	dir, _ := os.MkdirTemp("", "runs")
 	defer os.RemoveAll(dir)
-	parts, engines := builtin.New(builtin.Options{})
-	defer engines.Close()
 
 	mine := &purse{} // the pipeline has one instance, so one is enough
-	parts.Kinds["purse"] = author.Kind(func() component.Component { return mine })
-	g, problems := graph.Parse("purse.toml", []byte(pipeline), graph.ParseOptions{Parts: parts, Sets: []string{"run.dir=" + dir}})
-	if g == nil {
-		fmt.Print(problems)
-		return
-	}
-	result, err := session.Train(context.Background(), session.Options{Parts: parts, Graph: g})
+	result, err := rlhost.Train(context.Background(), rlhost.Options{Text: pipeline, Set: []string{"run.dir=" + dir},
+		Components: map[string]func() component.Component{"purse": func() component.Component { return mine }}})
 	if err != nil {
 		fmt.Println(err)
 		return

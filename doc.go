@@ -1,0 +1,10 @@
+// Package rlhost trains policies by reinforcement learning: environments and other components run in WebAssembly sandboxes, in processes of
+// their own or in this one, and a file in TOML wires them.
+//
+//	result, err := rlhost.Train(ctx, rlhost.Options{File: "pipeline.toml"})
+//
+// It is the front door for programs in Go; the program rlhost (cmd/rlhost) is the one for people. docs/pipeline.md describes the file.
+//
+// What a program may rely on is this package, the packages below sdk, hostabi, pipeline/graph and pipeline/session. All other packages are
+// the parts that it is made from, and may change in any release.
+package rlhost

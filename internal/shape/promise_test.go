@@ -1,0 +1,38 @@
+package shape
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// promised are the packages that programs may rely on; doc.go at the root says so.
+const promised = "rlhost hostabi/... sdk/... pipeline/graph pipeline/session"
+
+// notYet are promised packages whose examples need others: an environment in Go is one of core/env, an object store is one of
+// plugins/objects, and those of a run are shown with their parts.
+const notYet = "sdk/process sdk/objects sdk/c/... pipeline/..."
+
+// What shows how to use rlhost uses nothing else: the examples of plugins, but for a learner with kernels of its own, and those that go doc
+// shows of the promised packages.
+func TestShape_ExamplesUseWhatIsPromised(t *testing.T) {
+	t.Parallel()
+	const may = promised + " examples/plugins/..."
+	for _, s := range sources(t) {
+		shown := path.Base(s.path) == "example_test.go" && fitsAny(promised, s.dir) && !fitsAny(notYet, s.dir)
+		plugin := strings.HasPrefix(s.dir, "examples/plugins/") && !s.test && s.dir != "examples/plugins/gorgonia-learner"
+		if !shown && !plugin {
+			continue
+		}
+		for _, name := range s.imports() {
+			if !fitsAny(may, name) {
+				t.Errorf("%s imports %s, which is not promised", s.path, name)
+			}
+		}
+	}
+}
+
+func fitsAny(patterns, name string) bool {
+	return slices.ContainsFunc(strings.Fields(patterns), func(pattern string) bool { return fits(pattern, name, "") })
+}

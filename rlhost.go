@@ -1,0 +1,153 @@
+package rlhost
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/rlhost/rlhost/core/component/author"
+	"github.com/rlhost/rlhost/core/files"
+	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/players"
+	"github.com/rlhost/rlhost/pipeline/runs"
+	"github.com/rlhost/rlhost/pipeline/session"
+	"github.com/rlhost/rlhost/plugins/builtin"
+	"github.com/rlhost/rlhost/plugins/evaluation"
+	"github.com/rlhost/rlhost/sdk/component"
+)
+
+// Options say what is trained.
+type Options struct {
+	File string   // pipeline to train; "" is pipeline.toml, unless Text has it
+	Text string   // the pipeline itself; relative paths in it are those of File's folder
+	Set  []string // keys that override the pipeline's, such as "component.learner.epochs=4"
+
+	Runs   string // folder that Resume and Evaluate look for runs in by name; "" is runs
+	Policy string // leading policy; "" is that of the pipeline
+
+	Components map[string]func() component.Component // kinds of the program's own, by the name that a pipeline has for each
+	Observe    func(session.Event)                   // is told what happens, on the training's goroutine; nil: nobody is
+	Log        *slog.Logger                          // nil: slog.Default
+}
+
+// Result is how a training ended, and what its policies came to.
+type Result = session.Result
+
+// Evaluation is how a policy did greedily and with sampled actions, in the same episodes.
+type Evaluation = players.Evaluation
+
+// Train begins a new run and trains until a stop rule ends it, or ctx, which saves a checkpoint at the next dataset boundary first. A mistake
+// in the pipeline is an error of type graph.Problems, with file, line and remedy of each. Where there is a result and an error, the error is
+// of the run's folder.
+func Train(ctx context.Context, o Options) (*Result, error) {
+	return with(&o, func(parts *graph.Parts) (*Result, error) {
+		g, err := o.parse(parts)
+		if err != nil {
+			return nil, err
+		}
+		s := o.session(parts)
+		s.Graph = g
+		return session.Train(ctx, s)
+	})
+}
+
+// Resume goes on with a run from its newest checkpoint, with its own pipeline and what Options.Set overrides of it; see Train. The run is a
+// folder, a name such as "cartpole" (its newest run) or "cartpole/3", or "latest".
+func Resume(ctx context.Context, run string, o Options) (*Result, error) {
+	return with(&o, func(parts *graph.Parts) (*Result, error) {
+		r, err := o.open(run)
+		if err != nil {
+			return nil, err
+		}
+		s, err := session.Resume(ctx, r, o.session(parts))
+		if err != nil {
+			return nil, err
+		}
+		result, err := s.Run(ctx)
+		return result, errors.Join(err, s.Close())
+	})
+}
+
+// Evaluate plays a run's newest checkpoint, in the environment that it was trained in and as its pipeline says, with so many episodes. The
+// same seed plays the same episodes.
+func Evaluate(ctx context.Context, run string, episodes int, seed uint64, o Options) (*Evaluation, error) {
+	return with(&o, func(parts *graph.Parts) (*Evaluation, error) {
+		r, err := o.open(run)
+		if err != nil {
+			return nil, err
+		}
+		c, err := r.Load(runs.Latest)
+		if err != nil {
+			return nil, err
+		}
+		return session.EvaluateRun(ctx, r, &c, session.RunEvaluation{Parts: parts, Policy: o.Policy, Episodes: episodes, Seed: seed, Log: o.Log})
+	})
+}
+
+// Policy is a trained policy, seated in an environment that the program itself steps: Begin before the first observation of each episode,
+// Act for each, Close at the end. It remembers what the policy does of the episode, and belongs to one goroutine.
+type Policy = evaluation.Seat
+
+// Observation is what a Policy acts on, and Elements one tensor of it, or of an action.
+type (
+	Observation = evaluation.Observation
+	Elements    = evaluation.Elements
+)
+
+// Load loads a policy of a run's newest checkpoint. Options.Policy says which. Sampled actions, of a run that is judged by them, are drawn by
+// the seed.
+func Load(ctx context.Context, run string, seed uint64, o Options) (*Policy, error) {
+	return with(&o, func(parts *graph.Parts) (*Policy, error) {
+		r, err := o.open(run)
+		if err != nil {
+			return nil, err
+		}
+		c, err := r.Load(runs.Latest)
+		if err != nil {
+			return nil, err
+		}
+		return session.Seat(ctx, r, &c, session.RunEvaluation{Parts: parts, Policy: o.Policy, Seed: seed, Log: o.Log})
+	})
+}
+
+// with calls fn with what pipelines may name, and ends the runtimes of that afterwards.
+func with[T any](o *Options, fn func(*graph.Parts) (*T, error)) (*T, error) {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	parts, engines := builtin.New(builtin.Options{Log: o.Log})
+	for kind, make := range o.Components {
+		parts.Kinds[kind] = author.Kind(make)
+	}
+	result, err := fn(parts)
+	return result, errors.Join(err, engines.Close())
+}
+
+// defaultFile is the pipeline that is read where none is named.
+const defaultFile = "pipeline.toml"
+
+func (o *Options) parse(parts *graph.Parts) (*graph.Graph, error) {
+	file, src := o.File, []byte(o.Text)
+	if file == "" {
+		file = defaultFile
+	}
+	if o.Text == "" {
+		var err error
+		if src, err = files.Read(file, graph.MaxBytes); err != nil {
+			return nil, err
+		}
+	}
+	return graph.Parse(file, src, graph.ParseOptions{Parts: parts, Sets: o.Set})
+}
+
+func (o *Options) session(parts *graph.Parts) session.Options {
+	return session.Options{Parts: parts, Sets: o.Set, Policy: o.Policy, Log: o.Log, Observe: o.Observe}
+}
+
+func (o *Options) open(run string) (*runs.Run, error) {
+	dir := o.Runs
+	if dir == "" {
+		dir = "runs"
+	}
+	return runs.Open(dir, run)
+}
