@@ -16,21 +16,6 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
-// live are the commands to a running job.
-type live struct {
-	Status     statusCommand     `cmd:"" help:"Show how a running job is."`
-	Swap       swapCommand       `cmd:"" help:"Replace a component, or its environments, while the run goes on."`
-	Rollback   rollbackCommand   `cmd:"" help:"Go back to the previous version."`
-	Reload     reloadCommand     `cmd:"" help:"Make a running job what a pipeline file says."`
-	Scale      scaleCommand      `cmd:"" help:"Run more or fewer instances of a component."`
-	Pause      pauseCommand      `cmd:"" help:"Pause components."`
-	Resume     resumeCommand     `cmd:"" help:"End a pause."`
-	Checkpoint checkpointCommand `cmd:"" help:"Save a checkpoint at the next dataset boundary."`
-	Stop       stopCommand       `cmd:"" help:"End a run, with a checkpoint."`
-	Tap        tapCommand        `cmd:"" help:"Show messages of wires as they pass."`
-	Logs       logsCommand       `cmd:"" help:"Show the log of a run."`
-}
-
 // jobFlags are what commands to a running job share.
 type jobFlags struct {
 	Job string `name:"run" placeholder:"RUN" help:"Run that the job belongs to; default the only one running here."`

@@ -131,7 +131,7 @@ func (t *training) open(ctx context.Context) (*session.Session, error) {
 		return session.Resume(ctx, run, o)
 	}
 	var err error
-	if o.Graph, _, err = t.readGraph(cmp.Or(t.command.Pipeline, results.DefaultPipeline), t.command.Set, t.parts); err != nil {
+	if o.Graph, err = t.readGraph(cmp.Or(t.command.Pipeline, results.DefaultPipeline), t.command.Set, t.parts); err != nil {
 		return nil, err
 	}
 	if t.command.ResumeOrStart {
@@ -152,14 +152,4 @@ func (t *training) open(ctx context.Context) (*session.Session, error) {
 		}
 	}
 	return session.Begin(ctx, o)
-}
-
-// told prints the problems of a pipeline that cannot be built, if those are the error.
-func (p *program) told(err error) error {
-	var problems graph.Problems
-	if !errors.As(err, &problems) || errors.As(err, new(toldError)) {
-		return err
-	}
-	p.problems(problems)
-	return said(int(session.KindOf(problems)), problems)
 }

@@ -10,32 +10,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/table"
-	"github.com/rlhost/rlhost/core/trajectory"
-	"github.com/rlhost/rlhost/hostabi"
 )
-
-// wrapper is the configuration of a wrapper. table.Decode fills it from the wrapper's table.
-type wrapper interface {
-	// validate tells what is wrong with the values, with keys as in the wrapper's table.
-	validate(bad func(key, reason, help string))
-	// describe changes a description into that of the wrapped environments, or says why there can be none. It must not
-	// write to what the description refers to.
-	describe(s *hostabi.EnvSpec) error
-}
-
-// layered is a wrapper of environments that step in the caller's block.
-type layered interface {
-	wrapper
-	// around returns what the wrapper does around a batch, of which a block is not bound yet.
-	around(w *wrapped) layer
-}
-
-// opened is a wrapper whose layer can fail to be made.
-type opened interface {
-	wrapper
-	// open is around. Where the layer is an io.Closer it is closed once it is used no more.
-	open(w *wrapped) (layer, error)
-}
 
 // kinds are the wrappers by name, in the order in which they are told.
 var kinds = []struct {
@@ -104,9 +79,6 @@ func read(t env.Wrapper) (name string, w wrapper, err error) {
 	return name, w, errors.Join(errs...)
 }
 
-// CodeUnsuited is the code of wrappers that do not suit their environments; rlhost explain has its page.
-const CodeUnsuited = "E056"
-
 // New returns a plugin of environments that have the wrappers of a list around them, the first one innermost. Closing it
 // closes inner; without wrappers it is inner. load loads those that are modules, or is nil where there can be none. The error is a
 // *table.Error with a Key such as wrap[1].time_limit, or joins several.
@@ -168,109 +140,4 @@ func around(inner env.Plugin, t env.Wrapper, last bool, load Loader) (env.Plugin
 		p.Plugin = p.module.apart(inner)
 	}
 	return p, nil
-}
-
-// plugin is a plugin with one wrapper around its environments.
-type plugin struct {
-	env.Plugin // the inner one
-	wrapper    wrapper
-	spec       hostabi.EnvSpec
-	inner      hostabi.EnvSpec
-	module     *moduleWrapper // wrapper, if it is one, else nil
-	text       string         // the wrapper's table
-	sum        uint32         // of text
-}
-
-// Spec describes the wrapped environments.
-func (p *plugin) Spec() hostabi.EnvSpec { return p.spec }
-
-// Configuration is that of the inner plugin and a line for the wrapper; see env.Configured.
-func (p *plugin) Configuration() string {
-	text := ""
-	if c, ok := p.Plugin.(env.Configured); ok {
-		text = c.Configuration()
-	}
-	return text + "\nwrap=" + p.text
-}
-
-// WrapHashes implements env.Hashing.
-func (p *plugin) WrapHashes() (list []string) {
-	if inner, ok := p.Plugin.(env.Hashing); ok {
-		list = inner.WrapHashes()
-	}
-	if p.module != nil {
-		list = append(list, p.module.module.Hash())
-	}
-	return list
-}
-
-// Rewraps implements env.Rewrapping.
-func (p *plugin) Rewraps(other env.Plugin) bool {
-	o, ok := other.(interface{ wraps() *plugin })
-	if !ok {
-		return false
-	}
-	_, paints := p.wrapper.(painter)
-	_, painted := o.wraps().wrapper.(painter)
-	if paints != painted || paints && p.text != o.wraps().text {
-		return false
-	}
-	a, b := p.Plugin, o.wraps().Plugin
-	return env.SameInstances(a, b) || env.Rewraps(a, b)
-}
-
-func (p *plugin) wraps() *plugin { return p }
-
-// StepsParts implements env.Parted.
-func (p *plugin) StepsParts() bool { return env.StepsParts(p.Plugin) && !p.spec.HasAgents() }
-
-// StepsWhole says what to do where its environments cannot be stepped in parts; see env.Whole.
-func (p *plugin) StepsWhole() string {
-	if w, ok := p.Plugin.(env.Whole); ok {
-		return w.StepsWhole()
-	}
-	return "the module needs " + hostabi.ExportStepRange + ", which the SDKs have"
-}
-
-// Shapes implements env.Shaping.
-func (p *plugin) Shapes() bool {
-	_, shapes := p.wrapper.(shaper)
-	if p.module != nil {
-		shapes = p.module.module.Writes() == trajectory.ShapedReward
-	}
-	return shapes || env.Shapes(p.Plugin)
-}
-
-// MemoryFor implements env.Sized for the inner plugin, if that does.
-func (p *plugin) MemoryFor(blocks int, s *trajectory.Schema) (least, end uint64) {
-	sized, ok := p.Plugin.(env.Sized)
-	if !ok {
-		return 0, 0
-	}
-	inner, err := s.As(p.inner)
-	if err != nil {
-		return 0, 0 // Bind says why
-	}
-	return sized.MemoryFor(blocks, inner)
-}
-
-// KeptBytes implements env.Keeper for the inner plugin.
-func (p *plugin) KeptBytes(envs int) int64 { return env.KeptBytes(p.Plugin, envs) }
-
-// NewEnv makes a batch of wrapped environments.
-func (p *plugin) NewEnv(o env.Options) (env.Env, error) {
-	w := &wrapped{passing: passing{plugin: p, o: o}, part: slices.Repeat([]byte{1}, max(o.Envs, 0)), reset: make([]byte, max(o.Envs, 0))}
-	if o.Metric != nil {
-		o.Metric = w.report
-	}
-	inner, err := p.Plugin.NewEnv(o)
-	if err != nil {
-		return nil, err
-	}
-	w.inner = inner
-	w.starter, _ = inner.(env.Starter)
-	if err := w.fresh(); err != nil {
-		return nil, errors.Join(err, w.Close())
-	}
-	return w, nil
 }
