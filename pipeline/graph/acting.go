@@ -51,19 +51,19 @@ const codeActing = "E054"
 
 // actingChecker checks that the policies that act are declared, served, and learned or given.
 type actingChecker struct {
-	*checker
+	check     *checker
 	gathering map[string]bool // components that gather rows of rollouts which name policies
 }
 
 func (c *actingChecker) acting() {
-	for i := range c.graph.Components {
-		x := &c.graph.Components[i]
+	for i := range c.check.graph.Components {
+		x := &c.check.graph.Components[i]
 		c.learnsGiven(x)
 		c.learnsElsewhere(x)
 		switch n := len(x.Flow.Acting()); {
 		case n > trajectory.MaxPolicies:
-			c.Add(codeActing, x.table.key, "", "%d policies act in %q, at most %d can", n, x.Name, trajectory.MaxPolicies)
-		case c.bad["wire"] || c.unsure[x.Name]:
+			c.check.Add(codeActing, x.table.key, "", "%d policies act in %q, at most %d can", n, x.Name, trajectory.MaxPolicies)
+		case c.check.bad["wire"] || c.check.unsure[x.Name]:
 		case n == 0:
 			c.answeredByOne(x)
 		case c.declaredAll(x):
@@ -71,8 +71,8 @@ func (c *actingChecker) acting() {
 			c.gathered(x)
 		}
 	}
-	for i := range c.graph.Components {
-		c.gathersNothing(&c.graph.Components[i])
+	for i := range c.check.graph.Components {
+		c.gathersNothing(&c.check.graph.Components[i])
 	}
 	c.oneLearnerEach()
 }
@@ -83,8 +83,8 @@ const CodeWhich = "E043"
 // oneLearnerEach rejects a policy that several instances learn: each would have weights of its own.
 func (c *actingChecker) oneLearnerEach() {
 	by := map[string]*Component{}
-	for i := range c.graph.Components {
-		x := &c.graph.Components[i]
+	for i := range c.check.graph.Components {
+		x := &c.check.graph.Components[i]
 		if !x.Learns() {
 			continue
 		}
@@ -93,10 +93,10 @@ func (c *actingChecker) oneLearnerEach() {
 			if n := x.key("count"); n != nil {
 				at = n.val
 			}
-			c.Add(CodeWhich, at, "use count = 1 for learners", "component %q has %d instances, which would learn policy %q apart", x.Name, x.Count, x.Policy)
+			c.check.Add(CodeWhich, at, "use count = 1 for learners", "component %q has %d instances, which would learn policy %q apart", x.Name, x.Count, x.Policy)
 		}
 		if other := by[x.Policy]; other != nil {
-			c.Add(CodeWhich, x.policyAt(), "give each a policy of its own, or leave one out", "components %q and %q both learn policy %q", other.Name, x.Name, x.Policy)
+			c.check.Add(CodeWhich, x.policyAt(), "give each a policy of its own, or leave one out", "components %q and %q both learn policy %q", other.Name, x.Name, x.Policy)
 		}
 		by[x.Policy] = x
 	}
@@ -105,7 +105,7 @@ func (c *actingChecker) oneLearnerEach() {
 // gathersNothing rejects what gathers rows of a policy and gets none, where others do.
 func (c *actingChecker) gathersNothing(x *Component) {
 	if len(c.gathering) > 0 && x.Policy != "" && x.sends(component.PayloadDataset) && !c.gathering[x.Name] {
-		c.Add(codeActing, x.policyAt(), fmt.Sprintf("wire the trajectories of a rollout in which %q acts to %q", x.Policy, x.Name),
+		c.check.Add(codeActing, x.policyAt(), fmt.Sprintf("wire the trajectories of a rollout in which %q acts to %q", x.Policy, x.Name),
 			"%q gathers rows of policy %q, and gets none", x.Name, x.Policy)
 	}
 }
@@ -129,7 +129,7 @@ func (x *Component) blamed(rollout *Component) Span {
 
 // learnsGiven rejects learners of policies that are given.
 func (c *actingChecker) learnsGiven(x *Component) {
-	p := c.graph.Policy(x.Policy)
+	p := c.check.graph.Policy(x.Policy)
 	if p == nil || p.Role() == Learned || !x.Learns() {
 		return
 	}
@@ -140,13 +140,13 @@ func (c *actingChecker) learnsGiven(x *Component) {
 	case p.Scripted:
 		key = "scripted"
 	}
-	c.Add(codeGiven, x.policyAt(), "leave the learner out, or `"+key+"` in [policy."+p.Name+"]",
+	c.check.Add(codeGiven, x.policyAt(), "leave the learner out, or `"+key+"` in [policy."+p.Name+"]",
 		"policy %q is given by `%s`: nobody learns it", p.Name, key)
 }
 
 // learnsElsewhere rejects learners of this program for policies that a plugin computes: acting has the same bits here, learning has not.
 func (c *actingChecker) learnsElsewhere(x *Component) {
-	p := c.graph.Policy(x.Policy)
+	p := c.check.graph.Policy(x.Policy)
 	if p == nil || p.Plugin == "" || x.Plugin != "" || x.Module != nil || !x.Learns() {
 		return
 	}
@@ -154,7 +154,7 @@ func (c *actingChecker) learnsElsewhere(x *Component) {
 	if n := x.key("runtime"); n != nil {
 		at = n.val
 	}
-	c.Add("E005", at, fmt.Sprintf(`leave out runtime, or write %s = "cpu" in [policy.%s]`, keyBackend, p.Name),
+	c.check.Add("E005", at, fmt.Sprintf(`leave out runtime, or write %s = "cpu" in [policy.%s]`, keyBackend, p.Name),
 		"%q learns in this program, and policy %q is learned by the plugin %q alone", x.Name, p.Name, p.Plugin)
 }
 
@@ -162,18 +162,18 @@ func (c *actingChecker) learnsElsewhere(x *Component) {
 func (c *actingChecker) declaredAll(x *Component) bool {
 	ok := true
 	for _, p := range actingNames(x.table) {
-		if c.graph.Policy(p.text) != nil || c.bad["policy"] || c.broken["policy."+p.text] {
+		if c.check.graph.Policy(p.text) != nil || c.check.bad["policy"] || c.check.broken["policy."+p.text] {
 			continue
 		}
 		ok = false
 		help := "declare it: [policy." + quoteKey(p.text) + "]"
-		if near, found := table.Nearest(p.text, c.declared("policy")); found {
+		if near, found := table.Nearest(p.text, c.check.declared("policy")); found {
 			help = suggest(near)
 		}
 		if of, _, version := strings.Cut(p.text, "@"); version {
 			help = fmt.Sprintf("write a policy version behind the @: %s@12", of)
 		}
-		c.Add("E011", p.at, help, "policy %q is not declared", p.text)
+		c.check.Add("E011", p.at, help, "policy %q is not declared", p.text)
 	}
 	return ok
 }
@@ -183,14 +183,14 @@ func (c *actingChecker) answered(x *Component) {
 	acting := x.Flow.Acting()
 	by := map[string]*Component{}
 	for _, w := range c.behind(x, component.PayloadRequest) {
-		to := c.graph.Component(w.To)
+		to := c.check.graph.Component(w.To)
 		switch {
 		case to.Policy == "":
 		case !slices.Contains(acting, to.Policy):
-			c.Add(codeActing, to.blamed(x), "name one of those that do: "+strings.Join(acting, ", "),
+			c.check.Add(codeActing, to.blamed(x), "name one of those that do: "+strings.Join(acting, ", "),
 				"%q answers %q for policy %q, which does not act there", to.Name, x.Name, to.Policy)
 		case by[to.Policy] != nil:
-			c.Add(codeActing, to.policyAt(), "leave one of them out", "%q and %q both answer %q for policy %q", by[to.Policy].Name, to.Name, x.Name, to.Policy)
+			c.check.Add(codeActing, to.policyAt(), "leave one of them out", "%q and %q both answer %q for policy %q", by[to.Policy].Name, to.Name, x.Name, to.Policy)
 		default:
 			by[to.Policy] = to
 			c.sharing(w, to, acting)
@@ -198,8 +198,8 @@ func (c *actingChecker) answered(x *Component) {
 		}
 	}
 	for _, p := range actingNames(x.table) {
-		if by[p.text] == nil && c.graph.Policy(p.text) != nil {
-			c.Add(codeActing, p.at, fmt.Sprintf("wire %q to an inference with policy = %q, and back", x.Name, p.text),
+		if by[p.text] == nil && c.check.graph.Policy(p.text) != nil {
+			c.check.Add(codeActing, p.at, fmt.Sprintf("wire %q to an inference with policy = %q, and back", x.Name, p.text),
 				"policy %q acts in %q, and no inference answers for it", p.text, x.Name)
 		}
 	}
@@ -209,13 +209,13 @@ func (c *actingChecker) answered(x *Component) {
 func (c *actingChecker) answeredByOne(x *Component) {
 	var first *Component
 	for _, w := range c.behind(x, component.PayloadRequest) {
-		to := c.graph.Component(w.To)
+		to := c.check.graph.Component(w.To)
 		switch {
 		case to.Policy == "":
 		case first == nil:
 			first = to
 		case to.Policy != first.Policy:
-			c.Add(codeActing, to.policyAt(), fmt.Sprintf("say it: policies = { \"GROUP/0\" = %q, \"GROUP/1\" = %q } in [component.%s]", first.Policy, to.Policy, x.Name),
+			c.check.Add(codeActing, to.policyAt(), fmt.Sprintf("say it: policies = { \"GROUP/0\" = %q, \"GROUP/1\" = %q } in [component.%s]", first.Policy, to.Policy, x.Name),
 				"%q answers %q for policy %q and %q for %q, and nothing says which plays which agents", first.Name, x.Name, first.Policy, to.Name, to.Policy)
 		}
 	}
@@ -223,8 +223,8 @@ func (c *actingChecker) answeredByOne(x *Component) {
 
 // behind returns the wires by which a component's messages with a payload reach others.
 func (c *actingChecker) behind(x *Component, payload string) (list []*Wire) {
-	for i := range c.graph.Wires {
-		if w := &c.graph.Wires[i]; w.From == x.Name && w.Payload == payload {
+	for i := range c.check.graph.Wires {
+		if w := &c.check.graph.Wires[i]; w.From == x.Name && w.Payload == payload {
 			list = append(list, w)
 		}
 	}
@@ -240,27 +240,27 @@ func Shared(w *Wire, from, to *Component) bool {
 
 // sharing checks that a wire brings each message to one instance of a component, although others get it too.
 func (c *actingChecker) sharing(w *Wire, to *Component, acting []string) {
-	others := slices.ContainsFunc(c.graph.Wires, func(o Wire) bool {
+	others := slices.ContainsFunc(c.check.graph.Wires, func(o Wire) bool {
 		return o.From == w.From && o.Signal == w.Signal && o.To != w.To && o.Mode == bus.Queue
 	})
 	switch {
 	case len(acting) < 2:
 	case w.Mode == bus.Queue && others:
-		c.Add(codeActing, w.SlotAt, `write mode = "all"`,
+		c.check.Add(codeActing, w.SlotAt, `write mode = "all"`,
 			"%q shares the messages of %q with what other policies have there: each goes to one of them", to.Name, component.Qualified(w.From, w.Signal))
-	case w.Mode != bus.Queue && to.Count > 1 && !Shared(w, c.graph.Component(w.From), to):
+	case w.Mode != bus.Queue && to.Count > 1 && !Shared(w, c.check.graph.Component(w.From), to):
 		at := to.policyAt()
 		if n := to.key("count"); n != nil {
 			at = n.val
 		}
-		c.Add(codeActing, at, `write mode = "all", with which they share the messages; or use count = 1`, "each of the %d instances of %q gets all messages of %q: where several policies act, each has one",
+		c.check.Add(codeActing, at, `write mode = "all", with which they share the messages; or use count = 1`, "each of the %d instances of %q gets all messages of %q: where several policies act, each has one",
 			to.Count, to.Name, component.Qualified(w.From, w.Signal))
 	}
 }
 
 // weighed checks that somebody learns the policy of a component that acts, or gives its weights.
 func (c *actingChecker) weighed(x, acts *Component) {
-	p := c.graph.Policy(acts.Policy)
+	p := c.check.graph.Policy(acts.Policy)
 	if p == nil || p.Role() == Rules || !acts.takes(component.PayloadWeights) {
 		return
 	}
@@ -273,11 +273,11 @@ func (c *actingChecker) weighed(x, acts *Component) {
 		case Pool:
 			help = strings.Replace(help, KindFrozen, KindPool, 1)
 		}
-		c.Add(codeActing, acts.policyAt(), help, "policy %q acts in %q, and nobody learns it and nobody loads it", p.Name, x.Name)
+		c.check.Add(codeActing, acts.policyAt(), help, "policy %q acts in %q, and nobody learns it and nobody loads it", p.Name, x.Name)
 		return
 	}
-	if p.Role() == Pool && c.weightsOf(from, c.graph.Policy(p.Of)) == nil {
-		c.Add(codeActing, p.Place("of"), fmt.Sprintf("let %q act and be learned; or name one of its versions: version = 12", p.Of),
+	if p.Role() == Pool && c.weightsOf(from, c.check.graph.Policy(p.Of)) == nil {
+		c.check.Add(codeActing, p.Place("of"), fmt.Sprintf("let %q act and be learned; or name one of its versions: version = 12", p.Of),
 			"policy %q acts with versions of %q, and nobody learns that", p.Name, p.Of)
 	}
 }
@@ -285,12 +285,12 @@ func (c *actingChecker) weighed(x, acts *Component) {
 // weightsOf returns the component that sends another one the weights of a policy, or nil. Those of a policy that is not given come
 // from its learner.
 func (c *actingChecker) weightsOf(to *Component, p *Policy) *Component {
-	for i := range c.graph.Wires {
-		w := &c.graph.Wires[i]
+	for i := range c.check.graph.Wires {
+		w := &c.check.graph.Wires[i]
 		if w.To != to.Name || w.Payload != component.PayloadWeights {
 			continue
 		}
-		if from := c.graph.Component(w.From); from.Policy == p.Name && from.Learns() == (p.Role() == Learned) {
+		if from := c.check.graph.Component(w.From); from.Policy == p.Name && from.Learns() == (p.Role() == Learned) {
 			return from
 		}
 	}
@@ -303,7 +303,7 @@ func (c *actingChecker) gathered(x *Component) {
 	seen := map[string]bool{}
 	for queue := []*Component{x}; len(queue) > 0; queue = queue[1:] {
 		for _, w := range c.behind(queue[0], component.PayloadTrajectory) {
-			to := c.graph.Component(w.To)
+			to := c.check.graph.Component(w.To)
 			if seen[to.Name] {
 				continue
 			}
@@ -325,10 +325,10 @@ func (c *actingChecker) gathers(rollout, x *Component) {
 	help := "name one of those that act: " + strings.Join(acting, ", ")
 	switch {
 	case x.Policy == "" && len(acting) > 1:
-		c.Add(codeActing, x.table.key, fmt.Sprintf("add policy = %q to [component.%s]", acting[0], x.Name), "several policies act, and %q does not say whose rows it gathers", x.Name)
+		c.check.Add(codeActing, x.table.key, fmt.Sprintf("add policy = %q to [component.%s]", acting[0], x.Name), "several policies act, and %q does not say whose rows it gathers", x.Name)
 		return
 	case x.Policy != "" && !slices.Contains(acting, x.Policy):
-		c.Add(codeActing, x.blamed(rollout), help, "%q gathers rows of policy %q, which does not act there", x.Name, x.Policy)
+		c.check.Add(codeActing, x.blamed(rollout), help, "%q gathers rows of policy %q, which does not act there", x.Name, x.Policy)
 		return
 	}
 	of := x.Policy
@@ -336,8 +336,8 @@ func (c *actingChecker) gathers(rollout, x *Component) {
 		of = acting[0]
 	}
 	for _, w := range c.behind(x, component.PayloadDataset) {
-		if to := c.graph.Component(w.To); to.Learns() && to.Policy != of {
-			c.Add(codeActing, to.policyAt(), fmt.Sprintf("give each learner a batcher: one with policy = %q", to.Policy),
+		if to := c.check.graph.Component(w.To); to.Learns() && to.Policy != of {
+			c.check.Add(codeActing, to.policyAt(), fmt.Sprintf("give each learner a batcher: one with policy = %q", to.Policy),
 				"%q learns policy %q, and %q gathers rows of %q", to.Name, to.Policy, x.Name, of)
 		}
 	}

@@ -12,22 +12,22 @@ import (
 )
 
 // flowChecker checks a graph as a whole: do messages keep flowing?
-type flowChecker struct{ *checker }
+type flowChecker struct{ check *checker }
 
 // flow rejects graphs that would stall.
 func (c *flowChecker) flow() {
 	c.fill()
 	c.blockingCycles()
-	for i := range c.graph.Components {
-		if x := &c.graph.Components[i]; x.Flow.DatasetRows > 0 {
+	for i := range c.check.graph.Components {
+		if x := &c.check.graph.Components[i]; x.Flow.DatasetRows > 0 {
 			c.starving(x)
 		}
 	}
-	for i := range c.graph.Wires {
-		c.shallow(&c.graph.Wires[i])
+	for i := range c.check.graph.Wires {
+		c.shallow(&c.check.graph.Wires[i])
 	}
-	for i := range c.graph.Components {
-		c.unanswered(&c.graph.Components[i])
+	for i := range c.check.graph.Components {
+		c.unanswered(&c.check.graph.Components[i])
 	}
 }
 
@@ -44,8 +44,8 @@ func (c *flowChecker) unanswered(x *Component) {
 		}
 		signal, back := component.Qualified(x.Name, port.Name), c.slotFor(x, answer)
 		var asked, silent []*Wire
-		for i := range c.graph.Wires {
-			w := &c.graph.Wires[i]
+		for i := range c.check.graph.Wires {
+			w := &c.check.graph.Wires[i]
 			if w.From != x.Name || w.Signal != port.Name {
 				continue
 			}
@@ -59,10 +59,10 @@ func (c *flowChecker) unanswered(x *Component) {
 		}
 		switch {
 		case len(asked) == 0 && x.Flow.Envs > 0:
-			c.Add(codeUnanswered, x.table.key, fmt.Sprintf("wire %q to a component that answers, and its %s back to %q; or do not ask", signal, answer, back),
+			c.check.Add(codeUnanswered, x.table.key, fmt.Sprintf("wire %q to a component that answers, and its %s back to %q; or do not ask", signal, answer, back),
 				"nobody answers %q: it is not wired, and %q would wait for ever", signal, x.Name)
 		case len(silent) > 0:
-			c.Add(codeUnanswered, silent[0].SlotAt, fmt.Sprintf(`wire the signal of %q with %s to %q, with mode = "reply"`, silent[0].To, answer, back),
+			c.check.Add(codeUnanswered, silent[0].SlotAt, fmt.Sprintf(`wire the signal of %q with %s to %q, with mode = "reply"`, silent[0].To, answer, back),
 				"%q asks %q, and gets no answer: no wire leads back to %q, and it would wait for ever", signal, silent[0].To, back)
 		}
 	}
@@ -70,12 +70,12 @@ func (c *flowChecker) unanswered(x *Component) {
 
 // mustAnswer reports whether who gets a question by a wire has to answer it whoever else does.
 func (c *flowChecker) mustAnswer(w *Wire) bool {
-	return w.Mode == bus.Queue || w.Payload == component.PayloadRequest && c.graph.Component(w.To).Policy != ""
+	return w.Mode == bus.Queue || w.Payload == component.PayloadRequest && c.check.graph.Component(w.To).Policy != ""
 }
 
 // answers reports whether a component sends another one a payload.
 func (c *flowChecker) answers(from, to, payload string) bool {
-	return slices.ContainsFunc(c.graph.Wires, func(w Wire) bool { return w.From == from && w.To == to && w.Payload == payload })
+	return slices.ContainsFunc(c.check.graph.Wires, func(w Wire) bool { return w.From == from && w.To == to && w.Payload == payload })
 }
 
 // slotFor names the slot of a component for a payload.
@@ -90,7 +90,7 @@ func (c *flowChecker) slotFor(x *Component, payload string) string {
 
 // blocks is how many blocks of one instance are in circulation.
 func (c *flowChecker) blocks(x *Component) int {
-	if c.graph.Synchronous {
+	if c.check.graph.Synchronous {
 		return x.Flow.Splits
 	}
 	return x.Flow.Blocks
@@ -101,11 +101,11 @@ const datasetRowsKey = "dataset_rows"
 
 // fill has the datasets of a synchronous run hold the rows that come to them, where the file does not say how many.
 func (c *flowChecker) fill() {
-	if !c.graph.Synchronous {
+	if !c.check.graph.Synchronous {
 		return
 	}
-	for i := range c.graph.Components {
-		x := &c.graph.Components[i]
+	for i := range c.check.graph.Components {
+		x := &c.check.graph.Components[i]
 		producers := c.producers(x)
 		n, rows := x.table.at(datasetRowsKey), c.circulating(producers)
 		if x.Flow.DatasetRows == 0 || rows == 0 || rows == x.Flow.DatasetRows || c.writtenOut(n) {
@@ -113,7 +113,7 @@ func (c *flowChecker) fill() {
 		}
 		at := c.culprit(datasetRowsKey, append([]*Component{x}, producers...)...)
 		x.table.put(datasetRowsKey, &node{kind: scalarNode, key: at, val: at, value: int64(rows)})
-		c.configure(x, x.made, "component."+x.Name)
+		c.check.configure(x, x.made, "component."+x.Name)
 	}
 }
 
@@ -123,7 +123,7 @@ func (c *flowChecker) writtenOut(n *node) bool {
 		return false
 	}
 	order := n.val.order()
-	return order < firstPreset && (order == setOrder || !c.expanded)
+	return order < firstPreset && (order == setOrder || !c.check.expanded)
 }
 
 // circulating is how many rows the blocks in circulation hold.
@@ -144,9 +144,9 @@ func (c *flowChecker) starving(x *Component) {
 	}
 	at := c.culprit(datasetRowsKey, append([]*Component{x}, producers...)...)
 	use := func(rows int) string { return fmt.Sprintf("use dataset_rows = %d in [component.%s]", rows, x.Name) }
-	if c.graph.Synchronous {
+	if c.check.graph.Synchronous {
 		if rows != want {
-			c.Add("E060", at, use(rows), "in sync mode a dataset is one block of every split, %d rows together, not %d", rows, want)
+			c.check.Add("E060", at, use(rows), "in sync mode a dataset is one block of every split, %d rows together, not %d", rows, want)
 		}
 		return
 	}
@@ -166,9 +166,9 @@ func (c *flowChecker) starving(x *Component) {
 	}
 	switch {
 	case part != nil:
-		c.Add("E060", at, help, "a dataset of %d rows is not a whole number of %s's blocks of %d rows", want, part.Name, part.Flow.BlockRows)
+		c.check.Add("E060", at, help, "a dataset of %d rows is not a whole number of %s's blocks of %d rows", want, part.Name, part.Flow.BlockRows)
 	case want > most:
-		c.Add("E060", at, help, "datasets of %d rows can never be full: %d rows are in circulation", want, rows)
+		c.check.Add("E060", at, help, "datasets of %d rows can never be full: %d rows are in circulation", want, rows)
 	}
 }
 
@@ -208,8 +208,8 @@ func (c *flowChecker) culprit(key string, list ...*Component) Span {
 // producers are the components that make blocks and are wired to x, each once.
 func (c *flowChecker) producers(x *Component) []*Component {
 	var list []*Component
-	for _, w := range c.graph.Wires {
-		from := c.graph.Component(w.From)
+	for _, w := range c.check.graph.Wires {
+		from := c.check.graph.Component(w.From)
 		if w.To == x.Name && from.Flow.BlockRows > 0 && !slices.Contains(list, from) {
 			list = append(list, from)
 		}
@@ -220,7 +220,7 @@ func (c *flowChecker) producers(x *Component) []*Component {
 // shallow checks that a wire has room for all blocks that can be on it, so that senders only ever wait for
 // blocks.
 func (c *flowChecker) shallow(w *Wire) {
-	from, to := c.graph.Component(w.From), c.graph.Component(w.To)
+	from, to := c.check.graph.Component(w.From), c.check.graph.Component(w.To)
 	if from.Flow.BlockRows == 0 || to.Flow.DatasetRows == 0 || w.OnFull != bus.Block && w.OnFull != bus.Fail {
 		return
 	}
@@ -232,7 +232,7 @@ func (c *flowChecker) shallow(w *Wire) {
 	if at.order() >= firstPreset {
 		at = c.culprit("blocks", from)
 	}
-	c.Add("E060", at, fmt.Sprintf("use depth = %d or more", blocks),
+	c.check.Add("E060", at, fmt.Sprintf("use depth = %d or more", blocks),
 		"depth = %d on the wire of %s.%s, but there are %d blocks in circulation", w.Depth, w.From, w.Signal, blocks)
 }
 
@@ -240,8 +240,8 @@ func (c *flowChecker) shallow(w *Wire) {
 // because the requester also limits the number of answers.
 func (c *flowChecker) blockingCycles() {
 	edges := map[string][]*Wire{}
-	for i := range c.graph.Wires {
-		if w := &c.graph.Wires[i]; w.OnFull == bus.Block && w.Mode != bus.Reply {
+	for i := range c.check.graph.Wires {
+		if w := &c.check.graph.Wires[i]; w.OnFull == bus.Block && w.Mode != bus.Reply {
 			edges[w.From] = append(edges[w.From], w)
 		}
 	}
@@ -261,14 +261,14 @@ func (c *flowChecker) blockingCycles() {
 				if answer := c.answerOf(edges, cycle); answer != nil {
 					at, help = answer.SlotAt, `an answer goes back to the instance that has asked: mode = "reply" on the wire of `+component.Qualified(answer.From, answer.Signal)
 				}
-				c.Add("E060", at, help,
+				c.check.Add("E060", at, help,
 					"every wire of the cycle %s blocks when it is full", strings.Join(cycle, " → "))
 			}
 		}
 		state[x] = 2
 		path = path[:len(path)-1]
 	}
-	for _, x := range c.graph.Components {
+	for _, x := range c.check.graph.Components {
 		if state[x.Name] == 0 {
 			visit(x.Name)
 		}

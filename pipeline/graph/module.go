@@ -46,45 +46,45 @@ func moduleReasons(a, b *Module) []string {
 }
 
 // moduleReader reads the keys of a module.
-type moduleReader struct{ *checker }
+type moduleReader struct{ check *checker }
 
 // maker is makerOf for a component that is a WebAssembly module. Its kind is only a name.
 func (c *moduleReader) maker(n *node, x *Component, kind string) Maker {
 	path := "component." + x.Name
 	x.Kind = cmp.Or(kind, KindModule)
 	if plugin := n.at("plugin"); plugin != nil {
-		c.Add("E005", plugin.key, "leave it out: `use` names the module", "a component with runtime = %q has no `plugin`", RuntimeWasm)
+		c.check.Add("E005", plugin.key, "leave it out: `use` names the module", "a component with runtime = %q has no `plugin`", RuntimeWasm)
 		return nil
 	}
 	m := &Module{Table: defaultModule()}
-	since := len(c.list)
-	d := &tableDecoder{c: &c.Report, n: n.only(moduleKeys), path: path}
+	since := len(c.check.list)
+	d := &tableDecoder{c: &c.check.Report, n: n.only(moduleKeys), path: path}
 	d.decode(&m.Table) // what is wrong has been noted
 	m.Table.SHA256 = strings.ToLower(m.Table.SHA256)
-	c.checkSHA(n, m.Table.SHA256)
-	c.atLeast(n, "max_restarts", m.Table.Restarts, 0)
+	c.check.checkSHA(n, m.Table.SHA256)
+	c.check.atLeast(n, "max_restarts", m.Table.Restarts, 0)
 	if limits := n.at("limits"); limits != nil {
-		c.atLeast(limits, "leases", m.Table.Limits.Leases, 0)
+		c.check.atLeast(limits, "leases", m.Table.Limits.Leases, 0)
 	}
 	switch use := n.at("use"); {
 	case use == nil:
-		c.Add("E004", n.key, `name the module: use = "./`+x.Name+`.wasm"`, "`use` is missing in [%s]", path)
-	case m.Table.Use == "" && !c.failed(since):
-		c.Add("E005", use.val, "", "`use` is empty")
+		c.check.Add("E004", n.key, `name the module: use = "./`+x.Name+`.wasm"`, "`use` is missing in [%s]", path)
+	case m.Table.Use == "" && !c.check.failed(since):
+		c.check.Add("E005", use.val, "", "`use` is empty")
 	}
-	if c.failed(since) {
+	if c.check.failed(since) {
 		return nil
 	}
-	if c.parts.Module == nil {
+	if c.check.parts.Module == nil {
 		c.problem(n, x, errors.New("this program runs no modules"))
 		return nil
 	}
 	x.Module = m
-	m.Digest = fileDigest(m.Path(c.graph.Dir))
-	return c.parts.Module(m.Table, c.graph.Dir)
+	m.Digest = fileDigest(m.Path(c.check.graph.Dir))
+	return c.check.parts.Module(m.Table, c.check.graph.Dir)
 }
 
 // problem says why a module cannot be used.
 func (c *moduleReader) problem(n *node, x *Component, err error) {
-	c.sourceProblem(n.at("use").val, "component "+quote(x.Name), n.at("use").Text(), err)
+	c.check.sourceProblem(n.at("use").val, "component "+quote(x.Name), n.at("use").Text(), err)
 }

@@ -38,27 +38,27 @@ func (g *Graph) Computable(parts *Parts, code string) Problems {
 }
 
 // placer has policies computed by plugins of Parts.PolicyPlugins, and components of such policies run there.
-type placer struct{ *checker }
+type placer struct{ check *checker }
 
 // declare notes which plugin computes a policy, and declares it unless the file does.
 func (c *placer) declare(p *Policy) {
-	if c.parts.PolicyPlugin == nil {
+	if c.check.parts.PolicyPlugin == nil {
 		return
 	}
-	p.Plugin = c.parts.PolicyPlugin(p.Decode)
-	if p.Plugin == "" || c.graph.Plugin(p.Plugin) != nil {
+	p.Plugin = c.check.parts.PolicyPlugin(p.Decode)
+	if p.Plugin == "" || c.check.graph.Plugin(p.Plugin) != nil {
 		return
 	}
-	t := c.parts.PolicyPlugins[p.Plugin]
+	t := c.check.parts.PolicyPlugins[p.Plugin]
 	t.Name = p.Plugin
-	c.graph.Plugins = append(c.graph.Plugins, &Plugin{Table: t, at: p.Place(keyBackend), implied: true})
+	c.check.graph.Plugins = append(c.check.graph.Plugins, &Plugin{Table: t, at: p.Place(keyBackend), implied: true})
 }
 
 // place has a component whose table does not say where it runs run in the plugin that computes its policy, where that has the
 // kind.
 func (c *placer) place(n *node, x *Component) {
 	name, _ := n.at("policy").text()
-	p := c.graph.Policy(name)
+	p := c.check.graph.Policy(name)
 	if p == nil || p.Plugin == "" || n.at("plugin") != nil {
 		return
 	}
@@ -66,7 +66,7 @@ func (c *placer) place(n *node, x *Component) {
 		x.stays = true
 		return
 	}
-	if plugin := c.graph.Plugin(p.Plugin); c.ask(plugin)[x.Kind] != nil || plugin.err != nil {
+	if plugin := c.check.graph.Plugin(p.Plugin); c.check.ask(plugin)[x.Kind] != nil || plugin.err != nil {
 		x.Plugin, x.implied = p.Plugin, true
 	}
 }

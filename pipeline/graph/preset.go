@@ -174,7 +174,7 @@ func (c *Report) readPreset(presets map[string]string, name string) (*node, pres
 }
 
 // scheduler works out over how many env steps the learning rate falls.
-type scheduler struct{ *checker }
+type scheduler struct{ check *checker }
 
 // schedule writes the env steps of the run into the schedules of a preset's components. If the file changes a running
 // run, they keep their values: no rate at an env step changes with the stop rule.
@@ -186,7 +186,7 @@ func (c *scheduler) schedule(root, base *node) {
 	for name, table := range components.table {
 		for key, n := range table.table {
 			if s, _ := n.text(); s == runEnvSteps {
-				resolve(n, runEnvSteps, c.envSteps(root, n, c.running.Component(name).key(key)))
+				resolve(n, runEnvSteps, c.envSteps(root, n, c.check.running.Component(name).key(key)))
 			}
 		}
 	}
@@ -207,9 +207,9 @@ func (c *scheduler) envSteps(root, n, running *node) *node {
 
 // outlasted warns of schedules that end before the run does.
 func (c *scheduler) outlasted() {
-	stop := c.graph.Run.Stop.EnvSteps
-	for i := range c.graph.Components {
-		x := &c.graph.Components[i]
+	stop := c.check.graph.Run.Stop.EnvSteps
+	for i := range c.check.graph.Components {
+		x := &c.check.graph.Components[i]
 		n := x.key(annealKey)
 		if n == nil {
 			continue
@@ -219,11 +219,11 @@ func (c *scheduler) outlasted() {
 			continue
 		}
 		at := n.val
-		if given := lookup(c.root, "run.stop.env_steps"); at.order() >= firstPreset && given != nil {
+		if given := lookup(c.check.root, "run.stop.env_steps"); at.order() >= firstPreset && given != nil {
 			at = given.val
 		}
 		key := "component." + x.Name + "." + annealKey
-		c.Add("W103", at, fmt.Sprintf("set %s = %d, or 0 for a rate that stays", key, stop),
+		c.check.Add("W103", at, fmt.Sprintf("set %s = %d, or 0 for a rate that stays", key, stop),
 			"the learning rate is 0 from %s = %d on, and the run goes on to run.stop.env_steps = %d", key, steps, stop)
 	}
 }

@@ -73,8 +73,8 @@ func scalarAt(at Span, value any) *node { return &node{key: at, val: at, value: 
 
 // policyExpander makes what a preset lacks where several policies act: components for each policy but its own.
 type policyExpander struct {
-	*checker
-	root *node
+	check *checker
+	root  *node
 	// Names of the preset's components, and its policy.
 	rollout, inference, batcher, learner, policy string
 	made                                         map[string]string // policies by the names of components made for them
@@ -82,7 +82,7 @@ type policyExpander struct {
 
 // addPolicies makes components and wires for the policies that act in the preset's rollout besides its own.
 func (c *checker) addPolicies(root, preset *node) {
-	x := &policyExpander{checker: c, root: root, made: map[string]string{}, rollout: ofKind(preset, "rollout"), inference: ofKind(preset, "inference"),
+	x := &policyExpander{check: c, root: root, made: map[string]string{}, rollout: ofKind(preset, "rollout"), inference: ofKind(preset, "inference"),
 		batcher: ofKind(preset, "batcher"), learner: ofKind(preset, "learner")}
 	rollout := x.component(x.rollout)
 	x.policy, _ = x.component(x.learner).at("policy").text()
@@ -208,7 +208,7 @@ func (x *policyExpander) add(policies []placedName) {
 // put adds a component that is made for a policy, with the keys that the file has for it merged over.
 func (x *policyExpander) put(name string, p placedName, made *node) {
 	if other, taken := x.made[name]; taken {
-		x.Add("E006", p.at, "rename one of them", "policies %q and %q both have a component %q", other, p.text, name)
+		x.check.Add("E006", p.at, "rename one of them", "policies %q and %q both have a component %q", other, p.text, name)
 		return
 	}
 	x.made[name] = p.text

@@ -11,7 +11,7 @@ import (
 )
 
 // setReader reads and applies --set arguments.
-type setReader struct{ *checker }
+type setReader struct{ check *checker }
 
 // readSets reads the --set arguments. All of them are lines of one source, so that a problem can point at them.
 func (c *setReader) readSets(args []string) []assignment {
@@ -42,14 +42,14 @@ func (c *setReader) readSet(src *source, whole Span) (assignment, bool) {
 	s := &scanner{src: src, s: src.text[:whole.end], i: whole.off}
 	parts, err := s.setParts()
 	if err != nil || !s.take('=') {
-		c.Add("E008", whole, "write key=value, such as run.seed=3", "%q is not key=value", src.text[whole.off:whole.end])
+		c.check.Add("E008", whole, "write key=value, such as run.seed=3", "%q is not key=value", src.text[whole.off:whole.end])
 		return assignment{}, false
 	}
 	s.skip(false)
 	at := Span{src, s.i, whole.end}
 	value := readValue(src.text[at.off:at.end])
 	if value == nil {
-		c.Add("E008", at, `values are TOML: put text with blanks or quotes in "…"`, "%q is not a value",
+		c.check.Add("E008", at, `values are TOML: put text with blanks or quotes in "…"`, "%q is not a value",
 			src.text[at.off:at.end])
 		return assignment{}, false
 	}
@@ -171,10 +171,10 @@ func (c *setReader) set(root *node, a assignment) {
 		child := n.at(name)
 		_, list := placeOf(a.path[i+1])
 		if child == nil && i == 1 && slices.Contains([]string{"component", "env", "policy"}, a.path[0]) {
-			if c.bad[a.path[0]] {
+			if c.check.bad[a.path[0]] {
 				return
 			}
-			c.Add("E008", a.spans[i], table.DidYouMean(name, "`%s`", "declared", n.names), "there is no %s %q", a.path[0], name)
+			c.check.Add("E008", a.spans[i], table.DidYouMean(name, "`%s`", "declared", n.names), "there is no %s %q", a.path[0], name)
 			return
 		}
 		if child == nil && !list {
@@ -204,7 +204,7 @@ func (c *setReader) noTable(n *node, at Span, path string) {
 	if n.kind == arrayNode && len(n.items) > 0 {
 		help = fmt.Sprintf("it is a list: name one item by its place, such as %s[0]", path)
 	}
-	c.Add("E008", at, help, "`%s` is not a table", path)
+	c.check.Add("E008", at, help, "`%s` is not a table", path)
 }
 
 // item returns the item of a list that the part at i of a path names, or nil, and says so.
@@ -212,11 +212,11 @@ func (c *setReader) item(n *node, a *assignment, i, place int) *node {
 	path := pathText(a.path[:i])
 	switch {
 	case n != nil && n.kind != arrayNode:
-		c.Add("E008", a.spans[i], "", "`%s` is not a list", path)
+		c.check.Add("E008", a.spans[i], "", "`%s` is not a list", path)
 	case n == nil || len(n.items) == 0:
-		c.Add("E008", a.spans[i], fmt.Sprintf("write the whole list: %s=[...]", path), "`%s` has no items", path)
+		c.check.Add("E008", a.spans[i], fmt.Sprintf("write the whole list: %s=[...]", path), "`%s` has no items", path)
 	case place >= len(n.items):
-		c.Add("E008", a.spans[i], fmt.Sprintf("its items are [0] to [%d]; a further one needs the whole list: %s=[...]", len(n.items)-1, path),
+		c.check.Add("E008", a.spans[i], fmt.Sprintf("its items are [0] to [%d]; a further one needs the whole list: %s=[...]", len(n.items)-1, path),
 			"`%s` has %d items, and %s is none of them", path, len(n.items), a.path[i])
 	default:
 		return n.items[place]

@@ -107,24 +107,24 @@ type envFile struct {
 }
 
 // envReader reads the [env.NAME] tables.
-type envReader struct{ *checker }
+type envReader struct{ check *checker }
 
 // envTables reads [env.NAME].
 func (c *envReader) envTables() {
-	for _, table := range c.named("env") {
+	for _, table := range c.check.named("env") {
 		name, n := table.name, table.node
 		f := envFile{Source: env.DefaultSource(), Swap: string(SwapAlways)}
-		d := (&tableDecoder{c: &c.Report, n: n, path: "env." + name}).skipping("args")
+		d := (&tableDecoder{c: &c.check.Report, n: n, path: "env." + name}).skipping("args")
 		d.decode(&f) // what is wrong has been noted
 		f.Name, f.Args = name, map[string]string{}
 		if a := n.at("args"); a != nil {
-			c.flatten(a, "env."+name+".args", "", f.Args)
+			c.check.flatten(a, "env."+name+".args", "", f.Args)
 		}
 		c.checkUse(n, name, f.Use)
-		c.checkSHA(n, f.SHA256)
+		c.check.checkSHA(n, f.SHA256)
 		c.checkIsolation(n, &f)
 		c.checkWrappers(n, name)
-		e := Env{Name: name, Swap: c.swapRule(n, f.Swap), at: n.key, UseAt: n.key, SHAAt: n.key, table: n}
+		e := Env{Name: name, Swap: c.check.swapRule(n, f.Swap), at: n.key, UseAt: n.key, SHAAt: n.key, table: n}
 		f.SHA256 = strings.ToLower(f.SHA256)
 		e.Table.Source = f.Source
 		if plugin, rest, ok := c.envPlugin(f.Use); ok {
@@ -136,14 +136,14 @@ func (c *envReader) envTables() {
 		if s := n.at("sha256"); s != nil {
 			e.SHAAt = s.val
 		}
-		c.graph.Envs = append(c.graph.Envs, e)
+		c.check.graph.Envs = append(c.check.graph.Envs, e)
 	}
 }
 
 // checkWrappers checks each table of the key wrap; that they are tables has been checked.
 func (c *envReader) checkWrappers(n *node, name string) {
 	list := n.at("wrap")
-	if list == nil || c.parts.CheckWrapper == nil {
+	if list == nil || c.check.parts.CheckWrapper == nil {
 		return
 	}
 	for i, item := range list.items {
@@ -152,7 +152,7 @@ func (c *envReader) checkWrappers(n *node, name string) {
 		}
 		at, path := *item, fmt.Sprintf("env.%s.wrap[%d]", name, i)
 		at.key = item.val
-		c.configErrors(&at, path, c.parts.CheckWrapper((&tableDecoder{c: &c.Report, n: &at, path: path}).decode))
+		c.check.configErrors(&at, path, c.check.parts.CheckWrapper((&tableDecoder{c: &c.check.Report, n: &at, path: path}).decode))
 	}
 }
 
@@ -168,7 +168,7 @@ func (c *checker) checkSHA(table *node, sha string) {
 func (c *envReader) checkUse(env *node, name, use string) {
 	n := env.at("use")
 	if n == nil {
-		c.Add("E004", env.key, fmt.Sprintf("name a built-in environment or a file: use = %q", "./"+name+".wasm"),
+		c.check.Add("E004", env.key, fmt.Sprintf("name a built-in environment or a file: use = %q", "./"+name+".wasm"),
 			"`use` is missing in [env.%s]", name)
 		return
 	}
@@ -179,19 +179,19 @@ func (c *envReader) checkUse(env *node, name, use string) {
 		c.checkEnvPlugin(n, plugin)
 		return
 	}
-	if isPath(use) || slices.Contains(c.parts.Builtins, use) {
+	if isPath(use) || slices.Contains(c.check.parts.Builtins, use) {
 		return
 	}
-	help := table.DidYouMean(use, "%q", "built in", c.parts.Builtins)
+	help := table.DidYouMean(use, "%q", "built in", c.check.parts.Builtins)
 	if help == "" {
 		help = "a path has a slash in it: ./" + use
 	}
-	c.Add("E010", n.val, help, "%q is not a built-in environment", use)
+	c.check.Add("E010", n.val, help, "%q is not a built-in environment", use)
 }
 
 // checkEnvPlugin checks the first part of use = "PLUGIN:ENVIRONMENT".
 func (c *envReader) checkEnvPlugin(n *node, name string) {
-	known := slices.Concat(c.declared("plugin"), slices.Sorted(maps.Keys(c.parts.EnvPlugins)))
+	known := slices.Concat(c.check.declared("plugin"), slices.Sorted(maps.Keys(c.check.parts.EnvPlugins)))
 	if slices.Contains(known, name) {
 		return
 	}
@@ -199,7 +199,7 @@ func (c *envReader) checkEnvPlugin(n *node, name string) {
 	if help == "" {
 		help = "declare it: [plugin." + name + "]"
 	}
-	c.Add("E011", n.val, help, "plugin %q is not declared", name)
+	c.check.Add("E011", n.val, help, "plugin %q is not declared", name)
 }
 
 // SplitUse divides use = "PLUGIN:ENVIRONMENT"; ok is false if it names no native plugin, such as a path.
@@ -215,10 +215,10 @@ func (c *envReader) envPlugin(use string) (*PluginTable, string, bool) {
 	if !ok {
 		return nil, "", false
 	}
-	if p := c.graph.Plugin(name); p != nil {
+	if p := c.check.graph.Plugin(name); p != nil {
 		return &p.Table, rest, true
 	}
-	if p, ok := c.parts.EnvPlugins[name]; ok {
+	if p, ok := c.check.parts.EnvPlugins[name]; ok {
 		p.Name = name
 		return &p, rest, true
 	}
@@ -228,13 +228,13 @@ func (c *envReader) envPlugin(use string) (*PluginTable, string, bool) {
 func (c *envReader) checkIsolation(n *node, f *envFile) {
 	if child := n.at("isolation"); child != nil && f.Isolation != env.InHost && f.Isolation != env.InProcess {
 		if _, ok := child.text(); ok {
-			c.Add("E010", child.val, "environments run isolated in: host, process", "unknown isolation %q", f.Isolation)
+			c.check.Add("E010", child.val, "environments run isolated in: host, process", "unknown isolation %q", f.Isolation)
 		}
 	}
-	c.atLeast(n, "workers", f.Workers, 1)
+	c.check.atLeast(n, "workers", f.Workers, 1)
 	_, _, native := SplitUse(f.Use)
 	if child := n.at("workers"); child != nil && f.Workers > 1 && f.Isolation == env.InHost && !native {
-		c.Add("E005", child.val, `add isolation = "process"`, "`workers` is %d, but the environments run in the host", f.Workers)
+		c.check.Add("E005", child.val, `add isolation = "process"`, "`workers` is %d, but the environments run in the host", f.Workers)
 	}
 }
 

@@ -21,9 +21,9 @@ type placedName struct {
 // port finds the component and the port that a wire's end names.
 func (c *wireReader) port(end placedName, slot bool) (owner string, port component.Port, ok bool) {
 	owner, portName, qualified := component.SplitQualified(end.text)
-	x := c.graph.Component(owner)
+	x := c.check.graph.Component(owner)
 	switch {
-	case c.broken["component."+owner] || c.bad["component"]:
+	case c.check.broken["component."+owner] || c.check.bad["component"]:
 		return "", port, false
 	case x == nil:
 		c.unknownComponent(end, owner, portName, slot, qualified)
@@ -36,7 +36,7 @@ func (c *wireReader) port(end placedName, slot bool) (owner string, port compone
 	if i := findPort(mine, portName); i >= 0 {
 		return owner, mine[i], true
 	}
-	if c.unsure[owner] {
+	if c.check.unsure[owner] {
 		return "", port, false
 	}
 	what, other, code := "signal", "slot", "E031"
@@ -44,14 +44,14 @@ func (c *wireReader) port(end placedName, slot bool) (owner string, port compone
 		what, other, code = "slot", "signal", "E032"
 	}
 	if findPort(others, portName) >= 0 {
-		c.Add("E033", end.at, "swap `signal` and `slot`", "%q is a %s of %s, not a %s", end.text, other, x.Kind, what)
+		c.check.Add("E033", end.at, "swap `signal` and `slot`", "%q is a %s of %s, not a %s", end.text, other, x.Kind, what)
 		return "", port, false
 	}
 	if key := x.offers[portName]; key != "" {
-		c.Add(code, end.at, fmt.Sprintf("write %s = true in [component.%s]", key, owner), "%s %q has no %s %q without `%s`", x.Kind, owner, what, portName, key)
+		c.check.Add(code, end.at, fmt.Sprintf("write %s = true in [component.%s]", key, owner), "%s %q has no %s %q without `%s`", x.Kind, owner, what, portName, key)
 		return "", port, false
 	}
-	c.Add(code, end.at, suggestPort(owner, portName, what, mine), "%s %q has no %s %q", x.Kind, owner, what, portName)
+	c.check.Add(code, end.at, suggestPort(owner, portName, what, mine), "%s %q has no %s %q", x.Kind, owner, what, portName)
 	return "", port, false
 }
 
@@ -78,10 +78,10 @@ func suggestPort(owner, port, what string, ports []component.Port) string {
 
 func (c *wireReader) unknownComponent(end placedName, owner, port string, slot, qualified bool) {
 	if !qualified {
-		c.Add("E030", end.at, `write "component.port"`, "%q does not name a port of a component", end.text)
+		c.check.Add("E030", end.at, `write "component.port"`, "%q does not name a port of a component", end.text)
 		return
 	}
-	names := c.declared("component")
+	names := c.check.declared("component")
 	help := table.DidYouMean("", "%q", "declared", names)
 	owners := c.owners(port, slot)
 	best, ok := table.Nearest(owner, owners)
@@ -94,13 +94,13 @@ func (c *wireReader) unknownComponent(end placedName, owner, port string, slot, 
 	if ok {
 		help = suggest(component.Qualified(best, port))
 	}
-	c.Add("E030", end.at, help, "component %q is not declared", owner)
+	c.check.Add("E030", end.at, help, "component %q is not declared", owner)
 }
 
 // owners names the components that have a port.
 func (c *wireReader) owners(port string, slot bool) []string {
 	var list []string
-	for _, x := range c.graph.Components {
+	for _, x := range c.check.graph.Components {
 		ports := x.Manifest.Signals
 		if slot {
 			ports = x.Manifest.Slots
@@ -130,13 +130,13 @@ type pair struct {
 const maxWires = 4096
 
 // wireReader reads the [[wire]] tables.
-type wireReader struct{ *checker }
+type wireReader struct{ check *checker }
 
 // wireTables reads [[wire]].
 func (c *wireReader) wireTables() {
 	var pairs []pair
 	index := map[[2]string]int{}
-	if n := c.root.at("wire"); n != nil {
+	if n := c.check.root.at("wire"); n != nil {
 		for _, w := range n.items {
 			for _, p := range c.pairs(w, maxWires-len(pairs)) {
 				pairs = c.addPair(pairs, index, p)
@@ -155,12 +155,12 @@ func (c *wireReader) wireTables() {
 func (c *wireReader) pairs(w *node, room int) []pair {
 	for _, key := range w.names {
 		if !slices.Contains(wireKeys, key) {
-			c.unknownKey(w.table[key], key, "[wire]", wireKeys)
+			c.check.unknownKey(w.table[key], key, "[wire]", wireKeys)
 		}
 	}
 	signals, slots := c.nameList(w, "signal"), c.nameList(w, "slot")
 	if len(signals)*len(slots) > room {
-		c.Add("E005", w.key, "", "there are more than %d wires up to this one", maxWires)
+		c.check.Add("E005", w.key, "", "there are more than %d wires up to this one", maxWires)
 		return nil
 	}
 	var list []pair
@@ -176,7 +176,7 @@ func (c *wireReader) pairs(w *node, room int) []pair {
 func (c *wireReader) nameList(w *node, key string) []placedName {
 	n := w.at(key)
 	if n == nil {
-		c.Add("E004", w.key, "", "`%s` is missing in [[wire]]", key)
+		c.check.Add("E004", w.key, "", "`%s` is missing in [[wire]]", key)
 		return nil
 	}
 	return c.names(n, key, `write "component.`+key+`"`)
@@ -189,13 +189,13 @@ func (c *wireReader) names(n *node, key, help string) []placedName {
 		items = n.items
 	}
 	if len(items) == 0 {
-		c.Add("E004", n.val, "", "`%s` is an empty list", key)
+		c.check.Add("E004", n.val, "", "`%s` is an empty list", key)
 	}
 	var list []placedName
 	for _, item := range items {
 		s, ok := item.text()
 		if !ok {
-			c.wrong(item, key, "a string or a list of strings", help)
+			c.check.wrong(item, key, "a string or a list of strings", help)
 			continue
 		}
 		list = append(list, placedName{s, item.val})
@@ -215,7 +215,7 @@ func (c *wireReader) addPair(pairs []pair, index map[[2]string]int, p pair) []pa
 		p.replaces = true
 		pairs[i] = p
 	default:
-		c.Add("E006", p.slot.at, "", "%q is wired to %q twice", p.signal.text, p.slot.text)
+		c.check.Add("E006", p.slot.at, "", "%q is wired to %q twice", p.signal.text, p.slot.text)
 	}
 	return pairs
 }
@@ -231,7 +231,7 @@ func (c *wireReader) replaceWires(pairs []pair) []pair {
 		}
 		replace, ok := n.value.(bool)
 		if !ok {
-			c.wrong(n, "replace", "true or false", "")
+			c.check.wrong(n, "replace", "true or false", "")
 		}
 		if !replace {
 			continue
@@ -239,7 +239,7 @@ func (c *wireReader) replaceWires(pairs []pair) []pair {
 		replaced[p.signal.text] = true
 		ofPreset := func(o pair) bool { return o.preset && o.signal.text == p.signal.text }
 		if !p.replaces && !slices.ContainsFunc(pairs, ofPreset) {
-			c.Add("E005", n.val, "leave it out", "`replace` is true, but no preset wires %q", p.signal.text)
+			c.check.Add("E005", n.val, "leave it out", "`replace` is true, but no preset wires %q", p.signal.text)
 		}
 	}
 	return slices.DeleteFunc(pairs, func(p pair) bool { return p.preset && replaced[p.signal.text] })
@@ -252,19 +252,19 @@ func (c *wireReader) setWires(pairs []pair) {
 	for _, p := range pairs {
 		signals = append(signals, p.signal.text)
 	}
-	for _, a := range c.wireSets {
+	for _, a := range c.check.wireSets {
 		whole := Span{a.spans[0].src, a.spans[0].off, a.spans[len(a.spans)-1].end}
 		if len(a.path) != 4 && len(a.path) != 6 {
-			c.Add("E008", whole, "write wire.COMPONENT.SIGNAL.KEY, such as wire.rollout.trajectories.depth, or for the one wire to a slot "+
+			c.check.Add("E008", whole, "write wire.COMPONENT.SIGNAL.KEY, such as wire.rollout.trajectories.depth, or for the one wire to a slot "+
 				"wire.COMPONENT.SIGNAL.TO.SLOT.KEY", "this is no key of a wire")
 			continue
 		}
 		signal := component.Qualified(a.path[1], a.path[2])
-		if c.bad["wire"] {
+		if c.check.bad["wire"] {
 			continue
 		}
 		if !slices.Contains(signals, signal) {
-			c.Add("E008", whole, table.DidYouMean(signal, "`%s`", "wired", unique(signals)), "no wire has the signal %q", signal)
+			c.check.Add("E008", whole, table.DidYouMean(signal, "`%s`", "wired", unique(signals)), "no wire has the signal %q", signal)
 			continue
 		}
 		last := len(a.path) - 1
@@ -273,7 +273,7 @@ func (c *wireReader) setWires(pairs []pair) {
 			continue
 		}
 		if key := a.path[last]; !slices.Contains(wireKeys[2:6], key) {
-			c.Add("E008", a.spans[last], table.DidYouMean(key, "`%s`", "keys", wireKeys[2:6]), "`%s` of a wire cannot be set", key)
+			c.check.Add("E008", a.spans[last], table.DidYouMean(key, "`%s`", "keys", wireKeys[2:6]), "`%s` of a wire cannot be set", key)
 			continue
 		}
 		for i := range pairs {
@@ -300,7 +300,7 @@ func (c *wireReader) setSlot(a *assignment, signal string, pairs []pair) (slot s
 		return slot, true
 	}
 	at := Span{a.spans[3].src, a.spans[3].off, a.spans[4].end}
-	c.Add("E008", at, table.DidYouMean(slot, "`%s`", "slots", unique(slots)), "no wire leads from %q to %q", signal, slot)
+	c.check.Add("E008", at, table.DidYouMean(slot, "`%s`", "slots", unique(slots)), "no wire leads from %q to %q", signal, slot)
 	return "", false
 }
 
@@ -315,7 +315,7 @@ func with(table *node, key string, value *node) *node {
 // wire checks one pair and adds it to the graph.
 func (c *wireReader) wire(p pair) {
 	w := Wire{signalAt: p.signal.at, SlotAt: p.slot.at, depthAt: p.table.key}
-	since := len(c.list)
+	since := len(c.check.list)
 	c.wireOptions(p.table, &w)
 	from, out, fromOK := c.port(p.signal, false)
 	to, in, toOK := c.port(p.slot, true)
@@ -323,25 +323,25 @@ func (c *wireReader) wire(p pair) {
 		return
 	}
 	if out.Payload != in.Payload {
-		c.Add("E040", p.slot.at, c.otherSlots(out.Payload), "payloads differ: %s sends %s, %s takes %s",
+		c.check.Add("E040", p.slot.at, c.otherSlots(out.Payload), "payloads differ: %s sends %s, %s takes %s",
 			p.signal.text, out.Payload, p.slot.text, in.Payload)
 	} else if sends, takes := out.Agreed(), in.Agreed(); sends != 0 && takes != 0 && sends != takes {
-		c.Add("E040", p.slot.at, "build both against the same description of the payload",
+		c.check.Add("E040", p.slot.at, "build both against the same description of the payload",
 			"payloads differ: both are %s, of schema %016x at %s and %016x at %s", out.Payload, sends, p.signal.text, takes, p.slot.text)
 	}
-	if c.failed(since) {
+	if c.check.failed(since) {
 		return
 	}
 	w.From, w.Signal, w.To, w.Slot, w.Payload = from, out.Name, to, in.Name, out.Payload
 	c.grant(p.table, &w)
 	c.answer(p.table, &w)
-	c.graph.Wires = append(c.graph.Wires, w)
+	c.check.graph.Wires = append(c.check.graph.Wires, w)
 }
 
 // otherSlots names the slots that take a payload.
 func (c *wireReader) otherSlots(payload string) string {
 	var list []string
-	for _, x := range c.graph.Components {
+	for _, x := range c.check.graph.Components {
 		for _, p := range x.Manifest.Slots {
 			if p.Payload == payload {
 				list = append(list, component.Qualified(x.Name, p.Name))
@@ -365,11 +365,11 @@ func (c *wireReader) wireOptions(t *node, w *Wire) {
 		return
 	}
 	if hasFull && w.OnFull != bus.Coalesce {
-		c.Add("E035", t.at("on_full").val, `write on_full = "coalesce"`,
+		c.check.Add("E035", t.at("on_full").val, `write on_full = "coalesce"`,
 			"mode \"latest\" keeps the newest message, on_full = %q contradicts it", full)
 	}
 	if w.Depth > 1 {
-		c.Add("E036", t.at("depth").val, "write depth = 1", "mode \"latest\" keeps one message, depth = %d contradicts it", w.Depth)
+		c.check.Add("E036", t.at("depth").val, "write depth = 1", "mode \"latest\" keeps one message, depth = %d contradicts it", w.Depth)
 	}
 }
 
@@ -377,16 +377,16 @@ func (c *wireReader) wireOptions(t *node, w *Wire) {
 func (c *wireReader) word(t *node, key, code string, words []string) (word string, ok bool) {
 	n := t.at(key)
 	if n == nil {
-		c.Add("E037", t.key, key+": "+strings.Join(words, ", "), "`%s` is missing in [[wire]]", key)
+		c.check.Add("E037", t.key, key+": "+strings.Join(words, ", "), "`%s` is missing in [[wire]]", key)
 		return "", false
 	}
 	word, ok = n.text()
 	if !ok {
-		c.wrong(n, key, "a string", "")
+		c.check.wrong(n, key, "a string", "")
 		return "", false
 	}
 	if !slices.Contains(words, word) {
-		c.Add(code, n.val, table.DidYouMean(word, "%q", key+" can be", words), "unknown %s %q", key, word)
+		c.check.Add(code, n.val, table.DidYouMean(word, "%q", key+" can be", words), "unknown %s %q", key, word)
 		return "", false
 	}
 	return word, true
@@ -395,18 +395,18 @@ func (c *wireReader) word(t *node, key, code string, words []string) (word strin
 func (c *wireReader) depth(t *node, w *Wire) {
 	n := t.at("depth")
 	if n == nil {
-		c.Add("E036", t.key, "write how many messages may wait, such as depth = 64", "`depth` is missing in [[wire]]")
+		c.check.Add("E036", t.key, "write how many messages may wait, such as depth = 64", "`depth` is missing in [[wire]]")
 		return
 	}
 	w.depthAt = n.val
 	d, ok := n.value.(int64)
 	switch {
 	case !ok || n.kind != scalarNode:
-		c.wrong(n, "depth", "an integer", "")
+		c.check.wrong(n, "depth", "an integer", "")
 	case d < 1:
-		c.Add("E036", n.val, "", "`depth` is %d, must be 1 or more", d)
+		c.check.Add("E036", n.val, "", "`depth` is %d, must be 1 or more", d)
 	case d > 1<<20:
-		c.Add("E036", n.val, "", "`depth` is %d, must be %d or less", d, 1<<20)
+		c.check.Add("E036", n.val, "", "`depth` is %d, must be %d or less", d, 1<<20)
 	default:
 		w.Depth = int(d)
 	}
@@ -425,11 +425,11 @@ func (c *wireReader) answer(t *node, w *Wire) {
 	limit, err := time.ParseDuration(text)
 	switch {
 	case !ok || err != nil:
-		c.wrong(n, "answer", `a duration such as "30s", or "0s" for ever`, "")
+		c.check.wrong(n, "answer", `a duration such as "30s", or "0s" for ever`, "")
 	case !asks:
-		c.Add("E005", n.val, "leave `answer` out", "nobody answers messages with payload %s", w.Payload)
+		c.check.Add("E005", n.val, "leave `answer` out", "nobody answers messages with payload %s", w.Payload)
 	case limit != 0 && limit < time.Millisecond:
-		c.Add("E005", n.val, `write "30s", or "0s" for ever`, "`answer` is %v, want 1ms or more", limit)
+		c.check.Add("E005", n.val, `write "30s", or "0s" for ever`, "`answer` is %v, want 1ms or more", limit)
 	default:
 		w.Answer = limit
 	}
@@ -446,16 +446,16 @@ func (c *wireReader) grant(t *node, w *Wire) {
 	for _, column := range c.names(n, "write", `write ["reward"]`) {
 		switch {
 		case len(can) == 0:
-			c.Add(component.CodeGrant, column.at, "leave `write` out", "only their maker writes blocks with payload %s", w.Payload)
+			c.check.Add(component.CodeGrant, column.at, "leave `write` out", "only their maker writes blocks with payload %s", w.Payload)
 		case !slices.Contains(can, kindOf(column.text)):
-			c.Add(component.CodeGrant, column.at, "of a "+w.Payload+" can be granted: "+strings.Join(can, ", "), "%q cannot be granted", column.text)
+			c.check.Add(component.CodeGrant, column.at, "of a "+w.Payload+" can be granted: "+strings.Join(can, ", "), "%q cannot be granted", column.text)
 		}
 		w.Write = append(w.Write, column.text)
 	}
 	slices.Sort(w.Write)
 	w.Write = slices.Compact(w.Write)
 	if w.Mode != bus.Queue && !component.PayloadOf(w.Payload).OnLoan {
-		c.Add(component.CodeGrant, t.at("mode").val, `write mode = "queue"`, "a block that is written must have one receiver, mode %q gives it to several", w.Mode.String())
+		c.check.Add(component.CodeGrant, t.at("mode").val, `write mode = "queue"`, "a block that is written must have one receiver, mode %q gives it to several", w.Mode.String())
 	}
 }
 
@@ -468,20 +468,20 @@ func kindOf(column string) string {
 // checkGrants holds wires against each other: nobody else may get a block that somebody writes, and a component cannot tell
 // which of its slot's wires a message came by.
 func (c *wireReader) checkGrants() {
-	for i := range c.graph.Wires {
-		w := &c.graph.Wires[i]
+	for i := range c.check.graph.Wires {
+		w := &c.check.graph.Wires[i]
 		if len(w.Write) == 0 {
 			continue
 		}
-		for j := range c.graph.Wires {
-			o := &c.graph.Wires[j]
+		for j := range c.check.graph.Wires {
+			o := &c.check.graph.Wires[j]
 			switch {
 			case i == j:
 			case o.From == w.From && o.Signal == w.Signal && o.Mode != bus.Queue && !component.PayloadOf(w.Payload).OnLoan:
-				c.Add(component.CodeGrant, w.writeAt, "leave `write` out, or wire that slot to what "+w.To+" sends",
+				c.check.Add(component.CodeGrant, w.writeAt, "leave `write` out, or wire that slot to what "+w.To+" sends",
 					"%s gets each block as well, while it is written", component.Qualified(o.To, o.Slot))
 			case o.To == w.To && o.Slot == w.Slot && !slices.Equal(o.Write, w.Write):
-				c.Add(component.CodeGrant, w.writeAt, "write the same `write` in both", "%q leads to the same slot and does not grant the same", o.String())
+				c.check.Add(component.CodeGrant, w.writeAt, "write the same `write` in both", "%q leads to the same slot and does not grant the same", o.String())
 			}
 		}
 	}
