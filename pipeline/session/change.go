@@ -39,7 +39,7 @@ const (
 // what is committed is confirmed. A trial in the run changes some environments before the change is committed; they go
 // back where it is refused. What comes after the commit is the watcher's.
 type change struct {
-	*shared
+	job *job
 	*work
 
 	// What is asked for.
@@ -73,12 +73,12 @@ func (c *change) run(ctx context.Context) error {
 	if err == nil && !c.rules.dryRun {
 		return nil
 	}
-	if err != nil && !errors.Is(err, pipeline.ErrNothing) && (c.over() || c.Pipeline.Stopping() != "") {
+	if err != nil && !errors.Is(err, pipeline.ErrNothing) && (c.job.over() || c.job.Pipeline.Stopping() != "") {
 		err = control.Errorf(control.CodeEnded, "the run ended meanwhile") // what fails while it is taken down is no fault of a version
 	}
 	for _, module := range c.modules {
-		if err := c.Run.Unstore(module); err != nil {
-			c.log.Warn("a module that is not used stays in the run's folder", "module", module.Path, "error", err)
+		if err := c.job.Run.Unstore(module); err != nil {
+			c.job.log.Warn("a module that is not used stays in the run's folder", "module", module.Path, "error", err)
 		}
 	}
 	if err == nil || errors.Is(err, pipeline.ErrNothing) {
@@ -89,21 +89,21 @@ func (c *change) run(ctx context.Context) error {
 
 // refuse notes why nothing has changed, and returns it as the client is told.
 func (c *change) refuse(ctx context.Context, err error) error {
-	refused := *c.asError(ctx, err)
+	refused := *c.job.asError(ctx, err)
 	var problems graph.Problems
 	if c.file != "" && errors.As(err, &problems) {
 		refused = *fileError(c.file, problems)
 	}
 	for _, module := range c.modules { // the caller knows it by another name
-		name := c.name(module.Hash, module.Path)
+		name := c.job.history.name(module.Hash, module.Path)
 		refused.Reason = strings.ReplaceAll(refused.Reason, module.Path, name)
 		refused.Problems = strings.ReplaceAll(refused.Problems, module.Path, name)
 	}
 	if c.number == 0 {
-		c.number = c.nextNumber()
+		c.number = c.job.history.nextNumber()
 	}
-	c.log.Info(c.title+" is refused: nothing has changed", "code", string(refused.Code), "reason", refused.Reason, "change", c.number)
-	c.note(runs.Change{
+	c.job.log.Info(c.title+" is refused: nothing has changed", "code", string(refused.Code), "reason", refused.Reason, "change", c.number)
+	c.job.history.note(runs.Change{
 		Step: runs.StepRefused, Number: c.number, What: c.what, Component: c.component, Reason: refused.Reason,
 		Differences: texts(c.changes),
 	}, c.who)
@@ -122,10 +122,10 @@ func (c *change) make(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(c.parts) == 0 && len(c.changes) == 0 && meaning(c.Pipeline.Graph()) == meaning(c.next) {
+	if len(c.parts) == 0 && len(c.changes) == 0 && meaning(c.job.Pipeline.Graph()) == meaning(c.next) {
 		return errors.Join(pipeline.ErrNothing, t.Close()) // the same by other paths
 	}
-	trial := &trial{live: c.live, work: c.work, rules: c.rules, next: c.next, seed: c.number}
+	trial := &trial{live: c.job.history.live, work: c.work, rules: c.rules, next: c.next, seed: c.number}
 	if c.rules.train {
 		if err := trial.mayRun(c.component, c.parts); err != nil {
 			return errors.Join(err, t.Close())
@@ -140,7 +140,7 @@ func (c *change) make(ctx context.Context) error {
 		return errors.Join(err, t.Close())
 	}
 	c.notes = append(c.notes, c.envNotes()...)
-	before := c.Pipeline.Graph()
+	before := c.job.Pipeline.Graph()
 	if c.rules.dryRun {
 		if rule := c.fulfilled(&c.next.Run.Stop); brings(&before.Run.Stop, &c.next.Run.Stop, rule) {
 			c.notes = append(c.notes, fmt.Sprintf("it would end the run by its new rule: %s", rule))
@@ -156,19 +156,19 @@ func (c *change) make(ctx context.Context) error {
 // trainable refuses a change to a pipeline that no training would begin with, and one after which another policy would lead: what
 // the run has saved and judged is about that.
 func (c *change) trainable() error {
-	if err := c.next.Computable(c.Parts, graph.CodeDevice).Err(); err != nil {
+	if err := c.next.Computable(c.job.Parts, graph.CodeDevice).Err(); err != nil {
 		return err
 	}
-	if c.Policy == "" {
+	if c.job.Policy == "" {
 		return nil
 	}
-	p, _, err := learned(c.next, cmp.Or(c.next.Run.Policy, c.Policy))
-	if err != nil || p.Name == c.Policy {
+	p, _, err := learned(c.next, cmp.Or(c.next.Run.Policy, c.job.Policy))
+	if err != nil || p.Name == c.job.Policy {
 		return err
 	}
-	e := bad("policy %q leads this run, and `policy` in [run] would make it %q", c.Policy, p.Name)
+	e := bad("policy %q leads this run, and `policy` in [run] would make it %q", c.job.Policy, p.Name)
 	e.Help = fmt.Sprintf("leave that out, or add --set run.policy=%s; for the other one stop the run, and go on with it: "+
-		"rlhost train --resume %s --policy %s", c.Policy, c.Run.ID(), p.Name)
+		"rlhost train --resume %s --policy %s", c.job.Policy, c.job.Run.ID(), p.Name)
 	return e
 }
 
@@ -180,13 +180,13 @@ func meaning(g *graph.Graph) string { return pathLine.ReplaceAllString(g.Expande
 
 // prepare makes the transition ready.
 func (c *change) prepare(ctx context.Context) (*pipeline.Transition, error) {
-	number := c.nextNumber()
+	number := c.job.history.nextNumber()
 	c.number = number
-	t, err := c.Pipeline.Prepare(ctx, c.next, pipeline.TransitionOptions{
+	t, err := c.job.Pipeline.Prepare(ctx, c.next, pipeline.TransitionOptions{
 		At: c.rules.at, KeepState: c.rules.keepState, Probation: c.rules.probation > 0,
 		Force: c.rules.force,
 		RolledBack: func(component string, fault error) {
-			c.failed(failure{number: number, component: component, fault: fault})
+			c.job.failed(failure{number: number, component: component, fault: fault})
 		},
 	})
 	if err != nil {
@@ -196,11 +196,11 @@ func (c *change) prepare(ctx context.Context) (*pipeline.Transition, error) {
 		c.changes = changes
 	}
 	if c.what != whatScale && c.parts == nil { // whose instances are what they were
-		c.parts = c.partsOf(t, c.changes)
+		c.parts = c.job.history.partsOf(t, c.changes)
 		c.changes = withVersions(c.changes, c.parts)
 	}
 	if c.what != whatFallback { // what has failed must not stay
-		if err := c.mayChange(c.changes); err != nil {
+		if err := c.job.mayChange(c.changes); err != nil {
 			return nil, errors.Join(err, t.Close())
 		}
 	}
@@ -244,7 +244,7 @@ func (c *change) commitTried(ctx context.Context, trial *trial, t *pipeline.Tran
 	if err := t.Close(); err != nil { // one transition at a time
 		return err
 	}
-	err := trial.inRun(ctx, c.parts, c.ended)
+	err := trial.inRun(ctx, c.parts, c.job.ended)
 	if err == nil {
 		t, err = c.prepare(ctx)
 	}
@@ -258,7 +258,7 @@ func (c *change) commitTried(ctx context.Context, trial *trial, t *pipeline.Tran
 		return nil
 	}
 	if back := c.goBack(ctx, before); back != nil {
-		c.log.Error("environments on trial in the run could not be taken back", "change", c.number, "error", back)
+		c.job.log.Error("environments on trial in the run could not be taken back", "change", c.number, "error", back)
 		err = errors.Join(err, back)
 	}
 	return err
@@ -271,7 +271,7 @@ const longestWayBack = 2 * time.Minute
 func (c *change) goBack(ctx context.Context, before *graph.Graph) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestWayBack)
 	defer cancel()
-	t, err := c.Pipeline.Prepare(ctx, before, pipeline.TransitionOptions{At: component.AtStep})
+	t, err := c.job.Pipeline.Prepare(ctx, before, pipeline.TransitionOptions{At: component.AtStep})
 	if errors.Is(err, pipeline.ErrNothing) || errors.Is(err, pipeline.ErrEnded) {
 		return nil
 	}
@@ -287,13 +287,13 @@ func (c *change) goBack(ctx context.Context, before *graph.Graph) error {
 // commit makes the change that was prepared, and what the run's folder says of it. before is the graph that it begins
 // from, where a trial has not changed that already.
 func (c *change) commit(ctx context.Context, t *pipeline.Transition, before *graph.Graph) error {
-	text, err := c.Text(t.Graph())
+	text, err := c.job.Text(t.Graph())
 	if err != nil {
 		return errors.Join(err, t.Close())
 	}
 	at := c.rules.at.String()
 	line := runs.Change{
-		Step: runs.StepBegin, Number: c.number, What: c.what, Component: c.component, Before: c.writtenHash(), After: textHash(text),
+		Step: runs.StepBegin, Number: c.number, What: c.what, Component: c.component, Before: c.job.history.writtenHash(), After: textHash(text),
 		Differences: texts(c.changes), At: at, Reason: c.reason,
 	}
 	if len(c.parts) > 0 {
@@ -301,39 +301,39 @@ func (c *change) commit(ctx context.Context, t *pipeline.Transition, before *gra
 		line.Old, line.New, line.Back, line.Undo = version(c.parts[0].old), version(c.parts[0].new), c.parts[0].back, c.parts[0].undo
 		line.Wraps = c.parts[0].wraps
 	}
-	c.noted(c.note(line, c.who))
+	c.noted(c.job.history.note(line, c.who))
 	c.at("waiting for the boundary: %s", at)
 	c.say("going over (%s)", at)
-	c.committing.Lock()
-	defer c.committing.Unlock()
-	stood := c.Pipeline.Stalled() != ""
+	c.job.committing.Lock()
+	defer c.job.committing.Unlock()
+	stood := c.job.Pipeline.Stalled() != ""
 	began := time.Now()
 	if c.outcome, err = t.Commit(ctx); err != nil {
 		return err
 	}
 	c.took = time.Since(began)
-	c.outcome.EnvStep += c.StepsBefore
+	c.outcome.EnvStep += c.job.StepsBefore
 	c.notes = append(c.notes, c.outcome.Notes...)
 	c.supersede()
-	if rule := c.Pipeline.Stopping(); brings(&before.Run.Stop, &t.Graph().Run.Stop, rule) {
+	if rule := c.job.Pipeline.Stopping(); brings(&before.Run.Stop, &t.Graph().Run.Stop, rule) {
 		c.notes = append(c.notes, fmt.Sprintf("the run ends by its new rule: %s", rule))
 	}
 	// It has been made: the client may go.
-	if err := c.write(text); err != nil {
+	if err := c.job.history.write(text); err != nil {
 		c.notes = append(c.notes, err.Error()+"; until that is done, rlhost train --resume would run the previous version")
 	}
 	if c.what == whatReload {
 		c.noted(c.readFile())
 	}
 	c.noteMade(line)
-	c.noted(c.describe(c.parts))
+	c.noted(c.job.history.describe(c.parts))
 	c.committed(t, before, stood)
 	return nil
 }
 
 // noteMade adds to the run's events that a change was made: a line for each component. line is the one before.
 func (c *change) noteMade(line runs.Change) {
-	line.Step, line.EnvStep, line.PolicyVersion = runs.StepCommitted, c.outcome.EnvStep, c.Pipeline.PolicyVersion()
+	line.Step, line.EnvStep, line.PolicyVersion = runs.StepCommitted, c.outcome.EnvStep, c.job.Pipeline.PolicyVersion()
 	if c.what == whatRollback || c.what == whatFallback {
 		line.Step = runs.StepBack
 	}
@@ -345,9 +345,9 @@ func (c *change) noteMade(line runs.Change) {
 		line.Component, line.Back, line.Undo, line.Old, line.New = p.component, p.back, p.undo, version(p.old), version(p.new)
 		line.Wraps = p.wraps
 		line.Outcome = c.reply(&p)
-		c.noted(c.note(line, c.who))
+		c.noted(c.job.history.note(line, c.who))
 		if p.component != "" {
-			c.log.With("component", p.component).Info(c.what+": another version runs", "from", p.old.File, "to", p.new.File, "at", line.At,
+			c.job.log.With("component", p.component).Info(c.what+": another version runs", "from", p.old.File, "to", p.new.File, "at", line.At,
 				"env_step", line.EnvStep, "change", c.number)
 		}
 	}
@@ -365,26 +365,26 @@ func (c *change) committed(t *pipeline.Transition, before *graph.Graph, stood bo
 	var p *probation
 	if c.rules.probation > 0 {
 		p = &probation{
-			number: c.number, title: c.title, parts: c.parts, transition: t, before: before, after: t.Graph(), restarts: c.restarts(c.parts),
-			stood: stood, trained: c.Pipeline.Steps().Trained, left: c.rules.probation, idle: c.idle(),
+			number: c.number, title: c.title, parts: c.parts, transition: t, before: before, after: t.Graph(), restarts: c.job.restarts(c.parts),
+			stood: stood, trained: c.job.Pipeline.Steps().Trained, left: c.rules.probation, idle: c.idle(),
 		}
 		for _, s := range before.Undo(t.Graph()) {
 			p.undo = append(p.undo, runs.Table(s))
 		}
 	}
 	if c.what != whatFallback {
-		c.remember(c.parts)
+		c.job.history.remember(c.parts)
 	}
 	if p == nil {
 		t.Settle()
 		return
 	}
-	c.begins(p)
+	c.job.begins(p)
 }
 
 // idle returns what the components that a change has changed have done so far, where anything comes to them.
 func (c *change) idle() map[string]uint64 {
-	g, done := c.Pipeline.Graph(), c.Pipeline.Done()
+	g, done := c.job.Pipeline.Graph(), c.job.Pipeline.Done()
 	idle := map[string]uint64{}
 	for _, p := range c.parts {
 		x := g.Component(p.component)
@@ -400,8 +400,8 @@ func (c *change) idle() map[string]uint64 {
 
 // supersede ends the probations of which a change has left nothing, or, where all goes back together, not everything.
 func (c *change) supersede() {
-	g := c.Pipeline.Graph()
-	for _, w := range c.superseded(func(p part) bool {
+	g := c.job.Pipeline.Graph()
+	for _, w := range c.job.superseded(func(p part) bool {
 		return g.Component(p.component) == nil || slices.ContainsFunc(c.parts, func(x part) bool { return x.component == p.component })
 	}) {
 		w.transition.Settle()
@@ -478,21 +478,21 @@ func brings(was, is *component.StopRule, reason component.StopReason) bool {
 
 // fulfilled returns which rule the run fulfils now, or nothing.
 func (c *change) fulfilled(rule *component.StopRule) component.StopReason {
-	learners := c.Pipeline.Learners()
+	learners := c.job.Pipeline.Learners()
 	if len(learners) == 0 {
-		learners = []control.LearnerStatus{{Policy: c.Policy, Leads: true, EnvSteps: c.Pipeline.Steps().Trained}}
+		learners = []control.LearnerStatus{{Policy: c.job.Policy, Leads: true, EnvSteps: c.job.Pipeline.Steps().Trained}}
 	}
 	for _, l := range learners {
 		own, window := rule.Policies[l.Policy], component.GaugeMeanReturn
 		wanted := []component.PolicyRule{own}
 		if l.Leads {
 			wanted = append(wanted, component.PolicyRule{Return: rule.Return, EnvSteps: rule.EnvSteps})
-			l.EnvSteps += c.StepsBefore
+			l.EnvSteps += c.job.StepsBefore
 		} else {
 			window = component.OfPolicy(l.Policy, window)
 		}
 		for _, w := range wanted {
-			if mean := c.gauge(window); w.Return != nil && mean != nil && *mean >= *w.Return {
+			if mean := c.job.gauge(window); w.Return != nil && mean != nil && *mean >= *w.Return {
 				return component.StopReturn
 			}
 			if w.EnvSteps > 0 && l.EnvSteps >= w.EnvSteps {
@@ -500,7 +500,7 @@ func (c *change) fulfilled(rule *component.StopRule) component.StopReason {
 			}
 		}
 	}
-	if rule.Wall > 0 && time.Since(c.started) >= rule.Wall {
+	if rule.Wall > 0 && time.Since(c.job.started) >= rule.Wall {
 		return component.StopWall
 	}
 	return ""

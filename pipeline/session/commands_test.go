@@ -112,11 +112,11 @@ func TestCommands_StatusWaitsUntilTheRunHasBegun(t *testing.T) {
 	r := prepare(t)
 	asked, stop := context.WithCancel(t.Context())
 	stop()
-	if err := (statusReader{r.commands.shared}).quiet(asked); !errors.Is(err, context.Canceled) {
+	if err := (statusReader{r.commands.job}).quiet(asked); !errors.Is(err, context.Canceled) {
 		t.Errorf("before the run: %v, want one who waits", err)
 	}
 	waited := make(chan error, 1)
-	go func() { waited <- statusReader{r.commands.shared}.quiet(t.Context()) }()
+	go func() { waited <- statusReader{r.commands.job}.quiet(t.Context()) }()
 	r.start()
 	if err := <-waited; err != nil || r.pipeline.Status().State == control.Ready {
 		t.Errorf("%v, and the run is %s", err, r.pipeline.Status().State)

@@ -21,6 +21,6 @@
 // How a pipeline is changed is package pipeline's business, how a socket is spoken to core/control's, what a file of
 // the run's folder looks like pipeline/runs'.
 //
-// Locks: shared.committing is held while a change is made, so that commands.end finds it written down. underWay.mu and
+// Locks: job.committing is held while a change is made, so that commands.end finds it written down. underWay.mu and
 // history.mu come after it, are held for moments only, and never both or while anything is called that blocks.
 package session

@@ -27,7 +27,7 @@ func (h *history) keysOf(g *graph.Graph) map[string]string {
 	}
 	for i := range g.Envs {
 		e := &g.Envs[i]
-		if path, ok := h.moduleOf(g, e); ok {
+		if path, ok := h.live.moduleOf(g, e); ok {
 			keys[changeEnv+"."+e.Name+".use"] = h.runningHash(e.Name, path)
 		}
 		if len(e.Table.Wrap) > 0 {
@@ -56,10 +56,10 @@ func (h *history) keysOf(g *graph.Graph) map[string]string {
 // runningHash is the SHA-256 of a module: that which was loaded where the running environments, or their wrappers, come from
 // that path, whatever lies there now; else of the file, and the path where that cannot be read.
 func (h *history) runningHash(name, path string) string {
-	g := h.Pipeline.Graph()
+	g := h.live.Pipeline.Graph()
 	if e := g.Env(name); e != nil {
-		if now, ok := h.moduleOf(g, e); ok && now == path {
-			if plugin, err := h.Pipeline.Env(name); err == nil {
+		if now, ok := h.live.moduleOf(g, e); ok && now == path {
+			if plugin, err := h.live.Pipeline.Env(name); err == nil {
 				return plugin.Hash()
 			}
 		}
@@ -86,11 +86,11 @@ type undone struct {
 
 // undoneBy finds what a reload to a graph takes back. Of a run that does not know what its file said it is nothing.
 func (h *history) undoneBy(next *graph.Graph) (u undone, err error) {
-	said, err := h.Run.Said()
+	said, err := h.live.Run.Said()
 	if err != nil || said == nil {
 		return u, err
 	}
-	u.now, u.to = h.keysOf(h.Pipeline.Graph()), h.keysOf(next)
+	u.now, u.to = h.keysOf(h.live.Pipeline.Graph()), h.keysOf(next)
 	all := maps.Clone(u.now)
 	maps.Copy(all, u.to)
 	for _, key := range slices.Sorted(maps.Keys(all)) {
@@ -144,10 +144,10 @@ func isVersion(key string) bool {
 
 // told describes what is taken back, a line for each key.
 func (h *history) told(u *undone) (lines []string) {
-	list, _ := h.Run.Changes() // what cannot be read is said without its author
+	list, _ := h.live.Run.Changes() // what cannot be read is said without its author
 	for _, key := range u.keys {
 		line := fmt.Sprintf("%s: %s → %s", key, h.valueText(u.now, key), h.valueText(u.to, key))
-		if c := lastOf(list, h.Pipeline.Graph(), key); c != nil {
+		if c := lastOf(list, h.live.Pipeline.Graph(), key); c != nil {
 			line += fmt.Sprintf(" (%s, change %d, %s ago, by uid %d)", c.What, c.Number, time.Since(c.Time).Round(time.Second), c.UID)
 		}
 		lines = append(lines, line)
@@ -197,14 +197,14 @@ func (c *change) mayUndo(u *undone) error {
 	only := *u
 	only.keys = slices.DeleteFunc(slices.Clone(u.keys), func(key string) bool { return !isVersion(key) })
 	e := control.Errorf(control.CodeUndoes, "%s would take back what was changed since it was last read: %s",
-		filepath.Base(c.file), strings.Join(c.told(&only), "; "))
+		filepath.Base(c.file), strings.Join(c.job.history.told(&only), "; "))
 	e.Help = "write the version that runs into the file (rlhost swap --write does), or take it back: rlhost reload --undo"
 	return e
 }
 
 // saidNow keeps what the file says, once the run has taken that over.
 func (h *history) saidNow(g *graph.Graph) error {
-	err := h.Run.WriteSaid(h.keysOf(g))
+	err := h.live.Run.WriteSaid(h.keysOf(g))
 	if err != nil {
 		err = fmt.Errorf("the next reload cannot tell what it takes back: %w", err)
 	}
@@ -213,15 +213,15 @@ func (h *history) saidNow(g *graph.Graph) error {
 
 // readFile notes that the run is what its file says now.
 func (c *change) readFile() error {
-	return errors.Join(c.saidNow(c.next), c.Run.Update(func(i *runs.Info) { i.File, i.Sets = c.file, c.sets }))
+	return errors.Join(c.job.history.saidNow(c.next), c.job.Run.Update(func(i *runs.Info) { i.File, i.Sets = c.file, c.sets }))
 }
 
 // saidAtFirst keeps what the file says that the run begins with.
 func (h *history) saidAtFirst() {
-	if said, err := h.Run.Said(); said != nil || err != nil && !errors.Is(err, runs.ErrCorrupt) {
+	if said, err := h.live.Run.Said(); said != nil || err != nil && !errors.Is(err, runs.ErrCorrupt) {
 		return
 	}
-	if err := h.saidNow(h.Pipeline.Graph()); err != nil {
-		h.log.Warn("the run goes on", "error", err)
+	if err := h.saidNow(h.live.Pipeline.Graph()); err != nil {
+		h.live.log.Warn("the run goes on", "error", err)
 	}
 }

@@ -47,7 +47,7 @@ func (p *previous) graph(now *graph.Graph) (text string, sets []string) {
 
 // history is what was changed in the run, in memory and in its folder: versions, modules, events, pipeline.toml.
 type history struct {
-	*live
+	live       *live
 	mu         sync.Mutex
 	last       uint64 // number of the last change
 	counts     control.SwapCounts
@@ -66,12 +66,12 @@ func newHistory(l *live) *history {
 
 // recall reads what was changed before this process took the run over.
 func (h *history) recall() error {
-	list, err := h.Run.Changes()
+	list, err := h.live.Run.Changes()
 	if err != nil && !errors.Is(err, runs.ErrCorrupt) {
 		return err
 	}
 	if err != nil {
-		h.log.Warn("what was changed before is known in part", "error", err)
+		h.live.log.Warn("what was changed before is known in part", "error", err)
 	}
 	var made uint64 // the newest change that was
 	var known []string
@@ -107,7 +107,7 @@ func (h *history) recall() error {
 
 // here makes overrides name the modules where they lie now: the run's folder may have been moved.
 func (h *history) here(back []string) []string {
-	return storedHere(h.Run, back)
+	return storedHere(h.live.Run, back)
 }
 
 // wrapsHere is here for changes of wrappers.
@@ -195,7 +195,7 @@ func (h *history) ranAgain(parts []part, reason string) {
 
 // store keeps a module for a change: under its hash, which nobody changes.
 func (h *history) store(file string) (runs.Module, error) {
-	m, err := h.Run.Store(file)
+	m, err := h.live.Run.Store(file)
 	if err == nil {
 		h.mu.Lock()
 		h.names[m.Hash] = file
@@ -218,20 +218,20 @@ func (h *history) count(step string) {
 
 // mark makes metrics of the changes of what runs: a plot has its marks where they rise.
 func (h *history) mark() {
-	stats := h.Pipeline.Stats()
+	stats := h.live.Pipeline.Stats()
 	stats.Gauge("swap/committed").Set(float64(h.counts.Committed))
 	stats.Gauge("swap/rolled_back").Set(float64(h.counts.RolledBack))
 }
 
 // storeAll stores the modules that the pipeline was built from: whatever happens to their files, a rollback finds them.
 func (h *history) storeAll() {
-	g := h.Pipeline.Graph()
+	g := h.live.Pipeline.Graph()
 	for i := range g.Envs {
-		plugin, err := h.Pipeline.Env(g.Envs[i].Name)
+		plugin, err := h.live.Pipeline.Env(g.Envs[i].Name)
 		if err != nil {
 			continue // nothing runs of it
 		}
-		if path, ok := h.moduleOf(g, &g.Envs[i]); ok {
+		if path, ok := h.live.moduleOf(g, &g.Envs[i]); ok {
 			h.storeLoaded(path, plugin.Hash())
 		}
 		there, hashes := g.Envs[i].Table.In(g.Dir), g.Envs[i].Table.WrapHashes(plugin)
@@ -248,9 +248,9 @@ func (h *history) storeAll() {
 
 // storeLoaded stores a module that was loaded, and its name unless the file has changed since.
 func (h *history) storeLoaded(path, hash string) {
-	m, err := h.Run.Store(path)
+	m, err := h.live.Run.Store(path)
 	if err != nil {
-		h.log.Warn("the run goes on without a copy of a module: a rollback to it may not find it", "module", path, "error", err)
+		h.live.log.Warn("the run goes on without a copy of a module: a rollback to it may not find it", "module", path, "error", err)
 		return
 	}
 	if _, known := h.names[m.Hash]; !known && m.Hash == hash {
@@ -274,7 +274,7 @@ func (h *history) envVersion(g *graph.Graph, env, hash string) control.Version {
 	if e == nil {
 		return control.Version{}
 	}
-	if path, ok := h.moduleOf(g, e); ok {
+	if path, ok := h.live.moduleOf(g, e); ok {
 		return control.Version{File: h.name(hash, path), Hash: hash}
 	}
 	use := e.Table.Use
@@ -287,15 +287,15 @@ func (h *history) envVersion(g *graph.Graph, env, hash string) control.Version {
 // runningEnv is the version of an environment that runs.
 func (h *history) runningEnv(env string) control.Version {
 	hash := ""
-	if plugin, err := h.Pipeline.Env(env); err == nil {
+	if plugin, err := h.live.Pipeline.Env(env); err == nil {
 		hash = plugin.Hash()
 	}
-	return h.envVersion(h.Pipeline.Graph(), env, hash)
+	return h.envVersion(h.live.Pipeline.Graph(), env, hash)
 }
 
 // version is that of a component: of the environments that it runs, else of itself.
 func (h *history) version(g *graph.Graph, name string) control.Version {
-	if env := envOf(g, g.Component(name)); env != "" && g == h.Pipeline.Graph() {
+	if env := envOf(g, g.Component(name)); env != "" && g == h.live.Pipeline.Graph() {
 		return h.runningEnv(env)
 	}
 	return h.componentVersion(g, name)
@@ -303,12 +303,12 @@ func (h *history) version(g *graph.Graph, name string) control.Version {
 
 // write replaces pipeline.toml of the run's folder. What cannot be written is tried again later.
 func (h *history) write(text []byte) error {
-	err := h.Run.WritePipeline(text)
+	err := h.live.Run.WritePipeline(text)
 	h.mu.Lock()
 	h.unwritten = err != nil
 	h.mu.Unlock()
 	if err != nil {
-		h.log.Error("pipeline.toml of the run is behind what runs; it will be tried again", "error", err)
+		h.live.log.Error("pipeline.toml of the run is behind what runs; it will be tried again", "error", err)
 	}
 	return err
 }
@@ -321,17 +321,17 @@ func (h *history) rewrite() {
 	if !behind {
 		return
 	}
-	text, err := h.Text(h.Pipeline.Graph())
+	text, err := h.live.Text(h.live.Pipeline.Graph())
 	if err != nil {
 		return // it worked before: the next time will tell
 	}
-	if h.Run.WritePipeline(text) != nil {
+	if h.live.Run.WritePipeline(text) != nil {
 		return
 	}
 	h.mu.Lock()
 	h.unwritten = false
 	h.mu.Unlock()
-	h.log.Info("pipeline.toml of the run says again what runs")
+	h.live.log.Info("pipeline.toml of the run says again what runs")
 }
 
 // note adds a line to the run's events: a line that does not say at which env step it stands tells where the run is
@@ -339,11 +339,11 @@ func (h *history) rewrite() {
 func (h *history) note(c runs.Change, who asker) error {
 	c.UID, c.Command = who.uid, who.command
 	if c.EnvStep == 0 {
-		c.EnvStep, c.PolicyVersion = h.envSteps(), h.Pipeline.PolicyVersion()
+		c.EnvStep, c.PolicyVersion = h.live.envSteps(), h.live.Pipeline.PolicyVersion()
 	}
-	err := h.Run.Note(c)
+	err := h.live.Run.Note(c)
 	if err != nil {
-		h.log.Error("the run's events lack a line", "error", err)
+		h.live.log.Error("the run's events lack a line", "error", err)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -364,7 +364,7 @@ func (h *history) nextNumber() uint64 {
 
 // writtenHash is that of the one in the run's folder.
 func (h *history) writtenHash() string {
-	text, err := h.Run.Pipeline()
+	text, err := h.live.Run.Pipeline()
 	if err != nil {
 		return ""
 	}
@@ -373,8 +373,8 @@ func (h *history) writtenHash() string {
 
 // describe adds the versions that have come in to the run's description, and those of policies that have gone.
 func (h *history) describe(parts []part) error {
-	return h.Run.Update(func(i *runs.Info) {
-		i.Left = h.Pipeline.Left()
+	return h.live.Run.Update(func(i *runs.Info) {
+		i.Left = h.live.Pipeline.Left()
 		for _, p := range parts {
 			if p.env == "" || p.new.Hash == "" {
 				continue
@@ -382,7 +382,7 @@ func (h *history) describe(parts []part) error {
 			if i.Plugins == nil {
 				i.Plugins = map[string]string{}
 			}
-			if use, err := filepath.Rel(h.Run.Dir, h.Run.ModulePath(p.new.Hash)); err == nil && filepath.IsAbs(p.new.File) {
+			if use, err := filepath.Rel(h.live.Run.Dir, h.live.Run.ModulePath(p.new.Hash)); err == nil && filepath.IsAbs(p.new.File) {
 				i.Plugins[use] = p.new.Hash
 				continue
 			}

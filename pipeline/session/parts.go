@@ -15,7 +15,7 @@ import (
 
 // partsOf tells what the changes mean to each component.
 func (h *history) partsOf(t *pipeline.Transition, changes []control.Change) []part {
-	before, next := h.Pipeline.Graph(), t.Graph()
+	before, next := h.live.Pipeline.Graph(), t.Graph()
 	var parts []part
 	seen := map[string]bool{}
 	for _, c := range changes {
@@ -64,7 +64,7 @@ func (h *history) partsOf(t *pipeline.Transition, changes []control.Change) []pa
 func (h *history) envPart(t *pipeline.Transition, before *graph.Graph, component, env string) part {
 	p := part{component: component, env: env, old: h.runningEnv(env), back: overrides.Back(before, "env", env)}
 	if e := before.Env(env); e != nil {
-		if _, isModule := h.moduleOf(before, e); isModule {
+		if _, isModule := h.live.moduleOf(before, e); isModule {
 			p.back = h.backToStored(p.back, env, p.old.Hash)
 		}
 		if len(e.Table.Wrap) > 0 {
@@ -88,7 +88,7 @@ func (h *history) wrapChanges(before, next *graph.Env, plugin envs.Plugin) (list
 	}
 	hashes := next.Table.WrapHashes(plugin)
 	after := next.Table.WrapUsing(func(place int, use string) string {
-		if m, err := h.Run.Stored(hashes[place]); err == nil {
+		if m, err := h.live.Run.Stored(hashes[place]); err == nil {
 			return m.Path
 		}
 		return use
@@ -103,7 +103,7 @@ func (h *history) wrapChanges(before, next *graph.Env, plugin envs.Plugin) (list
 
 // backToStored makes overrides name the copy of a module, if there is one: its file may not be what it was.
 func (h *history) backToStored(back []string, env, hash string) []string {
-	m, err := h.Run.Stored(hash)
+	m, err := h.live.Run.Stored(hash)
 	if err != nil {
 		return back
 	}
@@ -113,13 +113,13 @@ func (h *history) backToStored(back []string, env, hash string) []string {
 // storedWrap returns the wrappers of an environment that runs, with modules named by their copies: all, or those whose file is not any
 // more what runs.
 func (h *history) storedWrap(e *graph.Env, all bool) []envs.Wrapper {
-	dir, hashes := h.Pipeline.Graph().Dir, h.runningWrap(e)
+	dir, hashes := h.live.Pipeline.Graph().Dir, h.runningWrap(e)
 	return e.Table.WrapUsing(func(place int, use string) string {
 		hash := hashes[place]
 		if now, err := files.SHA256(files.In(dir, use)); !all && err == nil && now == hash {
 			return use
 		}
-		if m, err := h.Run.Stored(hash); err == nil {
+		if m, err := h.live.Run.Stored(hash); err == nil {
 			return m.Path
 		}
 		return use
@@ -128,7 +128,7 @@ func (h *history) storedWrap(e *graph.Env, all bool) []envs.Wrapper {
 
 // runningWrap returns the SHA-256 of the modules around an environment that runs, by their places.
 func (h *history) runningWrap(e *graph.Env) map[int]string {
-	plugin, err := h.Pipeline.Env(e.Name)
+	plugin, err := h.live.Pipeline.Env(e.Name)
 	if err != nil {
 		return nil
 	}

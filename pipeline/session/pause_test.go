@@ -24,7 +24,7 @@ func TestPause_OfAllAfterOneThatOthersNeed(t *testing.T) {
 					made := uint64(0)
 					testkit.Until(t, "the others have run into it", func() bool {
 						before := made
-						made = r.commands.envSteps()
+						made = r.commands.job.envSteps()
 						return made == before
 					})
 					r.pauses(then...)

@@ -16,7 +16,7 @@ import (
 
 // watcher ends probations, and makes the previous version run again where a new one has failed.
 type watcher struct {
-	*shared
+	job    *job
 	life   context.Context // that of the commands
 	looked time.Time       // when it last was at what is watched
 	spared time.Time       // until then what stands still is not taken back: that has just been done, or tried
@@ -37,15 +37,15 @@ func (w *watcher) run() {
 		select {
 		case <-w.life.Done():
 			return
-		case f := <-w.failures:
+		case f := <-w.job.failures:
 			w.rollBack(f)
 		case <-tick.C:
 			if f, failed := w.look(); failed {
 				w.rollBack(f)
 			}
 			if looks++; looks%10 == 0 {
-				if current, _, _ := w.now(); current == nil {
-					w.rewrite()
+				if current, _, _ := w.job.now(); current == nil {
+					w.job.history.rewrite()
 				}
 			}
 		}
@@ -58,11 +58,11 @@ func (w *watcher) look() (f failure, failed bool) {
 	now := time.Now()
 	since := now.Sub(w.looked)
 	w.looked = now
-	_, watched, _ := w.now()
-	if len(watched) == 0 || w.over() {
+	_, watched, _ := w.job.now()
+	if len(watched) == 0 || w.job.over() {
 		return f, false
 	}
-	components := w.Pipeline.Status().Components
+	components := w.job.Pipeline.Status().Components
 	for _, p := range slices.Backward(watched) {
 		if f, failed := w.fails(p, components); failed {
 			return f, true
@@ -72,11 +72,11 @@ func (w *watcher) look() (f failure, failed bool) {
 		return f, true
 	}
 	paused := slices.ContainsFunc(components, func(c control.ComponentStatus) bool { return c.State == control.Paused })
-	done := w.Pipeline.Done()
+	done := w.job.Pipeline.Done()
 	for _, p := range watched {
-		if w.pass(p, min(since, 10*watchEvery), paused, done) && p.transition.Settle() { // else it has just failed, which comes as a failure
-			w.settle(p.number)
-			w.note(runs.Change{Step: runs.StepSettled, Number: p.number, What: whatSwap, Component: p.first().component, New: version(p.first().new)}, itself())
+		if w.job.pass(p, min(since, 10*watchEvery), paused, done) && p.transition.Settle() { // else it has just failed, which comes as a failure
+			w.job.settle(p.number)
+			w.job.history.note(runs.Change{Step: runs.StepSettled, Number: p.number, What: whatSwap, Component: p.first().component, New: version(p.first().new)}, itself())
 		}
 	}
 	return f, false
@@ -85,7 +85,7 @@ func (w *watcher) look() (f failure, failed bool) {
 // fails finds a component on probation that has failed, without having said so.
 func (w *watcher) fails(p *probation, components []control.ComponentStatus) (f failure, failed bool) {
 	f.number = p.number
-	now := w.restarts(p.parts)
+	now := w.job.restarts(p.parts)
 	for name, before := range p.restarts {
 		if n := now[name]; n > before {
 			f.component, f.fault = name, errors.New("its process died and was started again")
@@ -107,12 +107,12 @@ func (w *watcher) fails(p *probation, components []control.ComponentStatus) (f f
 // stalls finds the newest change on probation with which the run has come to stand still. One that was made while it stood still is not to
 // blame before something has been learned.
 func (w *watcher) stalls() (f failure, failed bool) {
-	cause := w.Pipeline.Stalled()
+	cause := w.job.Pipeline.Stalled()
 	if cause == "" {
-		w.learned(w.Pipeline.Steps().Trained)
+		w.job.learned(w.job.Pipeline.Steps().Trained)
 		return f, false
 	}
-	p := w.newestMoving()
+	p := w.job.newestMoving()
 	if p == nil || time.Now().Before(w.spared) {
 		return f, false
 	}
@@ -121,22 +121,22 @@ func (w *watcher) stalls() (f failure, failed bool) {
 
 // rollBack makes the previous version of everything that a change has changed run again.
 func (w *watcher) rollBack(f failure) {
-	title, concerns := w.concerns(f)
+	title, concerns := w.job.concerns(f)
 	if !concerns {
 		return // it has been dealt with
 	}
 	c := &change{
-		shared: w.shared, work: &work{title: "rollback of " + title, say: saysNothing}, what: whatFallback, who: itself(),
+		job: w.job, work: &work{title: "rollback of " + title, say: saysNothing}, what: whatFallback, who: itself(),
 		reason: faultOf(f.component, f.fault), rules: rules{at: component.AtStep, force: longestForced},
 	}
-	ctx, err := w.beginBehind(w.life, c.work)
+	ctx, err := w.job.beginBehind(w.life, c.work)
 	if err != nil {
 		return // the run ends
 	}
-	defer w.finish(c.work)
+	defer w.job.finish(c.work)
 	ctx, cancel := context.WithTimeout(ctx, longestWayBack)
 	defer cancel()
-	p := w.find(f.number)
+	p := w.job.find(f.number)
 	if p == nil {
 		return
 	}
@@ -146,28 +146,28 @@ func (w *watcher) rollBack(f failure) {
 	}
 	switch {
 	case f.still && errors.Is(err, pipeline.ErrNothing): // the next one may be to blame
-		w.settle(p.number)
-		w.note(runs.Change{Step: runs.StepSettled, Number: p.number, What: whatSwap, Component: c.component, New: version(p.first().new)}, itself())
-		w.log.Warn("the run stands still, and nothing of a change on probation is left to be taken back", "component", c.component, "change", p.number)
+		w.job.settle(p.number)
+		w.job.history.note(runs.Change{Step: runs.StepSettled, Number: p.number, What: whatSwap, Component: c.component, New: version(p.first().new)}, itself())
+		w.job.log.Warn("the run stands still, and nothing of a change on probation is left to be taken back", "component", c.component, "change", p.number)
 	case errors.Is(err, pipeline.ErrNothing), err == nil:
-		w.ranAgain(p.parts, c.reason)
-		w.settle(p.number)
+		w.job.history.ranAgain(p.parts, c.reason)
+		w.job.settle(p.number)
 		w.spared = time.Now().Add(spareTime)
 		attrs := []any{"component", p.first().component, "failed", p.first().new.File, "runs", p.first().old.File, "reason", c.reason,
 			"env_step", c.outcome.EnvStep}
 		if len(c.outcome.Notes) > 0 {
 			attrs = append(attrs, "notes", strings.Join(c.outcome.Notes, "; "))
 		}
-		w.log.Error("a new version has failed on probation; the previous one runs again", attrs...)
-	case w.over():
+		w.job.log.Error("a new version has failed on probation; the previous one runs again", attrs...)
+	case w.job.over():
 	case isRefused(err, control.CodeRolledBack): // it has failed meanwhile in another way, which is the next failure
 	case isRefused(err, control.CodeLate): // it may be at a message that its limit of time ends
 		w.spared = time.Now().Add(spareTime)
-		time.AfterFunc(spareTime, func() { w.failed(f) })
-		w.log.Warn("a version that has failed cannot be taken back yet; it is tried again", "component", f.component, "fault", f.fault, "error", err)
+		time.AfterFunc(spareTime, func() { w.job.failed(f) })
+		w.job.log.Warn("a version that has failed cannot be taken back yet; it is tried again", "component", f.component, "fault", f.fault, "error", err)
 	default:
-		w.log.Error("a version that has failed could not be taken back", "component", f.component, "fault", f.fault, "error", err)
-		w.settle(p.number)
+		w.job.log.Error("a version that has failed could not be taken back", "component", f.component, "fault", f.fault, "error", err)
+		w.job.settle(p.number)
 	}
 }
 
@@ -179,7 +179,7 @@ func isRefused(err error, code control.Code) bool {
 
 // aimBefore makes the next graph what ran before a change that is watched, with what has been changed of other things since.
 func (c *change) aimBefore(p *probation) error {
-	g := c.Pipeline.Graph()
+	g := c.job.Pipeline.Graph()
 	if g == p.after {
 		c.next = p.before
 		return nil

@@ -27,7 +27,7 @@ func TestRollBack_WaitsForWhatIsUnderWay(t *testing.T) {
 		over := make(chan struct{})
 		go func() {
 			defer close(over)
-			(&watcher{shared: &shared{underWay: u}, life: t.Context()}).rollBack(failure{number: 1})
+			(&watcher{job: &job{underWay: u}, life: t.Context()}).rollBack(failure{number: 1})
 		}()
 		time.Sleep(time.Hour)
 		select {
@@ -127,7 +127,7 @@ func TestProbation_OfSeveralChanges(t *testing.T) {
 	}
 	fails := func(number uint64, component string, back uint64) {
 		t.Helper()
-		r.commands.failed(failure{number: number, component: component, fault: errors.New("it fails")})
+		r.commands.job.failed(failure{number: number, component: component, fault: errors.New("it fails")})
 		var s control.StatusReply
 		testkit.Until(t, "it is rolled back", func() bool {
 			s = control.StatusReply{}
@@ -140,10 +140,10 @@ func TestProbation_OfSeveralChanges(t *testing.T) {
 		t.Helper()
 		use := `env.cartpole.use="` + module(t, "rust") + `"`
 		r.mustDo(control.VerbReload, control.ReloadRequest{File: path, Source: file, Sets: append(sets, use, "swap.probation=60s"), Undo: true}, nil)
-		return r.commands.last
+		return r.commands.job.history.last
 	}
 	r.mustDo(control.VerbSwap, control.SwapRequest{Component: "rollout", File: module(t, "rust"), Probation: &minute}, nil)
-	first, rust := r.commands.last, hash()
+	first, rust := r.commands.job.history.last, hash()
 	second := reload("component.learner.learning_rate=0.003")
 	r.mustDo(control.VerbScale, control.ScaleRequest{Components: map[string]int{"inference": 2}}, nil)
 	is(rust, "0.003", "2", "rollout", "learner")
@@ -190,10 +190,10 @@ func TestRollBack_OfNothingIsNone(t *testing.T) {
 	r.learns()
 	minute := 60.0
 	r.mustDo(control.VerbSwap, control.SwapRequest{Component: "rollout", File: module(t, "rust"), Probation: &minute}, nil)
-	number := r.commands.last
-	p := r.commands.find(number)
+	number := r.commands.job.history.last
+	p := r.commands.job.find(number)
 	p.before = p.after
-	r.commands.failed(failure{number: number, component: "rollout", fault: errors.New("the run stands still"), still: true})
+	r.commands.job.failed(failure{number: number, component: "rollout", fault: errors.New("the run stands still"), still: true})
 	var s control.StatusReply
 	testkit.Until(t, "it is watched no more", func() bool {
 		s = control.StatusReply{}

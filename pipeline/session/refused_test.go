@@ -34,7 +34,7 @@ func TestChange_IsRefusedWithTheCodeOfTheFile(t *testing.T) {
 		if set, ok := strings.CutPrefix(c.more, "--set "); ok {
 			source, sets = file, []string{set}
 		}
-		_, problems := graphtest.Parse(path, []byte(source), graph.ParseOptions{Parts: r.commands.Parts, Sets: sets})
+		_, problems := graphtest.Parse(path, []byte(source), graph.ParseOptions{Parts: r.commands.job.Parts, Sets: sets})
 		if !strings.Contains(problems.String(), "error["+c.code+"]") {
 			t.Errorf("%q: the file has\n%s\nwant %s", c.more, problems, c.code)
 		}

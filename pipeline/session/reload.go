@@ -25,17 +25,17 @@ func (c changer) reload(ctx context.Context, q control.ReloadRequest, notice con
 	if !filepath.IsAbs(q.File) {
 		return nil, bad("%q is no absolute path", q.File)
 	}
-	ctx, err := c.begin(ctx, x.work)
+	ctx, err := c.job.begin(ctx, x.work)
 	if err != nil {
 		return nil, err
 	}
-	defer c.finish(x.work)
-	defer x.tellWaits(c.Parts.Waits)()
+	defer c.job.finish(x.work)
+	defer x.tellWaits(c.job.Parts.Waits)()
 	began := time.Now()
 	if err := x.aimFileText(&q); err != nil {
 		return nil, err
 	}
-	if x.undone, err = c.undoneBy(x.next); err != nil {
+	if x.undone, err = c.job.history.undoneBy(x.next); err != nil {
 		return nil, err
 	}
 	x.undo, x.rules = q.Undo, rulesOf(x.next)
@@ -50,21 +50,21 @@ func (c changer) reload(ctx context.Context, q control.ReloadRequest, notice con
 // scale answers VerbScale.
 func (c changer) scale(ctx context.Context, q control.ScaleRequest, notice control.Notice) (*control.ReloadReply, error) {
 	x := c.asked(ctx, whatScale, "scaling", notice)
-	x.rules = rulesOf(c.Pipeline.Graph())
+	x.rules = rulesOf(c.job.Pipeline.Graph())
 	x.rules.dryRun, x.rules.probation = q.DryRun, 0
 	if len(q.Components) == 0 {
 		return nil, bad("nothing is to be scaled: write COMPONENT=INSTANCES")
 	}
-	ctx, err := c.begin(ctx, x.work)
+	ctx, err := c.job.begin(ctx, x.work)
 	if err != nil {
 		return nil, err
 	}
-	defer c.finish(x.work)
-	defer x.tellWaits(c.Parts.Waits)()
+	defer c.job.finish(x.work)
+	defer x.tellWaits(c.job.Parts.Waits)()
 	began := time.Now()
 	var sets []string
 	for _, name := range slices.Sorted(maps.Keys(q.Components)) {
-		scaled, err := c.named(name)
+		scaled, err := c.job.named(name)
 		if err != nil {
 			return nil, err
 		}
@@ -82,7 +82,7 @@ func (c changer) scale(ctx context.Context, q control.ScaleRequest, notice contr
 // aimFileText finds the graph that a file says, with modules that are not the running ones in the run's folder.
 func (c *change) aimFileText(q *control.ReloadRequest) error {
 	parse := func(sets []string) (*graph.Graph, error) {
-		o := graph.ParseOptions{Sets: sets, Parts: c.Parts, Running: c.Pipeline.Graph()}
+		o := graph.ParseOptions{Sets: sets, Parts: c.job.Parts, Running: c.job.Pipeline.Graph()}
 		g, err := graph.Parse(q.File, []byte(q.Source), o)
 		if err != nil {
 			return nil, fileError(q.File, graph.ProblemsOf(err))
@@ -116,18 +116,18 @@ func (c *change) aimFileText(q *control.ReloadRequest) error {
 // keep returns what an environment's use is to be in the next graph: what it is now if that is the same module, else the
 // path of the copy in the run's folder. It is empty where the file's own word is right.
 func (c *change) keep(g *graph.Graph, e *graph.Env) (use string, err error) {
-	path, ok := c.moduleOf(g, e)
+	path, ok := c.job.moduleOf(g, e)
 	if !ok {
 		return "", nil
 	}
-	m, err := c.store(path)
+	m, err := c.job.history.store(path)
 	if err != nil {
 		return "", nil // loading it will say what is wrong, with its place
 	}
 	c.modules = append(c.modules, m)
-	running := c.Pipeline.Graph()
-	if old := running.Env(e.Name); old != nil && c.runsModule(old, m.Hash) {
-		now, isModule := c.moduleOf(running, old)
+	running := c.job.Pipeline.Graph()
+	if old := running.Env(e.Name); old != nil && c.job.runsModule(old, m.Hash) {
+		now, isModule := c.job.moduleOf(running, old)
 		if !isModule { // built in, of the same bytes
 			return old.Table.Use, nil
 		}
@@ -138,12 +138,12 @@ func (c *change) keep(g *graph.Graph, e *graph.Env) (use string, err error) {
 
 // keepWrap is keep for the wrappers of an environment, of which it returns the list as TOML.
 func (c *change) keepWrap(g *graph.Graph, e *graph.Env) string {
-	dir, wraps, hashes := c.Pipeline.Graph().Dir, []env.Wrapper(nil), map[int]string(nil)
-	if now := c.Pipeline.Graph().Env(e.Name); now != nil {
-		wraps, hashes = c.storedWrap(now, false), c.runningWrap(now)
+	dir, wraps, hashes := c.job.Pipeline.Graph().Dir, []env.Wrapper(nil), map[int]string(nil)
+	if now := c.job.Pipeline.Graph().Env(e.Name); now != nil {
+		wraps, hashes = c.job.history.storedWrap(now, false), c.job.history.runningWrap(now)
 	}
 	return env.WrapText(e.Table.WrapUsing(func(place int, use string) string {
-		m, err := c.store(files.In(g.Dir, use))
+		m, err := c.job.history.store(files.In(g.Dir, use))
 		if err != nil {
 			return use // loading it will say what is wrong, with its place
 		}

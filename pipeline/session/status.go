@@ -14,7 +14,7 @@ import (
 )
 
 // statusReader answers what the run is doing.
-type statusReader struct{ *shared }
+type statusReader struct{ job *job }
 
 // status answers VerbStatus.
 func (r statusReader) status(ctx context.Context, q control.StatusRequest, _ control.Notice) (*control.StatusReply, error) {
@@ -29,15 +29,15 @@ func (r statusReader) status(ctx context.Context, q control.StatusRequest, _ con
 // quiet waits until nothing is being changed, watched or started.
 func (r statusReader) quiet(ctx context.Context) error {
 	for {
-		started := r.Pipeline.Started()
-		current, watched, changed := r.now()
-		if r.over() || current == nil && len(watched) == 0 && allStarted(r.Pipeline.Status().Components) {
+		started := r.job.Pipeline.Started()
+		current, watched, changed := r.job.now()
+		if r.job.over() || current == nil && len(watched) == 0 && allStarted(r.job.Pipeline.Status().Components) {
 			return nil
 		}
 		select {
 		case <-changed:
 		case <-started:
-		case <-r.ended:
+		case <-r.job.ended:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -46,18 +46,18 @@ func (r statusReader) quiet(ctx context.Context) error {
 
 // report describes the training now.
 func (r statusReader) report() *control.StatusReply {
-	p, run := r.Pipeline, r.Run
+	p, run := r.job.Pipeline, r.job.Run
 	now := p.Status()
 	reply := &control.StatusReply{
-		Run: run.ID(), Dir: run.Dir, PID: os.Getpid(), Wall: time.Since(r.started).Seconds(),
+		Run: run.ID(), Dir: run.Dir, PID: os.Getpid(), Wall: time.Since(r.job.started).Seconds(),
 		State: now.State, Cause: cause(&now), Components: now.Components,
-		Wires: p.Wires(), Steps: p.Steps(), Policy: p.PolicyVersion(), MeanReturn: r.gauge(component.GaugeMeanReturn), Learners: r.learners(),
-		Elo: r.gauge(evalElo), Wrapped: p.Stats().Counter("rollout/wrapped_bytes").Value(), Resources: control.ReadResources(),
+		Wires: p.Wires(), Steps: p.Steps(), Policy: p.PolicyVersion(), MeanReturn: r.job.gauge(component.GaugeMeanReturn), Learners: r.learners(),
+		Elo: r.job.gauge(evalElo), Wrapped: p.Stats().Counter("rollout/wrapped_bytes").Value(), Resources: control.ReadResources(),
 	}
 	r.versions(reply.Components)
-	current, _, _ := r.now() // before what it comes to is counted
-	reply.Probation = r.probations()
-	reply.Swaps = r.swaps()
+	current, _, _ := r.job.now() // before what it comes to is counted
+	reply.Probation = r.job.probations()
+	reply.Swaps = r.job.history.swaps()
 	if current != nil {
 		reply.Transition = current.text()
 	}
@@ -66,13 +66,13 @@ func (r statusReader) report() *control.StatusReply {
 
 // learners tells what several learners have come to.
 func (r statusReader) learners() []control.LearnerStatus {
-	list := r.Pipeline.Learners()
+	list := r.job.Pipeline.Learners()
 	for i := range list {
 		gauge := component.GaugeMeanReturn
 		if !list[i].Leads {
 			gauge = component.OfPolicy(list[i].Policy, gauge)
 		}
-		list[i].MeanReturn = r.gauge(gauge)
+		list[i].MeanReturn = r.job.gauge(gauge)
 	}
 	return list
 }
@@ -83,13 +83,13 @@ func (r statusReader) versions(list []control.ComponentStatus) {
 		c := &list[i]
 		name := componentOf(c.Name)
 		if c.Version != nil && strings.ContainsRune(c.Version.File, filepath.Separator) {
-			c.Version.File = r.name(c.Version.Hash, c.Version.File)
+			c.Version.File = r.job.history.name(c.Version.Hash, c.Version.File)
 		}
-		if before := r.before(name); before != nil {
+		if before := r.job.history.before(name); before != nil {
 			old := before.version
 			c.Previous = &old
 		}
-		if why, rolledBack := r.whyRolledBack(name); rolledBack {
+		if why, rolledBack := r.job.history.whyRolledBack(name); rolledBack {
 			c.Note = strings.TrimPrefix(c.Note+"; rolled back: "+why, "; ")
 		}
 	}

@@ -13,11 +13,11 @@ import (
 )
 
 // changer answers the commands that change what runs.
-type changer struct{ *shared }
+type changer struct{ job *job }
 
 // asked is a change that the client of a request asks for.
 func (c changer) asked(ctx context.Context, what, title string, notice control.Notice) *change {
-	return &change{shared: c.shared, work: &work{title: title, say: sayTo(notice)}, what: what, who: askerOf(ctx)}
+	return &change{job: c.job, work: &work{title: title, say: sayTo(notice)}, what: what, who: askerOf(ctx)}
 }
 
 // swap answers VerbSwap.
@@ -25,15 +25,15 @@ func (c changer) swap(ctx context.Context, q control.SwapRequest, notice control
 	x := c.asked(ctx, whatSwap, fmt.Sprintf("swap of %s to %s", q.Component, filepath.Base(q.File)), notice)
 	x.component, x.wrapper, x.wraps = control.SplitWrapper(q.Component)
 	var err error
-	if x.rules, err = swapRules(c.Pipeline.Graph(), &q); err != nil {
+	if x.rules, err = swapRules(c.job.Pipeline.Graph(), &q); err != nil {
 		return nil, err
 	}
 	x.rules.keepState = x.rules.keepState || x.wraps && q.KeepState == nil
-	if ctx, err = c.begin(ctx, x.work); err != nil {
+	if ctx, err = c.job.begin(ctx, x.work); err != nil {
 		return nil, err
 	}
-	defer c.finish(x.work)
-	defer x.tellWaits(c.Parts.Waits)()
+	defer c.job.finish(x.work)
+	defer x.tellWaits(c.job.Parts.Waits)()
 	began := time.Now()
 	if err := x.aim(q.File); err != nil {
 		return nil, err
@@ -45,18 +45,18 @@ func (c changer) swap(ctx context.Context, q control.SwapRequest, notice control
 func (c changer) rollback(ctx context.Context, q control.RollbackRequest, notice control.Notice) (*control.SwapReply, error) {
 	x := c.asked(ctx, whatRollback, "rollback of "+q.Component, notice)
 	x.component, x.wrapper, x.wraps = control.SplitWrapper(q.Component)
-	x.rules = rulesOf(c.Pipeline.Graph())
+	x.rules = rulesOf(c.job.Pipeline.Graph())
 	x.rules.keepState = x.rules.keepState || x.wraps
 	x.rules.canary, x.rules.probation, x.rules.force = 0, 0, forceAfter(true, q.At)
 	if err := x.rules.set(q.At, q.KeepState); err != nil {
 		return nil, err
 	}
-	ctx, err := c.begin(ctx, x.work)
+	ctx, err := c.job.begin(ctx, x.work)
 	if err != nil {
 		return nil, err
 	}
-	defer c.finish(x.work)
-	defer x.tellWaits(c.Parts.Waits)()
+	defer c.job.finish(x.work)
+	defer x.tellWaits(c.job.Parts.Waits)()
 	began := time.Now()
 	if err := x.aimBack(); err != nil {
 		return nil, err
@@ -66,11 +66,11 @@ func (c changer) rollback(ctx context.Context, q control.RollbackRequest, notice
 
 // aimBack finds the graph that a rollback leads to.
 func (c *change) aimBack() error {
-	named, err := c.named(c.component)
+	named, err := c.job.named(c.component)
 	if err != nil {
 		return err
 	}
-	g, name := c.Pipeline.Graph(), c.component
+	g, name := c.job.Pipeline.Graph(), c.component
 	env := g.Env(named.Env)
 	if c.wraps {
 		name = wrapperName(c.component, c.wrapper)
@@ -81,7 +81,7 @@ func (c *change) aimBack() error {
 			return noSuchWrapper(env, c.wrapper)
 		}
 	}
-	before := c.before(name)
+	before := c.job.history.before(name)
 	switch {
 	case before == nil:
 		e := control.Errorf(control.CodeRefused, "%s has no previous version: it has not been changed in this run", name)
@@ -89,7 +89,7 @@ func (c *change) aimBack() error {
 		return e
 	case !c.wraps:
 		return withoutWayBack(c.aimText(before.graph(g)), before)
-	case c.storedWrap(env, true)[c.wrapper].Text() != before.wrap.New:
+	case c.job.history.storedWrap(env, true)[c.wrapper].Text() != before.wrap.New:
 		e := control.Errorf(control.CodeRefused, "%s is not what its last change made of it: the list of wrappers has changed since", name)
 		e.Help = "swap in what it was, " + before.wrap.Old + ", or reload the file as it is to be"
 		return e
@@ -110,7 +110,7 @@ func withoutWayBack(err error, to *previous) error {
 // swapReply tells the client what a change did to the component that it named.
 func (c *change) swapReply(err error, began time.Time) (*control.SwapReply, error) {
 	if errors.Is(err, pipeline.ErrNothing) {
-		v := c.version(c.Pipeline.Graph(), c.component)
+		v := c.job.history.version(c.job.Pipeline.Graph(), c.component)
 		return &control.SwapReply{Component: c.component, Outcome: control.Unchanged, Old: v, New: v}, nil
 	}
 	if err != nil {

@@ -101,7 +101,7 @@ func TestRollback_HonoursThePlaceOfAWrapper(t *testing.T) {
 		}
 		are(want)
 	}
-	again := newHistory(r.commands.live)
+	again := newHistory(r.commands.job.history.live)
 	if err := again.recall(); err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestRollback_NeverLeadsToAVersionThatHasFailed(t *testing.T) {
 		t.Helper()
 		before := limit()
 		r.mustDo(control.VerbSwap, control.SwapRequest{Component: "rollout.wrap[0]", File: file, Probation: &watched}, nil)
-		r.commands.failed(failure{number: r.commands.last, component: "rollout", fault: errors.New("it fails")})
+		r.commands.job.failed(failure{number: r.commands.job.history.last, component: "rollout", fault: errors.New("it fails")})
 		r.mustDo(control.VerbStatus, control.StatusRequest{Wait: true}, nil)
 		if limit() != before {
 			t.Fatalf("the limit is %v after a fallback, want %v", limit(), before)
@@ -143,7 +143,7 @@ func TestRollback_NeverLeadsToAVersionThatHasFailed(t *testing.T) {
 	for _, name := range []string{"rollout", "rollout.wrap[0]"} {
 		r.mustDo(control.VerbSwap, control.SwapRequest{Component: "rollout.wrap[0]", File: "{ time_limit = 300 }"}, nil)
 		fail("{ time_limit = 200 }")
-		again := newHistory(r.commands.live)
+		again := newHistory(r.commands.job.history.live)
 		if err := again.recall(); err != nil || again.before(name) == nil || !strings.Contains(strings.Join(again.before("rollout").back, " "), "time_limit = 400") {
 			t.Errorf("another process would bring back %+v of %s: %v", again.before(name), name, err)
 		}

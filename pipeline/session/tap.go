@@ -19,7 +19,7 @@ import (
 const tapRoom = 256
 
 // tapper answers with the messages that pass.
-type tapper struct{ *shared }
+type tapper struct{ job *job }
 
 // tap answers VerbTap: each message is a notice.
 func (p tapper) tap(ctx context.Context, q control.TapRequest, notice control.Notice) (*control.TapReply, error) {
@@ -27,7 +27,7 @@ func (p tapper) tap(ctx context.Context, q control.TapRequest, notice control.No
 	if err != nil {
 		return nil, err
 	}
-	t := &tapping{live: p.live, every: max(q.Every, 1), limit: q.Limit, columns: columns, payloads: map[string]component.Payload{},
+	t := &tapping{live: p.job.history.live, every: max(q.Every, 1), limit: q.Limit, columns: columns, payloads: map[string]component.Payload{},
 		last: map[string]uint64{}, records: make(chan control.TapRecord, tapRoom)}
 	if q.Record != "" {
 		if t.file, err = recording.Create(q.Record, q.Limit); err != nil {
@@ -35,9 +35,9 @@ func (p tapper) tap(ctx context.Context, q control.TapRequest, notice control.No
 		}
 		defer t.file.Close()
 	}
-	cancel, err := p.Pipeline.Tap(q.Pattern, len(columns) > 0 || t.file != nil, t.message)
+	cancel, err := p.job.Pipeline.Tap(q.Pattern, len(columns) > 0 || t.file != nil, t.message)
 	if err != nil {
-		return nil, p.asError(ctx, err)
+		return nil, p.job.asError(ctx, err)
 	}
 	defer cancel()
 	for t.limit == 0 || t.shown < t.limit {
@@ -51,7 +51,7 @@ func (p tapper) tap(ctx context.Context, q control.TapRequest, notice control.No
 			return t.fullReply()
 		case <-ctx.Done():
 			return t.reply(), nil
-		case <-p.ended:
+		case <-p.job.ended:
 			return t.reply(), nil
 		}
 	}

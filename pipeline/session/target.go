@@ -25,14 +25,14 @@ const (
 
 // aim finds the graph that a swap of a component to a file leads to.
 func (c *change) aim(file string) error {
-	x, err := c.named(c.component)
+	x, err := c.job.named(c.component)
 	if err != nil {
 		return err
 	}
 	if x.Swap == graph.SwapNever {
 		return forbidden("component", x.Name)
 	}
-	g := c.Pipeline.Graph()
+	g := c.job.Pipeline.Graph()
 	env := g.Env(x.Env)
 	switch _, _, native := graph.SplitUse(file); {
 	case file == "":
@@ -50,7 +50,7 @@ func (c *change) aim(file string) error {
 		return c.aimProgram(g, x, file)
 	case env.Swap == graph.SwapNever:
 		return forbidden("env", env.Name)
-	case native, slices.Contains(c.Parts.Builtins, file):
+	case native, slices.Contains(c.job.Parts.Builtins, file):
 		c.writes([]string{"env." + env.Name + ".use=" + strconv.Quote(file)})
 		return c.aimEnv(env.Name, file)
 	}
@@ -69,7 +69,7 @@ func (c *change) aimFile(g *graph.Graph, env *graph.Env, file string) error {
 	module, err := isModule(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return noSuchFile(file, c.Parts.Builtins)
+		return noSuchFile(file, c.job.Parts.Builtins)
 	case err != nil:
 		return &control.Error{Code: "E012", Reason: fmt.Sprintf("%s cannot be read: %v", file, err), Exit: int(Plugin)}
 	case module:
@@ -87,13 +87,13 @@ func (c *change) aimFile(g *graph.Graph, env *graph.Env, file string) error {
 
 // aimModule stores a module and aims at the copy, which nobody changes.
 func (c *change) aimModule(env *graph.Env, file string) error {
-	m, err := c.store(file)
+	m, err := c.job.history.store(file)
 	if err != nil {
 		return err
 	}
 	c.modules = append(c.modules, m)
-	if c.runsModule(env, m.Hash) {
-		c.next = c.Pipeline.Graph() // whatever its file is called
+	if c.job.runsModule(env, m.Hash) {
+		c.next = c.job.Pipeline.Graph() // whatever its file is called
 		return nil
 	}
 	c.writes([]string{"env." + env.Name + ".use=" + strconv.Quote(file), "env." + env.Name + ".sha256=" + strconv.Quote(m.Hash)})
@@ -105,13 +105,13 @@ func (c *change) aimComponent(x *graph.Component, file string) error {
 	if _, err := isModule(file); err != nil {
 		return noSuchFile(file, nil)
 	}
-	m, err := c.store(file)
+	m, err := c.job.history.store(file)
 	if err != nil {
 		return err
 	}
 	c.modules = append(c.modules, m)
 	if x.Module != nil && x.Module.Digest == m.Hash {
-		c.next = c.Pipeline.Graph() // whatever its file is called
+		c.next = c.job.Pipeline.Graph() // whatever its file is called
 		return nil
 	}
 	table := "component." + x.Name
@@ -149,13 +149,13 @@ func (c *change) aimWrapper(e *graph.Env, wrapper string) error {
 		return bad("%s is not the table of a wrapper, such as { time_limit = 200 }, nor a module", wrapper)
 	}
 	table := e.Table
-	table.Wrap = c.storedWrap(e, false)
+	table.Wrap = c.job.history.storedWrap(e, false)
 	list, was, _ := table.Rewrapped(c.wrapper, wrapper)
 	c.notes = append(c.notes, fmt.Sprintf("wrap[%d] of env %q: %s → %s", c.wrapper, e.Name, was, wrapper))
 	set := "env." + e.Name + ".wrap="
 	named := e.Table
-	hashes := c.runningWrap(e)
-	named.Wrap = named.WrapUsing(func(place int, use string) string { return c.name(hashes[place], use) })
+	hashes := c.job.history.runningWrap(e)
+	named.Wrap = named.WrapUsing(func(place int, use string) string { return c.job.history.name(hashes[place], use) })
 	if text, _, ok := named.Rewrapped(c.wrapper, wrapper); ok {
 		c.writes([]string{set + text})
 	}
@@ -194,7 +194,7 @@ func (c *change) aimProgram(g *graph.Graph, x *graph.Component, file string) err
 	info, err := os.Stat(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return noSuchFile(file, c.Parts.Builtins)
+		return noSuchFile(file, c.job.Parts.Builtins)
 	case err != nil:
 		return &control.Error{Code: "E012", Reason: fmt.Sprintf("%s cannot be read: %v", file, err), Exit: int(Plugin)}
 	case info.IsDir():
@@ -261,12 +261,12 @@ func freePlugin(g *graph.Graph, file string) string {
 
 // aimAt makes the next graph from overrides of the running one; see withoutSource.
 func (c *change) aimAt(sets ...string) error {
-	return c.aimText(c.Pipeline.Graph().Expanded(), sets)
+	return c.aimText(c.job.Pipeline.Graph().Expanded(), sets)
 }
 
 // aimText makes the next graph from a text that Graph.Expanded wrote, and overrides.
 func (c *change) aimText(text string, sets []string) error {
-	next, err := parseNext(c.Pipeline.Graph(), text, sets, c.Parts)
+	next, err := parseNext(c.job.Pipeline.Graph(), text, sets, c.job.Parts)
 	if err != nil {
 		return problemError(graph.ProblemsOf(err))
 	}

@@ -14,16 +14,16 @@ import (
 const groupTime = 30 * time.Second
 
 // runVerbs answers the commands for the run as a whole.
-type runVerbs struct{ *shared }
+type runVerbs struct{ job *job }
 
 // pause answers VerbPause.
 func (v runVerbs) pause(ctx context.Context, q control.GroupRequest, _ control.Notice) (*control.GroupReply, error) {
-	return v.group(ctx, q, "pause", v.Pipeline.Pause)
+	return v.group(ctx, q, "pause", v.job.Pipeline.Pause)
 }
 
 // resume answers VerbResume.
 func (v runVerbs) resume(ctx context.Context, q control.GroupRequest, _ control.Notice) (*control.GroupReply, error) {
-	return v.group(ctx, q, "resume", v.Pipeline.Resume)
+	return v.group(ctx, q, "resume", v.job.Pipeline.Resume)
 }
 
 // groupAsk is Pipeline.Pause or Pipeline.Resume.
@@ -34,7 +34,7 @@ func (v runVerbs) group(ctx context.Context, q control.GroupRequest, what string
 	if !(q.Deadline >= 0 && q.Deadline < math.MaxInt32) {
 		return nil, bad("a deadline of %g s: want 0 or more", q.Deadline)
 	}
-	if v.over() {
+	if v.job.over() {
 		return nil, control.Errorf(control.CodeEnded, "the run has ended")
 	}
 	deadline := time.Duration(q.Deadline * float64(time.Second))
@@ -45,15 +45,15 @@ func (v runVerbs) group(ctx context.Context, q control.GroupRequest, what string
 	defer cancel()
 	answers, err := ask(limited, q.Patterns)
 	if err != nil {
-		return nil, v.asError(ctx, err)
+		return nil, v.job.asError(ctx, err)
 	}
-	v.note(runs.Change{Step: runs.StepNoted, Number: v.nextNumber(), What: what, Differences: q.Patterns}, askerOf(ctx))
+	v.job.history.note(runs.Change{Step: runs.StepNoted, Number: v.job.history.nextNumber(), What: what, Differences: q.Patterns}, askerOf(ctx))
 	return &control.GroupReply{Answers: answers}, nil
 }
 
 // checkpoint answers VerbCheckpoint.
 func (v runVerbs) checkpoint(ctx context.Context, _ control.CheckpointRequest, notice control.Notice) (*control.CheckpointReply, error) {
-	if v.over() {
+	if v.job.over() {
 		return nil, control.Errorf(control.CodeEnded, "the run has ended")
 	}
 	say := sayTo(notice)
@@ -61,9 +61,9 @@ func (v runVerbs) checkpoint(ctx context.Context, _ control.CheckpointRequest, n
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go v.remind(ctx, say)
-	reply, err := v.Checkpoint(ctx)
+	reply, err := v.job.Checkpoint(ctx)
 	if err != nil {
-		return nil, v.asError(ctx, err)
+		return nil, v.job.asError(ctx, err)
 	}
 	return &reply, nil
 }
@@ -73,7 +73,7 @@ func (v runVerbs) remind(ctx context.Context, say say) {
 	const patience = 5 * time.Second
 	select {
 	case <-time.After(patience):
-		for _, s := range v.Pipeline.Status().Components {
+		for _, s := range v.job.Pipeline.Status().Components {
 			if s.State == control.Paused {
 				say("%s is paused: no boundary comes before rlhost resume", s.Name)
 				return
@@ -85,39 +85,39 @@ func (v runVerbs) remind(ctx context.Context, say say) {
 
 // stop answers VerbStop when the run has ended.
 func (v runVerbs) stop(ctx context.Context, q control.StopRequest, notice control.Notice) (*control.StopReply, error) {
-	if v.over() {
+	if v.job.over() {
 		return nil, control.Errorf(control.CodeEnded, "the run has ended already")
 	}
 	what := "stop"
 	if q.Now {
 		what = "stop at once"
 	}
-	v.note(runs.Change{Step: runs.StepNoted, Number: v.nextNumber(), What: what}, askerOf(ctx))
-	v.log.Info("asked to "+what, "uid", askerOf(ctx).uid)
+	v.job.history.note(runs.Change{Step: runs.StepNoted, Number: v.job.history.nextNumber(), What: what}, askerOf(ctx))
+	v.job.log.Info("asked to "+what, "uid", askerOf(ctx).uid)
 	if !q.Now {
 		sayTo(notice)("saving at the next dataset boundary")
 	}
-	v.Stop(q.Now)
+	v.job.Stop(q.Now)
 	select {
-	case <-v.ended:
+	case <-v.job.ended:
 	case <-ctx.Done():
-		if !v.over() {
+		if !v.job.over() {
 			return nil, errors.New("given up waiting; the run still ends at its next dataset boundary")
 		}
 	}
-	return &control.StopReply{Checkpoint: v.LastCheckpoint()}, nil
+	return &control.StopReply{Checkpoint: v.job.LastCheckpoint()}, nil
 }
 
 // logs answers VerbLogs.
 func (v runVerbs) logs(ctx context.Context, q control.LogsRequest, notice control.Notice) (*control.LogsReply, error) {
-	if v.Records == nil {
+	if v.job.Records == nil {
 		return nil, control.Errorf(control.CodeFailed, "this run keeps no log")
 	}
 	if _, err := control.ParsePattern(q.Component); q.Component != "" && err != nil {
 		return nil, bad("%v", err)
 	}
 	reply := &control.LogsReply{}
-	follower := v.Records.Follow() // before the past is read, so that nothing falls between
+	follower := v.job.Records.Follow() // before the past is read, so that nothing falls between
 	defer follower.Close()
 	show := func(record []byte) bool {
 		if !OfComponent(q.Component, record) {
@@ -126,7 +126,7 @@ func (v runVerbs) logs(ctx context.Context, q control.LogsRequest, notice contro
 		reply.Records++
 		return notice(rawRecord(record)) == nil
 	}
-	if err := v.Run.ReadLog(show); err != nil || !q.Follow {
+	if err := v.job.Run.ReadLog(show); err != nil || !q.Follow {
 		return reply, err
 	}
 	for {

@@ -11,15 +11,16 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
-// shared is what all commands share: the run as it is, what was changed, and what is being changed.
-type shared struct {
-	*history
+// job is what all commands share: the run as it is, what was changed, and what is being changed.
+type job struct {
+	*live
+	history *history
 	*underWay
 	committing sync.Mutex // held while a change is made and written down
 }
 
 // asError turns what ended a change into what the client is told.
-func (s *shared) asError(ctx context.Context, err error) *control.Error {
+func (s *job) asError(ctx context.Context, err error) *control.Error {
 	var known *control.Error
 	var change *pipeline.ChangeError
 	var problems graph.Problems
