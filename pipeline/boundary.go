@@ -21,7 +21,7 @@ import (
 // for the first row of their next blocks, which no snapshot depends on.
 func (p *Pipeline) reach(learner *instance) {
 	if !learner.host.Run.Synchronous {
-		if a := p.now(); a.leads(learner) {
+		if a := p.running.now(); a.leads(learner) {
 			p.boundary(learner)
 		}
 		return
@@ -62,7 +62,7 @@ func (p *Pipeline) boundary(learner *instance) {
 	if p.ending.cutting.Load() {
 		return // the run ends without it
 	}
-	for _, x := range p.now().members {
+	for _, x := range p.running.now().members {
 		if c, ok := x.component.(component.Recovering); ok {
 			x.unlessStopped(c.SaveState)
 		}
@@ -89,7 +89,7 @@ func (p *Pipeline) standAtBoundary(learner *instance) {
 		return
 	}
 	var paused []*loop.Receiver
-	for _, x := range p.instancesAlive() {
+	for _, x := range p.running.instancesAlive() {
 		if x == learner || x.envs > 0 || learns(&x.of.Manifest) {
 			x.host.Receiver.Pause()
 			paused = append(paused, x.host.Receiver)
@@ -107,7 +107,7 @@ func (p *Pipeline) standAtBoundary(learner *instance) {
 		if late == nil {
 			p.boundaries.put()
 		}
-		x := p.now().inPlaceOf(learner)
+		x := p.running.now().inPlaceOf(learner)
 		x.loop.Own.Control(func(*hostabi.Message) {
 			defer goOn()
 			p.ending.standing.Store(false)
@@ -143,13 +143,13 @@ func (p *Pipeline) atBoundary(learner *instance, last bool) (met bool, err error
 		if over.Load() {
 			return nil, ErrEnded
 		}
-		return p.snapshot(context.Background(), learner.loop, learner, p.now().run.Synchronous)
+		return p.snapshot(context.Background(), learner.loop, learner, p.running.now().run.Synchronous)
 	}
 	if p.options.AtBoundary != nil {
 		err = p.options.AtBoundary(snapshot)
 	}
 	p.boundaries.answer(snapshot)
-	p.tidy()
+	p.running.tidy()
 	if last && err == nil {
 		p.ending.final.Store(true)
 	}
@@ -199,7 +199,7 @@ func (p *Pipeline) AtNextBoundary(ctx context.Context, fn func(snapshot Snapshot
 func (p *Pipeline) snapshot(ctx context.Context, here *loops.Loop, learner *instance, all bool) (map[string]component.State, error) {
 	states := map[string]component.State{}
 	var errs []error
-	a := p.now()
+	a := p.running.now()
 	late := false // one has not answered in time, and the others are not waited for
 	for _, x := range a.members {
 		whole := all || x.instance == learner || x.publishes() || len(x.of.Manifest.Signals) == 0
@@ -233,7 +233,7 @@ var errWithin = errors.New("paused within a dataset: resume the run and save it 
 
 // betweenDatasets reports whether nothing is under way that a synchronous run has yet to learn from.
 func (p *Pipeline) betweenDatasets() bool {
-	return !p.now().run.Synchronous || p.Steps().UnderWay == 0 && !p.round.waiting()
+	return !p.running.now().run.Synchronous || p.Steps().UnderWay == 0 && !p.round.waiting()
 }
 
 // saveAtRest calls fn for a run at rest, on the loop of its leading learner.
@@ -242,7 +242,7 @@ func (p *Pipeline) saveAtRest(ctx context.Context, fn func(Snapshot) error) erro
 		return err
 	}
 	defer p.boundaries.put()
-	a := p.now()
+	a := p.running.now()
 	learners := a.learners()
 	i := slices.IndexFunc(learners, func(m *member) bool { return a.leads(m.instance) })
 	if i < 0 {

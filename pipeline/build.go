@@ -23,16 +23,16 @@ import (
 // been released.
 func Build(ctx context.Context, g *graph.Graph, o BuildOptions) (*Pipeline, error) {
 	p := &Pipeline{options: o, changes: newChangeLock(), boundaries: newBoundaryLock(), previous: map[string]*loading.Env{}}
-	p.left = maps.Clone(o.Left)
-	p.log, p.arenas, p.stats, p.loops.OnError = o.Log, arena.NewSet(), stat.NewRegistry(), p.endLoops
+	p.running.left = maps.Clone(o.Left)
+	p.running.log, p.running.arenas, p.running.stats, p.running.loops.OnError = o.Log, arena.NewSet(), stat.NewRegistry(), p.endLoops
 	p.ending.stop = p.Stop
 	p.pauses.running, p.taps.running, p.steps.running, p.watch.running = &p.running, &p.running, &p.running, &p.running
-	p.round.running, p.ledger = &p.running, newLedger(p.policies)
+	p.round.running, p.running.ledger = &p.running, newLedger(p.running.policies)
 	p.pauses.changes, p.watch.changes = p.changes, p.changes
 	p.pauses.settled = p.betweenDatasets
 	p.watch.ending, p.watch.pauses, p.watch.looked = &p.ending, &p.pauses, func() { p.endWait(); p.demand(); p.tellStill() }
-	if p.log == nil {
-		p.log = slog.New(slog.NewTextHandler(io.Discard, nil))
+	if p.running.log == nil {
+		p.running.log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	if p.options.Grace <= 0 {
 		p.options.Grace = defaultGrace
@@ -48,7 +48,7 @@ func Build(ctx context.Context, g *graph.Graph, o BuildOptions) (*Pipeline, erro
 
 func (p *Pipeline) build(ctx context.Context, g *graph.Graph) error {
 	a := &assembly{graph: g, run: p.runOf(g)}
-	p.state.Store(a) // so that release after an error finds it
+	p.running.state.Store(a) // so that release after an error finds it
 	var err error
 	if a.Set, err = loading.Load(ctx, g, p.options.Parts, &p.envCache); err != nil {
 		return err
@@ -57,14 +57,14 @@ func (p *Pipeline) build(ctx context.Context, g *graph.Graph) error {
 	for i := range g.Components {
 		of := &g.Components[i]
 		for index := range of.Count {
-			x, err := p.add(a, of, index, placement{first: a.envs(), published: p.publishedOf(of)})
+			x, err := p.add(a, of, index, placement{first: a.envs(), published: p.running.publishedOf(of)})
 			if err != nil {
 				return err
 			}
 			a.members = append(a.members, member{x, of, index, of.InstanceName(index)})
 		}
 	}
-	p.stats.Gauge("rollout/envs").Set(float64(a.envs()))
+	p.running.stats.Gauge("rollout/envs").Set(float64(a.envs()))
 	for _, x := range a.members {
 		if err := p.start(x.instance, x.of); err != nil {
 			return fmt.Errorf("%s: %w", x.name, err)
@@ -100,7 +100,7 @@ func (p *Pipeline) add(a *assembly, of *graph.Component, index int, at placement
 	if err := x.component.Configure(of.Decode); err != nil {
 		return nil, fmt.Errorf("%s: %w", at.name, err)
 	}
-	p.enroll(x, of.LoopOf(index), at.held)
+	p.running.enroll(x, of.LoopOf(index), at.held)
 	return x, nil
 }
 
@@ -108,13 +108,13 @@ func (p *Pipeline) add(a *assembly, of *graph.Component, index int, at placement
 func (p *Pipeline) hostOf(x *instance, of *graph.Component, index int, at placement) *component.Host {
 	return &component.Host{
 		Name: at.name, ID: at.id, Index: index, Count: of.Count,
-		Succession: component.Succession{FirstEnv: at.first, Begun: at.begun, Again: p.again, Task: at.task, Inherited: at.inherited,
+		Succession: component.Succession{FirstEnv: at.first, Begun: at.begun, Again: p.running.again, Task: at.task, Inherited: at.inherited,
 			Abrupt: at.abrupt, Published: at.published},
-		Run: x.view().run, Arenas: p.arenas, Stats: p.stats,
-		Log: p.log.With("component", at.name),
+		Run: x.view().run, Arenas: p.running.arenas, Stats: p.running.stats,
+		Log: p.running.log.With("component", at.name),
 		Env: x.env, Policy: func(name string) (component.Policy, error) { return x.view().policy(name) },
-		Stored:   func(name string) (component.State, error) { return p.stored(x.view(), name) },
-		PolicyOf: p.policyOf, ActsIn: func(policy string) int { return p.now().actsIn(policy) },
+		Stored:   func(name string) (component.State, error) { return p.options.stored(x.view(), name) },
+		PolicyOf: p.running.policyOf, ActsIn: func(policy string) int { return p.running.now().actsIn(policy) },
 		Peers:  func(kind string) int { return x.view().graph.InstancesByKind()[kind] },
 		Tables: func() component.Tables { return x.view().tables(p.options.Parts) },
 		Readers: func(signal string) int {
@@ -122,7 +122,7 @@ func (p *Pipeline) hostOf(x *instance, of *graph.Component, index int, at placem
 			x.live.asked(signal, n)
 			return n
 		},
-		SoA:    func() (soa, known bool) { return p.soa(of.Name) },
+		SoA:    func() (soa, known bool) { return p.running.soa(of.Name) },
 		Grants: x.view().graph.Grants(of.Name), Written: x.view().graph.Written(of.Name),
 		Boundary: func() { p.reach(x) }, Stop: func(reason component.StopReason) { p.stopFor(x, reason) },
 		Failed: func(err error) bool { return p.failed(x, err) }, ProcessChanged: p.starts.tell,
@@ -135,15 +135,15 @@ func (p *Pipeline) hostOf(x *instance, of *graph.Component, index int, at placem
 }
 
 // stored is Host.Stored.
-func (p *Pipeline) stored(a *assembly, policy string) (component.State, error) {
-	if p.options.Stored == nil {
+func (o *BuildOptions) stored(a *assembly, policy string) (component.State, error) {
+	if o.Stored == nil {
 		return component.State{}, fmt.Errorf("policy %q: nothing is stored where no run is", policy)
 	}
 	made, err := a.policy(policy)
 	if err != nil {
 		return component.State{}, err
 	}
-	return p.options.Stored(a.graph, policy, made)
+	return o.Stored(a.graph, policy, made)
 }
 
 // start gives an instance its ports, which must be those that the wires were checked with, and starts it.
@@ -185,7 +185,7 @@ func (p *Pipeline) resume(a *assembly) error {
 			left--
 		}
 		if !ok {
-			state, ok = p.lastingOf(x.of)
+			state, ok = p.options.lastingOf(x.of)
 		}
 		if !ok {
 			continue
@@ -201,12 +201,12 @@ func (p *Pipeline) resume(a *assembly) error {
 }
 
 // lastingOf returns what outlives the episodes of the first instance of a component that has been saved.
-func (p *Pipeline) lastingOf(of *graph.Component) (part component.State, ok bool) {
+func (o *BuildOptions) lastingOf(of *graph.Component) (part component.State, ok bool) {
 	if of.Flow.Envs == 0 {
 		return part, false
 	}
 	for _, name := range []string{of.Name, of.Name + "[0]"} {
-		if part, ok = p.options.Resume[name].Lasting(); ok {
+		if part, ok = o.Resume[name].Lasting(); ok {
 			break
 		}
 	}
@@ -242,7 +242,7 @@ func (p *Pipeline) stopFor(x *instance, reason component.StopReason) {
 func (p *Pipeline) failed(x *instance, err error) bool {
 	by, gone := x.live.watched()
 	if gone {
-		p.log.Warn("an instance that was replaced failed", "component", x.host.Name, "err", err)
+		p.running.log.Warn("an instance that was replaced failed", "component", x.host.Name, "err", err)
 		return true
 	}
 	if p.changes.over() != nil {
@@ -260,19 +260,19 @@ func (p *Pipeline) failed(x *instance, err error) bool {
 
 // collect closes plugins that are not in use and that no rollback needs.
 func (p *Pipeline) collect() error {
-	p.tidy()
+	p.running.tidy()
 	wanted := map[*loading.Env]bool{}
 	note := func(v *loading.Env) { wanted[v] = true }
-	p.now().eachEnv(note)
+	p.running.now().eachEnv(note)
 	if t := p.changes.pending(); t != nil && !t.uses(note) {
 		return nil // it may have found or loaded any; the rest is closed when it ends
 	}
-	p.mu.Lock()
+	p.running.mu.Lock()
 	for _, v := range p.previous {
 		note(v)
 	}
-	p.mu.Unlock()
-	alive := p.instancesAlive()
+	p.running.mu.Unlock()
+	alive := p.running.instancesAlive()
 	err := p.envCache.Keep(func(v *loading.Env) bool {
 		return wanted[v] || slices.ContainsFunc(alive, func(x *instance) bool { return x.live.holds(v) })
 	})

@@ -22,14 +22,14 @@ func (p *Pipeline) Prepare(ctx context.Context, next *graph.Graph, o TransitionO
 	if o.Deadline <= 0 {
 		o.Deadline = defaultDeadline
 	}
-	t := &Transition{p: p, options: o, changeState: changeState{broken: make(chan struct{})},
+	t := &Transition{p: p, options: o, state: changeState{broken: make(chan struct{})},
 		undone: map[*instance]*instance{}, relinked: map[*bus.Connection]*bus.Connection{}}
 	ctx, leave, err := p.changes.enter(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	t.know(func() { t.before = p.now() })
+	t.state.know(func() { t.before = p.running.now() })
 	if err := t.prepare(ctx, next); err != nil {
 		if ended := p.changes.over(); ended != nil {
 			err = ended
@@ -44,12 +44,12 @@ func (t *Transition) prepare(ctx context.Context, next *graph.Graph) error {
 	if err != nil {
 		return err
 	}
-	t.know(func() { t.plan = plan })
+	t.state.know(func() { t.plan = plan })
 	loaded, err := t.p.nextAssembly(ctx, t.before, next)
 	if err != nil {
 		return err
 	}
-	t.know(func() {
+	t.state.know(func() {
 		t.next = loaded
 		t.plan.needEnvs(t.next)
 	})
@@ -106,7 +106,7 @@ func (t *Transition) Commit(ctx context.Context) (Outcome, error) {
 		return Outcome{}, err // the end of the run has closed it, or will
 	}
 	defer leave()
-	if err := t.advance(prepared, committing); err != nil {
+	if err := t.state.advance(prepared, committing); err != nil {
 		return Outcome{}, err
 	}
 	var o Outcome
@@ -139,10 +139,10 @@ func (t *Transition) commitOrRelease(ctx context.Context) (o Outcome, err error)
 
 // commit makes the changes one after the other, and reverts those made if one fails.
 func (t *Transition) commit(ctx context.Context, o *Outcome) error {
-	if err := t.fault(); err != nil {
+	if err := t.state.fault(); err != nil {
 		return err
 	}
-	ctx, stop := t.whileSound(ctx)
+	ctx, stop := t.state.whileSound(ctx)
 	defer stop()
 	if t.plan.structural() {
 		s := t.p.boundaries
@@ -166,11 +166,11 @@ func (t *Transition) commit(ctx context.Context, o *Outcome) error {
 		return errors.Join(err, t.takeBack())
 	}
 	if !t.options.Probation {
-		if err := t.confirm(); err != nil {
+		if err := t.state.confirm(); err != nil {
 			return errors.Join(err, t.takeBack())
 		}
 	}
-	o.EnvStep = t.p.stats.Counter("rollout/env_steps").Value()
+	o.EnvStep = t.p.running.stats.Counter("rollout/env_steps").Value()
 	t.install(o)
 	return nil
 }
@@ -209,26 +209,26 @@ func (t *Transition) commitGraph(ctx context.Context, o *Outcome) error {
 	if err := t.rewire(ctx); err != nil {
 		return err
 	}
-	return t.fault()
+	return t.state.fault()
 }
 
 // install makes the next assembly the running one.
 func (t *Transition) install(o *Outcome) {
 	p := t.p
-	p.mu.Lock()
+	p.running.mu.Lock()
 	for name, v := range t.before.Envs {
 		if t.next.Envs[name] != v {
 			p.previous[name] = v
 		}
 	}
-	p.mu.Unlock()
+	p.running.mu.Unlock()
 	for _, s := range t.envs {
 		s.x.live.went(s)
 	}
-	p.state.Store(t.next)
+	p.running.state.Store(t.next)
 	p.still.excuse()
 	p.taps.follow(t.next)
-	p.stats.Gauge("rollout/envs").Set(float64(t.next.envs()))
+	p.running.stats.Gauge("rollout/envs").Set(float64(t.next.envs()))
 	swapped := map[*instance]bool{}
 	for _, s := range t.swaps {
 		swapped[s.new] = !s.waits
@@ -249,7 +249,7 @@ func (t *Transition) install(o *Outcome) {
 	}
 	t.finish(o)
 	t.undo = nil
-	ends := t.complete()
+	ends := t.state.complete()
 	p.changes.finish(t)
 	if t.options.Probation {
 		t.tell()
@@ -263,13 +263,13 @@ func (t *Transition) install(o *Outcome) {
 
 // finish releases what no longer runs, once everything has been changed.
 func (t *Transition) finish(o *Outcome) {
-	t.p.mu.Lock()
+	t.p.running.mu.Lock()
 	for _, w := range t.before.wires {
 		if t.next.wire(w.wire) == nil {
-			t.p.retired = append(t.p.retired, w.totals)
+			t.p.running.retired = append(t.p.running.retired, w.totals)
 		}
 	}
-	t.p.mu.Unlock()
+	t.p.running.mu.Unlock()
 	for _, m := range t.plan.ended {
 		t.leave(m, o)
 	}
@@ -278,7 +278,7 @@ func (t *Transition) finish(o *Outcome) {
 			o.note("%v", err)
 		}
 	}
-	t.p.tidy()
+	t.p.running.tidy()
 }
 
 // Settle ends the probation: the previous version releases what it holds. Its plugin stays loaded, for a rollback.
@@ -294,20 +294,20 @@ func (t *Transition) Settle() bool {
 }
 
 func (t *Transition) settle() bool {
-	if t.confirm() != nil {
+	if t.state.confirm() != nil {
 		return false
 	}
-	if t.advance(committed, settled) != nil {
+	if t.state.advance(committed, settled) != nil {
 		return true // it was before
 	}
 	for _, s := range t.envs {
 		s.x.loop.Do(s.settle)
 	}
-	for _, x := range t.p.instancesAlive() { // what it made, and what later changes have made of that
+	for _, x := range t.p.running.instancesAlive() { // what it made, and what later changes have made of that
 		x.live.settle(t)
 	}
 	if err := t.p.collect(); err != nil {
-		t.p.log.Warn("closing what ran before", "err", err)
+		t.p.running.log.Warn("closing what ran before", "err", err)
 	}
 	return true
 }
@@ -323,7 +323,7 @@ func (t *Transition) Close() error {
 }
 
 func (t *Transition) giveUp() error {
-	if t.advance(prepared, closed) != nil {
+	if t.state.advance(prepared, closed) != nil {
 		return nil
 	}
 	return t.release()
@@ -331,10 +331,10 @@ func (t *Transition) giveUp() error {
 
 // release releases what was made for a change that will not happen.
 func (t *Transition) release() error {
-	t.close()
+	t.state.close()
 	errs := []error{t.cancelEnvs()}
 	members := map[*instance]bool{}
-	for _, m := range t.p.now().members {
+	for _, m := range t.p.running.now().members {
 		members[m.instance] = true
 	}
 	successors := map[*instance]*instance{} // of instances that ran meanwhile
@@ -364,11 +364,11 @@ func (t *Transition) release() error {
 // retire ends an instance of the run; see running.
 func (t *Transition) retire(x, successor *instance) error {
 	t.p.pauses.leaves(x)
-	return t.p.retire(x, successor)
+	return t.p.running.retire(x, successor)
 }
 
 // discard ends an instance that never ran.
 func (t *Transition) discard(x *instance) error {
 	t.p.pauses.leaves(x)
-	return t.p.discard(x)
+	return t.p.running.discard(x)
 }

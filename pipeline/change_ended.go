@@ -41,7 +41,7 @@ func (t *Transition) rest(ctx context.Context, m member, o *Outcome) (forced boo
 	defer cancel()
 	unfinished, blocks := m.process().Unfinished, 0
 	if holder := m.process().Holder; holder > 0 {
-		t.p.heldBy(holder)(func(*arena.Arena, hostabi.Handle) { blocks++ })
+		t.p.running.heldBy(holder)(func(*arena.Arena, hostabi.Handle) { blocks++ })
 	}
 	forced, err = m.rest(ctx, force)
 	if forced {
@@ -75,12 +75,12 @@ func (t *Transition) rests(x *instance) bool {
 func continueVersions(t *Transition) {
 	for i := range t.plan.ended {
 		if m := &t.plan.ended[i]; m.learns() {
-			t.p.leave(m)
+			t.p.running.leave(m)
 		}
 	}
 	for i := range t.next.members {
 		if m := &t.next.members[i]; m.learns() && m.joining.Load() != nil {
-			m.loop.Do(func() { m.host.Published = max(m.host.Published, t.p.Left()[m.of.Policy]) })
+			m.loop.Do(func() { m.host.Published = max(m.host.Published, t.p.running.Left()[m.of.Policy]) })
 		}
 	}
 }
@@ -96,7 +96,7 @@ func (t *Transition) leave(m member, o *Outcome) {
 		m.dismiss()
 	}
 	t.passOn(m, waiting, o)
-	for _, c := range t.p.draining() { // it has no other connections left
+	for _, c := range t.p.running.draining() { // it has no other connections left
 		for _, port := range m.of.Manifest.Slots {
 			if c.Slot() != m.host.BoundSlot(port.Name) {
 				continue
@@ -133,12 +133,12 @@ func (t *Transition) passOn(m member, waiting []component.Waiting, o *Outcome) {
 	}
 	for _, other := range t.next.members {
 		if other.of.Name == m.of.Name {
-			other.loop.Do(func() { t.p.feed(other.instance, waiting) })
+			other.loop.Do(func() { t.p.running.feed(other.instance, waiting) })
 			return
 		}
 	}
 	for i := range waiting {
-		t.p.unclaim(&waiting[i])
+		t.p.running.unclaim(&waiting[i])
 	}
 	o.note("%d messages that waited in %s were dropped with it", len(waiting), m.name)
 }

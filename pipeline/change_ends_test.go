@@ -57,7 +57,7 @@ func TestTransition_ARunThatEndsDoesNotGoOnWhileAChangeIsGivenUp(t *testing.T) {
 
 // onCounter calls fn on the loop of the counter.
 func (r *liveRun) onCounter(fn func()) {
-	for _, m := range r.now().members {
+	for _, m := range r.running.now().members {
 		if m.name == "counter" {
 			m.loop.Do(fn)
 		}

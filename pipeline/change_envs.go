@@ -39,7 +39,7 @@ func (t *Transition) prepareEnv(m member, runner component.EnvRunner, to *loadin
 	s.task, s.back = t.tasks()
 	c := component.EnvChange{
 		Plugin: to.Plugin, At: t.options.At, KeepState: t.options.KeepState, Envs: t.options.TrialEnvs, Task: s.task, TaskBack: s.back,
-		Probation: true, OnFault: func(fault error) bool { return t.onFault(m.name, fault) },
+		Probation: true, OnFault: func(fault error) bool { return t.state.onFault(m.name, fault) },
 		Went: func(w component.EnvsWent) { s.went <- w }, RolledBack: s.rolledBack,
 	}
 	var err error
@@ -147,8 +147,8 @@ func (s *envChange) wait(ctx context.Context) (component.EnvsWent, error) {
 		return w, nil
 	case <-ctx.Done():
 		return component.EnvsWent{}, context.Cause(ctx)
-	case <-s.t.broken:
-		return component.EnvsWent{}, s.t.fault()
+	case <-s.t.state.broken:
+		return component.EnvsWent{}, s.t.state.fault()
 	case <-s.x.loop.Gone():
 		return component.EnvsWent{}, ErrEnded
 	}

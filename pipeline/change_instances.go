@@ -42,7 +42,7 @@ func (s *replacement) learned(ctx context.Context, o *Outcome) error {
 		select {
 		case <-look.C:
 		case <-still.C:
-			now := s.t.p.moves()
+			now := s.t.p.running.moves()
 			if now == before && !now.learns {
 				o.note("%s: what it made last is too little for a dataset, and is learned from with what follows", s.old.name)
 				return nil
@@ -55,7 +55,7 @@ func (s *replacement) learned(ctx context.Context, o *Outcome) error {
 		}
 	}
 	if len(left) > 0 {
-		s.t.p.catchUp()
+		s.t.p.running.catchUp()
 	}
 	return nil
 }
@@ -111,7 +111,7 @@ func (t *Transition) prepareInstances(ctx context.Context) error {
 func (t *Transition) fill(ctx context.Context, s *assignment) (*instance, error) {
 	switch {
 	case s.old == nil:
-		x, err := t.make(t.next, s.of, s.index, placement{first: t.p.room(s.of.Flow.Envs, nil), task: t.before.task(), published: t.p.publishedOf(s.of)})
+		x, err := t.make(t.next, s.of, s.index, placement{first: t.p.running.room(s.of.Flow.Envs, nil), task: t.before.task(), published: t.p.running.publishedOf(s.of)})
 		if err == nil {
 			err = t.inherit(ctx, x, s.of)
 		}
@@ -135,7 +135,7 @@ func (t *Transition) inherit(ctx context.Context, x *instance, of *graph.Compone
 		}
 		part, ok, err := m.lasting(ctx, nil)
 		if err != nil {
-			t.p.log.Warn("an instance begins without what outlives the episodes of another", "component", x.host.Name, "err", err)
+			t.p.running.log.Warn("an instance begins without what outlives the episodes of another", "component", x.host.Name, "err", err)
 		}
 		if ok {
 			x.loop.Do(func() { err = x.component.Restore(part) })
@@ -150,7 +150,7 @@ func (t *Transition) successor(a *assembly, old *member, of *graph.Component) (*
 	at := placement{id: old.host.ID, name: old.host.Name, first: old.host.FirstEnv, task: t.before.task(), inherited: map[string]*arena.Arena{},
 		abrupt: old.host.Abrupt || old.live.failed() != nil || t.options.Force > 0}
 	if of.Flow.Envs > old.instance.envs {
-		at.first = t.p.room(of.Flow.Envs, old.instance)
+		at.first = t.p.running.room(of.Flow.Envs, old.instance)
 	}
 	for name, a := range old.host.OwnArenas() {
 		at.inherited[name] = a
@@ -160,7 +160,7 @@ func (t *Transition) successor(a *assembly, old *member, of *graph.Component) (*
 
 // make makes and starts an instance for an assembly. It is held: no message for it is handled yet.
 func (t *Transition) make(a *assembly, of *graph.Component, index int, at placement) (*instance, error) {
-	at.held, at.watches, at.begun = true, append(t.watching(of.Name), t), t.p.again()
+	at.held, at.watches, at.begun = true, append(t.watching(of.Name), t), t.p.running.again()
 	x, err := t.p.add(a, of, index, at)
 	if err != nil {
 		return nil, startError(err)
@@ -329,7 +329,7 @@ func (s *replacement) handPieces(o *Outcome) error {
 		return err
 	}
 	if err := s.new.live.failed(); err != nil {
-		return s.t.fault()
+		return s.t.state.fault()
 	}
 	s.new.host.Published = max(s.new.host.Published, s.old.published())
 	s.new.host.Abrupt = s.new.host.Abrupt || s.old.live.failed() != nil
@@ -341,7 +341,7 @@ func (s *replacement) handPieces(o *Outcome) error {
 	s.old.live.goesBack(waiting)
 	s.new.loop.Do(func() {
 		s.new.host.TakeOver()
-		s.t.p.feed(s.new, waiting)
+		s.t.p.running.feed(s.new, waiting)
 	})
 	s.old.live.leave()
 	if by, _ := s.new.live.watched(); s.t.options.Probation || len(by) > 1 {
@@ -454,7 +454,7 @@ func (s *replacement) reconnect() (waiting []component.Waiting) {
 // ways leads all messages for the old instance to the new one, also those pending on disconnected connections. Slots
 // that the new one lacks, or that have another payload, are left out: no wire leads there.
 func (s *replacement) ways() (ways []bus.Way) {
-	draining := s.t.p.draining()
+	draining := s.t.p.running.draining()
 	for _, port := range s.old.component.Manifest().Slots {
 		slot, to := s.old.host.BoundSlot(port.Name), s.new.host.BoundSlot(port.Name)
 		if to == nil || to.Payload() != slot.Payload() {

@@ -27,11 +27,11 @@ func (r *liveRun) holdings() holdings {
 		r.t.Fatal(err)
 	}
 	h.descriptors = len(files)
-	r.arenas.Each(func(*arena.Arena) { h.arenas++ })
-	r.tidy()
-	r.mu.Lock()
-	h.loops, h.instances, h.retired, h.leftover = len(r.loops.All()), len(r.alive), len(r.retired), len(r.leftover)
-	r.mu.Unlock()
+	r.running.arenas.Each(func(*arena.Arena) { h.arenas++ })
+	r.running.tidy()
+	r.running.mu.Lock()
+	h.loops, h.instances, h.retired, h.leftover = len(r.running.loops.All()), len(r.running.alive), len(r.running.retired), len(r.running.leftover)
+	r.running.mu.Unlock()
 	r.s.mu.Lock()
 	h.envs = len(r.s.loads) - len(r.s.closed)
 	r.s.mu.Unlock()
@@ -173,7 +173,7 @@ func TestTransition_ManyAtRandom(t *testing.T) {
 			committed++
 		}
 		g := r.Graph()
-		if got := len(r.now().members); got != g.Component("player").Count+g.Component("counter").Count {
+		if got := len(r.running.now().members); got != g.Component("player").Count+g.Component("counter").Count {
 			t.Fatalf("%d members of %v", got, g.Expanded())
 		}
 	}

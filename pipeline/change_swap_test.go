@@ -63,7 +63,7 @@ func TestTransition_ReplacedInOrderAndTakenBackTogether(t *testing.T) {
 	if !errors.As(err, &failed) || !errors.Is(err, stuck) || failed.Code != control.CodeFailed {
 		t.Errorf("Commit: %v, want %v", err, stuck)
 	}
-	if p := r.now().member("player", 0).component.(*player); p.c.Rate != 0 {
+	if p := r.running.now().member("player", 0).component.(*player); p.c.Rate != 0 {
 		t.Errorf("the player runs with rate %d, want the previous one", p.c.Rate)
 	}
 	if text := r.Graph().Expanded(); strings.Contains(text, "rate = 2") || !strings.Contains(text, "rate = 0") {
@@ -121,7 +121,7 @@ func TestTransition_ForcedInVainLetsItRunOn(t *testing.T) {
 	}
 	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.counter.loose=true")
 	r.await(10)
-	m := r.now().member("counter", 0)
+	m := r.running.now().member("counter", 0)
 	if forced, err := m.rest(ctx, true); err != nil || !forced || m.live.failed() == nil {
 		t.Fatalf("forced %v, %v", forced, err)
 	}
@@ -248,7 +248,7 @@ func TestTransition_AProbationOutlivesOtherChanges(t *testing.T) {
 			want := "counter: lost count"
 			if name == "added" {
 				s.spared, want = "counter[0]", "counter[1]: lost count"
-				if r.now().member("counter", 0).host.Name == "counter" { // as it was called when it was alone
+				if r.running.now().member("counter", 0).host.Name == "counter" { // as it was called when it was alone
 					s.spared = "counter"
 				}
 			}

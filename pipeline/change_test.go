@@ -116,7 +116,7 @@ func TestCommit_WhoseContextHasEndedLeavesAStateToSave(t *testing.T) {
 	if _, err := x.Commit(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("Commit: %v, want %v", err, context.Canceled)
 	}
-	for _, m := range r.now().members {
+	for _, m := range r.running.now().members {
 		if err := m.live.unsavable(); err != nil {
 			t.Errorf("%s: %v", m.host.Name, err)
 		}
@@ -277,7 +277,7 @@ func TestTransition_AFaultAtTheEndGoesBackEverywhereOrNowhere(t *testing.T) {
 			}
 			s.commit = func(_ *player, c *playerChange) bool { changes <- c; return false }
 		}
-		for _, m := range r.now().members {
+		for _, m := range r.running.now().members {
 			if p, ok := m.component.(*player); ok {
 				m.loop.Do(func() {
 					if got := p.plugin.(*game).text; got != runs {

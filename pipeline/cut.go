@@ -46,7 +46,7 @@ func (p *Pipeline) cutAfter(reason component.StopReason) {
 			p.cut()
 			return
 		}
-		p.whenIdle(func() {
+		p.running.whenIdle(func() {
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			e.graces = append(e.graces, time.AfterFunc(p.options.Grace, p.cut))
@@ -55,8 +55,8 @@ func (p *Pipeline) cutAfter(reason component.StopReason) {
 }
 
 // whenIdle calls fn once no learner is at a dataset.
-func (p *Pipeline) whenIdle(fn func()) {
-	learners := p.now().learners()
+func (r *running) whenIdle(fn func()) {
+	learners := r.now().learners()
 	var next func(i int)
 	next = func(i int) {
 		if i == len(learners) {
@@ -77,11 +77,11 @@ func (p *Pipeline) cut() {
 	p.ending.stoodStill.Store(&cause)
 	ctx, cancel := context.WithTimeoutCause(context.Background(), cutTime, errors.New("it is still at one message"))
 	defer cancel()
-	learners := p.now().learners()
-	p.cutAll()
+	learners := p.running.now().learners()
+	p.running.cutAll()
 	defer p.endLoops()
 	if err := p.boundaries.take(ctx); err != nil { // a boundary or a change may be under way
-		p.log.Warn("the run ends without its newest state", "error", err)
+		p.running.log.Warn("the run ends without its newest state", "error", err)
 		return
 	}
 	defer p.boundaries.put()
@@ -89,7 +89,7 @@ func (p *Pipeline) cut() {
 		return
 	}
 	for i := range learners {
-		if p.now().leads(learners[i].instance) {
+		if p.running.now().leads(learners[i].instance) {
 			p.saveCut(ctx, learners[i])
 			return
 		}
@@ -97,8 +97,8 @@ func (p *Pipeline) cut() {
 }
 
 // cutAll has all components give up what they are at.
-func (p *Pipeline) cutAll() {
-	for _, m := range p.now().members {
+func (r *running) cutAll() {
+	for _, m := range r.now().members {
 		if c, ok := m.component.(component.Cuttable); ok {
 			m.unlessStopped(c.Cut)
 		}
@@ -126,18 +126,18 @@ func (p *Pipeline) hurry() {
 		within = 0
 	}
 	e.graces = append(e.graces, time.AfterFunc(within, func() {
-		p.cutAll()
+		p.running.cutAll()
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		e.graces = append(e.graces, time.AfterFunc(leaveWithin, p.loops.Abandon))
+		e.graces = append(e.graces, time.AfterFunc(leaveWithin, p.running.loops.Abandon))
 	}))
 }
 
 // LeftBehind returns the names of the instances that were still at a message when the run had ended, or whose loop was. They are stopped,
 // and the arenas closed, once that has come to its end.
 func (p *Pipeline) LeftBehind() (names []string) {
-	left := p.loops.Left()
-	for _, x := range p.instancesAlive() {
+	left := p.running.loops.Left()
+	for _, x := range p.running.instancesAlive() {
 		if slices.Contains(left, x.loop) {
 			names = append(names, x.host.Name)
 		}
@@ -185,7 +185,7 @@ func (p *Pipeline) saveCut(ctx context.Context, learner *member) {
 	}
 	switch {
 	case late != nil:
-		p.log.Warn("the run ends without its newest state", "component", learner.name, "error", late)
+		p.running.log.Warn("the run ends without its newest state", "component", learner.name, "error", late)
 	case err != nil:
 		p.fail(fmt.Errorf("at the end of the run: %w", err))
 	}

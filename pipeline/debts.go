@@ -121,7 +121,7 @@ func (x *debt) error() error {
 func (p *Pipeline) demand() {
 	for _, x := range p.watch.takeOverdue() {
 		err := x.error()
-		p.log.Warn("an answer is overdue", "component", x.by.name, "error", err)
+		p.running.log.Warn("an answer is overdue", "component", x.by.name, "error", err)
 		if c, ok := x.by.component.(component.Owing); ok {
 			c.Overdue(err)
 			continue
@@ -165,8 +165,8 @@ func (p *Pipeline) tellStill() {
 	cause := p.watch.snapshot(now).Standing()
 	switch before := p.still.note(now, cause); {
 	case cause != "" && before == "":
-		p.log.Warn("the run stands still", "cause", cause, "help", "rlhost status tells what each component waits for")
+		p.running.log.Warn("the run stands still", "cause", cause, "help", "rlhost status tells what each component waits for")
 	case cause == "" && before != "":
-		p.log.Info("the run goes on")
+		p.running.log.Info("the run goes on")
 	}
 }

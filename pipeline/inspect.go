@@ -18,22 +18,22 @@ import (
 )
 
 // Graph returns the running graph. A change replaces it.
-func (p *Pipeline) Graph() *graph.Graph { return p.now().graph }
+func (p *Pipeline) Graph() *graph.Graph { return p.running.now().graph }
 
 // Env returns the loaded environment that runs now. It is open until another version of it has been committed and
 // settled, or Close.
 func (p *Pipeline) Env(name string) (env.Plugin, error) {
-	if v := p.now().Envs[name]; v != nil {
+	if v := p.running.now().Envs[name]; v != nil {
 		return v.Plugin, nil
 	}
 	return nil, fmt.Errorf("env %q is not declared", name)
 }
 
 // Policy returns what Parts.Policy made of a [policy.NAME] table.
-func (p *Pipeline) Policy(name string) (component.Policy, error) { return p.now().policy(name) }
+func (p *Pipeline) Policy(name string) (component.Policy, error) { return p.running.now().policy(name) }
 
 // Stats returns the metrics of all components.
-func (p *Pipeline) Stats() *stat.Registry { return p.stats }
+func (p *Pipeline) Stats() *stat.Registry { return p.running.stats }
 
 // Warnings returns the warnings about the environments that were loaded first.
 func (p *Pipeline) Warnings() graph.Problems { return p.warnings }
@@ -90,7 +90,7 @@ func (p *Pipeline) Wires() []control.WireStatus {
 	if last := p.ending.counters.Load(); last != nil {
 		return slices.Clone(*last)
 	}
-	return p.readCounters()
+	return p.running.readCounters()
 }
 
 // Pause brings the instances that match patterns to rest, all for none, and returns the answer of each, in the order of
@@ -171,7 +171,7 @@ func (p *Pipeline) Newest(payload, policy string, read func(m *hostabi.Message, 
 	defer leave()
 	var err error
 	for range newestTries {
-		m, ok := p.now().newest(payload, policy)
+		m, ok := p.running.now().newest(payload, policy)
 		if !ok {
 			return fmt.Errorf("%s: %w", payload, ErrNoneSent)
 		}
@@ -179,10 +179,24 @@ func (p *Pipeline) Newest(payload, policy string, read func(m *hostabi.Message, 
 			return read(&m, nil)
 		}
 		var lease arena.Lease
-		if lease, err = p.arenas.Lease(m.Handle); err != nil {
+		if lease, err = p.running.arenas.Lease(m.Handle); err != nil {
 			continue // there is a newer one by now
 		}
 		return errors.Join(read(&m, lease.Bytes()), lease.Release())
 	}
 	return fmt.Errorf("%s: %w", payload, err)
 }
+
+// PolicyVersion returns the newest version of the leading policy that a component has published, or 0. Any goroutine.
+func (p *Pipeline) PolicyVersion() uint64 { return p.running.PolicyVersion() }
+
+// Trained returns the env steps of this process's run that the learner of a policy has learned from; of the leading one those of
+// learners that name no policy, too. Any goroutine.
+func (p *Pipeline) Trained(policy string) uint64 { return p.running.Trained(policy) }
+
+// Learners describes what the learners have come to, in the order of the graph, but for the returns; nil where there is one.
+// Any goroutine.
+func (p *Pipeline) Learners() []control.LearnerStatus { return p.running.Learners() }
+
+// Left returns the newest version of each policy whose learner has gone, by its name. Any goroutine.
+func (p *Pipeline) Left() map[string]uint64 { return p.running.Left() }

@@ -40,8 +40,8 @@ func BenchmarkEmit_WithATap(b *testing.B) {
 				}
 				defer cancel()
 			}
-			sig := p.now().members[0].host.Signal("ticks")
-			for _, c := range p.now().members[1].host.BoundSlot("on_ticks").Connections() {
+			sig := p.running.now().members[0].host.Signal("ticks")
+			for _, c := range p.running.now().members[1].host.BoundSlot("on_ticks").Connections() {
 				c.DisconnectNow() // nobody takes them
 			}
 			b.ReportAllocs()

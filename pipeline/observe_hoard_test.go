@@ -81,17 +81,17 @@ func TestCause_NamesTheComponentThatKeepsItsLeases(t *testing.T) {
 	_, _, p := observe(t, hoarded, BuildOptions{})
 	startRun(t, p)
 	testkit.Until(t, "all blocks are kept", func() bool {
-		return p.now().members[1].host.BoundSlot("on_trajectories").Connections()[0].Stats().Delivered == 6
+		return p.running.now().members[1].host.BoundSlot("on_trajectories").Connections()[0].Stats().Delivered == 6
 	})
 	p.watch.snapshot(time.Now())
-	for _, l := range p.loops.All() { // they answer for themselves
+	for _, l := range p.running.loops.All() { // they answer for themselves
 		l.Do(func() {})
 	}
 	s := p.watch.snapshot(later())
 	if got, want := s.Cause(), regexp.MustCompile(`^keeper holds 6 blocks of cutter, the oldest for (29|3[0-9]) s`); !want.MatchString(got) {
 		t.Errorf("cause %q, want %s", got, want)
 	}
-	keeper := p.now().members[1]
+	keeper := p.running.now().members[1]
 	keeper.loop.Do(func() {
 		x := keeper.component.(*hoarder)
 		x.mu.Lock()

@@ -66,7 +66,7 @@ func TestTap_GoesOnThroughChanges(t *testing.T) {
 	goesOn("player[1]")
 	r.change(TransitionOptions{}, "component.player.count=1")
 	goesOn("player")
-	sig := r.now().members[0].host.Signal("blocks")
+	sig := r.running.now().members[0].host.Signal("blocks")
 	if n := len(sig.Connections()); n != 2 {
 		t.Errorf("the signal has %d connections with the tap, want 2", n)
 	}
@@ -102,7 +102,7 @@ func TestTap_EndsWhileItsInstanceIsReplaced(t *testing.T) {
 		r.change(TransitionOptions{}, fmt.Sprintf("component.player.rate=%d", 1+i))
 		all.Wait()
 	}
-	if n := len(r.now().members[0].host.Signal("blocks").Connections()); n != 1 {
+	if n := len(r.running.now().members[0].host.Signal("blocks").Connections()); n != 1 {
 		t.Errorf("the signal has %d connections without a tap, want 1", n)
 	}
 	r.end()
@@ -155,7 +155,7 @@ func TestPause_StaysThroughChanges(t *testing.T) {
 	}
 	x.Settle()
 	counted := s.counted.Load()
-	for _, l := range r.loops.All() {
+	for _, l := range r.running.loops.All() {
 		l.Do(func() {})
 	}
 	if got := s.counted.Load(); got != counted {
@@ -201,7 +201,7 @@ func TestStatus_NamesVersionAndChange(t *testing.T) {
 	if got := statusOf(t, r.Pipeline, "player"); got.State != control.Replacing || got.Version.File != "game@1" || r.Status().State != control.Replacing {
 		t.Errorf("while it is committed: %+v, run %s", got, r.Status().State)
 	}
-	loop := r.now().members[0].loop
+	loop := r.running.now().members[0].loop
 	loop.Do(func() { held.blocked = false })
 	if err := <-done; err != nil {
 		t.Fatal(err)

@@ -90,7 +90,7 @@ func (s *replacement) unanswered() []component.Waiting {
 	for _, w := range s.old.component.(component.Pauser).Waiting() {
 		again := slices.ContainsFunc(list[:asked], func(o component.Waiting) bool { return sameRequest(&o.Message, &w.Message) })
 		if again || s.t.p.steps.sent(s.old.instance, w.Message.Handle) {
-			s.t.p.unclaim(&w)
+			s.t.p.running.unclaim(&w)
 			continue
 		}
 		list = append(list, w)

@@ -72,7 +72,7 @@ func TestPause_BringsAllToRestUpstreamFirst(t *testing.T) {
 	}
 	still := w.total.Load()
 	for range 3 { // whatever is under way on the loops comes to its end
-		for _, l := range p.loops.All() {
+		for _, l := range p.running.loops.All() {
 			l.Do(func() {})
 		}
 	}
@@ -107,7 +107,7 @@ func TestPause_RefusesWhatNamesNobody(t *testing.T) {
 			}
 		}
 	}
-	if p.pauses.has(p.now().members[3].instance) {
+	if p.pauses.has(p.running.now().members[3].instance) {
 		t.Error("the sink is paused all the same")
 	}
 }

@@ -48,7 +48,7 @@ const defaultGrace = 1500 * time.Millisecond
 // Pipeline is a graph with everything needed to run it. Use Build, Run once, Close. While it runs, Prepare
 // changes it.
 type Pipeline struct {
-	running
+	running running
 	starts
 	options    BuildOptions
 	warnings   graph.Problems // of Build
@@ -83,7 +83,7 @@ func (p *Pipeline) Close() error {
 	go func() {
 		<-p.behind
 		if err := p.envCache.Close(); err != nil {
-			p.log.Warn("plugins of what was left behind", "error", err)
+			p.running.log.Warn("plugins of what was left behind", "error", err)
 		}
 	}()
 	return err
@@ -96,21 +96,21 @@ func (p *Pipeline) release() (err error) {
 	p.released.Do(func() {
 		p.taps.end()
 		p.round.suspend()
-		left := p.loops.Left()
+		left := p.running.loops.Left()
 		if len(left) == 0 {
 			err = p.releaseAll()
 			return
 		}
-		p.log.Warn("the run ends without components that are still at one message", "components", strings.Join(p.LeftBehind(), ", "))
+		p.running.log.Warn("the run ends without components that are still at one message", "components", strings.Join(p.LeftBehind(), ", "))
 		p.behind = make(chan struct{})
-		err = p.releaseBut(left)
+		err = p.running.releaseBut(left)
 		go func() {
 			defer close(p.behind)
 			for _, l := range left {
 				<-l.Gone()
 			}
 			if err := p.releaseAll(); err != nil {
-				p.log.Warn("what was left behind has ended", "error", err)
+				p.running.log.Warn("what was left behind has ended", "error", err)
 			}
 		}()
 	})
@@ -118,14 +118,14 @@ func (p *Pipeline) release() (err error) {
 }
 
 // releaseBut is releaseAll but for the instances on some loops, and what they may still use.
-func (p *Pipeline) releaseBut(left []*loops.Loop) error {
-	for _, c := range p.connections() {
+func (r *running) releaseBut(left []*loops.Loop) error {
+	for _, c := range r.connections() {
 		c.DisconnectNow()
 	}
 	var errs []error
-	for _, x := range slices.Backward(p.instancesAlive()) {
+	for _, x := range slices.Backward(r.instancesAlive()) {
 		if !slices.Contains(left, x.loop) {
-			errs = append(errs, p.stop(x))
+			errs = append(errs, r.stop(x))
 		}
 	}
 	return errors.Join(errs...)
@@ -133,20 +133,20 @@ func (p *Pipeline) releaseBut(left []*loops.Loop) error {
 
 func (p *Pipeline) releaseAll() error {
 	var errs []error
-	for _, l := range p.loops.All() {
+	for _, l := range p.running.loops.All() {
 		l.Finish() // those that never ran
 	}
 	if t := p.changes.await(); t != nil {
 		errs = append(errs, t.giveUp())
 	}
-	for _, c := range p.connections() {
+	for _, c := range p.running.connections() {
 		c.DisconnectNow()
 	}
-	for _, l := range p.loops.All() {
+	for _, l := range p.running.loops.All() {
 		errs = append(errs, l.Close())
 	}
-	for _, x := range slices.Backward(p.instancesAlive()) {
-		errs = append(errs, p.stop(x))
+	for _, x := range slices.Backward(p.running.instancesAlive()) {
+		errs = append(errs, p.running.stop(x))
 	}
-	return errors.Join(append(errs, p.arenas.Close())...)
+	return errors.Join(append(errs, p.running.arenas.Close())...)
 }

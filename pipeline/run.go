@@ -30,12 +30,12 @@ func (p *Pipeline) Run(ctx context.Context) (component.StopReason, error) {
 	}
 	p.starts.tell()
 	defer context.AfterFunc(ctx, func() { p.Stop(component.StopInterrupted) })()
-	p.ending.begin(p.now().run.Stop.Wall)
+	p.ending.begin(p.running.now().run.Stop.Wall)
 	conclude := p.observe()
-	err := p.loops.Run(context.WithoutCancel(ctx))
+	err := p.running.loops.Run(context.WithoutCancel(ctx))
 	p.changes.end(ErrEnded)
 	conclude()
-	p.ending.counters.Store(new(p.readCounters()))
+	p.ending.counters.Store(new(p.running.readCounters()))
 	reason, failure := p.ending.settle()
 	if failure = errors.Join(failure, err); failure != nil {
 		p.saveFailed(failure)
@@ -54,7 +54,7 @@ func (p *Pipeline) saveFailed(failure error) {
 	}
 	err := p.options.AtFailure(func() (map[string]component.State, error) {
 		states, errs := map[string]component.State{}, []error{errFailed}
-		for _, m := range p.now().learners() {
+		for _, m := range p.running.now().learners() {
 			state, err := m.snapshot(context.Background(), m.loop)
 			if err != nil {
 				errs = append(errs, fmt.Errorf("%s: %w", m.name, err))
@@ -65,7 +65,7 @@ func (p *Pipeline) saveFailed(failure error) {
 		return states, errors.Join(errs...)
 	})
 	if err != nil {
-		p.log.Warn("the run ends without its newest state", "error", err)
+		p.running.log.Warn("the run ends without its newest state", "error", err)
 	}
 }
 
@@ -89,7 +89,7 @@ func (p *Pipeline) fail(err error) {
 // endLoops ends all loops and the run.
 func (p *Pipeline) endLoops() {
 	p.changes.end(ErrEnded)
-	p.loops.End()
+	p.running.loops.End()
 	p.hurry()
 }
 

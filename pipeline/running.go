@@ -230,7 +230,7 @@ func (r *running) leave(m *member) {
 	r.left[m.of.Policy] = max(r.left[m.of.Policy], m.published())
 }
 
-// Left returns the newest version of each policy whose learner has gone, by its name. Any goroutine.
+// Left is Pipeline.Left.
 func (r *running) Left() map[string]uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -328,15 +328,14 @@ func (r *running) room(n int, except *instance) int {
 	return first
 }
 
-// PolicyVersion returns the newest version of the leading policy that a component has published, or 0. Any goroutine.
+// PolicyVersion is Pipeline.PolicyVersion.
 func (r *running) PolicyVersion() uint64 {
 	a := r.now()
 	m, _ := a.newest(component.PayloadWeights, a.run.Policy)
 	return m.PolicyVersion
 }
 
-// Trained returns the env steps of this process's run that the learner of a policy has learned from; of the leading one those of
-// learners that name no policy, too. Any goroutine.
+// Trained is Pipeline.Trained.
 func (r *running) Trained(policy string) uint64 {
 	if policy != r.now().run.Policy {
 		n := r.stats.Counter(component.OfPolicy(policy, component.CounterTrained)).Value()
@@ -355,8 +354,7 @@ func (r *running) Trained(policy string) uint64 {
 	return all - min(others, all)
 }
 
-// Learners describes what the learners have come to, in the order of the graph, but for the returns; nil where there is one.
-// Any goroutine.
+// Learners is Pipeline.Learners.
 func (r *running) Learners() (list []control.LearnerStatus) {
 	a := r.now()
 	learners := a.learners()

@@ -56,7 +56,7 @@ func TestStatus_TellsStateFromBeforeTheRunToItsEnd(t *testing.T) {
 func TestStarted_WakesForTheBeginningOfTheRunAndForProcesses(t *testing.T) {
 	_, _, p := observe(t, chain(""), BuildOptions{})
 	process := p.Started()
-	p.now().members[0].host.ProcessChanged()
+	p.running.now().members[0].host.ProcessChanged()
 	<-process
 	begins, same := p.Started(), p.Started()
 	select {
@@ -136,7 +136,7 @@ func TestCause_NamesThePausedOne(t *testing.T) {
 	}
 	testkit.Until(t, "full wires", func() bool { return full(p, 0, 1, 2) })
 	p.watch.snapshot(time.Now())
-	for _, l := range p.loops.All() { // they answer for themselves
+	for _, l := range p.running.loops.All() { // they answer for themselves
 		l.Do(func() {})
 	}
 	if got, want := p.watch.snapshot(later()).Cause(), "sink is paused (rlhost resume sink): second.out → sink.on_ticks is full ("; !strings.HasPrefix(got, want) {
@@ -191,7 +191,7 @@ func TestSteps_CountWhatWiresDropAndNobodyTakes(t *testing.T) {
 	end := startRun(t, p)
 	testkit.Until(t, "drops", func() bool { return p.Steps().Reasons["wire"] > 80 })
 	testkit.Until(t, "the other one's last trajectory", func() bool {
-		return slices.ContainsFunc(p.now().members, func(m member) bool {
+		return slices.ContainsFunc(p.running.now().members, func(m member) bool {
 			n, _ := m.done(0)
 			return m.name == "other" && n == 41
 		})
@@ -205,7 +205,7 @@ func TestSteps_CountWhatWiresDropAndNobodyTakes(t *testing.T) {
 		t.Errorf("at the end %+v do not add up", s)
 	}
 	var handed uint64
-	members := p.now().members
+	members := p.running.now().members
 	for i := range members {
 		if n, unit := members[i].done(0); unit == "env steps" {
 			handed += n

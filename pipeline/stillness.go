@@ -56,7 +56,7 @@ func (p *Pipeline) Stalled() string { return p.still.stalled(time.Now()) }
 // Done returns how much each component has done so far, in env steps or messages, by its name. Any goroutine.
 func (p *Pipeline) Done() map[string]uint64 {
 	done := map[string]uint64{}
-	a := p.now()
+	a := p.running.now()
 	for i := range a.members {
 		m := &a.members[i]
 		taken, _, _ := m.intake()

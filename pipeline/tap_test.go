@@ -87,7 +87,7 @@ func TestTap_ShowsTheMessagesOfTheSignalsThatAPatternNames(t *testing.T) {
 	if got := ears[2].count("source.ticks source"); got != before {
 		t.Errorf("a cancelled tap showed %d more messages", got-before)
 	}
-	for _, m := range p.now().members {
+	for _, m := range p.running.now().members {
 		for _, port := range m.of.Manifest.Signals {
 			if n := len(m.host.Signal(port.Name).Connections()); m.name == "second" && n != 1 || n > 2 {
 				t.Errorf("%s.%s has %d connections after the taps", m.name, port.Name, n)
@@ -218,18 +218,18 @@ func TestTap_FollowsInstancesThatAreReplacedOrRenamed(t *testing.T) {
 	}
 	defer cancel()
 	emit := func(p *Pipeline, i int) {
-		if err := p.now().members[i].host.Signal("out").Emit(hostabi.Message{}); err != nil {
+		if err := p.running.now().members[i].host.Signal("out").Emit(hostabi.Message{}); err != nil {
 			t.Error(err)
 		}
 	}
-	before, after := p.now(), other.now()
+	before, after := p.running.now(), other.running.now()
 	emit(p, 1)
 	p.taps.follow(after) // prepared
 	emit(p, 1)
 	emit(other, 1)
-	p.state.Store(after)
-	defer p.state.Store(before) // each is closed with its own
-	p.taps.follow(after)        // committed
+	p.running.state.Store(after)
+	defer p.running.state.Store(before) // each is closed with its own
+	p.taps.follow(after)                // committed
 	emit(p, 2)
 	emit(other, 1)
 	old := before.members[1].host.Signal("out")

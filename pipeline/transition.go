@@ -80,8 +80,13 @@ type Transition struct {
 	relinked map[*bus.Connection]*bus.Connection
 	kept     []*replacement // that could not be reverted
 
-	changeState
+	state changeState
 }
+
+// Of a version on probation; see probation.
+func (t *Transition) onFault(name string, fault error) bool  { return t.state.onFault(name, fault) }
+func (t *Transition) waits(reason component.StopReason) bool { return t.state.waits(reason) }
+func (t *Transition) sound() bool                            { return t.state.sound() }
 
 // envChange is the change of the environments of one instance.
 type envChange struct {
@@ -115,9 +120,9 @@ type replacement struct {
 
 // tell calls RolledBack once, if the change is complete and a new version has failed.
 func (t *Transition) tell() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	name, fault := t.untold()
+	t.state.mu.Lock()
+	defer t.state.mu.Unlock()
+	name, fault := t.state.untold()
 	if fault == nil {
 		return
 	}
@@ -125,7 +130,7 @@ func (t *Transition) tell() {
 	if err != nil {
 		return
 	}
-	t.told = true
+	t.state.told = true
 	go func() {
 		defer leave()
 		for _, s := range t.envs {
@@ -139,8 +144,8 @@ func (t *Transition) tell() {
 
 // uses is pendingChange's.
 func (t *Transition) uses(fn func(*loading.Env)) (known bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.state.mu.Lock()
+	defer t.state.mu.Unlock()
 	t.before.eachEnv(fn)
 	t.next.eachEnv(fn)
 	return t.next != nil
@@ -148,9 +153,9 @@ func (t *Transition) uses(fn func(*loading.Env)) (known bool) {
 
 // replacing is pendingChange's.
 func (t *Transition) replacing() map[*instance]bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.stage != committing {
+	t.state.mu.Lock()
+	defer t.state.mu.Unlock()
+	if t.state.stage != committing {
 		return nil
 	}
 	list := map[*instance]bool{}
@@ -165,8 +170,8 @@ func (t *Transition) replacing() map[*instance]bool {
 
 // title says what is being changed, in one line.
 func (t *Transition) title() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.state.mu.Lock()
+	defer t.state.mu.Unlock()
 	if t.plan == nil {
 		return "a change is being prepared"
 	}

@@ -105,7 +105,7 @@ func (a *actor) Load(w policy.Weights) error {
 	}
 	a.vectors.put(a.params, w.Params)
 	a.derive()
-	a.wait()
+	a.work.wait()
 	if err := a.work.take(); err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (a *actor) run(requests []policy.Request, rows int) error {
 		masked = masked || r.Action != nil && len(r.Mask) > 0
 	}
 	a.take(rows, masked)
-	if a.err != nil {
+	if a.work.err != nil {
 		return a.work.take()
 	}
 	for _, p := range a.parts {
@@ -163,7 +163,7 @@ func (a *actor) run(requests []policy.Request, rows int) error {
 		}
 	}
 	a.submit(rows, acts, masked)
-	a.wait()
+	a.work.wait()
 	if err := a.work.take(); err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func (a *actor) submit(rows int, acts, masked bool) {
 		n := int32(a.elems)
 		*a.gather.args = kernels.Gather{Blocks: a.in.address(a.block), X: entered, Rows: int32(rows), Row: int32(a.row), Width: n,
 			Envs: int32(rows), BlockEnvs: int32(rows), EnvStride: n, ElemStride: 1, Bytes: 1, Factor: a.pixels()}
-		a.launch(a.gather.Launch, kernels.Blocks(rows*a.row))
+		a.work.launch(a.gather.Launch, kernels.Blocks(rows*a.row))
 	} else {
 		a.pass.x = a.in.address(own)
 	}
@@ -205,7 +205,7 @@ func (a *actor) submit(rows int, acts, masked bool) {
 	if acts {
 		*a.sample.args = kernels.Sample{Heads: a.in.address(a.heads.table), Keys: a.in.address(a.keys), LogProb: a.back.address(a.logProbs),
 			Illegal: a.in.address(a.illegal), Count: int32(len(a.actions)), Rows: int32(rows), LD: int32(rows)}
-		a.launch(a.sample.Launch, kernels.Blocks(rows))
+		a.work.launch(a.sample.Launch, kernels.Blocks(rows))
 		for _, keep := range a.keeps {
 			keep(a.back.address(a.after), rows)
 		}
@@ -349,5 +349,5 @@ func (a *actor) place(r *policy.Request, action int, p part, rows int) {
 
 // Close frees the device's memory.
 func (a *actor) Close() error {
-	return errors.Join(a.owner.close(), a.in.close(), a.back.close(), a.vectors.close(), a.stream.Close())
+	return errors.Join(a.owner.close(), a.in.close(), a.back.close(), a.vectors.close(), a.work.stream.Close())
 }

@@ -51,7 +51,7 @@ func (c *conv2d) forward(p *pass) func(rows int) {
 	k.args.Columns, k.args.Depth, k.args.Start, k.args.Epilogue = int32(c.Out), int32(c.depth), kernels.Bias, c.activation.forward
 	return func(rows int) {
 		k.args.A, k.args.C, k.args.Rows = c.windowsOf(p.input(&c.in[0])), c.places(p.output(&c.node)), int32(rows*c.windows())
-		p.launch(k.Launch, kernels.Tiles(rows*c.windows(), c.Out))
+		p.work.launch(k.Launch, kernels.Tiles(rows*c.windows(), c.Out))
 	}
 }
 
@@ -69,9 +69,9 @@ func (c *conv2d) backward(g *gradient) func(rows int) {
 		w.A, w.Rows, w.Parts, w.Run = c.windowsOf(g.input(e)), int32(n), int32(g.count), int32(run)
 		grid := kernels.Tiles(c.depth, c.Out)
 		grid.Z = g.count
-		g.launch(weights.Launch, grid)
+		g.work.launch(weights.Launch, grid)
 		b.Rows, b.Parts, b.Run = int32(n), int32(g.count), int32(run)
-		g.launch(biases.Launch, driver.Dim{X: kernels.Blocks(c.Out).X, Y: g.count})
+		g.work.launch(biases.Launch, driver.Dim{X: kernels.Blocks(c.Out).X, Y: g.count})
 		on(rows)
 	}
 }
@@ -122,6 +122,6 @@ func (c *conv2d) phase(g *gradient, a, b int) func(rows int) {
 	k.args.Control, k.args.Columns, k.args.Depth, k.args.Start = g.control, int32(in[2]), int32(high*wide*c.Out), kernels.Add
 	return func(images int) {
 		k.args.Rows = int32(images * rows * columns)
-		g.launch(k.Launch, kernels.Tiles(images*rows*columns, in[2]))
+		g.work.launch(k.Launch, kernels.Tiles(images*rows*columns, in[2]))
 	}
 }

@@ -56,7 +56,7 @@ func (c *core) cell(p *pass, gru, lstm kernels.Kernel[kernels.Cell]) func(b cell
 		a.X, a.XRow, a.S, a.SRow = from(b.x, lo).Data, b.x.Row, from(b.s, lo).Data, b.s.Row
 		a.H, a.HRow, a.Out, a.OutRow = from(b.h, lo).Data, b.h.Row, from(out, lo).Data, out.Row
 		a.D, a.DRow, a.DH, a.DHRow = from(d, lo).Data, d.Row, from(dh, lo).Data, dh.Row
-		p.launch(l.Launch, kernels.Blocks((hi-lo)*c.out))
+		p.work.launch(l.Launch, kernels.Blocks((hi-lo)*c.out))
 	}
 }
 
@@ -83,7 +83,7 @@ func (c *core) forward(p *pass) func(rows int) {
 	stored.args.To, stored.args.ToRow, stored.args.FromRow = b.h.Data, b.h.Row, int32(p.kept)
 	return func(rows int) {
 		input(p.input(&c.in[0]), b.x, rows)
-		p.zero(b.h.Data, 4*rows*int(b.h.Row))
+		p.work.zero(b.h.Data, 4*rows*int(b.h.Row))
 		stored.args.From, stored.args.Order = at(p.steps.stored, c.begins), p.steps.from
 		p.moveRows(stored, rows)
 		p.steps.each(func(lo, hi int) {
@@ -160,7 +160,7 @@ func (c *core) backward(g *gradient) func(rows int) {
 				toC(lo, hi)
 			}
 			back.args.A, back.args.C, back.args.Rows = from(ds, lo), from(dh, lo), int32(hi-lo)
-			g.launch(back.Launch, kernels.Tiles(hi-lo, c.out))
+			g.work.launch(back.Launch, kernels.Tiles(hi-lo, c.out))
 			toH(lo, hi)
 		})
 		learn(rows)

@@ -32,7 +32,7 @@ func (p *pass) product(weight, bias kernels.Address, depth, columns int, e kerne
 	c.args.Columns, c.args.Depth, c.args.Start, c.args.Epilogue = int32(columns), int32(depth), kernels.Bias, e
 	return func(x, out kernels.Matrix, rows int) {
 		c.args.A, c.args.C, c.args.Rows = x, out, int32(rows)
-		p.launch(c.Launch, kernels.Tiles(rows, columns))
+		p.work.launch(c.Launch, kernels.Tiles(rows, columns))
 	}
 }
 

@@ -59,14 +59,14 @@ type aims struct {
 
 // fit makes room for so many rows.
 func (a *aims) fit(rows int) {
-	if rows <= a.rows || a.err != nil {
+	if rows <= a.rows || a.work.err != nil {
 		return
 	}
-	a.fail(a.close())
+	a.work.fail(a.close())
 	a.rows, a.advantage, a.target, a.newLogProb = rows, a.floats(rows), a.floats(rows), a.floats(rows)
-	if a.err != nil {
+	if a.work.err != nil {
 		a.rows = 0
-		a.fail(a.close())
+		a.work.fail(a.close())
 	}
 }
 
@@ -104,9 +104,9 @@ func (k *engine) describe() {
 	blocks := n / norms
 	part := k.actors
 	if k.apart {
-		k.fill(part, 1, k.critic/norms)
+		k.work.fill(part, 1, k.critic/norms)
 	} else {
-		k.fill(part, 1, blocks)
+		k.work.fill(part, 1, blocks)
 	}
 	*k.reduce.args = kernels.Reduce{Grad: k.grad, Squares: k.squares, Control: k.control, Part: int64(n), Size: int32(n)}
 	*k.decide.args = kernels.Decide{Squares: k.squares, OfActor: k.actors, Control: k.control, Blocks: int32(blocks)}
@@ -117,15 +117,15 @@ func (k *engine) describe() {
 
 // fit makes room for minibatches of so many rows.
 func (k *engine) fit(rows int) {
-	if k.err != nil || k.batch != nil && k.batch.capacity >= rows {
+	if k.work.err != nil || k.batch != nil && k.batch.gradient.capacity >= rows {
 		return
 	}
 	if k.batch != nil {
-		k.fail(k.batch.close())
+		k.work.fail(k.batch.gradient.close())
 	}
 	k.batch = newMinibatch(k.work, k.layout, k.params, k.control, rows)
-	if k.err != nil {
-		k.fail(k.batch.close())
+	if k.work.err != nil {
+		k.work.fail(k.batch.gradient.close())
 		k.batch = nil
 	}
 }
@@ -142,14 +142,14 @@ func (k *engine) Begin(r *ppo.Round) {
 	k.aims.fit(d.Rows())
 	k.data.take(r)
 	k.takeOrders(d)
-	if k.err != nil {
+	if k.work.err != nil {
 		return
 	}
 	k.data.stage(r)
 	k.batch.describe(k)
 	view[kernels.Control](&k.data.staged, k.data.control)[0] = k.begins(r)
 	k.data.upload()
-	k.copy(k.control, k.data.address(k.data.control), k.data.control.bytes)
+	k.work.copy(k.control, k.data.address(k.data.control), k.data.control.bytes)
 }
 
 // takeOrders makes room for the orders of an update's steps, of which none overwrites another's: the device may come to them late.
@@ -193,7 +193,7 @@ func (k *engine) begins(r *ppo.Round) kernels.Control {
 
 // Target computes advantages and returns.
 func (k *engine) Target() {
-	if k.err != nil {
+	if k.work.err != nil {
 		return
 	}
 	d, s, c := k.round.Dataset, &k.round.Samples, &k.config
@@ -207,14 +207,14 @@ func (k *engine) Target() {
 		k.logProbs()
 		a.NewLogProb = k.aims.newLogProb
 	}
-	k.launch(k.targets.Launch, kernels.Blocks(d.Envs()))
+	k.work.launch(k.targets.Launch, kernels.Blocks(d.Envs()))
 	r := k.returns.args
 	*r = kernels.Returns{Target: k.aims.target, Value: k.data.address(k.data.value), Valid: k.data.address(k.data.valid), Control: k.control,
 		Mean: k.round.Unit.Mean, Deviation: k.round.Unit.Deviation, Count: int32(len(s.Valid))}
 	if !k.aimed {
 		r.First, k.aimed = 1, true
 	}
-	k.launch(k.returns.Launch, driver.Dim{X: 1})
+	k.work.launch(k.returns.Launch, driver.Dim{X: 1})
 }
 
 // logProbs computes the log-probability of the stored action of every valid row under the current policy, for V-trace's ratios.
@@ -222,7 +222,7 @@ func (k *engine) logProbs() {
 	b := k.batch
 	if k.net.Chunk == 0 {
 		for rows := k.round.Samples.Valid; len(rows) > 0; {
-			n := min(len(rows), b.capacity)
+			n := min(len(rows), b.gradient.capacity)
 			b.weigh(k, rows[:n])
 			rows = rows[n:]
 		}
@@ -230,7 +230,7 @@ func (k *engine) logProbs() {
 	}
 	rows := k.round.Samples.Chunked
 	k.chunks = k.round.Dataset.ChunkStarts(&k.net, rows, k.chunks[:0])
-	per := b.capacity / k.net.Chunk
+	per := b.gradient.capacity / k.net.Chunk
 	for first, last := 0, len(k.chunks)-1; first < last; first += per {
 		b.weigh(k, rows[k.chunks[first]:k.chunks[min(first+per, last)]])
 	}
@@ -242,18 +242,18 @@ func (k *engine) Epoch(rows []uint32) { k.rows, k.begun = rows, append(k.begun, 
 // Step submits an optimiser step.
 func (k *engine) Step(lo, hi int) {
 	k.made++
-	if k.err != nil {
+	if k.work.err != nil {
 		return
 	}
 	rows, b := hi-lo, k.batch
 	b.learn(k, k.rows[lo:hi])
-	k.reduce.args.Parts, k.reduce.args.Count = b.parts, int32(b.count)
-	k.launch(k.reduce.Launch, kernels.Blocks(k.size))
+	k.reduce.args.Parts, k.reduce.args.Count = b.gradient.parts, int32(b.gradient.count)
+	k.work.launch(k.reduce.Launch, kernels.Blocks(k.size))
 	k.decide.args.Sums, k.decide.args.LossBlocks, k.decide.args.Rows = b.sums, int32(kernels.Blocks(rows).X), int32(rows)
-	k.launch(k.decide.Launch, driver.Dim{X: 1})
-	k.launch(k.adam.Launch, kernels.Blocks(k.size))
+	k.work.launch(k.decide.Launch, driver.Dim{X: 1})
+	k.work.launch(k.adam.Launch, kernels.Blocks(k.size))
 	if k.config.TargetKL > 0 {
-		k.launch(k.halt.Launch, driver.Dim{X: 1})
+		k.work.launch(k.halt.Launch, driver.Dim{X: 1})
 	}
 }
 
@@ -261,8 +261,8 @@ func (k *engine) Step(lo, hi int) {
 func (k *engine) Finish() (ppo.Stats, error) {
 	r := k.round
 	k.round, k.rows = nil, nil
-	if k.err == nil {
-		k.copy(k.order.host.Address+kernels.Address(k.end.at), k.control, k.end.bytes)
+	if k.work.err == nil {
+		k.work.copy(k.order.host.Address+kernels.Address(k.end.at), k.control, k.end.bytes)
 	}
 	k.leave()
 	if err := k.work.take(); err != nil {
@@ -279,8 +279,8 @@ func (k *engine) Finish() (ppo.Stats, error) {
 
 // leave waits, and gives back blocks that the device has copied; where it cannot wait, they are its own until it can.
 func (k *engine) leave() {
-	err := k.stream.Synchronize()
-	k.fail(err)
+	err := k.work.stream.Synchronize()
+	k.work.fail(err)
 	if err == nil {
 		k.data.leave()
 	}
@@ -334,7 +334,7 @@ func (k *engine) fault(c *kernels.Control, d *policy.Dataset) error {
 func (k *engine) Rescale(h ppo.Head, scale, shift float64) {
 	*k.rescale.args = kernels.Rescale{Own: k.params, Place: k.vectors.places, Scale: scale, Shift: shift,
 		Weight: int32(h.Weight.Offset), Bias: int32(h.Bias.Offset), Count: int32(h.Weight.Rows)}
-	k.launch(k.rescale.Launch, kernels.Blocks(h.Weight.Rows+1))
+	k.work.launch(k.rescale.Launch, kernels.Blocks(h.Weight.Rows+1))
 }
 
 // Params copies the canonical vector.
@@ -367,19 +367,19 @@ func (k *engine) SetState(s ppo.State) error {
 	k.vectors.put(k.params, s.Params)
 	k.vectors.put(k.m, s.AdamM)
 	k.vectors.put(k.v, s.AdamV)
-	k.wait()
+	k.work.wait()
 	k.steps, k.rate = s.AdamSteps, s.LearningRate
 	return k.work.take()
 }
 
 // Close frees the device's memory.
 func (k *engine) Close() error {
-	err := k.stream.Synchronize()
+	err := k.work.stream.Synchronize()
 	k.data.leave()
 	if k.batch != nil {
-		err = errors.Join(err, k.batch.close())
+		err = errors.Join(err, k.batch.gradient.close())
 	}
-	return errors.Join(err, k.aims.close(), k.owner.close(), k.data.close(), k.order.close(), k.vectors.close(), k.stream.Close())
+	return errors.Join(err, k.aims.close(), k.owner.close(), k.data.close(), k.order.close(), k.vectors.close(), k.work.stream.Close())
 }
 
 // lossOf returns the numbers of a loss over the rows of a minibatch.

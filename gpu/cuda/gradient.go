@@ -80,7 +80,7 @@ func outer(g *gradient, to kernels.Matrix, height, width int) func(a, b kernels.
 		c.args.A, c.args.B, c.args.Rows, c.args.Parts, c.args.Run = a, b, int32(rows), int32(g.count), int32(run)
 		grid := kernels.Tiles(height, width)
 		grid.Z = g.count
-		g.launch(c.Launch, grid)
+		g.work.launch(c.Launch, grid)
 	}
 }
 
@@ -93,7 +93,7 @@ func sums(g *gradient, to kernels.Address, columns int) func(x kernels.Matrix, r
 		c.args.X, c.args.Rows, c.args.Parts, c.args.Run = x, int32(rows), int32(g.count), int32(run)
 		grid := kernels.Blocks(columns)
 		grid.Y = g.count
-		g.launch(c.Launch, grid)
+		g.work.launch(c.Launch, grid)
 	}
 }
 
@@ -114,7 +114,7 @@ func (g *gradient) descend(e *edge, b kernels.Matrix, depth int) func(a kernels.
 	}
 	return func(a kernels.Matrix, rows int) {
 		c.args.A, c.args.Rows = a, int32(rows)
-		g.launch(c.Launch, kernels.Tiles(rows, below.out))
+		g.work.launch(c.Launch, kernels.Tiles(rows, below.out))
 	}
 }
 
@@ -122,7 +122,7 @@ func (g *gradient) descend(e *edge, b kernels.Matrix, depth int) func(a kernels.
 func (g *gradient) below(e *edge, rows int) {
 	if e.first {
 		n := e.from.common()
-		g.zero(g.delta[n.at], 4*rows*n.row)
+		g.work.zero(g.delta[n.at], 4*rows*n.row)
 	}
 }
 
@@ -149,5 +149,5 @@ func (p *pass) move(elems int) call[kernels.Move] {
 // moveRows submits a move of so many rows.
 func (p *pass) moveRows(c call[kernels.Move], rows int) {
 	c.args.Rows = int32(rows)
-	p.launch(c.Launch, kernels.Blocks(rows*int(c.args.Runs*c.args.Run)))
+	p.work.launch(c.Launch, kernels.Blocks(rows*int(c.args.Runs*c.args.Run)))
 }

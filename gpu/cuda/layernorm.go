@@ -35,7 +35,7 @@ func (o *normed) forward(p *pass) func(rows int) {
 	return func(rows int) {
 		in, out := p.input(&o.in[0]), p.output(&o.node)
 		c.args.X, c.args.XRow, c.args.Out, c.args.OutRow, c.args.Rows = in.Data, in.Row, out.Data, out.Row, int32(rows*o.runs())
-		p.launch(c.Launch, kernels.Halves(rows*o.runs()))
+		p.work.launch(c.Launch, kernels.Halves(rows*o.runs()))
 	}
 }
 
@@ -54,7 +54,7 @@ func (o *normed) backward(g *gradient) func(rows int) {
 		learn.args.Parts, learn.args.Run = int32(g.count), int32(run)
 		grid := kernels.Blocks(o.n)
 		grid.Y = g.count
-		g.launch(learn.Launch, grid)
+		g.work.launch(learn.Launch, grid)
 		if e.from == nil {
 			return
 		}
@@ -62,7 +62,7 @@ func (o *normed) backward(g *gradient) func(rows int) {
 		to := g.gradientOf(e.from.common())
 		*back.args = *n
 		back.args.DX, back.args.DXRow = to.Data, to.Row
-		g.launch(back.Launch, kernels.Halves(rows*o.runs()))
+		g.work.launch(back.Launch, kernels.Halves(rows*o.runs()))
 		passed(rows)
 	}
 }

@@ -28,7 +28,7 @@ func (m *maxPool) forward(p *pass) func(rows int) {
 	return func(rows int) {
 		in, out := p.input(&m.in[0]), p.output(&m.node)
 		c.args.X, c.args.XImage, c.args.Out, c.args.OutImage, c.args.Images = in.Data, in.Row, out.Data, out.Row, int32(rows)
-		p.launch(c.Launch, kernels.Blocks(rows*m.out))
+		p.work.launch(c.Launch, kernels.Blocks(rows*m.out))
 	}
 }
 
@@ -43,7 +43,7 @@ func (m *maxPool) backward(g *gradient) func(rows int) {
 		in := g.input(e)
 		c.args.X, c.args.XImage, c.args.Images = in.Data, in.Row, int32(rows)
 		g.below(e, rows)
-		g.launch(c.Launch, kernels.Blocks(rows*m.width))
+		g.work.launch(c.Launch, kernels.Blocks(rows*m.width))
 		passed(rows)
 	}
 }

@@ -65,23 +65,23 @@ func (w *work) wait() { w.fail(w.stream.Synchronize()) }
 
 // owner makes launches and memory, which it closes together.
 type owner struct {
-	*work
+	work *work
 	made []io.Closer
 }
 
 // floats returns n elements of the device's memory, of 4 bytes, all zero.
 func (o *owner) floats(n int) kernels.Address {
 	bytes := 4 * max(n, 1)
-	if o.err != nil {
+	if o.work.err != nil {
 		return 0
 	}
-	m, err := o.device.Alloc(bytes)
+	m, err := o.work.device.Alloc(bytes)
 	if err != nil {
-		o.fail(err)
+		o.work.fail(err)
 		return 0
 	}
 	o.made = append(o.made, m)
-	o.zero(m.Address, bytes)
+	o.work.zero(m.Address, bytes)
 	return m.Address
 }
 
@@ -93,9 +93,9 @@ type call[T any] struct {
 
 // prepare makes a call of a kernel.
 func prepare[T any](o *owner, k kernels.Kernel[T]) call[T] {
-	l, args, err := kernels.New(o.device.set, k)
+	l, args, err := kernels.New(o.work.device.set, k)
 	if err != nil {
-		o.fail(err)
+		o.work.fail(err)
 		return call[T]{args: new(T)}
 	}
 	o.made = append(o.made, l)
@@ -104,7 +104,7 @@ func prepare[T any](o *owner, k kernels.Kernel[T]) call[T] {
 
 // close waits for the work and closes what was made, last first.
 func (o *owner) close() error {
-	err := o.stream.Synchronize()
+	err := o.work.stream.Synchronize()
 	for _, m := range slices.Backward(o.made) {
 		err = errors.Join(err, m.Close())
 	}

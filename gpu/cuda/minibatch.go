@@ -7,7 +7,7 @@ import (
 
 // minibatch is rows of a dataset side by side, and the gradient of their loss.
 type minibatch struct {
-	*gradient
+	gradient                          *gradient
 	order                             kernels.Address // of the rows in the dataset
 	logProb, value, advantage, ret    kernels.Address
 	drawn, masks                      []kernels.Address // by action: [elements][capacity], [rows][choices]
@@ -53,40 +53,40 @@ func (b *minibatch) describe(k *engine) {
 	number(d.address(d.value), b.value)
 	number(k.aims.advantage, b.advantage)
 	number(k.aims.target, b.ret)
-	for i := range b.actions {
-		a, from := &b.actions[i], d.index[i]
+	for i := range b.gradient.actions {
+		a, from := &b.gradient.actions[i], d.index[i]
 		if a.Continuous {
 			from = d.raw[i]
 		}
-		picks = append(picks, kernels.Pick{From: d.address(from), To: b.drawn[i], Size: int32(a.Size), Bytes: 4, Row: 1, Column: int32(b.ld)})
+		picks = append(picks, kernels.Pick{From: d.address(from), To: b.drawn[i], Size: int32(a.Size), Bytes: 4, Row: 1, Column: int32(b.gradient.ld)})
 		d.masksAt[i] = 0
 		if d.mask[i].bytes > 0 {
 			d.masksAt[i] = b.masks[i]
 			picks = append(picks, kernels.Pick{From: d.address(d.mask[i]), To: b.masks[i], Size: int32(a.Choices), Bytes: 1, Row: int32(a.Choices), Column: 1})
 		}
 	}
-	b.picks.args.Picks, b.picks.args.Control, b.picks.Grid.Y = d.address(d.picks), b.control, len(picks)
-	d.heads.fill(&d.staged, b.pass, b.drawn, d.masksAt)
+	b.picks.args.Picks, b.picks.args.Control, b.picks.Grid.Y = d.address(d.picks), b.gradient.control, len(picks)
+	d.heads.fill(&d.staged, b.gradient.pass, b.drawn, d.masksAt)
 	d.describe(b.gather.args, k.round.Dataset)
-	b.gather.args.X, b.gather.args.Control = b.x, b.control
+	b.gather.args.X, b.gather.args.Control = b.gradient.x, b.gradient.control
 }
 
 // arrange tells the device of the next rows.
 func (b *minibatch) arrange(k *engine, rows []uint32) {
 	s, from := &k.order, k.order.used
-	if b.net.Chunk > 0 {
-		b.steps.arrange(k.round.Dataset, &b.net, rows)
-		rows = b.steps.rows
+	if b.gradient.net.Chunk > 0 {
+		b.gradient.steps.arrange(k.round.Dataset, &b.gradient.net, rows)
+		rows = b.gradient.steps.rows
 	}
 	count, order := s.section(4), s.section(4*len(rows))
 	view[int32](s, count)[0] = int32(len(rows))
 	copy(view[uint32](s, order), rows)
 	b.order, b.number = s.address(order), s.address(count)
-	if b.net.Chunk > 0 {
+	if b.gradient.net.Chunk > 0 {
 		prevs, froms := s.section(4*len(rows)), s.section(4*len(rows))
-		copy(view[int32](s, prevs), b.steps.prevs)
-		copy(view[int32](s, froms), b.steps.froms)
-		b.steps.prev, b.steps.from, b.steps.stored = s.address(prevs), s.address(froms), k.data.address(k.data.stored)
+		copy(view[int32](s, prevs), b.gradient.steps.prevs)
+		copy(view[int32](s, froms), b.gradient.steps.froms)
+		b.gradient.steps.prev, b.gradient.steps.from, b.gradient.steps.stored = s.address(prevs), s.address(froms), k.data.address(k.data.stored)
 	}
 	s.send(from)
 }
@@ -96,24 +96,24 @@ func (b *minibatch) enter(k *engine, rows []uint32) {
 	b.arrange(k, rows)
 	n := len(rows)
 	b.gather.args.Order, b.gather.args.Rows = b.order, int32(n)
-	b.launch(b.gather.Launch, kernels.Blocks(n*b.row))
+	b.gradient.work.launch(b.gather.Launch, kernels.Blocks(n*b.gradient.row))
 	b.picks.args.Order, b.picks.args.Rows = b.order, int32(n)
-	b.launch(b.picks.Launch, driver.Dim{X: kernels.Blocks(n).X, Y: b.picks.Grid.Y})
-	b.derive()
-	b.forward(n, true)
+	b.gradient.work.launch(b.picks.Launch, driver.Dim{X: kernels.Blocks(n).X, Y: b.picks.Grid.Y})
+	b.gradient.derive()
+	b.gradient.forward(n, true)
 	r := lossOf(&k.config, k.round.Rates, n)
-	r.Heads, r.Value, r.LogProb, r.Control = k.data.address(k.data.heads.table), b.out[b.layout.value.common().at], b.newLogProb, b.control
-	r.Count, r.LD = int32(len(b.actions)), int32(b.ld)
+	r.Heads, r.Value, r.LogProb, r.Control = k.data.address(k.data.heads.table), b.gradient.out[b.gradient.layout.value.common().at], b.newLogProb, b.gradient.control
+	r.Count, r.LD = int32(len(b.gradient.actions)), int32(b.gradient.ld)
 	*b.loss.args = r
 }
 
 // weigh writes the log-probabilities of rows to those of the dataset.
 func (b *minibatch) weigh(k *engine, rows []uint32) {
 	b.enter(k, rows)
-	b.launch(b.loss.Launch, kernels.Blocks(len(rows)))
+	b.gradient.work.launch(b.loss.Launch, kernels.Blocks(len(rows)))
 	a := b.scatter.args
 	a.From, a.FromRow, a.To, a.ToRow, a.Target = b.newLogProb, 1, k.aims.newLogProb, 1, b.order
-	b.moveRows(b.scatter, len(rows))
+	b.gradient.moveRows(b.scatter, len(rows))
 }
 
 // learn submits the gradient of the loss of rows.
@@ -121,11 +121,11 @@ func (b *minibatch) learn(k *engine, rows []uint32) {
 	b.enter(k, rows)
 	a := b.loss.args
 	if k.config.NormalizeAdvantage {
-		*b.advantages.args = kernels.Advantages{Advantage: k.aims.advantage, Order: b.order, Ends: b.number, Moments: b.moments, Control: b.control}
-		b.launch(b.advantages.Launch, driver.Dim{X: 1})
+		*b.advantages.args = kernels.Advantages{Advantage: k.aims.advantage, Order: b.order, Ends: b.number, Moments: b.moments, Control: b.gradient.control}
+		b.gradient.work.launch(b.advantages.Launch, driver.Dim{X: 1})
 		a.Moments = b.moments
 	}
 	a.OldLogProb, a.OldValue, a.Advantage, a.Target, a.Sums, a.Descend = b.logProb, b.value, b.advantage, b.ret, b.sums, 1
-	b.launch(b.loss.Launch, kernels.Blocks(len(rows)))
-	b.backward(len(rows))
+	b.gradient.work.launch(b.loss.Launch, kernels.Blocks(len(rows)))
+	b.gradient.backward(len(rows))
 }

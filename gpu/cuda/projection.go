@@ -57,7 +57,7 @@ func (h *projection) forward(p *pass) func(rows int) {
 	return func(rows int) {
 		x := p.input(&h.in[0])
 		a.X, a.Row, a.Out, a.Rows, a.LD = x.Data, x.Row, p.out[h.at], int32(rows), int32(p.ld)
-		p.launch(c.Launch, driver.Dim{X: kernels.Blocks(rows).X, Y: h.out})
+		p.work.launch(c.Launch, driver.Dim{X: kernels.Blocks(rows).X, Y: h.out})
 	}
 }
 

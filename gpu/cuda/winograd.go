@@ -50,7 +50,7 @@ func (c *conv2d) forwardTiles(p *pass, t *tiled) func(rows int) {
 	in, out := c.in[0].shape, p.output(&c.node)
 	*derive.args = kernels.TileFilters{Weight: p.param(&c.weight), To: filters.Data, Control: p.control,
 		Kernel: int32(c.Kernel), Channels: int32(in[2]), Outputs: int32(c.Out), Stride: int32(c.Stride), Taps: int32(t.Taps)}
-	p.derives = append(p.derives, func() { p.launch(derive.Launch, kernels.Blocks(t.Depth*c.Out)) })
+	p.derives = append(p.derives, func() { p.work.launch(derive.Launch, kernels.Blocks(t.Depth*c.Out)) })
 	a, o := product.args, output.args
 	a.B, a.C, a.Control, a.Columns, a.Depth = filters, parts, p.control, int32(c.Out), int32(t.Depth)
 	*o = kernels.TileOutputs{Parts: parts.Data, Bias: p.param(&c.bias), Control: p.control, Part: parts.Part, Image: int64(out.Row),
@@ -65,9 +65,9 @@ func (c *conv2d) forwardTiles(p *pass, t *tiled) func(rows int) {
 			a.Rows = int32(n * tiles)
 			grid := kernels.Tiles(n*tiles, c.Out)
 			grid.Z = layer.TileParts
-			p.launch(product.Launch, grid)
+			p.work.launch(product.Launch, grid)
 			o.Out, o.Images = from(out, lo).Data, int32(n)
-			p.launch(output.Launch, kernels.Blocks(n*tiles*c.Out))
+			p.work.launch(output.Launch, kernels.Blocks(n*tiles*c.Out))
 		}
 	}
 }

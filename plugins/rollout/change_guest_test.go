@@ -168,7 +168,7 @@ func TestKeepState_CarryingAllocatesNothing(t *testing.T) {
 		}
 	})
 	if n != 0 {
-		t.Errorf("%v allocations for %d environments, want 0", n, s.n)
+		t.Errorf("%v allocations for %d environments, want 0", n, s.rows.n)
 	}
 	if err := prepared.Close(); err != nil {
 		t.Error(err)
@@ -332,9 +332,9 @@ func benchmarkSwap(b *testing.B, from, to env.Plugin, at component.Boundary, kee
 		went := swap(b, r, component.EnvChange{Plugin: next, At: at, KeepState: keep})
 		pauses = append(pauses, time.Duration(went.PauseNS[0]))
 		r.until(b, len(r.blocks)+1)
-		r.MustRun(func() bool { return s.writing && s.asked != 0 && s.t == s.c.config.Horizon })
+		r.MustRun(func() bool { return s.rows.writing && s.asked != 0 && s.t == s.rows.c.config.Horizon })
 		began := time.Now()
-		r.MustRun(func() bool { return s.writing && s.asked != 0 && s.t == 0 })
+		r.MustRun(func() bool { return s.rows.writing && s.asked != 0 && s.t == 0 })
 		plain = append(plain, time.Since(began))
 		for range len(r.blocks) {
 			r.letGo(b)

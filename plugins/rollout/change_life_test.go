@@ -28,7 +28,7 @@ func TestPause_EveryBlockIsEnded(t *testing.T) {
 			blocks := 0
 			w.run(func() bool { blocks = len(w.blocks); return true })
 			for _, s := range w.c.splits {
-				if s.writing || s.asked != 0 || s.stepping {
+				if s.rows.writing || s.asked != 0 || s.stepping {
 					t.Error("a split is in the middle of a block")
 				}
 			}
@@ -246,7 +246,7 @@ func TestStep_SideBySideAllocatesNothing(t *testing.T) {
 	if s.versions == nil {
 		t.Fatal("nothing is side by side")
 	}
-	clear(s.tr.Bytes(trajectory.Action))
+	clear(s.rows.tr.Bytes(trajectory.Action))
 	m := trajectory.ActRequest{Block: s.loan.Handle()}.Message()
 	n := testing.AllocsPerRun(500, func() {
 		m.T = uint32(s.t)

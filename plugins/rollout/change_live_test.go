@@ -77,7 +77,7 @@ func (l *live) swap(c component.EnvChange) component.EnvsWent {
 	}
 	l.OnLoop(func() {
 		for i, s := range l.c.splits {
-			l.t.Logf("split %d: writing %v, asked %v, row %d, next %+v, versions %+v, free %v, arena %+v", i, s.writing, s.asked, s.t,
+			l.t.Logf("split %d: writing %v, asked %v, row %d, next %+v, versions %+v, free %v, arena %+v", i, s.rows.writing, s.asked, s.t,
 				s.next, s.versions, s.free, l.c.arena.Stats())
 		}
 	})

@@ -371,7 +371,7 @@ func (w *world) change(version int, o component.EnvChange) component.PreparedEnv
 func (w *world) commit(p component.PreparedEnvs) {
 	w.t.Helper()
 	for i, s := range w.c.splits {
-		if !s.writing || p.(*change).at() == component.AtNow {
+		if !s.rows.writing || p.(*change).at() == component.AtNow {
 			w.gaps[[2]uint64{uint64(i), s.sequence}] = true
 		}
 	}
@@ -389,7 +389,7 @@ func (w *world) run(cond func() bool) {
 			return
 		}
 		for i, s := range w.c.splits {
-			w.t.Logf("split %d: writing %v, asked %v, row %d, next %+v, versions %+v", i, s.writing, s.asked, s.t, s.next, s.versions)
+			w.t.Logf("split %d: writing %v, asked %v, row %d, next %+v, versions %+v", i, s.rows.writing, s.asked, s.t, s.next, s.versions)
 		}
 	}()
 	w.MustRun(cond)
@@ -407,7 +407,7 @@ func (w *world) more(blocks int) {
 func (w *world) inRow(split, row int) {
 	w.t.Helper()
 	s := w.c.splits[split]
-	w.run(func() bool { return s.writing && s.asked != 0 && s.t == row })
+	w.run(func() bool { return s.rows.writing && s.asked != 0 && s.t == row })
 }
 
 // balance compares what was counted with what was seen, and looks for what nobody has closed.

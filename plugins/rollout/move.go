@@ -64,9 +64,9 @@ func (m *move) later(c closer) bool {
 // about stays as it is.
 func (m *move) start() {
 	switch s := m.s; {
-	case !s.writing && m.at == component.AtEpisode && (s.carried || m.share < s.c.envs()):
-		m.stepBoth(s.c.config.Horizon)
-	case !s.writing:
+	case !s.rows.writing && m.at == component.AtEpisode && (s.carried || m.share < s.rows.c.envs()):
+		m.stepBoth(s.rows.c.config.Horizon)
+	case !s.rows.writing:
 		m.startClock()
 		m.leave(0, false)
 		m.goOver()
@@ -114,7 +114,7 @@ func (m *move) enter() error {
 		if !s.loseSome(err) {
 			return err
 		}
-		s.invalidateRow(s.t-1, true)
+		s.rows.invalidateRow(s.t-1, true)
 	}
 	return s.resetLost(s.t)
 }
@@ -123,14 +123,14 @@ func (m *move) enter() error {
 func (m *move) drop() {
 	s := m.s
 	m.startClock()
-	m.went.Dropped = uint64(s.validBefore(s.t))
-	s.c.swap.dropped.Add(m.went.Dropped)
+	m.went.Dropped = uint64(s.rows.validBefore(s.t))
+	s.rows.c.swap.dropped.Add(m.went.Dropped)
 	m.leave(s.t, false)
 	if m.episodes == allKept {
-		s.countDropped(s.t)
+		s.rows.countDropped(s.t)
 		s.keepRow(s.t)
 	} else {
-		clear(s.accounts)
+		clear(s.rows.accounts)
 	}
 	s.steps += uint64(s.t)
 	s.abort()
@@ -153,8 +153,8 @@ func (m *move) stepBoth(t int) bool {
 			return m.stayAlone(err)
 		}
 		switch pad := s.batch.pad.tr; {
-		case s.writing:
-			pad.CopyObserved(t, s.tr, t)
+		case s.rows.writing:
+			pad.CopyObserved(t, s.rows.tr, t)
 		case s.carried:
 			pad.LoadObserved(t, s.carry)
 		}
@@ -164,18 +164,18 @@ func (m *move) stepBoth(t int) bool {
 	m.to.inherit(s.ownerOf)
 	d.add(m.to, m.share, t, m.newSeeds)
 	m.to.reportsTo.Store(&s.reporter)
-	if !s.carried && !s.writing {
+	if !s.carried && !s.rows.writing {
 		d.beginAll()
 	}
 	if err != nil {
 		err = d.loseBatch(s.batch, err)
 		before := -1 // no row has been stepped
-		if s.writing {
+		if s.rows.writing {
 			before = s.t - 1
 		}
-		s.invalidateRow(before, true)
+		s.rows.invalidateRow(before, true)
 	}
-	if err == nil && s.writing && s.anyGone {
+	if err == nil && s.rows.writing && s.rows.anyGone {
 		err = s.resetLost(t)
 	}
 	m.stopClock()
@@ -189,8 +189,8 @@ func (m *move) stepBoth(t int) bool {
 func (m *move) stayAlone(err error) bool {
 	s := m.s
 	m.rollBack(err)
-	if !s.writing {
-		s.c.closing.release(s.batch.pad)
+	if !s.rows.writing {
+		s.rows.c.closing.release(s.batch.pad)
 		s.batch.pad = nil
 		return true
 	}
@@ -211,7 +211,7 @@ func (m *move) allOver() bool {
 	m.startClock()
 	s.versions.target = nil
 	var err error
-	if m.share == s.c.envs() {
+	if m.share == s.rows.c.envs() {
 		m.goOver()
 		if err = m.enter(); err != nil {
 			s.fault(err)
@@ -227,27 +227,27 @@ func (m *move) allOver() bool {
 func (m *move) leave(t int, valued bool) {
 	s := m.s
 	m.episodes = noneBegan
-	if s.carried || s.writing {
+	if s.carried || s.rows.writing {
 		m.episodes = allEnded
 	}
 	if m.keepState && (t > 0 || s.carried) && m.takeStates() {
 		m.episodes = allKept
-		s.c.swap.kept.Add(uint64(s.n))
-		m.went.Kept = s.n
+		s.rows.c.swap.kept.Add(uint64(s.rows.n))
+		m.went.Kept = s.rows.n
 		return
 	}
 	m.newSeeds()
-	for env := range s.c.envs() {
+	for env := range s.rows.c.envs() {
 		end := byte(1)
 		if s.ownerOf(env) == m.to {
 			end, m.episodes = 0, someGoOn
 		}
-		for row, last := s.c.schema.RowsOf(env); row < last; row++ {
-			s.leaving[row] = end
+		for row, last := s.rows.c.schema.RowsOf(env); row < last; row++ {
+			s.rows.leaving[row] = end
 		}
 	}
-	m.went.Truncated += s.endWhere(s.leaving, t, valued)
-	s.c.swap.ended.Add(uint64(m.went.Truncated))
+	m.went.Truncated += s.rows.endWhere(s.rows.leaving, t, valued)
+	s.rows.c.swap.ended.Add(uint64(m.went.Truncated))
 }
 
 // takeStates reports whether the running episodes go on in the new environments.
@@ -258,7 +258,7 @@ func (m *move) takeStates() bool {
 	}
 	err := m.to.takeStates(whole, m.s.ownerOf)
 	if err != nil {
-		m.s.c.h.Log.Warn("episodes are not carried over", "split", m.s.index, "reason", err)
+		m.s.rows.c.h.Log.Warn("episodes are not carried over", "split", m.s.index, "reason", err)
 	}
 	return err == nil
 }
@@ -290,10 +290,10 @@ func (m *move) goOver() {
 	if m.episodes == noneBegan || m.episodes == allEnded {
 		s.carried = false
 		if m.episodes == allEnded {
-			s.seeds.draw(s.c.attempts)
+			s.seeds.draw(s.rows.c.attempts)
 		}
-		if !s.writing {
-			s.foundAll() // the reset is for all
+		if !s.rows.writing {
+			s.rows.foundAll() // the reset is for all
 		}
 	}
 }
@@ -306,7 +306,7 @@ func (m *move) finish() {
 	}
 	m.stopClock()
 	for _, c := range m.rest {
-		s.c.closing.release(c)
+		s.rows.c.closing.release(c)
 	}
 	m.rest = nil
 	if m.progress != done {
@@ -319,7 +319,7 @@ func (m *move) finish() {
 func (m *move) giveUp() {
 	m.progress = done
 	if m.pad != nil {
-		m.s.c.closing.release(m.pad)
+		m.s.rows.c.closing.release(m.pad)
 		m.pad = nil
 	}
 }

@@ -189,7 +189,7 @@ func (c *Rollout) makeSplits() error {
 // begin begins a block of each split: in the order of a restored state, since others may go by the order in which blocks come.
 func (c *Rollout) begin(*hostabi.Message) {
 	for _, s := range inTurn(c.splits) {
-		if !s.writing {
+		if !s.rows.writing {
 			s.begin()
 		}
 	}
@@ -223,7 +223,7 @@ func (c *Rollout) Pause(rested func()) {
 func (c *Rollout) Resume() {
 	c.rest.wanted, c.rest.rested = false, nil
 	for _, s := range c.splits {
-		if !s.writing {
+		if !s.rows.writing {
 			s.begin()
 		}
 	}

@@ -454,7 +454,7 @@ func TestStep_AllocatesNothing(t *testing.T) {
 			})
 		r.MustSettle()
 		s := c.splits[0]
-		clear(s.tr.Bytes(trajectory.Action))
+		clear(s.rows.tr.Bytes(trajectory.Action))
 		m := trajectory.ActRequest{Block: s.loan.Handle()}.Message()
 		n := testing.AllocsPerRun(500, func() {
 			m.T = uint32(s.t)

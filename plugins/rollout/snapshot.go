@@ -43,12 +43,12 @@ func (c *Rollout) Snapshot() (component.State, error) {
 	}
 	for i, s := range c.splits {
 		switch {
-		case s.writing && s.t > 0 || s.stepping:
+		case s.rows.writing && s.t > 0 || s.stepping:
 			return component.State{}, fmt.Errorf("%w: split %d is in the middle of a block", component.ErrNoSnapshot, i)
 		case s.versions != nil:
 			return component.State{}, fmt.Errorf("%w: two versions of the environments run side by side in split %d",
 				component.ErrNoSnapshot, i)
-		case s.anyGone:
+		case s.rows.anyGone:
 			return component.State{}, fmt.Errorf("%w: environments of split %d wait to be begun anew", component.ErrNoSnapshot, i)
 		}
 		if s.carried {
@@ -60,9 +60,9 @@ func (c *Rollout) Snapshot() (component.State, error) {
 		}
 		splits = append(splits, splitState{
 			Steps: s.steps, Sequence: s.sequence, Turn: nextTurn(s), Calls: s.batch.calls, Restarted: c.restarted, Attempts: c.attempts, Tries: s.seeds.attempt,
-			Fresh: !s.carried, Phantom: slices.Clone(s.phantom), Accounts: slices.Clone(s.accounts),
-			Carry: slices.Clone(s.carry), Memory: c.schema.Shape.Memory, Reports: s.reports.save(),
-			Policies: c.schema.Shape.Policies, Acting: slices.Clone(s.acting.by), Played: slices.Clone(s.acting.played), Params: slices.Clone(s.params), Held: s.heldDecisions(),
+			Fresh: !s.carried, Phantom: slices.Clone(s.rows.phantom), Accounts: slices.Clone(s.rows.accounts),
+			Carry: slices.Clone(s.carry), Memory: c.schema.Shape.Memory, Reports: s.rows.reports.save(),
+			Policies: c.schema.Shape.Policies, Acting: slices.Clone(s.rows.acting.by), Played: slices.Clone(s.rows.acting.played), Params: slices.Clone(s.params), Held: s.rows.heldDecisions(),
 		})
 	}
 	state.Meta = splits
@@ -81,10 +81,10 @@ func (c *Rollout) answered() bool {
 // have begun it.
 func nextTurn(s *split) uint64 {
 	before := func(other *split) bool {
-		if other.writing != s.writing {
-			return other.writing
+		if other.rows.writing != s.rows.writing {
+			return other.rows.writing
 		}
-		return s.writing && other.turn < s.turn || !s.writing && other.index < s.index
+		return s.rows.writing && other.turn < s.turn || !s.rows.writing && other.index < s.index
 	}
 	turn := uint64(1)
 	for _, other := range s.all {
@@ -135,11 +135,11 @@ func (s *split) restore(from *splitState, instance []byte) error {
 	if from.Carry == nil {
 		from.Carry = append(from.CarryObs, from.CarryMask...)
 	}
-	acted := from.Policies == s.c.schema.Shape.Policies // the same policies, which kept what is carried
-	if s.c.forgets(from) || len(from.Carry) != len(s.carry) {
+	acted := from.Policies == s.rows.c.schema.Shape.Policies // the same policies, which kept what is carried
+	if s.rows.c.forgets(from) || len(from.Carry) != len(s.carry) {
 		from.Carry = s.remembered(from)
 	}
-	if len(from.Accounts) != s.n || len(from.Phantom) != s.n ||
+	if len(from.Accounts) != s.rows.n || len(from.Phantom) != s.rows.n ||
 		len(from.Carry) != len(s.carry) {
 		return fmt.Errorf("state is of other environments")
 	}
@@ -150,24 +150,24 @@ func (s *split) restore(from *splitState, instance []byte) error {
 	}
 	s.steps, s.sequence, s.batch.calls, s.carried = from.Steps, from.Sequence, from.Calls, !from.Fresh
 	s.turn = from.Turn
-	copy(s.phantom, from.Phantom)
-	copy(s.accounts, from.Accounts)
-	copy(s.acting.played, from.Played)
-	if copy(s.acting.by, from.Acting); !acted {
-		s.acting.beginAll(s.first, s.steps)
+	copy(s.rows.phantom, from.Phantom)
+	copy(s.rows.accounts, from.Accounts)
+	copy(s.rows.acting.played, from.Played)
+	if copy(s.rows.acting.by, from.Acting); !acted {
+		s.rows.acting.beginAll(s.first, s.steps)
 	}
 	copy(s.carry, from.Carry)
 	copy(s.params, from.Params)
-	if s.agents != nil {
-		for i := range s.accounts {
-			s.agents.SetRunning(i, s.accounts[i].Length > 0)
+	if s.rows.agents != nil {
+		for i := range s.rows.accounts {
+			s.rows.agents.SetRunning(i, s.rows.accounts[i].Length > 0)
 		}
-		if !s.c.forgets(from) {
-			s.agents.held.load(from.Held)
+		if !s.rows.c.forgets(from) {
+			s.rows.agents.held.load(from.Held)
 		}
 	}
 	for name, running := range from.Reports {
-		copy(s.reports.metric(name).running, running)
+		copy(s.rows.reports.metric(name).running, running)
 	}
 	if s.seeds.draw(from.Tries); from.Attempts == 0 {
 		s.seeds.draw(from.Restarted)
@@ -178,10 +178,10 @@ func (s *split) restore(from *splitState, instance []byte) error {
 // remembered makes what was carried for policies with another memory what those of now can go on from: they begin anew in the
 // running episodes. It returns nil for a row of other environments.
 func (s *split) remembered(from *splitState) []byte {
-	shape := s.c.schema.Shape
+	shape := s.rows.c.schema.Shape
 	bytes := func(m trajectory.Memory) int {
 		m.Chunk, shape.Memory = 0, m
-		schema, err := trajectory.NewSchema(s.c.schema.Spec, shape)
+		schema, err := trajectory.NewSchema(s.rows.c.schema.Spec, shape)
 		if err != nil {
 			return -1
 		}

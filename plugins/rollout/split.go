@@ -14,7 +14,7 @@ import (
 
 // split is one part of the environments: a guest instance, its blocks and where it is in its turn.
 type split struct {
-	rows
+	rows  rows
 	all   []*split // of the component, this one too
 	index int
 	first int // global index of environment 0
@@ -87,10 +87,10 @@ func (s *split) report(b *batch, r env.Metric) {
 	if s.versions != nil && (r.Env < 0 || s.versions.owner[r.Env] != b) {
 		return
 	}
-	m := s.reports.metric(r.Name)
+	m := s.rows.reports.metric(r.Name)
 	switch {
 	case r.Env >= 0:
-		m.running[r.Env*s.c.schema.Agents].add(r.Value, r.Gather)
+		m.running[r.Env*s.rows.c.schema.Agents].add(r.Value, r.Gather)
 	case !b.onTrial:
 		m.to.Observe(r.Value)
 	}
@@ -101,7 +101,7 @@ func (s *split) lend() (arena.Loan, error) {
 	for len(s.free) > 0 {
 		block := s.free[0]
 		s.free = append(s.free[:0], s.free[1:]...)
-		if loan, err := s.c.arena.LoanBlock(block); !errors.Is(err, arena.ErrBusy) {
+		if loan, err := s.rows.c.arena.LoanBlock(block); !errors.Is(err, arena.ErrBusy) {
 			return loan, err
 		}
 	}
@@ -114,7 +114,7 @@ func (s *split) bind() error {
 		s.versions.turn()
 		return nil
 	}
-	err := s.batch.env.Bind(s.batch.block(s.tr.Mem, s.block))
+	err := s.batch.env.Bind(s.batch.block(s.rows.tr.Mem, s.rows.block))
 	if s.batch.pad != nil && err == nil {
 		s.letGo(s.batch.pad) // that it was bound to before
 		s.batch.pad = nil
@@ -126,17 +126,17 @@ func (s *split) bind() error {
 // map any, or touch some for the first time.
 func (s *split) letGo(c closer) {
 	if s.next == nil || !s.next.later(c) {
-		s.c.closing.release(c)
+		s.rows.c.closing.release(c)
 	}
 }
 
 // stampBlock completes the column of versions of the block. It returns what made all of it, nil if it is several.
 func (s *split) stampBlock() *maker {
-	if !s.mixed && s.versions == nil {
-		s.stampAll(s.batch.maker)
+	if !s.rows.mixed && s.versions == nil {
+		s.rows.stampAll(s.batch.maker)
 		return &s.batch.maker
 	}
-	s.stampRows(s.c.config.Horizon, nil)
+	s.stampRows(s.rows.c.config.Horizon, nil)
 	return nil
 }
 
@@ -144,20 +144,20 @@ func (s *split) stampBlock() *maker {
 func (s *split) stampRows(t int, but *batch) {
 	if s.versions == nil {
 		if s.batch != but {
-			s.stamp(0, s.n, t, s.batch.maker)
+			s.rows.stamp(0, s.rows.n, t, s.batch.maker)
 		}
 		return
 	}
 	for env, b := range s.versions.owner {
-		if first, end := s.c.schema.RowsOf(env); b != but {
-			s.stamp(first, end, t, b.maker)
+		if first, end := s.rows.c.schema.RowsOf(env); b != but {
+			s.rows.stamp(first, end, t, b.maker)
 		}
 	}
 }
 
 // keepRow keeps what is observed in a row for the next block.
 func (s *split) keepRow(row int) {
-	s.tr.SaveObserved(s.carry, row)
+	s.rows.tr.SaveObserved(s.carry, row)
 	s.carried = true
 }
 
@@ -168,21 +168,21 @@ func (s *split) handOver() error {
 		return err
 	}
 	s.batch.countCopied()
-	err = s.c.trajectories.Emit(hostabi.Message{
+	err = s.rows.c.trajectories.Emit(hostabi.Message{
 		Handle: handle, Split: uint32(s.index), PolicyVersion: s.minVersion,
 	})
 	if err != nil {
 		return err
 	}
-	return s.c.arena.Release(handle)
+	return s.rows.c.arena.Release(handle)
 }
 
 // abort gives the block up. Its credit comes back.
 func (s *split) abort() {
-	s.writing = false
+	s.rows.writing = false
 	s.owed.set(awaitsNothing, 0)
 	if err := s.loan.Abort(); err != nil {
-		s.c.h.Fail(err)
+		s.rows.c.h.Fail(err)
 	}
 }
 
@@ -223,8 +223,8 @@ func (s *split) stop() error {
 	if s.next != nil && s.next.pad != nil {
 		errs = append(errs, s.next.pad.close())
 	}
-	if s.writing {
-		s.writing = false
+	if s.rows.writing {
+		s.rows.writing = false
 		errs = append(errs, s.loan.Abort())
 	}
 	return errors.Join(errs...)
@@ -233,11 +233,11 @@ func (s *split) stop() error {
 // request asks another component to write into the block.
 func (s *split) request(w awaits, on *bus.Signal) {
 	m := trajectory.BlockRequest{Block: s.loan.Handle(), Split: uint32(s.index), Step: s.steps, FirstEnv: uint32(s.first)}.Message()
-	m.Sender = s.c.h.ID
+	m.Sender = s.rows.c.h.ID
 	s.awaits = w
 	s.owed.set(w, 0)
 	if err := on.Emit(m); err != nil {
-		s.c.h.Fail(err)
+		s.rows.c.h.Fail(err)
 	}
 }
 
@@ -245,7 +245,7 @@ func (s *split) request(w awaits, on *bus.Signal) {
 // mode what is learned from that dataset waits for this split, whose credit has come with that of the other: resting
 // in between would keep the blocks of the others for good.
 func (s *split) behind() bool {
-	if !s.c.h.Run.Synchronous {
+	if !s.rows.c.h.Run.Synchronous {
 		return false
 	}
 	for _, other := range s.all {
@@ -259,7 +259,7 @@ func (s *split) behind() bool {
 // begun returns how many datasets the split has begun a block of.
 func (s *split) begun() uint64 {
 	n := s.sequence - s.lost
-	if s.writing {
+	if s.rows.writing {
 		n++
 	}
 	return n

@@ -59,11 +59,11 @@ func TestS19AnotherMemoryBeginsAnew(t *testing.T) {
 				t.Errorf("from %+v to %+v: log %s, want it to say so: %t", was, is, r.Log.String(), want)
 			}
 			for _, s := range r.c.splits {
-				for env := range s.n {
-					if step := obsOf(s.tr, trajectory.Obs, 0, env)[plugintest.ObsStep]; step != 8 {
+				for env := range s.rows.n {
+					if step := obsOf(s.rows.tr, trajectory.Obs, 0, env)[plugintest.ObsStep]; step != 8 {
 						t.Errorf("from %+v to %+v: environment %d goes on at step %v, want 8", was, is, env, step)
 					}
-					if ages := s.tr.Ages(0); ages != nil && (ages[env] == 0) == same {
+					if ages := s.rows.tr.Ages(0); ages != nil && (ages[env] == 0) == same {
 						t.Errorf("from %+v to %+v: environment %d goes on at age %d", was, is, env, ages[env])
 					}
 				}

@@ -12,15 +12,15 @@ func (s *split) firstRow() error {
 		if !s.loseSome(err) {
 			return err
 		}
-		s.invalidateRow(-1, false)
+		s.rows.invalidateRow(-1, false)
 	}
 	if s.carried {
-		s.tr.LoadObserved(0, s.carry)
-		s.c.carriedBytes.Add(uint64(len(s.carry)))
+		s.rows.tr.LoadObserved(0, s.carry)
+		s.rows.c.carriedBytes.Add(uint64(len(s.carry)))
 		return s.resetLost(0)
 	}
-	s.foundAll() // the reset is for all
-	s.acting.beginAll(s.first, s.steps)
+	s.rows.foundAll() // the reset is for all
+	s.rows.acting.beginAll(s.first, s.steps)
 	if err := s.reset(0, nil, s.seeds.values); err != nil {
 		return err
 	}
@@ -35,22 +35,22 @@ func (s *split) settle(err error) error {
 		}
 		return s.nextTurns()
 	}
-	s.batch.learnRaw(s.tr, s.t)
+	s.batch.learnRaw(s.rows.tr, s.t)
 	if err != nil {
 		if !s.loseSome(err) {
 			return err
 		}
-		s.invalidateRow(s.t, false)
+		s.rows.invalidateRow(s.t, false)
 	}
-	ended, env, err := s.tr.CheckStep(s.t, s.c.mode)
+	ended, env, err := s.rows.tr.CheckStep(s.t, s.rows.c.mode)
 	if err != nil {
 		return s.batch.outputFault(hostabi.ExportStep, env, err)
 	}
-	ended = s.complete(s.t, ended)
+	ended = s.rows.complete(s.t, ended)
 	if err := s.nextTurns(); err != nil {
 		return err
 	}
-	if ended != 0 && s.c.mode != hostabi.SameStep {
+	if ended != 0 && s.rows.c.mode != hostabi.SameStep {
 		if err := s.endEpisodes(); err != nil {
 			return err
 		}
@@ -61,13 +61,13 @@ func (s *split) settle(err error) error {
 // nextTurns draws who plays the agents whose episodes have ended in row t from now on. It returns an error for an environment
 // none of whose agents acts any more.
 func (s *split) nextTurns() error {
-	if s.agents == nil {
+	if s.rows.agents == nil {
 		return nil
 	}
-	if s.agents.AnyEnded {
-		s.acting.beginWhere(s.agents.Ended, s.first, s.steps+uint64(s.t)+1)
+	if s.rows.agents.AnyEnded {
+		s.rows.acting.beginWhere(s.rows.agents.Ended, s.first, s.steps+uint64(s.t)+1)
 	}
-	env, err := s.agents.Idle()
+	env, err := s.rows.agents.Idle()
 	if err == nil {
 		return nil
 	}
@@ -77,15 +77,15 @@ func (s *split) nextTurns() error {
 // endEpisodes does what the ends of episodes in row t ask for where the environments do not reset themselves in the same step, as those
 // with agents do.
 func (s *split) endEpisodes() error {
-	terminated, truncated := s.tr.RowBytes(trajectory.Terminated, s.t), s.tr.RowBytes(trajectory.Truncated, s.t)
+	terminated, truncated := s.rows.tr.RowBytes(trajectory.Terminated, s.t), s.rows.tr.RowBytes(trajectory.Truncated, s.t)
 	reset := false
-	for env := range s.c.envs() {
-		reset = s.endOne(s.t, env, terminated[env]|truncated[env] != 0) || reset
+	for env := range s.rows.c.envs() {
+		reset = s.rows.endOne(s.t, env, terminated[env]|truncated[env] != 0) || reset
 	}
 	if !reset {
 		return nil
 	}
-	return s.reset(s.t+1, s.resetMask, nil)
+	return s.reset(s.t+1, s.rows.resetMask, nil)
 }
 
 // reset starts new episodes where mask is not 0, or everywhere, in a row of the block. Environments that are lost
@@ -98,13 +98,13 @@ func (s *split) reset(row int, mask []uint8, seeds []uint64) error {
 		if !s.loseSome(err) {
 			return err
 		}
-		s.invalidateRow(row-1, true)
+		s.rows.invalidateRow(row-1, true)
 	}
-	s.tr.BeginWhere(row, mask)
-	if s.anyGone {
+	s.rows.tr.BeginWhere(row, mask)
+	if s.rows.anyGone {
 		return nil // resetLost looks at the row when it is complete
 	}
-	if env, err := s.tr.CheckObs(row); err != nil {
+	if env, err := s.rows.tr.CheckObs(row); err != nil {
 		return s.batch.outputFault(hostabi.ExportReset, env, err)
 	}
 	return nil
@@ -116,10 +116,10 @@ func (s *split) resetLost(row int) error {
 	if s.versions != nil {
 		return s.versions.resetLost(row)
 	}
-	for s.anyGone {
-		mask := s.goneMask()
-		s.foundAll()
-		s.seeds.draw(s.c.attempts)
+	for s.rows.anyGone {
+		mask := s.rows.goneMask()
+		s.rows.foundAll()
+		s.seeds.draw(s.rows.c.attempts)
 		if err := s.reset(row, mask, s.seeds.values); err != nil {
 			return err
 		}
@@ -131,7 +131,7 @@ func (s *split) resetLost(row int) error {
 // and the others nothing. It reports false for every other error, and when the budget is spent. Lost environments
 // wait for resetLost.
 func (s *split) loseSome(err error) bool {
-	c, lost := s.c, env.Lost(err)
+	c, lost := s.rows.c, env.Lost(err)
 	if lost == nil || c.wanted.Err() != nil || s.batch.onFault(err) || s.next == nil && c.h.Yield(err) || !c.spend() {
 		return false
 	}
@@ -139,7 +139,7 @@ func (s *split) loseSome(err error) bool {
 	n := 0
 	for _, span := range lost {
 		for env := max(span.First, 0); env < min(span.First+span.Count, c.envs()); env++ {
-			s.loseEnv(env)
+			s.rows.loseEnv(env)
 			n++
 		}
 	}

@@ -16,17 +16,17 @@ import (
 
 // credit announces, from the goroutine that freed it, that a block of the split is free.
 func (s *split) credit(block uint32) {
-	s.c.h.Receiver.Control(loop.Func(s.onCredit), hostabi.Message{T: block})
+	s.rows.c.h.Receiver.Control(loop.Func(s.onCredit), hostabi.Message{T: block})
 }
 
 // onCredit takes a block that has become free and starts on it if the split has been waiting for one. One that others need no more may be
 // what the component's rest waits for.
 func (s *split) onCredit(m *hostabi.Message) {
 	s.free = append(s.free, m.T)
-	if s.c.h.Run.Synchronous {
+	if s.rows.c.h.Run.Synchronous {
 		s.recount()
 	}
-	if !s.writing {
+	if !s.rows.writing {
 		s.begin()
 		s.endPause()
 	}
@@ -34,7 +34,7 @@ func (s *split) onCredit(m *hostabi.Message) {
 
 // begin starts a block: binds it, writes row 0 and asks for its actions, or for reset parameters first.
 func (s *split) begin() {
-	if s.c.rest.wanted && !s.behind() || s.c.wanted.Err() != nil {
+	if s.rows.c.rest.wanted && !s.behind() || s.rows.c.wanted.Err() != nil {
 		return
 	}
 	loan, err := s.lend()
@@ -42,16 +42,16 @@ func (s *split) begin() {
 		return
 	}
 	if err != nil {
-		s.c.h.Fail(err)
+		s.rows.c.h.Fail(err)
 		return
 	}
 	s.loan, s.t = loan, 0
-	s.c.begun++
-	s.turn = s.c.begun
-	s.open(loan.Bytes(), loan.Block())
+	s.rows.c.begun++
+	s.turn = s.rows.c.begun
+	s.rows.open(loan.Bytes(), loan.Block())
 	s.minVersion = ^uint64(0)
-	if s.paramsOf().Load(s.params); s.c.resets != nil {
-		s.request(awaitsParams, s.c.resets)
+	if s.rows.paramsOf().Load(s.params); s.rows.c.resets != nil {
+		s.request(awaitsParams, s.rows.c.resets)
 		return
 	}
 	s.enter()
@@ -59,11 +59,11 @@ func (s *split) begin() {
 
 // onParams goes on with a split whose reset parameters have been written.
 func (s *split) onParams() {
-	if env, err := s.paramsOf().Check(); err != nil {
-		s.c.h.Fail(fmt.Errorf("what answers %s: environment %d: %w", signalResets, s.first+env, err))
+	if env, err := s.rows.paramsOf().Check(); err != nil {
+		s.rows.c.h.Fail(fmt.Errorf("what answers %s: environment %d: %w", signalResets, s.first+env, err))
 		return
 	}
-	s.paramsOf().Save(s.params)
+	s.rows.paramsOf().Save(s.params)
 	s.enter()
 }
 
@@ -78,18 +78,18 @@ func (s *split) enter() {
 
 // ask sends row t to inference.
 func (s *split) ask() {
-	s.acting.mark(s.tr, s.t)
+	s.rows.acting.mark(s.rows.tr, s.t)
 	r := trajectory.ActRequest{
 		Block: s.loan.Handle(), T: s.t, Split: uint32(s.index),
-		Step: s.steps + uint64(s.t), FirstEnv: uint32(s.first * s.c.schema.Agents),
-		ValueOnly: s.t == s.c.config.Horizon, Bootstrap: s.bootstrap,
+		Step: s.steps + uint64(s.t), FirstEnv: uint32(s.first * s.rows.c.schema.Agents),
+		ValueOnly: s.t == s.rows.c.config.Horizon, Bootstrap: s.rows.bootstrap,
 	}
-	s.asked = 1<<len(s.acting.newest) - 1
+	s.asked = 1<<len(s.rows.acting.newest) - 1
 	s.owed.set(awaitsActions, s.asked)
 	m := r.Message()
-	m.Sender = s.c.h.ID // the reply comes back to it
-	if err := s.c.obsReady.Emit(m); err != nil {
-		s.c.h.Fail(err)
+	m.Sender = s.rows.c.h.ID // the reply comes back to it
+	if err := s.rows.c.obsReady.Emit(m); err != nil {
+		s.rows.c.h.Fail(err)
 	}
 }
 
@@ -101,18 +101,18 @@ func (s *split) expects(r trajectory.ActRequest) bool {
 // the block after its last row.
 func (s *split) onActions(policy int, version uint64) {
 	s.asked &^= 1 << policy
-	if s.t < s.c.config.Horizon {
-		s.minVersion, s.acting.newest[policy] = min(s.minVersion, version), max(s.acting.newest[policy], version)
-		s.acting.answered(s.tr, s.t, policy)
+	if s.t < s.rows.c.config.Horizon {
+		s.minVersion, s.rows.acting.newest[policy] = min(s.minVersion, version), max(s.rows.acting.newest[policy], version)
+		s.rows.acting.answered(s.rows.tr, s.t, policy)
 	}
 	if s.asked != 0 {
 		s.owed.set(awaitsActions, s.asked)
 		return
 	}
 	s.owed.set(awaitsNothing, 0)
-	if s.t == s.c.config.Horizon {
-		if s.c.rewards != nil {
-			s.request(awaitsRewards, s.c.rewards)
+	if s.t == s.rows.c.config.Horizon {
+		if s.rows.c.rewards != nil {
+			s.request(awaitsRewards, s.rows.c.rewards)
 			return
 		}
 		s.finish()
@@ -122,8 +122,8 @@ func (s *split) onActions(policy int, version uint64) {
 		s.next.drop()
 		return
 	}
-	if s.agents != nil {
-		s.tr.KeepState(s.t)
+	if s.rows.agents != nil {
+		s.rows.tr.KeepState(s.t)
 	}
 	if s.versions != nil {
 		if s.stepping = s.versions.step(s.t, s.ready); !s.stepping {
@@ -132,7 +132,7 @@ func (s *split) onActions(policy int, version uint64) {
 		return
 	}
 	s.batch.calls++
-	s.tr.Execute(s.t)
+	s.rows.tr.Execute(s.t)
 	if s.batch.starter == nil {
 		s.stepped(s.batch.env.Step(s.t))
 		return
@@ -171,11 +171,11 @@ func (s *split) stepped(err error) {
 
 // onShaped commits the block of a split whose rewards have been shaped.
 func (s *split) onShaped() {
-	valid := s.tr.Bytes(trajectory.Valid)
-	for i, r := range s.tr.Float32(trajectory.ShapedReward) {
+	valid := s.rows.tr.Bytes(trajectory.Valid)
+	for i, r := range s.rows.tr.Float32(trajectory.ShapedReward) {
 		if valid[i] != 0 && (math.IsNaN(float64(r)) || math.IsInf(float64(r), 0)) {
-			env := s.first + i%s.n/s.c.schema.Agents
-			s.c.h.Fail(fmt.Errorf("what answers %s: shaped_reward of env step %d of environment %d is %g", signalRewards, s.steps+uint64(i/s.n), env, r))
+			env := s.first + i%s.rows.n/s.rows.c.schema.Agents
+			s.rows.c.h.Fail(fmt.Errorf("what answers %s: shaped_reward of env step %d of environment %d is %g", signalRewards, s.steps+uint64(i/s.rows.n), env, r))
 			return
 		}
 	}
@@ -190,31 +190,31 @@ func (s *split) finish() {
 		m.startClock()
 		m.leave(s.t, true)
 	}
-	if s.agents != nil {
-		s.agents.moveLate(s.tr)
+	if s.rows.agents != nil {
+		s.rows.agents.moveLate(s.rows.tr)
 	}
 	by := s.stampBlock()
-	rows := s.count(by, s.first)
-	if s.agents != nil {
-		s.agents.cutTraces(s.tr)
+	rows := s.rows.count(by, s.first)
+	if s.rows.agents != nil {
+		s.rows.agents.cutTraces(s.rows.tr)
 	}
-	s.acting.divide(s.tr)
+	s.rows.acting.divide(s.rows.tr)
 	newest := s.batch
 	if s.versions != nil {
 		newest = s.versions.all[len(s.versions.all)-1]
 	}
-	*s.tr.Meta() = trajectory.Meta{
-		Sequence: s.sequence, FirstEnv: uint32(s.first), Rollout: uint16(s.c.h.Index), Split: uint16(s.index),
+	*s.rows.tr.Meta() = trajectory.Meta{
+		Sequence: s.sequence, FirstEnv: uint32(s.first), Rollout: uint16(s.rows.c.h.Index), Split: uint16(s.index),
 		FirstStep: s.steps, ValidRows: uint32(rows), PluginVersion: newest.version.id,
-		MinVersion: s.minVersion, MaxVersion: slices.Max(s.acting.newest),
+		MinVersion: s.minVersion, MaxVersion: slices.Max(s.rows.acting.newest),
 	}
 	s.keepRow(s.t)
 	s.steps += uint64(s.t)
 	s.sequence++
-	s.writing = false
-	s.c.envSteps.Add(uint64(rows))
+	s.rows.writing = false
+	s.rows.c.envSteps.Add(uint64(rows))
 	if err := s.handOver(); err != nil {
-		s.c.h.Fail(err)
+		s.rows.c.h.Fail(err)
 		return
 	}
 	if crosses {
@@ -232,7 +232,7 @@ func (s *split) finish() {
 // change that is on probation, those start; or, if the component itself is on probation, it is replaced. It ends the
 // run once the budget is spent, or if the error is not the environment's.
 func (s *split) fault(err error) {
-	c := s.c
+	c := s.rows.c
 	if c.wanted.Err() != nil {
 		s.leave()
 		return
@@ -244,7 +244,7 @@ func (s *split) fault(err error) {
 		s.batch.probation.rollBack(err)
 	}
 	m := s.next
-	crosses := m != nil && m.progress == waiting && s.versions == nil && (m.back || m.share == s.c.envs())
+	crosses := m != nil && m.progress == waiting && s.versions == nil && (m.back || m.share == s.rows.c.envs())
 	switch {
 	case crosses && (isFault(err) || m.back):
 		m.startClock()
@@ -252,7 +252,7 @@ func (s *split) fault(err error) {
 		c.h.Fail(err)
 		return
 	case !crosses && c.h.Yield(err):
-		c.lostSteps.Add(uint64(s.validBefore(s.t)))
+		c.lostSteps.Add(uint64(s.rows.validBefore(s.t)))
 		s.abort()
 		return
 	case s.versions == nil && !crosses && s.futile(err):
@@ -262,7 +262,7 @@ func (s *split) fault(err error) {
 		c.h.Fail(fmt.Errorf("%w; restarted %d times already (max_restarts)", err, c.restarted))
 		return
 	}
-	lost := s.validBefore(s.t)
+	lost := s.rows.validBefore(s.t)
 	c.lostSteps.Add(uint64(lost))
 	c.h.Log.Warn("environments restarted", "error", err, "restart", c.restarted, "max_restarts", c.config.MaxRestarts,
 		"lost_env_steps", lost)
@@ -277,7 +277,7 @@ func (s *split) fault(err error) {
 		}
 	}
 	s.carried = false
-	s.forget()
+	s.rows.forget()
 	s.steps += uint64(s.t)
 	s.abort()
 	if crosses {
@@ -290,7 +290,7 @@ func (s *split) fault(err error) {
 
 // leave gives up the block of a run that is cut, whose environments have been made to end their step.
 func (s *split) leave() {
-	s.c.cutSteps.Add(uint64(s.validBefore(s.t)))
+	s.rows.c.cutSteps.Add(uint64(s.rows.validBefore(s.t)))
 	s.abort()
 	s.endPause()
 }
@@ -300,7 +300,7 @@ func (s *split) leave() {
 func (s *split) futile(err error) bool {
 	var f *env.Fault
 	return errors.As(err, &f) && f.Kind == env.FaultMemory && f.Call == hostabi.ExportAlloc &&
-		s.batch.calls <= uint64(s.c.config.Horizon*s.c.blocksPerSplit())
+		s.batch.calls <= uint64(s.rows.c.config.Horizon*s.rows.c.blocksPerSplit())
 }
 
 // renew takes the guest back to its creation. The aborted block's credit begins the next one, with a reset.
@@ -308,22 +308,22 @@ func (s *split) renew() error {
 	if err := s.batch.renew(); err != nil {
 		return err
 	}
-	s.seeds.draw(s.c.attempts)
+	s.seeds.draw(s.rows.c.attempts)
 	s.batch.calls = 0
 	return nil
 }
 
 // endPause ends the wait for a Pause if no split of the component has anything left to do.
 func (s *split) endPause() {
-	if s.c.rest.rested == nil {
+	if s.rows.c.rest.rested == nil {
 		return
 	}
 	for _, other := range s.all {
-		if other.writing || other.behind() {
+		if other.rows.writing || other.behind() {
 			return
 		}
 	}
-	rested := s.c.rest.rested
-	s.c.rest.rested = nil
+	rested := s.rows.c.rest.rested
+	s.rows.c.rest.rested = nil
 	rested()
 }

@@ -11,7 +11,7 @@ import (
 // versions steps environments of several versions side by side: each batch steps all of its environments, in a block of its
 // own, and the split's block gets the rows of those that count.
 type versions struct {
-	*rows
+	rows  *rows
 	seeds *seeds
 	all   []*batch // the newest last, the split's own first
 	owner []*batch // by environment, the one that counts
@@ -105,14 +105,14 @@ func (d *versions) arrive() bool {
 // giveActions copies the actions of row t. An environment that another one stands for gets the same one, or a legal
 // one where masks say which those are: it may be at another place.
 func (d *versions) giveActions(b *batch, t int) {
-	b.pad.tr.CopyActions(t, d.tr)
+	b.pad.tr.CopyActions(t, d.rows.tr)
 	b.pad.tr.Execute(t)
-	trajectory.Params{Trajectory: b.pad.tr}.Copy(d.tr)
-	if !d.tr.Schema.Has(trajectory.Mask) {
+	trajectory.Params{Trajectory: b.pad.tr}.Copy(d.rows.tr)
+	if !d.rows.tr.Schema.Has(trajectory.Mask) {
 		return
 	}
-	for row := range d.n {
-		if d.owner[row/d.c.schema.Agents] != b {
+	for row := range d.rows.n {
+		if d.owner[row/d.rows.c.schema.Agents] != b {
 			b.pad.tr.FirstLegal(row, t)
 		}
 	}
@@ -126,8 +126,8 @@ func (d *versions) settle(t int) error {
 		b.learnRaw(b.pad.tr, t)
 	}
 	for env, b := range d.owner {
-		for row, end := d.c.schema.RowsOf(env); row < end; row++ {
-			d.tr.CopyOutcomeOf(row, t, b.pad.tr)
+		for row, end := d.rows.c.schema.RowsOf(env); row < end; row++ {
+			d.rows.tr.CopyOutcomeOf(row, t, b.pad.tr)
 		}
 		d.gather(t+1, env)
 	}
@@ -140,12 +140,12 @@ func (d *versions) settle(t int) error {
 		}
 		b.err = nil
 	}
-	d.invalidateRow(t, false)
+	d.rows.invalidateRow(t, false)
 	ended, err := d.check(t)
 	if err != nil {
 		return err
 	}
-	d.complete(t, ended)
+	d.rows.complete(t, ended)
 	if err := d.endEpisodes(t); err != nil {
 		return err
 	}
@@ -154,15 +154,15 @@ func (d *versions) settle(t int) error {
 
 // gather copies what one environment observes at t.
 func (d *versions) gather(t, env int) {
-	for row, end := d.c.schema.RowsOf(env); row < end; row++ {
-		d.tr.CopyObservedOf(row, t, d.owner[env].pad.tr, t)
+	for row, end := d.rows.c.schema.RowsOf(env); row < end; row++ {
+		d.rows.tr.CopyObservedOf(row, t, d.owner[env].pad.tr, t)
 	}
 }
 
 // check looks at what stands in row t. A batch that has written what is not allowed has lost the step of all its environments.
 func (d *versions) check(t int) (trajectory.Ended, error) {
 	for {
-		ended, env, err := d.tr.CheckStep(t, d.c.mode)
+		ended, env, err := d.rows.tr.CheckStep(t, d.rows.c.mode)
 		if err == nil {
 			return ended, nil
 		}
@@ -173,7 +173,7 @@ func (d *versions) check(t int) (trajectory.Ended, error) {
 		if err := d.loseBatch(b, b.outputFault(hostabi.ExportStep, env, err)); err != nil {
 			return 0, err
 		}
-		d.invalidateRow(t, false)
+		d.rows.invalidateRow(t, false)
 	}
 }
 
@@ -187,19 +187,19 @@ func (d *versions) endEpisodes(t int) error {
 			reset = reset || resets
 			continue
 		}
-		first, _ := d.c.schema.RowsOf(env)
-		if d.gone[first] == 0 {
+		first, _ := d.rows.c.schema.RowsOf(env)
+		if d.rows.gone[first] == 0 {
 			d.over[env], over = 1, true
 		} else {
 			owner.want(env) // it is lost there, too
 		}
 		d.assign(env, d.target)
-		d.phantom[first], d.resetMask[env] = 0, 0
+		d.rows.phantom[first], d.rows.resetMask[env] = 0, 0
 	}
 	d.wantEnded(t)
 	if over {
 		d.newSeeds()
-		d.seeds.draw(d.c.attempts)
+		d.seeds.draw(d.rows.c.attempts)
 		if err := d.resetBatch(d.target, t+1, d.over, d.seeds.values); err != nil {
 			return err
 		}
@@ -207,25 +207,25 @@ func (d *versions) endEpisodes(t int) error {
 	if !reset {
 		return nil
 	}
-	return d.reset(t+1, d.resetMask, nil)
+	return d.reset(t+1, d.rows.resetMask, nil)
 }
 
 // idles reports whether no episode of an environment goes on behind row t, so that it can go over, and does what the end of one asks for:
 // resets says whether the environment is to be reset where it is.
 func (d *versions) idles(t, env int) (idle, resets bool) {
-	if d.agents != nil {
-		first, _ := d.c.schema.RowsOf(env)
-		d.resetMask[env] = 0
-		return d.agents.EnvEnded[env] != 0 || d.gone[first] != 0, false
+	if d.rows.agents != nil {
+		first, _ := d.rows.c.schema.RowsOf(env)
+		d.rows.resetMask[env] = 0
+		return d.rows.agents.EnvEnded[env] != 0 || d.rows.gone[first] != 0, false
 	}
-	at := t*d.n + env
-	ended := d.tr.Bytes(trajectory.Terminated)[at]|d.tr.Bytes(trajectory.Truncated)[at] != 0
-	return ended || d.tr.Bytes(trajectory.Valid)[at] == 0, d.endOne(t, env, ended)
+	at := t*d.rows.n + env
+	ended := d.rows.tr.Bytes(trajectory.Terminated)[at]|d.rows.tr.Bytes(trajectory.Truncated)[at] != 0
+	return ended || d.rows.tr.Bytes(trajectory.Valid)[at] == 0, d.rows.endOne(t, env, ended)
 }
 
 // wantEnded asks for resets where the guest does none itself and nobody looks.
 func (d *versions) wantEnded(t int) {
-	if d.c.mode != hostabi.Disabled {
+	if d.rows.c.mode != hostabi.Disabled {
 		return
 	}
 	for _, b := range d.all {
@@ -240,8 +240,8 @@ func (d *versions) wantEnded(t int) {
 
 // assign makes another batch's rows of an environment count.
 func (d *versions) assign(env int, to *batch) {
-	if first, end := d.c.schema.RowsOf(env); d.writing {
-		d.stamp(first, end, d.row, d.owner[env].maker)
+	if first, end := d.rows.c.schema.RowsOf(env); d.rows.writing {
+		d.rows.stamp(first, end, d.row, d.owner[env].maker)
 	}
 	d.owner[env] = to
 }
@@ -275,11 +275,11 @@ func (d *versions) resetBatch(b *batch, row int, mask []uint8, seeds []uint64) e
 				d.gather(row, env)
 			}
 		}
-		d.tr.BeginWhere(row, mask)
+		d.rows.tr.BeginWhere(row, mask)
 	}
 	if err == nil {
-		env, bad := d.tr.CheckObs(row)
-		if bad == nil || d.anyGone { // resetLost looks at the row when it is complete
+		env, bad := d.rows.tr.CheckObs(row)
+		if bad == nil || d.rows.anyGone { // resetLost looks at the row when it is complete
 			return nil
 		}
 		if env < 0 {
@@ -291,17 +291,17 @@ func (d *versions) resetBatch(b *batch, row int, mask []uint8, seeds []uint64) e
 	if err := d.loseBatch(b, err); err != nil {
 		return err
 	}
-	d.invalidateRow(row-1, true)
+	d.rows.invalidateRow(row-1, true)
 	return nil
 }
 
 // resetLost starts new episodes in the environments that are gone, with seeds that they have not had, until all of
 // them observe something in that row. Then it makes the resets that batches want for environments that nobody looks at.
 func (d *versions) resetLost(row int) error {
-	for d.anyGone {
-		mask := d.goneMask()
-		d.foundAll()
-		d.seeds.draw(d.c.attempts)
+	for d.rows.anyGone {
+		mask := d.rows.goneMask()
+		d.rows.foundAll()
+		d.seeds.draw(d.rows.c.attempts)
 		if err := d.reset(row, mask, d.seeds.values); err != nil {
 			return err
 		}
@@ -317,10 +317,10 @@ func (d *versions) resetLost(row int) error {
 			if err := d.loseBatch(b, err); err != nil {
 				return err
 			}
-			d.invalidateRow(row-1, true)
+			d.rows.invalidateRow(row-1, true)
 		}
 	}
-	if d.anyGone {
+	if d.rows.anyGone {
 		return d.resetLost(row)
 	}
 	return nil
@@ -336,21 +336,21 @@ func (d *versions) loseBatch(b *batch, err error) error {
 		b.probation.rollBack(err)
 		for env, owner := range d.owner {
 			if owner == b {
-				d.loseEnv(env)
+				d.rows.loseEnv(env)
 				d.assign(env, d.all[0])
 			}
 		}
 		b.forgetWants()
 		return nil
 	}
-	leaving := d.target != nil && d.target != b && d.share == d.c.envs()
-	if !isFault(err) || !leaving && !d.c.spend() {
+	leaving := d.target != nil && d.target != b && d.share == d.rows.c.envs()
+	if !isFault(err) || !leaving && !d.rows.c.spend() {
 		return err
 	}
-	d.c.h.Log.Warn("environments lost beside others", "error", err, "restart", d.c.restarted, "max_restarts", d.c.config.MaxRestarts)
+	d.rows.c.h.Log.Warn("environments lost beside others", "error", err, "restart", d.rows.c.restarted, "max_restarts", d.rows.c.config.MaxRestarts)
 	if lost := env.Lost(err); lost != nil {
 		for _, span := range lost {
-			for env := max(span.First, 0); env < min(span.First+span.Count, d.c.envs()); env++ {
+			for env := max(span.First, 0); env < min(span.First+span.Count, d.rows.c.envs()); env++ {
 				d.loseOne(b, env, leaving)
 			}
 		}
@@ -373,7 +373,7 @@ func (d *versions) loseBatch(b *batch, err error) error {
 // loseOne is loseBatch for one environment.
 func (d *versions) loseOne(b *batch, env int, leaving bool) {
 	if d.owner[env] == b {
-		d.loseEnv(env)
+		d.rows.loseEnv(env)
 		if leaving {
 			d.assign(env, d.target)
 		}

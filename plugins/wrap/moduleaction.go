@@ -30,8 +30,8 @@ func (l *actingLayer) bind(tr trajectory.Trajectory) {
 // before calls the module about row t. A step whose call fails goes on with what was chosen, if it goes on.
 func (l *actingLayer) before(t int) {
 	l.chosen.keep(t)
-	for i, part := range l.w.part {
-		l.idle[i] = 1 - part | l.w.ends.phantom[i]
+	for i, part := range l.shape.w.part {
+		l.idle[i] = 1 - part | l.shape.w.ends.phantom[i]
 	}
 	err := l.call(t)
 	if err == nil {
@@ -42,7 +42,7 @@ func (l *actingLayer) before(t int) {
 		l.take(t, l.idle)
 		return
 	}
-	l.failed = l.w.fault(l.faultOf(err))
+	l.failed = l.shape.w.fault(l.faultOf(err))
 }
 
 func (l *actingLayer) after(t int) error {
@@ -57,7 +57,7 @@ var errNoAction = errors.New("it has written an action that is none")
 
 // legal reports whether the module has written actions that the environments take.
 func (l *actingLayer) legal(t int) (err error) {
-	l.masks = l.tr.Masks(l.masks[:0], t)
+	l.masks = l.shape.tr.Masks(l.masks[:0], t)
 	for i := range l.sources {
 		x := &l.sources[i]
 		if !x.write || x.column.Kind() != trajectory.Action {
@@ -75,7 +75,7 @@ func (l *actingLayer) legal(t int) (err error) {
 
 // acts reports whether an agent acts in row t.
 func (l *actingLayer) acts(row, t int) bool {
-	acts := l.tr.Acts(t)
+	acts := l.shape.tr.Acts(t)
 	return acts == nil || acts[row] != 0
 }
 
@@ -116,7 +116,7 @@ func (l *actingLayer) put(x *source, from []byte, row, t int) {
 	if !l.acts(row, t) {
 		return
 	}
-	m := l.tr.Row(x.column, t)
+	m := l.shape.tr.Row(x.column, t)
 	for e := range x.elems {
 		l.copied += uint64(copy(m.Data[row*m.StrideRow+e*m.StrideElem:][:x.bytes], from[(row*x.elems+e)*x.bytes:]))
 	}

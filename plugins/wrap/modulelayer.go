@@ -16,7 +16,8 @@ const metricFaults = "wrapper_faults"
 // moduleLayer has a module write what is learned from. What the module is to remember of an environment the host keeps for it, so
 // that it is saved and copied environment by environment as other wrappers' states are.
 type moduleLayer struct {
-	shapeLayer
+	plain
+	shape    shapeLayer
 	instance ModuleInstance
 	sources  []source     // of the columns that the module looks at
 	each     int          // agents of an environment
@@ -39,6 +40,8 @@ func (l *moduleLayer) copiedBytes() uint64 { return l.copied }
 // Close ends the instance.
 func (l *moduleLayer) Close() error { return l.instance.Close() }
 
+func (l *moduleLayer) bind(tr trajectory.Trajectory) { l.shape.bind(tr) }
+
 func (l *moduleLayer) begin(index int, _ uint64, seeded bool) {
 	if l.begins[index] = 1; seeded {
 		n := l.each * l.record
@@ -49,10 +52,10 @@ func (l *moduleLayer) begin(index int, _ uint64, seeded bool) {
 // after writes the rewards as they are, and then what the module makes of those of steps of episodes. A step whose call fails goes on
 // with the former, if it goes on.
 func (l *moduleLayer) after(t int) error {
-	if !l.tr.Schema.Has(trajectory.ShapedReward) {
+	if !l.shape.tr.Schema.Has(trajectory.ShapedReward) {
 		return nil
 	}
-	if err := l.shapeLayer.after(t); err != nil {
+	if err := l.shape.after(t); err != nil {
 		return err
 	}
 	err := l.call(t)
@@ -60,8 +63,8 @@ func (l *moduleLayer) after(t int) error {
 		err = errNoNumber
 	}
 	if err == nil {
-		l.take(t, l.w.ends.idle)
-	} else if err := l.w.fault(l.faultOf(err)); err != nil {
+		l.take(t, l.shape.w.ends.idle)
+	} else if err := l.shape.w.fault(l.faultOf(err)); err != nil {
 		return err
 	}
 	l.follow()
@@ -105,9 +108,9 @@ func (l *moduleLayer) probe() (trespass string) {
 
 // follow notes which environments begin an episode with their next step.
 func (l *moduleLayer) follow() {
-	for i, idle := range l.w.ends.idle {
+	for i, idle := range l.shape.w.ends.idle {
 		if idle == 0 {
-			l.begins[i] = l.w.ends.over[i]
+			l.begins[i] = l.shape.w.ends.over[i]
 		}
 	}
 }
@@ -116,7 +119,7 @@ var errNoNumber = errors.New("it has written a reward that is no number")
 
 // faultOf is a call that has failed, as a fault of the environments.
 func (l *moduleLayer) faultOf(err error) *env.Fault {
-	f := &env.Fault{Kind: env.FaultTrap, Name: l.w.o.Name, Source: l.use, Call: hostabi.ExportSlot, Env: -1, Step: l.calls, Component: true, Err: err}
+	f := &env.Fault{Kind: env.FaultTrap, Name: l.shape.w.o.Name, Source: l.use, Call: hostabi.ExportSlot, Env: -1, Step: l.calls, Component: true, Err: err}
 	var guest *env.Fault
 	switch {
 	case errors.As(err, &guest):
@@ -135,7 +138,7 @@ func (l *moduleLayer) fill(i, t int) {
 	switch {
 	case x.rows == 0:
 	case x.state >= 0:
-		for agent := range l.w.o.Envs * l.each {
+		for agent := range l.shape.w.o.Envs * l.each {
 			copy(to[agent*x.bytes:][:x.bytes], l.state[agent*l.record+x.state:])
 		}
 	case x.name == columnBegins:
@@ -144,7 +147,7 @@ func (l *moduleLayer) fill(i, t int) {
 		}
 	default:
 		for row := range x.rows {
-			to = to[dense(to, l.tr.Row(x.column, t+row)):]
+			to = to[dense(to, l.shape.tr.Row(x.column, t+row)):]
 		}
 	}
 }
@@ -171,7 +174,7 @@ func (l *moduleLayer) finite() bool {
 			continue
 		}
 		for agent, r := range floats(l.instance.Column(i)) {
-			if l.w.ends.idle[agent/l.each] == 0 && !(math.Abs(float64(r)) <= math.MaxFloat32) {
+			if l.shape.w.ends.idle[agent/l.each] == 0 && !(math.Abs(float64(r)) <= math.MaxFloat32) {
 				return false
 			}
 		}
@@ -189,7 +192,7 @@ func (l *moduleLayer) take(t int, idle []byte) {
 				l.copied += uint64(copy(l.state[agent*l.record+x.state:][:x.bytes], from[agent*x.bytes:]))
 			})
 		case x.write && x.column == trajectory.ShapedReward:
-			shaped, values := l.tr.Row(trajectory.ShapedReward, t).Float32(), floats(from)
+			shaped, values := l.shape.tr.Row(trajectory.ShapedReward, t).Float32(), floats(from)
 			l.eachStepped(idle, func(agent int) {
 				shaped[agent] = values[agent]
 				l.copied += uint64(x.bytes)

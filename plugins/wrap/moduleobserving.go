@@ -78,7 +78,7 @@ type observingLayer struct {
 }
 
 func (l *observingLayer) after(t int) error {
-	w := l.w
+	w := l.shape.w
 	sameStep := w.o.Autoreset == hostabi.SameStep
 	clear(l.last)
 	for i, part := range w.part {
@@ -131,7 +131,7 @@ func (l *observingLayer) look(t int, begins byte) error {
 		err = errNoObservation
 	}
 	if err != nil {
-		return l.w.fault(l.faultOf(err))
+		return l.shape.w.fault(l.faultOf(err))
 	}
 	l.tell(t)
 	return nil
@@ -142,15 +142,15 @@ var errNoObservation = errors.New("it has written an observation that is no numb
 // rowOf returns where an observation of an environment lies.
 func (l *observingLayer) rowOf(c trajectory.Column, index, t int) trajectory.Matrix {
 	if l.last[index] != 0 {
-		return l.tr.Row(trajectory.FinalObs.At(c.Index()), 0)
+		return l.shape.tr.Row(trajectory.FinalObs.At(c.Index()), 0)
 	}
-	return l.tr.Row(c, t)
+	return l.shape.tr.Row(c, t)
 }
 
 // dense is a column of the module's as a matrix.
 func (l *observingLayer) dense(i int) trajectory.Matrix {
 	x := &l.sources[i]
-	from := l.tr.Row(x.column, 0)
+	from := l.shape.tr.Row(x.column, 0)
 	return trajectory.Matrix{Data: l.instance.Column(i), Rows: from.Rows, Elems: x.elems, DType: from.DType, StrideRow: x.elems * x.bytes, StrideElem: x.bytes}
 }
 

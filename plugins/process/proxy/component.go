@@ -46,8 +46,8 @@ func New(ctx context.Context, r *spawn.Runtime, p spawn.Program, kind string) (c
 		cuts:  slices.Contains(d.Capabilities, native.CapCut),
 		ended: make(chan struct{}),
 	}
-	x.running, x.stopAll = context.WithCancelCause(context.Background())
-	x.manifest, err = manifestOf(&p, kind, d.Kinds[i].Signals, d.Kinds[i].Slots)
+	x.shared.running, x.shared.stopAll = context.WithCancelCause(context.Background())
+	x.shared.manifest, err = manifestOf(&p, kind, d.Kinds[i].Signals, d.Kinds[i].Slots)
 	if err != nil {
 		return nil, err
 	}
@@ -55,10 +55,10 @@ func New(ctx context.Context, r *spawn.Runtime, p spawn.Program, kind string) (c
 }
 
 // Manifest returns the ports of the component as it is configured; before that, those of its kind.
-func (x *proxy) Manifest() component.Manifest { return x.manifest }
+func (x *proxy) Manifest() component.Manifest { return x.shared.manifest }
 
 // Flow returns what the program said of its configuration; zero if nothing.
-func (x *proxy) Flow() component.Flow { return x.flow }
+func (x *proxy) Flow() component.Flow { return x.shared.flow }
 
 // Configure asks the program whether the table is right.
 func (x *proxy) Configure(decode func(into any) error) error {
@@ -66,14 +66,14 @@ func (x *proxy) Configure(decode func(into any) error) error {
 	if err := decode(&config); err != nil {
 		return err
 	}
-	x.config = config
-	answer, err := x.runtime.CheckConfig(context.Background(), x.program, native.Configuration{
-		Kind: x.kind, Name: x.kind, Count: 1, Config: config, Lines: table.Lines(config), LogLevel: "info",
+	x.shared.config = config
+	answer, err := x.shared.runtime.CheckConfig(context.Background(), x.shared.program, native.Configuration{
+		Kind: x.shared.kind, Name: x.shared.kind, Count: 1, Config: config, Lines: table.Lines(config), LogLevel: "info",
 	})
 	if err != nil {
 		return err
 	}
-	if x.manifest, err = x.describedBy(&answer); err != nil {
+	if x.shared.manifest, err = x.shared.describedBy(&answer); err != nil {
 		return err
 	}
 	return spawn.KeyErrors(answer.Errors)
@@ -81,18 +81,18 @@ func (x *proxy) Configure(decode func(into any) error) error {
 
 // Start starts the process for good. It blocks until the component in it has started.
 func (x *proxy) Start(h *component.Host) error {
-	x.h, x.meters = h, newMeters(h.Stats, h.Name)
-	for i := range x.manifest.Signals {
-		x.signals = append(x.signals, h.Signal(x.manifest.Signals[i].Name))
-		x.carry = append(x.carry, component.PayloadOf(x.manifest.Signals[i].Payload))
+	x.shared.h, x.shared.meters = h, newMeters(h.Stats, h.Name)
+	for i := range x.shared.manifest.Signals {
+		x.shared.signals = append(x.shared.signals, h.Signal(x.shared.manifest.Signals[i].Name))
+		x.shared.carry = append(x.shared.carry, component.PayloadOf(x.shared.manifest.Signals[i].Payload))
 	}
-	x.slots = make([]slot, len(x.manifest.Slots))
-	for i, p := range x.manifest.Slots {
-		x.slots[i].bound = h.Slot(p.Name, func(m *hostabi.Message) { x.send(i, m) })
+	x.shared.slots = make([]slot, len(x.shared.manifest.Slots))
+	for i, p := range x.shared.manifest.Slots {
+		x.shared.slots[i].bound = h.Slot(p.Name, func(m *hostabi.Message) { x.send(i, m) })
 	}
 	x.began = x.keeps()
 	x.setState(component.ProcessStarting)
-	l, err := x.startSession(x.saveNow)
+	l, err := x.shared.startSession(x.saveNow)
 	if err != nil {
 		return err
 	}

@@ -20,10 +20,10 @@ func (x *proxy) Cut() {
 		return
 	}
 	go func() {
-		ctx, cancel := context.WithTimeoutCause(x.running, cutWithin, spawn.ErrGrace)
+		ctx, cancel := context.WithTimeoutCause(x.shared.running, cutWithin, spawn.ErrGrace)
 		defer cancel()
 		if err := l.process.Call(ctx, native.MethodCut, native.Empty{}, nil); err != nil {
-			x.h.Log.Debug("the plugin does not give up what it is at", "err", err)
+			x.shared.h.Log.Debug("the plugin does not give up what it is at", "err", err)
 		}
 	}()
 }
@@ -44,14 +44,14 @@ func (x *proxy) snapshotOfCut(l *session) (component.State, error) {
 	if err == nil {
 		return component.DecodeState(raw)
 	}
-	x.mu.Lock()
+	x.shared.mu.Lock()
 	s := x.saved
-	x.mu.Unlock()
+	x.shared.mu.Unlock()
 	if s == nil {
 		return component.State{}, fmt.Errorf("%w: plugin %q does not give up the dataset that it is at within %v, and has sent no state before: %v",
-			component.ErrNoSnapshot, x.program.Name, cutWithin, err)
+			component.ErrNoSnapshot, x.shared.program.Name, cutWithin, err)
 	}
 	s.kept(nil)
-	x.h.Log.Warn("the plugin does not give up the dataset that it is at: an earlier state of it is saved", "age", time.Since(s.at).Round(time.Millisecond), "err", err)
+	x.shared.h.Log.Warn("the plugin does not give up the dataset that it is at: an earlier state of it is saved", "age", time.Since(s.at).Round(time.Millisecond), "err", err)
 	return component.DecodeState(s.bytes)
 }

@@ -19,19 +19,19 @@ func (x *proxy) Owed(fn func(component.Owed)) {
 	asks := maps.Clone(l.asks)
 	l.mu.Unlock()
 	for q, a := range asks {
-		if !x.onLoan(q.block) {
+		if !x.shared.onLoan(q.block) {
 			continue // who asked does not wait any more
 		}
-		fn(component.Owed{Signal: x.manifest.Signals[a.port].Name, Split: a.split, Mark: a.number, Policies: x.unanswered(q.block, &a)})
+		fn(component.Owed{Signal: x.shared.manifest.Signals[a.port].Name, Split: a.split, Mark: a.number, Policies: x.unanswered(q.block, &a)})
 	}
 }
 
 // unanswered returns the policies that have not answered a request for actions; empty where one acts in all rows, and of other requests.
 func (x *proxy) unanswered(block hostabi.Handle, a *ask) string {
-	if x.carry[a.port].Name != component.PayloadRequest {
+	if x.shared.carry[a.port].Name != component.PayloadRequest {
 		return ""
 	}
-	arena, err := x.h.Arenas.Of(block)
+	arena, err := x.shared.h.Arenas.Of(block)
 	if err != nil {
 		return ""
 	}

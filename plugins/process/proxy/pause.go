@@ -19,7 +19,7 @@ const pauseStep = 500 * time.Microsecond
 // it was given. A process that dies meanwhile is replaced by its successor first.
 func (x *proxy) Pause(rested func()) {
 	x.pause = &pause{rested: rested}
-	x.pause.timer = x.h.Receiver.Every(pauseStep, x.settle)
+	x.pause.timer = x.shared.h.Receiver.Every(pauseStep, x.settle)
 	x.settle()
 }
 
@@ -29,9 +29,9 @@ func (x *proxy) settle() {
 	if p == nil || p.rested == nil {
 		return
 	}
-	x.mu.Lock()
+	x.shared.mu.Lock()
 	l, running := x.session, x.state == component.ProcessRunning
-	x.mu.Unlock()
+	x.shared.mu.Unlock()
 	if l == nil || !running {
 		return
 	}
@@ -62,13 +62,13 @@ func (x *proxy) ask(p *pause, l *session) {
 	p.asked, p.number, p.done = l, l.pauses, false
 	request := native.Pausing{Number: p.number}
 	x.asking.Go(func() {
-		err := l.call(x.running, native.MethodPause, request, nil)
-		x.h.Receiver.Control(func(*hostabi.Message) {
+		err := l.call(x.shared.running, native.MethodPause, request, nil)
+		x.shared.h.Receiver.Control(func(*hostabi.Message) {
 			if x.pause != p || p.asked != l {
 				return
 			}
 			if p.done = err == nil; !p.done { // a successor will be asked anew
-				x.h.Log.Warn("the plugin does not come to rest", "err", err)
+				x.shared.h.Log.Warn("the plugin does not come to rest", "err", err)
 			}
 			x.settle()
 		}, hostabi.Message{})
@@ -100,12 +100,12 @@ func (x *proxy) Waiting() []component.Waiting {
 	if p := x.pause; p != nil && p.asked != nil && x.Process().State != component.ProcessFailed {
 		list = x.waitingIn(p.asked)
 	}
-	x.mu.Lock()
+	x.shared.mu.Lock()
 	kept := x.waiting
 	x.waiting = nil
-	x.mu.Unlock()
+	x.shared.mu.Unlock()
 	for _, m := range kept {
-		list = append(list, component.Waiting{Slot: x.manifest.Slots[m.Port].Name, Message: m.Message, Claimed: m.Claimed})
+		list = append(list, component.Waiting{Slot: x.shared.manifest.Slots[m.Port].Name, Message: m.Message, Claimed: m.Claimed})
 	}
 	return list
 }
@@ -113,20 +113,20 @@ func (x *proxy) Waiting() []component.Waiting {
 func (x *proxy) waitingIn(l *session) []component.Waiting {
 	var answer native.WaitingList
 	if err := l.callOnLoop(native.MethodWaiting, native.Empty{}, &answer); err != nil {
-		x.meters.lost.Inc()
-		x.h.Log.Warn("what the plugin had not begun with is lost", "err", err)
+		x.shared.meters.lost.Inc()
+		x.shared.h.Log.Warn("what the plugin had not begun with is lost", "err", err)
 		return nil
 	}
 	var list []component.Waiting
 	given := l.link.Stats().Sent
 	for i := range answer.Messages {
 		if uint64(i) >= given {
-			x.meters.rejected.Add(uint64(len(answer.Messages) - i))
+			x.shared.meters.rejected.Add(uint64(len(answer.Messages) - i))
 			break
 		}
 		w, ok := x.admitWaiting(&answer.Messages[i])
 		if !ok {
-			x.meters.rejected.Inc()
+			x.shared.meters.rejected.Inc()
 			continue
 		}
 		list = append(list, w)
@@ -137,7 +137,7 @@ func (x *proxy) waitingIn(l *session) []component.Waiting {
 // admitWaiting tells whether the process can have been given a message that it says it has not begun with, and claims
 // its block. A question about a block on loan is the host's own copy of it, once.
 func (x *proxy) admitWaiting(w *native.Waiting) (component.Waiting, bool) {
-	i := slices.IndexFunc(x.manifest.Slots, func(p component.Port) bool { return p.Name == w.Slot })
+	i := slices.IndexFunc(x.shared.manifest.Slots, func(p component.Port) bool { return p.Name == w.Slot })
 	if i < 0 {
 		return component.Waiting{}, false
 	}
@@ -145,21 +145,21 @@ func (x *proxy) admitWaiting(w *native.Waiting) (component.Waiting, bool) {
 		Sender: w.Sender, Kind: w.Kind, Handle: hostabi.Handle(w.Handle), T: w.T, Split: w.Split,
 		PolicyVersion: w.PolicyVersion, Sequence: w.Sequence, Inline: w.Inline,
 	}}
-	h, block := m.Message.Handle, component.PayloadOf(x.manifest.Slots[i].Payload).Block
+	h, block := m.Message.Handle, component.PayloadOf(x.shared.manifest.Slots[i].Payload).Block
 	switch {
 	case h == 0:
 		return m, !w.Claimed && !block
-	case !x.slots[i].arenas[h.Arena()].Load():
+	case !x.shared.slots[i].arenas[h.Arena()].Load():
 		return m, false
-	case x.onLoan(h):
+	case x.shared.onLoan(h):
 		q := questionOf(&m.Message)
-		x.mu.Lock()
-		defer x.mu.Unlock()
+		x.shared.mu.Lock()
+		defer x.shared.mu.Unlock()
 		var asked bool
-		m.Message, asked = x.open[q]
-		delete(x.open, q)
+		m.Message, asked = x.shared.open[q]
+		delete(x.shared.open, q)
 		return m, asked && !block
 	}
-	m.Claimed = x.h.Arenas.Retain(h) == nil
+	m.Claimed = x.shared.h.Arenas.Retain(h) == nil
 	return m, m.Claimed
 }

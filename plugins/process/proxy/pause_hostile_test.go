@@ -197,15 +197,15 @@ func newTable(t testing.TB) *hostileTable {
 	on, off := loan(mine), loan(other)
 	y := &hostileTable{given: plugintest.Commit(t, mine, nil), stranger: plugintest.Commit(t, other, nil), on: on.Handle(), off: off.Handle(), own: mine.ID()}
 	y.x = &proxy{shared: shared{h: &component.Host{Arenas: set}, open: map[question]hostabi.Message{}, slots: make([]slot, 3)}}
-	y.x.manifest.Slots = []component.Port{
+	y.x.shared.manifest.Slots = []component.Port{
 		{Name: "on_block", Payload: "trajectory"}, {Name: "on_number", Payload: "number"}, {Name: "on_ask", Payload: "ask"},
 	}
-	y.x.slots[0].arenas[mine.ID()].Store(true)
-	y.x.slots[2].arenas[mine.ID()].Store(true)
+	y.x.shared.slots[0].arenas[mine.ID()].Store(true)
+	y.x.shared.slots[2].arenas[mine.ID()].Store(true)
 	asked := hostabi.Message{Handle: y.on, T: 3, Sender: 9, Split: 5, Inline: [2]uint64{1, 2}}
-	y.x.open[questionOf(&asked)] = asked
+	y.x.shared.open[questionOf(&asked)] = asked
 	asked.Sender = 10
-	y.x.open[questionOf(&asked)] = asked
+	y.x.shared.open[questionOf(&asked)] = asked
 	t.Cleanup(func() {
 		if err := errors.Join(mine.Release(y.given), other.Release(y.stranger), on.Abort(), off.Abort(), set.Close()); err != nil {
 			t.Error(err)
@@ -218,7 +218,7 @@ func newTable(t testing.TB) *hostileTable {
 func (y *hostileTable) admitted(t testing.TB, w native.Waiting) (component.Waiting, bool) {
 	m, ok := y.x.admitWaiting(&w)
 	if m.Claimed {
-		if err := y.x.h.Arenas.Release(m.Message.Handle); err != nil {
+		if err := y.x.shared.h.Arenas.Release(m.Message.Handle); err != nil {
 			t.Errorf("%+v: %v", w, err)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 // usually the loop's), and its supervisor, which replaces one session, which is one process, by the next. Lock order:
 // proxy.mu, session.mu, then those of link and arena.
 type proxy struct {
-	shared
+	shared   shared
 	snapshot bool // its state can be saved
 	pauses   bool // it comes to rest when it is asked to
 	cuts     bool // it may be able to give up what it is at
@@ -58,44 +58,44 @@ type losing func(again []hostabi.Message)
 
 // keeps notes what the component has come to now.
 func (x *proxy) keeps() losing {
-	if x.h.Keeps == nil {
+	if x.shared.h.Keeps == nil {
 		return func([]hostabi.Message) {}
 	}
-	return x.h.Keeps()
+	return x.shared.h.Keeps()
 }
 
 func (x *proxy) setState(state string) {
-	x.mu.Lock()
+	x.shared.mu.Lock()
 	x.state = state
-	x.mu.Unlock()
+	x.shared.mu.Unlock()
 	x.tellState()
 }
 
 // tellState tells the host that the process has another state. mu is not held.
 func (x *proxy) tellState() {
-	if x.h.ProcessChanged != nil {
-		x.h.ProcessChanged()
+	if x.shared.h.ProcessChanged != nil {
+		x.shared.h.ProcessChanged()
 	}
 }
 
 // newestSession returns the newest session; nil before Start.
 func (x *proxy) newestSession() *session {
-	x.mu.Lock()
-	defer x.mu.Unlock()
+	x.shared.mu.Lock()
+	defer x.shared.mu.Unlock()
 	return x.session
 }
 
 func (x *proxy) countRestart() {
-	x.meters.restarts.Inc()
-	x.mu.Lock()
-	defer x.mu.Unlock()
+	x.shared.meters.restarts.Inc()
+	x.shared.mu.Lock()
+	defer x.shared.mu.Unlock()
 	x.restarts++
 }
 
 // Process returns the process that the component runs in. Any goroutine.
 func (x *proxy) Process() component.Process {
-	x.mu.Lock()
-	defer x.mu.Unlock()
+	x.shared.mu.Lock()
+	defer x.shared.mu.Unlock()
 	p := component.Process{State: x.state, Restarts: x.restarts}
 	if x.session != nil && x.state == component.ProcessRunning {
 		p.PID, p.Unfinished, p.Holder = x.session.process.PID(), x.session.link.Stats().Unacked, x.session.claims
@@ -118,9 +118,9 @@ type overdue struct{ error }
 
 // Dismiss has the process killed, which none follows. Any goroutine.
 func (x *proxy) Dismiss(why error) {
-	x.mu.Lock()
-	x.failed = true
-	x.mu.Unlock()
+	x.shared.mu.Lock()
+	x.shared.failed = true
+	x.shared.mu.Unlock()
 	if l := x.newestSession(); l != nil {
 		l.fault(overdue{why})
 	}
@@ -135,15 +135,15 @@ func (x *proxy) CatchUp() {
 }
 
 func (x *proxy) keepState(s *saved) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
+	x.shared.mu.Lock()
+	defer x.shared.mu.Unlock()
 	x.saved = s
 }
 
 // Snapshot asks the process for the component's state.
 func (x *proxy) Snapshot() (component.State, error) {
 	if !x.snapshot {
-		return component.State{}, fmt.Errorf("%w: plugin %q does not offer it", component.ErrNoSnapshot, x.program.Name)
+		return component.State{}, fmt.Errorf("%w: plugin %q does not offer it", component.ErrNoSnapshot, x.shared.program.Name)
 	}
 	l := x.newestSession()
 	if l == nil {
@@ -180,14 +180,14 @@ func (x *proxy) Restore(s component.State) error {
 // saveNow takes the state at a dataset boundary if the last one is old enough. What goes wrong is no reason to end
 // the run: the state is only for a process that dies.
 func (x *proxy) saveNow(l *session) {
-	x.mu.Lock()
-	recent := x.saved != nil && x.saved.from == l && time.Since(x.saved.at) < x.program.Snapshot
-	x.mu.Unlock()
-	if !x.snapshot || x.program.Snapshot < 0 || recent {
+	x.shared.mu.Lock()
+	recent := x.saved != nil && x.saved.from == l && time.Since(x.saved.at) < x.shared.program.Snapshot
+	x.shared.mu.Unlock()
+	if !x.snapshot || x.shared.program.Snapshot < 0 || recent {
 		return
 	}
 	if _, err := x.Snapshot(); err != nil && !errors.Is(err, component.ErrNoSnapshot) {
-		x.h.Log.Warn("the state for a restart was not saved", "err", err)
+		x.shared.h.Log.Warn("the state for a restart was not saved", "err", err)
 	}
 }
 

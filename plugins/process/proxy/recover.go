@@ -28,9 +28,9 @@ func (x *proxy) recover(l *session, why string) []link.Pending {
 	l.unregister()
 	swept, held, err := x.sweep(l)
 	again = x.dropStale(again)
-	x.purge()
+	x.shared.purge()
 	lost := x.loss(l, stats.Acked, held)
-	x.meters.lost.Add(lost)
+	x.shared.meters.lost.Add(lost)
 	attrs := []any{"process", l.describeEnd(), "held_blocks", swept.Write + swept.Live + swept.Zombie,
 		"again_messages", len(again), "lost_messages", lost}
 	if swept.Mended > 0 {
@@ -42,22 +42,22 @@ func (x *proxy) recover(l *session, why string) []link.Pending {
 	if err := errors.Join(fault, err); err != nil {
 		attrs = append(attrs, "err", err)
 	}
-	x.h.Log.Error("plugin process ended", attrs...)
+	x.shared.h.Log.Error("plugin process ended", attrs...)
 	l.release()
-	x.meters.deaths.Inc()
+	x.shared.meters.deaths.Inc()
 	return again
 }
 
 // sweep takes back what a dead process held. held counts the blocks of others among them that it read; those of its
 // own arenas may be on messages that have arrived.
 func (x *proxy) sweep(l *session) (swept arena.Swept, held int, err error) {
-	x.h.Arenas.Each(func(a *arena.Arena) {
-		if !x.owns(a.ID()) {
+	x.shared.h.Arenas.Each(func(a *arena.Arena) {
+		if !x.shared.owns(a.ID()) {
 			s, _ := a.Sweep(l.holder) // what is wrong will be wrong below
 			held += s.Live + s.Zombie
 		}
 	})
-	if swept, err = x.h.Arenas.Sweep(l.holder); err == nil {
+	if swept, err = x.shared.h.Arenas.Sweep(l.holder); err == nil {
 		l.holder = 0
 	}
 	swept.Live += held
@@ -69,7 +69,7 @@ func (x *proxy) sweep(l *session) (swept arena.Swept, held int, err error) {
 func (x *proxy) quiesce(l *session) {
 	for end := time.Now().Add(quiesceLimit); l.asking() > 0 && time.Now().Before(end); {
 		select {
-		case <-x.running.Done():
+		case <-x.shared.running.Done():
 			return
 		case <-time.After(quiesceStep):
 		}
@@ -78,22 +78,22 @@ func (x *proxy) quiesce(l *session) {
 
 // rest keeps messages in the connections while there is no process.
 func (x *proxy) rest() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
+	x.shared.mu.Lock()
+	defer x.shared.mu.Unlock()
 	if !x.rested {
 		x.rested = true
-		x.h.Receiver.Pause()
+		x.shared.h.Receiver.Pause()
 	}
 }
 
 // endRest ends rest.
 func (x *proxy) endRest() {
-	x.mu.Lock()
+	x.shared.mu.Lock()
 	rested := x.rested
 	x.rested = false
-	x.mu.Unlock()
+	x.shared.mu.Unlock()
 	if rested {
-		x.h.Receiver.Resume()
+		x.shared.h.Receiver.Resume()
 	}
 }
 
@@ -101,7 +101,7 @@ func (x *proxy) endRest() {
 func (x *proxy) dropStale(list []link.Pending) []link.Pending {
 	kept := list[:0]
 	for _, p := range list {
-		if p.Message.Handle != 0 && !p.Claimed && !x.onLoan(p.Message.Handle) {
+		if p.Message.Handle != 0 && !p.Claimed && !x.shared.onLoan(p.Message.Handle) {
 			continue
 		}
 		kept = append(kept, p)
@@ -112,8 +112,8 @@ func (x *proxy) dropStale(list []link.Pending) []link.Pending {
 // loss is how many messages are lost with a process: of one that goes on from a saved state, those that it has
 // finished with since; of any other, those whose blocks it still held.
 func (x *proxy) loss(l *session, finished uint64, held int) uint64 {
-	x.mu.Lock()
-	defer x.mu.Unlock()
+	x.shared.mu.Lock()
+	defer x.shared.mu.Unlock()
 	if s := x.saved; s != nil {
 		if s.from == l {
 			return finished - min(s.finished, finished)
@@ -125,20 +125,20 @@ func (x *proxy) loss(l *session, finished uint64, held int) uint64 {
 
 // keepAgain keeps what a process had not finished with, ahead of what has come since, for Waiting: there will be no other process.
 func (x *proxy) keepAgain(list []link.Pending) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
+	x.shared.mu.Lock()
+	defer x.shared.mu.Unlock()
 	x.waiting = append(list, x.waiting...)
 }
 
 // give releases the claims of messages that will not be delivered, and returns how many those are.
 func (x *proxy) give(list []link.Pending) uint64 {
-	x.mu.Lock()
+	x.shared.mu.Lock()
 	list = append(list, x.waiting...)
 	x.waiting = nil
-	x.mu.Unlock()
+	x.shared.mu.Unlock()
 	for i := range list {
 		if list[i].Claimed {
-			x.release(list[i].Message.Handle)
+			x.shared.release(list[i].Message.Handle)
 		}
 	}
 	return uint64(len(list))

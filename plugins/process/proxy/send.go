@@ -10,7 +10,7 @@ import (
 
 // send is what every slot does: it gives the message to the process, or keeps it for the next one.
 func (x *proxy) send(i int, m *hostabi.Message) {
-	s := &x.slots[i]
+	s := &x.shared.slots[i]
 	if m.Handle != 0 {
 		x.notice(s, m)
 	}
@@ -24,12 +24,12 @@ func (x *proxy) send(i int, m *hostabi.Message) {
 			err = nil
 		}
 		if err != nil {
-			x.meters.rejected.Inc()
-			x.h.Log.Warn("message not sent", "slot", x.manifest.Slots[i].Name, "block", m.Handle, "err", err)
+			x.shared.meters.rejected.Inc()
+			x.shared.h.Log.Warn("message not sent", "slot", x.shared.manifest.Slots[i].Name, "block", m.Handle, "err", err)
 			return
 		}
 		if s.latest.Load() {
-			x.remember(s, m)
+			x.shared.remember(s, m)
 		}
 		return
 	}
@@ -40,16 +40,16 @@ func (x *proxy) notice(s *slot, m *hostabi.Message) {
 	if seen := &s.arenas[m.Handle.Arena()]; !seen.Load() {
 		seen.Store(true)
 	}
-	if !x.onLoan(m.Handle) {
+	if !x.shared.onLoan(m.Handle) {
 		return
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
+	x.shared.mu.Lock()
+	defer x.shared.mu.Unlock()
 	if x.session == nil || !x.session.answered(m) {
-		x.open[questionOf(m)] = *m
+		x.shared.open[questionOf(m)] = *m
 	}
-	if len(x.open) > maxOpen {
-		x.purgeLocked()
+	if len(x.shared.open) > maxOpen {
+		x.shared.purgeLocked()
 	}
 }
 
@@ -58,18 +58,18 @@ const maxOpen = 1024
 
 // keep keeps a message while there is no link; false means that there is one again.
 func (x *proxy) keep(stopped *link.Link, i int, m *hostabi.Message) bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
+	x.shared.mu.Lock()
+	defer x.shared.mu.Unlock()
 	if x.link.Load() != stopped {
 		return false
 	}
 	p := link.Pending{Port: i, Message: *m}
 	if m.Handle != 0 {
-		switch err := x.h.Arenas.Retain(m.Handle); {
+		switch err := x.shared.h.Arenas.Retain(m.Handle); {
 		case err == nil:
 			p.Claimed = true
 		case !errors.Is(err, arena.ErrState):
-			x.meters.lost.Inc()
+			x.shared.meters.lost.Inc()
 			return true
 		}
 	}

@@ -21,7 +21,7 @@ func (x *proxy) supervise(l *session) {
 			return // Stop does the rest
 		}
 		again := x.recover(l, why)
-		if x.hasFailed() {
+		if x.shared.hasFailed() {
 			x.keepAgain(again)
 			x.setState(component.ProcessFailed)
 			return // it has said why, and the run ends
@@ -31,7 +31,7 @@ func (x *proxy) supervise(l *session) {
 			x.keepAgain(again)
 			x.setState(component.ProcessFailed)
 			if !errors.Is(err, errStopping) {
-				x.h.Fail(err)
+				x.shared.h.Fail(err)
 			}
 			return
 		}
@@ -49,7 +49,7 @@ func (x *proxy) watch(l *session) (why string, alive bool) {
 	defer ticker.Stop()
 	for {
 		select {
-		case <-x.running.Done():
+		case <-x.shared.running.Done():
 			return "", true
 		case <-p.Died():
 			return why, false
@@ -72,7 +72,7 @@ func (x *proxy) watch(l *session) (why string, alive bool) {
 
 // next starts the successor of a process, after a pause that grows with each failure.
 func (x *proxy) next(l *session, budget *spawn.Budget) (*session, error) {
-	p := &x.program
+	p := &x.shared.program
 	budget.Lived(p, time.Since(l.since))
 	var newest error // what the newest attempt ended with
 	for {
@@ -81,22 +81,22 @@ func (x *proxy) next(l *session, budget *spawn.Budget) (*session, error) {
 			return nil, budget.Spent(p, l.describeEnd(), newest)
 		}
 		select {
-		case <-x.running.Done():
+		case <-x.shared.running.Done():
 			return nil, errStopping
 		case <-time.After(pause):
 		}
-		if x.hasFailed() { // its component is taken away
+		if x.shared.hasFailed() { // its component is taken away
 			return nil, errStopping
 		}
 		x.countRestart()
-		next, err := x.startSession(x.saveNow)
+		next, err := x.shared.startSession(x.saveNow)
 		if err == nil {
 			return next, nil
 		}
 		if errors.Is(err, errStopping) {
 			return nil, err
 		}
-		x.h.Log.Error("plugin was not started again", "err", err)
+		x.shared.h.Log.Error("plugin was not started again", "err", err)
 		newest = err
 	}
 }
@@ -109,16 +109,16 @@ func (x *proxy) begin(l *session, again []link.Pending) {
 		resent[again[i].Port] = true
 	}
 	var list []link.Pending
-	for i := range x.slots {
+	for i := range x.shared.slots {
 		if resent[i] {
 			continue // the newest is among them
 		}
-		if p, ok := x.newest(i); ok {
+		if p, ok := x.shared.newest(i); ok {
 			list = append(list, p)
 		}
 	}
 	l.again = len(again) > 0
-	x.mu.Lock()
+	x.shared.mu.Lock()
 	l.link.Resend(append(append(list, again...), x.waiting...))
 	if x.session != nil {
 		x.session.current.Store(false)
@@ -127,22 +127,22 @@ func (x *proxy) begin(l *session, again []link.Pending) {
 	l.current.Store(true)
 	x.link.Store(l.link)
 	x.state = component.ProcessRunning
-	x.mu.Unlock()
+	x.shared.mu.Unlock()
 	x.tellState()
 	l.link.Start()
-	x.h.Receiver.Control(l.run, hostabi.Message{})
+	x.shared.h.Receiver.Control(l.run, hostabi.Message{})
 	x.endRest()
 }
 
 // resume lets the successor go on where the newest state is.
 func (x *proxy) resume(l *session, again []link.Pending) {
-	x.mu.Lock()
+	x.shared.mu.Lock()
 	s := x.saved
-	x.mu.Unlock()
+	x.shared.mu.Unlock()
 	from, back := "the beginning", x.began
 	if s != nil {
 		if err := l.giveState(s.bytes); err != nil {
-			x.h.Log.Error("the plugin does not take its state", "err", err)
+			x.shared.h.Log.Error("the plugin does not take its state", "err", err)
 		} else {
 			from, back = fmt.Sprintf("the state of %v ago", time.Since(s.at).Round(time.Millisecond)), s.kept
 		}
@@ -153,13 +153,13 @@ func (x *proxy) resume(l *session, again []link.Pending) {
 		messages[i] = again[i].Message
 	}
 	back(messages)
-	x.h.Log.Warn("plugin started again", "pid", l.process.PID(), "from", from)
+	x.shared.h.Log.Warn("plugin started again", "pid", l.process.PID(), "from", from)
 	x.begin(l, again)
 }
 
 // finish is Stop: the process ends, by itself if it does so in time, and nothing is left of it.
 func (x *proxy) finish() error {
-	x.stopAll(errStopping)
+	x.shared.stopAll(errStopping)
 	defer x.asking.Wait()
 	if x.link.Load() == nil {
 		return nil // it was never started
@@ -169,14 +169,14 @@ func (x *proxy) finish() error {
 	l := x.newestSession()
 	var err error
 	if l.holder != 0 { // else it is dead and released
-		err = l.process.Stop(x.runtime.Grace())
+		err = l.process.Stop(x.shared.runtime.Grace())
 		switch {
 		case errors.Is(err, spawn.ErrDied):
-			x.meters.deaths.Inc()
+			x.shared.meters.deaths.Inc()
 			err = nil // it has nothing left to say
 		case errors.Is(err, spawn.ErrGrace):
-			x.h.Log.Warn("plugin was killed: it did not stop in time", "grace", x.runtime.Grace())
-			x.meters.deaths.Inc() // what it held and had counted is lost as with any that dies
+			x.shared.h.Log.Warn("plugin was killed: it did not stop in time", "grace", x.shared.runtime.Grace())
+			x.shared.meters.deaths.Inc() // what it held and had counted is lost as with any that dies
 			err = nil
 		}
 		l.wire.LastFrames()
@@ -186,9 +186,9 @@ func (x *proxy) finish() error {
 		l.release()
 	}
 	if left := x.give(nil); l.holder == 0 { // those of a process that has died
-		x.meters.lost.Add(left)
+		x.shared.meters.lost.Add(left)
 	}
-	x.forget()
+	x.shared.forget()
 	x.endRest()
 	return err
 }

@@ -128,7 +128,7 @@ func (e *batch) selectAll() {
 
 // post sends a message to the processes that are selected.
 func (e *batch) post(m hostabi.Message) {
-	e.until = time.Now().Add(e.plugin.step())
+	e.until = time.Now().Add(e.plugin.source.step())
 	for _, w := range e.workers {
 		if w.selected {
 			w.post(&m)

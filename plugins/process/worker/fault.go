@@ -37,7 +37,7 @@ func (e *batch) judge(call string) error {
 		case w.verdict == late:
 			worst = worse(worst, e.newFault(env.FaultDeadline, call, -1, fmt.Errorf(
 				"process %d (environments %d to %d) did not answer within %v and was killed%s", w.p.PID(),
-				e.options.FirstEnv+w.span.First, e.options.FirstEnv+w.span.First+w.span.Count-1, e.plugin.step(), w.p.LastWords())))
+				e.options.FirstEnv+w.span.First, e.options.FirstEnv+w.span.First+w.span.Count-1, e.plugin.source.step(), w.p.LastWords())))
 		case w.reply.Kind != 0:
 			worst = worse(worst, e.blame(w, call))
 		}
@@ -158,7 +158,7 @@ func (e *batch) rebind(w *worker) error {
 	}
 	m := e.bindMessage()
 	w.post(&m)
-	w.await(time.Now().Add(e.plugin.init()))
+	w.await(time.Now().Add(e.plugin.source.init()))
 	if w.verdict != answered {
 		return w.ending()
 	}

@@ -29,7 +29,7 @@ type Options struct {
 
 // plugin makes environments that live in processes. It implements env.Plugin.
 type plugin struct {
-	source
+	source  source
 	workers int
 	spec    hostabi.EnvSpec
 	hash    string
@@ -61,8 +61,8 @@ func Load(ctx context.Context, r *spawn.Runtime, program spawn.Program, o Option
 
 // specError explains why a description is not accepted.
 func (p *plugin) specError(err error) *spawn.Error {
-	e := &spawn.Error{Code: codeDescription, Program: p.program.Name, Err: err,
-		Reason: fmt.Sprintf("environment %q: %v", p.Use, err), Help: "correct what it says of itself"}
+	e := &spawn.Error{Code: codeDescription, Program: p.source.program.Name, Err: err,
+		Reason: fmt.Sprintf("environment %q: %v", p.source.Use, err), Help: "correct what it says of itself"}
 	if errors.Is(err, hostabi.ErrNotYet) {
 		e.Help = "wrap it in one that this host runs: " + hostabi.Runs
 	}
@@ -74,14 +74,14 @@ const codeDescription = "E018"
 
 // load starts a process and has it load the source.
 func (p *plugin) load(ctx context.Context, name string) (*worker, *native.EnvLoaded, error) {
-	w, err := p.startWorker(ctx, name)
+	w, err := p.source.startWorker(ctx, name)
 	if err != nil {
 		return nil, nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, w.p.Program.Start+p.loading(), spawn.ErrSlow)
+	ctx, cancel := context.WithTimeoutCause(ctx, w.p.Program.Start+p.source.loading(), spawn.ErrSlow)
 	defer cancel()
 	var loaded native.EnvLoaded
-	if err := w.p.Call(ctx, native.MethodEnvLoad, p.Source, &loaded); err != nil {
+	if err := w.p.Call(ctx, native.MethodEnvLoad, p.source.Source, &loaded); err != nil {
 		return nil, nil, errors.Join(withCode(err), w.end())
 	}
 	if err := spawn.KeyErrors(loaded.Errors); err != nil {
@@ -114,8 +114,8 @@ func (p *plugin) again(ctx context.Context, name string) (*worker, error) {
 	}
 	spec, err := loaded.Spec.Decode()
 	if err == nil && (loaded.Hash != p.hash || !bytes.Equal(spec.Describe(), p.spec.Describe())) {
-		err = &spawn.Error{Code: spawn.CodeProtocol, Program: p.program.Name,
-			Reason: fmt.Sprintf("environment %q is not what it was when it was loaded first", p.Use),
+		err = &spawn.Error{Code: spawn.CodeProtocol, Program: p.source.program.Name,
+			Reason: fmt.Sprintf("environment %q is not what it was when it was loaded first", p.source.Use),
 			Help:   "do not change its files while it runs"}
 	}
 	if err != nil {
@@ -150,7 +150,7 @@ func (p *plugin) Spec() hostabi.EnvSpec { return p.spec }
 
 // StepsWhole says how parts are stepped instead; see env.Whole.
 func (p *plugin) StepsWhole() string {
-	if p.Isolation == env.InProcess {
+	if p.source.Isolation == env.InProcess {
 		return `leave isolation = "process" out`
 	}
 	return "do it within the environment, in Gymnasium with one of its own wrappers: a program steps all of its environments at once"
@@ -162,8 +162,8 @@ func (p *plugin) Hash() string { return p.hash }
 // Configuration returns the arguments, as a module in this process has them; see env.Configured.
 func (p *plugin) Configuration() string {
 	var b strings.Builder
-	for _, key := range slices.Sorted(maps.Keys(p.Args)) {
-		fmt.Fprintf(&b, "%s=%s\n", key, p.Args[key])
+	for _, key := range slices.Sorted(maps.Keys(p.source.Args)) {
+		fmt.Fprintf(&b, "%s=%s\n", key, p.source.Args[key])
 	}
 	return b.String()
 }
