@@ -17,11 +17,6 @@ type errCompiler struct{ reason, help string }
 
 func (e errCompiler) Error() string { return e.reason }
 
-// errNotWritten is why code that was compiled could not be handed over.
-type errNotWritten struct{ reason string }
-
-func (e errNotWritten) Error() string { return e.reason }
-
 // compile makes code that can run, using the cache and another process where available. An error is about the module,
 // unless ctx has ended.
 func (r *Runtime) compile(ctx context.Context, m *Module, source []byte) (*engine, wazero.CompiledModule, error) {

@@ -116,3 +116,8 @@ func (e *engine) close() error {
 	}
 	return err
 }
+
+// errNotWritten is why code that was compiled could not be handed over.
+type errNotWritten struct{ reason string }
+
+func (e errNotWritten) Error() string { return e.reason }

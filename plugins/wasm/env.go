@@ -2,9 +2,9 @@ package wasm
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/tetratelabs/wazero/api"
 
@@ -12,9 +12,6 @@ import (
 
 	"github.com/rlhost/rlhost/hostabi"
 )
-
-// lastWords is how long a guest may take to report what went wrong.
-const lastWords = 200 * time.Millisecond
 
 // Env is a batch of environments in one instance. It implements env.Env.
 type Env struct {
@@ -269,3 +266,48 @@ func (e *Env) Close() error {
 	e.inst.close()
 	return e.plugin.leave()
 }
+
+// refusal turns a status into an error.
+func refusal(e *Env, n int32) error {
+	err := e.statusFault(n)
+	switch hostabi.Status(n) {
+	case hostabi.StatusUnsupported:
+		return fmt.Errorf("%w: %w", env.ErrUnsupported, err)
+	case hostabi.StatusVersion:
+		return fmt.Errorf("%w: %w", env.ErrStateVersion, err)
+	}
+	return err
+}
+
+// borrow allocates guest memory while use runs.
+func (e *Env) borrow(size uint32, use func(buf uint32) error) error {
+	if size == 0 || size > maxEnvState {
+		return fmt.Errorf("%w: %s: %d bytes, at most %d can be borrowed", env.ErrUnsupported, e.options.Name, size, maxEnvState)
+	}
+	buf, err := e.inst.allocate(size, 64)
+	if err != nil {
+		return e.fault(err)
+	}
+	if err := e.checkOverlap(buf, size); err != nil {
+		return e.fault(err)
+	}
+	if err := use(buf); err != nil {
+		return err
+	}
+	_, err = e.inst.invokeExport(hostabi.ExportFree, e.plugin.config.Init, uint64(buf), uint64(size))
+	if err != nil {
+		return e.fault(err)
+	}
+	return nil
+}
+
+// identity identifies what a snapshot fits: the plugin and how the batch was made.
+func (e *Env) identity() []byte {
+	hash, _ := hex.DecodeString(e.plugin.hash)
+	b := append([]byte(snapshotMagic), hash...)
+	b = binary.LittleEndian.AppendUint32(b, uint32(e.options.Envs))
+	return binary.LittleEndian.AppendUint32(b, uint32(e.options.Autoreset))
+}
+
+// snapshotMagic begins every snapshot; its digit is the version of the format.
+const snapshotMagic = "rlwasm2\n"

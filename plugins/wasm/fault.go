@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 	"unicode"
 
 	"github.com/ianlancetaylor/demangle"
@@ -196,3 +197,9 @@ func (i *instance) words(s hostabi.Status) string {
 	}
 	return fmt.Sprintf("%v: %s", s, text)
 }
+
+// errorBytes is the size of the buffer for the guest's error text.
+const errorBytes = 256
+
+// lastWords is how long a guest may take to report what went wrong.
+const lastWords = 200 * time.Millisecond

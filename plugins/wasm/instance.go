@@ -232,3 +232,11 @@ func byteSize(n uint64) string {
 	}
 	return fmt.Sprintf("%d bytes", n)
 }
+
+// windowAlign is the alignment required of donated memory: a page on every machine.
+const windowAlign = 65536
+
+// perEnv reports whether an export works on one environment after the other.
+func perEnv(export string) bool {
+	return export == hostabi.ExportStep || export == hostabi.ExportStepRange || export == hostabi.ExportReset
+}

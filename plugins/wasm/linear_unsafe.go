@@ -12,9 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostPage is the smallest unit of a mapping that this host knows.
-const hostPage = 4096
-
 // linear is the linear memory of one instance: all address space that it can have is reserved, and made accessible as it
 // grows. Its base never moves, so windows stay where they are and host views stay valid.
 //

@@ -42,12 +42,6 @@ func withDefaults(s env.Source, path string) env.Source {
 	return s
 }
 
-// wasmPage is the unit of linear memory, addressable is where it ends.
-const (
-	wasmPage    = 65536
-	addressable = 1 << 32
-)
-
 // Load reads, checks, meters and compiles a module, starts it once and asks it to describe itself. source is the file's
 // content; if it is nil, the file at path is read. path takes precedence over c.Use; Memory is rounded down to 64 KiB.
 // The error is a *table.Error unless ctx has ended or the Runtime is closed. Compiling takes milliseconds to a minute;

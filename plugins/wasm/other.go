@@ -18,8 +18,6 @@ import (
 
 // What needs Linux. Other systems read and check modules and run none, because newLinear fails there.
 
-const hostPage = 4096
-
 func threadTime() (thread int, had time.Duration) { return 0, 0 }
 
 // linear is a placeholder where there is no memfd to map: such a host runs no guests.

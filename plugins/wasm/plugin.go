@@ -21,9 +21,6 @@ type Plugin struct {
 	spec hostabi.EnvSpec
 }
 
-// errorBytes is the size of the buffer for the guest's error text.
-const errorBytes = 256
-
 var (
 	_ env.Plugin     = (*Plugin)(nil)
 	_ env.Configured = (*Plugin)(nil)

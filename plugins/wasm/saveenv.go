@@ -108,37 +108,3 @@ func (e *Env) LoadEnv(index int, state []byte) error {
 	}
 	return put(e.scratch)
 }
-
-// refusal turns a status into an error.
-func refusal(e *Env, n int32) error {
-	err := e.statusFault(n)
-	switch hostabi.Status(n) {
-	case hostabi.StatusUnsupported:
-		return fmt.Errorf("%w: %w", env.ErrUnsupported, err)
-	case hostabi.StatusVersion:
-		return fmt.Errorf("%w: %w", env.ErrStateVersion, err)
-	}
-	return err
-}
-
-// borrow allocates guest memory while use runs.
-func (e *Env) borrow(size uint32, use func(buf uint32) error) error {
-	if size == 0 || size > maxEnvState {
-		return fmt.Errorf("%w: %s: %d bytes, at most %d can be borrowed", env.ErrUnsupported, e.options.Name, size, maxEnvState)
-	}
-	buf, err := e.inst.allocate(size, 64)
-	if err != nil {
-		return e.fault(err)
-	}
-	if err := e.checkOverlap(buf, size); err != nil {
-		return e.fault(err)
-	}
-	if err := use(buf); err != nil {
-		return err
-	}
-	_, err = e.inst.invokeExport(hostabi.ExportFree, e.plugin.config.Init, uint64(buf), uint64(size))
-	if err != nil {
-		return e.fault(err)
-	}
-	return nil
-}

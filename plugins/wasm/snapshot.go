@@ -4,16 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/rlhost/rlhost/core/env"
 )
-
-// snapshotMagic begins every snapshot; its digit is the version of the format.
-const snapshotMagic = "rlwasm2\n"
 
 // Snapshot returns the guest's memory without its windows, its globals, and what the host keeps for it.
 // ErrUnsupported if the module can change more than that.
@@ -27,14 +23,6 @@ func (e *Env) Snapshot() ([]byte, error) {
 	}
 	d := &delta{state: e.inst.state(), pages: changedPages(e.inst.mem.bytes(), nil, e.inWindow)}
 	return e.encode(d), nil
-}
-
-// identity identifies what a snapshot fits: the plugin and how the batch was made.
-func (e *Env) identity() []byte {
-	hash, _ := hex.DecodeString(e.plugin.hash)
-	b := append([]byte(snapshotMagic), hash...)
-	b = binary.LittleEndian.AppendUint32(b, uint32(e.options.Envs))
-	return binary.LittleEndian.AppendUint32(b, uint32(e.options.Autoreset))
 }
 
 // snapshotHead follows the identity. All numbers are little endian.

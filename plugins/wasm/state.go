@@ -1,7 +1,6 @@
 package wasm
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 )
@@ -51,52 +50,6 @@ func (i *instance) growTo(s *state) error {
 	return nil
 }
 
-// copied returns pages with contents of their own, as far as it goes in the memory of others.
-func copied(pages, others []page) []page {
-	for k := range pages {
-		if k < len(others) {
-			copy(others[k].data, pages[k].data)
-			pages[k].data = others[k].data
-		} else {
-			pages[k].data = bytes.Clone(pages[k].data)
-		}
-	}
-	return pages
-}
-
-// page is a page of memory that differs from what it is compared with.
-type page struct {
-	number uint32
-	data   []byte // hostPage long
-}
-
-// changedPages returns the pages of mem, as views of it, that differ from base, which is zero beyond its end, except
-// those for which skip returns true.
-func changedPages(mem, base []byte, skip func(offset uint64) bool) []page {
-	var changed []page
-	for offset := 0; offset+hostPage <= len(mem); offset += hostPage {
-		if p, ok := changedPage(mem, base, offset, skip); ok {
-			changed = append(changed, p)
-		}
-	}
-	return changed
-}
-
-// changedPage compares the page that begins at offset.
-func changedPage(mem, base []byte, offset int, skip func(offset uint64) bool) (p page, changed bool) {
-	was := zeroPage[:]
-	if offset+hostPage <= len(base) {
-		was = base[offset : offset+hostPage]
-	}
-	now := mem[offset : offset+hostPage]
-	if skip != nil && skip(uint64(offset)) {
-		now = zeroPage[:]
-	}
-	return page{number: uint32(offset / hostPage), data: now}, !bytes.Equal(now, was)
-}
-
-var zeroPage [hostPage]byte
-
 // changedSince is changedPages against the image in which the memory began. It reads only pages that may have been written.
 func (i *instance) changedSince(img *image, skip func(offset uint64) bool) []page {
 	mem := i.mem.bytes()
@@ -114,13 +67,6 @@ func (i *instance) changedSince(img *image, skip func(offset uint64) bool) []pag
 		}
 	}
 	return changed
-}
-
-// copyPages puts pages into their places.
-func copyPages(mem []byte, pages []page) {
-	for _, p := range pages {
-		copy(mem[uint64(p.number)*hostPage:], p.data)
-	}
 }
 
 // delta is a state with its memory as the difference from an image, or from zero.

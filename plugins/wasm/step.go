@@ -138,11 +138,6 @@ func (e *Env) statusFault(result int32) error {
 	return f
 }
 
-// perEnv reports whether an export works on one environment after the other.
-func perEnv(export string) bool {
-	return export == hostabi.ExportStep || export == hostabi.ExportStepRange || export == hostabi.ExportReset
-}
-
 // currentEnv asks the guest for its current environment in a call and returns its global index, or -1.
 func (e *Env) currentEnv(call string) int {
 	if !perEnv(call) || !e.plugin.exports[hostabi.ExportCurrentEnv] {

@@ -11,9 +11,6 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// windowAlign is the alignment required of donated memory: a page on every machine.
-const windowAlign = 65536
-
 // window is memory that the guest donated for one block, with its bindings.
 type window struct {
 	block    uint32 // index within its arena
