@@ -8,10 +8,10 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/component/author"
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/session"
+	"github.com/rlhost/rlhost/plugins/author"
 	"github.com/rlhost/rlhost/plugins/builtin"
 	"github.com/rlhost/rlhost/sdk/component"
 )

@@ -40,5 +40,5 @@
 // A message of 64 bytes names a block of memory that all components share; nothing is copied. A component sees blocks as
 // tokens: a Block while the slot of its message runs, a Lease for longer, a Loan to write one of its own.
 //
-// The package imports nothing of the host's but hostabi. Package core/component/author runs such components in the host.
+// The package imports nothing of the host's but hostabi. Package plugins/author runs such components in the host.
 package component

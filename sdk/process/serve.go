@@ -9,10 +9,10 @@ import (
 	"os/signal"
 
 	core "github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/component/author"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/hostabi/native"
+	"github.com/rlhost/rlhost/plugins/author"
 	"github.com/rlhost/rlhost/sdk/component"
 	"github.com/rlhost/rlhost/sdk/process/rpc"
 )

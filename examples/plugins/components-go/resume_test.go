@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/component/author"
 	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/pipeline/session"
+	"github.com/rlhost/rlhost/plugins/author"
 	"github.com/rlhost/rlhost/plugins/builtin"
 )
 

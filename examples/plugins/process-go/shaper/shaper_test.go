@@ -8,11 +8,11 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/arena"
-	"github.com/rlhost/rlhost/core/component/author"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/internal/training"
+	"github.com/rlhost/rlhost/plugins/author"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
 

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/bus"
-	"github.com/rlhost/rlhost/core/component/author"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/author"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 	sdk "github.com/rlhost/rlhost/sdk/component"
 )
