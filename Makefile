@@ -15,7 +15,7 @@ TASKS      = box2d==2.3.10 pygame-ce==2.5.8 mujoco==4.0.0 imageio==2.38.1 packag
 HOLDERS    = $(addprefix ./plugins/,batcher envcheck evaluation inference learner objects/... opponents plugintest process/... rollout runner wrap) ./sdk/process/...
 export CGO_ENABLED = 0
 
-.PHONY: run build kernels test test-go test-kernels test-cuda cuda-record test-kills test-chaos test-hostile test-peers test-learn learn test-avx512 race check lint format tools plugins fuzz bench bench-peers clean
+.PHONY: run build dist kernels test test-go test-kernels test-cuda cuda-record test-kills test-chaos test-hostile test-peers test-learn learn test-avx512 race check lint format tools plugins fuzz bench bench-peers clean
 
 run: build
 	bin/rlhost train $(PIPELINE)
@@ -135,6 +135,7 @@ lint:
 	GOFLAGS=-tags=invariants $(GO) run $(ERRORLINT) ./...
 	$(GO) run $(REVIVE) -config internal/shape/revive.toml -set_exit_status ./...
 	$(GO) mod tidy -diff
+	@$(GO) test -count 1 -v -run TestShape_TellsTheLargest ./internal/shape | grep '^ '
 
 format:
 	gofmt -w $$(git ls-files '*.go')
@@ -160,5 +161,16 @@ bench: build
 bench-peers: build
 	./bench/peers/run.sh
 
+# Archives of a release: programs without cgo for both architectures, and their checksums. The same sources make the same bytes.
+dist:
+	rm -rf dist
+	for arch in amd64 arm64; do \
+	  dir=dist/rlhost_linux_$$arch; mkdir -p $$dir; \
+	  GOARCH=$$arch $(GO) build -trimpath -ldflags '-s -w' -o $$dir/ ./cmd/rlhost ./cmd/rlhost-cuda || exit 1; \
+	  cp LICENSE README.md CHANGELOG.md $$dir/; \
+	  tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -C dist -cf - rlhost_linux_$$arch | gzip -n > $$dir.tar.gz; \
+	done
+	cd dist && sha256sum *.tar.gz > SHA256SUMS
+
 clean:
-	rm -rf bin .venv .cache
+	rm -rf bin dist .venv .cache

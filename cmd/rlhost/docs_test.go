@@ -18,7 +18,7 @@ import (
 // pages are the pages whose blocks are run here. docs/your-own-environment.md and docs/your-own-component.md are followed from their
 // first to their last block by tests of examples/plugins.
 func pages(t *testing.T) []string {
-	list := []string{"README.md"}
+	list := []string{"README.md", "CONTRIBUTING.md"}
 	for _, pattern := range []string{"docs/*.md", "sdk/*/README.md", "examples/*/*/README.md"} {
 		found, err := filepath.Glob("../../" + pattern)
 		if err != nil || len(found) == 0 {

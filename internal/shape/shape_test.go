@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -104,18 +105,6 @@ github.com/chewxy:              gpu/gorgonia
 github.com/ebitengine/purego:   gpu/cuda/driver gpu/cuda/fake
 `
 
-// Sizes that are worth a look. They are told (go test -v), and nothing is split, joined or embedded to satisfy one.
-const (
-	maxFileLines     = 500
-	maxFunctionLines = 60
-	maxPackageFiles  = 35
-	maxPackageLines  = 5500
-	maxMethods       = 40
-)
-
-// maxLinesOf are smaller sizes of packages: the program is flags and text, and work belongs to the packages below.
-var maxLinesOf = map[string]int{"cmd/rlhost": 2500}
-
 // source is one parsed file.
 type source struct {
 	path, dir string // from the root, with slashes
@@ -181,32 +170,43 @@ func runsBack(from, to string) bool {
 	return a != 0 && b != 0 && a <= b && !strings.HasPrefix(to, from+"/") && !strings.HasPrefix(from, to+"/")
 }
 
-func TestShape_TellsLargePackagesAndTypes(t *testing.T) {
+// Sizes are told (make lint prints them), and nothing is split, joined or embedded to satisfy one.
+func TestShape_TellsTheLargest(t *testing.T) {
 	t.Parallel()
-	type size struct{ files, lines int }
-	packages, methods := map[string]size{}, map[string]int{}
+	packages, files, functions, methods := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
 	for _, s := range sources(t) {
 		if s.test || s.generated {
 			continue
 		}
-		n := packages[s.dir]
-		packages[s.dir] = size{n.files + 1, n.lines + s.lines}
+		packages[s.dir] += s.lines
+		files[s.path] = s.lines
 		for _, d := range s.file.Decls {
-			if f, ok := d.(*ast.FuncDecl); ok && f.Recv != nil {
-				methods[s.dir+"."+receiver(f)]++
+			f, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
 			}
+			name := s.dir + "." + f.Name.Name
+			if f.Recv != nil {
+				name = s.dir + "." + receiver(f)
+				methods[name]++
+				name += "." + f.Name.Name
+			}
+			functions[name] = s.set.Position(f.End()).Line - s.set.Position(f.Pos()).Line + 1
 		}
 	}
-	for dir, n := range packages {
-		if most := cmp.Or(maxLinesOf[dir], maxPackageLines); n.files > maxPackageFiles || n.lines > most {
-			t.Logf("%s has %d files and %d lines, more than %d or %d", dir, n.files, n.lines, maxPackageFiles, most)
-		}
+	tellLargest(t, "lines of packages", packages)
+	tellLargest(t, "lines of files", files)
+	tellLargest(t, "lines of functions", functions)
+	tellLargest(t, "methods of types", methods)
+}
+
+func tellLargest(t *testing.T, what string, sizes map[string]int) {
+	names := slices.SortedFunc(maps.Keys(sizes), func(a, b string) int { return cmp.Or(sizes[b]-sizes[a], strings.Compare(a, b)) })
+	text := what + ":"
+	for _, name := range names[:10] {
+		text += fmt.Sprintf("\n\t%d %s", sizes[name], name)
 	}
-	for name, n := range methods {
-		if n > maxMethods {
-			t.Logf("%s has %d methods, more than %d", name, n, maxMethods)
-		}
-	}
+	t.Log(text)
 }
 
 // receiver returns the name of a method's type.
@@ -277,27 +277,6 @@ func TestShape_PackagesHaveOneComment(t *testing.T) {
 	for dir, n := range comments {
 		if n != 1 {
 			t.Errorf("package %s has %d package comments, want 1", dir, n)
-		}
-	}
-}
-
-func TestShape_TellsLongFilesAndFunctions(t *testing.T) {
-	t.Parallel()
-	for _, s := range sources(t) {
-		if s.generated {
-			continue
-		}
-		if s.lines > maxFileLines {
-			t.Logf("%s has %d lines, more than %d", s.path, s.lines, maxFileLines)
-		}
-		for _, d := range s.file.Decls {
-			f, ok := d.(*ast.FuncDecl)
-			if !ok || f.Body == nil || s.test {
-				continue
-			}
-			if n := s.set.Position(f.End()).Line - s.set.Position(f.Pos()).Line + 1; n > maxFunctionLines {
-				t.Logf("%s: %s has %d lines, more than %d", s.path, f.Name.Name, n, maxFunctionLines)
-			}
 		}
 	}
 }
