@@ -94,8 +94,8 @@ type (
 	Elements    = evaluation.Elements
 )
 
-// Load loads a policy of a run's newest checkpoint. Options.Policy says which. Sampled actions, of a run that is judged by them, are drawn by
-// the seed.
+// Load loads a policy of a run's newest checkpoint. Options.Policy says which. It observes what the wrappers of the pipeline made of
+// observations, and its actions are those that they took. Sampled actions, of a run that is judged by them, are drawn by the seed.
 func Load(ctx context.Context, run string, seed uint64, o Options) (*Policy, error) {
 	return with(&o, func(parts *graph.Parts) (*Policy, error) {
 		r, err := o.open(run)

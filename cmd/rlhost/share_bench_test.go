@@ -12,7 +12,6 @@ import (
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/pipeline/graph"
-	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
 	"github.com/rlhost/rlhost/plugins/builtin"
 
 	"github.com/rlhost/rlhost/gpu/policy"
@@ -94,9 +93,9 @@ func BenchmarkRolloutShare(b *testing.B) {
 // acting runs the pipeline and returns CPU nanoseconds per env step.
 func acting(b *testing.B, parts *graph.Parts, d time.Duration) float64 {
 	b.Helper()
-	g, problems := graphtest.Parse("acting.toml", []byte(actingPipeline), graph.ParseOptions{Parts: parts})
-	if g == nil {
-		b.Fatal(problems)
+	g, err := graph.Parse("acting.toml", []byte(actingPipeline), graph.ParseOptions{Parts: parts})
+	if err != nil {
+		b.Fatal(err)
 	}
 	p, err := pipeline.Build(context.Background(), g, pipeline.BuildOptions{Parts: parts, Grace: time.Millisecond})
 	if err != nil {

@@ -272,7 +272,7 @@ import (
 
 // toys answers VerbToys.
 func (r runVerbs) toys(context.Context, control.ToysRequest, control.Notice) (*control.ToysReply, error) {
-	return &control.ToysReply{Toys: "bricks of " + r.Run.ID()}, nil
+	return &control.ToysReply{Toys: "bricks of " + r.job.Run.ID()}, nil
 }
 `,
 			"cmd/rlhost/live_toys.go": `package main

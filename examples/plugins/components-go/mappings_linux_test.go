@@ -10,7 +10,6 @@ import (
 
 	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/pipeline/graph"
-	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
 	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/builtin"
 )
@@ -54,9 +53,9 @@ func mappingsOf(t *testing.T, text string, sets []string) (n int) {
 	t.Helper()
 	parts, engines := builtin.New(builtin.Options{})
 	defer engines.Close()
-	g, problems := graphtest.Parse("run.toml", []byte(text), graph.ParseOptions{Parts: parts, Sets: sets})
-	if g == nil {
-		t.Fatal(problems)
+	g, err := graph.Parse("run.toml", []byte(text), graph.ParseOptions{Parts: parts, Sets: sets})
+	if err != nil {
+		t.Fatal(err)
 	}
 	s, err := session.Begin(t.Context(), session.Options{Parts: parts, Graph: g, Observe: func(e session.Event) {
 		if _, ok := e.(session.Saved); ok {
