@@ -88,11 +88,11 @@ func Evaluate(ctx context.Context, run string, episodes int, seed uint64, o Opti
 // Act for each, Close at the end. It remembers what the policy does of the episode, and belongs to one goroutine.
 type Policy = evaluation.Seat
 
-// Observation is what a Policy acts on, and Elements one tensor of it, or of an action.
-type (
-	Observation = evaluation.Observation
-	Elements    = evaluation.Elements
-)
+// Observation is what a Policy acts on.
+type Observation = evaluation.Observation
+
+// Elements are those of one tensor, of an observation or an action.
+type Elements = evaluation.Elements
 
 // Load loads a policy of a run's newest checkpoint. Options.Policy says which. It observes what the wrappers of the pipeline made of
 // observations, and its actions are those that they took. Sampled actions, of a run that is judged by them, are drawn by the seed.
