@@ -36,7 +36,7 @@ type toys struct {
 
 // axes are all axes.
 func axes() []func() axis {
-	return []func() axis{kindAxis, envKeyAxis, learnerKeyAxis, backendAxis, layerAxis, headAxis, commandAxis, verbAxis, guestAxis, transportAxis}
+	return []func() axis{kindAxis, envKeyAxis, learnerKeyAxis, wrapperAxis, backendAxis, layerAxis, headAxis, commandAxis, verbAxis, guestAxis, transportAxis}
 }
 
 // TestTouch_OneOfEachKindTakesFewDoors adds a toy to each axis, builds the program with all of them and uses each.
@@ -209,6 +209,38 @@ func learnerKeyAxis() axis {
 			p.write(t, "learner.toml", pipelineWith("", "[component.learner]\ntoy = 0.5\n"))
 			p.says(t, "toy = 0.5", "show", "--expanded", "learner.toml")
 			p.says(t, "`toy` is 2, want 1 at most", "validate", "learner.toml", "--set", "component.learner.toy=2.0")
+		}}
+}
+
+func wrapperAxis() axis {
+	return axis{name: "a wrapper", doors: 1,
+		files: map[string]string{"plugins/wrap/toy.go": `package wrap
+
+import "fmt"
+
+// rewardShift adds a number to rewards.
+type rewardShift struct {
+	rewards
+	By float64 ` + "`toml:\"reward_shift\"`" + `
+}
+
+func (c *rewardShift) validate(bad func(key, reason, help string)) {
+	if !(c.By >= -10 && c.By <= 10) {
+		bad("reward_shift", fmt.Sprintf("is %g, want -10 to 10", c.By), "")
+	}
+}
+
+func (c *rewardShift) around(w *wrapped) layer {
+	by := float32(c.By)
+	return shapedBy(w, func(r float32) float32 { return r + by })
+}
+`},
+		edits: []edit{{"plugins/wrap/wrap.go", "\t{\"reward_clip\"", "\t{\"reward_shift\", func() wrapper { return new(rewardShift) }},\n"}},
+		check: func(t *testing.T, p *toys) {
+			p.write(t, "wrapped.toml", pipelineWith("wrap = [{ reward_shift = 0.5 }]\n", ""))
+			p.says(t, "reward_shift = 0.5", "show", "--expanded", "wrapped.toml")
+			p.says(t, "is 20, want -10 to 10", "validate", "wrapped.toml", "--set", "env.task.wrap=[{ reward_shift = 20.0 }]")
+			p.says(t, "ended (env_steps)", "train", "wrapped.toml", "--set", "run.evaluation.episodes=1")
 		}}
 }
 
