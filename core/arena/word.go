@@ -100,7 +100,7 @@ func (c claims) loan() bool         { return c&claimLoan != 0 }
 func (c claims) over() bool         { return c&claimOver != 0 }
 func (c claims) count() int         { return int(c & claimMax) }
 
-// precedes reports whether a committed block may have that generation if there are no claims but those of c.
+// precedes reports whether a committed block may have generation g while c has all the claims on it.
 func (c claims) precedes(g uint64) bool {
 	return follows(g, c.generation()) && !(c.over() && g == c.generation())
 }

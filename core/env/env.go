@@ -221,7 +221,7 @@ type Options struct {
 	// lets the environments go on without it. Otherwise, and where it is nil, the step that the call was for returns the *Fault. It is called
 	// during the Env's own calls.
 	Tolerate func(fault error) bool
-	// Log is told of what goes wrong without a call failing. Nil: nobody is.
+	// Log gets warnings about what goes wrong without failing a call; nil discards them.
 	Log *slog.Logger
 	// Wanted ends when nobody waits for the environments any more, from any goroutine: a call in progress then ends soon with an error, and so
 	// does each later one but Close, where the runtime can stop what runs. Nil never ends.

@@ -11,7 +11,7 @@ type FIFO[T any] struct {
 // Len returns how many elements are in the queue.
 func (f *FIFO[T]) Len() int { return f.n }
 
-// At returns the element that i others are older than.
+// At returns the i-th oldest element, counted from 0.
 func (f *FIFO[T]) At(i int) *T { return &f.ring[(f.head+i)&(len(f.ring)-1)] }
 
 // Newest returns the element of the last Push; the queue must not be empty.

@@ -77,8 +77,8 @@ func (g *graph) run(d *Driver) {
 	}
 }
 
-// soon is when work runs that nobody waits for: the host may be looking at memory that the work writes.
-const soon = 50 * time.Microsecond
+// idleDelay is how long work that nobody waits for is left undone: the host may be looking at memory that it writes.
+const idleDelay = 50 * time.Microsecond
 
 // submit gives a stream work. The caller has locked the driver.
 func (d *Driver) submit(handle uint64, w work) int32 {
@@ -92,7 +92,7 @@ func (d *Driver) submit(handle uint64, w work) int32 {
 	}
 	s.queue = append(s.queue, w)
 	if !d.options.Lazy {
-		d.later.Reset(soon)
+		d.later.Reset(idleDelay)
 	}
 	return success
 }

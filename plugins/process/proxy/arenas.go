@@ -28,11 +28,11 @@ func (l *session) announce(a *arena.Arena, added bool) {
 	if call == 0 && l.x.owns(a.ID()) {
 		return // of an earlier session: the plugin gets it when it asks for it
 	}
-	l.give(a, call)
+	l.sendArena(a, call)
 }
 
-// give sends an arena to the plugin.
-func (l *session) give(a *arena.Arena, call uint64) {
+// sendArena sends an arena to the plugin.
+func (l *session) sendArena(a *arena.Arena, call uint64) {
 	s := a.Share()
 	if s.WordsFD < 0 || s.DataFD < 0 {
 		return // memory that cannot be shared
@@ -55,7 +55,7 @@ func (l *session) addArena(q *native.AddArena) {
 		return
 	}
 	if again {
-		l.give(a, q.Call)
+		l.sendArena(a, q.Call)
 	}
 }
 

@@ -41,7 +41,7 @@ type proxy struct {
 	waiting  []link.Pending // what came while there was no link
 	saved    *saved         // newest state
 	began    losing         // what the component had come to before its first process
-	rested   bool           // the Receiver is paused because there is no process
+	paused   bool           // the Receiver is, because there is no process
 }
 
 // saved is a state that a process can go on from.

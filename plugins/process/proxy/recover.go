@@ -22,7 +22,7 @@ func (x *proxy) recover(l *session, why string) []link.Pending {
 	l.link.Stop()
 	fault := l.link.Drain()
 	x.quiesce(l)
-	x.rest()
+	x.pauseReceiver()
 	stats := l.link.Stats()
 	again := l.link.Unfinished()
 	l.unregister()
@@ -76,23 +76,23 @@ func (x *proxy) quiesce(l *session) {
 	}
 }
 
-// rest keeps messages in the connections while there is no process.
-func (x *proxy) rest() {
+// pauseReceiver keeps messages in the connections while there is no process.
+func (x *proxy) pauseReceiver() {
 	x.shared.mu.Lock()
 	defer x.shared.mu.Unlock()
-	if !x.rested {
-		x.rested = true
+	if !x.paused {
+		x.paused = true
 		x.shared.h.Receiver.Pause()
 	}
 }
 
-// endRest ends rest.
-func (x *proxy) endRest() {
+// resumeReceiver ends pauseReceiver.
+func (x *proxy) resumeReceiver() {
 	x.shared.mu.Lock()
-	rested := x.rested
-	x.rested = false
+	paused := x.paused
+	x.paused = false
 	x.shared.mu.Unlock()
-	if rested {
+	if paused {
 		x.shared.h.Receiver.Resume()
 	}
 }
@@ -130,8 +130,8 @@ func (x *proxy) keepAgain(list []link.Pending) {
 	x.waiting = append(list, x.waiting...)
 }
 
-// give releases the claims of messages that will not be delivered, and returns how many those are.
-func (x *proxy) give(list []link.Pending) uint64 {
+// releaseUndelivered releases the claims of messages that will not be delivered, and returns their number.
+func (x *proxy) releaseUndelivered(list []link.Pending) uint64 {
 	x.shared.mu.Lock()
 	list = append(list, x.waiting...)
 	x.waiting = nil

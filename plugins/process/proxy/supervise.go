@@ -131,7 +131,7 @@ func (x *proxy) begin(l *session, again []link.Pending) {
 	x.tellState()
 	l.link.Start()
 	x.shared.h.Receiver.Control(l.run, hostabi.Message{})
-	x.endRest()
+	x.resumeReceiver()
 }
 
 // resume lets the successor go on where the newest state is.
@@ -182,13 +182,13 @@ func (x *proxy) finish() error {
 		l.wire.LastFrames()
 		l.link.Stop()
 		_ = l.link.Drain() // what it says at its end does not matter
-		x.give(l.link.Unfinished())
+		x.releaseUndelivered(l.link.Unfinished())
 		l.release()
 	}
-	if left := x.give(nil); l.holder == 0 { // those of a process that has died
+	if left := x.releaseUndelivered(nil); l.holder == 0 { // those of a process that has died
 		x.shared.meters.lost.Add(left)
 	}
 	x.shared.forget()
-	x.endRest()
+	x.resumeReceiver()
 	return err
 }

@@ -13,7 +13,7 @@ const (
 	DefaultEnvInit = 30 * time.Second
 )
 
-// source is the program that works environments, and which.
+// source names the environments, and the program that runs them.
 type source struct {
 	env.Source
 	runtime *spawn.Runtime
