@@ -391,3 +391,6 @@ func (l *layout) exportParams(canonical, own []float32) {
 		canonical[i] = own[at]
 	}
 }
+
+// span is lo to hi of the rows of a minibatch or of the elements of a vector.
+type span struct{ lo, hi int }

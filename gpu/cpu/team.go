@@ -17,9 +17,6 @@ type team struct {
 	ready  chan struct{}
 }
 
-// span is lo to hi of the rows of a minibatch or of the elements of a vector.
-type span struct{ lo, hi int }
-
 // start makes n shards. Every one but the first, which is the caller's, gets a goroutine that lives until stop.
 func (t *team) start(n int, shard func() *shard) {
 	t.ready = make(chan struct{}, n)
