@@ -37,9 +37,10 @@ gpu/cuda/ptx/...:       gpu/cuda/ptx/...
 gpu/cuda/fake:          gpu/cuda/ptx
 plugins/*/...:          hostabi/... core/... gpu/policy/... gpu/ppo/... .
 plugins/componentcheck: hostabi core/... plugins/envcheck
-plugins/plugintest:     hostabi/... core/... plugins/plugintest internal/testkit sdk/sdktest/scribe
+plugins/plugintest:     hostabi/... core/... plugins/plugintest internal/testkit
 plugins/process/internal/...: hostabi/... core/... plugins/process/... internal/testkit
 plugins/author:         hostabi/... core/... sdk/component
+plugins/author/authortest: hostabi/... core/... plugins/plugintest sdk/sdktest/scribe
 plugins/builtin:        any
 pipeline/graph/...:     hostabi core/... gpu/policy/... pipeline/graph/...
 pipeline/loading:       hostabi core/... pipeline/graph

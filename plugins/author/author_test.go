@@ -11,13 +11,14 @@ import (
 	"github.com/rlhost/rlhost/core/loop"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/author"
+	"github.com/rlhost/rlhost/plugins/author/authortest"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 	sdk "github.com/rlhost/rlhost/sdk/component"
 	"github.com/rlhost/rlhost/sdk/sdktest/scribe"
 )
 
 func TestAuthored_BuiltIn(t *testing.T) {
-	plugintest.TestAuthored(t, func(testing.TB) component.Component { return author.Kind(scribe.New)() })
+	authortest.TestRuntime(t, func(testing.TB) component.Component { return author.Kind(scribe.New)() })
 }
 
 // relay rewrites a column, looks at another and passes blocks on; what became of them it notes.

@@ -2,6 +2,7 @@ package plugintest
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,9 +82,7 @@ func sceneHost(t *testing.T, h *RuntimeHarness) {
 		a.tell(OpStop, hostabi.LinkStopEnvSteps, 0)
 		a.tell(OpStop, hostabi.LinkStopReturn, 0)
 		a.Until("both stops", func() bool {
-			a.mu.Lock()
-			defer a.mu.Unlock()
-			return len(a.stops) == 2 && a.stops[0] == component.StopEnvSteps && a.stops[1] == component.StopReturn
+			return slices.Equal(a.Stops(), []component.StopReason{component.StopEnvSteps, component.StopReturn})
 		})
 		a.Close()
 	}

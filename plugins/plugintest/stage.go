@@ -125,6 +125,13 @@ func stage(t testing.TB, c component.Component, o StageOptions) (*Stage, error) 
 	return s, nil
 }
 
+// Stops returns the reasons for which the component has asked the run to end.
+func (s *Stage) Stops() []component.StopReason {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.stops)
+}
+
 // note changes state that the test reads.
 func (s *Stage) note(change func()) {
 	s.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/plugins/author/authortest"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 	"github.com/rlhost/rlhost/plugins/process/internal/spawntest"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
@@ -56,7 +57,7 @@ func TestRuntime_Go(t *testing.T) {
 
 func TestAuthored_InAProcess(t *testing.T) {
 	r, _ := spawntest.NewRuntime(t, spawn.Options{})
-	plugintest.TestAuthored(t, func(t testing.TB) component.Component {
+	authortest.TestRuntime(t, func(t testing.TB) component.Component {
 		return newProxy(t, r, spawntest.Self(t, "probe"), "scribe")
 	})
 }

@@ -1,5 +1,5 @@
 // Package scribe is a component that follows its messages, for the suite that authors' components pass in every runtime:
-// plugintest.TestAuthored.
+// authortest.TestRuntime.
 package scribe
 
 import (

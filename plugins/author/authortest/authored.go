@@ -1,4 +1,4 @@
-package plugintest
+package authortest
 
 import (
 	"math"
@@ -12,12 +12,13 @@ import (
 	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/plugintest"
 	"github.com/rlhost/rlhost/sdk/sdktest/scribe"
 )
 
-// TestAuthored tests that a component of an author, a scribe, sees and does in a runtime what sdk/component says. make
+// TestRuntime tests that a component of an author, a scribe, sees and does in a runtime what sdk/component says. make
 // returns an unconfigured one.
-func TestAuthored(t *testing.T, make func(testing.TB) component.Component) {
+func TestRuntime(t *testing.T, make func(testing.TB) component.Component) {
 	for name, scene := range map[string]func(*testing.T, func(testing.TB) component.Component){
 		"is configured": authoredConfig, "has the ports of its table": authoredPorts, "answers": authoredAnswers,
 		"reads blocks": authoredReads, "writes what a wire grants": authoredWrites, "makes blocks": authoredMakes,
@@ -29,14 +30,14 @@ func TestAuthored(t *testing.T, make func(testing.TB) component.Component) {
 
 // scribed is a scribe that runs, with the test around it.
 type scribed struct {
-	*Stage
+	*plugintest.Stage
 	t              *testing.T
 	orders, blocks *bus.Signal
 }
 
-func authoredStage(t *testing.T, c component.Component, o StageOptions) *scribed {
+func authoredStage(t *testing.T, c component.Component, o plugintest.StageOptions) *scribed {
 	t.Helper()
-	s := &scribed{Stage: NewStage(t, c, o), t: t}
+	s := &scribed{Stage: plugintest.NewStage(t, c, o), t: t}
 	block := bus.Options{Mode: bus.All, Overflow: bus.Block}
 	s.orders, s.blocks = s.To("on_order", false, block), s.To("on_block", false, bus.Options{Mode: bus.Queue, Overflow: bus.Block})
 	s.From("notes", false, block)
@@ -66,7 +67,7 @@ func (s *scribed) tell(on *bus.Signal, m hostabi.Message) hostabi.Message {
 // rewards returns a handle, with one claim, of a new trajectory with these rewards.
 func (s *scribed) rewards(values ...float32) hostabi.Handle {
 	s.t.Helper()
-	schema, err := trajectory.NewSchema(New(Script{}).Spec(), trajectory.Shape{Steps: len(values), Envs: 1})
+	schema, err := trajectory.NewSchema(plugintest.New(plugintest.Script{}).Spec(), trajectory.Shape{Steps: len(values), Envs: 1})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -90,24 +91,24 @@ func (s *scribed) expect(what string, got, want uint64) {
 }
 
 func authoredConfig(t *testing.T, make func(testing.TB) component.Component) {
-	got := table.All(make(t).Configure(DecodeTable(map[string]any{"bias": -1.0, "inputs": int64(9)})))
+	got := table.All(make(t).Configure(plugintest.DecodeTable(map[string]any{"bias": -1.0, "inputs": int64(9)})))
 	want := []component.ConfigError{{Key: "bias", Reason: "is negative", Help: "write 0"}, {Key: "inputs", Reason: "is 9, want 0 to 8"}}
 	if len(got) != 2 || *got[0] != want[0] || *got[1] != want[1] {
 		t.Errorf("errors %v, want %v", got, want)
 	}
-	if got := table.All(make(t).Configure(DecodeTable(map[string]any{"baas": 1.0}))); len(got) != 1 || got[0].Key != "baas" {
+	if got := table.All(make(t).Configure(plugintest.DecodeTable(map[string]any{"baas": 1.0}))); len(got) != 1 || got[0].Key != "baas" {
 		t.Errorf("an unknown key: %v", got)
 	}
 }
 
 func authoredPorts(t *testing.T, make func(testing.TB) component.Component) {
-	s := authoredStage(t, make(t), StageOptions{Table: map[string]any{"inputs": int64(2)}})
+	s := authoredStage(t, make(t), plugintest.StageOptions{Table: map[string]any{"inputs": int64(2)}})
 	got := s.tell(s.To("on_input_1", false, bus.Options{Mode: bus.All, Overflow: bus.Block}), hostabi.Message{Kind: scribe.Echo})
 	s.expect("input", uint64(got.T), 1)
 }
 
 func authoredAnswers(t *testing.T, make func(testing.TB) component.Component) {
-	s := authoredStage(t, make(t), StageOptions{Name: "writer", Seed: 1<<63 + 5, Index: 3})
+	s := authoredStage(t, make(t), plugintest.StageOptions{Name: "writer", Seed: 1<<63 + 5, Index: 3})
 	m := hostabi.Message{Kind: scribe.Echo, T: 1 << 31, Split: 7, PolicyVersion: 1 << 63, Inline: [2]uint64{1 << 63, 9}}
 	got := s.tell(s.orders, m)
 	if got.T != m.T || got.Split != m.Split || got.PolicyVersion != m.PolicyVersion || got.Inline != m.Inline || got.Handle != 0 {
@@ -122,7 +123,7 @@ func authoredAnswers(t *testing.T, make func(testing.TB) component.Component) {
 }
 
 func authoredReads(t *testing.T, make func(testing.TB) component.Component) {
-	s := authoredStage(t, make(t), StageOptions{})
+	s := authoredStage(t, make(t), plugintest.StageOptions{})
 	h, sum := s.rewards(1, -10, 0, 3.5), math.Float64bits(-5.5)
 	s.expect("sum", s.tell(s.blocks, hostabi.Message{Kind: scribe.Sum, Handle: h}).Inline[0], sum)
 	s.expect("mistakes refused", s.tell(s.blocks, hostabi.Message{Kind: scribe.Mistaken, Handle: h}).Inline[0], 1)
@@ -134,12 +135,12 @@ func authoredReads(t *testing.T, make func(testing.TB) component.Component) {
 }
 
 func authoredWrites(t *testing.T, make func(testing.TB) component.Component) {
-	s := authoredStage(t, make(t), StageOptions{Name: "refused"})
+	s := authoredStage(t, make(t), plugintest.StageOptions{Name: "refused"})
 	h := s.rewards(1, 2)
 	s.expect("without a grant", s.tell(s.blocks, hostabi.Message{Kind: scribe.Double, Handle: h}).Inline[0], 1)
 	s.Done(h)
 	s.Close()
-	s = authoredStage(t, make(t), StageOptions{Grants: map[string][]string{"on_block": {"reward"}}})
+	s = authoredStage(t, make(t), plugintest.StageOptions{Grants: map[string][]string{"on_block": {"reward"}}})
 	h = s.rewards(1, 2)
 	s.expect("with a grant", s.tell(s.blocks, hostabi.Message{Kind: scribe.Double, Handle: h}).Inline[0], 0)
 	if err := s.blocks.Emit(hostabi.Message{Kind: scribe.Pass, Handle: h, T: 5, Sender: 3}); err != nil {
@@ -161,7 +162,7 @@ func authoredWrites(t *testing.T, make func(testing.TB) component.Component) {
 }
 
 func authoredMakes(t *testing.T, make func(testing.TB) component.Component) {
-	s := authoredStage(t, make(t), StageOptions{Table: map[string]any{"bias": 0.5}})
+	s := authoredStage(t, make(t), plugintest.StageOptions{Table: map[string]any{"bias": 0.5}})
 	s.ask(scribe.Abort, 0, 0)
 	s.expect("a block", s.ask(scribe.Make, 10, 0).Inline[1], 0)
 	s.expect("another", s.ask(scribe.Make, 20, 0).Inline[1], 0)
@@ -177,32 +178,28 @@ func authoredMakes(t *testing.T, make func(testing.TB) component.Component) {
 }
 
 func authoredReports(t *testing.T, make func(testing.TB) component.Component) {
-	s := authoredStage(t, make(t), StageOptions{})
+	s := authoredStage(t, make(t), plugintest.StageOptions{})
 	s.ask(scribe.Report, 4711, math.Float64bits(2.5))
 	s.Until("metrics and log", func() bool {
 		return s.Host.Stats.Counter("scribe/told").Value() == 4711 && s.Host.Stats.Gauge("scribe/gauge").Value() == 2.5 &&
 			s.Host.Stats.Histogram("scribe/seen").Snapshot().Sum == 2.5 && strings.Contains(s.Log(), "scribe has 4711")
 	})
 	s.ask(scribe.Stop, 0, 0)
-	s.Until("the stop", func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return slices.Equal(s.stops, []component.StopReason{component.StopEnvSteps})
-	})
+	s.Until("the stop", func() bool { return slices.Equal(s.Stops(), []component.StopReason{component.StopEnvSteps}) })
 }
 
 func authoredState(t *testing.T, make func(testing.TB) component.Component) {
-	s := authoredStage(t, make(t), StageOptions{})
+	s := authoredStage(t, make(t), plugintest.StageOptions{})
 	s.ask(scribe.Echo, 0, 0)
 	s.expect("orders", s.ask(scribe.Count, 0, 0).Inline[0], 2)
 	state := s.Saved()
 	s.Close()
-	s = authoredStage(t, make(t), StageOptions{Name: "successor", Before: func(c component.Component) error { return c.Restore(state) }})
+	s = authoredStage(t, make(t), plugintest.StageOptions{Name: "successor", Before: func(c component.Component) error { return c.Restore(state) }})
 	s.expect("orders after restore", s.ask(scribe.Count, 0, 0).Inline[0], 3)
 }
 
 func authoredFails(t *testing.T, make func(testing.TB) component.Component) {
-	s := authoredStage(t, make(t), StageOptions{})
+	s := authoredStage(t, make(t), plugintest.StageOptions{})
 	if err := s.orders.Emit(hostabi.Message{Kind: scribe.Fail}); err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +210,7 @@ func authoredFails(t *testing.T, make func(testing.TB) component.Component) {
 
 // What is left of leases and loans when the component stops is no leak: Close would say so.
 func authoredLeaves(t *testing.T, make func(testing.TB) component.Component) {
-	s := authoredStage(t, make(t), StageOptions{})
+	s := authoredStage(t, make(t), plugintest.StageOptions{})
 	h := s.rewards(1)
 	s.tell(s.blocks, hostabi.Message{Kind: scribe.Keep, Handle: h})
 	s.Done(h)
