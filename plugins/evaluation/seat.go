@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/rlhost/rlhost/core/env"
@@ -85,18 +84,16 @@ func (s *Seat) Act(o Observation) ([]Elements, error) {
 func (s *Seat) observe() error {
 	p := s.play
 	if s.next {
-		p.clear(0)
-		p.episode[0]++
 		if err := p.driver.Reset(nil, p.seeds); err != nil {
 			return err
 		}
-		s.next = false
+		s.next, p.steps[0] = false, 0
+		p.episode[0]++
 		return nil
 	}
 	if _, err := p.driver.Step(); err != nil {
 		return err
 	}
-	p.agents.Step(p.driver.Stepped())
 	p.steps[0]++
 	return nil
 }
@@ -167,57 +164,46 @@ func (x seatedEnv) write(t int) error {
 		if m.Rows == 0 {
 			continue
 		}
-		legal := bytesOf(x.now.Masks, masked, m.Elems)
+		legal := slices.Repeat([]uint8{1}, m.Elems)
+		if masked < len(x.now.Masks) {
+			legal = x.now.Masks[masked]
+		}
 		if len(legal) != m.Elems {
 			return fmt.Errorf("the mask of action %d has %d values, want %d", i, len(legal), m.Elems)
 		}
-		for k, v := range legal {
-			m.Data[k*m.StrideElem] = v
+		if err := fill(m, Elements{U8: legal}); err != nil {
+			return err
 		}
 		masked++
 	}
 	return nil
 }
 
-// bytesOf returns a mask, of ones where none is given.
-func bytesOf(masks [][]uint8, i, n int) []uint8 {
-	if masks != nil && i < len(masks) {
-		return masks[i]
-	}
-	return slices.Repeat([]uint8{1}, n)
-}
-
 // fill writes elements into the first row of a matrix.
 func fill(m trajectory.Matrix, e Elements) error {
-	given, n := "", 0
+	var dtype hostabi.DType
+	var data []byte
+	var err error
 	switch {
 	case e.F32 != nil:
-		given, n = hostabi.F32.String(), len(e.F32)
+		dtype = hostabi.F32
+		data, err = binary.Append(nil, binary.LittleEndian, e.F32)
 	case e.I32 != nil:
-		given, n = hostabi.I32.String(), len(e.I32)
+		dtype = hostabi.I32
+		data, err = binary.Append(nil, binary.LittleEndian, e.I32)
 	case e.U8 != nil:
-		given, n = hostabi.U8.String(), len(e.U8)
+		dtype, data = hostabi.U8, e.U8
 	default:
 		clear(m.Data)
 		return nil
 	}
-	want := m.DType
-	if want == hostabi.Bool {
-		want = hostabi.U8
+	if err != nil {
+		return err
 	}
-	if given != want.String() || n != m.Elems {
-		return fmt.Errorf("%d elements of %s are given, it has %d of %v", n, given, m.Elems, m.DType)
+	size := dtype.Bytes()
+	if n := len(data) / size; n != m.Elems || dtype != m.DType && !(dtype == hostabi.U8 && m.DType == hostabi.Bool) {
+		return fmt.Errorf("%d elements of %v are given, it has %d of %v", n, dtype, m.Elems, m.DType)
 	}
-	for i := range n {
-		at := m.Data[i*m.StrideElem:]
-		switch want {
-		case hostabi.F32:
-			binary.LittleEndian.PutUint32(at, math.Float32bits(e.F32[i]))
-		case hostabi.I32:
-			binary.LittleEndian.PutUint32(at, uint32(e.I32[i]))
-		default:
-			at[0] = e.U8[i]
-		}
-	}
+	m.SetRow(0, trajectory.Matrix{DType: m.DType, Data: data, Rows: 1, Elems: m.Elems, StrideElem: size}, 0)
 	return nil
 }

@@ -87,6 +87,9 @@ func TestSeat_RefusesWhatIsNoObservation(t *testing.T) {
 			t.Errorf("%v: %v, want %q", c.given, err, c.want)
 		}
 	}
+	if n := seat.play.episode[0]; n != -1 {
+		t.Errorf("episode %d has begun with what was refused", n)
+	}
 	for range 40 {
 		actions, err := seat.Act(Observation{Tensors: []Elements{{F32: obs}}, Masks: [][]uint8{{0, 0, 1}}})
 		if err != nil || actions[0].I32[0] != 2 {
