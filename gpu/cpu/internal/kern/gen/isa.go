@@ -103,6 +103,14 @@ func read(file string) {
 
 func at(m Mem, disp int) Mem { m.Disp += disp; return m }
 
+// pick returns an instruction that takes a constant as an operand: the one that broadcasts it in AVX-512.
+func (s isa) pick(plain, broadcast func(...Op)) func(...Op) {
+	if s.wide() {
+		return broadcast
+	}
+	return plain
+}
+
 // constants fill 32 bytes, which the linker aligns to as many, so that they are operands of AVX2 within a line of the cache. It aligns to
 // no more: AVX-512 reads the first four bytes and broadcasts them.
 var constants = map[uint32]Mem{}

@@ -10,11 +10,7 @@ import (
 func (s isa) poly(p, t reg.VecPhysical, coefficients ...float64) {
 	VBROADCASTSS(float(coefficients[0]), p)
 	for _, c := range coefficients[1:] {
-		if s.wide() {
-			VFMADD213PS_BCST(float(c), t, p)
-		} else {
-			VFMADD213PS(float(c), t, p)
-		}
+		s.pick(VFMADD213PS, VFMADD213PS_BCST)(float(c), t, p)
 	}
 }
 
@@ -47,25 +43,19 @@ func (s isa) exp(x, t, p, under reg.VecPhysical) {
 		VCMPPS(Imm(0x15), t, x, under)
 	}
 	s.clamp(x, t, -87.3, 88.3)
+	s.pick(VMULPS, VMULPS_BCST)(float(1.44269504088896341), x, t)
 	if s.wide() {
-		VMULPS_BCST(float(1.44269504088896341), x, t)
 		VRNDSCALEPS(Imm(8), t, t)
-		VFNMADD231PS_BCST(float(0.693359375), t, x)
-		VFNMADD231PS_BCST(float(-2.12194440e-4), t, x)
 	} else {
-		VMULPS(float(1.44269504088896341), x, t)
 		VROUNDPS(Imm(8), t, t)
-		VFNMADD231PS(float(0.693359375), t, x)
-		VFNMADD231PS(float(-2.12194440e-4), t, x)
 	}
+	subtract := s.pick(VFNMADD231PS, VFNMADD231PS_BCST)
+	subtract(float(0.693359375), t, x)
+	subtract(float(-2.12194440e-4), t, x)
 	s.poly(p, x, 1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1,
 		5.0000001201e-1, 1, 1)
 	VCVTPS2DQ(t, t)
-	if s.wide() {
-		VPADDD_BCST(bits(127), t, t)
-	} else {
-		VPADDD(bits(127), t, t)
-	}
+	s.pick(VPADDD, VPADDD_BCST)(bits(127), t, t)
 	VPSLLD(Imm(23), t, t)
 	if s.wide() {
 		VMULPS_Z(t, p, reg.K1, x)
