@@ -12,7 +12,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -43,10 +42,11 @@ var packages = sync.OnceValues(func() (list []*checked, err error) {
 		return os.Open(exports[name])
 	})
 	for _, p := range listed {
-		if p.Module.Path+"/" != module || len(p.GoFiles) == 0 {
+		dir, ours := folderOf(p.ImportPath)
+		if !ours || len(p.GoFiles) == 0 {
 			continue
 		}
-		c, err := check(p, set, from)
+		c, err := check(p, dir, set, from)
 		if err != nil {
 			return nil, err
 		}
@@ -69,11 +69,10 @@ func mustPackages(t *testing.T) []*checked {
 type listed struct {
 	ImportPath, Dir, Export string
 	GoFiles                 []string
-	Module                  struct{ Path string }
 }
 
 func goList() (list []listed, err error) {
-	cmd := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles,Module", "./...")
+	cmd := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles", "./...")
 	cmd.Dir = "../.."
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
@@ -91,9 +90,8 @@ func goList() (list []listed, err error) {
 	}
 }
 
-func check(p listed, set *token.FileSet, from types.Importer) (*checked, error) {
-	c := &checked{dir: strings.TrimPrefix(p.ImportPath, module), set: set, files: map[string]*ast.File{},
-		info: types.Info{Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}}}
+func check(p listed, dir string, set *token.FileSet, from types.Importer) (*checked, error) {
+	c := &checked{dir: dir, set: set, files: map[string]*ast.File{}, info: types.Info{Uses: map[*ast.Ident]types.Object{}}}
 	var all []*ast.File
 	for _, name := range p.GoFiles {
 		file, err := parser.ParseFile(set, filepath.Join(p.Dir, name), nil, parser.ParseComments|parser.SkipObjectResolution)
@@ -112,10 +110,7 @@ func check(p listed, set *token.FileSet, from types.Importer) (*checked, error) 
 	return c, nil
 }
 
-// fileOf returns the name of the file that an object is declared in, empty where that is another package's.
+// fileOf returns the name of the file that an object of the package is declared in.
 func (c *checked) fileOf(o types.Object) string {
-	if o == nil || o.Pkg() != c.types || !o.Pos().IsValid() {
-		return ""
-	}
-	return path.Base(filepath.ToSlash(c.set.Position(o.Pos()).Filename))
+	return filepath.Base(c.set.Position(o.Pos()).Filename)
 }

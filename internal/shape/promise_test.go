@@ -10,12 +10,11 @@ import (
 // promised are the packages that programs may rely on; doc.go at the root says so.
 const promised = "rlhost hostabi/... sdk/... pipeline/graph pipeline/session"
 
-// notYet are promised packages whose examples need others: an environment in Go is one of core/env, an object store is one of
-// plugins/objects, and those of a run are shown with their parts.
+// notYet are promised packages whose examples need others: an environment in Go implements core/env, a store of objects is in
+// plugins/objects, and a run is shown with its parts.
 const notYet = "sdk/process sdk/objects sdk/c/... pipeline/..."
 
-// What shows how to use rlhost uses nothing else: the examples of plugins, but for a learner with kernels of its own, and those that go doc
-// shows of the promised packages.
+// Examples import promised packages alone: those of plugins, but for a learner with kernels of its own, and those that go doc shows.
 func TestShape_ExamplesUseWhatIsPromised(t *testing.T) {
 	t.Parallel()
 	const may = promised + " examples/plugins/..."

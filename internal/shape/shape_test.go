@@ -138,21 +138,28 @@ func TestShape_ImportsFollowThePolicy(t *testing.T) {
 		}
 		for _, spec := range s.file.Imports {
 			name := strings.Trim(spec.Path.Value, `"`)
-			if strings.Contains(strings.Split(name, "/")[0], ".") && !strings.HasPrefix(name+"/", module) && !throughDoor(doorways, name, s.dir) {
+			_, ours := folderOf(name)
+			if strings.Contains(strings.Split(name, "/")[0], ".") && !ours && !throughDoor(doorways, name, s.dir) {
 				t.Errorf("%s imports %s: this is not its door", s.path, name)
 			}
 		}
 	}
 }
 
-// imports returns the packages of ours that a file imports, by their folders; that at the root is rlhost.
+// imports returns the packages of ours that a file imports, by their folders.
 func (s *source) imports() (list []string) {
 	for _, spec := range s.file.Imports {
-		if ours, ok := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`)+"/", module); ok {
-			list = append(list, cmp.Or(strings.TrimSuffix(ours, "/"), path.Base(module)))
+		if dir, ours := folderOf(strings.Trim(spec.Path.Value, `"`)); ours {
+			list = append(list, dir)
 		}
 	}
 	return list
+}
+
+// folderOf returns the folder of a package of ours; that at the root is rlhost.
+func folderOf(importPath string) (dir string, ours bool) {
+	dir, ours = strings.CutPrefix(importPath+"/", module)
+	return cmp.Or(strings.TrimSuffix(dir, "/"), path.Base(module)), ours
 }
 
 // runsBack reports whether both packages stand in order, and the imported one not in a line before.

@@ -11,14 +11,14 @@ import (
 )
 
 func TestDocs_TellOfEachRowOfARegistry(t *testing.T) {
-	testkit.Documented(t, "policies.md", activations...)
-	testkit.Documented(t, "policies.md", encoderKinds...)
-	testkit.Documented(t, "policies.md", norms...)
-	testkit.Documented(t, "policies.md", lastInputs...)
+	testkit.Documented(t, "../../docs/policies.md", activations...)
+	testkit.Documented(t, "../../docs/policies.md", encoderKinds...)
+	testkit.Documented(t, "../../docs/policies.md", norms...)
+	testkit.Documented(t, "../../docs/policies.md", lastInputs...)
 	for kind := range imageKinds {
-		testkit.Documented(t, "policies.md", string(kind))
+		testkit.Documented(t, "../../docs/policies.md", string(kind))
 	}
-	testkit.Documented(t, "policies.md", slices.Collect(maps.Keys(backends()))...)
-	testkit.Documented(t, "learning.md", slices.Collect(maps.Keys(graph.DefaultPresets()))...)
-	testkit.Documented(t, "architecture.md", slices.Collect(maps.Keys(Kinds(runner.Output{})))...)
+	testkit.Documented(t, "../../docs/policies.md", slices.Collect(maps.Keys(backends()))...)
+	testkit.Documented(t, "../../docs/learning.md", slices.Collect(maps.Keys(graph.DefaultPresets()))...)
+	testkit.Documented(t, "../../docs/architecture.md", slices.Collect(maps.Keys(Kinds(runner.Output{})))...)
 }

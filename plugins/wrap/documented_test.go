@@ -7,5 +7,5 @@ import (
 )
 
 func TestDocs_TellOfEachWrapper(t *testing.T) {
-	testkit.Documented(t, "environments.md", names()...)
+	testkit.Documented(t, "../../docs/environments.md", names()...)
 }
