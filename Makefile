@@ -91,7 +91,7 @@ test-hostile:
 	RLHOST_HOSTILE=1 $(GO) test -count 1 -run TestFault_HostilePlugin ./plugins/process/proxy
 	RLHOST_HOSTILE=1 $(GO) test $(TIMEOUT) -count 1 -run TestHostile ./cmd/rlhost
 
-# Three seeds of each task that has a bar in docs/learning.md, ten of those that take a moment, and one of each probe, an entropy bonus alone over a million env steps, games of turns
+# Three seeds of each task that has a bar in docs/learning.md, ten of brief tasks, and one of each probe, an entropy bonus alone over a million env steps, games of turns
 # at all horizons, and a short self-play of Connect Four: under eleven minutes on two cores.
 test-learn: build tools
 	@.venv/bin/python -m pip install --quiet --disable-pip-version-check $(TASKS)

@@ -1,6 +1,7 @@
 package rlhost
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -72,15 +73,11 @@ func Resume(ctx context.Context, run string, o Options) (*Result, error) {
 // same seed plays the same episodes.
 func Evaluate(ctx context.Context, run string, episodes int, seed uint64, o Options) (*Evaluation, error) {
 	return with(&o, func(parts *graph.Parts) (*Evaluation, error) {
-		r, err := o.open(run)
+		r, c, err := o.load(run)
 		if err != nil {
 			return nil, err
 		}
-		c, err := r.Load(runs.Latest)
-		if err != nil {
-			return nil, err
-		}
-		return session.EvaluateRun(ctx, r, &c, session.RunEvaluation{Parts: parts, Policy: o.Policy, Episodes: episodes, Seed: seed, Log: o.Log})
+		return session.EvaluateRun(ctx, r, c, session.RunEvaluation{Parts: parts, Policy: o.Policy, Episodes: episodes, Seed: seed, Log: o.Log})
 	})
 }
 
@@ -98,15 +95,11 @@ type Elements = evaluation.Elements
 // observations, and its actions are those that they took. Sampled actions, of a run that is judged by them, are drawn by the seed.
 func Load(ctx context.Context, run string, seed uint64, o Options) (*Policy, error) {
 	return with(&o, func(parts *graph.Parts) (*Policy, error) {
-		r, err := o.open(run)
+		r, c, err := o.load(run)
 		if err != nil {
 			return nil, err
 		}
-		c, err := r.Load(runs.Latest)
-		if err != nil {
-			return nil, err
-		}
-		return session.Seat(ctx, r, &c, session.RunEvaluation{Parts: parts, Policy: o.Policy, Seed: seed, Log: o.Log})
+		return session.Seat(ctx, r, c, session.RunEvaluation{Parts: parts, Policy: o.Policy, Seed: seed, Log: o.Log})
 	})
 }
 
@@ -127,10 +120,7 @@ func with[T any](o *Options, fn func(*graph.Parts) (*T, error)) (*T, error) {
 const defaultFile = "pipeline.toml"
 
 func (o *Options) parse(parts *graph.Parts) (*graph.Graph, error) {
-	file, src := o.File, []byte(o.Text)
-	if file == "" {
-		file = defaultFile
-	}
+	file, src := cmp.Or(o.File, defaultFile), []byte(o.Text)
 	if o.Text == "" {
 		var err error
 		if src, err = files.Read(file, graph.MaxBytes); err != nil {
@@ -144,10 +134,14 @@ func (o *Options) session(parts *graph.Parts) session.Options {
 	return session.Options{Parts: parts, Sets: o.Set, Policy: o.Policy, Log: o.Log, Observe: o.Observe}
 }
 
-func (o *Options) open(run string) (*runs.Run, error) {
-	dir := o.Runs
-	if dir == "" {
-		dir = "runs"
+func (o *Options) open(run string) (*runs.Run, error) { return runs.Open(cmp.Or(o.Runs, "runs"), run) }
+
+// load reads the newest checkpoint of a run.
+func (o *Options) load(run string) (*runs.Run, *runs.Checkpoint, error) {
+	r, err := o.open(run)
+	if err != nil {
+		return nil, nil, err
 	}
-	return runs.Open(dir, run)
+	c, err := r.Load(runs.Latest)
+	return r, &c, err
 }

@@ -266,6 +266,11 @@ func (m *member) answered(ctx context.Context) {
 func (m *member) until(ctx context.Context, happened func() bool) {
 	ctx, cancel := context.WithTimeout(ctx, endTime)
 	defer cancel()
+	lookUntil(ctx, m.loop.Gone(), happened)
+}
+
+// lookUntil looks again and again until something has happened, ctx ends, or gone is closed.
+func lookUntil(ctx context.Context, gone <-chan struct{}, happened func() bool) {
 	look := time.NewTicker(learnedStep)
 	defer look.Stop()
 	for !happened() {
@@ -273,7 +278,7 @@ func (m *member) until(ctx context.Context, happened func() bool) {
 		case <-look.C:
 		case <-ctx.Done():
 			return
-		case <-m.loop.Gone():
+		case <-gone:
 			return
 		}
 	}

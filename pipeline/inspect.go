@@ -196,7 +196,19 @@ func (p *Pipeline) Trained(policy string) uint64 { return p.running.Trained(poli
 
 // Learners describes what the learners have come to, in the order of the graph, but for the returns; nil where there is one.
 // Any goroutine.
-func (p *Pipeline) Learners() []control.LearnerStatus { return p.running.Learners() }
+func (p *Pipeline) Learners() (list []control.LearnerStatus) {
+	a := p.running.now()
+	learners := a.learners()
+	if len(learners) < 2 {
+		return nil
+	}
+	for _, m := range learners {
+		newest, _ := a.newest(component.PayloadWeights, m.of.Policy)
+		list = append(list, control.LearnerStatus{Name: m.name, Policy: m.of.Policy, Leads: m.of.Policy == a.run.Policy,
+			Version: newest.PolicyVersion, EnvSteps: p.Trained(m.of.Policy)})
+	}
+	return list
+}
 
 // Left returns the newest version of each policy whose learner has gone, by its name. Any goroutine.
 func (p *Pipeline) Left() map[string]uint64 { return p.running.Left() }

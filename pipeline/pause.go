@@ -127,15 +127,7 @@ const settleTime = time.Second
 func (s *pauses) letSettle(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
-	look := time.NewTicker(time.Millisecond)
-	defer look.Stop()
-	for !s.settled() {
-		select {
-		case <-look.C:
-		case <-ctx.Done():
-			return
-		}
-	}
+	lookUntil(ctx, nil, s.settled)
 }
 
 // needed returns the instances at rest that others may need to come to rest: who waits for their answers, or for room on the way

@@ -354,21 +354,6 @@ func (r *running) Trained(policy string) uint64 {
 	return all - min(others, all)
 }
 
-// Learners is Pipeline.Learners.
-func (r *running) Learners() (list []control.LearnerStatus) {
-	a := r.now()
-	learners := a.learners()
-	if len(learners) < 2 {
-		return nil
-	}
-	for _, m := range learners {
-		newest, _ := a.newest(component.PayloadWeights, m.of.Policy)
-		list = append(list, control.LearnerStatus{Name: m.name, Policy: m.of.Policy, Leads: m.of.Policy == a.run.Policy,
-			Version: newest.PolicyVersion, EnvSteps: r.Trained(m.of.Policy)})
-	}
-	return list
-}
-
 // assigned says which policies the instances of an assembly are of.
 type assigned struct {
 	to      *assembly

@@ -1,7 +1,7 @@
 // Learn trains the tasks of docs/learning.md over several seeds with the presets of this repository, and judges what came of
 // them by the frozen evaluation that each run ends with: 100 episodes, with the most probable actions and with sampled ones.
 //
-//	go run ./bench/learn test      3 seeds of each task with a bar (10 of those that take a moment), one of each probe; fails where a bar is missed
+//	go run ./bench/learn test      3 seeds of each task with a bar (10 of brief tasks), one of each probe; fails where a bar is missed
 //	go run ./bench/learn train     10 seeds of each, 3 of each probe, and CartPole with scaled rewards; goes on where it was interrupted
 //	go run ./bench/learn page      writes the tables of docs/learning.md from the folder results
 //

@@ -27,7 +27,7 @@ type options struct {
 func main() {
 	var o options
 	flag.StringVar(&o.program, "rlhost", "bin/rlhost", "program to train with")
-	flag.IntVar(&o.seeds, "seeds", 0, "seeds of each task; default 3 for test, 10 of those that take a moment, and 10 for train")
+	flag.IntVar(&o.seeds, "seeds", 0, "seeds of each task; default 3 for test, 10 of brief tasks, and 10 for train")
 	flag.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "trainings at the same time")
 	flag.StringVar(&o.docs, "docs", "docs/learning.md", "page that page writes")
 	flag.StringVar(&o.results, "results", "bench/learn/results", "folder of results")

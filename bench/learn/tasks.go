@@ -32,7 +32,7 @@ func (t *task) folder() string {
 	return strings.NewReplacer("/", "-", " ", "-", "×", "x").Replace(t.name + "-" + t.preset)
 }
 
-// testSeeds is how many the test trains: the interval of three is wide, so what takes a moment has as many as on the page.
+// testSeeds is how many the test trains: the interval of three seeds is wide, so a brief task has as many as on the page.
 func (t *task) testSeeds() int {
 	if t.brief {
 		return t.seeds()

@@ -6,7 +6,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy"
 )
 
-// steps is how the rows of a block follow one another: those of a step lie together, and behind the rows that they follow.
+// steps is how the rows of a block follow one another: the rows of a step lie together, behind the rows of the previous step.
 type steps struct {
 	ends  []int32   // of the steps
 	prev  []int32   // by row: the row before it, or -1
@@ -88,13 +88,13 @@ func (a *arrangement) block(rows []uint32, kept, first, last int) {
 	a.cuts, a.from = append(a.cuts, len(a.rows)), append(a.from, len(a.ends))
 }
 
-// steps returns those of the block that begins at a row.
+// steps returns the steps of the block that begins at row lo.
 func (a *arrangement) steps(lo, kept int) steps {
 	b, _ := slices.BinarySearch(a.cuts, lo)
 	return steps{ends: a.ends[a.from[b]:a.from[b+1]], prev: a.prev[lo:], state: a.state[lo*kept:]}
 }
 
-// end returns where the block ends that begins at a row.
+// end returns where the block ends that begins at row lo.
 func (a *arrangement) end(lo int) int {
 	b, _ := slices.BinarySearch(a.cuts, lo)
 	return a.cuts[b+1]
