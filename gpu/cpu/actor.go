@@ -66,7 +66,7 @@ func (a *actor) Act(requests []policy.Request) error {
 // rows acts on rows lo to hi of request i.
 func (a *actor) rows(i int, r *policy.Request, lo, hi int) error {
 	a.observe(r, lo, hi)
-	a.out[a.value.common().at] = r.Value[lo:hi]
+	a.out[a.plan.Value.At] = r.Value[lo:hi]
 	if a.kept > 0 {
 		a.begin(r, lo, hi)
 	}

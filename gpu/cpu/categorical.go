@@ -23,7 +23,7 @@ type categorical struct {
 // categoricalOf returns what makes a categorical distribution.
 func categoricalOf(d *head.Categorical) func(p *pass) dist {
 	return func(p *pass) dist {
-		return &categorical{pass: p, logits: p.columns(p.layout.policy[0]), start: p.net.Policy[0].Start, scratch: aligned(d.N * kern.Lanes),
+		return &categorical{pass: p, logits: p.columns(p.plan.Policy[0]), start: p.net.Policy[0].Start, scratch: aligned(d.N * kern.Lanes),
 			loss: kern.Loss{NewLogProb: aligned(p.block)}}
 	}
 }
@@ -116,7 +116,7 @@ func (c *categorical) learn(b *minibatch, lo, hi int) {
 			}
 		}
 	}
-	l.Rows, l.Logits, l.Value = hi-lo, c.logits, c.columns(c.layout.value)
+	l.Rows, l.Logits, l.Value = hi-lo, c.logits, c.columns(c.plan.Value)
 	l.Action, l.OldLogProb, l.OldValue = b.action[lo:], b.logProb[lo:], b.value[lo:]
 	l.Advantage, l.Return = b.advantage[lo:], b.ret[lo:]
 	c.set.Loss(l)

@@ -4,6 +4,7 @@ import (
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/gpu/cpu/internal/kern"
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/plan"
 )
 
 // core is a node that keeps a state: a GRU or, with four gates, an LSTM. Each gate of its weights is padded to whole panels.
@@ -13,41 +14,43 @@ type core struct {
 	gates          int
 	kept           int // panels of the state's parts: h and, of an LSTM, c
 	at             int // where its state begins in a row's
-	input, state   param
-	inBias, stBias param
+	input, state   plan.Tensor
+	inBias, stBias plan.Tensor
 }
 
 // coreOf returns the operation of a core with so many gates and parts of the state.
 func (l *layout) coreOf(n node, gates, parts int) op {
 	c := &core{node: n, layout: l, gates: gates, kept: parts}
 	for _, o := range l.net.Cores() {
-		if o.Name == n.name {
+		if o.Name == n.Name {
 			c.at = o.At
 		}
 	}
 	wide := gates * n.padded
-	column := func(i int) int { return i/n.out*n.padded + i%n.out }
-	weight := func(rows int) param {
-		return param{size: rows * wide, count: rows * gates * n.out, index: func(i int) int {
-			row, j := i/(gates*n.out), column(i%(gates*n.out))
+	column := func(i int) int { return i/n.Out*n.padded + i%n.Out }
+	weight := func(rows int) plan.Tensor {
+		return plan.Tensor{Size: rows * wide, Count: rows * gates * n.Out, Index: func(i int) int {
+			row, j := i/(gates*n.Out), column(i%(gates*n.Out))
 			return j/kern.Panel*rows*kern.Panel + row*kern.Panel + j%kern.Panel
 		}}
 	}
-	bias := param{size: wide, count: gates * n.out, index: column}
-	c.input, c.state, c.inBias, c.stBias = weight(n.width), weight(n.out), bias, bias
+	bias := plan.Tensor{Size: wide, Count: gates * n.Out, Index: column}
+	c.input, c.state, c.inBias, c.stBias = weight(n.Width), weight(n.Out), bias, bias
 	return c
 }
 
-func (c *core) params() []*param { return []*param{&c.input, &c.state, &c.inBias, &c.stBias} }
+func (c *core) params() []*plan.Tensor {
+	return []*plan.Tensor{&c.input, &c.state, &c.inBias, &c.stBias}
+}
 
 // wide is the number of columns of all gates.
 func (c *core) wide() int { return c.gates * c.padded }
 
-func (c *core) packed() int { return (pad(c.width) + pad(c.out)) * c.wide() }
+func (c *core) packed() int { return (pad(c.Width) + pad(c.Out)) * c.wide() }
 
 func (c *core) pack(set kern.Set, params, to []float32) {
-	for _, t := range []kern.Transpose{{In: c.width, From: params[c.input.at:], To: to},
-		{In: c.out, From: params[c.state.at:], To: to[pad(c.width)*c.wide():]}} {
+	for _, t := range []kern.Transpose{{In: c.Width, From: params[c.input.At:], To: to},
+		{In: c.Out, From: params[c.state.At:], To: to[pad(c.Width)*c.wide():]}} {
 		t.Out = c.wide()
 		set.Transpose(&t)
 	}
@@ -61,7 +64,7 @@ func (c *core) room() int {
 type buffers struct{ x, s, h, dh matrix }
 
 func (c *core) buffers(p *pass) (b buffers) {
-	room := p.room[c.node.at]
+	room := p.room[c.node.At]
 	take := func(row int) matrix {
 		m := matrix{room, row, 1}
 		room = room[p.block*row:]
@@ -75,9 +78,9 @@ func (c *core) buffers(p *pass) (b buffers) {
 func (m matrix) from(row int) matrix { return matrix{m.data[row*m.row:], m.row, m.col} }
 
 func (c *core) forward(p *pass, rows int) {
-	in, out, b := p.input(&c.in[0]), p.output(&c.node), c.buffers(p)
-	p.product = kern.Gemm{M: rows, N: c.wide(), K: c.width, A: in.data, ARow: in.row, ACol: in.col,
-		B: p.params[c.input.at:], BRow: kern.Panel, BPanel: c.width * kern.Panel, Bias: p.params[c.inBias.at:],
+	in, out, b := p.input(&c.In[0]), p.output(&c.node), c.buffers(p)
+	p.product = kern.Gemm{M: rows, N: c.wide(), K: c.Width, A: in.data, ARow: in.row, ACol: in.col,
+		B: p.params[c.input.At:], BRow: kern.Panel, BPanel: c.Width * kern.Panel, Bias: p.params[c.inBias.At:],
 		C: b.x.data, CRow: b.x.row, CPanel: kern.Panel}
 	p.set.Gemm(&p.product)
 	p.steps.each(func(lo, hi int) {
@@ -85,8 +88,8 @@ func (c *core) forward(p *pass, rows int) {
 			c.begin(p, r, &b, out)
 		}
 		x, s, h, o := b.x.from(lo), b.s.from(lo), b.h.from(lo), out.from(lo)
-		p.product = kern.Gemm{M: hi - lo, N: c.wide(), K: c.out, A: h.data, ARow: h.row, ACol: 1,
-			B: p.params[c.state.at:], BRow: kern.Panel, BPanel: c.out * kern.Panel, Bias: p.params[c.stBias.at:],
+		p.product = kern.Gemm{M: hi - lo, N: c.wide(), K: c.Out, A: h.data, ARow: h.row, ACol: 1,
+			B: p.params[c.state.At:], BRow: kern.Panel, BPanel: c.Out * kern.Panel, Bias: p.params[c.stBias.At:],
 			C: s.data, CRow: s.row, CPanel: kern.Panel}
 		p.set.Gemm(&p.product)
 		p.cell = kern.Cell{Rows: hi - lo, N: c.padded, X: x.data, XRow: x.row, S: s.data, SRow: s.row,
@@ -111,7 +114,7 @@ func (c *core) begin(p *pass, r int, b *buffers, out matrix) {
 	for part := range c.kept {
 		switch to := h[part*c.padded:][:c.padded]; {
 		case prev < 0:
-			copy(to[:c.out], p.steps.state[r*p.kept+c.at+part*c.out:])
+			copy(to[:c.Out], p.steps.state[r*p.kept+c.at+part*c.Out:])
 		case part == 0:
 			copy(to, out.data[int(prev)*out.row:])
 		default:
@@ -123,15 +126,15 @@ func (c *core) begin(p *pass, r int, b *buffers, out matrix) {
 // end writes the state after row r.
 func (c *core) end(p *pass, r int, to []float32) {
 	out := p.output(&c.node)
-	copy(to[c.at:][:c.out], out.data[r*out.row:])
+	copy(to[c.at:][:c.Out], out.data[r*out.row:])
 	if c.kept > 1 {
 		s := c.buffers(p).s
-		copy(to[c.at+c.out:][:c.out], s.data[r*s.row+c.padded:])
+		copy(to[c.at+c.Out:][:c.Out], s.data[r*s.row+c.padded:])
 	}
 }
 
 func (c *core) backward(s *shard, rows int) {
-	in, g, out, b := s.input(&c.in[0]), s.gradient(&c.node), s.output(&c.node), c.buffers(s.pass)
+	in, g, out, b := s.input(&c.In[0]), s.gradient(&c.node), s.output(&c.node), c.buffers(s.pass)
 	ds := b.s
 	if c.gates == 4 {
 		ds = b.x
@@ -148,7 +151,7 @@ func (c *core) backward(s *shard, rows int) {
 			c.hand(s, lo, hi, b.dh, matrix{b.s.data[2*c.padded:], b.s.row, 1})
 		}
 		s.product = kern.Gemm{M: hi - lo, N: c.padded, K: c.wide(), A: to.data, ARow: to.row, ACol: 1,
-			B: s.back[c.node.at][pad(c.width)*c.wide():], BRow: kern.Panel, BPanel: c.wide() * kern.Panel,
+			B: s.back[c.node.At][pad(c.Width)*c.wide():], BRow: kern.Panel, BPanel: c.wide() * kern.Panel,
 			C: dh.data, CRow: dh.row, CPanel: kern.Panel, Add: c.gates == 3}
 		s.set.Gemm(&s.product)
 		c.hand(s, lo, hi, b.dh, g)
@@ -156,12 +159,12 @@ func (c *core) backward(s *shard, rows int) {
 	c.learnBiases(s, rows, b.x, ds)
 	c.learn(s, rows, in, b.x, &c.input)
 	c.learn(s, rows, b.h, ds, &c.state)
-	if c.in[0].from == nil {
+	if c.In[0].From == nil {
 		return
 	}
 	s.product = kern.Gemm{M: rows, K: c.wide(), A: b.x.data, ARow: b.x.row, ACol: 1,
-		B: s.back[c.node.at], BRow: kern.Panel, BPanel: c.wide() * kern.Panel}
-	s.descend(&c.in[0])
+		B: s.back[c.node.At], BRow: kern.Panel, BPanel: c.wide() * kern.Panel}
+	s.descend(&c.In[0])
 }
 
 // hand adds rows lo to hi of a gradient to those of the rows that they follow.
@@ -176,23 +179,23 @@ func (c *core) hand(s *shard, lo, hi int, from, to matrix) {
 // learnBiases adds the gradients of the biases, given those of what input and state add to the gates, which differ in a GRU's
 // last gate alone.
 func (c *core) learnBiases(s *shard, rows int, x, state matrix) {
-	s.sums = kern.ColumnSums{Rows: rows, N: c.wide(), X: x.data, XRow: x.row, Out: s.grad[c.inBias.at:]}
+	s.sums = kern.ColumnSums{Rows: rows, N: c.wide(), X: x.data, XRow: x.row, Out: s.grad[c.inBias.At:]}
 	s.set.ColumnSums(&s.sums)
 	same := c.wide()
 	if c.gates == 3 {
 		same = 2 * c.padded
-		s.sums = kern.ColumnSums{Rows: rows, N: c.padded, X: state.data[same:], XRow: state.row, Out: s.grad[c.stBias.at+same:]}
+		s.sums = kern.ColumnSums{Rows: rows, N: c.padded, X: state.data[same:], XRow: state.row, Out: s.grad[c.stBias.At+same:]}
 		s.set.ColumnSums(&s.sums)
 	}
-	copy(s.grad[c.stBias.at:][:same], s.grad[c.inBias.at:])
+	copy(s.grad[c.stBias.At:][:same], s.grad[c.inBias.At:])
 }
 
 // learn adds the gradient of a weight, given that of its product with x.
-func (c *core) learn(s *shard, rows int, x, g matrix, weight *param) {
-	width := weight.size / c.wide()
+func (c *core) learn(s *shard, rows int, x, g matrix, weight *plan.Tensor) {
+	width := weight.Size / c.wide()
 	s.product = kern.Gemm{M: width, N: c.wide(), K: rows, A: x.data, ARow: x.col, ACol: x.row,
 		B: g.data, BRow: g.row, BPanel: kern.Panel, Strip: s.strip,
-		C: s.grad[weight.at:], CRow: kern.Panel, CPanel: width * kern.Panel, Add: true}
+		C: s.grad[weight.At:], CRow: kern.Panel, CPanel: width * kern.Panel, Add: true}
 	s.set.Gemm(&s.product)
 }
 

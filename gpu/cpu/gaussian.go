@@ -29,7 +29,7 @@ func gaussianOf(of *head.Gaussian) func(p *pass, action int, first uint32) part 
 		g := &gaussian{pass: p, action: action, of: of, raw: aligned(of.N * p.block), unused: aligned(p.block),
 			low: float32(bounds.Min), high: float32(bounds.Max), log: aligned(of.N * p.block),
 			edges: p.net.Sizes().Actions[action].Edges, mean: aligned(of.N * p.block)}
-		params := p.columns(p.policy[action])
+		params := p.columns(p.plan.Policy[action])
 		g.normal = kern.Normal{N: of.N, Mean: params, Log: params[of.N*p.block:], LD: p.block, FirstDraw: first, Tanh: of.Squash == head.Tanh}
 		return g
 	}

@@ -7,24 +7,24 @@ type added struct{ node }
 
 func (a *added) forward(p *pass, rows int) {
 	out := p.output(&a.node)
-	for i := range a.in {
-		in := p.input(&a.in[i])
+	for i := range a.In {
+		in := p.input(&a.In[i])
 		for r := range rows {
-			p.accumulate(out.data[r*out.row:], in, r, a.out, i == 0)
+			p.accumulate(out.data[r*out.row:], in, r, a.Out, i == 0)
 		}
 	}
 }
 
 func (a *added) backward(s *shard, rows int) {
 	g := s.gradient(&a.node)
-	for i := range a.in {
-		e := &a.in[i]
-		if e.from == nil {
+	for i := range a.In {
+		e := &a.In[i]
+		if e.From == nil {
 			continue
 		}
-		to := s.gradient(e.below)
+		to := s.gradient(s.nodes[e.From.At])
 		for r := range rows {
-			s.accumulate(to.data[r*to.row:], g, r, a.out, e.first)
+			s.accumulate(to.data[r*to.row:], g, r, a.Out, e.First)
 		}
 		s.passed(e, rows)
 	}
@@ -57,11 +57,11 @@ type joined struct{ node }
 
 func (j *joined) forward(p *pass, rows int) {
 	out, at := p.output(&j.node), 0
-	last := j.shape[len(j.shape)-1]
-	for i := range j.in {
-		in, n := p.input(&j.in[i]), j.part(i)
+	last := j.Shape[len(j.Shape)-1]
+	for i := range j.In {
+		in, n := p.input(&j.In[i]), j.part(i)
 		for r := range rows {
-			for run := range j.out / last {
+			for run := range j.Out / last {
 				to := out.data[r*out.row+run*last+at:][:n]
 				for k := range to {
 					to[k] = in.data[r*in.row+(run*n+k)*in.col]
@@ -74,13 +74,13 @@ func (j *joined) forward(p *pass, rows int) {
 
 func (j *joined) backward(s *shard, rows int) {
 	g, at := s.gradient(&j.node), 0
-	last := j.shape[len(j.shape)-1]
-	for i := range j.in {
-		e, n := &j.in[i], j.part(i)
-		if e.from != nil {
+	last := j.Shape[len(j.Shape)-1]
+	for i := range j.In {
+		e, n := &j.In[i], j.part(i)
+		if e.From != nil {
 			below := s.below(e, rows)
 			for r := range rows {
-				for run := range j.out / last {
+				for run := range j.Out / last {
 					to := below.data[r*below.row+run*n:][:n]
 					for k, x := range g.data[r*g.row+run*last+at:][:n] {
 						to[k] += x
@@ -95,6 +95,6 @@ func (j *joined) backward(s *shard, rows int) {
 
 // part returns how many elements of the last axis are input i's.
 func (j *joined) part(i int) int {
-	shape := j.in[i].shape
+	shape := j.In[i].Shape
 	return shape[len(shape)-1]
 }

@@ -69,7 +69,7 @@ func (j *joint) learn(b *minibatch, lo, hi int) {
 	for i, p := range j.parts {
 		p.weigh(&b.actions[i], b.ld, lo, rows, l.NewLogProb, l.Entropies)
 	}
-	l.Rows, l.Value = rows, j.columns(j.layout.value)
+	l.Rows, l.Value = rows, j.columns(j.plan.Value)
 	l.OldLogProb, l.OldValue = b.logProb[lo:], b.value[lo:]
 	l.Advantage, l.Return = b.advantage[lo:], b.ret[lo:]
 	l.Surrogate(j.set)

@@ -13,27 +13,27 @@ type maxPool struct {
 }
 
 func newMaxPool(n node, of *layer.MaxPool) op {
-	in := n.in[0].shape
+	in := n.In[0].Shape
 	return &maxPool{node: n, MaxPool: of, height: in[0], width: in[1], channels: in[2]}
 }
 
 // room has the image where it does not lie in one piece.
 func (m *maxPool) room() int {
-	if m.in[0].from == nil {
+	if m.In[0].From == nil {
 		return m.height * m.width * m.channels
 	}
 	return 0
 }
 
 func (m *maxPool) forward(p *pass, rows int) {
-	in, out := p.input(&m.in[0]), p.output(&m.node)
+	in, out := p.input(&m.In[0]), p.output(&m.node)
 	for r := range rows {
 		x := in.data[r*in.row:]
 		if in.col != 1 {
 			for i := range m.height * m.width * m.channels {
-				p.room[m.at][i] = x[i*in.col]
+				p.room[m.At][i] = x[i*in.col]
 			}
-			x = p.room[m.at]
+			x = p.room[m.At]
 		}
 		p.pool = kern.Pool{X: x, Out: out.data[r*out.row:]}
 		m.each(p)
@@ -41,8 +41,8 @@ func (m *maxPool) forward(p *pass, rows int) {
 }
 
 func (m *maxPool) backward(s *shard, rows int) {
-	e := &m.in[0]
-	if e.from == nil {
+	e := &m.In[0]
+	if e.From == nil {
 		return
 	}
 	in, out, g, below := s.input(e), s.output(&m.node), s.gradient(&m.node), s.below(e, rows)
@@ -56,8 +56,8 @@ func (m *maxPool) backward(s *shard, rows int) {
 // each computes the windows of an image: of each row of them those at the left border one by one, those within the image
 // together, those at the right border one by one.
 func (m *maxPool) each(p *pass) {
-	image, cols := p.pool, m.shape[1]
-	for place := 0; place < m.shape[0]*cols; {
+	image, cols := p.pool, m.node.Shape[1]
+	for place := 0; place < m.node.Shape[0]*cols; {
 		row, col := place/cols, place%cols
 		top, high := m.clip(row, m.height)
 		left, wide := m.clip(col, m.width)

@@ -4,6 +4,7 @@ import (
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/gpu/cpu/internal/kern"
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/plan"
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
@@ -11,7 +12,7 @@ import (
 type choices struct {
 	*pass
 	action  int
-	from    op
+	from    *plan.Step
 	counts  []int
 	pairs   bool      // of each two logits the first is 0
 	logits  []float32 // [all counts][block]
@@ -31,7 +32,7 @@ func choicesOf(counts []int, pairs bool) func(p *pass, action int, first uint32)
 		for _, n := range counts {
 			all, largest = all+n, max(largest, n)
 		}
-		c := &choices{pass: p, action: action, from: p.policy[action], counts: counts, pairs: pairs, first: first,
+		c := &choices{pass: p, action: action, from: p.plan.Policy[action], counts: counts, pairs: pairs, first: first,
 			start: p.net.Policy[action].Start, index: make([]int32, len(counts)*p.block), own: aligned(len(counts) * p.block),
 			ignored: aligned(p.block), scratch: aligned(largest * kern.Lanes)}
 		c.logits = p.columns(c.from)

@@ -3,6 +3,7 @@ package cpu
 import (
 	"github.com/rlhost/rlhost/gpu/cpu/internal/kern"
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/plan"
 )
 
 // pass computes a network on a block of rows at a time: all operations of one block while it is in the cache.
@@ -57,7 +58,7 @@ func (p *pass) rowsOfAll() [][]float32 {
 	var all [][]float32
 	for _, o := range p.ops {
 		n := o.common()
-		all = append(all, aligned(p.block*max(n.row, n.out)))
+		all = append(all, aligned(p.block*max(n.row, n.Out)))
 	}
 	return all
 }
@@ -101,22 +102,22 @@ func (p *pass) stage(x matrix, rows int, mean, scale []float32) {
 // forward computes the values of the rows of x and, if act is set, what the policy is made from.
 func (p *pass) forward(rows int, act bool) {
 	for _, o := range p.ops {
-		if act || o.common().values {
+		if act || o.common().Values {
 			o.forward(p, rows)
 		}
 	}
 }
 
 // input returns the rows that an operation reads.
-func (p *pass) input(e *edge) matrix {
-	if e.from == nil {
-		return matrix{p.x.data[e.at*p.x.col:], p.x.row, p.x.col}
+func (p *pass) input(e *plan.Edge) matrix {
+	if e.From == nil {
+		return matrix{p.x.data[p.begins[e.Input]*p.x.col:], p.x.row, p.x.col}
 	}
-	return p.output(e.below)
+	return p.output(p.nodes[e.From.At])
 }
 
 // output returns the rows that an operation writes.
-func (p *pass) output(n *node) matrix { return matrix{p.out[n.at], n.row, 1} }
+func (p *pass) output(n *node) matrix { return matrix{p.out[n.At], n.row, 1} }
 
 // apply runs an epilogue over rows of a matrix; h is what derivatives are taken at.
 func (p *pass) apply(e kern.Epilogue, m matrix, h []float32, rows, columns int) {
@@ -124,5 +125,5 @@ func (p *pass) apply(e kern.Epilogue, m matrix, h []float32, rows, columns int) 
 	p.set.Gemm(&p.product)
 }
 
-// columns returns what an operation that a head reads has written, [out][block].
-func (p *pass) columns(o op) []float32 { return p.out[o.common().at] }
+// columns returns what a head has written, [out][block].
+func (p *pass) columns(s *plan.Step) []float32 { return p.out[s.At] }

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"github.com/rlhost/rlhost/gpu/cpu/internal/kern"
+	"github.com/rlhost/rlhost/gpu/policy/plan"
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
@@ -37,9 +38,14 @@ func (s *shard) rows(lo, hi int) {
 			n = s.batch.order.end(lo) - lo
 		}
 		s.evaluate(lo, lo+n)
-		for _, o := range s.backward {
-			o.backward(s, n)
-		}
+		s.backward(n)
+	}
+}
+
+// backward passes the gradients of the heads on through the network.
+func (s *shard) backward(rows int) {
+	for _, step := range s.plan.Backward {
+		s.ops[step.At].backward(s, rows)
 	}
 }
 
@@ -62,31 +68,39 @@ func (s *shard) evaluate(lo, hi int) {
 }
 
 // gradient returns the gradient over the rows of an operation before its activation.
-func (s *shard) gradient(n *node) matrix { return matrix{s.delta[n.at], n.row, 1} }
+func (s *shard) gradient(n *node) matrix { return matrix{s.delta[n.At], n.row, 1} }
 
 // descend runs the product that passes a gradient on to what an operation reads, where others have added before it or
 // will. The last of them multiplies with the derivative of the activation there.
-func (s *shard) descend(e *edge) {
-	g, below, to := &s.product, e.below, s.gradient(e.below)
-	g.N, g.C, g.CRow, g.CPanel, g.Add = below.padded, to.data, to.row, kern.Panel, !e.first
-	if e.last {
-		g.Epilogue, g.H = below.activation.backward, s.out[below.at]
-	}
+func (s *shard) descend(e *plan.Edge) {
+	g, below := &s.product, s.nodes[e.From.At]
+	to := s.gradient(below)
+	g.N, g.C, g.CRow, g.CPanel, g.Add = below.padded, to.data, to.row, kern.Panel, !e.First
+	g.Epilogue, g.H = s.slope(e)
 	s.set.Gemm(g)
 }
 
+// slope returns the derivative that the reader of an edge multiplies with, if it is the last one, and what that is taken at.
+func (s *shard) slope(e *plan.Edge) (of kern.Epilogue, at []float32) {
+	if !e.Last || e.From.Slope == nil {
+		return kern.None, nil
+	}
+	return s.nodes[e.From.At].activation.backward, s.out[e.From.Slope.At]
+}
+
 // below returns the gradient over an input, for an operation that is no product to add to. The caller then calls passed.
-func (s *shard) below(e *edge, rows int) matrix {
-	to := s.gradient(e.below)
-	if e.first {
+func (s *shard) below(e *plan.Edge, rows int) matrix {
+	to := s.gradient(s.nodes[e.From.At])
+	if e.First {
 		clear(to.data[:rows*to.row])
 	}
 	return to
 }
 
 // passed ends the gradient that below began, once the last reader has added to it.
-func (s *shard) passed(e *edge, rows int) {
-	if below := e.below; e.last && below.activation.backward != kern.None {
-		s.apply(below.activation.backward, s.gradient(e.below), s.out[below.at], rows, below.padded)
+func (s *shard) passed(e *plan.Edge, rows int) {
+	if of, at := s.slope(e); of != kern.None {
+		below := s.nodes[e.From.At]
+		s.apply(of, s.gradient(below), at, rows, below.padded)
 	}
 }

@@ -3,17 +3,18 @@ package cpu
 import (
 	"slices"
 
+	"github.com/rlhost/rlhost/gpu/cpu/internal/kern"
 	"github.com/rlhost/rlhost/gpu/policy/head"
 	"github.com/rlhost/rlhost/gpu/policy/layer"
 )
 
-// compile returns the operation of a node, or nil where this backend cannot compute it: a row for each layer.
-func (l *layout) compile(n node, of layer.Op) op {
-	switch of := of.(type) {
+// compile returns the operation of a step, or nil where this backend cannot compute it: a row for each layer.
+func (l *layout) compile(n node) op {
+	switch of := n.Op.(type) {
 	case *layer.Dense:
 		return l.dense(n)
 	case *layer.Activation:
-		return l.activation(n, of)
+		return &activated{n}
 	case *layer.Conv2D:
 		return l.conv2d(n, of)
 	case *layer.MaxPool:
@@ -26,14 +27,21 @@ func (l *layout) compile(n node, of layer.Op) op {
 		return &activated{n}
 	case *layer.LayerNorm:
 		return newNormed(n)
-	case *layer.Append:
-		return l.append(n, of)
 	case *layer.GRU:
 		return l.coreOf(n, 3, 1)
 	case *layer.LSTM:
 		return l.coreOf(n, 4, 2)
 	}
 	return nil
+}
+
+// activations are the functions with their derivatives: a row for each.
+var activations = map[layer.Func]activation{
+	layer.Tanh: {kern.Tanh, kern.DTanh},
+	layer.ReLU: {kern.ReLU, kern.DReLU},
+	layer.ELU:  {kern.ELU, kern.DELU},
+	layer.GELU: {kern.GELU, kern.DGELU},
+	layer.SiLU: {kern.SiLU, kern.DSiLU},
 }
 
 // partOf returns what makes the distribution of an action of a pass, or nil where this backend cannot compute it: a row for

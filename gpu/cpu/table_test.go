@@ -1,16 +1,24 @@
 package cpu
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/policy/head"
 	"github.com/rlhost/rlhost/gpu/policy/layer"
+	"github.com/rlhost/rlhost/gpu/policy/plan"
 )
 
 // A word that networks may use one day and this backend does not know is nothing that it computes.
 func TestS32WordsThatAreNotKnownHaveNoOperation(t *testing.T) {
-	if o := new(layout).compile(node{}, &layer.Activation{Func: "softsign"}); o != nil {
-		t.Errorf("activation softsign is computed by %T", o)
+	for _, f := range append(layer.Funcs(), "softsign") {
+		n := policy.Node{Name: "bent", Activation: &layer.Activation{Func: f}}
+		p := &plan.Plan{Steps: []*plan.Step{{Op: n.Activation, Activation: &n}}}
+		_, err := plan.Make(p, activations, new(layout).operation)
+		if known := f != "softsign"; known != (err == nil) || !known && !strings.Contains(err.Error(), "node bent, softsign") {
+			t.Errorf("activation %s: %v", f, err)
+		}
 	}
 	if partOf(&head.Gaussian{N: 1, Squash: "softsign"}) != nil {
 		t.Error("squash softsign is drawn")

@@ -3,14 +3,15 @@ package cpu
 import (
 	"github.com/rlhost/rlhost/gpu/cpu/internal/kern"
 	"github.com/rlhost/rlhost/gpu/policy/layer"
+	"github.com/rlhost/rlhost/gpu/policy/plan"
 )
 
 // tiling is how a convolution is computed tile by tile: in parts, each of which is one product for the tiles of several images.
 type tiling struct {
 	layer.Tiling
-	images          int   // that are computed together
-	filters         param // part by part in panels
-	inAt, outAt     int   // of the parts in the room
+	images          int         // that are computed together
+	filters         plan.Tensor // part by part in panels
+	inAt, outAt     int         // of the parts in the room
 	inPart, outPart int
 }
 
@@ -19,14 +20,14 @@ const tileElems = 1 << 17
 
 // tile returns how the convolution is computed tile by tile, or nil.
 func (c *conv2d) tile() *tiling {
-	of, ok := c.Conv2D.Tiling(c.in[0].shape)
+	of, ok := c.Conv2D.Tiling(c.In[0].Shape)
 	if !ok {
 		return nil
 	}
 	t := &tiling{Tiling: of, inAt: c.size}
 	tiles := t.Rows * t.Columns
 	t.images = max(1, tileElems/(layer.TileParts*tiles*(t.Depth+c.Out)))
-	t.filters.size = layer.TileParts * t.Depth * c.Out
+	t.filters.Size = layer.TileParts * t.Depth * c.Out
 	t.inPart, t.outPart = apart(t.images*tiles*t.Depth), apart(t.images*tiles*c.Out)
 	t.outAt = t.inAt + layer.TileParts*t.inPart
 	c.size = t.outAt + layer.TileParts*t.outPart
@@ -38,9 +39,9 @@ func (c *conv2d) derive(vector []float32) {
 	t := c.tiles
 	row := c.Kernel * c.channels * kern.Panel
 	for panel := range c.Out / kern.Panel {
-		from := vector[c.weight.at+panel*c.depth*kern.Panel:]
+		from := vector[c.weight.At+panel*c.depth*kern.Panel:]
 		for k := range t.Depth {
-			kern.TileFilter(vector[t.filters.at+(panel*t.Depth+k)*kern.Panel:], t.Depth*c.Out,
+			kern.TileFilter(vector[t.filters.At+(panel*t.Depth+k)*kern.Panel:], t.Depth*c.Out,
 				from[k/t.Line*row+k%t.Line*kern.Panel:], c.Stride*row, t.Line*kern.Panel, t.Taps)
 		}
 	}
@@ -49,7 +50,7 @@ func (c *conv2d) derive(vector []float32) {
 // forwardTiles is forward, some images at a time.
 func (c *conv2d) forwardTiles(p *pass, rows int) {
 	t, out := c.tiles, p.output(&c.node)
-	tiles, room := t.Rows*t.Columns, p.room[c.at]
+	tiles, room := t.Rows*t.Columns, p.room[c.At]
 	for lo := 0; lo < rows; lo += t.images {
 		n := min(t.images, rows-lo)
 		for i := range n {
@@ -57,7 +58,7 @@ func (c *conv2d) forwardTiles(p *pass, rows int) {
 		}
 		for part := range layer.TileParts {
 			p.product = kern.Gemm{M: n * tiles, N: c.Out, K: t.Depth, A: room[t.inAt+part*t.inPart:], ARow: t.Depth, ACol: 1,
-				B: p.params[t.filters.at+part*t.Depth*c.Out:], BRow: kern.Panel, BPanel: t.Depth * kern.Panel,
+				B: p.params[t.filters.At+part*t.Depth*c.Out:], BRow: kern.Panel, BPanel: t.Depth * kern.Panel,
 				C: room[t.outAt+part*t.outPart:], CRow: c.Out, CPanel: kern.Panel}
 			p.set.Gemm(&p.product)
 		}
@@ -66,7 +67,7 @@ func (c *conv2d) forwardTiles(p *pass, rows int) {
 		}
 	}
 	if e := c.activation.forward; e != kern.None && e != kern.ReLU {
-		p.apply(e, out, nil, rows, c.out)
+		p.apply(e, out, nil, rows, c.node.Out)
 	}
 }
 
@@ -90,7 +91,7 @@ func (c *conv2d) tilesOut(p *pass, from, out []float32) {
 	for row := range t.Rows {
 		for col, count := 0, c.cols/t.Side; col < t.Columns; col, count = col+count, 1 {
 			*w = kern.TilesOut{Tiles: count, N: c.Out, Taps: t.Taps, M: from[(row*t.Columns+col)*c.Out:], Part: t.outPart,
-				Bias: p.params[c.bias.at:], Out: out[(t.First(row, c.rows)*c.cols+t.First(col, c.cols))*c.Out:],
+				Bias: p.params[c.bias.At:], Out: out[(t.First(row, c.rows)*c.cols+t.First(col, c.cols))*c.Out:],
 				Step: t.Side * c.Out, Pixel: c.Out, Row: c.cols * c.Out, ReLU: c.activation.forward == kern.ReLU}
 			w.Gather(p.set)
 		}

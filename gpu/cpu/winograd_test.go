@@ -37,7 +37,7 @@ func TestTiledConvolutionsEqualDirectOnes(t *testing.T) {
 				}
 				for j := range rows * n.row {
 					if !(math.Abs(float64(got[j]-want[j])) <= 1e-4*max(1, math.Abs(float64(want[j])))) {
-						t.Errorf("%v, %s: element %d of %s is %v, want %v", s, kind, j, n.name, got[j], want[j])
+						t.Errorf("%v, %s: element %d of %s is %v, want %v", s, kind, j, n.Name, got[j], want[j])
 						break
 					}
 				}

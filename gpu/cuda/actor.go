@@ -182,7 +182,7 @@ func (a *actor) submit(rows int, acts, masked bool) {
 			a.masksAt[i] = a.in.address(a.masks[i])
 		}
 	}
-	a.out[a.value.common().at] = a.back.address(a.values)
+	a.out[a.plan.Value.At] = a.back.address(a.values)
 	a.heads.fill(&a.in, a.pass, a.drawnAt, a.masksAt)
 	view[uint32](&a.in, a.illegal)[0] = math.MaxUint32
 	own := a.x
@@ -195,7 +195,7 @@ func (a *actor) submit(rows int, acts, masked bool) {
 	if a.net.Pixels() {
 		n := int32(a.elems)
 		*a.gather.args = kernels.Gather{Blocks: a.in.address(a.block), X: entered, Rows: int32(rows), Row: int32(a.row), Width: n,
-			Envs: int32(rows), BlockEnvs: int32(rows), EnvStride: n, ElemStride: 1, Bytes: 1, Factor: a.pixels()}
+			Envs: int32(rows), BlockEnvs: int32(rows), EnvStride: n, ElemStride: 1, Bytes: 1, Factor: a.net.PixelScale()}
 		a.work.launch(a.gather.Launch, kernels.Blocks(rows*a.row))
 	} else {
 		a.pass.x = a.in.address(own)

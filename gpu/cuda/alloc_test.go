@@ -106,7 +106,7 @@ func TestAllocated_TellsWhoseItIs(t *testing.T) {
 // Neither acting nor learning allocates once it has seen its largest input. policytest cannot tell over the driver in Go, which does.
 func TestBackend_AllocatesNothing(t *testing.T) {
 	b, _ := backendOn(t, fake.Options{})
-	for name, o := range policytest.Cases {
+	for name, o := range networks {
 		t.Run(name, func(t *testing.T) {
 			n, params := &o.Network, parameters(&o.Network)
 			o.Steps, o.Envs, o.Blocks = max(o.Network.Chunk, 2), 6, 1

@@ -4,6 +4,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/cuda/driver"
 	"github.com/rlhost/rlhost/gpu/cuda/kernels"
 	"github.com/rlhost/rlhost/gpu/policy/layer"
+	"github.com/rlhost/rlhost/gpu/policy/plan"
 )
 
 // conv2d is a convolution and the activation that follows it: products that read windows of the images where they lie, or forward
@@ -11,35 +12,34 @@ import (
 type conv2d struct {
 	node
 	*layer.Conv2D
-	weight, bias param
+	weight, bias plan.Tensor
 	depth        int // elements of a window
 }
 
 func newConv2D(n node, of *layer.Conv2D) op {
-	c := &conv2d{node: n, Conv2D: of, depth: of.Kernel * of.Kernel * n.in[0].shape[2], bias: tensor(of.Out)}
-	c.absorbs = true
-	c.weight = tensor(c.depth * of.Out)
+	c := &conv2d{node: n, Conv2D: of, depth: of.Kernel * of.Kernel * n.In[0].Shape[2], bias: plan.Flat(of.Out)}
+	c.weight = plan.Flat(c.depth * of.Out)
 	return c
 }
 
-func (c *conv2d) params() []*param { return []*param{&c.weight, &c.bias} }
+func (c *conv2d) params() []*plan.Tensor { return []*plan.Tensor{&c.weight, &c.bias} }
 
 // windows is how many there are in an image.
-func (c *conv2d) windows() int { return c.shape[0] * c.shape[1] }
+func (c *conv2d) windows() int { return c.node.Shape[0] * c.node.Shape[1] }
 
 func (c *conv2d) rowsOfEach() int { return c.windows() }
 
 // windowsOf are those of images in rows.
 func (c *conv2d) windowsOf(m kernels.Matrix) kernels.Windows {
-	in := c.in[0].shape
+	in := c.In[0].Shape
 	return kernels.Windows{Data: m.Data, Image: int64(m.Row), Height: int32(in[0]), Width: int32(in[1]), Channels: int32(in[2]),
-		Rows: int32(c.shape[0]), Columns: int32(c.shape[1]), KernelColumns: int32(c.Kernel), Stride: int32(c.Stride), Top: int32(-c.Pad), Left: int32(-c.Pad)}
+		Rows: int32(c.node.Shape[0]), Columns: int32(c.node.Shape[1]), KernelColumns: int32(c.Kernel), Stride: int32(c.Stride), Top: int32(-c.Pad), Left: int32(-c.Pad)}
 }
 
 // places are those of the outputs in rows.
 func (c *conv2d) places(m kernels.Matrix) kernels.Pixels {
-	return kernels.Pixels{Data: m.Data, Image: int64(m.Row), Rows: int32(c.shape[0]), Columns: int32(c.shape[1]),
-		Line: int32(c.shape[1] * c.Out), Step: int32(c.Out)}
+	return kernels.Pixels{Data: m.Data, Image: int64(m.Row), Rows: int32(c.node.Shape[0]), Columns: int32(c.node.Shape[1]),
+		Line: int32(c.node.Shape[1] * c.Out), Step: int32(c.Out)}
 }
 
 func (c *conv2d) forward(p *pass) func(rows int) {
@@ -50,13 +50,13 @@ func (c *conv2d) forward(p *pass) func(rows int) {
 	k.args.B, k.args.Bias, k.args.Control = kernels.Matrix{Data: p.param(&c.weight), Row: 1, Column: int32(c.Out)}, p.param(&c.bias), p.control
 	k.args.Columns, k.args.Depth, k.args.Start, k.args.Epilogue = int32(c.Out), int32(c.depth), kernels.Bias, c.activation.forward
 	return func(rows int) {
-		k.args.A, k.args.C, k.args.Rows = c.windowsOf(p.input(&c.in[0])), c.places(p.output(&c.node)), int32(rows*c.windows())
+		k.args.A, k.args.C, k.args.Rows = c.windowsOf(p.input(&c.In[0])), c.places(p.output(&c.node)), int32(rows*c.windows())
 		p.work.launch(k.Launch, kernels.Tiles(rows*c.windows(), c.Out))
 	}
 }
 
 func (c *conv2d) backward(g *gradient) func(rows int) {
-	e, own := &c.in[0], c.places(g.gradientOf(&c.node))
+	e, own := &c.In[0], c.places(g.gradientOf(&c.node))
 	weights, biases := prepare(&g.owner, kernels.ConvOuterKernel), prepare(&g.owner, kernels.ConvSumsKernel)
 	w, b := weights.args, biases.args
 	w.B, w.C = own, kernels.Matrix{Data: g.part(&c.weight), Row: int32(c.Out), Column: 1}
@@ -78,8 +78,8 @@ func (c *conv2d) backward(g *gradient) func(rows int) {
 
 // descend prepares that the gradient is passed on: for the pixels of each phase a product of the gradient's windows.
 func (c *conv2d) descend(g *gradient) func(rows int) {
-	e := &c.in[0]
-	if e.from == nil {
+	e := &c.In[0]
+	if e.From == nil {
 		return func(int) {}
 	}
 	ways := []func(rows int){func(rows int) { g.below(e, rows) }}
@@ -105,14 +105,14 @@ func (c *conv2d) along(a, size int) (first, count, taps int) {
 
 // phase prepares the product of the pixels of phase a, b, or returns nil where there are none or no window has them.
 func (c *conv2d) phase(g *gradient, a, b int) func(rows int) {
-	in, own, to := c.in[0].shape, g.gradientOf(&c.node), g.gradientOf(c.in[0].from.common())
+	in, own, to := c.In[0].Shape, g.gradientOf(&c.node), g.gradientOf(g.nodes[c.In[0].From.At])
 	top, rows, high := c.along(a, in[0])
 	left, columns, wide := c.along(b, in[1])
 	if rows == 0 || columns == 0 || high == 0 || wide == 0 {
 		return nil
 	}
 	k := prepare(&g.owner, kernels.ConvBackKernel)
-	k.args.A = kernels.Windows{Data: own.Data, Image: int64(own.Row), Height: int32(c.shape[0]), Width: int32(c.shape[1]), Channels: int32(c.Out),
+	k.args.A = kernels.Windows{Data: own.Data, Image: int64(own.Row), Height: int32(c.node.Shape[0]), Width: int32(c.node.Shape[1]), Channels: int32(c.Out),
 		Rows: int32(rows), Columns: int32(columns), KernelColumns: int32(wide), Stride: 1, Top: int32(top - high + 1), Left: int32(left - wide + 1)}
 	k.args.B = kernels.Taps{Weight: g.param(&c.weight), Kernel: int32(c.Kernel), Channels: int32(in[2]), Outputs: int32(c.Out), Row: int32(c.Out),
 		Stride: int32(c.Stride), Top: int32(a), Left: int32(b), Rows: int32(high), Columns: int32(wide)}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rlhost/rlhost/gpu/cuda/kernels"
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/plan"
 )
 
 // core is a node that keeps a state: a GRU or, with four gates, an LSTM.
@@ -13,8 +14,8 @@ type core struct {
 	gates          int
 	parts          int // of the state: h and, of an LSTM, c
 	begins         int // where its state begins in a row's
-	input, state   param
-	inBias, stBias param
+	input, state   plan.Tensor
+	inBias, stBias plan.Tensor
 }
 
 // cells are the buffers of a core in a pass.
@@ -22,20 +23,22 @@ type cells struct{ x, s, h kernels.Matrix }
 
 // coreOf returns the operation of a core with so many gates and parts of the state.
 func (l *layout) coreOf(n node, gates, parts int) op {
-	wide := gates * n.out
-	c := &core{node: n, gates: gates, parts: parts, input: tensor(n.width * wide), state: tensor(n.out * wide), inBias: tensor(wide), stBias: tensor(wide)}
+	wide := gates * n.Out
+	c := &core{node: n, gates: gates, parts: parts, input: plan.Flat(n.Width * wide), state: plan.Flat(n.Out * wide), inBias: plan.Flat(wide), stBias: plan.Flat(wide)}
 	for _, o := range l.net.Cores() {
-		if o.Name == n.name {
+		if o.Name == n.Name {
 			c.begins = o.At
 		}
 	}
 	return c
 }
 
-func (c *core) params() []*param { return []*param{&c.input, &c.state, &c.inBias, &c.stBias} }
+func (c *core) params() []*plan.Tensor {
+	return []*plan.Tensor{&c.input, &c.state, &c.inBias, &c.stBias}
+}
 
 // wide is the number of columns of all gates.
-func (c *core) wide() int { return c.gates * c.out }
+func (c *core) wide() int { return c.gates * c.Out }
 
 // rowsOf makes room for rows without padding.
 func (p *pass) rowsOf(elems int) kernels.Matrix {
@@ -49,21 +52,21 @@ func (c *core) cell(p *pass, gru, lstm kernels.Kernel[kernels.Cell]) func(b cell
 		k = lstm
 	}
 	l := prepare(&p.owner, k)
-	l.args.Control, l.args.N = p.control, int32(c.out)
+	l.args.Control, l.args.N = p.control, int32(c.Out)
 	return func(b cells, out kernels.Matrix, lo, hi int, d, dh kernels.Matrix) {
 		a := l.args
 		a.Rows = int32(hi - lo)
 		a.X, a.XRow, a.S, a.SRow = from(b.x, lo).Data, b.x.Row, from(b.s, lo).Data, b.s.Row
 		a.H, a.HRow, a.Out, a.OutRow = from(b.h, lo).Data, b.h.Row, from(out, lo).Data, out.Row
 		a.D, a.DRow, a.DH, a.DHRow = from(d, lo).Data, d.Row, from(dh, lo).Data, dh.Row
-		p.work.launch(l.Launch, kernels.Blocks((hi-lo)*c.out))
+		p.work.launch(l.Launch, kernels.Blocks((hi-lo)*c.Out))
 	}
 }
 
 func (c *core) forward(p *pass) func(rows int) {
 	b := cells{x: p.rowsOf(c.wide()), s: p.rowsOf(c.wide())}
-	input := p.product(p.param(&c.input), p.param(&c.inBias), c.width, c.wide(), kernels.None)
-	state := p.product(p.param(&c.state), p.param(&c.stBias), c.out, c.wide(), kernels.None)
+	input := p.product(p.param(&c.input), p.param(&c.inBias), c.Width, c.wide(), kernels.None)
+	state := p.product(p.param(&c.state), p.param(&c.stBias), c.Out, c.wide(), kernels.None)
 	cell := c.cell(p, kernels.GRUKernel, kernels.LSTMKernel)
 	step := func(b cells, lo, hi int) {
 		state(from(b.h, lo), from(b.s, lo), hi-lo)
@@ -72,17 +75,17 @@ func (c *core) forward(p *pass) func(rows int) {
 	if p.steps == nil {
 		p.cores[c] = b
 		return func(rows int) {
-			input(p.input(&c.in[0]), b.x, rows)
+			input(p.input(&c.In[0]), b.x, rows)
 			b.h = kernels.Matrix{Data: at(p.state, c.begins), Row: int32(p.kept), Column: 1}
 			step(b, 0, rows)
 		}
 	}
-	b.h = p.rowsOf(c.parts * c.out)
+	b.h = p.rowsOf(c.parts * c.Out)
 	p.cores[c] = b
-	stored, follow := p.move(c.parts*c.out), c.follow(p, b)
+	stored, follow := p.move(c.parts*c.Out), c.follow(p, b)
 	stored.args.To, stored.args.ToRow, stored.args.FromRow = b.h.Data, b.h.Row, int32(p.kept)
 	return func(rows int) {
-		input(p.input(&c.in[0]), b.x, rows)
+		input(p.input(&c.In[0]), b.x, rows)
 		p.work.zero(b.h.Data, 4*rows*int(b.h.Row))
 		stored.args.From, stored.args.Order = at(p.steps.stored, c.begins), p.steps.from
 		p.moveRows(stored, rows)
@@ -99,16 +102,16 @@ func (c *core) forward(p *pass) func(rows int) {
 func (c *core) follow(p *pass, b cells) func(lo, hi int) {
 	var moves []call[kernels.Move]
 	for part := range c.parts {
-		m := p.move(c.out)
-		m.args.From, m.args.FromRow, m.args.ToRow = p.out[c.at], int32(c.row), b.h.Row
+		m := p.move(c.Out)
+		m.args.From, m.args.FromRow, m.args.ToRow = p.out[c.At], int32(c.row), b.h.Row
 		if part > 0 {
-			m.args.From, m.args.FromRow = at(b.s.Data, c.out), b.s.Row
+			m.args.From, m.args.FromRow = at(b.s.Data, c.Out), b.s.Row
 		}
 		moves = append(moves, m)
 	}
 	return func(lo, hi int) {
 		for part, m := range moves {
-			m.args.Order, m.args.To = at(p.steps.prev, lo), at(from(b.h, lo).Data, part*c.out)
+			m.args.Order, m.args.To = at(p.steps.prev, lo), at(from(b.h, lo).Data, part*c.Out)
 			p.moveRows(m, hi-lo)
 		}
 	}
@@ -119,16 +122,16 @@ func (c *core) keep(p *pass) func(to kernels.Address, rows int) {
 	var moves []call[kernels.Move]
 	b := p.cores[c]
 	for part := range c.parts {
-		m := p.move(c.out)
-		m.args.From, m.args.FromRow, m.args.ToRow = p.out[c.at], int32(c.row), int32(p.kept)
+		m := p.move(c.Out)
+		m.args.From, m.args.FromRow, m.args.ToRow = p.out[c.At], int32(c.row), int32(p.kept)
 		if part > 0 {
-			m.args.From, m.args.FromRow = at(b.s.Data, c.out), b.s.Row
+			m.args.From, m.args.FromRow = at(b.s.Data, c.Out), b.s.Row
 		}
 		moves = append(moves, m)
 	}
 	return func(to kernels.Address, rows int) {
 		for part, m := range moves {
-			m.args.To = at(to, c.begins+part*c.out)
+			m.args.To = at(to, c.begins+part*c.Out)
 			p.moveRows(m, rows)
 		}
 	}
@@ -136,19 +139,19 @@ func (c *core) keep(p *pass) func(to kernels.Address, rows int) {
 
 func (c *core) backward(g *gradient) func(rows int) {
 	b, own, out := g.cores[c], g.gradientOf(&c.node), g.output(&c.node)
-	dh, ds := g.rowsOf(c.out), b.s
+	dh, ds := g.rowsOf(c.Out), b.s
 	if c.gates == 4 {
 		ds = b.x
 	}
 	cell := c.cell(g.pass, kernels.GRUBackKernel, kernels.LSTMBackKernel)
 	back := prepare(&g.owner, kernels.DenseKernel)
 	back.args.B = kernels.Matrix{Data: g.param(&c.state), Row: int32(c.wide()), Column: 1}
-	back.args.Control, back.args.Columns, back.args.Depth = g.control, int32(c.out), int32(c.wide())
+	back.args.Control, back.args.Columns, back.args.Depth = g.control, int32(c.Out), int32(c.wide())
 	if c.gates == 3 {
 		back.args.Start = kernels.Add
 	}
 	toH := c.hand(g, dh, own)
-	toC := c.hand(g, dh, kernels.Matrix{Data: at(b.s.Data, 2*c.out), Row: b.s.Row, Column: 1})
+	toC := c.hand(g, dh, kernels.Matrix{Data: at(b.s.Data, 2*c.Out), Row: b.s.Row, Column: 1})
 	learn := c.learn(g, b, ds)
 	return func(rows int) {
 		g.steps.back(func(lo, hi int) {
@@ -160,7 +163,7 @@ func (c *core) backward(g *gradient) func(rows int) {
 				toC(lo, hi)
 			}
 			back.args.A, back.args.C, back.args.Rows = from(ds, lo), from(dh, lo), int32(hi-lo)
-			g.work.launch(back.Launch, kernels.Tiles(hi-lo, c.out))
+			g.work.launch(back.Launch, kernels.Tiles(hi-lo, c.Out))
 			toH(lo, hi)
 		})
 		learn(rows)
@@ -169,7 +172,7 @@ func (c *core) backward(g *gradient) func(rows int) {
 
 // hand prepares that a gradient of rows is added to that of the rows that they follow.
 func (c *core) hand(g *gradient, dh, to kernels.Matrix) func(lo, hi int) {
-	m := g.move(c.out)
+	m := g.move(c.Out)
 	m.args.FromRow, m.args.To, m.args.ToRow, m.args.Add = dh.Row, to.Data, to.Row, 1
 	return func(lo, hi int) {
 		m.args.From, m.args.Target = from(dh, lo).Data, at(g.steps.prev, lo)
@@ -180,16 +183,16 @@ func (c *core) hand(g *gradient, dh, to kernels.Matrix) func(lo, hi int) {
 // learn prepares the gradients of the parameters, given those of what input and state add to the gates, and passes the input's on.
 func (c *core) learn(g *gradient, b cells, ds kernels.Matrix) func(rows int) {
 	wide := c.wide()
-	weight := func(t *param, height int) func(a, b kernels.Matrix, rows int) {
+	weight := func(t *plan.Tensor, height int) func(a, b kernels.Matrix, rows int) {
 		return outer(g, kernels.Matrix{Data: g.part(t), Row: int32(wide), Column: 1}, height, wide)
 	}
-	input, state := weight(&c.input, c.width), weight(&c.state, c.out)
+	input, state := weight(&c.input, c.Width), weight(&c.state, c.Out)
 	inBias, stBias := sums(g, g.part(&c.inBias), wide), sums(g, g.part(&c.stBias), wide)
-	on := g.descend(&c.in[0], kernels.Matrix{Data: g.param(&c.input), Row: int32(wide), Column: 1}, wide)
+	on := g.descend(&c.In[0], kernels.Matrix{Data: g.param(&c.input), Row: int32(wide), Column: 1}, wide)
 	return func(rows int) {
 		inBias(b.x, rows)
 		stBias(ds, rows)
-		input(g.input(&c.in[0]), b.x, rows)
+		input(g.input(&c.In[0]), b.x, rows)
 		state(b.h, ds, rows)
 		on(b.x, rows)
 	}

@@ -244,7 +244,7 @@ func (d *dataset) describe(a *kernels.Gather, of *policy.Dataset) {
 		}
 		return
 	case d.net.Pixels():
-		a.Width, a.Bytes, a.Factor = int32(d.elems), 1, d.pixels()
+		a.Width, a.Bytes, a.Factor = int32(d.elems), 1, d.net.PixelScale()
 	default:
 		a.Width = int32(d.row)
 	}

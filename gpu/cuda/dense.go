@@ -1,28 +1,29 @@
 package cuda
 
-import "github.com/rlhost/rlhost/gpu/cuda/kernels"
+import (
+	"github.com/rlhost/rlhost/gpu/cuda/kernels"
+	"github.com/rlhost/rlhost/gpu/policy/plan"
+)
 
 // dense is a dense node and the activation that follows it.
 type dense struct {
 	node
-	weight, bias param
+	weight, bias plan.Tensor
 }
 
-// dense returns the operation of a dense node: a projection if a head reads it.
-func (l *layout) dense(n node) op {
-	if l.isHead(n.name) {
-		n.row = 0
+// newDense returns the operation of a dense: a projection if a head reads it.
+func newDense(n node) op {
+	if n.Head {
 		return newProjection(n)
 	}
-	n.absorbs = true
-	return &dense{n, tensor(n.width * n.out), tensor(n.out)}
+	return &dense{n, plan.Flat(n.Width * n.Out), plan.Flat(n.Out)}
 }
 
-func (d *dense) params() []*param { return []*param{&d.weight, &d.bias} }
+func (d *dense) params() []*plan.Tensor { return []*plan.Tensor{&d.weight, &d.bias} }
 
 func (d *dense) forward(p *pass) func(rows int) {
-	run := p.product(p.param(&d.weight), p.param(&d.bias), d.width, d.out, d.activation.forward)
-	return func(rows int) { run(p.input(&d.in[0]), p.output(&d.node), rows) }
+	run := p.product(p.param(&d.weight), p.param(&d.bias), d.Width, d.Out, d.activation.forward)
+	return func(rows int) { run(p.input(&d.In[0]), p.output(&d.node), rows) }
 }
 
 // product prepares x·weight + bias with an epilogue, of a weight [depth][columns].
@@ -37,13 +38,13 @@ func (p *pass) product(weight, bias kernels.Address, depth, columns int, e kerne
 }
 
 func (d *dense) backward(g *gradient) func(rows int) {
-	biases := sums(g, g.part(&d.bias), d.out)
-	weights := outer(g, kernels.Matrix{Data: g.part(&d.weight), Row: int32(d.out), Column: 1}, d.width, d.out)
-	on := g.descend(&d.in[0], kernels.Matrix{Data: g.param(&d.weight), Row: int32(d.out), Column: 1}, d.out)
+	biases := sums(g, g.part(&d.bias), d.Out)
+	weights := outer(g, kernels.Matrix{Data: g.part(&d.weight), Row: int32(d.Out), Column: 1}, d.Width, d.Out)
+	on := g.descend(&d.In[0], kernels.Matrix{Data: g.param(&d.weight), Row: int32(d.Out), Column: 1}, d.Out)
 	own := g.gradientOf(&d.node)
 	return func(rows int) {
 		biases(own, rows)
-		weights(g.input(&d.in[0]), own, rows)
+		weights(g.input(&d.In[0]), own, rows)
 		on(own, rows)
 	}
 }

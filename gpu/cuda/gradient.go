@@ -1,6 +1,9 @@
 package cuda
 
-import "github.com/rlhost/rlhost/gpu/cuda/kernels"
+import (
+	"github.com/rlhost/rlhost/gpu/cuda/kernels"
+	"github.com/rlhost/rlhost/gpu/policy/plan"
+)
 
 // gradient is a pass with the way back: the gradient of a minibatch in parts, which the rows alone decide.
 type gradient struct {
@@ -44,13 +47,13 @@ func newGradient(p *pass) *gradient {
 		if n := o.common(); n.row > 0 {
 			g.delta = append(g.delta, p.floats(p.capacity*n.row))
 		} else {
-			g.delta = append(g.delta, p.out[n.at])
+			g.delta = append(g.delta, p.out[n.At])
 		}
 	}
 	_, parts := runOf(p.capacity * g.most)
 	g.parts = p.floats(parts * p.size)
-	for _, o := range p.layout.backward {
-		g.backwards = append(g.backwards, o.backward(g))
+	for _, s := range p.plan.Backward {
+		g.backwards = append(g.backwards, p.ops[s.At].backward(g))
 	}
 	return g
 }
@@ -64,11 +67,11 @@ func (g *gradient) backward(rows int) {
 }
 
 // part returns where a tensor's gradient is, in part 0.
-func (g *gradient) part(t *param) kernels.Address { return at(g.parts, t.at) }
+func (g *gradient) part(t *plan.Tensor) kernels.Address { return at(g.parts, t.At) }
 
 // gradientOf returns the gradient over the rows of an operation before its activation.
 func (g *gradient) gradientOf(n *node) kernels.Matrix {
-	return kernels.Matrix{Data: g.delta[n.at], Row: int32(n.row), Column: 1}
+	return kernels.Matrix{Data: g.delta[n.At], Row: int32(n.row), Column: 1}
 }
 
 // outer prepares the gradient of a weight: the products of columns of two matrices that each have a row for each of the operation's.
@@ -99,43 +102,49 @@ func sums(g *gradient, to kernels.Address, columns int) func(x kernels.Matrix, r
 
 // descend prepares the product a·b that passes a gradient on to what an operation reads, where others have added before it or
 // will. The last of them multiplies with the derivative of the activation there. depth is how many columns a has.
-func (g *gradient) descend(e *edge, b kernels.Matrix, depth int) func(a kernels.Matrix, rows int) {
-	if e.from == nil {
+func (g *gradient) descend(e *plan.Edge, b kernels.Matrix, depth int) func(a kernels.Matrix, rows int) {
+	if e.From == nil {
 		return func(kernels.Matrix, int) {}
 	}
-	c, below := prepare(&g.owner, kernels.DenseKernel), e.from.common()
+	c, below := prepare(&g.owner, kernels.DenseKernel), g.nodes[e.From.At]
 	c.args.B, c.args.C, c.args.Control = b, g.gradientOf(below), g.control
-	c.args.Columns, c.args.Depth = int32(below.out), int32(depth)
-	if !e.first {
+	c.args.Columns, c.args.Depth = int32(below.Out), int32(depth)
+	if !e.First {
 		c.args.Start = kernels.Add
 	}
-	if e.last {
-		c.args.Epilogue, c.args.H = below.activation.backward, g.out[below.at]
-	}
+	c.args.Epilogue, c.args.H = g.slope(e)
 	return func(a kernels.Matrix, rows int) {
 		c.args.A, c.args.Rows = a, int32(rows)
-		g.work.launch(c.Launch, kernels.Tiles(rows, below.out))
+		g.work.launch(c.Launch, kernels.Tiles(rows, below.Out))
 	}
 }
 
 // below begins the gradient over an input, for an operation that is no product: it adds to that, and then calls passed.
-func (g *gradient) below(e *edge, rows int) {
-	if e.first {
-		n := e.from.common()
-		g.work.zero(g.delta[n.at], 4*rows*n.row)
+func (g *gradient) below(e *plan.Edge, rows int) {
+	if e.First {
+		n := g.nodes[e.From.At]
+		g.work.zero(g.delta[n.At], 4*rows*n.row)
 	}
 }
 
+// slope returns the derivative that the reader of an edge multiplies with, if it is the last one, and what that is taken at.
+func (g *gradient) slope(e *plan.Edge) (of kernels.Epilogue, at kernels.Address) {
+	if !e.Last || e.From.Slope == nil {
+		return kernels.None, 0
+	}
+	return g.nodes[e.From.At].activation.backward, g.out[e.From.Slope.At]
+}
+
 // passed prepares the end of the gradient that below began, once the last reader has added to it.
-func (g *gradient) passed(e *edge) func(rows int) {
-	if e.from == nil || !e.last || e.from.common().activation.backward == kernels.None {
+func (g *gradient) passed(e *plan.Edge) func(rows int) {
+	if e.From == nil || !e.Last || e.From.Slope == nil {
 		return func(int) {}
 	}
-	n := e.from.common()
-	c := g.move(n.out)
+	n := g.nodes[e.From.At]
+	c := g.move(n.Out)
 	to := g.gradientOf(n)
 	c.args.From, c.args.FromRow, c.args.To, c.args.ToRow = to.Data, to.Row, to.Data, to.Row
-	c.args.Epilogue, c.args.H = n.activation.backward, g.out[n.at]
+	c.args.Epilogue, c.args.H = g.slope(e)
 	return func(rows int) { g.moveRows(c, rows) }
 }
 

@@ -37,7 +37,7 @@ func (h *heads) fill(s *staged, p *pass, drawn, masks []kernels.Address) {
 	for i := range p.actions {
 		a := &p.actions[i]
 		copy(view[int32](s, h.counts[i]), a.counts)
-		to := kernels.Head{Params: p.out[p.policy[i].common().at], Counts: s.address(h.counts[i]), Mask: masks[i], Kind: a.kind,
+		to := kernels.Head{Params: p.out[p.plan.Policy[i].At], Counts: s.address(h.counts[i]), Mask: masks[i], Kind: a.kind,
 			Elements: int32(a.Size), Choices: int32(a.Choices), Draw: a.first, Low: a.low, High: a.high}
 		if a.Continuous {
 			to.Raw, to.Edges = drawn[i], s.address(h.edges[i])

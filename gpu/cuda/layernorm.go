@@ -1,23 +1,25 @@
 package cuda
 
-import "github.com/rlhost/rlhost/gpu/cuda/kernels"
+import (
+	"github.com/rlhost/rlhost/gpu/cuda/kernels"
+	"github.com/rlhost/rlhost/gpu/policy/plan"
+)
 
 // normed is a layer norm, of each run of the last axis, and the activation that follows it.
 type normed struct {
 	node
-	weight, bias param
+	weight, bias plan.Tensor
 	n            int // elements of the last axis
 }
 
 func newNormed(n node) op {
-	last := n.shape[len(n.shape)-1]
-	n.absorbs = true
-	return &normed{node: n, weight: tensor(last), bias: tensor(last), n: last}
+	last := n.Shape[len(n.Shape)-1]
+	return &normed{node: n, weight: plan.Flat(last), bias: plan.Flat(last), n: last}
 }
 
-func (o *normed) params() []*param { return []*param{&o.weight, &o.bias} }
+func (o *normed) params() []*plan.Tensor { return []*plan.Tensor{&o.weight, &o.bias} }
 
-func (o *normed) runs() int { return o.out / o.n }
+func (o *normed) runs() int { return o.Out / o.n }
 
 func (o *normed) rowsOfEach() int { return o.runs() }
 
@@ -33,14 +35,14 @@ func (o *normed) forward(p *pass) func(rows int) {
 	c.args.Epilogue = o.activation.forward
 	p.moments[o] = moments
 	return func(rows int) {
-		in, out := p.input(&o.in[0]), p.output(&o.node)
+		in, out := p.input(&o.In[0]), p.output(&o.node)
 		c.args.X, c.args.XRow, c.args.Out, c.args.OutRow, c.args.Rows = in.Data, in.Row, out.Data, out.Row, int32(rows*o.runs())
 		p.work.launch(c.Launch, kernels.Halves(rows*o.runs()))
 	}
 }
 
 func (o *normed) backward(g *gradient) func(rows int) {
-	e, own := &o.in[0], g.gradientOf(&o.node)
+	e, own := &o.In[0], g.gradientOf(&o.node)
 	learn := prepare(&g.owner, kernels.LayerNormOuterKernel)
 	n := &learn.args.Norm
 	o.describe(g.pass, n, g.moments[o])
@@ -55,11 +57,11 @@ func (o *normed) backward(g *gradient) func(rows int) {
 		grid := kernels.Blocks(o.n)
 		grid.Y = g.count
 		g.work.launch(learn.Launch, grid)
-		if e.from == nil {
+		if e.From == nil {
 			return
 		}
 		g.below(e, rows)
-		to := g.gradientOf(e.from.common())
+		to := g.gradientOf(g.nodes[e.From.At])
 		*back.args = *n
 		back.args.DX, back.args.DXRow = to.Data, to.Row
 		g.work.launch(back.Launch, kernels.Halves(rows*o.runs()))

@@ -102,7 +102,7 @@ func (b *minibatch) enter(k *engine, rows []uint32) {
 	b.gradient.derive()
 	b.gradient.forward(n, true)
 	r := lossOf(&k.config, k.round.Rates, n)
-	r.Heads, r.Value, r.LogProb, r.Control = k.data.address(k.data.heads.table), b.gradient.out[b.gradient.layout.value.common().at], b.newLogProb, b.gradient.control
+	r.Heads, r.Value, r.LogProb, r.Control = k.data.address(k.data.heads.table), b.gradient.out[b.gradient.plan.Value.At], b.newLogProb, b.gradient.control
 	r.Count, r.LD = int32(len(b.gradient.actions)), int32(b.gradient.ld)
 	*b.loss.args = r
 }

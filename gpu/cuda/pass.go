@@ -1,6 +1,9 @@
 package cuda
 
-import "github.com/rlhost/rlhost/gpu/cuda/kernels"
+import (
+	"github.com/rlhost/rlhost/gpu/cuda/kernels"
+	"github.com/rlhost/rlhost/gpu/policy/plan"
+)
 
 // pass computes a network on up to so many rows at a time, layer by layer.
 type pass struct {
@@ -39,7 +42,7 @@ func newPass(w *work, l *layout, params, control kernels.Address, capacity int, 
 func (p *pass) rowsOfAll() (all []kernels.Address) {
 	for _, o := range p.ops {
 		n := o.common()
-		all = append(all, p.floats(p.capacity*max(n.row, n.out)))
+		all = append(all, p.floats(p.capacity*max(n.row, n.Out)))
 	}
 	return all
 }
@@ -47,7 +50,7 @@ func (p *pass) rowsOfAll() (all []kernels.Address) {
 // forward submits the computation of the values of some rows and, if act is set, of what the policy is made from.
 func (p *pass) forward(rows int, act bool) {
 	for i, o := range p.ops {
-		if act || o.common().values {
+		if act || o.common().Values {
 			p.forwards[i](rows)
 		}
 	}
@@ -61,21 +64,20 @@ func (p *pass) derive() {
 }
 
 // input returns the rows that an operation reads.
-func (p *pass) input(e *edge) kernels.Matrix {
-	if e.from == nil {
-		return kernels.Matrix{Data: at(p.x, e.at), Row: int32(p.row), Column: 1}
+func (p *pass) input(e *plan.Edge) kernels.Matrix {
+	if e.From == nil {
+		return kernels.Matrix{Data: at(p.x, p.starts[e.Input]), Row: int32(p.row), Column: 1}
 	}
-	n := e.from.common()
-	return kernels.Matrix{Data: p.out[n.at], Row: int32(n.row), Column: 1}
+	return p.output(p.nodes[e.From.At])
 }
 
 // output returns the rows that an operation writes.
 func (p *pass) output(n *node) kernels.Matrix {
-	return kernels.Matrix{Data: p.out[n.at], Row: int32(n.row), Column: 1}
+	return kernels.Matrix{Data: p.out[n.At], Row: int32(n.row), Column: 1}
 }
 
 // param returns where a tensor is.
-func (p *pass) param(t *param) kernels.Address { return at(p.params, t.at) }
+func (p *pass) param(t *plan.Tensor) kernels.Address { return at(p.params, t.At) }
 
 // from returns rows of a matrix from one on.
 func from(m kernels.Matrix, row int) kernels.Matrix {

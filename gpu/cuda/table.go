@@ -3,18 +3,19 @@ package cuda
 import (
 	"slices"
 
+	"github.com/rlhost/rlhost/gpu/cuda/kernels"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/policy/head"
 	"github.com/rlhost/rlhost/gpu/policy/layer"
 )
 
-// compile returns the operation of a node, or nil where this backend cannot compute it: a row for each layer.
-func (l *layout) compile(n node, of layer.Op) op {
-	switch of := of.(type) {
+// compile returns the operation of a step, or nil where this backend cannot compute it: a row for each layer.
+func (l *layout) compile(n node) op {
+	switch of := n.Op.(type) {
 	case *layer.Dense:
-		return l.dense(n)
+		return newDense(n)
 	case *layer.Activation:
-		return l.activation(n, of)
+		return &activated{n}
 	case *layer.Conv2D:
 		return newConv2D(n, of)
 	case *layer.MaxPool:
@@ -27,14 +28,21 @@ func (l *layout) compile(n node, of layer.Op) op {
 		return &activated{n}
 	case *layer.LayerNorm:
 		return newNormed(n)
-	case *layer.Append:
-		return l.append(n, of)
 	case *layer.GRU:
 		return l.coreOf(n, 3, 1)
 	case *layer.LSTM:
 		return l.coreOf(n, 4, 2)
 	}
 	return nil
+}
+
+// activations are the functions with their derivatives: a row for each.
+var activations = map[layer.Func]activation{
+	layer.Tanh: {kernels.Tanh, kernels.DTanh},
+	layer.ReLU: {kernels.ReLU, kernels.DReLU},
+	layer.ELU:  {kernels.ELU, kernels.DELU},
+	layer.GELU: {kernels.GELU, kernels.DGELU},
+	layer.SiLU: {kernels.SiLU, kernels.DSiLU},
 }
 
 // actionOf returns the distribution of an action for kernels; ok is false where this backend cannot compute it: a row for each

@@ -88,9 +88,9 @@ func TestBuilder_MistakesAreNamed(t *testing.T) {
 			return l, l, err
 		}, "value of shape"},
 		{"an activation that does not exist", func(n *policy.Network, obs *Node, p Params) (l, v *Node, err error) {
-			l, err = Activate(obs, "gelu")
+			l, err = Activate(obs, "softsign")
 			return l, v, err
-		}, `activation "gelu"`},
+		}, `activation "softsign"`},
 		{"a parameter without influence", Graph{}.Heads, "does not depend on param extra"},
 	}
 	n := policy.MLP{Obs: 4, Actions: 2, Hidden: []int{8}, Activation: policy.Tanh}.Network()

@@ -42,8 +42,11 @@ func (n *Network) encode(e *Encoder, name, in string, gain float64) string {
 		return nodes[len(nodes)-1].Name
 	case EncodeEmbed:
 		return n.dense(name+".embed", in, e.Dim, 1, 1)
+	case EncodeFlat, "":
+		return in
 	}
-	return in
+	n.Nodes = append(n.Nodes, Node{Name: name + "." + string(e.Kind), In: []string{in}}) // Validate names it
+	return name + "." + string(e.Kind)
 }
 
 // dense appends a dense node and returns its name. A gain of 0 stands for the fallback.

@@ -16,6 +16,8 @@ const (
 	Tanh = layer.Tanh
 	ReLU = layer.ReLU
 	ELU  = layer.ELU
+	GELU = layer.GELU
+	SiLU = layer.SiLU
 )
 
 // MLP is the network of kind "mlp", for a flat observation: an encoder of dense layers for

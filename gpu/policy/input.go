@@ -212,12 +212,20 @@ func (n *Network) Stats() int {
 // NormalizeObs reports whether observations are normalised by the statistics of the weights.
 func (n *Network) NormalizeObs() bool { return n.Stats() > 0 }
 
-// Pixels reports whether the network reads one picture of bytes, stacked or not, whose elements enter times a number: a
-// backend can keep such rows as bytes. The number is Input.Scale with norm Scaled, else 1.
+// Pixels reports whether the network reads one picture of bytes, stacked or not, whose elements enter times PixelScale:
+// a backend can keep such rows as bytes.
 func (n *Network) Pixels() bool {
 	in := &n.Inputs[0]
 	return len(n.Inputs) == 1 && in.Type() == hostabi.U8 && len(in.Shape) == 3 && !in.CHW && in.From == "" &&
 		(in.Norm == "" || in.Norm == Scaled)
+}
+
+// PixelScale returns what a byte of the picture is multiplied with.
+func (n *Network) PixelScale() float32 {
+	if n.Inputs[0].Norm == Scaled {
+		return n.Inputs[0].Scale
+	}
+	return 1
 }
 
 // Plain reports whether observations enter just as they are stored, but for running statistics: one input of float32

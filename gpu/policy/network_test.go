@@ -78,7 +78,7 @@ func TestValidateNamesWhatIsWrong(t *testing.T) {
 		`node "actor.0" reads "critic.0", which is none`: func(n *Network) { n.Nodes[0].In = []string{"critic.0"} },
 		`node "actor.0": 2 inputs, want one`:             func(n *Network) { n.Nodes[0].In = []string{"obs", "obs"} },
 		`node "actor.0": 0 outputs`:                      func(n *Network) { n.Nodes[0].Dense = &layer.Dense{} },
-		`activation "gelu"`:                              func(n *Network) { n.Nodes[1].Activation = &layer.Activation{Func: "gelu"} },
+		`activation "softsign"`:                          func(n *Network) { n.Nodes[1].Activation = &layer.Activation{Func: "softsign"} },
 		`two nodes are called "obs"`:                     func(n *Network) { n.Nodes[0].Name = "obs" },
 		`action "action": categorical(2) of node "x"`:    func(n *Network) { n.Policy[0].From = "x" },
 		`action "action" has 0 operations`:               func(n *Network) { n.Policy[0].Categorical = nil },

@@ -30,6 +30,8 @@ func networks() map[string]policy.Network {
 	}
 	all := map[string]policy.MLP{
 		"fast":       {Obs: 4, Actions: 2, Hidden: []int{64, 64}, Activation: "tanh"},
+		"gelu":       {Obs: 4, Actions: 2, Hidden: []int{24}, Activation: "gelu"},
+		"silu":       {Obs: 4, Actions: 2, Hidden: []int{24}, Activation: "silu"},
 		"normalised": {Obs: 6, Actions: 3, Hidden: []int{32}, Activation: "relu", NormalizeObs: true},
 		"shared":     {Obs: 3, Actions: 5, Hidden: []int{16, 48}, Activation: "elu", ShareTrunk: true, NormalizeObs: true},
 		"box":        {Obs: 3, Hidden: []int{16}, Activation: "tanh", Heads: policy.Heads{LogStdInit: -0.5, Policy: []policy.Dist{box(3, head.Free, false)}}},
@@ -137,6 +139,11 @@ func TestNetworksHaveEveryPart(t *testing.T) {
 			t.Fatal(err)
 		}
 		text.Write(b)
+	}
+	for _, f := range layer.Funcs() {
+		if !strings.Contains(text.String(), `"func":`+strconv.Quote(string(f))) {
+			t.Errorf("no network here has %s", f)
+		}
 	}
 	for _, name := range append(policy.Layers(), "categorical", "multi_categorical", "bernoulli", "gaussian") {
 		if !strings.Contains(text.String(), strconv.Quote(name)+":") {

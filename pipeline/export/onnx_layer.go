@@ -24,8 +24,17 @@ type onnxLayer struct {
 	next    string // what it leaves of the state
 }
 
-// activations are the operators of functions, with their default attributes.
-var activations = map[layer.Func]string{layer.Tanh: "Tanh", layer.ReLU: "Relu", layer.ELU: "Elu"}
+// activations write functions. Operators have their default attributes.
+var activations = map[layer.Func]func(l *onnxLayer, x string){
+	layer.Tanh: func(l *onnxLayer, x string) { l.output("Tanh", x) },
+	layer.ReLU: func(l *onnxLayer, x string) { l.output("Relu", x) },
+	layer.ELU:  func(l *onnxLayer, x string) { l.output("Elu", x) },
+	layer.GELU: func(l *onnxLayer, x string) { // opset 17 has no operator for it
+		wide := l.op("Erf", "erf", l.op("Mul", "scaled", x, l.vector(1/math.Sqrt2)))
+		l.output("Mul", x, l.op("Mul", "normal", l.op("Add", "sum", wide, l.vector(1)), l.vector(0.5)))
+	},
+	layer.SiLU: func(l *onnxLayer, x string) { l.output("Mul", x, l.op("Sigmoid", "sigmoid", x)) },
+}
 
 func (l *onnxLayer) write() error {
 	op, err := l.of.Op()
@@ -36,11 +45,11 @@ func (l *onnxLayer) write() error {
 	case *layer.Dense:
 		l.output("Gemm", l.flat(l.in[0], l.shapes[0]), l.weight("weight"), l.weight("bias"))
 	case *layer.Activation:
-		name, ok := activations[op.Func]
+		write, ok := activations[op.Func]
 		if !ok {
 			return fmt.Errorf("node %q: activation %q in an ONNX file is %w", l.of.Name, op.Func, policy.ErrUnsupported)
 		}
-		l.output(name, l.in[0])
+		write(l, l.in[0])
 	case *layer.Conv2D:
 		l.image("Conv", &op.Window, l.kernels(), l.weight("bias"))
 	case *layer.MaxPool:

@@ -17,6 +17,7 @@ var operators = map[string]func(n *onnxNode, in []tensor) (tensor, error){
 	"Concat":             concat,
 	"Conv":               conv,
 	"Elu":                function(func(x float64) float64 { return max(x, 0) + math.Expm1(min(x, 0)) }),
+	"Erf":                function(math.Erf),
 	"Equal":              each(equal),
 	"Flatten":            flatten,
 	"Gather":             gather,

@@ -19,16 +19,20 @@ A policy that keeps a state is asked step by step:
     action, state = policy.step(obs, state)
 """
 import json
+import math
 
 import numpy as np
 
 OBS_CLIP = 10
 LAYERNORM_EPS = 1e-5
 LOG_STD = {"min": -5, "max": 2}  # of a Box whose description says nothing else
+ERF = np.vectorize(math.erf, otypes=[float])
 ACTIVATIONS = {
     "tanh": np.tanh,
     "relu": lambda x: np.maximum(x, 0),
     "elu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
+    "gelu": lambda x: (x * (1 + ERF(x / 2**0.5)) / 2).astype(x.dtype),
+    "silu": lambda x: x / (1 + np.exp(-np.clip(x, -80, None))),
 }
 
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/layer"
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -20,7 +21,13 @@ const (
 // obsName is how nodes read the observation.
 const obsName = "obs"
 
-var activations = []string{string(policy.Tanh), string(policy.ReLU), string(policy.ELU)}
+// activations lists the names of the functions.
+var activations = func() (names []string) {
+	for _, f := range layer.Funcs() {
+		names = append(names, string(f))
+	}
+	return names
+}()
 
 // imageKinds lists the kinds of networks over images, with the width of the dense layer behind their convolutions.
 var imageKinds = map[policy.Kind]int{policy.NatureCNN: 512, policy.Impala: 256}

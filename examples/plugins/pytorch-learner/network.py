@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional as F
 
 HALF_LOG_2PI = math.log(2 * math.pi) / 2
-ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU, "elu": nn.ELU}
+ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU, "elu": nn.ELU, "gelu": nn.GELU, "silu": nn.SiLU}
 
 
 def enter(observed, of):

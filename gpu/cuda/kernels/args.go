@@ -95,8 +95,8 @@ const (
 	Add
 )
 
-// Epilogue is what happens to the elements of a product before they are stored. The last three multiply with the derivative
-// of an activation whose result is H.
+// Epilogue is what happens to the elements of a product before they are stored. The last five multiply with the derivative
+// of an activation whose result is H or, of GELU and SiLU, which was computed from H.
 type Epilogue int32
 
 // Epilogues.
@@ -105,9 +105,13 @@ const (
 	Tanh
 	ReLU
 	ELU
+	GELU
+	SiLU
 	DTanh
 	DReLU
 	DELU
+	DGELU
+	DSiLU
 )
 
 // Product is C(i, j) = epilogue(start + Σ A(i, k)·B(j, k)). Its grid is Tiles(Rows, Columns).

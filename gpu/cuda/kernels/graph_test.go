@@ -105,7 +105,10 @@ func (g *graph) node(n *policy.Node) {
 		g.out[n.Name] = g.product(x, width, g.param(n.Name+".weight", 1), g.param(n.Name+".bias", 1))
 	case n.Activation != nil:
 		// As the processor's, which are part of a product: padding too.
-		move.Epilogue = map[layer.Func]Epilogue{layer.Tanh: Tanh, layer.ReLU: ReLU, layer.ELU: ELU}[n.Activation.Func]
+		epilogues := map[layer.Func]Epilogue{layer.Tanh: Tanh, layer.ReLU: ReLU, layer.ELU: ELU, layer.GELU: GELU, layer.SiLU: SiLU}
+		if move.Epilogue = epilogues[n.Activation.Func]; move.Epilogue == None {
+			panic("activation " + n.Activation.Func)
+		}
 		move.Run = int32(pad(out))
 		g.out[n.Name] = g.move(move, out)
 	case n.Flatten != nil:

@@ -12,7 +12,7 @@ var shapes = [][3]int{{1, 1, 1}, {3, 5, 17}, {65, 66, 33}, {64, 64, 16}, {130, 1
 func TestDense_IsOneChainFromTheBias(t *testing.T) {
 	for _, s := range shapes {
 		rows, columns, depth := s[0], s[1], s[2]
-		for epilogue := None; epilogue <= DELU; epilogue++ {
+		for epilogue := None; epilogue <= DSiLU; epilogue++ {
 			r := newRig(t)
 			start := Start(int(epilogue) % 3)
 			aRow, bRow, cRow := depth+3, columns+5, columns+2

@@ -28,6 +28,25 @@ __device__ __forceinline__ float tanh_(float x) {
 
 __device__ __forceinline__ float sigmoid_(float x) { return __fmaf_rn(tanh_(0.5f * x), 0.5f, 0.5f); }
 
+// normal is the standard normal distribution function.
+__device__ __forceinline__ float normal(float x) {
+  x = limit(x * 0.70710678118654752f, -4.f, 4.f);
+  float t = x * x;
+  float p = -2.72614225801306e-10f;
+  p = __fmaf_rn(p, t, 2.77068142495902e-08f);
+  p = __fmaf_rn(p, t, -2.10102402082508e-06f);
+  p = __fmaf_rn(p, t, -5.69250639462346e-05f);
+  p = __fmaf_rn(p, t, -7.34990630326855e-04f);
+  p = __fmaf_rn(p, t, -2.95459980854025e-03f);
+  p = __fmaf_rn(p, t, -1.60960333262415e-02f);
+  float q = -1.45660718464996e-05f;
+  q = __fmaf_rn(q, t, -2.13374055278905e-04f);
+  q = __fmaf_rn(q, t, -1.68282697438203e-03f);
+  q = __fmaf_rn(q, t, -7.37332916720468e-03f);
+  q = __fmaf_rn(q, t, -1.42647390514189e-02f);
+  return __fmaf_rn(__fdiv_rn(x * p, q), 0.5f, 0.5f);
+}
+
 // power returns p times two to the n, |n| < 127.
 __device__ __forceinline__ float power(float p, float n) { return p * __int_as_float((__float2int_rn(n) + 127) << 23); }
 
@@ -47,6 +66,9 @@ __device__ __forceinline__ float exp_(float x) {
   p = __fmaf_rn(p, x, 1.f);
   return under ? 0.f : power(p, n);
 }
+
+// density is the derivative of normal.
+__device__ __forceinline__ float density(float x) { return exp_((x * x) * -0.5f) * 0.39894228040143268f; }
 
 // mantissa takes x, positive and normal, apart: x = (1 + m) times two to the e.
 __device__ __forceinline__ float mantissa(float x, float *e) {
@@ -146,17 +168,25 @@ __device__ __forceinline__ uint4 philox(uint4 c, uint2 key) {
 // uniform makes a number in (0, 1) of a word.
 __device__ __forceinline__ float uniform(unsigned word) { return ((float)(word >> 9) + 0.5f) * 0x1p-23f; }
 
-// What happens to an element before it is stored; the last three multiply with the derivative of an activation whose result is h.
-enum Epilogue { NONE, TANH, RELU, ELU, DTANH, DRELU, DELU };
+// What happens to an element before it is stored; the last five multiply with the derivative of an activation whose result is h or,
+// of GELU and SILU, which was computed from h.
+enum Epilogue { NONE, TANH, RELU, ELU, GELU, SILU, DTANH, DRELU, DELU, DGELU, DSILU };
 
 __device__ __forceinline__ float finish(int epilogue, float x, float h) {
   switch (epilogue) {
     case TANH: return tanh_(x);
     case RELU: return 0.f > x ? 0.f : x;
     case ELU: return x > 0.f ? x : exp_(x) - 1.f;
+    case GELU: return x * normal(x);
+    case SILU: return x * sigmoid_(x);
     case DTANH: return x * __fmaf_rn(-h, h, 1.f);
     case DRELU: return h > 0.f ? x : 0.f;
     case DELU: return x * ((h < 0.f ? h : 0.f) + 1.f);
+    case DGELU: return x * __fmaf_rn(density(h), h, normal(h));
+    case DSILU: {
+      float s = sigmoid_(h);
+      return x * (s * __fmaf_rn(1.f - s, h, 1.f));
+    }
   }
   return x;
 }

@@ -357,6 +357,17 @@ func tanh(x float32) float32 {
 	return x * p / horner(t, 1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03)
 }
 
+func distribution(x float32) float32 {
+	x = min(max(x*0.70710678118654752, -4), 4)
+	t := x * x
+	p := horner(t, -2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06, -5.69250639462346e-05,
+		-7.34990630326855e-04, -2.95459980854025e-03, -1.60960333262415e-02)
+	q := horner(t, -1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03, -7.37332916720468e-03, -1.42647390514189e-02)
+	return fma(x*p/q, 0.5, 0.5)
+}
+
+func density(x float32) float32 { return exp(x*x*-0.5) * 0.39894228040143268 }
+
 func sigmoid(x float32) float32 { return fma(tanh(0.5*x), 0.5, 0.5) }
 
 func exp(x float32) float32 {
@@ -400,6 +411,14 @@ func activate(e Epilogue, x, h float32) float32 {
 		if !(x > 0) {
 			return exp(x) - 1
 		}
+	case GELU:
+		return x * distribution(x)
+	case SiLU:
+		return x * sigmoid(x)
+	case DGELU:
+		return x * fma(density(h), h, distribution(h))
+	case DSiLU:
+		return x * (sigmoid(h) * fma(1-sigmoid(h), h, 1))
 	case DTanh:
 		return x * fma(-h, h, 1)
 	case DReLU:

@@ -16,6 +16,8 @@ var rows = []struct {
 	{&Dense{Out: 5, Gain: 1}, [][]int{{2, 3}}, []int{5}},
 	{&Activation{Func: Tanh}, [][]int{{7}}, []int{7}},
 	{&Activation{Func: ELU}, [][]int{{7}}, []int{7}},
+	{&Activation{Func: GELU}, [][]int{{7}}, []int{7}},
+	{&Activation{Func: SiLU}, [][]int{{7}}, []int{7}},
 	{&Conv2D{Window: Window{Kernel: 3, Stride: 2}, Out: 4, Gain: 1}, [][]int{{6, 8, 2}}, []int{2, 3, 4}},
 	{&Conv2D{Window: Window{Kernel: 3, Stride: 1, Pad: 1}, Out: 3, Gain: 1}, [][]int{{4, 3, 5}}, []int{4, 3, 3}},
 	{&Conv2D{Window: Window{Kernel: 1, Stride: 3}, Out: 2, Gain: 1}, [][]int{{5, 4, 3}}, []int{2, 2, 2}},

@@ -2,6 +2,7 @@ package policytest
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,6 +21,8 @@ type Tolerance struct {
 	Params   float64 // after the steps of a dataset, in units of the learning rate
 	// Allocates excuses a backend from running without allocation. Where it does not, the test cannot be parallel: what others allocate counts.
 	Allocates bool
+	// Without names what the backend leaves out, by the network's name in Cases: it must refuse these.
+	Without []string
 }
 
 // Float32 is the tolerance of a backend that computes in float32.
@@ -47,6 +50,12 @@ func TestNetwork(t *testing.T, b policy.Backend, tol Tolerance, name string) {
 }
 
 func (s *suite) run(t *testing.T) {
+	if slices.Contains(s.tol.Without, s.shape.name) {
+		if _, err := s.Compile(&s.shape.net); !errors.Is(err, policy.ErrUnsupported) {
+			t.Errorf("Compile = %v, want ErrUnsupported", err)
+		}
+		return
+	}
 	t.Run("forward equals the reference", s.forward)
 	t.Run("greedy takes the most probable action", s.greedy)
 	t.Run("rows are independent in every bit", s.rowsAreIndependent)
@@ -109,6 +118,8 @@ func cases() []shape {
 		{name: "dense nodes and activations of all kinds", net: unequal()},
 		{name: "a shared activation", net: squashed()},
 		{name: "normalised vectors", net: normalised(), soa: true},
+		mlp(policy.MLP{Obs: 5, Actions: 3, Hidden: []int{20, 17}, Activation: policy.GELU, ShareTrunk: true}, shape{}),
+		{name: "activations that are no functions of their result", net: bent(), soa: true},
 		{name: "several inputs", net: several(), soa: true},
 		{name: "stacked frames of bytes", net: pictures(policy.Input{Shape: []int{13, 11, 1}, Stack: 4}), steps: 5, minibatch: 32},
 		{name: "pictures of bytes", net: pictures(policy.Input{Shape: []int{10, 12, 3}}), soa: true, steps: 5, minibatch: 32},
@@ -117,6 +128,7 @@ func cases() []shape {
 		{name: "convolutions in tiles", net: tiled(), steps: 5, minibatch: 32},
 		{name: "residual blocks", net: residual(), kinks: true, steps: 5, minibatch: 32},
 		{name: "joined and normalised images", net: joined(), kinks: true, soa: true, steps: 5, minibatch: 32},
+		{name: "images with activations that are no functions of their result", net: curved(), kinks: true, steps: 5, minibatch: 32},
 		mlp(policy.MLP{Obs: 5, Hidden: []int{24}, Activation: tanh,
 			Heads: policy.Heads{Policy: []policy.Dist{gaussian(3, head.Free)}}}, shape{soa: true}),
 		mlp(policy.MLP{Obs: 5, Hidden: []int{24}, Activation: tanh, ShareTrunk: true,
@@ -224,6 +236,16 @@ func normalised() policy.Network {
 	return body([]int{7}, 3, norm("norm.0", "obs"), activation("elu", "norm.0", policy.ELU),
 		policy.Node{Name: "dense", In: []string{"elu"}, Dense: &layer.Dense{Out: 21, Gain: 1}},
 		norm("norm.1", "dense"), activation("tanh", "norm.1", policy.Tanh))
+}
+
+// bent has activations that read again what they were computed from: an input, a dense with other readers, another activation, a sum
+// and a layer norm.
+func bent() policy.Network {
+	return body([]int{7}, 3, activation("silu.0", "obs", policy.SiLU), policy.Node{Name: "dense", In: []string{"silu.0"}, Dense: &layer.Dense{Out: 21, Gain: 1}},
+		activation("gelu.0", "dense", policy.GELU), activation("silu.1", "gelu.0", policy.SiLU),
+		policy.Node{Name: "sum", In: []string{"silu.1", "dense", "gelu.0"}, Add: &layer.Add{}}, activation("gelu.1", "sum", policy.GELU),
+		policy.Node{Name: "norm", In: []string{"gelu.1"}, LayerNorm: &layer.LayerNorm{}}, activation("silu.2", "norm", policy.SiLU),
+		activation("tanh", "silu.2", policy.Tanh))
 }
 
 // recurrent is a network of one core between dense layers.

@@ -63,3 +63,10 @@ func joined() policy.Network {
 		policy.Node{Name: "dense", In: []string{"twice"}, Dense: &layer.Dense{Out: 24, Gain: 1}},
 		policy.Node{Name: "dense.norm", In: []string{"dense"}, LayerNorm: &layer.LayerNorm{}})
 }
+
+// curved is convolutions of whole and of broken panels behind activations that are no functions of their result.
+func curved() policy.Network {
+	return body([]int{6, 5, 2}, 3, conv("conv.0", "obs", 16, 3, 1, 0), activation("silu.0", "conv.0", layer.SiLU),
+		conv("conv.1", "silu.0", 5, 2, 1, 0), activation("gelu.1", "conv.1", layer.GELU), pool("pool", "gelu.1", 2, 1, 0),
+		activation("gelu.2", "pool", layer.GELU), conv("conv.2", "gelu.2", 4, 2, 1, 1))
+}

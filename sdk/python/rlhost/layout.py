@@ -190,7 +190,7 @@ class PolicyLayout:
     inputs: tuple[Input, ...]  # the observations, which enter side by side
     actions: tuple[Discrete | Box, ...]  # of the environment, one for each part of a Dict or Tuple
     hidden: tuple[int, ...]
-    activation: str  # tanh, relu or elu
+    activation: str  # tanh, relu, elu, gelu or silu
     share_trunk: bool
     normalize_obs: bool
     core: Core | None = None  # behind the hidden layers of each encoder; core_state has the actor's before the critic's

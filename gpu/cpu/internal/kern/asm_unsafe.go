@@ -39,13 +39,23 @@ func (s Set) gemm(g *Gemm) {
 			k += s.gemmDepth(g, k, group)
 		}
 	}
-	if g.Epilogue != None && (g.K == 0 || builtIn[g.Epilogue] == 0) {
+	if g.Epilogue != None && (g.K == 0 || builtIn(g.Epilogue) == 0) {
 		s.epilogue(g)
 	}
 }
 
-// builtIn has what gemmArgs.end is for the epilogues that products have built in.
-var builtIn = [DELU + 1]int{ReLU: 1, DReLU: 2, DTanh: 3}
+// builtIn returns what gemmArgs.end is for the epilogues that products have built in, 0 for others.
+func builtIn(e Epilogue) int {
+	switch e {
+	case ReLU:
+		return 1
+	case DReLU:
+		return 2
+	case DTanh:
+		return 3
+	}
+	return 0
+}
 
 // gemmDepth computes the products of k and some that follow, without an epilogue of its own pass, and returns how many.
 func (s Set) gemmDepth(g *Gemm, k, group int) int {
@@ -68,7 +78,7 @@ func (s Set) gemmDepth(g *Gemm, k, group int) int {
 		}
 	}
 	if k+depth == g.K {
-		args.end = builtIn[g.Epilogue]
+		args.end = builtIn(g.Epilogue)
 	}
 	aGroup, cGroup := g.AGroup, g.CGroup
 	if g.Group == 0 {
@@ -193,12 +203,18 @@ func (s Set) epilogue(g *Gemm) {
 		if g.Epilogue >= DTanh {
 			args.h, args.hRow = at(g.H, c), 4*g.CRow
 		}
-		s.activate(g.Epilogue, &args)
+		if !s.activate(g.Epilogue, &args) {
+			plain := *g
+			plain.K, plain.Add = 0, true
+			plain.generic()
+			return
+		}
 		i += n
 	}
 }
 
-func (s Set) activate(e Epilogue, args *rowsArgs) {
+// activate reports whether there is assembly for an epilogue, and has run it if so.
+func (s Set) activate(e Epilogue, args *rowsArgs) bool {
 	wide := s == AVX512
 	switch {
 	case e == Tanh && wide:
@@ -213,15 +229,34 @@ func (s Set) activate(e Epilogue, args *rowsArgs) {
 		eluAVX512(args)
 	case e == ELU:
 		eluAVX2(args)
+	case e == GELU && wide:
+		geluAVX512(args)
+	case e == GELU:
+		geluAVX2(args)
+	case e == SiLU && wide:
+		siluAVX512(args)
+	case e == SiLU:
+		siluAVX2(args)
 	case e == DReLU && wide:
 		dreluAVX512(args)
 	case e == DReLU:
 		dreluAVX2(args)
-	case wide:
+	case e == DELU && wide:
 		deluAVX512(args)
-	default:
+	case e == DELU:
 		deluAVX2(args)
+	case e == DGELU && wide:
+		dgeluAVX512(args)
+	case e == DGELU:
+		dgeluAVX2(args)
+	case e == DSiLU && wide:
+		dsiluAVX512(args)
+	case e == DSiLU:
+		dsiluAVX2(args)
+	default:
+		return false
 	}
+	return true
 }
 
 func (s Set) head(h *Head) {

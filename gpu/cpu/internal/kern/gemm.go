@@ -11,15 +11,20 @@ const StripPanels = 4
 // Epilogue is what Gemm does to an element before it stores it.
 type Epilogue uint8
 
-// Epilogues. The last three multiply with the derivative of an activation, given its result h.
+// Epilogues. The last five multiply with the derivative of an activation, given its result h or, of GELU and SiLU, what it was
+// computed from.
 const (
 	None Epilogue = iota
 	Tanh
 	ReLU
 	ELU
+	GELU
+	SiLU
 	DTanh // 1 - h²
 	DReLU // h > 0
 	DELU  // h > 0 ? 1 : h + 1
+	DGELU // Φ(h) + h·φ(h)
+	DSiLU // σ(h)·(1 + h·(1 - σ(h)))
 )
 
 // Gemm describes C = epilogue(init + A·B). Strides count elements.
@@ -197,6 +202,14 @@ func activate(e Epilogue, x []float32) {
 				x[j] = exp(v) - 1
 			}
 		}
+	case GELU:
+		for j, v := range x {
+			x[j] = v * normal(v)
+		}
+	case SiLU:
+		for j, v := range x {
+			x[j] = v * sigmoid(v)
+		}
 	}
 }
 
@@ -205,6 +218,11 @@ func derive(e Epilogue, x, h []float32) {
 		switch {
 		case e == DTanh:
 			x[j] *= 1 - v*v
+		case e == DGELU:
+			x[j] *= normal(v) + float32(density(v)*v)
+		case e == DSiLU:
+			s := sigmoid(v)
+			x[j] *= s * (1 + float32(v*(1-s)))
 		case v > 0:
 		case e == DReLU:
 			x[j] = 0

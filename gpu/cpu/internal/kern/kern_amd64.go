@@ -21,16 +21,34 @@ func deluAVX2(args *rowsArgs)
 func deluAVX512(args *rowsArgs)
 
 //go:noescape
+func dgeluAVX2(args *rowsArgs)
+
+//go:noescape
+func dgeluAVX512(args *rowsArgs)
+
+//go:noescape
 func dreluAVX2(args *rowsArgs)
 
 //go:noescape
 func dreluAVX512(args *rowsArgs)
 
 //go:noescape
+func dsiluAVX2(args *rowsArgs)
+
+//go:noescape
+func dsiluAVX512(args *rowsArgs)
+
+//go:noescape
 func eluAVX2(args *rowsArgs)
 
 //go:noescape
 func eluAVX512(args *rowsArgs)
+
+//go:noescape
+func geluAVX2(args *rowsArgs)
+
+//go:noescape
+func geluAVX512(args *rowsArgs)
 
 //go:noescape
 func gemmAVX2_1x1(args *gemmArgs)
@@ -214,6 +232,12 @@ func reluAVX512(args *rowsArgs)
 
 //go:noescape
 func sample(args *sampleArgs)
+
+//go:noescape
+func siluAVX2(args *rowsArgs)
+
+//go:noescape
+func siluAVX512(args *rowsArgs)
 
 //go:noescape
 func sumSquares(args *sumArgs)

@@ -10413,6 +10413,7 @@ TEXT ·reluAVX2(SB), NOSPLIT, $0-8
 	MOVQ         (DI), CX
 	MOVQ         16(DI), AX
 	MOVQ         24(DI), R8
+	VBROADCASTSS k3f000000<>+0(SB), Y13
 	VXORPS       Y14, Y14, Y14
 	VBROADCASTSS k3f800000<>+0(SB), Y15
 	MOVQ         8(DI), SI
@@ -10436,6 +10437,16 @@ column:
 	VZEROUPPER
 	RET
 
+DATA k3f000000<>+0(SB)/4, $0x3f000000
+DATA k3f000000<>+4(SB)/4, $0x3f000000
+DATA k3f000000<>+8(SB)/4, $0x3f000000
+DATA k3f000000<>+12(SB)/4, $0x3f000000
+DATA k3f000000<>+16(SB)/4, $0x3f000000
+DATA k3f000000<>+20(SB)/4, $0x3f000000
+DATA k3f000000<>+24(SB)/4, $0x3f000000
+DATA k3f000000<>+28(SB)/4, $0x3f000000
+GLOBL k3f000000<>(SB), RODATA|NOPTR, $32
+
 // func eluAVX2(args *byte)
 // Requires: AVX, AVX2, FMA3
 TEXT ·eluAVX2(SB), NOSPLIT, $0-8
@@ -10443,6 +10454,7 @@ TEXT ·eluAVX2(SB), NOSPLIT, $0-8
 	MOVQ         (DI), CX
 	MOVQ         16(DI), AX
 	MOVQ         24(DI), R8
+	VBROADCASTSS k3f000000<>+0(SB), Y13
 	VXORPS       Y14, Y14, Y14
 	VBROADCASTSS k3f800000<>+0(SB), Y15
 	MOVQ         8(DI), SI
@@ -10618,16 +10630,6 @@ DATA k3e2aaaaa<>+24(SB)/4, $0x3e2aaaaa
 DATA k3e2aaaaa<>+28(SB)/4, $0x3e2aaaaa
 GLOBL k3e2aaaaa<>(SB), RODATA|NOPTR, $32
 
-DATA k3f000000<>+0(SB)/4, $0x3f000000
-DATA k3f000000<>+4(SB)/4, $0x3f000000
-DATA k3f000000<>+8(SB)/4, $0x3f000000
-DATA k3f000000<>+12(SB)/4, $0x3f000000
-DATA k3f000000<>+16(SB)/4, $0x3f000000
-DATA k3f000000<>+20(SB)/4, $0x3f000000
-DATA k3f000000<>+24(SB)/4, $0x3f000000
-DATA k3f000000<>+28(SB)/4, $0x3f000000
-GLOBL k3f000000<>(SB), RODATA|NOPTR, $32
-
 DATA k0000007f<>+0(SB)/4, $0x0000007f
 DATA k0000007f<>+4(SB)/4, $0x0000007f
 DATA k0000007f<>+8(SB)/4, $0x0000007f
@@ -10647,6 +10649,7 @@ TEXT ·dreluAVX2(SB), NOSPLIT, $0-8
 	MOVQ         24(DI), R8
 	MOVQ         32(DI), BX
 	MOVQ         40(DI), R9
+	VBROADCASTSS k3f000000<>+0(SB), Y13
 	VXORPS       Y14, Y14, Y14
 	VBROADCASTSS k3f800000<>+0(SB), Y15
 	MOVQ         8(DI), SI
@@ -10684,6 +10687,7 @@ TEXT ·deluAVX2(SB), NOSPLIT, $0-8
 	MOVQ         24(DI), R8
 	MOVQ         32(DI), BX
 	MOVQ         40(DI), R9
+	VBROADCASTSS k3f000000<>+0(SB), Y13
 	VXORPS       Y14, Y14, Y14
 	VBROADCASTSS k3f800000<>+0(SB), Y15
 	MOVQ         8(DI), SI
@@ -10711,6 +10715,536 @@ column:
 	ADDQ    R9, BX
 	DECQ    CX
 	JNZ     row
+	VZEROUPPER
+	RET
+
+// func geluAVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·geluAVX2(SB), NOSPLIT, $0-8
+	MOVQ args+0(FP), DI
+	MOVQ (DI), CX
+	MOVQ 16(DI), AX
+	MOVQ 24(DI), R8
+	MOVQ 8(DI), SI
+
+row:
+	XORQ DX, DX
+
+column:
+	VMOVUPS      (AX)(DX*1), Y0
+	VMULPS       k3f3504f3<>+0(SB), Y0, Y3
+	VBROADCASTSS k40800000<>+0(SB), Y4
+	VMINPS       Y3, Y4, Y3
+	VBROADCASTSS kc0800000<>+0(SB), Y4
+	VMAXPS       Y3, Y4, Y3
+	VMULPS       Y3, Y3, Y4
+	VBROADCASTSS kaf95df0b<>+0(SB), Y2
+	VFMADD213PS  k32edffee<>+0(SB), Y4, Y2
+	VFMADD213PS  kb60cff51<>+0(SB), Y4, Y2
+	VFMADD213PS  kb86ec2d2<>+0(SB), Y4, Y2
+	VFMADD213PS  kba40ac63<>+0(SB), Y4, Y2
+	VFMADD213PS  kbb41a1f6<>+0(SB), Y4, Y2
+	VFMADD213PS  kbc83dbd4<>+0(SB), Y4, Y2
+	VMULPS       Y3, Y2, Y2
+	VBROADCASTSS kb77460cd<>+0(SB), Y5
+	VFMADD213PS  kb95fbd29<>+0(SB), Y4, Y5
+	VFMADD213PS  kbadc924e<>+0(SB), Y4, Y5
+	VFMADD213PS  kbbf19bf8<>+0(SB), Y4, Y5
+	VFMADD213PS  kbc69b6a7<>+0(SB), Y4, Y5
+	VDIVPS       Y5, Y2, Y2
+	VBROADCASTSS k3f000000<>+0(SB), Y4
+	VFMADD213PS  Y4, Y4, Y2
+	VMULPS       Y2, Y0, Y0
+	VMOVUPS      Y0, (AX)(DX*1)
+	VMOVUPS      32(AX)(DX*1), Y1
+	VMULPS       k3f3504f3<>+0(SB), Y1, Y7
+	VBROADCASTSS k40800000<>+0(SB), Y8
+	VMINPS       Y7, Y8, Y7
+	VBROADCASTSS kc0800000<>+0(SB), Y8
+	VMAXPS       Y7, Y8, Y7
+	VMULPS       Y7, Y7, Y8
+	VBROADCASTSS kaf95df0b<>+0(SB), Y6
+	VFMADD213PS  k32edffee<>+0(SB), Y8, Y6
+	VFMADD213PS  kb60cff51<>+0(SB), Y8, Y6
+	VFMADD213PS  kb86ec2d2<>+0(SB), Y8, Y6
+	VFMADD213PS  kba40ac63<>+0(SB), Y8, Y6
+	VFMADD213PS  kbb41a1f6<>+0(SB), Y8, Y6
+	VFMADD213PS  kbc83dbd4<>+0(SB), Y8, Y6
+	VMULPS       Y7, Y6, Y6
+	VBROADCASTSS kb77460cd<>+0(SB), Y9
+	VFMADD213PS  kb95fbd29<>+0(SB), Y8, Y9
+	VFMADD213PS  kbadc924e<>+0(SB), Y8, Y9
+	VFMADD213PS  kbbf19bf8<>+0(SB), Y8, Y9
+	VFMADD213PS  kbc69b6a7<>+0(SB), Y8, Y9
+	VDIVPS       Y9, Y6, Y6
+	VBROADCASTSS k3f000000<>+0(SB), Y8
+	VFMADD213PS  Y8, Y8, Y6
+	VMULPS       Y6, Y1, Y1
+	VMOVUPS      Y1, 32(AX)(DX*1)
+	ADDQ         $0x40, DX
+	CMPQ         DX, SI
+	JLT          column
+	ADDQ         R8, AX
+	DECQ         CX
+	JNZ          row
+	VZEROUPPER
+	RET
+
+DATA k3f3504f3<>+0(SB)/4, $0x3f3504f3
+DATA k3f3504f3<>+4(SB)/4, $0x3f3504f3
+DATA k3f3504f3<>+8(SB)/4, $0x3f3504f3
+DATA k3f3504f3<>+12(SB)/4, $0x3f3504f3
+DATA k3f3504f3<>+16(SB)/4, $0x3f3504f3
+DATA k3f3504f3<>+20(SB)/4, $0x3f3504f3
+DATA k3f3504f3<>+24(SB)/4, $0x3f3504f3
+DATA k3f3504f3<>+28(SB)/4, $0x3f3504f3
+GLOBL k3f3504f3<>(SB), RODATA|NOPTR, $32
+
+DATA k40800000<>+0(SB)/4, $0x40800000
+DATA k40800000<>+4(SB)/4, $0x40800000
+DATA k40800000<>+8(SB)/4, $0x40800000
+DATA k40800000<>+12(SB)/4, $0x40800000
+DATA k40800000<>+16(SB)/4, $0x40800000
+DATA k40800000<>+20(SB)/4, $0x40800000
+DATA k40800000<>+24(SB)/4, $0x40800000
+DATA k40800000<>+28(SB)/4, $0x40800000
+GLOBL k40800000<>(SB), RODATA|NOPTR, $32
+
+DATA kc0800000<>+0(SB)/4, $0xc0800000
+DATA kc0800000<>+4(SB)/4, $0xc0800000
+DATA kc0800000<>+8(SB)/4, $0xc0800000
+DATA kc0800000<>+12(SB)/4, $0xc0800000
+DATA kc0800000<>+16(SB)/4, $0xc0800000
+DATA kc0800000<>+20(SB)/4, $0xc0800000
+DATA kc0800000<>+24(SB)/4, $0xc0800000
+DATA kc0800000<>+28(SB)/4, $0xc0800000
+GLOBL kc0800000<>(SB), RODATA|NOPTR, $32
+
+DATA kaf95df0b<>+0(SB)/4, $0xaf95df0b
+DATA kaf95df0b<>+4(SB)/4, $0xaf95df0b
+DATA kaf95df0b<>+8(SB)/4, $0xaf95df0b
+DATA kaf95df0b<>+12(SB)/4, $0xaf95df0b
+DATA kaf95df0b<>+16(SB)/4, $0xaf95df0b
+DATA kaf95df0b<>+20(SB)/4, $0xaf95df0b
+DATA kaf95df0b<>+24(SB)/4, $0xaf95df0b
+DATA kaf95df0b<>+28(SB)/4, $0xaf95df0b
+GLOBL kaf95df0b<>(SB), RODATA|NOPTR, $32
+
+DATA k32edffee<>+0(SB)/4, $0x32edffee
+DATA k32edffee<>+4(SB)/4, $0x32edffee
+DATA k32edffee<>+8(SB)/4, $0x32edffee
+DATA k32edffee<>+12(SB)/4, $0x32edffee
+DATA k32edffee<>+16(SB)/4, $0x32edffee
+DATA k32edffee<>+20(SB)/4, $0x32edffee
+DATA k32edffee<>+24(SB)/4, $0x32edffee
+DATA k32edffee<>+28(SB)/4, $0x32edffee
+GLOBL k32edffee<>(SB), RODATA|NOPTR, $32
+
+DATA kb60cff51<>+0(SB)/4, $0xb60cff51
+DATA kb60cff51<>+4(SB)/4, $0xb60cff51
+DATA kb60cff51<>+8(SB)/4, $0xb60cff51
+DATA kb60cff51<>+12(SB)/4, $0xb60cff51
+DATA kb60cff51<>+16(SB)/4, $0xb60cff51
+DATA kb60cff51<>+20(SB)/4, $0xb60cff51
+DATA kb60cff51<>+24(SB)/4, $0xb60cff51
+DATA kb60cff51<>+28(SB)/4, $0xb60cff51
+GLOBL kb60cff51<>(SB), RODATA|NOPTR, $32
+
+DATA kb86ec2d2<>+0(SB)/4, $0xb86ec2d2
+DATA kb86ec2d2<>+4(SB)/4, $0xb86ec2d2
+DATA kb86ec2d2<>+8(SB)/4, $0xb86ec2d2
+DATA kb86ec2d2<>+12(SB)/4, $0xb86ec2d2
+DATA kb86ec2d2<>+16(SB)/4, $0xb86ec2d2
+DATA kb86ec2d2<>+20(SB)/4, $0xb86ec2d2
+DATA kb86ec2d2<>+24(SB)/4, $0xb86ec2d2
+DATA kb86ec2d2<>+28(SB)/4, $0xb86ec2d2
+GLOBL kb86ec2d2<>(SB), RODATA|NOPTR, $32
+
+DATA kba40ac63<>+0(SB)/4, $0xba40ac63
+DATA kba40ac63<>+4(SB)/4, $0xba40ac63
+DATA kba40ac63<>+8(SB)/4, $0xba40ac63
+DATA kba40ac63<>+12(SB)/4, $0xba40ac63
+DATA kba40ac63<>+16(SB)/4, $0xba40ac63
+DATA kba40ac63<>+20(SB)/4, $0xba40ac63
+DATA kba40ac63<>+24(SB)/4, $0xba40ac63
+DATA kba40ac63<>+28(SB)/4, $0xba40ac63
+GLOBL kba40ac63<>(SB), RODATA|NOPTR, $32
+
+DATA kbb41a1f6<>+0(SB)/4, $0xbb41a1f6
+DATA kbb41a1f6<>+4(SB)/4, $0xbb41a1f6
+DATA kbb41a1f6<>+8(SB)/4, $0xbb41a1f6
+DATA kbb41a1f6<>+12(SB)/4, $0xbb41a1f6
+DATA kbb41a1f6<>+16(SB)/4, $0xbb41a1f6
+DATA kbb41a1f6<>+20(SB)/4, $0xbb41a1f6
+DATA kbb41a1f6<>+24(SB)/4, $0xbb41a1f6
+DATA kbb41a1f6<>+28(SB)/4, $0xbb41a1f6
+GLOBL kbb41a1f6<>(SB), RODATA|NOPTR, $32
+
+DATA kbc83dbd4<>+0(SB)/4, $0xbc83dbd4
+DATA kbc83dbd4<>+4(SB)/4, $0xbc83dbd4
+DATA kbc83dbd4<>+8(SB)/4, $0xbc83dbd4
+DATA kbc83dbd4<>+12(SB)/4, $0xbc83dbd4
+DATA kbc83dbd4<>+16(SB)/4, $0xbc83dbd4
+DATA kbc83dbd4<>+20(SB)/4, $0xbc83dbd4
+DATA kbc83dbd4<>+24(SB)/4, $0xbc83dbd4
+DATA kbc83dbd4<>+28(SB)/4, $0xbc83dbd4
+GLOBL kbc83dbd4<>(SB), RODATA|NOPTR, $32
+
+DATA kb77460cd<>+0(SB)/4, $0xb77460cd
+DATA kb77460cd<>+4(SB)/4, $0xb77460cd
+DATA kb77460cd<>+8(SB)/4, $0xb77460cd
+DATA kb77460cd<>+12(SB)/4, $0xb77460cd
+DATA kb77460cd<>+16(SB)/4, $0xb77460cd
+DATA kb77460cd<>+20(SB)/4, $0xb77460cd
+DATA kb77460cd<>+24(SB)/4, $0xb77460cd
+DATA kb77460cd<>+28(SB)/4, $0xb77460cd
+GLOBL kb77460cd<>(SB), RODATA|NOPTR, $32
+
+DATA kb95fbd29<>+0(SB)/4, $0xb95fbd29
+DATA kb95fbd29<>+4(SB)/4, $0xb95fbd29
+DATA kb95fbd29<>+8(SB)/4, $0xb95fbd29
+DATA kb95fbd29<>+12(SB)/4, $0xb95fbd29
+DATA kb95fbd29<>+16(SB)/4, $0xb95fbd29
+DATA kb95fbd29<>+20(SB)/4, $0xb95fbd29
+DATA kb95fbd29<>+24(SB)/4, $0xb95fbd29
+DATA kb95fbd29<>+28(SB)/4, $0xb95fbd29
+GLOBL kb95fbd29<>(SB), RODATA|NOPTR, $32
+
+DATA kbadc924e<>+0(SB)/4, $0xbadc924e
+DATA kbadc924e<>+4(SB)/4, $0xbadc924e
+DATA kbadc924e<>+8(SB)/4, $0xbadc924e
+DATA kbadc924e<>+12(SB)/4, $0xbadc924e
+DATA kbadc924e<>+16(SB)/4, $0xbadc924e
+DATA kbadc924e<>+20(SB)/4, $0xbadc924e
+DATA kbadc924e<>+24(SB)/4, $0xbadc924e
+DATA kbadc924e<>+28(SB)/4, $0xbadc924e
+GLOBL kbadc924e<>(SB), RODATA|NOPTR, $32
+
+DATA kbbf19bf8<>+0(SB)/4, $0xbbf19bf8
+DATA kbbf19bf8<>+4(SB)/4, $0xbbf19bf8
+DATA kbbf19bf8<>+8(SB)/4, $0xbbf19bf8
+DATA kbbf19bf8<>+12(SB)/4, $0xbbf19bf8
+DATA kbbf19bf8<>+16(SB)/4, $0xbbf19bf8
+DATA kbbf19bf8<>+20(SB)/4, $0xbbf19bf8
+DATA kbbf19bf8<>+24(SB)/4, $0xbbf19bf8
+DATA kbbf19bf8<>+28(SB)/4, $0xbbf19bf8
+GLOBL kbbf19bf8<>(SB), RODATA|NOPTR, $32
+
+DATA kbc69b6a7<>+0(SB)/4, $0xbc69b6a7
+DATA kbc69b6a7<>+4(SB)/4, $0xbc69b6a7
+DATA kbc69b6a7<>+8(SB)/4, $0xbc69b6a7
+DATA kbc69b6a7<>+12(SB)/4, $0xbc69b6a7
+DATA kbc69b6a7<>+16(SB)/4, $0xbc69b6a7
+DATA kbc69b6a7<>+20(SB)/4, $0xbc69b6a7
+DATA kbc69b6a7<>+24(SB)/4, $0xbc69b6a7
+DATA kbc69b6a7<>+28(SB)/4, $0xbc69b6a7
+GLOBL kbc69b6a7<>(SB), RODATA|NOPTR, $32
+
+// func dgeluAVX2(args *byte)
+// Requires: AVX, AVX2, FMA3
+TEXT ·dgeluAVX2(SB), NOSPLIT, $0-8
+	MOVQ args+0(FP), DI
+	MOVQ (DI), CX
+	MOVQ 16(DI), AX
+	MOVQ 24(DI), R8
+	MOVQ 32(DI), BX
+	MOVQ 40(DI), R9
+	MOVQ 8(DI), SI
+
+row:
+	XORQ DX, DX
+
+column:
+	VMOVUPS      (AX)(DX*1), Y0
+	VMOVUPS      (BX)(DX*1), Y2
+	VMULPS       k3f3504f3<>+0(SB), Y2, Y4
+	VBROADCASTSS k40800000<>+0(SB), Y5
+	VMINPS       Y4, Y5, Y4
+	VBROADCASTSS kc0800000<>+0(SB), Y5
+	VMAXPS       Y4, Y5, Y4
+	VMULPS       Y4, Y4, Y5
+	VBROADCASTSS kaf95df0b<>+0(SB), Y3
+	VFMADD213PS  k32edffee<>+0(SB), Y5, Y3
+	VFMADD213PS  kb60cff51<>+0(SB), Y5, Y3
+	VFMADD213PS  kb86ec2d2<>+0(SB), Y5, Y3
+	VFMADD213PS  kba40ac63<>+0(SB), Y5, Y3
+	VFMADD213PS  kbb41a1f6<>+0(SB), Y5, Y3
+	VFMADD213PS  kbc83dbd4<>+0(SB), Y5, Y3
+	VMULPS       Y4, Y3, Y3
+	VBROADCASTSS kb77460cd<>+0(SB), Y6
+	VFMADD213PS  kb95fbd29<>+0(SB), Y5, Y6
+	VFMADD213PS  kbadc924e<>+0(SB), Y5, Y6
+	VFMADD213PS  kbbf19bf8<>+0(SB), Y5, Y6
+	VFMADD213PS  kbc69b6a7<>+0(SB), Y5, Y6
+	VDIVPS       Y6, Y3, Y3
+	VBROADCASTSS k3f000000<>+0(SB), Y5
+	VFMADD213PS  Y5, Y5, Y3
+	VMULPS       Y2, Y2, Y4
+	VMULPS       kbf000000<>+0(SB), Y4, Y4
+	VBROADCASTSS kc2ae999a<>+0(SB), Y5
+	VCMPPS       $0x15, Y5, Y4, Y7
+	VBROADCASTSS k42b0999a<>+0(SB), Y5
+	VMINPS       Y4, Y5, Y4
+	VBROADCASTSS kc2ae999a<>+0(SB), Y5
+	VMAXPS       Y4, Y5, Y4
+	VMULPS       k3fb8aa3b<>+0(SB), Y4, Y5
+	VROUNDPS     $0x08, Y5, Y5
+	VFNMADD231PS k3f318000<>+0(SB), Y5, Y4
+	VFNMADD231PS kb95e8083<>+0(SB), Y5, Y4
+	VBROADCASTSS k39506967<>+0(SB), Y6
+	VFMADD213PS  k3ab743ce<>+0(SB), Y4, Y6
+	VFMADD213PS  k3c088908<>+0(SB), Y4, Y6
+	VFMADD213PS  k3d2aa9c1<>+0(SB), Y4, Y6
+	VFMADD213PS  k3e2aaaaa<>+0(SB), Y4, Y6
+	VFMADD213PS  k3f000000<>+0(SB), Y4, Y6
+	VFMADD213PS  k3f800000<>+0(SB), Y4, Y6
+	VFMADD213PS  k3f800000<>+0(SB), Y4, Y6
+	VCVTPS2DQ    Y5, Y5
+	VPADDD       k0000007f<>+0(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y6, Y6
+	VANDPS       Y7, Y6, Y4
+	VMULPS       k3ecc422a<>+0(SB), Y4, Y4
+	VFMADD231PS  Y2, Y4, Y3
+	VMULPS       Y3, Y0, Y0
+	VMOVUPS      Y0, (AX)(DX*1)
+	VMOVUPS      32(AX)(DX*1), Y1
+	VMOVUPS      32(BX)(DX*1), Y6
+	VMULPS       k3f3504f3<>+0(SB), Y6, Y8
+	VBROADCASTSS k40800000<>+0(SB), Y9
+	VMINPS       Y8, Y9, Y8
+	VBROADCASTSS kc0800000<>+0(SB), Y9
+	VMAXPS       Y8, Y9, Y8
+	VMULPS       Y8, Y8, Y9
+	VBROADCASTSS kaf95df0b<>+0(SB), Y7
+	VFMADD213PS  k32edffee<>+0(SB), Y9, Y7
+	VFMADD213PS  kb60cff51<>+0(SB), Y9, Y7
+	VFMADD213PS  kb86ec2d2<>+0(SB), Y9, Y7
+	VFMADD213PS  kba40ac63<>+0(SB), Y9, Y7
+	VFMADD213PS  kbb41a1f6<>+0(SB), Y9, Y7
+	VFMADD213PS  kbc83dbd4<>+0(SB), Y9, Y7
+	VMULPS       Y8, Y7, Y7
+	VBROADCASTSS kb77460cd<>+0(SB), Y10
+	VFMADD213PS  kb95fbd29<>+0(SB), Y9, Y10
+	VFMADD213PS  kbadc924e<>+0(SB), Y9, Y10
+	VFMADD213PS  kbbf19bf8<>+0(SB), Y9, Y10
+	VFMADD213PS  kbc69b6a7<>+0(SB), Y9, Y10
+	VDIVPS       Y10, Y7, Y7
+	VBROADCASTSS k3f000000<>+0(SB), Y9
+	VFMADD213PS  Y9, Y9, Y7
+	VMULPS       Y6, Y6, Y8
+	VMULPS       kbf000000<>+0(SB), Y8, Y8
+	VBROADCASTSS kc2ae999a<>+0(SB), Y9
+	VCMPPS       $0x15, Y9, Y8, Y11
+	VBROADCASTSS k42b0999a<>+0(SB), Y9
+	VMINPS       Y8, Y9, Y8
+	VBROADCASTSS kc2ae999a<>+0(SB), Y9
+	VMAXPS       Y8, Y9, Y8
+	VMULPS       k3fb8aa3b<>+0(SB), Y8, Y9
+	VROUNDPS     $0x08, Y9, Y9
+	VFNMADD231PS k3f318000<>+0(SB), Y9, Y8
+	VFNMADD231PS kb95e8083<>+0(SB), Y9, Y8
+	VBROADCASTSS k39506967<>+0(SB), Y10
+	VFMADD213PS  k3ab743ce<>+0(SB), Y8, Y10
+	VFMADD213PS  k3c088908<>+0(SB), Y8, Y10
+	VFMADD213PS  k3d2aa9c1<>+0(SB), Y8, Y10
+	VFMADD213PS  k3e2aaaaa<>+0(SB), Y8, Y10
+	VFMADD213PS  k3f000000<>+0(SB), Y8, Y10
+	VFMADD213PS  k3f800000<>+0(SB), Y8, Y10
+	VFMADD213PS  k3f800000<>+0(SB), Y8, Y10
+	VCVTPS2DQ    Y9, Y9
+	VPADDD       k0000007f<>+0(SB), Y9, Y9
+	VPSLLD       $0x17, Y9, Y9
+	VMULPS       Y9, Y10, Y10
+	VANDPS       Y11, Y10, Y8
+	VMULPS       k3ecc422a<>+0(SB), Y8, Y8
+	VFMADD231PS  Y6, Y8, Y7
+	VMULPS       Y7, Y1, Y1
+	VMOVUPS      Y1, 32(AX)(DX*1)
+	ADDQ         $0x40, DX
+	CMPQ         DX, SI
+	JLT          column
+	ADDQ         R8, AX
+	ADDQ         R9, BX
+	DECQ         CX
+	JNZ          row
+	VZEROUPPER
+	RET
+
+DATA kbf000000<>+0(SB)/4, $0xbf000000
+DATA kbf000000<>+4(SB)/4, $0xbf000000
+DATA kbf000000<>+8(SB)/4, $0xbf000000
+DATA kbf000000<>+12(SB)/4, $0xbf000000
+DATA kbf000000<>+16(SB)/4, $0xbf000000
+DATA kbf000000<>+20(SB)/4, $0xbf000000
+DATA kbf000000<>+24(SB)/4, $0xbf000000
+DATA kbf000000<>+28(SB)/4, $0xbf000000
+GLOBL kbf000000<>(SB), RODATA|NOPTR, $32
+
+DATA k3ecc422a<>+0(SB)/4, $0x3ecc422a
+DATA k3ecc422a<>+4(SB)/4, $0x3ecc422a
+DATA k3ecc422a<>+8(SB)/4, $0x3ecc422a
+DATA k3ecc422a<>+12(SB)/4, $0x3ecc422a
+DATA k3ecc422a<>+16(SB)/4, $0x3ecc422a
+DATA k3ecc422a<>+20(SB)/4, $0x3ecc422a
+DATA k3ecc422a<>+24(SB)/4, $0x3ecc422a
+DATA k3ecc422a<>+28(SB)/4, $0x3ecc422a
+GLOBL k3ecc422a<>(SB), RODATA|NOPTR, $32
+
+// func siluAVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·siluAVX2(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), DI
+	MOVQ         (DI), CX
+	MOVQ         16(DI), AX
+	MOVQ         24(DI), R8
+	VBROADCASTSS k3f000000<>+0(SB), Y13
+	VXORPS       Y14, Y14, Y14
+	VBROADCASTSS k3f800000<>+0(SB), Y15
+	MOVQ         8(DI), SI
+
+row:
+	XORQ DX, DX
+
+column:
+	VMOVUPS      (AX)(DX*1), Y0
+	VMOVAPS      Y0, Y2
+	VMULPS       Y13, Y2, Y2
+	VBROADCASTSS k40fcf84f<>+0(SB), Y3
+	VMINPS       Y2, Y3, Y2
+	VBROADCASTSS kc0fcf84f<>+0(SB), Y3
+	VMAXPS       Y2, Y3, Y2
+	VMULPS       Y2, Y2, Y3
+	VBROADCASTSS ka59f25c0<>+0(SB), Y4
+	VFMADD213PS  k2a61337e<>+0(SB), Y3, Y4
+	VFMADD213PS  kaebd37ff<>+0(SB), Y3, Y4
+	VFMADD213PS  k335c0041<>+0(SB), Y3, Y4
+	VFMADD213PS  k3779434a<>+0(SB), Y3, Y4
+	VFMADD213PS  k3a270ded<>+0(SB), Y3, Y4
+	VFMADD213PS  k3ba059dc<>+0(SB), Y3, Y4
+	VMULPS       Y2, Y4, Y4
+	VBROADCASTSS k35a0d3d8<>+0(SB), Y5
+	VFMADD213PS  k38f895d6<>+0(SB), Y3, Y5
+	VFMADD213PS  k3b14aa05<>+0(SB), Y3, Y5
+	VFMADD213PS  k3ba059dd<>+0(SB), Y3, Y5
+	VDIVPS       Y5, Y4, Y2
+	VFMADD213PS  Y13, Y13, Y2
+	VMULPS       Y2, Y0, Y0
+	VMOVUPS      Y0, (AX)(DX*1)
+	VMOVUPS      32(AX)(DX*1), Y1
+	VMOVAPS      Y1, Y6
+	VMULPS       Y13, Y6, Y6
+	VBROADCASTSS k40fcf84f<>+0(SB), Y7
+	VMINPS       Y6, Y7, Y6
+	VBROADCASTSS kc0fcf84f<>+0(SB), Y7
+	VMAXPS       Y6, Y7, Y6
+	VMULPS       Y6, Y6, Y7
+	VBROADCASTSS ka59f25c0<>+0(SB), Y8
+	VFMADD213PS  k2a61337e<>+0(SB), Y7, Y8
+	VFMADD213PS  kaebd37ff<>+0(SB), Y7, Y8
+	VFMADD213PS  k335c0041<>+0(SB), Y7, Y8
+	VFMADD213PS  k3779434a<>+0(SB), Y7, Y8
+	VFMADD213PS  k3a270ded<>+0(SB), Y7, Y8
+	VFMADD213PS  k3ba059dc<>+0(SB), Y7, Y8
+	VMULPS       Y6, Y8, Y8
+	VBROADCASTSS k35a0d3d8<>+0(SB), Y9
+	VFMADD213PS  k38f895d6<>+0(SB), Y7, Y9
+	VFMADD213PS  k3b14aa05<>+0(SB), Y7, Y9
+	VFMADD213PS  k3ba059dd<>+0(SB), Y7, Y9
+	VDIVPS       Y9, Y8, Y6
+	VFMADD213PS  Y13, Y13, Y6
+	VMULPS       Y6, Y1, Y1
+	VMOVUPS      Y1, 32(AX)(DX*1)
+	ADDQ         $0x40, DX
+	CMPQ         DX, SI
+	JLT          column
+	ADDQ         R8, AX
+	DECQ         CX
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func dsiluAVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·dsiluAVX2(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), DI
+	MOVQ         (DI), CX
+	MOVQ         16(DI), AX
+	MOVQ         24(DI), R8
+	MOVQ         32(DI), BX
+	MOVQ         40(DI), R9
+	VBROADCASTSS k3f000000<>+0(SB), Y13
+	VXORPS       Y14, Y14, Y14
+	VBROADCASTSS k3f800000<>+0(SB), Y15
+	MOVQ         8(DI), SI
+
+row:
+	XORQ DX, DX
+
+column:
+	VMOVUPS      (AX)(DX*1), Y0
+	VMOVUPS      (BX)(DX*1), Y2
+	VMOVAPS      Y2, Y3
+	VMULPS       Y13, Y3, Y3
+	VBROADCASTSS k40fcf84f<>+0(SB), Y4
+	VMINPS       Y3, Y4, Y3
+	VBROADCASTSS kc0fcf84f<>+0(SB), Y4
+	VMAXPS       Y3, Y4, Y3
+	VMULPS       Y3, Y3, Y4
+	VBROADCASTSS ka59f25c0<>+0(SB), Y5
+	VFMADD213PS  k2a61337e<>+0(SB), Y4, Y5
+	VFMADD213PS  kaebd37ff<>+0(SB), Y4, Y5
+	VFMADD213PS  k335c0041<>+0(SB), Y4, Y5
+	VFMADD213PS  k3779434a<>+0(SB), Y4, Y5
+	VFMADD213PS  k3a270ded<>+0(SB), Y4, Y5
+	VFMADD213PS  k3ba059dc<>+0(SB), Y4, Y5
+	VMULPS       Y3, Y5, Y5
+	VBROADCASTSS k35a0d3d8<>+0(SB), Y6
+	VFMADD213PS  k38f895d6<>+0(SB), Y4, Y6
+	VFMADD213PS  k3b14aa05<>+0(SB), Y4, Y6
+	VFMADD213PS  k3ba059dd<>+0(SB), Y4, Y6
+	VDIVPS       Y6, Y5, Y3
+	VFMADD213PS  Y13, Y13, Y3
+	VSUBPS       Y3, Y15, Y4
+	VFMADD213PS  Y15, Y2, Y4
+	VMULPS       Y4, Y3, Y3
+	VMULPS       Y3, Y0, Y0
+	VMOVUPS      Y0, (AX)(DX*1)
+	VMOVUPS      32(AX)(DX*1), Y1
+	VMOVUPS      32(BX)(DX*1), Y6
+	VMOVAPS      Y6, Y7
+	VMULPS       Y13, Y7, Y7
+	VBROADCASTSS k40fcf84f<>+0(SB), Y8
+	VMINPS       Y7, Y8, Y7
+	VBROADCASTSS kc0fcf84f<>+0(SB), Y8
+	VMAXPS       Y7, Y8, Y7
+	VMULPS       Y7, Y7, Y8
+	VBROADCASTSS ka59f25c0<>+0(SB), Y9
+	VFMADD213PS  k2a61337e<>+0(SB), Y8, Y9
+	VFMADD213PS  kaebd37ff<>+0(SB), Y8, Y9
+	VFMADD213PS  k335c0041<>+0(SB), Y8, Y9
+	VFMADD213PS  k3779434a<>+0(SB), Y8, Y9
+	VFMADD213PS  k3a270ded<>+0(SB), Y8, Y9
+	VFMADD213PS  k3ba059dc<>+0(SB), Y8, Y9
+	VMULPS       Y7, Y9, Y9
+	VBROADCASTSS k35a0d3d8<>+0(SB), Y10
+	VFMADD213PS  k38f895d6<>+0(SB), Y8, Y10
+	VFMADD213PS  k3b14aa05<>+0(SB), Y8, Y10
+	VFMADD213PS  k3ba059dd<>+0(SB), Y8, Y10
+	VDIVPS       Y10, Y9, Y7
+	VFMADD213PS  Y13, Y13, Y7
+	VSUBPS       Y7, Y15, Y8
+	VFMADD213PS  Y15, Y6, Y8
+	VMULPS       Y8, Y7, Y7
+	VMULPS       Y7, Y1, Y1
+	VMOVUPS      Y1, 32(AX)(DX*1)
+	ADDQ         $0x40, DX
+	CMPQ         DX, SI
+	JLT          column
+	ADDQ         R8, AX
+	ADDQ         R9, BX
+	DECQ         CX
+	JNZ          row
 	VZEROUPPER
 	RET
 
@@ -10763,6 +11297,7 @@ TEXT ·reluAVX512(SB), NOSPLIT, $0-8
 	MOVQ         (DI), CX
 	MOVQ         16(DI), AX
 	MOVQ         24(DI), R8
+	VBROADCASTSS k3f000000<>+0(SB), Z13
 	VPXORD       Z14, Z14, Z14
 	VBROADCASTSS k3f800000<>+0(SB), Z15
 	MOVQ         8(DI), SI
@@ -10790,6 +11325,7 @@ TEXT ·eluAVX512(SB), NOSPLIT, $0-8
 	MOVQ         (DI), CX
 	MOVQ         16(DI), AX
 	MOVQ         24(DI), R8
+	VBROADCASTSS k3f000000<>+0(SB), Z13
 	VPXORD       Z14, Z14, Z14
 	VBROADCASTSS k3f800000<>+0(SB), Z15
 	MOVQ         8(DI), SI
@@ -10844,6 +11380,7 @@ TEXT ·dreluAVX512(SB), NOSPLIT, $0-8
 	MOVQ         24(DI), R8
 	MOVQ         32(DI), BX
 	MOVQ         40(DI), R9
+	VBROADCASTSS k3f000000<>+0(SB), Z13
 	VPXORD       Z14, Z14, Z14
 	VBROADCASTSS k3f800000<>+0(SB), Z15
 	MOVQ         8(DI), SI
@@ -10876,6 +11413,7 @@ TEXT ·deluAVX512(SB), NOSPLIT, $0-8
 	MOVQ         24(DI), R8
 	MOVQ         32(DI), BX
 	MOVQ         40(DI), R9
+	VBROADCASTSS k3f000000<>+0(SB), Z13
 	VPXORD       Z14, Z14, Z14
 	VBROADCASTSS k3f800000<>+0(SB), Z15
 	MOVQ         8(DI), SI
@@ -10897,6 +11435,235 @@ column:
 	ADDQ    R9, BX
 	DECQ    CX
 	JNZ     row
+	VZEROUPPER
+	RET
+
+// func geluAVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·geluAVX512(SB), NOSPLIT, $0-8
+	MOVQ args+0(FP), DI
+	MOVQ (DI), CX
+	MOVQ 16(DI), AX
+	MOVQ 24(DI), R8
+	MOVQ 8(DI), SI
+
+row:
+	XORQ DX, DX
+
+column:
+	VMOVUPS          (AX)(DX*1), Z0
+	VMULPS.BCST      k3f3504f3<>+0(SB), Z0, Z3
+	VBROADCASTSS     k40800000<>+0(SB), Z4
+	VMINPS           Z3, Z4, Z3
+	VBROADCASTSS     kc0800000<>+0(SB), Z4
+	VMAXPS           Z3, Z4, Z3
+	VMULPS           Z3, Z3, Z4
+	VBROADCASTSS     kaf95df0b<>+0(SB), Z2
+	VFMADD213PS.BCST k32edffee<>+0(SB), Z4, Z2
+	VFMADD213PS.BCST kb60cff51<>+0(SB), Z4, Z2
+	VFMADD213PS.BCST kb86ec2d2<>+0(SB), Z4, Z2
+	VFMADD213PS.BCST kba40ac63<>+0(SB), Z4, Z2
+	VFMADD213PS.BCST kbb41a1f6<>+0(SB), Z4, Z2
+	VFMADD213PS.BCST kbc83dbd4<>+0(SB), Z4, Z2
+	VMULPS           Z3, Z2, Z2
+	VBROADCASTSS     kb77460cd<>+0(SB), Z5
+	VFMADD213PS.BCST kb95fbd29<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST kbadc924e<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST kbbf19bf8<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST kbc69b6a7<>+0(SB), Z4, Z5
+	VDIVPS           Z5, Z2, Z2
+	VBROADCASTSS     k3f000000<>+0(SB), Z4
+	VFMADD213PS      Z4, Z4, Z2
+	VMULPS           Z2, Z0, Z0
+	VMOVUPS          Z0, (AX)(DX*1)
+	ADDQ             $0x40, DX
+	CMPQ             DX, SI
+	JLT              column
+	ADDQ             R8, AX
+	DECQ             CX
+	JNZ              row
+	VZEROUPPER
+	RET
+
+// func dgeluAVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·dgeluAVX512(SB), NOSPLIT, $0-8
+	MOVQ args+0(FP), DI
+	MOVQ (DI), CX
+	MOVQ 16(DI), AX
+	MOVQ 24(DI), R8
+	MOVQ 32(DI), BX
+	MOVQ 40(DI), R9
+	MOVQ 8(DI), SI
+
+row:
+	XORQ DX, DX
+
+column:
+	VMOVUPS           (AX)(DX*1), Z0
+	VMOVUPS           (BX)(DX*1), Z2
+	VMULPS.BCST       k3f3504f3<>+0(SB), Z2, Z4
+	VBROADCASTSS      k40800000<>+0(SB), Z5
+	VMINPS            Z4, Z5, Z4
+	VBROADCASTSS      kc0800000<>+0(SB), Z5
+	VMAXPS            Z4, Z5, Z4
+	VMULPS            Z4, Z4, Z5
+	VBROADCASTSS      kaf95df0b<>+0(SB), Z3
+	VFMADD213PS.BCST  k32edffee<>+0(SB), Z5, Z3
+	VFMADD213PS.BCST  kb60cff51<>+0(SB), Z5, Z3
+	VFMADD213PS.BCST  kb86ec2d2<>+0(SB), Z5, Z3
+	VFMADD213PS.BCST  kba40ac63<>+0(SB), Z5, Z3
+	VFMADD213PS.BCST  kbb41a1f6<>+0(SB), Z5, Z3
+	VFMADD213PS.BCST  kbc83dbd4<>+0(SB), Z5, Z3
+	VMULPS            Z4, Z3, Z3
+	VBROADCASTSS      kb77460cd<>+0(SB), Z6
+	VFMADD213PS.BCST  kb95fbd29<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST  kbadc924e<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST  kbbf19bf8<>+0(SB), Z5, Z6
+	VFMADD213PS.BCST  kbc69b6a7<>+0(SB), Z5, Z6
+	VDIVPS            Z6, Z3, Z3
+	VBROADCASTSS      k3f000000<>+0(SB), Z5
+	VFMADD213PS       Z5, Z5, Z3
+	VMULPS            Z2, Z2, Z4
+	VMULPS.BCST       kbf000000<>+0(SB), Z4, Z4
+	VBROADCASTSS      kc2ae999a<>+0(SB), Z5
+	VCMPPS            $0x15, Z5, Z4, K1
+	VBROADCASTSS      k42b0999a<>+0(SB), Z5
+	VMINPS            Z4, Z5, Z4
+	VBROADCASTSS      kc2ae999a<>+0(SB), Z5
+	VMAXPS            Z4, Z5, Z4
+	VMULPS.BCST       k3fb8aa3b<>+0(SB), Z4, Z5
+	VRNDSCALEPS       $0x08, Z5, Z5
+	VFNMADD231PS.BCST k3f318000<>+0(SB), Z5, Z4
+	VFNMADD231PS.BCST kb95e8083<>+0(SB), Z5, Z4
+	VBROADCASTSS      k39506967<>+0(SB), Z6
+	VFMADD213PS.BCST  k3ab743ce<>+0(SB), Z4, Z6
+	VFMADD213PS.BCST  k3c088908<>+0(SB), Z4, Z6
+	VFMADD213PS.BCST  k3d2aa9c1<>+0(SB), Z4, Z6
+	VFMADD213PS.BCST  k3e2aaaaa<>+0(SB), Z4, Z6
+	VFMADD213PS.BCST  k3f000000<>+0(SB), Z4, Z6
+	VFMADD213PS.BCST  k3f800000<>+0(SB), Z4, Z6
+	VFMADD213PS.BCST  k3f800000<>+0(SB), Z4, Z6
+	VCVTPS2DQ         Z5, Z5
+	VPADDD.BCST       k0000007f<>+0(SB), Z5, Z5
+	VPSLLD            $0x17, Z5, Z5
+	VMULPS.Z          Z5, Z6, K1, Z4
+	VMULPS.BCST       k3ecc422a<>+0(SB), Z4, Z4
+	VFMADD231PS       Z2, Z4, Z3
+	VMULPS            Z3, Z0, Z0
+	VMOVUPS           Z0, (AX)(DX*1)
+	ADDQ              $0x40, DX
+	CMPQ              DX, SI
+	JLT               column
+	ADDQ              R8, AX
+	ADDQ              R9, BX
+	DECQ              CX
+	JNZ               row
+	VZEROUPPER
+	RET
+
+// func siluAVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·siluAVX512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), DI
+	MOVQ         (DI), CX
+	MOVQ         16(DI), AX
+	MOVQ         24(DI), R8
+	VBROADCASTSS k3f000000<>+0(SB), Z13
+	VPXORD       Z14, Z14, Z14
+	VBROADCASTSS k3f800000<>+0(SB), Z15
+	MOVQ         8(DI), SI
+
+row:
+	XORQ DX, DX
+
+column:
+	VMOVUPS          (AX)(DX*1), Z0
+	VMOVAPS          Z0, Z2
+	VMULPS           Z13, Z2, Z2
+	VBROADCASTSS     k40fcf84f<>+0(SB), Z3
+	VMINPS           Z2, Z3, Z2
+	VBROADCASTSS     kc0fcf84f<>+0(SB), Z3
+	VMAXPS           Z2, Z3, Z2
+	VMULPS           Z2, Z2, Z3
+	VBROADCASTSS     ka59f25c0<>+0(SB), Z4
+	VFMADD213PS.BCST k2a61337e<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST kaebd37ff<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST k335c0041<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST k3779434a<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST k3a270ded<>+0(SB), Z3, Z4
+	VFMADD213PS.BCST k3ba059dc<>+0(SB), Z3, Z4
+	VMULPS           Z2, Z4, Z4
+	VBROADCASTSS     k35a0d3d8<>+0(SB), Z5
+	VFMADD213PS.BCST k38f895d6<>+0(SB), Z3, Z5
+	VFMADD213PS.BCST k3b14aa05<>+0(SB), Z3, Z5
+	VFMADD213PS.BCST k3ba059dd<>+0(SB), Z3, Z5
+	VDIVPS           Z5, Z4, Z2
+	VFMADD213PS      Z13, Z13, Z2
+	VMULPS           Z2, Z0, Z0
+	VMOVUPS          Z0, (AX)(DX*1)
+	ADDQ             $0x40, DX
+	CMPQ             DX, SI
+	JLT              column
+	ADDQ             R8, AX
+	DECQ             CX
+	JNZ              row
+	VZEROUPPER
+	RET
+
+// func dsiluAVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·dsiluAVX512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), DI
+	MOVQ         (DI), CX
+	MOVQ         16(DI), AX
+	MOVQ         24(DI), R8
+	MOVQ         32(DI), BX
+	MOVQ         40(DI), R9
+	VBROADCASTSS k3f000000<>+0(SB), Z13
+	VPXORD       Z14, Z14, Z14
+	VBROADCASTSS k3f800000<>+0(SB), Z15
+	MOVQ         8(DI), SI
+
+row:
+	XORQ DX, DX
+
+column:
+	VMOVUPS          (AX)(DX*1), Z0
+	VMOVUPS          (BX)(DX*1), Z2
+	VMOVAPS          Z2, Z3
+	VMULPS           Z13, Z3, Z3
+	VBROADCASTSS     k40fcf84f<>+0(SB), Z4
+	VMINPS           Z3, Z4, Z3
+	VBROADCASTSS     kc0fcf84f<>+0(SB), Z4
+	VMAXPS           Z3, Z4, Z3
+	VMULPS           Z3, Z3, Z4
+	VBROADCASTSS     ka59f25c0<>+0(SB), Z5
+	VFMADD213PS.BCST k2a61337e<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST kaebd37ff<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST k335c0041<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST k3779434a<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST k3a270ded<>+0(SB), Z4, Z5
+	VFMADD213PS.BCST k3ba059dc<>+0(SB), Z4, Z5
+	VMULPS           Z3, Z5, Z5
+	VBROADCASTSS     k35a0d3d8<>+0(SB), Z6
+	VFMADD213PS.BCST k38f895d6<>+0(SB), Z4, Z6
+	VFMADD213PS.BCST k3b14aa05<>+0(SB), Z4, Z6
+	VFMADD213PS.BCST k3ba059dd<>+0(SB), Z4, Z6
+	VDIVPS           Z6, Z5, Z3
+	VFMADD213PS      Z13, Z13, Z3
+	VSUBPS           Z3, Z15, Z4
+	VFMADD213PS      Z15, Z2, Z4
+	VMULPS           Z4, Z3, Z3
+	VMULPS           Z3, Z0, Z0
+	VMOVUPS          Z0, (AX)(DX*1)
+	ADDQ             $0x40, DX
+	CMPQ             DX, SI
+	JLT              column
+	ADDQ             R8, AX
+	ADDQ             R9, BX
+	DECQ             CX
+	JNZ              row
 	VZEROUPPER
 	RET
 

@@ -73,7 +73,7 @@ func sized(r *rand.Rand, m, n, k int, groups bool) *Gemm {
 		g.Strip = random(r, StripPanels*Panel*g.K)
 	}
 	g.CRow, g.CPanel = g.N+r.IntN(9), Panel
-	g.Epilogue = Epilogue(r.IntN(7))
+	g.Epilogue = Epilogue(r.IntN(int(DSiLU) + 1))
 	if g.Epilogue == None && r.IntN(2) == 0 {
 		g.CRow, g.CPanel = Panel, g.M*Panel+r.IntN(9)
 	}
@@ -144,6 +144,15 @@ func (g *Gemm) want(i, j int) float64 {
 		}
 	case DELU:
 		return sum * (min(h, 0) + 1)
+	case GELU:
+		return sum * math.Erfc(-sum/math.Sqrt2) / 2
+	case DGELU:
+		return sum * (math.Erfc(-h/math.Sqrt2)/2 + h*math.Exp(-h*h/2)/math.Sqrt(2*math.Pi))
+	case SiLU:
+		return sum / (1 + math.Exp(-sum))
+	case DSiLU:
+		sigma := 1 / (1 + math.Exp(-h))
+		return sum * sigma * (1 + h*(1-sigma))
 	}
 	return sum
 }

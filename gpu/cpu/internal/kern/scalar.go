@@ -22,6 +22,28 @@ func tanh(x float32) float32 {
 	return x * p / q
 }
 
+// normal is the standard normal distribution function, by Eigen's rational approximation of erf, within 2e-7.
+func normal(x float32) float32 {
+	x = min(max(float32(x*0.70710678118654752), -4), 4)
+	t := x * x
+	p := float32(-2.72614225801306e-10)
+	p = float32(p*t) + 2.77068142495902e-08
+	p = float32(p*t) + -2.10102402082508e-06
+	p = float32(p*t) + -5.69250639462346e-05
+	p = float32(p*t) + -7.34990630326855e-04
+	p = float32(p*t) + -2.95459980854025e-03
+	p = float32(p*t) + -1.60960333262415e-02
+	q := float32(-1.45660718464996e-05)
+	q = float32(q*t) + -2.13374055278905e-04
+	q = float32(q*t) + -1.68282697438203e-03
+	q = float32(q*t) + -7.37332916720468e-03
+	q = float32(q*t) + -1.42647390514189e-02
+	return float32(0.5*(x*p/q)) + 0.5
+}
+
+// density is that of the standard normal distribution.
+func density(x float32) float32 { return 0.39894228040143268 * exp(-0.5*float32(x*x)) }
+
 // exp is Cephes' expf: exactly 1 at 0, exactly 0 below -87.3.
 func exp(x float32) float32 {
 	if x < -87.3 {

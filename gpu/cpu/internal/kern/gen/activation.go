@@ -7,7 +7,7 @@ import (
 )
 
 // overRows generates a loop over rows of x in place, 64 bytes of one row at a time, with h beside it if the
-// activation is a derivative. regs are for apply to use.
+// activation is a derivative: that is regs[0]. regs are for apply to use, seven of them.
 func overRows(s isa, name string, derivative bool, setup func(),
 	apply func(x, h reg.VecPhysical, regs []reg.VecPhysical)) {
 	function(name+s.name, "rowsArgs")
@@ -46,8 +46,9 @@ func overRows(s isa, name string, derivative bool, setup func(),
 }
 
 func activations(s isa) {
-	zero, one := s.v[14], s.v[15]
+	half, zero, one := s.v[13], s.v[14], s.v[15]
 	setup := func() {
+		VBROADCASTSS(float(0.5), half)
 		s.clear(zero)
 		VBROADCASTSS(float(1), one)
 	}
@@ -78,5 +79,31 @@ func activations(s isa) {
 		VMINPS(zero, h, h)
 		VADDPS(one, h, h)
 		VMULPS(h, x, x)
+	})
+	overRows(s, "gelu", false, nil, func(x, _ reg.VecPhysical, r []reg.VecPhysical) {
+		s.normal(x, r[0], r[1], r[2], r[3])
+		VMULPS(r[0], x, x)
+	})
+	overRows(s, "dgelu", true, nil, func(x, h reg.VecPhysical, r []reg.VecPhysical) {
+		s.normal(h, r[1], r[2], r[3], r[4])
+		VMULPS(h, h, r[2])
+		s.pick(VMULPS, VMULPS_BCST)(float(-0.5), r[2], r[2])
+		s.exp(r[2], r[3], r[4], r[5])
+		s.pick(VMULPS, VMULPS_BCST)(float(0.39894228040143268), r[2], r[2])
+		VFMADD231PS(h, r[2], r[1])
+		VMULPS(r[1], x, x)
+	})
+	overRows(s, "silu", false, setup, func(x, _ reg.VecPhysical, r []reg.VecPhysical) {
+		VMOVAPS(x, r[0])
+		s.sigmoid(r[0], half, r[1:])
+		VMULPS(r[0], x, x)
+	})
+	overRows(s, "dsilu", true, setup, func(x, h reg.VecPhysical, r []reg.VecPhysical) {
+		VMOVAPS(h, r[1])
+		s.sigmoid(r[1], half, r[2:])
+		VSUBPS(r[1], one, r[2])
+		VFMADD213PS(one, h, r[2])
+		VMULPS(r[2], r[1], r[1])
+		VMULPS(r[1], x, x)
 	})
 }

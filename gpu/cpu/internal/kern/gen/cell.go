@@ -67,13 +67,6 @@ func (c cell) sum(k int, to reg.VecPhysical) {
 	VADDPS(c.gate(c.s, k), to, to)
 }
 
-// sigmoid replaces x by its logistic function; r is clobbered.
-func (c cell) sigmoid(x reg.VecPhysical, r []reg.VecPhysical) {
-	VMULPS(c.half, x, x)
-	c.tanh(x, r[0], r[1], r[2])
-	VFMADD213PS(c.half, c.half, x)
-}
-
 // without sets out to from - x².
 func (c cell) without(from, x, out reg.VecPhysical) {
 	VMOVAPS(from, out)
@@ -86,8 +79,8 @@ func gru(s isa) {
 		r, z, a, h, tmp := c.v[0], c.v[1], c.v[2], c.v[3], c.v[4:]
 		c.sum(0, r)
 		c.sum(1, z)
-		c.sigmoid(r, tmp)
-		c.sigmoid(z, tmp)
+		c.sigmoid(r, c.half, tmp)
+		c.sigmoid(z, c.half, tmp)
 		VMOVUPS(c.gate(c.x, 2), a)
 		VFMADD231PS(c.gate(c.s, 2), r, a)
 		c.tanh(a, tmp[0], tmp[1], tmp[2])
@@ -144,7 +137,7 @@ func lstm(s isa) {
 			if k == 2 {
 				c.tanh(gate, tmp[0], tmp[1], tmp[2])
 			} else {
-				c.sigmoid(gate, tmp)
+				c.sigmoid(gate, c.half, tmp)
 			}
 			VMOVUPS(gate, c.gate(c.x, k))
 		}

@@ -33,6 +33,28 @@ func (s isa) tanh(x, t, p, q reg.VecPhysical) {
 	VDIVPS(q, p, x)
 }
 
+// normal sets p to the standard normal distribution function of x, by Eigen's rational approximation of erf, within 2e-7.
+func (s isa) normal(x, p, z, t, q reg.VecPhysical) {
+	s.pick(VMULPS, VMULPS_BCST)(float(0.70710678118654752), x, z)
+	s.clamp(z, t, -4, 4)
+	VMULPS(z, z, t)
+	s.poly(p, t, -2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06, -5.69250639462346e-05,
+		-7.34990630326855e-04, -2.95459980854025e-03, -1.60960333262415e-02)
+	VMULPS(z, p, p)
+	s.poly(q, t, -1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03, -7.37332916720468e-03,
+		-1.42647390514189e-02)
+	VDIVPS(q, p, p)
+	VBROADCASTSS(float(0.5), t)
+	VFMADD213PS(t, t, p)
+}
+
+// sigmoid replaces x by its logistic function, given halves; three of r are clobbered.
+func (s isa) sigmoid(x, half reg.VecPhysical, r []reg.VecPhysical) {
+	VMULPS(half, x, x)
+	s.tanh(x, r[0], r[1], r[2])
+	VFMADD213PS(half, half, x)
+}
+
 // exp replaces x by its exponential, Cephes' expf: exactly 1 at 0, exactly 0 below -87.3. under is a mask
 // register of 512-bit sets, else a vector.
 func (s isa) exp(x, t, p, under reg.VecPhysical) {
