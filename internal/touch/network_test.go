@@ -1,8 +1,10 @@
 package touch
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -61,7 +63,7 @@ func ` + function + `() policy.Network {
 }
 
 func layerAxis() axis {
-	return axis{name: "a layer", doors: 4,
+	return axis{name: "a layer", doors: 5,
 		files: map[string]string{
 			"gpu/policy/layer/scale.go": `package layer
 
@@ -108,22 +110,22 @@ type scaled struct {
 }
 
 func (o *scaled) forward(p *pass, rows int) {
-	in, out := p.input(&o.in[0]), p.output(&o.node)
+	in, out := p.input(&o.In[0]), p.output(&o.node)
 	for r := range rows {
-		for j := range o.width {
+		for j := range o.Width {
 			out.data[r*out.row+j] = o.by * in.data[r*in.row+j*in.col]
 		}
 	}
 }
 
 func (o *scaled) backward(s *shard, rows int) {
-	e := &o.in[0]
-	if e.from == nil {
+	e := &o.In[0]
+	if e.From == nil {
 		return
 	}
 	g, below := s.gradient(&o.node), s.below(e, rows)
 	for r := range rows {
-		for j := range o.width {
+		for j := range o.Width {
 			below.data[r*below.row+j] += o.by * g.data[r*g.row+j]
 		}
 	}
@@ -137,21 +139,21 @@ func scaled(x *Node, by float64) (*Node, error) { return caught(func() *Node { r
 			"gpu/cuda/scale_test.go": `package cuda_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
 	"github.com/rlhost/rlhost/gpu/cuda"
-	"github.com/rlhost/rlhost/gpu/policy"
-	"github.com/rlhost/rlhost/gpu/policy/layer"
+	"github.com/rlhost/rlhost/gpu/policy/policytest"
 )
 
 func TestToy_IsNamed(t *testing.T) {
-	n := policy.MLP{Obs: 4, Actions: 2, Hidden: []int{8}, Activation: policy.Tanh, ShareTrunk: true}.Network()
-	n.Nodes = append(n.Nodes, policy.Node{Name: "toy", In: []string{n.Policy[0].From}, Scale: &layer.Scale{By: 2}})
-	n.Policy[0].From = "toy"
-	if _, err := cuda.New(cuda.Options{}).Compile(&n); !errors.Is(err, policy.ErrUnsupported) || !strings.Contains(err.Error(), "node toy, scale(2)") {
-		t.Error(err)
+	for name, o := range policytest.Cases {
+		if name != "scaled" {
+			continue
+		}
+		if _, err := cuda.New(cuda.Options{}).Compile(&o.Network); err == nil || !strings.Contains(err.Error(), "node toy, scale(-1.5)") {
+			t.Error(err)
+		}
 	}
 }
 `,
@@ -162,10 +164,12 @@ func TestToy_IsNamed(t *testing.T) {
 			{"gpu/cpu/table.go", "\tcase *layer.Activation:", "\tcase *layer.Scale:\n\t\treturn &scaled{n, float32(of.By)}\n"},
 			{"gpu/gorgonia/table.go", "\tcase *layer.Activation:", "\tcase *layer.Scale:\n\t\treturn scaled(in[0], of.By)\n"},
 			{"gpu/policy/policytest/backend.go", "\t\t{name: \"dense nodes", "\t\t{name: \"scaled\", net: scaled()},\n"},
+			leftOut("scaled"),
 		},
 		check: func(t *testing.T, p *toys) {
 			p.computes(t, "scaled")
-			p.passes(t, "./gpu/cuda", "TestToy_IsNamed") // which has no file for it
+			p.passes(t, "./gpu/cuda", "TestBackend/scaled") // which has no file for it
+			p.passes(t, "./gpu/cuda", "TestToy_IsNamed")
 			p.write(t, "layer.toml", pipelineWith("", `[policy.main.net]
 nodes = [{ name = "trunk", in = ["obs"], dense = { out = 8 } }, { name = "toy", in = ["trunk"], scale = { by = -1.5 } }]
 `))
@@ -175,7 +179,7 @@ nodes = [{ name = "trunk", in = ["obs"], dense = { out = 8 } }, { name = "toy", 
 }
 
 func headAxis() axis {
-	return axis{name: "a head", doors: 4,
+	return axis{name: "a head", doors: 5,
 		files: map[string]string{
 			"gpu/policy/head/tempered.go": `package head
 
@@ -279,6 +283,75 @@ func temperedRow(of *head.Tempered, logits, mask, action *Node) (logProb, entrop
 			{"gpu/cpu/table.go", "\tcase *head.Categorical:", "\tcase *head.Tempered:\n\t\treturn temperedOf(of)\n"},
 			{"gpu/gorgonia/table.go", "\tcase *head.Categorical:", "\tcase *head.Tempered:\n\t\tlogProb, entropy = temperedRow(of, params, mask, action)\n"},
 			{"gpu/policy/policytest/backend.go", "\t\t{name: \"dense nodes", "\t\t{name: \"tempered\", net: tempered(), masked: true},\n"},
+			leftOut("tempered"),
 		},
-		check: func(t *testing.T, p *toys) { p.computes(t, "tempered") }}
+		check: func(t *testing.T, p *toys) {
+			p.computes(t, "tempered")
+			p.passes(t, "./gpu/cuda", "TestBackend/tempered")
+		}}
+}
+
+// leftOut says that one backend leaves out a network of the suite.
+func leftOut(network string) edit {
+	return edit{"gpu/cuda/backend_test.go", "}\n\n// networks yields the others.", strconv.Quote(network) + ", "}
+}
+
+func activationAxis() axis {
+	return axis{name: "an activation", doors: 6,
+		files: map[string]string{
+			"gpu/policy/policytest/bowed.go": toyNetwork("bowed", "Activation: &layer.Activation{Func: layer.Bent}", "Categorical: &head.Categorical{N: 3}"),
+		},
+		edits: []edit{
+			{"gpu/policy/layer/activation.go", "\tReLU Func = \"relu\"", "\tBent Func = \"bent\"\n"},
+			{"gpu/policy/layer/activation.go", "Tanh, ReLU, ELU, GELU, SiLU}", "Bent, "},
+			{"gpu/policy/layer/activation.go", "\tcase ELU:\n", "\tcase Bent:\n\t\treturn x / (1 + math.Abs(x))\n"},
+			{"gpu/policy/layer/activation.go", "\tcase f == GELU:", "\tcase f == Bent:\n\t\treturn 1 / ((1 + math.Abs(x)) * (1 + math.Abs(x)))\n"},
+			// Without assembly: the backend computes it all the same.
+			{"gpu/cpu/internal/kern/gemm.go", "\tDTanh // ", "\tBent\n"},
+			{"gpu/cpu/internal/kern/gemm.go", ")\n\n// Gemm describes", "\tDBent // (1 - |h|)²\n"},
+			{"gpu/cpu/internal/kern/gemm.go", "\tcase GELU:", "\tcase Bent:\n\t\tfor j, v := range x {\n\t\t\tx[j] = v / (1 + max(v, -v))\n\t\t}\n"},
+			{"gpu/cpu/internal/kern/gemm.go", "\t\tcase e == DGELU:", "\t\tcase e == DBent:\n\t\t\tx[j] *= (1 - max(v, -v)) * (1 - max(v, -v))\n"},
+			{"gpu/cpu/table.go", "\tlayer.Tanh: ", "\tlayer.Bent: {kern.Bent, kern.DBent},\n"},
+			{"gpu/gorgonia/activation.go", "\tcase layer.GELU:", "\tcase layer.Bent:\n\t\treturn gorgonia.HadamardDiv(x, add(fill(x, 1), gorgonia.Must(gorgonia.Abs(x))))\n"},
+			{"gpu/policy/policytest/backend.go", "\t\t{name: \"dense nodes", "\t\t{name: \"bowed\", net: bowed()},\n"},
+			leftOut("bowed"),
+		},
+		check: func(t *testing.T, p *toys) {
+			p.computes(t, "bowed")
+			p.passes(t, "./gpu/cpu", "TestBackendWithSeveralThreads/bowed")
+			p.passes(t, "./gpu/cuda", "TestBackend/bowed")
+			p.write(t, "activation.toml", pipelineWith("", "[policy.main.net]\nactivation = \"bent\"\n"))
+			p.says(t, "evaluation: return", "train", "activation.toml", "--set", "run.name=activation")
+			p.says(t, `activation "bent" in an ONNX file is not supported`, "export", "activation", "--format", "onnx")
+		}}
+}
+
+func encoderAxis() axis {
+	return axis{name: "an encoder", doors: 2,
+		files: map[string]string{
+			"gpu/policy/normed.go": `package policy
+
+import "github.com/rlhost/rlhost/gpu/policy/layer"
+
+// EncodeNormed is a layer norm of the input.
+const EncodeNormed EncoderKind = "normed"
+
+func (n *Network) normed(name, in string) string {
+	n.Nodes = append(n.Nodes, Node{Name: name, In: []string{in}, LayerNorm: &layer.LayerNorm{}})
+	return name
+}
+`},
+		edits: []edit{
+			{"gpu/policy/encoder.go", "\tcase EncodeEmbed:", "\tcase EncodeNormed:\n\t\treturn n.normed(name+\".norm\", in)\n"},
+			{"plugins/builtin/encoders.go", "string(policy.EncodeMLP), kindOneHot", "string(policy.EncodeNormed), "},
+		},
+		check: func(t *testing.T, p *toys) {
+			p.write(t, "encoder.toml", pipelineWith("", "[policy.main.encoder.obs]\nkind = \"normed\"\n"))
+			p.says(t, `kind = "normed"`, "show", "--expanded", "encoder.toml")
+			p.says(t, "evaluation: return", "train", "encoder.toml", "--set", "run.name=encoder")
+			p.says(t, "wrote", "export", "encoder", "--format", "safetensors", "--output", "encoder.safetensors")
+			if b, err := os.ReadFile(filepath.Join(p.dir, "encoder.safetensors")); err != nil || !strings.Contains(string(b), "actor.obs.norm.weight") {
+				t.Errorf("no layer norm is in the file (%v)", err)
+			}
+		}}
 }

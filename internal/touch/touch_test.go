@@ -36,7 +36,7 @@ type toys struct {
 
 // axes are all axes.
 func axes() []func() axis {
-	return []func() axis{kindAxis, envKeyAxis, learnerKeyAxis, wrapperAxis, backendAxis, layerAxis, headAxis, commandAxis, verbAxis, guestAxis, transportAxis}
+	return []func() axis{kindAxis, envKeyAxis, learnerKeyAxis, wrapperAxis, backendAxis, layerAxis, activationAxis, encoderAxis, headAxis, commandAxis, verbAxis, guestAxis, transportAxis}
 }
 
 // TestTouch_OneOfEachKindTakesFewDoors adds a toy to each axis, builds the program with all of them and uses each.
