@@ -167,7 +167,8 @@ dist:
 	for arch in amd64 arm64; do \
 	  dir=dist/rlhost_linux_$$arch; mkdir -p $$dir; \
 	  GOARCH=$$arch $(GO) build -trimpath -ldflags '-s -w' -o $$dir/ ./cmd/rlhost ./cmd/rlhost-cuda || exit 1; \
-	  cp LICENSE README.md CHANGELOG.md $$dir/; \
+	  $(GO) run ./cmd/rlhost man >$$dir/rlhost.1 || exit 1; \
+	  cp LICENSE README.md CHANGELOG.md cmd/rlhost/completion.*sh $$dir/; \
 	  tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -C dist -cf - rlhost_linux_$$arch | gzip -n > $$dir.tar.gz; \
 	done
 	cd dist && sha256sum *.tar.gz > SHA256SUMS

@@ -73,7 +73,7 @@ func nearby(file string) string {
 }
 
 type validateCommand struct {
-	Pipelines    []string `arg:"" optional:"" help:"Pipeline files; default ./pipeline.toml."`
+	Pipelines    []string `arg:"" optional:"" predictor:"pipeline" help:"Pipeline files; default ./pipeline.toml."`
 	Set          []string `placeholder:"KEY=VALUE" sep:"none" help:"Override a key of the file. May be repeated."`
 	DenyWarnings bool     `help:"Treat warnings as errors."`
 	Offline      bool     `help:"Look at the files alone: load no plugin."`
@@ -130,7 +130,7 @@ func (c *validateCommand) look(p *program, file string, parts *graph.Parts) erro
 }
 
 type showCommand struct {
-	Pipeline string   `arg:"" optional:"" default:"pipeline.toml" help:"Pipeline file."`
+	Pipeline string   `arg:"" optional:"" default:"pipeline.toml" predictor:"pipeline" help:"Pipeline file."`
 	Expanded bool     `help:"Print every key, with presets and defaults written out."`
 	Set      []string `placeholder:"KEY=VALUE" sep:"none" help:"Override a key of the file; implies --expanded. May be repeated."`
 }
@@ -159,7 +159,7 @@ func (c *showCommand) Run(p *program) error {
 }
 
 type graphCommand struct {
-	Pipeline string   `arg:"" optional:"" default:"pipeline.toml" help:"Pipeline file."`
+	Pipeline string   `arg:"" optional:"" default:"pipeline.toml" predictor:"pipeline" help:"Pipeline file."`
 	Format   string   `enum:"ascii,dot,mermaid" default:"ascii" help:"ascii, dot or mermaid."`
 	Set      []string `placeholder:"KEY=VALUE" sep:"none" help:"Override a key of the file. May be repeated."`
 }

@@ -11,7 +11,7 @@ import (
 )
 
 type reloadCommand struct {
-	Pipeline string   `arg:"" optional:"" default:"pipeline.toml" help:"Pipeline file."`
+	Pipeline string   `arg:"" optional:"" default:"pipeline.toml" predictor:"pipeline" help:"Pipeline file."`
 	Set      []string `placeholder:"KEY=VALUE" sep:"none" help:"Override a key of the file, as for train. May be repeated."`
 	At       string   `placeholder:"BOUNDARY" help:"When versions give way: step, trajectory, episode or now."`
 	Undo     bool     `help:"Also take back versions that were swapped in, or brought back, since the file was last read."`

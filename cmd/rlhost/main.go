@@ -37,6 +37,9 @@ type commandLine struct {
 	Inspect  inspectCommand  `cmd:"" help:"Read a module without running it."`
 	Explain  explainCommand  `cmd:"" help:"Explain the code of an error, a warning or a check."`
 	Version  versionCommand  `cmd:"" help:"Print the version."`
+
+	Completion completionCommand `cmd:"" help:"Print the script that completes rlhost's words in a shell."`
+	Man        manCommand        `cmd:"" help:"Print the page of the manual."`
 }
 
 // Help is what rlhost --help says first.
@@ -73,6 +76,10 @@ func run(args []string, out, errOut io.Writer) int {
 	if err != nil {
 		fmt.Fprintf(errOut, "rlhost: %v\n", err)
 		return exitFailed
+	}
+	answerShell(parser)
+	if exited >= 0 {
+		return exited
 	}
 	if len(args) == 0 {
 		args = []string{"--help"}

@@ -17,7 +17,7 @@ import (
 )
 
 type trainCommand struct {
-	Pipeline      string   `arg:"" optional:"" help:"Pipeline file; default ./pipeline.toml."`
+	Pipeline      string   `arg:"" optional:"" predictor:"pipeline" help:"Pipeline file; default ./pipeline.toml."`
 	Set           []string `placeholder:"KEY=VALUE" sep:"none" help:"Override a key of the file, such as component.learner.epochs=4. May be repeated."`
 	Fresh         bool     `xor:"start,seeds" help:"Start a new run. This is the default: no run is ever resumed unasked."`
 	Resume        string   `xor:"start" placeholder:"RUN" help:"Go on with a run from its latest checkpoint, with its own pipeline."`

@@ -95,6 +95,8 @@ github.com/tetratelabs/wazero:  plugins/wasm
 github.com/ianlancetaylor/demangle: plugins/wasm
 github.com/BurntSushi/toml:     pipeline/graph
 github.com/alecthomas/kong:     cmd/rlhost
+github.com/willabides/kongplete: cmd/rlhost
+github.com/posener/complete:    cmd/rlhost
 github.com/hashicorp:           plugins/process/spawn plugins/process/internal/rig
 google.golang.org:              plugins/process/spawn plugins/process/internal/rig sdk/process/rpc
 google.golang.org/protobuf/encoding/protowire: sdk/process/rpc plugins/runner/tensorboard pipeline/export
