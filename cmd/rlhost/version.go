@@ -9,17 +9,37 @@ import (
 	"github.com/rlhost/rlhost/plugins/builtin"
 )
 
-type versionCommand struct{}
+type versionCommand struct {
+	JSON bool `name:"json" help:"Print JSON."`
+}
 
 // Run prints what this program is.
 func (c *versionCommand) Run(p *program) error {
+	if c.JSON {
+		return p.encode(thisBuild())
+	}
 	fmt.Fprintln(p.out, versionLine())
 	return nil
 }
 
+// build is what this program is.
+type build struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision"`
+	EnvABI   string `json:"env_abi"`
+	Go       string `json:"go"`
+	OS       string `json:"os"`
+	Arch     string `json:"arch"`
+	Kernels  string `json:"kernels"`
+}
+
+func thisBuild() build {
+	return build{hostabi.Release, revision(), fmt.Sprint(hostabi.EnvABI), runtime.Version(), runtime.GOOS, runtime.GOARCH, builtin.Kernels()}
+}
+
 func versionLine() string {
-	return fmt.Sprintf("rlhost %s (%s) env ABI %v, %s, %s/%s, kernels %s", hostabi.Release, revision(), hostabi.EnvABI,
-		runtime.Version(), runtime.GOOS, runtime.GOARCH, builtin.Kernels())
+	b := thisBuild()
+	return fmt.Sprintf("rlhost %s (%s) env ABI %s, %s, %s/%s, kernels %s", b.Version, b.Revision, b.EnvABI, b.Go, b.OS, b.Arch, b.Kernels)
 }
 
 // revision is the commit that the program was built from, if the build knows it.
