@@ -10,9 +10,9 @@ import (
 // promised are the packages that programs may rely on; doc.go at the root says so.
 const promised = "rlhost hostabi/... sdk/... pipeline/graph pipeline/session"
 
-// notYet are promised packages whose examples need others: an environment in Go implements core/env, a store of objects is in
-// plugins/objects, and a run is shown with its parts.
-const notYet = "sdk/process sdk/objects sdk/c/... pipeline/..."
+// notYet are promised packages whose examples need others: an environment in Go implements core/env, and a run is shown with
+// its parts.
+const notYet = "sdk/process sdk/c/... pipeline/..."
 
 // Examples import promised packages alone: those of plugins, but for a learner with kernels of its own, and those that go doc shows.
 func TestShape_ExamplesUseWhatIsPromised(t *testing.T) {

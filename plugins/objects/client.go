@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/rlhost/rlhost/core/objects/wire"
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/plugins/objects/store"
-	"github.com/rlhost/rlhost/plugins/objects/wire"
 )
 
 // client is one connection and its session.
@@ -31,7 +31,7 @@ type call struct {
 }
 
 // maxRange is how many entries of one track and the greatest rank fit into a reply; with several tracks fewer fit.
-const maxRange = (wire.MaxFrame - wire.HeadBytes) / (16 + store.MaxTracks*(8+8*store.MaxRank))
+const maxRange = (wire.MaxFrame - wire.HeadBytes) / (16 + wire.MaxTracks*(8+8*wire.MaxRank))
 
 // serve answers requests until the client disconnects, which is io.EOF, or breaks the rules.
 func (c *client) serve() error {
@@ -83,9 +83,9 @@ func (c *client) greet(k *call) error {
 	var err error
 	switch {
 	case r.Op != wire.OpHello:
-		err = fmt.Errorf("operation %d before hello: %w", r.Op, store.ErrRequest)
+		err = fmt.Errorf("operation %d before hello: %w", r.Op, wire.ErrRequest)
 	case r.Index != wire.Version:
-		err = fmt.Errorf("the client speaks version %d, this server version %d: %w", r.Index, wire.Version, store.ErrRequest)
+		err = fmt.Errorf("the client speaks version %d, this server version %d: %w", r.Index, wire.Version, wire.ErrRequest)
 	}
 	k.reply.Index = wire.Version
 	c.greeted = true
@@ -132,7 +132,7 @@ func (c *client) cancel(seq uint32) {
 	k := c.waiting[seq]
 	c.mu.Unlock()
 	if k != nil {
-		c.session.Cancel(&k.op, store.ErrCanceled)
+		c.session.Cancel(&k.op, wire.ErrCanceled)
 	}
 }
 
@@ -193,10 +193,10 @@ func (c *client) manage(k *call) error {
 	case wire.OpStat:
 		return c.stat(k)
 	case wire.OpList:
-		k.reply.Names = c.store.Names(r.Name, r.After, (wire.MaxFrame-wire.HeadBytes)/(store.MaxName+1))
+		k.reply.Names = c.store.Names(r.Name, r.After, (wire.MaxFrame-wire.HeadBytes)/(wire.MaxName+1))
 		return nil
 	}
-	return fmt.Errorf("operation %d: %w", r.Op, store.ErrRequest)
+	return fmt.Errorf("operation %d: %w", r.Op, wire.ErrRequest)
 }
 
 func (c *client) stat(k *call) error {
@@ -230,7 +230,7 @@ func (c *client) tooLong(k *call, err error) []byte {
 	if len(k.reply.Views) > 0 {
 		c.session.Do(&store.Op{Kind: store.OpRelease, Claim: k.reply.Claim, Done: func(*store.Op) {}})
 	}
-	err = fmt.Errorf("%w: %w: ask for fewer entries at a time", store.ErrLimit, err)
+	err = fmt.Errorf("%w: %w: ask for fewer entries at a time", wire.ErrLimit, err)
 	refusal := wire.Reply{Op: k.reply.Op, Seq: k.reply.Seq, Status: wire.StatusOf(err), Text: err.Error()}
 	frame, _ := wire.AppendReply(k.frame[:0], &refusal) // short
 	return frame

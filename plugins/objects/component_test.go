@@ -9,7 +9,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/ipc"
-	"github.com/rlhost/rlhost/plugins/objects/wire"
+	"github.com/rlhost/rlhost/core/objects/wire"
 )
 
 func configured(t *testing.T, socket string) *Component {

@@ -3,7 +3,7 @@
 //	err := objects.Serve(ctx, objects.Options{}) // until ctx ends
 //
 // A client connects to a socket of core/ipc, which serves this user alone. Requests and replies are
-// plugins/objects/wire's; the memory of an object reaches a client once, as a file beside the reply to its first
+// core/objects/wire's; the memory of an object reaches a client once, as a file beside the reply to its first
 // request for it, and bytes never travel through the socket. A client's claims belong to its connection: when that
 // ends, for any reason, they are released.
 //

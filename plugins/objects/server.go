@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/ipc"
+	"github.com/rlhost/rlhost/core/objects/wire"
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/plugins/objects/store"
-	"github.com/rlhost/rlhost/plugins/objects/wire"
 )
 
 // Options are the settings of a server.
@@ -55,7 +55,7 @@ func Start(o Options) (*Server, error) {
 	s.options = o
 	var err error
 	s.Server, err = ipc.Listen(ipc.Config{
-		Name: "objects", Path: o.Path, Network: shm.Network, Clients: o.Sessions, Ended: store.ErrClosed, Log: o.Log,
+		Name: "objects", Path: o.Path, Network: shm.Network, Clients: o.Sessions, Ended: wire.ErrClosed, Log: o.Log,
 		Serve: s.serve, Refuse: s.refuse,
 	})
 	if err != nil {
@@ -108,7 +108,7 @@ func (s *Server) refuse(conn *ipc.Conn, why error) {
 	}
 	switch {
 	case errors.Is(why, ipc.ErrFull):
-		why = fmt.Errorf("%w: %d clients are connected", store.ErrLimit, s.options.Sessions)
+		why = fmt.Errorf("%w: %d clients are connected", wire.ErrLimit, s.options.Sessions)
 	case conn.Peer.UID != os.Geteuid():
 		why = fmt.Errorf("these objects are another user's: %w", why)
 	}

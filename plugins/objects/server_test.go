@@ -16,10 +16,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rlhost/rlhost/core/objects/wire"
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/plugins/objects/store"
-	"github.com/rlhost/rlhost/plugins/objects/wire"
 )
 
 // childVariable makes the test binary connect to the socket at that path, and print the result.
@@ -136,7 +136,7 @@ func (r *raw) must(t testing.TB, q wire.Request) *wire.Reply {
 
 func (r *raw) create(t testing.TB, name string, capacity int) uint32 {
 	t.Helper()
-	c := store.Config{Capacity: capacity, Tracks: []store.Track{{Bytes: 64}}}
+	c := wire.Config{Capacity: capacity, Tracks: []wire.Track{{Bytes: 64}}}
 	return r.must(t, wire.Request{Op: wire.OpCreate, Name: name, Config: c}).Object
 }
 
@@ -229,7 +229,7 @@ func TestHello_ComesFirstAndNamesTheVersions(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := &raw{Socket: socket}
-		if _, err := r.ask(q); !errors.Is(err, store.ErrRequest) {
+		if _, err := r.ask(q); !errors.Is(err, wire.ErrRequest) {
 			t.Errorf("operation %d first = %v, want ErrRequest", q.Op, err)
 		}
 		if _, err := r.next(); !errors.Is(err, io.EOF) {
@@ -243,7 +243,7 @@ func TestClients_AreBounded(t *testing.T) {
 	s := start(t, Options{Sessions: 2})
 	a := connect(t, s.Path())
 	connect(t, s.Path())
-	if _, err := greet(s.Path()); !errors.Is(err, store.ErrLimit) {
+	if _, err := greet(s.Path()); !errors.Is(err, wire.ErrLimit) {
 		t.Errorf("a third client = %v, want ErrLimit", err)
 	}
 	_ = a.Close()
@@ -300,16 +300,16 @@ func openFiles(t *testing.T) int {
 func TestBatch_ThatDoesNotFitAReplyIsGivenBack(t *testing.T) {
 	s := start(t, Options{})
 	r := connect(t, s.Path())
-	c := store.Config{Capacity: 1, Tracks: make([]store.Track, store.MaxTracks)}
-	values := make([]store.Value, store.MaxTracks)
+	c := wire.Config{Capacity: 1, Tracks: make([]wire.Track, wire.MaxTracks)}
+	values := make([]wire.Value, wire.MaxTracks)
 	for i := range c.Tracks {
 		c.Tracks[i].Bytes = 8
-		values[i] = store.ValueOf(store.Bytes, 1, 1, 1, 1, 1, 1, 1, 1)
+		values[i] = wire.ValueOf(wire.Bytes, 1, 1, 1, 1, 1, 1, 1, 1)
 	}
 	id := r.must(t, wire.Request{Op: wire.OpCreate, Name: "x", Config: c}).Object
 	w := r.must(t, wire.Request{Op: wire.OpNew, Object: id})
 	r.must(t, wire.Request{Op: wire.OpCommit, Claim: w.Claim, Values: values})
-	if _, err := r.ask(wire.Request{Op: wire.OpBatch, Object: id, Indices: make([]uint64, 1000)}); !errors.Is(err, store.ErrLimit) {
+	if _, err := r.ask(wire.Request{Op: wire.OpBatch, Object: id, Indices: make([]uint64, 1000)}); !errors.Is(err, wire.ErrLimit) {
 		t.Errorf("a thousand entries at once = %v, want ErrLimit", err)
 	}
 	b := r.must(t, wire.Request{Op: wire.OpBatch, Flags: wire.Range, Object: id, Most: 1 << 30})
@@ -323,7 +323,7 @@ func TestCancel_EndsAWaitAndKeepsTheEntry(t *testing.T) {
 	s := start(t, Options{})
 	r := connect(t, s.Path())
 	id := r.create(t, "x", 1)
-	pop, err := wire.AppendRequest(nil, &wire.Request{Op: wire.OpPop, Seq: 77, Object: id, Wait: store.Forever})
+	pop, err := wire.AppendRequest(nil, &wire.Request{Op: wire.OpPop, Seq: 77, Object: id, Wait: wire.Forever})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -335,22 +335,22 @@ func TestCancel_EndsAWaitAndKeepsTheEntry(t *testing.T) {
 		if err := errors.Join(r.Send(pop), r.Send(cancel), r.Send(cancel)); err != nil {
 			t.Fatal(err)
 		}
-		if reply, err := r.next(); !errors.Is(err, store.ErrCanceled) || reply.Seq != 77 {
+		if reply, err := r.next(); !errors.Is(err, wire.ErrCanceled) || reply.Seq != 77 {
 			t.Errorf("the pop ended with %v, want ErrCanceled", err)
 		}
 	}
 	w := r.must(t, wire.Request{Op: wire.OpNew, Object: id})
-	r.must(t, wire.Request{Op: wire.OpCommit, Claim: w.Claim, Values: []store.Value{store.ValueOf(store.Bytes, 1)}})
+	r.must(t, wire.Request{Op: wire.OpCommit, Claim: w.Claim, Values: []wire.Value{wire.ValueOf(wire.Bytes, 1)}})
 	r.must(t, wire.Request{Op: wire.OpPop, Object: id})
 }
 
 // Whatever a client sends, the server keeps running, and releases all claims when the client disconnects.
 func FuzzClient(f *testing.F) {
 	for _, q := range []wire.Request{
-		{Op: wire.OpNew, Object: 1}, {Op: wire.OpSpare, Object: 1}, {Op: wire.OpPop, Object: 1, Wait: store.Forever},
-		{Op: wire.OpCommit, Claim: 1, Values: []store.Value{store.ValueOf(store.Bytes, 8)}},
+		{Op: wire.OpNew, Object: 1}, {Op: wire.OpSpare, Object: 1}, {Op: wire.OpPop, Object: 1, Wait: wire.Forever},
+		{Op: wire.OpCommit, Claim: 1, Values: []wire.Value{wire.ValueOf(wire.Bytes, 8)}},
 		{Op: wire.OpBatch, Object: 1, Indices: []uint64{0, 0}}, {Op: wire.OpDelete, Object: 1, Flags: wire.Revoke},
-		{Op: wire.OpCreate, Name: "y", Config: store.Config{Capacity: 1, Tracks: []store.Track{{Bytes: 1}}}},
+		{Op: wire.OpCreate, Name: "y", Config: wire.Config{Capacity: 1, Tracks: []wire.Track{{Bytes: 1}}}},
 		{Op: wire.OpOpen, Flags: wire.Write, Name: "x"}, {Op: wire.OpRelease, Claim: 2, Flags: wire.OneWay}, {Op: wire.OpCancel, Index: 1},
 	} {
 		frame, err := wire.AppendRequest(nil, &q)

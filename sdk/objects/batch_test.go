@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/rlhost/rlhost/plugins/objects/store"
+	"github.com/rlhost/rlhost/core/objects/wire"
 )
 
 // indices returns the indices of a batch's entries, each of which contains its own.
@@ -63,7 +63,7 @@ func TestBatchRange_ClaimsTheOldestFromAnIndexOn(t *testing.T) {
 		t.Errorf("from the one that is still to come = %v, want ErrNoEntry", err)
 	}
 	for _, most := range []int{0, -1} {
-		if _, err := s.BatchRange(t.Context(), "x", 0, most); !errors.Is(err, store.ErrRequest) {
+		if _, err := s.BatchRange(t.Context(), "x", 0, most); !errors.Is(err, wire.ErrRequest) {
 			t.Errorf("a batch of %d = %v, want ErrRequest", most, err)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 
-	"github.com/rlhost/rlhost/plugins/objects/store"
+	"github.com/rlhost/rlhost/core/objects/wire"
 )
 
 // Parts of child processes.
@@ -15,7 +15,7 @@ import (
 // hold claims "x" in every possible way, prints a word, and waits to be killed.
 func hold(ctx context.Context, s *Store) error {
 	now := NoWait(ctx)
-	_, err := s.New(now, "x", store.ValueOf(store.Bytes, 8))
+	_, err := s.New(now, "x", wire.ValueOf(wire.Bytes, 8))
 	_, pushErr := s.PushBytes(now, "x", []byte("spare"))
 	_, readErr := s.Read(now, "x", 0)
 	_, popErr := s.Pop(now, "x")
@@ -29,7 +29,7 @@ func hold(ctx context.Context, s *Store) error {
 // pushForEver pushes to "x" until killed.
 func pushForEver(ctx context.Context, s *Store) error {
 	for n := uint64(os.Getpid()) << 32; ; n++ {
-		w, err := s.New(ctx, "x", store.ValueOf(store.Bytes, 4096))
+		w, err := s.New(ctx, "x", wire.ValueOf(wire.Bytes, 4096))
 		if err != nil {
 			return err
 		}

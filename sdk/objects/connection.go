@@ -9,9 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rlhost/rlhost/core/objects/wire"
 	"github.com/rlhost/rlhost/core/shm"
-	"github.com/rlhost/rlhost/plugins/objects/store"
-	"github.com/rlhost/rlhost/plugins/objects/wire"
 )
 
 // grace is the time beyond the deadline of an answer after which the host counts as lost.
@@ -143,7 +142,7 @@ func (c *connection) exchange(ctx context.Context, r *wire.Request) (*pending, e
 
 // ended adds the reason of ctx to the error of a request that ctx ended.
 func ended(ctx context.Context, err error) error {
-	if errors.Is(err, store.ErrCanceled) {
+	if errors.Is(err, wire.ErrCanceled) {
 		return fmt.Errorf("%w: %w", err, context.Cause(ctx))
 	}
 	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
@@ -159,7 +158,7 @@ func waitOf(ctx context.Context) time.Duration {
 	}
 	deadline, ok := ctx.Deadline()
 	if !ok {
-		return store.Forever
+		return wire.Forever
 	}
 	return max(time.Until(deadline), 1)
 }

@@ -9,8 +9,7 @@
 //	defer entry.Release()
 //	view, err := objects.View[float32](entry, 0)                     // the shared memory, read-only, until Release
 //
-// Operations wait until ctx ends; with NoWait they do not wait at all. Errors wrap the sentinels of plugins/objects/store, such
-// as ErrFull and ErrEmpty, whose names this package repeats.
+// Operations wait until ctx ends; with NoWait they do not wait at all. Errors wrap sentinels such as ErrFull and ErrEmpty.
 //
 // A Store is one session: everything it holds is released when it closes, or when the process ends, for any reason. If
 // the host is lost, every later operation returns ErrLost at once, and mapped memory stays readable; the Store does not

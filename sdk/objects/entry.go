@@ -6,15 +6,14 @@ import (
 	"math"
 	"sync/atomic"
 
-	"github.com/rlhost/rlhost/plugins/objects/store"
-	"github.com/rlhost/rlhost/plugins/objects/wire"
+	"github.com/rlhost/rlhost/core/objects/wire"
 )
 
 // Entry is one entry of an object, held to read until Release. Its methods may be called from any goroutine; views
 // of it must not be used after Release.
 type Entry struct {
 	claimed
-	view store.View
+	view wire.View
 	part bool // of a batch
 }
 
@@ -73,7 +72,7 @@ func (s *Store) BatchRead(ctx context.Context, name string, indices []uint64) (*
 }
 
 // BatchRange claims the oldest entries from an index on, at most most and at most as many as fit into one reply.
-// Errors: ErrNoEntry if there is none, store.ErrRequest if most is less than 1.
+// Errors: ErrNoEntry if there is none, wire.ErrRequest if most is less than 1.
 func (s *Store) BatchRange(ctx context.Context, name string, from uint64, most int) (*Batch, error) {
 	most = min(max(most, 0), math.MaxInt32) // the request has 32 bits for it
 	return s.claim(ctx, name, &wire.Request{Op: wire.OpBatch, Flags: wire.Range, Index: from, Most: most})
@@ -101,7 +100,7 @@ func (s *Store) claim(ctx context.Context, name string, r *wire.Request) (*Batch
 }
 
 // holds reports whether a view lies in the object.
-func (o *remote) holds(v *store.View) bool {
+func (o *remote) holds(v *wire.View) bool {
 	if len(v.Values) != len(o.layout.Columns) || int64(v.Block) >= int64(o.layout.Blocks) {
 		return false
 	}

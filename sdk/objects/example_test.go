@@ -3,10 +3,7 @@ package objects_test
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 
-	server "github.com/rlhost/rlhost/plugins/objects"
 	"github.com/rlhost/rlhost/sdk/objects"
 )
 
@@ -21,17 +18,7 @@ func Example() {
 }
 
 func share(ctx context.Context) error {
-	dir, err := os.MkdirTemp("", "objects")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	host, err := server.Start(server.Options{Path: filepath.Join(dir, "store")}) // here the running rlhost
-	if err != nil {
-		return err
-	}
-	defer host.Close()
-	store, err := objects.Dial(ctx, host.Path())
+	store, err := objects.Dial(ctx, "") // rlhost store serves it
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rlhost/rlhost/plugins/objects/store"
+	"github.com/rlhost/rlhost/core/objects/wire"
 )
 
 func TestViews_AreTheSharedMemoryWithoutACopy(t *testing.T) {
@@ -385,7 +385,7 @@ func TestNamesAndPut(t *testing.T) {
 	if v := e.Value(0); v.DType != DTypeOf[int64]() || v.Rank != 2 {
 		t.Errorf("put made a %s", v.String())
 	}
-	if v := store.ValueOf(store.Bytes, 1); v.DType.Size() != 1 {
+	if v := wire.ValueOf(wire.Bytes, 1); v.DType.Size() != 1 {
 		t.Errorf("bytes are %d bytes", v.DType.Size())
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/rlhost/rlhost/plugins/objects/wire"
+	"github.com/rlhost/rlhost/core/objects/wire"
 )
 
 func TestPythonClient(t *testing.T) {

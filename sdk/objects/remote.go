@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/rlhost/rlhost/core/objects/wire"
 	"github.com/rlhost/rlhost/core/shm"
-	"github.com/rlhost/rlhost/plugins/objects/store"
-	"github.com/rlhost/rlhost/plugins/objects/wire"
 )
 
 // mapping is the view of an object's memory that an operation needs before its request.
@@ -24,7 +23,7 @@ const (
 type remote struct {
 	name   string
 	id     uint32
-	layout store.Layout
+	layout wire.Layout
 
 	mu      sync.Mutex
 	read    *shm.Segment // nil until the first read
@@ -214,7 +213,7 @@ func (s *Store) open(ctx context.Context, o *remote, access shm.Access, flags wi
 }
 
 // fits reports whether every block of a layout lies within size bytes.
-func fits(l *store.Layout, size int) bool {
+func fits(l *wire.Layout, size int) bool {
 	if l.Blocks < 1 || len(l.Columns) < 1 {
 		return false
 	}

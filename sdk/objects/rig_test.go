@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rlhost/rlhost/core/objects/wire"
 	"github.com/rlhost/rlhost/internal/testkit"
 
 	server "github.com/rlhost/rlhost/plugins/objects"
@@ -33,7 +34,7 @@ func TestMain(m *testing.M) {
 	part, path, ok := strings.Cut(os.Getenv(childVariable), " ")
 	switch {
 	case !ok:
-		os.Exit(m.Run())
+		os.Exit(withDefault(m))
 	case part == "serve":
 		_, err := server.Start(server.Options{Path: path})
 		exit(err)
@@ -44,6 +45,18 @@ func TestMain(m *testing.M) {
 	s, err := Dial(ctx, path)
 	exit(err)
 	exit(parts()[part](ctx, s))
+}
+
+// withDefault runs the tests beside a server at the default path, which examples dial.
+func withDefault(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "rlhost-objects-")
+	exit(err)
+	defer os.RemoveAll(dir)
+	exit(os.Setenv(wire.PathVariable, filepath.Join(dir, "objects.sock")))
+	host, err := server.Start(server.Options{})
+	exit(err)
+	defer host.Close()
+	return m.Run()
 }
 
 func exit(err error) {

@@ -8,38 +8,37 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/rlhost/rlhost/core/objects/wire"
 	"github.com/rlhost/rlhost/core/shm"
-	"github.com/rlhost/rlhost/plugins/objects/store"
-	"github.com/rlhost/rlhost/plugins/objects/wire"
 )
 
 type (
-	// Config is the configuration of an object; see plugins/objects/store, as for the others.
-	Config = store.Config
+	// Config is the configuration of an object; see core/objects/wire, as for the others.
+	Config = wire.Config
 	// Track is one of its tracks.
-	Track = store.Track
+	Track = wire.Track
 	// Value is one of its values.
-	Value = store.Value
+	Value = wire.Value
 	// DType is the type of elements.
-	DType = store.DType
+	DType = wire.DType
 	// Stat is the state of an object.
-	Stat = store.Stat
+	Stat = wire.Stat
 )
 
-// Errors that callers decide on; see plugins/objects/store.
+// Errors that callers decide on; see core/objects/wire.
 var (
-	ErrNotFound = store.ErrNotFound
-	ErrExists   = store.ErrExists
-	ErrRemoved  = store.ErrRemoved
-	ErrNoEntry  = store.ErrNoEntry
-	ErrEmpty    = store.ErrEmpty
-	ErrFull     = store.ErrFull
-	ErrBusy     = store.ErrBusy
-	ErrSpent    = store.ErrSpent
-	ErrTooLarge = store.ErrTooLarge
-	ErrTracks   = store.ErrTracks
-	ErrDType    = store.ErrDType
-	ErrLimit    = store.ErrLimit
+	ErrNotFound = wire.ErrNotFound
+	ErrExists   = wire.ErrExists
+	ErrRemoved  = wire.ErrRemoved
+	ErrNoEntry  = wire.ErrNoEntry
+	ErrEmpty    = wire.ErrEmpty
+	ErrFull     = wire.ErrFull
+	ErrBusy     = wire.ErrBusy
+	ErrSpent    = wire.ErrSpent
+	ErrTooLarge = wire.ErrTooLarge
+	ErrTracks   = wire.ErrTracks
+	ErrDType    = wire.ErrDType
+	ErrLimit    = wire.ErrLimit
 
 	// ErrLost: the host is gone, or has closed the connection.
 	ErrLost = errors.New("the host is lost")

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"unsafe"
 
+	"github.com/rlhost/rlhost/core/objects/wire"
 	"github.com/rlhost/rlhost/hostabi"
-	"github.com/rlhost/rlhost/plugins/objects/store"
 )
 
 // Element is an element type of arrays.
@@ -34,19 +34,19 @@ func DTypeOf[T Element]() DType {
 	case bool:
 		return DType(hostabi.Bool)
 	case uint16:
-		return store.U16
+		return wire.U16
 	case uint32:
-		return store.U32
+		return wire.U32
 	case uint64:
-		return store.U64
+		return wire.U64
 	case complex64:
-		return store.Complex64
+		return wire.Complex64
 	}
-	return store.Complex128
+	return wire.Complex128
 }
 
 // ValueOf returns the value of an array of that shape.
-func ValueOf[T Element](shape ...int) Value { return store.ValueOf(DTypeOf[T](), shape...) }
+func ValueOf[T Element](shape ...int) Value { return wire.ValueOf(DTypeOf[T](), shape...) }
 
 // View returns an array of an entry, row by row: the shared memory itself, read-only, valid until Release. Errors:
 // ErrSpent after it, ErrTracks, ErrDType.
@@ -72,7 +72,7 @@ func slice[T Element](name string, b []byte, have DType) ([]T, error) {
 	if b == nil {
 		return nil, fmt.Errorf("object %q: %w", name, ErrSpent)
 	}
-	if want := DTypeOf[T](); have != want && !(have == store.Bytes && want == DType(hostabi.U8)) {
+	if want := DTypeOf[T](); have != want && !(have == wire.Bytes && want == DType(hostabi.U8)) {
 		return nil, fmt.Errorf("object %q: %w: %s, not %s", name, ErrDType, have, want)
 	}
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b))/unsafe.Sizeof(*new(T))), nil
@@ -94,7 +94,7 @@ func Push[T Element](ctx context.Context, s *Store, name string, data []T, shape
 
 // PushBytes is Push of bytes without a type.
 func (s *Store) PushBytes(ctx context.Context, name string, data []byte) (uint64, error) {
-	return s.push(ctx, name, []Value{store.ValueOf(store.Bytes, len(data))}, [][]byte{data})
+	return s.push(ctx, name, []Value{wire.ValueOf(wire.Bytes, len(data))}, [][]byte{data})
 }
 
 // Put is Push, but creates a missing object first: for capacity entries as large as this one.

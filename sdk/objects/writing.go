@@ -5,8 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/rlhost/rlhost/plugins/objects/store"
-	"github.com/rlhost/rlhost/plugins/objects/wire"
+	"github.com/rlhost/rlhost/core/objects/wire"
 )
 
 // Writing is an entry to write in place. It ends in Commit or Abort.
@@ -32,7 +31,7 @@ func (s *Store) New(ctx context.Context, name string, values ...Value) (*Writing
 
 // check returns why values do not fit the tracks, in the host's words.
 func (o *remote) check(values []Value, block uint32) error {
-	if err := store.CheckValues(o.layout.Columns, values); err != nil {
+	if err := wire.CheckValues(o.layout.Columns, values); err != nil {
 		return fmt.Errorf("object %q: %w", o.name, err)
 	}
 	if int64(block) >= int64(o.layout.Blocks) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rlhost/rlhost/core/objects/wire"
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -17,7 +18,7 @@ func TestRevoke_ReadersKeepTheirBytesAndTheBlockIsNotReused(t *testing.T) {
 	index := write(t, writer, id, 1)
 	held := must(t, reader, Op{Kind: OpRead, Object: id, Index: index})
 
-	refused(t, writer, Op{Kind: OpDelete, Object: id, Index: index}, ErrBusy)
+	refused(t, writer, Op{Kind: OpDelete, Object: id, Index: index}, wire.ErrBusy)
 	must(t, writer, Op{Kind: OpDelete, Object: id, Index: index, Revoke: true})
 	for range 10 {
 		newer := write(t, writer, id, 2)
@@ -26,7 +27,7 @@ func TestRevoke_ReadersKeepTheirBytesAndTheBlockIsNotReused(t *testing.T) {
 	if got := mark(s, id, held); got != 1 {
 		t.Errorf("the reader sees %d, want what it claimed: 1", got)
 	}
-	refused(t, writer, Op{Kind: OpRead, Object: id, Index: index}, ErrNoEntry)
+	refused(t, writer, Op{Kind: OpRead, Object: id, Index: index}, wire.ErrNoEntry)
 	if got := stat(t, s, id); got.Kept != 1 || got.Entries != 0 {
 		t.Errorf("%d blocks are kept and %d reachable, want 1 and 0", got.Kept, got.Entries)
 	}
@@ -44,7 +45,7 @@ func TestPop_LeavesOtherReadersTheirBytes(t *testing.T) {
 	held := must(t, u, Op{Kind: OpRead, Object: id, Index: index})
 	popped := must(t, u, Op{Kind: OpPop, Object: id})
 	must(t, u, Op{Kind: OpRelease, Claim: popped.Claim})
-	refused(t, u, Op{Kind: OpNew, Object: id}, ErrFull)
+	refused(t, u, Op{Kind: OpNew, Object: id}, wire.ErrFull)
 	if got := mark(s, id, held); got != 7 {
 		t.Errorf("the reader sees %d, want 7", got)
 	}
@@ -57,19 +58,19 @@ func TestDoubleFree_IsAnErrorAndGivesNoBlockTwice(t *testing.T) {
 	u, other := newSession(t, s), newSession(t, s)
 	id := create(t, s, "x", 4)
 	w := must(t, u, Op{Kind: OpNew, Object: id})
-	refused(t, other, Op{Kind: OpCommit, Claim: w.Claim, Values: floats(1)}, ErrForeign)
-	refused(t, other, Op{Kind: OpAbort, Claim: w.Claim}, ErrForeign)
-	refused(t, u, Op{Kind: OpRelease, Claim: w.Claim}, ErrKind)
+	refused(t, other, Op{Kind: OpCommit, Claim: w.Claim, Values: floats(1)}, wire.ErrForeign)
+	refused(t, other, Op{Kind: OpAbort, Claim: w.Claim}, wire.ErrForeign)
+	refused(t, u, Op{Kind: OpRelease, Claim: w.Claim}, wire.ErrKind)
 	must(t, u, Op{Kind: OpCommit, Claim: w.Claim, Values: floats(1)})
-	refused(t, u, Op{Kind: OpCommit, Claim: w.Claim, Values: floats(1)}, ErrSpent)
-	refused(t, u, Op{Kind: OpAbort, Claim: w.Claim}, ErrSpent)
+	refused(t, u, Op{Kind: OpCommit, Claim: w.Claim, Values: floats(1)}, wire.ErrSpent)
+	refused(t, u, Op{Kind: OpAbort, Claim: w.Claim}, wire.ErrSpent)
 
 	r := must(t, u, Op{Kind: OpPop, Object: id})
-	refused(t, other, Op{Kind: OpRelease, Claim: r.Claim}, ErrForeign)
+	refused(t, other, Op{Kind: OpRelease, Claim: r.Claim}, wire.ErrForeign)
 	must(t, u, Op{Kind: OpRelease, Claim: r.Claim})
-	refused(t, u, Op{Kind: OpRelease, Claim: r.Claim}, ErrSpent)
-	refused(t, u, Op{Kind: OpRelease, Claim: 0}, ErrSpent)
-	refused(t, u, Op{Kind: OpRelease, Claim: 1 << 60}, ErrSpent)
+	refused(t, u, Op{Kind: OpRelease, Claim: r.Claim}, wire.ErrSpent)
+	refused(t, u, Op{Kind: OpRelease, Claim: 0}, wire.ErrSpent)
+	refused(t, u, Op{Kind: OpRelease, Claim: 1 << 60}, wire.ErrSpent)
 
 	blocks := map[uint32]bool{}
 	for range 4 {
@@ -86,15 +87,15 @@ func TestErrors_LeaveNoLockHeld(t *testing.T) {
 	s := newStore(t, Limits{})
 	u := newSession(t, s)
 	id := create(t, s, "x", 1)
-	if _, err := s.Create("x", Config{Capacity: 1, Tracks: []Track{{Bytes: 1}}}, false); !errors.Is(err, ErrExists) {
+	if _, err := s.Create("x", wire.Config{Capacity: 1, Tracks: []wire.Track{{Bytes: 1}}}, false); !errors.Is(err, wire.ErrExists) {
 		t.Errorf("Create of a name that exists = %v, want ErrExists", err)
 	}
-	if err := s.Remove(99); !errors.Is(err, ErrNotFound) {
+	if err := s.Remove(99); !errors.Is(err, wire.ErrNotFound) {
 		t.Errorf("Remove of nothing = %v, want ErrNotFound", err)
 	}
-	refused(t, u, Op{Kind: OpPop, Object: 99}, ErrNotFound)
-	refused(t, u, Op{Kind: OpKind(200), Object: id}, ErrRequest)
-	refused(t, u, Op{Kind: OpBatch, Object: id}, ErrRequest)
+	refused(t, u, Op{Kind: OpPop, Object: 99}, wire.ErrNotFound)
+	refused(t, u, Op{Kind: OpKind(200), Object: id}, wire.ErrRequest)
+	refused(t, u, Op{Kind: OpBatch, Object: id}, wire.ErrRequest)
 	write(t, u, id, 1) // would wait forever
 }
 
@@ -105,16 +106,16 @@ func TestOversize_IsRefusedByNameAndLimitAndLeaksNothing(t *testing.T) {
 	w := must(t, u, Op{Kind: OpNew, Object: id})
 	for _, c := range []struct {
 		name   string
-		values []Value
+		values []wire.Value
 		want   error
 	}{
-		{"one element too many", floats(17), ErrTooLarge},
-		{"a product that overflows", []Value{ValueOf(DType(hostabi.F32), 1<<40, 1<<40)}, ErrTooLarge},
-		{"no such type", []Value{ValueOf(99, 1)}, ErrDType},
-		{"any type", []Value{ValueOf(AnyDType, 1)}, ErrDType},
-		{"too many dimensions", []Value{{DType: Bytes, Rank: 9}}, ErrLimit},
-		{"a track too many", append(floats(1), floats(1)...), ErrTracks},
-		{"no track", nil, ErrTracks},
+		{"one element too many", floats(17), wire.ErrTooLarge},
+		{"a product that overflows", []wire.Value{wire.ValueOf(wire.DType(hostabi.F32), 1<<40, 1<<40)}, wire.ErrTooLarge},
+		{"no such type", []wire.Value{wire.ValueOf(99, 1)}, wire.ErrDType},
+		{"any type", []wire.Value{wire.ValueOf(wire.AnyDType, 1)}, wire.ErrDType},
+		{"too many dimensions", []wire.Value{{DType: wire.Bytes, Rank: 9}}, wire.ErrLimit},
+		{"a track too many", append(floats(1), floats(1)...), wire.ErrTracks},
+		{"no track", nil, wire.ErrTracks},
 	} {
 		op := do(u, Op{Kind: OpCommit, Claim: w.Claim, Values: c.values})
 		if !errors.Is(op.Err, c.want) || !strings.Contains(op.Err.Error(), `object "obs": entry 0`) {
@@ -133,7 +134,7 @@ func TestOversize_IsRefusedByNameAndLimitAndLeaksNothing(t *testing.T) {
 func TestBlocks_DoNotReachEachOther(t *testing.T) {
 	s := newStore(t, Limits{})
 	u := newSession(t, s)
-	id, err := s.Create("x", Config{Capacity: 3, Tracks: []Track{{Bytes: 100}, {Bytes: 5000}}}, false)
+	id, err := s.Create("x", wire.Config{Capacity: 3, Tracks: []wire.Track{{Bytes: 100}, {Bytes: 5000}}}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,12 +171,12 @@ func TestSessionEnd_GivesBackWhatItWroteAndRead(t *testing.T) {
 	must(t, dies, Op{Kind: OpRead, Object: id, Index: index})
 	must(t, dies, Op{Kind: OpPop, Object: id})
 	must(t, dies, Op{Kind: OpBatch, Object: id, Indices: []uint64{index + 1, index + 1}})
-	waiting := async(t, dies, Op{Kind: OpNew, Object: id, Wait: Forever})
-	room := async(t, stays, Op{Kind: OpNew, Object: id, Wait: Forever})
+	waiting := async(t, dies, Op{Kind: OpNew, Object: id, Wait: wire.Forever})
+	room := async(t, stays, Op{Kind: OpNew, Object: id, Wait: wire.Forever})
 	if err := dies.Close(); err != nil {
 		t.Errorf("Close = %v", err)
 	}
-	if op := wait(t, waiting); !errors.Is(op.Err, ErrClosed) {
+	if op := wait(t, waiting); !errors.Is(op.Err, wire.ErrClosed) {
 		t.Errorf("what the session waited for ended in %v, want ErrClosed", op.Err)
 	}
 	if op := wait(t, room); op.Err != nil {
@@ -185,20 +186,20 @@ func TestSessionEnd_GivesBackWhatItWroteAndRead(t *testing.T) {
 	if got.Entries != 1 || got.Writing != 1 || got.Kept != 0 || got.Spares != 0 || got.Claims != 1 {
 		t.Errorf("left are %+v, want one entry and one writer", got)
 	}
-	if err := dies.Close(); !errors.Is(err, ErrClosed) {
+	if err := dies.Close(); !errors.Is(err, wire.ErrClosed) {
 		t.Errorf("second Close = %v, want ErrClosed", err)
 	}
-	refused(t, dies, Op{Kind: OpLatest, Object: id}, ErrClosed)
+	refused(t, dies, Op{Kind: OpLatest, Object: id}, wire.ErrClosed)
 }
 
 func TestWaiting_IsWokenByWhatItWaitsFor(t *testing.T) {
 	s := newStore(t, Limits{})
 	u, other := newSession(t, s), newSession(t, s)
 	id := create(t, s, "x", 1)
-	latest := async(t, other, Op{Kind: OpLatest, Object: id, Wait: Forever})
-	read := async(t, other, Op{Kind: OpRead, Object: id, Index: 0, Wait: Forever})
-	later := async(t, other, Op{Kind: OpLatest, Object: id, Index: 1, Wait: Forever})
-	pop := async(t, other, Op{Kind: OpPop, Object: id, Wait: Forever})
+	latest := async(t, other, Op{Kind: OpLatest, Object: id, Wait: wire.Forever})
+	read := async(t, other, Op{Kind: OpRead, Object: id, Index: 0, Wait: wire.Forever})
+	later := async(t, other, Op{Kind: OpLatest, Object: id, Index: 1, Wait: wire.Forever})
+	pop := async(t, other, Op{Kind: OpPop, Object: id, Wait: wire.Forever})
 	write(t, u, id, 5)
 	var claims []uint64
 	for _, over := range []<-chan *Op{latest, read, pop} {
@@ -208,7 +209,7 @@ func TestWaiting_IsWokenByWhatItWaitsFor(t *testing.T) {
 		}
 		claims = append(claims, op.Claim)
 	}
-	room := async(t, u, Op{Kind: OpNew, Object: id, Wait: Forever})
+	room := async(t, u, Op{Kind: OpNew, Object: id, Wait: wire.Forever})
 	for _, claim := range claims {
 		must(t, other, Op{Kind: OpRelease, Claim: claim})
 	}
@@ -224,12 +225,12 @@ func TestWaiting_EndsAtItsDeadlineWithTheReason(t *testing.T) {
 	s := newStore(t, Limits{})
 	u := newSession(t, s)
 	id := create(t, s, "x", 1)
-	refused(t, u, Op{Kind: OpPop, Object: id, Wait: time.Millisecond}, ErrEmpty)
-	refused(t, u, Op{Kind: OpLatest, Object: id, Wait: time.Millisecond}, ErrEmpty)
-	refused(t, u, Op{Kind: OpRead, Object: id, Wait: time.Millisecond}, ErrNoEntry)
-	refused(t, u, Op{Kind: OpOpen, Name: "y", Wait: time.Millisecond}, ErrNotFound)
+	refused(t, u, Op{Kind: OpPop, Object: id, Wait: time.Millisecond}, wire.ErrEmpty)
+	refused(t, u, Op{Kind: OpLatest, Object: id, Wait: time.Millisecond}, wire.ErrEmpty)
+	refused(t, u, Op{Kind: OpRead, Object: id, Wait: time.Millisecond}, wire.ErrNoEntry)
+	refused(t, u, Op{Kind: OpOpen, Name: "y", Wait: time.Millisecond}, wire.ErrNotFound)
 	write(t, u, id, 1)
-	refused(t, u, Op{Kind: OpNew, Object: id, Wait: time.Millisecond}, ErrFull)
+	refused(t, u, Op{Kind: OpNew, Object: id, Wait: time.Millisecond}, wire.ErrFull)
 	if got := stat(t, s, id); got.Waiting != 0 {
 		t.Errorf("%d operations wait, want none", got.Waiting)
 	}
@@ -241,7 +242,7 @@ func TestWaiting_EndsWithItsContext(t *testing.T) {
 	id := create(t, s, "x", 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := u.Wait(ctx, &Op{Kind: OpPop, Object: id, Wait: Forever}); !errors.Is(err, context.Canceled) {
+	if err := u.Wait(ctx, &Op{Kind: OpPop, Object: id, Wait: wire.Forever}); !errors.Is(err, context.Canceled) {
 		t.Errorf("Wait = %v, want context.Canceled", err)
 	}
 	write(t, u, id, 1)
@@ -256,7 +257,7 @@ func TestWaiting_IsFirstComeFirstServed(t *testing.T) {
 	id := create(t, s, "x", 4)
 	var over []<-chan *Op
 	for range 4 {
-		over = append(over, async(t, u, Op{Kind: OpPop, Object: id, Wait: Forever}))
+		over = append(over, async(t, u, Op{Kind: OpPop, Object: id, Wait: wire.Forever}))
 	}
 	for i := range 4 {
 		write(t, u, id, byte(i))
@@ -271,14 +272,14 @@ func TestWaiting_IsBoundedForEachSession(t *testing.T) {
 	u := newSession(t, s)
 	id := create(t, s, "x", 9)
 	for range 2 {
-		async(t, u, Op{Kind: OpPop, Object: id, Wait: Forever})
+		async(t, u, Op{Kind: OpPop, Object: id, Wait: wire.Forever})
 	}
-	refused(t, u, Op{Kind: OpPop, Object: id, Wait: Forever}, ErrLimit)
+	refused(t, u, Op{Kind: OpPop, Object: id, Wait: wire.Forever}, wire.ErrLimit)
 	other := newSession(t, s)
 	for range 3 {
 		must(t, other, Op{Kind: OpNew, Object: id})
 	}
-	refused(t, other, Op{Kind: OpNew, Object: id}, ErrLimit)
+	refused(t, other, Op{Kind: OpNew, Object: id}, wire.ErrLimit)
 }
 
 func TestBatch_IsAllOrNothing(t *testing.T) {
@@ -289,7 +290,7 @@ func TestBatch_IsAllOrNothing(t *testing.T) {
 		write(t, u, id, byte(i))
 	}
 	must(t, u, Op{Kind: OpDelete, Object: id, Index: 3})
-	refused(t, u, Op{Kind: OpBatch, Object: id, Indices: []uint64{0, 1, 3}}, ErrNoEntry)
+	refused(t, u, Op{Kind: OpBatch, Object: id, Indices: []uint64{0, 1, 3}}, wire.ErrNoEntry)
 	if got := stat(t, s, id).Claims; got != 0 {
 		t.Errorf("a batch that failed left %d claims", got)
 	}
@@ -305,7 +306,7 @@ func TestBatch_IsAllOrNothing(t *testing.T) {
 		t.Errorf("two entries from 2 on are %v, want 2 and 4", r.Views)
 	}
 	must(t, u, Op{Kind: OpRelease, Claim: r.Claim})
-	refused(t, u, Op{Kind: OpBatch, Object: id, Index: 6, Most: 2}, ErrNoEntry)
+	refused(t, u, Op{Kind: OpBatch, Object: id, Index: 6, Most: 2}, wire.ErrNoEntry)
 	if got := stat(t, s, id).Claims; got != 0 {
 		t.Errorf("%d claims are left", got)
 	}
@@ -319,22 +320,22 @@ func TestRemove_FailsWhoWaitsAndKeepsWhatIsRead(t *testing.T) {
 	held := must(t, u, Op{Kind: OpLatest, Object: id})
 	w := must(t, u, Op{Kind: OpNew, Object: id})
 	spare := must(t, other, Op{Kind: OpSpare, Object: id})
-	commit := async(t, other, Op{Kind: OpCommit, Claim: spare.Claim, Values: floats(1), Wait: Forever})
-	room := async(t, other, Op{Kind: OpNew, Object: id, Wait: Forever})
+	commit := async(t, other, Op{Kind: OpCommit, Claim: spare.Claim, Values: floats(1), Wait: wire.Forever})
+	room := async(t, other, Op{Kind: OpNew, Object: id, Wait: wire.Forever})
 	bytes := s.Block(id, 0, held.Views[0].Block)
 	if err := s.Remove(id); err != nil {
 		t.Fatal(err)
 	}
 	for _, over := range []<-chan *Op{commit, room} {
-		if op := wait(t, over); !errors.Is(op.Err, ErrRemoved) {
+		if op := wait(t, over); !errors.Is(op.Err, wire.ErrRemoved) {
 			t.Errorf("who waited got %v, want ErrRemoved", op.Err)
 		}
 	}
 	if bytes[0] != 9 || s.bytes == 0 {
 		t.Errorf("the memory of a removed object went while it was read")
 	}
-	refused(t, u, Op{Kind: OpCommit, Claim: w.Claim, Values: floats(1)}, ErrRemoved)
-	refused(t, u, Op{Kind: OpPop, Object: id}, ErrRemoved)
+	refused(t, u, Op{Kind: OpCommit, Claim: w.Claim, Values: floats(1)}, wire.ErrRemoved)
+	refused(t, u, Op{Kind: OpPop, Object: id}, wire.ErrRemoved)
 	again := create(t, s, "x", 2)
 	if again == id {
 		t.Errorf("a new object has the number of a removed one")
@@ -351,7 +352,7 @@ func TestRemove_FailsWhoWaitsAndKeepsWhatIsRead(t *testing.T) {
 func TestSpares_DoNotTakeRoomAndWaitForIt(t *testing.T) {
 	s := newStore(t, Limits{})
 	u, other := newSession(t, s), newSession(t, s)
-	id, err := s.Create("x", Config{Capacity: 1, Spares: 1, Tracks: []Track{{Bytes: 64}}}, false)
+	id, err := s.Create("x", wire.Config{Capacity: 1, Spares: 1, Tracks: []wire.Track{{Bytes: 64}}}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -363,10 +364,10 @@ func TestSpares_DoNotTakeRoomAndWaitForIt(t *testing.T) {
 		t.Errorf("there are more spare blocks than configured")
 	}
 	index := write(t, other, id, 1) // takes all the room
-	refused(t, u, Op{Kind: OpCommit, Claim: spare.Claim, Values: floats(1)}, ErrFull)
-	commit := async(t, u, Op{Kind: OpCommit, Claim: spare.Claim, Values: floats(1), Next: true, Wait: Forever})
-	refused(t, u, Op{Kind: OpAbort, Claim: spare.Claim}, ErrSpent)
-	refused(t, u, Op{Kind: OpCommit, Claim: spare.Claim, Values: floats(1)}, ErrSpent)
+	refused(t, u, Op{Kind: OpCommit, Claim: spare.Claim, Values: floats(1)}, wire.ErrFull)
+	commit := async(t, u, Op{Kind: OpCommit, Claim: spare.Claim, Values: floats(1), Next: true, Wait: wire.Forever})
+	refused(t, u, Op{Kind: OpAbort, Claim: spare.Claim}, wire.ErrSpent)
+	refused(t, u, Op{Kind: OpCommit, Claim: spare.Claim, Values: floats(1)}, wire.ErrSpent)
 	must(t, other, Op{Kind: OpDelete, Object: id, Index: index})
 	op := wait(t, commit)
 	if op.Err != nil || op.Index != index+1 || op.Spare == 0 {
@@ -378,13 +379,13 @@ func TestSpares_DoNotTakeRoomAndWaitForIt(t *testing.T) {
 func TestLentBlocks_TakeNoRoomAndAreBounded(t *testing.T) {
 	s := newStore(t, Limits{})
 	u := newSession(t, s)
-	id, err := s.Create("x", Config{Capacity: 2, Spares: 1, Tracks: []Track{{Bytes: 64}}}, false)
+	id, err := s.Create("x", wire.Config{Capacity: 2, Spares: 1, Tracks: []wire.Track{{Bytes: 64}}}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	write(t, u, id, 1)
 	write(t, u, id, 2)
-	room := async(t, u, Op{Kind: OpNew, Object: id, Wait: Forever})
+	room := async(t, u, Op{Kind: OpNew, Object: id, Wait: wire.Forever})
 	first := must(t, u, Op{Kind: OpPop, Object: id, Lend: true})
 	if op := wait(t, room); op.Err != nil || !first.Lent {
 		t.Errorf("a lent block (%v) takes room: %v", first.Lent, op.Err)
@@ -396,7 +397,7 @@ func TestLentBlocks_TakeNoRoomAndAreBounded(t *testing.T) {
 	if second.Lent {
 		t.Errorf("two blocks are lent, with one to spare")
 	}
-	refused(t, u, Op{Kind: OpNew, Object: id}, ErrFull)
+	refused(t, u, Op{Kind: OpNew, Object: id}, wire.ErrFull)
 	if mark(s, id, first) != 1 || mark(s, id, second) != 2 {
 		t.Errorf("the readers see %d and %d, want 1 and 2", mark(s, id, first), mark(s, id, second))
 	}
@@ -410,7 +411,7 @@ func TestLentBlocks_TakeNoRoomAndAreBounded(t *testing.T) {
 func TestOpen_WaitsUntilTheObjectIsMade(t *testing.T) {
 	s := newStore(t, Limits{})
 	u := newSession(t, s)
-	over := async(t, u, Op{Kind: OpOpen, Name: "later", Wait: Forever})
+	over := async(t, u, Op{Kind: OpOpen, Name: "later", Wait: wire.Forever})
 	create(t, s, "sooner", 1)
 	id := create(t, s, "later", 1)
 	if op := wait(t, over); op.Err != nil || op.Object != id {
@@ -420,27 +421,27 @@ func TestOpen_WaitsUntilTheObjectIsMade(t *testing.T) {
 
 func TestCreate_ChecksWhatItIsAskedFor(t *testing.T) {
 	s := newStore(t, Limits{Objects: 2, Bytes: 1 << 20})
-	one := []Track{{Bytes: 1}}
+	one := []wire.Track{{Bytes: 1}}
 	for _, c := range []struct {
 		name   string
-		config Config
+		config wire.Config
 		want   error
 	}{
-		{"", Config{Capacity: 1, Tracks: one}, ErrLimit},
-		{strings.Repeat("n", 256), Config{Capacity: 1, Tracks: one}, ErrLimit},
-		{"x", Config{Capacity: 0, Tracks: one}, ErrLimit},
-		{"x", Config{Capacity: -1, Tracks: one}, ErrLimit},
-		{"x", Config{Capacity: MaxCapacity + 1, Tracks: one}, ErrLimit},
-		{"x", Config{Capacity: 1, Spares: MaxSpares + 1, Tracks: one}, ErrLimit},
-		{"x", Config{Capacity: 1}, ErrLimit},
-		{"x", Config{Capacity: 1, Tracks: make([]Track, MaxTracks+1)}, ErrLimit},
-		{"x", Config{Capacity: 1, Tracks: []Track{{}}}, ErrLimit},
-		{"x", Config{Capacity: 1, Tracks: []Track{{Bytes: -8}}}, ErrLimit},
-		{"x", Config{Capacity: MaxCapacity, Tracks: []Track{{Bytes: 1 << 50}}}, ErrLimit},
-		{"x", Config{Capacity: 1, Tracks: []Track{{Bytes: 1<<62 - 1}}}, ErrLimit},
-		{"x", Config{Capacity: 1, Tracks: []Track{{Bytes: 1<<63 - 1}}}, ErrLimit},
-		{"x", Config{Capacity: 1, Tracks: []Track{{Bytes: 1, DType: 99}}}, ErrDType},
-		{"x", Config{Capacity: 2, Tracks: []Track{{Bytes: 1 << 19}}}, ErrLimit},
+		{"", wire.Config{Capacity: 1, Tracks: one}, wire.ErrLimit},
+		{strings.Repeat("n", 256), wire.Config{Capacity: 1, Tracks: one}, wire.ErrLimit},
+		{"x", wire.Config{Capacity: 0, Tracks: one}, wire.ErrLimit},
+		{"x", wire.Config{Capacity: -1, Tracks: one}, wire.ErrLimit},
+		{"x", wire.Config{Capacity: wire.MaxCapacity + 1, Tracks: one}, wire.ErrLimit},
+		{"x", wire.Config{Capacity: 1, Spares: wire.MaxSpares + 1, Tracks: one}, wire.ErrLimit},
+		{"x", wire.Config{Capacity: 1}, wire.ErrLimit},
+		{"x", wire.Config{Capacity: 1, Tracks: make([]wire.Track, wire.MaxTracks+1)}, wire.ErrLimit},
+		{"x", wire.Config{Capacity: 1, Tracks: []wire.Track{{}}}, wire.ErrLimit},
+		{"x", wire.Config{Capacity: 1, Tracks: []wire.Track{{Bytes: -8}}}, wire.ErrLimit},
+		{"x", wire.Config{Capacity: wire.MaxCapacity, Tracks: []wire.Track{{Bytes: 1 << 50}}}, wire.ErrLimit},
+		{"x", wire.Config{Capacity: 1, Tracks: []wire.Track{{Bytes: 1<<62 - 1}}}, wire.ErrLimit},
+		{"x", wire.Config{Capacity: 1, Tracks: []wire.Track{{Bytes: 1<<63 - 1}}}, wire.ErrLimit},
+		{"x", wire.Config{Capacity: 1, Tracks: []wire.Track{{Bytes: 1, DType: 99}}}, wire.ErrDType},
+		{"x", wire.Config{Capacity: 2, Tracks: []wire.Track{{Bytes: 1 << 19}}}, wire.ErrLimit},
 	} {
 		if _, err := s.Create(c.name, c.config, false); !errors.Is(err, c.want) {
 			t.Errorf("Create %.9q %+v = %v, want %v", c.name, c.config, err, c.want)
@@ -448,7 +449,7 @@ func TestCreate_ChecksWhatItIsAskedFor(t *testing.T) {
 	}
 	create(t, s, "a", 1)
 	create(t, s, "b", 1)
-	if _, err := s.Create("c", Config{Capacity: 1, Tracks: one}, false); !errors.Is(err, ErrLimit) {
+	if _, err := s.Create("c", wire.Config{Capacity: 1, Tracks: one}, false); !errors.Is(err, wire.ErrLimit) {
 		t.Errorf("a third object = %v, want ErrLimit", err)
 	}
 	if got := s.Names("", "", 9); len(got) != 2 || got[0] != "a" {
@@ -458,26 +459,26 @@ func TestCreate_ChecksWhatItIsAskedFor(t *testing.T) {
 
 func TestCreate_ReusesWhatIsLargeEnough(t *testing.T) {
 	s := newStore(t, Limits{})
-	id, err := s.Create("x", Config{Capacity: 1, Tracks: []Track{{Bytes: 64, DType: DType(hostabi.F32)}}}, true)
+	id, err := s.Create("x", wire.Config{Capacity: 1, Tracks: []wire.Track{{Bytes: 64, DType: wire.DType(hostabi.F32)}}}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		tracks []Track
+		tracks []wire.Track
 		want   error
 	}{
-		{[]Track{{Bytes: 64}}, nil},
-		{[]Track{{Bytes: 8, DType: DType(hostabi.F32)}}, nil},
-		{[]Track{{Bytes: 65}}, ErrTooLarge},
-		{[]Track{{Bytes: 8}, {Bytes: 8}}, ErrTracks},
-		{[]Track{{Bytes: 8, DType: DType(hostabi.U8)}}, ErrDType},
+		{[]wire.Track{{Bytes: 64}}, nil},
+		{[]wire.Track{{Bytes: 8, DType: wire.DType(hostabi.F32)}}, nil},
+		{[]wire.Track{{Bytes: 65}}, wire.ErrTooLarge},
+		{[]wire.Track{{Bytes: 8}, {Bytes: 8}}, wire.ErrTracks},
+		{[]wire.Track{{Bytes: 8, DType: wire.DType(hostabi.U8)}}, wire.ErrDType},
 	} {
-		got, err := s.Create("x", Config{Capacity: 9, Tracks: c.tracks}, true)
+		got, err := s.Create("x", wire.Config{Capacity: 9, Tracks: c.tracks}, true)
 		if !errors.Is(err, c.want) || err == nil && got != id {
 			t.Errorf("Create with %+v = %d, %v, want %v", c.tracks, got, err, c.want)
 		}
 	}
 	u := newSession(t, s)
 	w := must(t, u, Op{Kind: OpNew, Object: id})
-	refused(t, u, Op{Kind: OpCommit, Claim: w.Claim, Values: []Value{ValueOf(DType(hostabi.F64), 1)}}, ErrDType)
+	refused(t, u, Op{Kind: OpCommit, Claim: w.Claim, Values: []wire.Value{wire.ValueOf(wire.DType(hostabi.F64), 1)}}, wire.ErrDType)
 }

@@ -3,7 +3,7 @@
 //
 //	s := store.NewStore(store.Limits{})
 //	session := s.Session("trainer")
-//	id, err := s.Create("obs", store.Config{Capacity: 64, Tracks: []store.Track{{Bytes: 1 << 20}}}, false)
+//	id, err := s.Create("obs", wire.Config{Capacity: 64, Tracks: []wire.Track{{Bytes: 1 << 20}}}, false)
 //	write := &store.Op{Kind: store.OpNew, Object: id, Wait: time.Second}
 //	err = session.Wait(ctx, write)                  // a block of the session's own: s.Block(id, 0, write.Block)
 //	err = session.Wait(ctx, &store.Op{Kind: store.OpCommit, Claim: write.Claim, Values: shapes})

@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 
+	"github.com/rlhost/rlhost/core/objects/wire"
 	"github.com/rlhost/rlhost/core/shm"
 )
 
@@ -31,8 +32,8 @@ type entry struct {
 type object struct {
 	id      uint32
 	name    string
-	config  Config
-	columns []Column
+	config  wire.Config
+	columns []wire.Column
 	seg     *shm.Segment // nil once released
 
 	removed  bool
@@ -44,8 +45,8 @@ type object struct {
 	count    int  // entries in the list
 	next     uint64
 	entries  []entry
-	values   []Value // of block b: values[b*tracks : (b+1)*tracks]
-	free     []int32 // a stack: the last freed block is still in the caches
+	values   []wire.Value // of block b: values[b*tracks : (b+1)*tracks]
+	free     []int32      // a stack: the last freed block is still in the caches
 	at       map[uint64]int32
 	first    int32
 	last     int32
@@ -53,17 +54,17 @@ type object struct {
 	room     queue // operations that wait for a block
 	pops     queue // that wait for an entry to take
 	reads    queue // that wait for an entry to read
-	counters Counters
+	counters wire.Counters
 }
 
-func newObject(name string, c Config, columns []Column, blocks int, seg *shm.Segment) (*object, error) {
+func newObject(name string, c wire.Config, columns []wire.Column, blocks int, seg *shm.Segment) (*object, error) {
 	total := columns[len(columns)-1].At + columns[len(columns)-1].Stride*blocks
 	if seg.Size() < total {
 		return nil, fmt.Errorf("object %q: segment of %d bytes, want %d", name, seg.Size(), total)
 	}
 	o := &object{
 		name: name, config: c, columns: columns, seg: seg, first: -1, last: -1,
-		entries: make([]entry, blocks), values: make([]Value, blocks*len(columns)), free: make([]int32, blocks),
+		entries: make([]entry, blocks), values: make([]wire.Value, blocks*len(columns)), free: make([]int32, blocks),
 		at: map[uint64]int32{}, spareOf: map[*Session]struct{}{},
 	}
 	for i := range o.free {
@@ -73,23 +74,23 @@ func newObject(name string, c Config, columns []Column, blocks int, seg *shm.Seg
 }
 
 // reused decides what Create does with an object that exists.
-func (o *object) reused(c Config, reuse bool, err error) (uint32, error) {
+func (o *object) reused(c wire.Config, reuse bool, err error) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
 	if !reuse {
-		return 0, fmt.Errorf("object %q: %w", o.name, ErrExists)
+		return 0, fmt.Errorf("object %q: %w", o.name, wire.ErrExists)
 	}
 	if len(c.Tracks) != len(o.columns) {
-		return 0, fmt.Errorf("object %q: %w: %d asked for, it has %d", o.name, ErrTracks, len(c.Tracks), len(o.columns))
+		return 0, fmt.Errorf("object %q: %w: %d asked for, it has %d", o.name, wire.ErrTracks, len(c.Tracks), len(o.columns))
 	}
 	for i, t := range c.Tracks {
 		have := o.columns[i].Track
 		if t.Bytes > have.Bytes {
-			return 0, fmt.Errorf("object %q: track %d: %d bytes asked for: %w of %d bytes", o.name, i, t.Bytes, ErrTooLarge, have.Bytes)
+			return 0, fmt.Errorf("object %q: track %d: %d bytes asked for: %w of %d bytes", o.name, i, t.Bytes, wire.ErrTooLarge, have.Bytes)
 		}
-		if t.DType != AnyDType && have.DType != AnyDType && t.DType != have.DType {
-			return 0, fmt.Errorf("object %q: track %d: %s asked for: %w: it has %s", o.name, i, t.DType, ErrDType, have.DType)
+		if t.DType != wire.AnyDType && have.DType != wire.AnyDType && t.DType != have.DType {
+			return 0, fmt.Errorf("object %q: track %d: %s asked for: %w: it has %s", o.name, i, t.DType, wire.ErrDType, have.DType)
 		}
 	}
 	return o.id, nil
@@ -100,7 +101,7 @@ func (o *object) reused(c Config, reuse bool, err error) (uint32, error) {
 func (o *object) hasRoom() bool { return o.used < o.config.Capacity }
 
 // hasSpare reports whether another block may become a spare, or lent.
-func (o *object) hasSpare() bool { return o.spares+o.lent < o.config.spares() }
+func (o *object) hasSpare() bool { return o.spares+o.lent < sparesOf(&o.config) }
 
 // take moves a free block to state write or spare, and returns it.
 func (o *object) take(to state) int32 {
@@ -184,27 +185,7 @@ func (o *object) release(b int32) bool {
 }
 
 // valuesOf returns what a block holds, to be overwritten by its next writer.
-func (o *object) valuesOf(b int32) []Value {
+func (o *object) valuesOf(b int32) []wire.Value {
 	n := len(o.columns)
 	return o.values[int(b)*n : int(b)*n+n]
-}
-
-// CheckValues returns why values do not fit the tracks of an object: ErrTracks, ErrDType, ErrLimit or ErrTooLarge.
-func CheckValues(columns []Column, values []Value) error {
-	if len(values) != len(columns) {
-		return fmt.Errorf("%w: %d values for %d", ErrTracks, len(values), len(columns))
-	}
-	for i := range values {
-		v, t := &values[i], columns[i].Track
-		n, ok := v.Size()
-		switch {
-		case v.DType.Size() == 0 || t.DType != AnyDType && v.DType != t.DType:
-			return fmt.Errorf("track %d: %w: %s, want %s", i, ErrDType, v.DType, t.DType)
-		case v.Rank > MaxRank:
-			return fmt.Errorf("track %d: %w: %d dimensions, at most %d", i, ErrLimit, v.Rank, MaxRank)
-		case !ok || n > uint64(t.Bytes):
-			return fmt.Errorf("track %d: %s: %w of %d bytes", i, v, ErrTooLarge, t.Bytes)
-		}
-	}
-	return nil
 }

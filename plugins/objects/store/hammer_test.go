@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/rlhost/rlhost/core/objects/wire"
 )
 
 // player makes random operations in a session and checks its reads.
@@ -200,7 +202,7 @@ func TestPop_GivesEachEntryToOneSession(t *testing.T) {
 		all.Go(func() {
 			u := newSession(t, s)
 			for range each {
-				w := do(u, Op{Kind: OpNew, Object: id, Wait: Forever})
+				w := do(u, Op{Kind: OpNew, Object: id, Wait: wire.Forever})
 				if c := do(u, Op{Kind: OpCommit, Claim: w.Claim, Values: floats(1)}); w.Err != nil || c.Err != nil {
 					t.Errorf("push: %v, %v", w.Err, c.Err)
 				}
@@ -211,7 +213,7 @@ func TestPop_GivesEachEntryToOneSession(t *testing.T) {
 		all.Go(func() {
 			u := newSession(t, s)
 			for range writers * each / readers {
-				op := do(u, Op{Kind: OpPop, Object: id, Wait: Forever})
+				op := do(u, Op{Kind: OpPop, Object: id, Wait: wire.Forever})
 				mu.Lock()
 				got[op.Index]++
 				mu.Unlock()

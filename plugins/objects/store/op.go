@@ -1,6 +1,10 @@
 package store
 
-import "time"
+import (
+	"time"
+
+	"github.com/rlhost/rlhost/core/objects/wire"
+)
 
 // OpKind is the kind of an Op.
 type OpKind uint8
@@ -41,16 +45,6 @@ const (
 	OpDelete
 )
 
-// Forever is a Wait without end.
-const Forever time.Duration = -1
-
-// View is an entry claimed for reading.
-type View struct {
-	Index  uint64
-	Block  uint32
-	Values []Value // one for each track; valid until the Op is used again
-}
-
 // Op is one operation of a session. The caller must not touch it until Done is called. An Op can be reused, which saves
 // its memory.
 type Op struct {
@@ -63,7 +57,7 @@ type Op struct {
 	Index   uint64
 	Wait    time.Duration // how long the operation may wait; Forever: without a limit
 	Name    string
-	Values  []Value
+	Values  []wire.Value
 	Indices []uint64
 	Most    int
 
@@ -78,7 +72,7 @@ type Op struct {
 	Spare      uint64
 	SpareBlock uint32
 	Lent       bool
-	Views      []View
+	Views      []wire.View
 
 	session    *Session
 	object     *object
@@ -87,7 +81,7 @@ type Op struct {
 	ended      *Op    // in Store.finished
 	turn       uint64 // distinguishes one wait from the next
 	timer      *time.Timer
-	values     []Value // of Views
+	values     []wire.Value // of Views
 }
 
 // reset clears the results of an earlier use.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rlhost/rlhost/core/objects/wire"
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -16,7 +17,7 @@ func newStore(t testing.TB, l Limits) *Store {
 	l.Segment = func(_ string, bytes int) (*shm.Segment, error) { return shm.Heap(bytes) }
 	s := NewStore(l)
 	t.Cleanup(func() {
-		if err := s.Close(); err != nil && !errors.Is(err, ErrClosed) {
+		if err := s.Close(); err != nil && !errors.Is(err, wire.ErrClosed) {
 			t.Errorf("Close = %v", err)
 		}
 	})
@@ -35,7 +36,7 @@ func newSession(t testing.TB, s *Store) *Session {
 // create makes an object of one track of 64-byte blocks.
 func create(t testing.TB, s *Store, name string, capacity int) uint32 {
 	t.Helper()
-	id, err := s.Create(name, Config{Capacity: capacity, Tracks: []Track{{Bytes: 64}}}, false)
+	id, err := s.Create(name, wire.Config{Capacity: capacity, Tracks: []wire.Track{{Bytes: 64}}}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +67,7 @@ func refused(t testing.TB, u *Session, op Op, want error) {
 	}
 }
 
-func floats(n int) []Value { return []Value{ValueOf(DType(hostabi.F32), n)} }
+func floats(n int) []wire.Value { return []wire.Value{wire.ValueOf(wire.DType(hostabi.F32), n)} }
 
 // write makes an entry whose first byte is mark, and returns its index.
 func write(t testing.TB, u *Session, id uint32, mark byte) uint64 {
@@ -79,7 +80,7 @@ func write(t testing.TB, u *Session, id uint32, mark byte) uint64 {
 func mark(s *Store, id uint32, op *Op) byte { return s.Block(id, 0, op.Views[0].Block)[0] }
 
 // stat returns the state of an object, after a check of its invariants.
-func stat(t testing.TB, s *Store, id uint32) Stat {
+func stat(t testing.TB, s *Store, id uint32) wire.Stat {
 	t.Helper()
 	checkStore(t, s)
 	got, err := s.Stat(id)
@@ -174,9 +175,9 @@ func checkObject(t testing.TB, o *object, readers map[int32]int32, writers map[i
 		t.Fatalf("object %q: states %v, but used %d, spares %d, count %d, %d free, claims %d of %d", o.name, states, o.used, o.spares,
 			o.count, len(o.free), o.claims, claims)
 	}
-	if o.used > o.config.Capacity || o.lent != lent || o.spares+o.lent > o.config.spares() || len(o.spareOf) != o.spares || len(o.at) != o.count {
+	if o.used > o.config.Capacity || o.lent != lent || o.spares+o.lent > sparesOf(&o.config) || len(o.spareOf) != o.spares || len(o.at) != o.count {
 		t.Fatalf("object %q: %d used of %d, %d spares of %d for %d sessions, %d indices", o.name, o.used, o.config.Capacity, o.spares,
-			o.config.spares(), len(o.spareOf), len(o.at))
+			sparesOf(&o.config), len(o.spareOf), len(o.at))
 	}
 	checkList(t, o)
 	free := map[int32]bool{}

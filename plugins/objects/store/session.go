@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/rlhost/rlhost/core/objects/wire"
 )
 
 // claimKind is the right of a claim.
@@ -41,7 +43,7 @@ func (s *Store) Session(name string) (*Session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, fmt.Errorf("session %q: store: %w", name, ErrClosed)
+		return nil, fmt.Errorf("session %q: store: %w", name, wire.ErrClosed)
 	}
 	s.lastUser++
 	u.id = s.lastUser
@@ -95,12 +97,12 @@ func (u *Session) Claims() int {
 // end is Close with the lock held.
 func (u *Session) end() error {
 	if u.closed {
-		return fmt.Errorf("session %q: %w", u.name, ErrClosed)
+		return fmt.Errorf("session %q: %w", u.name, wire.ErrClosed)
 	}
 	u.closed = true
 	delete(u.store.sessions, u.id)
 	for op := range u.waits {
-		u.store.cancel(op, fmt.Errorf("session %q: %w", u.name, ErrClosed))
+		u.store.cancel(op, fmt.Errorf("session %q: %w", u.name, wire.ErrClosed))
 	}
 	for id, c := range u.claims {
 		u.endClaim(id, c)
@@ -112,7 +114,7 @@ func (u *Session) end() error {
 func (u *Session) start(op *Op) {
 	op.reset(u)
 	if u.closed {
-		u.store.finish(op, fmt.Errorf("session %q: %w", u.name, ErrClosed))
+		u.store.finish(op, fmt.Errorf("session %q: %w", u.name, wire.ErrClosed))
 		return
 	}
 	if op.Release != 0 {
@@ -127,7 +129,7 @@ func (u *Session) start(op *Op) {
 		return
 	}
 	if len(u.waits) >= u.store.limits.Waiting {
-		u.store.finish(op, fmt.Errorf("session %q: %w: %d operations wait", u.name, ErrLimit, len(u.waits)))
+		u.store.finish(op, fmt.Errorf("session %q: %w: %d operations wait", u.name, wire.ErrLimit, len(u.waits)))
 		return
 	}
 	u.store.park(op, q)
@@ -241,9 +243,9 @@ func (u *Session) find(id uint64, kind claimKind) (claim, error) {
 	case !ok:
 		return claim{}, u.noClaim(id)
 	case c.kind != kind:
-		return claim{}, fmt.Errorf("object %q: claim %d: %w", c.object.name, id, ErrKind)
+		return claim{}, fmt.Errorf("object %q: claim %d: %w", c.object.name, id, wire.ErrKind)
 	case c.busy:
-		return claim{}, fmt.Errorf("object %q: claim %d: %w: it is being committed", c.object.name, id, ErrSpent)
+		return claim{}, fmt.Errorf("object %q: claim %d: %w: it is being committed", c.object.name, id, wire.ErrSpent)
 	}
 	return c, nil
 }
@@ -252,13 +254,13 @@ func (u *Session) find(id uint64, kind claimKind) (claim, error) {
 func (u *Session) noClaim(id uint64) error {
 	for _, other := range u.store.sessions {
 		if c, ok := other.claims[id]; ok {
-			return fmt.Errorf("object %q: claim %d: %w", c.object.name, id, ErrForeign)
+			return fmt.Errorf("object %q: claim %d: %w", c.object.name, id, wire.ErrForeign)
 		}
 	}
 	if id == 0 || id > u.store.lastClaim {
-		return fmt.Errorf("claim %d: %w: never given out", id, ErrSpent)
+		return fmt.Errorf("claim %d: %w: never given out", id, wire.ErrSpent)
 	}
-	return fmt.Errorf("claim %d: %w", id, ErrSpent)
+	return fmt.Errorf("claim %d: %w", id, wire.ErrSpent)
 }
 
 // endClaim ends a claim of any kind.

@@ -4,42 +4,19 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+
+	"github.com/rlhost/rlhost/core/objects/wire"
 )
 
-// Counters count the operations on an object since it was made.
-type Counters struct {
-	Commits, Aborts, Reads, Pops, Deletes uint64
-	Waits                                 uint64 // operations that had to wait
-}
-
-// Stat is the state of an object at one moment.
-type Stat struct {
-	ID       uint32
-	Name     string
-	Config   Config
-	Entries  int    // committed and reachable
-	Writing  int    // blocks being written, without spares
-	Kept     int    // unreachable blocks with readers
-	Spares   int    // spare blocks that writers have
-	Lent     int    // spare blocks that readers have, among Kept
-	Claims   int    // of all sessions, each block of a batch counted
-	Waiting  int    // operations
-	Next     uint64 // index of the next commit
-	Oldest   uint64 // if there are entries
-	Newest   uint64 // if there are entries
-	Bytes    int    // of memory
-	Counters Counters
-}
-
 // Stat returns the state of an object. It is linear in the object's blocks.
-func (s *Store) Stat(id uint32) (Stat, error) {
+func (s *Store) Stat(id uint32) (wire.Stat, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := s.objects[id]
 	if o == nil {
-		return Stat{}, s.absent(id)
+		return wire.Stat{}, s.absent(id)
 	}
-	t := Stat{
+	t := wire.Stat{
 		ID: o.id, Name: o.name, Config: o.config, Entries: o.count, Spares: o.spares, Lent: o.lent, Claims: o.claims,
 		Waiting: o.room.length + o.pops.length + o.reads.length,
 		Next:    o.next, Bytes: o.seg.Size(), Counters: o.counters,
@@ -58,22 +35,15 @@ func (s *Store) Stat(id uint32) (Stat, error) {
 	return t, nil
 }
 
-// Layout is how to map an object.
-type Layout struct {
-	Capacity, Blocks int
-	Size             int // bytes of the file
-	Columns          []Column
-}
-
 // Layout returns the layout of an object.
-func (s *Store) Layout(id uint32) (Layout, error) {
+func (s *Store) Layout(id uint32) (wire.Layout, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := s.objects[id]
 	if o == nil {
-		return Layout{}, s.absent(id)
+		return wire.Layout{}, s.absent(id)
 	}
-	return Layout{Capacity: o.config.Capacity, Blocks: len(o.entries), Size: o.seg.Size(), Columns: o.columns}, nil
+	return wire.Layout{Capacity: o.config.Capacity, Blocks: len(o.entries), Size: o.seg.Size(), Columns: o.columns}, nil
 }
 
 // File opens an object's memory again, for another process: to read and write, or only to read. The caller closes it.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/rlhost/rlhost/core/objects/wire"
 	"github.com/rlhost/rlhost/core/shm"
 )
 
@@ -88,11 +89,11 @@ func (s *Store) turn(fn func()) {
 // Create makes an object, with all its memory in place; that takes about 0.5 s a GiB, without blocking other
 // operations. If one of that name exists it returns ErrExists, or with reuse its number, if it has as many tracks and
 // its blocks are no smaller. Errors besides: ErrLimit, ErrDType, ErrClosed, and those of shm.Create.
-func (s *Store) Create(name string, c Config, reuse bool) (uint32, error) {
-	if err := c.check(name); err != nil {
+func (s *Store) Create(name string, c wire.Config, reuse bool) (uint32, error) {
+	if err := check(&c, name); err != nil {
 		return 0, err
 	}
-	columns, blocks, total, err := c.plan(name)
+	columns, blocks, total, err := plan(&c, name)
 	if err != nil {
 		return 0, err
 	}
@@ -122,13 +123,13 @@ func (s *Store) room(name string, total int) (*object, error) {
 	defer s.mu.Unlock()
 	switch o := s.names[name]; {
 	case s.closed:
-		return nil, fmt.Errorf("object %q: store: %w", name, ErrClosed)
+		return nil, fmt.Errorf("object %q: store: %w", name, wire.ErrClosed)
 	case o != nil:
 		return o, nil
 	case len(s.objects) >= s.limits.Objects:
-		return nil, fmt.Errorf("object %q: %w: the store has %d objects", name, ErrLimit, len(s.objects))
+		return nil, fmt.Errorf("object %q: %w: the store has %d objects", name, wire.ErrLimit, len(s.objects))
 	case s.limits.Bytes > 0 && total > s.limits.Bytes-s.bytes:
-		return nil, fmt.Errorf("object %q of %d bytes: %w: the store holds %d of %d bytes", name, total, ErrLimit, s.bytes, s.limits.Bytes)
+		return nil, fmt.Errorf("object %q of %d bytes: %w: the store holds %d of %d bytes", name, total, wire.ErrLimit, s.bytes, s.limits.Bytes)
 	}
 	return nil, nil
 }
@@ -136,7 +137,7 @@ func (s *Store) room(name string, total int) (*object, error) {
 // add publishes a new object. The caller holds the lock.
 func (s *Store) add(o *object) error {
 	if s.closed {
-		return fmt.Errorf("object %q: store: %w", o.name, ErrClosed)
+		return fmt.Errorf("object %q: store: %w", o.name, wire.ErrClosed)
 	}
 	s.lastID++
 	o.id = s.lastID
@@ -176,7 +177,7 @@ func (s *Store) remove(o *object) {
 	o.removed = true
 	for _, q := range []*queue{&o.room, &o.pops, &o.reads} {
 		for op := q.pop(); op != nil; op = q.pop() {
-			s.finish(op, fmt.Errorf("object %q: %w", o.name, ErrRemoved))
+			s.finish(op, fmt.Errorf("object %q: %w", o.name, wire.ErrRemoved))
 			if c, ok := op.session.claims[op.Claim]; ok && op.Kind == OpCommit {
 				op.session.endClaim(op.Claim, c)
 			}
@@ -201,9 +202,9 @@ func (s *Store) endIfUnused(o *object) {
 // absent returns why there is no object of that number.
 func (s *Store) absent(id uint32) error {
 	if id > 0 && id <= s.lastID {
-		return fmt.Errorf("object %d: %w", id, ErrRemoved)
+		return fmt.Errorf("object %d: %w", id, wire.ErrRemoved)
 	}
-	return fmt.Errorf("object %d: %w", id, ErrNotFound)
+	return fmt.Errorf("object %d: %w", id, wire.ErrNotFound)
 }
 
 // Names returns up to limit names that begin with prefix and follow after, in order.
@@ -231,12 +232,12 @@ func (s *Store) Close() error {
 	var err error
 	s.turn(func() {
 		if s.closed {
-			err = fmt.Errorf("store: %w", ErrClosed)
+			err = fmt.Errorf("store: %w", wire.ErrClosed)
 			return
 		}
 		s.closed = true
 		for op := s.opens.pop(); op != nil; op = s.opens.pop() {
-			s.finish(op, fmt.Errorf("object %q: store: %w", op.Name, ErrClosed))
+			s.finish(op, fmt.Errorf("object %q: store: %w", op.Name, wire.ErrClosed))
 		}
 		for _, o := range s.objects {
 			s.remove(o)

@@ -1,6 +1,10 @@
 package store
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/rlhost/rlhost/core/objects/wire"
+)
 
 // try does an operation if that is possible now. If not, it returns the reason and the queue to wait in; a nil queue
 // means that the operation is over. It changes nothing when it returns a queue.
@@ -21,7 +25,7 @@ func (u *Session) try(op *Op) (*queue, error) {
 	}
 	op.object = o
 	if len(u.claims) >= u.store.limits.Claims && op.Kind != OpDelete {
-		return nil, fmt.Errorf("object %q: %w: the session has %d claims", o.name, ErrLimit, len(u.claims))
+		return nil, fmt.Errorf("object %q: %w: the session has %d claims", o.name, wire.ErrLimit, len(u.claims))
 	}
 	switch op.Kind {
 	case OpNew:
@@ -40,7 +44,7 @@ func (u *Session) try(op *Op) (*queue, error) {
 	case OpDelete:
 		return nil, u.remove(op, o)
 	}
-	return nil, fmt.Errorf("operation %d: %w", op.Kind, ErrRequest)
+	return nil, fmt.Errorf("operation %d: %w", op.Kind, wire.ErrRequest)
 }
 
 func (u *Session) open(op *Op) (*queue, error) {
@@ -48,7 +52,7 @@ func (u *Session) open(op *Op) (*queue, error) {
 		op.Object = o.id
 		return nil, nil
 	}
-	return &u.store.opens, fmt.Errorf("object %q: %w", op.Name, ErrNotFound)
+	return &u.store.opens, fmt.Errorf("object %q: %w", op.Name, wire.ErrNotFound)
 }
 
 // begin claims a block to write.
@@ -83,9 +87,9 @@ func (u *Session) commit(op *Op) (*queue, error) {
 	op.object = o
 	if o.removed {
 		u.endClaim(op.Claim, c)
-		return nil, fmt.Errorf("object %q: %w", o.name, ErrRemoved)
+		return nil, fmt.Errorf("object %q: %w", o.name, wire.ErrRemoved)
 	}
-	if err := CheckValues(o.columns, op.Values); err != nil {
+	if err := wire.CheckValues(o.columns, op.Values); err != nil {
 		return nil, fmt.Errorf("object %q: entry %d: %w", o.name, o.next, err)
 	}
 	if o.entries[c.block].state == stateSpare {
@@ -146,10 +150,10 @@ func (u *Session) read(op *Op, o *object) (*queue, error) {
 
 func (u *Session) latest(op *Op, o *object) (*queue, error) {
 	if o.last < 0 {
-		return &o.reads, fmt.Errorf("object %q: %w", o.name, ErrEmpty)
+		return &o.reads, fmt.Errorf("object %q: %w", o.name, wire.ErrEmpty)
 	}
 	if newest := o.entries[o.last].index; newest < op.Index {
-		return &o.reads, fmt.Errorf("object %q: %w of entries from %d on: the newest is %d", o.name, ErrEmpty, op.Index, newest)
+		return &o.reads, fmt.Errorf("object %q: %w of entries from %d on: the newest is %d", o.name, wire.ErrEmpty, op.Index, newest)
 	}
 	u.claimToRead(op, o, o.last)
 	return nil, nil
@@ -157,7 +161,7 @@ func (u *Session) latest(op *Op, o *object) (*queue, error) {
 
 func (u *Session) pop(op *Op, o *object) (*queue, error) {
 	if o.first < 0 {
-		return &o.pops, fmt.Errorf("object %q: %w", o.name, ErrEmpty)
+		return &o.pops, fmt.Errorf("object %q: %w", o.name, wire.ErrEmpty)
 	}
 	b := o.first
 	u.claimToRead(op, o, b)
@@ -188,7 +192,7 @@ func (op *Op) view(o *object, b int32) {
 	o.counters.Reads++
 	from := len(op.values)
 	op.values = append(op.values, o.valuesOf(b)...)
-	op.Views = append(op.Views, View{Index: e.index, Block: uint32(b), Values: op.values[from:len(op.values):len(op.values)]})
+	op.Views = append(op.Views, wire.View{Index: e.index, Block: uint32(b), Values: op.values[from:len(op.values):len(op.values)]})
 }
 
 func (u *Session) batch(op *Op, o *object) error {
@@ -222,7 +226,7 @@ func (o *object) blocksOf(op *Op) ([]int32, error) {
 // blocksFrom returns the blocks of the oldest entries from an index on.
 func (o *object) blocksFrom(index uint64, most int) ([]int32, error) {
 	if most < 1 {
-		return nil, fmt.Errorf("object %q: batch of %d entries: %w", o.name, most, ErrRequest)
+		return nil, fmt.Errorf("object %q: batch of %d entries: %w", o.name, most, wire.ErrRequest)
 	}
 	b, ok := o.at[index]
 	if !ok {
@@ -235,7 +239,7 @@ func (o *object) blocksFrom(index uint64, most int) ([]int32, error) {
 		batch = append(batch, b)
 	}
 	if batch == nil {
-		return nil, fmt.Errorf("object %q: entries from %d on: %w", o.name, index, ErrNoEntry)
+		return nil, fmt.Errorf("object %q: entries from %d on: %w", o.name, index, wire.ErrNoEntry)
 	}
 	return batch, nil
 }
@@ -246,7 +250,7 @@ func (u *Session) remove(op *Op, o *object) error {
 		return o.noEntry(op.Index)
 	}
 	if n := o.entries[b].readers; n > 0 && !op.Revoke {
-		return fmt.Errorf("object %q: entry %d: %w by %d", o.name, op.Index, ErrBusy, n)
+		return fmt.Errorf("object %q: entry %d: %w by %d", o.name, op.Index, wire.ErrBusy, n)
 	}
 	o.withdraw(b)
 	o.counters.Deletes++
@@ -255,12 +259,12 @@ func (u *Session) remove(op *Op, o *object) error {
 }
 
 func (o *object) full() error {
-	return fmt.Errorf("object %q: entry %d: %w: all %d entries are in use", o.name, o.next, ErrFull, o.config.Capacity)
+	return fmt.Errorf("object %q: entry %d: %w: all %d entries are in use", o.name, o.next, wire.ErrFull, o.config.Capacity)
 }
 
 func (o *object) noEntry(index uint64) error {
 	if index >= o.next {
-		return fmt.Errorf("object %q: entry %d: %w yet: the next is %d", o.name, index, ErrNoEntry, o.next)
+		return fmt.Errorf("object %q: entry %d: %w yet: the next is %d", o.name, index, wire.ErrNoEntry, o.next)
 	}
-	return fmt.Errorf("object %q: entry %d: %w any more", o.name, index, ErrNoEntry)
+	return fmt.Errorf("object %q: entry %d: %w any more", o.name, index, wire.ErrNoEntry)
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/rlhost/rlhost/plugins/objects/store"
 )
 
 // Version is the version of the protocol. OpHello carries it, and a server refuses any other.
@@ -21,7 +19,7 @@ const (
 // Op is the operation of a request.
 type Op uint8
 
-// Operations. Those of store.OpKind have the same arguments and results. OpHello comes first and once.
+// Operations. Those that plugins/objects/store has too take and return the same. OpHello comes first and once.
 const (
 	OpHello  Op = iota + 1 // Index: Version; Name: for people → Index: the server's Version, Claim: the session
 	OpCreate               // Name, Config; Reuse → Object
@@ -37,7 +35,7 @@ const (
 	OpBatch
 	OpRelease
 	OpDelete
-	OpStat   // Object → Text: JSON of store.Stat
+	OpStat   // Object → Text: JSON of Stat
 	OpList   // Name: prefix, Index: unused → Names; after a full frame ask again with After
 	OpCancel // Index: Seq of a request that waits, which is answered with ErrCanceled unless it is over. No reply
 	opEnd
@@ -71,12 +69,12 @@ type Request struct {
 	Index   uint64
 	Release uint64 // a claim to end before anything else, or 0
 	Wait    time.Duration
-	Name    string        // of OpHello, OpCreate, OpOpen, OpList
-	After   string        // of OpList: only names after this one
-	Values  []store.Value // of OpCommit
-	Indices []uint64      // of OpBatch
-	Most    int           // of OpBatch with Range
-	Config  store.Config  // of OpCreate
+	Name    string   // of OpHello, OpCreate, OpOpen, OpList
+	After   string   // of OpList: only names after this one
+	Values  []Value  // of OpCommit
+	Indices []uint64 // of OpBatch
+	Most    int      // of OpBatch with Range
+	Config  Config   // of OpCreate
 }
 
 // Bytes of a request's head: op 0, flags 1, values 2, zero 3, seq 4, object 8, count 12, claim 16, index 24,
@@ -144,7 +142,7 @@ func ParseRequest(r *Request, frame []byte) error {
 		return fmt.Errorf("operation %d: %w", r.Op, ErrFrame)
 	case uint8(r.Flags) >= uint8(flagsEnd) || frame[3] != 0:
 		return fmt.Errorf("flags %#x: %w", frame[1], ErrFrame)
-	case r.Wait < store.Forever:
+	case r.Wait < Forever:
 		return fmt.Errorf("wait of %d: %w", r.Wait, ErrFrame)
 	}
 	return r.parseRest(reader{frame[HeadBytes:], nil}, int(frame[2]), int(le.Uint32(frame[12:])))

@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-
-	"github.com/rlhost/rlhost/plugins/objects/store"
 )
 
 // Reply answers one request. Slices of a parsed one are valid until the next parse into it.
@@ -19,12 +17,12 @@ type Reply struct {
 	Claim      uint64
 	Index      uint64
 	Spare      uint64
-	Views      []store.View // of OpRead, OpLatest, OpPop, OpBatch
-	Layout     store.Layout // of OpOpen
-	Names      []string     // of OpList
-	Text       string       // of OpStat, and of an error
+	Views      []View   // of OpRead, OpLatest, OpPop, OpBatch
+	Layout     Layout   // of OpOpen
+	Names      []string // of OpList
+	Text       string   // of OpStat, and of an error
 
-	values []store.Value // of Views
+	values []Value // of Views
 }
 
 // Bytes of a reply's head: op 0, status 1, zero 2, seq 4, object 8, block 12, claim 16, index 24, spare 32, spare
@@ -96,7 +94,7 @@ func ParseReply(r *Reply, frame []byte) error {
 	return in.end()
 }
 
-func appendViews(b []byte, views []store.View) []byte {
+func appendViews(b []byte, views []View) []byte {
 	for i := range views {
 		v := &views[i]
 		b = binary.LittleEndian.AppendUint64(b, v.Index)
@@ -109,7 +107,7 @@ func appendViews(b []byte, views []store.View) []byte {
 
 func (in *reader) views(r *Reply, n int) {
 	for i := 0; i < n && in.err == nil; i++ {
-		v := store.View{Index: in.u64(), Block: in.u32()}
+		v := View{Index: in.u64(), Block: in.u32()}
 		tracks := in.u32()
 		from := len(r.values)
 		r.values = in.values(r.values, int(tracks))
@@ -118,7 +116,7 @@ func (in *reader) views(r *Reply, n int) {
 	}
 }
 
-func appendLayout(b []byte, l *store.Layout) []byte {
+func appendLayout(b []byte, l *Layout) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(l.Capacity))
 	b = binary.LittleEndian.AppendUint32(b, uint32(l.Blocks))
 	b = binary.LittleEndian.AppendUint64(b, uint64(l.Size))
@@ -131,11 +129,11 @@ func appendLayout(b []byte, l *store.Layout) []byte {
 	return b
 }
 
-func (in *reader) layout() store.Layout {
-	l := store.Layout{Capacity: int(in.u32()), Blocks: int(in.u32()), Size: int(in.u64())}
+func (in *reader) layout() Layout {
+	l := Layout{Capacity: int(in.u32()), Blocks: int(in.u32()), Size: int(in.u64())}
 	n := int(in.u32())
 	for i := 0; i < n && in.err == nil; i++ {
-		l.Columns = append(l.Columns, store.Column{At: int(in.u64()), Stride: int(in.u64()), Track: in.track()})
+		l.Columns = append(l.Columns, Column{At: int(in.u64()), Stride: int(in.u64()), Track: in.track()})
 	}
 	return l
 }
@@ -143,7 +141,7 @@ func (in *reader) layout() store.Layout {
 // Status is the outcome of an operation.
 type Status uint8
 
-// Statuses without an error of package store.
+// Statuses without an error of package wire.
 const (
 	OK     Status = 0
 	Failed Status = 1 // an error without a number, described by the text
@@ -152,10 +150,10 @@ const (
 // sentinels returns the errors that are sent by number, less firstSentinel. New ones go to the end.
 func sentinels() [18]error {
 	return [...]error{
-		store.ErrNotFound, store.ErrExists, store.ErrRemoved, store.ErrNoEntry, store.ErrEmpty, store.ErrFull,
-		store.ErrBusy, store.ErrSpent, store.ErrForeign, store.ErrKind, store.ErrTooLarge, store.ErrTracks,
-		store.ErrDType, store.ErrLimit, store.ErrClosed, store.ErrRequest, ErrFrame,
-		store.ErrCanceled,
+		ErrNotFound, ErrExists, ErrRemoved, ErrNoEntry, ErrEmpty, ErrFull,
+		ErrBusy, ErrSpent, ErrForeign, ErrKind, ErrTooLarge, ErrTracks,
+		ErrDType, ErrLimit, ErrClosed, ErrRequest, ErrFrame,
+		ErrCanceled,
 	}
 }
 

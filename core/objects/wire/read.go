@@ -3,8 +3,6 @@ package wire
 import (
 	"encoding/binary"
 	"fmt"
-
-	"github.com/rlhost/rlhost/plugins/objects/store"
 )
 
 // reader parses a frame. After the first failure it returns only zeros, and end returns the failure.
@@ -42,11 +40,11 @@ func (in *reader) end() error {
 // valueHeadBytes precede the dimensions of a value: dtype 0, rank 1, zeros.
 const valueHeadBytes = 8
 
-func appendValues(b []byte, values []store.Value) []byte {
+func appendValues(b []byte, values []Value) []byte {
 	for i := range values {
 		v := &values[i]
 		b = append(b, byte(v.DType), v.Rank, 0, 0, 0, 0, 0, 0)
-		for _, dim := range v.Shape[:min(v.Rank, store.MaxRank)] {
+		for _, dim := range v.Shape[:min(v.Rank, MaxRank)] {
 			b = binary.LittleEndian.AppendUint64(b, dim)
 		}
 	}
@@ -54,15 +52,15 @@ func appendValues(b []byte, values []store.Value) []byte {
 }
 
 // values appends n values to to.
-func (in *reader) values(to []store.Value, n int) []store.Value {
+func (in *reader) values(to []Value, n int) []Value {
 	if n > len(in.rest)/valueHeadBytes && in.err == nil {
 		in.err = fmt.Errorf("%d values: %w", n, ErrFrame)
 	}
 	for i := 0; i < n && in.err == nil; i++ {
 		head := in.take(valueHeadBytes)
-		v := store.Value{DType: store.DType(head[0]), Rank: head[1]}
-		if v.Rank > store.MaxRank {
-			in.err = fmt.Errorf("%d dimensions: %w: at most %d", v.Rank, ErrFrame, store.MaxRank)
+		v := Value{DType: DType(head[0]), Rank: head[1]}
+		if v.Rank > MaxRank {
+			in.err = fmt.Errorf("%d dimensions: %w: at most %d", v.Rank, ErrFrame, MaxRank)
 			break
 		}
 		for d := range v.Shape[:v.Rank] {
@@ -73,7 +71,7 @@ func (in *reader) values(to []store.Value, n int) []store.Value {
 	return to
 }
 
-func appendConfig(b []byte, c *store.Config) []byte {
+func appendConfig(b []byte, c *Config) []byte {
 	b = binary.LittleEndian.AppendUint64(b, uint64(c.Capacity))
 	b = binary.LittleEndian.AppendUint64(b, uint64(c.Spares))
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(c.Tracks)))
@@ -83,8 +81,8 @@ func appendConfig(b []byte, c *store.Config) []byte {
 	return b
 }
 
-func (in *reader) config() store.Config {
-	c := store.Config{Capacity: int(in.u64()), Spares: int(in.u64())}
+func (in *reader) config() Config {
+	c := Config{Capacity: int(in.u64()), Spares: int(in.u64())}
 	n := int(in.u32())
 	for i := 0; i < n && in.err == nil; i++ {
 		c.Tracks = append(c.Tracks, in.track())
@@ -92,14 +90,14 @@ func (in *reader) config() store.Config {
 	return c
 }
 
-func appendTrack(b []byte, t store.Track) []byte {
+func appendTrack(b []byte, t Track) []byte {
 	b = binary.LittleEndian.AppendUint64(b, uint64(t.Bytes))
 	b = append(b, byte(t.DType), byte(min(len(t.Name), 255)))
 	return append(b, t.Name[:min(len(t.Name), 255)]...)
 }
 
-func (in *reader) track() store.Track {
-	t := store.Track{Bytes: int(in.u64()), DType: store.DType(in.u8())}
+func (in *reader) track() Track {
+	t := Track{Bytes: int(in.u64()), DType: DType(in.u8())}
 	t.Name = in.text(int(in.u8()))
 	return t
 }

@@ -8,22 +8,21 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/hostabi"
-	"github.com/rlhost/rlhost/plugins/objects/store"
 )
 
-func values() []store.Value {
-	return []store.Value{store.ValueOf(store.DType(hostabi.F32), 3, 4), store.ValueOf(store.Bytes, 9), store.ValueOf(store.U16)}
+func values() []Value {
+	return []Value{ValueOf(DType(hostabi.F32), 3, 4), ValueOf(Bytes, 9), ValueOf(U16)}
 }
 
-func config() store.Config {
-	return store.Config{Capacity: 64, Spares: -1, Tracks: []store.Track{{Name: "obs", Bytes: 1 << 40}, {Bytes: 1, DType: store.U16}}}
+func config() Config {
+	return Config{Capacity: 64, Spares: -1, Tracks: []Track{{Name: "obs", Bytes: 1 << 40}, {Bytes: 1, DType: U16}}}
 }
 
 func requests() []Request {
 	return []Request{
 		{Op: OpHello, Seq: 1, Index: Version, Name: "pid 1"},
 		{Op: OpCreate, Flags: Reuse, Seq: 2, Name: "obs", Config: config()},
-		{Op: OpOpen, Flags: Write, Seq: 3, Name: "obs", Wait: store.Forever},
+		{Op: OpOpen, Flags: Write, Seq: 3, Name: "obs", Wait: Forever},
 		{Op: OpCommit, Flags: Next, Seq: 4, Object: 7, Claim: 1 << 60, Release: 5, Wait: time.Second, Values: values()},
 		{Op: OpBatch, Seq: 5, Object: 7, Indices: []uint64{1, 1 << 63, 3}},
 		{Op: OpBatch, Flags: Range, Seq: 6, Object: 7, Index: 9, Most: 12},
@@ -37,14 +36,14 @@ func replies() []Reply {
 	v := values()
 	return []Reply{
 		{Op: OpHello, Seq: 1, Index: Version, Claim: 1},
-		{Op: OpPop, Seq: 2, Object: 3, Claim: 4, Index: 5, Views: []store.View{{Index: 5, Block: 6, Values: v}}},
-		{Op: OpBatch, Seq: 2, Views: []store.View{{Index: 5, Block: 6, Values: v[:1]}, {Index: 6, Block: 1, Values: v[1:2]}}},
+		{Op: OpPop, Seq: 2, Object: 3, Claim: 4, Index: 5, Views: []View{{Index: 5, Block: 6, Values: v}}},
+		{Op: OpBatch, Seq: 2, Views: []View{{Index: 5, Block: 6, Values: v[:1]}, {Index: 6, Block: 1, Values: v[1:2]}}},
 		{Op: OpCommit, Seq: 3, Index: 4, Spare: 5, SpareBlock: 6},
-		{Op: OpOpen, Seq: 4, Object: 5, Layout: store.Layout{Capacity: 1, Blocks: 2, Size: 1 << 40, Columns: []store.Column{
-			{At: 4096, Stride: 64, Track: store.Track{Name: "a", Bytes: 33, DType: store.U16}}, {Stride: 1}}}},
+		{Op: OpOpen, Seq: 4, Object: 5, Layout: Layout{Capacity: 1, Blocks: 2, Size: 1 << 40, Columns: []Column{
+			{At: 4096, Stride: 64, Track: Track{Name: "a", Bytes: 33, DType: U16}}, {Stride: 1}}}},
 		{Op: OpList, Seq: 5, Names: []string{"a", "", "c"}},
 		{Op: OpStat, Seq: 6, Text: "{}"},
-		{Op: OpPop, Status: StatusOf(store.ErrEmpty), Seq: 7, Text: "object is empty"},
+		{Op: OpPop, Status: StatusOf(ErrEmpty), Seq: 7, Text: "object is empty"},
 	}
 }
 
@@ -124,7 +123,7 @@ func TestParsing_DoesNotAllocateOnThePathOfPushAndPop(t *testing.T) {
 	}
 	var r Request
 	var out []byte
-	reply := Reply{Op: OpPop, Views: []store.View{{Values: values()}}}
+	reply := Reply{Op: OpPop, Views: []View{{Values: values()}}}
 	if n := testing.AllocsPerRun(100, func() {
 		_ = ParseRequest(&r, request)
 		out, _ = AppendReply(out[:0], &reply)

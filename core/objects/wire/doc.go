@@ -1,5 +1,6 @@
-// Package wire holds the frames that users of an object store and its server exchange over a SOCK_SEQPACKET socket:
-// one frame a datagram, little endian, at most MaxFrame bytes, a head of HeadBytes and the data of its operation.
+// Package wire is what an object store and its users share: objects and values as data, errors, and the frames that they
+// exchange over a SOCK_SEQPACKET socket, one a datagram, little endian, at most MaxFrame bytes: a head of HeadBytes and the
+// data of its operation.
 //
 //	frame, err := wire.AppendRequest(nil, &wire.Request{Op: wire.OpPop, Seq: 7, Object: id, Wait: time.Second})
 //	err = wire.ParseReply(&reply, frame) // reply.Seq is 7
