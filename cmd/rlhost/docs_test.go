@@ -67,6 +67,29 @@ func blocksOf(t *testing.T, page string) (list []codeBlock) {
 	return list
 }
 
+// TestDocs_QuotesStandInTheSource: a block of Go with the name of a file is a part of that file, word by word.
+func TestDocs_QuotesStandInTheSource(t *testing.T) {
+	t.Parallel()
+	quotes := 0
+	for _, page := range pages(t) {
+		for _, b := range blocksOf(t, page) {
+			if b.language != "go" || b.name == "" {
+				continue
+			}
+			quotes++
+			source, err := os.ReadFile("../../" + b.name)
+			if err != nil {
+				t.Errorf("%s:%d: %v", page, b.line, err)
+			} else if n := strings.Count("\n"+string(source), "\n"+b.text); n != 1 {
+				t.Errorf("%s:%d: the quote stands %d times in %s, want once", page, b.line, n, b.name)
+			}
+		}
+	}
+	if quotes == 0 {
+		t.Error("no page quotes a file")
+	}
+}
+
 // TestDocs_EveryBlockRuns does what the pages say, each in a folder of its own. testdata/docs has for a page what must be
 // there before: files, and commands that make some. Commands to a running job have one, which trains on pipeline.toml.
 func TestDocs_EveryBlockRuns(t *testing.T) {
@@ -170,8 +193,10 @@ func (s *pageScript) add(b *codeBlock) {
 				}
 			}
 		}
-	case "go": // part of the example that go test runs
-		s.inExample(b)
+	case "go": // part of the example that go test runs, or a quote
+		if b.name == "" {
+			s.inExample(b)
+		}
 	default:
 		s.t.Errorf("%s:%d: nobody runs blocks in %q; output is text", s.page, b.line, b.language)
 	}
