@@ -3,7 +3,8 @@
 //
 //	result, err := rlhost.Train(ctx, rlhost.Options{File: "pipeline.toml"})
 //
-// It is the front door for programs in Go; the program rlhost (cmd/rlhost) is the one for people. docs/pipeline.md describes the file.
+// It is the front door for programs in Go; the program rlhost (cmd/rlhost) is the one for people. README.md shows the file, and
+// docs/learning.md its keys.
 //
 // What a program may rely on is this package, the packages below sdk, hostabi, pipeline/graph and pipeline/session. All other packages are
 // the parts that it is made from, and may change in any release.

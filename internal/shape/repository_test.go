@@ -1,8 +1,11 @@
 package shape
 
 import (
+	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -21,6 +24,23 @@ func TestShape_NothingBuiltIsCommitted(t *testing.T) {
 		name = strings.TrimSpace(name)
 		if path.Ext(name) != ".wasm" || strings.Contains(name, "/target/") {
 			t.Errorf("%s is built and committed; run: git rm --cached %[1]s", name)
+		}
+	}
+}
+
+var pageName = regexp.MustCompile(`docs/[\w-]+\.md`)
+
+// TestShape_PagesThatSourcesNameExist: a comment or a message that sends a reader to docs/ names a page that is there.
+func TestShape_PagesThatSourcesNameExist(t *testing.T) {
+	for _, s := range sources(t) {
+		text, err := os.ReadFile(filepath.Join("../..", s.path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, page := range pageName.FindAllString(string(text), -1) {
+			if _, err := os.Stat(filepath.Join("../..", page)); err != nil && !s.test {
+				t.Errorf("%s names %s, which is not there", s.path, page)
+			}
 		}
 	}
 }
