@@ -3,7 +3,6 @@ package cuda
 import (
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/rlhost/rlhost/gpu/cuda/driver"
 	"github.com/rlhost/rlhost/gpu/cuda/kernels"
@@ -22,7 +21,6 @@ type actor struct {
 	in, back staged
 	heads    heads
 	keys, x  section
-	illegal  section
 	states   section
 	block    section // of rows of bytes
 	masks    []section
@@ -74,7 +72,7 @@ func newActor(d *device, l *layout, maxRows int) (policy.Actor, error) {
 func (a *actor) take(rows int, masked bool) {
 	a.in.begin()
 	a.heads.take(&a.in, a.layout)
-	a.illegal, a.keys = a.in.section(4), a.in.section(rows*sizeOf[kernels.Key]())
+	a.keys = a.in.section(rows * sizeOf[kernels.Key]())
 	a.states = a.in.section(4 * rows * a.kept)
 	for i := range a.actions {
 		bytes := 0
@@ -184,7 +182,6 @@ func (a *actor) submit(rows int, acts, masked bool) {
 	}
 	a.out[a.plan.Value.At] = a.back.address(a.values)
 	a.heads.fill(&a.in, a.pass, a.drawnAt, a.masksAt)
-	view[uint32](&a.in, a.illegal)[0] = math.MaxUint32
 	own := a.x
 	if a.net.Pixels() {
 		view[kernels.Block](&a.in, a.block)[0] = kernels.Block{Obs: a.in.address(own)}
@@ -204,7 +201,7 @@ func (a *actor) submit(rows int, acts, masked bool) {
 	a.pass.x = entered
 	if acts {
 		*a.sample.args = kernels.Sample{Heads: a.in.address(a.heads.table), Keys: a.in.address(a.keys), LogProb: a.back.address(a.logProbs),
-			Illegal: a.in.address(a.illegal), Count: int32(len(a.actions)), Rows: int32(rows), LD: int32(rows)}
+			Count: int32(len(a.actions)), Rows: int32(rows), LD: int32(rows)}
 		a.work.launch(a.sample.Launch, kernels.Blocks(rows))
 		for _, keep := range a.keeps {
 			keep(a.back.address(a.after), rows)

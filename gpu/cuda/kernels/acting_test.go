@@ -147,7 +147,7 @@ func actAlike(t *testing.T, backend policy.Backend, n policy.Network, greedy boo
 			keys[i].Greedy = 1
 		}
 	}
-	args := Sample{Heads: put(r, heads...), Keys: put(r, keys...), LogProb: room[float32](r, rows), Illegal: put[uint32](r, math.MaxUint32),
+	args := Sample{Heads: put(r, heads...), Keys: put(r, keys...), LogProb: room[float32](r, rows),
 		Count: int32(len(heads)), Rows: int32(rows), LD: int32(rows)}
 	run(r, SampleKernel, Blocks(rows), args)
 	for i, v := range request.Value {
@@ -171,10 +171,6 @@ func actAlike(t *testing.T, backend policy.Backend, n policy.Network, greedy boo
 			t.Errorf("action %d: %v, want %v", i, got, want)
 		}
 	}
-	if got := get[uint32](r, args.Illegal, 1)[0]; got != math.MaxUint32 {
-		t.Errorf("row %d has no legal choice", got)
-	}
-	r.forget(args.Illegal) // every row has a legal choice
 	runShort(r, SampleKernel, Blocks(rows), args, args.Heads)
 }
 
@@ -203,21 +199,4 @@ func transposed[E any](x []E, rows int) []E {
 		out[i%rows*elems+i/rows] = x[i]
 	}
 	return out
-}
-
-func TestSample_NamesTheFirstRowWithoutALegalChoice(t *testing.T) {
-	r := newRig(t)
-	rows := 300
-	mask := filled[byte](rows*5, 1)
-	for _, row := range []int{290, 23} {
-		copy(mask[row*5+2:], []byte{0, 0, 0})
-	}
-	heads := put(r, Head{Params: put(r, r.floats(rows*5)...), Index: room[int32](r, rows*2), Counts: put[int32](r, 2, 3), Mask: put(r, mask...),
-		Elements: 2, Choices: 5})
-	args := Sample{Heads: heads, Keys: put(r, make([]Key, rows)...), LogProb: room[float32](r, rows), Illegal: put[uint32](r, math.MaxUint32),
-		Count: 1, Rows: int32(rows), LD: int32(rows)}
-	run(r, SampleKernel, Blocks(rows), args)
-	if got := get[uint32](r, args.Illegal, 1)[0]; got != 23 {
-		t.Errorf("the first row without a legal choice is %d, want 23", got)
-	}
 }

@@ -198,10 +198,10 @@ type Key struct {
 
 // Sample draws actions. Its grid is Blocks(Rows).
 type Sample struct {
-	_                             structs.HostLayout
-	Heads, Keys, LogProb, Illegal Address
-	Count, Rows, LD               int32
-	_                             int32
+	_                    structs.HostLayout
+	Heads, Keys, LogProb Address
+	Count, Rows, LD      int32
+	_                    int32
 }
 
 // LossSums is how many float64 each block of Loss writes: the sums of the surrogate, the squared error of the value, the

@@ -84,12 +84,6 @@ struct Choice {
         if (mask[a]) picked = a;
     return picked;
   }
-
-  __device__ __forceinline__ bool legal() const {
-    bool legal = !mask;
-    for (int a = 0; a < count && !legal; a++) legal = mask[a];
-    return legal;
-  }
 };
 
 // choice returns element i of a row; at counts the choices of those before it.
@@ -144,7 +138,6 @@ struct Sample {
   Head *heads;
   const Key *keys;  // [rows]
   float *logProb;   // [rows]
-  unsigned *illegal;  // the first row with an element without a legal choice; all ones while there is none
   int count, rows, ld;
   int pad;
 };
@@ -155,18 +148,15 @@ __device__ __forceinline__ unsigned word(const Key &k, int draw, unsigned *secon
   return words.x;
 }
 
-// choose draws the choices of an action. It reports whether there was a legal one for each element.
-__device__ __forceinline__ bool choose(const Head &h, const Key &key, int r, int ld) {
-  bool legal = true;
+// choose draws the choices of an action, of which each element has a legal one.
+__device__ __forceinline__ void choose(const Head &h, const Key &key, int r, int ld) {
   for (int i = 0, at = 0; i < h.elements; i++) {
     Choice c = choice(h, r, ld, i, at);
     unsigned second;
-    legal = legal && c.legal();
     c.open();
     h.index[(size_t)i * ld + r] = c.pick(uniform(word(key, h.draw + i, &second)), key.greedy);
     at += c.count;
   }
-  return legal;
 }
 
 // place makes element i of a row of a standard normal number.
@@ -194,16 +184,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4) sample(const __grid_con
   if (r >= p.rows) return;
   Key key = p.keys[r];
   float logProb = 0.f, entropy = 0.f;
-  bool legal = true;
   for (int i = 0; i < p.count; i++) {
     const Head &h = p.heads[i];
     if (h.kind <= PAIRS)
-      legal = choose(h, key, r, p.ld) && legal;
+      choose(h, key, r, p.ld);
     else
       draw(h, key, r, p.ld);
     weigh(h, r, p.ld, &logProb, &entropy);
   }
-  if (!legal) atomicMin(p.illegal, (unsigned)r);
   p.logProb[r] = logProb;
 }
 
