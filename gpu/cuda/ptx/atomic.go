@@ -1,7 +1,6 @@
 package ptx
 
 import (
-	"math"
 	"math/bits"
 	"sync/atomic"
 )
@@ -45,14 +44,14 @@ type atomicInst struct {
 func compileAtomic(b *binder) exec {
 	args := b.Args
 	a := &atomicInst{line: b.Line, dtype: b.dtype(), dest: slot{row: -1}, y: slot{row: -1}}
-	if a.dtype.Bits != 32 && a.dtype.Bits != 64 || a.dtype.Kind == 'h' {
+	if a.dtype.Bits != 32 && a.dtype.Bits != 64 || a.dtype.Float() {
 		b.bad("not for this type")
 	}
 	want := 2
 	if b.Inst.Mods[0] == "atom" {
 		want = 3
 	}
-	name := b.oneOf("add", "min", "max", "exch", "cas", "and", "or", "xor", "inc", "dec")
+	name := b.oneOf("add", "min", "max", "exch", "cas")
 	if name == "cas" {
 		want++
 	}
@@ -71,22 +70,15 @@ func compileAtomic(b *binder) exec {
 	if name == "cas" {
 		a.y = b.slot(args[2], a.dtype)
 	}
-	a.op = atomicOp(name, a.dtype)
-	a.fresh = name == "exch"
-	if a.op == nil {
-		b.bad("not for this type")
+	if a.op = atomicOp(name, a.dtype); a.op == nil {
+		b.bad("not an operation that is run")
 	}
+	a.fresh = name == "exch"
 	return a.run
 }
 
 // atomicOp returns what an operation makes of an old value, or nil. Values of 32 bits have zeros above.
 func atomicOp(name string, t dtype) func(old, x, y uint64) uint64 {
-	if t.Float() {
-		if name != "add" {
-			return nil
-		}
-		return addFloats(t)
-	}
 	mask := ^uint64(0) >> (64 - t.Bits)
 	switch name {
 	case "add":
@@ -111,46 +103,8 @@ func atomicOp(name string, t dtype) func(old, x, y uint64) uint64 {
 			}
 			return old
 		}
-	case "and":
-		return func(old, x, _ uint64) uint64 { return old & x }
-	case "or":
-		return func(old, x, _ uint64) uint64 { return old | x }
-	case "xor":
-		return func(old, x, _ uint64) uint64 { return old ^ x }
-	}
-	return wrapping(name, t)
-}
-
-// wrapping returns inc and dec, which go from 0 to x and around.
-func wrapping(name string, t dtype) func(old, x, y uint64) uint64 {
-	switch {
-	case t != u32Type:
-		return nil
-	case name == "inc":
-		return func(old, x, _ uint64) uint64 {
-			if old >= x {
-				return 0
-			}
-			return old + 1
-		}
-	case name == "dec":
-		return func(old, x, _ uint64) uint64 {
-			if old == 0 || old > x {
-				return x
-			}
-			return old - 1
-		}
 	}
 	return nil
-}
-
-func addFloats(t dtype) func(old, x, y uint64) uint64 {
-	if t.Bits == 32 {
-		return func(old, x, _ uint64) uint64 { return uint64(bits32(f32(uint32(old)) + f32(uint32(x)))) }
-	}
-	return func(old, x, _ uint64) uint64 {
-		return math.Float64bits(math.Float64frombits(old) + math.Float64frombits(x))
-	}
 }
 
 // run executes the operation for the lanes of m, one after the other.

@@ -1,16 +1,12 @@
 package ptx
 
-import (
-	"math/bits"
-
-	"github.com/rlhost/rlhost/gpu/cuda/ptx/internal/syntax"
-)
+import "math/bits"
 
 // bitType removes a type of bits of some widths from the opcode.
 func (b *binder) bitType(widths ...int) dtype {
 	t := b.dtype()
 	for _, n := range widths {
-		if t.Bits == n && t.Kind != 'f' && t.Kind != 'h' {
+		if t.Bits == n && t.Kind != 'f' {
 			return t
 		}
 	}
@@ -76,47 +72,21 @@ func compileNot(b *binder) exec {
 	return lane1(b, t, d, x, func(x uint64) uint64 { return ^x })
 }
 
-// compileBitwise compiles brev and cnot.
-func compileBitwise(b *binder) exec {
-	t := b.bitType(16, 32, 64)
+// compileReverse compiles brev.
+func compileReverse(b *binder) exec {
+	t := b.bitType(32, 64)
 	b.count(2)
-	d, x := b.dest(0, t), b.source(1, t)
-	if b.Inst.Mods[0] == "brev" {
-		return lane1(b, t, d, x, func(x uint64) uint64 { return bits.Reverse64(x) >> (64 - t.Bits) })
-	}
-	return lane1(b, t, d, x, func(x uint64) uint64 {
-		if x == 0 {
-			return 1
-		}
-		return 0
-	})
+	return lane1(b, t, b.dest(0, t), b.source(1, t), func(x uint64) uint64 { return bits.Reverse64(x) >> (64 - t.Bits) })
 }
 
-// compileCounting compiles popc, clz and bfind, whose results have 32 bits.
+// compileCounting compiles popc and clz, whose results have 32 bits.
 func compileCounting(b *binder) exec {
 	t := b.bitType(32, 64)
 	b.count(2)
 	d, x := b.dest(0, u32Type), b.source(1, t)
 	f := func(x uint64) uint32 { return uint32(bits.OnesCount64(x)) }
-	switch b.Inst.Mods[0] {
-	case "clz":
+	if b.Inst.Mods[0] == "clz" {
 		f = func(x uint64) uint32 { return uint32(bits.LeadingZeros64(x) - (64 - t.Bits)) }
-	case "bfind":
-		f = func(x uint64) uint32 {
-			if v := t.Extend(x); int64(v) < 0 && t.Signed() {
-				x = ^v
-			}
-			return uint32(bits.Len64(x)) - 1
-		}
-		if b.has("shiftamt") {
-			find := f
-			f = func(x uint64) uint32 {
-				if at := find(x); at != ^uint32(0) {
-					return uint32(t.Bits) - 1 - at
-				}
-				return ^uint32(0)
-			}
-		}
 	}
 	if t.Bits == 64 {
 		return convert(of64, of32, d, x, f)
@@ -166,61 +136,17 @@ func compileFunnel(b *binder) exec {
 	t := b.bitType(32)
 	b.count(4)
 	d, lo, hi, by := b.dest(0, t), b.source(1, t), b.source(2, t), b.source(3, t)
-	left := b.oneOf("l", "r")
-	limit := b.oneOf("wrap", "clamp")
-	if left == "" || limit == "" {
-		b.bad("it needs a direction and wrap or clamp")
+	direction := b.oneOf("l", "r")
+	if direction == "" || !b.has("wrap") {
+		b.bad("only shf.l.wrap and shf.r.wrap are run")
 	}
 	return mapped3(of32, d, lo, hi, by, func(lo, hi, by uint32) uint32 {
-		if limit == "wrap" {
-			by &= 31
-		} else {
-			by = min(by, 32)
-		}
 		both := uint64(hi)<<32 | uint64(lo)
-		if left == "l" {
-			return uint32(both << by >> 32)
+		if direction == "l" {
+			return uint32(both << (by & 31) >> 32)
 		}
-		return uint32(both >> by)
+		return uint32(both >> (by & 31))
 	})
-}
-
-// compileExtract compiles bfe: len bits from pos on, extended.
-func compileExtract(b *binder) exec {
-	t := b.bitType(32, 64)
-	b.count(4)
-	u32 := u32Type
-	d, x, pos, length := b.dest(0, t), b.source(1, t), b.source(2, u32), b.source(3, u32)
-	f := func(x uint64, pos, length uint32) uint64 {
-		pos, length = pos&255, length&255
-		if length == 0 {
-			return 0
-		}
-		value := t.Extend(x)
-		if value = uint64(int64(value) >> min(pos, 63)); !t.Signed() {
-			value = x >> pos
-		}
-		if length >= 64 {
-			return value
-		}
-		return dtype{Kind: t.Kind, Bits: int(length)}.Extend(value)
-	}
-	return fields(b, t, d, x, pos, length, f)
-}
-
-// fields makes dest = f(a, b, c) where b and c have 32 bits whatever a has.
-func fields(b *binder, t dtype, d, x, y, z int, f func(x uint64, y, z uint32) uint64) exec {
-	if t.Bits == 32 {
-		return mapped3(of32, d, x, y, z, func(x, y, z uint32) uint32 { return uint32(f(uint64(x), y, z)) })
-	}
-	return func(w *warp, m uint32) {
-		r, s := &w.r64, &w.r32
-		r.defined[d] = r.defined[d]&^m | m&r.defined[x]&s.defined[y]&s.defined[z]
-		for ; m != 0; m &= m - 1 {
-			l := bits.TrailingZeros32(m) & 31
-			r.rows[d][l] = f(r.rows[x][l], s.rows[y][l], s.rows[z][l])
-		}
-	}
 }
 
 // compileInsert compiles bfi: the low len bits of the first into the second from pos on.
@@ -238,43 +164,4 @@ func compileInsert(b *binder) exec {
 			r.rows[d][l] = r.rows[into][l]&^mask | r.rows[x][l]<<at&mask
 		}
 	}
-}
-
-// compilePermute compiles prmt in its general form: any four of the eight bytes of two registers.
-func compilePermute(b *binder) exec {
-	t := b.bitType(32)
-	b.count(4)
-	d, x, y, z := b.dest(0, t), b.source(1, t), b.source(2, t), b.source(3, t)
-	return mapped3(of32, d, x, y, z, func(x, y, choice uint32) uint32 {
-		both, result := uint64(y)<<32|uint64(x), uint32(0)
-		for i := range 4 {
-			pick := choice >> (4 * i) & 15
-			value := uint32(both >> (8 * (pick & 7)) & 255)
-			if pick&8 != 0 {
-				value = uint32(int32(int8(value))>>7) & 255
-			}
-			result |= value << (8 * i)
-		}
-		return result
-	})
-}
-
-// compileLookup compiles lop3: any function of three bits, by a table of eight.
-func compileLookup(b *binder) exec {
-	t := b.bitType(32)
-	b.count(5)
-	d, x, y, z := b.dest(0, t), b.source(1, t), b.source(2, t), b.source(3, t)
-	if b.Args[4].Kind != syntax.Number || b.Args[4].Imm.Bits > 255 {
-		b.bad("the table is not a number below 256")
-	}
-	table := uint32(b.Args[4].Imm.Bits)
-	return mapped3(of32, d, x, y, z, func(x, y, z uint32) uint32 {
-		result := uint32(0)
-		for i := range uint32(8) {
-			if table>>i&1 != 0 {
-				result |= (x ^ (i>>2&1 - 1)) & (y ^ (i>>1&1 - 1)) & (z ^ (i&1 - 1))
-			}
-		}
-		return result
-	})
 }

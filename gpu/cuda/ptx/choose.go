@@ -10,19 +10,15 @@ func compileCompare(b *binder) exec {
 	t := b.dtype()
 	b.count(3)
 	d, x, y := b.dest(0, predType), b.source(1, t), b.source(2, t)
-	flush := t == f32Type && b.has("ftz")
-	if t.Kind == 'p' || t.Kind == 'h' || t.Bits == 8 {
+	if t.Kind == 'p' || t.Bits == 8 {
 		b.bad("not for this type")
 	}
-	op := b.oneOf("eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs",
+	op := b.oneOf("eq", "ne", "lt", "le", "gt", "ge",
 		"equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan")
 	if run := integerCompare(op, t, d, x, y); run != nil {
 		return run
 	}
 	switch {
-	case t.Float() && t.Bits == 32 && flush:
-		f := orderOf[float32](b, op)
-		return compared(of32, d, x, y, func(x, y uint32) bool { return f(flushed(f32(x)), flushed(f32(y))) })
 	case t.Float() && t.Bits == 32:
 		f := orderOf[float32](b, op)
 		return compared(of32, d, x, y, func(x, y uint32) bool { return f(f32(x), f32(y)) })
@@ -59,13 +55,13 @@ func comparison[T word, S int32 | uint32 | int64 | uint64](of func(*warp) *regis
 		return compareRows(of, d, x, y, equalRows[T], false)
 	case "ne":
 		return compareRows(of, d, x, y, equalRows[T], true)
-	case "lt", "lo":
+	case "lt":
 		return compareRows(of, d, x, y, lessRows[T, S], false)
-	case "ge", "hs":
+	case "ge":
 		return compareRows(of, d, x, y, lessRows[T, S], true)
-	case "gt", "hi":
+	case "gt":
 		return compareRows(of, d, y, x, lessRows[T, S], false)
-	case "le", "ls":
+	case "le":
 		return compareRows(of, d, y, x, lessRows[T, S], true)
 	}
 	return nil
@@ -78,8 +74,7 @@ func comparedAs(b *binder, t dtype, d, x, y int, f func(x, y uint64) bool) exec 
 	return compared(of32, d, x, y, func(x, y uint32) bool { return f(uint64(x), uint64(y)) })
 }
 
-// orderOf returns a comparison by its name. With "u" behind it, it is also true if one operand is a NaN; but lo, ls, hi
-// and hs are lt, le, gt and ge of unsigned integers.
+// orderOf returns a comparison by its name. With "u" behind it, it is also true if one operand is a NaN.
 func orderOf[T cmp.Ordered](b *binder, op string) func(x, y T) bool {
 	nan := func(x, y T) bool { return x != x || y != y }
 	switch op {
@@ -87,13 +82,13 @@ func orderOf[T cmp.Ordered](b *binder, op string) func(x, y T) bool {
 		return func(x, y T) bool { return x == y }
 	case "ne":
 		return func(x, y T) bool { return x != y && !nan(x, y) }
-	case "lt", "lo":
+	case "lt":
 		return func(x, y T) bool { return x < y }
-	case "le", "ls":
+	case "le":
 		return func(x, y T) bool { return x <= y }
-	case "gt", "hi":
+	case "gt":
 		return func(x, y T) bool { return x > y }
-	case "ge", "hs":
+	case "ge":
 		return func(x, y T) bool { return x >= y }
 	case "equ":
 		return func(x, y T) bool { return x == y || nan(x, y) }

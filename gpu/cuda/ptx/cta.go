@@ -7,18 +7,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/cuda/ptx/internal/syntax"
 )
 
-// barriers is how many a CTA has.
-const barriers = 16
-
-// compileBarrier is one of a CTA's while threads wait at it.
-type barrier struct {
-	threads int  // that are to come, 0: all that have not left
-	come    int  // threads
-	used    bool // somebody has come since it opened last
-	inst    *syntax.Inst
-}
-
-// cta is a group of warps that share memory and barriers, and the state of the one that runs in it now. A worker uses one
+// cta is a group of warps that share memory and a barrier, and the state of the one that runs in it now. A worker uses one
 // for all the CTAs that it runs.
 type cta struct {
 	grid    *grid
@@ -33,7 +22,7 @@ type cta struct {
 	shadow  shadow
 	epoch   uint64 // of the time between two barriers, among all of a memory's launches
 	reads   reads
-	open    [barriers]barrier
+	barrier *syntax.Inst // that warps wait at, nil while none does
 	order   *rand.Rand
 	source  *rand.PCG
 	fences  fences
@@ -46,13 +35,10 @@ const shortest, longest = 1, 4096
 func (c *cta) run(number int) *Fault {
 	c.start(number)
 	for {
-		w, waits := c.choose()
-		if w == nil && waits == nil {
+		w := c.choose()
+		if w == nil {
 			c.fences.end(c)
 			return nil
-		}
-		if w == nil {
-			return waits.stuck()
 		}
 		w.run(shortest + c.order.IntN(longest))
 		if w.fault != nil {
@@ -72,7 +58,7 @@ func (c *cta) start(number int) {
 	c.number = number
 	c.at = [3]int{number % l.Grid[0], number / l.Grid[0] % l.Grid[1], number / (l.Grid[0] * l.Grid[1])}
 	c.source.Seed(l.Seed, uint64(number))
-	c.open = [barriers]barrier{}
+	c.barrier = nil
 	c.fences = fences{}
 	c.next()
 	poison(c.shared)
@@ -91,80 +77,39 @@ func (c *cta) next() {
 	c.epoch = c.grid.epochs.Add(1) & (1<<32 - 1)
 }
 
-// compileChoose returns a warp that can go on, any of them, or else one that waits.
-func (c *cta) choose() (goes, waits *warp) {
+// choose returns a warp that can go on, any of them, or nil if all have ended.
+func (c *cta) choose() *warp {
 	n := len(c.warps)
 	first := c.order.IntN(n)
 	for i := range n {
-		w := c.warps[(first+i)%n]
-		switch w.state {
-		case ready:
-			return w, nil
-		case waiting:
-			waits = w
+		if w := c.warps[(first+i)%n]; w.state == ready {
+			return w
 		}
 	}
-	return nil, waits
+	return nil
 }
 
-// arrive brings a warp to a barrier, where it waits unless it only tells that it is there.
-func (c *cta) arrive(w *warp, e *end) {
-	id, threads, ok := e.barrier.read(w, e.inst)
-	if !ok {
+// arrive brings a warp to the barrier, where it waits for the others.
+func (c *cta) arrive(w *warp, in *syntax.Inst) {
+	if c.barrier != nil && c.barrier != in {
+		w.fail(in, w.live, Divergence, "other warps wait at the barrier in line %d", c.barrier.Line)
 		return
 	}
-	b := &c.open[id]
-	switch {
-	case !b.used:
-		*b = barrier{threads: threads, used: true, inst: e.inst}
-	case b.threads != threads:
-		w.fail(e.inst, w.live, Divergence, "barrier %d is for %d threads, in line %d for %d", id, threads, b.inst.Line, b.threads)
-		return
-	case threads == 0 && b.inst != e.inst:
-		w.fail(e.inst, w.live, Divergence, "other warps wait at barrier %d in line %d", id, b.inst.Line)
-		return
-	}
-	b.come += lanes
-	if !e.barrier.arrives {
-		w.state, w.barrier, w.at = waiting, id, e
-	}
+	c.barrier, w.state = in, waiting
 	c.release()
 }
 
-// release lets the warps go on that wait at barriers which are complete.
+// release lets the warps go on that wait at the barrier, unless there are others that have not ended.
 func (c *cta) release() {
-	for id := range c.open {
-		b := &c.open[id]
-		if !b.used || !c.complete(b) {
-			continue
-		}
-		here := slices.DeleteFunc(slices.Clone(c.warps), func(w *warp) bool { return w.state != waiting || w.barrier != id })
-		brought := collect(here)
-		for _, w := range here {
-			w.state = ready
-			w.at.barrier.deliver(w, brought)
-		}
-		b.used = false
-		c.next()
-		c.fences.meet(c)
-	}
-}
-
-// complete reports whether all threads that a barrier is for have come.
-func (c *cta) complete(b *barrier) bool {
-	if b.threads > 0 {
-		return b.come >= b.threads
+	if c.barrier == nil || slices.ContainsFunc(c.warps, func(w *warp) bool { return w.state == ready }) {
+		return
 	}
 	for _, w := range c.warps {
-		if w.state == ready || w.state == waiting && &c.open[w.barrier] != b {
-			return false
+		if w.state == waiting {
+			w.state = ready
 		}
 	}
-	return true
-}
-
-// stuck is the fault of a warp that waits at a barrier which no other thread will come to.
-func (w *warp) stuck() *Fault {
-	w.fail(w.at.inst, w.live, Divergence, "the other threads have left or wait elsewhere")
-	return w.fault
+	c.barrier = nil
+	c.next()
+	c.fences.meet(c)
 }

@@ -17,6 +17,6 @@
 // Kind. What was never written may be moved around; deciding, addressing or keeping something by it is the fault.
 //
 // It does not model time, caches, or that writes become visible to other CTAs late and in another order: where fences are
-// missing it faults only as GlobalRace and Unfenced say. Approximate instructions are exact, so tests of them need the ISA's
-// tolerances. f64 rounds to the nearest alone, and what the kernels of this repository do without is refused by Parse.
+// missing it faults only as GlobalRace and Unfenced say. Floats round to the nearest alone. What the kernels of this repository do
+// without is refused by Parse, but for what nvcc may write of any source and for mma.
 package ptx

@@ -15,7 +15,6 @@ var (
 	s64Type  = dtype{Kind: 's', Bits: 64}
 	b32Type  = dtype{Kind: 'b', Bits: 32}
 	f32Type  = dtype{Kind: 'f', Bits: 32}
-	f64Type  = dtype{Kind: 'f', Bits: 64}
 )
 
 // plain is the type of some bits.

@@ -35,7 +35,7 @@ const (
 	// GlobalRace is two threads at one place in global memory, one of them writing: of one CTA without a barrier between them, of
 	// two, at one word that one of them has written before, without a fence and an atomic.
 	GlobalRace
-	// Divergence is a barrier that not all threads reach together, or that no thread can leave.
+	// Divergence is a barrier that not all threads reach together.
 	Divergence
 	// Unfenced is a word that tells the host that the grid is done while writes of the grid are not fenced.
 	Unfenced

@@ -58,18 +58,16 @@ func run(t *testing.T, e *Entry) {
 // labels and numbers.
 var shapes = []string{
 	"add.s32 r%d, r%d, r%d;", "sub.u32 r%d, r%d, %d;", "mul.lo.s32 r%d, r%d, r%d;", "mad.lo.s32 r%d, r%d, r%d, r%d;", "div.s32 r%d, r%d, r%d;",
-	"rem.u32 r%d, r%d, r%d;", "shl.b32 r%d, r%d, r%d;", "shr.s32 r%d, r%d, %d;", "and.b32 r%d, r%d, r%d;", "bfe.s32 r%d, r%d, r%d, r%d;",
-	"bfi.b32 r%d, r%d, r%d, r%d, r%d;", "prmt.b32 r%d, r%d, r%d, r%d;", "popc.b32 r%d, r%d;", "lop3.b32 r%d, r%d, r%d, r%d, %d;",
-	"fma.rn.f32 f%d, f%d, f%d, f%d;", "div.rz.f32 f%d, f%d, f%d;", "cvt.rzi.s32.f32 r%d, f%d;", "cvt.rn.f32.s32 f%d, r%d;", "mov.b32 f%d, r%d;",
+	"rem.u32 r%d, r%d, r%d;", "shl.b32 r%d, r%d, r%d;", "shr.s32 r%d, r%d, %d;", "and.b32 r%d, r%d, r%d;", "popc.b32 r%d, r%d;", "bfi.b32 r%d, r%d, r%d, r%d, r%d;",
+	"fma.rn.f32 f%d, f%d, f%d, f%d;", "div.rn.f32 f%d, f%d, f%d;", "cvt.rzi.s32.f32 r%d, f%d;", "cvt.rn.f32.s32 f%d, r%d;", "mov.b32 f%d, r%d;",
 	"cvt.u64.u32 d%d, r%d;", "add.s64 d%d, d%d, d%d;", "mov.b64 d%d, {r%d, r%d};", "mov.b64 {r%d, r%d}, d%d;", "mul.wide.s32 d%d, r%d, r%d;",
 	"setp.lt.s32 p%d, r%d, r%d;", "setp.neu.f32 p%d, f%d, f%d;", "selp.b32 r%d, r%d, r%d, p%d;", "and.pred p%d, p%d, p%d;",
-	"@p%d bra L%d;", "bra L%d;", "@p%d brx.idx r%d, T;", "@!p%d exit;", "bar.sync %d;", "@p%d bar.sync 0;", "bar.sync 1, 32;", "bar.red.popc.u32 r%d, 0, p%d;",
+	"@p%d bra L%d;", "bra L%d;", "@p%d brx.idx r%d, T;", "@!p%d exit;", "bar.sync 0;", "@p%d bar.sync 0;",
 	"mov.u32 r%d, %%tid.x;", "mov.u32 r%d, %%ctaid.x;", "mov.u32 r%d, %d;", "mov.f32 f%d, 0f3FC00000;", "mov.u64 d%d, buffer;",
 	"ld.shared.u32 r%d, [r%d];", "st.shared.u32 [tile+%d], r%d;", "ld.shared.v2.f32 {f%d, f%d}, [tile];", "st.local.u8 [own+%d], r%d;", "ld.local.s8 r%d, [own+%d];",
 	"ld.global.u32 r%d, [d%d];", "st.global.f32 [d%d+4], f%d;", "st.volatile.global.u32 [d%d], r%d;", "ld.u32 r%d, [d%d];", "cvta.shared.u64 d%d, d%d;",
 	"atom.shared.add.u32 r%d, [tile], r%d;", "atom.global.cas.b32 r%d, [d%d], r%d, r%d;", "red.global.max.s32 [d%d], r%d;", "membar.sys;",
-	"shfl.sync.idx.b32 r%d|p%d, r%d, r%d, r%d, %d;", "vote.sync.ballot.b32 r%d, p%d, %d;", "activemask.b32 r%d;", "match.any.sync.b32 r%d, r%d, -1;",
-	"bar.warp.sync %d;", "redux.sync.add.s32 r%d, r%d, -1;",
+	"shfl.sync.idx.b32 r%d|p%d, r%d, r%d, r%d, %d;", "bar.warp.sync %d;",
 }
 
 // wrap makes a module of bytes: each line is a label and an instruction.

@@ -1,10 +1,6 @@
 package ptx
 
-import (
-	"math/bits"
-
-	"github.com/rlhost/rlhost/gpu/cuda/ptx/internal/syntax"
-)
+import "math/bits"
 
 // integer is a type of integer instructions.
 type integer interface {
@@ -140,9 +136,6 @@ func product(t dtype, part string) func(x, y uint64) uint64 {
 
 // compileMultiplyAdd compiles mad.lo, mad.hi and mad.wide.
 func compileMultiplyAdd(b *binder) exec {
-	if n := len(b.mods); n > 0 && syntax.Types[b.mods[n-1]].Float() {
-		return compileFused(b)
-	}
 	t := b.dtype()
 	b.count(4)
 	part := b.oneOf("lo", "hi", "wide")
@@ -202,13 +195,4 @@ func lane1(b *binder, t dtype, d, x int, f func(uint64) uint64) exec {
 	}
 	mask := ^uint32(0) >> (32 - t.Bits)
 	return mapped1(of32, d, x, func(x uint32) uint32 { return uint32(f(uint64(x))) & mask })
-}
-
-// lane2 is lane1 for two operands.
-func lane2(b *binder, t dtype, d, x, y int, f func(x, y uint64) uint64) exec {
-	if t.Bits == 64 {
-		return mapped2(of64, d, x, y, f)
-	}
-	mask := ^uint32(0) >> (32 - t.Bits)
-	return mapped2(of32, d, x, y, func(x, y uint32) uint32 { return uint32(f(uint64(x), uint64(y))) & mask })
 }

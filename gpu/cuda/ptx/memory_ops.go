@@ -6,23 +6,11 @@ import (
 	"github.com/rlhost/rlhost/gpu/cuda/ptx/internal/syntax"
 )
 
-// qualifiers removes what an access says of its order and its caches and reports whether it is strong: volatile, relaxed,
-// acquire or release. Caches are not modelled.
+// qualifiers removes what an access says of its order and reports whether it is strong: volatile, relaxed, acquire or
+// release.
 func (b *binder) qualifiers() (isStrong bool) {
-	switch b.oneOf("weak", "volatile", "relaxed", "acquire", "release", "acq_rel", "mmio") {
-	case "", "weak":
-	case "mmio":
-		b.has("relaxed")
-		isStrong = true
-	default:
-		isStrong = true
-	}
-	b.oneOf("cta", "cluster", "gpu", "sys")
-	b.oneOf("ca", "cg", "cs", "cv", "lu", "wb", "wt")
-	for _, hint := range []string{"L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last", "L1::no_allocate",
-		"L2::64B", "L2::128B", "L2::256B", "L2::evict_normal", "L2::evict_first", "L2::evict_last"} {
-		b.has(hint)
-	}
+	isStrong = b.oneOf("volatile", "relaxed", "acquire", "release", "acq_rel") != ""
+	b.oneOf("cta", "gpu", "sys")
 	return isStrong
 }
 
@@ -67,7 +55,7 @@ func (b *binder) address(o syntax.Operand, sp space) address {
 // transfer compiles what ld and st have in common: the operands are an address and a register or a vector.
 func (b *binder) transfer(address, value syntax.Operand) *transfer {
 	t := b.dtype()
-	if t.Kind == 'p' || t.Kind == 'h' {
+	if t.Kind == 'p' {
 		b.bad("not for this type")
 	}
 	x := &transfer{line: b.Line, size: t.Bytes(), dtype: t}
@@ -123,14 +111,6 @@ func compileStore(b *binder) exec {
 	return t.store
 }
 
-// compilePrefetch compiles to nothing: caches are not modelled.
-func compilePrefetch(b *binder) exec {
-	b.count(1)
-	b.oneOf("L1", "L2")
-	b.address(b.Args[0], b.space())
-	return nil
-}
-
 // compileFence compiles membar and fence.
 func compileFence(b *binder) exec {
 	b.count(0)
@@ -144,12 +124,5 @@ func compileFence(b *binder) exec {
 		return func(w *warp, m uint32) { w.cta.fences.fence(w, m, system) }
 	}
 	b.bad("it has no scope that is run")
-	return nil
-}
-
-// compileSleep compiles nanosleep to nothing: time is not modelled.
-func compileSleep(b *binder) exec {
-	b.source(0, b.bitType(32))
-	b.count(1)
 	return nil
 }

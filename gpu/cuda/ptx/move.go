@@ -17,7 +17,7 @@ func compileMove(b *binder) exec {
 		return splitMove(b, t)
 	case t.Kind == 'p':
 		return movePredicate(b)
-	case t.Bits == 8 || t.Kind == 'h':
+	case t.Bits == 8:
 		b.bad("not for this type")
 	}
 	d, x := b.dest(0, t), b.source(1, t)
@@ -107,19 +107,4 @@ func compileAddress(b *binder) exec {
 		return rows1(of64, d, x, copyRow)
 	}
 	return mapped1(of64, d, x, func(x uint64) uint64 { return x + base })
-}
-
-// compileIsSpace compiles isspacep: whether a generic address is one of a space.
-func compileIsSpace(b *binder) exec {
-	b.count(2)
-	name := b.oneOf("global", "const", "shared", "local", "param")
-	if name == "" {
-		b.bad("it names no space")
-	}
-	want := spaces[name]
-	d, x := b.dest(0, predType), b.source(1, u64Type)
-	return compared(of64, d, x, x, func(x, _ uint64) bool {
-		sp, _ := windowOf(x)
-		return sp == want
-	})
 }

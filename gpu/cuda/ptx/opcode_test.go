@@ -101,7 +101,6 @@ func bitOps() []opcode {
 		{"or.b16", "b16 b16 b16", func(a, b, _ uint64) uint64 { return a | b }},
 		{"xor.b64", "b64 b64 b64", func(a, b, _ uint64) uint64 { return a ^ b }},
 		{"not.b16", "b16 b16", func(a, _, _ uint64) uint64 { return uint64(^uint16(a)) }},
-		{"cnot.b32", "b32 b32", u32(func(a, _, _ uint32) uint32 { return map[bool]uint32{true: 1}[a == 0] })},
 		{"shl.b32", "b32 b32 b32", u32(func(a, b, _ uint32) uint32 { return a << b })},
 		{"shl.b16", "b16 b16 b32", func(a, b, _ uint64) uint64 { return uint64(uint16(a) << b) }},
 		{"shl.b64", "b64 b64 b32", func(a, b, _ uint64) uint64 { return a << b }},
@@ -111,53 +110,13 @@ func bitOps() []opcode {
 		{"shr.s64", "b64 b64 b32", func(a, b, _ uint64) uint64 { return uint64(int64(a) >> b) }},
 		{"shf.l.wrap.b32", "b32 b32 b32 b32", u32(func(a, b, c uint32) uint32 { return uint32((uint64(b)<<32 | uint64(a)) << (c & 31) >> 32) })},
 		{"shf.r.wrap.b32", "b32 b32 b32 b32", u32(func(a, b, c uint32) uint32 { return uint32((uint64(b)<<32 | uint64(a)) >> (c & 31)) })},
-		{"shf.r.clamp.b32", "b32 b32 b32 b32", u32(func(a, b, c uint32) uint32 { return uint32((uint64(b)<<32 | uint64(a)) >> min(c, 32)) })},
 		{"popc.b32", "b32 b32", u32(func(a, _, _ uint32) uint32 { return uint32(bits.OnesCount32(a)) })},
 		{"popc.b64", "b32 b64", func(a, _, _ uint64) uint64 { return uint64(bits.OnesCount64(a)) }},
 		{"clz.b32", "b32 b32", u32(func(a, _, _ uint32) uint32 { return uint32(bits.LeadingZeros32(a)) })},
 		{"clz.b64", "b32 b64", func(a, _, _ uint64) uint64 { return uint64(bits.LeadingZeros64(a)) }},
 		{"brev.b32", "b32 b32", u32(func(a, _, _ uint32) uint32 { return bits.Reverse32(a) })},
-		{"brev.b64", "b64 b64", func(a, _, _ uint64) uint64 { return bits.Reverse64(a) }},
-		{"bfind.u32", "b32 b32", u32(func(a, _, _ uint32) uint32 { return uint32(bits.Len32(a)) - 1 })},
-		{"bfind.s32", "b32 b32", u32(func(a, _, _ uint32) uint32 { return uint32(bits.Len32(a^uint32(int32(a)>>31))) - 1 })},
-		{"bfe.u32", "b32 b32 b32 b32", u32(func(a, b, c uint32) uint32 {
-			return uint32(uint64(a) >> (b & 255) & (1<<(c&255) - 1))
-		})},
-		{"bfe.s32", "b32 b32 b32 b32", func(a, b, c uint64) uint64 {
-			// Bits above the value are its sign; the field is then extended from its own last bit.
-			pos, length, x := b&255, c&255, int64(int32(a))
-			if length == 0 {
-				return 0
-			}
-			field := x >> min(pos, 63)
-			shift := 64 - min(length, 64)
-			return uint64(uint32(field << shift >> shift))
-		}},
-		{"bfe.u64", "b64 b64 b32 b32", func(a, b, c uint64) uint64 {
-			field := a >> (b & 255)
-			if c&255 < 64 {
-				field &= 1<<(c&255) - 1
-			}
-			return field
-		}},
-		{"bfind.shiftamt.u32", "b32 b32", u32(func(a, _, _ uint32) uint32 {
-			if a == 0 {
-				return ^uint32(0)
-			}
-			return uint32(bits.LeadingZeros32(a))
-		})},
 		{"bfi.b32", "b32 b32 b32 5 9", u32(func(a, b, _ uint32) uint32 { return b&^(511<<5) | a&511<<5 })},
-		{"prmt.b32", "b32 b32 b32 0x6f30", u32(func(a, b, _ uint32) uint32 {
-			at := func(i uint32) uint32 { return uint32((uint64(b)<<32|uint64(a))>>(8*i)) & 255 }
-			sign := uint32(0)
-			if at(7) > 127 {
-				sign = 255
-			}
-			return at(0) | at(3)<<8 | sign<<16 | at(6)<<24
-		})},
-		{"lop3.b32", "b32 b32 b32 b32 0x96", u32(func(a, b, c uint32) uint32 { return a ^ b ^ c })},
-		{"lop3.b32", "b32 b32 b32 b32 0xca", u32(func(a, b, c uint32) uint32 { return a&b | ^a&c })},
-		{"copysign.f32", "b32 b32 b32", u32(func(a, b, _ uint32) uint32 { return b&^(1<<31) | a&(1<<31) })},
+		{"brev.b64", "b64 b64", func(a, _, _ uint64) uint64 { return bits.Reverse64(a) }},
 	}
 }
 
@@ -179,23 +138,14 @@ func floatOps() []opcode {
 		{"add.rn.f32", "f32 f32 f32", floats(func(a, b float32) float32 { return a + b })},
 		{"add.f32", "f32 f32 f32", floats(func(a, b float32) float32 { return a + b })},
 		{"sub.rn.f32", "f32 f32 f32", floats(func(a, b float32) float32 { return a - b })},
-		{"sub.rp.f32", "f32 f32 f32", floats(func(a, b float32) float32 { return sum32(a, -b, upward) })},
 		{"mul.rn.f32", "f32 f32 f32", floats(func(a, b float32) float32 { return a * b })},
-		{"mul.rz.f32", "f32 f32 f32", floats(func(a, b float32) float32 { return product32(a, b, towardZero) })},
 		{"div.rn.f32", "f32 f32 f32", floats(func(a, b float32) float32 { return a / b })},
 		{"rcp.rn.f32", "f32 f32", floats(func(a, _ float32) float32 { return 1 / a })},
 		{"sqrt.rn.f32", "f32 f32", floats(func(a, _ float32) float32 { return float32(math.Sqrt(float64(a))) })},
 		{"min.f32", "f32 f32 f32", floats(lower)},
 		{"max.f32", "f32 f32 f32", floats(greater)},
-		{"min.NaN.f32", "f32 f32 f32", floats(func(a, b float32) float32 { return min(a, b) })},
-		{"max.NaN.f32", "f32 f32 f32", floats(func(a, b float32) float32 { return max(a, b) })},
 		{"neg.f32", "f32 f32", func(a, _, _ uint64) uint64 { return a ^ 1<<31 }},
 		{"abs.f32", "f32 f32", func(a, _, _ uint64) uint64 { return a &^ (1 << 31) }},
-		{"add.sat.f32", "f32 f32 f32", floats(func(a, b float32) float32 { return saturated(a + b) })},
-		{"mul.ftz.f32", "f32 f32 f32", floats(func(a, b float32) float32 { return flushed(flushed(a) * flushed(b)) })},
-		{"ex2.approx.ftz.f32", "f32 f32", floats(func(a, _ float32) float32 { return flushed(float32(math.Exp2(float64(flushed(a))))) })},
-		{"lg2.approx.f32", "f32 f32", floats(func(a, _ float32) float32 { return float32(math.Log2(float64(a))) })},
-		{"tanh.approx.f32", "f32 f32", floats(func(a, _ float32) float32 { return float32(math.Tanh(float64(a))) })},
 		{"add.rn.f64", "f64 f64 f64", doubles(func(a, b float64) float64 { return a + b })},
 		{"sub.f64", "f64 f64 f64", doubles(func(a, b float64) float64 { return a - b })},
 		{"mul.rn.f64", "f64 f64 f64", doubles(func(a, b float64) float64 { return a * b })},
@@ -211,11 +161,10 @@ func floatOps() []opcode {
 		{"setp.nan.f32", "pred f32 f32", truth(func(a, b uint64) bool { return f32(uint32(a)) != f32(uint32(a)) || f32(uint32(b)) != f32(uint32(b)) })},
 		{"setp.le.f64", "pred f64 f64", truth(func(a, b uint64) bool { return math.Float64frombits(a) <= math.Float64frombits(b) })},
 		{"setp.lt.s32", "pred b32 b32", truth(func(a, b uint64) bool { return int32(a) < int32(b) })},
-		{"setp.hs.u32", "pred b32 b32", truth(func(a, b uint64) bool { return a >= b })},
+		{"setp.ge.u32", "pred b32 b32", truth(func(a, b uint64) bool { return a >= b })},
 		{"setp.gt.s64", "pred b64 b64", truth(func(a, b uint64) bool { return int64(a) > int64(b) })},
 		{"setp.le.s16", "pred b16 b16", truth(func(a, b uint64) bool { return int16(a) <= int16(b) })},
 		{"setp.eq.b32", "pred b32 b32", truth(func(a, b uint64) bool { return a == b })},
-		{"testp.subnormal.f32", "pred f32", truth(func(a, _ uint64) bool { return a&0x7f800000 == 0 && a&0x7fffff != 0 })},
 	}
 }
 
@@ -248,7 +197,7 @@ func conversions() []opcode {
 	to32 := func(round func(float64) float64, signed bool) func(a, b, c uint64) uint64 {
 		return func(a, _, _ uint64) uint64 { return clamped(round(float64(f32(uint32(a)))), signed, 32, 0) }
 	}
-	exact := func(signed bool, width uint, r rounding) func(a, b, c uint64) uint64 {
+	exact := func(signed bool, width uint) func(a, b, c uint64) uint64 {
 		return func(a, _, _ uint64) uint64 {
 			x := new(big.Float).SetPrec(64).SetUint64(a)
 			if signed {
@@ -257,7 +206,8 @@ func conversions() []opcode {
 			if x.Sign() == 0 {
 				return 0
 			}
-			return uint64(math.Float32bits(exactly(x, r)))
+			near, _ := x.Float32()
+			return uint64(math.Float32bits(near))
 		}
 	}
 	return []opcode{
@@ -274,17 +224,15 @@ func conversions() []opcode {
 		}},
 		{"cvt.rni.f32.f32", "f32 f32", floats(func(a, _ float32) float32 { return float32(math.RoundToEven(float64(a))) })},
 		{"cvt.rmi.f32.f32", "f32 f32", floats(func(a, _ float32) float32 { return float32(math.Floor(float64(a))) })},
-		{"cvt.rn.f32.s32", "f32 b32", exact(true, 32, nearestEven)},
-		{"cvt.rn.f32.u32", "f32 b32", exact(false, 32, nearestEven)},
-		{"cvt.rz.f32.u32", "f32 b32", exact(false, 32, towardZero)},
-		{"cvt.rp.f32.s64", "f32 b64", exact(true, 64, upward)},
-		{"cvt.rn.f32.u64", "f32 b64", exact(false, 64, nearestEven)},
-		{"cvt.rn.f32.s8", "f32 b32", exact(true, 8, nearestEven)},
+		{"cvt.rn.f32.s32", "f32 b32", exact(true, 32)},
+		{"cvt.rn.f32.u32", "f32 b32", exact(false, 32)},
+		{"cvt.rn.f32.s64", "f32 b64", exact(true, 64)},
+		{"cvt.rn.f32.u64", "f32 b64", exact(false, 64)},
+		{"cvt.rn.f32.s8", "f32 b32", exact(true, 8)},
 		{"cvt.rn.f64.s64", "f64 b64", func(a, _, _ uint64) uint64 { return math.Float64bits(float64(int64(a))) }},
 		{"cvt.rn.f64.u32", "f64 b32", func(a, _, _ uint64) uint64 { return math.Float64bits(float64(a)) }},
 		{"cvt.f64.f32", "f64 f32", func(a, _, _ uint64) uint64 { return math.Float64bits(float64(f32(uint32(a)))) }},
 		{"cvt.rn.f32.f64", "f32 f64", func(a, _, _ uint64) uint64 { return uint64(bits32(float32(math.Float64frombits(a)))) }},
-		{"cvt.sat.f32.f32", "f32 f32", floats(func(a, _ float32) float32 { return saturated(a) })},
 		{"cvt.u16.u32", "b16 b32", func(a, _, _ uint64) uint64 { return a & 0xffff }},
 		{"cvt.s32.s16", "b32 b16", func(a, _, _ uint64) uint64 { return uint64(uint32(int32(int16(a)))) }},
 		{"cvt.s32.s8", "b32 b32", func(a, _, _ uint64) uint64 { return uint64(uint32(int32(int8(a)))) }},
@@ -292,14 +240,13 @@ func conversions() []opcode {
 		{"cvt.s64.s32", "b64 b32", func(a, _, _ uint64) uint64 { return uint64(int64(int32(a))) }},
 		{"cvt.u64.u32", "b64 b32", func(a, _, _ uint64) uint64 { return a }},
 		{"cvt.u32.u64", "b32 b64", func(a, _, _ uint64) uint64 { return a & (1<<32 - 1) }},
-		{"cvt.sat.s8.s32", "b32 b32", func(a, _, _ uint64) uint64 { return uint64(uint32(max(-128, min(127, int32(a))))) }},
-		{"cvt.sat.u32.s64", "b32 b64", func(a, _, _ uint64) uint64 { return uint64(max(0, min(1<<32-1, int64(a)))) }},
 		{"cvt.rn.bf16.f32", "b16 f32", func(a, _, _ uint64) uint64 {
 			if x := f32(uint32(a)); x != x {
 				return 0x7fff
 			}
 			return (a + 0x7fff + a>>16&1) >> 16
 		}},
+		{"cvt.rn.bf16x2.f32", "b32 f32 f32", func(a, b, _ uint64) uint64 { return uint64(bfloat(f32(uint32(a)))<<16 | bfloat(f32(uint32(b)))) }},
 	}
 }
 
@@ -385,7 +332,7 @@ func operandOf(r *rand.Rand, t string) uint64 {
 	return x
 }
 
-// comparisons are all of setp for floats, with and without what a NaN makes true, and tests of one float.
+// comparisons are all of setp for floats, with and without what a NaN makes true.
 func comparisons() []opcode {
 	var all []opcode
 	nan := func(x, y float32) bool { return x != x || y != y }
@@ -400,13 +347,6 @@ func comparisons() []opcode {
 				x, y := f32(uint32(a)), f32(uint32(b))
 				return f(x, y) || nan(x, y)
 			})})
-	}
-	for name, f := range map[string]func(x float64) bool{
-		"finite": func(x float64) bool { return !math.IsInf(x, 0) && x == x }, "infinite": func(x float64) bool { return math.IsInf(x, 0) },
-		"number": func(x float64) bool { return x == x }, "notanumber": func(x float64) bool { return x != x },
-		"normal": func(x float64) bool { return math.Abs(x) >= 0x1p-126 && !math.IsInf(x, 0) },
-	} {
-		all = append(all, opcode{"testp." + name + ".f32", "pred f32", truth(func(a, _ uint64) bool { return f(float64(f32(uint32(a)))) })})
 	}
 	return append(all, opcode{"setp.num.f32", "pred f32 f32", truth(func(a, b uint64) bool { return !nan(f32(uint32(a)), f32(uint32(b))) })})
 }

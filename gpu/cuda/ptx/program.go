@@ -67,7 +67,7 @@ const (
 	jumps                   // to one of targets, by an index
 	leaves                  // the entry, where the guard is true
 	traps
-	meets // at a barrier: such a block has no steps
+	meets // at the barrier: such a block has no steps
 )
 
 // end is what follows a block's last step.
@@ -79,7 +79,6 @@ type end struct {
 	target  int
 	targets []int
 	index   int // register of jumps
-	barrier *barrierInst
 	inst    *syntax.Inst
 }
 

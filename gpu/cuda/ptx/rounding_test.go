@@ -22,18 +22,6 @@ func patterns(r *rand.Rand) float32 {
 	return float32(1+r.IntN(1<<12)) * float32(math.Ldexp(1, r.IntN(60)-30))
 }
 
-// exactly rounds a value that is no zero to float32.
-func exactly(v *big.Float, r rounding) float32 {
-	near, accuracy := v.Float32()
-	switch {
-	case accuracy == big.Above && (r == downward || r == towardZero && v.Sign() > 0):
-		return math.Nextafter32(near, float32(math.Inf(-1)))
-	case accuracy == big.Below && (r == upward || r == towardZero && v.Sign() < 0):
-		return math.Nextafter32(near, float32(math.Inf(1)))
-	}
-	return near
-}
-
 func finite(x ...float32) bool {
 	for _, v := range x {
 		if v-v != 0 {
@@ -76,45 +64,16 @@ func TestFusedMultiplyAdd_RoundsOnce(t *testing.T) {
 		if v.Add(v, wide(z)); v.Sign() == 0 {
 			continue
 		}
-		for r := range upward + 1 {
-			if got, want := fused32(x, y, z, r), exactly(v, r); math.Float32bits(got) != math.Float32bits(want) {
-				t.Fatalf("fma of %x, %x, %x, rounding %d: %x, want %x", x, y, z, r, got, want)
-			}
+		want, _ := v.Float32()
+		if got := fused32(x, y, z); math.Float32bits(got) != math.Float32bits(want) {
+			t.Fatalf("fma of %x, %x, %x: %x, want %x", x, y, z, got, want)
 		}
 		if i > 2000 {
 			continue
 		}
 		entry.must("one", line(1, 1), x, y, z, out)
-		if got, want := get[float32](entry, out, 1)[0], exactly(v, nearestEven); math.Float32bits(got) != math.Float32bits(want) {
+		if got := get[float32](entry, out, 1)[0]; math.Float32bits(got) != math.Float32bits(want) {
 			t.Fatalf("fma.rn.f32 of %x, %x, %x: %x, want %x", x, y, z, got, want)
-		}
-	}
-}
-
-func TestSumsProductsQuotientsRoots_RoundOnce(t *testing.T) {
-	t.Parallel()
-	random := rand.New(rand.NewPCG(2, 2))
-	for range 60_000 {
-		x, y := patterns(random), patterns(random)
-		if !finite(x, y) || x == 0 || y == 0 {
-			continue
-		}
-		for r := range upward + 1 {
-			cases := map[string][2]float32{
-				"product":  {product32(x, y, r), exactly(new(big.Float).SetPrec(600).Mul(wide(x), wide(y)), r)},
-				"quotient": {quotient32(x, y, r), exactly(new(big.Float).SetPrec(600).Quo(wide(x), wide(y)), r)},
-			}
-			if v := new(big.Float).SetPrec(600).Add(wide(x), wide(y)); v.Sign() != 0 {
-				cases["sum"] = [2]float32{sum32(x, y, r), exactly(v, r)}
-			}
-			if x > 0 {
-				cases["root"] = [2]float32{root32(x, r), exactly(new(big.Float).SetPrec(600).Sqrt(wide(x)), r)}
-			}
-			for name, c := range cases {
-				if math.Float32bits(c[0]) != math.Float32bits(c[1]) {
-					t.Fatalf("%s of %x and %x, rounding %d: %x, want %x", name, x, y, r, c[0], c[1])
-				}
-			}
 		}
 	}
 }

@@ -247,7 +247,7 @@ func fmaRows(z, x, y, v *row[uint32]) {
 			z[l] = math.Float32bits(float32(s))
 			continue
 		}
-		z[l] = bits32(fused32(f32(x[l]), f32(y[l]), f32(v[l]), nearestEven))
+		z[l] = bits32(fused32(f32(x[l]), f32(y[l]), f32(v[l])))
 	}
 }
 

@@ -16,17 +16,6 @@ var specials = map[string]func(w *warp, lane int) uint32{
 	"%nctaid.y": func(w *warp, _ int) uint32 { return uint32(w.cta.grid.launch.Grid[1]) },
 	"%nctaid.z": func(w *warp, _ int) uint32 { return uint32(w.cta.grid.launch.Grid[2]) },
 	"%laneid":   func(_ *warp, lane int) uint32 { return uint32(lane) },
-	"%warpid":   func(w *warp, _ int) uint32 { return uint32(w.number) },
-	"%nwarpid":  func(w *warp, _ int) uint32 { return uint32(len(w.cta.warps)) },
-
-	"%lanemask_eq": func(_ *warp, lane int) uint32 { return 1 << lane },
-	"%lanemask_lt": func(_ *warp, lane int) uint32 { return 1<<lane - 1 },
-	"%lanemask_le": func(_ *warp, lane int) uint32 { return 2<<lane - 1 },
-	"%lanemask_gt": func(_ *warp, lane int) uint32 { return ^uint32(2<<lane - 1) },
-	"%lanemask_ge": func(_ *warp, lane int) uint32 { return ^uint32(1<<lane - 1) },
-
-	"%dynamic_smem_size": func(w *warp, _ int) uint32 { return uint32(w.cta.grid.launch.Shared) },
-	"%total_smem_size":   func(w *warp, _ int) uint32 { return uint32(len(w.cta.shared)) },
 }
 
 // thread is the number of a lane's thread within the CTA.

@@ -45,8 +45,6 @@ type warp struct {
 	groups  []group // by block, the lowest last; never two in one block
 	live    uint32  // lanes that have not left
 	state   warpState
-	barrier int         // while waiting
-	at      *end        // while waiting
 	syncs   uint32      // bar.warp.sync executed
 	loose   [2]uint32   // lanes that have written to global memory and not executed a fence since, for each scope
 	unmet   bool        // whether it has written to global memory since the last barrier
@@ -229,12 +227,12 @@ func (w *warp) meet(e *end, mask uint32) {
 		w.fail(e.inst, mask, Divergence, "lanes %#x of the warp are here, %#x elsewhere", mask, w.live&^mask)
 		return
 	}
-	w.cta.arrive(w, e)
+	w.cta.arrive(w, e.inst)
 }
 
 // start brings the warp to the beginning of its entry: lanes are those of its threads that there are.
 func (w *warp) start(live uint32) {
-	w.live, w.state, w.at, w.fault = live, ready, nil, nil
+	w.live, w.state, w.fault = live, ready, nil
 	w.groups = append(w.groups[:0], group{0, live})
 	w.steps, w.loose, w.unmet, w.poisons = 0, [2]uint32{}, false, poisonSource{}
 	clear(w.r32.defined)

@@ -83,8 +83,7 @@ KERNEL collatz(const unsigned *start, unsigned *steps, unsigned *longest, int n)
 		x = x & 1 ? 3 * x + 1 : x / 2;
 		count++;
 	}
-	unsigned most = __reduce_max_sync(__activemask(), count);
-	if ((threadIdx.x & 31) == __ffs(__activemask()) - 1) atomicMax(longest, most);
+	atomicMax(longest, count);
 	steps[i] = count;
 }
 
@@ -106,17 +105,10 @@ KERNEL ways(const int *which, int *out) {
 	out[i] = x;
 }
 
-// Votes, matches and reductions of warps and of the CTA.
-KERNEL agree(const int *x, unsigned *out) {
+// Lanes above, below and at the places of others, in segments.
+KERNEL shuffled(const int *x, unsigned *out) {
 	int i = threadIdx.x, v = x[i];
-	out[i * 8] = __ballot_sync(0xffffffffu, v > 2);
-	out[i * 8 + 1] = __match_any_sync(0xffffffffu, v);
-	out[i * 8 + 2] = __any_sync(0xffffffffu, v == 5) | __all_sync(0xffffffffu, v < 9) << 1;
-	out[i * 8 + 3] = __syncthreads_count(v & 1);
-	out[i * 8 + 4] = __syncthreads_or(v == 5) | __syncthreads_and(v < 9) << 1;
-	out[i * 8 + 5] = __shfl_up_sync(0xffffffffu, v, 3) | __shfl_down_sync(0xffffffffu, v, 5, 8) << 8 | __shfl_sync(0xffffffffu, v, i + 1, 16) << 16;
-	out[i * 8 + 6] = i % 3 == 0 ? __activemask() : 0;
-	out[i * 8 + 7] = __reduce_add_sync(0xffffffffu, v);
+	out[i] = __shfl_up_sync(0xffffffffu, v, 3) | __shfl_down_sync(0xffffffffu, v, 5, 8) << 8 | __shfl_sync(0xffffffffu, v, i + 1, 16) << 16;
 }
 
 // An array of the thread's own, indexed by data.

@@ -162,7 +162,7 @@ const maxRegisters = 1 << 20
 func (p *parser) registers(b *body) {
 	t := p.word("a type")
 	kind, known := Types[strings.TrimPrefix(t.text, ".")]
-	if !known || kind.Bits == 8 || kind.Kind == 'h' {
+	if !known || kind.Bits == 8 {
 		p.fail(t, "registers of type %q are not run", t.text)
 	}
 	for {
@@ -234,8 +234,6 @@ func (p *parser) operand(b *body, depth int) Operand {
 		return p.address(b)
 	case t.text == "-" || t.text != "" && t.text[0] >= '0' && t.text[0] <= '9':
 		return Operand{Kind: Number, Imm: p.immediate()}
-	case p.accept("!"):
-		return Operand{Kind: Not, Name: b.known(p.name("a predicate"))}
 	}
 	name := b.known(p.name("an operand"))
 	if p.accept("|") {

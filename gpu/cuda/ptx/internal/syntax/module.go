@@ -108,5 +108,4 @@ const (
 	Name    // name or name+4
 	Address // [name+4]
 	Vector  // {a, b}
-	Not     // !a
 )

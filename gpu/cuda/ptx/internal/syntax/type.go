@@ -2,7 +2,7 @@ package syntax
 
 // Type is the type of a register or of an instruction.
 type Type struct {
-	Kind byte // 'u', 's', 'f', 'b'; 'p' for predicates; 'h' for bfloat16
+	Kind byte // 'u', 's', 'f', 'b'; 'p' for predicates
 	Bits int
 }
 
@@ -11,7 +11,7 @@ var Types = map[string]Type{
 	"u8": {'u', 8}, "u16": {'u', 16}, "u32": {'u', 32}, "u64": {'u', 64},
 	"s8": {'s', 8}, "s16": {'s', 16}, "s32": {'s', 32}, "s64": {'s', 64},
 	"b8": {'b', 8}, "b16": {'b', 16}, "b32": {'b', 32}, "b64": {'b', 64},
-	"f32": {'f', 32}, "f64": {'f', 64}, "bf16": {'h', 16}, "bf16x2": {'h', 32},
+	"f32": {'f', 32}, "f64": {'f', 64},
 	"pred": {'p', 1},
 }
 
