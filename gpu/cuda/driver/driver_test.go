@@ -244,31 +244,6 @@ func TestRegister_TakesWholePages(t *testing.T) {
 	}
 }
 
-func TestQuery_IsNotReadyWithoutAnError(t *testing.T) {
-	s := newStub()
-	d := s.device(t)
-	stream, err := d.Stream(Low)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := d.Event()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, query := range []func() (bool, error){stream.Query, e.Query} {
-		for code, want := range map[int32]bool{0: true, 600: false} {
-			s.fails["cuStreamQuery"], s.fails["cuEventQuery"] = code, code
-			if done, err := query(); done != want || err != nil {
-				t.Errorf("a query that returns %d: %v, %v", code, done, err)
-			}
-		}
-		s.fails["cuStreamQuery"], s.fails["cuEventQuery"] = 700, 700
-		if done, err := query(); done || !IsSticky(err) {
-			t.Errorf("a query of a broken context: %v, %v", done, err)
-		}
-	}
-}
-
 func TestCapture_LeavesNothingBehind(t *testing.T) {
 	s := newStub()
 	d := s.device(t)
@@ -325,7 +300,8 @@ func TestDriver_OfTheMachine(t *testing.T) {
 	check(s.Fill(m.Address, 7, 1000))
 	check(s.Copy(p.Address, m.Address, 1000))
 	check(s.Record(e))
-	check(e.Synchronize())
+	check(s.Wait(e))
+	check(s.Synchronize())
 	for i, b := range p.Bytes {
 		if b != 7 {
 			t.Fatalf("byte %d is %d, want 7", i, b)

@@ -40,7 +40,6 @@ const (
 	codeNoMemory            = 2
 	codeInvalidDevice       = 101
 	codeNoDevice            = 100
-	codeNotReady            = 600
 	codeDriverMismatch      = 803
 	codeNotSupportedOnThis  = 804
 	codeNotReadySystem      = 802 // on boards of several GPUs: the program that joins them has not started

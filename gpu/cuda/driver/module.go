@@ -43,10 +43,9 @@ type Function struct {
 
 // Attributes of functions.
 const (
-	attributeShared     = 1
-	attributeLocal      = 3
-	attributeRegisters  = 4
-	attributeMostShared = 8
+	attributeShared    = 1
+	attributeLocal     = 3
+	attributeRegisters = 4
 )
 
 // Function returns a kernel by its name.
@@ -67,14 +66,4 @@ func (m *Module) Function(name string) (*Function, error) {
 		*to = int(int32(c.results[0]))
 	}
 	return f, nil
-}
-
-// AllowShared lets launches of the function ask for so many bytes of shared memory, which is needed above 48 KiB. More than
-// Device.SharedMemory is an *Error.
-func (f *Function) AllowShared(bytes int) error {
-	c := newCalls(f.device.table)
-	if err := f.device.call(c, cuFuncSetAttribute, uintptr(f.handle), attributeMostShared, uintptr(bytes)); err != nil {
-		return fmt.Errorf("kernel %s: %d bytes of shared memory: %w", f.Name, bytes, err)
-	}
-	return nil
 }

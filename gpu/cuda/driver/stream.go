@@ -73,56 +73,31 @@ func (s *Stream) Wait(e *Event) error {
 	return s.call(cuStreamWaitEvent, uintptr(s.handle), uintptr(e.handle), 0)
 }
 
-// Query reports whether all that was submitted is done.
-func (s *Stream) Query() (done bool, err error) {
-	return ready(s.call(cuStreamQuery, uintptr(s.handle)))
-}
-
-// ready takes apart the answer of a query.
-func ready(err error) (bool, error) {
-	var e *Error
-	if errors.As(err, &e) && e.Code == codeNotReady {
-		return false, nil
-	}
-	return err == nil, err
-}
-
 // Synchronize blocks until all that was submitted is done.
 func (s *Stream) Synchronize() error { return s.call(cuStreamSynchronize, uintptr(s.handle)) }
 
-// Event marks a point in a stream.
+// Event marks a point in a stream, for other streams to wait for.
 type Event struct {
 	device *Device
 	handle uint64
-	calls  *calls
 }
 
-// Flags of events: a thread that waits for one sleeps, and none takes the time.
-const (
-	eventBlockingSync  = 1
-	eventDisableTiming = 2
-)
+// eventDisableTiming has an event take no time.
+const eventDisableTiming = 2
 
 // Event makes an event that marks nothing.
 func (d *Device) Event() (*Event, error) {
-	e := &Event{device: d, calls: newCalls(d.table)}
-	if err := e.call(cuEventCreate, e.calls.result(0), eventBlockingSync|eventDisableTiming); err != nil {
+	c := newCalls(d.table)
+	if err := d.call(c, cuEventCreate, c.result(0), eventDisableTiming); err != nil {
 		return nil, err
 	}
-	e.handle = e.calls.results[0]
-	return e, nil
+	return &Event{d, c.results[0]}, nil
 }
 
-func (e *Event) call(f symbol, args ...uintptr) error { return e.device.call(e.calls, f, args...) }
-
-// Query reports whether what the event marks is done; marking nothing counts as done.
-func (e *Event) Query() (done bool, err error) { return ready(e.call(cuEventQuery, uintptr(e.handle))) }
-
-// Synchronize blocks until what the event marks is done. The processor does other work meanwhile.
-func (e *Event) Synchronize() error { return e.call(cuEventSynchronize, uintptr(e.handle)) }
-
 // Close ends the event.
-func (e *Event) Close() error { return e.call(cuEventDestroy, uintptr(e.handle)) }
+func (e *Event) Close() error {
+	return e.device.call(newCalls(e.device.table), cuEventDestroy, uintptr(e.handle))
+}
 
 // Graph is work that was submitted once and can be submitted again as one, with the arguments that it had.
 type Graph struct {

@@ -45,20 +45,16 @@ const (
 	cuModuleUnload
 	cuModuleGetFunction
 	cuFuncGetAttribute
-	cuFuncSetAttribute
 	cuLaunchKernel
 	cuStreamCreateWithPriority
 	cuStreamDestroy
 	cuStreamSynchronize
-	cuStreamQuery
 	cuStreamWaitEvent
 	cuStreamBeginCapture
 	cuStreamEndCapture
 	cuEventCreate
 	cuEventDestroy
 	cuEventRecord
-	cuEventQuery
-	cuEventSynchronize
 	cuGraphInstantiateWithFlags
 	cuGraphDestroy
 	cuGraphExecDestroy
@@ -94,20 +90,16 @@ var names = [symbols]string{
 	cuModuleUnload:              "cuModuleUnload",
 	cuModuleGetFunction:         "cuModuleGetFunction",
 	cuFuncGetAttribute:          "cuFuncGetAttribute",
-	cuFuncSetAttribute:          "cuFuncSetAttribute",
 	cuLaunchKernel:              "cuLaunchKernel",
 	cuStreamCreateWithPriority:  "cuStreamCreateWithPriority",
 	cuStreamDestroy:             "cuStreamDestroy_v2",
 	cuStreamSynchronize:         "cuStreamSynchronize",
-	cuStreamQuery:               "cuStreamQuery",
 	cuStreamWaitEvent:           "cuStreamWaitEvent",
 	cuStreamBeginCapture:        "cuStreamBeginCapture_v2",
 	cuStreamEndCapture:          "cuStreamEndCapture",
 	cuEventCreate:               "cuEventCreate",
 	cuEventDestroy:              "cuEventDestroy_v2",
 	cuEventRecord:               "cuEventRecord",
-	cuEventQuery:                "cuEventQuery",
-	cuEventSynchronize:          "cuEventSynchronize",
 	cuGraphInstantiateWithFlags: "cuGraphInstantiateWithFlags",
 	cuGraphDestroy:              "cuGraphDestroy",
 	cuGraphExecDestroy:          "cuGraphExecDestroy",

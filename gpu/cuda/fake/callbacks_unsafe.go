@@ -79,16 +79,6 @@ func (f *functions) handle(name string, call func(d *Driver, handle uint64) int3
 	}
 }
 
-// settled makes a function that waits for work, or asks whether it is done.
-func (f *functions) settled(name string, waits bool, done func(d *Driver, handle uint64) func() (bool, int32)) func(handle uint64) int32 {
-	return func(handle uint64) int32 {
-		if r := f.within(name, func(*Driver) int32 { return success }); r != success {
-			return r
-		}
-		return f.d.settle(waits, done(f.d, handle))
-	}
-}
-
 // afterWork makes a function of an address that waits until all work is done.
 func (f *functions) afterWork(name string, call func(d *Driver, address uint64) int32) func(address uint64) int32 {
 	return func(address uint64) int32 {
@@ -247,15 +237,6 @@ func (f *functions) modules() map[string]any {
 				return r
 			})
 		},
-		"cuFuncSetAttribute": func(handle uint64, attribute, value int32) int32 {
-			return f.within("cuFuncSetAttribute", func(d *Driver) int32 {
-				fn, ok := object[*function](d, handle)
-				if !ok {
-					return invalidHandle
-				}
-				return fn.allow(attribute, int(value))
-			})
-		},
 		"cuLaunchKernel": func(handle uint64, gx, gy, gz, bx, by, bz, bytes uint32, stream uint64, params **byte, _ uint64) int32 {
 			return f.within("cuLaunchKernel", func(d *Driver) int32 {
 				fn, ok := object[*function](d, handle)
@@ -314,9 +295,13 @@ func (f *functions) streams() map[string]any {
 				return success
 			})
 		},
-		"cuStreamDestroy_v2":  f.afterWork("cuStreamDestroy_v2", drop[*stream]),
-		"cuStreamSynchronize": f.settled("cuStreamSynchronize", true, (*Driver).empty),
-		"cuStreamQuery":       f.settled("cuStreamQuery", false, (*Driver).empty),
+		"cuStreamDestroy_v2": f.afterWork("cuStreamDestroy_v2", drop[*stream]),
+		"cuStreamSynchronize": func(handle uint64) int32 {
+			if r := f.within("cuStreamSynchronize", func(*Driver) int32 { return success }); r != success {
+				return r
+			}
+			return f.d.synchronize(handle)
+		},
 		"cuStreamWaitEvent": func(of, event uint64, _ uint32) int32 {
 			return f.within("cuStreamWaitEvent", func(d *Driver) int32 { return d.waitFor(of, event) })
 		},
@@ -330,8 +315,6 @@ func (f *functions) streams() map[string]any {
 		"cuEventRecord": func(event, of uint64) int32 {
 			return f.within("cuEventRecord", func(d *Driver) int32 { return d.record(event, of) })
 		},
-		"cuEventSynchronize": f.settled("cuEventSynchronize", true, (*Driver).reached),
-		"cuEventQuery":       f.settled("cuEventQuery", false, (*Driver).reached),
 	}
 }
 

@@ -23,7 +23,6 @@ const (
 	unsupportedPTX       = 222
 	invalidHandle        = 400
 	notFound             = 500
-	notReady             = 600
 	illegalAddress       = 700
 	launchOutOfResources = 701
 	launchTimeout        = 702
@@ -241,6 +240,9 @@ const (
 	attributeSharedMemory = 97
 )
 
+// mostShared is what an H100 tells: bytes of shared memory of a block that has opted in to more than ptx.MaxShared.
+const mostShared = 227 << 10
+
 func (d *Driver) attribute(number int32) int32 {
 	switch number {
 	case attributeProcessors:
@@ -250,7 +252,7 @@ func (d *Driver) attribute(number int32) int32 {
 	case attributeMinor:
 		return int32(d.options.Capability % 10)
 	case attributeSharedMemory:
-		return ptx.MaxOptIn
+		return mostShared
 	}
 	return 0
 }
@@ -263,7 +265,7 @@ var names = map[int32]string{
 	success: "CUDA_SUCCESS", invalidValue: "CUDA_ERROR_INVALID_VALUE", outOfMemory: "CUDA_ERROR_OUT_OF_MEMORY",
 	noDevice: "CUDA_ERROR_NO_DEVICE", invalidDevice: "CUDA_ERROR_INVALID_DEVICE", invalidContext: "CUDA_ERROR_INVALID_CONTEXT",
 	invalidPTX: "CUDA_ERROR_INVALID_PTX", unsupportedPTX: "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", invalidHandle: "CUDA_ERROR_INVALID_HANDLE",
-	notFound: "CUDA_ERROR_NOT_FOUND", notReady: "CUDA_ERROR_NOT_READY", illegalAddress: "CUDA_ERROR_ILLEGAL_ADDRESS",
+	notFound: "CUDA_ERROR_NOT_FOUND", illegalAddress: "CUDA_ERROR_ILLEGAL_ADDRESS",
 	launchOutOfResources: "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", launchTimeout: "CUDA_ERROR_LAUNCH_TIMEOUT",
 	alreadyRegistered: "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED", notRegistered: "CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED",
 	misaligned: "CUDA_ERROR_MISALIGNED_ADDRESS", launchFailed: "CUDA_ERROR_LAUNCH_FAILED",

@@ -124,7 +124,7 @@ func floats(b []byte) []float32 { return unsafe.Slice((*float32)(unsafe.Pointer(
 func TestDriver_KernelsAndCopiesReachAllMemory(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{Seed: 1})
-	if r.device.Name != "interpreter" || r.device.Major != 9 || r.device.Minor != 0 || r.device.Processors != 4 || r.device.SharedMemory != ptx.MaxOptIn || r.device.Memory != 80<<30 {
+	if r.device.Name != "interpreter" || r.device.Major != 9 || r.device.Minor != 0 || r.device.Processors != 4 || r.device.SharedMemory != mostShared || r.device.Memory != 80<<30 {
 		t.Errorf("device %+v", r.device)
 	}
 	arena := mapping(t, 4096)
@@ -192,9 +192,6 @@ func TestStreams_AMissingEventShows(t *testing.T) {
 			r.check(two.Fill(host.Address, 0, 4))
 			r.check(two.Synchronize())
 			r.check(one.Synchronize())
-			if done, err := e.Query(); !done || err != nil {
-				t.Errorf("seed %d: the event is not reached: %v", seed, err)
-			}
 			if held && values[1] != 5 {
 				t.Fatalf("seed %d: the stream did not wait for the event", seed)
 			} else if !held {
@@ -294,17 +291,15 @@ func TestDriver_RefusesLaunches(t *testing.T) {
 	r.check(err)
 	r.later(l.Close)
 	y := r.alloc(400)
-	l.Grid, l.Block, l.Shared = driver.Dim{X: 1}, driver.Dim{X: 32}, 60<<10
-	*args = arguments{y: y, n: 15<<10 - 32, a: 3}
-	if r.stream.Launch(l) == nil {
-		t.Error("60 KiB of shared memory without opting in")
-	}
-	r.check(f.AllowShared(60 << 10))
+	l.Grid, l.Block, l.Shared = driver.Dim{X: 1}, driver.Dim{X: 32}, ptx.MaxShared
+	*args = arguments{y: y, n: ptx.MaxShared/4 - 32, a: 3}
 	r.check(r.stream.Launch(l))
 	r.check(r.stream.Synchronize())
-	if f.AllowShared(ptx.MaxOptIn+1) == nil {
+	l.Shared++
+	if r.stream.Launch(l) == nil {
 		t.Error("more shared memory than there is")
 	}
+	l.Shared = ptx.MaxShared
 	for _, block := range []int{0, 1025} {
 		l.Block.X = block
 		if r.stream.Launch(l) == nil {

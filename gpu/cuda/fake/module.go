@@ -13,10 +13,7 @@ import (
 type module struct{ *ptx.Module }
 
 // function is a kernel of a module.
-type function struct {
-	*ptx.Entry
-	optIn int // bytes of dynamic shared memory that launches may have
-}
+type function struct{ *ptx.Entry }
 
 // load reads a module; log is what the assembler says if it refuses it.
 func (d *Driver) load(text string) (handle uint64, log string, result int32) {
@@ -55,44 +52,26 @@ func (d *Driver) function(handle uint64, name string) (uint64, int32) {
 	if e == nil {
 		return 0, notFound
 	}
-	return d.add(&function{Entry: e}), success
+	return d.add(&function{e}), success
 }
 
 // Attributes of functions.
 const (
-	attributeMaxThreads = 0
-	attributeShared     = 1
-	attributeLocal      = 3
-	attributeRegisters  = 4
-	attributeOptIn      = 8
+	attributeShared    = 1
+	attributeLocal     = 3
+	attributeRegisters = 4
 )
 
 func (f *function) attribute(number int32) (int32, int32) {
 	switch number {
-	case attributeMaxThreads:
-		if f.MaxThreads > 0 {
-			return int32(min(f.MaxThreads, ptx.MaxBlock)), success
-		}
-		return ptx.MaxBlock, success
 	case attributeShared:
 		return int32(f.Shared), success
 	case attributeLocal:
 		return int32(f.Local), success
 	case attributeRegisters:
 		return 32, success
-	case attributeOptIn:
-		return int32(max(f.optIn, ptx.NoOptIn-f.Shared)), success
 	}
 	return 0, invalidValue
-}
-
-// allow opts in to so many bytes of dynamic shared memory.
-func (f *function) allow(attribute int32, bytes int) int32 {
-	if attribute != attributeOptIn || bytes < 0 || bytes > ptx.MaxOptIn-f.Shared {
-		return invalidValue
-	}
-	f.optIn = bytes
-	return success
 }
 
 // launch submits a kernel.
@@ -102,7 +81,7 @@ func (d *Driver) launch(f *function, grid, block [3]int, shared int, args []byte
 		return launchFailed
 	}
 	l := &launch{f, ptx.Launch{
-		Grid: grid, Block: block, Shared: shared, OptIn: f.Shared + f.optIn, Args: args,
+		Grid: grid, Block: block, Shared: shared, Args: args,
 		Seed: d.options.Seed<<32 + d.launches, Steps: d.options.Steps,
 	}}
 	if r := l.check(); r != success {

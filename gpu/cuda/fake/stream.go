@@ -262,51 +262,23 @@ func (d *Driver) runUntil(done func() bool) {
 // runAll does all work that there is.
 func (d *Driver) runAll() { d.runUntil(func() bool { return false }) }
 
-// settled returns when a stream, with "wait", or an event is done, or whether it is; its result is the call's.
-func (d *Driver) settle(waits bool, done func() (bool, int32)) int32 {
-	enough := func() bool { is, r := done(); return is || r != success }
-	if waits {
-		d.runUntil(enough)
-	}
+// synchronize returns when a stream has nothing left to do.
+func (d *Driver) synchronize(handle uint64) (result int32) {
+	d.runUntil(func() bool {
+		s, ok := object[*stream](d, handle)
+		switch {
+		case !ok:
+			result = invalidHandle
+		case s.capture != nil:
+			s.capture.invalid = true
+			result = captureUnsupported
+		}
+		return result != success || len(s.queue) == 0
+	})
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	switch is, r := done(); {
-	case d.sticky != success:
+	if d.sticky != success {
 		return d.sticky
-	case r != success:
-		return r
-	case !is:
-		d.later.Reset(0)
-		return notReady
 	}
-	return success
-}
-
-// empty reports whether a stream has nothing left to do.
-func (d *Driver) empty(handle uint64) func() (bool, int32) {
-	return func() (bool, int32) {
-		s, ok := object[*stream](d, handle)
-		if !ok {
-			return false, invalidHandle
-		}
-		if s.capture != nil {
-			s.capture.invalid = true
-			return false, captureUnsupported
-		}
-		return len(s.queue) == 0, success
-	}
-}
-
-// reached reports whether an event was come to as often as it was recorded.
-func (d *Driver) reached(handle uint64) func() (bool, int32) {
-	return func() (bool, int32) {
-		e, ok := object[*event](d, handle)
-		if !ok {
-			return false, invalidHandle
-		}
-		if e.capture != nil {
-			return false, captureUnsupported
-		}
-		return e.reached >= e.recorded, success
-	}
+	return result
 }

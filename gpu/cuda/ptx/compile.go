@@ -65,7 +65,7 @@ func (c *compiler) layOut(tree *syntax.Module) {
 		}
 	}
 	e.Local = (e.Local + 7) &^ 7
-	if e.Shared > MaxOptIn || e.Local > maxLocal {
+	if e.Shared > MaxShared || e.Local > maxLocal {
 		panic(&syntax.Error{Line: c.text.Line, Reason: fmt.Sprintf(
 			"entry %s has %d bytes of shared and %d of local memory, more than is run", e.Name, e.Shared, e.Local)})
 	}

@@ -11,7 +11,7 @@ const (
 	BadLaunch Kind = iota + 1
 	// TooManyThreads is a block of more threads than a processor or the entry's .maxntid allows.
 	TooManyThreads
-	// SharedLimit is more shared memory than the launch has opted in to, or than a processor has.
+	// SharedLimit is more shared memory than a CTA has.
 	SharedLimit
 
 	// BadAddress is an access outside every allocation.

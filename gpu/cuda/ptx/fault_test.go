@@ -92,9 +92,7 @@ func faults() []seeded {
 			args: func(r *rig) []any { return []any{put(r, make([]int32, 32)), int32(5)} }},
 		{name: "small", kind: TooManyThreads, launch: line(1, 65), args: func(r *rig) []any { return []any{uint64(0)} }},
 		{name: "both_write", kind: TooManyThreads, launch: line(1, 1025), args: func(r *rig) []any { return []any{uint64(0)} }},
-		{name: "shared_beyond", kind: SharedLimit, launch: Launch{Shared: NoOptIn + 1},
-			args: func(r *rig) []any { return []any{uint64(0), int32(0)} }},
-		{name: "shared_beyond", kind: SharedLimit, launch: Launch{Shared: MaxOptIn + 1, OptIn: MaxOptIn + 1},
+		{name: "shared_beyond", kind: SharedLimit, launch: Launch{Shared: MaxShared + 1},
 			args: func(r *rig) []any { return []any{uint64(0), int32(0)} }},
 		{name: "both_write", kind: BadLaunch, launch: Launch{Grid: [3]int{1, 65536}}, args: func(r *rig) []any { return []any{uint64(0)} }},
 	}

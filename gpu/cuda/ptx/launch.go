@@ -12,9 +12,8 @@ import (
 
 // Limits of a device, those of an H100.
 const (
-	MaxBlock  = 1024      // threads of a CTA
-	MaxOptIn  = 227 << 10 // bytes of shared memory that a launch can opt in to
-	NoOptIn   = 48 << 10  // bytes of shared memory without opting in
+	MaxBlock  = 1024     // threads of a CTA
+	MaxShared = 48 << 10 // bytes of shared memory of a CTA that has not opted in to more, which is not modelled
 	maxDepthZ = 64
 	// maxCTAs is what the interpreter runs; a device runs more.
 	maxCTAs = 1 << 22
@@ -28,8 +27,6 @@ type Launch struct {
 	Block [3]int // threads of a CTA
 	// Shared is how many bytes of dynamic shared memory a CTA has.
 	Shared int
-	// OptIn is how many bytes of shared memory, static and dynamic, the entry has opted in to; less than NoOptIn is NoOptIn.
-	OptIn int
 	// Args are the values of the parameters, laid out as Entry.Params says.
 	Args []byte
 	// Seed orders CTAs and warps.
@@ -118,9 +115,8 @@ func (e *Entry) check(l *Launch) *Fault {
 	if len(l.Args) != e.ParamBytes {
 		return bad(BadLaunch, "%d bytes of arguments, the parameters have %d", len(l.Args), e.ParamBytes)
 	}
-	optIn := min(max(l.OptIn, NoOptIn), MaxOptIn)
-	if l.Shared < 0 || l.Shared > MaxOptIn || e.Shared+l.Shared > optIn {
-		return bad(SharedLimit, "%d bytes of static and %d of dynamic shared memory, at most %d", e.Shared, l.Shared, optIn)
+	if l.Shared < 0 || l.Shared > MaxShared-e.Shared {
+		return bad(SharedLimit, "%d bytes of static and %d of dynamic shared memory, at most %d", e.Shared, l.Shared, MaxShared)
 	}
 	if l.Steps < 0 || l.Workers < 0 {
 		return bad(BadLaunch, "steps %d, workers %d", l.Steps, l.Workers)
