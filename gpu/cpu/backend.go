@@ -7,15 +7,12 @@ import (
 )
 
 // Backend makes actors and learners that compute with one set of kernels. It is immutable.
-type Backend struct {
-	set     kern.Set
-	threads int
-}
+type Backend struct{ set kern.Set }
 
 var _ policy.Backend = (*Backend)(nil)
 
 // New returns the backend with the fastest kernels of this machine.
-func New() *Backend { return &Backend{set: kern.Detect(), threads: 1} }
+func New() *Backend { return &Backend{kern.Detect()} }
 
 // NewWith returns the backend with the named kernels: avx512, avx2 or generic. It fails where the machine lacks
 // the instructions.
@@ -24,13 +21,8 @@ func NewWith(kernels string) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Backend{set: set, threads: 1}, nil
+	return &Backend{set}, nil
 }
-
-// WithThreads returns a backend whose learners share the rows of large minibatches among n goroutines; n below 1
-// counts as 1. Results depend on n, as sums are taken in another order, and repeat in every bit for the same n. Such
-// a learner must be closed.
-func (b *Backend) WithThreads(n int) *Backend { return &Backend{set: b.set, threads: max(n, 1)} }
 
 // Name returns "cpu".
 func (b *Backend) Name() string { return "cpu" }

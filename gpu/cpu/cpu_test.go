@@ -25,36 +25,8 @@ func TestBackendWithEveryKernelSet(t *testing.T) {
 	}
 }
 
-func TestBackendWithSeveralThreads(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the largest network alone divides rows")
-	}
-	policytest.TestBackend(t, cpu.New().WithThreads(3), policytest.Float32)
-}
-
-// Large minibatches are divided; the result is that of one thread but for the order of sums.
-func TestThreadsLearnWhatOneLearns(t *testing.T) {
-	c := ppo.Defaults()
-	c.Minibatch = 512
-	o := policytest.Options{Network: policy.MLP{Obs: 8, Actions: 4, Hidden: []int{128, 128}, Activation: policy.Tanh}.Network(),
-		Steps: 16, Envs: 64, Blocks: 1, Seed: 5}
-	one := learn(t, cpu.New(), c, o)
-	three, again := learn(t, cpu.New().WithThreads(3), c, o), learn(t, cpu.New().WithThreads(3), c, o)
-	if !slices.Equal(again, three) {
-		t.Error("three threads do not repeat in every bit")
-	}
-	if slices.Equal(one, three) {
-		t.Error("three threads have the bits of one: the rows were not divided")
-	}
-	for i := range one {
-		if diff := one[i] - three[i]; diff > 2e-5 || diff < -2e-5 {
-			t.Fatalf("parameter %d = %v with three threads, %v with one", i, three[i], one[i])
-		}
-	}
-}
-
-// A minibatch of a network that keeps a state is computed in blocks of whole chunks, which threads share.
-func TestChunksOfSeveralBlocksAndThreads(t *testing.T) {
+// A minibatch of a network that keeps a state is computed in blocks of whole chunks.
+func TestChunksOfSeveralBlocks(t *testing.T) {
 	n := recurrent()
 	c := ppo.Defaults()
 	c.Epochs, c.Minibatch = 1, 1280
@@ -63,11 +35,9 @@ func TestChunksOfSeveralBlocksAndThreads(t *testing.T) {
 	if _, err := reference.Update(policytest.Acted(t, cpu.New(), policy.Init(&n, 1), o), rates); err != nil {
 		t.Fatal(err)
 	}
-	for _, threads := range []int{1, 2, 3} {
-		for i, got := range learn(t, cpu.New().WithThreads(threads), c, o) {
-			if want := reference.Graph.Params[i]; math.Abs(float64(got)-want) > 2e-5 {
-				t.Fatalf("%d threads: parameter %d = %v, reference %v", threads, i, got, want)
-			}
+	for i, got := range learn(t, cpu.New(), c, o) {
+		if want := reference.Graph.Params[i]; math.Abs(float64(got)-want) > 2e-5 {
+			t.Fatalf("parameter %d = %v, reference %v", i, got, want)
 		}
 	}
 }

@@ -12,7 +12,7 @@
 // Acting reads observations in place by their strides; only with NormalizeObs it keeps a normalised copy of a
 // block of rows. Learning makes one copy, the gather of a shuffled minibatch, counted in ppo.Stats.
 //
-// Results are bit-equal from run to run within one kernel set and number of threads; the two vector sets agree in
-// every bit. A row's outputs depend on nothing but the row and the weights. One actor or learner uses one goroutine,
-// its caller's, unless WithThreads says otherwise; neither allocates once it has seen its largest input.
+// Results are bit-equal from run to run within one kernel set; the two vector sets agree in every bit. A row's outputs
+// depend on nothing but the row and the weights. An actor or a learner computes on its caller's goroutine; neither
+// allocates once it has seen its largest input.
 package cpu

@@ -19,7 +19,7 @@ type engine struct {
 	back   [][]float32
 	steps  uint64 // optimiser steps made
 
-	team    team
+	shard   *shard
 	adam    kern.Adam
 	source  source
 	enters  *policy.Entry // nil for observations that are read as they lie
@@ -40,7 +40,7 @@ func newEngine(b *Backend, l *layout, params []float32, c ppo.Config) (*engine, 
 	if err := k.SetState(ppo.State{Params: params, AdamM: zero, AdamV: zero}); err != nil {
 		return nil, err
 	}
-	k.team.start(b.threads, func() *shard { return newShard(newPass(k.set, l, k.params), k.back, &k.batch) })
+	k.shard = newShard(newPass(k.set, l, k.params), k.back, &k.batch)
 	return k, nil
 }
 
@@ -82,7 +82,7 @@ func (k *engine) logProbs() {
 		k.logProbsOfChunks(k.Samples.Chunked)
 		return
 	}
-	s := k.team.shards[0]
+	s := k.shard
 	s.prepare(&k.Config, ppo.Rates{}, rows)
 	for lo := 0; lo < rows; lo += s.block {
 		n := min(s.block, rows-lo)
@@ -99,7 +99,7 @@ func (k *engine) logProbs() {
 // logProbsOfChunks is logProbs for a network that keeps a state, of valid rows in whole chunks.
 func (k *engine) logProbsOfChunks(rows []uint32) {
 	clear(k.logProb)
-	s, chunks := k.team.shards[0], k.layout.block()/k.net.Chunk
+	s, chunks := k.shard, k.layout.block()/k.net.Chunk
 	s.prepare(&k.Config, ppo.Rates{}, len(rows))
 	k.chunkAt = k.Dataset.ChunkStarts(&k.net, rows, k.chunkAt[:0])
 	for first, last := 0, len(k.chunkAt)-1; first < last; first += chunks {
@@ -122,7 +122,9 @@ func (k *engine) Step(lo, hi int) {
 	if k.Config.NormalizeAdvantage {
 		ppo.NormalizeAdvantage(k.batch.advantage[:len(rows)])
 	}
-	grad, sums := k.team.gradient(&k.Config, k.Rates, len(rows))
+	k.shard.prepare(&k.Config, k.Rates, len(rows))
+	k.shard.rows(len(rows))
+	grad, sums := k.shard.grad, k.shard.dist.sums()
 	norms := k.norms(grad)
 	if k.Finite(norms, k.steps+1) {
 		k.improve(k.NextRates(sums, len(rows)), grad, norms)
@@ -233,8 +235,5 @@ func (k *engine) SetState(s ppo.State) error {
 	return nil
 }
 
-// Close ends the goroutines of an engine with several threads; with one it does nothing.
-func (k *engine) Close() error {
-	k.team.stop()
-	return nil
-}
+// Close does nothing: all of an engine is memory of Go's.
+func (k *engine) Close() error { return nil }

@@ -6,8 +6,8 @@ import (
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
-// shard computes the gradient of some rows of a minibatch. Everything it writes is its own; parameters, what is packed
-// of them and the minibatch it shares with other shards, which all only read them.
+// shard computes the gradient of a minibatch, a block of its rows at a time. It reads parameters, what is packed of them and
+// the minibatch, and writes what is its own.
 type shard struct {
 	*pass
 	back  [][]float32 // per operation: its packed parameters
@@ -30,10 +30,10 @@ func (s *shard) prepare(c *ppo.Config, r ppo.Rates, rows int) {
 	clear(s.grad)
 }
 
-// rows adds the gradient of rows lo to hi of the minibatch, a block at a time.
-func (s *shard) rows(lo, hi int) {
-	for n := 0; lo < hi; lo += n {
-		n = min(s.block, hi-lo)
+// rows adds the gradient of the first rows of the minibatch, a block at a time.
+func (s *shard) rows(rows int) {
+	for lo, n := 0, 0; lo < rows; lo += n {
+		n = min(s.block, rows-lo)
 		if s.kept > 0 {
 			n = s.batch.order.end(lo) - lo
 		}
