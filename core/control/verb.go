@@ -147,7 +147,6 @@ type Outcome string
 const (
 	Committed  Outcome = "committed"
 	DryRun     Outcome = "dry_run"
-	Refused    Outcome = "refused"
 	RolledBack Outcome = "rolled_back"
 	Unchanged  Outcome = "unchanged" // the same version runs already
 )

@@ -59,8 +59,8 @@ func TestPeer_ThatNeverAnswersRunsIntoABound(t *testing.T) {
 		p.toHost.Put(m)
 		p.host.Poll()
 	}
-	if p.host.fault != nil || p.host.Asked() != maxAsked {
-		t.Fatalf("%d asked, fault %v", p.host.Asked(), p.host.fault)
+	if p.host.fault != nil || p.host.asked() != maxAsked {
+		t.Fatalf("%d asked, fault %v", p.host.asked(), p.host.fault)
 	}
 	p.toHost.Put(m)
 	p.host.Poll()

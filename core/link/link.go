@@ -204,6 +204,3 @@ func (l *Link) fail(err error) bool {
 func (l *Link) blame(format string, args ...any) error {
 	return fmt.Errorf("link of %s: %w: %s", l.config.Name, ErrPeer, fmt.Sprintf(format, args...))
 }
-
-// Receives returns one of the ports that data comes through.
-func (l *Link) Receives(port int) Port { return l.config.Receives[port] }

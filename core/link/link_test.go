@@ -75,18 +75,18 @@ func TestSend_ARequestIsOpenUntilAllHaveAnswered(t *testing.T) {
 	p.plugin.send(t, 1, q)
 	p.settle()
 	for left := 3; left > 0; left-- {
-		if p.host.Asked() != left {
-			t.Errorf("%d answers are due, want %d", p.host.Asked(), left)
+		if p.host.asked() != left {
+			t.Errorf("%d answers are due, want %d", p.host.asked(), left)
 		}
 		p.host.send(t, 1, q)
 		p.settle()
 	}
-	if s := p.host.Stats(); s.Open != 0 || p.host.Asked() != 0 {
-		t.Errorf("stats %+v, %d answers due, want none", s, p.host.Asked())
+	if s := p.host.Stats(); s.Open != 0 || p.host.asked() != 0 {
+		t.Errorf("stats %+v, %d answers due, want none", s, p.host.asked())
 	}
 	p.plugin.send(t, 0, q) // to nobody
 	p.settle()
-	if p.host.Asked() != 0 {
+	if p.host.asked() != 0 {
 		t.Error("a request that nobody gets waits for an answer")
 	}
 	if err := loan.Abort(); err != nil {
@@ -110,15 +110,15 @@ func TestSend_OfABlockOnLoanCarriesNoClaim(t *testing.T) {
 	q.T = 5
 	p.plugin.send(t, 1, q) // about another row
 	p.settle()
-	if s := p.host.Stats(); s.Open != 1 || p.host.Asked() != 1 {
-		t.Errorf("stats %+v, %d asked, want one each", s, p.host.Asked())
+	if s := p.host.Stats(); s.Open != 1 || p.host.asked() != 1 {
+		t.Errorf("stats %+v, %d asked, want one each", s, p.host.asked())
 	}
 	p.host.send(t, 1, q) // the answer to that
 	q.T = 4
 	p.plugin.send(t, 1, q)
 	p.settle()
-	if s := p.host.Stats(); s.Open != 0 || p.host.Asked() != 0 {
-		t.Errorf("stats %+v, %d asked, want none", s, p.host.Asked())
+	if s := p.host.Stats(); s.Open != 0 || p.host.asked() != 0 {
+		t.Errorf("stats %+v, %d asked, want none", s, p.host.asked())
 	}
 	if err := loan.Abort(); err != nil {
 		t.Error(err)

@@ -222,3 +222,10 @@ func (e *end) seen(port int) []uint32 {
 	}
 	return list
 }
+
+// asked returns how many of the peer's requests about blocks on loan have not been answered.
+func (l *Link) asked() int {
+	l.tx.Lock()
+	defer l.tx.Unlock()
+	return len(l.requests.asked)
+}

@@ -57,11 +57,3 @@ func (l *Link) Resend(list []Pending) {
 		l.enter(p.Port, &p.Message, p.Claimed, asks)
 	}
 }
-
-// Asked returns how many of the peer's requests about blocks on loan have not been answered: as long as there are
-// any, a component at the host may be writing to blocks that the peer has on loan.
-func (l *Link) Asked() int {
-	l.tx.Lock()
-	defer l.tx.Unlock()
-	return len(l.requests.asked)
-}

@@ -15,9 +15,6 @@ import (
 // ErrLayout says that the file is not a ring, or not of this kind or version, or its header and its size disagree.
 var ErrLayout = fifo.ErrLayout
 
-// Counters says how often the users of a ring, in all processes, have made system calls for it.
-type Counters = fifo.Counters
-
 // SPSC is a ring of hostabi.Messages with one producer and one consumer, in one process or in two. Put and
 // WaitRoom belong to the producer, Get and Wait to the consumer: one goroutine each at a time. Everything else may
 // be called from any goroutine, but none of it after Close.
@@ -90,9 +87,6 @@ func newSPSC(seg *shm.Segment, g fifo.Geometry) *SPSC {
 
 // FD returns the ring's file, to be handed to the process with the other end. It belongs to the ring.
 func (r *SPSC) FD() int { return r.seg.FD() }
-
-// Cells returns how many messages the ring has room for.
-func (r *SPSC) Cells() int { return int(r.size) }
 
 // Put copies as many messages as there is room for into the ring, in order, and returns how many: 0 if it is full
 // or shut. It does not block, and makes at most one system call, to wake a consumer that sleeps.
@@ -249,6 +243,3 @@ func (r *SPSC) Close() error {
 	r.closed = true
 	return r.seg.Close()
 }
-
-// Counters returns the system calls made for the ring so far, if no process falsified them.
-func (r *SPSC) Counters() Counters { return r.h.Counters() }

@@ -109,7 +109,7 @@ func TestSPSC_NudgeEndsWait(t *testing.T) {
 	go func() {
 		waiting <- in.Wait(-1)
 	}()
-	for in.Counters().EmptyWaits == 0 { // until it sleeps
+	for in.h.Counters().EmptyWaits == 0 { // until it sleeps
 		runtime.Gosched()
 	}
 	in.Nudge()
@@ -125,7 +125,7 @@ func TestSPSC_ShutWakesBothEndsAndKeepsWhatIsThere(t *testing.T) {
 	}
 	waiting := make(chan bool)
 	go func() { waiting <- out.WaitRoom(-1) }()
-	for out.Counters().FullWaits == 0 {
+	for out.h.Counters().FullWaits == 0 {
 		runtime.Gosched()
 	}
 	in.Shut()

@@ -91,9 +91,6 @@ func (d *Dataset) Envs() int { return len(d.Blocks) * d.BlockEnvs() }
 // Rows returns T*E, valid and invalid rows together.
 func (d *Dataset) Rows() int { return d.Steps() * d.Envs() }
 
-// HasMask reports whether the blocks have an action mask.
-func (d *Dataset) HasMask() bool { return d.Blocks[0].Schema.Has(trajectory.Mask) }
-
 // Check reports what keeps a network from learning from the dataset: no blocks, blocks of different shapes, or
 // tensors of other sizes than the network's. Every other method takes it as checked.
 func (d *Dataset) Check(n *Network) error {

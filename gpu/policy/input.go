@@ -180,15 +180,6 @@ func (n *Network) Past() int {
 	return rows
 }
 
-// Frames returns how many frames a row has: the matrices of Request.Obs.
-func (n *Network) Frames() int {
-	count := 0
-	for i := range n.Inputs {
-		count += n.Inputs[i].Frames()
-	}
-	return count
-}
-
 // Obs returns the number of elements of a row that enter.
 func (n *Network) Obs() int {
 	sum := 0

@@ -24,7 +24,6 @@ const (
 	Config  Kind = 3 // the pipeline
 	Check   Kind = 4 // a check of an environment
 	Plugin  Kind = 5 // a plugin that cannot be used
-	Nothing Kind = 7 // the run came to its end and has learned nothing
 )
 
 // Error is why a training cannot begin, go on or end as it should.

@@ -124,11 +124,6 @@ func (e *Env) scratchBytes() uint32 {
 // Spec returns the environment's description.
 func (e *Env) Spec() *hostabi.EnvSpec { return &e.plugin.spec }
 
-// FuelUsed returns how much the guest has burned since it was made or renewed, in about the time of a simple
-// instruction. It depends only on what the guest did, so equal runs burn equal fuel. It must not be called
-// during another call.
-func (e *Env) FuelUsed() uint64 { return e.inst.fuel.used() }
-
 // Bind maps the block's guest region into the guest, the first time, and points the guest at it.
 func (e *Env) Bind(b env.Block) error {
 	if err := e.gate.Enter(); err != nil {

@@ -184,3 +184,6 @@ func exampleGuests(t testing.TB, env string) map[string][]byte {
 	}
 	return all
 }
+
+// FuelUsed returns how much the guest has burned since it was made or renewed.
+func (e *Env) FuelUsed() uint64 { return e.inst.fuel.used() }

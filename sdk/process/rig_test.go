@@ -34,6 +34,7 @@ type rig struct {
 	holder int
 	wire   *shm.Socket
 	link   *link.Link
+	ports  []link.Port // that its data comes through
 	loop   *loop.Loop
 	ended  sync.WaitGroup
 
@@ -193,8 +194,9 @@ func (r *rig) join(m component.Manifest) {
 	r.t.Helper()
 	r.loop = loop.New("host")
 	var err error
+	r.ports = linkPorts(m.Signals)
 	r.link, err = link.New(link.Config{
-		Name: "rig", Transport: &ring.Pair{Out: r.out, In: r.in}, Host: true, Sends: make([]link.Port, len(m.Slots)), Receives: linkPorts(m.Signals),
+		Name: "rig", Transport: &ring.Pair{Out: r.out, In: r.in}, Host: true, Sends: make([]link.Port, len(m.Slots)), Receives: r.ports,
 		Arenas: r.arenas, Receiver: r.loop.NewReceiver("proxy"),
 		Deliver: r.deliver, Control: r.controlled,
 		Fault: func(err error) { r.t.Errorf("the plugin is at fault: %v", err) },
@@ -208,7 +210,7 @@ func (r *rig) join(m component.Manifest) {
 
 // deliver keeps the received messages, with a claim on each block.
 func (r *rig) deliver(port int, m *hostabi.Message) error {
-	if m.Handle != 0 && !r.link.Receives(port).OnLoan {
+	if m.Handle != 0 && !r.ports[port].OnLoan {
 		if err := r.arenas.Retain(m.Handle); err != nil {
 			return err
 		}
@@ -311,7 +313,7 @@ func (r *rig) close() {
 	}
 	for signal, list := range r.got {
 		for _, m := range list {
-			if m.Handle != 0 && !r.link.Receives(signal).OnLoan {
+			if m.Handle != 0 && !r.ports[signal].OnLoan {
 				_ = r.arenas.Release(m.Handle)
 			}
 		}

@@ -12,7 +12,6 @@ type Address uint64
 // Memory is memory of a device, with undefined contents.
 type Memory struct {
 	Address
-	Bytes  int
 	device *Device
 }
 
@@ -23,7 +22,7 @@ func (d *Device) Alloc(bytes int) (*Memory, error) {
 		free, _ := d.Free()
 		return nil, fmt.Errorf("%d bytes of device memory, of which %d are free: %w", bytes, free, err)
 	}
-	return &Memory{Address(c.results[0]), bytes, d}, nil
+	return &Memory{Address(c.results[0]), d}, nil
 }
 
 // Close frees the memory, which no work under way may use.

@@ -5,7 +5,7 @@
 //	session := s.Session("trainer")
 //	id, err := s.Create("obs", wire.Config{Capacity: 64, Tracks: []wire.Track{{Bytes: 1 << 20}}}, false)
 //	write := &store.Op{Kind: store.OpNew, Object: id, Wait: time.Second}
-//	err = session.Wait(ctx, write)                  // a block of the session's own: s.Block(id, 0, write.Block)
+//	err = session.Wait(ctx, write)                  // a block of the session's own: write.Block of each track's segment
 //	err = session.Wait(ctx, &store.Op{Kind: store.OpCommit, Claim: write.Claim, Values: shapes})
 //	read := &store.Op{Kind: store.OpLatest, Object: id}
 //	err = session.Wait(ctx, read)                   // read.Views[0], until OpRelease of read.Claim

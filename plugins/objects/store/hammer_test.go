@@ -23,7 +23,7 @@ type player struct {
 }
 
 func (p *player) fill(block uint32) {
-	b := p.s.Block(p.id, 0, block)
+	b := p.s.block(p.id, 0, block)
 	mark := byte(p.r.Uint32())
 	for i := range b {
 		b[i] = mark
@@ -32,7 +32,7 @@ func (p *player) fill(block uint32) {
 
 func (p *player) check(op *Op) {
 	for _, v := range op.Views {
-		b := p.s.Block(p.id, 0, v.Block)
+		b := p.s.block(p.id, 0, v.Block)
 		for i := range b {
 			if b[i] != b[0] {
 				p.t.Errorf("entry %d is torn at byte %d", v.Index, i)

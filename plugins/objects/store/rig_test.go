@@ -73,11 +73,11 @@ func floats(n int) []wire.Value { return []wire.Value{wire.ValueOf(wire.DType(ho
 func write(t testing.TB, u *Session, id uint32, mark byte) uint64 {
 	t.Helper()
 	w := must(t, u, Op{Kind: OpNew, Object: id})
-	u.store.Block(id, 0, w.Block)[0] = mark
+	u.store.block(id, 0, w.Block)[0] = mark
 	return must(t, u, Op{Kind: OpCommit, Claim: w.Claim, Values: floats(1)}).Index
 }
 
-func mark(s *Store, id uint32, op *Op) byte { return s.Block(id, 0, op.Views[0].Block)[0] }
+func mark(s *Store, id uint32, op *Op) byte { return s.block(id, 0, op.Views[0].Block)[0] }
 
 // stat returns the state of an object, after a check of its invariants.
 func stat(t testing.TB, s *Store, id uint32) wire.Stat {
@@ -206,4 +206,21 @@ func checkList(t testing.TB, o *object) {
 	if before != o.last || n != o.count {
 		t.Fatalf("object %q: the list has %d entries and ends at %d, want %d and %d", o.name, n, before, o.count, o.last)
 	}
+}
+
+// block returns the memory of a block in the host's own mapping.
+func (s *Store) block(id uint32, track int, block uint32) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.objects[id]
+	col := o.columns[track]
+	at := col.At + int(block)*col.Stride
+	return o.seg.Bytes()[at : at+col.Track.Bytes : at+col.Track.Bytes]
+}
+
+// held returns how many claims the session holds.
+func (u *Session) held() int {
+	u.store.mu.Lock()
+	defer u.store.mu.Unlock()
+	return len(u.claims)
 }

@@ -87,13 +87,6 @@ func (u *Session) Close() error {
 	return err
 }
 
-// Claims returns how many claims the session holds.
-func (u *Session) Claims() int {
-	u.store.mu.Lock()
-	defer u.store.mu.Unlock()
-	return len(u.claims)
-}
-
 // end is Close with the lock held.
 func (u *Session) end() error {
 	if u.closed {

@@ -67,17 +67,3 @@ func (s *Store) File(id uint32, write bool) (*os.File, error) {
 	}
 	return f, nil
 }
-
-// Block returns the memory of a block in the host's own mapping, for a holder of a claim on it: to write if the claim
-// is for writing, else to read; it is valid as long as the claim. It is nil if there is no such block.
-func (s *Store) Block(id uint32, track int, block uint32) []byte {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	o := s.objects[id]
-	if o == nil || track < 0 || track >= len(o.columns) || int64(block) >= int64(len(o.entries)) {
-		return nil
-	}
-	col := o.columns[track]
-	at := col.At + int(block)*col.Stride
-	return o.seg.Bytes()[at : at+col.Track.Bytes : at+col.Track.Bytes]
-}

@@ -34,7 +34,6 @@ const (
 	Drop        Code = "\x1a"
 	Eqz         Code = "\x45"
 	Eq          Code = "\x46"
-	LtU         Code = "\x49"
 	GeU         Code = "\x4f"
 	Add         Code = "\x6a"
 	Sub         Code = "\x6b"
