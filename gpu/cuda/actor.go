@@ -102,7 +102,6 @@ func (a *actor) Load(w policy.Weights) error {
 		return err
 	}
 	a.vectors.put(a.params, w.Params)
-	a.derive()
 	a.work.wait()
 	if err := a.work.take(); err != nil {
 		return err

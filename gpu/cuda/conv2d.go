@@ -7,8 +7,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy/plan"
 )
 
-// conv2d is a convolution and the activation that follows it: products that read windows of the images where they lie, or forward
-// their tiles.
+// conv2d is a convolution and the activation that follows it: products that read windows of the images where they lie.
 type conv2d struct {
 	node
 	*layer.Conv2D
@@ -43,9 +42,6 @@ func (c *conv2d) places(m kernels.Matrix) kernels.Pixels {
 }
 
 func (c *conv2d) forward(p *pass) func(rows int) {
-	if t := c.tiled(p); t != nil {
-		return c.forwardTiles(p, t)
-	}
 	k := prepare(&p.owner, kernels.ConvKernel)
 	k.args.B, k.args.Bias, k.args.Control = kernels.Matrix{Data: p.param(&c.weight), Row: 1, Column: int32(c.Out)}, p.param(&c.bias), p.control
 	k.args.Columns, k.args.Depth, k.args.Start, k.args.Epilogue = int32(c.Out), int32(c.depth), kernels.Bias, c.activation.forward

@@ -6,8 +6,9 @@
 //	learner, err := ppo.NewLearner(b, &network, policy.Init(&network, seed), ppo.Defaults())
 //	stats, err := learner.Update(dataset, rates)
 //
-// Acting in float32 gives the bits of gpu/cpu's vector kernels; learning gives the same bits on every device, as no sum depends on
-// how many multiprocessors there are. A row's outputs depend on nothing but the row and the weights.
+// Acting in float32 gives the bits of gpu/cpu's vector kernels, but for convolutions that gpu/cpu computes in tiles; learning gives
+// the same bits on every device, as no sum depends on how many multiprocessors there are. A row's outputs depend on nothing but the
+// row and the weights.
 //
 // An actor copies the rows of a call into pinned memory, with whatever strides they have, and submits one copy, the network's
 // launches and one copy back. A learner has a dataset copied once, vectors of observations straight from their blocks where Watch

@@ -21,7 +21,6 @@ type layout struct {
 	row       int            // elements of a row of what enters, with zeros behind each input up to whole sixteens
 	kept      int            // elements of a row's state
 	size      int            // of the vector
-	tileElems int            // bounds the products of tiles that a pass computes together, in memory that its convolutions share
 	canonical int            // how many canonical parameters
 	place     func() []int32 // of every canonical parameter in the vector; see plan.Places
 	apart     bool           // actor and critic share no parameter
@@ -55,7 +54,7 @@ func pad(n int) int { return (n + 15) / 16 * 16 }
 
 // newLayout makes the layout of a valid network, or says which part of it this backend cannot compute.
 func newLayout(n policy.Network) (*layout, error) {
-	l := &layout{net: n, sizes: n.Sizes(), elems: n.Obs(), kept: n.State(), tileElems: tileElems}
+	l := &layout{net: n, sizes: n.Sizes(), elems: n.Obs(), kept: n.State()}
 	for i := range n.Inputs {
 		l.starts = append(l.starts, l.row)
 		l.row += pad(layer.Elems(n.Inputs[i].Entered()))

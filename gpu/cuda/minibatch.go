@@ -99,7 +99,6 @@ func (b *minibatch) enter(k *engine, rows []uint32) {
 	b.gradient.work.launch(b.gather.Launch, kernels.Blocks(n*b.gradient.row))
 	b.picks.args.Order, b.picks.args.Rows = b.order, int32(n)
 	b.gradient.work.launch(b.picks.Launch, driver.Dim{X: kernels.Blocks(n).X, Y: b.picks.Grid.Y})
-	b.gradient.derive()
 	b.gradient.forward(n, true)
 	r := lossOf(&k.config, k.round.Rates, n)
 	r.Heads, r.Value, r.LogProb, r.Control = k.data.address(k.data.heads.table), b.gradient.out[b.gradient.plan.Value.At], b.newLogProb, b.gradient.control

@@ -22,8 +22,6 @@ type pass struct {
 	moments map[*normed]kernels.Address
 
 	forwards []func(rows int) // by operation
-	tiles    kernels.Address  // products of tiles
-	derives  []func()         // submit what forward reads besides the parameters, and is made of them
 }
 
 // newPass prepares all operations. Errors are those of the work.
@@ -31,7 +29,6 @@ func newPass(w *work, l *layout, params, control kernels.Address, capacity int, 
 	p := &pass{layout: l, owner: owner{work: w}, capacity: capacity, params: params, control: control, ld: capacity, steps: s, cores: map[*core]cells{}, moments: map[*normed]kernels.Address{}}
 	p.x = p.floats(capacity * l.row)
 	p.out = p.rowsOfAll()
-	p.takeTiles()
 	for _, o := range l.ops {
 		p.forwards = append(p.forwards, o.forward(p))
 	}
@@ -53,13 +50,6 @@ func (p *pass) forward(rows int, act bool) {
 		if act || o.common().Values {
 			p.forwards[i](rows)
 		}
-	}
-}
-
-// derive submits what is made of new parameters.
-func (p *pass) derive() {
-	for _, d := range p.derives {
-		d()
 	}
 }
 

@@ -144,7 +144,7 @@ func (c *actingChecker) learnsGiven(x *Component) {
 		"policy %q is given by `%s`: nobody learns it", p.Name, key)
 }
 
-// learnsElsewhere rejects learners of this program for policies that a plugin computes: acting has the same bits here, learning has not.
+// learnsElsewhere rejects learners of this program for policies that a plugin computes: learning has other bits here.
 func (c *actingChecker) learnsElsewhere(x *Component) {
 	p := c.check.graph.Policy(x.Policy)
 	if p == nil || p.Plugin == "" || x.Plugin != "" || x.Module != nil || !x.Learns() {

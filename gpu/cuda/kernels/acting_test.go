@@ -41,20 +41,12 @@ func networks() map[string]policy.Network {
 		{Name: "flat", In: []string{"norm"}, Flatten: &layer.Flatten{}}, dense("choices", "flat", 4), dense("value", "flat", 1)},
 		Policy: []policy.Dist{{Action: "action", From: "choices", Categorical: &head.Categorical{N: 4}}},
 		Values: []policy.ValueHead{{Name: "value", From: "value"}}}
-	tiles := policy.Network{Format: policy.Format, Inputs: []policy.Input{{Path: "obs", Shape: []int{10, 9, 8}}}, Nodes: []policy.Node{
-		{Name: "conv", In: []string{"obs"}, Conv2D: &layer.Conv2D{Window: layer.Window{Kernel: 4, Stride: 2}, Out: 16, Gain: 1}},
-		act("relu", "conv", layer.ReLU),
-		{Name: "again", In: []string{"relu"}, Conv2D: &layer.Conv2D{Window: layer.Window{Kernel: 3, Stride: 1, Pad: 1}, Out: 16, Gain: 1}},
-		act("elu", "again", layer.ELU),
-		{Name: "flat", In: []string{"elu"}, Flatten: &layer.Flatten{}}, dense("choices", "flat", 4), dense("value", "flat", 1)},
-		Policy: []policy.Dist{{Action: "action", From: "choices", Categorical: &head.Categorical{N: 4}}},
-		Values: []policy.ValueHead{{Name: "value", From: "value"}}}
 	core := policy.Network{Format: policy.Format, Inputs: []policy.Input{{Path: "obs", Shape: []int{6}}}, Nodes: []policy.Node{
 		{Name: "gru", In: []string{"obs"}, GRU: &layer.GRU{Size: 20}}, {Name: "lstm", In: []string{"gru"}, LSTM: &layer.LSTM{Size: 18}},
 		dense("choices", "lstm", 3), dense("value", "lstm", 1)},
 		Policy: []policy.Dist{{Action: "action", From: "choices", Categorical: &head.Categorical{N: 3}}},
 		Values: []policy.ValueHead{{Name: "value", From: "value"}}, Chunk: 4}
-	return map[string]policy.Network{"vector": vector, "image": image, "tiles": tiles, "core": core}
+	return map[string]policy.Network{"vector": vector, "image": image, "core": core}
 }
 
 func bounds(n int) *policy.Bounds {

@@ -49,42 +49,6 @@ type Taps struct {
 	_                              int32
 }
 
-// TileInputs is the matrix of the tiles of images, part by part: a row for each tile, a column for each element of a pixel.
-type TileInputs struct {
-	_                       structs.HostLayout
-	Data                    Address
-	Image                   int64
-	Height, Width, Channels int32
-	Rows, Columns           int32 // of tiles in an image
-	OutRows, OutColumns     int32 // of its outputs
-	Side, Stride, Margin    int32
-}
-
-// Parts is a matrix for each part of tiles.
-type Parts struct {
-	_           structs.HostLayout
-	Data        Address
-	Part        int64 // elements between them
-	Row, Column int32
-}
-
-// TileFilters makes the parts of filters. Its grid is Blocks(Stride² · Channels · Outputs).
-type TileFilters struct {
-	_                                          structs.HostLayout
-	Weight, To, Control                        Address
-	Kernel, Channels, Outputs, Stride, Taps, _ int32
-}
-
-// TileOutputs makes outputs of the products of tiles. Its grid is Blocks(Images · Rows · Columns · Channels).
-type TileOutputs struct {
-	_                                   structs.HostLayout
-	Parts, Bias, Out, Control           Address
-	Part, Image                         int64
-	Images, Rows, Columns               int32
-	OutRows, OutColumns, Channels, Taps int32
-	Epilogue                            Epilogue
-}
-
 // Start is what the elements of a product begin with.
 type Start int32
 

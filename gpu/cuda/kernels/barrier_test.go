@@ -8,7 +8,6 @@ import (
 
 	"github.com/rlhost/rlhost/gpu/cuda/driver"
 	"github.com/rlhost/rlhost/gpu/cuda/ptx"
-	"github.com/rlhost/rlhost/gpu/policy/layer"
 )
 
 // A kernel whose barrier is missing is right on most runs of a device. Here it is a fault: every barrier is needed, and there
@@ -29,13 +28,6 @@ func TestBarriers_AreNeeded(t *testing.T) {
 			x, out := r.matrix(3, 7*7*3), r.matrix(3, 7*7*5)
 			return again(r, ConvKernel, Tiles(147, 5), Product[Windows, Matrix, Pixels]{A: windows(x, []int{7, 7, 3}, []int{7, 7, 5}, 3, 1, 1), B: r.matrix(5, 27),
 				C: pixels(out, []int{7, 7, 5}), Rows: 147, Columns: 5, Depth: 27})
-		},
-		"tileProducts": func(r *rig) error { // of a kernel of 3 with a margin of 1
-			return again(r, TileProductsKernel, driver.Dim{X: 1, Y: 1, Z: layer.TileParts}, Product[TileInputs, Parts, Parts]{
-				A: TileInputs{Data: r.matrix(3, 7*7*32).Data, Image: 7 * 7 * 32, Height: 7, Width: 7, Channels: 32, Rows: 4, Columns: 4, OutRows: 7, OutColumns: 7,
-					Side: 2, Stride: 1, Margin: 1},
-				B: Parts{Data: r.matrix(layer.TileParts, 32*16).Data, Part: 32 * 16, Row: 1, Column: 16},
-				C: Parts{Data: r.matrix(layer.TileParts, 48*16).Data, Part: 48 * 16, Row: 16, Column: 1}, Rows: 48, Columns: 16, Depth: 32})
 		},
 		"convBack": func(r *rig) error { // of a kernel of 3 with a margin of 1 over images of 7 by 7 and 3 channels, with 5 outputs
 			g, dx := r.matrix(3, 7*7*5), r.matrix(3, 7*7*3)

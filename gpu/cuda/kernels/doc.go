@@ -8,9 +8,9 @@
 //	err = stream.Launch(launch)
 //
 // An element of a product is one ascending chain of fused multiply-adds from its bias on, whatever the tile, and elementary
-// functions are those of gpu/cpu operation by operation. So acting gives gpu/cpu's bits, and learning the same bits on every
-// device: gradients are sums of parts that the rows alone decide, and no float is ever added to by two threads. Tests hold that over
-// the interpreter of package ptx; on hardware it has not run yet.
+// functions are those of gpu/cpu operation by operation. So acting gives gpu/cpu's bits, but for convolutions that gpu/cpu computes
+// in tiles, and learning the same bits on every device: gradients are sums of parts that the rows alone decide, and no float is ever
+// added to by two threads. Tests hold that over the interpreter of package ptx; on hardware it has not run yet.
 //
 // Shapes are arguments; no kernel is made for a network. Addresses and sizes are the caller's to get right: a kernel checks
 // only what a guest could have written.

@@ -179,11 +179,6 @@ func (g *graph) norm(n *policy.Node, x Matrix, size, width int) Matrix {
 func (g *graph) conv(n *policy.Node, x Matrix, in []int) Matrix {
 	c, shape := n.Conv2D, g.shapes[n.Name]
 	out := g.padded(make([]float32, g.rows*layer.Elems(shape)), g.rows, layer.Elems(shape))
-	if _, ok := c.Tiling(in); ok {
-		f := newFiltering(g.rig, c, g.rows, in, shape, x, out, put(g.rig, g.param(n.Name+".weight", 1)...), put(g.rig, g.param(n.Name+".bias", 1)...))
-		f.run()
-		return out
-	}
 	args := Product[Windows, Matrix, Pixels]{A: windows(x, in, shape, c.Kernel, c.Stride, c.Pad),
 		B: Matrix{Data: put(g.rig, g.param(n.Name+".weight", 1)...), Row: 1, Column: int32(pad(c.Out))},
 		C: pixels(out, shape), Bias: put(g.rig, g.param(n.Name+".bias", 1)...),

@@ -73,10 +73,6 @@ var (
 	PoolKernel           = kernel[Pool]("image", "pool", threads, registers)
 	PoolBackKernel       = kernel[Pool]("image", "poolBack", threads, registers)
 
-	TileFiltersKernel  = kernel[TileFilters]("winograd", "tileFilters", threads, registers)
-	TileProductsKernel = kernel[Product[TileInputs, Parts, Parts]]("winograd", "tileProducts", threads, registers)
-	TileOutputsKernel  = kernel[TileOutputs]("winograd", "tileOutputs", threads, registers)
-
 	PackKernel       = kernel[Packing]("pack", "pack", threads, registers)
 	UnpackKernel     = kernel[Packing]("pack", "unpack", threads, registers)
 	RescaleKernel    = kernel[Rescale]("pack", "rescale", threads, registers)
@@ -96,7 +92,6 @@ func Entries() []Entry {
 		LayerNormKernel.Entry, LayerNormBackKernel.Entry, LayerNormOuterKernel.Entry,
 		GRUKernel.Entry, GRUBackKernel.Entry, LSTMKernel.Entry, LSTMBackKernel.Entry,
 		ConvKernel.Entry, ConvBackKernel.Entry, ConvOuterKernel.Entry, ConvSumsKernel.Entry, PoolKernel.Entry, PoolBackKernel.Entry,
-		TileFiltersKernel.Entry, TileProductsKernel.Entry, TileOutputsKernel.Entry,
 		PackKernel.Entry, UnpackKernel.Entry, RescaleKernel.Entry,
 		GatherKernel.Entry, PicksKernel.Entry, TargetsKernel.Entry, AdvantagesKernel.Entry, ReturnsKernel.Entry,
 	}

@@ -14,7 +14,7 @@ package layer
 //	G·g  = g0, (g0+g2+g1)/2, (g0+g2-g1)/2, g2    Aᵀ·m = m0+(m1+m2), (m1-m2)+m3
 //
 // Each is done along the columns of a tile, then along its rows. The last tiles of an image lie within it and have outputs of
-// others, which they overwrite. It decides how outputs are rounded, so backends that agree in every bit take it alike.
+// others, which they overwrite. It decides how outputs are rounded, so acting and learning take it alike.
 type Tiling struct {
 	Taps, Side    int // along an axis; 5 together
 	Rows, Columns int // of tiles in an image
