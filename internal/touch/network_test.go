@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/rlhost/rlhost/gpu/cpu"
 )
 
 // computes holds both engines to the reference with the network that a toy has added to policytest's suite.
@@ -318,7 +320,7 @@ func activationAxis() axis {
 		},
 		check: func(t *testing.T, p *toys) {
 			p.computes(t, "bowed")
-			p.passes(t, "./gpu/cpu", "TestBackendWithSeveralThreads/bowed")
+			p.passes(t, "./gpu/cpu", "TestBackendWithEveryKernelSet/"+cpu.New().Kernels()+"/bowed")
 			p.passes(t, "./gpu/cuda", "TestBackend/bowed")
 			p.write(t, "activation.toml", pipelineWith("", "[policy.main.net]\nactivation = \"bent\"\n"))
 			p.says(t, "evaluation: return", "train", "activation.toml", "--set", "run.name=activation")
