@@ -117,7 +117,7 @@ test-peers: tools
 
 # The detector needs cgo; what lies in mapped memory it cannot see, so arenas use the heap there.
 race:
-	CGO_ENABLED=1 $(GO) test $(TIMEOUT) -race -short ./core/... ./pipeline/... ./gpu/cpu ./gpu/cuda/driver ./gpu/cuda/fake ./plugins/wasm $(HOLDERS)
+	CGO_ENABLED=1 $(GO) test $(TIMEOUT) -race -short ./core/... ./pipeline/... ./gpu/cpu ./gpu/cuda/driver ./gpu/cuda/fake ./plugins/wasm ./plugins/wasm/guest $(HOLDERS)
 
 # Runs the AVX-512 kernels on an emulated processor, for machines without the instructions (Debian).
 test-avx512:

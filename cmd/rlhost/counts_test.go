@@ -57,8 +57,8 @@ depth = 64
 on_full = "block"
 `
 
-// module is the table of a component of testdata/guests.
-func module(name string) string {
+// inModule is the table of a component of testdata/guests.
+func inModule(name string) string {
 	return "[component.between]\nruntime = \"wasm\"\nuse = \"./" + name + "\"\nmax_restarts = 1000\n"
 }
 
@@ -128,7 +128,7 @@ func newWrongShop(t *testing.T) (w *workshop, tables map[string]string) {
 	w.copy("passes.wasm", faultyGuests+"/passes.wasm")
 	w.write("wrong.py", wrongPy)
 	return w, map[string]string{
-		"asked.wasm": module("asked.wasm"), "passes.wasm": module("passes.wasm"),
+		"asked.wasm": inModule("asked.wasm"), "passes.wasm": inModule("passes.wasm"),
 		"asked.py": inPython("./wrong.py", "asked", w.python()), "passes.py": inPython("./wrong.py", "passes", w.python()),
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/builtin"
 	"github.com/rlhost/rlhost/plugins/envcheck"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
-	"github.com/rlhost/rlhost/plugins/wasm"
+	"github.com/rlhost/rlhost/plugins/wasm/module"
 )
 
 // envFlags are what commands on a single environment share.
@@ -74,7 +74,7 @@ func (f *envFlags) table(parts *graph.Parts) graph.EnvTable {
 // loadError is pluginError that proposes a built-in environment where a file is missing.
 func (f *envFlags) loadError(err error) error {
 	var bad *table.Error
-	if errors.As(err, &bad) && bad.Code == wasm.CodeMissing {
+	if errors.As(err, &bad) && bad.Code == module.CodeMissing {
 		bad.Help = modules.BuiltinLike(f.Env, bad.Help)
 	}
 	if bad != nil && strings.HasPrefix(bad.Key, "args.") {
@@ -85,11 +85,11 @@ func (f *envFlags) loadError(err error) error {
 
 // pluginError shows a plugin that cannot be used with code, reason and help. Errors that have no place are of no plugin.
 func pluginError(err error) error {
-	var module *table.Error
+	var unusable *table.Error
 	var native *spawn.Error
 	switch {
-	case errors.As(err, &module) && module.Place != "":
-		return fail(exitPlugin, fmt.Errorf("%s: error[%s]: %s\n  help: %s", module.Place, module.Code, module.Reason, module.Help))
+	case errors.As(err, &unusable) && unusable.Place != "":
+		return fail(exitPlugin, fmt.Errorf("%s: error[%s]: %s\n  help: %s", unusable.Place, unusable.Code, unusable.Reason, unusable.Help))
 	case errors.As(err, &native):
 		return fail(exitPlugin, fmt.Errorf("plugin %q: error[%s]: %s\n  help: %s", native.Program, native.Code, native.Reason, native.Help))
 	}
@@ -190,7 +190,7 @@ being loaded: then the exit code is 5. Nothing of the module is run.`
 
 // Run reads a module and says what it is, without running any of it.
 func (c *inspectCommand) Run(p *program) error {
-	report, err := wasm.Inspect(c.File)
+	report, err := module.Inspect(c.File)
 	if err != nil {
 		return pluginError(err)
 	}

@@ -11,17 +11,17 @@ import (
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/gpu/ppo"
+	"github.com/rlhost/rlhost/plugins/wasm/module"
 
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/players"
 	"github.com/rlhost/rlhost/pipeline/session"
-	"github.com/rlhost/rlhost/plugins/wasm"
 )
 
 func TestExplain_HasAPageForEveryCodeThatIsPrinted(t *testing.T) {
 	codes := []string{
-		wasm.CodeMissing, wasm.CodeCommand, wasm.CodeFormat, wasm.CodeExport, wasm.CodeImport, wasm.CodeFeature,
-		wasm.CodeDescription, wasm.CodeStart, wasm.CodeFuture, "E097", "E100", "E051", "E047", "E048", session.CodeExport, ppo.CodeGradient, pipeline.CodeOverdue, players.CodeGone, players.CodeUnrated,
+		module.CodeMissing, module.CodeCommand, module.CodeFormat, module.CodeExport, module.CodeImport, module.CodeFeature,
+		module.CodeDescription, module.CodeStart, module.CodeFuture, "E097", "E100", "E051", "E047", "E048", session.CodeExport, ppo.CodeGradient, pipeline.CodeOverdue, players.CodeGone, players.CodeUnrated,
 	}
 	for kind := env.FaultTrap; kind <= env.FaultOutput; kind++ {
 		codes = append(codes, faultCode(&env.Fault{Kind: kind}))

@@ -18,7 +18,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 
 	"github.com/rlhost/rlhost/plugins/envcheck"
-	"github.com/rlhost/rlhost/plugins/wasm"
+	"github.com/rlhost/rlhost/plugins/wasm/module"
 )
 
 // errBehind is returned where the compiler at hand cannot put the stack behind the data.
@@ -189,7 +189,7 @@ func TestLoad_TellsAuthorsWhatTheyDescribeWrongly(t *testing.T) {
 	} {
 		_, err := r.Load(t.Context(), buildC(t, "wrong/bare.c", false, "-DWRONG="+wrong), nil, env.Source{})
 		var got *table.Error
-		if !errors.As(err, &got) || got.Code != wasm.CodeDescription || got.Reason != want.Reason || got.Help != want.Help {
+		if !errors.As(err, &got) || got.Code != module.CodeDescription || got.Reason != want.Reason || got.Help != want.Help {
 			t.Errorf("%s: %v, want %s; %s", wrong, err, want.Reason, want.Help)
 		}
 	}

@@ -15,7 +15,7 @@ core/table.Value core/table.Plain core/table.Scalar core/table.EncodeValue
 core/loop.Value
 pipeline/graph.Scalar
 plugins/process/spawn.Call plugins/process/spawn.GRPCClient
-plugins/wasm.Value
+plugins/wasm/guest.Value
 sdk/component.Config sdk/component.State
 `
 

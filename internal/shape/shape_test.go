@@ -36,6 +36,12 @@ gpu/cuda/kernels/build: gpu/cuda/kernels
 gpu/cuda/ptx/...:       gpu/cuda/ptx/...
 gpu/cuda/fake:          gpu/cuda/ptx
 plugins/*/...:          hostabi/... core/... gpu/policy/... gpu/ppo/... .
+plugins/wasm:           hostabi core/... plugins/wasm/engine plugins/wasm/guest plugins/wasm/module plugins/wasm/internal/...
+plugins/wasm/component: hostabi/... core/... plugins/wasm plugins/wasm/engine plugins/wasm/guest plugins/wasm/module plugins/wasm/internal/...
+plugins/wasm/guest:     hostabi core/... plugins/wasm/engine plugins/wasm/module plugins/wasm/internal/...
+plugins/wasm/engine:    core/env plugins/wasm/internal/...
+plugins/wasm/module:    hostabi core/... plugins/wasm/internal/...
+plugins/wasm/internal/...: hostabi/... core/... plugins/wasm/internal/...
 plugins/componentcheck: hostabi core/... plugins/envcheck
 plugins/plugintest:     hostabi/... core/... plugins/plugintest internal/testkit
 plugins/process/internal/...: hostabi/... core/... plugins/process/... internal/testkit
@@ -88,11 +94,11 @@ pipeline/session pipeline/bench
 
 // doors names the one place where each library from elsewhere may be imported.
 const doors = `
-golang.org/x/sys/unix:          core/shm plugins/wasm plugins/wasm/internal/codecache plugins/process/spawn plugins/process/proxy plugins/process/worker sdk/process pipeline/runs bench/emulate
+golang.org/x/sys/unix:          core/shm plugins/wasm/engine plugins/wasm/guest plugins/wasm/internal/codecache plugins/wasm/internal/linear plugins/process/spawn plugins/process/proxy plugins/process/worker sdk/process pipeline/runs bench/emulate
 golang.org/x/sys/cpu:           gpu/cpu gpu/cpu/internal/kern plugins/wasm/internal/codecache
 golang.org/x/term:              cmd/rlhost
-github.com/tetratelabs/wazero:  plugins/wasm
-github.com/ianlancetaylor/demangle: plugins/wasm
+github.com/tetratelabs/wazero:  plugins/wasm/engine plugins/wasm/guest plugins/wasm/internal/linear
+github.com/ianlancetaylor/demangle: plugins/wasm/module
 github.com/BurntSushi/toml:     pipeline/graph
 github.com/alecthomas/kong:     cmd/rlhost
 github.com/willabides/kongplete: cmd/rlhost

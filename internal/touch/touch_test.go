@@ -189,7 +189,7 @@ func envKeyAxis() axis {
 	return axis{name: "an [env] key", doors: 2,
 		edits: []edit{
 			{"core/env/source.go", "\tLimits    `toml:", "\tToy string `toml:\"toy\" json:\"toy,omitempty\"`\n"},
-			{"plugins/wasm/load.go", "\tif err := checkConfig(", "\tif c.Toy != \"\" {\n\t\treturn nil, fmt.Errorf(\"the module plays with %s\", c.Toy)\n\t}\n"},
+			{"plugins/wasm/module/file.go", "\tif err := checkConfig(", "\tif c.Toy != \"\" {\n\t\treturn nil, nil, fmt.Errorf(\"the module plays with %s\", c.Toy)\n\t}\n"},
 		},
 		check: func(t *testing.T, p *toys) {
 			p.write(t, "env.toml", pipelineWith("toy = \"bricks\"\n", ""))

@@ -24,6 +24,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/process/worker"
 	"github.com/rlhost/rlhost/plugins/wasm"
 	wasmcomponent "github.com/rlhost/rlhost/plugins/wasm/component"
+	"github.com/rlhost/rlhost/plugins/wasm/module"
 )
 
 // Engines run plugins: WebAssembly modules in this process, native programs in others. Each starts when it is needed.
@@ -212,7 +213,7 @@ func (e *Engines) load(ctx context.Context, name string, t graph.EnvTable, dir s
 	source.Wrap = nil // the wrappers are on this side, whatever runs the environments
 	list := t.In(dir).Wrap
 	if t.Plugin == nil {
-		source.Compile = cmp.Or(source.Compile, wasm.DefaultCompile) // the process that loads it may take as long
+		source.Compile = cmp.Or(source.Compile, module.DefaultCompile) // the process that loads it may take as long
 	}
 	if !t.Isolated() {
 		p, err := e.LoadModule(ctx, source)

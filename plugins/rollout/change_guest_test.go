@@ -17,6 +17,7 @@ import (
 	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/plugins/wasm"
 	wasmcomponent "github.com/rlhost/rlhost/plugins/wasm/component"
+	"github.com/rlhost/rlhost/plugins/wasm/module"
 	"github.com/rlhost/rlhost/plugins/wrap"
 )
 
@@ -359,7 +360,7 @@ func TestMetric_IsGatheredAsTheGuestSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := runtime.Load(t.Context(), path, nil, env.Source{Grants: []string{wasm.GrantMetric}})
+	p, err := runtime.Load(t.Context(), path, nil, env.Source{Grants: []string{module.GrantMetric}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,12 +8,14 @@ import (
 	"github.com/rlhost/rlhost/core/trajectory"
 
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/wasm/guest"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/wasmtest"
 )
 
 // BenchmarkStep steps guests through Env.Step; nop is a guest that does nothing, so its time is the host's.
 func BenchmarkStep(b *testing.B) {
-	nop := built{functions: map[string]asm.Code{hostabi.ExportStep: asm.Const(0)}}.bytes()
+	nop := wasmtest.Guest{Functions: map[string]asm.Code{hostabi.ExportStep: asm.Const(0)}}.Bytes()
 	b.Run("nop", func(b *testing.B) { benchmarkStep(b, nop, 1) })
 	for name, source := range exampleGuests(b, "cartpole") {
 		b.Run(name, func(b *testing.B) { benchmarkStep(b, source, 64) })
@@ -63,8 +65,8 @@ func BenchmarkStepOverhead(b *testing.B) {
 		best[0] = min(best[0], time.Since(start))
 		start = time.Now()
 		for k := range calls {
-			e.inst.stack[0], e.inst.stack[1] = e.batch, uint64(k&31)
-			if err := e.inst.call.step.CallWithStack(e.inst.ctx, e.inst.stack[:]); err != nil {
+			e.inst.Stack[0], e.inst.Stack[1] = e.batch, uint64(k&31)
+			if _, err := e.inst.Run(guest.Step); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -21,7 +21,11 @@ import (
 	"github.com/rlhost/rlhost/core/trajectory"
 
 	"github.com/rlhost/rlhost/internal/testkit"
+	"github.com/rlhost/rlhost/plugins/wasm/guest"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/codecache"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/wasmtest"
+	"github.com/rlhost/rlhost/plugins/wasm/module"
 )
 
 // First arguments that make the test binary compile a module for another, die of it, and compile it where there is no
@@ -70,19 +74,19 @@ func played(t *testing.T, r *Runtime, source []byte) []byte {
 
 // counting is a guest that is like no other with another number.
 func counting(n int32) []byte {
-	return built{functions: atStep(3, asm.Const(n)+asm.Drop)}.bytes()
+	return wasmtest.Guest{Functions: atStep(3, asm.Const(n)+asm.Drop)}.Bytes()
 }
 
 // slow is a guest that takes the compiler seconds, although no bound is reached.
 func slow() []byte {
 	loops := asm.Repeat(6_000, asm.Loop, asm.Void, asm.End)
-	return built{after: func(m *asm.Module) { m.Func("", nil, nil, 0, loops) }}.bytes()
+	return wasmtest.Guest{After: func(m *asm.Module) { m.Func("", nil, nil, 0, loops) }}.Bytes()
 }
 
 // big is one that takes it hundreds of megabytes.
 func big() []byte {
 	tables := asm.Repeat(1_000, asm.Block, asm.Void, asm.Get(0), asm.BrTable(make([]uint32, 1_000)...), asm.End)
-	return built{after: func(m *asm.Module) { m.Func("", asm.I32s(1), nil, 0, tables) }}.bytes()
+	return wasmtest.Guest{After: func(m *asm.Module) { m.Func("", asm.I32s(1), nil, 0, tables) }}.Bytes()
 }
 
 func TestCompiler_MakesTheSameCode(t *testing.T) {
@@ -111,7 +115,7 @@ func TestCompiler_WorksWithoutACache(t *testing.T) {
 }
 
 func TestCompiler_KeepsItsLimits(t *testing.T) {
-	invalid := built{after: func(m *asm.Module) { m.Func("", nil, nil, 0, asm.Add) }}.bytes()
+	invalid := wasmtest.Guest{After: func(m *asm.Module) { m.Func("", nil, nil, 0, asm.Add) }}.Bytes()
 	keepsLimit(t, "time", slow(), env.Source{Limits: env.Limits{Compile: 100 * time.Millisecond}},
 		"E017 bomb.wasm: takes longer to compile than its limit of 100ms; raise limits.compile of the environment if the module is yours, or make it smaller")
 	keepsLimit(t, "validity", invalid, env.Source{}, "E014 bomb.wasm: is not valid: invalid function[")
@@ -121,7 +125,8 @@ func TestCompiler_KeepsItsLimits(t *testing.T) {
 func keepsLimit(t *testing.T, what string, source []byte, config env.Source, want string) {
 	t.Run(what, func(t *testing.T) {
 		t.Parallel()
-		r, log := apart(t, t.TempDir(), compilerRole)
+		dir := t.TempDir()
+		r, log := apart(t, dir, compilerRole)
 		_, err := r.Load(t.Context(), "bomb.wasm", source, config)
 		var bad *table.Error
 		if !errors.As(err, &bad) || !strings.HasPrefix(bad.Error(), want) {
@@ -131,7 +136,7 @@ func keepsLimit(t *testing.T, what string, source []byte, config env.Source, wan
 			t.Error(log.String())
 		}
 		played(t, r, counting(3))
-		if left, err := os.ReadDir(r.cache.Path("")); err != nil || len(left) != 3 {
+		if left, err := os.ReadDir(filepath.Join(dir, codecache.Folder)); err != nil || len(left) != 3 {
 			t.Errorf("%v, %v lie in the cache; want a key, an entry and a folder to hand it over in", left, err)
 		}
 	})
@@ -194,7 +199,7 @@ func TestCompiler_MayDie(t *testing.T) {
 	_, err := r.Load(t.Context(), "bomb.wasm", counting(4), env.Source{})
 	var bad *table.Error
 	want := `cannot be compiled: the compiler's process: exit status 2: "panic: \x1b[31mred"`
-	if !errors.As(err, &bad) || bad.Code != CodeFeature || bad.Reason != want {
+	if !errors.As(err, &bad) || bad.Code != module.CodeFeature || bad.Reason != want {
 		t.Errorf("Load = %v, want %s", err, want)
 	}
 }
@@ -206,13 +211,13 @@ const deadly = "deadly.wasm"
 const stuck = "stuck.wasm"
 
 // ran is the end of a first run: it lets the module survive unless that is deadly or stuck.
-func ran(m *Module, err error) {
-	if m.path == deadly {
-		fmt.Fprintf(os.Stderr, "described: %t, %v", m.image != nil, err)
+func ran(m *guest.Module, err error) {
+	if m.File.Path == deadly {
+		fmt.Fprintf(os.Stderr, "described: %t, %v", err == nil, err)
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {}
 	}
-	if m.path == stuck {
+	if m.File.Path == stuck {
 		time.Sleep(time.Hour)
 	}
 }
@@ -230,7 +235,7 @@ func died(t *testing.T, err error) {
 	t.Helper()
 	var bad *table.Error
 	want := `dies at its first run: its process: signal: killed: "described: true, <nil>"`
-	if !errors.As(err, &bad) || bad.Code != CodeFeature || bad.Reason != want {
+	if !errors.As(err, &bad) || bad.Code != module.CodeFeature || bad.Reason != want {
 		t.Errorf("Load = %v, want %s", err, want)
 	}
 }
@@ -263,7 +268,7 @@ func TestCompiler_EndsAFirstRun(t *testing.T) {
 	_, err := r.Load(t.Context(), stuck, counting(6), env.Source{Limits: env.Limits{Compile: 5 * time.Second, Init: time.Millisecond}})
 	var bad *table.Error
 	want := "does not end its first run within 5.01s, although that has limits of its own"
-	if !errors.As(err, &bad) || bad.Code != CodeFeature || bad.Reason != want {
+	if !errors.As(err, &bad) || bad.Code != module.CodeFeature || bad.Reason != want {
 		t.Errorf("Load = %v, want %s", err, want)
 	}
 }

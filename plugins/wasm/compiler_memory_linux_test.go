@@ -9,6 +9,8 @@ import (
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/linear"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/wasmtest"
 )
 
 func TestCompiler_KeepsItsLimitOfMemory(t *testing.T) {
@@ -33,8 +35,8 @@ func TestCompiler_LeavesAGuestsMistakesToTheHost(t *testing.T) {
 func TestCompiler_GivesAGuestItsMemory(t *testing.T) {
 	const limit = 1600 << 20
 	eat := asm.Block + asm.Void + asm.Loop + asm.Void + asm.Const(16) + asm.MemoryGrow + asm.Const(-1) + asm.Eq + asm.BrIf(1) + asm.Br(0) + asm.End + asm.End +
-		asm.MemorySize + asm.Const(limit/wasmPage) + asm.Eq + asm.Eqz + asm.If + asm.Void + asm.Unreachable + asm.End
-	source := built{pages: 16, after: func(m *asm.Module) { m.Start(m.Func("", nil, nil, 0, eat)) }}.bytes()
+		asm.MemorySize + asm.Const(limit/linear.WasmPage) + asm.Eq + asm.Eqz + asm.If + asm.Void + asm.Unreachable + asm.End
+	source := wasmtest.Guest{Pages: 16, After: func(m *asm.Module) { m.Start(m.Func("", nil, nil, 0, eat)) }}.Bytes()
 	c := env.Source{Limits: env.Limits{Memory: limit, CompileMemory: 256 << 20}}
 	r, _ := apart(t, t.TempDir(), compilerRole)
 	_, err := r.Load(t.Context(), deadly, source, c)

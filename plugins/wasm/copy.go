@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/linear"
 )
 
 var (
@@ -37,14 +38,14 @@ func (e *Env) TakeOver(from env.Env) error {
 
 // runsAs reports whether instances of both are given the same arguments, limits and grants.
 func (p *Plugin) runsAs(o *Plugin) bool {
-	return bytes.Equal(p.args, o.args) && p.config.Limits == o.config.Limits && slices.Equal(p.config.Grants, o.config.Grants)
+	return bytes.Equal(p.file.Args, o.file.Args) && p.file.Config.Limits == o.file.Config.Limits && slices.Equal(p.file.Config.Grants, o.file.Config.Grants)
 }
 
 // CopyFrom gives this Env the state of another; see env.Copier. It is Snapshot and Restore in one, and
 // touches only the pages in which the two differ: between two made alike, those are few.
 func (e *Env) CopyFrom(from env.Env) error {
 	o, ok := from.(*Env)
-	if !ok || o == e || !bytes.Equal(e.identity(), o.identity()) || e.plugin.metered.State != "" {
+	if !ok || o == e || !bytes.Equal(e.identity(), o.identity()) || e.plugin.file.Metered.State != "" {
 		return fmt.Errorf("%w: %s: copy of other environments", env.ErrUnsupported, e.options.Name)
 	}
 	if err := o.gate.Enter(); err != nil {
@@ -55,7 +56,16 @@ func (e *Env) CopyFrom(from env.Env) error {
 		return err
 	}
 	defer e.gate.Leave()
-	if err := copyInstance(e, o); err != nil {
+	var revoke []linear.Span
+	stay := e.windows != nil
+	if !sameWindows(e.windows, o.windows) {
+		revoke, stay = spans(e.windows), false
+	}
+	i, err := e.inst.CopyFrom(o.inst, spans(o.windows), revoke, stay)
+	if i != e.inst {
+		e.inst, e.windows, stay = i, nil, false
+	}
+	if err != nil {
 		e.gate.Poison()
 		return e.fault(err)
 	}
@@ -64,7 +74,7 @@ func (e *Env) CopyFrom(from env.Env) error {
 	e.windows = nil
 	for k, w := range o.windows {
 		own := &window{block: w.block, ptr: w.ptr, bytes: w.bytes, bindings: w.bindings}
-		if mapped != nil { // its bindings are those of the other one
+		if stay { // its bindings are those of the other one
 			own.file, own.offset, own.schema, own.stale = mapped[k].file, mapped[k].offset, mapped[k].schema, true
 		}
 		e.windows = append(e.windows, own)
@@ -72,95 +82,16 @@ func (e *Env) CopyFrom(from env.Env) error {
 	return nil
 }
 
-// copyInstance gives the first one's instance the state of the other's.
-func copyInstance(e, o *Env) error {
-	s := o.inst.state()
-	if e.inst.mem.size > s.size || e.inst.mem.broken {
-		i, err := e.plugin.newInstance()
-		if err != nil {
-			return err
-		}
-		e.inst.close()
-		e.adopt(i)
-		e.windows = nil
+func spans(windows []*window) (list []linear.Span) {
+	for _, w := range windows {
+		list = append(list, linear.Span{At: uint64(w.ptr), N: uint64(w.bytes)})
 	}
-	if err := e.inst.growTo(&s); err != nil {
-		return err
-	}
-	if !sameWindows(e.windows, o.windows) {
-		for _, w := range e.windows { // copied pages must not appear in blocks
-			if err := e.inst.mem.mapZero(uint64(w.ptr), uint64(w.bytes)); err != nil {
-				return err
-			}
-		}
-		e.windows = nil
-	}
-	e.copyPages(o)
-	e.inst.setState(&s)
-	return nil
+	return list
 }
 
 // sameWindows reports whether the same places are windows of the same blocks.
 func sameWindows(a, b []*window) bool {
 	return slices.EqualFunc(a, b, func(a, b *window) bool { return a.block == b.block && a.ptr == b.ptr && a.bytes == b.bytes })
-}
-
-// copyPages makes the memory equal to that of the other one, which is as large, where it differs. Where the other one
-// has a window it becomes zero, or stays a window.
-func (e *Env) copyPages(o *Env) {
-	to, from, same := e.inst.mem.bytes(), o.inst.mem.bytes(), unchanged(e, o)
-	for at := uint64(0); at < uint64(len(from)); {
-		end := uint64(len(from))
-		inside := false // of a window
-		for _, w := range o.windows {
-			if start := uint64(w.ptr); at < start {
-				end = min(end, start)
-			} else if at-start < uint64(w.bytes) {
-				inside, end = true, start+uint64(w.bytes)
-				break
-			}
-		}
-		switch {
-		case !inside:
-			copyChanged(to[at:end], from[at:end], same[at/hostPage:])
-		case e.windows == nil:
-			clearChanged(to[at:end])
-		}
-		at = end
-	}
-}
-
-// unchanged reports of each page whether both have it as both began, so that the two need not be compared.
-func unchanged(e, o *Env) []bool {
-	same, a, b := make([]bool, o.inst.mem.size/hostPage), e.plugin.image, o.plugin.image
-	if a == nil || b == nil || a.file == nil || b.file == nil || a.file.sum != b.file.sum {
-		return same
-	}
-	imaged, untouched := min(e.inst.mem.imaged, o.inst.mem.imaged), e.inst.mem.untouched()
-	for i, also := range o.inst.mem.untouched() {
-		offset := uint64(i) * hostPage
-		same[i] = also && untouched[i] && (offset < imaged || offset >= a.size)
-	}
-	return same
-}
-
-// copyChanged copies the pages that differ; both are whole pages and equally long. Those of which same says so do not.
-func copyChanged(to, from []byte, same []bool) {
-	for at := 0; at+hostPage <= len(from); at += hostPage {
-		if now := from[at : at+hostPage]; !same[at/hostPage] && !bytes.Equal(to[at:at+hostPage], now) {
-			copy(to[at:], now)
-		}
-	}
-}
-
-// clearChanged clears the pages that are not zero.
-func clearChanged(to []byte) {
-	var zero [hostPage]byte
-	for at := 0; at+hostPage <= len(to); at += hostPage {
-		if page := to[at : at+hostPage]; !bytes.Equal(page, zero[:]) {
-			clear(page)
-		}
-	}
 }
 
 // inWindow reports whether a place in the guest's memory lies in a window.

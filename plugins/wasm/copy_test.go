@@ -8,6 +8,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/plugins/wasm/module"
 )
 
 // A copy is what Snapshot and Restore make, between environments of one plugin and of two made of the same file,
@@ -116,7 +117,7 @@ func TestTakeOver_RefusesOthers(t *testing.T) {
 	e := newEnv(t, p, env.Options{Envs: 8})
 	others := map[string]env.Env{"itself": e, "another kind": nil, "as many": newEnv(t, p, env.Options{Envs: 9})}
 	for what, source := range map[string]env.Source{
-		"limits": {Limits: env.Limits{Memory: 32 << 20}}, "grants": {Grants: []string{GrantLog}}, "arguments": {Args: map[string]string{"max_steps": "30"}},
+		"limits": {Limits: env.Limits{Memory: 32 << 20}}, "grants": {Grants: []string{module.GrantLog}}, "arguments": {Args: map[string]string{"max_steps": "30"}},
 	} {
 		others[what] = newEnv(t, load(t, r, cartPole, nil, source), env.Options{Envs: 8})
 	}

@@ -7,11 +7,12 @@ import (
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/wasmtest"
 )
 
 // A guest that describes a discount has it in the column of that name.
 func TestStep_WritesTheDiscountOfTheGuest(t *testing.T) {
-	spec, err := hostabi.ParseSpec(description())
+	spec, err := hostabi.ParseSpec(wasmtest.Description())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,16 +20,16 @@ func TestStep_WritesTheDiscountOfTheGuest(t *testing.T) {
 	spec.Tensors = append(spec.Tensors, hostabi.Tensor{Role: hostabi.RoleDiscount, DType: hostabi.F32})
 	text := spec.Describe()
 	size, half := asm.Const(int32(len(text))), asm.Const(0x3f000000)
-	const place = bindingsAt + 5*hostabi.BindingBytes
-	g := built{
-		functions: map[string]asm.Code{
+	const place = wasmtest.BindingsAt + 5*hostabi.BindingBytes
+	g := wasmtest.Guest{
+		Functions: map[string]asm.Code{
 			hostabi.ExportDescribe: asm.Get(3) + size + asm.GeU + asm.If + asm.Void +
-				asm.Get(2) + asm.Const(describedAt) + size + asm.MemoryCopy + asm.End + size,
-			hostabi.ExportBind: asm.Const(bindingsAt) + asm.Get(1) + asm.Const(6*hostabi.BindingBytes) + asm.MemoryCopy + asm.Const(0),
+				asm.Get(2) + asm.Const(wasmtest.DescribedAt) + size + asm.MemoryCopy + asm.End + size,
+			hostabi.ExportBind: asm.Const(wasmtest.BindingsAt) + asm.Get(1) + asm.Const(6*hostabi.BindingBytes) + asm.MemoryCopy + asm.Const(0),
 			hostabi.ExportStep: asm.Const(place) + asm.Load(0) + asm.Const(place) + asm.Load(4) + asm.Get(1) + asm.Mul + asm.Add +
 				half + asm.Store(0) + asm.Const(0),
 		},
-		after: func(m *asm.Module) { m.Data(describedAt, text) },
+		After: func(m *asm.Module) { m.Data(wasmtest.DescribedAt, text) },
 	}
 	e, block := bound(t, g, env.Source{})
 	for step := range 2 {

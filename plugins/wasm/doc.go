@@ -11,9 +11,10 @@
 //	err = env.Bind(block)
 //	err = env.Step(0)
 //
-// Time is limited by fuel, which a rewriter adds to the code (internal/meter), never by another goroutine:
-// compiled code cannot be preempted, so nothing outside could stop it, and the garbage collector would wait for
-// it. Memory is limited by the reservation that the guest's linear memory lives in.
+// It stands on three packages, each of which can be read alone: module says what a file is, engine compiles it and keeps the
+// code, guest runs instances of it. Beside environments, package component has components. Imports go one way:
+//
+//	internal/{meter,codecache,linear} ← module, engine ← guest ← wasm ← component
 //
 // What the guest wrote into a block is not checked here: core/trajectory and its users do that.
 package wasm

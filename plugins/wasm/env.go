@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/tetratelabs/wazero/api"
-
 	"github.com/rlhost/rlhost/core/env"
-
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/wasm/engine"
+	"github.com/rlhost/rlhost/plugins/wasm/guest"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/linear"
 )
 
 // Env is a batch of environments in one instance. It implements env.Env.
@@ -24,18 +24,18 @@ type Env struct {
 // life is an instance and what belongs to it.
 type life struct {
 	plugin  *Plugin
-	inst    *instance
+	inst    *guest.Instance
 	batch   uint64 // as rl_create returned it
 	windows []*window
-	scratch uint32 // guest memory for seeds and masks
-	initial *delta // state just after rl_create, nil if it cannot be captured
+	scratch uint32       // guest memory for seeds and masks
+	initial *guest.Saved // state just after rl_create, nil if it cannot be captured
 	pace    pace
 	probe   probe
 }
 
 var _ env.Env = (*Env)(nil)
 
-// NewEnv makes a batch of environments. An error is a *env.Fault, or wraps env.ErrUnsupported or ErrClosed.
+// NewEnv makes a batch of environments. An error is a *env.Fault, or wraps env.ErrUnsupported or engine.ErrClosed.
 // The first batch of a plugin costs what every other does: all are forked from the image that Load took.
 func (p *Plugin) NewEnv(o env.Options) (env.Env, error) {
 	if err := o.Check(&p.spec, 1); err != nil {
@@ -44,12 +44,12 @@ func (p *Plugin) NewEnv(o env.Options) (env.Env, error) {
 	if err := p.checkEntropy(&o); err != nil {
 		return nil, err
 	}
-	if err := p.enter(); err != nil {
+	if err := p.module.Enter(); err != nil {
 		return nil, err
 	}
-	e := &Env{options: o, gate: env.Gate{Name: o.Name, Closed: ErrClosed}, life: life{plugin: p}}
+	e := &Env{options: o, gate: env.Gate{Name: o.Name, Closed: engine.ErrClosed}, life: life{plugin: p}}
 	if err := e.start(); err != nil {
-		if leaveErr := p.leave(); leaveErr != nil {
+		if leaveErr := p.module.Leave(); leaveErr != nil {
 			return nil, errors.Join(err, leaveErr)
 		}
 		return nil, err
@@ -59,54 +59,65 @@ func (p *Plugin) NewEnv(o env.Options) (env.Env, error) {
 
 // start makes the environments in a new instance. On an error the old instance, if any, stays.
 func (e *Env) start() error {
-	i, err := e.plugin.begin()
-	if err != nil {
-		return e.fault(err)
-	}
 	old := e.inst
-	e.adopt(i)
-	i.host.beginEntropy(&e.options)
-	if err := e.create(); err != nil {
+	i, err := e.plugin.newInstance()
+	if err == nil {
+		e.adopt(i)
+		i.SeedStreams(streams(&e.options)...)
+		err = e.create()
+	}
+	if err != nil {
 		err = e.fault(err)
-		i.close()
+		if i != nil {
+			i.Close()
+		}
 		e.inst = old
 		return err
 	}
 	if old != nil {
-		old.close()
+		old.Close()
 	}
-	if e.plugin.image != nil {
-		e.initial = &delta{state: i.state(), pages: copied(i.changedSince(e.plugin.image, nil), nil)}
-	}
+	e.initial = i.Save(nil, nil)
 	return nil
 }
 
-// adopt makes an instance that of this Env.
-func (e *Env) adopt(i *instance) {
-	i.host.name, i.host.metric = e.options.Name, e.options.Metric
-	if e.options.Wanted != nil {
-		i.unwanted = e.options.Wanted.Done()
+// streams returns the seeds of a batch's random streams: of each environment, and last of calls that are about none.
+func streams(o *env.Options) []uint64 {
+	seeds := make([]uint64, o.Envs+1)
+	for k := range o.Envs {
+		seeds[k] = env.Seed(o.Seed, o.FirstEnv+k)
 	}
+	seeds[o.Envs] = o.Seed
+	return seeds
+}
+
+// adopt makes an instance that of this Env.
+func (e *Env) adopt(i *guest.Instance) {
+	o := guest.Owner{Name: e.options.Name, Metric: e.options.Metric}
+	if e.options.Wanted != nil {
+		o.Unwanted = e.options.Wanted.Done()
+	}
+	i.SetOwner(o)
 	e.inst = i
 }
 
 // create calls rl_create and gets the memory for seeds and masks.
 func (e *Env) create() error {
 	i := e.inst
-	n, err := i.invokeExport(hostabi.ExportCreate, e.plugin.config.Init,
-		uint64(i.argsPtr), uint64(len(e.plugin.args)), uint64(e.options.Envs), uint64(e.options.Autoreset))
+	n, err := i.Call(hostabi.ExportCreate, e.plugin.file.Config.Init,
+		uint64(i.ArgsPtr), uint64(len(e.plugin.file.Args)), uint64(e.options.Envs), uint64(e.options.Autoreset))
 	if err != nil {
 		return err
 	}
 	if n < 0 {
-		return &callError{env.FaultStatus, hostabi.ExportCreate, i.words(hostabi.Status(n))}
+		return &guest.Error{Kind: env.FaultStatus, Call: hostabi.ExportCreate, Reason: i.Words(hostabi.Status(n))}
 	}
 	e.batch = uint64(n)
-	if e.scratch, err = i.allocate(e.scratchBytes(), 64); err != nil {
+	if e.scratch, err = i.Allocate(e.scratchBytes(), 64); err != nil {
 		return err
 	}
-	if overlap(e.scratch, e.scratchBytes(), i.errorPtr, errorBytes) {
-		return badMemory(e.scratch, e.scratchBytes(), "memory that it gave to the host before")
+	if guest.Overlap(e.scratch, e.scratchBytes(), i.ErrorPtr, guest.ErrorBytes) {
+		return guest.BadMemory(e.scratch, e.scratchBytes(), "memory that it gave to the host before")
 	}
 	return nil
 }
@@ -138,7 +149,7 @@ func (e *Env) Bind(b env.Block) error {
 	if err != nil {
 		return e.fault(err)
 	}
-	err = e.request(hostabi.ExportBind, e.inst.call.bind, e.batch, uint64(w.bindings), uint64(len(e.plugin.spec.Tensors)))
+	err = e.request(guest.Bind, e.batch, uint64(w.bindings), uint64(len(e.plugin.spec.Tensors)))
 	if err == nil {
 		e.rows = b.Schema.Shape.Steps
 	}
@@ -146,8 +157,8 @@ func (e *Env) Bind(b env.Block) error {
 }
 
 // request makes one call that works on the batch and returns a status.
-func (e *Env) request(name string, fn api.Function, args ...uint64) error {
-	result, err := e.inst.invoke(name, fn, e.plugin.config.Step, args...)
+func (e *Env) request(x guest.Export, args ...uint64) error {
+	result, err := e.inst.Request(x, e.plugin.file.Config.Step, args...)
 	if err != nil {
 		return e.fault(err)
 	}
@@ -162,7 +173,7 @@ func (e *Env) checkBlock(b env.Block) error {
 	if err := e.options.CheckBlock(&e.plugin.spec, &b); err != nil {
 		return err
 	}
-	if n := b.Schema.GuestBytes; b.Offset%hostPage != 0 || n <= 0 || n%hostPage != 0 {
+	if n := b.Schema.GuestBytes; b.Offset%linear.HostPage != 0 || n <= 0 || n%linear.HostPage != 0 {
 		return fmt.Errorf("%w: %s: block %d is not made of whole pages: %d bytes at offset %d",
 			env.ErrUnsupported, e.options.Name, b.Index, n, b.Offset)
 	}
@@ -179,8 +190,12 @@ func (e *Env) Reset(t int, mask []uint8, seeds []uint64) error {
 		return err
 	}
 	i := e.inst
-	i.host.seedEntropy(mask, seeds)
-	memory := i.view(e.scratch, e.scratchBytes())
+	for k, seed := range seeds {
+		if mask == nil || mask[k] != 0 {
+			i.SeedStream(k, seed)
+		}
+	}
+	memory := i.View(e.scratch, e.scratchBytes())
 	var seedsPtr, maskPtr uint32
 	if seeds != nil {
 		seedsPtr = e.scratch
@@ -193,7 +208,7 @@ func (e *Env) Reset(t int, mask []uint8, seeds []uint64) error {
 		maskPtr = e.scratch + uint32(8*n)
 		copy(memory[8*n:], mask)
 	}
-	return e.request(hostabi.ExportReset, i.call.reset, e.batch, uint64(t), uint64(maskPtr), uint64(seedsPtr))
+	return e.request(guest.Reset, e.batch, uint64(t), uint64(maskPtr), uint64(seedsPtr))
 }
 
 // Step makes one step of every environment; see env.Env.
@@ -206,8 +221,16 @@ func (e *Env) Step(t int) error {
 		return err
 	}
 	i := e.inst
-	i.host.steps++
-	result, err := e.step(t)
+	i.CountStep()
+	i.Begin(e.plugin.file.Config.Step)
+	var result int32
+	var err error
+	if e.pace.parts > 1 || i.Steps()&measureMask == 1 {
+		result, err = e.stepPaced(t)
+	} else {
+		i.Stack[0], i.Stack[1] = e.batch, uint64(t) // most steps: no call between this one and the guest's
+		result, err = i.Run(guest.Step)
+	}
 	if err != nil || result < 0 {
 		defer e.gate.Leave()
 		if err != nil {
@@ -230,7 +253,7 @@ func (e *Env) Renew() error {
 	if e.initial == nil {
 		err = e.start()
 	} else {
-		err = e.replace(e.plugin.image, e.initial)
+		e.inst, err = e.inst.Restore(e.initial)
 	}
 	if err != nil {
 		err = e.fault(err)
@@ -239,27 +262,14 @@ func (e *Env) Renew() error {
 	return err
 }
 
-// replace puts the Env into a state, in a new instance where the present one has grown beyond it or is broken.
-func (e *Env) replace(base *image, d *delta) error {
-	if e.inst.mem.size > d.size || e.inst.mem.broken {
-		i, err := e.plugin.newInstance()
-		if err != nil {
-			return err
-		}
-		e.inst.close()
-		e.adopt(i)
-	}
-	return e.inst.restoreDelta(base, d)
-}
-
 // Close frees the environments. It fails if another call is running.
 func (e *Env) Close() error {
 	first, err := e.gate.Shut()
 	if !first {
 		return err
 	}
-	e.inst.close()
-	return e.plugin.leave()
+	e.inst.Close()
+	return e.plugin.module.Leave()
 }
 
 // refusal turns a status into an error.
@@ -279,7 +289,7 @@ func (e *Env) borrow(size uint32, use func(buf uint32) error) error {
 	if size == 0 || size > maxEnvState {
 		return fmt.Errorf("%w: %s: %d bytes, at most %d can be borrowed", env.ErrUnsupported, e.options.Name, size, maxEnvState)
 	}
-	buf, err := e.inst.allocate(size, 64)
+	buf, err := e.inst.Allocate(size, 64)
 	if err != nil {
 		return e.fault(err)
 	}
@@ -289,7 +299,7 @@ func (e *Env) borrow(size uint32, use func(buf uint32) error) error {
 	if err := use(buf); err != nil {
 		return err
 	}
-	_, err = e.inst.invokeExport(hostabi.ExportFree, e.plugin.config.Init, uint64(buf), uint64(size))
+	_, err = e.inst.Call(hostabi.ExportFree, e.plugin.file.Config.Init, uint64(buf), uint64(size))
 	if err != nil {
 		return e.fault(err)
 	}
@@ -298,7 +308,7 @@ func (e *Env) borrow(size uint32, use func(buf uint32) error) error {
 
 // identity identifies what a snapshot fits: the plugin and how the batch was made.
 func (e *Env) identity() []byte {
-	hash, _ := hex.DecodeString(e.plugin.hash)
+	hash, _ := hex.DecodeString(e.plugin.file.Hash)
 	b := append([]byte(snapshotMagic), hash...)
 	b = binary.LittleEndian.AppendUint32(b, uint32(e.options.Envs))
 	return binary.LittleEndian.AppendUint32(b, uint32(e.options.Autoreset))

@@ -101,6 +101,13 @@ func newEnv(t testing.TB, p *Plugin, o env.Options) *Env {
 	return e.(*Env)
 }
 
+func openFiles(t *testing.T) int {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	must(t, err)
+	return len(list)
+}
+
 // blocks returns n blocks in one sealed segment.
 func blocks(t testing.TB, spec hostabi.EnvSpec, shape trajectory.Shape, n int) []env.Block {
 	t.Helper()
@@ -186,4 +193,4 @@ func exampleGuests(t testing.TB, env string) map[string][]byte {
 }
 
 // FuelUsed returns how much the guest has burned since it was made or renewed.
-func (e *Env) FuelUsed() uint64 { return e.inst.fuel.used() }
+func (e *Env) FuelUsed() uint64 { return e.inst.FuelUsed() }

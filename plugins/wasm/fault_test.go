@@ -12,30 +12,33 @@ import (
 	"github.com/rlhost/rlhost/core/trajectory"
 
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/wasm/engine"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/wasmtest"
+	"github.com/rlhost/rlhost/plugins/wasm/module"
 )
 
 // atStep makes the guest do something in its nth step.
 func atStep(n int32, code asm.Code) map[string]asm.Code {
-	when := asm.Const(counterAt) + asm.Load(0) + asm.Const(n-1) + asm.Eq + asm.If + asm.Void + code + asm.End
-	return map[string]asm.Code{hostabi.ExportStep: when + standard()[hostabi.ExportStep]}
+	when := asm.Const(wasmtest.CounterAt) + asm.Load(0) + asm.Const(n-1) + asm.Eq + asm.If + asm.Void + code + asm.End
+	return map[string]asm.Code{hostabi.ExportStep: when + wasmtest.Standard()[hostabi.ExportStep]}
 }
 
-// words makes the guest say something in rl_last_error, up to 15 letters.
-func words(text string) asm.Code {
+// says makes the guest say something in rl_last_error, up to 15 letters.
+func says(text string) asm.Code {
 	var code asm.Code
 	text += strings.Repeat("\x00", 16-len(text))
 	for k := range 4 {
 		v := int32(uint32(text[4*k]) | uint32(text[4*k+1])<<8 | uint32(text[4*k+2])<<16 | uint32(text[4*k+3])<<24)
-		code += asm.Const(wordsAt+int32(4*k)) + asm.Const(v) + asm.Store(0)
+		code += asm.Const(wasmtest.WordsAt+int32(4*k)) + asm.Const(v) + asm.Store(0)
 	}
 	return code
 }
 
 // bound returns an Env of a built guest with a block bound.
-func bound(t *testing.T, g built, c env.Source) (*Env, env.Block) {
+func bound(t *testing.T, g wasmtest.Guest, c env.Source) (*Env, env.Block) {
 	t.Helper()
-	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), c)
+	p := load(t, newRuntime(t), "guest.wasm", g.Bytes(), c)
 	return opened(t, p, env.Options{Envs: 20, FirstEnv: 100})
 }
 
@@ -54,7 +57,7 @@ func stepUntilFault(t *testing.T, e *Env, most int) error {
 // faultCase is a guest that fails in a step, and what is said of it.
 type faultCase struct {
 	name   string
-	guest  built
+	guest  wasmtest.Guest
 	config env.Source
 	kind   env.FaultKind
 	want   string
@@ -62,26 +65,26 @@ type faultCase struct {
 
 // trapping are guests that stop in the middle.
 func trapping() []faultCase {
-	rawExit := func(m *asm.Module) { m.Import(wasiModule, "proc_exit", asm.I32s(1), nil) }
+	rawExit := func(m *asm.Module) { m.Import(module.WASI, "proc_exit", asm.I32s(1), nil) }
 	return []faultCase{
-		{"trap with its env and the guest's words", built{functions: atStep(40112, words("pole fell off")+asm.Unreachable),
-			after: func(m *asm.Module) {
+		{"trap with its env and the guest's words", wasmtest.Guest{Functions: atStep(40112, says("pole fell off")+asm.Unreachable),
+			After: func(m *asm.Module) {
 				m.Func(hostabi.ExportCurrentEnv, nil, asm.I32s(1), 0, asm.Const(17))
 				m.Name(hostabi.ExportABI, "describe", "alloc", "free", "create", "bind", "reset", "advance_pole")
 			}}, env.Source{}, env.FaultTrap,
 			`rollout[0] env 117: trap in rl_step at step 40112: unreachable in advance_pole: "pole fell off" (guest.wasm)`},
-		{"endless recursion", built{functions: atStep(2, asm.Get(0)+asm.Get(1)+asm.Call(7)+asm.Drop)},
+		{"endless recursion", wasmtest.Guest{Functions: atStep(2, asm.Get(0)+asm.Get(1)+asm.Call(7)+asm.Drop)},
 			env.Source{Limits: env.Limits{Step: time.Minute}}, env.FaultTrap,
 			`rollout[0]: trap in rl_step at step 2: stack overflow (guest.wasm)`},
-		{"store out of memory", built{functions: atStep(2, asm.Const(-8)+asm.Const(1)+asm.Store(0))}, env.Source{}, env.FaultTrap,
+		{"store out of memory", wasmtest.Guest{Functions: atStep(2, asm.Const(-8)+asm.Const(1)+asm.Store(0))}, env.Source{}, env.FaultTrap,
 			`rollout[0]: trap in rl_step at step 2: out of bounds memory access in function 7 (guest.wasm)`},
-		{"proc_exit", built{before: rawExit, functions: atStep(2, asm.Const(3)+asm.Call(0))}, env.Source{}, env.FaultTrap,
+		{"proc_exit", wasmtest.Guest{Before: rawExit, Functions: atStep(2, asm.Const(3)+asm.Call(0))}, env.Source{}, env.FaultTrap,
 			`rollout[0]: trap in rl_step at step 2: the guest exited with code 3 in function 8 (guest.wasm)`},
-		{"index of an env that is not there", built{functions: atStep(1, asm.Unreachable), after: func(m *asm.Module) {
+		{"index of an env that is not there", wasmtest.Guest{Functions: atStep(1, asm.Unreachable), After: func(m *asm.Module) {
 			m.Func(hostabi.ExportCurrentEnv, nil, asm.I32s(1), 0, asm.Const(20))
 		}}, env.Source{}, env.FaultTrap,
 			`rollout[0]: trap in rl_step at step 1: unreachable in function 7 (guest.wasm)`},
-		{"rl_last_error that never ends", built{functions: map[string]asm.Code{hostabi.ExportLastError: endless,
+		{"rl_last_error that never ends", wasmtest.Guest{Functions: map[string]asm.Code{hostabi.ExportLastError: endless,
 			hostabi.ExportStep: asm.Unreachable}}, env.Source{}, env.FaultTrap,
 			`rollout[0]: trap in rl_step at step 1: unreachable in function 7 (guest.wasm)`},
 	}
@@ -91,13 +94,13 @@ func trapping() []faultCase {
 func neverEnding() []faultCase {
 	fill := asm.Const(0x100000) + asm.Const(0) + asm.Const(8<<20) + asm.MemoryFill
 	return []faultCase{
-		{"endless loop in step 3", built{functions: atStep(3, endless)}, env.Source{Limits: env.Limits{Step: twoSlices}}, env.FaultDeadline,
+		{"endless loop in step 3", wasmtest.Guest{Functions: atStep(3, endless)}, env.Source{Limits: env.Limits{Step: wasmtest.TwoSlices}}, env.FaultDeadline,
 			`rollout[0]: deadline in rl_step at step 3: stopped after its limit of 1ns in function 7 (guest.wasm)`},
-		{"endless recursion that takes too long", built{functions: atStep(2, asm.Get(0)+asm.Get(1)+asm.Call(7)+asm.Drop)},
-			env.Source{Limits: env.Limits{Step: twoSlices}}, env.FaultDeadline,
+		{"endless recursion that takes too long", wasmtest.Guest{Functions: atStep(2, asm.Get(0)+asm.Get(1)+asm.Call(7)+asm.Drop)},
+			env.Source{Limits: env.Limits{Step: wasmtest.TwoSlices}}, env.FaultDeadline,
 			`rollout[0]: deadline in rl_step at step 2: stopped after its limit of 1ns in function 7 (guest.wasm)`},
-		{"bulk operations one after the other", built{pages: 300, functions: atStep(1, asm.Code(strings.Repeat(string(fill), 1000)))},
-			env.Source{Limits: env.Limits{Step: twoSlices}}, env.FaultDeadline,
+		{"bulk operations one after the other", wasmtest.Guest{Pages: 300, Functions: atStep(1, asm.Code(strings.Repeat(string(fill), 1000)))},
+			env.Source{Limits: env.Limits{Step: wasmtest.TwoSlices}}, env.FaultDeadline,
 			`rollout[0]: deadline in rl_step at step 1: stopped after its limit of 1ns in function 7 (guest.wasm)`},
 	}
 }
@@ -105,16 +108,16 @@ func neverEnding() []faultCase {
 // complaining are guests that say no, or run out of memory.
 func complaining() []faultCase {
 	return []faultCase{
-		{"error status with words", built{functions: map[string]asm.Code{
-			hostabi.ExportStep: words("action 9 of 2") + asm.Const(int32(hostabi.StatusAction))},
-			after: func(m *asm.Module) {
+		{"error status with words", wasmtest.Guest{Functions: map[string]asm.Code{
+			hostabi.ExportStep: says("action 9 of 2") + asm.Const(int32(hostabi.StatusAction))},
+			After: func(m *asm.Module) {
 				m.Func(hostabi.ExportCurrentEnv, nil, asm.I32s(1), 0, asm.Const(3))
 			}}, env.Source{}, env.FaultStatus,
 			`rollout[0] env 103: status in rl_step at step 1: action outside its space: "action 9 of 2" (guest.wasm)`},
-		{"error status without words", built{functions: map[string]asm.Code{hostabi.ExportLastError: absent,
+		{"error status without words", wasmtest.Guest{Functions: map[string]asm.Code{hostabi.ExportLastError: wasmtest.Absent,
 			hostabi.ExportStep: asm.Const(int32(hostabi.StatusState))}}, env.Source{}, env.FaultStatus,
 			`rollout[0]: status in rl_step at step 1: call not allowed in this state (guest.wasm)`},
-		{"memory.grow without end", built{functions: atStep(2, asm.Loop+asm.Void+asm.Const(16)+asm.MemoryGrow+asm.Const(-1)+asm.Eq+asm.Eqz+
+		{"memory.grow without end", wasmtest.Guest{Functions: atStep(2, asm.Loop+asm.Void+asm.Const(16)+asm.MemoryGrow+asm.Const(-1)+asm.Eq+asm.Eqz+
 			"\x0d\x00"+asm.End+asm.Unreachable)}, env.Source{Limits: env.Limits{Memory: 8 << 20}}, env.FaultMemory,
 			`rollout[0]: memory in rl_step at step 2: unreachable in function 7, after the memory limit of 8 MiB was reached (guest.wasm)`},
 	}
@@ -169,7 +172,7 @@ func checkAfterFault(t *testing.T, e *Env, b env.Block, f *env.Fault) {
 func TestBind_RefusesBadDonations(t *testing.T) {
 	windowsOnly := func(answer asm.Code) map[string]asm.Code {
 		return map[string]asm.Code{hostabi.ExportAlloc: asm.Get(1) + asm.Const(65536) + asm.Eq + asm.If + asm.Void + answer +
-			asm.Return + asm.End + allocate()}
+			asm.Return + asm.End + wasmtest.Allocate()}
 	}
 	cases := []struct {
 		name   string
@@ -195,7 +198,7 @@ func TestBind_RefusesBadDonations(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			p := load(t, newRuntime(t), "guest.wasm", built{functions: windowsOnly(c.answer)}.bytes(), env.Source{Limits: env.Limits{Init: twoSlices}})
+			p := load(t, newRuntime(t), "guest.wasm", wasmtest.Guest{Functions: windowsOnly(c.answer)}.Bytes(), env.Source{Limits: env.Limits{Init: wasmtest.TwoSlices}})
 			e := newEnv(t, p, env.Options{Envs: 2})
 			b := blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 2}, 1)[0]
 			err := e.Bind(b)
@@ -213,8 +216,8 @@ func TestBind_RefusesBadDonations(t *testing.T) {
 func TestBind_RefusesTheSameMemoryTwice(t *testing.T) {
 	// Windows at 2 MiB, all of them.
 	again := map[string]asm.Code{hostabi.ExportAlloc: asm.Get(1) + asm.Const(65536) + asm.Eq + asm.If + asm.Void +
-		asm.Const(2<<20) + asm.Return + asm.End + allocate()}
-	p := load(t, newRuntime(t), "guest.wasm", built{functions: again, pages: 64}.bytes(), env.Source{})
+		asm.Const(2<<20) + asm.Return + asm.End + wasmtest.Allocate()}
+	p := load(t, newRuntime(t), "guest.wasm", wasmtest.Guest{Functions: again, Pages: 64}.Bytes(), env.Source{})
 	e := newEnv(t, p, env.Options{Envs: 2})
 	all := blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 2}, 2)
 	must(t, e.Bind(all[0]))
@@ -227,7 +230,7 @@ func TestBind_RefusesTheSameMemoryTwice(t *testing.T) {
 
 func TestStep_EndsNotBeforeItsLimit(t *testing.T) {
 	const limit = 30 * time.Millisecond
-	e, _ := bound(t, built{functions: atStep(1, endless)}, env.Source{Limits: env.Limits{Step: limit}})
+	e, _ := bound(t, wasmtest.Guest{Functions: atStep(1, endless)}, env.Source{Limits: env.Limits{Step: limit}})
 	began := time.Now()
 	err := e.Step(0)
 	var f *env.Fault
@@ -258,7 +261,7 @@ func TestStep_LoopingGuestLetsTheCollectorRun(t *testing.T) {
 func loopingForever(t *testing.T) (*Runtime, chan error) {
 	t.Helper()
 	r := newRuntime(t)
-	p := load(t, r, "guest.wasm", built{functions: atStep(1, endless)}.bytes(), env.Source{Limits: env.Limits{Step: time.Hour}})
+	p := load(t, r, "guest.wasm", wasmtest.Guest{Functions: atStep(1, endless)}.Bytes(), env.Source{Limits: env.Limits{Step: time.Hour}})
 	e, _ := opened(t, p, env.Options{Envs: 20})
 	done := make(chan error, 1)
 	go func() { done <- e.Step(0) }()
@@ -276,7 +279,7 @@ func TestRuntimeClose_EndsCallsThatRun(t *testing.T) {
 	if !errors.As(err, &f) || f.Kind != env.FaultDeadline || !strings.Contains(err.Error(), "context canceled") {
 		t.Errorf("Step = %v, want a deadline fault that says why", err)
 	}
-	if _, err := r.Load(t.Context(), "guest.wasm", built{}.bytes(), env.Source{}); !errors.Is(err, ErrClosed) {
+	if _, err := r.Load(t.Context(), "guest.wasm", wasmtest.Guest{}.Bytes(), env.Source{}); !errors.Is(err, engine.ErrClosed) {
 		t.Errorf("Load after Close = %v", err)
 	}
 }
@@ -292,7 +295,7 @@ func TestFault_ShowsTheStackInTheAuthorsWords(t *testing.T) {
 		"main.(*Walk).Step",                                      // Go
 		"plain_c",
 	}
-	g := built{after: func(m *asm.Module) {
+	g := wasmtest.Guest{After: func(m *asm.Module) {
 		inner := m.Func("", nil, nil, 0, asm.Unreachable)
 		for range names[1:] {
 			inner = m.Func("", nil, nil, 0, asm.Call(inner), asm.Unreachable)
@@ -302,7 +305,7 @@ func TestFault_ShowsTheStackInTheAuthorsWords(t *testing.T) {
 		}
 		own := []string{hostabi.ExportABI, "describe", "alloc", "free", "create", "bind", "reset", "step", "last_error"}
 		m.Name(append(own, names...)...)
-	}, functions: map[string]asm.Code{hostabi.ExportStep: asm.Call(9+6) + asm.Const(0)}}
+	}, Functions: map[string]asm.Code{hostabi.ExportStep: asm.Call(9+6) + asm.Const(0)}}
 	e, _ := bound(t, g, env.Source{})
 	want := "rollout[0]: trap in rl_step at step 1: unreachable in walk::Board<float, 8>::at, called by walk::board::Board::look, <walk::board::Board>::look, " +
 		"debug.FullPanic((function 'defaultPanic')).outOfBounds, ~lib/array/Array<i32>#__get, main.(*Walk).Step, plain_c, step (guest.wasm)"

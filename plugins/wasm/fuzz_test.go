@@ -12,28 +12,30 @@ import (
 
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/wasmtest"
+	"github.com/rlhost/rlhost/plugins/wasm/module"
 )
 
 // FuzzLoad gives modules of any kind to the host and uses those that can be loaded. They end in errors of the
 // known kinds; the host neither crashes nor hangs, and what is loaded twice does the same twice.
 func FuzzLoad(f *testing.F) {
-	for _, g := range []built{
+	for _, g := range []wasmtest.Guest{
 		{},
-		{functions: atStep(2, endless)},
-		{functions: atStep(1, asm.Unreachable), after: func(m *asm.Module) { m.Func("_initialize", nil, nil, 0) }},
-		{functions: map[string]asm.Code{hostabi.ExportAlloc: asm.Const(65536)}, pages: 2},
-		{before: func(m *asm.Module) {
+		{Functions: atStep(2, endless)},
+		{Functions: atStep(1, asm.Unreachable), After: func(m *asm.Module) { m.Func("_initialize", nil, nil, 0) }},
+		{Functions: map[string]asm.Code{hostabi.ExportAlloc: asm.Const(65536)}, Pages: 2},
+		{Before: func(m *asm.Module) {
 			m.Import("rl", "log", asm.I32s(3), nil)
-			m.Import(wasiModule, "fd_write", asm.I32s(4), asm.I32s(1))
-		}, functions: map[string]asm.Code{hostabi.ExportStep: asm.Const(1) + asm.Const(1024) + asm.Const(9) + asm.Call(0) +
+			m.Import(module.WASI, "fd_write", asm.I32s(4), asm.I32s(1))
+		}, Functions: map[string]asm.Code{hostabi.ExportStep: asm.Const(1) + asm.Const(1024) + asm.Const(9) + asm.Call(0) +
 			asm.Const(1) + asm.Const(0) + asm.Const(1) + asm.Const(0) + asm.Call(1)}},
 	} {
-		f.Add(g.bytes())
+		f.Add(g.Bytes())
 	}
 	r := newRuntime(f)
 	withoutFiles(f, r, wazero.NewRuntimeConfig()) // compiled code of the fuzzer's finds would fill the disk
-	config := env.Source{Grants: []string{GrantLog, GrantEntropy, GrantClock, GrantMetric},
-		Limits: env.Limits{Memory: 4 << 20, Step: twoSlices, Init: twoSlices}}
+	config := env.Source{Grants: []string{module.GrantLog, module.GrantEntropy, module.GrantClock, module.GrantMetric},
+		Limits: env.Limits{Memory: 4 << 20, Step: wasmtest.TwoSlices, Init: wasmtest.TwoSlices}}
 	f.Fuzz(func(t *testing.T, module []byte) {
 		p, err := r.Load(t.Context(), "fuzz.wasm", module, config)
 		if err != nil {
@@ -85,8 +87,8 @@ func useFuzzed(t *testing.T, e *Env, b env.Block) {
 		if err != nil && !errors.As(err, &fault) && !errors.Is(err, env.ErrUnsupported) && !errors.Is(err, env.ErrPoisoned) {
 			t.Errorf("call %d = %v, an error of no known kind", k, err)
 		}
-		if err == nil && e.inst.overLimit() {
-			t.Errorf("after call %d the guest has %d bytes with windows of %d, more than its limit of %d", k, e.inst.mem.size, e.inst.mem.donated, e.inst.mem.limit)
+		if err == nil && e.inst.OverLimit() {
+			t.Errorf("after call %d the guest has %d bytes with windows of %d, more than its limit of %d", k, e.inst.Mem.Size, e.inst.Mem.Donated, e.inst.Mem.Limit)
 		}
 	}
 }

@@ -14,11 +14,23 @@ import (
 	"github.com/rlhost/rlhost/core/trajectory"
 
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/wasm/guest"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/wasmtest"
+	"github.com/rlhost/rlhost/plugins/wasm/module"
+)
+
+// What package guest gives its guests: lines at once, bytes and vectors of one call, the cost of a line, how far the clock goes in a step.
+const (
+	burst      = 100
+	hostPiece  = 64 << 10
+	maxVectors = 1024
+	lineWeight = 100
+	stepNanos  = int64(time.Millisecond)
 )
 
 // calling returns a guest that imports one function and calls it in each step with code before it.
-func calling(module, name string, params, results []byte, args asm.Code) built {
+func calling(module, name string, params, results []byte, args asm.Code) wasmtest.Guest {
 	after := asm.Code("")
 	if len(results) > 0 {
 		after = asm.Set(2)
@@ -29,37 +41,37 @@ func calling(module, name string, params, results []byte, args asm.Code) built {
 	}
 	keep := asm.Code("")
 	if len(results) > 0 {
-		keep = asm.Const(counterAt) + asm.Get(2) + asm.Store(0)
+		keep = asm.Const(wasmtest.CounterAt) + asm.Get(2) + asm.Store(0)
 	}
-	return built{
-		before:    func(m *asm.Module) { m.Import(module, name, params, results) },
-		functions: map[string]asm.Code{hostabi.ExportStep: args + asm.Call(0) + after + keep + asm.Const(0)},
+	return wasmtest.Guest{
+		Before:    func(m *asm.Module) { m.Import(module, name, params, results) },
+		Functions: map[string]asm.Code{hostabi.ExportStep: args + asm.Call(0) + after + keep + asm.Const(0)},
 	}
 }
 
 // result returns what the called host function returned in the last step, modulo 2^32.
-func result(e *Env) uint32 { return binary.LittleEndian.Uint32(e.inst.view(counterAt, 4)) }
+func result(e *Env) uint32 { return binary.LittleEndian.Uint32(e.inst.View(wasmtest.CounterAt, 4)) }
 
 func dataOf(s string) func(m *asm.Module) {
 	return func(m *asm.Module) { m.Data(20000, []byte(s)) }
 }
 
 // logged returns an Env that logs into a buffer.
-func logged(t *testing.T, g built, grants ...string) (*Env, *bytes.Buffer) {
+func logged(t *testing.T, g wasmtest.Guest, grants ...string) (*Env, *bytes.Buffer) {
 	t.Helper()
 	var buf bytes.Buffer
 	r, err := New(Options{CacheDir: testCache, Log: slog.New(slog.NewTextHandler(&buf, nil))})
 	must(t, err)
 	t.Cleanup(func() { r.Close() })
-	p := load(t, r, "guest.wasm", g.bytes(), env.Source{Grants: grants})
+	p := load(t, r, "guest.wasm", g.Bytes(), env.Source{Grants: grants})
 	e, _ := opened(t, p, env.Options{Envs: 2})
 	return e, &buf
 }
 
 func TestLog_GoesOutWithItsComponentAndNotTooOften(t *testing.T) {
 	g := calling("rl", "log", asm.I32s(3), nil, asm.Const(2)+asm.Const(20000)+asm.Const(5))
-	g.after = dataOf("a\xffb\nc")
-	e, buf := logged(t, g, GrantLog)
+	g.After = dataOf("a\xffb\nc")
+	e, buf := logged(t, g, module.GrantLog)
 	for range 3 * burst {
 		must(t, e.Step(0))
 	}
@@ -72,26 +84,8 @@ func TestLog_GoesOutWithItsComponentAndNotTooOften(t *testing.T) {
 	}
 }
 
-func TestLineLimit_CountsWhatItDrops(t *testing.T) {
-	var l lineLimit
-	now := time.Unix(1000, 0)
-	for range burst {
-		if ok, _ := l.allow(now); !ok {
-			t.Fatal("a line of the first burst was dropped")
-		}
-	}
-	for range 7 {
-		if ok, _ := l.allow(now); ok {
-			t.Fatal("a line too many")
-		}
-	}
-	if ok, dropped := l.allow(now.Add(time.Second)); !ok || dropped != 7 {
-		t.Errorf("a second later: %v, %d dropped, want true, 7", ok, dropped)
-	}
-}
-
 func TestLog_OutOfMemoryIsNotSaid(t *testing.T) {
-	e, buf := logged(t, calling("rl", "log", asm.I32s(3), nil, asm.Const(-1)+asm.Const(-5)+asm.Const(-1)), GrantLog)
+	e, buf := logged(t, calling("rl", "log", asm.I32s(3), nil, asm.Const(-1)+asm.Const(-5)+asm.Const(-1)), module.GrantLog)
 	if err := e.Step(0); err != nil || buf.Len() > 0 {
 		t.Errorf("Step = %v, logged %s", err, buf)
 	}
@@ -99,7 +93,7 @@ func TestLog_OutOfMemoryIsNotSaid(t *testing.T) {
 
 func TestLogEnabled_FollowsTheLog(t *testing.T) {
 	for level, want := range []uint32{0, 1, 1, 1} {
-		e, _ := logged(t, calling("rl", "log_enabled", asm.I32s(1), asm.I32s(1), asm.Const(int32(level))), GrantLog)
+		e, _ := logged(t, calling("rl", "log_enabled", asm.I32s(1), asm.I32s(1), asm.Const(int32(level))), module.GrantLog)
 		must(t, e.Step(0))
 		if got := result(e); got != want {
 			t.Errorf("level %d = %d, want %d", level, got, want)
@@ -108,10 +102,10 @@ func TestLogEnabled_FollowsTheLog(t *testing.T) {
 }
 
 // metricGuest reports 1.5 in each step, for the environment that current says.
-func metricGuest(name string, current asm.Code) built {
+func metricGuest(name string, current asm.Code) wasmtest.Guest {
 	report := asm.Const(20000) + asm.Const(int32(len(name))) + "\x44\x00\x00\x00\x00\x00\x00\xf8\x3f"
 	g := calling("rl", "metric", []byte{asm.I32, asm.I32, asm.F64}, nil, report)
-	g.after = func(m *asm.Module) {
+	g.After = func(m *asm.Module) {
 		dataOf(name)(m)
 		if current != "" {
 			m.Func(hostabi.ExportCurrentEnv, nil, asm.I32s(1), 0, current)
@@ -136,7 +130,7 @@ func TestMetric_ReachesTheHostWithItsEnvironment(t *testing.T) {
 }
 
 func testMetric(t *testing.T, current asm.Code, want string) {
-	p := load(t, newRuntime(t), "guest.wasm", metricGuest("height", current).bytes(), env.Source{Grants: []string{GrantMetric}})
+	p := load(t, newRuntime(t), "guest.wasm", metricGuest("height", current).Bytes(), env.Source{Grants: []string{module.GrantMetric}})
 	var got []string
 	e, _ := opened(t, p, env.Options{Envs: 2, Metric: func(m env.Metric) { got = append(got, fmt.Sprint(m.Env, " ", m.Name, "=", m.Value)) }})
 	for range 2 {
@@ -145,7 +139,7 @@ func testMetric(t *testing.T, current asm.Code, want string) {
 	if fmt.Sprint(got) != want {
 		t.Errorf("metrics %v, want %s", got, want)
 	}
-	e.inst.host.metric = func(env.Metric) {}
+	e.inst.SetOwner(guest.Owner{Metric: func(env.Metric) {}})
 	if n := testing.AllocsPerRun(100, func() { _ = e.Step(0) }); n != 0 {
 		t.Errorf("%v allocations a step with a metric", n)
 	}
@@ -154,7 +148,7 @@ func testMetric(t *testing.T, current asm.Code, want string) {
 // A host that is called back may not call the same Env: the guest is in the middle of something.
 func TestEnv_RefusesCallsDuringACall(t *testing.T) {
 	g := metricGuest("m", "")
-	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), env.Source{Grants: []string{GrantMetric}})
+	p := load(t, newRuntime(t), "guest.wasm", g.Bytes(), env.Source{Grants: []string{module.GrantMetric}})
 	var e *Env
 	var errs []error
 	e = newEnv(t, p, env.Options{Envs: 2, Metric: func(env.Metric) {
@@ -176,7 +170,7 @@ func TestEnv_RefusesCallsDuringACall(t *testing.T) {
 }
 
 func TestClock_GoesByStepsAlone(t *testing.T) {
-	e, _ := logged(t, calling("rl", "clock_ns", nil, []byte{asm.I64}, ""), GrantClock)
+	e, _ := logged(t, calling("rl", "clock_ns", nil, []byte{asm.I64}, ""), module.GrantClock)
 	for k := range 3 {
 		must(t, e.Step(0))
 		if got, want := result(e), uint32(int64(k+1)*stepNanos); got != want {
@@ -186,15 +180,15 @@ func TestClock_GoesByStepsAlone(t *testing.T) {
 }
 
 // entropyGuest asks for 21 bytes in each step, for the environment of that index, and of a place in memory.
-func entropyGuest(env, at int) built {
+func entropyGuest(env, at int) wasmtest.Guest {
 	g := calling("rl", "entropy", asm.I32s(2), asm.I32s(1), asm.Const(int32(at))+asm.Const(21))
-	g.after = func(m *asm.Module) { m.Func(hostabi.ExportCurrentEnv, nil, asm.I32s(1), 0, asm.Const(int32(env))) }
+	g.After = func(m *asm.Module) { m.Func(hostabi.ExportCurrentEnv, nil, asm.I32s(1), 0, asm.Const(int32(env))) }
 	return g
 }
 
 func TestEntropy_ComesFromTheSeed(t *testing.T) {
 	draw := func(index int, seed uint64, seeds []uint64) string {
-		p := load(t, newRuntime(t), "guest.wasm", entropyGuest(index, 20000).bytes(), env.Source{Grants: []string{GrantEntropy}})
+		p := load(t, newRuntime(t), "guest.wasm", entropyGuest(index, 20000).Bytes(), env.Source{Grants: []string{module.GrantEntropy}})
 		b := blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 2}, 1)[0]
 		e := newEnv(t, p, env.Options{Envs: 2, Seed: seed})
 		must(t, e.Bind(b))
@@ -202,7 +196,7 @@ func TestEntropy_ComesFromTheSeed(t *testing.T) {
 		var all string
 		for range 2 {
 			must(t, e.Step(0))
-			all += string(e.inst.view(20000, 21))
+			all += string(e.inst.View(20000, 21))
 		}
 		return all
 	}
@@ -224,7 +218,7 @@ func TestEntropy_ComesFromTheSeed(t *testing.T) {
 // A guest that does not say which of several environments it is at is refused; with one it need not.
 func TestEntropy_IsForOneEnvironment(t *testing.T) {
 	g := calling("rl", "entropy", asm.I32s(2), asm.I32s(1), asm.Const(20000)+asm.Const(21))
-	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), env.Source{Grants: []string{GrantEntropy}})
+	p := load(t, newRuntime(t), "guest.wasm", g.Bytes(), env.Source{Grants: []string{module.GrantEntropy}})
 	spec := p.Spec()
 	_, err := p.NewEnv(env.Options{Name: "rollout[0]", Envs: 2, Autoreset: spec.PickAutoreset()})
 	if want := "rollout[0]: guest.wasm imports rl.entropy and does not export rl_current_env: an instance of it has one environment"; !errors.Is(err, env.ErrUnsupported) || !strings.Contains(err.Error(), want) {
@@ -232,13 +226,13 @@ func TestEntropy_IsForOneEnvironment(t *testing.T) {
 	}
 	e, _ := opened(t, p, env.Options{Envs: 1})
 	must(t, e.Step(0))
-	if got := string(e.inst.view(20000, 21)); got == strings.Repeat("\x00", 21) {
+	if got := string(e.inst.View(20000, 21)); got == strings.Repeat("\x00", 21) {
 		t.Error("one environment gets no bytes")
 	}
 }
 
 func TestEntropy_OutOfMemoryIsAnError(t *testing.T) {
-	e, _ := logged(t, entropyGuest(0, -4), GrantEntropy)
+	e, _ := logged(t, entropyGuest(0, -4), module.GrantEntropy)
 	must(t, e.Step(0))
 	if got := hostabi.Status(result(e)); got != hostabi.StatusArgument {
 		t.Errorf("entropy = %v", got)
@@ -248,10 +242,10 @@ func TestEntropy_OutOfMemoryIsAnError(t *testing.T) {
 func TestStep_TrapTellsWhatWasWrittenToStderr(t *testing.T) {
 	// One vector: the text at 20000.
 	vector := "\x20\x4e\x00\x00\x20\x00\x00\x00"
-	g := calling(wasiModule, "fd_write", asm.I32s(4), asm.I32s(1), asm.Const(2)+asm.Const(21000)+asm.Const(1)+asm.Const(21100))
-	g.functions[hostabi.ExportStep] += asm.Unreachable
-	g.functions[hostabi.ExportLastError] = absent
-	g.after = func(m *asm.Module) {
+	g := calling(module.WASI, "fd_write", asm.I32s(4), asm.I32s(1), asm.Const(2)+asm.Const(21000)+asm.Const(1)+asm.Const(21100))
+	g.Functions[hostabi.ExportStep] += asm.Unreachable
+	g.Functions[hostabi.ExportLastError] = wasmtest.Absent
+	g.After = func(m *asm.Module) {
 		m.Data(20000, []byte("panic: pole: gone\n\ngoroutine 1...."))
 		m.Data(21000, []byte(vector))
 	}
@@ -264,7 +258,7 @@ func TestStep_TrapTellsWhatWasWrittenToStderr(t *testing.T) {
 	if buf.Len() > 0 {
 		t.Errorf("logged without a grant: %s", buf)
 	}
-	e, buf = logged(t, g, GrantLog)
+	e, buf = logged(t, g, module.GrantLog)
 	_ = e.Step(0)
 	if !strings.Contains(buf.String(), `msg="panic: pole: gone" component=rollout[0]`) {
 		t.Errorf("log is %s", buf)
@@ -274,8 +268,8 @@ func TestStep_TrapTellsWhatWasWrittenToStderr(t *testing.T) {
 // What a guest writes without the grant is counted and told at its end; a check shows the first lines of it.
 func TestWASI_TellsHowMuchWasNotShown(t *testing.T) {
 	g := calling("wasi_snapshot_preview1", "fd_write", asm.I32s(4), asm.I32s(1), asm.Const(1)+asm.Const(21000)+asm.Const(1)+asm.Const(22000))
-	before := g.after
-	g.after = func(m *asm.Module) {
+	before := g.After
+	g.After = func(m *asm.Module) {
 		if before != nil {
 			before(m)
 		}
@@ -293,7 +287,7 @@ func TestWASI_TellsHowMuchWasNotShown(t *testing.T) {
 		}})
 		r, err := New(Options{CacheDir: testCache, Log: slog.New(plain), Shown: shown})
 		must(t, err)
-		p, err := r.Load(t.Context(), "guest.wasm", g.bytes(), env.Source{})
+		p, err := r.Load(t.Context(), "guest.wasm", g.Bytes(), env.Source{})
 		must(t, err)
 		e, _ := opened(t, p.(*Plugin), env.Options{Envs: 2})
 		for range 600 {
@@ -343,7 +337,7 @@ func TestWASI_GivesNothingAway(t *testing.T) {
 		{"poll_oneoff", asm.I32s(4), asm.Const(20000) + asm.Const(21000) + asm.Const(-1) + asm.Const(22000), 28},
 	}
 	for _, c := range cases {
-		e, _ := logged(t, calling(wasiModule, c.name, c.params, asm.I32s(1), c.args))
+		e, _ := logged(t, calling(module.WASI, c.name, c.params, asm.I32s(1), c.args))
 		if err := e.Step(0); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -358,14 +352,15 @@ func TestPoll_WaitsOnTheVirtualClock(t *testing.T) {
 	subscription := make([]byte, 48)
 	subscription[0] = 0x77 // the guest's mark
 	binary.LittleEndian.PutUint64(subscription[24:], uint64(time.Hour))
-	g := calling(wasiModule, "poll_oneoff", asm.I32s(4), asm.I32s(1), asm.Const(20000)+asm.Const(21000)+asm.Const(1)+asm.Const(22000))
-	g.after = func(m *asm.Module) { m.Data(20000, subscription) }
+	g := calling(module.WASI, "poll_oneoff", asm.I32s(4), asm.I32s(1), asm.Const(20000)+asm.Const(21000)+asm.Const(1)+asm.Const(22000))
+	g.After = func(m *asm.Module) { m.Data(20000, subscription) }
 	e, _ := logged(t, g)
 	must(t, e.Step(0))
-	if got, want := e.inst.host.now(), int64(time.Hour)+stepNanos; got != want {
+	s := e.inst.SaveWhole(nil).State
+	if got, want := int64(s.Steps)*stepNanos+s.Skipped, int64(time.Hour)+stepNanos; got != want {
 		t.Errorf("clock %d, want %d", got, want)
 	}
-	if event := e.inst.view(21000, 32); event[0] != 0x77 || event[8] != 0 || result(e) != 0 {
+	if event := e.inst.View(21000, 32); event[0] != 0x77 || event[8] != 0 || result(e) != 0 {
 		t.Errorf("event %v", event)
 	}
 }
@@ -375,18 +370,18 @@ func TestPoll_WaitsOnTheVirtualClock(t *testing.T) {
 func TestHostCalls_EndWithTheDeadline(t *testing.T) {
 	const size = 60 << 20
 	all := asm.Const(1<<20) + asm.Const(size)
-	for _, g := range []built{
+	for _, g := range []wasmtest.Guest{
 		calling("rl", "entropy", asm.I32s(2), asm.I32s(1), all),
-		calling(wasiModule, "random_get", asm.I32s(2), asm.I32s(1), all),
+		calling(module.WASI, "random_get", asm.I32s(2), asm.I32s(1), all),
 	} {
-		g.pages = size>>16 + 17
-		p := load(t, newRuntime(t), "guest.wasm", g.bytes(), env.Source{Grants: []string{GrantEntropy}, Limits: env.Limits{Step: twoSlices}})
+		g.Pages = size>>16 + 17
+		p := load(t, newRuntime(t), "guest.wasm", g.Bytes(), env.Source{Grants: []string{module.GrantEntropy}, Limits: env.Limits{Step: wasmtest.TwoSlices}})
 		e, _ := opened(t, p, env.Options{Envs: 1})
 		var f *env.Fault
 		if err := e.Step(0); !errors.As(err, &f) || f.Kind != env.FaultDeadline {
 			t.Errorf("Step = %v, want a deadline", err)
 		}
-		filled := bytes.Count(e.inst.view(1<<20, size), []byte{0}) < size/2
+		filled := bytes.Count(e.inst.View(1<<20, size), []byte{0}) < size/2
 		if filled {
 			t.Error("all of the memory was filled nevertheless")
 		}
@@ -396,17 +391,17 @@ func TestHostCalls_EndWithTheDeadline(t *testing.T) {
 // A thousand times all memory is not written by one call, whatever the guest asks for, and what is left out is counted.
 func TestWASI_WriteTakesAPiece(t *testing.T) {
 	const size = 1 << 20
-	g := calling(wasiModule, "fd_write", asm.I32s(4), asm.I32s(1), asm.Const(1)+asm.Const(30000)+asm.Const(maxVectors)+asm.Const(21100))
-	g.pages = size>>16 + 17
-	g.functions[hostabi.ExportStep] = asm.Const(1<<20) + asm.Const('\n') + asm.Const(size) + asm.MemoryFill +
-		asm.Const(1<<20) + asm.Const('x') + asm.Const(1000) + asm.MemoryFill + g.functions[hostabi.ExportStep]
+	g := calling(module.WASI, "fd_write", asm.I32s(4), asm.I32s(1), asm.Const(1)+asm.Const(30000)+asm.Const(maxVectors)+asm.Const(21100))
+	g.Pages = size>>16 + 17
+	g.Functions[hostabi.ExportStep] = asm.Const(1<<20) + asm.Const('\n') + asm.Const(size) + asm.MemoryFill +
+		asm.Const(1<<20) + asm.Const('x') + asm.Const(1000) + asm.MemoryFill + g.Functions[hostabi.ExportStep]
 	vector := binary.LittleEndian.AppendUint32(nil, 1<<20+999)
 	vector = binary.LittleEndian.AppendUint32(vector, size-999)
-	g.after = func(m *asm.Module) { m.Data(30000, bytes.Repeat(vector, maxVectors)) }
-	e, buf := logged(t, g, GrantLog)
+	g.After = func(m *asm.Module) { m.Data(30000, bytes.Repeat(vector, maxVectors)) }
+	e, buf := logged(t, g, module.GrantLog)
 	before := e.FuelUsed()
 	must(t, e.Step(0))
-	written := binary.LittleEndian.Uint32(e.inst.view(21100, 4))
+	written := binary.LittleEndian.Uint32(e.inst.View(21100, 4))
 	if status := result(e); status != 0 || written != hostPiece {
 		t.Errorf("fd_write = %d, %d bytes written, want %d", status, written, hostPiece)
 	}

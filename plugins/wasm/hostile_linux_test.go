@@ -15,6 +15,7 @@ import (
 	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/bombs"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/wasmtest"
 )
 
 // besieged is a training run of the real program that is asked to take bombs for its environment.
@@ -124,15 +125,17 @@ const (
 	exitPlugin = 5
 )
 
-// guest builds environments.
-var guest bombs.Guest = func(imports, after func(m *asm.Module)) []byte { return built{before: imports, after: after}.bytes() }
+// sheltered builds environments.
+var sheltered bombs.Guest = func(imports, after func(m *asm.Module)) []byte {
+	return wasmtest.Guest{Before: imports, After: after}.Bytes()
+}
 
 // TestHostile_RunGoesOnUnderBombs asks a run to take each bomb for its environment. Each must be refused, the run must go
 // on, and its memory must not grow by 200 MB. `make test-hostile` runs it with the heavy ones.
 func TestHostile_RunGoesOnUnderBombs(t *testing.T) {
-	list := guest.Locals()[:1]
+	list := sheltered.Locals()[:1]
 	if os.Getenv("RLHOST_HOSTILE") != "" {
-		list = append(guest.Light(), guest.Heavy()...)
+		list = append(sheltered.Light(), sheltered.Heavy()...)
 	} else if testing.Short() {
 		t.Skip("builds the program")
 	}

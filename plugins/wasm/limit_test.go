@@ -7,9 +7,11 @@ import (
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
-
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/wasm/guest"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/linear"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/wasmtest"
 )
 
 // Every SDK's allocator finds memory for windows many times as large as the limit, in an instance, in its fork and after Renew.
@@ -56,14 +58,14 @@ func keepsLimits(t *testing.T, e *Env) {
 	for k, w := range e.windows {
 		sum += uint64(w.bytes)
 		for _, other := range e.windows[:k] {
-			if overlap(w.ptr, w.bytes, other.ptr, other.bytes) {
+			if guest.Overlap(w.ptr, w.bytes, other.ptr, other.bytes) {
 				t.Errorf("the windows of blocks %d and %d overlap", other.block, w.block)
 			}
 		}
 	}
-	m := e.inst.mem
-	if m.donated != sum || m.size > m.limit+sum {
-		t.Errorf("a memory of %d bytes with windows of %d, of which %d are known, and a limit of %d", m.size, sum, m.donated, m.limit)
+	m := e.inst.Mem
+	if m.Donated != sum || m.Size > m.Limit+sum {
+		t.Errorf("a memory of %d bytes with windows of %d, of which %d are known, and a limit of %d", m.Size, sum, m.Donated, m.Limit)
 	}
 }
 
@@ -76,8 +78,8 @@ const greedyLimit = 2 << 20
 // greedy returns a guest that grows in each step, and has a rl_alloc that does something else before it looks for memory of an
 // alignment.
 func greedy(align int32, first asm.Code) []byte {
-	alloc := asm.Get(1) + asm.Const(align) + asm.Eq + asm.If + asm.Void + first + asm.End + allocate()
-	return built{functions: map[string]asm.Code{hostabi.ExportAlloc: alloc, hostabi.ExportStep: grown + asm.Const(0)}, pages: 24}.bytes()
+	alloc := asm.Get(1) + asm.Const(align) + asm.Eq + asm.If + asm.Void + first + asm.End + wasmtest.Allocate()
+	return wasmtest.Guest{Functions: map[string]asm.Code{hostabi.ExportAlloc: alloc, hostabi.ExportStep: grown + asm.Const(0)}, Pages: 24}.Bytes()
 }
 
 // greedyEnv returns an Env of a greedy guest, and blocks that are nearly a mebibyte.
@@ -90,6 +92,9 @@ func greedyEnv(t *testing.T, guest []byte, limit uint64, n int) (*Env, []env.Blo
 	}
 	return newEnv(t, p, env.Options{Envs: 64}), all
 }
+
+// windowAlign is what the memory of windows is aligned to.
+const windowAlign = 65536
 
 // oldMemory is an address of memory that greedy guests have from the beginning.
 const oldMemory = 2 << 16
@@ -109,15 +114,15 @@ func TestLimit_IsWhatAGuestHasOfItsOwn(t *testing.T) {
 			e, all := greedyEnv(t, guest, greedyLimit, 1)
 			must(t, e.Bind(all[0]))
 			keepsLimits(t, e)
-			most := (greedyLimit + e.inst.mem.donated) / wasmPage * wasmPage
+			most := (greedyLimit + e.inst.Mem.Donated) / linear.WasmPage * linear.WasmPage
 			for range 2 {
 				must(t, e.Step(0))
-				if got := e.inst.mem.size; got != most {
+				if got := e.inst.Mem.Size; got != most {
 					t.Errorf("it has %d bytes, want %d", got, most)
 				}
 			}
 			all[0].Mem[99] = 77
-			if w := e.windows[0]; e.inst.view(w.ptr, w.bytes)[99] != 77 {
+			if w := e.windows[0]; e.inst.View(w.ptr, w.bytes)[99] != 77 {
 				t.Error("what it gave is not the block")
 			}
 		})
@@ -142,7 +147,7 @@ func TestLimit_WhoGivesNoWindowLosesWhatItGrewBy(t *testing.T) {
 		"nothing":               {asm.Const(0) + asm.Return, "the guest has no"},
 		"beyond its end":        {asm.Const(-windowAlign) + asm.Return, "outside of its memory"},
 		"between pages":         {asm.Const(oldMemory+4096) + asm.Return, "not aligned"},
-		"what it gave before":   {asm.Const(heapAt) + asm.Return, "memory that it gave to the host before"},
+		"what it gave before":   {asm.Const(wasmtest.HeapAt) + asm.Return, "memory that it gave to the host before"},
 		"nothing, and it traps": {asm.Unreachable, "unreachable"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -153,8 +158,8 @@ func TestLimit_WhoGivesNoWindowLosesWhatItGrewBy(t *testing.T) {
 					t.Errorf("Step = %v, want %v", err, env.ErrPoisoned)
 				}
 				must(t, e.Renew())
-				if m := e.inst.mem; m.donated != 0 || m.size > m.limit {
-					t.Errorf("after Renew it has %d bytes and windows of %d, its limit is %d", m.size, m.donated, m.limit)
+				if m := e.inst.Mem; m.Donated != 0 || m.Size > m.Limit {
+					t.Errorf("after Renew it has %d bytes and windows of %d, its limit is %d", m.Size, m.Donated, m.Limit)
 				}
 			}
 		})
@@ -200,11 +205,11 @@ func TestLimit_GoesWithTheState(t *testing.T) {
 		keepsLimits(t, other)
 		must(t, other.Bind(all[1]))
 		must(t, other.Step(0))
-		if got, want := other.inst.mem.size, e.inst.mem.size; got != want {
+		if got, want := other.inst.Mem.Size, e.inst.Mem.Size; got != want {
 			t.Errorf("after %s it can have %d bytes, want %d", name, got, want)
 		}
 	}
-	narrow, _ := greedyEnv(t, greedy(windowAlign, ""), greedyLimit-wasmPage, 1)
+	narrow, _ := greedyEnv(t, greedy(windowAlign, ""), greedyLimit-linear.WasmPage, 1)
 	if err := narrow.Restore(snap); !errors.Is(err, env.ErrUnsupported) || !strings.Contains(err.Error(), "of memory without windows, the limit is 1984 KiB") {
 		t.Errorf("Restore with a lower limit = %v", err)
 	}
@@ -220,7 +225,7 @@ func TestLimit_GoesWithTheState(t *testing.T) {
 
 // Where a module declares how large its memory may get, that is the end of it, and known before anything runs.
 func TestBind_WithinWhatTheModuleDeclares(t *testing.T) {
-	guest := built{after: func(m *asm.Module) { m.MaxPages(8) }}.bytes()
+	guest := wasmtest.Guest{After: func(m *asm.Module) { m.MaxPages(8) }}.Bytes()
 	e, all := greedyEnv(t, guest, greedyLimit, 1)
 	faultOf(t, e.Bind(all[0]), "though a window does not count against its memory limit of 2 MiB, and its memory ends at 512 KiB")
 	var short *env.MemoryError
@@ -235,7 +240,7 @@ func TestMemoryFor_EndsWithTheAddresses(t *testing.T) {
 	p := load(t, newRuntime(t), cartPole, nil, env.Source{Limits: env.Limits{Memory: 1 << 20}})
 	s, err := trajectory.NewSchema(p.Spec(), trajectory.Shape{Steps: 4095, Envs: 4096})
 	must(t, err)
-	fit := (addressable - 1) / s.GuestBytes
+	fit := (linear.Addressable - 1) / s.GuestBytes
 	if err := env.CheckMemory(p, fit, s); err != nil {
 		t.Errorf("%d blocks of %d bytes: %v", fit, s.GuestBytes, err)
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/wasmtest"
+	"github.com/rlhost/rlhost/plugins/wasm/module"
 )
 
 // endless is code that never ends.
@@ -31,36 +33,36 @@ type loadCase struct {
 // with returns a guest with one function replaced, importing one with one import more, adding one with more of
 // whatever kind.
 func with(name string, code asm.Code) []byte {
-	return built{functions: map[string]asm.Code{name: code}}.bytes()
+	return wasmtest.Guest{Functions: map[string]asm.Code{name: code}}.Bytes()
 }
 
 func importing(module, name string, params, results []byte) []byte {
-	return built{before: func(m *asm.Module) { m.Import(module, name, params, results) }}.bytes()
+	return wasmtest.Guest{Before: func(m *asm.Module) { m.Import(module, name, params, results) }}.Bytes()
 }
 
-func adding(add func(m *asm.Module)) []byte { return built{after: add}.bytes() }
+func adding(add func(m *asm.Module)) []byte { return wasmtest.Guest{After: add}.Bytes() }
 
 // notModules are files that are no modules.
 func notModules() []loadCase {
-	good := built{}.bytes()
+	good := wasmtest.Guest{}.Bytes()
 	return []loadCase{
-		{"empty file", []byte{}, env.Source{}, CodeFormat,
+		{"empty file", []byte{}, env.Source{}, module.CodeFormat,
 			`E014 guest.wasm: is empty; build or copy the file again`},
-		{"text file", []byte("[env.lander]\nkind = \"wasm\"\n"), env.Source{}, CodeFormat,
+		{"text file", []byte("[env.lander]\nkind = \"wasm\"\n"), env.Source{}, module.CodeFormat,
 			`E014 guest.wasm: is a text file, not a WebAssembly module; give the .wasm file that the compiler wrote`},
-		{"text format", []byte("(module (memory 1))"), env.Source{}, CodeFormat,
+		{"text format", []byte("(module (memory 1))"), env.Source{}, module.CodeFormat,
 			`E014 guest.wasm: is WebAssembly text, not a binary module; translate it with wat2wasm`},
-		{"native program", []byte("\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00"), env.Source{}, CodeFormat,
+		{"native program", []byte("\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00"), env.Source{}, module.CodeFormat,
 			`E014 guest.wasm: is a native program (ELF), not a WebAssembly module; compile it for wasm32, such as with clang --target=wasm32 or GOOS=wasip1`},
-		{"component", []byte("\x00asm\x0d\x00\x01\x00\x00\x00"), env.Source{}, CodeFormat,
+		{"component", []byte("\x00asm\x0d\x00\x01\x00\x00\x00"), env.Source{}, module.CodeFormat,
 			`E014 guest.wasm: is a component (component model), not a core module; build for wasm32-unknown-unknown or wasm32-wasip1, not wasm32-wasip2`},
-		{"cut off in its magic", []byte("\x00asm\x01"), env.Source{}, CodeFormat,
+		{"cut off in its magic", []byte("\x00asm\x01"), env.Source{}, module.CodeFormat,
 			`E014 guest.wasm: is cut off after 5 bytes; build or copy the file again`},
-		{"cut off in a section", good[:len(good)/2], env.Source{}, CodeFormat,
+		{"cut off in a section", good[:len(good)/2], env.Source{}, module.CodeFormat,
 			`E014 guest.wasm: is damaged at offset 0x1b6: it ends too early: 785 bytes wanted, 173 left; build or copy the file again`},
-		{"other bytes", []byte{0x89, 'P', 'N', 'G', 13, 10, 26, 10, 0}, env.Source{}, CodeFormat,
+		{"other bytes", []byte{0x89, 'P', 'N', 'G', 13, 10, 26, 10, 0}, env.Source{}, module.CodeFormat,
 			`E014 guest.wasm: is not a WebAssembly module; give the .wasm file that the compiler wrote`},
-		{"invalid code", with(hostabi.ExportStep, asm.Add), env.Source{}, CodeFormat,
+		{"invalid code", with(hostabi.ExportStep, asm.Add), env.Source{}, module.CodeFormat,
 			`E014 guest.wasm: is not valid: invalid function[7] export["rl_step"]: cannot pop the 1st operand for i32.add: i32 missing; build or copy the file again`},
 	}
 }
@@ -70,98 +72,98 @@ func wrongExports() []loadCase {
 	library := asm.New(1)
 	library.Func("rl_describe", nil, nil, 0)
 	return []loadCase{
-		{"command module", adding(func(m *asm.Module) { m.Func("_start", nil, nil, 0) }), env.Source{}, CodeCommand,
+		{"command module", adding(func(m *asm.Module) { m.Func("_start", nil, nil, 0) }), env.Source{}, module.CodeCommand,
 			`E013 guest.wasm: is a command module (it exports _start); build a reactor: clang --target=wasm32 -Wl,--no-entry without a function _start, or -mexec-model=reactor for wasm32-wasi`},
-		{"command module of WASI", built{before: func(m *asm.Module) { m.Import(wasiModule, "proc_exit", asm.I32s(1), nil) },
-			after: func(m *asm.Module) { m.Func("_start", nil, nil, 0) }}.bytes(), env.Source{}, CodeCommand,
+		{"command module of WASI", wasmtest.Guest{Before: func(m *asm.Module) { m.Import(module.WASI, "proc_exit", asm.I32s(1), nil) },
+			After: func(m *asm.Module) { m.Func("_start", nil, nil, 0) }}.Bytes(), env.Source{}, module.CodeCommand,
 			`E013 guest.wasm: is a command module (it exports _start); build a reactor: clang or zig cc for wasm32-wasi with -mexec-model=reactor, go build -buildmode=c-shared, or Rust crate-type cdylib`},
-		{"no environment", library.Bytes(), env.Source{}, CodeExport,
+		{"no environment", library.Bytes(), env.Source{}, module.CodeExport,
 			`E015 guest.wasm: does not export rl_abi_v1rc(); export it from the guest's source, as the SDKs do`},
-		{"misspelt export", built{functions: map[string]asm.Code{hostabi.ExportStep: absent},
-			after: func(m *asm.Module) { m.Func("rl_stepp", asm.I32s(2), asm.I32s(1), 0, asm.Const(0)) }}.bytes(), env.Source{}, CodeExport,
+		{"misspelt export", wasmtest.Guest{Functions: map[string]asm.Code{hostabi.ExportStep: wasmtest.Absent},
+			After: func(m *asm.Module) { m.Func("rl_stepp", asm.I32s(2), asm.I32s(1), 0, asm.Const(0)) }}.Bytes(), env.Source{}, module.CodeExport,
 			`E015 guest.wasm: does not export rl_step(i32, i32) -> i32; did you mean it by rl_stepp?`},
-		{"export of another type", built{functions: map[string]asm.Code{hostabi.ExportStep: absent},
-			after: func(m *asm.Module) {
+		{"export of another type", wasmtest.Guest{Functions: map[string]asm.Code{hostabi.ExportStep: wasmtest.Absent},
+			After: func(m *asm.Module) {
 				m.Func("rl_step", []byte{asm.I64}, asm.I32s(1), 0, asm.Const(0))
-			}}.bytes(), env.Source{}, CodeExport,
+			}}.Bytes(), env.Source{}, module.CodeExport,
 			`E015 guest.wasm: exports rl_step(i64) -> i32, it must be rl_step(i32, i32) -> i32; correct the parameters in the guest's source`},
-		{"export that is no function", built{functions: map[string]asm.Code{hostabi.ExportStep: absent},
-			after: func(m *asm.Module) { m.Export("rl_step", 3, 0) }}.bytes(), env.Source{}, CodeExport,
+		{"export that is no function", wasmtest.Guest{Functions: map[string]asm.Code{hostabi.ExportStep: wasmtest.Absent},
+			After: func(m *asm.Module) { m.Export("rl_step", 3, 0) }}.Bytes(), env.Source{}, module.CodeExport,
 			`E015 guest.wasm: exports rl_step, but not as a function; export the function of that name`},
-		{"reserved export", adding(func(m *asm.Module) { m.Export("__rl_fuel", 3, 0) }), env.Source{}, CodeExport,
+		{"reserved export", adding(func(m *asm.Module) { m.Export("__rl_fuel", 3, 0) }), env.Source{}, module.CodeExport,
 			`E015 guest.wasm: takes the name __rl_fuel, which is reserved for the host; give it another name in the guest's source`},
-		{"future ABI", built{functions: map[string]asm.Code{hostabi.ExportABI: absent},
-			after: func(m *asm.Module) { m.Func("rl_abi_v2", nil, nil, 0) }}.bytes(), env.Source{}, CodeFuture,
+		{"future ABI", wasmtest.Guest{Functions: map[string]asm.Code{hostabi.ExportABI: wasmtest.Absent},
+			After: func(m *asm.Module) { m.Func("rl_abi_v2", nil, nil, 0) }}.Bytes(), env.Source{}, module.CodeFuture,
 			`E050 guest.wasm: needs ABI 2, this rlhost speaks 1; upgrade rlhost or rebuild the guest with an older SDK`},
-		{"pre-release ABI", built{functions: map[string]asm.Code{hostabi.ExportABI: absent},
-			after: func(m *asm.Module) { m.Func("rl_abi_v1", nil, nil, 0) }}.bytes(), env.Source{}, CodeFuture,
+		{"pre-release ABI", wasmtest.Guest{Functions: map[string]asm.Code{hostabi.ExportABI: wasmtest.Absent},
+			After: func(m *asm.Module) { m.Func("rl_abi_v1", nil, nil, 0) }}.Bytes(), env.Source{}, module.CodeFuture,
 			`E050 guest.wasm: is built for a pre-release of ABI 1; build it again with the SDK that belongs to this rlhost, or change it by docs/env-abi.md if it has none`},
 	}
 }
 
 // wrongImports are modules that want what the host does not give.
 func wrongImports() []loadCase {
-	good := built{}.bytes()
+	good := wasmtest.Guest{}.Bytes()
 	return []loadCase{
-		{"import that is not granted", importing("rl", "entropy", asm.I32s(2), asm.I32s(1)), env.Source{}, CodeImport,
+		{"import that is not granted", importing("rl", "entropy", asm.I32s(2), asm.I32s(1)), env.Source{}, module.CodeImport,
 			`E016 guest.wasm: imports rl.entropy, which is not granted; add "entropy" to the environment's grants, or build the guest without it`},
-		{"import that does not exist", importing("rl", "entropi", asm.I32s(2), asm.I32s(1)), env.Source{}, CodeImport,
+		{"import that does not exist", importing("rl", "entropi", asm.I32s(2), asm.I32s(1)), env.Source{}, module.CodeImport,
 			`E016 guest.wasm: imports rl.entropi, which this host does not have; did you mean rl.entropy?`},
-		{"import from elsewhere", importing("env", "emscripten_notify_memory_growth", asm.I32s(1), nil), env.Source{}, CodeImport,
+		{"import from elsewhere", importing("env", "emscripten_notify_memory_growth", asm.I32s(1), nil), env.Source{}, module.CodeImport,
 			`E016 guest.wasm: imports env.emscripten_notify_memory_growth, which this host does not have; no library that was linked defines emscripten_notify_memory_growth: define it in the guest, or link what has it`},
-		{"AssemblyScript's abort", importing("env", "abort", asm.I32s(4), nil), env.Source{}, CodeImport,
+		{"AssemblyScript's abort", importing("env", "abort", asm.I32s(4), nil), env.Source{}, module.CodeImport,
 			`E016 guest.wasm: imports env.abort, which this host does not have; with AssemblyScript, compile with --use abort=assembly/index/abort and define that function, or --use abort= for a plain trap`},
-		{"import with another type", importing("rl", "clock_ns", nil, asm.I32s(1)), env.Source{Grants: []string{GrantClock}}, CodeImport,
+		{"import with another type", importing("rl", "clock_ns", nil, asm.I32s(1)), env.Source{Grants: []string{module.GrantClock}}, module.CodeImport,
 			`E016 guest.wasm: imports rl.clock_ns() -> i32, it is rl.clock_ns() -> i64; correct the declaration in the guest's source`},
-		{"import of the host's own", importing("rl", "yield", nil, nil), env.Source{}, CodeImport,
+		{"import of the host's own", importing("rl", "yield", nil, nil), env.Source{}, module.CodeImport,
 			`E016 guest.wasm: imports rl.yield, which is the host's own; leave it out; the host adds it`},
-		{"import of a memory", built{before: func(m *asm.Module) { m.ImportMemory("env", "memory") }}.bytes(), env.Source{}, CodeImport,
+		{"import of a memory", wasmtest.Guest{Before: func(m *asm.Module) { m.ImportMemory("env", "memory") }}.Bytes(), env.Source{}, module.CodeImport,
 			`E016 guest.wasm: imports env.memory, which is not a function; let the guest define it itself`},
-		{"unknown capability", good, env.Source{Grants: []string{"files"}}, CodeImport,
+		{"unknown capability", good, env.Source{Grants: []string{"files"}}, module.CodeImport,
 			`E016 guest.wasm: is granted "files", which does not exist; there are clock, entropy, log, metric`},
-		{"atomics", with(hostabi.ExportStep, "\xfe\x03\x00"+asm.Const(0)), env.Source{}, CodeFeature,
+		{"atomics", with(hostabi.ExportStep, "\xfe\x03\x00"+asm.Const(0)), env.Source{}, module.CodeFeature,
 			`E017 guest.wasm: needs atomic operations (threads) (at offset 0x165); build it without; WebAssembly 2.0 with SIMD and bulk memory is there`},
-		{"tail call", with(hostabi.ExportStep, asm.Get(0)+asm.Get(1)+"\x12\x08"), env.Source{}, CodeFeature,
+		{"tail call", with(hostabi.ExportStep, asm.Get(0)+asm.Get(1)+"\x12\x08"), env.Source{}, module.CodeFeature,
 			`E017 guest.wasm: needs tail calls (at offset 0x169); build it without; WebAssembly 2.0 with SIMD and bulk memory is there`},
-		{"exceptions", with(hostabi.ExportStep, "\x06\x40\x0b"+asm.Const(0)), env.Source{}, CodeFeature,
+		{"exceptions", with(hostabi.ExportStep, "\x06\x40\x0b"+asm.Const(0)), env.Source{}, module.CodeFeature,
 			`E017 guest.wasm: needs exception handling (at offset 0x165); build it without; WebAssembly 2.0 with SIMD and bulk memory is there`},
 	}
 }
 
 // wrongStarts are modules that fail before their first environment.
 func wrongStarts() []loadCase {
-	good := built{}.bytes()
+	good := wasmtest.Guest{}.Bytes()
 	recursion := adding(func(m *asm.Module) { m.Func("_initialize", nil, nil, 0, asm.Call(9)) })
-	quick := env.Source{Limits: env.Limits{Init: twoSlices}}
+	quick := env.Source{Limits: env.Limits{Init: wasmtest.TwoSlices}}
 	return []loadCase{
-		{"too much memory", built{pages: 2000}.bytes(), env.Source{}, CodeStart,
+		{"too much memory", wasmtest.Guest{Pages: 2000}.Bytes(), env.Source{}, module.CodeStart,
 			`E019 guest.wasm: begins with 125 MiB of memory, its limit is 64 MiB; give the environment 128000KiB or more: limits = { memory = "128000KiB" } in its table of the file, --memory on a command line; or build it with a smaller stack`},
-		{"describe that returns garbage", with(hostabi.ExportDescribe, asm.Const(64)), env.Source{}, CodeDescription,
+		{"describe that returns garbage", with(hostabi.ExportDescribe, asm.Const(64)), env.Source{}, module.CodeDescription,
 			`E018 guest.wasm: describes itself wrongly: 64 bytes, the head alone has 128; correct what the guest's rl_describe writes, or its arguments`},
-		{"describe of huge length", with(hostabi.ExportDescribe, asm.Const(1<<30)), env.Source{}, CodeDescription,
+		{"describe of huge length", with(hostabi.ExportDescribe, asm.Const(1<<30)), env.Source{}, module.CodeDescription,
 			`E018 guest.wasm: wants 1073741824 bytes for its description, at most 1048576 are accepted; correct what the guest's rl_describe writes, or its arguments`},
-		{"describe that cannot decide", with(hostabi.ExportDescribe, asm.Get(3)+asm.Const(64)+asm.Add), env.Source{}, CodeDescription,
+		{"describe that cannot decide", with(hostabi.ExportDescribe, asm.Get(3)+asm.Const(64)+asm.Add), env.Source{}, module.CodeDescription,
 			`E018 guest.wasm: wants 64 bytes for its description at first and 128 then; correct what the guest's rl_describe writes, or its arguments`},
 		{"describe that fails", with(hostabi.ExportDescribe,
-			asm.Const(wordsAt)+asm.Const(0x6f6f6e)+asm.Store(0)+asm.Const(-5)), env.Source{}, CodeDescription,
+			asm.Const(wasmtest.WordsAt)+asm.Const(0x6f6f6e)+asm.Store(0)+asm.Const(-5)), env.Source{}, module.CodeDescription,
 			`E018 guest.wasm: cannot describe itself: configuration not accepted: "noo"; correct what the guest's rl_describe writes, or its arguments`},
-		{"argument with a line break", good, env.Source{Args: map[string]string{"level": "1\n2"}}, CodeDescription,
+		{"argument with a line break", good, env.Source{Args: map[string]string{"level": "1\n2"}}, module.CodeDescription,
 			`E018 guest.wasm: cannot be given the argument "level" = "1\n2"; use one line of text, and no = in the key`},
-		{"trap in _initialize", adding(func(m *asm.Module) { m.Func("_initialize", nil, nil, 0, asm.Unreachable) }), env.Source{}, CodeStart,
+		{"trap in _initialize", adding(func(m *asm.Module) { m.Func("_initialize", nil, nil, 0, asm.Unreachable) }), env.Source{}, module.CodeStart,
 			`E019 guest.wasm: fails in _initialize: unreachable in function 9; correct the guest, it must start with nothing but its arguments`},
-		{"endless _initialize", adding(func(m *asm.Module) { m.Func("_initialize", nil, nil, 0, endless) }), quick, CodeStart,
+		{"endless _initialize", adding(func(m *asm.Module) { m.Func("_initialize", nil, nil, 0, endless) }), quick, module.CodeStart,
 			`E019 guest.wasm: fails in _initialize: stopped after its limit of 1ns in function 9; correct the guest, or raise the limit on its start if it has a reason to take so long`},
-		{"endless recursion in _initialize", recursion, env.Source{}, CodeStart,
+		{"endless recursion in _initialize", recursion, env.Source{}, module.CodeStart,
 			`E019 guest.wasm: fails in _initialize: stack overflow; correct the guest, it must start with nothing but its arguments`},
-		{"endless start function", adding(func(m *asm.Module) { m.Start(m.Func("", nil, nil, 0, endless)) }), quick, CodeStart,
+		{"endless start function", adding(func(m *asm.Module) { m.Start(m.Func("", nil, nil, 0, endless)) }), quick, module.CodeStart,
 			`E019 guest.wasm: fails in its start function: stopped after its limit of 1ns in function 9; correct the guest, or raise the limit on its start if it has a reason to take so long`},
-		{"data beyond memory", adding(func(m *asm.Module) { m.Data(65530, make([]byte, 100)) }), env.Source{}, CodeStart,
+		{"data beyond memory", adding(func(m *asm.Module) { m.Data(65530, make([]byte, 100)) }), env.Source{}, module.CodeStart,
 			`E019 guest.wasm: fails in its data segments: out of bounds memory access in function 9; correct the guest, it must start with nothing but its arguments`},
-		{"rl_alloc that gives nothing", with(hostabi.ExportAlloc, asm.Const(0)), env.Source{}, CodeStart,
+		{"rl_alloc that gives nothing", with(hostabi.ExportAlloc, asm.Const(0)), env.Source{}, module.CodeStart,
 			`E019 guest.wasm: fails in rl_alloc: the guest has no 256 bytes to give, its memory limit is 64 MiB; raise the environment's memory limit, or correct the guest's rl_alloc`},
-		{"rl_alloc beyond memory", with(hostabi.ExportAlloc, asm.Const(-65536)), env.Source{}, CodeStart,
+		{"rl_alloc beyond memory", with(hostabi.ExportAlloc, asm.Const(-65536)), env.Source{}, module.CodeStart,
 			`E019 guest.wasm: fails in rl_alloc: the guest gave 256 bytes at 0xffff0000, which is outside of its memory of 64 KiB; raise the environment's memory limit, or correct the guest's rl_alloc`},
-		{"rl_alloc that traps", with(hostabi.ExportAlloc, asm.Unreachable), env.Source{}, CodeStart,
+		{"rl_alloc that traps", with(hostabi.ExportAlloc, asm.Unreachable), env.Source{}, module.CodeStart,
 			`E019 guest.wasm: fails in rl_alloc: unreachable in function 2; correct the guest, it must start with nothing but its arguments`},
 	}
 }
@@ -187,7 +189,7 @@ func refuses(t *testing.T, r *Runtime, cases []loadCase) {
 			if got := load.Error(); got != c.want {
 				t.Errorf("it says\n%s\nwant\n%s", got, c.want)
 			}
-			if c.code == CodeDescription && !errors.Is(err, hostabi.ErrSpec) {
+			if c.code == module.CodeDescription && !errors.Is(err, hostabi.ErrSpec) {
 				t.Error("it does not wrap ErrSpec")
 			}
 		})
@@ -196,7 +198,7 @@ func refuses(t *testing.T, r *Runtime, cases []loadCase) {
 
 func TestLoad_FileTooLarge(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "guest.wasm")
-	must(t, os.WriteFile(path, built{}.bytes(), 0o600))
+	must(t, os.WriteFile(path, wasmtest.Guest{}.Bytes(), 0o600))
 	r, err := New(Options{CacheDir: t.TempDir(), MaxFileBytes: 100})
 	must(t, err)
 	_, err = r.Load(t.Context(), path, nil, env.Source{})
@@ -227,13 +229,13 @@ func TestLoad_EndsWithItsContext(t *testing.T) {
 	r, err := New(Options{CacheDir: testCache, Log: slog.New(slog.NewTextHandler(onWrite(cancel), nil))})
 	must(t, err)
 	defer r.Close()
-	guest := built{
-		before: func(m *asm.Module) { m.Import("rl", "log", asm.I32s(3), nil) },
-		after: func(m *asm.Module) {
-			m.Func("_initialize", nil, nil, 0, asm.Const(2), asm.Const(describedAt), asm.Const(1), asm.Call(0), endless)
+	guest := wasmtest.Guest{
+		Before: func(m *asm.Module) { m.Import("rl", "log", asm.I32s(3), nil) },
+		After: func(m *asm.Module) {
+			m.Func("_initialize", nil, nil, 0, asm.Const(2), asm.Const(wasmtest.DescribedAt), asm.Const(1), asm.Call(0), endless)
 		},
 	}
-	_, err = r.Load(ctx, "guest.wasm", guest.bytes(), env.Source{Grants: []string{GrantLog}, Limits: env.Limits{Init: time.Hour}})
+	_, err = r.Load(ctx, "guest.wasm", guest.Bytes(), env.Source{Grants: []string{module.GrantLog}, Limits: env.Limits{Init: time.Hour}})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("Load = %v, want the context's error", err)
 	}

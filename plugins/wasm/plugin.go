@@ -10,6 +10,8 @@ import (
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/plugins/wasm/guest"
+	"github.com/rlhost/rlhost/plugins/wasm/module"
 
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -17,15 +19,24 @@ import (
 // Plugin is a module of environments that was loaded and checked. It implements env.Plugin; its methods may be called
 // concurrently. Its memory lives until it and every Env made from it are closed.
 type Plugin struct {
-	*Module
-	spec hostabi.EnvSpec
+	module *guest.Module
+	file   *module.File // of it
+	spec   hostabi.EnvSpec
 }
+
+func newPlugin(m *guest.Module) *Plugin { return &Plugin{module: m, file: m.File} }
 
 var (
 	_ env.Plugin     = (*Plugin)(nil)
 	_ env.Configured = (*Plugin)(nil)
 	_ env.Sized      = (*Plugin)(nil)
 )
+
+// Hash returns the SHA-256 of the file, in hexadecimal.
+func (p *Plugin) Hash() string { return p.file.Hash }
+
+// Close releases the plugin. Environments that were made from it stay usable.
+func (p *Plugin) Close() error { return p.module.Close() }
 
 // Spec returns the guest's description.
 func (p *Plugin) Spec() hostabi.EnvSpec { return p.spec }
@@ -36,133 +47,132 @@ func (p *Plugin) bindingsBytes() uint32 {
 }
 
 // StepsParts reports whether the module steps parts of a batch; see env.Parted.
-func (p *Plugin) StepsParts() bool { return p.exports[hostabi.ExportStepRange] }
+func (p *Plugin) StepsParts() bool { return p.file.Exports(hostabi.ExportStepRange) }
 
 // Configuration returns the arguments; see env.Configured. Limits and grants are not state of a guest.
-func (p *Plugin) Configuration() string { return string(p.args) }
+func (p *Plugin) Configuration() string { return string(p.file.Args) }
 
 // MemoryFor returns how large an instance's memory gets with blocks in it; see env.Sized. Each is a window of whole pages.
 func (p *Plugin) MemoryFor(blocks int, s *trajectory.Schema) (least, end uint64) {
-	used := max(uint64(p.layout.stack.Top), p.layout.dataHigh)
-	return used + uint64(blocks)*uint64(s.GuestBytes), p.memoryMax
+	l := &p.file.Layout
+	used := max(uint64(l.Stack.Top), l.DataHigh)
+	return used + uint64(blocks)*uint64(s.GuestBytes), p.file.MemoryMax
 }
 
 // prepare starts the module once, asks it to describe itself, and takes the image that environments begin from.
 func (p *Plugin) prepare(ctx context.Context) error {
-	return p.Module.prepare(ctx, func(i *instance) (err error) {
-		p.spec, err = i.describe()
+	return p.module.Prepare(ctx, func(i *guest.Instance) (err error) {
+		p.spec, err = describe(i, p.file)
 		return err
 	})
 }
 
-// begin makes an instance that has described itself: from the image, or from scratch.
-func (p *Plugin) begin() (*instance, error) {
-	i, err := p.newInstance()
-	if err != nil {
-		return nil, err
+// newInstance makes an instance that has described itself. On an error the instance, if there is one, is still to be closed.
+func (p *Plugin) newInstance() (*guest.Instance, error) {
+	return p.module.NewInstance(func(i *guest.Instance) error {
+		_, err := describe(i, p.file)
+		return err
+	})
+}
+
+// checkEntropy rejects several environments in an instance that imports entropy and does not export which of them it is
+// working on: an environment's bytes would depend on the others in its instance.
+func (p *Plugin) checkEntropy(o *env.Options) error {
+	f := p.file
+	if o.Envs == 1 || f.Exports(hostabi.ExportCurrentEnv) || !f.Imports(hostabi.ImportModule, hostabi.ImportEntropy) {
+		return nil
 	}
-	if p.image != nil {
-		err = i.restoreImage(p.image)
-	} else if err = i.startUp(); err == nil {
-		_, err = i.describe()
-	}
-	if err != nil {
-		i.close()
-		return nil, err
-	}
-	return i, nil
+	return fmt.Errorf("%w: %s: %s imports %s.%s and does not export %s: an instance of it has one environment",
+		env.ErrUnsupported, o.Name, f.Path, hostabi.ImportModule, hostabi.ImportEntropy, hostabi.ExportCurrentEnv)
 }
 
 // describe puts the arguments into the guest and reads its description.
-func (i *instance) describe() (hostabi.EnvSpec, error) {
-	p := i.plugin
+func describe(i *guest.Instance, f *module.File) (hostabi.EnvSpec, error) {
 	var none hostabi.EnvSpec
 	var err error
-	if i.errorPtr, err = i.allocate(errorBytes, 16); err != nil {
+	if err = i.TakeErrorText(); err != nil {
 		return none, err
 	}
-	if len(p.args) > 0 {
-		if i.argsPtr, err = i.allocate(uint32(len(p.args)), 16); err != nil {
+	if len(f.Args) > 0 {
+		if i.ArgsPtr, err = i.Allocate(uint32(len(f.Args)), 16); err != nil {
 			return none, err
 		}
-		copy(i.view(i.argsPtr, uint32(len(p.args))), p.args)
+		copy(i.View(i.ArgsPtr, uint32(len(f.Args))), f.Args)
 	}
-	if err := i.introduce(); err != nil {
+	if err := introduce(i, f); err != nil {
 		return none, err
 	}
-	needed, err := i.askDescription(0, 0)
+	needed, err := askDescription(i, f, 0, 0)
 	if err != nil {
 		return none, err
 	}
 	if needed > hostabi.MaxDescriptionBytes {
-		return none, p.describeError(fmt.Sprintf("wants %d bytes for its description, at most %d are accepted", needed, hostabi.MaxDescriptionBytes), nil)
+		return none, describeError(f, fmt.Sprintf("wants %d bytes for its description, at most %d are accepted", needed, hostabi.MaxDescriptionBytes), nil)
 	}
-	buf, err := i.allocate(needed, 16)
+	buf, err := i.Allocate(needed, 16)
 	if err != nil {
 		return none, err
 	}
-	wrote, err := i.askDescription(buf, needed)
+	wrote, err := askDescription(i, f, buf, needed)
 	if err != nil {
 		return none, err
 	}
 	if wrote != needed {
-		return none, p.describeError(fmt.Sprintf("wants %d bytes for its description at first and %d then", needed, wrote), nil)
+		return none, describeError(f, fmt.Sprintf("wants %d bytes for its description at first and %d then", needed, wrote), nil)
 	}
-	spec, err := hostabi.ParseSpec(i.view(buf, needed))
+	spec, err := hostabi.ParseSpec(i.View(buf, needed))
 	if err != nil {
 		what := "describes itself wrongly: "
 		if errors.Is(err, hostabi.ErrNotYet) {
 			what = "describes what this host cannot run: "
 		}
-		return none, p.describeError(what+describes(err), err)
+		return none, describeError(f, what+describes(err), err)
 	}
 	return spec, nil
 }
 
 // introduce tells a guest that wants to know what this host is.
-func (i *instance) introduce() error {
-	p := i.plugin
-	if !p.exports[hostabi.ExportHost] {
+func introduce(i *guest.Instance, f *module.File) error {
+	if !f.Exports(hostabi.ExportHost) {
 		return nil
 	}
-	at, err := i.allocate(hostabi.HostBytes, 16)
+	at, err := i.Allocate(hostabi.HostBytes, 16)
 	if err != nil {
 		return err
 	}
 	own := hostabi.HostDesc{Size: hostabi.HostBytes, ABIMajor: hostabi.EnvABI.Major, ABIMinor: hostabi.EnvABI.Minor,
 		Features: hostabi.HostFeatures, MaxTensors: hostabi.MaxTensors, MaxElems: hostabi.MaxTensorElems,
 		MaxBlockBytes: trajectory.MaxBlockBytes}
-	if _, err := binary.Encode(i.view(at, hostabi.HostBytes), binary.LittleEndian, &own); err != nil {
+	if _, err := binary.Encode(i.View(at, hostabi.HostBytes), binary.LittleEndian, &own); err != nil {
 		return err
 	}
-	n, err := i.invokeExport(hostabi.ExportHost, p.config.Init, uint64(at), hostabi.HostBytes)
+	n, err := i.Call(hostabi.ExportHost, f.Config.Init, uint64(at), hostabi.HostBytes)
 	if err != nil {
 		return err
 	}
 	if n < 0 {
-		return p.describeError("does not want to run on this host: "+i.words(hostabi.Status(n)), nil)
+		return describeError(f, "does not want to run on this host: "+i.Words(hostabi.Status(n)), nil)
 	}
-	_, err = i.invokeExport(hostabi.ExportFree, p.config.Init, uint64(at), hostabi.HostBytes)
+	_, err = i.Call(hostabi.ExportFree, f.Config.Init, uint64(at), hostabi.HostBytes)
 	return err
 }
 
-func (i *instance) askDescription(buf, size uint32) (uint32, error) {
-	p := i.plugin
-	n, err := i.invokeExport(hostabi.ExportDescribe, p.config.Init,
-		uint64(i.argsPtr), uint64(len(p.args)), uint64(buf), uint64(size))
+func askDescription(i *guest.Instance, f *module.File, buf, size uint32) (uint32, error) {
+	n, err := i.Call(hostabi.ExportDescribe, f.Config.Init,
+		uint64(i.ArgsPtr), uint64(len(f.Args)), uint64(buf), uint64(size))
 	if err != nil {
 		return 0, err
 	}
 	if n < 0 {
-		return 0, p.describeError("cannot describe itself: "+i.words(hostabi.Status(n)), nil)
+		return 0, describeError(f, "cannot describe itself: "+i.Words(hostabi.Status(n)), nil)
 	}
 	if n == 0 {
-		return 0, p.describeError("describes nothing", nil)
+		return 0, describeError(f, "describes nothing", nil)
 	}
 	return uint32(n), nil
 }
 
-func (m *Module) describeError(reason string, err error) *table.Error {
+func describeError(f *module.File, reason string, err error) *table.Error {
 	if err == nil {
 		err = hostabi.ErrSpec
 	}
@@ -170,7 +180,7 @@ func (m *Module) describeError(reason string, err error) *table.Error {
 	if errors.Is(err, hostabi.ErrNotYet) {
 		help = "describe the environment in what this host runs: " + hostabi.Runs
 	}
-	return m.fail(CodeDescription, reason, help, err)
+	return f.Fail(module.CodeDescription, reason, help, err)
 }
 
 // describes returns an error about a description without its common prefix.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/plugins/wasm/guest"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/words"
 )
 
 var (
@@ -22,8 +24,8 @@ const (
 
 // probe is what Probe has prepared.
 type probe struct {
-	inst  *instance // in which
-	words string    // of its newest error
+	inst  *guest.Instance // in which
+	words string          // of its newest error
 }
 
 // Probe looks for writes through null pointers and for errors that no call returned; see env.EnvProber.
@@ -32,7 +34,7 @@ func (e *Env) Probe() (trespass, words string, err error) {
 		return "", "", err
 	}
 	defer e.gate.Leave()
-	said := e.inst.lastError()
+	said := e.inst.LastError()
 	low, stack := e.lowMemory()
 	if e.probe.inst == e.inst {
 		trespass = nullWrite(low, stack)
@@ -52,8 +54,8 @@ func (e *Env) Probe() (trespass, words string, err error) {
 // lowMemory returns the memory below nullBytes that belongs to nothing between two calls, and the part of the stack
 // above it if the stack ends at address 0.
 func (e *Env) lowMemory() (low, stack []byte) {
-	mem := e.inst.mem.bytes()
-	s, end := e.plugin.layout.stack, min(e.plugin.layout.dataLow, nullBytes, uint32(min(len(mem), nullBytes)))
+	mem := e.inst.Mem.Bytes()
+	s, end := e.plugin.file.Layout.Stack, min(e.plugin.file.Layout.DataLow, nullBytes, uint32(min(len(mem), nullBytes)))
 	if s.Top > end && s.First && uint64(s.Top) <= uint64(len(mem)) {
 		stack = mem[end:s.Top]
 	}
@@ -92,24 +94,24 @@ const linkersStack = 64 << 10
 // Examine reports what the layout of the module means for a stack overflow; see env.Examiner.
 func (p *Plugin) Examine() env.Examination {
 	const linker = "link with -Wl,--stack-first, so that an overflow traps; -Wl,-z,stack-size=N makes the stack larger"
-	s := p.layout.stack
+	s := p.file.Layout.Stack
 	x := env.Examination{Fine: "no function keeps a frame in memory as LLVM's compilers do"}
 	if s.Top == 0 {
 		return x
 	}
-	x.Fine = fmt.Sprintf("it ends at address 0 after %s, the largest frame has %d bytes", byteSize(uint64(s.Room)), s.Frame)
+	x.Fine = fmt.Sprintf("it ends at address 0 after %s, the largest frame has %d bytes", words.Bytes(uint64(s.Room)), s.Frame)
 	switch {
 	case s.Frame > s.Room:
-		x.Wrong = fmt.Sprintf("%s has local variables of %d bytes, the whole stack has %d", p.layout.functionName(s.Function), s.Frame, s.Room)
+		x.Wrong = fmt.Sprintf("%s has local variables of %d bytes, the whole stack has %d", p.file.Layout.FunctionName(s.Function), s.Frame, s.Room)
 		x.Help = "put large arrays into the environment's struct, or make the stack larger: -Wl,-z,stack-size=N, with -Wl,--stack-first"
 	case !s.First && s.Frame > linkersStack:
 		x.Wrong = fmt.Sprintf("%s has local variables of %d bytes, and the stack %d, unless the linker was told of a larger one; it lies behind the module's data, which they overwrite",
-			p.layout.functionName(s.Function), s.Frame, linkersStack)
+			p.file.Layout.FunctionName(s.Function), s.Frame, linkersStack)
 		x.Help = "put large arrays into the environment's struct, or make the stack larger: -Wl,--stack-first,-z,stack-size=N"
 	case !s.First:
 		x.Help = linker
 		x.Risky = fmt.Sprintf("the stack lies behind the module's data: one that overflows overwrites that data in silence; the largest frame has %d bytes, in %s",
-			s.Frame, p.layout.functionName(s.Function))
+			s.Frame, p.file.Layout.FunctionName(s.Function))
 	}
 	return x
 }

@@ -24,7 +24,7 @@ func (e *Env) Render(index int, mode hostabi.RenderMode, view int, dst []byte) (
 	}
 	defer e.gate.Leave()
 	spec := &e.plugin.spec
-	if !e.plugin.exports[hostabi.ExportRender] || mode&spec.Render.Modes == 0 || mode&(mode-1) != 0 ||
+	if !e.plugin.file.Exports(hostabi.ExportRender) || mode&spec.Render.Modes == 0 || mode&(mode-1) != 0 ||
 		index < 0 || index >= e.options.Envs || view < 0 || view > 255 {
 		return dst, fmt.Errorf("%w: %s: render environment %d of %d in mode %#x, view %d", env.ErrUnsupported, e.options.Name,
 			index, e.options.Envs, uint32(mode), view)
@@ -45,7 +45,7 @@ func (e *Env) Render(index int, mode hostabi.RenderMode, view int, dst []byte) (
 		if err == nil && again != n {
 			err = badPicture(e, "%d bytes at first and %d then", n, again)
 		}
-		if picture := e.inst.view(buf, n); err == nil && mode == hostabi.RenderText && !utf8.Valid(picture) {
+		if picture := e.inst.View(buf, n); err == nil && mode == hostabi.RenderText && !utf8.Valid(picture) {
 			err = badPicture(e, "text that is not UTF-8")
 		} else if err == nil {
 			dst = append(dst, picture...)
@@ -57,7 +57,7 @@ func (e *Env) Render(index int, mode hostabi.RenderMode, view int, dst []byte) (
 
 // rendered calls rl_render and returns how many bytes the picture has.
 func rendered(e *Env, index int, mode uint64, buf, room uint32) (uint32, error) {
-	n, err := e.inst.invokeExport(hostabi.ExportRender, e.plugin.config.Step, e.batch, uint64(index), mode, uint64(buf), uint64(room))
+	n, err := e.inst.Call(hostabi.ExportRender, e.plugin.file.Config.Step, e.batch, uint64(index), mode, uint64(buf), uint64(room))
 	if err != nil {
 		return 0, e.fault(err)
 	}
@@ -91,6 +91,6 @@ func badPicture(e *Env, format string, args ...any) error {
 
 // outputFault is the fault of a call that wrote something that is not allowed. It does not poison the Env.
 func outputFault(e *Env, call, format string, args ...any) error {
-	return &env.Fault{Kind: env.FaultOutput, Name: e.options.Name, Source: e.plugin.path, Call: call, Env: -1,
-		Step: e.inst.host.steps, Err: fmt.Errorf(format, args...)}
+	return &env.Fault{Kind: env.FaultOutput, Name: e.options.Name, Source: e.plugin.file.Path, Call: call, Env: -1,
+		Step: e.inst.Steps(), Err: fmt.Errorf(format, args...)}
 }

@@ -7,28 +7,23 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"path/filepath"
-	"sync"
-	"time"
 
-	"github.com/rlhost/rlhost/plugins/wasm/internal/codecache"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/table"
+	"github.com/rlhost/rlhost/plugins/wasm/engine"
+	"github.com/rlhost/rlhost/plugins/wasm/guest"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/words"
+	"github.com/rlhost/rlhost/plugins/wasm/module"
 )
-
-// ErrClosed is returned by calls on a Runtime, a Plugin or an Env after its Close.
-var ErrClosed = errors.New("wasm runtime closed")
 
 // Options configure a Runtime. The zero value works.
 type Options struct {
-	// CacheDir is the folder with the folder "compiled" for compiled code, which is made for this user alone, because
-	// its content is run. Empty means rlhost in the user's cache folder; the version of the compiler is part of the
-	// names within.
+	// CacheDir is the folder of compiled code; see engine.Options. Empty means rlhost in the user's cache folder.
 	CacheDir string
-	// Compiler is the first argument that makes this program call ServeCompiler. Modules are then compiled, and started
-	// for the first time, by processes of their own, within the limits on compiling of their source. Empty means within
-	// this process, without limits.
+	// Compiler is the first argument that makes this program call ServeCompiler; see engine.Options. Empty means that modules are compiled
+	// within this process, without limits.
 	Compiler string
-	// MaxFileBytes limits the size of a module's file; 0 = DefaultMaxFileBytes.
+	// MaxFileBytes limits the size of a module's file; 0 = module.DefaultMaxFileBytes.
 	MaxFileBytes int64
 	// Log receives the output of guests and the runtime's messages; nil discards them.
 	Log *slog.Logger
@@ -38,143 +33,130 @@ type Options struct {
 
 // Runtime compiles and runs modules. One is enough for a process. Its methods may be called concurrently.
 type Runtime struct {
-	log    *slog.Logger
-	cancel context.CancelFunc
-	// ctx ends when Close is called; running guests notice at their next metering point.
-	ctx context.Context
-
-	epoch    time.Time
-	compiler string
-	maxFile  int64
-	shown    int
-	cache    *codecache.Cache // nil if there is none
-	coded    *engine          // takes code compiled before; nil if no code can be handed over, and cache is nil then too
-
-	users // its plugins
-
-	mu    sync.Mutex
-	plain *engine // compiles by itself; made when it is needed
-}
-
-// users counts what uses something that is freed when it has been closed and its last user has left.
-type users struct {
-	lock   sync.Mutex
-	n      int
-	closed bool
-	freed  bool
-	free   func() error // called once
-}
-
-// enter counts a user in, or returns ErrClosed. Each enter is followed by one leave.
-func (u *users) enter() error {
-	u.lock.Lock()
-	defer u.lock.Unlock()
-	if u.closed {
-		return ErrClosed
-	}
-	u.n++
-	return nil
-}
-
-func (u *users) leave() error {
-	u.lock.Lock()
-	defer u.lock.Unlock()
-	u.n--
-	return u.freeIfIdle()
-}
-
-// close forbids new users. Closing again does nothing.
-func (u *users) close() error {
-	u.lock.Lock()
-	defer u.lock.Unlock()
-	u.closed = true
-	return u.freeIfIdle()
-}
-
-func (u *users) freeIfIdle() error {
-	if !u.closed || u.n > 0 || u.freed {
-		return nil
-	}
-	u.freed = true
-	return u.free()
+	engine  *engine.Engine
+	out     guest.Output
+	maxFile int64
 }
 
 // New makes a Runtime. An unusable cache folder costs compile time at every start and is logged; it is not an
 // error.
 func New(o Options) (*Runtime, error) {
-	r := &Runtime{log: o.Log, epoch: time.Now(), compiler: o.Compiler, maxFile: cmp.Or(o.MaxFileBytes, DefaultMaxFileBytes), shown: o.Shown}
-	if r.log == nil {
-		r.log = slog.New(slog.NewTextHandler(io.Discard, nil))
-	}
-	r.ctx, r.cancel = context.WithCancel(context.Background())
-	r.free = r.freeEngines
-	if err := r.openCache(o.CacheDir); err != nil {
-		r.log.Warn("compiled modules are not kept: every start compiles them again", "reason", err,
-			"help", "make that folder writable and yours alone, or set XDG_CACHE_HOME to one that is")
-	}
-	if r.coded != nil {
-		return r, nil
-	}
-	if _, err := r.plainEngine(); err != nil {
-		r.cancel()
+	log := cmp.Or(o.Log, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	e, err := engine.New(engine.Options{CacheDir: o.CacheDir, Compiler: o.Compiler, Imports: guest.Imports, Log: log})
+	if err != nil {
 		return nil, err
 	}
-	return r, nil
-}
-
-// openCache opens the cache, and an engine that can take code from it or from another process.
-func (r *Runtime) openCache(dir string) error {
-	if dir == "" {
-		user, err := os.UserCacheDir()
-		if err != nil {
-			return err
-		}
-		dir = filepath.Join(user, "rlhost")
-	}
-	cache, bad := codecache.Open(dir)
-	given, hand, err := openHandover(cache)
-	if err == nil {
-		r.coded, err = newEngine(given, hand)
-	}
-	if bad == nil && err == nil {
-		r.cache = cache
-	} else if bad == nil {
-		bad = errors.Join(err, cache.Close())
-	}
-	return bad
+	return &Runtime{e, guest.Output{Log: log, Shown: o.Shown}, cmp.Or(o.MaxFileBytes, module.DefaultMaxFileBytes)}, nil
 }
 
 // Close stops running guest calls and forbids new plugins. The memory of the runtime is freed when the last
 // plugin is closed.
-func (r *Runtime) Close() error {
-	r.cancel()
-	return r.users.close()
+func (r *Runtime) Close() error { return r.engine.Close() }
+
+// Checked reports whether MarkChecked has been called for the module with that hash, by any process of this user.
+func (r *Runtime) Checked(hash string) bool { return r.engine.Checked(hash) }
+
+// MarkChecked remembers, beside the compiled code, that the environments of the module with that hash write what they have to and nothing
+// else. Where nothing can be kept that is logged.
+func (r *Runtime) MarkChecked(hash string) { r.engine.MarkChecked(hash) }
+
+// Load reads, checks, meters and compiles a module, starts it once and asks it to describe itself. source is the file's
+// content; if it is nil, the file at path is read. path takes precedence over c.Use; Memory is rounded down to 64 KiB.
+// The error is a *table.Error unless ctx has ended or the Runtime is closed. Compiling takes milliseconds to a minute;
+// ctx interrupts it if another process compiles.
+func (r *Runtime) Load(ctx context.Context, path string, source []byte, c env.Source) (env.Plugin, error) {
+	m, err := r.load(ctx, path, source, c, module.Environments)
+	if err != nil {
+		return nil, err
+	}
+	p := newPlugin(m)
+	if err := p.prepare(ctx); err != nil {
+		return nil, errors.Join(r.argsError(ctx, path, source, c, err), p.Close())
+	}
+	return p, nil
 }
 
-// freeEngines runs when nothing can run in the engines any more: compiled code must outlive every call.
-func (r *Runtime) freeEngines() error {
-	var errs []error
-	for _, e := range []*engine{r.coded, r.plain} {
-		if e != nil {
-			errs = append(errs, e.close())
-		}
+// argsError returns what is wrong with the arguments of an environment that cannot describe itself with them, if it does so without
+// and lists those that it takes; else err.
+func (r *Runtime) argsError(ctx context.Context, path string, source []byte, c env.Source, err error) error {
+	if len(c.Args) == 0 || ctx.Err() != nil {
+		return err
 	}
-	if r.cache != nil {
-		errs = append(errs, r.cache.Close())
+	bare := c
+	bare.Args = nil
+	m, fail := r.load(ctx, path, source, bare, module.Environments)
+	if fail != nil {
+		return err
 	}
-	return errors.Join(errs...)
+	p := newPlugin(m)
+	if p.prepare(ctx) == nil {
+		err = cmp.Or(env.CheckArgs(p.spec.Args, c.Args), err)
+	}
+	return errors.Join(err, p.Close())
 }
 
-// plainEngine returns the engine that compiles by itself.
-func (r *Runtime) plainEngine() (*engine, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.plain == nil {
-		e, err := newEngine(nil, nil)
-		if err != nil {
-			return nil, fmt.Errorf("start WebAssembly engine: %w", err)
-		}
-		r.plain = e
+// LoadComponent is Load for a module of a component. It is started, and not asked anything.
+func (r *Runtime) LoadComponent(ctx context.Context, path string, source []byte, c env.Source) (*guest.Module, error) {
+	m, err := r.load(ctx, path, source, c, module.Components)
+	if err != nil {
+		return nil, err
 	}
-	return r.plain, nil
+	if err := m.Prepare(ctx, (*guest.Instance).TakeErrorText); err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
+}
+
+// load is Load of a module of a kind without starting it.
+func (r *Runtime) load(ctx context.Context, path string, source []byte, c env.Source, a *module.ABI) (*guest.Module, error) {
+	file, source, err := module.Read(path, source, c, a, r.maxFile)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	code, err := r.engine.Compile(ctx, &engine.Job{Path: path, File: source, Code: file.Metered.Code, Limits: file.Config})
+	if err != nil {
+		return nil, refused(ctx, path, err)
+	}
+	return guest.New(file, code, r.out), nil
+}
+
+// refused says why the compiler rejected a module. It has seen the rewritten one, in which function indexes are
+// one higher; the original is not shown to it, because it reserves memory by any number it reads.
+func refused(ctx context.Context, path string, err error) error {
+	if ctx.Err() != nil || errors.Is(err, engine.ErrClosed) {
+		return err
+	}
+	var limit engine.LimitError
+	if errors.As(err, &limit) {
+		return &table.Error{Code: module.CodeFeature, Place: path, Reason: limit.Reason, Help: limit.Help, Err: err}
+	}
+	return &table.Error{Code: module.CodeFormat, Place: path, Reason: fmt.Sprintf("is not valid: %s", words.OneLine(err.Error())),
+		Help: "build or copy the file again", Err: err}
+}
+
+// ServeCompiler must be called by a program whose first argument is Options.Compiler: it compiles one module for its
+// parent process, starts the module once, and returns the exit status. args are the arguments after the first.
+func ServeCompiler(args []string) int { return serveCompiler(args, func(*guest.Module, error) {}) }
+
+// serveCompiler calls ran after the module's first run, with its error. The guest's faults are no errors here: the host, which runs it next,
+// reports them.
+func serveCompiler(args []string, ran func(*guest.Module, error)) int {
+	var file *module.File
+	read := func(j *engine.Job) (err error) {
+		if file, err = module.ReadChecked(j.Path, j.File, j.Limits); err == nil {
+			j.Code = file.Metered.Code
+		}
+		return err
+	}
+	return engine.Serve(args, guest.Imports, read, func(ctx context.Context, code *engine.Code) {
+		m := guest.New(file, code, guest.Output{Log: slog.New(slog.DiscardHandler)})
+		if file.ABI == module.Components {
+			ran(m, m.Prepare(ctx, (*guest.Instance).TakeErrorText))
+		} else {
+			ran(m, newPlugin(m).prepare(ctx))
+		}
+	})
 }

@@ -21,7 +21,7 @@ func (e *Env) SaveEnv(index int, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	defer e.gate.Leave()
-	if !e.plugin.exports[hostabi.ExportSave] || index < 0 || index >= e.options.Envs {
+	if !e.plugin.file.Exports(hostabi.ExportSave) || index < 0 || index >= e.options.Envs {
 		return dst, fmt.Errorf("%w: %s: save environment %d of %d", env.ErrUnsupported, e.options.Name, index, e.options.Envs)
 	}
 	size, err := e.ask(hostabi.ExportSave, index, e.scratch, e.scratchBytes())
@@ -29,7 +29,7 @@ func (e *Env) SaveEnv(index int, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	if size <= e.scratchBytes() && size > 0 {
-		return appendState(e, dst, e.inst.view(e.scratch, size))
+		return appendState(e, dst, e.inst.View(e.scratch, size))
 	}
 	return saveLarge(e, index, size, dst)
 }
@@ -61,7 +61,7 @@ func appendState(e *Env, dst, state []byte) ([]byte, error) {
 // ask calls a function of one environment, with a piece of guest memory, and returns a length. A guest may export a
 // function only to report that it is not supported.
 func (e *Env) ask(name string, env int, at, room uint32) (uint32, error) {
-	n, err := e.inst.invokeExport(name, e.plugin.config.Step, e.batch, uint64(env), uint64(at), uint64(room))
+	n, err := e.inst.Call(name, e.plugin.file.Config.Step, e.batch, uint64(env), uint64(at), uint64(room))
 	if err != nil {
 		return 0, e.fault(err)
 	}
@@ -81,7 +81,7 @@ func saveLarge(e *Env, index int, size uint32, dst []byte) ([]byte, error) {
 		if err != nil {
 			return err
 		}
-		dst, err = appendState(e, dst, e.inst.view(buf, size))
+		dst, err = appendState(e, dst, e.inst.View(buf, size))
 		return err
 	})
 	return dst, err
@@ -93,13 +93,13 @@ func (e *Env) LoadEnv(index int, state []byte) error {
 		return err
 	}
 	defer e.gate.Leave()
-	if !e.plugin.exports[hostabi.ExportLoad] || index < 0 || index >= e.options.Envs || len(state) == 0 || len(state) > maxEnvState {
+	if !e.plugin.file.Exports(hostabi.ExportLoad) || index < 0 || index >= e.options.Envs || len(state) == 0 || len(state) > maxEnvState {
 		return fmt.Errorf("%w: %s: load %d bytes into environment %d of %d", env.ErrUnsupported, e.options.Name,
 			len(state), index, e.options.Envs)
 	}
 	size := uint32(len(state))
 	put := func(at uint32) error {
-		copy(e.inst.view(at, size), state)
+		copy(e.inst.View(at, size), state)
 		_, err := e.ask(hostabi.ExportLoad, index, at, size)
 		return err
 	}

@@ -81,7 +81,7 @@ func TestSaveEnv_GrowsNoGuest(t *testing.T) {
 		p := load(t, newRuntime(t), name, source, env.Source{})
 		e := newEnv(t, p, env.Options{Envs: 32})
 		begin(t, e, blocks(t, p.Spec(), trajectory.Shape{Steps: 8, Envs: 32}, 1))
-		size := e.inst.mem.size
+		size := e.inst.Mem.Size
 		var state []byte
 		for k := range 4000 {
 			var err error
@@ -90,8 +90,8 @@ func TestSaveEnv_GrowsNoGuest(t *testing.T) {
 			}
 			must(t, e.LoadEnv(k%32, state))
 		}
-		if e.inst.mem.size > size {
-			t.Errorf("%s has grown from %d to %d bytes", name, size, e.inst.mem.size)
+		if e.inst.Mem.Size > size {
+			t.Errorf("%s has grown from %d to %d bytes", name, size, e.inst.Mem.Size)
 		}
 	}
 }

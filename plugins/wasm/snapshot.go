@@ -9,6 +9,9 @@ import (
 	"slices"
 
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/plugins/wasm/guest"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/linear"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/words"
 )
 
 // Snapshot returns the guest's memory without its windows, its globals, and what the host keeps for it.
@@ -18,11 +21,10 @@ func (e *Env) Snapshot() ([]byte, error) {
 		return nil, err
 	}
 	defer e.gate.Leave()
-	if more := e.plugin.metered.State; more != "" {
+	if more := e.plugin.file.Metered.State; more != "" {
 		return nil, fmt.Errorf("%w: %s: snapshot of a module with %s", env.ErrUnsupported, e.options.Name, more)
 	}
-	d := &delta{state: e.inst.state(), pages: changedPages(e.inst.mem.bytes(), nil, e.inWindow)}
-	return e.encode(d), nil
+	return e.encode(e.inst.SaveWhole(e.inWindow)), nil
 }
 
 // snapshotHead follows the identity. All numbers are little endian.
@@ -35,28 +37,28 @@ type snapshotHead struct {
 }
 
 // pageBytes is what a snapshot has for each page: its number and its content.
-const pageBytes = 4 + hostPage
+const pageBytes = 4 + linear.HostPage
 
 // encode writes a snapshot: identity, head, random streams, globals, windows, pages.
-func (e *Env) encode(d *delta) []byte {
+func (e *Env) encode(s *guest.Saved) []byte {
 	le := binary.LittleEndian
-	b := append(make([]byte, 0, 256+len(d.pages)*pageBytes), e.identity()...)
+	b := append(make([]byte, 0, 256+len(s.Pages)*pageBytes), e.identity()...)
 	add := func(v any) { b, _ = binary.Append(b, le, v) } // numbers of fixed size always fit
-	add(snapshotHead{d.size, d.fuel, d.steps, d.skipped, e.batch, d.argsPtr, d.errorPtr, e.scratch,
-		uint32(len(d.globals)), uint32(len(e.windows)), uint32(len(d.pages))})
-	add(slices.Concat(d.entropy, d.globals))
+	add(snapshotHead{s.Size, s.Fuel, s.Steps, s.Skipped, e.batch, s.ArgsPtr, s.ErrorPtr, e.scratch,
+		uint32(len(s.Globals)), uint32(len(e.windows)), uint32(len(s.Pages))})
+	add(slices.Concat(s.Entropy, s.Globals))
 	for _, w := range e.windows {
 		add([]uint32{w.block, w.ptr, w.bytes, w.bindings})
 	}
-	for _, p := range d.pages {
-		b = append(le.AppendUint32(b, p.number), p.data...)
+	for _, p := range s.Pages {
+		b = append(le.AppendUint32(b, p.Number), p.Data...)
 	}
 	return b
 }
 
 // snapshot is a decoded snapshot.
 type snapshot struct {
-	delta
+	guest.Saved
 	batch   uint64
 	scratch uint32
 	windows []*window
@@ -77,7 +79,7 @@ func (e *Env) Restore(b []byte) error {
 		}
 		return fmt.Errorf("%w: %s: restore: %w", env.ErrUnsupported, e.options.Name, err)
 	}
-	if err := e.replace(nil, &s.delta); err != nil {
+	if e.inst, err = e.inst.Restore(&s.Saved); err != nil {
 		e.gate.Poison()
 		return e.fault(err)
 	}
@@ -87,12 +89,12 @@ func (e *Env) Restore(b []byte) error {
 
 // decode reads a snapshot and checks all of it against this Env: it may come from a damaged file.
 func (e *Env) decode(b []byte) (*snapshot, error) {
-	if e.plugin.metered.State != "" {
-		return nil, fmt.Errorf("the module has %s", e.plugin.metered.State)
+	if e.plugin.file.Metered.State != "" {
+		return nil, fmt.Errorf("the module has %s", e.plugin.file.Metered.State)
 	}
 	b, ok := bytes.CutPrefix(b, e.identity())
 	if !ok {
-		return nil, fmt.Errorf("the snapshot is not of %s with %d environments and autoreset %v", e.plugin.path,
+		return nil, fmt.Errorf("the snapshot is not of %s with %d environments and autoreset %v", e.plugin.file.Path,
 			e.options.Envs, e.options.Autoreset)
 	}
 	var head snapshotHead
@@ -101,29 +103,30 @@ func (e *Env) decode(b []byte) (*snapshot, error) {
 		b, ok = b[n:], ok && err == nil
 	}
 	read(&head)
-	if !ok || int(head.Globals) != e.plugin.metered.Globals || head.Size%wasmPage != 0 ||
-		head.Size < e.plugin.memoryMin || head.Size > addressable {
+	if !ok || int(head.Globals) != e.plugin.file.Metered.Globals || head.Size%linear.WasmPage != 0 ||
+		head.Size < e.plugin.file.MemoryMin || head.Size > linear.Addressable {
 		return nil, errDamaged
 	}
 	s := &snapshot{batch: head.Batch, scratch: head.Scratch}
-	s.state = state{size: head.Size, fuel: head.Fuel, steps: head.Steps, skipped: head.Skipped, argsPtr: head.ArgsPtr,
-		errorPtr: head.ErrorPtr, entropy: make([]uint64, e.options.Envs+1), globals: make([]uint64, head.Globals)}
-	read(s.entropy)
-	read(s.globals)
+	s.Whole = true
+	s.State = guest.State{Size: head.Size, Fuel: head.Fuel, Steps: head.Steps, Skipped: head.Skipped, ArgsPtr: head.ArgsPtr,
+		ErrorPtr: head.ErrorPtr, Entropy: make([]uint64, e.options.Envs+1), Globals: make([]uint64, head.Globals)}
+	read(s.Entropy)
+	read(s.Globals)
 	for ; head.Windows > 0 && ok; head.Windows-- {
 		var w [4]uint32
 		read(&w)
 		s.windows = append(s.windows, &window{block: w[0], ptr: w[1], bytes: w[2], bindings: w[3]})
-		s.donated += uint64(w[2])
+		s.Donated += uint64(w[2])
 	}
 	for ok = ok && uint64(len(b)) == uint64(head.Pages)*pageBytes; ok && len(b) > 0; b = b[pageBytes:] {
-		s.pages = append(s.pages, page{number: binary.LittleEndian.Uint32(b), data: b[4:pageBytes:pageBytes]})
+		s.Pages = append(s.Pages, linear.Page{Number: binary.LittleEndian.Uint32(b), Data: b[4:pageBytes:pageBytes]})
 	}
 	if !ok || !s.plausible(e) {
 		return nil, errDamaged
 	}
-	if limit := e.plugin.config.Memory; s.size > limit+s.donated {
-		return nil, fmt.Errorf("the snapshot has %s of memory without windows, the limit is %s", byteSize(s.size-s.donated), byteSize(limit))
+	if limit := e.plugin.file.Config.Memory; s.Size > limit+s.Donated {
+		return nil, fmt.Errorf("the snapshot has %s of memory without windows, the limit is %s", words.Bytes(s.Size-s.Donated), words.Bytes(limit))
 	}
 	return s, nil
 }
@@ -132,19 +135,19 @@ var errDamaged = errors.New("the snapshot is damaged")
 
 // plausible reports whether every address in a snapshot lies in its memory, and no two windows overlap.
 func (s *snapshot) plausible(e *Env) bool {
-	within := func(ptr, n uint32) bool { return uint64(ptr) <= s.size && uint64(n) <= s.size-uint64(ptr) }
-	ok := within(s.scratch, e.scratchBytes()) && within(s.errorPtr, errorBytes) &&
-		within(s.argsPtr, uint32(len(e.plugin.args)))
+	within := func(ptr, n uint32) bool { return uint64(ptr) <= s.Size && uint64(n) <= s.Size-uint64(ptr) }
+	ok := within(s.scratch, e.scratchBytes()) && within(s.ErrorPtr, guest.ErrorBytes) &&
+		within(s.ArgsPtr, uint32(len(e.plugin.file.Args)))
 	for _, w := range s.windows {
-		ok = ok && within(w.ptr, w.bytes) && w.ptr%hostPage == 0 && w.bytes%hostPage == 0 &&
+		ok = ok && within(w.ptr, w.bytes) && w.ptr%linear.HostPage == 0 && w.bytes%linear.HostPage == 0 &&
 			within(w.bindings, e.plugin.bindingsBytes())
 	}
 	ordered := slices.SortedFunc(slices.Values(s.windows), func(a, b *window) int { return cmp.Compare(a.ptr, b.ptr) })
 	for k := 1; k < len(ordered); k++ {
-		ok = ok && !overlap(ordered[k-1].ptr, ordered[k-1].bytes, ordered[k].ptr, ordered[k].bytes)
+		ok = ok && !guest.Overlap(ordered[k-1].ptr, ordered[k-1].bytes, ordered[k].ptr, ordered[k].bytes)
 	}
-	for _, p := range s.pages {
-		ok = ok && uint64(p.number) < s.size/hostPage
+	for _, p := range s.Pages {
+		ok = ok && uint64(p.Number) < s.Size/linear.HostPage
 	}
 	return ok
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/wasmtest"
 )
 
 // begin binds the first block and seeds all environments.
@@ -48,7 +49,7 @@ func TestSnapshot_ReplaysBitForBit(t *testing.T) {
 			if !bytes.Equal(play(t, e, all, 3), first) || e.FuelUsed() != firstFuel {
 				t.Error("the future after Renew differs")
 			}
-			t.Logf("%d bytes, image %d", len(snap), p.image.size)
+			t.Logf("%d bytes", len(snap))
 		})
 	}
 }
@@ -86,7 +87,7 @@ func TestRestore_RefusesWhatDoesNotFit(t *testing.T) {
 	others := map[string]*Env{
 		"another number of environments": newEnv(t, p, env.Options{Envs: 9}),
 		"another autoreset":              newEnv(t, p, env.Options{Envs: 8, Autoreset: hostabi.NextStep}),
-		"another plugin":                 newEnv(t, load(t, r, "built.wasm", built{}.bytes(), env.Source{}), env.Options{Envs: 8}),
+		"another plugin":                 newEnv(t, load(t, r, "built.wasm", wasmtest.Guest{}.Bytes(), env.Source{}), env.Options{Envs: 8}),
 	}
 	for name, other := range others {
 		if err := other.Restore(snap); !errors.Is(err, env.ErrUnsupported) {
@@ -136,11 +137,11 @@ func TestRestore_SurvivesDamage(t *testing.T) {
 
 // A module that changes its tables cannot be forked: it goes the whole way each time, and says no to snapshots.
 func TestEnv_WithChangingTablesStartsAnew(t *testing.T) {
-	g := built{after: func(m *asm.Module) {
+	g := wasmtest.Guest{After: func(m *asm.Module) {
 		m.Table(2)
 		m.Func("change", nil, nil, 0, asm.Const(0), "\xd0\x70", "\x26\x00")
 	}}
-	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), env.Source{})
+	p := load(t, newRuntime(t), "guest.wasm", g.Bytes(), env.Source{})
 	e := newEnv(t, p, env.Options{Envs: 2})
 	b := blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 2}, 1)[0]
 	if _, err := e.Snapshot(); !errors.Is(err, env.ErrUnsupported) {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/plugins/wasm/engine"
+	"github.com/rlhost/rlhost/plugins/wasm/guest"
 
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -22,26 +24,20 @@ type pace struct {
 	last  time.Duration // newest measurement
 }
 
-// step calls rl_step, or rl_step_range for parts of the batch where a step takes long and the guest has it.
-func (e *Env) step(t int) (int32, error) {
+// stepPaced calls rl_step, or rl_step_range for parts of the batch where a step takes long and the guest has it, and measures the time of some
+// steps.
+func (e *Env) stepPaced(t int) (result int32, err error) {
 	i := e.inst
-	i.begin(e.plugin.config.Step)
-	measured := i.call.stepRange != nil && i.host.steps&measureMask == 1
+	measured := i.Steps()&measureMask == 1 && i.Has(guest.StepRange)
 	var started time.Time
 	if measured {
 		started = time.Now()
 	}
-	var result int32
-	var err error
 	if e.pace.parts > 1 {
 		result, err = e.stepParts(t)
 	} else {
-		i.calling = hostabi.ExportStep
-		i.stack[0], i.stack[1] = e.batch, uint64(t)
-		if err = i.call.step.CallWithStack(i.ctx, i.stack[:]); err != nil {
-			err = i.failed(err)
-		}
-		result = int32(uint32(i.stack[0]))
+		i.Stack[0], i.Stack[1] = e.batch, uint64(t)
+		result, err = i.Run(guest.Step)
 	}
 	if measured && err == nil {
 		e.pace.update(time.Since(started), e.options.Envs)
@@ -50,18 +46,13 @@ func (e *Env) step(t int) (int32, error) {
 }
 
 func (e *Env) stepParts(t int) (int32, error) {
-	i := e.inst
-	i.calling = hostabi.ExportStepRange
-	n := e.options.Envs
+	i, n := e.inst, e.options.Envs
 	for part := range e.pace.parts {
 		first := part * n / e.pace.parts
 		count := (part+1)*n/e.pace.parts - first
-		i.stack[0], i.stack[1], i.stack[2], i.stack[3] = e.batch, uint64(t), uint64(first), uint64(count)
-		if err := i.call.stepRange.CallWithStack(i.ctx, i.stack[:]); err != nil {
-			return 0, i.failed(err)
-		}
-		if result := int32(uint32(i.stack[0])); result < 0 {
-			return result, nil
+		i.Stack[0], i.Stack[1], i.Stack[2], i.Stack[3] = e.batch, uint64(t), uint64(first), uint64(count)
+		if result, err := i.Run(guest.StepRange); err != nil || result < 0 {
+			return result, err
 		}
 	}
 	return 0, nil
@@ -76,15 +67,15 @@ func (e *Env) StepParts(t int, parts []env.Span) error {
 	if err := e.options.CheckStep(e.rows, t); err != nil {
 		return err
 	}
-	if e.inst.call.stepRange == nil {
-		return fmt.Errorf("%w: %s: %s has no %s", env.ErrUnsupported, e.options.Name, e.plugin.path, hostabi.ExportStepRange)
+	if !e.inst.Has(guest.StepRange) {
+		return fmt.Errorf("%w: %s: %s has no %s", env.ErrUnsupported, e.options.Name, e.plugin.file.Path, hostabi.ExportStepRange)
 	}
-	e.inst.host.steps++
+	e.inst.CountStep()
 	for _, p := range parts {
 		if p.First < 0 || p.Count < 0 || p.First > e.options.Envs || p.Count > e.options.Envs-p.First {
 			return fmt.Errorf("%w: %s: step environments %d to %d of %d", env.ErrUnsupported, e.options.Name, p.First, p.First+p.Count-1, e.options.Envs)
 		}
-		err := e.request(hostabi.ExportStepRange, e.inst.call.stepRange, e.batch, uint64(t), uint64(p.First), uint64(p.Count))
+		err := e.request(guest.StepRange, e.batch, uint64(t), uint64(p.First), uint64(p.Count))
 		if err != nil {
 			return err
 		}
@@ -105,19 +96,19 @@ func (p *pace) update(took time.Duration, envs int) {
 // handle pass unchanged.
 func (e *Env) fault(err error) error {
 	var known *env.Fault
-	if errors.As(err, &known) || errors.Is(err, env.ErrUnsupported) || errors.Is(err, ErrClosed) {
+	if errors.As(err, &known) || errors.Is(err, env.ErrUnsupported) || errors.Is(err, engine.ErrClosed) {
 		return err
 	}
-	f := &env.Fault{Kind: env.FaultMemory, Name: e.options.Name, Source: e.plugin.path, Call: "the host", Env: -1, Err: err}
+	f := &env.Fault{Kind: env.FaultMemory, Name: e.options.Name, Source: e.plugin.file.Path, Call: "the host", Env: -1, Err: err}
 	if e.inst != nil {
-		f.Step = e.inst.host.steps
+		f.Step = e.inst.Steps()
 	}
-	var call *callError
+	var call *guest.Error
 	if errors.As(err, &call) {
-		f.Kind, f.Call, f.Err = call.kind, call.call, call
-		if e.inst != nil && call.kind != env.FaultStatus {
-			f.Env = e.currentEnv(call.call)
-			if words := e.inst.lastError(); words != "" {
+		f.Kind, f.Call, f.Err = call.Kind, call.Call, call
+		if e.inst != nil && call.Kind != env.FaultStatus {
+			f.Env = e.currentEnv(call.Call)
+			if words := e.inst.LastError(); words != "" {
 				f.Err = fmt.Errorf("%w: %s", call, words)
 			}
 		}
@@ -130,22 +121,19 @@ func (e *Env) fault(err error) error {
 
 // statusFault makes a fault of an error that the guest returned.
 func (e *Env) statusFault(result int32) error {
-	name := e.inst.calling
-	f := &env.Fault{Kind: env.FaultStatus, Name: e.options.Name, Source: e.plugin.path, Call: name,
-		Step: e.inst.host.steps}
-	f.Err = &callError{env.FaultStatus, name, e.inst.words(hostabi.Status(result))}
+	name := e.inst.Calling()
+	f := &env.Fault{Kind: env.FaultStatus, Name: e.options.Name, Source: e.plugin.file.Path, Call: name,
+		Step: e.inst.Steps()}
+	f.Err = &guest.Error{Kind: env.FaultStatus, Call: name, Reason: e.inst.Words(hostabi.Status(result))}
 	f.Env = e.currentEnv(name)
 	return f
 }
 
 // currentEnv asks the guest for its current environment in a call and returns its global index, or -1.
 func (e *Env) currentEnv(call string) int {
-	if !perEnv(call) || !e.plugin.exports[hostabi.ExportCurrentEnv] {
+	n := e.inst.EnvAfter(call)
+	if n < 0 || n >= e.options.Envs {
 		return -1
 	}
-	n, err := e.inst.invokeExport(hostabi.ExportCurrentEnv, lastWords)
-	if err != nil || n < 0 || int(n) >= e.options.Envs {
-		return -1
-	}
-	return e.options.FirstEnv + int(n)
+	return e.options.FirstEnv + n
 }

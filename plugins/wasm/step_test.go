@@ -11,6 +11,8 @@ import (
 
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/wasmtest"
+	"github.com/rlhost/rlhost/plugins/wasm/module"
 )
 
 // Steps in several calls write what a step in one call writes, for every number of calls.
@@ -74,30 +76,9 @@ func TestPace_KeepsCallsShort(t *testing.T) {
 	}
 }
 
-func TestFuel_SlicesFollowTheGuestsSpeed(t *testing.T) {
-	f := fuelState{slice: firstSlice}
-	f.adapt(10 * sliceTime)
-	if f.slice != firstSlice/2 {
-		t.Errorf("slice after a long one = %d", f.slice)
-	}
-	for range 40 {
-		f.adapt(sliceTime / 10)
-	}
-	if f.slice != mostSlice {
-		t.Errorf("slice after many short ones = %d", f.slice)
-	}
-	for range 40 {
-		f.adapt(time.Second)
-	}
-	if f.slice != leastSlice {
-		t.Errorf("slice after many long ones = %d", f.slice)
-	}
-}
-
-// The part of a batch that faults is named by the guest, whatever call it was in.
 func TestStep_FaultInAPart(t *testing.T) {
 	part := asm.Get(2) + asm.Const(10) + asm.Eq + asm.If + asm.Void + asm.Unreachable + asm.End + asm.Const(0)
-	g := built{after: func(m *asm.Module) {
+	g := wasmtest.Guest{After: func(m *asm.Module) {
 		m.Func(hostabi.ExportStepRange, asm.I32s(4), asm.I32s(1), 0, part)
 		m.Func(hostabi.ExportCurrentEnv, nil, asm.I32s(1), 0, asm.Const(12))
 	}}
@@ -112,11 +93,11 @@ func TestStep_FaultInAPart(t *testing.T) {
 
 // A guest may export what it imports: the host then calls itself, and finds the guest all the same.
 func TestStep_ThroughAReexportedImport(t *testing.T) {
-	g := built{functions: map[string]asm.Code{hostabi.ExportStep: absent}, before: func(m *asm.Module) {
+	g := wasmtest.Guest{Functions: map[string]asm.Code{hostabi.ExportStep: wasmtest.Absent}, Before: func(m *asm.Module) {
 		m.Import("rl", "entropy", asm.I32s(2), asm.I32s(1))
 		m.Export(hostabi.ExportStep, 0, 0)
 	}}
-	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), env.Source{Grants: []string{GrantEntropy}})
+	p := load(t, newRuntime(t), "guest.wasm", g.Bytes(), env.Source{Grants: []string{module.GrantEntropy}})
 	e, _ := opened(t, p, env.Options{Envs: 1})
 	if err := e.Step(3); err != nil {
 		t.Errorf("Step = %v", err)

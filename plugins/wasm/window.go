@@ -7,8 +7,9 @@ import (
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
-
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/wasm/guest"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/linear"
 )
 
 // window is memory that the guest donated for one block, with its bindings.
@@ -19,7 +20,7 @@ type window struct {
 	bindings uint32 // where the binding records of this block lie
 
 	// What is mapped; schema is nil if nothing is.
-	file   segmentID
+	file   linear.Segment
 	offset int64
 	schema *trajectory.Schema
 	stale  bool // the bindings must be written again
@@ -47,7 +48,7 @@ func (e *Env) MapAhead(blocks []env.Block) error {
 			}
 		}
 	}
-	e.inst.mem.touch()
+	e.inst.Mem.Touch()
 	return nil
 }
 
@@ -76,18 +77,18 @@ func (e *Env) window(b env.Block) (*window, error) {
 func (e *Env) donate(block, bytes uint32) (*window, error) {
 	w := &window{block: block, bytes: bytes}
 	var err error
-	if w.ptr, err = e.inst.donate(bytes); err != nil {
+	if w.ptr, err = e.inst.Donate(bytes); err != nil {
 		return nil, err
 	}
 	if err := e.checkOverlap(w.ptr, bytes); err != nil {
 		return nil, err
 	}
 	n := e.plugin.bindingsBytes()
-	if w.bindings, err = e.inst.allocate(n, 64); err != nil {
+	if w.bindings, err = e.inst.Allocate(n, 64); err != nil {
 		return nil, err
 	}
-	if overlap(w.ptr, bytes, w.bindings, n) {
-		return nil, badMemory(w.bindings, n, "the window that it gave just before")
+	if guest.Overlap(w.ptr, bytes, w.bindings, n) {
+		return nil, guest.BadMemory(w.bindings, n, "the window that it gave just before")
 	}
 	return w, e.checkOverlap(w.bindings, n)
 }
@@ -95,32 +96,22 @@ func (e *Env) donate(block, bytes uint32) (*window, error) {
 // checkOverlap refuses memory that the guest gave before for something else.
 func (e *Env) checkOverlap(ptr, n uint32) error {
 	for _, w := range e.windows {
-		if overlap(ptr, n, w.ptr, w.bytes) {
-			return badMemory(ptr, n, fmt.Sprintf("the window of block %d", w.block))
+		if guest.Overlap(ptr, n, w.ptr, w.bytes) {
+			return guest.BadMemory(ptr, n, fmt.Sprintf("the window of block %d", w.block))
 		}
-		if overlap(ptr, n, w.bindings, e.plugin.bindingsBytes()) {
-			return badMemory(ptr, n, fmt.Sprintf("the bindings of block %d", w.block))
+		if guest.Overlap(ptr, n, w.bindings, e.plugin.bindingsBytes()) {
+			return guest.BadMemory(ptr, n, fmt.Sprintf("the bindings of block %d", w.block))
 		}
 	}
-	if overlap(ptr, n, e.scratch, e.scratchBytes()) || overlap(ptr, n, e.inst.errorPtr, errorBytes) {
-		return badMemory(ptr, n, "memory that it gave to the host before")
+	if guest.Overlap(ptr, n, e.scratch, e.scratchBytes()) || guest.Overlap(ptr, n, e.inst.ErrorPtr, guest.ErrorBytes) {
+		return guest.BadMemory(ptr, n, "memory that it gave to the host before")
 	}
 	return nil
 }
 
-func badMemory(ptr, n uint32, what string) error {
-	return &callError{env.FaultMemory, hostabi.ExportAlloc,
-		fmt.Sprintf("the guest gave %d bytes at %#x, which overlap %s", n, ptr, what)}
-}
-
-// overlap reports whether two pieces of guest memory have a byte in common.
-func overlap(p, n, q, m uint32) bool {
-	return uint64(p) < uint64(q)+uint64(m) && uint64(q) < uint64(p)+uint64(n)
-}
-
 // mapTo puts the block's pages over the window unless they are there, and writes the bindings.
 func (w *window) mapTo(e *Env, b env.Block) error {
-	file, err := segmentOf(b.FD)
+	file, err := linear.SegmentOf(b.FD)
 	if err != nil {
 		return fmt.Errorf("%w: map block %d: %w", env.ErrUnsupported, b.Index, err)
 	}
@@ -131,13 +122,13 @@ func (w *window) mapTo(e *Env, b env.Block) error {
 		}
 		return nil
 	}
-	if !e.inst.mem.contains(uint64(w.ptr), uint64(w.bytes)) || w.ptr%hostPage != 0 {
-		return badMemory(w.ptr, w.bytes, "the end of its memory")
+	if !e.inst.Mem.Contains(uint64(w.ptr), uint64(w.bytes)) || w.ptr%linear.HostPage != 0 {
+		return guest.BadMemory(w.ptr, w.bytes, "the end of its memory")
 	}
-	if err := sealed(b.FD, b.Offset+int64(w.bytes)); err != nil {
+	if err := linear.Sealed(b.FD, b.Offset+int64(w.bytes)); err != nil {
 		return fmt.Errorf("%w: map block %d: %w", env.ErrUnsupported, b.Index, err)
 	}
-	if err := e.inst.mem.mapShared(b.FD, b.Offset, uint64(w.ptr), uint64(w.bytes)); err != nil {
+	if err := e.inst.Mem.MapShared(b.FD, b.Offset, uint64(w.ptr), uint64(w.bytes)); err != nil {
 		return fmt.Errorf("map block %d: %w", b.Index, err)
 	}
 	w.file, w.offset, w.schema = file, b.Offset, b.Schema
@@ -148,7 +139,7 @@ func (w *window) mapTo(e *Env, b env.Block) error {
 // writeBindings tells the guest where each tensor that it described lies.
 func (w *window) writeBindings(e *Env) {
 	w.stale = false
-	records := e.inst.view(w.bindings, e.plugin.bindingsBytes())
+	records := e.inst.View(w.bindings, e.plugin.bindingsBytes())
 	clear(records)
 	for i := range e.plugin.spec.Tensors {
 		l, ok := w.schema.Tensor(i)
@@ -170,7 +161,7 @@ func (w *window) writeBindings(e *Env) {
 		}
 		le.PutUint32(records[16:], uint32(l.StrideElem))
 		le.PutUint32(records[20:], uint32(l.Rows))
-		le.PutUint32(records[24:], RowAlign(l.Offset, l.StrideEnv, l.StrideT, l.Rows))
+		le.PutUint32(records[24:], guest.RowAlign(l.Offset, l.StrideEnv, l.StrideT, l.Rows))
 		records = records[e.plugin.spec.BindingBytes:]
 	}
 }
@@ -213,26 +204,15 @@ func unreadBytes(spec *hostabi.EnvSpec) uint32 {
 	return uint32(most)
 }
 
-// RowAlign returns the largest power of two, up to a cache line, that every row of a column begins at a multiple of. The strides of
-// environments and steps are in bytes; a single row has none of steps.
-func RowAlign(offset, strideEnv, strideT, rows int) uint32 {
-	const line = 64
-	places := uint32(offset | strideEnv | line)
-	if rows > 1 {
-		places |= uint32(strideT)
-	}
-	return places & -places
-}
-
 // revoke takes a window back and returns its memory to the guest.
 func (w *window) revoke(e *Env) error {
-	if err := e.inst.mem.mapZero(uint64(w.ptr), uint64(w.bytes)); err != nil {
+	if err := e.inst.Mem.MapZero(uint64(w.ptr), uint64(w.bytes)); err != nil {
 		return fmt.Errorf("revoke window of block %d: %w", w.block, err)
 	}
 	w.schema = nil
-	e.inst.takeBack(w.bytes)
+	e.inst.TakeBack(w.bytes)
 	for _, piece := range [][2]uint32{{w.ptr, w.bytes}, {w.bindings, e.plugin.bindingsBytes()}} {
-		if _, err := e.inst.invokeExport(hostabi.ExportFree, e.plugin.config.Init,
+		if _, err := e.inst.Call(hostabi.ExportFree, e.plugin.file.Config.Init,
 			uint64(piece[0]), uint64(piece[1])); err != nil {
 			return err
 		}

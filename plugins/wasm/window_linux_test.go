@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -16,6 +15,7 @@ import (
 
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/wasmtest"
 )
 
 // The guest's stores are in the block itself: no copy is made anywhere.
@@ -26,11 +26,11 @@ func TestBind_GuestWritesIntoTheBlock(t *testing.T) {
 	begin(t, e, all)
 	w := e.windows[0]
 	b := all[0]
-	if guest, host := e.inst.view(w.ptr, w.bytes), b.Mem[:b.Schema.GuestBytes]; !bytes.Equal(guest, host) {
+	if guest, host := e.inst.View(w.ptr, w.bytes), b.Mem[:b.Schema.GuestBytes]; !bytes.Equal(guest, host) {
 		t.Error("guest and host see different bytes")
 	}
 	b.Mem[100] ^= 0xff
-	if e.inst.view(w.ptr, w.bytes)[100] != b.Mem[100] {
+	if e.inst.View(w.ptr, w.bytes)[100] != b.Mem[100] {
 		t.Error("the guest does not see what the host writes")
 	}
 	must(t, e.Step(31))
@@ -59,7 +59,7 @@ func TestBind_TellsTheGuestWhereTensorsLie(t *testing.T) {
 			if !ok {
 				t.Fatalf("no column for %v", d.Role)
 			}
-			got := words32(e.inst.view(w.bindings+uint32(k*hostabi.BindingBytes), hostabi.BindingBytes))
+			got := words32(e.inst.View(w.bindings+uint32(k*hostabi.BindingBytes), hostabi.BindingBytes))
 			want := [8]uint32{w.ptr + uint32(l.Offset), uint32(l.StrideT), uint32(l.StrideEnv), 0, uint32(l.StrideElem), uint32(l.Rows)}
 			if d.Role == hostabi.RoleFinalObservation {
 				want[1] = 0
@@ -75,10 +75,10 @@ func TestBind_TellsTheGuestWhereTensorsLie(t *testing.T) {
 // A guest may scribble over everything that it can address, also after the block was handed on; the region of the
 // host stays as it is, and so does the other guest's block.
 func TestWindow_GuestCannotReachTheHostsRegion(t *testing.T) {
-	scribble := asm.Const(describedAt) + asm.Const(0xEE) +
-		asm.MemorySize + asm.Const(16) + asm.Shl + asm.Const(describedAt) + asm.Sub + asm.MemoryFill
+	scribble := asm.Const(wasmtest.DescribedAt) + asm.Const(0xEE) +
+		asm.MemorySize + asm.Const(16) + asm.Shl + asm.Const(wasmtest.DescribedAt) + asm.Sub + asm.MemoryFill
 	r := newRuntime(t)
-	hostile := load(t, r, "hostile.wasm", built{functions: map[string]asm.Code{hostabi.ExportStep: scribble + asm.Const(0)}}.bytes(), env.Source{})
+	hostile := load(t, r, "hostile.wasm", wasmtest.Guest{Functions: map[string]asm.Code{hostabi.ExportStep: scribble + asm.Const(0)}}.Bytes(), env.Source{})
 	all := blocks(t, hostile.Spec(), trajectory.Shape{Steps: 100, Envs: 20}, 3)
 	for _, b := range all {
 		for k := range b.Mem {
@@ -134,7 +134,7 @@ func TestBind_RefusesBlocksThatItCannotMap(t *testing.T) {
 	must(t, unix.Ftruncate(unsealed, 1<<20))
 	other, err := trajectory.NewSchema(p.Spec(), trajectory.Shape{Steps: 8, Envs: 9})
 	must(t, err)
-	stranger := load(t, newRuntime(t), "built.wasm", built{}.bytes(), env.Source{})
+	stranger := load(t, newRuntime(t), "built.wasm", wasmtest.Guest{}.Bytes(), env.Source{})
 	foreign, err := trajectory.NewSchema(stranger.Spec(), trajectory.Shape{Steps: 8, Envs: 8})
 	must(t, err)
 	cases := []struct {
@@ -182,37 +182,12 @@ func TestBind_FollowsABlockToAnotherArena(t *testing.T) {
 	}
 }
 
-// With little address space left there is room for the limit alone.
-func TestNewLinear_MakesDoWithLittleAddressSpace(t *testing.T) {
-	statm, err := os.ReadFile("/proc/self/statm")
-	must(t, err)
-	pages, err := strconv.ParseUint(strings.Fields(string(statm))[0], 10, 64)
-	must(t, err)
-	var old unix.Rlimit
-	must(t, unix.Getrlimit(unix.RLIMIT_AS, &old))
-	must(t, unix.Setrlimit(unix.RLIMIT_AS, &unix.Rlimit{Cur: pages*uint64(os.Getpagesize()) + 1<<30, Max: old.Max}))
-	l, err := newLinear(wasmPage, 1<<20)
-	must(t, errors.Join(unix.Setrlimit(unix.RLIMIT_AS, &old), err))
-	defer l.release()
-	l.donated = 1 << 20
-	if l.Reallocate(1<<20) == nil || l.Reallocate(2<<20) != nil {
-		t.Errorf("of 1 MiB and a window of as much %d bytes are there", l.size)
-	}
-}
-
 // mappings returns how many mappings the process has.
 func mappings(t *testing.T) int {
 	t.Helper()
 	b, err := os.ReadFile("/proc/self/maps")
 	must(t, err)
 	return bytes.Count(b, []byte("\n"))
-}
-
-func openFiles(t *testing.T) int {
-	t.Helper()
-	list, err := os.ReadDir("/proc/self/fd")
-	must(t, err)
-	return len(list)
 }
 
 func TestClose_LeavesNoMappingsAndFiles(t *testing.T) {

@@ -21,13 +21,13 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/plugins/componentcheck"
 	"github.com/rlhost/rlhost/plugins/envcheck"
-	"github.com/rlhost/rlhost/plugins/wasm"
+	"github.com/rlhost/rlhost/plugins/wasm/module"
 	"github.com/rlhost/rlhost/plugins/wrap"
 )
 
 // IsComponent reports whether a file is a module of components.
 func IsComponent(path string) bool {
-	report, err := wasm.Inspect(path)
+	report, err := module.Inspect(path)
 	return err == nil && report.Kind == "component"
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/process/internal/spawntest"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
 	"github.com/rlhost/rlhost/plugins/wasm"
+	"github.com/rlhost/rlhost/plugins/wasm/module"
 	sdkprocess "github.com/rlhost/rlhost/sdk/process"
 )
 
@@ -342,7 +343,7 @@ func TestLoadEnv_SaysWhatIsWrong(t *testing.T) {
 	r, _ := spawntest.NewRuntime(t, spawn.Options{})
 	_, err := Load(t.Context(), r, spawntest.Self(t, "env", cacheFolder(t)), Options{Source: env.Source{Use: "/no/such.wasm"}})
 	var e *spawn.Error
-	if !errors.As(err, &e) || e.Code != wasm.CodeMissing || !strings.Contains(err.Error(), "/no/such.wasm: does not exist") {
+	if !errors.As(err, &e) || e.Code != module.CodeMissing || !strings.Contains(err.Error(), "/no/such.wasm: does not exist") {
 		t.Errorf("a missing module: %v", err)
 	}
 	_, err = Load(t.Context(), r, spawntest.Self(t, "env", cacheFolder(t)), Options{

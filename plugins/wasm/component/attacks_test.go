@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/hostabi"
-	"github.com/rlhost/rlhost/plugins/wasm"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
+	"github.com/rlhost/rlhost/plugins/wasm/module"
 )
 
 // stage is where the host notices an attack.
@@ -393,7 +393,7 @@ func moduleAttacks() (list []attack) {
 	for _, cut := range []int{0, 4, 9, 100} {
 		list = append(list, attack{kind: "module", name: fmt.Sprint("the first ", cut, " bytes"), module: built{}.bytes()[:cut], at: inLoading})
 	}
-	for _, f := range []string{wasm.GrantClock, wasm.GrantLog, wasm.GrantMetric, wasm.GrantStop} {
+	for _, f := range []string{module.GrantClock, module.GrantLog, module.GrantMetric, module.GrantStop} {
 		granted := slices.DeleteFunc(slices.Clone(everything), func(g string) bool { return g == f })
 		list = append(list, attack{kind: "module", name: "without the grant of " + f, module: built{}.bytes(), grants: granted, at: inLoading, says: []string{"which is not granted"}})
 	}

@@ -67,7 +67,7 @@ func BenchmarkSwap(b *testing.B) {
 				s, l := source(path, "log", "metric"), modules(b)
 				c, err := l.Component(s)
 				must(b, err)
-				g := c.(*guest)
+				g := c.(*component)
 				r := plugintest.NewRig(b, g, plugintest.RigOptions{Name: "guest", Grants: granted()}, plugintest.DecodeTable(nil))
 				m := hostabi.Message{}
 				if example == "shaper" {
@@ -81,7 +81,7 @@ func BenchmarkSwap(b *testing.B) {
 					b.StopTimer()
 					c, err := l.Component(s)
 					must(b, err)
-					next := c.(*guest)
+					next := c.(*component)
 					must(b, next.Configure(plugintest.DecodeTable(nil)))
 					r.Host.Bind(next.Manifest())
 					must(b, next.Start(r.Host))
@@ -151,13 +151,13 @@ func TestWindows_HoldNoMoreAfterManyMessages(t *testing.T) {
 	begin := held(t)
 	l := modules(t)
 	s := source(file(t, reader("").bytes()), everything...)
-	var all []*guest
+	var all []*component
 	var handles []hostabi.Handle
 	var x *blocks
 	for range components {
 		c, err := l.Component(s)
 		must(t, err)
-		g := c.(*guest)
+		g := c.(*component)
 		r := plugintest.NewRig(t, g, plugintest.RigOptions{Name: "guest"}, plugintest.DecodeTable(nil))
 		if x == nil {
 			x = newBlocks(t, r.Host.Arenas, windows, trajectory.Shape{Steps: 32, Envs: 64})

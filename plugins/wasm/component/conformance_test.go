@@ -16,7 +16,6 @@ import (
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
-	"github.com/rlhost/rlhost/plugins/wasm"
 )
 
 const conformance = "../../../hostabi/conformance/component/"
@@ -84,7 +83,7 @@ func TestConformance_HoldsForThisHost(t *testing.T) {
 // subject is an instance that a case is about.
 type subject struct {
 	*plugintest.Rig
-	g      *guest
+	g      *component
 	blocks *blocks
 	all    []hostabi.Handle
 	full   *loop.Receiver // that of note, where there is little room
@@ -159,7 +158,7 @@ func (c *conformanceCase) start(t *testing.T, made core.Component, seen *records
 	if err != nil {
 		return nil, err
 	}
-	x := &subject{Rig: r, g: made.(*guest), blocks: newBlocks(t, r.Host.Arenas, 4, trajectory.Shape{Steps: 2, Envs: 3})}
+	x := &subject{Rig: r, g: made.(*component), blocks: newBlocks(t, r.Host.Arenas, 4, trajectory.Shape{Steps: 2, Envs: 3})}
 	for block := range 3 {
 		k := float32(block)
 		x.all = append(x.all, x.blocks.with(100*k, 100*k+1, 100*k+2, 100*k+10, 100*k+11, 100*k+12))
@@ -249,8 +248,8 @@ func (c *conformanceCase) goOn(t *testing.T, l *Modules, x *subject, seen *recor
 		must(t, c.work(next, seen))
 		return
 	}
-	var status *wasm.StatusError
-	if !errors.As(err, &status) || status.Status != hostabi.StatusVersion {
+	var status *statusError
+	if !errors.As(err, &status) || status.status != hostabi.StatusVersion {
 		t.Errorf("Restore = %v, want the status of another version", err)
 	}
 	must(t, c.work(x, seen))

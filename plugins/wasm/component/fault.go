@@ -7,7 +7,6 @@ import (
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/hostabi"
-	"github.com/rlhost/rlhost/plugins/wasm"
 )
 
 // unanswered is the fault of a guest that returns from rl_slot without having answered the request that it was called with: who asked
@@ -19,14 +18,14 @@ func unanswered(use string) error {
 var errUnanswered = errors.New("it did not answer the request")
 
 // save keeps the state that a fault goes back to.
-func (g *guest) save() {
+func (g *component) save() {
 	g.unsaved.Store(false)
 	g.saved = g.run.Save(g.contain, g.saved)
 }
 
 // recovery is what a guest goes back to after a fault.
 type recovery struct {
-	saved   *wasm.SavedGuest
+	saved   *savedInstance
 	unsaved atomic.Bool // that is to be the present state. Any goroutine sets it
 }
 
@@ -35,14 +34,14 @@ func (r *recovery) SaveState() { r.unsaved.Store(true) }
 
 // keep saves what Snapshot and SaveState have left to be saved, before the guest goes on. One that is replaced does not. A guest that
 // keeps blocks is saved when it has given them back: in a state from before it would have tokens that name nothing any more.
-func (g *guest) keep() {
+func (g *component) keep() {
 	if g.unsaved.Load() && g.blocks.leases == 0 {
 		g.save()
 	}
 }
 
 // failed handles an error of a call: any but a fault ends the run. It reports whether the guest goes on.
-func (g *guest) failed(err error) bool {
+func (g *component) failed(err error) bool {
 	if g.faulted(err) {
 		return !g.dead
 	}
@@ -56,7 +55,7 @@ func (g *guest) failed(err error) bool {
 
 // faulted reports whether an error is a fault. After one the guest goes on from the state that was saved last; what it had leased
 // is released.
-func (g *guest) faulted(err error) bool {
+func (g *component) faulted(err error) bool {
 	var fault *env.Fault
 	if !errors.As(err, &fault) || !fault.Poisons() && !errors.Is(err, errUnanswered) {
 		return false
@@ -78,13 +77,13 @@ func (g *guest) faulted(err error) bool {
 }
 
 // end fails the component for good. What it has leased is released when it stops.
-func (g *guest) end(err error) {
+func (g *component) end(err error) {
 	g.dead = true
 	g.host.Fail(err)
 }
 
 // goBack releases what the guest has leased and restores its saved state.
-func (g *guest) goBack() error {
+func (g *component) goBack() error {
 	if err := g.blocks.releaseAll(); err != nil {
 		return err
 	}

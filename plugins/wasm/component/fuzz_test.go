@@ -156,7 +156,7 @@ func FuzzImports(f *testing.F) {
 	f.Fuzz(func(t *testing.T, script []byte) {
 		c, err := l.Component(s)
 		must(t, err)
-		g := c.(*guest)
+		g := c.(*component)
 		r := plugintest.NewRig(t, g, plugintest.RigOptions{Name: "guest"}, plugintest.DecodeTable(nil))
 		x := &scene{Rig: r, g: g, blocks: newBlocks(t, r.Host.Arenas, 3, trajectory.Shape{Steps: 2, Envs: 2})}
 		r.From("out", func(*hostabi.Message) {})
@@ -246,12 +246,12 @@ func FuzzComponent(f *testing.F) {
 			}
 			return
 		}
-		t.Run("life", func(t *testing.T) { lives(t, c.(*guest)) })
+		t.Run("life", func(t *testing.T) { lives(t, c.(*component)) })
 	})
 }
 
 // lives takes a guest through its life as far as that goes. What it leaves behind is an error of the arenas' Close.
-func lives(t *testing.T, g *guest) {
+func lives(t *testing.T, g *component) {
 	t.Helper()
 	grants := map[string][]string{}
 	_ = g.Configure(plugintest.DecodeTable(nil)) // TryRig says what is wrong
@@ -273,8 +273,8 @@ func lives(t *testing.T, g *guest) {
 				m.Handle = loan.Handle()
 			}
 			g.handle(s, &m)
-			if !g.dead && g.run.OverLimit() {
-				t.Errorf("it has a memory of %d bytes, more than its limit and its windows", g.run.Memory())
+			if !g.dead && g.run.in.OverLimit() {
+				t.Errorf("it has a memory of %d bytes, more than its limit and its windows", g.run.in.Mem.Size)
 			}
 		}
 		must(t, loan.Abort())

@@ -12,13 +12,14 @@ import (
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/core/table"
+	"github.com/rlhost/rlhost/plugins/wasm/guest"
+	"github.com/rlhost/rlhost/plugins/wasm/module"
 
 	"github.com/rlhost/rlhost/hostabi"
-	"github.com/rlhost/rlhost/plugins/wasm"
 )
 
 // CodeManifest is the code of a module whose manifest is not accepted.
-const CodeManifest = wasm.CodeDescription
+const CodeManifest = module.CodeDescription
 
 // maxManifest and maxState bound what a guest hands over in one piece.
 const (
@@ -26,9 +27,9 @@ const (
 	maxState    = 1 << 28
 )
 
-// guest is a component in a module. But for Configure and Manifest its methods run on the component's loop.
-type guest struct {
-	module *wasm.Module
+// component is a component in a module. But for Configure and Manifest its methods run on the component's loop.
+type component struct {
+	module *guest.Module
 	source Source
 	lines  string // its table
 	policy string // that it names, whose act requests are answered
@@ -58,15 +59,15 @@ type announced struct{ manifest hostabi.Manifest }
 func (a *announced) Looks() []hostabi.ManifestColumn { return a.manifest.Columns }
 
 var (
-	_ core.Component  = (*guest)(nil)
-	_ core.Watched    = (*guest)(nil)
-	_ core.Pauser     = (*guest)(nil)
-	_ core.Holder     = (*guest)(nil)
-	_ core.Recovering = (*guest)(nil)
+	_ core.Component  = (*component)(nil)
+	_ core.Watched    = (*component)(nil)
+	_ core.Pauser     = (*component)(nil)
+	_ core.Holder     = (*component)(nil)
+	_ core.Recovering = (*component)(nil)
 )
 
 // Manifest returns the ports of the component as it is configured; before that, as without a table.
-func (g *guest) Manifest() core.Manifest {
+func (g *component) Manifest() core.Manifest {
 	var m core.Manifest
 	ports := func(list []hostabi.ManifestPort) (ports []core.Port) {
 		for _, p := range list {
@@ -80,14 +81,14 @@ func (g *guest) Manifest() core.Manifest {
 }
 
 // Configure asks an instance of the module, which it then drops, whether the table is right and what the ports are.
-func (g *guest) Configure(decode func(into any) error) error {
+func (g *component) Configure(decode func(into any) error) error {
 	values := map[string]any{}
 	if err := decode(&values); err != nil {
 		return err
 	}
 	g.lines = table.Lines(values)
 	g.policy, _ = values["policy"].(string)
-	asked, err := g.module.NewGuest(wasm.GuestOptions{Name: g.source.Name})
+	asked, err := newInstance(g.module, instanceOptions{name: g.source.Name})
 	if err != nil {
 		return err
 	}
@@ -96,7 +97,7 @@ func (g *guest) Configure(decode func(into any) error) error {
 }
 
 // ask configures an instance and reads its manifest.
-func (g *guest) ask(run *wasm.Guest) error {
+func (g *component) ask(run *instance) error {
 	if err := g.configure(run); err != nil {
 		return err
 	}
@@ -113,16 +114,16 @@ func (g *guest) ask(run *wasm.Guest) error {
 }
 
 // configure calls rl_configure. What the guest refuses becomes errors of keys.
-func (g *guest) configure(run *wasm.Guest) error {
+func (g *component) configure(run *instance) error {
 	lines := g.lines
 	at, err := put(run, []byte(lines))
 	if err != nil {
 		return err
 	}
 	_, err = run.Call(hostabi.ExportConfigure, uint64(at), uint64(len(lines)))
-	var refused *wasm.StatusError
-	if errors.As(err, &refused) && refused.Status == hostabi.StatusConfig {
-		return configErrors(g.source.Use, refused.Words)
+	var refused *statusError
+	if errors.As(err, &refused) && refused.status == hostabi.StatusConfig {
+		return configErrors(g.source.Use, refused.words)
 	}
 	if err != nil || len(lines) == 0 {
 		return err
@@ -156,7 +157,7 @@ func configErrors(use, words string) error {
 }
 
 // put puts bytes into memory of the guest's; none lie at 0.
-func put(run *wasm.Guest, b []byte) (at uint32, err error) {
+func put(run *instance, b []byte) (at uint32, err error) {
 	if len(b) == 0 {
 		return 0, nil
 	}
@@ -167,7 +168,7 @@ func put(run *wasm.Guest, b []byte) (at uint32, err error) {
 }
 
 // written returns what an export of the kind "needed length" writes.
-func (g *guest) written(run *wasm.Guest, export string, most uint32) ([]byte, error) {
+func (g *component) written(run *instance, export string, most uint32) ([]byte, error) {
 	n, err := run.Call(export, 0, 0)
 	if err != nil || n == 0 {
 		return nil, err
@@ -194,12 +195,12 @@ func (g *guest) written(run *wasm.Guest, export string, most uint32) ([]byte, er
 }
 
 // Start makes the instance that runs, binds its slots and calls rl_start.
-func (g *guest) Start(h *core.Host) error {
+func (g *component) Start(h *core.Host) error {
 	g.host = h
 	counter := func(name string) *stat.Counter { return h.Stats.Counter(h.Name + "/" + name) }
 	g.faults, g.lost = counter("faults"), counter("lost_messages")
 	g.remapped, g.copied = counter("remapped_windows"), counter("copied_bytes")
-	run, err := g.module.NewGuest(wasm.GuestOptions{Name: h.Name, Log: h.Log, Seed: env.Seed(h.Run.Seed, h.Index), Services: services{g}})
+	run, err := newInstance(g.module, instanceOptions{name: h.Name, log: h.Log, seed: env.Seed(h.Run.Seed, h.Index), services: services{g}})
 	if err != nil {
 		return err
 	}
@@ -226,7 +227,7 @@ func (g *guest) Start(h *core.Host) error {
 }
 
 // introduce calls rl_start.
-func (g *guest) introduce() error {
+func (g *component) introduce() error {
 	h := g.host
 	g.emitted = 0
 	id := hostabi.Identity{Index: uint32(h.Index), Count: uint32(h.Count), Seed: h.Run.Seed}
@@ -237,7 +238,7 @@ func (g *guest) introduce() error {
 }
 
 // introduce tells a guest who it is.
-func introduce(run *wasm.Guest, id hostabi.Identity, name string) error {
+func introduce(run *instance, id hostabi.Identity, name string) error {
 	id.Size, id.NameAt, id.NameLen = hostabi.IdentityBytes, hostabi.IdentityBytes, uint32(len(name))
 	b, _ := binary.Append(nil, binary.LittleEndian, &id) // a struct of fixed size always fits
 	b = append(b, name...)
@@ -252,7 +253,7 @@ func introduce(run *wasm.Guest, id hostabi.Identity, name string) error {
 }
 
 // call calls an export in which messages may be emitted.
-func (g *guest) call(export string, args ...uint64) error {
+func (g *component) call(export string, args ...uint64) error {
 	g.keep()
 	g.emitted = 0
 	_, err := g.run.Call(export, args...)
@@ -261,7 +262,7 @@ func (g *guest) call(export string, args ...uint64) error {
 
 // Snapshot returns what rl_snapshot writes. A guest that faults in it goes on from the state before. Where blocks are leased there is
 // no state, though it be of a guest that says that it has none: a run that continued from it would not have them.
-func (g *guest) Snapshot() (core.State, error) {
+func (g *component) Snapshot() (core.State, error) {
 	switch {
 	case g.dead:
 		return core.State{}, fmt.Errorf("%w: %s has failed", core.ErrNoSnapshot, g.source.Use)
@@ -284,7 +285,7 @@ func (g *guest) Snapshot() (core.State, error) {
 }
 
 // Restore gives the guest a state.
-func (g *guest) Restore(s core.State) error {
+func (g *component) Restore(s core.State) error {
 	b := s.Blobs[core.OpaqueBlob]
 	if len(b) == 0 {
 		return nil
@@ -307,19 +308,19 @@ func (g *guest) Restore(s core.State) error {
 }
 
 // Pause calls rl_pause: the guest is at rest when that returns.
-func (g *guest) Pause(rested func()) {
+func (g *component) Pause(rested func()) {
 	g.at(hostabi.ExportPause)
 	rested()
 }
 
 // Resume calls rl_resume.
-func (g *guest) Resume() { g.at(hostabi.ExportResume) }
+func (g *component) Resume() { g.at(hostabi.ExportResume) }
 
 // Waiting returns nothing: a guest handles each message before the next.
-func (g *guest) Waiting() []core.Waiting { return nil }
+func (g *component) Waiting() []core.Waiting { return nil }
 
 // at calls an export without parameters, if there is one.
-func (g *guest) at(export string) {
+func (g *component) at(export string) {
 	if g.dead || !g.run.Has(export) {
 		return
 	}
@@ -329,7 +330,7 @@ func (g *guest) at(export string) {
 }
 
 // Stop ends the guest and takes back what it has leased.
-func (g *guest) Stop() error {
+func (g *component) Stop() error {
 	if g.run == nil { // before Start
 		return nil
 	}

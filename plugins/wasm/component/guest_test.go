@@ -17,7 +17,7 @@ import (
 // shaping is a component that shapes the rewards of a block on loan to the test.
 type shaping struct {
 	*plugintest.Rig
-	g   *guest
+	g   *component
 	m   hostabi.Message
 	tr  trajectory.Trajectory
 	got []hostabi.Message

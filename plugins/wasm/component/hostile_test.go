@@ -11,15 +11,15 @@ import (
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
-	"github.com/rlhost/rlhost/plugins/wasm"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
+	"github.com/rlhost/rlhost/plugins/wasm/module"
 )
 
 // twoSlices is a limit that ends a call when it has burned its second slice of fuel, whatever else the machine does.
 const twoSlices = time.Nanosecond
 
 // everything is all that a component can be granted.
-var everything = []string{wasm.GrantClock, wasm.GrantLog, wasm.GrantMetric, wasm.GrantStop}
+var everything = []string{module.GrantClock, module.GrantLog, module.GrantMetric, module.GrantStop}
 
 // hostile is a source with short limits.
 func hostile(t testing.TB, b built) Source {
@@ -32,7 +32,7 @@ func hostile(t testing.TB, b built) Source {
 type scene struct {
 	*plugintest.Rig
 	*blocks
-	g   *guest
+	g   *component
 	got []hostabi.Message
 }
 

@@ -12,6 +12,8 @@ import (
 	"github.com/rlhost/rlhost/core/files"
 	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/plugins/wasm"
+	"github.com/rlhost/rlhost/plugins/wasm/engine"
+	"github.com/rlhost/rlhost/plugins/wasm/guest"
 )
 
 // Source says what a component is made from and how it is run.
@@ -33,12 +35,12 @@ type Modules struct {
 	runtime *wasm.Runtime
 
 	mu     sync.Mutex
-	loaded map[string]*wasm.Module // by what tells them apart
+	loaded map[string]*guest.Module // by what tells them apart
 }
 
 // NewModules returns modules that a runtime runs, which must be closed after them.
 func NewModules(r *wasm.Runtime) *Modules {
-	return &Modules{runtime: r, loaded: map[string]*wasm.Module{}}
+	return &Modules{runtime: r, loaded: map[string]*guest.Module{}}
 }
 
 // Close releases the modules. Components that were made from them stay usable.
@@ -60,10 +62,10 @@ func (l *Modules) Component(s Source) (core.Component, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &guest{module: m, source: s}, nil
+	return &component{module: m, source: s}, nil
 }
 
-func (l *Modules) load(s Source) (*wasm.Module, error) {
+func (l *Modules) load(s Source) (*guest.Module, error) {
 	hash, err := files.SHA256(s.Use)
 	if err == nil && s.SHA256 != "" && s.SHA256 != hash {
 		return nil, &table.Error{Code: CodeHash, Place: s.Use, Reason: fmt.Sprintf("has the SHA-256 %s, not %s", hash, s.SHA256),
@@ -75,7 +77,7 @@ func (l *Modules) load(s Source) (*wasm.Module, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.loaded == nil {
-		return nil, wasm.ErrClosed
+		return nil, engine.ErrClosed
 	}
 	if m := l.loaded[hash+string(key)]; m != nil && err == nil {
 		return m, nil
@@ -84,6 +86,6 @@ func (l *Modules) load(s Source) (*wasm.Module, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.loaded[m.Hash()+string(key)] = m
+	l.loaded[m.File.Hash+string(key)] = m
 	return m, nil
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/hostabi/native"
-	"github.com/rlhost/rlhost/plugins/wasm"
+	"github.com/rlhost/rlhost/plugins/wasm/guest"
 )
 
 // place is where a column lies in a block, as ColumnBinding tells it.
@@ -88,6 +88,6 @@ func newPlace(c *native.Column) *place {
 	last := (c.Rows-1)*c.StrideT + (c.Envs-1)*c.StrideEnv + (c.Elems-1)*c.StrideElem
 	p := &place{dtype: dtype, offset: uint32(c.Offset), bytes: uint32(last + dtype.Bytes())}
 	p.words = [...]uint32{strideT: uint32(c.StrideT), strideEnv: uint32(c.StrideEnv), strideElem: uint32(c.StrideElem),
-		rows: uint32(c.Rows), rowAlign: wasm.RowAlign(c.Offset, c.StrideEnv, c.StrideT, c.Rows), envs: uint32(c.Envs), agents: 1, elems: uint32(c.Elems)}
+		rows: uint32(c.Rows), rowAlign: guest.RowAlign(c.Offset, c.StrideEnv, c.StrideT, c.Rows), envs: uint32(c.Envs), agents: 1, elems: uint32(c.Elems)}
 	return p
 }

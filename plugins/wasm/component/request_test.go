@@ -21,7 +21,7 @@ func answering(code asm.Code) built {
 // asked is a rig around a component that answers act requests, and a block on loan to the test.
 type asked struct {
 	*plugintest.Rig
-	g       *guest
+	g       *component
 	loan    arena.Loan
 	tr      trajectory.Trajectory
 	request hostabi.Message

@@ -58,11 +58,11 @@ func modules(t testing.TB) *Modules {
 func example(name string) string { return "../../../examples/plugins/" + name + "-c/" + name + ".wasm" }
 
 // made returns an unconfigured component of a module.
-func made(t testing.TB, s Source) *guest {
+func made(t testing.TB, s Source) *component {
 	t.Helper()
 	c, err := modules(t).Component(s)
 	must(t, err)
-	return c.(*guest)
+	return c.(*component)
 }
 
 // file writes a module to a file.
@@ -79,7 +79,7 @@ func source(path string, grants ...string) Source {
 }
 
 // started returns a rig with a component of a module.
-func started(t testing.TB, s Source, o plugintest.RigOptions, table map[string]any) (*plugintest.Rig, *guest) {
+func started(t testing.TB, s Source, o plugintest.RigOptions, table map[string]any) (*plugintest.Rig, *component) {
 	t.Helper()
 	g := made(t, s)
 	if o.Name == "" {
@@ -133,4 +133,4 @@ func (b *blocks) rewards(h hostabi.Handle) []float32 {
 // granted lets the shapers of the examples write.
 func granted() map[string][]string { return map[string][]string{"on_rewards": {"shaped_reward"}} }
 
-var _ core.Component = (*guest)(nil)
+var _ core.Component = (*component)(nil)

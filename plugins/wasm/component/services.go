@@ -8,18 +8,18 @@ import (
 
 	"github.com/rlhost/rlhost/core/bus"
 	core "github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/plugins/wasm/guest"
 
 	"github.com/rlhost/rlhost/hostabi"
-	"github.com/rlhost/rlhost/plugins/wasm"
 )
 
 // maxEmits bounds the messages that a guest emits in one call: with on_full = "block" they wait in the host's memory.
 const maxEmits = 4096
 
 // services are the imports of a guest.
-type services struct{ g *guest }
+type services struct{ g *component }
 
-var _ wasm.Services = services{}
+var _ guest.Services = services{}
 
 // Emit sends a message.
 func (s services) Emit(signal, message uint32) (int32, error) {
@@ -79,7 +79,7 @@ func (s services) Emit(signal, message uint32) (int32, error) {
 }
 
 // answer returns the answer to the request that is being handled: the same, but for who acted.
-func (g *guest) answer(s *slot, version uint64) hostabi.Message {
+func (g *component) answer(s *slot, version uint64) hostabi.Message {
 	m := s.came
 	if s.payload.Name == core.PayloadRequest {
 		if r, err := g.address(&s.came); err == nil {
@@ -164,7 +164,7 @@ func (s services) Timer(after, every int64) int32 {
 }
 
 // fire gives the guest a timer.
-func (g *guest) fire(id uint32) {
+func (g *component) fire(id uint32) {
 	if g.dead {
 		return
 	}

@@ -123,7 +123,7 @@ func (a *attack) live(t *testing.T, r *wasm.Runtime) (said account) {
 	if note(inLoading, err) {
 		return said
 	}
-	g := c.(*guest)
+	g := c.(*component)
 	if note(inConfigure, g.Configure(plugintest.DecodeTable(map[string]any{"key": "value"}))) {
 		return said
 	}
@@ -132,7 +132,7 @@ func (a *attack) live(t *testing.T, r *wasm.Runtime) (said account) {
 }
 
 // runs starts a configured guest and gives it work.
-func (a *attack) runs(t *testing.T, g *guest, said *account, note func(stage, error) bool) {
+func (a *attack) runs(t *testing.T, g *component, said *account, note func(stage, error) bool) {
 	rig, err := plugintest.TryRig(t, g, plugintest.RigOptions{Name: "guest"}, plugintest.DecodeTable(map[string]any{"key": "value"}))
 	if note(inStart, err) {
 		return
@@ -148,8 +148,8 @@ func (a *attack) runs(t *testing.T, g *guest, said *account, note func(stage, er
 	send := func() {
 		must(t, x.To("in").Emit(hostabi.Message{Handle: keep}))
 		note(endsRun, x.Settle())
-		if !g.dead && g.run.OverLimit() {
-			t.Errorf("it has a memory of %d bytes, more than its limit and its windows", g.run.Memory())
+		if !g.dead && g.run.in.OverLimit() {
+			t.Errorf("it has a memory of %d bytes, more than its limit and its windows", g.run.in.Mem.Size)
 		}
 	}
 	send()
@@ -247,7 +247,7 @@ func besideOf(t *testing.T, r *wasm.Runtime) *beside {
 	})
 	c, err := l.Component(source(file(t, built{}.bytes()), everything...))
 	must(t, err)
-	x := &scene{g: c.(*guest)}
+	x := &scene{g: c.(*component)}
 	x.Rig = plugintest.NewRig(t, c, plugintest.RigOptions{Name: "beside"}, plugintest.DecodeTable(nil))
 	x.blocks = newBlocks(t, x.Host.Arenas, 2, trajectory.Shape{Steps: 2, Envs: 2})
 	return &beside{scene: x}

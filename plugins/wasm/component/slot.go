@@ -10,7 +10,6 @@ import (
 	core "github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
-	"github.com/rlhost/rlhost/plugins/wasm"
 )
 
 // slot is a slot of a guest, with its memory for the message that it handles.
@@ -49,7 +48,7 @@ type lent struct {
 }
 
 // newSlot gets the memory for the messages of a slot and binds it.
-func (g *guest) newSlot(i int) (*slot, error) {
+func (g *component) newSlot(i int) (*slot, error) {
 	port := &g.manifest.Slots[i]
 	s := &slot{index: uint32(i), name: port.Name, payload: core.PayloadOf(port.Payload), looks: port.Flags&hostabi.PortBlocks != 0}
 	for _, c := range g.manifest.Columns {
@@ -85,14 +84,14 @@ func (g *guest) newSlot(i int) (*slot, error) {
 }
 
 // handle gives the guest a message. After a fault a request that has not been answered is given to it again: who asked waits.
-func (g *guest) handle(s *slot, m *hostabi.Message) {
+func (g *component) handle(s *slot, m *hostabi.Message) {
 	for again := true; again && !g.dead; {
 		again = g.try(s, m) && s.payload.OnLoan && !s.emitted
 	}
 }
 
 // try is handle once. It reports whether the guest goes on after a fault.
-func (g *guest) try(s *slot, m *hostabi.Message) bool {
+func (g *component) try(s *slot, m *hostabi.Message) bool {
 	g.keep()
 	g.handling, g.emitted = s, 0
 	err := g.present(s, m)
@@ -118,7 +117,7 @@ func (g *guest) try(s *slot, m *hostabi.Message) bool {
 }
 
 // leave forgets the block of a message that has been handled.
-func (g *guest) leave(s *slot) {
+func (g *component) leave(s *slot) {
 	if s.block != 0 {
 		if err := g.retract(s, g.blocks.find(s.block)); err != nil {
 			g.host.Fail(err)
@@ -135,7 +134,7 @@ func (g *guest) leave(s *slot) {
 }
 
 // present puts a message and what it points to where the guest reads it.
-func (g *guest) present(s *slot, m *hostabi.Message) error {
+func (g *component) present(s *slot, m *hostabi.Message) error {
 	s.emitted, s.came = false, *m
 	inline := m.Inline
 	if m.Handle != 0 {
@@ -165,7 +164,7 @@ func (g *guest) present(s *slot, m *hostabi.Message) error {
 }
 
 // address says in an act request for which policy it is.
-func (g *guest) address(m *hostabi.Message) (hostabi.Message, error) {
+func (g *component) address(m *hostabi.Message) (hostabi.Message, error) {
 	tr, err := trajectory.Borrowed(g.host.Arenas, m.Handle)
 	if err != nil {
 		return *m, err
@@ -175,7 +174,7 @@ func (g *guest) address(m *hostabi.Message) (hostabi.Message, error) {
 }
 
 // presentBlock maps a block, if the slot looks at such, and binds the columns.
-func (g *guest) presentBlock(s *slot, h hostabi.Handle) (err error) {
+func (g *component) presentBlock(s *slot, h hostabi.Handle) (err error) {
 	var w *window
 	if s.looks {
 		if w, err = g.window(h, s.grants); err != nil {
@@ -203,7 +202,7 @@ func (g *guest) presentBlock(s *slot, h hostabi.Handle) (err error) {
 }
 
 // bind writes the bindings of the slot's columns.
-func (g *guest) bind(s *slot, w *window) error {
+func (g *component) bind(s *slot, w *window) error {
 	s.bound = bound{}
 	for i := range s.columns {
 		c := &s.columns[i]
@@ -229,7 +228,7 @@ func (g *guest) bind(s *slot, w *window) error {
 }
 
 // writable returns where the guest writes a column of the block that it handles; ok is false where no wire lets it.
-func (g *guest) writable(s *slot, name string, w *window) (at uint32, ok bool) {
+func (g *component) writable(s *slot, name string, w *window) (at uint32, ok bool) {
 	i, p := slices.Index(s.grants, name), w.view.columns[name]
 	switch {
 	case i < 0:
@@ -242,7 +241,7 @@ func (g *guest) writable(s *slot, name string, w *window) (at uint32, ok bool) {
 }
 
 // lend claims a block and gets memory for the columns that the guest may write and that share their pages with others.
-func (g *guest) lend(s *slot, w *window, h hostabi.Handle) (err error) {
+func (g *component) lend(s *slot, w *window, h hostabi.Handle) (err error) {
 	for _, l := range s.granted {
 		l.live, l.keeps = false, false
 		p, ok := w.view.columns[l.name]
@@ -280,7 +279,7 @@ func (g *guest) lend(s *slot, w *window, h hostabi.Handle) (err error) {
 }
 
 // putBack puts into the block of a message what stood there before a call that has failed, unless the guest has emitted it.
-func (s *slot) putBack(run *wasm.Guest, k *known) {
+func (s *slot) putBack(run *instance, k *known) {
 	if k == nil || s.emitted {
 		return
 	}
@@ -293,7 +292,7 @@ func (s *slot) putBack(run *wasm.Guest, k *known) {
 }
 
 // forgetMemory forgets what the guest, put into another state, has not given in it, and what its memory had.
-func (s *slot) forgetMemory(run *wasm.Guest) {
+func (s *slot) forgetMemory(run *instance) {
 	s.bound = bound{}
 	for _, l := range s.granted {
 		if l.n > 0 && !run.Gave(l.at) {
@@ -303,7 +302,7 @@ func (s *slot) forgetMemory(run *wasm.Guest) {
 }
 
 // readIn copies a column to where the guest writes it.
-func (g *guest) readIn(s *slot, l *lent, p *place) {
+func (g *component) readIn(s *slot, l *lent, p *place) {
 	if l.live {
 		return
 	}
@@ -313,7 +312,7 @@ func (g *guest) readIn(s *slot, l *lent, p *place) {
 }
 
 // writeBack copies what the guest has written into the block of its message.
-func (g *guest) writeBack(s *slot) {
+func (g *component) writeBack(s *slot) {
 	w := g.blocks.find(s.block).window
 	for _, l := range s.granted {
 		if !l.live {

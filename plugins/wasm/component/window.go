@@ -11,7 +11,6 @@ import (
 	"github.com/rlhost/rlhost/core/trajectory"
 
 	"github.com/rlhost/rlhost/hostabi"
-	"github.com/rlhost/rlhost/plugins/wasm"
 )
 
 // maxWindows bounds the windows of an instance, because the system bounds mappings. It is also how many blocks a guest can know.
@@ -22,7 +21,7 @@ const pageBytes = 4096
 
 // windows are the places in a guest's memory where blocks are mapped.
 type windows struct {
-	run    *wasm.Guest
+	run    *instance
 	arenas *arena.Set
 	views  [hostabi.MaxArena + 1]*view // by the ID of their arenas
 	list   []*window
@@ -50,7 +49,7 @@ type view struct {
 }
 
 // window returns where a block is mapped, after mapping it if it is not, with the pages of columns that may be written.
-func (g *guest) window(h hostabi.Handle, granted []string) (*window, error) {
+func (g *component) window(h hostabi.Handle, granted []string) (*window, error) {
 	w, err := g.mapped(h)
 	if err == nil {
 		w.handle = h
@@ -63,7 +62,7 @@ func (g *guest) window(h hostabi.Handle, granted []string) (*window, error) {
 
 // share makes the pages of columns that may be written those of the block, as far as nothing else lies on them, and those of all
 // others a private view.
-func (g *guest) share(w *window, granted []string) error {
+func (g *component) share(w *window, granted []string) error {
 	a, run := w.view.arena, g.windows.run
 	if len(w.shares) > 0 {
 		if err := run.MapPrivate(a.FD(), a.BlockOffset(w.block), w.at, w.bytes); err != nil {
@@ -90,7 +89,7 @@ func (ws *windows) retract(s *slot, k *known) error {
 }
 
 // remap maps the pages of the columns that may be written: those of the block, or a private view.
-func (w *window) remap(run *wasm.Guest, shared bool) (err error) {
+func (w *window) remap(run *instance, shared bool) (err error) {
 	a := w.view.arena
 	for _, name := range w.shares {
 		p, ok := w.view.columns[name]
@@ -112,7 +111,7 @@ func (w *window) remap(run *wasm.Guest, shared bool) (err error) {
 }
 
 // mapped is window without pages that may be written, unless those of the last use.
-func (g *guest) mapped(h hostabi.Handle) (*window, error) {
+func (g *component) mapped(h hostabi.Handle) (*window, error) {
 	ws := &g.windows
 	a, err := ws.arenas.Of(h)
 	if err != nil {
@@ -159,7 +158,7 @@ func (ws *windows) newView(a *arena.Arena) *view {
 
 // room returns a window of that size on which nothing is mapped: one that there is, a new one, or the one that has not been used for
 // longest.
-func (g *guest) room(bytes uint32) (*window, error) {
+func (g *component) room(bytes uint32) (*window, error) {
 	ws := &g.windows
 	if w := ws.idle(func(w *window) bool { return w.view == nil && w.bytes == bytes }); w != nil {
 		return w, nil
@@ -167,7 +166,7 @@ func (g *guest) room(bytes uint32) (*window, error) {
 	var refused error
 	if len(ws.list) < maxWindows {
 		at, err := ws.run.Donate(bytes)
-		if err != nil && ws.run.OverLimit() {
+		if err != nil && ws.run.in.OverLimit() {
 			return nil, err
 		}
 		if err == nil {
@@ -239,7 +238,7 @@ func (ws *windows) unmapAll() {
 }
 
 // Altered compares what the guest sees of blocks with the blocks. Those that are nobody's any more are left out.
-func (g *guest) Altered() (columns []string) {
+func (g *component) Altered() (columns []string) {
 	for _, w := range g.windows.list {
 		if w.view == nil {
 			continue

@@ -16,7 +16,7 @@ import (
 func first() asm.Code { return asm.Get(1) + asm.Load(4) + asm.Load(0) + asm.Load(0) }
 
 // noted returns a number that the guest has noted.
-func noted(t testing.TB, g *guest) float32 {
+func noted(t testing.TB, g *component) float32 {
 	t.Helper()
 	return math.Float32frombits(binary.LittleEndian.Uint32(g.run.View(noteAt, 4)))
 }
@@ -102,8 +102,8 @@ func TestWindows_DoNotCountAgainstTheLimit(t *testing.T) {
 		}
 		must(t, x.arena.Release(h))
 	}
-	if n, faults := g.remapped.Value(), g.faults.Value(); n != 0 || faults != 0 || g.run.OverLimit() {
-		t.Errorf("%d windows remapped, %d faults, over the limit: %v", n, faults, g.run.OverLimit())
+	if n, faults := g.remapped.Value(), g.faults.Value(); n != 0 || faults != 0 || g.run.in.OverLimit() {
+		t.Errorf("%d windows remapped, %d faults, over the limit: %v", n, faults, g.run.in.OverLimit())
 	}
 }
 
@@ -126,9 +126,9 @@ func TestWindows_AGuestKeepsNothingOfTheirRoom(t *testing.T) {
 	all := []hostabi.Handle{x.with(1), x.with(2)}
 	for n := range 4 {
 		g.handle(g.slots[0], &hostabi.Message{Handle: all[n%2]})
-		if want := uint64(n+1) / 2; g.faults.Value() != want || g.run.Memory() > 4<<20 || g.run.OverLimit() || g.remapped.Value() != 0 {
+		if want := uint64(n+1) / 2; g.faults.Value() != want || g.run.in.Mem.Size > 4<<20 || g.run.in.OverLimit() || g.remapped.Value() != 0 {
 			t.Errorf("after %d messages %d faults, want %d, %d windows remapped and a memory of %d bytes; log: %s",
-				n+1, g.faults.Value(), want, g.remapped.Value(), g.run.Memory(), r.Log.String())
+				n+1, g.faults.Value(), want, g.remapped.Value(), g.run.in.Mem.Size, r.Log.String())
 		}
 	}
 	if want := "to give, though a window does not count against its memory limit of 4 MiB"; !strings.Contains(r.Log.String(), want) {

@@ -12,13 +12,13 @@ import (
 	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
-	"github.com/rlhost/rlhost/plugins/wasm"
+	"github.com/rlhost/rlhost/plugins/wasm/guest"
 )
 
 // Wrapper is a module of a component that shapes rewards, or else writes actions or observations, asked about each env step by itself: a
 // request's block is one row of all environments of a batch. Its methods may be called concurrently.
 type Wrapper struct {
-	asked  guest
+	asked  component
 	slot   int
 	signal int
 	writes trajectory.Column
@@ -44,7 +44,7 @@ func (l *Modules) Wrapper(s Source, args map[string]any) (*Wrapper, error) {
 		}
 		return nil, err
 	}
-	w := &Wrapper{asked: guest{module: m, source: s}}
+	w := &Wrapper{asked: component{module: m, source: s}}
 	decode := func(into any) error { *into.(*map[string]any) = args; return nil }
 	if err := w.asked.Configure(decode); err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (w *Wrapper) check() error {
 }
 
 // Hash returns the SHA-256 of the module.
-func (w *Wrapper) Hash() string { return w.asked.module.Hash() }
+func (w *Wrapper) Hash() string { return w.asked.module.File.Hash }
 
 // Writes returns what the module writes: trajectory.ShapedReward behind each step, trajectory.Action before it, or trajectory.Obs.
 func (w *Wrapper) Writes() trajectory.Column { return w.writes }
@@ -122,7 +122,7 @@ type WrapperOptions struct {
 // New makes an instance of the module and calls rl_start.
 func (w *Wrapper) New(o WrapperOptions) (*WrapperInstance, error) {
 	x := &WrapperInstance{wrapper: w, pieces: make([]piece, len(o.Shape.Columns)), metric: o.Metric}
-	run, err := w.asked.module.NewGuest(wasm.GuestOptions{Name: o.Name, Seed: o.Seed, Services: alone{x}, Log: o.Log})
+	run, err := newInstance(w.asked.module, instanceOptions{name: o.Name, seed: o.Seed, services: alone{x}, log: o.Log})
 	if err != nil {
 		return nil, err
 	}
@@ -136,10 +136,10 @@ func (w *Wrapper) New(o WrapperOptions) (*WrapperInstance, error) {
 // WrapperInstance is one running copy of a wrapper's module. It is driven by one goroutine at a time.
 type WrapperInstance struct {
 	wrapper  *Wrapper
-	run      *wasm.Guest
+	run      *instance
 	message  uint32
 	pieces   []piece // of the columns
-	saved    *wasm.SavedGuest
+	saved    *savedInstance
 	handling bool
 	answered bool
 	broken   error // why it cannot be called any more
@@ -152,7 +152,7 @@ type piece struct{ at, n uint32 }
 
 // begin has the guest give memory for what it is called with, lays that out, and saves the state that a fault goes back to.
 func (x *WrapperInstance) begin(name string, seed uint64, s *Shape) error {
-	asked := guest{source: x.wrapper.asked.source, lines: x.wrapper.asked.lines}
+	asked := component{source: x.wrapper.asked.source, lines: x.wrapper.asked.lines}
 	if err := asked.ask(x.run); err != nil {
 		return err
 	}
@@ -237,7 +237,7 @@ func (x *WrapperInstance) Close() error { return x.run.Close() }
 // alone are the imports of a guest outside of a pipeline: it answers, and nothing else.
 type alone struct{ x *WrapperInstance }
 
-var _ wasm.Services = alone{}
+var _ guest.Services = alone{}
 
 // Emit takes the answer.
 func (s alone) Emit(signal, message uint32) (int32, error) {

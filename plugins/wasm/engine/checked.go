@@ -1,0 +1,20 @@
+package engine
+
+// checkedKind begins what the names of marks are made from; another one makes all modules unchecked.
+const checkedKind = "checked 1"
+
+// Checked reports whether MarkChecked has been called for the module with that hash, by any process of this user.
+func (e *Engine) Checked(hash string) bool {
+	return e.cache != nil && e.cache.Marked(e.cache.Name(checkedKind, []byte(hash)))
+}
+
+// MarkChecked remembers, beside the compiled code, that the environments of the module with that hash write what they have to and nothing
+// else. Where nothing can be kept that is logged.
+func (e *Engine) MarkChecked(hash string) {
+	if e.cache == nil {
+		return
+	}
+	if err := e.cache.Mark(e.cache.Name(checkedKind, []byte(hash))); err != nil {
+		e.log.Warn("it is not remembered that a module was checked", "reason", err)
+	}
+}

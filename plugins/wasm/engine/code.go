@@ -1,0 +1,33 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+)
+
+// Code is a compiled module. Its methods may be called concurrently. It must be closed when nothing runs in it any more.
+type Code struct {
+	sandbox  *sandbox
+	compiled wazero.CompiledModule
+	ctx      context.Context
+	leave    func() error
+}
+
+// Context ends when the Engine is closed: what runs then is to stop.
+func (c *Code) Context() context.Context { return c.ctx }
+
+// Instantiate makes an instance of the module whose memory comes from mem. No code of the module runs.
+func (c *Code) Instantiate(mem experimental.MemoryAllocator) (api.Module, error) {
+	withMemory := experimental.WithMemoryAllocator(context.Background(), mem)
+	// Nothing reads wazero's random source; making its default one takes longer than the rest.
+	config := wazero.NewModuleConfig().WithName("").WithStartFunctions().WithRandSource(strings.NewReader(""))
+	return c.sandbox.wz.InstantiateModule(withMemory, c.compiled, config)
+}
+
+// Close releases the code.
+func (c *Code) Close() error { return errors.Join(c.compiled.Close(context.Background()), c.leave()) }

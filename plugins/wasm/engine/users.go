@@ -1,0 +1,47 @@
+package engine
+
+import "sync"
+
+// Users counts what uses something that is freed when it has been closed and its last user has left.
+type Users struct {
+	lock   sync.Mutex
+	n      int
+	closed bool
+	freed  bool
+	Free   func() error // called once; set before the first use
+}
+
+// Enter counts a user in, or returns ErrClosed. Each Enter is followed by one Leave.
+func (u *Users) Enter() error {
+	u.lock.Lock()
+	defer u.lock.Unlock()
+	if u.closed {
+		return ErrClosed
+	}
+	u.n++
+	return nil
+}
+
+// Leave counts a user out. Its error is that of Free, if this was the last one.
+func (u *Users) Leave() error {
+	u.lock.Lock()
+	defer u.lock.Unlock()
+	u.n--
+	return u.freeIfIdle()
+}
+
+// Close forbids new users. Its error is that of Free, if there are none. Closing again does nothing.
+func (u *Users) Close() error {
+	u.lock.Lock()
+	defer u.lock.Unlock()
+	u.closed = true
+	return u.freeIfIdle()
+}
+
+func (u *Users) freeIfIdle() error {
+	if !u.closed || u.n > 0 || u.freed {
+		return nil
+	}
+	u.freed = true
+	return u.Free()
+}

@@ -1,0 +1,316 @@
+package guest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/linear"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/meter"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/words"
+)
+
+// Instance is one running copy of a module: its memory, its globals and what the host keeps for it. It is driven
+// by one goroutine at a time. After an *Error, LastError and EnvAfter say more about it; but for them only Restore, CopyFrom and Close may
+// follow.
+type Instance struct {
+	Mem *linear.Memory // its owner maps windows over it and reads it between calls
+	// Stack holds the parameters of a call by Run.
+	Stack [6]uint64
+	// Memory that the guest gave to the host at the start: for its arguments, and ErrorBytes for its error text.
+	ArgsPtr, ErrorPtr uint32
+
+	module  *Module
+	wasm    api.Module
+	ctx     *callContext
+	often   [exports]api.Function   // nil where the guest has none
+	others  map[string]api.Function // other exports that have been called
+	current api.Function            // called in the middle of other calls; nil before the first time
+	answer  [1]uint64               // by it: the stack is the call's that is in progress
+	calling string                  // export that is called, for messages
+	globals []api.MutableGlobal
+	fuel    fuelState
+	host    hostState
+	owner   Owner
+}
+
+// Owner says for whom an instance works. The zero value is for nobody.
+type Owner struct {
+	Name     string           // of the component, for log lines; "" if Log says it itself
+	Log      *slog.Logger     // nil: that of the module's Output
+	Metric   func(env.Metric) // takes the numbers that environments report; may be nil
+	Unwanted <-chan struct{}  // closed when nobody waits for the guest any more; nil: never
+	Services Services         // what the imports of a component do; nil: none of them can be called
+}
+
+// Export is an export that is called again and again. Each takes ten kilobytes for its stack, so others are looked up when they are first
+// called, which takes some ten microseconds.
+type Export int
+
+// The exports that are called again and again.
+const (
+	Bind Export = iota
+	Reset
+	Step
+	StepRange
+	Slot
+	exports
+)
+
+var exportNames = [exports]string{hostabi.ExportBind, hostabi.ExportReset, hostabi.ExportStep, hostabi.ExportStepRange, hostabi.ExportSlot}
+
+// callContext carries the instance through wazero to the host functions. It has no other values, because wazero
+// looks some up on each call. The embedded context ends when the guest's work is no longer wanted.
+type callContext struct {
+	context.Context
+	instance *Instance
+}
+
+// Value returns nil.
+func (c *callContext) Value(any) any { return nil }
+
+// instanceOf returns the instance that calls a host function.
+func instanceOf(ctx context.Context) *Instance { return ctx.(*callContext).instance }
+
+// instantiate makes a copy of the module in its first state. No guest code runs.
+func (m *Module) instantiate() (*Instance, error) {
+	mem, err := linear.New(m.File.MemoryMin, m.File.Config.Memory)
+	if err != nil {
+		return nil, err
+	}
+	i := &Instance{module: m, Mem: mem}
+	i.ctx = &callContext{Context: m.code.Context(), instance: i}
+	i.host.init()
+	i.SetOwner(Owner{Name: m.File.Config.Name})
+	if i.wasm, err = m.code.Instantiate(mem); err != nil {
+		mem.Release()
+		return nil, err
+	}
+	i.fuel.init(i.wasm)
+	for k := range m.File.Metered.Globals {
+		i.globals = append(i.globals, i.wasm.ExportedGlobal(meter.GlobalExport(k)).(api.MutableGlobal))
+	}
+	i.bindFunctions()
+	return i, nil
+}
+
+// bindFunctions looks the exports up. Each has a stack of its own, which may have grown.
+func (i *Instance) bindFunctions() {
+	i.others, i.current = nil, nil
+	for x := range exports {
+		i.often[x] = i.wasm.ExportedFunction(exportNames[x])
+	}
+}
+
+// SetOwner says for whom the instance works from here on.
+func (i *Instance) SetOwner(o Owner) {
+	i.owner = o
+	if o.Log == nil {
+		i.owner.Log = i.module.out.Log
+	}
+}
+
+// Close ends the instance. No call may be running or follow.
+func (i *Instance) Close() {
+	i.sayDropped()
+	_ = i.wasm.Close(context.Background()) // only files could fail to close, and it has none
+	i.Mem.Release()
+}
+
+// Begin begins one request to the guest, which may take several calls, and the time it may take. The clock
+// starts at its first slice of fuel: most requests end before and need no clock.
+func (i *Instance) Begin(limit time.Duration) {
+	i.fuel.limit, i.fuel.spent = limit, notStarted
+	i.Mem.Refused = false
+	i.host.said = i.host.said[:0]
+}
+
+// Has reports whether the guest has one of the exports that are called again and again.
+func (i *Instance) Has(x Export) bool { return i.often[x] != nil }
+
+// Run calls an export with what is in Stack, within the request that Begin began, and returns its result. The error is an *Error. It
+// allocates nothing.
+func (i *Instance) Run(x Export) (int32, error) {
+	i.calling = exportNames[x]
+	if err := i.often[x].CallWithStack(i.ctx, i.Stack[:]); err != nil {
+		i.often[x] = i.wasm.ExportedFunction(i.calling) // its stack may have grown to a hundred megabytes
+		return 0, i.failed(err)
+	}
+	return int32(uint32(i.Stack[0])), nil
+}
+
+// Request makes one request of one call of an export that is called again and again, as Begin and Run do.
+func (i *Instance) Request(x Export, limit time.Duration, args ...uint64) (int32, error) {
+	i.Begin(limit)
+	copy(i.Stack[:], args)
+	return i.Run(x)
+}
+
+// Call makes one request of one call of an export by its name, for those that are called rarely. The guest must have it. The error is an *Error.
+func (i *Instance) Call(name string, limit time.Duration, args ...uint64) (int32, error) {
+	fn := i.others[name]
+	if fn == nil {
+		if i.others == nil {
+			i.others = map[string]api.Function{}
+		}
+		fn = i.wasm.ExportedFunction(name)
+		i.others[name] = fn
+	}
+	return i.invoke(name, fn, limit, args...)
+}
+
+// invoke is Call of a function that was looked up, by the name that messages are to say.
+func (i *Instance) invoke(name string, fn api.Function, limit time.Duration, args ...uint64) (int32, error) {
+	i.Begin(limit)
+	i.calling = name
+	copy(i.Stack[:], args)
+	if err := fn.CallWithStack(i.ctx, i.Stack[:]); err != nil {
+		return 0, i.failed(err)
+	}
+	return int32(uint32(i.Stack[0])), nil
+}
+
+// Calling returns the export that was called last.
+func (i *Instance) Calling() string { return i.calling }
+
+// CountStep counts a step of the guest's owner. The guest's clock goes by steps.
+func (i *Instance) CountStep() { i.host.steps++ }
+
+// Steps returns how many steps were counted.
+func (i *Instance) Steps() uint64 { return i.host.steps }
+
+// FuelUsed returns how much the guest has burned since it was made, in about the time of a simple instruction.
+func (i *Instance) FuelUsed() uint64 { return i.fuel.used() }
+
+// Error is a call that did not return, or one that returned memory which cannot be used.
+type Error struct {
+	Kind   env.FaultKind
+	Call   string // the export
+	Reason string
+}
+
+// Error returns the reason.
+func (e *Error) Error() string { return e.Reason }
+
+// failed turns wazero's error of a call into an Error.
+func (i *Instance) failed(err error) *Error {
+	e := &Error{Kind: env.FaultTrap, Call: i.calling, Reason: i.module.File.Layout.TrapReason(err)}
+	var stop errStop
+	switch {
+	case errors.As(err, &stop):
+		e.Kind = env.FaultDeadline
+	case i.Mem.Refused:
+		e.Kind = env.FaultMemory
+		e.Reason = fmt.Sprintf("%s, after the memory limit of %s was reached", e.Reason, words.Bytes(i.Mem.Limit))
+	}
+	if strings.HasPrefix(e.Reason, "stack overflow") {
+		i.bindFunctions() // releases a stack of a hundred megabytes
+	}
+	if said := i.said(); said != "" {
+		e.Reason += ": " + said
+	}
+	return e
+}
+
+// Allocate asks the guest for n bytes for the host, at a multiple of align, and checks the result. The error is an *Error.
+func (i *Instance) Allocate(n, align uint32) (uint32, error) {
+	return i.ask(n, align, "its memory limit is ")
+}
+
+// ask is Allocate. The text comes before the limit where the guest has nothing to give.
+func (i *Instance) ask(n, align uint32, text string) (uint32, error) {
+	result, err := i.Call(hostabi.ExportAlloc, i.module.File.Config.Init, uint64(n), uint64(align))
+	if err != nil {
+		return 0, err
+	}
+	ptr := uint32(result)
+	bad := func(format string, args ...any) error {
+		return &Error{env.FaultMemory, hostabi.ExportAlloc, fmt.Sprintf(format, args...)}
+	}
+	if ptr == 0 {
+		return 0, bad("the guest has no %s to give, %s%s", words.Bytes(uint64(n)), text, i.bounds())
+	}
+	if ptr%align != 0 {
+		return 0, bad("the guest gave memory at %#x, which is not aligned to %d bytes as asked", ptr, align)
+	}
+	if !i.Mem.Contains(uint64(ptr), uint64(n)) {
+		return 0, bad("the guest gave %d bytes at %#x, which is outside of its memory of %s", n, ptr, words.Bytes(i.Mem.Size))
+	}
+	return ptr, nil
+}
+
+// Donate is Allocate of memory that becomes a window. It does not count against the guest's limit: while the guest looks for it, its
+// memory may grow by as much, and stays allowed to be as large. What it grows by and does not give is more than its limit, which is an
+// error; OverLimit is true then, and the guest must not go on.
+func (i *Instance) Donate(n uint32) (uint32, error) {
+	i.Mem.Donated += uint64(n)
+	ptr, err := i.ask(n, windowAlign, "though a window does not count against its memory limit of ")
+	if err != nil {
+		i.TakeBack(n)
+		return 0, err
+	}
+	if i.OverLimit() {
+		return 0, &Error{env.FaultMemory, hostabi.ExportAlloc, fmt.Sprintf("the guest has %s of its own beside windows of %s, its memory limit is %s",
+			words.Bytes(i.Mem.Size-i.Mem.Donated), words.Bytes(i.Mem.Donated), words.Bytes(i.Mem.Limit))}
+	}
+	return ptr, nil
+}
+
+// TakeBack has n bytes that were a window, or did not become one, count against the guest's limit again.
+func (i *Instance) TakeBack(n uint32) { i.Mem.Donated -= uint64(n) }
+
+// OverLimit reports whether the guest has more memory of its own than its limit: it had more windows, or did not give what it got to
+// make one. Memory cannot shrink.
+func (i *Instance) OverLimit() bool { return i.Mem.Size > i.Mem.Limit+i.Mem.Donated }
+
+// bounds says what the limit is, and where the memory ends if that is before.
+func (i *Instance) bounds() string {
+	limit := words.Bytes(i.Mem.Limit)
+	if end := min(i.Mem.Most(), i.module.File.MemoryMax); end < i.Mem.Limit+i.Mem.Donated {
+		return limit + ", and its memory ends at " + words.Bytes(end)
+	}
+	return limit
+}
+
+// Overlap reports whether two pieces of guest memory have a byte in common.
+func Overlap(p, n, q, m uint32) bool {
+	return uint64(p) < uint64(q)+uint64(m) && uint64(q) < uint64(p)+uint64(n)
+}
+
+// BadMemory is the error of a guest that gave memory which overlaps something else.
+func BadMemory(ptr, n uint32, what string) error {
+	return &Error{env.FaultMemory, hostabi.ExportAlloc,
+		fmt.Sprintf("the guest gave %d bytes at %#x, which overlap %s", n, ptr, what)}
+}
+
+// windowAlign is the alignment required of donated memory: a page on every machine.
+const windowAlign = 65536
+
+// TakeErrorText asks the guest for the memory of error texts. It is what instances of components do before they begin.
+func (i *Instance) TakeErrorText() (err error) {
+	i.ErrorPtr, err = i.Allocate(ErrorBytes, 16)
+	return err
+}
+
+// perEnv reports whether an export works on one environment after the other.
+func perEnv(export string) bool {
+	return export == hostabi.ExportStep || export == hostabi.ExportStepRange || export == hostabi.ExportReset
+}
+
+// RowAlign returns the largest power of two, up to a cache line, that every row of a column begins at a multiple of. The strides of
+// environments and steps are in bytes; a single row has none of steps.
+func RowAlign(offset, strideEnv, strideT, rows int) uint32 {
+	const line = 64
+	places := uint32(offset | strideEnv | line)
+	if rows > 1 {
+		places |= uint32(strideT)
+	}
+	return places & -places
+}
