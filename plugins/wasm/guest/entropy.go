@@ -66,6 +66,11 @@ func (i *Instance) envOf() int {
 	return -1
 }
 
+// perEnv reports whether an export works on one environment after the other.
+func perEnv(export string) bool {
+	return export == hostabi.ExportStep || export == hostabi.ExportStepRange || export == hostabi.ExportReset
+}
+
 // currentEnv asks the guest, in the middle of a call, for the index of its current environment; -1 if it does not say.
 func (i *Instance) currentEnv() int {
 	if !i.module.File.Exports(hostabi.ExportCurrentEnv) {

@@ -1,13 +1,36 @@
 package guest
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 	"unicode"
 
+	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/words"
 )
+
+// failed turns wazero's error of a call into an Error.
+func (i *Instance) failed(err error) *Error {
+	e := &Error{Kind: env.FaultTrap, Call: i.calling, Reason: i.module.File.Layout.TrapReason(err)}
+	var stop errStop
+	switch {
+	case errors.As(err, &stop):
+		e.Kind = env.FaultDeadline
+	case i.Mem.Refused:
+		e.Kind = env.FaultMemory
+		e.Reason = fmt.Sprintf("%s, after the memory limit of %s was reached", e.Reason, words.Bytes(i.Mem.Limit))
+	}
+	if strings.HasPrefix(e.Reason, "stack overflow") {
+		i.bindFunctions() // releases a stack of a hundred megabytes
+	}
+	if said := i.said(); said != "" {
+		e.Reason += ": " + said
+	}
+	return e
+}
 
 // said returns what the guest wrote to stderr in this call, its first line, in quotes.
 func (i *Instance) said() string {
@@ -65,9 +88,6 @@ func (i *Instance) Words(s hostabi.Status) string {
 	}
 	return fmt.Sprintf("%v: %s", s, text)
 }
-
-// ErrorBytes is the size of the buffer for the guest's error text.
-const ErrorBytes = 256
 
 // lastWords is how long a guest may take to report what went wrong.
 const lastWords = 200 * time.Millisecond

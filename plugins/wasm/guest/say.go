@@ -14,6 +14,9 @@ import (
 // lineWeight is what a line costs the guest besides its bytes, in units of fuel.
 const lineWeight = 100
 
+// maxLogBytes is how much of a line is logged.
+const maxLogBytes = 4096
+
 // maxSaid is how much of the guest's output to stderr a fault includes.
 const maxSaid = 200
 

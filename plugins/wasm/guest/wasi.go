@@ -176,16 +176,3 @@ func wasiPoll(i *Instance, stack []uint64) uint64 {
 	}
 	return i.put32(stack[3], n)
 }
-
-// wait moves the virtual clock on by, or to, a number of nanoseconds; by at most a day, so that it cannot wrap.
-func (h *hostState) wait(nanos uint64, absolute bool) {
-	const day = 24 * 3600 * 1e9
-	if absolute {
-		now := uint64(h.now())
-		if nanos <= now {
-			return
-		}
-		nanos -= now
-	}
-	h.skipped += int64(min(nanos, day))
-}
