@@ -38,7 +38,8 @@ func (e *Env) TakeOver(from env.Env) error {
 
 // runsAs reports whether instances of both are given the same arguments, limits and grants.
 func (p *Plugin) runsAs(o *Plugin) bool {
-	return bytes.Equal(p.file.Args, o.file.Args) && p.file.Config.Limits == o.file.Config.Limits && slices.Equal(p.file.Config.Grants, o.file.Config.Grants)
+	a, b := p.file, o.file
+	return bytes.Equal(a.Args, b.Args) && a.Config.Limits == b.Config.Limits && slices.Equal(a.Config.Grants, b.Config.Grants)
 }
 
 // CopyFrom gives this Env the state of another; see env.Copier. It is Snapshot and Restore in one, and

@@ -92,8 +92,8 @@ func (i *Instance) restore(base *linear.Image, s *Saved) error {
 }
 
 // CopyFrom gives the instance the state of another one of the same file, and touches only the pages in which the two differ. windows are
-// those of the other one. Either they are its own too and stay mapped, or its own, which are revoke, become ordinary memory. It returns the
-// instance or another one, as Restore does; nothing is mapped in that.
+// those of the other one. Where stay is true they are the instance's own too and stay mapped; else its own, which are revoke, become
+// ordinary memory first. It returns the instance or another one, as Restore does; nothing is mapped in another one.
 func (i *Instance) CopyFrom(o *Instance, windows, revoke []linear.Span, stay bool) (*Instance, error) {
 	s := o.state()
 	in, err := i.fitting(s.Size)

@@ -32,8 +32,9 @@ type Memory struct {
 	imaged   uint64 // bytes from 0 on that show a private file, but where the guest has written
 }
 
-// New reserves address space and makes the first size bytes accessible. The guest may have limit bytes of its own, or size if that is more. How many windows there will be is not known yet, so
-// it is all that a module can address; where a limit on address space (ulimit -v) forbids that, there is less room for them.
+// New reserves address space and makes the first size bytes accessible. The guest may have limit bytes of its own, or size if that is more.
+// How many windows there will be is not known yet, so it is all that a module can address; where a limit on address space (ulimit -v)
+// forbids that, there is less room for them.
 func New(size, limit uint64) (*Memory, error) {
 	reserved := uint64(Addressable)
 	base, err := reserve(reserved)

@@ -52,7 +52,7 @@ func Allocate() asm.Code {
 		asm.Br(0) + asm.End + asm.End + asm.Get(2)
 }
 
-// Standard is a correct guest: rl_step counts its calls and writes the count as the reward of environment 0.
+// Standard is what the functions of a correct guest do: rl_step counts its calls and writes the count as the reward of environment 0.
 func Standard() map[string]asm.Code {
 	copyDescription := asm.Get(3) + asm.Const(int32(len(Description()))) + asm.GeU + asm.If + asm.Void +
 		asm.Get(2) + asm.Const(DescribedAt) + asm.Const(int32(len(Description()))) + asm.MemoryCopy + asm.End +
