@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// ErrArgType is wrapped by what Accepts says of a value of another type.
+// ErrArgType is wrapped by Accepts's error for a value of another type.
 var ErrArgType = errors.New("another type")
 
-// Accepts returns nil if the environment can be given the value, else what is true of it, such as "is 0, want a whole number from 1 to 19".
+// Accepts returns nil if the environment accepts the value, else an error such as "is 0, want a whole number from 1 to 19".
 func (a *Arg) Accepts(value string) error {
 	inside := true
 	switch a.Type {
@@ -45,7 +45,7 @@ func (a *Arg) Accepts(value string) error {
 	return nil
 }
 
-// argError is an ErrArgType with a text of its own.
+// argError is an ErrArgType with its own text.
 type argError struct{ text string }
 
 func (e *argError) Error() string { return e.text }
@@ -76,7 +76,7 @@ func (a *Arg) Wants() string {
 	return "a text"
 }
 
-// checkArgs checks every argument, and that names tell them apart.
+// checkArgs checks every argument, and that names are unique.
 func (s *EnvSpec) checkArgs() error {
 	for i := range s.Args {
 		a := &s.Args[i]

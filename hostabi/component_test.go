@@ -25,7 +25,7 @@ func TestManifest_ComesBackAsItWas(t *testing.T) {
 	}
 }
 
-func TestParseManifest_SaysWhatIsWrong(t *testing.T) {
+func TestParseManifest_NamesTheErrors(t *testing.T) {
 	for want, change := range map[string]func(*Manifest){
 		"it has no name": func(m *Manifest) { m.Name = "" },
 		"does not run it yet: it needs features 0x4": func(m *Manifest) { m.Needs = 4 },
@@ -57,7 +57,7 @@ func TestParseManifest_SaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// What is accepted means the same when it is written again.
+// An accepted manifest means the same when it is written again.
 func FuzzParseManifest(f *testing.F) {
 	m := whole()
 	f.Add(m.Describe())

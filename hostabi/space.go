@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Tensor is one tensor of one environment, or of one agent with TensorPerAgent: a TensorDesc with what it refers to.
+// Tensor is one tensor of one environment, or of one agent with TensorPerAgent: a TensorDesc with its strings and values.
 type Tensor struct {
 	Role        Role
 	Index       uint16
@@ -45,8 +45,8 @@ func (t *Tensor) Elems(limit int) int {
 // Discrete reports whether elements are numbers of choices.
 func (t *Tensor) Discrete() bool { return t.N > 0 || len(t.Counts) > 0 }
 
-// Image reports whether the tensor is a picture, whose elements are dense within a row whatever the layout of others: one
-// that says so, or any of rank 3 and u8.
+// Image reports whether the tensor is a picture, whose elements are dense within a row whatever the layout of others: it
+// says so, or has rank 3 and u8.
 func (t *Tensor) Image() bool {
 	return t.Flags&(TensorImageHWC|TensorImageCHW) != 0 || t.Rank == 3 && t.DType == U8
 }

@@ -22,7 +22,7 @@ const (
 )
 
 // EnvSpec is an environment's description of itself for one configuration. It is a value: copies are independent but
-// share slices, which nobody changes after ParseSpec.
+// share slices, which never change after ParseSpec.
 type EnvSpec struct {
 	Name         string // name@version
 	Doc          string
@@ -186,7 +186,7 @@ func (s *EnvSpec) Agents() int {
 	return max(n, 1)
 }
 
-// AgentsOf returns which of an environment's agents are those of a group: so many from the first on.
+// AgentsOf returns the first agent of a group in an environment, and their number.
 func (s *EnvSpec) AgentsOf(group uint16) (first, agents int) {
 	if len(s.Groups) == 0 {
 		return 0, 1
@@ -223,7 +223,7 @@ func (s *EnvSpec) OfGroup(group int) EnvSpec {
 	return of
 }
 
-// HasAgents reports whether an environment has several agents, or one that does not always act.
+// HasAgents reports whether an environment has several agents, or an agent that does not always act.
 func (s *EnvSpec) HasAgents() bool {
 	_, active := s.Tensor(RoleActive)
 	return active || s.Agents() > 1
@@ -250,8 +250,7 @@ func (s *EnvSpec) HasMask() bool {
 	return ok
 }
 
-// PickAutoreset returns the mode that the host prefers of those offered: same-step (the learner then sees every
-// last observation), next-step, disabled.
+// PickAutoreset returns the offered mode that the host prefers: same-step (the learner then sees every last observation), next-step, disabled.
 func (s *EnvSpec) PickAutoreset() Autoreset {
 	for _, mode := range []Autoreset{SameStep, NextStep, Disabled} {
 		if s.Autoreset&mode != 0 {

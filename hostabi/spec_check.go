@@ -50,7 +50,7 @@ func (s *EnvSpec) check() error {
 	return s.notYet()
 }
 
-// checkGroups checks how many agents groups have and, where there are several, that their names tell them apart.
+// checkGroups checks how many agents groups have and, where there are several, that their names are unique.
 func (s *EnvSpec) checkGroups() error {
 	for i := range s.Groups {
 		g := &s.Groups[i]
@@ -72,7 +72,7 @@ func (s *EnvSpec) checkGroups() error {
 	return nil
 }
 
-// checkFigures checks what is said of pictures and rewards.
+// checkFigures checks the description of pictures and rewards.
 func (s *EnvSpec) checkFigures() error {
 	r := &s.Render
 	switch {
@@ -119,8 +119,8 @@ func (s *EnvSpec) checkTensor(d *Tensor) error {
 	return nil
 }
 
-// checkUnknown checks a tensor whose role is of a later version: the host gives it memory that it does not look at, so it
-// must be able to tell how much. One that is optional is left unbound.
+// checkUnknown checks a tensor whose role is of a later version: the host gives it memory that it does not read, so it
+// must know how much. An optional tensor is left unbound.
 func (t *Tensor) checkUnknown() error {
 	if t.Flags&TensorOptional == 0 && (t.DType.Bytes() == 0 || t.Elems(MaxTensorElems) == 0) {
 		return fmt.Errorf("role %d does not exist in ABI %v, and memory for dtype %d of shape %v cannot be given: let it be optional",
@@ -227,7 +227,7 @@ func (r Role) Rule() RoleRule {
 	return RoleRule{DType: w.dtype, Time: roleTime[r], Scalar: w.scalar, Several: w.several, Required: w.required}
 }
 
-// key is what tells tensors apart.
+// key identifies a tensor.
 type key struct {
 	role  Role
 	group uint16

@@ -86,7 +86,7 @@ func parse(b []byte) (s EnvSpec, err error) {
 	return s, r.err
 }
 
-// reader reads a description. It keeps the first error, after which what it returns means nothing.
+// reader reads a description. It keeps the first error, after which its results mean nothing.
 type reader struct {
 	b, strings []byte
 	head       int // its length
@@ -99,7 +99,7 @@ func (r *reader) fail(format string, args ...any) {
 	}
 }
 
-// open checks the sizes in the head, also those of records that it has none of, and finds the string table.
+// open checks the sizes in the head, also of records that are missing, and finds the string table.
 func (r *reader) open(head *Spec) error {
 	for _, record := range []struct {
 		name  string
@@ -218,7 +218,7 @@ func (r *reader) tensor(i int, d *TensorDesc) Tensor {
 	return t
 }
 
-// open clears what stands for a bound that there is not: it may be anything.
+// open clears the value of an absent bound: it may be anything.
 func (t *Tensor) open() {
 	if t.Flags&TensorNoLow != 0 {
 		t.Low = 0

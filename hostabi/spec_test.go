@@ -64,7 +64,7 @@ func TestParseSpec_RoundTrip(t *testing.T) {
 	}
 }
 
-func TestParseSpec_SaysWhatIsWrong(t *testing.T) {
+func TestParseSpec_NamesTheErrors(t *testing.T) {
 	nan := float32(math.NaN())
 	cases := []struct {
 		name   string
@@ -193,8 +193,8 @@ func TestParseSpec_SaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// What is valid and not run is never the author's mistake.
-func TestParseSpec_NamesWhatIsNotRunYet(t *testing.T) {
+// A valid description that this host does not run is never the author's mistake.
+func TestParseSpec_NamesUnsupportedParts(t *testing.T) {
 	extra := func(d hostabi.Tensor) func(*hostabi.EnvSpec) {
 		return func(s *hostabi.EnvSpec) { s.Tensors = append(s.Tensors, d) }
 	}
@@ -354,7 +354,7 @@ func TestParseSpec_RefusesLengthsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// What stands for a bound that there is not means nothing, whatever it is.
+// The value of an absent bound is ignored.
 func TestParseSpec_OpenSides(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	box := func(flags hostabi.TensorFlags) hostabi.Tensor {

@@ -11,7 +11,7 @@ type Version struct {
 // the marker export (ExportABI), so that it can be read without running the guest.
 var EnvABI = Version{Major: 1, Minor: 0}
 
-// Release is the version of the program and of what is installed with it, such as the package for Python.
+// Release is the version of the program and of everything installed with it, such as the package for Python.
 const Release = "0.1.0-dev"
 
 // String returns the version as major.minor.

@@ -42,8 +42,8 @@ type instance struct {
 	host      *component.Host
 	loop      *loops.Loop
 	envs      int                      // environments that it has
-	handed    atomic.Uint64            // env steps in the trajectories that it, and those whose place it has, have handed over
-	joining   atomic.Pointer[assembly] // the assembly that it is to run in; nil once that runs
+	handed    atomic.Uint64            // env steps in the trajectories that it and its predecessors have handed over
+	joining   atomic.Pointer[assembly] // the assembly that it will run in; nil once that runs
 
 	bound atomic.Bool // it has its ports
 
@@ -66,8 +66,7 @@ type pairing struct {
 	share    bus.Share
 }
 
-// runningWire is a wire with a connection for each pair of instances. It is immutable once it runs, but for its
-// totals.
+// runningWire is a wire with a connection for each pair of instances. It is immutable once it runs, except its totals.
 type runningWire struct {
 	wire  *graph.Wire
 	links []pairing
@@ -81,7 +80,7 @@ type totals struct {
 	draining []*bus.Connection // disconnected, and still delivering
 }
 
-// envs returns how many environments the members have, and the index behind the last one.
+// envs returns how many environments the members have, and the index after the last one.
 func (a *assembly) envs() int {
 	n := 0
 	for _, x := range a.members {
@@ -95,7 +94,7 @@ func (a *assembly) task() uint16 {
 	task, first := uint16(0), true
 	for _, m := range a.members {
 		m.live.mu.Lock()
-		if own := m.live.task; m.live.env != nil && (first || int16(own-task) > 0) { // they begin anew after 65,535
+		if own := m.live.task; m.live.env != nil && (first || int16(own-task) > 0) { // they wrap around after 65,535
 			task, first = own, false
 		}
 		m.live.mu.Unlock()
@@ -213,8 +212,7 @@ func (a *assembly) signals() (list []string) {
 	return list
 }
 
-// newest returns the newest message of a payload that a component of a policy has sent, or one that names none; policy may be
-// empty, for any.
+// newest returns the newest message of a payload that a component of a policy, or of no policy, has sent; policy may be empty, for any.
 func (a *assembly) newest(payload, policy string) (found hostabi.Message, ok bool) {
 	for i := range a.members {
 		x := &a.members[i]
@@ -242,7 +240,7 @@ func (a *assembly) eachEnv(fn func(*loading.Env)) {
 	}
 }
 
-// sameSpaces rejects environments whose spaces differ from those that they replace.
+// sameSpaces rejects environments whose spaces differ from their predecessors'.
 func (a *assembly) sameSpaces(before *assembly) error {
 	for name, v := range a.Envs {
 		old := before.Envs[name]
@@ -257,7 +255,7 @@ func (a *assembly) sameSpaces(before *assembly) error {
 	return nil
 }
 
-// sameNetworks reuses the policies that have not changed, and rejects those with another network.
+// sameNetworks reuses the policies that have not changed, and rejects policies with another network.
 func (a *assembly) sameNetworks(before *assembly) error {
 	for name, made := range a.Policies {
 		old, ok := before.Policies[name]

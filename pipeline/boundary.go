@@ -15,10 +15,9 @@ import (
 
 // reach is Host.Boundary of a learner. Of several learners in asynchronous mode only the leading one makes boundaries.
 //
-// In synchronous mode a boundary comes when all learners have learned from a dataset; see round. It waits behind the queued
-// messages: components that count datasets and episodes have then counted this one, so that the run ends at the very
-// dataset that fulfils a stop rule, and a resumed run continues from there. Rollouts meanwhile get as far as the request
-// for the first row of their next blocks, which no snapshot depends on.
+// In synchronous mode a boundary comes when all learners have learned from a dataset; see round. It waits for the queued messages: components
+// that count datasets and episodes have then counted this one, so that the run ends at the very dataset that fulfils a stop rule, and a resumed
+// run continues from there. Rollouts meanwhile get as far as the request for the first row of their next blocks, which no snapshot depends on.
 func (p *Pipeline) reach(learner *instance) {
 	if !learner.host.Run.Synchronous {
 		if a := p.running.now(); a.leads(learner) {
@@ -32,8 +31,7 @@ func (p *Pipeline) reach(learner *instance) {
 	learner.loop.Own.Post(func(*hostabi.Message) { p.boundary(learner) }, hostabi.Message{})
 }
 
-// endWait ends the wait of learners for others that cannot learn any more, because a process has died with what they would have
-// learned from.
+// endWait ends the wait of learners for others that cannot learn any more, because a process has died with their trajectories.
 func (p *Pipeline) endWait() {
 	learner := p.round.stalled()
 	if learner == nil {
@@ -77,14 +75,13 @@ func (p *Pipeline) boundary(learner *instance) {
 	case last && met:
 		p.endLoops()
 	case last && learner.host.Run.Synchronous:
-		p.standAtBoundary(learner)
+		p.waitAtBoundary(learner)
 	}
 }
 
-// standAtBoundary keeps a synchronous run at its last boundary while a change that is under way gives up, and makes the boundary
-// then. Learners and those with environments take nothing meanwhile; but for half the grace at most, because the change may need that
-// they do.
-func (p *Pipeline) standAtBoundary(learner *instance) {
+// waitAtBoundary keeps a synchronous run at its last boundary while a change that is under way gives up, and makes the boundary then.
+// Learners and components with environments take no messages meanwhile, but for half the grace at most, because the change may need them to.
+func (p *Pipeline) waitAtBoundary(learner *instance) {
 	if p.ending.standing.Swap(true) {
 		return
 	}
@@ -128,10 +125,9 @@ func (a *assembly) inPlaceOf(x *instance) *instance {
 	return x
 }
 
-// atBoundary calls the owner and the pending requests. Two learners never wait for each other here: the loop of one
-// may be the one that the other's snapshot needs an answer from, so in asynchronous mode only the leading one comes
-// here. Nor does a learner wait for instances that are being replaced: such a boundary is not one to save at, and not
-// the last one; see standAtBoundary.
+// atBoundary calls the owner and the pending requests. Two learners never wait for each other here: one's snapshot may
+// need an answer from the other's loop, so in asynchronous mode only the leading one comes here. Nor does a learner wait
+// for instances that are being replaced: such a boundary is not one to save at, and not the last one; see waitAtBoundary.
 func (p *Pipeline) atBoundary(learner *instance, last bool) (met bool, err error) {
 	if !p.boundaries.try() {
 		return !p.boundaries.changing.Load(), nil
@@ -156,10 +152,9 @@ func (p *Pipeline) atBoundary(learner *instance, last bool) (met bool, err error
 	return true, err
 }
 
-// AtNextBoundary calls fn at the next dataset boundary at which no instance is being replaced, on the learner's
-// loop, which waits for it, and returns its error. It blocks until then; ctx and the end of the run, with ErrEnded,
-// end that, and fn has not been called then. A run of which every instance is paused is at a boundary, since its learners
-// are: it stays at rest.
+// AtNextBoundary calls fn at the next dataset boundary at which no instance is being replaced, on the learner's loop, which
+// waits for it, and returns its error. It blocks until then; ctx and the end of the run, with ErrEnded, end that, and fn has
+// not been called then. A run of which every instance is paused is at a boundary, because its learners are: it stays paused.
 func (p *Pipeline) AtNextBoundary(ctx context.Context, fn func(snapshot Snapshot) error) error {
 	var err error
 	if p.pauses.atRest(func() { err = p.saveAtRest(ctx, fn) }) {
@@ -195,7 +190,7 @@ func (p *Pipeline) AtNextBoundary(ctx context.Context, fn func(snapshot Snapshot
 	return cause
 }
 
-// snapshot is Snapshot on the loop here, or on none: of all instances, or of those that Snapshot tells of asynchronous mode.
+// snapshot is Snapshot on the loop here, or on none: of all instances, or of the ones that an asynchronous run saves.
 func (p *Pipeline) snapshot(ctx context.Context, here *loops.Loop, learner *instance, all bool) (map[string]component.State, error) {
 	states := map[string]component.State{}
 	var errs []error
@@ -228,7 +223,7 @@ func (p *Pipeline) snapshot(ctx context.Context, here *loops.Loop, learner *inst
 	return states, errors.Join(errs...)
 }
 
-// errWithin is why the state of a synchronous run at rest is not exact.
+// errWithin is why the state of a paused synchronous run is not exact.
 var errWithin = errors.New("paused within a dataset: resume the run and save it then, for all of it")
 
 // betweenDatasets reports whether nothing is under way that a synchronous run has yet to learn from.
@@ -236,7 +231,7 @@ func (p *Pipeline) betweenDatasets() bool {
 	return !p.running.now().run.Synchronous || p.Steps().UnderWay == 0 && !p.round.waiting()
 }
 
-// saveAtRest calls fn for a run at rest, on the loop of its leading learner.
+// saveAtRest calls fn for a paused run, on the loop of its leading learner.
 func (p *Pipeline) saveAtRest(ctx context.Context, fn func(Snapshot) error) error {
 	if err := p.boundaries.take(ctx); err != nil {
 		return err

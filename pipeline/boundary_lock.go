@@ -8,12 +8,10 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 )
 
-// Snapshot returns the state of instances by name. In synchronous mode that is all of them. In asynchronous mode
-// only the leading learner stands still at its boundary, so it is the instances that publish policy versions, each
-// between two of its messages, and those without signals, on which no other depends; of others, and of those that cannot be saved, it
-// is what outlives episodes. State that cannot be saved is
-// missing, and the error joins the reasons. It may only be called during the call that it was passed to: later it
-// returns ErrEnded.
+// Snapshot returns the state of instances by name. In synchronous mode it has all of them. In asynchronous mode only the leading learner waits
+// at its boundary, so it has the instances that publish policy versions, each between two of its messages, and the instances without signals,
+// because no other depends on them. Of all others, and of any that cannot be saved, it has the state that outlives episodes. State that cannot
+// be saved is missing, and the error joins the reasons. It may only be called during the call that it was passed to: later it returns ErrEnded.
 type Snapshot = func() (map[string]component.State, error)
 
 // boundaryLock excludes boundaries and changes from each other: the holder of its token sees no instance half

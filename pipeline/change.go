@@ -16,7 +16,7 @@ import (
 // plugins, checks them against the running ones, makes and starts new instances; it blocks until that is done, or ctx
 // or the run ends. The running pipeline is not touched.
 //
-// Errors: Problems for errors in a file, a *ChangeError for what cannot be changed, ErrNothing, ErrBusy, ErrEnded.
+// Errors: Problems for errors in a file, a *ChangeError for an impossible change, ErrNothing, ErrBusy, ErrEnded.
 // After an error everything has been released.
 func (p *Pipeline) Prepare(ctx context.Context, next *graph.Graph, o TransitionOptions) (*Transition, error) {
 	if o.Deadline <= 0 {
@@ -65,8 +65,7 @@ func (t *Transition) prepare(ctx context.Context, next *graph.Graph) error {
 	return context.Cause(ctx)
 }
 
-// nextAssembly loads what a graph needs beyond what runs, and checks it against that. Its members and wires are
-// still missing.
+// nextAssembly loads everything new that a graph needs, and checks it against the running assembly. Members and wires are still missing.
 func (p *Pipeline) nextAssembly(ctx context.Context, before *assembly, next *graph.Graph) (*assembly, error) {
 	a := &assembly{graph: next, run: before.run}
 	if !before.run.Stop.Equal(&next.Run.Stop) {
@@ -82,7 +81,7 @@ func (p *Pipeline) nextAssembly(ctx context.Context, before *assembly, next *gra
 	return a, a.sameNetworks(before)
 }
 
-// Changes returns what the transition changes.
+// Changes returns the transition's changes.
 func (t *Transition) Changes() []control.Change { return t.plan.changes() }
 
 // Graph returns the graph that runs once the transition is committed.
@@ -137,7 +136,7 @@ func (t *Transition) commitOrRelease(ctx context.Context) (o Outcome, err error)
 	return Outcome{}, errors.Join(err, t.release())
 }
 
-// commit makes the changes one after the other, and reverts those made if one fails.
+// commit makes the changes one after the other, and reverts them if one fails.
 func (t *Transition) commit(ctx context.Context, o *Outcome) error {
 	if err := t.state.fault(); err != nil {
 		return err
@@ -175,7 +174,7 @@ func (t *Transition) commit(ctx context.Context, o *Outcome) error {
 	return nil
 }
 
-// commitFailed replaces what has failed, before anything else: others wait for its answers to come to rest.
+// commitFailed replaces failed instances before anything else: others need their answers before they can pause.
 func (t *Transition) commitFailed(ctx context.Context, o *Outcome) error {
 	return t.replace(ctx, o, func(s *replacement) bool { return s.old.live.failed() != nil })
 }
@@ -199,7 +198,7 @@ func (t *Transition) replace(ctx context.Context, o *Outcome, due func(*replacem
 
 // commitGraph changes instances and wires.
 func (t *Transition) commitGraph(ctx context.Context, o *Outcome) error {
-	if err := t.restEnded(ctx, o); err != nil {
+	if err := t.haltEnded(ctx, o); err != nil {
 		return err
 	}
 	continueVersions(t)
@@ -261,7 +260,7 @@ func (t *Transition) install(o *Outcome) {
 	}
 }
 
-// finish releases what no longer runs, once everything has been changed.
+// finish releases replaced parts, once everything has been changed.
 func (t *Transition) finish(o *Outcome) {
 	t.p.running.mu.Lock()
 	for _, w := range t.before.wires {
@@ -281,9 +280,9 @@ func (t *Transition) finish(o *Outcome) {
 	t.p.running.tidy()
 }
 
-// Settle ends the probation: the previous version releases what it holds. Its plugin stays loaded, for a rollback.
-// It must be called once for each successful Commit; a later one that changes the same things settles as well. false
-// means that a new version has already failed: then nothing has been settled, and RolledBack is called, or was.
+// Settle ends the probation: the previous version is released. Its plugin stays loaded, for a rollback. It must be
+// called once for each successful Commit; a later one that changes the same things settles as well. false means that
+// a new version has already failed: then nothing has been settled, and RolledBack is called, or was.
 func (t *Transition) Settle() bool {
 	_, leave, err := t.p.changes.join(t.p.changes.ctx)
 	if err != nil {
@@ -303,7 +302,7 @@ func (t *Transition) settle() bool {
 	for _, s := range t.envs {
 		s.x.loop.Do(s.settle)
 	}
-	for _, x := range t.p.running.instancesAlive() { // what it made, and what later changes have made of that
+	for _, x := range t.p.running.instancesAlive() { // its instances, and their successors by later changes
 		x.live.settle(t)
 	}
 	if err := t.p.collect(); err != nil {
@@ -312,7 +311,7 @@ func (t *Transition) settle() bool {
 	return true
 }
 
-// Close abandons a change that was not committed, and releases what was made for it.
+// Close abandons a change that was not committed, and releases its preparations.
 func (t *Transition) Close() error {
 	_, leave, err := t.p.changes.join(t.p.changes.ctx)
 	if err != nil {
@@ -329,7 +328,7 @@ func (t *Transition) giveUp() error {
 	return t.release()
 }
 
-// release releases what was made for a change that will not happen.
+// release releases the preparations of a change that will not happen.
 func (t *Transition) release() error {
 	t.state.close()
 	errs := []error{t.cancelEnvs()}

@@ -10,21 +10,21 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// restEnded brings the instances that will end to rest. Messages for them stay pending meanwhile.
-func (t *Transition) restEnded(ctx context.Context, o *Outcome) error {
+// haltEnded pauses the instances that will end. Messages for them stay pending meanwhile.
+func (t *Transition) haltEnded(ctx context.Context, o *Outcome) error {
 	for _, m := range t.plan.ended {
-		forced, err := t.rest(ctx, m, o)
+		forced, err := t.halt(ctx, m, o)
 		if err != nil {
 			return err
 		}
-		t.undo = append(t.undo, func() error { t.goOn(m.instance, forced); return nil })
+		t.undo = append(t.undo, func() error { t.resume(m.instance, forced); return nil })
 	}
 	return nil
 }
 
-// rest brings an instance that the change takes away to rest, or takes it as it is where the change is forced.
-func (t *Transition) rest(ctx context.Context, m member, o *Outcome) (forced bool, err error) {
-	if t.rests(m.instance) {
+// halt pauses an instance that the change removes, or stops it as it is where the change is forced.
+func (t *Transition) halt(ctx context.Context, m member, o *Outcome) (forced bool, err error) {
+	if t.pausedByRequest(m.instance) {
 		m.host.Receiver.Hold()
 		return false, nil
 	}
@@ -43,7 +43,7 @@ func (t *Transition) rest(ctx context.Context, m member, o *Outcome) (forced boo
 	if holder := m.process().Holder; holder > 0 {
 		t.p.running.heldBy(holder)(func(*arena.Arena, hostabi.Handle) { blocks++ })
 	}
-	forced, err = m.rest(ctx, force)
+	forced, err = m.halt(ctx, force)
 	if forced {
 		o.note("%s was taken away as it was, for it did not come to rest within %v: it had not finished with %d messages and held %d blocks; "+
 			"what no other instance is given of that is lost, and counts as dropped by it", m.name, limit, unfinished, blocks)
@@ -54,24 +54,24 @@ func (t *Transition) rest(ctx context.Context, m member, o *Outcome) (forced boo
 	return forced, err
 }
 
-// goOn ends the rest of an instance that is not taken away after all.
-func (t *Transition) goOn(x *instance, forced bool) {
+// resume resumes an instance that is not removed after all.
+func (t *Transition) resume(x *instance, forced bool) {
 	switch {
-	case t.rests(x):
+	case t.pausedByRequest(x):
 		x.host.Receiver.Release()
 	case forced:
-		x.goOnUnrested()
+		x.resumeForced()
 	default:
-		x.goOn()
+		x.resume()
 	}
 }
 
-// rests reports whether an instance is at rest by request, and stays so while the change is made.
-func (t *Transition) rests(x *instance) bool {
+// pausedByRequest reports whether an instance is paused by request, and stays so while the change is made.
+func (t *Transition) pausedByRequest(x *instance) bool {
 	return t.still && t.p.pauses.has(x) && x.live.failed() == nil
 }
 
-// continueVersions makes learners that are added continue the versions of those that end, which publish nothing any more.
+// continueVersions makes added learners continue the versions of the learners that end, which publish no more.
 func continueVersions(t *Transition) {
 	for i := range t.plan.ended {
 		if m := &t.plan.ended[i]; m.learns() {
@@ -85,8 +85,8 @@ func continueVersions(t *Transition) {
 	}
 }
 
-// leave ends an instance that is at rest. Messages that it has taken and not begun with, and those pending for it,
-// go to another instance of its component; if there is none, to one wired in its place, and else they are dropped.
+// leave ends a paused instance. Messages that it has taken and not begun with, and messages pending for it, go to
+// another instance of its component; if there is none, to an instance wired in its place; else they are dropped.
 func (t *Transition) leave(m member, o *Outcome) {
 	var waiting []component.Waiting
 	if pauser, ok := m.component.(component.Pauser); ok && m.live.failed() == nil {

@@ -8,14 +8,14 @@ import (
 	"github.com/rlhost/rlhost/internal/testkit"
 )
 
-// A change that is under way when a stop rule is met is given up, and what it has changed is taken back. A synchronous run stands at its
-// last boundary meanwhile: it learns from nothing more.
-func TestTransition_ARunThatEndsDoesNotGoOnWhileAChangeIsGivenUp(t *testing.T) {
+// A change that is under way when a stop rule is met is abandoned and reverted. A synchronous run waits at its last boundary meanwhile:
+// it learns no more.
+func TestTransition_AnEndingRunWaitsForAnAbandonedChange(t *testing.T) {
 	s, parts := newStage()
 	var atStop, players uint64
 	var r *liveRun
 	asked := make(chan struct{})
-	s.pause = func(h *component.Host, _ func()) bool { // the counter never comes to rest, so that the change gives up when the run is to end
+	s.pause = func(h *component.Host, _ func()) bool { // the counter never pauses, so that the change gives up when the run should end
 		close(asked)
 		return true
 	}
@@ -26,7 +26,7 @@ func TestTransition_ARunThatEndsDoesNotGoOnWhileAChangeIsGivenUp(t *testing.T) {
 		if players++; players < 2 {
 			return nil
 		}
-		// The player of before the change is made again, which takes as long as the run needs to come to its last boundary, or to miss some.
+		// The previous player is made again, which takes as long as the run needs to reach its last boundary, or to miss some.
 		testkit.Until(t, "the run stands at its boundary, or goes on", func() bool {
 			return s.counted.Load() > atStop+8 || r.ending.standing.Load()
 		})

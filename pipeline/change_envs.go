@@ -96,7 +96,7 @@ func lateAt(o TransitionOptions) error {
 		"not all environments came to the boundary %q within %v: the previous version runs everywhere", o.At, o.Deadline)
 }
 
-// sendOver tells all instances to change; those on one loop without a slot running in between.
+// sendOver tells all instances to change. On each loop no slot runs in between.
 func (t *Transition) sendOver(ctx context.Context) error {
 	errs := make([]error, len(t.envs))
 	var all sync.WaitGroup
@@ -154,14 +154,14 @@ func (s *envChange) wait(ctx context.Context) (component.EnvsWent, error) {
 	}
 }
 
-// cancelEnvs makes every instance that was told to change go back, and releases the others' preparations.
+// cancelEnvs makes every instance that has begun to change go back, and releases the others' preparations.
 func (t *Transition) cancelEnvs() error {
 	var errs []error
 	for _, s := range t.envs {
 		s.x.live.between(false)
 		if !s.committed.Load() {
 			errs = append(errs, s.prepared.Close())
-			s.x.live.let(s.to)
+			s.x.live.released(s.to)
 			continue
 		}
 		s.x.loop.Do(s.cancel)
@@ -199,7 +199,7 @@ func (s *envChange) rolledBack(error) {
 
 // back notes that the instance runs the environments that it had before a change.
 func (l *liveness) back(s *envChange) {
-	l.let(s.to)
+	l.released(s.to)
 	l.dropChange(s)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -209,8 +209,7 @@ func (l *liveness) back(s *envChange) {
 	}
 }
 
-// keepOnly notes that the instance has released all environments but those of a change; beside a trial the others
-// stay.
+// keepOnly notes that the instance has released all environments except a change's; in a trial the others stay.
 func (l *liveness) keepOnly(s *envChange) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/loops"
 )
 
-// ErrEnded is returned by Run if the pipeline has run before, and for what can only be done while it runs.
+// ErrEnded is returned by Run if the pipeline has run before, and by everything that needs a running pipeline.
 var ErrEnded = loops.ErrEnded
 
 // ErrBusy is wrapped by Prepare while another change is being prepared or committed; the message says which.
@@ -20,15 +20,15 @@ var ErrBusy = errors.New("another change is under way")
 // ErrNothing is returned by Prepare when the next graph is the running one.
 var ErrNothing = errors.New("nothing is to be changed")
 
-// ChangeError says why a change cannot be made while the run goes on. Nothing has changed.
+// ChangeError says why a change cannot be made during the run. Nothing has changed.
 type ChangeError struct {
 	Code   control.Code
 	Reason string
 	Help   string
-	Err    error // what it wraps, or nil
+	Err    error // the wrapped error, or nil
 }
 
-// Error tells the reason.
+// Error returns the reason.
 func (e *ChangeError) Error() string { return e.Reason }
 
 // Unwrap returns the error below, or nil.

@@ -18,16 +18,15 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
-// learnedStep is how often learned looks whether trajectories have been learned from. A free is told to the writer of the
-// block alone: where that is another process, which often frees its blocks itself when it reads an acknowledgement, the host
-// does not hear of it.
+// learnedStep is how often learned checks whether trajectories have been learned from. Only the writer of a block hears that it is
+// free: where that is another process, which often frees its blocks itself when it reads an acknowledgement, the host does not.
 const learnedStep = 200 * time.Microsecond
 
 // learned waits, in synchronous mode, until a rollout's trajectories have been learned from and the resulting weights
-// are emitted. A rollout begins its next trajectories when its blocks come back, so with the newest weights; a
-// successor with blocks of its own, as in another process, would not wait for that.
+// are emitted. A rollout begins its next trajectories when its blocks come back, and so with the newest weights. A
+// successor with separate blocks, as in another process, would not wait for that.
 //
-// Where a trajectory was lost the last ones may not suffice for a dataset. Then they are learned from with those of the successor.
+// Where a trajectory was lost, the last ones may be too few for a dataset. Then they are learned from together with the successor's.
 func (s *replacement) learned(ctx context.Context, o *Outcome) error {
 	if !s.old.host.Run.Synchronous || s.old.of.Flow.Envs == 0 || s.old.live.failed() != nil {
 		return nil
@@ -60,10 +59,10 @@ func (s *replacement) learned(ctx context.Context, o *Outcome) error {
 	return nil
 }
 
-// learnedStill is for how long no env step may be made and no dataset learned from before what is left is taken for too little for one.
+// learnedStill is how long no env step is made and no dataset learned from before the remaining trajectories count as too few for one.
 const learnedStill = 5 * time.Second
 
-// movement is by what it is seen that datasets are on their way.
+// movement shows that datasets are on their way.
 type movement struct {
 	steps, version uint64
 	learns         bool // a dataset is learned from
@@ -89,7 +88,7 @@ func (s *replacement) trajectories() (list []*arena.Arena) {
 	return list
 }
 
-// prepareInstances gives the next assembly its members: those that stay, and new ones, started and held.
+// prepareInstances gives the next assembly its members: the instances that stay, and new ones, started and held.
 func (t *Transition) prepareInstances(ctx context.Context) error {
 	if err := t.plan.fixed(); err != nil {
 		return err
@@ -127,7 +126,7 @@ func (t *Transition) fill(ctx context.Context, s *assignment) (*instance, error)
 	return x, nil
 }
 
-// inherit gives a new instance what outlives the episodes of the first one of its component that runs and has such.
+// inherit gives a new instance the lasting state of the first running one of its component that has such a state.
 func (t *Transition) inherit(ctx context.Context, x *instance, of *graph.Component) error {
 	for _, m := range t.before.members {
 		if m.of.Name != of.Name {
@@ -172,8 +171,8 @@ func (t *Transition) make(a *assembly, of *graph.Component, index int, at placem
 	return x, nil
 }
 
-// watching returns the changes whose new versions of a component are watched: what is made of it now, for another reason, is on probation
-// for them too.
+// watching returns the changes whose new versions of a component are watched: an instance made of it now, for another reason, is on
+// probation for them too.
 func (t *Transition) watching(name string) (list []probation) {
 	for _, m := range t.before.members {
 		if m.of.Name != name {
@@ -219,9 +218,9 @@ func (p *plan) needEnvs(next *assembly) {
 	}
 }
 
-// commit brings the old instance to rest and gives its place to the new one. On an error the old one continues.
+// commit pauses the old instance and replaces it by the new one. On an error the old one continues.
 func (s *replacement) commit(ctx context.Context, o *Outcome) error {
-	forced, err := s.t.rest(ctx, s.old, o)
+	forced, err := s.t.halt(ctx, s.old, o)
 	if err != nil {
 		return err
 	}
@@ -236,7 +235,7 @@ func (s *replacement) commit(ctx context.Context, o *Outcome) error {
 		err = s.handOver(o)
 	}
 	if err != nil {
-		s.t.goOn(s.old.instance, forced)
+		s.t.resume(s.old.instance, forced)
 		return err
 	}
 	s.done = true
@@ -244,7 +243,7 @@ func (s *replacement) commit(ctx context.Context, o *Outcome) error {
 	return nil
 }
 
-// endTime is how long a failed instance's process may take to end: behind that it is known what it had in hand.
+// endTime is how long a failed instance's process may take to end. Its unfinished messages are known only then.
 const endTime = 5 * time.Second
 
 // ended waits until the process of a failed instance has ended.
@@ -254,7 +253,7 @@ func (m *member) ended(ctx context.Context) {
 	}
 }
 
-// answered waits for the pending answers of a held instance of this process: until then others write into its blocks, and those are lent
+// answered waits for the pending answers of a held instance of this process: until then others write into its blocks, which are loaned
 // again once it has left.
 func (m *member) answered(ctx context.Context) {
 	if _, ok := m.component.(component.Asking); ok && m.process().State == "" {
@@ -262,7 +261,7 @@ func (m *member) answered(ctx context.Context) {
 	}
 }
 
-// until waits for what happens without this goroutine, at most endTime.
+// until waits for an event of other goroutines, at most endTime.
 func (m *member) until(ctx context.Context, happened func() bool) {
 	ctx, cancel := context.WithTimeout(ctx, endTime)
 	defer cancel()
@@ -313,8 +312,8 @@ func (m *member) dismiss() {
 	}
 }
 
-// handOver gives the new instance what the old one has. Both are held, so that the steps may run on two loops one
-// after the other; where both are on one loop they run together, unseen by its other components.
+// handOver gives the new instance the old one's state, messages and arenas. Both are held, so that the steps may run
+// on two loops one after the other; where both are on one loop they run together, unseen by its other components.
 func (s *replacement) handOver(o *Outcome) (err error) {
 	all := func() { err = s.handPieces(o) }
 	if s.old.loop == s.new.loop {
@@ -358,7 +357,7 @@ func (s *replacement) handPieces(o *Outcome) error {
 	return nil
 }
 
-// begins lets a new instance run, or stay at rest where the run is.
+// begins lets a new instance run, or stay paused in a paused run.
 func (t *Transition) begins(x *instance) {
 	if t.still {
 		t.p.pauses.joins(x)
@@ -366,8 +365,8 @@ func (t *Transition) begins(x *instance) {
 	x.host.Receiver.Release()
 }
 
-// save returns the state of the old instance, or the one that it began with on probation where it has failed, or cannot be saved and is
-// taken away by force; nil if there is none.
+// save returns the state of the old instance, or, if it has failed on probation or cannot be saved and is removed by force, the state
+// that it began with; nil if there is none.
 func (s *replacement) save(o *Outcome) (state *component.State, err error) {
 	if why := s.unfit(); why != "" {
 		o.note("%s begins new episodes: %s", s.old.name, why)
@@ -395,7 +394,7 @@ func (s *replacement) save(o *Outcome) (state *component.State, err error) {
 	return &saved, nil
 }
 
-// lasting returns what outlives the episodes of the old instance, for one that takes it; nil if there is none.
+// lasting returns the state that outlives the episodes of the old instance, for a new one that takes it; nil if there is none.
 func (s *replacement) lasting() (state *component.State) {
 	from, lasts := s.old.component.(component.Lasting)
 	if _, takes := s.new.component.(component.Lasting); !lasts || !takes {
@@ -456,8 +455,8 @@ func (s *replacement) reconnect() (waiting []component.Waiting) {
 	return waiting
 }
 
-// ways leads all messages for the old instance to the new one, also those pending on disconnected connections. Slots
-// that the new one lacks, or that have another payload, are left out: no wire leads there.
+// ways leads all messages for the old instance to the new one, also messages pending on disconnected connections.
+// Slots that the new one lacks, or that have another payload, are left out: no wire leads there.
 func (s *replacement) ways() (ways []bus.Way) {
 	draining := s.t.p.running.draining()
 	for _, port := range s.old.component.Manifest().Slots {
@@ -478,7 +477,7 @@ func (s *replacement) ways() (ways []bus.Way) {
 }
 
 // moveSignals makes the new instance send where the old one did, on signals that both have. A connection that has ended
-// by then was a tap's: those end at any time, and nothing is left to move.
+// by then was a tap's, which ends at any time, and nothing is left to move.
 func (s *replacement) moveSignals() error {
 	manifest := s.new.component.Manifest()
 	var errs []error

@@ -17,7 +17,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
 )
 
-// holdings are what a running pipeline takes.
+// holdings are the resources of a running pipeline.
 type holdings struct{ goroutines, descriptors, arenas, loops, instances, envs, retired, leftover int }
 
 func (r *liveRun) holdings() holdings {
@@ -96,7 +96,7 @@ func TestTransition_NothingLeaks(t *testing.T) {
 	}
 }
 
-func TestTransition_WhatIsGivenUpLeaksNothing(t *testing.T) {
+func TestTransition_AnAbandonedChangeLeaksNothing(t *testing.T) {
 	s, parts := newStage()
 	s.restore = func(h *component.Host) error {
 		if h.Name == "counter" {
@@ -129,7 +129,7 @@ func TestTransition_WhatIsGivenUpLeaksNothing(t *testing.T) {
 	r.end()
 }
 
-// Changes of every kind, each of which may fail anywhere, while the run goes on; then one state that is checked.
+// Changes of every kind, each of which may fail anywhere, during a run; then the state is checked.
 func TestTransition_ManyAtRandom(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

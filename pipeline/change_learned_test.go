@@ -49,9 +49,9 @@ func newLearnedRig(t *testing.T) *learnedRig {
 	return r
 }
 
-// A successor in a synchronous run must not act before what its predecessor made has been learned from, if nothing else
-// makes it wait.
-func TestTransition_WaitsForWhatASynchronousRolloutHasMade(t *testing.T) {
+// A successor in a synchronous run must not act before its predecessor's trajectories have been learned from, even if
+// nothing else makes it wait.
+func TestTransition_WaitsForASynchronousRolloutsTrajectories(t *testing.T) {
 	gone := errors.New("nobody waits any more")
 	for name, c := range map[string]struct {
 		change func(r *learnedRig)
@@ -88,7 +88,7 @@ func TestTransition_WaitsForWhatASynchronousRolloutHasMade(t *testing.T) {
 }
 
 // The last claim on a trajectory may be that of the process that made it, which ends it without a word to the host.
-func TestTransition_SeesWhatAnotherProcessFrees(t *testing.T) {
+func TestTransition_SeesBlocksThatAnotherProcessFrees(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newLearnedRig(t)
 		h, err := r.loan.Commit()
@@ -129,7 +129,7 @@ func attach(t *testing.T, a *arena.Arena) *arena.Arena {
 	return view
 }
 
-func TestTransition_TheEndOfTheRunEndsTheWaitForWhatIsLearnedFrom(t *testing.T) {
+func TestTransition_TheEndOfTheRunEndsTheWaitForLearning(t *testing.T) {
 	r := newLearnedRig(t)
 	if _, err := r.loan.Commit(); err != nil {
 		t.Fatal(err)

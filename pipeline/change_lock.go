@@ -22,7 +22,7 @@ type changeLock struct {
 
 // pendingChange is a change that is prepared or under way.
 type pendingChange interface {
-	// title says what is being changed, in one line.
+	// title describes the change in one line.
 	title() string
 	// giveUp closes it if it has not been committed.
 	giveUp() error

@@ -9,8 +9,8 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
-// changes lists the changes: tables first, then instances, then wires. What environments are loaded from is not among
-// them, because the text of a graph tells only where that lies.
+// changes lists the changes: tables first, then instances, then wires. The sources of environments are not among
+// them, because the text of a graph has only their paths.
 func (p *plan) changes() []control.Change {
 	before, next := p.graphs[0], p.graphs[1]
 	var list []control.Change
@@ -84,7 +84,7 @@ type wirePlan struct {
 	same bool         // and the same mode, depth, policy and grant
 }
 
-// planOf compares what runs with a graph and rejects changes that a run cannot make.
+// planOf compares the running assembly with a graph and rejects changes that a run cannot make.
 func planOf(before *assembly, next *graph.Graph) (*plan, error) {
 	if err := sameRun(before.graph, next); err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func (p *plan) rewires(name string) bool {
 	return before > 0
 }
 
-// sameRun rejects changes of what a run keeps from beginning to end.
+// sameRun rejects changes of settings that a run keeps from beginning to end.
 func sameRun(a, b *graph.Graph) error {
 	fixed := func(key string, a, b any) error {
 		if a == b {

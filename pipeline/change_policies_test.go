@@ -22,7 +22,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/loops"
 )
 
-// rounds counts what askers have had answered, by the policies that act.
+// rounds counts the answered requests of askers, by the policies that act.
 type rounds struct {
 	asked atomic.Uint64
 	mu    sync.Mutex
@@ -51,12 +51,12 @@ type duelist struct {
 		Another   bool               `toml:"another"`  // nothing to it
 	}
 	started func()        // by Start
-	quits   func() bool   // whether one that gives up does now, before it asks
-	stopped func()        // by Stop of one that has given up
+	quits   func() bool   // whether a player that gives up does now, before it asks
+	stopped func()        // by Stop of a player that has given up
 	goesOn  bool          // from another's state
 	asked   uint64        // the number of its question
 	open    []uint32      // policies that have not answered
-	idle    bool          // it is paused, and asks nobody
+	idle    bool          // it is paused, and does not ask
 	rested  func()        // called when it would ask again; nil if it is not paused
 	turns   atomic.Uint64 // odd while it waits for answers
 }
@@ -239,7 +239,7 @@ func duelText(mode string, policies ...string) string {
 	return text
 }
 
-// Policies are added, frozen and removed while a run goes on: whoever asks begins anew, asks all that act then, and nobody else.
+// Policies are added, frozen and removed during a run: the asking component starts again and asks the policies that act then, and no other.
 func TestTransition_PoliciesComeAndGo(t *testing.T) {
 	for _, mode := range []string{graph.ModeAsync, graph.ModeSync} {
 		t.Run(mode, func(t *testing.T) {
@@ -270,10 +270,10 @@ func TestTransition_PoliciesComeAndGo(t *testing.T) {
 	}
 }
 
-// An asker that fails on probation is replaced after its pending answers: whoever answers works on its blocks until then.
-func TestTransition_WhatFailsStaysUntilItsQuestionsAreAnswered(t *testing.T) {
+// An asker that fails on probation is replaced after its pending answers: the answering components work on its blocks until then.
+func TestTransition_AFailedInstanceStaysUntilItsRequestsAreAnswered(t *testing.T) {
 	answered := &rounds{by: map[string]*atomic.Uint64{}}
-	var quits, open atomic.Bool // it is to fail, and has: its question is open
+	var quits, open atomic.Bool // it should fail, and has failed: its request is open
 	again, left := make(chan struct{}), make(chan bool, 1)
 	parts := duelParts(answered)
 	parts.Kinds["duelist"] = func() component.Component {
@@ -329,8 +329,8 @@ func TestTransition_WhatFailsStaysUntilItsQuestionsAreAnswered(t *testing.T) {
 	r.end()
 }
 
-// What others wait for is brought back first: they come to rest when its successor has answered.
-func TestTransition_WhatHasFailedIsBroughtBackFirst(t *testing.T) {
+// An instance that others wait for is restored first: they pause when its successor has answered.
+func TestTransition_AFailedInstanceIsRestoredFirst(t *testing.T) {
 	answered := &rounds{by: map[string]*atomic.Uint64{}}
 	parts := duelParts(answered)
 	parts.Kinds["duelist"] = func() component.Component { return &duelist{rounds: answered, goesOn: true} }
@@ -367,7 +367,7 @@ func TestTransition_WhatHasFailedIsBroughtBackFirst(t *testing.T) {
 	r.end()
 }
 
-// The plan of a reload that adds a policy to a preset's adds and replaces what it must, and no more.
+// The plan of a reload that adds a policy to a preset adds and replaces what it must, and no more.
 func TestPlan_OfAFurtherPolicy(t *testing.T) {
 	const one = "rlhost = 1\n[run]\nname = \"duel\"\n[env.duel]\nuse = \"./duel.wasm\"\n[train]\npreset = \"fast\"\n"
 	const two = one + "[policy.rival]\n[component.rollout]\npolicies = { \"player/0\" = \"main\", \"player/1\" = \"rival\" }\nopponents = { past = 0.1 }\n[policy.past]\nof = \"main\"\n"

@@ -80,7 +80,7 @@ func TestParse_PortsOfAWrongTableAreNotMissed(t *testing.T) {
 	}
 }
 
-// What runs must have the ports that the wires were checked with.
+// Instances must have the ports that the wires were checked with.
 func TestTransition_RefusesPortsThatWereNotChecked(t *testing.T) {
 	s, parts := newStage()
 	r := runLive(t, s, parts, liveFile, BuildOptions{})

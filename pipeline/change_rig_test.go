@@ -18,7 +18,7 @@ import (
 )
 
 // A pipeline whose parts can be changed: players, which run environments, send numbered blocks to counters, which are
-// at boundaries. A stage holds what a test wants to see of them and to have happen.
+// at boundaries. A stage holds a test's view of them and its controls.
 
 type stageHooks struct {
 	mu      sync.Mutex
@@ -32,7 +32,7 @@ type stageHooks struct {
 	missed   atomic.Uint64 // that came in another order than they were sent, or not at all
 	restores atomic.Uint64
 	fail     atomic.Bool // counters that do fail from now on
-	spared   string      // but for this instance
+	spared   string      // except this instance
 
 	load    func(ctx context.Context, use string) error        // called by Load
 	prepare func(c component.EnvChange) error                  // by PrepareEnvs
@@ -191,7 +191,7 @@ func (p *player) PrepareEnvs(c component.EnvChange) (component.PreparedEnvs, err
 	return &playerChange{p: p, c: c}, nil
 }
 
-// playerChange is a change of a player's environments. It takes place behind the next block.
+// playerChange is a change of a player's environments. It takes place after the next block.
 type playerChange struct {
 	p       *player
 	c       component.EnvChange

@@ -91,7 +91,7 @@ func runLive(t *testing.T, s *stageHooks, parts *graph.Parts, text string, o Bui
 	return r
 }
 
-// end ends the run, which must not have failed, and reports what it leaves behind.
+// end ends the run, which must not have failed, and reports leaks.
 func (r *liveRun) end() {
 	r.t.Helper()
 	r.Stop("enough")
@@ -113,7 +113,7 @@ func (r *liveRun) end() {
 	}
 }
 
-// because adds to an error what the run says of its end, where that is the reason.
+// because adds the run's error to an error, where that is the reason.
 func (r *liveRun) because(err error) error {
 	if !errors.Is(err, ErrEnded) {
 		return err

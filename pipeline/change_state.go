@@ -18,9 +18,8 @@ import (
 //	   ▼                     ▼
 //	 closed ◀── all is taken back
 //
-// A new version is on probation from its first step on until the change is confirmed: at the end of Commit without
-// TransitionOptions.Probation, else by Settle. Until then its first fault counts against the change; afterwards it is
-// like that of any component, and ends the run.
+// A new version is on probation from its first step on until the change is confirmed: at the end of Commit without TransitionOptions.Probation,
+// else by Settle. Until then its first fault counts against the change; afterwards a fault ends the run, as any component's does.
 type stage uint8
 
 const (
@@ -41,119 +40,118 @@ func (s stage) String() string {
 type changeState struct {
 	mu        sync.Mutex
 	stage     stage
-	confirmed bool                 // faults of new versions are like those of any component
+	confirmed bool                 // faults of new versions are like any component's
 	broken    chan struct{}        // closed at the first fault of a new version before that
 	faulty    string               // component of that
 	err       error                // the fault
-	told      bool                 // the owner has been told, or will be
+	told      bool                 // RolledBack has been called, or will be
 	ends      component.StopReason // why a new version asks for the run to end
 }
 
 // advance moves from one stage to another.
-func (c *changeState) advance(from, to stage) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.stage != from {
-		return fmt.Errorf("the change is %s", c.stage)
+func (s *changeState) advance(from, to stage) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stage != from {
+		return fmt.Errorf("the change is %s", s.stage)
 	}
-	c.stage = to
+	s.stage = to
 	return nil
 }
 
 // close moves to closed, from whatever stage.
-func (c *changeState) close() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.stage = closed
+func (s *changeState) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stage = closed
 }
 
 // complete moves on to committed, and returns why a new version asks for the run to end, or nothing.
-func (c *changeState) complete() component.StopReason {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.stage = committed
-	return c.ends
+func (s *changeState) complete() component.StopReason {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stage = committed
+	return s.ends
 }
 
 // onFault notes a fault of a new version, and reports whether the previous one replaces it: everywhere, or, once new
 // versions are confirmed, nowhere. Commit fails at such a fault.
-func (c *changeState) onFault(name string, fault error) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.err == nil && !c.confirmed {
-		c.faulty, c.err = name, fault
-		close(c.broken)
+func (s *changeState) onFault(name string, fault error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil && !s.confirmed {
+		s.faulty, s.err = name, fault
+		close(s.broken)
 	}
-	return c.err != nil
+	return s.err != nil
 }
 
-// whileSound returns a context that ends at the first fault of a new version too: others may wait for its answers to come to rest.
-func (c *changeState) whileSound(ctx context.Context) (_ context.Context, stop func()) {
+// whileSound returns a context that also ends at the first fault of a new version: others may need its answers before they can pause.
+func (s *changeState) whileSound(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
 		select {
-		case <-c.broken:
-			cancel(c.fault())
+		case <-s.broken:
+			cancel(s.fault())
 		case <-ctx.Done():
 		}
 	}()
 	return ctx, func() { cancel(nil) }
 }
 
-// confirm makes later faults like those of any component. The error is that of an earlier fault.
-func (c *changeState) confirm() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.confirmed = c.err == nil
-	return c.failure()
+// confirm makes later faults like any component's. The error is an earlier fault.
+func (s *changeState) confirm() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.confirmed = s.err == nil
+	return s.failure()
 }
 
 // fault returns why the change cannot be completed, or nil.
-func (c *changeState) fault() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.failure()
+func (s *changeState) fault() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failure()
 }
 
 // failure is fault for callers that hold mu.
-func (c *changeState) failure() error {
-	if c.err == nil {
+func (s *changeState) failure() error {
+	if s.err == nil {
 		return nil
 	}
-	return &ChangeError{Code: control.CodeRolledBack, Err: c.err,
-		Reason: fmt.Sprintf("%s failed while it took over: %v; the previous version runs", c.faulty, c.err)}
+	return &ChangeError{Code: control.CodeRolledBack, Err: s.err,
+		Reason: fmt.Sprintf("%s failed while it took over: %v; the previous version runs", s.faulty, s.err)}
 }
 
-// untold returns the fault that the owner of a complete change must be told, if any. The caller must hold mu, and sets
-// told.
-func (c *changeState) untold() (name string, fault error) {
-	if c.told || c.stage != committed {
+// untold returns the fault that the owner of a complete change has yet to hear of, if any. The caller must hold mu, and sets told.
+func (s *changeState) untold() (name string, fault error) {
+	if s.told || s.stage != committed {
 		return "", nil
 	}
-	return c.faulty, c.err
+	return s.faulty, s.err
 }
 
 // waits reports whether the end of the run waits for the change to be made.
-func (c *changeState) waits(reason component.StopReason) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.stage > committing {
+func (s *changeState) waits(reason component.StopReason) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stage > committing {
 		return false
 	}
-	c.ends = cmp.Or(c.ends, reason)
+	s.ends = cmp.Or(s.ends, reason)
 	return true
 }
 
 // sound is probation's.
-func (c *changeState) sound() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.stage == committed && !c.confirmed && c.err == nil
+func (s *changeState) sound() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stage == committed && !s.confirmed && s.err == nil
 }
 
-// know changes what others read while the change is being prepared.
-func (c *changeState) know(change func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// know changes fields that others read while the change is being prepared.
+func (s *changeState) know(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	change()
 }

@@ -73,8 +73,8 @@ func TestTransition_ReplacedInOrderAndTakenBackTogether(t *testing.T) {
 	r.end()
 }
 
-// What does not come to rest is taken away as it is where the change is forced, and the run goes on with its successor.
-func TestTransition_ForcedTakesAwayWhatDoesNotComeToRest(t *testing.T) {
+// An instance that does not pause is removed as it is where the change is forced, and the run continues with its successor.
+func TestTransition_ForcedRemovesAnInstanceThatDoesNotPause(t *testing.T) {
 	s, parts := newStage()
 	s.pause = func(h *component.Host, _ func()) bool { return h.Name == "counter" }
 	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.counter.loose=true")
@@ -108,7 +108,7 @@ func (e expiring) Err() error {
 	}
 }
 
-// An instance that was taken as it is runs on where the change comes to nothing after all.
+// An instance that was halted by force runs on if the change fails after all.
 func TestTransition_ForcedInVainLetsItRunOn(t *testing.T) {
 	s, parts := newStage()
 	ctx := expiring{context.Background(), make(chan struct{})}
@@ -116,16 +116,16 @@ func TestTransition_ForcedInVainLetsItRunOn(t *testing.T) {
 		if h.Name != "counter" {
 			return false
 		}
-		close(ctx.passed) // it has been asked, and will not come to rest
+		close(ctx.passed) // it has been asked to pause, and will not
 		return true
 	}
 	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.counter.loose=true")
 	r.await(10)
 	m := r.running.now().member("counter", 0)
-	if forced, err := m.rest(ctx, true); err != nil || !forced || m.live.failed() == nil {
+	if forced, err := m.halt(ctx, true); err != nil || !forced || m.live.failed() == nil {
 		t.Fatalf("forced %v, %v", forced, err)
 	}
-	m.goOnUnrested()
+	m.resumeForced()
 	r.await(10)
 	r.end()
 }
@@ -157,7 +157,7 @@ func TestTransition_GivesUpWhatFailsToStart(t *testing.T) {
 	}
 }
 
-func TestTransition_WhoDoesNotComeToRestGoesOn(t *testing.T) {
+func TestTransition_AnInstanceThatDoesNotPauseContinues(t *testing.T) {
 	s, parts := newStage()
 	s.pause = func(*component.Host, func()) bool { return true }
 	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.counter.strict=true")
@@ -229,13 +229,13 @@ func TestTransition_AFailureOnProbationDoesNotEndTheRun(t *testing.T) {
 	if !slices.Equal(o.Replaced, []string{"counter"}) {
 		t.Errorf("Outcome %+v", o)
 	}
-	s.missed.Store(0) // what the failed one counted is not in the state from before
+	s.missed.Store(0) // the failed one's counts are not in the earlier state
 	r.await(10)
 	s.missed.Store(0)
 	r.end()
 }
 
-// What a later change makes of a version that is watched is watched too: an instance that is added, one that is made anew.
+// Instances that a later change makes of a watched version are watched too: an added instance, a replaced one.
 func TestTransition_AProbationOutlivesOtherChanges(t *testing.T) {
 	for name, set := range map[string]string{"added": "component.counter.count=2", "made anew": "component.counter.scale=3"} {
 		t.Run(name, func(t *testing.T) {
@@ -387,7 +387,7 @@ func TestTransition_ABoundaryAndACommitExcludeEachOther(t *testing.T) {
 		return err
 	}}, "component.counter.strict=true")
 	<-in
-	x := r.prepare(TransitionOptions{}, "component.counter.scale=3") // goes on during the boundary
+	x := r.prepare(TransitionOptions{}, "component.counter.scale=3") // continues during the boundary
 	over := make(chan error)
 	go func() {
 		_, err := x.Commit(t.Context())
@@ -438,7 +438,7 @@ func TestTransition_ItsContextEndsItInEveryStage(t *testing.T) {
 			if err == nil {
 				_, err = x.Commit(ctx)
 			}
-			if at == "restore" && err == nil { // what has been handed over may as well be completed
+			if at == "restore" && err == nil { // pairs that were handed over may already be complete
 				x.Settle()
 			} else if !errors.Is(err, context.Canceled) {
 				t.Errorf("error %v, want %v", err, context.Canceled)
@@ -473,7 +473,7 @@ func TestTransition_WhilePaused(t *testing.T) {
 	r.end()
 }
 
-func TestTransition_WhatIsReplacedCannotEndTheRun(t *testing.T) {
+func TestTransition_AReplacedInstanceCannotEndTheRun(t *testing.T) {
 	s, parts := newStage()
 	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.counter.loose=true", "component.counter.rattles=true")
 	r.change(TransitionOptions{}, "component.counter.scale=2")

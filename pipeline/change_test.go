@@ -106,7 +106,7 @@ func TestPrepare_OneAtATime(t *testing.T) {
 	r.end()
 }
 
-// Environments that were not told to go over in the end are on their way nowhere: there is a state to save again.
+// Environments whose change was cancelled are not between two versions: there is a state to save again.
 func TestCommit_WhoseContextHasEndedLeavesAStateToSave(t *testing.T) {
 	s, parts := newStage()
 	r := runLive(t, s, parts, liveFile, BuildOptions{})

@@ -7,7 +7,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
-// takeBack reverts what a commit has changed, in reverse order. The error says what could not be reverted.
+// takeBack reverts the changes of a commit, in reverse order. The error lists the ones that could not be reverted.
 func (t *Transition) takeBack() error {
 	var errs []error
 	for _, undo := range slices.Backward(t.undo) {
@@ -53,7 +53,7 @@ func (t *Transition) restored() *assembly {
 	return &a
 }
 
-// restoredGraph is the previous graph, with the components of the next one that could not be reverted.
+// restoredGraph returns the previous graph with those components of the next one that could not be reverted.
 func (t *Transition) restoredGraph() *graph.Graph {
 	if len(t.kept) == 0 {
 		return t.before.graph

@@ -21,8 +21,8 @@ type rewiredLink struct {
 	wire *runningWire
 }
 
-// rewire gives the next assembly its wires: connections that stay, new ones, and replacements for those whose mode,
-// depth or policy changes. Each instance sends nothing between the end of one connection and the beginning of its
+// rewire gives the next assembly its wires: connections that stay, new ones, and replacements where mode, depth or
+// policy change. Each instance sends nothing between the end of one connection and the beginning of its
 // replacement. Messages for ending instances stay pending there, see leave.
 func (t *Transition) rewire(ctx context.Context) error {
 	work := map[*instance]*rewiring{}
@@ -63,7 +63,7 @@ func workOf(t *Transition, work map[*instance]*rewiring, from *instance) *rewiri
 	return work[from]
 }
 
-// exchange makes all exchanges, first those that may have to wait for parked messages.
+// exchange makes all exchanges, starting with any that may have to wait for parked messages.
 func (t *Transition) exchange(ctx context.Context, work map[*instance]*rewiring) error {
 	for _, x := range work {
 		for _, l := range x.cut {

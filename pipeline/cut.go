@@ -17,10 +17,9 @@ const cutTime = 10 * time.Second
 // errCut is why the state of a run that was cut is not exact.
 var errCut = errors.New("cut within a dataset, because the run's end came before that of the dataset")
 
-// Stop asks the run to end at its next dataset boundary; only the first reason counts. Where no boundary comes within
-// BuildOptions.Grace it is cut: its learners give up the dataset that they are at, AtBoundary is called with their state as it is, and the
-// run ends. A rule on returns or env steps, which only learning fulfils, waits for learners that are at work. It may be called from any
-// goroutine, also before Run.
+// Stop asks the run to end at its next dataset boundary; only the first reason counts. Where no boundary comes within BuildOptions.Grace it
+// is cut: its learners abandon their current dataset, AtBoundary is called with their state as it is, and the run ends. A rule on returns
+// or env steps, which only learning fulfils, waits for learners that are at work. It may be called from any goroutine, also before Run.
 func (p *Pipeline) Stop(reason component.StopReason) {
 	e := &p.ending
 	e.mu.Lock()
@@ -96,7 +95,7 @@ func (p *Pipeline) cut() {
 	}
 }
 
-// cutAll has all components give up what they are at.
+// cutAll makes all components abandon their current work.
 func (r *running) cutAll() {
 	for _, m := range r.now().members {
 		if c, ok := m.component.(component.Cuttable); ok {
@@ -111,8 +110,7 @@ const (
 	leaveWithin = 400 * time.Millisecond
 )
 
-// hurry sees to it that the run ends though loops that have been ended are still at a message: first that is cut, and then they are left
-// behind.
+// hurry makes the run end even if ended loops still work on a message: first that work is cut, and then the loops are left running.
 func (p *Pipeline) hurry() {
 	e := &p.ending
 	e.mu.Lock()
@@ -133,8 +131,8 @@ func (p *Pipeline) hurry() {
 	}))
 }
 
-// LeftBehind returns the names of the instances that were still at a message when the run had ended, or whose loop was. They are stopped,
-// and the arenas closed, once that has come to its end.
+// LeftBehind returns the names of the instances whose loop was still working on a message when the run had ended. They are stopped, and
+// the arenas closed, once the loop has ended.
 func (p *Pipeline) LeftBehind() (names []string) {
 	left := p.running.loops.Left()
 	for _, x := range p.running.instancesAlive() {
@@ -145,7 +143,7 @@ func (p *Pipeline) LeftBehind() (names []string) {
 	return names
 }
 
-// StoodStill returns why a run that was cut stood still; empty if it did not, or came to a boundary. Any goroutine.
+// StoodStill returns why a run that was cut had stalled; empty if it had not, or reached a boundary. Any goroutine.
 func (p *Pipeline) StoodStill() string {
 	if cause := p.ending.stoodStill.Load(); cause != nil {
 		return *cause
@@ -153,15 +151,15 @@ func (p *Pipeline) StoodStill() string {
 	return ""
 }
 
-// Times that a run which is cut waits for a loop that is at a message of another component than its learner: until it is saved beside that
-// loop, and then for what else lives there.
+// How long a run that is cut waits for a loop that works on a message of another component than its learner: until the learner is saved
+// without that loop, and then for the loop's other components.
 const (
 	busyWithin  = 200 * time.Millisecond
 	apartWithin = 100 * time.Millisecond
 )
 
-// saveCut calls AtBoundary for a run that is cut: on the loop of its leading learner, or beside it where that is at a message of another
-// component.
+// saveCut calls AtBoundary for a run that is cut: on the loop of its leading learner, or off it while the loop works on a message of
+// another component.
 func (p *Pipeline) saveCut(ctx context.Context, learner *member) {
 	if p.options.AtBoundary == nil {
 		return
@@ -191,7 +189,7 @@ func (p *Pipeline) saveCut(ctx context.Context, learner *member) {
 	}
 }
 
-// saveApart calls AtBoundary beside the loop of the leading learner, whose state it has.
+// saveApart calls AtBoundary off the loop of the leading learner, with the learner's state.
 func (p *Pipeline) saveApart(ctx context.Context, learner *member, state component.State) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, apartWithin, errors.New("its loop is at a message of another component"))
 	defer cancel()

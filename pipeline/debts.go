@@ -36,12 +36,12 @@ type debt struct {
 	key   question
 }
 
-// look notes what is owed now, and returns it. rests tells for which instances time does not count.
-func (d *debts) look(now time.Time, a *assembly, rests func(m *member) bool) (list []debt) {
+// look notes the present debts and returns them. untimed reports the instances for which time does not count.
+func (d *debts) look(now time.Time, a *assembly, untimed func(m *member) bool) (list []debt) {
 	var seen map[question]time.Time
 	for i := range a.members {
 		m := &a.members[i]
-		if rests(m) {
+		if untimed(m) {
 			continue
 		}
 		for _, o := range m.owed() {
@@ -51,7 +51,7 @@ func (d *debts) look(now time.Time, a *assembly, rests func(m *member) bool) (li
 				since = now
 			}
 			by := a.owing(m, &o)
-			if slices.ContainsFunc(by, func(x debt) bool { return rests(x.by) }) {
+			if slices.ContainsFunc(by, func(x debt) bool { return untimed(x.by) }) {
 				continue
 			}
 			if seen == nil {
@@ -107,7 +107,7 @@ func (d *debts) overdue(now time.Time, list []debt) (late []debt) {
 	return late
 }
 
-// error says what is overdue.
+// error describes the overdue answer.
 func (x *debt) error() error {
 	reason := fmt.Sprintf("owes %s an answer to %s for more than %v", x.to, component.Qualified(x.wire.From, x.wire.Signal), x.wire.Answer)
 	if refused := x.by.process().Refused; refused != "" {
@@ -117,7 +117,7 @@ func (x *debt) error() error {
 		Help: fmt.Sprintf("answer each request; where one may take longer, set answer on the wire %s, such as \"5m\", or \"0s\" for ever", x.wire)}
 }
 
-// demand makes those go on that owe an answer for too long: one in a process is started again, any other fails.
+// demand interrupts instances that have owed an answer for too long: a process is started again, any other instance fails.
 func (p *Pipeline) demand() {
 	for _, x := range p.watch.takeOverdue() {
 		err := x.error()
@@ -130,7 +130,7 @@ func (p *Pipeline) demand() {
 	}
 }
 
-// debtsOf is what status says of them.
+// debtsOf describes them for status.
 func debtsOf(list []debt, m *member, now time.Time) (told []diagnosis.Debt) {
 	for _, x := range list {
 		if x.by.instance == m.instance {
@@ -140,13 +140,13 @@ func debtsOf(list []debt, m *member, now time.Time) (told []diagnosis.Debt) {
 	return told
 }
 
-// rests reports whether the time of an instance does not count: it is paused, replaced, or has no process now.
-func (w *watch) rests(m *member, replacing map[*instance]bool) bool {
+// untimed reports whether the time of an instance does not count: it is paused, replaced, or has no process now.
+func (w *watch) untimed(m *member, replacing map[*instance]bool) bool {
 	p := m.process()
 	return w.pauses.has(m.instance) || replacing[m.instance] || p.State != "" && p.State != component.ProcessRunning
 }
 
-// takeOverdue returns the debts that nobody has been told of.
+// takeOverdue returns the overdue debts that were not taken before.
 func (w *watch) takeOverdue() []debt {
 	w.guard.Lock()
 	defer w.guard.Unlock()
@@ -155,8 +155,8 @@ func (w *watch) takeOverdue() []debt {
 	return late
 }
 
-// tellStill logs once why a run stands still, and when it goes on. One that is paused, or whose learner is at a long dataset, does not;
-// what a change that is being made holds up is not known.
+// tellStill logs once why a run has stalled, and when it continues. A run that is paused, or whose learner works on a long dataset, has
+// not stalled. During a change, the cause is not known.
 func (p *Pipeline) tellStill() {
 	if len(p.changes.replacing()) > 0 {
 		return

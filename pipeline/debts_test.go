@@ -38,7 +38,7 @@ func TestAnswer_OverdueEndsTheRun(t *testing.T) {
 	_ = r.Close() // it has failed
 }
 
-// Where answers may take for ever nobody fails; what the run waits for is named, also by StoodStill of a run that was cut.
+// Where answers may take for ever no component fails. The cause of the wait is named, also by StoodStill of a run that was cut.
 func TestAnswer_OwedForEverIsNamed(t *testing.T) {
 	r := muteDuel(t, `wire.duelist.obs_ready.answer="0s"`)
 	const want = "seconder_main owes duelist an answer to duelist.obs_ready for "

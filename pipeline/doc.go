@@ -14,10 +14,10 @@
 //	outcome, err := t.Commit(ctx) // all of it, or nothing
 //	t.Settle()                    // later: releases the previous version
 //
-// Prepare loads, checks, makes and starts what is new beside what runs. Commit makes instances change environments at
-// their boundaries, replaces instances whose tables differ, adds and ends instances, and changes wires; a change that
-// cannot be completed is reverted. An assembly is a graph with its instances and connections, and is replaced as a
-// whole, so that readers see the run before a change or after it.
+// Prepare loads, checks, makes and starts the new parts while the pipeline runs. Commit makes instances change
+// environments at their boundaries, replaces instances whose tables differ, adds and ends instances, and changes
+// wires; a change that cannot be completed is reverted. An assembly is a graph with its instances and connections,
+// and is replaced as a whole, so that readers see the run before a change or after it.
 //
 // Locks, in the order in which they are taken: the token of boundaryLock (held by boundaries and by changes of
 // instances), Transition.mu, changeLock.mu; running.mu, loops.Set's, totals.mu; loading.Cache's, liveness.mu. No loop waits

@@ -14,8 +14,8 @@ type ending struct {
 	stop       func(component.StopReason) // Pipeline.Stop
 	started    atomic.Bool
 	cutting    atomic.Bool                          // the run is ended without a boundary
-	stoodStill atomic.Pointer[string]               // why nothing went on when the run was cut
-	standing   atomic.Bool                          // the run stands at its last boundary until a change has been given up
+	stoodStill atomic.Pointer[string]               // why the run had stalled when it was cut
+	standing   atomic.Bool                          // the run waits at its last boundary until a change has been abandoned
 	final      atomic.Bool                          // its last boundary has been
 	counters   atomic.Pointer[[]control.WireStatus] // as they were when the loops had ended
 
@@ -23,7 +23,7 @@ type ending struct {
 	reason  component.StopReason
 	err     error
 	hurried bool          // an interrupt does not wait for learners that are at work
-	leaving bool          // loops that are at a message will be left behind
+	leaving bool          // loops that work on a message will be left running
 	graces  []*time.Timer // end the run without a boundary
 	began   time.Time
 	wall    *time.Timer // ends the run when its time is over

@@ -16,7 +16,7 @@ import (
 )
 
 // Small components that really run: a source that ticks, a sink that counts and calls boundaries, an asker and an
-// answerer. A world holds what a test wants to see of them.
+// answerer. A world holds a test's view of them.
 
 type world struct {
 	mu      sync.Mutex
@@ -107,7 +107,7 @@ func (t *ticker) Stop() error {
 	return nil
 }
 
-// sink counts ticks and, every so many, is at a boundary.
+// sink counts ticks and, after every n of them, is at a boundary.
 type sink struct {
 	component.Component
 	w *world
@@ -259,7 +259,7 @@ func newWorld() (*world, *graph.Parts) {
 	}}
 }
 
-// tickFile is a pipeline of a ticker and sinks. Tables come behind.
+// tickFile is a pipeline of a ticker and sinks. Further tables follow.
 func tickFile(tables string) string {
 	return "rlhost = 1\n[run]\nname = \"ticks\"\n" + tables + `
 [[wire]]

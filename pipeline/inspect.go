@@ -29,7 +29,7 @@ func (p *Pipeline) Env(name string) (env.Plugin, error) {
 	return nil, fmt.Errorf("env %q is not declared", name)
 }
 
-// Policy returns what Parts.Policy made of a [policy.NAME] table.
+// Policy returns the policy that Parts.Policy made of a [policy.NAME] table.
 func (p *Pipeline) Policy(name string) (component.Policy, error) { return p.running.now().policy(name) }
 
 // Stats returns the metrics of all components.
@@ -38,7 +38,7 @@ func (p *Pipeline) Stats() *stat.Registry { return p.running.stats }
 // Warnings returns the warnings about the environments that were loaded first.
 func (p *Pipeline) Warnings() graph.Problems { return p.warnings }
 
-// Status is what a run does at one moment.
+// Status describes a run at one moment.
 type Status struct {
 	State control.State // of the whole run: paused if an instance is, stalled if one is
 	// Cause says why the run has stalled: the first cause, and the blocked wire. It is empty while the run progresses,
@@ -57,10 +57,10 @@ func (p *Pipeline) Status() Status {
 	return status
 }
 
-// starts wakes those who wait until instances have started.
+// starts wakes goroutines that wait until instances have started.
 type starts struct {
 	guard sync.Mutex
-	next  chan struct{} // closed and replaced when one has; nil while nobody waits
+	next  chan struct{} // closed and replaced when one has; nil if no one waits
 }
 
 func (s *starts) tell() {
@@ -72,8 +72,8 @@ func (s *starts) tell() {
 	}
 }
 
-// Started returns a channel that is closed when the run begins or the process of an instance gets another state. Who waits
-// for something that Status tells takes the channel first. Any goroutine.
+// Started returns a channel that is closed when the run begins or the process of an instance gets another state. To wait
+// for a status, take the channel before reading Status. Any goroutine.
 func (s *starts) Started() <-chan struct{} {
 	s.guard.Lock()
 	defer s.guard.Unlock()
@@ -83,9 +83,9 @@ func (s *starts) Started() <-chan struct{} {
 	return s.next
 }
 
-// Wires returns the counters of all wires, in the order of the graph, over all instances at their ends, also those that
-// have been replaced. A message is counted in exactly one of Delivered, Dropped, Coalesced, Queued and Parked. It may be
-// called at any time; after Run they are those of its end.
+// Wires returns the counters of all wires, in the order of the graph, over all instances at their ends, also replaced
+// ones. A message is counted in exactly one of Delivered, Dropped, Coalesced, Queued and Parked. It may be called at any
+// time; after Run it returns the counters at its end.
 func (p *Pipeline) Wires() []control.WireStatus {
 	if last := p.ending.counters.Load(); last != nil {
 		return slices.Clone(*last)
@@ -93,20 +93,19 @@ func (p *Pipeline) Wires() []control.WireStatus {
 	return p.running.readCounters()
 }
 
-// Pause brings the instances that match patterns to rest, all for none, and returns the answer of each, in the order of
-// the graph. A rollout ends the trajectories that it has begun. Instances that others need for that come to rest after
-// them: requesters first, then those that answer, and so on downstream. ctx is the common deadline; an instance that is
-// not at rest by then runs on, and its answer is TimedOut.
+// Pause pauses the instances that match patterns, all for none, and returns the answer of each, in the order of the graph. A rollout ends
+// the trajectories that it has begun. Instances that others need for that pause after them: first requesters, then the instances that answer
+// them, and so on downstream. ctx is the common deadline; an instance that has not paused by then runs on, and its answer is TimedOut.
 //
-// The end of the run lifts the pause, and a change or a checkpoint does for as long as that takes: see lift. Where every instance
-// is paused they are made at rest instead, if they need no env step: see atRest. The pause belongs to the place in the graph: an
-// instance that replaces a paused one is paused, and so is one that is added where all are.
+// The end of the run lifts the pause, and a change or a checkpoint lifts it for as long as it takes: see lift. Where every
+// instance is paused, a change or checkpoint that needs no env step is made without lifting it: see atRest. The pause belongs to
+// the place in the graph: an instance that replaces a paused one is paused, and so is an instance added where all are paused.
 //
-// The error is a *control.Error for patterns that are malformed or name nothing. Any goroutine but those of the loops.
+// The error is a *control.Error for patterns that are malformed or name nothing. Any goroutine but a loop's.
 func (p *Pipeline) Pause(ctx context.Context, patterns []string) ([]control.Answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(p.changes.ctx, cancel)() // no instance comes to rest any more
+	defer context.AfterFunc(p.changes.ctx, cancel)() // no instance pauses any more
 	p.pauses.serial.Lock()                           // from here on no change begins, so that the chosen instances stay
 	defer p.pauses.serial.Unlock()
 	chosen, err := p.pauses.choose(patterns)
@@ -116,7 +115,7 @@ func (p *Pipeline) Pause(ctx context.Context, patterns []string) ([]control.Answ
 	return p.pauses.pause(ctx, chosen), nil
 }
 
-// Resume makes paused instances run on. Errors and answers are those of Pause.
+// Resume makes paused instances run on. Errors and answers are the same as Pause's.
 func (p *Pipeline) Resume(ctx context.Context, patterns []string) ([]control.Answer, error) {
 	p.pauses.serial.Lock()
 	defer p.pauses.serial.Unlock()
@@ -128,16 +127,16 @@ func (p *Pipeline) Resume(ctx context.Context, patterns []string) ([]control.Ans
 	return p.pauses.resumeAll(ctx, chosen), nil
 }
 
-// Tap calls fn with the messages of all signals that a pattern names, as they pass, on a goroutine of the tap's own,
-// until cancel is called or the run ends. The run never waits for it: messages that come while fn is behind are
-// skipped (their Sequence shows it). Taps continue when instances are replaced, added or ended.
+// Tap calls fn with the messages of all signals that a pattern names, as they pass, on a separate goroutine, until
+// cancel is called or the run ends. The run never waits for it: messages that come while fn lags are skipped (their
+// Sequence shows it). Taps continue when instances are replaced, added or ended.
 //
-// A pattern is one for components, as control.ParsePattern reads it, a dot, and one for signals: rollout.trajectories,
-// rollout[1].*, *.episodes; without a dot it is for all signals of the components. With columns fn gets only messages
-// whose block is still valid, and stays so during the call: a.Lease works. Else blocks may be gone.
+// A pattern has a pattern for components, as control.ParsePattern reads it, a dot, and a pattern for signals:
+// rollout.trajectories, rollout[1].*, *.episodes; without a dot it names all signals of the components. With columns fn
+// gets only messages whose block is still valid, and stays so during the call: a.Lease works. Else blocks may be gone.
 //
-// cancel waits for a call of fn that is under way, so it must not be called by fn. fn must return soon, for the end of
-// the run waits for it, too. Errors: *control.Error.
+// cancel waits for a call of fn that is under way, so it must not be called by fn. fn must return quickly, because the
+// end of the run waits for it too. Errors: *control.Error.
 func (p *Pipeline) Tap(pattern string, columns bool, fn TapFunc) (cancel func(), err error) {
 	t := &tap{run: &p.running, columns: columns, fn: fn, ended: make(chan struct{})}
 	if err := t.parse(pattern); err != nil {
@@ -149,9 +148,9 @@ func (p *Pipeline) Tap(pattern string, columns bool, fn TapFunc) (cancel func(),
 	return func() { p.taps.cancel(t) }, nil
 }
 
-// Steps counts the env steps of this process's run: they add up at any moment. What a component took and never sent on, nor settled,
-// counts as dropped by that component, for the reason "component." and its name. Any goroutine; after Run it returns what they were
-// at its end.
+// Steps counts the env steps of this process's run: they add up at any moment. Trajectories that a component took and neither sent
+// on nor settled count as dropped by that component, for the reason "component." and its name. Any goroutine; after Run it returns
+// the counts at its end.
 func (p *Pipeline) Steps() control.StepCounts { return p.steps.read() }
 
 // ErrNoneSent is wrapped by Newest where no component has sent such a message yet.
@@ -190,12 +189,11 @@ func (p *Pipeline) Newest(payload, policy string, read func(m *hostabi.Message, 
 // PolicyVersion returns the newest version of the leading policy that a component has published, or 0. Any goroutine.
 func (p *Pipeline) PolicyVersion() uint64 { return p.running.PolicyVersion() }
 
-// Trained returns the env steps of this process's run that the learner of a policy has learned from; of the leading one those of
-// learners that name no policy, too. Any goroutine.
+// Trained returns the env steps of this process's run that the learner of a policy has learned from; for the leading policy,
+// learners that name no policy count too. Any goroutine.
 func (p *Pipeline) Trained(policy string) uint64 { return p.running.Trained(policy) }
 
-// Learners describes what the learners have come to, in the order of the graph, but for the returns; nil where there is one.
-// Any goroutine.
+// Learners describes the learners, in the order of the graph, without the returns; nil where there is only one. Any goroutine.
 func (p *Pipeline) Learners() (list []control.LearnerStatus) {
 	a := p.running.now()
 	learners := a.learners()

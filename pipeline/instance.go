@@ -16,7 +16,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/loops"
 )
 
-// placement is what is an instance's own in the run, besides its name.
+// placement is an instance's share of the run's numbers.
 type placement struct {
 	id        uint16                  // 0: the next that is free
 	name      string                  // empty: as the graph has it
@@ -24,7 +24,7 @@ type placement struct {
 	task      uint16                  // of its environments' episodes
 	inherited map[string]*arena.Arena // of its predecessor; nil if it has none
 	begun     int                     // see component.Host
-	abrupt    bool                    // a predecessor was taken away as it was
+	abrupt    bool                    // a predecessor was removed without a pause
 	published uint64                  // by learners of its policy before it, where it has no predecessor
 	held      bool                    // nothing is handled before Release
 	watches   []probation             // that handle its failures, the newest last
@@ -48,10 +48,10 @@ func (x *instance) env(name string) (env.Plugin, error) {
 	return v.Plugin, nil
 }
 
-// rest brings an instance to rest and holds it: none of its slots runs, and messages for it stay pending. On an error
-// it continues as if it had not been asked. A failed instance is held already. With force one whose time is over is held as
-// it is, as if it had failed: then forced is true, and a change that is not made has to call goOnUnrested.
-func (x *instance) rest(ctx context.Context, force bool) (forced bool, err error) {
+// halt pauses an instance and holds it: none of its slots runs, and messages for it stay pending. On an error it continues
+// as if it had not been asked. A failed instance is held already. With force, an instance that does not pause in time is
+// held as it is, as if it had failed: then forced is true, and a change that is not made has to call resumeForced.
+func (x *instance) halt(ctx context.Context, force bool) (forced bool, err error) {
 	if x.live.failed() != nil {
 		return false, nil
 	}
@@ -97,16 +97,16 @@ func (x *instance) rest(ctx context.Context, force bool) (forced bool, err error
 	return false, err
 }
 
-// goOnUnrested lets an instance run on that was held as it was.
-func (x *instance) goOnUnrested() {
+// resumeForced lets an instance run on that was held as it was.
+func (x *instance) resumeForced() {
 	x.live.mu.Lock()
 	x.live.fault = nil
 	x.live.mu.Unlock()
-	x.goOn()
+	x.resume()
 }
 
-// goOn ends the rest of an instance.
-func (x *instance) goOn() {
+// resume resumes an instance.
+func (x *instance) resume() {
 	if x.live.failed() != nil {
 		return
 	}
@@ -153,7 +153,8 @@ func (x *instance) snapshot(ctx context.Context, here *loops.Loop) (state compon
 	return state, err
 }
 
-// snapshotApart takes the snapshot of an instance whose loop has not come to it, for that reason, where the component can do without.
+// snapshotApart takes the snapshot of an instance off its loop, which has not handled the request for the given reason, where the
+// component allows that.
 func (x *instance) snapshotApart(reason error) (component.State, error) {
 	if apart, ok := x.component.(component.Apart); ok && x.live.unsavable() == nil {
 		if state, ok, err := apart.SnapshotApart(); ok {
@@ -163,11 +164,11 @@ func (x *instance) snapshotApart(reason error) (component.State, error) {
 	return component.State{}, reason
 }
 
-// lastingWithin bounds how long a boundary waits for what outlives the episodes of an instance, which may be in a long step.
+// lastingWithin bounds how long a boundary waits for the lasting state of an instance, which may be in a long step.
 const lastingWithin = 500 * time.Millisecond
 
-// lasting returns what outlives the episodes of an instance, on its own loop; here is the caller's loop. An instance that has failed
-// has nothing that may be asked for.
+// lasting returns the state that outlives an instance's episodes, taken on its own loop; here is the caller's loop. A failed
+// instance must not be asked.
 func (x *instance) lasting(ctx context.Context, here *loops.Loop) (part component.State, ok bool, err error) {
 	from, lasts := x.component.(component.Lasting)
 	switch {
@@ -199,7 +200,7 @@ func (m *member) intake() (taken uint64, queued, depth int) {
 		queued += s.Queued
 		depth += c.Options().Depth
 	}
-	if len(m.of.Manifest.Slots) == 0 { // it takes no messages: those that it emits show progress
+	if len(m.of.Manifest.Slots) == 0 { // it takes no messages: its own show progress
 		for _, port := range m.of.Manifest.Signals {
 			taken += m.host.Signal(port.Name).Stats().Emitted
 		}
@@ -239,8 +240,7 @@ func (m *member) incoming() (list []*bus.Connection) {
 	return list
 }
 
-// done returns how much an instance has done, and in what unit: env steps where it runs environments, which it hands
-// over in trajectories, else messages.
+// done returns how much an instance has done, and its unit: the env steps of finished trajectories where it runs environments, else messages.
 func (m *member) done(taken uint64) (n uint64, unit string) {
 	if m.of.Flow.BlockRows == 0 {
 		return taken, "messages"
@@ -248,7 +248,7 @@ func (m *member) done(taken uint64) (n uint64, unit string) {
 	return m.handed.Load(), "env steps"
 }
 
-// process returns the process that an instance runs in; zero for one that runs in this one.
+// process returns the process that an instance runs in; zero for this one.
 func (m *member) process() (p component.Process) {
 	if c, ok := m.component.(component.Remote); ok {
 		p = c.Process()

@@ -21,22 +21,22 @@ type ledger struct {
 	mu      sync.Mutex
 	books   map[*arena.Arena]*book
 	made    uint64            // env steps handed over
-	settled fates             // those of trajectories that have ended, by their fate
-	dropped map[string]uint64 // the others of those, by reason
+	settled fates             // env steps of trajectories that have ended, by their fate
+	dropped map[string]uint64 // the dropped ones of those, by reason
 	settles map[string]bool   // learners of plugins that have settled something
-	trained map[uint16]uint64 // those of settled that were learned from, by the learner's ID
-	undone  map[uint16]uint64 // of them, those that were lost with a state behind the one that it went back to
+	trained map[uint16]uint64 // settled env steps that were learned from, by the learner's ID
+	undone  map[uint16]uint64 // of them, lost when the learner went back to an earlier state
 	lost    map[string]uint64 // the same by policy
 }
 
-// Reasons why env steps are dropped. What a component took and never sent on is dropped for reasonComponent and its name.
+// Reasons why env steps are dropped. Trajectories that a component took and never sent on are dropped for reasonComponent and its name.
 const (
 	reasonFault      = "fault"       // a fault of the environments, or of who ran them
 	reasonSwap       = "swap"        // a change that cut a trajectory short
 	reasonTooOld     = "policy_lag"  // the bound on it
 	reasonCut        = "cut"         // the run ended within the dataset
 	reasonWire       = "wire"        // a wire's overflow policy, or no wire
-	reasonNotLearned = "not_learned" // the policy is nobody's to learn
+	reasonNotLearned = "not_learned" // the policy has no learner
 	reasonComponent  = "component."
 )
 
@@ -60,8 +60,8 @@ type entry struct {
 	block   hostabi.Handle
 	rows    []int  // valid rows that somebody learns, by the places of policies
 	who     string // reason if it ends unsettled: who on its way to a learner had it last, or the wire that lost it
-	aside   string // the same of who had it beside that way
-	foreign bool   // a learner of a plugin has it, which may not settle what it learns from
+	aside   string // the same for a holder off that way
+	foreign bool   // a plugin's learner has it, which may not settle its trajectories
 	takers  []taker
 }
 
@@ -79,10 +79,10 @@ type by struct {
 	name    string // of the component
 	learns  bool   // from the rows of that policy
 	policy  string
-	foreign bool // a plugin's, which may not settle what it learns from
+	foreign bool // a plugin's, which may not settle its trajectories
 }
 
-// errNotGiven is the error for a trajectory that an instance has from nobody.
+// errNotGiven is the error for a trajectory that an instance sends without having got it.
 var errNotGiven = errors.New("a trajectory that the component has not been given")
 
 func newLedger(of func() *assigned) *ledger {
@@ -100,8 +100,8 @@ func (l *ledger) find(a *arena.Arena, h hostabi.Handle) *entry {
 	return &b.entries[h.Block()]
 }
 
-// send notes that an instance sends a trajectory on the signal at that place of its manifest, and returns how many env steps it hands
-// over if it is the first. The error is for a component that may not send it.
+// send notes that an instance sends a trajectory on a signal, by its index in the manifest. If the instance is the first to send it,
+// send returns the number of its env steps. The error is for a component that may not send it.
 func (l *ledger) send(id uint16, signal int, a *arena.Arena, tr trajectory.Trajectory, h hostabi.Handle) (handed int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,14 +137,14 @@ func (l *ledger) open(id uint16, signal int, tr trajectory.Trajectory, h hostabi
 	return handed
 }
 
-// take notes that a trajectory has come to an instance of a component.
+// take notes that an instance of a component has got a trajectory.
 func (l *ledger) take(who by, a *arena.Arena, h hostabi.Handle) {
 	onWay := l.of().onWay[who.name]
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.find(a, h)
 	if e.block != h {
-		return // the run is over, or what sent it has made the handle up
+		return // the run is over, or the sender has made the handle up
 	}
 	if onWay {
 		e.who, e.foreign = reasonComponent+who.name, who.foreign
@@ -178,7 +178,7 @@ func (l *ledger) lose(a *arena.Arena, h hostabi.Handle) {
 	}
 }
 
-// passedOn reports whether one of the instances with those IDs has sent the trajectory on.
+// passedOn reports whether one of the instances with these IDs has sent the trajectory on.
 func (e *entry) passedOn(ids []uint16) bool {
 	return slices.ContainsFunc(e.takers, func(t taker) bool { return t.sent != 0 && slices.Contains(ids, t.id) })
 }
@@ -214,7 +214,7 @@ func (e *entry) learnedBy(id uint16, a *arena.Arena) (n uint64) {
 	return n
 }
 
-// learned returns how many env steps a learner has learned from, but for those whose learning was lost.
+// learned returns how many env steps a learner has learned from, without any whose learning was lost.
 func (l *ledger) learned(id uint16) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -249,7 +249,7 @@ func (l *ledger) again(id uint16, a *arena.Arena, h hostabi.Handle) {
 	}
 }
 
-// goesBack notes that a learner has gone back to where it had learned from so many env steps. What it has learned from since is lost.
+// goesBack notes that a learner has gone back to a state after so many env steps. Its later learning is lost.
 func (l *ledger) goesBack(id uint16, name, policy string, to uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -269,7 +269,7 @@ func (l *ledger) lostOf(policy string) uint64 {
 	return l.lost[policy]
 }
 
-// end closes the entry of a trajectory that nobody has any more.
+// end closes the entry of a trajectory without holders.
 func (l *ledger) end(a *arena.Arena, e *entry) {
 	if e.block == 0 {
 		return
@@ -300,7 +300,7 @@ func (l *ledger) end(a *arena.Arena, e *entry) {
 	e.block = 0
 }
 
-// look ends the entries of one arena whose trajectories nobody has any more, and returns what has become of the others.
+// look ends the entries of one arena whose trajectories have no holder any more, and returns the fates of the others.
 func (l *ledger) look(b *book) (met fates, underWay uint64) {
 	for i := range b.entries {
 		e := &b.entries[i]
@@ -329,7 +329,7 @@ func (l *ledger) close(a *arena.Arena) {
 	}
 }
 
-// reading is what a ledger says at one moment: made is the sum of the others.
+// reading has the counts of a ledger at one moment: made is the sum of the others.
 type reading struct {
 	made, underWay uint64
 	settled        fates

@@ -44,7 +44,7 @@ func newBooks(t *testing.T, policies string, learned ...string) *books {
 	return b
 }
 
-// hand hands over a trajectory with so many valid rows of each policy, and keeps a claim on it.
+// hand sends a trajectory with so many valid rows of each policy, and keeps a claim on it.
 func (b *books) hand(rows ...int) hostabi.Handle {
 	b.Helper()
 	loan, err := b.arena.Loan()
@@ -101,7 +101,7 @@ func (b *books) free(h hostabi.Handle) {
 	}
 }
 
-// says holds a reading against what is expected, and against its own sum.
+// says compares a reading with the expected one, and with its own sum.
 func (b *books) says(trained, tooOld, underWay uint64, dropped map[string]uint64) {
 	b.Helper()
 	r := b.read()
@@ -145,7 +145,7 @@ func TestLedger_NamesWhoHadItLast(t *testing.T) {
 	b := newBooks(t, "", "main")
 	kept := b.hand(8)
 	b.comes(2, "chooser", kept)
-	b.comes(5, "logger", kept) // beside the way
+	b.comes(5, "logger", kept) // off the way
 	b.free(kept)
 	b.says(0, 0, 0, map[string]uint64{"component.chooser": 8})
 	on := b.hand(4)
@@ -172,7 +172,7 @@ func TestLedger_NamesWhoHadItLast(t *testing.T) {
 	b.says(0, 0, 4, map[string]uint64{"component.chooser": 8, reasonWire: 5, "component.logger": 2, "component.batcher": 3})
 }
 
-func TestLedger_RefusesWhatWouldCountTwice(t *testing.T) {
+func TestLedger_RefusesToCountTwice(t *testing.T) {
 	b := newBooks(t, "", "main")
 	h := b.hand(8)
 	if err := b.sendOn(1, h); !errors.Is(err, component.ErrTwice) {
@@ -205,7 +205,8 @@ func TestLedger_KnowsTheRowsOfEachPolicy(t *testing.T) {
 	b.says(3, 0, 0, map[string]uint64{reasonNotLearned: 5})
 }
 
-// A learner of a plugin may settle nothing: what has come to it and is free again was learned from. One that settles is taken at its word.
+// A plugin's learner may settle nothing: trajectories that it got and that are free again count as learned from. If it settles, its word
+// counts.
 func TestLedger_LearnersOfPluginsNeedNotSettle(t *testing.T) {
 	b := newBooks(t, "", "main")
 	h := b.hand(8)
@@ -229,9 +230,9 @@ func TestLedger_LearnersOfPluginsNeedNotSettle(t *testing.T) {
 	b.says(12, 0, 0, map[string]uint64{"component.learner": 4})
 }
 
-// A learner that goes back to an earlier state has lost what it learned from since, but for what it is given again. What it goes back
-// behind twice is lost once.
-func TestLedger_WhatALearnerLosesWithItsState(t *testing.T) {
+// A learner that goes back to an earlier state has lost its later learning, except for trajectories that it gets again. Learning that
+// two returns undo is lost once.
+func TestLedger_ALearnersLossesWithItsState(t *testing.T) {
 	b := newBooks(t, "", "main")
 	me := by{id: 4, name: "learner", learns: true, policy: "main"}
 	learn := func(rows int) hostabi.Handle {
@@ -265,7 +266,7 @@ func TestLedger_WhatALearnerLosesWithItsState(t *testing.T) {
 	}
 }
 
-// What is removed with its arena keeps its fate.
+// Trajectories removed with their arena keep their fate.
 func TestLedger_ClosesTheBookOfAnArena(t *testing.T) {
 	b := newBooks(t, "", "main")
 	learned, lost := b.hand(8), b.hand(2)

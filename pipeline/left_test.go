@@ -26,7 +26,7 @@ func (s *stuck) Start(h *component.Host) error {
 	return err
 }
 
-// yielding is a stuck sink that ends when it is cut, and tells when it is stopped.
+// yielding is a stuck sink that ends when it is cut, and reports when it is stopped.
 type yielding struct {
 	stuck
 	over chan struct{}
@@ -57,8 +57,8 @@ func (l *lingering) Cut() {
 	<-l.sink.over
 }
 
-// A run may end while its components are being cut: those that have been stopped meanwhile are not.
-func TestRun_CutsNothingThatIsStopped(t *testing.T) {
+// A run may end while its components are being cut: components that have been stopped meanwhile are not cut.
+func TestRun_CutsNoStoppedComponent(t *testing.T) {
 	w, parts := newWorld()
 	y := &yielding{stuck: stuck{sink: sink{w: w}, at: make(chan struct{}), free: make(chan struct{})}, over: make(chan struct{})}
 	parts.Kinds["yielding"] = func() component.Component { return y }
@@ -83,8 +83,8 @@ func TestRun_CutsNothingThatIsStopped(t *testing.T) {
 	}
 }
 
-// A component that nothing can make end is left behind: the run ends without it, and it is stopped when it has come to its end.
-func TestRun_LeavesBehindWhatDoesNotEnd(t *testing.T) {
+// A component that cannot be made to end is left running: the run ends without it, and it is stopped when it has ended.
+func TestRun_LeavesAStuckComponentRunning(t *testing.T) {
 	w, parts := newWorld()
 	at, free := make(chan struct{}), make(chan struct{})
 	parts.Kinds["stuck"] = func() component.Component { return &stuck{sink: sink{w: w}, at: at, free: free} }

@@ -16,12 +16,12 @@ type liveness struct {
 	mu        sync.Mutex
 	envsInUse []*loading.Env                // it uses: open until it has changed to others, or stopped
 	env       *loading.Env                  // its environments are from, if it runs some
-	trial     bool                          // only some of them, beside those of the previous version
+	trial     bool                          // only some of them, in addition to the previous version's
 	task      uint16                        // of their episodes
-	readers   map[string]int                // most that it was told, by signal
+	readers   map[string]int                // largest number reported to it, by signal
 	going     bool                          // environments are on their way
 	change    settler                       // of its environments, committed and not settled
-	watches   []probation                   // changes whose probation it is on, and the one that makes it; the newest is last
+	watches   []probation                   // changes whose probation it is on, and the change that makes it; the newest is last
 	fault     error                         // why it failed, if that was handled
 	gone      bool                          // it was replaced, or has ended
 	state     *component.State              // initial state, for its replacement after a failure
@@ -34,7 +34,7 @@ type liveness struct {
 type probation interface {
 	// onFault notes a fault of a new version, and reports whether the previous one replaces it.
 	onFault(name string, fault error) bool
-	// tell tells the owner of the change, once it is complete.
+	// tell reports to the owner of the change, once it is complete.
 	tell()
 	// waits reports whether the end of the run waits for the change to be made.
 	waits(reason component.StopReason) bool
@@ -64,7 +64,7 @@ func (l *liveness) holds(v *loading.Env) bool {
 	return slices.Contains(l.envsInUse, v)
 }
 
-// runs returns what the environments are from.
+// runs returns the plugin of the environments.
 func (l *liveness) runs() *loading.Env {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,8 +85,8 @@ func (l *liveness) open(v *loading.Env) {
 	l.envsInUse = append(l.envsInUse, v)
 }
 
-// let notes that the instance has released what it was about to use.
-func (l *liveness) let(gone *loading.Env) {
+// released notes that the instance has released the environments that it was about to use.
+func (l *liveness) released(gone *loading.Env) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if i := slices.Index(l.envsInUse, gone); i >= 0 {
@@ -94,7 +94,7 @@ func (l *liveness) let(gone *loading.Env) {
 	}
 }
 
-// asked notes how many readers the instance was told a signal has.
+// asked notes the number of a signal's readers as reported to the instance.
 func (l *liveness) asked(signal string, n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -203,7 +203,7 @@ func (l *liveness) failed() error {
 	return l.fault
 }
 
-// remember keeps the state that an instance began with during its probation, and what notes that its replacement goes back to that.
+// remember keeps the state that an instance began with during its probation, and the function that notes that its replacement goes back to it.
 func (l *liveness) remember(state *component.State, loses func(again []hostabi.Message)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

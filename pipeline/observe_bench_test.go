@@ -7,7 +7,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// BenchmarkStatus is what a request for status costs, on the goroutine that answers it.
+// BenchmarkStatus measures a request for status, on the goroutine that answers it.
 func BenchmarkStatus(b *testing.B) {
 	_, parts := newWorld()
 	v := &valves{}
@@ -23,7 +23,7 @@ func BenchmarkStatus(b *testing.B) {
 	}
 }
 
-// BenchmarkEmit_WithATap is what a tap adds to an emit, on the loop that emits.
+// BenchmarkEmit_WithATap measures the cost of a tap per emit, on the loop that emits.
 func BenchmarkEmit_WithATap(b *testing.B) {
 	for _, taps := range []int{0, 1} {
 		b.Run([]string{"without", "with"}[taps], func(b *testing.B) {
@@ -42,7 +42,7 @@ func BenchmarkEmit_WithATap(b *testing.B) {
 			}
 			sig := p.running.now().members[0].host.Signal("ticks")
 			for _, c := range p.running.now().members[1].host.BoundSlot("on_ticks").Connections() {
-				c.DisconnectNow() // nobody takes them
+				c.DisconnectNow() // without a receiver
 			}
 			b.ReportAllocs()
 			for b.Loop() {

@@ -18,7 +18,7 @@ type farBin struct {
 	far *far
 }
 
-// far is what a test and its farBin share.
+// far is shared by a test and its farBin.
 type far struct {
 	state      atomic.Value // string
 	unfinished atomic.Int64

@@ -14,7 +14,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
 )
 
-// hoarder keeps every block that it gets, and tells so.
+// hoarder keeps every block that it gets, and reports them.
 type hoarder struct {
 	component.Component
 	h *component.Host
@@ -76,7 +76,7 @@ func (x *hoarder) Stop() error {
 	return nil
 }
 
-// A component of this process that keeps all blocks is named, with how many and for how long: nobody has any left to fill.
+// A component of this process that keeps all blocks, so that none is left to fill, is named, with their number and the time.
 func TestCause_NamesTheComponentThatKeepsItsLeases(t *testing.T) {
 	_, _, p := observe(t, hoarded, BuildOptions{})
 	startRun(t, p)

@@ -13,14 +13,14 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// valve passes ticks on, comes to rest when a test lets it, and hangs at a tick that a test chooses.
+// valve passes ticks on, pauses when a test lets it, and hangs at a tick that a test chooses.
 type valve struct {
 	component.Component
 	v *valves
 	h *component.Host
 	c struct {
-		HangAt int  `toml:"hang_at"` // tick at which it hangs until the test lets it go on
-		Sticky bool `toml:"sticky"`  // comes to rest only when the test lets it
+		HangAt int  `toml:"hang_at"` // tick at which it hangs until the test releases it
+		Sticky bool `toml:"sticky"`  // pauses only when the test lets it
 	}
 	n      int
 	rested func()
@@ -30,9 +30,9 @@ func newValve(v *valves) func() component.Component {
 	return func() component.Component { return &valve{v: v} }
 }
 
-// valves is what a test and the valves of its pipeline share.
+// valves is shared by a test and the valves of its pipeline.
 type valves struct {
-	hang chan struct{} // closed to let hanging ones go on
+	hang chan struct{} // closed to release hanging ones
 	hung chan struct{} // takes one for each that hangs
 
 	mu    sync.Mutex
@@ -224,7 +224,7 @@ func (b *bin) settle(h hostabi.Handle, f trajectory.Fate) {
 	}
 }
 
-// learn learns from what was kept.
+// learn learns from the kept blocks.
 func (b *bin) learn() {
 	if b.kept == (arena.Lease{}) {
 		return
@@ -268,7 +268,7 @@ func observe(t *testing.T, text string, o BuildOptions, sets ...string) (*valves
 	return v, w, p
 }
 
-// chain is a ticker, two valves and a sink. Tables come behind.
+// chain is a ticker, two valves and a sink. Further tables follow.
 func chain(tables string) string {
 	text := "rlhost = 1\n[run]\nname = \"chain\"\n[component.source]\nkind = \"ticker\"\n[component.first]\nkind = \"valve\"\n" +
 		"[component.second]\nkind = \"valve\"\n[component.sink]\nkind = \"sink\"\nevery = 10\n" + tables
@@ -293,7 +293,7 @@ depth = 8
 on_full = "block"
 `
 
-// startRun runs a pipeline until the function that it returns is called, which returns what Run did.
+// startRun runs a pipeline until the returned function is called, which returns Run's results.
 func startRun(t *testing.T, p *Pipeline) (end func() (component.StopReason, error)) {
 	t.Helper()
 	type result struct {

@@ -40,7 +40,7 @@ func (tr *trail) at(from string) uint64 {
 	return tr.last[from]
 }
 
-func TestTap_GoesOnThroughChanges(t *testing.T) {
+func TestTap_ContinuesThroughChanges(t *testing.T) {
 	s, parts := newStage()
 	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.counter.loose=true")
 	tr := &trail{last: map[string]uint64{}}
@@ -108,7 +108,7 @@ func TestTap_EndsWhileItsInstanceIsReplaced(t *testing.T) {
 	r.end()
 }
 
-func TestTap_BegunInAChangeThatIsTakenBackGoesOn(t *testing.T) {
+func TestTap_BegunInARevertedChangeContinues(t *testing.T) {
 	s, parts := newStage()
 	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.counter.strict=true")
 	r.await(10)
@@ -212,7 +212,7 @@ func TestStatus_NamesVersionAndChange(t *testing.T) {
 	r.end()
 }
 
-func TestStatus_AFailureThatSomebodyDealsWithIsTold(t *testing.T) {
+func TestStatus_AHandledFailureIsReported(t *testing.T) {
 	s, parts := newStage()
 	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.counter.loose=true")
 	r.await(2)
@@ -235,8 +235,8 @@ func TestStatus_AFailureThatSomebodyDealsWithIsTold(t *testing.T) {
 	r.end()
 }
 
-// Everything that a run can be asked, from several sides, while instances and environments are replaced: no block is lost,
-// counted twice or leaked, and all of it comes to its end.
+// All requests to a run, from several clients, while instances and environments are replaced: no block is lost, counted
+// twice or leaked, and every request is answered.
 func TestObserve_FromAllSidesWhileARunIsChanged(t *testing.T) {
 	s, parts := newStage()
 	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.counter.strict=true")

@@ -9,8 +9,8 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// owed are the requests about blocks on loan that an instance on probation has taken and not answered: whoever asked waits, so they are
-// given to the previous version should that take over again.
+// owed are the requests about blocks on loan that an instance on probation has taken and not answered. Their senders wait, so the
+// previous version gets the requests if it takes over again.
 type owed struct {
 	over atomic.Bool // the probation is
 
@@ -18,7 +18,7 @@ type owed struct {
 	list []component.Waiting // oldest first
 }
 
-// take notes a request that has come to a slot.
+// take notes a request that a slot has got.
 func (o *owed) take(slot string, m *hostabi.Message) {
 	if o.over.Load() {
 		return
@@ -60,7 +60,7 @@ func sameRequest(a, b *hostabi.Message) bool {
 	return a.Handle == b.Handle && a.T == b.T && a.Sender == b.Sender
 }
 
-// asks lets an instance on probation note what it is asked and answers. Call it before the instance starts.
+// asks makes an instance on probation note its requests and answers. Call it before the instance starts.
 func (x *instance) asks(m *component.Manifest) {
 	if by, _ := x.live.watched(); len(by) == 0 {
 		return
@@ -76,8 +76,8 @@ func (x *instance) asks(m *component.Manifest) {
 	}
 }
 
-// unanswered returns what a failed instance has been given and has not finished with: requests, and what its process had in hand but for
-// trajectories that it has sent on.
+// unanswered returns the unfinished messages of a failed instance: requests, and its process's messages, without trajectories that it
+// has sent on.
 func (s *replacement) unanswered() []component.Waiting {
 	var list []component.Waiting
 	if o := s.old.live.owes; o != nil {

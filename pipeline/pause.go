@@ -13,7 +13,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
-// pauses is what is paused in a run. Pauser's methods are called on the loops of the instances.
+// pauses keeps the paused instances of a run. Pauser's methods are called on the loops of the instances.
 type pauses struct {
 	*running
 	changes *changeLock
@@ -22,22 +22,22 @@ type pauses struct {
 	serial sync.Mutex // one request at a time; no loop takes it
 
 	guard   sync.Mutex
-	resting map[*instance]*rest
+	pausing map[*instance]*pausing
 	wished  map[instanceKey]bool // places to pause
 	lifted  int                  // how many callers lift the pause now
-	still   bool                 // the run is kept at rest; see atRest
+	still   bool                 // the run is kept paused; see atRest
 }
 
-// rest is an instance that is coming to rest or is at rest.
-type rest struct {
+// pausing is an instance that is pausing or paused.
+type pausing struct {
 	reached bool
 }
 
-// has reports whether an instance is at rest.
+// has reports whether an instance is paused.
 func (s *pauses) has(x *instance) bool {
 	s.guard.Lock()
 	defer s.guard.Unlock()
-	r := s.resting[x]
+	r := s.pausing[x]
 	return r != nil && r.reached
 }
 
@@ -45,7 +45,7 @@ func (s *pauses) wish(list []member, paused bool) {
 	s.guard.Lock()
 	defer s.guard.Unlock()
 	if s.wished == nil {
-		s.wished, s.resting = map[instanceKey]bool{}, map[*instance]*rest{}
+		s.wished, s.pausing = map[instanceKey]bool{}, map[*instance]*pausing{}
 	}
 	for _, m := range list {
 		if paused {
@@ -76,7 +76,7 @@ func (s *pauses) choose(patterns []string) ([]member, error) {
 	return list, nil
 }
 
-// pause pauses instances, stage by stage, and notes those that must stay paused.
+// pause pauses instances, stage by stage, and notes which must stay paused.
 func (s *pauses) pause(ctx context.Context, list []member) []control.Answer {
 	if s.changes.over() != nil {
 		return answerAll(list, control.Errorf(control.CodeEnded, "the run is about to end, or has ended"))
@@ -119,19 +119,19 @@ func (s *pauses) pause(ctx context.Context, list []member) []control.Answer {
 	return ordered
 }
 
-// settleTime bounds how long a pause of everything waits for a dataset that has been gathered: what learns from it may never come to it.
+// settleTime bounds how long a pause of everything waits for a gathered dataset: its learner may never come to it.
 const settleTime = time.Second
 
-// letSettle waits until what the instances that are at rest have sent has been learned from: a synchronous run that rests between two
-// datasets can be saved, and changed, as it is.
+// letSettle waits until everything that the paused instances have sent has been learned from: a synchronous run that is paused
+// between two datasets can be saved, and changed, as it is.
 func (s *pauses) letSettle(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
 	lookUntil(ctx, nil, s.settled)
 }
 
-// needed returns the instances at rest that others may need to come to rest: who waits for their answers, or for room on the way
-// to them, rests only while they run.
+// needed returns the paused instances that others may need in order to pause: an instance that waits for their answers, or for
+// room on the way to them, pauses only while they run.
 func (s *pauses) needed(list []member) (needed []member) {
 	a := s.now()
 	depth := depths(a.graph)
@@ -152,7 +152,7 @@ func (s *pauses) needed(list []member) (needed []member) {
 // is reports whether two members are the same instance.
 func (m member) is(o member) bool { return m.instance == o.instance }
 
-// pauseAnyhow pauses those that were resumed for others and did not come to rest again in the time of the request.
+// pauseAnyhow pauses instances that were resumed for others and did not pause again in the time of the request.
 func (s *pauses) pauseAnyhow(list []member, answers map[string]control.Answer) {
 	late := slices.DeleteFunc(slices.Clone(list), func(m member) bool { return answers[m.name].State == control.Paused })
 	if len(late) == 0 {
@@ -167,7 +167,7 @@ func (s *pauses) pauseAnyhow(list []member, answers map[string]control.Answer) {
 	}
 }
 
-// resumeAll makes instances run on, all at once: one that answers must run for one that asks.
+// resumeAll makes instances run on, all at once: a requester needs the instance that answers it.
 func (s *pauses) resumeAll(ctx context.Context, list []member) []control.Answer {
 	ctx, cancel := context.WithTimeout(ctx, resumeTime)
 	defer cancel()
@@ -194,20 +194,20 @@ func answerAll(list []member, e *control.Error) []control.Answer {
 	return answers
 }
 
-// pauseOne makes an instance come to rest. It runs on its loop.
+// pauseOne pauses an instance. It runs on its loop.
 func (s *pauses) pauseOne(x *instance, answer func(control.State, error)) {
 	s.guard.Lock()
-	if r := s.resting[x]; r != nil {
+	if r := s.pausing[x]; r != nil {
 		s.guard.Unlock()
-		answer(control.Paused, nil) // requests come one after the other: it has come to rest
+		answer(control.Paused, nil) // requests come one after the other: it has paused
 		return
 	}
-	r := &rest{}
-	s.resting[x] = r
+	r := &pausing{}
+	s.pausing[x] = r
 	s.guard.Unlock()
 	rested := func() {
 		s.guard.Lock()
-		mine := s.resting[x] == r
+		mine := s.pausing[x] == r
 		r.reached = mine
 		s.guard.Unlock()
 		if !mine {
@@ -226,8 +226,8 @@ func (s *pauses) pauseOne(x *instance, answer func(control.State, error)) {
 // resumeOne makes an instance run on. It runs on its loop.
 func (s *pauses) resumeOne(x *instance, answer func(control.State, error)) {
 	s.guard.Lock()
-	r := s.resting[x]
-	delete(s.resting, x)
+	r := s.pausing[x]
+	delete(s.pausing, x)
 	s.guard.Unlock()
 	if r == nil {
 		answer(control.Running, nil)
@@ -273,7 +273,7 @@ func (s *pauses) lift() (restore func()) {
 	}
 }
 
-// pauseAgain pauses what was paused before the pause was lifted.
+// pauseAgain pauses the instances that were paused before the pause was lifted.
 func (s *pauses) pauseAgain(ctx context.Context) {
 	for _, a := range s.pause(ctx, s.wishedMembers()) {
 		if a.Error != nil {
@@ -282,9 +282,9 @@ func (s *pauses) pauseAgain(ctx context.Context) {
 	}
 }
 
-// atRest calls fn while the whole run stays at rest, and reports whether it did: where every instance is paused, and no change or
-// checkpoint has lifted that. The end of the run waits for fn, which must not wait for anything that an instance would have to run
-// for. It must not be called on a loop.
+// atRest calls fn while the whole run stays paused, and reports whether it did: every instance must be paused, and no change or
+// checkpoint may have lifted that. The end of the run waits for fn, which must not wait for anything that needs a running
+// instance. It must not be called on a loop.
 func (s *pauses) atRest(fn func()) bool {
 	s.serial.Lock()
 	defer s.serial.Unlock()
@@ -301,7 +301,7 @@ func (s *pauses) keepStill() bool {
 	s.guard.Lock()
 	defer s.guard.Unlock()
 	for i := range members {
-		if r := s.resting[members[i].instance]; r == nil || !r.reached {
+		if r := s.pausing[members[i].instance]; r == nil || !r.reached {
 			return false
 		}
 	}
@@ -309,7 +309,7 @@ func (s *pauses) keepStill() bool {
 	return s.still
 }
 
-// endStill makes what is paused run on if the run has begun to end meanwhile.
+// endStill makes paused instances run on if the run has begun to end meanwhile.
 func (s *pauses) endStill() {
 	s.guard.Lock()
 	s.still = false
@@ -320,7 +320,7 @@ func (s *pauses) endStill() {
 	}
 }
 
-// joins brings a new instance to rest before it runs, in a run that is kept at rest.
+// joins pauses a new instance before it runs, in a run that is kept paused.
 func (s *pauses) joins(x *instance) {
 	x.loop.Do(func() { s.pauseOne(x, func(control.State, error) {}) })
 }
@@ -329,7 +329,7 @@ func (s *pauses) joins(x *instance) {
 func (s *pauses) leaves(x *instance) {
 	s.guard.Lock()
 	defer s.guard.Unlock()
-	delete(s.resting, x)
+	delete(s.pausing, x)
 }
 
 // resumeForGood makes all paused instances run on, for good, without waiting for them: the run ends.
@@ -346,7 +346,7 @@ func (s *pauses) resumeForGood() {
 func (s *pauses) resumeResting() {
 	s.guard.Lock()
 	var list []*instance
-	for x := range s.resting {
+	for x := range s.pausing {
 		list = append(list, x)
 	}
 	s.guard.Unlock()
@@ -372,8 +372,7 @@ func (s *pauses) wishedMembers() (list []member) {
 	return list
 }
 
-// stages orders instances by their needs to come to rest: an instance comes before the one that answers it, and before
-// those that it sends to.
+// stages orders instances for pausing: an instance comes before the instance that answers it, and before its receivers.
 func (s *pauses) stages(list []member) (stages [][]member) {
 	g := s.now().graph
 	depth := depths(g)

@@ -57,7 +57,7 @@ func moving(w *world) func() bool {
 	return func() bool { return w.total.Load() > from+100 }
 }
 
-func TestPause_BringsAllToRestUpstreamFirst(t *testing.T) {
+func TestPause_PausesUpstreamFirst(t *testing.T) {
 	v, w, p := observe(t, chain(""), BuildOptions{}, "component.first.count=2")
 	end := startRun(t, p)
 	testkit.Until(t, "ticks", moving(w))
@@ -71,7 +71,7 @@ func TestPause_BringsAllToRestUpstreamFirst(t *testing.T) {
 		t.Errorf("asked %v, want %v", calls, want)
 	}
 	still := w.total.Load()
-	for range 3 { // whatever is under way on the loops comes to its end
+	for range 3 { // everything under way on the loops ends
 		for _, l := range p.running.loops.All() {
 			l.Do(func() {})
 		}
@@ -97,7 +97,7 @@ func TestPause_BringsAllToRestUpstreamFirst(t *testing.T) {
 	}
 }
 
-func TestPause_RefusesWhatNamesNobody(t *testing.T) {
+func TestPause_RefusesPatternsWithoutAMatch(t *testing.T) {
 	_, _, p := observe(t, chain(""), BuildOptions{})
 	for pattern, want := range map[string]control.Code{"third": control.CodeUnknown, "first[1]": control.CodeUnknown, "first[": control.CodeBad} {
 		for _, do := range []func(context.Context, []string) ([]control.Answer, error){p.Pause, p.Resume} {
@@ -137,7 +137,7 @@ func TestPause_WhoIsLateRunsOn(t *testing.T) {
 	}
 }
 
-func TestPause_ComesToRestLater(t *testing.T) {
+func TestPause_MayComeLater(t *testing.T) {
 	v, _, p := observe(t, chain(""), BuildOptions{}, "component.second.sticky=true")
 	end := startRun(t, p)
 	answers := make(chan []control.Answer, 1)

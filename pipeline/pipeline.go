@@ -19,30 +19,30 @@ type BuildOptions struct {
 	Parts  *graph.Parts // as given to Parse
 	RunDir string       // run folder, or empty
 	Log    *slog.Logger // nil is silence
-	// Resume is the state of instances by name, as a snapshot returned it. Instances without one start anew.
+	// Resume is the state of instances by name, as a snapshot returned it. Instances without one start from scratch.
 	Resume map[string]component.State
-	// Stored finds what is stored of a frozen policy of a graph, which made is; see component.Host.Stored. nil finds nothing.
+	// Stored finds the stored state of a frozen policy of a graph, for the policy made from it; see component.Host.Stored. nil finds nothing.
 	Stored func(g *graph.Graph, policy string, made component.Policy) (component.State, error)
 	// Resumes is how often the run has been resumed, this time included.
 	Resumes int
-	// Left is what Pipeline.Left returned of the run before: versions of these policies continue, should they be learned again.
+	// Left is the previous run's Pipeline.Left: versions of these policies continue, should they be learned again.
 	Left map[string]uint64
-	// Policy is the leading one. In asynchronous mode the boundaries are its learner's; where it has none, those of any. In
-	// synchronous mode several learners share theirs, at which each has learned from a dataset and none has one under way.
+	// Policy is the leading one. In asynchronous mode the boundaries are its learner's, or any learner's if it has none. In
+	// synchronous mode several learners share their boundaries: each has learned from a dataset, and none has one under way.
 	Policy string
 	// AtBoundary is called at dataset boundaries, on the loop of a learner, which waits for it; one at a time, and never
 	// while instances are being replaced. snapshot may be called during the call only; see
 	// Snapshot. An error ends the run. Pipeline.Stopping reports whether this boundary is the last. Of a run that is cut it is called
 	// for the end, without a boundary: snapshot then has the instances of asynchronous mode, and its error says that it is not exact.
 	AtBoundary func(snapshot func() (map[string]component.State, error)) error
-	// AtFailure is called when an error has ended the run, before its components stop. snapshot has the states of those learners that
+	// AtFailure is called when an error has ended the run, before its components stop. snapshot has the states of all learners that
 	// have one, and an error, which says that they are not exact.
 	AtFailure func(snapshot func() (map[string]component.State, error)) error
-	// Grace is how long a run that is to end goes on at most to reach a boundary, before it is cut; 0 means 1.5 s.
+	// Grace is how long an ending run may continue to reach a boundary before it is cut; 0 means 1.5 s.
 	Grace time.Duration
 }
 
-// defaultGrace leaves half a second of two to a run that is cut, to save what it has.
+// defaultGrace leaves a run that is cut half a second of two to save its state.
 const defaultGrace = 1500 * time.Millisecond
 
 // Pipeline is a graph with everything needed to run it. Use Build, Run once, Close. While it runs, Prepare
@@ -64,17 +64,17 @@ type Pipeline struct {
 	watch      watch
 	steps      stepCounter
 	released   sync.Once
-	behind     chan struct{} // closed once what was left behind has ended and is released; nil: nothing was
+	behind     chan struct{} // closed once the loops left running have ended and are released; nil: there are none
 }
 
-// runOf is what all components share.
+// runOf returns the component.Run that all components share.
 func (p *Pipeline) runOf(g *graph.Graph) *component.Run {
 	return &component.Run{Name: g.Run.Name, Seed: g.Run.Seed, Policy: p.options.Policy, Dir: p.options.RunDir, Synchronous: g.Synchronous,
 		Resumes: p.options.Resumes, Stop: g.Run.Stop}
 }
 
-// Close releases what Run has left: the plugins. Without a Run it releases everything. A prepared change is
-// abandoned. What LeftBehind names keeps its plugins until it has come to its end.
+// Close releases the plugins, which Run has left. Without a Run it releases everything. A prepared change is
+// abandoned. Instances named by LeftBehind keep their plugins until they have ended.
 func (p *Pipeline) Close() error {
 	err := p.release()
 	if p.behind == nil {
@@ -89,9 +89,8 @@ func (p *Pipeline) Close() error {
 	return err
 }
 
-// release stops the components and closes the arenas, once; the loops must have ended, or been abandoned. What leaked is in the
-// error. Order matters: messages that will not be delivered are dropped first, so that their blocks are no
-// leaks.
+// release stops the components and closes the arenas, once; the loops must have ended, or been abandoned. The error lists
+// leaks. Order matters: messages that will not be delivered are dropped first, so that their blocks are no leaks.
 func (p *Pipeline) release() (err error) {
 	p.released.Do(func() {
 		p.taps.end()
@@ -117,7 +116,7 @@ func (p *Pipeline) release() (err error) {
 	return err
 }
 
-// releaseBut is releaseAll but for the instances on some loops, and what they may still use.
+// releaseBut is releaseAll without the instances on some loops and everything they may still use.
 func (r *running) releaseBut(left []*loops.Loop) error {
 	for _, c := range r.connections() {
 		c.DisconnectNow()
@@ -134,7 +133,7 @@ func (r *running) releaseBut(left []*loops.Loop) error {
 func (p *Pipeline) releaseAll() error {
 	var errs []error
 	for _, l := range p.running.loops.All() {
-		l.Finish() // those that never ran
+		l.Finish() // loops that never ran
 	}
 	if t := p.changes.await(); t != nil {
 		errs = append(errs, t.giveUp())

@@ -32,8 +32,8 @@ func (a *assembly) learners() (list []*member) {
 	return list
 }
 
-// sources returns the names of the components that what a learner learns from comes from: those that gather datasets for it,
-// and those that they have the trajectories of.
+// sources returns the names of the components that feed a learner: the ones that gather its datasets, and the ones that they
+// have the trajectories from.
 func (a *assembly) sources(learner *member) map[string]bool {
 	found := map[string]bool{learner.of.Name: true}
 	for more := true; more; {
@@ -51,7 +51,7 @@ func (a *assembly) sources(learner *member) map[string]bool {
 }
 
 // round keeps the learners of a synchronous run in step: between two boundaries each learns from a dataset, and the boundary
-// comes when the last one has. Those that have learned wait for it: until then a round claims the trajectories that they have
+// comes when the last one has. Learners that are done wait for it: until then a round claims the trajectories that they have
 // learned from, so that their rollouts, which have one block for each split, are between two blocks.
 type round struct {
 	*running
@@ -64,7 +64,7 @@ type round struct {
 }
 
 // ends notes that a learner has learned from a dataset, and reports whether all have: then the next round begins. It
-// waits for no learner that cannot go on meanwhile: one that has neither a dataset under way nor a rollout of its own.
+// waits for no learner that cannot continue meanwhile, because it has neither a dataset under way nor its own rollout.
 func (r *round) ends(x *instance) bool {
 	a := r.now()
 	learners := a.learners()
@@ -108,7 +108,7 @@ func (r *round) waits(a *assembly, learners []*member) bool {
 }
 
 // shares reports whether a learner has yet to learn from a trajectory that others have learned from in this round. Where
-// components are processes it may still be on its way to a dataset, so that nothing else tells. The caller must hold mu.
+// components are processes it may still be on its way to a dataset, which nothing else shows. The caller must hold mu.
 func (r *round) shares(a *assembly, learner *member) (found bool) {
 	var done []string // policies
 	for _, m := range a.learners() {
@@ -153,8 +153,8 @@ func (r *round) awaits(own *arena.Arena, h hostabi.Handle, policy string, done [
 	return others && (claims > mine || elsewhere)
 }
 
-// stalled returns a learner that waits although processes have ended since the round began, with what those held: nobody may learn
-// from that any more. nil: none does.
+// stalled returns a learner that waits although processes have ended since the round began: their trajectories are lost to every
+// learner. nil if there is none.
 func (r *round) stalled() *instance {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -174,7 +174,7 @@ func (r *round) waiting() bool {
 	return len(r.learned) > 0
 }
 
-// over reports whether learners that wait have nobody to wait for any more: then the next round begins.
+// over reports whether learners wait for no other any more: then the next round begins.
 func (r *round) over() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -246,8 +246,7 @@ func (r *round) begin() {
 	r.kept, r.deaths = r.kept[:0], r.processDeaths()
 }
 
-// suspend makes learners wait for each other no more until resume is called: instances are being replaced, which may
-// be those that one waits for.
+// suspend stops learners from waiting for each other until resume is called: a learner might wait for an instance that is being replaced.
 func (r *round) suspend() (resume func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,9 +12,9 @@ import (
 	"github.com/rlhost/rlhost/pipeline/loops"
 )
 
-// A learner waits for another that has yet to learn from the same trajectory, though nothing but a claim on it shows that: where
-// components are processes it may be on its way. Once the claim has died with its process nobody waits.
-func TestRound_WaitsForWhatIsOnItsWay(t *testing.T) {
+// A learner waits for another that has yet to learn from the same trajectory, though only a claim on it shows that: where
+// components are processes it may be on its way. Once the claim has died with its process, no learner waits.
+func TestRound_WaitsForTrajectoriesOnTheirWay(t *testing.T) {
 	schema, err := trajectory.NewSchema(graphtest.Described{Obs: 4}.Spec(), trajectory.Shape{Steps: 4, Envs: 2, Policies: "main rival"})
 	if err != nil {
 		t.Fatal(err)
@@ -28,7 +28,7 @@ func TestRound_WaitsForWhatIsOnItsWay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	block, err := loan.Commit() // the claim is that of what carries it to the batchers
+	block, err := loan.Commit() // the claim belongs to the connection to the batchers
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,9 +19,9 @@ func (p *Pipeline) observe() (conclude func()) {
 	}
 }
 
-// Run runs the pipeline until a stop rule, an error, or the end of ctx, and stops it: components, connections and
-// arenas are gone when it returns, plugins stay until Close; but for what LeftBehind names. It returns why the run ended, or the errors that
-// ended it; what leaked is an error too.
+// Run runs the pipeline until a stop rule, an error, or the end of ctx, and stops it: components, connections and arenas are gone when it
+// returns, plugins stay until Close; only the instances that LeftBehind names remain. It returns why the run ended, or the errors that ended
+// it; leaks are errors too.
 //
 // When ctx ends the run ends as by Stop. A pipeline runs once.
 func (p *Pipeline) Run(ctx context.Context) (component.StopReason, error) {
@@ -46,7 +46,7 @@ func (p *Pipeline) Run(ctx context.Context) (component.StopReason, error) {
 // errFailed is why the state of a run that an error has ended is not exact.
 var errFailed = errors.New("an error ended the run within a dataset")
 
-// saveFailed calls AtFailure for a run that an error has ended, once its loops have. What a panic has left is not to be relied on.
+// saveFailed calls AtFailure for a run that an error has ended, once its loops have. State after a panic is not to be relied on.
 func (p *Pipeline) saveFailed(failure error) {
 	var panicked *loop.PanicError
 	if p.options.AtFailure == nil || errors.As(failure, &panicked) {
@@ -93,8 +93,8 @@ func (p *Pipeline) endLoops() {
 	p.hurry()
 }
 
-// StopNow ends the run at once, without another dataset boundary: what is under way is lost. The reason counts if there
-// is none yet. It may be called from any goroutine.
+// StopNow ends the run at once, without another dataset boundary: work under way is lost. The reason counts if there is
+// none yet. It may be called from any goroutine.
 func (p *Pipeline) StopNow(reason component.StopReason) {
 	p.ending.mu.Lock()
 	if p.ending.reason == "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/rlhost/rlhost/core/loop"
 )
 
-// start builds a pipeline of ticks and reports what it leaves behind.
+// start builds a pipeline of ticks and reports its leaks.
 func start(t *testing.T, text string, o BuildOptions, sets ...string) (*world, *Pipeline) {
 	t.Helper()
 	w, parts := newWorld()
@@ -60,7 +60,7 @@ func TestRun_EndsAtTheBoundaryAfterAStop(t *testing.T) {
 	}
 }
 
-// mender is a sink that goes on from an earlier state of its own after a fault.
+// mender is a sink that continues from its own earlier state after a fault.
 type mender struct {
 	sink
 	saves *atomic.Int64
@@ -86,7 +86,7 @@ func TestRun_ComponentsSaveTheirStateAtBoundaries(t *testing.T) {
 	}
 }
 
-func TestRun_ASynchronousBoundaryComesBehindWhatIsQueued(t *testing.T) {
+func TestRun_ASynchronousBoundaryComesAfterQueuedMessages(t *testing.T) {
 	text := tickFile(plain+"[component.other]\nkind = \"sink\"\nevery = 0\nstop_at = 10\n") + `
 [[wire]]
 signal = "source.ticks"
@@ -310,7 +310,7 @@ on_full = "block"
 	}
 }
 
-func TestSnapshot_CoversWhatStandsStill(t *testing.T) {
+func TestSnapshot_CoversIdleInstances(t *testing.T) {
 	for mode, want := range map[string]string{"async": "<nil>", "sync": "source: state cannot be saved: ticks are fleeting"} {
 		t.Run(mode, func(t *testing.T) {
 			var states map[string]component.State

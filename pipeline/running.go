@@ -24,18 +24,18 @@ import (
 // started reports whether the instance has ports.
 func (x *instance) started() bool { return x.bound.Load() }
 
-// running is what a run currently consists of: what status, taps, pauses and counts read, and changes replace.
+// running has the present parts of a run: status, taps, pauses and counts read it, changes replace it.
 type running struct {
 	log    *slog.Logger
 	arenas *arena.Set
 	stats  *stat.Registry
 	loops  loops.Set
-	begun  atomic.Int64 // instances that were made while the run went on
+	begun  atomic.Int64 // instances that were made during the run
 	ledger *ledger
 
-	// state is what runs; it is replaced when a change has been made.
+	// state is the running assembly; it is replaced when a change has been made.
 	state    atomic.Pointer[assembly]
-	assigned atomic.Pointer[assigned] // of what ran when it was last asked for
+	assigned atomic.Pointer[assigned] // of the assembly of the last call
 
 	mu       sync.Mutex // guards what follows
 	alive    []*instance
@@ -44,7 +44,7 @@ type running struct {
 	left     map[string]uint64 // by policies whose learners have gone, the newest version
 }
 
-// now returns what runs.
+// now returns the running assembly.
 func (r *running) now() *assembly { return r.state.Load() }
 
 // soa is Host.SoA.
@@ -220,7 +220,7 @@ func (r *running) abandon(x *instance, kept map[string]*arena.Arena) {
 	r.tidy()
 }
 
-// leave notes that a learner goes: versions of its policy continue from what it has published, should it be learned again.
+// leave notes that a learner leaves: if its policy is learned again, versions continue from the ones it has published.
 func (r *running) leave(m *member) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -237,8 +237,8 @@ func (r *running) Left() map[string]uint64 {
 	return maps.Clone(r.left)
 }
 
-// publishedOf returns the newest version that learners of a component's policy have published, those that have gone included; 0 for what
-// does not learn.
+// publishedOf returns the newest version that learners of a component's policy have published, former ones included; 0 for a component
+// that does not learn.
 func (r *running) publishedOf(of *graph.Component) (newest uint64) {
 	if !of.Learns() {
 		return 0
@@ -277,7 +277,7 @@ func (r *running) feed(x *instance, waiting []component.Waiting) {
 	}
 }
 
-// unclaim releases what goes with a message.
+// unclaim releases a message's claims.
 func (r *running) unclaim(w *component.Waiting) {
 	if !w.Claimed {
 		return
@@ -287,8 +287,8 @@ func (r *running) unclaim(w *component.Waiting) {
 	}
 }
 
-// catchUp delivers what instances in processes have emitted: a learner there releases blocks after it sends the
-// weights, but in shared memory, which is faster.
+// catchUp delivers the messages that instances in processes have emitted: a learner there releases blocks after it
+// sends the weights, but in shared memory, which is faster.
 func (r *running) catchUp() {
 	for _, x := range r.instancesAlive() {
 		if c, ok := x.component.(component.Remote); ok {
@@ -313,7 +313,7 @@ func (r *running) heldBy(holder int) func(fn func(a *arena.Arena, h hostabi.Hand
 	}
 }
 
-// room returns the lowest index with n free environments from there on, beside all running and planned ones.
+// room returns the lowest index from which n environments fit between all running and planned ones.
 func (r *running) room(n int, except *instance) int {
 	first := 0
 	for moved := true; moved; {
@@ -358,7 +358,7 @@ func (r *running) Trained(policy string) uint64 {
 type assigned struct {
 	to      *assembly
 	senders map[uint16]string   // by their IDs
-	learned map[string]bool     // those of learners
+	learned map[string]bool     // names of learners
 	onWay   map[string]bool     // components that trajectories pass on their way to a learner, learners included
 	ids     map[string][]uint16 // of the instances of each component, by the reason for which it drops
 }

@@ -16,7 +16,7 @@ const runtimeWasm = "wasm"
 // where the parts of a run are, for status.
 const hostLocal = "local"
 
-// statusSnapshot is a run at one moment: its instances are those of the members of an assembly, in their order.
+// statusSnapshot is a run at one moment: its instances are an assembly's members, in their order.
 type statusSnapshot struct {
 	*diagnosis.Run
 	of *assembly

@@ -88,7 +88,7 @@ func full(p *Pipeline, members ...int) bool {
 	return !slices.ContainsFunc(members, func(i int) bool { return !s.Instances[i].WaitsForRoom() })
 }
 
-// later is a moment at which a run that stands still now has stood still for a while.
+// later is a moment at which a run that is stalled now has been stalled for a while.
 func later() time.Time { return time.Now().Add(30 * time.Second) }
 
 func TestCause_FollowsFullWiresToTheOneThatHangs(t *testing.T) {
@@ -199,7 +199,7 @@ func TestSteps_CountWhatWiresDropAndNobodyTakes(t *testing.T) {
 	if _, err := end(); err != nil {
 		t.Error(err)
 	}
-	// The trajectories hold 1 to 8 valid rows: only what they say of themselves adds up.
+	// The trajectories hold 1 to 8 valid rows: only their own counts add up.
 	s := p.Steps()
 	if s.Made != s.Trained+s.Dropped+s.UnderWay {
 		t.Errorf("at the end %+v do not add up", s)

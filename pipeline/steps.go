@@ -132,14 +132,14 @@ func (x *instance) takes(p *Pipeline, port *component.Port) func(m *hostabi.Mess
 	return nil
 }
 
-// dataset appends the trajectories of a dataset; none of one that has become free, which the learner sees.
+// dataset appends the trajectories of a dataset; none if its block has become free, which the learner sees.
 func (c *stepCounter) dataset(h hostabi.Handle, list []hostabi.Handle) []hostabi.Handle {
 	lease, err := c.arenas.Lease(h)
 	if err != nil {
 		return list
 	}
 	defer lease.Release()                                    // this lease has no other user
-	_, list, _ = trajectory.ReadDataset(lease.Bytes(), list) // none of what is no dataset
+	_, list, _ = trajectory.ReadDataset(lease.Bytes(), list) // none if it is no dataset
 	return list
 }
 

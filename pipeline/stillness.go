@@ -8,17 +8,17 @@ import (
 // stillness is when a run stood still, as far as it has been seen.
 type stillness struct {
 	mu      sync.Mutex
-	cause   string        // why it does; empty while it goes on
+	cause   string        // why it has stalled; empty if it has not
 	since   time.Time     // when it began to
 	excused bool          // a change was made meanwhile
-	longest time.Duration // for which it did, and then went on by itself
+	longest time.Duration // for which it did, and then continued by itself
 }
 
-// slowTimes is how many times as long as it ever did before, and went on by itself, a run has to stand still until it has stalled: one with
-// slow environments does so now and then.
+// slowTimes is how many times as long as its longest pause so far a run must stand still to count as stalled: a run with slow environments
+// stands still now and then and continues by itself.
 const slowTimes = 3
 
-// note takes down what has been seen, and returns what was seen before.
+// note records the cause, and returns the previous one.
 func (s *stillness) note(now time.Time, cause string) (before string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -32,14 +32,14 @@ func (s *stillness) note(now time.Time, cause string) (before string) {
 	return before
 }
 
-// excuse notes that a change was made: if the run goes on now, that may be why.
+// excuse notes that a change was made: it may be why the run continues.
 func (s *stillness) excuse() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.excused = true
 }
 
-// stalled returns why the run stands still, if that is for longer than its nature explains.
+// stalled returns why the run stands still, if it does for longer than usual.
 func (s *stillness) stalled(now time.Time) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,8 +49,8 @@ func (s *stillness) stalled(now time.Time) string {
 	return s.cause
 }
 
-// Stalled returns why nothing goes on, where neither a pause nor a long dataset is the reason and the run has not stood still for as long
-// before and gone on by itself; else nothing. Any goroutine.
+// Stalled returns why the run stands still, if neither a pause nor a long dataset is the reason and the run never stood still for as long
+// and continued by itself; else "". Any goroutine.
 func (p *Pipeline) Stalled() string { return p.still.stalled(time.Now()) }
 
 // Done returns how much each component has done so far, in env steps or messages, by its name. Any goroutine.

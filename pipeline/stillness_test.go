@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// A run that has stood still and gone on by itself has stalled only once it stands still for much longer; what a change has ended says nothing.
-func TestStillness_WhatIsSlowByNatureHasNotStalled(t *testing.T) {
+// A run that has stood still and continued by itself has stalled only once it stands still for much longer; a stop that a change ended does not
+// count.
+func TestStillness_ASlowRunHasNotStalled(t *testing.T) {
 	now := time.Unix(1000, 0)
 	var s stillness
 	for _, step := range []struct {

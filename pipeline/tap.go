@@ -23,7 +23,7 @@ type TapFunc func(signal, from string, m *hostabi.Message, a *arena.Set)
 // tapDepth is how many messages of one signal may wait for a tap. Messages beyond that are skipped.
 const tapDepth = 512
 
-// taps are those of a pipeline.
+// taps are the taps of a pipeline.
 type taps struct {
 	*running
 
@@ -46,8 +46,8 @@ type tap struct {
 	signals  []*tapped     // guarded by taps.guard
 }
 
-// tapped is one signal of a tap. When an instance is replaced, its signals' connections move to those of the new one,
-// this one included: it then comes from another signal, without a message lost or shown twice.
+// tapped is one signal of a tap. When an instance is replaced, its signals' connections move to the new one's
+// signals, this one included: it then comes from another signal, without a message lost or shown twice.
 type tapped struct {
 	connection *bus.Connection
 	name       string                 // component.port
@@ -155,7 +155,7 @@ func (s *taps) follow(a *assembly) {
 	}
 }
 
-// connect connects the tap to all signals of an assembly that match, and disconnects from those that neither it nor
+// connect connects the tap to all signals of an assembly that match, and disconnects signals that neither it nor
 // the running one has. The caller must hold taps.guard.
 func (t *tap) connect(a *assembly) error {
 	present := map[*bus.Signal]bool{}

@@ -18,7 +18,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// heard counts what taps show.
+// heard counts the messages of taps.
 type heard struct {
 	mu    sync.Mutex
 	calls map[string]int // by "signal from"

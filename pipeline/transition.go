@@ -21,21 +21,21 @@ type TransitionOptions struct {
 	TrialEnvs int
 	// Probation keeps the previous version ready until Settle, and handles failures of the new one.
 	Probation bool
-	// RolledBack is called once, on a goroutine of its own, when a new version has failed during its probation:
+	// RolledBack is called once, on a separate goroutine, when a new version has failed during its probation:
 	// environments are back at the previous version then, a component is held until the pipeline returns to the previous
 	// graph, by another Prepare and Commit. The rest of the run continues.
 	RolledBack func(component string, fault error)
 	// Deadline is how long Commit waits for each boundary; 0 means a minute.
 	Deadline time.Duration
-	// Force is how long an instance may take to come to rest before it is taken away as it is, as one that has failed: what it has
-	// not finished is lost, and Outcome.Notes count it. A learner is never taken so, for what it has learned would be lost. 0 is never.
+	// Force is how long an instance may take to pause before it is removed as if it had failed: its unfinished work is lost, and
+	// Outcome.Notes count it. A learner is never removed so, because its learning would be lost. 0 is never.
 	Force time.Duration
 }
 
 // defaultDeadline is how long a commit waits for a boundary.
 const defaultDeadline = time.Minute
 
-// Outcome tells what a commit did.
+// Outcome is the effect of a commit.
 type Outcome struct {
 	Envs      int     // environments that changed
 	Kept      int     // of them, with their episode
@@ -61,20 +61,20 @@ func (o *Outcome) note(format string, args ...any) {
 
 // Transition is a change of a running pipeline that has been prepared: everything that it needs is loaded, made and
 // started, and nothing that runs has changed. Its owner calls Commit or Close, and after a Commit Settle. Methods may
-// be called from any goroutine but those of the pipeline's loops.
+// be called from any goroutine but the pipeline's loops.
 type Transition struct {
 	p       *Pipeline
 	options TransitionOptions
 	before  *assembly
 	next    *assembly
 	plan    *plan
-	still   bool // of Commit: the run is at rest, and stays so
+	still   bool // of Commit: the run is paused, and stays so
 
 	envs  []*envChange   // environments that change, one for each instance
 	swaps []*replacement // instances that are replaced
 	made  []*instance    // for this change
 
-	// Of Commit: how to revert what has been changed, and what that replaced instances and connections by.
+	// Of Commit: how to revert the changes, and the replacements of instances and connections.
 	undo     []func() error
 	undone   map[*instance]*instance
 	relinked map[*bus.Connection]*bus.Connection
@@ -111,10 +111,9 @@ type replacement struct {
 	old  member
 	new  *instance
 	done bool // the new one has its place
-	// forced: the old one did not come to rest.
+	// forced: the old one did not pause.
 	forced bool
-	// waits: the new one begins when the wires from it are those of the next graph, so that whoever it asks hears of it and
-	// nobody else does.
+	// waits: the new one begins once its outgoing wires are the next graph's, so that its requests reach the right receivers and no other.
 	waits bool
 }
 
@@ -168,7 +167,7 @@ func (t *Transition) replacing() map[*instance]bool {
 	return list
 }
 
-// title says what is being changed, in one line.
+// title describes the change in one line.
 func (t *Transition) title() string {
 	t.state.mu.Lock()
 	defer t.state.mu.Unlock()

@@ -33,7 +33,7 @@ type watch struct {
 	own     diagnosis.Held            // blocks held by this process
 	debts   debts
 	owing   []debt // as of the last look
-	late    []debt // overdue, and nobody has been told
+	late    []debt // overdue, and not reported yet
 	pings   map[*loops.Loop]*ping
 }
 
@@ -100,7 +100,7 @@ func (w *watch) look(now time.Time) {
 	}
 	w.own.Look(now, w.heldBy(hostabi.ArenaHost))
 	replacing := w.changes.replacing()
-	w.owing = w.debts.look(now, a, func(m *member) bool { return w.rests(m, replacing) })
+	w.owing = w.debts.look(now, a, func(m *member) bool { return w.untimed(m, replacing) })
 	w.late = append(w.late, w.debts.overdue(now, w.owing)...)
 	if a != w.of {
 		w.of = a
@@ -155,7 +155,7 @@ func record(r *diagnosis.Record, m *member, now time.Time, paused bool) {
 	r.Pass(now, passed, sent)
 }
 
-// snapshot returns what the run does now.
+// snapshot returns the present state of the run.
 func (w *watch) snapshot(now time.Time) *statusSnapshot {
 	w.look(now)
 	a := w.now()

@@ -35,7 +35,7 @@ func addTo(c *control.WireStatus, s bus.ConnectionStats, parked bool) {
 	}
 }
 
-// before returns the counters of previous connections, and folds in those that have delivered everything.
+// before returns the counters of previous connections, and folds in connections that have delivered everything.
 func (l *totals) before() control.WireStatus {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,7 +71,7 @@ func (l *totals) waiting() []*bus.Connection {
 }
 
 // leads reports whether the connection is from and to the ports of a wire. It is not if an instance was replaced by
-// one with other ports of those names.
+// one with other ports of the same names.
 func (l *pairing) leads(w *graph.Wire) bool {
 	return l.Signal() == l.from.host.Signal(w.Signal) && l.Slot() == l.to.host.BoundSlot(w.Slot)
 }

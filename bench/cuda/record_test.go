@@ -39,7 +39,7 @@ func parts(t *testing.T) map[string]part {
 	return found
 }
 
-// Six parts, of 90 s each at most, are what fits a machine that is lent for minutes.
+// Six parts, of 90 s each at most, fit a machine that is lent for minutes.
 func TestRecord_HasEveryPart(t *testing.T) {
 	found := parts(t)
 	for i := range len(found) {
@@ -88,7 +88,7 @@ func output(t *testing.T, dir string, command ...string) string {
 	return string(out)
 }
 
-// All that is recorded without being named runs over the driver in Go and passes, but for what the machine lacks.
+// Everything that is recorded without being named runs over the driver in Go and passes, except parts that the machine lacks.
 func TestRecord_RunsOverTheDriverInGo(t *testing.T) {
 	if os.Getenv("RLHOST_LONG") == "" {
 		t.Skip("takes minutes: make test-cuda")
@@ -111,9 +111,9 @@ func TestRecord_RunsOverTheDriverInGo(t *testing.T) {
 	}
 }
 
-// What takes longer than its part is killed with all that it started, what it printed is kept, and what comes after is done and recorded; what
-// has been recorded by then is on the disk.
-func TestRecord_KillsWhatHangsAndGoesOn(t *testing.T) {
+// A step that takes longer than its part is killed with all its processes, its output is kept, and the next steps are done and recorded;
+// everything recorded by then is on the disk.
+func TestRecord_KillsAHangingStepAndContinues(t *testing.T) {
 	pids := filepath.Join(t.TempDir(), "pids")
 	hangs := "echo '--- PASS: TestFirst (0.00s)'\nsleep 600 &\necho $! >" + pids + "\ncp $RLHOST_CUDA_RESULTS/*.json " + pids + ".json\nwait"
 	_, data := written(t, map[string]string{"bin/rlhost-cuda": "echo found", "bin/driver.test": hangs, "bin/kernels.test": "echo", "bin/rlhost": "echo '{\"reason\": \"return\"}'"},
@@ -150,7 +150,7 @@ func TestRecord_KillsWhatHangsAndGoesOn(t *testing.T) {
 }
 
 // Commands name files, tests and benchmarks that are there, and trainings whose pipelines are in order.
-func TestRecord_CommandsNameWhatThereIs(t *testing.T) {
+func TestRecord_CommandsExist(t *testing.T) {
 	for name, p := range parts(t) {
 		for _, c := range p.Commands {
 			if out, err := exec.Command("sh", "-n", "-c", c).CombinedOutput(); err != nil {
@@ -171,7 +171,7 @@ func TestRecord_CommandsNameWhatThereIs(t *testing.T) {
 	}
 }
 
-// declares tells whether a package of tests has a function that a pattern picks.
+// declares reports whether a package of tests has a function that a pattern picks.
 func declares(t *testing.T, binary, kind, pattern string) bool {
 	t.Helper()
 	folder, ok := map[string]string{"cuda": "gpu/cuda", "kernels": "gpu/cuda/kernels", "driver": "gpu/cuda/driver", "rlhost": "cmd/rlhost"}[binary]

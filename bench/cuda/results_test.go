@@ -18,7 +18,7 @@ import (
 	"github.com/rlhost/rlhost/internal/testkit"
 )
 
-// record is what record.py writes.
+// record is the output of record.py.
 type record struct {
 	Kernels map[string]string `json:"kernels"` // hashes of sources by module
 	Commit  string            `json:"commit"`
@@ -50,7 +50,7 @@ type ran struct {
 	End     string                        `json:"end"`
 }
 
-// parse reads a record, which has nothing but what a record has, and all of it.
+// parse reads a record, strictly: no field more and none less.
 func parse(data []byte) (*record, error) {
 	r := &record{}
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -103,7 +103,7 @@ func sources() map[string]string {
 	return found
 }
 
-// behind says what of the kernels has changed since the newest record of a device with the processor's bits, or is empty.
+// behind lists the kernels that have changed since the newest record of a device with the processor's bits; it may be empty.
 func behind(records []*record, now map[string]string) string {
 	var newest *record
 	for _, r := range records {
@@ -233,8 +233,8 @@ func recorded(t *testing.T, dir string, env []string, parts ...string) (path str
 	return files[0], data
 }
 
-// What record.py writes has the form that is asked for, names tests with their outcomes, and is judged by what programs say; the page has
-// its figures. What is damaged is not taken.
+// The results of record.py have the required form, name tests with their outcomes, and are judged by the programs' output; the page has
+// their figures. Damaged results are refused.
 func TestRecord_IsWrittenReadAndJudged(t *testing.T) {
 	prints := func(text string) string { return "cat <<'E'\n" + text + "\nE" }
 	passes := "=== RUN TestIt\n--- PASS: TestIt (0.00s)\n    --- SKIP: TestIt/part (0.00s)\nPASS"

@@ -25,7 +25,7 @@ func main() {
 		verdict = "FAIL"
 	}
 	fmt.Println("emulate: verdict", verdict)
-	// The console drops what it has not sent when the machine goes off.
+	// The console drops unsent output when the machine goes off.
 	time.Sleep(200 * time.Millisecond)
 	err := unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF)
 	fmt.Println("emulate: power off:", err)
@@ -68,7 +68,7 @@ func mount() error {
 	return nil
 }
 
-// printProcessor shows which processor the tests see: its name, and those of its flags that choose kernels.
+// printProcessor shows which processor the tests see: its name, and the flags that choose kernels.
 func printProcessor() error {
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {

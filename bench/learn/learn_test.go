@@ -30,7 +30,7 @@ func TestReachedAt_IsTheFirstFullWindowAtTheBar(t *testing.T) {
 	}
 }
 
-// Another call goes on with the newest set, and adds the seeds that it lacks; what has been trained stays.
+// Another call continues the newest set, and adds the seeds that it lacks; trained seeds stay.
 func TestOpen_ExtendsTheNewestSet(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "toy.toml")

@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// options are what the command line says.
+// options are the command line's.
 type options struct {
 	program string
 	seeds   int
 	jobs    int
 	docs    string
 	results string
-	work    string // folder of the trainings, which another call goes on with
+	work    string // folder of the trainings, which another call continues
 	only    string
 }
 
@@ -52,10 +52,10 @@ func main() {
 	}
 }
 
-// asks reports whether something of that name is to be trained.
+// asks reports whether to train a task of that name.
 func (o *options) asks(name string) bool { return o.only == "" || o.only == name }
 
-// test trains what has a bar over few seeds, anew, and fails where the mean's interval lies on the wrong side of it.
+// test trains the tasks with a bar over few seeds, from scratch, and fails where the mean's interval lies on the wrong side of it.
 func test(ctx context.Context, o options) (err error) {
 	began := time.Now()
 	if o.work, err = os.MkdirTemp("", "rlhost-learn-"); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/seeds"
 )
 
-// What the tables stand between in the page.
+// Markers around the tables in the page.
 const (
 	first = "<!-- make learn writes from here -->\n"
 	last  = "<!-- to here -->\n"
@@ -22,7 +22,7 @@ func (r *result) line() string {
 		r.estimate(r.Greedy.IQM), r.estimate(r.Greedy.Mean), r.estimate(r.Sampled.Mean), r.Bar, r.reachedText(), r.seconds())
 }
 
-// side says on which side of the bar the mean is to be, where that is not above.
+// side says on which side of the bar the mean must be, if not above.
 func (r *result) side() string {
 	if r.Below {
 		return " at most"
@@ -103,7 +103,7 @@ func joined(list []float64) string {
 	return strings.Join(texts, ", ")
 }
 
-// writeBetween replaces what stands between the markers of a page.
+// writeBetween replaces the text between the markers of a page.
 func writeBetween(file, text string) error {
 	page, err := os.ReadFile(file)
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 	"github.com/rlhost/rlhost/plugins/builtin"
 )
 
-// probesName is the name of the probes' result, and what selects them alone.
+// probesName is the name of the probes' result, and the word that selects them alone.
 const probesName = "probes"
 
-// probesResult is what trainings on the probes came to.
+// probesResult is the result of trainings on the probes.
 type probesResult struct {
 	made
 	EnvSteps  int        `json:"env_steps"`
@@ -119,7 +119,7 @@ func (r *probeRow) judge() {
 
 func (r *probesResult) misses(row probeRow) bool { return !(row.Error <= r.Tolerance) }
 
-// missed tells of every number that was not learned well enough, nil if there is none.
+// missed returns an error for every number that was not learned well enough, nil if there is none.
 func (r *probesResult) missed() error {
 	var errs []error
 	for _, row := range r.Rows {

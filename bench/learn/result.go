@@ -13,7 +13,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/seeds"
 )
 
-// result is what a task came to, as its file in the folder of results has it.
+// result is the result of a task, as in its file in the folder of results.
 type result struct {
 	Task      string  `json:"task"`
 	Preset    string  `json:"preset"`
@@ -84,7 +84,7 @@ func (r *result) met() bool {
 	return r.judged().Mean.Low >= r.Bar
 }
 
-// digits returns how many digits behind the point a return of this task is written with.
+// digits returns how many decimals a return of this task is written with.
 func (r *result) digits() int { return max(1, 3-int(math.Ceil(math.Log10(math.Abs(r.Bar))))) }
 
 // reached is the median of the env steps to the bar; seeds that never were there count as most.

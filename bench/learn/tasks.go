@@ -98,8 +98,8 @@ var tasks = []task{
 	sanity("tuple"),
 }
 
-// minatar is a game of MinAtar over some million env steps. One that takes a million is in the test, and its bar is ours; gymnax's
-// figures are of the checkpoints in its README at 086ad95.
+// minatar is a game of MinAtar over some million env steps. A game that takes a million is in the test, and its bar is ours;
+// gymnax's figures are of the checkpoints in its README at 086ad95.
 func minatar(game string, millions int, bar float64, published string) task {
 	return task{name: fmt.Sprintf("MinAtar %s %dM", game, millions), preset: "general and keys", file: "examples/pipelines/minatar.toml",
 		steps: fmt.Sprintf("%d,000,000", millions), bar: bar, published: published, inTest: millions == 1,
@@ -126,8 +126,7 @@ func sanity(name string, keys ...string) task {
 	return t
 }
 
-// mujoco is a task of MuJoCo, whose bar is CleanRL's mean after 1,000,000 env steps less its deviation. One that takes less
-// is in the test.
+// mujoco is a task of MuJoCo, whose bar is CleanRL's mean after 1,000,000 env steps less its deviation. A task that takes fewer is in the test.
 func mujoco(name, steps string, mean, deviation float64) task {
 	return task{name: name, preset: "continuous", file: "examples/pipelines/mujoco.toml", steps: steps, bar: mean - deviation,
 		published: fmt.Sprintf("%g ± %g CleanRL", mean, deviation), inTest: steps != "1,000,000",
@@ -139,7 +138,7 @@ func cartpole(preset string, inTest bool) task {
 		sets: []string{"train.preset=" + preset}}
 }
 
-// allTasks are those of the page. What is built for them is kept in the folder of trainings, which go on with it.
+// allTasks are the tasks of the page. Their builds are kept in the folder of trainings, which continue with them.
 func allTasks(ctx context.Context, work string) ([]task, error) {
 	module, err := filepath.Abs(filepath.Join(work, "scaled.wasm"))
 	if err != nil {
@@ -153,7 +152,7 @@ func allTasks(ctx context.Context, work string) ([]task, error) {
 	return slices.Concat(tasks, scaledTasks(module)), nil
 }
 
-// scaledTasks are CartPole with its rewards multiplied, by a module of its own.
+// scaledTasks are CartPole with its rewards multiplied, by a separate module.
 func scaledTasks(module string) (list []task) {
 	for _, scale := range []float64{1e-4, 1e-2, 1, 100, 1e4} {
 		t := cartpole("general", false)

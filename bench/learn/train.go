@@ -21,8 +21,8 @@ const (
 	fullMetric   = "charts/window_full"
 )
 
-// train trains a task with seeds from 1 on and returns what came of them. What an earlier call has trained is kept in the
-// folder of the task, and what it had begun goes on.
+// train trains a task with seeds from 1 on and returns the results. The folder of the task keeps the seeds that an
+// earlier call has trained, and unfinished ones continue.
 func train(ctx context.Context, o options, t *task, count int) (*result, error) {
 	set, err := open(o, t, count)
 	if err != nil {
@@ -39,8 +39,8 @@ func train(ctx context.Context, o options, t *task, count int) (*result, error) 
 	return resultOf(t, set)
 }
 
-// open returns the set of a task with seeds from 1 to count at least: the newest one that its folder has of the same
-// pipeline and keys, extended by what it lacks, or a new one.
+// open returns the set of a task with seeds from 1 to count at least: the newest one in its folder of the same
+// pipeline and keys, extended by missing seeds, or a new one.
 func open(o options, t *task, count int) (*runs.Set, error) {
 	dir := filepath.Join(o.work, t.folder())
 	list := make([]uint64, count)
@@ -61,7 +61,7 @@ func open(o options, t *task, count int) (*runs.Set, error) {
 // setName is the name that the sets of every task have in its folder.
 const setName = "learn"
 
-// newest returns the set started last of those in a folder that trains a file as it is now with these keys, nil if there is none.
+// newest returns the last started set in a folder that trains a file as it is now with these keys, nil if there is none.
 func newest(dir, file string, sets []string) (*runs.Set, error) {
 	sum, err := files.SHA256(file)
 	if err != nil {
@@ -79,7 +79,7 @@ func newest(dir, file string, sets []string) (*runs.Set, error) {
 	return nil, err
 }
 
-// resultOf reads what the seeds of a set came to.
+// resultOf reads the results of the seeds of a set.
 func resultOf(t *task, set *runs.Set) (*result, error) {
 	info := set.Info()
 	r := &result{Task: t.name, Preset: t.preset, Steps: t.steps, Bar: t.bar, Below: t.below, BySampled: t.sampled, Published: t.published}

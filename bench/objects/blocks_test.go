@@ -16,10 +16,10 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// childVariable makes the test binary the consumer: its value is what the process is told of the arena.
+// childVariable makes the test binary the consumer: its value describes the arena.
 const childVariable = "RLHOST_BENCH_BLOCKS"
 
-// told is what the consumer has to know; its files are 3 to 7: words, data, messages to it and from it, a floor.
+// told is the description for the consumer; its files are 3 to 7: words, data, messages to it and from it, a floor.
 type told struct {
 	Shared arena.Shared
 	Holder int
@@ -31,7 +31,7 @@ const (
 	writtenWindow = 8
 )
 
-// Kinds of messages: with a block that is to be read to the end, and one that T blocks of the floor are to be read.
+// Kinds of messages: a block to be read to the end, and T blocks of the floor to be read.
 const (
 	readIt    = 1
 	readFloor = 2
@@ -161,7 +161,7 @@ func check(b *testing.B, err error) {
 // send hands one block over, written if there is something to write.
 func (w *way) send(data []byte) {
 	if w.flying == w.window {
-		for w.flying > w.window/2 { // half at a time, so that nobody is woken for a single block
+		for w.flying > w.window/2 { // half at a time, so that no process is woken for a single block
 			w.settle()
 		}
 	}
@@ -181,7 +181,7 @@ func (w *way) send(data []byte) {
 	w.flying++
 }
 
-// settle takes back what the consumer has finished with.
+// settle takes back the blocks that the consumer has finished with.
 func (w *way) settle() {
 	if !w.in.Wait(10 * time.Second) {
 		w.b.Fatal("the consumer does not answer")

@@ -21,16 +21,15 @@ const (
 	floorBlocks = 4096
 )
 
-// How often one end looks at the other's counter before it gives the processor away from look to look, for on a busy
+// How often one end looks at the other's counter before it yields the processor between looks, because on a busy
 // machine the other may be waiting for it, and before it gives up.
 const (
 	floorSpins = 1 << 12
 	floorLooks = 1 << 24
 )
 
-// floor is two processes that write and read shared memory with nothing in between but two counters: no claims, no
-// handles, no messages, no peer that may be dead, and nobody who sleeps. What that costs, bringing a block's cache lines
-// from one processor to the other costs.
+// floor is two processes that write and read shared memory with nothing in between but two counters: no claims, no handles, no
+// messages, no peer that may be dead, and no sleep. All of its cost is bringing a block's cache lines from one processor to the other.
 type floor struct {
 	written, read *atomic.Uint64
 	blocks        [][]byte
@@ -52,7 +51,7 @@ func newFloor(s *shm.Segment, blocks, size int) *floor {
 	return f
 }
 
-// await waits until a counter has come to n.
+// await waits until a counter has reached n.
 func (f *floor) await(counter *atomic.Uint64, n uint64) error {
 	for look := range floorLooks {
 		if counter.Load() >= n {
@@ -116,7 +115,7 @@ func (w *way) overFloor(data []byte, n int) {
 	}
 }
 
-// turnBytes is what each of those that are compared writes and reads in its turn.
+// turnBytes is how much each contender writes and reads in its turn.
 const turnBytes = 64 << 20
 
 // A block that one process writes and another reads must cost little more than the same memory without arenas. The two

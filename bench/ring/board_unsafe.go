@@ -11,7 +11,7 @@ import (
 // maxChildren is how many processes one mix may have.
 const maxChildren = 64
 
-// board is what the processes of a mix share beside the ring.
+// board is the memory, other than the ring, that the processes of a mix share.
 type board struct {
 	ready     atomic.Uint32 // processes that wait at the gate
 	gate      atomic.Uint32 // futex: 0 while they wait
@@ -20,7 +20,7 @@ type board struct {
 	child     [maxChildren]outcome
 }
 
-// outcome is what one consumer leaves behind.
+// outcome is the result of one consumer.
 type outcome struct {
 	finished uint64 // ns on the monotonic clock
 	sum      uint64 // of the payloads

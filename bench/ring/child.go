@@ -26,11 +26,11 @@ const payload = 16
 // pill tells a consumer to stop.
 const pill = ^uint64(0)
 
-// task is what a child does: its arguments.
+// task is the task of a child: its arguments.
 type task struct {
 	kind      string // queue, messages
 	role      string // put, get, echo
-	me        int    // among those of its role
+	me        int    // its number within its role
 	consumers int
 	each      uint64 // messages of a producer
 	batch     int
@@ -207,7 +207,7 @@ func consumeMessages(b *board, r *ring.SPSC, t task) {
 	}
 }
 
-// echo sends back what it gets until the ring is shut.
+// echo sends its messages back until the ring is shut.
 func echo(spin bool) error {
 	in, err := ring.Open(fdRing)
 	if err != nil {
@@ -229,7 +229,7 @@ func echo(spin bool) error {
 	}
 }
 
-// duplicate returns a file of one's own for the same memory.
+// duplicate returns another file for the same memory.
 func duplicate(fd int) (*os.File, error) {
 	other, err := syscall.Dup(fd)
 	if err != nil {

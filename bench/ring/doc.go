@@ -1,5 +1,5 @@
-// Command ring measures core/ring and core/queue between processes beside faster-fifo, its C++ core and its Python package, in
-// the six mixes of producers and consumers of faster-fifo's own table.
+// Command ring measures core/ring and core/queue between processes against faster-fifo, its C++ core and its Python package,
+// in the six mixes of producers and consumers of faster-fifo's own table.
 //
 //	bench/ring/driver/prepare.sh    fetches and compiles faster-fifo into .cache/peers
 //	go run ./bench/ring             prints the table, in about three minutes
@@ -12,6 +12,6 @@
 // monitor wakes some 60 times, which is six tenths of all switches in a round of a twentieth of a second.
 //
 // Contenders take turns, so that a moment in which the machine does something else hits all of them; a ratio is the
-// median of the ratios of the rounds, and "again" is our queue against itself: what it differs from 1 is noise. It is
+// median of the ratios of the rounds, and "again" is our queue against itself: its difference from 1 is noise. It is
 // no test: it asserts that messages arrive, not how fast.
 package main

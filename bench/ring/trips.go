@@ -88,7 +88,7 @@ func trips(rounds int, gap time.Duration, spin bool) ([2]float64, error) {
 	return [2]float64{float64(times[rounds/2]) / 1e3, float64(times[rounds*99/100]) / 1e3}, c.Wait()
 }
 
-// trips returns the same of faster-fifo's C++ core.
+// trips returns the same for faster-fifo's C++ core.
 func (p peers) trips(rounds int, gap time.Duration) ([2]float64, error) {
 	out, err := exec.Command(filepath.Join(p.dir, "driver"), "rtt", strconv.Itoa(rounds),
 		strconv.Itoa(int(gap/time.Microsecond))).Output()

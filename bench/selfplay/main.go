@@ -38,8 +38,8 @@ func main() {
 	}
 }
 
-// play prints how the newest policy of a run does against each opponent. It is an error if the score against one that has learned
-// nothing is less than least.
+// play prints how the newest policy of a run does against each opponent. It is an error if the score against an untrained
+// opponent is less than least.
 func play(ctx context.Context, dir, which string, episodes int, greedy bool, least float64) (err error) {
 	parts, engines := builtin.New(builtin.Options{Log: slog.Default()})
 	defer func() { err = errors.Join(err, engines.Close()) }()

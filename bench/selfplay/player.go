@@ -13,7 +13,7 @@ const (
 	cells   = columns * rows
 )
 
-// board is where the stones lie: own are those of the player to move, other the opponent's.
+// board is where the stones lie: own are the stones of the player to move, other the opponent's.
 type board struct{ own, other [cells]bool }
 
 // read takes the board from a row of observations.
@@ -26,7 +26,7 @@ func (b *board) read(r *policy.Request, row int) {
 	}
 }
 
-// drop returns the cell that a stone in a column comes to lie in; ok is false where the column is full.
+// drop returns the cell where a stone in a column lands; ok is false where the column is full.
 func (b *board) drop(column int) (cell int, ok bool) {
 	for row := range rows {
 		if cell := row*columns + column; !b.own[cell] && !b.other[cell] {
@@ -56,7 +56,7 @@ func run(stones *[cells]bool, cell, dc, dr int) (n int) {
 	return n
 }
 
-// loses reports whether the other player can win at once when a stone of one's own lies in a cell.
+// loses reports whether the other player can win at once after a stone of the player's in a cell.
 func (b *board) loses(cell int) bool {
 	b.own[cell] = true
 	defer func() { b.own[cell] = false }()
@@ -68,8 +68,8 @@ func (b *board) loses(cell int) bool {
 	return false
 }
 
-// search returns what a search of two moves takes for the best ones: those that win, else those after which the other cannot
-// win at once, else all. looking is how many moves it looks ahead; with 0 all are the best.
+// search returns the best moves of a search of two moves: winning moves, else moves after which the other cannot win at
+// once, else all. looking is how many moves it looks ahead; with 0 all are the best.
 func (b *board) search(looking int) (best []int) {
 	var winning, safe, all []int
 	for column := range columns {
@@ -111,7 +111,7 @@ func (s searcher) Act(requests []policy.Request) error {
 			var b board
 			b.read(r, row)
 			best := b.search(s.looking)
-			if len(best) == 0 { // the board is full, and nobody is to move
+			if len(best) == 0 { // the board is full, and no player is to move
 				best = []int{0}
 			}
 			u := float64(policy.Uniform(r.Seed, r.Env(row), r.Step, 0))

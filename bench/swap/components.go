@@ -37,7 +37,7 @@ func shaper(ctx context.Context, o options) error {
 	return nil
 }
 
-// ratios tells the median of the ratios of two lists, and their least and most.
+// ratios describes the median of the ratios of two lists, and their minimum and maximum.
 func ratios(list, of []float64) string {
 	all := slices.Clone(list)
 	for k := range all {
@@ -65,8 +65,8 @@ func whole(ctx context.Context, o options, s setup) (rate, perCPU float64, err e
 	return steps / seconds, steps / used.Seconds(), nil
 }
 
-// components swaps the shaper of a run for itself again and again, and reports what the run has lost by it. A module is another one with
-// another custom section. How long its messages wait is BenchmarkSwap in plugins/wasm/component.
+// components swaps the shaper of a run for itself again and again, and reports the run's losses. A module is another one with another
+// custom section. How long its messages wait is BenchmarkSwap in plugins/wasm/component.
 func components(ctx context.Context, o options) error {
 	n := cmp.Or(o.changes, 1000)
 	for _, language := range []string{"c", "go"} {

@@ -24,11 +24,11 @@ type job struct {
 	ended  chan error
 }
 
-// setup says what a job runs.
+// setup describes a job.
 type setup struct {
 	guest string // module
 	mode  string // async or sync
-	steps uint64 // env steps; 0 goes on until it is stopped
+	steps uint64 // env steps; 0 means until it is stopped
 	deaf  bool   // it has no control socket
 	wrap  string // list of wrappers around the environments; empty: there are none
 	// shaper is the module of a component that shapes the rewards of each block; empty: there is none.
@@ -125,7 +125,7 @@ func start(ctx context.Context, o options, s setup) (*job, error) {
 	return j, err
 }
 
-// deafen puts a file in the place of the folder for sockets: a run that cannot listen goes on without.
+// deafen puts a file in the place of the folder for sockets: a run that cannot listen continues without.
 func (j *job) deafen() error {
 	j.cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+j.dir)
 	return os.WriteFile(filepath.Join(j.dir, "rlhost"), nil, 0o600)
@@ -173,7 +173,7 @@ func (j *job) swap(ctx context.Context, file, at string, keep bool) (r control.S
 	return r, err
 }
 
-// throughProcess moves inference to a process of its own and back.
+// throughProcess moves inference to a separate process and back.
 func (j *job) throughProcess(ctx context.Context) error {
 	none := 0.0
 	for _, runtime := range []string{"process", "builtin"} {
@@ -185,7 +185,7 @@ func (j *job) throughProcess(ctx context.Context) error {
 	return nil
 }
 
-// stop ends the job and removes what it left.
+// stop ends the job and removes its files.
 func (j *job) stop(ctx context.Context) error {
 	err := j.client.Do(ctx, control.VerbStop, control.StopRequest{Now: true}, nil, nil)
 	if err == nil {

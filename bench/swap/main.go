@@ -8,7 +8,7 @@ import (
 	"os/signal"
 )
 
-// options are what the command line says.
+// options are the command line's.
 type options struct {
 	program string
 	changes int

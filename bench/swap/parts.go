@@ -67,7 +67,7 @@ func pausesOf(ctx context.Context, o options, language, at string, keep bool, n 
 	return j.stop(ctx)
 }
 
-// wrappers swaps one wrapper between two others again and again, and reports how long stepping stood still and what was lost.
+// wrappers swaps one wrapper between two others again and again, and reports how long stepping was paused and the losses.
 func wrappers(ctx context.Context, o options) error {
 	n := cmp.Or(o.changes, 1000)
 	fmt.Printf("%-12s %8s %8s %8s %10s   %s\n", "boundary", "p50 ms", "p99 ms", "most ms", "kept", "bar p99")

@@ -1,7 +1,7 @@
 // Rlhost-cuda is a native plugin of rlhost that computes policies on NVIDIA's GPUs: inference and learners of policies with
 // backend = "cuda" run in it. It needs NVIDIA's driver where it runs, and no C compiler where it is built.
 //
-//	rlhost-cuda probe    prints what it finds as one line of JSON
+//	rlhost-cuda probe    prints the devices found as one line of JSON
 package main
 
 import (
@@ -42,8 +42,8 @@ func main() {
 	})
 }
 
-// threads is how many threads of this process run Go at once at most. What acts or learns computes on one goroutine, two ends of its
-// rings may sleep on a thread's share each, and one is left to answer the host and to collect garbage. On a machine with many
+// threads is how many threads of this process run Go at once at most. An actor or a learner computes on one goroutine, two ends of
+// its rings may sleep on a thread's share each, and one is left to answer the host and to collect garbage. On a machine with many
 // processors more would only wake up, look for work and sleep again, at the cost of the rollouts that the processors are for.
 const threads = 4
 
@@ -93,7 +93,7 @@ func start(h *component.Host, start func(h *component.Host) error) error {
 	return explained(start(h))
 }
 
-// explained adds what to do about a device that is missing.
+// explained adds the remedy for a missing device.
 func explained(err error) error {
 	if help := helpFor(err); help != "" {
 		return fmt.Errorf("%w: %s", err, help)
@@ -101,7 +101,7 @@ func explained(err error) error {
 	return err
 }
 
-// helpFor says what to do about an error, if that is known.
+// helpFor returns the remedy for an error, if it is known.
 func helpFor(err error) string {
 	switch {
 	case errors.Is(err, driver.ErrNoDriver):

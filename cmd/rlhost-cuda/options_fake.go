@@ -14,7 +14,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/cuda/fake"
 )
 
-// options is of the program that tests build: with RLHOST_CUDA_DRIVER=fake its driver is the one in Go, with the options behind a
+// options is of the program that tests build: with RLHOST_CUDA_DRIVER=fake its driver is the one in Go, with the options after a
 // question mark, as in fake?version=11080&memory=4096.
 func options() cuda.Options {
 	query, ok := strings.CutPrefix(os.Getenv("RLHOST_CUDA_DRIVER"), "fake")

@@ -8,7 +8,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/cuda"
 )
 
-// finding is what probe prints.
+// finding is the output of probe.
 type finding struct {
 	Device     string `json:"device,omitempty"`
 	Capability string `json:"capability,omitempty"`
@@ -24,7 +24,7 @@ type finding struct {
 // exitMissing is the status of probe where there is no device.
 const exitMissing = 5
 
-// probe prints what the backend finds as one line of JSON. It returns the exit status.
+// probe prints the backend's findings as one line of JSON. It returns the exit status.
 func probe(b *cuda.Backend) int {
 	f, status := finding{Kernels: b.Kernels()}, 0
 	d, err := b.Find()

@@ -21,7 +21,7 @@ type benchCommand struct {
 	Seconds float64 `default:"2" help:"Time for each figure."`
 }
 
-// Help says what the figures are.
+// Help describes the figures.
 func (c *benchCommand) Help() string {
 	return `Env steps per second of one processor, of several agents those of all that act: alone is the environment's own step, through
 the bus has blocks, checks and messages with it, native Go is the same arithmetic without a sandbox, where there is such a version.
@@ -68,7 +68,7 @@ func (c *benchCommand) Run(p *program) error {
 	return nil
 }
 
-// nativeCartPole steps CartPole as Go code in this process: what a guest's speed is compared with. Its actions are random, and drawn
+// nativeCartPole steps CartPole as Go code in this process, for comparison with a guest's speed. Its actions are random, and drawn
 // outside of the time, like the guest's.
 func nativeCartPole(envs int) func(d time.Duration) (float64, error) {
 	batch := cartpole.NewBatch(envs, cartpole.DefaultMaxSteps)

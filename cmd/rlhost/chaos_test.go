@@ -30,13 +30,13 @@ type chaos struct {
 	*subject
 	shop   *workshop
 	random *rand.Rand
-	layout string   // what lies between rollout and learner: a row of newWrongShop's tables; or poolLayout, or nothing
+	layout string   // components between rollout and learner: a row of newWrongShop's tables; or poolLayout, or nothing
 	file   string   // of the pipeline
-	plain  string   // of the same without what lies between
+	plain  string   // of the same without the components between
 	run    string   // its name
 	swaps  []string // components that can be in a process
-	envs   []string // that the rollout can change between; nil: it keeps those that it has, so that it can be seen what a synchronous run learns
-	faults []string // of what lies between, as overrides
+	envs   []string // that the rollout can change between; nil: it keeps its own, so that a synchronous run's learning can be compared
+	faults []string // of the components between, as overrides
 	kills  int
 	base   uint64 // env steps learned from before the process that runs now
 	lost   bool   // env steps were dropped, or others are made than without the operations
@@ -45,13 +45,13 @@ type chaos struct {
 // poolLayout is a run of self-play against earlier versions.
 const poolLayout = "pool"
 
-// chaosEnvs are the environments of a run of CartPole, by what runs them, as `use`.
+// chaosEnvs are the environments of a run of CartPole, one for each runtime, as `use`.
 var chaosEnvs = []string{"cartpole@1", "./" + oldVersion, "./" + newVersion, "own:cartpole@1"}
 
 // Random swaps, good and bad ones, kills, pauses, scalings, checkpoints and resumes, synchronously and asynchronously, with components and
-// environments in the host, in sandboxes and in processes: the run goes on after each, what stands still says why, env steps add up, at rest
-// those that count as trained are what the learner has learned from, and a synchronous run that has lost nothing learns what the undisturbed
-// one does. RLHOST_CHAOS is how many minutes it takes, RLHOST_CHAOS_SEED the seed of a run that is to be repeated.
+// environments in the host, in sandboxes and in processes: the run continues after each, a stall says why, env steps add up, in a paused run
+// their count as trained equals the learner's own, and a synchronous run that has lost nothing learns the same as the undisturbed one.
+// RLHOST_CHAOS is how many minutes it takes, RLHOST_CHAOS_SEED the seed of a run to repeat.
 func TestChaos_EverythingAtRandom(t *testing.T) {
 	minutes, err := strconv.ParseFloat(os.Getenv("RLHOST_CHAOS"), 64)
 	if err != nil {
@@ -135,7 +135,7 @@ func chaosRun(w *workshop, tables map[string]string, seed uint64, end time.Time)
 		c.counts()
 		made++
 	}
-	c.rests()
+	c.pausesAll()
 	c.stop()
 	if mode == "sync" && !c.lost {
 		w.t.Log("nothing was lost: it learned what the undisturbed run does")
@@ -159,7 +159,7 @@ func (c *chaos) begins(args ...string) {
 	})
 }
 
-// watched looks until the process has ended whether it stands still without saying why.
+// watched checks until the process has ended that it never stalls without saying why.
 func (j *subject) watched(client *control.Client) {
 	var before control.StepCounts
 	since := time.Now()
@@ -201,10 +201,10 @@ func (c *chaos) counts() {
 	c.lost = c.lost || s.Dropped > s.Reasons["not_learned"]
 }
 
-// rests pauses everything: what is trained then is what the learner has learned from.
-func (c *chaos) rests() {
+// pausesAll pauses everything: the count of trained env steps then equals the learner's own.
+func (c *chaos) pausesAll() {
 	var all control.GroupReply
-	c.soon("nothing else is being changed", func() bool {
+	c.within("nothing else is being changed", func() bool {
 		all = control.GroupReply{}
 		c.must(control.VerbPause, control.GroupRequest{}, &all)
 		return !slices.ContainsFunc(all.Answers, func(a control.Answer) bool { return a.Error != nil && a.Error.Code == control.CodeBusy })
@@ -226,7 +226,7 @@ func (c *chaos) rests() {
 // asks makes a request, again while another change is under way: a version that was killed on probation falls back meanwhile.
 func (c *chaos) asks(verb control.Verb, request, reply any) (err error) {
 	c.t.Helper()
-	c.soon("it is not busy", func() bool {
+	c.within("it is not busy", func() bool {
 		var refused *control.Error
 		err = c.client.Do(c.t.Context(), verb, request, reply, nil)
 		return !errors.As(err, &refused) || refused.Code != control.CodeBusy
@@ -276,13 +276,13 @@ func (c *chaos) swapsEnvs() {
 	c.lost = c.lost || r.Outcome == control.Committed
 }
 
-// nests reports whether what was asked for is a process within a process: environments of programs run beside a rollout in the host alone.
+// nests reports whether the request was for a process within a process: programs' environments need a rollout in the host.
 func nests(err error) bool {
 	var refused *control.Error
 	return errors.As(err, &refused) && strings.Contains(refused.Reason, "in the process of a component: not supported")
 }
 
-// swapsBadly asks for what cannot be.
+// swapsBadly makes impossible requests.
 func (c *chaos) swapsBadly() {
 	if c.random.IntN(3) == 0 {
 		err := c.asks(control.VerbScale, control.ScaleRequest{Components: map[string]int{"learner": 2}}, nil)
@@ -303,7 +303,7 @@ func (c *chaos) swapsBadly() {
 	}
 }
 
-// reloads makes the run what its file says, with components of another program or none.
+// reloads makes the run follow its file, with components of another program or none.
 func (c *chaos) reloads() {
 	var sets []string
 	if c.layout != poolLayout && c.random.IntN(4) > 0 {
@@ -312,7 +312,7 @@ func (c *chaos) reloads() {
 	c.reloadsWith(sets)
 }
 
-// reloadsWith is a reload that takes back what the file does not have, environments among it.
+// reloadsWith is a reload that undoes changes that the file does not have, also of environments.
 func (c *chaos) reloadsWith(sets []string) error {
 	var r control.ReloadReply
 	err := c.asks(control.VerbReload, c.w.reloadWith(c.file, sets...), &r)
@@ -324,7 +324,7 @@ func (c *chaos) reloadsWith(sets []string) error {
 	return err
 }
 
-// goesWrong gives what lies between a fault, so that it falls back.
+// goesWrong gives a component between a fault, so that it falls back.
 func (c *chaos) goesWrong() {
 	if c.faults == nil {
 		return
@@ -341,7 +341,7 @@ func (c *chaos) goesWrong() {
 }
 
 // killsOne kills one of the run's processes, if it has any. A learner begins again at its newest saved state, which may be some datasets
-// old, and environments lose the step that they are in; what others had in hand is given to their successors.
+// old, and environments lose the step that they are in; others' unfinished messages go to their successors.
 func (c *chaos) killsOne() {
 	pids := slices.DeleteFunc(c.processes(), func(pid int) bool { return pid == c.cmd.Process.Pid })
 	if len(pids) == 0 || c.kills == chaosKills {
@@ -363,11 +363,11 @@ func (c *chaos) killsOne() {
 	c.awaitDeath(pid)
 }
 
-// pauses makes some or all rest for a while: what they have is counted then.
+// pauses pauses some or all for a while: their env steps are counted then.
 func (c *chaos) pauses() {
 	if c.random.IntN(3) == 0 {
 		c.t.Log("pause everything")
-		c.rests()
+		c.pausesAll()
 		return
 	}
 	patterns := pick(c.random, []string{"rollout"}, []string{"inference"}, []string{"learner"}, []string{"batcher"})
@@ -377,7 +377,7 @@ func (c *chaos) pauses() {
 	c.must(control.VerbResume, control.GroupRequest{}, nil)
 }
 
-// scales changes how many rollouts there are. What is made from then on is no longer what it would have been.
+// scales changes how many rollouts there are. The run's data then differs from the undisturbed one's.
 func (c *chaos) scales() {
 	n := 1 + c.random.IntN(2)
 	var r control.ReloadReply
@@ -397,7 +397,7 @@ func (c *chaos) saves() uint64 {
 	return r.EnvSteps
 }
 
-// resumes ends the run, or kills it behind a checkpoint, and goes on with it.
+// resumes ends the run, or kills it after a checkpoint, and resumes it.
 func (c *chaos) resumes() {
 	if c.random.IntN(2) == 0 {
 		c.t.Log("stop and resume")

@@ -26,13 +26,13 @@ func (p *program) readGraph(file string, sets []string, parts *graph.Parts) (*gr
 	}
 	g, err := graph.Parse(file, src, graph.ParseOptions{Sets: sets, Parts: parts})
 	if err != nil {
-		return nil, p.told(err)
+		return nil, p.printProblems(err)
 	}
 	p.problems(g.Warnings)
 	return g, nil
 }
 
-// withGraph calls fn with a pipeline file that is in order and what it may name.
+// withGraph calls fn with a valid pipeline file and the parts that it may name.
 func (p *program) withGraph(file string, sets []string, fn func(*graph.Graph, *graph.Parts) error) error {
 	return p.withParts(func(parts *graph.Parts, _ *builtin.Engines) error {
 		g, err := p.readGraph(file, sets, parts)
@@ -79,7 +79,7 @@ type validateCommand struct {
 	Offline      bool     `help:"Look at the files alone: load no plugin."`
 }
 
-// Help says what is checked.
+// Help describes the checks.
 func (c *validateCommand) Help() string {
 	return `Everything that is wrong is reported at once, each with its place and a remedy. Plugins are loaded and asked for their
 spaces, but nothing is stepped. The exit code is 3 if a file is invalid, 5 if only a plugin cannot be used.`
@@ -101,7 +101,7 @@ func (c *validateCommand) Run(p *program) error {
 	if worst == exitOK {
 		return nil
 	}
-	return said(worst, errors.New("not valid"))
+	return printed(worst, errors.New("not valid"))
 }
 
 func (c *validateCommand) look(p *program, file string, parts *graph.Parts) error {
@@ -110,20 +110,20 @@ func (c *validateCommand) look(p *program, file string, parts *graph.Parts) erro
 		return err
 	}
 	if _, err := session.Leading(g); err != nil {
-		return p.told(err)
+		return p.printProblems(err)
 	}
 	forecast, warnings := "", g.Warnings
 	if !c.Offline && !(c.DenyWarnings && len(warnings) > 0) {
 		needs, more, err := loading.Check(context.Background(), g, parts)
 		p.problems(more)
 		if err != nil {
-			return p.told(session.BuildError(err))
+			return p.printProblems(session.BuildError(err))
 		}
 		warnings = append(warnings, more...)
 		forecast = ", " + loading.ForecastText(needs)
 	}
 	if c.DenyWarnings && len(warnings) > 0 {
-		return said(exitConfig, warnings)
+		return printed(exitConfig, warnings)
 	}
 	fmt.Fprintf(p.out, "%s: ok (%d components, %d wires%s)\n", printable(file), len(g.Components), len(g.Wires), forecast)
 	return nil
@@ -143,7 +143,7 @@ func (c *showCommand) Help() string {
   rlhost show --expanded my.toml > full.toml      # a file that means the same`
 }
 
-// Run prints the file, or what it means in full.
+// Run prints the file, or its full meaning.
 func (c *showCommand) Run(p *program) error {
 	return p.withGraph(c.Pipeline, c.Set, func(g *graph.Graph, parts *graph.Parts) error {
 		if c.Expanded || len(c.Set) > 0 {

@@ -14,8 +14,8 @@ import (
 	"github.com/rlhost/rlhost/plugins/runner"
 )
 
-// onScreen returns the program with its output on one screen where standard output is a terminal, so that what is
-// said meanwhile stands above the live line and not in it.
+// onScreen returns the program with its output on one screen where standard output is a terminal, so that other
+// lines are above the live line and not in it.
 func (p *program) onScreen(json bool) *program {
 	if p.out != os.Stdout || json || !term.IsTerminal(int(os.Stdout.Fd())) || !term.IsTerminal(int(os.Stdin.Fd())) ||
 		os.Getenv("TERM") == "dumb" {
@@ -62,7 +62,7 @@ func (p *program) colored() bool {
 	return p.screen != nil && os.Getenv("NO_COLOR") == ""
 }
 
-// queues tells how many messages wait on each wire that has any.
+// queues returns how many messages wait on each wire that has any.
 func (t *training) queues() []runner.Queue {
 	var queues []runner.Queue
 	for _, w := range t.session.Load().Pipeline().Wires() {
@@ -74,7 +74,7 @@ func (t *training) queues() []runner.Queue {
 	return queues
 }
 
-// observe tells what happens in the training.
+// observe prints the events of the training.
 func (t *training) observe(e session.Event) {
 	switch e := e.(type) {
 	case session.Warned:
@@ -97,7 +97,7 @@ func (t *training) observe(e session.Event) {
 	}
 }
 
-// resumed tells what a run goes on from.
+// resumed prints where a run continues from.
 func (t *training) resumed(e *session.Resumed) {
 	how := "exactly: all state was saved"
 	if !e.Exact {
@@ -129,19 +129,19 @@ func (t *training) resumed(e *session.Resumed) {
 	t.notice("the run was killed during a %s: it goes on with %s%s", what, which, file)
 }
 
-// startLine tells the run's name, seed, mode, kernels and pipeline.
+// startLine prints the run's name, seed, mode, kernels and pipeline.
 func (t *training) startLine(e *session.Started) {
 	if t.command.JSON {
 		_ = t.encode(map[string]any{
 			"event": "start", "run": e.Run, "seed": e.Seed, "mode": e.Mode, "kernels": e.Kernels,
 			"pipeline": e.Pipeline, "plugins": e.Plugins, "policy": e.Policy, "learned": e.Learned,
-		}) // where nobody reads, the end says so
+		}) // without a reader, the end says so
 		return
 	}
 	fmt.Fprintf(t.out, "%s %s\n", time.Now().Format(time.TimeOnly), printable(e.String()))
 }
 
-// evaluated tells how a policy did while the run went on.
+// evaluated prints how a policy did during the run.
 func (t *training) evaluated(e *session.Evaluated) {
 	if t.command.JSON {
 		_ = t.encode(map[string]any{"event": "evaluation", "policy": e.Policy, "env_steps": e.EnvSteps, "policy_version": e.PolicyVersion, "mean_return": e.Return,

@@ -67,7 +67,7 @@ func inPython(script, kind, python string) string {
 	return fmt.Sprintf("[plugin.script]\npath = %q\ninterpreter = [%q]\n[component.between]\nplugin = \"script\"\nkind = %q\n", script, python, kind)
 }
 
-// wrongPy is asked.c and passes.c in Python: it raises, or dies, or hangs, or keeps blocks from going on, or sends them on twice.
+// wrongPy is asked.c and passes.c in Python: it raises, or dies, or hangs, or holds blocks up, or sends them on twice.
 const wrongPy = `
 import dataclasses, os, time
 import rlhost
@@ -120,7 +120,7 @@ if __name__ == "__main__":
     rlhost.serve(Asked, Passes)
 `
 
-// newWrongShop is a workshop with those components, and the table of each by its name.
+// newWrongShop returns a workshop with these components, and their tables by name.
 func newWrongShop(t *testing.T) (w *workshop, tables map[string]string) {
 	t.Helper()
 	w = newWorkshop(t)
@@ -148,7 +148,7 @@ func (j *subject) fellBack(times uint64) {
 	})
 }
 
-// A version of a component that others ask fails on probation: the previous version is asked its pending questions again. The run goes on,
+// A version of a component that others ask fails on probation: the previous version gets its pending requests again. The run continues,
 // and a synchronous one learns the same to the last bit.
 func TestCounts_AFallbackAsksThePreviousVersionAgain(t *testing.T) {
 	t.Parallel()
@@ -163,7 +163,7 @@ func TestCounts_AFallbackAsksThePreviousVersionAgain(t *testing.T) {
 			w, file := w.of(t), strings.ReplaceAll(c.name, " ", "-")+".toml"
 			w.write(file, asked(c.mode, tables[c.table]))
 			j := w.host(file, "--json")
-			for n, at := range []string{"200", "300"} { // behind the change itself, also on a busy machine
+			for n, at := range []string{"200", "300"} { // after the change itself, also on a busy machine
 				j.reload(file, "component.between.fault="+c.fault, "component.between.at="+at)
 				j.fellBack(uint64(n + 1))
 				j.goesOn()
@@ -177,9 +177,9 @@ func TestCounts_AFallbackAsksThePreviousVersionAgain(t *testing.T) {
 	}
 }
 
-// What a component took and never sent on is dropped by that component, whatever kept it: a fault on probation or behind it, the death of
-// its process, or its own will. A block that is sent on twice is learned from once.
-func TestCounts_WhatAComponentLosesIsItsOwn(t *testing.T) {
+// Trajectories that a component took and never sent on are dropped by that component, whatever the reason: a fault on probation or after
+// it, the death of its process, or its own decision. A block that is sent on twice is learned from once.
+func TestCounts_AComponentsLossesAreItsOwn(t *testing.T) {
 	t.Parallel()
 	w, tables := newWrongShop(t)
 	for i, c := range []struct {
@@ -219,8 +219,8 @@ func TestCounts_WhatAComponentLosesIsItsOwn(t *testing.T) {
 	}
 }
 
-// A version with which the whole run comes to stand still is taken back by itself, by force where it hangs, and what is lost is counted.
-func TestCounts_AVersionThatTheRunStandsStillWithIsTakenBack(t *testing.T) {
+// A version with which the whole run stalls is rolled back automatically, by force where it hangs, and the losses are counted.
+func TestCounts_AVersionThatStallsTheRunIsRolledBack(t *testing.T) {
 	t.Parallel()
 	for i, c := range []struct{ name, table, mode, fault, reason string }{
 		{"lets nothing through", "passes.wasm", "async", "fault=3", "the run stands still: between has taken [0-9]+ trajectories"},
@@ -249,7 +249,7 @@ func TestCounts_AVersionThatTheRunStandsStillWithIsTakenBack(t *testing.T) {
 	}
 }
 
-// A module that traps for good, behind its probation, is restarted; each block that it had is its loss.
+// A module that keeps trapping after its probation is restarted; each block that it had is its loss.
 func TestCounts_AModuleThatTrapsAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	w, tables := newWrongShop(t)
@@ -257,12 +257,12 @@ func TestCounts_AModuleThatTrapsAgainAndAgain(t *testing.T) {
 	j := w.host("traps.toml", "--set", "component.between.fault=1", "--set", "component.between.every=100")
 	j.until("faults", func(s *control.StatusReply) bool { return s.Steps.Reasons["component.between"] > 0 })
 	j.addsUp("component.between")
-	j.kill() // each message of the state that it goes back to is one that it traps at
+	j.kill() // it traps at each message of the state that it goes back to
 }
 
-// What a learner has learned from since the state that it goes on from is lost, when its process dies and when it falls back on probation:
-// it counts as dropped by the learner, and what counts as trained is what the learner itself says.
-func TestCounts_WhatALearnerLosesIsNotTrained(t *testing.T) {
+// A learner's learning since the state that it continues from is lost, when its process dies and when it falls back on probation: these
+// env steps count as dropped by the learner, and the trained ones are the learner's own count.
+func TestCounts_LostLearningIsNotTrained(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
 	w.another()
@@ -296,7 +296,7 @@ func (j *subject) killsLearner() {
 	j.awaitDeath(j.signalTo("learner", syscall.SIGKILL))
 }
 
-// trainedIsLearned checks at rest that what counts as trained is what the learner says that it has learned from.
+// trainedIsLearned checks in a paused run that the count of trained env steps equals the learner's own.
 func (j *subject) trainedIsLearned() {
 	j.t.Helper()
 	var paused control.GroupReply
@@ -327,8 +327,8 @@ func TestShaped_ARolloutInAProcessAsksToo(t *testing.T) {
 	}
 }
 
-// A learner in a process learns from nothing more once its last state is saved: the end tells what is saved.
-func TestCounts_TheEndTellsWhatIsSaved(t *testing.T) {
+// A learner in a process learns no more once its last state is saved: the end reports the saved state.
+func TestCounts_TheEndReportsTheSavedState(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
 	w.write("plain.toml", plain)

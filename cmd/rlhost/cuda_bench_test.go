@@ -10,8 +10,8 @@ import (
 	"github.com/rlhost/rlhost/internal/testkit"
 )
 
-// BenchmarkCUDAWithoutAGPU measures how long a training with backend = "cuda" takes to say that there is no driver, and beside it the
-// bare start of the program.
+// BenchmarkCUDAWithoutAGPU measures how long a training with backend = "cuda" takes to say that there is no driver, and the bare
+// start of the program for comparison.
 func BenchmarkCUDAWithoutAGPU(b *testing.B) {
 	dir := b.TempDir()
 	testkit.Build(b, ".", filepath.Join(dir, "rlhost"))

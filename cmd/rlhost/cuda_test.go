@@ -13,8 +13,8 @@ import (
 	"github.com/rlhost/rlhost/plugins/builtin"
 )
 
-// withCUDA builds the plugin, over the driver in Go, beside the program. With RLHOST_CUDA_DRIVER, which names a library, it is the plugin
-// that lies beside the program of the tests: where there is a GPU there need be no compiler.
+// withCUDA builds the plugin, over the driver in Go, next to the program. With RLHOST_CUDA_DRIVER, which names a library, it takes the
+// plugin next to the tests' program: a machine with a GPU needs no compiler.
 func (w *workshop) withCUDA() {
 	w.t.Helper()
 	if os.Getenv("RLHOST_CUDA_DRIVER") != "" {
@@ -50,7 +50,7 @@ restarts = 100
 `
 }
 
-func TestCUDA_SaysWhatIsMissing(t *testing.T) {
+func TestCUDA_NamesTheMissingPart(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
 	w.write("pipeline.toml", plain)
@@ -78,7 +78,7 @@ func TestCUDA_SaysWhatIsMissing(t *testing.T) {
 }
 
 // A training without a GPU asks the plugin twice, for its kinds and for its device, and loads nothing: it says so at once.
-func TestCUDA_AsksTwiceWhatIsMissing(t *testing.T) {
+func TestCUDA_AsksAgainForAMissingDevice(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
 	w.withCUDA()
@@ -94,7 +94,7 @@ func TestCUDA_AsksTwiceWhatIsMissing(t *testing.T) {
 	}
 }
 
-// Inference and learner are two processes on one device. Where one loses it the process ends, and its successor goes on from the
+// Inference and learner are two processes on one device. If one loses it, the process ends, and its successor continues from the
 // newest state; the other stays.
 func TestCUDA_TwoProcessesOnOneDevice(t *testing.T) {
 	slow(t)
@@ -113,7 +113,7 @@ restarts = 100
 	if len(first) != 2 {
 		t.Fatalf("processes %v of the plugin, want two", first)
 	}
-	j.soon("a successor", func() bool {
+	j.within("a successor", func() bool {
 		now := w.onDevice(j)
 		return len(now) == 2 && slices.Contains(now, first[0]) != slices.Contains(now, first[1])
 	})
@@ -171,8 +171,8 @@ func (w *workshop) liveOnCUDA(args ...string) *subject {
 	return w.host(append([]string{"live.toml"}, args...)...)
 }
 
-// Inference and learner go to the GPU and back while the run goes on, back by a rollback at times and with more rollouts and fewer, and no
-// env step is lost.
+// Inference and learner move to the GPU and back during the run, back by a rollback at times and with more rollouts and fewer, and no env
+// step is lost.
 func TestCUDA_SwapsWithTheProcessor(t *testing.T) {
 	slow(t)
 	w := newWorkshop(t)
@@ -201,8 +201,8 @@ func TestCUDA_SwapsWithTheProcessor(t *testing.T) {
 	j.stop()
 }
 
-// The key of the policy alone moves both of its components, while the run goes on, and both come back with it.
-func TestCUDA_TheBackendChangesWhileARunGoesOn(t *testing.T) {
+// The key of the policy alone moves both of its components during the run, and both come back with it.
+func TestCUDA_TheBackendChangesDuringARun(t *testing.T) {
 	slow(t)
 	w := newWorkshop(t)
 	w.withCUDA()
@@ -242,7 +242,7 @@ func slow(t *testing.T) {
 	t.Parallel()
 }
 
-// A process of the plugin that is killed has a successor, which goes on from its newest state. Inference and learner are killed in
+// A killed process of the plugin has a successor, which continues from its newest state. Inference and learner are killed by
 // turns, and every env step is accounted for.
 func TestCUDA_KillsOfThePlugin(t *testing.T) {
 	slow(t)
@@ -258,7 +258,7 @@ func TestCUDA_KillsOfThePlugin(t *testing.T) {
 		if err := syscall.Kill(victim, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		j.soon("a successor", func() bool {
+		j.within("a successor", func() bool {
 			now := w.onDevice(j)
 			if len(now) != 2 || slices.Contains(now, victim) || !slices.Contains(now, other) {
 				return false
@@ -285,8 +285,8 @@ func TestCUDA_LearnsCartPole(t *testing.T) {
 	}
 }
 
-// A run whose learner goes on elsewhere does not go on exactly, whatever its policy's backend is called, and says so.
-func TestCUDA_AResumeNamesWhatLearned(t *testing.T) {
+// A run whose learner continues on another device does not continue exactly, whatever its policy's backend is called, and says so.
+func TestCUDA_AResumeNamesTheLearnersBackend(t *testing.T) {
 	slow(t)
 	w := newWorkshop(t)
 	w.withCUDA()
@@ -299,8 +299,8 @@ func TestCUDA_AResumeNamesWhatLearned(t *testing.T) {
 		"not exactly: it began with kernels", "goes on with plugin gpu")
 }
 
-// A run goes on exactly on a device like the one where it began. Where it goes over to the processor or comes from there it says so: by
-// its own key, and where backend = "auto", which its pipeline keeps, finds something else than it did.
+// A run continues exactly on a device like the one where it began. If it moves to the processor or from it, it says so: whether by its
+// own key, or because backend = "auto", which its pipeline keeps, finds another device.
 func TestCUDA_AResumeIsExactOnTheSameKernels(t *testing.T) {
 	slow(t)
 	w := newWorkshop(t)

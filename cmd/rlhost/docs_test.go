@@ -39,7 +39,7 @@ type codeBlock struct {
 
 var fence = regexp.MustCompile("^```(\\w*)(?: (\\S+))?$")
 
-// blocksOf returns the blocks of a page. Those that are indented instead of fenced do not say what they are.
+// blocksOf returns the blocks of a page. Indented blocks, unlike fenced ones, have no language.
 func blocksOf(t *testing.T, page string) (list []codeBlock) {
 	t.Helper()
 	data, err := os.ReadFile("../../" + page)
@@ -134,7 +134,7 @@ func TestDocs_EveryBlockRuns(t *testing.T) {
 	testscript.Run(t, p)
 }
 
-// pageScript is what a page says as a script.
+// pageScript is a page as a script.
 type pageScript struct {
 	t       *testing.T
 	page    string
@@ -150,7 +150,7 @@ func (s *pageScript) file(name, text string) {
 	s.archive.Files = append(s.archive.Files, txtar.File{Name: name, Data: []byte(text)})
 }
 
-// inExample holds a block of Go against the example of pipeline/session: its lines stand there, in that order.
+// inExample compares a block of Go with the example of pipeline/session: its lines must be there, in the same order.
 func (s *pageScript) inExample(b *codeBlock) {
 	rest, err := os.ReadFile("../../example_test.go")
 	if err != nil {
@@ -202,7 +202,7 @@ func (s *pageScript) add(b *codeBlock) {
 	}
 }
 
-// base is the rest of a pipeline's file, for a block that is a part of one.
+// base is the remainder of a pipeline's file, for a block that is a part of one.
 func (s *pageScript) base(text string) string {
 	if strings.Contains(text, "rlhost = 1") {
 		return ""
@@ -215,7 +215,7 @@ func (s *pageScript) base(text string) string {
 	return "rlhost = 1\n[run]\nname = \"page\"\n[env.cartpole]\nuse = \"cartpole@1\"\n[train]\npreset = \"ppo\"\nenv = \"cartpole\"\n"
 }
 
-// command adds one command, or what shows in brief that it is one.
+// command adds one command, or a short check that it is one.
 func (s *pageScript) command(b *codeBlock, command string) {
 	words := strings.Fields(command)
 	switch name := words[0]; {

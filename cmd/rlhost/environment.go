@@ -18,7 +18,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/wasm/module"
 )
 
-// envFlags are what commands on a single environment share.
+// envFlags are shared by commands on a single environment.
 type envFlags struct {
 	Env   string            `arg:"" help:"Module file, a built-in environment such as cartpole@1, gymnasium:ID or pettingzoo:MODULE."`
 	Args  map[string]string `name:"arg" mapsep:"none" placeholder:"KEY=VALUE" help:"Argument of the environment, such as max_steps=200. May be repeated."`
@@ -29,7 +29,7 @@ type envFlags struct {
 	Isolated bool       `help:"Run the module in a process of its own."`
 }
 
-// memoryHelp adds to an error of memory what can be made smaller.
+// memoryHelp adds to an error of memory which settings can be reduced.
 func memoryHelp(err error, smaller string) error {
 	var short *env.MemoryError
 	var params *env.ParamsError
@@ -44,7 +44,7 @@ func memoryHelp(err error, smaller string) error {
 	return err
 }
 
-// withEnv calls fn with the environment, with what may be named besides, and with what runs it.
+// withEnv calls fn with the environment, the table of parts, and the engines that run it.
 func (f *envFlags) withEnv(p *program, fn func(env.Plugin, *graph.Parts, *builtin.Engines) error) error {
 	return p.withParts(func(parts *graph.Parts, e *builtin.Engines) error {
 		plugin, err := parts.Load(context.Background(), "", f.table(parts), ".")
@@ -55,7 +55,7 @@ func (f *envFlags) withEnv(p *program, fn func(env.Plugin, *graph.Parts, *builti
 	})
 }
 
-// table is what a pipeline file would say: gymnasium:CartPole-v1 is a native plugin's environment, anything else a module.
+// table is the table of a pipeline file: gymnasium:CartPole-v1 is a native plugin's environment, anything else a module.
 func (f *envFlags) table(parts *graph.Parts) graph.EnvTable {
 	t := graph.EnvTable{Source: env.DefaultSource()}
 	t.Use, t.Args, t.Grants, t.Memory = f.Env, f.Args, f.Grant, uint64(f.Memory)
@@ -107,7 +107,7 @@ type checkCommand struct {
 // shownLines is how many lines of a module are shown by a check which does not grant log.
 const shownLines = 10
 
-// Help says what the checks are.
+// Help describes the checks.
 func (c *checkCommand) Help() string {
 	return `Each check has an identifier such as D03; rlhost explain D03 tells more. The exit code is 4 if one fails.
 
@@ -151,10 +151,10 @@ func (c *checkCommand) Run(p *program) error {
 	return cmp.Or(err, failedCheck(results))
 }
 
-// enoughSteps of a check are enough for a training not to check again what a module writes.
+// enoughSteps of a check are enough for a training not to check a module's output again.
 const enoughSteps = 1000
 
-// remember notes that a module has passed the checks of what it writes.
+// remember notes that a module has passed the checks of its output.
 func (c *checkCommand) remember(e *builtin.Engines, plugin env.Plugin, results []envcheck.Result) {
 	passed := 0
 	for _, r := range results {
@@ -171,7 +171,7 @@ func (c *checkCommand) remember(e *builtin.Engines, plugin env.Plugin, results [
 func failedCheck(results []envcheck.Result) error {
 	for _, r := range results {
 		if r.Verdict == envcheck.Failed {
-			return said(exitCheck, fmt.Errorf("check %s failed", r.ID))
+			return printed(exitCheck, fmt.Errorf("check %s failed", r.ID))
 		}
 	}
 	return nil
@@ -182,13 +182,13 @@ type inspectCommand struct {
 	JSON bool   `name:"json" help:"Print JSON."`
 }
 
-// Help says what inspect is for.
+// Help describes the purpose of inspect.
 func (c *inspectCommand) Help() string {
 	return `Size, hash, ABI, memory, exports, imports and the capabilities that they need, and everything that would keep it from
 being loaded: then the exit code is 5. Nothing of the module is run.`
 }
 
-// Run reads a module and says what it is, without running any of it.
+// Run reads a module and describes it, without running any of it.
 func (c *inspectCommand) Run(p *program) error {
 	report, err := module.Inspect(c.File)
 	if err != nil {
@@ -200,7 +200,7 @@ func (c *inspectCommand) Run(p *program) error {
 		_, err = fmt.Fprint(p.out, printable(report.String()))
 	}
 	if err == nil && len(report.Findings) > 0 {
-		return said(exitPlugin, fmt.Errorf("%s cannot be loaded: %s", c.File, report.Findings[0].Reason))
+		return printed(exitPlugin, fmt.Errorf("%s cannot be loaded: %s", c.File, report.Findings[0].Reason))
 	}
 	return err
 }

@@ -44,8 +44,8 @@ func TestExplain_HasAPageForEveryCodeThatIsPrinted(t *testing.T) {
 	}
 }
 
-// What ends a run with a code of its own is told with it and its remedy.
-func TestMessage_HasTheCodeOfWhatEndedARun(t *testing.T) {
+// An error that ends a run and has its own code is printed with the code and the remedy.
+func TestMessage_HasTheCodeOfTheErrorThatEndedARun(t *testing.T) {
 	err := fmt.Errorf("learner: %w", &table.Error{Code: ppo.CodeGradient, Reason: "gradient of optimiser step 1: not a finite number", Help: "use less"})
 	want := "error[R020]: learner: gradient of optimiser step 1: not a finite number\n  help: use less; see rlhost explain R020"
 	if got := message(err); got != want {

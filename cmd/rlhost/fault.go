@@ -16,7 +16,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
 
-// faultCodes are the codes of what an environment does wrong while it runs; that of all other kinds is R014.
+// faultCodes are the codes of an environment's faults during a run; all other kinds have R014.
 var faultCodes = map[env.FaultKind]string{
 	env.FaultTrap: "R010", env.FaultDeadline: "R011", env.FaultMemory: "R012", env.FaultStatus: "R013",
 }
@@ -30,8 +30,8 @@ func faultCode(err error) string {
 	return cmp.Or(faultCodes[f.Kind], "R014")
 }
 
-// message is an error as the user sees it. What an environment or a native plugin caused comes with its code and what to
-// do, without the names of the components that passed it on.
+// message is an error as the user sees it. A fault of an environment or a native plugin comes with its code and the
+// remedy, without the names of the components that passed it on.
 func message(err error) string {
 	var raised *spawn.Error
 	if errors.As(err, &raised) {
@@ -61,7 +61,7 @@ func message(err error) string {
 	return printable(fmt.Sprintf("error[%s]: %s\n  help: %s; see rlhost explain %s", code, text, help, code))
 }
 
-// ofRun is the message of what went wrong while a run went on, with its code and what to do where it has them.
+// ofRun is the message of a fault during a run, with its code and the remedy where it has them.
 func ofRun(err error) string {
 	var e *table.Error
 	if !errors.As(err, &e) || !strings.HasPrefix(e.Code, "R") {

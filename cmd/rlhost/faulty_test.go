@@ -23,9 +23,8 @@ func faultySources(t *testing.T) []string {
 	return sources
 }
 
-// The modules are guests of the ABI as it was when they were built, so what they are made from is what lies beside
-// them, without the headers.
-func TestFaultyGuests_AreMadeFromTheSourcesBesideThem(t *testing.T) {
+// The modules are guests of the ABI at the time of their build, so their sources are the files next to them, without the headers.
+func TestFaultyGuests_AreBuiltFromTheirSources(t *testing.T) {
 	t.Parallel()
 	sum := sha256.New()
 	for _, file := range append(faultySources(t), faultyGuests+"/build.sh") {

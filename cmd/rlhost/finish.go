@@ -25,7 +25,7 @@ type endEvent struct {
 	CutEnvSteps   uint64             `json:"cut_env_steps,omitempty"`     // of the dataset that the end came into: they do not count
 	PartialSteps  uint64             `json:"partial_env_steps,omitempty"` // of trajectories that were not full when the run was cut
 	WallSeconds   float64            `json:"wall_seconds"`                // of the training
-	EvalSeconds   float64            `json:"eval_seconds,omitempty"`      // of the evaluations behind it
+	EvalSeconds   float64            `json:"eval_seconds,omitempty"`      // of the evaluations after it
 	MeanReturn    *float64           `json:"mean_return"`                 // over the window; null while that is not full
 	ReachedReturn *float64           `json:"reached_return,omitempty"`    // over the window when it ended the run: some datasets before the last
 	ReachedBy     string             `json:"reached_by,omitempty"`        // the policy that does not lead whose rule ended the run
@@ -48,14 +48,14 @@ type endEvent struct {
 // reasonAborted is the reason of an end that no component gives.
 const reasonAborted = "aborted"
 
-// verdict is what the program exits with after a run that came to its end. A state that could not be saved counts first. To be
-// told to end, by rlhost stop or SIGTERM, is no failure.
+// verdict is the exit status after a run that came to its end. A state that could not be saved counts first. To be told to
+// end, by rlhost stop or SIGTERM, is no failure.
 func (t *training) verdict(ctx context.Context, r *session.Result) error {
 	if r.SaveErr != nil {
 		return fail(exitFailed, fmt.Errorf("the run's last state is lost: %w", r.SaveErr))
 	}
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errTerminated) {
-		return said(exitInterrupted, errInterrupted)
+		return printed(exitInterrupted, errInterrupted)
 	}
 	if r.Reason != component.StopInterrupted && !r.Learned() {
 		return fail(exitNothing, nothingLearned(r))
@@ -72,7 +72,7 @@ func (t *training) verdict(ctx context.Context, r *session.Result) error {
 // codeNothing is the code of a run that ended with nothing learned.
 const codeNothing = "R017"
 
-// nothingLearned says so, and what the run waited for if that is known.
+// nothingLearned is the error of a run that has learned nothing, with the cause if it is known.
 func nothingLearned(r *session.Result) error {
 	why := "no dataset came to its end"
 	if r.StoodStill != "" {
@@ -81,7 +81,7 @@ func nothingLearned(r *session.Result) error {
 	return fmt.Errorf("error[%s]: the run ended (%s) with nothing learned: %s\n  help: rlhost explain %[1]s", codeNothing, r.Reason, why)
 }
 
-// endOf returns the end event with what is known without a result.
+// endOf returns the end event without a result.
 func (t *training) endOf(reason string) endEvent {
 	end := endEvent{Event: "end", Reason: reason, WallSeconds: time.Since(t.started).Seconds()}
 	if s := t.session.Load(); s != nil {
@@ -122,10 +122,10 @@ func (t *training) endFailed(err error) {
 		end.Reason = string(component.StopInterrupted)
 	}
 	end.Error = message(err)
-	_ = t.encode(end) // who reads it has gone: there is nobody to tell
+	_ = t.encode(end) // its reader has gone: there is no one to tell
 }
 
-// parting is what is said before a second Ctrl-C ends the process. It may run beside anything else.
+// parting prints the last words before a second Ctrl-C ends the process. It may run concurrently with anything.
 func (t *training) parting() {
 	if t.screen != nil {
 		t.screen.Leave()
@@ -137,15 +137,15 @@ func (t *training) parting() {
 	}
 }
 
-// endedBy is what the program exits with where a request to end came before there was a result. What was required is not reached.
+// endedBy is the exit status where a request to end came before there was a result. The required return is not reached.
 func (t *training) endedBy(cause error) error {
 	if !errors.Is(cause, errTerminated) {
-		return said(exitInterrupted, errInterrupted)
+		return printed(exitInterrupted, errInterrupted)
 	}
 	if err := t.require.judge(nil, ""); err != nil {
 		return err
 	}
-	return said(exitOK, errTerminated)
+	return printed(exitOK, errTerminated)
 }
 
 func number(x float64) *float64 {

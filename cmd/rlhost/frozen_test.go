@@ -14,10 +14,10 @@ import (
 
 const frozen = "../../pipeline/runs/testdata/frozen"
 
-// What an older version saved is evaluated with the returns of then, and training goes on from it: in the same run,
-// bit for bit where that was promised, and in a new one. Modules that are older than the candidate of the ABI are refused, and
-// built again: what was learned and counted is as it was, the episodes begin anew, and the program says so.
-func TestFrozen_RunsOfOlderVersionsGoOn(t *testing.T) {
+// A run saved by an older version is evaluated with the same returns, and training continues from it: in the same run, bit for
+// bit where that was promised, and in a new one. Modules older than the candidate of the ABI are refused, and built again:
+// learning and counts are kept, new episodes begin, and the program says so.
+func TestFrozen_RunsOfOlderVersionsContinue(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
 	if err := os.CopyFS(w.dir, os.DirFS(frozen)); err != nil {
@@ -49,8 +49,8 @@ var preReleaseModule = regexp.MustCompile(`(?m)^use = "plugins/[0-9a-f]{64}\.was
 // movedRewards is a key that has become wrappers.
 var movedRewards = regexp.MustCompile(`(?m)^reward = \{ scale = 0.5, clip = 8.0, sign = false \}$`)
 
-// withWrappers returns a pipeline that was stored, or where it has a key that error E057 is about, one beside it with the line that the
-// error says.
+// withWrappers returns a stored pipeline, or, if it has a key that error E057 is about, a copy next to it with the line that the error
+// proposes.
 func withWrappers(w *workshop, file string) string {
 	text := w.read(file)
 	if !movedRewards.MatchString(text) {
@@ -71,10 +71,10 @@ func goOnFrom(w *workshop, name string) {
 		Returns  []float64 `json:"returns"`
 		GoesOn   struct {
 			EnvSteps uint64            `json:"env_steps"`
-			Params   map[string]string `json:"params"` // by kernels; none if the run goes on inexactly
+			Params   map[string]string `json:"params"` // by kernels; none if the run continues inexactly
 		} `json:"goes_on"`
-		// NewRun is what a new run from it has, by kernels; none where that is Params. A learner that normalises returns
-		// rescales the value's head whatever its learning rate is.
+		// NewRun has the parameters of a new run from it, by kernels; none where they equal Params. A learner that
+		// normalises returns rescales the value's head whatever its learning rate is.
 		NewRun map[string]string `json:"new_run"`
 	}
 	if err := json.Unmarshal([]byte(w.read(name+".json")), &want); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/rlhost/rlhost/sdk"
 )
 
-// party is a game of several agents; by agent is what its methods return.
+// party is a game of several agents; its methods return values by agent.
 type party interface {
 	start(rng *sdk.Rand)
 	// play makes a step. over says that it has ended the environment's episode.
@@ -24,8 +24,8 @@ type party interface {
 	legal() []byte
 }
 
-// TestParties_AreThoseOfPlainGo is TestGames_AreThoseOfPlainGo for environments of several agents.
-func TestParties_AreThoseOfPlainGo(t *testing.T) {
+// TestParties_EqualPlainGo is TestGames_EqualPlainGo for environments of several agents.
+func TestParties_EqualPlainGo(t *testing.T) {
 	r := newRuntime(t)
 	for _, g := range []struct {
 		name  string
@@ -66,7 +66,7 @@ func TestParties_AreThoseOfPlainGo(t *testing.T) {
 	}
 }
 
-// meeting is a guest beside parties that draw from the same streams.
+// meeting is a guest with parties that draw from the same streams.
 type meeting struct {
 	*goldenBatch
 	parties []party
@@ -113,7 +113,7 @@ func (m *meeting) step(t *testing.T, step int) {
 	}
 }
 
-// compare compares what the agents of an environment observe, whether they act, and what they may do.
+// compare compares the agents' observations, whether they act, and their legal actions.
 func (m *meeting) compare(t *testing.T, what string, env int) {
 	t.Helper()
 	p, each := m.parties[env], len(m.parties[env].acts())
@@ -141,7 +141,7 @@ func (m *meeting) compare(t *testing.T, what string, env int) {
 	}
 }
 
-// seen returns what an agent observes, or has observed last, of the tensors that it has.
+// seen returns an agent's observation, or its last one, from the tensors that it has.
 func (m *meeting) seen(kind trajectory.Column, t, at int) []float64 {
 	tr, _ := m.Stepped()
 	var own []trajectory.Matrix
@@ -156,7 +156,7 @@ func (m *meeting) seen(kind trajectory.Column, t, at int) []float64 {
 // cell is a place on a board.
 type cell struct{ x, y int }
 
-// chase is four hunters and, at the end, what they are after.
+// chase is four hunters and, at the end, their prey.
 type chase struct {
 	size, steps int
 	at          [5]cell
@@ -324,7 +324,7 @@ func (c *connectFour) see() (seen [][]float64) {
 	return seen
 }
 
-// one returns 1 for what is so.
+// one returns 1 for true.
 func one(is bool) float64 {
 	if is {
 		return 1
@@ -347,7 +347,7 @@ func (c *connectFour) legal() (mask []byte) {
 	return mask
 }
 
-// snakes are eight bodies, each from head to tail; one that is dead has none.
+// snakes are eight bodies, each from head to tail; a dead snake has none.
 type snakes struct {
 	bodies [8][]cell
 	ways   [8]int

@@ -53,8 +53,8 @@ var games = []struct {
 	{"tuple@1", nil, func() game { return &tuple{} }, 300},
 }
 
-// TestGames_AreThoseOfPlainGo plays every game with random actions, in the guest and in Go, and compares all that is written, bit for bit.
-func TestGames_AreThoseOfPlainGo(t *testing.T) {
+// TestGames_EqualPlainGo plays every game with random actions, in the guest and in Go, and compares all that is written, bit for bit.
+func TestGames_EqualPlainGo(t *testing.T) {
 	r := newRuntime(t)
 	for _, g := range games {
 		t.Run(fmt.Sprint(g.name, g.args), func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestGames_AreThoseOfPlainGo(t *testing.T) {
 // gameSeed is the seed of an environment that is compared with plain Go.
 func gameSeed(index int) uint64 { return uint64(100 + index) }
 
-// match is a guest beside games that draw from the same streams.
+// match is a guest with games that draw from the same streams.
 type match struct {
 	*goldenBatch
 	games []game
@@ -150,7 +150,7 @@ func TestMinAtar_GuestsPlayTheRecordedGames(t *testing.T) {
 		name     string
 		episodes func() ([]golden.BoardEpisode, error)
 		saved    func(first []int32) []int32 // the guest's state
-		chance   bool                        // what is seen after a reward is drawn anew
+		chance   bool                        // the observation after a reward is drawn again
 	}{
 		{"minatar-breakout@1", golden.MinAtarBreakout, func(first []int32) []int32 {
 			row, column := first[1], first[2]

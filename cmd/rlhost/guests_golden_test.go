@@ -32,8 +32,7 @@ var exact = []struct {
 	{"pendulum@1", 200, golden.Pendulum, [][2]float64{{-math.Pi, math.Pi}, {-1, 1}}, 1e-14, 50, 1e-11},
 }
 
-// TestGuests_ComputeWhatGymnasiumComputes puts an environment into every recorded state, float64 by float64, and
-// compares what it makes of it.
+// TestGuests_ComputeWhatGymnasiumComputes puts an environment into every recorded state, float64 by float64, and compares its results.
 func TestGuests_ComputeWhatGymnasiumComputes(t *testing.T) {
 	r := newRuntime(t)
 	for _, c := range exact {
@@ -121,7 +120,7 @@ func stateOf(t *testing.T, b *goldenBatch, env, n int) golden.State {
 	}
 	s := make(golden.State, n)
 	for i := range s {
-		s[i] = math.Float64frombits(binary.LittleEndian.Uint64(saved[8*(i+1):])) // behind the head
+		s[i] = math.Float64frombits(binary.LittleEndian.Uint64(saved[8*(i+1):])) // after the head
 	}
 	return s
 }
@@ -136,7 +135,7 @@ func (b exactBatch) put(t *testing.T, env int, s golden.State, steps int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := saved[8:] // behind the head
+	own := saved[8:] // after the head
 	for i, v := range s {
 		binary.LittleEndian.PutUint64(own[8*i:], math.Float64bits(v))
 	}
@@ -179,7 +178,7 @@ func (b exactBatch) check(t *testing.T, what string, env int, want golden.Step, 
 	}
 }
 
-// near reports whether a float32 is one that Gymnasium's may round to, if its float64 is that far away.
+// near reports whether Gymnasium's float64, if it may be off by within, can round to a float32.
 func near(got, want float32, within float64) bool {
 	return got == want || math.Abs(float64(got)-float64(want)) <= 10*within+math.Abs(float64(want))*0x1p-23
 }

@@ -24,7 +24,7 @@ const (
 	zig          = "../../.venv/bin/python -m ziglang cc"
 )
 
-// compilers are to make programs that compute the same bits; what isn't native is a guest.
+// compilers must make programs that compute the same bits; all but native are guests.
 var compilers = map[string]string{
 	"cc, native":         "cc -O2 -lm",
 	"clang, native":      "clang-19 -O3 -lm",
@@ -63,7 +63,7 @@ func compile(t *testing.T, compiler, source string) (program string, ok bool) {
 	return program, true
 }
 
-// play is how long a program is to step itself, and with what arguments.
+// play is how long a program steps itself, and its arguments.
 type play struct {
 	envs, steps, seed int
 	args              map[string]string

@@ -56,7 +56,7 @@ func TestGuests_ObserveSeveralThings(t *testing.T) {
 	}
 }
 
-// What several observations show is learned from, with the environment's own discount: 3 is all that there is to find.
+// Several observations are learned from, with the environment's own discount: 3 is the best return.
 func TestGuests_SeveralObservationsAreLearned(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
@@ -128,7 +128,7 @@ func TestGuests_TakeSeveralActions(t *testing.T) {
 	}
 }
 
-// agentsHash is a hash of everything that agents observe and get in 1,000 steps of random legal actions, and of what is saved then.
+// agentsHash is a hash of everything that agents observe and get in 1,000 steps of random legal actions, and of the state saved then.
 func agentsHash(t *testing.T, p env.Plugin) uint64 {
 	t.Helper()
 	b := newGoldenBatch(t, p, 13)

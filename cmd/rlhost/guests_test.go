@@ -107,7 +107,7 @@ func newGoldenBatch(t *testing.T, p env.Plugin, envs int) *goldenBatch {
 	return &goldenBatch{stage, stater, envs}
 }
 
-// LoadEnv sets one environment's state, flags and random stream, behind the head of version 0.
+// LoadEnv sets one environment's state, flags and random stream, after the head of version 0.
 func (b *goldenBatch) LoadEnv(env int, saved []byte) error {
 	head := binary.LittleEndian.AppendUint32(make([]byte, 4), uint32(len(saved)))
 	return b.Stater.LoadEnv(env, append(head, saved...))
@@ -152,7 +152,7 @@ func (b *goldenBatch) away(env int, want golden.State) float64 {
 	return most
 }
 
-// check compares what a step wrote with the record.
+// check compares a step's output with the record.
 func (b *goldenBatch) check(t *testing.T, what string, env int, want golden.Step, within float64) {
 	t.Helper()
 	if away := b.away(env, want.State); away > within {
@@ -242,7 +242,7 @@ func traceHash(t *testing.T, p env.Plugin) uint64 {
 	return h.Sum64()
 }
 
-// An environment of which positions are observed is the other one in all else.
+// An environment whose positions are observed equals the other one in everything else.
 func TestGuests_OfWhichPositionsAreObserved(t *testing.T) {
 	r := newRuntime(t)
 	for name, kept := range map[string][]int{"cartpole": {0, 2}, "pendulum": {0, 1}} {

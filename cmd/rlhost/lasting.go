@@ -13,7 +13,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/runner"
 )
 
-// lasting is an output that a run outlives: once nobody reads it any more, what is written to it is dropped.
+// lasting is an output that a run outlives: once it has no reader any more, writes to it are dropped.
 type lasting struct {
 	out  io.Writer
 	gone atomic.Bool
@@ -46,7 +46,7 @@ func (p *program) outlasting() *program {
 	return &next
 }
 
-// isTerminal reports whether an output is a terminal of its own, and not a screen.
+// isTerminal reports whether an output is itself a terminal, and not a screen.
 func isTerminal(w io.Writer) bool {
 	if l, ok := w.(*lasting); ok {
 		w = l.out

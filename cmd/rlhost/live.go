@@ -16,13 +16,13 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
-// jobFlags are what commands to a running job share.
+// jobFlags are shared by commands to a running job.
 type jobFlags struct {
 	Job string `name:"run" placeholder:"RUN" help:"Run that the job belongs to; default the only one running here."`
 	runsFlag
 	JSON bool `name:"json" help:"Print JSON: the job's answer as it came."`
 
-	sent, typed string        // a file as the job was told and as the user named it
+	sent, typed string        // a file as sent to the job and as the user named it
 	patience    time.Duration // how long to wait for a job that is only beginning
 	run         *runs.Run     // whose job is asked, once that is known
 }
@@ -53,7 +53,7 @@ func (f *jobFlags) runningJob() (*runs.Run, error) {
 	return run, nil
 }
 
-// onlyJob returns the run that is going on here.
+// onlyJob returns the only running run here.
 func (f *jobFlags) onlyJob() (*runs.Run, error) {
 	dir := f.Dir()
 	live, err := runs.Live(dir)
@@ -81,7 +81,7 @@ func noJob(format string, args ...any) error {
 	return fail(exitUsage, fmt.Errorf("error["+string(control.CodeNoJob)+"]: "+format, args...))
 }
 
-// howEnded tells why a run is not going on.
+// howEnded says why a run is not running.
 func howEnded(run *runs.Run) string {
 	info := run.Info()
 	if info.State == runs.Ended {
@@ -99,7 +99,7 @@ func tell[R any](p *program, f *jobFlags, verb control.Verb, request any, text f
 	return f.answer(p, &reply, text(&reply))
 }
 
-// answer prints what a job answered, as JSON or as text.
+// answer prints a job's answer, as JSON or as text.
 func (f *jobFlags) answer(p *program, reply any, text string) error {
 	if f.JSON {
 		return p.encode(reply)
@@ -129,7 +129,7 @@ func (f *jobFlags) ask(p *program, verb control.Verb, request, reply any, notice
 	return f.refused(p, err)
 }
 
-// dial connects to the job that is meant, and waits for one that is only beginning if there is patience for it.
+// dial connects to the named job, and waits for a job that is only beginning if there is patience for it.
 func (f *jobFlags) dial(ctx context.Context) (client *control.Client, err error) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -145,7 +145,7 @@ func (f *jobFlags) dial(ctx context.Context) (client *control.Client, err error)
 	}
 }
 
-// refused turns what a job answers instead of a reply into an error with its exit code.
+// refused turns a job's error into one with its exit code.
 func (f *jobFlags) refused(p *program, err error) error {
 	var e *control.Error
 	if !errors.As(err, &e) {
@@ -174,7 +174,7 @@ func (f *jobFlags) refused(p *program, err error) error {
 	return fail(code, errors.New(text))
 }
 
-// progress prints what a job says while a request is under way.
+// progress prints a job's notices while a request is under way.
 func (p *program) progress(notice json.RawMessage) {
 	var text string
 	if json.Unmarshal(notice, &text) == nil && text != "" {

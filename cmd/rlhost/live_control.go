@@ -26,7 +26,7 @@ type groupFlags struct {
 	Deadline time.Duration `default:"30s" help:"How long all of them together may take."`
 }
 
-// Help says what a pause is.
+// Help describes a pause.
 func (c *pauseCommand) Help() string {
 	return `A component that is paused ends what it has begun and begins nothing new; it keeps what it has. rlhost resume ends it.
 
@@ -44,7 +44,7 @@ func (c *resumeCommand) Run(p *program) error {
 	return c.tell(p, &c.jobFlags, control.VerbResume, "resumed")
 }
 
-// tell asks components and says what each answered.
+// tell asks components and prints the answer of each.
 func (g *groupFlags) tell(p *program, f *jobFlags, verb control.Verb, done string) error {
 	q := control.GroupRequest{Patterns: g.Patterns, Deadline: g.Deadline.Seconds()}
 	var reply control.GroupReply
@@ -55,7 +55,7 @@ func (g *groupFlags) tell(p *program, f *jobFlags, verb control.Verb, done strin
 		return err
 	}
 	if slices.ContainsFunc(reply.Answers, func(a control.Answer) bool { return a.Error != nil || a.TimedOut }) {
-		return said(exitFailed, errors.New("not all components did"))
+		return printed(exitFailed, errors.New("not all components did"))
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ in the run's log.jsonl.
   rlhost logs --run cartpole/3`
 }
 
-// Run prints the past from the file and the rest as the job tells it.
+// Run prints the past from the file and new records from the job.
 func (c *logsCommand) Run(p *program) error {
 	if c.Follow {
 		q := control.LogsRequest{Component: c.Component, Follow: true}
@@ -50,7 +50,7 @@ func (c *logsCommand) Run(p *program) error {
 	})
 }
 
-// past returns the run that is named, else the one that goes on, else the newest.
+// past returns the named run, else the running one, else the newest.
 func (c *logsCommand) past() (*runs.Run, error) {
 	if c.Job != "" {
 		return c.Find(c.Job)
@@ -82,7 +82,7 @@ func recordText(record []byte) string {
 		at, _ = time.Parse(time.RFC3339Nano, text)
 	}
 	if text, ok := fields[slog.LevelKey].(string); ok {
-		_ = level.UnmarshalText([]byte(text)) // what is no level is shown as information
+		_ = level.UnmarshalText([]byte(text)) // an invalid level is shown as information
 	}
 	message, _ := fields[slog.MessageKey].(string)
 	r := slog.NewRecord(at, level, message, 0)

@@ -20,7 +20,7 @@ type reloadCommand struct {
 	jobFlags
 }
 
-// Help says what reload does.
+// Help describes reload.
 func (c *reloadCommand) Help() string {
 	return `What differs between the running pipeline and the file is changed in the running job: other environments, new wires, limits,
 hyper-parameters. Only what differs starts anew. A file with mistakes changes nothing: all of them are shown (exit code 3).

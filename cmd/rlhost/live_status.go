@@ -14,7 +14,7 @@ type statusCommand struct {
 	jobFlags
 }
 
-// Help says what status shows.
+// Help describes status.
 func (c *statusCommand) Help() string {
 	return `One line a component: where it runs, its state, the version of its file, how fast it is, what waits for it. When the run stands
 still, the last line names the first cause and the wire that is blocked. Env steps always add up.`

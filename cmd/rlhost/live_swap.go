@@ -48,7 +48,7 @@ waits for that. Exit code 4: the trial speaks against it; 5: it cannot be used h
   rlhost rollback rollout`
 }
 
-// Run swaps and says what happened.
+// Run swaps and prints the outcome.
 func (c *swapCommand) Run(p *program) error {
 	if err := checkBoundary(c.At); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (c *swapCommand) Run(p *program) error {
 	return unwritten
 }
 
-// write makes the pipeline file say what was swapped in, with paths as the file has them: relative to its folder.
+// write changes the pipeline file to the swapped-in version, with paths as in the file: relative to its folder.
 func (c *swapCommand) write(r *control.SwapReply) error {
 	file := c.run.Info().File
 	if file == "" {
@@ -111,8 +111,7 @@ func (c *swapCommand) write(r *control.SwapReply) error {
 	return nil
 }
 
-// absolute returns the path of a file as the job, which works in another folder, can open it. What is no file here
-// stays as it is.
+// absolute returns the path of a file as the job, which works in another folder, can open it. A name that is no file here stays as it is.
 func absolute(file string) (string, error) {
 	if file == "builtin" || file == "process" || strings.HasPrefix(file, "{") { // words, and tables, whatever lies here
 		return file, nil
@@ -124,7 +123,7 @@ func absolute(file string) (string, error) {
 	return filepath.Abs(file)
 }
 
-// checkBoundary says what is wrong with --at.
+// checkBoundary returns an error for an invalid --at.
 func checkBoundary(at string) error {
 	if _, err := component.ParseBoundary(at); at != "" && err != nil {
 		return fail(exitUsage, fmt.Errorf("--at: %w", err))
@@ -139,7 +138,7 @@ type rollbackCommand struct {
 	jobFlags
 }
 
-// Run goes back to the previous version; that of a run which is not going on, when it does.
+// Run goes back to the previous version; in a stopped run once it is resumed.
 func (c *rollbackCommand) Run(p *program) error {
 	if err := checkBoundary(c.At); err != nil {
 		return err
@@ -151,7 +150,7 @@ func (c *rollbackCommand) Run(p *program) error {
 	return tell(p, &c.jobFlags, control.VerbRollback, q, text.Swap)
 }
 
-// stopped returns the run that is named, if that is not going on.
+// stopped returns the named run, if it is not running.
 func (c *rollbackCommand) stopped() (*runs.Run, error) {
 	if c.Job == "" {
 		return nil, nil
@@ -167,7 +166,7 @@ func (c *rollbackCommand) stopped() (*runs.Run, error) {
 	return run, nil
 }
 
-// stoppedRun makes a component of a run that is not going on its previous version.
+// stoppedRun makes a component of a stopped run its previous version.
 func (c *rollbackCommand) stoppedRun(p *program, run *runs.Run, err error) error {
 	if err != nil {
 		return err
@@ -178,7 +177,7 @@ func (c *rollbackCommand) stoppedRun(p *program, run *runs.Run, err error) error
 	err = p.withParts(func(parts *graph.Parts, _ *builtin.Engines) error {
 		r, err := session.Rollback(run, parts, p.logger(), c.Component)
 		if err != nil {
-			return p.told(err)
+			return p.printProblems(err)
 		}
 		return c.answer(p, r, fmt.Sprintf("%s goes back to %s once the run is resumed: rlhost train --resume %s\n", r.Component, text.Version(&r.New), run.ID()))
 	})

@@ -17,7 +17,7 @@ type tapCommand struct {
 	jobFlags
 }
 
-// Help says what tap shows.
+// Help describes tap.
 func (c *tapCommand) Help() string {
 	return `One line a message as it passes: who sent it, its block, its numbers. The run does not wait for the tap: what it cannot follow it
 leaves out, and says at the end how many. With --json each line is one object. A tap goes on across swaps.

@@ -26,17 +26,17 @@ func (p *program) logger() *slog.Logger {
 	return slog.New(shown)
 }
 
-// recording returns the program with what it logs also kept in the run's folder.
+// recording returns the program with its log also kept in the run's folder.
 func (p *program) recording(r *session.Records) *program {
 	next := *p
 	next.record = slog.NewJSONHandler(r, nil)
 	return &next
 }
 
-// notice tells what a user should know, on standard error.
+// notice prints a note for the user on standard error.
 func (p *program) notice(format string, args ...any) { p.tell(slog.LevelInfo, "", format, args...) }
 
-// complain tells what went wrong.
+// complain prints an error.
 func (p *program) complain(err error) { p.tell(slog.LevelError, "rlhost: ", "%s", message(err)) }
 
 // tell writes one message, with a prefix for people.
@@ -48,11 +48,11 @@ func (p *program) tell(level slog.Level, prefix, format string, args ...any) {
 	}
 	fmt.Fprintln(p.err, printable(prefix+text))
 	if p.record != nil {
-		_ = p.record.Handle(context.Background(), slog.NewRecord(time.Now(), level, text, 0)) // what cannot be kept is counted
+		_ = p.record.Handle(context.Background(), slog.NewRecord(time.Now(), level, text, 0)) // records that cannot be kept are counted
 	}
 }
 
-// problems tells what is wrong with a pipeline.
+// problems prints the problems of a pipeline.
 func (p *program) problems(list graph.Problems) {
 	for _, x := range list {
 		if p.cli.Log != "json" {
@@ -68,8 +68,8 @@ func (p *program) problems(list graph.Problems) {
 	}
 }
 
-// console is a slog.Handler for people: one line a record, what happened first, then the error, then the rest as
-// key=value, and what to do on a line of its own.
+// console is a slog.Handler for people: one line a record, with the message first, then the error, then all else
+// as key=value, and the remedy on a separate line.
 type console struct {
 	out   io.Writer
 	attrs []slog.Attr

@@ -42,7 +42,7 @@ type commandLine struct {
 	Man        manCommand        `cmd:"" help:"Print the page of the manual."`
 }
 
-// Help is what rlhost --help says first.
+// Help is the beginning of rlhost --help.
 func (c *commandLine) Help() string {
 	return `To begin with:
 
@@ -102,7 +102,7 @@ func run(args []string, out, errOut io.Writer) int {
 	return p.exitCode(command.Run(p, p.forResults()))
 }
 
-// usage says what is wrong with a command line, and where to read on.
+// usage prints the error of a command line, and where to read on.
 func usage(err error, errOut io.Writer) {
 	command := ""
 	var parse *kong.ParseError

@@ -44,7 +44,7 @@ func TestPeers_ShortPPOLearns(t *testing.T) {
 	w.reaches(300, 300_000, "torch.toml")
 }
 
-// It draws no action that a mask forbids: what it makes of a dataset has the entropy of the legal ones alone, whichever learner says so.
+// It draws no action that a mask forbids: its datasets have the entropy of the legal ones alone, in either learner's report.
 func TestPeers_ShortPPOLearnsUnderMasks(t *testing.T) {
 	t.Parallel()
 	w := torch(t, "short_ppo.py", "learning_rate = 1e-6\n")
@@ -60,7 +60,7 @@ func TestPeers_ShortPPOLearnsUnderMasks(t *testing.T) {
 	}
 }
 
-// entropy returns what the last update of a run says of it.
+// entropy returns the entropy of a run's last update.
 func (w *workshop) entropy(run string) float64 {
 	w.t.Helper()
 	lines := strings.Split(strings.TrimSpace(w.read("runs/"+run+"/0001/metrics.jsonl")), "\n")
@@ -81,7 +81,7 @@ func TestPeers_PyTorchLearnerReaches475(t *testing.T) {
 }
 
 // The learner in PyTorch draws a Box as the policy's table says: actors take its parameters, and the run is
-// evaluated. One that says nothing of Boxes is given none.
+// evaluated. A learner that does not declare Boxes gets none.
 func TestPeers_PyTorchLearnsABox(t *testing.T) {
 	t.Parallel()
 	w := torch(t, "learner.py", "")
@@ -93,8 +93,7 @@ func TestPeers_PyTorchLearnsABox(t *testing.T) {
 	short.fails(exitFailed, append([]string{"train"}, box...), "the action is a Box, which this learner does not learn")
 }
 
-// The learner in PyTorch learns a core: actors take its parameters, and the run is evaluated. One that says nothing of
-// cores is given none.
+// The learner in PyTorch learns a core: actors take its parameters, and the run is evaluated. A learner that does not declare cores gets none.
 func TestPeers_PyTorchLearnsACore(t *testing.T) {
 	t.Parallel()
 	for _, core := range []string{"gru", "lstm"} {
@@ -152,11 +151,11 @@ func spaced(args string) string {
 	return `env.cartpole={ use = "gymnasium:spaces:Spaces-v0", args = { ` + args + ` } }`
 }
 
-// other declares a second policy, with a learner that goes on at the same rate.
+// other declares a second policy, with a learner that continues at the same rate.
 const other = "[component.learner_other]\nanneal_env_steps = 0\n[policy.other]\n"
 
-// Whatever is observed and acted by whom, and however it is masked, the learner in PyTorch makes the same parameters of a state and a
-// dataset as the host's own, and the run that it goes on with is evaluated.
+// For all observations, actions, agents and masks, the learner in PyTorch makes the same parameters of a state and a dataset as the
+// host's own, and the run that it continues is evaluated.
 func TestPeers_PyTorchLearnsAsTheHostDoes(t *testing.T) {
 	t.Parallel()
 	w := torch(t, "learner.py", "anneal_env_steps = 0\n")
@@ -197,7 +196,7 @@ func TestPeers_PyTorchLearnsAsTheHostDoes(t *testing.T) {
 	}
 }
 
-// goesOnAlike fails unless a run that goes on for a dataset has the same learners at its end if those are in PyTorch.
+// goesOnAlike fails unless a run that continues for a dataset ends with the same learners in PyTorch.
 func (w *workshop) goesOnAlike(name string, envSteps uint64, learners []string) {
 	w.t.Helper()
 	own, inTorch := "runs/"+name+"/0001", "runs/"+name+"/0002"
@@ -226,7 +225,7 @@ func (w *workshop) goesOnAlike(name string, envSteps uint64, learners []string) 
 }
 
 // A learner that does not say that it learns something is not given it.
-func TestPeers_ShortPPOIsGivenWhatItLearns(t *testing.T) {
+func TestPeers_ShortPPOGetsItsRewards(t *testing.T) {
 	t.Parallel()
 	w := torch(t, "short_ppo.py", "")
 	w.env = []string{"RLHOST_PYTHON=" + os.Getenv("RLHOST_TORCH"), "PYTHONPATH=" + w.dir}

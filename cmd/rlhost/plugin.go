@@ -34,7 +34,7 @@ type pluginAddCommand struct {
 	Pipeline string `default:"pipeline.toml" help:"Pipeline file."`
 }
 
-// Help says what add changes.
+// Help describes the changes of add.
 func (c *pluginAddCommand) Help() string {
 	return `The file gets a table [plugin.NAME] with the program's path and SHA-256; a table that is there gets the new sum. Nothing
 else in the file changes. With the sum in the file, rlhost refuses a program that is not the one that was meant.
@@ -66,7 +66,7 @@ func (c *pluginAddCommand) Run(p *program) error {
 	var problems graph.Problems
 	if errors.As(err, &problems) {
 		p.problems(problems)
-		return said(exitConfig, err)
+		return printed(exitConfig, err)
 	}
 	if err != nil {
 		return fail(exitUsage, err)

@@ -25,7 +25,7 @@ def race():
 `
 
 // Environments of PettingZoo are checked, trained, evaluated and replaced: agents that act side by side and drop out one by one, and
-// agents that take turns. How many processes share them changes nothing, and one that dies costs the episodes in it.
+// agents that take turns. How many processes share them changes nothing, and a process that dies costs its episodes.
 func TestPlugins_PettingZooTrains(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
@@ -65,8 +65,7 @@ func (w *workshop) says(args []string, texts ...string) {
 	w.fails(exitOK, args, texts...)
 }
 
-// Agents in a process are stepped as those in the program are: the same bits, in one worker and in two, which share an environment's
-// rows with nobody.
+// Agents in a process are stepped as in the program: the same bits, in one worker and in two, none of which shares an environment's rows.
 func TestS21AgentsAreTheSameInProcesses(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/rlhost/rlhost/core/control/text"
 )
 
-// A shaper in Python rewrites rewards in place: one that shapes nothing changes nothing that is learned, to the last bit, and
-// half the reward gives the same parameters as the shaper in Go.
+// A shaper in Python rewrites rewards in place: without shaping the learning is the same to the last bit, and half the reward
+// gives the same parameters as the shaper in Go.
 func TestPlugins_RewardsAreShapedInPython(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
@@ -35,7 +35,7 @@ func TestPlugins_RewardsAreShapedInPython(t *testing.T) {
 	}
 }
 
-// A component that writes what no wire grants it ends the run, in either language with the same words.
+// A component that writes a column that no wire grants ends the run, in either language with the same words.
 func TestPlugins_RewardsAreWrittenOnlyWhereAWireGrantsIt(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
@@ -105,7 +105,7 @@ func TestPlugins_ALearnerOfOnesOwnHasNamesForEverything(t *testing.T) {
 	}
 }
 
-// What a component in Python raises ends the run with a code, the method and the line.
+// An exception of a component in Python ends the run with a code, the method and the line.
 func TestPlugins_ExceptionsOfComponentsHaveACode(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
@@ -125,8 +125,8 @@ rlhost.serve(Between)
 	w.fails(exitFailed, []string{"train", "between.toml"}, "error[E068]", "on_trajectories: ValueError: not today (between:8)")
 }
 
-// countless is a learner in Python that publishes the same weights again and again, and tells of no env step. keep is how
-// many leases it keeps before it goes on without a message.
+// countless is a learner in Python that publishes the same weights again and again, and reports no env step. keep is how
+// many leases it keeps before it continues without a message.
 const countless = `import struct
 import rlhost
 
@@ -188,7 +188,7 @@ func (w *workshop) own(script string, begins bool) {
 }
 
 // Env steps add up with any learner, also after it was replaced.
-func TestPlugins_WhatALearnerOfOnesOwnTrainsIsCounted(t *testing.T) {
+func TestPlugins_AnAuthorsLearnerIsCounted(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
 	w.own(countless, false)

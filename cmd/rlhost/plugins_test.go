@@ -47,8 +47,8 @@ depth = 64
 on_full = "block"
 `
 
-// A component that passes blocks on as they are changes nothing of what is learned, to the last bit, whatever
-// language it is written in; one that rewrites rewards does.
+// A component that passes blocks on unchanged does not change the learning by a bit, whatever language it is
+// written in; a component that rewrites rewards does.
 func TestPlugins_BlocksPassThroughOtherPrograms(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
@@ -68,7 +68,7 @@ func TestPlugins_BlocksPassThroughOtherPrograms(t *testing.T) {
 	}
 }
 
-// The learner of one's own loss learns: from a plugin that was built apart from the host.
+// The example learner with its own loss learns, as a plugin that was built apart from the host.
 func TestPlugins_LearnerOfAGraphReaches475(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -92,7 +92,7 @@ func TestPlugins_GymnasiumTrains(t *testing.T) {
 		t.Errorf("one process %+v, two %+v", one, two)
 	}
 	w.env = nil
-	if out, err := w.command("eval", "--episodes", "2").CombinedOutput(); err != nil { // with the training's Python, though nobody names it
+	if out, err := w.command("eval", "--episodes", "2").CombinedOutput(); err != nil { // with the training's Python, though it is not named
 		t.Errorf("eval: %v\n%s", err, out)
 	}
 	w.python()
@@ -149,7 +149,7 @@ func TestPlugins_GymnasiumTrainsWithEveryAction(t *testing.T) {
 	}
 }
 
-// A stack of frames, the last action and what a core keeps, of agents in turns too, are the same bits whichever components are processes.
+// A stack of frames, the last action and a core's state, with agents in turns too, have the same bits whichever components are processes.
 func TestS19WhatPoliciesRememberIsTheSameInProcesses(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
@@ -170,8 +170,7 @@ func TestS19WhatPoliciesRememberIsTheSameInProcesses(t *testing.T) {
 	}
 }
 
-// Policies that act side by side, one of them drawn from what another one has been, learn the same bits whichever components are
-// processes.
+// Policies that act side by side, one of them drawn from another's past versions, learn the same bits whichever components are processes.
 func TestS21PoliciesLearnTheSameInProcesses(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
@@ -231,7 +230,7 @@ func (w *workshop) reaches(want float64, within int, file string, args ...string
 	}
 }
 
-// A program that is told twice to end does not wait for its plugins, and still takes their folder of sockets with it.
+// A program that is told twice to end does not wait for its plugins, and still removes their folder of sockets.
 func TestPlugins_StoppedAtOnceLeaveNoFolder(t *testing.T) {
 	t.Parallel()
 	sockets, err := os.MkdirTemp("", "rlhost-test-") // the path of a socket must be short

@@ -27,35 +27,35 @@ const (
 	exitInterrupted = 130 // interrupted, after a clean checkpoint
 )
 
-// program is what every command may use.
+// program is shared by all commands.
 type program struct {
 	out, err io.Writer
 	cli      *commandLine
 	screen   *runner.Screen // that out is, or nil
-	record   slog.Handler   // that keeps what is logged as well, or nil
+	record   slog.Handler   // that also keeps the log, or nil
 	shown    int            // lines of each module that may not log
 }
 
-// toldError is an error that the user has been told.
-type toldError struct{ error }
+// printedError is an error that was printed already.
+type printedError struct{ error }
 
-func (e toldError) Unwrap() error { return e.error }
+func (e printedError) Unwrap() error { return e.error }
 
 // fail makes an error that ends the program with a code.
 func fail(code int, err error) error { return &session.Error{Kind: session.Kind(code), Err: err} }
 
-// said is fail for an error that the user has been told.
-func said(code int, err error) error { return fail(code, toldError{err}) }
+// printed is fail for an error that was printed already.
+func printed(code int, err error) error { return fail(code, printedError{err}) }
 
 // errInterrupted is why a command that was interrupted ends.
 var errInterrupted = errors.New("interrupted")
 
-// exitCode says what went wrong, as far as that has not been said, and returns the code to exit with.
+// exitCode prints an error that was not printed yet, and returns the exit status.
 func (p *program) exitCode(err error) int {
 	if err == nil {
 		return exitOK
 	}
-	if told := (toldError{}); !errors.As(err, &told) {
+	if told := (printedError{}); !errors.As(err, &told) {
 		p.complain(err)
 	}
 	var e *session.Error
@@ -68,7 +68,7 @@ func (p *program) exitCode(err error) int {
 // compilerCommand is the first argument by which this program calls itself to compile a module; see wasm.ServeCompiler.
 const compilerCommand = "compile-module"
 
-// withParts calls fn with the table of what pipelines may name, and closes the engines afterwards.
+// withParts calls fn with the table of parts that pipelines may name, and closes the engines afterwards.
 func (p *program) withParts(fn func(*graph.Parts, *builtin.Engines) error) error {
 	parts, e := builtin.New(builtin.Options{Log: p.logger(), Compiler: compilerCommand, ShownLines: p.shown})
 	return p.also(fn(parts, e), e.Close())
@@ -77,14 +77,14 @@ func (p *program) withParts(fn func(*graph.Parts, *builtin.Engines) error) error
 // forResults is the program for the commands of package results.
 func (p *program) forResults() *results.Program {
 	return &results.Program{Out: p.out, Notice: p.notice, Printable: printable, Log: p.logger(), WithParts: func(fn func(*graph.Parts) error) error {
-		return p.withParts(func(parts *graph.Parts, _ *builtin.Engines) error { return p.told(pluginError(fn(parts))) })
+		return p.withParts(func(parts *graph.Parts, _ *builtin.Engines) error { return p.printProblems(pluginError(fn(parts))) })
 	}}
 }
 
 // runsFlag is the folder of runs of commands that need one.
 type runsFlag = results.Folder
 
-// also adds an error that came up on the way out to the one that is to be reported.
+// also adds an error that came up on the way out to the reported one.
 func (p *program) also(err, more error) error {
 	if err == nil || more == nil {
 		return cmp.Or(err, more)
@@ -96,12 +96,12 @@ func (p *program) also(err, more error) error {
 // encode prints one line of JSON.
 func (p *program) encode(v any) error { return json.NewEncoder(p.out).Encode(v) }
 
-// told prints the problems of a pipeline that cannot be built, if those are the error.
-func (p *program) told(err error) error {
+// printProblems prints the problems of a pipeline that cannot be built, if they are the error.
+func (p *program) printProblems(err error) error {
 	var problems graph.Problems
-	if !errors.As(err, &problems) || errors.As(err, new(toldError)) {
+	if !errors.As(err, &problems) || errors.As(err, new(printedError)) {
 		return err
 	}
 	p.problems(problems)
-	return said(int(session.KindOf(problems)), problems)
+	return printed(int(session.KindOf(problems)), problems)
 }

@@ -18,7 +18,7 @@ type builds struct {
 	done map[string]error
 }
 
-// examples has those of this process.
+// examples has the builds of this process.
 var examples builds
 
 // suite is all tests of the package.
@@ -26,11 +26,11 @@ type suite struct{ *testing.M }
 
 // Run runs them, and tidies up.
 func (s suite) Run() int {
-	defer func() { _ = os.RemoveAll(examples.dir) }() // what is left lies among temporary files
+	defer func() { _ = os.RemoveAll(examples.dir) }() // remains are among temporary files
 	return s.M.Run()
 }
 
-// errNoCompiler means that this machine cannot build what is in C.
+// errNoCompiler means that this machine cannot build C.
 var errNoCompiler = errors.New("no C compiler: apt-get install gcc libnghttp2-dev")
 
 // example builds one of the programs that trajectories pass through, in Go or in C, and puts it into the folder.
@@ -46,7 +46,7 @@ func (w *workshop) example(language, name string) {
 	w.copy(name, path)
 }
 
-// build returns where a program lies, and builds it if nobody has.
+// build returns the path of a program, and builds it if needed.
 func (b *builds) build(language string) (path string, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -25,7 +25,7 @@ func section(t *testing.T, heading string) string {
 func inBrief(command string) string {
 	switch strings.Fields(command)[1] {
 	case "train":
-		if strings.Contains(command, "--require") { // what is required must be learned
+		if strings.Contains(command, "--require") { // the required return must be learned
 			return " --set run.stop.return=475 --set run.stop.env_steps=500_000"
 		}
 		return " --set run.stop.env_steps=4096 --set run.evaluation.episodes=3"

@@ -19,7 +19,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
-// subject is a training that goes on in the background.
+// subject is a training that runs in the background.
 type subject struct {
 	t      *testing.T
 	w      *workshop
@@ -69,7 +69,7 @@ func (w *workshop) begin(behind bool, args ...string) *subject {
 		close(j.ended)
 	}()
 	w.t.Cleanup(j.kill)
-	j.soon("it has begun", func() bool {
+	j.within("it has begun", func() bool {
 		j.look()
 		return j.dir != "" || j.over()
 	})
@@ -77,7 +77,7 @@ func (w *workshop) begin(behind bool, args ...string) *subject {
 	return j
 }
 
-// look notes which run is live. One that begins has the lock of the run before for a moment, so the first look may be wrong.
+// look notes which run is live. A run that begins has the previous run's lock for a moment, so the first look may be wrong.
 func (j *subject) look() {
 	if live, err := runs.Live(j.w.path("runs")); err == nil && len(live) == 1 {
 		j.dir = live[0].Dir
@@ -98,7 +98,7 @@ func (j *subject) over() bool {
 func (j *subject) dial() (client *control.Client) {
 	j.t.Helper()
 	var err error
-	j.soon("it answers", func() bool {
+	j.within("it answers", func() bool {
 		j.look()
 		client, err = control.Dial(j.t.Context(), control.SocketPath(j.dir))
 		return err == nil || j.over()
@@ -128,7 +128,7 @@ func (j *subject) swap(q control.SwapRequest) (r control.SwapReply) {
 	return r
 }
 
-// reload makes the job what a pipeline of the workshop says, with overrides.
+// reload makes the job follow a pipeline of the workshop, with overrides.
 func (j *subject) reload(file string, sets ...string) (r control.ReloadReply) {
 	j.t.Helper()
 	j.do(control.VerbReload, j.w.reloadWith(file, sets...), &r)
@@ -153,7 +153,7 @@ func (j *subject) fails(verb control.Verb, request any, code control.Code, reaso
 	j.refusal(err, code, reason)
 }
 
-// refusal checks what a request failed with.
+// refusal checks the error of a request.
 func (j *subject) refusal(err error, code control.Code, reason string) {
 	j.t.Helper()
 	var e *control.Error
@@ -194,7 +194,7 @@ func asJSON(v any) string {
 	return string(b)
 }
 
-// goesOn checks that env steps are made and learned from, and that what is learned is published.
+// goesOn checks that env steps are made and learned from, and that new versions are published.
 func (j *subject) goesOn() {
 	j.t.Helper()
 	before := j.status()
@@ -204,7 +204,7 @@ func (j *subject) goesOn() {
 }
 
 // addsUp checks that no env step is missing, and that none were dropped but for the reasons named, or because a busy
-// machine starved what learns from them for too long.
+// machine starved their learner for too long.
 func (j *subject) addsUp(reasons ...string) control.StepCounts {
 	j.t.Helper()
 	s := j.until("env steps add up", func(s *control.StatusReply) bool {
@@ -263,7 +263,7 @@ func (j *subject) file(name string) string {
 	return string(data)
 }
 
-// changes returns what the run's folder says was changed.
+// changes returns the changes recorded in the run's folder.
 func (j *subject) changes() []runs.Change {
 	j.t.Helper()
 	r, err := runs.Open("", j.dir)
@@ -315,29 +315,29 @@ func (j *subject) kill() {
 	<-j.ended
 }
 
-// says checks what the process has said, now or soon.
+// says waits until the process has printed a text.
 func (j *subject) says(text string) {
 	j.t.Helper()
 	want := regexp.MustCompile(text)
-	j.soon("it says "+text, func() bool { return want.MatchString(j.output.String()) })
+	j.within("it says "+text, func() bool { return want.MatchString(j.output.String()) })
 }
 
-// nothingLeft checks that a process that has ended left no other process, nothing unfinished, and nobody at the socket.
+// nothingLeft checks that a process that has ended left no other process, nothing unfinished, and no server at the socket.
 func (j *subject) nothingLeft() {
 	j.t.Helper()
 	if client, err := control.Dial(j.t.Context(), control.SocketPath(j.dir)); err == nil {
 		_ = client.Close()
 		j.t.Error("somebody listens at the socket")
 	}
-	j.soon("no process is left", func() bool { return len(j.processes()) == 0 })
+	j.within("no process is left", func() bool { return len(j.processes()) == 0 })
 	shared, err := filepath.Glob("/dev/shm/*rlhost*")
 	if err != nil || len(shared) > 0 {
 		j.t.Errorf("shared memory is left: %v %v", shared, err)
 	}
 }
 
-// soon waits until something is so.
-func (j *subject) soon(what string, so func() bool) {
+// within waits until something is true.
+func (j *subject) within(what string, so func() bool) {
 	j.t.Helper()
 	testkit.Until(j.t, what, so, j.output)
 }
@@ -356,7 +356,7 @@ func (j *subject) nothingUnfinished() {
 	}
 }
 
-// processes returns those that the workshop's program runs in, or had as their parent.
+// processes returns the processes of the workshop's program, and their children.
 func (j *subject) processes() (pids []int) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/rlhost/rlhost/core/control"
 )
 
-// A version is rolled back while the run does not go on, and runs once it does. A second rollback undoes the first.
-func TestRollback_OfARunThatDoesNotGoOn(t *testing.T) {
+// A version is rolled back while the run is not running, and runs once it is resumed. A second rollback undoes the first.
+func TestRollback_OfAnEndedRun(t *testing.T) {
 	t.Parallel()
 	w := newSwapShop(t)
 	j := w.host("cartpole.toml")
@@ -28,7 +28,7 @@ func TestRollback_OfARunThatDoesNotGoOn(t *testing.T) {
 }
 
 // A wrapper goes back alone, by its place.
-func TestRollback_OfAWrapperOfARunThatDoesNotGoOn(t *testing.T) {
+func TestRollback_OfAWrapperOfAnEndedRun(t *testing.T) {
 	t.Parallel()
 	w := newSwapShop(t)
 	j := w.host("cartpole.toml", "--set", "env.cartpole.wrap=[{ time_limit = 400 }, { reward_scale = 0.5 }]")

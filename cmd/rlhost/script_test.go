@@ -25,8 +25,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(suite{m}, map[string]func(){"rlhost": main, gatedProgram: beGated})
 }
 
-// TestScript runs the command lines in testdata/script against the program itself, in a folder and with a cache
-// of their own. GUESTS is the folder of hostile modules.
+// TestScript runs the command lines in testdata/script against the program itself, in a new folder and with a new
+// cache. GUESTS is the folder of hostile modules.
 func TestScript(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, scripts(t, "testdata/script"))
@@ -167,7 +167,7 @@ func untilOutput(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("%v never said %s", args[1:], args[0])
 }
 
-// dawdle gives the processor away a random number of times, so that what comes next comes at any moment: dawdle MOST.
+// dawdle yields the processor a random number of times, so that the next step comes at any moment: dawdle MOST.
 func dawdle(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: dawdle MOST")
@@ -195,7 +195,7 @@ func asNobody(ts *testscript.TestScript, neg bool, args []string) {
 	checkExit(ts, args[1:], args[0], ts.Exec("setpriv", command...))
 }
 
-// openTo lets everybody get at a path below the folder for temporary files.
+// openTo lets every user open a path below the folder for temporary files.
 func openTo(ts *testscript.TestScript, path string) {
 	for ; path != os.TempDir() && path != "/" && path != "."; path = filepath.Dir(path) {
 		info, err := os.Stat(path)
@@ -207,7 +207,7 @@ func openTo(ts *testscript.TestScript, path string) {
 // background is a program in the background. Its output is in NAME.out and NAME.err.
 type background struct {
 	cmd  *exec.Cmd
-	done chan error // gets what Wait returned
+	done chan error // gets Wait's error
 }
 
 type jobsKey struct{}

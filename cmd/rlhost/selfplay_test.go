@@ -57,7 +57,7 @@ func TestSelfPlay_TrainsTheSameInProcesses(t *testing.T) {
 }
 
 // Learners of one rollout come to a checkpoint together, whichever components are processes: each has learned from as many datasets, and
-// a run that goes on from there is the unbroken one.
+// a run resumed there equals the unbroken one.
 func TestSelfPlay_LearnersGoInStepInProcesses(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
@@ -82,8 +82,8 @@ func TestSelfPlay_LearnersGoInStepInProcesses(t *testing.T) {
 	}
 }
 
-// A change of the batcher, of inference or of the learner while a run of self-play goes on changes nothing of what is learned: the learner
-// that follows another one publishes the same version, so that no pool draws once more.
+// A change of the batcher, of inference or of the learner during a run of self-play does not change the learning: a learner that replaces
+// another one publishes the same version, so that no pool draws once more.
 func TestSelfPlay_SwapsTrainTheSame(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// A run is judged by one figure in its end event, in eval and by --require. The result of the other way to act stands
-// beside it.
+// A run is judged by one figure in its end event, in eval and by --require. The result of the other way to act is next to it.
 func TestS8TrainAndEvalJudgeTheSame(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)

@@ -27,8 +27,8 @@ class Success(gymnasium.Env):
 gymnasium.register("Success-v0", Success, disable_env_checker=True)
 `
 
-// What environments say at the ends of their episodes becomes the mean over the episodes, whichever environment speaks
-// last; the numbers of a Gymnasium environment's last info are that.
+// The environments' figures at the ends of episodes become means over the episodes, whichever environment reports
+// last; with Gymnasium they are the numbers of the last info.
 func TestS14MetricsOfEnvironmentsAreMeansOverEpisodes(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
@@ -79,7 +79,7 @@ class Spoilt(gymnasium.Env):
 gymnasium.register("Spoilt-v0", Spoilt, disable_env_checker=True)
 `
 
-// What Gymnasium's environments end with is looked at too.
+// The last observations of Gymnasium's environments are checked too.
 func TestS17LastObservationsOfGymnasiumAreChecked(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
@@ -93,8 +93,8 @@ func TestS17LastObservationsOfGymnasiumAreChecked(t *testing.T) {
 	}
 }
 
-// The program tells its environments which life of the run they are in. Those of this module do the same again with the same
-// seeds, whatever the policy does.
+// The program tells its environments which life of the run they are in. This module's environments do the same again with
+// the same seeds, whatever the policy does.
 func TestS16ResumedTrainingsBeginOtherEpisodes(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
@@ -108,7 +108,7 @@ func TestS16ResumedTrainingsBeginOtherEpisodes(t *testing.T) {
 	} {
 		w.train(args...)
 		all, played := strings.Split(strings.TrimSpace(w.read("runs/cartpole/0001/episodes.csv")), "\n"), map[string][]string{}
-		for _, line := range all[max(lines, 1):] { // behind the header
+		for _, line := range all[max(lines, 1):] { // after the header
 			fields := strings.Split(line, ",") // env step, environment, how it did, and who played
 			played[fields[1]] = append(played[fields[1]], strings.Join(fields[2:5], ","))
 		}

@@ -18,10 +18,10 @@ import (
 	"github.com/rlhost/rlhost/pipeline/session"
 )
 
-// statusEvery is how often a manager without a watchdog is told how far the training is.
+// statusEvery is how often a manager without a watchdog gets the training's progress.
 const statusEvery = 10 * time.Second
 
-// attended begins to tell the service manager how the training is, until the function that it returns is called.
+// attended begins to report the training to the service manager, until the returned function is called.
 func (t *training) attended() (leave func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var attending sync.WaitGroup
@@ -31,12 +31,12 @@ func (t *training) attended() (leave func()) {
 	return func() {
 		cancel()
 		attending.Wait()
-		_ = t.manager.Stopping("closing") // attend has found out where nobody listens
+		_ = t.manager.Stopping("closing") // attend has found out if no manager listens
 	}
 }
 
-// attend tells the service manager that the training is ready once it is and, until ctx ends, that it does not hang. One that
-// stands still, and that nobody has paused, says nothing: the manager may start it anew.
+// attend tells the service manager that the training is ready once it is and, until ctx ends, that it does not hang. A
+// training that has stalled, and is not paused, says nothing: the manager may restart it.
 func (t *training) attend(ctx context.Context) {
 	select {
 	case <-t.serving:
@@ -69,14 +69,14 @@ func (t *training) progressLine() string {
 	return fmt.Sprintf("%s: policy version %d at %d env steps", at.Run, at.PolicyVersion, at.EnvSteps)
 }
 
-// reload makes the run what the file says that it was begun with, as SIGHUP asks for.
+// reload makes the run follow the file that it was begun with, on SIGHUP.
 func (t *training) reload() {
 	s := t.session.Load()
 	if s == nil {
 		t.notice("SIGHUP: the training has not begun, so there is nothing to reload")
 		return
 	}
-	_ = t.manager.Reloading("reloading " + s.Folder().Info().File) // attend finds out where nobody listens
+	_ = t.manager.Reloading("reloading " + s.Folder().Info().File) // attend finds out if no manager listens
 	reply, err := t.reloadFile(s.Folder())
 	_ = t.manager.Ready(t.progressLine())
 	if err != nil {
@@ -113,7 +113,7 @@ func (t *training) reloadFile(run *runs.Run) (*control.ReloadReply, error) {
 	return &reply, nil
 }
 
-// doneError says that the run which was to go on has come to its end already.
+// doneError says that the run to continue has come to its end already.
 type doneError struct{ run *runs.Run }
 
 // Error names the run and the rule that ended it.
@@ -121,8 +121,8 @@ func (e *doneError) Error() string {
 	return fmt.Sprintf("run %s has come to its end (%s): nothing is left to do\n  help: rlhost train begins another one", e.run.ID(), e.run.Info().Reason)
 }
 
-// newestOf returns the newest run of a pipeline's name, which is to go on, or nil where one is to be begun. The error is a
-// *doneError where that run has come to its end.
+// newestOf returns the newest run of a pipeline's name, to be continued, or nil where a new one is to begin. The error is
+// a *doneError where that run has come to its end.
 func newestOf(g *graph.Graph) (*runs.Run, error) {
 	run, err := runs.Open(g.Run.Dir, g.Run.Name)
 	if errors.Is(err, runs.ErrNotFound) {
@@ -141,12 +141,12 @@ func newestOf(g *graph.Graph) (*runs.Run, error) {
 		return run, err
 	}
 	if _, err := run.Load(runs.Latest); errors.Is(err, runs.ErrNotFound) {
-		return nil, nil // it left nothing to go on from
+		return nil, nil // it left nothing to continue from
 	}
 	return run, nil
 }
 
-// reportDone tells of a run that had come to its end before, as report does, and judges that.
+// reportDone reports a run that had come to its end before, as report does, and judges it.
 func (t *training) reportDone(done *doneError) error {
 	t.notice("%v", done)
 	info := done.run.Info()

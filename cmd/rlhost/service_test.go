@@ -15,7 +15,7 @@ import (
 	"github.com/rlhost/rlhost/internal/testkit"
 )
 
-// manager is a service manager that a training tells of itself.
+// manager is a service manager that a training reports to.
 type manager struct {
 	t      *testing.T
 	socket *net.UnixConn
@@ -52,7 +52,7 @@ func (m *manager) read() {
 	}
 }
 
-// count is how often a state was told.
+// count is how often a state was reported.
 func (m *manager) count(state string) (n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -64,7 +64,7 @@ func (m *manager) count(state string) (n int) {
 	return n
 }
 
-// hears waits until a state was told once more than before something was done.
+// hears waits until a state was reported again after something was done.
 func (m *manager) hears(j *subject, state string, done func()) {
 	m.t.Helper()
 	before := m.count(state)
@@ -98,8 +98,7 @@ func unitOf(t *testing.T) map[string]string {
 	return unit
 }
 
-// TestService_TheUnitOfThePageWorks starts what the page's unit starts, as systemd would, reloads it, makes it stand still, and
-// ends it.
+// TestService_TheUnitOfThePageWorks starts the command of the page's unit, as systemd would, reloads it, stalls it, and ends it.
 func TestService_TheUnitOfThePageWorks(t *testing.T) {
 	t.Parallel()
 	w, unit := newWorkshop(t), unitOf(t)
@@ -134,7 +133,7 @@ func TestService_TheUnitOfThePageWorks(t *testing.T) {
 	}
 	j.until("it stands still", func(s *control.StatusReply) bool { return s.State == control.Stalled })
 	silent := m.count("WATCHDOG=1")
-	<-time.After(time.Second) // five times what the watchdog waits: no sign of life is the result
+	<-time.After(time.Second) // five times the watchdog's wait: no sign of life is the result
 	if n := m.count("WATCHDOG=1"); n > silent+1 {
 		t.Errorf("%d signs of life of a run that stands still", n-silent)
 	}

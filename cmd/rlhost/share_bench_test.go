@@ -19,7 +19,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline"
 )
 
-// actingPipeline rolls out with a policy whose weights never change; nobody receives the trajectories.
+// actingPipeline rolls out with a policy whose weights never change; the trajectories have no receiver.
 const actingPipeline = `
 rlhost = 1
 [run]
@@ -63,11 +63,10 @@ depth = 1
 on_full = "coalesce"
 `
 
-// BenchmarkRolloutShare measures, in CPU time per env step, a whole rollout (64 environments per split, MLP 64-64,
-// every check), the environment alone and the policy alone, taking turns, and reports what the framework adds as
-// a share of the whole: (whole - env - act) / whole.
+// BenchmarkRolloutShare measures, in CPU time per env step, a whole rollout (64 environments per split, MLP 64-64, every check), the
+// environment alone and the policy alone, taking turns, and reports the framework's share of the whole: (whole - env - act) / whole.
 func BenchmarkRolloutShare(b *testing.B) {
-	const slice = 400 * time.Millisecond // long beside the block that each split leaves unfinished
+	const slice = 400 * time.Millisecond // long compared with the block that each split leaves unfinished
 	parts, engines := builtin.New(builtin.Options{})
 	defer engines.Close()
 	env, err := parts.Load(context.Background(), "cartpole", graph.EnvTable{Source: env.Source{Use: "cartpole@1"}}, ".")
@@ -82,7 +81,7 @@ func BenchmarkRolloutShare(b *testing.B) {
 		step = append(step, alone.step(b, slice))
 		act = append(act, alone.act(b, slice))
 	}
-	// The best of each: what else the machine does only ever adds.
+	// The best of each: other work of the machine only ever adds.
 	w, s, a := slices.Min(whole), slices.Min(step), slices.Min(act)
 	b.ReportMetric(w, "whole-ns/env-step")
 	b.ReportMetric(s, "env-ns/env-step")
@@ -192,7 +191,7 @@ func perStep(b *testing.B, d time.Duration, f func(i int) error) float64 {
 	return float64((cpuTime(b) - before).Nanoseconds()) / float64(64*calls)
 }
 
-// cpuTime is what the process has used of all processors so far.
+// cpuTime is the time that the process has used of all processors so far.
 func cpuTime(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage

@@ -13,20 +13,20 @@ import (
 	"golang.org/x/term"
 )
 
-// partingTime is how long the last words before an immediate end may take: whoever reads them may have stopped.
+// partingTime is how long the last words before an immediate end may take: their reader may have stopped.
 const partingTime = 200 * time.Millisecond
 
 // oneRequest is how long after the first signal others count as the same: timeout(1) signals its child and then the whole
 // process group, so the child gets two.
 const oneRequest = 100 * time.Millisecond
 
-// errTerminated is the cause of a context that SIGTERM has ended: the run is to end, and that is no failure.
+// errTerminated is the cause of a context that SIGTERM has ended: the run must end, and that is no failure.
 var errTerminated = errors.New("asked to end (SIGTERM)")
 
-// onSignals says what a command does on signals.
+// onSignals are a command's reactions to signals.
 type onSignals struct {
-	parting func() // what there is to say before a second request ends the process
-	hangup  func() // what SIGHUP does in a process without a terminal; nil: the same as an interrupt
+	parting func() // last words before a second request ends the process
+	hangup  func() // called on SIGHUP in a process without a terminal; nil: the same as an interrupt
 }
 
 // interruptible returns a context that the first Ctrl-C ends, or another polite request to end. The second ends the process.
@@ -83,7 +83,7 @@ func (p *program) awaitRequests(signals <-chan os.Signal, cancel context.CancelC
 	os.Exit(exitInterrupted)
 }
 
-// repeated waits for another request to end. It returns false when nobody waits for one any more.
+// repeated waits for another request to end. It returns false when signals is closed.
 func repeated(signals <-chan os.Signal) bool {
 	for first := time.Now(); ; {
 		if _, ok := <-signals; !ok {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What the program links, its test links too: without cgo neither needs a library or a dynamic linker.
+// The program and its test link the same: without cgo neither needs a library or a dynamic linker.
 func TestProgram_IsStatic(t *testing.T) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || !slices.Contains(info.Settings, debug.BuildSetting{Key: "CGO_ENABLED", Value: "0"}) {

@@ -20,7 +20,7 @@ type storeCommand struct {
 	Attached bool `help:"Ends when its standard input does: with the program that started it."`
 }
 
-// Help says what the store is for.
+// Help describes the purpose of the store.
 func (c *storeCommand) Help() string {
 	return `Named objects of blocks in shared memory, for programs of the same user: put, get, push, pop, read the latest, without a copy
 where the reader wants none. Clients are sdk/objects in Go and rlhost.objects in Python. A client that is killed leaks nothing.

@@ -8,8 +8,8 @@ import (
 	"github.com/rlhost/rlhost/core/control"
 )
 
-// A reload that brings a rule which is fulfilled already is made, and the run ends by that rule. The client is told so,
-// and so are those who look at the run later.
+// A reload that brings a rule which is fulfilled already is made, and the run ends by that rule. The client's reply
+// says so, and so does the run's history.
 func TestSwapEnds_ANewRuleThatIsFulfilledAlready(t *testing.T) {
 	t.Parallel()
 	w := newSwapShop(t)
@@ -38,14 +38,14 @@ func TestSwapEnds_ANewRuleThatIsFulfilledAlready(t *testing.T) {
 			if len(list) != 2 || list[1].Step != "committed" {
 				t.Errorf("events %s", asJSON(list))
 			}
-			t.Logf("notes %q", r.Notes) // it may go on for a moment when the client is answered
+			t.Logf("notes %q", r.Notes) // it may run for a moment when the client is answered
 			j.nothingLeft()
 		})
 	}
 }
 
-// What else a reload changes that brings such a rule is made before the run ends, and runs when it goes on.
-func TestSwapEnds_WhatElseIsChangedIsMadeFirst(t *testing.T) {
+// The other changes of a reload that brings such a rule are made before the run ends, and run when it is resumed.
+func TestSwapEnds_OtherChangesAreMadeFirst(t *testing.T) {
 	t.Parallel()
 	w := newSwapShop(t)
 	j := w.host("cartpole.toml")

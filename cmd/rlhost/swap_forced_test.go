@@ -10,8 +10,8 @@ import (
 	"github.com/rlhost/rlhost/core/control"
 )
 
-// A process that hangs stops the whole run. A change at once and a rollback take it away as it is within seconds, the run goes on, and what
-// was lost is counted.
+// A process that hangs stops the whole run. A change at once and a rollback remove it as it is within seconds, the run continues, and the
+// losses are counted.
 func TestSwapForced_AProcessThatHangsIsTakenAway(t *testing.T) {
 	t.Parallel()
 	for i, c := range []struct{ name, mode string }{{"batcher", "async"}, {"batcher", "sync"}, {"inference", "async"}, {"inference", "sync"}} {
@@ -31,7 +31,7 @@ func TestSwapForced_AProcessThatHangsIsTakenAway(t *testing.T) {
 			} {
 				j.swap(control.SwapRequest{Component: c.name, File: "process"})
 				j.hang(c.name)
-				j.standsStill()
+				j.stalls()
 				var r control.SwapReply
 				began := time.Now()
 				back(&r)
@@ -49,7 +49,7 @@ func TestSwapForced_AProcessThatHangsIsTakenAway(t *testing.T) {
 	}
 }
 
-// A component in Python that hangs in a slot is killed by its stall limit, says where it was, and the run goes on.
+// A component in Python that hangs in a slot is killed by its stall limit, says where it was, and the run continues.
 func TestSwapForced_AComponentThatHangsIsKilledByItsStallLimit(t *testing.T) {
 	t.Parallel()
 	for i, mode := range []string{"async", "sync"} {
@@ -69,8 +69,8 @@ func TestSwapForced_AComponentThatHangsIsKilledByItsStallLimit(t *testing.T) {
 	}
 }
 
-// A run that stands still is stopped: its learner is at rest, so what it has learned is saved, and resumed.
-func TestSwapForced_StopSavesWhatALearnerAtRestHas(t *testing.T) {
+// A run that has stalled is stopped: its learner is idle, so its learning is saved, and resumed.
+func TestSwapForced_StopSavesAnIdleLearner(t *testing.T) {
 	t.Parallel()
 	for i, mode := range []string{"sync", "async"} {
 		t.Run(mode, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestSwapForced_StopSavesWhatALearnerAtRestHas(t *testing.T) {
 			j := w.host("live.toml")
 			j.swap(control.SwapRequest{Component: "batcher", File: "process"})
 			j.hang("batcher")
-			s := j.standsStill()
+			s := j.stalls()
 			j.stop()
 			if saved := w.saved(j.dir); saved.PolicyVersion != s.Policy {
 				t.Errorf("version %d was saved, want %d\n%s", saved.PolicyVersion, s.Policy, j.output)
@@ -109,8 +109,8 @@ func (j *subject) signalTo(name string, sent syscall.Signal) (pid int) {
 	return pid
 }
 
-// standsStill waits until no env steps are made any more.
-func (j *subject) standsStill() control.StatusReply {
+// stalls waits until no env steps are made any more.
+func (j *subject) stalls() control.StatusReply {
 	j.t.Helper()
 	made, same := uint64(0), 0
 	return j.until("the run stands still", func(s *control.StatusReply) bool {

@@ -20,7 +20,7 @@ import (
 // gatedProgram is the name under which the test binary starts another program behind a gate: gated FD PROGRAM ARG...
 const gatedProgram = "gated"
 
-// gatedCalls are the system calls that change what lies on a disk. Each of them waits at the gate.
+// gatedCalls are the system calls that change files. Each of them waits at the gate.
 var gatedCalls = map[uint32]string{
 	unix.SYS_RENAMEAT: "rename", unix.SYS_FSYNC: "fsync", unix.SYS_PWRITE64: "pwrite", unix.SYS_FTRUNCATE: "ftruncate",
 	unix.SYS_UNLINKAT: "unlink", unix.SYS_MKDIRAT: "mkdir",
@@ -72,7 +72,7 @@ func installGate() (int, error) {
 	return int(fd), nil
 }
 
-// gate sees every call of a program, and of its children, that changes what lies on a disk, before it is made.
+// gate sees every call of a program, and of its children, that changes files, before it is made.
 type gate struct {
 	fd int
 
@@ -96,7 +96,7 @@ type seccompAnswer struct {
 	flags uint32
 }
 
-// on makes fn see what comes to the gate from now on.
+// on makes fn see all operations at the gate from now on.
 func (g *gate) on(fn func(pid int, operation string)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -133,7 +133,7 @@ func (g *gate) pass(n seccompNotice) {
 		watch(int(n.pid), n.operation())
 	}
 	a := seccompAnswer{id: n.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
-	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(g.fd), unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&a))) // who has been killed needs none
+	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(g.fd), unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&a))) // a killed process needs none
 }
 
 // operation names a call and the file that it is for, as folder/name.

@@ -8,7 +8,7 @@ import (
 	"github.com/rlhost/rlhost/core/control"
 )
 
-// steadyShop is a swap shop with two versions of the walk that never go wrong, and pay twice what walk.wasm does.
+// steadyShop is a swap shop with two versions of the walk that never fail, and pay twice as much as walk.wasm.
 func steadyShop(t *testing.T) *workshop {
 	t.Helper()
 	w := newSwapShop(t)
@@ -17,7 +17,7 @@ func steadyShop(t *testing.T) *workshop {
 	return w
 }
 
-// steady are the arguments of a run of the version that never goes wrong; what comes after it does what they say.
+// steady are the arguments of a run of the version that never fails; a later version obeys them.
 func steady(args string) []string {
 	return []string{"walk.toml", "--set", "env.walk.use=./steady.wasm", "--set", "env.walk.args={" + args + "}"}
 }
@@ -46,7 +46,7 @@ func (j *subject) rowsOf(file string) float64 {
 func (j *subject) runsOnly(file, not string) {
 	j.t.Helper()
 	j.runsFile(file)
-	j.goesOn() // what the other had made before is counted by then
+	j.goesOn() // the other's env steps are counted by then
 	j.goesOn()
 	others, own := j.rowsOf(not), j.rowsOf(file)
 	j.until(file+" makes env steps", func(*control.StatusReply) bool { return j.rowsOf(file) > own })
@@ -55,8 +55,8 @@ func (j *subject) runsOnly(file, not string) {
 	}
 }
 
-// A new version that goes wrong in its trial in the run is refused with what went wrong: the old one runs everywhere
-// again, nothing is lost without being counted, and the next swap is made.
+// A new version that fails in its trial in the run is refused with its fault: the old one runs everywhere again,
+// nothing is lost without being counted, and the next swap is made.
 func TestSwapFault_ANewVersionGoesWrongInItsTrialInTheRun(t *testing.T) {
 	for _, c := range []struct{ what, args, limits, reason string }{
 		{"traps", "fault=1,env=6,step=21", "{}", `trap in rl_step at step \d+`},
@@ -92,7 +92,7 @@ func TestSwapFault_ANewVersionGoesWrongInItsTrialInTheRun(t *testing.T) {
 	}
 }
 
-// One that holds through its trial in the run, and fails on probation, gives way to what ran before the trial.
+// A version that passes its trial in the run, and fails on probation, is replaced by the version before the trial.
 func TestSwapFault_ANewVersionFailsAfterItsTrialInTheRun(t *testing.T) {
 	t.Parallel()
 	w := steadyShop(t)
@@ -117,8 +117,8 @@ func TestSwapFault_ANewVersionFailsAfterItsTrialInTheRun(t *testing.T) {
 	j.stop()
 }
 
-// One that pays clearly less comes in all the same, and that is said: it may be what was wanted. The way back is there.
-func TestSwap_ANewVersionOfLowerReturnsComesInAndIsToldOf(t *testing.T) {
+// A version with clearly lower rewards is swapped in all the same, with a note: it may be intended. It can be rolled back.
+func TestSwap_ANewVersionWithLowerReturnsIsAcceptedWithANote(t *testing.T) {
 	t.Parallel()
 	w := steadyShop(t)
 	j := w.host(steady("fault=0")...)

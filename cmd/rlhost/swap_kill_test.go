@@ -14,13 +14,13 @@ import (
 	"github.com/rlhost/rlhost/core/control"
 )
 
-// A swap is killed where its notices come, and before each of the operations that change what lies on the disk.
+// A swap is killed where its notices come, and before each of the operations that change files.
 const (
 	oldVersion = "c.wasm"
 	newVersion = "rust.wasm"
 )
 
-// killAt says where a swap is killed, and what is to be found.
+// killAt says where a swap is killed, and the expected findings.
 type killAt struct {
 	notice    string // that begins with this
 	operation string // at the gate: the nth that begins with this
@@ -28,7 +28,7 @@ type killAt struct {
 	reply     bool // once the swap has been answered
 	request   func(q *control.SwapRequest)
 	runs      []string // versions, one of which runs afterwards
-	says      string   // by the run that goes on
+	says      string   // by the resumed run
 }
 
 func slowCanary(q *control.SwapRequest)  { q.Canary, q.Verify = new(64), new(100_000) }
@@ -52,9 +52,8 @@ var killPoints = map[string]killAt{
 	"after the change was committed": {operation: "fsync 0001/events.jsonl", nth: 2, runs: []string{newVersion}, says: `^rollout runs rust.wasm \([0-9a-f]+\), since the swap at [0-9]+ env steps$`},
 }
 
-// Wherever a host is killed in a swap, the run goes on with exactly one of the two versions, says which, and leaves
-// nothing.
-func TestSwapKill_TheRunGoesOnWithOneOfTheTwo(t *testing.T) {
+// Wherever a host is killed in a swap, the run continues with exactly one of the two versions, says which, and leaves nothing.
+func TestSwapKill_TheRunContinuesWithOneOfTheTwo(t *testing.T) {
 	t.Parallel()
 	for name, at := range killPoints {
 		t.Run(name, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/rlhost/rlhost/core/control"
 )
 
-// swapsWanted is how many swaps a run is to go through: some, or as many as RLHOST_SWAPS says; 10,000 want -timeout 1h.
+// swapsWanted is the number of swaps in a run: some, or as many as RLHOST_SWAPS says; 10,000 want -timeout 1h.
 func swapsWanted(t *testing.T) int {
 	text := os.Getenv("RLHOST_SWAPS")
 	if text == "" {
@@ -24,8 +24,8 @@ func swapsWanted(t *testing.T) int {
 	return n
 }
 
-// One run goes through many swaps, from C to Rust and back, every now and then to a process and back: it holds no more for
-// it in the end than at the beginning, loses no env step, and learns what it learns without.
+// One run goes through many swaps, from C to Rust and back, every now and then to a process and back: it holds no more in
+// the end than at the beginning, loses no env step, and learns the same as without them.
 func TestSwapMany_NothingGrowsAndItLearns(t *testing.T) {
 	t.Parallel()
 	n := swapsWanted(t)
@@ -86,8 +86,8 @@ func (j *subject) toProcessAndBack(round int) uint64 {
 	return j.status().Swaps.Committed - before
 }
 
-// comesDown waits until the job holds no more than it did early, but for a little. What is let go of goes behind the
-// changes, so a busy machine is late with it; what leaks never goes.
+// comesDown waits until the job holds no more than it did early, but for a little. Resources are released after the
+// changes, so a busy machine is late with it; a leak is never released.
 func (j *subject) comesDown(early []control.Resources) {
 	j.t.Helper()
 	bounds := []struct { // goroutines, descriptors, mappings, KiB of memory
@@ -120,7 +120,7 @@ func (j *subject) comesDown(early []control.Resources) {
 	j.t.Logf("late  %+v", late.Resources)
 }
 
-// learnsAndEnds lets the run reach its return, which ends it, and checks what it says in the end.
+// learnsAndEnds lets the run reach its return, which ends it, and checks its last output.
 func (j *subject) learnsAndEnds() {
 	j.t.Helper()
 	q := j.w.reloadWith("many.toml", "run.stop.return=475")

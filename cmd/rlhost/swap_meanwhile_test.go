@@ -52,7 +52,7 @@ func (h *held) wait(t *testing.T) {
 	}
 }
 
-// asks makes a request on a connection of its own, in the background.
+// asks makes a request on a new connection, in the background.
 func (j *subject) asks(ctx context.Context, verb control.Verb, request, reply any, notice func(text string)) (answered <-chan error) {
 	j.t.Helper()
 	client, done := j.dial(), make(chan error, 1)
@@ -104,7 +104,7 @@ func TestSwapFault_AProcessDiesWhileItTakesOver(t *testing.T) {
 		s := j.quiet()
 		got := instance(&s, name)
 		t.Logf("%s: killed %v: %v %s; it runs in %s (%s)", name, started, err, r.Outcome, got.Runtime, got.Host)
-		if len(started) == 0 { // one, and one that is ready to take its place
+		if len(started) == 0 { // one, and its successor
 			t.Errorf("%s: no process was started for it", name)
 		}
 		want := "builtin"
@@ -160,7 +160,7 @@ func TestSwapMeanwhile_Paused(t *testing.T) {
 	j.stop()
 }
 
-// A swap beside a checkpoint that is being written: both are made.
+// A swap while a checkpoint is being written: both are made.
 func TestSwapMeanwhile_Checkpointing(t *testing.T) {
 	t.Parallel()
 	w := newSwapShop(t)
@@ -190,7 +190,7 @@ func TestSwapMeanwhile_Checkpointing(t *testing.T) {
 	j.stop()
 }
 
-// A swap while the run ends is made or told that it ended; either way what runs is what the folder says.
+// A swap while the run ends is made or refused because it ended; either way the folder names the running version.
 func TestSwapMeanwhile_Stopping(t *testing.T) {
 	t.Parallel()
 	w := newSwapShop(t)
@@ -223,7 +223,7 @@ func TestSwapMeanwhile_Stopping(t *testing.T) {
 	again.stop()
 }
 
-// A client that goes before the change is made takes it with it; one that goes after leaves it.
+// A client that disconnects before the change is made cancels it; afterwards the change stays.
 func TestSwapMeanwhile_TheClientGoes(t *testing.T) {
 	t.Parallel()
 	w := newSwapShop(t)
@@ -272,7 +272,7 @@ func TestSwapMeanwhile_TheClientGoes(t *testing.T) {
 	j.stop()
 }
 
-// saysWhatRuns checks that pipeline.toml names what runs.
+// saysWhatRuns checks that pipeline.toml names the running versions.
 func (j *subject) saysWhatRuns() {
 	j.t.Helper()
 	s := j.status()
@@ -301,8 +301,8 @@ func TestSwapFault_TheOldVersionTrapsInTheTrial(t *testing.T) {
 	j.stop()
 }
 
-// Environments of a process that dies before they have taken over, or on probation, give way to those before; without
-// probation they are started again.
+// Environments of a process that dies before they have taken over, or on probation, are replaced by the previous
+// ones; without probation they are started again.
 func TestSwapFault_WorkersDieWhileTheyTakeOver(t *testing.T) {
 	t.Parallel()
 	w := newSwapShop(t)
@@ -362,8 +362,8 @@ func TestSwapFault_WorkersDieWhileTheyTakeOver(t *testing.T) {
 	j.stop()
 }
 
-// A process is killed and the run paused at once, whatever it held then: all env steps are accounted for while nothing moves, and those
-// that are lost with a process are so few as its blocks have.
+// A process is killed and the run paused at once, whatever it held then: all env steps are accounted for while nothing moves, and no
+// more are lost with a process than its blocks hold.
 func TestSwapMeanwhile_KilledAndPaused(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"async", "sync"} {

@@ -11,7 +11,7 @@ import (
 )
 
 // A module that takes its time to compile costs the run nothing: it steps on meanwhile, and answers.
-func TestSwapFault_ABigModuleCompilesBesideTheRun(t *testing.T) {
+func TestSwapFault_ABigModuleCompilesDuringTheRun(t *testing.T) {
 	t.Parallel()
 	w := newSwapShop(t)
 	w.env = []string{"XDG_CACHE_HOME=" + t.TempDir()} // nothing is compiled already
@@ -45,7 +45,7 @@ func TestSwapFault_ABigModuleCompilesBesideTheRun(t *testing.T) {
 	j.stop()
 }
 
-// moduleFaults are pipelines whose environments go wrong, and what a run says that has others.
+// moduleFaults are pipelines whose environments fail, and the messages of the run that tries them.
 var moduleFaults = []struct {
 	what     string
 	args     string
@@ -76,8 +76,7 @@ var moduleFaults = []struct {
 	{what: "returns NaN", args: "fault=4,env=15,step=40112", reason: `env 15: output in rl_step at step 40112: .*NaN`, lost: true},
 }
 
-// Whatever the new environments do wrong, in a trial, on probation or after it, the run goes on: with the old ones, or as
-// after any fault.
+// Whatever the new environments do wrong, in a trial, on probation or after it, the run continues: with the old ones, or as after any fault.
 func TestSwapFault_EnvironmentsThatGoWrong(t *testing.T) {
 	t.Parallel()
 	w := newSwapShop(t)
@@ -159,7 +158,7 @@ func grown(t *testing.T, module []byte, more int) []byte {
 	return out
 }
 
-// items are the parts of a vector: numbers, or what has its size before it.
+// items are the parts of a vector: numbers, or bytes with their size before them.
 func items(section []byte, sized bool) (list [][]byte) {
 	count, n := binary.Uvarint(section)
 	for section = section[n:]; count > 0; count-- {
@@ -177,7 +176,7 @@ func vector(items [][]byte) []byte {
 	return append(binary.AppendUvarint(nil, uint64(len(items))), bytes.Join(items, nil)...)
 }
 
-// A reload that makes the rollout anew checks and tries its new environments as a swap does, and goes back to both.
+// A reload that replaces the rollout checks and tries its new environments as a swap does, and goes back to both.
 func TestSwapFault_NewEnvironmentsOfANewRolloutAreTried(t *testing.T) {
 	t.Parallel()
 	w := newSwapShop(t)

@@ -16,7 +16,7 @@ import (
 // swapped are the components that can be anywhere.
 var swapped = []string{"rollout", "inference", "batcher", "learner", "runner"}
 
-// endless is a training that goes on until it is stopped, with a program beside it that makes the same components.
+// endless is a training that lasts until it is stopped, with a second program that makes the same components.
 func endless(mode string) string {
 	return strings.NewReplacer("20480", "2_000_000_000", "episodes = 4", "episodes = 1", `"sync"`, strconv.Quote(mode)).Replace(plain) + `
 [component.learner]
@@ -36,7 +36,7 @@ func (w *workshop) another() {
 	w.copy("second/rlhost", w.program, []byte("second")...)
 }
 
-// move brings a component into a process, into one of the program beside this one, or back, and waits until that learns.
+// move brings a component into a process of this program or of the second one, or back, and waits until the run learns with it.
 func (j *subject) move(component, to, file string) {
 	j.t.Helper()
 	if to == "own" { // a swap of a rollout is one of its environments
@@ -52,14 +52,13 @@ func (j *subject) move(component, to, file string) {
 	j.addsUp()
 }
 
-// alone waits until no process is left but the host: one that checks programs stays for a moment.
+// alone waits until no process is left but the host: a process that checks programs stays for a moment.
 func (j *subject) alone() {
 	j.t.Helper()
-	j.soon("no process is left but the host", func() bool { return len(j.processes()) == 1 })
+	j.within("no process is left but the host", func() bool { return len(j.processes()) == 1 })
 }
 
-// Each component goes to a process, to a process of another program, and back, while the run goes on and nothing is
-// dropped.
+// Each component moves to a process, to a process of another program, and back, during the run, and nothing is dropped.
 func TestSwapRuntimes_EveryComponentGoesToAProcessAndBack(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
@@ -75,7 +74,7 @@ func TestSwapRuntimes_EveryComponentGoesToAProcessAndBack(t *testing.T) {
 	j.stop()
 }
 
-// What a component has learned, drawn and counted goes with it: swaps change no bit of a synchronous run.
+// A component's learning, draws and counts move with it: swaps change no bit of a synchronous run.
 func TestSwapRuntimes_SynchronousRunsAreTheSameBitForBit(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
@@ -108,7 +107,7 @@ func (j *subject) learnedWhat(file string) {
 	}
 }
 
-// Environments go from a module in the host to one in a process, to those of a native program, and back.
+// Environments move from a module in the host to a module in a process, to a native program, and back.
 func TestSwapRuntimes_EnvironmentsGoToProcessesAndBack(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
@@ -133,7 +132,7 @@ func TestSwapRuntimes_EnvironmentsGoToProcessesAndBack(t *testing.T) {
 	j.stop()
 }
 
-// A run that goes on names programs and modules from its own folder, and the file from its: they are the same.
+// A resumed run names programs and modules relative to its own folder, and the file relative to its own: they are the same.
 func TestSwapRuntimes_ReloadAfterAResumeReplacesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
@@ -180,9 +179,9 @@ if __name__ == "__main__":
     rlhost.serve(Watch)
 `
 
-// A program that is built anew takes over from the one that runs, in any language, also where the SDK knows nothing of
-// rest; what is learned is the same as without programs and swaps.
-func TestSwapRuntimes_ProgramsGiveWayToNewOnes(t *testing.T) {
+// A rebuilt program takes over from the running one, in any language, also where the SDK cannot pause; the learning is
+// the same as without programs and swaps.
+func TestSwapRuntimes_ProgramsAreReplacedByNewOnes(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
 	w.write("plain.toml", strings.Split(endless("sync"), "[plugin.own]")[0])
@@ -210,7 +209,7 @@ func TestSwapRuntimes_ProgramsGiveWayToNewOnes(t *testing.T) {
 	}
 }
 
-// An inference that takes over while nobody publishes weights acts with the newest ones at once.
+// An inference that takes over while no weights are published acts with the newest ones at once.
 func TestSwapRuntimes_ANewInferenceHasTheNewestWeights(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
@@ -227,7 +226,7 @@ func TestSwapRuntimes_ANewInferenceHasTheNewestWeights(t *testing.T) {
 	j.stop()
 }
 
-// A process that is killed while it takes over, or while it gives way, costs at most that swap.
+// A process that is killed while it takes over, or while it is replaced, costs at most that swap.
 func TestSwapRuntimes_ProcessesThatDieMeanwhile(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
@@ -309,7 +308,7 @@ func TestSwapRuntimes_NothingIsLeftBehind(t *testing.T) {
 			j.swap(control.SwapRequest{Component: swapped[i%len(swapped)], File: to})
 		}
 	}
-	for i := range swapped { // what is made once is there
+	for i := range swapped { // everything made once is there
 		round(i)
 	}
 	j.goesOn()
@@ -320,7 +319,7 @@ func TestSwapRuntimes_NothingIsLeftBehind(t *testing.T) {
 	}
 	j.goesOn()
 	j.alone()
-	// What a change leaves to be tidied is tidied at boundaries; so the least that is seen counts.
+	// Changes are cleaned up at boundaries, so the minimum counts.
 	least := control.Resources{Descriptors: 1 << 30, Mappings: 1 << 30, Goroutines: 1 << 30}
 	j.until("nothing is left", func(s *control.StatusReply) bool {
 		least.Descriptors = min(least.Descriptors, s.Resources.Descriptors)
@@ -336,8 +335,8 @@ func TestSwapRuntimes_NothingIsLeftBehind(t *testing.T) {
 	}
 }
 
-// A dataset has observations laid out in one way. Where environments that like another one have taken over, instances that are added or
-// begin in processes lay theirs out as those that run.
+// A dataset has one layout of observations. Where environments that prefer another layout have taken over, instances that are added or
+// begin in processes use the running instances' layout.
 func TestSwapRuntimes_InstancesLayObservationsOutAlike(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
@@ -353,8 +352,8 @@ func TestSwapRuntimes_InstancesLayObservationsOutAlike(t *testing.T) {
 	j.stop()
 }
 
-// A run that is killed while a version is on probation goes on with the previous one, though that is a program which the pipeline's file
-// names from its own folder.
+// A run that is killed while a version is on probation continues with the previous one, though that is a program which the pipeline's
+// file names relative to its own folder.
 func TestSwapRuntimes_AKilledRunFindsThePreviousProgram(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)

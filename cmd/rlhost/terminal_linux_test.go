@@ -24,7 +24,7 @@ import (
 type screen struct {
 	width   int
 	lines   [][]rune
-	wrapped []bool // the line goes on in the next one
+	wrapped []bool // the line continues in the next one
 	column  int
 	up      int      // rows that the cursor was taken up
 	odd     []string // sequences that it does not know
@@ -106,7 +106,7 @@ func (s *screen) text() []string {
 	return all
 }
 
-// terminal is a program on a terminal of its own.
+// terminal is a program on its own terminal.
 type terminal struct {
 	t      *testing.T
 	master *os.File
@@ -157,7 +157,7 @@ func onTerminal(t *testing.T, width uint16, env []string, dir string, args ...st
 	return x
 }
 
-// read collects what the program writes until it has gone.
+// read collects the program's output until it has ended.
 func (x *terminal) read() {
 	defer close(x.eof)
 	buf := make([]byte, 4096)
@@ -178,7 +178,7 @@ func (x *terminal) output() string {
 	return x.raw.String()
 }
 
-// shown is what a terminal shows, when it is printed.
+// shown is a terminal that prints its screen.
 type shown struct{ *terminal }
 
 func (s shown) String() string { return fmt.Sprintf("%q", s.output()) }
@@ -227,8 +227,7 @@ const (
 	liveLine  = `^[0-9:]{8}  env steps [0-9.]+[kMG]?  return `
 )
 
-// trainOnTerminal trains until some faults were warned of and progress was shown again, presses Ctrl-C, and returns
-// what the terminal got.
+// trainOnTerminal trains until some faults were warned of and progress was shown again, presses Ctrl-C, and returns all output to the terminal.
 func trainOnTerminal(t *testing.T, width uint16, env ...string) string {
 	t.Helper()
 	x := onTerminal(t, width, env, troubled(t), "train")
@@ -306,7 +305,7 @@ func TestTerminal_ADumbOneGetsPlainLines(t *testing.T) {
 	}
 }
 
-// The table of several seeds is drawn over itself in lines that do not wrap, and gives way to what the seeds came to.
+// The table of several seeds is drawn over itself in lines that do not wrap, and is replaced by the results of the seeds.
 func TestTerminal_SeedsAreOneLiveTable(t *testing.T) {
 	t.Parallel()
 	const width = 32
@@ -331,7 +330,7 @@ every = "20ms"
 		t.Fatalf("exit code %d: %q", code, output)
 	}
 	frames := strings.Split(output, "\x1b[4A\x1b[J")
-	if len(frames) < 6 { // the first begins in one, each ends in one, and what follows the last; between them it goes by time
+	if len(frames) < 6 { // the first begins in one, each ends in one, and one follows the last; between them the time decides
 		t.Errorf("the table is drawn %d times: %q", len(frames)-1, output)
 	}
 	row := regexp.MustCompile(`^seed [0-3]    (pending|[0-9]+ env steps.*|return .*)$`)

@@ -85,7 +85,7 @@ func (c *trainCommand) Run(p *program) error {
 	t.parts, t.engines = builtin.New(builtin.Options{Log: t.logger(), Output: t.output(), Compiler: compilerCommand})
 	ctx, stop := t.interruptible(onSignals{parting: t.parting, hangup: t.reload})
 	defer stop()
-	defer context.AfterFunc(ctx, func() { _ = t.manager.Stopping("saving") })() // attend finds out where nobody listens
+	defer context.AfterFunc(ctx, func() { _ = t.manager.Stopping("saving") })() // attend finds out if no manager listens
 	err = t.train(ctx)
 	if cause := context.Cause(ctx); cause != nil && (errors.Is(err, context.Canceled) || errors.Is(err, cause)) {
 		err = t.endedBy(cause)
@@ -104,7 +104,7 @@ func (t *training) train(ctx context.Context) error {
 		return t.reportDone(done)
 	}
 	if err != nil {
-		return t.told(err)
+		return t.printProblems(err)
 	}
 	t.session.Store(s)
 	defer t.attended()()
@@ -140,7 +140,7 @@ func (t *training) open(ctx context.Context) (*session.Session, error) {
 			return nil, err
 		}
 		if run != nil {
-			o.Graph, o.Sets = nil, nil // the run's own pipeline has them, and what has been changed since
+			o.Graph, o.Sets = nil, nil // the run's own pipeline has them, with all changes since
 			return session.Resume(ctx, run, o)
 		}
 	}

@@ -70,7 +70,7 @@ func (t *training) newSet(list []uint64) (set *runs.Set, err error) {
 // trainSeeds trains a set.
 func (t *training) trainSeeds(set *runs.Set, err error) error {
 	if err != nil {
-		return t.told(err)
+		return t.printProblems(err)
 	}
 	program, err := os.Executable()
 	if err != nil {

@@ -13,7 +13,7 @@ type versionCommand struct {
 	JSON bool `name:"json" help:"Print JSON."`
 }
 
-// Run prints what this program is.
+// Run prints the version of this program.
 func (c *versionCommand) Run(p *program) error {
 	if c.JSON {
 		return p.encode(thisBuild())

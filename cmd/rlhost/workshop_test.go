@@ -24,7 +24,7 @@ preset = "fast"
 mode = "sync"
 `
 
-// jobFile is a training that goes on until it is stopped, without trials and probation.
+// jobFile is a training that lasts until it is stopped, without trials and probation.
 const jobFile = `rlhost = 1
 [run]
 name = "job"
@@ -53,16 +53,15 @@ func jobOf(env, module string) string {
 	return strings.NewReplacer("ENV", env, "MODULE", module).Replace(jobFile)
 }
 
-// workshop is a folder with the program and what a test builds.
+// workshop is a folder with the program and a test's builds.
 type workshop struct {
 	t       *testing.T
 	dir     string
 	program string
-	env     []string // of the program, besides that of the test
+	env     []string // of the program, in addition to the test's
 }
 
-// newWorkshop puts the program into a folder of its own, as a user would start it: it starts itself again there for
-// components in processes.
+// newWorkshop puts the program into a new folder, as a user would start it: it starts itself again there for components in processes.
 func newWorkshop(t *testing.T) *workshop {
 	t.Helper()
 	w := &workshop{t: t, dir: t.TempDir()}
@@ -116,7 +115,7 @@ func (w *workshop) read(name string) string {
 	return string(data)
 }
 
-// copy puts a file into the folder, executable, with more behind it.
+// copy puts a file into the folder, executable, with more after it.
 func (w *workshop) copy(name, from string, more ...byte) {
 	w.t.Helper()
 	data, err := os.ReadFile(from)
@@ -182,7 +181,7 @@ func (w *workshop) lastLine(args ...string) (code int, last []byte) {
 	return c.ProcessState.ExitCode(), last
 }
 
-// lastEvent is what the end of a training says.
+// lastEvent is the end event of a training.
 type lastEvent struct {
 	Reason     string  `json:"reason"`
 	EnvSteps   uint64  `json:"env_steps"`
@@ -192,7 +191,7 @@ type lastEvent struct {
 	ParamsHash string  `json:"params_hash"`
 	Kernels    string  `json:"kernels"`
 	Error      string  `json:"error"`
-	// ParamsHashes are those of the policies besides the leading one.
+	// ParamsHashes are the hashes of the other policies' parameters.
 	ParamsHashes map[string]string `json:"params_hashes"`
 }
 

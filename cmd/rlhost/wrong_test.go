@@ -21,10 +21,10 @@ import (
 	"github.com/rlhost/rlhost/plugins/wasm/module"
 )
 
-// errBehind is returned where the compiler at hand cannot put the stack behind the data.
+// errBehind is returned where the installed compiler cannot put the stack after the data.
 var errBehind = errors.New("needs clang with lld: Zig always puts the stack first")
 
-// compileC compiles a source of testdata with clang or, where it is missing, Zig. behind asks for a stack behind
+// compileC compiles a source of testdata with clang or, where it is missing, Zig. behind asks for a stack after
 // the data, which older linkers do unasked.
 func compileC(source, out string, behind bool, flags ...string) error {
 	command := []string{"../../.venv/bin/python", "-m", "ziglang", "cc", "-target", "wasm32-freestanding"}
@@ -114,7 +114,7 @@ func TestCheck_FindsProgramsThatOnlyLookRight(t *testing.T) {
 	r := newRuntime(t)
 	for _, c := range []struct {
 		source, wrong string
-		behind        bool // the stack lies behind the data
+		behind        bool // the stack is after the data
 		id            string
 		verdict       envcheck.Verdict
 		detail        string
@@ -146,7 +146,7 @@ func TestCheck_FindsProgramsThatOnlyLookRight(t *testing.T) {
 		{"bare.c", "ANY_STATE", false, "D08", envcheck.Failed, "a state of version 4 is taken by an environment of version 3"},
 	} {
 		if unwritten := c.id == "M01" || c.id == "D07"; unwritten && c.verdict == envcheck.Failed && poisoned(t) {
-			continue // what is not written is NaN then, and found by the first check that looks at values
+			continue // elements not written are NaN then, and found by the first check of values
 		}
 		name := c.wrong
 		if c.behind {
@@ -176,8 +176,8 @@ func TestCheck_FindsProgramsThatOnlyLookRight(t *testing.T) {
 	}
 }
 
-// TestLoad_TellsAuthorsWhatTheyDescribeWrongly loads modules whose description is not accepted.
-func TestLoad_TellsAuthorsWhatTheyDescribeWrongly(t *testing.T) {
+// TestLoad_NamesErrorsInADescription loads modules whose description is not accepted.
+func TestLoad_NamesErrorsInADescription(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)
 	const correct = "correct what the guest's rl_describe writes, or its arguments"

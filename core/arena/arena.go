@@ -14,7 +14,7 @@ import (
 
 // Config describes an arena.
 type Config struct {
-	ID         uint8  // stands in every handle; Set.Add chooses it
+	ID         uint8  // part of every handle; Set.Add chooses it
 	Name       string // for people, and for /proc/*/maps
 	Blocks     int    // 1 to 524288
 	BlockBytes int    // size of each; blocks start on page boundaries, so small ones waste memory
@@ -54,7 +54,7 @@ type Arena struct {
 	closed bool       // guarded by mu: Close has succeeded
 }
 
-// blocks is what one process sees of an arena's blocks: their memory, their words, and its private record of each.
+// blocks is one process's view of an arena's blocks: their memory, their words, and its private record of each.
 type blocks struct {
 	config Config
 	layout layout
@@ -63,7 +63,7 @@ type blocks struct {
 	first  uint64 // generation that all blocks began with
 	holder int
 	me     word    // this process's bit in the holder bitmap
-	local  []local // what only this process knows about each block
+	local  []local // this process's private record of each block
 }
 
 // local is a cache line of this process's own memory per block. It ends with the process, and no other process
@@ -129,7 +129,7 @@ func segment(create func(string, int) (*shm.Segment, error), name string, bytes 
 	return s, nil
 }
 
-// over returns a process's view of an arena in two segments. Each process has a holder bit of its own.
+// over returns a process's view of an arena in two segments. Each process has its own holder bit.
 func over(words, data *shm.Segment, c Config, l layout, holder int) *Arena {
 	v := viewOf(words.Bytes(), l)
 	a := &Arena{
@@ -152,7 +152,7 @@ func (b *blocks) host() bool { return b.holder == hostabi.ArenaHost }
 // writable reports whether this process can write blocks.
 func (b *blocks) writable() bool { return !b.config.ReadOnly || b.host() }
 
-// ID returns the number that stands in the arena's handles.
+// ID returns the number of the arena in its handles.
 func (a *Arena) ID() uint8 { return a.config.ID }
 
 // Name returns the configured name.
@@ -167,8 +167,8 @@ func (a *Arena) BlockBytes() int { return a.layout.blockBytes }
 // Schema returns the configured description of a block's contents.
 func (a *Arena) Schema() Schema { return a.config.Schema }
 
-// MemoryOf returns the memory of all blocks, whole pages, for who gives it to a device. It stays mapped as long as the arena is
-// reachable; what blocks hold belongs to those who have claims on them.
+// MemoryOf returns the memory of all blocks, in whole pages, to be registered with a device. It stays mapped as long as the
+// arena is reachable. The contents of a block belong to the holders of its claims.
 func MemoryOf(a *Arena) []byte { return a.mem }
 
 // FD returns the file of the blocks, for mapping windows, or -1 if there is none. It belongs to the arena.
@@ -191,8 +191,7 @@ func (b *blocks) swap(block uint32, from, to word) bool {
 
 func (b *blocks) claims(block uint32) claims { return claims(b.local[block].claims.Load()) }
 
-// unusedGeneration returns a generation that follows those of all blocks. A damaged word counts as what this
-// process knows of the block.
+// unusedGeneration returns a generation later than every block's. For a damaged word it takes the generation that this process knows.
 func (b *blocks) unusedGeneration() uint64 {
 	used := uint64(0)
 	for block := range uint32(b.layout.blocks) {
@@ -229,7 +228,7 @@ func (b *blocks) check(h hostabi.Handle) error {
 func (a *Arena) keep() {
 	runtime.AddCleanup(a, func(s [2]*shm.Segment) {
 		for _, s := range s {
-			_ = s.Close() // nobody can receive the error
+			_ = s.Close() // there is no one to return the error to
 		}
 	}, [2]*shm.Segment{a.words, a.data})
 }

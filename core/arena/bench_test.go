@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// benchArena is mapped where it can be, because that is what runs.
+// benchArena is mapped where the system allows it, as in a run.
 func benchArena(b *testing.B, blocks int) *Arena {
 	b.Helper()
 	a, err := New(Config{ID: 7, Name: "bench", Blocks: blocks, BlockBytes: 4096})

@@ -6,8 +6,8 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// maxTries bounds every loop over a word. A compare-and-swap fails only because another process succeeded with
-// its own, so no well-behaved process comes near it; one that writes without end must not block the others.
+// maxTries bounds every loop over a word. A compare-and-swap fails only because another process succeeded with its
+// own, so no well-behaved process comes near the limit. A process that writes without end must not block the others.
 const maxTries = 1 << 16
 
 // Retain adds a claim on the block: it stays as it is until a Release of the same handle. A sender that passes a
@@ -20,9 +20,9 @@ func (a *Arena) Retain(h hostabi.Handle) error {
 	return nil
 }
 
-// Release ends one claim, from Commit, Retain or Lease; the last claim frees the block. A handle does not name
-// its owner, so a Release too many ends another owner's claim; if there is none, it returns ErrStale, or
-// ErrSpent if only other processes hold the block. Errors besides: ErrForeign, ErrRange, ErrState.
+// Release ends one claim, from Commit, Retain or Lease; the last claim frees the block. A handle does not name its
+// owner, so a Release too many ends another owner's claim; if there is none, it returns ErrStale, or ErrSpent if
+// only other processes hold the block. Other errors: ErrForeign, ErrRange, ErrState.
 func (a *Arena) Release(h hostabi.Handle) error {
 	if err := a.check(h); err != nil {
 		return err
@@ -161,7 +161,7 @@ func (a *Arena) leave(h hostabi.Handle) error {
 			if freed {
 				left = claimOver
 			}
-			// A freed block may be on its next loan already, which is then what the counter says.
+			// A freed block may be on its next loan already, as the counter then says.
 			counter.CompareAndSwap(uint64(makeClaims(h.Generation(), claimClosing)), uint64(makeClaims(h.Generation(), left)))
 			if freed {
 				a.announce(h.Block(), nextGeneration(h.Generation()))

@@ -2,15 +2,13 @@ package arena
 
 import "fmt"
 
-// Close withdraws the arena; in a process that has attached to it, Close only detaches. From its first call on
-// no block can be loaned here, while open claims stay valid and can be released. If any are open (here, or of
-// this process alone where it has attached) it returns ErrOpen and keeps the memory; call it again later. In
-// builds with the tag invariants that error lists each loan and lease with the stack that took it.
+// Close withdraws the arena; in a process that has attached to it, Close only detaches. After its first call no block can be loaned here,
+// while open claims stay valid and can be released. If any are open (of this process alone where it has attached) it returns ErrOpen and
+// keeps the memory; call it again later. In builds with the tag invariants that error lists each loan and lease with the stack that took it.
 //
-// When it succeeds the memory of the blocks has been returned to the system; that of a ReadOnly arena is freed
-// with the last process that maps it. Every later use of the arena or of a handle is an error, also one that
-// overlaps with Close: the words and the files are released when the Arena is garbage collected. A guest window
-// that is still mapped reads zeros. A further Close returns ErrClosed.
+// When it succeeds, the memory of the blocks has been returned to the system; the memory of a ReadOnly arena is freed with the last
+// process that maps it. Every use of the arena or of a handle during or after Close is an error: the words and the files are
+// released when the Arena is garbage collected. A guest window that is still mapped reads zeros. A further Close returns ErrClosed.
 func (a *Arena) Close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -48,7 +48,7 @@ func (b *blocks) fits(c claims, w word) bool {
 	return !c.holds() && c.generation() != w.generation() && follows(w.generation(), c.generation())
 }
 
-// announce tells the next writer of a block that has just become free, with the generation that it then got.
+// announce notifies the next writer that a block has just become free. generation is the block's new one.
 func (a *Arena) announce(block uint32, generation uint64) {
 	hints := &a.view.hints[block/hostabi.ArenaHintBlocks]
 	if bit := hintBit(block); hints.Load()&bit == 0 {

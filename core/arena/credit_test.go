@@ -15,7 +15,7 @@ type network struct {
 	t      testing.TB
 	set    [3]*Set
 	arena  [3]*Arena
-	told   []string // process that was told, and the block
+	told   []string // notified process, and the block
 	posted []string // holder and handle that went by Credits, by process
 	hold   bool     // messages wait in mail
 	mail   []func()
@@ -82,7 +82,7 @@ func (n *network) use(from, to int, block uint32) hostabi.Handle {
 	return h
 }
 
-func TestCredit_ReachesWhoAskedWhoeverFrees(t *testing.T) {
+func TestCredit_ReachesItsReceiverWhicheverProcessFrees(t *testing.T) {
 	n := newNetwork(t, 3)
 	for p := range 3 {
 		n.listen(p, uint32(p))
@@ -131,7 +131,7 @@ func TestCredit_IsGivenOnceForEachFree(t *testing.T) {
 	n.expect("late messages")
 }
 
-func TestCredit_OfWhatIsNotFreeIsRefused(t *testing.T) {
+func TestCredit_OfABlockInUseIsRefused(t *testing.T) {
 	n := newNetwork(t, 2)
 	n.listen(0, 0)
 	a := n.arena[0]
@@ -159,7 +159,7 @@ func TestCredit_OfWhatIsNotFreeIsRefused(t *testing.T) {
 	n.expect("nothing was freed")
 }
 
-func TestCredit_WrongCreditorsInSharedMemoryHarmNobody(t *testing.T) {
+func TestCredit_WrongCreditorsInSharedMemoryDoNoHarm(t *testing.T) {
 	for _, creditor := range []uint32{hostabi.MaxHolder + 2, 64, math.MaxUint32, 1} {
 		n := newNetwork(t, 2)
 		n.listen(0, 0)
@@ -180,7 +180,7 @@ func TestSweep_GivesCreditsThatTheDeadCouldNot(t *testing.T) {
 	n.listen(0, 0)
 	n.listen(2, 1)
 	n.listen(1, 2)
-	n.hold = true // what the dead process posted is lost
+	n.hold = true // the dead process's posts are lost
 	n.use(0, 1, 0)
 	n.use(0, 1, 1)
 	_, err := n.arena[1].LoanBlock(3)

@@ -21,14 +21,14 @@
 //
 // A block is FREE, WRITE (on loan to one writer), LIVE (committed, leased by any number of readers) or ZOMBIE
 // (revoked, kept for its remaining readers). Generation, state and the processes that hold the block are one
-// 64-bit word in shared memory, and every transition is one compare-and-swap of it, so nothing is ever half done
-// and what an ended process held is a mask. The claims within this process share its one bit in that word; a
-// counter of the process's own, tagged with the generation, counts them.
+// 64-bit word in shared memory, and every transition is one compare-and-swap of it. So nothing is ever half done,
+// and the blocks of an ended process are found by a mask. The claims within a process share its one bit in that
+// word; a private counter, tagged with the generation, counts them.
 //
 // The words can be written by every process that attaches, so the host believes them only as far as its own counters
-// do not contradict. No operation panics, hangs or releases what the host holds, whatever the words contain, and
-// Sweep repairs what an ended process left. Until then such a process can damage blocks that other processes hold,
-// and keep free ones from being loaned.
+// do not contradict. Whatever the words contain, no operation panics, hangs or releases a claim of the host, and
+// Sweep repairs the damage of an ended process. Until then such a process can damage blocks that other processes
+// hold, and keep free ones from being loaned.
 //
 // A handle is a number that anyone can forge. Every use of one is checked against the word, and a handle that
 // does not name the block's present generation is an error, never a wrong read.

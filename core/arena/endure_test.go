@@ -8,7 +8,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// scribbler writes what no arena writes, as a process may that has the words mapped.
+// scribbler writes words that no arena writes, as a process with the words mapped may.
 type scribbler struct {
 	a      *Arena
 	random *rand.Rand
@@ -52,8 +52,7 @@ func (s *scribbler) near(w word) word {
 	return makeWord(g, st, holders)
 }
 
-// endure is a host that works while words are scribbled on. Nothing that it does may panic or hang, and its own
-// claims and loans stand.
+// endure is a host that works while words are scribbled on. Nothing that it does may panic or hang, and its own claims and loans stay valid.
 type endure struct {
 	t      testing.TB
 	a      *Arena
@@ -161,7 +160,7 @@ func (e *endure) loan() {
 	e.loans = append(e.loans, l)
 }
 
-// lease claims what the host holds already, which no scribbling can prevent.
+// lease claims blocks that the host holds already, which no scribbling can prevent.
 func (e *endure) lease() {
 	if len(e.held) == 0 {
 		return
@@ -179,7 +178,7 @@ func (e *endure) lease() {
 	e.claimed(h)
 }
 
-// nonsense asks for what a message of the scribbler may name.
+// nonsense uses handles that a message of the scribbler may name.
 func (e *endure) nonsense() {
 	h := hostabi.MakeHandle(e.a.ID(), e.random.Uint32N(uint32(e.a.Blocks())), e.random.Uint64N(12))
 	if e.random.IntN(2) == 0 {
@@ -202,8 +201,7 @@ func (e *endure) nonsense() {
 	_ = e.a.Revoke(h)
 }
 
-// whole checks an arena after the sweep of the only other process: the host's claims stand, the rest is free and
-// new.
+// whole checks an arena after the sweep of the only other process: the host's claims are valid, all other blocks are free and new.
 func (e *endure) whole() {
 	e.t.Helper()
 	for _, h := range e.held {

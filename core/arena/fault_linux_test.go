@@ -38,7 +38,7 @@ func stampedAll(mem []byte, h hostabi.Handle) bool {
 	return true
 }
 
-// frame is what the processes of a test send each other: a handle or 0, and how many handles of the other side the
+// frame is a message between the processes of a test: a handle or 0, and how many handles of the other side the
 // sender has finished with. The sender of a handle keeps its claim until then.
 type frame struct {
 	handle hostabi.Handle
@@ -107,7 +107,7 @@ func read(a *Arena, h hostabi.Handle) error {
 
 var errTorn = errors.New("the block is not what its writer wrote")
 
-// passOn is a process that writes blocks, sends them, and reads those that the host sends.
+// passOn is a process that writes blocks, sends them, and reads the blocks that the host sends.
 func passOn(a *Arena) error {
 	s, got := &sender{a: a}, uint64(0)
 	for {
@@ -150,8 +150,7 @@ func passOn(a *Arena) error {
 	}
 }
 
-// busy does all that a process can do with blocks of its own, so that most moments to be killed at are in the
-// middle of it.
+// busy does everything that a process can do with its own blocks, so that most kills hit the middle of an operation.
 func busy(a *Arena) error {
 	turns := 150
 	if invariants {

@@ -7,7 +7,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-func TestFootprint_IsWhatAnArenaTakes(t *testing.T) {
+func TestFootprint_IsAnArenasMemory(t *testing.T) {
 	for _, size := range [][2]int{{1, 1}, {4, 64}, {3, 4097}, {100, 65536}} {
 		a, err := New(Config{ID: 1, Name: "footprint", Blocks: size[0], BlockBytes: size[1]})
 		if err != nil {

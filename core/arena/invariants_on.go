@@ -17,7 +17,7 @@ const invariants = true
 // maxStack is how many callers of a claim are remembered.
 const maxStack = 16
 
-// ticket tells leases apart; 0 is a claim without a Lease, from Commit or Retain.
+// ticket identifies a lease; 0 is a claim without a Lease, from Commit or Retain.
 type ticket uint64
 
 // claim is an open loan, lease or retain, and who made it.

@@ -51,7 +51,7 @@ func TestInvariants_CloseNamesWhoHoldsWhat(t *testing.T) {
 	ok(t, s.Close())
 }
 
-func TestInvariants_CopiesOfALeaseAreToldApart(t *testing.T) {
+func TestInvariants_CopiesOfALeaseAreDistinguished(t *testing.T) {
 	a := small(t, 1)
 	h := commit(t, a)
 	mine, theirs := takeLease(t, a, h), takeLease(t, a, h)

@@ -2,9 +2,8 @@ package arena
 
 import "github.com/rlhost/rlhost/hostabi"
 
-// Lease is a reader's claim on a committed block. It ends in Release. The zero Lease is spent. A Lease is a value
-// for one goroutine: hand it on, but do not release two copies, because only builds with the tag invariants tell
-// copies apart.
+// Lease is a reader's claim on a committed block. It ends in Release. The zero Lease is spent. A Lease is a value for one
+// goroutine. It may be passed on, but only one copy may be released: only builds with the tag invariants notice a second release.
 type Lease struct {
 	a      *Arena // nil: spent
 	h      hostabi.Handle

@@ -14,8 +14,7 @@ type Loan struct {
 	h hostabi.Handle
 }
 
-// Loan loans any free block, or returns ErrExhausted if at one moment of the call none was free. Errors besides:
-// ErrClosed, ErrReadOnly.
+// Loan loans any free block, or returns ErrExhausted if at one moment of the call none was free. Other errors: ErrClosed, ErrReadOnly.
 func (a *Arena) Loan() (Loan, error) {
 	if err := a.lends(); err != nil {
 		return Loan{}, err
@@ -102,8 +101,7 @@ func (a *Arena) loanSearched() (Loan, error) {
 	return Loan{}, ErrExhausted
 }
 
-// LoanBlock loans the given block, or returns ErrBusy if it is not free. Errors besides: ErrRange, ErrClosed,
-// ErrReadOnly.
+// LoanBlock loans the given block, or returns ErrBusy if it is not free. Other errors: ErrRange, ErrClosed, ErrReadOnly.
 func (a *Arena) LoanBlock(block uint32) (Loan, error) {
 	if int64(block) >= int64(a.layout.blocks) {
 		return Loan{}, ErrRange
@@ -118,8 +116,8 @@ func (a *Arena) LoanBlock(block uint32) (Loan, error) {
 	return loan, nil
 }
 
-// take is FREE → WRITE, or ErrBusy. A free block has a generation that this process has never claimed; one that
-// says otherwise was damaged, and must not be loaned before Sweep has repaired it: ErrDamaged.
+// take is FREE → WRITE, or ErrBusy. A free block has a generation that this process has never claimed. A block
+// whose word says otherwise was damaged and must not be loaned before Sweep has repaired it: ErrDamaged.
 func (a *Arena) take(block uint32) (Loan, error) {
 	counter := &a.local[block].claims
 	for range maxTries {
@@ -197,7 +195,7 @@ func (l Loan) Commit() (hostabi.Handle, error) {
 			a.local[block].claims.CompareAndSwap(uint64(makeClaims(l.h.Generation(), 1)), uint64(makeClaims(l.h.Generation(), 0)))
 			return 0, ErrSpent
 		}
-		a.view.blocks[block].word.Store(uint64(live)) // the word was damaged; the host's loan stands
+		a.view.blocks[block].word.Store(uint64(live)) // the word was damaged; the host's loan stays valid
 	}
 	a.track.retained(l.h)
 	return l.h, nil

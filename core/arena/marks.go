@@ -8,13 +8,12 @@ const MarkWords = len(hostabi.ArenaBlock{}.Marks)
 // markShift is where the generation of marks begins in their word.
 const markShift = 32
 
-// Mark sets bits in one of the words of marks that a use of a block has. What they mean is the callers' own. They can be read
-// after the block has become free, until those of a later use are set. The caller must have a claim on the block. Any
-// goroutine, and any process that has the arena. Errors: ErrForeign, ErrRange, and ErrDamaged while another process writes
-// marks without end.
+// Mark sets bits in one of the words of marks that a use of a block has. Their meaning is up to the callers. They can be read after
+// the block has become free, until a later use sets its marks. The caller must have a claim on the block. Any goroutine may call it,
+// and any process that has the arena. Errors: ErrForeign, ErrRange, and ErrDamaged while another process writes marks without end.
 func (a *Arena) Mark(h hostabi.Handle, word int, bits uint32) error { return a.mark(h, word, bits, 0) }
 
-// Unmark takes bits away that Mark has set. What holds for Mark holds for it.
+// Unmark clears bits that Mark has set, under the same conditions.
 func (a *Arena) Unmark(h hostabi.Handle, word int, bits uint32) error {
 	return a.mark(h, word, 0, bits)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// generationSkip is how far a repaired block jumps ahead of all generations that this process knows of, so that
-// no earlier handle names it: those that only others have used since are far fewer.
+// generationSkip is how far a repaired block jumps ahead of all generations that this process knows, so that no
+// earlier handle names it. Far fewer generations can have passed unseen.
 const generationSkip = 1 << 24
 
 // A sweep that finds one of our goroutines between its counter and a word waits that long for it: first it yields,
@@ -96,7 +96,7 @@ func (s *sweep) moving(c claims, w word) bool {
 	return c.closing() || taking || committing
 }
 
-// judge returns what a word must become, and whether it was one that no arena writes.
+// judge returns the value that a word must get, and whether it had one that no arena writes.
 func (s *sweep) judge(c claims, w word) (want word, mended bool) {
 	others := w.holders() & s.alive
 	switch {
@@ -190,8 +190,7 @@ func (s *sweep) count(block uint32, c claims, w, want word, mended bool) {
 	}
 }
 
-// sweepCredit restores what goes with a free block: its hint, and a credit not given yet. An ended process
-// gets none.
+// sweepCredit restores the hint of a free block and gives the credit that is due. An ended process gets none.
 func (a *Arena) sweepCredit(block uint32, dead int) {
 	creditor := &a.view.blocks[block].creditor
 	if n := creditor.Load(); n == uint32(dead)+1 || n > hostabi.MaxHolder+1 {

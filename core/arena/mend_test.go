@@ -11,7 +11,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-func TestSweep_MendsWhatWasScribbledBetweenOperations(t *testing.T) {
+func TestSweep_RepairsScribblesBetweenOperations(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rounds, mended := 300, 0
@@ -60,7 +60,7 @@ func sweepScribbled(t testing.TB, e *endure) (mended int) {
 }
 
 func TestSweep_MendsWhileTheHostWorks(t *testing.T) {
-	// The sweep runs beside goroutines of the host, which are anywhere between counter and word.
+	// The sweep runs while goroutines of the host are anywhere between counter and word.
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rounds := 60
@@ -123,7 +123,7 @@ func TestSweep_OfAnHonestProcessMendsNothing(t *testing.T) {
 	}
 }
 
-func TestSweep_KeepsWhatTheLivingSeemToHold(t *testing.T) {
+func TestSweep_KeepsBlocksOfTheLiving(t *testing.T) {
 	const dead, alive, absent = word(1 << 1), word(1 << 2), word(1 << 9)
 	const g = 5
 	for _, c := range []struct {
@@ -158,7 +158,7 @@ func TestSweep_KeepsWhatTheLivingSeemToHold(t *testing.T) {
 	}
 }
 
-func TestSweep_RestoresWhatTheHostHolds(t *testing.T) {
+func TestSweep_RestoresTheHostsBlocks(t *testing.T) {
 	const dead, alive = word(1 << 1), word(1 << 2)
 	const g = 1 // of the only block
 	for _, c := range []struct {
@@ -202,8 +202,8 @@ func TestSweep_RestoresWhatTheHostHolds(t *testing.T) {
 	}
 }
 
-func TestHost_GoesOnWhileWordsLie(t *testing.T) {
-	// Each word is what another process makes of a block that the host holds; before any sweep.
+func TestHost_WorksWhileWordsLie(t *testing.T) {
+	// Another process writes each word over a block that the host holds; before any sweep.
 	for _, lie := range []word{0, 1<<64 - 1, makeWord(1, stateFree, 0), makeWord(1, stateClosed, 0), makeWord(1, 6, 5),
 		makeWord(2, stateFree, 0), makeWord(2, stateWrite, 4), makeWord(2, stateLive, 1), makeWord(1<<36, stateLive, 1)} {
 		a := small(t, 1)
@@ -292,7 +292,7 @@ func TestRemove_DamagedWordsDoNotLeadBackToOldGenerations(t *testing.T) {
 	}
 }
 
-// FuzzScribble lets the bytes say what the host does and what is written into the words.
+// FuzzScribble takes the host's operations and the values written into the words from the bytes.
 func FuzzScribble(f *testing.F) {
 	f.Add(uint64(1), []byte{0, 1, 2, 3, 4, 5, 6, 7})
 	f.Add(uint64(2), []byte{0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 2, 9, 255, 255, 255, 255, 255, 255, 255, 255})

@@ -9,8 +9,8 @@ import (
 	"github.com/rlhost/rlhost/internal/testkit"
 )
 
-// The model is what an arena means, said with maps and slices. Two processes, the host and another one, use the
-// same arena; the same random operations go to both and to the model, which says what each must answer.
+// The model is an arena built from maps and slices. Two processes, the host and another one, use the same arena;
+// the same random operations go to both and to the model, which says what each must answer.
 type model struct {
 	t        testing.TB
 	process  [2]*Arena
@@ -67,7 +67,7 @@ func (m *model) link() {
 	m.process[1].set = s
 }
 
-// block returns what h names if its generation is the present one.
+// block returns the block that h names if its generation is the present one.
 func (m *model) block(h hostabi.Handle) *modelBlock {
 	if b := &m.blocks[h.Block()]; b.generation == h.Generation() {
 		return b
@@ -267,7 +267,7 @@ func (m *model) doRevoke(p int, arg byte) {
 	}
 }
 
-// doSweep ends the other process and starts it anew.
+// doSweep ends the other process and starts it again.
 func (m *model) doSweep() {
 	var want Swept
 	for i := range m.blocks {
@@ -344,7 +344,7 @@ func (m *model) check() {
 	}
 }
 
-// run does what the bytes say, two for each operation.
+// run makes the operations in the bytes, two bytes for each.
 func (m *model) run(data []byte) {
 	for ; len(data) >= 2; data = data[2:] {
 		op, arg := data[0], data[1]

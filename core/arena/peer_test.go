@@ -99,7 +99,7 @@ func TestSet_SweepCoversEveryArena(t *testing.T) {
 	ok(t, s.Close())
 }
 
-// notes are what a watcher was told.
+// notes are the calls that a watcher got.
 type notes struct{ told []string }
 
 func (n *notes) note(a *Arena, added bool) {

@@ -11,14 +11,14 @@ import (
 )
 
 // roleEnv makes the test binary another process of a test: it plays the named role on the arena whose files are its
-// descriptors 3 and 4. sharedEnv says what it is told of the arena, holderEnv who it is.
+// descriptors 3 and 4. sharedEnv has the arena's description, holderEnv the process's holder number.
 const (
 	roleEnv   = "ARENA_TEST_ROLE"
 	sharedEnv = "ARENA_TEST_SHARED"
 	holderEnv = "ARENA_TEST_HOLDER"
 )
 
-// roles are what other processes do, until they are killed or have nothing more to do.
+// roles are the tasks of other processes, until they are killed or have nothing more to do.
 var roles = map[string]func(*Arena) error{
 	"pass on":  passOn,
 	"hoard":    hoard,

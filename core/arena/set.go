@@ -12,8 +12,8 @@ import (
 // firstID leaves arena 0 empty, so that small numbers are never valid handles.
 const firstID = 1
 
-// Set finds arenas by the ID in a handle. Looking up takes no lock. There are two kinds: the host's, from NewSet or
-// the zero value, creates the arenas; that of another process, from NewPeerSet, holds those that the host shares.
+// Set finds arenas by the ID in a handle. Looking up takes no lock. There are two kinds: the host's Set, from NewSet
+// or the zero value, creates the arenas; another process's, from NewPeerSet, holds the arenas that the host shares.
 type Set struct {
 	arenas  [hostabi.MaxArena + 1]atomic.Pointer[Arena]
 	credits [hostabi.MaxHolder + 1]atomic.Pointer[func(h hostabi.Handle)] // by holder
@@ -130,10 +130,9 @@ func (s *Set) Credit(h hostabi.Handle) error {
 	return ErrForeign
 }
 
-// Credits makes fn the function that tells the process holder that a block it receives credits for has become
-// free: it is called once for each free that this process causes or learns of, on the goroutine that did, with no
-// lock held, and must not block. h is the handle whose use of the block has ended. Outside the host the only path
-// is through the host, hostabi.ArenaHost, whichever process receives the credit. nil means there is none.
+// Credits makes fn the function that gives the process holder its credits. fn is called once for each block that this process frees or
+// learns to be free, on the goroutine that did, with no lock held, and must not block. h is the handle whose use of the block has ended.
+// Outside the host the only path is through the host, hostabi.ArenaHost, whichever process receives the credit. nil means there is none.
 func (s *Set) Credits(holder int, fn func(h hostabi.Handle)) {
 	if fn == nil {
 		s.credits[holder].Store(nil)
@@ -142,7 +141,7 @@ func (s *Set) Credits(holder int, fn func(h hostabi.Handle)) {
 	s.credits[holder].Store(&fn)
 }
 
-// tell returns the function that notifies the process that receives the credit, or nil.
+// tell returns the function that notifies the receiver of the credit, or nil.
 func (s *Set) tell(creditor int) *func(h hostabi.Handle) {
 	if s == nil || creditor < 0 {
 		return nil
@@ -202,13 +201,13 @@ func (s *Set) Grant() (holder int, err error) {
 		"worker processes, or more environments in each", ErrHolders, hostabi.MaxHolder)
 }
 
-// Sweep takes back all that a process held in any arena, after which its holder number can be granted again. The
-// process must have ended, and every handle that it sent must have been claimed.
+// Sweep takes back all blocks that a process held in any arena. Its holder number can be granted again afterwards.
+// The process must have ended, and every handle that it sent must have been claimed.
 //
-// Such a process may have written anything anywhere in the arenas it shared. Sweep repairs the words: a block
-// that the host holds gets the host's state, one that no running process can hold and whose word no arena writes
-// becomes free, under a generation that was never used. What running processes seem to hold stays theirs. It may
-// be called again after an error, which leaves the holder taken: ErrDamaged while another process damages words.
+// Such a process may have written anything anywhere in the arenas it shared. Sweep repairs the words: a block that
+// the host holds gets the host's state; a block that no running process can hold, with a word that no arena writes,
+// becomes free under a generation that was never used. Blocks that running processes seem to hold stay theirs. It
+// may be called again after an error, which leaves the holder taken: ErrDamaged while another process damages words.
 func (s *Set) Sweep(holder int) (Swept, error) {
 	granted, err := s.beginSweep(holder)
 	if err != nil {
@@ -265,8 +264,8 @@ func (s *Set) Remove(id uint8) error {
 	return nil
 }
 
-// Close removes all arenas. Those with open claims stay, and their errors are returned together; call it
-// again later. Outside the host it only releases the views.
+// Close removes all arenas. Arenas with open claims stay, and their errors are returned together; call it again
+// later. Outside the host it only releases the views.
 func (s *Set) Close() error {
 	var errs []error
 	s.Each(func(a *Arena) {

@@ -127,7 +127,7 @@ func TestSet_FailedAddCostsNoID(t *testing.T) {
 	add(t, s, "one")
 }
 
-func TestSet_CloseKeepsWhatIsInUse(t *testing.T) {
+func TestSet_CloseKeepsArenasInUse(t *testing.T) {
 	s := NewSet()
 	add(t, s, "idle")
 	h, g := commit(t, add(t, s, "busy")), commit(t, add(t, s, "busy too"))

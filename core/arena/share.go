@@ -33,10 +33,9 @@ func (a *Arena) Share() Shared {
 	}
 }
 
-// Attach maps an arena that the host has shared, in a process that the host knows by that holder number, 1 to 23.
-// It takes ownership of the two files, also on an error. Every size is checked against the files and against what
-// was announced; ErrLayout if they disagree, or an error of shm.Open. A process attaches to an arena once: two
-// views would end each other's claims. The arena must be closed, which ends the view and nothing else.
+// Attach maps an arena that the host has shared, in a process that the host knows by that holder number, 1 to 23. It takes ownership of the
+// two files, also on an error. Every size is checked against the files and against the description; ErrLayout if they disagree, or an error of
+// shm.Open. A process attaches to an arena once: two views would end each other's claims. Closing the arena ends the view and nothing else.
 func Attach(s Shared, holder int) (*Arena, error) {
 	words, data, err := openShared(s)
 	if err != nil {

@@ -20,7 +20,7 @@ func dup(t testing.TB, fd int) int {
 	return fd
 }
 
-// sent returns what another process gets to attach to a.
+// sent returns the description and files with which another process attaches to a.
 func sent(t testing.TB, a *Arena) Shared {
 	t.Helper()
 	s := a.Share()
@@ -87,7 +87,7 @@ func TestAttach_ViewWithClaimsStaysOpen(t *testing.T) {
 	ok(t, a.Close())
 }
 
-func TestAttach_RefusesWhatIsNotAsAnnounced(t *testing.T) {
+func TestAttach_RefusesFilesThatDifferFromTheDescription(t *testing.T) {
 	a := mapped(t, "announced", 3, 5000)
 	cases := map[string]func(*Shared){
 		"another id":       func(s *Shared) { s.ID++ },
@@ -141,7 +141,7 @@ func TestAttach_RefusesWhatIsNotAsAnnounced(t *testing.T) {
 	ok(t, a.Close())
 }
 
-func TestAttach_ViewIsUnmappedWhenNobodyHasIt(t *testing.T) {
+func TestAttach_UnusedViewIsUnmapped(t *testing.T) {
 	a := mapped(t, "view that is soon gone", 2, 4096)
 	s := sent(t, a)
 	other, err := Attach(s, otherHolder)

@@ -205,7 +205,7 @@ func TestBlock_HandlesOfOtherGenerationsChangeNothing(t *testing.T) {
 	}
 }
 
-func TestSweep_ReportsWhatADeadProcessHeld(t *testing.T) {
+func TestSweep_ReportsADeadProcessesClaims(t *testing.T) {
 	a := small(t, 8)
 	dead := attach(a, otherHolder)
 	alive := attach(a, otherHolder+1)

@@ -7,7 +7,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Swept counts what an ended process held.
+// Swept counts the claims of an ended process.
 type Swept struct {
 	Write, Live, Zombie int // blocks by their state at that time
 	Freed               int // blocks that became free
@@ -19,13 +19,12 @@ func (s *Swept) add(o Swept) {
 	s.Freed, s.Mended = s.Freed+o.Freed, s.Mended+o.Mended
 }
 
-// Sweep takes back all that holder held: a block on loan to it becomes free unwritten, a block that it alone read
-// becomes free, any other only loses this holder. It must not run before the process is known to have ended and
-// every handle that it sent has been claimed. Only the host sweeps, holders 1 to 23. Credits are given as by a
-// release, including those that the process did not get to give.
+// Sweep takes back all that holder held: a block on loan to it becomes free unwritten, a block that it alone read becomes free, any other
+// only loses this holder. It must not run before the process is known to have ended and every handle that it sent has been claimed. Only
+// the host sweeps, holders 1 to 23. Credits are given as by a release, including the credits that the ended process still owed.
 //
-// Sweep also repairs what the process may have damaged: see Set.Sweep, which knows all holders. Here every other
-// holder counts as running.
+// Sweep also repairs words that the process may have damaged: see Set.Sweep, which knows all holders. Here every
+// other holder counts as running.
 func (a *Arena) Sweep(holder int) (Swept, error) {
 	return a.sweepAmong(holder, holderMask&^1)
 }
@@ -60,7 +59,7 @@ func (a *Arena) sweepAmong(holder int, granted word) (Swept, error) {
 type Stats struct {
 	Free, Write, Live, Zombie int // blocks in each state; after Close they are in none of them
 	Loans                     int // open loans of this process
-	Leases                    int // claims of this process on committed blocks: leases, retains, and what commits left
+	Leases                    int // claims of this process on committed blocks: leases, retains, and commits
 	Others                    int // blocks that other processes hold, counted once for each
 
 	// Since New, by all processes; a loan that Sweep ended counts as aborted. Meaningless once a process has

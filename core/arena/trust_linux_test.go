@@ -125,7 +125,7 @@ func TestProcesses_ReadOnlyBlocksCannotBeWritten(t *testing.T) {
 	ok(t, a.Close())
 }
 
-// beAStranger becomes another user and tries to get at the arena of its parent, whose descriptors it is told.
+// beAStranger becomes another user and tries to open its parent's arena by the parent's descriptors.
 func beAStranger(s Shared) error {
 	for fd := 3; fd <= 4; fd++ {
 		if err := syscall.Close(fd); err != nil {

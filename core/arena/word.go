@@ -76,11 +76,10 @@ const generationJump = 1 << 35
 // follows reports whether g may be the generation of a word when floor was claimed before, or is claimed.
 func follows(g, floor uint64) bool { return g != 0 && generationsBetween(floor, g) < generationJump }
 
-// claims counts what this process holds of one generation of a block: generation:37 | over:1 | closing:1 | loan:1 |
-// count:24. It is memory of this process alone, so it stays correct whatever others write into the word. A value of
-// an older generation than the word's means no claims. While closing is set, one goroutine is between the counter
-// and the word, and others wait for it. loan is the open loan; count is then 0. over is set once this process has
-// seen the end of the generation.
+// claims counts this process's claims on one generation of a block: generation:37 | over:1 | closing:1 | loan:1 | count:24.
+// It is memory of this process alone, so it stays correct whatever others write into the word. A value of an older generation
+// than the word's means no claims. While closing is set, one goroutine is between the counter and the word, and others wait
+// for it. loan is the open loan; count is then 0. over is set once this process has seen the end of the generation.
 type claims uint64
 
 const (

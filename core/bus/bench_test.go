@@ -31,7 +31,7 @@ func run(tb testing.TB, loops ...*loop.Loop) {
 	})
 }
 
-// benchmarkEmit measures emission to slots on loops of their own, delivery included.
+// benchmarkEmit measures emission to slots on separate loops, delivery included.
 func benchmarkEmit(b *testing.B, loops int, o bus.Options) {
 	sig := bus.NewSignal(nil, "signal", "payload", nil)
 	full := make(chan struct{}, loops)

@@ -42,7 +42,7 @@ func connect(t testing.TB, sig *bus.Signal, slot *bus.Slot, o bus.Options) *bus.
 	return c
 }
 
-// fixture is one sender and one receiver on loops of their own. The receiver's loop does not run until receive.
+// fixture is one sender and one receiver, each on its own loop. The receiver's loop does not run until receive.
 type fixture struct {
 	t        *testing.T
 	from, to *loop.Loop
@@ -52,7 +52,7 @@ type fixture struct {
 	sig      *bus.Signal
 	in       *inbox
 	next     hostabi.Handle
-	lost     []hostabi.Handle // what the signal has told as lost
+	lost     []hostabi.Handle // blocks that the signal reported lost
 }
 
 // with runs a test of a fixture in a bubble.
@@ -93,7 +93,7 @@ func (f *fixture) expect(c *bus.Connection, want bus.ConnectionStats) {
 	}
 }
 
-// expectLost compares what the signal has told as lost.
+// expectLost compares the blocks that the signal reported lost.
 func (f *fixture) expectLost(want ...hostabi.Handle) {
 	f.t.Helper()
 	if !slices.Equal(f.lost, want) {
@@ -176,7 +176,7 @@ func TestQueue_PrefersASlotWithRoom(t *testing.T) {
 	})
 }
 
-func TestQueue_GivesWhatWaitsToTheFirstSlotWithRoom(t *testing.T) {
+func TestQueue_SendsWaitingMessagesToTheFirstSlotWithRoom(t *testing.T) {
 	with(t, func(t *testing.T, f *fixture) {
 		slow := f.to.NewReceiver("slow")
 		slow.Pause()
@@ -266,7 +266,7 @@ func TestOverflow_IsCountedExactly(t *testing.T) {
 	}
 }
 
-func TestBlock_PausesTheSendersDataWhileControlGoesOn(t *testing.T) {
+func TestBlock_PausesTheSendersDataNotItsControl(t *testing.T) {
 	with(t, func(t *testing.T, f *fixture) {
 		c := connect(t, f.sig, f.in.Slot, bus.Options{Depth: 2})
 		work := func(*hostabi.Message) { f.emit(2) }
@@ -390,7 +390,7 @@ func TestSlotPost_OvertakesAFullDataLane(t *testing.T) {
 	})
 }
 
-func TestConnect_ChecksWhatItIsGiven(t *testing.T) {
+func TestConnect_ChecksItsArguments(t *testing.T) {
 	l := loop.New("l")
 	r := l.NewReceiver("r")
 	sig := bus.NewSignal(r, "rollout[0].full", "trajectory", nil)

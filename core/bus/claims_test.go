@@ -14,7 +14,7 @@ type claims struct {
 	mu       sync.Mutex
 	held     map[hostabi.Handle]int
 	refuse   map[hostabi.Handle]bool // Retain fails
-	mistakes int                     // releases of what was not held
+	mistakes int                     // releases of blocks that were not held
 	retains  int
 }
 

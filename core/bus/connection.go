@@ -92,7 +92,7 @@ type Connection struct {
 	_ [line]byte
 	// taken counts the messages that left the lane or the mailbox for the slot; written by the receiving loop.
 	taken atomic.Uint64
-	// lost counts those taken that were dropped instead of delivered; written by the receiving loop, or by
+	// lost counts the taken messages that were dropped instead of delivered; written by the receiving loop, or by
 	// the goroutine that empties the mailbox.
 	lost atomic.Uint64
 	// discard is set by DisconnectNow: what the receiving loop takes is dropped.
@@ -278,7 +278,7 @@ func (c *Connection) offer(m *hostabi.Message) outcome {
 	}
 	blocks := c.options.Overflow == Block
 	if blocks && c.parking.Load().active.Load() {
-		return c.park(m) // behind the pending ones
+		return c.park(m) // after the pending ones
 	}
 	o := c.push(m, false)
 	switch {

@@ -10,14 +10,14 @@
 // Connections are made, changed and ended at any time, from any goroutine, while messages flow:
 //
 //	err = bus.Redirect(bus.Way{Connection: c, To: slot}) // messages go to another slot, pending ones too
-//	err = bus.MoveSignal(c, signal)                      // another signal takes the place of this one
+//	err = bus.MoveSignal(c, signal)                      // another signal replaces this one
 //
 // No message is lost, delivered twice or overtaken by a later one of its signal.
 //
 // Emit runs no slot: it queues the message on the loop of each receiving component, also on the emitter's own. It
-// never waits. When a connection with overflow policy Block is full, the message is parked there and the data
-// lane of the sending component is paused until half of the connection's depth is free again; slots never block,
-// and control messages go on in both components. A receiving loop that has stopped takes no messages, so it keeps
+// never waits. When a connection with overflow policy Block is full, the message is parked there and the data lane
+// of the sending component is paused until half of the connection's depth is free again; slots never block, and
+// both components still handle control messages. A receiving loop that has stopped takes no messages, so it keeps
 // its senders paused until it is closed or the connection ends.
 //
 // For each delivery of a message that carries a block, the bus holds the block (see Retainer) from Emit until
@@ -26,11 +26,11 @@
 // A signal remembers its newest message, without its block. A new connection in mode Latest gets that at once, if the
 // block is still valid: so a component that joins late has the newest weights.
 //
-// Observers connect with mode All, overflow DropNewest, a small depth and Unclaimed, to a slot on a loop of their own:
-// such a connection never parks a message and claims no block (BenchmarkEmit_Watched).
+// Observers connect with mode All, overflow DropNewest, a small depth and Unclaimed, to a slot on their own loop: such
+// a connection never parks a message and claims no block (BenchmarkEmit_Watched).
 //
-// Order: of what one goroutine emits on one signal, a slot gets the messages in the order of emission, whatever
-// the mode. Between components on one loop the order is that of all emissions.
+// Order: a slot gets the messages that one goroutine emits on one signal in the order of emission, whatever the
+// mode. Between components on one loop this holds for all their emissions together.
 //
 // Locks, in the order in which they are taken: Signal.mu, parking.mu, Connection.mu, then Slot.mu, memory.mu or the
 // mutex of a loop.Loop. None is held while a slot or a Retainer runs, or while waiting for a loop. Two of a kind are

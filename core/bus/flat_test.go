@@ -8,7 +8,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// version is what a slot of the test below keeps alive: if something remembered old connections, it would show.
+// version is memory that a slot of the test below keeps alive: if something remembered old connections, it would show.
 type version struct{ bytes [8 << 10]byte }
 
 func (v *version) slot(*hostabi.Message) { v.bytes[0]++ }

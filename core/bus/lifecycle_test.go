@@ -11,7 +11,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-func TestDisconnect_StillDeliversWhatWaits(t *testing.T) {
+func TestDisconnect_StillDeliversWaitingMessages(t *testing.T) {
 	for _, overflow := range []bus.Overflow{bus.Block, bus.DropOldest} {
 		with(t, func(t *testing.T, f *fixture) {
 			c := connect(t, f.sig, f.in.Slot, bus.Options{Depth: 3, Overflow: overflow})
@@ -35,7 +35,7 @@ func TestDisconnect_StillDeliversWhatWaits(t *testing.T) {
 	}
 }
 
-func TestDisconnectNow_DropsWhatWaits(t *testing.T) {
+func TestDisconnectNow_DropsWaitingMessages(t *testing.T) {
 	for _, overflow := range []bus.Overflow{bus.Block, bus.DropNewest, bus.Coalesce} {
 		with(t, func(t *testing.T, f *fixture) {
 			c := connect(t, f.sig, f.in.Slot, bus.Options{Depth: 3, Overflow: overflow})
@@ -58,7 +58,7 @@ func TestDisconnectNow_DropsWhatWaits(t *testing.T) {
 	}
 }
 
-func TestDisconnect_OfOneQueueSlotLeavesWhatWaitsToTheOthers(t *testing.T) {
+func TestDisconnect_OfOneQueueSlotLeavesWaitingMessagesToTheOthers(t *testing.T) {
 	with(t, func(t *testing.T, f *fixture) {
 		second := newInbox(f.to.NewReceiver("second"))
 		first := connect(t, f.sig, f.in.Slot, bus.Options{Mode: bus.Queue, Depth: 1})
@@ -72,7 +72,7 @@ func TestDisconnect_OfOneQueueSlotLeavesWhatWaitsToTheOthers(t *testing.T) {
 	})
 }
 
-func TestConnect_TakesOverWhatWaits(t *testing.T) {
+func TestConnect_TakesOverWaitingMessages(t *testing.T) {
 	with(t, func(t *testing.T, f *fixture) {
 		slow := f.to.NewReceiver("slow")
 		slow.Pause()

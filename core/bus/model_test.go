@@ -8,8 +8,8 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// model is the bus and its one loop again, naively: slices, no locks, nothing in parallel. It is what bus and
-// loop must be indistinguishable from when everything runs on one loop.
+// model is the bus and its one loop again, naively: slices, no locks, nothing in parallel. Bus and loop must be
+// indistinguishable from it when everything runs on one loop.
 type model struct {
 	reactions
 	components []*modelComponent
@@ -362,7 +362,7 @@ func without(conns []*modelConn, gone func(*modelConn) bool) []*modelConn {
 	return kept
 }
 
-// state returns what can be seen of the model from outside.
+// state returns the model's visible state.
 func (w *model) state() []string {
 	var lines []string
 	for i, c := range w.conns {

@@ -11,12 +11,12 @@ import (
 // ErrDisconnected is returned for a connection that was disconnected before.
 var ErrDisconnected = errors.New("connection is disconnected")
 
-// MoveSignal makes another signal of the same payload, a successor's, send on c in place of c's own. Pending messages
-// are delivered first, and the sequence continues: it includes to.Continue. Parked messages pause the successor, and no
-// longer the predecessor. In mode Queue, move all connections of a signal before the successor emits.
+// MoveSignal makes another signal of the same payload, a successor's, send on c instead of c's signal. Pending messages
+// are delivered first, and the sequence continues: it includes to.Continue. Parked messages then pause the successor,
+// not the predecessor. In mode Queue, move all connections of a signal before the successor emits.
 //
-// Both signals must have the same Retainer. The component behind the old signal should be at rest; no message of it
-// is lost if it is not, but it may come after those of its successor.
+// Both signals must have the same Retainer. The predecessor should be paused. If it is not, none of its messages is
+// lost, but they may arrive after the successor's.
 func MoveSignal(c *Connection, to *Signal) error {
 	from := c.lockSignals(to)
 	if from == to {

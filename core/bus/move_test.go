@@ -9,7 +9,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-func TestMoveSignal_RefusesWhatIsGoneOrDoesNotFit(t *testing.T) {
+func TestMoveSignal_RefusesEndedOrUnfitConnections(t *testing.T) {
 	with(t, func(t *testing.T, f *fixture) {
 		c := connect(t, f.sig, f.in.Slot, bus.Options{Depth: 3})
 		for what, to := range map[string]*bus.Signal{
@@ -27,7 +27,7 @@ func TestMoveSignal_RefusesWhatIsGoneOrDoesNotFit(t *testing.T) {
 	})
 }
 
-func TestMoveSignal_DeliversFirstWhatWaitsAndCountsOn(t *testing.T) {
+func TestMoveSignal_DeliversWaitingMessagesFirstAndCountsOn(t *testing.T) {
 	for _, o := range []bus.Options{
 		{Depth: 3}, {Mode: bus.Queue, Depth: 3}, {Mode: bus.Reply, Depth: 3}, {Depth: 9, Overflow: bus.DropOldest},
 	} {
@@ -46,7 +46,7 @@ func TestMoveSignal_DeliversFirstWhatWaitsAndCountsOn(t *testing.T) {
 			for range 2 {
 				next.Emit(hostabi.Message{Handle: 6})
 			}
-			f.emit(1) // reaches nobody
+			f.emit(1) // without a receiver
 			f.receive()
 			f.in.expect(t, 1, 2, 3, 4, 5, 6, 7)
 			if successor.Paused() || len(f.sig.Connections()) != 0 || len(next.Connections()) != 1 || c.Signal() != next {
@@ -73,7 +73,7 @@ func TestMoveSignal_OfAReplyNeedsAFreePeer(t *testing.T) {
 	})
 }
 
-func TestReceiverClose_ReleasesBlocksAndLetsTheSenderGoOn(t *testing.T) {
+func TestReceiverClose_ReleasesBlocksAndResumesTheSender(t *testing.T) {
 	for _, o := range []bus.Options{
 		{Depth: 3}, {Depth: 3, Overflow: bus.DropOldest}, {Mode: bus.Queue, Depth: 3}, {Mode: bus.Latest, Depth: 1},
 	} {

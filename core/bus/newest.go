@@ -10,8 +10,8 @@ import (
 // memory holds the newest message noted, without a claim on its block.
 //
 // Each connection remembers the newest message that was offered to it, under the lock that an emitter holds anyway; a
-// lock of the signal's own would make an Emit a fifth slower (BenchmarkEmit_ToAnotherLoop). The signal remembers the
-// rest: messages emitted without a connection, and the newest of connections that have ended.
+// separate lock of the signal would make an Emit a fifth slower (BenchmarkEmit_ToAnotherLoop). The signal remembers
+// messages emitted without a connection, and the newest one of each connection that has ended.
 type memory struct {
 	mu          sync.Mutex
 	newest      hostabi.Message // Sequence 0 if there is none
@@ -64,7 +64,7 @@ func (c *Connection) newest() hostabi.Message {
 	return c.last
 }
 
-// forget makes the connection start anew with what it remembers, for another signal: that one counts for itself.
+// forget clears the connection's newest message, for another signal.
 func (c *Connection) forget(into *memory) {
 	c.mu.Lock()
 	newest := c.last
@@ -82,8 +82,8 @@ func (c *Connection) note(m *hostabi.Message) {
 	}
 }
 
-// Continue makes s continue from's sequence and newest message, unless s is further. Call it before s emits, when the
-// component behind from no longer emits.
+// Continue makes s continue from's sequence and newest message, unless s is further. Call it before s emits, when
+// from's component no longer emits.
 func (s *Signal) Continue(from *Signal) {
 	own, _ := s.Newest()
 	if newest, _ := from.Newest(); newest.Sequence > own.Sequence {

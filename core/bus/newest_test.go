@@ -80,7 +80,7 @@ func TestContinue_TakesOverSequenceAndNewestMessage(t *testing.T) {
 		f.receive()
 		next.Emit(hostabi.Message{})
 		synctest.Wait()      // or the next one may take its place
-		next.Continue(f.sig) // is behind
+		next.Continue(f.sig) // is earlier
 		next.Emit(hostabi.Message{})
 		synctest.Wait()
 		f.in.expect(t, 5, 6, 7)

@@ -13,12 +13,12 @@ import (
 	"github.com/rlhost/rlhost/internal/testkit"
 )
 
-// world is what a script acts on: the bus, or the model of it.
+// world is the target of a script: the bus, or the model of it.
 type world interface {
 	emit(sig int, m hostabi.Message)
 	connect(sig, to int, o bus.Options)
 	disconnect(conn int, now bool)
-	redirect(conns []int, to int) // the first to that component, the others to those after it
+	redirect(conns []int, to int) // the first to that component, the others to the components after it
 	moveSignal(conn, sig int)
 	pause(component int)
 	resume(component int)
@@ -30,17 +30,17 @@ type world interface {
 	journal() []string
 }
 
-// graph is what a script starts from.
+// graph is the start of a script.
 type graph struct {
 	components int
 	signals    []int    // owner of each signal
 	reacts     [][3]int // slot of connection i, modulo: emits on signal [0], [1] times, and does [2]
 }
 
-// maxMessages ends what would go on for ever: components that answer each other.
+// maxMessages stops components that would answer each other for ever.
 const maxMessages = 3000
 
-// reactions is what slots do, the same in both worlds.
+// reactions are the actions of slots, the same in both worlds.
 type reactions struct {
 	graph graph
 	log   []string

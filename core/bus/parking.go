@@ -10,21 +10,21 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// parkingLimit is how many messages may wait for room: what the slot that ran into the limit still emits, and
-// what control slots and timers emit while the component's data lane is paused.
+// parkingLimit is how many messages may wait for room: later messages of the slot that ran into a full connection,
+// and messages of control slots and timers while the component's data lane is paused.
 const parkingLimit = 1 << 16
 
 // fifo holds messages; Block and the depths bound it.
 type fifo = grow.FIFO[hostabi.Message]
 
-// parking is where messages wait when connections with overflow policy Block are full: one for each connection,
-// but one for all queue connections of a signal together, so that the first with room takes the oldest.
+// parking holds messages while connections with overflow policy Block are full. Each connection has its own,
+// except that all queue connections of a signal share one, so that the first with room takes the oldest.
 //
 // While it is active, the owner's data lane is paused and emitters go through it. It stays active until nothing
 // waits and a connection is at most half full: then the owner runs in bursts, not once per message.
 //
-// A receiver takes a message and then looks at active; an emitter sets active and then looks for room. So one
-// of them sees the other, and no message is left waiting beside free room.
+// A receiver takes a message and then looks at active; an emitter sets active and then looks for room. So one of
+// them sees the other, and no message is left waiting while there is room.
 type parking struct {
 	owner  *loop.Receiver
 	active atomic.Bool // written under mu

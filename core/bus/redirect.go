@@ -13,12 +13,11 @@ type Way struct {
 	To         *Slot
 }
 
-// Redirect makes connections lead to other slots of the same payload, pending messages included: the previous slots
-// get nothing more, not even what was queued for them, and nothing is lost, delivered twice or overtaken by a later
-// message. In mode Latest a slot with nothing pending gets the newest message again, as from Connect: the previous
-// slot took it. The connections stay in use with their counters.
+// Redirect makes connections lead to other slots of the same payload, pending messages included: the previous slots get nothing more, not
+// even messages already queued for them. No message is lost, delivered twice or overtaken by a later one. In mode Latest a slot with nothing
+// pending gets the newest message again, as from Connect: the previous slot took it. The connections stay in use with their counters.
 //
-// The previous slots must belong to components on one loop, which should be at rest; Redirect waits for the slot that
+// The previous slots must belong to components on one loop, which should be paused; Redirect waits for the slot that
 // runs there, unless it is called on it. On an error nothing has happened.
 func Redirect(ways ...Way) error {
 	for {
@@ -61,8 +60,8 @@ func loopOf(ways []Way) (on *loop.Loop, err error) {
 }
 
 // redirect runs on the loop of the previous slots, or reports that they are no longer there. A connection's slot is
-// changed only on the loop it leads to: so what it reads is current, and nothing else holds the locks of several
-// connections that lead to this loop. It holds them so that no new message overtakes a pending one.
+// changed only on the loop it leads to, so redirect reads current values, and nothing else holds the locks of
+// several connections to this loop. It holds them so that no new message overtakes a pending one.
 func redirect(on *loop.Loop, ways []Way) bool {
 	for _, w := range ways {
 		if w.Connection.Slot().receiver.Loop() != on {
@@ -96,13 +95,13 @@ func redirect(on *loop.Loop, ways []Way) bool {
 			if d, ok := t.(*delivery); ok && leads[d].from == r {
 				return leads[d].to
 			}
-			return nil // what a component has posted to itself, and what has just come from another one
+			return nil // posts of a component to itself, and messages that have just come from another
 		}))
 	}
 	return true
 }
 
-// lead makes what is delivered from now on reach another slot. The caller must hold mu.
+// lead directs deliveries to another slot. The caller must hold mu.
 func (c *Connection) lead(to *Slot) {
 	c.slot.remove(c)
 	c.slot, c.since = to, c.last.Sequence

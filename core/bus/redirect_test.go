@@ -10,12 +10,12 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// numbers is a slot that remembers what it gets, on a loop of the test's.
+// numbers is a slot on a loop of the test that remembers its messages.
 func numbers(r *loop.Receiver, into *[]uint32) *bus.Slot {
 	return bus.NewSlot(r, r.Name(), "number", func(m *hostabi.Message) { *into = append(*into, m.T) })
 }
 
-func TestRedirect_TakesAlongWhatWaits(t *testing.T) {
+func TestRedirect_TakesWaitingMessagesAlong(t *testing.T) {
 	for _, apart := range []bool{false, true} {
 		for _, o := range []bus.Options{
 			{Mode: bus.All, Depth: 4, Overflow: bus.Block}, {Mode: bus.Queue, Depth: 4, Overflow: bus.Block},
@@ -61,7 +61,7 @@ func TestRedirect_TakesAlongWhatWaits(t *testing.T) {
 	}
 }
 
-// runUntilIdle runs a loop until what is queued, and what that leads to, has been handled.
+// runUntilIdle runs a loop until all queued messages and their consequences have been handled.
 func runUntilIdle(t *testing.T, l *loop.Loop) {
 	t.Helper()
 	last := l.NewReceiver("last")
@@ -163,8 +163,8 @@ func TestRedirect_RefusesAndThenDoesNothing(t *testing.T) {
 	}
 }
 
-// What a component has posted to itself stays its own when its slots are another's.
-func TestRedirect_LeavesWhatWasPosted(t *testing.T) {
+// A component's posts to itself stay its own when its slots become another's.
+func TestRedirect_LeavesPosts(t *testing.T) {
 	here := loop.New("here")
 	var old, now []uint32
 	before, after := here.NewReceiver("before"), here.NewReceiver("after")

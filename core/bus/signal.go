@@ -14,8 +14,8 @@ import (
 // ErrFull is returned by Emit when a connection with overflow policy Fail had no room.
 var ErrFull = errors.New("connection is full")
 
-// ErrOverrun is returned by Emit when a component goes on emitting to a full Block connection although its data
-// lane is paused, until more messages than parkingLimit wait. The message is dropped.
+// ErrOverrun is returned by Emit when a component keeps emitting to a full Block connection although its data lane
+// is paused, and parkingLimit messages wait already. The message is dropped.
 var ErrOverrun = errors.New("too many messages wait for a full connection")
 
 // Retainer counts the claims on blocks. The bus calls Retain once for each queued delivery of a message that
@@ -53,9 +53,8 @@ type SignalStats struct {
 	Unreleased  uint64 // blocks whose release failed: each is a fault of the code that counts claims
 }
 
-// NewSignal returns an unconnected signal of the component behind owner. payload names the type of its messages.
-// owner may be nil for an emitter that is no component: nothing is paused then. r may be nil: handles are not
-// counted then.
+// NewSignal returns an unconnected signal of owner's component. payload names the type of its messages. owner may
+// be nil for an emitter that is no component: nothing is paused then. r may be nil: handles are not counted then.
 func NewSignal(owner *loop.Receiver, name, payload string, r Retainer) *Signal {
 	s := &Signal{owner: owner, name: name, payload: payload, retainer: r}
 	s.queue.owner = owner
@@ -78,8 +77,8 @@ func (s *Signal) Stats() SignalStats {
 	}
 }
 
-// OnEmit makes fn get each message before any receiver does; its block is valid during the call. A message for which fn returns an error
-// reaches nobody, and Emit returns the error. fn is called on the goroutine that emits, with no lock held. Call OnEmit before the signal emits.
+// OnEmit makes fn get each message before any receiver does; its block is valid during the call. If fn returns an error, the message reaches no
+// receiver and Emit returns the error. fn is called on the goroutine that emits, with no lock held. Call OnEmit before the signal emits.
 func (s *Signal) OnEmit(fn func(m hostabi.Message) error) { s.onEmit = fn }
 
 // From makes id the Sender of messages that name none. Call it before the signal emits.
@@ -96,8 +95,8 @@ func (s *Signal) Connections() []*Connection {
 	return slices.Concat(r.each, r.queue, r.reply)
 }
 
-// Receivers returns how many slots get a message that is emitted now, without counting replies: each connection does, but of those in
-// mode Queue one, and of those that share messages one.
+// Receivers returns how many slots get a message that is emitted now, replies not counted. Each connection counts once; all
+// connections in mode Queue count as one, and so do connections that share messages.
 func (s *Signal) Receivers() (n int) {
 	r := s.routes.Load()
 	for _, c := range r.each {

@@ -19,8 +19,8 @@ type Slot struct {
 	connections []*Connection // guarded by mu: without the disconnected
 }
 
-// NewSlot returns a slot of the component behind r. fn's pointer is valid during the call only, and so is the
-// block that the message carries unless fn takes a lease of its own. fn must not wait.
+// NewSlot returns a slot of r's component. fn's pointer is valid during the call only, and so is the message's
+// block unless fn takes a lease. fn must not wait.
 func NewSlot(r *loop.Receiver, name, payload string, fn func(*hostabi.Message)) *Slot {
 	return &Slot{receiver: r, name: name, payload: payload, fn: fn}
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// stage is one version of a component that passes on what it gets.
+// stage is one version of a component that forwards its messages.
 type stage struct {
 	r   *loop.Receiver
 	in  *bus.Slot
 	out *bus.Signal
 }
 
-// order checks that what each emitter sends comes in order, one after the other. It belongs to one version at a time.
+// order checks that each emitter's messages come in order, without a gap. It belongs to one version at a time.
 type order struct {
 	last []uint32
 }
@@ -60,7 +60,7 @@ func (s *swaps) next() {
 	next := newStage(s.t, s.crew.loops[s.random.IntN(3)], s.state, s.claims)
 	way := s.random.IntN(2)
 	s.made[way]++
-	if way == 0 { // one that comes to nothing
+	if way == 0 { // one without effect
 		s.redirect(next.in)
 		for range s.random.IntN(20) {
 			runtime.Gosched()
@@ -227,7 +227,7 @@ func TestConnection_IsMovedByManyGoroutinesAtOnce(t *testing.T) {
 		for s := r.connection.Stats(); s.Queued+s.Parked > 0; s = r.connection.Stats() {
 			runtime.Gosched()
 		}
-		for i := range c.loops { // what was taken last is handled as well
+		for i := range c.loops { // the last message taken is handled as well
 			done := make(chan struct{})
 			c.loops[i].NewReceiver("last").Post(func(*hostabi.Message) { close(done) }, hostabi.Message{})
 			<-done

@@ -9,7 +9,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// watch connects a slot on a loop of its own that looks at messages alone and never makes an emitter wait.
+// watch connects a slot on a separate loop that only looks at messages and never makes an emitter wait.
 func watch(tb testing.TB, sig *bus.Signal, saw func(*hostabi.Message)) *bus.Connection {
 	l := loop.New("watcher")
 	slot := bus.NewSlot(l.NewReceiver("watcher"), "watch", sig.Payload(), saw)
@@ -18,8 +18,8 @@ func watch(tb testing.TB, sig *bus.Signal, saw func(*hostabi.Message)) *bus.Conn
 	return c
 }
 
-// BenchmarkEmit_Watched measures emission to a slot on another loop, with watchers besides: paced leaves the watchers
-// time to sleep between two messages, which is when one costs most.
+// BenchmarkEmit_Watched measures emission to a slot on another loop while watchers are connected. paced lets the
+// watchers fall asleep between two messages, when a watcher costs most.
 func BenchmarkEmit_Watched(b *testing.B) {
 	for _, paced := range []bool{false, true} {
 		for _, watchers := range []int{0, 1, 2} {

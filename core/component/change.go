@@ -12,26 +12,25 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Pauser is optional, for a component whose work continues between two slots: blocks that it writes, requests that it
-// has not answered. Without it a component is at rest whenever none of its slots runs. All methods are called on the
-// component's loop.
+// Pauser is optional, for a component whose work continues between two slots: it has blocks on loan or requests to answer.
+// A component without it counts as paused whenever none of its slots runs. All methods are called on the component's loop.
 type Pauser interface {
-	// Pause brings the component to rest: it finishes what it has begun and begins nothing new. rested is called once
-	// on the loop, perhaps before Pause returns. Until then slots are called as before; from then on none is, Snapshot
+	// Pause makes the component finish the work that it has begun and begin no more. rested is called once on the
+	// loop, perhaps before Pause returns. Until then slots are called as before. Afterwards none is called, Snapshot
 	// returns the whole state, and the component emits nothing until Resume.
 	Pause(rested func())
-	// Resume ends a Pause, also before the component is at rest: rested is not called then.
+	// Resume ends a Pause. If it comes before rested was called, rested is not called.
 	Resume()
-	// Waiting returns, from a component at rest that will not be resumed, the messages that it took and has not begun
-	// with, in order, for its successor's slots. The claims are the caller's from then on.
+	// Waiting returns the messages that a paused component took and has not begun with, in order, for its successor's
+	// slots. The component is not resumed afterwards. The claims become the caller's.
 	Waiting() []Waiting
 }
 
-// Lasting is optional, for a component with a state of which a part outlives the episodes that are under way. Its Restore takes such a
-// part alone, too, also that of a component with other environments, and episodes begin anew.
+// Lasting is optional, for a component whose state has a part that outlives the running episodes. Its Restore also takes such a part
+// alone, even from a component with other environments; new episodes then begin.
 type Lasting interface {
-	// Lasting returns State.Lasting of what Snapshot would return, also where that cannot be saved. It is called on the component's loop, at any
-	// time between Start and Stop.
+	// Lasting returns State.Lasting of the state that Snapshot would return, also where that cannot be saved. It is called on the component's
+	// loop, at any time between Start and Stop.
 	Lasting() (part State, ok bool)
 }
 
@@ -44,24 +43,24 @@ type Watched interface {
 	Altered() []string
 }
 
-// Recovering is optional, for a component that goes on from an earlier state of its own after a fault.
+// Recovering is optional, for a component that continues from its own earlier state after a fault.
 type Recovering interface {
-	// SaveState is called at each dataset boundary: the state that the component has then, or between two later slots, is what it goes
-	// on from. Any goroutine, between Start and Stop; it returns at once.
+	// SaveState is called at each dataset boundary. The component later continues from the state of that moment, or from one between
+	// two later slots. Any goroutine, between Start and Stop; it returns at once.
 	SaveState()
 }
 
-// Cuttable is optional, for a component that may be at one message for long and can give up the rest of that work.
+// Cuttable is optional, for a component that may work on one message for a long time and can abandon that work.
 type Cuttable interface {
-	// Cut has the component end the work on the message that it is at as soon as its state can be saved, take up none any more, and count
-	// what is lost by it. Any goroutine, between Start and Stop; it returns at once.
+	// Cut makes the component end the work on its current message as soon as its state can be saved, begin no other, and count the loss.
+	// Any goroutine, between Start and Stop; it returns at once.
 	Cut()
 }
 
-// Apart is optional, for a component whose state is to be saved though its loop is at a message of another component that does not end.
+// Apart is optional, for a component whose state can be saved while its loop works on a message of another component that does not end.
 type Apart interface {
-	// SnapshotApart is Snapshot beside the loop, after Cut. ok is false while the component is at a message itself, and once it is stopped.
-	// Any goroutine.
+	// SnapshotApart is Snapshot from any goroutine, after Cut. ok is false while the component itself works on a message, and once it is
+	// stopped.
 	SnapshotApart() (state State, ok bool, err error)
 }
 
@@ -71,23 +70,22 @@ type Asking interface {
 	Owed(fn func(Owed))
 }
 
-// Owed is a request that waits for answers. One that is seen twice, equal in all fields, is the same one and has not been answered
-// meanwhile.
+// Owed is a request that waits for answers. Two with equal fields are the same request, unanswered meanwhile.
 type Owed struct {
 	Signal   string // that the request was emitted on
 	Split    int    // or another part of the component that waits by itself
 	Mark     uint64
-	Policies string // those that have not answered, with spaces between them; empty where all receivers of the signal may owe
+	Policies string // policies that have not answered, with spaces between them; empty where all receivers of the signal may owe
 }
 
-// Owing is optional, for a component that is asked and can be made to go on when it owes an answer for too long.
+// Owing is optional, for a component that gets requests and can be interrupted when an answer is overdue.
 type Owing interface {
-	// Overdue tells that an answer is overdue. The component ends what keeps it from answering and is given the request again, or fails.
-	// Any goroutine.
+	// Overdue reports that an answer is overdue. The component ends the work that keeps it from answering and gets the request again, or
+	// fails. Any goroutine.
 	Overdue(err error)
 }
 
-// Holder is optional, for a component of this process that can tell which blocks it keeps beyond its slots.
+// Holder is optional, for a component of this process that can list the blocks it keeps beyond its slots.
 type Holder interface {
 	// Holds calls fn with each block that the component has leased. Any goroutine, between Start and Stop.
 	Holds(fn func(a *arena.Arena, h hostabi.Handle))
@@ -100,7 +98,7 @@ type Waiting struct {
 	Claimed bool // a claim on Message.Handle goes with it
 }
 
-// Boundary names the moment at which one version of a component's work gives way to the next.
+// Boundary names the moment at which the next version of a component's work replaces the previous one.
 type Boundary uint8
 
 // Boundaries, in the order in which they come.
@@ -136,13 +134,12 @@ func ParseBoundary(name string) (Boundary, error) {
 	return 0, fmt.Errorf("boundary %q: want step, trajectory, episode or now", name)
 }
 
-// EnvRunner is a component that runs environments of a plugin and can change to those of another while it runs.
+// EnvRunner is a component that runs the environments of a plugin and can change to another plugin's while it runs.
 type EnvRunner interface {
 	// EnvName returns the name of the [env] table that its environments come from.
 	EnvName() string
-	// PrepareEnvs makes everything the change needs: instances of the new environments, memory. It may be called from
-	// any goroutine but the component's loop, blocks, and changes nothing of what runs. The spaces must be those of the
-	// environments that run, else the error says what differs.
+	// PrepareEnvs makes everything the change needs: instances of the new environments, memory. It may be called from any goroutine but the
+	// component's loop, blocks, and leaves the running environments alone. Their spaces must be the same, else the error names the difference.
 	PrepareEnvs(c EnvChange) (PreparedEnvs, error)
 }
 
@@ -157,7 +154,7 @@ type EnvChange struct {
 	// trajectories the learner gets: both versions run side by side until a change to either for all.
 	Envs int
 	// Task is the trajectory.Episode.Task of the new environments' episodes: one more than before where episodes end for
-	// the change, the same where all of them go on, trajectory.TrialTask in a trial.
+	// the change, the same where all of them continue, trajectory.TrialTask in a trial.
 	Task uint16
 	// TaskBack is the Task of environments that change back, by Cancel or a fault: newer than Task, so that they count
 	// again.
@@ -168,7 +165,7 @@ type EnvChange struct {
 	// OnFault is called on the component's loop at that fault, maybe more than once: false means that the probation has
 	// just ended for all that take part in the change, and the fault is one of any environment. nil is true.
 	OnFault func(fault error) bool
-	// Went is called on the component's loop when all of those environments have changed.
+	// Went is called on the component's loop when all its environments have changed.
 	Went func(EnvsWent)
 	// RolledBack is called on the component's loop when the component has changed back because of that fault; nil
 	// without Probation.
@@ -177,7 +174,7 @@ type EnvChange struct {
 
 // PreparedEnvs is a change that has been prepared. All methods but Close are called on the component's loop.
 type PreparedEnvs interface {
-	// Commit makes the change at its boundary. It returns at once; Went is called later, or at once: a component at rest is at every
+	// Commit makes the change at its boundary. It returns at once. Went is called later, or at once: a paused component is at every
 	// boundary but AtEpisode.
 	Commit() error
 	// Cancel reverts a committed change until Settle, also after Went, for example because other components of the
@@ -191,7 +188,7 @@ type PreparedEnvs interface {
 	Close() error
 }
 
-// EnvsWent tells how a change of environments went.
+// EnvsWent is the outcome of a change of environments.
 type EnvsWent struct {
 	Envs      int     // that have changed
 	Kept      int     // of them, with their episode
@@ -217,7 +214,7 @@ func (h *Host) Arena(c arena.Config) (*arena.Arena, error) {
 }
 
 // OnFree makes fn get the credits of a block of an arena from Arena, on the goroutine that frees it; see
-// arena.Arena.OnFree. Those of a predecessor's arena go to the predecessor until TakeOver.
+// arena.Arena.OnFree. Credits of a predecessor's arena go to the predecessor until TakeOver.
 func (h *Host) OnFree(a *arena.Arena, block uint32, fn func(block uint32)) {
 	if h.Inherited[a.Name()] != a {
 		a.OnFree(block, fn)
@@ -226,8 +223,8 @@ func (h *Host) OnFree(a *arena.Arena, block uint32, fn func(block uint32)) {
 	h.credits = append(h.credits, func() { a.OnFree(block, fn) })
 }
 
-// TakeOver makes the component receive the credits of the arenas that it inherited. It is for the host, when the
-// predecessor is at rest. A block freed before gives no credit: LoanBlock tells which those are.
+// TakeOver makes the component receive the credits of the arenas that it inherited. The host calls it once the
+// predecessor is paused. A block freed before gives no credit: try LoanBlock to find such blocks.
 func (h *Host) TakeOver() {
 	for _, register := range h.credits {
 		register()
@@ -242,8 +239,7 @@ func (h *Host) Own(a *arena.Arena) {
 	h.arenas.byName[a.Name()] = a
 }
 
-// OwnArenas returns the arenas that the component has, by name: what its successor inherits. It is for the host. Any
-// goroutine.
+// OwnArenas returns the component's arenas by name: its successor inherits them. It is for the host. Any goroutine.
 func (h *Host) OwnArenas() map[string]*arena.Arena {
 	h.arenas.mu.Lock()
 	defer h.arenas.mu.Unlock()

@@ -15,10 +15,10 @@ import (
 // loop, at a dataset boundary.
 type Component interface {
 	// Manifest returns the signals and slots as the component is configured: the same after each Configure of the same
-	// table. Before Configure, where it is only listed, they are those of its defaults.
+	// table. Before Configure, where the component is only listed, they are the ports of the defaults.
 	Manifest() Manifest
-	// Configure decodes the component's table into a struct of its own, fills in defaults and checks it. The
-	// error is one or several joined *ConfigError, or what decode returned. It takes no resources.
+	// Configure decodes the component's table into its own struct, fills in defaults and checks it. The error is
+	// one or several joined *ConfigError, or decode's. It takes no resources.
 	Configure(decode func(into any) error) error
 	// Start takes resources, binds every slot of the manifest and posts its first work to the component's own
 	// loop, which does not run yet.
@@ -27,7 +27,7 @@ type Component interface {
 	Snapshot() (State, error)
 	// Restore replaces the state by a snapshot of a component with the same configuration.
 	Restore(s State) error
-	// Stop releases everything, also after a failed Start. It reports what leaked.
+	// Stop releases everything, also after a failed Start. It reports leaks.
 	Stop() error
 }
 
@@ -86,7 +86,7 @@ func (m *Manifest) SamePorts(other *Manifest) bool {
 	return slices.EqualFunc(m.Signals, other.Signals, same) && slices.EqualFunc(m.Slots, other.Slots, same)
 }
 
-// ConfigError says what is wrong with one key of a component's table. The pipeline adds file, line and column.
+// ConfigError is an error in one key of a component's table. The pipeline adds file, line and column.
 type ConfigError = table.Error
 
 // ErrTwice is wrapped by the error of emitting a trajectory that the component has sent on already.
@@ -105,8 +105,7 @@ type State struct {
 	RawMeta []byte
 }
 
-// LastingBlob is the name of the blob of a State that holds what outlives the episodes that were under way, such as statistics of
-// rewards.
+// LastingBlob is the name of a State's blob that outlives the running episodes, such as statistics of rewards.
 const LastingBlob = "lasting"
 
 // Lasting returns the part of a state that outlives episodes; ok is false where there is none.

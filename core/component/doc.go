@@ -1,8 +1,7 @@
-// Package component says what every node of a pipeline does, and what the host offers it, not how a
-// particular one does it.
+// Package component defines the interface between the host and every node of a pipeline.
 //
-// A component is configured, started with a Host, wired by the pipeline, and then lives on an event loop: its
-// slots run one at a time there. It speaks by signals that it declared in its manifest.
+// A component is configured, started with a Host, wired by the pipeline, and then runs on an event loop, one slot
+// at a time. It emits the signals that its manifest declares.
 //
 //	func (c *Batcher) Manifest() component.Manifest {
 //		return component.Manifest{
@@ -17,22 +16,23 @@
 //		return nil
 //	}
 //
-// The calls of a component come in this order, those in parentheses if it implements the interface:
+// The calls of a component come in this order; a call after an interface in parentheses needs that interface:
 //
 //	Configure         once; (Flowing) Flow, (Watched) Looks and Manifest after it
 //	Start             once, before the loop runs; (Remote) from here to Stop, on any goroutine
 //	Restore           at most once, before the first slot
 //	slots, timers     on the loop, one at a time; between two of them (Watched) Altered, at any time (Holder) Holds
 //	(Recovering)      SaveState at dataset boundaries, on any goroutine
-//	Snapshot          on the loop, between two slots; (Pauser) at rest
+//	Snapshot          on the loop, between two slots; (Pauser) while paused
 //	(Pauser)          Pause, its rested, then Resume, or Waiting and no further slot
-//	(EnvRunner)       PrepareEnvs on any goroutine; Commit, Cancel and Settle of what it returns on the loop; Close
+//	(EnvRunner)       PrepareEnvs on any goroutine; Commit, Cancel and Settle of its result on the loop; Close
 //	Stop              once, after the loop has ended, also after a failed Start
 //
-// A replacement is another instance that gets Configure, Start and its predecessor's Snapshot in Restore while the
-// predecessor is at rest, takes over its credits (Host.TakeOver), and gets what was Waiting in its slots.
+// A replacement is another instance. While its predecessor is paused it gets Configure, Start and the
+// predecessor's Snapshot in Restore, takes over its credits (Host.TakeOver), and gets its Waiting messages in its
+// slots.
 //
-// What the host must know of a payload is its row in payload.go; other payloads need none.
+// A payload that the host must know has a row in payload.go; other payloads need none.
 //
 // Package pipeline reads files and builds graphs; plugins/wasm runs guests.
 package component

@@ -12,8 +12,8 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Flow is what the pipeline needs to know of a configured component to refuse a graph that would starve, and an
-// evaluation to play as it does.
+// Flow describes a configured component's data flow, so that the pipeline can refuse a graph that would starve,
+// and an evaluation can play as it does.
 type Flow struct {
 	Splits    int // trajectory blocks of one instance that are written at the same time
 	Blocks    int // trajectory blocks of one instance in circulation, asynchronously; in synchronous mode Splits
@@ -26,7 +26,7 @@ type Flow struct {
 	Policies map[string]string
 	// Opponents are the shares of episodes in which one agent is played by another policy, by its name.
 	Opponents map[string]float64
-	// Versions is how many versions of its policy one instance holds at most, where those are drawn; 0 of components that hold one.
+	// Versions is how many versions of its policy one instance holds at most, where versions are drawn; 0 for a component that holds one.
 	Versions int
 }
 
@@ -60,14 +60,14 @@ func (f *Flow) ShapePolicies() string {
 	return ""
 }
 
-// Keeps reports whether the blocks of steps of an environment keep what a policy needs that is made for an environment: for the same
-// one, or it acts.
+// Keeps reports whether blocks of an environment's steps keep the earlier rows that a policy needs: it is made for the same
+// environment, or it acts.
 func (f *Flow) Keeps(env, policy, policyEnv string) bool {
 	return policyEnv == env || slices.Contains(f.Acting(), policy)
 }
 
-// AgentNames returns the names of an environment's agents, GROUP/INDEX, in the order of their rows. The group of one that
-// declares none, and one without a name, is called agent.
+// AgentNames returns the names of an environment's agents, GROUP/INDEX, in the order of their rows. A group without a
+// name is called agent, and so is the group of an environment that declares none.
 func AgentNames(spec *hostabi.EnvSpec) []string {
 	groups := spec.Groups
 	if len(groups) == 0 {
@@ -92,8 +92,8 @@ func groupName(g hostabi.Group) string {
 // CodeAgents is the code of agents and policies that do not match; rlhost explain has its page.
 const CodeAgents = "E055"
 
-// PolicyOfAgents returns the name of the policy that acts for each agent of an environment, in the order of AgentNames, where
-// opponents do not. A pattern is one of paths (path.Match); the name of a group stands for all of it. The error joins a
+// PolicyOfAgents returns the name of the policy that acts for each agent of an environment where no opponent does, in the
+// order of AgentNames. Patterns are as in path.Match; the name of a group matches all its agents. The error joins a
 // *ConfigError for each pattern that no agent matches, and for agents that do not match exactly one.
 func (f *Flow) PolicyOfAgents(spec *hostabi.EnvSpec) ([]string, error) {
 	agents := AgentNames(spec)
@@ -129,7 +129,7 @@ func (f *Flow) PolicyOfAgents(spec *hostabi.EnvSpec) ([]string, error) {
 	return of, errors.Join(errs...)
 }
 
-// matchesAgent reports whether an agent matches a pattern; one that is malformed matches none.
+// matchesAgent reports whether an agent matches a pattern; a malformed pattern matches none.
 func matchesAgent(pattern, agent string) bool {
 	group, _ := path.Split(agent)
 	if pattern+"/" == group {

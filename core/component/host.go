@@ -19,7 +19,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Host is what the host offers one component. Its fields are set before Start and not changed afterwards.
+// Host is the host's side of one component. Its fields are set before Start and not changed afterwards.
 type Host struct {
 	Name  string // component[i] where the component has several instances, else component
 	ID    uint16 // Message.Sender of its messages
@@ -37,8 +37,8 @@ type Host struct {
 	Env func(name string) (env.Plugin, error)
 	// Policy returns the policy of a [policy.NAME] table. Components that use policies know its type.
 	Policy func(name string) (Policy, error)
-	// Stored returns what is stored of a policy that nobody learns, as the state of a component of kind frozen. It blocks on
-	// files. nil where the component runs in another process.
+	// Stored returns a stored policy that no learner trains, as the state of a component of kind frozen. It blocks on files.
+	// nil where the component runs in another process.
 	Stored func(policy string) (State, error)
 	// PolicyOf returns the policy that the sender of a message is of: that of its table, else the only one among the components
 	// that its signals lead to. ok is false where there is no such sender any more, or no such policy. nil where components do
@@ -49,35 +49,33 @@ type Host struct {
 	// Peers returns how many instances of a kind of component the pipeline has.
 	Peers func(kind string) int
 	// Readers returns how many blocks of one of the component's signals its receivers may have claims on at once,
-	// those that wait for them included. A component that emits blocks of its own arena makes at least that many.
+	// waiting blocks included. A component that emits blocks of its own arena makes at least that many.
 	Readers func(signal string) int
 	// Grants are the columns, by slot, that the wires let the component write in blocks of the slot's messages.
 	Grants map[string][]string
 	// Written are the columns, ascending, that wires let others write in the blocks that the component makes.
 	Written []string
-	// SoA tells how the blocks of the component's running instances lay observations out, which a dataset must have in one way; see
-	// trajectory.Shape. known is false where none runs. nil where nobody knows. Any goroutine.
+	// SoA reports the layout of observations in the blocks of the component's running instances, which must be the same throughout
+	// a dataset; see trajectory.Shape. known is false where none runs. SoA may be nil. Any goroutine.
 	SoA func() (soa, known bool)
-	// Tables returns what the file says beyond the component's own table, for a component that runs elsewhere.
+	// Tables returns the file's other tables, for a component that runs elsewhere.
 	Tables func() Tables
-	// Boundary tells the host, on the learner's loop, that a dataset has been learned from and its weights are
-	// published. Checkpoints are taken and stop rules applied inside this call; in synchronous mode on the same
-	// loop soon after it, behind the messages queued now.
+	// Boundary tells the host, on the learner's loop, that a dataset has been learned from and its weights are published. Checkpoints
+	// are taken and stop rules applied inside this call, or, in synchronous mode, on the same loop after the messages queued now.
 	Boundary func()
 	// Stop asks the run to end at the next dataset boundary. Any goroutine; only the first reason counts.
 	Stop func(reason StopReason)
-	// Failed is called by Fail and Yield: true means that the host handles the error and the run goes on. nil is
-	// false. Any goroutine.
+	// Failed is called by Fail and Yield: true means that the host handles the error and the run continues. nil is false. Any goroutine.
 	Failed func(error) bool
-	// Takes returns what is called with each message for a slot of that port before the slot runs, or nil; nil where nobody asks.
+	// Takes returns a function that is called with each message for a slot of that port before the slot runs, or nil. Takes itself may be nil.
 	Takes func(port Port) func(m *hostabi.Message)
-	// Keeps notes that the component can go back to the state that it has now. Who has it go back to that calls back, with the messages
-	// that it is given again: what it has learned from since is lost, but for those datasets. nil where nobody counts. Any goroutine.
+	// Keeps notes that the component can be restored to its present state. Call back after such a restore, with the messages that the
+	// component gets again: everything else that it has learned from since counts as lost. Keeps may be nil. Any goroutine.
 	Keeps func() (back func(again []hostabi.Message))
-	// Steps calls tell with the counts of env steps, all of one moment, by the names of metrics; nil where the component runs in
+	// Steps calls tell with the counts of env steps at one moment, by the names of metrics; nil where the component runs in
 	// another process. Any goroutine.
 	Steps func(tell func(name string, n uint64))
-	// ProcessChanged is called when Remote.Process has another state to tell; nil where nobody asks. Any goroutine.
+	// ProcessChanged is called when Remote.Process would return another state. It may be nil. Any goroutine.
 	ProcessChanged func()
 
 	manifest Manifest
@@ -87,15 +85,15 @@ type Host struct {
 	credits  []func() // that TakeOver registers
 }
 
-// Succession is what an instance takes over from its predecessors, and what distinguishes it from them.
+// Succession is an instance's inheritance from its predecessors, and its differences from them.
 type Succession struct {
-	// FirstEnv is the global index of the component's first environment, where its Flow tells how many it has.
+	// FirstEnv is the global index of the component's first environment, where its Flow has their number.
 	FirstEnv int
 	// Task is the trajectory.Episode.Task of the component's episodes until a change of its environments sets another:
 	// the other instances' Task, if it joins a run that has had such changes.
 	Task uint16
-	// Begun numbers the instances that begin during the run: 0 for those that it began with. Environments that do not
-	// continue from a state draw from random streams derived from it and from Run.Resumes.
+	// Begun numbers the instances that begin during the run: 0 for the instances that it began with. Environments
+	// that do not continue from a state draw from random streams derived from it and from Run.Resumes.
 	Begun int
 	// Again returns another Begun, for an instance whose process restarts; nil where that does not happen.
 	Again func() int
@@ -103,8 +101,8 @@ type Succession struct {
 	// restarted, or that learners of its policy published before it was added; 0 if there is none. Versions continue from
 	// there, so that none names two sets of parameters: a learner whose restored state is that version publishes it again.
 	Published uint64
-	// Abrupt is true where a predecessor was taken away as it was, because it had failed or did not come to rest: answers to what it
-	// asked may still come, about blocks that this instance does not know.
+	// Abrupt is true where a predecessor was removed without a pause, because it had failed or did not pause in time. Answers to its
+	// requests may still arrive, about blocks that this instance does not know.
 	Abrupt bool
 	// Inherited are the arenas of the instance that this one replaces, by name; see Arena. It is not nil, though it may
 	// be empty, where there is such an instance: counters in Stats then include its counts.
@@ -115,17 +113,17 @@ type Succession struct {
 type Tables struct {
 	Policies map[string]PolicyTable
 	Envs     map[string]hostabi.EnvSpec // of the loaded environments
-	Sources  map[string]env.Source      // of those that any process of this program can load
+	Sources  map[string]env.Source      // sources that any process of this program can load
 	Peers    map[string]int             // instances of each kind
 }
 
 // PolicyTable is a [policy.NAME] table.
 type PolicyTable struct {
 	Env    string            // name of the environment that the policy is for
-	Table  map[string]any    // the rest, as decoding into a map gives it; of a policy with Of, the other's
+	Table  map[string]any    // all other keys, decoded into a map; for a policy with Of, the other policy's
 	Memory trajectory.Memory // see Policy.Memory
-	// Of names the policy whose versions this one acts with, From a run or a file whose weights it has: where one is given,
-	// nobody learns it. Version is which version; 0 with Of: any that there has been, with From: the best or newest.
+	// Of names the policy whose versions this one acts with, From a run or a file that its weights come from. With either,
+	// no learner trains it. Version selects one version; 0 means any past one with Of, the best or newest with From.
 	Of, From string
 	Version  uint64
 	Group    int // of agents that it plays, by its place in the environment's description
@@ -134,20 +132,20 @@ type PolicyTable struct {
 // Drawn reports whether a pool draws which version of another policy this one acts with.
 func (t *PolicyTable) Drawn() bool { return t.Of != "" && t.Version == 0 }
 
-// Run is what all components of a run share. It is immutable.
+// Run is shared by all components of a run. It is immutable.
 type Run struct {
 	Name        string
 	Seed        uint64
 	Policy      string // the leading one, that stop rules and metrics without a policy's name are about; empty where nothing is trained
 	Dir         string // run folder; empty in checks and benchmarks
 	Synchronous bool   // one loop, zero lag, bit-reproducible
-	// Resumes is how often the run has been resumed. Environments that do not go on from a saved state draw from random
-	// streams that belong to this number.
+	// Resumes is how often the run has been resumed. Environments that do not continue from a saved state draw from
+	// random streams that belong to this number.
 	Resumes int
 	Stop    StopRule
 }
 
-// StopRule says when a run ends, as run.stop of a file does: as soon as one of its rules is fulfilled. Zero fields are none.
+// StopRule says when a run ends, as run.stop of a file does: as soon as one of its rules is fulfilled. A zero field is no rule.
 type StopRule struct {
 	Return   *float64      `toml:"return"`    // mean return of the leading policy over the window
 	Window   int           `toml:"window"`    // episodes
@@ -157,14 +155,14 @@ type StopRule struct {
 	Policies map[string]PolicyRule `toml:"policies,omitempty"`
 }
 
-// PolicyRule is what StopRule asks of one policy.
+// PolicyRule is the part of StopRule for one policy.
 type PolicyRule struct {
 	Return   *float64 `toml:"return"`    // mean over the policy's window
 	EnvSteps uint64   `toml:"env_steps"` // that its learner has learned from
 }
 
-// Wanted returns the mean return that the rule asked for which a mean has fulfilled: of policy, or of the leading one where that is empty. A
-// rule that has been taken back since wanted what was reached.
+// Wanted returns the mean return that the rule asked for when policy, or the leading one if that is empty, reached one. If the rule has been
+// withdrawn since, it returns reached.
 func (r *StopRule) Wanted(leading, policy string, reached float64) float64 {
 	own := r.Policies[cmp.Or(policy, leading)].Return
 	if policy == "" && r.Return != nil && (own == nil || reached < *own) {
@@ -190,8 +188,8 @@ const (
 // CounterMade counts the env steps in trajectories that were handed over. For a component in a process the host counts them.
 const CounterMade = "rollout/env_steps"
 
-// CounterTrained counts the env steps that all learners have learned from. Those of a policy that does not lead are counted
-// under OfPolicy as well.
+// CounterTrained counts the env steps that all learners have learned from. Env steps of a policy that does not lead are
+// counted under OfPolicy as well.
 const CounterTrained = "learner/env_steps"
 
 // CounterCut counts the env steps of datasets that a run which ended did not learn from to their end.
@@ -285,7 +283,7 @@ func (h *Host) Granted(slot, column string) error {
 // CodeGrant is the code of errors about what a wire grants; rlhost explain has a page for it.
 const CodeGrant = "E038"
 
-// Fail ends the run with an error of this component, unless Failed handles it. The rest of the slot still runs.
+// Fail ends the run with an error of this component, unless Failed handles it. The slot still runs to its end.
 func (h *Host) Fail(err error) {
 	if !h.Yield(err) {
 		h.Receiver.Loop().Fail(fmt.Errorf("%s: %w", h.Name, err))

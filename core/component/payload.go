@@ -18,7 +18,7 @@ const (
 	PayloadActions    = "actions"         // the same request, answered
 	PayloadResets     = "reset_request"   // environments whose next episodes want reset parameters
 	PayloadParams     = "reset_params"    // the same request, answered
-	PayloadRewards    = "reward_request"  // a block whose rewards are complete, and not yet what is learned from
+	PayloadRewards    = "reward_request"  // a block with all its rewards, before they are shaped
 	PayloadShaped     = "shaped_rewards"  // the same request, answered
 	PayloadObserve    = "observe_request" // a row of observations that a wrapper makes others of
 	PayloadObserved   = "observations"    // the same request, answered
@@ -29,7 +29,7 @@ const (
 	PayloadEpisode    = "episode"         // that has ended
 )
 
-// Payload is what the host knows of the messages with one payload.
+// Payload describes the messages with one payload to the host.
 type Payload struct {
 	Name string
 	// Fields says what a message carries, and where: what both sides of a connection must agree on. Schema is a hash of it.
@@ -40,12 +40,12 @@ type Payload struct {
 	Steps bool
 	// Grantable names the columns of the block that a wire may let its receiver write.
 	Grantable []string
-	// OnLoan: the block is still written by who asked, and is until all have answered, each of whom writes a part of it. So the
-	// message carries no claim, and its receivers may be several.
+	// OnLoan: the block is still on loan to the sender, until all receivers have answered, each of which writes a part of it.
+	// So the message carries no claim, and may have several receivers.
 	OnLoan bool
 	// Learned: the receiver is a learner or feeds one: its env steps count as trained on.
 	Learned bool
-	// Publishes: PolicyVersion is one that the sender publishes.
+	// Publishes: the sender publishes PolicyVersion.
 	Publishes bool
 	// Answers: the message is the request that it answers, with the same fields but for the policy that acted.
 	Answers bool
@@ -87,7 +87,7 @@ func inlineOfBlock(m *hostabi.Message) map[string]any {
 	return map[string]any{"split": m.Split, "first_env": trajectory.BlockRequestOf(m).FirstEnv}
 }
 
-// PayloadOf returns what the host knows of a payload: only its name, if it is not in the table.
+// PayloadOf returns the description of a payload: only its name, if it is not in the table.
 func PayloadOf(name string) Payload {
 	if i := slices.IndexFunc(payloads[:], func(p Payload) bool { return p.Name == name }); i >= 0 {
 		return payloads[i]
@@ -95,8 +95,8 @@ func PayloadOf(name string) Payload {
 	return Payload{Name: name}
 }
 
-// Schema returns what a port with the payload means where it says nothing else: the first 8 bytes of the SHA-256 of the name and the
-// fields. It is 0 for a payload that the host does not know.
+// Schema returns the default schema of a port with the payload: the first 8 bytes of the SHA-256 of the name and the fields. It is 0
+// for a payload that the host does not know.
 func (p *Payload) Schema() uint64 {
 	if p.Fields == "" {
 		return 0

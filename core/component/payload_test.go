@@ -47,7 +47,7 @@ func TestPayloads_InlineIsJSONWhateverTheMessage(t *testing.T) {
 	}
 }
 
-// What the host's own components mean is said to authors of others, payload by payload.
+// The schemas of the host's own components are documented for authors, payload by payload.
 func TestPayloads_EachHasASchemaThatIsWrittenDown(t *testing.T) {
 	const page = "../../docs/component-abi.md"
 	testkit.Reads(t, page)
@@ -71,7 +71,7 @@ func TestPayloads_EachHasASchemaThatIsWrittenDown(t *testing.T) {
 	}
 }
 
-// A port that says nothing of a payload that the host knows means what the host does.
+// A port without a schema for a payload that the host knows has the host's schema.
 func TestPort_AgreesToTheHostsSchema(t *testing.T) {
 	known := PayloadOf(PayloadTrajectory)
 	for want, p := range map[uint64]Port{7: {Payload: PayloadTrajectory, Schema: 7}, known.Schema(): {Payload: PayloadTrajectory}, 0: {Payload: "mine"}} {

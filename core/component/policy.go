@@ -8,7 +8,7 @@ type Policy interface {
 	// SameNetwork returns nil if the parameters of this one mean the same in the next one, otherwise an error that
 	// shows both specifications.
 	SameNetwork(next Policy) error
-	// Memory is what it needs of the rows before the one that it acts on. Blocks with its environment's rows keep that.
+	// Memory describes the earlier rows that it needs to act on a row. Blocks with its environment's rows keep them.
 	Memory() trajectory.Memory
 }
 
@@ -18,7 +18,7 @@ type Weighed interface {
 	WeightBytes() int
 }
 
-// Sized is optional, for a Policy whose actors and learners keep memory of their own, which is known before they are made.
+// Sized is optional, for a Policy that knows how much memory its actors and learners will keep.
 type Sized interface {
 	// ActingBytes returns the least that an instance keeps that acts with it.
 	ActingBytes() int64
@@ -28,7 +28,7 @@ type Sized interface {
 
 // Doubtful is optional, for a Policy that can be computed and will hardly be learned.
 type Doubtful interface {
-	// Doubt returns what is doubtful as the error of a key, or nil.
+	// Doubt returns a doubtful setting as the error of its key, or nil.
 	Doubt() *ConfigError
 }
 

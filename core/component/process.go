@@ -20,14 +20,13 @@ type Process struct {
 	Refused    string // the first message of it that the host refused, and why; empty if there is none
 }
 
-// Remote is optional, for a component that runs in a process of its own. Its methods may be called from any
-// goroutine, between Start and Stop.
+// Remote is optional, for a component that runs in its own process. Its methods may be called from any goroutine, between Start and Stop.
 type Remote interface {
 	// Process returns the process as it is now.
 	Process() Process
-	// CatchUp delivers what the process has emitted so far.
+	// CatchUp delivers the messages that the process has emitted so far.
 	CatchUp()
-	// Dismiss kills the process, and starts no other: the component is taken away as it is. Once Process says that it has failed,
-	// Pauser.Waiting returns what it had not finished with.
+	// Dismiss kills the process and starts no other: the component is removed without a pause. Once Process reports the failure,
+	// Pauser.Waiting returns its unfinished messages.
 	Dismiss(why error)
 }

@@ -19,10 +19,10 @@ type SpacesError struct {
 	Component     string
 	Reason        string // the first thing that differs
 	Running, Next hostabi.EnvSpec
-	Help          string // the command behind which it fits; empty where there is none
+	Help          string // the command that it is about; empty where there is none
 }
 
-// Error tells the reason in one line; Table shows both specifications.
+// Error returns the reason in one line; Table shows both specifications.
 func (e *SpacesError) Error() string {
 	return fmt.Sprintf("%s: %s cannot take the place of %s: %s", e.Component, e.Next.Name, e.Running.Name, e.Reason)
 }

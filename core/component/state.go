@@ -18,7 +18,7 @@ const (
 	stateHeadAt = 16
 )
 
-// Limits on what DecodeState takes.
+// Limits of DecodeState.
 const (
 	MaxStateHead  = 64 << 20
 	MaxStateParts = 1 << 16 // tensors, and blobs

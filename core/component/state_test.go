@@ -75,7 +75,7 @@ func encoded(head string, rest ...byte) []byte {
 	return append(append(b, head...), rest...)
 }
 
-func TestDecodeState_RefusesWhatIsNoState(t *testing.T) {
+func TestDecodeState_RefusesInvalidStates(t *testing.T) {
 	long := binary.LittleEndian.AppendUint64([]byte(stateMagic), math.MaxUint64)
 	for name, b := range map[string][]byte{
 		"magic alone":              []byte(stateMagic),

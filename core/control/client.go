@@ -73,7 +73,7 @@ func (c *Client) greet(ctx context.Context) error {
 	if frame, err = encodeFrame(hello{Protocol}); err != nil {
 		return err
 	}
-	_ = writeFrame(c.conn, frame) // a job that refuses this client has said why: the answer to a request tells
+	_ = writeFrame(c.conn, frame) // a job that refuses this client sends the reason as its answer
 	return nil
 }
 

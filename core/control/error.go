@@ -12,10 +12,10 @@ const (
 	CodeBusy       Code = "E072" // another change is under way
 	CodeForbidden  Code = "E073" // swap = "never", or another user
 	CodeSpaces     Code = "E074" // spaces or network differ
-	CodeCanary     Code = "E075" // the trial speaks against it
+	CodeCanary     Code = "E075" // the trial failed
 	CodeLate       Code = "E076" // the boundary did not come in time
 	CodeProtocol   Code = "E077" // client and job speak different versions
-	CodeRefused    Code = "E078" // this change cannot be made while the run goes on
+	CodeRefused    Code = "E078" // this change cannot be made during the run
 	CodeBad        Code = "E079" // the request makes no sense
 	CodeEnded      Code = "E080" // the run ended meanwhile
 	CodeRolledBack Code = "E081" // the new version failed and the previous one runs again
@@ -23,18 +23,18 @@ const (
 	CodeUndoes     Code = "E091" // the reload would take back a version that was swapped in
 )
 
-// Error is what a request ends with. Reason says what happened and what runs now.
+// Error is the answer to a failed request. Reason says what happened and which version runs now.
 type Error struct {
 	Code   Code   `json:"code"`
 	Reason string `json:"reason"`
 	Help   string `json:"help,omitempty"`
-	// Problems are those of a file, as rlhost validate shows them.
+	// Problems are a file's problems, as rlhost validate shows them.
 	Problems string `json:"problems,omitempty"`
 	// Exit is the command's exit status; 0 means 1.
 	Exit int `json:"exit,omitempty"`
 }
 
-// Error tells the reason in one line.
+// Error returns the reason.
 func (e *Error) Error() string { return e.Reason }
 
 // Errorf makes an Error without help.

@@ -14,12 +14,12 @@ import (
 // MaxFrame is the most bytes of JSON in one frame.
 const MaxFrame = 16 << 20
 
-// frameHead is how many bytes say how long the JSON behind them is, little-endian.
+// frameHead is how many bytes hold the length of the JSON after them, little-endian.
 const frameHead = 4
 
 // Limits on how long one end waits for the other.
 const (
-	frameTime = 10 * time.Second // for the rest of a frame that has begun, and for the peer to take one
+	frameTime = 10 * time.Second // to receive a begun frame to its end, or for the peer to take one
 	idleTime  = time.Minute      // for the next request
 )
 
@@ -87,7 +87,7 @@ func writeFrame(conn net.Conn, frame []byte) error {
 	return err
 }
 
-// decode reads one JSON value strictly: a field that v does not have is an error, and so is anything behind the value.
+// decode reads one JSON value strictly: a field that v does not have is an error, and so is anything after the value.
 // No data leaves v as it is.
 func decode(data []byte, v any) error {
 	if len(data) == 0 {

@@ -24,7 +24,7 @@ type Member struct {
 }
 
 // Select returns the members that match any of the patterns, in their order, each once; all of them for no patterns. A
-// pattern that is malformed is an *Error with CodeBad, one that names none of them is CodeUnknown.
+// malformed pattern is an *Error with CodeBad; a pattern without a match is CodeUnknown.
 func Select(members []Member, patterns []string) ([]Member, error) {
 	if len(patterns) == 0 {
 		return slices.Clone(members), nil
@@ -64,12 +64,11 @@ func unknown(pattern string, members []Member) *Error {
 	return e
 }
 
-// Group asks all members at the same time, each on its own loop by a control message, and waits until all have answered
-// or ctx ends: ctx is the common deadline. ask calls answer, or passes it on to be called from any goroutine; only the
-// first call counts. Group returns an answer for each member, in their order; an error is an *Error or CodeFailed. A
-// member whose loop has ended answers CodeEnded at once. A member that has not begun when ctx ends is not asked; one that
-// has may still finish. A panic in ask is its member's answer, and leaves its loop running. Group must not be called on a
-// member's loop.
+// Group asks all members at the same time, each on its own loop by a control message, and waits until all have answered or ctx
+// ends: ctx is the common deadline. ask calls answer, or passes it on to be called from any goroutine; only the first call
+// counts. Group returns an answer for each member, in their order; an error is an *Error or CodeFailed. A member whose loop has
+// ended answers CodeEnded at once. A member that has not begun when ctx ends is not asked; a member that has begun may still
+// finish. A panic in ask is its member's answer, and leaves its loop running. Group must not be called on a member's loop.
 func Group(ctx context.Context, members []Member, ask func(i int, answer func(State, error))) []Answer {
 	g := &group{ask: ask, came: make(chan struct{}, len(members)), questions: make([]question, len(members))}
 	for i, m := range members {
@@ -168,7 +167,7 @@ func (q *question) result() Answer {
 	return a
 }
 
-// wait returns once all have answered, or ctx has ended. Members whose loops end meanwhile are answered for: what is posted
+// wait returns once all have answered, or ctx has ended. It answers for members whose loops end meanwhile: a message posted
 // after a loop last checked its control lane is neither delivered nor, until the loop is closed, dropped.
 func (g *group) wait(ctx context.Context) {
 	var watching sync.WaitGroup

@@ -51,7 +51,7 @@ func TestHostile_GarbageEndsItsSenderAlone(t *testing.T) {
 	}
 }
 
-func TestHostile_OtherVersionsAreToldBothVersions(t *testing.T) {
+func TestHostile_OtherVersionsGetBothVersions(t *testing.T) {
 	path, _ := serve(t, echo())
 	conn := raw(t, path)
 	if _, err := conn.Write(append(binary.LittleEndian.AppendUint32(nil, 34), `{"rlhost_control":9,"more":[1,2] }`...)); err != nil {
@@ -117,7 +117,7 @@ func TestHostile_ARequestBeforeTheAnswerEndsBoth(t *testing.T) {
 	}
 }
 
-func TestHostile_ManyConnectionsKeepNobodyOut(t *testing.T) {
+func TestHostile_ManyConnectionsLockNoClientOut(t *testing.T) {
 	path, _ := serve(t, echo())
 	early := dial(t, path)
 	for i := range 2000 {
@@ -268,7 +268,7 @@ func TestSlow_AClientThatDoesNotReadEndsItsRequest(t *testing.T) {
 	})
 }
 
-// FuzzFrames gives a session what a client might send. It must end, and answer with frames.
+// FuzzFrames gives a session arbitrary input of a client. It must end, and answer with frames.
 func FuzzFrames(f *testing.F) {
 	frames := func(vs ...any) (all []byte) {
 		for _, v := range vs {

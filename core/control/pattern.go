@@ -8,8 +8,8 @@ import (
 // kindPrefix begins a pattern that matches a component's kind.
 const kindPrefix = "kind:"
 
-// Pattern names components: "rollout" all instances of that component, "rollout[2]" one of them, "roll*" and "r?llout"
-// those whose name is so (* is any number of characters, ? is one), "kind:learner" all of a kind. Use ParsePattern.
+// Pattern names components: "rollout" all instances of that component, "rollout[2]" one of them, "roll*" and "r?llout" the
+// components whose name matches (* is any number of characters, ? is one), "kind:learner" all of a kind. Use ParsePattern.
 type Pattern struct {
 	name, index string // globs; index is empty where all instances are meant
 	kind        bool   // name is for the kind
@@ -45,7 +45,7 @@ func (p Pattern) Match(name, kind string) bool {
 	return p.index == "" || indexed && glob(p.index, index)
 }
 
-// Match reports whether a pattern matches a component instance; an error says what is wrong with the pattern.
+// Match reports whether a pattern matches a component instance; the error is for a malformed pattern.
 func Match(pattern, name, kind string) (bool, error) {
 	p, err := ParsePattern(pattern)
 	return err == nil && p.Match(name, kind), err
@@ -70,7 +70,7 @@ func inName(c byte) bool {
 // glob matches a whole string. It goes back to the last star alone, so that its time is bounded by the product of the
 // lengths.
 func glob(pattern, s string) bool {
-	star, from := -1, 0 // the last star, and where what it stands for ends
+	star, from := -1, 0 // the last star, and the end of its match
 	p, i := 0, 0
 	for i < len(s) {
 		switch {

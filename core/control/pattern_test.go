@@ -42,7 +42,7 @@ func TestMatch_NamesInstancesComponentsAndKinds(t *testing.T) {
 	}
 }
 
-func TestMatch_RefusesWhatIsNoPattern(t *testing.T) {
+func TestMatch_RefusesMalformedPatterns(t *testing.T) {
 	for _, pattern := range []string{"", "kind:", "rollout[", "rollout[]", "rollout[x]", "rollout[1", "rollout[1]x", "[1]",
 		"rollout]", "rol lout", "kind:rollout[1]", "kind:kind:a", "a.b", "é", "rollout[1][2]", "\x00"} {
 		if got, err := Match(pattern, "rollout", "rollout"); err == nil || got {
@@ -51,7 +51,7 @@ func TestMatch_RefusesWhatIsNoPattern(t *testing.T) {
 	}
 }
 
-func TestSelect_KeepsTheOrderAndNamesWhatIsUnknown(t *testing.T) {
+func TestSelect_KeepsTheOrderAndNamesUnknownPatterns(t *testing.T) {
 	members := []Member{{Name: "rollout[0]", Kind: "rollout"}, {Name: "rollout[1]", Kind: "rollout"},
 		{Name: "learner", Kind: "learner"}, {Name: "batcher", Kind: "batcher"}}
 	cases := map[string][]string{
@@ -77,7 +77,7 @@ func TestSelect_KeepsTheOrderAndNamesWhatIsUnknown(t *testing.T) {
 	}
 }
 
-// FuzzMatch: what parses matches its own name if it has no stars, and nothing makes it slow or panic.
+// FuzzMatch: a valid pattern matches its own name if it has no stars, and nothing makes it slow or panic.
 func FuzzMatch(f *testing.F) {
 	f.Add("rollout", "rollout[2]", "rollout")
 	f.Add("r*t[?*]", "rollout[12]", "rollout")

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// Resources are what a job's process holds. They stay about the same during a run, however much is replaced.
+// Resources are a job's process's resources. They stay about the same during a run, however much is replaced.
 type Resources struct {
 	Goroutines  int    `json:"goroutines"`
 	Descriptors int    `json:"descriptors"`
@@ -15,7 +15,7 @@ type Resources struct {
 	Resident    uint64 `json:"resident_bytes"`
 }
 
-// ReadResources returns what this process holds now; what the system does not report is 0.
+// ReadResources returns this process's resources; values that the system does not report are 0.
 func ReadResources() Resources {
 	r := Resources{Goroutines: runtime.NumGoroutine()}
 	if list, err := os.ReadDir("/proc/self/fd"); err == nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestReadResources_CountsWhatThereIs(t *testing.T) {
+func TestReadResources_CountsOpenResources(t *testing.T) {
 	before := ReadResources()
 	if before.Goroutines < 1 || before.Descriptors < 3 || before.Mappings < 3 || before.Resident < 1<<20 {
 		t.Errorf("%+v", before)

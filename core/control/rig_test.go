@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	os.Exit(testkit.Run(m))
 }
 
-// child does what a test asks of another process, and prints what came of it.
+// child performs a test's task in another process, and prints the result.
 func child(role, path string) int {
 	switch role {
 	case "serve":
@@ -55,7 +55,7 @@ func child(role, path string) int {
 	return 0
 }
 
-// folder returns one that only this user may enter.
+// folder returns a folder that only this user may enter.
 func folder(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "p")

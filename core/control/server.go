@@ -52,10 +52,9 @@ func SocketPath(runDir string) string {
 // Server answers the requests of this user's clients until Close.
 type Server = ipc.Server
 
-// Listen makes a socket at path and answers there, on goroutines of its own, until Close, which ends the contexts of the
-// requests under way and waits for their answers. A socket that a killed job left behind is replaced; one in use is
-// ipc.ErrInUse. The socket's folder is made if it is not there, and must belong to this user alone. verbs must not be
-// changed any more. log nil is slog.Default.
+// Listen makes a socket at path and serves it, on new goroutines, until Close, which ends the contexts of running requests and waits
+// for their answers. A socket that a killed job left is replaced; a socket in use is ipc.ErrInUse. The socket's folder is made if it
+// does not exist, and must belong to this user alone. verbs must not be changed afterwards. A nil log means slog.Default.
 func Listen(path string, verbs Verbs, log *slog.Logger) (*Server, error) {
 	log = cmp.Or(log, slog.Default())
 	s, err := ipc.Listen(ipc.Config{

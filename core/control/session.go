@@ -36,7 +36,7 @@ func newSession(ctx context.Context, verbs Verbs, log *slog.Logger, conn net.Con
 	return &session{ctx: ctx, verbs: verbs, log: log, conn: conn, in: bufio.NewReader(conn), occupy: occupy}
 }
 
-// refuse tells a client why it is not served.
+// refuse sends a client the reason why it is not served.
 func refuse(c *ipc.Conn, err error) {
 	why := Errorf(CodeForbidden, "this job is another user's: %v", err)
 	switch {
@@ -55,36 +55,36 @@ func refuse(c *ipc.Conn, err error) {
 
 // serve returns when the client has disconnected, is silent for too long or sends malformed frames, or the server is
 // closed.
-func (c *session) serve() {
-	defer c.conn.Close() // the client may have closed it first
-	if err := c.greet(); err != nil {
-		c.complain(err)
+func (s *session) serve() {
+	defer s.conn.Close() // the client may have closed it first
+	if err := s.greet(); err != nil {
+		s.complain(err)
 		return
 	}
 	for {
-		q, err := c.next(idleTime)
+		q, err := s.next(idleTime)
 		if err != nil {
-			c.complain(err)
+			s.complain(err)
 			return
 		}
-		if !c.occupy(true) {
-			c.complain(Errorf(CodeEnded, "%v", errClosing))
+		if !s.occupy(true) {
+			s.complain(Errorf(CodeEnded, "%v", errClosing))
 			return
 		}
-		err = c.handle(q)
-		if !c.occupy(false) || err != nil {
-			c.complain(err)
+		err = s.handle(q)
+		if !s.occupy(false) || err != nil {
+			s.complain(err)
 			return
 		}
 	}
 }
 
 // greet exchanges hellos.
-func (c *session) greet() error {
-	if err := c.send(hello{Protocol}); err != nil {
+func (s *session) greet() error {
+	if err := s.send(hello{Protocol}); err != nil {
 		return err
 	}
-	frame, err := c.frame(frameTime)
+	frame, err := s.frame(frameTime)
 	if err != nil {
 		return err
 	}
@@ -92,22 +92,22 @@ func (c *session) greet() error {
 }
 
 // frame reads one frame. It may take wait to begin.
-func (c *session) frame(wait time.Duration) ([]byte, error) {
-	if err := c.conn.SetReadDeadline(time.Now().Add(wait)); err != nil {
+func (s *session) frame(wait time.Duration) ([]byte, error) {
+	if err := s.conn.SetReadDeadline(time.Now().Add(wait)); err != nil {
 		return nil, err
 	}
-	if _, err := c.in.Peek(1); err != nil {
+	if _, err := s.in.Peek(1); err != nil {
 		return nil, err
 	}
-	if err := c.conn.SetReadDeadline(time.Now().Add(frameTime)); err != nil {
+	if err := s.conn.SetReadDeadline(time.Now().Add(frameTime)); err != nil {
 		return nil, err
 	}
-	return readFrame(c.in)
+	return readFrame(s.in)
 }
 
 // next reads one request.
-func (c *session) next(wait time.Duration) (q ask, err error) {
-	frame, err := c.frame(wait)
+func (s *session) next(wait time.Duration) (q ask, err error) {
+	frame, err := s.frame(wait)
 	if err != nil {
 		return q, err
 	}
@@ -115,38 +115,38 @@ func (c *session) next(wait time.Duration) (q ask, err error) {
 }
 
 // handle answers one request. It returns an error when the connection is unusable.
-func (c *session) handle(q ask) error {
-	ctx, cancel := context.WithCancelCause(c.ctx)
+func (s *session) handle(q ask) error {
+	ctx, cancel := context.WithCancelCause(s.ctx)
 	defer cancel(nil)
-	unwatch := c.watch(cancel)
-	reply, err := c.call(ctx, q, c.notice(ctx, cancel))
+	unwatch := s.watch(cancel)
+	reply, err := s.call(ctx, q, s.notice(ctx, cancel))
 	cancel(nil) // a notice that comes after the answer is refused
 	if gone := unwatch(); gone != nil {
 		return gone
 	}
 	if err != nil {
-		return c.send(answer{Error: asError(ctx, err)})
+		return s.send(answer{Error: asError(ctx, err)})
 	}
 	data, err := json.Marshal(reply)
 	if err == nil {
-		err = c.send(answer{Reply: data})
+		err = s.send(answer{Reply: data})
 	}
 	if errors.Is(err, errUnsent) || data == nil {
-		return c.send(answer{Error: Errorf(CodeFailed, "the answer to %q cannot be sent: %v", q.Verb, err)})
+		return s.send(answer{Error: Errorf(CodeFailed, "the answer to %q cannot be sent: %v", q.Verb, err)})
 	}
 	return err
 }
 
 // watch ends the request when the client disconnects or sends before it was answered. The returned function ends the
 // watch and returns an error if that has happened.
-func (c *session) watch(cancel context.CancelCauseFunc) (unwatch func() error) {
-	if err := c.conn.SetReadDeadline(time.Time{}); err != nil {
+func (s *session) watch(cancel context.CancelCauseFunc) (unwatch func() error) {
+	if err := s.conn.SetReadDeadline(time.Time{}); err != nil {
 		cancel(errGone)
 		return func() error { return errGone }
 	}
 	ended := make(chan error, 1)
 	go func() {
-		_, err := c.in.Peek(1)
+		_, err := s.in.Peek(1)
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			err = nil
@@ -160,13 +160,13 @@ func (c *session) watch(cancel context.CancelCauseFunc) (unwatch func() error) {
 		ended <- err
 	}()
 	return func() error {
-		_ = c.conn.SetReadDeadline(time.Unix(1, 0)) // a closed connection has woken it
+		_ = s.conn.SetReadDeadline(time.Unix(1, 0)) // a closed connection has woken it
 		return <-ended
 	}
 }
 
 // notice returns the function that sends the request's notices. A failed send ends the request.
-func (c *session) notice(ctx context.Context, cancel context.CancelCauseFunc) Notice {
+func (s *session) notice(ctx context.Context, cancel context.CancelCauseFunc) Notice {
 	return func(v any) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -175,7 +175,7 @@ func (c *session) notice(ctx context.Context, cancel context.CancelCauseFunc) No
 		if err != nil {
 			return err
 		}
-		if err = c.send(answer{Notice: data}); err != nil && !errors.Is(err, errUnsent) {
+		if err = s.send(answer{Notice: data}); err != nil && !errors.Is(err, errUnsent) {
 			cancel(errGone)
 		}
 		return err
@@ -186,23 +186,23 @@ func (c *session) notice(ctx context.Context, cancel context.CancelCauseFunc) No
 var errUnsent = errors.New("unsent")
 
 // send writes a frame. After an error, perhaps in the middle of a frame, it sends nothing more.
-func (c *session) send(v any) error {
+func (s *session) send(v any) error {
 	frame, err := encodeFrame(v)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUnsent, err)
 	}
-	c.writing.Lock()
-	defer c.writing.Unlock()
-	if c.broken {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if s.broken {
 		return errGone
 	}
-	err = writeFrame(c.conn, frame)
-	c.broken = err != nil
+	err = writeFrame(s.conn, frame)
+	s.broken = err != nil
 	return err
 }
 
-// complain tells the client why the connection ends, if there is a reason that it can do something about.
-func (c *session) complain(err error) {
+// complain sends the client the reason why the connection ends, if it can do something about it.
+func (s *session) complain(err error) {
 	var e *Error
 	switch {
 	case errors.As(err, &e):
@@ -213,13 +213,13 @@ func (c *session) complain(err error) {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		e = Errorf(CodeLate, "the client has been silent for too long")
 	default:
-		c.log.Debug("control: client lost", "err", err)
+		s.log.Debug("control: client lost", "err", err)
 		return
 	}
-	_ = c.send(answer{Error: e}) // it may have gone
+	_ = s.send(answer{Error: e}) // it may have gone
 }
 
-// asError returns what the client is told.
+// asError returns the error that the client gets.
 func asError(ctx context.Context, err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {

@@ -69,7 +69,7 @@ func TestDo_ReturnsTheErrorOfTheJob(t *testing.T) {
 	}
 }
 
-func TestDo_APanicIsAnErrorAndTheJobGoesOn(t *testing.T) {
+func TestDo_APanicIsAnErrorAndTheJobContinues(t *testing.T) {
 	v := echo()
 	On(v, "panic", func(context.Context, string, Notice) (string, error) {
 		var none []int

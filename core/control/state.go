@@ -7,7 +7,7 @@ type State string
 const (
 	Ready       State = "ready"   // started, its loop does not run yet
 	Running     State = "running" // its slots are called
-	Paused      State = "paused"  // by a request; it keeps what it has
+	Paused      State = "paused"  // by a request; it keeps its blocks
 	Stalled     State = "stalled" // messages wait for it and it has done nothing for a while
 	Replacing   State = "replacing"
 	Completed   State = "completed" // the run came to its end

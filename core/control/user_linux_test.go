@@ -137,7 +137,7 @@ func begin(t *testing.T, cmd *exec.Cmd) {
 	}
 }
 
-func TestKilledJob_ItsClientsAreTold(t *testing.T) {
+func TestKilledJob_ItsClientsGetAnError(t *testing.T) {
 	path := filepath.Join(folder(t), "job.sock")
 	cmd := another(t, "serve", path, 0)
 	begin(t, cmd)

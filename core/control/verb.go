@@ -43,13 +43,13 @@ type StatusReply struct {
 	Learners   []LearnerStatus   `json:"learners,omitempty"` // where there are several
 	Wrapped    uint64            `json:"wrapped_bytes"`      // that wrappers around environments have copied
 	Swaps      SwapCounts        `json:"swaps"`
-	Transition string            `json:"transition,omitempty"` // what is being changed now, in one line
+	Transition string            `json:"transition,omitempty"` // the change under way, in one line
 	Probation  []Probation       `json:"probation,omitempty"`
 	Resources  Resources         `json:"resources"`
-	Cause      string            `json:"cause,omitempty"` // why the run stands still, if it does: the first cause, and the blocked wire
+	Cause      string            `json:"cause,omitempty"` // why the run does not advance, if so: the first cause, and the blocked wire
 }
 
-// LearnerStatus is what a learner of several has come to.
+// LearnerStatus is the state of one of several learners.
 type LearnerStatus struct {
 	Name       string   `json:"name"`
 	Policy     string   `json:"policy"`
@@ -77,7 +77,7 @@ type ComponentStatus struct {
 	Note     string   `json:"note,omitempty"`
 }
 
-// Version names what is running.
+// Version names a running version.
 type Version struct {
 	File string `json:"file"`
 	Hash string `json:"hash"` // SHA-256, hexadecimal
@@ -98,12 +98,12 @@ type WireStatus struct {
 
 // StepCounts are of one moment, and add up: Made = Trained + Dropped + UnderWay. Each is counted where it happens.
 type StepCounts struct {
-	Made     uint64 `json:"made"`     // in trajectories that were handed over, and in those that were dropped unfinished
+	Made     uint64 `json:"made"`     // in finished trajectories, and in trajectories that were dropped unfinished
 	Trained  uint64 `json:"trained"`  // learned from
-	Dropped  uint64 `json:"dropped"`  // too old, lost in a fault or by a component or wire, dropped by a swap at once, of policies that nobody learns
+	Dropped  uint64 `json:"dropped"`  // too old, lost in a fault or by a component or wire, dropped by an immediate swap, or of policies without a learner
 	UnderWay uint64 `json:"underway"` // wait in wires, batcher and datasets
-	// Reasons are "policy_lag", "fault", "swap", "wire", "not_learned", and "component." with the name of one that took trajectories and
-	// never sent them on.
+	// Reasons are "policy_lag", "fault", "swap", "wire", "not_learned", and "component." with the name of a component that took
+	// trajectories and never sent them on.
 	Reasons map[string]uint64 `json:"dropped_by"`
 }
 
@@ -120,7 +120,7 @@ type Probation struct {
 	Version   Version `json:"version"`
 	Left      float64 `json:"left_seconds"`     // of the time that it is watched
 	Idle      bool    `json:"idle,omitempty"`   // it has done nothing yet: it is watched until it has
-	Paused    bool    `json:"paused,omitempty"` // something is, so that the time stands still
+	Paused    bool    `json:"paused,omitempty"` // something is paused, so the clock is stopped
 }
 
 // SwapRequest asks for another version of a component, or of the environments that it runs.
@@ -135,7 +135,7 @@ type SwapRequest struct {
 	Verify      *int     `json:"verify,omitempty"` // most env steps of each
 	CanaryTrain bool     `json:"canary_train,omitempty"`
 	Probation   *float64 `json:"probation_seconds,omitempty"`
-	// Force takes away what does not come to rest within 10 s, and counts what is lost; the boundary now does so within 2 s.
+	// Force removes components that do not pause within 10 s and counts the losses; with boundary now, the time is 2 s.
 	Force  bool `json:"force,omitempty"`
 	DryRun bool `json:"dry_run,omitempty"`
 }
@@ -151,7 +151,7 @@ const (
 	Unchanged  Outcome = "unchanged" // the same version runs already
 )
 
-// SwapReply says what a swap or a rollback did.
+// SwapReply describes the effect of a swap or a rollback.
 type SwapReply struct {
 	Component string   `json:"component"`
 	Outcome   Outcome  `json:"outcome"`
@@ -161,7 +161,7 @@ type SwapReply struct {
 	Canary    *Canary  `json:"canary,omitempty"`
 	At        string   `json:"at"`
 	Envs      int      `json:"envs"`           // that went over; 0 for other components
-	Kept      int      `json:"kept_episodes"`  // that went on
+	Kept      int      `json:"kept_episodes"`  // that continued
 	Truncated int      `json:"ended_episodes"` // ended as truncated for the swap
 	Dropped   uint64   `json:"dropped_env_steps"`
 	EnvStep   uint64   `json:"env_step"` // made when it committed
@@ -170,8 +170,8 @@ type SwapReply struct {
 	PauseMax  float64  `json:"pause_ms_max"`
 	Probation float64  `json:"probation_seconds"`
 	Notes     []string `json:"notes,omitempty"` // such as what a new reward means for critic and normaliser
-	// Write is what the pipeline file has to say so that the next reload does not take it back: lines of KEY = VALUE, without a
-	// value for a key that has to go. Of a swap that was committed.
+	// Write is the change of the pipeline file that keeps the next reload from undoing a committed swap: lines of KEY = VALUE,
+	// without a value for a key to remove.
 	Write []string `json:"write,omitempty"`
 }
 
@@ -181,7 +181,7 @@ type Canary struct {
 	Old     Trial   `json:"old"`
 	New     Trial   `json:"new"`
 	Faster  float64 `json:"faster"`  // steps per second of the new one over the old one's
-	Verdict string  `json:"verdict"` // ok, or what speaks against the new one
+	Verdict string  `json:"verdict"` // ok, or the objection to the new one
 }
 
 // Trial is the result of one version.
@@ -216,7 +216,7 @@ type ReloadRequest struct {
 	Undo   bool     `json:"undo,omitempty"`  // also versions that were swapped in since the file was last read
 }
 
-// ReloadReply says what a reload did.
+// ReloadReply describes the effect of a reload.
 type ReloadReply struct {
 	Outcome Outcome     `json:"outcome"`
 	Changes []Change    `json:"changes"`
@@ -253,7 +253,7 @@ type GroupReply struct {
 	Answers []Answer `json:"answers"`
 }
 
-// Answer is what one component said.
+// Answer is one component's answer.
 type Answer struct {
 	Name     string `json:"name"`
 	State    State  `json:"state,omitempty"`
@@ -286,7 +286,7 @@ type StopReply struct {
 type TapRequest struct {
 	Pattern string   `json:"pattern"` // of wires' signals, such as rollout.trajectories or *.episodes
 	Limit   uint64   `json:"limit,omitempty"`
-	Every   uint64   `json:"every,omitempty"`   // each so many-th message alone; 0 is 1
+	Every   uint64   `json:"every,omitempty"`   // only every n-th message; 0 is 1
 	Columns []string `json:"columns,omitempty"` // of trajectories, such as reward
 	// Record is the path of a file that the job makes, in which it keeps the messages with their blocks; see core/recording.
 	Record string `json:"record,omitempty"`
@@ -303,7 +303,7 @@ type TapRecord struct {
 	T             uint32               `json:"t"`
 	Split         uint32               `json:"split"`
 	PolicyVersion uint64               `json:"policy_version"`
-	Values        map[string]any       `json:"values,omitempty"` // what the payload says inline: an episode's return
+	Values        map[string]any       `json:"values,omitempty"` // the payload's inline values: an episode's return
 	Columns       map[string][]float64 `json:"columns,omitempty"`
 }
 
@@ -311,7 +311,7 @@ type TapRecord struct {
 type TapReply struct {
 	Seen    uint64 `json:"seen"`
 	Shown   uint64 `json:"shown"`
-	Skipped uint64 `json:"skipped"` // passed while the client was behind: the run did not wait
+	Skipped uint64 `json:"skipped"` // passed while the client lagged: the run did not wait
 	// Recorded is how many are in the file, Bytes how large it is, and Full says that it could become no larger.
 	Recorded uint64 `json:"recorded,omitempty"`
 	Bytes    int64  `json:"bytes,omitempty"`

@@ -17,9 +17,9 @@ type Verbs map[Verb]answerer
 
 type answerer func(ctx context.Context, request json.RawMessage, notice Notice) (any, error)
 
-// On makes fn answer a verb. It is called on a goroutine of the request's own, several at the same time. ctx ends when
-// the client disconnects or the server is closed. An *Error goes to the client as it is, any other error as CodeFailed;
-// a panic is logged and answered, and the job goes on. On panics if the verb has a handler already.
+// On makes fn answer a verb. Each request calls it on a new goroutine, several at the same time. ctx ends when the
+// client disconnects or the server is closed. An *Error goes to the client as it is, any other error as CodeFailed; a
+// panic is logged and answered, and the job continues. On panics if the verb has a handler already.
 func On[Q, R any](v Verbs, verb Verb, fn func(ctx context.Context, request Q, notice Notice) (R, error)) {
 	if _, twice := v[verb]; twice {
 		panic(fmt.Sprintf("control: verb %q has two answers", verb))
@@ -34,14 +34,14 @@ func On[Q, R any](v Verbs, verb Verb, fn func(ctx context.Context, request Q, no
 }
 
 // call answers one request and turns a panic into an error.
-func (c *session) call(ctx context.Context, q ask, notice Notice) (reply any, err error) {
-	fn := c.verbs[q.Verb]
+func (s *session) call(ctx context.Context, q ask, notice Notice) (reply any, err error) {
+	fn := s.verbs[q.Verb]
 	if fn == nil {
 		return nil, Errorf(CodeUnknown, "this job knows no request %q", q.Verb)
 	}
 	defer func() {
 		if v := recover(); v != nil {
-			c.log.Error("control: a request panicked", "verb", string(q.Verb), "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			s.log.Error("control: a request panicked", "verb", string(q.Verb), "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
 			reply, err = nil, Errorf(CodeFailed, "the request %q ran into a defect of rlhost: %v (the job's log has more)", q.Verb, v)
 		}
 	}()

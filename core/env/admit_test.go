@@ -12,7 +12,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// refused reports that an error is nil where want is empty, and else one that names what is wrong.
+// refused checks that an error is nil if want is empty, and contains want otherwise.
 func refused(t *testing.T, what string, err error, want string) {
 	t.Helper()
 	if want == "" && err != nil || want != "" && (!errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), want)) {
@@ -87,7 +87,7 @@ func TestCheckResetAndStep(t *testing.T) {
 	}{
 		{4, 0, -1, -1, true, true},
 		{4, 3, 2, 2, true, true},
-		{4, 4, 2, -1, false, true}, // the row behind the last step has an observation
+		{4, 4, 2, -1, false, true}, // the row after the last step has an observation
 		{4, 5, -1, 2, false, false},
 		{4, -1, -1, -1, false, false},
 		{4, math.MinInt, -1, -1, false, false},

@@ -10,8 +10,8 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// CheckArgs holds the arguments of a source to those that the environment describes; one that describes none takes any. The error
-// joins a table.Error for each key that is not described, or has a value of another type, out of range, or that is no choice.
+// CheckArgs checks the arguments of a source against the environment's description; an environment that describes none takes any.
+// The error joins a table.Error for each unknown key and each value of another type, out of range or outside the choices.
 func CheckArgs(described []hostabi.Arg, given map[string]string) error {
 	if len(described) == 0 {
 		return nil
@@ -42,7 +42,7 @@ func CheckArgs(described []hostabi.Arg, given map[string]string) error {
 	return errors.Join(errs...)
 }
 
-// argHelp says what an argument is for, and its default.
+// argHelp describes an argument's purpose and its default.
 func argHelp(a *hostabi.Arg) string {
 	switch {
 	case a.Doc != "" && a.Default != "":

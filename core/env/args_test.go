@@ -8,7 +8,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-func TestCheckArgs_HoldsThemToWhatIsDescribed(t *testing.T) {
+func TestCheckArgs_ChecksThemAgainstTheDescription(t *testing.T) {
 	described := []hostabi.Arg{
 		{Name: "size", Doc: "side of the board", Type: hostabi.ArgInteger, Min: 2, Max: 19, Default: "9"},
 		{Name: "wind", Type: hostabi.ArgNumber, Min: -1, Max: 1, Default: "0.5"},

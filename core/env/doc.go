@@ -1,9 +1,9 @@
-// Package env defines what an environment is to the host.
+// Package env defines environments for the host.
 //
-// An Env steps N environments at a time and writes what it observes straight into a block of a trajectory arena. A
-// Plugin makes them from one loaded source. Everything that runs environments (the rollout component, evaluation,
-// benchmarks, the checker) uses the same Env, whatever runtime it comes from; Driver is an Env with a block of its own,
-// for users that keep no trajectories.
+// An Env steps N environments at a time and writes their observations straight into a block of a trajectory arena. A
+// Plugin makes Envs from one loaded source. Everything that runs environments (the rollout component, evaluation,
+// benchmarks, the checker) uses the same Env, whatever its runtime. Driver is an Env with its own block, for users that
+// keep no trajectories.
 //
 //	e, err := plugin.NewEnv(env.Options{Name: "rollout[0]", Envs: 32})
 //	err = e.Bind(env.Block{Trajectory: tr})

@@ -9,9 +9,8 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Driver is an environment with a block of its own, for callers that step environments without keeping
-// trajectories: evaluation, checks, benchmarks. It belongs to one goroutine. The views that its methods return
-// are valid until the next call of Step.
+// Driver is an environment with its own block, for callers that step environments without keeping trajectories: evaluation,
+// checks, benchmarks. It belongs to one goroutine. The views that its methods return are valid until the next call of Step.
 type Driver struct {
 	Env Env
 
@@ -39,7 +38,7 @@ type DriverOptions struct {
 	// Margin is how many more environments each row has room for on both sides of the driver's own. Nothing may
 	// write there; see Whole. Not every runtime can step into such a block: Bind then returns ErrUnsupported.
 	Margin int
-	// Memory is what is kept for a policy. Its Chunk is not looked at: nobody learns from the block.
+	// Memory describes the earlier rows that are kept for a policy. Chunk is ignored: no learner reads the block.
 	Memory trajectory.Memory
 }
 
@@ -90,7 +89,7 @@ func (s *Driver) Bind() error {
 	return s.Env.Bind(Block{Trajectory: s.tr, FD: s.arena.FD(), Offset: s.arena.BlockOffset(s.loan.Block())})
 }
 
-// Reset starts new episodes, everywhere or where mask is not 0, and checks what they observe.
+// Reset starts new episodes, everywhere or where mask is not 0, and checks the observations.
 func (s *Driver) Reset(mask []uint8, seeds []uint64) error {
 	if err := s.Env.Reset(s.t, mask, seeds); err != nil {
 		return err
@@ -102,8 +101,8 @@ func (s *Driver) Reset(mask []uint8, seeds []uint64) error {
 	return nil
 }
 
-// Step steps the environments with Action and checks what they wrote. After it, Obs is what they observe now and
-// Reward, Terminated, Truncated describe the step. It does not allocate.
+// Step steps the environments with Action and checks their output. After it, Obs is their new observation, and
+// Reward, Terminated and Truncated describe the step. It does not allocate.
 //
 // If the error says that environments are lost, the others have made their step, which counts; the lost ones have a
 // reward of 0, have not ended, and wait for a Reset.
@@ -120,8 +119,8 @@ func (s *Driver) Step() (trajectory.Ended, error) {
 	return ended, lost
 }
 
-// age writes how long the episodes of the current row have been running. One that has ended begins anew by the mode, or
-// with Reset.
+// age writes how long the episodes of the current row have been running. After the end of an episode the next one
+// begins by the mode, or with Reset.
 func (s *Driver) age() {
 	next := s.tr.Ages(s.t)
 	if next == nil {
@@ -140,7 +139,7 @@ func (s *Driver) age() {
 	}
 }
 
-// Advance is Step without checking what was written, for measuring the environment alone.
+// Advance is Step without checks of the output, for measuring the environment alone.
 func (s *Driver) Advance() error {
 	if s.t == s.tr.Schema.Shape.Steps {
 		s.carry()
@@ -208,7 +207,7 @@ func (s *Driver) Actions() []trajectory.Matrix {
 	return s.actions
 }
 
-// RawActions returns room for what is drawn for the actions of the coming step; see trajectory.Trajectory.RawActions.
+// RawActions returns room for the raw samples of the next step's actions; see trajectory.Trajectory.RawActions.
 func (s *Driver) RawActions() []trajectory.Matrix {
 	s.raw = s.tr.RawActions(s.raw[:0], s.t%s.tr.Schema.Shape.Steps)
 	return s.raw
@@ -234,7 +233,7 @@ func (s *Driver) LogProb() []float32 {
 // Value returns room for the value of each observation.
 func (s *Driver) Value() []float32 { return s.float32Row(trajectory.Value, s.t) }
 
-// Obs returns what the environments observe now.
+// Obs returns the present observations.
 func (s *Driver) Obs() trajectory.Matrix { return s.tr.Row(trajectory.Obs, s.t) }
 
 // Mask returns which actions are legal now; Rows is 0 if the environment has no mask.
@@ -248,8 +247,8 @@ func (s *Driver) Mask() trajectory.Matrix {
 // FinalObs returns the last observations of episodes that ended in the last step, under same-step autoreset.
 func (s *Driver) FinalObs() trajectory.Matrix { return s.tr.Row(trajectory.FinalObs, 0) }
 
-// Observed returns what the environments observe now, one matrix for each column with that flag: observations, then masks.
-// With trajectory.Final they are the last observations of episodes that ended in the last step, under same-step autoreset.
+// Observed returns the present observations, one matrix for each column with that flag: observations, then masks. With
+// trajectory.Final they are the last observations of episodes that ended in the last step, under same-step autoreset.
 func (s *Driver) Observed(flag trajectory.Flags) []trajectory.Matrix {
 	row := s.t
 	if flag&trajectory.Final != 0 {
@@ -268,7 +267,7 @@ func (s *Driver) Terminated() []byte { return s.tr.Row(trajectory.Terminated, s.
 // Truncated returns the flags of the last step.
 func (s *Driver) Truncated() []byte { return s.tr.Row(trajectory.Truncated, s.t-1).Data }
 
-// Result returns what the last step wrote to a column of results, such as trajectory.Info or trajectory.Discount; the zero
+// Result returns the last step's row of a column of results, such as trajectory.Info or trajectory.Discount; the zero
 // Matrix without such a column.
 func (s *Driver) Result(c trajectory.Column) trajectory.Matrix {
 	if !s.tr.Schema.Has(c) {

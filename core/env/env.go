@@ -35,11 +35,11 @@ type Env interface {
 	// must stay mapped until another one is bound or the Env is closed. A block of the same index may lie elsewhere the
 	// next time.
 	Bind(b Block) error
-	// Reset starts new episodes and writes obs[t] (and mask[t]): in every environment, or where mask is not 0.
-	// seeds restarts the environments' random streams; nil lets them go on. Both have one element per
-	// environment.
+	// Reset starts new episodes and writes obs[t] (and mask[t]): in every environment, or where mask is not 0. seeds
+	// restarts the environments' random streams; nil lets them continue. Both have one element per environment.
 	Reset(t int, mask []uint8, seeds []uint64) error
-	// Step reads action[t], where row t holds what is observed, whichever block it was written to first, and writes reward[t], terminated[t], truncated[t], obs[t+1] (and mask[t+1]).
+	// Step reads action[t], where row t also holds the observation, even if it was first written to another block. It writes reward[t],
+	// terminated[t], truncated[t], obs[t+1] (and mask[t+1]).
 	Step(t int) error
 	// Renew returns the Env to the state just after its creation, with no block bound and no episode begun. See Lasting for what a
 	// caller may want to keep.
@@ -54,38 +54,38 @@ type Env interface {
 }
 
 // Stater is optional for an Env: the state of a single environment, to compare or move it. It is not on the step
-// path. Both methods return ErrUnsupported where the environment does not say what its state is.
+// path. Both methods return ErrUnsupported where the environment cannot save a single state.
 type Stater interface {
 	// SaveEnv appends the state of the environment with that index in the batch to dst. That of a module begins with
 	// the head that rl_save writes.
 	SaveEnv(env int, dst []byte) ([]byte, error)
-	// LoadEnv replaces it by one that SaveEnv returned. It writes nothing to the block: the next step goes on from
-	// there. ErrStateVersion, and nothing has changed, for a state of a version that the environment does not read.
+	// LoadEnv replaces the state by one that SaveEnv returned. It writes nothing to the block: the next step continues
+	// from there. ErrStateVersion, and nothing has changed, for a state of a version that the environment does not read.
 	LoadEnv(env int, state []byte) error
 }
 
-// Lasting is optional for an Env around which something keeps what outlives episodes, such as statistics of rewards. Both methods
-// work on a poisoned Env, too, and are not on the step path.
+// Lasting is optional for an Env with state that outlives episodes, such as a wrapper's statistics of rewards. Both methods work
+// on a poisoned Env, too, and are not on the step path.
 type Lasting interface {
-	// SaveLasting appends what is kept of the environment with that index in the batch to dst.
+	// SaveLasting appends the lasting state of the environment with that index in the batch to dst.
 	SaveLasting(env int, dst []byte) []byte
-	// LoadLasting makes that what SaveLasting has returned of any environment of any Env. What comes next is the beginning of an episode. Parts
-	// that this Env does not keep are left out; what follows those that it has taken is returned.
+	// LoadLasting sets the lasting state to one that SaveLasting has returned for any environment of any Env. An episode must begin next. Parts
+	// that this Env does not keep are skipped; the bytes after its own parts are returned.
 	LoadLasting(env int, kept []byte) (rest []byte)
 }
 
-// Renderer is optional for an Env: what an environment looks like now. It is not on the step path and changes no state.
+// Renderer is optional for an Env: pictures of an environment. It is not on the step path and changes no state.
 type Renderer interface {
 	// Render appends a picture of the environment with that index to dst: text in UTF-8, or the bytes of all pixels, by
-	// the size that Spec names. mode is one of those of Spec, view the number of a camera or an agent, 0 to 255.
+	// the size that Spec names. mode is one of Spec's modes, view the number of a camera or an agent, 0 to 255.
 	// ErrUnsupported where the environment has no such picture.
 	Render(env int, mode hostabi.RenderMode, view int, dst []byte) ([]byte, error)
 }
 
 // PartStepper is optional for an Env that steps parts of its batch one after the other, for checks of environments.
 type PartStepper interface {
-	// StepParts is Step in those parts, in that order; each environment is in one of them at most, and those in none stay as they
-	// are, with what they have written. ErrUnsupported where environments can only be stepped together.
+	// StepParts is Step in those parts, in that order; each environment is in at most one of them; an environment in none stays
+	// as it is, with its output. ErrUnsupported where environments can only be stepped together.
 	StepParts(t int, parts []Span) error
 }
 
@@ -97,32 +97,31 @@ type BlockMapper interface {
 
 // Copier is optional for an Env: Restore of the other's Snapshot, without the bytes between.
 type Copier interface {
-	// CopyFrom replaces the state by that of an Env of the same source with the same options, which goes on as it is; wrappers
-	// may be others, see Rewrapping.
-	// Nothing is bound afterwards. ErrUnsupported, and nothing has changed, if the other is not such an Env.
+	// CopyFrom copies the state of an Env of the same source with the same options, which is not changed; the wrappers may differ,
+	// see Rewrapping. Nothing is bound afterwards. ErrUnsupported, and nothing has changed, if the other is not such an Env.
 	CopyFrom(from Env) error
 }
 
-// Successor is optional for an Env: CopyFrom of one that steps no more, which need not be copied then.
+// Successor is optional for an Env: it takes over the state of an Env that does not step again, without a copy.
 type Successor interface {
-	// TakeOver is CopyFrom, but the other Env gets a state of no worth for it: but for Bind, the next that it is asked for is a Reset of
-	// all environments with seeds, Renew, Restore or Close. ErrUnsupported, and nothing has changed, where only CopyFrom may do it.
+	// TakeOver is CopyFrom, but leaves the other Env without a useful state: except for Bind, its next call must be a Reset of all
+	// environments with seeds, Renew, Restore or Close. ErrUnsupported, and nothing has changed, where only CopyFrom may do it.
 	TakeOver(from Env) error
 }
 
 // Starter is optional for an Env whose steps are made elsewhere: a step in two halves, so that the caller can do
 // other work meanwhile. Between the two no other method is called.
 type Starter interface {
-	// StartStep begins what Step does. over means that it ended within the time that a wait would cost, or could not
-	// begin; err is then Step's. If it is not over, ready is called once, from any goroutine, and must not wait.
+	// StartStep begins a Step. over means that it ended within the time that a wait would cost, or could not begin;
+	// err is then Step's. If it is not over, ready is called once, from any goroutine, and must not wait.
 	StartStep(t int, ready func()) (over bool, err error)
-	// FinishStep returns what Step would. It waits, but after ready not for long.
+	// FinishStep returns Step's error. It waits, but after ready not for long.
 	FinishStep() error
 }
 
-// Copying is optional for an Env: what it costs that its environments do not step into the blocks that are bound.
+// Copying is optional for an Env whose environments do not step into the bound blocks: it counts the copies.
 type Copying interface {
-	// Copied returns how many bytes were copied, or made anew, for that since the Env was made.
+	// Copied returns how many bytes were copied, or computed again, for that since the Env was made.
 	Copied() uint64
 }
 
@@ -149,12 +148,12 @@ type Plugin interface {
 // Configured is optional for a Plugin. Environments of two plugins with the same Hash and an equal
 // Configuration can restore each other's snapshots; without it the Hash alone decides.
 type Configured interface {
-	// Configuration returns all that an environment's state depends on besides the source: its arguments, one key=value
-	// a line, in the order of the keys.
+	// Configuration returns everything except the source that an environment's state depends on: its arguments, one
+	// key=value a line, in the order of the keys.
 	Configuration() string
 }
 
-// SameInstances reports whether environments of one plugin can go on with the memory of the other's; see Configured.
+// SameInstances reports whether environments of one plugin can continue with the memory of the other's; see Configured.
 func SameInstances(a, b Plugin) bool {
 	if a.Hash() != b.Hash() {
 		return false
@@ -166,8 +165,8 @@ func SameInstances(a, b Plugin) bool {
 
 // Rewrapping is optional for a Plugin with wrappers around the environments of another one.
 type Rewrapping interface {
-	// Rewraps reports whether the plugins differ in wrappers alone, one for one. Envs of this one then are Copiers of the
-	// other's: the environments go on, and so do the wrappers that both have; one that is another begins anew.
+	// Rewraps reports whether the plugins differ in wrappers alone, one for one. Envs of this one are then Copiers of the
+	// other's: the environments and the wrappers that both have continue; a different wrapper starts in its first state.
 	Rewraps(other Plugin) bool
 }
 
@@ -191,7 +190,7 @@ func StepsParts(p Plugin) bool {
 
 // Whole is optional for a Plugin that steps whole batches alone.
 type Whole interface {
-	// StepsWhole says what to do about something that steps parts of them.
+	// StepsWhole returns the remedy where the environments would have to be stepped in parts.
 	StepsWhole() string
 }
 
@@ -212,23 +211,22 @@ type Options struct {
 	Name      string            // the user, for messages: a component such as rollout[0]
 	Envs      int               // how many
 	FirstEnv  int               // global index of environment 0, for messages
-	Autoreset hostabi.Autoreset // the one mode to use, of those that the spec offers
+	Autoreset hostabi.Autoreset // the mode to use, one that the spec offers
 	Seed      uint64            // of streams other than the environments' own (the entropy import), before the first Reset with seeds
 	// Metric receives numbers that the environments report, or is nil. It is called during the Env's own calls, and with the
 	// same name for the same metric.
 	Metric func(m Metric)
-	// Tolerate is asked about the fault of a call of a wrapper, which costs what the wrapper would have done in that step: true
-	// lets the environments go on without it. Otherwise, and where it is nil, the step that the call was for returns the *Fault. It is called
-	// during the Env's own calls.
+	// Tolerate is asked about the fault of a call of a wrapper: true lets the environments continue without the wrapper's work in that step.
+	// Otherwise, and where it is nil, the step that the call was for returns the *Fault. It is called during the Env's own calls.
 	Tolerate func(fault error) bool
-	// Log gets warnings about what goes wrong without failing a call; nil discards them.
+	// Log gets warnings about faults that fail no call; nil discards them.
 	Log *slog.Logger
-	// Wanted ends when nobody waits for the environments any more, from any goroutine: a call in progress then ends soon with an error, and so
-	// does each later one but Close, where the runtime can stop what runs. Nil never ends.
+	// Wanted ends when the environments are abandoned, from any goroutine: a call in progress then soon returns an error, and so does each
+	// later one but Close, where the runtime can stop running code. Nil never ends.
 	Wanted context.Context
 }
 
-// Abandoned reports whether nobody waits for the environments any more; see Wanted.
+// Abandoned reports whether the environments are abandoned; see Wanted.
 func (o *Options) Abandoned() bool { return o.Wanted != nil && o.Wanted.Err() != nil }
 
 // Metric is a number that an environment reports.
@@ -247,7 +245,7 @@ var (
 	ErrStateVersion = errors.New("saved state of another version")
 )
 
-// FaultKind says what went wrong in an environment.
+// FaultKind is the kind of an environment's fault.
 type FaultKind uint8
 
 // Kinds of faults.
@@ -291,7 +289,7 @@ type Span struct {
 	Count int
 }
 
-// Error tells the fault in one line.
+// Error describes the fault in one line.
 func (f *Fault) Error() string {
 	who := f.Name
 	if f.Env >= 0 {

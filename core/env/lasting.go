@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// AppendLasting appends what SaveLasting returns of an environment to what there is of others: its length in four bytes, little endian,
-// and so many bytes. It is nothing for an Env that keeps nothing.
+// AppendLasting appends an environment's lasting state to other environments': its length in four bytes, little endian, and so many
+// bytes. It appends nothing for an Env that keeps nothing.
 func AppendLasting(all []byte, e Env, index int) []byte {
 	at := len(all)
 	all = append(all, 0, 0, 0, 0)
@@ -17,7 +17,7 @@ func AppendLasting(all []byte, e Env, index int) []byte {
 	return all
 }
 
-// SplitLasting returns what AppendLasting has appended, by environment.
+// SplitLasting splits the output of AppendLasting by environment.
 func SplitLasting(all []byte) (kept [][]byte, err error) {
 	for len(all) > 0 {
 		if len(all) < 4 || uint64(binary.LittleEndian.Uint32(all)) > uint64(len(all)-4) {

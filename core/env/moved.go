@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// RolloutRewards is what earlier versions took as a rollout's key reward: clamp(Scale·r, ±Clip), with the sign of r in its place
-// where Sign is set.
+// RolloutRewards is the value of a rollout's key reward in earlier versions: clamp(Scale·r, ±Clip), with the sign of r in its
+// place where Sign is set.
 type RolloutRewards struct {
 	Scale float64 `toml:"scale"`
 	Clip  float64 `toml:"clip"` // 0 = off
 	Sign  bool    `toml:"sign"`
 }
 
-// MovedWrappers returns the TOML text of a list of wrappers that does what a rollout's keys episode_limit and reward did in
-// earlier versions; 0 and nil are what they were without the keys. It is empty where they did nothing.
+// MovedWrappers returns the TOML text of a list of wrappers equivalent to a rollout's keys episode_limit and reward of
+// earlier versions; 0 and nil mean missing keys. The text is empty where they did nothing.
 func MovedWrappers(limit int, r *RolloutRewards) string {
 	var list []string
 	add := func(is bool, format string, value any) {

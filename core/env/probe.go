@@ -7,16 +7,14 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// EnvProber is optional for an Env, for checks of environments: what a guest did that no block shows. It is not on
-// the step path.
+// EnvProber is optional for an Env, for checks of environments: it reports actions of a guest that no block shows. It is not on the step path.
 type EnvProber interface {
-	// Probe returns what has happened since the previous call; the first one only prepares. trespass says what was
-	// written outside the environment's memory, words is the error that the environment reported although its calls
-	// returned none. Both are empty where nothing is known.
+	// Probe returns what has happened since the previous call; the first one only prepares. trespass describes writes outside the
+	// environment's memory, words is the error that the environment reported although its calls returned none. Both may be empty.
 	Probe() (trespass, words string, err error)
 }
 
-// Examiner is optional for a Plugin, for checks of environments: what its source alone shows.
+// Examiner is optional for a Plugin, for checks of environments: it reports findings in the source alone.
 type Examiner interface {
 	Examine() Examination
 }
@@ -24,26 +22,26 @@ type Examiner interface {
 // Examination is the result of examining a source without running it.
 type Examination struct {
 	Wrong string // what cannot work, or ""
-	Risky string // what may go wrong unseen, or ""
-	Fine  string // what was looked at
-	Help  string // what to do about what is wrong or risky
+	Risky string // a fault that may stay unseen, or ""
+	Fine  string // the finding if all is well
+	Help  string // the remedy
 }
 
 // Sized is optional for a Plugin whose instances have memory that ends somewhere, whatever its limit is, and into which blocks are
 // mapped.
 type Sized interface {
-	// MemoryFor returns how large the memory of an instance that steps into so many blocks of a schema gets at least, without what
-	// its environments take themselves, and where it ends.
+	// MemoryFor returns the minimum size of the memory of an instance that steps into so many blocks of a schema, without its
+	// environments' own memory, and the limit.
 	MemoryFor(blocks int, s *trajectory.Schema) (least, end uint64)
 }
 
-// Keeper is optional for a Plugin whose batches keep shared memory of their own besides the blocks that they step into.
+// Keeper is optional for a Plugin whose batches keep shared memory in addition to the blocks that they step into.
 type Keeper interface {
 	// KeptBytes returns how much a batch of so many environments keeps.
 	KeptBytes(envs int) int64
 }
 
-// KeptBytes returns how much shared memory a batch of a plugin keeps of its own.
+// KeptBytes returns how much shared memory a batch of a plugin keeps for itself.
 func KeptBytes(p Plugin, envs int) int64 {
 	if keeper, ok := p.(Keeper); ok {
 		return keeper.KeptBytes(envs)
@@ -58,7 +56,7 @@ type MemoryError struct {
 	Least, End uint64 // see Sized
 }
 
-// Error tells what is needed and what there is.
+// Error reports the needed and the available memory.
 func (e *MemoryError) Error() string {
 	what := "1 block"
 	if e.Blocks != 1 {
@@ -73,7 +71,7 @@ func (e *MemoryError) Error() string {
 		what, float64(e.Bytes)/mib, float64(e.Least)/mib, float64(e.End)/mib, whose)
 }
 
-// Help says what to do. What can be made smaller the caller knows.
+// Help returns the remedy; smaller names the settings that can be reduced.
 func (e *MemoryError) Help(smaller string) string {
 	if e.declared() {
 		return "build the module without a maximum of memory, or with a larger one; or " + smaller
@@ -108,18 +106,18 @@ type ParamsError struct {
 	Bytes int64 // in all blocks
 }
 
-// Error tells what they take and what they may.
+// Error reports the parameters' size and the limit.
 func (e *ParamsError) Error() string {
 	const mib = 1 << 20
 	return fmt.Sprintf("reset parameters of %d environments take %.1f MiB in the blocks that are needed, more than %d MiB", e.Envs, float64(e.Bytes)/mib, MaxParamBytes/mib)
 }
 
-// Help says what to do. What can be made smaller the caller knows.
+// Help returns the remedy; smaller names the settings that can be reduced.
 func (e *ParamsError) Help(smaller string) string {
 	return "describe fewer reset parameters; or " + smaller
 }
 
-// CheckParams checks before any block is made how much the reset parameters of environments take that stand in so many blocks at a
+// CheckParams checks, before any block is made, the size of the reset parameters of environments that use so many blocks at a
 // time. The error is a *ParamsError.
 func CheckParams(spec *hostabi.EnvSpec, blocks, envs int) error {
 	elems := 0

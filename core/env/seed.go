@@ -7,7 +7,7 @@ func Seed(run uint64, env int) uint64 {
 	return mix64(mix64(run+golden) ^ mix64(uint64(env)+1)*golden)
 }
 
-// Seeds writes what Seed returns for consecutive environments from first on, in less time than as many calls.
+// Seeds writes the seeds of consecutive environments from first on, in less time than as many calls of Seed.
 func Seeds(to []uint64, run uint64, first int) {
 	mixed := mix64(run + golden)
 	for i := range to {
@@ -15,9 +15,8 @@ func Seeds(to []uint64, run uint64, first int) {
 	}
 }
 
-// ActionWords writes what the random actions of a run's step are drawn from, a word for each of consecutive environments from first
-// on: a stretch of the splitmix64 stream whose seed comes from the run and the step, so that no two runs have the same actions some steps
-// apart.
+// ActionWords writes the random words for the random actions of a run's step, one for each of consecutive environments from first on: a
+// stretch of the splitmix64 stream whose seed comes from the run and the step, so that no two runs have the same actions some steps apart.
 func ActionWords(to []uint64, run, step uint64, first int) {
 	stream := mix64(Seed(run, -1) + step)
 	for i := range to {
@@ -29,7 +28,7 @@ func ActionWords(to []uint64, run, step uint64, first int) {
 // the same seed.
 type Stream uint64
 
-// Streams besides that of training, which draws from the run's seed itself. The values are those of a hash function's
+// Streams other than the training's, which draws from the run's seed itself. The values come from a hash function's
 // initial state: numbers unlikely as a seed.
 const (
 	EvaluationStream Stream = 0x6A09E667F3BCC908

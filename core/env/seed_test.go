@@ -15,7 +15,7 @@ func TestSeed_NeighbouringRunsShareNoStream(t *testing.T) {
 	}
 }
 
-func TestSeeds_AreThoseOfSeed(t *testing.T) {
+func TestSeeds_EqualSeed(t *testing.T) {
 	to := make([]uint64, 100)
 	for _, first := range []int{0, 1, 1 << 20} {
 		Seeds(to, 7, first)

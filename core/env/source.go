@@ -15,12 +15,12 @@ import (
 	"github.com/rlhost/rlhost/core/table"
 )
 
-// Source says what an environment is loaded from and how it is run: an [env.NAME] table. The same struct is what a
-// pipeline file says, what the graph holds, and what processes that load environments are told, as JSON.
+// Source says where an environment is loaded from and how it runs: an [env.NAME] table. Pipeline files and the
+// graph hold this struct, and processes that load environments get it as JSON.
 type Source struct {
 	Name string `json:"name"` // of the environment, or of who runs it; for messages
 
-	// Use is the name@version of a built-in environment, the path of a module, or what a native plugin takes.
+	// Use is the name@version of a built-in environment, the path of a module, or a native plugin's name of an environment.
 	Use       string            `toml:"use" json:"use"`
 	Isolation string            `toml:"isolation" json:"-"` // of a module: InHost or InProcess
 	Workers   int               `toml:"workers" json:"-"`   // processes for each batch of environments, where they are processes
@@ -35,8 +35,8 @@ type Source struct {
 // Wrapper is one wrapper of a list: its name with its value, as plain maps, lists and scalars.
 type Wrapper map[string]any
 
-// Rewrapped returns the list of wrappers as TOML with another table, given as TOML, at one place, and the table that stands there now. The
-// path of a module stands for the present table with it in place of the present module. ok is false for a place that the list does not have.
+// Rewrapped returns the list of wrappers as TOML with another table, given as TOML, at one place, and the table that it replaces. Instead of
+// a table, the path of a module replaces the module of the present table. ok is false for a place that the list does not have.
 func (s *Source) Rewrapped(at int, wrapper string) (list, was string, ok bool) {
 	tables := make([]string, len(s.Wrap))
 	for i, w := range s.Wrap {
@@ -95,7 +95,7 @@ func (s *Source) WrapDigest(dir string) (digest string) {
 	return digest
 }
 
-// wrapPath is where a module lies, in what WrapText has written.
+// wrapPath matches a module's path in the output of WrapText.
 var wrapPath = regexp.MustCompile(`\buse = "[^"]*"`)
 
 // WithoutWrapPaths leaves out of a text that WrapText has written where modules lie.
@@ -162,7 +162,7 @@ func (w *Wrapper) UnmarshalJSON(doc []byte) error {
 
 // Limits bound an environment; zero means the runtime's default.
 type Limits struct {
-	Memory uint64        `toml:"memory,bytes" json:"memory"` // of each instance, besides the blocks that are mapped into it
+	Memory uint64        `toml:"memory,bytes" json:"memory"` // of each instance, without the blocks that are mapped into it
 	Step   time.Duration `toml:"step" json:"step_ns"`        // of one call that steps all environments of an instance
 	Init   time.Duration `toml:"init" json:"init_ns"`        // of each call that comes before
 

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Other languages read these names. What only the host acts on does not travel.
+// Other languages read these names. Keys for the host alone do not travel.
 func TestSource_IsFlatJSONForOtherProcesses(t *testing.T) {
 	s := Source{Name: "rollout", Use: "env.wasm", Args: map[string]string{"a.b": "1"}, Grants: []string{"log"},
 		Limits: Limits{Memory: 1 << 20, Step: time.Second, Init: time.Minute, Compile: 2, CompileMemory: 3}}

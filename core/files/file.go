@@ -75,10 +75,10 @@ func Read(path string, limit int64) ([]byte, error) {
 	return content, nil
 }
 
-// largeRead bounds what is allocated on a file's word for its size.
+// largeRead bounds the allocation that trusts a file's size.
 const largeRead = 1 << 20
 
-// readAll reads a file to its end, or as much as limit, in one call where its size is what it says.
+// readAll reads a file to its end or to limit, in one call where the reported size is right.
 func readAll(f *os.File, limit int64) ([]byte, error) {
 	info, err := f.Stat()
 	if err != nil {

@@ -34,7 +34,7 @@ func TestRead_GivesTheContentOfARegularFile(t *testing.T) {
 	}
 }
 
-func TestRead_RefusesWhatWouldHangOrNeverEnd(t *testing.T) {
+func TestRead_RefusesFilesThatHangOrNeverEnd(t *testing.T) {
 	dir := t.TempDir()
 	pipe, socket := filepath.Join(dir, "pipe"), filepath.Join(dir, "socket")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

@@ -10,10 +10,10 @@ import (
 )
 
 // Manager is the service manager that started this process, such as systemd, as sd_notify(3) describes it. The nil Manager is
-// the one of a process that none started: it is told nothing.
+// for a process that none started: its methods do nothing.
 type Manager struct {
 	socket *net.UnixAddr
-	// Watchdog is how long it waits for an Alive before it takes this process for one that hangs; 0 = for ever.
+	// Watchdog is how long it waits for an Alive before it considers this process hung; 0 = for ever.
 	Watchdog time.Duration
 }
 
@@ -44,7 +44,7 @@ func FindManager() (*Manager, error) {
 	return m, nil
 }
 
-// Ready says that this process does what it was started for. A status is one line for people.
+// Ready reports that this process has started its service. status is one line for people.
 func (m *Manager) Ready(status string) error { return m.tell("READY=1", status) }
 
 // Alive says that this process does not hang.

@@ -52,13 +52,13 @@ func take(c Config) (*net.UnixListener, *lock, error) {
 func answered(c Config) bool {
 	conn, err := net.Dial(c.Network, c.Path)
 	if err == nil {
-		_ = conn.Close() // it has told all there is to know
+		_ = conn.Close() // dialing it was the whole test
 	}
 	return err == nil
 }
 
-// sweep removes the sockets that killed processes have left: those whose lock is free. Its errors are ignored,
-// because a socket in use is never touched.
+// sweep removes the sockets that killed processes have left, whose lock is free. Its errors are ignored, because a
+// socket in use is never touched.
 func sweep(pattern string) {
 	locks, _ := filepath.Glob(pattern + lockSuffix) // the pattern is well-formed
 	for _, path := range locks {

@@ -12,12 +12,12 @@ import (
 // ErrFull says that the most clients allowed are connected.
 var ErrFull = errors.New("no room for another client")
 
-// maxRefusals is how many clients may be told at a time why they are not served; more are disconnected without a word.
+// maxRefusals is how many clients may get the reason for a refusal at a time; more are disconnected without one.
 const maxRefusals = 64
 
-// Config says where a server listens and what it does with its clients.
+// Config says where a server listens and how it serves its clients.
 type Config struct {
-	Name    string // of what is served, in the log
+	Name    string // of the service, in the log
 	Path    string // of the socket; its folder is made if it is not there, and must belong to this user alone
 	Network string // "unix" or "unixpacket"
 	Sweep   string // pattern of names: the sockets of killed processes that match it are removed from the folder; "" = none
@@ -27,9 +27,9 @@ type Config struct {
 	Ended    error // the cause that the contexts of connections end with when the server is closed
 	Log      *slog.Logger
 
-	// Serve serves a client, on a goroutine of its own, until it returns. ctx ends when the server is closed.
+	// Serve serves a client, on a new goroutine, until it returns. ctx ends when the server is closed.
 	Serve func(ctx context.Context, c *Conn)
-	// Refuse tells a client why it is not served: ErrFull, Ended, or what CheckPeer says. It has a goroutine of its own.
+	// Refuse tells a client why it is not served: ErrFull, Ended, or the error of CheckPeer. It runs on a new goroutine.
 	Refuse func(c *Conn, why error)
 }
 
@@ -58,8 +58,8 @@ type Server struct {
 	refused map[*Conn]struct{}
 }
 
-// Listen makes the socket and accepts clients, on goroutines of its own, until Close. A socket that a killed process
-// left behind is replaced; one in use is ErrInUse.
+// Listen makes the socket and accepts clients, on new goroutines, until Close. A socket that a killed process left
+// is replaced; a socket in use is ErrInUse.
 func Listen(c Config) (*Server, error) {
 	listener, lock, err := take(c)
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *Server) accept() {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil:
-			// Too many open files, most likely: connected clients continue, and one that leaves makes room.
+			// Too many open files, most likely: connected clients continue, and a client that leaves makes room.
 			s.config.Log.Warn(s.config.Name+": a client could not connect", "err", err)
 			select {
 			case <-time.After(100 * time.Millisecond):
@@ -153,7 +153,7 @@ func (s *Server) admit(c *Conn) {
 	})
 }
 
-// add counts a client among those that are served, if there is room.
+// add registers a client, if there is room.
 func (s *Server) add(c *Conn) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	select {}
 }
 
-// config is that of a server that says "hello", and tells refused clients why.
+// config is for a server that says "hello" to clients, or the reason of a refusal.
 func config(path string) Config {
 	return Config{
 		Name: "test", Path: path, Network: "unixpacket", Sweep: "job-*.sock", Clients: 2, Ended: errEnded, Log: slog.New(slog.DiscardHandler),
@@ -82,7 +82,7 @@ func dial(t *testing.T, s *Server) net.Conn {
 	return conn
 }
 
-// said returns what a server says first.
+// said returns a server's first words.
 func said(conn net.Conn) string {
 	buf := make([]byte, 1000)
 	n, err := conn.Read(buf)
@@ -115,7 +115,7 @@ func another(t *testing.T, path string) (kill func()) {
 	return kill
 }
 
-func TestListen_InAFolderThatNobodyElseMayEnter(t *testing.T) {
+func TestListen_InAPrivateFolder(t *testing.T) {
 	s := listen(t, config(socketPath(t)))
 	for path, want := range map[string]fs.FileMode{s.Path(): 0o600, filepath.Dir(s.Path()): 0o700, s.Path() + ".lock": 0o600} {
 		info, err := os.Stat(path)

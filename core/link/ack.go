@@ -6,9 +6,8 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Acknowledgements travel in every message. One of its own is sent only where nothing else will soon: at once if
-// the peer keeps a claim for it, else when the loop has nothing more to do, when the peer has not heard of half a
-// window, or when the loop has been busy for a while.
+// Acknowledgements travel in every message. A separate one is sent only if no message will carry it soon: at once if the peer keeps a claim
+// for it, else when the loop has nothing more to do, when half a window is unacknowledged, or when the loop has been busy for a while.
 
 // finish counts a message of the peer's as finished with.
 func (l *Link) finish(urgent bool) {
@@ -18,7 +17,7 @@ func (l *Link) finish(urgent bool) {
 	}
 }
 
-// afterBatch acknowledges what should not wait, once a batch has been delivered. The caller must hold rx.
+// afterBatch sends acknowledgements that should not wait, once a batch has been delivered. The caller must hold rx.
 func (l *Link) afterBatch() {
 	told, finished := l.tellings(), l.finished.Load()
 	if told == finished || told != l.agedSince {
@@ -33,19 +32,18 @@ func (l *Link) afterBatch() {
 	}
 }
 
-// Acknowledge tells the peer now what this end has finished with, so that a state that is about to be saved and what
-// the peer knows of it agree.
+// Acknowledge acknowledges all messages that this end has finished with, so that the peer agrees with a state that is about to be saved.
 func (l *Link) Acknowledge() { l.tell() }
 
-// tellings returns what the peer has been told of.
+// tellings returns the last number that was acknowledged to the peer.
 func (l *Link) tellings() uint64 {
 	l.tx.Lock()
 	defer l.tx.Unlock()
 	return l.told
 }
 
-// tell acknowledges what this end has finished with, unless the peer knows. While something else has paused the
-// component at the host, because its output is blocked, nothing is acknowledged: so the plugin's window fills.
+// tell acknowledges the messages that this end has finished with, unless the peer knows. While something else has paused
+// the component at the host, because its output is blocked, nothing is acknowledged: so the plugin's window fills.
 func (l *Link) tell() (withheld bool) {
 	l.tx.Lock()
 	defer l.tx.Unlock()

@@ -18,7 +18,7 @@ type running struct {
 	done    chan struct{}
 }
 
-// run starts everything. pump makes both ends run on goroutines of their own, because their loops sleep elsewhere.
+// run starts everything. pump makes both ends run on separate goroutines, because their loops sleep elsewhere.
 func run(t testing.TB, pump bool, answers bool) *running {
 	return runOver(t, false, pump, answers)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// FuzzLink_PeerWritesAnything puts whatever a plugin may write into its ring in between what the host does. It must
-// end in a fault or in nothing, with every claim given back.
+// FuzzLink_PeerWritesAnything puts arbitrary messages of a plugin into its ring between the host's operations. It
+// must end in a fault or in nothing, with every claim released.
 func FuzzLink_PeerWritesAnything(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{1, 1, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0})

@@ -29,7 +29,7 @@ type Port struct {
 	OnLoan bool
 }
 
-// Config says what a link is made of. The transport stays the caller's: close it after Stop.
+// Config has the parts of a link. The transport stays the caller's: close it after Stop.
 type Config struct {
 	Name      string // of the component, for errors
 	Transport Transport
@@ -77,7 +77,7 @@ type Link struct {
 	pump    sync.WaitGroup        // of the goroutine that takes messages while the loop has another source
 
 	finished atomic.Uint64 // data messages of the peer that this end has finished with; they end in order
-	urgent   atomic.Uint64 // value of finished that the peer should be told of soon
+	urgent   atomic.Uint64 // value of finished that should soon be acknowledged
 	received atomic.Uint64 // data messages taken out of the ring
 
 	delivering atomic.Bool // a batch is being taken and delivered, while there is a goroutine for that
@@ -85,9 +85,9 @@ type Link struct {
 	rx        sync.Mutex // taking messages out of the ring
 	pumping   bool       // of rx: there is a goroutine for that
 	age       int        // of rx: batches since there was something to acknowledge and since agedSince changed
-	agedSince uint64     // of rx: what the peer had been told of when age was last 0
+	agedSince uint64     // of rx: last acknowledgement when age was last 0
 	since     time.Time  // of rx: when an acknowledgement was first put off
-	toldThen  uint64     // of rx: what the peer had been told of at that time
+	toldThen  uint64     // of rx: last acknowledgement at that time
 	buffer    [batch]hostabi.Message
 	releases  []hostabi.Handle // of rx: claims of messages that have just been acknowledged
 	ackSeen   uint64           // of rx: newest acknowledgement
@@ -126,24 +126,23 @@ func New(c Config) (*Link, error) {
 	return &Link{config: c, windows: w}, nil
 }
 
-// Start runs the link: on the Receiver's loop if that has no other source, else on a goroutine of its own until the loop
-// has none any more.
+// Start runs the link: on the Receiver's loop if that has no other source, else on a separate goroutine until the loop has no source.
 func (l *Link) Start() {
 	l.rx.Lock()
 	defer l.rx.Unlock()
 	if !l.attach() {
 		l.pumping = true
-		l.pump.Go(l.stand)
+		l.pump.Go(l.receiveApart)
 	}
 }
 
-// stand is the goroutine that takes messages while the loop has another source. It checks that before it sleeps,
-// so after each batch and at least every longWait.
-func (l *Link) stand() {
+// receiveApart is the goroutine that takes messages while the loop has another source. It checks for that before it
+// sleeps: after each batch, and at least every longWait.
+func (l *Link) receiveApart() {
 	for !l.ended() {
 		if l.take(false) > 0 {
 			// The loop that was posted to runs here and now, before this thread sleeps in the kernel again: no other thread
-			// has to be woken for it. A locked thread could not give way like that.
+			// has to be woken for it. A locked thread could not yield like that.
 			runtime.Gosched()
 			continue
 		}

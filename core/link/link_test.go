@@ -84,7 +84,7 @@ func TestSend_ARequestIsOpenUntilAllHaveAnswered(t *testing.T) {
 	if s := p.host.Stats(); s.Open != 0 || p.host.asked() != 0 {
 		t.Errorf("stats %+v, %d answers due, want none", s, p.host.asked())
 	}
-	p.plugin.send(t, 0, q) // to nobody
+	p.plugin.send(t, 0, q) // to no receiver
 	p.settle()
 	if p.host.asked() != 0 {
 		t.Error("a request that nobody gets waits for an answer")
@@ -207,7 +207,7 @@ func TestAcknowledgement_TravelsWithAnswers(t *testing.T) {
 	p := newPair(t, options{})
 	defer p.close()
 	p.plugin.onMessage = func(_ int, m *hostabi.Message) error {
-		// As a component does that collects what is queued before it answers.
+		// Like a component that collects all queued messages before it answers.
 		p.plugin.receiver.Post(func(m *hostabi.Message) { p.plugin.send(t, 0, *m) }, *m)
 		return nil
 	}
@@ -225,7 +225,7 @@ func TestAcknowledgement_TravelsWithAnswers(t *testing.T) {
 	}
 }
 
-func TestUnfinished_IsWhatThePeerHasNotFinishedWith(t *testing.T) {
+func TestUnfinished_ReturnsThePeersUnfinishedMessages(t *testing.T) {
 	p := newPair(t, options{})
 	defer p.close()
 	loan, err := p.blocks.Loan()
@@ -334,7 +334,7 @@ func TestStats_TellOfABatchThatIsBeingDelivered(t *testing.T) {
 	p.plugin.Poll()
 	p.plugin.send(t, 0, hostabi.Message{T: 2})
 	p.plugin.finish(false)
-	p.plugin.tell() // behind the message, which blocks their receiver
+	p.plugin.tell() // after the message, which blocks their receiver
 	delivers, goOn := make(chan struct{}), make(chan struct{})
 	p.host.onMessage = func(int, *hostabi.Message) error {
 		close(delivers)

@@ -10,7 +10,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// model drives a link at random, kills the plugin now and then, and knows what must have become of each message.
+// model drives a link at random, kills the plugin now and then, and knows the right outcome of each message.
 type model struct {
 	*pair
 	r       *rand.Rand
@@ -19,7 +19,7 @@ type model struct {
 	sent    []uint32              // by the host, in order
 	handled map[uint32]int        // how often the plugin's slots had each
 	told    uint32                // messages of the plugin's present life
-	heard   uint32                // those of them that the host got
+	heard   uint32                // answers that the host got
 	loans   map[uint32]arena.Loan // of requests that are not answered, by T
 	blocked bool                  // the host's component is paused by others
 }
@@ -174,7 +174,7 @@ func (m *model) arenaFull() bool {
 	return loan.Abort() != nil
 }
 
-// kill ends the plugin where it stands and gives its work to another one.
+// kill ends the plugin at once and gives its work to another one.
 func (m *model) kill() {
 	m.host.Stop()
 	if err := m.host.Drain(); err != nil {
@@ -214,7 +214,7 @@ func (m *model) withPorts() options {
 	return o
 }
 
-// check lets everything come to its end and looks whether nothing was lost.
+// check lets everything finish and checks that nothing was lost.
 func (m *model) check(t *testing.T) {
 	if m.blocked {
 		m.host.receiver.Resume()

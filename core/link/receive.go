@@ -10,10 +10,10 @@ import (
 const (
 	// ackBehind is how many messages the peer may not have heard of while the loop has no time to be idle.
 	ackBehind = hostabi.LinkWindow / 2
-	// ackAge is after how many polls without a word to the peer it is told anyway.
+	// ackAge is after how many polls without a message to the peer an acknowledgement is sent anyway.
 	ackAge = 8
-	// How long a wait lasts at most. A short one is for what is not announced: room in the ring, a component that is
-	// resumed, and, for a goroutine of the link's own, that the loop has nothing more to send.
+	// How long a wait lasts at most. A short one is for events without a wake-up: room in the ring, a resumed
+	// component, and, on the link's own goroutine, a loop with nothing more to send.
 	longWait  = 100 * time.Millisecond
 	shortWait = time.Millisecond
 )
@@ -33,8 +33,8 @@ func (l *Link) Wait() {
 // Nudge makes Wait return.
 func (l *Link) Nudge() { l.config.Transport.Nudge() }
 
-// Drain delivers what the peer had put before it ended. Call it after Stop, while the rings are still open.
-// It returns the peer's fault, if it finds one.
+// Drain delivers the messages that the peer had put before it ended. Call it after Stop, while the rings are still
+// open. It returns the peer's fault, if it finds one.
 func (l *Link) Drain() error {
 	for l.take(true) > 0 {
 	}
@@ -104,8 +104,7 @@ func (l *Link) receive(m *hostabi.Message) error {
 	return nil
 }
 
-// receiveAtHost delivers a message where it arrived. It is finished with then: what the host needs of a block it
-// has claimed.
+// receiveAtHost delivers a message where it arrived. The message is then finished: the host has claimed the blocks that it needs.
 func (l *Link) receiveAtHost(port int, m *hostabi.Message) error {
 	onLoan := l.config.Receives[port].OnLoan
 	if onLoan && m.Handle != 0 {

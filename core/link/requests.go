@@ -6,7 +6,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// maxAsked bounds what is remembered of a peer's requests.
+// maxAsked bounds how many of a peer's requests are remembered.
 const maxAsked = 1 << 16
 
 // question names the row of a block on loan that a request is about.
@@ -15,7 +15,7 @@ type question struct {
 	row   uint32
 }
 
-// requests are those about blocks on loan that are not answered, in order. Guarded by Link.tx.
+// requests are the unanswered requests about blocks on loan, in order. Guarded by Link.tx.
 type requests struct {
 	open  []entry    // of this end
 	asked []question // of the peer, each as often as answers are due

@@ -12,7 +12,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// end is one end of a link, with a component that notes what it gets.
+// end is one end of a link, with a component that notes its messages.
 type end struct {
 	*Link
 	loop      *loop.Loop
@@ -110,12 +110,12 @@ func (p *pair) newEnd(c Config) *end {
 	return e
 }
 
-// turn runs an end's loop until what is queued has been handled.
+// turn runs an end's loop until its queued messages have been handled.
 func (e *end) turn() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	other := e.loop.NewReceiver("test")
-	rounds := 4 // what slots post is handled too
+	rounds := 4 // posts of slots are handled too
 	var round func(*hostabi.Message)
 	round = func(*hostabi.Message) {
 		if rounds--; rounds > 0 {
@@ -131,7 +131,7 @@ func (e *end) turn() {
 	}
 }
 
-// idle is what a loop does that has nothing more to do, without the sleep.
+// idle is an idle loop's work, without the sleep.
 func (e *end) idle() {
 	e.Poll()
 	e.turn()
@@ -212,7 +212,7 @@ func times(n int, from uint32) []uint32 {
 	return list
 }
 
-// seen returns the T of what an end got through a port.
+// seen returns the T of the messages that an end got through a port.
 func (e *end) seen(port int) []uint32 {
 	list := []uint32{}
 	for i := range e.got {

@@ -9,12 +9,11 @@ import (
 
 // Send gives a message of data to the peer: at the host for the slot of that index, at a plugin from the signal of
 // that index. It never waits: messages that the ring has no room for are kept and follow in order. A block that
-// the message carries is claimed until the peer has finished with the message; one that is still on loan is not,
-// and its row counts as asked about until a message about the same row comes back.
+// the message carries is claimed until the peer has finished with the message. A block that is still on loan is
+// not claimed; the message then counts as a request until a message about the same row comes back.
 //
-// It may be called from any goroutine; normally it is called on the component's loop. After Stop the message is kept
-// for Unfinished. Errors, after which the message was not taken: what the claim returned, or ErrStopped once
-// Unfinished was called.
+// It may be called from any goroutine; normally it is called on the component's loop. After Stop the message is kept for
+// Unfinished. Errors, after which the message was not taken: the claim's error, or ErrStopped once Unfinished was called.
 func (l *Link) Send(port int, m *hostabi.Message) error {
 	claimed, onLoan, err := l.claim(port, m.Handle)
 	if err != nil {
@@ -90,7 +89,7 @@ func (l *Link) Post(m hostabi.Message) {
 	}
 }
 
-// transmit puts a message into the ring, behind those that wait for room. The caller must hold tx.
+// transmit puts a message into the ring, after the messages that wait for room. The caller must hold tx.
 func (l *Link) transmit(m *hostabi.Message) {
 	if l.queue.Len() == 0 && l.putOne(m) {
 		return
@@ -106,7 +105,7 @@ func (l *Link) flush() {
 	}
 }
 
-// putOne puts one message, which also says what this end has finished with.
+// putOne puts one message, with the newest acknowledgement.
 func (l *Link) putOne(m *hostabi.Message) bool {
 	l.one[0] = *m
 	finished := l.finished.Load()

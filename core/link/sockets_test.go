@@ -59,7 +59,7 @@ func (s *sockets) WaitRoom(d time.Duration) bool {
 	return n > 0
 }
 
-// receive takes what has come off the socket. The caller must hold mu.
+// receive reads the socket. The caller must hold mu.
 func (s *sockets) receive() {
 	for !s.shut {
 		var m hostabi.Message

@@ -11,7 +11,7 @@ import (
 	"github.com/rlhost/rlhost/internal/testkit"
 )
 
-// stands reports whether a goroutine of the link's own takes its messages.
+// stands reports whether the link's own goroutine takes its messages.
 func (e *end) stands() bool {
 	e.rx.Lock()
 	defer e.rx.Unlock()
@@ -97,7 +97,7 @@ func start(e *end) (stop func()) {
 	}
 }
 
-// Whatever a link is about when it is stopped, the loop does not keep it, and another one on the loop goes on.
+// In whatever state a link is stopped, the loop does not keep it, and another link on the loop continues.
 func TestStop_InEveryState(t *testing.T) {
 	states := map[string]func(first, second *pair){
 		"the source":                     func(first, _ *pair) { first.plugin.Stop() },

@@ -6,10 +6,9 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Transport carries messages between the two ends of a link, in order, each once and whole; each end has one. It knows
-// nothing of what they mean, and of blocks only the handles in them: both ends must see the same arenas. One goroutine at
-// a time puts and one gets; all other methods but Close may be called from any goroutine meanwhile. Package
-// transports has the table of them.
+// Transport carries messages between the two ends of a link, in order, each once and whole; each end has one. It does not
+// know what they mean, and carries handles, not blocks: both ends must see the same arenas. One goroutine at a time puts and
+// one gets; all other methods but Close may be called from any goroutine meanwhile. Package transports has the table of them.
 type Transport interface {
 	// Put sends as many of the messages as there is room for, and returns how many. It does not wait.
 	Put(ms []hostabi.Message) int
@@ -27,6 +26,6 @@ type Transport interface {
 	Nudge()
 	// IsShut reports that the other end will put nothing more, or that nothing can come from there.
 	IsShut() bool
-	// Close releases what the end has. It must not be used afterwards.
+	// Close releases the end. It must not be used afterwards.
 	Close() error
 }

@@ -46,8 +46,8 @@ func (e *entry) pending() Pending {
 	return Pending{Port: e.port, Message: e.message, Claimed: e.claimed}
 }
 
-// Resend sends messages that another link returned from Unfinished, in order, with the claims that they have. It
-// comes before any Send of newer ones. Ports must be those of this link.
+// Resend sends messages that another link returned from Unfinished, in order, with their claims. Call it before
+// any Send. Ports are this link's.
 func (l *Link) Resend(list []Pending) {
 	l.tx.Lock()
 	defer l.tx.Unlock()

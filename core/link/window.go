@@ -5,7 +5,7 @@ import "github.com/rlhost/rlhost/core/loop"
 // limitAge is how many messages a port's limit is taken as known for; a full port asks at once.
 const limitAge = 64
 
-// portState is what is known of one port of this end.
+// portState is the state of one port of this end.
 type portState struct {
 	unacked int
 	limit   int // as last read
@@ -13,8 +13,8 @@ type portState struct {
 	full    bool
 }
 
-// windows are those of this end's ports and that of all of them together. The component is paused while one is full, or
-// while it is held back. Guarded by Link.tx.
+// windows are the windows of this end's ports and the window of all of them together. The component is paused while one
+// is full, or while it is held back. Guarded by Link.tx.
 type windows struct {
 	receiver *loop.Receiver
 	limit    func(port int) int // Config.Limit

@@ -88,7 +88,7 @@ func BenchmarkPost_FanOut(b *testing.B) {
 	}
 }
 
-// A slot that posts to its own loop until told to stop.
+// A slot that posts to its own loop until it is stopped.
 func BenchmarkPost_ToOwnLoop(b *testing.B) {
 	l := loop.New("bench")
 	r := l.NewReceiver("receiver")

@@ -2,11 +2,10 @@ package loop
 
 import "slices"
 
-// Close removes the component from its loop, which continues and keeps no reference to it: what is queued for it on
-// both lanes is dropped, as Target.Drop says, its timers are stopped, and later posts are refused. When it has
-// returned, none of the component's slots and timers runs again. Called on the loop it does all that at once, and a
-// slot of the component that makes the call runs to its end; else it waits for the slot that runs on the loop, so
-// two loops must not close each other's receivers from their slots. It may be called more than once.
+// Close removes the component from its loop, which continues and keeps no reference to it: messages queued for it on both lanes are
+// dropped, as Target.Drop says, its timers are stopped, and later posts are refused. When it has returned, none of the component's
+// slots and timers runs again. Called on the loop, it does all that at once, and the calling slot runs to its end. Otherwise it
+// waits for the running slot, so two loops must not close each other's receivers from their slots. It may be called more than once.
 func (r *Receiver) Close() {
 	l := r.loop
 	l.mu.Lock()
@@ -42,10 +41,9 @@ func (r *Receiver) timers(l *Loop) []*Timer {
 	return timers
 }
 
-// Requeue moves pending messages on the data lane of r to other receivers, perhaps of other loops: to returns for
-// each target the receiver of its messages; nil leaves them. They go behind what is queued there, in order. The
-// returned function drops those that were refused because a receiver or loop is closed. Call Requeue on the loop of
-// r or within Do.
+// Requeue moves pending messages on the data lane of r to other receivers, perhaps of other loops: to returns for each target
+// the receiver of its messages; nil leaves them. They are queued there in order, after the messages already queued. The returned
+// function drops messages that were refused because a receiver or loop is closed. Call Requeue on the loop of r or within Do.
 func (r *Receiver) Requeue(to func(Target) *Receiver) (drop func()) {
 	items := r.loop.takeOut(nil, r, false, func(t Target) bool { return to(t) != nil })
 	items = slices.DeleteFunc(items, func(it item) bool { return to(it.t).PostTo(it.t, &it.m) })

@@ -11,7 +11,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-func TestReceiverClose_DropsWhatIsQueuedAndRefusesTheRest(t *testing.T) {
+func TestReceiverClose_DropsQueuedMessagesAndRefusesLaterOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop.New("l")
 		r, other := l.NewReceiver("r"), l.NewReceiver("other")
@@ -159,7 +159,7 @@ func TestDo_RunsWhileNoSlotDoes(t *testing.T) {
 		r := l.NewReceiver("r")
 		var j journal
 		note := func(n uint32) func() { return func() { j.slot(&hostabi.Message{T: n}) } }
-		l.Do(note(1)) // nobody runs it
+		l.Do(note(1)) // it is not running
 		begin(t, l)
 		r.Post(func(*hostabi.Message) {
 			l.Do(func() { l.Do(note(2)) }) // at once

@@ -1,7 +1,7 @@
 package loop
 
-// Ended reports that the loop will run no more slots: it was told to end and Run has returned, or it was closed.
-// Later posts are dropped, once it is closed. A loop whose Run ended with its context has not ended: it may run again.
+// Ended reports that the loop will run no more slots: it was stopped and Run has returned, or it was closed. Later
+// posts are dropped, once it is closed. A loop whose Run ended with its context has not ended: it may run again.
 func (l *Loop) Ended() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

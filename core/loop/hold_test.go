@@ -122,7 +122,7 @@ func TestHold_EndsWithTheLoop(t *testing.T) {
 	}
 }
 
-func TestRequeue_GivesWhatWaitsToOthersInOrder(t *testing.T) {
+func TestRequeue_MovesWaitingMessagesInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, far := loop.New("l"), loop.New("far")
 		begin(t, l)

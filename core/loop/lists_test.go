@@ -9,7 +9,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// weight is what a component weighs in the test below: if the loop kept some, it would show.
+// weight is a component's memory in the test below: if the loop kept some, it would show.
 type weight struct {
 	r     *Receiver
 	bytes [16 << 10]byte
@@ -40,7 +40,7 @@ func TestReceiverClose_LeavesNothingOfTenThousandReceivers(t *testing.T) {
 			w := &weight{r: l.NewReceiver("comes and goes")}
 			w.fill()
 			if i%2 == 0 {
-				sync() // what it posted lies in the backlogs
+				sync() // its posts are in the backlogs
 				w.fill()
 			}
 			if i%3 == 0 {

@@ -21,11 +21,10 @@ var ErrClosed = errors.New("loop is closed")
 // each other for ever cannot keep it from ending.
 const drainRounds = 1024
 
-// cacheLines separates what posters write from what only the loop writes: two lines, because the hardware
-// fetches them in pairs.
+// cacheLines separates the fields that posters write from the loop's own: two lines, because the hardware fetches them in pairs.
 const cacheLines = 128
 
-// Target takes what is posted to a Receiver.
+// Target takes the messages posted to a Receiver.
 type Target interface {
 	// Deliver runs on the loop. m lies in the loop's own buffer and is valid during the call only; Deliver may
 	// change it.
@@ -60,16 +59,15 @@ type Loop struct {
 	// source: where the loop sleeps instead, set by SetSource from any goroutine.
 	source atomic.Pointer[Source]
 
-	// attention: set under mu by posts to the control lane and by the loop's end, cleared under mu by the
-	// loop; tells the loop to check the control lane before the next data message.
+	// attention: set under mu by posts to the control lane and by the loop's end, cleared under mu by the loop;
+	// makes the loop check the control lane before the next data message.
 	attention atomic.Bool
 	// fresh: set under mu when the data lane turns non-empty, cleared under mu by the loop; lets an idle loop
 	// look without taking the lock.
 	fresh   atomic.Bool
 	running atomic.Bool   // set by Run and Close, so that one of them runs at a time
 	runner  atomic.Uint64 // number of the goroutine that owns the loop; 0 if none does
-	// own holds a token while the loop has no owner: Run, Close and Do take it before they touch what only
-	// the loop writes.
+	// own holds a token while the loop has no owner: Run, Close and Do take it before they touch the loop's own fields.
 	own     chan struct{}
 	stopped atomic.Bool // set under mu by Stop, Fail and a panic, read by the loop
 
@@ -78,7 +76,7 @@ type Loop struct {
 	data    []item // posted and not yet taken over by the loop
 	control []item
 	timers  map[*Timer]struct{} // timers that may still fire
-	err     error               // what Run returns: the first failure
+	err     error               // the result of Run: the first failure
 	broken  bool                // a slot panicked; none runs again
 	closed  bool
 	asleep  bool // the loop waits for the bell, or is about to
@@ -88,7 +86,7 @@ type Loop struct {
 	batchPos  int
 	urgent    []item // control taken over, handled up to urgentPos
 	urgentPos int
-	ready     []*Receiver // resumed, with a backlog to run before the batch goes on
+	ready     []*Receiver // resumed, with a backlog to run before the batch continues
 	holding   []*Receiver // receivers with a backlog in either lane
 	current   *Receiver   // receiver whose slot runs
 	self      *Receiver   // owner of the loop's own timers
@@ -133,7 +131,7 @@ func (l *Loop) Run(ctx context.Context) (err error) {
 	return l.reason(ctx)
 }
 
-// Stop ends Run, now or as soon as it is called. It does not wait.
+// Stop ends Run, also one that is called later. It does not wait.
 func (l *Loop) Stop() { l.end(nil) }
 
 // Stopped reports whether Run has ended for good, or will at once. Any goroutine.
@@ -148,8 +146,8 @@ func (l *Loop) Fail(err error) {
 	l.end(err)
 }
 
-// Close drops every message that is still queued, stops all timers and refuses what is posted later. Call it
-// once Run has returned for the last time; while Run is under way it returns ErrRunning and does nothing.
+// Close drops every message that is still queued, stops all timers and refuses later posts. Call it once Run has
+// returned for the last time; while Run is under way it returns ErrRunning and does nothing.
 func (l *Loop) Close() error {
 	if !l.running.CompareAndSwap(false, true) {
 		return fmt.Errorf("close loop %q: %w", l.name, ErrRunning)

@@ -30,7 +30,7 @@ func (j *journal) expect(t *testing.T, want ...uint32) {
 func begin(t *testing.T, l *loop.Loop) {
 	t.Helper()
 	ended := make(chan error, 1)
-	go func() { ended <- l.Run(context.WithoutCancel(t.Context())) }() // t.Context ends before what Cleanup does
+	go func() { ended <- l.Run(context.WithoutCancel(t.Context())) }() // t.Context ends before the functions of Cleanup run
 	t.Cleanup(func() {
 		l.Stop()
 		if err := <-ended; err != nil {
@@ -167,7 +167,7 @@ func TestPause_FromItsOwnSlotStopsTheNextMessage(t *testing.T) {
 	})
 }
 
-func TestRun_EndsInTheWayItWasTold(t *testing.T) {
+func TestRun_EndsAsRequested(t *testing.T) {
 	fault := errors.New("fault")
 	cases := []struct {
 		name string
@@ -205,7 +205,7 @@ func TestRun_EndsInTheWayItWasTold(t *testing.T) {
 	}
 }
 
-func TestRun_GoesOnAfterItsContextEndedButNotAfterStop(t *testing.T) {
+func TestRun_RunsAgainAfterItsContextEndedButNotAfterStop(t *testing.T) {
 	l := loop.New("l")
 	r := l.NewReceiver("r")
 	var j journal

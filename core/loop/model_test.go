@@ -2,11 +2,11 @@ package loop_test
 
 import "slices"
 
-// model is a loop again, naively. It is what a loop must be indistinguishable from.
+// model is a naive loop. A loop must be indistinguishable from it.
 type model struct {
 	journalled
 	receivers       []*modelReceiver
-	control, urgent []entry // posted, and those of them that are being handled
+	control, urgent []entry // posted, and being handled
 	data            []entry
 	ready           []*modelReceiver
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/rlhost/rlhost/internal/testkit"
 )
 
-// world is what a script acts on: a loop, or the model of it.
+// world is the target of a script: a loop, or the model of it.
 type world interface {
 	post(r, id int, do func(world))
 	postControl(r, id int, do func(world))
@@ -26,7 +26,7 @@ type world interface {
 	entries() []string
 }
 
-// journalled notes what becomes of messages.
+// journalled notes the fate of messages.
 type journalled struct{ log []string }
 
 func (j *journalled) handled(id int)    { j.log = append(j.log, fmt.Sprint("handled ", id)) }
@@ -115,7 +115,7 @@ func (s *script) next(n int) int {
 	return b % n
 }
 
-// op is one decision, as something to do in either world. A message does what deeper decisions say when it is handled.
+// op is one decision, as something to do in either world. A message takes deeper decisions when it is handled.
 func (s *script) op(depth int) func(world) {
 	r := s.next(len(s.paused))
 	switch kind := s.next(20); {
@@ -145,7 +145,7 @@ func (s *script) op(depth int) func(world) {
 	}
 }
 
-// checkScript plays a script on a loop and on the model and compares what can be seen after each step.
+// checkScript plays a script on a loop and on the model and compares their visible states after each step.
 func checkScript(t *testing.T, bytes []byte) {
 	s := &script{bytes: bytes}
 	s.paused = make([]int, 1+s.next(4))

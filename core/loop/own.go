@@ -6,9 +6,8 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Do calls fn while no slot of the loop runs, and returns when fn has: at once when called on the loop, or while it
-// is not running; else as soon as the current slot has ended. fn may touch what belongs to the loop's components.
-// It is called also on a closed loop, and after a panic.
+// Do calls fn while no slot of the loop runs, and returns when fn has: at once when called on the loop, or while it is not running; else as
+// soon as the current slot has ended. fn may touch the state of the loop's components. It is called also on a closed loop, and after a panic.
 func (l *Loop) Do(fn func()) {
 	if l.runner.Load() == goroutine() {
 		fn()
@@ -29,7 +28,7 @@ func (l *Loop) Do(fn func()) {
 	}
 }
 
-// doHere runs fn with the token in hand.
+// doHere runs fn while holding the token.
 func (l *Loop) doHere(fn func()) {
 	l.runner.Store(goroutine())
 	defer l.leave()

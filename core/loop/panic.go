@@ -6,7 +6,7 @@ import "fmt"
 type PanicError struct {
 	Loop      string // name of the loop
 	Component string // name of the receiver whose slot ran
-	Value     any    // what was given to panic
+	Value     any    // the argument of panic
 	Stack     []byte // of the slot
 }
 

@@ -51,9 +51,8 @@ func (r *Receiver) PostTo(t Target, m *hostabi.Message) bool { return r.loop.pos
 // ControlTo is PostTo on the control lane.
 func (r *Receiver) ControlTo(t Target, m *hostabi.Message) bool { return r.loop.postControl(r, t, m) }
 
-// Pause keeps back the component's data from the next message on; a slot that runs goes on to its end. Data
-// waits in order, also what is posted later. The control lane and other components on the loop go on. Calls
-// nest: each Pause needs a Resume.
+// Pause keeps back the component's data from the next message on; a running slot runs to its end. Data waits in order,
+// later posts too. The control lane and other components on the loop continue. Calls nest: each Pause needs a Resume.
 func (r *Receiver) Pause() { r.paused.Add(1) }
 
 // Resume undoes one Pause. After the last one the data kept back is handled first.

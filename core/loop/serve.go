@@ -6,9 +6,8 @@ import (
 	"slices"
 )
 
-// idleYields is how often an idle loop yields before it sleeps. One or two cut the time of a ping-pong between
-// two loops (BenchmarkPost_PingPong) by a third to a half, with one processor as with two; what more of them do
-// was lost in the noise.
+// idleYields is how often an idle loop yields before it sleeps. One or two cut the time of a ping-pong between two loops
+// (BenchmarkPost_PingPong) by a third to a half, with one processor as with two; the effect of more was lost in the noise.
 const idleYields = 2
 
 // serve handles messages until the loop ends.
@@ -28,7 +27,7 @@ func (l *Loop) serve(ctx context.Context) {
 	}
 }
 
-// attend handles the control messages posted so far and reports whether the loop goes on. Later ones wait for
+// attend handles the control messages posted so far and reports whether the loop continues. Later ones wait for
 // one data message, so that a slot that keeps posting to its own control lane does not starve data.
 func (l *Loop) attend(ctx context.Context) bool {
 	l.takeControl()
@@ -36,7 +35,7 @@ func (l *Loop) attend(ctx context.Context) bool {
 	return !l.stopped.Load() && ctx.Err() == nil
 }
 
-// drain handles the control messages that are left when the loop ends, and what they cause.
+// drain handles the control messages that are left when the loop ends, and their consequences.
 func (l *Loop) drain() {
 	for range drainRounds {
 		l.takeControl()
@@ -118,7 +117,7 @@ func (l *Loop) run(it *item) {
 	t.Deliver(&it.m)
 }
 
-// refill takes over what was posted since the batch was taken.
+// refill takes the messages posted since the batch was taken.
 func (l *Loop) refill() bool {
 	if !l.fresh.Load() {
 		return false

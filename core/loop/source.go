@@ -3,8 +3,7 @@ package loop
 // Source is a place outside the loop that work comes from, such as a ring that another process writes to. A loop
 // that has one sleeps there, so that no other goroutine is needed to wake it.
 type Source interface {
-	// Poll posts what has arrived to the loop, without waiting. The loop calls it whenever it has handled its
-	// batch, so often.
+	// Poll posts the messages that have arrived to the loop, without waiting. The loop calls it often: after each batch.
 	Poll()
 	// Wait returns when something has arrived, when Nudge was called since Wait last returned, or for no reason. The
 	// loop calls it when it has nothing to do.
@@ -14,9 +13,8 @@ type Source interface {
 	Nudge()
 }
 
-// SetSource makes s the loop's source; nil means none. It reports whether it did: a loop has one source at a time,
-// so it must be set to nil before another one. A call of Poll or Wait in progress on the loop ends by itself, soon
-// after a Nudge that SetSource makes.
+// SetSource makes s the loop's source; nil means none. It reports whether it did: a loop has one source at a time, so it
+// must be set to nil before another one. SetSource nudges a call of Wait in progress on the loop, which then returns.
 func (l *Loop) SetSource(s Source) bool {
 	if s == nil {
 		if old := l.source.Swap(nil); old != nil {

@@ -31,8 +31,8 @@ func (r *Receiver) After(d time.Duration, fn func()) *Timer {
 	return (&Timer{r: r, fn: fn}).start(max(d, 0))
 }
 
-// Every calls fn on the component's loop each d (at least a nanosecond), first d from now. Calls that could
-// not be made in time are skipped, never made up for: after a stall the timer fires once and goes on in step.
+// Every calls fn on the component's loop each d (at least a nanosecond), first d from now. Calls that could not be
+// made in time are skipped, never made up for: after a stall the timer fires once and keeps its rhythm.
 func (r *Receiver) Every(d time.Duration, fn func()) *Timer {
 	d = max(d, 1)
 	return (&Timer{r: r, fn: fn, every: d}).start(d)
@@ -83,7 +83,7 @@ func (f *firing) Deliver(*hostabi.Message) {
 
 func (f *firing) Drop(*hostabi.Message) {}
 
-// fired reports whether fn is to be called; a timer that fires once has then done its work.
+// fired reports whether to call fn; a timer that fires once is then done.
 func (t *Timer) fired() bool {
 	t.mu.Lock()
 	call := !t.stopped

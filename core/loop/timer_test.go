@@ -88,7 +88,7 @@ func TestTimer_StopOnItsLoopHoldsAtOnce(t *testing.T) {
 		var timer *loop.Timer
 		r.Post(func(*hostabi.Message) {
 			timer = l.Every(ms, c.tick)
-			time.Sleep(5 * ms) // due, and queued behind this slot
+			time.Sleep(5 * ms) // due, and queued after this slot
 			timer.Stop()
 		}, at(0))
 		time.Sleep(time.Second)

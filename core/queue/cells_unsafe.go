@@ -42,9 +42,8 @@ func (c *cell) payload(n int) []byte {
 }
 
 // plainStore sets the control word without a barrier, for cells that are read only after a later atomic store has
-// been seen: those of a batch behind its first. It is aligned, so it is never seen in halves. The race detector
-// does not know this order when a reader uses an outdated position and then notices, so under it the store is
-// atomic.
+// been seen: all but the first of a batch. It is aligned, so it is never seen in halves. The race detector does
+// not know this order when a reader uses an outdated position and then notices, so under it the store is atomic.
 func (c *cell) plainStore(word uint64) {
 	if raceEnabled {
 		c.ctl.Store(word)

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(fifotest.Main(m, runChild)) }
 
-// childTask is what a child does until it is killed, or has put its messages, or the ring is shut.
+// childTask is a child's task until it is killed, or has put its messages, or the ring is shut.
 type childTask struct {
 	role     string // put, get
 	owner    int
@@ -51,7 +51,7 @@ func runChild(text string, n *fifotest.Notes) error {
 // numberedBytes is the size of most messages of the tests.
 const numberedBytes = 24
 
-// number writes a message that fills the item's room: its producer, its number, and what shows that it is whole.
+// number writes a message that fills the item's room: its producer, its number, and a checksum.
 func number(item *Item, producer int, seq uint64) {
 	item.Kind = uint32(producer)
 	b := item.Payload[:cap(item.Payload)]

@@ -65,7 +65,7 @@ func (q *MPMC) claimRoom(n uint64, owner uint16) (uint64, bool) {
 			q.h.Tail.CompareAndSwap(t, t+q.extent(w)) // help its owner
 			continue
 		}
-		// Occupied since the last lap, if tail is still what the cell was compared with.
+		// Occupied since the last lap, if tail is still the value that the cell was compared with.
 		if ahead <= 0 && q.h.Tail.Load() == t {
 			return 0, false
 		}
@@ -73,8 +73,8 @@ func (q *MPMC) claimRoom(n uint64, owner uint16) (uint64, bool) {
 	return 0, false
 }
 
-// isFree reports whether n cells from pos on are free. It looks at the last first: they become free in order, but
-// for what a killed consumer leaves.
+// isFree reports whether n cells from pos on are free. It looks at the last first: they become free in order,
+// except the cells of a killed consumer.
 func (q *MPMC) isFree(pos, n uint64) bool {
 	for i := n; i > 0; i-- {
 		if word(q.cells.at(pos+i-1).ctl.Load()) != free(pos+i-1) {
@@ -191,8 +191,7 @@ func (c *cell) drain(item *Item, limit int) {
 	move(item.Payload, c.payload(n))
 }
 
-// move copies a payload to a place of the same length. A call of the runtime's copy takes longer than the rest of
-// handling a small message.
+// move copies a payload to a place of the same length. A call of the runtime's copy takes longer than everything else about a small message.
 func move(to, from []byte) {
 	if len(from) == 16 && len(to) == 16 {
 		*(*[16]byte)(to) = *(*[16]byte)(from)

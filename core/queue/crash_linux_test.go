@@ -50,7 +50,7 @@ func checkLive(t testing.TB, q *MPMC) {
 	}
 }
 
-// takeAll takes what is in the queue and checks that it goes on from the number given, without a gap.
+// takeAll empties the queue and checks that its messages continue from the number given, without a gap.
 func takeAll(t testing.TB, e *End, next uint64) uint64 {
 	t.Helper()
 	items := Items(5, e.q.Payload())
@@ -93,7 +93,7 @@ func dies(t testing.TB, task childTask, kill killer, work func(other *End)) (*MP
 	return q, n
 }
 
-// producerDies has a child put until it is killed, and checks that exactly what it had put arrives.
+// producerDies has a child put until it is killed, and checks that exactly its messages arrive.
 func producerDies(t testing.TB, task childTask, kill killer) Recovered {
 	t.Helper()
 	next := uint64(1)
@@ -111,7 +111,7 @@ func producerDies(t testing.TB, task childTask, kill killer) Recovered {
 	return done
 }
 
-// consumerDies has a child get until it is killed, and checks that what it had not taken is handed out or still there.
+// consumerDies has a child get until it is killed, and checks that every message it had not taken is handed out or still there.
 func consumerDies(t testing.TB, task childTask, kill killer) Recovered {
 	t.Helper()
 	put := uint64(0)
@@ -141,8 +141,8 @@ func consumerDies(t testing.TB, task childTask, kill killer) Recovered {
 	return done
 }
 
-// checkRest checks that the messages which were handed out, from first to before next, and those left are what the
-// killed consumer had not taken: what it gave back of its last batch lies in between, for it does so from the end.
+// checkRest checks that the messages handed out, from first to before next, and the messages left are all that the killed
+// consumer had not taken. Messages that it gave back from its last batch lie in between, because it gives them back from the end.
 func checkRest(t testing.TB, q *MPMC, task childTask, taken, put, first, next uint64) {
 	t.Helper()
 	e := q.As(2)
@@ -241,7 +241,7 @@ func killLater(delay time.Duration) killer {
 	}
 }
 
-func TestMPMC_StoppedConsumerHoldsUpNobodyForEver(t *testing.T) {
+func TestMPMC_StoppedConsumerBlocksNoOneForEver(t *testing.T) {
 	q := newTestQueue(t, numberedBytes)
 	n, seg := fifotest.NewNotes(t)
 	cmd := fifotest.StartChild(t, childTask{role: "get", owner: 5, batch: 4, step: -1, bytes: numberedBytes}, q.FD(), seg)

@@ -5,6 +5,6 @@
 //	end := q.As(owner)
 //	err = end.Put(queue.Item{Payload: data}, time.Second)
 //
-// Its layout, its waiting and what it trusts are those of core/ring. The package does not know what messages mean, nor
-// which processes are running; pipelines do not use it (see RATIONALE.md), programs of their authors do.
+// Its layout, its waiting and its trust in peers are the same as core/ring's. The package does not know what messages
+// mean, nor which processes are running. Pipelines do not use it (see RATIONALE.md); their authors' programs do.
 package queue

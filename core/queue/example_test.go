@@ -8,7 +8,7 @@ import (
 	"github.com/rlhost/rlhost/core/queue"
 )
 
-// Each message goes to one consumer. Owners have numbers, by which Recover repairs what a killed one has left.
+// Each message goes to one consumer. Owners have numbers, by which Recover repairs the claims of a killed one.
 func Example() {
 	q, err := queue.New("work", 64, 16)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/rlhost/rlhost/internal/testkit"
 )
 
-// good reports whether everything has come to its end: all is put, nothing is left.
+// good reports whether everything has finished: all is put, nothing is left.
 func (m *model) good(s *modelState) bool {
 	for p := range m.producers {
 		if !m.finished(s, p) || s.procs[p].pc != loadIndex {
@@ -103,8 +103,8 @@ func TestModel_FindsMistakes(t *testing.T) {
 	}
 }
 
-// TestModel_AgreesWithTheCode has the code and the model do the same things one after the other, some of which stop
-// between two steps and are then repaired, and compares what lies in memory.
+// TestModel_AgreesWithTheCode makes the code and the model perform the same operations one after the other, some of
+// which stop between two steps and are then repaired, and compares their memories.
 func TestModel_AgreesWithTheCode(t *testing.T) {
 	rng := testkit.Random(t)
 	rounds := 2000
@@ -155,7 +155,7 @@ func agree(t *testing.T, rng *rand.Rand) {
 	}
 }
 
-// itemsFor returns what the code puts, or room for what it gets.
+// itemsFor returns the items to put, or room for the items to get.
 func (m *model) itemsFor(s *modelState, p int) []Item {
 	if p >= len(m.producers) {
 		return Items(int(m.consumers[p-len(m.producers)]), 1)
@@ -186,7 +186,7 @@ func (m *model) runOne(s *modelState, p int, dies bool, changes int) error {
 		if pc >= casFirst && pc != help && !(pc == casFirst && s.procs[p].pc == loadIndex) {
 			changed++
 		}
-		voided := pc == voidFree // the get goes on with the next cell
+		voided := pc == voidFree // the get continues with the next cell
 		if s.procs[p].pc == loadIndex && !voided {
 			return nil
 		}

@@ -10,7 +10,7 @@ import (
 // small queue, with the death of any one process between any two of its steps. It uses the control words of the
 // real code; TestModel_AgreesWithTheCode holds the steps against it.
 
-// What became of a message.
+// Fates of a message.
 const (
 	unsent    = iota
 	published // visible
@@ -30,7 +30,7 @@ const (
 const (
 	loadIndex = iota // tail or head
 	loadFirst        // the cell there
-	loadRest         // the cells behind it
+	loadRest         // the next cells
 	casFirst         // the claim
 	casIndex
 	copyOne // the payload of cell i, last first
@@ -406,7 +406,7 @@ func (m *model) stepHost(s *modelState) error {
 	return nil
 }
 
-// nextOrScan counts j down and then goes on to another step; to the next cell if that is scan.
+// nextOrScan counts j down and then moves to another step; to the next cell if that is scan.
 func (m *model) nextOrScan(h *modelRecovery, then uint8) {
 	if h.j > 0 {
 		h.j--

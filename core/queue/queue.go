@@ -20,7 +20,7 @@ var (
 	ErrEmpty = errors.New("queue is empty")
 	// ErrShut: nothing more can be put, and all that was has been taken.
 	ErrShut = errors.New("queue is shut")
-	// ErrTooLarge: a message or batch that can never fit, or a buffer too small for what may come.
+	// ErrTooLarge: a message or batch that can never fit, or a buffer too small for a message.
 	ErrTooLarge = errors.New("too large")
 )
 
@@ -114,11 +114,10 @@ func (q *MPMC) Cells() int { return int(q.size) }
 // Payload returns the most bytes of one message.
 func (q *MPMC) Payload() int { return q.payload }
 
-// Len returns how many messages are in the queue, those being written or read included, or were a moment ago.
+// Len returns how many messages are, or were a moment ago, in the queue, including any being written or read.
 func (q *MPMC) Len() int { return int(min(q.h.Tail.Load()-q.h.Head.Load(), q.size)) }
 
-// Shut says that nothing more will be put, and wakes all waiters. What is in the queue can still be taken. A Put
-// that began before may still succeed.
+// Shut ends the puts and wakes all waiters. Messages in the queue can still be taken. A Put that began before may still succeed.
 func (q *MPMC) Shut() {
 	q.h.Closed.Store(1)
 	q.notEmpty.Kick()
@@ -133,7 +132,7 @@ func (q *MPMC) over() bool {
 	return q.IsShut() && word(q.cells.at(q.h.Head.Load()).ctl.Load()).state() != hostabi.RingWriting
 }
 
-// Close unmaps the queue and closes its file; other processes may go on. No other call may be under way or follow.
+// Close unmaps the queue and closes its file; other processes may continue. No other call may be under way or follow.
 func (q *MPMC) Close() error { return q.seg.Close() }
 
 // End is a queue as one thread uses it: one goroutine at a time.
@@ -237,7 +236,7 @@ func (e *End) GetMany(items []Item, timeout time.Duration) (int, error) {
 		if !e.q.over() {
 			return 0, ErrEmpty
 		}
-		// What was put before Shut may have come after the last look.
+		// A message put before Shut may have arrived after the last look.
 		if n = e.tryGet(items); n == 0 {
 			return 0, ErrShut
 		}

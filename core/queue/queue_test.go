@@ -144,7 +144,7 @@ func TestMPMC_ManyGoroutinesLoseAndRepeatNothing(t *testing.T) {
 	}
 }
 
-func TestMPMC_ShutDeliversWhatWasPutBefore(t *testing.T) {
+func TestMPMC_ShutDeliversEarlierMessages(t *testing.T) {
 	q := heapQueue(t, 4, 16)
 	put, get, slow := q.As(1), q.As(2), q.As(3)
 	items, buf := Items(1, 16), make([]byte, 16)

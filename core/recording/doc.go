@@ -6,7 +6,7 @@
 //	r, err := recording.NewReader(file)
 //	for m, err := r.Next(); err == nil; m, err = r.Next() { … }
 //
-// A recording begins with a line that says what it is. Frames follow: the length of a JSON document in four bytes, little endian, the
-// document, and as many bytes of a block as it says. A document is either a schema, of the blocks of messages behind it, or a message.
-// It is read strictly: what is not known is refused, and nothing larger than what the file holds is ever made.
+// A recording begins with a line that identifies the format. Frames follow: the length of a JSON document in four bytes, little
+// endian, the document, and as many bytes of a block as it says. A document is either the schema of later messages' blocks, or a
+// message. It is read strictly: anything unknown is refused, and no allocation is larger than the file.
 package recording

@@ -38,8 +38,8 @@ func Create(path string, limit uint64) (*File, error) {
 	return &File{file: f, to: to, limit: limit, ended: make(chan struct{})}, nil
 }
 
-// Keep adds a message that passes on a signal, with its block: one that its sender still writes as it is at that moment, which
-// may be later than when the message was sent. Where a block has been used again meanwhile the message is left out.
+// Keep adds a message that passes on a signal, with its block. A block that its sender still writes is copied as it is at that
+// moment, which may be later than when the message was sent. Where a block has been used again meanwhile the message is left out.
 func (f *File) Keep(signal, payload string, onLoan bool, m *hostabi.Message, arenas *arena.Set) {
 	if f == nil {
 		return
@@ -85,7 +85,7 @@ func loaned(a *arena.Arena, h hostabi.Handle) []byte {
 	return block
 }
 
-// Over is closed when nothing more can be kept, but for the limit on messages.
+// Over is closed when nothing more can be kept, except at the limit on messages.
 func (f *File) Over() <-chan struct{} {
 	if f == nil {
 		return nil

@@ -25,7 +25,7 @@ const (
 
 // Errors.
 var (
-	// ErrFormat is wrapped by errors about what a file says; one that ends too early is io.ErrUnexpectedEOF too.
+	// ErrFormat is wrapped by errors in a file's contents; for a file that ends too early the error is io.ErrUnexpectedEOF too.
 	ErrFormat = errors.New("not a recording")
 	// ErrFull is returned when a message would exceed the limit of a Writer. Nothing of it is written.
 	ErrFull = errors.New("the recording is as large as it may be")
@@ -35,7 +35,7 @@ var (
 type frame struct {
 	Schema  *native.Schema `json:"schema,omitempty"`
 	Message *message       `json:"message,omitempty"`
-	Bytes   int            `json:"bytes"` // of a block: behind a message here, with a schema what each has
+	Bytes   int            `json:"bytes"` // of a block: after a message, the length of its block; with a schema, the length of each
 }
 
 type message struct {
@@ -46,7 +46,7 @@ type message struct {
 	Split         uint32    `json:"split"`
 	PolicyVersion uint64    `json:"policy_version"`
 	Inline        [2]uint64 `json:"inline"`
-	Schema        int       `json:"schema,omitempty"` // which of those before, from 1; 0 = no block
+	Schema        int       `json:"schema,omitempty"` // number of an earlier schema, from 1; 0 = no block
 }
 
 // Writer writes a recording. It is for one goroutine.
@@ -63,7 +63,7 @@ func NewWriter(to io.Writer, limit int64) (*Writer, error) {
 }
 
 // Write adds a message that has passed on a signal, COMPONENT.PORT, with that payload. block is its block, which lies in an arena, or
-// nil; one of an arena whose schema nobody else understands is left out.
+// nil; a block of an arena with a private schema is left out.
 func (w *Writer) Write(signal, payload string, m *hostabi.Message, block []byte, of *arena.Arena) error {
 	out := &message{Signal: signal, Payload: payload, Kind: m.Kind, T: m.T, Split: m.Split, PolicyVersion: m.PolicyVersion, Inline: m.Inline}
 	var buf bytes.Buffer
@@ -147,7 +147,7 @@ func NewReader(from io.Reader) (*Reader, error) {
 	return &Reader{from: from}, nil
 }
 
-// Next returns the next message; io.EOF behind the last one. Any other error wraps ErrFormat, and nothing can be read behind it.
+// Next returns the next message; io.EOF after the last one. Any other error wraps ErrFormat, and nothing can be read after it.
 func (r *Reader) Next() (*Message, error) {
 	for {
 		f, err := r.frame()

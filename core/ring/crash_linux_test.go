@@ -45,7 +45,7 @@ func putNumbered(text string, n *fifotest.Notes) error {
 	}
 }
 
-func TestSPSC_ProducerKilledLeavesWhatItPublished(t *testing.T) {
+func TestSPSC_KilledProducerLeavesItsMessages(t *testing.T) {
 	rng := testkit.Random(t)
 	count := testkit.Kills(t, 20)
 	arrived := uint64(0)

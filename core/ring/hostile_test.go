@@ -51,7 +51,7 @@ func TestSPSC_PeerThatLiesAboutItsPosition(t *testing.T) {
 		if n := out.Put(ms[:3]); n != 3 {
 			t.Fatalf("Put = %d", n)
 		}
-		out.h.Head.Store(lie) // ahead of what was put, or behind
+		out.h.Head.Store(lie) // ahead of the messages put, or behind them
 		if n := out.Put(ms); n > 4 {
 			t.Errorf("head %d: Put = %d into 4 cells", lie, n)
 		}

@@ -110,8 +110,8 @@ func (r *SPSC) Put(ms []hostabi.Message) int {
 	return int(n)
 }
 
-// room returns how many cells are free, as far as the producer knows; it looks anew if that is less than wanted. A
-// head that goes backwards or past the tail is ignored.
+// room returns how many cells are free, as far as the producer knows; it looks again if that is less than wanted.
+// A head that goes backwards or past the tail is ignored.
 func (r *SPSC) room(wanted uint64) uint64 {
 	free := r.size - (r.tail - r.headSeen)
 	if free >= wanted && free > 0 {
@@ -146,7 +146,7 @@ func (r *SPSC) Get(dst []hostabi.Message) int {
 	return int(n)
 }
 
-// available returns how many messages there are as far as the consumer knows; it looks anew if that is none.
+// available returns how many messages there are as far as the consumer knows; it looks again if that is none.
 func (r *SPSC) available() uint64 {
 	if n := r.tailSeen - r.head; n > 0 {
 		return n
@@ -210,8 +210,7 @@ func (r *SPSC) Nudge() {
 	}
 }
 
-// Shut says that nothing more will be put, and wakes both ends. What is in the ring can still be taken. Either end
-// may call it, any number of times.
+// Shut ends the puts and wakes both ends. Messages in the ring can still be taken. Either end may call it, any number of times.
 func (r *SPSC) Shut() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -224,7 +223,7 @@ func (r *SPSC) Shut() {
 	r.notFull.Kick()
 }
 
-// IsShut reports whether either end has shut the ring. What was put before can be taken as long as Get finds any.
+// IsShut reports whether either end has shut the ring. Messages put before can be taken as long as Get finds any.
 func (r *SPSC) IsShut() bool { return r.h.Closed.Load() != 0 || r.shut.Load() }
 
 // Len returns how many messages are in the ring, or were a moment ago.
@@ -232,8 +231,7 @@ func (r *SPSC) Len() int {
 	return int(min(r.h.Tail.Load()-r.h.Head.Load(), r.size))
 }
 
-// Close unmaps the ring and closes its file; the other end may go on. No other call may be under way but Nudge and
-// Shut, and none but these may follow.
+// Close unmaps the ring and closes its file; the other end may continue. Only Nudge and Shut may be under way, or follow.
 func (r *SPSC) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -118,7 +118,7 @@ func TestSPSC_NudgeEndsWait(t *testing.T) {
 	}
 }
 
-func TestSPSC_ShutWakesBothEndsAndKeepsWhatIsThere(t *testing.T) {
+func TestSPSC_ShutWakesBothEndsAndKeepsMessages(t *testing.T) {
 	out, in := heapSPSC(t, 2)
 	if n := out.Put(make([]hostabi.Message, 3)); n != 2 {
 		t.Fatalf("Put of 3 into 2 cells = %d", n)

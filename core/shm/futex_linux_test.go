@@ -62,7 +62,7 @@ func TestWait_DoesNotHoldUpTheGarbageCollector(t *testing.T) {
 	}()
 	<-asleep
 	for range 3 {
-		runtime.GC() // hangs if the runtime takes the sleeper for a running goroutine
+		runtime.GC() // hangs if the runtime considers the sleeper a running goroutine
 	}
 	word.Store(1)
 	for WakeSome(&word, 1) == 0 {

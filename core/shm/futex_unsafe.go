@@ -55,7 +55,7 @@ func Wake(word *atomic.Uint32) { WakeSome(word, math.MaxInt32) }
 // WakeSome wakes at most n of the threads that sleep in Wait on this word, the longest sleepers first, and returns
 // how many it woke.
 func WakeSome(word *atomic.Uint32, n int) int {
-	// The call does not sleep, so the runtime need not be told.
+	// The call does not sleep, so the runtime need not know of it.
 	woken, _, errno := syscall.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWake,
 		uintptr(min(n, math.MaxInt32)), 0, 0, 0)
 	if errno != 0 {

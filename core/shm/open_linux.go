@@ -7,10 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open maps a segment that another process made, with every page in place. It takes ownership of the file: fd is
-// closed by Close, and by Open itself on an error. The file may come from an untrusted process: one that could be
-// truncated under the mapping is rejected with ErrSeal, and so is a ReadWrite access to a segment of
-// CreateReadOnly; one whose missing pages the machine cannot supply is ErrMemory.
+// Open maps a segment that another process made, with every page in place. It takes ownership of the file: fd is closed by Close, and by
+// Open itself on an error. The file may come from an untrusted process: a file that could be truncated under the mapping is rejected with
+// ErrSeal, and so is a ReadWrite access to a segment of CreateReadOnly. If the machine cannot supply missing pages, the error is ErrMemory.
 func Open(fd int, access Access) (*Segment, error) {
 	s, err := open(fd, access)
 	if err != nil {
@@ -27,7 +26,7 @@ func open(fd int, access Access) (*Segment, error) {
 	if err := checkSeals(fd, access); err != nil {
 		return nil, err
 	}
-	// The seals are in place, so what fstat says of the size stays true.
+	// The seals are in place, so fstat's size stays true.
 	size, err := checkedSize(fd)
 	if err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Errors that a caller may want to tell apart.
+// Errors that a caller may want to distinguish.
 var (
 	// ErrMemory: there is not enough memory for the segment, or a limit of this process forbids it.
 	ErrMemory = errors.New("not enough memory")
@@ -54,7 +54,7 @@ func Heap(bytes int) (*Segment, error) {
 	return &Segment{name: "heap", mem: alignedBytes(size, PageSize()), fd: -1}, nil
 }
 
-// PageSize returns the size of a page of memory in bytes: what the offset of a mapping must be a multiple of.
+// PageSize returns the size of a page of memory in bytes. The offset of a mapping must be a multiple of it.
 func PageSize() int { return os.Getpagesize() }
 
 // Name returns the name that the segment was created with.

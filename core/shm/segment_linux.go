@@ -8,17 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxName is what memfd_create accepts.
+// maxName is memfd_create's limit.
 const maxName = 249
 
 // populateStep is how much memory one fallocate call asks for. The kernel undoes a call that a signal
 // interrupts, so a single call for a large segment might never come to its end.
 const populateStep = 4 << 20
 
-// Create returns a segment of at least the given number of bytes in a memory file that cannot shrink or grow,
-// with every page in place. The name shows up in /proc/*/maps. It blocks while the kernel clears the pages
-// (about a second for 2 GiB). Core dumps leave the memory out. Errors: ErrMemory, ErrUnsupported, or what the system
-// said.
+// Create returns a segment of at least the given number of bytes in a memory file that cannot shrink or grow, with
+// every page in place. The name shows up in /proc/*/maps. It blocks while the kernel clears the pages (about a
+// second for 2 GiB). Core dumps leave the memory out. Errors: ErrMemory, ErrUnsupported, or the system's.
 func Create(name string, bytes int) (*Segment, error) {
 	return createSealed(name, bytes, sizeSeals|unix.F_SEAL_SEAL)
 }
@@ -142,7 +141,7 @@ func (s *Segment) unmap() error {
 	return nil
 }
 
-// explain adds to an errno what the user can do about it.
+// explain adds the remedy to an errno.
 func explain(err error) error {
 	switch {
 	case errors.Is(err, unix.ENOSYS):

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Network is package net's name of the connections of sockets: SOCK_SEQPACKET, which keeps the bounds of what is sent,
-// and tells when the other end closes.
+// Network is package net's name of the connections of sockets: SOCK_SEQPACKET, which keeps message boundaries and
+// reports when the other end closes.
 const Network = "unixpacket"
 
 // MaxFiles is the most files that one Send can attach.

@@ -86,8 +86,7 @@ func (s *Socket) SetSendTimeout(d time.Duration) {
 	}
 }
 
-// SetReceiveDeadline says when a Receive, the one that waits now included, gives up with os.ErrDeadlineExceeded. The
-// zero time means never.
+// SetReceiveDeadline sets when a Receive, also one that waits already, fails with os.ErrDeadlineExceeded. The zero time means never.
 func (s *Socket) SetReceiveDeadline(t time.Time) error { return s.conn.SetReadDeadline(t) }
 
 // Send sends a document of at least one byte and up to MaxFiles files, all or nothing. The files stay the caller's.
@@ -127,8 +126,8 @@ func (s *Socket) sendSoon(doc, rights []byte) error {
 	return err
 }
 
-// sendNow does without a deadline, which is a timer: setting one wakes a thread of the scheduler, and costs more than
-// the rest of a round trip.
+// sendNow does without a deadline, which is a timer: setting one wakes a thread of the scheduler and costs more than
+// everything else in a round trip.
 func (s *Socket) sendNow(doc, rights []byte) error {
 	var sent error
 	err := s.raw.Write(func(fd uintptr) bool {
@@ -144,10 +143,9 @@ func (s *Socket) sendNow(doc, rights []byte) error {
 	return cmp.Or(err, sent)
 }
 
-// Receive waits for the next document, copies it to buf and returns its length and the files that came with it,
-// which are closed on exec and belong to the caller. io.EOF: the other end is closed. A document that does not fit
-// or a datagram with more than MaxFiles files is ErrTooLarge and lost, its files closed; the connection goes on.
-// After Close, also a concurrent one, the error is net.ErrClosed.
+// Receive waits for the next document, copies it to buf and returns its length and the files that came with it, which are closed on exec
+// and belong to the caller. io.EOF: the other end is closed. A document that does not fit or a datagram with more than MaxFiles files is
+// ErrTooLarge and lost, its files closed; the connection continues. After Close, also a concurrent one, the error is net.ErrClosed.
 func (s *Socket) Receive(buf []byte) (int, []*os.File, error) {
 	control := make([]byte, unix.CmsgSpace(MaxFiles*4))
 	n, controls, flags, _, err := s.conn.ReadMsgUnix(buf, control)
@@ -200,6 +198,5 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// Close ends the connection here: the peer reads io.EOF once it has read what was sent. A Send or Receive that
-// waits returns net.ErrClosed.
+// Close ends the connection here: the peer reads io.EOF after all that was sent. A Send or Receive that waits returns net.ErrClosed.
 func (s *Socket) Close() error { return s.conn.Close() }

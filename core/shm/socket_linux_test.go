@@ -142,7 +142,7 @@ func TestSocket_SendGivesUpOnAPeerThatDoesNotRead(t *testing.T) {
 	}
 }
 
-// sendRaw sends what Send and the packages below it would not, as a hostile peer can.
+// sendRaw sends data that Send and the packages below it would refuse, as a hostile peer can.
 func sendRaw(t testing.TB, s *Socket, doc, control []byte) {
 	t.Helper()
 	raw, err := s.conn.SyscallConn()
@@ -164,7 +164,7 @@ func sendRaw(t testing.TB, s *Socket, doc, control []byte) {
 	}
 }
 
-func TestSocket_RefusesWhatIsTooLargeAndGoesOn(t *testing.T) {
+func TestSocket_RefusesLargeDocumentsAndContinues(t *testing.T) {
 	ours, theirs := pair(t)
 	before := openFiles(t)
 	stdin := int(os.Stdin.Fd())

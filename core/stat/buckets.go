@@ -31,7 +31,7 @@ func (d *Distribution) Buckets() Buckets {
 	return b
 }
 
-// Merge adds what another process has observed. It takes all of it or, with an error that wraps ErrBuckets, nothing.
+// Merge adds another process's observations. It takes all of it or, with an error that wraps ErrBuckets, nothing.
 func (h *Histogram) Merge(b Buckets) error {
 	if err := b.check(); err != nil {
 		return err

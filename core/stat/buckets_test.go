@@ -38,7 +38,7 @@ func TestMerge_AddsUpToWhatOneHistogramHolds(t *testing.T) {
 	}
 }
 
-func TestMerge_RefusesWhatNoHistogramHas(t *testing.T) {
+func TestMerge_RefusesInvalidBuckets(t *testing.T) {
 	ok := Buckets{Sum: 3, Min: 1, Max: 2, Index: []int{700, 800}, Count: []uint64{1, 1}}
 	for name, change := range map[string]func(*Buckets){
 		"a count too few":       func(b *Buckets) { b.Count = b.Count[:1] },

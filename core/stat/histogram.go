@@ -5,9 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// Buckets divide each power of two into eighths, so that a quantile is off by at most an eighth of its value.
-// Magnitudes from 2^-32 to 2^48 have buckets of their own: from a tiny KL divergence to three days in
-// nanoseconds. What is smaller counts as zero, what is larger falls into the last bucket.
+// Buckets divide each power of two into eighths, so that a quantile is off by at most an eighth of its value. Buckets cover magnitudes from
+// 2^-32 to 2^48: from a tiny KL divergence to three days in nanoseconds. Smaller values count as zero, larger ones fall into the last bucket.
 const (
 	subBits     = 3
 	minExponent = -32
@@ -43,8 +42,8 @@ func (h *Histogram) Snapshot() Distribution {
 	return h.read(func(n *atomic.Uint64) uint64 { return n.Load() })
 }
 
-// Drain returns what has been observed since the last Drain, and starts anew. A number that arrives meanwhile is
-// counted once, here or next time; its part in mean and extremes may fall on the other side.
+// Drain returns the observations since the last Drain, and clears the histogram. A number that arrives meanwhile
+// is counted once, here or next time; mean and extremes may include it in the other one.
 func (h *Histogram) Drain() Distribution {
 	return h.read(func(n *atomic.Uint64) uint64 { return n.Swap(0) })
 }
@@ -66,7 +65,7 @@ func (h *Histogram) read(take func(*atomic.Uint64) uint64) Distribution {
 	return d
 }
 
-// Distribution is what a histogram held at one time.
+// Distribution is the content of a histogram at one time.
 type Distribution struct {
 	Count    uint64  // finite numbers
 	Sum      float64 // of them
@@ -109,8 +108,8 @@ func (d *Distribution) Quantile(q float64) float64 {
 	return d.Max
 }
 
-// bucketOf returns the bucket of a finite number. The first bits of a float64 behind the sign are its exponent
-// and the eighth within it, and they sort as the numbers do.
+// bucketOf returns the bucket of a finite number. The first bits of a float64 after the sign are its exponent and
+// the eighth within it, and they sort as the numbers do.
 func bucketOf(v float64) int {
 	const shift = 52 - subBits
 	magnitude := int(math.Float64bits(v)<<1>>1>>shift) - (minExponent+1023)<<subBits

@@ -5,8 +5,8 @@ import "time"
 // rateSamples bounds the memory of a Rate: of points that lie close together only the newest is kept.
 const rateSamples = 256
 
-// Rate tells how fast a growing number grew within a time window up to its newest reading. It has no clock: the
-// caller gives the time of each reading. It belongs to one goroutine.
+// Rate measures how fast a number grows within a time window up to its newest reading. It has no clock: the caller
+// gives the time of each reading. It belongs to one goroutine.
 type Rate struct {
 	spacing time.Duration      // least time from one point to the next but one
 	points  [rateSamples]point // ring, in order of time
@@ -21,7 +21,7 @@ type point struct {
 
 // NewRate returns a Rate that can look back over windows of up to longest.
 func NewRate(longest time.Duration) *Rate {
-	const pairs = rateSamples/2 - 2 // what always reaches back over the longest window, with some to spare
+	const pairs = rateSamples/2 - 2 // enough to reach back over the longest window, with some to spare
 	return &Rate{spacing: longest / pairs}
 }
 
@@ -46,8 +46,8 @@ func (r *Rate) Observe(at time.Time, value float64) {
 	*r.point(r.n - 1) = point{at, value}
 }
 
-// PerSecond returns the mean growth per second over the window that ends with the newest reading, or over what
-// there is if the readings do not reach back so far; 0 until two readings differ in time.
+// PerSecond returns the mean growth per second over the window that ends with the newest reading, or over all
+// readings if they do not reach back so far; 0 until two readings differ in time.
 func (r *Rate) PerSecond(window time.Duration) float64 {
 	if r.n < 2 {
 		return 0

@@ -80,7 +80,7 @@ func TestRate_ResetAndPastForgetHistory(t *testing.T) {
 	r := NewRate(time.Minute)
 	feed(r, 0, 20, time.Second, 0, 50)
 	start := time.Unix(2000, 0)
-	r.Observe(start, 5) // lower: the counter began anew
+	r.Observe(start, 5) // lower: the counter was reset
 	r.Observe(start.Add(time.Second), 15)
 	if got := r.PerSecond(time.Minute); !near(got, 10) {
 		t.Errorf("after a reset = %v, want 10", got)

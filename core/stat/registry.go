@@ -25,7 +25,7 @@ func NewRegistry() *Registry {
 }
 
 // Counter returns the counter of that name, made on first use. A name should have one kind: a gauge of the same
-// name would be a metric of its own, and a snapshot would have both.
+// name would be another metric, and a snapshot would have both.
 func (r *Registry) Counter(name string) *Counter { return find(r, r.counters, name) }
 
 // Gauge returns the gauge of that name, made on first use.

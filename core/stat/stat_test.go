@@ -119,7 +119,7 @@ func TestHistogram_EmptyIsZero(t *testing.T) {
 	}
 }
 
-func TestHistogram_DrainStartsAnew(t *testing.T) {
+func TestHistogram_DrainClears(t *testing.T) {
 	var h Histogram
 	h.Observe(-5)
 	if d := h.Drain(); d.Count != 1 || d.Min != -5 {

@@ -20,7 +20,7 @@ type Field struct {
 	Index []int
 }
 
-// Fields returns the tagged fields of a struct in their order, those of embedded structs included.
+// Fields returns the tagged fields of a struct in their order, including the fields of embedded structs.
 func Fields(t reflect.Type) []Field {
 	var list []Field
 	for i := range t.NumField() {
@@ -52,8 +52,8 @@ func Keys(into any) []string {
 }
 
 // Decode fills the struct that into points to from a table. Fields that the table does not have keep their values; the
-// keys others are skipped. A *map[string]any gets the table as it is, without those. The error joins an *Error for
-// each key that is wrong. Decode panics on a field of a type that no table can fill.
+// keys others are skipped. A *map[string]any gets the whole table without the skipped keys. The error joins an *Error
+// for each key that is wrong. Decode panics on a field of a type that no table can fill.
 func Decode(v Value, into any, others ...string) error {
 	if m, ok := into.(*map[string]any); ok {
 		*m = Map(v, others...)
@@ -68,13 +68,13 @@ func Decode(v Value, into any, others ...string) error {
 	return errors.Join(d.errs...)
 }
 
-// decoder collects what is wrong.
+// decoder collects the errors.
 type decoder struct {
 	errs   []error
-	tables []enclosing // those that are being filled, the outermost first
+	tables []enclosing // tables being decoded, the outermost first
 }
 
-// enclosing is a table with what it may have.
+// enclosing is a table with the keys that it may have.
 type enclosing struct {
 	path string
 	keys []string

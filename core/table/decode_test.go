@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// level is a type with a text form of its own.
+// level is a type with its own text form.
 type level int
 
 func (l *level) UnmarshalText(b []byte) error {
@@ -63,7 +63,7 @@ func decodeDoc(t *testing.T, doc string, into any) error {
 	return Decode(Plain(m), into)
 }
 
-func TestDecode_FillsWhatTheTableHas(t *testing.T) {
+func TestDecode_FillsTheTablesKeys(t *testing.T) {
 	got := settings{Default: 5}
 	err := decodeDoc(t, `{"int": -3, "small": 255, "float": 2, "word": "w", "flag": true, "wait": "200us", "memory": "16MiB",
 		"list": [1, 2], "inner": {"value": 9}, "optional": 0.5, "args": {"a": "b"}, "level": "high", "common": "c"}`, &got)
@@ -80,7 +80,7 @@ func TestDecode_FillsWhatTheTableHas(t *testing.T) {
 	}
 }
 
-func TestDecode_SaysWhatIsWrong(t *testing.T) {
+func TestDecode_NamesTheErrors(t *testing.T) {
 	for doc, want := range map[string]Error{
 		`{"int": 1.5}`:                 {Key: "int", Reason: "must be an integer", Code: "E003"},
 		`{"int": "1"}`:                 {Key: "int", Reason: "must be an integer", Code: "E003"},

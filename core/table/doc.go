@@ -1,5 +1,5 @@
-// Package table turns tables of a file or a document into structs, strictly, and reports what is wrong with one: as the
-// coded error that all of this project's checks share.
+// Package table turns tables of a file or a document into structs, strictly, and reports errors in them as the coded
+// error that all checks of this project share.
 //
 //	config := settings{Horizon: 128} // missing keys keep the default
 //	if err := table.Decode(table.Plain(doc), &config); err != nil {

@@ -12,14 +12,14 @@ const (
 	CodeRange   = "E005" // a value out of range
 )
 
-// Error says what is wrong, where, why, and what to do instead.
+// Error is a fault with its code, its place, the reason and the remedy.
 type Error struct {
 	Key    string // a key as in the file, such as stop.window; empty if none is at fault
 	Place  string // else a file, such as lander.wasm; empty if Reason says it all
-	Reason string // what is true of the place, such as "is 0, want 1 or more"; a sentence where there is none
+	Reason string // said of the place, such as "is 0, want 1 or more"; a whole sentence where there is no place
 	Help   string // what to write or do instead; may be empty
 	Code   string // such as E020; of a key empty for the general ones (E004 missing, E005 out of range)
-	Err    error  // what it wraps, or nil
+	Err    error  // the wrapped error, or nil
 
 	// At is the value with the key, where Decode found the error, and Table what Key has before the last part: of keys that
 	// may have dots in them.
@@ -38,7 +38,7 @@ func (e *Error) Error() string {
 	return e.Sentence()
 }
 
-// Sentence returns what is true of which place, without code and help.
+// Sentence returns place and reason, without code and help.
 func (e *Error) Sentence() string {
 	switch {
 	case e.Key != "":
@@ -52,8 +52,7 @@ func (e *Error) Sentence() string {
 // Unwrap returns the error below, or nil.
 func (e *Error) Unwrap() error { return e.Err }
 
-// All returns the errors that err joins, in their order; one that is no *Error, and has none in it, becomes one without
-// a key.
+// All returns the errors that err joins, in their order; an error that neither is nor wraps an *Error becomes one without a key.
 func All(err error) []*Error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var list []*Error

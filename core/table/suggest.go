@@ -9,8 +9,8 @@ import (
 // maxName bounds the names that are compared.
 const maxName = 100
 
-// Nearest returns the candidate that name probably means. Candidates within a third of the name's length (at
-// least two edits) count, and those that begin with it.
+// Nearest returns the candidate that name probably means. Candidates within a third of the name's length (at least
+// two edits) count, and candidates that begin with it.
 func Nearest(name string, candidates []string) (string, bool) {
 	if len(name) > maxName {
 		return "", false
@@ -60,8 +60,8 @@ func distance(a, b string, limit int) int {
 	return old[len(t)]
 }
 
-// DidYouMean is the help for an unknown name: the nearest candidate, else the list if it is short. format puts
-// the name in quotes as it stands in the file.
+// DidYouMean is the help for an unknown name: the nearest candidate, else the list if it is short. format puts the
+// name in quotes as in the file.
 func DidYouMean(name, format, what string, candidates []string) string {
 	if c, ok := Nearest(name, candidates); ok {
 		return fmt.Sprintf("did you mean "+format+"?", c)

@@ -50,7 +50,7 @@ func (p plain) Scalar() any {
 		if i, err := v.Int64(); err == nil {
 			return i
 		}
-		f, _ := v.Float64() // what is too large is infinite
+		f, _ := v.Float64() // a number too large is infinite
 		return f
 	}
 	return p.v

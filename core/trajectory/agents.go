@@ -9,8 +9,8 @@ import (
 const MaxIdle = 1000
 
 // Agents follows the episodes of the agents of a batch of environments, step by step. The episode of an agent begins in a row
-// in which it acts and ends in the step in which a flag of its own or of its environment arrives, whether it acts in that
-// row or not. The environment's episode ends in the step that ends the last running one of its agents.
+// in which it acts and ends in the step in which its own flag or its environment's is set, whether it acts in that row or
+// not. The environment's episode ends in the step that ends the last running one of its agents.
 type Agents struct {
 	// Ended is 1 where the newest step has ended the agent's episode, by row of a step; EnvEnded is the same by environment.
 	Ended, EnvEnded []byte
@@ -22,7 +22,7 @@ type Agents struct {
 	each    int    // agents of an environment
 }
 
-// NewAgents returns what follows the agents of blocks of a schema, without an episode.
+// NewAgents returns an Agents for blocks of a schema, without an episode.
 func NewAgents(s *Schema) *Agents {
 	rows, envs := s.Rows(), s.Shape.Envs
 	return &Agents{Ended: make([]byte, rows), EnvEnded: make([]byte, envs), running: make([]byte, rows), idle: make([]int, envs), each: s.Agents}
@@ -81,7 +81,7 @@ func (a *Agents) Idle() (env int, err error) {
 	return -1, nil
 }
 
-// Running reports whether the episode of an agent runs on behind the newest step.
+// Running reports whether the episode of an agent runs on after the newest step.
 func (a *Agents) Running(row int) bool { return a.running[row] != 0 }
 
 // SetRunning says whether an episode of an agent runs, as where one is continued from elsewhere or given up.

@@ -23,10 +23,10 @@ const (
 	AnyTruncated
 )
 
-// CheckStep checks everything that Step(t) wrote under an autoreset mode: rewards, infos and observations are finite, those
-// of final_obs and what is AtEnd where an episode has ended, flags are 0 or 1, every mask has a legal action. It clears truncated
-// where terminated is set, gives all agents of a group what its environment writes once for them, and reports which ends there were. The error wraps ErrOutput; env is
-// the index within the block of the environment at fault, or -1. It does not allocate unless it fails.
+// CheckStep checks everything that Step(t) wrote under an autoreset mode: rewards, infos and observations are finite (final_obs and AtEnd
+// values only where an episode has ended), flags are 0 or 1, every mask has a legal action. It clears truncated where terminated is set, copies
+// values that an environment writes once for a group to all agents of the group, and reports which ends there were. The error wraps ErrOutput;
+// env is the index within the block of the environment at fault, or -1. It does not allocate unless it fails.
 func (t Trajectory) CheckStep(row int, mode hostabi.Autoreset) (ended Ended, env int, err error) {
 	ShareOutcome(t, row)
 	if ended, env, err = t.checkStep(row, mode); err != nil {
@@ -35,7 +35,7 @@ func (t Trajectory) CheckStep(row int, mode hostabi.Autoreset) (ended Ended, env
 	return ended, env, err
 }
 
-// ShareOutcome gives all agents of a group what their environment has written once for them in a step.
+// ShareOutcome copies values that an environment writes once for a group in a step to all agents of the group.
 func ShareOutcome(t Trajectory, row int) {
 	for _, x := range t.Schema.shared {
 		if t.Schema.columns[x.column].Flags&Outcome != 0 {
@@ -44,7 +44,7 @@ func ShareOutcome(t Trajectory, row int) {
 	}
 }
 
-// CheckObs checks what environments observe in a row. Its results are those of CheckStep.
+// CheckObs checks the observations of a row. Its results are the same as CheckStep's.
 func (t Trajectory) CheckObs(row int) (env int, err error) {
 	if env, err = t.checkObs(row); err != nil {
 		env, err = t.Schema.blame(env, err)
@@ -96,7 +96,7 @@ func (t Trajectory) checkEnded(columns []uint8, row int, terminated, truncated [
 					continue
 				}
 				if i, v := final.notFinite(env); i >= 0 && !(whose.Flags&AtEnd != 0 && final.absent(env)) {
-					return env, fmt.Errorf("%w: %s is %v", ErrOutput, t.Schema.told(c, i), v)
+					return env, fmt.Errorf("%w: %s is %v", ErrOutput, t.Schema.elementName(c, i), v)
 				}
 			}
 		}
@@ -243,7 +243,7 @@ func (t Trajectory) blameDiscount(row int) int {
 	return -1
 }
 
-// checkParts is the same for an action of several elements, whose masks stand one after the other.
+// checkParts is the same for an action of several elements, whose masks follow each other.
 func checkParts(t *Trajectory, l *Layout, action *hostabi.Tensor, mask Matrix) (env int, err error) {
 	for env := range mask.Rows {
 		if !t.Schema.holds(l, env) {
@@ -292,7 +292,7 @@ func (t Trajectory) blameStep(row int) (env int, err error) {
 			}
 			if m.DType == hostabi.F32 {
 				if i, v := m.notFinite(env); i >= 0 {
-					return env, fmt.Errorf("%w: %s is %v", ErrOutput, t.Schema.told(c, i), v)
+					return env, fmt.Errorf("%w: %s is %v", ErrOutput, t.Schema.elementName(c, i), v)
 				}
 			} else if v := m.Data[env*m.StrideRow]; v > 1 {
 				return env, fmt.Errorf("%w: %v is %d, want 0 or 1", ErrOutput, l.Column, v)
@@ -306,8 +306,8 @@ func (t Trajectory) blameStep(row int) (env int, err error) {
 	return -1, fmt.Errorf("%w: reward or flags changed while they were read", ErrOutput)
 }
 
-// told names an element of a column in messages.
-func (s *Schema) told(column uint8, elem int) string {
+// elementName returns the name of an element of a column for messages.
+func (s *Schema) elementName(column uint8, elem int) string {
 	switch l := &s.columns[column]; {
 	case l.Column.Kind() == Info:
 		return fmt.Sprintf("%v %q", l.Column, figureName(&s.Spec.All(hostabi.RoleInfo)[l.Column.Index()], elem))

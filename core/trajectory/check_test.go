@@ -32,7 +32,7 @@ func alignedBytes(n int) []byte {
 	panic("no aligned byte in 128")
 }
 
-func TestCheckStep_NamesWhatTheGuestWrote(t *testing.T) {
+func TestCheckStep_NamesTheGuestsValue(t *testing.T) {
 	cases := []struct {
 		name  string
 		write func(Trajectory)
@@ -189,7 +189,7 @@ func TestDataset_RoundTripAndRefusal(t *testing.T) {
 	}
 }
 
-// A mask stands for all elements of its action, one after the other; each needs a legal value.
+// A mask covers all elements of its action, one after the other; each needs a legal value.
 func TestCheckObs_NamesTheElementWithoutALegalValue(t *testing.T) {
 	spec := testkit.Spec(3, 2, true)
 	spec.Tensors[0] = hostabi.Tensor{Role: hostabi.RoleAction, DType: hostabi.I32, Rank: 1, Shape: [hostabi.MaxRank]uint32{3}, Counts: []uint32{2, 3, 4}}

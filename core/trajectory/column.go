@@ -8,9 +8,9 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Column names one quantity of a trajectory: its kind and, if there are several of that kind, its index. The constants
-// are the first of each kind, At names the others. T is the number of steps of the block, N its environments, or all of their
-// agents: those of an environment lie one behind the other.
+// Column names one quantity of a trajectory: its kind and, if there are several of that kind, its index. The constants are
+// the first of each kind, At names the others. T is the number of steps of the block, N the number of its environments, or of
+// all their agents: the agents of an environment are contiguous.
 type Column uint32
 
 const (
@@ -30,7 +30,7 @@ const (
 	FinalObs   = Column(hostabi.RoleFinalObservation) << kindAt // [N][obs], newest last observation of each environment
 	Info       = Column(hostabi.RoleInfo) << kindAt             // [T][N][figures] f32, of the environment itself; where AtEnd undefined in all other rows
 	Active     = Column(hostabi.RoleActive) << kindAt           // [T+1][N] u8, 1 where the agent acts; only where agents do not always act
-	ResetParam = Column(hostabi.RoleResetParam) << kindAt       // [N][numbers] f32, read where an episode of the environment begins, 0 where nobody writes them; only with such a tensor
+	ResetParam = Column(hostabi.RoleResetParam) << kindAt       // [N][numbers] f32, read where an episode of the environment begins, 0 if never written; only with such a tensor
 	Discount   = Column(hostabi.RoleDiscount) << kindAt         // [T][N] f32, 0 to 1, instead of the learner's constant; only with such a tensor
 )
 
@@ -39,36 +39,36 @@ const (
 	LogProb       Column = (hostKinds + iota) << kindAt // [T][N] f32, of all actions under the policy that acted
 	Value                                               // [T+1][N] f32, V(obs[t]) under the policy that acted
 	Bootstrap                                           // [T][N] f32, V(last observation) where truncated[t], else undefined
-	Valid                                               // [T][N] u8, 0 for rows that are learned nothing from: of no episode (phantom steps), lost ones, and those of agents that do not act
+	Valid                                               // [T][N] u8, 0 for rows that are not learned from: rows of no episode (phantom steps), lost rows, and rows of agents that do not act
 	PolicyVersion                                       // [T+1] u64, policy version that wrote value[t] and action[t]
 	PluginVersion                                       // [T][N] u64, version of the environment that made the row: as Meta.PluginVersion
 	MetaColumn                                          // one Meta
-	ShapedReward                                        // [T][N] f32, what is learned from instead of reward; only with Shape.Shaped
-	RawAction                                           // [T][N][elems] f32, what was drawn for the Action of the same index, only of a Box
+	ShapedReward                                        // [T][N] f32, replaces reward in learning; only with Shape.Shaped
+	RawAction                                           // [T][N][elems] f32, the raw sample of the Action of the same index, only of a Box
 
 	// Columns of blocks with Memory.Past rows before the first.
 	Age        // [T+1][N] u8, with Memory.State too: rows in which the agent acted since its episode began, 255 at most
-	PastObs    // [Past][N][obs], one for each Obs: what was observed before row 0, the newest last
+	PastObs    // [Past][N][obs], one for each Obs: the observations before row 0, the newest last
 	PastAction // [Past][N][elements], one for each Action
 	PastReward // [Past][N] f32
 
-	CoreState // [T/Chunk+3][N][State] f32, what the policy keeps of each environment before a row; see Schema.StateRow
+	CoreState // [T/Chunk+3][N][State] f32, the policy's state of each environment before a row; see Schema.StateRow
 
 	// Policy says which of Shape.Policies acts: [T+1][N] u8, only where there are several. Then the Valid and the PolicyVersion with
-	// index k+1 are those of policy k alone; see Schema.Of.
+	// index k+1 belong to policy k alone; see Schema.Of.
 	Policy
 
 	// Columns of blocks with Memory.Learned or Memory.Executed.
 	PastShaped   // [Past][N] f32: ShapedReward before row 0
-	Executed     // [T][N][elements], one for each Action: what the environment has taken, in its own units; wrappers may have it take another one
+	Executed     // [T][N][elements], one for each Action: the action that the environment has taken, in its own units; a wrapper may have replaced the policy's
 	PastExecuted // [Past][N][elements], one for each Executed
 
 	// PlayedVersion is the policy version that plays an agent's episode, AnyVersion before it has acted: [T+1][N] u64, only with
-	// Shape.Versions. The inference of a policy whose versions are drawn writes the one that acts.
+	// Shape.Versions. The inference of a policy whose versions are drawn writes the version that acts.
 	PlayedVersion
 )
 
-// AnyVersion in PlayedVersion stands for the newest one.
+// AnyVersion in PlayedVersion means the newest version.
 const AnyVersion = ^uint64(0)
 
 // Flags say along which axes a column extends, and how its rows are used.
@@ -77,24 +77,24 @@ type Flags uint16
 // Flags of columns. Without AtT and AtT1 there is one row.
 const (
 	AtT       Flags = 1 << iota // a row for each step
-	AtT1                        // a row for each step, and one for what follows the last of them
+	AtT1                        // a row for each step, and one after the last of them
 	PerEnv                      // elements for each environment, or for each of its agents
 	Guest                       // in the region that the guest can write
-	Observed                    // what environments observe: a reset writes its row, step t writes row t+1; row T is row 0 of the next block
+	Observed                    // observations: a reset writes its row, step t writes row t+1; row T is row 0 of the next block
 	Outcome                     // result of step t, in row t
-	Final                       // the last of what is Observed in the column of the same index
+	Final                       // the last observation in the Observed column of the same index
 	Grantable                   // a wire may let its receiver write it in a committed block
-	Past                        // what a row depends on besides what is observed in it, in blocks that keep such: see Memory
+	Past                        // what a row depends on besides its observation, in blocks that keep it: see Memory
 	AtEnd                       // defined in the rows alone in which the environment ends an episode
-	Decided                     // what an agent acted on in a row, how, and what it got for it: see CopyDecisionOf
+	Decided                     // part of an agent's decision in a row: see CopyDecisionOf
 )
 
-// kind is what the columns of one kind have in common.
+// kind is the common description of the columns of one kind.
 type kind struct {
 	first Column
 	name  string
 	flags Flags
-	dtype hostabi.DType // of the host's; the guest's have those of their tensors
+	dtype hostabi.DType // of the host's columns; the guest's have the types of their tensors
 	elems int
 }
 
@@ -111,7 +111,7 @@ func (k *kind) role() hostabi.Role {
 	return hostabi.Role(k.first >> kindAt)
 }
 
-// tensors returns what there is a column for each of. All groups have one column for a role that a group has one tensor of.
+// tensors returns the tensors that have a column each. All groups share one column for a role of which a group has one tensor.
 func (k *kind) tensors(spec *hostabi.EnvSpec) []hostabi.Tensor {
 	role := k.role()
 	if role == 0 {
@@ -184,7 +184,7 @@ func (c Column) Kind() Column { return c &^ (1<<kindAt - 1) }
 // Index returns how many columns of the same kind come before it.
 func (c Column) Index() int { return int(c - c.Kind()) }
 
-// String returns the column's name: that of its kind, with the index behind a slash unless it is 0.
+// String returns the column's name: its kind's, with the index after a slash unless it is 0.
 func (c Column) String() string {
 	for _, k := range kinds {
 		if k.first == c.Kind() {

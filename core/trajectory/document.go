@@ -70,7 +70,7 @@ func decodeTrajectory(doc *native.Schema, blockBytes int) (*Schema, error) {
 	has := func(c Column) bool {
 		return slices.ContainsFunc(doc.Columns, func(x native.Column) bool { return x.Name == c.String() })
 	}
-	// Where only others write what is learned from, there is nothing of it before row 0.
+	// Where only other components write shaped rewards, there are none before row 0.
 	shaped := has(ShapedReward) && (!doc.Memory.Learned || doc.Memory.Past == 0 || has(PastShaped))
 	shape := Shape{Steps: doc.Steps, Envs: doc.Envs, SoA: doc.SoA, Shaped: shaped, Policies: doc.Policies, Versions: has(PlayedVersion), Granted: doc.Granted,
 		Memory: Memory(doc.Memory)}

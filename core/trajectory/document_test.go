@@ -54,7 +54,7 @@ func TestDecodeSchema_ComesBackAsItWas(t *testing.T) {
 	}
 }
 
-// The columns of the document are for those who do not lay out blocks themselves.
+// The columns of the document are for readers that do not lay out blocks themselves.
 func TestDocument_SaysWhereColumnsLie(t *testing.T) {
 	s := laidOut(t)
 	doc := s.Document()
@@ -127,9 +127,9 @@ func FuzzDecodeSchema(f *testing.F) {
 	})
 }
 
-// What was learned before row 0 is there where wrappers shape rewards, and not where others write them behind a block's last step; what
-// was executed is where a policy reads it. Another process sees the same columns.
-func TestDocument_TellsWhatIsKeptOfEarlierRows(t *testing.T) {
+// Shaped rewards before row 0 exist where wrappers shape rewards, and not where components write them after a block's last step;
+// executed actions exist where a policy reads them. Another process sees the same columns.
+func TestDocument_HasTheColumnsOfEarlierRows(t *testing.T) {
 	memory := Memory{Past: 2, Learned: true, Executed: true}
 	for name, c := range map[string]struct {
 		shape Shape

@@ -31,7 +31,7 @@ func (t Trajectory) DrawActionsFrom(row int, words []uint64) {
 	}
 }
 
-// isPlain reports whether a choice is one number of all environments that lie side by side, any of which is legal.
+// isPlain reports whether a choice is one number per environment, contiguous and without a mask.
 func (s *Schema) isPlain(c *choice, l *Layout) bool {
 	return !c.masked && c.tensor.Discrete() && l.Elems == 1 && l.StrideEnv == 4 && (l.group == everyGroup || s.groups == nil)
 }
@@ -114,11 +114,10 @@ func (c *choice) point(i int, a, b uint64) float32 {
 	return float32(normal)
 }
 
-// actionBit is where the elements that scrambled tells apart have the place of their action: none has so many.
+// actionBit is the bit where the index of the action begins in an element number of scrambled: no action has so many elements.
 const actionBit = 32
 
-// scrambled returns the random word of an element: for the first one that of its environment, for others one that is
-// made from it (splitmix64).
+// scrambled returns the random word of an element: the environment's word for the first one, a word derived from it for others (splitmix64).
 func scrambled(word uint64, element int) uint64 {
 	if element == 0 {
 		return word
@@ -129,8 +128,8 @@ func scrambled(word uint64, element int) uint64 {
 	return z ^ z>>31
 }
 
-// FirstLegal makes the action of an environment in a row one that its masks allow: the first legal value of each element.
-// Actions without a mask stay as they are.
+// FirstLegal sets the action of an environment in a row to one that its masks allow: the first legal value of each
+// element. Actions without a mask stay as they are.
 func (t Trajectory) FirstLegal(env, row int) {
 	for i := range t.Schema.actions {
 		c := &t.Schema.actions[i]
@@ -147,7 +146,7 @@ func (t Trajectory) FirstLegal(env, row int) {
 	}
 }
 
-// Execute notes the actions of a row as those that the environments take, in blocks that tell the two apart. It does not allocate.
+// Execute copies the actions of a row to the executed actions, in blocks that have both. It does not allocate.
 func (t Trajectory) Execute(row int) {
 	for i := range t.Schema.actions {
 		l := t.Schema.find(Executed.At(i))

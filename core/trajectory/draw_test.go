@@ -15,7 +15,7 @@ func words(draw int) func(env int) uint64 {
 	return func(env int) uint64 { return scrambled(uint64(draw)<<20, env+1) }
 }
 
-func TestDrawActions_AreUniformOverWhatIsLegal(t *testing.T) {
+func TestDrawActions_AreUniformOverLegalActions(t *testing.T) {
 	spec := testkit.Spec(3, 2, true)
 	spec.Tensors[0] = hostabi.Tensor{Role: hostabi.RoleAction, DType: hostabi.I32, Rank: 1, Shape: [hostabi.MaxRank]uint32{2}, Counts: []uint32{3, 4}, Start: -1}
 	spec.Tensors[6].Shape[0] = 7

@@ -11,19 +11,19 @@ import (
 // is the newest policy version that acted in it.
 type Episode struct {
 	Return     float32 // sum of the raw rewards
-	Length     uint32  // env steps, of several agents those that it acted in
+	Length     uint32  // env steps; with several agents, steps in which the agent acted
 	Env        uint32  // global index of the environment
 	Agent      uint16  // index of the agent in it
 	Terminated bool    // else truncated
 	// Task distinguishes episodes whose returns cannot be compared: it counts the changes to other environments that
-	// ended the running episodes, from 0. TrialTask marks those of environments on trial.
+	// ended the running episodes, from 0. TrialTask marks episodes of environments on trial.
 	Task uint16
 	// Policy is the PolicyID of the policy that acted, 0 where one policy acts in all rows of the rollout's blocks: the
-	// rollout's wires tell which.
+	// rollout's wires say which.
 	Policy uint32
 }
 
-// PolicyID is what an Episode says of the policy of that name: its 32-bit FNV-1a hash.
+// PolicyID is the number of a policy in an Episode: the 32-bit FNV-1a hash of its name.
 func PolicyID(name string) uint32 {
 	h := fnv.New32a()
 	h.Write([]byte(name))

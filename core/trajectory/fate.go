@@ -7,10 +7,11 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Fate is what has become of the rows of one policy in a block.
+// Fate is the fate of the rows of one policy in a block.
 type Fate int
 
-// Fates. Whoever decides one settles it while it has a claim on the block; what ends without is dropped by who had it last.
+// Fates. The component that decides one settles it while it has a claim on the block. Rows without a fate were dropped by
+// the last holder of the block.
 const (
 	Trained Fate = iota // learned from
 	TooOld              // dropped for its lag
@@ -18,13 +19,13 @@ const (
 	Fates               // how many there are
 )
 
-// Settle notes the fate of the valid rows of a policy, by its place as PolicyPlace tells it. The caller must have a claim on the
-// block. Any goroutine, and any process.
+// Settle notes the fate of the valid rows of a policy, by its PolicyPlace. The caller must have a claim on the block. Any
+// goroutine, and any process.
 func Settle(a *arena.Arena, h hostabi.Handle, place int, f Fate) error {
 	return a.Mark(h, int(f), 1<<place)
 }
 
-// Unsettle takes a fate back that Settle has noted. What holds for Settle holds for it.
+// Unsettle takes a fate back that Settle has noted, under the same conditions.
 func Unsettle(a *arena.Arena, h hostabi.Handle, place int, f Fate) error {
 	return a.Unmark(h, int(f), 1<<place)
 }

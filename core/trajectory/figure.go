@@ -8,8 +8,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// MaxFigures is how many numbers of an environment's infos have a name and are gathered over episodes. Those beyond it
-// stand in their columns alone.
+// MaxFigures is how many numbers of an environment's infos have a name and are gathered over episodes. Further ones are in their columns alone.
 const MaxFigures = 256
 
 // Figure is one number of an Info column.
@@ -17,14 +16,14 @@ type Figure struct {
 	Name   string // the tensor's path, info without one; of several numbers with /0, /1, …
 	Column Column
 	Elem   int
-	Gather hostabi.TensorFlags // how those of an episode become one: of hostabi.TensorGather; 0 = the last one
+	Gather hostabi.TensorFlags // how the values of an episode become one: of hostabi.TensorGather; 0 = the last one
 	Agents bool                // each agent has its own
 	// First is the first agent of the group that has it, Count how many there are.
 	First, Count int
 	AtEnd        bool // only the row in which the environment ends an episode counts
 }
 
-// Figures returns the numbers that the environment's infos tell, MaxFigures at most, in the order of the description.
+// Figures returns the numbers in the environment's infos, at most MaxFigures, in the order of the description.
 func (s *Schema) Figures() (list []Figure) {
 	for i, d := range s.Spec.All(hostabi.RoleInfo) {
 		first, agents := s.Spec.AgentsOf(d.Group)
@@ -37,14 +36,14 @@ func (s *Schema) Figures() (list []Figure) {
 	return list
 }
 
-// absent are the bits of what stands in an AtEnd figure that nobody has written: a NaN.
+// absent are the bits of an AtEnd figure that was not written: a NaN.
 const absent = 0x7fc0ab5e
 
 // IsAbsent reports whether a figure of an episode's end was never written; see EndUnwritten.
 func IsAbsent(figure float32) bool { return math.Float32bits(figure) == absent }
 
-// EndUnwritten is for an environment, or agent, whose episode something else has ended in a row: the environment knows nothing of
-// it, so that what it tells of an episode's end is absent.
+// EndUnwritten is for an environment, or agent, whose episode something else has ended in a row: the environment does not know,
+// so its figures of an episode's end are absent.
 func EndUnwritten(t Trajectory, env, row int) {
 	for _, c := range t.Schema.atEnd {
 		m := t.at(c, row)

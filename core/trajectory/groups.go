@@ -37,7 +37,7 @@ func (s *Schema) listSpans() {
 	}
 }
 
-// place returns where a column that there is stands in the list of them.
+// place returns the index of an existing column in the list of columns.
 func (s *Schema) place(c Column) uint8 {
 	return uint8(slices.IndexFunc(s.columns, func(l Layout) bool { return l.Column == c }))
 }
@@ -64,8 +64,8 @@ func (s *Schema) onlyGroup(group int) *Schema {
 	return &own
 }
 
-// OfGroup returns the schema of the same blocks for a user of one group of agents: its columns are those that the group has, with the
-// indices of a description of that group alone. Rows are unchanged: those of agents of other groups are none of its own. It does not allocate.
+// OfGroup returns the schema of the same blocks for a user of one group of agents: its columns are the group's, with the indices of a
+// description of that group alone. Rows are unchanged: rows of agents of other groups do not belong to it. It does not allocate.
 func (s *Schema) OfGroup(group int) *Schema {
 	if s.groups == nil {
 		return s
@@ -73,7 +73,7 @@ func (s *Schema) OfGroup(group int) *Schema {
 	return s.groups[group]
 }
 
-// Holds reports whether a row of a column is that of an agent which has such a tensor; others belong to nobody.
+// Holds reports whether the agent of a row has the tensor of a column; other rows of the column are unused.
 func (s *Schema) Holds(c Column, row int) bool {
 	l := s.find(c)
 	return l != nil && s.holds(l, row)

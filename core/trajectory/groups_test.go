@@ -11,7 +11,7 @@ import (
 )
 
 // grouped describes two agents that observe 3 numbers and choose one of 2 moves, and one that observes 5 and chooses one of 4. The two
-// always act and share their flags; the other one has an activity, a mask and flags.
+// always act and share their flags; the third agent has an activity, a mask and flags.
 func grouped() hostabi.EnvSpec {
 	spec := testkit.Spec(3, 2, false)
 	spec.Autoreset, spec.Groups = hostabi.SameStep, []hostabi.Group{{Name: "pair", Agents: 2}, {Name: "lone", Agents: 1}}
@@ -85,7 +85,8 @@ func TestGroups_TensorOfAnUnknownRole(t *testing.T) {
 	}
 }
 
-// A group's schema is that of an environment that has no other, but for the rows; a policy's is that of the group that it plays.
+// A group's schema equals the schema of an environment with no other group, except for the rows; a policy's equals the schema of
+// the group that it plays.
 func TestGroups_OfGroupHasItsColumnsAlone(t *testing.T) {
 	shape := Shape{Steps: 4, Envs: 2, Policies: "main other"}
 	shape.Groups[0], shape.Groups[1] = 1, 0
@@ -119,7 +120,7 @@ func TestGroups_OfGroupHasItsColumnsAlone(t *testing.T) {
 	}
 }
 
-// What nobody writes is not looked at: rows of a group's tensors that are of other agents hold anything.
+// Unused rows are not checked: in a group's tensors, the rows of other agents hold anything.
 func TestGroups_OnlyTheGroupsOwnRowsAreChecked(t *testing.T) {
 	nan := float32(math.NaN())
 	fresh := func() Trajectory {

@@ -2,7 +2,7 @@ package trajectory
 
 // Operations on all columns of a flag. None allocates.
 
-// ObservedBytes is the length of what SaveObserved saves.
+// ObservedBytes is the length of SaveObserved's output.
 func (s *Schema) ObservedBytes() (n int) {
 	for _, c := range s.observed {
 		n += s.columns[c].RowBytes
@@ -13,8 +13,7 @@ func (s *Schema) ObservedBytes() (n int) {
 	return n
 }
 
-// carriedRows is how many rows of a past column belong to what is observed in one row: its age, its state, or all rows
-// before it.
+// carriedRows is how many rows of a past column belong to the observation of one row: its age, its state, or all rows before it.
 func (s *Schema) carriedRows(c uint8) int {
 	if kind := s.columns[c].Column; kind == Age || kind == CoreState {
 		return 1
@@ -22,7 +21,7 @@ func (s *Schema) carriedRows(c uint8) int {
 	return s.Shape.Past
 }
 
-// carried returns one of those rows. They become the first rows of the column in the block that goes on.
+// carried returns one of those rows. They become the first rows of the column in the next block.
 func (t Trajectory) carried(c uint8, row, i int) Matrix {
 	switch t.Schema.columns[c].Column {
 	case Age:
@@ -46,8 +45,7 @@ func (t Trajectory) AppendRows(to []Matrix, flag Flags, row int) []Matrix {
 	return to
 }
 
-// SaveObserved copies what is observed in a row to dst, which is ObservedBytes long, and in blocks that keep them the rows
-// before it.
+// SaveObserved copies the observation of a row, and the rows before it in blocks that keep them, to dst, which is ObservedBytes long.
 func (t Trajectory) SaveObserved(dst []byte, row int) {
 	for _, c := range t.Schema.observed {
 		dst = dst[copy(dst, t.at(c, row).Data):]
@@ -59,7 +57,7 @@ func (t Trajectory) SaveObserved(dst []byte, row int) {
 	}
 }
 
-// LoadObserved copies what SaveObserved has saved to a row; to row 0 what was before it as well.
+// LoadObserved copies an observation that SaveObserved has saved to a row; for row 0, the rows before it too.
 func (t Trajectory) LoadObserved(row int, src []byte) {
 	for _, c := range t.Schema.observed {
 		src = src[copy(t.at(c, row).Data, src):]
@@ -74,8 +72,7 @@ func (t Trajectory) LoadObserved(row int, src []byte) {
 	}
 }
 
-// CopyObserved copies what all environments observe in a row of a block that is laid out like this one; to row 0 what
-// was before it as well.
+// CopyObserved copies a row of observations from a block with the same layout; for row 0, the rows before it too.
 func (t Trajectory) CopyObserved(row int, from Trajectory, fromRow int) {
 	for _, c := range t.Schema.observed {
 		copy(t.at(c, row).Data, from.at(c, fromRow).Data)
@@ -100,7 +97,7 @@ func (t Trajectory) Ages(row int) []byte {
 	return t.row(l, row).Data
 }
 
-// KeepState makes what a policy keeps behind a row what it kept before it, for the agents that do not act in that row.
+// KeepState copies a policy's state before a row to its state after the row, for the agents that do not act in that row.
 func (t Trajectory) KeepState(row int) {
 	if t.Schema.find(CoreState) == nil {
 		return

@@ -30,12 +30,12 @@ func (t Params) Load(from []byte) {
 	t.each(func(_ *Layout, column []byte) { from = from[copy(column, from):] })
 }
 
-// Clear sets them to 0, as where nobody sets them.
+// Clear sets them to 0, the value of parameters that are not set.
 func (t Params) Clear() {
 	t.each(func(_ *Layout, column []byte) { clear(column) })
 }
 
-// Copy copies those of another block of the same layout.
+// Copy copies the parameters of another block of the same layout.
 func (t Params) Copy(from Trajectory) {
 	t.each(func(l *Layout, column []byte) { copy(column, from.Mem[l.Offset:]) })
 }
@@ -55,7 +55,7 @@ func (t Params) Check() (env int, err error) {
 		row := t.row(l, 0)
 		for i := range row.Rows * row.Elems {
 			at, elem := i/row.Elems, i%row.Elems
-			if at%t.Schema.Agents != 0 || err != nil { // those of an environment stand in the row of its first agent
+			if at%t.Schema.Agents != 0 || err != nil { // an environment's are in the row of its first agent
 				continue
 			}
 			v := float32(row.Value(at, elem))

@@ -16,7 +16,7 @@ type ActRequest struct {
 	// ValueOnly: write value[T] and policy_version[T] only; the row after the last step of a block.
 	ValueOnly bool
 	// Bootstrap: truncated[T-1] has ones under same-step autoreset; write bootstrap_value[T-1] from the final
-	// observations of those environments too.
+	// observations of the truncated environments too.
 	Bootstrap bool
 	// Policy says, in the reply, whose rows are written: the policy's place in Shape.Policies. In a request it says so once
 	// AddressedTo has been called.
@@ -61,9 +61,9 @@ func ActRequestOf(m *hostabi.Message) ActRequest {
 	}
 }
 
-// BlockRequest asks another component to write a part of a block that the sender has on loan: before anything else is written the reset
-// parameters of the episodes that begin meanwhile (columns of kind ResetParam), or behind the last step what is learned from instead
-// of its rewards (ShapedReward). The reply is the same message.
+// BlockRequest asks another component to write a part of a block that the sender has on loan: the reset parameters of the episodes that
+// begin in it (columns of kind ResetParam), before anything else is written, or the shaped rewards (ShapedReward), after the last step.
+// The reply is the same message.
 type BlockRequest struct {
 	Block    hostabi.Handle
 	Split    uint32 // of the sender, for the sender

@@ -37,15 +37,15 @@ type Shape struct {
 	SoA bool
 	// Shaped adds ShapedReward.
 	Shaped bool
-	// Policies are the names of those that act in the rows of the blocks, ascending and with a space between them; empty where
-	// one acts in all of them. See Schema.Of.
+	// Policies are the names of the policies that act in the rows of the blocks, ascending and with a space between them;
+	// empty where one acts in all of them. See Schema.Of.
 	Policies string
 	// Groups is which group of agents each of them plays, by its place; 0 where the environment has one group.
 	Groups [MaxPolicies]uint8
 	// Versions adds PlayedVersion, for policies that play each episode with one version.
 	Versions bool
-	// Granted are the columns, by name, ascending and with a space between them, that others than their writers may write: each
-	// lies on pages of its own, so that those can be mapped into a sandbox. Names that the blocks have no column of mean nothing.
+	// Granted are the names of the columns, ascending and with a space between them, that components other than their writers may
+	// write: each lies on separate pages, which can be mapped into a sandbox. Names of columns that the blocks do not have are ignored.
 	Granted string
 	Memory
 }
@@ -72,8 +72,8 @@ func (s *Shape) checkPolicies(spec *hostabi.EnvSpec) error {
 	return nil
 }
 
-// Memory is what a policy needs of the rows before the one that it acts on. Blocks keep it, and with any of it how long episodes
-// have been running: what is from before an episode is nothing to it.
+// Memory describes the earlier rows that a policy needs to act on a row. Blocks keep them, and with them the age of episodes,
+// because rows from before an episode do not count.
 type Memory struct {
 	// Past is how many rows before its first one a block keeps of observations, actions and rewards.
 	Past int
@@ -81,7 +81,7 @@ type Memory struct {
 	// have taken them.
 	Learned  bool `json:",omitempty"`
 	Executed bool `json:",omitempty"`
-	// State is how many numbers the policy keeps of each environment from row to row. Those of an episode's first row are
+	// State is how many numbers the policy keeps of each environment from row to row. In an episode's first row they are
 	// zero, whatever is stored.
 	State int
 	// Chunk is after how many rows they are stored for good, for a learner that begins there; it divides Shape.Steps. 0 means
@@ -89,7 +89,7 @@ type Memory struct {
 	Chunk int
 }
 
-// And returns what several policies need that act on the rows of the same blocks.
+// And returns the common needs of several policies that act on the rows of the same blocks.
 func (m Memory) And(o Memory) Memory {
 	a, b := m.Chunk, o.Chunk
 	for b != 0 {
@@ -124,7 +124,7 @@ func (s *Shape) keeps(k *kind) bool {
 	return k.flags&Past == 0 || s.Past > 0
 }
 
-// columnsOf returns what there is a column of a kind for each of.
+// columnsOf returns the tensors that have a column of a kind each.
 func (s *Shape) columnsOf(k *kind, spec *hostabi.EnvSpec) []hostabi.Tensor {
 	list := k.tensors(spec)
 	if k.first == Valid || k.first == PolicyVersion {
@@ -135,11 +135,11 @@ func (s *Shape) columnsOf(k *kind, spec *hostabi.EnvSpec) []hostabi.Tensor {
 	return list
 }
 
-// Layout says where a column lies: element (t, env, i) is at Offset + t*StrideT + env*StrideEnv + i*StrideElem
-// bytes into the block, where env counts all agents of all environments, those of an environment first. That of a group's tensor has
-// rows for the others' agents too, which nobody writes or reads, so that a row is the same agent's in all columns. A column is dense, it fills Bytes bytes without gaps; that of a part of the environments
-// (see Schema.Slice) has the other environments' elements between its own, and RowBytes of a row reach from its
-// first element to its last.
+// Layout says where a column lies: element (t, env, i) is at Offset + t*StrideT + env*StrideEnv + i*StrideElem bytes into the block, where env
+// counts all agents of all environments, environment by environment. A group's tensor also has rows for the other groups' agents, which are
+// unused, so that a row is the same agent's in all columns. A column is dense: it fills Bytes bytes without gaps. A column of a part of the
+// environments (see Schema.Slice) has the other environments' elements between its own, and RowBytes of a row reach from its first element to
+// its last.
 type Layout struct {
 	Column     Column
 	Flags      Flags
@@ -157,7 +157,7 @@ type Layout struct {
 	Apart      bool // nothing else lies on its pages; see Shape.Granted
 
 	group int    // whose tensor it is, everyGroup for a column of all agents
-	index uint16 // of the tensor among those of its role and group
+	index uint16 // of the tensor among the tensors of its role and group
 }
 
 // Schema lays out the blocks of one trajectory arena. It is immutable and may be shared.
@@ -252,14 +252,14 @@ func NewSchema(spec hostabi.EnvSpec, shape Shape) (*Schema, error) {
 	return s, nil
 }
 
-// listColumns fills in what is known of the columns by their places.
+// listColumns fills in the tables that are indexed by a column's place.
 func (s *Schema) listColumns() {
 	s.observed, s.outcome, s.final = s.with(Observed), s.with(Outcome), s.with(Final)
 	s.atEnd, s.past, s.decided = s.with(AtEnd), s.with(Past), s.with(Decided)
 	s.actions = s.choices()
 }
 
-// divide makes what Of and OfGroup return.
+// divide makes the schemas that Of and OfGroup return.
 func (s *Schema) divide() {
 	s.groups = nil
 	if len(s.Spec.Groups) > 1 {
@@ -278,10 +278,10 @@ func (s *Schema) divide() {
 	}
 }
 
-// Rows returns how many rows a step has: one for each agent of each environment, those of an environment one behind the other.
+// Rows returns how many rows a step has: one for each agent of each environment, contiguous for an environment.
 func (s *Schema) Rows() int { return s.Shape.Envs * s.Agents }
 
-// RowsOf returns which rows of a step are those of an environment's agents: from first on, before end.
+// RowsOf returns the rows of an environment's agents in a step: first up to, but not including, end.
 func (s *Schema) RowsOf(env int) (first, end int) { return env * s.Agents, (env + 1) * s.Agents }
 
 // choices pairs actions with their masks.
@@ -382,8 +382,8 @@ func (s *Schema) Slice(first, n int) (*Schema, error) {
 	return &part, nil
 }
 
-// Of returns the schema of the same blocks for a user of the rows of one policy: Valid and PolicyVersion are those of that policy,
-// all other columns those of the agents that it plays, as OfGroup has them. Blocks in which one policy acts are its own, whatever its name. It does not allocate.
+// Of returns the schema of the same blocks for a user of the rows of one policy: Valid and PolicyVersion are the policy's, all other columns
+// its agents', as in OfGroup. If a single policy acts in the blocks, all rows belong to it, whatever its name. It does not allocate.
 func (s *Schema) Of(policy string) (*Schema, error) {
 	place, ok := s.PolicyPlace(policy)
 	switch {
@@ -398,7 +398,7 @@ func (s *Schema) Of(policy string) (*Schema, error) {
 // Policies returns the names in Shape.Policies, for reading; nil where one policy acts in all rows.
 func (s *Schema) Policies() []string { return s.policies }
 
-// PolicyPlace returns where a policy stands among Shape.Policies, the value of Policy in its rows. It is 0 where one policy acts in
+// PolicyPlace returns the index of a policy in Shape.Policies, the value of Policy in its rows. It is 0 where one policy acts in
 // all rows, whatever its name.
 func (s *Schema) PolicyPlace(policy string) (place int, ok bool) {
 	if len(s.policies) == 0 {
@@ -408,8 +408,8 @@ func (s *Schema) PolicyPlace(policy string) (place int, ok bool) {
 	return max(place, 0), place >= 0
 }
 
-// StateRow returns the row of CoreState that has the state before row t of the block. That of the row before and that of the
-// row behind it lie elsewhere. Only those at whole chunks stay when a later row is written.
+// StateRow returns the row of CoreState that has the state before row t of the block. The states of rows t-1 and t+1 are in
+// other rows. Only states at whole chunks stay when a later row is written.
 func (s *Schema) StateRow(t int) int {
 	chunk := s.Shape.chunk()
 	if t%chunk == 0 {
@@ -418,11 +418,11 @@ func (s *Schema) StateRow(t int) int {
 	return s.Shape.Steps/chunk + 1 + t%2
 }
 
-// StoredEvery returns how many rows lie between those whose CoreState stays.
+// StoredEvery returns after how many rows a CoreState is kept.
 func (s *Schema) StoredEvery() int { return s.Shape.chunk() }
 
-// Part reports whether the schema was made by Slice or Of: its Shape does not determine the layout of its columns, and those of
-// Slice have gaps.
+// Part reports whether the schema was made by Slice or Of: its Shape does not determine the layout of its columns, and the
+// columns of Slice have gaps.
 func (s *Schema) Part() bool { return s.part }
 
 func align(n, to int) int { return (n + to - 1) / to * to }
@@ -439,7 +439,7 @@ func (s *Schema) Layout(c Column) (l Layout, ok bool) {
 }
 
 // Tensor returns where the tensor at a place of the environment's description lies, from the first agent of its group in the first
-// environment on; ok is false for one that has no column, because nothing of the host reads or writes it.
+// environment on; ok is false for a tensor without a column, because the host neither reads nor writes it.
 func (s *Schema) Tensor(i int) (l Layout, ok bool) {
 	c, ok := s.columnOf(i)
 	if !ok {

@@ -93,7 +93,7 @@ func TestActRequest_RoundTrip(t *testing.T) {
 	}
 }
 
-// Two slices see all elements of their environments where the whole block has them, those of all their agents, and no others.
+// Two slices see all elements of their environments and of all their agents where the whole block has them, and no others.
 func TestSlice_HasTheElementsOfItsEnvironments(t *testing.T) {
 	for name, spec := range map[string]hostabi.EnvSpec{"one agent": testkit.Spec(3, 5, true), "three agents in two groups": grouped()} {
 		for _, soa := range []bool{false, true} {
@@ -148,7 +148,7 @@ func same(t *testing.T, c Column, whole, part Matrix, first int) {
 	}
 }
 
-// A second observation is another column of the same kind, wherever what is observed is carried, kept, checked or copied.
+// A second observation is another column of the same kind, wherever observations are carried, kept, checked or copied.
 func TestColumn_SecondObservationNeedsNoNameOfItsOwn(t *testing.T) {
 	spec := testkit.Spec(3, 2, true)
 	image := hostabi.Tensor{Role: hostabi.RoleObservation, DType: hostabi.U8, Rank: 2, Shape: [hostabi.MaxRank]uint32{2, 4}}
@@ -192,7 +192,7 @@ func TestColumn_SecondObservationNeedsNoNameOfItsOwn(t *testing.T) {
 }
 
 // A last observation lies where its observation says, in whatever order and group they are described.
-func TestSchema_LastObservationsAreThoseOfTheirPairs(t *testing.T) {
+func TestSchema_LastObservationsBelongToTheirPairs(t *testing.T) {
 	spec := testkit.Spec(3, 2, false)
 	speed := hostabi.Tensor{Role: hostabi.RoleObservation, Index: 1, DType: hostabi.U8, Path: "speed"}
 	last := speed
@@ -214,7 +214,7 @@ func TestSchema_LastObservationsAreThoseOfTheirPairs(t *testing.T) {
 	}
 }
 
-func TestParseColumn_TakesWhatStringWrites(t *testing.T) {
+func TestParseColumn_ParsesString(t *testing.T) {
 	for _, name := range ColumnNames() {
 		if c, ok := ParseColumn(name); !ok || c.String() != name || c.Index() != 0 {
 			t.Errorf("ParseColumn(%q) = %v, %v", name, c, ok)
@@ -297,7 +297,7 @@ func TestSchema_OfShowsTheRowsOfOnePolicy(t *testing.T) {
 	}
 }
 
-// Columns that wires let others write lie on pages of their own; blocks without such are laid out as ever.
+// Columns that wires let other components write lie on separate pages; without such columns the layout is unchanged.
 func TestNewSchema_GrantedColumnsHavePagesOfTheirOwn(t *testing.T) {
 	plain, err := NewSchema(testkit.Spec(3, 5, true), Shape{Steps: 4, Envs: 3})
 	if err != nil {

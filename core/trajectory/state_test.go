@@ -38,7 +38,7 @@ func TestStateRow_ReadsAndWritesApart(t *testing.T) {
 	}
 }
 
-// The state goes along with what is observed: into the next block, and through what a snapshot saves.
+// The state follows the observation: into the next block, and through a snapshot.
 func TestS19StateCrossesSeams(t *testing.T) {
 	s, err := NewSchema(testkit.Spec(4, 2, false), Shape{Steps: 6, Envs: 2, Memory: Memory{State: 3, Chunk: 2}})
 	if err != nil {

@@ -87,7 +87,8 @@ func (t Trajectory) Meta() *Meta {
 // Row returns row r of a column as a strided matrix, one matrix row per environment or agent. The column must exist.
 func (t Trajectory) Row(c Column, r int) Matrix { return t.row(t.Schema.find(c), r) }
 
-// RowBytes returns Row(c, r).Data, nil if the block has no such column. It is for what is called for every step, where the rest of a Matrix costs as much as what is read.
+// RowBytes returns Row(c, r).Data, nil if the block has no such column. It is for code that runs every step, where making a Matrix costs as
+// much as reading the row.
 func (t Trajectory) RowBytes(c Column, r int) []byte {
 	l := t.Schema.find(c)
 	if l == nil {
@@ -139,8 +140,8 @@ func (t Trajectory) Masks(list []Matrix, r int) []Matrix {
 	return list
 }
 
-// RawActions adds row r of what was drawn for every action to list, the zero Matrix for one that is no Box. Where no
-// action is a Box, it adds nothing.
+// RawActions adds row r of every action's raw samples to list, the zero Matrix for an action that is no Box. Where
+// no action is a Box, it adds nothing.
 func (t Trajectory) RawActions(list []Matrix, r int) []Matrix {
 	n, found := len(list), false
 	for i := 0; t.Schema.Has(Action.At(i)); i++ {
@@ -235,7 +236,7 @@ func (m Matrix) SetRow(r int, from Matrix, k int) {
 	}
 }
 
-// spread copies the row of the first agent of a span to those of the others, in each environment of so many agents.
+// spread copies the row of the first agent of a span to the rows of the others, in each environment of so many agents.
 func (m Matrix) spread(x span, each int) {
 	size := m.DType.Bytes()
 	if size == 1 && m.StrideRow == 1 { // flags

@@ -13,7 +13,7 @@ type Backend interface {
 	Compile(n *Network) (Program, error)
 }
 
-// Program is a network as a backend computes it. Its methods may be called concurrently; what they return belongs to one
+// Program is a network as a backend computes it. Its methods may be called concurrently; their results belong to one
 // goroutine at a time. A program whose parameters can be improved is a ppo.Program too.
 type Program interface {
 	// NewActor prepares acting on up to maxRows rows a call.
@@ -31,7 +31,7 @@ func NewActor(b Backend, n *Network, maxRows int) (Actor, error) {
 
 // Actor acts with one policy version at a time.
 type Actor interface {
-	// Load replaces the weights. It copies what it needs.
+	// Load replaces the weights. It copies them.
 	Load(w Weights) error
 	// Act fills the outputs of every request. It does not allocate. A row's outputs depend on its observation,
 	// mask, key and the weights alone.
@@ -46,17 +46,17 @@ type Request struct {
 	// See Binding.
 	Obs []trajectory.Matrix
 	// Age is how many rows the episode of each row has been running, 255 at most; nil where the network depends on no other
-	// row. What is from before an episode is not looked at.
+	// row. Rows from before an episode are not read.
 	Age []byte
 	// Mask is by action: u8 [rows][choices], Rows = 0 without a mask; nil where no action has one. An element of an action
 	// without a legal choice is ErrNoLegalAction.
 	Mask []trajectory.Matrix
-	// State is what the network keeps of each row's environment, [rows][Network.State] f32, as the rows before have left it:
-	// zero where Age is 0. StateOut receives what it keeps after the rows, unless its Rows is 0. It is other memory.
+	// State is the network's state of each row's environment, [rows][Network.State] f32, after the previous row: zero where
+	// Age is 0. StateOut receives the state after the rows, unless its Rows is 0. The two do not share memory.
 	State, StateOut trajectory.Matrix
-	// Outputs. Action, Raw and LogProb are nil when only the value is wanted. Action is what the environment reads: i32 for
-	// discrete elements, f32 for a Box. Raw is what a Box's distribution drew, f32, for the learner; it is the zero Matrix
-	// for other actions, and nil where no action is a Box. The elements of a Discrete action lie side by side.
+	// Outputs. Action, Raw and LogProb are nil when only the value is wanted. Action is the environment's action: i32 for
+	// discrete elements, f32 for a Box. Raw is the raw sample of a Box, f32, for the learner; it is the zero Matrix for
+	// other actions, and nil where no action is a Box. The elements of a Discrete action lie side by side.
 	Action, Raw []trajectory.Matrix
 	LogProb     []float32 // joint, of all actions
 	Value       []float32
@@ -64,7 +64,7 @@ type Request struct {
 	Seed     uint64
 	FirstEnv uint32
 	Step     uint64
-	// Places is what is added to FirstEnv for each row, where rows do not lie side by side; nil: the number of the row.
+	// Places are the offsets from FirstEnv of each row, where rows are not contiguous; nil: the number of the row.
 	Places []uint32
 	Greedy bool // take the most probable action (the first of equals) instead of a sample
 }

@@ -19,7 +19,7 @@ func ObsPath(spec *hostabi.EnvSpec, index int) string {
 	return Numbered(onlyObs, index)
 }
 
-// Numbered returns the path of the tensor with that index among those that have only one name: obs, obs/1 and so on.
+// Numbered returns the path of the tensor with that index among tensors that share a name: obs, obs/1 and so on.
 func Numbered(name string, index int) string {
 	if index == 0 {
 		return name
@@ -59,7 +59,7 @@ func obsIndex(spec *hostabi.EnvSpec, path string) int {
 	return -1
 }
 
-// column returns where an input lies in blocks of a schema: what is observed at a row, and what was before row 0.
+// column returns the columns of an input in blocks of a schema: the values at a row, and the values before row 0.
 func (in *Input) column(s *trajectory.Schema) (now, past trajectory.Column, err error) {
 	switch in.From {
 	case LastAction:
@@ -199,7 +199,7 @@ func (g *Gather) Open(n *Network, e *Entry, d *Dataset) {
 // Close forgets the dataset.
 func (g *Gather) Close() { g.dataset = nil }
 
-// Row enters a row of the dataset, t*E + e. What is between the segments is not touched.
+// Row enters a row of the dataset, t*E + e. Memory between the segments is not touched.
 func (g *Gather) Row(to EnteredRow, row uint32) {
 	d, b := g.dataset, g.bound
 	envs := uint32(d.Envs())

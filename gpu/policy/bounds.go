@@ -9,20 +9,19 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy/head"
 )
 
-// Bounds are those of a Box, by element, and how numbers that were drawn become actions within them. A side without a bound
-// has ±Unbounded.
+// Bounds are the bounds of a Box, by element, and how raw samples become actions within them. A side without a bound has ±Unbounded.
 type Bounds struct {
 	Low  []float32 `json:"low"`
 	High []float32 `json:"high"`
-	// Rescale maps -1 to Low and 1 to High. Without it actions are drawn in the environment's units. What is beyond the
-	// bounds is cut off. A squashed distribution lies between -1 and 1 and is always rescaled.
+	// Rescale maps -1 to Low and 1 to High. Without it actions are drawn in the environment's units. Values beyond the
+	// bounds are clipped. A squashed distribution lies between -1 and 1 and is always rescaled.
 	Rescale bool `json:"rescale,omitempty"`
 }
 
 // Unbounded is the bound of an element that has none.
 const Unbounded = math.MaxFloat32
 
-// Within returns the action of element i for what was drawn. It is within the bounds whatever that is.
+// Within returns the action of element i for a raw sample. It is within the bounds for any sample.
 func (b *Bounds) Within(i int, raw float32, squash head.Squash) float32 {
 	low, high := b.Low[i], b.High[i]
 	if squash == head.Tanh {
@@ -37,7 +36,7 @@ func (b *Bounds) Within(i int, raw float32, squash head.Squash) float32 {
 	return min(raw, high)
 }
 
-// Edges are what the mean of an element of a Box is to lie between, in the units that it is drawn in.
+// Edges are the bounds for the mean of an element of a Box, in the units of its samples.
 type Edges struct {
 	Low, High float32 // ±Unbounded where there is none
 	Scale     float32 // how many half ranges a unit is; 1 where a side has no bound
@@ -46,7 +45,7 @@ type Edges struct {
 // squashedEdge is where tanh is within 0.5 % of its bound.
 const squashedEdge = 3
 
-// edges returns those of a Box, which are its bounds; nil for other actions.
+// edges returns the edges of a Box, which are its bounds; nil for other actions.
 func (d *Dist) edges() []Edges {
 	if d.Bounds == nil || d.Gaussian == nil {
 		return nil
@@ -79,7 +78,7 @@ func (e *Edges) Beyond(mean float32) float32 {
 	return 0
 }
 
-// Place writes what the environment reads for rows of a Box that were drawn.
+// Place writes the environment's actions for sampled rows of a Box.
 func (d *Dist) Place(raw, action *trajectory.Matrix, lo, hi int) {
 	from, to := raw.Float32(), action.Float32()
 	for row := lo; row < hi; row++ {
@@ -113,14 +112,14 @@ func (d *Dist) checkBounds(of head.Dist) error {
 // ErrUnbounded is wrapped where the bounds of a Box must be finite and are not.
 var ErrUnbounded = errors.New("an element without two finite bounds can be neither rescaled nor squashed")
 
-// Scaled reports whether the bounds of a Box scale what is drawn.
+// Scaled reports whether the bounds of a Box scale its raw samples.
 func (d *Dist) Scaled() bool {
 	return d.Bounds.Rescale || d.Gaussian != nil && d.Gaussian.Squash != head.Free
 }
 
 func finite(x float32) bool { return x-x == 0 }
 
-// within is what Lines says of start and bounds.
+// within describes start and bounds for Lines.
 func (d *Dist) within() string {
 	switch {
 	case d.Bounds != nil && d.Scaled():

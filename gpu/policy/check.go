@@ -12,14 +12,14 @@ import (
 // ErrNoWeights is returned by an actor that is asked to act before its first Load.
 var ErrNoWeights = errors.New("no weights loaded")
 
-// Sizes are the numbers of elements of what goes in and out of a network.
+// Sizes are the numbers of elements of a network's inputs and outputs.
 type Sizes struct {
 	Obs     []ObsSize // by frame
 	Actions []ActionSize
 	State   int // see Network.State
 }
 
-// ObsSize is what a frame of an input has.
+// ObsSize is the size of a frame of an input.
 type ObsSize struct {
 	Elems int
 	DType hostabi.DType

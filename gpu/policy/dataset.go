@@ -143,7 +143,7 @@ func checkSchema(n *Network, s *trajectory.Schema) error {
 	return nil
 }
 
-// checkAction compares the columns of an action with what the network draws for it.
+// checkAction compares the columns of an action with the network's distribution for it.
 func checkAction(d head.Dist, s *trajectory.Schema, i int) error {
 	action, ok := s.Layout(trajectory.Action.At(i))
 	mask := s.MaskOf(i)
@@ -156,7 +156,7 @@ func checkAction(d head.Dist, s *trajectory.Schema, i int) error {
 	return nil
 }
 
-// GatherObs writes what enters of rows to dst [rows][Obs].
+// GatherObs writes the inputs of rows to dst [rows][Obs].
 func (d *Dataset) GatherObs(n *Network, rows []uint32, dst []float32) {
 	if !n.Plain() {
 		var g Gather

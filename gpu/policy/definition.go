@@ -11,7 +11,7 @@ import (
 	"github.com/rlhost/rlhost/core/trajectory"
 )
 
-// Definition is one policy of a pipeline: its network and what computes it. It implements component.Policy.
+// Definition is one policy of a pipeline: its network and the backend that computes it. It implements component.Policy.
 type Definition struct {
 	Name    string
 	Network Network
@@ -42,7 +42,7 @@ func (d *Definition) WeightBytes() int {
 	return f.Bytes()
 }
 
-// Memory is what the network needs of the rows before the one that it acts on.
+// Memory describes the earlier rows that the network needs to act on a row.
 func (d *Definition) Memory() trajectory.Memory { return d.Network.Memory() }
 
 // SameNetwork returns nil if parameters of one policy mean the same in the other, and both are learned in the same chunks, for

@@ -10,8 +10,8 @@ import (
 
 var _ component.Doubtful = (*Definition)(nil)
 
-// Parts of the range between an element's bounds that first actions are to spread over: with a larger deviation almost all of
-// them are cut off, with a smaller one they differ too little to learn from.
+// Shares of the range between an element's bounds that first actions should cover: with a larger deviation almost all of them
+// are clipped, with a smaller one they differ too little to learn from.
 const (
 	leastSpread = 0.03
 	mostSpread  = 3
@@ -55,7 +55,7 @@ func (b *Bounds) open(i int) bool {
 	return b.Low[i] <= -Unbounded || b.High[i] >= Unbounded || b.Low[i] == b.High[i]
 }
 
-// firstLogStd is what the logarithms of a Box's deviations begin at; those that a network says of the state begin near 0.
+// firstLogStd is the initial logarithm of a Box's deviations; with deviations that depend on the state it is near 0.
 func (n *Network) firstLogStd(from string) float64 {
 	for i := range n.Nodes {
 		if n.Nodes[i].Name == from && n.Nodes[i].Append != nil {

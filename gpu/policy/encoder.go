@@ -7,7 +7,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy/layer"
 )
 
-// Encoder says what lies between one input and what joins them all.
+// Encoder describes the nodes between one input and the joint node.
 type Encoder struct {
 	Kind       EncoderKind
 	Hidden     []int // widths of the dense layers
@@ -25,9 +25,9 @@ type EncoderKind string
 const (
 	EncodeFlat  EncoderKind = "flat"  // the input as it enters
 	EncodeMLP   EncoderKind = "mlp"   // dense layers
-	EncodeEmbed EncoderKind = "embed" // of a one-hot input: a vector for each value, those of all elements added up
+	EncodeEmbed EncoderKind = "embed" // of a one-hot input: a vector for each value, added up over all elements
 
-	EncodeNature = EncoderKind(NatureCNN) // of a picture, with dense layers behind it
+	EncodeNature = EncoderKind(NatureCNN) // of a picture, followed by dense layers
 	EncodeImpala = EncoderKind(Impala)
 )
 
@@ -49,7 +49,7 @@ func (n *Network) encode(e *Encoder, name, in string, gain float64) string {
 	return name + "." + string(e.Kind)
 }
 
-// dense appends a dense node and returns its name. A gain of 0 stands for the fallback.
+// dense appends a dense node and returns its name. A gain of 0 means the fallback.
 func (n *Network) dense(name, in string, out int, gain, fallback float64) string {
 	if gain == 0 {
 		gain = fallback
@@ -69,7 +69,7 @@ func (n *Network) denses(name, in string, hidden []int, f Activation, gain float
 	return last
 }
 
-// join encodes all inputs but the hidden ones for the part of the network that is called name, and returns what has them all.
+// join encodes all inputs but the hidden ones for the part of the network that is called name, and returns the name of the joint node.
 func (n *Network) join(encoders []Encoder, hidden []bool, name string, gain float64) string {
 	var parts []string
 	for i := range n.Inputs {

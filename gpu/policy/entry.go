@@ -26,7 +26,7 @@ type entered struct {
 	at     int // where the segment begins
 	stat   int // where the statistics begin, for Running
 	first  []int
-	pixels [256]float32 // what a byte enters as
+	pixels [256]float32 // input for each byte
 }
 
 // NewEntry returns the entry of a valid network. at says where each input's segment begins in a row; nil means one right
@@ -59,7 +59,7 @@ func NewEntry(n *Network, at []int) *Entry {
 	return e
 }
 
-// scaled is what a number enters as where neither statistics nor values matter.
+// scaled is the input for a number where neither statistics nor values matter.
 func (x *entered) scaled(v float32) float32 {
 	if x.Norm == Scaled {
 		return v * x.Scale
@@ -101,8 +101,8 @@ func (x *entered) number(b []byte) float32 {
 	return math.Float32frombits(le.Uint32(b))
 }
 
-// value returns the number of a discrete element's value among those of all elements; ok is false for one that it does
-// not have. The guest can rewrite it at any time, so it is read once.
+// value returns the index of a discrete element's value among the values of all elements; ok is false for an invalid
+// value. The guest can rewrite it at any time, so it is read once.
 func (x *entered) value(b []byte, i int) (v int, ok bool) {
 	le := binary.LittleEndian
 	switch x.dtype {
@@ -210,7 +210,7 @@ func (x *entered) oneHot(dst []float32, frame int, data []byte, stride int) {
 	}
 }
 
-// Request enters a row of a request that was checked. What is between the segments is not touched.
+// Request enters a row of a request that was checked. Memory between the segments is not touched.
 func (e *Entry) Request(to EnteredRow, r *Request, row int) {
 	age := maxAge
 	if r.Age != nil {

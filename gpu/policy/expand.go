@@ -20,9 +20,8 @@ const (
 	SiLU = layer.SiLU
 )
 
-// MLP is the network of kind "mlp", for a flat observation: an encoder of dense layers for
-// policy and value each (or one for both with ShareTrunk), behind it a core if there is one, then a linear head for each
-// action and one of a single value. As JSON it is a network of format 0.
+// MLP is the network of kind "mlp", for a flat observation: an encoder of dense layers for policy and value each (or one for both with
+// ShareTrunk), then a core if there is one, then a linear head for each action and one of a single value. As JSON it is a network of format 0.
 type MLP struct {
 	Obs          int        `json:"obs"`     // elements of an observation
 	Actions      int        `json:"actions"` // values of the action
@@ -70,7 +69,7 @@ func (c *Core) Node(name, in string) Node {
 	return node
 }
 
-// Heads read what encoders make of the inputs.
+// Heads read the encoded inputs.
 type Heads struct {
 	// Policy are the distributions of the actions, without the nodes that they read; empty = one of MLP.Actions values.
 	Policy     []Dist  `json:"-"`

@@ -69,8 +69,8 @@ func (g *Graph) part(i int) (layer.Op, *layer.Pass) {
 	return op, p
 }
 
-// Forward computes what the distribution of each action is made from, [rows][elements], and values [rows] of observations
-// x [rows][Obs], normalised already.
+// Forward computes the parameters of each action's distribution, [rows][elements], and values [rows] of observations x
+// [rows][Obs], normalised already.
 func (g *Graph) Forward(x []float32, rows int) (params [][]float64, value []float64) {
 	n := &g.Network
 	g.rows = rows
@@ -115,7 +115,7 @@ func (g *Graph) end() {
 	}
 }
 
-// enter cuts rows of what enters into the inputs.
+// enter cuts rows into the inputs.
 func (g *Graph) enter(x []float32) {
 	width, at := g.Network.Obs(), 0
 	for i := range g.Network.Inputs {

@@ -21,8 +21,8 @@ const (
 	Impala Kind = "impala"
 )
 
-// Nodes returns the nodes of a kind that read an image, then dense layers of the hidden widths. Names begin with name; the
-// last node is what heads read.
+// Nodes returns the nodes of a kind that read an image, then dense layers of the hidden widths. Names begin with name;
+// heads read the last node.
 func (k Kind) Nodes(name, in string, hidden []int, f Activation) []Node {
 	b := builder{f: f}
 	last := in

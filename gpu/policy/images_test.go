@@ -11,7 +11,7 @@ func discrete(n int) Heads {
 	return Heads{Policy: []Dist{{Action: "action", Categorical: &head.Categorical{N: n}}}}
 }
 
-// The figures are those of the papers' networks on 84×84×4 with 18 actions.
+// The figures are from the papers' networks on 84×84×4 with 18 actions.
 func TestKindsOfImagesHaveThePapersParameters(t *testing.T) {
 	for _, c := range []struct {
 		kind         Kind

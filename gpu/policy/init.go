@@ -2,7 +2,7 @@ package policy
 
 import "math"
 
-// initStream separates the numbers of Init from those of Uniform and Shuffle.
+// initStream separates the numbers of Init from the numbers of Uniform and Shuffle.
 const initStream = 0xd1b54a32d192ed03
 
 // Init returns a fresh canonical parameter vector: weights orthogonal (Saxe et al. 2014) times the network's

@@ -9,8 +9,8 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Input is a tensor that enters the network, with what happens to its elements on the way. Nodes read it under its path.
-// Whatever its elements are, what enters is float32.
+// Input is a tensor that enters the network, with the preparation of its elements. Nodes read it under its path.
+// Whatever its elements are, they enter as float32.
 type Input struct {
 	// Path names the observation: that of its tensor, or obs where the environment has only one without a path. The last
 	// reward and the last action have the names of their sources, further actions Numbered ones.
@@ -19,11 +19,11 @@ type Input struct {
 	Norm  Norm   `json:"norm,omitempty"`
 	DType string `json:"dtype,omitempty"` // of the stored elements, such as u8; empty means f32
 	From  Source `json:"from,omitempty"`
-	// Learned is for the last reward: it is what is learned from, as the environment's wrappers have shaped it. Else, as in descriptions of
-	// earlier versions, it is the environment's own.
+	// Learned is for the last reward: it is the reward that the environment's wrappers have shaped. Else, as in descriptions of earlier
+	// versions, it is the environment's own.
 	Learned bool `json:"learned,omitempty"`
-	// Stack is how many frames enter, the current one last; 0 means 1. Frames before an episode's first are that one. The
-	// frames of a picture are beside each other in its last axis, others one after the other.
+	// Stack is how many frames enter, the current one last; 0 means 1. Frames before an episode's first are copies of it.
+	// The frames of a picture are next to each other in its last axis, others one after the other.
 	Stack int `json:"stack,omitempty"`
 	// Choices is how many values each element has, for OneHot; a single number is that of all elements.
 	Choices []int   `json:"choices,omitempty"`
@@ -71,7 +71,7 @@ func (in *Input) lag(frame int) int {
 	return back
 }
 
-// Type returns the dtype of the stored elements, 0 for one that no input has.
+// Type returns the dtype of the stored elements, 0 for a dtype that no input has.
 func (in *Input) Type() hostabi.DType {
 	if in.DType == "" {
 		return hostabi.F32
@@ -101,7 +101,7 @@ func (in *Input) values() int {
 	return sum
 }
 
-// Entered returns the shape of what nodes read.
+// Entered returns the shape that nodes read.
 func (in *Input) Entered() []int {
 	k := in.Frames()
 	switch {

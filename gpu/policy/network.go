@@ -22,23 +22,23 @@ func Unsupported(part, name string, op fmt.Stringer) error {
 }
 
 // Network specifies a policy and a value function as a graph: inputs, nodes that compute a tensor of one or more others,
-// and heads that read nodes. Rows of a batch are independent: what a backend computes for a row does not depend, in any
-// bit, on the other rows. Names of nodes and inputs are unique. This version has one value.
+// and heads that read nodes. Rows of a batch are independent: a backend's results for a row do not depend, in any bit,
+// on the other rows. Names of nodes and inputs are unique. This version has one value.
 type Network struct {
 	Format int         `json:"format"` // of this description: Format
 	Inputs []Input     `json:"inputs"`
-	Nodes  []Node      `json:"nodes"`  // a node comes after those that it reads
+	Nodes  []Node      `json:"nodes"`  // a node comes after the nodes that it reads
 	Policy []Dist      `json:"policy"` // one for each action
 	Values []ValueHead `json:"values"`
-	// Chunk is how many rows are learned from together by a network that keeps a state: gradients go from a row to those
-	// before it as far as its chunk begins. It says nothing of what is computed. 0 in a network without a state.
+	// Chunk is how many rows are learned from together by a network that keeps a state: gradients flow from a row back
+	// to the beginning of its chunk. It does not change the network's outputs. 0 in a network without a state.
 	Chunk int `json:"chunk,omitempty"`
 }
 
 // Format is the format of networks that this version writes. In format 0, which it reads, a network is a MLP.
 const Format = 1
 
-// Node computes a tensor of those that it reads, by the one operation that is not nil.
+// Node computes a tensor from its inputs, by the one operation that is not nil.
 type Node struct {
 	Name string   `json:"name" toml:"name"`
 	In   []string `json:"in" toml:"in"` // names of inputs and earlier nodes
@@ -61,7 +61,7 @@ type Dist struct {
 	Action string `json:"action"`
 	From   string `json:"from"` // node whose output are its parameters
 
-	Start  int32   `json:"start,omitempty"`  // what the environment calls the first choice of each element
+	Start  int32   `json:"start,omitempty"`  // the environment's number for the first choice of each element
 	Bounds *Bounds `json:"bounds,omitempty"` // of a Box
 
 	Categorical      *head.Categorical      `json:"categorical,omitempty"`
@@ -94,7 +94,7 @@ func attribute[T any](of any) (found T, err error) {
 	return found, nil
 }
 
-// Layers lists what a node may be, by its names in descriptions.
+// Layers lists the kinds of nodes, by their names in descriptions.
 func Layers() (names []string) {
 	t := reflect.TypeFor[Node]()
 	for i := range t.NumField() {
@@ -106,7 +106,7 @@ func Layers() (names []string) {
 	return names
 }
 
-// Op returns what a node computes, or an error if it has no operation or several.
+// Op returns the operation of a node, or an error if it has none or several.
 func (n *Node) Op() (layer.Op, error) { return attribute[layer.Op](n) }
 
 // Of returns the distribution, or an error if there is none or several.
@@ -133,7 +133,7 @@ func (n *Network) Dists() []head.Dist {
 	return list
 }
 
-// Bounds of what a description may ask for.
+// Bounds of a description's sizes.
 const (
 	maxInputs  = 1 << 7
 	maxNodes   = 1 << 10
@@ -214,7 +214,7 @@ func (n *Network) validateInputs() error {
 	return nil
 }
 
-// Shapes returns the shape of a row of every input and node by name, or what is wrong with the first that has none.
+// Shapes returns the shape of a row of every input and node by name, or an error for the first without one.
 func (n *Network) Shapes() (map[string][]int, error) {
 	shapes := map[string][]int{}
 	for i := range n.Inputs {
@@ -256,7 +256,7 @@ func (n *Node) inputs(shapes map[string][]int) [][]int {
 	return in
 }
 
-// Acting returns the names of the inputs and nodes that actions depend on: what else there is computes the value alone.
+// Acting returns the names of the inputs and nodes that actions depend on: all others compute the value alone.
 func (n *Network) Acting() map[string]bool {
 	acting := map[string]bool{}
 	for i := range n.Policy {
@@ -331,7 +331,7 @@ func (n *Network) ParamCount() int {
 	return count
 }
 
-// Lines describes what the network computes, one input, node or head a line, without initial values.
+// Lines describes the network, one input, node or head a line, without initial values.
 func (n *Network) Lines() []string {
 	var lines []string
 	for i := range n.Inputs {

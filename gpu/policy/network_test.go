@@ -13,7 +13,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// The canonical vector of a MLP is the one that checkpoints have had since format 0.
+// The canonical vector of an MLP is the same as in checkpoints since format 0.
 func TestS24DescriptionsGiveTheSameParameters(t *testing.T) {
 	for want, m := range map[string]MLP{
 		"actor.0.weight[4 8] actor.0.bias[8] actor.head.weight[8 2] actor.head.bias[2] " +
@@ -67,7 +67,7 @@ func TestHashIsThatOfTheFunction(t *testing.T) {
 	}
 }
 
-func TestValidateNamesWhatIsWrong(t *testing.T) {
+func TestValidateNamesTheErrors(t *testing.T) {
 	for want, edit := range map[string]func(*Network){
 		"format 7":                                       func(n *Network) { n.Format = 7 },
 		`two inputs are called "obs"`:                    func(n *Network) { n.Inputs = append(n.Inputs, n.Inputs[0]) },

@@ -27,8 +27,8 @@ func NewNormalizer(elems int) *Normalizer {
 	return &Normalizer{Mean: make([]float64, elems), M2: make([]float64, elems)}
 }
 
-// Update merges what the valid rows of a checked dataset acted on, of the network's inputs with running statistics. An
-// element that is not finite is a *RowError, and nothing is merged.
+// Update merges the observations of a checked dataset's valid rows, of the network's inputs with running statistics.
+// An element that is not finite is a *RowError, and nothing is merged.
 func (z *Normalizer) Update(d *Dataset, n *Network) error {
 	if len(z.sum) != len(z.Mean) {
 		z.sum, z.dev = make([]float64, len(z.Mean)), make([]float64, len(z.Mean))
@@ -100,8 +100,7 @@ func (z *Normalizer) merge(count float64) {
 	z.Count = total
 }
 
-// Weights writes what observations are normalised with to the slices of Weights and Dataset: mean and
-// 1/√(variance + 1e-8).
+// Weights writes the normaliser's factors to the slices of Weights and Dataset: mean and 1/√(variance + 1e-8).
 func (z *Normalizer) Weights(mean, scale []float32) {
 	for i := range z.Mean {
 		mean[i], scale[i] = float32(z.Mean[i]), 1
@@ -111,7 +110,7 @@ func (z *Normalizer) Weights(mean, scale []float32) {
 	}
 }
 
-// Set makes the statistics those whose Weights are mean and scale, as if they came from so many rows.
+// Set sets the statistics so that Weights returns mean and scale, as if they came from so many rows.
 func (z *Normalizer) Set(mean, scale []float32, rows float64) {
 	z.Count = rows
 	for i := range mean {
@@ -120,7 +119,7 @@ func (z *Normalizer) Set(mean, scale []float32, rows float64) {
 	}
 }
 
-// eachObs calls visit with what an input has in every valid row in row order; element i is at obs[i*stride].
+// eachObs calls visit with an input's elements in every valid row in row order; element i is at obs[i*stride].
 func eachObs(d *Dataset, in *Input, column trajectory.Column, visit func(row int, obs []float32, stride int) error) error {
 	l, _ := d.Blocks[0].Schema.Layout(column)
 	x := &entered{Input: in, dtype: l.DType}

@@ -72,7 +72,7 @@ func TestNormalizerStateSurvivesJSON(t *testing.T) {
 	}
 }
 
-func TestNormalizerRefusesWhatIsNotFinite(t *testing.T) {
+func TestNormalizerRefusesInfinities(t *testing.T) {
 	n := policy.MLP{Obs: 2, Actions: 2, NormalizeObs: true}.Network()
 	d := policytest.NewDataset(t, policytest.Options{Network: n, Steps: 5, Envs: 3, Blocks: 1, Seed: 1})
 	d.Blocks[0].Float32(trajectory.Obs)[2*4+1] = float32(math.Inf(-1))

@@ -19,9 +19,8 @@ func Philox(counter [4]uint32, key [2]uint32) [4]uint32 {
 	return counter
 }
 
-// Draws fills u with the numbers that decide an action in an env step and returns where those of the next action begin.
-// Number i of a discrete action is the first word of draw first+i; numbers 2k and 2k+1 of a Box are the first two words of
-// draw first+k.
+// Draws fills u with the random numbers of an action in an env step and returns where the next action's begin. Number i of a
+// discrete action is the first word of draw first+i; numbers 2k and 2k+1 of a Box are the first two words of draw first+k.
 func Draws(d head.Dist, seed uint64, env uint32, step uint64, first uint32, u []float32) (next uint32) {
 	if !d.Continuous() {
 		for i := range u {

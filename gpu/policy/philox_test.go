@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The vectors are those that the authors of Philox publish with Random123.
+// The vectors are published by the authors of Philox with Random123.
 func TestPhiloxEqualsThePublishedVectors(t *testing.T) {
 	for _, c := range []struct {
 		counter [4]uint32

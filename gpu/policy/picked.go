@@ -5,9 +5,9 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Picked are some rows of requests, copied side by side for an actor: those of one policy, where several act in the rows of the
-// same block, or those of the agents whose turn it is. Return copies what the actor wrote to the rows that were picked. The zero
-// value is ready; it does not allocate once it has grown.
+// Picked are some rows of requests, copied side by side for an actor: one policy's rows, where several act in the rows of the
+// same block, or the rows of the agents whose turn it is. Return copies the actor's outputs to the picked rows. The zero value
+// is ready; it does not allocate once it has grown.
 type Picked struct {
 	picks  []pick
 	rows   []uint32
@@ -16,7 +16,7 @@ type Picked struct {
 	used   int
 }
 
-// pick is one request and what was made from it.
+// pick is one request and its copy.
 type pick struct{ from, to Request }
 
 // Pick returns a request for rows of another, ascending, which has no Places. Inputs are copied; outputs go to memory that is
@@ -43,7 +43,7 @@ func (p *Picked) Pick(r *Request, rows []uint32) Request {
 	return to
 }
 
-// Return writes the outputs of all picked rows to those of the requests that they are from, and forgets them.
+// Return writes the outputs of all picked rows to the rows of their requests, and forgets them.
 func (p *Picked) Return() {
 	for i := range p.picks {
 		from, to := &p.picks[i].from, &p.picks[i].to
@@ -101,11 +101,11 @@ func (p *Picked) numbers(n int) []float32 {
 	return m.Float32()
 }
 
-// take returns n bytes on a cache line of their own.
+// take returns n bytes on separate cache lines.
 func (p *Picked) take(n int) []byte {
 	const line = 64
 	room := (n + line - 1) / line * line
-	if p.used+room > len(p.memory) { // requests have views of what there was
+	if p.used+room > len(p.memory) { // requests have views of the old memory
 		p.memory, p.used = make([]byte, max(2*len(p.memory), room, 1<<12)), 0
 	}
 	at := p.used

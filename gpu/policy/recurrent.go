@@ -44,8 +44,8 @@ func (n *Network) State() (elems int) {
 	return elems
 }
 
-// SameBesideCores reports whether two valid networks are the same but for what their cores are: all other nodes have parameters
-// of the same names and shapes, which mean the same but for what they read of cores.
+// SameBesideCores reports whether two valid networks are the same except for their cores: all other nodes have parameters of
+// the same names and shapes, with the same meaning except where they read cores.
 func (n *Network) SameBesideCores(o *Network) bool {
 	return slices.Equal(n.besideCores(), o.besideCores())
 }
@@ -65,7 +65,7 @@ func (n *Network) besideCores() []string {
 	return lines
 }
 
-// ParamsBesideCores is Params without those of cores.
+// ParamsBesideCores is Params without the parameters of cores.
 func (n *Network) ParamsBesideCores() (list []Param) {
 	for i, params := range n.paramsByNode() {
 		if n.Nodes[i].Core() == nil {
@@ -75,7 +75,7 @@ func (n *Network) ParamsBesideCores() (list []Param) {
 	return list
 }
 
-// Memory returns what the network needs of the rows before the one that it acts on.
+// Memory returns which earlier rows the network needs to act on a row.
 func (n *Network) Memory() trajectory.Memory {
 	m := trajectory.Memory{Past: n.Past(), State: n.State(), Chunk: n.Chunk}
 	for i := range n.Inputs {
@@ -104,7 +104,7 @@ func (n *Network) validateCores() error {
 	return nil
 }
 
-// holds says what keeps the network's state from the blocks of a schema.
+// holds returns an error if blocks of a schema cannot hold the network's state.
 func (n *Network) holds(s *trajectory.Schema) error {
 	if elems := n.State(); elems > s.Shape.State {
 		return fmt.Errorf("%w: blocks keep %d elements of state, the network's cores %d", ErrDataset, s.Shape.State, elems)
@@ -112,7 +112,7 @@ func (n *Network) holds(s *trajectory.Schema) error {
 	return nil
 }
 
-// learns says what keeps the network's chunks from the blocks of a schema: there must be a state where each begins.
+// learns returns an error if blocks of a schema do not suit the network's chunks: there must be a state where each begins.
 func (n *Network) learns(s *trajectory.Schema) error {
 	switch stored := s.StoredEvery(); {
 	case n.Chunk == 0:
@@ -125,8 +125,8 @@ func (n *Network) learns(s *trajectory.Schema) error {
 	return n.holds(s)
 }
 
-// State returns the state before a row of a block, as Request.State and, of the row behind, Request.StateOut have it; the
-// zero Matrix for a network that keeps none.
+// State returns the state before a row of a block, for Request.State and, of the next row, Request.StateOut; the zero
+// Matrix for a network that keeps none.
 func (b *Binding) State(tr trajectory.Trajectory, row int) trajectory.Matrix {
 	if b.state == 0 {
 		return trajectory.Matrix{}
@@ -136,7 +136,7 @@ func (b *Binding) State(tr trajectory.Trajectory, row int) trajectory.Matrix {
 	return m
 }
 
-// Chunked appends the valid rows to dst chunk by chunk, by time and then environment, those of a chunk in their order.
+// Chunked appends the valid rows to dst chunk by chunk, by time and then environment, in order within a chunk.
 func (d *Dataset) Chunked(n *Network, dst []uint32) []uint32 {
 	envs, width := d.Envs(), d.BlockEnvs()
 	for first := 0; first < d.Steps(); first += n.Chunk {
@@ -169,7 +169,7 @@ func (d *Dataset) ChunkStarts(n *Network, rows []uint32, dst []int) []int {
 }
 
 // Follow says which of the rows, which come as Chunked has them, follow one another: prev[i] is the place of the row before
-// row i in its episode and chunk, or -1 for one that begins from state, [rows][Network.State]: what was stored where its
+// row i in its episode and chunk, or -1 for a row that begins from state, [rows][Network.State]: the stored state where its
 // chunk begins, or zero where its episode does. Rows in which an agent does not act leave its state as it is.
 func (d *Dataset) Follow(n *Network, rows []uint32, prev []int32, state []float32) {
 	if len(rows) == 0 {

@@ -2,7 +2,7 @@ package policy
 
 import "github.com/rlhost/rlhost/gpu/policy/layer"
 
-// Size is what a network takes, a product of widths in its graph: nothing is made to know it.
+// Size is the size of a network, a product of widths in its graph, computed without making it.
 type Size struct {
 	Params  int // elements of the canonical vector
 	Row     int // elements that the nodes compute of a row
@@ -48,7 +48,7 @@ func product(shape []int) int {
 // leastRows is how many rows go through a network at a time at least.
 const leastRows = 16
 
-// ActingBytes returns the least memory that an actor keeps: parameters, where they lie, and what the nodes compute of some rows.
+// ActingBytes returns the minimum memory that an actor keeps: parameters, their places, and the nodes' results for some rows.
 func (d *Definition) ActingBytes() int64 {
 	s := d.Network.Size()
 	return 4 * (2*int64(s.Params) + leastRows*int64(s.Row))

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Weights is what a learner publishes and actors load: a view, valid as long as the memory it was made from.
+// Weights are published by a learner and loaded by actors: a view, valid as long as the memory it was made from.
 type Weights struct {
 	Version           uint64
 	Params            []float32 // canonical vector

@@ -13,8 +13,7 @@ import (
 // CodeGradient is the code of an update that numbers ended which are not finite; rlhost explain has its page.
 const CodeGradient = "R020"
 
-// largeNumber is what rewards, values and what enters a network are not to reach: squares of such numbers, summed up over a
-// minibatch, leave float32.
+// largeNumber bounds rewards, values and inputs of a network: squares of such numbers, summed over a minibatch, overflow float32.
 const largeNumber = 1e12
 
 // suspect is a number of a row that may have made a gradient infinite.
@@ -24,7 +23,7 @@ type suspect struct {
 	x      float64
 }
 
-// beyond reports whether a number is larger than that of the suspect. What is not a number is larger than all.
+// beyond reports whether a number is larger than the suspect's. NaN is larger than all numbers.
 func (s *suspect) beyond(x float64) bool {
 	return math.IsNaN(x) && !math.IsNaN(s.x) || math.Abs(x) > math.Abs(s.x)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
-// A gradient that is not finite names the number that has made it so, with its environment and env step, and what to do about it.
-func TestUpdateNamesWhatMadeAGradientInfinite(t *testing.T) {
+// A gradient that is not finite names the number that has made it so, with its environment and env step, and the remedy.
+func TestUpdateNamesTheCauseOfAnInfiniteGradient(t *testing.T) {
 	const row = 7 // t = 3 of environment 1
 	n := policy.MLP{Obs: 2, Actions: 2, Activation: policy.Tanh}.Network()
 	for name, c := range map[string]struct {

@@ -8,7 +8,7 @@ import (
 )
 
 // Whose a parameter is, its name says. One of another name belongs to both, and then there is one norm.
-func TestClipGradTakesTheNormsOfWhatIsNotShared(t *testing.T) {
+func TestClipGradTakesTheNormsOfUnsharedParameters(t *testing.T) {
 	c := Config{MaxGradNorm: 1, ClipGradApart: true}
 	for name, want := range map[string]GradNorms{
 		"actor.gate.weight":  {13, 5, 12},

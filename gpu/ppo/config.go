@@ -14,15 +14,14 @@ const (
 	DiscountMultiply = "multiply"
 )
 
-// Config is what a learner does with a dataset, with the keys of a learner's table. The zero value is not useful; see
-// Defaults.
+// Config says how a learner learns from a dataset, with the keys of a learner's table. The zero value is not useful; see Defaults.
 type Config struct {
 	Epochs    int `toml:"epochs"`    // passes over the dataset
 	Minibatch int `toml:"minibatch"` // most rows of an optimiser step; see NextMinibatch
 
 	Gamma     float64 `toml:"gamma"`      // discount
 	GAELambda float64 `toml:"gae_lambda"` // λ of GAE (Schulman et al. 2016) and of V-trace's traces
-	// Discount says what a row's discount is where the environment writes one: that number in the place of Gamma, or Gamma
+	// Discount selects a row's discount where the environment writes one: that number in the place of Gamma, or Gamma
 	// times it, as dm_env's discounts are meant, which are 1 until the future ends.
 	Discount string `toml:"discount"`
 
@@ -54,7 +53,7 @@ type Config struct {
 	CBar      float64 `toml:"c_bar"`     // c̄
 	Recompute string  `toml:"recompute"` // when V-trace's ratios are computed: "dataset" (once) or "epoch"
 
-	// Shuffle has each epoch in an order of its own. Without it rows, or chunks, come as they were gathered: step by step, in a step
+	// Shuffle gives each epoch a new order. Without it rows, or chunks, come as they were gathered: step by step, in a step
 	// environment by environment.
 	Shuffle bool `toml:"shuffle"`
 
@@ -106,8 +105,7 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// Stats is what one Update reports. Losses are means over all its minibatches; the names in StatNames are
-// CleanRL's.
+// Stats is the report of one Update. Losses are means over all its minibatches; the names in StatNames are CleanRL's.
 type Stats struct {
 	PolicyLoss        float64
 	ValueLoss         float64 // ½·mean squared error, before the coefficient
@@ -125,7 +123,7 @@ type Stats struct {
 	Epochs            float64 // begun, fewer than configured after TargetKL
 	ValidRows         float64
 
-	// What follows is not among Values.
+	// The next fields are not among Values.
 	LearningRate float32 `json:"-"` // of the last step, or that of the rates
 	Returns      Returns `json:"-"` // of the dataset, with NormalizeReturns
 	Gathered     uint64  `json:"-"` // bytes of observations that were copied into minibatches

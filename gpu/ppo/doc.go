@@ -5,6 +5,6 @@
 //	stats, err := learner.Update(&policy.Dataset{Blocks: blocks, …}, ppo.Rates{…})
 //	err = learner.Params(weights.Params)
 //
-// The arithmetic here is the definition that engines are held to; speed is their business. Queues, blocks and versions
-// in flight are plugins/learner's.
+// The arithmetic here is the reference for engines, which care for speed. plugins/learner handles queues, blocks and
+// versions in flight.
 package ppo

@@ -18,7 +18,7 @@ type Engine interface {
 	// that point in the order.
 	Target()
 	// Epoch starts a pass over valid rows of the round in this order. Rows of a network that keeps a state come chunk by chunk,
-	// those of a chunk in their order. The slice stays as it is until the next Epoch.
+	// in order within a chunk. The slice stays as it is until the next Epoch.
 	Epoch(rows []uint32)
 	// Step makes an optimiser step on the epoch's rows lo to hi, which are whole chunks.
 	Step(lo, hi int)
@@ -29,14 +29,14 @@ type Engine interface {
 	// Rescale makes every value x of the head x·scale + shift, between updates. Moments of the optimiser stay as they are.
 	Rescale(h Head, scale, shift float64)
 
-	// Params, State, SetState and Close are Learner's, but for the unit of values: theirs are the network's as it learns.
+	// Params, State, SetState and Close are Learner's, except for the unit of values: here it is the network's unit as it learns.
 	Params(dst []float32) error
 	State() (State, error)
 	SetState(s State) error
 	Close() error
 }
 
-// Round is what one update learns from, and how.
+// Round is the data of one update, and how to learn from it.
 type Round struct {
 	Dataset *policy.Dataset
 	Samples Samples // whose values are in the unit
@@ -160,7 +160,7 @@ func (l *learner) Params(dst []float32) error {
 	return nil
 }
 
-// State returns what the engine and the statistics of returns continue from.
+// State returns the state of the engine and of the statistics of returns.
 func (l *learner) State() (State, error) {
 	s, err := l.Engine.State()
 	s.Returns = l.returns

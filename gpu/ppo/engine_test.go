@@ -128,7 +128,7 @@ func (e *cutting) Step(lo, hi int) {
 	}
 }
 
-// An update that is cut ends behind the minibatch that it is at, and later ones make no step.
+// An update that is cut ends after its current minibatch, and later ones make no step.
 func TestCutEndsAnUpdateBetweenMinibatches(t *testing.T) {
 	n := policy.MLP{Obs: 2, Actions: 2, Activation: policy.Tanh}.Network()
 	d := policytest.NewDataset(t, policytest.Options{Network: n, Steps: 5, Envs: 2, Blocks: 1, Seed: 1})

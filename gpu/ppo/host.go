@@ -7,8 +7,8 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy"
 )
 
-// Host is what engines that compute on the host, and so know how a step ended before the next, have in common: the
-// targets, the statistics and whether the update still continues.
+// Host is shared by engines that compute on the host, and so know how a step ended before the next: the targets,
+// the statistics and whether the update still continues.
 type Host struct {
 	Config  Config
 	Targets Targets
@@ -63,7 +63,7 @@ func (h *Host) bounded(rate float32) float32 {
 	return max(float32(h.Config.LearningRateMin), min(float32(h.Config.LearningRateMax), rate))
 }
 
-// Over reports whether all further work of the update is to be skipped.
+// Over reports whether to skip all further work of the update.
 func (h *Host) Over() bool { return h.over }
 
 // Fail ends the update with an error, if there is one.
@@ -139,7 +139,7 @@ func (s *Stats) add(sums LossSums, rows int, norms GradNorms) {
 	s.OptimizerSteps++
 }
 
-// means lists what is a mean over the optimiser steps.
+// means lists the fields that are means over the optimiser steps.
 func (s *Stats) means() [9]*float64 {
 	return [...]*float64{&s.PolicyLoss, &s.ValueLoss, &s.Entropy, &s.ApproxKL, &s.OldApproxKL, &s.ClipFraction,
 		&s.GradNorm, &s.ActorGradNorm, &s.CriticGradNorm}

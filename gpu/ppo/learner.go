@@ -15,8 +15,8 @@ type Learner interface {
 	// shuffled minibatches (Shuffle), each a clipped-surrogate step (Loss) with Adam. After an error the optimiser
 	// steps made before it stay made; ErrNotFinite leaves parameters finite.
 	Update(d *policy.Dataset, r Rates) (Stats, error)
-	// Cut ends an Update that goes on after the minibatch that it is at, and every later one before its first, with ErrCut: optimiser
-	// steps made before stay made, and State returns what they came to. Any goroutine.
+	// Cut ends a running Update after its current minibatch, and every later one before its first, with ErrCut: earlier optimiser
+	// steps stay made, and State returns their result. Any goroutine.
 	Cut()
 	// Params copies the canonical vector, as actors take it, to dst, which has Network.ParamCount elements.
 	Params(dst []float32) error
@@ -34,7 +34,7 @@ type Rates struct {
 	Entropy      float32
 }
 
-// State is what a learner continues from: canonical vectors of equal length.
+// State is the state of a learner: canonical vectors of equal length.
 type State struct {
 	Params, AdamM, AdamV []float32 // Params has the value in the unit of Returns
 	AdamSteps            uint64

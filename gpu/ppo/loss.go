@@ -32,16 +32,16 @@ func (s *LossSums) Add(other LossSums) {
 //	+ BoundsLossCoef·mean(beyond)
 //
 // with ratio = exp(log π(a) - log_prob) and kl = ratio - 1 - log ratio, an estimator of the divergence of the policy from
-// the one that acted. Illegal actions have probability 0 and enter nothing. With ValueClip the
-// squared error is the larger one of v and of value + clamp(v - value, ±ValueClip).
+// the one that acted. Illegal actions have probability 0 and enter nothing. With ValueClip the squared error is the
+// larger of the errors of v and of value + clamp(v - value, ±ValueClip).
 //
-// Where actions estimate an entropy, its gradient counts with the ratio, at most 1+ε: that of actions which the policy would
-// rarely draw now says nothing about it.
+// Where actions estimate an entropy, its gradient counts with the ratio, at most 1+ε: actions that the policy would rarely
+// draw now say nothing about its entropy.
 //
-// beyond is what BoundsLoss returns, which is in no sum.
+// beyond is the result of BoundsLoss, which is in no sum.
 //
-// log π(a) and the entropy are sums over the actions. params is [Rows][elements] by action, what its distribution is made
-// from, value [Rows]. The gradients of the loss with respect to both are written to dParams and dValue.
+// log π(a) and the entropy are sums over the actions. params is [Rows][elements] by action, the parameters of its
+// distribution; value is [Rows]. The gradients of the loss with respect to both are written to dParams and dValue.
 func Loss(dists []head.Dist, m *Minibatch, c *Config, r Rates, params [][]float64, value []float64, dParams [][]float64, dValue []float64) LossSums {
 	var sums LossSums
 	mean := 1 / float64(m.Rows)
@@ -85,7 +85,7 @@ func beyond(e *policy.Edges, mean float64) float64 {
 	return (mean - min(max(mean, low), high)) * float64(e.Scale)
 }
 
-// EntropyWeight is what the gradient of an entropy that the actions of row i estimate counts with, given their log-probability.
+// EntropyWeight is the weight of the gradient of an entropy that the actions of row i estimate, given their log-probability.
 func EntropyWeight(m *Minibatch, i int, r Rates, logProb float64) float64 {
 	return min(math.Exp(logProb-float64(m.LogProb[i])), 1+float64(r.Clip))
 }
@@ -102,7 +102,7 @@ func LogProb(dists []head.Dist, actions []Actions, i int, params [][]float64) (l
 }
 
 // AddRow adds row i of a minibatch, given the log-probability of its action, the entropy and the value. It returns the
-// slopes of the surrogate, less what the divergence costs, over the log-probability, and of ½·error² over the value.
+// slopes of the surrogate, less the divergence's cost, over the log-probability, and of ½·error² over the value.
 func (s *LossSums) AddRow(m *Minibatch, i int, c *Config, r Rates, logProb, entropy, value float64) (slope, dValue float64) {
 	logRatio := logProb - float64(m.LogProb[i])
 	ratio, advantage := math.Exp(logRatio), float64(m.Advantage[i])

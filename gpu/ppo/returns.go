@@ -16,7 +16,7 @@ type Returns struct {
 }
 
 // RawReturns are the statistics of a value that was learned without any: their unit is Raw, and they count as one row, so
-// that those of the next dataset replace them.
+// that the next dataset's replace them.
 func RawReturns() Returns { return Returns{Count: 1, M2: 1} }
 
 // Add takes in one return.
@@ -92,8 +92,8 @@ func (u Unit) Denormalise(n *policy.Network, params []float32) error {
 	return err
 }
 
-// to returns what turns outputs of the head in this unit into outputs of the same values in another: x·scale + shift. It
-// is the identity where either has no deviation: there the outputs mean nothing that could be kept.
+// to returns the factors that turn outputs of the head in this unit into outputs of the same values in another: x·scale
+// + shift. It is the identity where either has no deviation: the outputs then have no meaning to keep.
 func (u Unit) to(next Unit) (scale, shift float64) {
 	if u.Deviation == 0 || next.Deviation == 0 {
 		return 1, 0
@@ -104,8 +104,7 @@ func (u Unit) to(next Unit) (scale, shift float64) {
 // Head is a dense node without an activation whose one output is a value: weight and bias in a canonical vector.
 type Head struct{ Weight, Bias policy.Param }
 
-// HeadOf returns the tensors of the node of that name. One that has no weight and bias cannot be rescaled, which is
-// policy.ErrUnsupported.
+// HeadOf returns the tensors of the node of that name. A node without weight and bias cannot be rescaled, which is policy.ErrUnsupported.
 func HeadOf(node string, params []policy.Param) (h Head, err error) {
 	for _, p := range params {
 		switch p.Name {

@@ -8,7 +8,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy"
 )
 
-// Actions are those of one action tensor in some rows. What there is none of is empty.
+// Actions are the actions of one action tensor in some rows. Missing parts are empty.
 type Actions struct {
 	policy.ActionSize
 	Index []int32   // [rows][Size] of discrete elements, from 0
@@ -148,7 +148,7 @@ func (s *Samples) readStep(d *policy.Dataset, b trajectory.Trajectory, at, row i
 	return nil
 }
 
-// flags are the columns of flags that decide what is learned, besides masks. Active is where agents do not always act.
+// flags are the columns of flags, without masks, that decide which rows are learned from. Active exists where agents do not always act.
 var flags = [...]trajectory.Column{trajectory.Valid, trajectory.Terminated, trajectory.Truncated, trajectory.Active}
 
 // notFlag returns the first valid row from at on whose flag is neither 0 nor 1, counted from at; -1 if there is none. The column may
@@ -196,7 +196,7 @@ func (s *Samples) readAction(d *policy.Dataset, i int, b trajectory.Trajectory, 
 	return nil
 }
 
-// readRaw copies what was drawn for a Box. Only the host writes it, but a weight that is not finite draws such numbers.
+// readRaw copies the raw samples of a Box. Only the host writes them, but a weight that is not finite draws such numbers.
 func (a *Actions) readRaw(d *policy.Dataset, i int, raw trajectory.Matrix, valid []byte, row int) error {
 	from := raw.Float32()
 	for e, ok := range valid {

@@ -11,7 +11,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
-// A guest can write anything to its rows. What learning would use as an index or a number is refused, with the row.
+// A guest can write anything to its rows. A bad index or number is refused, with the row.
 func TestReadRefusesBadRows(t *testing.T) {
 	const bad = 5
 	n := policy.MLP{Obs: 2, Actions: 2, Activation: policy.Tanh}.Network()

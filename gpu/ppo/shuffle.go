@@ -6,7 +6,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy"
 )
 
-// shuffleStream separates the numbers of Shuffle from those of policy.Uniform and policy.Init.
+// shuffleStream separates the numbers of Shuffle from the numbers of policy.Uniform and policy.Init.
 const shuffleStream = 0x9e3779b97f4a7c15
 
 // Shuffle permutes rows in place by Fisher and Yates' method, as a function of run seed, dataset and epoch alone.

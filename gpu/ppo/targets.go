@@ -7,31 +7,28 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy"
 )
 
-// Targets holds what a dataset teaches, one element per row (t*E + e). The zero value is ready; its slices are
+// Targets holds the targets of a dataset, one element per row (t*E + e). The zero value is ready; its slices are
 // reused by the next computation.
 type Targets struct {
 	Advantage []float32
 	Return    []float32 // target of the value function; both are 0 in rows that belong to no episode
 
-	carry []float64 // [N] what the row after adds, per environment of one block
+	carry []float64 // [N] the next row's contribution, per environment of one block
 	next  []float32 // [N] value of the row after in which the agent acts, where agents do not always act
 }
 
 // GAE computes generalised advantage estimates (Schulman et al. 2016) and the returns advantage + value from
 // the values that the acting policy stored.
 //
-// An end of an episode cuts the recursion: terminated takes 0 for the value of what follows, truncated
-// bootstrap_value, and terminated wins. A row before an invalid row that did not end its episode is cut as well
-// and takes the value stored for its next observation. Rows in which an agent does not act are not there: what follows a
-// row is the agent's next one in which it does, valid or not. Where the environment has a discount, that of a row takes the
-// place of gamma, or is multiplied with it: see Config.Discount. A reward, a discount or a value of what follows that is not
-// one is a *RowError.
+// An end of an episode cuts the recursion: terminated takes 0 for the next value, truncated bootstrap_value, and terminated wins. A row
+// before an invalid row that did not end its episode is cut as well and takes the value stored for its next observation. Rows in which an
+// agent does not act are skipped: the next row is the agent's next one in which it acts, valid or not. Where the environment has a discount,
+// a row's discount replaces gamma, or is multiplied with it: see Config.Discount. An invalid reward, discount or next value is a *RowError.
 func (t *Targets) GAE(d *policy.Dataset, c *Config) error { return t.compute(d, c, nil) }
 
-// VTrace computes V-trace targets (Espeholt et al. 2018) with the values that the acting policy stored, traces
-// c = λ min(c̄, ratio) and ρ = min(ρ̄, ratio), where ratio = exp(newLogProb - log_prob) and newLogProb has one
-// element per row. With ratio = ρ̄ = c̄ = 1 the returns are those of GAE; of the advantages,
-// λ times what V-trace's has beyond its own step's error is what GAE's has.
+// VTrace computes V-trace targets (Espeholt et al. 2018) with the values that the acting policy stored, traces c = λ min(c̄,
+// ratio) and ρ = min(ρ̄, ratio), where ratio = exp(newLogProb - log_prob) and newLogProb has one element per row. With ratio =
+// ρ̄ = c̄ = 1 the returns equal GAE's. Beyond its own step's error, GAE's advantage has λ times the part that V-trace's has.
 //
 // The advantage is r + γ v' - V without the paper's factor ρ: the surrogate's own ratio to the acting policy is
 // that importance weight, and it would count twice.
@@ -39,13 +36,13 @@ func (t *Targets) VTrace(d *policy.Dataset, c *Config, newLogProb []float32) err
 	return t.compute(d, c, newLogProb)
 }
 
-// transition is what one row knows: next is the value of what follows it, carry what the recursion brings from
-// the next row (0 after a cut) and takes to the previous one.
+// transition is one row: next is the value of the next row, carry the recursion's sum from the next row (0 after a
+// cut), to be passed to the previous one.
 type transition struct {
 	reward, discount, value, next, logProb, carry float64
 }
 
-// notFinite names the column that the reward or else the value of what follows is read from, whichever is not finite.
+// notFinite names the column of the reward or else of the next value, whichever is not finite.
 func (s transition) notFinite(truncated bool) trajectory.Column {
 	switch {
 	case s.reward-s.reward != 0:
@@ -58,7 +55,7 @@ func (s transition) notFinite(truncated bool) trajectory.Column {
 	return trajectory.Value
 }
 
-// gae returns advantage, return and what the row before adds: δ = r + γ V' - V;  A = δ + γλ A'.
+// gae returns advantage, return and the carry for the previous row: δ = r + γ V' - V; A = δ + γλ A'.
 func (s transition) gae(c *Config) (advantage, ret, carry float64) {
 	advantage = s.reward + s.discount*s.next - s.value + s.discount*c.GAELambda*s.carry
 	return advantage, advantage + s.value, advantage

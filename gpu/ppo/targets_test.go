@@ -165,7 +165,7 @@ func TestVTraceEqualsItsDefinition(t *testing.T) {
 	}
 }
 
-// An environment under NEXT_STEP has a phantom row after every end; without it the rows are those of SAME_STEP.
+// An environment under NEXT_STEP has a phantom row after every end; without it the rows equal SAME_STEP's.
 func TestS3BothAutoresetModesHaveEqualAdvantages(t *testing.T) {
 	same := policytest.NewDataset(t, policytest.Options{Network: policy.MLP{Obs: 1, Actions: 2}.Network(), Steps: 4, Envs: 1, Blocks: 1})
 	next := policytest.NewDataset(t, policytest.Options{Network: policy.MLP{Obs: 1, Actions: 2}.Network(), Steps: 5, Envs: 1, Blocks: 1})

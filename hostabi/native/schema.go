@@ -43,8 +43,7 @@ func CheckColumns(columns []Column, blockBytes int) error {
 	return nil
 }
 
-// fits reports whether the last element of a column lies in the block. No stride is negative, so it is the one that
-// reaches farthest.
+// fits reports whether the last element of a column lies in the block. No stride is negative, so the last element reaches farthest.
 func fits(c *Column, blockBytes int) bool {
 	size := DTypeOf(c.DType).Bytes()
 	if size == 0 || c.Offset < 0 || c.Offset > blockBytes-size {

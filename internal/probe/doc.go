@@ -1,4 +1,4 @@
-// Package probe has environments whose values and best policies follow from what they are, and trains on them:
+// Package probe has environments whose values and best policies can be computed, and trains on them:
 //
 //	for _, p := range probe.All() {
 //		for _, m := range probe.Modes() {
@@ -6,5 +6,5 @@
 //		}
 //	}
 //
-// What is learned is read where the components read it: in the blocks of the last datasets.
+// Results are read where the components read them: in the blocks of the last datasets.
 package probe

@@ -8,7 +8,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
 
-// inputs are probes in which what tells one state from another enters the network in other ways than as plain numbers.
+// inputs are probes whose states differ in inputs other than plain numbers.
 func inputs() []Probe {
 	const bonus = "and an entropy bonus"
 	return append(observations(bonus), []Probe{
@@ -97,20 +97,20 @@ func observations(bonus string) []Probe {
 // likely is the best probability of the action that a cue asks for.
 var likely = softmax(1, 0)
 
-// riddle returns environments of one step whose cue is a number from 0 to 3, in turns. show says what is observed of it.
+// riddle returns environments of one step whose cue is a number from 0 to 3, in rotation. show writes the observation of it.
 func riddle(show func(cue int, at plugintest.At, elems []float64), observations ...hostabi.Tensor) plugintest.Script {
 	cue := func(at plugintest.At) int { return (at.Env + at.Episode) % 4 }
 	return script(1, plugintest.Terminates, telling(func(at plugintest.At) float32 { return float32(cue(at)) }), func(s *plugintest.Script) {
 		s.Observations = observations
 		s.Show = func(at plugintest.At, elems []float64) { show(cue(at), at, elems) }
 		s.Reward = func(at plugintest.At) float32 {
-			asks := []float32{0, 1, 1, 0}[cue(at)] // no sum of what two halves of the cue tell
+			asks := []float32{0, 1, 1, 0}[cue(at)] // no sum of two functions of the cue's halves
 			return []float32{2, 1, 1, 3}[cue(at)] + equal(chosen(at), asks)
 		}
 	})
 }
 
-// telling has the environment tell a state's cue, besides what is observed.
+// telling makes the environment report a state's cue, in addition to its observation.
 func telling(cue func(plugintest.At) float32) func(*plugintest.Script) {
 	return func(s *plugintest.Script) {
 		s.Infos = []hostabi.Tensor{{Path: "cue"}}

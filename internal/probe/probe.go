@@ -10,7 +10,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
 
-// Probe is an environment and what is known of it.
+// Probe is an environment with its known numbers.
 type Probe struct {
 	Name  string
 	About string // in a sentence for people
@@ -22,9 +22,8 @@ type Probe struct {
 	shared []string // in place of share_trunk, in the mode where policy and value share a trunk
 }
 
-// Known is a number that a training on the probe comes to, such as the value of a state or the probability of an action in
-// it. A state has a cue: the figure that the environment tells, which no policy reads, or else the first element of its observation,
-// whose others are 0.
+// Known is a number that a training on the probe converges to, such as the value of a state or the probability of an action in it. A state
+// has a cue: the environment's figure, which no policy reads, or else the first element of its observation, whose other elements are 0.
 type Known struct {
 	What   string
 	Theory float64
@@ -109,7 +108,7 @@ func values() []Probe {
 	}
 }
 
-// bandits are those whose best policy is known.
+// bandits are the probes whose best policy is known.
 func bandits() []Probe {
 	return []Probe{
 		{
@@ -159,7 +158,7 @@ func cued(cue func(plugintest.At) float32) func(*plugintest.Script) {
 	}
 }
 
-// sign is 1 and -1 in turns of episodes.
+// sign is 1 and -1 in alternate episodes.
 func sign(at plugintest.At) float32 { return float32(1 - 2*((at.Env+at.Episode)%2)) }
 
 func count(at plugintest.At) float32 { return float32(at.Step) }
@@ -171,5 +170,5 @@ func withEntropy(more ...string) []string {
 	return append([]string{fmt.Sprintf("component.learner.entropy=%g", entropy), "component.learner.learning_rate=2e-3"}, more...)
 }
 
-// softmax is the best probability of an action with that reward beside one with the other.
+// softmax is the best probability of an action with that reward when the only alternative has the other.
 func softmax(reward, other float64) float64 { return 1 / (1 + math.Exp((other-reward)/entropy)) }

@@ -40,8 +40,8 @@ func TestS27_TurnsHaveTheirValueWhereverBlocksEnd(t *testing.T) {
 	}
 }
 
-// Every probe comes to what is known of it, in synchronous mode and in one of the others; make test-learn trains them all in all.
-func TestTrain_LearnsWhatIsKnown(t *testing.T) {
+// Every probe converges to its known numbers, in synchronous mode and in one of the others; make test-learn trains all of them in all modes.
+func TestTrain_LearnsTheKnownNumbers(t *testing.T) {
 	modes := Modes()
 	for i, p := range All() {
 		for _, m := range []Mode{modes[0], modes[1+i%(len(modes)-1)]} {

@@ -85,7 +85,7 @@ func boxes() []Probe {
 	}
 }
 
-// spread is a probe with a bonus alone: what is drawn becomes the tanh of normal numbers with the largest entropy.
+// spread is a probe with a bonus alone: its actions become the tanh of normal numbers with the largest entropy.
 func spread(name string, logStd policy.LogStd) Probe {
 	return Probe{
 		Name: name, About: "one step without a reward, a normal number squashed by tanh, and an entropy bonus",

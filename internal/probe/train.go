@@ -59,11 +59,10 @@ depth = 64
 on_full = "block"
 `
 
-// last is the part of the blocks, at the end, that is read: one of so many. The mean over them tells a policy apart from the
-// noise of its actions.
+// last is the share of the blocks, at the end, that is read: one of so many. The mean over them averages out the noise of actions.
 const last = 3
 
-// Train trains on the probe and returns what was learned of each of p.Known.
+// Train trains on the probe and returns the learned value of each of p.Known.
 func (p *Probe) Train(ctx context.Context, m Mode, seed uint64) (found []float64, err error) {
 	r := &reader{known: p.Known}
 	if err := p.train(ctx, m, seed, r); err != nil {
@@ -109,8 +108,7 @@ func (p *Probe) setsIn(m Mode, seed uint64) []string {
 	return sets
 }
 
-// reader adds up what blocks hold of what is known. It is a component of a pipeline; found may be called once that has
-// ended.
+// reader adds up the known numbers in blocks. It is a component of a pipeline; found may be called once that has ended.
 type reader struct {
 	component.Component
 	h      *component.Host
@@ -186,13 +184,13 @@ type step struct {
 	action         []float64 // all elements of all actions, as the environment reads them
 }
 
-// measure reads a number from a step, if the step tells it.
+// measure reads a number from a step, if the step has it.
 type measure func(*step) (v float64, ok bool)
 
 // value is that of the observation.
 func value(s *step) (v float64, ok bool) { return s.value, true }
 
-// surprise is less the log-probability of what was done, whose mean is the entropy.
+// surprise is minus the log-probability of the action, whose mean is the entropy.
 func surprise(s *step) (v float64, ok bool) { return -s.logProb, true }
 
 // taken is the probability of an action.

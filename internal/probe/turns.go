@@ -10,8 +10,8 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Turns is a game of two who move in turns, with one state: each move ends it with a probability and pays the mover 1. A
-// decision of a mover who waits where a block ends must count whatever comes of it, or the value is not the game's.
+// Turns is a game of two players who alternate, with one state: each move ends it with a probability and pays the mover
+// 1. A decision that is still open where a block ends must count whatever its outcome, or the value is not the game's.
 func Turns(end float64, horizon int) Probe {
 	const dataset = 2048
 	long := int(EnvSteps * (2 - math.Log2(2*end))) // the rarer rewards are

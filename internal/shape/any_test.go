@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// untyped are the exported places whose values have any type in the nature of the thing, by package and name: what is encoded or
-// decoded, a value of a table, what an author defines, methods of interfaces from elsewhere.
+// untyped are the exported places whose values may have any type, by package and name: encoded and decoded values, values of a
+// table, types of authors, methods of interfaces from elsewhere.
 const untyped = `
 core/component.Meta core/component.Number
 core/control.Do core/control.Notice
@@ -20,7 +20,7 @@ sdk/component.Config sdk/component.State
 `
 
 // TestShape_WhereATypeExistsItIsNamed: exported fields, parameters and results have a type. any is for tables (map[string]any), for
-// what is decoded into or formatted, and for the places above.
+// values to decode into or to format, and for the places above.
 func TestShape_WhereATypeExistsItIsNamed(t *testing.T) {
 	t.Parallel()
 	allowed := map[string]bool{}
@@ -84,7 +84,7 @@ func untypedFields(spec *ast.TypeSpec, found map[string]ast.Node) {
 	}
 }
 
-// isAny reports whether a parameter or result is of any type, but for what is decoded into.
+// isAny reports whether a parameter or result is of any type, except a value to decode into.
 func isAny(list *ast.FieldList) bool {
 	if list == nil {
 		return false

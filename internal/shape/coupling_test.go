@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// Limits of coupling. They fail, as sizes do not: what is over them cannot be read a file at a time.
+// Limits of coupling. They fail, as sizes do not: a package over them cannot be read a file at a time.
 const (
 	maxBack     = 15 // percent of a package's arrows that run back
 	fewArrows   = 50 // fewer tell nothing: three files that know each other are a fifth of them
-	maxMethods  = 60 // methods of a type, its own and those promoted from our types
+	maxMethods  = 60 // methods of a type, its own and the ones promoted from our types
 	maxEmbedded = 2  // types of ours embedded in each other
 )
 
@@ -51,9 +51,9 @@ func (c *checked) declaredIn(o types.Object) string {
 	return c.fileOf(o)
 }
 
-// ranked orders files so that few arrows run back, to a file before the one that they come from. It takes, again and again, the first file
-// that none of the rest uses, else puts the last one that uses none of them behind, else takes the one that uses most and is used least.
-// Then each file moves to its best place until none does.
+// ranked orders files so that few arrows run back, to an earlier file. It takes, again and again, the first file that no remaining one
+// uses, else puts last a file that uses no remaining one, else takes the file that uses most and is used least. Then each file moves to
+// its best place until none does.
 func ranked(uses [][]bool) []int {
 	rest := make([]int, len(uses))
 	for i := range rest {
@@ -80,7 +80,7 @@ func ranked(uses [][]bool) []int {
 	return order
 }
 
-// pick chooses the next of the rest, and whether it goes behind.
+// pick chooses the next of the remaining files, and whether it goes to the end.
 func pick(rest []int, uses [][]bool) (at int, behind bool) {
 	best := -len(uses) - 1
 	for i, f := range rest {
@@ -109,7 +109,7 @@ func pick(rest []int, uses [][]bool) (at int, behind bool) {
 func sift(order []int, f int, uses [][]bool) bool {
 	from := slices.Index(order, f)
 	without := slices.Delete(slices.Clone(order), from, from+1)
-	// cost of a place: arrows from the file to those before it, and from those behind it to the file
+	// cost of a place: arrows from the file to earlier ones, and from later ones to the file
 	cost := 0
 	for _, g := range without {
 		if uses[g][f] {
@@ -177,7 +177,7 @@ func TestShape_ArrowsWithinAPackageRunOneWay(t *testing.T) {
 	}
 }
 
-// What a type can do is its own methods and those promoted from our types that it embeds: moving methods into an embedded part takes none away.
+// A type's methods are its own and the ones promoted from our types that it embeds: moving methods into an embedded part removes none.
 func TestShape_TypesHaveFewMethodsAndShallowParts(t *testing.T) {
 	t.Parallel()
 	for _, c := range mustPackages(t) {
@@ -200,7 +200,7 @@ func TestShape_TypesHaveFewMethodsAndShallowParts(t *testing.T) {
 	}
 }
 
-// methodsOf counts the methods of a struct and of its pointer, without those promoted from other modules' types.
+// methodsOf counts the methods of a struct and of its pointer, without any promoted from other modules' types.
 func methodsOf(t *types.Named) (n int) {
 	if _, ok := t.Underlying().(*types.Struct); !ok {
 		return 0

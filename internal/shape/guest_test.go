@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// An environment's guest is copied and swapped while a run goes on, and what it links is paid for each time.
+// An environment's guest is copied and swapped during a run, and everything it links is paid for each time.
 func TestShape_GuestsLinkNoFmtAndNoOs(t *testing.T) {
 	t.Parallel()
 	list := exec.Command("go", "list", "-deps", "../../sdk/wasm")

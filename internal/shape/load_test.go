@@ -27,7 +27,7 @@ type checked struct {
 	info  types.Info
 }
 
-// packages type-checks every package of the module, once for all tests. What they import is read from the build cache.
+// packages type-checks every package of the module, once for all tests. Their imports are read from the build cache.
 var packages = sync.OnceValues(func() (list []*checked, err error) {
 	exports := map[string]string{}
 	listed, err := goList()
@@ -65,7 +65,7 @@ func mustPackages(t *testing.T) []*checked {
 	return list
 }
 
-// listed is a package as go list tells of it.
+// listed is a package as go list prints it.
 type listed struct {
 	ImportPath, Dir, Export string
 	GoFiles                 []string

@@ -14,8 +14,9 @@ const promised = "rlhost hostabi/... sdk/... pipeline/graph pipeline/session"
 // its parts.
 const notYet = "sdk/process sdk/c/... pipeline/..."
 
-// Examples import promised packages alone: those of plugins, but for a learner with kernels of its own, and those that go doc shows.
-func TestShape_ExamplesUseWhatIsPromised(t *testing.T) {
+// Examples import promised packages alone. This holds for example plugins, except a learner with its own kernels, and for the
+// examples that go doc shows.
+func TestShape_ExamplesUsePromisedPackages(t *testing.T) {
 	t.Parallel()
 	const may = promised + " examples/plugins/..."
 	for _, s := range sources(t) {

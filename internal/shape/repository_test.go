@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestShape_NothingBuiltIsCommitted: what .gitignore names is not in the repository, but for the guests' modules, which are
-// committed so that a first run needs no compiler.
+// TestShape_NothingBuiltIsCommitted: no file that .gitignore names is in the repository, except the guests' modules, which
+// are committed so that a first run needs no compiler.
 func TestShape_NothingBuiltIsCommitted(t *testing.T) {
 	list := exec.Command("git", "ls-files", "--cached", "--ignored", "--exclude-standard")
 	list.Dir = "../.."

@@ -18,10 +18,10 @@ import (
 
 const module = "github.com/rlhost/rlhost/"
 
-// imports says which of our packages each package may import. "/..." stands for a package and all below it, "*" for one
-// part of a path, "." for the package's own folder (the first two parts of its path) and all in it, "rlhost" for the package at the root. The row with the
-// longest text that fits counts. An edge that is not here is a question of structure, not of this list. Tests may import
-// more. "any" is for programs, which nothing imports.
+// imports says which of our packages each package may import. "/..." means a package and all below it, "*" one part of a path, "." the
+// package's own folder (the first two parts of its path) and all in it, "rlhost" the package at the root. The row with the longest text that
+// fits counts. An edge that is not here is a question of structure, not of this list. Tests may import more. "any" is for programs, which
+// nothing imports.
 const imports = `
 rlhost:                 core/files pipeline/graph pipeline/players pipeline/runs pipeline/session plugins/author plugins/builtin plugins/evaluation sdk/component
 hostabi/...:            hostabi/...
@@ -74,8 +74,7 @@ internal/...:           any
 cmd/...:                any
 `
 
-// order says which way imports go within core and pipeline, lowest first: a package imports what stands in lines before
-// its own.
+// order says which way imports go within core and pipeline, lowest first: a package imports packages in lines before its own.
 const order = `
 core/shm core/stat core/files core/table core/ipc core/objects/wire
 core/internal/...
@@ -170,7 +169,7 @@ func folderOf(importPath string) (dir string, ours bool) {
 	return cmp.Or(strings.TrimSuffix(dir, "/"), path.Base(module)), ours
 }
 
-// runsBack reports whether both packages stand in order, and the imported one not in a line before.
+// runsBack reports whether both packages are in order, and the imported one not in an earlier line.
 func runsBack(from, to string) bool {
 	line := func(name string) int {
 		number := 0
@@ -186,7 +185,7 @@ func runsBack(from, to string) bool {
 	return a != 0 && b != 0 && a <= b && !strings.HasPrefix(to, from+"/") && !strings.HasPrefix(from, to+"/")
 }
 
-// Sizes are told (make lint prints them), and nothing is split, joined or embedded to satisfy one.
+// Sizes are reported (make lint prints them), and nothing is split, joined or embedded to satisfy one.
 func TestShape_TellsTheLargest(t *testing.T) {
 	t.Parallel()
 	packages, files, functions, methods := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
@@ -240,8 +239,8 @@ func receiver(f *ast.FuncDecl) string {
 	return t.(*ast.Ident).Name
 }
 
-// What a component or an environment may offer besides has a name and a contract where it is declared. errors.Join's is
-// the one interface of the standard library that has none.
+// Every optional interface of a component or an environment has a name and a contract where it is declared.
+// errors.Join's is the one interface of the standard library without a name.
 func TestShape_InterfacesHaveNames(t *testing.T) {
 	t.Parallel()
 	for _, s := range sources(t) {
@@ -267,7 +266,7 @@ func TestShape_InterfacesHaveNames(t *testing.T) {
 	}
 }
 
-func TestShape_UnsafeStandsInItsFiles(t *testing.T) {
+func TestShape_UnsafeIsInItsFiles(t *testing.T) {
 	t.Parallel()
 	for _, s := range sources(t) {
 		for _, spec := range s.file.Imports {
@@ -404,7 +403,7 @@ func lookUp(rows map[string][]string, dir string) (row []string, ok bool) {
 	return row, ok
 }
 
-// fits reports whether a package's path is one that a pattern stands for; see imports.
+// fits reports whether a package's path matches a pattern; see imports.
 func fits(pattern, name, importer string) bool {
 	switch {
 	case pattern == "any":

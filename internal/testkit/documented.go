@@ -8,7 +8,7 @@ import (
 
 var codeSpan = regexp.MustCompile("(?s)```.*?\n```|`[^`\n]+`")
 
-// Documented checks that each name stands on a page, in code: a row of a registry has its row there.
+// Documented checks that each name is on a page, in code: a row of a registry has its row there.
 func Documented(t testing.TB, page string, names ...string) {
 	t.Helper()
 	text, err := os.ReadFile(page)

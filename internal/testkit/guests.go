@@ -9,9 +9,8 @@ import (
 	"github.com/rlhost/rlhost/examples/plugins"
 )
 
-// Guests returns the modules of all environments among the example guests, or of those of one environment or component, by the guests' names. Those
-// that are not committed are built into a folder, once; they are left out where their compiler is missing, and while
-// tests are to be short.
+// Guests returns the modules of all environments among the example guests, or of one environment's or component's guests, by the guests' names.
+// Uncommitted modules are built into a folder, once; they are left out where their compiler is missing, and in short tests.
 func Guests(t testing.TB, env, folder string) map[string]string {
 	t.Helper()
 	files := map[string]string{}

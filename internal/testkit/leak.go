@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// Run runs the tests of a package, for TestMain, and returns what to exit with. It fails them when a goroutine of this
-// project is left behind.
+// Run runs the tests of a package, for TestMain, and returns the exit status. It fails them when a goroutine of this project is left behind.
 func Run(m *testing.M) int {
 	code := m.Run()
 	if code != 0 {
@@ -26,7 +25,7 @@ func Run(m *testing.M) int {
 	return 1
 }
 
-// goroutines returns the stacks of this project's goroutines but for that of TestMain.
+// goroutines returns the stacks of this project's goroutines, without TestMain's.
 func goroutines() (text string) {
 	stacks := make([]byte, 1<<20)
 	for g := range strings.SplitSeq(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {

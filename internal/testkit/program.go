@@ -24,7 +24,7 @@ func Needs(t testing.TB, names ...string) string {
 }
 
 // Rust returns why no crate is built for a target here, or for this machine where it is empty; nil if one is. That cargo and rustc are in
-// the path does not say it: those of rustup fail where there is no toolchain.
+// the path does not say it: rustup's own fail where there is no toolchain.
 func Rust(target string) error {
 	if _, err := exec.LookPath("cargo"); err != nil {
 		return err

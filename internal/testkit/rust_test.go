@@ -38,7 +38,7 @@ func TestRust_IsNotHereWithoutAToolchain(t *testing.T) {
 	}
 }
 
-// Where rustup has no toolchain, `make tools` installs a minimal one, or names the command, and what else there is goes on.
+// Where rustup has no toolchain, `make tools` installs a minimal one, or names the command, and everything else continues.
 func TestTools_InstallAToolchainOfRust(t *testing.T) {
 	text, err := os.ReadFile("../../bench/tools.sh")
 	if err != nil {

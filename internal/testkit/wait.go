@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// patience is how long tests wait for what happens by itself before they give up: no bound on how long it may take.
+// patience is how long tests wait for a condition before they fail. It is no bound on how long it may take.
 const patience = time.Minute
 
-// Until waits until ok holds. If it never does, the test fails with what was to happen and the state, printed then.
+// Until waits until ok holds. If it never does, the test fails with what and the state, printed then.
 func Until(t testing.TB, what string, ok func() bool, state ...any) {
 	t.Helper()
 	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// guestAxis adds a language whose compiler is cp. What the table of guests says of it is all that the program that builds
-// them and the tests of all guests need.
+// guestAxis adds a language whose compiler is cp. The build program and the tests of all guests need no more than its row
+// in the table of guests.
 func guestAxis() axis {
 	return axis{name: "an SDK language for guests", doors: 2,
 		files: map[string]string{
@@ -51,7 +51,7 @@ func guestAxis() axis {
 		}}
 }
 
-// tree copies parts of the repository, with all toys, into a folder of its own, and returns that.
+// tree copies parts of the repository, with all toys, into a new folder, and returns that.
 func (p *toys) tree(t *testing.T, parts ...string) string {
 	t.Helper()
 	dir := t.TempDir()

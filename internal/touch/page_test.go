@@ -17,7 +17,7 @@ func TestPage_NamesTheExampleOfEachAxis(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	doors := map[string]int{} // by the names of functions; a kind's row has its payload's beside it
+	doors := map[string]int{} // by the names of functions; a kind's row has its payload's next to it
 	for _, row := range regexp.MustCompile("(?m)^\\| [^|]* \\* `(\\w+)` \\| ([^|]*) \\|").FindAllStringSubmatch(string(page), -1) {
 		numbers := strings.Replace(row[2], "1 a backend", "3", 1) // two compute the toys, and one says that it leaves them out
 		for _, n := range regexp.MustCompile(`\d+`).FindAllString(numbers, -1) {

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// axis is a direction that the program grows in. Its toy is added by new files and by lines in existing ones; how many of
-// those there are is what a stranger has to find.
+// axis is a direction that the program grows in. Its toy is added by new files and by lines in existing ones; a stranger
+// has to find as many places.
 type axis struct {
 	name  string
 	doors int // existing files that change
@@ -122,7 +122,7 @@ func (p *toys) write(t *testing.T, name, text string) {
 	}
 }
 
-// says runs the program and wants a text in what it prints.
+// says runs the program and wants a text in its output.
 func (p *toys) says(t *testing.T, want string, args ...string) {
 	t.Helper()
 	c := exec.Command(p.program, args...)

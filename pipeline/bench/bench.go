@@ -26,14 +26,14 @@ const (
 	MaxHorizon = 1 << 16
 )
 
-// Options say what is measured, and for how long.
+// Options of a measurement.
 type Options struct {
 	Parts   *graph.Parts
 	Table   graph.EnvTable // that the environment is made from, with paths relative to the working folder
 	Envs    int            // stepped by one call; 1 to MaxEnvs
 	Horizon int            // steps of a block on the bus, 1 to MaxHorizon
 	Time    time.Duration  // for each figure
-	More    []Way          // measured besides
+	More    []Way          // also measured
 }
 
 // Way is one way of stepping. Step steps for about that long and returns env steps per second.
@@ -42,7 +42,7 @@ type Way struct {
 	Step func(d time.Duration) (float64, error)
 }
 
-// Result is what was measured.
+// Result of a measurement.
 type Result struct {
 	Env    string   `json:"env"`
 	Hash   string   `json:"hash"`
@@ -102,8 +102,8 @@ func Run(ctx context.Context, plugin env.Plugin, o Options) (*Result, error) {
 	return result, driver.Close()
 }
 
-// checkMemory tells whether the environments have memory for what is mapped into one instance: two blocks of half of them.
-// That is more than what is stepped alone. Reset parameters stand in the block of that and in all on the bus.
+// checkMemory checks that the environments have memory for the blocks mapped into one instance: two blocks of half of the
+// environments, which is more than one instance alone needs. Reset parameters are in that one's block and in all blocks on the bus.
 func (o *Options) checkMemory(plugin env.Plugin) error {
 	spec := plugin.Spec()
 	if err := env.CheckParams(&spec, 1+busBlocks, o.Envs); err != nil {
@@ -134,7 +134,7 @@ func (o *Options) driver(plugin env.Plugin, soa bool) (*env.Driver, error) {
 	return driver, nil
 }
 
-// alone calls the environment's Step and nothing else, over all rows of the driver's block. Its actions are those that the bus has.
+// alone calls the environment's Step and nothing else, over all rows of the driver's block. Its actions are the same as on the bus.
 type alone struct {
 	driver *env.Driver
 	words  []uint64
@@ -148,9 +148,9 @@ func drawRandom(tr trajectory.Trajectory, row int, step uint64, words []uint64) 
 	tr.DrawActionsFrom(row, words)
 }
 
-// run is its Way. Only steps are timed: the actions of a burst are drawn before it, as far as the block reaches, and where they depend
-// on masks those of one step. The first burst is one step, later ones are twice as long as the one before. All together it takes at
-// most patience times as long as was asked for, and one burst.
+// run is its Way. Only steps are timed: the actions of a burst are drawn before it, for at most the whole block, or for one step where
+// they depend on masks. The first burst is one step, each later one twice as long as the one before. In all it takes at most patience
+// times d, and one burst.
 func (a *alone) run(d time.Duration) (float64, error) {
 	const patience = 4
 	made, stepped, began := 0, time.Duration(0), time.Now()
@@ -183,7 +183,7 @@ func (a *alone) prepare(steps int) int {
 	return steps
 }
 
-// envSteps counts the env steps of the last steps: a row in which nobody acts is none, on the bus neither.
+// envSteps counts the env steps of the last steps: a row in which no agent acts is none, as on the bus.
 func envSteps(s *env.Driver, steps int) (n int) {
 	tr, row := s.Stepped()
 	for range steps {
@@ -200,7 +200,7 @@ func envSteps(s *env.Driver, steps int) (n int) {
 // busBlocks is how many blocks each split of busPipeline has.
 const busBlocks = 2
 
-// busPipeline steps environments with random actions; nobody receives the trajectories.
+// busPipeline steps environments with random actions; the trajectories have no receiver.
 const busPipeline = `
 rlhost = 1
 [run]

@@ -62,7 +62,7 @@ func (e *gameEnv) Step(t int) error {
 	return nil
 }
 
-// turn writes a row: one agent of each environment acts, in turns.
+// turn writes a row: one agent of each environment acts, alternately.
 func (e *gameEnv) turn(t int) {
 	clear(e.block.Row(trajectory.Obs, t).Data)
 	acts := e.block.Acts(t)
@@ -72,7 +72,7 @@ func (e *gameEnv) turn(t int) {
 }
 
 // An env step is a decision: an agent that does not act makes none.
-func TestEnvStepsAreThoseOfAgentsThatAct(t *testing.T) {
+func TestEnvStepsCountActingAgents(t *testing.T) {
 	for what, c := range map[string]struct {
 		turns bool
 		want  int
@@ -171,7 +171,7 @@ func TestBothWaysHaveTheSameActions(t *testing.T) {
 	}
 }
 
-// What drawing costs is not in the figure of the environment alone.
+// The cost of drawing is not in the figure of the environment alone.
 func TestAloneDrawsOutsideOfTheClock(t *testing.T) {
 	o := Options{Envs: 2}
 	s, err := o.driver(newGame(false), false)

@@ -122,7 +122,7 @@ func TestImprovement_SaysWhyReturnsCannotBeCompared(t *testing.T) {
 	}
 }
 
-func TestFind_RefusesWhatIsNoRun(t *testing.T) {
+func TestFind_RefusesOtherFolders(t *testing.T) {
 	t.Parallel()
 	dir := folder(t)
 	if list, err := Find(dir, "task/2"); err != nil || len(list) != 1 || list[0].Info.Number != 2 {

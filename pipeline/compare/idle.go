@@ -6,8 +6,8 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
-// Idle returns the runs in a folder that nobody writes to and that have no checkpoint, the newest first; with keep above 0 also
-// those beyond the newest keep of each name.
+// Idle returns the runs in a folder that no process writes to and that have no checkpoint, the newest first; with keep above 0
+// also all but the newest keep of each name.
 func Idle(dir string, keep int) ([]*runs.Run, error) {
 	list, err := List(dir)
 	if err != nil {

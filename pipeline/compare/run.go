@@ -20,7 +20,7 @@ type Run struct {
 	keys map[string]string // of its pipeline; nil before they are asked for
 }
 
-// Columns are what Field knows of every run besides the keys of its pipeline.
+// Columns are the names that Field knows for every run, without the keys of its pipeline.
 func Columns() []string {
 	return []string{"run", "state", "reason", "env", "seed", "mode", "env_steps", "return", "window", "seconds", "started"}
 }
@@ -76,7 +76,7 @@ func number(v *float64) string {
 	return strconv.FormatFloat(*v, 'f', -1, 64)
 }
 
-// state tells a run that goes on from one that was killed.
+// state distinguishes a running run from a killed one.
 func (r *Run) state() (string, error) {
 	if r.Info.State != runs.Running {
 		return r.Info.State, nil
@@ -118,7 +118,7 @@ func (r *Run) Keys() (map[string]string, error) {
 	return r.keys, nil
 }
 
-// List returns the runs in a folder and those of its sets of seeds, the one started last at the end.
+// List returns the runs in a folder and in its sets of seeds, in the order of their starts.
 func List(dir string) ([]*Run, error) {
 	infos, err := runs.List(dir)
 	if err != nil {
@@ -147,7 +147,7 @@ func OfSet(set *runs.Set) ([]*Run, error) {
 	return list, nil
 }
 
-// Find returns the runs that a word stands for: a set's, or one run.
+// Find returns the runs that a word names: a set's, or one run.
 func Find(dir, which string) ([]*Run, error) {
 	set, err := runs.OpenSet(dir, which)
 	if err == nil {

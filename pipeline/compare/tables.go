@@ -54,7 +54,7 @@ func SetRows(sets []runs.SetInfo) [][]string {
 	return rows
 }
 
-// Facts returns what there is to say of one run, a name and a value each.
+// Facts returns the facts of one run, a name and a value each.
 func Facts(r *Run, checkpoints []runs.Saved) ([][]string, error) {
 	columns := Columns()
 	rows, err := Rows([]*Run{r}, columns)
@@ -115,8 +115,8 @@ func DifferenceRows(groups []Group) ([][]string, error) {
 	return rows, nil
 }
 
-// Improvement tells how likely a run of one group has a higher return than one of another, in lines. It is empty if one of
-// them is a single run; the error says why returns cannot be compared.
+// Improvement describes how likely a run of one group has a higher return than a run of another, in lines. It is empty if
+// one of them is a single run; the error says why returns cannot be compared.
 func Improvement(a, b Group) (string, error) {
 	if len(a.Runs) < 2 || len(b.Runs) < 2 {
 		return "", nil

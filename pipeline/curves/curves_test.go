@@ -18,7 +18,7 @@ import (
 	"github.com/rlhost/rlhost/core/files"
 )
 
-func TestRead_LeavesOutWhatIsNoPoint(t *testing.T) {
+func TestRead_LeavesOutNullPoints(t *testing.T) {
 	t.Parallel()
 	c, unreadable, err := read(strings.NewReader(`{"global_step":1,"r":10}
 {"global_step":2,"r":null}
@@ -127,8 +127,8 @@ func TestRead_NumbersOfAllSizesAreDrawn(t *testing.T) {
 	}
 }
 
-// What is no log of metrics is refused at once: a pipe, a device, a file whose first line does not end.
-func TestRead_RefusesWhatIsNoLog(t *testing.T) {
+// A file that is no log of metrics is refused at once: a pipe, a device, a file whose first line does not end.
+func TestRead_RefusesOtherFiles(t *testing.T) {
 	t.Parallel()
 	for name, make := range map[string]func(path string) error{
 		"pipe":   func(path string) error { return syscall.Mkfifo(path, 0o600) },

@@ -15,7 +15,7 @@ import (
 	_ "gonum.org/v1/plot/vg/vgsvg" // svg
 )
 
-// Picture is what Draw draws.
+// Picture is the content of a plot.
 type Picture struct {
 	Format string // one of Formats
 	Title  string
@@ -29,7 +29,7 @@ type Line struct {
 	Band  Band
 }
 
-// Formats are those of pictures.
+// Formats are the formats of pictures.
 func Formats() []string { return []string{"svg", "png"} }
 
 // Size of a picture.

@@ -15,7 +15,7 @@ import (
 	"github.com/rlhost/rlhost/core/files"
 )
 
-// Axis is what a curve runs over: the name of a metric that only grows.
+// Axis is the horizontal axis of a curve: the name of a metric that only grows.
 type Axis string
 
 // Axes.
@@ -27,7 +27,7 @@ const (
 // MetricsFile is the file of a run's folder that curves are read from: one JSON object of numbers a line.
 const MetricsFile = "metrics.jsonl"
 
-// maxLine is how many bytes a line may have: those of a run with all metrics have some thousands.
+// maxLine is how many bytes a line may have: a line with all metrics has some thousands.
 const maxLine = 1 << 20
 
 // ErrNoMetric is wrapped by Read where no line has the metric.
@@ -39,9 +39,9 @@ type Curve struct{ X, Y []float64 }
 // mostDrawn bounds the numbers of curves, so that sums and differences of them are finite.
 const mostDrawn = 1e300
 
-// Read reads a curve from a run's folder. Lines that cannot be read, such as the last one of a killed process, and those with
-// numbers beyond ±1e300 are left out and counted. Values that are null are no points of the curve. Where the axis goes back, as after a resume from an older
-// checkpoint, the abandoned points are dropped.
+// Read reads a curve from a run's folder. Lines that cannot be read, such as the last one of a killed process, and lines with numbers beyond
+// ±1e300 are left out and counted. null is no point of the curve. Where the axis goes back, as after a resume from an older checkpoint, the
+// abandoned points are dropped.
 func Read(dir, metric string, x Axis) (c Curve, unreadable int, err error) {
 	f, err := files.Open(filepath.Join(dir, MetricsFile))
 	if err != nil {

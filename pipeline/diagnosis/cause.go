@@ -18,7 +18,7 @@ type link struct {
 	parked   int
 }
 
-// Connect adds a connection between two instances, from a signal to a slot, to what the sender does.
+// Connect adds a connection between two instances, from a signal to a slot.
 func (x *Instance) Connect(to *Instance, c *bus.Connection, signal, slot string) {
 	n := c.Stats()
 	l := &link{from: x, to: to, slot: slot, signal: signal,
@@ -32,7 +32,7 @@ func (x *Instance) Connect(to *Instance, c *bus.Connection, signal, slot string)
 // name is "rollout.trajectories → batcher.on_trajectories".
 func (l *link) name() string { return l.signal + " → " + l.slot }
 
-// String names the link and tells how full it is.
+// String names the link and says how full it is.
 func (l *link) String() string {
 	text := fmt.Sprintf("%s is full (%d/%d", l.name(), l.queued, l.depth)
 	if l.parked > 0 {
@@ -44,7 +44,7 @@ func (l *link) String() string {
 // Cause says why the run has stalled: the first cause, and the blocked wire. It is empty while the run progresses, and
 // before and after it.
 func (s *Run) Cause() string {
-	if s.Over != "" || !s.Begun || !s.stands() {
+	if s.Over != "" || !s.Begun || !s.stalled() {
 		return ""
 	}
 	for _, x := range s.Instances {
@@ -82,7 +82,7 @@ func (s *Run) Cause() string {
 	return s.waits()
 }
 
-// Standing is Cause where neither a pause, nor a change, nor a long dataset is why nothing goes on.
+// Standing is Cause unless a pause, a change or a long dataset is the reason.
 func (s *Run) Standing() string {
 	for _, x := range s.Instances {
 		if x.Paused || x.Replaced || x.Learns && x.Silent > stallTime {
@@ -131,7 +131,7 @@ func (s *Run) swallowed() string {
 	return ""
 }
 
-// waits says what the instance waits for that has been without messages for longest: nothing else is known.
+// waits describes what the instance without messages for longest waits for: nothing else is known.
 func (s *Run) waits() string {
 	var longest *Instance
 	for _, x := range s.Instances {
@@ -151,8 +151,8 @@ func (s *Run) waits() string {
 	return text
 }
 
-// stands reports whether the run has stalled: messages wait too long, or no instance takes any.
-func (s *Run) stands() bool {
+// stalled reports whether the run has stalled: messages wait too long, or no instance takes any.
+func (s *Run) stalled() bool {
 	if s.debt() != "" || s.swallowed() != "" {
 		return true
 	}
@@ -166,8 +166,7 @@ func (s *Run) stands() bool {
 	return idle
 }
 
-// holder names the longest holder of trajectories: an instance in a process, or this process, whose components
-// cannot be told apart.
+// holder names the longest holder of trajectories: an instance in a process, or this process, whose components cannot be distinguished.
 func (s *Run) holder() (x *Instance, text string) {
 	var longest time.Duration
 	for _, y := range s.Instances {
@@ -184,7 +183,7 @@ func (s *Run) holder() (x *Instance, text string) {
 // findHolder finds, where nothing progresses and no message is pending, the instance that keeps its messages: it
 // is stalled.
 func (s *Run) findHolder() {
-	if s.Over != "" || !s.Begun || !s.stands() {
+	if s.Over != "" || !s.Begun || !s.stalled() {
 		return
 	}
 	for _, x := range s.Instances {
@@ -197,7 +196,7 @@ func (s *Run) findHolder() {
 	}
 }
 
-// last follows full wires downstream, to the instance that does not take although it has room behind it.
+// last follows full wires downstream, to the instance that takes no message although its own outputs have room.
 func (s *Run) last(l *link) *link {
 	been := map[*Instance]bool{}
 	for l.to.WaitsForRoom() && !been[l.to] {

@@ -8,8 +8,8 @@ import (
 	"github.com/rlhost/rlhost/core/control"
 )
 
-// What stands still without a full wire has a name too: who owes an answer, what the host refused of it, who lets no trajectory through,
-// and, if nothing is known, what is waited for.
+// A stall without a full wire has a cause too: a component that owes an answer, an answer that the host refused, a component that lets
+// no trajectory through, or, if nothing else is known, the message waited for.
 func TestCause_NamesWhoOwesAndWhoSwallows(t *testing.T) {
 	now := time.Unix(1000, 0)
 	took := func(ago time.Duration) Record { return Record{TookAt: now.Add(-ago)} }

@@ -1,5 +1,5 @@
-// Package diagnosis says what each instance of a run waits for, and why a run stands still.
+// Package diagnosis says what each instance of a run waits for, and why a run has stalled.
 //
-// A Record keeps what has been seen of one instance over time; a Run is what all of them do at one moment, filled in by
-// the owner of the instances. It reads no counters and touches nothing that runs.
+// A Record keeps the observations of one instance over time; a Run describes all instances at one moment, filled in by
+// their owner. The package reads no counters and touches nothing that runs.
 package diagnosis

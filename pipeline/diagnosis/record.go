@@ -13,8 +13,8 @@ import (
 const (
 	// holdTime is how long a process may hold a trajectory before status reports it.
 	holdTime = 30 * time.Second
-	// stallTime is how long messages may wait for an instance that takes none. One that was slower before gets a
-	// multiple of its slowest time.
+	// stallTime is how long messages may wait for an instance that takes none. An instance that was slower before
+	// gets a multiple of its slowest time.
 	stallTime  = 5 * time.Second
 	stallTimes = 3
 )
@@ -27,7 +27,7 @@ type Held struct {
 	since map[hostabi.Handle]time.Time
 }
 
-// Look records what is held now. each calls its argument with every held block.
+// Look records the blocks held now. each calls its argument with every one.
 func (x *Held) Look(now time.Time, each func(fn func(a *arena.Arena, h hostabi.Handle))) {
 	before := x.since
 	*x = Held{}
@@ -54,7 +54,7 @@ func (x *Held) age(now time.Time) (oldest time.Duration) {
 	return oldest
 }
 
-// text tells it for people.
+// text describes it for people.
 func (x *Held) text(now time.Time) string {
 	s := ""
 	if len(x.since) > 1 {
@@ -63,7 +63,7 @@ func (x *Held) text(now time.Time) string {
 	return fmt.Sprintf("%d block%s of %s, the oldest for %s", len(x.since), s, x.arena, seconds(x.age(now)))
 }
 
-// Record is what has been seen of one instance.
+// Record keeps the observations of one instance.
 type Record struct {
 	TookAt  time.Time // when it was last seen to have taken a message
 	Rate    *stat.Rate
@@ -98,7 +98,7 @@ func (r *Record) Note(now time.Time, taken uint64, queued int, paused bool) {
 	}
 }
 
-// Renew notes that another version has the instance's place: what was waited for before is not its doing.
+// Renew notes that another version replaces the instance: it is not to blame for earlier waits.
 func (r *Record) Renew(now time.Time) { r.TookAt, r.SentAt, r.waiting = now, now, time.Time{} }
 
 // Pass keeps account of trajectories that the instance has taken and sent on so far.

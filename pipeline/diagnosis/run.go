@@ -23,19 +23,19 @@ type Instance struct {
 	Loop      string // event loop that it lives on
 	LoopEnded bool
 	Record
-	PerSecond float64       // what it does, of late
+	PerSecond float64       // recent work
 	Stalled   time.Duration // since when messages wait, if that is too long
 	Silent    time.Duration // for how long its loop has been in one slot
 	Blocked   bool          // its data lane is paused, and not by a request: for room in a wire
 	Paused    bool          // by a request
 	Replaced  bool          // a change replaces it, or its environments, now
 	Fault     error         // why it failed, or nil
-	Debts     []Debt        // what it owes
+	Debts     []Debt        // answers that it owes
 	Learns    bool          // datasets are for it
 
-	State control.State // what Judge found
+	State control.State // set by Judge
 
-	out   []*link // full: it goes on once there is room again, which is when they are half empty
+	out   []*link // full: the instance continues once they are half empty
 	links []*link // all outgoing
 }
 
@@ -49,7 +49,7 @@ type Debt struct {
 // WaitsForRoom reports whether a full connection keeps the instance from sending.
 func (x *Instance) WaitsForRoom() bool { return len(x.out) > 0 }
 
-// idleTime is how long an instance without messages has been without them when status says what it waits for.
+// idleTime is how long an instance has had no messages when status says what it waits for.
 const idleTime = time.Second
 
 // Judge sets the states of the instances.
@@ -100,7 +100,7 @@ func (s *Run) State() control.State {
 	return state
 }
 
-// Note tells why an instance does not do what it should, or what it has held for long; empty if there is nothing to say.
+// Note says why an instance does not work as it should, or which blocks it has held for long; empty if there is nothing to say.
 func (s *Run) Note(x *Instance) string {
 	switch {
 	case x.Fault != nil:

@@ -11,14 +11,14 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy/layer"
 )
 
-// Samples are observations and what the host has computed of them.
+// Samples are observations with the host's results.
 type Samples struct {
 	Rows    int
 	Obs     []float32 // [Rows] of the numbers that the environment wrote: for each input its frames, the current one last
 	Actions []Action  // of the network, in its order
 	LogProb []float32 // joint, of all actions
 	Value   []float32
-	// What the network keeps: before each row, zero in an episode's first step, and behind it, [Rows][policy.Network.State].
+	// The network's state before each row, zero in an episode's first step, and after it, [Rows][policy.Network.State].
 	State, StateOut []float32
 
 	inputs []policy.Input
@@ -28,7 +28,7 @@ type Samples struct {
 	kept   int           // elements of a row's state
 }
 
-// Action is what the host has computed of one action.
+// Action has the host's results for one action.
 type Action struct {
 	dist   policy.Dist
 	of     head.Dist // with one logit for each choice
@@ -60,7 +60,7 @@ func (p *Policy) Rows() int {
 	return max(leastRows, min(mostRows, most/work))
 }
 
-// NewSamples returns no rows of a valid network with those means of its running statistics.
+// NewSamples returns empty Samples for a valid network with the given means of its running statistics.
 func NewSamples(n *policy.Network, mean []float32) *Samples {
 	numbers := n.Clone()
 	for i := range numbers.Inputs {

@@ -15,7 +15,7 @@ type Format string
 const (
 	NumPy       Format = "numpy"       // .npz with its reader in Python, which needs NumPy alone
 	Safetensors Format = "safetensors" // the weights by name, the network as metadata
-	ONNX        Format = "onnx"        // opset 17: observations, masks and state to actions, what they are drawn from, the value and the next state
+	ONNX        Format = "onnx"        // opset 17: observations, masks and state to actions, their distribution, the value and the next state
 )
 
 // codec is how a format is written and computed from.
@@ -28,17 +28,17 @@ type codec struct {
 // model computes rows from 0 on of samples from a file.
 type model func(s *Samples) (*outputs, error)
 
-// outputs are what a file computes of rows.
+// outputs are a file's results for rows.
 type outputs struct {
-	params  [][]float64 // by action: what its distribution is made from, [rows][elements]; one logit for each choice
-	actions [][]float64 // by action: what the environment reads, [rows][elements]
+	params  [][]float64 // by action: the parameters of its distribution, [rows][elements]; one logit for each choice
+	actions [][]float64 // by action: the environment's actions, [rows][elements]
 	values  []float64
-	state   []float64 // behind each row, [rows][policy.Network.State]
+	state   []float64 // after each row, [rows][policy.Network.State]
 	acts    bool      // the file has no values: they need inputs that actions do not
 }
 
-// written reports which inputs and nodes a file has that computes actions alone, where values need inputs of their own, or all where
-// they do not, or where a state belongs to what values need.
+// written reports which inputs and nodes the file has. Where values need inputs that actions do not, the file computes actions
+// alone, unless the values need a state; else it has all of them.
 func (p *Policy) written() func(name string) bool {
 	n, acting := &p.Network, p.Network.Acting()
 	needless := slices.ContainsFunc(n.Inputs, func(in policy.Input) bool { return !acting[in.Path] })
@@ -57,10 +57,10 @@ var codecs = map[Format]codec{
 // Formats lists the formats.
 func Formats() []Format { return slices.Sorted(maps.Keys(codecs)) }
 
-// Suffix is what the names of files of the format end in, with its dot.
+// Suffix is the suffix of the format's files, with its dot.
 func (f Format) Suffix() string { return codecs[f].suffix }
 
-// Policy is what is written. It is not changed.
+// Policy is the policy to write. It is not changed.
 type Policy struct {
 	Network policy.Network
 	Weights policy.Weights

@@ -54,7 +54,7 @@ func networks() map[string]policy.Network {
 	return n
 }
 
-// chunked sets what a network with cores is learned in.
+// chunked sets the chunk of a network with cores.
 func chunked(n policy.Network) policy.Network {
 	if n.State() > 0 {
 		n.Chunk = 1
@@ -62,7 +62,7 @@ func chunked(n policy.Network) policy.Network {
 	return n
 }
 
-// layers has every operation that a node can be, but for that of log_std and those with a state.
+// layers has every operation of a node except log_std's and the ones with a state.
 func layers() policy.Network {
 	conv := func(out, kernel, stride, pad int) *layer.Conv2D {
 		return &layer.Conv2D{Window: layer.Window{Kernel: kernel, Stride: stride, Pad: pad}, Out: out, Gain: 1}
@@ -106,7 +106,7 @@ func inputs() policy.Network {
 		Heads: policy.Heads{PolicyGain: 1, Policy: []policy.Dist{{Action: "action", Categorical: &head.Categorical{N: 4}}}}}.Network()
 }
 
-// sample makes a policy with random weights and what the host computes of random observations.
+// sample makes a policy with random weights and the host's results for random observations.
 func sample(t *testing.T, network policy.Network, masked bool, rows int) (*Policy, *Samples) {
 	t.Helper()
 	d := policytest.NewDataset(t, policytest.Options{Network: network, Steps: 1, Envs: rows, Blocks: 1, Masked: masked, Seed: 3})
@@ -152,7 +152,7 @@ func TestNetworksHaveEveryPart(t *testing.T) {
 	}
 }
 
-func TestCompare_EveryFormatComputesWhatTheHostDoes(t *testing.T) {
+func TestCompare_EveryFormatComputesTheHostsActions(t *testing.T) {
 	t.Parallel()
 	for name, n := range networks() {
 		for _, masked := range []bool{false, true} {
@@ -183,7 +183,7 @@ func privileged() policy.Network {
 		{Path: "hidden", Shape: []int{3}, Norm: policy.Running}, {Path: "seen", Shape: []int{2}, Norm: policy.Running}}}.Network()
 }
 
-// Files that act do not ask for what the value alone reads: one of ONNX has neither that nor the value, the others both.
+// Files that act do not need inputs of the value alone: a file of ONNX has neither these nor the value, the others have both.
 func TestEncode_ActionsNeedNoInputsOfTheValue(t *testing.T) {
 	t.Parallel()
 	p, s := sample(t, privileged(), true, 500)

@@ -22,7 +22,7 @@ import (
 //go:embed rlhost_policy.py
 var reader []byte
 
-// Members of the archive besides the tensors.
+// Members of the archive that are no tensors.
 const (
 	readerMember  = "rlhost_policy.py"
 	networkMember = "network.json.npy" // bytes

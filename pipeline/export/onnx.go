@@ -13,7 +13,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy/layer"
 )
 
-// Versions that are written: those of ONNX 1.12, which every runtime of the last years reads.
+// Versions that are written: ONNX 1.12's, which every runtime of the last years reads.
 const (
 	onnxIR    = 8
 	onnxOpset = 17
@@ -43,21 +43,21 @@ const (
 // onnxTypes are the element types of observations.
 var onnxTypes = map[string]uint64{"": onnxFloat, "f32": onnxFloat, "u8": 2, "i8": 3, "i16": 5, "i32": 6, "i64": onnxInt64, "bool": onnxBool, "f64": 11}
 
-// Names of the model's outputs, of masks and of the state. Those of the second action end in /1, and so on. Observations have their paths.
+// Names of the model's outputs, of masks and of the state. Names of the second action end in /1, and so on. Observations have their paths.
 const (
 	onnxMask   = "mask"    // bool [rows, choices]; only where the environment says which choices are legal
-	onnxAction = "action"  // what the environment reads, the most probable: i64 [rows] of one Discrete, [rows, elements] of others, f32 of a Box
+	onnxAction = "action"  // the environment's action, the most probable: i64 [rows] of one Discrete, [rows, elements] of others, f32 of a Box
 	onnxLogits = "logits"  // f32 [rows, choices] of a discrete action, -inf for illegal ones
 	onnxMean   = "mean"    // f32 [rows, elements] of a Box, as its distribution has it
 	onnxLogStd = "log_std" // likewise
 	onnxValue  = "value"   // f32 [rows]
 
-	// Of a network that keeps a state, f32 [rows, elements]: zero in an episode's first step; what the next step begins from.
+	// Of a network that keeps a state, f32 [rows, elements]: zero in an episode's first step; and the next step's.
 	onnxState = "core_state"
 	onnxNext  = "next_core_state"
 )
 
-// ofAction returns the name of what belongs to an action.
+// ofAction returns the name of an action's tensor.
 func ofAction(name string, action int) string {
 	if action == 0 {
 		return name
@@ -160,7 +160,7 @@ func (g *onnxGraph) ints(data ...int) string {
 	return name
 }
 
-// unique returns a name of its own.
+// unique returns a new name.
 func (g *onnxGraph) unique(prefix string) string {
 	g.names++
 	return fmt.Sprintf("%s.%d", prefix, g.names)

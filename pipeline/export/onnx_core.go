@@ -5,7 +5,7 @@ import "github.com/rlhost/rlhost/gpu/policy/layer"
 // op appends an operator of the layer's own, and returns the name of its output.
 func (l *onnxLayer) op(op, name string, in ...string) string { return l.node(op, l.out+"."+name, in) }
 
-// gates appends what the input and what the state h add up to before the functions of the gates, and returns a column of each gate.
+// gates appends the sums of the input and of the state h before the functions of the gates, and returns a column of each gate.
 func (l *onnxLayer) gates(size, count int, h string) (input, state []string) {
 	x := l.op("Gemm", "of_input", l.flat(l.in[0], l.shapes[0]), l.weight("weight_ih"), l.weight("bias_ih"))
 	y := l.op("Gemm", "of_state", h, l.weight("weight_hh"), l.weight("bias_hh"))

@@ -8,14 +8,14 @@ import (
 )
 
 // onnxInput is an input of the network while it is written. Its model's input is named by its path and has the type and shape of
-// what the environment writes, with the frames before that where there are several.
+// the environment's tensor, with the earlier frames where there are several.
 type onnxInput struct {
 	*onnxGraph
 	*policy.Input
 	mean, scale []float32 // running statistics
 }
 
-// write appends what an observation goes through before it enters, and returns its name.
+// write appends the steps that prepare an observation, and returns the name of the result.
 func (in *onnxInput) write() string {
 	shape, k := slices.Clone(in.Shape), in.Frames()
 	if k > 1 {
@@ -65,7 +65,7 @@ func (in *onnxInput) oneHot(x string) string {
 	return in.node("Cast", in.unique(in.Path+".entered"), []string{x}, attribute{"to", []int{onnxFloat}})
 }
 
-// arrange appends what brings pictures into rows of pixels, and frames beside each other.
+// arrange appends nodes that bring pictures into rows of pixels, and frames next to each other.
 func (in *onnxInput) arrange(x string) string {
 	k := in.Frames()
 	switch {

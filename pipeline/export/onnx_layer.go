@@ -17,11 +17,11 @@ type onnxLayer struct {
 	*onnxGraph
 	of      *policy.Node
 	tensors map[string]component.Tensor // weights by name
-	in      []string                    // what the node reads, and its shapes
+	in      []string                    // the node's inputs, and their shapes
 	shapes  [][]int
 	out     string // the name to give its output
 	at      int    // where its part of the state begins
-	next    string // what it leaves of the state
+	next    string // the part of the state that it leaves
 }
 
 // activations write functions. Operators have their default attributes.
@@ -109,7 +109,7 @@ func (l *onnxLayer) image(op string, w *layer.Window, weights ...string) {
 	l.node("Transpose", l.out, []string{out}, attribute{"perm", []int{0, 2, 3, 1}})
 }
 
-// append adds constants to zeros behind x.
+// append adds constants to zeros after x.
 func (l *onnxLayer) append(a *layer.Append) {
 	before := layer.Elems(l.shapes[0])
 	values := make([]float32, before+a.N)
@@ -131,7 +131,7 @@ func (g *onnxGraph) flat(name string, shape []int) string {
 	return g.node("Flatten", g.unique(name+".flat"), []string{name}, axis(1))
 }
 
-// declare appends what belongs to an action to the inputs and outputs.
+// declare appends an action's tensors to the inputs and outputs.
 func (p *Policy) declare(g *onnxGraph, i int) {
 	d := &p.Network.Policy[i]
 	of := written(d)
@@ -152,7 +152,7 @@ func (p *Policy) declare(g *onnxGraph, i int) {
 	g.value(graphOutput, ofAction(onnxLogits, i), onnxFloat, of.Choices())
 }
 
-// head appends what an action's distribution is made from, and the action.
+// head appends the parameters of an action's distribution, and the action.
 func (p *Policy) head(g *onnxGraph, i int, params string) {
 	d := &p.Network.Policy[i]
 	if d.Gaussian != nil {
@@ -217,7 +217,7 @@ func (g *onnxGraph) box(d *policy.Dist, i int, params string) {
 	g.limit(action, x, b.Low, b.High)
 }
 
-// limit appends what brings columns within bounds.
+// limit appends nodes that clip columns to bounds.
 func (g *onnxGraph) limit(name, of string, low, high []float32) {
 	above := g.node("Max", name+".above", []string{of, g.vector(low...)})
 	g.node("Min", name, []string{above, g.vector(high...)})

@@ -7,12 +7,11 @@ import (
 	"slices"
 )
 
-// operators compute nodes of inputs, as ONNX specifies them, as far as files of this package have them. Those that do not
-// fit are errUnfit.
+// operators compute nodes of inputs, as ONNX specifies them, as far as files of this package have them. Nodes that do not fit are errUnfit.
 var operators = map[string]func(n *onnxNode, in []tensor) (tensor, error){
 	"Add":                each(func(x, y float64) float64 { return x + y }),
 	"ArgMax":             argMax,
-	"Cast":               function(func(x float64) float64 { return x }), // to float32, of what is one
+	"Cast":               function(func(x float64) float64 { return x }), // to float32; the values are float32 already
 	"Clip":               clip,
 	"Concat":             concat,
 	"Conv":               conv,
@@ -128,7 +127,7 @@ func reshape(_ *onnxNode, in []tensor) (tensor, error) {
 	return out, nil
 }
 
-// trails reports whether the last axes of a shape are those of a constant. A constant of one element fits all.
+// trails reports whether the last axes of a shape equal a constant's. A constant of one element fits all.
 func trails(shape, constant []int) bool {
 	return elems(constant) == 1 || len(constant) <= len(shape) && slices.Equal(shape[len(shape)-len(constant):], constant)
 }
@@ -207,7 +206,7 @@ func flatten(n *onnxNode, in []tensor) (tensor, error) {
 	return tensor{[]int{in[0].shape[0], elems(in[0].shape[1:])}, in[0].data}, nil
 }
 
-// place returns the axis that the second input names, of those from 1 to most.
+// place returns the axis that the second input names, from 1 to most.
 func place(in []tensor, most int) (int, error) {
 	if len(in) != 2 || len(in[1].data) != 1 || in[1].data[0] < 1 || in[1].data[0] > float64(most) {
 		return 0, errUnfit

@@ -11,7 +11,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy/layer"
 )
 
-// onnxModel is what is read of a model: the shapes of rows of its inputs, its nodes in order and its constants.
+// onnxModel holds a model's input row shapes, its nodes in order and its constants.
 type onnxModel struct {
 	inputs    map[string][]int
 	nodes     []onnxNode
@@ -196,7 +196,7 @@ func constantOf(b []byte) (name string, c tensor, err error) {
 	return name, c, err
 }
 
-// elems returns the number of elements of a shape, 0 for one that is no shape or too large.
+// elems returns the number of elements of a shape, 0 for an invalid or too large one.
 func elems(shape []int) int {
 	n := 1
 	for _, d := range shape {

@@ -15,7 +15,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
-// Names besides those of parameters.
+// Names of tensors that are no parameters.
 const (
 	meanTensor  = "obs_mean"
 	scaleTensor = "obs_scale"

@@ -18,23 +18,22 @@ type assignment struct {
 	value *node
 }
 
-// top is the position for what the whole file lacks.
-func (c *checker) top() Span { return Span{c.root.key.src, 0, 0} }
+// top is the position of errors about the whole file.
+func (k *checker) top() Span { return Span{k.root.key.src, 0, 0} }
 
 // ParseOptions configure Parse.
 type ParseOptions struct {
-	// Sets are key=value arguments, applied after presets are expanded (those of [train] before). Values are
-	// TOML; bare words are strings.
+	// Sets are key=value arguments, applied after presets are expanded (arguments of [train] before). Values are TOML; bare words are strings.
 	Sets []string
-	// Parts is what the pipeline may be made of; nil is none.
+	// Parts are the parts that the pipeline may use; nil is none.
 	Parts *Parts
 	// Dir is the folder that paths of plugins are relative to. Empty means the folder of the file.
 	Dir string
 	// Running is the graph of a run that the file will change, nil for a new one. Schedules that the preset takes from
 	// the stop rule keep their values there.
 	Running *Graph
-	// Expanded says that the file is what Graph.Expanded wrote: what a number of the file follows from is not lost by that, and
-	// in a synchronous run datasets have the rows that Sets make of it, unless they say how many.
+	// Expanded says that Graph.Expanded wrote the file. Numbers that were derived are then derived again: in a synchronous run
+	// datasets have the rows that follow from Sets, unless these say how many.
 	Expanded bool
 }
 
@@ -44,7 +43,7 @@ type checker struct {
 	parts    *Parts
 	graph    *Graph
 	running  *Graph // that the file will change, or nil
-	expanded bool   // the file is what Graph.Expanded wrote
+	expanded bool   // Graph.Expanded wrote the file
 	root     *node
 	bad      map[string]bool // sections that could not be read, so that their missing keys are not reported
 	broken   map[string]bool // components that could not be read
@@ -93,9 +92,9 @@ type namedTable struct {
 }
 
 // named returns the tables of a section in their order; it reports bad names and values that are no tables.
-func (c *checker) named(section string) []namedTable {
+func (k *checker) named(section string) []namedTable {
 	var list []namedTable
-	n := c.root.at(section)
+	n := k.root.at(section)
 	if n == nil {
 		return nil
 	}
@@ -104,37 +103,37 @@ func (c *checker) named(section string) []namedTable {
 		_, _, isVersion := VersionName(name)
 		switch {
 		case child.kind != tableNode:
-			c.wrong(child, section+"."+name, "a table", "write ["+section+".NAME]")
+			k.wrong(child, section+"."+name, "a table", "write ["+section+".NAME]")
 		case !validName(name) && !(section == "policy" && isVersion):
-			c.Add("E005", child.key, "use letters, digits, _ and -, with a letter first", "%q cannot be a name", name)
+			k.Add("E005", child.key, "use letters, digits, _ and -, with a letter first", "%q cannot be a name", name)
 		case len(list) == maxTables:
-			c.Add("E005", child.key, "", "there are more than %d tables [%s.NAME]", maxTables, section)
+			k.Add("E005", child.key, "", "there are more than %d tables [%s.NAME]", maxTables, section)
 			return list
 		default:
 			list = append(list, namedTable{child, name})
 			continue
 		}
-		c.broken[section+"."+name] = true
+		k.broken[section+"."+name] = true
 	}
 	return list
 }
 
 // declared lists the names in a section, also of tables that have errors.
-func (c *checker) declared(section string) []string {
-	if n := c.root.at(section); n != nil {
+func (k *checker) declared(section string) []string {
+	if n := k.root.at(section); n != nil {
 		return n.names
 	}
 	return nil
 }
 
 // reference checks that a table names something declared in a section: its key is the section's name.
-func (c *checker) reference(from *node, section string) string {
+func (k *checker) reference(from *node, section string) string {
 	n := from.at(section)
 	name, ok := n.text()
-	if !ok || name == "" || c.bad[section] || name == unresolved {
+	if !ok || name == "" || k.bad[section] || name == unresolved {
 		return name
 	}
-	names := c.declared(section)
+	names := k.declared(section)
 	if slices.Contains(names, name) {
 		return name
 	}
@@ -142,12 +141,12 @@ func (c *checker) reference(from *node, section string) string {
 	if len(names) == 0 {
 		help = "declare it: [" + section + "." + name + "]"
 	}
-	c.Add("E011", n.val, help, "%s %q is not declared", section, name)
+	k.Add("E011", n.val, help, "%s %q is not declared", section, name)
 	return name
 }
 
-// noPreset suppresses problems about what the preset would have added.
-func (c *checker) noPreset() { c.bad["component"], c.bad["policy"], c.bad["wire"] = true, true, true }
+// noPreset suppresses problems about tables that the preset would have added.
+func (k *checker) noPreset() { k.bad["component"], k.bad["policy"], k.bad["wire"] = true, true, true }
 
 // sections are the keys of a file, with the shape of each.
 var sections = [...]struct {
@@ -167,7 +166,7 @@ func allTables(n *node) bool {
 }
 
 // configErrors notes each of the errors that err joins.
-func (c *checker) configErrors(table *node, path string, err error) {
+func (k *checker) configErrors(table *node, path string, err error) {
 	if err == nil {
 		return
 	}
@@ -176,22 +175,22 @@ func (c *checker) configErrors(table *node, path string, err error) {
 	switch {
 	case many:
 		for _, one := range joined.Unwrap() {
-			c.configErrors(table, path, one)
+			k.configErrors(table, path, one)
 		}
 	case errors.As(err, &e) && e.Key != "":
-		c.configError(table, path, e)
+		k.configError(table, path, e)
 	case errors.As(err, &e) && e.Code != "":
-		c.Add(e.Code, table.key, e.Help, "[%s]: %s", path, e.Sentence())
+		k.Add(e.Code, table.key, e.Help, "[%s]: %s", path, e.Sentence())
 	case !errors.Is(err, errDecode):
-		c.Add("E005", table.key, "", "[%s]: %v", path, err)
+		k.Add("E005", table.key, "", "[%s]: %v", path, err)
 	}
 }
 
-// configError reports what a component or a policy found wrong with its table.
-func (c *checker) configError(table *node, path string, e *component.ConfigError) {
+// configError reports an error of a component or a policy in its table.
+func (k *checker) configError(table *node, path string, e *component.ConfigError) {
 	at, code := table.key, codeOf(e)
 	if n := lookup(table, e.Key); n != nil {
-		at = c.blame(table, n, e)
+		at = k.blame(table, n, e)
 	}
 	key := e.Key
 	if !strings.HasPrefix(e.Reason, "=") {
@@ -201,10 +200,10 @@ func (c *checker) configError(table *node, path string, e *component.ConfigError
 	if at == table.key {
 		where = " in [" + path + "]"
 	}
-	c.Add(code, at, e.Help, "%s %s%s", key, e.Reason, where)
+	k.Add(code, at, e.Help, "%s %s%s", key, e.Reason, where)
 }
 
-// codeOf returns the code of what a component found wrong. The number of environments has codes of its own.
+// codeOf returns the code of a component's error. The number of environments has its own codes.
 func codeOf(e *component.ConfigError) string {
 	switch {
 	case e.Code != "":
@@ -221,7 +220,7 @@ func codeOf(e *component.ConfigError) string {
 
 // blame returns the place to show for a key. If the key comes from a preset and the reason names another key
 // that the user wrote, it is that key's.
-func (c *checker) blame(table, n *node, e *component.ConfigError) Span {
+func (k *checker) blame(table, n *node, e *component.ConfigError) Span {
 	if n.val.order() < firstPreset {
 		return n.val
 	}
@@ -235,24 +234,24 @@ func (c *checker) blame(table, n *node, e *component.ConfigError) Span {
 }
 
 // atLeast checks an integer of a table, if it was given as one.
-func (c *checker) atLeast(table *node, key string, value, least int) {
+func (k *checker) atLeast(table *node, key string, value, least int) {
 	n := lookup(table, key)
 	if n == nil || value >= least {
 		return
 	}
 	if _, ok := n.value.(int64); ok {
-		c.Add("E005", n.val, "", "`%s` is %d, must be %d or more", key, value, least)
+		k.Add("E005", n.val, "", "`%s` is %d, must be %d or more", key, value, least)
 	}
 }
 
 // atMost is the same for the other end.
-func (c *checker) atMost(table *node, key string, value, most int) {
+func (k *checker) atMost(table *node, key string, value, most int) {
 	n := lookup(table, key)
 	if n == nil || value <= most {
 		return
 	}
 	if _, ok := n.value.(int64); ok {
-		c.Add("E005", n.val, "", "`%s` is %d, must be %d or less", key, value, most)
+		k.Add("E005", n.val, "", "`%s` is %d, must be %d or less", key, value, most)
 	}
 }
 

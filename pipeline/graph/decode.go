@@ -9,11 +9,11 @@ import (
 
 // tableDecoder fills structs from one table, strictly.
 type tableDecoder struct {
-	c    *Report
-	n    *node
-	path string   // such as component.rollout
-	skip []string // keys that others read
-	into any      // the struct filled last
+	report *Report
+	n      *node
+	path   string   // such as component.rollout
+	skip   []string // keys that others read
+	into   any      // the struct filled last
 }
 
 // skipping makes the decoder skip keys that are not the struct's.
@@ -22,7 +22,7 @@ func (d *tableDecoder) skipping(keys ...string) *tableDecoder {
 	return d
 }
 
-// decode fills what into points to; see table.Decode. It is what Component.Configure gets.
+// decode fills the struct that into points to; see table.Decode. Component.Configure gets it.
 func (d *tableDecoder) decode(into any) error {
 	err := table.Decode(d.n, into, d.skip...)
 	if _, plain := into.(*map[string]any); plain {
@@ -33,7 +33,7 @@ func (d *tableDecoder) decode(into any) error {
 		if e.At == nil {
 			return err // into is no struct
 		}
-		d.c.addDecoded(d.path, e)
+		d.report.addDecoded(d.path, e)
 	}
 	if err != nil {
 		return errDecode
@@ -44,17 +44,17 @@ func (d *tableDecoder) decode(into any) error {
 // decoder returns the function that Configure gets when the pipeline is built: the table has been checked.
 func decoder(table *node, path string, skip ...string) func(into any) error {
 	return func(into any) error {
-		var c Report
-		d := (&tableDecoder{c: &c, n: table, path: path}).skipping(skip...)
+		var r Report
+		d := (&tableDecoder{report: &r, n: table, path: path}).skipping(skip...)
 		if err := d.decode(into); err != nil {
-			return fmt.Errorf("%w: %w", err, c.Sorted())
+			return fmt.Errorf("%w: %w", err, r.Sorted())
 		}
 		return nil
 	}
 }
 
-// addDecoded notes what is wrong with a key of the table at path.
-func (c *Report) addDecoded(path string, e *table.Error) {
+// addDecoded notes an error in a key of the table at path.
+func (r *Report) addDecoded(path string, e *table.Error) {
 	n := e.At.(*node)
 	switch {
 	case e.Code == table.CodeUnknown:
@@ -62,15 +62,15 @@ func (c *Report) addDecoded(path string, e *table.Error) {
 		if e.Table != "" {
 			path += "." + strings.TrimSuffix(e.Table, ".")
 		}
-		c.Add(e.Code, n.key, e.Help, "unknown key `%s` in [%s]", name, path)
+		r.Add(e.Code, n.key, e.Help, "unknown key `%s` in [%s]", name, path)
 	case e.Err != nil:
-		c.Add(e.Code, n.val, e.Help, "`%s.%s`: %v", path, e.Key, e.Err)
+		r.Add(e.Code, n.val, e.Help, "`%s.%s`: %v", path, e.Key, e.Err)
 	default:
-		c.Add(e.Code, n.val, e.Help, "`%s.%s` %s", path, e.Key, e.Reason)
+		r.Add(e.Code, n.val, e.Help, "`%s.%s` %s", path, e.Key, e.Reason)
 	}
 }
 
-// Decode decodes the component's own keys: what component.Component.Configure is given.
+// Decode decodes the component's own keys. component.Component.Configure gets it.
 func (x *Component) Decode(into any) error {
 	return decoder(x.table, "component."+x.Name, x.ownKeys()...)(into)
 }

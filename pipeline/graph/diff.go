@@ -9,15 +9,15 @@ import (
 // Runner is the kind of component that applies the rules by which a run ends.
 const Runner = "runner"
 
-// TableChange tells how a table of the file differs in the next graph.
+// TableChange is how a table of the file differs in the next graph.
 type TableChange struct {
-	What string // run, limit, or rule for one that says whether something may be swapped
+	What string // run, limit, or rule for a table that says whether something may be swapped
 	Name string
 	Text string // the keys: "learning_rate 0.0015 → 0.0003"
 }
 
-// TableChanges lists what differs in [run] and in the [env] tables of both graphs. Sources of environments are not
-// included, because the text of a graph has only their paths.
+// TableChanges lists the differences of [run] and of the [env] tables of both graphs. Sources of environments are
+// not included, because the text of a graph has only their paths.
 func (g *Graph) TableChanges(next *Graph) []TableChange {
 	var list []TableChange
 	note := func(what, name string, a, b []keyValue) {
@@ -76,7 +76,7 @@ func (g *Graph) Reasons(next *Graph, name string) []string {
 	return why
 }
 
-// where tells what runs a component.
+// where describes where a component runs.
 func (x *Component) where() string {
 	if x.Plugin != "" {
 		return "plugin " + x.Plugin
@@ -87,7 +87,7 @@ func (x *Component) where() string {
 // configured returns the component's own keys with all defaults.
 func (x *Component) configured() []keyValue { return configLines(x.config, x.table, x.ownKeys()...) }
 
-// grantLines returns what Grants does as keys.
+// grantLines returns Grants as keys.
 func (g *Graph) grantLines(name string) (lines []keyValue) {
 	for i := range g.Wires {
 		if w := &g.Wires[i]; w.To == name && len(w.Write) > 0 {

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// AddPlugin returns a pipeline file with a [plugin.NAME] table that has the path and the SHA-256 given; the rest of
-// the file stays as it is. A table of that name only gets the new sum, and its path must be the same. The error
-// tells file and place.
+// AddPlugin returns a pipeline file with a [plugin.NAME] table that has the path and the SHA-256 given; the rest of the file
+// stays as it is. A table of that name only gets the new sum, and its path must be the same. The error has file and place.
 func AddPlugin(file string, src []byte, name, path, sha256 string) ([]byte, error) {
 	c := newChecker(file, ParseOptions{})
 	text := bom(string(src))
@@ -50,7 +49,7 @@ func withLine(text string, table *node, line string) (_ string, ok bool) {
 
 // SetKeys returns a pipeline file with other values of keys, given as for --set with a blank on both sides of =; without a value the
 // key is taken out. The rest of the file stays as it is. A table that it lacks comes at its end; a sha256 is replaced where there is
-// one. The error tells file and place.
+// one. The error has file and place.
 func SetKeys(file string, src []byte, sets []string) ([]byte, error) {
 	text := bom(string(src))
 	for _, set := range sets {
@@ -88,7 +87,7 @@ func SetKeys(file string, src []byte, sets []string) ([]byte, error) {
 	return []byte(text), nil
 }
 
-// withoutLine takes a key out that stands on a line of its own.
+// withoutLine removes a key that has a whole line.
 func withoutLine(text string, is *node) (_ string, ok bool) {
 	start := strings.LastIndexByte(text[:is.key.off], '\n') + 1
 	line, after, _ := strings.Cut(text[is.val.end:], "\n")

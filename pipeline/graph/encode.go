@@ -43,7 +43,7 @@ func encodeTable(n *node, skip ...string) []keyValue {
 	return list
 }
 
-// lineChanges tells which keys differ: "learning_rate 0.0015 → 0.0003".
+// lineChanges lists the keys that differ: "learning_rate 0.0015 → 0.0003".
 func lineChanges(a, b []keyValue) []string {
 	was := map[string]string{}
 	for _, kv := range a {

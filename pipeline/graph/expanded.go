@@ -13,7 +13,7 @@ import (
 	"github.com/rlhost/rlhost/core/env"
 )
 
-// lines writes out what differs from the defaults.
+// lines writes out the keys that differ from the defaults.
 func (p *PluginTable) lines() []keyValue {
 	all, defaults := encodeStruct(reflect.ValueOf(*p)), encodeStruct(reflect.ValueOf(DefaultPlugin()))
 	var list []keyValue
@@ -96,7 +96,7 @@ func (g *Graph) runLines() []keyValue {
 	return encodeStruct(reflect.ValueOf(f))
 }
 
-// lines leaves out what has its default, which for a limit is the runtime's own.
+// lines leaves out defaults; a limit's default is the runtime's.
 func (e *Env) lines() []keyValue {
 	t := e.Table.Source
 	if e.Table.Plugin != nil {

@@ -61,7 +61,7 @@ func TestExpanded_OfTheShortFormIsTheExample(t *testing.T) {
 	}
 }
 
-func TestHash_DependsOnWhatIsMeant(t *testing.T) {
+func TestHash_DependsOnTheMeaning(t *testing.T) {
 	base := parseFile(t, "../../pipeline.toml").Hash()
 	if other := parseFile(t, "../../pipeline.toml", "component.learner.epochs=3").Hash(); other == base {
 		t.Error("other epochs, same hash")

@@ -9,6 +9,6 @@ import (
 //go:embed explain.md
 var explainText string
 
-// Explain returns the page of a code such as E040: what it means, an example, and the cure. ok is false if there
+// Explain returns the page of a code such as E040: its meaning, an example, and the remedy. ok is false if there
 // is no such code. Case does not matter.
 func Explain(code string) (page string, ok bool) { return table.Page(explainText, code) }

@@ -11,7 +11,7 @@ import (
 
 var codePattern = regexp.MustCompile(`"([EW][0-9]{3})"`)
 
-// Codes come from this package, from components and from runtimes; all of them stand in string literals.
+// Codes come from this package, from components and from runtimes; all of them are in string literals.
 func TestExplain_EveryCodeHasAPage(t *testing.T) {
 	var files []string
 	for _, root := range []string{"../../core", "../../plugins", "../../pipeline", "../../cmd"} {

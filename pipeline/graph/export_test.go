@@ -1,6 +1,6 @@
 package graph
 
-// What tests outside of the package look at besides: they use the kinds of graphtest, which imports it.
+// For tests outside the package: they use the kinds of graphtest, which imports it.
 const MaxProblems = maxProblems
 
 var AddCorpus = addCorpus

@@ -15,71 +15,71 @@ import (
 type flowChecker struct{ check *checker }
 
 // flow rejects graphs that would stall.
-func (c *flowChecker) flow() {
-	c.fill()
-	c.blockingCycles()
-	for i := range c.check.graph.Components {
-		if x := &c.check.graph.Components[i]; x.Flow.DatasetRows > 0 {
-			c.starving(x)
+func (k *flowChecker) flow() {
+	k.fill()
+	k.blockingCycles()
+	for i := range k.check.graph.Components {
+		if x := &k.check.graph.Components[i]; x.Flow.DatasetRows > 0 {
+			k.starving(x)
 		}
 	}
-	for i := range c.check.graph.Wires {
-		c.shallow(&c.check.graph.Wires[i])
+	for i := range k.check.graph.Wires {
+		k.shallow(&k.check.graph.Wires[i])
 	}
-	for i := range c.check.graph.Components {
-		c.unanswered(&c.check.graph.Components[i])
+	for i := range k.check.graph.Components {
+		k.unanswered(&k.check.graph.Components[i])
 	}
 }
 
-// codeUnanswered is the code of questions that nobody answers: who asks would wait for ever.
+// codeUnanswered is the code of requests without an answer: the sender would wait for ever.
 const codeUnanswered = "E088"
 
-// unanswered rejects components that ask and get no answer: one that runs environments and whose signal leads nowhere, and any
-// whose question reaches one that has to answer, or none but such, and is not wired back.
-func (c *flowChecker) unanswered(x *Component) {
+// unanswered rejects components whose requests get no answer: a component that runs environments and whose signal leads nowhere, any
+// whose request reaches a receiver that must answer and is not wired back, and any whose request reaches only receivers that are not.
+func (k *flowChecker) unanswered(x *Component) {
 	for _, port := range x.Manifest.Signals {
 		answer := component.PayloadOf(port.Payload).AnsweredBy
 		if answer == "" {
 			continue
 		}
-		signal, back := component.Qualified(x.Name, port.Name), c.slotFor(x, answer)
+		signal, back := component.Qualified(x.Name, port.Name), k.slotFor(x, answer)
 		var asked, silent []*Wire
-		for i := range c.check.graph.Wires {
-			w := &c.check.graph.Wires[i]
+		for i := range k.check.graph.Wires {
+			w := &k.check.graph.Wires[i]
 			if w.From != x.Name || w.Signal != port.Name {
 				continue
 			}
 			asked = append(asked, w)
-			if !c.answers(w.To, x.Name, answer) {
+			if !k.answers(w.To, x.Name, answer) {
 				silent = append(silent, w)
 			}
 		}
 		if len(silent) < len(asked) { // others only watch
-			silent = slices.DeleteFunc(silent, func(w *Wire) bool { return !c.mustAnswer(w) })
+			silent = slices.DeleteFunc(silent, func(w *Wire) bool { return !k.mustAnswer(w) })
 		}
 		switch {
 		case len(asked) == 0 && x.Flow.Envs > 0:
-			c.check.Add(codeUnanswered, x.table.key, fmt.Sprintf("wire %q to a component that answers, and its %s back to %q; or do not ask", signal, answer, back),
+			k.check.Add(codeUnanswered, x.table.key, fmt.Sprintf("wire %q to a component that answers, and its %s back to %q; or do not ask", signal, answer, back),
 				"nobody answers %q: it is not wired, and %q would wait for ever", signal, x.Name)
 		case len(silent) > 0:
-			c.check.Add(codeUnanswered, silent[0].SlotAt, fmt.Sprintf(`wire the signal of %q with %s to %q, with mode = "reply"`, silent[0].To, answer, back),
+			k.check.Add(codeUnanswered, silent[0].SlotAt, fmt.Sprintf(`wire the signal of %q with %s to %q, with mode = "reply"`, silent[0].To, answer, back),
 				"%q asks %q, and gets no answer: no wire leads back to %q, and it would wait for ever", signal, silent[0].To, back)
 		}
 	}
 }
 
-// mustAnswer reports whether who gets a question by a wire has to answer it whoever else does.
-func (c *flowChecker) mustAnswer(w *Wire) bool {
-	return w.Mode == bus.Queue || w.Payload == component.PayloadRequest && c.check.graph.Component(w.To).Policy != ""
+// mustAnswer reports whether the receiver of a wire's requests has to answer them even if another one does.
+func (k *flowChecker) mustAnswer(w *Wire) bool {
+	return w.Mode == bus.Queue || w.Payload == component.PayloadRequest && k.check.graph.Component(w.To).Policy != ""
 }
 
 // answers reports whether a component sends another one a payload.
-func (c *flowChecker) answers(from, to, payload string) bool {
-	return slices.ContainsFunc(c.check.graph.Wires, func(w Wire) bool { return w.From == from && w.To == to && w.Payload == payload })
+func (k *flowChecker) answers(from, to, payload string) bool {
+	return slices.ContainsFunc(k.check.graph.Wires, func(w Wire) bool { return w.From == from && w.To == to && w.Payload == payload })
 }
 
 // slotFor names the slot of a component for a payload.
-func (c *flowChecker) slotFor(x *Component, payload string) string {
+func (k *flowChecker) slotFor(x *Component, payload string) string {
 	for _, port := range x.Manifest.Slots {
 		if port.Payload == payload {
 			return component.Qualified(x.Name, port.Name)
@@ -89,8 +89,8 @@ func (c *flowChecker) slotFor(x *Component, payload string) string {
 }
 
 // blocks is how many blocks of one instance are in circulation.
-func (c *flowChecker) blocks(x *Component) int {
-	if c.check.graph.Synchronous {
+func (k *flowChecker) blocks(x *Component) int {
+	if k.check.graph.Synchronous {
 		return x.Flow.Splits
 	}
 	return x.Flow.Blocks
@@ -99,54 +99,54 @@ func (c *flowChecker) blocks(x *Component) int {
 // datasetRowsKey is the key of a component that says how many rows its datasets have.
 const datasetRowsKey = "dataset_rows"
 
-// fill has the datasets of a synchronous run hold the rows that come to them, where the file does not say how many.
-func (c *flowChecker) fill() {
-	if !c.check.graph.Synchronous {
+// fill sets the rows of a synchronous run's datasets to the rows that arrive, where the file does not say how many.
+func (k *flowChecker) fill() {
+	if !k.check.graph.Synchronous {
 		return
 	}
-	for i := range c.check.graph.Components {
-		x := &c.check.graph.Components[i]
-		producers := c.producers(x)
-		n, rows := x.table.at(datasetRowsKey), c.circulating(producers)
-		if x.Flow.DatasetRows == 0 || rows == 0 || rows == x.Flow.DatasetRows || c.writtenOut(n) {
+	for i := range k.check.graph.Components {
+		x := &k.check.graph.Components[i]
+		producers := k.producers(x)
+		n, rows := x.table.at(datasetRowsKey), k.circulating(producers)
+		if x.Flow.DatasetRows == 0 || rows == 0 || rows == x.Flow.DatasetRows || k.writtenOut(n) {
 			continue
 		}
-		at := c.culprit(datasetRowsKey, append([]*Component{x}, producers...)...)
+		at := k.culprit(datasetRowsKey, append([]*Component{x}, producers...)...)
 		x.table.put(datasetRowsKey, &node{kind: scalarNode, key: at, val: at, value: int64(rows)})
-		c.check.configure(x, x.made, "component."+x.Name)
+		k.check.configure(x, x.made, "component."+x.Name)
 	}
 }
 
 // writtenOut reports whether a value is the user's own word.
-func (c *flowChecker) writtenOut(n *node) bool {
+func (k *flowChecker) writtenOut(n *node) bool {
 	if n == nil {
 		return false
 	}
 	order := n.val.order()
-	return order < firstPreset && (order == setOrder || !c.check.expanded)
+	return order < firstPreset && (order == setOrder || !k.check.expanded)
 }
 
 // circulating is how many rows the blocks in circulation hold.
-func (c *flowChecker) circulating(producers []*Component) int {
+func (k *flowChecker) circulating(producers []*Component) int {
 	rows := 0
 	for _, from := range producers {
-		rows += from.Count * c.blocks(from) * from.Flow.BlockRows
+		rows += from.Count * k.blocks(from) * from.Flow.BlockRows
 	}
 	return rows
 }
 
 // starving checks that the blocks in circulation can make the datasets that a component gathers.
-func (c *flowChecker) starving(x *Component) {
-	producers := c.producers(x)
-	want, rows := x.Flow.DatasetRows, c.circulating(producers)
+func (k *flowChecker) starving(x *Component) {
+	producers := k.producers(x)
+	want, rows := x.Flow.DatasetRows, k.circulating(producers)
 	if rows == 0 {
 		return
 	}
-	at := c.culprit(datasetRowsKey, append([]*Component{x}, producers...)...)
+	at := k.culprit(datasetRowsKey, append([]*Component{x}, producers...)...)
 	use := func(rows int) string { return fmt.Sprintf("use dataset_rows = %d in [component.%s]", rows, x.Name) }
-	if c.check.graph.Synchronous {
+	if k.check.graph.Synchronous {
 		if rows != want {
-			c.check.Add("E060", at, use(rows), "in sync mode a dataset is one block of every split, %d rows together, not %d", rows, want)
+			k.check.Add("E060", at, use(rows), "in sync mode a dataset is one block of every split, %d rows together, not %d", rows, want)
 		}
 		return
 	}
@@ -166,13 +166,13 @@ func (c *flowChecker) starving(x *Component) {
 	}
 	switch {
 	case part != nil:
-		c.check.Add("E060", at, help, "a dataset of %d rows is not a whole number of %s's blocks of %d rows", want, part.Name, part.Flow.BlockRows)
+		k.check.Add("E060", at, help, "a dataset of %d rows is not a whole number of %s's blocks of %d rows", want, part.Name, part.Flow.BlockRows)
 	case want > most:
-		c.check.Add("E060", at, help, "datasets of %d rows can never be full: %d rows are in circulation", want, rows)
+		k.check.Add("E060", at, help, "datasets of %d rows can never be full: %d rows are in circulation", want, rows)
 	}
 }
 
-// leastCommonMultiple of numbers of rows, which are more than 0. One beyond what a dataset can be is as good as any other.
+// leastCommonMultiple of numbers of rows, which are more than 0. Any result beyond the largest dataset is as good as another.
 func leastCommonMultiple(a, b int) int {
 	x, y := a, b
 	for y != 0 {
@@ -186,7 +186,7 @@ func leastCommonMultiple(a, b int) int {
 
 // culprit returns the position to show for inconsistent numbers of several components: a key of the first
 // one, unless it comes from a preset and the user wrote other keys of theirs.
-func (c *flowChecker) culprit(key string, list ...*Component) Span {
+func (k *flowChecker) culprit(key string, list ...*Component) Span {
 	at := list[0].table.key
 	if n := list[0].table.at(key); n != nil {
 		at = n.val
@@ -206,10 +206,10 @@ func (c *flowChecker) culprit(key string, list ...*Component) Span {
 }
 
 // producers are the components that make blocks and are wired to x, each once.
-func (c *flowChecker) producers(x *Component) []*Component {
+func (k *flowChecker) producers(x *Component) []*Component {
 	var list []*Component
-	for _, w := range c.check.graph.Wires {
-		from := c.check.graph.Component(w.From)
+	for _, w := range k.check.graph.Wires {
+		from := k.check.graph.Component(w.From)
 		if w.To == x.Name && from.Flow.BlockRows > 0 && !slices.Contains(list, from) {
 			list = append(list, from)
 		}
@@ -219,29 +219,29 @@ func (c *flowChecker) producers(x *Component) []*Component {
 
 // shallow checks that a wire has room for all blocks that can be on it, so that senders only ever wait for
 // blocks.
-func (c *flowChecker) shallow(w *Wire) {
-	from, to := c.check.graph.Component(w.From), c.check.graph.Component(w.To)
+func (k *flowChecker) shallow(w *Wire) {
+	from, to := k.check.graph.Component(w.From), k.check.graph.Component(w.To)
 	if from.Flow.BlockRows == 0 || to.Flow.DatasetRows == 0 || w.OnFull != bus.Block && w.OnFull != bus.Fail {
 		return
 	}
-	blocks := c.blocks(from)
+	blocks := k.blocks(from)
 	if w.Depth >= blocks {
 		return
 	}
 	at := w.depthAt
 	if at.order() >= firstPreset {
-		at = c.culprit("blocks", from)
+		at = k.culprit("blocks", from)
 	}
-	c.check.Add("E060", at, fmt.Sprintf("use depth = %d or more", blocks),
+	k.check.Add("E060", at, fmt.Sprintf("use depth = %d or more", blocks),
 		"depth = %d on the wire of %s.%s, but there are %d blocks in circulation", w.Depth, w.From, w.Signal, blocks)
 }
 
 // blockingCycles finds cycles of wires that all block: once each is full, none progresses. Replies are left out,
 // because the requester also limits the number of answers.
-func (c *flowChecker) blockingCycles() {
+func (k *flowChecker) blockingCycles() {
 	edges := map[string][]*Wire{}
-	for i := range c.check.graph.Wires {
-		if w := &c.check.graph.Wires[i]; w.OnFull == bus.Block && w.Mode != bus.Reply {
+	for i := range k.check.graph.Wires {
+		if w := &k.check.graph.Wires[i]; w.OnFull == bus.Block && w.Mode != bus.Reply {
 			edges[w.From] = append(edges[w.From], w)
 		}
 	}
@@ -258,17 +258,17 @@ func (c *flowChecker) blockingCycles() {
 			case 1:
 				cycle := append(slices.Clone(path[slices.Index(path, w.To):]), w.To)
 				at, help := w.SlotAt, `let one of them give way: on_full = "drop_oldest" or "coalesce"`
-				if answer := c.answerOf(edges, cycle); answer != nil {
+				if answer := k.answerOf(edges, cycle); answer != nil {
 					at, help = answer.SlotAt, `an answer goes back to the instance that has asked: mode = "reply" on the wire of `+component.Qualified(answer.From, answer.Signal)
 				}
-				c.check.Add("E060", at, help,
+				k.check.Add("E060", at, help,
 					"every wire of the cycle %s blocks when it is full", strings.Join(cycle, " → "))
 			}
 		}
 		state[x] = 2
 		path = path[:len(path)-1]
 	}
-	for _, x := range c.check.graph.Components {
+	for _, x := range k.check.graph.Components {
 		if state[x.Name] == 0 {
 			visit(x.Name)
 		}
@@ -281,7 +281,7 @@ func answers(payload string) bool {
 }
 
 // answerOf returns the wire of a cycle that leads an answer back to who asked, or nil.
-func (c *flowChecker) answerOf(edges map[string][]*Wire, cycle []string) *Wire {
+func (k *flowChecker) answerOf(edges map[string][]*Wire, cycle []string) *Wire {
 	for i, from := range cycle[:len(cycle)-1] {
 		for _, w := range edges[from] {
 			if w.To == cycle[i+1] && answers(w.Payload) {
@@ -293,27 +293,27 @@ func (c *flowChecker) answerOf(edges map[string][]*Wire, cycle []string) *Wire {
 }
 
 // unwired warns about ports without a wire.
-func (c *checker) unwired() {
+func (k *checker) unwired() {
 	wired := map[string]bool{}
-	for _, w := range c.graph.Wires {
+	for _, w := range k.graph.Wires {
 		wired[component.Qualified(w.From, w.Signal)] = true
 		wired[component.Qualified(w.To, w.Slot)] = true
 	}
-	for _, x := range c.graph.Components {
+	for _, x := range k.graph.Components {
 		for _, p := range x.Manifest.Signals {
 			if name := component.Qualified(x.Name, p.Name); !wired[name] {
-				c.Add("W101", x.table.key, "", "signal %q is not wired: its messages go nowhere", name)
+				k.Add("W101", x.table.key, "", "signal %q is not wired: its messages go nowhere", name)
 			}
 		}
 		for _, p := range x.Manifest.Slots {
 			if name := component.Qualified(x.Name, p.Name); !wired[name] {
-				c.Add("W102", x.table.key, "", "slot %q is not wired: it is never called", name)
+				k.Add("W102", x.table.key, "", "slot %q is not wired: it is never called", name)
 			}
 		}
 	}
 }
 
-// indexSuffix at the end of a loop's name stands for the index of the instance, so that each has a loop.
+// indexSuffix at the end of a loop's name is replaced by the index of the instance, so that each has a loop.
 const indexSuffix = "[i]"
 
 func trimIndex(loop string) string { return strings.TrimSuffix(loop, indexSuffix) }
@@ -328,17 +328,17 @@ func (x *Component) LoopOf(index int) string {
 
 // placeOnLoops gives every component a loop that has none, and in synchronous mode the one loop. A component
 // that replies to another shares its loop; the others have one each.
-func (c *checker) placeOnLoops() {
-	for i := range c.graph.Components {
-		x := &c.graph.Components[i]
-		if c.graph.Synchronous {
+func (k *checker) placeOnLoops() {
+	for i := range k.graph.Components {
+		x := &k.graph.Components[i]
+		if k.graph.Synchronous {
 			x.Loop = "main"
 		}
 	}
-	for i := range c.graph.Components {
-		x := &c.graph.Components[i]
+	for i := range k.graph.Components {
+		x := &k.graph.Components[i]
 		if x.Loop == "" {
-			x.Loop = c.graph.defaultLoop(x)
+			x.Loop = k.graph.defaultLoop(x)
 		}
 	}
 }

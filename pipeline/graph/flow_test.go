@@ -11,7 +11,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
 )
 
-// In a synchronous run a dataset is what comes to it, unless the file says something else.
+// In a synchronous run a dataset has all trajectories that arrive, unless the file says something else.
 func TestFlow_ASynchronousDatasetHasTheRowsThatComeToIt(t *testing.T) {
 	parse := func(text string, sets ...string) *graph.Graph {
 		t.Helper()
@@ -40,7 +40,7 @@ func TestFlow_ASynchronousDatasetHasTheRowsThatComeToIt(t *testing.T) {
 			t.Errorf("%q: written out it is another graph: %v", text, problems)
 		}
 	}
-	// What a run wrote out follows its overrides.
+	// A run's expanded file follows its overrides.
 	g := parse("[component.batcher]\ndataset_rows = 2048")
 	more, problems := graphtest.With(g, []string{"component.rollout.count=2"}, graphtest.Standard())
 	if more == nil || more.Component("batcher").Flow.DatasetRows != 4096 {
@@ -64,7 +64,7 @@ func hasCode(problems graph.Problems, code string) bool {
 	return slices.ContainsFunc(problems, func(p graph.Problem) bool { return p.Code == code })
 }
 
-// Whoever follows the advice of E060 is not told of it again.
+// After following the advice of E060 there is no E060.
 func TestFlow_AdviceAboutDatasetsIsRight(t *testing.T) {
 	const seed = 60
 	t.Log("seed", seed)

@@ -11,7 +11,7 @@ import (
 )
 
 // FuzzParse checks that no file and no argument makes graph.Parse panic, that every problem prints with its place, and
-// that what Expanded writes means the same.
+// that the output of Expanded means the same.
 func FuzzParse(f *testing.F) {
 	graph.AddCorpus(f)
 	f.Add("rlhost = 1\x00component.rollout.envs=16")

@@ -9,8 +9,8 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
 )
 
-// What a wire grants is part of what the file means, and who is told of it is made anew where it changes.
-func TestGrants_AreMeantAndTold(t *testing.T) {
+// A wire's grants are part of the file's meaning, and components that get them are replaced where they change.
+func TestGrants_ArePartOfTheMeaning(t *testing.T) {
 	a := graphtest.ReadArchive(t, "../loading/testdata/errors/ok_plugin.txtar")
 	parse := func(text string) *graph.Graph {
 		g, problems := graphtest.Parse("pipeline.toml", []byte(text), graph.ParseOptions{Parts: graphtest.Standard()})

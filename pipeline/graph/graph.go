@@ -32,7 +32,7 @@ type RunTable struct {
 	Name       string
 	Seed       uint64
 	Dir        string // folder that run folders are made in
-	Policy     string // the leading one, that rules and results are about; empty: the only one that is learned, or else main
+	Policy     string // the leading one, for rules and results; empty: the only one that is learned, or else main
 	Stop       component.StopRule
 	Checkpoint Checkpoint
 	Evaluation Evaluation
@@ -47,14 +47,14 @@ type Checkpoint struct {
 	KeepEvery int `toml:"keep_every"`
 }
 
-// Evaluation is the frozen evaluation at the end of a run, and while it goes on.
+// Evaluation is the frozen evaluation at the end of a run, and during it.
 type Evaluation struct {
 	Episodes      int    `toml:"episodes"` // at most MaxEpisodes
 	Seed          uint64 `toml:"seed"`
-	Deterministic bool   `toml:"deterministic"` // what is judged: the most likely actions, or else sampled ones
+	Deterministic bool   `toml:"deterministic"` // judge the most likely actions, or else sampled ones
 	MaxSteps      int    `toml:"max_steps"`     // of an episode; 0 = ten times the longest in training, at least 10,000
-	// Every is the period in env steps of evaluations while the run goes on; 0 = none. Share is how much of a processor they
-	// may use. One that is due while another is being played is skipped.
+	// Every is the period in env steps of evaluations during the run; 0 = none. Share is how much of a processor they may
+	// use. An evaluation that is due while another is being played is skipped.
 	Every int     `toml:"every"`
 	Share float64 `toml:"share"`
 	// Wall bounds the evaluation at the end; 0 = a tenth of the training's time, at least MinEvaluation.
@@ -75,18 +75,17 @@ func (e *Evaluation) Limit(training time.Duration) time.Duration {
 // MaxEpisodes bounds the episodes of an evaluation, which keeps the return of each.
 const MaxEpisodes = 1_000_000
 
-// Swap is the [swap] table: how components and environments are replaced while the run goes on, where the request
-// does not say otherwise.
+// Swap is the [swap] table: how components and environments are replaced during the run, where the request does not say otherwise.
 type Swap struct {
 	At        component.Boundary
 	Canary    int           // environments of the trial before; 0 = no trial
 	Verify    int           // env steps of each of them at most
-	Slower    float64       // a trial refuses what is slower by more than this factor; 0 = none is too slow
+	Slower    float64       // a trial refuses a version slower by more than this factor; 0 = none is too slow
 	Probation time.Duration // how long the previous version is kept ready
-	KeepState bool          // running episodes go on where both versions can
+	KeepState bool          // running episodes continue where both versions can
 }
 
-// SwapRule says whether something may be replaced while the run goes on.
+// SwapRule says whether something may be replaced during the run.
 type SwapRule string
 
 // Rules, as in the file.
@@ -99,16 +98,16 @@ const (
 type Env struct {
 	Name  string
 	Table EnvTable
-	Swap  SwapRule // of what runs its environments, as far as the environment goes
+	Swap  SwapRule // whether this environment may be swapped in the components that run it
 
-	// Places in the file, for what is found wrong later: the value of use, and that of sha256.
+	// Places of the values of use and sha256 in the file, for errors found later.
 	UseAt, SHAAt Span
 
 	at    Span // of its header
 	table *node
 }
 
-// Place returns where a key of the environment's table stands, such as wrap[1].reward_clip, or the table itself.
+// Place returns the place of a key of the environment's table, such as wrap[1].reward_clip, or of the table itself.
 func (e *Env) Place(key string) Span {
 	if n := lookup(e.table, key); n != nil {
 		return n.val
@@ -119,12 +118,12 @@ func (e *Env) Place(key string) Span {
 // EnvTable is an [env.NAME] table.
 type EnvTable struct {
 	env.Source
-	// Plugin is the native plugin that runs the environments, and Use then what follows its name and a colon; nil
-	// for WebAssembly modules.
+	// Plugin is the native plugin that runs the environments, nil for WebAssembly modules. With a plugin, Use is
+	// the part after its name and a colon.
 	Plugin *PluginTable
 }
 
-// Isolated reports whether the environments run in processes of their own.
+// Isolated reports whether the environments run in separate processes.
 func (t *EnvTable) Isolated() bool { return t.Plugin != nil || t.Isolation == env.InProcess }
 
 // Locate returns Use for a process outside dir, the folder that paths are relative to: a relative path is joined with
@@ -136,7 +135,7 @@ func (t *EnvTable) Locate(dir string, builtins []string) (use string, relative b
 	return filepath.Join(dir, t.Use), true
 }
 
-// isPath tells paths from names of built-in environments.
+// isPath distinguishes paths from names of built-in environments.
 func isPath(use string) bool {
 	return strings.ContainsRune(use, filepath.Separator) || strings.HasSuffix(use, ".wasm")
 }
@@ -144,7 +143,7 @@ func isPath(use string) bool {
 // PluginTable is a [plugin.NAME] table: a native program, and how it is run.
 type PluginTable struct {
 	Name string
-	// Path is the program or script, relative to the file unless it is absolute; empty stands for the program that
+	// Path is the program or script, relative to the file unless it is absolute; empty means the program that
 	// reads the file, which can run its own kinds in a process each.
 	Path        string        `toml:"path"`
 	Interpreter []string      `toml:"interpreter"`  // command that runs Path, such as ["python3", "-u"]; empty: Path is a program
@@ -186,7 +185,7 @@ type Policy struct {
 	// one is given. Version is which policy version; 0 where the file names none.
 	Of, From string
 	Version  uint64
-	// Scripted: a component of one's own answers for it, by rules: it has no weights.
+	// Scripted: the user's component answers for it, by rules: it has no weights.
 	Scripted bool
 	// Group names the group of agents that it plays; empty where rollouts say so, or there is one. See Graph.GroupOf.
 	Group string
@@ -198,7 +197,7 @@ type Policy struct {
 
 	table  *node
 	shared *node // the table that Decode reads: the other policy's with Of, else its own
-	config any   // what Parts decoded that into
+	config any   // decoded by Parts
 }
 
 // Role is where the weights of a policy come from.
@@ -209,10 +208,10 @@ const (
 	Learned Role = "learned" // a learner makes versions of it
 	Pool    Role = "pool"    // versions that another policy of the run has had are drawn: Of without Version
 	Frozen  Role = "frozen"  // one version of another policy of the run, or of another run or a file
-	Rules   Role = "rules"   // it has none: what acts is a component of one's own
+	Rules   Role = "rules"   // it has none: the user's component acts
 )
 
-// Role tells where the policy's weights come from.
+// Role says where the policy's weights come from.
 func (p *Policy) Role() Role {
 	switch {
 	case p.Of != "" && p.Version == 0:
@@ -228,7 +227,7 @@ func (p *Policy) Role() Role {
 // Runtimes of components.
 const (
 	RuntimeBuiltin = "builtin" // in the host
-	RuntimeProcess = "process" // in a process of its own
+	RuntimeProcess = "process" // in its own process
 	RuntimeWasm    = "wasm"    // a WebAssembly module in the host
 )
 
@@ -247,7 +246,7 @@ type Component struct {
 	Plugin   string  // plugin that it is a component of; empty: of this program, or of Module
 	Module   *Module // that it is made from where Runtime is wasm, else nil
 	Swap     SwapRule
-	Loop     string // event loop of its instances; "[i]" at its end stands for the instance
+	Loop     string // event loop of its instances; "[i]" at its end means the instance's index
 	Manifest component.Manifest
 	Flow     component.Flow           // zero if the kind has none
 	Looks    []hostabi.ManifestColumn // columns of blocks that it says it looks at
@@ -258,12 +257,12 @@ type Component struct {
 	implied bool // Plugin is that of its policy, and its table names none
 	stays   bool // in this program, as its table says, although its policy is computed by a plugin
 	table   *node
-	config  any // what the component decoded its table into
+	config  any // the component's decoded table
 	made    component.Component
 	maker   Maker // of a plugin's kinds and of a module, nil for the program's own
 }
 
-// ModuleTable is what [component.NAME] with runtime = "wasm" says of its module.
+// ModuleTable has the keys of the module in [component.NAME] with runtime = "wasm".
 type ModuleTable struct {
 	Use      string       `toml:"use"` // path of the module, relative to the file unless it is absolute
 	Grants   []string     `toml:"grants"`
@@ -291,7 +290,7 @@ var ownKeys = []string{"kind", "count", "loop", "runtime", "plugin", "swap"}
 // moduleKeys are the keys of a component's table that belong to its module.
 var moduleKeys = []string{"use", "grants", "limits", "sha256", "max_restarts"}
 
-// SourceKeys are the keys of a component's table that say what it is made from, besides runtime.
+// SourceKeys are the keys of a component's source in its table, without runtime.
 var SourceKeys = append([]string{"plugin"}, moduleKeys...)
 
 // ownKeys returns the keys of the component's table that are the pipeline's, and not its own.
@@ -326,7 +325,7 @@ func (w *Wire) String() string {
 	return component.Qualified(w.From, w.Signal) + wireArrow + component.Qualified(w.To, w.Slot)
 }
 
-// wireArrow stands between the ends of a wire.
+// wireArrow separates the ends of a wire.
 const wireArrow = " → "
 
 // Maker makes an unconfigured component of one kind.

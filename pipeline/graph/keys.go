@@ -6,7 +6,7 @@ import (
 )
 
 // Keys returns the values in a pipeline's text by their keys, such as component.learner.epochs or wire[0].signal. Tables have
-// no entry of their own; lists of values are one entry.
+// no entry; lists of values are one entry.
 func Keys(src []byte) (map[string]string, error) {
 	var tables map[string]any
 	if _, err := decode(bom(string(src)), &tables); err != nil {

@@ -21,7 +21,7 @@ func (m *Module) Path(dir string) string {
 	return filepath.Join(dir, m.Table.Use)
 }
 
-// lines writes out what differs from the defaults.
+// lines writes out the keys that differ from the defaults.
 func (m *Module) lines() []keyValue {
 	all, defaults := encodeStruct(reflect.ValueOf(m.Table)), encodeStruct(reflect.ValueOf(defaultModule()))
 	var list []keyValue
@@ -33,7 +33,7 @@ func (m *Module) lines() []keyValue {
 	return list
 }
 
-// moduleReasons tells in what two modules differ.
+// moduleReasons lists the differences of two modules.
 func moduleReasons(a, b *Module) []string {
 	if a == nil || b == nil {
 		return nil
@@ -49,42 +49,42 @@ func moduleReasons(a, b *Module) []string {
 type moduleReader struct{ check *checker }
 
 // maker is makerOf for a component that is a WebAssembly module. Its kind is only a name.
-func (c *moduleReader) maker(n *node, x *Component, kind string) Maker {
+func (r *moduleReader) maker(n *node, x *Component, kind string) Maker {
 	path := "component." + x.Name
 	x.Kind = cmp.Or(kind, KindModule)
 	if plugin := n.at("plugin"); plugin != nil {
-		c.check.Add("E005", plugin.key, "leave it out: `use` names the module", "a component with runtime = %q has no `plugin`", RuntimeWasm)
+		r.check.Add("E005", plugin.key, "leave it out: `use` names the module", "a component with runtime = %q has no `plugin`", RuntimeWasm)
 		return nil
 	}
 	m := &Module{Table: defaultModule()}
-	since := len(c.check.list)
-	d := &tableDecoder{c: &c.check.Report, n: n.only(moduleKeys), path: path}
-	d.decode(&m.Table) // what is wrong has been noted
+	since := len(r.check.list)
+	d := &tableDecoder{report: &r.check.Report, n: n.only(moduleKeys), path: path}
+	d.decode(&m.Table) // errors have been noted
 	m.Table.SHA256 = strings.ToLower(m.Table.SHA256)
-	c.check.checkSHA(n, m.Table.SHA256)
-	c.check.atLeast(n, "max_restarts", m.Table.Restarts, 0)
+	r.check.checkSHA(n, m.Table.SHA256)
+	r.check.atLeast(n, "max_restarts", m.Table.Restarts, 0)
 	if limits := n.at("limits"); limits != nil {
-		c.check.atLeast(limits, "leases", m.Table.Limits.Leases, 0)
+		r.check.atLeast(limits, "leases", m.Table.Limits.Leases, 0)
 	}
 	switch use := n.at("use"); {
 	case use == nil:
-		c.check.Add("E004", n.key, `name the module: use = "./`+x.Name+`.wasm"`, "`use` is missing in [%s]", path)
-	case m.Table.Use == "" && !c.check.failed(since):
-		c.check.Add("E005", use.val, "", "`use` is empty")
+		r.check.Add("E004", n.key, `name the module: use = "./`+x.Name+`.wasm"`, "`use` is missing in [%s]", path)
+	case m.Table.Use == "" && !r.check.failed(since):
+		r.check.Add("E005", use.val, "", "`use` is empty")
 	}
-	if c.check.failed(since) {
+	if r.check.failed(since) {
 		return nil
 	}
-	if c.check.parts.Module == nil {
-		c.problem(n, x, errors.New("this program runs no modules"))
+	if r.check.parts.Module == nil {
+		r.problem(n, x, errors.New("this program runs no modules"))
 		return nil
 	}
 	x.Module = m
-	m.Digest = fileDigest(m.Path(c.check.graph.Dir))
-	return c.check.parts.Module(m.Table, c.check.graph.Dir)
+	m.Digest = fileDigest(m.Path(r.check.graph.Dir))
+	return r.check.parts.Module(m.Table, r.check.graph.Dir)
 }
 
 // problem says why a module cannot be used.
-func (c *moduleReader) problem(n *node, x *Component, err error) {
-	c.check.sourceProblem(n.at("use").val, "component "+quote(x.Name), n.at("use").Text(), err)
+func (r *moduleReader) problem(n *node, x *Component, err error) {
+	r.check.sourceProblem(n.at("use").val, "component "+quote(x.Name), n.at("use").Text(), err)
 }

@@ -65,7 +65,7 @@ func (n *node) remove(name string) {
 	n.names = slices.DeleteFunc(slices.Clone(n.names), func(s string) bool { return s == name })
 }
 
-// only returns a table of those of its children that are named.
+// only returns a table with only the named children.
 func (n *node) only(names []string) *node {
 	own := newTable(n.key, n.val)
 	for _, name := range names {
@@ -174,7 +174,7 @@ func (n *node) Scalar() any {
 	return n.value
 }
 
-// Text returns a scalar as it stands in the file.
+// Text returns a scalar as it is written in the file.
 func (n *node) Text() string {
 	if n.kind != scalarNode || n.val.src == nil {
 		return ""

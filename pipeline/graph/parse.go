@@ -6,8 +6,8 @@ import (
 	"github.com/rlhost/rlhost/core/table"
 )
 
-// Parse reads and checks a pipeline without loading anything. file is only used for messages and as the base of relative paths.
-// The error is of type Problems: everything that is wrong, found in one pass, and what is worth a warning besides. A graph has its warnings.
+// Parse reads and checks a pipeline without loading anything. file is only used for messages and as the base of relative paths. The error is
+// of type Problems: all errors, found in one pass, and all warnings. A graph has its warnings.
 func Parse(file string, src []byte, o ParseOptions) (*Graph, error) {
 	g, problems := parse(file, src, o)
 	if g == nil {
@@ -50,8 +50,8 @@ func parse(file string, src []byte, o ParseOptions) (*Graph, Problems) {
 }
 
 // topLevel checks the keys of the file itself. Sections of a wrong type are taken out.
-func (c *checker) topLevel(root *node) {
-	c.format(root)
+func (k *checker) topLevel(root *node) {
+	k.format(root)
 	var known []string
 	for _, s := range sections {
 		known = append(known, s.name)
@@ -59,44 +59,43 @@ func (c *checker) topLevel(root *node) {
 		if n == nil || n.kind == s.kind && allTables(n) {
 			continue
 		}
-		c.wrong(n, s.name, s.want, "")
-		c.bad[s.name] = true
+		k.wrong(n, s.name, s.want, "")
+		k.bad[s.name] = true
 		root.remove(s.name)
 	}
-	if c.bad["train"] {
-		c.noPreset()
+	if k.bad["train"] {
+		k.noPreset()
 	}
 	for _, name := range slices.Clone(root.names) {
 		if slices.Contains(known, name) {
 			continue
 		}
 		n := root.table[name]
-		c.Add("E002", n.key, table.DidYouMean(name, "`%s`", "keys", known), "unknown key `%s`", name)
+		k.Add("E002", n.key, table.DidYouMean(name, "`%s`", "keys", known), "unknown key `%s`", name)
 		root.remove(name)
 	}
 }
 
-func (c *checker) format(root *node) {
+func (k *checker) format(root *node) {
 	n := root.at("rlhost")
 	if n == nil {
-		c.Add("E007", Span{root.key.src, 0, 0}, "write rlhost = 1 in the first line", "the format version is missing")
+		k.Add("E007", Span{root.key.src, 0, 0}, "write rlhost = 1 in the first line", "the format version is missing")
 		return
 	}
 	version, ok := n.value.(int64)
 	switch {
 	case !ok:
-		c.wrong(n, "rlhost", "an integer", "write rlhost = 1")
+		k.wrong(n, "rlhost", "an integer", "write rlhost = 1")
 		root.remove("rlhost")
 	case version > formatVersion:
-		c.Add("E007", n.val, "a newer rlhost reads it", "format version %d, this rlhost reads %d", version, formatVersion)
+		k.Add("E007", n.val, "a newer rlhost reads it", "format version %d, this rlhost reads %d", version, formatVersion)
 	case version < 1:
-		c.Add("E007", n.val, "write rlhost = 1", "format version %d does not exist", version)
+		k.Add("E007", n.val, "write rlhost = 1", "format version %d does not exist", version)
 	}
 }
 
-// RunDir returns run.dir of a file. It reads the table [run] and nothing else, so it needs no Parts and starts nothing;
-// what is wrong there is among the problems, and the folder is then empty. file is only used for messages. A file
-// without that key has the default.
+// RunDir returns run.dir of a file. It reads the table [run] and nothing else, so it needs no Parts and starts nothing. Errors there
+// are among the problems, and the folder is then empty. file is only used for messages. A file without that key has the default.
 func RunDir(file string, src []byte) (string, Problems) {
 	c := newChecker(file, ParseOptions{})
 	c.root = c.read(newSource(file, bom(string(src)), 0))

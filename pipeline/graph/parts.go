@@ -10,22 +10,21 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Parts is a literal table of what a program can build pipelines from. Every field may be left out; its parts
-// then do not exist.
+// Parts is a literal table of the parts that a program can build pipelines from. Every field may be left out; its parts then do not exist.
 type Parts struct {
 	// Kinds makes an unconfigured component by kind, such as rollout.
 	Kinds map[string]func() component.Component
 	// Load loads the plugin of the environment of that name. A path in e.Use is relative to dir. An error that
 	// wraps a *table.Error, or fs.ErrNotExist, is shown with its own code.
 	Load func(ctx context.Context, name string, e EnvTable, dir string) (env.Plugin, error)
-	// Vet looks for a moment at what the environment writes, where that is a module that nobody has checked. It is nil where nothing is
-	// wrong, or Load will say it; else a *table.Error with the code of a check.
+	// Vet briefly checks the output of an environment whose module was never checked. The error is a *table.Error with the code of a
+	// check; it is nil if nothing is wrong, or if Load will report it.
 	Vet func(ctx context.Context, e EnvTable, dir string) error
-	// Plugin returns the Makers of a native plugin's components, by kind: each runs in a process of its own. It
-	// may start the program to ask. A relative path is relative to dir. Errors are shown as those of Load.
+	// Plugin returns the Makers of a native plugin's components, by kind: each runs in its own process. It may
+	// start the program to ask. A relative path is relative to dir. Errors are shown as Load's.
 	Plugin func(p PluginTable, dir string) (map[string]Maker, error)
 	// Module returns the Maker of the components of a WebAssembly module, which loads it. A relative path is relative to dir. Its
-	// errors are shown as those of Load.
+	// errors are shown as Load's.
 	Module func(m ModuleTable, dir string) Maker
 	// EnvPlugins are native plugins for environments that need no [plugin] table, by name.
 	EnvPlugins map[string]PluginTable
@@ -33,8 +32,7 @@ type Parts struct {
 	EnvPluginsOf func(interpreter string) map[string]PluginTable
 	// Builtins are the names that use = "name@version" may have.
 	Builtins []string
-	// Policy decodes a [policy.NAME] table for an environment. decode works as in Component.Configure. The
-	// result is what Host.Policy returns.
+	// Policy decodes a [policy.NAME] table for an environment. decode works as in Component.Configure. Host.Policy returns the result.
 	Policy func(decode func(into any) error, env *hostabi.EnvSpec) (component.Policy, error)
 	// CheckPolicy is Policy without an environment, for checks before anything is loaded.
 	CheckPolicy func(decode func(into any) error) error
@@ -46,18 +44,18 @@ type Parts struct {
 	PolicyPlugin func(decode func(into any) error) string
 	// PolicyPlugins are native plugins for policies that need no [plugin] table, by name.
 	PolicyPlugins map[string]PluginTable
-	// Computes says what keeps this machine from computing policies by a plugin of PolicyPlugins, as a *table.Error; nil if
-	// nothing does. It may start the program to ask.
+	// Computes returns the reason why this machine cannot compute policies by a plugin of PolicyPlugins, as a *table.Error;
+	// nil if it can. It may start the program to ask.
 	Computes func(p PluginTable, dir string) error
 	// Waits says which processes of plugins have not answered for a second or longer; nil where there are none. Any goroutine.
 	Waits func() []string
-	// Memory is how many bytes of shared memory a pipeline may take; 0 = what the machine and its control group have.
+	// Memory is how many bytes of shared memory a pipeline may take; 0 = all that the machine and its control group have.
 	Memory int64
-	// Presets are pipelines by name, as TOML text without [run] and [env]; nil is DefaultPresets. The table [preset] says
-	// `about` what it is for, `from` which preset it differs, if it is not whole, and the `mode` where [train] gives none.
-	// The value "$env" stands for the environment that [train] names; "$env_steps" as a key of a component for
-	// stop.env_steps of [run], 0 without it. Of a preset with one component each of the kinds rollout, inference, batcher and
-	// learner, copies of the last three are made for further policies that the file has act in the rollout.
+	// Presets are pipelines by name, as TOML text without [run] and [env]; nil is DefaultPresets. The table [preset] has its
+	// purpose in `about`, the preset that it extends, if any, in `from`, and in `mode` the mode where [train] gives none. The
+	// value "$env" is replaced by the environment that [train] names, "$env_steps" as a key of a component by stop.env_steps
+	// of [run], 0 without it. In a preset with one component each of the kinds rollout, inference, batcher and learner, the
+	// last three are copied for each further policy that acts in the rollout.
 	Presets map[string]string
 }
 

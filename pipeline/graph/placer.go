@@ -9,13 +9,13 @@ import (
 	"github.com/rlhost/rlhost/core/table"
 )
 
-// Codes of policies that this machine cannot compute: where they are to be, and where a file is only looked at.
+// Codes of policies that this machine cannot compute: where they must be, and where a file is only read.
 const (
 	CodeDevice   = "E039"
 	CodeNoDevice = "W105"
 )
 
-// keyBackend is the key of a policy that says what computes it.
+// keyBackend is the key of a policy's backend.
 const keyBackend = "backend"
 
 // Computable returns why this machine cannot compute policies of the graph, each with the given code.
@@ -72,29 +72,29 @@ func (c *placer) place(n *node, x *Component) {
 }
 
 // ask starts a plugin to learn which kinds of components it makes, once.
-func (c *checker) ask(p *Plugin) map[string]Maker {
-	if p.asked || c.broken["plugin."+p.Table.Name] {
+func (k *checker) ask(p *Plugin) map[string]Maker {
+	if p.asked || k.broken["plugin."+p.Table.Name] {
 		return p.kinds
 	}
 	p.asked = true
-	p.Digest = p.Table.Digest(c.graph.Dir)
-	if c.parts.Plugin == nil {
+	p.Digest = p.Table.Digest(k.graph.Dir)
+	if k.parts.Plugin == nil {
 		p.err = errors.New("this program runs no native plugins")
 	} else {
-		p.kinds, p.err = c.parts.Plugin(p.Table, c.graph.Dir)
+		p.kinds, p.err = k.parts.Plugin(p.Table, k.graph.Dir)
 	}
 	if p.err != nil {
-		c.pluginProblem(p, p.err)
+		k.pluginProblem(p, p.err)
 	}
 	return p.kinds
 }
 
 // pluginProblem says why a plugin cannot be used.
-func (c *checker) pluginProblem(p *Plugin, err error) {
+func (k *checker) pluginProblem(p *Plugin, err error) {
 	if p.implied && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound)) {
-		c.Add(CodeDevice, p.at, fmt.Sprintf("`make build` makes it beside this program; %s = \"cpu\" needs none", keyBackend),
+		k.Add(CodeDevice, p.at, fmt.Sprintf("`make build` makes it beside this program; %s = \"cpu\" needs none", keyBackend),
 			"the program %s, which computes such policies, is not there", p.Table.Path)
 		return
 	}
-	c.sourceProblem(p.at, "plugin "+quote(p.Table.Name), p.Table.Path, err)
+	k.sourceProblem(p.at, "plugin "+quote(p.Table.Name), p.Table.Path, err)
 }

@@ -25,7 +25,7 @@ env = "cartpole"
 backend = "cpu"
 `
 
-// withPlugin has policies computed by a plugin that makes inference and learners; ask is what it says when it is asked for them.
+// withPlugin has policies computed by a plugin that makes inference and learners; ask is its error when it is asked for them.
 func withPlugin(ask error) *graph.Parts {
 	parts := graphtest.Standard()
 	parts.PolicyPlugin = func(func(into any) error) string { return "gpu" }
@@ -40,7 +40,7 @@ func withPlugin(ask error) *graph.Parts {
 	return parts
 }
 
-// where lists what runs a graph's components.
+// where lists where a graph's components run.
 func where(g *graph.Graph) map[string]string {
 	places := map[string]string{}
 	for _, x := range g.Components {

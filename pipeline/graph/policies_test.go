@@ -21,7 +21,7 @@ func duel(t *testing.T, more string) *graph.Graph {
 	return g
 }
 
-// A policy that acts with versions of another is that policy in everything but its weights, and the file shows only those.
+// A policy that acts with versions of another shares everything but its weights, and the file shows only the weights.
 func TestPolicies_WithOfShareTheOthersTable(t *testing.T) {
 	g := duel(t, "[policy.main]\nnet = { chunk = 8 }\n[policy.past]\nof = \"main\"\n[policy.\"main@12\"]\nof = \"main\"\nversion = 12\n"+
 		"[policy.stranger]\nenv = \"duel\"\nfrom = \"other/3\"\nversion = 2\n")
@@ -53,8 +53,8 @@ func TestPolicies_WithOfShareTheOthersTable(t *testing.T) {
 	}
 }
 
-// Components of further policies are like the preset's own, and what the rollout sends goes to all.
-func TestPresets_HaveWhatSeveralPoliciesNeed(t *testing.T) {
+// Components of further policies are like the preset's own, and the rollout's messages go to all.
+func TestPresets_ServeSeveralPolicies(t *testing.T) {
 	const file = "testdata/expanded/policies.txtar"
 	a := graphtest.ReadArchive(t, file)
 	g, problems := graphtest.Parse("pipeline.toml", []byte(a.At("pipeline.toml").Data), graph.ParseOptions{Parts: graphtest.Standard()})
@@ -143,7 +143,7 @@ func TestPolicies_NoMoreActThanBlocksName(t *testing.T) {
 	}
 }
 
-// A policy that is learned may be an opponent alone, and a pool of it may stand before it in the file.
+// A policy that is learned may be an opponent alone, and a pool of it may precede it in the file.
 func TestPresets_APoolOfAnOpponentThatIsLearned(t *testing.T) {
 	g := duel(t, "[policy.rival]\n[policy.past]\nof = \"rival\"\n[component.rollout]\nopponents = { past = 0.2, rival = 0.2 }\n")
 	text := g.Expanded()

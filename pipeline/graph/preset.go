@@ -22,79 +22,79 @@ type trainTable struct {
 
 // presetTable is the [preset] table of a preset.
 type presetTable struct {
-	About string `toml:"about"` // what it is for, in one sentence
+	About string `toml:"about"` // its purpose, in one sentence
 	From  string `toml:"from"`  // the preset that it differs from; empty: it is whole
 	Mode  string `toml:"mode"`  // of a run whose file gives none
 }
 
-// expand applies [train] and the --set arguments: the preset's tables come first, the file's are merged over
-// them key by key, then the arguments are set. Those of [train] and [run] come before, because presets read them; those of
+// expand applies [train] and the --set arguments: the preset's tables come first, the file's are merged over them key by
+// key, then the arguments are set. Arguments of [train] and [run] come before, because presets read them; arguments of
 // components that are made for further policies come after these.
-func (c *checker) expand(root *node, sets []assignment) *node {
-	c.takeKeysOfPolicies(root.at("policy"))
-	sets = (&setReader{c}).assign(root, sets, func(a assignment) bool { return a.path[0] == "train" || a.path[0] == "run" })
-	root, preset := c.applyPreset(root)
+func (k *checker) expand(root *node, sets []assignment) *node {
+	k.takeKeysOfPolicies(root.at("policy"))
+	sets = (&setReader{k}).assign(root, sets, func(a assignment) bool { return a.path[0] == "train" || a.path[0] == "run" })
+	root, preset := k.applyPreset(root)
 	declared := func(a assignment) bool {
 		return a.path[0] != "wire" && (a.path[0] != "component" || len(a.path) < 3 || root.at("component").at(a.path[1]) != nil)
 	}
-	sets = (&setReader{c}).assign(root, sets, declared)
+	sets = (&setReader{k}).assign(root, sets, declared)
 	addVersions(root)
 	if preset != nil {
-		c.addPolicies(root, preset)
+		k.addPolicies(root, preset)
 	}
-	sets = (&setReader{c}).assign(root, sets, func(a assignment) bool { return a.path[0] != "wire" })
-	c.wireSets = sets
+	sets = (&setReader{k}).assign(root, sets, func(a assignment) bool { return a.path[0] != "wire" })
+	k.wireSets = sets
 	return root
 }
 
 // applyPreset reads [train] and returns the file with its preset expanded, and the preset; nil if there is none.
-func (c *checker) applyPreset(root *node) (merged, preset *node) {
+func (k *checker) applyPreset(root *node) (merged, preset *node) {
 	train := root.at("train")
 	if train == nil {
 		return root, nil
 	}
 	if train.kind != tableNode {
-		c.wrong(train, "train", "a table", "")
+		k.wrong(train, "train", "a table", "")
 		return root, nil
 	}
 	var t trainTable
-	d := &tableDecoder{c: &c.Report, n: train, path: "train"}
+	d := &tableDecoder{report: &k.Report, n: train, path: "train"}
 	if d.decode(&t) != nil {
-		c.noPreset()
+		k.noPreset()
 	}
 	if n := train.at("mode"); n != nil && n.kind == scalarNode && t.Mode != ModeSync && t.Mode != ModeAsync {
-		c.Add("E005", n.val, "modes: async, sync", "`mode` is %q", t.Mode)
+		k.Add("E005", n.val, "modes: async, sync", "`mode` is %q", t.Mode)
 	}
 	if n := train.at("preset"); n != nil {
-		root, preset = c.mergePreset(root, train, n, &t)
+		root, preset = k.mergePreset(root, train, n, &t)
 	} else if n := train.at("env"); n != nil && t.Env != "" {
-		c.Add("E004", n.key, "", "`env` in [train] is for a preset, and `preset` is missing")
+		k.Add("E004", n.key, "", "`env` in [train] is for a preset, and `preset` is missing")
 	}
-	c.graph.Synchronous = t.Mode == ModeSync
+	k.graph.Synchronous = t.Mode == ModeSync
 	return root, preset
 }
 
 // mergePreset merges the file over its preset, which it returns too, and uses the preset's mode if the file gives none.
-func (c *checker) mergePreset(root, train, n *node, t *trainTable) (merged, preset *node) {
-	presets := c.parts.presets()
+func (k *checker) mergePreset(root, train, n *node, t *trainTable) (merged, preset *node) {
+	presets := k.parts.presets()
 	if _, ok := presets[t.Preset]; !ok {
 		if _, ok := n.text(); ok {
-			c.Add("E010", n.val, unknownPreset(t.Preset, presets), "unknown preset %q", t.Preset)
+			k.Add("E010", n.val, unknownPreset(t.Preset, presets), "unknown preset %q", t.Preset)
 		}
-		c.noPreset()
+		k.noPreset()
 		return root, nil
 	}
-	base, about := c.readPreset(presets, t.Preset)
+	base, about := k.readPreset(presets, t.Preset)
 	if base == nil {
 		return root, nil
 	}
 	if t.Mode == "" {
 		t.Mode = about.Mode
 	}
-	if env := c.presetEnv(root, train, n); env != nil {
+	if env := k.presetEnv(root, train, n); env != nil {
 		resolve(base, unresolved, env)
 	}
-	(&scheduler{c}).schedule(root, base)
+	(&scheduler{k}).schedule(root, base)
 	return overlay(base, root), base
 }
 
@@ -109,7 +109,7 @@ func unknownPreset(name string, presets map[string]string) string {
 }
 
 // presetEnv returns the node that names the preset's environment: train.env, or the only declared one.
-func (c *checker) presetEnv(root, train, preset *node) *node {
+func (k *checker) presetEnv(root, train, preset *node) *node {
 	if n := train.at("env"); n != nil {
 		return n
 	}
@@ -118,12 +118,12 @@ func (c *checker) presetEnv(root, train, preset *node) *node {
 		name := envs.names[0]
 		return &node{val: envs.table[name].key, value: name}
 	}
-	if !c.bad["env"] {
+	if !k.bad["env"] {
 		help := "declare one: [env.NAME]"
 		if envs != nil && len(envs.names) > 0 {
 			help = table.DidYouMean("", "%q", "declared", envs.names)
 		}
-		c.Add("E004", preset.key, help, "`env` is missing in [train]")
+		k.Add("E004", preset.key, help, "`env` is missing in [train]")
 	}
 	return nil
 }
@@ -143,14 +143,14 @@ func resolve(n *node, what string, by *node) {
 
 // readPreset reads a preset merged over the presets it derives from, and returns its [preset] table separately. It is
 // nil if one of them cannot be read.
-func (c *Report) readPreset(presets map[string]string, name string) (*node, presetTable) {
+func (r *Report) readPreset(presets map[string]string, name string) (*node, presetTable) {
 	var about presetTable
-	n := c.read(newSource("preset:"+name, presets[name], firstPreset))
+	n := r.read(newSource("preset:"+name, presets[name], firstPreset))
 	if n == nil {
 		return nil, about
 	}
 	if table := n.at("preset"); table != nil {
-		d := &tableDecoder{c: c, n: table, path: "preset"}
+		d := &tableDecoder{report: r, n: table, path: "preset"}
 		if d.decode(&about) != nil {
 			return nil, about
 		}
@@ -162,10 +162,10 @@ func (c *Report) readPreset(presets map[string]string, name string) (*node, pres
 	rest := maps.Clone(presets)
 	delete(rest, name) // none derives from itself
 	if _, ok := rest[about.From]; !ok {
-		c.Add("E010", n.key, unknownPreset(about.From, rest), "preset %q derives from %q, which is none of the others", name, about.From)
+		r.Add("E010", n.key, unknownPreset(about.From, rest), "preset %q derives from %q, which is none of the others", name, about.From)
 		return nil, about
 	}
-	base, from := c.readPreset(rest, about.From)
+	base, from := r.readPreset(rest, about.From)
 	if base == nil {
 		return nil, about
 	}
@@ -258,7 +258,7 @@ func (p *Parts) presets() map[string]string {
 	return DefaultPresets()
 }
 
-// PresetsText says in comments of a file what each preset is for.
+// PresetsText describes the presets as comments of a file.
 func (p *Parts) PresetsText() string {
 	var b strings.Builder
 	b.WriteString("# Every key with its value. [train] preset = \"NAME\" stands for all that a file does not say:\n")
@@ -271,7 +271,7 @@ func (p *Parts) PresetsText() string {
 	return b.String()
 }
 
-// AboutPresets says of each preset, by name, what it is for.
+// AboutPresets returns the purpose of each preset, by name.
 func (p *Parts) AboutPresets() map[string]string {
 	presets, about := p.presets(), map[string]string{}
 	for name := range presets {

@@ -16,7 +16,7 @@ const (
 	keyOpponents = "opponents"
 )
 
-// Kinds of components that publish the weights of policies which nobody learns: one stored version, and versions of a pool.
+// Kinds of components that publish the weights of policies without a learner: one stored version, and versions of a pool.
 const (
 	KindFrozen = "frozen"
 	KindPool   = "opponents"
@@ -45,7 +45,7 @@ func actingNames(table *node) []placedName {
 	return list
 }
 
-// addVersions declares the policies that components name as main@12 and nobody declares.
+// addVersions declares the policies that components name as main@12 and the file does not declare.
 func addVersions(root *node) {
 	components := root.at("component")
 	if components == nil {
@@ -68,10 +68,10 @@ func addVersions(root *node) {
 	}
 }
 
-// scalarAt is a value that stands for what is written at a place.
+// scalarAt returns a scalar with the given value and place.
 func scalarAt(at Span, value any) *node { return &node{key: at, val: at, value: value} }
 
-// policyExpander makes what a preset lacks where several policies act: components for each policy but its own.
+// policyExpander makes the components that a preset lacks where several policies act: for each policy but its own.
 type policyExpander struct {
 	check *checker
 	root  *node
@@ -80,9 +80,9 @@ type policyExpander struct {
 	made                                         map[string]string // policies by the names of components made for them
 }
 
-// addPolicies makes components and wires for the policies that act in the preset's rollout besides its own.
-func (c *checker) addPolicies(root, preset *node) {
-	x := &policyExpander{check: c, root: root, made: map[string]string{}, rollout: ofKind(preset, "rollout"), inference: ofKind(preset, "inference"),
+// addPolicies makes components and wires for further policies that act in the preset's rollout.
+func (k *checker) addPolicies(root, preset *node) {
+	x := &policyExpander{check: k, root: root, made: map[string]string{}, rollout: ofKind(preset, "rollout"), inference: ofKind(preset, "inference"),
 		batcher: ofKind(preset, "batcher"), learner: ofKind(preset, "learner")}
 	rollout := x.component(x.rollout)
 	x.policy, _ = x.component(x.learner).at("policy").text()
@@ -101,8 +101,8 @@ func (c *checker) addPolicies(root, preset *node) {
 	for _, p := range actingNames(rollout) {
 		table := root.at("policy").at(p.text)
 		switch {
-		case p.text == x.policy || table == nil: // what is not declared is an error later
-		case roleOf(table) == Rules: // what acts for it is in the file, with its wires
+		case p.text == x.policy || table == nil: // an undeclared policy is an error later
+		case roleOf(table) == Rules: // the component that acts for it is in the file, with its wires
 			scripted = true
 		default:
 			others = append(others, p)
@@ -173,7 +173,7 @@ func roleOf(policy *node) Role {
 	return p.Role()
 }
 
-// nameFor is the name of what is made for a policy like a component of the preset, or of a kind.
+// nameFor is the name of a policy's component that copies one of the preset, or is of a kind.
 func nameFor(like, policy string) string { return like + "_" + strings.ReplaceAll(policy, "@", "_") }
 
 // add makes the components and wires of the policies.
@@ -181,7 +181,7 @@ func (x *policyExpander) add(policies []placedName) {
 	if batcher := x.component(x.batcher); batcher.at("policy") == nil {
 		batcher.put("policy", x.component(x.learner).at("policy"))
 	}
-	behind := map[string][]string{} // names of components by the one that they follow
+	behind := map[string][]string{} // names of components by the component that they follow
 	var wires []*node
 	for _, p := range policies {
 		like := []string{x.inference}
@@ -223,8 +223,8 @@ func (x *policyExpander) put(name string, p placedName, made *node) {
 	x.root.at("component").put(name, made)
 }
 
-// copy adds a component for a policy that is like one of the preset's, and returns its name. Each has a loop of its own, but for
-// those that answer the rollout.
+// copy adds a component for a policy that is like one of the preset's, and returns its name. Each has its own loop, except a
+// component that answers the rollout.
 func (x *policyExpander) copy(like string, p placedName) string {
 	name, made := nameFor(like, p.text), x.component(like).clone()
 	made.put("policy", scalarAt(p.at, p.text))
@@ -249,7 +249,7 @@ func (x *policyExpander) addSource(role Role, p placedName) string {
 	return name
 }
 
-// order moves components behind those that they follow.
+// order moves components after the components that they follow.
 func (x *policyExpander) order(behind map[string][]string) {
 	components := x.root.at("component")
 	moved := slices.Concat(slices.Collect(maps.Values(behind))...)
@@ -262,8 +262,7 @@ func (x *policyExpander) order(behind map[string][]string) {
 	components.names = names
 }
 
-// wiresLike returns wires like those of the preset between components of new names. Wires of its policy's components that have
-// none are left out.
+// wiresLike returns wires like the preset's between components of new names. Wires of a component without a new name are left out.
 func (x *policyExpander) wiresLike(names map[string]string) (list []*node) {
 	own := []string{x.inference, x.batcher, x.learner}
 	for _, w := range x.presetWires() {
@@ -295,8 +294,7 @@ func rename(port string, names map[string]string) (string, bool) {
 	return port, false
 }
 
-// weightsFrom returns the wires of what gives a policy its weights. A pool hears of the versions that are learned, and of the
-// trajectories, as a batcher does.
+// weightsFrom returns the wires of a policy's source of weights. A pool gets the learned versions, and the trajectories, as a batcher does.
 func (x *policyExpander) weightsFrom(source string, role Role, p placedName) []*node {
 	w, weights, port := x.wireOf(x.learner, x.inference)
 	if w == nil {
@@ -308,7 +306,7 @@ func (x *policyExpander) weightsFrom(source string, role Role, p placedName) []*
 	if of != x.policy {
 		learner = nameFor(x.learner, of)
 	}
-	if role != Pool || of != x.policy && !x.acts(of) { // nobody learns it, which is an error later
+	if role != Pool || of != x.policy && !x.acts(of) { // it has no learner, which is an error later
 		return list
 	}
 	list = append(list, rewired(w, component.Qualified(learner, weights), component.Qualified(source, port)))
@@ -348,7 +346,7 @@ func (x *policyExpander) presetWires() (list []*node) {
 	return list
 }
 
-// wire adds wires behind those of the preset. What the rollout sends goes to all policies.
+// wire adds wires after the preset's. The rollout's messages go to all policies.
 func (x *policyExpander) wire(more []*node) {
 	wires := x.root.at("wire")
 	if wires == nil {

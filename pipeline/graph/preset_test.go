@@ -38,7 +38,7 @@ func differences(t *testing.T, a, b string) []string {
 	return list
 }
 
-func TestPresets_SayWhatTheyAreFor(t *testing.T) {
+func TestPresets_DescribeThemselves(t *testing.T) {
 	about := graphtest.Standard().AboutPresets()
 	for _, name := range []string{"appo", "continuous", "fast", "general", "ppo"} {
 		if !regexp.MustCompile(`^[a-z][^.\n]{20,140}$`).MatchString(about[name]) {
@@ -105,7 +105,7 @@ func TestS9PresetsTakeTheScheduleFromTheStopRuleOnce(t *testing.T) {
 }
 
 // The mode of a preset is a default like its other keys.
-func TestPresets_ModeGivesWayToTheFile(t *testing.T) {
+func TestPresets_TheFilesModeWins(t *testing.T) {
 	if g := parseFile(t, "../../pipeline.toml"); g.Synchronous {
 		t.Error("fast is synchronous")
 	}

@@ -19,7 +19,7 @@ type Severity uint8
 // Severities.
 const (
 	Error   Severity = iota // the pipeline cannot run
-	Warning                 // it can, but may not do what was meant
+	Warning                 // it can, but may not do what the user wants
 )
 
 // String returns error or warning.
@@ -34,12 +34,12 @@ func (s Severity) String() string {
 // "preset:NAME", or "--set", where Line counts the arguments. Line and Column count from 1, columns in
 // characters; a Line of 0 means that the problem is with the file as a whole.
 type Problem struct {
-	Code         string // such as E002; Explain tells more
+	Code         string // such as E002; see Explain
 	File         string
 	Line, Column int
 	Width        int // characters to underline, at least 1
 	Message      string
-	Help         string // what to do; may be empty
+	Help         string // the remedy; may be empty
 	Severity     Severity
 
 	text string // the source line
@@ -154,11 +154,11 @@ type Report struct {
 }
 
 // Add notes a problem at a place; the zero Span means the file as a whole.
-func (c *Report) Add(code string, at Span, help, format string, args ...any) {
-	if len(c.list) == maxProblems {
+func (r *Report) Add(code string, at Span, help, format string, args ...any) {
+	if len(r.list) == maxProblems {
 		return
 	}
-	p := Problem{Code: code, File: c.File, Width: 1, Message: fmt.Sprintf(format, args...), Help: help, at: at}
+	p := Problem{Code: code, File: r.File, Width: 1, Message: fmt.Sprintf(format, args...), Help: help, at: at}
 	if code[0] == 'W' {
 		p.Severity = Warning
 	}
@@ -167,46 +167,46 @@ func (c *Report) Add(code string, at Span, help, format string, args ...any) {
 		p.Line, p.Column = at.src.place(at.off)
 		p.text = at.src.line(p.Line)
 	}
-	c.list = append(c.list, p)
+	r.list = append(r.list, p)
 }
 
 // Sorted returns the problems in the order of their places, each once.
-func (c *Report) Sorted() Problems {
-	slices.SortStableFunc(c.list, func(a, b Problem) int {
+func (r *Report) Sorted() Problems {
+	slices.SortStableFunc(r.list, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.at.order(), b.at.order()), cmp.Compare(a.Line, b.Line),
 			cmp.Compare(a.Column, b.Column), cmp.Compare(a.Code, b.Code))
 	})
-	return slices.CompactFunc(c.list, func(a, b Problem) bool { return a == b })
+	return slices.CompactFunc(r.list, func(a, b Problem) bool { return a == b })
 }
 
 // failed reports whether an error was found since a number of problems.
-func (c *Report) failed(since int) bool { return Problems(c.list[since:]).Err() != nil }
+func (r *Report) failed(since int) bool { return Problems(r.list[since:]).Err() != nil }
 
 // unknownKey notes a key that a table does not have.
-func (c *Report) unknownKey(n *node, name, path string, known []string) {
-	c.Add(table.CodeUnknown, n.key, table.DidYouMean(name, "`%s`", "keys", known), "unknown key `%s` in [%s]", name, path)
+func (r *Report) unknownKey(n *node, name, path string, known []string) {
+	r.Add(table.CodeUnknown, n.key, table.DidYouMean(name, "`%s`", "keys", known), "unknown key `%s` in [%s]", name, path)
 }
 
 // wrong notes that a value has the wrong type.
-func (c *Report) wrong(n *node, path, want, help string) {
-	c.Add(table.CodeType, n.val, help, "`%s` must be %s", path, want)
+func (r *Report) wrong(n *node, path, want, help string) {
+	r.Add(table.CodeType, n.val, help, "`%s` must be %s", path, want)
 }
 
 // suggest is the help where the candidate is known.
 func suggest(candidate string) string { return fmt.Sprintf("did you mean %q?", candidate) }
 
 // sourceProblem says why the file that something is made from cannot be used.
-func (c *Report) sourceProblem(at Span, who, path string, err error) {
+func (r *Report) sourceProblem(at Span, who, path string, err error) {
 	var known *table.Error
 	switch {
 	case errors.As(err, &known) && known.Key == "":
-		c.Add(known.Code, at, known.Help, "%s: %s", who, known.Sentence())
+		r.Add(known.Code, at, known.Help, "%s: %s", who, known.Sentence())
 	case errors.Is(err, fs.ErrNotExist):
-		c.Add("E012", at, "build it first, or correct the path", "%s: %s: no such file", who, path)
+		r.Add("E012", at, "build it first, or correct the path", "%s: %s: no such file", who, path)
 	default:
-		c.Add("E012", at, "", "%s: %v", who, err)
+		r.Add("E012", at, "", "%s: %v", who, err)
 	}
 }
 
-// errDecode is what decode returns to a component when problems were noted. They have their places already.
+// errDecode is decode's error for a component when problems were noted. They have their places already.
 var errDecode = errors.New("the table has errors, see above")

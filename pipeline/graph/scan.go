@@ -64,65 +64,65 @@ func scan(src *source) (*scanner, error) {
 	return c, nil
 }
 
-func (c *scanner) Span(off int) Span { return Span{c.src, off, c.i} }
+func (s *scanner) Span(off int) Span { return Span{s.src, off, s.i} }
 
-func (c *scanner) peek() byte {
-	if c.i < len(c.s) {
-		return c.s[c.i]
+func (s *scanner) peek() byte {
+	if s.i < len(s.s) {
+		return s.s[s.i]
 	}
 	return 0
 }
 
 // take consumes one expected byte.
-func (c *scanner) take(b byte) bool {
-	if c.i >= len(c.s) || c.s[c.i] != b {
+func (s *scanner) take(b byte) bool {
+	if s.i >= len(s.s) || s.s[s.i] != b {
 		return false
 	}
-	c.i++
+	s.i++
 	return true
 }
 
 // skip passes blanks, and with lines also ends of lines and comments.
-func (c *scanner) skip(lines bool) {
-	for c.i < len(c.s) {
-		switch b := c.s[c.i]; {
+func (s *scanner) skip(lines bool) {
+	for s.i < len(s.s) {
+		switch b := s.s[s.i]; {
 		case b == ' ' || b == '\t':
 		case lines && (b == '\n' || b == '\r'):
 		case lines && b == '#':
-			for c.i < len(c.s) && c.s[c.i] != '\n' {
-				c.i++
+			for s.i < len(s.s) && s.s[s.i] != '\n' {
+				s.i++
 			}
 			continue
 		default:
 			return
 		}
-		c.i++
+		s.i++
 	}
 }
 
 // statement reads a header or a key with its value.
-func (c *scanner) statement() error {
-	if c.peek() == '[' {
-		return c.header()
+func (s *scanner) statement() error {
+	if s.peek() == '[' {
+		return s.header()
 	}
-	start := c.i
-	return c.pair(c.cur, c.path, start, true)
+	start := s.i
+	return s.pair(s.cur, s.path, start, true)
 }
 
 // header reads [a.b] or [[a.b]].
-func (c *scanner) header() error {
-	start := c.i
-	c.closeDuplicate(start)
-	c.i++
-	many := c.take('[')
-	parts, err := c.keyParts()
+func (s *scanner) header() error {
+	start := s.i
+	s.closeDuplicate(start)
+	s.i++
+	many := s.take('[')
+	parts, err := s.keyParts()
 	if err != nil {
 		return err
 	}
-	if !c.take(']') || many && !c.take(']') {
+	if !s.take(']') || many && !s.take(']') {
 		return errScan
 	}
-	parent, err := c.descend(c.root, parts[:len(parts)-1])
+	parent, err := s.descend(s.root, parts[:len(parts)-1])
 	if err != nil {
 		return err
 	}
@@ -140,25 +140,25 @@ func (c *scanner) header() error {
 		old.implied, old.key, old.val = false, last.Span, last.Span
 		n = old
 	default:
-		c.dups = append(c.dups, duplicate{path: names(parts), first: old.key, second: last.Span,
-			whole: Span{c.src, start, c.i}, isStatement: true})
-		c.open = len(c.dups) - 1
+		s.dups = append(s.dups, duplicate{path: names(parts), first: old.key, second: last.Span,
+			whole: Span{s.src, start, s.i}, isStatement: true})
+		s.open = len(s.dups) - 1
 	}
-	c.cur, c.path = n, names(parts)
-	c.entries = append(c.entries, entry{c.path, n})
+	s.cur, s.path = n, names(parts)
+	s.entries = append(s.entries, entry{s.path, n})
 	return nil
 }
 
 // closeDuplicate notes where the table of a second header ends.
-func (c *scanner) closeDuplicate(end int) {
-	if c.open >= 0 {
-		c.dups[c.open].whole.end = end
-		c.open = -1
+func (s *scanner) closeDuplicate(end int) {
+	if s.open >= 0 {
+		s.dups[s.open].whole.end = end
+		s.open = -1
 	}
 }
 
 // descend follows parts from a table, into the last element of arrays, making tables on the way.
-func (c *scanner) descend(n *node, parts []keyPart) (*node, error) {
+func (s *scanner) descend(n *node, parts []keyPart) (*node, error) {
 	for _, p := range parts {
 		child := n.at(p.name)
 		if child == nil {
@@ -178,31 +178,31 @@ func (c *scanner) descend(n *node, parts []keyPart) (*node, error) {
 }
 
 // pair reads key = value into table n, whose path is given.
-func (c *scanner) pair(n *node, path []string, start int, isStatement bool) error {
-	parts, err := c.keyParts()
+func (s *scanner) pair(n *node, path []string, start int, isStatement bool) error {
+	parts, err := s.keyParts()
 	if err != nil {
 		return err
 	}
-	if !c.take('=') {
+	if !s.take('=') {
 		return errScan
 	}
-	into, err := c.descend(n, parts[:len(parts)-1])
+	into, err := s.descend(n, parts[:len(parts)-1])
 	if err != nil {
 		return err
 	}
 	last := parts[len(parts)-1]
 	whole := append(path[:len(path):len(path)], names(parts)...)
-	at := len(c.entries)
-	c.entries = append(c.entries, entry{path: whole})
-	value, err := c.value(whole)
+	at := len(s.entries)
+	s.entries = append(s.entries, entry{path: whole})
+	value, err := s.value(whole)
 	if err != nil {
 		return err
 	}
 	value.key = last.Span
-	c.entries[at].node = value
+	s.entries[at].node = value
 	if old := into.at(last.name); old != nil {
-		c.dups = append(c.dups, duplicate{path: whole, first: old.key, second: last.Span,
-			whole: c.Span(start), isStatement: isStatement})
+		s.dups = append(s.dups, duplicate{path: whole, first: old.key, second: last.Span,
+			whole: s.Span(start), isStatement: isStatement})
 		return nil
 	}
 	into.put(last.name, value)
@@ -223,73 +223,73 @@ func names(parts []keyPart) []string {
 }
 
 // keyParts reads a dotted key and the blanks around it.
-func (c *scanner) keyParts() ([]keyPart, error) {
+func (s *scanner) keyParts() ([]keyPart, error) {
 	var parts []keyPart
 	for {
-		c.skip(false)
-		start := c.i
-		name, err := c.keyPart()
+		s.skip(false)
+		start := s.i
+		name, err := s.keyPart()
 		if err != nil {
 			return nil, err
 		}
-		if parts = append(parts, keyPart{name, c.Span(start)}); len(parts) > maxDepth {
+		if parts = append(parts, keyPart{name, s.Span(start)}); len(parts) > maxDepth {
 			return nil, errDeep
 		}
-		c.skip(false)
-		if !c.take('.') {
+		s.skip(false)
+		if !s.take('.') {
 			return parts, nil
 		}
 	}
 }
 
-func (c *scanner) keyPart() (string, error) {
-	start := c.i
-	switch c.peek() {
+func (s *scanner) keyPart() (string, error) {
+	start := s.i
+	switch s.peek() {
 	case '"':
-		if err := c.quoted('"', false); err != nil {
+		if err := s.quoted('"', false); err != nil {
 			return "", err
 		}
-		return unescape(c.s[start+1 : c.i-1])
+		return unescape(s.s[start+1 : s.i-1])
 	case '\'':
-		if err := c.quoted('\'', false); err != nil {
+		if err := s.quoted('\'', false); err != nil {
 			return "", err
 		}
-		return c.s[start+1 : c.i-1], nil
+		return s.s[start+1 : s.i-1], nil
 	}
-	for c.i < len(c.s) && isBare(c.s[c.i]) {
-		c.i++
+	for s.i < len(s.s) && isBare(s.s[s.i]) {
+		s.i++
 	}
-	if c.i == start {
+	if s.i == start {
 		return "", errScan
 	}
-	return c.s[start:c.i], nil
+	return s.s[start:s.i], nil
 }
 
 // quoted passes a string in one kind of quotes, in threes when many.
-func (c *scanner) quoted(quote byte, many bool) error {
+func (s *scanner) quoted(quote byte, many bool) error {
 	if !many {
-		for c.i++; c.i < len(c.s) && c.s[c.i] != '\n'; c.i++ {
+		for s.i++; s.i < len(s.s) && s.s[s.i] != '\n'; s.i++ {
 			switch {
-			case c.s[c.i] == '\\' && quote == '"':
-				c.i++
-			case c.s[c.i] == quote:
-				c.i++
+			case s.s[s.i] == '\\' && quote == '"':
+				s.i++
+			case s.s[s.i] == quote:
+				s.i++
 				return nil
 			}
 		}
 		return errScan
 	}
 	three := strings.Repeat(string(quote), 3)
-	for c.i += 3; c.i < len(c.s); c.i++ {
+	for s.i += 3; s.i < len(s.s); s.i++ {
 		switch {
-		case c.s[c.i] == '\\' && quote == '"':
-			c.i++
-		case strings.HasPrefix(c.s[c.i:], three):
-			// Up to two quotes belong to the text when five stand together.
-			for n := 0; n < 2 && strings.HasPrefix(c.s[c.i+1:], three); n++ {
-				c.i++
+		case s.s[s.i] == '\\' && quote == '"':
+			s.i++
+		case strings.HasPrefix(s.s[s.i:], three):
+			// Up to two quotes belong to the text in a row of five.
+			for n := 0; n < 2 && strings.HasPrefix(s.s[s.i+1:], three); n++ {
+				s.i++
 			}
-			c.i += 3
+			s.i += 3
 			return nil
 		}
 	}
@@ -328,83 +328,83 @@ func unescape(s string) (string, error) {
 	return b.String(), nil
 }
 
-// value reads what stands behind a key, or one element of an array. Scalars get no value yet.
-func (c *scanner) value(path []string) (*node, error) {
-	c.skip(false)
-	if c.depth++; c.depth > maxDepth || len(path) > maxDepth {
+// value reads a key's value, or one element of an array. Scalars get no value yet.
+func (s *scanner) value(path []string) (*node, error) {
+	s.skip(false)
+	if s.depth++; s.depth > maxDepth || len(path) > maxDepth {
 		return nil, errDeep
 	}
-	defer func() { c.depth-- }()
-	start := c.i
-	switch b := c.peek(); b {
+	defer func() { s.depth-- }()
+	start := s.i
+	switch b := s.peek(); b {
 	case '[':
-		return c.array(path)
+		return s.array(path)
 	case '{':
-		return c.inlineTable(path)
+		return s.inlineTable(path)
 	case '"', '\'':
-		many := strings.HasPrefix(c.s[c.i:], strings.Repeat(string(b), 3))
-		if err := c.quoted(b, many); err != nil {
+		many := strings.HasPrefix(s.s[s.i:], strings.Repeat(string(b), 3))
+		if err := s.quoted(b, many); err != nil {
 			return nil, err
 		}
-		return &node{val: c.Span(start)}, nil
+		return &node{val: s.Span(start)}, nil
 	}
-	for c.i < len(c.s) && !strings.ContainsRune(",]}#\r\n", rune(c.s[c.i])) {
-		c.i++
+	for s.i < len(s.s) && !strings.ContainsRune(",]}#\r\n", rune(s.s[s.i])) {
+		s.i++
 	}
 	// A date and its time of day have a blank between them, so only blanks at the end are none of the value.
-	for c.i > start && (c.s[c.i-1] == ' ' || c.s[c.i-1] == '\t') {
-		c.i--
+	for s.i > start && (s.s[s.i-1] == ' ' || s.s[s.i-1] == '\t') {
+		s.i--
 	}
-	if c.i == start {
+	if s.i == start {
 		return nil, errScan
 	}
-	return &node{val: c.Span(start)}, nil
+	return &node{val: s.Span(start)}, nil
 }
 
-func (c *scanner) array(path []string) (*node, error) {
-	start := c.i
+func (s *scanner) array(path []string) (*node, error) {
+	start := s.i
 	n := &node{kind: arrayNode, inline: true}
-	c.i++
+	s.i++
 	for {
-		c.skip(true)
-		if c.take(']') {
-			n.val = c.Span(start)
+		s.skip(true)
+		if s.take(']') {
+			n.val = s.Span(start)
 			return n, nil
 		}
-		if c.i >= len(c.s) {
+		if s.i >= len(s.s) {
 			return nil, errScan
 		}
-		item, err := c.value(path)
+		item, err := s.value(path)
 		if err != nil {
 			return nil, err
 		}
 		n.items = append(n.items, item)
-		c.skip(true)
-		if !c.take(',') && c.peek() != ']' {
+		s.skip(true)
+		if !s.take(',') && s.peek() != ']' {
 			return nil, errScan
 		}
 	}
 }
 
-func (c *scanner) inlineTable(path []string) (*node, error) {
-	start := c.i
+func (s *scanner) inlineTable(path []string) (*node, error) {
+	start := s.i
 	n := newTable(Span{}, Span{})
 	n.inline = true
-	c.i++
+	s.i++
 	for {
-		c.skip(true)
-		if c.take('}') {
-			n.val = c.Span(start)
+		s.skip(true)
+		if s.take('}') {
+			n.val = s.Span(start)
 			return n, nil
 		}
-		if c.i >= len(c.s) {
+		if s.i >= len(s.s) {
 			return nil, errScan
 		}
-		if err := c.pair(n, path, c.i, false); err != nil {
+		if err := s.pair(n, path, s.i, false); err != nil {
 			return nil, err
 		}
-		c.skip(true)
-		if !c.take(',') && c.peek() != '}' {
+		s.skip(true)
+		if !s.take(',') && s.peek() != '}' {
 			return nil, errScan
 		}
 	}

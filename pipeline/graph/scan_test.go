@@ -48,8 +48,8 @@ func addCorpus(f *testing.F) {
 	}
 }
 
-// FuzzIndex holds the scanner against the decoder: what the decoder accepts, the scanner finds the same keys in, in
-// the same order and the same tree, each at a place where it stands in the text.
+// FuzzIndex compares the scanner with the decoder: in any text that the decoder accepts, the scanner finds the same
+// keys in the same order and tree, each at its place in the text.
 func FuzzIndex(f *testing.F) {
 	addCorpus(f)
 	f.Fuzz(func(t *testing.T, text string) {
@@ -82,7 +82,7 @@ func FuzzIndex(f *testing.F) {
 	})
 }
 
-// checkPlace checks that the key of an entry stands where its place says.
+// checkPlace checks that the key of an entry is at its place.
 func checkPlace(t *testing.T, text string, e entry) {
 	t.Helper()
 	k := e.node.key

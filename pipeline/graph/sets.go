@@ -14,7 +14,7 @@ import (
 type setReader struct{ check *checker }
 
 // readSets reads the --set arguments. All of them are lines of one source, so that a problem can point at them.
-func (c *setReader) readSets(args []string) []assignment {
+func (r *setReader) readSets(args []string) []assignment {
 	lines := make([]string, len(args))
 	for i, arg := range args {
 		lines[i] = strings.Map(oneLine, arg)
@@ -23,7 +23,7 @@ func (c *setReader) readSets(args []string) []assignment {
 	var sets []assignment
 	for i, line := range lines {
 		whole := Span{src, src.lines[i], src.lines[i] + len(line)}
-		if a, ok := c.readSet(src, whole); ok {
+		if a, ok := r.readSet(src, whole); ok {
 			sets = append(sets, a)
 		}
 	}
@@ -38,18 +38,18 @@ func oneLine(r rune) rune {
 	return r
 }
 
-func (c *setReader) readSet(src *source, whole Span) (assignment, bool) {
+func (r *setReader) readSet(src *source, whole Span) (assignment, bool) {
 	s := &scanner{src: src, s: src.text[:whole.end], i: whole.off}
 	parts, err := s.setParts()
 	if err != nil || !s.take('=') {
-		c.check.Add("E008", whole, "write key=value, such as run.seed=3", "%q is not key=value", src.text[whole.off:whole.end])
+		r.check.Add("E008", whole, "write key=value, such as run.seed=3", "%q is not key=value", src.text[whole.off:whole.end])
 		return assignment{}, false
 	}
 	s.skip(false)
 	at := Span{src, s.i, whole.end}
 	value := readValue(src.text[at.off:at.end])
 	if value == nil {
-		c.check.Add("E008", at, `values are TOML: put text with blanks or quotes in "…"`, "%q is not a value",
+		r.check.Add("E008", at, `values are TOML: put text with blanks or quotes in "…"`, "%q is not a value",
 			src.text[at.off:at.end])
 		return assignment{}, false
 	}
@@ -62,30 +62,29 @@ func (c *setReader) readSet(src *source, whole Span) (assignment, bool) {
 	return a, true
 }
 
-// setParts reads a dotted key of which parts may be followed by places in lists: env.pole.wrap[0].time_limit. A place is a part of its
-// own, with its brackets.
-func (c *scanner) setParts() (parts []keyPart, err error) {
+// setParts reads a dotted key whose parts may have an index: env.pole.wrap[0].time_limit. An index is a separate part, with its brackets.
+func (s *scanner) setParts() (parts []keyPart, err error) {
 	for {
-		more, err := c.keyParts()
+		more, err := s.keyParts()
 		if err != nil {
 			return nil, err
 		}
 		parts = append(parts, more...)
-		for start := c.i; c.take('['); start = c.i {
-			digits := c.i
-			for c.i < len(c.s) && c.s[c.i] >= '0' && c.s[c.i] <= '9' {
-				c.i++
+		for start := s.i; s.take('['); start = s.i {
+			digits := s.i
+			for s.i < len(s.s) && s.s[s.i] >= '0' && s.s[s.i] <= '9' {
+				s.i++
 			}
-			if c.i == digits || !c.take(']') {
+			if s.i == digits || !s.take(']') {
 				return nil, errScan
 			}
-			parts = append(parts, keyPart{c.s[start:c.i], c.Span(start)})
+			parts = append(parts, keyPart{s.s[start:s.i], s.Span(start)})
 		}
 		if len(parts) > maxDepth {
 			return nil, errDeep
 		}
-		c.skip(false)
-		if !c.take('.') {
+		s.skip(false)
+		if !s.take('.') {
 			return parts, nil
 		}
 	}
@@ -99,7 +98,7 @@ func placeOf(part string) (place int, ok bool) {
 	}
 	place, err := strconv.Atoi(strings.TrimSuffix(digits, "]"))
 	if err != nil {
-		place = math.MaxInt // as far behind the end as any
+		place = math.MaxInt // beyond any end
 	}
 	return place, true
 }
@@ -146,24 +145,24 @@ func (n *node) move(to Span) {
 	}
 }
 
-// assign sets those of the arguments in root that are wanted, and returns the others.
-func (c *setReader) assign(root *node, sets []assignment, wanted func(assignment) bool) (rest []assignment) {
+// assign sets the wanted arguments in root, and returns the others.
+func (r *setReader) assign(root *node, sets []assignment, wanted func(assignment) bool) (rest []assignment) {
 	for _, a := range sets {
 		if !wanted(a) {
 			rest = append(rest, a)
 			continue
 		}
-		c.set(root, a)
+		r.set(root, a)
 	}
 	return rest
 }
 
-func (c *setReader) set(root *node, a assignment) {
+func (r *setReader) set(root *node, a assignment) {
 	n := root
 	last := len(a.path) - 1
 	for i, name := range a.path[:last] {
 		if place, ok := placeOf(name); ok {
-			if n = c.item(n, &a, i, place); n == nil {
+			if n = r.item(n, &a, i, place); n == nil {
 				return
 			}
 			continue
@@ -171,10 +170,10 @@ func (c *setReader) set(root *node, a assignment) {
 		child := n.at(name)
 		_, list := placeOf(a.path[i+1])
 		if child == nil && i == 1 && slices.Contains([]string{"component", "env", "policy"}, a.path[0]) {
-			if c.check.bad[a.path[0]] {
+			if r.check.bad[a.path[0]] {
 				return
 			}
-			c.check.Add("E008", a.spans[i], table.DidYouMean(name, "`%s`", "declared", n.names), "there is no %s %q", a.path[0], name)
+			r.check.Add("E008", a.spans[i], table.DidYouMean(name, "`%s`", "declared", n.names), "there is no %s %q", a.path[0], name)
 			return
 		}
 		if child == nil && !list {
@@ -182,41 +181,41 @@ func (c *setReader) set(root *node, a assignment) {
 			n.put(name, child)
 		}
 		if !list && child.kind != tableNode {
-			c.noTable(child, a.spans[i], pathText(a.path[:i+1]))
+			r.noTable(child, a.spans[i], pathText(a.path[:i+1]))
 			return
 		}
 		n = child
 	}
 	place, ok := placeOf(a.path[last])
 	switch {
-	case ok && c.item(n, &a, last, place) != nil:
+	case ok && r.item(n, &a, last, place) != nil:
 		n.items[place] = a.value
 	case !ok && n.kind == tableNode:
 		n.put(a.path[last], a.value)
 	case !ok:
-		c.noTable(n, a.spans[last-1], pathText(a.path[:last]))
+		r.noTable(n, a.spans[last-1], pathText(a.path[:last]))
 	}
 }
 
-// noTable says that a path leads through what has no keys.
-func (c *setReader) noTable(n *node, at Span, path string) {
+// noTable reports a path that leads through a value without keys.
+func (r *setReader) noTable(n *node, at Span, path string) {
 	help := ""
 	if n.kind == arrayNode && len(n.items) > 0 {
 		help = fmt.Sprintf("it is a list: name one item by its place, such as %s[0]", path)
 	}
-	c.check.Add("E008", at, help, "`%s` is not a table", path)
+	r.check.Add("E008", at, help, "`%s` is not a table", path)
 }
 
 // item returns the item of a list that the part at i of a path names, or nil, and says so.
-func (c *setReader) item(n *node, a *assignment, i, place int) *node {
+func (r *setReader) item(n *node, a *assignment, i, place int) *node {
 	path := pathText(a.path[:i])
 	switch {
 	case n != nil && n.kind != arrayNode:
-		c.check.Add("E008", a.spans[i], "", "`%s` is not a list", path)
+		r.check.Add("E008", a.spans[i], "", "`%s` is not a list", path)
 	case n == nil || len(n.items) == 0:
-		c.check.Add("E008", a.spans[i], fmt.Sprintf("write the whole list: %s=[...]", path), "`%s` has no items", path)
+		r.check.Add("E008", a.spans[i], fmt.Sprintf("write the whole list: %s=[...]", path), "`%s` has no items", path)
 	case place >= len(n.items):
-		c.check.Add("E008", a.spans[i], fmt.Sprintf("its items are [0] to [%d]; a further one needs the whole list: %s=[...]", len(n.items)-1, path),
+		r.check.Add("E008", a.spans[i], fmt.Sprintf("its items are [0] to [%d]; a further one needs the whole list: %s=[...]", len(n.items)-1, path),
 			"`%s` has %d items, and %s is none of them", path, len(n.items), a.path[i])
 	default:
 		return n.items[place]

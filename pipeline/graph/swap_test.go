@@ -31,7 +31,7 @@ func TestSwap_HasDefaultsAndRules(t *testing.T) {
 	}
 }
 
-func TestSwap_StandsInTheExpandedForm(t *testing.T) {
+func TestSwap_IsInTheExpandedForm(t *testing.T) {
 	sets := []string{"swap.at=step", "swap.probation=90s", "component.learner.swap=never", "env.cartpole.swap=never"}
 	g := parseFile(t, "../../pipeline.toml", sets...)
 	text := g.Expanded()

@@ -18,20 +18,20 @@ const (
 )
 
 // read decodes a source into nodes. It notes E001 and E006; the result is nil if the syntax is broken.
-func (c *Report) read(src *source) *node {
+func (r *Report) read(src *source) *node {
 	if len(src.text) > MaxBytes {
-		c.Add("E001", Span{src, 0, 0}, "", "file has %d bytes, at most %d", len(src.text), MaxBytes)
+		r.Add("E001", Span{src, 0, 0}, "", "file has %d bytes, at most %d", len(src.text), MaxBytes)
 		return nil
 	}
 	for text := src.text; ; {
 		var values map[string]any
 		_, err := decode(text, &values)
 		if err == nil {
-			return c.index(src, text, values)
+			return r.index(src, text, values)
 		}
-		rest, found := c.duplicates(src, text, err)
+		rest, found := r.duplicates(src, text, err)
 		if !found {
-			c.syntax(src, text, err)
+			r.syntax(src, text, err)
 			return nil
 		}
 		if rest == "" {
@@ -61,7 +61,7 @@ func decode(text string, into any) (md toml.MetaData, err error) {
 }
 
 // index pairs the decoder's values with the scanner's places. text is the source, perhaps with parts blanked.
-func (c *Report) index(src *source, text string, values map[string]any) *node {
+func (r *Report) index(src *source, text string, values map[string]any) *node {
 	view := *src
 	view.text = text
 	s, err := scan(&view)
@@ -69,7 +69,7 @@ func (c *Report) index(src *source, text string, values map[string]any) *node {
 		err = s.root.attach(values)
 	}
 	if err != nil {
-		c.Add("E001", Span{src, 0, 0}, "", "%v: please report this file", err)
+		r.Add("E001", Span{src, 0, 0}, "", "%v: please report this file", err)
 		return nil
 	}
 	s.root.relocate(src)
@@ -92,20 +92,20 @@ func (n *node) relocate(src *source) {
 
 // duplicates reports the names that are defined twice, if that was the decoder's error. It returns the text
 // without the second definitions, or nothing if they cannot be taken out.
-func (c *Report) duplicates(src *source, text string, err error) (rest string, found bool) {
+func (r *Report) duplicates(src *source, text string, err error) (rest string, found bool) {
 	if !strings.Contains(err.Error(), "already") {
 		return "", false
 	}
 	view := *src
 	view.text = text
-	s, _ := scan(&view) // what it found before an error counts
+	s, _ := scan(&view) // keys found before an error count
 	blanked := []byte(text)
 	for i, d := range s.dups {
 		if i == maxDuplicates {
 			return "", true
 		}
 		line, _ := src.place(d.first.off)
-		c.Add("E006", Span{src, d.second.off, d.second.end}, fmt.Sprintf("it is first defined in line %d", line),
+		r.Add("E006", Span{src, d.second.off, d.second.end}, fmt.Sprintf("it is first defined in line %d", line),
 			"`%s` is defined twice", strings.Join(d.path, "."))
 		if !d.isStatement {
 			return "", true
@@ -115,7 +115,7 @@ func (c *Report) duplicates(src *source, text string, err error) (rest string, f
 	return string(blanked), len(s.dups) > 0
 }
 
-// blank replaces a part of a text so that the rest keeps its place.
+// blank replaces a part of a text so that the other parts keep their places.
 func blank(text []byte) {
 	for i, b := range text {
 		if b != '\n' {
@@ -124,12 +124,11 @@ func blank(text []byte) {
 	}
 }
 
-// syntax reports the decoder's error, and those of later lines that are malformed by themselves: these cannot
-// follow from an earlier mistake.
-func (c *Report) syntax(src *source, text string, err error) {
+// syntax reports the decoder's error, and errors in later lines that are malformed by themselves, which cannot follow from an earlier mistake.
+func (r *Report) syntax(src *source, text string, err error) {
 	blanked := []byte(text)
 	for range maxSyntax {
-		at := c.complain(src, err)
+		at := r.complain(src, err)
 		line, _ := src.place(at)
 		if alone(src.line(line)) == nil {
 			return
@@ -166,11 +165,11 @@ func offset(err error) int {
 }
 
 // complain reports one error of the decoder and returns its offset.
-func (c *Report) complain(src *source, err error) int {
+func (r *Report) complain(src *source, err error) int {
 	var pe toml.ParseError
 	if !errors.As(err, &pe) {
 		at := offset(err)
-		c.Add("E001", Span{src, at, at}, "", "%v", err)
+		r.Add("E001", Span{src, at, at}, "", "%v", err)
 		return at
 	}
 	code, message := "E001", strings.ReplaceAll(pe.Message, `'\n'`, "the end of the line")
@@ -179,11 +178,11 @@ func (c *Report) complain(src *source, err error) int {
 	}
 	start := min(max(pe.Position.Start, 0), len(src.text))
 	end := min(start+max(pe.Position.Len, 0), len(src.text))
-	c.Add(code, Span{src, start, end}, syntaxHelp(message), "%s", lowerFirst(message))
+	r.Add(code, Span{src, start, end}, syntaxHelp(message), "%s", lowerFirst(message))
 	return start
 }
 
-// syntaxHelp says what to write instead, for the most common mistakes.
+// syntaxHelp returns the remedy for the most common mistakes.
 func syntaxHelp(message string) string {
 	switch {
 	case strings.HasPrefix(message, "expected value but found \""):

@@ -14,7 +14,7 @@ import (
 	"github.com/rlhost/rlhost/core/table"
 )
 
-// runFile is the [run] table as it stands in the file.
+// runFile is the [run] table as written in the file.
 type runFile struct {
 	Name       string             `toml:"name"`
 	Seed       uint64             `toml:"seed"`
@@ -34,54 +34,54 @@ func defaultRun() runFile {
 }
 
 // runTable reads [run].
-func (c *checker) runTable() {
+func (k *checker) runTable() {
 	run := defaultRun()
-	n := c.root.at("run")
+	n := k.root.at("run")
 	if n == nil {
-		if !c.bad["run"] {
-			c.Add("E004", c.top(), "add [run] with a name", "the table [run] is missing")
+		if !k.bad["run"] {
+			k.Add("E004", k.top(), "add [run] with a name", "the table [run] is missing")
 		}
 		return
 	}
-	d := &tableDecoder{c: &c.Report, n: n, path: "run"}
-	d.decode(&run) // what is wrong has been noted
-	c.checkRun(n, &run)
-	checkStops(c, lookup(n, "stop.policies"), run.Stop.Policies)
-	c.graph.Run = RunTable{Name: run.Name, Seed: run.Seed, Dir: run.Dir, Stop: run.Stop,
+	d := &tableDecoder{report: &k.Report, n: n, path: "run"}
+	d.decode(&run) // errors have been noted
+	k.checkRun(n, &run)
+	checkStops(k, lookup(n, "stop.policies"), run.Stop.Policies)
+	k.graph.Run = RunTable{Name: run.Name, Seed: run.Seed, Dir: run.Dir, Stop: run.Stop,
 		Checkpoint: run.Checkpoint, Evaluation: run.Evaluation}
 	if run.Policy != nil {
-		c.graph.Run.Policy = c.reference(n, "policy")
+		k.graph.Run.Policy = k.reference(n, "policy")
 	}
 }
 
-func (c *checker) checkRun(n *node, run *runFile) {
+func (k *checker) checkRun(n *node, run *runFile) {
 	name := n.at("name")
 	switch text, ok := name.text(); {
 	case name == nil:
-		c.Add("E004", n.key, "", "`name` is missing in [run]")
+		k.Add("E004", n.key, "", "`name` is missing in [run]")
 	case ok && !validName(text):
-		c.Add("E005", name.val, "use letters, digits, _ and -, with a letter first", "`name` is %q", text)
+		k.Add("E005", name.val, "use letters, digits, _ and -, with a letter first", "`name` is %q", text)
 	}
 	if dir := n.at("dir"); dir != nil && run.Dir == "" {
 		if _, ok := dir.text(); ok {
-			c.Add("E005", dir.val, `the default is "runs"`, "`dir` is empty")
+			k.Add("E005", dir.val, `the default is "runs"`, "`dir` is empty")
 		}
 	}
 	if policy := n.at("policy"); policy != nil && run.Policy != nil && *run.Policy == "" {
-		c.Add("E005", policy.val, "leave it out, or name one of the [policy] tables", "`policy` is empty")
+		k.Add("E005", policy.val, "leave it out, or name one of the [policy] tables", "`policy` is empty")
 	}
-	c.atLeast(n, "stop.window", run.Stop.Window, 1)
-	c.atLeast(n, "checkpoint.keep", run.Checkpoint.Keep, 1)
-	c.atLeast(n, "evaluation.episodes", run.Evaluation.Episodes, 1)
-	c.atMost(n, "evaluation.episodes", run.Evaluation.Episodes, MaxEpisodes)
-	c.atLeast(n, "evaluation.max_steps", run.Evaluation.MaxSteps, 0)
+	k.atLeast(n, "stop.window", run.Stop.Window, 1)
+	k.atLeast(n, "checkpoint.keep", run.Checkpoint.Keep, 1)
+	k.atLeast(n, "evaluation.episodes", run.Evaluation.Episodes, 1)
+	k.atMost(n, "evaluation.episodes", run.Evaluation.Episodes, MaxEpisodes)
+	k.atLeast(n, "evaluation.max_steps", run.Evaluation.MaxSteps, 0)
 	if wall := lookup(n, "evaluation.wall"); wall != nil && run.Evaluation.Wall < 0 {
-		c.Add("E005", wall.val, "", "`evaluation.wall` is %v, want 0s or more", run.Evaluation.Wall)
+		k.Add("E005", wall.val, "", "`evaluation.wall` is %v, want 0s or more", run.Evaluation.Wall)
 	}
-	c.atLeast(n, "evaluation.every", run.Evaluation.Every, 0)
-	c.atLeast(n, "checkpoint.keep_every", run.Checkpoint.KeepEvery, 0)
+	k.atLeast(n, "evaluation.every", run.Evaluation.Every, 0)
+	k.atLeast(n, "checkpoint.keep_every", run.Checkpoint.KeepEvery, 0)
 	if share := lookup(n, "evaluation.share"); share != nil && !(run.Evaluation.Share > 0 && run.Evaluation.Share <= 1) {
-		c.Add("E005", share.val, "0.1 is a tenth of one processor", "`evaluation.share` is %g, want more than 0 and 1 at most", run.Evaluation.Share)
+		k.Add("E005", share.val, "0.1 is a tenth of one processor", "`evaluation.share` is %g, want more than 0 and 1 at most", run.Evaluation.Share)
 	}
 }
 
@@ -100,7 +100,7 @@ func checkStops(c *checker, n *node, rules map[string]component.PolicyRule) {
 	}
 }
 
-// envFile is an [env.NAME] table as it stands in the file.
+// envFile is an [env.NAME] table as written in the file.
 type envFile struct {
 	env.Source
 	Swap string `toml:"swap"`
@@ -110,24 +110,24 @@ type envFile struct {
 type envReader struct{ check *checker }
 
 // envTables reads [env.NAME].
-func (c *envReader) envTables() {
-	for _, table := range c.check.named("env") {
+func (r *envReader) envTables() {
+	for _, table := range r.check.named("env") {
 		name, n := table.name, table.node
 		f := envFile{Source: env.DefaultSource(), Swap: string(SwapAlways)}
-		d := (&tableDecoder{c: &c.check.Report, n: n, path: "env." + name}).skipping("args")
-		d.decode(&f) // what is wrong has been noted
+		d := (&tableDecoder{report: &r.check.Report, n: n, path: "env." + name}).skipping("args")
+		d.decode(&f) // errors have been noted
 		f.Name, f.Args = name, map[string]string{}
 		if a := n.at("args"); a != nil {
-			c.check.flatten(a, "env."+name+".args", "", f.Args)
+			r.check.flatten(a, "env."+name+".args", "", f.Args)
 		}
-		c.checkUse(n, name, f.Use)
-		c.check.checkSHA(n, f.SHA256)
-		c.checkIsolation(n, &f)
-		c.checkWrappers(n, name)
-		e := Env{Name: name, Swap: c.check.swapRule(n, f.Swap), at: n.key, UseAt: n.key, SHAAt: n.key, table: n}
+		r.checkUse(n, name, f.Use)
+		r.check.checkSHA(n, f.SHA256)
+		r.checkIsolation(n, &f)
+		r.checkWrappers(n, name)
+		e := Env{Name: name, Swap: r.check.swapRule(n, f.Swap), at: n.key, UseAt: n.key, SHAAt: n.key, table: n}
 		f.SHA256 = strings.ToLower(f.SHA256)
 		e.Table.Source = f.Source
-		if plugin, rest, ok := c.envPlugin(f.Use); ok {
+		if plugin, rest, ok := r.envPlugin(f.Use); ok {
 			e.Table.Plugin, e.Table.Use, e.Table.Isolation = plugin, rest, env.InHost
 		}
 		if u := n.at("use"); u != nil {
@@ -136,14 +136,14 @@ func (c *envReader) envTables() {
 		if s := n.at("sha256"); s != nil {
 			e.SHAAt = s.val
 		}
-		c.check.graph.Envs = append(c.check.graph.Envs, e)
+		r.check.graph.Envs = append(r.check.graph.Envs, e)
 	}
 }
 
 // checkWrappers checks each table of the key wrap; that they are tables has been checked.
-func (c *envReader) checkWrappers(n *node, name string) {
+func (r *envReader) checkWrappers(n *node, name string) {
 	list := n.at("wrap")
-	if list == nil || c.check.parts.CheckWrapper == nil {
+	if list == nil || r.check.parts.CheckWrapper == nil {
 		return
 	}
 	for i, item := range list.items {
@@ -152,23 +152,23 @@ func (c *envReader) checkWrappers(n *node, name string) {
 		}
 		at, path := *item, fmt.Sprintf("env.%s.wrap[%d]", name, i)
 		at.key = item.val
-		c.check.configErrors(&at, path, c.check.parts.CheckWrapper((&tableDecoder{c: &c.check.Report, n: &at, path: path}).decode))
+		r.check.configErrors(&at, path, r.check.parts.CheckWrapper((&tableDecoder{report: &r.check.Report, n: &at, path: path}).decode))
 	}
 }
 
 var hexSHA = regexp.MustCompile("^[0-9a-fA-F]{64}$")
 
-func (c *checker) checkSHA(table *node, sha string) {
+func (k *checker) checkSHA(table *node, sha string) {
 	if sha != "" && !hexSHA.MatchString(sha) {
-		c.Add("E005", table.at("sha256").val, "rlhost inspect FILE prints it", "`sha256` is not 64 hexadecimal digits")
+		k.Add("E005", table.at("sha256").val, "rlhost inspect FILE prints it", "`sha256` is not 64 hexadecimal digits")
 	}
 }
 
 // checkUse checks an environment's source as far as possible without opening it.
-func (c *envReader) checkUse(env *node, name, use string) {
+func (r *envReader) checkUse(env *node, name, use string) {
 	n := env.at("use")
 	if n == nil {
-		c.check.Add("E004", env.key, fmt.Sprintf("name a built-in environment or a file: use = %q", "./"+name+".wasm"),
+		r.check.Add("E004", env.key, fmt.Sprintf("name a built-in environment or a file: use = %q", "./"+name+".wasm"),
 			"`use` is missing in [env.%s]", name)
 		return
 	}
@@ -176,22 +176,22 @@ func (c *envReader) checkUse(env *node, name, use string) {
 		return
 	}
 	if plugin, _, ok := SplitUse(use); ok {
-		c.checkEnvPlugin(n, plugin)
+		r.checkEnvPlugin(n, plugin)
 		return
 	}
-	if isPath(use) || slices.Contains(c.check.parts.Builtins, use) {
+	if isPath(use) || slices.Contains(r.check.parts.Builtins, use) {
 		return
 	}
-	help := table.DidYouMean(use, "%q", "built in", c.check.parts.Builtins)
+	help := table.DidYouMean(use, "%q", "built in", r.check.parts.Builtins)
 	if help == "" {
 		help = "a path has a slash in it: ./" + use
 	}
-	c.check.Add("E010", n.val, help, "%q is not a built-in environment", use)
+	r.check.Add("E010", n.val, help, "%q is not a built-in environment", use)
 }
 
 // checkEnvPlugin checks the first part of use = "PLUGIN:ENVIRONMENT".
-func (c *envReader) checkEnvPlugin(n *node, name string) {
-	known := slices.Concat(c.check.declared("plugin"), slices.Sorted(maps.Keys(c.check.parts.EnvPlugins)))
+func (r *envReader) checkEnvPlugin(n *node, name string) {
+	known := slices.Concat(r.check.declared("plugin"), slices.Sorted(maps.Keys(r.check.parts.EnvPlugins)))
 	if slices.Contains(known, name) {
 		return
 	}
@@ -199,7 +199,7 @@ func (c *envReader) checkEnvPlugin(n *node, name string) {
 	if help == "" {
 		help = "declare it: [plugin." + name + "]"
 	}
-	c.check.Add("E011", n.val, help, "plugin %q is not declared", name)
+	r.check.Add("E011", n.val, help, "plugin %q is not declared", name)
 }
 
 // SplitUse divides use = "PLUGIN:ENVIRONMENT"; ok is false if it names no native plugin, such as a path.
@@ -209,39 +209,39 @@ func SplitUse(use string) (plugin, env string, ok bool) {
 }
 
 // envPlugin returns the native plugin that use = "PLUGIN:ENVIRONMENT" names, and the environment. A declared
-// plugin takes precedence over one that needs no declaration.
-func (c *envReader) envPlugin(use string) (*PluginTable, string, bool) {
+// plugin takes precedence over a plugin that needs no declaration.
+func (r *envReader) envPlugin(use string) (*PluginTable, string, bool) {
 	name, rest, ok := SplitUse(use)
 	if !ok {
 		return nil, "", false
 	}
-	if p := c.check.graph.Plugin(name); p != nil {
+	if p := r.check.graph.Plugin(name); p != nil {
 		return &p.Table, rest, true
 	}
-	if p, ok := c.check.parts.EnvPlugins[name]; ok {
+	if p, ok := r.check.parts.EnvPlugins[name]; ok {
 		p.Name = name
 		return &p, rest, true
 	}
 	return nil, "", false
 }
 
-func (c *envReader) checkIsolation(n *node, f *envFile) {
+func (r *envReader) checkIsolation(n *node, f *envFile) {
 	if child := n.at("isolation"); child != nil && f.Isolation != env.InHost && f.Isolation != env.InProcess {
 		if _, ok := child.text(); ok {
-			c.check.Add("E010", child.val, "environments run isolated in: host, process", "unknown isolation %q", f.Isolation)
+			r.check.Add("E010", child.val, "environments run isolated in: host, process", "unknown isolation %q", f.Isolation)
 		}
 	}
-	c.check.atLeast(n, "workers", f.Workers, 1)
+	r.check.atLeast(n, "workers", f.Workers, 1)
 	_, _, native := SplitUse(f.Use)
 	if child := n.at("workers"); child != nil && f.Workers > 1 && f.Isolation == env.InHost && !native {
-		c.check.Add("E005", child.val, `add isolation = "process"`, "`workers` is %d, but the environments run in the host", f.Workers)
+		r.check.Add("E005", child.val, `add isolation = "process"`, "`workers` is %d, but the environments run in the host", f.Workers)
 	}
 }
 
 // flatten turns nested tables of scalars into strings by dotted key.
-func (c *checker) flatten(n *node, path, prefix string, into map[string]string) {
+func (k *checker) flatten(n *node, path, prefix string, into map[string]string) {
 	if n.kind != tableNode {
-		c.wrong(n, path, "a table", "")
+		k.wrong(n, path, "a table", "")
 		return
 	}
 	for _, name := range n.names {
@@ -258,15 +258,15 @@ func (c *checker) flatten(n *node, path, prefix string, into map[string]string) 
 			into[key] = strconv.FormatBool(v)
 		default:
 			if child.kind == tableNode {
-				c.flatten(child, path+"."+name, key+".", into)
+				k.flatten(child, path+"."+name, key+".", into)
 				continue
 			}
-			c.wrong(child, path+"."+name, "a string, a number, true, false or a table of these", "")
+			k.wrong(child, path+"."+name, "a string, a number, true, false or a table of these", "")
 		}
 	}
 }
 
-// swapFile is the [swap] table as it stands in the file.
+// swapFile is the [swap] table as written in the file.
 type swapFile struct {
 	At        string        `toml:"at"`
 	Canary    int           `toml:"canary"`
@@ -283,36 +283,36 @@ func defaultSwap() swapFile {
 // maxSlower is a factor that no trial reaches.
 const maxSlower = 1e9
 
-// maxCanary bounds the environments of a trial: they are made beside the running ones.
+// maxCanary bounds the environments of a trial: they are made in addition to the running ones.
 const maxCanary = 4096
 
 // swapTable reads [swap].
-func (c *checker) swapTable() {
+func (k *checker) swapTable() {
 	f := defaultSwap()
-	n := c.root.at("swap")
-	d := &tableDecoder{c: &c.Report, n: n, path: "swap"}
-	d.decode(&f) // what is wrong has been noted
+	n := k.root.at("swap")
+	d := &tableDecoder{report: &k.Report, n: n, path: "swap"}
+	d.decode(&f) // errors have been noted
 	at, err := component.ParseBoundary(f.At)
 	if child := n.at("at"); err != nil {
-		c.Add("E010", child.val, table.DidYouMean(f.At, "%q", "boundaries", component.BoundaryNames[:]), "unknown boundary %q", f.At)
+		k.Add("E010", child.val, table.DidYouMean(f.At, "%q", "boundaries", component.BoundaryNames[:]), "unknown boundary %q", f.At)
 	}
-	c.atLeast(n, "canary", f.Canary, 0)
+	k.atLeast(n, "canary", f.Canary, 0)
 	if f.Canary > maxCanary {
-		c.Add("E005", n.at("canary").val, "", "`canary` is %d, must be %d or less", f.Canary, maxCanary)
+		k.Add("E005", n.at("canary").val, "", "`canary` is %d, must be %d or less", f.Canary, maxCanary)
 	}
-	c.atLeast(n, "verify", f.Verify, 1)
+	k.atLeast(n, "verify", f.Verify, 1)
 	if f.Slower != 0 && !(f.Slower >= 1 && f.Slower <= maxSlower) {
-		c.Add("E005", n.at("slower").val, "4 refuses what takes more than four times as long; 0 refuses nothing", "`slower` is %g, must be 1 or more, or 0", f.Slower)
+		k.Add("E005", n.at("slower").val, "4 refuses what takes more than four times as long; 0 refuses nothing", "`slower` is %g, must be 1 or more, or 0", f.Slower)
 	}
-	c.graph.Swap = Swap{At: at, Canary: f.Canary, Verify: f.Verify, Slower: f.Slower, Probation: f.Probation, KeepState: f.KeepState}
+	k.graph.Swap = Swap{At: at, Canary: f.Canary, Verify: f.Verify, Slower: f.Slower, Probation: f.Probation, KeepState: f.KeepState}
 }
 
 // swapRule reads the key swap of a table.
-func (c *checker) swapRule(of *node, value string) SwapRule {
+func (k *checker) swapRule(of *node, value string) SwapRule {
 	rule := SwapRule(value)
 	n := of.at("swap")
 	if _, ok := n.text(); ok && rule != SwapAlways && rule != SwapNever {
-		c.Add("E010", n.val, table.DidYouMean(value, "%q", "rules", []string{string(SwapAlways), string(SwapNever)}), "unknown rule %q", value)
+		k.Add("E010", n.val, table.DidYouMean(value, "%q", "rules", []string{string(SwapAlways), string(SwapNever)}), "unknown rule %q", value)
 	}
 	return rule
 }

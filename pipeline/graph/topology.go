@@ -52,8 +52,8 @@ func (g *Graph) Grants(name string) map[string][]string {
 	return grants
 }
 
-// Written returns the columns, ascending, that wires let others write in the blocks that a component makes: those of its own signals,
-// and those behind them as long as its trajectories are passed on.
+// Written returns the columns, ascending, that wires let other components write in the blocks that a component makes: the wires of
+// its own signals, and the wires after them as long as its trajectories are passed on.
 func (g *Graph) Written(name string) []string {
 	var columns []string
 	seen := map[string]bool{name: true}
@@ -75,7 +75,7 @@ func (g *Graph) Written(name string) []string {
 	return slices.Compact(columns)
 }
 
-// Way tells how a wire carries messages.
+// Way describes how a wire carries messages.
 func (w *Wire) Way() string {
 	way := fmt.Sprintf("%v, depth %d, %v", w.Mode, w.Depth, w.OnFull)
 	if len(w.Write) > 0 {

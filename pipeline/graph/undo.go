@@ -14,9 +14,9 @@ type Section struct {
 	Behind string // name of the table before it; empty for the first
 }
 
-// Undo returns the tables in which the next graph differs, as they are in this one: with them UndoneText makes this graph of
-// the next. Rules of the whole run are left out. It is nil where no policy, component or wire comes, goes or leads elsewhere: what
-// changes then is within tables.
+// Undo returns the tables in which the next graph differs, as they are in this one: with them UndoneText makes this graph of the
+// next. Rules of the whole run are left out. It is nil where no policy, component or wire is added, removed or led elsewhere: the
+// changes are then within tables.
 func (g *Graph) Undo(next *Graph) (list []Section) {
 	was, is := g.undoable(), next.undoable()
 	whole := false
@@ -53,7 +53,7 @@ func (g *Graph) UndoneText(list []Section) string {
 			all = slices.Delete(all, at, at+1)
 		case s.Text != "":
 			behind := slices.IndexFunc(all, func(o Section) bool { return o.Name == s.Behind })
-			if behind < 0 { // what it stood behind is gone: what is of its kind goes together
+			if behind < 0 { // its predecessor is gone: keep it with others of its kind
 				behind = len(all) - 1
 				for !s.wire() && all[behind].wire() {
 					behind--
@@ -103,7 +103,7 @@ func (g *Graph) sections() (list []Section) {
 	return list
 }
 
-// undoable returns the sections that are about what runs.
+// undoable returns the sections that describe running parts.
 func (g *Graph) undoable() []Section {
 	return slices.DeleteFunc(g.sections(), func(s Section) bool { return !s.wire() && !strings.ContainsRune(s.Name, '.') })
 }

@@ -19,14 +19,14 @@ type placedName struct {
 }
 
 // port finds the component and the port that a wire's end names.
-func (c *wireReader) port(end placedName, slot bool) (owner string, port component.Port, ok bool) {
+func (r *wireReader) port(end placedName, slot bool) (owner string, port component.Port, ok bool) {
 	owner, portName, qualified := component.SplitQualified(end.text)
-	x := c.check.graph.Component(owner)
+	x := r.check.graph.Component(owner)
 	switch {
-	case c.check.broken["component."+owner] || c.check.bad["component"]:
+	case r.check.broken["component."+owner] || r.check.bad["component"]:
 		return "", port, false
 	case x == nil:
-		c.unknownComponent(end, owner, portName, slot, qualified)
+		r.unknownComponent(end, owner, portName, slot, qualified)
 		return "", port, false
 	}
 	mine, others := x.Manifest.Signals, x.Manifest.Slots
@@ -36,7 +36,7 @@ func (c *wireReader) port(end placedName, slot bool) (owner string, port compone
 	if i := findPort(mine, portName); i >= 0 {
 		return owner, mine[i], true
 	}
-	if c.check.unsure[owner] {
+	if r.check.unsure[owner] {
 		return "", port, false
 	}
 	what, other, code := "signal", "slot", "E031"
@@ -44,14 +44,14 @@ func (c *wireReader) port(end placedName, slot bool) (owner string, port compone
 		what, other, code = "slot", "signal", "E032"
 	}
 	if findPort(others, portName) >= 0 {
-		c.check.Add("E033", end.at, "swap `signal` and `slot`", "%q is a %s of %s, not a %s", end.text, other, x.Kind, what)
+		r.check.Add("E033", end.at, "swap `signal` and `slot`", "%q is a %s of %s, not a %s", end.text, other, x.Kind, what)
 		return "", port, false
 	}
 	if key := x.offers[portName]; key != "" {
-		c.check.Add(code, end.at, fmt.Sprintf("write %s = true in [component.%s]", key, owner), "%s %q has no %s %q without `%s`", x.Kind, owner, what, portName, key)
+		r.check.Add(code, end.at, fmt.Sprintf("write %s = true in [component.%s]", key, owner), "%s %q has no %s %q without `%s`", x.Kind, owner, what, portName, key)
 		return "", port, false
 	}
-	c.check.Add(code, end.at, suggestPort(owner, portName, what, mine), "%s %q has no %s %q", x.Kind, owner, what, portName)
+	r.check.Add(code, end.at, suggestPort(owner, portName, what, mine), "%s %q has no %s %q", x.Kind, owner, what, portName)
 	return "", port, false
 }
 
@@ -76,14 +76,14 @@ func suggestPort(owner, port, what string, ports []component.Port) string {
 	return what + "s: " + strings.Join(list, ", ")
 }
 
-func (c *wireReader) unknownComponent(end placedName, owner, port string, slot, qualified bool) {
+func (r *wireReader) unknownComponent(end placedName, owner, port string, slot, qualified bool) {
 	if !qualified {
-		c.check.Add("E030", end.at, `write "component.port"`, "%q does not name a port of a component", end.text)
+		r.check.Add("E030", end.at, `write "component.port"`, "%q does not name a port of a component", end.text)
 		return
 	}
-	names := c.check.declared("component")
+	names := r.check.declared("component")
 	help := table.DidYouMean("", "%q", "declared", names)
-	owners := c.owners(port, slot)
+	owners := r.owners(port, slot)
 	best, ok := table.Nearest(owner, owners)
 	if !ok && len(owners) == 1 {
 		best, ok = owners[0], true
@@ -94,13 +94,13 @@ func (c *wireReader) unknownComponent(end placedName, owner, port string, slot, 
 	if ok {
 		help = suggest(component.Qualified(best, port))
 	}
-	c.check.Add("E030", end.at, help, "component %q is not declared", owner)
+	r.check.Add("E030", end.at, help, "component %q is not declared", owner)
 }
 
 // owners names the components that have a port.
-func (c *wireReader) owners(port string, slot bool) []string {
+func (r *wireReader) owners(port string, slot bool) []string {
 	var list []string
-	for _, x := range c.check.graph.Components {
+	for _, x := range r.check.graph.Components {
 		ports := x.Manifest.Signals
 		if slot {
 			ports = x.Manifest.Slots
@@ -133,34 +133,34 @@ const maxWires = 4096
 type wireReader struct{ check *checker }
 
 // wireTables reads [[wire]].
-func (c *wireReader) wireTables() {
+func (r *wireReader) wireTables() {
 	var pairs []pair
 	index := map[[2]string]int{}
-	if n := c.check.root.at("wire"); n != nil {
+	if n := r.check.root.at("wire"); n != nil {
 		for _, w := range n.items {
-			for _, p := range c.pairs(w, maxWires-len(pairs)) {
-				pairs = c.addPair(pairs, index, p)
+			for _, p := range r.pairs(w, maxWires-len(pairs)) {
+				pairs = r.addPair(pairs, index, p)
 			}
 		}
 	}
-	pairs = c.replaceWires(pairs)
-	c.setWires(pairs)
+	pairs = r.replaceWires(pairs)
+	r.setWires(pairs)
 	for _, p := range pairs {
-		c.wire(p)
+		r.wire(p)
 	}
-	c.checkGrants()
+	r.checkGrants()
 }
 
 // pairs checks the keys of one [[wire]] and returns each signal with each slot, if there is room for so many.
-func (c *wireReader) pairs(w *node, room int) []pair {
+func (r *wireReader) pairs(w *node, room int) []pair {
 	for _, key := range w.names {
 		if !slices.Contains(wireKeys, key) {
-			c.check.unknownKey(w.table[key], key, "[wire]", wireKeys)
+			r.check.unknownKey(w.table[key], key, "[wire]", wireKeys)
 		}
 	}
-	signals, slots := c.nameList(w, "signal"), c.nameList(w, "slot")
+	signals, slots := r.nameList(w, "signal"), r.nameList(w, "slot")
 	if len(signals)*len(slots) > room {
-		c.check.Add("E005", w.key, "", "there are more than %d wires up to this one", maxWires)
+		r.check.Add("E005", w.key, "", "there are more than %d wires up to this one", maxWires)
 		return nil
 	}
 	var list []pair
@@ -173,29 +173,29 @@ func (c *wireReader) pairs(w *node, room int) []pair {
 }
 
 // nameList reads the ports of one end.
-func (c *wireReader) nameList(w *node, key string) []placedName {
+func (r *wireReader) nameList(w *node, key string) []placedName {
 	n := w.at(key)
 	if n == nil {
-		c.check.Add("E004", w.key, "", "`%s` is missing in [[wire]]", key)
+		r.check.Add("E004", w.key, "", "`%s` is missing in [[wire]]", key)
 		return nil
 	}
-	return c.names(n, key, `write "component.`+key+`"`)
+	return r.names(n, key, `write "component.`+key+`"`)
 }
 
 // names reads a string or a list of strings.
-func (c *wireReader) names(n *node, key, help string) []placedName {
+func (r *wireReader) names(n *node, key, help string) []placedName {
 	items := []*node{n}
 	if n.kind == arrayNode {
 		items = n.items
 	}
 	if len(items) == 0 {
-		c.check.Add("E004", n.val, "", "`%s` is an empty list", key)
+		r.check.Add("E004", n.val, "", "`%s` is an empty list", key)
 	}
 	var list []placedName
 	for _, item := range items {
 		s, ok := item.text()
 		if !ok {
-			c.check.wrong(item, key, "a string or a list of strings", help)
+			r.check.wrong(item, key, "a string or a list of strings", help)
 			continue
 		}
 		list = append(list, placedName{s, item.val})
@@ -204,7 +204,7 @@ func (c *wireReader) names(n *node, key, help string) []placedName {
 }
 
 // addPair adds a pair. One of the file replaces the same one of the preset; twice in the file is an error.
-func (c *wireReader) addPair(pairs []pair, index map[[2]string]int, p pair) []pair {
+func (r *wireReader) addPair(pairs []pair, index map[[2]string]int, p pair) []pair {
 	key := [2]string{p.signal.text, p.slot.text}
 	i, known := index[key]
 	switch {
@@ -215,14 +215,14 @@ func (c *wireReader) addPair(pairs []pair, index map[[2]string]int, p pair) []pa
 		p.replaces = true
 		pairs[i] = p
 	default:
-		c.check.Add("E006", p.slot.at, "", "%q is wired to %q twice", p.signal.text, p.slot.text)
+		r.check.Add("E006", p.slot.at, "", "%q is wired to %q twice", p.signal.text, p.slot.text)
 	}
 	return pairs
 }
 
 // replaceWires takes out the preset's wires of each signal that a wire of the file has with replace = true: so a
 // component can be put between two of the preset's.
-func (c *wireReader) replaceWires(pairs []pair) []pair {
+func (r *wireReader) replaceWires(pairs []pair) []pair {
 	replaced := map[string]bool{}
 	for _, p := range pairs {
 		n := p.table.at("replace")
@@ -231,7 +231,7 @@ func (c *wireReader) replaceWires(pairs []pair) []pair {
 		}
 		replace, ok := n.value.(bool)
 		if !ok {
-			c.check.wrong(n, "replace", "true or false", "")
+			r.check.wrong(n, "replace", "true or false", "")
 		}
 		if !replace {
 			continue
@@ -239,7 +239,7 @@ func (c *wireReader) replaceWires(pairs []pair) []pair {
 		replaced[p.signal.text] = true
 		ofPreset := func(o pair) bool { return o.preset && o.signal.text == p.signal.text }
 		if !p.replaces && !slices.ContainsFunc(pairs, ofPreset) {
-			c.check.Add("E005", n.val, "leave it out", "`replace` is true, but no preset wires %q", p.signal.text)
+			r.check.Add("E005", n.val, "leave it out", "`replace` is true, but no preset wires %q", p.signal.text)
 		}
 	}
 	return slices.DeleteFunc(pairs, func(p pair) bool { return p.preset && replaced[p.signal.text] })
@@ -247,33 +247,33 @@ func (c *wireReader) replaceWires(pairs []pair) []pair {
 
 // setWires applies --set wire.COMPONENT.SIGNAL.KEY=VALUE to all wires of that signal, and wire.COMPONENT.SIGNAL.TO.SLOT.KEY=VALUE to
 // the one that leads to a slot.
-func (c *wireReader) setWires(pairs []pair) {
+func (r *wireReader) setWires(pairs []pair) {
 	var signals []string
 	for _, p := range pairs {
 		signals = append(signals, p.signal.text)
 	}
-	for _, a := range c.check.wireSets {
+	for _, a := range r.check.wireSets {
 		whole := Span{a.spans[0].src, a.spans[0].off, a.spans[len(a.spans)-1].end}
 		if len(a.path) != 4 && len(a.path) != 6 {
-			c.check.Add("E008", whole, "write wire.COMPONENT.SIGNAL.KEY, such as wire.rollout.trajectories.depth, or for the one wire to a slot "+
+			r.check.Add("E008", whole, "write wire.COMPONENT.SIGNAL.KEY, such as wire.rollout.trajectories.depth, or for the one wire to a slot "+
 				"wire.COMPONENT.SIGNAL.TO.SLOT.KEY", "this is no key of a wire")
 			continue
 		}
 		signal := component.Qualified(a.path[1], a.path[2])
-		if c.check.bad["wire"] {
+		if r.check.bad["wire"] {
 			continue
 		}
 		if !slices.Contains(signals, signal) {
-			c.check.Add("E008", whole, table.DidYouMean(signal, "`%s`", "wired", unique(signals)), "no wire has the signal %q", signal)
+			r.check.Add("E008", whole, table.DidYouMean(signal, "`%s`", "wired", unique(signals)), "no wire has the signal %q", signal)
 			continue
 		}
 		last := len(a.path) - 1
-		slot, ok := c.setSlot(&a, signal, pairs)
+		slot, ok := r.setSlot(&a, signal, pairs)
 		if !ok {
 			continue
 		}
 		if key := a.path[last]; !slices.Contains(wireKeys[2:6], key) {
-			c.check.Add("E008", a.spans[last], table.DidYouMean(key, "`%s`", "keys", wireKeys[2:6]), "`%s` of a wire cannot be set", key)
+			r.check.Add("E008", a.spans[last], table.DidYouMean(key, "`%s`", "keys", wireKeys[2:6]), "`%s` of a wire cannot be set", key)
 			continue
 		}
 		for i := range pairs {
@@ -285,7 +285,7 @@ func (c *wireReader) setWires(pairs []pair) {
 }
 
 // setSlot returns the slot that an assignment to a wire names, empty for all; ok is false where the signal is not wired to it.
-func (c *wireReader) setSlot(a *assignment, signal string, pairs []pair) (slot string, ok bool) {
+func (r *wireReader) setSlot(a *assignment, signal string, pairs []pair) (slot string, ok bool) {
 	if len(a.path) == 4 {
 		return "", true
 	}
@@ -300,7 +300,7 @@ func (c *wireReader) setSlot(a *assignment, signal string, pairs []pair) (slot s
 		return slot, true
 	}
 	at := Span{a.spans[3].src, a.spans[3].off, a.spans[4].end}
-	c.check.Add("E008", at, table.DidYouMean(slot, "`%s`", "slots", unique(slots)), "no wire leads from %q to %q", signal, slot)
+	r.check.Add("E008", at, table.DidYouMean(slot, "`%s`", "slots", unique(slots)), "no wire leads from %q to %q", signal, slot)
 	return "", false
 }
 
@@ -313,35 +313,35 @@ func with(table *node, key string, value *node) *node {
 }
 
 // wire checks one pair and adds it to the graph.
-func (c *wireReader) wire(p pair) {
+func (r *wireReader) wire(p pair) {
 	w := Wire{signalAt: p.signal.at, SlotAt: p.slot.at, depthAt: p.table.key}
-	since := len(c.check.list)
-	c.wireOptions(p.table, &w)
-	from, out, fromOK := c.port(p.signal, false)
-	to, in, toOK := c.port(p.slot, true)
+	since := len(r.check.list)
+	r.wireOptions(p.table, &w)
+	from, out, fromOK := r.port(p.signal, false)
+	to, in, toOK := r.port(p.slot, true)
 	if !fromOK || !toOK {
 		return
 	}
 	if out.Payload != in.Payload {
-		c.check.Add("E040", p.slot.at, c.otherSlots(out.Payload), "payloads differ: %s sends %s, %s takes %s",
+		r.check.Add("E040", p.slot.at, r.otherSlots(out.Payload), "payloads differ: %s sends %s, %s takes %s",
 			p.signal.text, out.Payload, p.slot.text, in.Payload)
 	} else if sends, takes := out.Agreed(), in.Agreed(); sends != 0 && takes != 0 && sends != takes {
-		c.check.Add("E040", p.slot.at, "build both against the same description of the payload",
+		r.check.Add("E040", p.slot.at, "build both against the same description of the payload",
 			"payloads differ: both are %s, of schema %016x at %s and %016x at %s", out.Payload, sends, p.signal.text, takes, p.slot.text)
 	}
-	if c.check.failed(since) {
+	if r.check.failed(since) {
 		return
 	}
 	w.From, w.Signal, w.To, w.Slot, w.Payload = from, out.Name, to, in.Name, out.Payload
-	c.grant(p.table, &w)
-	c.answer(p.table, &w)
-	c.check.graph.Wires = append(c.check.graph.Wires, w)
+	r.grant(p.table, &w)
+	r.answer(p.table, &w)
+	r.check.graph.Wires = append(r.check.graph.Wires, w)
 }
 
 // otherSlots names the slots that take a payload.
-func (c *wireReader) otherSlots(payload string) string {
+func (r *wireReader) otherSlots(payload string) string {
 	var list []string
-	for _, x := range c.check.graph.Components {
+	for _, x := range r.check.graph.Components {
 		for _, p := range x.Manifest.Slots {
 			if p.Payload == payload {
 				list = append(list, component.Qualified(x.Name, p.Name))
@@ -354,66 +354,66 @@ func (c *wireReader) otherSlots(payload string) string {
 	return payload + " is taken by " + strings.Join(list, ", ")
 }
 
-// wireOptions reads mode, depth and on_full. Each is required: what happens under load is never left to a default.
-func (c *wireReader) wireOptions(t *node, w *Wire) {
-	mode, hasMode := c.word(t, "mode", "E034", modeNames)
-	full, hasFull := c.word(t, "on_full", "E035", fullNames)
+// wireOptions reads mode, depth and on_full. Each is required: the behaviour under load is never left to a default.
+func (r *wireReader) wireOptions(t *node, w *Wire) {
+	mode, hasMode := r.word(t, "mode", "E034", modeNames)
+	full, hasFull := r.word(t, "on_full", "E035", fullNames)
 	w.Mode, _ = bus.ParseMode(mode)
 	w.OnFull, _ = bus.ParseOverflow(full)
-	c.depth(t, w)
+	r.depth(t, w)
 	if !hasMode || mode != bus.Latest.String() {
 		return
 	}
 	if hasFull && w.OnFull != bus.Coalesce {
-		c.check.Add("E035", t.at("on_full").val, `write on_full = "coalesce"`,
+		r.check.Add("E035", t.at("on_full").val, `write on_full = "coalesce"`,
 			"mode \"latest\" keeps the newest message, on_full = %q contradicts it", full)
 	}
 	if w.Depth > 1 {
-		c.check.Add("E036", t.at("depth").val, "write depth = 1", "mode \"latest\" keeps one message, depth = %d contradicts it", w.Depth)
+		r.check.Add("E036", t.at("depth").val, "write depth = 1", "mode \"latest\" keeps one message, depth = %d contradicts it", w.Depth)
 	}
 }
 
 // word reads a key that takes one of a few words.
-func (c *wireReader) word(t *node, key, code string, words []string) (word string, ok bool) {
+func (r *wireReader) word(t *node, key, code string, words []string) (word string, ok bool) {
 	n := t.at(key)
 	if n == nil {
-		c.check.Add("E037", t.key, key+": "+strings.Join(words, ", "), "`%s` is missing in [[wire]]", key)
+		r.check.Add("E037", t.key, key+": "+strings.Join(words, ", "), "`%s` is missing in [[wire]]", key)
 		return "", false
 	}
 	word, ok = n.text()
 	if !ok {
-		c.check.wrong(n, key, "a string", "")
+		r.check.wrong(n, key, "a string", "")
 		return "", false
 	}
 	if !slices.Contains(words, word) {
-		c.check.Add(code, n.val, table.DidYouMean(word, "%q", key+" can be", words), "unknown %s %q", key, word)
+		r.check.Add(code, n.val, table.DidYouMean(word, "%q", key+" can be", words), "unknown %s %q", key, word)
 		return "", false
 	}
 	return word, true
 }
 
-func (c *wireReader) depth(t *node, w *Wire) {
+func (r *wireReader) depth(t *node, w *Wire) {
 	n := t.at("depth")
 	if n == nil {
-		c.check.Add("E036", t.key, "write how many messages may wait, such as depth = 64", "`depth` is missing in [[wire]]")
+		r.check.Add("E036", t.key, "write how many messages may wait, such as depth = 64", "`depth` is missing in [[wire]]")
 		return
 	}
 	w.depthAt = n.val
 	d, ok := n.value.(int64)
 	switch {
 	case !ok || n.kind != scalarNode:
-		c.check.wrong(n, "depth", "an integer", "")
+		r.check.wrong(n, "depth", "an integer", "")
 	case d < 1:
-		c.check.Add("E036", n.val, "", "`depth` is %d, must be 1 or more", d)
+		r.check.Add("E036", n.val, "", "`depth` is %d, must be 1 or more", d)
 	case d > 1<<20:
-		c.check.Add("E036", n.val, "", "`depth` is %d, must be %d or less", d, 1<<20)
+		r.check.Add("E036", n.val, "", "`depth` is %d, must be %d or less", d, 1<<20)
 	default:
 		w.Depth = int(d)
 	}
 }
 
 // answer reads how long an answer to a message of the wire may take.
-func (c *wireReader) answer(t *node, w *Wire) {
+func (r *wireReader) answer(t *node, w *Wire) {
 	n, asks := t.at("answer"), component.PayloadOf(w.Payload).AnsweredBy != ""
 	if asks {
 		w.Answer = DefaultAnswer
@@ -425,37 +425,37 @@ func (c *wireReader) answer(t *node, w *Wire) {
 	limit, err := time.ParseDuration(text)
 	switch {
 	case !ok || err != nil:
-		c.check.wrong(n, "answer", `a duration such as "30s", or "0s" for ever`, "")
+		r.check.wrong(n, "answer", `a duration such as "30s", or "0s" for ever`, "")
 	case !asks:
-		c.check.Add("E005", n.val, "leave `answer` out", "nobody answers messages with payload %s", w.Payload)
+		r.check.Add("E005", n.val, "leave `answer` out", "nobody answers messages with payload %s", w.Payload)
 	case limit != 0 && limit < time.Millisecond:
-		c.check.Add("E005", n.val, `write "30s", or "0s" for ever`, "`answer` is %v, want 1ms or more", limit)
+		r.check.Add("E005", n.val, `write "30s", or "0s" for ever`, "`answer` is %v, want 1ms or more", limit)
 	default:
 		w.Answer = limit
 	}
 }
 
 // grant reads which columns a wire lets its receiver write in the blocks of its messages.
-func (c *wireReader) grant(t *node, w *Wire) {
+func (r *wireReader) grant(t *node, w *Wire) {
 	n := t.at("write")
 	if n == nil {
 		return
 	}
 	w.writeAt = n.val
 	can := component.PayloadOf(w.Payload).Grantable
-	for _, column := range c.names(n, "write", `write ["reward"]`) {
+	for _, column := range r.names(n, "write", `write ["reward"]`) {
 		switch {
 		case len(can) == 0:
-			c.check.Add(component.CodeGrant, column.at, "leave `write` out", "only their maker writes blocks with payload %s", w.Payload)
+			r.check.Add(component.CodeGrant, column.at, "leave `write` out", "only their maker writes blocks with payload %s", w.Payload)
 		case !slices.Contains(can, kindOf(column.text)):
-			c.check.Add(component.CodeGrant, column.at, "of a "+w.Payload+" can be granted: "+strings.Join(can, ", "), "%q cannot be granted", column.text)
+			r.check.Add(component.CodeGrant, column.at, "of a "+w.Payload+" can be granted: "+strings.Join(can, ", "), "%q cannot be granted", column.text)
 		}
 		w.Write = append(w.Write, column.text)
 	}
 	slices.Sort(w.Write)
 	w.Write = slices.Compact(w.Write)
 	if w.Mode != bus.Queue && !component.PayloadOf(w.Payload).OnLoan {
-		c.check.Add(component.CodeGrant, t.at("mode").val, `write mode = "queue"`, "a block that is written must have one receiver, mode %q gives it to several", w.Mode.String())
+		r.check.Add(component.CodeGrant, t.at("mode").val, `write mode = "queue"`, "a block that is written must have one receiver, mode %q gives it to several", w.Mode.String())
 	}
 }
 
@@ -465,23 +465,23 @@ func kindOf(column string) string {
 	return kind
 }
 
-// checkGrants holds wires against each other: nobody else may get a block that somebody writes, and a component cannot tell
-// which of its slot's wires a message came by.
-func (c *wireReader) checkGrants() {
-	for i := range c.check.graph.Wires {
-		w := &c.check.graph.Wires[i]
+// checkGrants compares wires: a block that one component writes must go to no other, and a component cannot tell by which
+// of its slot's wires a message came.
+func (r *wireReader) checkGrants() {
+	for i := range r.check.graph.Wires {
+		w := &r.check.graph.Wires[i]
 		if len(w.Write) == 0 {
 			continue
 		}
-		for j := range c.check.graph.Wires {
-			o := &c.check.graph.Wires[j]
+		for j := range r.check.graph.Wires {
+			o := &r.check.graph.Wires[j]
 			switch {
 			case i == j:
 			case o.From == w.From && o.Signal == w.Signal && o.Mode != bus.Queue && !component.PayloadOf(w.Payload).OnLoan:
-				c.check.Add(component.CodeGrant, w.writeAt, "leave `write` out, or wire that slot to what "+w.To+" sends",
+				r.check.Add(component.CodeGrant, w.writeAt, "leave `write` out, or wire that slot to what "+w.To+" sends",
 					"%s gets each block as well, while it is written", component.Qualified(o.To, o.Slot))
 			case o.To == w.To && o.Slot == w.Slot && !slices.Equal(o.Write, w.Write):
-				c.check.Add(component.CodeGrant, w.writeAt, "write the same `write` in both", "%q leads to the same slot and does not grant the same", o.String())
+				r.check.Add(component.CodeGrant, w.writeAt, "write the same `write` in both", "%q leads to the same slot and does not grant the same", o.String())
 			}
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/rlhost/rlhost/core/bus"
 )
 
-func TestWords_AreThoseOfTheBus(t *testing.T) {
+func TestWords_EqualTheBuss(t *testing.T) {
 	for i, word := range []string{"all", "queue", "latest", "reply"} {
 		if m, err := bus.ParseMode(word); err != nil || int(m) != i || modeNames[i] != word {
 			t.Errorf("mode %q is %v, %v", word, m, err)

@@ -10,13 +10,13 @@ import (
 	"github.com/rlhost/rlhost/core/loop"
 )
 
-// ErrEnded is returned for what can only be done while the run goes on.
+// ErrEnded is returned by everything that can only be done during the run.
 var ErrEnded = errors.New("the run has ended")
 
 // Loop is an event loop and its end.
 type Loop struct {
 	*loop.Loop
-	Own       *loop.Receiver // for what the pipeline itself does there
+	Own       *loop.Receiver // for the pipeline's own work there
 	instances int            // that live on it; guarded by Set.mu
 	ended     chan struct{}  // closed when Run has returned, or will not be called
 	once      sync.Once
@@ -96,7 +96,7 @@ func (s *Set) Join(name string) *Loop {
 	return l
 }
 
-// start runs a loop on a goroutine of its own, if loops run. The caller must hold mu.
+// start runs a loop on a new goroutine, if loops run. The caller must hold mu.
 func (s *Set) start(l *Loop) {
 	w := s.work
 	if w == nil {
@@ -117,7 +117,7 @@ func (s *Set) start(l *Loop) {
 	})
 }
 
-// Run runs every loop until all have ended, also those added later, or until Abandon. The first that fails ends the others.
+// Run runs every loop, also loops added later, until all have ended, or until Abandon. The first that fails ends the others.
 func (s *Set) Run(ctx context.Context) error {
 	w := &work{ctx: ctx, abandoned: make(chan struct{})}
 	s.mu.Lock()

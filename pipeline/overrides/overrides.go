@@ -1,4 +1,4 @@
-// Package overrides makes the overrides by which a changed graph becomes what another one was: lines as --set takes them.
+// Package overrides makes the overrides that turn a changed graph back into an earlier one: lines as --set takes them.
 //
 //	sets := overrides.Back(before, "env", "cartpole") // env.cartpole.use = "…", and so on
 package overrides
@@ -14,15 +14,15 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
-// absent are the keys that a table of a graph's text may lack, by section, with what stands for their absence.
+// absent are the keys that a table of a graph's text may lack, by section, with the value that means absence.
 var absent = map[string][]string{
 	"plugin":    {`sha256 = ""`, "interpreter = []", "args = []", "env = []"},
 	"env":       {`sha256 = ""`, `isolation = "host"`, "workers = 1", "wrap = []", "args = {}", "limits = {}", "grants = []"},
 	"component": {`plugin = ""`, `runtime = ""`, `use = ""`, `grants = ""`, `limits = ""`, `sha256 = ""`, `max_restarts = ""`},
 }
 
-// Back returns overrides that give a table of another graph what it has in g: section is env, component, plugin or policy. Keys that
-// its table lacks are named with what stands for their absence. Programs have absolute paths: the other graph may be in another folder.
+// Back returns overrides that make a table of another graph equal to g's: section is env, component, plugin or policy. Keys that g's
+// table lacks get the value that means absence. Programs have absolute paths: the other graph may be in another folder.
 func Back(g *graph.Graph, section, name string) []string {
 	var sets []string
 	prefix := section + "." + name + "."
@@ -46,7 +46,7 @@ func Back(g *graph.Graph, section, name string) []string {
 	return sets
 }
 
-// absolute returns the path of a plugin's program; one that is looked for among programs stays as it is.
+// absolute returns the absolute path of a plugin's program; a name that is looked up in PATH stays as it is.
 func absolute(g *graph.Graph, name string) string {
 	path := g.Plugin(name).Table.Path
 	if filepath.IsAbs(path) || filepath.Base(path) == path {
@@ -59,7 +59,7 @@ func absolute(g *graph.Graph, name string) string {
 	return joined
 }
 
-// Needed leaves out of such overrides those that stand for the absence of a key which g does not have either.
+// Needed returns the overrides, except removals of keys that g does not have either.
 func Needed(g *graph.Graph, back []string) []string {
 	text := g.Expanded()
 	return slices.DeleteFunc(slices.Clone(back), func(set string) bool {
@@ -89,7 +89,7 @@ func tableLines(text, table string) []string {
 	return strings.Split(strings.TrimSuffix(body, "\n"), "\n")
 }
 
-// BackComponent returns overrides that make a component of another graph what it is in g, with its plugin and its policy.
+// BackComponent returns overrides that make a component of another graph equal to g's, with its plugin and its policy.
 func BackComponent(g *graph.Graph, name string) []string {
 	sets := Back(g, "component", name)
 	if c := g.Component(name); c != nil && c.Plugin != "" {
@@ -112,7 +112,7 @@ func Replaced(sets []string, key, value string) []string {
 // storedUse names a module that is stored by its SHA-256, as a key of a table or within the list of wrappers.
 var storedUse = regexp.MustCompile(`\buse = "[^"]*/([0-9a-f]{64})\.wasm"`)
 
-// Moved makes overrides name stored modules where they lie now; those stay as they are of which path does not know that.
+// Moved makes overrides name stored modules by their present paths; modules that path does not know stay as they are.
 func Moved(sets []string, path func(hash string) (string, error)) []string {
 	sets = slices.Clone(sets)
 	for i, set := range sets {

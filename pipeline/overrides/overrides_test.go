@@ -24,8 +24,8 @@ func parse(t *testing.T, sets ...string) *graph.Graph {
 	return g
 }
 
-// What was changed, and with it what was not there before, is as it was with the overrides that Back returns.
-func TestBack_MakesAChangedTableWhatItWas(t *testing.T) {
+// The overrides that Back returns undo changes and additions.
+func TestBack_RestoresAChangedTable(t *testing.T) {
 	before := parse(t)
 	env := before.Envs[0].Name
 	changed := []string{"env." + env + ".workers=2", "env." + env + ".isolation=process", "env." + env + ".args={ max_steps = 200 }"}

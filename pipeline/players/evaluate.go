@@ -57,10 +57,10 @@ func Acting(deterministic bool) string {
 	return "sampled actions"
 }
 
-// Cut reports whether time was over before all episodes had been played. What it came to then says less, and judges nothing.
+// Cut reports whether time was over before all episodes had been played. The result then means less and judges nothing.
 func (e *Evaluation) Cut() bool { return e.Greedy.Cut || e.Sampled.Cut }
 
-// String tells both, what is judged first.
+// String describes both ways of acting, the judged one first.
 func (e *Evaluation) String() string {
 	judged, other, otherHow := &e.Sampled, &e.Greedy, "deterministic"
 	if e.Deterministic {
@@ -74,7 +74,7 @@ func (e *Evaluation) String() string {
 	return told
 }
 
-// played tells over how many episodes a return is.
+// played says over how many episodes a return is.
 func (e *Evaluation) played(p *Played) string {
 	if p.Cut {
 		return fmt.Sprintf("%d of %d episodes, cut by its time", len(p.Returns), e.Episodes)
@@ -82,7 +82,7 @@ func (e *Evaluation) played(p *Played) string {
 	return fmt.Sprintf("%d episodes", len(p.Returns))
 }
 
-// unfinished tells how many episodes were given up, if any were.
+// unfinished says how many episodes were given up, if any.
 func (e *Evaluation) unfinished(p *Played) string {
 	if p.Unfinished == 0 {
 		return ""
@@ -90,7 +90,7 @@ func (e *Evaluation) unfinished(p *Played) string {
 	return fmt.Sprintf(" (%d unfinished after %d env steps)", p.Unfinished, e.MaxSteps)
 }
 
-// Told tells how the policies of a run did, a line each: the leading one, if it was evaluated, then the others by their names.
+// Told describes how the policies of a run did, a line each: the leading one, if it was evaluated, then the others by their names.
 func Told(leading *Evaluation, others map[string]*Evaluation) string {
 	var b strings.Builder
 	if leading != nil {
@@ -102,15 +102,15 @@ func Told(leading *Evaluation, others map[string]*Evaluation) string {
 	return b.String()
 }
 
-// EvaluationOptions say what is played and judged.
+// EvaluationOptions say which episodes are played and judged.
 type EvaluationOptions struct {
 	evaluation.Options
 	Deterministic bool
-	Beside        Beside // who plays beside the policy
+	Beside        Beside // players of the other agents
 }
 
 // EvaluationOf returns the evaluation that a pipeline asks for, after a training whose longest episode had so many env
-// steps. Episodes begin with what outlives those of an environment by the states of the training's instances.
+// steps. Episodes begin with the state that outlives the training's episodes, taken from its instances' states.
 func EvaluationOf(g *graph.Graph, longest uint64, states map[string]component.State) EvaluationOptions {
 	e := g.Run.Evaluation
 	most := max(10*longest, 10_000)
@@ -122,7 +122,7 @@ func EvaluationOf(g *graph.Graph, longest uint64, states map[string]component.St
 	}}
 }
 
-// lastingOf returns what outlives episodes of the first environment whose instance has saved such, nil if none has.
+// lastingOf returns the lasting state of the first environment whose instance has saved one, nil if none has.
 func lastingOf(g *graph.Graph, states map[string]component.State) []byte {
 	for i := range g.Components {
 		c := &g.Components[i]
@@ -159,7 +159,7 @@ func Evaluate(ctx context.Context, plugin env.Plugin, p Player, o EvaluationOpti
 // ErrNoRound is returned where time was over before one round of episodes had been played.
 var ErrNoRound = errors.New("its time was over before one round of episodes had come to its end: give it more by run.evaluation.wall, or play fewer steps by run.evaluation.max_steps")
 
-// Play plays all episodes in one way, with environments and policies of its own, of whom b plays beside p.
+// Play plays all episodes in one way, with new environments and policies; b plays the agents that p does not.
 func Play(ctx context.Context, p Player, b Beside, o evaluation.Options) (Played, error) {
 	const most = 32
 	turns := (o.Episodes + most - 1) / most

@@ -27,7 +27,7 @@ type Learner interface {
 type Frozen interface {
 	// Freeze returns the state of a policy that acts with these weights. source says where they are from.
 	Freeze(source string, n policy.Network, w policy.Weights) (component.State, error)
-	// Weights returns what a state holds.
+	// Weights returns the weights in a state.
 	Weights(component.State) (source string, n policy.Network, w policy.Weights, err error)
 }
 
@@ -35,13 +35,13 @@ type Frozen interface {
 type Pool interface {
 	// Versions lists the versions that a state keeps, ascending.
 	Versions(component.State) ([]uint64, error)
-	// Drawn returns the one that acted, if any is kept.
+	// Drawn returns the version that acted, if any is kept.
 	Drawn(component.State) (version uint64, ok bool, err error)
 	// Weights returns a version of a state, for the network that its policy has.
 	Weights(state component.State, n *policy.Network, version uint64) (policy.Weights, error)
 }
 
-// KindOf returns an unconfigured component of a kind as what reads its state.
+// KindOf returns an unconfigured component of a kind as the reader of its state.
 func KindOf[T any](parts *graph.Parts, kind string) (reader T, err error) {
 	if makes := parts.Kinds[kind]; makes != nil {
 		if reader, ok := makes().(T); ok {

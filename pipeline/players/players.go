@@ -19,7 +19,8 @@ type Player struct {
 	Group int // of agents that it plays
 }
 
-// Beside says who plays the agents that an evaluated policy does not. The zero value is nobody: it plays all of the first group.
+// Beside says who plays the agents that an evaluated policy does not. With the zero value the policy plays all agents of the
+// first group and there are no others.
 type Beside struct {
 	Players []Player
 	Agents  []int // by agent: 0 is the evaluated policy, n is Players[n-1]
@@ -86,7 +87,7 @@ func (r *Reader) playing(p *graph.Policy, n policy.Network, w policy.Weights) (P
 	return Player{&policy.Definition{Name: p.Name, Network: n, Backend: x.Backend}, w, x.Group}, nil
 }
 
-// weights returns what a policy acts with, and the network that it is for.
+// weights returns the weights that a policy acts with, and their network.
 func (r *Reader) weights(p *graph.Policy) (n policy.Network, w policy.Weights, err error) {
 	switch p.Role() {
 	case graph.Frozen:
@@ -127,7 +128,7 @@ func (r *Reader) drawn(p *graph.Policy) (n policy.Network, w policy.Weights, err
 	return pool.network, w, err
 }
 
-// poolState is a pool's state with what reads it.
+// poolState is a pool's state with its reader.
 type poolState struct {
 	Pool
 	state   component.State
@@ -150,7 +151,7 @@ func (r *Reader) pool(p *graph.Policy) (x poolState, err error) {
 	return x, err
 }
 
-// errNoState is wrapped where a policy has nothing saved that it could act with: none of its components, or one that began later.
+// errNoState is wrapped where no saved state lets a policy act: none of its components has one, or the component began later.
 var errNoState = errors.New("nothing is saved")
 
 // state returns the state of the component of a kind for a policy.
@@ -166,8 +167,8 @@ func (r *Reader) state(kind, policy string) (component.State, error) {
 	return state, nil
 }
 
-// Beside returns who plays beside a policy, as the rollouts of its environment have it: opponents that are drawn for episodes are left
-// out, and for one that is scripted, whose component no evaluation runs, the policy itself plays. A policy that plays no agent there
+// Beside returns who plays the other agents, as in the rollouts of the policy's environment. Opponents that are drawn for episodes are
+// left out. The policy itself plays for a scripted opponent, whose component no evaluation runs. A policy that plays no agent there
 // plays all of its group here.
 func (r *Reader) Beside(p *graph.Policy) (Beside, error) {
 	group, err := r.Graph.GroupOf(p, &r.Spec)

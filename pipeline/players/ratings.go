@@ -26,7 +26,7 @@ type Rating struct {
 
 // Ratings say how strong the versions of a run's policies are: the newest one of a learned policy and every frozen one.
 type Ratings struct {
-	Versions []Rating // those of the learned policy first, oldest first; the first of all has 0
+	Versions []Rating // the learned policy's first, from the oldest on; the first of all has 0
 	EnvSteps uint64   // that the newest version has been learned from
 	Episodes int      // of each match
 	Greedy   bool     // the most probable actions, instead of sampled ones
@@ -143,8 +143,8 @@ func (r *Reader) versions(p *graph.Policy) (list []rated, err error) {
 // CodeUnrated is the code of a run that has nothing to rate; rlhost explain has its page.
 const CodeUnrated = "E059"
 
-// Rate rates the newest version of a learned policy and every frozen one of its environment, whose plugin is given. Of the options
-// Episodes, Seed, Greedy and what bounds episodes matter. The error has CodeUnrated where nobody plays against the newest version.
+// Rate rates the newest version of a learned policy and every frozen one of its environment, whose plugin is given. Of the options,
+// Episodes, Seed, Greedy and the bounds of episodes matter. The error has CodeUnrated where the newest version has no opponent.
 func (r *Reader) Rate(ctx context.Context, learned *graph.Policy, plugin env.Plugin, o evaluation.Options) (*Ratings, error) {
 	if r.Spec.Agents() < 2 {
 		return nil, &table.Error{Code: CodeUnrated, Reason: fmt.Sprintf("%s has one agent: its policies do not play against each other", r.Spec.Name),
@@ -183,8 +183,8 @@ func (r *Reader) Rate(ctx context.Context, learned *graph.Policy, plugin env.Plu
 	return ratings, nil
 }
 
-// rate plays the matches of the newest version with every other, and of each with its neighbour in their order: those tell apart
-// what the newest beats always, or never.
+// rate plays the matches of the newest version with every other, and of each with its neighbour in their order: the latter
+// separate versions that the newest beats always, or never.
 func rate(ctx context.Context, list []rated, newest int, o evaluation.Options) (r *Ratings, err error) {
 	const envs = 32 // of a match
 	spec := o.Plugin.Spec()

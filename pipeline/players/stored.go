@@ -28,15 +28,15 @@ type Finder struct {
 	Parts  *graph.Parts
 	Graph  *graph.Graph
 	Policy *graph.Policy              // of the graph
-	Run    *runs.Run                  // that is to act with them
-	Before map[string]component.State // that it goes on from, by component
+	Run    *runs.Run                  // that will act with them
+	Before map[string]component.State // that it continues from, by component
 	// Learned returns the graph in a run's folder, and which policy it has learned: that of the name if there is one, else the leading one.
 	Learned func(run *runs.Run, name string) (g *graph.Graph, learned *graph.Policy, err error)
 }
 
-// State returns the state of the component that publishes what the policy acts with; made is what its table makes. A policy that was frozen
-// where the run goes on from keeps its weights; those of others are looked for where their tables say. What cannot be had are
-// graph.Problems, at the key that names it.
+// State returns the state of the component that publishes the policy's weights; made is the policy of its table. A policy that was frozen
+// in the checkpoint that the run continues from keeps its weights; other weights are looked for where their tables say. Missing weights are
+// graph.Problems, at the key that names them.
 func (f *Finder) State(made component.Policy) (component.State, error) {
 	state, err := f.state(made)
 	var coded *table.Error
@@ -94,7 +94,7 @@ func (f *Finder) source() (string, error) {
 	return source, err
 }
 
-// ownVersion finds a version of a policy of the run itself. Where that is learned no more, what the run's folder has is of the graph before.
+// ownVersion finds a version of a policy of the run itself. Where it is learned no more, the run's folder has it from the previous graph.
 func (f *Finder) ownVersion() (n policy.Network, w policy.Weights, err error) {
 	g := f.Graph
 	if OfPolicy(g, KindLearner, f.Policy.Of) == nil {
@@ -154,7 +154,7 @@ func (f *Finder) gone(learned, run string, there []uint64) error {
 		Help: "name one of these; `rlhost checkpoint` saves the newest, and run.checkpoint.keep, keep_every and the keep of a pool say which ones stay"}
 }
 
-// version returns a version of a learned policy, if it is among the saved ones: the learner's, and those of pools.
+// version returns a version of a learned policy, if it is saved: the learner's, or one in a pool.
 func (r *Reader) version(learned string, number uint64) (n policy.Network, w policy.Weights, saved []uint64, err error) {
 	state, err := r.state(KindLearner, learned)
 	if errors.Is(err, errNoState) {

@@ -28,7 +28,7 @@ const (
 	StepRefused   = "refused"     // it was not; nothing has changed
 	StepBack      = "rolled_back" // the previous version runs again, because the new one failed
 	StepSettled   = "settled"     // the new version has passed its probation
-	StepResumed   = "resumed"     // the run went on in another process, with what pipeline.toml says
+	StepResumed   = "resumed"     // the run was resumed in another process, with pipeline.toml
 	StepNoted     = "noted"       // another request to the job: pause, checkpoint, stop
 )
 
@@ -50,7 +50,7 @@ type Change struct {
 	EnvStep       uint64             `json:"env_step"`
 	PolicyVersion uint64             `json:"policy_version"`
 	At            string             `json:"at,omitempty"`      // boundary
-	Outcome       *control.SwapReply `json:"outcome,omitempty"` // what the client was told
+	Outcome       *control.SwapReply `json:"outcome,omitempty"` // the client's reply
 	Reason        string             `json:"reason,omitempty"`  // why it was refused or rolled back
 	UID           int                `json:"uid"`               // of the requester
 	Command       []string           `json:"command,omitempty"` // of the requester, with its arguments
@@ -77,7 +77,7 @@ type Version struct {
 }
 
 // Note appends a line to the run's events.jsonl and flushes it to the disk. An error is counted and says what to do;
-// the run can go on without the line.
+// the run can continue without the line.
 func (r *Run) Note(c Change) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

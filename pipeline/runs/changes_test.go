@@ -118,7 +118,7 @@ func TestALineThatCannotBeWrittenLeavesNoTrace(t *testing.T) {
 	}
 }
 
-// swapForEver does what a swap does to a run's folder, over and over, and says so before and after each.
+// swapForEver makes a swap's changes in a run's folder, over and over, and says so before and after each.
 func swapForEver(args []string) error {
 	r, err := Open("", args[0])
 	if err != nil {
@@ -194,7 +194,7 @@ func TestKilledSwapLeavesExactlyOneOfTheTwo(t *testing.T) {
 	}
 }
 
-func TestStoreKeepsWhatWasThereAndNothingHalf(t *testing.T) {
+func TestStoreKeepsOldFilesAndNothingHalf(t *testing.T) {
 	r := create(t)
 	source := filepath.Join(t.TempDir(), "env.wasm")
 	if err := os.WriteFile(source, []byte("one"), 0o644); err != nil {
@@ -301,7 +301,7 @@ func TestLogIsBoundedAndReadInOrder(t *testing.T) {
 	}
 }
 
-func TestLogGoesOnBehindATornRecordAndWhileAFollowerIsBehind(t *testing.T) {
+func TestLogContinuesAfterATornRecordAndWithASlowFollower(t *testing.T) {
 	r := create(t)
 	if err := os.WriteFile(filepath.Join(r.Dir, logFile), []byte("{\"n\":1}\n{\"n\":"), 0o644); err != nil {
 		t.Fatal(err)
@@ -330,7 +330,7 @@ func TestLogGoesOnBehindATornRecordAndWhileAFollowerIsBehind(t *testing.T) {
 	}
 }
 
-func TestLiveRunsAreThoseThatAreHeld(t *testing.T) {
+func TestLiveRunsAreLocked(t *testing.T) {
 	dir := t.TempDir()
 	ended, err := Create(dir, "a")
 	if err != nil {

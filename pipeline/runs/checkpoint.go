@@ -17,19 +17,20 @@ type Checkpoint struct {
 	PolicyVersion uint64
 	EnvSteps      uint64
 	MeanReturn    float64 // of the leading policy, over the window; NaN while that is not full: such a checkpoint is never the best
-	// MeanReturns are those of the policies that do not lead, by their names; none of one whose window is not full. Load leaves them out.
+	// MeanReturns are the mean returns of the policies that do not lead, by their names; a policy whose window is not full has none. Load
+	// leaves them out.
 	MeanReturns map[string]float64
-	Exact       bool   // whether a run resumed from here equals one that was never interrupted
+	Exact       bool   // whether a run resumed from here equals an uninterrupted one
 	WhyNotExact string // one sentence, where Exact is false
 }
 
 // Save writes a checkpoint, makes it the latest and, for each policy whose mean return is at least that of its best so far, the
-// best; then it removes all but those that Retain says stay. Checkpoints saved before stay as they are whenever it
-// fails. An error says what to do, is counted, and leaves the run able to go on.
+// best; then it removes all that Retain does not keep. Checkpoints saved before stay as they are whenever it fails. An error
+// says what to do, is counted, and the run can continue.
 func (r *Run) Save(c Checkpoint) error { return r.save(c, true) }
 
-// SaveEvaluated writes a checkpoint if its mean return, that of an evaluation, is at least that of the best so far of any policy, and
-// makes it the best of those. The latest stays the latest.
+// SaveEvaluated writes a checkpoint if its mean return, from an evaluation, is at least the best so far for some policy, and makes it
+// the best for all such policies. The latest stays the latest.
 func (r *Run) SaveEvaluated(c Checkpoint) error {
 	r.mu.Lock()
 	keepsBest := r.keep.Best
@@ -94,7 +95,7 @@ func (r *Run) save(c Checkpoint, latest bool) error {
 	return nil
 }
 
-// leftover describes what a failed save leaves.
+// leftover describes the files that a failed save leaves.
 func leftover(before []stored) string {
 	if len(before) == 0 {
 		return "the run has no checkpoint yet"
@@ -224,7 +225,7 @@ func (w *stager) file(name string, b []byte) error {
 	return w.disk.write(filepath.Join(w.dir, name), b)
 }
 
-// freeFolder returns the name for a save of that version: one that no folder has.
+// freeFolder returns an unused folder name for a save of that version.
 func freeFolder(root string, version uint64) string {
 	for again := uint64(1); ; again++ {
 		name := folderName(version, again)
@@ -246,7 +247,7 @@ func discard(root, name string) error {
 	return os.RemoveAll(temp)
 }
 
-// milestones returns the first checkpoint at or behind each multiple of so many env steps, of those given, the newest first.
+// milestones returns the first checkpoint at or after each multiple of so many env steps; all is sorted, the newest first.
 func milestones(all []stored, every uint64) map[string]bool {
 	folders := map[string]bool{}
 	if every == 0 {

@@ -46,7 +46,7 @@ func exampleAt(version uint64) Checkpoint {
 	}
 }
 
-// sameStates compares what was saved with what was loaded.
+// sameStates compares saved with loaded states.
 func sameStates(t *testing.T, got, want Checkpoint) {
 	t.Helper()
 	if got.PolicyVersion != want.PolicyVersion || got.EnvSteps != want.EnvSteps || got.Exact != want.Exact ||
@@ -193,7 +193,7 @@ func TestSameVersionSavedAgainReplacesTheFirst(t *testing.T) {
 	}
 }
 
-func TestRunThatWentBackKeepsWhatItSavesNow(t *testing.T) {
+func TestRunThatWentBackKeepsItsNewCheckpoints(t *testing.T) {
 	r := create(t)
 	r.Retain(Retention{Newest: 2})
 	for _, version := range []uint64{10, 20, 30, 21, 22} {
@@ -391,7 +391,7 @@ func TestFileNamesOfDifferentStatesDiffer(t *testing.T) {
 	}
 }
 
-// Each policy has a best checkpoint of its own, which stays; and what was best of a policy stays its own when another one leads.
+// Each policy has its own best checkpoint, which stays; it remains the policy's best when another one leads.
 func TestEachPolicyHasItsBest(t *testing.T) {
 	r := create(t)
 	if err := r.Lead("main"); err != nil {

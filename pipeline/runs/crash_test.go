@@ -68,7 +68,7 @@ func TestKilledWriterLeavesTheNewestWholeCheckpoint(t *testing.T) {
 		sameStates(t, best, exampleAt(best.PolicyVersion))
 		saved = got.PolicyVersion
 	}
-	// The lock died with its holder, and the next save removes what the killed ones left.
+	// The lock died with its holder, and the next save removes the files of the killed ones.
 	reader, err := Open("", r.Dir)
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +136,7 @@ func lastSaved(line string, before uint64) uint64 {
 	return version
 }
 
-// crash stands for the end of the process at one step.
+// crash is the end of the process at one step.
 type crash struct{ step string }
 
 // attempt saves a checkpoint and lets step k of it fail, either with an error or as if the process had ended. It
@@ -213,7 +213,7 @@ func checkAfterFailure(t *testing.T, r *Run, step int, tidy bool) {
 	}
 }
 
-func TestFailedSaveSaysWhatToDoAndIsCounted(t *testing.T) {
+func TestFailedSaveHasARemedyAndIsCounted(t *testing.T) {
 	r := create(t)
 	mustSave(t, r, exampleAt(7))
 	for err, want := range map[error]string{
@@ -338,13 +338,13 @@ func saveAsNobody(args []string) error {
 	return nil
 }
 
-func TestUnwritableFolderIsAnErrorThatSaysWhatToDo(t *testing.T) {
+func TestUnwritableFolderIsAnErrorWithARemedy(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o555); err != nil {
 		t.Fatal(err)
 	}
 	for parent := filepath.Dir(dir); os.Getuid() == 0 && parent != os.TempDir() && parent != "/"; parent = filepath.Dir(parent) {
-		if err := os.Chmod(parent, 0o755); err != nil { // so that nobody gets there at all
+		if err := os.Chmod(parent, 0o755); err != nil { // so that no other user gets there at all
 			t.Fatal(err)
 		}
 	}

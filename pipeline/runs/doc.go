@@ -12,16 +12,16 @@
 //	lock             held by the process that writes, with its process id
 //	pipeline.toml    the resolved pipeline, as it runs after the last change
 //	run.json         Info
-//	events.jsonl     Change: what was changed while the run went on, by whom, and what came of it
+//	events.jsonl     Change: changes during the run, by whom, and their outcomes
 //	log.jsonl        the log, with log.1.jsonl before it
 //	plugins/         modules that were swapped in, by their hash
 //	metrics.jsonl    written by the runner component
 //	episodes.csv     written by the runner component
 //	checkpoints/     one folder per checkpoint, latest.json and best.json name two of them
 //
-// Every file of this package appears whole or not at all: it is written beside its place, flushed to the disk
-// and renamed. So a crash or a full disk at any byte leaves what was there before. Checkpoints are JSON,
-// safetensors and plain bytes; reading one never runs anything.
+// Every file of this package appears whole or not at all: it is written under another name, flushed to the disk
+// and renamed. So a crash or a full disk at any byte leaves the previous file. Checkpoints are JSON, safetensors
+// and plain bytes; reading one never runs anything.
 //
 // Package pipeline and the components decide when checkpoints are taken and what they contain.
 package runs

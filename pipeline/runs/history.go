@@ -15,8 +15,7 @@ const (
 	OutcomeOpen = "open" // the run was killed during it: pipeline.toml has one of the two versions
 )
 
-// Entry is one change of one component, or another request to the job, as events.jsonl tells it: versions by the names of their
-// files.
+// Entry is one change of one component, or another request to the job, from events.jsonl: versions by the names of their files.
 type Entry struct {
 	Time          time.Time `json:"time"`
 	Number        uint64    `json:"change"`
@@ -73,7 +72,7 @@ func (r *Run) History() ([]Entry, error) {
 				}
 			}
 			continue
-		case StepCommitted, StepBack, StepRefused: // what began it says no more
+		case StepCommitted, StepBack, StepRefused: // the beginning says no more
 			entries = slices.DeleteFunc(entries, func(e Entry) bool { return same(e) && e.Outcome == OutcomeOpen })
 		}
 		e := Entry{
@@ -103,7 +102,7 @@ func (v *Version) named(name func(string) string) string {
 	return text
 }
 
-// Changed is what a change was about: from which version to which, else the differences.
+// Changed describes a change: from which version to which, else the differences.
 func (e *Entry) Changed() string {
 	switch {
 	case e.From != e.To && e.From != "" && e.To != "":

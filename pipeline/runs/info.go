@@ -42,14 +42,14 @@ type Info struct {
 	Kernel string `json:"kernels"` // set of kernels that parameter hashes hold for, such as avx512
 	// Plugins has the SHA-256 of every plugin by its file or name, in hexadecimal.
 	Plugins map[string]string `json:"plugins,omitempty"`
-	// Policy is the leading one of those that are learned; empty in runs of older versions. Run.Lead sets it.
+	// Policy is the leading learned policy; empty in runs of older versions. Run.Lead sets it.
 	Policy string `json:"policy,omitempty"`
 	// Policies describes each policy that is learned by its name in the file.
 	Policies map[string]json.RawMessage `json:"policies,omitempty"`
 	// Left has the newest version of each policy that was learned and was removed, by its name: versions continue should it come back.
 	Left map[string]uint64 `json:"left_policy_versions,omitempty"`
-	// File is the pipeline file that the run was begun with, and Sets what overrode its keys: what a reload without a file reads.
-	// Empty in runs of older versions.
+	// File is the pipeline file that the run was begun with, which a reload without a file reads, and Sets are the overrides of
+	// its keys. Empty in runs of older versions.
 	File string   `json:"file,omitempty"`
 	Sets []string `json:"sets,omitempty"`
 	// Python is the interpreter that Gymnasium's environments were played with; empty where there are none.
@@ -64,24 +64,24 @@ type Info struct {
 	Socket string `json:"control_socket,omitempty"`
 	// SaveFailures counts checkpoints that could not be written.
 	SaveFailures uint64 `json:"save_failures,omitempty"`
-	// Env is what the leading policy's environment uses, such as cartpole@1.
+	// Env is the use of the leading policy's environment, such as cartpole@1.
 	Env string `json:"env,omitempty"`
-	// Outcome is what an ended run came to; nil before, and of runs of older versions.
+	// Outcome is an ended run's result; nil before, and of runs of older versions.
 	Outcome *Outcome `json:"outcome,omitempty"`
 }
 
-// Outcome is what a run came to, of several policies the leading one. Numbers that are not known are nil.
+// Outcome is a run's result, with several policies the leading one's. Unknown numbers are nil.
 type Outcome struct {
 	EnvSteps      uint64   `json:"env_steps"`
 	PolicyVersion uint64   `json:"policy_version"`
 	WallSeconds   float64  `json:"wall_seconds"` // of the process that ended it
 	MeanReturn    *float64 `json:"mean_return"`  // over the window of training episodes
-	// Return is the mean return of the final evaluation that is judged; Greedy and Sampled are those of both ways of acting.
+	// Return is the mean return of the final evaluation that is judged; Greedy and Sampled are the mean returns of both ways of acting.
 	Return     *float64 `json:"return"`
 	Greedy     *float64 `json:"greedy"`
 	Sampled    *float64 `json:"sampled"`
 	ParamsHash string   `json:"params_hash,omitempty"`
-	// ParamsHashes and Returns are those of the policies that were learned besides the leading one, by their names.
+	// ParamsHashes and Returns belong to the other learned policies, by their names.
 	ParamsHashes map[string]string  `json:"params_hashes,omitempty"`
 	Returns      map[string]float64 `json:"returns,omitempty"`
 }

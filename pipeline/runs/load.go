@@ -20,9 +20,8 @@ import (
 // checkpoint between the look at its name and the reading.
 const attempts = 100
 
-// Load reads a checkpoint: "latest", "best", what BestOf returns, or a policy version. Every file of it is checked against the hash
-// that was stored with it; ErrCorrupt names the first that differs. An error lists the checkpoints there are.
-// The states have RawMeta in place of Meta.
+// Load reads a checkpoint: "latest", "best", a result of BestOf, or a policy version. Every file of it is checked against the hash that was
+// stored with it; ErrCorrupt names the first that differs. An error lists the checkpoints there are. The states have RawMeta in place of Meta.
 func (r *Run) Load(which string) (Checkpoint, error) {
 	root := filepath.Join(r.Dir, checkpointsDir)
 	folder := ""

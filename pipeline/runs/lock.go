@@ -79,8 +79,8 @@ func (r *Run) writable() error {
 	return nil
 }
 
-// afterlife is how long a lock may outlive the process that held it: what that was starting when it was killed has the file open for
-// a moment, and so has who asks for the holder.
+// afterlife is how long a lock may outlive the process that held it: a process that it was starting when it was killed has the file
+// open for a moment, and so has a process that asks for the holder.
 const afterlife = 2 * time.Second
 
 // take takes the lock, and reports false if a process that runs holds it.
@@ -96,8 +96,7 @@ func take(f *os.File) (taken bool, err error) {
 	}
 }
 
-// locked writes the process id for later processes, removes what the previous holder left unfinished, and reads what it
-// wrote.
+// locked writes the process id for later processes, removes the previous holder's unfinished files, and reads the finished ones.
 func (r *Run) locked(f *os.File) error {
 	if err := writeText(f, strconv.Itoa(os.Getpid())); err != nil {
 		return err

@@ -34,7 +34,7 @@ type LogFile struct {
 	followers map[*Follower]struct{}
 }
 
-// OpenLog opens the run's log to go on with it. The run must be locked.
+// OpenLog opens the run's log to append to it. The run must be locked.
 func (r *Run) OpenLog() (*LogFile, error) { return r.openLog(LogBytes) }
 
 func (r *Run) openLog(limit int64) (*LogFile, error) {
@@ -50,7 +50,7 @@ func (r *Run) openLog(limit int64) (*LogFile, error) {
 	return l, nil
 }
 
-// open opens the newest part, behind its last whole line.
+// open opens the newest part, after its last whole line.
 func (l *LogFile) open() error {
 	f, err := files.OpenFile(filepath.Join(l.dir, logFile), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -143,13 +143,13 @@ func (l *LogFile) Close() error {
 // followerRoom is how many records may wait for a follower.
 const followerRoom = 1024
 
-// Follower gets the records that are written while it follows, but for those that come while followerRoom of them wait.
+// Follower gets the records that are written while it follows, except when followerRoom of them wait already.
 type Follower struct {
 	log     *LogFile
 	records chan []byte
 }
 
-// Follow returns a follower of what is written from now on.
+// Follow returns a follower of all later records.
 func (l *LogFile) Follow() *Follower {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -177,7 +177,7 @@ func (f *Follower) offer(record []byte) {
 	select {
 	case f.records <- append([]byte(nil), record...):
 	default:
-		// Logging does not wait for who is behind.
+		// Logging does not wait for a slow follower.
 	}
 }
 

@@ -16,7 +16,7 @@ const modulesDir = "plugins"
 // moduleSuffix ends the name of a stored module.
 const moduleSuffix = ".wasm"
 
-// maxModule bounds the file of a module. The wasm runtime has a lower bound of its own.
+// maxModule bounds the file of a module. The wasm runtime has its own, lower bound.
 const maxModule = 1 << 30
 
 // Module is a module stored in the run's folder.

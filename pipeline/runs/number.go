@@ -20,7 +20,7 @@ const numberFile = ".number"
 // maxNumber keeps numbers readable; no one reaches it.
 const maxNumber = 1 << 30
 
-// CheckName says what is wrong with the name of a run, if anything: it becomes the name of a folder.
+// CheckName returns an error for an invalid name of a run, which becomes the name of a folder.
 func CheckName(name string) error {
 	const help = `use letters, digits, ".", "_" and "-", starting with a letter or a digit`
 	switch {

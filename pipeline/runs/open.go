@@ -19,7 +19,7 @@ const (
 	Best   = "best"
 )
 
-// ErrNotFound is wrapped where a run or a checkpoint does not exist; the message lists what does.
+// ErrNotFound is wrapped where a run or a checkpoint does not exist; the message lists the existing ones.
 var ErrNotFound = errors.New("not found")
 
 // Open finds a run and opens it for reading: by the path of its folder, by name (its newest run), by name and
@@ -99,8 +99,8 @@ func openLatest(dir string) (*Run, error) {
 	return openFolder(filepath.Join(dir, last.Name, numberName(last.Number)))
 }
 
-// List describes the runs in dir, the one started last at the end. Folders that hold no run, or one that this
-// program cannot read, are left out. A dir that does not exist has none.
+// List describes the runs in dir, in the order of their starts. Folders that hold no run, or one that this program
+// cannot read, are left out. A dir that does not exist has none.
 func List(dir string) ([]Info, error) {
 	infos, err := described(dir, "runs", readInfo, func(i *Info, name string, number int) { i.Name, i.Number = name, number })
 	slices.SortStableFunc(infos, func(a, b Info) int { return a.Started.Compare(b.Started) })

@@ -29,7 +29,7 @@ func pointerPath(root, which string) string { return filepath.Join(root, which+p
 // bestOf selects the best checkpoint of a policy that does not lead.
 func bestOf(policy string) string { return Best + "." + policy }
 
-// BestOf returns what Load reads the best checkpoint of a policy by.
+// BestOf returns the name by which Load reads the best checkpoint of a policy.
 func (r *Run) BestOf(policy string) string {
 	if leading := r.Info().Policy; policy == "" || leading == "" || policy == leading {
 		return Best
@@ -39,7 +39,7 @@ func (r *Run) BestOf(policy string) string {
 
 // bests lists the pointers to best checkpoints, the leading policy's first.
 func bests(root string) (list []string) {
-	entries, _ := os.ReadDir(root) // one that cannot be read has none
+	entries, _ := os.ReadDir(root) // a folder that cannot be read has none
 	for _, e := range entries {
 		if name, ok := strings.CutSuffix(e.Name(), pointerSuffix); ok && isBest(name) {
 			list = append(list, name)
@@ -54,7 +54,7 @@ func isBest(which string) bool {
 	return which == Best || other && policy != "" && !strings.ContainsAny(policy, "./\\")
 }
 
-// Lead notes which policy leads from now on. What was the best checkpoint is that of the one that has led so far.
+// Lead notes which policy leads from now on. The best checkpoint so far remains that of the policy that led.
 func (r *Run) Lead(policy string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

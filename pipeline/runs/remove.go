@@ -17,7 +17,7 @@ func (r *Run) Remove() error {
 	return errors.Join(remove(r.Dir), r.Close())
 }
 
-// Remove deletes the set's folder with the runs of all its seeds, as long as nobody trains them.
+// Remove deletes the set's folder with the runs of all its seeds, unless they are being trained.
 func (s *Set) Remove() error {
 	if err := s.Lock(); err != nil {
 		return err

@@ -90,7 +90,7 @@ func (r *Run) prepare() error {
 // ID returns name and number as name/0007.
 func (r *Run) ID() string { return r.id }
 
-// Info returns what run.json says. Its maps are shared: do not change them.
+// Info returns the content of run.json. Its maps are shared: do not change them.
 func (r *Run) Info() Info {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -180,7 +180,7 @@ func TestRunIsLockedWhileItIsWritten(t *testing.T) {
 	}
 }
 
-func TestLockReadsWhatTheLastHolderWrote(t *testing.T) {
+func TestLockReadsTheLastHoldersFiles(t *testing.T) {
 	r := create(t)
 	other, err := Open("", r.Dir)
 	if err != nil {
@@ -195,7 +195,7 @@ func TestLockReadsWhatTheLastHolderWrote(t *testing.T) {
 	}
 }
 
-func TestLockRemovesWhatTheLastHolderLeftUnfinished(t *testing.T) {
+func TestLockRemovesTheLastHoldersUnfinishedFiles(t *testing.T) {
 	r := create(t)
 	modules := filepath.Join(r.Dir, modulesDir)
 	if err := errors.Join(r.Close(), os.Mkdir(modules, 0o755)); err != nil {
@@ -354,7 +354,7 @@ func TestInfoIsReadWhileItIsUpdated(t *testing.T) {
 	wg.Wait()
 }
 
-// A process that was killed may have left the lock to one that it was about to start: whoever goes on with the run waits for that.
+// A killed process may have left the lock to a process that it was about to start: opening the run waits for that.
 func TestLockOutlivesItsHolderForAMoment(t *testing.T) {
 	gone := exec.Command("true")
 	if err := gone.Run(); err != nil {

@@ -63,8 +63,8 @@ func TestTensorsOfOtherTypesAreRefusedByName(t *testing.T) {
 	}
 }
 
-// TestPythonReadsWhatIsWritten runs where the project's virtual environment has safetensors.
-func TestPythonReadsWhatIsWritten(t *testing.T) {
+// TestPythonReadsTheFiles runs where the project's virtual environment has safetensors.
+func TestPythonReadsTheFiles(t *testing.T) {
 	python := filepath.Join("..", "..", ".venv", "bin", "python")
 	if exec.Command(python, "-c", "import safetensors, numpy").Run() != nil {
 		t.Skipf("%s with safetensors and numpy is not there; the golden file stands in for it", python)
@@ -113,7 +113,7 @@ func file(head string, data int) []byte {
 	return append(append(b, head...), make([]byte, data)...)
 }
 
-func TestWhatTheFormatForbidsIsRefused(t *testing.T) {
+func TestForbiddenFormsAreRefused(t *testing.T) {
 	huge := file("{}", 0)
 	binary.LittleEndian.PutUint64(huge, math.MaxUint64-4)
 	for what, b := range map[string][]byte{
@@ -178,7 +178,7 @@ func FuzzSafetensors(f *testing.F) {
 			}
 			return
 		}
-		// What was read can be written, and reads the same.
+		// Decoded tensors can be encoded again, and decode to the same.
 		written, err := EncodeTensors(tensors, metadata)
 		if err != nil {
 			t.Fatalf("read but not written: %v", err)

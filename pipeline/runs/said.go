@@ -10,11 +10,11 @@ import (
 	"github.com/rlhost/rlhost/core/files"
 )
 
-// saidFile has what the pipeline file said when the run last took it over.
+// saidFile has the keys of the pipeline file when the run last took it over.
 const saidFile = "said.json"
 
-// WriteSaid keeps what the pipeline file says that the run was begun with, or has taken over since: each key in full with its
-// value. What runs may differ from it: by swaps, for instance.
+// WriteSaid keeps the pipeline file that the run began with, or has taken over since: each key in full with its value. The
+// running pipeline may differ from it, by swaps for instance.
 func (r *Run) WriteSaid(keys map[string]string) error {
 	text, err := encodeJSON(keys)
 	if err != nil {
@@ -31,7 +31,7 @@ func (r *Run) WriteSaid(keys map[string]string) error {
 	return nil
 }
 
-// Said returns what WriteSaid kept; nil of runs of older versions.
+// Said returns the keys that WriteSaid kept; nil for runs of older versions.
 func (r *Run) Said() (keys map[string]string, err error) {
 	path := filepath.Join(r.Dir, saidFile)
 	text, err := files.Read(path, maxDocument)

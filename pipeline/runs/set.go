@@ -23,7 +23,7 @@ type SetInfo struct {
 	Rlhost string `json:"rlhost"` // version of the program
 	Name   string `json:"name"`
 	Number int    `json:"number"`
-	// Pipeline is the absolute path of the file, SHA256 its sum in hexadecimal, and Sets what the command line overrides.
+	// Pipeline is the absolute path of the file, SHA256 its sum in hexadecimal, and Sets the overrides of the command line.
 	Pipeline string    `json:"pipeline"`
 	SHA256   string    `json:"sha256"`
 	Sets     []string  `json:"sets,omitempty"`
@@ -31,7 +31,7 @@ type SetInfo struct {
 	Seeds    []SeedRun `json:"seeds"` // in the order asked for
 }
 
-// States of a seed besides Running and Ended.
+// Further states of a seed, after Running and Ended.
 const (
 	Pending    = "pending"
 	SeedFailed = "failed"
@@ -47,8 +47,8 @@ type SeedRun struct {
 	Reason      string  `json:"reason,omitempty"` // why it ended
 	EnvSteps    uint64  `json:"env_steps"`
 	WallSeconds float64 `json:"wall_seconds"`
-	// Return is the mean return of the evaluation that is judged, nil without one; Greedy and Sampled are those of both ways
-	// of picking actions.
+	// Return is the mean return of the evaluation that is judged, nil without one; Greedy and Sampled are the mean returns
+	// of both ways of picking actions.
 	Return        *float64 `json:"return"`
 	Deterministic bool     `json:"deterministic"`
 	Greedy        *float64 `json:"greedy"`
@@ -163,7 +163,7 @@ func (i *SetInfo) ID() string { return fmt.Sprintf("%s/%04d", i.Name, i.Number) 
 // ID is that of the set's info.
 func (s *Set) ID() string { return s.info.ID() }
 
-// Info returns what set.json says.
+// Info returns the content of set.json.
 func (s *Set) Info() SetInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,7 +172,7 @@ func (s *Set) Info() SetInfo {
 	return i
 }
 
-// Update replaces what set.json says of a seed.
+// Update replaces a seed's entry in set.json.
 func (s *Set) Update(r SeedRun) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/rlhost/rlhost/core/env"
 )
 
-// Upgraded returns the text of a pipeline file. One that an earlier version has stored in a run's folder means what it did then; what this
-// version refuses in it is for the user to say.
+// Upgraded returns the text of a pipeline file that an earlier version may have stored in a run's folder, rewritten to keep its meaning.
+// Keys that this version refuses are left for the user to change.
 func Upgraded(file string, text []byte) []byte {
 	if filepath.Base(file) != PipelineFile {
 		return text
@@ -26,8 +26,7 @@ func Upgraded(file string, text []byte) []byte {
 // defaults.
 func upgraded(text string) string { return withRawRewards(withWrappers(text)) }
 
-// withRawRewards has the last reward enter policies as it did before there was a choice: their networks, and what they have learned, are for
-// that.
+// withRawRewards makes the last reward enter policies as it did before there was a choice: their networks were trained on that.
 func withRawRewards(text string) string {
 	sections := strings.Split(text, "\n[")
 	for i, s := range sections {
@@ -40,7 +39,7 @@ func withRawRewards(text string) string {
 
 var entersReward = regexp.MustCompile(`(?m)^inputs = \[.*"last_reward".*\]$`)
 
-// withWrappers makes wrappers of the environments of what were the keys episode_limit and reward of rollouts.
+// withWrappers turns the former keys episode_limit and reward of rollouts into wrappers of the environments.
 func withWrappers(text string) string {
 	wraps := map[string]string{} // by the header of an environment's table
 	sections := strings.Split(text, "\n[")
@@ -68,7 +67,7 @@ func withWrappers(text string) string {
 		}
 		list, header := env.MovedWrappers(o.limit, o.rewards), "env."+o.env+"]\n"
 		if other, shared := wraps[header]; shared && other != list {
-			continue // what becomes of the keys is for the user to say
+			continue // the user has to change the keys
 		}
 		sections[i], wraps[header] = strings.Join(kept, "\n"), list
 	}

@@ -50,7 +50,7 @@ episode_limit = 3
 	}
 }
 
-// A stored policy that the last reward enters has it as it was before there was a choice; one that says how, and others, stay as they are.
+// A stored policy that reads the last reward gets it as before there was a choice; a policy that says how, and all others, stay as they are.
 func TestUpgraded_TheLastRewardStaysRaw(t *testing.T) {
 	policy := func(lines string) string {
 		return "rlhost = 1\n\n[policy.main]\nenv = \"cart\"\n" + lines + "\n[component.inference]\nkind = \"inference\"\n"

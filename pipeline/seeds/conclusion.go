@@ -10,7 +10,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
-// Conclusion is what a set of seeds came to, as the last line of JSON tells it.
+// Conclusion is the result of a set of seeds, as in the last line of JSON.
 type Conclusion struct {
 	Event       string         `json:"event"` // end
 	Set         string         `json:"set"`
@@ -37,7 +37,7 @@ func (c *Conclusion) Deterministic() bool {
 	return slices.ContainsFunc(c.Seeds, func(s runs.SeedRun) bool { return s.Deterministic })
 }
 
-// Text tells the conclusion of the set in a folder.
+// Text describes the conclusion of the set in a folder.
 func (c *Conclusion) Text(dir string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d of %s ended, %d failed, %.2f s; set %s\n", c.Ended, text.Count(len(c.Seeds), "seed"), c.Failed, c.WallSeconds, dir)

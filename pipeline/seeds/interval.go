@@ -9,8 +9,8 @@ import (
 // it cover 0.75, 0.84, 0.90 and 0.92 at 3, 5, 10 and 20 normal scores; t covers 0.95.
 const manySeeds = 20
 
-// byT sets the intervals of means where there are few seeds, and those of the median and the interquartile mean of a single task. It reports whether
-// one that needs the bootstrap is left.
+// byT sets the intervals of means where there are few seeds, and the intervals of the median and the interquartile mean of a single task. It
+// reports whether an interval is left that needs the bootstrap.
 func (s *Summary) byT(scores [][]float64, confidence float64) (left bool) {
 	if few := s.Seeds <= manySeeds; few {
 		s.Mean.byT(taskVariances(scores), confidence)
@@ -25,10 +25,10 @@ func (s *Summary) byT(scores [][]float64, confidence float64) (left bool) {
 	return s.Seeds > manySeeds
 }
 
-// part is what a task adds to the squared error of a mean over tasks.
+// part is a task's share of the squared error of a mean over tasks.
 type part struct{ variance, freedom float64 }
 
-// taskVariances returns the squared errors of the tasks' means, as those of the mean over tasks.
+// taskVariances returns the squared errors of the tasks' means, as parts of the squared error of the mean over tasks.
 func taskVariances(scores [][]float64) (list []part) {
 	n := float64(len(taskMeans(scores)))
 	for _, task := range scores {
@@ -39,8 +39,8 @@ func taskVariances(scores [][]float64) (list []part) {
 	return list
 }
 
-// trimmed returns the squared error of a task's interquartile mean (Tukey and McLaughlin 1963): that of the scores with those left out at
-// each end replaced by the next ones.
+// trimmed returns the squared error of a task's interquartile mean (Tukey and McLaughlin 1963): the error of the scores with the trimmed
+// ones at each end replaced by the next ones.
 func trimmed(scores []float64) part {
 	sorted := slices.Sorted(slices.Values(scores))
 	n, cut := len(sorted), len(sorted)/4

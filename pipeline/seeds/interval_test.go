@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestS30 simulates normal scores: what is said to cover 95 % does, within what so many trials tell.
+// TestS30 simulates normal scores: intervals said to cover 95 % do, within the error of so many trials.
 func TestS30_IntervalsCoverWhatTheySay(t *testing.T) {
 	t.Parallel()
 	const trials = 5000

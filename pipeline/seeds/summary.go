@@ -8,7 +8,7 @@ import (
 	"github.com/rlhost/rlhost/core/control/text"
 )
 
-// Options say how intervals are estimated. The zero value is 95 %, and what rliable resamples by default.
+// Options say how intervals are estimated. The zero value is 95 %, and rliable's default number of resamples.
 type Options struct {
 	Resamples  int     // of the bootstrap; 0 = 50,000, fewer where there are more than 400 scores
 	Confidence float64 // that an interval covers, between 0 and 1; 0 = 0.95
@@ -170,8 +170,7 @@ func count(scores [][]float64) int {
 	return n
 }
 
-// newResampler returns a function that draws as many scores of each task as it has, with replacement. What it returns is
-// valid until the next call.
+// newResampler returns a function that draws as many scores of each task as it has, with replacement. The result is valid until the next call.
 func newResampler(scores [][]float64, seed uint64) func() [][]float64 {
 	r := rand.New(rand.NewPCG(seed, bootstrapStream))
 	drawn := make([][]float64, len(scores))

@@ -25,17 +25,17 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
-// Trainer trains the seeds of a set that have not ended, each by a process of its own.
+// Trainer trains the seeds of a set that have not ended, each in its own process.
 type Trainer struct {
 	Program string // rlhost
 	Set     *runs.Set
 	Jobs    int // processes at a time
 	Threads int // processors that each may use: GOMAXPROCS; 0 = all
-	// Observe is told of each change of a seed, one at a time. Progress is its newest report while it runs.
+	// Observe gets each change of a seed, one at a time. Progress is its newest report while it runs.
 	Observe func(r runs.SeedRun, p Progress)
 }
 
-// New makes the set of a pipeline's file, with what overrides its keys, for these seeds.
+// New makes the set of a pipeline's file, with overrides of its keys, for these seeds.
 func New(dir, name, file string, sets []string, list []uint64) (*runs.Set, error) {
 	info := runs.SetInfo{Rlhost: hostabi.Release, Sets: sets}
 	var err error
@@ -51,7 +51,7 @@ func New(dir, name, file string, sets []string, list []uint64) (*runs.Set, error
 	return runs.CreateSet(dir, name, info)
 }
 
-// GoOn locks a set for a Trainer and adds those of the seeds that it lacks. The caller closes the set, unless there is an error.
+// GoOn locks a set for a Trainer and adds the listed seeds that it lacks. The caller closes the set, unless there is an error.
 func GoOn(set *runs.Set, list []uint64) error {
 	if err := set.Lock(); err != nil {
 		return err
@@ -62,7 +62,7 @@ func GoOn(set *runs.Set, list []uint64) error {
 	return nil
 }
 
-// Progress is what a training reports while it runs.
+// Progress is a training's report while it runs.
 type Progress struct {
 	EnvSteps    uint64   `json:"env_steps"`
 	PerSecond   float64  `json:"env_steps_per_s_10"`
@@ -70,14 +70,14 @@ type Progress struct {
 	WallSeconds float64  `json:"wall_seconds"`
 }
 
-// maxLine bounds a line that a training prints, and maxComplaint what is kept of its errors.
+// maxLine bounds a line that a training prints, and maxComplaint the part of its errors that is kept.
 const (
 	maxLine      = 1 << 20
 	maxComplaint = 16 << 10
 )
 
 // Run trains until all seeds have ended or failed, or ctx is done: then the trainings are interrupted, which saves them, and
-// their seeds stay as they are. A seed that fails is counted and the others go on. The error is about the set itself.
+// their seeds stay as they are. A seed that fails is counted and the others continue. The error is about the set itself.
 func (t *Trainer) Run(ctx context.Context) error {
 	var (
 		all     sync.WaitGroup
@@ -117,7 +117,7 @@ func (t *Trainer) Run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// train trains one seed and writes down what came of it. A seed that had begun goes on from its newest checkpoint.
+// train trains one seed and records the outcome. A seed that had begun continues from its newest checkpoint.
 func (t *Trainer) train(ctx context.Context, r runs.SeedRun, note func(runs.SeedRun, Progress)) error {
 	args, err := t.arguments(r.Seed)
 	if err != nil {
@@ -141,7 +141,7 @@ func (t *Trainer) train(ctx context.Context, r runs.SeedRun, note func(runs.Seed
 	return nil
 }
 
-// arguments returns those of a new training, or of one that goes on.
+// arguments returns the arguments of a new or a resumed training.
 func (t *Trainer) arguments(seed uint64) ([]string, error) {
 	info, dir := t.Set.Info(), t.Set.SeedDir(seed)
 	run, err := runs.Open(dir, runs.Latest)
@@ -194,14 +194,14 @@ func (p *played) mean() *float64 {
 	return &p.Return
 }
 
-// process runs one training and fills in what its last line says.
+// process runs one training and fills in the result from its last line.
 func (t *Trainer) process(ctx context.Context, args []string, r *runs.SeedRun, note func(runs.SeedRun, Progress)) error {
 	cmd := exec.CommandContext(ctx, t.Program, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it saves its state
 	cmd.WaitDelay = time.Minute
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Setpgid:   true,            // Ctrl-C is for this process, which asks the trainings to end
-		Pdeathsig: syscall.SIGKILL, // so that nothing holds their runs when the set goes on
+		Pdeathsig: syscall.SIGKILL, // so that nothing holds their runs when the set continues
 	}
 	if t.Threads > 0 {
 		cmd.Env = append(os.Environ(), "GOMAXPROCS="+strconv.Itoa(t.Threads))
@@ -266,7 +266,7 @@ func follow(out io.Reader, progress func(Progress)) (last end) {
 	return last
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of its input.
 type tail struct{ b bytes.Buffer }
 
 // Write never fails.
@@ -278,7 +278,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns what is kept.
+// String returns the kept end.
 func (t *tail) String() string { return t.b.String() }
 
 // Results returns the scores of the seeds of a set that have ended with an evaluation, and how many have ended and failed.

@@ -34,7 +34,7 @@ func newSet(t *testing.T, script string, seeds ...uint64) *Trainer {
 	return &Trainer{Program: program, Set: set, Jobs: 2, Observe: func(runs.SeedRun, Progress) {}}
 }
 
-// endLine prints what a training of the seed in $seed prints at its end.
+// endLine prints the last line of a training of the seed in $seed.
 const endLine = `
 for a in "$@"; do case "$a" in run.seed=*) seed=${a#run.seed=};; esac; done
 [ "$seed" = 3 ] && { echo 'a pole broke' >&2; exit 1; }
@@ -43,7 +43,7 @@ echo '{"event":"progress","env_steps":7}'
 echo "{\"event\":\"end\",\"reason\":\"env_steps\",\"env_steps\":9,\"eval_return\":$seed,\"eval_greedy\":{\"mean_return\":$seed},\"run\":\"toy/0001\"}"
 `
 
-func TestTrainer_AFailingSeedIsCountedAndTheOthersGoOn(t *testing.T) {
+func TestTrainer_AFailingSeedIsCountedAndTheOthersContinue(t *testing.T) {
 	t.Parallel()
 	trainer := newSet(t, endLine, 1, 3, 5)
 	var mu sync.Mutex
@@ -72,7 +72,7 @@ func TestTrainer_AFailingSeedIsCountedAndTheOthersGoOn(t *testing.T) {
 		t.Errorf("the first seed is %+v", r)
 	}
 
-	// Once more: what failed is trained again, what has ended is not.
+	// Once more: failed seeds are trained again, ended ones are not.
 	if err := os.WriteFile(trainer.Program, []byte("#!/bin/sh\n"+strings.ReplaceAll(endLine, `"$seed" = 3`, `"$seed" != 3`)), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -124,8 +124,8 @@ func TestTrainer_RefusesAnotherPipeline(t *testing.T) {
 	}
 }
 
-// TestTrainer_SurvivesWhatATrainingPrints: neither noise, nor half a line, nor a line without an end is trusted.
-func TestTrainer_SurvivesWhatATrainingPrints(t *testing.T) {
+// TestTrainer_SurvivesATrainingsOutput: neither noise, nor half a line, nor a line without an end is trusted.
+func TestTrainer_SurvivesATrainingsOutput(t *testing.T) {
 	t.Parallel()
 	for script, want := range map[string]string{
 		"echo noise; echo '{\"event\":\"start\"}'":          "the training said nothing of its end",

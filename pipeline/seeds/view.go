@@ -58,7 +58,7 @@ func (v *View) draw(now bool) {
 	var b strings.Builder
 	b.WriteString(v.over())
 	width, height := v.Size()
-	rows := v.rows(height - 1) // the cursor stands below them
+	rows := v.rows(height - 1) // the cursor is below them
 	v.lines = len(rows)
 	for _, row := range rows {
 		if r := []rune(row); len(r) >= width { // a line that wraps would not be drawn over
@@ -69,7 +69,7 @@ func (v *View) draw(now bool) {
 	_, _ = io.WriteString(v.Out, b.String()) // a lost terminal must not end training
 }
 
-// rows has a line for each seed. Where that is more than most, it has those that are trained and a sum.
+// rows has a line for each seed, or, if that is more than most, for each seed in training and a sum.
 func (v *View) rows(most int) []string {
 	var all, running []string
 	count := map[string]int{}
@@ -87,7 +87,7 @@ func (v *View) rows(most int) []string {
 	return append(running[:min(len(running), max(most-1, 0))], sum)
 }
 
-// over takes the cursor to where the table was drawn last, and clears what is there.
+// over takes the cursor to where the table was drawn last, and clears it.
 func (v *View) over() string {
 	if v.lines == 0 {
 		return ""
@@ -98,10 +98,10 @@ func (v *View) over() string {
 // End removes the table that was drawn again and again.
 func (v *View) End() { _, _ = io.WriteString(v.Out, v.over()) }
 
-// Text tells in a line what became of a seed.
+// Text describes the outcome of a seed in a line.
 func Text(r *runs.SeedRun) string { return seedText(r, Progress{}) }
 
-// seedText tells one seed's state in a line.
+// seedText describes a seed's state in a line.
 func seedText(r *runs.SeedRun, p Progress) string {
 	switch r.State {
 	case runs.SeedFailed:
@@ -122,7 +122,7 @@ func seedText(r *runs.SeedRun, p Progress) string {
 	return r.State
 }
 
-// Rows returns a head and a row for each seed: what became of it.
+// Rows returns a head and a row for each seed with its outcome.
 func Rows(list []runs.SeedRun) [][]string {
 	rows := [][]string{{"seed", "state", "return", "greedy", "sampled", "env_steps", "seconds"}}
 	for _, r := range list {

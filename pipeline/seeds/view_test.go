@@ -7,7 +7,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
-// A set that has more seeds than the terminal has rows shows those that are trained, and how many the others are.
+// A set that has more seeds than the terminal has rows shows the seeds in training, and the number of the others.
 func TestView_FitsTheTerminal(t *testing.T) {
 	t.Parallel()
 	set := newSet(t, "", 0, 1, 2, 3, 4, 5, 6, 7).Set

@@ -43,9 +43,9 @@ func (e *slowEnv) Step(t int) error {
 	return e.Env.Step(t)
 }
 
-// A synchronous run has one loop. Where an environment in Go is at a step that does not end, the run is cut and saved beside it: with the
-// newest parameters, and not exactly.
-func TestCut_SavesBesideAStepThatDoesNotEnd(t *testing.T) {
+// A synchronous run has one loop. If a step of an environment in Go does not end, the run is cut and saved without it: with the newest
+// parameters, and not exactly.
+func TestCut_SavesDuringAStepThatDoesNotEnd(t *testing.T) {
 	s := &slow{at: make(chan struct{}), free: make(chan struct{})}
 	s.steps.Store(500) // in the eighth dataset, of 64 steps
 	p := parts(t)

@@ -15,7 +15,7 @@ type asker struct {
 	command []string
 }
 
-// maxCommand bounds what is kept of a command line.
+// maxCommand bounds the kept part of a command line.
 const maxCommand = 4096
 
 // askerOf returns who made the request that ctx is of.
@@ -27,7 +27,7 @@ func askerOf(ctx context.Context) asker {
 	a := asker{uid: peer.UID}
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", peer.PID))
 	if err != nil {
-		return a // it has gone already, or this system does not tell
+		return a // it has ended already, or this system does not report it
 	}
 	a.command = strings.Split(strings.TrimSuffix(string(line[:min(len(line), maxCommand)]), "\x00"), "\x00")
 	return a

@@ -42,7 +42,7 @@ func (s *Session) begin(ctx context.Context) (err error) {
 	return s.run.WritePipeline(text)
 }
 
-// lookForUnfinished tells of the newest run of that name, if that did not come to its end.
+// lookForUnfinished mentions the newest run of that name, if it is unfinished.
 func (s *Session) lookForUnfinished() {
 	run, err := runs.Open(s.graph.Run.Dir, s.graph.Run.Name)
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *Session) lookForUnfinished() {
 	if info.State == runs.Ended && info.Reason != string(component.StopInterrupted) && info.Reason != string(Broken) {
 		return
 	}
-	if run.Lock() != nil { // it is still going on
+	if run.Lock() != nil { // it is still running
 		return
 	}
 	latest, err := run.Load(runs.Latest)
@@ -75,7 +75,7 @@ func stateOfRun(old *runs.Run, name string) (state component.State, err error) {
 	return state, nil
 }
 
-// statesOfRun finds the newest states of an old run's learners by the names of what they learned. Where one policy was learned and
+// statesOfRun finds the newest states of an old run's learners by the names of their policies. Where one policy was learned and
 // one is learned now, their names may differ.
 func statesOfRun(old *runs.Run, parts *graph.Parts, now []learning) (map[string]component.State, error) {
 	states := map[string]component.State{}
@@ -131,7 +131,7 @@ func stateOfTensors(ctx context.Context, path string, learner Learner, parts *gr
 	return state, err
 }
 
-// startFrom makes the weights of an old run or of a file the beginning of this one. Those of a file are the leading policy's.
+// startFrom makes the weights of an old run or of a file the beginning of this one. Weights of a file are the leading policy's.
 func (s *Session) startFrom(ctx context.Context) error {
 	learner, err := learnerOf(s.o.Parts)
 	if err != nil {
@@ -160,7 +160,7 @@ func (s *Session) startFrom(ctx context.Context) error {
 	return nil
 }
 
-// text is what pipeline.toml of the run's folder says of a graph.
+// text returns a graph as in pipeline.toml of the run's folder.
 func (s *Session) text(g *graph.Graph) ([]byte, error) { return s.textIn(s.run.Dir, g) }
 
 func (s *Session) textIn(dir string, g *graph.Graph) ([]byte, error) {
@@ -238,7 +238,7 @@ func (s *Session) movedTo(dir string, g *graph.Graph) (*graph.Graph, error) {
 	return &moved, errors.Join(errs...)
 }
 
-// describe writes what the run is made of into its folder and tells that it is about to start.
+// describe writes the run's parts into its folder and announces that it is about to start.
 func (s *Session) describe() error {
 	hashes, err := s.pluginHashes()
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
-// What a change is, as the run's events tell it.
+// Kinds of changes, in the run's events.
 const (
 	whatSwap     = "swap"
 	whatRollback = "rollback"
@@ -36,13 +36,13 @@ const (
 //	  refused: nothing has changed, and the run's events say why
 //
 // A dry run ends where it has been tried, a change that changes nothing where it has been prepared. Without a probation
-// what is committed is confirmed. A trial in the run changes some environments before the change is committed; they go
-// back where it is refused. What comes after the commit is the watcher's.
+// a committed change is confirmed. A trial in the run changes some environments before the change is committed; they go
+// back if it is refused. The watcher does everything after the commit.
 type change struct {
 	job *job
 	*work
 
-	// What is asked for.
+	// The request.
 	what      string
 	component string // that was named, or ""
 	wrapper   int    // the place of the wrapper of its environments that was named
@@ -56,171 +56,171 @@ type change struct {
 	undo      bool   // it may take back versions
 	reason    string // of a fallback
 
-	// What becomes of it.
+	// Its progress.
 	number  uint64
 	changes []control.Change
 	parts   []part
 	outcome pipeline.Outcome
 	undone  undone   // of a reload
-	toWrite []string // of a swap: what a file has to say for it; see control.SwapReply
+	toWrite []string // of a swap: the keys that a file needs for it; see control.SwapReply
 	took    time.Duration
 	notes   []string
 }
 
 // run makes the change. On an error nothing has changed, and the run's events say that it was refused.
-func (c *change) run(ctx context.Context) error {
-	err := c.make(ctx)
-	if err == nil && !c.rules.dryRun {
+func (ch *change) run(ctx context.Context) error {
+	err := ch.make(ctx)
+	if err == nil && !ch.rules.dryRun {
 		return nil
 	}
-	if err != nil && !errors.Is(err, pipeline.ErrNothing) && (c.job.over() || c.job.Pipeline.Stopping() != "") {
-		err = control.Errorf(control.CodeEnded, "the run ended meanwhile") // what fails while it is taken down is no fault of a version
+	if err != nil && !errors.Is(err, pipeline.ErrNothing) && (ch.job.over() || ch.job.Pipeline.Stopping() != "") {
+		err = control.Errorf(control.CodeEnded, "the run ended meanwhile") // a failure during the end is no fault of a version
 	}
-	for _, module := range c.modules {
-		if err := c.job.Run.Unstore(module); err != nil {
-			c.job.log.Warn("a module that is not used stays in the run's folder", "module", module.Path, "error", err)
+	for _, module := range ch.modules {
+		if err := ch.job.Run.Unstore(module); err != nil {
+			ch.job.log.Warn("a module that is not used stays in the run's folder", "module", module.Path, "error", err)
 		}
 	}
 	if err == nil || errors.Is(err, pipeline.ErrNothing) {
 		return err
 	}
-	return c.refuse(ctx, err)
+	return ch.refuse(ctx, err)
 }
 
-// refuse notes why nothing has changed, and returns it as the client is told.
-func (c *change) refuse(ctx context.Context, err error) error {
-	refused := *c.job.asError(ctx, err)
+// refuse notes why nothing has changed, and returns the client's error.
+func (ch *change) refuse(ctx context.Context, err error) error {
+	refused := *ch.job.asError(ctx, err)
 	var problems graph.Problems
-	if c.file != "" && errors.As(err, &problems) {
-		refused = *fileError(c.file, problems)
+	if ch.file != "" && errors.As(err, &problems) {
+		refused = *fileError(ch.file, problems)
 	}
-	for _, module := range c.modules { // the caller knows it by another name
-		name := c.job.history.name(module.Hash, module.Path)
+	for _, module := range ch.modules { // the caller knows it by another name
+		name := ch.job.history.name(module.Hash, module.Path)
 		refused.Reason = strings.ReplaceAll(refused.Reason, module.Path, name)
 		refused.Problems = strings.ReplaceAll(refused.Problems, module.Path, name)
 	}
-	if c.number == 0 {
-		c.number = c.job.history.nextNumber()
+	if ch.number == 0 {
+		ch.number = ch.job.history.nextNumber()
 	}
-	c.job.log.Info(c.title+" is refused: nothing has changed", "code", string(refused.Code), "reason", refused.Reason, "change", c.number)
-	c.job.history.note(runs.Change{
-		Step: runs.StepRefused, Number: c.number, What: c.what, Component: c.component, Reason: refused.Reason,
-		Differences: texts(c.changes),
-	}, c.who)
+	ch.job.log.Info(ch.title+" is refused: nothing has changed", "code", string(refused.Code), "reason", refused.Reason, "change", ch.number)
+	ch.job.history.note(runs.Change{
+		Step: runs.StepRefused, Number: ch.number, What: ch.what, Component: ch.component, Reason: refused.Reason,
+		Differences: texts(ch.changes),
+	}, ch.who)
 	return &refused
 }
 
-// make takes the change from one stage to the next, as far as it is to go.
-func (c *change) make(ctx context.Context) error {
+// make takes the change from one stage to the next, as far as requested.
+func (ch *change) make(ctx context.Context) error {
 	began := time.Now()
-	c.at("checking")
-	c.say("checking")
-	if err := c.trainable(); err != nil {
+	ch.at("checking")
+	ch.say("checking")
+	if err := ch.trainable(); err != nil {
 		return err
 	}
-	t, err := c.prepare(ctx)
+	t, err := ch.prepare(ctx)
 	if err != nil {
 		return err
 	}
-	if len(c.parts) == 0 && len(c.changes) == 0 && meaning(c.job.Pipeline.Graph()) == meaning(c.next) {
+	if len(ch.parts) == 0 && len(ch.changes) == 0 && meaning(ch.job.Pipeline.Graph()) == meaning(ch.next) {
 		return errors.Join(pipeline.ErrNothing, t.Close()) // the same by other paths
 	}
-	trial := &trial{live: c.job.history.live, work: c.work, rules: c.rules, next: c.next, seed: c.number}
-	if c.rules.train {
-		if err := trial.mayRun(c.component, c.parts); err != nil {
+	trial := &trial{live: ch.job.history.live, work: ch.work, rules: ch.rules, next: ch.next, seed: ch.number}
+	if ch.rules.train {
+		if err := trial.mayRun(ch.component, ch.parts); err != nil {
 			return errors.Join(err, t.Close())
 		}
 	}
-	if slices.ContainsFunc(c.parts, func(p part) bool { return p.env != "" }) {
-		c.say("compiled in %s", milliseconds(time.Since(began)))
+	if slices.ContainsFunc(ch.parts, func(p part) bool { return p.env != "" }) {
+		ch.say("compiled in %s", milliseconds(time.Since(began)))
 	} else {
-		c.say("prepared in %s", milliseconds(time.Since(began)))
+		ch.say("prepared in %s", milliseconds(time.Since(began)))
 	}
-	if err := c.try(ctx, trial, t); err != nil {
+	if err := ch.try(ctx, trial, t); err != nil {
 		return errors.Join(err, t.Close())
 	}
-	c.notes = append(c.notes, c.envNotes()...)
-	before := c.job.Pipeline.Graph()
-	if c.rules.dryRun {
-		if rule := c.fulfilled(&c.next.Run.Stop); brings(&before.Run.Stop, &c.next.Run.Stop, rule) {
-			c.notes = append(c.notes, fmt.Sprintf("it would end the run by its new rule: %s", rule))
+	ch.notes = append(ch.notes, ch.envNotes()...)
+	before := ch.job.Pipeline.Graph()
+	if ch.rules.dryRun {
+		if rule := ch.fulfilled(&ch.next.Run.Stop); brings(&before.Run.Stop, &ch.next.Run.Stop, rule) {
+			ch.notes = append(ch.notes, fmt.Sprintf("it would end the run by its new rule: %s", rule))
 		}
 		return t.Close()
 	}
-	if c.rules.train {
-		return c.commitTried(ctx, trial, t, before)
+	if ch.rules.train {
+		return ch.commitTried(ctx, trial, t, before)
 	}
-	return c.commit(ctx, t, before)
+	return ch.commit(ctx, t, before)
 }
 
-// trainable refuses a change to a pipeline that no training would begin with, and one after which another policy would lead: what
-// the run has saved and judged is about that.
-func (c *change) trainable() error {
-	if err := c.next.Computable(c.job.Parts, graph.CodeDevice).Err(); err != nil {
+// trainable refuses a change to a pipeline that no training would begin with, and a change after which another policy would lead:
+// the run's checkpoints and judgements are about the present one.
+func (ch *change) trainable() error {
+	if err := ch.next.Computable(ch.job.Parts, graph.CodeDevice).Err(); err != nil {
 		return err
 	}
-	if c.job.Policy == "" {
+	if ch.job.Policy == "" {
 		return nil
 	}
-	p, _, err := learned(c.next, cmp.Or(c.next.Run.Policy, c.job.Policy))
-	if err != nil || p.Name == c.job.Policy {
+	p, _, err := learned(ch.next, cmp.Or(ch.next.Run.Policy, ch.job.Policy))
+	if err != nil || p.Name == ch.job.Policy {
 		return err
 	}
-	e := bad("policy %q leads this run, and `policy` in [run] would make it %q", c.job.Policy, p.Name)
+	e := bad("policy %q leads this run, and `policy` in [run] would make it %q", ch.job.Policy, p.Name)
 	e.Help = fmt.Sprintf("leave that out, or add --set run.policy=%s; for the other one stop the run, and go on with it: "+
-		"rlhost train --resume %s --policy %s", c.job.Policy, c.job.Run.ID(), p.Name)
+		"rlhost train --resume %s --policy %s", ch.job.Policy, ch.job.Run.ID(), p.Name)
 	return e
 }
 
-// pathLine is what says in a graph's text where something lies.
+// pathLine matches the paths in a graph's text.
 var pathLine = regexp.MustCompile(`(?m)^(use|sha256) = .*$|\buse = "[^"]*"`)
 
 // meaning is the text of a graph without where its modules lie.
 func meaning(g *graph.Graph) string { return pathLine.ReplaceAllString(g.Expanded(), "") }
 
 // prepare makes the transition ready.
-func (c *change) prepare(ctx context.Context) (*pipeline.Transition, error) {
-	number := c.job.history.nextNumber()
-	c.number = number
-	t, err := c.job.Pipeline.Prepare(ctx, c.next, pipeline.TransitionOptions{
-		At: c.rules.at, KeepState: c.rules.keepState, Probation: c.rules.probation > 0,
-		Force: c.rules.force,
+func (ch *change) prepare(ctx context.Context) (*pipeline.Transition, error) {
+	number := ch.job.history.nextNumber()
+	ch.number = number
+	t, err := ch.job.Pipeline.Prepare(ctx, ch.next, pipeline.TransitionOptions{
+		At: ch.rules.at, KeepState: ch.rules.keepState, Probation: ch.rules.probation > 0,
+		Force: ch.rules.force,
 		RolledBack: func(component string, fault error) {
-			c.job.failed(failure{number: number, component: component, fault: fault})
+			ch.job.failed(failure{number: number, component: component, fault: fault})
 		},
 	})
 	if err != nil {
 		return nil, err
 	}
-	if changes := t.Changes(); len(changes) > 0 || c.changes == nil { // after a trial in the run there is less to change
-		c.changes = changes
+	if changes := t.Changes(); len(changes) > 0 || ch.changes == nil { // after a trial in the run there is less to change
+		ch.changes = changes
 	}
-	if c.what != whatScale && c.parts == nil { // whose instances are what they were
-		c.parts = c.job.history.partsOf(t, c.changes)
-		c.changes = withVersions(c.changes, c.parts)
+	if ch.what != whatScale && ch.parts == nil { // whose instances have not changed
+		ch.parts = ch.job.history.partsOf(t, ch.changes)
+		ch.changes = withVersions(ch.changes, ch.parts)
 	}
-	if c.what != whatFallback { // what has failed must not stay
-		if err := c.job.mayChange(c.changes); err != nil {
+	if ch.what != whatFallback { // a failed version must not stay
+		if err := ch.job.mayChange(ch.changes); err != nil {
 			return nil, errors.Join(err, t.Close())
 		}
 	}
-	if c.what == whatReload {
-		if err := c.mayUndo(&c.undone); err != nil {
+	if ch.what == whatReload {
+		if err := ch.mayUndo(&ch.undone); err != nil {
 			return nil, errors.Join(err, t.Close())
 		}
-		c.undone.mark(c.changes)
+		ch.undone.mark(ch.changes)
 	}
 	return t, nil
 }
 
-// try checks the new environments and tries them beside the old ones.
-func (c *change) try(ctx context.Context, trial *trial, t *pipeline.Transition) error {
-	if !c.rules.check {
+// try checks the new environments and tries them against the old ones.
+func (ch *change) try(ctx context.Context, trial *trial, t *pipeline.Transition) error {
+	if !ch.rules.check {
 		return nil
 	}
 	done := map[string]*part{}
-	for i := range c.parts {
-		p := &c.parts[i]
+	for i := range ch.parts {
+		p := &ch.parts[i]
 		if p.env == "" {
 			continue
 		}
@@ -240,38 +240,38 @@ func (c *change) try(ctx context.Context, trial *trial, t *pipeline.Transition) 
 
 // commitTried makes the change once a few of the new environments have taken part in the run. On an error the old ones
 // run everywhere again.
-func (c *change) commitTried(ctx context.Context, trial *trial, t *pipeline.Transition, before *graph.Graph) error {
+func (ch *change) commitTried(ctx context.Context, trial *trial, t *pipeline.Transition, before *graph.Graph) error {
 	if err := t.Close(); err != nil { // one transition at a time
 		return err
 	}
-	err := trial.inRun(ctx, c.parts, c.job.ended)
+	err := trial.inRun(ctx, ch.parts, ch.job.ended)
 	if err == nil {
-		t, err = c.prepare(ctx)
+		t, err = ch.prepare(ctx)
 	}
 	if errors.Is(err, pipeline.ErrNothing) {
-		err = control.Errorf(control.CodeRefused, "%s cannot run environments of two versions: nothing has changed", c.component)
+		err = control.Errorf(control.CodeRefused, "%s cannot run environments of two versions: nothing has changed", ch.component)
 	}
 	if err == nil {
-		err = c.commit(ctx, t, before)
+		err = ch.commit(ctx, t, before)
 	}
 	if err == nil {
 		return nil
 	}
-	if back := c.goBack(ctx, before); back != nil {
-		c.job.log.Error("environments on trial in the run could not be taken back", "change", c.number, "error", back)
+	if back := ch.goBack(ctx, before); back != nil {
+		ch.job.log.Error("environments on trial in the run could not be taken back", "change", ch.number, "error", back)
 		err = errors.Join(err, back)
 	}
 	return err
 }
 
-// longestWayBack bounds how long the way back may take, once what was under way before it has ended.
+// longestWayBack bounds how long the way back may take, once earlier changes under way have ended.
 const longestWayBack = 2 * time.Minute
 
 // goBack makes all environments go back to a graph. The client may have gone.
-func (c *change) goBack(ctx context.Context, before *graph.Graph) error {
+func (ch *change) goBack(ctx context.Context, before *graph.Graph) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestWayBack)
 	defer cancel()
-	t, err := c.job.Pipeline.Prepare(ctx, before, pipeline.TransitionOptions{At: component.AtStep})
+	t, err := ch.job.Pipeline.Prepare(ctx, before, pipeline.TransitionOptions{At: component.AtStep})
 	if errors.Is(err, pipeline.ErrNothing) || errors.Is(err, pipeline.ErrEnded) {
 		return nil
 	}
@@ -284,109 +284,109 @@ func (c *change) goBack(ctx context.Context, before *graph.Graph) error {
 	return err
 }
 
-// commit makes the change that was prepared, and what the run's folder says of it. before is the graph that it begins
-// from, where a trial has not changed that already.
-func (c *change) commit(ctx context.Context, t *pipeline.Transition, before *graph.Graph) error {
-	text, err := c.job.Text(t.Graph())
+// commit makes the prepared change, and its records in the run's folder. before is the graph that it begins from,
+// where a trial has not changed that already.
+func (ch *change) commit(ctx context.Context, t *pipeline.Transition, before *graph.Graph) error {
+	text, err := ch.job.Text(t.Graph())
 	if err != nil {
 		return errors.Join(err, t.Close())
 	}
-	at := c.rules.at.String()
+	at := ch.rules.at.String()
 	line := runs.Change{
-		Step: runs.StepBegin, Number: c.number, What: c.what, Component: c.component, Before: c.job.history.writtenHash(), After: textHash(text),
-		Differences: texts(c.changes), At: at, Reason: c.reason,
+		Step: runs.StepBegin, Number: ch.number, What: ch.what, Component: ch.component, Before: ch.job.history.writtenHash(), After: textHash(text),
+		Differences: texts(ch.changes), At: at, Reason: ch.reason,
 	}
-	if len(c.parts) > 0 {
-		line.Component = c.parts[0].component
-		line.Old, line.New, line.Back, line.Undo = version(c.parts[0].old), version(c.parts[0].new), c.parts[0].back, c.parts[0].undo
-		line.Wraps = c.parts[0].wraps
+	if len(ch.parts) > 0 {
+		line.Component = ch.parts[0].component
+		line.Old, line.New, line.Back, line.Undo = version(ch.parts[0].old), version(ch.parts[0].new), ch.parts[0].back, ch.parts[0].undo
+		line.Wraps = ch.parts[0].wraps
 	}
-	c.noted(c.job.history.note(line, c.who))
-	c.at("waiting for the boundary: %s", at)
-	c.say("going over (%s)", at)
-	c.job.committing.Lock()
-	defer c.job.committing.Unlock()
-	stood := c.job.Pipeline.Stalled() != ""
+	ch.noted(ch.job.history.note(line, ch.who))
+	ch.at("waiting for the boundary: %s", at)
+	ch.say("going over (%s)", at)
+	ch.job.committing.Lock()
+	defer ch.job.committing.Unlock()
+	stood := ch.job.Pipeline.Stalled() != ""
 	began := time.Now()
-	if c.outcome, err = t.Commit(ctx); err != nil {
+	if ch.outcome, err = t.Commit(ctx); err != nil {
 		return err
 	}
-	c.took = time.Since(began)
-	c.outcome.EnvStep += c.job.StepsBefore
-	c.notes = append(c.notes, c.outcome.Notes...)
-	c.supersede()
-	if rule := c.job.Pipeline.Stopping(); brings(&before.Run.Stop, &t.Graph().Run.Stop, rule) {
-		c.notes = append(c.notes, fmt.Sprintf("the run ends by its new rule: %s", rule))
+	ch.took = time.Since(began)
+	ch.outcome.EnvStep += ch.job.StepsBefore
+	ch.notes = append(ch.notes, ch.outcome.Notes...)
+	ch.supersede()
+	if rule := ch.job.Pipeline.Stopping(); brings(&before.Run.Stop, &t.Graph().Run.Stop, rule) {
+		ch.notes = append(ch.notes, fmt.Sprintf("the run ends by its new rule: %s", rule))
 	}
 	// It has been made: the client may go.
-	if err := c.job.history.write(text); err != nil {
-		c.notes = append(c.notes, err.Error()+"; until that is done, rlhost train --resume would run the previous version")
+	if err := ch.job.history.write(text); err != nil {
+		ch.notes = append(ch.notes, err.Error()+"; until that is done, rlhost train --resume would run the previous version")
 	}
-	if c.what == whatReload {
-		c.noted(c.readFile())
+	if ch.what == whatReload {
+		ch.noted(ch.readFile())
 	}
-	c.noteMade(line)
-	c.noted(c.job.history.describe(c.parts))
-	c.committed(t, before, stood)
+	ch.noteMade(line)
+	ch.noted(ch.job.history.describe(ch.parts))
+	ch.committed(t, before, stood)
 	return nil
 }
 
 // noteMade adds to the run's events that a change was made: a line for each component. line is the one before.
-func (c *change) noteMade(line runs.Change) {
-	line.Step, line.EnvStep, line.PolicyVersion = runs.StepCommitted, c.outcome.EnvStep, c.job.Pipeline.PolicyVersion()
-	if c.what == whatRollback || c.what == whatFallback {
+func (ch *change) noteMade(line runs.Change) {
+	line.Step, line.EnvStep, line.PolicyVersion = runs.StepCommitted, ch.outcome.EnvStep, ch.job.Pipeline.PolicyVersion()
+	if ch.what == whatRollback || ch.what == whatFallback {
 		line.Step = runs.StepBack
 	}
-	parts := c.parts
+	parts := ch.parts
 	if len(parts) == 0 {
 		parts = []part{{}} // a line at least
 	}
 	for _, p := range parts {
 		line.Component, line.Back, line.Undo, line.Old, line.New = p.component, p.back, p.undo, version(p.old), version(p.new)
 		line.Wraps = p.wraps
-		line.Outcome = c.reply(&p)
-		c.noted(c.job.history.note(line, c.who))
+		line.Outcome = ch.reply(&p)
+		ch.noted(ch.job.history.note(line, ch.who))
 		if p.component != "" {
-			c.job.log.With("component", p.component).Info(c.what+": another version runs", "from", p.old.File, "to", p.new.File, "at", line.At,
-				"env_step", line.EnvStep, "change", c.number)
+			ch.job.log.With("component", p.component).Info(ch.what+": another version runs", "from", p.old.File, "to", p.new.File, "at", line.At,
+				"env_step", line.EnvStep, "change", ch.number)
 		}
 	}
 }
 
-// noted adds what went wrong with the run's folder to what the client is told.
-func (c *change) noted(err error) {
+// noted adds a fault of the run's folder to the client's reply.
+func (ch *change) noted(err error) {
 	if err != nil {
-		c.notes = append(c.notes, err.Error())
+		ch.notes = append(ch.notes, err.Error())
 	}
 }
 
-// committed remembers what ran before, and begins to watch what runs now. stood tells that the run stood still.
-func (c *change) committed(t *pipeline.Transition, before *graph.Graph, stood bool) {
+// committed remembers the previous version and begins to watch the new one. stood means that the run had stalled.
+func (ch *change) committed(t *pipeline.Transition, before *graph.Graph, stood bool) {
 	var p *probation
-	if c.rules.probation > 0 {
+	if ch.rules.probation > 0 {
 		p = &probation{
-			number: c.number, title: c.title, parts: c.parts, transition: t, before: before, after: t.Graph(), restarts: c.job.restarts(c.parts),
-			stood: stood, trained: c.job.Pipeline.Steps().Trained, left: c.rules.probation, idle: c.idle(),
+			number: ch.number, title: ch.title, parts: ch.parts, transition: t, before: before, after: t.Graph(), restarts: ch.job.restarts(ch.parts),
+			stood: stood, trained: ch.job.Pipeline.Steps().Trained, left: ch.rules.probation, idle: ch.idle(),
 		}
 		for _, s := range before.Undo(t.Graph()) {
 			p.undo = append(p.undo, runs.Table(s))
 		}
 	}
-	if c.what != whatFallback {
-		c.job.history.remember(c.parts)
+	if ch.what != whatFallback {
+		ch.job.history.remember(ch.parts)
 	}
 	if p == nil {
 		t.Settle()
 		return
 	}
-	c.job.begins(p)
+	ch.job.begins(p)
 }
 
-// idle returns what the components that a change has changed have done so far, where anything comes to them.
-func (c *change) idle() map[string]uint64 {
-	g, done := c.job.Pipeline.Graph(), c.job.Pipeline.Done()
+// idle returns how much the changed components have done so far, where they get any messages.
+func (ch *change) idle() map[string]uint64 {
+	g, done := ch.job.Pipeline.Graph(), ch.job.Pipeline.Done()
 	idle := map[string]uint64{}
-	for _, p := range c.parts {
+	for _, p := range ch.parts {
 		x := g.Component(p.component)
 		if x == nil {
 			continue
@@ -398,32 +398,32 @@ func (c *change) idle() map[string]uint64 {
 	return idle
 }
 
-// supersede ends the probations of which a change has left nothing, or, where all goes back together, not everything.
-func (c *change) supersede() {
-	g := c.job.Pipeline.Graph()
-	for _, w := range c.job.superseded(func(p part) bool {
-		return g.Component(p.component) == nil || slices.ContainsFunc(c.parts, func(x part) bool { return x.component == p.component })
+// supersede ends the probations whose parts a change has all replaced, or, where all parts go back together, some of them.
+func (ch *change) supersede() {
+	g := ch.job.Pipeline.Graph()
+	for _, w := range ch.job.superseded(func(p part) bool {
+		return g.Component(p.component) == nil || slices.ContainsFunc(ch.parts, func(x part) bool { return x.component == p.component })
 	}) {
 		w.transition.Settle()
-		if c.what != whatRollback && c.what != whatFallback {
-			c.notes = append(c.notes, fmt.Sprintf("the probation of the %s has ended, %s early: what it brought has been changed again",
+		if ch.what != whatRollback && ch.what != whatFallback {
+			ch.notes = append(ch.notes, fmt.Sprintf("the probation of the %s has ended, %s early: what it brought has been changed again",
 				w.title, max(0, w.left).Round(time.Second)))
 		}
 	}
 }
 
-// reply tells what a change did to one component.
-func (c *change) reply(p *part) *control.SwapReply {
-	o := &c.outcome
+// reply describes the effect of a change on one component.
+func (ch *change) reply(p *part) *control.SwapReply {
+	o := &ch.outcome
 	r := &control.SwapReply{
-		Component: p.component, Outcome: control.Committed, Old: p.old, New: p.new, Checked: p.checked, Canary: p.canary, At: c.rules.at.String(),
-		Envs: o.Envs, Kept: o.Kept, Truncated: o.Truncated, Dropped: o.Dropped, EnvStep: o.EnvStep, Took: c.took.Seconds(),
-		Probation: c.rules.probation.Seconds(), Notes: c.notes, Write: c.toWrite,
+		Component: p.component, Outcome: control.Committed, Old: p.old, New: p.new, Checked: p.checked, Canary: p.canary, At: ch.rules.at.String(),
+		Envs: o.Envs, Kept: o.Kept, Truncated: o.Truncated, Dropped: o.Dropped, EnvStep: o.EnvStep, Took: ch.took.Seconds(),
+		Probation: ch.rules.probation.Seconds(), Notes: ch.notes, Write: ch.toWrite,
 	}
 	switch {
-	case c.rules.dryRun:
+	case ch.rules.dryRun:
 		r.Outcome = control.DryRun
-	case c.what == whatRollback, c.what == whatFallback:
+	case ch.what == whatRollback, ch.what == whatFallback:
 		r.Outcome = control.RolledBack
 	}
 	if n := len(o.PauseNS); n > 0 {
@@ -433,15 +433,15 @@ func (c *change) reply(p *part) *control.SwapReply {
 	return r
 }
 
-// envNotes say what another version of the environments means for what has been learned and counted so far.
-func (c *change) envNotes() []string {
-	for i := range c.parts {
-		p := &c.parts[i]
-		if p.env == "" || c.what == whatRollback && p.canary == nil && p.old == p.new {
+// envNotes say what another version of the environments means for earlier learning and counts.
+func (ch *change) envNotes() []string {
+	for i := range ch.parts {
+		p := &ch.parts[i]
+		if p.env == "" || ch.what == whatRollback && p.canary == nil && p.old == p.new {
 			continue
 		}
 		window := "the window of the mean return counts episodes of the new version alone from here on"
-		if c.rules.keepState {
+		if ch.rules.keepState {
 			window = "episodes that were running go on, so the window of the mean return has some of both versions"
 		}
 		notes := []string{window}
@@ -455,7 +455,7 @@ func (c *change) envNotes() []string {
 	return nil
 }
 
-// differ reports whether a trial came to other returns than the version that runs.
+// differ reports whether a trial had other returns than the running version.
 func differ(c *control.Canary) bool {
 	return math.Abs(c.New.MeanReturn-c.Old.MeanReturn) > 1e-6*math.Max(1, math.Abs(c.Old.MeanReturn))
 }
@@ -477,22 +477,22 @@ func brings(was, is *component.StopRule, reason component.StopReason) bool {
 }
 
 // fulfilled returns which rule the run fulfils now, or nothing.
-func (c *change) fulfilled(rule *component.StopRule) component.StopReason {
-	learners := c.job.Pipeline.Learners()
+func (ch *change) fulfilled(rule *component.StopRule) component.StopReason {
+	learners := ch.job.Pipeline.Learners()
 	if len(learners) == 0 {
-		learners = []control.LearnerStatus{{Policy: c.job.Policy, Leads: true, EnvSteps: c.job.Pipeline.Steps().Trained}}
+		learners = []control.LearnerStatus{{Policy: ch.job.Policy, Leads: true, EnvSteps: ch.job.Pipeline.Steps().Trained}}
 	}
 	for _, l := range learners {
 		own, window := rule.Policies[l.Policy], component.GaugeMeanReturn
 		wanted := []component.PolicyRule{own}
 		if l.Leads {
 			wanted = append(wanted, component.PolicyRule{Return: rule.Return, EnvSteps: rule.EnvSteps})
-			l.EnvSteps += c.job.StepsBefore
+			l.EnvSteps += ch.job.StepsBefore
 		} else {
 			window = component.OfPolicy(l.Policy, window)
 		}
 		for _, w := range wanted {
-			if mean := c.job.gauge(window); w.Return != nil && mean != nil && *mean >= *w.Return {
+			if mean := ch.job.gauge(window); w.Return != nil && mean != nil && *mean >= *w.Return {
 				return component.StopReturn
 			}
 			if w.EnvSteps > 0 && l.EnvSteps >= w.EnvSteps {
@@ -500,7 +500,7 @@ func (c *change) fulfilled(rule *component.StopRule) component.StopReason {
 			}
 		}
 	}
-	if rule.Wall > 0 && time.Since(c.job.started) >= rule.Wall {
+	if rule.Wall > 0 && time.Since(ch.job.started) >= rule.Wall {
 		return component.StopWall
 	}
 	return ""

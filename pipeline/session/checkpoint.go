@@ -14,7 +14,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
-// serve starts to answer commands. A run that cannot goes on without.
+// serve starts to answer commands. A run that cannot continues without.
 func (s *Session) serve() {
 	var err error
 	s.commands, err = serve(commandOptions{
@@ -47,7 +47,7 @@ func (s *Session) atBoundary(snapshot func() (map[string]component.State, error)
 	return nil
 }
 
-// atFailure saves what the learners of a run have that fails before its first checkpoint, if it has learned anything.
+// atFailure saves the learners' states of a run that fails before its first checkpoint, if it has learned anything.
 func (s *Session) atFailure(snapshot func() (map[string]component.State, error)) error {
 	if s.resumed || s.aborted.Load() || s.at.Components != nil && s.saveErr == nil {
 		return nil
@@ -63,7 +63,7 @@ func (s *Session) atFailure(snapshot func() (map[string]component.State, error))
 	return s.Folder().Save(c)
 }
 
-// save saves a checkpoint at a dataset boundary, on the learner's loop. What keeps it from being written is in saveErr.
+// save saves a checkpoint at a dataset boundary, on the learner's loop. An error is kept in saveErr.
 func (s *Session) save(snapshot pipeline.Snapshot, ending bool) error {
 	s.keep()
 	c, err := take(s, snapshot)
@@ -111,8 +111,8 @@ func take(s *Session, snapshot pipeline.Snapshot) (runs.Checkpoint, error) {
 	return c, nil
 }
 
-// Checkpoint saves a checkpoint at the next dataset boundary and returns what it holds. Any goroutine may call it while
-// Run goes on. Who asks while one is under way gets that one.
+// Checkpoint saves a checkpoint at the next dataset boundary and returns its description. Any goroutine may call it
+// during Run. A call while a checkpoint is under way returns that one.
 func (s *Session) Checkpoint(ctx context.Context) (control.CheckpointReply, error) {
 	return s.asked.do(ctx, s.checkpoint)
 }
@@ -144,7 +144,7 @@ func (s *Session) Stop(now bool) {
 	s.pipeline.Stop(component.StopInterrupted)
 }
 
-// lastCheckpoint is what the run ended with, once it has ended; nil if nothing was saved at its end.
+// lastCheckpoint is the run's last checkpoint, once it has ended; nil if nothing was saved at its end.
 func (s *Session) lastCheckpoint() *control.CheckpointReply {
 	if s.last == nil || s.saveErr != nil {
 		return nil

@@ -16,11 +16,11 @@ import (
 type commands struct {
 	job     *job
 	server  *control.Server
-	stop    context.CancelFunc // ends what goes on by itself
+	stop    context.CancelFunc // ends the background work
 	running sync.WaitGroup
 }
 
-// serve notes what runs, stores the modules of it in the run's folder, and listens. The run need not go on yet.
+// serve notes the running versions, stores their modules in the run's folder, and listens. The run need not have started.
 func serve(o commandOptions) (*commands, error) {
 	l := &live{commandOptions: o, log: cmp.Or(o.Log, slog.Default()), started: time.Now()}
 	c := &commands{job: &job{live: l, history: newHistory(l), underWay: newUnderWay()}}
@@ -67,22 +67,22 @@ func (c *commands) verbs() control.Verbs {
 	return v
 }
 
-// end says that the run has ended: those who wait for that are answered, and nothing is changed any more. It returns once
-// the run's folder says what the last change has come to.
+// end says that the run has ended: clients that wait for that are answered, and nothing is changed any more. It returns
+// once the run's folder has the outcome of the last change.
 func (c *commands) end() {
 	c.job.committing.Lock()
 	defer c.job.committing.Unlock()
 	c.job.underWay.end()
 }
 
-// close answers those who still ask, and gives the socket back. Call it after the pipeline's Run and before its Close.
+// close answers pending requests, and releases the socket. Call it after the pipeline's Run and before its Close.
 func (c *commands) close() error {
 	c.end()
 	c.stop()
 	err := c.server.Close()
 	c.running.Wait()
 	told := c.job.Run.Update(func(i *runs.Info) { i.Socket = "" })
-	if errors.Is(told, runs.ErrGone) { // there is nobody to tell
+	if errors.Is(told, runs.ErrGone) { // no client is left to tell
 		told = nil
 	}
 	return errors.Join(err, told)

@@ -17,7 +17,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
-func TestCommands_SwapsBesideStatusAndTaps(t *testing.T) {
+func TestCommands_SwapsDuringStatusAndTaps(t *testing.T) {
 	r := begin(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
@@ -168,7 +168,7 @@ func TestCommands_EndsWhileRequestsAreUnderWay(t *testing.T) {
 	testkit.Until(t, "as many goroutines as before", func() bool { return runtime.NumGoroutine() <= before })
 }
 
-func TestCommands_RefusesWhatMakesNoSense(t *testing.T) {
+func TestCommands_RefusesNonsense(t *testing.T) {
 	r := begin(t)
 	minus, zero, huge := -1, 0, 1<<20
 	negative := -1.0

@@ -16,8 +16,8 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
-// keysOf returns what a graph says, key by key, so that it can be held against what other texts say: modules by their hashes
-// instead of their paths, programs by absolute ones.
+// keysOf returns a graph's keys, so that they can be compared with other texts': modules by their hashes instead of their
+// paths, programs by absolute ones.
 func (h *history) keysOf(g *graph.Graph) map[string]string {
 	keys := g.Keys()
 	for key := range keys {
@@ -53,8 +53,8 @@ func (h *history) keysOf(g *graph.Graph) map[string]string {
 	return keys
 }
 
-// runningHash is the SHA-256 of a module: that which was loaded where the running environments, or their wrappers, come from
-// that path, whatever lies there now; else of the file, and the path where that cannot be read.
+// runningHash is the SHA-256 of a module: of the loaded one if the running environments, or their wrappers, come from that
+// path, whatever the file is now; else of the file; if that cannot be read, it is the path.
 func (h *history) runningHash(name, path string) string {
 	g := h.live.Pipeline.Graph()
 	if e := g.Env(name); e != nil {
@@ -76,15 +76,15 @@ func (h *history) runningHash(name, path string) string {
 	return path
 }
 
-// undone is what a reload takes back: what was changed since the file was last taken over, and the file has stayed as it was.
+// undone is what a reload undoes: changes since the file was last taken over, in keys that the file has not changed.
 type undone struct {
 	keys    []string // sorted
-	changed []string // keys in which the file differs from what it said and from what runs
+	changed []string // keys in which the file differs from its last version and from the running pipeline
 	now, to map[string]string
-	lines   []string // what is told of keys
+	lines   []string // descriptions of keys
 }
 
-// undoneBy finds what a reload to a graph takes back. Of a run that does not know what its file said it is nothing.
+// undoneBy finds the changes that a reload to a graph undoes. A run that does not know its file's earlier keys has none.
 func (h *history) undoneBy(next *graph.Graph) (u undone, err error) {
 	said, err := h.live.Run.Said()
 	if err != nil || said == nil {
@@ -105,11 +105,11 @@ func (h *history) undoneBy(next *graph.Graph) (u undone, err error) {
 			u.changed = append(u.changed, key)
 		}
 	}
-	u.lines = h.told(&u)
+	u.lines = h.describeUndone(&u)
 	return u, nil
 }
 
-// mark marks the differences that come from nothing but what is undone.
+// mark marks the differences that come from the undone changes alone.
 func (u *undone) mark(list []control.Change) {
 	within := func(keys []string, c *control.Change) bool {
 		table := c.What + " " + c.Name + "."
@@ -128,23 +128,23 @@ func (u *undone) mark(list []control.Change) {
 	}
 }
 
-// versionKeys are the keys that say what a version is made from.
+// versionKeys are the keys of a version's source.
 var versionKeys = map[string][]string{
 	changeEnv:       {"use", "wrap", "plugin"},
 	changeComponent: append([]string{"runtime"}, graph.SourceKeys...),
 	"plugin":        {"path"},
 }
 
-// version reports whether a key says what something is made from.
+// isVersion reports whether a key is about a version's source.
 func isVersion(key string) bool {
 	section, rest, _ := strings.Cut(key, ".")
 	at := strings.LastIndexByte(rest, '.')
 	return at >= 0 && slices.Contains(versionKeys[section], rest[at+1:])
 }
 
-// told describes what is taken back, a line for each key.
-func (h *history) told(u *undone) (lines []string) {
-	list, _ := h.live.Run.Changes() // what cannot be read is said without its author
+// describeUndone describes the undone changes, a line for each key.
+func (h *history) describeUndone(u *undone) (lines []string) {
+	list, _ := h.live.Run.Changes() // an unreadable change has no author
 	for _, key := range u.keys {
 		line := fmt.Sprintf("%s: %s → %s", key, h.valueText(u.now, key), h.valueText(u.to, key))
 		if c := lastOf(list, h.live.Pipeline.Graph(), key); c != nil {
@@ -167,7 +167,7 @@ func (h *history) valueText(keys map[string]string, key string) string {
 	return value
 }
 
-// lastOf returns the newest change that was made of what a key is about, or nil.
+// lastOf returns the newest change of a key's subject, or nil.
 func lastOf(list []runs.Change, g *graph.Graph, key string) *runs.Change {
 	section, rest, _ := strings.Cut(key, ".")
 	name, _, _ := strings.Cut(rest, ".")
@@ -190,19 +190,19 @@ func lastOf(list []runs.Change, g *graph.Graph, key string) *runs.Change {
 }
 
 // mayUndo refuses a reload that would take back a version, unless that is asked for.
-func (c *change) mayUndo(u *undone) error {
-	if c.undo || c.rules.dryRun || !slices.ContainsFunc(u.keys, isVersion) {
+func (ch *change) mayUndo(u *undone) error {
+	if ch.undo || ch.rules.dryRun || !slices.ContainsFunc(u.keys, isVersion) {
 		return nil
 	}
 	only := *u
 	only.keys = slices.DeleteFunc(slices.Clone(u.keys), func(key string) bool { return !isVersion(key) })
 	e := control.Errorf(control.CodeUndoes, "%s would take back what was changed since it was last read: %s",
-		filepath.Base(c.file), strings.Join(c.job.history.told(&only), "; "))
+		filepath.Base(ch.file), strings.Join(ch.job.history.describeUndone(&only), "; "))
 	e.Help = "write the version that runs into the file (rlhost swap --write does), or take it back: rlhost reload --undo"
 	return e
 }
 
-// saidNow keeps what the file says, once the run has taken that over.
+// saidNow keeps the file's keys, once the run has taken them over.
 func (h *history) saidNow(g *graph.Graph) error {
 	err := h.live.Run.WriteSaid(h.keysOf(g))
 	if err != nil {
@@ -211,12 +211,12 @@ func (h *history) saidNow(g *graph.Graph) error {
 	return err
 }
 
-// readFile notes that the run is what its file says now.
-func (c *change) readFile() error {
-	return errors.Join(c.job.history.saidNow(c.next), c.job.Run.Update(func(i *runs.Info) { i.File, i.Sets = c.file, c.sets }))
+// readFile notes that the run agrees with its file.
+func (ch *change) readFile() error {
+	return errors.Join(ch.job.history.saidNow(ch.next), ch.job.Run.Update(func(i *runs.Info) { i.File, i.Sets = ch.file, ch.sets }))
 }
 
-// saidAtFirst keeps what the file says that the run begins with.
+// saidAtFirst keeps the keys of the file that the run begins with.
 func (h *history) saidAtFirst() {
 	if said, err := h.live.Run.Said(); said != nil || err != nil && !errors.Is(err, runs.ErrCorrupt) {
 		return

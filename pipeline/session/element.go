@@ -8,8 +8,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// element returns one element of a matrix as a number that JSON can hold: what is none becomes the largest of its sign,
-// NaN 0.
+// element returns one element of a matrix as a number that JSON can hold: an infinity becomes the largest number of its sign, NaN 0.
 func element(m trajectory.Matrix, at int) float64 {
 	if at < 0 || at > len(m.Data)-m.DType.Bytes() {
 		return 0

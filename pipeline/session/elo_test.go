@@ -60,7 +60,7 @@ anneal_env_steps = 0
 log = []
 `
 
-// training trains text in the lab's folder, or goes on with the newest run of that name where text is empty.
+// training trains text in the lab's folder, or resumes the newest run of that name where text is empty.
 func (l *frozenLab) training(name, text string, sets ...string) *session.Result {
 	l.Helper()
 	o := session.Options{Parts: l.parts, Log: slog.New(slog.DiscardHandler)}
@@ -87,8 +87,8 @@ func (l *frozenLab) training(name, text string, sets ...string) *session.Result 
 	return r
 }
 
-// A run that plays against its own past goes on exactly: with the same opponents, drawn in the same order.
-func TestSelfPlay_GoesOnExactly(t *testing.T) {
+// A run that plays against its own past resumes exactly: with the same opponents, drawn in the same order.
+func TestSelfPlay_ResumesExactly(t *testing.T) {
 	const all = "run.stop.env_steps=16384"
 	whole := newFrozenLab(t)
 	want := whole.training("four", selfPlay, all)
@@ -110,7 +110,7 @@ func TestSelfPlay_GoesOnExactly(t *testing.T) {
 	}
 }
 
-// The ratings of a run are those of its pool's versions and the newest one, the same whenever they are asked for.
+// A run's ratings are of its pool's versions and the newest one, the same at every call.
 func TestRatings_RatesEveryVersionThatARunHas(t *testing.T) {
 	l := newFrozenLab(t)
 	ended := l.training("four", selfPlay, "run.stop.env_steps=40000")
@@ -160,8 +160,8 @@ func TestRatings_RatesEveryVersionThatARunHas(t *testing.T) {
 	}
 }
 
-// While a run with a pool goes on, its evaluations rate the policy as its checkpoint does later: metrics, status and events have the Elo.
-func TestRatings_AreMadeWhileTheRunGoesOn(t *testing.T) {
+// In a run with a pool, evaluations rate the policy as its checkpoint does later: metrics, status and events have the Elo.
+func TestRatings_AreMadeDuringTheRun(t *testing.T) {
 	s := newTrainer(t)
 	text := strings.NewReplacer(`name = "four"`, `name = "duet"`, "log = []", `log = ["jsonl"]`, "env_steps = 16_384", "env_steps = 500_000_000").Replace(selfPlay)
 	evaluated := make(chan session.Evaluated, 1)
@@ -193,7 +193,7 @@ func TestRatings_AreMadeWhileTheRunGoesOn(t *testing.T) {
 	}
 }
 
-// Of several learned policies the one that is named is rated, with the env steps of its own learner.
+// Of several learned policies the named one is rated, with the env steps of its own learner.
 func TestRatings_AreOfThePolicyThatIsNamed(t *testing.T) {
 	s := newTrainer(t)
 	s.train(shared+past, "component.rollout.opponents={ past = 0.5 }", "component.opponents_past.every=2", "run.stop.env_steps=2048")
@@ -236,8 +236,8 @@ func TestRatings_SaysWhatCannotBeRated(t *testing.T) {
 	}
 }
 
-// A policy is evaluated among those that play the other agents in training.
-func TestEvaluate_PlaysAmongThoseOfTheRollout(t *testing.T) {
+// A policy is evaluated with the policies that play the other agents in training.
+func TestEvaluate_PlaysWithTheRolloutsPolicies(t *testing.T) {
 	l := newFrozenLab(t)
 	l.training("four", selfPlay, "run.stop.env_steps=40000")
 	stranger := l.checkpoint("four", runs.Latest)

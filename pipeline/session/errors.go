@@ -14,19 +14,19 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
-// Kind says whose fault an error is; its number is what a program exits with.
+// Kind says whose fault an error is; its number is the exit status of a program.
 type Kind int
 
 // Kinds of errors.
 const (
 	Failure Kind = 1 // of the run
-	Usage   Kind = 2 // what was asked for does not exist or makes no sense
+	Usage   Kind = 2 // the request names something that does not exist, or makes no sense
 	Config  Kind = 3 // the pipeline
 	Check   Kind = 4 // a check of an environment
 	Plugin  Kind = 5 // a plugin that cannot be used
 )
 
-// Error is why a training cannot begin, go on or end as it should.
+// Error is why a training cannot begin, continue or end as it should.
 type Error struct {
 	Kind Kind
 	Err  error
@@ -38,7 +38,7 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns the error below.
 func (e *Error) Unwrap() error { return e.Err }
 
-// BuildError tells a pipeline that cannot be built from a plugin that cannot be used.
+// BuildError distinguishes a pipeline that cannot be built from a plugin that cannot be used.
 func BuildError(err error) error {
 	var fault *env.Fault
 	if errors.As(err, &fault) {
@@ -55,7 +55,7 @@ func BuildError(err error) error {
 	return err
 }
 
-// KindOf tells whose fault problems are: a plugin's if no error is the file's.
+// KindOf says whose fault problems are: a plugin's if no error is the file's.
 func KindOf(problems graph.Problems) Kind {
 	kind := Config
 	for _, problem := range problems {
@@ -69,20 +69,20 @@ func KindOf(problems graph.Problems) Kind {
 	return kind
 }
 
-// pluginCodes are the problems that a plugin is to blame for, not the file.
+// pluginCodes are the codes of problems that are a plugin's fault, not the file's.
 var pluginCodes = []string{"E013", "E014", "E015", "E016", "E017", "E018", "E019", "E050", "E051", "E097", graph.CodeDevice, "M01", "M02",
 	"E061", "E062", "E063", "E064", "E065", "E066", "E067", "E068", "E069"}
 
-// errRollingBack gives up a change because the version that it goes on from has failed.
+// errRollingBack ends a change because the version that it starts from has failed.
 var errRollingBack = errors.New("the version that runs has failed meanwhile, and the previous one takes over again")
 
-// faultOf tells a fault of a component.
+// faultOf describes a fault of a component.
 func faultOf(component string, fault error) string {
 	return once(fmt.Sprintf("%s: %v", component, fault))
 }
 
-// once leaves out a name before a colon where what follows begins with it again: "rollout: rollout env 3: trap" says no
-// more than "rollout env 3: trap".
+// once leaves out a name before a colon where the remainder begins with it again: "rollout: rollout env 3: trap" says
+// no more than "rollout env 3: trap".
 func once(reason string) string {
 	parts := strings.Split(reason, ": ")
 	kept := parts[:0]
@@ -95,7 +95,7 @@ func once(reason string) string {
 	return strings.Join(kept, ": ")
 }
 
-// problemError tells a single problem of a plugin as it is: the text that it was found in is nobody's file.
+// problemError returns a single problem of a plugin as it is: it was found in a text that is no user's file.
 func problemError(list graph.Problems) *control.Error {
 	i := slices.IndexFunc(list, func(p graph.Problem) bool { return p.Severity == graph.Error })
 	if i < 0 {
@@ -114,7 +114,7 @@ func bad(format string, args ...any) *control.Error {
 	return e
 }
 
-// fileError is what the client is told of a file with mistakes: all of them.
+// fileError is the client's error for a file with mistakes: all of them.
 func fileError(file string, list graph.Problems) *control.Error {
 	n := 0
 	for _, p := range list {

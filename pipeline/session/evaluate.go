@@ -16,7 +16,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/evaluation"
 )
 
-// RunEvaluation says how a checkpoint of a run is evaluated: as the run's own pipeline says, but for what is set here.
+// RunEvaluation says how a checkpoint of a run is evaluated: as in the run's own pipeline, except for the fields set here.
 type RunEvaluation struct {
 	Parts         *graph.Parts
 	Policy        string // empty: the leading one
@@ -27,7 +27,7 @@ type RunEvaluation struct {
 	Log           *slog.Logger
 }
 
-// evaluated is a policy of a checkpoint, and what it takes to play it. Whoever opens it closes the plugin.
+// evaluated is a policy of a checkpoint, and everything needed to play it. Its opener closes the plugin.
 type evaluated struct {
 	players.Reader
 	policy  *graph.Policy
@@ -89,8 +89,8 @@ func EvaluateRun(ctx context.Context, run *runs.Run, c *runs.Checkpoint, o RunEv
 	return e, nil
 }
 
-// Seat returns a policy of a checkpoint that acts on what its caller observes, as it is judged: with its most probable actions, or with sampled
-// ones. The environment that it was trained in is loaded, to know what it observes, and closed.
+// Seat returns a policy of a checkpoint that acts on its caller's observations, as it is judged: with its most probable actions, or with
+// sampled ones. The environment that it was trained in is loaded for its spaces, and closed.
 func Seat(ctx context.Context, run *runs.Run, c *runs.Checkpoint, o RunEvaluation) (*evaluation.Seat, error) {
 	x, err := openEvaluated(ctx, run, c, &o)
 	if err != nil {
@@ -142,7 +142,7 @@ func define(ctx context.Context, parts *graph.Parts, g *graph.Graph, p *graph.Po
 	return x, plugin, nil
 }
 
-// options are the pipeline's own, but for what is set.
+// options are the pipeline's, except for the fields set.
 func (e *RunEvaluation) options(g *graph.Graph, longest uint64, states map[string]component.State) players.EvaluationOptions {
 	o := players.EvaluationOf(g, longest, states)
 	o.Episodes, o.Seed = e.Episodes, e.Seed

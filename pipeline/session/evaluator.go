@@ -18,7 +18,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
-// Metrics of evaluations while the run goes on. The gauges are of the newest one; those of a policy that does not lead have its name in front.
+// Metrics of evaluations during the run. The gauges are of the newest one; a policy that does not lead has its name in front.
 const (
 	evalReturn   = "eval/episodic_return" // mean, of the way of acting that is judged
 	evalStd      = "eval/return_std"
@@ -31,9 +31,9 @@ const (
 	evalFailures = "eval/failures"
 )
 
-// evaluator plays the policies that are learned while the run goes on, as run.evaluation.every asks: at a dataset boundary it takes the
-// state that a checkpoint would hold, and plays what is in it on a goroutine, environments and actors of its own, one policy after the other,
-// as fast as its share of a processor allows. Nothing of the run reads what it does, but for the choice of the best checkpoints.
+// evaluator plays the learned policies during the run, as run.evaluation.every asks: at a dataset boundary it takes the state that a
+// checkpoint would hold, and plays its policies one after the other, on a separate goroutine with separate environments and actors, as fast
+// as its share of a processor allows. The run uses its results only to choose the best checkpoints.
 type evaluator struct {
 	s      *Session
 	ctx    context.Context
@@ -135,7 +135,7 @@ func (e *evaluator) evaluate(g *graph.Graph, c runs.Checkpoint) {
 	}
 }
 
-// publish makes what an evaluation came to visible in the metrics.
+// publish writes the results of an evaluation to the metrics.
 func (e *evaluator) publish(g *graph.Graph, x *Evaluated) {
 	set := func(name string, v float64) {
 		if !x.Leads {

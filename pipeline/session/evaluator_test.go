@@ -61,7 +61,7 @@ depth = 64
 on_full = "block"
 `
 
-// evaluated is a training of evaluatedFile, with what it loads and says.
+// evaluated is a training of evaluatedFile, with its plugins and events.
 type evaluated struct {
 	*testing.T
 	*session.Session
@@ -168,7 +168,7 @@ func (e *evaluated) observe(event session.Event) {
 	}
 }
 
-// told returns the returns of the evaluations so far.
+// told returns the returns of all evaluations until now.
 func (e *evaluated) told() []float64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -215,8 +215,8 @@ func (e *evaluated) end() {
 	}
 }
 
-// An evaluation that plays while the environments are swapped ends with those that it began with, and counts. The next one
-// plays the new ones. Training waits for neither.
+// An evaluation that plays while the environments are swapped ends with the environments that it began with, and counts.
+// The next one plays the new ones. Training waits for neither.
 func TestEvaluator_ASwapLeavesTheEvaluationThatPlays(t *testing.T) {
 	e := evaluating(t)
 	e.goesOn()

@@ -24,14 +24,14 @@ type Unfinished struct {
 	EnvSteps uint64 // at its newest checkpoint
 }
 
-// Resumed says that a run goes on, exactly or not.
+// Resumed says that a run has been resumed, exactly or not.
 type Resumed struct {
 	Run                     string
 	EnvSteps, PolicyVersion uint64
 	Exact                   bool
 	Why                     string        // it is not exact
 	Swapped                 []Swap        // versions that were swapped in before
-	Unproven                []Swap        // versions that were watched when the run ended: those before run again
+	Unproven                []Swap        // versions that were watched when the run ended: the previous ones run again
 	Interrupted             *runs.Change  // during which the run was killed, or nil
 	Now                     *runs.Version // that runs after that, or nil
 	NewRuns                 bool          // of the two versions of Interrupted the new one runs
@@ -66,7 +66,7 @@ type Saved struct {
 	Err                     error
 }
 
-// Evaluated says how a policy that is learned did while the run went on.
+// Evaluated says how a learned policy did during the run.
 type Evaluated struct {
 	Policy                  string
 	Leads                   bool
@@ -76,7 +76,7 @@ type Evaluated struct {
 	Ratings       *players.Ratings // of a policy with a pool; nil where none of its versions could be played
 }
 
-// String tells it in one line.
+// String describes it in one line.
 func (e *Evaluated) String() string {
 	elo := ""
 	if e.Ratings != nil {
@@ -89,10 +89,10 @@ func (e *Evaluated) String() string {
 	return fmt.Sprintf("evaluation%s at %d env steps: return %s%s", whose, e.EnvSteps, text.Returns(e.Return, e.Std), elo)
 }
 
-// Failed says that an error has ended the run, of which the newest checkpoint stays.
+// Failed says that an error has ended the run; its newest checkpoint stays.
 type Failed struct{}
 
-// Evaluating says that the evaluation at the end goes on, and how many of its episodes, greedy and sampled, have been played.
+// Evaluating reports the progress of the evaluation at the end: how many of its episodes, greedy and sampled, have been played.
 type Evaluating struct {
 	Policy           string
 	Played, Episodes int
@@ -100,7 +100,7 @@ type Evaluating struct {
 
 func (Evaluating) event() {}
 
-// String tells the run's name, seed, mode, kernels and pipeline, and what it learns if that is several policies.
+// String returns the run's name, seed, mode, kernels and pipeline, and the learned policies if there are several.
 func (e *Started) String() string {
 	text := fmt.Sprintf("run %s  seed %d  %s  kernels %s  pipeline %.8s", e.Dir, e.Seed, e.Mode, e.Kernels, e.Pipeline)
 	if len(e.Learned) > 1 {

@@ -12,7 +12,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/builtin"
 )
 
-// cartpole is a pipeline of a few thousand env steps that comes to the same each time.
+// cartpole is a pipeline of a few thousand env steps with the same result each time.
 const cartpole = `
 rlhost = 1
 [run]
@@ -27,7 +27,7 @@ env = "cartpole"
 mode = "sync"
 `
 
-// A program trains a policy without the command line: the table of what there is, a graph, a training.
+// A program trains a policy without the command line: the table of parts, a graph, a training.
 func ExampleTrain() {
 	dir, _ := os.MkdirTemp("", "runs")
 	defer os.RemoveAll(dir)
@@ -48,7 +48,7 @@ func ExampleTrain() {
 	// Output: env_steps 4096 8
 }
 
-// A run goes on from its newest checkpoint, with other limits, and a checkpoint of it is evaluated.
+// A run continues from its newest checkpoint, with other limits, and a checkpoint of it is evaluated.
 func ExampleResume() {
 	dir, _ := os.MkdirTemp("", "runs")
 	defer os.RemoveAll(dir)
@@ -103,7 +103,7 @@ func unending(dir string) (s *session.Session, done func(), err error) {
 	return s, func() { engines.Close() }, err
 }
 
-// A program saves a checkpoint when it wants one, while the training goes on.
+// A program saves a checkpoint when it wants one, during the training.
 func ExampleSession_Checkpoint() {
 	dir, _ := os.MkdirTemp("", "runs")
 	defer os.RemoveAll(dir)

@@ -91,7 +91,7 @@ func exportError(name string, f export.Format, err error) error {
 	return BuildError(&table.Error{Code: CodeExport, Reason: fmt.Sprintf("policy %q cannot be exported as %s: %v", name, f, err), Help: help, Err: err})
 }
 
-// observe plays a group of agents by a policy, and the others at random, and returns what it meets, and what it makes of that.
+// observe plays a group of agents by a policy, and the others at random, and returns the group's observations with the policy's answers.
 func observe(plugin env.Plugin, b policy.Backend, p *export.Policy, group int) (s *export.Samples, err error) {
 	const envs = 50
 	spec := plugin.Spec()
@@ -117,7 +117,7 @@ func observe(plugin env.Plugin, b policy.Backend, p *export.Policy, group int) (
 	return met(driver, actor, p, n, group)
 }
 
-// met steps n environments by what is drawn until enough has been observed.
+// met steps n environments with sampled actions until it has enough observations.
 func met(driver *env.Driver, actor policy.Actor, p *export.Policy, n, group int) (*export.Samples, error) {
 	view := driver.Schema().OfGroup(group)
 	bound, err := p.Network.Bind(view)

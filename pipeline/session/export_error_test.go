@@ -9,8 +9,8 @@ import (
 	"github.com/rlhost/rlhost/pipeline/export"
 )
 
-// A policy without a file of a format is told by its name, with the reason and what to do.
-func TestExportError_TellsPlaceReasonAndRemedy(t *testing.T) {
+// The error for a policy that a format cannot hold names the policy, the reason and the remedy.
+func TestExportError_HasPlaceReasonAndRemedy(t *testing.T) {
 	for want, err := range map[string]error{
 		`error[E049]: policy "main" cannot be exported as onnx: node "core": not supported by this backend
   help: nothing has been written: take another format than onnx`: fmt.Errorf("node \"core\": %w", policy.ErrUnsupported),

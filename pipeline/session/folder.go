@@ -18,7 +18,7 @@ import (
 // folderEvery is how often a session looks whether its run's folder is still there.
 const folderEvery = time.Second
 
-// Folder returns the run: another one than at the beginning where its folder was removed while it went on.
+// Folder returns the run. It is another one than at the beginning if its folder was removed meanwhile.
 func (s *Session) Folder() *runs.Run {
 	if beside := s.beside.Load(); beside != nil {
 		return beside
@@ -26,7 +26,7 @@ func (s *Session) Folder() *runs.Run {
 	return s.run
 }
 
-// watchFolder ends the run, with its state saved beside, once its folder has been removed. end ends the watch.
+// watchFolder ends the run once its folder has been removed, and saves its state next to it. end ends the watch.
 func (s *Session) watchFolder() (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var watch sync.WaitGroup
@@ -59,7 +59,7 @@ func (s *Session) watchFolder() (end func()) {
 	}
 }
 
-// removed says what became of a run whose folder was removed; nil of any other. It comes behind the end of the run.
+// removed returns an error for a run whose folder was removed; nil for any other. Call it after the end of the run.
 func (s *Session) removed() error {
 	if s.beside.Load() == nil {
 		if !s.run.Gone() {
@@ -76,7 +76,7 @@ func (s *Session) removed() error {
 		s.run.Dir, s.Folder().Dir, s.Folder().ID())
 }
 
-// moveBeside makes a folder beside the run's own, which was removed, for what is saved from now on.
+// moveBeside makes a folder for all later files next to the run's own, which was removed.
 func (s *Session) moveBeside() (err error) {
 	was, g := s.run.Info(), s.Graph()
 	beside, err := runs.Create(filepath.Dir(filepath.Dir(s.run.Dir)), was.Name)

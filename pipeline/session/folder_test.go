@@ -15,8 +15,8 @@ import (
 	"github.com/rlhost/rlhost/pipeline/session"
 )
 
-// A run whose folder is removed ends within seconds, and what it ends with is saved beside.
-func TestRun_EndsWithItsStateSavedBesideAFolderThatWasRemoved(t *testing.T) {
+// A run whose folder is removed ends within seconds, and its last state is saved next to it.
+func TestRun_EndsWithItsStateSavedNextToARemovedFolder(t *testing.T) {
 	l := newFrozenLab(t)
 	text := strings.ReplaceAll(selfPlay, "stop = { env_steps = 16_384 }", "stop = { env_steps = 100_000_000 }\ndir = \""+l.dir+"\"\ncheckpoint = { every = \"10ms\" }")
 	g, problems := graphtest.Parse("four.toml", []byte(text), graph.ParseOptions{Parts: l.parts})

@@ -14,8 +14,8 @@ import (
 	"github.com/rlhost/rlhost/plugins/builtin"
 )
 
-// Synchronous training comes to the same parameters in every version that does not say in CHANGELOG.md why not: those of the
-// first file that a user sees, by seed. AVX2 and AVX-512 give the same bits, the generic kernels others.
+// Synchronous training yields the same parameters in every version, unless CHANGELOG.md says why not. These are the hashes
+// for the first file that a user sees, by seed. AVX2 and AVX-512 give the same bits, the generic kernels others.
 func TestTrain_ComesToTheParametersThatItHasAlwaysComeTo(t *testing.T) {
 	text, err := os.ReadFile("../../pipeline.toml")
 	if err != nil {

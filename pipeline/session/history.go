@@ -21,9 +21,9 @@ type previous struct {
 	back    []string // overrides that bring it back
 	// undo is how all tables of its change were, where policies, components or wires came or went with it: then they go back together.
 	undo []runs.Table
-	// wrap is the change of a wrapper, where it is what goes back.
+	// wrap is the change of a wrapper, where that is undone.
 	wrap *runs.Wrap
-	// earlier is what there was to go back to before, or nil: where what came in fails, it is that again.
+	// earlier is the previous way back, or nil: if the new version fails, it is restored.
 	earlier *previous
 }
 
@@ -45,16 +45,16 @@ func (p *previous) graph(now *graph.Graph) (text string, sets []string) {
 	return now.UndoneText(sections), sets
 }
 
-// history is what was changed in the run, in memory and in its folder: versions, modules, events, pipeline.toml.
+// history records the changes of the run, in memory and in its folder: versions, modules, events, pipeline.toml.
 type history struct {
 	live       *live
 	mu         sync.Mutex
 	last       uint64 // number of the last change
 	counts     control.SwapCounts
-	names      map[string]string    // what a file was called, by its hash
+	names      map[string]string    // original names of files, by their hashes
 	previous   map[string]*previous // by component, or by the name of a wrapper of its environments
 	rolledBack map[string]string    // why a component runs its previous version again
-	unwritten  bool                 // pipeline.toml of the run's folder is behind what runs
+	unwritten  bool                 // pipeline.toml of the run's folder is older than the running pipeline
 
 	lastStep   string // of the events
 	lastNumber uint64
@@ -64,7 +64,7 @@ func newHistory(l *live) *history {
 	return &history{live: l, names: map[string]string{}, previous: map[string]*previous{}, rolledBack: map[string]string{}}
 }
 
-// recall reads what was changed before this process took the run over.
+// recall reads the changes made before this process took the run over.
 func (h *history) recall() error {
 	list, err := h.live.Run.Changes()
 	if err != nil && !errors.Is(err, runs.ErrCorrupt) {
@@ -120,7 +120,7 @@ func (h *history) wrapsHere(list []runs.Wrap) []runs.Wrap {
 	return list
 }
 
-// remember keeps what ran before a change, as what a rollback goes back to.
+// remember keeps the versions before a change, for a rollback.
 func (h *history) remember(parts []part) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -132,7 +132,7 @@ func (h *history) remember(parts []part) {
 	}
 }
 
-// replace makes something what a component goes back to, and the wrappers that went with it.
+// replace sets the version, with its wrappers, that a component goes back to.
 func (h *history) replace(component string, p previous, wraps []runs.Wrap) {
 	put := func(name string, p previous) {
 		if p.earlier = h.previous[name]; p.earlier != nil {
@@ -146,7 +146,7 @@ func (h *history) replace(component string, p previous, wraps []runs.Wrap) {
 	}
 }
 
-// forget makes what there was before a version that has failed what its component goes back to, as if that had never run.
+// forget restores the way back from before a failed version, as if that had never run.
 func (h *history) forget(component string, wraps []runs.Wrap) {
 	take := func(name string) {
 		if now := h.previous[name]; now != nil && now.earlier != nil {
@@ -161,7 +161,7 @@ func (h *history) forget(component string, wraps []runs.Wrap) {
 	}
 }
 
-// before is what a component goes back to, or nil.
+// before is the version that a component goes back to, or nil.
 func (h *history) before(component string) *previous {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -176,7 +176,7 @@ func (h *history) whyRolledBack(component string) (why string, yes bool) {
 	return why, yes
 }
 
-// swaps are the counts of what was changed.
+// swaps are the counts of changes.
 func (h *history) swaps() control.SwapCounts {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -193,7 +193,7 @@ func (h *history) ranAgain(parts []part, reason string) {
 	}
 }
 
-// store keeps a module for a change: under its hash, which nobody changes.
+// store keeps a module for a change, under its hash, where it is never changed.
 func (h *history) store(file string) (runs.Module, error) {
 	m, err := h.live.Run.Store(file)
 	if err == nil {
@@ -204,7 +204,7 @@ func (h *history) store(file string) (runs.Module, error) {
 	return m, err
 }
 
-// count counts the steps of changes that SwapCounts tells.
+// count counts the steps of changes for SwapCounts.
 func (h *history) count(step string) {
 	switch step {
 	case runs.StepCommitted:
@@ -216,7 +216,7 @@ func (h *history) count(step string) {
 	}
 }
 
-// mark makes metrics of the changes of what runs: a plot has its marks where they rise.
+// mark makes metrics of changes: a plot has its marks where they rise.
 func (h *history) mark() {
 	stats := h.live.Pipeline.Stats()
 	stats.Gauge("swap/committed").Set(float64(h.counts.Committed))
@@ -258,7 +258,7 @@ func (h *history) storeLoaded(path, hash string) {
 	}
 }
 
-// name returns what the file of a hash was called when it came in.
+// name returns the original name of the file with a hash.
 func (h *history) name(hash, otherwise string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -301,7 +301,7 @@ func (h *history) version(g *graph.Graph, name string) control.Version {
 	return h.componentVersion(g, name)
 }
 
-// write replaces pipeline.toml of the run's folder. What cannot be written is tried again later.
+// write replaces pipeline.toml of the run's folder. A failed write is tried again later.
 func (h *history) write(text []byte) error {
 	err := h.live.Run.WritePipeline(text)
 	h.mu.Lock()
@@ -313,7 +313,7 @@ func (h *history) write(text []byte) error {
 	return err
 }
 
-// rewrite tries again what write could not do. Nothing is being changed.
+// rewrite repeats a failed write. No change is under way.
 func (h *history) rewrite() {
 	h.mu.Lock()
 	behind := h.unwritten
@@ -323,7 +323,7 @@ func (h *history) rewrite() {
 	}
 	text, err := h.live.Text(h.live.Pipeline.Graph())
 	if err != nil {
-		return // it worked before: the next time will tell
+		return // it worked before: the next change tries again
 	}
 	if h.live.Run.WritePipeline(text) != nil {
 		return
@@ -334,8 +334,8 @@ func (h *history) rewrite() {
 	h.live.log.Info("pipeline.toml of the run says again what runs")
 }
 
-// note adds a line to the run's events: a line that does not say at which env step it stands tells where the run is
-// now. An error is told in the log too: the run goes on without the line.
+// note adds a line to the run's events. A line without an env step gets the run's present one. An error is also
+// logged: the run continues without the line.
 func (h *history) note(c runs.Change, who asker) error {
 	c.UID, c.Command = who.uid, who.command
 	if c.EnvStep == 0 {
@@ -371,7 +371,7 @@ func (h *history) writtenHash() string {
 	return textHash(text)
 }
 
-// describe adds the versions that have come in to the run's description, and those of policies that have gone.
+// describe adds new versions, and the last versions of removed policies, to the run's description.
 func (h *history) describe(parts []part) error {
 	return h.live.Run.Update(func(i *runs.Info) {
 		i.Left = h.live.Pipeline.Left()
@@ -391,7 +391,7 @@ func (h *history) describe(parts []part) error {
 	})
 }
 
-// componentVersion is what a component of a graph is made from, apart from its environments.
+// componentVersion is the source of a component of a graph, apart from its environments.
 func (h *history) componentVersion(g *graph.Graph, name string) control.Version {
 	c := g.Component(name)
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
-// job is what all commands share: the run as it is, what was changed, and what is being changed.
+// job is shared by all commands: the run, its past changes, and the change under way.
 type job struct {
 	*live
 	history *history
@@ -19,7 +19,7 @@ type job struct {
 	committing sync.Mutex // held while a change is made and written down
 }
 
-// asError turns what ended a change into what the client is told.
+// asError turns the error that ended a change into the client's.
 func (s *job) asError(ctx context.Context, err error) *control.Error {
 	var known *control.Error
 	var change *pipeline.ChangeError

@@ -12,20 +12,19 @@ import (
 	"github.com/rlhost/rlhost/pipeline/players"
 )
 
-// kindRunner is the kind of components that tell of episodes.
+// kindRunner is the kind of components that count episodes.
 const kindRunner = "runner"
 
 // Learner reads and makes the saved state of components of kind learner, whatever runs them.
 type Learner interface {
 	players.Learner
-	// StartFrom turns the state of an old run into the beginning of a new one with that seed, in which what is named in
-	// reset begins anew.
+	// StartFrom turns the state of an old run into the beginning of a new one with that seed, without the parts named in reset.
 	StartFrom(state component.State, seed uint64, reset []string) (component.State, error)
 }
 
 // Runner is the same for components of kind runner.
 type Runner interface {
-	// Longest returns the env steps of the longest episode that a state tells of.
+	// Longest returns the env steps of the longest episode in a state.
 	Longest(component.State) (uint64, error)
 }
 
@@ -42,7 +41,7 @@ func progressOf(parts *graph.Parts, state component.State) (policyVersion, envSt
 	return learner.Progress(state)
 }
 
-// longestEpisode returns the env steps of the longest episode that a checkpoint's states tell of, 0 if of none.
+// longestEpisode returns the env steps of the longest episode in a checkpoint's states, 0 if there is none.
 func longestEpisode(g *graph.Graph, parts *graph.Parts, states map[string]component.State) (uint64, error) {
 	at := slices.IndexFunc(g.Components, func(c graph.Component) bool { return c.Kind == kindRunner })
 	if at < 0 {
@@ -65,7 +64,7 @@ type learning struct {
 	component string
 }
 
-// learnings returns what is learned in a graph, in the order of its components.
+// learnings returns the learned policies of a graph, in the order of its components.
 func learnings(g *graph.Graph) (list []learning) {
 	for i := range g.Components {
 		if c := &g.Components[i]; c.Kind == players.KindLearner && g.Policy(c.Policy) != nil {
@@ -87,8 +86,8 @@ func leadingFirst(s *Session, g *graph.Graph) (list []learning) {
 	return list
 }
 
-// learned returns the policy that a training is about and the component that learns it: the policy of that name, else that of
-// run.policy, else the only one that is learned, else main.
+// learned returns the policy that a training is about and the component that learns it: the policy of that name, else
+// run.policy's, else the only learned one, else main.
 func learned(g *graph.Graph, name string) (p *graph.Policy, learner string, err error) {
 	list := learnings(g)
 	names := make([]string, len(list))

@@ -18,29 +18,29 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
-// commandOptions say what is commanded. All but the last five are needed.
+// commandOptions describe the run that commands act on. All but the last five are needed.
 type commandOptions struct {
 	Pipeline *pipeline.Pipeline
 	Run      *runs.Run // locked
 	Parts    *graph.Parts
 	Log      *slog.Logger
-	// Text returns what pipeline.toml of the run's folder says of a graph: with paths relative to that folder.
+	// Text returns a graph as in pipeline.toml of the run's folder: with paths relative to that folder.
 	Text func(*graph.Graph) ([]byte, error)
 	// Checkpoint saves one at the next dataset boundary and returns once it is saved.
 	Checkpoint func(context.Context) (control.CheckpointReply, error)
-	// Stop asks the run to end, at its next dataset boundary or at once. LastCheckpoint tells what it ended with, once it
-	// has, or nil.
+	// Stop asks the run to end, at its next dataset boundary or at once. LastCheckpoint returns the checkpoint that it
+	// ended with, once it has, or nil.
 	Stop           func(now bool)
 	LastCheckpoint func() *control.CheckpointReply
 
-	Begins      bool          // the run was not resumed: what runs is what its file says
+	Begins      bool          // the run was not resumed: it runs what its file says
 	Policy      string        // the leading one
 	StepsBefore uint64        // env steps that the run had made before this process
 	Records     *runs.LogFile // the run's log, or nil
 	Socket      string        // where to listen; empty is control.SocketPath of the run's folder
 }
 
-// live is the run that is commanded, as it is now.
+// live is the commanded run as it is now.
 type live struct {
 	commandOptions
 	log     *slog.Logger
@@ -79,7 +79,7 @@ func (l *live) restarts(parts []part) map[string]uint64 {
 	return counts
 }
 
-// moduleOf returns the module file of an environment; ok is false for what has none.
+// moduleOf returns the module file of an environment; ok is false if it has none.
 func (l *live) moduleOf(g *graph.Graph, e *graph.Env) (path string, ok bool) {
 	if e.Table.Plugin != nil || slices.Contains(l.Parts.Builtins, e.Table.Use) {
 		return "", false
@@ -150,7 +150,7 @@ func (l *live) onMessages(ctx context.Context, payload string, ended <-chan stru
 	return nil
 }
 
-// mayChange refuses changes of what the pipeline says may never be swapped.
+// mayChange refuses changes of parts that the pipeline forbids to swap.
 func (l *live) mayChange(changes []control.Change) error {
 	g := l.Pipeline.Graph()
 	for _, c := range changes {

@@ -13,7 +13,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
-// partsOf tells what the changes mean to each component.
+// partsOf returns the meaning of the changes for each component.
 func (h *history) partsOf(t *pipeline.Transition, changes []control.Change) []part {
 	before, next := h.live.Pipeline.Graph(), t.Graph()
 	var parts []part
@@ -31,13 +31,13 @@ func (h *history) partsOf(t *pipeline.Transition, changes []control.Change) []pa
 			name := componentOf(c.Name)
 			back := overrides.BackComponent(before, name)
 			if seen[name] || slices.Equal(back, overrides.BackComponent(next, name)) {
-				continue // made anew for what others need of it: it is what it was
+				continue // replaced because others need something of it: it has not changed
 			}
 			seen[name] = true
 			parts = append(parts, part{component: name, old: h.componentVersion(before, name), new: h.componentVersion(next, name), back: back})
 		}
 	}
-	for i := range next.Envs { // what a change of text alone would not tell
+	for i := range next.Envs { // changes that the text alone does not show
 		env := next.Envs[i].Name
 		for _, name := range runnersOf(next, env) {
 			if t.Plugin(env) == nil {
@@ -46,7 +46,7 @@ func (h *history) partsOf(t *pipeline.Transition, changes []control.Change) []pa
 			at := slices.IndexFunc(parts, func(p part) bool { return p.component == name })
 			if at < 0 {
 				parts = append(parts, h.envPart(t, before, name, env))
-			} else if parts[at].env == "" { // made anew, with other environments: those are what is checked and tried
+			} else if parts[at].env == "" { // replaced, with other environments: these are checked and tried
 				parts[at] = h.envPart(t, before, name, env).madeAnew(before, parts[at].back)
 			}
 		}
@@ -101,7 +101,7 @@ func (h *history) wrapChanges(before, next *graph.Env, plugin envs.Plugin) (list
 	return list
 }
 
-// backToStored makes overrides name the copy of a module, if there is one: its file may not be what it was.
+// backToStored makes overrides name the copy of a module, if there is one: its file may have changed.
 func (h *history) backToStored(back []string, env, hash string) []string {
 	m, err := h.live.Run.Stored(hash)
 	if err != nil {
@@ -110,8 +110,8 @@ func (h *history) backToStored(back []string, env, hash string) []string {
 	return overrides.Replaced(back, "env."+env+".use", strconv.Quote(m.Path))
 }
 
-// storedWrap returns the wrappers of an environment that runs, with modules named by their copies: all, or those whose file is not any
-// more what runs.
+// storedWrap returns the wrappers of a running environment, with modules named by their copies: all modules, or only the ones whose
+// file has changed.
 func (h *history) storedWrap(e *graph.Env, all bool) []envs.Wrapper {
 	dir, hashes := h.live.Pipeline.Graph().Dir, h.runningWrap(e)
 	return e.Table.WrapUsing(func(place int, use string) string {

@@ -10,8 +10,8 @@ import (
 	"github.com/rlhost/rlhost/pipeline"
 )
 
-// Who is paused first may be the one that others need to come to rest: a rollout waits for the answers of an inference, a batcher
-// for room at a learner.
+// The instance paused first may be one that others need in order to pause: a rollout waits for the answers of an inference, a
+// batcher for room at a learner.
 func TestPause_OfAllAfterOneThatOthersNeed(t *testing.T) {
 	for _, mode := range []string{"async", "sync"} {
 		t.Run(mode, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestPause_OfAllAfterOneThatOthersNeed(t *testing.T) {
 	}
 }
 
-// pauses pauses components, which have to come to rest.
+// pauses pauses components, which must succeed.
 func (r *rig) pauses(patterns ...string) {
 	r.Helper()
 	var reply control.GroupReply
@@ -57,7 +57,8 @@ func (r *rig) pauses(patterns ...string) {
 	}
 }
 
-// What is paused as a whole is at rest: a checkpoint, a reload, a scaling, a swap need nothing to run, and what they add is paused.
+// In a run that is paused as a whole, a checkpoint, a reload, a scaling and a swap need nothing to run, and the instances that they
+// add are paused.
 func TestPause_OfAllMakesNoEnvStepWhateverIsAsked(t *testing.T) {
 	for _, mode := range []string{"async", "sync"} {
 		t.Run(mode, func(t *testing.T) {

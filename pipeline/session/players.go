@@ -20,7 +20,7 @@ func storedFor(s *Session) func(g *graph.Graph, policy string, made component.Po
 
 // learnedIn returns the graph in a run's folder, and its learned policy of that name, else its leading one.
 func learnedIn(parts *graph.Parts, run *runs.Run, name string) (*graph.Graph, *graph.Policy, error) {
-	its := *parts // what plays its environments is its own
+	its := *parts // the plugin of its environments is its own
 	g, err := ownPipeline(run, nil, &its)
 	if err != nil {
 		return nil, nil, err

@@ -13,7 +13,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/builtin"
 )
 
-// The policy that is learned is found, wherever it stands in the file, and another one is not trained.
+// The learned policy is found, wherever it is in the file, and no other is trained.
 func TestTrain_PoliciesAreLookedUpByName(t *testing.T) {
 	parts, engines := builtin.New(builtin.Options{})
 	t.Cleanup(func() {

@@ -18,17 +18,17 @@ import (
 type watcher struct {
 	job    *job
 	life   context.Context // that of the commands
-	looked time.Time       // when it last was at what is watched
-	spared time.Time       // until then what stands still is not taken back: that has just been done, or tried
+	looked time.Time       // when it last looked at the probations
+	spared time.Time       // until then a stall is not rolled back: that has just been done, or tried
 }
 
 // watchEvery is how often a version on probation is looked at.
 const watchEvery = 100 * time.Millisecond
 
-// spareTime is how long a run may take to go on once a version that it stood still with has been taken back.
+// spareTime is how long a run may take to continue once a version that it stalled with has been rolled back.
 const spareTime = 10 * time.Second
 
-// run goes on until its life ends.
+// run returns when its context ends.
 func (w *watcher) run() {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
@@ -52,8 +52,8 @@ func (w *watcher) run() {
 	}
 }
 
-// look ends probations whose time is over, and finds what the pipeline does not tell by itself: a component that does
-// nothing any more, or whose process was started again, and a run that stands still.
+// look ends probations whose time is over, and finds failures that the pipeline does not report: a component that
+// does nothing any more, or whose process was started again, and a run that has stalled.
 func (w *watcher) look() (f failure, failed bool) {
 	now := time.Now()
 	since := now.Sub(w.looked)
@@ -104,8 +104,8 @@ func (w *watcher) fails(p *probation, components []control.ComponentStatus) (f f
 	return f, false
 }
 
-// stalls finds the newest change on probation with which the run has come to stand still. One that was made while it stood still is not to
-// blame before something has been learned.
+// stalls finds the newest change on probation with which the run has stalled. A change made during the stall is not to blame before
+// something has been learned.
 func (w *watcher) stalls() (f failure, failed bool) {
 	cause := w.job.Pipeline.Stalled()
 	if cause == "" {
@@ -177,19 +177,19 @@ func isRefused(err error, code control.Code) bool {
 	return errors.As(err, &e) && e.Code == code
 }
 
-// aimBefore makes the next graph what ran before a change that is watched, with what has been changed of other things since.
-func (c *change) aimBefore(p *probation) error {
-	g := c.job.Pipeline.Graph()
+// aimBefore makes the next graph the one before a watched change, with all later changes of other things.
+func (ch *change) aimBefore(p *probation) error {
+	g := ch.job.Pipeline.Graph()
 	if g == p.after {
-		c.next = p.before
+		ch.next = p.before
 		return nil
 	}
 	way := previous{undo: p.undo}
 	for _, x := range p.parts {
 		way.back = append(way.back, x.back...)
 	}
-	if len(p.parts) == 0 { // wires and other tables: those that are as it made them
+	if len(p.parts) == 0 { // wires and other tables: the ones unchanged since
 		way.undo = slices.DeleteFunc(slices.Clone(p.undo), func(t runs.Table) bool { return g.Table(t.Name) != p.after.Table(t.Name) })
 	}
-	return c.aimText(way.graph(g))
+	return ch.aimText(way.graph(g))
 }

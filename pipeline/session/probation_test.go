@@ -16,7 +16,7 @@ import (
 
 // A version that has failed is dealt with however long the change takes that is under way: until then it is watched, and
 // status --wait waits.
-func TestRollBack_WaitsForWhatIsUnderWay(t *testing.T) {
+func TestRollBack_WaitsForTheChangeUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := newUnderWay()
 		u.watched = []*probation{{number: 1}}
@@ -70,8 +70,8 @@ func TestProbation_CountsWhatRuns(t *testing.T) {
 	}
 }
 
-// What has been changed while the run is paused is watched from its first steps on.
-func TestProbation_OfAPausedRunBeginsWhenThatGoesOn(t *testing.T) {
+// A change made while the run is paused is watched from its first steps on.
+func TestProbation_OfAPausedRunBeginsWithItsResume(t *testing.T) {
 	r := begin(t)
 	r.learns()
 	r.pauses()
@@ -94,7 +94,7 @@ func TestProbation_OfAPausedRunBeginsWhenThatGoesOn(t *testing.T) {
 	}
 }
 
-// A change of something else neither ends a probation nor is taken back with it; a run that is resumed takes back what was watched.
+// A change of something else neither ends a probation nor is taken back with it; a run that is resumed rolls back watched changes.
 func TestProbation_OfSeveralChanges(t *testing.T) {
 	r := begin(t)
 	r.learns()
@@ -168,8 +168,8 @@ func TestProbation_OfSeveralChanges(t *testing.T) {
 	}
 }
 
-// A run that stands still goes back from the newest change with which it has been learning.
-func TestProbation_AStallIsTheNewestChangesThatTheRunHasLearnedWith(t *testing.T) {
+// A run that has stalled rolls back the newest change with which it has been learning.
+func TestProbation_AStallRollsBackTheNewestChangeThatTheRunHasLearnedWith(t *testing.T) {
 	u := newUnderWay()
 	if u.newestMoving() != nil {
 		t.Error("nothing is watched")
@@ -184,7 +184,7 @@ func TestProbation_AStallIsTheNewestChangesThatTheRunHasLearnedWith(t *testing.T
 	}
 }
 
-// A run that stands still with a change of which nothing is left to be taken back is not said to have gone back.
+// A run that has stalled with a change that has nothing left to roll back does not report a rollback.
 func TestRollBack_OfNothingIsNone(t *testing.T) {
 	r := begin(t)
 	r.learns()

@@ -10,7 +10,7 @@ import (
 )
 
 // OfComponent reports whether a record of a run's log is of a component that a pattern names; the empty pattern names
-// all, and what is of no component too.
+// all, and records of no component too.
 func OfComponent(pattern string, record []byte) bool {
 	if pattern == "" {
 		return true
@@ -38,11 +38,10 @@ func rawRecord(record []byte) json.RawMessage {
 	return text
 }
 
-// earlyRecords bounds what is kept of a log before there is a run.
+// earlyRecords bounds the log that is kept before there is a run.
 const earlyRecords = 64 << 10
 
-// Records keeps what is logged before there is a run, and then writes it to the run's log: JSON, one record a call of Write.
-// Use the zero value.
+// Records keeps the log from before there is a run, and then writes to the run's log: JSON, one record a call of Write. Use the zero value.
 type Records struct {
 	mu    sync.Mutex
 	file  *runs.LogFile
@@ -63,12 +62,12 @@ func (r *Records) Write(record []byte) (int, error) {
 	return len(record), nil
 }
 
-// open begins to write to a file, with what came before.
+// open begins to write to a file, starting with the earlier records.
 func (r *Records) open(file *runs.LogFile) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.early) > 0 {
-		_, _ = file.Write(r.early) // what it cannot write it counts
+		_, _ = file.Write(r.early) // it counts failed writes
 	}
 	r.file, r.early = file, nil
 }

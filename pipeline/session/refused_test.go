@@ -11,7 +11,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
 )
 
-// What no training begins with no running job becomes: a reload and a scaling are refused with the code that the file is.
+// A running job cannot become a pipeline that no training could begin with: a reload and a scaling are refused with the same code as the file.
 func TestChange_IsRefusedWithTheCodeOfTheFile(t *testing.T) {
 	r := begin(t)
 	r.learns()

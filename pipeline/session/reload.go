@@ -80,9 +80,9 @@ func (c changer) scale(ctx context.Context, q control.ScaleRequest, notice contr
 }
 
 // aimFileText finds the graph that a file says, with modules that are not the running ones in the run's folder.
-func (c *change) aimFileText(q *control.ReloadRequest) error {
+func (ch *change) aimFileText(q *control.ReloadRequest) error {
 	parse := func(sets []string) (*graph.Graph, error) {
-		o := graph.ParseOptions{Sets: sets, Parts: c.job.Parts, Running: c.job.Pipeline.Graph()}
+		o := graph.ParseOptions{Sets: sets, Parts: ch.job.Parts, Running: ch.job.Pipeline.Graph()}
 		g, err := graph.Parse(q.File, []byte(q.Source), o)
 		if err != nil {
 			return nil, fileError(q.File, graph.ProblemsOf(err))
@@ -95,7 +95,7 @@ func (c *change) aimFileText(q *control.ReloadRequest) error {
 	}
 	sets := slices.Clone(q.Sets)
 	for i := range g.Envs {
-		use, err := c.keep(g, &g.Envs[i])
+		use, err := ch.keep(g, &g.Envs[i])
 		if err != nil {
 			return err
 		}
@@ -103,31 +103,31 @@ func (c *change) aimFileText(q *control.ReloadRequest) error {
 			sets = append(sets, "env."+g.Envs[i].Name+".use="+strconv.Quote(use))
 		}
 		if len(g.Envs[i].Table.Wrap) > 0 {
-			sets = append(sets, "env."+g.Envs[i].Name+".wrap="+c.keepWrap(g, &g.Envs[i]))
+			sets = append(sets, "env."+g.Envs[i].Name+".wrap="+ch.keepWrap(g, &g.Envs[i]))
 		}
 	}
 	for _, w := range g.Warnings {
-		c.say("%s", strings.TrimSuffix(w.String(), "\n"))
+		ch.say("%s", strings.TrimSuffix(w.String(), "\n"))
 	}
-	c.next, err = parse(sets)
+	ch.next, err = parse(sets)
 	return err
 }
 
-// keep returns what an environment's use is to be in the next graph: what it is now if that is the same module, else the
-// path of the copy in the run's folder. It is empty where the file's own word is right.
-func (c *change) keep(g *graph.Graph, e *graph.Env) (use string, err error) {
-	path, ok := c.job.moduleOf(g, e)
+// keep returns an environment's use for the next graph: the present one if that is the same module, else the path of the
+// copy in the run's folder. It is empty where the file's value is right.
+func (ch *change) keep(g *graph.Graph, e *graph.Env) (use string, err error) {
+	path, ok := ch.job.moduleOf(g, e)
 	if !ok {
 		return "", nil
 	}
-	m, err := c.job.history.store(path)
+	m, err := ch.job.history.store(path)
 	if err != nil {
-		return "", nil // loading it will say what is wrong, with its place
+		return "", nil // loading it will report the error, with its place
 	}
-	c.modules = append(c.modules, m)
-	running := c.job.Pipeline.Graph()
-	if old := running.Env(e.Name); old != nil && c.job.runsModule(old, m.Hash) {
-		now, isModule := c.job.moduleOf(running, old)
+	ch.modules = append(ch.modules, m)
+	running := ch.job.Pipeline.Graph()
+	if old := running.Env(e.Name); old != nil && ch.job.runsModule(old, m.Hash) {
+		now, isModule := ch.job.moduleOf(running, old)
 		if !isModule { // built in, of the same bytes
 			return old.Table.Use, nil
 		}
@@ -136,18 +136,18 @@ func (c *change) keep(g *graph.Graph, e *graph.Env) (use string, err error) {
 	return m.Path, nil
 }
 
-// keepWrap is keep for the wrappers of an environment, of which it returns the list as TOML.
-func (c *change) keepWrap(g *graph.Graph, e *graph.Env) string {
-	dir, wraps, hashes := c.job.Pipeline.Graph().Dir, []env.Wrapper(nil), map[int]string(nil)
-	if now := c.job.Pipeline.Graph().Env(e.Name); now != nil {
-		wraps, hashes = c.job.history.storedWrap(now, false), c.job.history.runningWrap(now)
+// keepWrap is keep for the wrappers of an environment; it returns their list as TOML.
+func (ch *change) keepWrap(g *graph.Graph, e *graph.Env) string {
+	dir, wraps, hashes := ch.job.Pipeline.Graph().Dir, []env.Wrapper(nil), map[int]string(nil)
+	if now := ch.job.Pipeline.Graph().Env(e.Name); now != nil {
+		wraps, hashes = ch.job.history.storedWrap(now, false), ch.job.history.runningWrap(now)
 	}
 	return env.WrapText(e.Table.WrapUsing(func(place int, use string) string {
-		m, err := c.job.history.store(files.In(g.Dir, use))
+		m, err := ch.job.history.store(files.In(g.Dir, use))
 		if err != nil {
-			return use // loading it will say what is wrong, with its place
+			return use // loading it will report the error, with its place
 		}
-		c.modules = append(c.modules, m)
+		ch.modules = append(ch.modules, m)
 		if hashes[place] != m.Hash {
 			return m.Path
 		}
@@ -159,28 +159,28 @@ func (c *change) keepWrap(g *graph.Graph, e *graph.Env) string {
 	}))
 }
 
-// reloadReply tells the client what changed.
-func (c *change) reloadReply(err error, began time.Time) (*control.ReloadReply, error) {
+// reloadReply returns the reply to a reload.
+func (ch *change) reloadReply(err error, began time.Time) (*control.ReloadReply, error) {
 	if errors.Is(err, pipeline.ErrNothing) {
-		if c.what == whatReload && !c.rules.dryRun {
-			c.noted(c.readFile())
+		if ch.what == whatReload && !ch.rules.dryRun {
+			ch.noted(ch.readFile())
 		}
-		return &control.ReloadReply{Notes: c.notes, Outcome: control.Unchanged, Changes: []control.Change{}}, nil
+		return &control.ReloadReply{Notes: ch.notes, Outcome: control.Unchanged, Changes: []control.Change{}}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	r := &control.ReloadReply{Outcome: control.Committed, Changes: c.changes, Undoes: c.undone.lines, EnvStep: c.outcome.EnvStep, Took: time.Since(began).Seconds()}
-	if c.rules.dryRun {
+	r := &control.ReloadReply{Outcome: control.Committed, Changes: ch.changes, Undoes: ch.undone.lines, EnvStep: ch.outcome.EnvStep, Took: time.Since(began).Seconds()}
+	if ch.rules.dryRun {
 		r.Outcome = control.DryRun
 	}
-	for i := range c.parts {
-		if p := &c.parts[i]; p.env != "" || p.old != p.new {
-			r.Swaps = append(r.Swaps, *c.reply(p))
+	for i := range ch.parts {
+		if p := &ch.parts[i]; p.env != "" || p.old != p.new {
+			r.Swaps = append(r.Swaps, *ch.reply(p))
 		}
 	}
 	if len(r.Swaps) == 0 {
-		r.Notes = c.notes
+		r.Notes = ch.notes
 	}
 	return r, nil
 }

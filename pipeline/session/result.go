@@ -29,7 +29,7 @@ func (s *Session) failed(err error) error {
 	return errors.Join(&Error{Kind: Failure, Err: err}, endErr)
 }
 
-// Result is what a training came to.
+// Result is the result of a training.
 type Result struct {
 	Reason                  component.StopReason
 	EnvSteps, PolicyVersion uint64 // learned from, and published
@@ -41,20 +41,20 @@ type Result struct {
 	ReachedReturn           float64 // over the window when it ended the run; NaN if that did not
 	ReachedBy               string  // the policy that does not lead whose rule ended the run; else empty
 	ParamsHash              string  // empty if no dataset was learned from
-	// ParamsHashes are those of the other policies that were learned, by their names; nil if there are none.
+	// ParamsHashes are the hashes of the other learned policies, by their names; nil if there are none.
 	ParamsHashes   map[string]string
 	Evaluation     *players.Evaluation
 	Evaluations    map[string]*players.Evaluation // of the other policies that were learned, likewise
 	Saved          bool                           // the state that the run ended in was taken
 	SaveErr        error                          // and why it could not be written, or nil
 	Took           time.Duration                  // by the training
-	EvaluationTook time.Duration                  // by the evaluations behind it
+	EvaluationTook time.Duration                  // by the evaluations after it
 }
 
 // Learned reports whether the run, the time before a resume included, has learned anything.
 func (r *Result) Learned() bool { return r.EnvSteps > 0 || r.CutEnvSteps > 0 }
 
-// finish evaluates what the run ended with. Its result comes with an error of the run's folder.
+// finish evaluates the run's last state. Its result comes with an error of the run's folder.
 func (s *Session) finish(ctx context.Context, reason component.StopReason) (*Result, error) {
 	p := s.Progress()
 	r := &Result{
@@ -118,7 +118,7 @@ func hashesBeside(s *Session, states map[string]component.State) (hashes map[str
 	return hashes, nil
 }
 
-// outcome is what run.json says of the result.
+// outcome returns the result for run.json.
 func (r *Result) outcome() *runs.Outcome {
 	o := &runs.Outcome{EnvSteps: r.EnvSteps, PolicyVersion: r.PolicyVersion, WallSeconds: r.Took.Seconds(), ParamsHash: r.ParamsHash, ParamsHashes: r.ParamsHashes}
 	if !math.IsNaN(r.MeanReturn) {
@@ -172,7 +172,7 @@ func evaluateAll(ctx context.Context, s *Session, r *Result) error {
 // tellEvery is how long an evaluation plays between two lines about how far it is.
 const tellEvery = 5 * time.Second
 
-// evaluate plays that of one policy until a moment at most; nil of one that has no state.
+// evaluate plays the evaluation of one policy until a moment at most; nil if it has no state.
 func (s *Session) evaluate(ctx context.Context, of learning, until time.Time) (*players.Evaluation, error) {
 	if _, saved := s.last[of.component]; !saved {
 		return nil, nil
@@ -204,7 +204,7 @@ func (s *Session) evaluate(ctx context.Context, of learning, until time.Time) (*
 	return e, err
 }
 
-// tellEvaluating tells how far an evaluation is, now and then, until end is called.
+// tellEvaluating reports the progress of an evaluation, now and then, until end is called.
 func (s *Session) tellEvaluating(of learning, played *atomic.Int64, all int) (end func()) {
 	over := make(chan struct{})
 	var told sync.WaitGroup
@@ -226,7 +226,7 @@ func (s *Session) tellEvaluating(of learning, played *atomic.Int64, all int) (en
 	}
 }
 
-// plan is what an evaluation of a policy plays, as its learner has it in saved states.
+// plan is the evaluation of a policy with its learner's saved state.
 type plan struct {
 	player  players.Player
 	options players.EvaluationOptions
@@ -256,7 +256,7 @@ func ratingsOf(ctx context.Context, s *Session, p *graph.Policy, r *players.Read
 	}
 	o.Greedy = false
 	ratings, err := r.Rate(ctx, p, plugin, o)
-	if err != nil && ctx.Err() == nil { // what was trained stands
+	if err != nil && ctx.Err() == nil { // the training is valid
 		s.log.Warn("the versions of the policy are not rated", "policy", p.Name, "error", err)
 	}
 	return ratings, ctx.Err()
@@ -275,7 +275,7 @@ func (s *Session) gauge(name string) float64 {
 	return math.NaN()
 }
 
-// WhatIsSaved tells the newest checkpoint of a run.
+// WhatIsSaved describes the newest checkpoint of a run.
 func WhatIsSaved(run *runs.Run) string {
 	latest, err := run.Load(runs.Latest)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
-// resume opens the run to go on with: its own pipeline, with overrides.
+// resume opens the run to continue: its own pipeline, with overrides.
 func (s *Session) resume() (err error) {
 	if err := s.run.Lock(); err != nil {
 		return &Error{Kind: Usage, Err: err}
@@ -48,7 +48,7 @@ func (s *Session) resume() (err error) {
 	return countAsLeading(s)
 }
 
-// countAsLeading makes the checkpoint that the run goes on from tell of the policy that leads now: it may have been another.
+// countAsLeading makes the checkpoint that the run continues from report the policy that leads now: another one may have led.
 func countAsLeading(s *Session) error {
 	state, ok := s.before.Components[s.learner]
 	if !ok || len(learnings(s.graph)) < 2 {
@@ -94,7 +94,7 @@ func changedSince(info runs.Info, now map[string]string) []string {
 	return names
 }
 
-// exactness says whether the run goes on as if it had not been interrupted, and if not, why not.
+// exactness says whether the run continues as if it had not been interrupted, and if not, why not.
 func (s *Session) exactness(plugins map[string]string, kernels string) (exact bool, why string) {
 	info := s.run.Info()
 	if names := changedSince(info, plugins); len(names) > 0 {
@@ -113,7 +113,7 @@ func (s *Session) exactness(plugins map[string]string, kernels string) (exact bo
 	return s.before.Exact, s.before.WhyNotExact
 }
 
-// withoutEpisodes keeps what a run has learned and counted and what outlives episodes, and leaves out those that were under way.
+// withoutEpisodes keeps a run's learning and counts and all state that outlives episodes, and drops the episodes under way.
 func (s *Session) withoutEpisodes(states map[string]component.State) map[string]component.State {
 	kept := map[string]component.State{}
 	for name, state := range states {
@@ -132,7 +132,7 @@ func (s *Session) withoutEpisodes(states map[string]component.State) map[string]
 // storedModule is the path of a stored module in a run's pipeline.toml.
 var storedModule = regexp.MustCompile(`\buse = "(?:\./)?plugins/([0-9a-f]{64})\.wasm"`)
 
-// wholeModules checks that the modules which the run's own folder keeps are what was stored there.
+// wholeModules checks that the modules in the run's own folder are undamaged.
 func (s *Session) wholeModules() error {
 	src, err := s.run.Pipeline()
 	if err != nil {
@@ -151,8 +151,8 @@ func (s *Session) wholeModules() error {
 	return nil
 }
 
-// swappedSince tells what was changed after the checkpoint that the run goes on from, if anything was: what runs from
-// there on is another version than it was then.
+// swappedSince describes the changes after the checkpoint that the run continues from, if any: the run then continues
+// with other versions than the checkpoint's.
 func (s *Session) swappedSince() string {
 	list, err := s.run.Changes()
 	if err != nil {
@@ -173,10 +173,10 @@ func (s *Session) swappedSince() string {
 // madeBy reports whether a line of the events says that another version ran from there on.
 func madeBy(c *runs.Change) bool { return c.Step == runs.StepCommitted || c.Step == runs.StepBack }
 
-// describeResume tells what the run goes on from, and notes it in its description and its events.
+// describeResume reports where the run continues from, and notes it in its description and its events.
 func (s *Session) describeResume(exact bool, why string) error {
 	e := Resumed{Run: s.run.ID(), EnvSteps: s.before.EnvSteps, PolicyVersion: s.before.PolicyVersion, Exact: exact, Why: why, Unproven: s.unproven}
-	list, err := s.run.Changes() // what cannot be read is told where commands are served
+	list, err := s.run.Changes() // an unreadable file is reported where commands are served
 	if err == nil && len(list) > 0 {
 		e.Swapped = newestVersions(list)
 		s.interrupted(&e, list)
@@ -196,7 +196,7 @@ func (s *Session) describeResume(exact bool, why string) error {
 	})
 }
 
-// newestVersions returns what was swapped in last, for each component in the order of their first changes.
+// newestVersions returns the last version swapped in for each component, in the order of their first changes.
 func newestVersions(list []runs.Change) []Swap {
 	var swaps []Swap
 	for i := range list {
@@ -234,5 +234,5 @@ func (s *Session) interrupted(e *Resumed, list []runs.Change) {
 	}
 }
 
-// newEpisodes begins the reason why a run whose saved episodes are of no use does not go on exactly.
+// newEpisodes begins the reason why a run whose saved episodes are of no use does not continue exactly.
 const newEpisodes = "new episodes begin, because those that were saved do not fit: "

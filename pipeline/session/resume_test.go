@@ -16,8 +16,8 @@ import (
 	"github.com/rlhost/rlhost/plugins/builtin"
 )
 
-// A program that trains in two sessions comes to what it would have come to in one, and its observer is told of both.
-func TestResume_GoesOnExactlyAndTellsOfIt(t *testing.T) {
+// A program that trains in two sessions gets the same result as in one, and its observer hears of both.
+func TestResume_ContinuesExactlyAndSaysSo(t *testing.T) {
 	parts, engines := builtin.New(builtin.Options{})
 	t.Cleanup(func() {
 		if err := engines.Close(); err != nil {
@@ -81,7 +81,7 @@ type odd struct{ policy.Backend }
 
 func (odd) Kernels() string { return "odd" }
 
-// What computed each policy is recorded, also of those that do not lead, and a run that goes on with something else says so.
+// The backend of each policy is recorded, also of policies that do not lead, and a run that continues with another says so.
 func TestResume_SaysWhichPolicyIsComputedOtherwise(t *testing.T) {
 	s := newTrainer(t)
 	made, changes := s.parts.Policy, true

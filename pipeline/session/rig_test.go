@@ -61,7 +61,7 @@ minibatch = 1024
 log = []
 `
 
-// rig is a run with its commands that goes on until the test ends it.
+// rig is a run with its commands that lasts until the test ends it.
 type rig struct {
 	*testing.T
 	commands *commands
@@ -200,7 +200,7 @@ func (r *rig) end() {
 	})
 }
 
-// do makes a request over a connection of its own.
+// do makes a request over a new connection.
 func (r *rig) do(ctx context.Context, verb control.Verb, q, reply any, notice func(string)) error {
 	c, err := control.Dial(ctx, r.path)
 	if err != nil {

@@ -9,24 +9,24 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
-// rules say how a change is made: what the request says, else [swap] of the pipeline.
+// rules say how a change is made: from the request, else from [swap] of the pipeline.
 type rules struct {
 	at        component.Boundary
 	keepState bool
 	canary    int     // environments of the trial; 0 = none
 	verify    int     // most env steps of each
-	slower    float64 // refuse what is slower by more; 0 = do not
+	slower    float64 // refuse a version slower by more; 0 = do not
 	train     bool
 	probation time.Duration
 	dryRun    bool
-	force     time.Duration // after which what does not come to rest is taken away as it is; 0 = never
+	force     time.Duration // after which an instance that does not pause is removed as it is; 0 = never
 	check     bool          // new environments
 }
 
 // maxTrial bounds the environments of a trial.
 const maxTrial = 4096
 
-// swapRules are those of a request, with the pipeline's where it says nothing.
+// swapRules are the rules of a request, with the pipeline's where it says nothing.
 func swapRules(g *graph.Graph, q *control.SwapRequest) (rules, error) {
 	r := rulesOf(g)
 	r.dryRun, r.train, r.check, r.force = q.DryRun, q.CanaryTrain, true, forceAfter(q.Force, q.At)
@@ -56,19 +56,19 @@ func swapRules(g *graph.Graph, q *control.SwapRequest) (rules, error) {
 	return r, nil
 }
 
-// rulesOf are those of a pipeline's [swap].
+// rulesOf are the rules of a pipeline's [swap].
 func rulesOf(g *graph.Graph) rules {
 	s := g.Swap
 	return rules{at: s.At, keepState: s.KeepState, canary: s.Canary, verify: s.Verify, slower: s.Slower, probation: s.Probation}
 }
 
-// longestForced is how long a change that is forced waits for each component to come to rest, and longestNow one that is made at once.
+// longestForced is how long a forced change waits for each component to pause, and longestNow how long an immediate one does.
 const (
 	longestForced = 10 * time.Second
 	longestNow    = 2 * time.Second
 )
 
-// forceAfter returns after what time a request takes away what does not come to rest; 0 is never.
+// forceAfter returns after what time a request removes an instance that does not pause; 0 is never.
 func forceAfter(force bool, at string) time.Duration {
 	switch {
 	case at == component.AtNow.String():

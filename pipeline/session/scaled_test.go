@@ -6,7 +6,7 @@ import (
 	"github.com/rlhost/rlhost/core/control"
 )
 
-// A synchronous run can have another number of rollouts: its datasets become as large as what comes to them.
+// A synchronous run can have another number of rollouts: its datasets become as large as their input.
 func TestScale_ASynchronousRunsDatasetsFollow(t *testing.T) {
 	r := begin(t, "train.mode=sync", "component.batcher.dataset_rows=512")
 	r.learns()

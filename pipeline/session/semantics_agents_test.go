@@ -34,7 +34,7 @@ func poisoning(load loader) loader {
 	}
 }
 
-// meddled makes the environments of another plugin, in whose blocks somebody meddles.
+// meddled makes another plugin's environments and tampers with their blocks.
 type meddled struct {
 	env.Plugin
 	meddler *meddler
@@ -45,7 +45,7 @@ func (p meddled) NewEnv(o env.Options) (env.Env, error) {
 	return &meddling{Env: e, meddler: p.meddler, first: o.FirstEnv}, err
 }
 
-// What agents do depends neither on how their environments are split over blocks, nor on what stood in those, nor on a stop in between.
+// What agents do depends neither on the split of their environments over blocks, nor on the blocks' old contents, nor on a stop in between.
 func TestS21_AgentsLearnTheSameInOtherSplitsAndAfterAResume(t *testing.T) {
 	for _, use := range []string{"chase@1", "connectfour@1", "snake@1"} {
 		t.Run(use, func(t *testing.T) {
@@ -74,8 +74,8 @@ func TestS21_AgentsLearnTheSameInOtherSplitsAndAfterAResume(t *testing.T) {
 	}
 }
 
-// What a policy keeps of an agent stands still while that does not act: with the weights that acted the learner computes the
-// very same probabilities.
+// A policy's state of an agent does not change while the agent does not act: with the weights that acted the learner
+// computes the very same probabilities.
 func TestS21_StateStandsStillWhileAnAgentDoesNotAct(t *testing.T) {
 	const keeps = "policy.main.net.core={ kind = \"gru\", size = 8 }"
 	for _, use := range []string{"connectfour@1", "snake@1"} {
@@ -110,7 +110,7 @@ func TestS21_StateStandsStillWhileAnAgentDoesNotAct(t *testing.T) {
 	}
 }
 
-// What agents get wrong is found, and told with the agent.
+// An agent's errors are found, and the message names the agent.
 func TestS21_ChecksLookAtEachAgent(t *testing.T) {
 	p, err := guest("connectfour@1")(t.Context(), "", graph.EnvTable{Source: env.DefaultSource()}, ".")
 	if err != nil {

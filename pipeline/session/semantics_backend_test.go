@@ -12,7 +12,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
 
-// spy is a backend that looks at what its actors and learners are given, on the goroutine that gives it.
+// spy is a backend that looks at the inputs of its actors and learners, on the calling goroutine.
 type spy struct {
 	policy.Backend
 	compiled func(n *policy.Network)
@@ -76,7 +76,7 @@ func (l *spyLearner) Update(d *policy.Dataset, r ppo.Rates) (ppo.Stats, error) {
 	return l.Learner.Update(d, r)
 }
 
-// valued is what the policy thought of every observation that it was shown.
+// valued has the policy's value of every observation that it was shown.
 type valued struct {
 	mu     sync.Mutex
 	values map[[plugintest.ObsElems]float32][]float32 // newest last

@@ -16,7 +16,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
 
-// meddler makes scripted environments that do something to their blocks besides.
+// meddler makes scripted environments that also tamper with their blocks.
 type meddler struct {
 	*plugintest.Plugin
 	bound   func(b env.Block)                               // before a block is bound
@@ -85,7 +85,7 @@ func variants() map[string]experiment {
 	}
 }
 
-// Every value that learning reads of a recycled block has been written since: what was in it before changes nothing.
+// Every value that learning reads of a recycled block has been written since: its old contents change nothing.
 func TestS4PoisonedBlocksChangeNothing(t *testing.T) {
 	for name, x := range variants() {
 		t.Run(name, func(t *testing.T) {
@@ -186,7 +186,7 @@ func legalElse(b env.Block, row, env int) int32 {
 	return 0
 }
 
-// With zero lag the policy that learns is the one that acted, to the last bit, whatever batches it acted in.
+// With zero lag the learning policy equals the acting one, to the last bit, whatever batches it acted in.
 func TestS6TheFirstRatioIsExactlyOne(t *testing.T) {
 	for name, x := range variants() {
 		for _, rows := range []int{1, 5, 1024} {

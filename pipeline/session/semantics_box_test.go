@@ -14,9 +14,9 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// bandit is an environment of episodes of one step: it shows a number x from -1 to 1 and rewards the actions a with
-// 1 - Σ(a - x)² over their elements, those of choices divided by the largest. A Gaussian of standard deviation σ whose mean is x
-// gets 1 - σ² on average, and nothing gets more.
+// bandit is an environment of episodes of one step: it shows a number x from -1 to 1 and rewards the actions a with 1 - Σ(a -
+// x)² over their elements, where choices are divided by the largest. A Gaussian of standard deviation σ whose mean is x gets 1 -
+// σ² on average, and nothing gets more.
 type bandit struct{ actions []policy.Dist }
 
 // within is a bandit with a Box of one element.
@@ -130,7 +130,7 @@ func TestS20AGaussianPolicyReachesTheKnownOptimum(t *testing.T) {
 		"policy.main.action.log_std=fixed", "policy.main.action.log_std_init=-1.6"}
 	for name, c := range map[string]struct {
 		box   bandit
-		scale float64 // of the action for what is drawn
+		scale float64 // of the action per drawn unit
 		sets  []string
 	}{
 		"clipped":  {within(-2, 2), 1, nil},
@@ -151,7 +151,7 @@ func TestS20AGaussianPolicyReachesTheKnownOptimum(t *testing.T) {
 	}
 }
 
-// The environment gets what lies within its bounds; the learner has what was drawn.
+// The environment gets actions within its bounds; the learner has the raw samples.
 func TestS5BoxActionsAreCutOffForTheEnvironmentAlone(t *testing.T) {
 	o := experiment{plugin: within(-0.5, 0.25)}.must(t)
 	cut := 0
@@ -171,7 +171,7 @@ func TestS5BoxActionsAreCutOffForTheEnvironmentAlone(t *testing.T) {
 	}
 }
 
-// The environment gets of every action what it reads: within bounds, counted from its start.
+// The environment gets every action in its own terms: within bounds, counted from its start.
 func TestS20SeveralActionsAreDrawnAndLearnedTogether(t *testing.T) {
 	o := experiment{plugin: several(), sets: []string{"run.stop.env_steps=16384", "component.learner.learning_rate=0.01",
 		"component.learner.anneal_env_steps=0"}}.must(t)

@@ -18,7 +18,7 @@ func core(kind string, chunk int) string {
 	return fmt.Sprintf(`policy.main.net={ nodes = [{ name = "core", in = ["obs"], %s = { size = 8 } }], chunk = %d }`, kind, chunk)
 }
 
-// stepwise is the reference of what a policy keeps: it acts on every episode alone, step by step, with the versions that acted.
+// stepwise is the reference of a policy's state: it acts on every episode alone, step by step, with the versions that acted.
 type stepwise struct {
 	network *policy.Network
 	kept    map[[2]int][2][]float32 // by environment and episode, before and after its newest row
@@ -28,7 +28,7 @@ type stepwise struct {
 	finals  int // values of last observations
 }
 
-// see holds what an actor was given and has made of it to the reference.
+// see compares an actor's inputs and outputs with the reference.
 func (s *stepwise) see(w *policy.Weights, requests []policy.Request) {
 	for i := range requests {
 		for row := range requests[i].Len() {
@@ -47,7 +47,7 @@ func (s *stepwise) row(w *policy.Weights, r *policy.Request, row int) {
 		switch {
 		case s.at[key] == step-1:
 			copy(state, s.kept[key][1])
-		case s.at[key] == step && r.Action == nil: // what is observed last stands in the row behind an episode, too
+		case s.at[key] == step && r.Action == nil: // the last observation is also in the row after an episode
 			copy(state, s.kept[key][0])
 		default:
 			s.say("environment %d episode %d is acted on at step %d after step %d", env, key[1], step, s.at[key])
@@ -85,7 +85,7 @@ func (s *stepwise) say(format string, args ...any) {
 	}
 }
 
-// wrap returns a backend whose actors are held to the reference.
+// wrap returns a backend whose actors are compared with the reference.
 func (s *stepwise) wrap(b policy.Backend) policy.Backend {
 	s.kept, s.at = map[[2]int][2][]float32{}, map[[2]int]int{}
 	var weights policy.Weights
@@ -104,8 +104,8 @@ func (s *stepwise) wrap(b policy.Backend) policy.Backend {
 const apart = `policy.main.net={ nodes = [{ name = "actor.core", in = ["obs"], lstm = { size = 6 } },
 	{ name = "critic.core", in = ["obs"], gru = { size = 5 } }], chunk = 8 }`
 
-// The state that inference gives a policy is what the policy has kept of the running episode, and of the one that has ended for the value of its
-// last observation, however episodes end, blocks are cut and requests are batched.
+// The state that inference gives a policy is the one that it kept of the running episode (of the ended one for the value of its last
+// observation), however episodes end, blocks are cut and requests are batched.
 func TestS19StateIsThatOfTheEpisode(t *testing.T) {
 	for _, mode := range []hostabi.Autoreset{hostabi.SameStep, hostabi.NextStep, hostabi.Disabled} {
 		for _, c := range []struct {
@@ -134,7 +134,7 @@ func TestS19StateIsThatOfTheEpisode(t *testing.T) {
 	}
 }
 
-// forgetting has actors whose state is zero where a chunk of so many rows begins, in what is stored for the learner too.
+// forgetting has actors whose state is zero where a chunk of so many rows begins, also in the state stored for the learner.
 func forgetting(chunk int) func(policy.Backend) policy.Backend {
 	return func(b policy.Backend) policy.Backend {
 		return &spy{Backend: b, acted: func(requests []policy.Request) {
@@ -151,8 +151,8 @@ func forgetting(chunk int) func(policy.Backend) policy.Backend {
 	}
 }
 
-// What a policy has to keep for k steps is learned by chunks of k+1 rows, and by shorter ones only as far as the stored state tells:
-// where that is zero, nothing is. Here a cue is asked for three steps later, and a chunk of four rows begins with each episode.
+// Chunks of k+1 rows learn to remember for k steps. Shorter chunks learn only as far as the stored state reaches; where that is
+// zero, they learn nothing. Here a cue is asked for three steps later, and a chunk of four rows begins with each episode.
 func TestS19MemoryIsLearnedByChunksThatHoldIt(t *testing.T) {
 	for chunk, learns := range map[int]bool{4: true, 2: false} {
 		o := experiment{load: guest("memory@1"), backend: forgetting(chunk), sets: []string{

@@ -78,7 +78,7 @@ func TestS6OnCUDATheFirstRatioIsExactlyOne(t *testing.T) {
 	}
 }
 
-// A run that is broken off and resumed learns what an unbroken one does, in every bit.
+// A run that is interrupted and resumed learns the same as an unbroken one, in every bit.
 func TestS13OnCUDAResumeIsExact(t *testing.T) {
 	x := experiment{script: masked(), sets: []string{"policy.main.normalize_obs=true"}, backend: onCUDA(t)}
 	brokenRun(t, x, x, x)

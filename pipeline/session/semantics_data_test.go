@@ -143,7 +143,7 @@ on_full = "block"
 }
 
 // A row's outputs are a function of the weights, its observation and mask, and the key (run seed, environment, env
-// step): another actor that is given each row alone with that key comes to the same bits.
+// step): another actor that gets each row alone with that key returns the same bits.
 func TestS1ActionsAreKeyedByRunEnvironmentAndStep(t *testing.T) {
 	o := experiment{script: masked(), sets: []string{"component.learner.learning_rate=0"}}.must(t)
 	made, err := builtin.DecodePolicy(netOfTheLab, &o.blocks[0].Schema.Spec)

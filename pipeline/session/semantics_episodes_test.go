@@ -18,8 +18,7 @@ import (
 // modes are the ways of an environment to end episodes.
 var modes = []hostabi.Autoreset{hostabi.SameStep, hostabi.NextStep, hostabi.Disabled}
 
-// A truncated row takes the value of the observation before the reset, whoever truncated and in whatever way the
-// environment resets itself.
+// A truncated row takes the value of the observation before the reset, whatever truncated the episode and however the environment resets.
 func TestS2TruncationBootstrapsFromTheLastObservation(t *testing.T) {
 	const limit = 5
 	for _, mode := range modes {
@@ -109,7 +108,7 @@ func TestS2TerminatedWinsOverTruncated(t *testing.T) {
 	}
 }
 
-// An end cuts the recursion: what is after it changes no target before it.
+// An end cuts the recursion: no later row changes a target before it.
 func TestS2AnEndCutsTheAdvantage(t *testing.T) {
 	o := experiment{script: uneven()}.must(t)
 	c := ppo.Defaults()
@@ -143,7 +142,7 @@ func TestS2AnEndCutsTheAdvantage(t *testing.T) {
 	}
 }
 
-// What a trap takes away is in no block, no episode and no figure but that of lost steps.
+// Steps lost to a trap are in no block, no episode and no figure but the count of lost steps.
 func TestS2RowsLostToATrapAreNowhere(t *testing.T) {
 	for _, cue := range []plugintest.Cue{plugintest.Trap, plugintest.NaNObservation, plugintest.ErrorStatus} {
 		script := uneven()
@@ -181,7 +180,7 @@ func TestS2RowsLostToATrapAreNowhere(t *testing.T) {
 	}
 }
 
-// checkEpisodes compares the episodes that were announced with those in the rows: raw returns, lengths, ends, order.
+// checkEpisodes compares the announced episodes with the rows: raw returns, lengths, ends, order.
 func checkEpisodes(t *testing.T, o *outcome, script plugintest.Script) {
 	t.Helper()
 	want := map[int][]trajectory.Episode{}
@@ -242,8 +241,7 @@ func TestS2TheRunEndsWhenRestartsAreSpent(t *testing.T) {
 	}
 }
 
-// fixed is a script with one legal action at a time, so that what happens does not depend on what is sampled, and
-// with ends everywhere in a block.
+// fixed is a script with one legal action at a time, so that sampling has no influence, and with ends everywhere in a block.
 func fixed(mode hostabi.Autoreset) plugintest.Script {
 	s := uneven()
 	s.Autoreset = mode
@@ -256,7 +254,7 @@ func fixed(mode hostabi.Autoreset) plugintest.Script {
 type transition struct{ env, episode, step int }
 
 // advantages returns the advantage of every real transition of an episode that ended in the same block, and how
-// many of the ends were in its last row. Those of other rows depend on where the block ends.
+// many of the ends were in its last row. Advantages of other rows depend on where the block ends.
 func advantages(t *testing.T, o *outcome) (all map[transition]float32, atLast int) {
 	t.Helper()
 	c := ppo.Defaults()

@@ -28,7 +28,7 @@ func TestS15MinibatchesAreNearlyEqualParts(t *testing.T) {
 }
 
 // The policy learns as fast from rewards of any scale where its gradient is clipped by its own norm. Clipped together
-// with the value's it stands still: what is left of it lies below adam_eps.
+// with the value's gradient it does not learn: the remaining gradient is below adam_eps.
 func TestS18ActorAndCriticAreClippedApart(t *testing.T) {
 	divergence := func(times float32, sets ...string) float64 {
 		o := experiment{script: loudly(times), sets: append(sets, "component.learner.anneal_env_steps=0")}.must(t)

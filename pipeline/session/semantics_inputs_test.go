@@ -19,7 +19,7 @@ import (
 )
 
 // Every row that a policy acts on has the frames of its own episode alone, however episodes end and blocks are cut, and is
-// as old as they are. What the learner gathers are the same frames.
+// as old as they are. The learner gathers the same frames.
 func TestS22StacksAreCutAtStartsAndCarriedOverSeams(t *testing.T) {
 	for _, mode := range []hostabi.Autoreset{hostabi.SameStep, hostabi.NextStep, hostabi.Disabled} {
 		for _, limit := range []int{0, 5} {
@@ -58,7 +58,7 @@ func TestS22StacksAreCutAtStartsAndCarriedOverSeams(t *testing.T) {
 	}
 }
 
-// stackErrors holds the frames of a row against what plugintest's environments observe.
+// stackErrors compares the frames of a row with the observations of plugintest's environments.
 func stackErrors(r *policy.Request, row int) (wrong []string) {
 	at := func(frame, elem int) int {
 		m := r.Obs[frame]
@@ -77,7 +77,7 @@ func stackErrors(r *policy.Request, row int) (wrong []string) {
 	return wrong
 }
 
-// riddle is an environment of which every step asks for one of four actions. What tells which lies where its kind says.
+// riddle is an environment that asks for one of four actions at every step. Its kind says where the clue is.
 type riddle struct {
 	spec hostabi.EnvSpec
 	kind string
@@ -169,7 +169,7 @@ func (e *riddleEnv) answer(s *riddleState) int {
 	case e.kind == "action":
 		return (s.last + 1) % riddleActions
 	case e.kind == "frame":
-		return -1 // no frame tells
+		return -1 // no frame has the clue
 	}
 	return s.signs[0]
 }
@@ -216,8 +216,8 @@ func (e *riddleEnv) observe(c trajectory.Column, row, i int) {
 	binary.LittleEndian.PutUint32(answer.Data[i*answer.StrideRow:], uint32(int32(shown)))
 }
 
-// What a policy is shown is what it can answer by: in one of several entries, in a picture, three frames back, in its own
-// last action. Without that input it is as good as guessing.
+// A policy finds the answer wherever it is shown: in one of several entries, in a picture, three frames back, in its own
+// last action. Without that input it is no better than guessing.
 func TestS22ProbesFindTheAnswerWhereItLies(t *testing.T) {
 	frames, action := `policy.main.encoder."signs/picture".stack=%d`, `policy.main.inputs=["last_action", "last_reward"]`
 	for _, c := range []struct {

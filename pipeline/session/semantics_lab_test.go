@@ -29,11 +29,11 @@ import (
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
 
-// The tests named TestS1… are what must be true of the learning, one group for each of its numbered rules. They run
-// real pipelines of the real components over scripted environments, and look at them through a tap.
+// The tests named TestS1… check what must be true of the learning, one group for each of its numbered rules. They
+// run real pipelines of the real components over scripted environments, and look at them through a tap.
 
-// labFile is the pipeline of an experiment: the preset, made small, and a tap on what the rollouts and the learner
-// say. Eight environments make 16 steps for each dataset.
+// labFile is the pipeline of an experiment: the preset, made small, and a tap on the rollouts' and the learner's
+// signals. Eight environments make 16 steps for each dataset.
 const labFile = `
 rlhost = 1
 [run]
@@ -86,9 +86,9 @@ type experiment struct {
 	script  plugintest.Script
 	plugin  env.Plugin                                                                // instead of the script
 	load    func(context.Context, string, graph.EnvTable, string) (env.Plugin, error) // likewise
-	changes bool                                                                      // made while it runs: at a boundary environments may be on their way, and have no state; nor have those that offer none
+	changes bool                                                                      // made during the run: at a boundary environments may be changing, and then have no state; some never have one
 	sets    []string                                                                  // as with --set
-	extra   string                                                                    // behind labFile
+	extra   string                                                                    // after labFile
 	dir     string                                                                    // run folder
 	resume  map[string]component.State
 	resumes int                                 // how often the run has been resumed
@@ -99,7 +99,7 @@ type experiment struct {
 	boundary func(p *pipeline.Pipeline, n int, snapshot func() (map[string]component.State, error)) error
 }
 
-// outcome is what an experiment leaves.
+// outcome is the result of an experiment.
 type outcome struct {
 	*tap
 	reason component.StopReason
@@ -203,8 +203,7 @@ func limitOf(steps int) string {
 	return fmt.Sprintf("env.lab.wrap=[{ time_limit = %d }]", steps)
 }
 
-// tap keeps copies of what it hears. It is one component of one run; its fields may be read after the run, and
-// under mu before.
+// tap keeps copies of its messages. It is one component of one run; its fields may be read after the run, and under mu before.
 type tap struct {
 	component.Component
 	h      *component.Host
@@ -437,7 +436,7 @@ func only(values []float64, want float64) error {
 	return nil
 }
 
-// savedLearner is what the tests read of a learner's snapshot.
+// savedLearner is the part of a learner's snapshot that the tests read.
 type savedLearner struct {
 	Version    uint64             `json:"policy_version"`
 	EnvSteps   uint64             `json:"env_steps"`

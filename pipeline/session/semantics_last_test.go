@@ -15,7 +15,7 @@ import (
 )
 
 // A last observation that is no number costs its environments a restart, like any other, and names the environment,
-// however the episode ended and also beside another version of the environments.
+// however the episode ended, also next to another version of the environments.
 func TestS17LastObservationsAreCheckedLikeOthers(t *testing.T) {
 	for name, end := range map[string]plugintest.End{"terminated": plugintest.Terminates, "truncated": plugintest.Truncates} {
 		t.Run(name, func(t *testing.T) {

@@ -20,7 +20,7 @@ func normalised(mode string, steps int, sets ...string) experiment {
 		fmt.Sprintf("run.stop.env_steps=%d", steps), "env.lab.wrap=[{ reward_normalize = {} }]"}, sets...)}
 }
 
-// largest returns the largest reward that is learned from in some of the blocks, and how many those are.
+// largest returns the largest learned reward in the blocks that of selects, and their number.
 func (c *tap) largest(of func(*block) bool) (most float32, blocks int) {
 	for i := range c.blocks {
 		b := &c.blocks[i]
@@ -40,8 +40,8 @@ func (c *tap) largest(of func(*block) bool) (most float32, blocks int) {
 
 func all(*block) bool { return true }
 
-// Statistics of wrappers are in asynchronous checkpoints, for as many instances and environments as there are then, and outlive the
-// episodes of synchronous ones that do not fit any more.
+// Statistics of wrappers are in asynchronous checkpoints, for as many instances and environments as there are then. In synchronous
+// checkpoints they outlive episodes that do not fit any more.
 func TestS29StatisticsSurviveAResume(t *testing.T) {
 	lives := func(mode string, only bool, sets ...string) {
 		t.Helper()
@@ -72,7 +72,7 @@ func TestS29StatisticsSurviveAResume(t *testing.T) {
 	lives("sync", true)
 }
 
-// What is added to a run begins with the statistics of those that run, and so does what replaces one that it cannot take the episodes of.
+// An added instance begins with the running instances' statistics, and so does a replacement that cannot take over episodes.
 func TestS29StatisticsSurviveAScaleUpAndAReplacement(t *testing.T) {
 	for set, isNew := range map[string]func(*block) bool{
 		"component.rollout.count=2":  func(b *block) bool { return b.meta.Rollout == 1 },

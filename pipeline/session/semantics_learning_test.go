@@ -184,8 +184,7 @@ func TestS10VersionsCountPublications(t *testing.T) {
 	}
 }
 
-// lagging is an asynchronous run whose learner does not begin before the rollouts have used up their blocks, so
-// that most of what it gets then is old.
+// lagging is an asynchronous run whose learner does not begin before the rollouts have used up their blocks, so that most of its data is old.
 func lagging(script plugintest.Script, sets ...string) experiment {
 	x := experiment{script: script, sets: append([]string{
 		`train.mode="async"`, "component.rollout.blocks=6", "component.batcher.dataset_rows=64", "run.stop.env_steps=2048"}, sets...)}
@@ -289,8 +288,7 @@ func learnerWeights(t *testing.T, x experiment) (policy.Network, []float32, erro
 	return n, w.Params, err
 }
 
-// Rows that are not valid are as if they were not there: a padded dataset teaches, to the last bit, what the compact
-// one does.
+// Rows that are not valid are as if they were not there: a padded dataset teaches the same, to the last bit, as the compact one.
 func TestS11APaddedBatchIsACompactOne(t *testing.T) {
 	o := experiment{script: masked()}.must(t)
 	d := o.dataset(2, 1)

@@ -11,7 +11,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/learner"
 )
 
-// twoPolicies play one side each, with networks of their own.
+// twoPolicies play one side each, with their own networks.
 const twoPolicies = `
 [policy.rival]
 net = { kind = "mlp", hidden = [24, 8], activation = "relu" }
@@ -22,7 +22,7 @@ net = { kind = "mlp", hidden = [24, 8], activation = "relu" }
 learning_rate = 1e-3
 `
 
-// threePolicies are two that learn, of which main plays both sides but for some games, and versions that main has had.
+// threePolicies are two that learn, of which main plays both sides in most games, and versions that main has had.
 const threePolicies = `
 [policy.rival]
 net = { kind = "mlp", hidden = [8], activation = "tanh" }
@@ -52,7 +52,7 @@ depth = 256
 on_full = "block"
 `
 
-// twoGroups have policies of their own, because they observe and do different things, and one plays against what it was as well.
+// twoGroups have separate policies, because they observe and do different things, and one also plays against its own past.
 const twoGroups = `
 [policy.rival]
 net = { kind = "mlp", hidden = [8], activation = "tanh" }
@@ -79,8 +79,8 @@ func learnt(t *testing.T, states map[string]component.State) map[string]string {
 	return hashes
 }
 
-// What several policies learn in one rollout depends neither on how its environments are split over blocks, nor on what stood in
-// those, nor on a stop in between.
+// What several policies learn in one rollout depends neither on the split of its environments over blocks, nor on the blocks'
+// old contents, nor on a stop in between.
 func TestS21_PoliciesLearnTheSameInOtherSplitsAndAfterAResume(t *testing.T) {
 	for name, of := range map[string]struct {
 		use, extra string
@@ -90,7 +90,7 @@ func TestS21_PoliciesLearnTheSameInOtherSplitsAndAfterAResume(t *testing.T) {
 		"cores": {"connectfour@1", twoCores, []string{`policy.main.net={ hidden = [8], core = { kind = "gru", size = 8 }, chunk = 4 }`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// run returns what was learnt at each boundary.
+			// run returns the parameters at each boundary.
 			run := func(x experiment, sets ...string) (all []map[string]string, o *outcome) {
 				if x.load == nil {
 					x.load = guest(of.use)
@@ -118,7 +118,7 @@ func TestS21_PoliciesLearnTheSameInOtherSplitsAndAfterAResume(t *testing.T) {
 			if len(whole) < 6 || len(whole[0]) != 2 {
 				t.Fatalf("%d boundaries, with the policies %v", len(whole), whole[0])
 			}
-			ratios := one.reported("losses/first_ratio_error") // in synchronous mode the weights are those that acted
+			ratios := one.reported("losses/first_ratio_error") // in synchronous mode the learner has the acting weights
 			if name != "groups" {
 				ratios = ratios[:1] // later datasets have decisions that were open where the one before ended
 			}

@@ -24,7 +24,7 @@ type probe struct {
 
 const probeSteps = 5
 
-// value is that of an observation after so many steps of an episode. A truncated episode would have gone on for ever.
+// value is the value of an observation after so many steps of an episode. A truncated episode would have continued for ever.
 func (p *probe) value(step int) float64 {
 	gamma := p.gamma
 	switch {
@@ -57,8 +57,7 @@ func (p *probe) experiment() experiment {
 		"component.learner.clip_grad_apart=true", "component.learner.normalize_returns=true"}, p.sets...)}
 }
 
-// Values are what theory says, whatever the scale of the rewards, and where the rewards are shaped or the discount is the
-// environment's.
+// Values agree with theory, whatever the scale of the rewards, also with shaped rewards or the environment's discount.
 func TestS18ValuesAreThoseOfTheory(t *testing.T) {
 	const over, cut = plugintest.Terminates, plugintest.Truncates
 	for name, p := range map[string]probe{
@@ -109,8 +108,7 @@ func (p *probe) compare(t *testing.T, o *outcome, at func(*labRow) int) {
 	}
 }
 
-// The discount that a real guest writes is what the learner learns with; the figures that it tells beside it are not in
-// its way.
+// The learner learns with the discount that a real guest writes; the guest's figures do not disturb it.
 func TestS17TheDiscountOfAGuestIsLearnedWith(t *testing.T) {
 	t.Parallel()
 	p := probe{reward: 40, gamma: 0.9, discount: 0.5, ends: plugintest.Terminates, learned: 40}
@@ -119,7 +117,7 @@ func TestS17TheDiscountOfAGuestIsLearnedWith(t *testing.T) {
 	p.compare(t, x.must(t), func(r *labRow) int { return slices.Index(r.obs[:], 1) })
 }
 
-// everything is what this file is about, all at once.
+// everything combines all cases of this file.
 func everything() experiment {
 	return experiment{
 		script: func() plugintest.Script {
@@ -155,7 +153,7 @@ func TestS18AndS23AResumedRunIsTheUnbrokenOne(t *testing.T) {
 	}
 }
 
-// What is learned from is in a column of its own; rewards and returns stay what they are.
+// Shaped rewards are in a separate column; rewards and returns do not change.
 func TestS18ShapedRewardsAreAColumnOfTheirOwn(t *testing.T) {
 	shaped := everything().must(t)
 	for _, b := range shaped.blocks {
@@ -177,7 +175,7 @@ func TestS18ShapedRewardsAreAColumnOfTheirOwn(t *testing.T) {
 	}
 }
 
-// Rewards times a power of two teach the same, but for what rounding and the epsilon of the advantages make of it.
+// Rewards times a power of two teach the same, except for rounding and the epsilon of the advantages.
 func TestS18TheScaleOfRewardsIsNoScaleOfTheLearning(t *testing.T) {
 	loss := func(scale float32, inputs string) []float64 {
 		x := everything()
@@ -197,7 +195,7 @@ func TestS18TheScaleOfRewardsIsNoScaleOfTheLearning(t *testing.T) {
 	}
 }
 
-// A guest that writes what is no discount is at fault, with the environment's name.
+// A guest that writes an invalid discount is at fault, and the error names the environment.
 func TestS17ADiscountBeyondOneIsAFault(t *testing.T) {
 	script := plugintest.Script{Discount: func(at plugintest.At) float32 {
 		if at.Env == 3 && at.Step == 2 {

@@ -28,7 +28,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/wasm"
 )
 
-// lateLoser has seven environments that end soon with a return of 10, and one that ends after a hundred steps.
+// lateLoser has seven environments that end early with a return of 10, and one that ends after a hundred steps.
 func lateLoser(last float32) plugintest.Script {
 	return plugintest.Script{
 		Length: func(env, _ int) int {
@@ -50,7 +50,7 @@ func lateLoser(last float32) plugintest.Script {
 func TestS8TheWindowWaitsForEveryEnvironment(t *testing.T) {
 	for _, c := range []struct {
 		what     string
-		last     float32 // return of the one that ends late
+		last     float32 // return of the late one
 		window   int
 		reason   component.StopReason
 		datasets int
@@ -189,7 +189,7 @@ func brokenRun(t *testing.T, whole, first, second experiment) {
 	if got := slices.Concat(a.hashes, b.hashes); !slices.Equal(got, want.hashes) || len(a.hashes) == 0 || len(b.hashes) == 0 {
 		t.Errorf("parameters %.8s and, resumed, %.8s; unbroken %.8s", a.hashes, b.hashes, want.hashes)
 	}
-	if whole.plugin == nil { // else rows are not those of a script
+	if whole.plugin == nil { // else rows do not come from a script
 		rows := a.rows(t)
 		for env, more := range b.rows(t) {
 			rows[env] = append(rows[env], more...)
@@ -209,8 +209,7 @@ func brokenRun(t *testing.T, whole, first, second experiment) {
 	}
 }
 
-// stateHash returns the hash of a component's state, of the runner without the time that it took and without what an
-// earlier process had made.
+// stateHash returns the hash of a component's state, of the runner without its times and without an earlier process's counts.
 func stateHash(t *testing.T, name string, states map[string]component.State) string {
 	t.Helper()
 	s := states[name]
@@ -281,7 +280,7 @@ type keepOpen struct{ env.Plugin }
 
 func (keepOpen) Close() error { return nil }
 
-// A state that was snapshot is a value: the run that goes on does not change it.
+// A snapshot is a value: the continuing run does not change it.
 func TestS13SnapshotsDoNotChangeWithTheRun(t *testing.T) {
 	var first map[string]component.State
 	hashes := map[string]string{}
@@ -331,7 +330,7 @@ func TestS13HashesHoldPerKernelSet(t *testing.T) {
 	}
 }
 
-// In asynchronous mode a run goes on from policy, optimiser and schedule; what was under way is not in the snapshot.
+// In asynchronous mode a run continues from policy, optimiser and schedule; work under way is not in the snapshot.
 func TestS13AsynchronousSnapshotsHoldTheLearnerAlone(t *testing.T) {
 	async := func(steps int, resume map[string]component.State) *outcome {
 		return experiment{script: uneven(), sets: []string{`train.mode="async"`, fmt.Sprintf("run.stop.env_steps=%d", steps)},

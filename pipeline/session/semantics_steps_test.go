@@ -10,7 +10,7 @@ import (
 )
 
 // Env steps made, trained on, dropped and under way are counted in different places. In a synchronous run they add up at
-// every boundary, whatever the environments do: phantom transitions are no steps, and those of a fault are dropped.
+// every boundary, whatever the environments do: phantom transitions are no steps, and steps of a fault are dropped.
 func TestSteps_AddUpAtEveryBoundary(t *testing.T) {
 	trapping := uneven()
 	trapping.Cue = func(at plugintest.At) plugintest.Cue {

@@ -15,10 +15,10 @@ import (
 	"github.com/rlhost/rlhost/plugins/evaluation"
 )
 
-// drawn is what has been drawn from random streams: the keys of actions, and what the environments show of theirs.
+// drawn is the set of values drawn from random streams: the keys of actions, and the environments' own draws.
 type drawn map[string]bool
 
-// see adds what requests show.
+// see adds the values in requests.
 func (d drawn) see(requests []policy.Request) {
 	for _, r := range requests {
 		obs := r.Obs[0]
@@ -31,10 +31,10 @@ func (d drawn) see(requests []policy.Request) {
 	}
 }
 
-// spied is a backend whose actors show what they are asked.
+// spied is a backend whose actors record their requests.
 func (d drawn) spied(b policy.Backend) policy.Backend { return &spy{Backend: b, acted: d.see} }
 
-// apart fails for what two have in common.
+// apart fails for common values of two.
 func (d drawn) apart(t *testing.T, what string, other drawn) {
 	t.Helper()
 	common := 0
@@ -110,11 +110,10 @@ func drawsAnew(t *testing.T, mode string, count int, on func(policy.Backend) pol
 	}
 }
 
-// A resume that is exact goes on with the streams that it had, whichever life they are from, and so does the one after
-// it.
+// An exact resume continues its streams, whichever life they are from, and so does the resume after it.
 func TestS16AnExactResumeKeepsItsStreams(t *testing.T) { keepsItsStreams(t, nil) }
 
-// keepsItsStreams holds a run on a backend, nil for the processor's, to one that is broken off and resumed.
+// keepsItsStreams compares a run on a backend, nil for the processor's, with an interrupted and resumed one.
 func keepsItsStreams(t *testing.T, on func(policy.Backend) policy.Backend) {
 	t.Helper()
 	steps := func(n int) []string { return []string{fmt.Sprintf("run.stop.env_steps=%d", n)} }

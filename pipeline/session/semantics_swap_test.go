@@ -27,7 +27,7 @@ mode = "sync"
 anneal_env_steps = 500_000
 `
 
-// hashesOf trains and returns the hash of the parameters after each dataset. change is called beside the run.
+// hashesOf trains and returns the hash of the parameters after each dataset. change is called during the run.
 func hashesOf(t *testing.T, steps int, change func(p *pipeline.Pipeline, parts *graph.Parts)) (hashes []string) {
 	t.Helper()
 	parts, engines := builtin.New(builtin.Options{})
@@ -61,10 +61,10 @@ func hashesOf(t *testing.T, steps int, change func(p *pipeline.Pipeline, parts *
 	return hashes
 }
 
-// A component that is replaced by one of settings that make no difference goes on where the other was: with its state,
-// and with what that had not begun with. So not a bit of what is learned differs.
-func TestS2ComponentsThatTakeOverGoOnWhereTheOthersWere(t *testing.T) {
-	// A change that is under way when the rule is fulfilled lets the run go on for a dataset.
+// A component whose new settings make no difference continues where its predecessor was: with its state and its
+// pending messages. So not a bit of the learning differs.
+func TestS2SuccessorsContinueTheirPredecessorsWork(t *testing.T) {
+	// A change that is under way when the rule is fulfilled lets the run continue for a dataset.
 	want := hashesOf(t, 60_000, func(*pipeline.Pipeline, *graph.Parts) {})
 	for _, key := range []string{
 		"component.inference.max_rows=100%d", "component.batcher.max_policy_lag=%d",
@@ -102,7 +102,7 @@ func TestS2ComponentsThatTakeOverGoOnWhereTheOthersWere(t *testing.T) {
 	}
 }
 
-// replaceOne replaces what an override says, between two boundaries.
+// replaceOne replaces the components that an override changes, between two boundaries.
 func replaceOne(t *testing.T, p *pipeline.Pipeline, parts *graph.Parts, set string) (replaced int, err error) {
 	if err := p.AtNextBoundary(t.Context(), func(pipeline.Snapshot) error { return nil }); err != nil {
 		return 0, err

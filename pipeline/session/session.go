@@ -23,13 +23,13 @@ func definitionOf(s *Session, name string) (*policy.Definition, error) {
 	return policy.DefinitionOf(name, made)
 }
 
-// kernelsOf names what computes the parameters that are learned: kernels of a backend, or a plugin that a learner is of and that is
-// not the backend's. Those of the policy that the training is about come first, then others where they differ.
+// kernelsOf names the kernels that compute the learned parameters: a backend's, or a plugin's that makes the learner and is not the
+// backend's. The leading policy's come first, then others where they differ.
 func kernelsOf(s *Session) (text string) {
 	leading := ""
 	for _, x := range leadingFirst(s, s.graph) {
 		d, err := definitionOf(s, x.policy.Name)
-		if err != nil { // it was removed while the run went on
+		if err != nil { // it was removed during the run
 			continue
 		}
 		kernels := d.Backend.Kernels()
@@ -51,7 +51,7 @@ func (s *Session) tell(e Event) {
 	}
 }
 
-// openLog begins to keep what is logged. A run that cannot goes on without.
+// openLog opens the run's log. A run that cannot continues without.
 func (s *Session) openLog() {
 	file, err := s.run.OpenLog()
 	if err != nil {
@@ -61,30 +61,30 @@ func (s *Session) openLog() {
 	s.records.open(file)
 }
 
-// keep tells the run which checkpoints to keep.
+// keep sets which checkpoints the run keeps.
 func (s *Session) keep() {
 	c := s.Graph().Run.Checkpoint
 	s.Folder().Retain(runs.Retention{Newest: max(1, c.Keep), Best: c.Best, Every: uint64(c.KeepEvery)})
 }
 
-// Options say what is trained and who is told. Parts is needed, and Graph to begin.
+// Options of a training. Parts is needed, and Graph to begin.
 type Options struct {
 	Parts *graph.Parts
-	Graph *graph.Graph // of a training that begins; one that is resumed reads its run's own
+	Graph *graph.Graph // of a new training; a resumed one reads its run's own
 	Sets  []string     // overrides of the graph of a training that is resumed, such as component.learner.epochs=4
 
 	InitFrom *runs.Run // run whose newest weights the training begins with, or nil
 	// InitTensors is a safetensors file with the weights that the training begins with, named as in an export; "" = none.
 	InitTensors string
-	Reset       []string // with InitFrom or InitTensors: what of its learner's state begins anew
+	Reset       []string // with InitFrom or InitTensors: parts of its learner's state to reset
 
-	// Policy is the leading one, that stop rules, the best checkpoint and evaluations are about. Empty: that of run.policy, else
-	// the only one that is learned, else main.
+	// Policy is the leading one, for stop rules, the best checkpoint and evaluations. Empty: run.policy's, else the only learned
+	// one, else main.
 	Policy string
 
 	Log     *slog.Logger // nil: slog.Default
-	Records *Records     // what is logged, for the run's folder; nil: what goes to Log from here
-	Observe func(Event)  // is told what happens; nil: nobody
+	Records *Records     // log records for the run's folder; nil: the records of Log from here on
+	Observe func(Event)  // gets the events; may be nil
 }
 
 // Session is one training, from its beginning or resumption to its end. Its methods may be called by one goroutine at a
@@ -98,10 +98,10 @@ type Session struct {
 	policy   *graph.Policy // the leading one
 	learner  string        // component whose state holds it
 	run      *runs.Run
-	beside   atomic.Pointer[runs.Run] // what is saved to where the run's folder was removed
+	beside   atomic.Pointer[runs.Run] // where files are saved once the run's folder was removed
 	pipeline *pipeline.Pipeline
 	commands *commands       // nil where the run takes none
-	before   runs.Checkpoint // that the run goes on from
+	before   runs.Checkpoint // that the run continues from
 	resumed  bool
 	unproven []Swap // versions that were watched when the run ended, and are taken back
 
@@ -112,19 +112,19 @@ type Session struct {
 	at        runs.Checkpoint            // counters of the last boundary
 	evaluator *evaluator
 	asked     single[control.CheckpointReply]
-	aborted   atomic.Bool // it is to end at once: nothing is saved any more
+	aborted   atomic.Bool // it must end at once: nothing is saved any more
 }
 
-// Progress is what is known of a training, and of its leading policy, while it goes on.
+// Progress describes a running training and its leading policy.
 type Progress struct {
 	Run, Kernels, Policy    string
 	EnvSteps, PolicyVersion uint64 // at the last boundary that was looked at
 }
 
-// Pipeline returns what runs.
+// Pipeline returns the running pipeline.
 func (s *Session) Pipeline() *pipeline.Pipeline { return s.pipeline }
 
-// Graph returns the graph that runs, all changes included; before there is a pipeline it is what that will be made from.
+// Graph returns the graph that runs, all changes included; before there is a pipeline it is the graph that will be built.
 func (s *Session) Graph() *graph.Graph {
 	if s.pipeline != nil {
 		return s.pipeline.Graph()
@@ -140,7 +140,7 @@ func (s *Session) Progress() Progress {
 	return Progress{}
 }
 
-// know updates what Progress returns.
+// know updates the Progress.
 func (s *Session) know(envSteps, policyVersion uint64) {
 	s.progress.Store(&Progress{Run: s.Folder().ID(), Kernels: kernelsOf(s), Policy: s.policy.Name, EnvSteps: envSteps, PolicyVersion: policyVersion})
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/session"
 )
 
-// going is a run that goes on while commands change it.
+// going is a run that commands change.
 type going struct {
 	*trainer
 	x     *session.Session
@@ -24,7 +24,7 @@ type going struct {
 	ended chan error
 }
 
-// begun begins a run of a file, or goes on with the newest one where file is empty.
+// begun begins a run of a file, or resumes the newest one where file is empty.
 func (s *trainer) begun(file string, sets ...string) *going {
 	s.Helper()
 	g := &going{trainer: s, ended: make(chan error, 1)}
@@ -89,7 +89,7 @@ func (g *going) learners() (names []string) {
 	return names
 }
 
-// alone is shared with main playing all agents; a run of both goes on until it is stopped.
+// alone is shared with main playing all agents; a run of both lasts until it is stopped.
 var (
 	endless = strings.NewReplacer("env_steps = 8192, window", "env_steps = 500_000_000, window", "every = \"0s\"", "every = \"1h\"",
 		"[env.game]", "[swap]\ncanary = 0\nprobation = \"0s\"\n[env.game]").Replace(shared)
@@ -106,8 +106,8 @@ var (
 	}()
 )
 
-// A change of policies is undone as a whole: policies, components and wires are as they were, and what has changed elsewhere since
-// stays. The way back has a way back, also from a resumed run.
+// A change of policies is undone as a whole: policies, components and wires are as they were, and later changes elsewhere stay.
+// The way back has a way back, also from a resumed run.
 func TestSeveral_AChangeOfPoliciesIsRolledBack(t *testing.T) {
 	s := newTrainer(t)
 	g := s.begun(alone)
@@ -142,8 +142,8 @@ func TestSeveral_AChangeOfPoliciesIsRolledBack(t *testing.T) {
 	}
 }
 
-// A policy that is removed and added again begins anew, and its versions go on: none of a name occurs twice in a run.
-func TestSeveral_VersionsOfAPolicyThatComesBackGoOn(t *testing.T) {
+// A policy that is removed and added again starts from scratch, and its version numbers continue: none occurs twice in a run.
+func TestSeveral_VersionsOfAReturningPolicyContinue(t *testing.T) {
 	s := newTrainer(t)
 	g := s.begun(endless)
 	rival := func() uint64 {
@@ -187,8 +187,8 @@ func TestSeveral_VersionsOfAPolicyThatComesBackGoOn(t *testing.T) {
 	g.end()
 }
 
-// Of two changes at once, though they are of different policies, one is made and the other is told which one that is. One after the
-// other both are made; the first is no longer watched then, which the second says.
+// Of two changes at once, even of different policies, one is made and the other's error names it. One after the other both are
+// made; the first is then watched no more, and the second says so.
 func TestSeveral_ChangesOfTwoPoliciesAtOnce(t *testing.T) {
 	s := newTrainer(t)
 	file := strings.Replace(endless, `probation = "0s"`, `probation = "1h"`, 1)
@@ -238,8 +238,8 @@ func TestSeveral_ChangesOfTwoPoliciesAtOnce(t *testing.T) {
 	g.end()
 }
 
-// Instances of a policy's inference share its requests, as many as there are, and learn what one does; more and fewer may come while the
-// run goes on.
+// Instances of a policy's inference share its requests, as many as there are, and learn the same as one; their number may change during
+// the run.
 func TestSeveral_InstancesOfAPolicyShareItsRequests(t *testing.T) {
 	s := newTrainer(t)
 	one := s.train(shared)

@@ -15,7 +15,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/session"
 )
 
-// Every env step is accounted for, once, whoever acted in it.
+// Every env step is accounted for, once, whichever policy acted in it.
 func TestSeveral_EnvStepsAddUp(t *testing.T) {
 	for name, c := range map[string]struct {
 		file    string
@@ -50,8 +50,8 @@ func TestSeveral_EnvStepsAddUp(t *testing.T) {
 	}
 }
 
-// In asynchronous mode a checkpoint has what every learner has learned, and they go on from it.
-func TestSeveral_AsynchronousRunsGoOn(t *testing.T) {
+// In asynchronous mode a checkpoint has every learner's state, and they continue from it.
+func TestSeveral_AsynchronousRunsContinue(t *testing.T) {
 	s := newTrainer(t)
 	s.train(duet, "train.mode=async")
 	run := s.newest()
@@ -75,7 +75,7 @@ func TestSeveral_AsynchronousRunsGoOn(t *testing.T) {
 	}
 }
 
-// Learners that wait for each other never wait for one that comes, goes or is paused: boundaries go on coming.
+// Learners that wait for each other never wait for one that joins, leaves or is paused: boundaries keep coming.
 func TestSeveral_NobodyWaitsForOneThatHasGone(t *testing.T) {
 	s := newTrainer(t)
 	alone, _, _ := strings.Cut(duet, "[component.rollout_b]")

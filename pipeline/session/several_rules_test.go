@@ -41,7 +41,7 @@ func TestSeveral_ARuleForOnePolicyEndsTheRun(t *testing.T) {
 	}
 }
 
-// Each policy that is learned is evaluated at the end, and has a best checkpoint of its own by its own window.
+// Each policy that is learned is evaluated at the end, and has its own best checkpoint by its own window.
 func TestSeveral_EachPolicyIsJudged(t *testing.T) {
 	s := newTrainer(t)
 	r := s.train(duet, "run.stop.env_steps=4096", `run.checkpoint.every="1us"`, "run.checkpoint.keep=1")
@@ -63,7 +63,7 @@ func TestSeveral_EachPolicyIsJudged(t *testing.T) {
 	}
 }
 
-// While the run goes on, each evaluation plays every policy that is learned, the leading one first, and says whose it is.
+// During the run each evaluation plays every learned policy, the leading one first, and says whose it is.
 func TestSeveral_EachPolicyIsEvaluatedMeanwhile(t *testing.T) {
 	s := newTrainer(t)
 	var mu sync.Mutex

@@ -19,7 +19,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/builtin"
 )
 
-// duet has two chains of components, each of a policy with a network of its own: that of rival is longer on the way to a dataset.
+// duet has two chains of components, each of a policy with its own network: rival's data takes longer to become a dataset.
 const duet = `
 rlhost = 1
 [run]
@@ -185,8 +185,7 @@ func (s *trainer) resume(o session.Options, sets ...string) *session.Result {
 	return r
 }
 
-// Both policies go on bit for bit from a checkpoint, whatever their datasets are made of: it is taken where both have learned
-// from one.
+// Both policies continue bit for bit from a checkpoint, whatever their datasets are made of: it is taken where both have learned from one.
 func TestSeveral_ResumeIsExactForBothPolicies(t *testing.T) {
 	s := newTrainer(t)
 	whole := s.train(duet)
@@ -213,7 +212,7 @@ func TestSeveral_ResumeIsExactForBothPolicies(t *testing.T) {
 	}
 }
 
-// A policy that learns beside another learns what it learns alone.
+// A policy learns the same next to another as alone.
 func TestSeveral_ChainsDoNotTouchEachOther(t *testing.T) {
 	s := newTrainer(t)
 	both := s.train(duet)
@@ -264,7 +263,7 @@ anneal_env_steps = 8192
 log = ["jsonl"]
 `
 
-// past adds an opponent that nobody learns.
+// past adds an opponent without a learner.
 const past = `
 [policy.past]
 of = "main"
@@ -360,7 +359,7 @@ func TestSeveral_InitFromGoesByName(t *testing.T) {
 	}
 }
 
-// The metrics of the policy that leads have their names, those of the other its name in front, in the lines of the leading one.
+// The leading policy's metrics have their plain names; the other's have its name in front, in the same lines.
 func TestSeveral_MetricsOfOthersHaveTheirNames(t *testing.T) {
 	s := newTrainer(t)
 	r := s.train(duet, "run.stop.env_steps=4096")
@@ -419,7 +418,7 @@ func TestSeveral_ALeadingPolicyIsNamedOrRefused(t *testing.T) {
 	}
 }
 
-// A run may go on with another policy leading: its counts are those of that one meanwhile.
+// A run may continue with another policy leading: its counts are then that policy's.
 func TestSeveral_AnotherPolicyMayLeadFromACheckpointOn(t *testing.T) {
 	s := newTrainer(t)
 	first := s.train(duet, "run.stop.env_steps=2048")
@@ -443,7 +442,7 @@ func TestSeveral_AnotherPolicyMayLeadFromACheckpointOn(t *testing.T) {
 	}
 }
 
-// running runs a training on a goroutine of its own. Its error comes when it has ended.
+// running runs a training on a new goroutine. Its error comes when it has ended.
 func running(ctx context.Context, s *session.Session) <-chan error {
 	ended := make(chan error, 1)
 	go func() {

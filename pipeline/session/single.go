@@ -8,7 +8,7 @@ import (
 // single is work that one caller does at a time. Callers that ask meanwhile share its result. The zero value is ready.
 type single[T any] struct {
 	mu    sync.Mutex
-	doing *result[T] // nil if nobody does
+	doing *result[T] // nil if none is under way
 }
 
 type result[T any] struct {

@@ -53,7 +53,7 @@ func TestSingle_OneDoesTheWorkOfAll(t *testing.T) {
 	testkit.Until(t, "another does it", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.doing != nil })
 	close(release)
 	all.Wait()
-	if n := made.Load(); n > 25 { // who comes behind the work does it again
+	if n := made.Load(); n > 25 { // a later caller does it again
 		t.Errorf("%d pieces of work for 50 who asked at once", n)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline"
 )
 
-// statusReader answers what the run is doing.
+// statusReader answers requests for the run's status.
 type statusReader struct{ job *job }
 
 // status answers VerbStatus.
@@ -55,7 +55,7 @@ func (r statusReader) report() *control.StatusReply {
 		Elo: r.job.gauge(evalElo), Wrapped: p.Stats().Counter("rollout/wrapped_bytes").Value(), Resources: control.ReadResources(),
 	}
 	r.versions(reply.Components)
-	current, _, _ := r.job.now() // before what it comes to is counted
+	current, _, _ := r.job.now() // before its outcome is counted
 	reply.Probation = r.job.probations()
 	reply.Swaps = r.job.history.swaps()
 	if current != nil {
@@ -64,7 +64,7 @@ func (r statusReader) report() *control.StatusReply {
 	return reply
 }
 
-// learners tells what several learners have come to.
+// learners describes the state of several learners.
 func (r statusReader) learners() []control.LearnerStatus {
 	list := r.job.Pipeline.Learners()
 	for i := range list {
@@ -77,7 +77,7 @@ func (r statusReader) learners() []control.LearnerStatus {
 	return list
 }
 
-// versions puts the names in that files had when they came in, and what rollback goes back to.
+// versions fills in the original names of files, and the versions that a rollback goes back to.
 func (r statusReader) versions(list []control.ComponentStatus) {
 	for i := range list {
 		c := &list[i]
@@ -102,7 +102,7 @@ func allStarted(list []control.ComponentStatus) bool {
 	})
 }
 
-// cause tells why the run stands still, if it does.
+// cause says why the run has stalled, if it has.
 func cause(s *pipeline.Status) string {
 	var paused []string
 	for _, c := range s.Components {

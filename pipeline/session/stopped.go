@@ -61,11 +61,11 @@ func unproven(list []runs.Change) [][]runs.Change {
 	return changes
 }
 
-// takeBackUnproven makes a run that ended while versions were watched go on with the ones before: nobody knows whether those hold.
+// takeBackUnproven rolls back the versions that were watched when the run ended: they are unproven.
 func (s *Session) takeBackUnproven() error {
 	list, err := s.run.Changes()
 	if err != nil {
-		return nil // what cannot be read is told where commands are served
+		return nil // an unreadable file is reported where commands are served
 	}
 	number := uint64(0)
 	for i := range list {
@@ -106,7 +106,7 @@ func (s *Session) takeBackUnproven() error {
 	return nil
 }
 
-// goBack makes the pipeline of a run that is not going on another one.
+// goBack replaces the pipeline of a stopped run.
 func (s *Session) goBack(text string, sets []string) error {
 	next, err := parseNext(s.graph, text, sets, s.o.Parts)
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *Session) goBack(text string, sets []string) error {
 	return s.run.WritePipeline(written)
 }
 
-// noteStopped adds a line to the events of a run that is not going on.
+// noteStopped adds a line to the events of a stopped run.
 func (s *Session) noteStopped(c runs.Change) {
 	c.EnvStep, c.PolicyVersion = s.before.EnvSteps, s.before.PolicyVersion
 	if src, err := s.run.Pipeline(); err == nil {
@@ -139,7 +139,7 @@ func storedHere(run *runs.Run, back []string) []string {
 	})
 }
 
-// Rollback makes a component of a run that is not going on what it was before its last change: once the run is resumed. It locks the run
+// Rollback undoes the last change of a component of a run that is not running: it takes effect once the run is resumed. It locks the run
 // until that is closed.
 func Rollback(run *runs.Run, parts *graph.Parts, log *slog.Logger, named string) (*control.SwapReply, error) {
 	s := newSession(Options{Parts: parts, Log: log, Records: &Records{}})
@@ -164,7 +164,7 @@ func Rollback(run *runs.Run, parts *graph.Parts, log *slog.Logger, named string)
 	return s.rollBack(h, named)
 }
 
-// rollBack is Rollback with what is known of the run.
+// rollBack is Rollback with the run's history.
 func (s *Session) rollBack(h *history, named string) (*control.SwapReply, error) {
 	name, place, wraps := control.SplitWrapper(named)
 	g := s.graph

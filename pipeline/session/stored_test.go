@@ -56,10 +56,10 @@ func (l *frozenLab) train(datasets int, tables string, sets ...string) error {
 	return err
 }
 
-// beside returns the path of a file beside the pipeline's.
+// beside returns the path of a file next to the pipeline's.
 func (l *frozenLab) beside(name string) string { return filepath.Join(l.dir, "files", name) }
 
-// resume goes on with the newest run until it has so many datasets, with more tables in its pipeline.
+// resume resumes the newest run until it has so many datasets, with more tables in its pipeline.
 func (l *frozenLab) resume(until int, tables string, sets ...string) error {
 	run := l.run("cartpole")
 	text, err := run.Pipeline()
@@ -106,12 +106,12 @@ func (l *frozenLab) learned(c runs.Checkpoint) policy.Weights {
 	return w
 }
 
-// freezing are the tables of a policy that is frozen, with the lines of its own, and of the component that publishes it.
+// freezing are the tables of a frozen policy, with its own lines, and of the component that publishes it.
 func freezing(lines ...string) string {
 	return "\n[component.frozen_old]\nkind = \"frozen\"\npolicy = \"old\"\n[policy.old]\n" + strings.Join(lines, "\n") + "\n"
 }
 
-// frozen returns what the frozen policy of the newest checkpoint acts with.
+// frozen returns the weights of the newest checkpoint's frozen policy.
 func (l *frozenLab) frozen() (source string, w policy.Weights) {
 	l.Helper()
 	source, _, w, err := new(opponents.Frozen).Weights(l.checkpoint("cartpole", runs.Latest).Components["frozen_old"])
@@ -157,7 +157,7 @@ func TestStored_AVersionOfTheRunComesFromItsCheckpoints(t *testing.T) {
 	}
 }
 
-// A version that a pool of the run keeps needs no checkpoint of its own.
+// A version in a pool of the run needs no separate checkpoint.
 func TestStored_AVersionComesFromAPool(t *testing.T) {
 	l := newFrozenLab(t)
 	const pool = `
@@ -198,7 +198,7 @@ on_full = "coalesce"
 	}
 }
 
-// Weights of another run, or of a file, are those that it has.
+// Weights come from another run, or from a file.
 func TestStored_WeightsComeFromAnotherRunOrAFile(t *testing.T) {
 	l := newFrozenLab(t)
 	if err := l.train(2, "", "run.name=other"); err != nil {
@@ -242,7 +242,7 @@ func TestStored_WeightsComeFromAnotherRunOrAFile(t *testing.T) {
 			t.Errorf("%s: frozen is version %d from %q, want version %d", name, w.Version, source, want.Version)
 		}
 	}
-	// What the run goes on from has them, when the file is gone.
+	// The resumed run's checkpoint has them when the file is gone.
 	_, want := l.frozen()
 	if err := errors.Join(os.RemoveAll(filepath.Join(l.dir, "other")), os.Remove(file)); err != nil {
 		t.Fatal(err)
@@ -300,8 +300,8 @@ func TestStored_SaysWhatIsNotThere(t *testing.T) {
 	check(l.train(1, other(broken)), "E012", "x.safetensors")
 }
 
-// Of a run that goes on a version is frozen once a checkpoint has it; before, the error says so and nothing changes.
-func TestStored_AVersionIsFrozenWhileTheRunGoesOn(t *testing.T) {
+// In a running run a version can be frozen once a checkpoint has it; before, the error says so and nothing changes.
+func TestStored_AVersionIsFrozenDuringTheRun(t *testing.T) {
 	l := newFrozenLab(t)
 	text := strings.ReplaceAll(selfPlay, "stop = { env_steps = 16_384 }", "stop = { env_steps = 100_000_000 }\ndir = \""+l.dir+"\"\ncheckpoint = { every = \"1h\" }")
 	text = strings.Replace(text, "mode = \"sync\"", "mode = \"sync\"\n[swap]\ncanary = 0\nprobation = \"0s\"", 1)

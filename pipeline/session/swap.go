@@ -12,7 +12,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline"
 )
 
-// changer answers the commands that change what runs.
+// changer answers the commands that change the run.
 type changer struct{ job *job }
 
 // asked is a change that the client of a request asks for.
@@ -41,7 +41,7 @@ func (c changer) swap(ctx context.Context, q control.SwapRequest, notice control
 	return x.swapReply(x.run(ctx), began)
 }
 
-// rollback answers VerbRollback: what ran before is known to work, so it is neither checked nor tried nor watched.
+// rollback answers VerbRollback: the previous version is known to work, so it is neither checked nor tried nor watched.
 func (c changer) rollback(ctx context.Context, q control.RollbackRequest, notice control.Notice) (*control.SwapReply, error) {
 	x := c.asked(ctx, whatRollback, "rollback of "+q.Component, notice)
 	x.component, x.wrapper, x.wraps = control.SplitWrapper(q.Component)
@@ -65,39 +65,39 @@ func (c changer) rollback(ctx context.Context, q control.RollbackRequest, notice
 }
 
 // aimBack finds the graph that a rollback leads to.
-func (c *change) aimBack() error {
-	named, err := c.job.named(c.component)
+func (ch *change) aimBack() error {
+	named, err := ch.job.named(ch.component)
 	if err != nil {
 		return err
 	}
-	g, name := c.job.Pipeline.Graph(), c.component
+	g, name := ch.job.Pipeline.Graph(), ch.component
 	env := g.Env(named.Env)
-	if c.wraps {
-		name = wrapperName(c.component, c.wrapper)
+	if ch.wraps {
+		name = wrapperName(ch.component, ch.wrapper)
 		if env == nil {
-			return bad("%s runs no environments", c.component)
+			return bad("%s runs no environments", ch.component)
 		}
-		if c.wrapper < 0 || c.wrapper >= len(env.Table.Wrap) {
-			return noSuchWrapper(env, c.wrapper)
+		if ch.wrapper < 0 || ch.wrapper >= len(env.Table.Wrap) {
+			return noSuchWrapper(env, ch.wrapper)
 		}
 	}
-	before := c.job.history.before(name)
+	before := ch.job.history.before(name)
 	switch {
 	case before == nil:
 		e := control.Errorf(control.CodeRefused, "%s has no previous version: it has not been changed in this run", name)
 		e.Exit = int(Usage)
 		return e
-	case !c.wraps:
-		return withoutWayBack(c.aimText(before.graph(g)), before)
-	case c.job.history.storedWrap(env, true)[c.wrapper].Text() != before.wrap.New:
+	case !ch.wraps:
+		return withoutWayBack(ch.aimText(before.graph(g)), before)
+	case ch.job.history.storedWrap(env, true)[ch.wrapper].Text() != before.wrap.New:
 		e := control.Errorf(control.CodeRefused, "%s is not what its last change made of it: the list of wrappers has changed since", name)
 		e.Help = "swap in what it was, " + before.wrap.Old + ", or reload the file as it is to be"
 		return e
 	}
-	return c.aimWrapper(env, before.wrap.Old)
+	return ch.aimWrapper(env, before.wrap.Old)
 }
 
-// withoutWayBack says what to do where a rollback of policies leads to no pipeline: what it needs has been changed since.
+// withoutWayBack gives the remedy where a rollback of policies leads to no pipeline, because things that it needs have been changed since.
 func withoutWayBack(err error, to *previous) error {
 	var e *control.Error
 	if to.undo != nil && errors.As(err, &e) {
@@ -107,28 +107,28 @@ func withoutWayBack(err error, to *previous) error {
 	return err
 }
 
-// swapReply tells the client what a change did to the component that it named.
-func (c *change) swapReply(err error, began time.Time) (*control.SwapReply, error) {
+// swapReply describes the effect of a change on the component that it names.
+func (ch *change) swapReply(err error, began time.Time) (*control.SwapReply, error) {
 	if errors.Is(err, pipeline.ErrNothing) {
-		v := c.job.history.version(c.job.Pipeline.Graph(), c.component)
-		return &control.SwapReply{Component: c.component, Outcome: control.Unchanged, Old: v, New: v}, nil
+		v := ch.job.history.version(ch.job.Pipeline.Graph(), ch.component)
+		return &control.SwapReply{Component: ch.component, Outcome: control.Unchanged, Old: v, New: v}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(c.parts, func(p part) bool { return p.component == c.component })
-	if i < 0 && len(c.parts) > 0 {
+	i := slices.IndexFunc(ch.parts, func(p part) bool { return p.component == ch.component })
+	if i < 0 && len(ch.parts) > 0 {
 		i = 0
 	}
-	p := part{component: c.component}
+	p := part{component: ch.component}
 	if i >= 0 {
-		p = c.parts[i]
+		p = ch.parts[i]
 	}
-	r := c.reply(&p)
+	r := ch.reply(&p)
 	if r.Outcome != control.Committed {
 		r.Write = nil
 	}
-	r.Component = c.component
+	r.Component = ch.component
 	r.Took = time.Since(began).Seconds()
 	return r, nil
 }

@@ -84,13 +84,13 @@ func (x *swapsAtEveryBoundary) change(p *pipeline.Pipeline, parts *graph.Parts, 
 		if next == nil {
 			return problems
 		}
-		// On probation, which the next one ends: nobody waits for the loops but in Commit.
+		// On probation, which the next change ends: only Commit waits for the loops.
 		t, err := p.Prepare(context.Background(), next, pipeline.TransitionOptions{At: component.AtTrajectory, KeepState: true, Probation: true})
 		if err != nil {
 			return err
 		}
 		g.awaited.Store(true)
-		stop := g.openEvery(time.Second) // one that came too late for its boundary needs another
+		stop := g.openEvery(time.Second) // a change that came too late for its boundary needs another
 		o, err := t.Commit(context.Background())
 		stop()
 		if err != nil {
@@ -103,7 +103,7 @@ func (x *swapsAtEveryBoundary) change(p *pipeline.Pipeline, parts *graph.Parts, 
 	}
 }
 
-// turnstile lets inference go on with so many trajectories.
+// turnstile lets inference serve so many trajectories.
 type turnstile struct {
 	mu   sync.Mutex
 	last uint64        // trajectory that may be made, counted from 0
@@ -112,14 +112,14 @@ type turnstile struct {
 	awaited atomic.Bool // a change is on its way to the rollout
 }
 
-// tread slows the trajectory down that a change is to end, until the rollout has heard of it.
+// tread slows down the trajectory at whose end a change will be made, until the rollout has heard of it.
 func (g *turnstile) tread() {
 	if g.awaited.Load() {
 		time.Sleep(time.Millisecond)
 	}
 }
 
-// seenRollout is a rollout that tells the turnstile when it hears of a change.
+// seenRollout is a rollout that notifies the turnstile when it hears of a change.
 type seenRollout struct {
 	*rolloutplugin.Rollout
 	turnstile *turnstile
@@ -136,13 +136,13 @@ type seenChange struct {
 	turnstile *turnstile
 }
 
-// Commit tells that the change has come.
+// Commit notifies the turnstile of the change.
 func (x seenChange) Commit() error {
 	x.turnstile.awaited.Store(false)
 	return x.PreparedEnvs.Commit()
 }
 
-// open lets so many more trajectories be made.
+// open allows so many more trajectories.
 func (g *turnstile) open(more uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -224,8 +224,8 @@ func (a guardedActor) Act(requests []policy.Request) error {
 	return a.Actor.Act(requests)
 }
 
-// A module that is swapped for itself at every trajectory boundary changes nothing of what is learned, to the last bit:
-// by the memory of whole instances, where it is the same, and environment by environment, where a byte of it differs.
+// A module that is swapped for itself at every trajectory boundary does not change the learning by a bit: whether the
+// memory of whole instances is taken over, if the module is the same, or each environment's state, if a byte of it differs.
 func TestSwapExact_TheSameModuleAtEveryBoundary(t *testing.T) {
 	for _, name := range []string{"cartpole", "pendulum"} {
 		t.Run(name, func(t *testing.T) { swappedForItself(t, name) })
@@ -284,8 +284,8 @@ func swappedForItself(t *testing.T, name string, sets ...string) {
 	}
 }
 
-// A wrapper that is another one at every trajectory boundary changes nothing of what those within it and around it do: episodes, the
-// stream of actions that stick and the statistics of returns go on.
+// A wrapper that is swapped at every trajectory boundary does not disturb the wrappers within and around it: episodes, the stream of
+// sticky actions and the statistics of returns continue.
 func TestSwapExact_AWrapperBetweenOthersAtEveryBoundary(t *testing.T) {
 	module := testkit.Committed(t, "cartpole")
 	list := func(name string) []string {

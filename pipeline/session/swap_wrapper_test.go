@@ -12,8 +12,8 @@ import (
 	"github.com/rlhost/rlhost/core/env"
 )
 
-// A wrapper gives way to another one while the others and the episodes go on, and back.
-func TestSwap_AWrapperGivesWayToAnother(t *testing.T) {
+// A wrapper is replaced by another and back, while the others and the episodes continue.
+func TestSwap_AWrapperIsReplacedByAnother(t *testing.T) {
 	r := begin(t, `env.cartpole.wrap=[{ time_limit = 400 }, { reward_scale = 0.5 }]`)
 	r.learns()
 	wrappers := func() []env.Wrapper { return r.pipeline.Graph().Env("cartpole").Table.Wrap }
@@ -117,7 +117,7 @@ func TestRollback_HonoursThePlaceOfAWrapper(t *testing.T) {
 	}
 }
 
-// The last good version is the one before, never one that has failed.
+// The last good version is the previous one, never one that has failed.
 func TestRollback_NeverLeadsToAVersionThatHasFailed(t *testing.T) {
 	r := begin(t, `env.cartpole.wrap=[{ time_limit = 400 }]`)
 	r.learns()

@@ -15,7 +15,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// tapRoom is how many messages may wait for the client; those that come while there is no room are left out.
+// tapRoom is how many messages may wait for the client; further ones are skipped.
 const tapRoom = 256
 
 // tapper answers with the messages that pass.
@@ -134,7 +134,7 @@ func (t *tapping) message(signal, from string, m *hostabi.Message, arenas *arena
 	}
 }
 
-// played tells which policy played an episode, where several act in the rollout.
+// played adds the policy that played an episode, where several act in the rollout.
 func (t *tapping) played(r *control.TapRecord, m *hostabi.Message) {
 	r.T = 0 // has that policy's ID
 	for _, p := range t.live.Pipeline.Graph().Policies {
@@ -144,7 +144,7 @@ func (t *tapping) played(r *control.TapRecord, m *hostabi.Message) {
 	}
 }
 
-// passed counts the messages of a signal that came while the tap was behind.
+// passed counts the messages of a signal that came while the tap lagged.
 func (t *tapping) passed(signal, from string, sequence uint64) (missed uint64) {
 	key := from + " " + signal
 	if last, ok := t.last[key]; ok && sequence > last+1 {
@@ -154,7 +154,7 @@ func (t *tapping) passed(signal, from string, sequence uint64) (missed uint64) {
 	return missed
 }
 
-// payload is what the messages of a signal carry.
+// payload is the payload of a signal.
 func (t *tapping) payload(signal string) component.Payload {
 	payload, known := t.payloads[signal]
 	if known {
@@ -170,7 +170,7 @@ func (t *tapping) payload(signal string) component.Payload {
 	return payload
 }
 
-// block tells of the message's block: its name and size, and the columns that were asked for.
+// block describes the message's block: its name and size, and the requested columns.
 func (t *tapping) block(r *control.TapRecord, payload component.Payload, m *hostabi.Message, arenas *arena.Set) {
 	r.Handle = m.Handle.String()
 	a, err := arenas.Of(m.Handle)
@@ -185,7 +185,7 @@ func (t *tapping) block(r *control.TapRecord, payload component.Payload, m *host
 	case payload.Steps:
 		tr, lease, err := trajectory.Lease(arenas, m.Handle)
 		if err != nil {
-			return // it has been reused: the tap was behind
+			return // it has been reused: the tap lagged
 		}
 		r.Columns = columnsOf(tr, t.columns)
 		_ = lease.Release() // of this function alone
@@ -201,7 +201,7 @@ func (t *tapping) block(r *control.TapRecord, payload component.Payload, m *host
 	}
 }
 
-// columnsNamed looks columns up by their names: those with numbers to show.
+// columnsNamed looks up columns with numbers to show, by their names.
 func columnsNamed(names []string) ([]trajectory.Column, error) {
 	var list []trajectory.Column
 	for _, name := range names {

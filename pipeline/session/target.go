@@ -24,37 +24,37 @@ const (
 )
 
 // aim finds the graph that a swap of a component to a file leads to.
-func (c *change) aim(file string) error {
-	x, err := c.job.named(c.component)
+func (ch *change) aim(file string) error {
+	x, err := ch.job.named(ch.component)
 	if err != nil {
 		return err
 	}
 	if x.Swap == graph.SwapNever {
 		return forbidden("component", x.Name)
 	}
-	g := c.job.Pipeline.Graph()
+	g := ch.job.Pipeline.Graph()
 	env := g.Env(x.Env)
 	switch _, _, native := graph.SplitUse(file); {
 	case file == "":
 		return bad("a swap needs a file")
-	case c.wraps:
-		return c.aimWrapper(env, file)
+	case ch.wraps:
+		return ch.aimWrapper(env, file)
 	case x.Kind == graph.KindModule && !strings.HasSuffix(file, ".wasm"):
 		return withoutKind(x, file)
 	case file == runtimeBuiltin, file == runtimeProcess:
-		c.writes(append(c.withoutSource(x), "component."+x.Name+".runtime="+strconv.Quote(file)))
-		return c.aimAt(append(c.withoutSource(x), "component."+x.Name+".runtime = "+strconv.Quote(file))...)
+		ch.writes(append(ch.withoutSource(x), "component."+x.Name+".runtime="+strconv.Quote(file)))
+		return ch.aimAt(append(ch.withoutSource(x), "component."+x.Name+".runtime = "+strconv.Quote(file))...)
 	case env == nil && strings.HasSuffix(file, ".wasm"):
-		return c.aimComponent(x, file)
+		return ch.aimComponent(x, file)
 	case env == nil:
-		return c.aimProgram(g, x, file)
+		return ch.aimProgram(g, x, file)
 	case env.Swap == graph.SwapNever:
 		return forbidden("env", env.Name)
-	case native, slices.Contains(c.job.Parts.Builtins, file):
-		c.writes([]string{"env." + env.Name + ".use=" + strconv.Quote(file)})
-		return c.aimEnv(env.Name, file)
+	case native, slices.Contains(ch.job.Parts.Builtins, file):
+		ch.writes([]string{"env." + env.Name + ".use=" + strconv.Quote(file)})
+		return ch.aimEnv(env.Name, file)
 	}
-	return c.aimFile(g, env, file)
+	return ch.aimFile(g, env, file)
 }
 
 // withoutKind refuses to make something else of a component whose table says nothing but which module it is.
@@ -65,19 +65,19 @@ func withoutKind(x *graph.Component, file string) error {
 }
 
 // aimFile is aim for the environments in a file: a module, or a new version of the program that they come from now.
-func (c *change) aimFile(g *graph.Graph, env *graph.Env, file string) error {
+func (ch *change) aimFile(g *graph.Graph, env *graph.Env, file string) error {
 	module, err := isModule(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return noSuchFile(file, c.job.Parts.Builtins)
+		return noSuchFile(file, ch.job.Parts.Builtins)
 	case err != nil:
 		return &control.Error{Code: "E012", Reason: fmt.Sprintf("%s cannot be read: %v", file, err), Exit: int(Plugin)}
 	case module:
-		return c.aimModule(env, file)
+		return ch.aimModule(env, file)
 	}
 	if p := env.Table.Plugin; p != nil && p.Path != "" && g.Plugin(p.Name) != nil {
-		c.writes(programSets(p.Name, file))
-		return c.aimAt(programSets(p.Name, file)...)
+		ch.writes(programSets(p.Name, file))
+		return ch.aimAt(programSets(p.Name, file)...)
 	}
 	e := bad("%s is no WebAssembly module", file)
 	e.Help = "environments of a native program: declare [plugin.NAME] and swap to NAME:ENVIRONMENT"
@@ -85,48 +85,48 @@ func (c *change) aimFile(g *graph.Graph, env *graph.Env, file string) error {
 	return e
 }
 
-// aimModule stores a module and aims at the copy, which nobody changes.
-func (c *change) aimModule(env *graph.Env, file string) error {
-	m, err := c.job.history.store(file)
+// aimModule stores a module and aims at the copy, which never changes.
+func (ch *change) aimModule(env *graph.Env, file string) error {
+	m, err := ch.job.history.store(file)
 	if err != nil {
 		return err
 	}
-	c.modules = append(c.modules, m)
-	if c.job.runsModule(env, m.Hash) {
-		c.next = c.job.Pipeline.Graph() // whatever its file is called
+	ch.modules = append(ch.modules, m)
+	if ch.job.runsModule(env, m.Hash) {
+		ch.next = ch.job.Pipeline.Graph() // whatever its file is called
 		return nil
 	}
-	c.writes([]string{"env." + env.Name + ".use=" + strconv.Quote(file), "env." + env.Name + ".sha256=" + strconv.Quote(m.Hash)})
-	return c.aimEnv(env.Name, m.Path)
+	ch.writes([]string{"env." + env.Name + ".use=" + strconv.Quote(file), "env." + env.Name + ".sha256=" + strconv.Quote(m.Hash)})
+	return ch.aimEnv(env.Name, m.Path)
 }
 
 // aimComponent is aim for a component made from a module, of which it stores a copy.
-func (c *change) aimComponent(x *graph.Component, file string) error {
+func (ch *change) aimComponent(x *graph.Component, file string) error {
 	if _, err := isModule(file); err != nil {
 		return noSuchFile(file, nil)
 	}
-	m, err := c.job.history.store(file)
+	m, err := ch.job.history.store(file)
 	if err != nil {
 		return err
 	}
-	c.modules = append(c.modules, m)
+	ch.modules = append(ch.modules, m)
 	if x.Module != nil && x.Module.Digest == m.Hash {
-		c.next = c.job.Pipeline.Graph() // whatever its file is called
+		ch.next = ch.job.Pipeline.Graph() // whatever its file is called
 		return nil
 	}
 	table := "component." + x.Name
 	sets := []string{table + ".runtime=wasm", table + ".use=" + strconv.Quote(m.Path), table + `.sha256=""`}
 	written := []string{table + `.runtime="wasm"`, table + ".use=" + strconv.Quote(file), table + ".sha256=" + strconv.Quote(m.Hash)}
 	if x.Module == nil {
-		written = append(c.withoutSource(x), written...)
-		sets = append(c.withoutSource(x), sets...)
+		written = append(ch.withoutSource(x), written...)
+		sets = append(ch.withoutSource(x), sets...)
 	}
-	c.writes(written)
-	return c.aimAt(sets...)
+	ch.writes(written)
+	return ch.aimAt(sets...)
 }
 
-// withoutSource returns what takes the keys out of a component's table that say what it is made from, for aimAt.
-func (c *change) withoutSource(x *graph.Component) (sets []string) {
+// withoutSource returns overrides that remove the source keys from a component's table, for aimAt.
+func (ch *change) withoutSource(x *graph.Component) (sets []string) {
 	for _, key := range graph.SourceKeys {
 		if key != "plugin" && x.Module == nil || key == "plugin" && x.Plugin == "" {
 			continue // its own
@@ -137,34 +137,34 @@ func (c *change) withoutSource(x *graph.Component) (sets []string) {
 }
 
 // aimWrapper is aim for a wrapper of environments: its table takes the place in the list.
-func (c *change) aimWrapper(e *graph.Env, wrapper string) error {
+func (ch *change) aimWrapper(e *graph.Env, wrapper string) error {
 	switch {
 	case e == nil:
-		return bad("%s runs no environments", c.component)
+		return bad("%s runs no environments", ch.component)
 	case e.Swap == graph.SwapNever:
 		return forbidden("env", e.Name)
-	case c.wrapper < 0 || c.wrapper >= len(e.Table.Wrap):
-		return noSuchWrapper(e, c.wrapper)
+	case ch.wrapper < 0 || ch.wrapper >= len(e.Table.Wrap):
+		return noSuchWrapper(e, ch.wrapper)
 	case !strings.HasPrefix(wrapper, "{") && !strings.HasSuffix(wrapper, ".wasm"):
 		return bad("%s is not the table of a wrapper, such as { time_limit = 200 }, nor a module", wrapper)
 	}
 	table := e.Table
-	table.Wrap = c.job.history.storedWrap(e, false)
-	list, was, _ := table.Rewrapped(c.wrapper, wrapper)
-	c.notes = append(c.notes, fmt.Sprintf("wrap[%d] of env %q: %s → %s", c.wrapper, e.Name, was, wrapper))
+	table.Wrap = ch.job.history.storedWrap(e, false)
+	list, was, _ := table.Rewrapped(ch.wrapper, wrapper)
+	ch.notes = append(ch.notes, fmt.Sprintf("wrap[%d] of env %q: %s → %s", ch.wrapper, e.Name, was, wrapper))
 	set := "env." + e.Name + ".wrap="
 	named := e.Table
-	hashes := c.job.history.runningWrap(e)
-	named.Wrap = named.WrapUsing(func(place int, use string) string { return c.job.history.name(hashes[place], use) })
-	if text, _, ok := named.Rewrapped(c.wrapper, wrapper); ok {
-		c.writes([]string{set + text})
+	hashes := ch.job.history.runningWrap(e)
+	named.Wrap = named.WrapUsing(func(place int, use string) string { return ch.job.history.name(hashes[place], use) })
+	if text, _, ok := named.Rewrapped(ch.wrapper, wrapper); ok {
+		ch.writes([]string{set + text})
 	}
-	err := c.aimAt(set + list)
-	if err == nil && len(c.next.Env(e.Name).Table.Wrap) != len(e.Table.Wrap) {
+	err := ch.aimAt(set + list)
+	if err == nil && len(ch.next.Env(e.Name).Table.Wrap) != len(e.Table.Wrap) {
 		err = bad("%s is not the table of one wrapper, such as { time_limit = 200 }", wrapper)
 	}
 	if err == nil {
-		err = c.aimAt(set + c.keepWrap(c.next, c.next.Env(e.Name)))
+		err = ch.aimAt(set + ch.keepWrap(ch.next, ch.next.Env(e.Name)))
 	}
 	return err
 }
@@ -175,50 +175,50 @@ func noSuchWrapper(e *graph.Env, place int) error {
 	return refused
 }
 
-// removed ends what takes a key out of a table.
+// removed ends an override that removes a key.
 const removed = " = \"\""
 
-func (c *change) aimEnv(env, use string) error {
-	return c.aimAt("env."+env+".use="+strconv.Quote(use), "env."+env+".sha256=\"\"")
+func (ch *change) aimEnv(env, use string) error {
+	return ch.aimAt("env."+env+".use="+strconv.Quote(use), "env."+env+".sha256=\"\"")
 }
 
-// aimProgram is aim for a component made by a native program: one that is declared, or the path of one.
-func (c *change) aimProgram(g *graph.Graph, x *graph.Component, file string) error {
+// aimProgram is aim for a component made by a native program: a declared one, or one given by its path.
+func (ch *change) aimProgram(g *graph.Graph, x *graph.Component, file string) error {
 	ofPlugin := func(name string) []string {
-		return append(c.withoutSource(x), "component."+x.Name+".runtime=\"process\"", "component."+x.Name+".plugin="+strconv.Quote(name))
+		return append(ch.withoutSource(x), "component."+x.Name+".runtime=\"process\"", "component."+x.Name+".plugin="+strconv.Quote(name))
 	}
 	if g.Plugin(file) != nil {
-		c.writes(ofPlugin(file))
-		return c.aimAt(ofPlugin(file)...)
+		ch.writes(ofPlugin(file))
+		return ch.aimAt(ofPlugin(file)...)
 	}
 	info, err := os.Stat(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return noSuchFile(file, c.job.Parts.Builtins)
+		return noSuchFile(file, ch.job.Parts.Builtins)
 	case err != nil:
 		return &control.Error{Code: "E012", Reason: fmt.Sprintf("%s cannot be read: %v", file, err), Exit: int(Plugin)}
 	case info.IsDir():
 		return bad("%s is a folder", file)
 	}
 	if x.Plugin != "" && plainlyUsed(g, x) {
-		c.writes(programSets(x.Plugin, file))
-		return c.aimAt(programSets(x.Plugin, file)...)
+		ch.writes(programSets(x.Plugin, file))
+		return ch.aimAt(programSets(x.Plugin, file)...)
 	}
 	name := freePlugin(g, file)
 	sets := append(programSets(name, file), ofPlugin(name)...)
-	c.writes(sets)
-	return c.aimAt(sets...)
+	ch.writes(sets)
+	return ch.aimAt(sets...)
 }
 
-// writes keeps what a pipeline file has to say for the swap, of overrides.
-func (c *change) writes(sets []string) {
-	c.toWrite = nil
+// writes keeps the overrides that a pipeline file needs for the swap.
+func (ch *change) writes(sets []string) {
+	ch.toWrite = nil
 	for _, set := range sets {
 		if table, key, ok := takenOut(set); ok {
 			set = table + "." + key + "="
 		}
 		key, value, _ := strings.Cut(set, "=")
-		c.toWrite = append(c.toWrite, strings.TrimSpace(key)+" = "+strings.TrimSpace(value))
+		ch.toWrite = append(ch.toWrite, strings.TrimSpace(key)+" = "+strings.TrimSpace(value))
 	}
 }
 
@@ -260,17 +260,17 @@ func freePlugin(g *graph.Graph, file string) string {
 }
 
 // aimAt makes the next graph from overrides of the running one; see withoutSource.
-func (c *change) aimAt(sets ...string) error {
-	return c.aimText(c.job.Pipeline.Graph().Expanded(), sets)
+func (ch *change) aimAt(sets ...string) error {
+	return ch.aimText(ch.job.Pipeline.Graph().Expanded(), sets)
 }
 
 // aimText makes the next graph from a text that Graph.Expanded wrote, and overrides.
-func (c *change) aimText(text string, sets []string) error {
-	next, err := parseNext(c.job.Pipeline.Graph(), text, sets, c.job.Parts)
+func (ch *change) aimText(text string, sets []string) error {
+	next, err := parseNext(ch.job.Pipeline.Graph(), text, sets, ch.job.Parts)
 	if err != nil {
 		return problemError(graph.ProblemsOf(err))
 	}
-	c.next = next
+	ch.next = next
 	return nil
 }
 

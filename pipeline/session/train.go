@@ -43,8 +43,7 @@ func Begin(ctx context.Context, o Options) (*Session, error) {
 	return s.ready(err)
 }
 
-// Resume goes on with a run from its newest checkpoint, with its own pipeline. The session closes the run, also where it
-// cannot go on.
+// Resume continues a run from its newest checkpoint, with its own pipeline. The session closes the run, also where it cannot continue.
 func Resume(ctx context.Context, run *runs.Run, o Options) (*Session, error) {
 	s := newSession(o)
 	s.run, s.resumed = run, true
@@ -81,8 +80,8 @@ func (s *Session) ready(err error) (*Session, error) {
 	return s, nil
 }
 
-// build builds the pipeline. A resumed run whose environments cannot go on from what was saved, because they or
-// their number have changed, begins new episodes instead.
+// build builds the pipeline. If a resumed run's environments or their number have changed, so that they cannot
+// continue from the saved state, it begins new episodes instead.
 func (s *Session) build(ctx context.Context) (err error) {
 	o := pipeline.BuildOptions{
 		Parts: s.o.Parts, RunDir: s.run.Dir, Log: s.log, Policy: s.policy.Name, Resume: s.before.Components, AtBoundary: s.atBoundary, AtFailure: s.atFailure, Stored: storedFor(s),
@@ -107,7 +106,7 @@ func (s *Session) build(ctx context.Context) (err error) {
 }
 
 // Run trains until a stop rule, a command or the end of ctx ends the run, at a dataset boundary, and plays the final
-// evaluation. There may be a result and an error, of what became of the run's folder. Call it once.
+// evaluation. There may be a result and an error, about the run's folder. Call it once.
 func (s *Session) Run(ctx context.Context) (*Result, error) {
 	s.serve()
 	s.evaluator = newEvaluator(s)
@@ -127,7 +126,7 @@ func (s *Session) Run(ctx context.Context) (*Result, error) {
 	return r, errors.Join(removed, err)
 }
 
-// Close releases everything but what Options brought.
+// Close releases everything except the parts from Options.
 func (s *Session) Close() error {
 	var errs []error
 	if s.commands != nil {

@@ -34,8 +34,7 @@ type trial struct {
 	seed  uint64
 }
 
-// run makes the named checks on the new environment of a part, and lets it play beside the running one where the rules
-// say so.
+// run makes the named checks on the new environment of a part, and lets it play against the running one where the rules say so.
 func (t *trial) run(ctx context.Context, p *part, plugin env.Plugin) error {
 	if err := t.check(ctx, p, plugin); err != nil || t.rules.canary == 0 {
 		return err
@@ -43,7 +42,7 @@ func (t *trial) run(ctx context.Context, p *part, plugin env.Plugin) error {
 	return t.canary(ctx, p, plugin)
 }
 
-// check runs the named checks on a new environment. One that fails refuses it, unless the running version fails it too.
+// check runs the named checks on a new environment. A failed check refuses it, unless the running version fails it too.
 func (t *trial) check(ctx context.Context, p *part, plugin env.Plugin) error {
 	counts, worst := map[envcheck.Verdict]int{}, []string{}
 	var failed []envcheck.Result
@@ -75,7 +74,7 @@ func (t *trial) check(ctx context.Context, p *part, plugin env.Plugin) error {
 	return nil
 }
 
-// forgive refuses what failed unless the version that runs fails the same.
+// forgive refuses a version with failed checks unless the running version fails the same.
 func (t *trial) forgive(ctx context.Context, p *part, failed []envcheck.Result) error {
 	running := map[string]bool{}
 	if old, err := t.Pipeline.Env(p.env); err == nil {
@@ -160,7 +159,7 @@ const (
 	measurable = 5 * time.Millisecond
 )
 
-// tooSlow reports whether the new version is slower than the rules allow. What is over in no time is not.
+// tooSlow reports whether the new version is slower than the rules allow. A trial too short to measure is not.
 func (t *trial) tooSlow(before, after *evaluation.Trial) bool {
 	if t.rules.slower == 0 || after.Fault != nil || after.PerSecond <= 0 {
 		return false
@@ -169,7 +168,7 @@ func (t *trial) tooSlow(before, after *evaluation.Trial) bool {
 	return took >= measurable && before.PerSecond > t.rules.slower*after.PerSecond
 }
 
-// played is what the client is told of one version.
+// played is the client's report of one version.
 func played(t *evaluation.Trial) control.Trial {
 	c := control.Trial{Episodes: len(t.Returns), Unfinished: t.Unfinished, Steps: t.Steps, PerSecond: t.PerSecond}
 	if len(t.Returns) > 0 {

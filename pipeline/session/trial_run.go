@@ -11,7 +11,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline"
 )
 
-// mayRun refuses a trial in the run of what is no environment, or that would leave none of the old ones.
+// mayRun refuses a trial in the run if there is no environment to try, or if none of the old ones would be left.
 func (t *trial) mayRun(component string, parts []part) error {
 	if !slices.ContainsFunc(parts, func(p part) bool { return p.env != "" }) {
 		return bad("%s has the environments that it had: only others can be tried in the run", component)
@@ -28,8 +28,8 @@ func (t *trial) mayRun(component string, parts []part) error {
 	return nil
 }
 
-// inRun lets new environments play in the run, beside the old ones and with trajectories that the learner gets, until
-// they have played what a trial plays. They stay; a fault of theirs ends the change from then on.
+// inRun lets new environments play in the run, next to the old ones and with trajectories for the learner, until they
+// have played a trial's episodes. They stay; from then on their first fault ends the change.
 func (t *trial) inRun(ctx context.Context, parts []part, ended <-chan struct{}) error {
 	going, err := t.Pipeline.Prepare(ctx, t.next, pipeline.TransitionOptions{
 		At: t.rules.at, KeepState: t.rules.keepState, TrialEnvs: t.rules.canary, Probation: true,
@@ -45,8 +45,7 @@ func (t *trial) inRun(ctx context.Context, parts []part, ended <-chan struct{}) 
 	return t.await(ctx, parts, ended)
 }
 
-// failedTrial tells what ended a trial before it had begun everywhere: a fault speaks against the new version as one
-// after that does.
+// failedTrial describes why a trial ended before it had begun everywhere: a fault counts against the new version, as a later one does.
 func failedTrial(err error) error {
 	var change *pipeline.ChangeError
 	if errors.As(err, &change) && change.Code == control.CodeRolledBack && change.Err != nil {
@@ -55,7 +54,7 @@ func failedTrial(err error) error {
 	return err
 }
 
-// speaksAgainst is what the client is told of a fault in the trial.
+// speaksAgainst is the client's error for a fault in the trial.
 func speaksAgainst(fault error) *control.Error {
 	e := control.Errorf(control.CodeCanary, "the trial in the run speaks against it: %v; the old version runs everywhere", fault)
 	e.Help = "correct it and try again; rlhost check finds most such faults"
@@ -85,7 +84,7 @@ func (t *trial) await(ctx context.Context, parts []part, ended <-chan struct{}) 
 	})
 }
 
-// trialCount is what one version has played so far.
+// trialCount counts one version's episodes and steps so far.
 type trialCount struct{ episodes, steps uint64 }
 
 func (t *trial) count(hash string) trialCount {

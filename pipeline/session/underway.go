@@ -15,7 +15,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
-// say tells the client how far a change is. It never fails: a client that has gone is found out by its context.
+// say reports the progress of a change to the client. It never fails: a disconnected client ends its context.
 type say func(format string, args ...any)
 
 func sayTo(notice control.Notice) say {
@@ -38,7 +38,7 @@ func (w *work) at(format string, args ...any) {
 	w.stage.Store(&stage)
 }
 
-// progress returns what tells how far a part of the change is: status always, the client at every tenth.
+// progress returns a function that reports the progress of a part of the change: to status always, to the client at every tenth.
 func (w *work) progress(what string) func(share float64) {
 	said := -1
 	return func(share float64) {
@@ -51,7 +51,7 @@ func (w *work) progress(what string) func(share float64) {
 	}
 }
 
-// waitEvery is how often it is looked what plugins' processes a change waits for.
+// waitEvery is how often the processes that a change waits for are checked.
 const waitEvery = time.Second
 
 // tellWaits tells the client, until end is called, which processes of plugins have long not answered: a change may wait for one.
@@ -92,7 +92,7 @@ func (w *work) text() string {
 	return w.title
 }
 
-// probation is a change of which the versions are watched: the previous ones take over again as soon as one fails.
+// probation is a change whose versions are watched: the previous ones take over again as soon as one fails.
 type probation struct {
 	number        uint64
 	title         string
@@ -106,8 +106,8 @@ type probation struct {
 	// Guarded by underWay:
 	stood  bool              // the run stood still when it was made, and has learned nothing since
 	left   time.Duration     // for which it is watched, while nothing is paused
-	idle   map[string]uint64 // components that have done nothing since, and what they had done by then
-	paused bool              // its time stands still
+	idle   map[string]uint64 // components that have done nothing since, and their work until then
+	paused bool              // its clock is stopped
 }
 
 // first is the part that messages name.
@@ -118,15 +118,15 @@ func (p *probation) first() part {
 	return p.parts[0]
 }
 
-// failure tells that a version on probation has failed.
+// failure is the failure of a version on probation.
 type failure struct {
 	number    uint64 // of the change that it came with
 	component string
 	fault     error
-	still     bool // nothing has failed: the run stands still
+	still     bool // nothing has failed: the run has stalled
 }
 
-// underWay is what is being changed and what is watched after a change: one change at a time, while the run goes on.
+// underWay is the change under way and the probations after changes: one change at a time.
 type underWay struct {
 	ended    chan struct{} // closed when the run has ended
 	failures chan failure
@@ -160,14 +160,13 @@ func (u *underWay) over() bool {
 	}
 }
 
-// tell wakes those who wait for something to change. mu is held.
+// tell wakes goroutines that wait for something to change. mu is held.
 func (u *underWay) tell() {
 	close(u.changed)
 	u.changed = make(chan struct{})
 }
 
-// begin makes a change the one that is under way; the second of two is told which one is. ctx ends also when the change
-// is cancelled.
+// begin makes a change the one under way. If there is one already, the error names it. ctx also ends when the change is cancelled.
 func (u *underWay) begin(ctx context.Context, w *work) (context.Context, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -213,14 +212,14 @@ func (u *underWay) finish(w *work) {
 	u.tell()
 }
 
-// now is what is under way, nil if nothing is, and what is watched, oldest first; changed is closed when that is so no more.
+// now returns the change under way, or nil, and the probations, oldest first; changed is closed when either changes.
 func (u *underWay) now() (current *work, watched []*probation, changed <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.current, slices.Clone(u.watched), u.changed
 }
 
-// begins makes a change one of those that are watched.
+// begins adds a probation.
 func (u *underWay) begins(p *probation) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -240,7 +239,7 @@ func (u *underWay) settle(number uint64) {
 	}
 }
 
-// superseded takes the parts that are gone from what is watched, and returns the probations that this ends.
+// superseded removes parts that are gone from the probations, and returns the probations that this ends.
 func (u *underWay) superseded(gone func(part) bool) (ended []*probation) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -263,7 +262,7 @@ func (u *underWay) superseded(gone func(part) bool) (ended []*probation) {
 	return ended
 }
 
-// learned notes how many env steps have been learned from in a run that does not stand still.
+// learned notes how many env steps have been learned from in a run that has not stalled.
 func (u *underWay) learned(trained uint64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -272,7 +271,7 @@ func (u *underWay) learned(trained uint64) {
 	}
 }
 
-// newestMoving returns the newest change on probation but for those that were made while the run stood still, which it has done since; or nil.
+// newestMoving returns the newest change on probation, or nil. Changes made during a stall that has lasted since do not count.
 func (u *underWay) newestMoving() *probation {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -299,7 +298,7 @@ func (u *underWay) numbered(number uint64) *probation {
 	return nil
 }
 
-// pass lets time pass for a probation, and reports whether it is over: it has been watched for as long as it is to be, and each of its
+// pass lets time pass for a probation, and reports whether it is over: it has been watched for its whole time, and each of its
 // components has done something.
 func (u *underWay) pass(p *probation, d time.Duration, paused bool, done map[string]uint64) (over bool) {
 	u.mu.Lock()
@@ -318,7 +317,7 @@ func (u *underWay) pass(p *probation, d time.Duration, paused bool, done map[str
 	return p.left <= 0 && len(p.idle) == 0
 }
 
-// probations describes what is watched.
+// probations describes the probations.
 func (u *underWay) probations() (list []control.Probation) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -332,7 +331,7 @@ func (u *underWay) probations() (list []control.Probation) {
 	return list
 }
 
-// failed is called by the pipeline. What is to be done takes its time and is done elsewhere.
+// failed is called by the pipeline. It returns at once: the rollback is made elsewhere.
 func (u *underWay) failed(f failure) {
 	select {
 	case u.failures <- f:
@@ -341,12 +340,12 @@ func (u *underWay) failed(f failure) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.numbered(f.number) != nil && u.current != nil {
-		u.current.cancel(errRollingBack) // it goes on from what has just failed
+		u.current.cancel(errRollingBack) // it starts from the version that has just failed
 	}
 }
 
-// concerns reports whether a change is on probation, or will be once what is under way has ended: a version may fail
-// before the run's folder has been told that it runs.
+// concerns reports whether a change is on probation, or will be once the change under way has ended: a version may
+// fail before the run's folder records that it runs.
 func (u *underWay) concerns(f failure) (title string, yes bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

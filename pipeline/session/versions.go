@@ -13,27 +13,27 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
-// What a control.Change is about.
+// Sections of a control.Change.
 const (
 	changeEnv       = "env"
 	changeComponent = "component"
 )
 
-// part is what a change means to one component.
+// part is the part of a change that concerns one component.
 type part struct {
 	component string
 	env       string // whose version changed; empty if it is the component's own
 	old, new  control.Version
 	back      []string
-	undo      []runs.Table // what has come and gone with it; nil where back is all
+	undo      []runs.Table // tables added and removed with it; nil where back is all
 	wraps     []runs.Wrap  // wrappers of env that change while the list has as many as before
 	checked   string
 	canary    *control.Canary
 }
 
-// madeAnew is the part of a component that is replaced, with what brings it back too.
+// madeAnew is the part of a component that is replaced, with the overrides that bring it back.
 func (p part) madeAnew(before *graph.Graph, back []string) part {
-	if before.Env(p.env) == nil { // what there was not needs no way back
+	if before.Env(p.env) == nil { // a new table needs no way back
 		p.back = nil
 	}
 	p.back = append(p.back, back...)

@@ -8,8 +8,8 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
-// Vet looks for a moment at what the environments of a graph write that are modules and that nobody has checked: what one writes beyond
-// its tensors, or leaves unwritten, would be learned from in silence. The error is Problems.
+// Vet briefly checks the output of a graph's environments that are unchecked modules: values written beyond their tensors, or left
+// unwritten, would be learned from in silence. The error is Problems.
 func Vet(ctx context.Context, g *graph.Graph, parts *graph.Parts) error {
 	if parts.Vet == nil {
 		return nil

@@ -30,7 +30,7 @@ func newWrappedRuns(t *testing.T) *wrappedRuns {
 	return &wrappedRuns{t, session.Options{Parts: parts, Log: slog.New(slog.DiscardHandler)}}
 }
 
-// train begins a run of an environment and returns what it comes to after so many env steps.
+// train begins a run of an environment and returns its result after so many env steps.
 func (w *wrappedRuns) train(dir, use string, steps int, sets ...string) *session.Result {
 	w.Helper()
 	text := strings.Replace(cartpole, "cartpole@1", use, 1)
@@ -48,7 +48,7 @@ func (w *wrappedRuns) train(dir, use string, steps int, sets ...string) *session
 	return r
 }
 
-// resume goes on with the run in a folder.
+// resume resumes the run in a folder.
 func (w *wrappedRuns) resume(dir string, steps int) *session.Result {
 	w.Helper()
 	run, err := runs.Open(dir, "cartpole")
@@ -71,7 +71,7 @@ func (w *wrappedRuns) resume(dir string, steps int) *session.Result {
 	return r
 }
 
-// A run with wrappers in the path that stops and goes on comes to what it would have come to without a stop.
+// A run with wrappers in the path gets the same result with a stop and a resume as without.
 func TestWrappers_ResumedRunsAreExact(t *testing.T) {
 	for use, list := range map[string]string{
 		"cartpole@1":         "[{ time_limit = 30 }, { sticky_action = 0.2 }, { reward_normalize = { gamma = 0.9 } }, { action_repeat = 2 }, { frame_stack = 3 }]",

@@ -122,8 +122,8 @@ func (w *witness) wrap(b policy.Backend) policy.Backend {
 		}}
 }
 
-// What the guest writes is read by inference and by the learner where it lies: the same addresses, and under a
-// guest in WebAssembly the same pages of the same file, mapped a second time into its memory.
+// Inference and learner read the guest's output where it lies: the same addresses, and under a guest in
+// WebAssembly the same pages of the same file, mapped a second time into its memory.
 func TestZeroCopy_EverybodyWorksInTheSameBlocks(t *testing.T) {
 	for name, c := range map[string]struct {
 		plugin env.Plugin
@@ -156,8 +156,8 @@ func TestZeroCopy_EverybodyWorksInTheSameBlocks(t *testing.T) {
 	}
 }
 
-// Pictures of a guest are read where it draws them, also those of a stack: no frame is copied before it is gathered, but for
-// the rows that a block carries on to the next, and it is gathered as the bytes that it is.
+// A guest's pictures are read where it draws them, stacked ones too: no frame is copied before it is gathered, except the
+// rows that a block carries over to the next, and it is gathered as plain bytes.
 func TestZeroCopy_Pictures(t *testing.T) {
 	const stack, frame = 4, 84 * 84
 	w := &witness{Plugin: builtinEnv(t, "squash@1"), blocks: map[uintptr]env.Block{}, mapped: map[string][]uintptr{}}
@@ -177,7 +177,7 @@ func TestZeroCopy_Pictures(t *testing.T) {
 	for _, b := range w.blocks {
 		envs = b.Schema.Shape.Envs
 	}
-	seam := float64(stack * frame * envs) // the row that follows, and those that its stack reads
+	seam := float64(stack * frame * envs) // the next row, and the rows that its stack reads
 	if n := o.stats["rollout/carried_bytes"] / seam; n < float64(len(o.blocks)-2) || n > 1.01*float64(len(o.blocks)+2) {
 		t.Errorf("%v bytes carried, %v times the frames of a seam, for %d blocks", o.stats["rollout/carried_bytes"], n, len(o.blocks))
 	}

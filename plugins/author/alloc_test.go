@@ -20,7 +20,7 @@ func TestAuthored_ASlotCallAllocatesNothing(t *testing.T) {
 	}
 }
 
-// newDeclared is a component that does what relay does.
+// newDeclared is a component that works like relay.
 func newDeclared() sdk.Component {
 	var out sdk.Signal
 	var reward, obs sdk.Column

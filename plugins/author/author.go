@@ -8,7 +8,7 @@ import (
 	sdk "github.com/rlhost/rlhost/sdk/component"
 )
 
-// Kind returns what makes an unconfigured component of a kind that an author has written.
+// Kind returns the maker of unconfigured components of an author's kind.
 func Kind(make func() sdk.Component) func() component.Component {
 	return func() component.Component { return &authored{author: make()} }
 }
@@ -26,8 +26,8 @@ var (
 )
 
 // Manifest returns the author's.
-func (c *authored) Manifest() component.Manifest {
-	m := c.author.Manifest()
+func (a *authored) Manifest() component.Manifest {
+	m := a.author.Manifest()
 	return component.Manifest{Signals: ports(m.Signals), Slots: ports(m.Slots)}
 }
 
@@ -40,13 +40,13 @@ func ports(list []sdk.Port) []component.Port {
 }
 
 // Configure lets the author check the table.
-func (c *authored) Configure(decode func(into any) error) error {
+func (a *authored) Configure(decode func(into any) error) error {
 	table := map[string]any{}
 	if err := decode(&table); err != nil {
 		return err
 	}
-	c.policy, _ = table["policy"].(string)
-	return configError(c.author.Configure(decode))
+	a.policy, _ = table["policy"].(string)
+	return configError(a.author.Configure(decode))
 }
 
 // configError makes the host's errors of the author's.
@@ -66,18 +66,18 @@ func configError(err error) error {
 }
 
 // Start starts the author's component.
-func (c *authored) Start(h *component.Host) error {
-	c.host = &host{wide: h, policy: c.policy, open: map[claim]struct{}{}, views: map[uint8]view{}}
-	return c.author.Start(c.host)
+func (a *authored) Start(h *component.Host) error {
+	a.host = &host{wide: h, policy: a.policy, open: map[claim]struct{}{}, views: map[uint8]view{}}
+	return a.author.Start(a.host)
 }
 
-// Snapshot returns the author's bytes as they are. Where blocks are leased or lent there is no state: a run that continued from it would
-// not have them.
-func (c *authored) Snapshot() (component.State, error) {
-	if c.host != nil && len(c.host.open) > 0 {
-		return component.State{}, fmt.Errorf("%w: it keeps blocks (%d), which are no part of a state", component.ErrNoSnapshot, len(c.host.open))
+// Snapshot returns the author's bytes as they are. Where blocks are leased or on loan there is no state: a run that continued from it
+// would not have them.
+func (a *authored) Snapshot() (component.State, error) {
+	if a.host != nil && len(a.host.open) > 0 {
+		return component.State{}, fmt.Errorf("%w: it keeps blocks (%d), which are no part of a state", component.ErrNoSnapshot, len(a.host.open))
 	}
-	b, err := c.author.Snapshot()
+	b, err := a.author.Snapshot()
 	if err != nil || b == nil {
 		return component.State{}, err
 	}
@@ -85,41 +85,41 @@ func (c *authored) Snapshot() (component.State, error) {
 }
 
 // Restore gives them back.
-func (c *authored) Restore(s component.State) error {
-	return c.author.Restore(s.Blobs[component.OpaqueBlob])
+func (a *authored) Restore(s component.State) error {
+	return a.author.Restore(s.Blobs[component.OpaqueBlob])
 }
 
-// Pause has the author's component finish what it has begun. It is at rest then.
-func (c *authored) Pause(rested func()) {
-	if p, ok := c.author.(sdk.Pauser); ok {
-		c.failOn(p.Pause())
+// Pause makes the author's component finish the work that it has begun.
+func (a *authored) Pause(rested func()) {
+	if p, ok := a.author.(sdk.Pauser); ok {
+		a.failOn(p.Pause())
 	}
 	rested()
 }
 
 // Resume ends a pause.
-func (c *authored) Resume() {
-	if p, ok := c.author.(sdk.Pauser); ok {
-		c.failOn(p.Resume())
+func (a *authored) Resume() {
+	if p, ok := a.author.(sdk.Pauser); ok {
+		a.failOn(p.Resume())
 	}
 }
 
-func (c *authored) failOn(err error) {
+func (a *authored) failOn(err error) {
 	if err != nil {
-		c.host.wide.Fail(err)
+		a.host.wide.Fail(err)
 	}
 }
 
 // Waiting returns nothing: each message is handled before the next.
-func (c *authored) Waiting() []component.Waiting { return nil }
+func (a *authored) Waiting() []component.Waiting { return nil }
 
 // Stop stops the author's component and ends the leases and loans that it has left.
-func (c *authored) Stop() error {
-	err := c.author.Stop()
-	if c.host == nil {
+func (a *authored) Stop() error {
+	err := a.author.Stop()
+	if a.host == nil {
 		return err
 	}
-	for x := range c.host.open {
+	for x := range a.host.open {
 		err = errors.Join(err, x.end())
 	}
 	return err

@@ -21,7 +21,7 @@ func TestAuthored_BuiltIn(t *testing.T) {
 	authortest.TestRuntime(t, func(testing.TB) component.Component { return author.Kind(scribe.New)() })
 }
 
-// relay rewrites a column, looks at another and passes blocks on; what became of them it notes.
+// relay rewrites a column, looks at another, passes blocks on and notes their fate.
 type relay struct {
 	sdk.Stateless
 	host     sdk.Host
@@ -29,40 +29,40 @@ type relay struct {
 	outcomes []sdk.Outcome
 }
 
-func (c *relay) Manifest() sdk.Manifest {
+func (r *relay) Manifest() sdk.Manifest {
 	return sdk.Manifest{Signals: []sdk.Port{{Name: "out", Payload: "p"}}, Slots: []sdk.Port{{Name: "in", Payload: "p"}}}
 }
 
-func (c *relay) Configure(decode func(any) error) error { return decode(&struct{}{}) }
+func (r *relay) Configure(decode func(any) error) error { return decode(&struct{}{}) }
 
-func (c *relay) Start(h sdk.Host) error {
-	c.host, c.out = h, h.Signal("out")
-	h.Slot("in", c.pass)
+func (r *relay) Start(h sdk.Host) error {
+	r.host, r.out = h, h.Signal("out")
+	h.Slot("in", r.pass)
 	return nil
 }
 
-func (c *relay) pass(m *sdk.Message) {
+func (r *relay) pass(m *sdk.Message) {
 	if m.Block != nil {
-		c.shape(m.Block)
+		r.shape(m.Block)
 	}
-	o, err := c.out.Emit(*m)
+	o, err := r.out.Emit(*m)
 	if err != nil {
-		c.host.Fail(err)
+		r.host.Fail(err)
 	}
 	if m.Kind > 0 {
-		c.outcomes = append(c.outcomes, o)
+		r.outcomes = append(r.outcomes, o)
 	}
 }
 
-func (c *relay) shape(b sdk.Block) {
+func (r *relay) shape(b sdk.Block) {
 	reward, err := b.Writable("reward")
 	if err != nil {
-		c.host.Fail(err)
+		r.host.Fail(err)
 		return
 	}
 	obs, err := b.Column("obs")
 	if err != nil {
-		c.host.Fail(err)
+		r.host.Fail(err)
 		return
 	}
 	for i := range reward.Float32() {

@@ -13,7 +13,7 @@ import (
 // errSpent is the error for a token that no longer names anything.
 var errSpent = errors.New("the block was released, or the slot that it came to has returned")
 
-// token is what of a Block the author does not see.
+// token is the part of a Block that the author does not see.
 type token interface{ handle() hostabi.Handle }
 
 // block is the block of a message while its slot runs. It is leased when it is first looked at, unless it is on loan to who asked.
@@ -128,7 +128,7 @@ func (l *loan) Commit() (sdk.Lease, error) {
 		return nil, err
 	}
 	l.host.open[made] = struct{}{}
-	return made, l.view.arena.Release(h) // the lease has a claim of its own
+	return made, l.view.arena.Release(h) // the lease has its own claim
 }
 
 func (l *loan) Abort() error {
@@ -154,7 +154,7 @@ func (o *own) Loan() (sdk.Loan, bool) {
 	return l, true
 }
 
-// view is a block's memory and what lies where in it.
+// view is a block's memory and the places of its columns.
 type view struct {
 	arena *arena.Arena
 	mem   []byte
@@ -187,7 +187,7 @@ func (h *host) view(a *arena.Arena, mem []byte) view {
 	return v
 }
 
-// places returns the columns that a schema describes, but for those that are not aligned to their elements.
+// places returns the columns of a schema, without any that are not aligned to their elements.
 func places(schema arena.Schema) map[string]place {
 	doc, known := arena.Document(schema), map[string]place{}
 	if doc == nil {

@@ -75,7 +75,7 @@ type signal struct {
 	to   *bus.Signal
 }
 
-// Emit fails the component where a wire says so, or where it sends a trajectory on twice; other errors are those of the block.
+// Emit fails the component where a wire says so, or where it sends a trajectory on twice; other errors are about the block.
 func (s *signal) Emit(m sdk.Message) (sdk.Outcome, error) {
 	out := hostabi.Message{Kind: m.Kind, T: m.T, Split: m.Split, PolicyVersion: m.PolicyVersion, Inline: m.Inline, Sender: s.host.wide.ID}
 	if m.Sender > 0 {
@@ -101,7 +101,7 @@ func (s *signal) Emit(m sdk.Message) (sdk.Outcome, error) {
 	return sdk.Sent, nil
 }
 
-// slot is a slot of the author's, with what it sees of the message that it handles.
+// slot is a slot of the author's, with its view of the message that it handles.
 type slot struct {
 	host    *host
 	fn      func(*sdk.Message)
@@ -137,7 +137,7 @@ func (s *slot) address(m *hostabi.Message) error {
 	return err
 }
 
-// leave ends the block of a message. Its receivers have claims of their own by then.
+// leave ends the block of a message. Its receivers have their own claims by then.
 func (s *slot) leave() {
 	if err := s.block.end(); err != nil {
 		s.host.wide.Fail(err)

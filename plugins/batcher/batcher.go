@@ -37,7 +37,7 @@ type claimed struct {
 	version  uint64 // oldest policy version that acted in it
 	shape    trajectory.Shape
 	rows     int
-	valid    int // of them, those that the policy learns from
+	valid    int // rows of them that the policy learns from
 	split    uint32
 	place    int // of the policy in it
 }
@@ -73,7 +73,7 @@ var (
 func New() component.Component { return &Batcher{} }
 
 // Manifest lists the ports.
-func (c *Batcher) Manifest() component.Manifest {
+func (b *Batcher) Manifest() component.Manifest {
 	return component.Manifest{
 		Signals: []component.Port{{Name: "datasets", Payload: component.PayloadDataset, Doc: "enough rows for one learner round"}},
 		Slots: []component.Port{
@@ -84,82 +84,82 @@ func (c *Batcher) Manifest() component.Manifest {
 }
 
 // Configure reads the component's table.
-func (c *Batcher) Configure(decode func(into any) error) error {
-	c.config = defaults()
-	if err := decode(&c.config); err != nil {
+func (b *Batcher) Configure(decode func(into any) error) error {
+	b.config = defaults()
+	if err := decode(&b.config); err != nil {
 		return err
 	}
-	if c.config.DatasetRows < 1 || c.config.DatasetRows > 1<<26 {
+	if b.config.DatasetRows < 1 || b.config.DatasetRows > 1<<26 {
 		return &component.ConfigError{Key: "dataset_rows",
-			Reason: fmt.Sprintf("is %d, want 1 to %d", c.config.DatasetRows, 1<<26)}
+			Reason: fmt.Sprintf("is %d, want 1 to %d", b.config.DatasetRows, 1<<26)}
 	}
-	if c.config.MaxPolicyLag < 0 {
+	if b.config.MaxPolicyLag < 0 {
 		return &component.ConfigError{Key: "max_policy_lag",
-			Reason: fmt.Sprintf("is %d, want 0 (no bound) or more", c.config.MaxPolicyLag)}
+			Reason: fmt.Sprintf("is %d, want 0 (no bound) or more", b.config.MaxPolicyLag)}
 	}
 	return nil
 }
 
 // Flow returns how many rows must circulate in the pipeline.
-func (c *Batcher) Flow() component.Flow { return component.Flow{DatasetRows: c.config.DatasetRows} }
+func (b *Batcher) Flow() component.Flow { return component.Flow{DatasetRows: b.config.DatasetRows} }
 
 // Start makes the arena of dataset blocks.
-func (c *Batcher) Start(h *component.Host) error {
-	c.h = h
-	c.datasets = h.Signal("datasets")
-	h.Slot("on_trajectories", c.onTrajectory)
-	h.Slot("on_weights", c.onWeights)
-	c.rows = map[trajectory.Shape]int{}
-	c.droppedRows = h.Stats.Counter("lag/dropped_rows")
-	c.waitingRows, c.underwayRows = h.Stats.Gauge("batcher/waiting_rows"), h.Stats.Gauge("batcher/underway_rows")
+func (b *Batcher) Start(h *component.Host) error {
+	b.h = h
+	b.datasets = h.Signal("datasets")
+	h.Slot("on_trajectories", b.onTrajectory)
+	h.Slot("on_weights", b.onWeights)
+	b.rows = map[trajectory.Shape]int{}
+	b.droppedRows = h.Stats.Counter("lag/dropped_rows")
+	b.waitingRows, b.underwayRows = h.Stats.Gauge("batcher/waiting_rows"), h.Stats.Gauge("batcher/underway_rows")
 	a, err := h.Arena(arena.Config{
-		Name: h.Name + ".datasets", Blocks: datasetBlocks, BlockBytes: trajectory.DatasetBytes(c.config.DatasetRows),
+		Name: h.Name + ".datasets", Blocks: datasetBlocks, BlockBytes: trajectory.DatasetBytes(b.config.DatasetRows),
 		ReadOnly: true,
 	})
 	if err != nil {
 		return err
 	}
-	c.arena = a
+	b.arena = a
 	for block := range uint32(datasetBlocks) {
-		c.free = append(c.free, block)
+		b.free = append(b.free, block)
 		h.OnFree(a, block, func(block uint32) {
-			h.Receiver.Control(loop.Func(c.onReleased), hostabi.Message{T: block})
+			h.Receiver.Control(loop.Func(b.onReleased), hostabi.Message{T: block})
 		})
 	}
 	return nil
 }
 
-func (c *Batcher) onWeights(m *hostabi.Message) { c.newest = max(c.newest, m.PolicyVersion) }
+func (b *Batcher) onWeights(m *hostabi.Message) { b.newest = max(b.newest, m.PolicyVersion) }
 
 // onTrajectory claims a block and emits a dataset once there are enough rows.
-func (c *Batcher) onTrajectory(m *hostabi.Message) {
-	t, err := c.claim(m.Handle)
+func (b *Batcher) onTrajectory(m *hostabi.Message) {
+	t, err := b.claim(m.Handle)
 	if err != nil {
-		c.h.Fail(fmt.Errorf("trajectory %v: %w", m.Handle, err))
+		b.h.Fail(fmt.Errorf("trajectory %v: %w", m.Handle, err))
 		return
 	}
 	t.split = m.Split
-	c.waiting = append(c.waiting, t)
-	c.addWaiting(&t)
-	c.emit()
+	b.waiting = append(b.waiting, t)
+	b.addWaiting(&t)
+	b.emit()
 }
 
 // addWaiting counts a trajectory that waits for its dataset.
-func (c *Batcher) addWaiting(t *claimed) {
-	c.rows[t.shape] += t.rows
-	c.waitingRows.Add(float64(t.valid))
+func (b *Batcher) addWaiting(t *claimed) {
+	b.rows[t.shape] += t.rows
+	b.waitingRows.Add(float64(t.valid))
 }
 
 // removeWaiting undoes addWaiting.
-func (c *Batcher) removeWaiting(t *claimed) {
-	if c.rows[t.shape] -= t.rows; c.rows[t.shape] == 0 && len(c.rows) > 1 {
-		delete(c.rows, t.shape)
+func (b *Batcher) removeWaiting(t *claimed) {
+	if b.rows[t.shape] -= t.rows; b.rows[t.shape] == 0 && len(b.rows) > 1 {
+		delete(b.rows, t.shape)
 	}
-	c.waitingRows.Add(-float64(t.valid))
+	b.waitingRows.Add(-float64(t.valid))
 }
 
-func (c *Batcher) claim(h hostabi.Handle) (claimed, error) {
-	tr, lease, err := trajectory.Lease(c.h.Arenas, h)
+func (b *Batcher) claim(h hostabi.Handle) (claimed, error) {
+	tr, lease, err := trajectory.Lease(b.h.Arenas, h)
 	if err != nil {
 		return claimed{}, err
 	}
@@ -168,29 +168,29 @@ func (c *Batcher) claim(h hostabi.Handle) (claimed, error) {
 		lease: lease, firstEnv: meta.FirstEnv, sequence: meta.Sequence, version: meta.MinVersion,
 		shape: shape, rows: shape.Steps * shape.Envs, valid: min(int(meta.ValidRows), shape.Steps*tr.Schema.Rows()),
 	}
-	if c.config.Policy == "" || shape.Policies == "" {
+	if b.config.Policy == "" || shape.Policies == "" {
 		return t, nil
 	}
-	if tr.Schema, err = tr.Schema.Of(c.config.Policy); err != nil {
+	if tr.Schema, err = tr.Schema.Of(b.config.Policy); err != nil {
 		return t, errors.Join(err, lease.Release())
 	}
-	t.place, _ = tr.Schema.PolicyPlace(c.config.Policy)
+	t.place, _ = tr.Schema.PolicyPlace(b.config.Policy)
 	t.version, t.valid = slices.Min(tr.Uint64(trajectory.PolicyVersion)[:shape.Steps]), bytes.Count(tr.Bytes(trajectory.Valid), []byte{1})
 	return t, nil
 }
 
 // emit drops blocks that would be too old and emits as many datasets as there are rows and dataset blocks for.
-func (c *Batcher) emit() {
-	for !c.pausing && len(c.free) > 0 {
-		shape, ok := c.full()
+func (b *Batcher) emit() {
+	for !b.pausing && len(b.free) > 0 {
+		shape, ok := b.full()
 		if !ok {
 			return
 		}
-		if c.dropOld() {
+		if b.dropOld() {
 			continue
 		}
-		if err := c.emitOne(shape); err != nil {
-			c.h.Fail(err)
+		if err := b.emitOne(shape); err != nil {
+			b.h.Fail(err)
 			return
 		}
 	}
@@ -198,13 +198,13 @@ func (c *Batcher) emit() {
 
 // full returns the shape of the blocks for the next dataset, the oldest if there are several. After a change of the
 // trajectories' shape the previous blocks wait until they are too old.
-func (c *Batcher) full() (shape trajectory.Shape, ok bool) {
-	for i := range c.waiting {
-		shape = c.waiting[i].shape
-		if c.rows[shape] >= c.config.DatasetRows {
+func (b *Batcher) full() (shape trajectory.Shape, ok bool) {
+	for i := range b.waiting {
+		shape = b.waiting[i].shape
+		if b.rows[shape] >= b.config.DatasetRows {
 			return shape, true
 		}
-		if len(c.rows) == 1 {
+		if len(b.rows) == 1 {
 			break
 		}
 	}
@@ -213,132 +213,132 @@ func (c *Batcher) full() (shape trajectory.Shape, ok bool) {
 
 // dropOld releases the waiting blocks that the bound on policy lag rules out: each dataset that is still under way
 // will make one more version before the next one is learned from. It reports whether it dropped any.
-func (c *Batcher) dropOld() bool {
-	if c.config.MaxPolicyLag == 0 {
+func (b *Batcher) dropOld() bool {
+	if b.config.MaxPolicyLag == 0 {
 		return false
 	}
-	at := c.newest + uint64(c.underWay())
-	kept := c.waiting[:0]
-	for _, t := range c.waiting {
-		if at <= t.version || at-t.version <= uint64(c.config.MaxPolicyLag) {
+	at := b.newest + uint64(b.underWay())
+	kept := b.waiting[:0]
+	for _, t := range b.waiting {
+		if at <= t.version || at-t.version <= uint64(b.config.MaxPolicyLag) {
 			kept = append(kept, t)
 			continue
 		}
-		c.removeWaiting(&t)
-		c.droppedRows.Add(uint64(t.valid))
-		c.settle(&t)
-		c.release(t)
+		b.removeWaiting(&t)
+		b.droppedRows.Add(uint64(t.valid))
+		b.settle(&t)
+		b.release(t)
 	}
-	dropped := len(kept) < len(c.waiting)
-	c.waiting = kept
+	dropped := len(kept) < len(b.waiting)
+	b.waiting = kept
 	return dropped
 }
 
 // settle notes that a trajectory is too old to be learned from.
-func (c *Batcher) settle(t *claimed) {
+func (b *Batcher) settle(t *claimed) {
 	h := t.lease.Handle()
-	a, err := c.h.Arenas.Of(h)
+	a, err := b.h.Arenas.Of(h)
 	if err == nil {
 		err = trajectory.Settle(a, h, t.place, trajectory.TooOld)
 	}
 	if err != nil {
-		c.h.Fail(fmt.Errorf("trajectory %v: %w", h, err))
+		b.h.Fail(fmt.Errorf("trajectory %v: %w", h, err))
 	}
 }
 
-func (c *Batcher) release(t claimed) {
+func (b *Batcher) release(t claimed) {
 	if err := t.lease.Release(); err != nil {
-		c.h.Fail(err)
+		b.h.Fail(err)
 	}
 }
 
 // emitOne makes a dataset of the blocks of one shape that have waited longest.
-func (c *Batcher) emitOne(shape trajectory.Shape) error {
-	block := c.free[0]
-	c.free = append(c.free[:0], c.free[1:]...)
-	loan, err := c.arena.LoanBlock(block)
+func (b *Batcher) emitOne(shape trajectory.Shape) error {
+	block := b.free[0]
+	b.free = append(b.free[:0], b.free[1:]...)
+	loan, err := b.arena.LoanBlock(block)
 	if errors.Is(err, arena.ErrBusy) {
 		return nil // another process has taken or corrupted it; it comes back with a credit
 	}
 	if err != nil {
 		return err
 	}
-	members := c.take(c.held[block][:0], shape)
-	c.held[block] = members
-	c.makes[block] = c.newest + uint64(c.underWay())
-	c.handles = c.handles[:0]
+	members := b.take(b.held[block][:0], shape)
+	b.held[block] = members
+	b.makes[block] = b.newest + uint64(b.underWay())
+	b.handles = b.handles[:0]
 	for i := range members {
-		c.handles = append(c.handles, members[i].lease.Handle())
+		b.handles = append(b.handles, members[i].lease.Handle())
 	}
-	if err := trajectory.WriteDataset(loan.Bytes(), c.index, c.handles); err != nil {
+	if err := trajectory.WriteDataset(loan.Bytes(), b.index, b.handles); err != nil {
 		return err
 	}
-	c.index++
+	b.index++
 	handle, err := loan.Commit()
 	if err != nil {
 		return err
 	}
-	if err := c.datasets.Emit(hostabi.Message{Handle: handle, PolicyVersion: c.newest}); err != nil {
+	if err := b.datasets.Emit(hostabi.Message{Handle: handle, PolicyVersion: b.newest}); err != nil {
 		return err
 	}
-	return c.arena.Release(handle)
+	return b.arena.Release(handle)
 }
 
 // take moves one dataset's blocks from waiting to dst, in order of their environments, then of their time, so
 // that a dataset does not depend on which split was faster.
-func (c *Batcher) take(dst []claimed, shape trajectory.Shape) []claimed {
-	rows, left := 0, c.waiting[:0]
-	for _, t := range c.waiting {
-		if t.shape != shape || rows >= c.config.DatasetRows {
+func (b *Batcher) take(dst []claimed, shape trajectory.Shape) []claimed {
+	rows, left := 0, b.waiting[:0]
+	for _, t := range b.waiting {
+		if t.shape != shape || rows >= b.config.DatasetRows {
 			left = append(left, t)
 			continue
 		}
 		rows += t.rows
 		dst = append(dst, t)
-		c.removeWaiting(&t)
-		c.underwayRows.Add(float64(t.valid))
+		b.removeWaiting(&t)
+		b.underwayRows.Add(float64(t.valid))
 	}
-	c.waiting = left
-	slices.SortFunc(dst, func(a, b claimed) int {
-		return cmp.Or(cmp.Compare(a.firstEnv, b.firstEnv), cmp.Compare(a.sequence, b.sequence))
+	b.waiting = left
+	slices.SortFunc(dst, func(x, y claimed) int {
+		return cmp.Or(cmp.Compare(x.firstEnv, y.firstEnv), cmp.Compare(x.sequence, y.sequence))
 	})
 	return dst
 }
 
 // onReleased ends the claims of a dataset that its last reader has released. By then the learner has published the
 // version that it made of it, but the message may still be on its way, and must not make old blocks look younger.
-func (c *Batcher) onReleased(m *hostabi.Message) {
-	c.drop(m.T)
-	c.free = append(c.free, m.T)
-	c.newest = max(c.newest, c.makes[m.T])
-	c.emit()
-	c.rest()
+func (b *Batcher) onReleased(m *hostabi.Message) {
+	b.drop(m.T)
+	b.free = append(b.free, m.T)
+	b.newest = max(b.newest, b.makes[m.T])
+	b.emit()
+	b.checkPaused()
 }
 
 // underWay returns how many datasets are under way. A block that its reader has freed counts until its members are
 // released: it cannot be used before.
-func (c *Batcher) underWay() int { return datasetBlocks - len(c.free) }
+func (b *Batcher) underWay() int { return datasetBlocks - len(b.free) }
 
-func (c *Batcher) drop(block uint32) {
-	for _, t := range c.held[block] {
-		c.release(t)
-		c.underwayRows.Add(-float64(t.valid))
+func (b *Batcher) drop(block uint32) {
+	for _, t := range b.held[block] {
+		b.release(t)
+		b.underwayRows.Add(-float64(t.valid))
 	}
-	c.held[block] = c.held[block][:0]
+	b.held[block] = b.held[block][:0]
 }
 
 // Snapshot saves the counters; blocks in flight are not part of it.
-func (c *Batcher) Snapshot() (component.State, error) {
-	return component.State{Meta: saved{Index: c.index, Newest: c.newest}}, nil
+func (b *Batcher) Snapshot() (component.State, error) {
+	return component.State{Meta: saved{Index: b.index, Newest: b.newest}}, nil
 }
 
 // Restore continues the count of datasets.
-func (c *Batcher) Restore(s component.State) error {
+func (b *Batcher) Restore(s component.State) error {
 	var from saved
 	if err := s.Decode(&from); err != nil {
 		return err
 	}
-	c.index, c.newest = from.Index, max(c.newest, from.Newest)
+	b.index, b.newest = from.Index, max(b.newest, from.Newest)
 	return nil
 }
 
@@ -348,14 +348,14 @@ type saved struct {
 }
 
 // Stop releases every claim.
-func (c *Batcher) Stop() error {
-	for _, t := range c.waiting {
-		c.removeWaiting(&t)
-		c.release(t)
+func (b *Batcher) Stop() error {
+	for _, t := range b.waiting {
+		b.removeWaiting(&t)
+		b.release(t)
 	}
-	c.waiting = nil
-	for block := range c.held {
-		c.drop(uint32(block))
+	b.waiting = nil
+	for block := range b.held {
+		b.drop(uint32(block))
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func newRig(t *testing.T, rows, lag int) *rig {
 	return r
 }
 
-// give hands over a block of a split, written with a policy version.
+// give sends a block of a split, written with a policy version.
 func (r *rig) give(t *testing.T, firstEnv, sequence int, version uint64) {
 	t.Helper()
 	plugintest.Give(t, r.blocks, hostabi.Message{}, r.arena, func(block []byte) {

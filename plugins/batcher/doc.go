@@ -1,6 +1,6 @@
 // Package batcher is the component that gathers trajectories into datasets: lists of handles, not copies.
 //
-// It claims each block that arrives, drops those whose policy would be too old by the time they are learned from,
+// It claims each block that arrives, drops blocks whose policy would be too old by the time they are learned from,
 // and emits a dataset block with the handles in order of their environments once enough rows are together. The
 // claims end when the dataset block is released by its last reader.
 //

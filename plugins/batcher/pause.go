@@ -5,43 +5,43 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Pause stops the batcher from emitting datasets. It is at rest when those in flight have come back.
-func (c *Batcher) Pause(rested func()) {
-	c.pausing, c.rested = true, rested
-	c.rest()
+// Pause stops the batcher from emitting datasets. It is paused once the datasets in flight have come back.
+func (b *Batcher) Pause(rested func()) {
+	b.pausing, b.rested = true, rested
+	b.checkPaused()
 }
 
-// rest calls rested once the batcher is at rest.
-func (c *Batcher) rest() {
-	if rested := c.rested; rested != nil && c.underWay() == 0 {
-		c.rested = nil
+// checkPaused calls rested once the batcher is paused.
+func (b *Batcher) checkPaused() {
+	if rested := b.rested; rested != nil && b.underWay() == 0 {
+		b.rested = nil
 		rested()
 	}
 }
 
 // Resume continues with the rows gathered meanwhile.
-func (c *Batcher) Resume() {
-	c.pausing, c.rested = false, nil
-	c.emit()
+func (b *Batcher) Resume() {
+	b.pausing, b.rested = false, nil
+	b.emit()
 }
 
-// Waiting hands over the trajectories that are not in a dataset yet.
-func (c *Batcher) Waiting() []component.Waiting {
+// Waiting returns the trajectories that are not in a dataset yet.
+func (b *Batcher) Waiting() []component.Waiting {
 	var list []component.Waiting
-	for _, t := range c.waiting {
+	for _, t := range b.waiting {
 		h := t.lease.Handle()
-		if err := c.h.Arenas.Retain(h); err != nil {
-			c.h.Fail(err)
+		if err := b.h.Arenas.Retain(h); err != nil {
+			b.h.Fail(err)
 			continue
 		}
-		c.removeWaiting(&t)
-		c.release(t)
+		b.removeWaiting(&t)
+		b.release(t)
 		list = append(list, component.Waiting{
 			Slot:    "on_trajectories",
 			Message: hostabi.Message{Handle: h, PolicyVersion: t.version, Split: t.split},
 			Claimed: true,
 		})
 	}
-	c.waiting = nil
+	b.waiting = nil
 	return list
 }

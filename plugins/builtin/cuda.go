@@ -25,8 +25,7 @@ const (
 	backendAuto = "auto" // cuda where there is a device, else cpu
 )
 
-// elsewhere stands for a backend that a plugin is: this program acts in its place, on the processor, with the same bits, and leaves
-// learning to the plugin.
+// elsewhere is the backend of a plugin: this program acts for it, on the processor, with the same bits, and leaves learning to the plugin.
 type elsewhere struct {
 	policy.Backend
 	name, kernels string
@@ -49,7 +48,7 @@ func (e *elsewhere) Compile(n *policy.Network) (policy.Program, error) {
 
 func cudaElsewhere() policy.Backend { return &elsewhere{cpu.New(), backendCUDA, "cuda-fp32"} }
 
-// auto is what backend = "auto" stands for on this machine.
+// auto returns the backend that "auto" selects on this machine.
 func auto() policy.Backend {
 	if device() == nil {
 		return cudaElsewhere()
@@ -60,8 +59,8 @@ func auto() policy.Backend {
 // errNoDeviceFile is of a machine that shows no GPU at all.
 var errNoDeviceFile = errors.New("the machine shows no GPU")
 
-// device says what keeps backend = "auto" from the GPU; nil if nothing does. Where the machine shows a GPU it asks the plugin, once
-// in the life of this program.
+// device returns the reason why backend = "auto" cannot use the GPU; nil if it can. Where the machine shows a GPU it asks the
+// plugin, once in the life of this program.
 var device = sync.OnceValue(func() error {
 	if !hasDevice() {
 		return errNoDeviceFile
@@ -92,7 +91,7 @@ const (
 	cudaDriver  = "RLHOST_CUDA_DRIVER"
 )
 
-// cudaName is the program's, beside this one or where programs are looked for.
+// cudaName is the name of the CUDA program, next to this one or in PATH.
 const cudaName = "rlhost-cuda"
 
 // policyPlugin names the plugin that computes a policy; see graph.Parts.
@@ -133,7 +132,7 @@ func besideThis(name string) string {
 	return beside
 }
 
-// probes keeps what plugins have said of their devices, by the path of the program.
+// probes keeps the plugins' reports of their devices, by the path of the program.
 type probes struct {
 	mu    sync.Mutex
 	found map[string]error

@@ -11,8 +11,8 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// EncoderTable is a [policy.NAME.encoder.PATTERN] table: how inputs whose paths match the pattern enter. A key that is not
-// there is what suits the tensor.
+// EncoderTable is a [policy.NAME.encoder.PATTERN] table: how inputs whose paths match the pattern enter. A missing key has
+// the default for the tensor.
 type EncoderTable struct {
 	Kind       string `toml:"kind"` // flat, mlp, onehot, embed, nature_cnn, impala
 	Hidden     []int  `toml:"hidden"`
@@ -22,7 +22,7 @@ type EncoderTable struct {
 	Stack      int    `toml:"stack"`
 }
 
-// Bounds of what suits a Discrete tensor: one-hot up to so many values, an embedding up to so many.
+// Bounds for a Discrete tensor's default: one-hot up to so many values, an embedding up to so many.
 const (
 	mostOneHot = 64
 	mostValues = 1 << 14
@@ -42,12 +42,12 @@ var (
 
 // How the last reward enters. Files that earlier versions have written out have none of these words: it was rawReward.
 const (
-	runningReward = "running" // what is learned from, by running statistics
-	plainReward   = "plain"   // what is learned from, as it is
+	runningReward = "running" // the shaped reward, by running statistics
+	plainReward   = "plain"   // the shaped reward, as it is
 	rawReward     = "raw"     // the environment's own, as it is
 )
 
-// expandLastReward fills in how the last reward enters, and checks what is given.
+// expandLastReward fills in how the last reward enters, and checks the given settings.
 func (t *PolicyTable) expandLastReward(bad func(key, reason, help string)) {
 	const key = string(policy.LastReward)
 	switch enters := slices.Contains(t.Inputs, key); {
@@ -73,13 +73,13 @@ func encoderKey(pattern, key string) string {
 	return "encoder." + pattern + "." + key
 }
 
-// What is said of stacks beside a state.
+// Reasons against stacks together with a state.
 const (
 	keepsState = "is given, and a layer of net keeps a state"
 	oneOfThem  = "leave one of them out: a layer with a state sees one frame after the other"
 )
 
-// checkEncoders checks what can be checked without an environment.
+// checkEncoders makes the checks that need no environment.
 func (t *PolicyTable) checkEncoders(bad func(key, reason, help string)) {
 	for _, name := range t.Inputs {
 		if !slices.Contains(lastInputs, name) {
@@ -134,7 +134,7 @@ func checkWidths(key string, hidden []int, bad func(key, reason, help string)) {
 	}
 }
 
-// matches reports whether a path matches a pattern, in which a star stands for any characters.
+// matches reports whether a path matches a pattern, in which a star matches any characters.
 func matches(pattern, path string) bool {
 	parts := strings.Split(pattern, "*")
 	if len(parts) == 1 {
@@ -162,7 +162,7 @@ type entering struct {
 	from   policy.Source
 }
 
-// entering lists what enters: the observations in the environment's order, then what the table asks for besides.
+// entering lists the inputs: the observations in the environment's order, then the table's further inputs.
 func (t *PolicyTable) entering(env *hostabi.EnvSpec) (list []entering) {
 	for i, tensor := range env.All(hostabi.RoleObservation) {
 		list = append(list, entering{tensor: tensor, path: policy.ObsPath(env, i)})
@@ -234,7 +234,7 @@ func (t *PolicyTable) patterns(all []entering) ([]string, error) {
 	return of, nil
 }
 
-// encode makes the input of a tensor, and its encoder, or says what is wrong with the table for it.
+// encode makes the input of a tensor, and its encoder, or returns an error in its table.
 func (e EncoderTable) encode(x *entering, of *PolicyTable) (in policy.Input, encoder policy.Encoder, reason, help string) {
 	t := &x.tensor
 	encoder = e.encoder(t)
@@ -272,8 +272,8 @@ func (e EncoderTable) encode(x *entering, of *PolicyTable) (in policy.Input, enc
 	return in, encoder, "", ""
 }
 
-// scaleOf returns what brings a tensor's elements to 1 at most: its scale or, where it has none, that of its bounds. Bytes
-// without bounds go up to 255.
+// scaleOf returns the factor that brings a tensor's elements to 1 at most: its scale or, where it has none, from its
+// bounds. Bytes without bounds go up to 255.
 func scaleOf(t *hostabi.Tensor) float32 {
 	most := t.High
 	if t.DType == hostabi.U8 && (t.Low == t.High || t.Flags&hostabi.TensorNoHigh != 0) {
@@ -288,7 +288,7 @@ func scaleOf(t *hostabi.Tensor) float32 {
 	return 1
 }
 
-// pictureOf returns height, width and channels, or in the order of the tensor, of one that can be a picture; nil for others.
+// pictureOf returns the shape of a tensor that can be a picture: height, width and channels, in the tensor's order; nil for others.
 func pictureOf(t *hostabi.Tensor) (shape []int) {
 	if t.Discrete() || t.Rank != 2 && t.Rank != 3 {
 		return nil
@@ -308,7 +308,7 @@ func axesOf(t *hostabi.Tensor) (shape []int) {
 	return shape
 }
 
-// choicesOf lists the numbers of values of the elements, or the one that all have.
+// choicesOf lists the numbers of values of the elements, or a single number that all share.
 func choicesOf(t *hostabi.Tensor) (list []int) {
 	for _, n := range t.Counts {
 		list = append(list, int(n))
@@ -319,7 +319,7 @@ func choicesOf(t *hostabi.Tensor) (list []int) {
 	return list
 }
 
-// encoder is the table's, or what suits the tensor.
+// encoder is the table's, or the tensor's default.
 func (e EncoderTable) encoder(t *hostabi.Tensor) policy.Encoder {
 	encoder := policy.Encoder{Kind: policy.EncoderKind(e.Kind), Hidden: e.Hidden, Activation: policy.Activation(e.Activation), Dim: e.Dim}
 	switch {
@@ -362,7 +362,7 @@ func fitsNature(t *hostabi.Tensor) bool {
 	return false
 }
 
-// norm is the table's, or what suits the tensor.
+// norm is the table's, or the tensor's default.
 func (e EncoderTable) norm(x *entering, encoder *policy.Encoder, of *PolicyTable) policy.Norm {
 	t := &x.tensor
 	picture := t.Flags&(hostabi.TensorImageHWC|hostabi.TensorImageCHW) != 0
@@ -381,7 +381,7 @@ func (e EncoderTable) norm(x *entering, encoder *policy.Encoder, of *PolicyTable
 	return ""
 }
 
-// checkCriticInputs checks what can be known of inputs that the value alone reads without an environment.
+// checkCriticInputs makes the checks of the value's own inputs that need no environment.
 func (t *PolicyTable) checkCriticInputs(bad func(key, reason, help string)) {
 	switch {
 	case len(t.CriticInputs) == 0:

@@ -56,7 +56,7 @@ func TestS24InputsEnterAsSuitsTheirTensors(t *testing.T) {
 	}
 }
 
-// The last reward enters as what is learned from, by running statistics where observations do; raw is what earlier versions had.
+// The last reward enters as the shaped reward, by running statistics where observations do; raw is the reward of earlier versions.
 func TestS28TheLastRewardEntersAsWhatIsLearnedFrom(t *testing.T) {
 	for want, table := range map[string]PolicyTable{
 		"input last_reward [1] running from last_reward learned": {NormalizeObs: true},
@@ -87,7 +87,7 @@ func TestS28TheLastRewardEntersAsWhatIsLearnedFrom(t *testing.T) {
 	}
 }
 
-// The frames of the policy are those of every observation whose encoder says nothing else, and of nothing besides.
+// The policy's frames apply to every observation whose encoder says nothing else, and to nothing else.
 func TestS22FramesAreThoseOfAllObservations(t *testing.T) {
 	made, err := DecodePolicy(func(into any) error {
 		to := into.(*PolicyTable)

@@ -33,7 +33,7 @@ type Engines struct {
 	compiler string // see Options
 	shown    int    // ShownLines
 	probes   probes
-	unused   sync.Once // a GPU that cannot be used was told of
+	unused   sync.Once // an unusable GPU was reported
 
 	mu      sync.Mutex
 	modules *wasm.Runtime          // guarded by mu; nil until one is loaded
@@ -108,7 +108,7 @@ func (e *Engines) Close() error {
 	return errors.Join(errs...)
 }
 
-// Abandon removes what would outlive the program, which ends at once instead of calling Close.
+// Abandon removes everything that would outlive the program, which ends at once instead of calling Close.
 func (e *Engines) Abandon() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -153,7 +153,7 @@ func (e *Engines) module(t graph.ModuleTable, dir string) graph.Maker {
 	}
 }
 
-// Describe starts the program of a plugin and returns what it says of itself.
+// Describe starts the program of a plugin and returns its description.
 func (e *Engines) Describe(ctx context.Context, t graph.PluginTable, dir string) (native.Description, error) {
 	r, program, err := e.program(t, dir)
 	if err != nil {
@@ -190,14 +190,14 @@ func programOf(t graph.PluginTable, dir string) (spawn.Program, error) {
 	default:
 		found, err := exec.LookPath(p.Path)
 		if err != nil {
-			return p, err // wraps exec.ErrNotFound, which tells the name
+			return p, err // wraps exec.ErrNotFound, which has the name
 		}
 		p.Path = found
 	}
 	return p, nil
 }
 
-// orNever turns 0, which in a file means never, into what means never in a Program.
+// orNever turns 0, which in a file means never, into a Program's value for never.
 func orNever[T int | time.Duration](v T) T {
 	if v == 0 {
 		return -1
@@ -257,7 +257,7 @@ func (e *Engines) LoadModule(ctx context.Context, s env.Source) (env.Plugin, err
 	return e.wrapped(p, err, s.Wrap)
 }
 
-// nativeError is what Parts.Load and Parts.Plugin return for a native plugin that cannot be used.
+// nativeError is the error of Parts.Load and Parts.Plugin for a native plugin that cannot be used.
 func nativeError(err error) error {
 	var bad *spawn.Error
 	if !errors.As(err, &bad) {

@@ -12,10 +12,10 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Kinds of networks besides those of images.
+// Kinds of networks that take no images.
 const (
 	kindMLP   = "mlp"
-	kindNodes = "nodes" // those of the key nodes
+	kindNodes = "nodes" // the layers of the key nodes
 )
 
 // obsName is how nodes read the observation.
@@ -29,10 +29,10 @@ var activations = func() (names []string) {
 	return names
 }()
 
-// imageKinds lists the kinds of networks over images, with the width of the dense layer behind their convolutions.
+// imageKinds lists the kinds of networks over images, with the width of the dense layer after their convolutions.
 var imageKinds = map[policy.Kind]int{policy.NatureCNN: 512, policy.Impala: 256}
 
-// expand fills in what suits the kind of the network, and writes kinds of images out as nodes.
+// expand fills in the defaults of the kind of network, and writes kinds of images out as nodes.
 func (t *PolicyTable) expand(bad func(key, reason, help string)) {
 	net := &t.Net
 	if net.Kind == "" && net.Nodes != nil {
@@ -59,7 +59,7 @@ func (t *PolicyTable) expand(bad func(key, reason, help string)) {
 	}
 }
 
-// fill fills in what a table leaves out.
+// fill fills in a table's missing keys.
 func (n *Net) fill(kind string, hidden []int, f policy.Activation) {
 	n.Kind = kind
 	if n.Hidden == nil {
@@ -105,7 +105,7 @@ func (t *PolicyTable) writeOut() {
 	t.Net, t.ShareTrunk = Net{Kind: kindNodes, Nodes: &nodes, InitGain: t.Net.InitGain, Chunk: t.Net.Chunk}, nil
 }
 
-// checkCore checks the layer that keeps a state, and how many rows are learned from together, and fills in what is left out.
+// checkCore checks the recurrent layer, and how many rows are learned from together, and fills in defaults.
 func (n *Net) checkCore(bad func(key, reason, help string)) {
 	if n.Core != nil {
 		n.Core.check(bad)
@@ -141,7 +141,7 @@ func (n *Net) core() *policy.Core {
 	return &policy.Core{Kind: n.Core.Kind, Size: *n.Core.Size}
 }
 
-// checkNodes checks what can be known of nodes without an environment, and fills in gains.
+// checkNodes makes the checks of nodes that need no environment, and fills in gains.
 func (t *PolicyTable) checkNodes(bad func(key, reason, help string)) {
 	switch {
 	case t.Net.Nodes == nil || len(*t.Net.Nodes) == 0:

@@ -102,7 +102,7 @@ func TestPolicy_MistakesInNetsAreNamed(t *testing.T) {
 		`net.chunk is 0 (use 1 to 4096 rows)`:                                               {"net": map[string]any{"chunk": int64(0), "nodes": []any{node("core", "obs", "gru", map[string]any{"size": int64(8)})}}},
 		`net.nodes[0].gelu`:                                                                 nodes(node("trunk", "obs", "gelu", dense)),
 	} {
-		if text := told(checkPolicy(from(keys))); !strings.Contains(text, want) {
+		if text := textOf(checkPolicy(from(keys))); !strings.Contains(text, want) {
 			t.Errorf("%v:\n%s, want %q", keys, text, want)
 		}
 	}
@@ -114,22 +114,22 @@ func TestPolicy_MistakesInNetsAreNamed(t *testing.T) {
 		`net has a node, "trunk", that reads obs, and 4 inputs enter (name one of: speed, eye, `:      {nodes(trunk), dict()},
 		`net has a node, "trunk.conv.0", that reads obs, and 4 inputs enter`:                          {map[string]any{"net": map[string]any{"kind": "nature_cnn"}}, dict()},
 	} {
-		if _, err := DecodePolicy(from(c.keys), c.env); !strings.Contains(told(err), want) {
-			t.Errorf("%v:\n%s, want %q", c.keys, told(err), want)
+		if _, err := DecodePolicy(from(c.keys), c.env); !strings.Contains(textOf(err), want) {
+			t.Errorf("%v:\n%s, want %q", c.keys, textOf(err), want)
 		}
 	}
 	_, err := DecodePolicy(from(map[string]any{"net": map[string]any{"kind": "nature_cnn"}}), pictures(6, 6, 4))
-	if want := `node "trunk.conv.0": a kernel of 8 does not fit an image of 6×6 with a pad of 0 (nature_cnn is for pictures that its`; !strings.Contains(told(err), want) {
-		t.Errorf("Nature's network of 6×6: %v, want %q", told(err), want)
+	if want := `node "trunk.conv.0": a kernel of 8 does not fit an image of 6×6 with a pad of 0 (nature_cnn is for pictures that its`; !strings.Contains(textOf(err), want) {
+		t.Errorf("Nature's network of 6×6: %v, want %q", textOf(err), want)
 	}
 }
 
-// told is all that an error says: keys, reasons and remedies.
-func told(err error) string {
+// textOf returns the whole text of an error: keys, reasons and remedies.
+func textOf(err error) string {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []string
 		for _, e := range joined.Unwrap() {
-			all = append(all, told(e))
+			all = append(all, textOf(e))
 		}
 		return strings.Join(all, "\n")
 	}
@@ -148,7 +148,7 @@ func TestPolicy_ACoreIsBehindTheLayers(t *testing.T) {
 		net   map[string]any
 		share any
 		env   *hostabi.EnvSpec
-		cores []string // with what they read
+		cores []string // with their inputs
 		state int
 		chunk int
 	}{
@@ -167,7 +167,7 @@ func TestPolicy_ACoreIsBehindTheLayers(t *testing.T) {
 		}
 		made, err := DecodePolicy(from(keys), c.env)
 		if err != nil {
-			t.Errorf("%v: %v", keys, told(err))
+			t.Errorf("%v: %v", keys, textOf(err))
 			continue
 		}
 		n := made.(*policy.Definition).Network

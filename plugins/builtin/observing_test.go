@@ -35,7 +35,7 @@ func flicker(t *testing.T, every int) env.Wrapper {
 	return env.Wrapper{"use": testkit.Committed(t, "flicker"), "args": map[string]any{"every": int64(every)}}
 }
 
-// observedPlugin loads scripted environments of uneven episodes, or those that rlhost brings along by a name, with wrappers.
+// observedPlugin loads scripted environments of uneven episodes, or built-in ones by name, with wrappers.
 func observedPlugin(t *testing.T, e *Engines, name string, script plugintest.Script, list ...env.Wrapper) (env.Plugin, error) {
 	t.Helper()
 	p, err := e.wrapped(plugintest.New(script), nil, list)
@@ -84,8 +84,8 @@ func TestObserving_KeepsThePromisesOfEnvironments(t *testing.T) {
 	}
 }
 
-// What a policy sees is what the environment has observed, but for each third observation of an episode, the last one of an episode
-// included; rewards, flags and what the environment itself goes by are as without. In each language.
+// A policy sees the environment's observations, except each third one of an episode, which may be its last. Rewards, flags and the
+// environment's own state are unchanged. In each language.
 func TestObserving_WritesObservationsInEachLanguage(t *testing.T) {
 	const envs, steps, every = 3, 24, 3
 	e, modules := engines(t), flickers(t, every)
@@ -160,8 +160,8 @@ func TestObserving_WritesObservationsInEachLanguage(t *testing.T) {
 	}
 }
 
-// What cannot be is said by its name.
-func TestObserving_SaysWhatCannotBe(t *testing.T) {
+// Errors name an impossible setting.
+func TestObserving_NamesImpossibleSettings(t *testing.T) {
 	e := engines(t)
 	for name, want := range map[string]string{
 		"chase@1":            "those of several agents are no wrapper's to write",
@@ -173,8 +173,8 @@ func TestObserving_SaysWhatCannotBe(t *testing.T) {
 	}
 }
 
-// An observation that a module has written has no bounds, and its type and shape are those that it had.
-func TestObserving_DescribesWhatItWrites(t *testing.T) {
+// An observation that a module has written has no bounds, and keeps its type and shape.
+func TestObserving_DescribesItsOutput(t *testing.T) {
 	p, err := observedPlugin(t, engines(t), "pendulum@1", plugintest.Script{}, flicker(t, 2))
 	if err != nil {
 		t.Fatal(err)

@@ -26,14 +26,14 @@ type Options struct {
 	Log    *slog.Logger  // nil discards messages
 	Output runner.Output // how progress is reported
 	// Compiler is the first argument at which this program's main calls wasm.ServeCompiler. Modules that are not in the
-	// cache are then compiled by this program in a process of its own, within limits; "" compiles them in this process.
+	// cache are then compiled by this program in a separate process, within limits; "" compiles them in this process.
 	Compiler string
 	// ShownLines is how many lines of each module that is not granted log are shown; see wasm.Options.
 	ShownLines int
 }
 
-// New returns the table of everything that a pipeline may name, and the engines that run what it loads. The caller closes
-// the engines once nothing that came out of the table is used any more.
+// New returns the table of everything that a pipeline may name, and the engines that run loaded plugins. The caller
+// closes the engines once nothing made from the table is used any more.
 func New(o Options) (*graph.Parts, *Engines) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -75,7 +75,7 @@ func Kinds(o runner.Output) map[string]func() component.Component {
 	}
 }
 
-// backends returns what policies may be computed by.
+// backends returns the backends of policies.
 func backends() map[string]func() policy.Backend {
 	return map[string]func() policy.Backend{"cpu": func() policy.Backend { return cpu.New() }, backendCUDA: cudaElsewhere, backendAuto: auto}
 }

@@ -17,7 +17,7 @@ import (
 // Codes of tables that no environment of theirs can have a policy by; rlhost explain has a page for each.
 const (
 	codeNetwork = "E047" // layers
-	codeInput   = "E048" // what enters, and its encoder
+	codeInput   = "E048" // inputs, and their encoders
 	codeSize    = "E098" // parameters
 )
 
@@ -28,11 +28,11 @@ type PolicyTable struct {
 	ShareTrunk   *bool  `toml:"share_trunk"` // true where pictures are encoded or a core keeps a state, else false; not for nodes
 	NormalizeObs bool   `toml:"normalize_obs"`
 	Action       Action `toml:"action"`
-	// Inputs are what enters besides the observations: last_action, executed_action, last_reward.
+	// Inputs are further inputs after the observations: last_action, executed_action, last_reward.
 	Inputs []string `toml:"inputs"`
-	// LastReward is how the last reward enters: running, plain, raw; nil is what suits NormalizeObs, where it enters at all.
+	// LastReward is how the last reward enters: running, plain, raw; nil is the default for NormalizeObs, where it enters at all.
 	LastReward *string `toml:"last_reward"`
-	// CriticInputs are patterns of paths of what the value alone reads.
+	// CriticInputs are patterns of paths of the inputs that the value alone reads.
 	CriticInputs []string                `toml:"critic_inputs"`
 	Encoder      map[string]EncoderTable `toml:"encoder"` // by pattern of paths
 	// FrameStack is how many frames of each observation enter whose encoder does not say; nil is one.
@@ -42,7 +42,7 @@ type PolicyTable struct {
 	images string // the kind that net.nodes were written out from, if the file has one
 }
 
-// PolicyLimits is its key limits: what a network may take.
+// PolicyLimits is its key limits: the resources of a network.
 type PolicyLimits struct {
 	Parameters int `toml:"parameters"`
 }
@@ -56,21 +56,21 @@ const (
 // Action is its key action: how a policy draws Box actions.
 type Action struct {
 	LogStd     policy.LogStd `toml:"log_std"`      // where standard deviations come from
-	LogStdInit float64       `toml:"log_std_init"` // what their logarithms begin at, unless they come from the state
+	LogStdInit float64       `toml:"log_std_init"` // initial value of their logarithms, unless they come from the state
 	LogStdMin  float64       `toml:"log_std_min"`  // their logarithms count as this where they are below
 	LogStdMax  float64       `toml:"log_std_max"`  // likewise above
 	Squash     string        `toml:"squash"`       // none: actions beyond the bounds are cut off; tanh: they lie within
 	Rescale    bool          `toml:"rescale"`      // -1 and 1 are the bounds
 }
 
-// Net is its key net: the layers between the observation and the heads. What is left out is what suits the kind.
+// Net is its key net: the layers between the observation and the heads. Missing keys get the kind's defaults.
 type Net struct {
 	Kind       string         `toml:"kind"` // mlp, nature_cnn, impala, nodes
 	Hidden     []int          `toml:"hidden"`
 	Activation string         `toml:"activation"`
 	Nodes      *[]policy.Node `toml:"nodes"`
 	InitGain   *float64       `toml:"init_gain"` // of the layers before the heads, in their orthogonal initialisation; nil is √2; not for nodes
-	Core       *Core          `toml:"core"`      // behind the hidden layers; not for nodes
+	Core       *Core          `toml:"core"`      // after the hidden layers; not for nodes
 	Chunk      *int           `toml:"chunk"`     // rows that are learned from together; only where a layer keeps a state
 }
 
@@ -80,7 +80,7 @@ type Core struct {
 	Size *int            `toml:"size"`
 }
 
-// What a layer that keeps a state has if nothing is said.
+// Defaults of a recurrent layer.
 const (
 	defaultChunk = 16  // rows
 	defaultCore  = 128 // elements
@@ -150,7 +150,7 @@ func (l *PolicyLimits) check(s policy.Size) error {
 		Reason: fmt.Sprintf("has %d parameters, %d of them in %s: more than limits.parameters, %d", s.Params, s.Most, s.Largest, l.Parameters)}
 }
 
-// helpForShapes says what to do about a network whose layers do not take the environment's observations.
+// helpForShapes returns the remedy for a network whose layers do not take the environment's observations.
 func (t *PolicyTable) helpForShapes() string {
 	if t.images == "" {
 		return "change the node that it names"
@@ -186,7 +186,7 @@ func readPolicy(decode func(into any) error) (PolicyTable, error) {
 	return t, errors.Join(errs...)
 }
 
-// check reports what no Box can be drawn by.
+// check reports settings that no Box can have.
 func (a *Action) check(bad func(key, reason, help string)) {
 	if !slices.Contains([]policy.LogStd{policy.FreeStd, policy.StateStd, policy.FixedStd}, a.LogStd) {
 		bad("action.log_std", fmt.Sprintf("is %q", a.LogStd), "use free, state or fixed")
@@ -211,7 +211,7 @@ func (a *Action) check(bad func(key, reason, help string)) {
 func (a *Action) of(env *hostabi.EnvSpec) ([]policy.Dist, error) {
 	o := policy.ActionOptions{Rescale: a.Rescale, LogStd: head.Range{Min: a.LogStdMin, Max: a.LogStdMax}}
 	if o.LogStd == head.DefaultLogStd {
-		o.LogStd = head.Range{} // descriptions have what differs
+		o.LogStd = head.Range{} // descriptions omit defaults
 	}
 	if a.Squash == string(head.Tanh) {
 		o.Squash = head.Tanh

@@ -26,7 +26,7 @@ func (slight) Compile(n *policy.Network) (policy.Program, error) {
 	return nil, policy.Unsupported("node", n.Nodes[0].Name, &layer.Dense{Out: 64})
 }
 
-// A network that a backend does not compute is an error of the key net, which names the node and what to do.
+// A network that a backend does not compute is an error of the key net, which names the node and the remedy.
 func TestDecodePolicy_NamesTheNodeThatABackendLacks(t *testing.T) {
 	_, err := DecodePolicyFor(slight{})(func(any) error { return nil }, dict())
 	bad := (*component.ConfigError)(nil)
@@ -38,7 +38,7 @@ func TestDecodePolicy_NamesTheNodeThatABackendLacks(t *testing.T) {
 	}
 }
 
-// A Box without bounds is neither rescaled nor squashed; the message names the key that asks for it, and what turns it off.
+// A Box without bounds is neither rescaled nor squashed; the message names the key that asks for it, and the value that turns it off.
 func TestDecodePolicy_RefusesToScaleWithoutBounds(t *testing.T) {
 	open := hostabi.Tensor{Role: hostabi.RoleAction, DType: hostabi.F32, Rank: 1, Flags: hostabi.TensorNoHigh}
 	open.Shape[0] = 2
@@ -61,7 +61,7 @@ func TestDecodePolicy_RefusesToScaleWithoutBounds(t *testing.T) {
 	}
 }
 
-// What a network takes is a product of the widths in its graph: one that is too large is refused before anything of it is made.
+// A network's size is a product of the widths in its graph: a network that is too large is refused before any part of it is made.
 func TestDecodePolicy_RefusesLargeNetworksBeforeTheyAreMade(t *testing.T) {
 	doublings := make([]any, 24)
 	for i, last := 0, "obs"; i < len(doublings); i++ {
@@ -205,7 +205,7 @@ func (a Action) decode(into any) error {
 }
 
 // The network's description has bounds of deviations only where they are not the default ones, so that networks of older checkpoints
-// stay what they are.
+// do not change.
 func TestDecodePolicy_BoundsDeviations(t *testing.T) {
 	env := dict()
 	env.Tensors[0] = hostabi.Tensor{Role: hostabi.RoleAction, DType: hostabi.F32, Rank: 1, Low: -1, High: 1}
@@ -242,7 +242,7 @@ func TestDecodePolicy_BoundsDeviations(t *testing.T) {
 	}
 }
 
-// A deviation that does not suit the bounds is doubted, with the element and the remedy; one that does, or has no bounds, is not.
+// A deviation that does not suit the bounds is doubted, with the element and the remedy; a deviation that does, or has no bounds, is not.
 func TestDecodePolicy_DoubtsDeviationsThatDoNotSuitTheBounds(t *testing.T) {
 	for name, c := range map[string]struct {
 		bound  float32

@@ -14,10 +14,10 @@ import (
 	"github.com/rlhost/rlhost/plugins/envcheck"
 )
 
-// vetTime is how long a module is looked at that nobody has checked.
+// vetTime is how long an unchecked module is watched.
 const vetTime = time.Second
 
-// vet looks at what a module writes; see graph.Parts. It is the module alone, in this process, whatever is around it and wherever it will
+// vet checks a module's output; see graph.Parts. It runs the module alone, in this process, whatever is around it and wherever it will
 // run: room around its tensors can be watched there.
 func (e *Engines) vet(ctx context.Context, t graph.EnvTable, dir string) error {
 	use, _ := t.Locate(dir, slices.Sorted(maps.Keys(plugins.Builtins())))
@@ -48,7 +48,7 @@ func (e *Engines) vet(ctx context.Context, t graph.EnvTable, dir string) error {
 	return p.Close()
 }
 
-// MarkChecked remembers that a module has passed the checks of what it writes, M01 and M02: a training does not make them again.
+// MarkChecked remembers that a module has passed the checks of its output, M01 and M02: a training does not make them again.
 func (e *Engines) MarkChecked(hash string) {
 	if r, err := e.wasm(); err == nil {
 		r.MarkChecked(hash)

@@ -20,7 +20,7 @@ func (e *Engines) wrapped(p env.Plugin, err error, list []env.Wrapper) (env.Plug
 	return outer, nil
 }
 
-// wrapper loads the module of a wrapper, which runs as those of components do.
+// wrapper loads the module of a wrapper, which runs like a component's.
 func (e *Engines) wrapper(t wrap.ModuleTable) (wrap.Module, error) {
 	modules, err := e.components()
 	if err != nil {

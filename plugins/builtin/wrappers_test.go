@@ -28,7 +28,7 @@ func wrapperModules(t *testing.T) map[string]env.Wrapper {
 	return list
 }
 
-// shapers are the same wrapper in each language, by the names of its modules. That in Go reports what it writes.
+// shapers are the same wrapper in each language, by the names of its modules. The one in Go reports its output.
 func shapers(t *testing.T) map[string]env.Wrapper {
 	t.Helper()
 	list := map[string]env.Wrapper{}
@@ -86,7 +86,7 @@ func TestWrapperModules_KeepThePromisesOfEnvironments(t *testing.T) {
 	}
 }
 
-// batchOf returns a batch that is bound to a block with a column for what is learned from, and that tells of itself as o says.
+// batchOf returns a batch, made with o, that is bound to a block with a column for shaped rewards.
 func batchOf(t *testing.T, p env.Plugin, envs, steps int, o env.Options) (env.Env, trajectory.Trajectory) {
 	t.Helper()
 	schema, err := trajectory.NewSchema(p.Spec(), trajectory.Shape{Steps: steps, Envs: envs, Shaped: true})
@@ -175,7 +175,7 @@ func TestWrapperModules_RememberInColumnsOfTheHost(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Each step copies the reward, what is learned from and two states of 8 bytes to the module, and all but the reward back.
+	// Each step copies the reward, the shaped reward and two states of 8 bytes to the module, and all but the reward back.
 	if got, want := env.Copied(e), uint64(steps*envs*(2*4+2*8+4+2*8)); got != want {
 		t.Errorf("%d bytes are copied, want %d", got, want)
 	}
@@ -209,7 +209,7 @@ func TestWrapperModules_RememberInColumnsOfTheHost(t *testing.T) {
 	}
 }
 
-// What is wrong with a module is told with its place.
+// An error in a module is reported with its place.
 func TestWrapperModules_MistakesHaveAPlace(t *testing.T) {
 	load, modules := loader(t), wrapperModules(t)
 	shaper := modules["shaper"]["use"]
@@ -237,7 +237,7 @@ func TestWrapperModules_MistakesHaveAPlace(t *testing.T) {
 	}
 }
 
-// failing are modules each of whose calls fails: by its limit, by what it writes, by a trap.
+// failing are modules each of whose calls fails: by its limit, by its output, by a trap.
 func failing(t *testing.T) map[string]env.Wrapper {
 	t.Helper()
 	modules := wrapperModules(t)
@@ -252,7 +252,7 @@ func failing(t *testing.T) map[string]env.Wrapper {
 	}
 }
 
-// A call that fails and is tolerated costs what the module would have written in that step, and is counted.
+// A call that fails and is tolerated costs the module's output of that step, and is counted.
 func TestWrapperModules_AFaultCostsOneCall(t *testing.T) {
 	load := loader(t)
 	for name, w := range failing(t) {
@@ -294,7 +294,7 @@ func TestWrapperModules_AFaultCostsOneCall(t *testing.T) {
 	}
 }
 
-// A call that fails and is not tolerated is a fault of the environments, as in checks and trials; one that traps poisons them until Renew.
+// A call that fails and is not tolerated is a fault of the environments, as in checks and trials; a trap poisons them until Renew.
 func TestWrapperModules_AFaultIsTheEnvironments(t *testing.T) {
 	load := loader(t)
 	for name, w := range failing(t) {
@@ -327,7 +327,7 @@ func TestWrapperModules_AFaultIsTheEnvironments(t *testing.T) {
 	}
 }
 
-// A wrapper of actions changes what the environment reads, in steps that its state says; what was chosen stays in the block.
+// A wrapper of actions changes the environment's actions, in steps that its state selects; the chosen action stays in the block.
 func TestWrapperModules_WriteActions(t *testing.T) {
 	_, e := New(Options{})
 	t.Cleanup(func() {
@@ -425,8 +425,8 @@ func TestWrapperModules_WriteActions(t *testing.T) {
 	}
 }
 
-// A wrapper logs where that is granted to it; without, it is not loaded, and that says what it wants.
-func TestWrapperModules_LogWhatTheyAreGranted(t *testing.T) {
+// A wrapper logs where that is granted to it; without the grant it is not loaded, and the error says what it wants.
+func TestWrapperModules_LogWithAGrant(t *testing.T) {
 	use, err := filepath.Abs("../../cmd/rlhost/testdata/guests/tells.wasm")
 	if err != nil {
 		t.Fatal(err)

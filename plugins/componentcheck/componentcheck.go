@@ -11,14 +11,14 @@ import (
 	"github.com/rlhost/rlhost/plugins/envcheck"
 )
 
-// Options say what is checked.
+// Options of Run.
 type Options struct {
 	// Make returns an unconfigured instance. Configure decodes its table, as component.Component's does.
 	Make      func() (component.Component, error)
 	Configure func(into any) error
 	Messages  []Message // to play; none: some are made up for the payloads that the host knows
 
-	Done func(envcheck.Result) // called behind each check; nil: nobody is
+	Done func(envcheck.Result) // called after each check; may be nil
 }
 
 // check is one entry of the list.
@@ -73,41 +73,41 @@ type checker struct {
 	first    outcome // of playing all items
 }
 
-func (c *checker) describes() (envcheck.Verdict, string, error) {
-	made, err := c.o.Make()
+func (k *checker) describes() (envcheck.Verdict, string, error) {
+	made, err := k.o.Make()
 	if err == nil {
-		err = made.Configure(c.o.Configure)
+		err = made.Configure(k.o.Configure)
 	}
 	if err != nil {
 		return envcheck.Failed, "", err
 	}
-	c.manifest = made.Manifest()
+	k.manifest = made.Manifest()
 	if w, ok := made.(component.Watched); ok {
-		c.looks = w.Looks()
+		k.looks = w.Looks()
 	}
 	var ports []string
-	for _, p := range c.manifest.Slots {
+	for _, p := range k.manifest.Slots {
 		ports = append(ports, "slot "+p.Name+" ("+p.Payload+")")
 	}
-	for _, p := range c.manifest.Signals {
+	for _, p := range k.manifest.Signals {
 		ports = append(ports, "signal "+p.Name+" ("+p.Payload+")")
 	}
 	return envcheck.OK, strings.Join(ports, ", "), made.Stop()
 }
 
-func (c *checker) handles() (envcheck.Verdict, string, error) {
+func (k *checker) handles() (envcheck.Verdict, string, error) {
 	var silent []string
 	var err error
-	if c.items, silent, err = itemsFor(&c.manifest, c.looks, c.o.Messages); err != nil {
+	if k.items, silent, err = itemsFor(&k.manifest, k.looks, k.o.Messages); err != nil {
 		return envcheck.Failed, "", err
 	}
-	if len(c.items) == 0 {
+	if len(k.items) == 0 {
 		return envcheck.Warning, "there is nothing to play for its slots: give it a recording", nil
 	}
-	if c.first, err = c.play(c.items, nil); err != nil {
+	if k.first, err = k.play(k.items, nil); err != nil {
 		return envcheck.Failed, "", err
 	}
-	detail := fmt.Sprintf("%d messages, %d sent", len(c.items), len(c.first.sent))
+	detail := fmt.Sprintf("%d messages, %d sent", len(k.items), len(k.first.sent))
 	if len(silent) > 0 {
 		return envcheck.Warning, detail + "; there is nothing to play for " + strings.Join(silent, ", "), nil
 	}
@@ -115,23 +115,23 @@ func (c *checker) handles() (envcheck.Verdict, string, error) {
 }
 
 // play starts an instance, perhaps from a state, gives it items, pauses it and stops it.
-func (c *checker) play(items []item, from *component.State) (outcome, error) {
-	s, err := c.begin(from)
+func (k *checker) play(items []item, from *component.State) (outcome, error) {
+	s, err := k.begin(from)
 	if err == nil {
 		err = s.playAll(items)
 	}
 	return s.outcome, errors.Join(err, s.end())
 }
 
-func (c *checker) sameOutputs() (envcheck.Verdict, string, error) {
-	again, err := c.play(c.items, nil)
+func (k *checker) sameOutputs() (envcheck.Verdict, string, error) {
+	again, err := k.play(k.items, nil)
 	if err != nil {
 		return envcheck.Failed, "", err
 	}
-	return same(c.first.sent, again.sent, "of two instances")
+	return same(k.first.sent, again.sent, "of two instances")
 }
 
-// same compares what was sent.
+// same compares the sent messages.
 func same(want, got []sent, whose string) (envcheck.Verdict, string, error) {
 	for i := range min(len(want), len(got)) {
 		if want[i] != got[i] {
@@ -144,11 +144,11 @@ func same(want, got []sent, whose string) (envcheck.Verdict, string, error) {
 	return envcheck.OK, fmt.Sprintf("%d outputs", len(want)), nil
 }
 
-func (c *checker) snapshot() (envcheck.Verdict, string, error) {
-	half := len(c.items) / 2
-	s, err := c.begin(nil)
+func (k *checker) snapshot() (envcheck.Verdict, string, error) {
+	half := len(k.items) / 2
+	s, err := k.begin(nil)
 	if err == nil {
-		err = s.playAll(c.items[:half])
+		err = s.playAll(k.items[:half])
 	}
 	var state component.State
 	if err == nil {
@@ -167,34 +167,34 @@ func (c *checker) snapshot() (envcheck.Verdict, string, error) {
 	case s.kept > 0:
 		return envcheck.Failed, "", fmt.Errorf("it saves a state while %d blocks are leased", s.kept)
 	}
-	rest, err := c.play(c.items[half:], &state)
+	rest, err := k.play(k.items[half:], &state)
 	if err != nil {
 		return envcheck.Failed, "", err
 	}
-	return same(c.first.sent[min(before, len(c.first.sent)):], rest.sent, "behind a snapshot")
+	return same(k.first.sent[min(before, len(k.first.sent)):], rest.sent, "behind a snapshot")
 }
 
-func (c *checker) givesBack() (envcheck.Verdict, string, error) {
-	if c.first.kept > 0 {
-		return envcheck.Warning, fmt.Sprintf("%d blocks are leased behind the last of %d messages", c.first.kept, len(c.items)), nil
+func (k *checker) givesBack() (envcheck.Verdict, string, error) {
+	if k.first.kept > 0 {
+		return envcheck.Warning, fmt.Sprintf("%d blocks are leased behind the last of %d messages", k.first.kept, len(k.items)), nil
 	}
 	return envcheck.OK, "none is leased behind the last message", nil
 }
 
-func (c *checker) answers() (envcheck.Verdict, string, error) {
+func (k *checker) answers() (envcheck.Verdict, string, error) {
 	switch {
-	case c.first.asked == 0:
+	case k.first.asked == 0:
 		return envcheck.OK, "it gets none", nil
-	case c.first.wrong != "":
-		return envcheck.Failed, c.first.wrong, nil
+	case k.first.wrong != "":
+		return envcheck.Failed, k.first.wrong, nil
 	}
-	return envcheck.OK, fmt.Sprintf("%d requests", c.first.asked), nil
+	return envcheck.OK, fmt.Sprintf("%d requests", k.first.asked), nil
 }
 
-func (c *checker) writes() (envcheck.Verdict, string, error) {
-	if len(c.first.altered) == 0 {
+func (k *checker) writes() (envcheck.Verdict, string, error) {
+	if len(k.first.altered) == 0 {
 		return envcheck.OK, "columns to read are as they came", nil
 	}
-	slices.Sort(c.first.altered)
-	return envcheck.Failed, "it writes into " + strings.Join(slices.Compact(c.first.altered), ", ") + ", where nobody but it sees that", nil
+	slices.Sort(k.first.altered)
+	return envcheck.Failed, "it writes into " + strings.Join(slices.Compact(k.first.altered), ", ") + ", where nobody but it sees that", nil
 }

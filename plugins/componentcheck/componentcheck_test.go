@@ -25,7 +25,7 @@ import (
 	sdk "github.com/rlhost/rlhost/sdk/component"
 )
 
-// module returns what makes components of a module.
+// module returns the maker of components of a module.
 func module(t *testing.T, path string) func() (component.Component, error) {
 	t.Helper()
 	r, err := wasm.New(wasm.Options{CacheDir: t.TempDir()})
@@ -110,7 +110,7 @@ func TestRun_FindsMistakes(t *testing.T) {
 	}
 }
 
-// A recording is played in the place of what is made up.
+// A recording is played instead of made-up messages.
 func TestRun_PlaysARecording(t *testing.T) {
 	sample, err := sampleFor(nil)
 	if err != nil {
@@ -202,8 +202,8 @@ func TestRun_PlaysRecordedRequests(t *testing.T) {
 	}
 }
 
-// Made up blocks have what the component says it looks at, of the types that it wants.
-func TestSample_HasWhatTheManifestNames(t *testing.T) {
+// Made-up blocks have the columns that the component declares, of the types that it wants.
+func TestSample_HasTheManifestsColumns(t *testing.T) {
 	looks := []hostabi.ManifestColumn{{Name: "obs", DType: hostabi.U8}, {Name: "obs/1"}, {Name: "action", DType: hostabi.F32}, {Name: "active"},
 		{Name: "reset_param/1"}, {Name: "info"}, {Name: "shaped_reward"}, {Name: "of_its_own"}}
 	s, err := sampleFor(looks)

@@ -41,11 +41,11 @@ type item struct {
 	message hostabi.Message
 	block   []byte
 	schema  arena.Schema
-	key     arena.Schema // what the arenas of equal schemas go by; nil stands for all that are no pointers
+	key     arena.Schema // key of the arenas of equal schemas; nil for all schemas that are no pointers
 }
 
-// itemsFor returns what is played to the slots of a component: the recorded messages with their payloads, else some that are made
-// up; and the slots for which there is nothing.
+// itemsFor returns the messages to play to the slots of a component: the recorded messages with their payloads, else made-up
+// ones; and the slots for which there are none.
 func itemsFor(m *component.Manifest, looks []hostabi.ManifestColumn, recorded []Message) (items []item, silent []string, err error) {
 	for _, x := range recorded {
 		items = append(items, itemsOf(m, x)...)

@@ -8,7 +8,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// What made up blocks hold.
+// Contents of made-up blocks.
 const (
 	sampleSteps  = 16
 	sampleEnvs   = 4
@@ -120,7 +120,7 @@ func blockOf(s *trajectory.Schema, i int) []byte {
 	return t.Mem
 }
 
-// fillObs makes up what is observed, where that is numbers of the two usual types; all else stays 0.
+// fillObs makes up observations of the two usual types; all else stays 0.
 func fillObs(t trajectory.Trajectory, l *trajectory.Layout) {
 	switch l.DType {
 	case hostabi.F32:

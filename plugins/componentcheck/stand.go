@@ -35,12 +35,12 @@ func (s sent) String() string {
 	return fmt.Sprintf("%s kind %d t %d split %d version %d inline %x block %.4x", s.Signal, m.Kind, m.T, m.Split, m.PolicyVersion, m.Inline, s.Block)
 }
 
-// outcome is what came of playing messages.
+// outcome is the result of playing messages.
 type outcome struct {
 	sent    []sent
 	asked   int      // requests
 	wrong   string   // the first that was not answered once
-	kept    int      // blocks that are leased behind the last message
+	kept    int      // blocks that are leased after the last message
 	altered []string // columns in which it wrote without a grant
 }
 
@@ -58,14 +58,14 @@ type stand struct {
 }
 
 // begin starts an instance, perhaps from a state.
-func (c *checker) begin(from *component.State) (*stand, error) {
+func (k *checker) begin(from *component.State) (*stand, error) {
 	s := &stand{loop: loop.New(name), arenas: map[any]*arena.Arena{}}
 	s.outside = s.loop.NewReceiver("check")
 	var err error
-	if s.made, err = c.o.Make(); err != nil {
+	if s.made, err = k.o.Make(); err != nil {
 		return s, err
 	}
-	if err := s.made.Configure(c.o.Configure); err != nil {
+	if err := s.made.Configure(k.o.Configure); err != nil {
 		return s, err
 	}
 	m := s.made.Manifest()
@@ -105,7 +105,7 @@ func grants(m *component.Manifest) map[string][]string {
 	return all
 }
 
-// follow notes what the component emits on a signal.
+// follow notes the component's messages on a signal.
 func (s *stand) follow(p component.Port) error {
 	to := bus.NewSlot(s.outside, "check."+p.Name, p.Payload, func(m *hostabi.Message) {
 		x := sent{Signal: p.Name, Message: *m}
@@ -133,7 +133,7 @@ func (s *stand) bytesOf(h hostabi.Handle) []byte {
 		return nil
 	}
 	if lease, err := a.Lease(h); err == nil {
-		defer lease.Release() // the message that names it has a claim of its own
+		defer lease.Release() // the message that names it has its own claim
 		return lease.Bytes()
 	}
 	mem, _ := a.Loaned(h)
@@ -235,7 +235,7 @@ func (s *stand) arenaFor(x *item, items int) (*arena.Arena, error) {
 	return a, err
 }
 
-// settle runs the loop until all that is under way has been handled. The error is the component's, or tells of a fault.
+// settle runs the loop until all messages under way have been handled. The error is the component's, or describes a fault.
 func (s *stand) settle() error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -259,7 +259,7 @@ func (s *stand) settle() error {
 	return s.failed
 }
 
-// pausedSnapshot brings the instance to rest, saves it and lets it go on.
+// pausedSnapshot pauses the instance, saves it and resumes it.
 func (s *stand) pausedSnapshot() (state component.State, err error) {
 	p, ok := s.made.(component.Pauser)
 	rested := !ok
@@ -281,7 +281,7 @@ func (s *stand) pausedSnapshot() (state component.State, err error) {
 	return state, cmp.Or(err, s.settle())
 }
 
-// end stops the instance and reports what leaks.
+// end stops the instance and reports leaks.
 func (s *stand) end() error {
 	for _, w := range s.wires {
 		w.DisconnectNow()

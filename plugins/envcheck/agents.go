@@ -2,7 +2,7 @@ package envcheck
 
 import "fmt"
 
-// noteIdle looks at the agents that do not act in the coming step: what each observes has been checked.
+// noteIdle looks at the agents that do not act in the next step: their observations have been checked.
 func (w *recorder) noteIdle(step int) {
 	tr, row := w.driver.Acting()
 	acts := tr.Acts(row)
@@ -23,14 +23,14 @@ func (w *recorder) noteIdle(step int) {
 	}
 }
 
-// idleAgents looks at what agents are told that do not act.
-func (c *checker) idleAgents() (Verdict, string, error) {
-	switch rows := c.o.Steps * c.base.envs; {
-	case c.base.idle != "":
-		return Failed, c.base.idle, nil
-	case c.base.acted == 0:
+// idleAgents checks the rows of agents that do not act.
+func (k *checker) idleAgents() (Verdict, string, error) {
+	switch rows := k.o.Steps * k.base.envs; {
+	case k.base.idle != "":
+		return Failed, k.base.idle, nil
+	case k.base.acted == 0:
 		return OK, "all agents always act", nil
 	default:
-		return OK, fmt.Sprintf("agents act in %d of %d rows", c.base.acted, rows), nil
+		return OK, fmt.Sprintf("agents act in %d of %d rows", k.base.acted, rows), nil
 	}
 }

@@ -53,36 +53,36 @@ func (p *parted) cut() {
 	}
 }
 
-func (c *checker) parts() (Verdict, string, error) {
-	r := run{envs: c.o.Envs, seed: c.o.Seed, parts: true}
-	t, err := c.record(r)
+func (k *checker) parts() (Verdict, string, error) {
+	r := run{envs: k.o.Envs, seed: k.o.Seed, parts: true}
+	t, err := k.record(r)
 	if err != nil {
 		return Failed, "", err
 	}
 	if t.unable != "" {
 		return OK, t.unable, nil
 	}
-	if env, step, differ := c.base.differ(t, r.envs); differ {
+	if env, step, differ := k.base.differ(t, r.envs); differ {
 		return Failed, fmt.Sprintf("stepped in parts, env %d differs from %s on", env, step), nil
 	}
 	return OK, "bit-equal in parts of any size, in any order", nil
 }
 
-func (c *checker) rebound() (Verdict, string, error) {
-	return c.again(run{envs: c.o.Envs, seed: c.o.Seed, rebound: true}, "bound again before each step, env %d differs from %s on",
+func (k *checker) rebound() (Verdict, string, error) {
+	return k.again(run{envs: k.o.Envs, seed: k.o.Seed, rebound: true}, "bound again before each step, env %d differs from %s on",
 		"bit-equal when bound before each step")
 }
 
 // pictures compares with a trace in which a picture of an environment is taken after each step.
-func (c *checker) pictures() (Verdict, string, error) {
-	t, err := c.record(run{envs: c.o.Envs, seed: c.o.Seed, shown: true})
+func (k *checker) pictures() (Verdict, string, error) {
+	t, err := k.record(run{envs: k.o.Envs, seed: k.o.Seed, shown: true})
 	if err != nil {
 		return Failed, "", err
 	}
 	if t.unable != "" {
 		return OK, t.unable, nil
 	}
-	if env, step, differ := c.base.differ(t, c.o.Envs); differ {
+	if env, step, differ := k.base.differ(t, k.o.Envs); differ {
 		return Failed, fmt.Sprintf("with a picture after each step, env %d differs from %s on", env, step), nil
 	}
 	return OK, fmt.Sprintf("%d pictures, bit-equal", t.pictures), nil
@@ -94,7 +94,7 @@ func (w *recorder) show(step int) error {
 		return nil
 	}
 	to, ok := w.driver.Env.(env.Renderer)
-	modes := modesOf(w.c.spec.Render.Modes)
+	modes := modesOf(w.checker.spec.Render.Modes)
 	if !ok || len(modes) == 0 {
 		w.trace.unable = "it shows no pictures"
 		return nil
@@ -136,14 +136,14 @@ func (w *recorder) noteMask(env, step int) {
 	}
 }
 
-func (c *checker) maskAfterEnd() (Verdict, string, error) {
+func (k *checker) maskAfterEnd() (Verdict, string, error) {
 	switch {
-	case !c.spec.HasMask():
+	case !k.spec.HasMask():
 		return OK, "it has no mask", nil
-	case c.spec.Autoreset&hostabi.NextStep == 0:
+	case k.spec.Autoreset&hostabi.NextStep == 0:
 		return OK, "it does not offer next_step", nil
 	}
-	t, err := c.record(run{envs: c.o.Envs, seed: c.o.Seed, mode: hostabi.NextStep})
+	t, err := k.record(run{envs: k.o.Envs, seed: k.o.Seed, mode: hostabi.NextStep})
 	if err != nil {
 		return Failed, "", err
 	}
@@ -157,14 +157,14 @@ func (c *checker) maskAfterEnd() (Verdict, string, error) {
 const stateHead = 8
 
 // stateVersion loads a state whose head has another version: it must be refused as such, and change nothing.
-func (c *checker) stateVersion() (verdict Verdict, detail string, err error) {
+func (k *checker) stateVersion() (verdict Verdict, detail string, err error) {
 	const none = "it does not save environments one by one"
-	w := &recorder{c: c, run: run{envs: c.o.Envs, seed: c.o.Seed}, mode: c.spec.PickAutoreset()}
-	if err := w.open(c.o.Envs); err != nil {
+	w := &recorder{checker: k, run: run{envs: k.o.Envs, seed: k.o.Seed}, mode: k.spec.PickAutoreset()}
+	if err := w.open(k.o.Envs); err != nil {
 		return Failed, "", err
 	}
 	defer func() { err = errors.Join(err, w.driver.Close()) }()
-	if err := w.reset(c.o.Seed); err != nil {
+	if err := w.reset(k.o.Seed); err != nil {
 		return Failed, "", err
 	}
 	e, ok := w.driver.Env.(env.Stater)
@@ -178,20 +178,20 @@ func (c *checker) stateVersion() (verdict Verdict, detail string, err error) {
 	if err != nil {
 		return Failed, "", err
 	}
-	if len(state) < stateHead || binary.LittleEndian.Uint32(state) != c.spec.StateVersion ||
+	if len(state) < stateHead || binary.LittleEndian.Uint32(state) != k.spec.StateVersion ||
 		int(binary.LittleEndian.Uint32(state[4:])) != len(state)-stateHead {
 		return OK, "its runtime keeps states in a form of its own", nil
 	}
 	other := bytes.Clone(state)
-	binary.LittleEndian.PutUint32(other, c.spec.StateVersion+1)
+	binary.LittleEndian.PutUint32(other, k.spec.StateVersion+1)
 	switch err := e.LoadEnv(0, other); {
 	case err == nil:
-		return Failed, fmt.Sprintf("a state of version %d is taken by an environment of version %d", c.spec.StateVersion+1, c.spec.StateVersion), nil
+		return Failed, fmt.Sprintf("a state of version %d is taken by an environment of version %d", k.spec.StateVersion+1, k.spec.StateVersion), nil
 	case !errors.Is(err, env.ErrStateVersion) && !strings.Contains(err.Error(), hostabi.StatusVersion.String()):
 		return Failed, fmt.Sprintf("a state of another version is refused with %v, want %q", err, hostabi.StatusVersion), nil
 	}
 	if now, err := e.SaveEnv(0, nil); err != nil || !bytes.Equal(now, state) {
 		return Failed, "a state of another version is refused, and has changed the environment", nil
 	}
-	return OK, fmt.Sprintf("version %d, %d bytes", c.spec.StateVersion, len(state)), nil
+	return OK, fmt.Sprintf("version %d, %d bytes", k.spec.StateVersion, len(state)), nil
 }

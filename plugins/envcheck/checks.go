@@ -9,63 +9,63 @@ import (
 )
 
 // steps records the trace that the other checks compare with.
-func (c *checker) steps() (Verdict, string, error) {
-	t, err := c.record(run{envs: c.o.Envs, seed: c.o.Seed})
+func (k *checker) steps() (Verdict, string, error) {
+	t, err := k.record(run{envs: k.o.Envs, seed: k.o.Seed})
 	if err != nil {
 		return Failed, "", err
 	}
-	c.base = t
+	k.base = t
 	return OK, fmt.Sprintf("%d steps of %d environments, %d episodes, all values finite, all flags 0 or 1",
-		c.o.Steps, c.o.Envs, t.episodes()), nil
+		k.o.Steps, k.o.Envs, t.episodes()), nil
 }
 
 // watch makes the trace whose writes are watched, once.
-func (c *checker) watch() *watched {
-	if c.guarded == nil {
-		c.guarded, c.guardedErr = c.record(run{envs: c.o.Envs, seed: c.o.Seed, guarded: true})
-		if c.guarded == nil {
-			c.guarded = &trace{}
+func (k *checker) watch() *watched {
+	if k.guarded == nil {
+		k.guarded, k.guardedErr = k.record(run{envs: k.o.Envs, seed: k.o.Seed, guarded: true})
+		if k.guarded == nil {
+			k.guarded = &trace{}
 		}
 	}
-	return &c.guarded.watched
+	return &k.guarded.watched
 }
 
 // found is the outcome of a check that looks for one kind of finding in the watched trace. If nothing was found, the
 // error that ended the trace counts.
-func (c *checker) found(what func(*watched) string, fine string) (Verdict, string, error) {
-	w := c.watch()
+func (k *checker) found(what func(*watched) string, fine string) (Verdict, string, error) {
+	w := k.watch()
 	if text := what(w); text != "" {
 		return Failed, text, nil
 	}
-	if c.guardedErr != nil && w.unwritten == "" && w.beyond == "" {
-		return Failed, "", c.guardedErr
+	if k.guardedErr != nil && w.unwritten == "" && w.beyond == "" {
+		return Failed, "", k.guardedErr
 	}
 	return OK, fine, nil
 }
 
-func (c *checker) silentErrors() (Verdict, string, error) {
-	return c.found(func(w *watched) string { return w.words }, "no call returns as if nothing were wrong and says otherwise")
+func (k *checker) silentErrors() (Verdict, string, error) {
+	return k.found(func(w *watched) string { return w.words }, "no call returns as if nothing were wrong and says otherwise")
 }
 
-func (c *checker) writesAll() (Verdict, string, error) {
-	return c.found(func(w *watched) string { return w.unwritten }, "each reset and step writes what is described, the last observation too")
+func (k *checker) writesAll() (Verdict, string, error) {
+	return k.found(func(w *watched) string { return w.unwritten }, "each reset and step writes what is described, the last observation too")
 }
 
-func (c *checker) writesNothingElse() (Verdict, string, error) {
+func (k *checker) writesNothingElse() (Verdict, string, error) {
 	fine := "room around each tensor stays as it was, and so does what was written before"
-	if c.watch().unguarded {
+	if k.watch().unguarded {
 		fine = "what was written before stays as it was; there is no room around tensors in another process"
 	}
-	return c.found(func(w *watched) string { return w.beyond }, fine)
+	return k.found(func(w *watched) string { return w.beyond }, fine)
 }
 
-func (c *checker) examined() (Verdict, string, error) {
-	x, ok := c.plugin.(env.Examiner)
+func (k *checker) examined() (Verdict, string, error) {
+	x, ok := k.plugin.(env.Examiner)
 	if !ok {
 		return OK, "its runtime sees to it", nil
 	}
 	e := x.Examine()
-	c.help = e.Help
+	k.help = e.Help
 	switch {
 	case e.Wrong != "":
 		return Failed, e.Wrong, nil
@@ -75,84 +75,84 @@ func (c *checker) examined() (Verdict, string, error) {
 	return OK, e.Fine, nil
 }
 
-func (c *checker) bounds() (Verdict, string, error) {
-	if c.base.outside == 0 {
-		return OK, fmt.Sprintf("%d observations", c.base.observed), nil
+func (k *checker) bounds() (Verdict, string, error) {
+	if k.base.outside == 0 {
+		return OK, fmt.Sprintf("%d observations", k.base.observed), nil
 	}
-	return Failed, fmt.Sprintf("%d of %d observations, first: %s", c.base.outside, c.base.observed, c.base.firstOutside), nil
+	return Failed, fmt.Sprintf("%d of %d observations, first: %s", k.base.outside, k.base.observed, k.base.firstOutside), nil
 }
 
-func (c *checker) ends() (Verdict, string, error) {
-	if c.base.episodes() > 0 {
-		return OK, fmt.Sprintf("%d terminated, %d truncated, longest %d env steps", c.base.terminated, c.base.truncated, c.base.longest), nil
+func (k *checker) ends() (Verdict, string, error) {
+	if k.base.episodes() > 0 {
+		return OK, fmt.Sprintf("%d terminated, %d truncated, longest %d env steps", k.base.terminated, k.base.truncated, k.base.longest), nil
 	}
-	return Warning, fmt.Sprintf("no episode ended within %d env steps", c.o.Steps), nil
+	return Warning, fmt.Sprintf("no episode ended within %d env steps", k.o.Steps), nil
 }
 
-func (c *checker) timeLimit() (Verdict, string, error) {
-	limit := c.spec.EpisodeLimit
+func (k *checker) timeLimit() (Verdict, string, error) {
+	limit := k.spec.EpisodeLimit
 	switch {
 	case limit == 0:
 		return Warning, "the description has no episode_limit", nil
-	case c.base.longest > limit:
-		c.help = "set truncated at the step that the description names, or describe the limit that holds"
-		return Failed, fmt.Sprintf("the description has episode_limit %d, and an episode goes on for %d env steps or more", limit, c.base.longest), nil
+	case k.base.longest > limit:
+		k.help = "set truncated at the step that the description names, or describe the limit that holds"
+		return Failed, fmt.Sprintf("the description has episode_limit %d, and an episode goes on for %d env steps or more", limit, k.base.longest), nil
 	}
 	return OK, fmt.Sprintf("%d env steps", limit), nil
 }
 
 // again compares a trace of another run with the first one.
-func (c *checker) again(r run, what, fine string) (Verdict, string, error) {
-	t, err := c.record(r)
+func (k *checker) again(r run, what, fine string) (Verdict, string, error) {
+	t, err := k.record(r)
 	if err != nil {
 		return Failed, "", err
 	}
-	if env, step, differ := c.base.differ(t, r.envs); differ {
+	if env, step, differ := k.base.differ(t, r.envs); differ {
 		return Failed, fmt.Sprintf(what, env, step), nil
 	}
 	return OK, fine, nil
 }
 
-func (c *checker) sameSeed() (Verdict, string, error) {
-	return c.again(run{envs: c.o.Envs, seed: c.o.Seed}, "env %d differs from %s on",
-		fmt.Sprintf("2 instances, %d steps, bit-equal", c.o.Steps))
+func (k *checker) sameSeed() (Verdict, string, error) {
+	return k.again(run{envs: k.o.Envs, seed: k.o.Seed}, "env %d differs from %s on",
+		fmt.Sprintf("2 instances, %d steps, bit-equal", k.o.Steps))
 }
 
-func (c *checker) otherSeed() (Verdict, string, error) {
-	t, err := c.record(run{envs: c.o.Envs, seed: c.o.Seed + 1})
+func (k *checker) otherSeed() (Verdict, string, error) {
+	t, err := k.record(run{envs: k.o.Envs, seed: k.o.Seed + 1})
 	if err != nil {
 		return Failed, "", err
 	}
-	if _, _, differ := c.base.differ(t, c.o.Envs); differ {
+	if _, _, differ := k.base.differ(t, k.o.Envs); differ {
 		return OK, "traces differ", nil
 	}
 	return Warning, "two seeds give one trace: an environment without chance, or one that ignores its seed", nil
 }
 
 // independent steps the first environment alone: it must not notice that the others are missing.
-func (c *checker) independent() (Verdict, string, error) {
-	if c.o.Envs == 1 {
+func (k *checker) independent() (Verdict, string, error) {
+	if k.o.Envs == 1 {
 		return OK, "the environment takes one at a time", nil
 	}
-	if c.watch().beyond != "" {
-		c.help = "begin with M02: what is written beyond a tensor belongs to the next environment"
+	if k.watch().beyond != "" {
+		k.help = "begin with M02: what is written beyond a tensor belongs to the next environment"
 	}
-	what := fmt.Sprintf("env %%d alone differs from env 0 of %d from %%s on", c.o.Envs)
-	return c.again(run{envs: 1, seed: c.o.Seed}, what, "env 0 alone is bit-equal to env 0 of the batch")
+	what := fmt.Sprintf("env %%d alone differs from env 0 of %d from %%s on", k.o.Envs)
+	return k.again(run{envs: 1, seed: k.o.Seed}, what, "env 0 alone is bit-equal to env 0 of the batch")
 }
 
-func (c *checker) resetSeed() (Verdict, string, error) {
-	return c.again(run{envs: c.o.Envs, seed: c.o.Seed, warmUp: 57}, "after 57 other steps, env %d differs from %s on",
+func (k *checker) resetSeed() (Verdict, string, error) {
+	return k.again(run{envs: k.o.Envs, seed: k.o.Seed, warmUp: 57}, "after 57 other steps, env %d differs from %s on",
 		"bit-equal after other steps")
 }
 
-func (c *checker) snapshot() (Verdict, string, error) {
-	at := c.o.Steps / 2
-	t, err := c.record(run{envs: c.o.Envs, seed: c.o.Seed, changeAt: at})
+func (k *checker) snapshot() (Verdict, string, error) {
+	at := k.o.Steps / 2
+	t, err := k.record(run{envs: k.o.Envs, seed: k.o.Seed, changeAt: at})
 	if err != nil {
 		return Failed, "", err
 	}
-	if env, step, differ := c.base.differ(t, c.o.Envs); differ {
+	if env, step, differ := k.base.differ(t, k.o.Envs); differ {
 		return Failed, fmt.Sprintf("restored at step %d, env %d differs from %s on", at, env, step), nil
 	}
 	if t.unsaved != "" {
@@ -162,13 +162,13 @@ func (c *checker) snapshot() (Verdict, string, error) {
 }
 
 // moved saves each environment and loads it elsewhere: in an instance of another size, at another place.
-func (c *checker) moved() (Verdict, string, error) {
-	at := c.o.Steps / 2
-	t, err := c.record(run{envs: c.o.Envs, seed: c.o.Seed, changeAt: at, moved: true})
+func (k *checker) moved() (Verdict, string, error) {
+	at := k.o.Steps / 2
+	t, err := k.record(run{envs: k.o.Envs, seed: k.o.Seed, changeAt: at, moved: true})
 	if err != nil {
 		return Failed, "", fmt.Errorf("saved and loaded at step %d: %w", at, err)
 	}
-	if env, step, differ := c.base.differ(t, c.o.Envs); differ {
+	if env, step, differ := k.base.differ(t, k.o.Envs); differ {
 		return Failed, fmt.Sprintf("saved at step %d and loaded into another instance, env %d differs from %s on", at, env, step), nil
 	}
 	if t.unsaved != "" {
@@ -179,17 +179,17 @@ func (c *checker) moved() (Verdict, string, error) {
 
 // strides compares with traces stepped at other addresses and, where offered, with columns of elements in place of
 // rows.
-func (c *checker) strides() (Verdict, string, error) {
-	c.watch()
-	if c.guardedErr != nil {
-		return Failed, "", c.guardedErr
+func (k *checker) strides() (Verdict, string, error) {
+	k.watch()
+	if k.guardedErr != nil {
+		return Failed, "", k.guardedErr
 	}
-	if env, step, differ := c.base.differ(c.guarded, c.o.Envs); differ {
+	if env, step, differ := k.base.differ(k.guarded, k.o.Envs); differ {
 		return Failed, fmt.Sprintf("in a block that is laid out otherwise, env %d differs from %s on", env, step), nil
 	}
-	if c.spec.Caps&(hostabi.CapStrides|hostabi.CapPreferSoA) == 0 {
+	if k.spec.Caps&(hostabi.CapStrides|hostabi.CapPreferSoA) == 0 {
 		return OK, "bit-equal in a block that is laid out otherwise", nil
 	}
-	return c.again(run{envs: c.o.Envs, seed: c.o.Seed, soa: true}, "laid out [elem][env], env %d differs from %s on",
+	return k.again(run{envs: k.o.Envs, seed: k.o.Seed, soa: true}, "laid out [elem][env], env %d differs from %s on",
 		"bit-equal in a block that is laid out otherwise, and laid out [elem][env]")
 }

@@ -27,7 +27,7 @@ type Result struct {
 	ID      string  `json:"id"` // such as D01
 	Title   string  `json:"title"`
 	Verdict Verdict `json:"verdict"`
-	Detail  string  `json:"detail"` // what was seen
+	Detail  string  `json:"detail"` // the finding
 	Help    string  `json:"help,omitempty"`
 }
 
@@ -37,7 +37,7 @@ type Options struct {
 	Steps int    // of each trace; default 1000
 	Seed  uint64 // of environments and actions
 
-	Done func(Result) // called behind each check; nil: nobody is
+	Done func(Result) // called after each check; may be nil
 }
 
 // check is one entry of the list: its name and its function.
@@ -152,13 +152,13 @@ type checker struct {
 	until  time.Time // end of the watched run, where that has one
 
 	guarded    *trace // of a run whose writes are watched, nil before it was made
-	guardedErr error  // what ended it
+	guardedErr error  // the error that ended it
 }
 
 // capped returns n, or the most environments that a batch can have.
-func (c *checker) capped(n int) int {
-	if c.spec.MaxEnvs > 0 {
-		return min(n, c.spec.MaxEnvs)
+func (k *checker) capped(n int) int {
+	if k.spec.MaxEnvs > 0 {
+		return min(n, k.spec.MaxEnvs)
 	}
 	return n
 }

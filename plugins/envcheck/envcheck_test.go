@@ -165,8 +165,8 @@ func TestRun_KeepsOfALongTraceNoMoreThanOfAShortOne(t *testing.T) {
 	}
 }
 
-// The text tells what a description says besides its spaces, and nothing where it says nothing.
-func TestHead_TellsTheFacts(t *testing.T) {
+// The text has a description's facts in addition to its spaces, and nothing where there are none.
+func TestHead_HasTheFacts(t *testing.T) {
 	spec := plugintest.New(sound()).Spec()
 	if text := Head(spec); strings.Contains(text, "it says") || len(Facts(spec)) != 0 {
 		t.Errorf("of a plain description it says %q", text)
@@ -179,8 +179,8 @@ func TestHead_TellsTheFacts(t *testing.T) {
 	}
 }
 
-// A check is told when it has been made, before the next one begins.
-func TestRun_TellsEachCheckAtOnce(t *testing.T) {
+// A check is reported once it has been made, before the next one begins.
+func TestRun_ReportsEachCheckAtOnce(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var told []Result
 	o := Options{Steps: 50, Done: func(r Result) {

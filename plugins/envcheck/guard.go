@@ -33,7 +33,7 @@ type guard struct {
 	driver *env.Driver
 	prober env.EnvProber // nil if the environment cannot be probed
 	mode   hostabi.Autoreset
-	margin int // rows on each side: those of so many environments
+	margin int // rows on each side: so many environments' rows
 	agents int // of an environment
 	found  *watched
 	calls  int         // of rl_step
@@ -51,29 +51,29 @@ type dueColumn struct {
 
 // guardedDriver makes a driver with watched room around its tensors. If the runtime cannot step into such a block, only
 // writes within the tensors are watched.
-func (c *checker) guardedDriver(o env.DriverOptions, found *watched) (*env.Driver, *guard, error) {
+func (k *checker) guardedDriver(o env.DriverOptions, found *watched) (*env.Driver, *guard, error) {
 	o.Rows = 3
-	elems := c.spec.ObsElems()
-	for _, d := range c.spec.All(hostabi.RoleResetParam) {
+	elems := k.spec.ObsElems()
+	for _, d := range k.spec.All(hostabi.RoleResetParam) {
 		elems += d.Elems(hostabi.MaxTensorElems)
 	}
 	o.Margin = max(1, min(64, marginBytes/(4*elems)))
-	driver, err := env.NewDriver(c.plugin, o)
+	driver, err := env.NewDriver(k.plugin, o)
 	if errors.Is(err, env.ErrUnsupported) {
 		found.unguarded = true
 		o.Margin = 0
-		driver, err = env.NewDriver(c.plugin, o)
+		driver, err = env.NewDriver(k.plugin, o)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	g := &guard{driver: driver, mode: o.Autoreset, margin: o.Margin * c.spec.Agents(), agents: c.spec.Agents(), found: found}
+	g := &guard{driver: driver, mode: o.Autoreset, margin: o.Margin * k.spec.Agents(), agents: k.spec.Agents(), found: found}
 	region := g.region()
 	for i := range region {
 		region[i] = filler
 	}
 	whole, _ := driver.Whole()
-	trajectory.Params{Trajectory: whole}.Clear() // the host's to write: nobody sets any
+	trajectory.Params{Trajectory: whole}.Clear() // the host writes these: none are set
 	g.want = make([]byte, len(region))
 	g.prober, _ = driver.Env.(env.EnvProber)
 	if g.prober != nil {
@@ -140,7 +140,7 @@ func (g *guard) addColumn(whole trajectory.Trajectory, l trajectory.Layout, row 
 
 func (g *guard) isChosen(env int) bool { return g.chosen == nil || g.chosen[env/g.agents] != 0 }
 
-// hosts reports whether no environment writes a row: the host does, or nobody.
+// hosts reports whether no environment writes a row: only the host may.
 func (g *guard) hosts(d *dueColumn, env int) bool {
 	return !g.driver.Schema().Written(d.Column, env)
 }

@@ -13,17 +13,17 @@ import (
 // autoreset plays with the same seeds and actions in every mode that the environment offers. The real steps must be
 // the same: the observation, the reward, the flags, and the observation after it, which under same-step autoreset
 // is the final observation where the episode ended.
-func (c *checker) autoreset() (Verdict, string, error) {
-	if c.base.afterEnd != "" {
-		return Failed, c.base.afterEnd, nil
+func (k *checker) autoreset() (Verdict, string, error) {
+	if k.base.afterEnd != "" {
+		return Failed, k.base.afterEnd, nil
 	}
 	var first *trace
 	var names []string
 	for _, mode := range []hostabi.Autoreset{hostabi.SameStep, hostabi.NextStep, hostabi.Disabled} {
-		if c.spec.Autoreset&mode == 0 {
+		if k.spec.Autoreset&mode == 0 {
 			continue
 		}
-		t, err := c.record(run{envs: c.o.Envs, seed: c.o.Seed, mode: mode, real: true})
+		t, err := k.record(run{envs: k.o.Envs, seed: k.o.Seed, mode: mode, real: true})
 		if err != nil {
 			return Failed, "", fmt.Errorf("%v: %w", mode, err)
 		}
@@ -89,7 +89,7 @@ func (w *recorder) afterReal(env int, reward float32, flags uint64) {
 	}
 }
 
-// mixReal adds what an environment observes, without masks, to the hash of its real steps.
+// mixReal adds an environment's observations, without masks, to the hash of its real steps.
 func (w *recorder) mixReal(env int, flag trajectory.Flags) {
 	for i, m := range w.driver.Observed(flag)[:len(w.spaces)] {
 		if !w.driver.Schema().Holds(w.columns[flag][i], env) {

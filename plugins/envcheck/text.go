@@ -8,8 +8,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Head writes for people what is checked: the spaces of the environment and what else it tells. Names and details are the environment's
-// words.
+// Head describes the checked environment for people: its spaces and its facts. Names and details are the environment's words.
 func Head(s hostabi.EnvSpec) string {
 	var b strings.Builder
 	var modes []string
@@ -33,8 +32,8 @@ func Head(s hostabi.EnvSpec) string {
 	return b.String()
 }
 
-// Facts returns what a description tells besides spaces and modes, a few words each, in the order of the ABI. They are the
-// environment's words: nothing is checked of them.
+// Facts returns a description's facts beyond spaces and modes, a few words each, in the order of the ABI. They are the
+// environment's words and are not checked.
 func Facts(s hostabi.EnvSpec) []string {
 	facts := []string{}
 	for flag, words := range flagWords {
@@ -90,11 +89,11 @@ func Arguments(s hostabi.EnvSpec) []Argument {
 	return list
 }
 
-// flagWords says what the flags of an environment mean, from the lowest on.
+// flagWords are the meanings of an environment's flags, from the lowest on.
 var flagWords = [...]string{"deterministic", "the observation tells the time left", "which agents act changes", "one agent acts at a time",
 	"create and reset take long"}
 
-// Line writes a check, and what to do about it.
+// Line writes a check, and its remedy.
 func (r *Result) Line() string {
 	line := fmt.Sprintf(" %-4s %s %-42s %s\n", r.Verdict, r.ID, r.Title, r.Detail)
 	if r.Help != "" {

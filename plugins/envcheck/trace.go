@@ -22,7 +22,7 @@ type run struct {
 	// from the saved state of each environment, in a larger batch.
 	changeAt int
 	moved    bool
-	mode     hostabi.Autoreset // 0 = what the host would choose
+	mode     hostabi.Autoreset // 0 = the host's choice
 	// real: actions depend on how many real steps the environment has made, in place of the step, and real steps
 	// are noted. A real step belongs to an episode.
 	real bool
@@ -38,7 +38,7 @@ type run struct {
 const maxMarks = 1 << 16
 
 // trace holds the environments' writes, as one running hash per environment, and the findings. Where there are agents, each has
-// the place of an environment, those of one environment one behind the other.
+// the place of an environment, and an environment's agents are contiguous.
 type trace struct {
 	envs   int
 	agents int      // of an environment
@@ -48,9 +48,9 @@ type trace struct {
 	idle   string   // a mask of an agent that does not act
 
 	terminated, truncated, longest int
-	observed, outside              int // observations looked at, and those with an element beyond its bounds
+	observed, outside              int // observations checked, and observations with an element beyond its bounds
 	firstOutside, afterEnd         string
-	illegal                        string     // an action that is not legal behind an end
+	illegal                        string     // an action that is not legal after an end
 	pictures                       int        // that were taken
 	unable                         string     // why a step was not made in parts, or no picture taken
 	unsaved                        string     // why no other instance continued
@@ -64,7 +64,7 @@ func newTrace(envs, agents, steps int) trace {
 	return trace{envs: envs, agents: agents, every: (steps + maxMarks - 1) / maxMarks, real: make([][]uint64, envs), reals: make([]int, envs)}
 }
 
-// who names what has a hash.
+// who names the owner of a hash.
 func (t *trace) who(env int) string {
 	if t.agents == 1 {
 		return fmt.Sprintf("env %d", env)
@@ -96,7 +96,7 @@ func (t *trace) place(row int) string {
 
 // recorder makes one trace.
 type recorder struct {
-	c       *checker
+	checker *checker
 	run     run
 	driver  *env.Driver
 	guard   *guard
@@ -114,15 +114,15 @@ type recorder struct {
 	agents  *trajectory.Agents
 }
 
-func (c *checker) record(r run) (t *trace, err error) {
+func (k *checker) record(r run) (t *trace, err error) {
 	if r.mode == 0 {
-		r.mode = c.spec.PickAutoreset()
+		r.mode = k.spec.PickAutoreset()
 	}
-	rows := r.envs * c.spec.Agents()
+	rows := r.envs * k.spec.Agents()
 	w := &recorder{
-		c: c, run: r, mode: r.mode, trace: newTrace(r.envs, c.spec.Agents(), c.o.Steps),
+		checker: k, run: r, mode: r.mode, trace: newTrace(r.envs, k.spec.Agents(), k.o.Steps),
 		hash: make([]uint64, rows), reals: make([]uint64, rows), length: make([]int, rows), phantom: make([]bool, rows),
-		spaces: c.spec.All(hostabi.RoleObservation),
+		spaces: k.spec.All(hostabi.RoleObservation),
 	}
 	if err = w.open(r.envs); err != nil {
 		return nil, err
@@ -143,11 +143,11 @@ func (w *recorder) play() error {
 	if err := w.reset(w.run.seed); err != nil {
 		return err
 	}
-	for step := range w.c.o.Steps {
-		if until := w.c.until; !until.IsZero() && step > 0 && time.Now().After(until) {
+	for step := range w.checker.o.Steps {
+		if until := w.checker.until; !until.IsZero() && step > 0 && time.Now().After(until) {
 			return nil
 		}
-		if err := w.c.ctx.Err(); err != nil {
+		if err := w.checker.ctx.Err(); err != nil {
 			return err
 		}
 		if step > 0 && step == w.run.changeAt {
@@ -171,19 +171,19 @@ func named(err error, step int) error {
 	return fmt.Errorf("step %d: %w", step+1, err)
 }
 
-// open makes a batch of that size; those of the trace come first.
+// open makes a batch of that size; the trace's environments come first.
 func (w *recorder) open(envs int) (err error) {
 	o := env.DriverOptions{
-		Options: env.Options{Name: "check", Envs: envs, Autoreset: w.mode, Seed: w.c.o.Seed, Wanted: w.c.ctx}, SoA: w.run.soa,
+		Options: env.Options{Name: "check", Envs: envs, Autoreset: w.mode, Seed: w.checker.o.Seed, Wanted: w.checker.ctx}, SoA: w.run.soa,
 	}
 	if w.run.moved && w.driver != nil {
 		o.Rows = 5 // blocks of another size: the heap lies differently
 	}
 	w.guard = nil
 	if w.run.guarded {
-		w.driver, w.guard, err = w.c.guardedDriver(o, &w.trace.watched)
+		w.driver, w.guard, err = w.checker.guardedDriver(o, &w.trace.watched)
 	} else {
-		w.driver, err = env.NewDriver(w.c.plugin, o)
+		w.driver, err = env.NewDriver(w.checker.plugin, o)
 	}
 	if err != nil {
 		return err
@@ -199,7 +199,7 @@ func (w *recorder) open(envs int) (err error) {
 	}
 	w.agents = trajectory.NewAgents(w.driver.Schema())
 	if w.run.parts {
-		w.driver.Env = &parted{Env: w.driver.Env, trace: &w.trace, seed: w.c.o.Seed, envs: envs}
+		w.driver.Env = &parted{Env: w.driver.Env, trace: &w.trace, seed: w.checker.o.Seed, envs: envs}
 	}
 	return nil
 }
@@ -216,7 +216,7 @@ func (w *recorder) warmUp() error {
 			return err
 		}
 	}
-	w.trace = newTrace(w.run.envs, w.c.spec.Agents(), w.c.o.Steps)
+	w.trace = newTrace(w.run.envs, w.checker.spec.Agents(), w.checker.o.Steps)
 	clear(w.hash)
 	clear(w.length)
 	clear(w.phantom)
@@ -253,7 +253,7 @@ func (w *recorder) replace() error {
 	}
 	envs := w.run.envs
 	if w.run.moved {
-		envs = w.c.capped(envs + 1)
+		envs = w.checker.capped(envs + 1)
 	}
 	if err := w.open(envs); err != nil {
 		w.driver = old
@@ -279,7 +279,7 @@ func (w *recorder) leave() (move func() error, err error) {
 	}, err
 }
 
-// leaveEach is leave with the environments saved one by one. They are loaded into a batch with episodes of its own.
+// leaveEach is leave with the environments saved one by one. They are loaded into a batch with other episodes.
 func (w *recorder) leaveEach() (move func() error, err error) {
 	from, ok := w.driver.Env.(env.Stater)
 	if !ok {
@@ -305,7 +305,7 @@ func (w *recorder) leaveEach() (move func() error, err error) {
 	}, nil
 }
 
-// carry copies what the environments of one driver observe to the front of another's, which has the same strides.
+// carry copies the observations of one driver to the front of another's, which has the same strides.
 func carry(to, from *env.Driver) {
 	toRows, fromRows := to.Observed(trajectory.Observed), from.Observed(trajectory.Observed)
 	for i := range toRows {
@@ -315,7 +315,7 @@ func carry(to, from *env.Driver) {
 
 // step makes one step with the scripted actions and records the environments' writes.
 func (w *recorder) step(step int) error {
-	w.driver.Draw(func(index int) uint64 { return env.Seed(w.c.o.Seed+uint64(w.turn(index, step))*7919, index) })
+	w.driver.Draw(func(index int) uint64 { return env.Seed(w.checker.o.Seed+uint64(w.turn(index, step))*7919, index) })
 	for env := range w.hash {
 		w.beforeReal(env)
 	}
@@ -410,7 +410,7 @@ func (w *recorder) note(env, step int, reward float32, flags uint64) {
 	}
 }
 
-// mixObs adds what an environment observes, or has observed last, to the hash and checks that it lies in the declared
+// mixObs adds an environment's observation, or its last one, to the hash and checks that it lies in the declared
 // bounds. Masks have been checked.
 func (w *recorder) mixObs(env, step int, flag trajectory.Flags) {
 	columns, inside := w.columns[flag], true

@@ -7,7 +7,7 @@ import (
 	"github.com/rlhost/rlhost/core/env"
 )
 
-// Writes makes the checks of what an environment writes, M01 and M02, with as many steps as there is time for. It returns the first that
+// Writes makes the checks of an environment's output, M01 and M02, with as many steps as there is time for. It returns the first that
 // failed, or nil. done reports whether they have been made; they are not where the environment fails by itself, or takes more memory than
 // they may have.
 func Writes(ctx context.Context, p env.Plugin, o Options, within time.Duration) (failed *Result, done bool) {

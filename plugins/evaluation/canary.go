@@ -33,9 +33,9 @@ type Trial struct {
 // canaryTurn is how many steps one version makes before the other's turn, so that both run under the same load.
 const canaryTurn = 64
 
-// Canary plays the same episodes with two versions of an environment, in turns, on environments of their own, until
-// every environment has ended its quota or reached the ceiling. A version that fails ends its own trial. It runs on the
-// calling goroutine; the error is that of ctx, or of the options.
+// Canary plays the same episodes with two versions of an environment, alternately, on separate environments, until
+// every environment has ended its quota or reached the ceiling. A version that fails ends its own trial. It runs on
+// the calling goroutine; the error is ctx's, or about the options.
 func Canary(ctx context.Context, o CanaryOptions) (before, after Trial, err error) {
 	if o.Envs < 1 || o.Episodes < 1 {
 		return before, after, fmt.Errorf("canary: %d environments with %d episodes each", o.Envs, o.Episodes)

@@ -1,9 +1,8 @@
 // Package evaluation measures a frozen policy: it plays a fixed list of episodes and reports their returns.
 //
-// Each episode has a seed of its own and its actions a random stream of their own, both derived from the
-// evaluation's seed and the episode's index alone; a training with the same seed draws from others. So the result is
-// the same for any number of environments that play at the same time, and early finishers do not displace long
-// episodes.
+// Each episode has its own seed and its own random stream of actions, both derived from the evaluation's seed and
+// the episode's index alone; a training with the same seed draws from other streams. So the result is the same for
+// any number of environments that play at the same time, and early finishers do not displace long episodes.
 //
 //	result, err := evaluation.Run(ctx, evaluation.Options{Plugin: plugin, Actor: actor, Episodes: 100, Seed: 1})
 //	fmt.Println(result.Mean())

@@ -11,10 +11,9 @@ type Pairing struct {
 // eloScale is how many points make a player ten times as likely to win as another.
 const eloScale = 400
 
-// Elo rates players by their matches, which must connect all of them: that of player 0 is 0, and who has d points more than
-// another is expected to score 1/(1+10^(-d/400)). The ratings are those of maximum likelihood in the model of Bradley and Terry, in
-// which a draw is half a win and half a loss, with one drawn episode more in each pairing: without that prior, a player that always
-// wins would have no finite rating.
+// Elo rates players by their matches, which must connect all of them. Player 0 has rating 0, and a player with d points more than another is
+// expected to score 1/(1+10^(-d/400)). The ratings have maximum likelihood in the model of Bradley and Terry, in which a draw is half a win
+// and half a loss, with one more drawn episode in each pairing: without that prior, a player that always wins would have no finite rating.
 func Elo(players int, pairings []Pairing) []float64 {
 	const (
 		rounds  = 100_000

@@ -21,9 +21,9 @@ func TestElo_AreWhatOneWorksOutByHand(t *testing.T) {
 		"an even match":     {2, []Pairing{pairing(0, 1, 5, 7, 5)}, []float64{0, 0}},
 		"never defeated":    {2, []Pairing{pairing(1, 0, 100, 0, 0)}, []float64{0, apart(100.5, 101)}}, // 921
 		"one after another": {3, []Pairing{pairing(1, 0, 3, 2, 1), pairing(2, 1, 9, 0, 1)}, []float64{0, apart(4.5, 7), apart(4.5, 7) + apart(9.5, 11)}},
-		// Each beats the next as often: nobody is ahead.
+		// Each beats the next as often: none is ahead.
 		"in a circle": {3, []Pairing{pairing(0, 1, 8, 0, 2), pairing(1, 2, 8, 0, 2), pairing(2, 0, 8, 0, 2)}, []float64{0, 0, 0}},
-		// Scores of 2/3, 4/5 and 2/3 of 15 episodes, the prior's included, are those of strengths 1, 2 and 4.
+		// Scores of 2/3, 4/5 and 2/3 of 15 episodes, the prior's included, follow from strengths 1, 2 and 4.
 		"as the model has it": {3, []Pairing{pairing(1, 0, 9, 1, 4), pairing(2, 0, 11, 1, 2), pairing(2, 1, 9, 1, 4)},
 			[]float64{0, 400 * math.Log10(2), 400 * math.Log10(4)}},
 		"alone": {1, nil, []float64{0}},
@@ -41,8 +41,8 @@ func TestElo_AreWhatOneWorksOutByHand(t *testing.T) {
 	}
 }
 
-// At the maximum of the likelihood each player has scored what its rating lets expect.
-func TestElo_ExpectWhatWasScored(t *testing.T) {
+// At the maximum of the likelihood each player's score equals the score that its rating predicts.
+func TestElo_PredictsTheScores(t *testing.T) {
 	pairings := []Pairing{pairing(0, 1, 40, 3, 7), pairing(0, 2, 1, 0, 49), pairing(0, 3, 0, 0, 50), pairing(1, 2, 12, 20, 18),
 		pairing(1, 3, 3, 3, 44), pairing(2, 3, 30, 0, 20)}
 	ratings := Elo(4, pairings)

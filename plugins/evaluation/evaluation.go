@@ -15,33 +15,33 @@ import (
 // Player is a policy that plays.
 type Player struct {
 	Actor   policy.Actor    // loaded with the weights, prepared for a row of each agent of Envs environments
-	Network *policy.Network // that the actor computes; nil for one that takes observations as they are
+	Network *policy.Network // that the actor computes; nil for an actor that takes observations as they are
 	Group   int             // of agents that it can play
 }
 
 // Options are the settings of an evaluation.
 type Options struct {
 	Plugin env.Plugin
-	Player // the one that is evaluated
-	// Others play the agents that Plays gives them: 0 is Player, n is Others[n-1]. Without Others Player plays all agents of its group,
-	// and those of others draw their actions at random; with them it plays one in every episode, at least.
+	Player // the evaluated player
+	// Others play the agents that Plays assigns to them: 0 is Player, n is Others[n-1]. Without Others, Player plays all agents of its
+	// group, and other groups' agents draw their actions at random; with Others, it plays at least one agent in every episode.
 	Others []Player
 	Plays  func(episode, agent int) int
 	// Alike is how many successive episodes begin with the same seed and draw the same numbers; 0 = 1.
 	Alike    int
 	Episodes int
 	Envs     int    // in parallel; does not change the result
-	Seed     uint64 // of episodes and actions, which differ from those of a training with that seed
+	Seed     uint64 // of episodes and actions, which differ from a training's with the same seed
 	Greedy   bool   // the most probable action instead of a sample
-	// Lasting is what each episode begins with of what outlives episodes in a training, such as statistics of rewards; nil is nothing. See env.Lasting.
+	// Lasting is the lasting state that each episode begins with, such as a training's statistics of rewards; nil is none. See env.Lasting.
 	Lasting []byte
 	// MaxSteps cuts an episode off after that many env steps; 0 = never. It counts with its return so far, and as
 	// unfinished.
 	MaxSteps uint64
-	// Share is how much of a processor Run may use, from 0 to 1: it pauses for the rest of the time. 0 and 1 = all.
+	// Share is how much of a processor Run may use, from 0 to 1: it sleeps for the remaining time. 0 and 1 = all.
 	Share float64
 	// Until ends Run, which then has the outcomes of whole rounds: of Envs successive episodes each, up to the first that is not complete.
-	// The zero time is never. Done, if it is not nil, is called behind each episode.
+	// The zero time is never. Done, if it is not nil, is called after each episode.
 	Until time.Time
 	Done  func()
 }
@@ -49,7 +49,7 @@ type Options struct {
 // Result holds the outcome of each episode, by its index.
 type Result struct {
 	Returns []float64 // of several agents of the evaluated player their mean
-	Against []float64 // the mean of those that others play; without others nil
+	Against []float64 // the mean returns of the agents that others play; without others nil
 	Lengths []int
 	Greedy  bool
 	// Unfinished counts the episodes that were cut off.
@@ -88,7 +88,7 @@ func (r *Result) MeanLength() float64 {
 const cutWithin = 500 * time.Millisecond
 
 // Run plays every episode to its end, or as far as MaxSteps. It runs on the calling goroutine; ctx is checked between
-// steps, and ends one that takes long.
+// steps, and ends a long step.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	if o.Episodes < 1 {
 		return nil, fmt.Errorf("evaluation: %d episodes", o.Episodes)

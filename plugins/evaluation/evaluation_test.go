@@ -177,7 +177,7 @@ func TestResult_Statistics(t *testing.T) {
 func TestRun_ThatIsCutHasWholeRounds(t *testing.T) {
 	p := &play{episode: make([]int, 3), result: Result{Returns: make([]float64, 12), Lengths: make([]int, 12), Against: make([]float64, 12), Unfinished: 3}}
 	p.over, p.givenUp = make([]bool, 12), make([]bool, 12)
-	for _, e := range []int{0, 1, 2, 3, 4, 5, 6, 8, 9} { // 7 goes on
+	for _, e := range []int{0, 1, 2, 3, 4, 5, 6, 8, 9} { // 7 continues
 		p.over[e] = true
 	}
 	p.givenUp[2], p.givenUp[6], p.givenUp[8] = true, true, true

@@ -11,7 +11,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/evaluation"
 )
 
-// sleeping is a game in which nobody acts any more once it has made that many steps.
+// sleeping is a game in which no agent acts after that many steps.
 type sleeping struct {
 	env.Plugin
 	after int
@@ -45,7 +45,7 @@ func (e *sleepingEnv) Step(t int) error {
 	return nil
 }
 
-// An evaluation of an environment in which nobody acts any more ends with what training says of it, well before max_steps.
+// An evaluation of an environment in which no agent acts any more ends with the same error as a training, well before max_steps.
 func TestRun_EnvironmentInWhichNobodyActsIsNamed(t *testing.T) {
 	g := load(t, "connectfour@1")
 	for name, o := range map[string]evaluation.Options{

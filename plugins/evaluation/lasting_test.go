@@ -10,7 +10,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/wrap"
 )
 
-// looking tells what is learned from in each step of an episode.
+// looking reports the shaped reward of each step of an episode.
 type looking struct {
 	env.Plugin
 	step func(step int, shaped float32)
@@ -51,8 +51,8 @@ func (e *lookingEnv) Step(t int) error {
 	return err
 }
 
-// What a policy is shown of its rewards depends on the episode alone, however many environments play: each begins with the same statistics,
-// those of the training where there are such.
+// The rewards that a policy is shown depend on the episode alone, however many environments play: each begins with the same statistics, the
+// training's if it has any.
 func TestS12_StatisticsOfRewardsAreThoseThatEachEpisodeBeginsWith(t *testing.T) {
 	script := plugintest.Script{Actions: 3, Length: func(int, int) int { return 9 }, Autoreset: hostabi.Disabled, Reward: func(at plugintest.At) float32 { return float32(10 + at.Step) }}
 	run := func(envs int, lasting []byte) (seen map[int]float32) {

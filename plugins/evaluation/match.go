@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Match is how one player did against another, by episodes. One is won by who has the greater return.
+// Match is how one player did against another, by episodes. The greater return wins an episode.
 type Match struct {
 	Wins   int `json:"wins"`
 	Draws  int `json:"draws"` // equal returns
@@ -18,7 +18,7 @@ type Match struct {
 // Episodes returns how many were played.
 func (m Match) Episodes() int { return m.Wins + m.Draws + m.Losses }
 
-// Score returns the share of episodes that were won; half of those that were drawn count.
+// Score returns the share of episodes that were won; a draw counts half.
 func (m Match) Score() float64 { return (float64(m.Wins) + float64(m.Draws)/2) / float64(m.Episodes()) }
 
 // ErrOneAgent is wrapped by PlayMatch for an environment with one agent.

@@ -46,7 +46,7 @@ func load(t *testing.T, use string) *game {
 	return &game{t, plugin, parts}
 }
 
-// Agents of a group that nobody plays draw their actions at random, the same whatever else is played beside.
+// Agents of a group without a player draw their actions at random, the same whatever the other agents do.
 func TestEvaluation_AGroupPlaysAgainstChance(t *testing.T) {
 	g := load(t, "tag@1")
 	hunters, prey := g.of(0, 1), g.of(1, 2)
@@ -67,7 +67,7 @@ func TestEvaluation_AGroupPlaysAgainstChance(t *testing.T) {
 		t.Errorf("in batches of 3 the returns are %v, in batches of 8 %v", again.Returns, alone.Returns)
 	}
 	chased := run(8, prey)
-	for i, r := range chased.Returns { // what follows from a length is known
+	for i, r := range chased.Returns { // a return follows from its length
 		if n := float64(chased.Lengths[i]); math.Abs(r-(0.02*(n-1)-1)) > 1e-5 && math.Abs(r-0.02*n) > 1e-5 {
 			t.Errorf("episode %d of %v steps has the return %v of the prey", i, n, r)
 		}
@@ -186,7 +186,7 @@ func TestS12_AMatchIsFair(t *testing.T) {
 	}
 }
 
-// In a game of win and loss what one player gets the other loses, whoever of them moves first.
+// In a game of win and loss one player gets what the other loses, whichever of them moves first.
 func TestRun_TwoPoliciesPlayTheirOwnAgents(t *testing.T) {
 	g := load(t, "connectfour@1")
 	o := evaluation.Options{Plugin: g.plugin, Player: g.player(1, ""), Others: []evaluation.Player{g.player(2, "")}, Episodes: 40, Envs: 16, Seed: 9}
@@ -242,12 +242,12 @@ func TestPlayMatch_RefusesWhatIsNone(t *testing.T) {
 	}
 }
 
-// remembering acts as another actor does in an environment whose agents take turns, and looks whether what is given of an agent's state is what
-// was left where it acted last. It knows them by what they draw by.
+// remembering acts as another actor does in an environment whose agents take turns, and checks that an agent's state is the one left where it
+// acted last. It identifies agents by their random keys.
 type remembering struct {
 	policy.Actor
 	mu     sync.Mutex
-	states map[[2]uint64][2][]float32 // by agent of an episode and its step: before and behind it
+	states map[[2]uint64][2][]float32 // by agent of an episode and its step: before and after it
 	wrong  []string
 	moved  int
 }
@@ -268,7 +268,7 @@ func (a *remembering) Act(requests []policy.Request) error {
 	return nil
 }
 
-// look holds the states of each agent's steps against those of the steps before them: one of both agents has moved, in turns.
+// look compares the states of each agent's steps with the states of the steps before: one of the two agents has moved, in turns.
 func (a *remembering) look() {
 	for at, now := range a.states {
 		before, known := a.states[[2]uint64{at[0], at[1] - 1}]
@@ -289,7 +289,7 @@ func (a *remembering) look() {
 	}
 }
 
-// What a policy keeps of an agent stands still in evaluations, matches and trials while the other is to move.
+// A policy's state of an agent does not change in evaluations, matches and trials while the other is to move.
 func TestS19_EvaluationsKeepTheStateOfAgentsInTurns(t *testing.T) {
 	for _, core := range []string{"gru", "lstm"} {
 		g := load(t, "connectfour@1")

@@ -21,7 +21,7 @@ type play struct {
 	driver   *env.Driver
 	players  []Player          // the evaluated one and the others
 	bound    []*policy.Binding // by player; nil where the actor takes observations as they are
-	alone    []int             // by agent: who plays it where no episode says so, nobody if nobody can
+	alone    []int             // by agent: its player where no episode says so, nobody if none can
 	result   Result
 	episode  []int // that each environment plays, -1 when it idles
 	steps    []uint64
@@ -40,7 +40,7 @@ type play struct {
 	requests []policy.Request
 	views    policy.Views
 
-	// In a trial each environment plays quota episodes of its own and makes at most ceiling env steps.
+	// In a trial each environment plays its own quota of episodes and makes at most ceiling env steps.
 	quota   int // 0: a free environment takes the next episode
 	ceiling uint64
 	begun   []int
@@ -117,7 +117,7 @@ func (p *play) cast() error {
 	return nil
 }
 
-// memory is what the players need of earlier rows.
+// memory describes the earlier rows that the players need.
 func (p *play) memory() (m trajectory.Memory) {
 	for i := range p.players {
 		if n := p.players[i].Network; n != nil {
@@ -169,7 +169,8 @@ func (p *play) run(ctx context.Context) error {
 // late reports whether the time of the play is over.
 func (p *play) late() bool { return !p.o.Until.IsZero() && time.Now().After(p.o.Until) }
 
-// ended returns what an error of the environments means: nothing else where their call was cut because nobody waits any more.
+// ended returns the meaning of an environment's error: ctx's own error if ctx has ended, none if the time of the
+// play is over, since either cuts a call.
 func (p *play) ended(ctx context.Context, err error) error {
 	if stopped := ctx.Err(); stopped != nil {
 		return stopped
@@ -181,7 +182,7 @@ func (p *play) ended(ctx context.Context, err error) error {
 	return nil
 }
 
-// cut keeps the outcomes of whole rounds: those of a part of the episodes that were begun together would be the short ones.
+// cut keeps the outcomes of whole rounds: the first outcomes of a round would be its short episodes.
 func (p *play) cut() {
 	n := len(p.episode)
 	whole := slices.Index(p.over, false) / n * n
@@ -236,7 +237,7 @@ func (p *play) start(index int) {
 	p.playing++
 }
 
-// clear forgets what an environment has played.
+// clear forgets an environment's episode.
 func (p *play) clear(index int) {
 	p.steps[index], p.returns[index], p.against[index] = 0, 0, 0
 	for agent := range p.each() {
@@ -244,7 +245,7 @@ func (p *play) clear(index int) {
 	}
 }
 
-// keyOf is what an episode begins and draws by: its number, but for episodes that are to be alike.
+// keyOf is the key of an episode's seed and draws: its number, except for episodes that must be alike.
 func (p *play) keyOf(episode int) int { return episode / max(p.o.Alike, 1) }
 
 // each is how many agents an environment has.
@@ -276,7 +277,7 @@ func (p *play) step() error {
 	return p.reset(p.mask)
 }
 
-// fault blames an environment for what it wrote in a step.
+// fault blames an environment for its output of a step.
 func (p *play) fault(index int, err error) error {
 	return &env.Fault{Kind: env.FaultOutput, Name: playName, Source: p.driver.Schema().Spec.Name, Call: hostabi.ExportStep, Env: index,
 		Step: uint64(p.calls), Err: err}
@@ -303,7 +304,7 @@ func (p *play) lose(err error) error {
 	return nil
 }
 
-// reset begins the episodes of mask, or all, and again those lost meanwhile.
+// reset begins the episodes of mask, or all, and again any lost meanwhile.
 func (p *play) reset(mask []byte) error {
 	err := p.begin(mask)
 	for err != nil {
@@ -321,7 +322,7 @@ func (p *play) reset(mask []byte) error {
 	return nil
 }
 
-// begin begins the episodes of mask, or all. What one has left behind is nothing to the next, which may be played in another environment.
+// begin begins the episodes of mask, or all. An episode has no influence on the next, which may be played in another environment.
 func (p *play) begin(mask []byte) error {
 	if l, ok := p.driver.Env.(env.Lasting); ok {
 		for index := range p.episode {
@@ -364,7 +365,7 @@ func (p *play) act() error {
 	return nil
 }
 
-// word returns the random bits of an agent that nobody plays, by what its episode draws by.
+// word returns the random bits of an agent without a player, from its episode's key.
 func (p *play) word(row int) uint64 {
 	index := row / p.each()
 	return env.Seed(env.Seed(p.seed+p.steps[index], p.keyOf(max(p.episode[index], 0))), row%p.each())
@@ -423,7 +424,7 @@ func (p *play) requestSome(all *policy.Request, player int) {
 	}
 }
 
-// plays returns the player of an agent, or nobody. That of an idle environment does not matter.
+// plays returns the player of an agent, or nobody. For an idle environment it does not matter.
 func (p *play) plays(episode, agent int) int {
 	if len(p.players) == 1 || episode < 0 {
 		return p.alone[agent]

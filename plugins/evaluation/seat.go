@@ -12,14 +12,14 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Elements are the elements of one tensor, the last index of its shape the fastest. The slice of its dtype has them; u8 has those of bool.
+// Elements are the elements of one tensor, the last index of its shape the fastest. The slice of its dtype has them; bool is in u8.
 type Elements struct {
 	F32 []float32
 	I32 []int32
 	U8  []uint8
 }
 
-// Observation is what one agent observes before it acts.
+// Observation is an agent's observation before it acts.
 type Observation struct {
 	// Tensors has each tensor that the environment observes, in the order of its description. One without elements is all zeros.
 	Tensors []Elements
@@ -29,7 +29,7 @@ type Observation struct {
 	Reward float32
 }
 
-// Seat is a policy that plays one agent of an environment that its caller steps. It keeps what the policy remembers of the episode. It
+// Seat is a policy that plays one agent of an environment that its caller steps. It keeps the policy's memory of the episode. It
 // belongs to one goroutine.
 type Seat struct {
 	play *play
@@ -52,7 +52,7 @@ func NewSeat(p Player, spec hostabi.EnvSpec, seed uint64, greedy bool) (*Seat, e
 	return s, nil
 }
 
-// oneAgent is the description of an environment as one agent of a group sees it: what it observes and does.
+// oneAgent is the description of an environment as one agent of a group sees it: its observations and actions.
 func oneAgent(spec hostabi.EnvSpec, group int) hostabi.EnvSpec {
 	spec = spec.OfGroup(group)
 	spec.Groups, spec.Autoreset, spec.MaxEnvs = nil, hostabi.Disabled, 0

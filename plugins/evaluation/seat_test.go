@@ -9,7 +9,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
 
-// noting is an actor that notes what it is given and what it does.
+// noting is an actor that notes its inputs and actions.
 type noting struct {
 	policy.Actor
 	obs     [][]float32
@@ -64,8 +64,8 @@ func TestSeat_ActsAsAnEvaluationDoes(t *testing.T) {
 	}
 }
 
-// What is no observation of the environment is refused, and the seat goes on.
-func TestSeat_RefusesWhatIsNoObservation(t *testing.T) {
+// A wrong observation is refused, and the seat continues.
+func TestSeat_RefusesWrongObservations(t *testing.T) {
 	s := script()
 	s.Legal = func(_ plugintest.At, value int) bool { return value > 0 }
 	seat, err := NewSeat(Player{Actor: newKeeper(t).Actor, Network: keeping()}, plugintest.New(s).Spec(), 1, false)

@@ -10,7 +10,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/evaluation"
 )
 
-// stalling are environments whose third step takes until nobody waits for them any more.
+// stalling are environments whose third step takes until they are abandoned.
 type stalling struct{ env.Plugin }
 
 func (p stalling) NewEnv(o env.Options) (env.Env, error) {

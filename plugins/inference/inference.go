@@ -38,7 +38,7 @@ type Inference struct {
 	flushSlot loop.Func
 
 	flushing  bool   // a flush is posted
-	yielded   bool   // it has let pass what was queued before it
+	yielded   bool   // it has yielded to the messages queued before it
 	rested    func() // called after that flush; nil if not pausing
 	pending   []hostabi.Message
 	views     policy.Views // of requests
@@ -57,7 +57,7 @@ var (
 func New() component.Component { return &Inference{} }
 
 // Manifest lists the ports.
-func (c *Inference) Manifest() component.Manifest {
+func (inf *Inference) Manifest() component.Manifest {
 	return component.Manifest{
 		Signals: []component.Port{
 			{Name: "actions", Payload: component.PayloadActions, OnLoan: true, Doc: "the row asked about has been written"},
@@ -70,161 +70,161 @@ func (c *Inference) Manifest() component.Manifest {
 }
 
 // Configure reads the component's table.
-func (c *Inference) Configure(decode func(into any) error) error {
-	c.config = defaults()
-	if err := decode(&c.config); err != nil {
+func (inf *Inference) Configure(decode func(into any) error) error {
+	inf.config = defaults()
+	if err := decode(&inf.config); err != nil {
 		return err
 	}
-	if c.config.Policy == "" {
+	if inf.config.Policy == "" {
 		return &component.ConfigError{Key: "policy", Reason: "is missing", Help: "name one of the [policy] tables"}
 	}
-	if c.config.MaxRows < 1 || c.config.MaxRows > 1<<20 {
+	if inf.config.MaxRows < 1 || inf.config.MaxRows > 1<<20 {
 		return &component.ConfigError{Key: "max_rows",
-			Reason: fmt.Sprintf("is %d, want 1 to %d", c.config.MaxRows, 1<<20)}
+			Reason: fmt.Sprintf("is %d, want 1 to %d", inf.config.MaxRows, 1<<20)}
 	}
-	if c.config.Versions < 1 || c.config.Versions > maxVersions {
+	if inf.config.Versions < 1 || inf.config.Versions > maxVersions {
 		return &component.ConfigError{Key: "versions",
-			Reason: fmt.Sprintf("is %d, want 1 to %d", c.config.Versions, maxVersions)}
+			Reason: fmt.Sprintf("is %d, want 1 to %d", inf.config.Versions, maxVersions)}
 	}
 	return nil
 }
 
-// Flow tells how many versions are held; see component.Flowing.
-func (c *Inference) Flow() component.Flow { return component.Flow{Versions: c.config.Versions} }
+// Flow returns how many versions are held; see component.Flowing.
+func (inf *Inference) Flow() component.Flow { return component.Flow{Versions: inf.config.Versions} }
 
 // Start prepares the policy. Requests wait until the first weights arrive.
-func (c *Inference) Start(h *component.Host) error {
-	c.h = h
-	c.actions = h.Signal("actions")
-	h.Slot("act", c.act)
-	h.Slot("on_weights", c.onWeights)
-	c.flushSlot = c.flush
-	c.batchRows, c.gone = h.Stats.Histogram("inference/batch_rows"), h.Stats.Counter("inference/versions_gone")
-	definition, err := policy.Of(h, c.config.Policy)
+func (inf *Inference) Start(h *component.Host) error {
+	inf.h = h
+	inf.actions = h.Signal("actions")
+	h.Slot("act", inf.act)
+	h.Slot("on_weights", inf.onWeights)
+	inf.flushSlot = inf.flush
+	inf.batchRows, inf.gone = h.Stats.Histogram("inference/batch_rows"), h.Stats.Counter("inference/versions_gone")
+	definition, err := policy.Of(h, inf.config.Policy)
 	if err != nil {
 		return err
 	}
 	if h.Tables != nil {
-		table := h.Tables().Policies[c.config.Policy]
-		c.drawn = table.Drawn()
+		table := h.Tables().Policies[inf.config.Policy]
+		inf.drawn = table.Drawn()
 	}
-	c.backend = definition.Backend
-	c.format, c.network, c.bound = definition.Network.Weights(), &definition.Network, map[*trajectory.Schema]*bound{}
-	return c.addVersion()
+	inf.backend = definition.Backend
+	inf.format, inf.network, inf.bound = definition.Network.Weights(), &definition.Network, map[*trajectory.Schema]*bound{}
+	return inf.addVersion()
 }
 
 // onWeights loads a policy version. Its block is claimed while the slot runs.
-func (c *Inference) onWeights(m *hostabi.Message) {
-	if err := c.load(m.Handle); err != nil {
-		c.h.Fail(fmt.Errorf("weights %v: %w", m.Handle, err))
+func (inf *Inference) onWeights(m *hostabi.Message) {
+	if err := inf.load(m.Handle); err != nil {
+		inf.h.Fail(fmt.Errorf("weights %v: %w", m.Handle, err))
 		return
 	}
-	c.schedule()
+	inf.schedule()
 }
 
-func (c *Inference) load(h hostabi.Handle) error {
-	lease, err := c.h.Arenas.Lease(h)
+func (inf *Inference) load(h hostabi.Handle) error {
+	lease, err := inf.h.Arenas.Lease(h)
 	if err != nil {
 		return err
 	}
 	defer lease.Release()
-	w, err := c.format.Read(lease.Bytes())
+	w, err := inf.format.Read(lease.Bytes())
 	if err != nil {
 		return err
 	}
-	return c.hold(w, lease.Bytes())
+	return inf.hold(w, lease.Bytes())
 }
 
 // act queues a request.
-func (c *Inference) act(m *hostabi.Message) {
-	c.pending = append(c.pending, *m)
-	c.schedule()
+func (inf *Inference) act(m *hostabi.Message) {
+	inf.pending = append(inf.pending, *m)
+	inf.schedule()
 }
 
 // schedule posts a flush after the messages that the loop has already received.
-func (c *Inference) schedule() {
-	if c.flushing || c.now == nil || len(c.pending) == 0 {
+func (inf *Inference) schedule() {
+	if inf.flushing || inf.now == nil || len(inf.pending) == 0 {
 		return
 	}
-	c.flushing = true
-	c.h.Receiver.Post(c.flushSlot, hostabi.Message{})
+	inf.flushing = true
+	inf.h.Receiver.Post(inf.flushSlot, hostabi.Message{})
 }
 
 // flush serves everything that is pending, in batches of max_rows, and replies.
 //
-// In synchronous mode what is queued goes first once more. A dataset may be among it that is learned from when some rollouts have begun
-// their next blocks already, because their previous ones were let go of early: their first rows then see the newest policy, as those of
-// all others and of a run that goes on from there.
-func (c *Inference) flush(*hostabi.Message) {
-	if c.h.Run.Synchronous && !c.yielded {
-		c.yielded = true
-		c.h.Receiver.Post(c.flushSlot, hostabi.Message{})
+// In synchronous mode queued messages go first once more. One may be a dataset that is learned from when some rollouts have already
+// begun their next blocks, because their previous ones were released early: their first rows then see the newest policy, like all
+// others and like a run that continues from there.
+func (inf *Inference) flush(*hostabi.Message) {
+	if inf.h.Run.Synchronous && !inf.yielded {
+		inf.yielded = true
+		inf.h.Receiver.Post(inf.flushSlot, hostabi.Message{})
 		return
 	}
-	c.yielded, c.flushing = false, false
-	if err := c.serve(); err != nil {
-		c.h.Fail(err)
+	inf.yielded, inf.flushing = false, false
+	if err := inf.serve(); err != nil {
+		inf.h.Fail(err)
 		return
 	}
-	for i := range c.pending {
-		if err := c.actions.Emit(c.pending[i]); err != nil {
-			c.h.Fail(err)
+	for i := range inf.pending {
+		if err := inf.actions.Emit(inf.pending[i]); err != nil {
+			inf.h.Fail(err)
 			return
 		}
 	}
-	c.pending = c.pending[:0]
-	if rested := c.rested; rested != nil {
-		c.rested = nil
+	inf.pending = inf.pending[:0]
+	if rested := inf.rested; rested != nil {
+		inf.rested = nil
 		rested()
 	}
 }
 
 // serve acts on all rows that are pending and makes their requests the replies: the same messages with the policy and the
 // version that acted.
-func (c *Inference) serve() error {
-	for i := range c.pending {
-		if err := c.gather(&c.pending[i]); err != nil {
+func (inf *Inference) serve() error {
+	for i := range inf.pending {
+		if err := inf.gather(&inf.pending[i]); err != nil {
 			return err
 		}
 	}
-	for _, v := range c.versions {
-		if err := c.run(v); err != nil {
+	for _, v := range inf.versions {
+		if err := inf.run(v); err != nil {
 			return err
 		}
 	}
-	c.picked.Return()
-	c.views, c.ages = c.views[:0], c.ages[:0]
+	inf.picked.Return()
+	inf.views, inf.ages = inf.views[:0], inf.ages[:0]
 	return nil
 }
 
 // Pause waits for the batch that is being gathered, if there is one.
-func (c *Inference) Pause(rested func()) {
-	if !c.flushing {
+func (inf *Inference) Pause(rested func()) {
+	if !inf.flushing {
 		rested()
 		return
 	}
-	c.rested = rested
+	inf.rested = rested
 }
 
 // Resume has nothing to do.
-func (c *Inference) Resume() { c.rested = nil }
+func (inf *Inference) Resume() { inf.rested = nil }
 
-// Waiting hands over the requests that arrived before the first weights.
-func (c *Inference) Waiting() []component.Waiting {
+// Waiting returns the requests that arrived before the first weights.
+func (inf *Inference) Waiting() []component.Waiting {
 	var list []component.Waiting
-	for i := range c.pending {
-		list = append(list, component.Waiting{Slot: "act", Message: c.pending[i]})
+	for i := range inf.pending {
+		list = append(list, component.Waiting{Slot: "act", Message: inf.pending[i]})
 	}
-	c.pending = nil
+	inf.pending = nil
 	return list
 }
 
 // Stop releases the policy.
-func (c *Inference) Stop() error {
+func (inf *Inference) Stop() error {
 	var errs []error
-	for _, v := range c.versions {
+	for _, v := range inf.versions {
 		errs = append(errs, v.actor.Close())
 	}
-	c.versions, c.now = nil, nil
+	inf.versions, inf.now = nil, nil
 	return errors.Join(errs...)
 }

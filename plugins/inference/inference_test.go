@@ -179,7 +179,7 @@ func TestInference_WaitsForWeightsThenServesAll(t *testing.T) {
 	}
 }
 
-// The outputs of a row do not depend on the rest of its batch.
+// The outputs of a row do not depend on the other rows of its batch.
 func TestInference_BatchesDoNotMatter(t *testing.T) {
 	var want []written
 	for _, maxRows := range []int{1024, 1, 2, 5, 7} {

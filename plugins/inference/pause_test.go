@@ -7,8 +7,8 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// A batch that is being gathered is served before the component is at rest.
-func TestPause_RestsBehindTheBatch(t *testing.T) {
+// A batch that is being gathered is served before the component has paused.
+func TestPause_ComesAfterTheBatch(t *testing.T) {
 	r := newRig(t, New(), 1, 64)
 	c := r.Component.(*Inference)
 	c.flushing = true

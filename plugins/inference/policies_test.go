@@ -10,10 +10,10 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy/layer"
 )
 
-// untouched stands where nothing has been written.
+// untouched fills elements that have not been written.
 const untouched = 77
 
-// shared is a rig with blocks in whose rows policy main acts and another one, main in environments whose number is odd.
+// shared is a rig with blocks in whose rows two policies act: main in environments with odd numbers.
 func shared(t *testing.T, n policy.Network, maxRows int) *rig {
 	t.Helper()
 	r := newRigOf(t, New(), n, 1, maxRows)
@@ -37,7 +37,7 @@ func shared(t *testing.T, n policy.Network, maxRows int) *rig {
 	return r
 }
 
-// A policy's rows are what they would be if it acted in all of them, whatever the batches; the others' stay as they are.
+// A policy's rows are the same as if it acted in all of them, whatever the batches; the others' rows stay as they are.
 func TestPolicies_InferenceWritesItsOwnRows(t *testing.T) {
 	for name, n := range map[string]policy.Network{"without a state": network(), "with a GRU": keeping(&layer.GRU{Size: 6}, nil)} {
 		for _, maxRows := range []int{1024, 1, 2, 3} {

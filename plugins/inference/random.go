@@ -16,7 +16,7 @@ import (
 type Random struct {
 	h       *component.Host
 	actions *bus.Signal
-	words   []uint64 // room for those of the environments of a request
+	words   []uint64 // room for the words of a request's environments
 }
 
 var _ component.Component = (*Random)(nil)
@@ -24,7 +24,7 @@ var _ component.Component = (*Random)(nil)
 // NewRandom returns a component of random actions.
 func NewRandom() component.Component { return &Random{} }
 
-// Manifest lists the ports; they are those of Inference without weights.
+// Manifest lists the ports: the same as Inference's, without weights.
 func (c *Random) Manifest() component.Manifest {
 	return component.Manifest{
 		Signals: []component.Port{{Name: "actions", Payload: component.PayloadActions, OnLoan: true, Doc: "the row asked about has been written"}},

@@ -22,8 +22,8 @@ func keeping(gru *layer.GRU, lstm *layer.LSTM) policy.Network {
 		Values: []policy.ValueHead{{Name: "value", From: "critic"}}}
 }
 
-// episodes begins blocks in which some environments are at an episode's beginning, and one is truncated in row 1. What is stored
-// for a beginning is nothing.
+// episodes begins blocks in which some environments are at an episode's beginning, and one is truncated in row 1. Nothing is
+// stored for a beginning.
 func (r *rig) episodes() {
 	random := rand.New(rand.NewPCG(3, 0))
 	for _, tr := range r.blocks {
@@ -46,7 +46,7 @@ func (r *rig) episodes() {
 	}
 }
 
-// valueOf is the reference's value of an observation, and what it keeps behind it.
+// valueOf returns the reference's value of an observation, and its state after it.
 func valueOf(n *policy.Network, params []float32, obs trajectory.Matrix, env int, state []float32) (value float64, behind []float32) {
 	g := policy.NewGraph(n, params)
 	g.State = state
@@ -54,9 +54,8 @@ func valueOf(n *policy.Network, params []float32, obs trajectory.Matrix, env int
 	return v[0], g.StateOut
 }
 
-// Every row is acted on with what was kept behind the one before, from zero where an episode begins; the value of a last
-// observation is that behind the row in which it was made, though its environment has begun anew. How rows are batched changes
-// no bit.
+// Every row is acted on with the state kept after the previous one, from zero where an episode begins. The value of a last
+// observation uses the state after the row in which it was made, though its environment has been reset. Batching changes no bit.
 func TestS19InferenceStartsAndBootstraps(t *testing.T) {
 	for name, n := range map[string]policy.Network{"gru": keeping(&layer.GRU{Size: 6}, nil), "lstm": keeping(nil, &layer.LSTM{Size: 5})} {
 		t.Run(name, func(t *testing.T) {
@@ -122,7 +121,7 @@ func wantValues(t *testing.T, n *policy.Network, params []float32, tr trajectory
 	}
 }
 
-// Blocks of which a policy shares the rows with others may keep more than it does; those that keep less are refused.
+// Blocks whose rows a policy shares with others may keep more state than it needs; blocks that keep less are refused.
 func TestS19InferenceNeedsBlocksWithItsState(t *testing.T) {
 	r := newRigOf(t, New(), keeping(&layer.GRU{Size: 6}, nil), 1, 1024)
 	s := r.blocks[0].Schema

@@ -12,10 +12,10 @@ import (
 // maxVersions bounds the versions that are held: each has the memory of the policy.
 const maxVersions = 1024
 
-// none is the number of what no version has been loaded into.
+// none is the number of a slot into which no version has been loaded.
 const none = trajectory.AnyVersion
 
-// version is a version of the policy, and what acts with it.
+// version is a version of the policy, with its actor.
 type version struct {
 	number uint64
 	actor  policy.Actor
@@ -26,84 +26,84 @@ type version struct {
 }
 
 // hold makes a version the newest. The one before it stays only where versions are drawn: episodes are played to their ends with it.
-func (c *Inference) hold(w policy.Weights, block []byte) error {
-	if err := c.keep(w, block); err != nil {
+func (inf *Inference) hold(w policy.Weights, block []byte) error {
+	if err := inf.keep(w, block); err != nil {
 		return err
 	}
-	c.now = c.versions[len(c.versions)-1]
+	inf.now = inf.versions[len(inf.versions)-1]
 	return nil
 }
 
-// keep puts a version behind all others, in the place of the first one where there are too many.
-func (c *Inference) keep(w policy.Weights, block []byte) error {
-	v, err := c.room(w.Version)
+// keep puts a version after all others, and drops the first one where there are too many.
+func (inf *Inference) keep(w policy.Weights, block []byte) error {
+	v, err := inf.room(w.Version)
 	if err != nil {
 		return err
 	}
-	if v.number = w.Version; c.drawn {
-		v.blob = append(v.blob[:0], block[:c.format.Bytes()]...)
+	if v.number = w.Version; inf.drawn {
+		v.blob = append(v.blob[:0], block[:inf.format.Bytes()]...)
 	}
 	return v.actor.Load(w)
 }
 
 // room returns the last of the held versions, for that number.
-func (c *Inference) room(number uint64) (*version, error) {
-	at := c.placeOf(number)
+func (inf *Inference) room(number uint64) (*version, error) {
+	at := inf.placeOf(number)
 	if at < 0 {
-		at = c.placeOf(none)
+		at = inf.placeOf(none)
 	}
-	if at < 0 && (!c.drawn || len(c.versions) >= c.config.Versions) {
+	if at < 0 && (!inf.drawn || len(inf.versions) >= inf.config.Versions) {
 		at = 0
 	}
 	if at < 0 {
-		at = len(c.versions)
-		if err := c.addVersion(); err != nil {
+		at = len(inf.versions)
+		if err := inf.addVersion(); err != nil {
 			return nil, err
 		}
 	}
-	v := c.versions[at]
-	c.versions = append(slices.Delete(c.versions, at, at+1), v)
+	v := inf.versions[at]
+	inf.versions = append(slices.Delete(inf.versions, at, at+1), v)
 	return v, nil
 }
 
-// addVersion makes what a version can act with.
-func (c *Inference) addVersion() error {
-	actor, err := policy.NewActor(c.backend, c.network, c.config.MaxRows)
+// addVersion makes an actor for a version.
+func (inf *Inference) addVersion() error {
+	actor, err := policy.NewActor(inf.backend, inf.network, inf.config.MaxRows)
 	if err == nil {
-		c.versions = append(c.versions, &version{number: none, actor: actor})
+		inf.versions = append(inf.versions, &version{number: none, actor: actor})
 	}
 	return err
 }
 
 // placeOf returns the index of a version in versions, -1 if it is not held.
-func (c *Inference) placeOf(number uint64) int {
-	return slices.IndexFunc(c.versions, func(v *version) bool { return v.number == number })
+func (inf *Inference) placeOf(number uint64) int {
+	return slices.IndexFunc(inf.versions, func(v *version) bool { return v.number == number })
 }
 
 // addByVersion adds the own rows of a request to the batches of the versions that their episodes are played with. Where none is known, or it is
 // held no more, it is the newest from here on.
-func (c *Inference) addByVersion(r policy.Request, played []uint64) error {
-	for _, row := range c.own {
+func (inf *Inference) addByVersion(r policy.Request, played []uint64) error {
+	for _, row := range inf.own {
 		known := played[row] != trajectory.AnyVersion
-		if known && c.placeOf(played[row]) >= 0 {
+		if known && inf.placeOf(played[row]) >= 0 {
 			continue
 		}
 		if known {
-			c.gone.Inc()
+			inf.gone.Inc()
 		}
-		played[row] = c.now.number
+		played[row] = inf.now.number
 	}
-	for _, v := range c.versions {
-		c.some = c.some[:0]
-		for _, row := range c.own {
+	for _, v := range inf.versions {
+		inf.some = inf.some[:0]
+		for _, row := range inf.own {
 			if played[row] == v.number {
-				c.some = append(c.some, row)
+				inf.some = append(inf.some, row)
 			}
 		}
-		if len(c.some) == 0 {
+		if len(inf.some) == 0 {
 			continue
 		}
-		if err := c.add(v, c.picked.Pick(&r, c.some)); err != nil {
+		if err := inf.add(v, inf.picked.Pick(&r, inf.some)); err != nil {
 			return err
 		}
 	}
@@ -117,13 +117,13 @@ type savedVersions struct {
 
 // Snapshot has the versions that episodes are played with, of a policy whose versions are drawn. Else it is empty: weights come from the learner,
 // requests are sent again.
-func (c *Inference) Snapshot() (component.State, error) {
-	if !c.drawn {
+func (inf *Inference) Snapshot() (component.State, error) {
+	if !inf.drawn {
 		return component.State{}, nil
 	}
 	var saved savedVersions
 	state := component.State{Blobs: map[string][]byte{}}
-	for _, v := range c.versions {
+	for _, v := range inf.versions {
 		if v.number == none {
 			continue
 		}
@@ -134,20 +134,20 @@ func (c *Inference) Snapshot() (component.State, error) {
 	return state, nil
 }
 
-// Restore holds the versions of a snapshot. The newest one is what comes next.
-func (c *Inference) Restore(state component.State) error {
+// Restore holds the versions of a snapshot. The newest one arrives next.
+func (inf *Inference) Restore(state component.State) error {
 	var saved savedVersions
-	if err := state.Decode(&saved); err != nil || !c.drawn {
+	if err := state.Decode(&saved); err != nil || !inf.drawn {
 		return err
 	}
 	for _, number := range saved.Held {
 		blob := state.Blobs[blobOf(number)]
-		w, err := c.format.Read(blob)
+		w, err := inf.format.Read(blob)
 		if err == nil {
-			err = c.keep(w, blob)
+			err = inf.keep(w, blob)
 		}
 		if err != nil {
-			c.h.Log.Warn("a version is no longer of this network: episodes go on with the newest one", "version", number, "err", err)
+			inf.h.Log.Warn("a version is no longer of this network: episodes go on with the newest one", "version", number, "err", err)
 			return nil
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/rlhost/rlhost/core/trajectory"
 )
 
-// drawing is a rig of policy main, whose versions are drawn, with blocks in whose rows it acts and another one, main in environments whose
-// number is odd. held versions stay.
+// drawing is a rig of policy main, whose versions are drawn, with blocks in whose rows two policies act: main in environments with odd
+// numbers. held versions stay.
 func drawing(t *testing.T, held int) *rig {
 	t.Helper()
 	r := shared(t, network(), 1024)
@@ -19,7 +19,7 @@ func drawing(t *testing.T, held int) *rig {
 	return r
 }
 
-// played asks about row 0 and returns what environments 1 and 3, which are main's, were played with, and their values.
+// played asks about row 0 and returns the versions that played environments 1 and 3, which are main's, and their values.
 func (r *rig) played(t *testing.T, asked ...uint64) (versions [2]uint64, values [2]float32) {
 	t.Helper()
 	tr := r.blocks[0]
@@ -42,7 +42,7 @@ func TestVersions_AnEpisodeKeepsIts(t *testing.T) {
 	const anew = trajectory.AnyVersion
 	r := drawing(t, 2)
 	alone := map[uint64][2]float32{}
-	for _, version := range []uint64{0, 1, 2} { // what each version says where it is the only one
+	for _, version := range []uint64{0, 1, 2} { // the results of each version where it is the only one
 		x := drawing(t, 1)
 		x.publish(t, x.network, version)
 		_, alone[version] = x.played(t, anew, anew)
@@ -71,7 +71,7 @@ func TestVersions_AnEpisodeKeepsIts(t *testing.T) {
 	}
 }
 
-// What a snapshot holds is played with after it, and the newest version is the one that comes.
+// The versions of a snapshot are played after it, and the newest version is the one that arrives.
 func TestVersions_AreSaved(t *testing.T) {
 	r := drawing(t, 4)
 	for _, version := range []uint64{5, 3, 5} {

@@ -23,7 +23,7 @@ func defaults() config {
 	return config{LearningRate: 2.5e-4, Clip: 0.2, Entropy: 0.01, Config: ppo.Defaults()}
 }
 
-// mostBeta bounds what Adam keeps of earlier gradients: with 1 it would learn nothing.
+// mostBeta bounds the weight of earlier gradients in Adam: with 1 it would learn nothing.
 const mostBeta = 0.999999
 
 // rates returns the hyper-parameters at an env step.
@@ -39,7 +39,7 @@ func (c *config) rates(envSteps uint64) ppo.Rates {
 	return r
 }
 
-// validateRate checks what has the learning rate follow the divergence.
+// validateRate checks the keys that make the learning rate follow the divergence.
 func (c *config) validateRate(bad func(key, format string, args ...any), between func(key string, value, lo, hi float64)) {
 	between("adaptive_kl", c.AdaptiveKL, 0, 100)
 	if c.AdaptiveKL == 0 {

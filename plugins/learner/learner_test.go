@@ -196,7 +196,7 @@ func TestRates_FollowEnvSteps(t *testing.T) {
 	}
 }
 
-// A dataset can be older than many versions, in one that blocks wait for, and its lag in optimiser steps is that old too.
+// A dataset whose blocks had to wait can be older than many versions, and its lag in optimiser steps counts them all.
 func TestLearner_MeasuresLagOverManyVersions(t *testing.T) {
 	r := newRig(t, rigOptions{config: func(c *config) { c.Epochs, c.Minibatch = 1, 32 }})
 	for n := range 300 {

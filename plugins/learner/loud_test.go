@@ -50,7 +50,7 @@ func TestLearner_TellsThatTheClipLeavesNothing(t *testing.T) {
 }
 
 // A dataset that takes the policy far from the one that acted is reported once, with the remedy.
-func TestLearner_TellsThatTheDivergenceIsLarge(t *testing.T) {
+func TestLearner_ReportsALargeDivergence(t *testing.T) {
 	const said = "far from the one that acted"
 	for name, c := range map[string]struct {
 		config func(*config)

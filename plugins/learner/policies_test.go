@@ -8,8 +8,7 @@ import (
 	"github.com/rlhost/rlhost/core/trajectory"
 )
 
-// What stands in the rows of other policies changes no bit of what is learned, and a dataset without a row of one's own
-// changes nothing.
+// The rows of other policies change no bit of the learning, and a dataset without a row of the learner's own policy changes nothing.
 func TestPolicies_ALearnerLearnsFromItsOwnRows(t *testing.T) {
 	mine := func(i int) bool { return i%3 == 0 }
 	alone := newRig(t, rigOptions{})

@@ -25,30 +25,30 @@ func StatNames() []string {
 
 // report emits the numbers of one update. If the runner is so late that no block is free, the report is skipped
 // and counted: learning does not wait for its log.
-func (c *Learner) report(s *ppo.Stats, r ppo.Rates, took time.Duration) error {
-	loan, err := c.statsAt.Loan()
+func (l *Learner) report(s *ppo.Stats, r ppo.Rates, took time.Duration) error {
+	loan, err := l.statsAt.Loan()
 	if errors.Is(err, arena.ErrExhausted) {
-		c.skipped.Inc()
+		l.skipped.Inc()
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	c.values = append(c.values[:0], float64(c.envSteps), float64(c.version), float64(r.LearningRate), float64(r.Clip),
-		c.lag.mean, float64(c.lag.max), c.lag.optimizerSteps, float64(c.droppedRows.Value()), float64(c.optimizerSteps),
+	l.values = append(l.values[:0], float64(l.envSteps), float64(l.version), float64(r.LearningRate), float64(r.Clip),
+		l.lag.mean, float64(l.lag.max), l.lag.optimizerSteps, float64(l.droppedRows.Value()), float64(l.optimizerSteps),
 		took.Seconds())
-	c.values = s.Values(c.values)
-	for i, v := range c.values {
+	l.values = s.Values(l.values)
+	for i, v := range l.values {
 		binary.LittleEndian.PutUint64(loan.Bytes()[8*i:], math.Float64bits(v))
 	}
 	handle, err := loan.Commit()
 	if err != nil {
 		return err
 	}
-	if err := c.stats.Emit(hostabi.Message{Handle: handle, PolicyVersion: c.version}); err != nil {
+	if err := l.stats.Emit(hostabi.Message{Handle: handle, PolicyVersion: l.version}); err != nil {
 		return err
 	}
-	return c.statsAt.Release(handle)
+	return l.statsAt.Release(handle)
 }
 
 // loud counts datasets in a row whose gradients were far beyond the clip.
@@ -65,42 +65,42 @@ const (
 
 // warnOfClip reports once that the clip leaves almost nothing of the gradients. Adam compensates a constant factor, but
 // not one that the value's errors change for each minibatch, nor one that brings gradients below adam_eps.
-func (c *Learner) warnOfClip(s *ppo.Stats) {
-	limit := c.config.MaxGradNorm
+func (l *Learner) warnOfClip(s *ppo.Stats) {
+	limit := l.config.MaxGradNorm
 	if limit == 0 || s.GradNorm <= loudNorms*limit {
-		c.loud.datasets = 0
+		l.loud.datasets = 0
 		return
 	}
-	c.loud.datasets++
-	if c.loud.told || c.loud.datasets < loudDatasets {
+	l.loud.datasets++
+	if l.loud.told || l.loud.datasets < loudDatasets {
 		return
 	}
-	c.loud.told = true
+	l.loud.told = true
 	help := "scale the environment's rewards down, so that discounted returns are some hundred at most: larger values are hardly learned"
-	if !c.config.ClipGradApart {
+	if !l.config.ClipGradApart {
 		help += "; clip_grad_apart = true or a larger max_grad_norm keeps the value's gradient from shrinking the policy's"
 	}
-	c.h.Log.Warn(fmt.Sprintf("gradients were more than %d times max_grad_norm in %d datasets in a row", loudNorms, loudDatasets),
+	l.h.Log.Warn(fmt.Sprintf("gradients were more than %d times max_grad_norm in %d datasets in a row", loudNorms, loudDatasets),
 		"grad_norm", s.GradNorm, "actor_grad_norm", s.ActorGradNorm, "critic_grad_norm", s.CriticGradNorm,
 		"max_grad_norm", limit, "help", help)
 }
 
-// mostDivergence is an approx_kl that no dataset is to have: the policy has become another one, of which what was gathered says
-// little. Usual ones are 0.002 to 0.05.
+// mostDivergence is an approx_kl that no dataset should have: the policy has changed so much that the gathered data says little
+// about it. Usual values are 0.002 to 0.05.
 const mostDivergence = 1
 
 // warnOfDivergence reports once that a dataset took the policy far from the one that acted.
-func (c *Learner) warnOfDivergence(s *ppo.Stats) {
-	if c.apart || !(s.ApproxKL > mostDivergence) {
+func (l *Learner) warnOfDivergence(s *ppo.Stats) {
+	if l.apart || !(s.ApproxKL > mostDivergence) {
 		return
 	}
-	c.apart = true
+	l.apart = true
 	help := "target_kl = 0.02 ends the epochs of a dataset before that"
-	if c.config.TargetKL > 0 {
+	if l.config.TargetKL > 0 {
 		help = "a smaller learning_rate or larger minibatch keeps a single optimiser step from it"
 	}
-	c.h.Log.Warn("learning from a dataset took the policy far from the one that acted", "approx_kl", s.ApproxKL, "target_kl", c.config.TargetKL,
-		"learning_rate", s.LearningRate, "epochs", c.config.Epochs, "help", help)
+	l.h.Log.Warn("learning from a dataset took the policy far from the one that acted", "approx_kl", s.ApproxKL, "target_kl", l.config.TargetKL,
+		"learning_rate", s.LearningRate, "epochs", l.config.Epochs, "help", help)
 }
 
 // stale counts datasets in a row that began far from the policy that acted.
@@ -118,22 +118,22 @@ const (
 
 // warnOfStaleness reports once that datasets are learned from long after they were gathered: where the first minibatch is beyond
 // clip, nothing is learned from it.
-func (c *Learner) warnOfStaleness(s *ppo.Stats) {
+func (l *Learner) warnOfStaleness(s *ppo.Stats) {
 	if !(s.FirstClipFraction > staleFraction) {
-		c.stale.datasets = 0
+		l.stale.datasets = 0
 		return
 	}
-	c.stale.datasets++
-	if c.stale.told || c.stale.datasets < staleDatasets {
+	l.stale.datasets++
+	if l.stale.told || l.stale.datasets < staleDatasets {
 		return
 	}
-	c.stale.told = true
+	l.stale.told = true
 	help := "fewer epochs, a smaller learning_rate or mode = \"sync\" has datasets learned from sooner, or moves the policy less meanwhile"
-	if !c.config.VTrace {
+	if !l.config.VTrace {
 		help += "; vtrace = true corrects targets for it"
 	}
-	c.h.Log.Warn(fmt.Sprintf("more than %v of the first minibatch was beyond clip in %d datasets in a row: the policy that learns is far from those that acted", staleFraction, staleDatasets),
-		"first_clipfrac", s.FirstClipFraction, "first_ratio_error", s.FirstRatioError, "clip", c.config.Clip, "epochs", c.config.Epochs, "help", help)
+	l.h.Log.Warn(fmt.Sprintf("more than %v of the first minibatch was beyond clip in %d datasets in a row: the policy that learns is far from those that acted", staleFraction, staleDatasets),
+		"first_clipfrac", s.FirstClipFraction, "first_ratio_error", s.FirstRatioError, "clip", l.config.Clip, "epochs", l.config.Epochs, "help", help)
 }
 
 // lag is how old the policies that acted in a dataset were when it was learned from, over its env steps.
@@ -177,8 +177,8 @@ func (s *stepsAtVersion) set(version, steps uint64) {
 	s.marks = append(s.marks, mark{version, steps})
 }
 
-// get returns the optimiser steps of a version. For one older than all known versions, which a learner that replaced
-// another meets, it returns those of the oldest: the lag is at least that.
+// get returns the optimiser steps of a version. For a version older than all known ones, which a learner that
+// replaced another may meet, it returns the steps of the oldest: the lag is at least that.
 func (s *stepsAtVersion) get(version uint64) uint64 {
 	i, known := slices.BinarySearchFunc(s.marks, version, func(m mark, v uint64) int { return cmp.Compare(m.version, v) })
 	if !known && i > 0 {

@@ -25,7 +25,7 @@ type saved struct {
 	// The value of the parameters is in the unit of these statistics; without them it is as it is.
 	Returns      *ppo.Returns `json:"returns,omitempty"`
 	LearningRate float32      `json:"learning_rate,omitempty"` // where it follows the divergence
-	// Begins: a run begins with this state. Cores of its network that are others begin anew.
+	// Begins: a run begins with this state. Different cores of its network start from scratch.
 	Begins bool `json:"begins,omitempty"`
 }
 
@@ -35,7 +35,7 @@ func raw() *ppo.Returns {
 	return &r
 }
 
-// unit is what the saved parameters have the value in.
+// unit is the unit of the value in the saved parameters.
 func (s *saved) unit() (ppo.Unit, error) {
 	if s.Returns == nil {
 		return ppo.Raw, nil
@@ -50,18 +50,18 @@ const (
 )
 
 // Snapshot saves parameters, optimiser, normaliser and counters.
-func (c *Learner) Snapshot() (component.State, error) {
-	s, err := c.backend.State()
+func (l *Learner) Snapshot() (component.State, error) {
+	s, err := l.backend.State()
 	if err != nil {
 		return component.State{}, err
 	}
-	n := c.definition.Network
+	n := l.definition.Network
 	meta := saved{
-		Network: n, Version: c.version, EnvSteps: c.envSteps, OptimizerSteps: c.optimizerSteps, Index: c.index,
-		AdamSteps: s.AdamSteps, AnnealEnvSteps: c.config.AnnealEnvSteps, Normalizer: clone(c.normalizer),
+		Network: n, Version: l.version, EnvSteps: l.envSteps, OptimizerSteps: l.optimizerSteps, Index: l.index,
+		AdamSteps: s.AdamSteps, AnnealEnvSteps: l.config.AnnealEnvSteps, Normalizer: clone(l.normalizer),
 		LearningRate: s.LearningRate,
 	}
-	if c.config.NormalizeReturns {
+	if l.config.NormalizeReturns {
 		meta.Returns = &s.Returns
 	}
 	state := component.State{Meta: meta, Tensors: map[string]component.Tensor{}}
@@ -71,16 +71,16 @@ func (c *Learner) Snapshot() (component.State, error) {
 	return state, nil
 }
 
-// SnapshotApart is Snapshot beside the loop; see component.Apart.
-func (c *Learner) SnapshotApart() (state component.State, ok bool, err error) {
-	if !c.changing.TryLock() {
+// SnapshotApart is Snapshot off the loop; see component.Apart.
+func (l *Learner) SnapshotApart() (state component.State, ok bool, err error) {
+	if !l.changing.TryLock() {
 		return component.State{}, false, nil
 	}
-	defer c.changing.Unlock()
-	if c.backend == nil {
+	defer l.changing.Unlock()
+	if l.backend == nil {
 		return component.State{}, false, nil
 	}
-	state, err = c.Snapshot()
+	state, err = l.Snapshot()
 	return state, true, err
 }
 
@@ -111,8 +111,8 @@ func vector(n *policy.Network, prefix string, tensors map[string]component.Tenso
 	return v, nil
 }
 
-// fits checks that the tensors are those of the network. Their size bounds the network's: its description comes from a
-// file, like them, and could ask for more memory than there is.
+// fits checks that the tensors fit the network. Their size bounds the network's: its description comes from a file, as
+// they do, and could ask for more memory than there is.
 func fits(n *policy.Network, prefix string, tensors map[string]component.Tensor) error {
 	for _, p := range n.Params() {
 		t, ok := tensors[prefix+p.Name]
@@ -127,9 +127,9 @@ func fits(n *policy.Network, prefix string, tensors map[string]component.Tensor)
 }
 
 // Restore continues from a snapshot. Schedules continue from its env steps.
-func (c *Learner) Restore(state component.State) error {
-	c.changing.Lock()
-	defer c.changing.Unlock()
+func (l *Learner) Restore(state component.State) error {
+	l.changing.Lock()
+	defer l.changing.Unlock()
 	var from saved
 	if err := state.Decode(&from); err != nil {
 		return err
@@ -137,10 +137,10 @@ func (c *Learner) Restore(state component.State) error {
 	if err := from.Network.Validate(); err != nil {
 		return err
 	}
-	n := &c.definition.Network
+	n := &l.definition.Network
 	if from.Begins && from.Network.Hash() != n.Hash() && from.Network.SameBesideCores(n) {
-		c.h.Log.Warn("the cores of the saved policy are others: they begin anew", "saved", fmt.Sprint(from.Network.Cores()), "now", fmt.Sprint(n.Cores()))
-		state.Tensors = otherCores(&from, n, c.h.Run.Seed, state.Tensors)
+		l.h.Log.Warn("the cores of the saved policy are others: they begin anew", "saved", fmt.Sprint(from.Network.Cores()), "now", fmt.Sprint(n.Cores()))
+		state.Tensors = otherCores(&from, n, l.h.Run.Seed, state.Tensors)
 	}
 	if err := policy.SameParameters(&from.Network, n); err != nil {
 		return err
@@ -162,31 +162,31 @@ func (c *Learner) Restore(state component.State) error {
 	if s.AdamV, err = vector(n, adamV, state.Tensors); err != nil {
 		return err
 	}
-	if err := c.backend.SetState(s); err != nil {
+	if err := l.backend.SetState(s); err != nil {
 		return err
 	}
 	if n.NormalizeObs() {
 		if len(from.Normalizer.Mean) != n.Stats() || len(from.Normalizer.M2) != n.Stats() {
 			return fmt.Errorf("saved normaliser has %d elements, the network %d", len(from.Normalizer.Mean), n.Stats())
 		}
-		c.normalizer = from.Normalizer
-		c.normalizer.Weights(c.obsMean, c.obsScale)
+		l.normalizer = from.Normalizer
+		l.normalizer.Weights(l.obsMean, l.obsScale)
 	}
-	if from.EnvSteps > 0 && from.AnnealEnvSteps != c.config.AnnealEnvSteps {
-		c.h.Log.Warn("the schedule of the learning rate is not that of the saved run",
-			"anneal_env_steps", c.config.AnnealEnvSteps, "saved", from.AnnealEnvSteps)
+	if from.EnvSteps > 0 && from.AnnealEnvSteps != l.config.AnnealEnvSteps {
+		l.h.Log.Warn("the schedule of the learning rate is not that of the saved run",
+			"anneal_env_steps", l.config.AnnealEnvSteps, "saved", from.AnnealEnvSteps)
 	}
-	if end := c.config.AnnealEnvSteps; end > 0 && from.EnvSteps >= end {
-		c.h.Log.Warn("the learning rate is 0 from here on: its schedule has ended, and nothing more is learned", "env_steps", from.EnvSteps,
-			"anneal_env_steps", end, "help", "set anneal_env_steps of "+c.h.Name+" to more env steps than the run is to make, or to 0 for a rate that stays")
+	if end := l.config.AnnealEnvSteps; end > 0 && from.EnvSteps >= end {
+		l.h.Log.Warn("the learning rate is 0 from here on: its schedule has ended, and nothing more is learned", "env_steps", from.EnvSteps,
+			"anneal_env_steps", end, "help", "set anneal_env_steps of "+l.h.Name+" to more env steps than the run is to make, or to 0 for a rate that stays")
 	}
-	c.version, c.envSteps = from.Version, from.EnvSteps
-	c.optimizerSteps, c.index = from.OptimizerSteps, from.Index
+	l.version, l.envSteps = from.Version, from.EnvSteps
+	l.optimizerSteps, l.index = from.OptimizerSteps, from.Index
 	return nil
 }
 
-// otherCores makes saved parameters those of a network with other cores, whose parameters are those of a run with that seed. The
-// optimiser begins anew: it counts the steps of all parameters at once.
+// otherCores turns saved parameters into a network's with other cores, whose parameters are initialised by that seed. The
+// optimiser is reset: it counts the steps of all parameters at once.
 func otherCores(from *saved, n *policy.Network, seed uint64, tensors map[string]component.Tensor) map[string]component.Tensor {
 	made := map[string]component.Tensor{}
 	name(n, "", policy.Init(n, seed), made)
@@ -224,23 +224,23 @@ func Weights(state component.State) (policy.Network, policy.Weights, error) {
 }
 
 // Weights is the function of that name; see session.Learner.
-func (c *Learner) Weights(state component.State) (policy.Network, policy.Weights, error) {
+func (l *Learner) Weights(state component.State) (policy.Network, policy.Weights, error) {
 	return Weights(state)
 }
 
 // Progress returns the policy version and the env steps of a snapshot; see session.Learner.
-func (c *Learner) Progress(state component.State) (policyVersion, envSteps uint64, err error) {
+func (l *Learner) Progress(state component.State) (policyVersion, envSteps uint64, err error) {
 	var from saved
 	err = state.Decode(&from)
 	return from.Version, from.EnvSteps, err
 }
 
 // StartFrom is the function of that name; see session.Learner.
-func (c *Learner) StartFrom(state component.State, seed uint64, reset []string) (component.State, error) {
+func (l *Learner) StartFrom(state component.State, seed uint64, reset []string) (component.State, error) {
 	return StartFrom(state, seed, reset)
 }
 
-// Parts of a snapshot that a new run may begin anew.
+// Parts of a snapshot that a new run may reset.
 const (
 	ResetOptimizer  = "optimizer"
 	ResetValue      = "value"
@@ -294,11 +294,11 @@ func StartFrom(state component.State, seed uint64, reset []string) (component.St
 }
 
 // FromTensors is the function of that name; see session.Learner.
-func (c *Learner) FromTensors(n policy.Network, tensors map[string]component.Tensor) (component.State, error) {
+func (l *Learner) FromTensors(n policy.Network, tensors map[string]component.Tensor) (component.State, error) {
 	return FromTensors(n, tensors)
 }
 
-// Names of the tensors of an exported normaliser, and how many rows it counts for when training goes on with it.
+// Names of the tensors of an exported normaliser, and how many rows it counts for when training continues with it.
 const (
 	meanTensor     = "obs_mean"
 	scaleTensor    = "obs_scale"
@@ -306,7 +306,7 @@ const (
 )
 
 // FromTensors is the state that a new run begins with to have these weights, named as in an export; other tensors are left
-// out. A network that normalises observations without obs_mean and obs_scale begins with statistics of its own.
+// out. A network that normalises observations begins with new statistics if obs_mean and obs_scale are missing.
 func FromTensors(n policy.Network, tensors map[string]component.Tensor) (component.State, error) {
 	if err := fits(&n, "", tensors); err != nil {
 		return component.State{}, err

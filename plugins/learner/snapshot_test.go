@@ -61,8 +61,8 @@ func TestRestore_SaysThatTheScheduleIsAnotherOne(t *testing.T) {
 	}
 }
 
-// Whoever goes on where the learning rate has come to 0 is told at once, whatever ends the run.
-func TestRestore_SaysThatTheScheduleHasEnded(t *testing.T) {
+// A run resumed where the learning rate has reached 0 warns at once, whatever ends the run.
+func TestRestore_WarnsThatTheScheduleHasEnded(t *testing.T) {
 	const said = "the learning rate is 0 from here on"
 	for end, want := range map[uint64]bool{1: true, 8: true, 1 << 20: false, 0: false} {
 		config := func(c *config) { c.AnnealEnvSteps = end }
@@ -325,8 +325,8 @@ func TestS18StatisticsOfReturnsBeginAndEndWithARun(t *testing.T) {
 	}
 }
 
-// A learner that takes over from another one publishes the version that its state is again, and a new one where that is older than
-// what has been published, so that no number stands for two sets of parameters.
+// A learner that takes over from another publishes its state's version again, or a new one if a newer version has been published,
+// so that no number has two sets of parameters.
 func TestRestore_PublishesTheSameVersionAgain(t *testing.T) {
 	r := newRig(t, rigOptions{})
 	r.teach(t, 0, 0, nil)

@@ -100,7 +100,7 @@ func TestS19InitFromKeepsAllButTheCores(t *testing.T) {
 		n     policy.Network
 	}{
 		`"core = gru(6) of obs", the pipeline's "core = gru(7) of obs"`:  {begins, keeping(&layer.GRU{Size: 7}, nil)},
-		`"core = gru(6) of obs", the pipeline's "core = lstm(6) of obs"`: {old, lstm}, // a run that goes on
+		`"core = gru(6) of obs", the pipeline's "core = lstm(6) of obs"`: {old, lstm}, // a resumed run
 	} {
 		if err := newRig(t, rigOptions{network: c.n}).c.Restore(c.state); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)

@@ -10,7 +10,7 @@ import (
 // config is the table of a pool.
 type config struct {
 	Policy    string  `toml:"policy"`     // name of the [policy] table that acts with its versions
-	Keep      int     `toml:"keep"`       // newest versions kept, besides the first
+	Keep      int     `toml:"keep"`       // newest versions kept, in addition to the first
 	Every     uint64  `toml:"every"`      // policy versions from one kept to the next
 	DrawEvery uint64  `toml:"draw_every"` // versions received from one draw to the next
 	Newest    float64 `toml:"newest"`     // probability that the newest kept one is taken; else all are equally likely

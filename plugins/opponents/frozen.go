@@ -41,26 +41,26 @@ var _ component.Component = (*Frozen)(nil)
 func NewFrozen() component.Component { return &Frozen{} }
 
 // Manifest lists the ports.
-func (c *Frozen) Manifest() component.Manifest {
+func (f *Frozen) Manifest() component.Manifest {
 	return component.Manifest{Signals: []component.Port{weightsPort("the frozen version")}}
 }
 
 // Configure reads the component's table.
-func (c *Frozen) Configure(decode func(into any) error) error {
-	c.config = frozenConfig{}
-	if err := decode(&c.config); err != nil {
+func (f *Frozen) Configure(decode func(into any) error) error {
+	f.config = frozenConfig{}
+	if err := decode(&f.config); err != nil {
 		return err
 	}
-	if c.config.Policy == "" {
+	if f.config.Policy == "" {
 		return noPolicy()
 	}
 	return nil
 }
 
-// Start takes the weights from what is stored, and posts their publication.
-func (c *Frozen) Start(h *component.Host) error {
-	c.h = h
-	d, err := policy.Of(h, c.config.Policy)
+// Start takes the stored weights, and posts their publication.
+func (f *Frozen) Start(h *component.Host) error {
+	f.h = h
+	d, err := policy.Of(h, f.config.Policy)
 	if err != nil {
 		return err
 	}
@@ -68,24 +68,24 @@ func (c *Frozen) Start(h *component.Host) error {
 		return err
 	}
 	if h.Stored == nil {
-		return fmt.Errorf("policy %q: stored weights are found in the host alone: leave out runtime and plugin", c.config.Policy)
+		return fmt.Errorf("policy %q: stored weights are found in the host alone: leave out runtime and plugin", f.config.Policy)
 	}
-	if err := c.start(h, &d.Network); err != nil {
+	if err := f.start(h, &d.Network); err != nil {
 		return err
 	}
-	state, err := h.Stored(c.config.Policy)
+	state, err := h.Stored(f.config.Policy)
 	if err != nil {
 		return err
 	}
-	if err := c.load(state, &d.Network); err != nil {
-		return fmt.Errorf("policy %q: %w", c.config.Policy, err)
+	if err := f.load(state, &d.Network); err != nil {
+		return fmt.Errorf("policy %q: %w", f.config.Policy, err)
 	}
-	h.Receiver.Control(loop.Func(c.first), hostabi.Message{})
+	h.Receiver.Control(loop.Func(f.first), hostabi.Message{})
 	return nil
 }
 
 // load takes the weights of a state for a network.
-func (c *Frozen) load(state component.State, n *policy.Network) error {
+func (f *Frozen) load(state component.State, n *policy.Network) error {
 	var s savedFrozen
 	if err := state.Decode(&s); err != nil {
 		return err
@@ -96,29 +96,29 @@ func (c *Frozen) load(state component.State, n *policy.Network) error {
 	if err := policy.SameParameters(&s.Network, n); err != nil {
 		return err
 	}
-	if _, err := read(&c.format, state.Blobs[weightsBlob], s.Version); err != nil {
+	if _, err := read(&f.format, state.Blobs[weightsBlob], s.Version); err != nil {
 		return err
 	}
-	c.saved, c.weights = s, slices.Clone(state.Blobs[weightsBlob])
+	f.saved, f.weights = s, slices.Clone(state.Blobs[weightsBlob])
 	return nil
 }
 
-func (c *Frozen) first(*hostabi.Message) {
-	if err := c.publish(c.saved.Version, c.weights); err != nil {
-		c.h.Fail(err)
+func (f *Frozen) first(*hostabi.Message) {
+	if err := f.publish(f.saved.Version, f.weights); err != nil {
+		f.h.Fail(err)
 	}
 }
 
 // Snapshot saves the weights, so that a resumed run needs nothing else.
-func (c *Frozen) Snapshot() (component.State, error) {
-	return component.State{Meta: c.saved, Blobs: map[string][]byte{weightsBlob: c.weights}}, nil
+func (f *Frozen) Snapshot() (component.State, error) {
+	return component.State{Meta: f.saved, Blobs: map[string][]byte{weightsBlob: f.weights}}, nil
 }
 
-// Restore has nothing to do: what is stored of a policy, which Start has taken, is its saved state where there is one.
-func (c *Frozen) Restore(component.State) error { return nil }
+// Restore has nothing to do: the stored policy that Start has taken is the saved state where there is one.
+func (f *Frozen) Restore(component.State) error { return nil }
 
 // Stop releases the published weights.
-func (c *Frozen) Stop() error { return c.stop() }
+func (f *Frozen) Stop() error { return f.stop() }
 
 // Freeze returns the state of a frozen policy that acts with these weights; see players.Frozen.
 func (*Frozen) Freeze(source string, n policy.Network, w policy.Weights) (component.State, error) {
@@ -130,7 +130,7 @@ func (*Frozen) Freeze(source string, n policy.Network, w policy.Weights) (compon
 	return component.State{Meta: savedFrozen{source, n, w.Version}, Blobs: map[string][]byte{weightsBlob: block}}, err
 }
 
-// Weights returns what a state of a frozen policy holds; see players.Frozen.
+// Weights returns the weights in a state of a frozen policy; see players.Frozen.
 func (*Frozen) Weights(state component.State) (source string, n policy.Network, w policy.Weights, err error) {
 	var s savedFrozen
 	if err := errors.Join(state.Decode(&s), s.Network.Validate()); err != nil {

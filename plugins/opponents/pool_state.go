@@ -21,23 +21,23 @@ type savedPool struct {
 // blobOf is the name of a version's blob.
 func blobOf(version uint64) string { return "version" + strconv.FormatUint(version, 10) }
 
-// Snapshot saves the kept versions, the published one, and what the next draws depend on.
-func (c *Pool) Snapshot() (component.State, error) {
-	s := savedPool{Drawn: c.drawn.number, Newest: c.newest, Received: c.received, Draws: c.draws}
+// Snapshot saves the kept versions, the published one, and the state of the draws.
+func (p *Pool) Snapshot() (component.State, error) {
+	s := savedPool{Drawn: p.drawn.number, Newest: p.newest, Received: p.received, Draws: p.draws}
 	state := component.State{Blobs: map[string][]byte{}}
-	for _, v := range c.kept {
+	for _, v := range p.kept {
 		s.Kept = append(s.Kept, v.number)
 		state.Blobs[blobOf(v.number)] = slices.Clone(v.weights)
 	}
-	if c.drawn.weights != nil {
-		state.Blobs[blobOf(c.drawn.number)] = slices.Clone(c.drawn.weights)
+	if p.drawn.weights != nil {
+		state.Blobs[blobOf(p.drawn.number)] = slices.Clone(p.drawn.weights)
 	}
 	state.Meta = s
 	return state, nil
 }
 
-// Restore goes on from a snapshot. Versions of another network are dropped, with a warning: the pool begins anew then.
-func (c *Pool) Restore(state component.State) error {
+// Restore continues from a snapshot. Versions of another network are dropped, with a warning: the pool is then empty.
+func (p *Pool) Restore(state component.State) error {
 	var s savedPool
 	if err := state.Decode(&s); err != nil {
 		return err
@@ -50,28 +50,28 @@ func (c *Pool) Restore(state component.State) error {
 	}
 	kept := make([]version, len(s.Kept))
 	for i, number := range s.Kept {
-		if _, err := c.saved(state, number); err != nil {
-			c.h.Log.Warn("the kept versions are no longer of this network: the pool begins anew", "versions", s.Kept, "err", err)
+		if _, err := p.saved(state, number); err != nil {
+			p.h.Log.Warn("the kept versions are no longer of this network: the pool begins anew", "versions", s.Kept, "err", err)
 			return nil
 		}
 		kept[i] = version{number, slices.Clone(state.Blobs[blobOf(number)])}
 	}
-	c.drawn = version{number: s.Drawn}
+	p.drawn = version{number: s.Drawn}
 	if i := slices.IndexFunc(kept, func(v version) bool { return v.number == s.Drawn }); i >= 0 {
-		c.drawn = kept[i]
-	} else if _, err := c.saved(state, s.Drawn); err != nil {
+		p.drawn = kept[i]
+	} else if _, err := p.saved(state, s.Drawn); err != nil {
 		return err
 	} else {
-		c.drawn.weights = slices.Clone(state.Blobs[blobOf(s.Drawn)])
+		p.drawn.weights = slices.Clone(state.Blobs[blobOf(s.Drawn)])
 	}
-	c.kept, c.newest, c.received, c.draws = kept, s.Newest, s.Received, s.Draws
-	c.trim()
+	p.kept, p.newest, p.received, p.draws = kept, s.Newest, s.Received, s.Draws
+	p.trim()
 	return nil
 }
 
 // saved returns a version in a state.
-func (c *Pool) saved(state component.State, number uint64) (policy.Weights, error) {
-	return read(&c.format, state.Blobs[blobOf(number)], number)
+func (p *Pool) saved(state component.State, number uint64) (policy.Weights, error) {
+	return read(&p.format, state.Blobs[blobOf(number)], number)
 }
 
 // Versions lists the versions that a state of a pool keeps, ascending; see players.Pool.

@@ -56,7 +56,7 @@ func TestPool_KeepsTheFirstVersionAndTheNewest(t *testing.T) {
 	}
 }
 
-// Kept versions are equally likely; with `newest` the newest one has that probability besides.
+// Kept versions are equally likely; with `newest` the newest one has that probability in addition.
 func TestPool_DrawsByItsRule(t *testing.T) {
 	const draws, keep = 20_000, 3
 	for _, newest := range []float64{0, 0.5, 1} {
@@ -111,9 +111,9 @@ func TestPool_DrawsDependOnSeedAndNameAlone(t *testing.T) {
 	}
 }
 
-// A pool that goes on from its state draws, publishes and keeps what it would have without the break, wherever that is: also
-// where the published version is kept no more.
-func TestPool_GoesOnExactly(t *testing.T) {
+// A pool that continues from its state draws, publishes and keeps the same versions as without the break, wherever that is:
+// also where the published version is kept no more.
+func TestPool_ContinuesExactly(t *testing.T) {
 	set := func(c *config) { c.Keep, c.Every, c.DrawEvery = 2, 1, 5 }
 	whole, unbroken := newPool(t, seed(9), component.State{}, set)
 	whole.learn(t, upTo(0, 60)...)
@@ -195,13 +195,13 @@ func TestPool_RefusesADamagedState(t *testing.T) {
 }
 
 // restoreInto restores a pool with the host and format of another.
-func (c *Pool) restoreInto(like *Pool, s component.State) error {
-	c.config, c.h, c.format = like.config, like.h, like.format
-	return c.Restore(s)
+func (p *Pool) restoreInto(like *Pool, s component.State) error {
+	p.config, p.h, p.format = like.config, like.h, like.format
+	return p.Restore(s)
 }
 
-// In synchronous mode the pool claims trajectories until the version that is learned from them is received. One that comes
-// behind that version, from a rollout in another process, it does not claim: there would be no next version.
+// In synchronous mode the pool claims trajectories until the version that is learned from them is received. It does not
+// claim a trajectory that comes after that version, from a rollout in another process: there would be no next version.
 func TestPool_ClaimsNoTrajectoryThatIsLearnedFrom(t *testing.T) {
 	o := seed(1)
 	o.Run.Synchronous = true

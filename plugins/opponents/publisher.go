@@ -11,7 +11,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// publisher emits versions of a policy's weights, each in a block of an arena of its own.
+// publisher emits versions of a policy's weights, each in a block of its own arena.
 type publisher struct {
 	format    policy.WeightsFormat
 	signal    *bus.Signal
@@ -52,7 +52,7 @@ func (p *publisher) publish(version uint64, weights []byte) error {
 	return p.signal.Emit(hostabi.Message{Handle: handle, PolicyVersion: version})
 }
 
-// stop releases what is published.
+// stop releases the published version.
 func (p *publisher) stop() error {
 	if p.published == 0 {
 		return nil

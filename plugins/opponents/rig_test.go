@@ -22,7 +22,7 @@ func network(hidden int) policy.Network {
 	return m.Network()
 }
 
-// weightsFor makes up a version, whose parameters are told from those of any other.
+// weightsFor makes up a version, whose parameters differ from any other's.
 func weightsFor(n *policy.Network, number uint64) policy.Weights {
 	w := policy.Weights{Version: number, Params: make([]float32, n.ParamCount()),
 		ObsMean: make([]float32, n.Stats()), ObsScale: make([]float32, n.Stats())}
@@ -35,13 +35,13 @@ func weightsFor(n *policy.Network, number uint64) policy.Weights {
 	return w
 }
 
-// sameWeights reports whether weights are those of weightsFor.
+// sameWeights reports whether weights equal weightsFor's.
 func sameWeights(w *policy.Weights, n *policy.Network, number uint64) bool {
 	want := weightsFor(n, number)
 	return w.Version == number && slices.Equal(w.Params, want.Params) && slices.Equal(w.ObsMean, want.ObsMean) && slices.Equal(w.ObsScale, want.ObsScale)
 }
 
-// rig is a component of this package, and what it publishes.
+// rig is a component of this package, with its published versions.
 type rig struct {
 	*plugintest.Rig
 	network   policy.Network
@@ -56,7 +56,7 @@ func newRig(t *testing.T, c component.Component, n policy.Network, o plugintest.
 	return &rig{Rig: plugintest.NewRig(t, c, o, configure), network: n}
 }
 
-// listen notes what is published, and checks that it is the version that it is said to be.
+// listen notes each published version, and checks that its weights match its number.
 func (r *rig) listen(t *testing.T) {
 	format := r.network.Weights()
 	r.From("weights", func(m *hostabi.Message) {

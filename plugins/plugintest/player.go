@@ -66,8 +66,8 @@ type player struct {
 
 // playing is the configuration of a player.
 type playing struct {
-	envs   int               // default: those of the options
-	mode   hostabi.Autoreset // default: what the host would choose
+	envs   int               // default: the options'
+	mode   hostabi.Autoreset // default: the host's choice
 	soa    bool
 	blocks int // default 2
 }
@@ -246,7 +246,7 @@ func (p *player) note(env int, reward float32, flags byte) {
 	p.trace[env] = append(p.trace[env], string(b))
 }
 
-// appendOwn appends what a row of an environment, or agent, has of all columns of a kind.
+// appendOwn appends an environment's, or agent's, elements in a row of all columns of a kind.
 func (p *player) appendOwn(b []byte, kind trajectory.Column, t, env int) []byte {
 	tr := p.bound()
 	for i, m := range tr.Rows(nil, kind, t) {

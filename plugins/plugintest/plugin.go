@@ -68,7 +68,7 @@ func (s *Script) spec() hostabi.EnvSpec {
 	return spec
 }
 
-// observations describes what is observed.
+// observations describes the observations.
 func (s *Script) observations() []hostabi.Tensor {
 	list := slices.Clone(s.Observations)
 	if len(list) == 0 {
@@ -110,7 +110,7 @@ func (s *Script) actions() []hostabi.Tensor {
 	return list
 }
 
-// Spec returns what the script describes.
+// Spec returns the script's description.
 func (p *Plugin) Spec() hostabi.EnvSpec { return p.spec }
 
 // Hash returns the SHA-256 of the name.

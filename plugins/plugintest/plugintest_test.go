@@ -190,7 +190,7 @@ func TestEnv_WhatIsNotOfferedIsSkipped(t *testing.T) {
 func TestScript_CuesComeWhenAsked(t *testing.T) {
 	for _, c := range []struct {
 		cue  Cue
-		kind env.FaultKind // 0 = what it writes is wrong
+		kind env.FaultKind // 0 = its output is wrong
 		want string
 	}{
 		{Trap, env.FaultTrap, "trap on cue"},

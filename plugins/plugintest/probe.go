@@ -100,7 +100,7 @@ var _ component.Component = (*Probe)(nil)
 func NewProbe() component.Component { return &Probe{} }
 
 // Manifest lists the ports: as many inputs as the table says.
-func (c *Probe) Manifest() component.Manifest {
+func (p *Probe) Manifest() component.Manifest {
 	m := component.Manifest{
 		Signals: []component.Port{
 			{Name: "numbers", Payload: "number", Doc: "what on_number was told to say", Schema: 0x8000000000000005},
@@ -115,8 +115,8 @@ func (c *Probe) Manifest() component.Manifest {
 			{Name: "on_answer", Payload: "answer", Doc: "the row is written"},
 		},
 	}
-	for i := range c.config.Inputs {
-		m.Slots = append(m.Slots, component.Port{Name: inputName(i), Payload: c.config.Carries, Doc: "says which input it is"})
+	for i := range p.config.Inputs {
+		m.Slots = append(m.Slots, component.Port{Name: inputName(i), Payload: p.config.Carries, Doc: "says which input it is"})
 	}
 	return m
 }
@@ -124,9 +124,9 @@ func (c *Probe) Manifest() component.Manifest {
 func inputName(i int) string { return fmt.Sprintf("on_input_%d", i) }
 
 // Configure reads the probe's table and names every key that is wrong.
-func (c *Probe) Configure(decode func(into any) error) error {
-	c.config = probeConfig{Scale: 1, Blocks: 4, BlockBytes: 4096, Carries: "number"}
-	if err := decode(&c.config); err != nil {
+func (p *Probe) Configure(decode func(into any) error) error {
+	p.config = probeConfig{Scale: 1, Blocks: 4, BlockBytes: 4096, Carries: "number"}
+	if err := decode(&p.config); err != nil {
 		return err
 	}
 	var errs []error
@@ -135,13 +135,13 @@ func (c *Probe) Configure(decode func(into any) error) error {
 			errs = append(errs, &component.ConfigError{Key: key, Reason: fmt.Sprintf("is %d, want %d to %d", n, lo, hi)})
 		}
 	}
-	between("scale", c.config.Scale, 1, 1000)
-	if c.config.Label == "bad" {
+	between("scale", p.config.Scale, 1, 1000)
+	if p.config.Label == "bad" {
 		errs = append(errs, &component.ConfigError{Key: "label", Reason: `is "bad"`, Help: "use another word", Code: "E020"})
 	}
-	between("blocks", c.config.Blocks, 1, 64)
-	between("block_bytes", c.config.BlockBytes, 64, 1<<20)
-	between("inputs", c.config.Inputs, 0, 8)
+	between("blocks", p.config.Blocks, 1, 64)
+	between("block_bytes", p.config.BlockBytes, 64, 1<<20)
+	between("inputs", p.config.Inputs, 0, 8)
 	return errors.Join(errs...)
 }
 
@@ -149,31 +149,31 @@ func (c *Probe) Configure(decode func(into any) error) error {
 var errTold = errors.New("told to fail")
 
 // Start makes the probe's arena.
-func (c *Probe) Start(h *component.Host) error {
-	c.h = h
-	if c.config.FailStart {
+func (p *Probe) Start(h *component.Host) error {
+	p.h = h
+	if p.config.FailStart {
 		return errTold
 	}
-	c.numbers, c.blocks = h.Signal("numbers"), h.Signal("blocks")
-	c.answers, c.asks = h.Signal("answers"), h.Signal("asks")
-	h.Slot("on_number", c.onNumber)
-	h.Slot("on_block", c.onBlock)
-	h.Slot("on_ask", c.onAsk)
-	h.Slot("on_answer", c.onAnswer)
-	for i := range c.config.Inputs {
-		h.Slot(inputName(i), func(m *hostabi.Message) { c.say(hostabi.Message{Kind: m.Kind, T: uint32(i)}) })
+	p.numbers, p.blocks = h.Signal("numbers"), h.Signal("blocks")
+	p.answers, p.asks = h.Signal("answers"), h.Signal("asks")
+	h.Slot("on_number", p.onNumber)
+	h.Slot("on_block", p.onBlock)
+	h.Slot("on_ask", p.onAsk)
+	h.Slot("on_answer", p.onAnswer)
+	for i := range p.config.Inputs {
+		h.Slot(inputName(i), func(m *hostabi.Message) { p.say(hostabi.Message{Kind: m.Kind, T: uint32(i)}) })
 	}
-	a, err := h.Arenas.Add(arena.Config{Name: "probe", Blocks: c.config.Blocks, BlockBytes: c.config.BlockBytes})
-	c.arena = a
+	a, err := h.Arenas.Add(arena.Config{Name: "probe", Blocks: p.config.Blocks, BlockBytes: p.config.BlockBytes})
+	p.arena = a
 	return err
 }
 
 // say emits on numbers.
-func (c *Probe) say(m hostabi.Message) { c.emit(c.numbers, m) }
+func (p *Probe) say(m hostabi.Message) { p.emit(p.numbers, m) }
 
-func (c *Probe) emit(on *bus.Signal, m hostabi.Message) {
+func (p *Probe) emit(on *bus.Signal, m hostabi.Message) {
 	if err := on.Emit(m); err != nil {
-		c.h.Fail(err)
+		p.h.Fail(err)
 	}
 }
 
@@ -184,50 +184,50 @@ type probeState struct {
 }
 
 // Snapshot saves the counters, the history and the label.
-func (c *Probe) Snapshot() (component.State, error) {
+func (p *Probe) Snapshot() (component.State, error) {
 	return component.State{
-		Meta:    probeState{c.count, c.sum},
-		Tensors: map[string]component.Tensor{"history": {Shape: []int{len(c.history)}, Data: append([]float32(nil), c.history[:]...)}},
-		Blobs:   map[string][]byte{"label": []byte(c.config.Label)},
+		Meta:    probeState{p.count, p.sum},
+		Tensors: map[string]component.Tensor{"history": {Shape: []int{len(p.history)}, Data: append([]float32(nil), p.history[:]...)}},
+		Blobs:   map[string][]byte{"label": []byte(p.config.Label)},
 	}, nil
 }
 
 // Restore takes the state of a probe with the same label.
-func (c *Probe) Restore(s component.State) error {
+func (p *Probe) Restore(s component.State) error {
 	var from probeState
 	if err := s.Decode(&from); err != nil {
 		return fmt.Errorf("label or counters: %w", err)
 	}
-	if label := string(s.Blobs["label"]); label != c.config.Label {
-		return fmt.Errorf("the saved state has label %q, this probe %q", label, c.config.Label)
+	if label := string(s.Blobs["label"]); label != p.config.Label {
+		return fmt.Errorf("the saved state has label %q, this probe %q", label, p.config.Label)
 	}
 	history := s.Tensors["history"].Data
-	if len(history) != len(c.history) {
-		return fmt.Errorf("the saved history has %d numbers, want %d (label %q)", len(history), len(c.history), c.config.Label)
+	if len(history) != len(p.history) {
+		return fmt.Errorf("the saved history has %d numbers, want %d (label %q)", len(history), len(p.history), p.config.Label)
 	}
-	c.count, c.sum = from.Numbers, from.Sum
-	copy(c.history[:], history)
+	p.count, p.sum = from.Numbers, from.Sum
+	copy(p.history[:], history)
 	return nil
 }
 
 // Stop releases everything that the probe holds.
-func (c *Probe) Stop() error {
+func (p *Probe) Stop() error {
 	var errs []error
-	for i := range c.leases {
-		errs = append(errs, c.leases[i].Release())
+	for i := range p.leases {
+		errs = append(errs, p.leases[i].Release())
 	}
-	for _, l := range append(c.loans, c.asked...) {
+	for _, l := range append(p.loans, p.asked...) {
 		errs = append(errs, l.Abort())
 	}
-	c.leases, c.loans, c.asked, c.held = nil, nil, nil, nil
+	p.leases, p.loans, p.asked, p.held = nil, nil, nil, nil
 	return errors.Join(errs...)
 }
 
 // remember counts a message of on_number.
-func (c *Probe) remember(m *hostabi.Message) {
-	c.count++
-	copy(c.history[:], c.history[1:])
-	c.history[len(c.history)-1] = float32(m.Inline[0] % (1 << 16))
+func (p *Probe) remember(m *hostabi.Message) {
+	p.count++
+	copy(p.history[:], p.history[1:])
+	p.history[len(p.history)-1] = float32(m.Inline[0] % (1 << 16))
 }
 
 func bits(f float32) uint64 { return math.Float64bits(float64(f)) }

@@ -190,7 +190,7 @@ func (k *kit) relocates() error {
 	})
 }
 
-// foreign returns a block of the index of another one, in a segment of its own.
+// foreign returns a block with the index of another one, in a separate segment.
 func foreign(like env.Block) (*shm.Segment, env.Block, error) {
 	segment, err := shm.Create("plugintest.foreign", like.Schema.Bytes)
 	if err != nil {

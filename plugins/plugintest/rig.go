@@ -155,7 +155,7 @@ func (r *Rig) connect(signal *bus.Signal, slot *bus.Slot) {
 }
 
 // RunUntil runs the loop until cond holds between two messages, or the component fails; it returns that error. The
-// test ends if neither happens soon.
+// test fails if neither happens within a time.
 func (r *Rig) RunUntil(cond func() bool) error {
 	r.t.Helper()
 	const least = 1 << 20 // on a slow machine too
@@ -219,7 +219,7 @@ func (r *Rig) run(end func() bool) error {
 	return r.failed
 }
 
-// close stops the component and reports what leaks.
+// close stops the component and reports leaks.
 func (r *Rig) close() {
 	for _, c := range r.connections {
 		c.DisconnectNow()

@@ -17,8 +17,8 @@ import (
 type RuntimeHarness struct {
 	// New returns an unconfigured component of kind probe, as Probe is one.
 	New func(t testing.TB) component.Component
-	// Rests: its components come to rest on request, and hand over the messages that they have not begun. Others
-	// are at rest when they have nothing to do.
+	// Rests: its components pause on request, and return the messages that they have not begun. Others count as
+	// paused when they have nothing to do.
 	Rests bool
 	// Slow runtimes get fewer messages.
 	Slow bool
@@ -35,7 +35,7 @@ type act struct {
 	answers *bus.Signal // to on_answer
 }
 
-// TestRuntime tests that components of a runtime see and do what they would in the host's own process.
+// TestRuntime tests that components of a runtime behave as in the host's own process.
 func TestRuntime(t *testing.T, h RuntimeHarness) {
 	for _, scene := range scenes() {
 		t.Run(scene.name, func(t *testing.T) {
@@ -136,7 +136,7 @@ func (a *act) expect(what string, got, want any) {
 	}
 }
 
-// idle waits until nothing in an arena is held but for n blocks.
+// idle waits until only n blocks of an arena are held.
 func (a *act) idle(x *arena.Arena, n int) {
 	a.t.Helper()
 	var s arena.Stats

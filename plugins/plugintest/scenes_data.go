@@ -62,8 +62,8 @@ func sceneOrder(t *testing.T, h *RuntimeHarness) {
 	}
 }
 
-// sender is a component of the test that sends as fast as possible: a loop of its own posts to itself, and the data
-// lane is paused while there is no room.
+// sender is a component of the test that sends as fast as possible: its loop posts to itself, and the data lane is
+// paused while there is no room.
 func (a *act) sender(signal *bus.Signal, n int, op uint16) {
 	var next func(m *hostabi.Message)
 	next = func(m *hostabi.Message) {
@@ -203,7 +203,7 @@ func sceneRead(t *testing.T, h *RuntimeHarness) {
 			kind = BlockTwice
 		}
 		a.emit(a.blocks, hostabi.Message{Kind: kind, Handle: b, T: uint32(i)})
-		a.Done(b) // the message has a claim of its own
+		a.Done(b) // the message has its own claim
 		m := a.Next("numbers")
 		a.expect("sum and handle", m.Inline, [2]uint64{uint64(i) * 10000, uint64(b)})
 		a.expect("T", m.T, uint32(i))

@@ -20,7 +20,7 @@ func (a *act) pauser() component.Pauser {
 	return p
 }
 
-// pause asks the component to come to rest; then it handles no messages.
+// pause pauses the component; then it handles no messages.
 func (a *act) pause() (rested chan struct{}) {
 	a.t.Helper()
 	rested = make(chan struct{})
@@ -120,7 +120,7 @@ func sceneHandsOver(t *testing.T, h *RuntimeHarness) {
 	a.tell(OpAsk, 11, 0)
 	open := a.Next("asks")
 	rested := a.pause()
-	a.ask(OpEcho, 0, 0) // slots run until it is at rest
+	a.ask(OpEcho, 0, 0) // slots run until it has paused
 	select {
 	case <-rested:
 		t.Fatal("at rest while its question is open")

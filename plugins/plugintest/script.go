@@ -12,7 +12,7 @@ type Script struct {
 	Caps         hostabi.Caps      // default: any strides
 	Actions      int               // of one Discrete action; default 2
 	Spaces       []hostabi.Tensor  // of the actions, in place of that one: their element type, shape, counts and bounds
-	Picture      bool              // a second observation, u8 [2][3][1], that tells the step and the chance
+	Picture      bool              // a second observation, u8 [2][3][1], with the step and the chance
 	MaxEnvs      int               // 0 = no limit
 	EpisodeLimit int               // as described; it is Length and Ends that keep it
 
@@ -27,9 +27,8 @@ type Script struct {
 	// it 0. An info of the end of an episode is written in that row alone.
 	Infos []hostabi.Tensor
 	Tell  func(at At, figures []float32)
-	// Observations are in place of the one of ObsElems numbers and of Picture: their paths, element types (f32, i32 or u8), shapes,
-	// counts and bounds. Show sets the elements of all of them, one after the other, before that step, or those of the last
-	// observation of an episode.
+	// Observations replace ObsElems and Picture: they have paths, element types (f32, i32 or u8), shapes, counts and bounds. Show
+	// sets the elements of all of them, one after the other, before that step, or the elements of an episode's last observation.
 	Observations []hostabi.Tensor
 	Show         func(at At, elems []float64)
 	// Observe changes the observation before that step, or the last one of an episode; nil = it stays as scripted.
@@ -90,7 +89,7 @@ type Flaws struct {
 	NoSnapshot    bool    // snapshots are not supported
 	PhantomReward float32 // reward of the step after an end under next-step autoreset
 	OutOfBounds   bool    // observations leave the bounds that are declared
-	MaskAfterEnd  bool    // the mask behind an end is not all 1
+	MaskAfterEnd  bool    // the mask after an end is not all 1
 	NoFinalObs    bool    // same-step autoreset writes the last observation of the first episode alone
 	Allocates     bool    // each step allocates
 }

@@ -24,9 +24,8 @@ import (
 // stagePatience is how long a stage waits for an event.
 const stagePatience = 20 * time.Second
 
-// Stage runs one component on a loop of its own, with a test around it on another: what a Rig does step by step
-// happens here while time goes on, as it must for a component in another process. Its methods are the test
-// goroutine's.
+// Stage runs one component on a separate loop, with a test around it on another: here everything that a Rig does step by
+// step happens in real time, as it must for a component in another process. Only the test goroutine calls its methods.
 type Stage struct {
 	Host      *component.Host
 	Component component.Component
@@ -44,11 +43,11 @@ type Stage struct {
 	changed chan struct{} // one token: something has changed
 
 	mu         sync.Mutex
-	got        map[string][]hostabi.Message // by signal; those not taken yet
+	got        map[string][]hostabi.Message // by signal; messages not taken yet
 	kept       map[string]bool              // signals whose blocks are claimed when they are recorded
 	boundaries int
 	stops      []component.StopReason
-	states     []string // of the process, as the host was told
+	states     []string // of the process, as reported to the host
 	ended      error    // of the component's loop
 	over       bool
 	closed     bool
@@ -158,14 +157,14 @@ func (s *Stage) Until(what string, cond func() bool) {
 	}
 }
 
-// Pause pauses the component, and returns a channel that is closed when it is at rest.
+// Pause pauses the component, and returns a channel that is closed when it has paused.
 func (s *Stage) Pause() <-chan struct{} {
 	rested := make(chan struct{})
 	s.OnLoop(func() { s.Component.(component.Pauser).Pause(func() { close(rested) }) })
 	return rested
 }
 
-// States returns the states of the component's process that the host was told of.
+// States returns the states of the component's process that were reported to the host.
 func (s *Stage) States() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -341,8 +340,7 @@ func (s *Stage) Arena(blocks, bytes int, schema arena.Schema) *arena.Arena {
 	return a
 }
 
-// Close stops everything, in the order in which a pipeline does, and reports what leaks. Blocks that were recorded
-// and not taken are released.
+// Close stops everything, in the order in which a pipeline does, and reports leaks. Blocks that were recorded and not taken are released.
 func (s *Stage) Close() {
 	s.mu.Lock()
 	closed := s.closed

@@ -54,8 +54,7 @@ func checks() []check {
 	}
 }
 
-// TestEnv tests that the environments of a plugin keep the promises of env.Env, each in a test of its own.
-// It does not close the plugin.
+// TestEnv tests that the environments of a plugin keep the promises of env.Env, each in its own test. It does not close the plugin.
 func TestEnv(t *testing.T, p env.Plugin, o Options) {
 	k := newKit(p, o)
 	for _, c := range checks() {

@@ -16,7 +16,7 @@ func (e *scripted) index(c trajectory.Column, i, t, elem int) int {
 	return (t*l.StrideT + i*l.StrideEnv + elem*l.StrideElem) / l.DType.Bytes()
 }
 
-// act reads an environment's actions into e.acted. What is outside its space is an error.
+// act reads an environment's actions into e.acted. An action outside its space is an error.
 func (e *scripted) act(i, t int) error {
 	e.acted = e.acted[:0]
 	for k := range e.plugin.spaces {
@@ -40,7 +40,7 @@ func (e *scripted) act(i, t int) error {
 	return nil
 }
 
-// sum adds up what act has read.
+// sum adds up the actions that act has read.
 func (e *scripted) sum() (all float32) {
 	for _, v := range e.acted {
 		all += v
@@ -128,7 +128,7 @@ func (e *scripted) show(i, t int, c trajectory.Column) {
 	}
 }
 
-// mask writes the legal actions of the next step; behind an end all are, because none is read.
+// mask writes the legal actions of the next step; after an end all are, because none is read.
 func (e *scripted) mask(i, t int) {
 	legal := e.plugin.script.Legal
 	if legal == nil {
@@ -145,8 +145,7 @@ func (e *scripted) mask(i, t int) {
 	}
 }
 
-// spoil overwrites the results of step t by the cue. After a reset t is the row before the
-// one that was reset.
+// spoil overwrites the results of step t by the cue. After a reset t is the row before the reset one.
 func (e *scripted) spoil(c Cue, i, t int) {
 	switch c {
 	case NaNObservation:

@@ -45,7 +45,7 @@ func (t *table) write(_ time.Time, _ uint64, row []metric) error {
 	return nil
 }
 
-// open reads which columns the file has, and adds those that a row has besides.
+// open reads which columns the file has, and adds a row's further ones.
 func (t *table) open(row []metric) error {
 	if t.index == nil {
 		if err := t.load(); err != nil {
@@ -136,7 +136,7 @@ func (t *table) mark() int64 {
 	return t.rows
 }
 
-// rewind leaves out the rows behind a mark.
+// rewind leaves out the rows after a mark.
 func (t *table) rewind(mark int64) error {
 	if err := t.load(); err != nil || mark >= t.rows {
 		return err

@@ -1,5 +1,5 @@
 // Package runner is the component that watches a run: it keeps the window of returns, ends the run by its stop
-// rules, and writes what there is to see, on the console and into the run's folder.
+// rules, and writes metrics and progress, on the console and into the run's folder.
 //
 //	kinds := map[string]func() component.Component{
 //		"runner": runner.New(runner.Output{Out: os.Stdout, Terminal: true, Width: width}),
@@ -18,12 +18,12 @@
 // The window's mean return is the gauge charts/episodic_return, NaN while the window is not full; the episodes of
 // the run are the counter runner/episodes.
 //
-// Of several policies all that is about the leading one. Each other whose episodes end has a window of its own, with gauges under its
-// name (rival/charts/episodic_return), and what other learners report is in the next line of the leading one, likewise. Which
-// policy a message is of says Host.PolicyOf by its sender, of rollouts in which several act the episode itself.
+// With several policies, all of this is about the leading one. Every other policy whose episodes end has its own window, with gauges
+// under its name (rival/charts/episodic_return), and other learners' reports are in the leading one's next line, also under their
+// names. Host.PolicyOf gives a message's policy by its sender; in rollouts in which several act, the episode has it.
 //
 // The number of environments, which decides when the window counts, is the gauge rollout/envs that rollout
-// components set when they start. The env steps made are their counter rollout/env_steps; those learned from come
-// with the learner's stats, whose names and order are the schema of their arena, a []string. So nothing here knows
-// what a learner is.
+// components set when they start. The env steps made are their counter rollout/env_steps; the env steps learned
+// from come with the learner's stats, whose names and order are the schema of their arena, a []string. So this
+// package does not know learners.
 package runner

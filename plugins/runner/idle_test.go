@@ -8,9 +8,9 @@ import (
 	"github.com/rlhost/rlhost/core/trajectory"
 )
 
-// A policy whose episodes all end at their limit, with a return of -1 a step, while its entropy stays, is told of once and not before
-// 100,000 env steps of it; one that ends an episode, earns or costs something else, or becomes surer of its actions, is not.
-func TestRunner_TellsThatAPolicyStandsStill(t *testing.T) {
+// A policy whose episodes all end at their limit, with a return of -1 a step, while its entropy stays, is reported once and not
+// before 100,000 env steps. A policy that ends an episode, gets other rewards, or becomes surer of its actions, is not.
+func TestRunner_ReportsAPolicyThatDoesNotMove(t *testing.T) {
 	const said = "every episode ended at its limit of 500, with the return of standing still"
 	for name, c := range map[string]struct {
 		ret     float32

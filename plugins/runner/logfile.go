@@ -105,7 +105,7 @@ func (l *logFile) mark() int64 {
 }
 
 // rewind takes the file back to the size that it had at a checkpoint. The records after it belong to an abandoned future;
-// they move to a file of their own.
+// they move to a separate file.
 func (l *logFile) rewind(size int64) error {
 	if _, err := os.Stat(l.path); errors.Is(err, fs.ErrNotExist) {
 		return nil

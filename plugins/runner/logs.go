@@ -11,7 +11,7 @@ import (
 	"github.com/rlhost/rlhost/core/stat"
 )
 
-// Columns of the episodes' file. One that an earlier version began has the first of them alone, and keeps to them.
+// Columns of the episodes' file. A file that an earlier version began has only the first of them, and keeps to them.
 const (
 	episodesFirst  = "env_step,env,return,length,terminated"
 	episodesHeader = episodesFirst + ",agent,policy,policy_version\n"
@@ -35,12 +35,12 @@ type logs struct {
 // played is an episode that has ended, and who played it.
 type played struct {
 	trajectory.Episode
-	policy  string // empty for one that is not declared any more
+	policy  string // empty for a policy that is not declared any more
 	version uint64 // the newest that acted in it
 }
 
-// fullMetrics is how large a log of metrics may become with a row for each dataset. Fast runs make thousands of those a second, 100 GB a day;
-// from there on they get a row each thinEvery, and 0.2 GB.
+// fullMetrics is how large a log of metrics may become with a row for each dataset. Fast runs make thousands of rows a second, 100 GB a day;
+// beyond the limit they get a row each thinEvery, and 0.2 GB.
 const (
 	fullMetrics = 64 << 20
 	thinEvery   = time.Second
@@ -71,7 +71,7 @@ func (l *logs) report(err error) {
 	}
 }
 
-// episode notes an episode; env steps are those made so far. It allocates nothing while the buffer lasts.
+// episode notes an episode; envSteps counts the env steps made so far. It allocates nothing while the buffer lasts.
 func (l *logs) episode(envSteps uint64, e played) {
 	if l.episodes == nil {
 		return
@@ -100,7 +100,7 @@ func (l *logs) episode(envSteps uint64, e played) {
 func (l *logs) openEpisodes(path string) {
 	l.episodes = &logFile{path: path, header: []byte(episodesHeader), whole: wholeLines}
 	first, err := firstLine(path)
-	l.short = err == nil && first == episodesFirst // what else is wrong shows when the file is written
+	l.short = err == nil && first == episodesFirst // other errors show when the file is written
 }
 
 func (l *logs) flushEpisodes() {

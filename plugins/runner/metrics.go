@@ -20,8 +20,8 @@ import (
 const globalStep = "global_step"
 
 // readStats returns the numbers of a block of the learner's and their names.
-func (c *Runner) readStats(h hostabi.Handle) ([]string, []float64, error) {
-	a, err := c.h.Arenas.Of(h)
+func (rn *Runner) readStats(h hostabi.Handle) ([]string, []float64, error) {
+	a, err := rn.h.Arenas.Of(h)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -42,51 +42,51 @@ func (c *Runner) readStats(h hostabi.Handle) ([]string, []float64, error) {
 	return names, values, errors.Join(lease.Release())
 }
 
-// writeMetrics writes a row: what the learners report, the windows, and all counters of the host.
-func (c *Runner) writeMetrics(names []string, values []float64) {
-	if len(c.log.metrics) == 0 {
+// writeMetrics writes a row: the learners' reports, the windows, and all counters of the host.
+func (rn *Runner) writeMetrics(names []string, values []float64) {
+	if len(rn.log.metrics) == 0 {
 		return
 	}
 	now := time.Now()
-	c.rate.Observe(now, float64(c.envStepsMade()))
-	if c.log.thins(now) {
+	rn.rate.Observe(now, float64(rn.envStepsMade()))
+	if rn.log.thins(now) {
 		return
 	}
 	r := newRow()
-	r.number(globalStep, float64(c.trained))
+	r.number(globalStep, float64(rn.trained))
 	r.number("time", float64(now.UnixMilli())/1000)
-	r.number("charts/SPS", c.rate.PerSecond(shortWindow))
-	if c.window.Len() > 0 {
-		r.number(component.GaugeMeanReturn, c.window.Mean())
-		r.number(gaugeMeanLength, c.window.MeanLength())
+	r.number("charts/SPS", rn.rate.PerSecond(shortWindow))
+	if rn.window.Len() > 0 {
+		r.number(component.GaugeMeanReturn, rn.window.Mean())
+		r.number(gaugeMeanLength, rn.window.MeanLength())
 	}
-	r.number("charts/episodes", float64(c.window.Episodes()))
-	r.number("charts/window_full", flag(c.window.Full()))
-	r.number("perf/wall_seconds", c.wall().Seconds())
+	r.number("charts/episodes", float64(rn.window.Episodes()))
+	r.number("charts/window_full", flag(rn.window.Full()))
+	r.number("perf/wall_seconds", rn.wall().Seconds())
 	for i, name := range names {
 		r.number(name, values[i])
 	}
-	for _, m := range c.beside.metrics {
+	for _, m := range rn.beside.metrics {
 		r.number(m.name, m.value)
 	}
-	c.beside = newRow()
-	for _, policy := range slices.Sorted(maps.Keys(c.others)) {
-		if w := c.others[policy].window; w.Len() > 0 {
+	rn.beside = newRow()
+	for _, policy := range slices.Sorted(maps.Keys(rn.others)) {
+		if w := rn.others[policy].window; w.Len() > 0 {
 			r.number(component.OfPolicy(policy, component.GaugeMeanReturn), w.Mean())
 			r.number(component.OfPolicy(policy, gaugeMeanLength), w.MeanLength())
 		}
 	}
-	c.environments(&r)
-	if c.h.Steps != nil {
-		c.h.Steps(func(name string, n uint64) { r.number(name, float64(n)) })
+	rn.environments(&r)
+	if rn.h.Steps != nil {
+		rn.h.Steps(func(name string, n uint64) { r.number(name, float64(n)) })
 	}
-	for _, s := range c.h.Stats.Snapshot() {
+	for _, s := range rn.h.Stats.Snapshot() {
 		if !strings.HasPrefix(s.Name, environment) {
 			r.number(s.Name, s.Value)
 		}
 	}
-	for _, l := range c.log.metrics {
-		c.log.report(l.write(now, c.trained, r.metrics))
+	for _, l := range rn.log.metrics {
+		rn.log.report(l.write(now, rn.trained, r.metrics))
 	}
 }
 
@@ -101,22 +101,22 @@ type told struct {
 
 // environments writes the numbers that environments have reported since the last line: their mean and count. The newest
 // number alone would come from an arbitrary environment.
-func (c *Runner) environments(r *row) {
+func (rn *Runner) environments(r *row) {
 	now := map[string]told{}
-	c.h.Stats.Each(nil, nil, func(name string, h *stat.Histogram) {
+	rn.h.Stats.Each(nil, nil, func(name string, h *stat.Histogram) {
 		if strings.HasPrefix(name, environment) {
 			d := h.Snapshot()
 			now[name] = told{d.Count, d.Sum}
 		}
 	})
 	for _, name := range slices.Sorted(maps.Keys(now)) {
-		before, n := c.told[name], now[name]
+		before, n := rn.told[name], now[name]
 		if n.count > before.count {
 			r.number(name, (n.sum-before.sum)/float64(n.count-before.count))
 			r.number(name+"/count", float64(n.count-before.count))
 		}
 	}
-	c.told = now
+	rn.told = now
 }
 
 func flag(b bool) float64 {
@@ -132,7 +132,7 @@ type metric struct {
 	value float64
 }
 
-// row is what all logs of metrics write at a time. A name is in it once.
+// row is the unit that all logs of metrics write. A name is in it once.
 type row struct {
 	metrics []metric
 	has     map[string]bool

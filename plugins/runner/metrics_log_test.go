@@ -28,8 +28,8 @@ func writeRows(t *testing.T, l metricsLog, from, to int) {
 	}
 }
 
-// TestMetricsLog_ContinuesAfterADeathAndGoesBackToAMark holds every log of metrics to what a resume needs: a run that died in
-// the middle of a row, goes back to a mark and writes its rows again has the file of one that never died.
+// TestMetricsLog_ContinuesAfterADeathAndGoesBackToAMark checks what a resume needs of every log of metrics: a run that died
+// in the middle of a row, goes back to a mark and writes its rows again has the same file as a run that never died.
 func TestMetricsLog_ContinuesAfterADeathAndGoesBackToAMark(t *testing.T) {
 	t.Parallel()
 	for name, open := range metricsLogs {
@@ -71,7 +71,7 @@ func TestMetricsLog_ContinuesAfterADeathAndGoesBackToAMark(t *testing.T) {
 	}
 }
 
-// TestMetricsLog_IsWholeOnAFullDisk: a row that does not fit leaves what was there, and rows go on when there is room again.
+// TestMetricsLog_IsWholeOnAFullDisk: a row that does not fit leaves the file unchanged, and rows continue when there is room again.
 func TestMetricsLog_IsWholeOnAFullDisk(t *testing.T) {
 	for name, open := range metricsLogs {
 		dir := t.TempDir()
@@ -125,8 +125,7 @@ func TestCSV_HasAColumnForEveryMetric(t *testing.T) {
 	}
 }
 
-// TestPeers_TensorBoardReadsTheLog asks the package tensorboard what is in the file of a killed run. RLHOST_PEERS names a
-// Python that has it.
+// TestPeers_TensorBoardReadsTheLog reads the file of a killed run with the package tensorboard. RLHOST_PEERS names a Python that has it.
 func TestPeers_TensorBoardReadsTheLog(t *testing.T) {
 	t.Parallel()
 	python := os.Getenv("RLHOST_PEERS")

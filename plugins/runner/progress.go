@@ -77,47 +77,47 @@ type progress struct {
 }
 
 // show shows the state of the run.
-func (c *Runner) show() {
-	if c.out.JSON {
-		c.showJSON()
+func (rn *Runner) show() {
+	if rn.out.JSON {
+		rn.showJSON()
 		return
 	}
-	if !slices.Contains(c.config.Log, logConsole) {
+	if !slices.Contains(rn.config.Log, logConsole) {
 		return
 	}
-	fields := c.fields()
-	if !c.out.Terminal {
-		_, _ = io.WriteString(c.screen, render(fields, math.MaxInt, c.out.Color)+"\n")
+	fields := rn.fields()
+	if !rn.out.Terminal {
+		_, _ = io.WriteString(rn.screen, render(fields, math.MaxInt, rn.out.Color)+"\n")
 		return
 	}
-	width := c.out.Width()
+	width := rn.out.Width()
 	if width <= 0 {
 		width = 80
 	}
 	// The last column stays free: some terminals wrap when it is written.
-	c.screen.Live(render(fields, width-1, c.out.Color))
+	rn.screen.Live(render(fields, width-1, rn.out.Color))
 }
 
-func (c *Runner) progress() progress {
+func (rn *Runner) progress() progress {
 	return progress{
-		Event: "progress", WallSeconds: c.wall().Seconds(),
-		EnvSteps: c.trained, EnvStepsMade: c.envStepsMade(),
-		PerSecond10: c.rate.PerSecond(shortWindow), PerSecond60: c.rate.PerSecond(longWindow),
-		Episodes: c.window.Episodes(), MeanReturn: known(c.window.Mean()), StdReturn: known(c.window.Std()),
-		WindowFull: c.window.Full(), EpisodeLength: known(c.window.MeanLength()), PolicyVersion: c.version,
-		LagMean: c.reported("lag/mean"), LagMax: c.reported("lag/max"), Queues: c.out.Queues(),
-		KL: c.reported("losses/approx_kl"), ClipFraction: c.reported("losses/clipfrac"),
-		Entropy: c.reported("losses/entropy"), LogErrors: c.log.errors.Value(),
+		Event: "progress", WallSeconds: rn.wall().Seconds(),
+		EnvSteps: rn.trained, EnvStepsMade: rn.envStepsMade(),
+		PerSecond10: rn.rate.PerSecond(shortWindow), PerSecond60: rn.rate.PerSecond(longWindow),
+		Episodes: rn.window.Episodes(), MeanReturn: known(rn.window.Mean()), StdReturn: known(rn.window.Std()),
+		WindowFull: rn.window.Full(), EpisodeLength: known(rn.window.MeanLength()), PolicyVersion: rn.version,
+		LagMean: rn.reported("lag/mean"), LagMax: rn.reported("lag/max"), Queues: rn.out.Queues(),
+		KL: rn.reported("losses/approx_kl"), ClipFraction: rn.reported("losses/clipfrac"),
+		Entropy: rn.reported("losses/entropy"), LogErrors: rn.log.errors.Value(),
 	}
 }
 
-func (c *Runner) showJSON() {
-	b, err := json.Marshal(c.progress())
+func (rn *Runner) showJSON() {
+	b, err := json.Marshal(rn.progress())
 	if err != nil {
-		c.log.report(err)
+		rn.log.report(err)
 		return
 	}
-	_, _ = c.screen.Write(append(b, '\n'))
+	_, _ = rn.screen.Write(append(b, '\n'))
 }
 
 // known returns nil for numbers that JSON does not have.
@@ -129,8 +129,8 @@ func known(v float64) *float64 {
 }
 
 // reported returns the learner's last number of a name, or nil.
-func (c *Runner) reported(name string) *float64 {
-	v, ok := c.latest[name]
+func (rn *Runner) reported(name string) *float64 {
+	v, ok := rn.latest[name]
 	if !ok {
 		return nil
 	}
@@ -141,12 +141,12 @@ func (c *Runner) reported(name string) *float64 {
 type field struct{ label, value string }
 
 // fields returns the parts of the line, the most important first.
-func (c *Runner) fields() []field {
-	p := c.progress()
+func (rn *Runner) fields() []field {
+	p := rn.progress()
 	fields := []field{
 		{"", time.Now().Format(time.TimeOnly)},
 		{"env steps", short(float64(p.EnvSteps))},
-		{"return", c.shownReturn(&p)},
+		{"return", rn.shownReturn(&p)},
 		{"per s", short(p.PerSecond10) + "|" + short(p.PerSecond60)},
 		{"length", decimals(p.EpisodeLength, 0)},
 		{"lag", decimals(p.LagMean, 1) + "/" + decimals(p.LagMax, 0)},
@@ -165,23 +165,23 @@ func (c *Runner) fields() []field {
 // quietEnvSteps is after how many env steps without the end of an episode the line says so.
 const quietEnvSteps = 100_000
 
-// shownReturn shows the window; while it is not full, the missing part, and where it stands still, for how long.
-func (c *Runner) shownReturn(p *progress) string {
+// shownReturn shows the window; while it is not full, the missing part, and if it has not changed, for how long.
+func (rn *Runner) shownReturn(p *progress) string {
 	shown := "–"
 	if p.MeanReturn != nil && p.StdReturn != nil {
 		n := text.Decimals(*p.MeanReturn, *p.StdReturn)
 		shown = decimals(p.MeanReturn, n) + "±" + decimals(p.StdReturn, n)
 	}
-	seen, envs := c.window.Coverage()
+	seen, envs := rn.window.Coverage()
 	var about []string
 	switch {
 	case p.WindowFull:
-	case c.window.Len() < c.window.Size():
-		about = append(about, fmt.Sprintf("%d of %d episodes", c.window.Len(), c.window.Size()))
+	case rn.window.Len() < rn.window.Size():
+		about = append(about, fmt.Sprintf("%d of %d episodes", rn.window.Len(), rn.window.Size()))
 	default:
 		about = append(about, fmt.Sprintf("%d of %d envs", seen, envs))
 	}
-	if quiet := p.EnvSteps - min(c.episodeAt, p.EnvSteps); quiet >= quietEnvSteps {
+	if quiet := p.EnvSteps - min(rn.episodeAt, p.EnvSteps); quiet >= quietEnvSteps {
 		about = append(about, "no episode for "+short(float64(quiet))+" env steps")
 	}
 	if len(about) == 0 {
@@ -232,7 +232,7 @@ func short(v float64) string {
 		name string
 		size float64
 	}{{"G", 1e9}, {"M", 1e6}, {"k", 1e3}} {
-		if v < unit.size*0.9995 { // what would round to 1000 of the unit below is 1.00 of this one
+		if v < unit.size*0.9995 { // a number that rounds to 1000 of the smaller unit is 1.00 of this one
 			continue
 		}
 		for decimals := 2; ; decimals-- {

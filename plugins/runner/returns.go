@@ -13,16 +13,16 @@ import (
 // gaugeMeanLength is the gauge of the window's mean length.
 const gaugeMeanLength = "charts/episodic_length"
 
-// returns is what is known of the episodes of one policy.
+// returns keeps the episodes of one policy.
 type returns struct {
 	window  *Window
 	task    uint16 // of the episodes in the window
-	trained uint64 // env steps that the policy has learned from; 0 of one that nobody learns
+	trained uint64 // env steps that the policy has learned from; 0 without a learner
 	// The program reads these: the window's mean, NaN while it is not full, and its mean length.
 	meanReturn, meanLength *stat.Gauge
 }
 
-// newReturns makes an empty window; named is what the gauges are called.
+// newReturns makes an empty window; named makes the names of the gauges.
 func newReturns(size int, stats *stat.Registry, named func(string) string) returns {
 	return returns{
 		window:     NewWindow(size),
@@ -31,7 +31,7 @@ func newReturns(size int, stats *stat.Registry, named func(string) string) retur
 }
 
 // count adds an episode to the window. The first of a new task restarts it, and count reports that: returns under another
-// reward are not comparable. Late ones of an old task and those of a trial are left out.
+// reward are not comparable. Late ones of an old task and episodes of a trial are left out.
 func (r *returns) count(e trajectory.Episode) (anew bool) {
 	newer := int16(e.Task - r.task) // task numbers wrap after 65,535
 	if e.Task == trajectory.TrialTask || newer < 0 {
@@ -46,14 +46,14 @@ func (r *returns) count(e trajectory.Episode) (anew bool) {
 	return newer > 0
 }
 
-// learned takes from what a learner reports how many env steps the policy has learned from.
+// learned takes the env steps that the policy has learned from out of a learner's report.
 func (r *returns) learned(names []string, values []float64) {
 	if i := slices.Index(names, globalStep); i >= 0 && values[i] >= 0 && values[i] < math.MaxInt64 {
 		r.trained = uint64(values[i])
 	}
 }
 
-// publish makes the window's numbers visible to the rest of the program.
+// publish makes the window's numbers visible to the whole program.
 func (r *returns) publish() {
 	mean := math.NaN()
 	if r.window.Full() {
@@ -63,7 +63,7 @@ func (r *returns) publish() {
 	r.meanLength.Set(r.window.MeanLength())
 }
 
-// policies tells the policies of messages apart.
+// policies finds the policies of messages.
 type policies struct {
 	h       *component.Host
 	senders map[uint16]string // as they were known last: messages may come from a component that has gone meanwhile
@@ -90,7 +90,7 @@ func (p *policies) of(m *hostabi.Message) string {
 	return name
 }
 
-// acted returns the policy that acted in an episode, empty for the leading one. ok is false for one that is not declared any more.
+// acted returns the policy that acted in an episode, empty for the leading one. ok is false for a policy that is not declared any more.
 func (p *policies) acted(m *hostabi.Message, e trajectory.Episode) (name string, ok bool) {
 	if e.Policy == 0 {
 		return p.of(m), true
@@ -105,7 +105,7 @@ func (p *policies) acted(m *hostabi.Message, e trajectory.Episode) (name string,
 	return p.beside(name), ok
 }
 
-// beside returns a policy's name, empty for the leading one, as which all count where none leads.
+// beside returns a policy's name, empty for the leading one. Without a leading policy it is empty for all.
 func (p *policies) beside(name string) string {
 	if leading := p.h.Run.Policy; leading == "" || name == leading {
 		return ""
@@ -113,19 +113,19 @@ func (p *policies) beside(name string) string {
 	return name
 }
 
-// returnsOf returns what is known of a policy's episodes; the empty name is the leading one's.
-func (c *Runner) returnsOf(policy string) *returns {
+// returnsOf returns a policy's returns; the empty name is the leading one's.
+func (rn *Runner) returnsOf(policy string) *returns {
 	if policy == "" {
-		return &c.returns
+		return &rn.returns
 	}
-	r := c.others[policy]
+	r := rn.others[policy]
 	if r == nil {
-		made := newReturns(c.window.Size(), c.h.Stats, func(name string) string { return component.OfPolicy(policy, name) })
+		made := newReturns(rn.window.Size(), rn.h.Stats, func(name string) string { return component.OfPolicy(policy, name) })
 		r = &made
-		c.others[policy] = r
-		made.window.SetEnvs(int(c.known))
+		rn.others[policy] = r
+		made.window.SetEnvs(int(rn.known))
 		made.publish()
-		c.syncActing()
+		rn.syncActing()
 	}
 	return r
 }

@@ -21,7 +21,7 @@ func twoPolicies() setup {
 	}
 }
 
-// Stop rules look at the returns of the leading policy, whatever the others come to.
+// Stop rules look at the returns of the leading policy, whatever the others' are.
 func TestRunner_EachPolicyHasAWindow(t *testing.T) {
 	watch(t, twoPolicies(), func(t *testing.T, g *rig) {
 		gauge := func(name string) float64 { return g.h.Stats.Gauge(name).Value() }
@@ -62,7 +62,7 @@ func TestRunner_RemembersWhoHasGone(t *testing.T) {
 	})
 }
 
-// What another learner reports ends no run, and is in the next line of the leading one's under its policy's name.
+// Another learner's report ends no run, and is in the leading one's next line under its policy's name.
 func TestRunner_ReportsOfOthersAreInTheLinesOfTheLeadingPolicy(t *testing.T) {
 	s := twoPolicies()
 	s.run.Dir = t.TempDir()
@@ -86,7 +86,7 @@ func TestRunner_ReportsOfOthersAreInTheLinesOfTheLeadingPolicy(t *testing.T) {
 	}
 }
 
-// All windows are in the state, and a run that goes on with another leading policy has that one's.
+// All windows are in the state, and a run that continues with another leading policy has that policy's.
 func TestRunner_StateHasAllWindows(t *testing.T) {
 	var state component.State
 	s := twoPolicies()
@@ -125,7 +125,7 @@ func TestRunner_StateHasAllWindows(t *testing.T) {
 	})
 }
 
-// Of a policy that acts in some of the environments alone, those have their part in its window.
+// If a policy acts in some of the environments only, these have their part in its window.
 func TestWindowWaitsForTheEnvironmentsThatAPolicyActsIn(t *testing.T) {
 	for _, c := range []struct {
 		name               string
@@ -228,7 +228,7 @@ func TestRunner_RulesForSinglePolicies(t *testing.T) {
 			t.Errorf("rival has reached %v, want 61", reached)
 		}
 	})
-	watch(t, rule("past", component.PolicyRule{Return: new(90.0)}), func(t *testing.T, g *rig) { // nobody learns it
+	watch(t, rule("past", component.PolicyRule{Return: new(90.0)}), func(t *testing.T, g *rig) { // it has no learner
 		g.played(3, trajectory.Episode{Return: 90, Length: 9, Env: 0, Policy: trajectory.PolicyID("past")})
 		g.wantStops()
 		g.played(3, trajectory.Episode{Return: 90, Length: 9, Env: 0, Policy: trajectory.PolicyID("past")})
@@ -249,7 +249,7 @@ func TestRunner_RulesForSinglePolicies(t *testing.T) {
 	})
 	steps = rule("rival", component.PolicyRule{EnvSteps: 6000})
 	steps.from = &state
-	watch(t, steps, func(t *testing.T, g *rig) { g.wantStops(component.StopEnvSteps) }) // it was there when it went on
+	watch(t, steps, func(t *testing.T, g *rig) { g.wantStops(component.StopEnvSteps) }) // it was there when the run was resumed
 	both := rule("main", component.PolicyRule{Return: new(5.0)})
 	watch(t, both, func(t *testing.T, g *rig) { // the leading one has rules of both kinds
 		g.played(1, trajectory.Episode{Return: 6, Length: 1, Env: 0})

@@ -29,7 +29,7 @@ import (
 // statNames are the names of a learner's numbers.
 var statNames = []string{"global_step", "lag/mean", "lag/max", "losses/approx_kl", "losses/clipfrac", "losses/entropy", "charts/learning_rate"}
 
-// rig is a runner on a loop of its own, wired as in a pipeline, with the time of a synctest bubble.
+// rig is a runner on its own loop, wired as in a pipeline, with the time of a synctest bubble.
 type rig struct {
 	t        *testing.T
 	r        *Runner
@@ -54,7 +54,7 @@ type setup struct {
 	envs   int
 	from   *component.State // to restore
 	early  uint64           // env steps that are made before the runner's loop runs
-	// Of several policies: those of the senders of messages, and in how many environments each acts.
+	// With several policies: the policy of each sender, and in how many environments each acts.
 	policies map[uint16]string
 	acting   map[string]int
 }
@@ -118,7 +118,7 @@ func start(t *testing.T, s setup) *rig {
 	return rig
 }
 
-// watch runs fn with a runner, in a bubble of its own time.
+// watch runs fn with a runner, in a synctest bubble.
 func watch(t *testing.T, s setup, fn func(t *testing.T, g *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -194,7 +194,7 @@ func (g *rig) episode(env int, ret float32, length int) {
 	}
 }
 
-// played lets a component tell of an episode.
+// played lets a component report an episode.
 func (g *rig) played(sender uint16, e trajectory.Episode) {
 	g.t.Helper()
 	m := e.Message()

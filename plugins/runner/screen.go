@@ -11,7 +11,7 @@ import (
 type Screen struct {
 	mu   sync.Mutex
 	out  io.Writer
-	live string // what the live line shows; empty = there is none
+	live string // the live line; empty = there is none
 	open bool   // the last write does not end with a newline
 }
 

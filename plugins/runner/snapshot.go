@@ -21,7 +21,7 @@ type saved struct {
 	EpisodesBytes int64            `json:"episodes_bytes,omitempty"`
 	Task          uint16           `json:"task,omitempty"`
 	Longest       uint64           `json:"longest_episode,omitempty"`
-	// Others are the windows of the policies that do not lead, by their names, and Policy is then the one that leads.
+	// Others are the windows of the policies that do not lead, by their names, and Policy is then the leading one.
 	Policy string                `json:"policy,omitempty"`
 	Others map[string]savedOther `json:"others,omitempty"`
 	// Offset of the env steps from this process's count, for a replacing runner.
@@ -41,16 +41,16 @@ const windowBlob = "window"
 func otherBlob(policy string) string { return windowBlob + "." + policy }
 
 // Snapshot saves the windows and the counters, and how long the files are.
-func (c *Runner) Snapshot() (component.State, error) {
+func (rn *Runner) Snapshot() (component.State, error) {
 	s := saved{
-		Window: c.window.State(), Wall: c.wall(), Made: c.envStepsMade(), Trained: c.trained,
-		Version: c.version, Marks: c.log.marks(), Task: c.task,
-		Offset: c.offset, Longest: uint64(c.longest.Value()),
+		Window: rn.window.State(), Wall: rn.wall(), Made: rn.envStepsMade(), Trained: rn.trained,
+		Version: rn.version, Marks: rn.log.marks(), Task: rn.task,
+		Offset: rn.offset, Longest: uint64(rn.longest.Value()),
 	}
-	blobs := map[string][]byte{windowBlob: c.window.Append(nil)}
-	for policy, r := range c.others {
+	blobs := map[string][]byte{windowBlob: rn.window.Append(nil)}
+	for policy, r := range rn.others {
 		if s.Others == nil {
-			s.Policy, s.Others = c.h.Run.Policy, map[string]savedOther{}
+			s.Policy, s.Others = rn.h.Run.Policy, map[string]savedOther{}
 		}
 		s.Others[policy] = savedOther{Window: r.window.State(), Task: r.task, Trained: r.trained}
 		blobs[otherBlob(policy)] = r.window.Append(nil)
@@ -66,7 +66,7 @@ func (s *saved) led(policy string, blobs map[string][]byte) {
 	was := s.Policy
 	next, known := s.Others[policy]
 	s.Others[was], blobs[otherBlob(was)] = savedOther{s.Window, s.Task, s.Trained}, blobs[windowBlob]
-	s.Policy, s.Trained, s.Version = policy, next.Trained, 0 // its learner will tell
+	s.Policy, s.Trained, s.Version = policy, next.Trained, 0 // its learner will report it
 	s.Window, s.Task, blobs[windowBlob] = next.Window, next.Task, nil
 	if known {
 		blobs[windowBlob] = blobs[otherBlob(policy)]
@@ -75,7 +75,7 @@ func (s *saved) led(policy string, blobs map[string][]byte) {
 }
 
 // Longest returns the env steps of the longest episode in a runner's saved state, 0 if none; see session.Runner.
-func (c *Runner) Longest(state component.State) (uint64, error) {
+func (rn *Runner) Longest(state component.State) (uint64, error) {
 	var s saved
 	err := state.Decode(&s)
 	return s.Longest, err
@@ -83,7 +83,7 @@ func (c *Runner) Longest(state component.State) (uint64, error) {
 
 // Restore continues from a snapshot: window, counters, wall time and files. In asynchronous mode the environments of a
 // resumed run start again, so the window counts as full only when each has ended an episode again.
-func (c *Runner) Restore(state component.State) error {
+func (rn *Runner) Restore(state component.State) error {
 	var from saved
 	if err := state.Decode(&from); err != nil {
 		return err
@@ -92,31 +92,31 @@ func (c *Runner) Restore(state component.State) error {
 		return fmt.Errorf("saved state has run for %v", from.Wall)
 	}
 	blobs := maps.Clone(state.Blobs)
-	from.led(c.h.Run.Policy, blobs)
-	if err := c.window.Restore(from.Window, blobs[windowBlob]); err != nil {
+	from.led(rn.h.Run.Policy, blobs)
+	if err := rn.window.Restore(from.Window, blobs[windowBlob]); err != nil {
 		return err
 	}
 	episodes := from.Window.Episodes
 	for policy, s := range from.Others {
-		r := c.returnsOf(policy)
+		r := rn.returnsOf(policy)
 		if err := r.window.Restore(s.Window, blobs[otherBlob(policy)]); err != nil {
 			return fmt.Errorf("policy %q: %w", policy, err)
 		}
 		r.task, r.trained = s.Task, s.Trained
 		episodes += s.Window.Episodes
 	}
-	c.longest.Set(max(c.longest.Value(), float64(from.Longest)))
-	c.known = 0 // the windows have the saved number of environments now
-	c.episodeAt = from.Trained
-	c.wallHad, c.trained, c.version, c.task = from.Wall, from.Trained, from.Version, from.Task
-	if c.takesOver() { // the environments continue, and the process's counters keep their values
-		c.offset = from.Offset
+	rn.longest.Set(max(rn.longest.Value(), float64(from.Longest)))
+	rn.known = 0 // the windows have the saved number of environments now
+	rn.episodeAt = from.Trained
+	rn.wallHad, rn.trained, rn.version, rn.task = from.Wall, from.Trained, from.Version, from.Task
+	if rn.takesOver() { // the environments continue, and the process's counters keep their values
+		rn.offset = from.Offset
 	} else {
-		c.offset += int64(from.Made)
-		c.episodes.Add(episodes)
-		if !c.h.Run.Synchronous {
-			c.window.Uncover()
-			for _, r := range c.others {
+		rn.offset += int64(from.Made)
+		rn.episodes.Add(episodes)
+		if !rn.h.Run.Synchronous {
+			rn.window.Uncover()
+			for _, r := range rn.others {
 				r.window.Uncover()
 			}
 		}
@@ -124,6 +124,6 @@ func (c *Runner) Restore(state component.State) error {
 	if from.Marks == nil {
 		from.Marks = map[string]int64{logJSONL: from.MetricsBytes, EpisodesFile: from.EpisodesBytes}
 	}
-	c.log.rewind(from.Marks)
+	rn.log.rewind(from.Marks)
 	return nil
 }

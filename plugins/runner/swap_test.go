@@ -95,7 +95,7 @@ func TestARunnerThatTakesOverCountsOn(t *testing.T) {
 	})
 }
 
-// Environments may be stepping before the runner's loop runs; those steps belong to the run all the same.
+// Environments may be stepping before the runner's loop runs; their steps belong to the run all the same.
 func TestStepsBeforeTheLoopRunsCount(t *testing.T) {
 	watch(t, setup{envs: 2, early: 50}, func(t *testing.T, g *rig) {
 		g.episode(0, 3, 5)

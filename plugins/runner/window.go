@@ -19,12 +19,12 @@ const (
 // resumEvery is after how many episodes the sum of returns is recomputed.
 const resumEvery = 1024
 
-// Window holds the episodes whose mean return stands for the policy: about the last size of them.
+// Window holds the episodes whose mean return represents the policy: about the last size of them.
 //
-// The very last size episodes will not do where there are many environments, because the first to end are the
-// short ones. With 256 environments and episodes of 194 steps on average, the first hundred to end have lasted 38;
-// when all first episodes are over, the last hundred have lasted 277; and where to end early is good, a new policy
-// shows its successes first, also in the middle of a run. So the window takes more, until every environment has its part in it:
+// The very last size episodes will not do where there are many environments, because the first to end are the short ones. With
+// 256 environments and episodes of 194 steps on average, the first hundred to end have lasted 38; when all first episodes are
+// over, the last hundred have lasted 277; and where an early end is good, a new policy shows its successes first, also in the
+// middle of a run. So the window takes more, until every environment has its part in it:
 //
 //   - Up to size/2 environments: the last size episodes, and as many more as it takes to reach back to the last
 //     episode of every environment. Where episodes are about equally long, that is none.
@@ -36,7 +36,7 @@ const resumEvery = 1024
 type Window struct {
 	size     int
 	envs     int // of the run; 0 while unknown
-	acting   int // of them, those that have episodes in the window; 0 = all
+	acting   int // environments that have episodes in the window; 0 = all
 	episodes uint64
 	kept     store
 	tally    tally // of the kept episodes
@@ -52,13 +52,13 @@ type episode struct {
 // store chooses which episodes stay. It reports additions and removals to the tally.
 type store interface {
 	push(e episode, t *tally)
-	// resize sets the number of environments; those with higher indexes need no part any more.
+	// resize sets the number of environments; higher indexes need no part any more.
 	resize(envs int, t *tally)
 	// uncover makes every environment count as one without a part in the window.
 	uncover(t *tally)
 	// covered returns how many environments have their part.
 	covered() int
-	// each calls fn with every episode in an order that follows from what was pushed since the oldest of them.
+	// each calls fn with every episode, in an order that depends only on the pushes since the oldest of them.
 	each(fn func(*episode))
 }
 
@@ -101,7 +101,7 @@ func (w *Window) SetEnvs(n int) {
 	w.kept.resize(n, &w.tally)
 }
 
-// SetActing says that only so many of the environments have episodes in the window, whichever those are; 0 = all.
+// SetActing says that only n of the environments have episodes in the window, whichever; 0 = all.
 func (w *Window) SetActing(n int) { w.count(w.envs, max(n, 0)) }
 
 // count sets the numbers of environments.
@@ -217,7 +217,7 @@ func (w *Window) MeanLength() float64 { return float64(w.tally.lengths) / float6
 
 func finite(v float64) bool { return v-v == 0 }
 
-// WindowState is the part of a window in JSON; Append appends the rest.
+// WindowState is the part of a window in JSON; Append appends the other part.
 type WindowState struct {
 	Envs     int     `json:"envs"`
 	Episodes uint64  `json:"episodes"` // ended in all

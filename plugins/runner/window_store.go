@@ -8,11 +8,11 @@ import (
 // episodesPerEnv bounds how far back a window reaches for the slowest environment.
 const episodesPerEnv = 256
 
-// newest keeps the last size episodes, and those before back to the last one of every environment.
+// newest keeps the last size episodes, and earlier ones back to the last episode of every environment.
 type newest struct {
 	size, limit int
 	ring        []episode // length is a power of two
-	first, next uint64    // positions of the oldest episode and behind the newest one
+	first, next uint64    // positions of the oldest episode and after the newest one
 	last        []uint64  // by environment: position of its last episode plus 1, 0 = none
 	seen        int       // environments that have one
 }

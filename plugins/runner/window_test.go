@@ -474,7 +474,7 @@ func TestClearedWindowGoesOnCounting(t *testing.T) {
 	}
 }
 
-// A window may have an episode of an environment beyond those that are announced, as while instances come or go: it can be restored.
+// A window may have an episode of an environment beyond the announced number, while instances come or go: it can be restored.
 func TestWindow_RestoresEpisodesOfEnvironmentsThatHaveGone(t *testing.T) {
 	w := NewWindow(4)
 	w.SetEnvs(3)

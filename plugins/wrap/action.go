@@ -12,8 +12,8 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// chosen keeps what the policy has chosen while the environments read something else in its place. Both stand in the same
-// column, one after the other: what is learned from is what was chosen.
+// chosen keeps the policy's actions while the environments read others in their place. Both are in the same column, one
+// after the other: the policy's actions are learned from.
 type chosen struct {
 	plain
 	tr    trajectory.Trajectory
@@ -68,7 +68,7 @@ func (c *clipAction) describe(s *hostabi.EnvSpec) error {
 	return eachBox(s, func(t *hostabi.Tensor) { t.Flags |= hostabi.TensorNoLow | hostabi.TensorNoHigh })
 }
 
-// eachBox changes the Boxes among the actions, of which the bounds have been taken away.
+// eachBox drops the bounds of the Boxes among the actions, and then changes them.
 func eachBox(s *hostabi.EnvSpec, change func(t *hostabi.Tensor)) error {
 	s.Tensors = slices.Clone(s.Tensors)
 	found := false
@@ -89,7 +89,7 @@ func (c *clipAction) around(w *wrapped) layer {
 	return newBoxLayer(w, func(a, low, high float32) float32 { return max(low, min(high, a)) })
 }
 
-// rescaleAction maps actions between two numbers to those between the environment's bounds.
+// rescaleAction maps actions between two numbers to actions between the environment's bounds.
 type rescaleAction struct {
 	Bounds []float64 `toml:"rescale_action"`
 }
@@ -121,7 +121,7 @@ func (c *rescaleAction) around(w *wrapped) layer {
 	})
 }
 
-// boxLayer makes of the elements of Boxes what the environments read.
+// boxLayer maps the elements of Boxes to the environments' actions.
 type boxLayer struct {
 	chosen
 	w      *wrapped

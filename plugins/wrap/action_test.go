@@ -15,8 +15,8 @@ import (
 	"github.com/rlhost/rlhost/plugins/wrap"
 )
 
-// With the probability the previous action is taken again, never in an episode's first step; the column keeps what was chosen. The
-// draws are those of the environment's seed, whatever batch it is in.
+// With the probability the previous action is taken again, never in an episode's first step; the column keeps the policy's action.
+// The draws depend on the environment's seed, not on its batch.
 func TestStickyAction_TakesThePreviousOneAgain(t *testing.T) {
 	const steps, length = 4000, 20
 	run := func(first, envs int) (taken [][]int32) {
@@ -71,8 +71,8 @@ func TestStickyAction_TakesThePreviousOneAgain(t *testing.T) {
 	}
 }
 
-// Blocks that tell the two apart have what was chosen and what environments have taken, in their own units: within pictures, of several
-// wrappers, of the last step of a repeated one, and where nothing changes actions.
+// Blocks with executed actions have the chosen and the taken ones, in their own units: within pictures, with several wrappers, for the
+// last step of a repeat, and where nothing changes actions.
 func TestS28_TheExecutedActionIsWhatTheEnvironmentTakes(t *testing.T) {
 	sticky, clip, repeat := env.Wrapper{"sticky_action": 0.5}, env.Wrapper{"clip_action": true}, env.Wrapper{"action_repeat": 2}
 	rescale, resize := env.Wrapper{"rescale_action": []any{-1.0, 1.0}}, env.Wrapper{"resize": []any{int64(1), int64(2)}}
@@ -193,7 +193,7 @@ func TestActionRepeat_AddsUpToAnEpisodesEnd(t *testing.T) {
 	}
 }
 
-// Numbers of episodes are those at the wrapper's place: within a repeat they count its steps.
+// Figures of episodes are measured at the wrapper's place: within a repeat they count its steps.
 func TestRecordStats_ReportsEpisodesAtItsPlace(t *testing.T) {
 	s := plugintest.Script{Length: func(int, int) int { return 5 }, Reward: func(plugintest.At) float32 { return 2 }, Autoreset: hostabi.SameStep}
 	p := made(t, s, env.Wrapper{"record_stats": "frames"}, env.Wrapper{"action_repeat": 3}, env.Wrapper{"record_stats": "steps"})
@@ -217,7 +217,7 @@ func TestRecordStats_ReportsEpisodesAtItsPlace(t *testing.T) {
 	}
 }
 
-// What an environment has not is said by name before anything starts.
+// An error names what an environment lacks before anything starts.
 func TestNew_RefusesEnvironmentsThatDoNotSuit(t *testing.T) {
 	load := guests(t)
 	for _, c := range []struct {

@@ -20,7 +20,7 @@ type paintedPlugin struct {
 // ownRows is how many steps are made in memory of a batch's own before its last row is copied to the front.
 const ownRows = 8
 
-// schema lays out memory of their own for so many environments.
+// schema lays out separate memory for so many environments.
 func (p *paintedPlugin) schema(envs int) (*trajectory.Schema, error) {
 	return trajectory.NewSchema(p.inner, trajectory.Shape{Steps: ownRows, Envs: envs, Shaped: env.Shapes(p.Plugin), Memory: trajectory.Memory{Executed: true}})
 }
@@ -67,9 +67,9 @@ func (p *paintedPlugin) NewEnv(o env.Options) (env.Env, error) {
 	return a, nil
 }
 
-// apart is a batch of environments that observe something else than the caller is told. They step in memory of their own: what they
-// observe is made anew in the caller's block, and everything else is copied between the two. It has no state of its own. It implements env.Env and
-// what is optional for one, as wrapped does.
+// apart is a batch of environments whose observations differ from the caller's. They step in separate memory: new observations are made in the
+// caller's block, and everything else is copied between the two. It has no state. It implements env.Env and its optional interfaces, as wrapped
+// does.
 type apart struct {
 	passing
 	starter env.Starter // inner, or nil
@@ -84,13 +84,13 @@ type apart struct {
 	part    []byte                // 1 for the environments that the call under way is for
 	copied  uint64                // bytes
 
-	given    []trajectory.Column // what the caller writes for a step
+	given    []trajectory.Column // columns that the caller writes for a step
 	outcome  []trajectory.Column
-	observed []trajectory.Column // but for pictures
+	observed []trajectory.Column // except pictures
 	pictures []painted
 }
 
-// painted is an observation that is made anew.
+// painted is an observation that a brush makes.
 type painted struct {
 	obs, final trajectory.Column
 	brush      brush // nil: it is as it was
@@ -109,7 +109,7 @@ var (
 	_ env.Copying     = (*apart)(nil)
 )
 
-// list sorts the columns by what becomes of them.
+// list sorts the columns by their treatment.
 func (a *apart) list(c painter) {
 	tensors := a.plugin.inner.All(hostabi.RoleObservation)
 	for _, l := range a.own.Schema.Columns() {
@@ -135,7 +135,7 @@ func (a *apart) list(c painter) {
 // Spec returns the description of the wrapped environments.
 func (a *apart) Spec() *hostabi.EnvSpec { return &a.plugin.spec }
 
-// Copied returns how many bytes were written to have what the environments read and write in both places; see env.Copying.
+// Copied returns how many bytes were written to keep the environments' columns in both places; see env.Copying.
 func (a *apart) Copied() uint64 { return a.copied + env.Copied(a.inner) }
 
 // Bind binds the caller's block, and once the environments' own.
@@ -190,14 +190,14 @@ func (a *apart) forAll() {
 	}
 }
 
-// take copies what is observed in row t of the caller's block, where that is the same in both: who reads it settles some of it.
+// take copies the observations of row t from the caller's block, where they are the same in both: their reader may have changed some.
 func (a *apart) take(t int) {
 	for _, c := range a.observed {
 		a.copyRow(a.own.Row(c, a.row), a.tr.Row(c, t))
 	}
 }
 
-// tell writes what is observed now to row t of the caller's block.
+// tell writes the present observations to row t of the caller's block.
 func (a *apart) tell(t int) {
 	for _, c := range a.observed {
 		a.copyRow(a.tr.Row(c, t), a.own.Row(c, a.row))
@@ -268,7 +268,7 @@ func (a *apart) Step(t int) error {
 	return a.finish(t, a.inner.Step(a.row))
 }
 
-// finish takes what a step has written to the caller's block.
+// finish copies a step's output to the caller's block.
 func (a *apart) finish(t int, err error) error {
 	if err != nil && env.Lost(err) == nil {
 		return err
@@ -350,7 +350,7 @@ func (a *apart) StepParts(t int, parts []env.Span) error {
 		}
 	}
 	for index, part := range a.part {
-		if first, end := a.own.Schema.RowsOf(index); part == 0 { // it observes still what it did
+		if first, end := a.own.Schema.RowsOf(index); part == 0 { // its observation has not changed
 			for row := first; row < end; row++ {
 				a.own.CopyObservedOf(row, a.row+1, a.own, a.row)
 			}
@@ -370,7 +370,7 @@ func (a *apart) Renew() error {
 // Snapshot returns the state of the inner batch.
 func (a *apart) Snapshot() ([]byte, error) { return a.inner.Snapshot() }
 
-// Restore replaces it. What is observed now is in the caller's block.
+// Restore replaces the state. The present observations are in the caller's block.
 func (a *apart) Restore(snapshot []byte) error {
 	err := a.inner.Restore(snapshot)
 	if err == nil {

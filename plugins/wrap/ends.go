@@ -72,8 +72,8 @@ func (x *ends) nextStep() byte {
 	return 0
 }
 
-// cut truncates the episode of an environment, with those of its agents that run, in the step that was taken in last. What it
-// observes behind that step is its last observation.
+// cut truncates the episode of an environment, with its agents' running episodes, in the last step taken in. The observation
+// after that step is its last one.
 func (x *ends) cut(tr trajectory.Trajectory, index, t int) {
 	truncated := tr.Row(trajectory.Truncated, t).Data
 	for i, end := tr.Schema.RowsOf(index); i < end; i++ {
@@ -92,7 +92,7 @@ func (x *ends) cut(tr trajectory.Trajectory, index, t int) {
 	x.over[index], x.phantom[index] = 1, x.nextStep()
 }
 
-// bytes is the length of what save writes.
+// bytes is the length of save's output.
 func (x *ends) bytes() int {
 	if x.agents == nil {
 		return 1

@@ -12,7 +12,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// layer is what a wrapper does around the calls of a batch. None of its methods but bind allocates.
+// layer is a wrapper's work around the calls of a batch. None of its methods but bind allocates.
 type layer interface {
 	// bind is for a block that following calls read and write.
 	bind(tr trajectory.Trajectory)
@@ -20,29 +20,29 @@ type layer interface {
 	begin(index int, seed uint64, seeded bool)
 	// before is called before step t of the environments in w.part.
 	before(t int)
-	// after is called behind it. The flags of the episodes are in w.ends; those that it makes end it tells with w.ends.cut.
-	// An error that names lost environments says that a reset has lost them.
+	// after is called after it. The flags of the episodes are in w.ends; it ends others with w.ends.cut. An error that
+	// names lost environments says that a reset has lost them.
 	after(t int) error
-	// bytes is the length of what save writes for one environment, and load reads. A batch of a layer without such a
-	// state snapshots as the inner one does.
+	// bytes is the length of the state that save writes for one environment, and load reads. A batch of a layer
+	// without such a state snapshots as the inner one does.
 	bytes() int
 	save(index int, dst []byte)
 	load(index int, src []byte)
 }
 
-// replacing is a layer that has the environments read another action than was chosen.
+// replacing is a layer that makes the environments read another action than the policy's.
 type replacing interface{ replaces() }
 
-// observing is a layer that changes what is observed.
+// observing is a layer that changes observations.
 type observing interface {
-	// first is called behind a Reset of the environments in mask, or of all, which observe something in row t.
+	// first is called after a Reset of the environments in mask, or of all, which has written the observations of row t.
 	first(t int, mask []uint8) error
 }
 
-// probed is a layer that tells what something else does that it may not; see env.EnvProber.
+// probed is a layer that reports trespasses of its module; see env.EnvProber.
 type probed interface{ probe() (trespass string) }
 
-// copier is a layer that has something else read or write copies of what lies in the block.
+// copier is a layer whose module reads or writes copies of the block's columns.
 type copier interface {
 	// copiedBytes returns how many bytes it has copied.
 	copiedBytes() uint64
@@ -59,8 +59,8 @@ func (plain) bytes() int                 { return 0 }
 func (plain) save(int, []byte)           {}
 func (plain) load(int, []byte)           {}
 
-// wrapped is a batch of environments with one wrapper around it. It implements env.Env and what is optional for one: where
-// the inner batch does not offer that, it returns env.ErrUnsupported.
+// wrapped is a batch of environments with one wrapper around it. It implements env.Env and its optional interfaces; where
+// the inner batch does not offer one, it returns env.ErrUnsupported.
 type wrapped struct {
 	passing
 	starter env.Starter // inner, or nil
@@ -113,7 +113,7 @@ func (w *wrapped) fresh() (err error) {
 	return err
 }
 
-// Copied is that of the inner batch, and what the layer has copied; see env.Copying.
+// Copied is the sum of the inner batch's and the layer's copied bytes; see env.Copying.
 func (w *wrapped) Copied() uint64 {
 	n := w.copied + env.Copied(w.inner)
 	if c, ok := w.layer.(copier); ok {
@@ -170,7 +170,7 @@ func (w *wrapped) usable() error {
 	return nil
 }
 
-// fault returns the error of a call of the wrapper that the environments cannot do without, or nil where they go on.
+// fault returns the error of a call of the wrapper that the environments cannot do without, or nil where they continue.
 func (w *wrapped) fault(f *env.Fault) error {
 	if w.o.Metric != nil {
 		w.o.Metric(env.Metric{Env: -1, Name: metricFaults, Value: 1})
@@ -182,7 +182,7 @@ func (w *wrapped) fault(f *env.Fault) error {
 	return f
 }
 
-// Probe is that of the inner batch, and what a module around it does that it may not; see env.EnvProber.
+// Probe is the inner batch's, with the trespasses of a module around it; see env.EnvProber.
 func (w *wrapped) Probe() (trespass, words string, err error) {
 	trespass, words, err = w.passing.Probe()
 	if l, ok := w.layer.(probed); ok {
@@ -206,7 +206,7 @@ func (w *wrapped) begin(index int, seed uint64, seeded bool) {
 	w.layer.begin(index, seed, seeded)
 }
 
-// report passes on what inner environments report, but not of a step between two episodes.
+// report passes on the reports of inner environments, except for a step between two episodes.
 func (w *wrapped) report(m env.Metric) {
 	if m.Env < 0 || m.Env >= len(w.ends.phantom) || w.ends.phantom[m.Env] == 0 {
 		w.o.Metric(m)
@@ -256,7 +256,7 @@ func (w *wrapped) Step(t int) error {
 	return w.finish(t, w.inner.Step(t))
 }
 
-// before does what is to be done before a step of the inner environments. What they take is noted: the innermost layer has the last word.
+// before prepares a step of the inner environments. Their actions are noted as executed: the innermost layer has the last word.
 func (w *wrapped) before(t int) {
 	w.layer.before(t)
 	if !w.acts || !w.tr.Schema.Has(trajectory.Executed) {
@@ -269,7 +269,7 @@ func (w *wrapped) before(t int) {
 	}
 }
 
-// finish does what is to be done behind a step of the inner environments.
+// finish completes a step of the inner environments.
 func (w *wrapped) finish(t int, err error) error {
 	if err != nil && env.Lost(err) == nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
 
-// followed has environments with one list of wrappers make some steps, and those with another go on from there.
+// followed makes environments with one list of wrappers take some steps, and others with another list continue from there.
 func followed(t *testing.T, s plugintest.Script, steps int, was, is []env.Wrapper) (*env.Driver, error) {
 	t.Helper()
 	p, next := made(t, s, was...), made(t, s, is...)
@@ -48,8 +48,8 @@ func lengths(t *testing.T, d *env.Driver, steps int) (list []int) {
 	return list
 }
 
-// Wrappers that both lists have go on in the running episodes; one that is another begins anew, and what the environment does goes on.
-func TestWrapped_AnotherWrapperBeginsAnewInTheMidst(t *testing.T) {
+// Wrappers in both lists continue in the running episodes; a different one starts from scratch, and the environment continues.
+func TestWrapped_ADifferentWrapperStartsFromScratch(t *testing.T) {
 	s := plugintest.Script{Length: func(int, int) int { return 20 }, Autoreset: hostabi.SameStep, Picture: true}
 	scale, clip := env.Wrapper{"reward_scale": 2.0}, env.Wrapper{"reward_clip": 0.5}
 	limit := func(n int) env.Wrapper { return env.Wrapper{"time_limit": n} }
@@ -78,7 +78,7 @@ func TestWrapped_AnotherWrapperBeginsAnewInTheMidst(t *testing.T) {
 	}
 }
 
-// An episode that a limit has ended, and that goes on in the environment for a step, ends there whatever the limit becomes.
+// An episode that a limit has ended, and that continues in the environment for a step, ends there whatever the limit becomes.
 func TestWrapped_ALimitFollowsOneThatHasJustEndedAnEpisode(t *testing.T) {
 	s := plugintest.Script{Length: func(int, int) int { return 20 }, Autoreset: hostabi.NextStep}
 	limit := func(n int) []env.Wrapper { return []env.Wrapper{{"time_limit": n}} }
@@ -118,8 +118,8 @@ func TestRewraps_TellsApartWhatCannotGoOn(t *testing.T) {
 	}
 }
 
-// Between modules a batch that takes over goes on as a copy would, within pictures too, and the other one begins anew.
-func TestWrapped_TakesOverWhatACopyIs(t *testing.T) {
+// Between modules a batch that takes over continues as a copy would, within pictures too, and the other one starts from scratch.
+func TestWrapped_TakingOverEqualsACopy(t *testing.T) {
 	load := guests(t)
 	for name, lists := range map[string][2][]env.Wrapper{
 		"cartpole@1":         {{{"time_limit": 30}, {"reward_scale": 0.5}}, {{"time_limit": 30}, {"reward_clip": 1}}},

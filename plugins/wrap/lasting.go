@@ -19,7 +19,7 @@ var (
 	_ lasting     = (*normalizeLayer)(nil)
 )
 
-// lastingHead is the length of what stands before a layer's state: the sum of the wrapper's name and values, and the state's length.
+// lastingHead is the length of the head of a layer's state: the sum of the wrapper's name and values, and the state's length.
 const lastingHead = 8
 
 // SaveLasting is that of the inner batch; see env.Lasting.
@@ -38,7 +38,7 @@ func (p *passing) LoadLasting(index int, kept []byte) (rest []byte) {
 	return kept
 }
 
-// SaveLasting appends what the inner batch keeps, and what the layer does; see env.Lasting.
+// SaveLasting appends the lasting states of the inner batch and of the layer; see env.Lasting.
 func (w *wrapped) SaveLasting(index int, dst []byte) []byte {
 	dst = w.passing.SaveLasting(index, dst)
 	l, ok := w.layer.(lasting)

@@ -11,7 +11,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
 
-// Each wrapper finds its own statistics among those of other wrappers, and numbers that are none are left out.
+// Each wrapper finds its own statistics among other wrappers', and invalid numbers are left out.
 func TestS29_StatisticsFindTheirWrapper(t *testing.T) {
 	s := plugintest.Script{Length: func(int, int) int { return 4 }, Autoreset: hostabi.SameStep, Picture: true, Reward: func(at plugintest.At) float32 { return float32(1 + at.Step) }}
 	norm := func(gamma float64) env.Wrapper {
@@ -29,7 +29,7 @@ func TestS29_StatisticsFindTheirWrapper(t *testing.T) {
 	if len(kept) != 2*record {
 		t.Fatalf("%d bytes outlive an episode, want %d", len(kept), 2*record)
 	}
-	sumless := func(b []byte) []byte { // the discounted return of the episode is not among what lasts
+	sumless := func(b []byte) []byte { // the discounted return of the episode does not last
 		b = bytes.Clone(b)
 		for at := 0; at < len(b); at += record {
 			clear(b[at+8:][:8])

@@ -34,14 +34,14 @@ func driven(t *testing.T, p env.Plugin, envs int, mode hostabi.Autoreset) *env.D
 	return d
 }
 
-// An episode has as many steps as the limit, then its last observation, and the next one begins: in the same step, or behind
-// a step that is none. A natural end counts as the environment says.
-func TestTimeLimit_TruncatesAndBeginsAnew(t *testing.T) {
+// An episode has as many steps as the limit, then its last observation, and the next one begins: in the same step, or after
+// a phantom step. A natural end counts as the environment says.
+func TestTimeLimit_TruncatesAndBeginsTheNextEpisode(t *testing.T) {
 	s := plugintest.Script{Length: func(env, episode int) int { return []int{2, 9, 3}[episode%3] }}
 	const terminated, truncated = 1, 2
 	for mode, want := range map[hostabi.Autoreset]struct {
 		flags []int // of each step
-		steps []int // that the observation behind it tells
+		steps []int // that the observation after it shows
 	}{
 		hostabi.SameStep: {[]int{0, terminated, 0, 0, truncated, 0, 0, terminated, 0}, []int{1, 0, 1, 2, 0, 1, 2, 0, 1}},
 		hostabi.NextStep: {[]int{0, terminated, 0, 0, 0, truncated, 0, 0, 0, terminated}, []int{1, 2, 0, 1, 2, 3, 0, 1, 2, 3}},
@@ -71,8 +71,8 @@ func TestTimeLimit_TruncatesAndBeginsAnew(t *testing.T) {
 	}
 }
 
-// What an environment tells at the end of an episode is missing where the limit has ended it, whatever stands in its memory.
-func TestTimeLimit_LeavesWhatIsToldAtTheEndAbsent(t *testing.T) {
+// An environment's figures at the end of an episode are absent where the limit has ended it, whatever is in its memory.
+func TestTimeLimit_LeavesTheEndsFiguresAbsent(t *testing.T) {
 	s := plugintest.Script{Length: func(env, _ int) int { return 2 + 2*env }, Infos: []hostabi.Tensor{{Path: "won", Flags: hostabi.TensorEpisode}},
 		Tell: func(_ plugintest.At, figures []float32) { figures[0] = 7 }, Autoreset: hostabi.SameStep}
 	d := driven(t, made(t, s, env.Wrapper{"time_limit": 3}), 2, hostabi.SameStep)

@@ -28,9 +28,10 @@ type ModuleTable struct {
 type Module interface {
 	// Hash returns the SHA-256 of the file.
 	Hash() string
-	// Columns returns what the module looks at.
+	// Columns returns the columns that the module reads.
 	Columns() []hostabi.ManifestColumn
-	// Writes returns what the module writes: trajectory.ShapedReward behind each step, trajectory.Action before it, or trajectory.Obs.
+	// Writes returns the column that the module writes: trajectory.ShapedReward after each step, trajectory.Action before it, or
+	// trajectory.Obs.
 	Writes() trajectory.Column
 	// New makes an instance for a batch of that many environments and agents of each. columns has one for each of Columns.
 	New(o env.Options, agents int, columns []ModuleColumn) (ModuleInstance, error)
@@ -47,7 +48,7 @@ type ModuleColumn struct {
 type ModuleInstance interface {
 	// Column returns the memory of a column, valid until the next Call.
 	Column(i int) []byte
-	// Call has the module read and write its columns. After an error they are worth nothing, and the module is as it began.
+	// Call makes the module read and write its columns. After an error these are invalid, and the module is in its first state.
 	Call() error
 	Close() error
 }
@@ -131,7 +132,7 @@ func ofModule(err error) error {
 	return errors.Join(errs...)
 }
 
-// text is what tells the wrapper from others: its table, with the file's hash in place of its path.
+// text identifies the wrapper: its table, with the file's hash instead of its path.
 func (c *moduleWrapper) text(t env.Wrapper) ([]byte, error) {
 	same := maps.Clone(t)
 	delete(same, env.KeyUse)
@@ -143,7 +144,7 @@ func (c *moduleWrapper) text(t env.Wrapper) ([]byte, error) {
 
 // source is where the elements of a column come from.
 type source struct {
-	column trajectory.Column // 0 for those that are none of a block
+	column trajectory.Column // 0 for columns that are not in the block
 	name   string
 	bytes  int // of an element
 	elems  int
@@ -154,17 +155,17 @@ type source struct {
 
 // Columns that no block has.
 const (
-	columnState  = "state"  // what the host keeps for the module, by agent: state, state/1, …
+	columnState  = "state"  // the module's state, which the host keeps, by agent: state, state/1, …
 	columnBegins = "begins" // 1 in the first step of an episode
 )
 
-// OwnColumn reports whether a column is one that the blocks of a pipeline have not, but that a wrapper can look at.
+// OwnColumn reports whether a wrapper can read a column that the blocks of a pipeline do not have.
 func OwnColumn(name string) bool {
 	base, _, _ := strings.Cut(name, "/")
 	return base == columnState || name == columnBegins
 }
 
-// columns returns what the module looks at, and how many bytes of state an agent has.
+// columns returns the columns that the module reads, and how many bytes of state an agent has.
 func (c *moduleWrapper) columns(s *hostabi.EnvSpec) (list []source, shapes []ModuleColumn, err error) {
 	schema, err := trajectory.NewSchema(*s, trajectory.Shape{Steps: 1, Envs: 1})
 	if err != nil {
@@ -223,7 +224,7 @@ func sourceOf(schema *trajectory.Schema, m hostabi.ManifestColumn, writes trajec
 	return x, dtype, nil
 }
 
-// ofStep reports whether environments read or write a column in each step; what they write in it is not there before.
+// ofStep reports whether environments read or write a column in each step; before a step only the columns that they read count.
 func ofStep(schema *trajectory.Schema, c trajectory.Column, before bool) bool {
 	l, ok := schema.Layout(c)
 	return ok && (!before || l.Flags&trajectory.Outcome == 0) && l.Flags&trajectory.Guest != 0 && l.Flags&(trajectory.AtT|trajectory.AtT1) != 0

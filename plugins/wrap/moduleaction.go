@@ -10,7 +10,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// actingLayer has a module write what the environments read as actions. What the policy has chosen is put back after the step.
+// actingLayer lets a module write the environments' actions. The policy's actions are put back after the step.
 type actingLayer struct {
 	moduleLayer
 	chosen chosen
@@ -27,7 +27,7 @@ func (l *actingLayer) bind(tr trajectory.Trajectory) {
 	l.chosen.bind(tr)
 }
 
-// before calls the module about row t. A step whose call fails goes on with what was chosen, if it goes on.
+// before calls the module about row t. If the call fails and the step continues, it uses the policy's action.
 func (l *actingLayer) before(t int) {
 	l.chosen.keep(t)
 	for i, part := range l.shape.w.part {

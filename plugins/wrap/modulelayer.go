@@ -10,11 +10,11 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// metricFaults is the name under which the calls are told in which a module has failed.
+// metricFaults is the metric of the calls in which a module has failed.
 const metricFaults = "wrapper_faults"
 
-// moduleLayer has a module write what is learned from. What the module is to remember of an environment the host keeps for it, so
-// that it is saved and copied environment by environment as other wrappers' states are.
+// moduleLayer lets a module write shaped rewards. The host keeps the module's state of each environment, so that it is saved and
+// copied environment by environment as other wrappers' states are.
 type moduleLayer struct {
 	plain
 	shape    shapeLayer
@@ -30,7 +30,7 @@ type moduleLayer struct {
 	copied   uint64       // bytes, to where the module reads and from where it writes
 	acting   *actingLayer // that this is part of, or nil
 
-	probed     bool     // it is looked at what the module does to columns that it only reads
+	probed     bool     // the module is watched for writes to columns that it only reads
 	kept       [][]byte // those columns before a call
 	trespassed string   // one of them in which it has written
 }
@@ -49,8 +49,8 @@ func (l *moduleLayer) begin(index int, _ uint64, seeded bool) {
 	}
 }
 
-// after writes the rewards as they are, and then what the module makes of those of steps of episodes. A step whose call fails goes on
-// with the former, if it goes on.
+// after writes the rewards as they are, and then the module's values for steps of episodes. If the call fails and the step continues,
+// it keeps the former.
 func (l *moduleLayer) after(t int) error {
 	if !l.shape.tr.Schema.Has(trajectory.ShapedReward) {
 		return nil
@@ -97,7 +97,7 @@ func (l *moduleLayer) ask() error {
 	return err
 }
 
-// probe tells what the module has done since it was called last, and has it looked at from now on.
+// probe reports the module's trespasses since the last call, and watches it from now on.
 func (l *moduleLayer) probe() (trespass string) {
 	if l.trespassed != "" {
 		trespass = "writes into the column " + l.trespassed + ", which it may only read: nobody but it sees that"
@@ -182,7 +182,7 @@ func (l *moduleLayer) finite() bool {
 	return true
 }
 
-// take takes over what the module has written of environments that make a step of an episode.
+// take copies the module's output for environments that make a step of an episode.
 func (l *moduleLayer) take(t int, idle []byte) {
 	for i := range l.sources {
 		x, from := &l.sources[i], l.instance.Column(i)

@@ -51,7 +51,7 @@ func (c *moduleWrapper) writesObs(index int) bool {
 	})
 }
 
-// apart returns environments that find what they have observed as they have, whatever the module makes of it.
+// apart returns environments that find their observations unchanged, whatever the module makes of them.
 func (c *moduleWrapper) apart(inner env.Plugin) env.Plugin {
 	e := &echo{}
 	spec := inner.Spec()
@@ -61,7 +61,7 @@ func (c *moduleWrapper) apart(inner env.Plugin) env.Plugin {
 	return &paintedPlugin{&plugin{Plugin: inner, wrapper: e, spec: spec, inner: spec, text: fmt.Sprintf("apart %v", e.written)}, e}
 }
 
-// echo tells observations as they are, in another place.
+// echo copies observations to another place.
 type echo struct{ written []bool }
 
 func (e *echo) validate(func(key, reason, help string)) {}
@@ -69,12 +69,12 @@ func (e *echo) describe(*hostabi.EnvSpec) error         { return nil }
 
 func (e *echo) paints(index int, _ *hostabi.Tensor) (brush, bool) { return nil, e.written[index] }
 
-// observingLayer has a module write what is observed, in each row anew: behind a step what follows from it, in an episode's last one
-// under same-step autoreset the final observation, and in calls of their own the first observations of episodes.
+// observingLayer lets a module write the observations of each row: after a step the next observation, in an episode's last step
+// under same-step autoreset the final one, and in separate calls the first observations of episodes.
 type observingLayer struct {
 	moduleLayer
 	idle []byte // 1 for the environments that a call is not about
-	last []byte // 1 for those of which it is about the final observation
+	last []byte // 1 for environments whose final observation it is about
 }
 
 func (l *observingLayer) after(t int) error {
@@ -110,8 +110,8 @@ func (l *observingLayer) first(t int, mask []uint8) error {
 	return l.look(t, 1)
 }
 
-// look has the module look at row t of the environments that are not idle. begins is 1 for the first row of an episode. What a call
-// that fails was about is told as it was observed, if the environments go on.
+// look calls the module about row t of the environments that are not idle. begins is 1 for the first row of an episode. If the call
+// fails and the environments continue, the observations stay as they were.
 func (l *observingLayer) look(t int, begins byte) error {
 	if !slices.Contains(l.idle, 0) {
 		return nil
@@ -185,7 +185,7 @@ func (l *observingLayer) numbers() bool {
 	return true
 }
 
-// tell takes over what the module has written of the environments that the call was about.
+// tell copies the module's output for the environments that the call was about.
 func (l *observingLayer) tell(t int) {
 	l.take(t, l.idle) // its state
 	for i := range l.sources {

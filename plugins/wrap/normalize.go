@@ -67,7 +67,7 @@ func (d *discounted) add(r, gamma float64) {
 	d.count = total
 }
 
-// begin keeps what is known of returns, also where an environment begins anew after a fault.
+// begin keeps the statistics of returns, also where an environment begins again after a fault.
 func (l *normalizeLayer) begin(index int, _ uint64, _ bool) {
 	for i := range l.each {
 		l.returns[index*l.each+i].sum = 0
@@ -116,7 +116,7 @@ func (l *normalizeLayer) load(index int, src []byte) {
 	}
 }
 
-// resume takes over statistics. Those of returns that are no numbers, as from a damaged file, would stay that for ever.
+// resume takes over statistics. Statistics of returns that are NaN, as from a damaged file, would stay NaN for ever.
 func (l *normalizeLayer) resume(index int, src []byte) {
 	own := slices.Clone(l.returns[index*l.each:][:l.each])
 	l.load(index, src)

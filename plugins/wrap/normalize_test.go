@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Where an environment begins anew, with seeds after a fault too, what is known of returns stays.
+// The statistics of returns stay where an environment begins again, with seeds after a fault too.
 func TestS29_StatisticsSurviveABeginning(t *testing.T) {
 	l := &normalizeLayer{gamma: 0.5, each: 2, returns: make([]discounted, 4)}
 	for i := range l.returns {

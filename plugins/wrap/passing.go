@@ -7,7 +7,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// passing is what batches with a wrapper around them pass on as it is.
+// passing has the methods that wrapped batches pass on unchanged.
 type passing struct {
 	plugin *plugin
 	inner  env.Env

@@ -15,7 +15,7 @@ type picture struct {
 	planar                  bool // the channels come first
 }
 
-// pictureOf returns the shape of a tensor that is a picture: one that says so, or bytes of two axes.
+// pictureOf returns the shape of a tensor that is a picture: it says so, or has bytes with two axes.
 func pictureOf(t *hostabi.Tensor) (p picture, ok bool) {
 	h, w, c := int(t.Shape[0]), int(t.Shape[1]), int(t.Shape[2])
 	switch {
@@ -47,19 +47,18 @@ func (p picture) of(t hostabi.Tensor) hostabi.Tensor {
 	return t
 }
 
-// painter is a wrapper of environments that observe something else than the caller is told.
+// painter is a wrapper of environments whose observations differ from the caller's.
 type painter interface {
 	wrapper
-	// paints reports whether an observation of environments is made anew, with what: nil where it is as it was, in another place. The
-	// brush is for one goroutine.
+	// paints reports whether an observation is painted, and returns its brush. The brush is for one goroutine.
 	paints(index int, t *hostabi.Tensor) (b brush, ok bool)
 }
 
-// pictureMaker is a wrapper that makes other pictures of those that are observed.
+// pictureMaker is a wrapper that turns observed pictures into others.
 type pictureMaker interface {
-	// becomes returns what becomes of a picture; ok is false for one that stays as it is.
+	// becomes returns the new form of a picture; ok is false if it does not change.
 	becomes(p picture) (to picture, ok bool)
-	// brush returns what makes that of a picture.
+	// brush returns the brush for a picture.
 	brush(p picture) brush
 }
 
@@ -144,8 +143,8 @@ func (l *luma) paint(dst, src []byte) {
 }
 
 // resize makes pictures of another height and width. Along an axis that shrinks an element is the mean of the area that it covers, as
-// with OpenCV's INTER_AREA; along one that grows it lies between the two nearest. All of it is computed in integers and rounded
-// once, to the nearest, up where two are.
+// with OpenCV's INTER_AREA; along an axis that grows it is interpolated between the two nearest. All of it is computed in integers
+// and rounded once, to the nearest, up where two are.
 type resize struct {
 	Size []int `toml:"resize"`
 }
@@ -193,7 +192,7 @@ func (c *resize) brush(p picture) brush {
 	return r
 }
 
-// resized makes pictures of one size of those of another: first sums of rows, then of columns.
+// resized scales pictures from one size to another: first sums of rows, then of columns.
 type resized struct {
 	from, to      picture // of each plane
 	planes        int
@@ -289,7 +288,7 @@ func sameAxis(n int) axis {
 	return a
 }
 
-// shrunkAxis counts in parts of which an old element has to and a new one from.
+// shrunkAxis counts in units of which an old element has to and a new one from.
 func shrunkAxis(from, to int) axis {
 	a := axis{total: uint32(from)}
 	for i := range to {
@@ -304,7 +303,7 @@ func shrunkAxis(from, to int) axis {
 	return a
 }
 
-// grownAxis puts the middle of each new element between those of two old ones. Beyond the outermost there is nothing else.
+// grownAxis puts the middle of each new element between the middles of two old ones, or at the outermost one.
 func grownAxis(from, to int) axis {
 	a := axis{total: uint32(2 * to)}
 	for i := range to {

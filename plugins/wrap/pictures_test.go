@@ -24,7 +24,7 @@ var pictureLists = map[string][]env.Wrapper{
 	"twice, and repeated": {{"reward_scale": 2.0}, {"resize": []any{int64(4), int64(6)}}, {"time_limit": 5}, {"resize": []any{int64(2), int64(2)}}, {"action_repeat": 2}},
 }
 
-// Environments that step in memory of their own keep every promise of env.Env.
+// Environments that step in separate memory keep every promise of env.Env.
 func TestPictures_KeepThePromisesOfEnvironments(t *testing.T) {
 	for _, mode := range []hostabi.Autoreset{0, hostabi.NextStep} {
 		for name, list := range pictureLists {
@@ -43,7 +43,7 @@ func TestPictures_KeepThePromisesOfEnvironments(t *testing.T) {
 	}
 }
 
-// Modules step into memory of their own as they do into the host's blocks.
+// Modules step into separate memory as they do into the host's blocks.
 func TestPictures_GuestsKeepThePromisesOfEnvironments(t *testing.T) {
 	load := guests(t)
 	for name, list := range map[string][]env.Wrapper{
@@ -94,7 +94,7 @@ func TestResize_IsTheMeanOfAnArea(t *testing.T) {
 	}
 }
 
-// Elements lie in the middle of what they stand for: of two that become four, the inner ones are a quarter off.
+// Elements are in the middle of their areas: if two become four, the inner ones are a quarter off.
 func TestResize_GrowsBetweenTheNearest(t *testing.T) {
 	if got := resized(t, []byte{0, 200}, 1, 2, 1, 1, 4); !slices.Equal(got, []byte{0, 50, 150, 200}) {
 		t.Errorf("one axis: %v", got)
@@ -176,8 +176,8 @@ func TestPictures_PlanesAreTheSamePictures(t *testing.T) {
 	}
 }
 
-// Of each step and environment are copied: 20 bytes of the other observation in and out, 4 of the action, 6 of results; 2 are made anew. Behind
-// eight steps 26 observed bytes go to the front.
+// Copied per step and environment: 20 bytes of the other observation in and out, 4 of the action, 6 of results; 2 are painted. After eight
+// steps 26 observed bytes go to the front.
 func TestPictures_CopiesAreCounted(t *testing.T) {
 	s := plugintest.Script{Picture: true, Length: func(int, int) int { return 100 }}
 	d := driven(t, made(t, s, env.Wrapper{"resize": []any{int64(1), int64(2)}}, env.Wrapper{"time_limit": 50}), 3, hostabi.SameStep)
@@ -191,8 +191,8 @@ func TestPictures_CopiesAreCounted(t *testing.T) {
 	}
 }
 
-// The steps that are made before a picture is: eight, of what the environment inside observes.
-func TestPictures_SayWhatTheyKeep(t *testing.T) {
+// The steps before a picture is made: eight, of the inner environment's observations.
+func TestPictures_ReportTheirMemory(t *testing.T) {
 	s := plugintest.Script{Picture: true, Length: func(int, int) int { return 100 }}
 	smaller := env.Wrapper{"resize": []any{int64(1), int64(2)}}
 	schema, err := trajectory.NewSchema(plugintest.New(s).Spec(), trajectory.Shape{Steps: 8, Envs: 3})
@@ -219,7 +219,7 @@ func resized(t *testing.T, src []byte, h, w, channels, toH, toW int) []byte {
 	return painted(t, src, []int{h, w, channels}, hostabi.TensorImageHWC, env.Wrapper{"resize": []any{int64(toH), int64(toW)}})
 }
 
-// painted returns what a wrapper makes of a picture, as it is observed and as it is the last one of an episode.
+// painted returns a wrapper's version of a picture, as an observation and as an episode's last one.
 func painted(t *testing.T, src []byte, shape []int, flag hostabi.TensorFlags, w env.Wrapper) []byte {
 	t.Helper()
 	p, err := wrap.New(&still{Plugin: plugintest.New(plugintest.Script{Length: func(int, int) int { return 1 }}), shape: shape, flag: flag, picture: src}, []env.Wrapper{w}, nil)

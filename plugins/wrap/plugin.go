@@ -63,7 +63,7 @@ func (p *plugin) wraps() *plugin { return p }
 // StepsParts implements env.Parted.
 func (p *plugin) StepsParts() bool { return env.StepsParts(p.Plugin) && !p.spec.HasAgents() }
 
-// StepsWhole says what to do where its environments cannot be stepped in parts; see env.Whole.
+// StepsWhole returns the remedy where its environments cannot be stepped in parts; see env.Whole.
 func (p *plugin) StepsWhole() string {
 	if w, ok := p.Plugin.(env.Whole); ok {
 		return w.StepsWhole()

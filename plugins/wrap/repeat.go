@@ -12,14 +12,14 @@ import (
 
 // stepper is a layer that makes the step of the environments in w.part itself.
 type stepper interface {
-	// step does what Step of the wrapped batch does.
+	// step is Step of the wrapped batch.
 	step(t int) error
 }
 
 // parted is a wrapper that steps parts of a batch.
 type parted interface{ parts() }
 
-// actionRepeat makes so many steps with one action; their rewards are added up.
+// actionRepeat makes a number of steps with one action; their rewards are added up.
 type actionRepeat struct {
 	Steps int `toml:"action_repeat"`
 }
@@ -53,13 +53,13 @@ func (c *actionRepeat) around(w *wrapped) layer {
 	return l
 }
 
-// repeatLayer steps the environments whose episodes go on again, in the same row.
+// repeatLayer steps the environments whose episodes continue again, in the same row.
 type repeatLayer struct {
 	plain
 	w          *wrapped
 	tr         trajectory.Trajectory
 	steps      int
-	running    []byte // 1 for those that are stepped again
+	running    []byte // 1 for environments that are stepped again
 	over, idle []byte // see ends, of the whole step
 	spans      []env.Span
 	sums       []rewardSum

@@ -12,7 +12,7 @@ import (
 // shaper is a wrapper that writes trajectory.ShapedReward.
 type shaper interface{ shapes() }
 
-// rewards is what wrappers of rewards have in common.
+// rewards is shared by wrappers of rewards.
 type rewards struct{}
 
 func (rewards) shapes()                         {}
@@ -81,8 +81,7 @@ func signOf(r float32) float32 {
 	return 0
 }
 
-// shapeLayer writes what is learned from rewards, in blocks that have room for it: a function of the reward, or of what inner
-// wrappers have made of it.
+// shapeLayer writes shaped rewards, in blocks that have room for them: a function of the reward, or of an inner wrapper's shaped reward.
 type shapeLayer struct {
 	plain
 	w     *wrapped

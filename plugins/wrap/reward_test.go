@@ -11,7 +11,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
 
-// shaped steps one environment with these rewards and returns what is learned from.
+// shaped steps one environment with these rewards and returns the shaped ones.
 func shaped(t *testing.T, rewards []float32, list ...env.Wrapper) (got []float32) {
 	t.Helper()
 	script := plugintest.Script{Length: func(int, int) int { return len(rewards) }, Reward: func(at plugintest.At) float32 { return rewards[at.Step] }}

@@ -6,8 +6,8 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// frameStack says how many frames enter the policies of the environment. Whoever reads the pipeline gives it to them as their key
-// of that name: environments write each frame once, so there is nothing to put around them.
+// frameStack says how many frames enter the policies of the environment. The reader of the pipeline copies it to their key of
+// that name: environments write each frame once, so there is nothing to put around them.
 type frameStack struct {
 	Frames int `toml:"frame_stack"`
 }

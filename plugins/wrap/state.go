@@ -10,9 +10,8 @@ import (
 	"github.com/rlhost/rlhost/core/env"
 )
 
-// A wrapper's state is a record of each environment, all of one length. In a snapshot they stand behind that of the inner
-// environments, and in the state of one environment, with a tail that says whose record it is. A layer without a state of its
-// own adds nothing.
+// A wrapper's state is a record of each environment, all of one length. In a snapshot the records follow the inner
+// environments' state; in the state of one environment a tail says whose record it is. A layer without a state adds nothing.
 
 // tailBytes is the length of the tail: the length of the record, and a sum of the wrapper's name and values.
 const tailBytes = 8
@@ -26,7 +25,7 @@ var (
 
 // recordBytes is the length of a record; 0 = there is no state.
 func (w *wrapped) recordBytes() int {
-	if n := w.layer.bytes(); n > 0 || w.steps != nil { // which goes by what has ended
+	if n := w.layer.bytes(); n > 0 || w.steps != nil { // whose state depends on ended episodes
 		return w.ends.bytes() + n
 	}
 	return 0
@@ -89,14 +88,14 @@ func (w *wrapped) Restore(snapshot []byte) error {
 	return nil
 }
 
-// CopyFrom is Restore of the other's Snapshot; see env.Copier. A wrapper that is another one than the other batch has in its place
-// begins anew in the episodes that run; which those are it is told.
-func (w *wrapped) CopyFrom(from env.Env) error { return w.goOn(from, w.copyInner) }
+// CopyFrom is Restore of the other's Snapshot; see env.Copier. A wrapper that differs from the other batch's at its place starts
+// from scratch in the running episodes, whose environments it gets.
+func (w *wrapped) CopyFrom(from env.Env) error { return w.continueFrom(from, w.copyInner) }
 
 // TakeOver is CopyFrom where the inner environments are taken over; see env.Successor.
-func (w *wrapped) TakeOver(from env.Env) error { return w.goOn(from, w.takeInner) }
+func (w *wrapped) TakeOver(from env.Env) error { return w.continueFrom(from, w.takeInner) }
 
-func (w *wrapped) goOn(from env.Env, inner func(env.Env) error) error {
+func (w *wrapped) continueFrom(from env.Env, inner func(env.Env) error) error {
 	other, ok := from.(*wrapped)
 	if !ok || other.o.Envs != w.o.Envs || other.ends.bytes() != w.ends.bytes() {
 		return w.unsupported("copy the state of these environments")
@@ -132,8 +131,8 @@ func (p *passing) copyInner(from env.Env) error {
 	return p.inner.Restore(state)
 }
 
-// mayFollow reports whether the layer can take the place of another between two steps. An episode that a limit has ended goes on
-// in the environment until the limit has reset it, where that takes a step of its own.
+// mayFollow reports whether the layer can replace another between two steps. An episode that a limit has ended continues in the
+// environment until the limit has reset it, where the reset takes a separate step.
 func (w *wrapped) mayFollow(previous layer) bool {
 	l, ok := previous.(*limitLayer)
 	if _, limits := w.layer.(*limitLayer); !ok || limits {
@@ -142,7 +141,7 @@ func (w *wrapped) mayFollow(previous layer) bool {
 	return !slices.Contains(l.due, 1)
 }
 
-// follow begins anew in the episodes of another batch.
+// follow begins in the running episodes of another batch.
 func (w *wrapped) follow(other *wrapped) {
 	ends := make([]byte, w.ends.bytes())
 	for index := range w.o.Envs {
@@ -219,7 +218,7 @@ func union(a, b []env.Span) (list []env.Span) {
 	return list
 }
 
-// sumOf tells wrappers apart by their tables.
+// sumOf identifies a wrapper by its table.
 func sumOf(text string) uint32 { return crc32.ChecksumIEEE([]byte(text)) }
 
 // MapAhead shows the inner batch the blocks to come; see env.BlockMapper.

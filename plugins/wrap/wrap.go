@@ -12,7 +12,7 @@ import (
 	"github.com/rlhost/rlhost/core/table"
 )
 
-// kinds are the wrappers by name, in the order in which they are told.
+// kinds are the wrappers by name, in the order of messages.
 var kinds = []struct {
 	name string
 	new  func() wrapper // with its defaults
@@ -79,8 +79,8 @@ func read(t env.Wrapper) (name string, w wrapper, err error) {
 	return name, w, errors.Join(errs...)
 }
 
-// New returns a plugin of environments that have the wrappers of a list around them, the first one innermost. Closing it
-// closes inner; without wrappers it is inner. load loads those that are modules, or is nil where there can be none. The error is a
+// New returns a plugin of environments that have the wrappers of a list around them, the first one innermost. Closing it closes
+// inner; without wrappers it is inner. load loads wrappers that are modules, or is nil where there can be none. The error is a
 // *table.Error with a Key such as wrap[1].time_limit, or joins several.
 func New(inner env.Plugin, list []env.Wrapper, load Loader) (env.Plugin, error) {
 	for i, t := range list {

@@ -4,7 +4,7 @@ import "github.com/rlhost/rlhost/hostabi"
 
 // wrapper is the configuration of a wrapper. table.Decode fills it from the wrapper's table.
 type wrapper interface {
-	// validate tells what is wrong with the values, with keys as in the wrapper's table.
+	// validate reports errors in the values, with keys as in the wrapper's table.
 	validate(bad func(key, reason, help string))
 	// describe changes a description into that of the wrapped environments, or says why there can be none. It must not
 	// write to what the description refers to.
@@ -14,7 +14,7 @@ type wrapper interface {
 // layered is a wrapper of environments that step in the caller's block.
 type layered interface {
 	wrapper
-	// around returns what the wrapper does around a batch, of which a block is not bound yet.
+	// around returns the wrapper's layer around a batch, which has no bound block yet.
 	around(w *wrapped) layer
 }
 

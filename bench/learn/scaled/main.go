@@ -7,7 +7,7 @@ import (
 	"github.com/rlhost/rlhost/sdk/wasm"
 )
 
-// carts multiplies what the carts under it give.
+// carts multiplies the rewards of the carts under it.
 type carts struct {
 	*cartpole.Carts
 	scale float32

@@ -41,7 +41,7 @@ type Check struct {
 	JSON   bool
 }
 
-// Run checks the module, prints what was found, and returns it.
+// Run checks the module, prints the findings, and returns them.
 func (c Check) Run(parts *graph.Parts, out io.Writer) ([]envcheck.Result, error) {
 	messages, err := c.messages()
 	if err != nil {
@@ -68,7 +68,7 @@ type Printer struct {
 	err error // of the first line that could not be written
 }
 
-// NewPrinter prints what is checked.
+// NewPrinter prints the head of the checks.
 func NewPrinter(out io.Writer, head string) *Printer {
 	p := &Printer{out: out}
 	p.print(head)
@@ -89,7 +89,7 @@ func (p *Printer) Sum(results []envcheck.Result) ([]envcheck.Result, error) {
 	return results, p.err
 }
 
-// wraps reports whether the module looks at what only wrappers of environments have.
+// wraps reports whether the module reads columns that only wrappers of environments have.
 func (c Check) wraps(make graph.Maker) bool {
 	made, err := make()
 	if err != nil || made.Configure(c.decode) != nil {
@@ -168,7 +168,7 @@ func (c Check) values() map[string]any {
 	return values
 }
 
-// BuiltinLike proposes the built-in environment that was probably meant, else what is proposed anyway.
+// BuiltinLike proposes the built-in environment that was probably meant, else otherwise.
 func BuiltinLike(name, otherwise string) string {
 	for builtin := range plugins.Builtins() {
 		if strings.EqualFold(name, builtin) || strings.HasPrefix(builtin, strings.ToLower(name)+"@") {

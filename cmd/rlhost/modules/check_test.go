@@ -9,7 +9,7 @@ import (
 	"github.com/rlhost/rlhost/core/files"
 )
 
-// A pipe nobody writes to is no recording: opening it would wait for ever.
+// A pipe without a writer is no recording: opening it would wait for ever.
 func TestCheck_RefusesARecordThatIsNoFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "blocks.rec")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {

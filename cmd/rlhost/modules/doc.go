@@ -1,2 +1,2 @@
-// Package modules has what the commands about single modules do.
+// Package modules has the commands about single modules.
 package modules

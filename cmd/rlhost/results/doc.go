@@ -1,5 +1,5 @@
-// Package results has the commands about what trainings have left: eval, runs, plot and export.
+// Package results has the commands about past trainings: eval, runs, plot and export.
 //
-// They are flags and text, as those of package main are; what they ask for is done by pipeline/session, pipeline/compare,
-// pipeline/curves and pipeline/export.
+// They are flags and text, like package main's; pipeline/session, pipeline/compare, pipeline/curves and pipeline/export
+// do the work.
 package results

@@ -8,7 +8,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
-// DefaultPipeline is the file that commands read unless they are told another.
+// DefaultPipeline is the file that commands read unless they get another.
 const DefaultPipeline = "pipeline.toml"
 
 // Folder is the flag that says where runs lie that are given by name.

@@ -8,14 +8,14 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
-// History tells what was changed in a run while it went on.
+// History lists the changes made during a run.
 type History struct {
 	RunID string `arg:"" optional:"" default:"latest" name:"run" help:"Run: a folder, a name, cartpole/7, or latest; also one that goes on."`
 	Folder
 	JSON bool `name:"json" help:"Print a list of objects: with the command lines, and everything that differed."`
 }
 
-// Help says what history shows.
+// Help describes history.
 func (c *History) Help() string {
 	return `A line for each swap, reload, scaling, rollback and other request: when, by whom, of what, from which version to which, and what
 came of it: committed, kept (it has passed its probation), rolled_back, refused, noted, or open where the run was killed during it.
@@ -23,7 +23,7 @@ came of it: committed, kept (it has passed its probation), rolled_back, refused,
   rlhost history cartpole/3`
 }
 
-// Run tells it, oldest first.
+// Run prints them, oldest first.
 func (c *History) Run(p *Program) error {
 	run, err := c.Find(c.RunID)
 	if err != nil {
@@ -52,7 +52,7 @@ func (c *History) Run(p *Program) error {
 
 // who asked for a change.
 func who(e *runs.Entry) string {
-	if len(e.Command) == 1 { // nobody did
+	if len(e.Command) == 1 { // no person asked
 		return "rlhost"
 	}
 	return fmt.Sprintf("uid %d", e.UID)

@@ -14,7 +14,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/curves"
 )
 
-// defaultMetric is what curves show.
+// defaultMetric is the metric of curves.
 const defaultMetric = component.GaugeMeanReturn
 
 // Plot draws learning curves.
@@ -28,7 +28,7 @@ type Plot struct {
 	Points  int    `default:"200" help:"Points of each line."`
 }
 
-// Help says what is drawn.
+// Help describes the plot.
 func (c *Plot) Help() string {
 	return `A line is the mean over the runs of a word, with the 95 % interval of that mean as a band.
 

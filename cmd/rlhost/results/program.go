@@ -15,14 +15,14 @@ import (
 	"github.com/rlhost/rlhost/pipeline/session"
 )
 
-// Program is what the commands have of the program that they are part of.
+// Program is the commands' view of the program that they are part of.
 type Program struct {
 	Out io.Writer
-	// Notice tells the user something that is no result.
+	// Notice prints a note that is no result.
 	Notice func(format string, args ...any)
-	// Printable takes what steers a terminal out of names and reasons that come from files and guests.
+	// Printable removes control characters from names and reasons that come from files and guests.
 	Printable func(string) string
-	// WithParts calls fn with the table of what pipelines may name. Problems of a pipeline in the error of fn are told.
+	// WithParts calls fn with the table of parts that pipelines may name. Problems of a pipeline in the error of fn are printed.
 	WithParts func(fn func(parts *graph.Parts) error) error
 	Log       *slog.Logger
 }
@@ -70,7 +70,7 @@ func (p *Program) Table(rows [][]string) error {
 	return w.Flush()
 }
 
-// shown returns rows whose cells have no character that a terminal obeys, nor one that begins another cell or line.
+// shown returns rows whose cells have no control character of a terminal, and none that begins another cell or line.
 func shown(rows [][]string) [][]string {
 	clean := make([][]string, len(rows))
 	for i, row := range rows {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Names of folders come from whoever made them: no form of a list gives their escapes to a terminal.
+// Anyone may name a folder: no form of a list passes its escapes to a terminal.
 func TestProgram_ShowsNoEscapes(t *testing.T) {
 	const name = "z\x1b]0;pwn\x07\u009b31m\u202e\n\t/0001"
 	for _, form := range []string{"table", "csv", "json"} {

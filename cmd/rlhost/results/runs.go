@@ -131,7 +131,7 @@ func (c *Diff) Run(p *Program) error {
 	return p.Table(rows)
 }
 
-// Each returns the runs that each word stands for.
+// Each returns the runs that each word names.
 func (f *Folder) Each(which []string) ([]compare.Group, error) {
 	var groups []compare.Group
 	for _, w := range which {
@@ -194,7 +194,7 @@ func (p *Program) remove(list []removable) error {
 	return nil
 }
 
-// Sweep removes what nobody needs.
+// Sweep removes runs that are not needed.
 type Sweep struct {
 	Folder
 	Keep   int  `default:"0" placeholder:"N" help:"Of each name, remove all but the N newest runs; 0 removes only runs that ended without a checkpoint."`

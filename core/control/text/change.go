@@ -8,7 +8,7 @@ import (
 	"github.com/rlhost/rlhost/core/control"
 )
 
-// Reload lists the differences, what became of each version, and the outcome, which begins with what was done.
+// Reload lists the differences, the fate of each version, and the outcome, which begins with done.
 func Reload(done string, r *control.ReloadReply) string {
 	if r.Outcome == control.Unchanged {
 		return "nothing to change: this is what runs\n"
@@ -37,7 +37,7 @@ func Reload(done string, r *control.ReloadReply) string {
 	return b.String()
 }
 
-// Swap tells a swap in a few lines: checked, canary, swapped.
+// Swap describes a swap in a few lines: checked, canary, swapped.
 func Swap(r *control.SwapReply) string {
 	var b strings.Builder
 	if r.Outcome == control.Unchanged {
@@ -65,7 +65,7 @@ func writeNotes(b *strings.Builder, notes []string) {
 	}
 }
 
-// writeKeys tells what a file has to say so that a change stays.
+// writeKeys writes the keys that a file needs to make a change permanent.
 func writeKeys(b *strings.Builder, sets []string) {
 	var lines []string
 	for _, set := range sets {
@@ -84,7 +84,7 @@ func writeKeys(b *strings.Builder, sets []string) {
 	}
 }
 
-// canary tells how both versions did in a trial.
+// canary describes how both versions did in a trial.
 func canary(c *control.Canary) string {
 	unfinished := ""
 	if n := c.New.Unfinished; n > 0 {
@@ -96,7 +96,7 @@ func canary(c *control.Canary) string {
 		c.New.MeanLength, c.New.StdLength, c.Old.MeanLength, c.Old.StdLength, speed(c.Faster))
 }
 
-// speed tells how fast a version is by another one: from half as fast on that is a warning.
+// speed describes how fast a version is compared with another: half as fast or slower is a warning.
 func speed(faster float64) string {
 	switch {
 	case faster >= 1 || faster <= 0:
@@ -107,7 +107,7 @@ func speed(faster float64) string {
 	return fmt.Sprintf("%.1f× slower: look at that (rlhost bench)", 1/faster)
 }
 
-// swapped tells what a commit did, in one line.
+// swapped describes the effect of a commit in one line.
 func swapped(r *control.SwapReply) string {
 	verb, ending := "swapped", "previous kept: rlhost rollback "+r.Component
 	if r.Outcome == control.RolledBack {
@@ -147,7 +147,7 @@ func pause(ms float64) string {
 	return fmt.Sprintf("%.0f ms", ms)
 }
 
-// boundary tells when a change was made.
+// boundary describes when a change was made.
 func boundary(at string) string {
 	switch at {
 	case "episode":

@@ -5,8 +5,7 @@ import (
 	"unicode"
 )
 
-// Printable keeps what guests and files say from steering the terminal: control characters become question marks, but for newlines
-// and tabs.
+// Printable keeps texts of guests and files from steering the terminal: control characters, except newlines and tabs, become question marks.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {

@@ -16,7 +16,7 @@ import (
 // blankEnds are blanks at the ends of lines.
 var blankEnds = regexp.MustCompile(`(?m) +$`)
 
-// Status describes a job: a head, a row for each component, and what is special now.
+// Status describes a job: a head, a row for each component, and anything unusual.
 func Status(s *control.StatusReply) string {
 	var b strings.Builder
 	up := time.Duration(s.Wall * float64(time.Second)).Round(time.Second)
@@ -61,7 +61,7 @@ func why(p *control.Probation) string {
 	return ""
 }
 
-// learner shows what one of several learners has come to.
+// learner describes one of several learners.
 func learner(l *control.LearnerStatus) string {
 	text := fmt.Sprintf("policy %s: version %d, %s env steps trained", l.Policy, l.Version, thousands(l.EnvSteps))
 	if l.MeanReturn != nil {
@@ -114,7 +114,7 @@ func table(list []control.ComponentStatus) string {
 	return blankEnds.ReplaceAllString(b.String(), "")
 }
 
-// alike reports whether two instances of one component, the second behind the first, differ in numbers alone.
+// alike reports whether two instances of one component, the second after the first, differ in numbers alone.
 func alike(a, b *control.ComponentStatus) bool {
 	nameA, first := instance(a.Name)
 	nameB, second := instance(b.Name)

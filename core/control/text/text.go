@@ -20,8 +20,7 @@ import (
 	"github.com/rlhost/rlhost/core/control"
 )
 
-// Group tells what components answered to a request: one line for those that did what the verb says in its past form,
-// one for each that did not.
+// Group describes the components' answers to a request: one line for all that succeeded, with done as the verb, and one for each that did not.
 func Group(done string, r *control.GroupReply) string {
 	var ok []string
 	var b strings.Builder
@@ -53,7 +52,7 @@ func Checkpoint(c *control.CheckpointReply) string {
 	return text
 }
 
-// Tap tells one message in one line, and each of its columns in another.
+// Tap describes a message in one line, and each of its columns in another.
 func Tap(r *control.TapRecord) string {
 	var b strings.Builder
 	at := time.UnixMicro(int64(r.Time * 1e6)).Format("15:04:05.000")
@@ -122,7 +121,7 @@ func Of(name string) string {
 	return " of " + name
 }
 
-// Count writes a number and what it counts: 1 trap, 2 traps.
+// Count writes a number and its noun: 1 trap, 2 traps.
 func Count[T int | uint64](n T, what string) string {
 	if n != 1 {
 		what += "s"

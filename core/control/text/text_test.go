@@ -8,7 +8,7 @@ import (
 	"github.com/rlhost/rlhost/core/control"
 )
 
-func TestSwap_TellsWhatHappenedLineByLine(t *testing.T) {
+func TestSwap_DescribesTheSwapLineByLine(t *testing.T) {
 	r := control.SwapReply{
 		Component: "rollout", Outcome: control.Committed, Old: control.Version{File: "/a/lander.wasm", Hash: "41c2e6d0aa"},
 		New: control.Version{File: "/b/lander2.wasm", Hash: "9be0fe86bb"}, Checked: "abi 1, spaces equal, 23 checks ok",

@@ -20,16 +20,16 @@ const (
 // processors. Longer, goroutines that are ready would wait for nothing.
 const shortNap = time.Millisecond
 
-// contention is how often a compare-and-swap on the word of a bell is tried again. Well-behaved peers change
-// the word rarely; one that does nothing else must not block us.
+// contention is how often a compare-and-swap on the word of a bell is retried. Well-behaved peers change the word
+// rarely; a peer that changes it all the time must not block us.
 const contention = 16
 
-// Bell is a futex word that wakes its sleepers. Bit 0 is set while any sleep; the rest counts, so that a sleeper
-// that has seen an older value does not fall asleep. It is a flag and not a number of sleepers, because a sleeper
-// that is killed leaves only the flag, which costs the next ring one call.
+// Bell is a futex word that wakes its sleepers. Bit 0 is set while any sleep; the other bits count, so that a
+// sleeper that has seen an older value does not fall asleep. It is a flag and not a number of sleepers, because a
+// sleeper that is killed leaves only the flag, which costs the next ring one call.
 //
 // A ring clears the flag and wakes all, or the longest sleeper where there are many. In the second case the flag is
-// cleared although others may sleep; so the woken one must set it again (see waiter).
+// cleared although others may sleep, so the woken sleeper must set it again (see Waiter).
 type Bell struct {
 	word  *atomic.Uint32
 	waits *atomic.Uint64
@@ -52,8 +52,8 @@ func (b *Bell) arm() (seen uint32, ok bool) {
 	return 0, false
 }
 
-// sleep waits for a ring, for at most the time left, which is at most a nap, and reports whether it came. doze says
-// that it is likely to come soon.
+// sleep waits for a ring, for at most the time left, which is at most a nap, and reports whether it came. doze
+// means that it is likely to come quickly.
 func (b *Bell) sleep(seen uint32, left time.Duration, doze bool) bool {
 	if b.many {
 		left = min(left, sharedNap)

@@ -11,7 +11,7 @@ import (
 // ErrLayout says that the file is not a ring, or not of this kind or version, or its header and its size disagree.
 var ErrLayout = errors.New("not a ring that this version can use")
 
-// Geometry is what a ring is made of. It is copied from the header once, when that has been checked.
+// Geometry has the sizes of a ring. It is copied from the header once, when that has been checked.
 type Geometry struct {
 	Kind      uint32
 	Cells     int
@@ -50,8 +50,7 @@ func (g Geometry) Check() error {
 	return nil
 }
 
-// Create makes a segment and writes the header. What else the kind needs is done by fill, before the magic number
-// says that all is ready.
+// Create makes a segment and writes the header. fill does everything else that the kind needs, before the magic number says that all is ready.
 func Create(name string, g Geometry, fill func(*shm.Segment)) (*shm.Segment, error) {
 	if err := g.Check(); err != nil {
 		return nil, fmt.Errorf("ring %q: %w", name, err)

@@ -7,16 +7,15 @@ import (
 	"github.com/rlhost/rlhost/core/shm"
 )
 
-// Spinning saves the two switches of a sleep, and on virtual machines the tens of microseconds that a processor that
-// has gone idle takes to come back. It first looks again and again, for a peer that runs on another processor and
-// answers at once; then, at a ring between two, it gives the processor away from look to look: so a peer that shares
-// it comes to run without having been asleep. Whether the peer answers soon shows in trying. After many misses in a
-// row the spins are cut short for some time, and for twice as long after each further row, so that spinning for
-// nothing costs next to nothing.
+// Spinning saves the two switches of a sleep, and on virtual machines the tens of microseconds that a processor that has
+// gone idle takes to come back. It first looks again and again, for a peer that runs on another processor and answers at
+// once; then, at a ring between two, it yields the processor between looks, so that a peer that shares it runs without
+// having been asleep. Only trying shows whether the peer answers quickly. After many misses in a row the spins are cut
+// short for some time, and for twice as long after each further row, so that useless spinning costs next to nothing.
 const (
 	lookSpin   = 4 * time.Microsecond
 	yieldSpin  = 100 * time.Microsecond
-	nowSpin    = time.Microsecond // in place of those cut short: a peer that is awake answers sooner
+	nowSpin    = time.Microsecond // used instead when cut short: a peer that is awake answers sooner
 	trustShift = 3                // at a queue, a spin after many hits may be 2^3 times as long
 	spinPause  = 8                // pauses from look to look
 	maxMisses  = 4
@@ -31,7 +30,7 @@ const (
 	maxVain   = 4 * time.Millisecond
 )
 
-// What a stream is: this many messages since the last wait, in so little time each.
+// A stream has this many messages since the last wait, in so little time each.
 const (
 	streamLength = 64
 	streamPace   = 2 * time.Microsecond
@@ -39,16 +38,15 @@ const (
 
 // Waiter is how one end waits on a bell. It belongs to one goroutine.
 //
-// Where several may wait, waking one is enough as long as that one does the work. So the woken one owes the others
-// the flag that the ring cleared:
+// Where several may wait, waking one is enough as long as it does the work. So the woken waiter must set the flag that the ring cleared:
 //
-//   - A waiter that finds what it waited for raises the flag at once: it may now be busy for a while, or have put its last
+//   - A waiter that succeeds raises the flag at once: it may now be busy for a while, or have put its last
 //     message and never come back, and then the others would sleep through a queue that has room.
 //   - A waiter that was woken in vain, because another end was faster, sleeps for a short while without raising the
 //     flag, and then as usual.
 //   - A consumer of a stream that has emptied the queue lets it fill for a moment, without raising the flag.
 //
-// If the woken one is killed or slow, the others check for themselves when their nap is over.
+// If the woken waiter is killed or slow, the others check for themselves when their nap is over.
 type Waiter struct {
 	bell  *Bell
 	spins bool      // spinning is allowed
@@ -75,8 +73,7 @@ func (w *Waiter) SetSpin(on bool) {
 	w.miss, w.skip, w.row = 0, 0, minSkip
 }
 
-// Wait repeats an attempt until it succeeds, which it reports, or gives up, or the timeout is over; a negative one
-// never is.
+// Wait repeats an attempt until it succeeds, which it reports, or gives up, or the timeout is over; a negative timeout never is.
 func (w *Waiter) Wait(timeout time.Duration, attempt, giveUp func() bool) bool {
 	if timeout == 0 {
 		return false

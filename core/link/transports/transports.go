@@ -25,7 +25,7 @@ type Transport struct {
 	Open func(first int) (link.Transport, error)
 }
 
-// All returns the table. The host uses the first row and tells the process its name.
+// All returns the table. The host uses the first row and gives the process its name.
 func All() []Transport {
 	return []Transport{
 		{Name: native.TransportRings, New: rings.New, Open: rings.Open},

@@ -19,7 +19,7 @@ const (
 // Op is the operation of a request.
 type Op uint8
 
-// Operations. Those that plugins/objects/store has too take and return the same. OpHello comes first and once.
+// Operations. An operation that plugins/objects/store has too takes and returns the same. OpHello comes first and once.
 const (
 	OpHello  Op = iota + 1 // Index: Version; Name: for people → Index: the server's Version, Claim: the session
 	OpCreate               // Name, Config; Reuse → Object

@@ -30,7 +30,7 @@ func (c *Categorical) Draws() int { return 1 }
 // String is such as categorical(2).
 func (c *Categorical) String() string { return fmt.Sprintf("categorical(%d)", c.N) }
 
-// softmax returns what is to be subtracted from logits for log-probabilities.
+// softmax returns the number to subtract from logits to get log-probabilities.
 func softmax(logits []float64, mask []byte) (norm float64) {
 	largest, sum := math.Inf(-1), 0.0
 	for i, x := range logits {

@@ -5,13 +5,13 @@ import (
 	"math"
 )
 
-// Squash is what bounds the values of a Box's distribution.
+// Squash is the function that bounds the samples of a Box.
 type Squash string
 
 // Squashes.
 const (
 	Free Squash = ""     // nothing: the environment's bounds cut actions off
-	Tanh Squash = "tanh" // actions are tanh of what was drawn
+	Tanh Squash = "tanh" // actions are tanh of the sample
 )
 
 // Gaussian is a normal distribution of each of N elements, independent of the others. Its parameters are N means, then N
@@ -23,13 +23,13 @@ type Gaussian struct {
 	LogStd Range  `json:"log_std,omitzero"` // the zero value is DefaultLogStd
 }
 
-// Range is what lies between two numbers.
+// Range is a range of numbers.
 type Range struct {
 	Min float64 `json:"min"`
 	Max float64 `json:"max"`
 }
 
-// DefaultLogStd is what logarithms of standard deviations are kept within where nothing else is said.
+// DefaultLogStd is the default range of logarithms of standard deviations.
 var DefaultLogStd = Range{Min: -5, Max: 2}
 
 // WidestLogStd bounds every LogStd.
@@ -45,7 +45,7 @@ func (r Range) Clamp(x float64) float64 { return min(max(x, r.Min), r.Max) }
 
 var _ Dist = (*Gaussian)(nil)
 
-// LogStdRange is what the logarithms of the standard deviations are kept within.
+// LogStdRange is the range of the logarithms of the standard deviations.
 func (g *Gaussian) LogStdRange() Range {
 	if g.LogStd == (Range{}) {
 		return DefaultLogStd
@@ -141,9 +141,9 @@ func EstimatesEntropy(d Dist) bool {
 	return ok && g.Squash == Tanh
 }
 
-// Gradient is Dist's. That of a squashed Gaussian's entropy follows the action, which moves with mean and deviation: H is the
-// mean of log σ + log(1 - tanh²(x)) over x = mean + σε. That of -log π at a fixed action would be one of a cross entropy,
-// which is least where the policy is the one that drew the action.
+// Gradient is Dist's. The gradient of a squashed Gaussian's entropy follows the action, which moves with mean and deviation:
+// H is the mean of log σ + log(1 - tanh²(x)) over x = mean + σε. The gradient of -log π at a fixed action would be a cross
+// entropy's, which is least for the policy that drew the action.
 func (g *Gaussian) Gradient(d, params []float64, mask []byte, action []float64, dLogProb, dEntropy float64) {
 	for i, x := range action[:g.N] {
 		inverse := math.Exp(-g.logStd(params, i))

@@ -1,13 +1,12 @@
 // Package head has the distributions that policies draw actions from: sampling, log-probability, entropy, the divergence
-// of two and the gradient, in float64, which backends are held to.
+// of two and the gradient, in float64, as the reference for backends.
 //
-// A distribution is a struct in a file of its own, whose exported fields are its attributes. It becomes part of networks
-// as a field of policy.Dist.
+// A distribution is a struct in its own file, whose exported fields are its attributes. It becomes part of networks as a field of policy.Dist.
 package head
 
 // Dist is a distribution over one action. The parameters of a row are the outputs of the node that the network names. An
-// action has one or more elements: numbers of choices from 0, or those of a Box as they are drawn. mask has one byte for
-// each choice of each element, 0 where it is illegal, or is nil; it has a legal choice for each element.
+// action has one or more elements: indices of choices from 0, or a Box's raw samples. mask has one byte for each choice
+// of each element, 0 where it is illegal, or is nil; it has a legal choice for each element.
 type Dist interface {
 	// Elems is the number of parameters of a row, Size the number of elements of an action.
 	Elems() int

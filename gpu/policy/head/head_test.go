@@ -70,7 +70,7 @@ func TestDistributionsAgreeWithTheirProbabilities(t *testing.T) {
 	}
 }
 
-// The same for densities, by integrals over one element; of a squashed one over what the environment gets.
+// The same for densities, by integrals over one element; of a squashed one over the environment's actions.
 func TestDensitiesIntegrateToOne(t *testing.T) {
 	for _, c := range dists {
 		if c.counts != nil || c.dist.Size() > 1 {
@@ -90,7 +90,7 @@ func TestDensitiesIntegrateToOne(t *testing.T) {
 			sum, entropy, kl = sum+mass, entropy-mass*p, kl+mass*(p-q)
 		}
 		_, told := c.dist.LogProb(c.p, nil, []float64{0.3})
-		if squash == Tanh { // -log π(a) stands for it
+		if squash == Tanh { // -log π(a) estimates it
 			entropy, _ = c.dist.LogProb(c.p, nil, []float64{0.3})
 			entropy = -entropy
 		}
@@ -213,7 +213,7 @@ func TestS20GradientsEqualFiniteDifferences(t *testing.T) {
 	}
 }
 
-// drawnAnew is what the numbers behind an action draw under other parameters.
+// drawnAnew returns the action that the same random numbers give under other parameters.
 func drawnAnew(g *Gaussian, before, params, action []float64) []float64 {
 	again := make([]float64, g.N)
 	for i, x := range action {
@@ -222,8 +222,8 @@ func drawnAnew(g *Gaussian, before, params, action []float64) []float64 {
 	return again
 }
 
-// What a bonus alone makes of a squashed Gaussian: the entropy of values between -1 and 1 is log 2 at most, and what is
-// learned from draws of policies before it approaches the most that a tanh of normal numbers has, and stays there.
+// The effect of a bonus alone on a squashed Gaussian: the entropy of values between -1 and 1 is log 2 at most. Learning
+// from older policies' draws approaches the maximum for a tanh of normal numbers, and stays there.
 func TestS20AnEntropyBonusSpreadsSquashedActions(t *testing.T) {
 	g := &Gaussian{N: 1, Squash: Tanh}
 	r := rand.New(rand.NewPCG(7, 0))

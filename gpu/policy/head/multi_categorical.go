@@ -2,8 +2,8 @@ package head
 
 import "fmt"
 
-// MultiCategorical has a categorical distribution for each element of an action: that of element i has Counts[i] values.
-// Logits, like the mask, are those of the first element, then of the second, and so on.
+// MultiCategorical has a categorical distribution for each element of an action: element i has Counts[i] values. Logits,
+// like the mask, are ordered by element.
 type MultiCategorical struct {
 	Counts []int `json:"counts"`
 }

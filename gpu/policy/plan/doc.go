@@ -3,5 +3,5 @@
 //
 // A backend makes an operation of each step and decides how it computes it. The plan alone decides what is fused: an activation
 // becomes part of the dense, convolution or layer norm that it follows if nothing else reads that and if its derivative is a
-// function of its result (layer.Func.OfResult), because the backward pass then has no other use for what it was computed from.
+// function of its result (layer.Func.OfResult), because the backward pass then does not need the input of the function.
 package plan

@@ -27,8 +27,8 @@ type Step struct {
 	Out   int   // elements of a row of the output, with what is appended to a head
 	Depth int   // steps on the longest way here from an input
 
-	// Head is whether a head of the network reads the step: a dense without an activation that nothing else reads. Append is what
-	// it has appended, or nil.
+	// Head is whether a head of the network reads the step: a dense without an activation that nothing else reads. Append is the
+	// node that is appended to it, or nil.
 	Head   bool
 	Append *layer.Append
 

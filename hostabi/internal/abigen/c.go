@@ -64,7 +64,7 @@ const marksComponentC = `#ifdef __wasm__
 
 `
 
-// renderC writes sdk/c/rl_abi.h or, of components, what stands beside it.
+// renderC writes sdk/c/rl_abi.h or, for components, the file next to it.
 func renderC(m *model, head string) string {
 	var b strings.Builder
 	b.WriteString(head)

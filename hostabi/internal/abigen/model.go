@@ -64,7 +64,7 @@ type function struct {
 
 // abi is one of the ABIs of guests.
 type abi struct {
-	// files are the parts of hostabi that its views show, in their order; besides are further ones whose comments they use.
+	// files are the parts of hostabi that its views show, in their order; besides are further files whose comments they use.
 	files, besides []string
 	records        []reflect.Type // structs that host and guest share; the views assert the compiler's layout of them
 	exports        []hostabi.Function
@@ -88,7 +88,7 @@ func envABI() abi {
 	}
 }
 
-// componentABI is what components and their hosts share besides.
+// componentABI is what only components and their hosts share.
 func componentABI() abi {
 	return abi{
 		files: []string{"component_record.go", "component.go"}, besides: []string{"env.go"},

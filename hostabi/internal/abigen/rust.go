@@ -27,7 +27,7 @@ use core::mem::{offset_of, size_of};
 
 `
 
-// renderRust writes sdk/rust/src/abi.rs or, of components, what stands beside it.
+// renderRust writes sdk/rust/src/abi.rs or, for components, the file next to it.
 func renderRust(m *model, head string) string {
 	var b strings.Builder
 	b.WriteString(head)

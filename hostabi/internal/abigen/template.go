@@ -14,7 +14,7 @@ import (
 // templateData is what a language's template is given: the ABIs of environments and of components.
 type templateData struct{ Env, Component abiData }
 
-// abiData is an ABI of guests. Names are those of the views, but for structs, which have hostabi's; a Doc is one line.
+// abiData is an ABI of guests. Names are the views' names, but structs have hostabi's; a Doc is one line.
 type abiData struct {
 	Major, Minor     uint16
 	Module           string // of the imports
@@ -50,7 +50,7 @@ type functionData struct {
 type parameterData struct{ Name, Type string }
 
 // templated renders the views of languages that have no code here: sdk/LANGUAGE/NAME.tmpl is a template of package
-// text/template for the file NAME beside it.
+// text/template for the file NAME next to it.
 func templated(root string, env, component *model) ([]view, error) {
 	files, err := filepath.Glob(filepath.Join(root, "sdk", "*", "*.tmpl"))
 	if err != nil {

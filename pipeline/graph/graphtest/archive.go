@@ -9,7 +9,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-// Archive is a text file of named sections, each behind a line "-- name --", in the format known as txtar.
+// Archive is a text file of named sections, each after a line "-- name --", in the format known as txtar.
 type Archive struct {
 	comment  string
 	Sections []Section

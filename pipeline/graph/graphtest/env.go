@@ -15,7 +15,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
-// Described is an environment that can only tell its spaces.
+// Described is an environment that has spaces and nothing else.
 type Described struct {
 	env.Plugin
 	Obs    uint32
@@ -68,7 +68,7 @@ func (p picky) NewEnv(env.Options) (env.Env, error) {
 	return nil, env.ErrUnsupported
 }
 
-// Load loads cartpole@1 and what else the tests name; see graph.Parts.
+// Load loads cartpole@1 and the tests' other environments; see graph.Parts.
 func Load(_ context.Context, _ string, e graph.EnvTable, _ string) (env.Plugin, error) {
 	switch e.Use {
 	case "cartpole@1":
@@ -116,11 +116,11 @@ func Loading() *graph.Parts {
 	return parts
 }
 
-// Policy is a policy by a text that stands for its network. With chunks it keeps a state of 256 numbers.
+// Policy is a policy whose network is a text. With chunks it keeps a state of 256 numbers.
 type Policy struct {
 	Network string
 	Chunk   int
-	Past    int // rows before one that it reads
+	Past    int // earlier rows that it reads
 	LogStd  float64
 }
 

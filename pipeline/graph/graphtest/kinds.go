@@ -1,5 +1,5 @@
-// Package graphtest has the kinds of the standard presets with nothing behind them, and environments that can only tell
-// what they are, for tests of graphs and of what is built from them.
+// Package graphtest has the kinds of the standard presets without implementations, and environments that can only
+// describe themselves, for tests of graphs and pipelines.
 package graphtest
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
-// The kinds of the standard presets, with their ports and keys and nothing behind them.
+// The kinds of the standard presets, with their ports and keys and no implementation.
 
 type standard struct {
 	component.Component
@@ -213,8 +213,8 @@ func CheckPolicy(decode func(into any) error) error {
 	return err
 }
 
-// readPolicy returns the rows of the policy's chunks, and how many rows before one it reads: the frames that are stacked, but for the row's own;
-// and what the logarithm of its deviations begins at.
+// readPolicy returns the rows of the policy's chunks, how many earlier rows it reads, which is one less than the stacked frames, and the
+// initial logarithm of its deviations.
 func readPolicy(decode func(into any) error) (chunk, past int, logStd float64, err error) {
 	cfg := struct {
 		Backend string `toml:"backend"`
@@ -302,7 +302,7 @@ func (looking) Looks() []hostabi.ManifestColumn {
 func (looking) Altered() []string { return nil }
 
 // loadStandard is Parts.Module of modules that need not exist: ./tagged.wasm is a shaper whose slot wants another schema than its
-// signal has, ./looks.wasm one that looks at columns which are not there.
+// signal has, ./looks.wasm a shaper that reads columns that do not exist.
 func loadStandard(m graph.ModuleTable, _ string) graph.Maker {
 	return func() (component.Component, error) {
 		made := newShaper().(*standard)

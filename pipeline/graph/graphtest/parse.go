@@ -2,7 +2,7 @@ package graphtest
 
 import "github.com/rlhost/rlhost/pipeline/graph"
 
-// Parse is graph.Parse with all problems in one place: those of the error, or the warnings of the graph.
+// Parse is graph.Parse with all problems in one place: the error's, or the warnings of the graph.
 func Parse(file string, src []byte, o graph.ParseOptions) (*graph.Graph, graph.Problems) {
 	return problems(graph.Parse(file, src, o))
 }

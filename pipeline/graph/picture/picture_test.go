@@ -12,7 +12,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph/picture"
 )
 
-// TestDraw holds the pictures of the graphs in testdata against what they are there.
+// TestDraw compares the pictures of graphs with the ones in testdata.
 func TestDraw(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {

@@ -16,8 +16,7 @@ import (
 	"github.com/rlhost/rlhost/sdk/sdktest/scribe"
 )
 
-// TestRuntime tests that a component of an author, a scribe, sees and does in a runtime what sdk/component says. make
-// returns an unconfigured one.
+// TestRuntime tests that a component of an author, a scribe, behaves in a runtime as sdk/component says. make returns an unconfigured one.
 func TestRuntime(t *testing.T, make func(testing.TB) component.Component) {
 	for name, scene := range map[string]func(*testing.T, func(testing.TB) component.Component){
 		"is configured": authoredConfig, "has the ports of its table": authoredPorts, "answers": authoredAnswers,
@@ -208,7 +207,7 @@ func authoredFails(t *testing.T, make func(testing.TB) component.Component) {
 	}
 }
 
-// What is left of leases and loans when the component stops is no leak: Close would say so.
+// Leases and loans that remain when the component stops do not leak: Close would report them.
 func authoredLeaves(t *testing.T, make func(testing.TB) component.Component) {
 	s := authoredStage(t, make(t), plugintest.StageOptions{})
 	h := s.rewards(1)

@@ -8,7 +8,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi/native"
 )
 
-// announce tells the plugin of an arena that there is, or that is gone. It runs under the lock of the set.
+// announce notifies the plugin of an added or removed arena. It runs under the lock of the set.
 func (l *session) announce(a *arena.Arena, added bool) {
 	if !added {
 		id := a.ID()
@@ -23,7 +23,7 @@ func (l *session) announce(a *arena.Arena, added bool) {
 	}
 	l.mu.Unlock()
 	if call != 0 {
-		l.x.addOwn(a.ID()) // before the plugin can speak of its blocks
+		l.x.addOwn(a.ID()) // before the plugin can name its blocks
 	}
 	if call == 0 && l.x.owns(a.ID()) {
 		return // of an earlier session: the plugin gets it when it asks for it
@@ -46,8 +46,7 @@ func (l *session) sendArena(a *arena.Arena, call uint64) {
 // maxArenas is how many arenas a component may ask for.
 const maxArenas = 32
 
-// addArena makes an arena for the plugin, or gives it the one that an earlier process of the same component asked
-// for in the same words.
+// addArena makes an arena for the plugin, or reuses the arena of an earlier process of the same component with an equal request.
 func (l *session) addArena(q *native.AddArena) {
 	a, again, err := l.makeArena(q)
 	if err != nil {
@@ -99,7 +98,7 @@ const maxReason = 4096
 
 func cut(text string) string { return text[:min(len(text), maxReason)] }
 
-// ownArena returns an arena that an earlier process of the component had and that is what is asked for now.
+// ownArena returns an arena that an earlier process of the component had and that fits the request.
 func (x *shared) ownArena(name string, q *native.AddArena) (found *arena.Arena) {
 	x.h.Arenas.Each(func(a *arena.Arena) {
 		if a.Name() == name && a.Blocks() == q.Blocks && a.BlockBytes() == q.BlockBytes && x.owns(a.ID()) {
@@ -109,7 +108,7 @@ func (x *shared) ownArena(name string, q *native.AddArena) (found *arena.Arena) 
 	return found
 }
 
-// allow tells whether the component may have another arena, before any memory is taken for it.
+// allow checks that the component may have another arena, before any memory is taken for it.
 func (x *shared) allow(name string, q *native.AddArena) error {
 	limit := x.program.Memory
 	wanted, err := arena.Footprint(q.Blocks, q.BlockBytes)

@@ -22,7 +22,7 @@ var (
 	_ component.Asking    = (*proxy)(nil)
 )
 
-// New returns a component that stands for an instance of one of the program's kinds. Nothing runs before its
+// New returns a component that represents an instance of one of the program's kinds. Nothing runs before its
 // Start, except while its configuration is checked.
 func New(ctx context.Context, r *spawn.Runtime, p spawn.Program, kind string) (component.Component, error) {
 	d, err := r.Describe(ctx, p)
@@ -54,10 +54,10 @@ func New(ctx context.Context, r *spawn.Runtime, p spawn.Program, kind string) (c
 	return x, nil
 }
 
-// Manifest returns the ports of the component as it is configured; before that, those of its kind.
+// Manifest returns the ports of the component as it is configured; before that, its kind's.
 func (x *proxy) Manifest() component.Manifest { return x.shared.manifest }
 
-// Flow returns what the program said of its configuration; zero if nothing.
+// Flow returns the program's description of its configuration; zero if none.
 func (x *proxy) Flow() component.Flow { return x.shared.flow }
 
 // Configure asks the program whether the table is right.

@@ -10,10 +10,10 @@ import (
 	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
 
-// cutWithin is how long a process may take to give up what it is at and to send its state. It is less than a run that is cut waits.
+// cutWithin is how long a process may take to abandon its work and to send its state. It is less than the wait of a run that is cut.
 const cutWithin = 6 * time.Second
 
-// Cut tells the process to give up what it is at; see component.Cuttable.
+// Cut tells the process to abandon its work; see component.Cuttable.
 func (x *proxy) Cut() {
 	l := x.newestSession()
 	if x.cut.Swap(true) || l == nil || !x.cuts {
@@ -28,7 +28,7 @@ func (x *proxy) Cut() {
 	}()
 }
 
-// SnapshotApart is Snapshot beside the loop; see component.Apart.
+// SnapshotApart is Snapshot off the loop; see component.Apart.
 func (x *proxy) SnapshotApart() (state component.State, ok bool, err error) {
 	l := x.newestSession()
 	if l == nil || !x.snapshot || !x.cut.Load() {
@@ -38,7 +38,7 @@ func (x *proxy) SnapshotApart() (state component.State, ok bool, err error) {
 	return state, true, err
 }
 
-// snapshotOfCut is Snapshot where the run is cut. Of a process that does not give up what it is at it is the newest state that it has sent.
+// snapshotOfCut is Snapshot where the run is cut. For a process that does not abandon its work it is the newest state that it has sent.
 func (x *proxy) snapshotOfCut(l *session) (component.State, error) {
 	raw, err := l.fetchState(cutWithin)
 	if err == nil {

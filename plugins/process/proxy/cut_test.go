@@ -7,7 +7,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Of a process that does not give up what it is at when the run is cut, its newest state is saved, within a bound.
+// If a process does not abandon its work when the run is cut, its newest state is saved, within a bound.
 func TestCut_TakesTheNewestStateOfAProcessThatDoesNotGiveUp(t *testing.T) {
 	t.Parallel()
 	k := newKept(t, "keeper")
@@ -32,7 +32,7 @@ func TestCut_TakesTheNewestStateOfAProcessThatDoesNotGiveUp(t *testing.T) {
 	k.x.newestSession().process.Kill()
 }
 
-// What a process asks about its blocks on loan is owed until it is answered, or nobody waits for it any more.
+// A process's request about its blocks on loan is owed until it is answered, or no longer waited for.
 func TestOwed_IsWhatAProcessHasNotBeenAnswered(t *testing.T) {
 	k := newKept(t, "keeper")
 	loan, err := k.arena.Loan()

@@ -50,8 +50,7 @@ func (l *session) reject(p *component.Port, m *hostabi.Message, err error) {
 	}
 }
 
-// admit tells whether the process may send a block as this signal's payload. That the block is live is checked by
-// the component that claims it.
+// admit reports whether the process may send a block as this signal's payload. The component that claims the block checks that it is live.
 func (l *session) admit(port int, m *hostabi.Message) bool {
 	x := l.x
 	a, err := x.h.Arenas.Of(m.Handle)
@@ -73,8 +72,7 @@ func (l *session) admit(port int, m *hostabi.Message) bool {
 	return false
 }
 
-// admitOnLoan tells whether a message speaks of a block that the process was asked about, or that it has on loan
-// itself and asks about.
+// admitOnLoan reports whether a message is about a block that the process was asked about, or that it has on loan itself and asks about.
 func (l *session) admitOnLoan(port int, m *hostabi.Message) bool {
 	x := l.x
 	if m.Handle == 0 {
@@ -103,8 +101,8 @@ func (l *session) admitOnLoan(port int, m *hostabi.Message) bool {
 	return true
 }
 
-// answerTo returns what the answer to an act request says: the same, with the policy whose rows are written. Which
-// that is says the component's table, not the process.
+// answerTo returns the inline words of the answer to an act request: the same, with the policy whose rows are
+// written. The policy comes from the component's table, not from the process.
 func (x *shared) answerTo(asked *hostabi.Message) [2]uint64 {
 	a, err := x.h.Arenas.Of(asked.Handle)
 	if err != nil {
@@ -147,15 +145,15 @@ func (l *session) control(m *hostabi.Message) error {
 	return fmt.Errorf("control message %#x", m.Slot)
 }
 
-// boundary passes a dataset boundary on. The process waits until it is told that it is over; in synchronous mode
-// the host acts on it behind the messages that are queued now, and so does what follows here.
+// boundary passes a dataset boundary on. The process waits until it hears that the boundary is over. In
+// synchronous mode the host acts on it after the messages queued now, and so do the next lines.
 func (l *session) boundary(*hostabi.Message) {
 	if !l.current.Load() {
 		return
 	}
 	l.x.h.Boundary()
 	switch {
-	case l.x.h.Receiver.Loop().Stopped(): // the run has ended: what the process learned now would not be saved
+	case l.x.h.Receiver.Loop().Stopped(): // the run has ended: further learning would not be saved
 	case l.x.h.Run.Synchronous:
 		l.x.h.Receiver.Post(l.boundaryOver, hostabi.Message{})
 	default:

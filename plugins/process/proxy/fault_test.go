@@ -90,7 +90,7 @@ func (m *press) onBlock(got *hostabi.Message) {
 	m.made.Add(1)
 }
 
-// onNumber checks what the probe read in a block of the test, whose bytes are all T modulo 256.
+// onNumber checks the probe's reading of a block of the test, whose bytes are all T modulo 256.
 func (m *press) onNumber(got *hostabi.Message) {
 	if got.Split != markSum {
 		return
@@ -203,7 +203,7 @@ func TestFault_KillsAtRandomMoments(t *testing.T) {
 	}()
 	for done := 0; done < kills; {
 		time.Sleep(time.Duration(random.IntN(25_000)) * time.Microsecond)
-		for _, pid := range children(t) { // also one that is just starting
+		for _, pid := range children(t) { // also a child that is just starting
 			if unix.Kill(pid, unix.SIGKILL) == nil {
 				done++
 			}
@@ -230,7 +230,7 @@ func TestFault_KillsAtRandomMoments(t *testing.T) {
 	}
 }
 
-// freeze stops a process, and waits until it has: its threads go on for a moment.
+// freeze stops a process, and waits until it has stopped: its threads run on for a moment.
 func freeze(t testing.TB, pid int) {
 	t.Helper()
 	if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
@@ -364,7 +364,7 @@ func TestFault_ExitSaysItsLastWords(t *testing.T) {
 func TestArena_MoreThanAllowedIsRefused(t *testing.T) {
 	p := spawntest.Self(t, "probe")
 	p.Memory = 4 * 4096
-	for _, size := range []int{4096, 64} { // a block has a page of its own, however small it is
+	for _, size := range []int{4096, 64} { // a block has its own page, however small it is
 		err := plugintest.StageError(t, newProbe(t, p), plugintest.StageOptions{Table: map[string]any{"block_bytes": int64(size)}})
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("4 blocks of %d bytes take 24576,", size)) ||
 			!strings.Contains(err.Error(), "raise `memory`") {

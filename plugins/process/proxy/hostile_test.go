@@ -23,7 +23,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/process/internal/spawntest"
 )
 
-// villain is a plugin without an SDK that has everything a plugin gets, and means ill.
+// villain is a hostile plugin without an SDK that has everything a plugin gets.
 type villain struct {
 	wire    *shm.Socket
 	in, out *ring.SPSC
@@ -33,15 +33,15 @@ type villain struct {
 	started chan struct{}
 }
 
-// mischief is what a villain does once its component has been started.
+// mischief is a villain's deed once its component has been started.
 type mischief struct {
 	name string
 	does func(v *villain)
-	// restarts: the host has to replace the process; else it drops what comes, and counts it.
+	// restarts: the host has to replace the process; else it drops the messages and counts them.
 	restarts bool
 	boundary bool // it is about dataset boundaries
 	quiet    bool // it ends by itself
-	// answers replace what the control service says.
+	// answers replace the control service's.
 	answers rig.Answers
 }
 
@@ -148,7 +148,7 @@ func portsOf(list []component.Port) []native.Port {
 	return out
 }
 
-// prepare opens what the process has inherited.
+// prepare opens the inherited files of the process.
 func (v *villain) prepare() {
 	must := func(err error) {
 		if err != nil {
@@ -295,8 +295,8 @@ func (v *villain) scribble() {
 	v.frame(native.Frame{})
 }
 
-// A plugin that means ill is replaced by one that does not, in synchronous mode too: there the host acts on a dataset boundary later,
-// while the process waits.
+// A hostile plugin is replaced by a friendly one, in synchronous mode too: there the host acts on a dataset boundary later, while the
+// process waits.
 func TestFault_HostilePlugin(t *testing.T) {
 	for i, m := range mischiefs() {
 		t.Run(m.name, func(t *testing.T) { meetVillain(t, m, false) })

@@ -71,7 +71,7 @@ func TestFault_KilledHostLeavesNothing(t *testing.T) {
 	}
 }
 
-// killHost starts a host, kills it while its plugin works, and looks for what is left.
+// killHost starts a host, kills it while its plugin works, and looks for remains.
 func killHost(t *testing.T, dir string) {
 	t.Helper()
 	host := exec.Command(spawntest.Self(t, "host").Path, "host", dir)
@@ -118,7 +118,7 @@ func killHost(t *testing.T, dir string) {
 	}
 }
 
-// segmentsOf returns the memory files that a process has mapped: "inode name" as it stands in maps.
+// segmentsOf returns the memory files that a process has mapped: "inode name" as in maps.
 func segmentsOf(t *testing.T, pid int) map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/maps")

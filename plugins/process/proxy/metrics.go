@@ -13,7 +13,7 @@ import (
 // maxMetrics is how many metrics a component may have.
 const maxMetrics = 4096
 
-// metrics is what a process has said of its metrics.
+// metrics are the metrics that a process has reported.
 type metrics struct {
 	counters map[string]uint64
 	names    map[string]bool
@@ -23,7 +23,7 @@ func newMetrics() metrics {
 	return metrics{counters: map[string]uint64{}, names: map[string]bool{}}
 }
 
-// take adds what the process says of its metrics to the host's.
+// take adds the process's metrics to the host's.
 func (m *metrics) take(s *native.Stats, to *stat.Registry) error {
 	for _, names := range []iter.Seq[string]{maps.Keys(s.Counters), maps.Keys(s.Gauges), maps.Keys(s.Histograms), maps.Keys(s.Distributions)} {
 		for name := range names {
@@ -38,7 +38,7 @@ func (m *metrics) take(s *native.Stats, to *stat.Registry) error {
 	}
 	for name, total := range s.Counters {
 		if name == component.CounterMade {
-			continue // the host counts what arrives
+			continue // the host counts arrivals itself
 		}
 		if before := m.counters[name]; total > before {
 			to.Counter(name).Add(total - before)

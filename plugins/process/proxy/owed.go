@@ -9,7 +9,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Owed tells which requests of the process have not been answered; see component.Asking.
+// Owed lists the unanswered requests of the process; see component.Asking.
 func (x *proxy) Owed(fn func(component.Owed)) {
 	l := x.newestSession()
 	if l == nil {

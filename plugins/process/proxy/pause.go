@@ -11,12 +11,11 @@ import (
 
 var _ component.Pauser = (*proxy)(nil)
 
-// pauseStep is how often it is looked whether the process has finished with what it was given. What it has finished
-// with arrives in acknowledgements, which call nobody.
+// pauseStep is how often the proxy checks whether the process has finished its messages: acknowledgements arrive without waking anyone.
 const pauseStep = 500 * time.Microsecond
 
-// Pause tells the process to come to rest, where it offers that, and then waits until it has finished with everything that
-// it was given. A process that dies meanwhile is replaced by its successor first.
+// Pause tells the process to pause, where it offers that, and then waits until it has finished with all its messages. A
+// process that dies meanwhile is replaced by its successor first.
 func (x *proxy) Pause(rested func()) {
 	x.pause = &pause{rested: rested}
 	x.pause.timer = x.shared.h.Receiver.Every(pauseStep, x.settle)
@@ -42,7 +41,7 @@ func (x *proxy) settle() {
 	if x.pauses && !p.done {
 		return
 	}
-	// Answers and the end of a boundary come behind what waits, and it may need them to come to rest.
+	// Answers and the end of a boundary come after the waiting messages, and the process may need them to pause.
 	if held := l.asking() == 0 && !l.atBoundary.Load(); held || p.held == l {
 		p.held = l
 		l.link.HoldBack(held)
@@ -56,7 +55,7 @@ func (x *proxy) settle() {
 	rested()
 }
 
-// ask tells the process to come to rest. Its answer, or that there is none, is looked at on the loop.
+// ask tells the process to pause. The loop then handles its answer, or the lack of one.
 func (x *proxy) ask(p *pause, l *session) {
 	l.pauses++
 	p.asked, p.number, p.done = l, l.pauses, false
@@ -67,7 +66,7 @@ func (x *proxy) ask(p *pause, l *session) {
 			if x.pause != p || p.asked != l {
 				return
 			}
-			if p.done = err == nil; !p.done { // a successor will be asked anew
+			if p.done = err == nil; !p.done { // a successor will be asked again
 				x.shared.h.Log.Warn("the plugin does not come to rest", "err", err)
 			}
 			x.settle()
@@ -75,7 +74,7 @@ func (x *proxy) ask(p *pause, l *session) {
 	})
 }
 
-// Resume ends a Pause. It waits for the process to have heard of it: what follows must not overtake that.
+// Resume ends a Pause. It waits for the process to have heard of it: later messages must not overtake that.
 func (x *proxy) Resume() {
 	p := x.pause
 	x.pause = nil
@@ -94,7 +93,7 @@ func (x *proxy) Resume() {
 	}
 }
 
-// Waiting asks the process for what it has not begun with, and claims the blocks: its own claims end with it.
+// Waiting asks the process for the messages that it has not begun with, and claims their blocks: its own claims end with it.
 func (x *proxy) Waiting() []component.Waiting {
 	var list []component.Waiting
 	if p := x.pause; p != nil && p.asked != nil && x.Process().State != component.ProcessFailed {
@@ -134,8 +133,8 @@ func (x *proxy) waitingIn(l *session) []component.Waiting {
 	return list
 }
 
-// admitWaiting tells whether the process can have been given a message that it says it has not begun with, and claims
-// its block. A question about a block on loan is the host's own copy of it, once.
+// admitWaiting reports whether the process can have got a message that it says it has not begun with, and claims its
+// block. A request about a block on loan is replaced by the host's own copy, once.
 func (x *proxy) admitWaiting(w *native.Waiting) (component.Waiting, bool) {
 	i := slices.IndexFunc(x.shared.manifest.Slots, func(p component.Port) bool { return p.Name == w.Slot })
 	if i < 0 {

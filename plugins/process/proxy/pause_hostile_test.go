@@ -27,7 +27,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
 
-// lie is what a plugin answers in its first session when it is paused, resumed, or asked for what waits.
+// lie is a plugin's answer in its first session when it is paused, resumed, or asked for its waiting messages.
 type lie struct {
 	name    string
 	answers rig.Answers
@@ -101,7 +101,7 @@ func playLiar(name, mark string) {
 	panic("no lie " + name)
 }
 
-// acknowledge says of everything that it is finished with.
+// acknowledge acknowledges everything.
 func (v *villain) acknowledge() {
 	got := make([]hostabi.Message, 16)
 	for finished := uint64(0); ; {
@@ -168,8 +168,8 @@ func pauseLiar(t *testing.T, l lie) {
 	}
 }
 
-// hostileTable is a proxy without a process, with a block that came to its slot, one that did not, and one on loan that it was
-// asked about.
+// hostileTable is a proxy without a process, with a block that came to its slot, a block that did not, and a block on loan
+// that it was asked about.
 type hostileTable struct {
 	x                        *proxy
 	given, stranger, on, off hostabi.Handle
@@ -260,7 +260,7 @@ func TestWaiting_IsWhatTheProcessWasGiven(t *testing.T) {
 	}
 }
 
-// FuzzWaiting: whatever a process says it was given, only what it was given is claimed, and each claim is on a live block.
+// FuzzWaiting: whatever messages a process returns, only blocks that it got are claimed, and each claim is on a live block.
 func FuzzWaiting(f *testing.F) {
 	for _, seed := range []string{
 		`{"messages":[{"slot":"on_block","handle":1,"claimed":true}]}`,
@@ -284,7 +284,7 @@ func FuzzWaiting(f *testing.F) {
 	})
 }
 
-// While a component gets more than it can do, it comes to rest all the same.
+// A component pauses even while it gets more than it can handle.
 func TestPause_UnderConstantTraffic(t *testing.T) {
 	c := newProbe(t, spawntest.Self(t, "probe"))
 	s := plugintest.NewStage(t, c, plugintest.StageOptions{})
@@ -317,7 +317,7 @@ func TestPause_UnderConstantTraffic(t *testing.T) {
 	}
 }
 
-// Pause, Resume, Snapshot, Waiting and Stop may come while one process gives way to the next.
+// Pause, Resume, Snapshot, Waiting and Stop may come while one process is replaced by the next.
 func TestPause_WhileProcessesComeAndGo(t *testing.T) {
 	c := newProbe(t, restless(spawntest.Self(t, "probe")))
 	s := plugintest.NewStage(t, c, plugintest.StageOptions{Name: "probe"})

@@ -16,7 +16,7 @@ import (
 	sdk "github.com/rlhost/rlhost/sdk/process"
 )
 
-// keeper keeps the blocks that it gets, and comes to rest when it is told to on its other slot.
+// keeper keeps the blocks that it gets, and pauses when its other slot gets a message.
 type keeper struct {
 	h      *component.Host
 	kept   []hostabi.Message
@@ -77,7 +77,7 @@ func (k *keeper) rest() {
 
 func (k *keeper) Resume() { k.rested = nil }
 
-// Waiting hands over all of the blocks.
+// Waiting returns all of the blocks.
 func (k *keeper) Waiting() (list []component.Waiting) {
 	for i := range k.leases {
 		if err := k.h.Arenas.Retain(k.kept[i].Handle); err != nil {
@@ -139,7 +139,7 @@ func TestPause_RestsWhenTheComponentInTheProcessDoes(t *testing.T) {
 	k := newKept(t, "keeper")
 	h := k.give(t, 5)
 	rested := k.Pause()
-	k.give(t, 6) // slots are called until it has come to rest
+	k.give(t, 6) // slots are called until it has paused
 	select {
 	case <-rested:
 		t.Fatal("at rest before its component is")
@@ -190,7 +190,7 @@ func TestResume_LetsTheComponentGoOn(t *testing.T) {
 	k.give(t, 3)
 }
 
-// A process that dies while it is to come to rest is replaced, and the next one is asked.
+// A process that dies while it should pause is replaced, and its successor is asked.
 func TestPause_AsksTheSuccessorOfADeadProcess(t *testing.T) {
 	k := newKept(t, "keeper")
 	rested := k.Pause()
@@ -207,7 +207,7 @@ func TestPause_AsksTheSuccessorOfADeadProcess(t *testing.T) {
 	k.give(t, 1)
 }
 
-// A component that cannot be told to rest is at rest between two messages.
+// A component that cannot be told to pause counts as paused between two messages.
 func TestPause_OfAComponentWithoutIt(t *testing.T) {
 	c := newProbe(t, spawntest.Self(t, "unpausable"))
 	s := plugintest.NewStage(t, c, plugintest.StageOptions{})

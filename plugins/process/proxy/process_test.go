@@ -35,8 +35,8 @@ func TestProcess_TellsWhatAProcessIsNotFinishedWith(t *testing.T) {
 	testkit.Until(t, "no unfinished messages", func() bool { return c.Process().Unfinished == 0 })
 }
 
-// A process that takes the place of one that died begins environments with random streams that nobody has had.
-func TestProcess_IsToldThatItBeginsAgain(t *testing.T) {
+// A process that replaces a dead one begins environments with new random streams.
+func TestProcess_KnowsThatItBeginsAgain(t *testing.T) {
 	begun := 4
 	x := &shared{h: &component.Host{Run: &component.Run{}, Log: slog.New(slog.DiscardHandler),
 		Succession: component.Succession{Begun: 2, Again: func() int { begun++; return begun }}}}

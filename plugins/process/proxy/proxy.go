@@ -13,22 +13,22 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// proxy stands for a component that lives in a process. It runs on a loop of the host as any component does; its
-// slots send to the process, and what the process emits it emits for it.
+// proxy represents a component that runs in a process. It runs on a loop of the host as any component does; its
+// slots send to the process, and it emits the process's messages.
 //
 // Three parties work on it: the loop (slots, Snapshot), the goroutine that takes messages out of the ring (deliver, control;
 // usually the loop's), and its supervisor, which replaces one session, which is one process, by the next. Lock order:
-// proxy.mu, session.mu, then those of link and arena.
+// proxy.mu, session.mu, then the locks of link and arena.
 type proxy struct {
 	shared   shared
 	snapshot bool // its state can be saved
-	pauses   bool // it comes to rest when it is asked to
-	cuts     bool // it may be able to give up what it is at
+	pauses   bool // it pauses when it is asked to
+	cuts     bool // it may be able to abandon its work
 
 	cut atomic.Bool // the run is cut
 
-	pause  *pause         // of the loop: what is under way to rest, or at rest; nil without one
-	asking sync.WaitGroup // goroutines that wait for the process to come to rest
+	pause  *pause         // of the loop: the pause under way or reached; nil without one
+	asking sync.WaitGroup // goroutines that wait for the process to pause
 
 	link   atomic.Pointer[link.Link] // of the newest session; messages wait in it
 	ended  chan struct{}             // closed when the supervisor has ended
@@ -38,13 +38,13 @@ type proxy struct {
 	session  *session       // the newest; nil before Start
 	state    string         // one of component.ProcessRunning and its like
 	restarts int            // so far
-	waiting  []link.Pending // what came while there was no link
+	waiting  []link.Pending // messages that came while there was no link
 	saved    *saved         // newest state
-	began    losing         // what the component had come to before its first process
+	began    losing         // the component's state before its first process
 	paused   bool           // the Receiver is, because there is no process
 }
 
-// saved is a state that a process can go on from.
+// saved is a state that a process can continue from.
 type saved struct {
 	bytes    []byte
 	at       time.Time
@@ -53,10 +53,10 @@ type saved struct {
 	kept     losing
 }
 
-// losing tells the host that the component has gone back to a state, with the messages that it is given again; see component.Host.
+// losing tells the host that the component has gone back to a state, with the messages that it gets again; see component.Host.
 type losing func(again []hostabi.Message)
 
-// keeps notes what the component has come to now.
+// keeps notes the present state of the component.
 func (x *proxy) keeps() losing {
 	if x.shared.h.Keeps == nil {
 		return func([]hostabi.Message) {}
@@ -126,7 +126,7 @@ func (x *proxy) Dismiss(why error) {
 	}
 }
 
-// CatchUp delivers what the process has emitted so far. Any goroutine.
+// CatchUp delivers the messages that the process has emitted so far. Any goroutine.
 func (x *proxy) CatchUp() {
 	l := x.newestSession()
 	if l != nil {
@@ -177,8 +177,8 @@ func (x *proxy) Restore(s component.State) error {
 	return nil
 }
 
-// saveNow takes the state at a dataset boundary if the last one is old enough. What goes wrong is no reason to end
-// the run: the state is only for a process that dies.
+// saveNow takes the state at a dataset boundary if the last one is old enough. A failure is no reason to end the
+// run: the state is only for the case that the process dies.
 func (x *proxy) saveNow(l *session) {
 	x.shared.mu.Lock()
 	recent := x.saved != nil && x.saved.from == l && time.Since(x.saved.at) < x.shared.program.Snapshot
@@ -195,8 +195,8 @@ func (x *proxy) saveNow(l *session) {
 type pause struct {
 	rested func() // nil once it was called
 	timer  *loop.Timer
-	asked  *session // that was told to come to rest
+	asked  *session // that was told to pause
 	number uint64   // of that request
-	done   bool     // the component in it has said that it is at rest
+	done   bool     // the component in it has said that it has paused
 	held   *session // that is given nothing more
 }

@@ -14,8 +14,7 @@ const (
 	quiesceStep  = time.Millisecond
 )
 
-// recover cleans up after a dead process: what it had sent counts, what it held is taken back. It returns the messages
-// that it had not finished with.
+// recover cleans up after a dead process: its messages count, its blocks are taken back. It returns the messages that it had not finished with.
 func (x *proxy) recover(l *session, why string) []link.Pending {
 	x.setState(component.ProcessRestarting)
 	l.wire.LastFrames()
@@ -48,12 +47,12 @@ func (x *proxy) recover(l *session, why string) []link.Pending {
 	return again
 }
 
-// sweep takes back what a dead process held. held counts the blocks of others among them that it read; those of its
+// sweep takes back the blocks of a dead process. held counts the blocks of other arenas that it read; blocks of its
 // own arenas may be on messages that have arrived.
 func (x *proxy) sweep(l *session) (swept arena.Swept, held int, err error) {
 	x.shared.h.Arenas.Each(func(a *arena.Arena) {
 		if !x.shared.owns(a.ID()) {
-			s, _ := a.Sweep(l.holder) // what is wrong will be wrong below
+			s, _ := a.Sweep(l.holder) // an error here occurs again below
 			held += s.Live + s.Zombie
 		}
 	})
@@ -109,8 +108,8 @@ func (x *proxy) dropStale(list []link.Pending) []link.Pending {
 	return kept
 }
 
-// loss is how many messages are lost with a process: of one that goes on from a saved state, those that it has
-// finished with since; of any other, those whose blocks it still held.
+// loss is how many messages are lost with a process: the messages finished since its saved state, if the successor
+// continues from one; else the messages whose blocks it still held.
 func (x *proxy) loss(l *session, finished uint64, held int) uint64 {
 	x.shared.mu.Lock()
 	defer x.shared.mu.Unlock()
@@ -123,7 +122,7 @@ func (x *proxy) loss(l *session, finished uint64, held int) uint64 {
 	return uint64(held)
 }
 
-// keepAgain keeps what a process had not finished with, ahead of what has come since, for Waiting: there will be no other process.
+// keepAgain keeps a process's unfinished messages, ahead of later ones, for Waiting: there will be no other process.
 func (x *proxy) keepAgain(list []link.Pending) {
 	x.shared.mu.Lock()
 	defer x.shared.mu.Unlock()

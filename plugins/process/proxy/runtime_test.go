@@ -17,7 +17,7 @@ import (
 // serveProbe is the probe as a plugin in Go.
 func serveProbe() { serveKind(plugintest.NewProbe) }
 
-// serveUnpausable is a probe that cannot be told to rest.
+// serveUnpausable is a probe that cannot be told to pause.
 func serveUnpausable() {
 	serveKind(func() component.Component { return struct{ component.Component }{plugintest.NewProbe()} })
 }
@@ -41,7 +41,7 @@ func newProxy(t testing.TB, r *spawn.Runtime, p spawn.Program, kind string) *pro
 	return c.(*proxy)
 }
 
-// newProbe returns the proxy of a program's probe, in a runtime of its own.
+// newProbe returns the proxy of a program's probe, in a new runtime.
 func newProbe(t testing.TB, p spawn.Program) *proxy {
 	t.Helper()
 	r, _ := spawntest.NewRuntime(t, spawn.Options{})

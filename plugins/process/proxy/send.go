@@ -8,7 +8,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// send is what every slot does: it gives the message to the process, or keeps it for the next one.
+// send is the function of every slot: it sends the message to the process, or keeps it for the next one.
 func (x *proxy) send(i int, m *hostabi.Message) {
 	s := &x.shared.slots[i]
 	if m.Handle != 0 {
@@ -35,7 +35,7 @@ func (x *proxy) send(i int, m *hostabi.Message) {
 	}
 }
 
-// notice remembers where blocks came from, and who asks about those on loan.
+// notice remembers where blocks came from, and who asks about blocks on loan.
 func (x *proxy) notice(s *slot, m *hostabi.Message) {
 	if seen := &s.arenas[m.Handle.Arena()]; !seen.Load() {
 		seen.Store(true)
@@ -53,7 +53,7 @@ func (x *proxy) notice(s *slot, m *hostabi.Message) {
 	}
 }
 
-// maxOpen is how many requests may be open before those are dropped that are not waited for any more.
+// maxOpen is how many requests may be open before requests that no one waits for any more are dropped.
 const maxOpen = 1024
 
 // keep keeps a message while there is no link; false means that there is one again.

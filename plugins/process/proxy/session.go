@@ -38,8 +38,8 @@ type session struct {
 	calls      atomic.Int32           // control calls that wait for their answer
 	heard      atomic.Uint64          // frames and answers that came from it: signs of life
 	since      time.Time              // when it was started
-	again      bool                   // it was given what a process before it had not finished with
-	pauses     uint64                 // of the loop: how often it was told to come to rest
+	again      bool                   // it got an earlier process's unfinished messages
+	pauses     uint64                 // of the loop: how often it was told to pause
 
 	mu      sync.Mutex
 	asks    map[question]ask // its requests about its own blocks on loan that have yet to get answers
@@ -51,7 +51,7 @@ type session struct {
 	metrics metrics
 }
 
-// errStopping ends what goes on when a component is stopped.
+// errStopping ends work under way when a component is stopped.
 var errStopping = errors.New("the component is being stopped")
 
 // fault notes why the process has to be killed; the supervisor does it. The first reason counts.
@@ -65,8 +65,7 @@ func (l *session) fault(err error) {
 // errFailed is why a process is killed whose component has failed.
 var errFailed = errors.New("its component has failed")
 
-// dismiss ends the process of a component that has failed, which may not do so itself: what it has not finished with then goes to its
-// successor.
+// dismiss ends the process of a component that has failed, which may not end by itself: its unfinished messages then go to its successor.
 func (l *session) dismiss() {
 	if !l.current.Load() {
 		return // its start fails
@@ -121,7 +120,7 @@ func (l *session) ask(port int, m *hostabi.Message, answers int) {
 type ask struct {
 	port, split int
 	number      uint64 // of the session's
-	left        int    // answers that are to come
+	left        int    // answers still to come
 	answered    uint64 // policies that have answered, a bit each
 }
 
@@ -152,7 +151,7 @@ func (l *session) credit(block hostabi.Handle) {
 	l.link.Post(hostabi.Message{Slot: hostabi.LinkCredit, Handle: block})
 }
 
-// unregister ends what the set of arenas tells the process of.
+// unregister ends the set's notifications to the process.
 func (l *session) unregister() {
 	if l.unwatch != nil {
 		l.unwatch()
@@ -162,8 +161,7 @@ func (l *session) unregister() {
 	}
 }
 
-// catchUp takes over what the process has emitted so far: it may still be in the ring, or in the hands of the goroutine
-// that took it out.
+// catchUp takes the messages that the process has emitted so far: they may still be in the ring, or with the goroutine that took them out.
 func (l *session) catchUp() {
 	s := l.link.Stats()
 	for n := 0; n < hostabi.LinkCells && (s.Available > 0 || s.Delivering); n++ {
@@ -173,8 +171,8 @@ func (l *session) catchUp() {
 	}
 }
 
-// idle takes over what the process has emitted, and reports whether it has finished with what it was given. One that
-// cannot be told to rest must have no questions open either.
+// idle takes the process's messages, and reports whether it has finished with its own. A process that cannot be told
+// to pause must have no open requests either.
 func (l *session) idle(pauses bool) bool {
 	for range hostabi.LinkCells {
 		s := l.link.Stats()
@@ -192,8 +190,7 @@ func (l *session) describeEnd() string {
 	return fmt.Sprintf("process %d %s", l.process.PID(), l.process.End())
 }
 
-// release releases what is left of a session: its process, if there is one, must be dead or is killed now. Messages are
-// left to the caller.
+// release releases a session: its process, if there is one, must be dead or is killed now. Messages are left to the caller.
 func (l *session) release() {
 	if l.process != nil {
 		l.process.Kill()

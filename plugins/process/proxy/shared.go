@@ -18,7 +18,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
 
-// shared is what all processes of a component have in common, one after the other. Its mutex is the proxy's.
+// shared is the state that a component's processes share, one after the other. Its mutex is the proxy's.
 type shared struct {
 	runtime  *spawn.Runtime
 	program  spawn.Program
@@ -32,7 +32,7 @@ type shared struct {
 	slots    []slot
 	meters   meters
 
-	configured bool            // a process has been told what it is
+	configured bool            // a process has been configured
 	published  atomic.Uint64   // newest policy version whose weights have been emitted
 	running    context.Context // ends with Stop, because of errStopping
 	stopAll    context.CancelCauseFunc
@@ -40,10 +40,10 @@ type shared struct {
 	mu     sync.Mutex
 	open   map[question]hostabi.Message // requests about blocks on loan that the process has not answered
 	own    []uint8                      // arenas that the process asked for
-	failed bool                         // the component has said that it cannot go on
+	failed bool                         // the component has said that it cannot continue
 }
 
-// slot is what the proxy knows of one of its slots.
+// slot is the proxy's record of one of its slots.
 type slot struct {
 	bound  *bus.Slot
 	latest atomic.Bool      // it has a connection of mode latest, as far as known
@@ -74,7 +74,7 @@ func newMeters(s *stat.Registry, name string) meters {
 	}
 }
 
-// describedBy notes what the program says of its component as it is configured, and returns its ports.
+// describedBy notes the program's description of its configured component, and returns its ports.
 func (x *shared) describedBy(c *native.Configured) (component.Manifest, error) {
 	if c.Flow != nil {
 		x.flow = component.Flow(*c.Flow)
@@ -85,7 +85,7 @@ func (x *shared) describedBy(c *native.Configured) (component.Manifest, error) {
 	return manifestOf(&x.program, x.kind, c.Signals, c.Slots)
 }
 
-// configuration is what an instance is told at its start.
+// configuration is the configuration that an instance gets at its start.
 func (x *shared) configuration(holder int) native.Configuration {
 	h := x.h
 	begun := h.Begun
@@ -160,7 +160,7 @@ func (x *shared) addOwn(id uint8) {
 	x.own = append(x.own, id)
 }
 
-// purge forgets requests about blocks that are no longer on loan: whoever asked does not wait any more.
+// purge forgets requests about blocks that are no longer on loan: their senders do not wait any more.
 func (x *shared) purge() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -188,7 +188,7 @@ func (x *shared) remember(s *slot, m *hostabi.Message) {
 	x.release(old.Handle)
 }
 
-// forget gives up what remember keeps.
+// forget releases the blocks that remember keeps.
 func (x *shared) forget() {
 	for i := range x.slots {
 		s := &x.slots[i]
@@ -228,8 +228,7 @@ func (x *shared) release(h hostabi.Handle) {
 	}
 }
 
-// limit is how many messages of a slot the process may have in hand: as many as wait in connections, and the one
-// that it works on.
+// limit is how many messages of a slot the process may have unfinished: as many as wait in connections, and the message that it works on.
 func (x *shared) limit(i int) int {
 	s := &x.slots[i]
 	n, latest := 1, false

@@ -28,7 +28,7 @@ func newStallWatch(l *session) *stallWatch {
 	return &stallWatch{l: l, every: every, limit: limit, since: time.Now()}
 }
 
-// check returns what waits if nothing has happened for too long, else nothing.
+// check describes the waiting work if nothing has happened for too long, else "".
 func (w *stallWatch) check() string {
 	s := w.l.link.Stats()
 	now := progress{s.Received, s.Acked, w.l.heard.Load()}
@@ -47,7 +47,7 @@ func (w *stallWatch) check() string {
 	return waits
 }
 
-// waits says what waits for the process. While the host holds it up itself, nothing does.
+// waits describes the work that waits for the process: none while the host itself holds it up.
 func (w *stallWatch) waits(s *link.Stats) string {
 	own := 0
 	if s.Paused {

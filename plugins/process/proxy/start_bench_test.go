@@ -47,7 +47,7 @@ func (c *timed) Start(h *component.Host) (err error) {
 	return c.Component.Start(h)
 }
 
-// block returns one of an arena of its own.
+// block returns a block of a new arena.
 func block(arenas *arena.Set) (hostabi.Handle, error) {
 	schema, err := trajectory.NewSchema(plugintest.New(plugintest.Script{}).Spec(), trajectory.Shape{Steps: 2, Envs: 2})
 	if err != nil {
@@ -65,11 +65,10 @@ func block(arenas *arena.Set) (hostabi.Handle, error) {
 	return loan.Commit()
 }
 
-// BenchmarkStart is a program as a user builds it, from the start of its component until the host has received the
-// first message from it: an answer to one that waited for it, with a block of trajectories. Then it is killed, and the
-// time counts again from when its successor is started, behind the pause that comes before. Beside it: how long the
-// same program takes to say that it was not started by a host, which the kernel, Go and the packages' own
-// initialization take; its page faults, and its size.
+// BenchmarkStart measures a program as a user builds it, from the start of its component until the host has received its first
+// message: an answer to a waiting request, with a block of trajectories. Then the program is killed, and the time counts again
+// from the start of its successor, after the pause before it. It also reports how long the same program takes to say that it was
+// not started by a host, which is the time of the kernel, Go and the packages' initialization, its page faults, and its size.
 //
 // A program whose sum is checked takes as long longer as its file takes to read and sum.
 func BenchmarkStart(b *testing.B) {

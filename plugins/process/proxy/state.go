@@ -21,7 +21,7 @@ func (l *session) fetchState(limit time.Duration) ([]byte, error) {
 	return l.states.Take(size, l.process.Died())
 }
 
-// noSnapshot marks a refusal as one that concerns the state and not the run.
+// noSnapshot marks a refusal that concerns the state and not the run.
 func noSnapshot(err error) error {
 	var e *spawn.Error
 	if errors.As(err, &e) && e.Code == spawn.CodeProtocol {
@@ -30,7 +30,7 @@ func noSnapshot(err error) error {
 	return err
 }
 
-// giveState sends a state and tells the component to go on from it.
+// giveState sends a state and tells the component to continue from it.
 func (l *session) giveState(raw []byte) error {
 	l.mu.Lock()
 	l.calling++

@@ -18,7 +18,7 @@ func (x *proxy) supervise(l *session) {
 	for {
 		why, alive := x.watch(l)
 		if alive {
-			return // Stop does the rest
+			return // Stop does everything else
 		}
 		again := x.recover(l, why)
 		if x.shared.hasFailed() {
@@ -74,7 +74,7 @@ func (x *proxy) watch(l *session) (why string, alive bool) {
 func (x *proxy) next(l *session, budget *spawn.Budget) (*session, error) {
 	p := &x.shared.program
 	budget.Lived(p, time.Since(l.since))
-	var newest error // what the newest attempt ended with
+	var newest error // the error of the newest attempt
 	for {
 		pause, ok := budget.Spend(p)
 		if !ok {
@@ -101,8 +101,7 @@ func (x *proxy) next(l *session, budget *spawn.Budget) (*session, error) {
 	}
 }
 
-// begin lets a process take part: it gets what its predecessor has not finished with, and the newest messages of
-// slots that only want those.
+// begin lets a process take part: it gets its predecessor's unfinished messages, and the newest message of each slot that only wants that.
 func (x *proxy) begin(l *session, again []link.Pending) {
 	resent := map[int]bool{}
 	for i := range again {
@@ -134,7 +133,7 @@ func (x *proxy) begin(l *session, again []link.Pending) {
 	x.resumeReceiver()
 }
 
-// resume lets the successor go on where the newest state is.
+// resume lets the successor continue from the newest state.
 func (x *proxy) resume(l *session, again []link.Pending) {
 	x.shared.mu.Lock()
 	s := x.saved
@@ -176,16 +175,16 @@ func (x *proxy) finish() error {
 			err = nil // it has nothing left to say
 		case errors.Is(err, spawn.ErrGrace):
 			x.shared.h.Log.Warn("plugin was killed: it did not stop in time", "grace", x.shared.runtime.Grace())
-			x.shared.meters.deaths.Inc() // what it held and had counted is lost as with any that dies
+			x.shared.meters.deaths.Inc() // its blocks and counts are lost as with any process that dies
 			err = nil
 		}
 		l.wire.LastFrames()
 		l.link.Stop()
-		_ = l.link.Drain() // what it says at its end does not matter
+		_ = l.link.Drain() // its last words do not matter
 		x.releaseUndelivered(l.link.Unfinished())
 		l.release()
 	}
-	if left := x.releaseUndelivered(nil); l.holder == 0 { // those of a process that has died
+	if left := x.releaseUndelivered(nil); l.holder == 0 { // messages of a process that has died
 		x.shared.meters.lost.Add(left)
 	}
 	x.shared.forget()

@@ -14,7 +14,7 @@ type Budget struct {
 	dead  []time.Time // restarts within the window
 }
 
-// Lived tells how long the process lived that has just ended: after one that was healthy pauses are short again.
+// Lived records how long the process that has just ended lived: after a healthy one pauses are short again.
 func (b *Budget) Lived(p *Program, age time.Duration) {
 	if age > p.Backoff.Healthy {
 		b.pause = 0

@@ -18,15 +18,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lingering is how long after a process's death its output is still read: what it wrote last says why it died, but a
+// lingering is how long after a process's death its output is still read: its last lines say why it died, but a
 // grandchild may hold the pipes open for ever.
 const lingering = 200 * time.Millisecond
 
-// coreFilter is what a core dump of a plugin may hold, if it may leave one: private memory, nothing that is shared
-// (see core(5)).
+// coreFilter is the mask of memory in a plugin's core dump, if it may leave one: private memory, nothing that is shared (see core(5)).
 const coreFilter = "0x31"
 
-// ground is what the starts of a runtime have in common.
+// ground is shared by the starts of a runtime.
 type ground struct {
 	forker *forker
 	groups *groups
@@ -42,7 +41,7 @@ type child struct {
 	group   *os.File // the process's control group, or nil
 	mark    string   // in the environment of the program and of all that it starts
 	sockets string   // folder that the plugin's socket must be in
-	output  *output  // gets what the program prints, line by line
+	output  *output  // gets the program's output, line by line
 
 	hello *handshake
 	pipes [2]*os.File // read ends of standard output and error
@@ -99,7 +98,7 @@ func (c *child) start() error {
 	fd := -1
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{
 		Pdeathsig: syscall.SIGKILL,
-		Setpgid:   true, // the host handles Ctrl-C, and what the program leaves behind can be killed together
+		Setpgid:   true, // the host handles Ctrl-C, and the program's remaining processes can be killed together
 		PidFD:     &fd,
 	}
 	err := errors.Join(c.startInGroup(), CloseFiles(ends[:]))
@@ -117,7 +116,7 @@ func (c *child) start() error {
 	return nil
 }
 
-// startInGroup starts the program in a control group of its own, or without one where that cannot be.
+// startInGroup starts the program in its own control group, or without one where that is not possible.
 func (c *child) startInGroup() error {
 	group := c.groups.open()
 	if group == nil {
@@ -144,7 +143,7 @@ func (c *child) limit() {
 	_ = os.WriteFile("/proc/"+strconv.Itoa(c.pid)+"/coredump_filter", []byte(coreFilter), 0)
 }
 
-// watch waits for the process's death on a goroutine of its own.
+// watch waits for the process's death on a new goroutine.
 func (c *child) watch(fd int) error {
 	if fd < 0 {
 		return errors.New("the kernel gives no pidfd: Linux 5.4 or newer is needed")
@@ -168,7 +167,7 @@ func (c *child) watch(fd int) error {
 }
 
 func (c *child) await(conn syscall.RawConn) {
-	// The process stays a zombie until its group has been killed: till then nobody else can have its number.
+	// The process stays a zombie until its group has been killed: till then no other process can get its number.
 	err := conn.Read(func(fd uintptr) bool { return hasEnded(int(fd)) })
 	if err != nil {
 		_ = c.kill()
@@ -178,7 +177,7 @@ func (c *child) await(conn syscall.RawConn) {
 		c.groups.end(c.group)
 	}
 	killMarked(c.mark)
-	_ = c.cmd.Wait() // the state says what happened
+	_ = c.cmd.Wait() // the state has the outcome
 	if s, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus); ok {
 		c.status = unix.WaitStatus(s)
 	}
@@ -253,7 +252,7 @@ func (c *child) Wait(context.Context) error {
 // Kill ends the process at once.
 func (c *child) Kill(context.Context) error { return c.kill() }
 
-// Stdout is the handshake line and nothing else: what comes after it goes to the log.
+// Stdout is the handshake line and nothing else: later output goes to the log.
 func (c *child) Stdout() io.ReadCloser { return io.NopCloser(c.hello) }
 
 // Stderr is empty for go-plugin.

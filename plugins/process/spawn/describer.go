@@ -11,8 +11,8 @@ import (
 // describerIdle is how long a process that answers questions before the start is kept for the next question.
 const describerIdle = 2 * time.Second
 
-// describer is a process of a program that is asked what it is and whether configurations are right, and never runs
-// a component. Checking a file asks several times in a row, and starting some programs takes long.
+// describer is a process of a program that describes itself and checks configurations, and never runs a component.
+// Checking a file asks several times in a row, and starting some programs takes long.
 type describer struct {
 	launch func(context.Context, Program) (*Process, error)
 
@@ -23,7 +23,7 @@ type describer struct {
 	description native.Description
 }
 
-// describe returns what the program says of itself.
+// describe returns the program's description of itself.
 func (d *describer) describe(ctx context.Context, p Program) (native.Description, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

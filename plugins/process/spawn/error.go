@@ -22,7 +22,7 @@ const (
 	CodeHello    = "E062" // it runs, but does not answer as a plugin
 	CodeVersion  = "E063" // it speaks another version of the protocol
 	CodeChecksum = "E064" // it is not the file that was meant
-	CodeKind     = "E065" // it does not have what it is asked for
+	CodeKind     = "E065" // it does not have the requested kind
 	CodeDied     = "E066" // its process ended or was killed, and may not be started again
 	CodeProtocol = "E067" // it answers nonsense, or refuses
 	CodeRaised   = "E068" // its component has ended itself, in its own words
@@ -34,7 +34,7 @@ type Error struct {
 	Code    string
 	Program string // its name in the pipeline
 	Reason  string
-	Help    string // what to do about it; may be empty
+	Help    string // the remedy; may be empty
 	Err     error  // may be nil
 }
 
@@ -50,14 +50,14 @@ func (e *Error) Error() string {
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Refusal returns the code with which the plugin has refused a call, native.CodeFailed or one that follows it, and what
-// it said; 0 if the error is something else.
+// Refusal returns the code with which the plugin has refused a call, native.CodeFailed or a later one, and its words; 0
+// if the error is something else.
 func (e *Error) Refusal() (code int, words string) {
 	said := status.Convert(e.Err)
 	return int(said.Code()), said.Message()
 }
 
-// KeyErrors joins a table.Error for each error in a table that a plugin has told of; nil for none.
+// KeyErrors joins a table.Error for each error in a table that a plugin has reported; nil for none.
 func KeyErrors(list []native.ConfigError) error {
 	errs := make([]error, len(list))
 	for i, e := range list {
@@ -92,7 +92,7 @@ func runError(p *Program, path string, err error) *Error {
 	return e
 }
 
-// helloError explains why a program that runs is no plugin, from what it printed first and how it ended.
+// helloError explains why a program that runs is no plugin, from its first output and how it ended.
 func helloError(p *Program, c *child, said []string, slow bool, err error) *Error {
 	e := &Error{Code: CodeHello, Program: p.Name, Err: err}
 	line := c.hello.text()
@@ -121,7 +121,7 @@ func helloError(p *Program, c *child, said []string, slow bool, err error) *Erro
 	return e
 }
 
-// quoteWords returns what a program printed last, in one line: of a traceback how it ends, without its frames.
+// quoteWords returns a program's last output, in one line: of a traceback the end, without its frames.
 func quoteWords(said []string) string {
 	said = slices.DeleteFunc(slices.Clone(said), func(line string) bool {
 		return line == "" || strings.HasPrefix(line, " ") || strings.HasPrefix(line, "Traceback ")

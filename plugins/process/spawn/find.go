@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// componentKey is the environment variable that tells a process, and those who look at it, which component it is.
+// componentKey is the environment variable that names the component of a process.
 const componentKey = "RLHOST_COMPONENT"
 
 // Found is a process of a component, as anybody on the machine can find it.
@@ -50,8 +50,7 @@ func numberOf(dir, field string) int {
 	return n
 }
 
-// variableOf returns a variable in the environment of the process of a folder in /proc, if it has it. One that has ended
-// has none any more.
+// variableOf returns a variable in the environment of the process of a folder in /proc, if it has it. A process that has ended has none.
 func variableOf(dir, key string) (string, bool) {
 	data, err := os.ReadFile(filepath.Join(dir, "environ"))
 	if err != nil {

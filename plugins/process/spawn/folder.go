@@ -10,7 +10,7 @@ import (
 )
 
 // folderPrefix begins the names of runtimes' folders: rlhost-plugins-PID-START, where START is when the process of
-// that number began, in clock ticks, so that a later process of the same number is told from it.
+// that number began, in clock ticks, which distinguishes a later process of the same number.
 const folderPrefix = "rlhost-plugins-"
 
 // A socket's path has at most 107 bytes, of which go-plugin and plugins take up to 38 below the folder: /plugin-dir and /plugin, each
@@ -21,8 +21,7 @@ const (
 	tempDigits = 10
 )
 
-// makeFolder makes the folder for this process's sockets, which nobody else can enter, and removes those that
-// processes that have been killed left behind.
+// makeFolder makes the folder for this process's sockets, which no other user can enter, and removes the folders of killed processes.
 func makeFolder(parent string) (string, error) {
 	started, err := startTime(os.Getpid())
 	if err != nil {
@@ -63,7 +62,7 @@ func folderParent(wanted string, most int) (string, error) {
 	return "", fmt.Errorf("folder for sockets: no folder for temporary files with a path of at most %d bytes: set TMPDIR", most)
 }
 
-// removeOrphans removes folders whose process is gone. Of those that cannot be removed somebody else is the owner.
+// removeOrphans removes folders whose process is gone. A folder that cannot be removed belongs to another user.
 func removeOrphans(parent string) {
 	for _, name := range orphans(parent) {
 		_ = os.RemoveAll(filepath.Join(parent, name))
@@ -101,7 +100,7 @@ func startTime(pid int) (string, error) {
 		return "", err
 	}
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	const afterName = 3 // number of the first field behind the name
+	const afterName = 3 // number of the first field after the name
 	if len(fields) <= 22-afterName {
 		return "", fmt.Errorf("/proc/%d/stat has %d fields", pid, len(fields))
 	}

@@ -35,7 +35,7 @@ func (f *forker) start(cmd *exec.Cmd) error {
 	return <-answer
 }
 
-// stop ends the thread, and with it what it has started and is still alive.
+// stop ends the thread, and with it all its children that are still alive.
 func (f *forker) stop() {
 	close(f.jobs)
 	<-f.ended

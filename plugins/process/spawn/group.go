@@ -10,9 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// groups makes control groups (cgroups(7), version 2) below the host's own, one for each process that is started: what
-// a process starts is in its group, and without the right to write there it cannot leave. The zero groups makes none,
-// as does a host that may not make any.
+// groups makes control groups (cgroups(7), version 2) below the host's own, one for each process that is started: the children of a process
+// are in its group, and without the right to write there they cannot leave. The zero groups makes none, as does a host that may not make any.
 type groups struct {
 	mu     sync.Mutex
 	dir    string   // the host's own group; empty: none can be made
@@ -20,7 +19,7 @@ type groups struct {
 	ended  []string // killed, and not removed yet: the kernel keeps a group until its last process is gone
 }
 
-// openGroups finds the host's own group, and kills and removes what hosts that have been killed left there.
+// openGroups finds the host's own group, and kills and removes the groups that killed hosts left there.
 func openGroups(root string) *groups {
 	g := &groups{dir: ownGroup(root)}
 	started, err := startTime(os.Getpid())
@@ -85,7 +84,7 @@ func (g *groups) open() *os.File {
 	return f
 }
 
-// end kills everything in a group. It is removed as soon as that is gone.
+// end kills everything in a group. The group is removed as soon as it is empty.
 func (g *groups) end(f *os.File) {
 	endGroup(f.Name())
 	_ = f.Close()

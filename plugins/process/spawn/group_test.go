@@ -72,8 +72,8 @@ func TestGroups_OfAKilledHostGoAtTheNextStart(t *testing.T) {
 	})
 }
 
-// The mark is what there is where no group can be made, so it is tried by itself.
-func TestMark_FindsWhatHasLeftItsSession(t *testing.T) {
+// Where no group can be made there is only the mark, so it is tried by itself.
+func TestMark_FindsProcessesOutsideTheirSession(t *testing.T) {
 	mark := newMark()
 	left := exec.Command("sleep", "1000")
 	left.Env = []string{markKey + "=" + mark}

@@ -10,7 +10,7 @@ import (
 // maxHello is the most bytes that a plugin's first line may have.
 const maxHello = 4096
 
-// handshake keeps the first line that a program prints: go-plugin's handshake line, or what is in its place.
+// handshake keeps the first line that a program prints: go-plugin's handshake line, or another in its place.
 type handshake struct {
 	mu    sync.Mutex
 	line  []byte
@@ -22,7 +22,7 @@ type handshake struct {
 
 func newHandshake() *handshake { return &handshake{ready: make(chan struct{})} }
 
-// Write takes what the program prints.
+// Write takes the program's output.
 func (h *handshake) Write(b []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -72,7 +72,7 @@ func (h *handshake) at() time.Time {
 	return h.since
 }
 
-// text returns what there is of the line.
+// text returns the line so far.
 func (h *handshake) text() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -67,7 +67,7 @@ func playRole(role string) {
 		child := exec.Command("sleep", "1000")
 		child.Stdout, child.Stderr = os.Stdout, os.Stderr
 		child.SysProcAttr = &syscall.SysProcAttr{Setsid: role != "leaves-a-child"}
-		if role == "leaves-a-stranger" { // nothing in its environment tells where it comes from
+		if role == "leaves-a-stranger" { // nothing in its environment shows its origin
 			child.Env = []string{}
 		}
 		if err := child.Start(); err != nil {
@@ -81,7 +81,7 @@ func playRole(role string) {
 	}
 }
 
-// thing is what a raw plugin says of itself.
+// thing is a raw plugin's description of itself.
 func thing() native.Description {
 	return native.Description{ABI: native.ABI, SDK: "raw", Kinds: []native.Kind{{Name: "thing"}}}
 }
@@ -97,7 +97,7 @@ func talk() any {
 	return thing()
 }
 
-// closeAll closes what the process has from the host but its output, and prints that without end.
+// closeAll closes the process's files from the host, except its output, and prints that without end.
 func closeAll() {
 	for _, fd := range []int{native.FDWire, native.FDIn, native.FDOut} {
 		_ = unix.Close(fd)

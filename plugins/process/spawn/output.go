@@ -14,17 +14,17 @@ import (
 	"time"
 )
 
-// Limits on what is kept of a plugin's output.
+// Limits of a plugin's output.
 const (
 	maxOutputLine = 16 << 10 // a longer line is cut into lines of this size
-	lastLines     = 8        // of what it printed, for messages about its death
+	lastLines     = 8        // of its output, for messages about its death
 
 	outputBurst = 256 << 10 // bytes of output that are logged however fast they come
 	outputRate  = 16 << 10  // bytes a second that are logged in the long run
-	lineCost    = 128       // bytes that a line counts for besides its own
+	lineCost    = 128       // bytes that a line counts for in addition to its own
 )
 
-// output puts what a program prints into the log, under the name of its component.
+// output logs a program's output under the name of its component.
 type output struct {
 	log *slog.Logger
 
@@ -66,7 +66,7 @@ func (o *output) take(stream string, line []byte) {
 	}
 }
 
-// end says what has been left out and not been told yet. Nothing comes after it.
+// end reports output that was left out and not reported yet. It is the last call.
 func (o *output) end() {
 	o.mu.Lock()
 	lines, bytes := o.flow.forget()
@@ -74,7 +74,7 @@ func (o *output) end() {
 	o.tellOmitted(lines, bytes)
 }
 
-// allow reports whether a line is to be logged, after saying how many before it were not.
+// allow reports whether to log a line, after logging how many before it were left out.
 func (o *output) allow(bytes int) bool {
 	o.mu.Lock()
 	allowed := o.flow.spend(bytes+lineCost, time.Now())
@@ -96,7 +96,7 @@ func (o *output) tellOmitted(lines, bytes uint64) {
 }
 
 // flow bounds output to a rate. It begins with a burst; once that is used up it lets nothing through until half of it
-// has come back, so that output is left out in long pieces, each told once.
+// has come back, so that output is left out in long pieces, each reported once.
 type flow struct {
 	used         float64   // bytes of the burst
 	at           time.Time // when used was counted
@@ -104,7 +104,7 @@ type flow struct {
 	lines, bytes uint64 // left out
 }
 
-// spend takes n bytes out of what may pass now, and reports whether there were as many.
+// spend takes n bytes from the budget, and reports whether it had as many.
 func (f *flow) spend(n int, now time.Time) bool {
 	f.used, f.at = max(0, f.used-now.Sub(f.at).Seconds()*outputRate), now
 	if f.closed && f.used > outputBurst/2 || f.used+float64(n) > outputBurst {
@@ -118,7 +118,7 @@ func (f *flow) spend(n int, now time.Time) bool {
 
 func (f *flow) omit(bytes int) { f.lines, f.bytes = f.lines+1, f.bytes+uint64(bytes) }
 
-// forget returns what was left out, once.
+// forget returns how much was left out, once.
 func (f *flow) forget() (lines, bytes uint64) {
 	lines, bytes = f.lines, f.bytes
 	f.lines, f.bytes = 0, 0
@@ -149,7 +149,7 @@ func (o *output) words() []string {
 	return slices.Clone(o.last)
 }
 
-// parseLine reads a line of hclog's JSON; any other line is information as it stands.
+// parseLine reads a line of hclog's JSON; any other line is information as it is.
 func parseLine(line []byte) (slog.Level, string, []slog.Attr) {
 	var entry map[string]any
 	plain := strings.ToValidUTF8(string(line), "�")

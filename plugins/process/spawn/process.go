@@ -34,7 +34,7 @@ import (
 // Process is a plugin that runs: the child, its control connection, its wire and its transport. It knows nothing of
 // components or environments. Close it once it has died.
 type Process struct {
-	aborted   atomic.Bool // what it printed last is a dump of where it was
+	aborted   atomic.Bool // its last output is a dump of its stacks
 	stopping  atomic.Bool // it may close its end of the wire
 	leave     func()      // forgets it
 	waits     *waits
@@ -54,12 +54,11 @@ type Process struct {
 	Took        Stages
 }
 
-// StartOptions say what a process is started for.
+// StartOptions are the options of a start.
 type StartOptions struct {
 	Name string       // of the component that it is started for
 	Log  *slog.Logger // carries the name of the component
-	// Before is called before the program is executed: what it sends lies on the wire when the program looks. May
-	// be nil.
+	// Before is called before the program is executed: its frames are on the wire when the program looks. May be nil.
 	Before func(*Wire) error
 	// Handle is called with each frame of the plugin, on a goroutine of the wire, and owns its files.
 	Handle func(f *native.Frame, files []*os.File)
@@ -175,8 +174,7 @@ func (p *Process) run(ctx context.Context, g ground, inherited []*os.File) error
 	return p.explain(ctx, err)
 }
 
-// goPluginLog is for what go-plugin itself logs. It goes to a log at level debug, because this package says what concerns
-// the user.
+// goPluginLog is for go-plugin's own log. It goes to a log at level debug, because this package reports everything that concerns the user.
 func goPluginLog(log *slog.Logger) hclog.Logger {
 	lines := slog.NewLogLogger(log.With("from", "go-plugin").Handler(), slog.LevelDebug)
 	return hclog.New(&hclog.LoggerOptions{Output: lines.Writer(), Level: hclog.Debug, DisableTime: true})
@@ -196,7 +194,7 @@ func (p *Process) explain(ctx context.Context, err error) error {
 	return helloError(&p.Program, p.child, p.output.words(), slow, err)
 }
 
-// command returns what is to be executed.
+// command returns the command to execute.
 func (p *Process) command(inherited []*os.File) (*exec.Cmd, error) {
 	path, err := filepath.Abs(p.Program.Path)
 	if err != nil {
@@ -218,7 +216,7 @@ func (p *Process) command(inherited []*os.File) (*exec.Cmd, error) {
 	}, nil
 }
 
-// environment returns the host's variables of the given names and of those that programs cannot do without.
+// environment returns the host's variables of the given names and the variables that every program needs.
 func environment(names []string) []string {
 	var env []string
 	for _, name := range append([]string{"PATH", "HOME", "LANG", "TMPDIR"}, names...) {
@@ -240,7 +238,7 @@ func (dispenser) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, c *grpc.Cli
 	return c, nil
 }
 
-// describe asks the plugin what it is and whether it fits.
+// describe asks the plugin for its description and checks that it fits.
 func (p *Process) describe(ctx context.Context) error {
 	if err := p.Call(ctx, native.MethodDescribe, native.Empty{}, &p.Description); err != nil {
 		return err
@@ -261,8 +259,8 @@ func (p *Process) describe(ctx context.Context) error {
 	return nil
 }
 
-// Call makes a control call. It blocks until the answer, the end of ctx, or the death of the process. What the
-// plugin refuses is an *Error with the plugin's own words as Reason.
+// Call makes a control call. It blocks until the answer, the end of ctx, or the death of the process. A refusal is
+// an *Error with the plugin's own words as Reason.
 func (p *Process) Call(ctx context.Context, method string, request, reply any) error {
 	doc, err := json.Marshal(request)
 	if err != nil {
@@ -321,7 +319,7 @@ func (p *Process) watchWire(broken func(error)) {
 	}
 }
 
-// SendError tells why what goes with a call could not be sent.
+// SendError is the error for a call whose data could not be sent.
 func (p *Process) SendError(method string, err error) error {
 	if p.gone() {
 		return p.deathError(method)
@@ -334,7 +332,7 @@ func (p *Process) deathError(method string) *Error {
 		Reason: fmt.Sprintf("it %s during %s%s", p.child.end(), method, p.LastWords())}
 }
 
-// callError tells a refusal of the plugin from a call that did not come through.
+// callError distinguishes a refusal of the plugin from a call that did not come through.
 func (p *Process) callError(ctx context.Context, method string, err error) error {
 	// The plugin knows the deadline too, and its answer that it has passed may come before ctx ends.
 	if _, limited := ctx.Deadline(); limited && status.Code(err) == codes.DeadlineExceeded {
@@ -362,10 +360,10 @@ func (p *Process) callError(ctx context.Context, method string, err error) error
 	return &Error{Code: CodeProtocol, Program: p.Program.Name, Reason: said.Message(), Err: err}
 }
 
-// End says how the process ended, and what the program printed last. It must have ended.
+// End says how the process ended, with the program's last output. It must have ended.
 func (p *Process) End() string { return p.child.end() + p.LastWords() }
 
-// LastWords returns what the program printed last to standard error, for an error message.
+// LastWords returns the program's last output to standard error, for an error message.
 func (p *Process) LastWords() string {
 	if p.aborted.Load() {
 		return " (the log has where it was)"
@@ -387,8 +385,8 @@ func (p *Process) Died() <-chan struct{} { return p.child.dead }
 // Kill ends the process at once. It does not wait; see Died.
 func (p *Process) Kill() { _ = p.child.kill() } // an error means that there is nothing to kill
 
-// Abort has the process print where it is and end, as Go and Python do at this signal, and kills it if it has not ended
-// soon. It does not wait; see Died.
+// Abort makes the process print its stacks and end, as Go and Python do at this signal, and kills it if it does not end
+// in time. It does not wait; see Died.
 func (p *Process) Abort() {
 	p.aborted.Store(true)
 	if p.child.signal(unix.SIGABRT) != nil {
@@ -407,8 +405,8 @@ func (p *Process) Abort() {
 // lastWordsTime is how long a process that has stalled may take to say where.
 const lastWordsTime = time.Second
 
-// Stop asks the plugin to stop what it does, then to end, and kills it if that takes longer than grace. It returns
-// when the process has ended, with what the plugin said to the first.
+// Stop asks the plugin to stop its work, then to end, and kills it if that takes longer than grace. It returns
+// when the process has ended, with the plugin's answer to the first call.
 func (p *Process) Stop(grace time.Duration) error {
 	p.stopping.Store(true)
 	ctx, cancel := context.WithTimeoutCause(context.Background(), grace, ErrGrace)
@@ -421,7 +419,7 @@ func (p *Process) Stop(grace time.Duration) error {
 	return err
 }
 
-// Close releases what the process had. It must have ended, and its transport must not be used any more.
+// Close releases the process's resources. It must have ended, and its transport must not be used any more.
 func (p *Process) Close() error {
 	defer p.leave()
 	if p.Wire != nil {

@@ -35,14 +35,13 @@ type Program struct {
 	Path string // of the executable, or of the script that Interpreter runs
 	// Interpreter runs Path, such as python3 -u; empty if Path is an executable.
 	Interpreter []string
-	Args        []string // behind Path
-	// SHA256 of the file Path, hexadecimal; empty = any. It is checked before each start. Whoever can write to the
-	// file between the check and the start can still run something else, and of a script only the file itself is
-	// checked, not what it imports: the sum tells a wrong build from the right one, it does not keep an attacker out
-	// who can write to the plugin's folder.
+	Args        []string // after Path
+	// SHA256 of the file Path, hexadecimal; empty = any. It is checked before each start. Anyone who can write to the file
+	// between the check and the start can still run something else, and only a script's file itself is checked, not its imports:
+	// the sum distinguishes a wrong build from the right one; it does not stop an attacker who can write to the plugin's folder.
 	SHA256 string
-	// Env names variables of the host's environment that the program gets, besides PATH, HOME, LANG and TMPDIR and
-	// those of go-plugin. It gets no others.
+	// Env names variables of the host's environment that the program gets, in addition to PATH, HOME, LANG, TMPDIR
+	// and go-plugin's. It gets no others.
 	Env []string
 	// Restarts is how often the program may be started again within ten minutes before the run fails; 0 =
 	// DefaultRestarts, below 0 = never.
@@ -52,8 +51,8 @@ type Program struct {
 	// 0 = DefaultStall, below 0 = for ever. A program that a debugger is attached to may take any time.
 	Stall time.Duration
 	Start time.Duration // how long it may take until it answers; 0 = DefaultStart
-	// Snapshot is how old the state may become that a learner goes on from when its process has died: it is taken at
-	// dataset boundaries, if the last one is older. 0 = DefaultSnapshot, below 0 = take none.
+	// Snapshot is how old the state may become that a learner continues from when its process has died: it is taken
+	// at dataset boundaries, if the last one is older. 0 = DefaultSnapshot, below 0 = take none.
 	Snapshot time.Duration
 	Memory   int64  // bytes that the arenas of one component may take together; 0 = DefaultMemory
 	Dir      string // its working folder; empty = the host's
@@ -65,7 +64,7 @@ func (p *Program) String() string {
 	return fmt.Sprintf("plugin %q (%s)", p.Name, strings.Join(append(words, p.Args...), " "))
 }
 
-// WithDefaults returns the program with what it leaves out filled in.
+// WithDefaults returns the program with defaults filled in.
 func (p Program) WithDefaults() Program {
 	if p.Start <= 0 {
 		p.Start = DefaultStart

@@ -43,13 +43,12 @@ type Runtime struct {
 	waits  waits
 
 	mu         sync.Mutex            // guards what follows
-	describers map[string]*describer // by what tells programs apart
-	running    map[*Process]struct{} // those that are not closed
+	describers map[string]*describer // by a key that identifies programs
+	running    map[*Process]struct{} // processes that are not closed
 	closed     bool
 }
 
-// New returns a runtime with a folder of its own for sockets. It also removes the folders of runtimes whose
-// processes are gone.
+// New returns a runtime with its own folder for sockets. It also removes the folders of runtimes whose processes are gone.
 func New(o Options) (*Runtime, error) {
 	r := &Runtime{
 		ground: ground{cores: o.Cores}, grace: cmp.Or(max(o.Grace, 0), DefaultGrace), log: o.Log,
@@ -63,7 +62,7 @@ func New(o Options) (*Runtime, error) {
 	if r.dir, err = makeFolder(o.Dir); err != nil {
 		return nil, err
 	}
-	// What this process inherited itself is not for plugins; Go's own files are closed on exec anyway.
+	// This process's own inherited files are not for plugins; Go's own files are closed on exec anyway.
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EINVAL) {
 		return nil, errors.Join(fmt.Errorf("close files on exec: %w", err), os.RemoveAll(r.dir))
 	}
@@ -166,8 +165,8 @@ func (r *Runtime) Start(ctx context.Context, program Program, o StartOptions) (_
 	return p, nil
 }
 
-// Describe returns what a program says of itself: it is started, asked and stopped. The answer is kept for as long
-// as the file stays the same.
+// Describe returns a program's description of itself: it is started, asked and stopped. The answer is kept for as
+// long as the file stays the same.
 func (r *Runtime) Describe(ctx context.Context, p Program) (native.Description, error) {
 	d, err := r.describerOf(&p)
 	if err != nil {

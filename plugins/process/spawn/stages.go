@@ -12,7 +12,7 @@ type Stages struct {
 	Execute   time.Duration // until the kernel has executed the program
 	Hello     time.Duration // until the program has printed its handshake
 	Dial      time.Duration // until there is a connection
-	Describe  time.Duration // until it has said what it is
+	Describe  time.Duration // until it has described itself
 	Configure time.Duration // until its component is configured
 	Start     time.Duration // until its component has started
 
@@ -28,7 +28,7 @@ func (s *Stages) partUntil(now time.Time) time.Duration {
 	return took
 }
 
-// connected notes the parts that go-plugin sees to, once they are over.
+// connected notes the times of go-plugin's own parts, once they are over.
 func (s *Stages) connected(c *child) {
 	s.Execute = s.partUntil(c.executed)
 	s.Hello = s.partUntil(c.hello.at())

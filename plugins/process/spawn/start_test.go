@@ -22,7 +22,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/process/internal/rig"
 )
 
-// newRuntime returns a runtime that is closed at the end of the test, and what it logs.
+// newRuntime returns a runtime that is closed at the end of the test, and its log.
 func newRuntime(t testing.TB, o Options) (*Runtime, *testkit.Buffer) {
 	t.Helper()
 	log := new(testkit.Buffer)
@@ -67,7 +67,7 @@ func TestDescribe_AsksAndKeepsTheAnswer(t *testing.T) {
 	}
 }
 
-// A Python without what a plugin needs is named, with the line that installs it and how to name another one.
+// A Python without a plugin's packages is named, with the line that installs them and how to name another Python.
 func TestStart_NamesTheModuleThatPythonLacks(t *testing.T) {
 	python, args := rig.Gymnasium(t)
 	p := Program{Name: "gymnasium", Path: python, Args: args}
@@ -76,7 +76,7 @@ func TestStart_NamesTheModuleThatPythonLacks(t *testing.T) {
 	if err := os.WriteFile(inner, []byte(lines), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	p.Args = slices.Concat([]string{"-I", "-S"}, p.Args) // without what is installed
+	p.Args = slices.Concat([]string{"-I", "-S"}, p.Args) // without installed packages
 	for _, c := range []struct {
 		program    Program
 		says, help string
@@ -281,9 +281,9 @@ func TestOutput_OfAFloodIsLeftOutAndCounted(t *testing.T) {
 	}
 }
 
-// A process that has closed all its files can neither be asked nor say anything, and would print for ever that it cannot: it is told of at
-// once, and what it printed is bounded.
-func TestWire_ClosedByALivingProcessIsTold(t *testing.T) {
+// A process that has closed all its files can neither be asked nor say anything, and would print for ever that it cannot: it is reported
+// at once, and its output is bounded.
+func TestWire_ClosedByALivingProcessIsReported(t *testing.T) {
 	r, log := newRuntime(t, Options{})
 	broken := make(chan error, 3)
 	p, err := r.Start(t.Context(), self(t, "closes"), StartOptions{Log: r.log, Broken: func(err error) { broken <- err }})
@@ -301,7 +301,7 @@ func TestWire_ClosedByALivingProcessIsTold(t *testing.T) {
 	}
 }
 
-// Who waits for a process is told its number, what it has not answered, how long it may take, and that it is stopped.
+// Waits name the process's number, the open call, how long it may take, and that the process is stopped.
 func TestWaits_NameTheProcess(t *testing.T) {
 	r, _ := newRuntime(t, Options{})
 	d := make(chan error, 1)

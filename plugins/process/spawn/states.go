@@ -66,7 +66,7 @@ func (s *States) Take(size native.StateSize, died <-chan struct{}) ([]byte, erro
 		select {
 		case <-came:
 		case <-died:
-			gone = true // what came before the end counts
+			gone = true // messages before the end count
 		case <-end.C:
 			return nil, fmt.Errorf("state %d: the plugin speaks of it, but does not send it", size.Call)
 		}

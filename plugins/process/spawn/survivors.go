@@ -15,10 +15,10 @@ const markKey = "RLHOST_PROCESS"
 // newMark returns a value of markKey that no other process has.
 func newMark() string { return rand.Text() }
 
-// killRounds bounds how often descendants are looked for: each look may miss those that are just being started.
+// killRounds bounds how often descendants are looked for: each look may miss processes that are just being started.
 const killRounds = 16
 
-// killMarked kills all processes with a mark. It sees those of this user that have not changed their environment.
+// killMarked kills all processes with a mark. It sees processes of this user that have not changed their environment.
 func killMarked(mark string) {
 	for range killRounds {
 		if killed := killMarkedOnce(mark); killed == 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi/native"
 )
 
-// tellAfter is how long an answer may take before it is told of.
+// tellAfter is how long an answer may take before it is reported.
 const tellAfter = time.Second
 
 // waits are the answers that the processes of a runtime owe.
@@ -29,7 +29,7 @@ type wait struct {
 	since   time.Time
 }
 
-// begin notes that a process is waited for. It returns what ends that.
+// begin notes that a process is waited for. It returns the function that ends that.
 func (w *waits) begin(c *child, p *Program, method string) (end func()) {
 	x := &wait{child: c, program: p, method: method, since: time.Now()}
 	w.mu.Lock()
@@ -45,7 +45,7 @@ func (w *waits) begin(c *child, p *Program, method string) (end func()) {
 	}
 }
 
-// Waits says which processes have not answered for a second or longer, and what: the oldest first. Any goroutine.
+// Waits lists the processes that have not answered for a second or longer, with their calls: the oldest first. Any goroutine.
 func (r *Runtime) Waits() []string {
 	var late []*wait
 	r.waits.mu.Lock()
@@ -63,7 +63,7 @@ func (r *Runtime) Waits() []string {
 	return told
 }
 
-// String names the process and what it owes.
+// String names the process and the answer that it owes.
 func (x *wait) String() string {
 	process := "the process"
 	select {

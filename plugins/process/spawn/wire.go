@@ -20,7 +20,7 @@ const maxQueuedFrames = 1024
 // errWireFull: the plugin has not read its wire for a long time.
 var errWireFull = errors.New("it does not read its wire")
 
-// Wire is the host's end of the socket that carries files. Frames are sent in order by a goroutine of its own, so
+// Wire is the host's end of the socket that carries files. Frames are sent in order by a separate goroutine, so
 // that no caller waits for a plugin that does not read.
 type Wire struct {
 	socket *shm.Socket
@@ -175,7 +175,7 @@ func (d *datagram) close() error {
 	return errors.Join(errs...)
 }
 
-// CloseFiles closes those that are not nil.
+// CloseFiles closes the files that are not nil.
 func CloseFiles(files []*os.File) error {
 	var errs []error
 	for _, f := range files {

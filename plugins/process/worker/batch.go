@@ -33,13 +33,13 @@ type batch struct {
 	calls   uint64 // of states that were sent
 
 	until  time.Time     // end of the time for the present call
-	slow   int           // steps in a row that took long, those that nobody timed included
+	slow   int           // steps in a row that took long, untimed ones included
 	waits  chan func()   // to the goroutine that waits for steps; nil until there is one
 	waited chan struct{} // it does not touch the rings any more
 	waiter sync.WaitGroup
 }
 
-// segment tells segments apart, however often they are opened.
+// segment identifies a segment, however often it is opened.
 type segment struct {
 	device, inode uint64
 	size          int64
@@ -58,7 +58,7 @@ func (e *batch) startWorker(span env.Span) (*worker, error) {
 	return w, nil
 }
 
-// wanted is the context of all waits; each has a limit of its own.
+// wanted is the context of all waits; each has its own limit.
 func (e *batch) wanted() context.Context {
 	if e.options.Wanted == nil {
 		return context.Background()
@@ -66,7 +66,7 @@ func (e *batch) wanted() context.Context {
 	return e.options.Wanted
 }
 
-// adopt has a process make some of the batch's environments. It is killed where nobody waits for them any more.
+// adopt makes a process create some of the batch's environments. It is killed where they are abandoned.
 func (e *batch) adopt(w *worker, span env.Span) error {
 	w.needed = context.AfterFunc(e.wanted(), w.p.Kill)
 	err := w.make(e.wanted(), e.options, e.options.Envs, span)
@@ -93,7 +93,7 @@ func (e *batch) bindMessage() hostabi.Message {
 	return hostabi.Message{Slot: hostabi.LinkEnvBind, T: e.block.Index, Inline: [2]uint64{e.number, uint64(e.block.Offset)}}
 }
 
-// announce returns the number of the block's file, and tells it to the processes that do not know it.
+// announce returns the number of the block's file, and sends it to the processes that do not know it.
 func (e *batch) announce(b env.Block) (uint64, error) {
 	var stat unix.Stat_t
 	if err := unix.Fstat(b.FD, &stat); err != nil {

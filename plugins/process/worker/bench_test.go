@@ -11,8 +11,8 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// BenchmarkEnvRoundTrip steps one environment in a process that does next to nothing: what the way there and back
-// costs, when the process still spins and when it has gone to sleep.
+// BenchmarkEnvRoundTrip steps one environment in a process that does next to nothing: the cost of the way there
+// and back, when the process still spins and when it has gone to sleep.
 func BenchmarkEnvRoundTrip(b *testing.B) {
 	for name, rest := range map[string]time.Duration{"spinning": 0, "parked": 30 * time.Microsecond} {
 		b.Run(name, func(b *testing.B) {

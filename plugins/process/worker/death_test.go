@@ -162,7 +162,7 @@ func TestDeath_AfterTheAnswerIsTheNextCallsLoss(t *testing.T) {
 	}
 }
 
-// A process that does not answer is killed at the limit; one that is stopped is no different.
+// A process that does not answer is killed at the limit, even a stopped one.
 func TestDeadline_EndsAProcessThatHangs(t *testing.T) {
 	const limit = 300 * time.Millisecond
 	s := newStage(t, loadIn(t, 2, env.Source{Use: "hangs@1", Limits: env.Limits{Step: limit}}), 4)

@@ -41,7 +41,7 @@ func (p *plugin) NewEnv(o env.Options) (env.Env, error) {
 	return e, nil
 }
 
-// Spec returns what the environment said of itself.
+// Spec returns the environment's description of itself.
 func (e *batch) Spec() *hostabi.EnvSpec { return &e.plugin.spec }
 
 // Close ends the processes.

@@ -16,8 +16,7 @@ func isLost(err error) bool {
 	return errors.As(err, &f) && f.Kind == env.FaultLost
 }
 
-// judge makes one error of what went wrong in a call. What poisons goes before what does not: it costs the whole
-// batch, dead processes included.
+// judge makes one error of the faults in a call. A fault that poisons comes first: it costs the whole batch, dead processes included.
 func (e *batch) judge(call string) error {
 	var worst error
 	var lost []env.Span
@@ -54,7 +53,7 @@ func (e *batch) judge(call string) error {
 	}
 	f := e.newFault(env.FaultLost, call, -1, why)
 	f.Lost = lost
-	// A worker that has answered and died since is lost in the next call: this one cannot tell of it any more.
+	// A worker that has answered and died since is lost in the next call: this one cannot report it any more.
 	if err := e.replace(func(w *worker) bool { return w.selected && w.verdict != answered }); err != nil {
 		e.gate.Poison()
 		return e.newFault(env.FaultTrap, call, -1, fmt.Errorf("%w; and no other could be started in its place: %w", f.Err, err))
@@ -62,7 +61,7 @@ func (e *batch) judge(call string) error {
 	return f
 }
 
-// errUnwanted is why the processes of a batch were killed that nobody waits for any more.
+// errUnwanted is why the processes of an abandoned batch were killed.
 var errUnwanted = errors.New("the processes were killed: nobody waits for them any more")
 
 // worse returns the error that costs more.
@@ -98,8 +97,7 @@ func (e *batch) blame(w *worker, call string) error {
 	return e.newFault(kind, call, w.envOf(w.reply.Inline[1]), errors.New(text))
 }
 
-// replace starts a process in the place of each one that is to be replaced, and binds the block there. Those have
-// ended.
+// replace starts a process for each worker that the function which selects, and binds the block there. The old ones have ended.
 func (e *batch) replace(which func(*worker) bool) error {
 	errs := make([]error, len(e.workers))
 	var all sync.WaitGroup
@@ -119,7 +117,7 @@ func hasGone(w *worker) bool { return w.gone.Load() }
 // the other.
 const attempts = 4
 
-// succeed returns a process that has made the environments of one that has ended. If that fails it is the old one.
+// succeed returns a process that has made the environments of an ended one. If that fails it returns the old one.
 func (e *batch) succeed(old *worker) (w *worker, err error) {
 	for range attempts {
 		if w, err = e.successor(old); err == nil {

@@ -30,7 +30,7 @@ import (
 	rolloutplugin "github.com/rlhost/rlhost/plugins/rollout"
 )
 
-// childrenOf returns the processes that a process has started, by what they were started with.
+// childrenOf returns the processes that a process has started with an argument.
 func childrenOf(parent int, arg string) []int {
 	var pids []int
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
@@ -118,7 +118,7 @@ func (m *mill) onAsk(q *hostabi.Message) {
 	}
 }
 
-// onBlock checks that the rows of each environment tell of steps that follow each other.
+// onBlock checks that the rows of each environment hold consecutive steps.
 func (m *mill) onBlock(b *hostabi.Message) {
 	tr, lease, err := trajectory.Lease(m.Host.Arenas, b.Handle)
 	if err != nil {
@@ -156,7 +156,7 @@ func (m *mill) row(tr trajectory.Trajectory, row, env int) error {
 	}
 	step := obs[plugintest.ObsStep]
 	if row == 0 && step == 0 {
-		last = nil // a worker that dies between two blocks begins the next one anew and loses no step
+		last = nil // a worker that dies between two blocks begins the next one afresh and loses no step
 	}
 	if last != nil && step != last[plugintest.ObsStep]+1 || last == nil && step != 0 {
 		return fmt.Errorf("environment %d observes %v after %v", global, obs, last)

@@ -11,14 +11,14 @@ import (
 	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
 
-// Limits on what a worker of environments may send.
+// Limits of a worker's messages.
 const (
 	maxEnvMetrics    = 64
 	maxEnvMetricName = 64
 	maxEnvState      = 1 << 30
 )
 
-// mailbox is what came over the wire of a worker of environments. Its methods may be called from any goroutine.
+// mailbox keeps the messages from the wire of a worker of environments. Its methods may be called from any goroutine.
 type mailbox struct {
 	mu      sync.Mutex
 	news    chan struct{} // has a token when something has changed
@@ -40,7 +40,7 @@ func (b *mailbox) fail(err error) {
 	b.wake()
 }
 
-// broken returns what the worker has done wrong on its wire, or nil.
+// broken returns the worker's violation of its wire's protocol, or nil.
 func (b *mailbox) broken() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -80,8 +80,8 @@ func (b *mailbox) metric(number uint32, gone func() bool) (name string, err erro
 	return name, err
 }
 
-// await waits until the worker's wire has brought what there asks for, called with mu held: at most as long as something that
-// was sent before takes at worst.
+// await waits until there, called with mu held, is true of the worker's wire: at most as long as a message that was sent
+// already takes at worst.
 func (b *mailbox) await(gone, there func() bool) error {
 	look := func() (bool, error) {
 		b.mu.Lock()
@@ -94,7 +94,7 @@ func (b *mailbox) await(gone, there func() bool) error {
 	end := time.NewTimer(10 * time.Second)
 	defer end.Stop()
 	for {
-		last := gone() // before looking: what came before the end counts
+		last := gone() // before looking: messages before the end count
 		switch ok, err := look(); {
 		case ok:
 			return nil

@@ -25,6 +25,6 @@ func play(role string, args []string) {
 
 func removeCache() {
 	if dir, err := envCache(); err == nil {
-		_ = os.RemoveAll(dir) // what stays is a folder for temporary files
+		_ = os.RemoveAll(dir) // only a folder for temporary files remains
 	}
 }

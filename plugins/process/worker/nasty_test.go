@@ -19,7 +19,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/process/internal/rig"
 )
 
-// nastyStep is the step of each nasty process in which it does what it should not.
+// nastyStep is the step in which each nasty process misbehaves.
 const nastyStep = 3
 
 // nasty is a plugin whose environments break the protocol behind the back of the SDK.
@@ -66,7 +66,7 @@ func secondEnd() *ring.SPSC {
 	return r
 }
 
-// putNasty puts messages and then does nothing more, so that nobody overwrites them.
+// putNasty puts messages and then does nothing more, so that they are not overwritten.
 func putNasty(ms ...hostabi.Message) {
 	secondEnd().Put(ms)
 	select {}
@@ -90,7 +90,7 @@ func wireNow() int {
 	panic("no wire")
 }
 
-// sends returns what sends frames on the wire and does not answer: the host has to find out by them.
+// sends returns a function that sends frames on the wire and does not answer: the host has to find out by them.
 func sends(times int, doc string, files ...int) func(*nastyEnv) {
 	return func(*nastyEnv) {
 		var rights []byte
@@ -147,8 +147,7 @@ func nastyWays() map[string]nastyWay {
 	}
 }
 
-// Whatever a process writes to its ring and its wire, the host takes the process for dead or its call for failed; what
-// comes afterwards works.
+// Whatever a process writes to its ring and its wire, the host considers the process dead or its call failed; everything afterwards works.
 func TestNasty_NothingThatAWorkerWritesHurtsTheHost(t *testing.T) {
 	for how, way := range nastyWays() {
 		t.Run(how, func(t *testing.T) {

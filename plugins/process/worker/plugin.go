@@ -19,7 +19,7 @@ import (
 // ErrClosed is returned by an environment plugin that has been closed.
 var ErrClosed = errors.New("environment plugin closed")
 
-// Options say which environments a program is to work, and how.
+// Options say which environments a program works, and how.
 type Options struct {
 	Source env.Source
 	// Workers is how many processes share each batch of environments; 0 means one. A batch of fewer environments has
@@ -39,13 +39,12 @@ type plugin struct {
 	closed bool
 }
 
-// Load starts a process of the program, has it load an environment, and returns a plugin that makes batches of
-// it: each in processes of its own, which write into the blocks that are bound. It blocks until the process has
-// described the environment. The error is an *Error, a table.Error for each key of the source that is wrong, or ctx's.
+// Load starts a process of the program, has it load an environment, and returns a plugin that makes batches of it:
+// each in its own processes, which write into the bound blocks. It blocks until the process has described the
+// environment. The error is an *Error, a table.Error for each wrong key of the source, or ctx's.
 //
-// A process that dies costs its environments the step that they are in: Bind, Reset or Step returns a Fault of kind
-// Lost, by when another process has taken its place. One that takes longer than the limit on a step is killed: a
-// Fault of kind Deadline.
+// A process that dies costs its environments the step that they are in: Bind, Reset or Step returns a Fault of kind Lost,
+// by when another process has replaced it. A process that exceeds the limit on a step is killed: a Fault of kind Deadline.
 func Load(ctx context.Context, r *spawn.Runtime, program spawn.Program, o Options) (env.Plugin, error) {
 	p := &plugin{source: source{o.Source, r, program}, workers: max(o.Workers, 1)}
 	w, loaded, err := p.load(ctx, o.Source.Name)
@@ -106,7 +105,7 @@ func withCode(err error) error {
 	return &coded
 }
 
-// again is load for a process that is to be like the first one.
+// again is load for a process that must be like the first one.
 func (p *plugin) again(ctx context.Context, name string) (*worker, error) {
 	w, loaded, err := p.load(ctx, name)
 	if err != nil {
@@ -145,7 +144,7 @@ func (p *plugin) worker(ctx context.Context, name string) (*worker, error) {
 	return p.again(ctx, name)
 }
 
-// Spec returns what the environment said of itself.
+// Spec returns the environment's description of itself.
 func (p *plugin) Spec() hostabi.EnvSpec { return p.spec }
 
 // StepsWhole says how parts are stepped instead; see env.Whole.
@@ -168,7 +167,7 @@ func (p *plugin) Configuration() string {
 	return b.String()
 }
 
-// Close ends the process that waits for a batch. Those of batches end with them.
+// Close ends the process that waits for a batch. Processes of batches end with these.
 func (p *plugin) Close() error {
 	p.mu.Lock()
 	w := p.spare

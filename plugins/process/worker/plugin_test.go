@@ -158,7 +158,7 @@ func TestEnv_KeepsThePromisesInAProcess(t *testing.T) {
 	}
 }
 
-// stage is a batch that is played with actions of its own.
+// stage is a batch that is played with its own actions.
 type stage struct {
 	*env.Driver
 	envs  int
@@ -211,7 +211,7 @@ func (s *stage) play(t *testing.T, n int) {
 	}
 }
 
-// same reports whether what two batches of environments wrote in their newest step is the same.
+// same reports whether two batches of environments have written the same in their newest step.
 func same(a, b *stage) bool {
 	return slices.Equal(a.Obs().Data, b.Obs().Data) && slices.Equal(a.Reward(), b.Reward()) &&
 		slices.Equal(a.Terminated(), b.Terminated()) && slices.Equal(a.Truncated(), b.Truncated()) &&
@@ -225,7 +225,7 @@ func idle(s *env.Driver) error {
 	return err
 }
 
-// A module does the same in a process as in the host, bit for bit, whoever shares the block.
+// A module does the same in a process as in the host, bit for bit, whatever else is in the block.
 func TestIsolation_ChangesNoTrajectory(t *testing.T) {
 	for name, use := range testkit.Guests(t, "corridor", cacheFolder(t)) {
 		inHost := loadHere(t, use)

@@ -24,7 +24,7 @@ func loadGymnasium(t testing.TB, use string, workers int) env.Plugin {
 	return loadFrom(t, gymnasium(t), workers, env.Source{Name: "gym", Use: use})
 }
 
-// Environments in Python do the same in any number of processes, and one that dies is replaced like any other.
+// Environments in Python do the same in any number of processes, and a process that dies is replaced like any other.
 func TestGymnasium_IsWorkedInProcesses(t *testing.T) {
 	two, one := newStage(t, loadGymnasium(t, "CartPole-v1", 2), 3), newStage(t, loadGymnasium(t, "CartPole-v1", 1), 3)
 	ended := 0

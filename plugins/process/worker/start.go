@@ -6,9 +6,9 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Handing a wait over to another goroutine costs two switches, which is more than what it gains with environments that
-// are fast. So the caller waits itself until so many steps in a row have taken longer than long, and does so again
-// every now and then to see whether they still do. On a busy machine any step may take long, but not all of them.
+// Handing a wait to another goroutine costs two switches, which is more than it gains with fast environments. So the
+// caller waits itself until so many steps in a row have taken longer than long, and does so again every now and then
+// to see whether they still do. On a busy machine any step may take long, but not all of them.
 const (
 	long     = 200 * time.Microsecond
 	inARow   = 32

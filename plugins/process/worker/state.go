@@ -11,7 +11,7 @@ import (
 )
 
 // stateMagic begins the snapshot of a batch in several processes: their number and the length of each one's part
-// follow, then the parts. That of a single process is what the process wrote, so that it fits a batch that has none.
+// follow, then the parts. A single process's snapshot is the process's own, so that it fits a batch without processes.
 const stateMagic = "rlenvs1\n"
 
 // Renew returns the batch to the state just after its creation; processes that have ended are started again.
@@ -82,7 +82,7 @@ func (e *batch) Snapshot() ([]byte, error) {
 	return b, nil
 }
 
-// split is the inverse of what Snapshot does with the parts.
+// split is the inverse of Snapshot's join of the parts.
 func (e *batch) split(b []byte) ([][]byte, error) {
 	n := len(e.workers)
 	if n == 1 {

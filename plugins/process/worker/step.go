@@ -7,7 +7,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Bind tells the processes of the block; see env.Env.
+// Bind sends the block to the processes; see env.Env.
 func (e *batch) Bind(b env.Block) error {
 	if err := e.gate.Enter(); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (e *batch) Step(t int) error {
 	return e.collect(hostabi.ExportStep)
 }
 
-// beginStep takes the batch for a step and sends it to the processes.
+// beginStep enters the batch for a step and sends it to the processes.
 func (e *batch) beginStep(t int) error {
 	if err := e.gate.Enter(); err != nil {
 		return err
@@ -84,7 +84,7 @@ func (e *batch) exchange(call string, m hostabi.Message) error {
 	return e.collect(call)
 }
 
-// collect waits for the answers to what was posted.
+// collect waits for the answers to the posted calls.
 func (e *batch) collect(call string) error {
 	ok := true
 	for _, w := range e.workers {

@@ -19,8 +19,8 @@ import (
 	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
 
-// worker is one process that works environments. It belongs to the goroutine that calls the batch, but for what
-// the wire's goroutine tells it.
+// worker is one process that works environments. It belongs to the goroutine that calls the batch, except for the
+// fields that the wire's goroutine sets.
 type worker struct {
 	source *source
 	name   string // of the component
@@ -33,7 +33,7 @@ type worker struct {
 	options env.Options
 	layout  native.EnvScratch
 	scratch *shm.Segment
-	known   map[uint64]bool // numbers of files that it has been told of
+	known   map[uint64]bool // numbers of files that it knows
 
 	needed   func() bool // ends the watch for the end of env.Options.Wanted; nil before that begins
 	gone     atomic.Bool // its process has ended
@@ -44,7 +44,7 @@ type worker struct {
 	buffer   [32]hostabi.Message
 }
 
-// verdict says what came of a message.
+// verdict is the outcome of a message.
 type verdict uint8
 
 const (
@@ -54,7 +54,7 @@ const (
 	broke            // it has answered with nonsense
 )
 
-// maxScratch bounds what a worker may ask for.
+// maxScratch bounds a worker's scratch area.
 const maxScratch = 64 << 20
 
 // startWorker starts a process.
@@ -83,7 +83,7 @@ func (s *source) startWorker(ctx context.Context, name string) (*worker, error) 
 	return w, nil
 }
 
-// make has the process make its environments.
+// make tells the process to make its environments.
 func (w *worker) make(ctx context.Context, o env.Options, blockEnvs int, span env.Span) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, w.p.Program.Start+w.source.loading(), spawn.ErrSlow)
 	defer cancel()
@@ -104,7 +104,7 @@ func (w *worker) make(ctx context.Context, o env.Options, blockEnvs int, span en
 	return w.p.Wire.Send(native.Frame{File: &native.File{Bytes: int64(w.scratch.Size())}}, w.scratch.FD())
 }
 
-// checkScratch refuses areas that do not hold what is to lie in them.
+// checkScratch refuses areas that are too small for their contents.
 func checkScratch(s *native.EnvScratch, envs int) error {
 	within := func(at, n int) bool { return at >= 0 && n >= 0 && at <= s.Bytes && n <= s.Bytes-at }
 	if s.Bytes < 1 || s.Bytes > maxScratch || !within(s.MaskAt, envs) || !within(s.SeedsAt, 8*envs) || !within(s.TextAt, s.Text) {
@@ -187,10 +187,10 @@ func (w *worker) post(m *hostabi.Message) {
 	}
 }
 
-// await waits for the answer to what was posted, or until the process has died or the time is up.
+// await waits for the answer to the posted call, or until the process has died or the time is up.
 func (w *worker) await(until time.Time) {
 	for w.verdict == answered {
-		ended := w.gone.Load() // before looking: what was put before the end counts
+		ended := w.gone.Load() // before looking: messages put before the end count
 		n := w.p.Transport.Get(w.buffer[:])
 		if n > 0 && w.take(w.buffer[:n]) {
 			return
@@ -262,7 +262,7 @@ func (w *worker) measure(m *hostabi.Message) {
 	w.options.Metric(env.Metric{Env: index, Name: name, Value: math.Float64frombits(m.Inline[0]), Gather: hostabi.TensorFlags(m.Split) & hostabi.TensorGather})
 }
 
-// text returns what a reply says in words.
+// text returns the words of a reply.
 func (w *worker) text() string {
 	n := min(w.reply.Inline[0], uint64(w.layout.Text))
 	text := string(w.scratch.Bytes()[w.layout.TextAt:][:n])
@@ -289,13 +289,13 @@ func (w *worker) ending() error {
 	return fmt.Errorf("process %d %s", w.p.PID(), w.p.End())
 }
 
-// end ends the process and releases what it had.
+// end ends the process and releases its resources.
 func (w *worker) end() error {
 	if w.needed != nil {
 		w.needed()
 	}
 	if !w.gone.Load() {
-		_ = w.p.Stop(w.source.runtime.Grace()) // what it says of its end changes nothing
+		_ = w.p.Stop(w.source.runtime.Grace()) // its answer changes nothing
 	}
 	w.states.Close()
 	err := w.p.Close()
@@ -329,8 +329,8 @@ func (w *worker) state(c native.EnvStateCall, send []byte) ([]byte, error) {
 	return state, err
 }
 
-// refusal makes an error of what a worker answers to a call about states: env.ErrUnsupported, a Fault of kind
-// Status, or any other, after which the state of the environments is unknown.
+// refusal makes an error of a worker's answer to a call about states: env.ErrUnsupported, a Fault of kind Status,
+// or any other, after which the state of the environments is unknown.
 func (w *worker) refusal(err error) error {
 	var e *spawn.Error
 	if !errors.As(err, &e) {

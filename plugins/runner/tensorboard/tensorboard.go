@@ -111,7 +111,7 @@ func Whole(r io.Reader) (int64, error) {
 
 var errDamaged = errors.New("the record is damaged")
 
-// readRecord returns the size of the next record. io.EOF and io.ErrUnexpectedEOF are told as io.EOF.
+// readRecord returns the size of the next record. io.EOF and io.ErrUnexpectedEOF are returned as io.EOF.
 func readRecord(in io.Reader) (int64, error) {
 	var head [recordHead]byte
 	if err := readFull(in, head[:]); err != nil {

@@ -41,8 +41,8 @@ func TestWhole_AFileCutAnywhereIsReadableUpToItsLastRecord(t *testing.T) {
 	}
 }
 
-// TestHeader_BytesAreThoseOfTensorFlow holds a record against one that TensorFlow has written.
-func TestHeader_BytesAreThoseOfTensorFlow(t *testing.T) {
+// TestHeader_BytesEqualTensorFlows compares a record with one that TensorFlow has written.
+func TestHeader_BytesEqualTensorFlows(t *testing.T) {
 	t.Parallel()
 	const want = "1800000000000000a37f4b2209000000000000f03f1a0d627261696e2e4576656e743a32"
 	if got := hex.EncodeToString(Header(time.Unix(1, 0))); !strings.HasPrefix(got, want) {

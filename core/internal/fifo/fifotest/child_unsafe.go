@@ -15,7 +15,7 @@ import (
 // childVariable holds the task of a child process of the tests.
 const childVariable = "RLHOST_RING_CHILD"
 
-// Main runs the tests or, in a child process, its task; it returns what to exit with.
+// Main runs the tests or, in a child process, its task; it returns the exit status.
 func Main(m *testing.M, task func(text string, n *Notes) error) int {
 	text := os.Getenv(childVariable)
 	if text == "" {
@@ -32,11 +32,11 @@ func Main(m *testing.M, task func(text string, n *Notes) error) int {
 	return 0
 }
 
-// Notes are what a child tells its parent through shared memory.
+// Notes are a child's reports to its parent, in shared memory.
 type Notes struct {
 	Running atomic.Uint32
 	Moved   atomic.Uint64 // messages that it has put or got
-	Sum     atomic.Uint64 // of those got
+	Sum     atomic.Uint64 // of the items got
 	Wrong   atomic.Uint64 // messages out of order or torn
 }
 

@@ -1,5 +1,4 @@
-// Package fifotest is what the tests of rings and queues share: memory that is corrupted during use, and processes that
-// are killed.
+// Package fifotest is shared by the tests of rings and queues: memory that is corrupted during use, and processes that are killed.
 package fifotest
 
 import (
@@ -16,7 +15,7 @@ import (
 // stepLimit is how long one call may take while another writes garbage into the ring: longer means that it hangs.
 const stepLimit = 20 * time.Second
 
-// Guarded returns memory for a ring, and a function that fails the test if anything behind the ring was written.
+// Guarded returns memory for a ring, and a function that fails the test if anything after the ring was written.
 func Guarded(t testing.TB, g fifo.Geometry) (*shm.Segment, func()) {
 	t.Helper()
 	seg, err := shm.Heap(g.Total() + 2*hostabi.RingHeaderBytes)

@@ -13,9 +13,8 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// New makes the host's end, and two files that the plugin makes its end of: the ring from the host and the one to it.
-// Both are made at the same time: it takes long enough to tell how much memory there is, and to clear some. The caller
-// closes the files.
+// New makes the host's end, and two files that the plugin makes its end of: the ring from the host and the one to it. Both are
+// made at the same time, because finding out how much memory there is, and clearing some, takes long. The caller closes the files.
 func New(program string) (link.Transport, []*os.File, error) {
 	program = program[:min(len(program), 100)] // the system takes no longer names of segments
 	p := new(ring.Pair)
@@ -54,7 +53,7 @@ func Open(first int) (link.Transport, error) {
 	return &ring.Pair{Out: out, In: in}, nil
 }
 
-// closeAll closes those rings that there are.
+// closeAll closes the rings that exist.
 func closeAll(rings ...*ring.SPSC) error {
 	var errs []error
 	for _, r := range rings {

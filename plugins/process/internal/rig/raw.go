@@ -12,7 +12,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi/native"
 )
 
-// Answers is what a raw plugin answers to calls by method: a document, an error, or a function that returns one.
+// Answers are a raw plugin's answers to calls by method: a document, an error, or a function that returns one.
 type Answers map[string]any
 
 // Serve is a plugin without any SDK.

@@ -1,5 +1,4 @@
-// Package rig is what the tests of native plugins share: the test binary as a plugin, one without any SDK, and how to
-// wait for what processes do.
+// Package rig is shared by the tests of native plugins: the test binary as a plugin, a plugin without any SDK, and waits for processes.
 package rig
 
 import (
@@ -11,8 +10,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi/native"
 )
 
-// Main is for TestMain: it makes the test binary a plugin as well, which play is told of by its arguments. end runs
-// after the tests.
+// Main is for TestMain: it makes the test binary a plugin as well: play gets the plugin's role and arguments. end runs after the tests.
 func Main(m *testing.M, play func(role string, args []string), end func()) {
 	if os.Getenv(native.CookieKey) != "" && len(os.Args) > 1 {
 		play(os.Args[1], os.Args[2:])

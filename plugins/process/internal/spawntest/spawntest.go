@@ -1,5 +1,4 @@
-// Package spawntest starts test binaries through package spawn, for tests of the packages above it; package rig is for
-// those of spawn too.
+// Package spawntest starts test binaries through package spawn, for tests of the packages above it; package rig is for spawn's own tests too.
 package spawntest
 
 import (
