@@ -239,37 +239,3 @@ func (a *assembly) eachEnv(fn func(*loading.Env)) {
 		}
 	}
 }
-
-// sameSpaces rejects environments whose spaces differ from their predecessors'.
-func (a *assembly) sameSpaces(before *assembly) error {
-	for name, v := range a.Envs {
-		old := before.Envs[name]
-		if old == nil || old == v {
-			continue
-		}
-		if was, is := loading.Spaces(old.Plugin.Spec()), loading.Spaces(v.Plugin.Spec()); was != is {
-			return spacesError(&component.SpacesError{Component: "env " + name, Reason: was + " differ from " + is,
-				Running: old.Plugin.Spec(), Next: v.Plugin.Spec()})
-		}
-	}
-	return nil
-}
-
-// sameNetworks reuses the policies that have not changed, and rejects policies with another network.
-func (a *assembly) sameNetworks(before *assembly) error {
-	for name, made := range a.Policies {
-		old, ok := before.Policies[name]
-		if !ok {
-			continue
-		}
-		if a.graph.Policy(name).Equal(before.graph.Policy(name)) {
-			a.Policies[name] = old
-			continue
-		}
-		if err := old.SameNetwork(made); err != nil {
-			return &ChangeError{Code: control.CodeSpaces, Err: err,
-				Reason: "policy \"" + name + "\" has another network than the running one: " + err.Error(), Help: "start a new run for it"}
-		}
-	}
-	return nil
-}

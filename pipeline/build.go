@@ -50,10 +50,9 @@ func (p *Pipeline) build(ctx context.Context, g *graph.Graph) error {
 	a := &assembly{graph: g, run: p.runOf(g)}
 	p.running.state.Store(a) // so that release after an error finds it
 	var err error
-	if a.Set, err = loading.Load(ctx, g, p.options.Parts, &p.envCache); err != nil {
+	if a.Set, p.warnings, err = load(ctx, g, p.options.Parts, &p.envCache); err != nil {
 		return err
 	}
-	p.warnings = a.Set.Warnings
 	for i := range g.Components {
 		of := &g.Components[i]
 		for index := range of.Count {

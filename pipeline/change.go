@@ -9,7 +9,6 @@ import (
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/pipeline/graph"
-	"github.com/rlhost/rlhost/pipeline/loading"
 )
 
 // Prepare prepares a change of the running pipeline to the graph next, from With or Parse. It loads and compiles
@@ -63,22 +62,6 @@ func (t *Transition) prepare(ctx context.Context, next *graph.Graph) error {
 		return ErrNothing
 	}
 	return context.Cause(ctx)
-}
-
-// nextAssembly loads everything new that a graph needs, and checks it against the running assembly. Members and wires are still missing.
-func (p *Pipeline) nextAssembly(ctx context.Context, before *assembly, next *graph.Graph) (*assembly, error) {
-	a := &assembly{graph: next, run: before.run}
-	if !before.run.Stop.Equal(&next.Run.Stop) {
-		a.run = p.runOf(next)
-	}
-	var err error
-	if a.Set, err = loading.Load(ctx, next, p.options.Parts, &p.envCache); err != nil {
-		return nil, err
-	}
-	if err := a.sameSpaces(before); err != nil {
-		return nil, err
-	}
-	return a, a.sameNetworks(before)
 }
 
 // Changes returns the transition's changes.

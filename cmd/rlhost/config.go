@@ -10,9 +10,10 @@ import (
 
 	"github.com/rlhost/rlhost/cmd/rlhost/results"
 	"github.com/rlhost/rlhost/core/files"
+	"github.com/rlhost/rlhost/pipeline"
+	"github.com/rlhost/rlhost/pipeline/fit"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/graph/picture"
-	"github.com/rlhost/rlhost/pipeline/loading"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/builtin"
@@ -114,13 +115,13 @@ func (c *validateCommand) look(p *program, file string, parts *graph.Parts) erro
 	}
 	forecast, warnings := "", g.Warnings
 	if !c.Offline && !(c.DenyWarnings && len(warnings) > 0) {
-		needs, more, err := loading.Check(context.Background(), g, parts)
+		needs, more, err := pipeline.Check(context.Background(), g, parts)
 		p.problems(more)
 		if err != nil {
 			return p.printProblems(session.BuildError(err))
 		}
 		warnings = append(warnings, more...)
-		forecast = ", " + loading.ForecastText(needs)
+		forecast = ", " + fit.ForecastText(needs)
 	}
 	if c.DenyWarnings && len(warnings) > 0 {
 		return printed(exitConfig, warnings)

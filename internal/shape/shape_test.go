@@ -50,10 +50,11 @@ plugins/author/authortest: hostabi/... core/... plugins/plugintest sdk/sdktest/s
 plugins/builtin:        any
 pipeline/graph/...:     hostabi core/... gpu/policy/... pipeline/graph/...
 pipeline/loading:       hostabi core/... pipeline/graph
+pipeline/fit:           hostabi core/... pipeline/graph
 pipeline/loops:         hostabi core/...
 pipeline/overrides:     pipeline/graph
 pipeline/diagnosis:     hostabi core/...
-pipeline:               hostabi core/... gpu/policy/... pipeline/graph pipeline/loading pipeline/loops pipeline/diagnosis pipeline/overrides
+pipeline:               hostabi core/... gpu/policy/... pipeline/graph pipeline/loading pipeline/fit pipeline/loops pipeline/diagnosis pipeline/overrides
 pipeline/runs:          hostabi core/...
 pipeline/bench:         hostabi core/... pipeline pipeline/graph
 pipeline/seeds:         hostabi core/... pipeline/runs
@@ -84,7 +85,7 @@ core/trajectory
 core/env core/recording
 core/component core/control
 pipeline/graph/...
-pipeline/loading pipeline/loops pipeline/diagnosis
+pipeline/loading pipeline/fit pipeline/loops pipeline/diagnosis
 pipeline pipeline/runs
 pipeline/seeds pipeline/export
 pipeline/compare pipeline/curves
@@ -148,6 +149,19 @@ func TestShape_ImportsFollowThePolicy(t *testing.T) {
 			_, ours := folderOf(name)
 			if strings.Contains(strings.Split(name, "/")[0], ".") && !ours && !throughDoor(doorways, name, s.dir) {
 				t.Errorf("%s imports %s: this is not its door", s.path, name)
+			}
+		}
+	}
+}
+
+// What says whether things fit together says the same of the same things each time.
+func TestShape_FitReadsNothing(t *testing.T) {
+	t.Parallel()
+	for _, s := range sources(t) {
+		for _, spec := range s.file.Imports {
+			first, _, _ := strings.Cut(strings.Trim(spec.Path.Value, `"`), "/")
+			if s.dir == "pipeline/fit" && !s.test && slices.Contains([]string{"os", "io", "net", "time", "syscall", "runtime"}, first) {
+				t.Errorf("%s imports %s: it is to read no file, no clock and no process", s.path, spec.Path.Value)
 			}
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 // A wire's grants are part of the file's meaning, and components that get them are replaced where they change.
 func TestGrants_ArePartOfTheMeaning(t *testing.T) {
-	a := graphtest.ReadArchive(t, "../loading/testdata/errors/ok_plugin.txtar")
+	a := graphtest.ReadArchive(t, "../testdata/errors/ok_plugin.txtar")
 	parse := func(text string) *graph.Graph {
 		g, problems := graphtest.Parse("pipeline.toml", []byte(text), graph.ParseOptions{Parts: graphtest.Standard()})
 		if problems.Err() != nil {

@@ -28,7 +28,7 @@ func addCorpus(f *testing.F) {
 	for _, text := range tomlCorpus {
 		f.Add(text)
 	}
-	for _, pattern := range []string{"../loading/testdata/errors/*.txtar", "presets/*.toml", "../../examples/pipelines/*.toml", "../../pipeline.toml"} {
+	for _, pattern := range []string{"../testdata/errors/*.txtar", "presets/*.toml", "../../examples/pipelines/*.toml", "../../pipeline.toml"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			f.Fatal(pattern, err)

@@ -1,4 +1,4 @@
-package loading
+package pipeline
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/pipeline/fit"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
 )
@@ -88,7 +89,7 @@ func TestForecast_CountsWhatEnvironmentsKeep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Need{Keys: "component.rollout.envs = 8, env.cartpole.wrap", Bytes: 8 << 20}
+	want := fit.Need{Keys: "component.rollout.envs = 8, env.cartpole.wrap", Bytes: 8 << 20}
 	if !slices.Contains(needs, want) {
 		t.Errorf("needs %v, want %v among them", needs, want)
 	}

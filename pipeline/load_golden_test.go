@@ -1,4 +1,4 @@
-package loading
+package pipeline
 
 import (
 	"context"
@@ -76,7 +76,7 @@ func TestErrors_EveryCodeHasAGoldenFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, pattern := range []string{"../*.go", "../graph/*.go"} {
+	for _, pattern := range []string{"graph/*.go", "loading/*.go", "fit/*.go"} {
 		more, _ := filepath.Glob(pattern)
 		files = append(files, more...)
 	}
