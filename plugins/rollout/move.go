@@ -74,6 +74,37 @@ func (m *move) start() {
 	}
 }
 
+// crossBlock goes over behind the last row of the block.
+func (m *move) crossBlock() {
+	m.startClock()
+	m.leave(m.s.t, true)
+	if m.s.commit() {
+		m.changeOver()
+	}
+}
+
+// crossFault goes over, or back, in the place of environments that have failed.
+func (m *move) crossFault(err error) {
+	s := m.s
+	m.startClock()
+	s.tellLost(err)
+	m.episodes = allEnded
+	m.newSeeds()
+	if !m.back {
+		_ = s.renew() // what has failed may have to come back, though it is not needed now
+	}
+	s.dropBlock()
+	m.changeOver()
+}
+
+// changeOver goes over between two blocks.
+func (m *move) changeOver() {
+	m.goOver()
+	m.s.begin()
+	m.finish()
+	m.s.endPause()
+}
+
 // crossRow goes over between two steps if this is the boundary. It reports whether row t is still to be asked about.
 func (m *move) crossRow() bool {
 	switch m.at {
@@ -134,10 +165,7 @@ func (m *move) drop() {
 	}
 	s.steps += uint64(s.t)
 	s.abort()
-	m.goOver()
-	s.begin()
-	m.finish()
-	s.endPause()
+	m.changeOver()
 }
 
 // stepBoth lets the environments of the move step beside those that run, from row t on. Each goes over when

@@ -8,7 +8,6 @@ import (
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/loop"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
@@ -182,14 +181,20 @@ func (s *split) onShaped() {
 	s.finish()
 }
 
-// finish commits the block, emits it with the episodes that ended in it, and goes on if a block is free.
+// finish commits the block and begins the next one if one is free, with other environments if those have waited for this boundary.
 func (s *split) finish() {
-	m := s.next
-	crosses := m != nil && m.at != component.AtEpisode
-	if crosses {
-		m.startClock()
-		m.leave(s.t, true)
+	if m := s.next; m != nil && m.at != component.AtEpisode {
+		m.crossBlock()
+		return
 	}
+	if s.commit() {
+		s.begin()
+		s.endPause()
+	}
+}
+
+// commit completes the block, and emits it with the episodes that ended in it. It reports whether the run goes on.
+func (s *split) commit() bool {
 	if s.rows.agents != nil {
 		s.rows.agents.moveLate(s.rows.tr)
 	}
@@ -213,104 +218,11 @@ func (s *split) finish() {
 	s.sequence++
 	s.rows.writing = false
 	s.rows.c.envSteps.Add(uint64(rows))
-	if err := s.handOver(); err != nil {
+	err := s.handOver()
+	if err != nil {
 		s.rows.c.h.Fail(err)
-		return
 	}
-	if crosses {
-		m.goOver()
-	}
-	s.begin()
-	if crosses {
-		m.finish()
-	}
-	s.endPause()
-}
-
-// fault gives up the split's unfinished block after an error of its environments. The guest is renewed, its
-// environments start new episodes, and what was lost is counted; or, if others are to come or were there before a
-// change that is on probation, those start; or, if the component itself is on probation, it is replaced. It ends the
-// run once the budget is spent, or if the error is not the environment's.
-func (s *split) fault(err error) {
-	c := s.rows.c
-	if c.wanted.Err() != nil {
-		s.leave()
-		return
-	}
-	if isFault(err) {
-		s.batch.version.faults.Inc()
-	}
-	if s.versions == nil && s.batch.onFault(err) {
-		s.batch.probation.rollBack(err)
-	}
-	m := s.next
-	crosses := m != nil && m.progress == waiting && s.versions == nil && (m.back || m.share == s.rows.c.envs())
-	switch {
-	case crosses && (isFault(err) || m.back):
-		m.startClock()
-	case !isFault(err):
-		c.h.Fail(err)
-		return
-	case !crosses && c.h.Yield(err):
-		c.lostSteps.Add(uint64(s.rows.validBefore(s.t)))
-		s.abort()
-		return
-	case s.versions == nil && !crosses && s.futile(err):
-		c.h.Fail(err)
-		return
-	case s.versions != nil || !c.spend():
-		c.h.Fail(fmt.Errorf("%w; restarted %d times already (max_restarts)", err, c.restarted))
-		return
-	}
-	lost := s.rows.validBefore(s.t)
-	c.lostSteps.Add(uint64(lost))
-	c.h.Log.Warn("environments restarted", "error", err, "restart", c.restarted, "max_restarts", c.config.MaxRestarts,
-		"lost_env_steps", lost)
-	if crosses {
-		m.episodes = allEnded
-		m.newSeeds()
-	}
-	if !crosses || !m.back { // those that are left may have to come back, though they are not needed now
-		if err := s.renew(); err != nil && !crosses {
-			c.h.Fail(err)
-			return
-		}
-	}
-	s.carried = false
-	s.rows.forget()
-	s.steps += uint64(s.t)
-	s.abort()
-	if crosses {
-		m.goOver()
-		s.begin()
-		m.finish()
-	}
-	s.endPause()
-}
-
-// leave gives up the block of a run that is cut, whose environments have been made to end their step.
-func (s *split) leave() {
-	s.rows.c.cutSteps.Add(uint64(s.rows.validBefore(s.t)))
-	s.abort()
-	s.endPause()
-}
-
-// futile reports whether environments that begin again would fail in the same way: their instance had no memory to give
-// for one of the split's blocks, each of which asks for its own once.
-func (s *split) futile(err error) bool {
-	var f *env.Fault
-	return errors.As(err, &f) && f.Kind == env.FaultMemory && f.Call == hostabi.ExportAlloc &&
-		s.batch.calls <= uint64(s.rows.c.config.Horizon*s.rows.c.blocksPerSplit())
-}
-
-// renew takes the guest back to its creation. The aborted block's credit begins the next one, with a reset.
-func (s *split) renew() error {
-	if err := s.batch.renew(); err != nil {
-		return err
-	}
-	s.seeds.draw(s.rows.c.attempts)
-	s.batch.calls = 0
-	return nil
+	return err == nil
 }
 
 // endPause ends the wait for a Pause if no split of the component has anything left to do.

@@ -1,0 +1,160 @@
+package rollout
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// outcome is what an error of the environments of a split leads to.
+type outcome uint8
+
+const (
+	runFails       outcome = iota // the error ends the run
+	noRestarts                    // it does because all restarts are spent
+	ownerReplaces                 // the owner of the component, which was on probation, replaces it
+	nextStepIn                    // the environments of the change that waits for its boundary
+	previousStepIn                // the environments that ran before a change
+	beginAnew                     // the environments begin anew, which costs a restart
+)
+
+// situation is all that an outcome depends on.
+type situation struct {
+	fault     bool // the error is the environments' own
+	way       way
+	beside    bool // several versions step side by side
+	probation bool // of the component, whose owner has taken the fault
+	futile    bool // environments that begin anew would fail again
+	restarts  bool // there are some left
+}
+
+// way is where a split's environments go at the next boundary, if all of them do.
+type way uint8
+
+const (
+	stays way = iota
+	goesOver
+	goesBack
+)
+
+// crosses reports whether other environments can step in.
+func (x *situation) crosses() bool { return x.way != stays && !x.beside }
+
+// outcome picks the row of the table "When environments fail" in docs/hot-swap.md.
+func (x *situation) outcome() outcome {
+	switch {
+	case x.crosses() && x.way == goesBack:
+		return previousStepIn
+	case !x.fault:
+		return runFails
+	case x.crosses():
+		return nextStepIn
+	case x.probation:
+		return ownerReplaces
+	case x.futile && !x.beside:
+		return runFails
+	case x.beside || !x.restarts: // what steps beside others has begun anew as often as it may
+		return noRestarts
+	}
+	return beginAnew
+}
+
+// fault does what an error of the environments leads to. Unless the run ends, the unfinished block is given up, and what was lost is counted.
+func (s *split) fault(err error) {
+	c := s.rows.c
+	if c.wanted.Err() != nil {
+		s.leave()
+		return
+	}
+	x := s.situation(err)
+	switch x.outcome() {
+	case runFails:
+		c.h.Fail(err)
+	case noRestarts:
+		c.h.Fail(fmt.Errorf("%w; restarted %d times already (max_restarts)", err, c.restarted))
+	case ownerReplaces:
+		c.lostSteps.Add(uint64(s.rows.validBefore(s.t)))
+		s.abort()
+	case nextStepIn, previousStepIn:
+		s.next.crossFault(err)
+	case beginAnew:
+		s.restart(err)
+	}
+}
+
+// situation counts a fault and has it take a change on probation back, or asks the owner of a component on probation.
+func (s *split) situation(err error) situation {
+	c := s.rows.c
+	x := situation{fault: isFault(err), beside: s.versions != nil, restarts: c.restarted < c.config.MaxRestarts}
+	if x.fault {
+		s.batch.version.faults.Inc()
+	}
+	if !x.beside && s.batch.onFault(err) {
+		s.batch.probation.rollBack(err)
+	}
+	switch m := s.next; {
+	case m == nil || m.progress != waiting:
+	case m.back:
+		x.way = goesBack
+	case m.share == c.envs():
+		x.way = goesOver
+	}
+	x.futile = s.futile(err)
+	x.probation = x.fault && !x.crosses() && c.h.Yield(err)
+	return x
+}
+
+// restart has the environments begin anew.
+func (s *split) restart(err error) {
+	s.rows.c.spend()
+	s.tellLost(err)
+	if err := s.renew(); err != nil {
+		s.rows.c.h.Fail(err)
+		return
+	}
+	s.dropBlock()
+	s.endPause()
+}
+
+// tellLost counts and logs what a fault costs.
+func (s *split) tellLost(err error) {
+	c, lost := s.rows.c, s.rows.validBefore(s.t)
+	c.lostSteps.Add(uint64(lost))
+	c.h.Log.Warn("environments restarted", "error", err, "restart", c.restarted, "max_restarts", c.config.MaxRestarts,
+		"lost_env_steps", lost)
+}
+
+// dropBlock gives the unfinished block up, and its episodes.
+func (s *split) dropBlock() {
+	s.carried = false
+	s.rows.forget()
+	s.steps += uint64(s.t)
+	s.abort()
+}
+
+// leave gives up the block of a run that is cut, whose environments have been made to end their step.
+func (s *split) leave() {
+	s.rows.c.cutSteps.Add(uint64(s.rows.validBefore(s.t)))
+	s.abort()
+	s.endPause()
+}
+
+// futile reports whether environments that begin again would fail in the same way: their instance had no memory to give
+// for one of the split's blocks, each of which asks for its own once.
+func (s *split) futile(err error) bool {
+	var f *env.Fault
+	return errors.As(err, &f) && f.Kind == env.FaultMemory && f.Call == hostabi.ExportAlloc &&
+		s.batch.calls <= uint64(s.rows.c.config.Horizon*s.rows.c.blocksPerSplit())
+}
+
+// renew takes the guest back to its creation. The aborted block's credit begins the next one, with a reset.
+func (s *split) renew() error {
+	if err := s.batch.renew(); err != nil {
+		return err
+	}
+	s.seeds.draw(s.rows.c.attempts)
+	s.batch.calls = 0
+	return nil
+}
