@@ -3,6 +3,7 @@ package rollout
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/rlhost/rlhost/core/component"
@@ -387,7 +388,7 @@ func (x *change) goBack() {
 		if s.versions != nil {
 			home = s.batch
 		}
-		come := s.batch == b || s.versions != nil && s.versions.has(b)
+		come := slices.Contains(s.stepper().batches(), b)
 		if !come || home == nil {
 			home = s.batch
 		}

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"slices"
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
@@ -141,13 +142,13 @@ func (m *move) crossStep() {
 // enter binds the block of which rows have been written to environments that have just come.
 func (m *move) enter() error {
 	s := m.s
-	if err := s.bind(); err != nil {
+	if err := s.stepper().bind(); err != nil {
 		if !s.loseSome(err) {
 			return err
 		}
 		s.rows.invalidateRow(s.t-1, true)
 	}
-	return s.resetLost(s.t)
+	return s.stepper().resetLost(s.t)
 }
 
 // drop gives the unfinished block up and goes over.
@@ -186,7 +187,7 @@ func (m *move) stepBoth(t int) bool {
 		case s.carried:
 			pad.LoadObserved(t, s.carry)
 		}
-		s.versions = newVersions(&s.rows, &s.seeds, s.batch)
+		s.versions = newVersions(s)
 	}
 	d := s.versions
 	m.to.inherit(s.ownerOf)
@@ -204,7 +205,7 @@ func (m *move) stepBoth(t int) bool {
 		s.rows.invalidateRow(before, true)
 	}
 	if err == nil && s.rows.writing && s.rows.anyGone {
-		err = s.resetLost(t)
+		err = s.stepper().resetLost(t)
 	}
 	m.stopClock()
 	if err != nil {
@@ -222,7 +223,7 @@ func (m *move) stayAlone(err error) bool {
 		s.batch.pad = nil
 		return true
 	}
-	if err := s.bind(); err != nil {
+	if err := s.stepper().bind(); err != nil {
 		s.fault(err)
 		return false
 	}
@@ -280,11 +281,7 @@ func (m *move) leave(t int, valued bool) {
 
 // takeStates reports whether the running episodes go on in the new environments.
 func (m *move) takeStates() bool {
-	whole := m.s.batch
-	if m.s.versions != nil {
-		whole = nil
-	}
-	err := m.to.takeStates(whole, m.s.ownerOf)
+	err := m.to.takeStates(m.s.stepper().whole(), m.s.ownerOf)
 	if err != nil {
 		m.s.rows.c.h.Log.Warn("episodes are not carried over", "split", m.s.index, "reason", err)
 	}
@@ -297,7 +294,7 @@ func (m *move) goOver() {
 	s := m.s
 	m.progress = inPlace
 	was := s.batch
-	if beside := s.versions != nil && s.versions.has(m.to); m.episodes != allKept && !m.back && !beside {
+	if beside := slices.Contains(s.stepper().batches(), m.to); m.episodes != allKept && !m.back && !beside {
 		m.to.inherit(s.ownerOf)
 	}
 	for _, b := range s.batches() {

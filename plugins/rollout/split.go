@@ -108,20 +108,6 @@ func (s *split) lend() (arena.Loan, error) {
 	return arena.Loan{}, arena.ErrBusy
 }
 
-// bind makes the environments step into the block. Those that step beside others have a block of their own.
-func (s *split) bind() error {
-	if s.versions != nil {
-		s.versions.turn()
-		return nil
-	}
-	err := s.batch.env.Bind(s.batch.block(s.rows.tr.Mem, s.rows.block))
-	if s.batch.pad != nil && err == nil {
-		s.letGo(s.batch.pad) // that it was bound to before
-		s.batch.pad = nil
-	}
-	return err
-}
-
 // letGo releases what the split needs no more, but not before stepping goes on: while memory is given back nobody can
 // map any, or touch some for the first time.
 func (s *split) letGo(c closer) {
@@ -132,9 +118,9 @@ func (s *split) letGo(c closer) {
 
 // stampBlock completes the column of versions of the block. It returns what made all of it, nil if it is several.
 func (s *split) stampBlock() *maker {
-	if !s.rows.mixed && s.versions == nil {
-		s.rows.stampAll(s.batch.maker)
-		return &s.batch.maker
+	if b := s.stepper().whole(); b != nil && !s.rows.mixed {
+		s.rows.stampAll(b.maker)
+		return &b.maker
 	}
 	s.stampRows(s.rows.c.config.Horizon, nil)
 	return nil
@@ -142,15 +128,9 @@ func (s *split) stampBlock() *maker {
 
 // stampRows writes down what made the rows before row t, but for environments of one batch.
 func (s *split) stampRows(t int, but *batch) {
-	if s.versions == nil {
-		if s.batch != but {
-			s.rows.stamp(0, s.rows.n, t, s.batch.maker)
-		}
-		return
-	}
-	for env, b := range s.versions.owner {
-		if first, end := s.rows.c.schema.RowsOf(env); b != but {
-			s.rows.stamp(first, end, t, b.maker)
+	for env := range s.rows.c.envs() {
+		if first, end := s.rows.c.schema.RowsOf(env); s.ownerOf(env) != but {
+			s.rows.stamp(first, end, t, s.ownerOf(env).maker)
 		}
 	}
 }
@@ -187,24 +167,14 @@ func (s *split) abort() {
 }
 
 // ownerOf returns the batch whose rows of an environment count.
-func (s *split) ownerOf(env int) *batch {
-	if s.versions == nil {
-		return s.batch
-	}
-	return s.versions.owner[env]
-}
+func (s *split) ownerOf(env int) *batch { return s.stepper().ownerOf(env) }
 
 // batches returns all that the split has.
 func (s *split) batches() []*batch {
-	list := []*batch{s.batch}
+	list := slices.Clone(s.stepper().batches())
 	add := func(b *batch) {
 		if b != nil && !slices.Contains(list, b) {
 			list = append(list, b)
-		}
-	}
-	if s.versions != nil {
-		for _, b := range s.versions.all {
-			add(b)
 		}
 	}
 	add(s.spare)

@@ -6,9 +6,35 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
+// stepper is what steps a split's environments: one batch alone, or several versions side by side.
+type stepper interface {
+	bind() error
+	// step steps row t. While it is pending, each call of ready is followed by one of arrive, until that reports that the step is over.
+	// Then settle completes the row.
+	step(t int, ready func()) (pending bool, err error)
+	arrive() (over bool, err error)
+	settle(t int, err error) error
+	// reset starts new episodes where mask is not 0, or everywhere, in a row of the block. Environments that are lost meanwhile wait
+	// for resetLost; see split.resetGone.
+	reset(row int, mask []uint8, seeds []uint64) error
+	resetLost(row int) error
+
+	ownerOf(env int) *batch // whose rows of an environment count
+	whole() *batch          // whose rows all count, or nil
+	batches() []*batch      // the newest last
+}
+
+// stepper returns what steps now.
+func (s *split) stepper() stepper {
+	if s.versions != nil {
+		return s.versions
+	}
+	return alone{s}
+}
+
 // firstRow binds the block and writes what is observed in row 0.
 func (s *split) firstRow() error {
-	if err := s.bind(); err != nil {
+	if err := s.stepper().bind(); err != nil {
 		if !s.loseSome(err) {
 			return err
 		}
@@ -17,46 +43,113 @@ func (s *split) firstRow() error {
 	if s.carried {
 		s.rows.tr.LoadObserved(0, s.carry)
 		s.rows.c.carriedBytes.Add(uint64(len(s.carry)))
-		return s.resetLost(0)
+		return s.stepper().resetLost(0)
 	}
 	s.rows.foundAll() // the reset is for all
 	s.rows.acting.beginAll(s.first, s.steps)
-	if err := s.reset(0, nil, s.seeds.values); err != nil {
+	if err := s.stepper().reset(0, nil, s.seeds.values); err != nil {
 		return err
 	}
-	return s.resetLost(0)
+	return s.stepper().resetLost(0)
+}
+
+// alone is a split whose one batch steps into the split's block.
+type alone struct{ s *split }
+
+func (a alone) ownerOf(int) *batch { return a.s.batch }
+
+func (a alone) whole() *batch { return a.s.batch }
+
+func (a alone) batches() []*batch { return []*batch{a.s.batch} }
+
+// bind makes the environments step into the block.
+func (a alone) bind() error {
+	s := a.s
+	err := s.batch.env.Bind(s.batch.block(s.rows.tr.Mem, s.rows.block))
+	if s.batch.pad != nil && err == nil {
+		s.letGo(s.batch.pad) // that it was bound to before
+		s.batch.pad = nil
+	}
+	return err
+}
+
+func (a alone) step(t int, ready func()) (pending bool, err error) {
+	b := a.s.batch
+	b.calls++
+	a.s.rows.tr.Execute(t)
+	if b.starter == nil {
+		return false, b.env.Step(t)
+	}
+	over, err := b.starter.StartStep(t, ready)
+	b.stepping = !over
+	return b.stepping, err
+}
+
+func (a alone) arrive() (over bool, err error) {
+	a.s.batch.stepping = false
+	return true, a.s.batch.starter.FinishStep()
 }
 
 // settle completes row t, in which the environments have written the rest and obs[t+1].
-func (s *split) settle(err error) error {
-	if s.versions != nil {
-		if err := s.versions.settle(s.t); err != nil {
-			return err
-		}
-		return s.nextTurns()
-	}
-	s.batch.learnRaw(s.rows.tr, s.t)
+func (a alone) settle(t int, err error) error {
+	s := a.s
+	s.batch.learnRaw(s.rows.tr, t)
 	if err != nil {
 		if !s.loseSome(err) {
 			return err
 		}
-		s.rows.invalidateRow(s.t, false)
+		s.rows.invalidateRow(t, false)
 	}
-	ended, env, err := s.rows.tr.CheckStep(s.t, s.rows.c.mode)
+	ended, env, err := s.rows.tr.CheckStep(t, s.rows.c.mode)
 	if err != nil {
 		return s.batch.outputFault(hostabi.ExportStep, env, err)
 	}
-	ended = s.rows.complete(s.t, ended)
+	ended = s.rows.complete(t, ended)
 	if err := s.nextTurns(); err != nil {
 		return err
 	}
 	if ended != 0 && s.rows.c.mode != hostabi.SameStep {
-		if err := s.endEpisodes(); err != nil {
+		if err := a.endEpisodes(t); err != nil {
 			return err
 		}
 	}
-	return s.resetLost(s.t + 1)
+	return a.resetLost(t + 1)
 }
+
+// endEpisodes does what the ends of episodes in row t ask for where the environments do not reset themselves in the same step, as those
+// with agents do.
+func (a alone) endEpisodes(t int) error {
+	s := a.s
+	terminated, truncated := s.rows.tr.RowBytes(trajectory.Terminated, t), s.rows.tr.RowBytes(trajectory.Truncated, t)
+	reset := false
+	for env := range s.rows.c.envs() {
+		reset = s.rows.endOne(t, env, terminated[env]|truncated[env] != 0) || reset
+	}
+	if !reset {
+		return nil
+	}
+	return a.reset(t+1, s.rows.resetMask, nil)
+}
+
+func (a alone) reset(row int, mask []uint8, seeds []uint64) error {
+	s := a.s
+	if err := s.batch.env.Reset(row, mask, seeds); err != nil {
+		if !s.loseSome(err) {
+			return err
+		}
+		s.rows.invalidateRow(row-1, true)
+	}
+	s.rows.tr.BeginWhere(row, mask)
+	if s.rows.anyGone {
+		return nil // resetLost looks at the row when it is complete
+	}
+	if env, err := s.rows.tr.CheckObs(row); err != nil {
+		return s.batch.outputFault(hostabi.ExportReset, env, err)
+	}
+	return nil
+}
+
+func (a alone) resetLost(row int) error { return a.s.resetGone(row) }
 
 // nextTurns draws who plays the agents whose episodes have ended in row t from now on. It returns an error for an environment
 // none of whose agents acts any more.
@@ -74,53 +167,14 @@ func (s *split) nextTurns() error {
 	return s.ownerOf(env).outputFault(hostabi.ExportStep, env, err)
 }
 
-// endEpisodes does what the ends of episodes in row t ask for where the environments do not reset themselves in the same step, as those
-// with agents do.
-func (s *split) endEpisodes() error {
-	terminated, truncated := s.rows.tr.RowBytes(trajectory.Terminated, s.t), s.rows.tr.RowBytes(trajectory.Truncated, s.t)
-	reset := false
-	for env := range s.rows.c.envs() {
-		reset = s.rows.endOne(s.t, env, terminated[env]|truncated[env] != 0) || reset
-	}
-	if !reset {
-		return nil
-	}
-	return s.reset(s.t+1, s.rows.resetMask, nil)
-}
-
-// reset starts new episodes where mask is not 0, or everywhere, in a row of the block. Environments that are lost
-// meanwhile wait for resetLost.
-func (s *split) reset(row int, mask []uint8, seeds []uint64) error {
-	if s.versions != nil {
-		return s.versions.reset(row, mask, seeds)
-	}
-	if err := s.batch.env.Reset(row, mask, seeds); err != nil {
-		if !s.loseSome(err) {
-			return err
-		}
-		s.rows.invalidateRow(row-1, true)
-	}
-	s.rows.tr.BeginWhere(row, mask)
-	if s.rows.anyGone {
-		return nil // resetLost looks at the row when it is complete
-	}
-	if env, err := s.rows.tr.CheckObs(row); err != nil {
-		return s.batch.outputFault(hostabi.ExportReset, env, err)
-	}
-	return nil
-}
-
-// resetLost starts new episodes in the environments that are gone, with seeds that they have not had, until all of
+// resetGone starts new episodes in the environments that are gone, with seeds that they have not had, until all of
 // them observe something in that row.
-func (s *split) resetLost(row int) error {
-	if s.versions != nil {
-		return s.versions.resetLost(row)
-	}
+func (s *split) resetGone(row int) error {
 	for s.rows.anyGone {
 		mask := s.rows.goneMask()
 		s.rows.foundAll()
 		s.seeds.draw(s.rows.c.attempts)
-		if err := s.reset(row, mask, s.seeds.values); err != nil {
+		if err := s.stepper().reset(row, mask, s.seeds.values); err != nil {
 			return err
 		}
 	}

@@ -124,41 +124,26 @@ func (s *split) onActions(policy int, version uint64) {
 	if s.rows.agents != nil {
 		s.rows.tr.KeepState(s.t)
 	}
-	if s.versions != nil {
-		if s.stepping = s.versions.step(s.t, s.ready); !s.stepping {
-			s.stepped(nil)
-		}
-		return
-	}
-	s.batch.calls++
-	s.rows.tr.Execute(s.t)
-	if s.batch.starter == nil {
-		s.stepped(s.batch.env.Step(s.t))
-		return
-	}
-	over, err := s.batch.starter.StartStep(s.t, s.ready)
-	s.batch.stepping, s.stepping = !over, !over
-	if over {
+	var err error
+	if s.stepping, err = s.stepper().step(s.t, s.ready); !s.stepping {
 		s.stepped(err)
 	}
 }
 
 // onReady goes on with a step that was begun.
 func (s *split) onReady(*hostabi.Message) {
-	switch {
-	case !s.stepping:
-	case s.versions == nil:
-		s.batch.stepping, s.stepping = false, false
-		s.stepped(s.batch.starter.FinishStep())
-	case s.versions.arrive():
+	if !s.stepping {
+		return
+	}
+	if over, err := s.stepper().arrive(); over {
 		s.stepping = false
-		s.stepped(nil)
+		s.stepped(err)
 	}
 }
 
 // stepped goes on when Step has returned.
 func (s *split) stepped(err error) {
-	if err := s.settle(err); err != nil {
+	if err := s.stepper().settle(s.t, err); err != nil {
 		s.fault(err)
 		return
 	}

@@ -11,8 +11,8 @@ import (
 // versions steps environments of several versions side by side: each batch steps all of its environments, in a block of its
 // own, and the split's block gets the rows of those that count.
 type versions struct {
-	rows  *rows
-	seeds *seeds
+	s     *split
+	rows  *rows    // of the split
 	all   []*batch // the newest last, the split's own first
 	owner []*batch // by environment, the one that counts
 
@@ -26,11 +26,16 @@ type versions struct {
 }
 
 // newVersions begins with the batch that has stepped alone so far.
-func newVersions(r *rows, seeds *seeds, alone *batch) *versions {
-	return &versions{rows: r, seeds: seeds, all: []*batch{alone}, owner: slices.Repeat([]*batch{alone}, r.c.envs()), over: make([]byte, r.c.envs())}
+func newVersions(s *split) *versions {
+	n := s.rows.c.envs()
+	return &versions{s: s, rows: &s.rows, all: []*batch{s.batch}, owner: slices.Repeat([]*batch{s.batch}, n), over: make([]byte, n)}
 }
 
-func (d *versions) has(b *batch) bool { return slices.Contains(d.all, b) }
+func (d *versions) ownerOf(env int) *batch { return d.owner[env] }
+
+func (d *versions) whole() *batch { return nil }
+
+func (d *versions) batches() []*batch { return d.all }
 
 // add lets one more batch step beside the others from row t on, to which the first environments go over.
 func (d *versions) add(b *batch, share, t int, newSeeds func()) {
@@ -58,16 +63,17 @@ func (d *versions) allOver() bool {
 	return !slices.ContainsFunc(d.owner[:d.share], func(b *batch) bool { return b != d.target })
 }
 
-// turn makes the last row of each batch's own block the first one.
-func (d *versions) turn() {
+// bind makes the last row of each batch's own block, into which it steps, the first one.
+func (d *versions) bind() error {
 	d.row = 0
 	for _, b := range d.all {
 		b.pad.tr.CopyObserved(0, b.pad.tr, b.schema.Shape.Steps)
 	}
+	return nil
 }
 
-// step steps every batch with the actions of row t. If it reports true, batches step elsewhere, each of which calls ready.
-func (d *versions) step(t int, ready func()) (pending bool) {
+// step steps every batch with the actions of row t, and keeps the errors for settle.
+func (d *versions) step(t int, ready func()) (pending bool, _ error) {
 	d.waits, d.arrived = 0, 0
 	for _, b := range d.all {
 		b.calls++
@@ -85,13 +91,13 @@ func (d *versions) step(t int, ready func()) (pending bool) {
 			b.err = b.env.Step(t)
 		}
 	}
-	return d.waits > 0
+	return d.waits > 0, nil
 }
 
-// arrive is for a batch that has called ready. It reports whether all have.
-func (d *versions) arrive() bool {
+// arrive is for a batch that has called ready.
+func (d *versions) arrive() (over bool, _ error) {
 	if d.arrived++; d.arrived < d.waits {
-		return false
+		return false, nil
 	}
 	for _, b := range d.all {
 		if b.stepping {
@@ -99,7 +105,7 @@ func (d *versions) arrive() bool {
 			b.err = b.starter.FinishStep()
 		}
 	}
-	return true
+	return true, nil
 }
 
 // giveActions copies the actions of row t. An environment that another one stands for gets the same one, or a legal
@@ -119,7 +125,7 @@ func (d *versions) giveActions(b *batch, t int) {
 }
 
 // settle completes row t, which every batch has stepped.
-func (d *versions) settle(t int) error {
+func (d *versions) settle(t int, _ error) error {
 	d.row = t + 1
 	for _, b := range d.all {
 		trajectory.ShareOutcome(b.pad.tr, t)
@@ -149,7 +155,10 @@ func (d *versions) settle(t int) error {
 	if err := d.endEpisodes(t); err != nil {
 		return err
 	}
-	return d.resetLost(t + 1)
+	if err := d.resetLost(t + 1); err != nil {
+		return err
+	}
+	return d.s.nextTurns()
 }
 
 // gather copies what one environment observes at t.
@@ -199,8 +208,8 @@ func (d *versions) endEpisodes(t int) error {
 	d.wantEnded(t)
 	if over {
 		d.newSeeds()
-		d.seeds.draw(d.rows.c.attempts)
-		if err := d.resetBatch(d.target, t+1, d.over, d.seeds.values); err != nil {
+		d.s.seeds.draw(d.rows.c.attempts)
+		if err := d.resetBatch(d.target, t+1, d.over, d.s.seeds.values); err != nil {
 			return err
 		}
 	}
@@ -295,22 +304,16 @@ func (d *versions) resetBatch(b *batch, row int, mask []uint8, seeds []uint64) e
 	return nil
 }
 
-// resetLost starts new episodes in the environments that are gone, with seeds that they have not had, until all of
-// them observe something in that row. Then it makes the resets that batches want for environments that nobody looks at.
+// resetLost also makes the resets that batches want for environments that nobody looks at.
 func (d *versions) resetLost(row int) error {
-	for d.rows.anyGone {
-		mask := d.rows.goneMask()
-		d.rows.foundAll()
-		d.seeds.draw(d.rows.c.attempts)
-		if err := d.reset(row, mask, d.seeds.values); err != nil {
-			return err
-		}
+	if err := d.s.resetGone(row); err != nil {
+		return err
 	}
 	for _, b := range d.all {
 		for b.wanting {
 			copy(b.mask, b.wants)
 			b.forgetWants()
-			err := b.env.Reset(row, b.mask, d.seeds.values)
+			err := b.env.Reset(row, b.mask, d.s.seeds.values)
 			if err == nil {
 				break
 			}
