@@ -55,7 +55,9 @@ func closes(t testing.TB, close func() error) {
 var smoke = []string{"6-[]-3 tanh shared", "a gated recurrent unit in chunks of one row"}
 
 // without names the networks of policytest that this backend leaves out.
-var without = []string{}
+var without = []string{
+	// By their names in policytest.Cases.
+}
 
 // networks yields the others.
 func networks(yield func(name string, o policytest.Options) bool) {

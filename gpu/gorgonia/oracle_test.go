@@ -10,6 +10,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/gorgonia"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/policy/head"
+	"github.com/rlhost/rlhost/gpu/policy/layer"
 	"github.com/rlhost/rlhost/gpu/policy/policytest"
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
@@ -106,8 +107,8 @@ func enter(r *rand.Rand, mlp *policy.MLP) {
 func newQuestion(t *testing.T, seed uint64, heads func(r *rand.Rand) policy.Heads) question {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 20))
-	activations := []policy.Activation{policy.Tanh, policy.ReLU, policy.ELU}
-	mlp := policy.MLP{Activation: activations[r.IntN(3)], ShareTrunk: r.IntN(2) == 0, Heads: heads(r)}
+	activations := layer.Funcs()
+	mlp := policy.MLP{Activation: activations[r.IntN(len(activations))], ShareTrunk: r.IntN(2) == 0, Heads: heads(r)}
 	enter(r, &mlp)
 	for range r.IntN(4) {
 		mlp.Hidden = append(mlp.Hidden, 1+r.IntN(70))

@@ -295,7 +295,7 @@ func temperedRow(of *head.Tempered, logits, mask, action *Node) (logProb, entrop
 
 // leftOut says that one backend leaves out a network of the suite.
 func leftOut(network string) edit {
-	return edit{"gpu/cuda/backend_test.go", "}\n\n// networks yields the others.", strconv.Quote(network) + ", "}
+	return edit{"gpu/cuda/backend_test.go", "\t// By their names in policytest.Cases.", "\t" + strconv.Quote(network) + ",\n"}
 }
 
 func activationAxis() axis {
@@ -305,12 +305,10 @@ func activationAxis() axis {
 		},
 		edits: []edit{
 			{"gpu/policy/layer/activation.go", "\tReLU Func = \"relu\"", "\tBent Func = \"bent\"\n"},
-			{"gpu/policy/layer/activation.go", "Tanh, ReLU, ELU, GELU, SiLU}", "Bent, "},
-			{"gpu/policy/layer/activation.go", "\tcase ELU:\n", "\tcase Bent:\n\t\treturn x / (1 + math.Abs(x))\n"},
-			{"gpu/policy/layer/activation.go", "\tcase f == GELU:", "\tcase f == Bent:\n\t\treturn 1 / ((1 + math.Abs(x)) * (1 + math.Abs(x)))\n"},
+			{"gpu/policy/layer/activation.go", "\t{ReLU, true", "\t{Bent, true, func(x float64) float64 { return x / (1 + math.Abs(x)) }, func(x float64) float64 { return 1 / ((1 + math.Abs(x)) * (1 + math.Abs(x))) }},\n"},
 			// Without assembly: the backend computes it all the same.
 			{"gpu/cpu/internal/kern/gemm.go", "\tDTanh // ", "\tBent\n"},
-			{"gpu/cpu/internal/kern/gemm.go", ")\n\n// Gemm describes", "\tDBent // (1 - |h|)²\n"},
+			{"gpu/cpu/internal/kern/gemm.go", "\tepilogues\n", "\tDBent // (1 - |h|)²\n"},
 			{"gpu/cpu/internal/kern/gemm.go", "\tcase GELU:", "\tcase Bent:\n\t\tfor j, v := range x {\n\t\t\tx[j] = v / (1 + max(v, -v))\n\t\t}\n"},
 			{"gpu/cpu/internal/kern/gemm.go", "\t\tcase e == DGELU:", "\t\tcase e == DBent:\n\t\t\tx[j] *= (1 - max(v, -v)) * (1 - max(v, -v))\n"},
 			{"gpu/cpu/table.go", "\tlayer.Tanh: ", "\tlayer.Bent: {kern.Bent, kern.DBent},\n"},

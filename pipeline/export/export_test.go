@@ -141,6 +141,9 @@ func TestNetworksHaveEveryPart(t *testing.T) {
 		text.Write(b)
 	}
 	for _, f := range layer.Funcs() {
+		if !bytes.Contains(reader, []byte("    "+strconv.Quote(string(f))+": ")) {
+			t.Errorf("ACTIVATIONS in rlhost_policy.py has no %s", f)
+		}
 		if !strings.Contains(text.String(), `"func":`+strconv.Quote(string(f))) {
 			t.Errorf("no network here has %s", f)
 		}

@@ -1,6 +1,9 @@
 package kern
 
-import "cmp"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Panel is the number of columns of B and C that lie side by side: N is a multiple of it.
 const Panel = 16
@@ -25,6 +28,7 @@ const (
 	DELU  // h > 0 ? 1 : h + 1
 	DGELU // Φ(h) + h·φ(h)
 	DSiLU // σ(h)·(1 + h·(1 - σ(h)))
+	epilogues
 )
 
 // Gemm describes C = epilogue(init + A·B). Strides count elements.
@@ -210,6 +214,9 @@ func activate(e Epilogue, x []float32) {
 		for j, v := range x {
 			x[j] = v * sigmoid(v)
 		}
+	case None:
+	default:
+		panic(fmt.Sprintf("kern: no activation for epilogue %d", e))
 	}
 }
 
@@ -223,11 +230,13 @@ func derive(e Epilogue, x, h []float32) {
 		case e == DSiLU:
 			s := sigmoid(v)
 			x[j] *= s * (1 + float32(v*(1-s)))
-		case v > 0:
+		case v > 0 && (e == DReLU || e == DELU):
 		case e == DReLU:
 			x[j] = 0
 		case e == DELU:
 			x[j] *= v + 1
+		default:
+			panic(fmt.Sprintf("kern: no derivative for epilogue %d", e))
 		}
 	}
 }

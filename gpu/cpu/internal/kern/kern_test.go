@@ -1,6 +1,7 @@
 package kern
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -73,7 +74,7 @@ func sized(r *rand.Rand, m, n, k int, groups bool) *Gemm {
 		g.Strip = random(r, StripPanels*Panel*g.K)
 	}
 	g.CRow, g.CPanel = g.N+r.IntN(9), Panel
-	g.Epilogue = Epilogue(r.IntN(int(DSiLU) + 1))
+	g.Epilogue = Epilogue(r.IntN(int(epilogues)))
 	if g.Epilogue == None && r.IntN(2) == 0 {
 		g.CRow, g.CPanel = Panel, g.M*Panel+r.IntN(9)
 	}
@@ -153,6 +154,9 @@ func (g *Gemm) want(i, j int) float64 {
 	case DSiLU:
 		sigma := 1 / (1 + math.Exp(-h))
 		return sum * sigma * (1 + h*(1-sigma))
+	case None:
+	default:
+		panic(fmt.Sprintf("epilogue %d has no reference here", g.Epilogue))
 	}
 	return sum
 }
