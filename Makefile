@@ -33,11 +33,12 @@ tools:
 
 test: tools test-go
 
-# The second line runs what holds blocks once more in the build that poisons free ones and remembers every claim: all but the commands of
-# the documentation, what compilers make of guests, environments of other packages, whose processes hold blocks as all do, and what
-# test-cuda runs in that build.
+# The second line is the build that poisons free blocks and remembers every claim. It runs what holds blocks: the packages of ONCE, which take
+# minutes, in that build alone, since make race runs them without it; the others once more, but for the commands of the documentation, what
+# compilers make of guests, environments of other packages, whose processes hold blocks as all do, and what test-cuda runs in that build.
+ONCE = /pipeline$$|/pipeline/session$$|/plugins/process/
 test-go:
-	$(GO) test $(TIMEOUT) ./...
+	$(GO) test $(TIMEOUT) $$($(GO) list ./... | grep -vE '$(ONCE)')
 	$(GO) test $(TIMEOUT) -tags invariants -skip '^Test(Docs|Math|FaultyGuests|CUDA)_|^TestGuests|^TestPlugins_(Gymnasium|PettingZoo)' ./core/... ./pipeline ./pipeline/session $(HOLDERS) ./cmd/...
 
 # The kernels of the CUDA backend: compiled again and compared byte by byte, assembled for six architectures, every test of them

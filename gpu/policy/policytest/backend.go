@@ -149,7 +149,7 @@ func cases() []shape {
 		mlp(policy.MLP{Obs: 5, Hidden: []int{24}, Activation: tanh, Heads: policy.Heads{LogStd: policy.StateStd, PolicyGain: 1,
 			Policy: []policy.Dist{bounded}}}, shape{kinks: true}),
 		shape{name: "a gated recurrent unit", net: recurrent(policy.Node{GRU: &layer.GRU{Size: 20}}, 3)},
-		shape{name: "long short-term memories of policy and value", net: memories(), soa: true, envs: 21, minibatch: 40},
+		shape{name: "long short-term memories of policy and value", net: memories(), soa: true, steps: 5, envs: 21, minibatch: 40},
 		shape{name: "a gated recurrent unit in chunks of one row", net: recurrent(policy.Node{GRU: &layer.GRU{Size: 5}}, 1), masked: true})
 	for i := range all {
 		s := &all[i]
@@ -270,7 +270,7 @@ func memories() policy.Network {
 			{Name: "critic.curved", In: []string{"critic.core"}, Activation: &layer.Activation{Func: policy.ELU}},
 			{Name: "critic.upper", In: []string{"critic.curved"}, GRU: &layer.GRU{Size: 9}}},
 		Heads: policy.Heads{Policy: []policy.Dist{gaussian(2, head.Free)}}}.Network()
-	n.Chunk = 9
+	n.Chunk = 5
 	return n
 }
 
