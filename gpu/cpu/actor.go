@@ -83,7 +83,7 @@ func (a *actor) rows(i int, r *policy.Request, lo, hi int) error {
 	return nil
 }
 
-// observe makes rows lo to hi of a request what the operations read.
+// observe writes the operations' inputs for rows lo to hi of a request.
 func (a *actor) observe(r *policy.Request, lo, hi int) {
 	if a.enters != nil {
 		a.enter(r, lo, hi)
@@ -96,7 +96,7 @@ func (a *actor) observe(r *policy.Request, lo, hi int) {
 	}
 }
 
-// enter makes rows lo to hi of what is stored.
+// enter writes the operations' inputs for stored rows lo to hi.
 func (a *actor) enter(r *policy.Request, lo, hi int) {
 	for row := lo; row < hi; row++ {
 		a.enters.Request(a.entered(row-lo, a.staged8, a.stagedX), r, row)

@@ -6,7 +6,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy"
 )
 
-// steps is how the rows of a block follow one another: the rows of a step lie together, behind the rows of the previous step.
+// steps is the order of a block's rows: the rows of a step lie together, after the rows of the previous step.
 type steps struct {
 	ends  []int32   // of the steps
 	prev  []int32   // by row: the row before it, or -1

@@ -107,7 +107,7 @@ func BenchmarkImages(b *testing.B) {
 	}
 }
 
-// memories are networks of two dense layers and a core behind them, which are learned in chunks of 16 rows.
+// memories are networks of two dense layers and a core after them, learned in chunks of 16 rows.
 func memories() map[string]policy.Network {
 	all := map[string]policy.Network{}
 	for name, core := range map[string]policy.Node{"gru": {GRU: &layer.GRU{Size: 128}}, "lstm": {LSTM: &layer.LSTM{Size: 128}}} {

@@ -20,7 +20,7 @@ type categorical struct {
 	start   int32
 }
 
-// categoricalOf returns what makes a categorical distribution.
+// categoricalOf returns the maker of a categorical distribution.
 func categoricalOf(d *head.Categorical) func(p *pass) dist {
 	return func(p *pass) dist {
 		return &categorical{pass: p, logits: p.columns(p.plan.Policy[0]), start: p.net.Policy[0].Start, scratch: aligned(d.N * kern.Lanes),

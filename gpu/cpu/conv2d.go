@@ -8,7 +8,7 @@ import (
 
 // conv2d is a convolution and the activation that follows it, image by image: the products read the image as it lies,
 // each over the rows of all windows, and no copy of the windows is made. Where tiles take fewer multiplications, the forward pass
-// is computed so instead. Its weights are in panels as those of dense are,
+// is computed with tiles instead. Its weights are in panels like the weights of dense,
 // with kernel row, kernel column and channel as one index.
 type conv2d struct {
 	node
@@ -25,7 +25,7 @@ type conv2d struct {
 	tiles          *tiling // nil: its forward pass is one product an image
 }
 
-// pixels are rows of images of bytes, [height][width][channels], that enter as scale times what they are.
+// pixels are rows of images of bytes, [height][width][channels], each of which enters as scale times its value.
 type pixels struct {
 	data  []byte
 	row   int
@@ -63,7 +63,7 @@ func (c *conv2d) params() []*plan.Tensor { return []*plan.Tensor{&c.weight, &c.b
 // of tiles.
 func (c *conv2d) room() int { return c.size }
 
-// image returns the padded image of a row, where it lies if that can be.
+// image returns the padded image of a row, in place if possible.
 func (c *conv2d) image(p *pass, r int) []float32 {
 	from := c.In[0].From
 	room := p.room[c.At][:c.gradAt]

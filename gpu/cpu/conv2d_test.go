@@ -16,7 +16,7 @@ func small(kind policy.Kind) policy.Network {
 		Nodes: kind.Nodes("trunk", "obs", []int{32}, policy.ReLU)}.Network()
 }
 
-// Bytes enter convolutions as the floats that they stand for, in every bit, and are not copied before.
+// Bytes enter convolutions as their floats, equal in every bit, without a copy before.
 func TestConvolutionsReadBytes(t *testing.T) {
 	for s := kern.Generic; s <= kern.Detect(); s++ {
 		for _, kind := range []policy.Kind{policy.NatureCNN, policy.Impala} {

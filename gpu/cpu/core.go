@@ -74,7 +74,7 @@ func (c *core) buffers(p *pass) (b buffers) {
 	return b
 }
 
-// from returns rows of a matrix from one on.
+// from returns the rows of a matrix from a row on.
 func (m matrix) from(row int) matrix { return matrix{m.data[row*m.row:], m.row, m.col} }
 
 func (c *core) forward(p *pass, rows int) {
@@ -167,7 +167,7 @@ func (c *core) backward(s *shard, rows int) {
 	s.descend(&c.In[0])
 }
 
-// hand adds rows lo to hi of a gradient to those of the rows that they follow.
+// hand adds rows lo to hi of a gradient to the gradients of the rows before them.
 func (c *core) hand(s *shard, lo, hi int, from, to matrix) {
 	for r := lo; r < hi; r++ {
 		if prev := int(s.steps.prev[r]); prev >= 0 {
@@ -176,7 +176,7 @@ func (c *core) hand(s *shard, lo, hi int, from, to matrix) {
 	}
 }
 
-// learnBiases adds the gradients of the biases, given those of what input and state add to the gates, which differ in a GRU's
+// learnBiases adds the gradients of the biases, given the gradients of the input's and the state's parts of the gates. They differ in a GRU's
 // last gate alone.
 func (c *core) learnBiases(s *shard, rows int, x, state matrix) {
 	s.sums = kern.ColumnSums{Rows: rows, N: c.wide(), X: x.data, XRow: x.row, Out: s.grad[c.inBias.At:]}
@@ -213,7 +213,7 @@ func (a *actor) begin(r *policy.Request, lo, hi int) {
 	a.steps.ends = append(a.steps.ends[:0], int32(hi-lo))
 }
 
-// keep writes the state behind rows lo to hi.
+// keep writes the state after rows lo to hi.
 func (a *actor) keep(m *trajectory.Matrix, lo, hi int) {
 	x := m.Float32()
 	for _, o := range a.ops {

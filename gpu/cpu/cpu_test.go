@@ -42,7 +42,7 @@ func TestChunksOfSeveralBlocks(t *testing.T) {
 	}
 }
 
-// recurrent is a network with a GRU and an LSTM behind it, learned in chunks of 16 rows.
+// recurrent is a network with a GRU and then an LSTM, learned in chunks of 16 rows.
 func recurrent() policy.Network {
 	n := policy.Body{Inputs: []policy.Input{{Path: "obs", Shape: []int{5}}},
 		Nodes: []policy.Node{{Name: "trunk.lower", In: []string{"obs"}, GRU: &layer.GRU{Size: 40}},
@@ -52,8 +52,8 @@ func recurrent() policy.Network {
 	return n
 }
 
-// The two vector sets agree in every bit, so a run may move between machines that have one or the other, and what holds for
-// one holds for both.
+// The two vector sets agree in every bit, so a run may move between machines with either, and tests of
+// one hold for both.
 func TestVectorKernelsLearnTheSameParameters(t *testing.T) {
 	narrow, err := cpu.NewWith("avx2")
 	if err != nil {
@@ -74,7 +74,7 @@ func TestVectorKernelsLearnTheSameParameters(t *testing.T) {
 	}
 }
 
-// normed puts a layer norm behind every dense layer that an activation follows.
+// normed puts a layer norm after every dense layer that an activation follows.
 func normed(n policy.Network) policy.Network {
 	var nodes []policy.Node
 	for _, node := range n.Nodes {

@@ -14,7 +14,7 @@ type engine struct {
 	ppo.Host
 	*layout
 	set    kern.Set
-	params []float32 // laid out by layout, with what is derived of them
+	params []float32 // laid out by layout, with values derived from them
 	m, v   []float32 // Adam's moments, laid out so
 	back   [][]float32
 	steps  uint64 // optimiser steps made
@@ -150,7 +150,7 @@ func (k *engine) norm(grad []float32, spans []span) float64 {
 	return math.Sqrt(squares)
 }
 
-// improve applies Adam to the gradient, clipped to its norm or to those of its parts.
+// improve applies Adam to the gradient, clipped to its norm or each part to its own.
 func (k *engine) improve(r ppo.Rates, grad []float32, norms ppo.GradNorms) {
 	k.steps++
 	actor, critic := norms.Scales(&k.Config)

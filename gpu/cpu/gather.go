@@ -40,7 +40,7 @@ type source struct {
 	actions []ppo.Actions
 }
 
-// open notes where the rows of a dataset lie and what is stored with them.
+// open notes the places of a dataset's rows and of the values stored with them.
 func (s *source) open(d *policy.Dataset, samples *ppo.Samples, single bool) {
 	l, _ := d.Blocks[0].Schema.Layout(trajectory.Obs)
 	s.stride, s.mask, s.actions = l.StrideElem/4, nil, samples.Actions
@@ -159,7 +159,7 @@ func (b *minibatch) gatherActions(from []ppo.Actions, rows []uint32) {
 	}
 }
 
-// reserve makes room for rows rows of obs elements. Long rows are kept apart like those of layers.
+// reserve makes room for rows rows of obs elements. Long rows are kept apart, as in layers.
 func (b *minibatch) reserve(rows, obs int) {
 	b.obs.row, b.obs.col = obs, 1
 	if obs >= 4*kern.Panel {

@@ -12,15 +12,15 @@ type gaussian struct {
 	*pass
 	action int
 	of     *head.Gaussian
-	raw    []float32 // [elements][block] what was drawn
+	raw    []float32 // [elements][block] drawn numbers
 	unused []float32 // [block]
 	normal kern.Normal
 
 	edges []policy.Edges
-	mean  []float32 // [elements][block] what the network says of means, for bring
+	mean  []float32 // [elements][block] the network's means, for bring
 
 	low, high float32   // of the logarithms of deviations
-	log       []float32 // [elements][block] what the network says of them, from limit for descend
+	log       []float32 // [elements][block] the network's logarithms, which limit saves for descend
 }
 
 func gaussianOf(of *head.Gaussian) func(p *pass, action int, first uint32) part {
@@ -66,7 +66,7 @@ func (g *gaussian) weigh(b *ppo.Actions, ld, lo, rows int, logProb, entropy []fl
 	n.Weigh(g.set)
 }
 
-// limit brings the logarithms of deviations within their bounds. What is not a number stays so.
+// limit brings the logarithms of deviations within their bounds. NaN stays NaN.
 func (g *gaussian) limit(rows int) {
 	for i := range g.of.N {
 		log := g.normal.Log[i*g.block:][:rows]
@@ -107,7 +107,7 @@ func (g *gaussian) descend(slope, ratio []float32, coef, bounds float32, rows in
 	}
 }
 
-// bring adds what brings means within their edges.
+// bring adds the gradient that brings means within their edges.
 func (g *gaussian) bring(bounds float32, rows int) {
 	for i := range g.of.N {
 		e := &g.edges[i]

@@ -16,15 +16,15 @@ type joint struct {
 	bounds           float32 // twice the coefficient of the bounds' loss over the rows of a minibatch
 }
 
-// part is the distribution of one action over what one pass computes.
+// part is the distribution of one action computed by one pass.
 type part interface {
 	// draw writes the action of rows lo to hi of a request, whose outputs the pass has just computed. It returns the first
 	// row without a legal choice, or -1. weigh follows with the same rows, b nil.
 	draw(r *policy.Request, lo, hi int) (illegal int)
 	// weigh adds the log-probabilities and entropies of the rows that were drawn, or of rows lo to hi of a minibatch.
 	weigh(b *ppo.Actions, ld, lo, rows int, logProb, entropy []float32)
-	// descend replaces the parameters by their gradient; coef is the coefficient of the entropy over the rows, bounds twice that
-	// of the bounds' loss, ratio what an entropy that actions estimate is weighted with.
+	// descend replaces the parameters by their gradient; coef is the coefficient of the entropy over the rows, bounds twice the coefficient
+	// of the bounds' loss, ratio the weight of an entropy that actions estimate.
 	descend(slope, ratio []float32, coef, bounds float32, rows int)
 	// draws is how many numbers of the random stream an action takes.
 	draws() uint32

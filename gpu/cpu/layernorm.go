@@ -19,7 +19,7 @@ func newNormed(n node) op {
 
 func (o *normed) params() []*plan.Tensor { return []*plan.Tensor{&o.weight, &o.bias} }
 
-// room has the moments of a block of rows, then a row where it does not lie in one piece.
+// room has the moments of a block of rows, then a row that does not lie in one piece.
 func (o *normed) room() int { return o.moments() + o.Out }
 
 // moments is their size: two for each run of each row.

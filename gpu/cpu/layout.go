@@ -10,8 +10,8 @@ import (
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
-// layout is a network as this backend computes it, and where its parameters lie in the backend's own vector: as the
-// kernels read and write them, so that neither a forward pass nor a gradient ever packs anything. What is padded is 0,
+// layout is a network as this backend computes it, and the places of its parameters in the backend's own vector, ordered as the
+// kernels read and write them, so that neither a forward pass nor a gradient ever packs anything. Padding is 0,
 // and a gradient of 0 keeps it there.
 type layout struct {
 	net          policy.Network
@@ -43,18 +43,18 @@ type op interface {
 	common() *node
 	// params lists the canonical tensors of the step.
 	params() []*plan.Tensor
-	// packed is the size of what pack makes of the parameters for the backward pass.
+	// packed is the size of pack's output for the backward pass.
 	packed() int
 	pack(set kern.Set, params, to []float32)
 	forward(p *pass, rows int)
 	// room is the memory that the operation needs in each pass.
 	room() int
-	// backward adds to the gradient of the parameters and passes on the gradient of what the operation reads, with
+	// backward adds to the gradient of the parameters and passes on the gradient of the operation's inputs, with
 	// descend, or with below and passed.
 	backward(s *shard, rows int)
 }
 
-// dist is a distribution of actions over what one pass computes.
+// dist is a distribution of actions computed by one pass.
 type dist interface {
 	// act fills in actions and log-probabilities of rows lo to hi of a request, whose outputs the pass has just computed. It
 	// returns the first row without a legal action, or -1.
@@ -68,7 +68,7 @@ type dist interface {
 	sums() ppo.LossSums
 }
 
-// node is what all operations have.
+// node has the fields of all operations.
 type node struct {
 	*plan.Step
 	padded     int        // elements of a row with padding: of the output, or of the input of a projection
@@ -153,13 +153,13 @@ func (l *layout) enter() {
 	}
 }
 
-// readsNumbers reports whether an operation reads what enters as numbers.
+// readsNumbers reports whether an operation reads inputs as numbers.
 func readsNumbers(o op) bool {
 	_, is := o.(*conv2d)
 	return !is && slices.ContainsFunc(o.common().In, func(e plan.Edge) bool { return e.From == nil })
 }
 
-// entered is row i of what enters, in memory of one of the two kinds.
+// entered is row i of the inputs, in memory of one of the two kinds.
 func (l *layout) entered(i int, bytes []byte, numbers []float32) policy.EnteredRow {
 	if l.bytes {
 		return policy.EnteredRow{Bytes: bytes[i*l.obs : (i+1)*l.obs]}
@@ -172,7 +172,7 @@ func (l *layout) pixels(rows []byte) pixels {
 	return pixels{data: rows, row: l.obs, scale: l.net.PixelScale()}
 }
 
-// entry returns what makes rows of what is stored, or nil for observations that are read as they lie.
+// entry returns the maker of rows from stored observations, or nil for observations that are read in place.
 func (l *layout) entry() *policy.Entry {
 	if l.starts == nil {
 		return nil
@@ -242,7 +242,7 @@ func (l *layout) importParams(own, canonical []float32) {
 	}
 }
 
-// derive makes what forward passes read besides the parameters.
+// derive computes the values that forward passes read besides the parameters.
 func (l *layout) derive(vector []float32) {
 	for _, c := range l.tiled {
 		c.derive(vector)

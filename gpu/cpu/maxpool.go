@@ -17,7 +17,7 @@ func newMaxPool(n node, of *layer.MaxPool) op {
 	return &maxPool{node: n, MaxPool: of, height: in[0], width: in[1], channels: in[2]}
 }
 
-// room has the image where it does not lie in one piece.
+// room has an image that does not lie in one piece.
 func (m *maxPool) room() int {
 	if m.In[0].From == nil {
 		return m.height * m.width * m.channels
@@ -53,8 +53,8 @@ func (m *maxPool) backward(s *shard, rows int) {
 	s.passed(e, rows)
 }
 
-// each computes the windows of an image: of each row of them those at the left border one by one, those within the image
-// together, those at the right border one by one.
+// each computes the windows of an image: in each row the windows at the left border one by one, the inner windows
+// together, the windows at the right border one by one.
 func (m *maxPool) each(p *pass) {
 	image, cols := p.pool, m.node.Shape[1]
 	for place := 0; place < m.node.Shape[0]*cols; {

@@ -10,14 +10,14 @@ import (
 type pass struct {
 	*layout
 	set    kern.Set
-	params []float32 // the backend's vector, with what is derived of it
+	params []float32 // the backend's vector, with values derived from it
 	block  int       // rows, a multiple of kern.Lanes
 
 	x        matrix      // observations as the network takes them
 	stagedX  []float32   // [block][pad(obs)] or [block][obs]: observations that cannot be read in place
 	staged8  []byte      // [block][obs], in its place where rows are bytes
-	out      [][]float32 // per operation [block][out], rows apart; of those that heads read [out][block]
-	room     [][]float32 // per operation: memory of its own
+	out      [][]float32 // per operation [block][out], rows apart; of operations that heads read [out][block]
+	room     [][]float32 // per operation: its own memory
 	pixels   pixels      // observations in place of x, where rows are bytes
 	dist     dist
 	product  kern.Gemm
@@ -99,7 +99,7 @@ func (p *pass) stage(x matrix, rows int, mean, scale []float32) {
 	p.x = matrix{p.stagedX, width, 1}
 }
 
-// forward computes the values of the rows of x and, if act is set, what the policy is made from.
+// forward computes the values of the rows of x and, if act is set, the parameters of the distributions.
 func (p *pass) forward(rows int, act bool) {
 	for _, o := range p.ops {
 		if act || o.common().Values {
@@ -119,11 +119,11 @@ func (p *pass) input(e *plan.Edge) matrix {
 // output returns the rows that an operation writes.
 func (p *pass) output(n *node) matrix { return matrix{p.out[n.At], n.row, 1} }
 
-// apply runs an epilogue over rows of a matrix; h is what derivatives are taken at.
+// apply runs an epilogue over rows of a matrix; derivatives are taken at h.
 func (p *pass) apply(e kern.Epilogue, m matrix, h []float32, rows, columns int) {
 	p.product = kern.Gemm{M: rows, N: columns, C: m.data, CRow: m.row, CPanel: kern.Panel, Add: true, Epilogue: e, H: h}
 	p.set.Gemm(&p.product)
 }
 
-// columns returns what a head has written, [out][block].
+// columns returns the output of a head, [out][block].
 func (p *pass) columns(s *plan.Step) []float32 { return p.out[s.At] }

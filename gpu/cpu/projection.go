@@ -8,7 +8,7 @@ import (
 
 // projection is a dense node that a head reads: few outputs, without an activation, each kept as a column of a block of
 // rows. Its weights are transposed: output a reads weight[a*padded : (a+1)*padded].
-// What is appended to it are more columns.
+// Appended parameters are more columns.
 type projection struct {
 	node
 	weight, bias plan.Tensor

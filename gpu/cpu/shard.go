@@ -6,8 +6,8 @@ import (
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
-// shard computes the gradient of a minibatch, a block of its rows at a time. It reads parameters, what is packed of them and
-// the minibatch, and writes what is its own.
+// shard computes the gradient of a minibatch, a block of its rows at a time. It reads parameters, their packed copies and
+// the minibatch, and writes only its own memory.
 type shard struct {
 	*pass
 	back  [][]float32 // per operation: its packed parameters
@@ -70,8 +70,8 @@ func (s *shard) evaluate(lo, hi int) {
 // gradient returns the gradient over the rows of an operation before its activation.
 func (s *shard) gradient(n *node) matrix { return matrix{s.delta[n.At], n.row, 1} }
 
-// descend runs the product that passes a gradient on to what an operation reads, where others have added before it or
-// will. The last of them multiplies with the derivative of the activation there.
+// descend runs the product that passes a gradient on to an operation's input, to which other readers have added before or
+// will add. The last of them multiplies with the derivative of the activation there.
 func (s *shard) descend(e *plan.Edge) {
 	g, below := &s.product, s.nodes[e.From.At]
 	to := s.gradient(below)
@@ -80,7 +80,7 @@ func (s *shard) descend(e *plan.Edge) {
 	s.set.Gemm(g)
 }
 
-// slope returns the derivative that the reader of an edge multiplies with, if it is the last one, and what that is taken at.
+// slope returns the derivative that the reader of an edge multiplies with, if it is the last one, and the values at which it is taken.
 func (s *shard) slope(e *plan.Edge) (of kern.Epilogue, at []float32) {
 	if !e.Last || e.From.Slope == nil {
 		return kern.None, nil

@@ -44,7 +44,7 @@ var activations = map[layer.Func]activation{
 	layer.SiLU: {kern.SiLU, kern.DSiLU},
 }
 
-// partOf returns what makes the distribution of an action of a pass, or nil where this backend cannot compute it: a row for
+// partOf returns the maker of an action's distribution for a pass, or nil where this backend cannot compute it: a row for
 // each head.
 func partOf(of head.Dist) func(p *pass, action int, firstDraw uint32) part {
 	switch of := of.(type) {

@@ -6,7 +6,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy/plan"
 )
 
-// tiling is how a convolution is computed tile by tile: in parts, each of which is one product for the tiles of several images.
+// tiling computes a convolution tile by tile: in parts, each one product for the tiles of several images.
 type tiling struct {
 	layer.Tiling
 	images          int         // that are computed together

@@ -9,7 +9,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy"
 )
 
-// A convolution computed tile by tile is the one that its window defines, for images of sides that tiles do not divide.
+// A convolution computed tile by tile equals its definition by windows, for images with sides that tiles do not divide.
 func TestTiledConvolutionsEqualDirectOnes(t *testing.T) {
 	for s := kern.Generic; s <= kern.Detect(); s++ {
 		for kind, want := range map[policy.Kind]int{policy.NatureCNN: 2, policy.Impala: 14} {

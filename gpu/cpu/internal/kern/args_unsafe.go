@@ -151,7 +151,7 @@ type tilesOutArgs struct {
 
 type normArgs struct {
 	rows, n        int
-	bytes, broken  int // of a row: bytes of its whole panels, elements of one that follows them
+	bytes, broken  int // of a row: bytes of its whole panels, elements of a broken one after them
 	x              unsafe.Pointer
 	xRow           int
 	weight, bias   unsafe.Pointer

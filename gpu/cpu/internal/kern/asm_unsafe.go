@@ -44,7 +44,7 @@ func (s Set) gemm(g *Gemm) {
 	}
 }
 
-// builtIn returns what gemmArgs.end is for the epilogues that products have built in, 0 for others.
+// builtIn returns gemmArgs.end for the epilogues built into products, 0 for others.
 func builtIn(e Epilogue) int {
 	switch e {
 	case ReLU:
@@ -57,7 +57,7 @@ func builtIn(e Epilogue) int {
 	return 0
 }
 
-// gemmDepth computes the products of k and some that follow, without an epilogue of its own pass, and returns how many.
+// gemmDepth computes the products of k and some that follow, without a separate pass for the epilogue, and returns how many.
 func (s Set) gemmDepth(g *Gemm, k, group int) int {
 	args := gemmArgs{aRow: 4 * g.ARow, aCol: 4 * g.ACol, cRow: 4 * g.CRow, cPanel: 4 * g.CPanel}
 	args.k, args.runs = min(kBlock, g.K-k), 1
@@ -345,7 +345,7 @@ func (l *Loss) surrogatesAsm() {
 		value: at(l.Value, 0), sums: unsafe.Pointer(&l.Sums), numbers: unsafe.Pointer(&l.Low)})
 }
 
-// each runs a kernel over the rows of c. It is called by its name: what a function value gets is allocated.
+// each runs a kernel over the rows of c. It is called by its name: the arguments of a function value are allocated.
 func (c *Choice) each(descend bool) {
 	for r := 0; r < c.Rows; {
 		n := min(c.Rows-r, logitsPerCall/c.Actions*Lanes)

@@ -17,7 +17,7 @@ func (t *TilesIn) asm(s Set) {
 	}
 }
 
-// floors are what outputs are at least, without ReLU and with it.
+// floors are the least outputs, without ReLU and with it.
 var floors = [2]float32{float32(math.Inf(-1)), 0}
 
 func (t *TilesOut) asm(s Set) {

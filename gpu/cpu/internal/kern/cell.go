@@ -1,13 +1,13 @@
 package kern
 
-// Cell describes what lies between the products of a recurrent node in a block of rows. Rows of X and S are gates of N elements
+// Cell describes the computation between the products of a recurrent node in a block of rows. Rows of X and S are gates of N elements
 // each, N a multiple of Panel: a GRU's r, z and n, an LSTM's i, f, g and o.
 type Cell struct {
 	Rows, N int
-	X       []float32 // what the input adds to each gate; then the gates; with D their gradient
+	X       []float32 // the input's part of each gate; then the gates; with D their gradient
 	XRow    int
-	// S is what the state adds to each gate. Of a GRU it becomes the gradient of that, with D. Of an LSTM it becomes the
-	// hyperbolic tangent of c, c, and the gradient of c by the rows that follow, which begins at zero and to which they add.
+	// S is the state's part of each gate. Of a GRU it becomes the gradient of that part, with D. Of an LSTM it becomes the
+	// hyperbolic tangent of c, c, and the gradient of c, which begins at zero and to which the next rows add.
 	S    []float32
 	SRow int
 	H    []float32 // the state before: h and, of an LSTM, c
@@ -16,7 +16,7 @@ type Cell struct {
 	ORow int
 
 	D []float32 // gradient of Out, with its rows; nil in the forward pass
-	// DH receives the gradient of what the state before takes part in apart from the gates: of a GRU h, of an LSTM c.
+	// DH receives the gradient of the previous state outside the gates: of a GRU h, of an LSTM c.
 	DH    []float32
 	DHRow int
 }

@@ -32,7 +32,7 @@ var units = map[string]unit{
 // pair is the forward and the backward pass of one random cell.
 type pair struct {
 	Cell                   // before both
-	later        []float32 // of an LSTM, what the rows that follow add to the gradient of its state
+	later        []float32 // of an LSTM, the next rows' part of the gradient of its state
 	after, there Cell      // after the forward pass, and after both
 }
 
@@ -76,7 +76,7 @@ func element(x []float32, row, n, i, count int) (all []float64) {
 	return all
 }
 
-// Results are those of the formulas in float64, gradients those of differences in float64.
+// Results equal the formulas in float64, gradients equal differences in float64.
 func TestCellsEqualTheirFormulasInFloat64(t *testing.T) {
 	for name, u := range units {
 		eachSet(t, func(t *testing.T, s Set) {
@@ -181,7 +181,7 @@ func TestCellRowsAreIndependentOfTheOthersInEveryBit(t *testing.T) {
 	}
 }
 
-// What is not a number must stay visible.
+// NaN must stay visible.
 func TestCellsKeepNaN(t *testing.T) {
 	for name, u := range units {
 		eachSet(t, func(t *testing.T, s Set) {

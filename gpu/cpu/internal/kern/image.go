@@ -36,7 +36,7 @@ func (w *Widen) columns(j int) {
 //
 //	Out[i*Channels + c] = max X[i*Step + a*XRow + b*Channels + c]     i < Places, a < High, b < Wide, c < Channels
 //
-// With D, the gradient of Out, D[i*Channels + c] is added to DX at the first of the places where X is Out instead.
+// With D, the gradient of Out, D[i*Channels + c] is added to DX at the first place where X equals Out instead.
 type Pool struct {
 	Places, High, Wide, Channels int
 	X                            []float32

@@ -3,7 +3,7 @@ package kern
 import "github.com/rlhost/rlhost/gpu/policy"
 
 // Choice describes one categorical element of a joint action in a block of rows, for the loss: Weigh adds its
-// log-probability and entropy to those of the whole, Descend turns its logits into their gradient. All slices have room for
+// log-probability and entropy to the action's, Descend turns its logits into their gradient. All slices have room for
 // Rows rounded up to Lanes.
 type Choice struct {
 	Rows, Actions int
@@ -67,13 +67,13 @@ func (c *Choice) descend() {
 }
 
 // Normal describes the Gaussian elements of an action in a block of rows. Draw writes Raw, Weigh adds log-probability and
-// entropy to those of the whole, Descend turns the parameters into their gradient. All slices have room for Rows rounded up
+// entropy to the action's, Descend turns the parameters into their gradient. All slices have room for Rows rounded up
 // to Lanes.
 type Normal struct {
 	Rows, N    int
 	Mean, Log  []float32 // [N][LD] means and logarithms of standard deviations
 	LD         int
-	Raw        []float32 // [N][RawLD] what was drawn
+	Raw        []float32 // [N][RawLD] drawn numbers
 	RawLD      int
 	LogProb    []float32
 	Entropy    []float32
@@ -81,7 +81,7 @@ type Normal struct {
 	Weight     []float32 // of the entropy in Descend with Tanh: ratios, from Surrogate
 	Seed, Step uint64
 	Env        uint32   // of row 0, or
-	Places     []uint32 // what is added to Env for each row; nil: its number
+	Places     []uint32 // added to Env for each row; nil: the row's number
 	FirstDraw  uint32
 	Greedy     bool
 	Tanh       bool // log-probabilities are of tanh(Raw), and the entropy is -log-probability; its gradient moves Raw with the parameters

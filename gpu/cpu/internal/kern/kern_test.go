@@ -204,7 +204,7 @@ func checkProduct(t *testing.T, s Set, g *Gemm) {
 	}
 }
 
-// A row of a product must not know what was computed beside it.
+// A row of a product must not depend on the other rows.
 func TestGemmRowsAreIndependentOfTheOthersInEveryBit(t *testing.T) {
 	eachSet(t, func(t *testing.T, s Set) {
 		r := rng(t)
@@ -308,7 +308,7 @@ func TestActivationsAreAccurate(t *testing.T) {
 	})
 }
 
-// What is not a number must stay visible.
+// NaN must stay visible.
 func TestActivationsKeepNaN(t *testing.T) {
 	eachSet(t, func(t *testing.T, s Set) {
 		b := make([]float32, Panel)
@@ -456,7 +456,7 @@ func TestWidenScalesBytes(t *testing.T) {
 	})
 }
 
-// Equals and what is not a number included.
+// Equal elements and NaN included.
 func TestPoolEqualsPlainGo(t *testing.T) {
 	eachSet(t, func(t *testing.T, s Set) {
 		r := rng(t)

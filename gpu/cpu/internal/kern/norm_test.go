@@ -38,7 +38,7 @@ func (n *Norm) both(s Set) *Norm {
 	return &c
 }
 
-// want is what both computes, in float64. scale is 1/√(variance + eps) of each element's row, laid out as DX: rounding in a row of almost
+// want is both's result, in float64. scale is 1/√(variance + eps) of each element's row, laid out as DX: rounding in a row of almost
 // equal numbers grows with it.
 func (n *Norm) want() (out, dx, scale, dWeight, dBias []float64) {
 	wide := func(x []float32) (out []float64) {

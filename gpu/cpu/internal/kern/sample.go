@@ -19,7 +19,7 @@ type Sample struct {
 	LD            int
 	Seed, Step    uint64
 	Env           uint32   // of row 0, or
-	Places        []uint32 // what is added to Env for each row; nil: its number
+	Places        []uint32 // added to Env for each row; nil: the row's number
 	Draw          uint32   // within the env step
 	Greedy        bool
 	Action        []int32
@@ -40,7 +40,7 @@ func (s *Sample) check() {
 	}
 }
 
-// place returns where a row stands among what is counted from an environment on.
+// place returns a row's place, counted from its first environment.
 func place(places []uint32, row int) uint32 {
 	if places == nil {
 		return uint32(row)

@@ -2,7 +2,7 @@ package kern
 
 import "github.com/rlhost/rlhost/gpu/policy/layer"
 
-// TilesIn describes the first step of a convolution in tiles, which layer.Tiling has the formulas of: Bᵀ·d·B of tiles that follow
+// TilesIn describes the first step of a convolution in tiles, with the formulas of layer.Tiling: Bᵀ·d·B of tiles that follow
 // one another along a row of an image. A pixel is so many runs of N elements. Strides count elements.
 //
 //	d(i, j)                             = X[t*Step + i*Row + j*Pixel + r*Run + c]     t < Tiles, r < Runs, c < N
@@ -113,7 +113,7 @@ func TileFilter(to []float32, part int, from []float32, row, column, taps int) {
 	}
 }
 
-// expand is G·g, where of two taps the middle one is not looked at.
+// expand is G·g, where of two taps the middle is not read.
 func expand(g0, g1, g2 float32, taps int) (_, _, _, _ float32) {
 	if taps == 2 {
 		return g0, (g0 + g2) / 2, (g0 - g2) / 2, g2

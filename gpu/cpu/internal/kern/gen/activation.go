@@ -6,7 +6,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// overRows generates a loop over rows of x in place, 64 bytes of one row at a time, with h beside it if the
+// overRows generates a loop over rows of x in place, 64 bytes of one row at a time, with h next to it if the
 // activation is a derivative: that is regs[0]. regs are for apply to use, seven of them.
 func overRows(s isa, name string, derivative bool, setup func(),
 	apply func(x, h reg.VecPhysical, regs []reg.VecPhysical)) {

@@ -8,7 +8,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// cell generates the loops of a recurrent cell over rows and, within a row, over vectors of each gate. All pointers stand at
+// cell generates the loops of a recurrent cell over rows and, within a row, over vectors of each gate. All pointers are at
 // the same vector of their rows.
 type cell struct {
 	isa
@@ -50,7 +50,7 @@ func newCell(s isa, name string, pointers string, body func(c cell)) {
 	finish()
 }
 
-// gate addresses the vector of gate k, of which a pointer stands at gate 0.
+// gate addresses the vector of gate k by a pointer to the vector of gate 0.
 func (c cell) gate(base reg.GPPhysical, k int) Mem {
 	switch k {
 	case 0:

@@ -21,7 +21,7 @@ type tile struct {
 //
 //	C(i, j) = start + Σ_k A(i, k)·B(k, j)
 //
-// Each element is one chain of fused multiply-adds in the order of k, whatever the tile. The start is 0, the bias
+// Each element is one chain of fused multiply-adds in the order of k, in any tile. The start is 0, the bias
 // or C itself. A tile lives in registers; one k brings one row of B and a broadcast for every row of A.
 func gemm(s isa, rows, panels int) {
 	function(fmt.Sprintf("gemm%s_%dx%d", s.name, rows, panels), "gemmArgs")
@@ -132,7 +132,7 @@ func (t *tile) loop() {
 	MOVQ(t.c7, t.a)
 }
 
-// step does one k. A row of B is loaded once, or read from memory where it serves a single row.
+// step does one k. A row of B is loaded once, or read from memory if it serves a single row.
 func (t *tile) step() {
 	free := t.v[t.rows*t.vecs():]
 	bs := make([]Op, t.vecs())
@@ -149,7 +149,7 @@ func (t *tile) step() {
 		free = free[len(bs):]
 	}
 	for i := range t.rows {
-		if t.wide() && len(bs) == 1 && t.rows > 1 { // a broadcast of its own takes Zen 4 a third longer
+		if t.wide() && len(bs) == 1 && t.rows > 1 { // a separate broadcast takes a third longer on Zen 4
 			VFMADD231PS_BCST(t.row.row(t.a, t.a7, i), bs[0], t.acc(i, 0))
 			continue
 		}
@@ -220,14 +220,14 @@ func (t *tile) store() {
 	MOVQ(t.k, t.c)
 }
 
-// derive stores each element after apply, which gets that of H. It leaves the first free register alone.
+// derive stores each element after apply, which gets the element of H. It leaves the first free register alone.
 func (t *tile) derive(apply func(acc, h reg.VecPhysical)) {
 	MOVQ(field("h"), t.b)
 	SUBQ(field("c"), t.b) // from C to H
 	h := t.v[t.rows*t.vecs()+1:]
 	i := 0
 	t.each(func(c Mem, acc reg.VecPhysical) {
-		// H has the place of C in another matrix: the same row behind another base.
+		// H has the place of C in another matrix: the same row from another base.
 		base := t.a7
 		if c.Base == t.c7 {
 			base = t.aCol

@@ -72,7 +72,7 @@ func windows(name string, begin func(out Mem), element func(x reg.GPPhysical), e
 	finish()
 }
 
-// pool keeps the largest element in v0 and what is not a number in v1.
+// pool keeps the largest element in v0 and NaN in v1.
 func pool() {
 	v := avx2.v
 	windows("pool", func(Mem) {
@@ -89,7 +89,7 @@ func pool() {
 	})
 }
 
-// poolBack has the output in v0, its gradient in v1 and in v2 what has not been found.
+// poolBack has the output in v0, its gradient in v1 and in v2 the windows whose largest element has not been found.
 func poolBack() {
 	v := avx2.v
 	d, dx := reg.R14, reg.R15

@@ -67,7 +67,7 @@ func load(fields string, to ...reg.GPPhysical) {
 // structs lists the fields of package kern's structs.
 var structs = map[string][]string{}
 
-// index returns which field of a struct has that name.
+// index returns the number of the field of a struct with that name.
 func index(of, name string) int {
 	if len(structs) == 0 {
 		for _, file := range []string{"../args_unsafe.go", "../loss.go", "../vector.go"} {
@@ -103,7 +103,7 @@ func read(file string) {
 
 func at(m Mem, disp int) Mem { m.Disp += disp; return m }
 
-// pick returns an instruction that takes a constant as an operand: the one that broadcasts it in AVX-512.
+// pick returns the instruction that takes a constant as an operand: in AVX-512 the broadcasting one.
 func (s isa) pick(plain, broadcast func(...Op)) func(...Op) {
 	if s.wide() {
 		return broadcast
@@ -138,7 +138,7 @@ var lanes = sync.OnceValue(func() Mem {
 	return m
 })
 
-// tail is 16 integers of ones, then 16 of zeros: what begins n before the middle masks the first n elements of a panel.
+// tail is 16 integers of ones, then 16 of zeros: a load from n before the middle masks the first n elements of a panel.
 var tail = sync.OnceValue(func() Mem {
 	m := GLOBL("tail", RODATA|NOPTR)
 	for i := range 32 {
@@ -162,7 +162,7 @@ func (s strides) seven(base, out reg.GPPhysical) {
 	LEAQ(Mem{Base: out, Index: s.one, Scale: 2}, out)
 }
 
-// row addresses row i < 14 behind base; base7 is needed from row 7 on.
+// row addresses row i < 14 from base on; base7 is needed from row 7 on.
 func (s strides) row(base, base7 reg.GPPhysical, i int) Mem {
 	if i >= 7 {
 		base, i = base7, i-7

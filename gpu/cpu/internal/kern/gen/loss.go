@@ -8,8 +8,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// loss generates the PPO loss and its gradient for eight rows at a time. Rows behind the last one are computed
-// with what lies there, and kept out of the sums.
+// loss generates the PPO loss and its gradient for eight rows at a time. Rows after the last are computed
+// from their memory's contents, and kept out of the sums.
 func loss() {
 	function("loss", "lossArgs")
 	s := avx2
@@ -65,7 +65,7 @@ func loss() {
 	finish()
 }
 
-// sum addresses a field of LossSums behind the pointer in R11.
+// sum addresses a field of the LossSums that R11 points to.
 func sum(name string) Mem { return Mem{Base: reg.R11, Disp: 32 * index("LossSums", name)} }
 
 // surrogate takes v11 log ratio, v12 ratio, v13 advantage; it leaves the slope over log π(a) in v14.
@@ -133,8 +133,8 @@ func valueLoss(s isa, column func(string) Mem, number func(string, reg.VecPhysic
 	VMOVUPS(free, column("value"))
 }
 
-// logProbs turns the logits at x into log-probabilities, those of the actions in v7, and leaves the entropies in v6. Where they
-// are kept, the probabilities are written to e.
+// logProbs turns the logits at x into log-probabilities, leaves the actions' in v7 and the entropies in v6. If kept,
+// the probabilities are written to e.
 func logProbs(s isa, start func(), column func(name string) Mem, x, e, n, ld reg.GPPhysical, kept bool) {
 	v := s.v
 	softmax(s, start, x, e, n, ld)

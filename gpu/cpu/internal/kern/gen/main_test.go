@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The committed assembly is what the generator writes.
+// The committed assembly equals the generator's output.
 func TestCommittedFilesAreFresh(t *testing.T) {
 	dir := t.TempDir()
 	out := []string{filepath.Join(dir, "kern_amd64.s"), filepath.Join(dir, "kern_amd64.go")}

@@ -10,7 +10,7 @@ import (
 )
 
 // normed generates the loops of a layer norm over rows and, within a row, over panels of 16 elements, the last of which may
-// be broken. Sums are added up in the order of AVX-512 by both sets: by lanes of a panel, then halves of those.
+// be broken. Sums are added up in the order of AVX-512 by both sets: by lanes of a panel, then by halves of the lanes.
 type normed struct {
 	isa
 	mean, inverse reg.VecPhysical
@@ -63,7 +63,7 @@ func (n normed) element(base reg.GPPhysical, part int) Mem {
 	return Mem{Base: base, Index: n.i, Scale: 1, Disp: part * n.bytes}
 }
 
-// get loads a part of a panel, with zeros behind the end of the row.
+// get loads a part of a panel, with zeros after the end of the row.
 func (n normed) get(base reg.GPPhysical, part int, broken bool, to reg.VecPhysical) {
 	switch m := n.element(base, part); {
 	case !broken:
@@ -87,7 +87,7 @@ func (n normed) put(from reg.VecPhysical, base reg.GPPhysical, part int, broken 
 	}
 }
 
-// centred loads x - mean, with zeros behind the end of the row.
+// centred loads x - mean, with zeros after the end of the row.
 func (n normed) centred(x reg.GPPhysical, part int, broken bool, to reg.VecPhysical) {
 	n.get(x, part, broken, to)
 	switch {
@@ -122,7 +122,7 @@ func (n normed) average(sum []reg.VecPhysical, tmp reg.VecPhysical) {
 	VDIVSS(t, x, x)
 }
 
-// rows runs a body for each row; the pointers begin at a field and go on by the field with Row behind its name, moments by
+// rows runs a body for each row; each pointer begins at its field and advances by the field of that name + Row, moments by
 // a pair.
 func (n normed) rows(name string, pointers map[string]reg.GPPhysical, body func()) {
 	names := slices.Sorted(maps.Keys(pointers))
@@ -148,7 +148,7 @@ func (n normed) moment(i int, to reg.VecPhysical) {
 	VBROADCASTSS(Mem{Base: n.moments, Disp: 4 * i}, to)
 }
 
-// keep stores one of them.
+// keep stores one of the moments.
 func (n normed) keep(i int, from reg.VecPhysical) {
 	VMOVSS(from.(reg.Vec).AsX(), Mem{Base: n.moments, Disp: 4 * i})
 }
@@ -202,7 +202,7 @@ func norm(s isa) {
 	finish()
 }
 
-// normBack generates one pass: what a row adds to the gradient of the parameters lies between the waits.
+// normBack generates one pass: a row's part of the gradient of the parameters is added between the waits.
 func normBack(s isa) {
 	n := newNormed(s, "normBack")
 	x, d, dx, weight, dWeight, dBias := reg.RAX, reg.RBX, reg.RSI, reg.R8, reg.R9, reg.R10

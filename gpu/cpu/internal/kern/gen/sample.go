@@ -43,7 +43,7 @@ func sample() {
 	VBLENDVPS(v[9], v[7], v[5], v[5])
 	VPADDD(bits(1), v[6], v[6])
 	nextAction("pick", ld, x, e, n)
-	// where nothing was found (logits that are not numbers) the last action stands, with its logit
+	// where nothing was found (logits that are not numbers) the last action stays, with its logit
 	VBLENDVPS(v[3], v[5], v[7], v[5])
 	VSUBPS(v[0], v[5], v[5])
 	VMOVUPS(v[4], Mem{Base: action})
@@ -81,7 +81,7 @@ func softmax(s isa, start func(), x, e, n, ld reg.GPPhysical) {
 	nextAction("exp", ld, x, e, n)
 }
 
-// nextAction goes on with the next action's logits at x and scratch at e, of which n are left.
+// nextAction continues with the next of n remaining actions: its logits at x, its scratch at e.
 func nextAction(label string, ld, x, e, n reg.GPPhysical) {
 	ADDQ(ld, x)
 	ADDQ(Imm(32), e)
