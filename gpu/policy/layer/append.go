@@ -2,7 +2,7 @@ package layer
 
 import "fmt"
 
-// Append is x with N elements behind it that are parameters, the same in every row, such as the logarithms of standard
+// Append adds N elements after x that are parameters, the same in every row, such as the logarithms of standard
 // deviations that do not depend on the state. With Fixed they are the constant Init.
 type Append struct {
 	N     int     `json:"n" toml:"n"`

@@ -32,7 +32,7 @@ func (p *Pass) kept(row, elems int) []float64 {
 	return p.State[row*elems:][:elems]
 }
 
-// gates returns what the input and what the state h add up to before the functions of the gates: n numbers of each.
+// gates returns the sums of the input and of the state h before the functions of the gates: n numbers of each.
 func (p *Pass) gates(row, n int, h []float64) (input, state []float64) {
 	width := len(p.In[0]) / p.Rows
 	return affine(p.In[0][row*width:][:width], p.Params[0], p.Params[2][:n]), affine(h, p.Params[1], p.Params[3][:n])

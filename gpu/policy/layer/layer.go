@@ -1,15 +1,15 @@
-// Package layer has what a network's nodes compute: for each operation the rule of its shape, its parameters with their
-// initial values, and a reference in float64, forward and backward, that backends are held to.
+// Package layer has the operations of a network's nodes: for each the rule of its shape, its parameters with their
+// initial values, and a reference in float64, forward and backward, that backends must equal.
 //
-// An operation is a struct in a file of its own, whose exported fields are its attributes. It becomes part of networks as
+// An operation is a struct in its own file, whose exported fields are its attributes. It becomes part of networks as
 // a field of policy.Node.
 package layer
 
 import "fmt"
 
-// Op is what a node computes of its inputs, row by row, and a Core of the row before as well.
+// Op computes a node from its inputs, row by row; a Core reads the previous row as well.
 type Op interface {
-	// Shape returns the shape of a row of the output for those of the inputs, or what is wrong with them.
+	// Shape returns the shape of an output row for the shapes of input rows, or their error.
 	Shape(in [][]int) ([]int, error)
 	// Params lists the tensors of parameters, for inputs that Shape accepts.
 	Params(in [][]int) []Tensor
@@ -17,7 +17,7 @@ type Op interface {
 	Forward(p *Pass)
 	// Backward adds to p.DIn and p.Grads, given p.DOut and what Forward has left.
 	Backward(p *Pass)
-	// String names the operation with its attributes, but for those of initial values.
+	// String names the operation with its attributes, except attributes of initial values.
 	String() string
 }
 
@@ -54,7 +54,7 @@ type Pass struct {
 // MaxElems bounds the elements of a row.
 const MaxElems = 1 << 31
 
-// Elems returns the number of elements of a shape, or 0 for one that is no shape or too large.
+// Elems returns the number of elements of a shape, or 0 if it is no shape or too large.
 func Elems(shape []int) int {
 	n := 1
 	for _, d := range shape {

@@ -6,7 +6,7 @@ import (
 )
 
 // LSTM is a long short-term memory (Hochreiter and Schmidhuber 1997) as PyTorch computes it. Its state is h, which is the
-// output, and behind it c:
+// output, followed by c:
 //
 //	i, f, o = σ(x·W + b + h·U + u) each   g = tanh(x·W_g + b_g + h·U_g + u_g)
 //	c' = f·c + i·g   h' = o·tanh(c')

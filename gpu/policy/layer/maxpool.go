@@ -6,7 +6,7 @@ import (
 )
 
 // MaxPool is the largest element of each channel under each window of an image [height][width][channels]. Its gradient
-// belongs to the first of equals. What lies outside the image does not count.
+// belongs to the first of equal elements. Places outside the image do not count.
 type MaxPool struct{ Window }
 
 var _ Op = (*MaxPool)(nil)

@@ -9,8 +9,8 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// inactiveRows: rows in which agents do not act are as if they were not there, for advantages and for what a core keeps, too: what
-// follows a row is the agent's next one in which it does.
+// inactiveRows: rows in which agents do not act are skipped, by advantages and by a core's state, too:
+// the next row is the next one in which the agent acts.
 func (s *suite) inactiveRows(t *testing.T) {
 	d, params := s.stale(t)
 	if past := s.shape.net.Past(); past > 0 {
@@ -54,8 +54,8 @@ func takingTurns(one *hostabi.EnvSpec, agents int) hostabi.EnvSpec {
 	return spec
 }
 
-// InTurns returns the rows of a block as those of one environment whose agents act in turns: the first half of them in every
-// second row, the others in those between. All other rows hold what is not a number.
+// InTurns returns the rows of a block as rows of one environment whose agents act in turns: the first half in every
+// second row, the other half in the rows between. All other rows are NaN.
 func InTurns(t testing.TB, b trajectory.Trajectory) trajectory.Trajectory {
 	t.Helper()
 	agents, steps := b.Schema.Rows(), b.Schema.Shape.Steps

@@ -7,8 +7,8 @@ import (
 	"github.com/rlhost/rlhost/core/trajectory"
 )
 
-// chunks: a row's loss has no gradient with respect to what was computed for rows before its chunk. What two chunks of an episode come to
-// is then the sum of what each comes to alone, from the state that was stored where it begins; within one chunk it is not.
+// chunks: a row's loss has no gradient with respect to values of rows before its chunk. The gradient of two chunks of an episode
+// is then the sum of each chunk's alone, from the state stored at its beginning; within one chunk it is not.
 func chunks(t *testing.T, s *suite) {
 	chunk := s.shape.net.Chunk
 	if chunk == 0 {
@@ -25,8 +25,8 @@ func chunks(t *testing.T, s *suite) {
 	}
 }
 
-// apart returns how far the gradients of the rows before and behind a step, each learned from alone, are from that of all rows, over the
-// largest element of that. Targets do not depend on which rows are there.
+// apart returns how far the gradient of all rows is from the sum of the gradients of the rows before a step and from it on, each learned
+// alone, over the former's largest element. Targets do not depend on which rows are there.
 func apart(t *testing.T, s *suite, step int) (off float64) {
 	t.Helper()
 	gradient := func(keep func(step int) bool) []float64 {

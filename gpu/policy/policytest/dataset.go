@@ -21,8 +21,8 @@ type Options struct {
 	Seed                uint64
 }
 
-// NewDataset makes blocks of random observations, rewards, ends of episodes and masks. What the policy writes
-// (action, log_prob, value, bootstrap_value) is zero until Act; the contents do not depend on how environments
+// NewDataset makes blocks of random observations, rewards, ends of episodes and masks. The policy's outputs
+// (action, log_prob, value, bootstrap_value) are zero until Act; the contents do not depend on how environments
 // are split over blocks.
 func NewDataset(t testing.TB, o Options) *policy.Dataset {
 	t.Helper()
@@ -154,7 +154,7 @@ func fillEnv(tr trajectory.Trajectory, o Options, e int, r *rand.Rand) {
 	}
 }
 
-// fillPast fills what was before row 0.
+// fillPast fills the rows before row 0.
 func fillPast(tr trajectory.Trajectory, o Options, e int, r *rand.Rand) {
 	if ages := tr.Ages(0); ages != nil {
 		ages[e] = byte(r.IntN(o.Network.Past() + 2))
@@ -202,7 +202,7 @@ func observed(n *policy.Network, i int) *policy.Input {
 	return nil
 }
 
-// observe replaces the observation of a description by those that a network reads.
+// observe replaces the observation of a description by the network's.
 func observe(s *hostabi.EnvSpec, n *policy.Network) {
 	i := slices.IndexFunc(s.Tensors, func(t hostabi.Tensor) bool { return t.Role == hostabi.RoleObservation })
 	s.Tensors = slices.Delete(s.Tensors, i, i+1)

@@ -6,7 +6,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy/layer"
 )
 
-// body is a network of nodes of one's own over an image, with heads that read the last of them.
+// body is a network of the given nodes over an image, with heads that read the last of them.
 func body(shape []int, actions int, nodes ...policy.Node) policy.Network {
 	last := nodes[len(nodes)-1].Name
 	nodes = append(nodes,
@@ -64,7 +64,7 @@ func joined() policy.Network {
 		policy.Node{Name: "dense.norm", In: []string{"dense"}, LayerNorm: &layer.LayerNorm{}})
 }
 
-// curved is convolutions of whole and of broken panels behind activations that are no functions of their result.
+// curved is convolutions of whole and of broken panels after activations whose derivatives are no functions of their results.
 func curved() policy.Network {
 	return body([]int{6, 5, 2}, 3, conv("conv.0", "obs", 16, 3, 1, 0), activation("silu.0", "conv.0", layer.SiLU),
 		conv("conv.1", "silu.0", 5, 2, 1, 0), activation("gelu.1", "conv.1", layer.GELU), pool("pool", "gelu.1", 2, 1, 0),

@@ -113,7 +113,7 @@ func (s *suite) ratioOne(t *testing.T) {
 	}
 }
 
-// notANumber is one in any type of floats, and what is out of range or the largest of others.
+// notANumber is NaN in any type of floats, and out of range or the largest value in other types.
 var notANumber = []byte{255, 255, 255, 255, 255, 255, 255, 255}
 
 // invalidRows enter nothing, whatever they hold.
@@ -248,7 +248,7 @@ func (s *suite) badFlags(t *testing.T) {
 	}
 }
 
-// notFinite: an observation that is not a number is an error, and parameters stay what they were.
+// notFinite: an observation that is not a number is an error, and parameters stay unchanged.
 func (s *suite) notFinite(t *testing.T) {
 	d, params := s.stale(t)
 	obs := d.Blocks[0].Float32(trajectory.Obs)
@@ -288,7 +288,7 @@ func (s *suite) wrongSizes(t *testing.T) {
 	}
 }
 
-// unknownWords: what a network asks for by a word that is not known is refused by name, and never computed as something else.
+// unknownWords: an unknown word in a network is refused by name, and never computed as something else.
 func (s *suite) unknownWords(t *testing.T) {
 	const word = "softsign"
 	for what, spoil := range map[string]func(n *policy.Network) bool{

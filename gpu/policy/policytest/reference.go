@@ -24,7 +24,7 @@ type Reference struct {
 	learner ppo.Learner // over this engine
 }
 
-// stateless has what ppo.Engine asks for beyond the updates, which nobody calls.
+// stateless has the methods of ppo.Engine besides the updates, which no test calls.
 type stateless struct{ ppo.Engine }
 
 // NewReference returns the reference of a network with the given parameters.
@@ -77,7 +77,7 @@ func (r *Reference) forward(d *policy.Dataset) (params [][]float64, value []floa
 	for i := range rows {
 		rows[i] = uint32(i)
 	}
-	if n.Chunk > 0 { // a row comes after the one that it follows
+	if n.Chunk > 0 { // a row comes after the previous row of its chunk
 		slices.SortStableFunc(rows, func(a, b uint32) int { return cmp.Compare(d.ChunkOf(n, a), d.ChunkOf(n, b)) })
 	}
 	obs := make([]float32, len(rows)*n.Obs())
@@ -95,7 +95,7 @@ func (r *Reference) forward(d *policy.Dataset) (params [][]float64, value []floa
 	return params, value
 }
 
-// follow tells the graph which rows of the next pass follow which.
+// follow tells the graph the previous row of each row of the next pass.
 func (r *Reference) follow(d *policy.Dataset, rows []uint32) {
 	n := &r.Graph.Network
 	if n.Chunk == 0 {
@@ -153,8 +153,8 @@ func (r *Reference) heads(b *ppo.Minibatch) [][]float64 {
 	return kept
 }
 
-// entropy returns the sum of the entropies of a minibatch's rows. The actions that estimate those of squashed distributions
-// are what the numbers behind them draw now, and count with their ratios before.
+// entropy returns the sum of the entropies of a minibatch's rows. Entropies of squashed distributions are
+// estimated: the actions take the same noise with the new parameters, and are weighted with their previous ratios.
 func (r *Reference) entropy(b *ppo.Minibatch, rates ppo.Rates, before, params [][]float64) (sum float64) {
 	for row := range b.Rows {
 		logProb, _ := ppo.LogProb(r.dists, b.Actions, row, before)
