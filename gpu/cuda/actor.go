@@ -111,7 +111,7 @@ func (a *actor) Load(w policy.Weights) error {
 	return nil
 }
 
-// Act puts rows of several requests into as few batches as possible. On an error the outputs of rows before the one that it
+// Act puts rows of several requests into as few batches as possible. On an error the outputs of rows before the row that it
 // names may be written or not.
 func (a *actor) Act(requests []policy.Request) error {
 	if !a.loaded {
@@ -303,7 +303,7 @@ func (a *actor) forbid(r *policy.Request, action int, p part) int {
 	return -1
 }
 
-// finish writes what came back to a request.
+// finish writes the device's outputs to a request.
 func (a *actor) finish(r *policy.Request, p part, rows int) {
 	copy(r.Value[p.lo:p.hi], view[float32](&a.back, a.values)[p.at:])
 	if r.StateOut.Rows > 0 {
@@ -331,7 +331,7 @@ func (a *actor) finish(r *policy.Request, p part, rows int) {
 	}
 }
 
-// place writes what was drawn for a Box, and the action that it is.
+// place writes the numbers drawn for a Box, and the action made from them.
 func (a *actor) place(r *policy.Request, action int, p part, rows int) {
 	m, x := &r.Raw[action], view[float32](&a.back, a.drawn[action])
 	to := m.Float32()

@@ -13,8 +13,8 @@ import (
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
-// allocated runs fn and returns how often it allocated, by function: those of gpu/cuda, gpu/ppo and gpu/policy and what these call, but
-// for the driver in Go and how C calls that. Before that fn runs once, for what is made at first.
+// allocated runs fn and returns how often it allocated, by function: functions of gpu/cuda, gpu/ppo and gpu/policy and their callees, except
+// the driver in Go and C's calls of it. Before counting fn runs once, for allocations of the first run.
 func allocated(t *testing.T, fn func()) map[string]int64 {
 	t.Helper()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // pools are emptied by a collection
@@ -36,7 +36,7 @@ func allocated(t *testing.T, fn func()) map[string]int64 {
 
 // profiled returns the objects that were allocated under each stack, a function a line.
 func profiled() map[string]int64 {
-	runtime.GC() // what was allocated is told two collections later
+	runtime.GC() // allocations are reported two collections later
 	runtime.GC()
 	var records []runtime.MemProfileRecord
 	n, ok := runtime.MemProfile(nil, true)

@@ -17,9 +17,9 @@ import (
 type arenas struct {
 	mu      sync.Mutex
 	known   []*mapping    // guarded by mu
-	refused bool          // guarded by mu: the log was told of memory that cannot be registered
-	failed  error         // guarded by mu: of what was unregistered
-	staged  *stat.Counter // guarded by mu; nil: nobody counts
+	refused bool          // guarded by mu: the log has memory that cannot be registered
+	failed  error         // guarded by mu: of unregistering
+	staged  *stat.Counter // guarded by mu; nil: not counted
 }
 
 // mapping is the memory of an arena.
@@ -80,7 +80,7 @@ func (s *arenas) drop(m *mapping) {
 	m.leave()
 }
 
-// leave takes the memory from the device if nobody watches the arena and nobody reads it. The caller holds mu of its arenas.
+// leave takes the memory from the device if the arena has no watch and no reader. The caller holds mu of its arenas.
 func (m *mapping) leave() {
 	if m.watches == 0 && m.readers == 0 && m.on != nil {
 		m.in.failed = errors.Join(m.in.failed, m.on.Close())

@@ -54,7 +54,7 @@ func lentOf(t *testing.T, n *policy.Network, o policytest.Options) (*policy.Data
 	return d, set
 }
 
-// Blocks that the device reads where they lie, those that cannot be registered and those of no arena are learned from alike.
+// Learning is the same from blocks that the device reads in place, blocks that cannot be registered and blocks of no arena.
 func TestWatch_LearnsTheSameOfBlocksWhereTheyLie(t *testing.T) {
 	n := small()
 	for name, refuses := range map[string]bool{"registered": false, "refused": true} {
@@ -102,7 +102,7 @@ func TestWatch_LearnsTheSameOfBlocksWhereTheyLie(t *testing.T) {
 	}
 }
 
-// An arena that is removed is taken from the device, not before the last watch of it ends, and one that comes is found.
+// A removed arena is taken from the device once its last watch ends, and a new arena is found.
 func TestWatch_FollowsTheSet(t *testing.T) {
 	n := small()
 	b, d := fakeOnly(t, fake.Options{})
@@ -141,8 +141,8 @@ func TestWatch_FollowsTheSet(t *testing.T) {
 	}
 }
 
-// The memory of an arena that nobody watches any more stays the device's until copies of it that are under way are made: where the update
-// goes on, where it fails then, and where the device cannot be waited for.
+// The memory of an arena without a watch stays the device's until its copies under way are made: if the update
+// continues, if it fails then, and if the wait for the device fails.
 func TestWatch_EndsUnderACopy(t *testing.T) {
 	n := small()
 	for name, fails := range map[string]string{"and all goes well": "", "and a launch fails": "cuLaunchKernel", "and nobody can wait": "cuStreamSynchronize"} {

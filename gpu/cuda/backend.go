@@ -49,8 +49,8 @@ const Kernels = "cuda-fp32"
 // Kernels returns the constant Kernels.
 func (b *Backend) Kernels() string { return Kernels }
 
-// Find describes the device that the backend uses, which it opens and closes for that. Errors are those of driver.Open and
-// Table.Device, and that of a device whose compute capability is too low.
+// Find describes the device that the backend uses, which it opens and closes to do so. Errors are driver.Open's and
+// Table.Device's, and the error for a device whose compute capability is too low.
 func (b *Backend) Find() (*driver.Device, error) {
 	d, err := b.retain()
 	if err != nil {

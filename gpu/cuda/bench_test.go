@@ -50,7 +50,7 @@ func hardware(b *testing.B) *driver.Device {
 	return d
 }
 
-// least is a size that is measured, or one that is quick to try over the driver in Go.
+// least is a size that is measured, or a size that is quick to try over the driver in Go.
 func least(hardware, inGo int) int {
 	if os.Getenv("RLHOST_CUDA_DRIVER") == "fake" {
 		return min(hardware, inGo)
@@ -150,7 +150,7 @@ func acts(b *testing.B, backend *cuda.Backend, n policy.Network, rows int) {
 	b.ReportMetric(float64(rows)*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
 }
 
-// BenchmarkBusyAct is BenchmarkAct beside a learner in the same process that never rests.
+// BenchmarkBusyAct is BenchmarkAct next to a learner in the same process that never pauses.
 func BenchmarkBusyAct(b *testing.B) {
 	hardware(b)
 	n := measured()["4-64-64"]

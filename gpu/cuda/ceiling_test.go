@@ -18,7 +18,7 @@ const (
 	links  = 8
 )
 
-// ceilings is the text of two kernels: one that multiplies and adds and does nothing else, and one that tells the host that it is done.
+// ceilings is the text of two kernels: the first only multiplies and adds, the second tells the host that it is done.
 func ceilings() []byte {
 	var w strings.Builder
 	w.WriteString(`.version 7.8
@@ -72,7 +72,7 @@ func ceilings() []byte {
 	return []byte(w.String())
 }
 
-// measuring is a stream with what a benchmark makes, which is closed with it.
+// measuring is a stream with a benchmark's resources, which are closed with it.
 type measuring struct {
 	*testing.B
 	device *driver.Device
@@ -130,7 +130,7 @@ func (m *measuring) pinned(bytes int) *driver.Pinned {
 // given are the arguments of both kernels.
 type given struct {
 	to     driver.Address
-	number uint32 // of rounds, or what is written
+	number uint32 // of rounds, or the number to write
 	factor float32
 }
 
@@ -149,7 +149,7 @@ func (m *measuring) kernel(name string) (*driver.Launch, *given) {
 	return l, args
 }
 
-// quantiles times each of the benchmark's calls but the first, for which the driver loads what is called.
+// quantiles times each of the benchmark's calls but the first, for which the driver loads the function.
 func (m *measuring) quantiles(call func(i int)) {
 	call(1)
 	m.check(m.stream.Synchronize())

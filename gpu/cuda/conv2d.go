@@ -28,14 +28,14 @@ func (c *conv2d) windows() int { return c.node.Shape[0] * c.node.Shape[1] }
 
 func (c *conv2d) rowsOfEach() int { return c.windows() }
 
-// windowsOf are those of images in rows.
+// windowsOf returns the windows of images in rows.
 func (c *conv2d) windowsOf(m kernels.Matrix) kernels.Windows {
 	in := c.In[0].Shape
 	return kernels.Windows{Data: m.Data, Image: int64(m.Row), Height: int32(in[0]), Width: int32(in[1]), Channels: int32(in[2]),
 		Rows: int32(c.node.Shape[0]), Columns: int32(c.node.Shape[1]), KernelColumns: int32(c.Kernel), Stride: int32(c.Stride), Top: int32(-c.Pad), Left: int32(-c.Pad)}
 }
 
-// places are those of the outputs in rows.
+// places returns the places of the outputs in rows.
 func (c *conv2d) places(m kernels.Matrix) kernels.Pixels {
 	return kernels.Pixels{Data: m.Data, Image: int64(m.Row), Rows: int32(c.node.Shape[0]), Columns: int32(c.node.Shape[1]),
 		Line: int32(c.node.Shape[1] * c.Out), Step: int32(c.Out)}

@@ -117,7 +117,7 @@ func (c *core) follow(p *pass, b cells) func(lo, hi int) {
 	}
 }
 
-// keep prepares that the state behind the rows is written to rows of states.
+// keep prepares writing the state after the rows to rows of states.
 func (c *core) keep(p *pass) func(to kernels.Address, rows int) {
 	var moves []call[kernels.Move]
 	b := p.cores[c]
@@ -180,7 +180,8 @@ func (c *core) hand(g *gradient, dh, to kernels.Matrix) func(lo, hi int) {
 	}
 }
 
-// learn prepares the gradients of the parameters, given those of what input and state add to the gates, and passes the input's on.
+// learn prepares the gradients of the parameters, given the gradients of the input's and the state's parts of the gates, and
+// passes the input's on.
 func (c *core) learn(g *gradient, b cells, ds kernels.Matrix) func(rows int) {
 	wide := c.wide()
 	weight := func(t *plan.Tensor, height int) func(a, b kernels.Matrix, rows int) {
@@ -198,7 +199,7 @@ func (c *core) learn(g *gradient, b cells, ds kernels.Matrix) func(rows int) {
 	}
 }
 
-// steps is how the rows of a minibatch follow one another: those of a step lie together, and behind the rows that they follow.
+// steps is the order of a minibatch's rows: the rows of a step lie together, after the rows of the previous step.
 type steps struct {
 	ends         []int           // of the steps
 	prev, from   kernels.Address // by row: the row before it, or -1; else the row of stored that it begins from, or -1 for zero
@@ -252,7 +253,7 @@ func (s *steps) arrange(d *policy.Dataset, n *policy.Network, rows []uint32) {
 	}
 }
 
-// add is the next row, which follows one of those that came.
+// add adds the next row, which follows an earlier row.
 func (s *steps) add(d *policy.Dataset, n *policy.Network, row uint32, follows int32) {
 	prev, from := int32(-1), int32(-1)
 	switch t, e, width := int(row)/d.Envs(), int(row)%d.Envs(), d.BlockEnvs(); {

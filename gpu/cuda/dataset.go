@@ -36,11 +36,11 @@ type seen struct {
 	of   *mapping
 }
 
-// column is one that targets are computed of.
+// column is a column that targets are computed from.
 type column struct {
 	of   trajectory.Column
 	size int // of an element
-	more int // rows behind the last step
+	more int // rows after the last step
 	to   func(*kernels.Block) *kernels.Address
 }
 
@@ -168,7 +168,7 @@ func (d *dataset) stageBlock(b *trajectory.Trajectory, i int) {
 // perBlock is how many bytes of observations a block has.
 func (d *dataset) perBlock() int { return d.obs.bytes / (d.envs / d.width) }
 
-// upload submits that what is staged is copied to the device, and the observations of blocks that it reaches from there.
+// upload submits the copy of staged data to the device, and of the observations that lie in blocks within its reach.
 func (d *dataset) upload() {
 	if !slices.ContainsFunc(d.seen, func(s seen) bool { return s.of != nil }) {
 		d.send(0)
@@ -212,7 +212,7 @@ func (d *dataset) stageStates(of *policy.Dataset) {
 	}
 }
 
-// stageEntered makes the valid rows of what is stored.
+// stageEntered makes the valid rows from stored observations.
 func (d *dataset) stageEntered(of *policy.Dataset, valid []uint32) {
 	d.enter.Open(&d.net, d.entry, of)
 	defer d.enter.Close()

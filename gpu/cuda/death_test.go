@@ -87,7 +87,7 @@ func changes(memory []byte, within time.Duration) bool {
 	return false
 }
 
-// What a device was to write for a process that is killed it does not write once the process has ended: its blocks may be another's then.
+// A device does not write for a killed process once the process has ended: its blocks may be another's then.
 // A process that lives does write, so that the test would see it.
 func TestDeath_NothingIsWrittenAfterIt(t *testing.T) {
 	kills, looks := 2, 20*time.Millisecond

@@ -89,8 +89,8 @@ func TestEndure_GivesBackWhatComesAndGoes(t *testing.T) {
 	before := holds(t, d)
 	e.weights(weights)
 	e.arenas(arenas)
-	// Other processes may use the device meanwhile, and Go's heap has some play; what an arena registers or an actor loads is far more in all.
-	// The memory of arenas is unmapped some time after a collection has found that nobody has a slice of it.
+	// Other processes may use the device meanwhile, and Go's heap has some play; an arena's registrations or an actor's modules are far more.
+	// The memory of arenas is unmapped some time after a collection has found no slice of it.
 	var after held
 	testkit.Until(t, "what weights and arenas took is given back", func() bool {
 		after = holds(t, d)
@@ -157,7 +157,7 @@ func deviceOf(t *testing.T, inGo *fake.Driver) *driver.Device {
 	return d
 }
 
-// held is what a process and its device hold.
+// held counts the resources of a process and its device.
 type held struct {
 	control.Resources
 	device int // bytes

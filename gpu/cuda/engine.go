@@ -277,7 +277,7 @@ func (k *engine) Finish() (ppo.Stats, error) {
 	return stats, k.fault(&c, r.Dataset)
 }
 
-// leave waits, and gives back blocks that the device has copied; where it cannot wait, they are its own until it can.
+// leave waits, and gives back blocks that the device has copied; if it cannot wait, it keeps them until it can.
 func (k *engine) leave() {
 	err := k.work.stream.Synchronize()
 	k.work.fail(err)
@@ -286,7 +286,7 @@ func (k *engine) leave() {
 	}
 }
 
-// stats are those of an update.
+// stats returns the statistics of an update.
 func (k *engine) stats(c *kernels.Control, r *ppo.Round) ppo.Stats {
 	n := float64(len(r.Samples.Valid))
 	s := ppo.Stats{PolicyLoss: c.PolicyLoss, ValueLoss: c.ValueLoss, Entropy: c.Entropy, ApproxKL: c.ApproxKL, OldApproxKL: c.OldApproxKL,

@@ -19,7 +19,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
-// whole is what a process does with a backend: it acts, watches arenas, and learns of blocks in one.
+// whole is a process's whole use of a backend: it acts, watches arenas, and learns from blocks in one.
 type whole struct {
 	net  policy.Network
 	o    policytest.Options
@@ -35,13 +35,13 @@ func newWhole(t *testing.T) *whole {
 	return w
 }
 
-// did is what came of it.
+// did is the outcome.
 type did struct {
 	acted  []byte
 	params []float32
 }
 
-// do does it, as far as there is no error. Everything is closed; errors of that are among those that it returns.
+// do does it until the first error. Everything is closed; errors of closing are among the returned ones.
 func (w *whole) do(b *cuda.Backend) (d did, err error) {
 	unwatch := b.Watch(w.set, slog.New(slog.DiscardHandler), nil)
 	defer unwatch()
@@ -72,12 +72,13 @@ func (w *whole) do(b *cuda.Backend) (d did, err error) {
 	return did{block.Mem, s.Params}, err
 }
 
-// ends are the functions that end something: where one fails, what it was to end is left.
+// ends are the functions that end something: if one fails, its object is left.
 var ends = []string{"cuMemFree_v2", "cuMemFreeHost", "cuMemHostUnregister", "cuModuleUnload", "cuStreamDestroy_v2", "cuDevicePrimaryCtxRelease_v2", "cuCtxSetCurrent"}
 
 // The driver fails in each of its functions, once, in one call after the other. There is an error that names the function, or what could
-// not be had was not needed; nothing is left, but for what could not be ended, which an error tells; and the next actor and learner of the same backend do what they do where nothing fails.
-func TestBackend_GoesOnAfterAnyCallThatFails(t *testing.T) {
+// not be had was not needed; nothing is left except objects whose end failed, which an error reports; and the next actor and
+// learner of the same backend work as without a failure.
+func TestBackend_ContinuesAfterAnyFailedCall(t *testing.T) {
 	w := newWhole(t)
 	want, calls := w.counted(t)
 	for _, name := range driver.Symbols() {
@@ -145,8 +146,8 @@ func (w *whole) fails(t *testing.T, name string, n int, want did) {
 	}
 }
 
-// Memory that ends when a dataset is larger than all before is told, and the learner goes on with smaller ones.
-func TestLearner_GoesOnWhenMemoryEndsInMidRun(t *testing.T) {
+// A dataset too large for the memory is an error, and the learner continues with smaller ones.
+func TestLearner_ContinuesWhenMemoryEndsInMidRun(t *testing.T) {
 	n := small()
 	of := func(envs int) *policy.Dataset {
 		return policytest.Acted(t, cpu.New(), parameters(&n), policytest.Options{Network: n, Steps: 4, Envs: envs, Blocks: 1, Seed: 1})

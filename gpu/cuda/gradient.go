@@ -100,8 +100,8 @@ func sums(g *gradient, to kernels.Address, columns int) func(x kernels.Matrix, r
 	}
 }
 
-// descend prepares the product a·b that passes a gradient on to what an operation reads, where others have added before it or
-// will. The last of them multiplies with the derivative of the activation there. depth is how many columns a has.
+// descend prepares the product a·b that passes a gradient on to an operation's input, to which other readers have added before or
+// will add. The last of them multiplies with the derivative of the activation there. depth is the number of a's columns.
 func (g *gradient) descend(e *plan.Edge, b kernels.Matrix, depth int) func(a kernels.Matrix, rows int) {
 	if e.From == nil {
 		return func(kernels.Matrix, int) {}
@@ -127,7 +127,7 @@ func (g *gradient) below(e *plan.Edge, rows int) {
 	}
 }
 
-// slope returns the derivative that the reader of an edge multiplies with, if it is the last one, and what that is taken at.
+// slope returns the derivative that the reader of an edge multiplies with, if it is the last one, and the values at which it is taken.
 func (g *gradient) slope(e *plan.Edge) (of kernels.Epilogue, at kernels.Address) {
 	if !e.Last || e.From.Slope == nil {
 		return kernels.None, 0

@@ -23,7 +23,7 @@ func (o *normed) runs() int { return o.Out / o.n }
 
 func (o *normed) rowsOfEach() int { return o.runs() }
 
-// describe fills in what a norm has in both directions.
+// describe fills in a norm's arguments for both directions.
 func (o *normed) describe(p *pass, a *kernels.Norm, moments kernels.Address) {
 	a.Weight, a.Bias, a.Moments, a.Control = p.param(&o.weight), p.param(&o.bias), moments, p.control
 	a.N, a.Groups = int32(o.n), int32(o.runs())

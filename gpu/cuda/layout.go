@@ -7,7 +7,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy/plan"
 )
 
-// layout is a network as this backend computes it, and where its parameters lie in the backend's own vector. What is padded is
+// layout is a network as this backend computes it, and the places of its parameters in the backend's own vector. Padding is
 // 0, and a gradient of 0 keeps it there.
 type layout struct {
 	net       policy.Network
@@ -18,7 +18,7 @@ type layout struct {
 	actions   []action
 	elems     int            // of what enters in a row
 	starts    []int          // of the inputs in a row
-	row       int            // elements of a row of what enters, with zeros behind each input up to whole sixteens
+	row       int            // elements of a row of inputs, with zeros after each input up to whole sixteens
 	kept      int            // elements of a row's state
 	size      int            // of the vector
 	canonical int            // how many canonical parameters
@@ -34,7 +34,7 @@ type op interface {
 	params() []*plan.Tensor
 	// forward prepares the operation over a pass and returns what submits it for the first rows of that.
 	forward(p *pass) func(rows int)
-	// backward does so for the gradient of the parameters and for that of what the operation reads, which it passes on
+	// backward does so for the gradients of the parameters and of the operation's inputs, which it passes on
 	// with descend, or with below and passed.
 	backward(g *gradient) func(rows int)
 }
@@ -85,7 +85,7 @@ func (l *layout) operation(s *plan.Step, a activation) (o op, ok bool) {
 // norms is how many parameters share an element of what norms are added up of: all are of the actor, or all of the critic.
 const norms = 256
 
-// lay gives every tensor its place: first those of the actor, then those of the critic alone.
+// lay gives every tensor its place: first the actor's, then the tensors of the critic alone.
 func (l *layout) lay() {
 	l.apart = true
 	for _, critic := range []bool{false, true} {

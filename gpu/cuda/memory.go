@@ -9,7 +9,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/cuda/kernels"
 )
 
-// work is what is submitted to one stream. The first error is kept, and nothing is submitted after it until it is taken.
+// work is the work of one stream. The first error is kept, and nothing is submitted after it until it is taken.
 type work struct {
 	device *device
 	stream *driver.Stream
@@ -60,7 +60,7 @@ func (w *work) copy(to, from kernels.Address, bytes int) {
 	}
 }
 
-// wait blocks until all that was submitted is done, after an error too: what was submitted before it is under way.
+// wait blocks until all that was submitted is done, after an error too: earlier work is under way.
 func (w *work) wait() { w.fail(w.stream.Synchronize()) }
 
 // owner makes launches and memory, which it closes together.
@@ -102,7 +102,7 @@ func prepare[T any](o *owner, k kernels.Kernel[T]) call[T] {
 	return call[T]{l, args}
 }
 
-// close waits for the work and closes what was made, last first.
+// close waits for the work and closes the owned objects, last first.
 func (o *owner) close() error {
 	err := o.work.stream.Synchronize()
 	for _, m := range slices.Backward(o.made) {
@@ -137,7 +137,7 @@ func (s *staged) section(bytes int) section {
 	return x
 }
 
-// fit makes room for the sections that were taken, unless there was an error. Contents are lost where it is larger than before.
+// fit makes room for the sections that were taken, unless there was an error. Contents are lost if it is larger than before.
 func (s *staged) fit() {
 	if s.err != nil || s.host != nil && s.used <= len(s.host.Bytes) {
 		return

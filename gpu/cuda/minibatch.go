@@ -42,7 +42,7 @@ func newMinibatch(w *work, l *layout, params, control kernels.Address, capacity 
 	return b
 }
 
-// describe fills in what is the same for all steps of an update: the heads and the picks.
+// describe fills in the arguments that are the same for all steps of an update: the heads and the picks.
 func (b *minibatch) describe(k *engine) {
 	d := &k.data
 	picks := view[kernels.Pick](&d.staged, d.picks)[:0]
@@ -71,7 +71,7 @@ func (b *minibatch) describe(k *engine) {
 	b.gather.args.X, b.gather.args.Control = b.gradient.x, b.gradient.control
 }
 
-// arrange tells the device of the next rows.
+// arrange sends the next rows to the device.
 func (b *minibatch) arrange(k *engine, rows []uint32) {
 	s, from := &k.order, k.order.used
 	if b.gradient.net.Chunk > 0 {
@@ -106,7 +106,7 @@ func (b *minibatch) enter(k *engine, rows []uint32) {
 	*b.loss.args = r
 }
 
-// weigh writes the log-probabilities of rows to those of the dataset.
+// weigh writes the log-probabilities of rows to the dataset's.
 func (b *minibatch) weigh(k *engine, rows []uint32) {
 	b.enter(k, rows)
 	b.gradient.work.launch(b.loss.Launch, kernels.Blocks(len(rows)))

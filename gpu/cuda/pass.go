@@ -14,7 +14,7 @@ type pass struct {
 	control  kernels.Address // 0 while acting
 
 	x       kernels.Address   // [rows][row] what enters
-	out     []kernels.Address // per operation [rows][row]; of those that heads read [out][ld]
+	out     []kernels.Address // per operation [rows][row]; of operations that heads read [out][ld]
 	ld      int
 	state   kernels.Address // of a network that keeps one, while acting: [rows][kept] before the rows
 	steps   *steps          // while learning
@@ -24,7 +24,7 @@ type pass struct {
 	forwards []func(rows int) // by operation
 }
 
-// newPass prepares all operations. Errors are those of the work.
+// newPass prepares all operations. Errors are the work's.
 func newPass(w *work, l *layout, params, control kernels.Address, capacity int, s *steps) *pass {
 	p := &pass{layout: l, owner: owner{work: w}, capacity: capacity, params: params, control: control, ld: capacity, steps: s, cores: map[*core]cells{}, moments: map[*normed]kernels.Address{}}
 	p.x = p.floats(capacity * l.row)
@@ -35,7 +35,7 @@ func newPass(w *work, l *layout, params, control kernels.Address, capacity int, 
 	return p
 }
 
-// rowsOfAll makes room for rows of every operation's output, with zeros behind each.
+// rowsOfAll makes room for rows of every operation's output, with zeros after each.
 func (p *pass) rowsOfAll() (all []kernels.Address) {
 	for _, o := range p.ops {
 		n := o.common()
@@ -44,7 +44,7 @@ func (p *pass) rowsOfAll() (all []kernels.Address) {
 	return all
 }
 
-// forward submits the computation of the values of some rows and, if act is set, of what the policy is made from.
+// forward submits the computation of the values of some rows and, if act is set, of the parameters of the distributions.
 func (p *pass) forward(rows int, act bool) {
 	for i, o := range p.ops {
 		if act || o.common().Values {

@@ -8,7 +8,7 @@ import (
 )
 
 // projection is a dense node that a head reads: few outputs, without an activation, each kept as a column of the rows. Its weights
-// are transposed: output a reads weight[a*depth : (a+1)*depth]. What is appended to it are more columns.
+// are transposed: output a reads weight[a*depth : (a+1)*depth]. Appended parameters are more columns.
 type projection struct {
 	node
 	weight, bias plan.Tensor

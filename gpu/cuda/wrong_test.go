@@ -33,7 +33,7 @@ func fakeOnly(t *testing.T, o fake.Options) (*cuda.Backend, *fake.Driver) {
 	return b, d
 }
 
-// What is missing is told apart, by actors, learners and Find alike; once it is there, the backend works.
+// Each missing part has its own error, from actors, learners and Find alike; once it is there, the backend works.
 func TestBackend_SaysWhatIsMissing(t *testing.T) {
 	n := small()
 	for name, c := range map[string]struct {
@@ -181,7 +181,7 @@ func TestActor_TellsOfALostContext(t *testing.T) {
 	}
 }
 
-// Parameters that are not numbers learn nothing, and say so; the learner goes on with others.
+// Parameters that are not numbers learn nothing, and say so; the learner continues with others.
 func TestLearner_RefusesParametersThatAreNotNumbers(t *testing.T) {
 	b, _ := backendOn(t, fake.Options{})
 	n := small()
@@ -205,7 +205,7 @@ func TestLearner_RefusesParametersThatAreNotNumbers(t *testing.T) {
 	}
 }
 
-// Parameters that are not numbers draw the processor's actions, which are ones that there are, and values that say so.
+// Parameters that are not numbers draw the processor's actions, which are legal, and values that are not numbers.
 func TestActor_ActsOnParametersThatAreNotNumbers(t *testing.T) {
 	b, _ := backendOn(t, fake.Options{})
 	n := small()

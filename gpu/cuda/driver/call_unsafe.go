@@ -44,7 +44,7 @@ func (c *calls) pass(s symbol, args ...uintptr) error { return c.call(s, args...
 
 // name returns the name of a result.
 func (c *calls) name(code int) string {
-	var text *byte // written by the driver: memory of its own
+	var text *byte // written by the driver: its own memory
 	at := new(*byte)
 	if r, _, _ := purego.SyscallN(c.table.functions[cuGetErrorName], uintptr(code), uintptr(unsafe.Pointer(at))); int32(r) == 0 {
 		text = *at
@@ -77,7 +77,7 @@ func hostBytes(address *uint64, n int) []byte {
 	return unsafe.Slice(*(**byte)(unsafe.Pointer(address)), n)
 }
 
-// jit is what the driver's assembler is told and answers.
+// jit has the arguments and results of the driver's assembler.
 type jit struct {
 	options [2]uint32
 	values  [2]uintptr

@@ -26,7 +26,7 @@ const (
 	attributeSharedMemory = 97
 )
 
-// Device retains the primary context of a device, counted from 0 among those that CUDA_VISIBLE_DEVICES leaves. A number that
+// Device retains the primary context of a device, counted from 0 among the devices of CUDA_VISIBLE_DEVICES. A number that
 // no device has is ErrNoDevice.
 func (t *Table) Device(number int) (*Device, error) {
 	count, err := t.Devices()
@@ -55,7 +55,7 @@ func (t *Table) Device(number int) (*Device, error) {
 // CUDA is the newest version of CUDA that the device's driver knows, such as 12.4.
 func (d *Device) CUDA() string { return d.table.Version() }
 
-// describe reads what a device is.
+// describe reads a device's properties.
 func (d *Device) describe(c *calls) (err error) {
 	if d.Name, err = c.deviceName(d.ordinal); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (d *Device) describe(c *calls) (err error) {
 	return err
 }
 
-// Close releases the context. What was made of the device must be closed before.
+// Close releases the context. Everything made from the device must be closed before.
 func (d *Device) Close() error {
 	return newCalls(d.table).call(cuDevicePrimaryCtxRelease, uintptr(d.ordinal))
 }

@@ -9,11 +9,11 @@
 //	stream, err := device.Stream(driver.High)
 //	err = stream.Launch(launch)
 //
-// Calls are made where one is: the goroutine is locked to its thread, the context of the device made current on it, the call
-// made. None of the types here copies to or from memory of Go's heap: what a device reads or writes is its own Memory, memory
+// Calls are made on the caller's thread: the goroutine is locked to it, the context of the device made current on it, the call
+// made. None of the types here copies to or from memory of Go's heap: a device reads and writes its own Memory, memory
 // that it can reach (Pinned) or a mapping that was given to it (Registration).
 //
-// What fills the table need not be libcuda: Bind takes functions of the C ABI by name from wherever they come, so tests run
+// The table need not come from libcuda: Bind takes functions of the C ABI by name from any source, so tests run
 // over a driver that is written in Go.
 //
 // A Device may be used by several goroutines at once, a Stream, a Launch or an Event by one at a time.

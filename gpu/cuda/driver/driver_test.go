@@ -24,7 +24,7 @@ func TestOpen_SaysWhatIsMissing(t *testing.T) {
 	if _, err := Open(file); !errors.Is(err, ErrNoDriver) {
 		t.Errorf("a file that is no library: %v", err)
 	}
-	// A library without the symbols: the one that every program here has loaded.
+	// A library without the symbols: every program here has loaded it.
 	if _, err := Open("libc.so.6"); !errors.Is(err, ErrOldDriver) || !strings.Contains(err.Error(), "cuInit") {
 		t.Errorf("a library without cuInit: %v", err)
 	}

@@ -13,18 +13,18 @@ var (
 	ErrNoDevice  = errors.New("no CUDA device")
 )
 
-// ErrNoMemory is what an *Error is whose call found too little memory, of the device or of the host.
+// ErrNoMemory: an *Error is it if the call found too little memory, of the device or of the host.
 var ErrNoMemory = errors.New("out of memory")
 
 // Is reports whether the error is of the kind of a target.
 func (e *Error) Is(target error) bool { return target == ErrNoMemory && e.Code == codeNoMemory }
 
-// Error is what a call of the driver returned instead of success.
+// Error is the result of a call of the driver that failed.
 type Error struct {
 	Call string // the function's name
 	Code int    // CUresult
 	Name string // of the code, such as CUDA_ERROR_OUT_OF_MEMORY
-	Log  string // what the driver's assembler says of a module, else empty
+	Log  string // the driver's assembler's messages about a module, else empty
 }
 
 func (e *Error) Error() string {
@@ -65,7 +65,7 @@ var sticky = []int{codeUncorrectableMemory, codeUncorrectableLink,
 }
 
 // Sticky reports whether the error ended the device's context: every later call fails with it, whatever is tried, and the
-// process must end too. What a launch did wrong is told by later calls of any stream.
+// process must end too. A launch's errors are reported by later calls of any stream.
 func (e *Error) Sticky() bool { return slices.Contains(sticky, e.Code) }
 
 // IsSticky reports whether an error is an *Error that is sticky, or wraps one.

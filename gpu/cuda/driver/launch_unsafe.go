@@ -15,13 +15,13 @@ type Dim struct{ X, Y, Z int }
 // the arguments.
 type Launch struct {
 	Grid, Block Dim
-	Shared      int // bytes of shared memory for each block, besides what the kernel declares
+	Shared      int // bytes of shared memory for each block, besides the kernel's own
 
 	function *Function
 	page     []byte
 }
 
-// argumentsAt is where arguments lie in a launch's page, behind the table of pointers to them.
+// argumentsAt is the offset of arguments in a launch's page, after the table of pointers to them.
 const argumentsAt = 64
 
 // NewLaunch prepares launches of a kernel that has one parameter, a struct of type T, with the layout that C gives it. The

@@ -30,13 +30,13 @@ func (m *Memory) Close() error {
 	return m.device.call(newCalls(m.device.table), cuMemFree, uintptr(m.Address))
 }
 
-// Flags of host memory: any context may use it, and a device may read and write it where it lies.
+// Flags of host memory: any context may use it, and a device may read and write it in place.
 const (
 	hostPortable  = 1
 	hostDeviceMap = 2
 )
 
-// Pinned is memory of the host that the device reads and writes where it lies. It is zero at first.
+// Pinned is memory of the host that the device reads and writes in place. It is zero at first.
 type Pinned struct {
 	Bytes   []byte
 	Address Address // for the device
@@ -69,7 +69,7 @@ func (p *Pinned) Close() error {
 	return p.device.call(newCalls(p.device.table), cuMemFreeHost, hostAddress(p.Bytes))
 }
 
-// Registration is a mapping of the host's that the device reads and writes where it lies, until Close.
+// Registration is a mapping of the host's that the device reads and writes in place, until Close.
 type Registration struct {
 	Address Address // of the first byte, for the device
 	bytes   []byte

@@ -11,7 +11,7 @@ type Module struct {
 	handle uint64
 }
 
-// Load assembles a module from PTX. An *Error has what the assembler says.
+// Load assembles a module from PTX. An *Error has the assembler's messages.
 func (d *Device) Load(ptx []byte) (*Module, error) {
 	m := &Module{device: d}
 	c := newCalls(d.table)

@@ -5,7 +5,7 @@ import (
 	"runtime"
 )
 
-// Priority is how a stream stands against others of the device where both have work that is not under way yet.
+// Priority is a stream's rank among streams of the device if both have work that is not under way yet.
 type Priority int
 
 // Priorities.
@@ -42,7 +42,7 @@ func (d *Device) Stream(p Priority) (*Stream, error) {
 
 func (s *Stream) call(f symbol, args ...uintptr) error { return s.device.call(s.calls, f, args...) }
 
-// Close ends the stream; work that is under way goes on.
+// Close ends the stream; work that is under way continues.
 func (s *Stream) Close() error { return s.call(cuStreamDestroy, uintptr(s.handle)) }
 
 // Copy submits a copy of so many bytes between places that do not overlap.
@@ -63,12 +63,12 @@ func (s *Stream) Launch(l *Launch) error {
 		uintptr(l.Shared), uintptr(s.handle), l.parameters(), 0)
 }
 
-// Record has the event mark what was submitted until now.
+// Record has the event mark the work submitted until now.
 func (s *Stream) Record(e *Event) error {
 	return s.call(cuEventRecord, uintptr(e.handle), uintptr(s.handle))
 }
 
-// Wait has what is submitted from now on wait for what the event marks.
+// Wait makes later work wait for the work that the event marks.
 func (s *Stream) Wait(e *Event) error {
 	return s.call(cuStreamWaitEvent, uintptr(s.handle), uintptr(e.handle), 0)
 }

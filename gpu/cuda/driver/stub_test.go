@@ -10,7 +10,7 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// stub is a driver that counts calls, holds them to their context and fails those that a test names.
+// stub is a driver that counts calls, checks their context and fails the calls that a test names.
 type stub struct {
 	mu      sync.Mutex
 	fails   map[string]int32 // result by function
@@ -27,7 +27,7 @@ type stub struct {
 
 const stubContext = 0xc0de
 
-// stubs is the one stub behind the callbacks, of which a process can make only so many.
+// stubs is the one stub that the callbacks serve, of which a process can make only so many.
 var stubs = sync.OnceValue(func() *stub {
 	s := &stub{}
 	s.functions = s.callbacks()
@@ -61,7 +61,7 @@ func (s *stub) count(name string) int {
 
 var outOfMemory = []byte("CUDA_ERROR_OUT_OF_MEMORY\x00")
 
-// write writes text and a zero behind it.
+// write writes text and a zero after it.
 func write(to *byte, text string) { copy(unsafe.Slice(to, len(text)+1), text) }
 
 // special are the functions that do more than succeed.

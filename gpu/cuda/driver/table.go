@@ -117,8 +117,8 @@ type Table struct {
 	version   int
 }
 
-// Open loads a driver from a library: Library, or a path of one. A library that cannot be loaded is ErrNoDriver, one that
-// lacks a symbol or is older than CUDA 12.0 ErrOldDriver, a driver that finds nothing to drive ErrNoDevice. A library stays
+// Open loads a driver from a library: Library, or its path. A library that cannot be loaded is ErrNoDriver, a library that
+// lacks a symbol or is older than CUDA 12.0 ErrOldDriver, a driver that finds no device ErrNoDevice. A library stays
 // loaded for the rest of the process.
 func Open(library string) (*Table, error) {
 	runtime.LockOSThread() // the reason of a failure belongs to the thread
@@ -133,8 +133,8 @@ func Open(library string) (*Table, error) {
 	return Bind(func(name string) (uintptr, error) { return purego.Dlsym(handle, name) })
 }
 
-// Bind fills a table with functions that lookup finds by their names, which are those of Symbols, with the C ABI and the
-// arguments of NVIDIA's cuda.h. It initialises the driver. Errors are those of Open; one of lookup is ErrOldDriver.
+// Bind fills a table with functions that lookup finds by their names, Symbols, with the C ABI and the
+// arguments of NVIDIA's cuda.h. It initialises the driver. Errors are Open's; an error of lookup is ErrOldDriver.
 func Bind(lookup func(name string) (uintptr, error)) (*Table, error) {
 	t := &Table{}
 	for s, name := range names {

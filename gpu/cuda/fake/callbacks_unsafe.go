@@ -9,8 +9,8 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// functions are callbacks that belong to one driver at a time. A process can make only so many, and none is ever freed, so those
-// of drivers that were closed are used again.
+// functions are callbacks that belong to one driver at a time. A process can make only so many, and none is ever freed, so the
+// functions of closed drivers are used again.
 type functions struct {
 	d         *Driver
 	addresses map[string]uintptr

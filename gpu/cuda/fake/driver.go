@@ -34,7 +34,7 @@ const (
 	captureInvalidated   = 901
 )
 
-// Options say what the device is. The zero value is one with 80 GiB and CUDA 12.4.
+// Options describe the device. The zero value is a device with 80 GiB and CUDA 12.4.
 type Options struct {
 	// Seed orders the work of streams, and CTAs and warps of kernels.
 	Seed uint64
@@ -56,7 +56,7 @@ type Options struct {
 	Lazy bool
 	// Before is called before each function of the driver does anything, on the thread of the call, if it is not nil.
 	Before func(name string)
-	// Report gets what ends the context, if it is not nil: a *ptx.Fault, or what was done to memory.
+	// Report gets the fault that ends the context, if it is not nil: a *ptx.Fault, or a fault of memory.
 	Report func(error)
 }
 
@@ -81,7 +81,7 @@ type Driver struct {
 	launches uint64
 
 	running sync.Mutex  // held by who runs work; taken before mu
-	later   *time.Timer // runs what nobody waits for
+	later   *time.Timer // runs work that the host does not wait for
 }
 
 // New makes a driver. A process has room for a hundred at a time: Close ends one.
@@ -104,8 +104,8 @@ func New(o Options) *Driver {
 	return d
 }
 
-// Close ends the driver, which nobody may call any more, and returns what was left behind: memory, registrations, streams,
-// events, modules and graphs that were not closed, and the fault if there was one.
+// Close ends the driver, which must not be called afterwards, and returns an error for leaks: memory, registrations, streams,
+// events, modules and graphs that were not closed, and for the fault if there was one.
 func (d *Driver) Close() error {
 	d.later.Stop()
 	d.running.Lock()
@@ -145,7 +145,7 @@ type failure struct {
 	result int32
 }
 
-// FailOnce makes the next call of a function return a result instead of doing anything. The name is one that Lookup knows.
+// FailOnce makes the next call of a function return a result instead of doing anything. Lookup must know the name.
 func (d *Driver) FailOnce(name string, result int) { d.FailLater(name, 1, result) }
 
 // FailLater is FailOnce for the n-th call from now on, counted from 1.
@@ -162,7 +162,7 @@ func (d *Driver) Calls(name string) int {
 	return d.made[name]
 }
 
-// Fault returns what ended the context: a *ptx.Fault, or what was done to memory; or nil.
+// Fault returns the fault that ended the context, a *ptx.Fault or a fault of memory, or nil.
 func (d *Driver) Fault() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -217,7 +217,7 @@ func (d *Driver) add(object any) uint64 {
 	return d.handle
 }
 
-// object returns what a handle stands for, if it is of a type.
+// object returns the object of a handle, if it has that type.
 func object[T any](d *Driver, handle uint64) (T, bool) {
 	o, ok := d.objects[handle].(T)
 	return o, ok
@@ -240,7 +240,7 @@ const (
 	attributeSharedMemory = 97
 )
 
-// mostShared is what an H100 tells: bytes of shared memory of a block that has opted in to more than ptx.MaxShared.
+// mostShared is an H100's limit: bytes of shared memory of a block that has opted in to more than ptx.MaxShared.
 const mostShared = 227 << 10
 
 func (d *Driver) attribute(number int32) int32 {

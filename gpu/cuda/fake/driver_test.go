@@ -139,7 +139,7 @@ func TestDriver_KernelsAndCopiesReachAllMemory(t *testing.T) {
 	l, args := r.launch("add")
 	*args = arguments{x: registered.Address, y: y, n: 100, a: 2}
 	r.check(r.stream.Launch(l))
-	args.a = 1 // what is under way has its own copy
+	args.a = 1 // the work under way has its own copy
 	r.check(r.stream.Launch(l))
 	r.check(r.stream.Copy(out.Address, y, 400))
 	r.check(r.stream.Synchronize())
@@ -156,7 +156,7 @@ func TestDriver_KernelsAndCopiesReachAllMemory(t *testing.T) {
 	r.end()
 }
 
-// Nobody calls the driver while the kernel writes the word that the host waits for.
+// No one calls the driver while the kernel writes the word that the host waits for.
 func TestDriver_HostIsToldWithoutAsking(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{})

@@ -104,7 +104,7 @@ func (d *Driver) copies(c *copied, address uint64) bool {
 	return p != nil && slices.ContainsFunc(c.at[:], func(at uint64) bool { return at >= address && at-address < uint64(len(p.bytes)) })
 }
 
-// checkMapped ends the context if registered memory has been unmapped: a device would go on writing to its pages, and the
+// checkMapped ends the context if registered memory has been unmapped: a device would still write to its pages, and the
 // next mapping at that address could not be registered.
 func (d *Driver) checkMapped() {
 	for address, p := range d.host {

@@ -15,7 +15,7 @@ type module struct{ *ptx.Module }
 // function is a kernel of a module.
 type function struct{ *ptx.Entry }
 
-// load reads a module; log is what the assembler says if it refuses it.
+// load reads a module; log is the assembler's message if it refuses it.
 func (d *Driver) load(text string) (handle uint64, log string, result int32) {
 	m, err := ptx.Parse(text)
 	if err != nil {

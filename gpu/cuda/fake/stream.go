@@ -14,7 +14,7 @@ type work interface {
 // stream is work in the order in which it was submitted.
 type stream struct {
 	queue   []work
-	capture *graph // that takes what is submitted, instead of the queue
+	capture *graph // that takes submitted work, instead of the queue
 }
 
 // event marks a place in a stream.
@@ -77,7 +77,7 @@ func (g *graph) run(d *Driver) {
 	}
 }
 
-// idleDelay is how long work that nobody waits for is left undone: the host may be looking at memory that it writes.
+// idleDelay is how long work that the host does not wait for is left undone: the host may be looking at memory that it writes.
 const idleDelay = 50 * time.Microsecond
 
 // submit gives a stream work. The caller has locked the driver.
@@ -128,7 +128,7 @@ func (d *Driver) fill(to uint64, b byte, n int, stream uint64) int32 {
 	return d.submit(stream, w)
 }
 
-// record has an event mark what was submitted to a stream.
+// record has an event mark the work submitted to a stream.
 func (d *Driver) record(handle, of uint64) int32 {
 	e, ok := object[*event](d, handle)
 	s, found := object[*stream](d, of)
@@ -142,7 +142,7 @@ func (d *Driver) record(handle, of uint64) int32 {
 	return d.submit(of, &reach{e, e.recorded})
 }
 
-// waitFor has a stream wait for what an event marks. A stream that waits for a captured event takes part in the capture.
+// waitFor makes a stream wait for the work that an event marks. A stream that waits for a captured event takes part in the capture.
 func (d *Driver) waitFor(of, handle uint64) int32 {
 	e, ok := object[*event](d, handle)
 	s, found := object[*stream](d, of)
@@ -199,7 +199,7 @@ func (d *Driver) endCapture(handle uint64) (uint64, int32) {
 	return d.add(g), success
 }
 
-// instantiate returns a handle under which a graph can be submitted, apart from the one that describes it.
+// instantiate returns a handle under which a graph can be submitted, apart from the handle that describes it.
 func (d *Driver) instantiate(handle uint64) (uint64, int32) {
 	g, ok := object[*graph](d, handle)
 	if !ok {
@@ -230,7 +230,7 @@ func (d *Driver) next() work {
 	return w
 }
 
-// handles returns those of all objects in the order of their making, so that a seed always means the same.
+// handles returns the handles of all objects in the order of their making, so that a seed always means the same.
 func (d *Driver) handles() []uint64 {
 	all := make([]uint64, 0, len(d.objects))
 	for handle := range d.objects {

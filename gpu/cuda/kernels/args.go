@@ -49,7 +49,7 @@ type Taps struct {
 	_                              int32
 }
 
-// Start is what the elements of a product begin with.
+// Start is the initial value of a product's elements.
 type Start int32
 
 // Starts.
@@ -152,7 +152,7 @@ type Head struct {
 	Low, High               float32
 }
 
-// Key decides what a row draws.
+// Key decides the random numbers of a row.
 type Key struct {
 	_          structs.HostLayout
 	Seed, Step uint64
@@ -231,7 +231,7 @@ const (
 // NoPlace is what Control.FaultPlace is before a fault.
 const NoPlace = ^uint64(0)
 
-// Control is what an update knows of itself, in memory of the device.
+// Control is the state of an update, in memory of the device.
 type Control struct {
 	_ structs.HostLayout
 
@@ -275,7 +275,7 @@ type NormOuter struct {
 	Parts, Run     int32
 }
 
-// Cell is what lies between the products of a recurrent node. Its grid is Blocks(Rows · N).
+// Cell is the computation between the products of a recurrent node. Its grid is Blocks(Rows · N).
 type Cell struct {
 	_                                     structs.HostLayout
 	X, S, H, Out, D, DH, Control          Address

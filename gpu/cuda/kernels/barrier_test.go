@@ -80,7 +80,7 @@ func barriersOf(e Entry) [][]int {
 	return found
 }
 
-// summing begin sums over all threads with a barrier that keeps them from those of the sum before, and so is idle in the first.
+// summing begin sums over all threads with a barrier that keeps each sum apart from the previous one, and so is idle in the first.
 var summing = []string{"reduce", "decide", "advantages", "returns"}
 
 // withoutBarriers runs a kernel without each of its barriers.

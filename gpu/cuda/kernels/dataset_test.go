@@ -15,7 +15,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// dataset is one that a policy acted on, with its blocks where the kernels find them.
+// dataset is a dataset that a policy acted on, with its blocks in the kernels' memory.
 type dataset struct {
 	*rig
 	*policy.Dataset
@@ -108,7 +108,7 @@ func TestTargets_AreTheReferences(t *testing.T) {
 	}
 }
 
-// inTurns is a dataset of agents that act in some steps only, of environments with discounts of their own.
+// inTurns is a dataset of agents that act in some steps only, of environments with their own discounts.
 func inTurns(t *testing.T, steps, envs, agents int) *dataset {
 	n := mlp()
 	spec := policytest.SpecOf(&n, false)

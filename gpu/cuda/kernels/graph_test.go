@@ -41,7 +41,7 @@ func newGraph(r *rig, n *policy.Network, vector, obs, state []float32, rows int)
 	return g
 }
 
-// padded puts rows with zeros behind each.
+// padded puts rows with zeros after each.
 func (g *graph) padded(x []float32, rows, width int) Matrix {
 	all := make([]float32, rows*pad(width))
 	for r := range rows {
@@ -83,7 +83,7 @@ func (g *graph) isHead(name string) bool {
 	return slices.ContainsFunc(g.net.Policy, func(d policy.Dist) bool { return g.projection(&d) == name })
 }
 
-// projection is the dense node that a distribution reads, or what is appended to which it reads.
+// projection is the dense node that a distribution reads, directly or with parameters appended.
 func (g *graph) projection(d *policy.Dist) string {
 	for i := range g.net.Nodes {
 		if n := &g.net.Nodes[i]; n.Name == d.From && n.Append != nil {
@@ -98,7 +98,7 @@ func (g *graph) node(n *policy.Node) {
 	width, out := layer.Elems(in), layer.Elems(g.shapes[n.Name])
 	move := Move{From: x.Data, Rows: int32(g.rows), Runs: 1, Run: int32(width), FromRow: x.Row, FromColumn: 1, ToRow: int32(pad(out))}
 	switch {
-	case n.Append != nil: // with what it is appended to
+	case n.Append != nil: // with the node that it is appended to
 	case n.Dense != nil && g.isHead(n.Name):
 		g.out[n.Name] = g.project(n, x, width, out)
 	case n.Dense != nil:
@@ -139,7 +139,7 @@ func (g *graph) node(n *policy.Node) {
 	}
 }
 
-// move moves elements to rows of so many with zeros behind.
+// move moves elements to rows of so many with zeros after them.
 func (g *graph) move(m Move, width int) Matrix {
 	to := g.padded(make([]float32, g.rows*width), g.rows, width)
 	m.To = to.Data
@@ -147,7 +147,7 @@ func (g *graph) move(m Move, width int) Matrix {
 	return to
 }
 
-// project computes a dense node that a head reads, and what is appended to it.
+// project computes a dense node that a head reads, and the parameters appended to it.
 func (g *graph) project(n *policy.Node, x Matrix, width, out int) Matrix {
 	weight := g.params[n.Name+".weight"]
 	turned := make([]float32, out*pad(width))
@@ -187,7 +187,7 @@ func (g *graph) conv(n *policy.Node, x Matrix, in []int) Matrix {
 	return out
 }
 
-// windows are those of images in rows; out is the shape of what a kernel of that size makes of an image.
+// windows returns the windows of images in rows; out is the shape of an image's output with a kernel of that size.
 func windows(x Matrix, in, out []int, kernel, stride, margin int) Windows {
 	return Windows{Data: x.Data, Image: int64(x.Row), Height: int32(in[0]), Width: int32(in[1]), Channels: int32(in[2]),
 		Rows: int32(out[0]), Columns: int32(out[1]), KernelColumns: int32(kernel), Stride: int32(stride), Top: int32(-margin), Left: int32(-margin)}

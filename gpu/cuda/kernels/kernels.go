@@ -17,7 +17,7 @@ const (
 	Capability = 80 // 8.0
 )
 
-// Threads of a block, of all kernels but those that are one block, or one of each minibatch.
+// Threads of a block, of all kernels except kernels of one block, or of one block for each minibatch.
 const (
 	threads = 256
 	wide    = 1024
@@ -30,7 +30,7 @@ const (
 	half      = 128
 )
 
-// Entry is what is known of a kernel before it is loaded.
+// Entry describes a kernel before it is loaded.
 type Entry struct {
 	Module, Name string
 	Threads      int          // of a block

@@ -57,7 +57,7 @@ func TestDense_IsOneChainFromTheBias(t *testing.T) {
 	}
 }
 
-// The gradient of what a dense node reads: B is the weights the other way, and A of a head lies by columns.
+// The gradient of a dense node's input: B is the weights the other way, and A of a head lies by columns.
 func TestDense_TakesMatricesEitherWay(t *testing.T) {
 	r := newRig(t)
 	rows, columns, depth := 67, 19, 5

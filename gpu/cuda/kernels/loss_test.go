@@ -122,7 +122,7 @@ var lossCounts = []int{3, 2, 4}
 // Some of the logarithms of deviations are beyond these bounds.
 const lossLow, lossHigh = -0.6, 0.7
 
-// lossEdges are what the means of three elements are to lie between, and their scales: one has no lower bound.
+// lossEdges are the bounds of three elements' means, and their scales: one has no lower bound.
 var lossEdges = [9]float32{-0.3, -math.MaxFloat32, -0.8, 0.4, 0, 0.9, 2, 1, 0.5}
 
 // outside is what brings a mean within its edges.

@@ -24,7 +24,7 @@ func TestPack_MovesParametersThereAndBack(t *testing.T) {
 	same(t, "the canonical vector", get[float32](r, args.Canonical, count), canonical)
 	runShort(r, UnpackKernel, Blocks(count), args)
 
-	// The head of a value: 20 weights from 100 on, the bias behind them.
+	// The head of a value: 20 weights from 100 on, the bias after them.
 	rescale := Rescale{Own: args.Own, Place: args.Place, Scale: 1.7, Shift: -0.3, Weight: 100, Bias: 120, Count: 20}
 	run(r, RescaleKernel, Blocks(21), rescale)
 	for i := 100; i < 120; i++ {

@@ -74,7 +74,7 @@ func module(t testing.TB, name string) *ptx.Module {
 	return m
 }
 
-// alloc makes memory that nobody has written.
+// alloc makes memory that is not yet written.
 func (r *rig) alloc(bytes int) Address {
 	if r.device != nil {
 		return r.device.alloc(r.t, bytes)
@@ -94,7 +94,7 @@ func (r *rig) bytesAt(at Address, n int) []byte {
 	return b
 }
 
-// room makes memory of n elements that nobody has written.
+// room makes memory of n elements that are not yet written.
 func room[E any](r *rig, n int) Address {
 	elem := int(unsafe.Sizeof(*new(E)))
 	at := r.alloc(max(n*elem, 1))
@@ -148,7 +148,7 @@ func (r *rig) floats(n int) []float32 {
 // bytesOf is the memory of a value.
 func bytesOf[T any](v *T) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v)) }
 
-// try runs a kernel over a grid and returns what is wrong.
+// try runs a kernel over a grid and returns its fault.
 func try[T any](r *rig, k Kernel[T], grid driver.Dim, parameter []byte) error {
 	if r.device != nil {
 		return launch(r.device, k, grid, parameter)
@@ -180,10 +180,10 @@ func run[T any](r *rig, k Kernel[T], grid driver.Dim, args T) {
 // seeded has the names of the kernels that were run with faults by runShort.
 var seeded sync.Map
 
-// runShort runs a kernel for each of the allocations that its parameter names, or a table that it names: with that allocation one
-// element too short, and with one that begins between two elements, each of which must be a fault; with one that nobody has
-// written, which must be one where the kernel reads it, as it does one of them; and with blocks, and with warps of a block, that all
-// take themselves for the first one, of which two then write the same words. What kernels have written stays as it is from the last
+// runShort runs a kernel for each of the allocations that its parameter names, or that a table it names has: with that allocation one
+// element too short, and with an allocation that begins between two elements, each of which must be a fault; with one never
+// written, which must be a fault if the kernel reads it, as it reads one of them; and with blocks, and with warps of a block, that all
+// take themselves for the first one, of which two then write the same words. The kernels' output stays from the last
 // run.
 func runShort[T any](r *rig, k Kernel[T], grid driver.Dim, args T, tables ...Address) {
 	r.t.Helper()
@@ -270,7 +270,7 @@ func raced[T any](r *rig, k Kernel[T], grid driver.Dim, parameter []byte, severa
 	}
 }
 
-// entryText says where a kernel stands in the text of its module.
+// entryText returns the place of a kernel in the text of its module.
 func entryText(text, name string) (begin, end int) {
 	begin = strings.Index(text, ".visible .entry "+name+"(")
 	return begin, begin + strings.Index(text[begin:], "\n}")
@@ -322,7 +322,7 @@ func same[E float32 | float64](t testing.TB, what string, got, want []E) {
 	}
 }
 
-// poison is a number that nobody has written.
+// poison is a number that was never written.
 var poison = math.Float32frombits(ptx.Poison)
 
 // filled returns n times x.

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// What is committed is made from the sources that are committed; make test-kernels makes it again.
+// The committed PTX is made from the committed sources; make test-kernels makes it again.
 func TestPTX_IsMadeFromTheSources(t *testing.T) {
 	headers, err := filepath.Glob("*.cuh")
 	if err != nil || len(headers) == 0 {
@@ -38,7 +38,7 @@ func TestPTX_IsMadeFromTheSources(t *testing.T) {
 	}
 }
 
-// Instructions that round otherwise than the processor, or in an order that nobody knows, have no place in any kernel.
+// Instructions that round otherwise than the processor, or in an unknown order, have no place in any kernel.
 func TestPTX_HasNoApproximations(t *testing.T) {
 	for _, name := range Modules() {
 		for i, line := range strings.Split(string(PTX(name)), "\n") {

@@ -136,7 +136,7 @@ func poke(b []byte, off uint64, size int, value uint64) {
 	}
 }
 
-// poisoned reports whether a number lies in a word that nobody has written.
+// poisoned reports whether a number lies in a word that was never written.
 func poisoned(b []byte, off uint64, size int, value uint64) bool {
 	switch size {
 	case 4:
@@ -153,7 +153,7 @@ func poisonPart(off uint64, size int) uint64 {
 	return (uint64(Poison)<<32 | uint64(Poison)) >> (off & 3 * 8) & (^uint64(0) >> (64 - 8*size))
 }
 
-// poisonSource is where a warp last loaded a value that nobody had written.
+// poisonSource is the place of a warp's last load of a value that was never written.
 type poisonSource struct {
 	line    int
 	address uint64
@@ -167,7 +167,7 @@ func (p poisonSource) origin() string {
 	return fmt.Sprintf(" was never written; line %d has loaded such memory from %#x", p.line, p.address)
 }
 
-// raise makes the first of some lanes the one that faults; execute adds the instruction.
+// raise lets the first of some lanes fault; execute adds the instruction.
 func (w *warp) raise(m uint32, kind Kind, address uint64, format string, args ...any) {
 	if w.fault != nil {
 		return
@@ -183,7 +183,7 @@ func (w *warp) raise(m uint32, kind Kind, address uint64, format string, args ..
 // place says in which instruction the warp faults.
 func (w *warp) place(in *syntax.Inst) { w.fault.Line, w.fault.Text = in.Line, in.Text }
 
-// fail is raise for what is not a step.
+// fail is raise outside a step.
 func (w *warp) fail(in *syntax.Inst, m uint32, kind Kind, format string, args ...any) {
 	w.raise(m, kind, 0, format, args...)
 	w.place(in)

@@ -77,7 +77,7 @@ func compileAtomic(b *binder) exec {
 	return a.run
 }
 
-// atomicOp returns what an operation makes of an old value, or nil. Values of 32 bits have zeros above.
+// atomicOp returns the function of an operation from the old value to the new one, or nil. Values of 32 bits have zeros above.
 func atomicOp(name string, t dtype) func(old, x, y uint64) uint64 {
 	mask := ^uint64(0) >> (64 - t.Bits)
 	switch name {
@@ -148,7 +148,7 @@ func (a *atomicInst) operand(w *warp, s slot, lane int) (uint64, bool) {
 	return value, defined
 }
 
-// exchange applies the operation to what lies at a location and returns what lay there before.
+// exchange applies the operation to the value at a location and returns its old value.
 func (a *atomicInst) exchange(w *warp, at location, lane int, x, y uint64) (old uint64, ok bool) {
 	size := a.dtype.Bytes()
 	address := a.at.of(w, lane)

@@ -33,7 +33,7 @@ func compileCompare(b *binder) exec {
 	return comparedAs(b, t, d, x, y, f)
 }
 
-// integerCompare compares integers of whole registers; nil where it does not.
+// integerCompare compares integers of whole registers; nil if it has no such comparison.
 func integerCompare(op string, t dtype, d, x, y int) exec {
 	switch {
 	case t.Float() || t.Bits < 32:
@@ -74,7 +74,7 @@ func comparedAs(b *binder, t dtype, d, x, y int, f func(x, y uint64) bool) exec 
 	return compared(of32, d, x, y, func(x, y uint32) bool { return f(uint64(x), uint64(y)) })
 }
 
-// orderOf returns a comparison by its name. With "u" behind it, it is also true if one operand is a NaN.
+// orderOf returns a comparison by its name. With "u" after it, it is also true if one operand is a NaN.
 func orderOf[T cmp.Ordered](b *binder, op string) func(x, y T) bool {
 	nan := func(x, y T) bool { return x != x || y != y }
 	switch op {

@@ -21,7 +21,7 @@ type compiler struct {
 	blockAt []int          // block that each instruction is in
 }
 
-// number is one that a register of a file holds.
+// number is a constant that a register of a file holds.
 type number struct {
 	file file
 	bits uint64
@@ -154,7 +154,7 @@ func (c *compiler) starts() []bool {
 	return starts
 }
 
-// handlers compile the instructions that do not end a block. One that does nothing compiles to nil.
+// handlers compile the instructions that do not end a block. An instruction without effect compiles to nil.
 var handlers = map[string]func(*binder) exec{
 	"add": compileArithmetic, "sub": compileArithmetic, "div": compileArithmetic, "rem": compileArithmetic,
 	"min": compileArithmetic, "max": compileArithmetic,
@@ -197,7 +197,7 @@ func (b *binder) bind() (step, bool) {
 	return s, run != nil
 }
 
-// finish refuses an instruction with parts of the opcode that nobody has looked at.
+// finish refuses an instruction with parts of the opcode that no handler has read.
 func (b *binder) finish() {
 	if len(b.mods) > 0 {
 		b.bad("%q is not run here", "."+b.mods[0])

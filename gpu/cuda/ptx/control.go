@@ -35,7 +35,7 @@ func compileBranch(b *binder, e *end) {
 	e.kind, e.target = branches, b.block(b.Args[0].Name)
 }
 
-// block returns the block that a label stands before.
+// block returns the block that a label begins.
 func (b *binder) block(label string) int {
 	at, ok := b.text.Labels[label]
 	if !ok {

@@ -62,7 +62,7 @@ func truncate(d, x int) exec {
 	})
 }
 
-// conversion returns how the bits of a value of one type become those of another, extended to 64.
+// conversion returns the function from the bits of a value of one type to the bits in another, extended to 64.
 func conversion(b *binder, from, to dtype) func(uint64) uint64 {
 	switch {
 	case from.Float() && to.Float():

@@ -7,7 +7,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/cuda/ptx/internal/syntax"
 )
 
-// cta is a group of warps that share memory and a barrier, and the state of the one that runs in it now. A worker uses one
+// cta is a group of warps that share memory and a barrier, and the state of the CTA that runs in it now. A worker uses one
 // for all the CTAs that it runs.
 type cta struct {
 	grid    *grid
@@ -18,7 +18,7 @@ type cta struct {
 	warps   []*warp
 	spare   []*warp // all that were made, warps are the first of them
 	memory  []byte  // all that was made
-	shared  []byte  // what this launch has of it
+	shared  []byte  // this launch's part of it
 	shadow  shadow
 	epoch   uint64 // of the time between two barriers, among all of a memory's launches
 	reads   reads
@@ -71,13 +71,13 @@ func (c *cta) start(number int) {
 	}
 }
 
-// next begins a time that a barrier orders behind all before.
+// next begins a time that a barrier orders after all earlier ones.
 func (c *cta) next() {
 	c.shadow.next()
 	c.epoch = c.grid.epochs.Add(1) & (1<<32 - 1)
 }
 
-// choose returns a warp that can go on, any of them, or nil if all have ended.
+// choose returns a warp that can continue, any of them, or nil if all have ended.
 func (c *cta) choose() *warp {
 	n := len(c.warps)
 	first := c.order.IntN(n)
@@ -99,7 +99,7 @@ func (c *cta) arrive(w *warp, in *syntax.Inst) {
 	c.release()
 }
 
-// release lets the warps go on that wait at the barrier, unless there are others that have not ended.
+// release lets the warps that wait at the barrier continue, unless others have not ended.
 func (c *cta) release() {
 	if c.barrier == nil || slices.ContainsFunc(c.warps, func(w *warp) bool { return w.state == ready }) {
 		return

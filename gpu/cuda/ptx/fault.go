@@ -2,10 +2,10 @@ package ptx
 
 import "fmt"
 
-// Kind says what is wrong with a launch.
+// Kind is the kind of a launch's fault.
 type Kind uint8
 
-// The kinds of faults. Those of the first group are found before anything runs.
+// The kinds of faults. The first group is found before anything runs.
 const (
 	// BadLaunch is a grid, a block or arguments that the entry cannot have.
 	BadLaunch Kind = iota + 1
@@ -24,7 +24,7 @@ const (
 	LocalBounds
 	// ParamBounds is an access beyond the parameters, or a write to them.
 	ParamBounds
-	// ReadOnly is a store to constant memory, or a load that promises that its memory is not written, of what this launch wrote.
+	// ReadOnly is a store to constant memory, or a load that promises that its memory is not written, from words that this launch wrote.
 	ReadOnly
 	// Uninitialised is something decided, addressed or kept by a value that was never written.
 	Uninitialised

@@ -15,7 +15,7 @@ type seeded struct {
 	launch Launch
 	args   func(r *rig) []any
 	thread int    // that faults, -1: any
-	text   string // what the instruction begins with
+	text   string // the beginning of the instruction
 }
 
 func host(r *rig, n int) uint64 {
@@ -98,7 +98,7 @@ func faults() []seeded {
 	}
 }
 
-// A fault is found whatever the order of warps and CTAs, and names where it is.
+// A fault is found in any order of warps and CTAs, and names its place.
 func TestLaunch_FindsTheFault(t *testing.T) {
 	t.Parallel()
 	for i, s := range faults() {
@@ -193,7 +193,7 @@ func TestLaunch_FindsTheFaultOfOneInstruction(t *testing.T) {
 	}
 }
 
-// A thread that reads a word of its own with two widths and then writes it races with nobody.
+// A thread that reads its own word with two widths and then writes it races with no other.
 func TestLaunch_OneThreadReadsAWordWithTwoWidths(t *testing.T) {
 	t.Parallel()
 	for _, reads := range []string{"ld.global.u32 %r2, [%rd2]; ld.global.u8 %r3, [%rd2+1];", "ld.global.u8 %r3, [%rd2]; ld.global.u16 %r3, [%rd2]; ld.global.u32 %r2, [%rd2];"} {
@@ -213,7 +213,7 @@ func TestLaunch_OneThreadReadsAWordWithTwoWidths(t *testing.T) {
 	}
 }
 
-// What threads of a CTA leave each other in global memory is theirs to read behind a barrier, and to write again behind another one.
+// Threads of a CTA may read each other's global memory after a barrier, and write it again after another one.
 func TestLaunch_BarriersOrderGlobalMemory(t *testing.T) {
 	t.Parallel()
 	r := read(t, header+`

@@ -13,12 +13,12 @@ const (
 	system              // the host, too
 )
 
-// fences says how much of what a CTA has written to global memory others can rely on. Writes of a lane are loose until the
-// lane executes a fence; what was loose at a barrier, any lane's fence behind it covers.
+// fences says how many of a CTA's writes to global memory others can rely on. Writes of a lane are loose until the
+// lane executes a fence; a write that was loose at a barrier is covered by any lane's fence after it.
 type fences struct {
 	loose     [2]bool // writes from before a barrier that no fence has covered since, for each scope
 	written   bool    // the CTA has written at all
-	published bool    // everything that it has written can be relied on by who reads its atomics
+	published bool    // everything that it has written can be relied on by readers of its atomics
 }
 
 // store notes that lanes of a warp have written.
@@ -54,8 +54,8 @@ func (f *fences) meet(c *cta) {
 	}
 }
 
-// release notes an atomic operation of lanes of a warp in global memory, before others can see it: who reads what it will have
-// written can rely on the writes that fences have covered. It is itself a write that the host sees behind a fence only.
+// release notes an atomic operation of lanes of a warp in global memory, before others can see it: readers of the value that it
+// writes can rely on the writes that fences have covered. It is itself a write that the host sees after a fence only.
 func (f *fences) release(w *warp, m uint32) {
 	c := w.cta
 	clean := !f.loose[device]
@@ -104,8 +104,8 @@ func (f *fences) done(w *warp, m uint32) {
 	c.grid.told.Store(true)
 }
 
-// writers remembers for each word of an allocation who wrote it last: which warp of which launch, and which of its threads
-// behind which barrier.
+// writers remembers the last writer of each word of an allocation: which warp of which launch, and which of its threads
+// after which barrier.
 type writers struct {
 	pages []atomic.Pointer[writerPage]
 }
@@ -113,8 +113,8 @@ type writers struct {
 // writerWords is how many words a page is for. Pages are made when somebody writes there.
 const writerWords = 1 << 12
 
-// writerPage has of each word what other CTAs need to know of its writer, launch<<32 | warp<<5 | the warp's releases, of which
-// five bits are enough to miss little, and what the writer's own CTA needs, a write as in shadowWord. 0: nobody.
+// writerPage has each word's writer for other CTAs, launch<<32 | warp<<5 | the warp's releases, of which
+// five bits are enough to miss little, and for the writer's own CTA, a write as in shadowWord. 0: no writer.
 type writerPage struct {
 	marks [writerWords]atomic.Uint64
 	keys  [writerWords]uint64
@@ -132,8 +132,8 @@ func (g *grid) mark(w *warp) uint64 {
 	return g.tag<<32 | me<<5 | uint64(min(g.releases[me].Load(), maxReleases))
 }
 
-// write notes that a lane writes to the words that [off, off+n) lies in, with the mark of its warp, and says who had written to
-// one of them without the lane being able to rely on that; nothing if nobody had.
+// write notes that a lane writes to the words that [off, off+n) lies in, with the mark of its warp, and names a previous writer to
+// one of them whose write the lane cannot rely on; nothing if there is none.
 func (ws *writers) write(w *warp, lane int, mark, off, n uint64) (why string) {
 	key := access(w.cta.epoch, w, lane)
 	for at := off / 4; at <= (off+n-1)/4; at++ {
@@ -159,8 +159,8 @@ func (ws *writers) write(w *warp, lane int, mark, off, n uint64) (why string) {
 	return ""
 }
 
-// read says who has written to one of the words that [off, off+n) lies in without a lane being able to rely on it; nothing if
-// nobody has. own reports whether this launch has written there at all.
+// read names a writer to one of the words that [off, off+n) lies in whose write a lane cannot rely on; nothing if there is
+// none. own reports whether this launch has written there at all.
 func (ws *writers) read(w *warp, lane int, off, n uint64) (why string, own bool) {
 	key := access(w.cta.epoch, w, lane)
 	for at := off / 4; at <= (off+n-1)/4; at++ {
@@ -235,7 +235,7 @@ func (c *cta) of(word uint64) *readers {
 	return &r.readers
 }
 
-// readBefore says which other thread of the CTA has read what a lane is about to write; nothing if none has, as far as the CTA
+// readBefore names another thread of the CTA that has read a word that a lane is about to write; nothing if none has, as far as the CTA
 // remembers.
 func (c *cta) readBefore(w *warp, lane int, address, n uint64) string {
 	key := c.shadow.key(w, lane)

@@ -54,7 +54,7 @@ func run(t *testing.T, e *Entry) {
 	}
 }
 
-// shapes are instructions whose operands %d come from what is fuzzed: registers of the kind that the letter before them says,
+// shapes are instructions whose operands %d come from the fuzzed bytes: registers of the kind of the letter before them,
 // labels and numbers.
 var shapes = []string{
 	"add.s32 r%d, r%d, r%d;", "sub.u32 r%d, r%d, %d;", "mul.lo.s32 r%d, r%d, r%d;", "mad.lo.s32 r%d, r%d, r%d, r%d;", "div.s32 r%d, r%d, r%d;",

@@ -7,7 +7,7 @@ type integer interface {
 	int16 | uint16 | int32 | uint32 | int64 | uint64
 }
 
-// compileArithmetic compiles add, sub, div, rem, min and max of integers; floats have rules of their own.
+// compileArithmetic compiles add, sub, div, rem, min and max of integers; floats have their own rules.
 func compileArithmetic(b *binder) exec {
 	t := b.dtype()
 	if t.Float() {

@@ -10,12 +10,12 @@ import (
 	"sync/atomic"
 )
 
-// Limits of a device, those of an H100.
+// Limits of a device, an H100's.
 const (
 	MaxBlock  = 1024     // threads of a CTA
 	MaxShared = 48 << 10 // bytes of shared memory of a CTA that has not opted in to more, which is not modelled
 	maxDepthZ = 64
-	// maxCTAs is what the interpreter runs; a device runs more.
+	// maxCTAs is the interpreter's limit; a device runs more.
 	maxCTAs = 1 << 22
 	// defaultSteps is some seconds of a warp's time.
 	defaultSteps = 1 << 28
@@ -44,12 +44,12 @@ type grid struct {
 	threads int // of a CTA
 	steps   int
 	table   []*allocation
-	tag     uint64 // of this launch among those of its memory, 32 bits, not 0
+	tag     uint64 // of this launch among its memory's launches, 32 bits, not 0
 	epochs  *atomic.Uint64
 	stopped atomic.Bool
 
 	// What CTAs may rely on of each other's writes; see fences.
-	releases    []atomic.Uint32 // of each warp: how often what it had written was published
+	releases    []atomic.Uint32 // of each warp: how often its writes were published
 	acquired    []atomic.Bool   // of each CTA: whether it has looked at an atomic
 	unpublished atomic.Int64    // CTAs that have not published all that they wrote
 	told        atomic.Bool     // whether the host was told that the grid is done

@@ -46,7 +46,7 @@ type transfer struct {
 
 func (t *transfer) bytes() uint64 { return uint64(t.size * len(t.elements)) }
 
-// flag is what the shadow of shared memory calls strong accesses.
+// flag is the mark of strong accesses in the shadow of shared memory.
 func (t *transfer) flag() uint64 {
 	if t.strong {
 		return strong

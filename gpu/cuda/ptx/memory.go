@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 )
 
-// Poison is the word that memory nobody has written consists of: a NaN as float32, and twice as float64. A load of such a
+// Poison is the word that unwritten memory consists of: a NaN as float32, and twice as float64. A load of such a
 // word makes its register uninitialised, so a value that happens to have these bits is taken for one.
 const Poison uint32 = 0x7ff7a5a5
 
@@ -20,8 +20,8 @@ const (
 	deviceGap = uint64(1) << 20
 )
 
-// Memory is the address space of a device: memory of its own and registered memory of the host. All methods may be called
-// from several goroutines. A launch sees what is there at its beginning; what it uses must stay until its end.
+// Memory is the address space of a device: its own memory and registered memory of the host. All methods may be called
+// from several goroutines. A launch sees the memory that is there at its beginning; the memory that it uses must stay until its end.
 type Memory struct {
 	mu       sync.Mutex // for changes of table and next
 	table    atomic.Pointer[[]*allocation]
@@ -74,7 +74,7 @@ func (m *Memory) place(a *allocation) uint64 {
 }
 
 // Register makes host memory accessible under the address that it has for the host, and keeps it reachable until Unregister.
-// It refuses empty ranges and those that overlap with registered ones.
+// It refuses empty ranges and overlaps with registered ones.
 func (m *Memory) Register(b []byte) (uint64, error) {
 	if len(b) == 0 {
 		return 0, fmt.Errorf("ptx: register memory: it is empty")
@@ -108,10 +108,10 @@ func (m *Memory) overlapping(base, size uint64) *allocation {
 	return nil
 }
 
-// Free ends an allocation that Alloc made. The address must be one that it returned.
+// Free ends an allocation that Alloc made. The address must come from Alloc.
 func (m *Memory) Free(address uint64) error { return m.remove(address, false) }
 
-// Unregister ends what Register began. The address must be one that it returned.
+// Unregister ends a registration of Register. The address must come from Register.
 func (m *Memory) Unregister(address uint64) error { return m.remove(address, true) }
 
 func (m *Memory) remove(address uint64, host bool) error {

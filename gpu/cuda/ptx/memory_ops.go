@@ -6,7 +6,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/cuda/ptx/internal/syntax"
 )
 
-// qualifiers removes what an access says of its order and reports whether it is strong: volatile, relaxed, acquire or
+// qualifiers removes an access's words for its order and reports whether it is strong: volatile, relaxed, acquire or
 // release.
 func (b *binder) qualifiers() (isStrong bool) {
 	isStrong = b.oneOf("volatile", "relaxed", "acquire", "release", "acq_rel") != ""

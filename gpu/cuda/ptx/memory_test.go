@@ -117,7 +117,7 @@ func TestTransfers_KeepWidthsAndSigns(t *testing.T) {
 	}
 }
 
-// Words go to and from the places that lanes name, whoever names the same and whichever lanes take part.
+// Words go to and from the places that lanes name, whether lanes name the same place or not and whichever lanes take part.
 func TestTransfers_OfWordsOfSomeLanes(t *testing.T) {
 	t.Parallel()
 	const n = 64 // words, two for each place

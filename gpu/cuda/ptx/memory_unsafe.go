@@ -2,8 +2,8 @@ package ptx
 
 import "unsafe"
 
-// addressOf returns where b lies, which must not be empty. The number stays right while somebody holds b: Go does not move
-// what is on its heap, and an allocation of Memory holds its bytes.
+// addressOf returns the address of b, which must not be empty. The number stays right while b is held: Go does not move
+// objects on its heap, and an allocation of Memory holds its bytes.
 func addressOf(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
 
 // aligned returns n bytes that begin at a multiple of 8.

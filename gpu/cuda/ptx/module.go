@@ -33,7 +33,7 @@ type Entry struct {
 	Params     []Param
 	ParamBytes int  // where the last parameter ends
 	Shared     int  // bytes of static shared memory
-	Dynamic    bool // whether it uses dynamic shared memory, which begins behind the static
+	Dynamic    bool // whether it uses dynamic shared memory, which begins after the static
 	Local      int  // bytes of local memory a thread has
 	MaxThreads int  // of a block, by .maxntid or .reqntid; 0: not stated
 
@@ -43,13 +43,13 @@ type Entry struct {
 	resting  pool
 }
 
-// symbol is a variable: where it lies in its space.
+// symbol is a variable: its place in its space.
 type symbol struct {
 	space  space
 	offset uint64
 }
 
-// Parse reads a PTX text: all entries, down to every instruction. What it does not know is a *SyntaxError, which names the line.
+// Parse reads a PTX text: all entries, down to every instruction. Unknown text is a *SyntaxError, which names the line.
 func Parse(text string) (m *Module, err error) {
 	tree, err := syntax.Parse(text)
 	if err != nil {

@@ -250,8 +250,8 @@ func conversions() []opcode {
 	}
 }
 
-// source writes an entry that does what an opcode says for the operands of its thread, in the lanes that "some" names; the result
-// of the others is zero.
+// source writes an entry that executes an opcode for the operands of its thread, in the lanes that "some" names; the result
+// of the other lanes is zero.
 func (o opcode) source(name string) string {
 	types := strings.Fields(o.types)
 	var b strings.Builder
@@ -332,7 +332,7 @@ func operandOf(r *rand.Rand, t string) uint64 {
 	return x
 }
 
-// comparisons are all of setp for floats, with and without what a NaN makes true.
+// comparisons are all of setp for floats, with and without the ones that a NaN makes true.
 func comparisons() []opcode {
 	var all []opcode
 	nan := func(x, y float32) bool { return x != x || y != y }

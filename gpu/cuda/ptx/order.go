@@ -3,7 +3,7 @@ package ptx
 import "slices"
 
 // order renumbers blocks so that groups of lanes of a warp meet again as early as they can if the group in the lowest block
-// always runs first: a block stands behind those that lead to it, and the whole of a loop before what follows the loop.
+// always runs first: a block comes after the blocks that lead to it, and the whole of a loop before the blocks after the loop.
 // Blocks that cannot be reached are dropped.
 func order(blocks []block) []block {
 	o := orderer{blocks: blocks, within: make([]int, len(blocks))}
@@ -32,7 +32,7 @@ func order(blocks []block) []block {
 	return ordered
 }
 
-// renumbered returns the number of a block; one that cannot be reached, or is none, has -1.
+// renumbered returns the new number of a block, or -1 if it cannot be reached or is none.
 func renumbered(numbers []int, old int) int {
 	if old < 0 || old >= len(numbers) {
 		return -1

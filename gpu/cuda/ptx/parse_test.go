@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What is not PTX, or not run, is refused when it is read, with its line.
+// Text that is not PTX, or not supported, is refused when it is read, with its line.
 func TestParse_RefusesWhatItDoesNotRun(t *testing.T) {
 	t.Parallel()
 	regs := ".reg .b32 %r<4>; .reg .f32 %f<3>; .reg .b64 %rd<3>; .reg .pred %p<3>; .reg .b16 %rs<3>;\n"
@@ -99,8 +99,8 @@ meet:	bar.sync 0;
 	}
 }
 
-// Some threads leave early while others of their warp, after work of their own, come to the barrier: that is allowed.
-// Those that left work behind and still come later are waited for.
+// Some threads leave early while others of their warp, after other work, come to the barrier: that is allowed.
+// Threads that have work left and come later are waited for.
 func TestLaunch_ThreadsThatLeftAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	r := read(t, header+`
@@ -144,7 +144,7 @@ early:	st.global.u32 [%rd3], 1000;
 }
 
 // Predicates that were never set decide nothing where the other one decides: so compilers write "a && b".
-func TestLaunch_UndefinedPredicatesBehindADecision(t *testing.T) {
+func TestLaunch_UndefinedPredicatesAfterADecision(t *testing.T) {
 	t.Parallel()
 	text := header + `
 .visible .entry e(.param .u64 out) {

@@ -26,7 +26,7 @@ type fixedRow struct {
 	bits uint64
 }
 
-// specialRow is a register that holds what a special register does.
+// specialRow is a register that holds the value of a special register.
 type specialRow struct {
 	row  int
 	name string
@@ -75,7 +75,7 @@ type end struct {
 	kind    endKind
 	guard   int // -1 without
 	negated bool
-	next    int // block behind it in the text
+	next    int // block after it in the text
 	target  int
 	targets []int
 	index   int // register of jumps

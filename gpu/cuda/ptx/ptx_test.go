@@ -336,8 +336,8 @@ func TestLaunch_MatrixInstruction(t *testing.T) {
 	equal(t, "d", get[float32](r, d, 128), want)
 }
 
-// nvcc leaves a barrier where it stands, also before the end.
-func TestLaunch_EndsBehindABarrier(t *testing.T) {
+// nvcc leaves a barrier in its place, also before the end.
+func TestLaunch_EndsAfterABarrier(t *testing.T) {
 	r := read(t, ".version 7.8\n.target sm_80\n.address_size 64\n.visible .entry wait()\n{\n\tbar.sync 0;\n\tret;\n}\n")
 	for seed := range uint64(20) {
 		if err := r.launch("wait", Launch{Grid: [3]int{3, 1, 1}, Block: [3]int{200, 1, 1}, Seed: seed}); err != nil {

@@ -46,7 +46,7 @@ func bfloat(x float32) uint32 {
 	return (b + 0x7fff + b>>16&1) >> 16
 }
 
-// minimum and maximum order -0 before +0 and ignore a NaN beside a number.
+// minimum and maximum order -0 before +0 and ignore a NaN next to a number.
 func minimum[F float32 | float64](x, y F) F {
 	switch {
 	case x != x:

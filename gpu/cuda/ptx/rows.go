@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// What follows makes instructions of functions on whole registers: those that kernels spend their time with, and that have no
-// use for a call a lane. They compute all lanes whatever the mask is, since a lane that takes no part cannot fault in them.
+// The functions below make instructions of functions on whole registers: the ones that kernels spend their time with, which have no
+// use for a call a lane. They compute all lanes with any mask, since a lane that takes no part cannot fault in them.
 
 // row is a register: a value a lane.
 type row[T word] = [lanes]T
@@ -237,7 +237,7 @@ func addDoubleRows(z, x, y *row[uint64]) {
 	}
 }
 
-// fmaRows is most of what kernels do. The float64 sum is rounded a second time only where that is exact: where it is zero, or
+// fmaRows is most of a kernel's work. The float64 sum is rounded a second time only where that is exact: where it is zero, or
 // no tie between two float32 and the result no denormal; elsewhere fused32 rounds once.
 func fmaRows(z, x, y, v *row[uint32]) {
 	for l := range z {

@@ -1,10 +1,10 @@
 package ptx
 
-// shadow remembers for each word of shared memory who wrote and who read it last, to find accesses that nothing orders: two
+// shadow remembers the last writer and readers of each word of shared memory, to find accesses that nothing orders: two
 // threads at one byte, one of them writing, of one warp without bar.warp.sync between them, of two without a barrier.
 type shadow struct {
 	words []shadowWord
-	epoch uint64 // counts barriers and CTAs of all memories that this one is used for, each of which counts its own anew
+	epoch uint64 // counts barriers and CTAs of all memories that this one is used for, each of which counts its own from 0
 }
 
 // shadowWord holds two accesses, each epoch<<32 | syncs<<16 | thread<<6 | bytes<<2 | two flags: the barriers of the CTA and
@@ -24,7 +24,7 @@ const (
 	otherWarps = 2 // of a read: other warps have
 )
 
-// next begins a time that a barrier orders behind all before.
+// next begins a time that a barrier orders after all earlier ones.
 func (s *shadow) next() { s.epoch = (s.epoch + 1) & (1<<32 - 1) }
 
 // grow makes the shadow of n bytes of shared memory.
@@ -90,7 +90,7 @@ func (r *readers) noteWord(key uint64) {
 	r.note(key, 15)
 }
 
-// note remembers a read beside the ones of other threads.
+// note remembers a read next to the reads of other threads.
 func (r *readers) note(key, bytes uint64) {
 	before := uint64(*r)
 	mine := key | bytes<<2
@@ -109,7 +109,7 @@ func (r *readers) note(key, bytes uint64) {
 }
 
 // store notes that a thread writes n bytes at off and returns a thread that has read or written there and that nothing orders
-// before it, or -1. same says that the bytes stay what they are, which no reader can tell from no write.
+// before it, or -1. same says that the bytes stay the same, which no reader can tell from no write.
 func (s *shadow) store(key, off, n uint64, flag uint64, same bool) int {
 	for i := off / 4; i <= (off+n-1)/4; i++ {
 		word, bytes := &s.words[i], bytesOf(i, off, n)

@@ -7,7 +7,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/cuda/ptx/internal/syntax"
 )
 
-// registers are those of one file of a warp: for each a value a lane, and the lanes that have written it.
+// registers are the registers of one file of a warp: for each a value a lane, and the lanes that have written it.
 type registers[T word] struct {
 	rows    [][lanes]T
 	defined []uint32
@@ -25,7 +25,7 @@ type group struct {
 	mask  uint32
 }
 
-// warpState says what a warp does next.
+// warpState is the next action of a warp.
 type warpState uint8
 
 const (
@@ -86,7 +86,7 @@ func (w *warp) run(budget int) {
 	}
 }
 
-// execute runs the steps of a block for the lanes of a mask and reports whether it came to their end.
+// execute runs the steps of a block for the lanes of a mask and reports whether it reached their end.
 func (w *warp) execute(b *block, mask uint32) bool {
 	for i := range b.steps {
 		s := &b.steps[i]
@@ -108,7 +108,7 @@ func (w *warp) execute(b *block, mask uint32) bool {
 	return true
 }
 
-// guarded returns the lanes of mask whose predicate is true, or false where it is negated.
+// guarded returns the lanes of mask whose predicate is true, or false if negated.
 func (w *warp) guarded(guard int, negated bool, mask uint32, in *syntax.Inst) uint32 {
 	if missing := mask &^ w.p.defined[guard]; missing != 0 {
 		w.fail(in, missing, Uninitialised, "predicate %s%s", in.Guard, w.poisons.origin())
@@ -230,7 +230,7 @@ func (w *warp) meet(e *end, mask uint32) {
 	w.cta.arrive(w, e.inst)
 }
 
-// start brings the warp to the beginning of its entry: lanes are those of its threads that there are.
+// start brings the warp to the beginning of its entry: lanes are its existing threads.
 func (w *warp) start(live uint32) {
 	w.live, w.state, w.fault = live, ready, nil
 	w.groups = append(w.groups[:0], group{0, live})

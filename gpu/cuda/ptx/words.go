@@ -89,7 +89,7 @@ func (t *transfer) loadGlobal(w *warp, m uint32) {
 	}
 }
 
-// loadWords loads a lane's words, or returns false: this launch has written there, or nobody has.
+// loadWords loads a lane's words, or returns false: this launch has written there, or no one has.
 func (t *transfer) loadWords(w *warp, a *allocation, off uint64, lane int) bool {
 	first, key := (a.base+off)/4, w.cta.shadow.key(w, lane)
 	for i, e := range t.elements {
@@ -137,7 +137,7 @@ func (t *transfer) storeGlobal(w *warp, m uint32) {
 	}
 }
 
-// undefined returns the lanes of a mask that would store what was never written.
+// undefined returns the lanes of a mask that would store values that were never written.
 func (t *transfer) undefined(w *warp, m uint32) (lanes uint32) {
 	for _, e := range t.elements {
 		lanes |= m &^ w.r32.defined[e.row]

@@ -12,15 +12,15 @@ import (
 	"github.com/rlhost/rlhost/gpu/cuda/kernels"
 )
 
-// usage is what a kernel takes of a device.
+// usage is a kernel's use of a device.
 type usage struct{ registers, stack, spilled, shared int }
 
-// report is a kernel's part of what the assembler says.
+// report matches a kernel's part of the assembler's output.
 var report = regexp.MustCompile(`(?s)Compiling entry function '(\w+)'.*?(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads.*?Used (\d+) registers([^\n]*)`)
 
 var sharedMemory = regexp.MustCompile(`(\d+) bytes smem`)
 
-// assemble assembles every module for every architecture, prints what the kernels take and fails where that is too much.
+// assemble assembles every module for every architecture, prints the kernels' usage and fails if it is too much.
 func assemble(bin string) error {
 	used := map[string]map[string]usage{} // by architecture and kernel
 	for _, architecture := range architectures {
@@ -51,7 +51,7 @@ func number(digits string) int {
 	return n
 }
 
-// hold prints a table of the kernels' registers and returns what is beyond their bounds.
+// hold prints a table of the kernels' registers and returns an error for kernels beyond their bounds.
 func hold(used map[string]map[string]usage) error {
 	var failed error
 	fmt.Printf("%-10s %-15s %s  shared  at most\n", "module", "registers of", strings.Join(architectures, "  "))

@@ -1,8 +1,8 @@
-// Build compiles the kernels of the CUDA backend: the sources beside it to the PTX that is committed. It needs Python, with
+// Build compiles the kernels of the CUDA backend: the sources next to it to the PTX that is committed. It needs Python, with
 // which it installs NVIDIA's compiler into the project's own folder, and no GPU.
 //
-//	go run ./gpu/cuda/kernels/build          writes the PTX anew
-//	go run ./gpu/cuda/kernels/build -check   compares it with the PTX that is there, assembles that for every architecture and
+//	go run ./gpu/cuda/kernels/build          writes the PTX
+//	go run ./gpu/cuda/kernels/build -check   compares it with the PTX that is there, assembles it for every architecture and
 //	                                         holds the kernels to their registers
 package main
 
@@ -31,7 +31,7 @@ const (
 var packages = []string{"nvidia-cuda-nvcc==" + kernels.Compiler, "nvidia-nvvm==13.0.88", "nvidia-cuda-crt==13.0.88",
 	"nvidia-cuda-runtime==13.0.96", "nvidia-cuda-cccl==13.0.85"}
 
-// architectures are those that the PTX is assembled for: Ampere, Ada, Hopper and Blackwell.
+// architectures are the PTX's targets: Ampere, Ada, Hopper and Blackwell.
 var architectures = []string{"sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"}
 
 func main() {
@@ -103,12 +103,12 @@ func command(name string, args ...string) error {
 
 var (
 	version = regexp.MustCompile(`(?m)^\.version .*$`)
-	// What tells which bytes of a vector are used: a hint for newer assemblers that this version of PTX does not have.
+	// Tells newer assemblers which bytes of a vector are used: a hint that this version of PTX does not have.
 	hint = regexp.MustCompile(`(?m)^\s*\.pragma "used_bytes_mask [^"]*";\n`)
 )
 
-// compile returns the PTX of a module: what the compiler writes, but with the version that drivers from CUDA 11.8 on take, and
-// with a heading of our own, which names the sources.
+// compile returns the PTX of a module: the compiler's output, but with the version that drivers from CUDA 11.8 on take, and
+// with our own heading, which names the sources.
 func compile(bin, module string) ([]byte, error) {
 	folder, err := os.MkdirTemp("", "kernels")
 	if err != nil {

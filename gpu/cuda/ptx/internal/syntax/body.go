@@ -16,7 +16,7 @@ type body struct {
 // Imm is a number of the text.
 type Imm struct {
 	Bits  uint64
-	float int // 32 or 64 if Bits are those of a float, else 0
+	float int // 32 or 64 if Bits are a float's, else 0
 }
 
 // As returns the bits of the number as a value of a type.
@@ -146,7 +146,7 @@ func (b *body) give(name string) string {
 	return unique
 }
 
-// known returns the unique name of what the innermost block calls name.
+// known returns the unique name that name has in the innermost block.
 func (b *body) known(name string) string {
 	for i := len(b.scopes) - 1; i >= 0; i-- {
 		if unique, ok := b.scopes[i][name]; ok {

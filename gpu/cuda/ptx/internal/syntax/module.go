@@ -26,7 +26,7 @@ type Entry struct {
 	MaxThreads int                 // by .maxntid or .reqntid, 0: not stated
 	Required   [3]int              // by .reqntid
 	Insts      []Inst              // in the order of the text
-	Labels     map[string]int      // to the number of the instruction behind
+	Labels     map[string]int      // to the number of the next instruction
 	Tables     map[string][]string // of labels, for brx
 	Variables  map[string]Variable // .shared and .local ones
 
@@ -93,11 +93,11 @@ type Operand struct {
 	Name string    // of a register, a variable or a label; of an Address, which may have none; the first one of a Pair
 	Pair string    // the second register of a Pair
 	Imm  Imm       // of a Number
-	Off  int64     // of an Address or a Name: what is added
+	Off  int64     // of an Address or a Name: the number added
 	List []Operand // of a Vector
 }
 
-// OperandKind says what an operand is.
+// OperandKind is the kind of an operand.
 type OperandKind uint8
 
 // The kinds of operands.

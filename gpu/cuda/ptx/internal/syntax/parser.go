@@ -14,7 +14,7 @@ type parser struct {
 	module *Module
 }
 
-// Parse reads a PTX text. What it does not know is an *Error, which names the line.
+// Parse reads a PTX text. Unknown text is an *Error, which names the line.
 func Parse(text string) (m *Module, err error) {
 	tokens, err := lex(text)
 	if err != nil {
@@ -46,7 +46,7 @@ func (p *parser) fail(t token, format string, args ...any) {
 
 func (p *parser) peek() token { return p.tokens[p.at] }
 
-// next returns a token and goes on; behind the last it stays.
+// next returns a token and advances; after the last it stays.
 func (p *parser) next() token {
 	t := p.tokens[p.at]
 	if t.text != "" {
@@ -55,7 +55,7 @@ func (p *parser) next() token {
 	return t
 }
 
-// accept goes on if the next token is text.
+// accept advances if the next token is text.
 func (p *parser) accept(text string) bool {
 	if p.peek().text != text || text == "" {
 		return false
@@ -81,7 +81,7 @@ func (p *parser) word(what string) token {
 	return t
 }
 
-// name returns the next token, which must be one that the text may give to something.
+// name returns the next token, which must be a name that the text may define.
 func (p *parser) name(what string) string {
 	t := p.word(what)
 	if c := t.text[0]; c == '.' || c >= '0' && c <= '9' {
@@ -216,7 +216,7 @@ func (p *parser) variableOfModule(t token) {
 	p.module.Variables[v.Name] = v
 }
 
-// initialise reads {1, 2} or 1 into a variable; what is left out is zero.
+// initialise reads {1, 2} or 1 into a variable; omitted elements are zero.
 func (p *parser) initialise(v Variable, to []byte) {
 	size := v.Element.Bytes()
 	if !p.accept("{") {

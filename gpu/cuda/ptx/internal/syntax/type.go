@@ -6,7 +6,7 @@ type Type struct {
 	Bits int
 }
 
-// Types are those that are run, by their names.
+// Types are the supported types, by their names.
 var Types = map[string]Type{
 	"u8": {'u', 8}, "u16": {'u', 16}, "u32": {'u', 32}, "u64": {'u', 64},
 	"s8": {'s', 8}, "s16": {'s', 16}, "s32": {'s', 32}, "s64": {'s', 64},
