@@ -8,7 +8,7 @@ const ArenaMagic = 0x414e455241524c52
 // ArenaVersion is the version of the layout of arena segments.
 const ArenaVersion = 2
 
-// Sizes and places in an arena's words segment. The blocks lie in a segment of their own, from its start on, Stride
+// Sizes and places in an arena's words segment. The blocks lie in a separate segment, from its start on, Stride
 // bytes apart, so that a process can be given read-only access to them.
 const (
 	ArenaBlocksAt   = 4096 // ArenaBlock of block 0
@@ -26,7 +26,7 @@ type ArenaHeader struct {
 	Blocks     uint64 // 16
 	BlockBytes uint64 // 24
 	Stride     uint64 // 32: from block to block in the data segment
-	HintsAt    uint64 // 40: one bit for each block: it was free when somebody last looked
+	HintsAt    uint64 // 40: one bit for each block: it was free at the last look
 	WordsTotal uint64 // 48: bytes of the words segment
 	DataTotal  uint64 // 56: bytes of the data segment
 	First      uint64 // 64: generation that all blocks began with
@@ -35,7 +35,7 @@ type ArenaHeader struct {
 	_          [124]byte
 }
 
-// ArenaBlock is what the words segment holds for each block, a cache line.
+// ArenaBlock is the part of the words segment for each block, a cache line.
 type ArenaBlock struct {
 	_ structs.HostLayout
 
@@ -55,10 +55,10 @@ const (
 
 // States of a block.
 const (
-	ArenaFree   = 0 // held by nobody
+	ArenaFree   = 0 // not held
 	ArenaWrite  = 1 // on loan to its one holder
-	ArenaLive   = 2 // committed; readable by whoever has its handle
-	ArenaZombie = 3 // revoked; readable by those who hold it, and freed by the last of them
+	ArenaLive   = 2 // committed; readable with its handle
+	ArenaZombie = 3 // revoked; readable by its holders, and freed by the last of them
 	ArenaClosed = 4 // withdrawn for good
 )
 

@@ -55,7 +55,7 @@ func (e *argError) Unwrap() error { return ErrArgType }
 // within reports whether a number lies within the bounds, if there are any.
 func (a *Arg) within(x float64) bool { return a.Min == 0 && a.Max == 0 || x >= a.Min && x <= a.Max }
 
-// Wants says what values the argument takes, such as "a whole number from 1 to 19".
+// Wants describes the values that the argument takes, such as "a whole number from 1 to 19".
 func (a *Arg) Wants() string {
 	switch a.Type {
 	case ArgInteger, ArgNumber:

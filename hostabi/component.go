@@ -16,25 +16,25 @@ const (
 	ExportConfigure = "rl_configure"
 	// ExportManifest: (buf, cap) -> needed length. Writes ComponentSpec and what follows it, or nothing if cap is too small.
 	ExportManifest = "rl_manifest"
-	// ExportStartUp: (identity, len) -> status. Called once with an Identity of len bytes, its name behind it. Messages come after it.
+	// ExportStartUp: (identity, len) -> status. Called once with an Identity of len bytes, followed by its name. Messages come after it.
 	ExportStartUp = "rl_start"
-	// ExportSlot: (slot, message) -> status. Handles a message of a slot, by the slot's index in the manifest. ComponentMessage and
-	// what it points to are the guest's to read until it returns. A negative status ends the run with rl_last_error's text.
+	// ExportSlot: (slot, message) -> status. Handles a message of a slot, by the slot's index in the manifest. ComponentMessage
+	// and the memory that it points to are the guest's to read until it returns. A negative status ends the run with rl_last_error's text.
 	ExportSlot = "rl_slot"
 	// ExportTimer (optional): (timer) -> status. A timer's time has come.
 	ExportTimer = "rl_timer"
-	// ExportPause (optional): () -> status. Finishes what the component has begun and begins nothing new. Until rl_resume nothing
+	// ExportPause (optional): () -> status. Finishes the work that the component has begun and begins none. Until rl_resume nothing
 	// but rl_snapshot and rl_stop is called. A component that has nothing under way between two calls needs none.
 	ExportPause = "rl_pause"
 	// ExportResume (optional): () -> status. Ends a pause.
 	ExportResume = "rl_resume"
 	// ExportSnapshot (optional): (buf, cap) -> needed length. All that rl_restore needs to continue as if nothing had happened, in a
-	// format of the component's own. A component without it begins anew wherever it is replaced or resumed.
+	// format of the component's own. A component without it begins from scratch when it is replaced or resumed.
 	ExportSnapshot = "rl_snapshot"
 	// ExportRestore (optional, with ExportSnapshot): (buf, len) -> status. Called after rl_start, before the first message.
 	// StatusVersion for a state of a version that the component does not read.
 	ExportRestore = "rl_restore"
-	// ExportStop (optional): () -> status. The last call. The host takes back what is leased.
+	// ExportStop (optional): () -> status. The last call. The host takes back leased blocks.
 	ExportStop = "rl_stop"
 )
 
@@ -46,7 +46,7 @@ const (
 	// ImportEmit: (signal, message) -> outcome. Sends a ComponentMessage on a signal, by its index in the manifest: Outcome, or a
 	// negative Status. It never waits. The block may be released afterwards.
 	ImportEmit = "emit"
-	// ImportLease: (block) -> status. Keeps the block of a message beyond its slot, where it is: what was bound stays valid until
+	// ImportLease: (block) -> status. Keeps the block of a message in place beyond its slot: bound columns stay valid until
 	// rl_component.release. Each lease of a block is ended by one release.
 	ImportLease = "lease"
 	// ImportRelease: (block) -> status. Ends a lease.
@@ -62,7 +62,7 @@ const (
 	// ImportTimer: (after i64, every i64) -> timer. Makes rl_timer be called after nanoseconds, and then every so often unless that
 	// is 0.
 	ImportTimer = "timer"
-	// ImportCancel: (timer) -> status. Ends a timer; StatusState where it is over.
+	// ImportCancel: (timer) -> status. Ends a timer; StatusState if it is over.
 	ImportCancel = "cancel"
 	// ImportStop: (reason) -> status. Asks the run to end at the next dataset boundary, for a StopReason.
 	ImportStop = "stop"

@@ -13,8 +13,8 @@ import (
 // ErrManifest is wrapped by every error about a component's manifest.
 var ErrManifest = errors.New("manifest not accepted")
 
-// ParseManifest decodes and checks what rl_manifest wrote. b is not kept. Errors wrap ErrManifest, and ErrNotYet where the manifest
-// asks for what this host does not run.
+// ParseManifest decodes and checks the output of rl_manifest. b is not kept. Errors wrap ErrManifest, and ErrNotYet where the manifest
+// asks for features that this host does not run.
 func ParseManifest(b []byte) (Manifest, error) {
 	m, err := parseManifest(b)
 	if err == nil {
@@ -66,7 +66,7 @@ func (r *reader) ports(what string, list []PortDesc) (ports []ManifestPort) {
 	return ports
 }
 
-// check refuses what a manifest may not say.
+// check refuses a manifest that breaks the rules.
 func (m *Manifest) check() error {
 	switch {
 	case m.Name == "" || m.Name[0] == '@':

@@ -2,7 +2,7 @@ package hostabi
 
 import "structs"
 
-// Sizes of the structs below. Those of records that the guest makes are in ComponentSpec as the guest has them.
+// Sizes of the structs below. The guest's sizes of the records that it makes are in ComponentSpec.
 const (
 	ComponentSpecBytes    = 96
 	PortBytes             = 40
@@ -26,7 +26,7 @@ type PortFlags uint32
 // Flags of ports.
 const (
 	PortOnLoan PortFlags = 1 << iota // the messages name a block that the sender still has on loan, which carries no claim
-	PortBlocks                       // of a slot: it looks at columns by their names, with rl_component.column, besides those that it declares
+	PortBlocks                       // of a slot: it looks at undeclared columns too, by name, with rl_component.column
 )
 
 // ColumnFlags say how a slot uses a column.
@@ -38,7 +38,7 @@ const (
 	ColumnOptional                         // the slot runs without it: it is bound to address 0 where blocks have none
 )
 
-// MetricKind is what is done with a metric's values.
+// MetricKind is how a metric's values are combined.
 type MetricKind uint32
 
 // Kinds of metrics.
@@ -48,7 +48,7 @@ const (
 	MetricHistogram                       // values are counted by size
 )
 
-// Outcome is what became of an emitted message.
+// Outcome is the fate of an emitted message.
 type Outcome int32
 
 // Outcomes.
@@ -68,7 +68,7 @@ const (
 	StopForWall
 )
 
-// ComponentSpec is the head of what rl_manifest writes. PortDesc records follow it, of the signals and then of the slots, and
+// ComponentSpec is the head of rl_manifest's output. PortDesc records follow it, of the signals and then of the slots, and
 // ColumnDesc records; then the string table, as in an environment's description. Reserved fields are 0.
 type ComponentSpec struct {
 	_ structs.HostLayout
@@ -99,7 +99,7 @@ type PortDesc struct {
 	_ structs.HostLayout
 
 	Name    uint32    // 0: string, snake_case
-	Payload uint32    // 4: string: trajectory, episode, … or a name of one's own
+	Payload uint32    // 4: string: trajectory, episode, … or a name that the component chooses
 	Doc     uint32    // 8: string, one sentence
 	Flags   PortFlags // 12
 	Schema  uint64    // 16: what sender and receiver must agree on, such as the first 8 bytes of a hash; 0 = not said
@@ -111,7 +111,7 @@ type ColumnDesc struct {
 	_ structs.HostLayout
 
 	Slot  uint32      // 0: index
-	Name  uint32      // 4: string: its kind, such as reward or obs, then /index of those of a kind but the first
+	Name  uint32      // 4: string: its kind, such as reward or obs, then /index for all of a kind but the first
 	Flags ColumnFlags // 8
 	DType DType       // 12: that it must have, 0 = any
 	_     [3]uint8    // 13
@@ -127,14 +127,14 @@ type ComponentMessage struct {
 	T             uint32    // 8: row of the block
 	Split         uint32    // 12: of the component that emitted it
 	PolicyVersion uint64    // 16: that it speaks of
-	Inline        [2]uint64 // 24: what it says itself
+	Inline        [2]uint64 // 24: contents that travel in the message itself
 	Kind          uint16    // 40: meaning of Inline, defined by the payload
 	_             uint16    // 42
-	Sender        uint32    // 44: who gets the answer; of a message passed on, who sent it; 0 = this component
+	Sender        uint32    // 44: component that gets the answer; of a message passed on, its sender; 0 = this component
 	_             [4]uint32
 }
 
-// ColumnBinding tells where a column lies, in bytes of the guest's memory: it begins as Binding does. The element (t, env, agent,
+// ColumnBinding is the place of a column, in bytes of the guest's memory: it begins as Binding does. The element (t, env, agent,
 // i) is at Ptr + t*StrideT + env*StrideEnv + agent*StrideAgent + i*StrideElem.
 type ColumnBinding struct {
 	_ structs.HostLayout
@@ -150,7 +150,7 @@ type ColumnBinding struct {
 	Agents      uint32 // 32: of an environment, 1 where there are none
 	Elems       uint32 // 36: of one agent of one environment
 	DType       DType  // 40
-	Writable    uint8  // 41: 1 where what is written goes into the block
+	Writable    uint8  // 41: 1 if writes go into the block
 	_           uint16 // 42
 	_           [5]uint32
 }
@@ -164,7 +164,7 @@ type Identity struct {
 	Count       uint32 // 8
 	Synchronous uint32 // 12: 1: the run must be reproducible bit by bit
 	Seed        uint64 // 16: of the run
-	NameAt      uint32 // 24: where its name lies, component[i] where there are several, from the record's first byte
+	NameAt      uint32 // 24: offset of its name from the record's first byte; the name is component[i] if there are several
 	NameLen     uint32 // 28
 	_           [4]uint32
 }

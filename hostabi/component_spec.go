@@ -9,7 +9,7 @@ import (
 // ComponentABI is the version of the component ABI that this host speaks.
 var ComponentABI = Version{Major: 1, Minor: 0}
 
-// Limits on what a component may describe.
+// Limits on a component's description.
 const (
 	MaxPorts   = 256 // signals, and slots
 	MaxColumns = 256

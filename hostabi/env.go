@@ -21,9 +21,9 @@ const (
 	// configuration, or nothing if cap is too small. The configuration is UTF-8 lines "key=value\n", sorted by key, nested
 	// keys joined with dots; an empty one is always accepted.
 	ExportDescribe = "rl_describe"
-	// ExportAlloc: (size, align) -> pointer, 0 when out of memory. Any power of two up to 65536 may be asked
-	// for. The guest must leave the memory alone until ExportFree. With an alignment of 4096 or more it has
-	// pages of its own, over which the host maps windows.
+	// ExportAlloc: (size, align) -> pointer, 0 when out of memory. The alignment is a power of two up to
+	// 65536. The guest must leave the memory alone until ExportFree. With an alignment of 4096 or more it has
+	// its own pages, over which the host maps windows.
 	ExportAlloc = "rl_alloc"
 	// ExportFree: (pointer, size) -> nothing.
 	ExportFree = "rl_free"
@@ -34,7 +34,7 @@ const (
 	ExportBind = "rl_bind"
 	// ExportReset: (batch, t, mask or 0, seeds or 0) -> status. Starts a new episode in every environment, or
 	// where mask (u8 per environment) is not 0, and writes obs[t] and mask[t]. seeds is u64 per environment
-	// and starts the environment's own random stream; without it the stream goes on.
+	// and starts the environment's own random stream; without it the stream continues.
 	ExportReset = "rl_reset"
 	// ExportStep: (batch, t) -> status. Reads action[t]; writes reward, terminated, truncated [t] and
 	// obs, mask [t+1].
@@ -45,7 +45,7 @@ const (
 	// a bit of RenderMode, bits 8 to 15 a camera or an agent. It changes no state.
 	ExportRender = "rl_render"
 	// ExportSave (optional): (batch, env, buf, cap) -> needed length. All state of one environment, its random
-	// stream included, behind a head of 8 bytes: the state version and the number of bytes that follow, u32 each.
+	// stream included, after a head of 8 bytes: the state version and the number of bytes that follow, u32 each.
 	ExportSave = "rl_save"
 	// ExportLoad (optional, with ExportSave): (batch, env, buf, len) -> status. StatusVersion for a state of a version that
 	// the guest does not read.

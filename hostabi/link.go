@@ -1,12 +1,12 @@
 package hostabi
 
 // A link is the pair of message rings between the host and one native plugin. Messages whose Slot is below
-// LinkControl are data: to the plugin they go to the slot of that index in its manifest, from the plugin they come
-// from the signal whose index stands in Signal. Whoever sends a block keeps a claim on it until the receiver has
-// acknowledged the message, by which time the receiver has claims of its own on what it keeps; a block on a port
+// LinkControl are data: messages to the plugin go to the slot of that index in its manifest, messages from the plugin come
+// from the signal whose index is Signal. The sender of a block keeps a claim on it until the receiver has
+// acknowledged the message, by which time the receiver has its own claims on the blocks that it keeps; a block on a port
 // marked OnLoan stays on loan to the sender of the request until it is answered.
 //
-// Acknowledgement: Ctl of every message, in both directions, is how many data messages of the other direction its
+// Acknowledgement: Ctl of every message, in both directions, is the number of data messages of the other direction that its
 // sender has finished with, in total since the link began.
 const (
 	// LinkControl is the lowest Slot of the link's own messages.
@@ -19,12 +19,12 @@ const (
 	LinkCredit uint16 = 0xFF02
 	// LinkBoundary, from a plugin: its learner has reached a dataset boundary and waits.
 	LinkBoundary uint16 = 0xFF03
-	// LinkBoundaryOver, to the plugin: it may go on.
+	// LinkBoundaryOver, to the plugin: it may continue.
 	LinkBoundaryOver uint16 = 0xFF04
 	// LinkStop, from a plugin: end the run at the next dataset boundary. Kind is a LinkStopReason.
 	LinkStop uint16 = 0xFF05
-	// LinkRun, to a plugin: the run has begun. Until it has come, or a data message, what a component posted to itself
-	// in Start waits, so that a state can be restored before anything happens.
+	// LinkRun, to a plugin: the run has begun. Until it comes, or a data message, messages that a component posted to itself
+	// in Start wait, so that a state can be restored before anything happens.
 	LinkRun uint16 = 0xFF06
 
 	// LinkEnvBind, to a worker of environments: T is the block's index, Inline[0] the number of its file,

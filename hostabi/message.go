@@ -5,7 +5,7 @@ import "structs"
 // MessageBytes is the size of a Message.
 const MessageBytes = 64
 
-// Message is what travels on a connection: 64 bytes, the same in the host's memory and in a ring cell. Data
+// Message is the unit of a connection: 64 bytes, the same in the host's memory and in a ring cell. Data
 // goes by Handle; only what fits in Inline goes by value.
 type Message struct {
 	_ structs.HostLayout

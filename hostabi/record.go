@@ -5,7 +5,7 @@ import "structs"
 // MaxRank is the largest number of dimensions of a tensor of one environment.
 const MaxRank = 6
 
-// Sizes of the structs below. Each record's size is in Spec as the guest has it: the host reads what both know and
+// Sizes of the structs below. Each record's size on the guest's side is in Spec: the host reads the part that both know and
 // steps by the guest's size, so that later versions may append fields.
 const (
 	SpecBytes    = 128
@@ -16,7 +16,7 @@ const (
 	HostBytes    = 48
 )
 
-// Spec is the head of what rl_describe writes. GroupDesc, TensorDesc and ArgDesc records follow it in this order; then,
+// Spec is the head of rl_describe's output. GroupDesc, TensorDesc and ArgDesc records follow it in this order; then,
 // anywhere, the values that tensors refer to and the string table. Offsets count from the head's first byte. A string is
 // an offset into the string table, where it ends with a NUL; 0 is the empty one. Reserved fields are 0.
 type Spec struct {
@@ -25,7 +25,7 @@ type Spec struct {
 	Size            uint32     // 0: of this record: SpecBytes
 	ABIMajor        uint16     // 4
 	ABIMinor        uint16     // 6
-	Caps            Caps       // 8: what the host may make use of
+	Caps            Caps       // 8: features that the host may use
 	Needs           Features   // 16: features without which the environment cannot run
 	TensorBytes     uint16     // 24: sizes of the other records
 	BindingBytes    uint16     // 26
@@ -47,7 +47,7 @@ type Spec struct {
 	RewardLow       float32    // 84: bounds of a reward; both 0 = not said
 	RewardHigh      float32    // 88
 	RewardThreshold float32    // 92: mean return that counts as solved, NaN = none
-	StateVersion    uint32     // 96: of what rl_save writes
+	StateVersion    uint32     // 96: of rl_save's output
 	StateMax        uint32     // 100: most bytes that rl_save writes, 0 = not said
 	Name            uint32     // 104: strings
 	Version         uint32     // 108
@@ -82,11 +82,11 @@ type TensorDesc struct {
 	N     uint32          // 44: values of a Discrete tensor, or of each element of a MultiDiscrete one; 0 = Box
 	Start int32           // 48: first value of a Discrete tensor
 	// Values is the offset of numbers for each element: f32 lows, then highs, of a Box; u32 counts of a MultiDiscrete
-	// tensor. 0 = Low, High and N are those of all elements.
+	// tensor. 0 = Low, High and N are the same for all elements.
 	Values uint32  // 52
 	Pair   uint16  // 56: Index of the observation that this is the last of, or of the action that this is the mask of
 	_      uint16  // 58
-	Scale  float32 // 60: the host multiplies an element by it where it enters a network, such as 1/255; 0 = what suits its bounds
+	Scale  float32 // 60: the host multiplies elements by it as they enter a network, such as 1/255; 0 = chosen by its bounds
 	Path   uint32  // 64: string; parts of a Dict or Tuple are paths such as inventory/0
 	Doc    uint32  // 68: string
 	_      [14]uint32
@@ -107,7 +107,7 @@ type ArgDesc struct {
 	_       [2]uint32
 }
 
-// Binding tells the guest where a tensor lies, in bytes of its linear memory. rl_bind takes one per described
+// Binding is the place of a tensor, in bytes of the guest's linear memory. rl_bind takes one per described
 // tensor, in the order of the description. The element (t, env, agent, i) is at
 // Ptr + t*StrideT + env*StrideEnv + agent*StrideAgent + i*StrideElem, where i counts the flattened shape.
 type Binding struct {
@@ -123,14 +123,14 @@ type Binding struct {
 	_           [5]uint32
 }
 
-// HostDesc is what the host tells of itself, before rl_describe.
+// HostDesc describes the host to the guest, before rl_describe.
 type HostDesc struct {
 	_ structs.HostLayout
 
 	Size          uint32   // 0: of this record: HostBytes
 	ABIMajor      uint16   // 4
 	ABIMinor      uint16   // 6
-	Features      Features // 8: what the host runs
+	Features      Features // 8: features that the host runs
 	MaxTensors    uint32   // 16
 	MaxElems      uint32   // 20: of one tensor
 	MaxBlockBytes uint32   // 24: of all tensors that are bound at once

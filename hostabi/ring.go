@@ -11,7 +11,7 @@ const RingVersion = 1
 // Kinds of rings.
 const (
 	// RingMessages: one producer, one consumer, cells are Messages. Message.Ctl belongs to the two ends: each
-	// message tells how many of the other direction's messages its sender has handled (see LinkAck).
+	// message has the number of the other direction's messages that its sender has handled (see LinkAck).
 	RingMessages = 1
 	// RingQueue: any number of producers and consumers that may die at any moment, cells are RingCells.
 	RingQueue = 2
@@ -32,7 +32,7 @@ const (
 )
 
 // RingHeader is the first page of a ring segment. Fields of different writers lie 128 bytes apart, because
-// hardware fetches cache lines in pairs. Whoever attaches copies the constant fields once, checks them against
+// hardware fetches cache lines in pairs. An attaching process copies the constant fields once, checks them against
 // the size of the file, and trusts nothing that it reads later: Tail and Head of the other end are clamped.
 type RingHeader struct {
 	_ structs.HostLayout
@@ -54,7 +54,7 @@ type RingHeader struct {
 	_         [120]byte
 	// NotEmpty is the futex of consumers: bit 0 says that a consumer sleeps, bits 1..31 are the epoch. A producer clears
 	// bit 0 and wakes one sleeper of a RingQueue, all of a RingMessages; a consumer that was woken sets bit 0 again
-	// once it has what it waited for, because others may still sleep. Sleeps on a RingQueue last 8 ms at most, so a lost wake-up costs no more.
+	// once its wait is over, because others may still sleep. Sleeps on a RingQueue last 8 ms at most, so a lost wake-up costs no more.
 	NotEmpty uint32 // 384
 	_        [124]byte
 	NotFull  uint32 // 512: futex of producers

@@ -68,7 +68,7 @@ func (t *Tensor) Choices() int {
 	return n + int(t.N)*t.Elems(MaxTensorElems)
 }
 
-// Bounds returns the bounds of element i of a Box, infinite where it has none.
+// Bounds returns the bounds of element i of a Box, infinite if it has none.
 func (t *Tensor) Bounds(i int) (low, high float32) {
 	low, high = t.Low, t.High
 	if len(t.Lows) > 0 {
@@ -83,8 +83,8 @@ func (t *Tensor) Bounds(i int) (low, high float32) {
 	return low, high
 }
 
-// Space returns the tensor's space in Gymnasium's words, such as Discrete(2) or Box[4]; an element type follows where it is
-// not the usual one. Of an info it is how its figures of an episode become one, such as mean[3].
+// Space returns the tensor's space in Gymnasium's words, such as Discrete(2) or Box[4]; an element type follows if it is
+// not the usual one. For an info it is the way from an episode's figures to one, such as mean[3].
 func (t *Tensor) Space() string {
 	name, usual := "Box", F32
 	switch {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Limits on what an environment may describe; beyond them ParseSpec returns ErrSpec.
+// Limits on an environment's description; beyond them ParseSpec returns ErrSpec.
 const (
 	MaxTensors     = 64
 	MaxGroups      = 64
@@ -18,7 +18,7 @@ const (
 	MaxActions     = 1 << 16
 	MaxStringBytes = 1 << 12 // of one string
 
-	MaxDescriptionBytes = 1 << 20 // of what rl_describe writes
+	MaxDescriptionBytes = 1 << 20 // of rl_describe's output
 )
 
 // EnvSpec is an environment's description of itself for one configuration. It is a value: copies are independent but
@@ -52,7 +52,7 @@ type Render struct {
 	FPS           float32
 }
 
-// Rewards says what rewards are like. Low and High are both 0 where they are not known.
+// Rewards describes the rewards. Low and High are both 0 if they are not known.
 type Rewards struct {
 	Low, High float32
 	Threshold *float32 // mean return that counts as solved; nil = none
@@ -109,7 +109,7 @@ func (s *EnvSpec) Describe() []byte {
 	return slices.Concat(b, w.records, w.values, w.strings)
 }
 
-// writer gathers what follows the head of a description.
+// writer gathers the part of a description after its head.
 type writer struct {
 	records, values, strings []byte
 	valuesAt                 int // in the description
@@ -160,7 +160,7 @@ func (s *EnvSpec) All(role Role) (list []Tensor) {
 	return list
 }
 
-// Spaces returns the spaces of all tensors with that role, each with its path where it has one, behind the name of its group where
+// Spaces returns the spaces of all tensors with that role, each with its path if it has one, after the name of its group if
 // there are several.
 func (s *EnvSpec) Spaces(role Role) string {
 	var list []string

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// HostFeatures is what this host runs.
+// HostFeatures are the features that this host runs.
 const HostFeatures = FeatureActions | FeatureObservations | FeatureAgents | FeatureInfo | FeatureDiscount | FeatureResetParam
 
 // Runs is the same in words, for messages with ErrNotYet.
@@ -214,14 +214,14 @@ var wanted = [lastRole + 1]struct {
 	RoleEndReason:        {U8, true, false, false},
 }
 
-// RoleRule says what tensors of a role are like.
+// RoleRule is the rule for tensors of a role.
 type RoleRule struct {
 	DType                     DType       // of their elements, 0 = several are allowed
 	Time                      TensorFlags // their axis of time, one of TensorTime
 	Scalar, Several, Required bool        // Several: there may be more than one in a group
 }
 
-// Rule returns what tensors of a known role are like.
+// Rule returns the rule for tensors of a known role.
 func (r Role) Rule() RoleRule {
 	w := wanted[r]
 	return RoleRule{DType: w.dtype, Time: roleTime[r], Scalar: w.scalar, Several: w.several, Required: w.required}

@@ -20,10 +20,10 @@ const maxRecordBytes = 1 << 12
 // ErrSpec is wrapped by every error about an environment's description.
 var ErrSpec = errors.New("environment description not accepted")
 
-// ErrNotYet is wrapped too where a description is valid but asks for what this host does not run yet.
+// ErrNotYet is wrapped too if a description is valid but asks for features that this host does not run yet.
 var ErrNotYet = errors.New("this host does not run it yet")
 
-// ParseSpec decodes and checks what rl_describe wrote. b is not kept.
+// ParseSpec decodes and checks the output of rl_describe. b is not kept.
 func ParseSpec(b []byte) (EnvSpec, error) {
 	s, err := parse(b)
 	if err == nil {

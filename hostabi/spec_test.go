@@ -391,7 +391,7 @@ func TestParseSpec_OpenSides(t *testing.T) {
 	}
 }
 
-// A guest of a later version has longer records; what this host knows of them is all that it reads.
+// A guest of a later version has longer records; this host reads only the part that it knows.
 func TestParseSpec_ReadsLongerRecords(t *testing.T) {
 	const more = 16
 	spec := testkit.Spec(4, 2, true)

@@ -2,7 +2,7 @@ package hostabi
 
 import "strconv"
 
-// Status is what a guest export returns: zero or a non-negative result, or one of the negative codes below.
+// Status is the result of a guest export: zero or a non-negative result, or one of the negative codes below.
 type Status int32
 
 // Status codes of env ABI v1.

@@ -49,11 +49,11 @@ func (d DType) String() string {
 	return "dtype?"
 }
 
-// Role says what a tensor of an environment means.
+// Role is the meaning of an environment's tensor.
 type Role uint16
 
-// Roles. Required of every environment: action, observation, reward, terminated, truncated. "Written" is what the guest
-// does. The time axis of a role is fixed: see TensorFlags.
+// Roles. Required of every environment: action, observation, reward, terminated, truncated. The guest does the
+// reading and writing. The time axis of a role is fixed: see TensorFlags.
 const (
 	RoleAction           Role = iota + 1 // read: action[t]
 	RoleObservation                      // written: obs[t+1]
@@ -64,7 +64,7 @@ const (
 	RoleFinalObservation                 // written under same-step autoreset: one row, no time; Pair names the observation
 	RoleActive                           // written: active[t+1], u8 per agent, 1 = acts at that time
 	RoleInfo                             // written: info[t], f32 figures of the environment itself, with their names in Path
-	RoleState                            // written: state[t+1], what a critic may see besides the observation
+	RoleState                            // written: state[t+1], which a critic may see besides the observation
 	RoleFinalState                       // written as the final observation, of the state
 	RoleDiscount                         // written: discount[t], f32 scalar, instead of the learner's constant
 	RoleCost                             // written: cost[t], f32
@@ -99,7 +99,7 @@ const (
 	EndNone      EndReason = iota // it has not
 	EndTask                       // the task is over: terminated
 	EndTimeLimit                  // truncated
-	EndFault                      // the environment cannot go on: truncated
+	EndFault                      // the environment cannot continue: truncated
 )
 
 // TensorFlags say which axes a tensor has besides its shape, what its elements are, and how figures are gathered.
@@ -133,7 +133,7 @@ const (
 	TensorGather = TensorSum | TensorMean | TensorMax | TensorMin
 )
 
-// Autoreset is a bit set of what an environment can do when an episode ends, in Gymnasium's words.
+// Autoreset is a bit set of an environment's abilities at the end of an episode, in Gymnasium's words.
 type Autoreset uint32
 
 // Autoreset modes.
@@ -161,7 +161,7 @@ func (a Autoreset) String() string {
 	return "autoreset?"
 }
 
-// Caps is a bit set of what an environment can do that the host may make use of.
+// Caps is a bit set of an environment's abilities that the host may use.
 type Caps uint64
 
 // Caps of environments.
@@ -172,7 +172,7 @@ const (
 	CapPreferSoA
 )
 
-// Features is a bit set of parts of the ABI: what a host runs, and what an environment needs.
+// Features is a bit set of parts of the ABI: features that a host runs, and features that an environment needs.
 type Features uint64
 
 // Features of the ABI, beyond one observation of f32 and one Discrete action of i32 with its mask.
@@ -217,7 +217,7 @@ type SpecFlags uint32
 // Flags of environments.
 const (
 	SpecDeterministic SpecFlags = 1 << iota // the same seeds and actions give the same bytes
-	SpecTimeInObs                           // the observation tells how much time is left
+	SpecTimeInObs                           // the observation has the time left
 	SpecDynamicAgents                       // which agents are active changes within an episode
 	SpecTurnBased                           // one agent is active at a time
 	SpecInitCalls                           // create and reset take long, seconds: the host shows that they run

@@ -48,7 +48,7 @@ type Arena struct {
 	Schema     *Schema `json:"schema"`
 }
 
-// Schema says what the blocks of an arena contain. Kind is trajectory, names, or tensors.
+// Schema describes the blocks of an arena. Kind is trajectory, names, or tensors.
 type Schema struct {
 	Kind string `json:"kind"`
 	// Of a trajectory: the environment and the shape it was laid out for, and, for readers that do not compute the
@@ -59,9 +59,9 @@ type Schema struct {
 	SoA   bool     `json:"soa,omitempty"`
 	// Names of the policies that act in its rows, ascending, a space between them; empty where one acts in all of them.
 	Policies string `json:"policies,omitempty"`
-	// Which group of agents each of them plays, 0 for those that are not listed.
+	// The group of agents that each of them plays, 0 for policies that are not listed.
 	Groups []int `json:"groups,omitempty"`
-	// Names of the columns that lie on pages of their own, ascending, a space between them.
+	// Names of the columns on separate pages, ascending, a space between them.
 	Granted string `json:"granted,omitempty"`
 	Memory
 	GuestBytes int      `json:"guest_bytes,omitempty"`
@@ -71,18 +71,18 @@ type Schema struct {
 	Names []string `json:"names,omitempty"`
 }
 
-// Memory is what a policy needs of the rows before the one that it acts on, which blocks keep; see trajectory.Memory.
+// Memory is a policy's need of rows before the row that it acts on, which blocks keep; see trajectory.Memory.
 type Memory struct {
 	Past int `json:"past,omitempty"` // rows before row 0
-	// Learned and Executed: of rewards also those that wrappers have shaped, of actions also those that environments have taken.
+	// Learned and Executed: blocks also have the rewards as shaped by wrappers, and the actions as taken by environments.
 	Learned  bool `json:"learned,omitempty"`
 	Executed bool `json:"executed,omitempty"`
 
 	State int `json:"state,omitempty"` // numbers of each environment
-	Chunk int `json:"chunk,omitempty"` // rows after which those are stored for good; 0 = steps
+	Chunk int `json:"chunk,omitempty"` // rows after which the state is stored for good; 0 = steps
 }
 
-// Column says where one column or tensor lies in a block; see trajectory.Layout. Element (t, env, i) is at
+// Column is the place of one column or tensor in a block; see trajectory.Layout. Element (t, env, i) is at
 // offset + t*stride_t + env*stride_env + i*stride_elem bytes.
 type Column struct {
 	Name       string `json:"name"`
@@ -112,7 +112,7 @@ type Failed struct {
 	Reason string `json:"reason"`
 }
 
-// File announces a segment. Number stands in LinkEnvBind; 0 is the scratch area.
+// File announces a segment. LinkEnvBind has its Number; 0 is the scratch area.
 type File struct {
 	Number uint64  `json:"number"`
 	Bytes  int64   `json:"bytes"`
@@ -134,7 +134,7 @@ type Metric struct {
 type Stats struct {
 	Counters map[string]uint64  `json:"counters,omitempty"` // counts since the process began
 	Gauges   map[string]float64 `json:"gauges,omitempty"`
-	// Histograms and Distributions have what was observed since the previous frame, as numbers or as counts in the
+	// Histograms and Distributions have the observations since the previous frame, as numbers or as counts in the
 	// buckets of stat.Histogram.
 	Histograms    map[string][]float64    `json:"histograms,omitempty"`
 	Distributions map[string]Distribution `json:"distributions,omitempty"`

@@ -2,11 +2,11 @@ package native
 
 import "encoding/json"
 
-// Version is the protocol's version, negotiated by go-plugin: a host offers those that it speaks and the plugin
+// Version is the protocol's version, negotiated by go-plugin: a host offers the versions that it speaks and the plugin
 // answers with one of them.
 const Version = 1
 
-// What go-plugin's handshake needs. The cookie is no secret: it tells a user who starts a plugin by hand that this
+// Values of go-plugin's handshake. The cookie is no secret: it tells a user who starts a plugin by hand that this
 // is not how it is used.
 const (
 	CookieKey   = "RLHOST_PLUGIN"
@@ -15,7 +15,7 @@ const (
 	PluginName = "rlhost"
 )
 
-// Files that the process inherits: the wire, then those of its transport.
+// Files that the process inherits: the wire, then its transport's files.
 const (
 	FDWire      = 3
 	FDTransport = 4
@@ -23,7 +23,7 @@ const (
 	FDOut       = 5
 )
 
-// TransportKey is the variable that tells the process the name of its transport: TransportRings where there is none.
+// TransportKey is the environment variable with the name of the process's transport: TransportRings where there is none.
 const (
 	TransportKey   = "RLHOST_TRANSPORT"
 	TransportRings = "rings"
@@ -39,9 +39,9 @@ const (
 	MethodStart     = "Start"     // Empty → Empty
 	MethodSnapshot  = "Snapshot"  // Empty → StateSize; the state itself is a file on the wire
 	MethodRestore   = "Restore"   // StateSize → Empty; the file was sent on the wire before
-	MethodPause     = "Pause"     // Pausing → Empty, when the component is at rest
+	MethodPause     = "Pause"     // Pausing → Empty, once the component is paused
 	MethodResume    = "Resume"    // Pausing → Empty; it ends a Pause, which is refused then if it has not been answered
-	MethodWaiting   = "Waiting"   // Empty → WaitingList, of a component at rest that will be stopped
+	MethodWaiting   = "Waiting"   // Empty → WaitingList, of a paused component that will be stopped
 	MethodCut       = "Cut"       // Empty → Empty; a component that is at one message for long gives up the rest of it, see component.Cuttable
 	MethodStop      = "Stop"      // Empty → Empty
 	MethodEnvLoad   = "EnvLoad"   // env.Source → EnvLoaded
@@ -51,7 +51,7 @@ const (
 
 // gRPC codes of calls that the plugin refuses.
 const (
-	CodeFailed      = 2  // Unknown: what was asked for went wrong, in the component's words
+	CodeFailed      = 2  // Unknown: the request failed, in the component's words
 	CodeInvalid     = 3  // InvalidArgument: the document cannot be read
 	CodeOrder       = 9  // FailedPrecondition: not now, such as Start before Configure
 	CodeUnsupported = 12 // Unimplemented: the plugin does not do that, or its state cannot be saved
@@ -60,8 +60,8 @@ const (
 // Capabilities that a plugin may have.
 const (
 	CapSnapshot = "snapshot" // its components can be saved and restored
-	CapPause    = "pause"    // its components come to rest on request
-	CapCut      = "cut"      // its components may be able to give up what they are at
+	CapPause    = "pause"    // its components pause on request
+	CapCut      = "cut"      // its components may be able to give up their present message
 	CapEnv      = "env"      // it runs environments
 	CapEnvState = "env_state"
 )
@@ -73,7 +73,7 @@ type Empty struct{}
 type Description struct {
 	ABI          string   `json:"abi"`                 // of hostabi's layouts, such as "1.0"; another major does not work together
 	SDK          string   `json:"sdk"`                 // for people, such as "go 1.0"
-	Transport    string   `json:"transport,omitempty"` // the one that it has opened; empty: TransportRings
+	Transport    string   `json:"transport,omitempty"` // the transport that it has opened; empty: TransportRings
 	Capabilities []string `json:"capabilities"`
 	Kinds        []Kind   `json:"kinds"` // of components
 }
@@ -124,16 +124,16 @@ type Configuration struct {
 	Written []string `json:"written,omitempty"`
 	// SoA is how blocks of the component's running instances lay observations out; none where none runs.
 	SoA      *bool              `json:"soa,omitempty"`
-	Policies map[string]Policy  `json:"policies"` // those of the pipeline
-	Envs     map[string]EnvSpec `json:"envs"`     // what the pipeline's environments say of themselves
-	// Sources are those of the environments that the process may make itself: modules, and rlhost's own.
+	Policies map[string]Policy  `json:"policies"` // the pipeline's
+	Envs     map[string]EnvSpec `json:"envs"`     // the descriptions of the pipeline's environments
+	// Sources are the environments that the process may make itself: modules, and rlhost's own.
 	Sources   map[string]json.RawMessage `json:"sources"`   // each an env.Source
 	FirstEnv  int                        `json:"first_env"` // global index of the component's first environment
 	LogLevel  string                     `json:"log_level"`
 	CheckOnly bool                       `json:"check_only"` // nothing will be started: only the table is checked
 }
 
-// Run is what all components of a run share; see component.Run.
+// Run is the part that all components of a run share; see component.Run.
 type Run struct {
 	Name         string   `json:"name"`
 	Seed         uint64   `json:"seed"`
@@ -149,7 +149,7 @@ type Run struct {
 	StopPolicies map[string]PolicyRule `json:"stop_policies,omitempty"`
 }
 
-// PolicyRule is what a run's stop rules ask of one policy.
+// PolicyRule is the part of a run's stop rules for one policy.
 type PolicyRule struct {
 	Return   *float64 `json:"return,omitempty"`
 	EnvSteps uint64   `json:"env_steps,omitempty"`
@@ -175,12 +175,12 @@ type EnvSpec struct {
 type Configured struct {
 	Errors []ConfigError `json:"errors"` // empty if the table is right
 	Flow   *Flow         `json:"flow"`   // of a component that makes or gathers trajectory blocks
-	// Signals and Slots are those of the component as it is configured; null: those of its Kind.
+	// Signals and Slots are the ports of the component as configured; null: its Kind's.
 	Signals []Port `json:"signals"`
 	Slots   []Port `json:"slots"`
 }
 
-// ConfigError says what is wrong with one key; see component.ConfigError.
+// ConfigError is the error of one key; see component.ConfigError.
 type ConfigError struct {
 	Key    string `json:"key"`
 	Reason string `json:"reason"`
@@ -201,7 +201,7 @@ type Flow struct {
 	Versions  int                `json:"versions,omitempty"`
 }
 
-// StateSize tells the length of a state. The state is the file of the wire frame "state" with the same Call.
+// StateSize is the length of a state. The state is the file of the wire frame "state" with the same Call.
 type StateSize struct {
 	Call  uint64 `json:"call"`
 	Bytes int64  `json:"bytes"`
@@ -264,7 +264,7 @@ type EnvScratch struct {
 	Bytes   int `json:"bytes"`
 }
 
-// EnvStateCall asks for something that is not on the step path. What the environments do not offer ends in
+// EnvStateCall is a call that is not on the step path. A call that the environments do not offer ends in
 // CodeUnsupported, a refusal that has changed nothing in CodeOrder; after any other error the host makes them again.
 type EnvStateCall struct {
 	Do    string     `json:"do"`    // renew, snapshot, restore, save, load

@@ -34,7 +34,6 @@ var wordsNotYet = []string{
 	"gpu/cuda/backend_test.go",
 	"gpu/gorgonia/",
 	"gpu/policy/policytest/backend.go",
-	"hostabi/",
 	"pipeline/build",
 	"pipeline/loading/",
 	"plugins/objects/",

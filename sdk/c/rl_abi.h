@@ -33,8 +33,8 @@ enum {
     RL_BOOL = 10,
 };
 
-// Roles. Required of every environment: action, observation, reward, terminated, truncated. "Written" is what the guest
-// does. The time axis of a role is fixed: see TensorFlags.
+// Roles. Required of every environment: action, observation, reward, terminated, truncated. The guest does the
+// reading and writing. The time axis of a role is fixed: see TensorFlags.
 enum {
     // read: action[t]
     RL_ROLE_ACTION = 1,
@@ -54,7 +54,7 @@ enum {
     RL_ROLE_ACTIVE = 8,
     // written: info[t], f32 figures of the environment itself, with their names in Path
     RL_ROLE_INFO = 9,
-    // written: state[t+1], what a critic may see besides the observation
+    // written: state[t+1], which a critic may see besides the observation
     RL_ROLE_STATE = 10,
     // written as the final observation, of the state
     RL_ROLE_FINAL_STATE = 11,
@@ -80,7 +80,7 @@ enum {
     RL_END_TASK = 1,
     // truncated
     RL_END_TIME_LIMIT = 2,
-    // the environment cannot go on: truncated
+    // the environment cannot continue: truncated
     RL_END_FAULT = 3,
 };
 
@@ -173,7 +173,7 @@ enum {
 enum {
     // the same seeds and actions give the same bytes
     RL_SPEC_DETERMINISTIC = 1,
-    // the observation tells how much time is left
+    // the observation has the time left
     RL_SPEC_TIME_IN_OBS = 2,
     // which agents are active changes within an episode
     RL_SPEC_DYNAMIC_AGENTS = 4,
@@ -219,7 +219,7 @@ enum {
     RL_MAX_RANK = 6,
 };
 
-// Sizes of the structs below. Each record's size is in Spec as the guest has it: the host reads what both know and
+// Sizes of the structs below. Each record's size on the guest's side is in Spec: the host reads the part that both know and
 // steps by the guest's size, so that later versions may append fields.
 enum {
     RL_SPEC_BYTES = 128,
@@ -255,14 +255,14 @@ enum {
     RL_STATUS_INTERNAL = -128,
 };
 
-// Spec is the head of what rl_describe writes. GroupDesc, TensorDesc and ArgDesc records follow it in this order; then,
+// Spec is the head of rl_describe's output. GroupDesc, TensorDesc and ArgDesc records follow it in this order; then,
 // anywhere, the values that tensors refer to and the string table. Offsets count from the head's first byte. A string is
 // an offset into the string table, where it ends with a NUL; 0 is the empty one. Reserved fields are 0.
 typedef struct rl_spec {
     uint32_t size; // of this record: SpecBytes
     uint16_t abi_major;
     uint16_t abi_minor;
-    uint64_t caps; // what the host may make use of
+    uint64_t caps; // features that the host may use
     uint64_t needs; // features without which the environment cannot run
     uint16_t tensor_bytes; // sizes of the other records
     uint16_t binding_bytes;
@@ -284,7 +284,7 @@ typedef struct rl_spec {
     float reward_low; // bounds of a reward; both 0 = not said
     float reward_high;
     float reward_threshold; // mean return that counts as solved, NaN = none
-    uint32_t state_version; // of what rl_save writes
+    uint32_t state_version; // of rl_save's output
     uint32_t state_max; // most bytes that rl_save writes, 0 = not said
     uint32_t name; // strings
     uint32_t version;
@@ -355,7 +355,7 @@ typedef struct rl_tensor_desc {
     uint32_t values;
     uint16_t pair; // Index of the observation that this is the last of, or of the action that this is the mask of
     uint16_t reserved; // reserved, 0
-    float scale; // the host multiplies an element by it where it enters a network, such as 1/255; 0 = what suits its bounds
+    float scale; // the host multiplies elements by it as they enter a network, such as 1/255; 0 = chosen by its bounds
     uint32_t path; // string; parts of a Dict or Tuple are paths such as inventory/0
     uint32_t doc; // string
     uint32_t reserved2[14]; // reserved, 0
@@ -403,7 +403,7 @@ _Static_assert(offsetof(rl_arg_desc, value) == 32, "rl_arg_desc.value");
 _Static_assert(offsetof(rl_arg_desc, choices) == 36, "rl_arg_desc.choices");
 _Static_assert(offsetof(rl_arg_desc, reserved) == 40, "rl_arg_desc.reserved");
 
-// Binding tells the guest where a tensor lies, in bytes of its linear memory. rl_bind takes one per described
+// Binding is the place of a tensor, in bytes of the guest's linear memory. rl_bind takes one per described
 // tensor, in the order of the description. The element (t, env, agent, i) is at
 // ptr + t*stride_t + env*stride_env + agent*stride_agent + i*stride_elem, where i counts the flattened shape.
 typedef struct rl_binding {
@@ -426,12 +426,12 @@ _Static_assert(offsetof(rl_binding, rows) == 20, "rl_binding.rows");
 _Static_assert(offsetof(rl_binding, row_align) == 24, "rl_binding.row_align");
 _Static_assert(offsetof(rl_binding, reserved) == 28, "rl_binding.reserved");
 
-// HostDesc is what the host tells of itself, before rl_describe.
+// HostDesc describes the host to the guest, before rl_describe.
 typedef struct rl_host_desc {
     uint32_t size; // of this record: HostBytes
     uint16_t abi_major;
     uint16_t abi_minor;
-    uint64_t features; // what the host runs
+    uint64_t features; // features that the host runs
     uint32_t max_tensors;
     uint32_t max_elems; // of one tensor
     uint32_t max_block_bytes; // of all tensors that are bound at once
@@ -470,9 +470,9 @@ RL_EXPORT(rl_host) int32_t rl_host(uint32_t host, uint32_t len);
 // keys joined with dots; an empty one is always accepted.
 RL_EXPORT(rl_describe) int32_t rl_describe(uint32_t config, uint32_t config_len, uint32_t buf, uint32_t cap);
 
-// rl_alloc: (size, align) -> pointer, 0 when out of memory. Any power of two up to 65536 may be asked
-// for. The guest must leave the memory alone until rl_free. With an alignment of 4096 or more it has
-// pages of its own, over which the host maps windows.
+// rl_alloc: (size, align) -> pointer, 0 when out of memory. The alignment is a power of two up to
+// 65536. The guest must leave the memory alone until rl_free. With an alignment of 4096 or more it has
+// its own pages, over which the host maps windows.
 RL_EXPORT(rl_alloc) int32_t rl_alloc(uint32_t size, uint32_t align);
 
 // rl_free: (pointer, size) -> nothing.
@@ -487,7 +487,7 @@ RL_EXPORT(rl_bind) int32_t rl_bind(uint32_t batch, uint32_t bindings, uint32_t n
 
 // rl_reset: (batch, t, mask or 0, seeds or 0) -> status. Starts a new episode in every environment, or
 // where mask (u8 per environment) is not 0, and writes obs[t] and mask[t]. seeds is u64 per environment
-// and starts the environment's own random stream; without it the stream goes on.
+// and starts the environment's own random stream; without it the stream continues.
 RL_EXPORT(rl_reset) int32_t rl_reset(uint32_t batch, uint32_t t, uint32_t mask, uint32_t seeds);
 
 // rl_step: (batch, t) -> status. Reads action[t]; writes reward, terminated, truncated [t] and
@@ -502,7 +502,7 @@ RL_EXPORT(rl_step_range) int32_t rl_step_range(uint32_t batch, uint32_t t, uint3
 RL_EXPORT(rl_render) int32_t rl_render(uint32_t batch, uint32_t env, uint32_t mode, uint32_t buf, uint32_t cap);
 
 // rl_save (optional): (batch, env, buf, cap) -> needed length. All state of one environment, its random
-// stream included, behind a head of 8 bytes: the state version and the number of bytes that follow, u32 each.
+// stream included, after a head of 8 bytes: the state version and the number of bytes that follow, u32 each.
 RL_EXPORT(rl_save) int32_t rl_save(uint32_t batch, uint32_t env, uint32_t buf, uint32_t cap);
 
 // rl_load (optional, with rl_save): (batch, env, buf, len) -> status. StatusVersion for a state of a version that

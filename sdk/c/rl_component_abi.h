@@ -15,7 +15,7 @@ extern "C" {
 #define RL_COMPONENT_ABI_MAJOR 1
 #define RL_COMPONENT_ABI_MINOR 0
 
-// Sizes of the structs below. Those of records that the guest makes are in ComponentSpec as the guest has them.
+// Sizes of the structs below. The guest's sizes of the records that it makes are in ComponentSpec.
 enum {
     RL_COMPONENT_SPEC_BYTES = 96,
     RL_PORT_BYTES = 40,
@@ -35,7 +35,7 @@ enum {
 enum {
     // the messages name a block that the sender still has on loan, which carries no claim
     RL_PORT_ON_LOAN = 1,
-    // of a slot: it looks at columns by their names, with rl_component.column, besides those that it declares
+    // of a slot: it looks at undeclared columns too, by name, with rl_component.column
     RL_PORT_BLOCKS = 2,
 };
 
@@ -74,7 +74,7 @@ enum {
     RL_STOP_FOR_WALL = 3,
 };
 
-// ComponentSpec is the head of what rl_manifest writes. PortDesc records follow it, of the signals and then of the slots, and
+// ComponentSpec is the head of rl_manifest's output. PortDesc records follow it, of the signals and then of the slots, and
 // ColumnDesc records; then the string table, as in an environment's description. Reserved fields are 0.
 typedef struct rl_component_spec {
     uint32_t size; // of this record: ComponentSpecBytes
@@ -121,7 +121,7 @@ _Static_assert(offsetof(rl_component_spec, reserved) == 64, "rl_component_spec.r
 // PortDesc describes a signal or a slot.
 typedef struct rl_port_desc {
     uint32_t name; // string, snake_case
-    uint32_t payload; // string: trajectory, episode, … or a name of one's own
+    uint32_t payload; // string: trajectory, episode, … or a name that the component chooses
     uint32_t doc; // string, one sentence
     uint32_t flags;
     uint64_t schema; // what sender and receiver must agree on, such as the first 8 bytes of a hash; 0 = not said
@@ -138,7 +138,7 @@ _Static_assert(offsetof(rl_port_desc, reserved) == 24, "rl_port_desc.reserved");
 // ColumnDesc names a column that a slot uses. Its bindings come with each message of the slot, in the order of these records.
 typedef struct rl_column_desc {
     uint32_t slot; // index
-    uint32_t name; // string: its kind, such as reward or obs, then /index of those of a kind but the first
+    uint32_t name; // string: its kind, such as reward or obs, then /index for all of a kind but the first
     uint32_t flags;
     uint8_t dtype; // that it must have, 0 = any
     char reserved[3]; // reserved, 0
@@ -159,10 +159,10 @@ typedef struct rl_component_message {
     uint32_t t; // row of the block
     uint32_t split; // of the component that emitted it
     uint64_t policy_version; // that it speaks of
-    uint64_t inline_[2]; // what it says itself
+    uint64_t inline_[2]; // contents that travel in the message itself
     uint16_t kind; // meaning of Inline, defined by the payload
     uint16_t reserved; // reserved, 0
-    uint32_t sender; // who gets the answer; of a message passed on, who sent it; 0 = this component
+    uint32_t sender; // component that gets the answer; of a message passed on, its sender; 0 = this component
     uint32_t reserved2[4]; // reserved, 0
 } rl_component_message;
 _Static_assert(sizeof(rl_component_message) == 64, "rl_component_message");
@@ -177,7 +177,7 @@ _Static_assert(offsetof(rl_component_message, reserved) == 42, "rl_component_mes
 _Static_assert(offsetof(rl_component_message, sender) == 44, "rl_component_message.sender");
 _Static_assert(offsetof(rl_component_message, reserved2) == 48, "rl_component_message.reserved2");
 
-// ColumnBinding tells where a column lies, in bytes of the guest's memory: it begins as Binding does. The element (t, env, agent,
+// ColumnBinding is the place of a column, in bytes of the guest's memory: it begins as Binding does. The element (t, env, agent,
 // i) is at ptr + t*stride_t + env*stride_env + agent*stride_agent + i*stride_elem.
 typedef struct rl_column_binding {
     uint32_t ptr; // 0 for an optional column that the block has not
@@ -191,7 +191,7 @@ typedef struct rl_column_binding {
     uint32_t agents; // of an environment, 1 where there are none
     uint32_t elems; // of one agent of one environment
     uint8_t dtype;
-    uint8_t writable; // 1 where what is written goes into the block
+    uint8_t writable; // 1 if writes go into the block
     uint16_t reserved; // reserved, 0
     uint32_t reserved2[5]; // reserved, 0
 } rl_column_binding;
@@ -218,7 +218,7 @@ typedef struct rl_identity {
     uint32_t count;
     uint32_t synchronous; // 1: the run must be reproducible bit by bit
     uint64_t seed; // of the run
-    uint32_t name_at; // where its name lies, component[i] where there are several, from the record's first byte
+    uint32_t name_at; // offset of its name from the record's first byte; the name is component[i] if there are several
     uint32_t name_len;
     uint32_t reserved[4]; // reserved, 0
 } rl_identity;
@@ -251,17 +251,17 @@ RL_EXPORT(rl_configure) int32_t rl_configure(uint32_t config, uint32_t len);
 // rl_manifest: (buf, cap) -> needed length. Writes ComponentSpec and what follows it, or nothing if cap is too small.
 RL_EXPORT(rl_manifest) int32_t rl_manifest(uint32_t buf, uint32_t cap);
 
-// rl_start: (identity, len) -> status. Called once with an Identity of len bytes, its name behind it. Messages come after it.
+// rl_start: (identity, len) -> status. Called once with an Identity of len bytes, followed by its name. Messages come after it.
 RL_EXPORT(rl_start) int32_t rl_start(uint32_t identity, uint32_t len);
 
-// rl_slot: (slot, message) -> status. Handles a message of a slot, by the slot's index in the manifest. ComponentMessage and
-// what it points to are the guest's to read until it returns. A negative status ends the run with rl_last_error's text.
+// rl_slot: (slot, message) -> status. Handles a message of a slot, by the slot's index in the manifest. ComponentMessage
+// and the memory that it points to are the guest's to read until it returns. A negative status ends the run with rl_last_error's text.
 RL_EXPORT(rl_slot) int32_t rl_slot(uint32_t slot, uint32_t message);
 
 // rl_timer (optional): (timer) -> status. A timer's time has come.
 RL_EXPORT(rl_timer) int32_t rl_timer(uint32_t timer);
 
-// rl_pause (optional): () -> status. Finishes what the component has begun and begins nothing new. Until rl_resume nothing
+// rl_pause (optional): () -> status. Finishes the work that the component has begun and begins none. Until rl_resume nothing
 // but rl_snapshot and rl_stop is called. A component that has nothing under way between two calls needs none.
 RL_EXPORT(rl_pause) int32_t rl_pause(void);
 
@@ -269,14 +269,14 @@ RL_EXPORT(rl_pause) int32_t rl_pause(void);
 RL_EXPORT(rl_resume) int32_t rl_resume(void);
 
 // rl_snapshot (optional): (buf, cap) -> needed length. All that rl_restore needs to continue as if nothing had happened, in a
-// format of the component's own. A component without it begins anew wherever it is replaced or resumed.
+// format of the component's own. A component without it begins from scratch when it is replaced or resumed.
 RL_EXPORT(rl_snapshot) int32_t rl_snapshot(uint32_t buf, uint32_t cap);
 
 // rl_restore (optional, with rl_snapshot): (buf, len) -> status. Called after rl_start, before the first message.
 // StatusVersion for a state of a version that the component does not read.
 RL_EXPORT(rl_restore) int32_t rl_restore(uint32_t buf, uint32_t len);
 
-// rl_stop (optional): () -> status. The last call. The host takes back what is leased.
+// rl_stop (optional): () -> status. The last call. The host takes back leased blocks.
 RL_EXPORT(rl_stop) int32_t rl_stop(void);
 
 // What the host offers. Each is a capability: call only what the pipeline grants.
@@ -285,7 +285,7 @@ RL_EXPORT(rl_stop) int32_t rl_stop(void);
 // negative Status. It never waits. The block may be released afterwards.
 RL_COMPONENT_IMPORT(emit) int32_t rl_component_emit(uint32_t signal, uint32_t message);
 
-// lease: (block) -> status. Keeps the block of a message beyond its slot, where it is: what was bound stays valid until
+// lease: (block) -> status. Keeps the block of a message in place beyond its slot: bound columns stay valid until
 // rl_component.release. Each lease of a block is ended by one release.
 RL_COMPONENT_IMPORT(lease) int32_t rl_component_lease(uint32_t block);
 
@@ -307,7 +307,7 @@ RL_COMPONENT_IMPORT(report) void rl_component_report(uint32_t metric, double val
 // is 0.
 RL_COMPONENT_IMPORT(timer) int32_t rl_component_timer(int64_t after, int64_t every);
 
-// cancel: (timer) -> status. Ends a timer; StatusState where it is over.
+// cancel: (timer) -> status. Ends a timer; StatusState if it is over.
 RL_COMPONENT_IMPORT(cancel) int32_t rl_component_cancel(uint32_t timer);
 
 // stop: (reason) -> status. Asks the run to end at the next dataset boundary, for a StopReason.

@@ -186,7 +186,7 @@ func valueC(v hostabi.ValueType, i32 string) string {
 	}
 }
 
-// comment writes lines of text behind a comment mark.
+// comment writes lines of text after a comment mark.
 func (m *model) comment(b *strings.Builder, indent, mark string, text []string) {
 	for _, line := range text {
 		b.WriteString(strings.TrimRight(indent+mark+" "+m.translate(line), " ") + "\n")

@@ -16,14 +16,14 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// model is what a view shows.
+// model is the content of a view.
 type model struct {
 	groups  []group
 	records []record
 	exports []function
 	imports []function
 	module  string            // of the imports
-	names   map[string]string // Go names that comments use, and what the view calls the same
+	names   map[string]string // Go names that comments use, and the view's names
 }
 
 // group is one const block: its comment and its exported constants.
@@ -72,7 +72,7 @@ type abi struct {
 	module         string // of the imports
 }
 
-// envABI is what environments and their hosts share.
+// envABI is the ABI between environments and their hosts.
 func envABI() abi {
 	return abi{
 		files: []string{"tensor.go", "record.go", "status.go", "env.go"},
@@ -88,7 +88,7 @@ func envABI() abi {
 	}
 }
 
-// componentABI is what only components and their hosts share.
+// componentABI is the part of the ABI that only components and their hosts share.
 func componentABI() abi {
 	return abi{
 		files: []string{"component_record.go", "component.go"}, besides: []string{"env.go"},

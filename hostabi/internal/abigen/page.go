@@ -42,7 +42,7 @@ func renderPage(root, path string, m *model) (string, error) {
 	}), nil
 }
 
-// described is what the comment of a function begins with and its signature says too.
+// described is the beginning of a function's comment that repeats its signature.
 var described = regexp.MustCompile(`^\w+( \(optional[^)]*\))?: (\([^)]*\)( ->|\.)? ?)?`)
 
 // cell writes the text of a comment as that of a table's cell.

@@ -11,7 +11,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// templateData is what a language's template is given: the ABIs of environments and of components.
+// templateData is the data of a language's template: the ABIs of environments and of components.
 type templateData struct{ Env, Component abiData }
 
 // abiData is an ABI of guests. Names are the views' names, but structs have hostabi's; a Doc is one line.

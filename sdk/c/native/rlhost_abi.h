@@ -40,7 +40,7 @@ enum {
 // Kinds of rings.
 enum {
     // one producer, one consumer, cells are Messages. rlh_message.ctl belongs to the two ends: each
-    // message tells how many of the other direction's messages its sender has handled (see RLH_LINK_ACK).
+    // message has the number of the other direction's messages that its sender has handled (see RLH_LINK_ACK).
     RLH_RING_MESSAGES = 1,
     // any number of producers and consumers that may die at any moment, cells are RingCells.
     RLH_RING_QUEUE = 2,
@@ -99,7 +99,7 @@ enum {
     RLH_ARENA_VERSION = 2,
 };
 
-// Sizes and places in an arena's words segment. The blocks lie in a segment of their own, from its start on, Stride
+// Sizes and places in an arena's words segment. The blocks lie in a separate segment, from its start on, Stride
 // bytes apart, so that a process can be given read-only access to them.
 enum {
     // rlh_arena_block of block 0
@@ -117,13 +117,13 @@ enum {
 
 // States of a block.
 enum {
-    // held by nobody
+    // not held
     RLH_ARENA_FREE = 0,
     // on loan to its one holder
     RLH_ARENA_WRITE = 1,
-    // committed; readable by whoever has its handle
+    // committed; readable with its handle
     RLH_ARENA_LIVE = 2,
-    // revoked; readable by those who hold it, and freed by the last of them
+    // revoked; readable by its holders, and freed by the last of them
     RLH_ARENA_ZOMBIE = 3,
     // withdrawn for good
     RLH_ARENA_CLOSED = 4,
@@ -136,12 +136,12 @@ enum {
 };
 
 // A link is the pair of message rings between the host and one native plugin. Messages whose Slot is below
-// RLH_LINK_CONTROL are data: to the plugin they go to the slot of that index in its manifest, from the plugin they come
-// from the signal whose index stands in Signal. Whoever sends a block keeps a claim on it until the receiver has
-// acknowledged the message, by which time the receiver has claims of its own on what it keeps; a block on a port
+// RLH_LINK_CONTROL are data: messages to the plugin go to the slot of that index in its manifest, messages from the plugin come
+// from the signal whose index is Signal. The sender of a block keeps a claim on it until the receiver has
+// acknowledged the message, by which time the receiver has its own claims on the blocks that it keeps; a block on a port
 // marked OnLoan stays on loan to the sender of the request until it is answered.
 //
-// Acknowledgement: ctl of every message, in both directions, is how many data messages of the other direction its
+// Acknowledgement: ctl of every message, in both directions, is the number of data messages of the other direction that its
 // sender has finished with, in total since the link began.
 enum {
     // RLH_LINK_CONTROL is the lowest Slot of the link's own messages.
@@ -153,12 +153,12 @@ enum {
     RLH_LINK_CREDIT = 65282,
     // RLH_LINK_BOUNDARY, from a plugin: its learner has reached a dataset boundary and waits.
     RLH_LINK_BOUNDARY = 65283,
-    // RLH_LINK_BOUNDARY_OVER, to the plugin: it may go on.
+    // RLH_LINK_BOUNDARY_OVER, to the plugin: it may continue.
     RLH_LINK_BOUNDARY_OVER = 65284,
     // RLH_LINK_STOP, from a plugin: end the run at the next dataset boundary. Kind is a LinkStopReason.
     RLH_LINK_STOP = 65285,
-    // RLH_LINK_RUN, to a plugin: the run has begun. Until it has come, or a data message, what a component posted to itself
-    // in Start waits, so that a state can be restored before anything happens.
+    // RLH_LINK_RUN, to a plugin: the run has begun. Until it comes, or a data message, messages that a component posted to itself
+    // in Start wait, so that a state can be restored before anything happens.
     RLH_LINK_RUN = 65286,
     // RLH_LINK_ENV_BIND, to a worker of environments: T is the block's index, inline_[0] the number of its file,
     // inline_[1] its offset in it.
@@ -216,19 +216,19 @@ enum {
 };
 
 enum {
-    // RLH_PROTOCOL_VERSION is the protocol's version, negotiated by go-plugin: a host offers those that it speaks and the plugin
+    // RLH_PROTOCOL_VERSION is the protocol's version, negotiated by go-plugin: a host offers the versions that it speaks and the plugin
     // answers with one of them.
     RLH_PROTOCOL_VERSION = 1,
 };
 
-// What go-plugin's handshake needs. The cookie is no secret: it tells a user who starts a plugin by hand that this
+// Values of go-plugin's handshake. The cookie is no secret: it tells a user who starts a plugin by hand that this
 // is not how it is used.
 #define RLH_COOKIE_KEY "RLHOST_PLUGIN"
 #define RLH_COOKIE_VALUE "5f1d2c86-7a0e-4d39-9f5e-rlhost-plugin"
 // RLH_PLUGIN_NAME is the name under which go-plugin's table lists the one plugin there is.
 #define RLH_PLUGIN_NAME "rlhost"
 
-// Files that the process inherits: the wire, then those of its transport.
+// Files that the process inherits: the wire, then its transport's files.
 enum {
     RLH_FD_WIRE = 3,
     RLH_FD_TRANSPORT = 4,
@@ -237,7 +237,7 @@ enum {
     RLH_FD_OUT = 5,
 };
 
-// RLH_TRANSPORT_KEY is the variable that tells the process the name of its transport: RLH_TRANSPORT_RINGS where there is none.
+// RLH_TRANSPORT_KEY is the environment variable with the name of the process's transport: RLH_TRANSPORT_RINGS where there is none.
 #define RLH_TRANSPORT_KEY "RLHOST_TRANSPORT"
 #define RLH_TRANSPORT_RINGS "rings"
 
@@ -255,11 +255,11 @@ enum {
 #define RLH_METHOD_SNAPSHOT "Snapshot"
 // StateSize → Empty; the file was sent on the wire before
 #define RLH_METHOD_RESTORE "Restore"
-// Pausing → Empty, when the component is at rest
+// Pausing → Empty, once the component is paused
 #define RLH_METHOD_PAUSE "Pause"
 // Pausing → Empty; it ends a Pause, which is refused then if it has not been answered
 #define RLH_METHOD_RESUME "Resume"
-// Empty → WaitingList, of a component at rest that will be stopped
+// Empty → WaitingList, of a paused component that will be stopped
 #define RLH_METHOD_WAITING "Waiting"
 // Empty → Empty; a component that is at one message for long gives up the rest of it, see component.Cuttable
 #define RLH_METHOD_CUT "Cut"
@@ -274,7 +274,7 @@ enum {
 
 // gRPC codes of calls that the plugin refuses.
 enum {
-    // Unknown: what was asked for went wrong, in the component's words
+    // Unknown: the request failed, in the component's words
     RLH_CODE_FAILED = 2,
     // InvalidArgument: the document cannot be read
     RLH_CODE_INVALID = 3,
@@ -287,9 +287,9 @@ enum {
 // Capabilities that a plugin may have.
 // its components can be saved and restored
 #define RLH_CAP_SNAPSHOT "snapshot"
-// its components come to rest on request
+// its components pause on request
 #define RLH_CAP_PAUSE "pause"
-// its components may be able to give up what they are at
+// its components may be able to give up their present message
 #define RLH_CAP_CUT "cut"
 // it runs environments
 #define RLH_CAP_ENV "env"
@@ -304,7 +304,7 @@ enum {
     RLH_MAX_FILES = 2,
 };
 
-// rlh_message is what travels on a connection: 64 bytes, the same in the host's memory and in a ring cell. Data
+// rlh_message is the unit of a connection: 64 bytes, the same in the host's memory and in a ring cell. Data
 // goes by Handle; only what fits in inline_ goes by value.
 typedef struct rlh_message {
     uint64_t ctl; // reserved for the transport's own word; zero in process
@@ -333,7 +333,7 @@ _Static_assert(offsetof(rlh_message, sequence) == 40, "rlh_message.sequence");
 _Static_assert(offsetof(rlh_message, inline_) == 48, "rlh_message.inline_");
 
 // rlh_ring_header is the first page of a ring segment. Fields of different writers lie 128 bytes apart, because
-// hardware fetches cache lines in pairs. Whoever attaches copies the constant fields once, checks them against
+// hardware fetches cache lines in pairs. An attaching process copies the constant fields once, checks them against
 // the size of the file, and trusts nothing that it reads later: Tail and Head of the other end are clamped.
 typedef struct rlh_ring_header {
     uint64_t magic; // RLH_RING_MAGIC, stored last
@@ -413,7 +413,7 @@ typedef struct rlh_arena_header {
     uint64_t blocks;
     uint64_t block_bytes;
     uint64_t stride; // from block to block in the data segment
-    uint64_t hints_at; // one bit for each block: it was free when somebody last looked
+    uint64_t hints_at; // one bit for each block: it was free at the last look
     uint64_t words_total; // bytes of the words segment
     uint64_t data_total; // bytes of the data segment
     uint64_t first; // generation that all blocks began with
@@ -436,7 +436,7 @@ _Static_assert(offsetof(rlh_arena_header, reserved) == 72, "rlh_arena_header.res
 _Static_assert(offsetof(rlh_arena_header, cursor) == 128, "rlh_arena_header.cursor");
 _Static_assert(offsetof(rlh_arena_header, reserved2) == 132, "rlh_arena_header.reserved2");
 
-// rlh_arena_block is what the words segment holds for each block, a cache line.
+// rlh_arena_block is the part of the words segment for each block, a cache line.
 typedef struct rlh_arena_block {
     uint64_t word; // generation:37 | state:3 | holders:24; every change is one compare-and-swap
     uint64_t aborts; // generations that ended without a commit

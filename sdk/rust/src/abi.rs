@@ -21,8 +21,8 @@ pub const F32: u8 = 8;
 pub const F64: u8 = 9;
 pub const BOOL: u8 = 10;
 
-// Roles. Required of every environment: action, observation, reward, terminated, truncated. "Written" is what the guest
-// does. The time axis of a role is fixed: see TensorFlags.
+// Roles. Required of every environment: action, observation, reward, terminated, truncated. The guest does the
+// reading and writing. The time axis of a role is fixed: see TensorFlags.
 /// read: action[t]
 pub const ROLE_ACTION: u16 = 1;
 /// written: obs[t+1]
@@ -41,7 +41,7 @@ pub const ROLE_FINAL_OBSERVATION: u16 = 7;
 pub const ROLE_ACTIVE: u16 = 8;
 /// written: info[t], f32 figures of the environment itself, with their names in Path
 pub const ROLE_INFO: u16 = 9;
-/// written: state[t+1], what a critic may see besides the observation
+/// written: state[t+1], which a critic may see besides the observation
 pub const ROLE_STATE: u16 = 10;
 /// written as the final observation, of the state
 pub const ROLE_FINAL_STATE: u16 = 11;
@@ -65,7 +65,7 @@ pub const END_NONE: u8 = 0;
 pub const END_TASK: u8 = 1;
 /// truncated
 pub const END_TIME_LIMIT: u8 = 2;
-/// the environment cannot go on: truncated
+/// the environment cannot continue: truncated
 pub const END_FAULT: u8 = 3;
 
 // Flags of tensors. The axis of time of a known role is fixed: TensorAtT for action, reward, terminated, truncated,
@@ -148,7 +148,7 @@ pub const FEATURE_END_REASON: u64 = 1024;
 // Flags of environments.
 /// the same seeds and actions give the same bytes
 pub const SPEC_DETERMINISTIC: u32 = 1;
-/// the observation tells how much time is left
+/// the observation has the time left
 pub const SPEC_TIME_IN_OBS: u32 = 2;
 /// which agents are active changes within an episode
 pub const SPEC_DYNAMIC_AGENTS: u32 = 4;
@@ -185,7 +185,7 @@ pub const ARG_CURRICULUM: u32 = 2;
 // MaxRank is the largest number of dimensions of a tensor of one environment.
 pub const MAX_RANK: usize = 6;
 
-// Sizes of the structs below. Each record's size is in Spec as the guest has it: the host reads what both know and
+// Sizes of the structs below. Each record's size on the guest's side is in Spec: the host reads the part that both know and
 // steps by the guest's size, so that later versions may append fields.
 pub const SPEC_BYTES: usize = 128;
 pub const GROUP_BYTES: usize = 32;
@@ -217,7 +217,7 @@ pub const STATUS_DENIED: i32 = -10;
 /// anything else; rl_last_error says what
 pub const STATUS_INTERNAL: i32 = -128;
 
-/// Spec is the head of what rl_describe writes. GroupDesc, TensorDesc and ArgDesc records follow it in this order; then,
+/// Spec is the head of rl_describe's output. GroupDesc, TensorDesc and ArgDesc records follow it in this order; then,
 /// anywhere, the values that tensors refer to and the string table. Offsets count from the head's first byte. A string is
 /// an offset into the string table, where it ends with a NUL; 0 is the empty one. Reserved fields are 0.
 #[repr(C)]
@@ -227,7 +227,7 @@ pub struct Spec {
     pub size: u32,
     pub abi_major: u16,
     pub abi_minor: u16,
-    /// what the host may make use of
+    /// features that the host may use
     pub caps: u64,
     /// features without which the environment cannot run
     pub needs: u64,
@@ -263,7 +263,7 @@ pub struct Spec {
     pub reward_high: f32,
     /// mean return that counts as solved, NaN = none
     pub reward_threshold: f32,
-    /// of what rl_save writes
+    /// of rl_save's output
     pub state_version: u32,
     /// most bytes that rl_save writes, 0 = not said
     pub state_max: u32,
@@ -355,7 +355,7 @@ pub struct TensorDesc {
     pub pair: u16,
     /// reserved, 0
     pub reserved: u16,
-    /// the host multiplies an element by it where it enters a network, such as 1/255; 0 = what suits its bounds
+    /// the host multiplies elements by it as they enter a network, such as 1/255; 0 = chosen by its bounds
     pub scale: f32,
     /// string; parts of a Dict or Tuple are paths such as inventory/0
     pub path: u32,
@@ -417,7 +417,7 @@ const _: () = assert!(offset_of!(ArgDesc, value) == 32);
 const _: () = assert!(offset_of!(ArgDesc, choices) == 36);
 const _: () = assert!(offset_of!(ArgDesc, reserved) == 40);
 
-/// Binding tells the guest where a tensor lies, in bytes of its linear memory. rl_bind takes one per described
+/// Binding is the place of a tensor, in bytes of the guest's linear memory. rl_bind takes one per described
 /// tensor, in the order of the description. The element (t, env, agent, i) is at
 /// ptr + t*stride_t + env*stride_env + agent*stride_agent + i*stride_elem, where i counts the flattened shape.
 #[repr(C)]
@@ -448,7 +448,7 @@ const _: () = assert!(offset_of!(Binding, rows) == 20);
 const _: () = assert!(offset_of!(Binding, row_align) == 24);
 const _: () = assert!(offset_of!(Binding, reserved) == 28);
 
-/// HostDesc is what the host tells of itself, before rl_describe.
+/// HostDesc describes the host to the guest, before rl_describe.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct HostDesc {
@@ -456,7 +456,7 @@ pub struct HostDesc {
     pub size: u32,
     pub abi_major: u16,
     pub abi_minor: u16,
-    /// what the host runs
+    /// features that the host runs
     pub features: u64,
     pub max_tensors: u32,
     /// of one tensor

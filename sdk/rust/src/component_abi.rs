@@ -8,7 +8,7 @@ use core::mem::{offset_of, size_of};
 pub const COMPONENT_ABI_MAJOR: u16 = 1;
 pub const COMPONENT_ABI_MINOR: u16 = 0;
 
-// Sizes of the structs below. Those of records that the guest makes are in ComponentSpec as the guest has them.
+// Sizes of the structs below. The guest's sizes of the records that it makes are in ComponentSpec.
 pub const COMPONENT_SPEC_BYTES: usize = 96;
 pub const PORT_BYTES: usize = 40;
 pub const COLUMN_DESC_BYTES: usize = 24;
@@ -23,7 +23,7 @@ pub const COMPONENT_STATELESS: u32 = 1;
 // Flags of ports.
 /// the messages name a block that the sender still has on loan, which carries no claim
 pub const PORT_ON_LOAN: u32 = 1;
-/// of a slot: it looks at columns by their names, with rl_component.column, besides those that it declares
+/// of a slot: it looks at undeclared columns too, by name, with rl_component.column
 pub const PORT_BLOCKS: u32 = 2;
 
 // Flags of columns.
@@ -53,7 +53,7 @@ pub const STOP_FOR_RETURN: u32 = 1;
 pub const STOP_FOR_ENV_STEPS: u32 = 2;
 pub const STOP_FOR_WALL: u32 = 3;
 
-/// ComponentSpec is the head of what rl_manifest writes. PortDesc records follow it, of the signals and then of the slots, and
+/// ComponentSpec is the head of rl_manifest's output. PortDesc records follow it, of the signals and then of the slots, and
 /// ColumnDesc records; then the string table, as in an environment's description. Reserved fields are 0.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -113,7 +113,7 @@ const _: () = assert!(offset_of!(ComponentSpec, reserved) == 64);
 pub struct PortDesc {
     /// string, snake_case
     pub name: u32,
-    /// string: trajectory, episode, … or a name of one's own
+    /// string: trajectory, episode, … or a name that the component chooses
     pub payload: u32,
     /// string, one sentence
     pub doc: u32,
@@ -138,7 +138,7 @@ const _: () = assert!(offset_of!(PortDesc, reserved) == 24);
 pub struct ColumnDesc {
     /// index
     pub slot: u32,
-    /// string: its kind, such as reward or obs, then /index of those of a kind but the first
+    /// string: its kind, such as reward or obs, then /index for all of a kind but the first
     pub name: u32,
     pub flags: u32,
     /// that it must have, 0 = any
@@ -171,13 +171,13 @@ pub struct ComponentMessage {
     pub split: u32,
     /// that it speaks of
     pub policy_version: u64,
-    /// what it says itself
+    /// contents that travel in the message itself
     pub inline: [u64; 2],
     /// meaning of Inline, defined by the payload
     pub kind: u16,
     /// reserved, 0
     pub reserved: u16,
-    /// who gets the answer; of a message passed on, who sent it; 0 = this component
+    /// component that gets the answer; of a message passed on, its sender; 0 = this component
     pub sender: u32,
     /// reserved, 0
     pub reserved2: [u32; 4],
@@ -195,7 +195,7 @@ const _: () = assert!(offset_of!(ComponentMessage, reserved) == 42);
 const _: () = assert!(offset_of!(ComponentMessage, sender) == 44);
 const _: () = assert!(offset_of!(ComponentMessage, reserved2) == 48);
 
-/// ColumnBinding tells where a column lies, in bytes of the guest's memory: it begins as Binding does. The element (t, env, agent,
+/// ColumnBinding is the place of a column, in bytes of the guest's memory: it begins as Binding does. The element (t, env, agent,
 /// i) is at ptr + t*stride_t + env*stride_env + agent*stride_agent + i*stride_elem.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -219,7 +219,7 @@ pub struct ColumnBinding {
     /// of one agent of one environment
     pub elems: u32,
     pub dtype: u8,
-    /// 1 where what is written goes into the block
+    /// 1 if writes go into the block
     pub writable: u8,
     /// reserved, 0
     pub reserved: u16,
@@ -256,7 +256,7 @@ pub struct Identity {
     pub synchronous: u32,
     /// of the run
     pub seed: u64,
-    /// where its name lies, component[i] where there are several, from the record's first byte
+    /// offset of its name from the record's first byte; the name is component[i] if there are several
     pub name_at: u32,
     pub name_len: u32,
     /// reserved, 0
@@ -280,7 +280,7 @@ extern "C" {
     /// emit: (signal, message) -> outcome. Sends a ComponentMessage on a signal, by its index in the manifest: Outcome, or a
     /// negative Status. It never waits. The block may be released afterwards.
     pub fn emit(signal: u32, message: u32) -> i32;
-    /// lease: (block) -> status. Keeps the block of a message beyond its slot, where it is: what was bound stays valid until
+    /// lease: (block) -> status. Keeps the block of a message in place beyond its slot: bound columns stay valid until
     /// rl_component.release. Each lease of a block is ended by one release.
     pub fn lease(block: u32) -> i32;
     /// release: (block) -> status. Ends a lease.
@@ -296,7 +296,7 @@ extern "C" {
     /// timer: (after i64, every i64) -> timer. Makes rl_timer be called after nanoseconds, and then every so often unless that
     /// is 0.
     pub fn timer(after: i64, every: i64) -> i32;
-    /// cancel: (timer) -> status. Ends a timer; StatusState where it is over.
+    /// cancel: (timer) -> status. Ends a timer; StatusState if it is over.
     pub fn cancel(timer: u32) -> i32;
     /// stop: (reason) -> status. Asks the run to end at the next dataset boundary, for a StopReason.
     pub fn stop(reason: u32) -> i32;
