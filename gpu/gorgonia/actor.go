@@ -20,7 +20,7 @@ type actor struct {
 	sizes       policy.Sizes
 	loaded      bool
 	pending     []place // rows staged in the program that is to run next
-	mask        []byte  // of those, [rows][actions]
+	mask        []byte  // of the pending rows, [rows][actions]
 }
 
 // place is a row of one request.
@@ -167,7 +167,7 @@ func (a *actor) flush(p *program[float32], requests []policy.Request) error {
 	return nil
 }
 
-// keep writes the state behind the staged rows.
+// keep writes the state after the staged rows.
 func (a *actor) keep(p *program[float32], requests []policy.Request) {
 	for slot, at := range a.pending {
 		m := &requests[at.request].StateOut
@@ -211,7 +211,7 @@ func (a *actor) stageMasks(p *program[float32], r *policy.Request, at place, slo
 	return err
 }
 
-// flushJoint draws the actions of the staged rows from what the program has computed, and runs it again for their
+// flushJoint draws the actions of the staged rows from the program's outputs, and runs it again for their
 // log-probabilities.
 func (a *actor) flushJoint(p *program[float32], requests []policy.Request) error {
 	for slot, at := range a.pending {

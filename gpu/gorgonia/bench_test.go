@@ -11,7 +11,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
-// Each benchmark has the cpu backend beside it, because only the ratio of one run says something.
+// Each benchmark also runs the cpu backend, because only the ratio within one run means something.
 func backends() []policy.Backend { return []policy.Backend{gorgonia.New(), cpu.New()} }
 
 var benchNetworks = []policy.Network{
@@ -79,7 +79,7 @@ func BenchmarkAct(b *testing.B) {
 	}
 }
 
-// BenchmarkCompile prepares an actor or a learner: what the first use of a number of rows costs.
+// BenchmarkCompile prepares an actor or a learner: the cost of the first use of a number of rows.
 func BenchmarkCompile(b *testing.B) {
 	n := benchNetworks[0]
 	params := policy.Init(&n, 1)

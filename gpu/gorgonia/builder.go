@@ -8,7 +8,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy"
 )
 
-// Builder adds layers of your own: it states which parameters a network has and how what the heads read is computed
+// Builder adds layers of your own: it states a network's parameters and how the heads' inputs are computed
 // from observations. Its methods may be called concurrently. A panic in them is returned as an error, so
 // gorgonia.Must is fine there. A part that it does not know is policy.ErrUnsupported, with the part's name.
 type Builder interface {
@@ -17,10 +17,10 @@ type Builder interface {
 	// the blocks of policy.WeightsFormat have n.Params(). Names that begin with actor. and critic. say whose a parameter
 	// is: where there are no others, the gradients of the two can be clipped apart.
 	Params(n *policy.Network) []policy.Param
-	// Heads returns what the distributions of the actions are made from, side by side, logits [rows, Actions] of a
+	// Heads returns the parameters of the actions' distributions, side by side, logits [rows, Actions] of a
 	// Discrete action, and value [rows, 1] for obs [rows, elements], which is normalised already.
-	// Masks, sampling and the loss are applied to what it returns. Row r of both must depend on row r of obs
-	// alone, bit for bit and whatever the number of rows is: matrix products, the functions of this package and
+	// Masks, sampling and the loss are applied to its results. Row r of both must depend on row r of obs
+	// alone, bit for bit for any number of rows: matrix products, the functions of this package and
 	// gorgonia's elementwise functions keep to that.
 	Heads(n *policy.Network, obs *Node, p Params) (logits, value *Node, err error)
 }
@@ -69,7 +69,7 @@ func (Graph) Heads(n *policy.Network, obs *Node, p Params) (logits, value *Node,
 	return logits, value, err
 }
 
-// sideBySide returns what the distributions of several actions are made from, in their order.
+// sideBySide returns the parameters of several actions' distributions, in the order of the actions.
 func sideBySide(n *policy.Network, nodes map[string]*Node) *Node {
 	wide, at := 0, 0
 	for _, d := range n.Dists() {
@@ -87,7 +87,7 @@ func sideBySide(n *policy.Network, nodes map[string]*Node) *Node {
 	return all
 }
 
-// Apply returns the output of a node, given those that it reads by name. One that this backend cannot compute is
+// Apply returns the output of a node, given its input nodes by name. A node that this backend cannot compute is
 // policy.ErrUnsupported, with the node's name.
 func (p Params) Apply(n *policy.Node, nodes map[string]*Node) (*Node, error) {
 	op, err := n.Op()

@@ -8,8 +8,8 @@ import (
 
 // Images are rows [rows, height·width·channels].
 
-// windows returns the elements of an image under each window, place by place: those of positions of the window from lo
-// to hi, with rest for what lies outside.
+// windows returns the elements of an image under each window, place by place: for positions of the window from lo
+// to hi, with rest for places outside the image.
 func windows(x *Node, w *layer.Window, in, out []int, lo, hi int, rest float64) *Node {
 	p := pickOp{what: w.String(), from: layer.Elems(in), cols: (hi - lo) * in[2], rest: rest}
 	for place := range out[0] * out[1] {

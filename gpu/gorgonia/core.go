@@ -6,10 +6,10 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy"
 )
 
-// memory is what nodes that keep a state read and leave in a graph.
+// memory has the inputs and outputs, in a graph, of nodes that keep a state.
 type memory struct {
 	cores []policy.CoreNode
-	state *Node // [rows, state] that rows begin from; zero in those that follow another one
+	state *Node // [rows, state] that rows begin from; zero in rows that follow another row
 	prev  *Node // [rows, rows] 1 where a row follows a row, else 0; nil where none does
 	steps int   // rows that follow one another at most
 	after []part
@@ -21,8 +21,8 @@ type part struct {
 	node *Node
 }
 
-// cell returns the parts of the state after the rows, given what the input and what the state h add to the gates and all
-// parts of the state before.
+// cell returns the parts of the state after the rows, given the input's and the state h's parts of the gates and all
+// parts of the previous state.
 type cell func(input, state *Node, before []*Node) (after []*Node)
 
 // recur returns the output of a core whose state has so many parts of a size. All rows are computed as often as rows follow

@@ -1,5 +1,5 @@
 // Package gorgonia computes policies with gorgonia expression graphs: the backend where a new layer or loss needs no
-// derivative, and the oracle that the gradients of the fast backends are held against.
+// derivative, and the oracle that the gradients of the fast backends are compared with.
 //
 //	backend := &gorgonia.Backend{Builder: residual{}, Loss: calmLogits} // New() for policy.Network as it is
 //	learner, err := ppo.NewLearner(backend, &net, params, cfg)
@@ -16,9 +16,9 @@
 //
 // A row's outputs do not depend, in any bit, on the other rows, on the number of rows of the graph or on its place
 // among them, and acting and learning compute them by the same operations: with the weights that acted, the ratio
-// of a minibatch is exactly 1. Results repeat in every bit. All of it rests on one rule: everything is either a
+// of a minibatch is exactly 1. Results repeat in every bit. All of it follows from one rule: everything is either a
 // function of single elements or a product of matrices, and a product adds up every element in ascending order of
-// the inner index, whatever the sizes are and wherever the tensors lie. A Builder that wants to keep the promise
+// the inner index, for all sizes and places of the tensors. A Builder that wants to keep the promise
 // keeps to the rule, as the functions of this package do; of gorgonia's vectors and of its sums and means along an
 // axis nothing is known.
 //
@@ -26,11 +26,11 @@
 // learner has at most one for Minibatch and for each half of it down to 8, an actor one for each of 8 to 1024.
 // Batches are filled up with rows of weight 0.
 //
-// Every actor and learner has graphs, machines and tensors of its own, so that several may work at the same time.
+// Every actor and learner has its own graphs, machines and tensors, so that several may work at the same time.
 //
-// # What it is not
+// # Limits
 //
 // It is not fast: an optimiser step of the 4-64-64 network takes 1.7 ms of one core for 64 rows and 15 ms for 1024,
-// which is 15 to 50 times what the cpu backend takes, and acting on 64 rows 0.5 ms; BenchmarkUpdate and BenchmarkAct
+// which is 15 to 50 times the cpu backend's time, and acting on 64 rows 0.5 ms; BenchmarkUpdate and BenchmarkAct
 // have both side by side. Unlike other backends it allocates when it acts. The rlhost program does not link it.
 package gorgonia

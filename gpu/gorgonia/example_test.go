@@ -15,7 +15,7 @@ import (
 )
 
 // residual is an encoder of one dense layer and one block with a layer norm and a connection around it, shared by
-// both heads. It shows what a new layer takes: its parameters and its formula.
+// both heads. It shows the parts of a new layer: its parameters and its formula.
 type residual struct{}
 
 // width of the encoder.

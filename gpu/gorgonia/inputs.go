@@ -5,7 +5,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy/layer"
 )
 
-// Inputs returns the inputs of a network by path: the parts of what enters.
+// Inputs returns the inputs of a network by path: the parts of the observations.
 func Inputs(n *policy.Network, obs *Node) (nodes map[string]*Node, err error) {
 	nodes = map[string]*Node{}
 	if len(n.Inputs) == 1 {

@@ -17,7 +17,7 @@ func total(in []*Node) (*Node, error) {
 	})
 }
 
-// join puts nodes of those shapes side by side along the last axis.
+// join puts nodes of the given shapes side by side along the last axis.
 func join(in []*Node, shapes [][]int) (*Node, error) {
 	out, err := (&layer.Concat{}).Shape(shapes)
 	if err != nil {

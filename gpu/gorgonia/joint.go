@@ -8,8 +8,8 @@ import (
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
-// joint is how the actions of a network lie side by side in a graph's inputs: parameters, masks and actions, which are 1
-// for the choice that was taken and 0 for others, or what was drawn for a Box. A single Categorical action needs none of
+// joint is the layout of a network's actions, side by side in a graph's inputs: parameters, masks and actions, which are 1
+// for the choice that was taken and 0 for others, or the drawn numbers of a Box. A single Categorical action needs none of
 // it: its graph has the log-probabilities of all choices.
 type joint struct {
 	dists                  []head.Dist
@@ -44,7 +44,7 @@ func (j *joint) each(do func(k int, d head.Dist, elem, choice, action int)) {
 	}
 }
 
-// rows returns the joint log-probability and entropy of each row, [rows, 1], and what rowOf calls the drift, nil if no part has one.
+// rows returns the joint log-probability and entropy of each row, [rows, 1], and rowOf's drift, nil if no part has one.
 func (j *joint) rows(params, mask, action *Node) (logProb, entropy, drift *Node, err error) {
 	j.each(func(k int, d head.Dist, elem, choice, at int) {
 		own := columns(params, elem, d.Elems())

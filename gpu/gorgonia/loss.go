@@ -6,7 +6,7 @@ import "github.com/rlhost/rlhost/gpu/ppo"
 // does not have appear in no Stats.
 type Loss func(in *LossInputs) (*Node, error)
 
-// LossInputs is what a loss is made from. Columns have shape [rows, 1]. Rows that pad the batch have the weight 0
+// LossInputs has the inputs of a loss. Columns have shape [rows, 1]. Rows that pad the batch have the weight 0
 // and finite contents, so that a term enters as SumAll(in.Weight, term).
 type LossInputs struct {
 	Logits   *Node // [rows, actions] as built, before the mask
@@ -29,13 +29,13 @@ type LossInputs struct {
 
 	logProb, entropy *Node // [rows, 1] of joint actions
 	beyond           *Node // [rows, 1] or nil: squared distances of means from their edges
-	drift            *Node // [rows, 1] or nil: 0, with the gradient of what actions estimate of the entropy
+	drift            *Node // [rows, 1] or nil: 0, with the gradient of the entropy that actions estimate
 }
 
 // LogProb returns the log-probability of the actions taken, [rows, 1].
 func (in *LossInputs) LogProb() (*Node, error) { return caught(in.chosen) }
 
-// EntropyRow returns the entropy of the actions, [rows, 1]. -log π(a) stands for that of a squashed Gaussian, whose gradient is
+// EntropyRow returns the entropy of the actions, [rows, 1]. -log π(a) takes the place of a squashed Gaussian's, whose gradient is
 // weighted with the ratio; see ppo.Loss.
 func (in *LossInputs) EntropyRow() (*Node, error) { return caught(in.entropyRow) }
 
@@ -51,7 +51,7 @@ func PPOLoss(in *LossInputs) (*Node, error) {
 	})
 }
 
-// surrogateRow returns what the policy ascends.
+// surrogateRow returns the objective that the policy ascends.
 func (in *LossInputs) surrogateRow() *Node {
 	logRatio := sub(in.chosen(), in.OldLogProb)
 	ratio := exp(logRatio)

@@ -7,7 +7,7 @@ import (
 	"gorgonia.org/tensor"
 )
 
-// matMuler computes what a machine's tensors are asked for. It is gorgonia's own but for the product of matrices,
+// matMuler computes the operations of a machine's tensors. It is gorgonia's own except the product of matrices,
 // whose every element it sums up in ascending order of the inner index. gonum does so too unless the right side is
 // transposed: then the order depends on where in memory the rows lie and on the sizes. It belongs to one machine.
 type matMuler struct {

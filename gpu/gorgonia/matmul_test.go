@@ -37,7 +37,7 @@ func product[F float](t *testing.T, e *matMuler, m, k, n int, transA, transB boo
 	right, b := random(k, n, transB)
 	c = make([]F, m*n)
 	for i := range c {
-		c[i] = F(math.NaN()) // what was there must not matter
+		c[i] = F(math.NaN()) // old contents must not matter
 	}
 	if err := e.MatMul(left, right, dense(c, m, n)); err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func TestEngine_MultipliesWhateverTheLayout(t *testing.T) {
 	}
 }
 
-// Rows of a product are those of the product of fewer rows, also where gonum splits the work.
+// Rows of a product equal the rows of a product of fewer rows, also where gonum splits the work.
 func TestEngine_RowsDoNotDependOnTheNumberOfRows(t *testing.T) {
 	e := new(matMuler)
 	const k, n = 150, 90

@@ -6,7 +6,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy/layer"
 )
 
-// maxPool is the largest element under each window, the first of equals where it is differentiated.
+// maxPool is the largest element under each window, for the gradient the first of equal elements.
 func maxPool(x *Node, m *layer.MaxPool, in []int) (*Node, error) {
 	out, err := m.Shape([][]int{in})
 	if err != nil {

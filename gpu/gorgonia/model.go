@@ -10,13 +10,13 @@ import (
 // maxParams bounds the canonical vector.
 const maxParams = 1 << 30
 
-// model is what a graph is made from.
+// model is the source of a graph.
 type model struct {
 	network policy.Network
 	builder Builder
 	dist    dist           // of a single Categorical action
 	joint   *joint         // of others
-	elems   int            // of a row of what the distribution is made from
+	elems   int            // of a row of the distribution's parameters
 	layout  []policy.Param // of the canonical vector
 	size    int            // its elements
 

@@ -10,7 +10,7 @@ import (
 // Node is a value of a gorgonia graph.
 type Node = gorgonia.Node
 
-// caught returns what build does, or its panic as an error.
+// caught returns the results of build, or its panic as an error.
 func caught(build func() *Node) (y *Node, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -36,7 +36,7 @@ func Constant(x *Node, v float64) *Node { return fill(x, v) }
 // SumAll returns the scalar Σ weight⊙x of two columns. With LossInputs.Weight it is the mean over a minibatch.
 func SumAll(weight, x *Node) (*Node, error) { return caught(func() *Node { return sumAll(weight, x) }) }
 
-// The functions below panic on what gorgonia refuses. All tensors are matrices, because gorgonia's vectors and scalars
+// The functions below panic if gorgonia refuses an operation. All tensors are matrices, because gorgonia's vectors and scalars
 // broadcast in surprising ways.
 
 func add(a, b *Node) *Node    { return gorgonia.Must(gorgonia.Add(a, b)) }

@@ -24,7 +24,7 @@ type question struct {
 	dataset *policy.Dataset
 }
 
-// kinds are what the policies of random networks draw, each of a random size.
+// kinds are the kinds of actions of random networks, each of a random size.
 var kinds = []struct {
 	name string
 	draw func(r *rand.Rand) policy.Heads

@@ -12,7 +12,7 @@ import (
 
 // pickOp copies elements to other places: of every from elements that follow one another, element index[i] goes to place i,
 // and rest where index[i] is negative. The result is a matrix of so many columns. Its derivative is the same op the other
-// way around, which adds up what goes to one place.
+// way around, which adds up the elements that go to one place.
 type pickOp struct {
 	what       string // tells apart ops with different indexes
 	from, cols int

@@ -13,7 +13,7 @@ import (
 // float is the element type of a program. Backends run float32; float64 lets tests differentiate numerically.
 type float interface{ float32 | float64 }
 
-// program is a compiled graph for a fixed number of rows. It has tensors and a machine of its own: gorgonia
+// program is a compiled graph for a fixed number of rows. It has its own tensors and machine: gorgonia
 // writes to the headers of the tensors it is given, so that two graphs must not share one, only memory.
 type program[F float] struct {
 	rows    int
@@ -24,10 +24,10 @@ type program[F float] struct {
 	prev      []F // input, [rows][rows]; see memory
 	train     trainInputs[F]
 
-	// Outputs, valid after run. They were copied out by the graph: what a node holds after a run may be
+	// Outputs, valid after run. The graph has copied them out: the value of a node after a run may be
 	// another node's value.
 	logProbs []F // [rows][actions], or [rows] of joint actions
-	params   []F // [rows][elements] of joint actions: what their distributions are made from
+	params   []F // [rows][elements] of joint actions: the parameters of their distributions
 	entropy  []F // [rows] of joint actions
 	value    []F // [rows]
 	after    []kept[F]
@@ -57,7 +57,7 @@ func compile[F float](m *model, params []F, rows int) (p *program[F], err error)
 	return b.program, nil
 }
 
-// panicError makes an error of what a builder, a loss or gorgonia panicked with.
+// panicError makes an error of the panic of a builder, a loss or gorgonia.
 func panicError(r any) error {
 	if err, ok := r.(error); ok {
 		return fmt.Errorf("build graph: %w", err)
@@ -67,7 +67,7 @@ func panicError(r any) error {
 
 // run computes the outputs from the inputs.
 func (p *program[F]) run() error {
-	// A machine that has run stands at its end, its registers full.
+	// A machine that has run is at its end, its registers full.
 	p.machine.Reset()
 	return p.machine.RunAll()
 }
@@ -142,7 +142,7 @@ func (b *assembly[F]) params(vector []F) Params {
 	return nodes
 }
 
-// checkHeads holds what a builder returned against its contract, so that a mistake is named here and not by a
+// checkHeads checks a builder's results against its contract, so that a mistake is named here and not by a
 // later operation.
 func (b *assembly[F]) checkHeads(logits, value *Node) error {
 	if logits == nil || value == nil {
@@ -208,7 +208,7 @@ func differentiateError(err error) error {
 	return fmt.Errorf("loss does not depend on %s, or cannot be differentiated there", strings.Join(names, ", "))
 }
 
-// link compiles what the outputs need, and nothing else: Grad leaves the gradients of observations and other
+// link compiles the operations that the outputs need, and no others: Grad leaves the gradients of observations and other
 // inputs in the graph as well.
 func (b *assembly[F]) link(input *Node) error {
 	code, registers, err := gorgonia.CompileFunction(b.graph, gorgonia.Nodes{input}, b.reads)

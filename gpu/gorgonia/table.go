@@ -6,7 +6,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy/layer"
 )
 
-// apply returns the output of a node from those that it reads, whose rows have those shapes: a row for each layer.
+// apply returns the output of a node from its input nodes, whose rows have the given shapes: a row for each layer.
 func (p Params) apply(name string, of layer.Op, in []*Node, shapes [][]int) (*Node, error) {
 	switch of := of.(type) {
 	case *layer.Dense:
@@ -62,6 +62,6 @@ func rowOf(of head.Dist, params, mask, action *Node) (logProb, entropy, drift *N
 	return logProb, entropy, nil
 }
 
-// dist returns the log-probabilities [rows, values] of what a distribution is made from [rows, elements] and a mask
-// [rows, values]. Those of illegal values are far below all others, and what these are made from has no influence.
+// dist returns the log-probabilities [rows, values] of a distribution's parameters [rows, elements] and a mask
+// [rows, values]. Illegal values are far below all others, and their parameters have no influence.
 type dist func(params, mask *Node) *Node

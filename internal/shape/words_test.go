@@ -32,7 +32,6 @@ var wordsNotYet = []string{
 	"examples/",
 	"gpu/cpu/internal/kern/gemm.go",
 	"gpu/cuda/backend_test.go",
-	"gpu/gorgonia/",
 	"gpu/policy/policytest/backend.go",
 	"pipeline/build",
 	"pipeline/loading/",
