@@ -1,11 +1,11 @@
-// Package rlhost trains policies by reinforcement learning: environments and other components run in WebAssembly sandboxes, in processes of
-// their own or in this one, and a file in TOML wires them.
+// Package rlhost trains policies by reinforcement learning: environments and other components run in WebAssembly sandboxes, in separate
+// processes or in this one, and a file in TOML wires them.
 //
 //	result, err := rlhost.Train(ctx, rlhost.Options{File: "pipeline.toml"})
 //
-// It is the front door for programs in Go; the program rlhost (cmd/rlhost) is the one for people. README.md shows the file, and
+// It is the front door for programs in Go; the program rlhost (cmd/rlhost) is the front door for people. README.md shows the file, and
 // docs/learning.md its keys.
 //
-// What a program may rely on is this package, the packages below sdk, hostabi, pipeline/graph and pipeline/session. All other packages are
+// A program may rely on this package, the packages below sdk, hostabi, pipeline/graph and pipeline/session. All other packages are
 // the parts that it is made from, and may change in any release.
 package rlhost

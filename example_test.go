@@ -10,7 +10,7 @@ import (
 	"github.com/rlhost/rlhost"
 )
 
-// cartpole is a pipeline of a few thousand env steps that comes to the same each time.
+// cartpole is a pipeline of a few thousand env steps with the same result each time.
 const cartpole = `
 rlhost = 1
 [run]
@@ -38,7 +38,7 @@ func ExampleTrain() {
 	// Output: env_steps 4096 8
 }
 
-// A run goes on from its newest checkpoint with other limits, and is evaluated then.
+// A run continues from its newest checkpoint with other limits, and is then evaluated.
 func ExampleResume() {
 	dir, _ := os.MkdirTemp("", "runs")
 	defer os.RemoveAll(dir)
@@ -57,7 +57,7 @@ func ExampleResume() {
 	// Output: 8192 8192 4 <nil>
 }
 
-// A mistake is told with its place and what to do.
+// A mistake is reported with its place and its remedy.
 func ExampleTrain_mistake() {
 	_, err := rlhost.Train(context.Background(), rlhost.Options{File: "mine.toml", Text: "rlhost = 1\n[run]\nname = \"mine\"\n[train]\npreset = \"pp\"\n"})
 	fmt.Println(err)
@@ -67,7 +67,7 @@ func ExampleTrain_mistake() {
 	//   |          ^^^^ help: did you mean "ppo"? presets: appo, continuous, fast, general, ppo
 }
 
-// A trained policy balances a pole in a simulation of the program's own.
+// A trained policy balances a pole in the program's own simulation.
 func ExampleLoad() {
 	dir, _ := os.MkdirTemp("", "runs")
 	defer os.RemoveAll(dir)
@@ -98,7 +98,7 @@ func ExampleLoad() {
 	// Output: 500 steps
 }
 
-// push moves a cart on which a pole stands for a fiftieth of a second: position, velocity, angle, angular velocity.
+// push moves a cart with a pole on it for a fiftieth of a second: position, velocity, angle, angular velocity.
 func push(s [4]float32, right bool) [4]float32 {
 	force := -10.0
 	if right {

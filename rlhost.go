@@ -17,21 +17,21 @@ import (
 	"github.com/rlhost/rlhost/sdk/component"
 )
 
-// Options say what is trained.
+// Options describe a training.
 type Options struct {
 	File string   // pipeline to train; "" is pipeline.toml, unless Text has it
-	Text string   // the pipeline itself; relative paths in it are those of File's folder
+	Text string   // the pipeline itself; relative paths in it start at File's folder
 	Set  []string // keys that override the pipeline's, such as "component.learner.epochs=4"
 
 	Runs   string // folder that Resume and Evaluate look for runs in by name; "" is runs
-	Policy string // leading policy; "" is that of the pipeline
+	Policy string // leading policy; "" is the pipeline's
 
-	Components map[string]func() component.Component // kinds of the program's own, by the name that a pipeline has for each
-	Observe    func(session.Event)                   // is told what happens, on the training's goroutine; nil: nobody is
+	Components map[string]func() component.Component // the program's own kinds, by their names in a pipeline
+	Observe    func(session.Event)                   // gets the training's events, on its goroutine; may be nil
 	Log        *slog.Logger                          // nil: slog.Default
 }
 
-// Result is how a training ended, and what its policies came to.
+// Result is how a training ended, and the results of its policies.
 type Result = session.Result
 
 // Evaluation is how a policy did greedily and with sampled actions, in the same episodes.
@@ -52,7 +52,7 @@ func Train(ctx context.Context, o Options) (*Result, error) {
 	})
 }
 
-// Resume goes on with a run from its newest checkpoint, with its own pipeline and what Options.Set overrides of it; see Train. The run is a
+// Resume continues a run from its newest checkpoint, with its own pipeline and the overrides of Options.Set; see Train. The run is a
 // folder, a name such as "cartpole" (its newest run) or "cartpole/3", or "latest".
 func Resume(ctx context.Context, run string, o Options) (*Result, error) {
 	return with(&o, func(parts *graph.Parts) (*Result, error) {
@@ -69,7 +69,7 @@ func Resume(ctx context.Context, run string, o Options) (*Result, error) {
 	})
 }
 
-// Evaluate plays a run's newest checkpoint, in the environment that it was trained in and as its pipeline says, with so many episodes. The
+// Evaluate plays a run's newest checkpoint, in the environment of its training and as its pipeline says, for so many episodes. The
 // same seed plays the same episodes.
 func Evaluate(ctx context.Context, run string, episodes int, seed uint64, o Options) (*Evaluation, error) {
 	return with(&o, func(parts *graph.Parts) (*Evaluation, error) {
@@ -82,17 +82,17 @@ func Evaluate(ctx context.Context, run string, episodes int, seed uint64, o Opti
 }
 
 // Policy is a trained policy, seated in an environment that the program itself steps: Begin before the first observation of each episode,
-// Act for each, Close at the end. It remembers what the policy does of the episode, and belongs to one goroutine.
+// Act for each, Close at the end. It keeps the policy's memory of the episode, and belongs to one goroutine.
 type Policy = evaluation.Seat
 
-// Observation is what a Policy acts on.
+// Observation is the input of a Policy.
 type Observation = evaluation.Observation
 
-// Elements are those of one tensor, of an observation or an action.
+// Elements are the elements of one tensor, of an observation or an action.
 type Elements = evaluation.Elements
 
-// Load loads a policy of a run's newest checkpoint. Options.Policy says which. It observes what the wrappers of the pipeline made of
-// observations, and its actions are those that they took. Sampled actions, of a run that is judged by them, are drawn by the seed.
+// Load loads a policy of a run's newest checkpoint. Options.Policy says which. It takes observations as the pipeline's wrappers
+// return them, and returns actions as the wrappers take them. The seed draws sampled actions, in a run that is judged by them.
 func Load(ctx context.Context, run string, seed uint64, o Options) (*Policy, error) {
 	return with(&o, func(parts *graph.Parts) (*Policy, error) {
 		r, c, err := o.load(run)
@@ -103,7 +103,7 @@ func Load(ctx context.Context, run string, seed uint64, o Options) (*Policy, err
 	})
 }
 
-// with calls fn with what pipelines may name, and ends the runtimes of that afterwards.
+// with calls fn with the parts that pipelines may name, and ends their runtimes afterwards.
 func with[T any](o *Options, fn func(*graph.Parts) (*T, error)) (*T, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -116,7 +116,7 @@ func with[T any](o *Options, fn func(*graph.Parts) (*T, error)) (*T, error) {
 	return result, errors.Join(err, engines.Close())
 }
 
-// defaultFile is the pipeline that is read where none is named.
+// defaultFile is the pipeline that is read if none is named.
 const defaultFile = "pipeline.toml"
 
 func (o *Options) parse(parts *graph.Parts) (*graph.Graph, error) {

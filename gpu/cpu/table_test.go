@@ -10,7 +10,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy/plan"
 )
 
-// A word that networks may use one day and this backend does not know is nothing that it computes. policytest has a network with each
+// A later network's word that this backend does not know is refused, not computed. policytest has a network with each
 // word that is known, so that a row which is missing here is told there.
 func TestS32WordsThatAreNotKnownHaveNoOperation(t *testing.T) {
 	for _, f := range append(layer.Funcs(), "softsign") {
