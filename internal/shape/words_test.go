@@ -35,7 +35,6 @@ var wordsNotYet = []string{
 	"pipeline/build",
 	"pipeline/loading/",
 	"plugins/objects/",
-	"plugins/rollout/",
 	"plugins/wasm/",
 	"sdk/",
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// agents is the account of the agents of a split's environments. What an agent gets in a row in which it does not act counts with
-// the row of its last action: there its reward is added and its episode ends, so that gamma applies once for each
-// decision of its own.
+// agents is the account of the agents of a split's environments. A reward in a row where the agent does not act counts with the
+// row of its last action. The reward is added there and the episode ends there, so gamma applies once for each of the agent's
+// decisions.
 type agents struct {
 	*trajectory.Agents
 	held *decisions // nil where all always act
-	// last is the row of the block in which the agent has acted last in its running episode; -1 where that was before the
-	// block, or nothing runs.
+	// last is the row of the block where the agent last acted in its running episode; -1 if that was before the block, or
+	// no episode runs.
 	last []int32
-	// before is the row of the decision before that one, -1 where there is none in the block.
+	// before is the row of the agent's previous decision, -1 where the block has none.
 	before []int32
 	late   []lateValue
 	cut    []traceCut
@@ -27,7 +27,7 @@ type agents struct {
 	total, length *metric // of environments' episodes; lengths are the counts of totals
 }
 
-// lateValue is a bootstrap value that belongs to another row than that of the flag which asked for it: places in the block.
+// lateValue moves a bootstrap value from the row of the flag that asked for it to the row that it belongs to. Both are places in the block.
 type lateValue struct{ from, to int }
 
 // traceCut is a decision that takes the value of the next one for all that follows: places in the block. See cutTrace.
@@ -93,7 +93,7 @@ func (r *rows) completeAgents(t int, ended trajectory.Ended) trajectory.Ended {
 	return ended
 }
 
-// addUp counts the rewards of a step with the episodes of environments, but for those that are gone.
+// addUp adds the rewards of a step to the episodes of environments, except lost ones.
 func (a *agents) addUp(reward []float32, gone []byte, each int) {
 	for first := 0; first < len(reward); first += each {
 		if gone[first] != 0 {
@@ -217,8 +217,8 @@ func (r *rows) invalidateAgent(t, i int, stepped bool) {
 	a.forget(i)
 }
 
-// dropDecision takes the last decision of an agent out of the block, because nobody knows what followed from it: the
-// one before it takes its value for what follows. why is what count is told.
+// dropDecision takes the last decision of an agent out of the block, because nobody knows its consequences. The
+// decision before it uses its value as bootstrap. why is a mark for count.
 func (r *rows) dropDecision(i int, why byte) {
 	if r.agents.last[i] < 0 {
 		return
@@ -229,7 +229,7 @@ func (r *rows) dropDecision(i int, why byte) {
 	r.anyCuts = true
 }
 
-// endActing is endWhere behind the first row of a block, where agents do not always act.
+// endActing is endWhere after the first row of a block, where agents do not always act.
 func (r *rows) endActing(ends []byte, t int, valued bool) {
 	for i, end := range ends {
 		if end != 0 && !r.endAgent(t, i, valued) {
@@ -255,7 +255,7 @@ func (r *rows) endAgent(t, i int, valued bool) (ran bool) {
 	return true
 }
 
-// endDecision truncates the episode of an agent that was to act in row t behind its last action.
+// endDecision truncates the episode of an agent that was to act in row t after its last action.
 func (r *rows) endDecision(t, i int, valued bool) {
 	before, to := (t-1)*r.n+i, int(r.agents.last[i])*r.n+i
 	truncated := r.tr.Bytes(trajectory.Truncated)
@@ -279,9 +279,9 @@ func (a *agents) moveLate(tr trajectory.Trajectory) {
 	}
 }
 
-// holdUnfinished takes the decisions out of the block that have not come to their end in it, before it is counted: what follows from one
-// is known when its agent acts again or its episode ends. They are in the next block instead. Those that are from an earlier block
-// have been counted in their episodes' lengths there.
+// holdUnfinished takes open decisions out of the block before it is counted. The consequences of a decision are known when its agent
+// acts again or its episode ends. The next block has them instead. Decisions from an earlier block have been counted in their episodes'
+// lengths there.
 func (r *rows) holdUnfinished() {
 	a, steps := r.agents, r.c.config.Horizon
 	if a.held == nil {
@@ -297,8 +297,8 @@ func (r *rows) holdUnfinished() {
 	}
 }
 
-// countUnfinished counts them in the lengths of their episodes, when those rows before them have been counted. What they have got counts
-// when it is all there: where they are in the next block, or else here.
+// countUnfinished counts open decisions in the lengths of their episodes, after the rows before them. Their rewards count when they are
+// complete: in the next block if it has the decision, else here.
 func (r *rows) countUnfinished() {
 	a, reward := r.agents, r.tr.Float32(trajectory.Reward)
 	for _, i := range a.unfinished {
@@ -322,8 +322,8 @@ func (r *rows) forgetCarried() {
 	}
 }
 
-// gatherAgents is gather for environments with agents. Infos of an environment count with its episode, those of agents with
-// theirs.
+// gatherAgents is gather for environments with agents. Infos of an environment count with its episode, infos of an agent
+// with the agent's.
 func (r *rows) gatherAgents(t int, ended trajectory.Ended) {
 	each := r.c.schema.Agents
 	for k := range r.reports.figures {
@@ -350,8 +350,7 @@ func (r *rows) gatherAgents(t int, ended trajectory.Ended) {
 	}
 }
 
-// endAgents is end for environments with agents: what is reported by an environment ends with its episode, with the last of its
-// agents' that ended in row t.
+// endAgents is end for environments with agents. An environment's reports end with the last of its agents' episodes in row t.
 func (r *reports) endAgents(t int, a *agents, each int) {
 	last := -1
 	for i, over := range a.Ended {
@@ -368,7 +367,7 @@ func (r *reports) endAgents(t int, a *agents, each int) {
 	}
 }
 
-// tell ends what was reported during an episode of an agent or of an environment.
+// tell ends the reports of an episode of an agent or of an environment.
 func (r *reports) tell(i, at int, byAgent bool) {
 	for _, m := range r.metrics {
 		if one := &m.running[i]; m.byAgent == byAgent && one.Count > 0 {

@@ -18,8 +18,8 @@ import (
 	"github.com/rlhost/rlhost/plugins/wasm"
 )
 
-// herd is an env.Plugin whose environments are as many animals, which do the same whether each has an environment of its own or
-// several share one: one plus a multiple of its action is added to what it observes, and after a hundred steps an episode is cut off.
+// herd is an env.Plugin whose environments are as many animals, which do the same whether each has its own environment or several
+// share one: one plus a multiple of its action is added to its observation, and after a hundred steps an episode is cut off.
 type herd struct{ spec hostabi.EnvSpec }
 
 const (
@@ -27,8 +27,8 @@ const (
 	herdLength = 100
 )
 
-// newHerd describes environments of so many animals. Flags are those of each animal if apart is set; turns adds who acts, which is
-// everybody.
+// newHerd describes environments of so many animals. Each animal has its own flags if apart is set. turns adds the column of who
+// acts, which is everybody.
 func newHerd(each int, apart, turns bool) herd {
 	tensor := func(role hostabi.Role, d hostabi.DType, elems ...uint32) hostabi.Tensor {
 		t := hostabi.Tensor{Role: role, DType: d, Rank: uint8(len(elems))}
@@ -114,9 +114,9 @@ func (e *herdEnv) Step(t int) error {
 	return nil
 }
 
-// BenchmarkAgents measures, in CPU time per row, a rollout of 64 environments of 4 agents that always act beside one of 256 environments
-// of one agent each, taking turns, with a network of two layers of 64. It reports how many rows per second the agents make of
-// those of the single ones; control is the same of two rollouts of single ones. The environments are in Go, or guests in C.
+// BenchmarkAgents measures, in CPU time per row, a rollout of 64 environments of 4 agents that always act, against a rollout of 256
+// environments of one agent each, in turns, with a network of two layers of 64. It reports the ratio of their rows per second; control
+// is the ratio of two rollouts of single agents. The environments are in Go, or guests in C.
 func BenchmarkAgents(b *testing.B) {
 	const agents, envs = 4, 64
 	measure := func(name string, each int, several, single env.Plugin) {
@@ -136,7 +136,7 @@ func BenchmarkAgents(b *testing.B) {
 	measure("guest-active", agents, load(fmt.Sprint("-DAGENTS=", agents), "-DTURNS"), guest)
 }
 
-// beside has two rollouts make blocks in turns, and reports how many rows per second the first makes of those of the second.
+// beside has two rollouts make blocks in turns, and reports the ratio of the first's rows per second to the second's.
 func beside(b *testing.B, several, single *flock) {
 	var severals, singles []float64
 	for b.Loop() {
@@ -244,7 +244,7 @@ func (f *flock) slice(b *testing.B) float64 {
 	return float64((cpuTime(b) - before).Nanoseconds()) / float64(f.rows-rows)
 }
 
-// cpuTime is what the process has used of all processors so far.
+// cpuTime is the processor time that the process has used so far.
 func cpuTime(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage

@@ -11,7 +11,7 @@ import (
 	"github.com/rlhost/rlhost/core/trajectory"
 )
 
-// oneGame is a version of the first game of game, over and over, which begins as it goes on.
+// oneGame is a version of the first game of game, over and over: its first game is like all others.
 func oneGame(version int, shared bool) *table {
 	p := game(shared)
 	p.rows = p.rows[:4]
@@ -19,7 +19,7 @@ func oneGame(version int, shared bool) *table {
 	return p
 }
 
-// apartGame is one in which the first agent is out before the second.
+// apartGame is a game whose first agent is out before the second.
 func apartGame(version int) *table {
 	p := newTable(false,
 		row{acts: []byte{1, 1}, worth: []float32{1, 2}, reward: []float32{-1, 1}, terminated: []byte{1, 0}},
@@ -30,7 +30,7 @@ func apartGame(version int) *table {
 	return p
 }
 
-// watch is what has been seen of a rollout of two environments of two agents.
+// watch collects observations of a rollout of two environments of two agents.
 type watch struct {
 	*rig
 	rows   []string    // all that is learned from in a row, and all that the learning depends on
@@ -64,8 +64,8 @@ func (w *watch) more(blocks int) {
 	w.MustRun(func() bool { return w.blocks >= until })
 }
 
-// Environments with agents go over as others do when their episodes end: those that have ended alone, beside those that go on. What is
-// played is the same, so each row is what it would have been, and is made by the version that its game began with.
+// Environments with agents go over as others do, each when its episode ends, while the others run. Both versions play the same, so
+// each row is as without the change, and is made by the version that its game began with.
 func TestS13_AgentsGoOverWhenTheirEnvironmentsEpisodesEnd(t *testing.T) {
 	for name, version := range map[string]func(int) *table{
 		"flags of all": func(v int) *table { return oneGame(v, true) }, "flags of each": func(v int) *table { return oneGame(v, false) }, "apart": apartGame,
@@ -106,7 +106,7 @@ func TestS13_AgentsGoOverWhenTheirEnvironmentsEpisodesEnd(t *testing.T) {
 	}
 }
 
-// A trial plays in some environments beside the others, and goes back.
+// A trial plays in some environments next to the others, and goes back.
 func TestS13_AgentsAreTriedBesideOthers(t *testing.T) {
 	w := watched(t, oneGame(1, true), 5)
 	w.more(2)
@@ -145,7 +145,7 @@ func TestS13_AgentsAreTriedBesideOthers(t *testing.T) {
 	}
 }
 
-// Environments that fail beside others cost theirs alone, or are taken back if they are on probation.
+// Environments that fail next to others lose their own episodes alone, or are taken back if they are on probation.
 func TestS2_AgentsBesideOthersThatFail(t *testing.T) {
 	for _, probation := range []bool{false, true} {
 		t.Run(fmt.Sprintf("probation=%t", probation), func(t *testing.T) {
@@ -180,7 +180,7 @@ func TestS2_AgentsBesideOthersThatFail(t *testing.T) {
 	}
 }
 
-// Who plays is drawn side by side as it is alone.
+// Players are drawn the same side by side and alone.
 func TestPolicies_AreDrawnSideBySide(t *testing.T) {
 	var want []byte
 	for _, change := range []bool{false, true} {
@@ -236,8 +236,8 @@ func TestStep_AgentsSideBySideAllocateNothing(t *testing.T) {
 	}
 }
 
-// A time limit ends the episodes of all agents that run, with what they observe then for their last observation; the
-// environments begin anew, alone and beside others.
+// A time limit ends the episodes of all agents that run, with their observation then as the last one. The
+// environments begin again, alone and next to others.
 func TestS21_TheLimitEndsTheEpisodesOfAllAgents(t *testing.T) {
 	endless := func(version int) *table {
 		p := newTable(true,

@@ -31,8 +31,8 @@ func firstBlock(t *testing.T, p env.Plugin) (r *rig, got [6][2][2]float64) {
 	return r, got
 }
 
-// The environment that dies loses the step that it is in. The agent that was to act in it has a last observation whose value
-// was asked for; of the last decision of the other nobody knows what it has led to, so it is in no loss.
+// The environment that dies loses its current step. The agent that was to act in it has a last observation whose value was
+// asked for. Nobody knows the consequences of the other agent's last decision, so it is in no loss.
 func TestS21_ALossTakesTheDecisionsWhoseEndNobodyKnows(t *testing.T) {
 	const cutOff, known = 0.9*3 - 1, 0.5 + 0.9*4 - 2 // of the first moves, with the value of the next one
 	a, b := byHand[0], byHand[1]

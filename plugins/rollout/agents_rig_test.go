@@ -9,8 +9,8 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// row is what happens in one row of a table, by agent: who acts, what each observes, which is also what it is worth, and what comes
-// of the row.
+// row is what happens in one row of a table, by agent: who acts, each agent's observation, which is also its value, and the row's
+// rewards and ends.
 type row struct {
 	acts                  []byte
 	worth, reward, final  []float32
@@ -20,7 +20,7 @@ type row struct {
 // table is an env.Plugin whose environments play the rows of a table over and over, whatever is done.
 type table struct {
 	rows   []row
-	shared bool // flags are those of the environment: what the first agent has
+	shared bool // flags are the environment's: the first agent's
 	spec   hostabi.EnvSpec
 	hash   string
 	faulty int // the call of Step that fails, counted by each batch from 1 on; 0: none does
@@ -131,8 +131,8 @@ func of[E any](list []E, agent int) (number E) {
 	return number
 }
 
-// tableRig is a rollout of two environments of a table in one split, whose values are what is observed. Its blocks are
-// told to each.
+// tableRig is a rollout of two environments of a table in one split, whose values are the observations. each gets its
+// blocks.
 func tableRig(t *testing.T, p env.Plugin, horizon int, each func(tr trajectory.Trajectory)) *rig {
 	t.Helper()
 	r := newRig(t, rigOptions{plugin: p, config: func(c *config) { c.Envs, c.Splits, c.Horizon = 2, 1, horizon }})

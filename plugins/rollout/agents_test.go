@@ -17,7 +17,7 @@ func game(shared bool) *table {
 	return newTable(shared,
 		row{acts: []byte{1, 0}, worth: []float32{1, 99}},
 		row{acts: []byte{0, 1}, worth: []float32{99, 2}},
-		row{acts: []byte{1, 0}, worth: []float32{3, 99}, reward: []float32{0, 0.5}}, // for what the second player did before
+		row{acts: []byte{1, 0}, worth: []float32{3, 99}, reward: []float32{0, 0.5}}, // for the second player's move before
 		row{acts: []byte{0, 1}, worth: []float32{99, 4}, reward: []float32{-1, 1}, terminated: []byte{1, 1}, final: []float32{50, 60}},
 		row{acts: []byte{1, 0}, worth: []float32{5, 99}},
 		row{acts: []byte{0, 1}, worth: []float32{99, 6}, truncated: []byte{1, 1}, final: []float32{7, 8}},
@@ -63,8 +63,8 @@ func TestS27_SeamsCutNoDecisionInTwo(t *testing.T) {
 	}
 }
 
-// advantage restates, forward in time, that of an agent's row of a block of so many rows, whose first one is the table's of that
-// number.
+// advantage computes, forward in time, the advantage of an agent's row in a block of so many rows. first is the number in the
+// table of the block's first row.
 func (p *table) advantage(first, at, rows, agent int) float64 {
 	now := func(t int) *row { return &p.rows[(first+t)%len(p.rows)] }
 	decided := at
@@ -141,7 +141,7 @@ func wantDecisions(t *testing.T, tr trajectory.Trajectory, want func(row, player
 	}
 }
 
-// checkGames checks the episodes that were told: those of two players in two environments.
+// checkGames checks the announced episodes of two players in two environments.
 func checkGames(t *testing.T, r *rig) {
 	t.Helper()
 	type end struct {
@@ -251,8 +251,8 @@ func TestS21_AgentsGoOnInEnvironmentsThatTakeOverTheirState(t *testing.T) {
 	}
 }
 
-// A change without the state of what runs ends episodes before a row: with what is observed in it for those that were to act,
-// and in no loss for those that do not know yet what their last action has led to.
+// A change that does not keep state ends episodes before a row. An agent that was to act in the row gets its observation as
+// the last one. The last action of any other agent is in no loss, because its consequences are unknown.
 func TestS21_AChangeEndsTheEpisodesOfAgents(t *testing.T) {
 	var got [][]float64
 	blocks := 0

@@ -17,24 +17,24 @@ type batch struct {
 	c       *shared
 	index   int // of the split
 	env     env.Env
-	starter env.Starter // env, where another split can go on while it steps; else nil
+	starter env.Starter // env, where another split can run while it steps; else nil
 	plugin  env.Plugin
 	maker
 	schema *trajectory.Schema // in the version's own words; laid out like the component's
-	raw    bool               // rewards are learned from as they are, in a column that others write or have written
+	raw    bool               // the loss uses raw rewards, in a column that others write or have written
 	calls  uint64             // of Step since the environments were made or renewed
 	copied uint64             // of what wrappers have copied, the bytes that are counted
-	// reportsTo is where what the environments report counts; nil: nowhere.
+	// reportsTo counts the environments' reports; nil: nothing does.
 	reportsTo atomic.Pointer[reporter]
 
 	saved []byte // room for the state of one environment
 
 	probation *probation // until the change to them is settled; else nil
 
-	cut context.CancelFunc // has the environments end what they are at
+	cut context.CancelFunc // has the environments end their current call
 
-	// Beside other batches:
-	pad      *pad    // it steps into this block of its own
+	// Next to other batches:
+	pad      *pad    // the batch's own block, which it steps into
 	wants    []uint8 // 1 where the environment wants a reset before the next step, though nobody looks at it
 	wanting  bool
 	mask     []uint8
@@ -66,7 +66,7 @@ func newBatch(c *shared, p env.Plugin, schema *trajectory.Schema, index int) (*b
 		return nil, err
 	}
 	b.env, b.raw = e, schema.Has(trajectory.ShapedReward) && !env.Shapes(p)
-	// In synchronous mode the order of what happens is the same each time, so no other split goes on meanwhile.
+	// In synchronous mode the order of events is the same each time, so no other split runs meanwhile.
 	if starter, ok := e.(env.Starter); ok && c.config.Splits > 1 && !c.h.Run.Synchronous {
 		b.starter = starter
 	}
@@ -83,7 +83,7 @@ func (b *batch) report(m env.Metric) {
 	}
 }
 
-// learnRaw makes rewards of row t what is learned from, where nothing around the environments has shaped them.
+// learnRaw copies the rewards of row t to the shaped column, where nothing around the environments has shaped them.
 func (b *batch) learnRaw(tr trajectory.Trajectory, t int) {
 	if b.raw {
 		trajectory.ShareOutcome(tr, t)
@@ -94,7 +94,7 @@ func (b *batch) learnRaw(tr trajectory.Trajectory, t int) {
 // first is the global index of environment 0.
 func (b *batch) first() int { return b.c.h.FirstEnv + b.index*b.c.envs() }
 
-// want asks for a reset of an environment of the batch that another batch stands for.
+// want asks for a reset of an environment of the batch that another batch steps.
 func (b *batch) want(env int) { b.wants[env], b.wanting = 1, true }
 
 func (b *batch) forgetWants() {
@@ -107,7 +107,7 @@ func (b *batch) forgetWants() {
 // onFault reports whether a fault takes the component back to what ran before.
 func (b *batch) onFault(fault error) bool { return b.probation != nil && b.probation.onFault(fault) }
 
-// tolerates takes a fault of a wrapper, which costs one of its calls: a restart of the component's, but not on probation.
+// tolerates handles a fault of a wrapper's single call. It costs the component a restart, and is not tolerated on probation.
 func (b *batch) tolerates(fault error) bool {
 	c := b.c
 	if b.probation != nil || !c.spend() {
@@ -172,8 +172,8 @@ func (b *batch) close() error {
 	return err
 }
 
-// pad is a block that one batch alone writes and its split alone reads. It is no arena's: it has one user at a
-// time, and goes at once when it is closed.
+// pad is a block that one batch alone writes and its split alone reads. It belongs to no arena: it has one user at a
+// time, and is freed when it is closed.
 type pad struct {
 	segment *shm.Segment
 	tr      trajectory.Trajectory
@@ -195,8 +195,9 @@ func (p *pad) block(schema *trajectory.Schema, index uint32) env.Block {
 
 func (p *pad) close() error { return p.segment.Close() }
 
-// takeStates gives environments the state of those that run: owner says by which batch each is run, whole is the batch that
-// runs all of them, if one does. After an error they are as good as new, and what runs is as it was.
+// takeStates copies the state of the running environments into the batch's. owner returns the batch that runs an
+// environment; whole is the batch that runs all of them, if one does. After an error the batch's environments are as good
+// as new, and the running ones are unchanged.
 func (b *batch) takeStates(whole *batch, owner func(env int) *batch) error {
 	err := env.ErrUnsupported
 	if whole != nil {
@@ -211,7 +212,7 @@ func (b *batch) takeStates(whole *batch, owner func(env int) *batch) error {
 	return err
 }
 
-// renewed makes environments as good as new that cannot go on because of an error.
+// renewed makes environments as good as new after an error that they cannot continue from.
 func (b *batch) renewed(err error) {
 	var f *env.Fault
 	if errors.As(err, &f) && f.Poisons() || errors.Is(err, env.ErrPoisoned) {
@@ -219,8 +220,8 @@ func (b *batch) renewed(err error) {
 	}
 }
 
-// takeWhole takes whole instances, bit for bit, between plugins that are made of the same but for wrappers. What the others have
-// afterwards is theirs to begin anew with.
+// takeWhole takes whole instances, bit for bit, between plugins that differ in wrappers alone. The other batch may keep any
+// state then, and begins from scratch.
 func (b *batch) takeWhole(from *batch) error {
 	same := env.SameInstances(from.plugin, b.plugin)
 	if !same && !env.Rewraps(b.plugin, from.plugin) {
@@ -258,7 +259,7 @@ func copyEnv(to, from env.Env) error {
 	return to.Restore(state)
 }
 
-// takeEach takes the state of one environment after the other. It allocates nothing where those neither do.
+// takeEach takes the state of one environment after the other. It allocates nothing if the environments do not.
 func (b *batch) takeEach(owner func(env int) *batch) error {
 	into, ok := b.env.(env.Stater)
 	if !ok {

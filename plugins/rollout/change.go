@@ -20,8 +20,8 @@ import (
 //
 // Between Commit and "all splits over" each split has a move, which waits for the split's boundary: there the new
 // environments take the place of the others, or, at AtEpisode, both step side by side until each environment's episode has
-// ended. A change that is confirmed without Settle is one that another change takes the place of. A trial can be taken back
-// when it is confirmed, too.
+// ended. A change is confirmed without Settle when another change takes its place. A trial can be taken back when it is
+// confirmed, too.
 type stage uint8
 
 const (
@@ -35,15 +35,15 @@ const (
 	rolledBack
 )
 
-// changes is what the component knows of changes of its environments. A change is prepared on any goroutine; from
-// Commit on the loop works on it alone.
+// changes are the component's changes of its environments. A change is prepared on any goroutine; from Commit on the
+// loop works on it alone.
 type changes struct {
 	c      *shared
 	splits []*split
 
 	mu       sync.Mutex
-	reserved *change // the one that is prepared or under way; guarded by mu
-	trial    *change // the one whose environments run beside others; guarded by mu
+	reserved *change // the change that is prepared or under way; guarded by mu
+	trial    *change // the change whose environments run next to others; guarded by mu
 	stopped  bool    // guarded by mu
 
 	current *change // the newest that was committed and can be taken back
@@ -55,7 +55,7 @@ type change struct {
 	c       *shared
 	o       component.EnvChange
 	batches []*batch // one for each split, nil where none of its environments goes over
-	pads    []*pad   // for those that run there now, if they go on beside the new ones
+	pads    []*pad   // for the running environments, if they continue next to the new ones
 	stage   stage    // written by the loop from Commit on; guarded by changes.mu
 
 	// Of the loop, from Commit on:
@@ -160,7 +160,7 @@ func (x *change) make() error {
 		if x.batches[i], err = newBatch(c, x.o.Plugin, schema, i); err != nil {
 			return err
 		}
-		if besides { // they go on with the block that they have
+		if besides { // they continue with their block
 			if x.pads[i], err = newPad(c.h.Name, c.schema); err != nil {
 				return err
 			}
@@ -247,7 +247,7 @@ func (x *change) start() {
 	}
 }
 
-// newSeeds makes seeds for the environments that begin anew for the change: the same ones in whichever split they are.
+// newSeeds makes seeds for the environments that begin again for the change: the same seeds in any split.
 func (x *change) newSeeds() {
 	if !x.seeded {
 		x.seeded = true
@@ -304,7 +304,7 @@ func (x *change) Settle() {
 	}
 }
 
-// endProbation makes faults of the new environments those of any.
+// endProbation makes faults of the new environments cost what other faults cost.
 func (x *change) endProbation() {
 	for _, b := range x.batches {
 		if b != nil {
@@ -313,7 +313,7 @@ func (x *change) endProbation() {
 	}
 }
 
-// confirm releases what the component could have gone back to. What runs beside environments on trial stays.
+// confirm releases the environments that the component could have gone back to. The environments next to a trial stay.
 func (x *change) confirm() {
 	if x.isTrial() { // one can always go back from a trial
 		return
@@ -329,7 +329,7 @@ func (x *change) confirm() {
 	}
 }
 
-// giveWay ends what is left of a change when another one is committed.
+// giveWay ends the rest of a change when another one is committed.
 func (x *change) giveWay() {
 	x.endProbation()
 	x.confirm()
@@ -370,8 +370,8 @@ func (x *change) rollBack(fault error) {
 	x.goBack()
 }
 
-// goBack sends every split that has gone over, or has begun to, back to where it came from. The others stay; what ends
-// there from now on counts like what ends in those.
+// goBack sends every split that has gone over, or has begun to, back to where it came from. The others stay; from here
+// on their episodes count like the returned ones.
 func (x *change) goBack() {
 	x.enter(x.stage, returning)
 	x.left, x.seeded = 0, false
@@ -410,7 +410,7 @@ func (x *change) goBack() {
 	x.start()
 }
 
-// isBack is for a change of which nothing is left.
+// isBack ends a change whose environments are all back.
 func (x *change) isBack() {
 	x.enter(returning, rolledBack)
 	x.free()

@@ -13,7 +13,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
 
-// at returns what makes a script go wrong from one call of Step on, whenever the environments are made anew.
+// at makes a script go wrong from one call of Step on, each time the environments are made.
 func at(env int, call uint64, cue plugintest.Cue) func(*plugintest.Script) {
 	return func(s *plugintest.Script) {
 		s.Cue = func(at plugintest.At) plugintest.Cue {
@@ -72,7 +72,7 @@ func testFall(t *testing.T, w *world, o component.EnvChange, kind string) {
 			t.Errorf("environment %d is of version %d", env, v)
 		}
 	}
-	p.Settle() // of what is over
+	p.Settle() // of a change that is over
 	p.Cancel()
 	w.change(3, component.EnvChange{At: component.AtTrajectory})
 	w.more(2)
@@ -123,7 +123,7 @@ func TestProbation_EndsWithSettle(t *testing.T) {
 	}
 }
 
-// What the owner of a change does not take back any more costs a restart, and later faults as well, without being asked.
+// A fault costs a restart if the owner of a change does not take it back any more. So do later faults, and nobody asks the owner.
 func TestProbation_TheOwnerMayBearAFault(t *testing.T) {
 	for splits := 1; splits <= 2; splits++ {
 		for _, version := range []string{"guest", "lost"} {
@@ -154,7 +154,7 @@ func TestProbation_TheOwnerMayBearAFault(t *testing.T) {
 	}
 }
 
-// Without a probation faults cost what they did before, also while the environments go over.
+// Without a probation faults cost the same as always, also while the environments go over.
 func TestChange_AFaultOfTheNewOnesCostsARestart(t *testing.T) {
 	for _, boundary := range []component.Boundary{component.AtNow, component.AtStep, component.AtTrajectory, component.AtEpisode} {
 		for _, cue := range []plugintest.Cue{plugintest.Trap, plugintest.ErrorStatus, plugintest.NaNReward} {
@@ -183,7 +183,7 @@ func TestChange_AFaultOfTheNewOnesCostsARestart(t *testing.T) {
 	}
 }
 
-// A fault of those that are to be left costs no restart: the others take over.
+// A fault of the old environments costs no restart: the new ones take over.
 func TestChange_AFaultOfTheOldOnesIsABoundary(t *testing.T) {
 	for _, boundary := range []component.Boundary{component.AtTrajectory, component.AtEpisode} {
 		w := newWorld(t, worldOptions{steps: 8, flaws: map[int]func(*plugintest.Script){1: at(1, 3, plugintest.Trap)},
@@ -359,7 +359,7 @@ func (e *stillEnv) Bind(b env.Block) error {
 	return e.Env.Bind(b)
 }
 
-// Environments that cannot step beside others run on, and the change is given up with their words.
+// Environments that cannot step next to others keep running, and the change is given up with their error.
 func TestChange_ThoseThatCannotStepBesideOthersStay(t *testing.T) {
 	for row := range 4 {
 		w := newWorld(t, worldOptions{splits: 2, async: row%2 == 0, wrap: func(p env.Plugin) env.Plugin { return still{p} }})
@@ -378,7 +378,7 @@ func TestChange_ThoseThatCannotStepBesideOthersStay(t *testing.T) {
 	}
 }
 
-// A fault of the old environments while those on trial wait for them to finish a step costs what it always does.
+// A fault of the old environments costs the same as always while the ones on trial wait for them to finish a step.
 func TestTrial_AFaultBeforeItBegins(t *testing.T) {
 	failed := false
 	w := newWorld(t, worldOptions{splits: 2, async: true, flaws: map[int]func(*plugintest.Script){1: func(s *plugintest.Script) {

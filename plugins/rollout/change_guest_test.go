@@ -41,7 +41,7 @@ func guests(t testing.TB, languages ...string) map[string]env.Plugin {
 		}
 		list[language] = p
 	}
-	t.Cleanup(func() { // before the rig's own: what has been bound stays usable without its plugin
+	t.Cleanup(func() { // before the rig's own: bound environments stay usable without their plugin
 		for _, p := range list {
 			if err := p.Close(); err != nil {
 				t.Error(err)
@@ -124,7 +124,7 @@ func contents(tr trajectory.Trajectory) string {
 	return b.String()
 }
 
-// Between two languages state goes environment by environment: no episode ends for it, and CartPole goes on to the bit.
+// Between two languages state goes environment by environment: no episode ends for it, and CartPole continues to the bit.
 func TestChange_CarriesStateBetweenLanguages(t *testing.T) {
 	p := guests(t, "c", "rust")
 	blocks := func(change bool) []string {
@@ -153,7 +153,7 @@ func TestChange_CarriesStateBetweenLanguages(t *testing.T) {
 	}
 }
 
-// What a change does for each environment while stepping stands still allocates nothing: the calls were made once before.
+// The calls of a change for each environment allocate nothing while stepping is paused: they were made once before.
 func TestKeepState_CarryingAllocatesNothing(t *testing.T) {
 	p := guests(t, "c", "rust")
 	r := cartRig(t, p["c"], component.Run{Seed: 3}, nil)
@@ -242,8 +242,8 @@ func TestChange_OtherArgumentsAreAnotherInstance(t *testing.T) {
 	runtime.Close()
 }
 
-// BenchmarkSwap swaps at every trajectory boundary of 64 environments and reports how long stepping stood still,
-// beside the same boundary without a swap.
+// BenchmarkSwap swaps at every trajectory boundary of 64 environments and reports how long stepping was paused, and
+// the same for the boundary without a swap.
 func BenchmarkSwap(b *testing.B) {
 	for _, c := range []struct {
 		name, from, to string
@@ -279,7 +279,7 @@ func BenchmarkSwap(b *testing.B) {
 	}
 }
 
-// BenchmarkSwapModule is BenchmarkSwap for a wrapper of three that is a module, between two versions of it.
+// BenchmarkSwapModule is BenchmarkSwap for a wrapper of three that is a module, between two versions of the module.
 func BenchmarkSwapModule(b *testing.B) {
 	runtime, err := wasm.New(wasm.Options{CacheDir: b.TempDir()})
 	if err != nil {

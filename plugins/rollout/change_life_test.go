@@ -16,7 +16,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
 
-// After rested nothing is emitted, and a Resume goes on where the component was.
+// After rested nothing is emitted, and Resume continues where the component was.
 func TestPause_EveryBlockIsEnded(t *testing.T) {
 	for _, async := range []bool{false, true} {
 		for row := range 5 {
@@ -50,14 +50,14 @@ func TestPause_EveryBlockIsEnded(t *testing.T) {
 	}
 }
 
-// What is learned from takes a block of every split in synchronous mode: none rests with one that others wait to follow.
+// A dataset takes a block of every split in synchronous mode: no split pauses with a block that others wait to follow.
 func TestPause_SplitsOfASynchronousRunRestAfterTheSameBlock(t *testing.T) {
 	for _, sync := range []bool{true, false} {
 		r := newRig(t, rigOptions{run: component.Run{Synchronous: sync}, config: func(c *config) { c.Blocks = 1 }})
 		r.keep = true
 		r.until(t, 2)
 		r.letGo(t)
-		r.until(t, 2) // the other split's block and a second one of this split
+		r.until(t, 2) // the other split's block and this split's second
 		rested := false
 		r.c.Pause(func() { rested = true })
 		r.MustSettle()
@@ -77,7 +77,7 @@ func TestPause_SplitsOfASynchronousRunRestAfterTheSameBlock(t *testing.T) {
 	}
 }
 
-// A split of which blocks were dropped has made others for their datasets: it is not ahead, and none waits for what cannot come.
+// A split makes other blocks for the datasets of its dropped ones. It is not ahead, and nobody waits for a block that cannot come.
 func TestPause_SplitsOfASynchronousRunRestWhateverWasLost(t *testing.T) {
 	for _, lost := range [][]int{{}, {0}, {1}, {0, 0}, {1, 1}, {1, 1, 1}, {0, 1, 1}, {1, 0, 0}} {
 		for first := range 2 {
@@ -127,8 +127,8 @@ func TestPause_CanBeTakenBack(t *testing.T) {
 	w.balance()
 }
 
-// A component that takes the place of another goes on with what that one saved, in its arena, and with the blocks that
-// come back.
+// A component that takes the place of another continues from the other's saved state, in its arena, and with the
+// blocks that come back.
 func TestPause_AnotherComponentGoesOn(t *testing.T) {
 	for _, fresh := range []bool{false, true} {
 		o := worldOptions{splits: 2, async: true}
@@ -303,7 +303,7 @@ func TestChange_RandomOperations(t *testing.T) {
 func randomOperations(t *testing.T, r *rand.Rand) {
 	flaws := map[int]func(*plugintest.Script){}
 	cues := []plugintest.Cue{plugintest.Trap, plugintest.ErrorStatus, plugintest.NaNReward, plugintest.NaNObservation}
-	for v := 3; v <= 4; v++ { // those fail now and then, but not before episodes end
+	for v := 3; v <= 4; v++ { // they fail now and then, but not before episodes end
 		env, call, cue := r.IntN(6), uint64(8+r.IntN(60)), cues[r.IntN(len(cues))]
 		flaws[v] = at(env, call, cue)
 	}
@@ -373,7 +373,7 @@ func randomOperations(t *testing.T, r *rand.Rand) {
 		}
 	}
 	w.c.Resume()
-	w.run(func() bool { return w.c.changes.reserved == nil }) // what is under way ends
+	w.run(func() bool { return w.c.changes.reserved == nil }) // the change under way ends
 	w.change(2, component.EnvChange{At: component.AtStep})
 	w.balance()
 	w.wantOpen(map[int]int{2: o.splits})

@@ -54,7 +54,7 @@ func newLive(t *testing.T, p env.Plugin) *live {
 	return l
 }
 
-// swap makes a change while everything goes on.
+// swap makes a change while everything runs.
 func (l *live) swap(c component.EnvChange) component.EnvsWent {
 	l.t.Helper()
 	went := make(chan component.EnvsWent, 1)
@@ -85,7 +85,7 @@ func (l *live) swap(c component.EnvChange) component.EnvsWent {
 	return component.EnvsWent{}
 }
 
-// held is what a process has: mappings, descriptors, goroutines.
+// held counts a process's mappings, descriptors and goroutines.
 func held(t *testing.T, c *Rollout) [3]int {
 	t.Helper()
 	c.closing.group.Wait()
@@ -135,7 +135,7 @@ func TestChange_AThousandInARunLeaveNothing(t *testing.T) {
 	}
 }
 
-// Preparing, closing and counting happen beside the loop.
+// Preparing, closing and counting happen outside the loop.
 func TestChange_PreparedWhileTheLoopRuns(t *testing.T) {
 	var plugins [2]env.Plugin
 	for i := range plugins {

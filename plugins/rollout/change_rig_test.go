@@ -14,9 +14,9 @@ import (
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
 
-// world is a rig whose environments come in versions: those of version k have rewards of k, and episodes whose length
-// depends on the environment alone. V is 10 times the step within the episode and the environment's index, which is also what
-// the policy keeps from row to row. Every block is held against what must be true of it, whichever versions made it.
+// world is a rig whose environments come in versions. Version k has rewards of k, and episodes whose length depends on the
+// environment alone. V is 10 times the step within the episode plus the environment's index, which is also the state that the
+// policy keeps from row to row. Every block is checked, no matter which versions made it.
 type world struct {
 	*rig
 	t          *testing.T
@@ -26,9 +26,9 @@ type world struct {
 	rows       int               // valid ones
 	ended      int               // episodes that were cut for a change
 	told       int
-	counted    int     // episodes that were told and were not played on trial
+	counted    int     // announced episodes that were not played on trial
 	heights    float64 // sum of what their environments have reported
-	ends       int     // of the counted, those that the environment has ended, and the sum of their lengths
+	ends       int     // how many of the counted the environment has ended, and the sum of their lengths
 	lengths    float64
 	made       map[int]int        // valid rows of each version
 	newest     map[int]int        // by environment, the version of its newest row
@@ -139,7 +139,7 @@ const onTrial = 99
 // value is V of one observation.
 func value(obs []float32) float32 { return 10*obs[plugintest.ObsStep] + obs[plugintest.ObsEnv] }
 
-// onAct is what an inference does.
+// onAct answers as an inference does.
 func (w *world) onAct(m *hostabi.Message) {
 	q := trajectory.ActRequestOf(m)
 	tr, err := trajectory.Borrowed(w.Host.Arenas, q.Block)
@@ -182,13 +182,13 @@ func (w *world) onAct(m *hostabi.Message) {
 	}
 }
 
-// stateOf is what the policy keeps of an environment before a row.
+// stateOf is the policy's state for an environment before a row.
 func stateOf(tr trajectory.Trajectory, row, env int) []float32 {
 	m := tr.Row(trajectory.CoreState, tr.Schema.StateRow(row))
 	return m.Float32()[env*m.StrideRow/4:][:m.Elems]
 }
 
-// wantState holds the state before a row against what is observed in it.
+// wantState checks the state before a row against the row's observation.
 func (w *world) wantState(tr trajectory.Trajectory, row, env int, age byte, o []float32) {
 	step, got := o[plugintest.ObsStep], stateOf(tr, row, env)
 	if (age == 0) != (step == 0) || age > 0 && (got[0] != step || got[1] != o[plugintest.ObsEnv]) {
@@ -215,7 +215,7 @@ func (w *world) onEpisode(e trajectory.Episode) {
 	}
 }
 
-// versionOfID returns the version that a plugin version stands for.
+// versionOfID returns the version of a plugin version's ID.
 func (w *world) versionOfID(id uint64) int {
 	for v, p := range w.plugins {
 		if versionID(p.Hash()) == id {
@@ -410,7 +410,7 @@ func (w *world) inRow(split, row int) {
 	w.run(func() bool { return s.rows.writing && s.asked != 0 && s.t == row })
 }
 
-// balance compares what was counted with what was seen, and looks for what nobody has closed.
+// balance compares the counters with the rows seen, and looks for leaks.
 func (w *world) balance() {
 	w.t.Helper()
 	w.rest()
@@ -439,7 +439,7 @@ func (w *world) balance() {
 	}
 }
 
-// rest pauses the component, and runs until it is at rest.
+// rest pauses the component, and runs until it has paused.
 func (w *world) rest() {
 	w.t.Helper()
 	rested := false

@@ -9,7 +9,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Episodes say which task they were played for, also behind a way back, which may come when all have gone over.
+// Episodes say which task they were played for, also after a return, which may come when all have gone over.
 func TestChange_EpisodesTellTheirTask(t *testing.T) {
 	w := newWorld(t, worldOptions{splits: 2})
 	tasks := map[uint16]int{}

@@ -164,7 +164,7 @@ func TestPrepareEnvs_RefusesOtherSpaces(t *testing.T) {
 	if reason := w.c.differs(&other); reason != "" {
 		t.Errorf("other bounds and names: %q", reason)
 	}
-	w.change(2, component.EnvChange{}) // what was refused is in nobody's way
+	w.change(2, component.EnvChange{}) // a refused change is in nobody's way
 }
 
 func TestPrepareEnvs_WhatCannotBeMadeIsRefusedAndLeavesNothing(t *testing.T) {

@@ -21,8 +21,8 @@ type config struct {
 	MaxRestarts int    `toml:"max_restarts"` // faults of one instance before the run fails
 	Layout      string `toml:"layout"`       // of observations: auto, aos, soa
 
-	ResetParams   bool `toml:"reset_params"`   // another component writes those of the episodes to come
-	ShapedRewards bool `toml:"shaped_rewards"` // another component writes what is learned from, behind a block's last step
+	ResetParams   bool `toml:"reset_params"`   // another component writes the parameters of the episodes to come
+	ShapedRewards bool `toml:"shaped_rewards"` // another component writes the rewards to learn from, after a block's last step
 
 	Policies  map[string]string  `toml:"policies"`  // by pattern of agents; empty: one policy acts in all rows
 	Opponents map[string]float64 `toml:"opponents"` // shares of episodes by policy
@@ -77,7 +77,7 @@ func (c *config) validate() error {
 // codeMoved is the code of keys that have become wrappers; rlhost explain has its page.
 const codeMoved = "E057"
 
-// moved refuses keys that have become wrappers, and drops those that ask for nothing: earlier versions wrote them out.
+// moved refuses keys that have become wrappers, and drops keys that ask for nothing: earlier versions wrote them out.
 func (c *config) moved() (errs []error) {
 	refuse := func(key, wrappers string) {
 		if wrappers != "" {

@@ -6,14 +6,14 @@ import (
 	"github.com/rlhost/rlhost/core/trajectory"
 )
 
-// decisions are the open ones of a split's agents from one block to the next: those of agents that do not act where a block ends, so that
-// nobody knows yet what follows. Such a decision becomes row 0 of the next block, in which its agent does not act either.
-// Whether it counts must not depend on what comes of it: a block that kept those alone whose episode has ended would learn
-// from too many ends.
+// decisions are the open decisions of a split's agents from one block to the next. A decision is open if its agent does not act where the
+// block ends, so nobody knows its consequences yet. It becomes row 0 of the next block, where its agent does not act either. Whether a
+// decision counts must not depend on its outcome: a block that kept only the decisions whose episodes have ended would learn from too
+// many ends.
 type decisions struct {
 	tr     trajectory.Trajectory // of one step
 	open   []byte                // 1 where the agent has a decision in tr, by row of a step
-	waited []int32               // steps behind it
+	waited []int32               // steps since
 	any    bool
 
 	carried    []byte // 1 where row 0 of the block is a decision of an earlier one
@@ -41,8 +41,8 @@ func (h *decisions) begin() {
 // drop forgets the decision of an agent that is between two blocks.
 func (h *decisions) drop(i int) { h.open[i] = 0 }
 
-// place makes the decisions row 0 of the block, which has been stepped: nobody reads any more what was observed in it. What
-// the agents got in that step counts with them.
+// place makes the decisions row 0 of the block, which has been stepped: nobody reads its observations any more. The agents'
+// rewards of that step count with the decisions.
 func (h *decisions) place(tr trajectory.Trajectory) {
 	if !h.any {
 		return
@@ -83,9 +83,9 @@ func (h *decisions) keepStates(tr trajectory.Trajectory, t int) {
 	}
 }
 
-// take keeps a decision that is still open where its block of so many steps ends, and takes it out of that: the one before it has its value
-// for what follows. It reports false for one that has waited for longer than environments may in which nobody acts: the
-// policy that made it is long gone.
+// take keeps a decision that is still open where its block of so many steps ends, and removes it from the block. The decision before it
+// uses its value as bootstrap. take reports false if the decision has waited for longer than nobody may act in an environment: the policy
+// that made it is long gone.
 func (h *decisions) take(tr trajectory.Trajectory, row, i, steps int) bool {
 	waited := int32(steps - row)
 	if row == 0 && h.carried[i] != 0 {
@@ -100,7 +100,7 @@ func (h *decisions) take(tr trajectory.Trajectory, row, i, steps int) bool {
 	return true
 }
 
-// heldState is what a snapshot has of open decisions.
+// heldState is the part of a snapshot about open decisions.
 type heldState struct {
 	Open   []byte
 	Waited []int32
@@ -116,7 +116,7 @@ func (r *rows) heldDecisions() *heldState {
 	return &heldState{slices.Clone(h.open), slices.Clone(h.waited), slices.Clone(h.tr.Mem)}
 }
 
-// load takes over what was saved, but not of blocks that are laid out otherwise: their open decisions are in no loss.
+// load takes saved decisions over, except from blocks of another layout: their open decisions are in no loss.
 func (h *decisions) load(from *heldState) {
 	if h == nil || from == nil || len(from.Open) != len(h.open) || len(from.Waited) != len(h.open) || len(from.Rows) != len(h.tr.Mem) {
 		return

@@ -9,7 +9,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// A run that goes on from a snapshot learns from the decisions that were open in it as one that was never interrupted.
+// A run that continues from a snapshot learns from its open decisions like a run that was never interrupted.
 func TestS27_OpenDecisionsAreInSnapshots(t *testing.T) {
 	const horizon, after = 5, 3
 	plain, w := watched(t, game(false), horizon), watched(t, game(false), horizon)
@@ -37,7 +37,8 @@ func TestS27_OpenDecisionsAreInSnapshots(t *testing.T) {
 	}
 }
 
-// What a policy kept before an open decision is in the next block with it: here it counts the decisions of the episode, which is its age.
+// The next block has an open decision with the policy's state before it. Here the state counts the decisions of the episode, which is its
+// age.
 func TestS27_OpenDecisionsKeepWhatTheirPolicyKnew(t *testing.T) {
 	for _, chunk := range []int{1, 3} {
 		carried := 0
@@ -77,7 +78,7 @@ func TestS27_OpenDecisionsKeepWhatTheirPolicyKnew(t *testing.T) {
 	}
 }
 
-// An agent that waits for longer than MaxIdle steps is learned nothing from, and its return is told as it is.
+// An agent that waits for longer than MaxIdle steps is in no loss, and its return is announced unchanged.
 func TestS27_ADecisionWaitsForSoLong(t *testing.T) {
 	for waits, learned := range map[int]bool{trajectory.MaxIdle - 100: true, trajectory.MaxIdle + 100: false} {
 		p := newTable(false, row{acts: []byte{1, 0}, reward: []float32{2, 0}})

@@ -7,27 +7,27 @@
 //
 //	kinds := map[string]func() component.Component{"rollout": rollout.New}
 //
-// A fault costs the split's unfinished block: the guest is renewed, its environments restart, and what was lost is
+// A fault costs the split's unfinished block: the guest is renewed, its environments restart, and the loss is
 // counted, until the restart budget is spent. A process that dies costs its environments one row: it is marked as
 // belonging to no episode, the episode before it is cut as by a truncation and not announced, the environments begin
-// anew, and all others go on. What environments are is core/env's business, where they come from a runtime's.
+// again, and all others continue. core/env says what an environment is, a runtime where it comes from.
 //
-// The environments can be exchanged for those of another version while they run (component.EnvRunner). A change is
-// prepared beside the run: instances are made, and observe something in a block of their own. Each split then goes over
-// at its own boundary:
+// The environments can be exchanged for environments of another version while they run (component.EnvRunner). A change is
+// prepared during the run: instances are made, and observe something in their own block. Each split then goes over at
+// its own boundary:
 //
 //   - now: its unfinished block is dropped, and counted;
 //   - step: after the step under way, whose last observations become final_obs where an episode is cut off;
-//   - trajectory: between two blocks; what runs ends truncated in the last row of the one, with V(obs[T]);
-//   - episode: each environment when its episode ends. Until all have gone both versions step side by side, each in a
-//     block of its own, and the rows of those that count are copied. A trial is that for some of the environments.
+//   - trajectory: between two blocks; running episodes end truncated in the last row of the first, with V(obs[T]);
+//   - episode: each environment when its episode ends. Until all have gone both versions step side by side, each in
+//     its own block, and the rows that count are copied. A trial does so for some of the environments.
 //
-// A split that waits for a block goes over at once. The environments from before are kept until the change is settled:
-// it can be taken back, and a fault on probation takes it back.
+// A split that waits for a block goes over at once. The old environments are kept until the change is settled: it can
+// be taken back, and a fault on probation takes it back.
 //
 // With environments in other processes whose steps take long, the loop serves the other splits meanwhile; not in
-// synchronous mode, in which everything happens in the same order each time.
+// synchronous mode, where everything happens in the same order each time.
 //
-// split.go is what a split holds, step.go what happens in one of its rows, turn.go the turn from a free block to the
-// emitted one and what a fault makes of it; change.go is a change of the whole component, move.go a split's part of it.
+// split.go has a split's state, step.go a step of one row, turn.go the turn from a free block to the emitted one,
+// fault.go the outcomes of faults; change.go has a change of the whole component, move.go a split's part in it.
 package rollout

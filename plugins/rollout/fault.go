@@ -8,7 +8,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// outcome is what an error of the environments of a split leads to.
+// outcome is the consequence of an error of a split's environments.
 type outcome uint8
 
 const (
@@ -17,7 +17,7 @@ const (
 	ownerReplaces                 // the owner of the component, which was on probation, replaces it
 	nextStepIn                    // the environments of the change that waits for its boundary
 	previousStepIn                // the environments that ran before a change
-	beginAnew                     // the environments begin anew, which costs a restart
+	beginAnew                     // the environments begin again, which costs a restart
 )
 
 // situation is all that an outcome depends on.
@@ -26,7 +26,7 @@ type situation struct {
 	way       way
 	beside    bool // several versions step side by side
 	probation bool // of the component, whose owner has taken the fault
-	futile    bool // environments that begin anew would fail again
+	futile    bool // environments that begin again would fail again
 	restarts  bool // there are some left
 }
 
@@ -55,13 +55,13 @@ func (x *situation) outcome() outcome {
 		return ownerReplaces
 	case x.futile && !x.beside:
 		return runFails
-	case x.beside || !x.restarts: // what steps beside others has begun anew as often as it may
+	case x.beside || !x.restarts: // environments next to others have begun again as often as they may
 		return noRestarts
 	}
 	return beginAnew
 }
 
-// fault does what an error of the environments leads to. Unless the run ends, the unfinished block is given up, and what was lost is counted.
+// fault handles an error of the environments. Unless the run ends, the unfinished block is given up, and its rows are counted as lost.
 func (s *split) fault(err error) {
 	c := s.rows.c
 	if c.wanted.Err() != nil {
@@ -106,7 +106,7 @@ func (s *split) situation(err error) situation {
 	return x
 }
 
-// restart has the environments begin anew.
+// restart has the environments begin again.
 func (s *split) restart(err error) {
 	s.rows.c.spend()
 	s.tellLost(err)
@@ -118,7 +118,7 @@ func (s *split) restart(err error) {
 	s.endPause()
 }
 
-// tellLost counts and logs what a fault costs.
+// tellLost counts and logs the losses of a fault.
 func (s *split) tellLost(err error) {
 	c, lost := s.rows.c, s.rows.validBefore(s.t)
 	c.lostSteps.Add(uint64(lost))
@@ -141,8 +141,8 @@ func (s *split) leave() {
 	s.endPause()
 }
 
-// futile reports whether environments that begin again would fail in the same way: their instance had no memory to give
-// for one of the split's blocks, each of which asks for its own once.
+// futile reports whether environments that begin again would fail in the same way: their instance lacked memory for one
+// of the split's blocks, each of which asks for its own once.
 func (s *split) futile(err error) bool {
 	var f *env.Fault
 	return errors.As(err, &f) && f.Kind == env.FaultMemory && f.Call == hostabi.ExportAlloc &&

@@ -58,7 +58,7 @@ func TestFault_IsNamedAndCostsOneBlock(t *testing.T) {
 	}
 }
 
-// A component that is on probation bears no fault: its owner is told, and replaces it.
+// A component on probation bears no fault: its owner hears of it, and replaces the component.
 func TestFault_OnProbationIsNotBorne(t *testing.T) {
 	for _, watched := range []bool{true, false} {
 		r := newRig(t, rigOptions{script: when(4, 7, plugintest.Trap)})
@@ -89,8 +89,8 @@ func TestFault_OnProbationIsNotBorne(t *testing.T) {
 	}
 }
 
-// After a restart environments have other seeds, episodes begin anew, and env steps do not repeat: what led to the
-// fault is not played again.
+// After a restart environments have other seeds, episodes begin again, and env steps do not repeat: the steps that
+// led to the fault are not played again.
 func TestFault_TheNextBlockBeginsAnew(t *testing.T) {
 	r := newRig(t, rigOptions{script: when(4, 7, plugintest.Trap)})
 	r.until(t, 10)
@@ -226,7 +226,7 @@ func TestOnActions_RefusesWhatNobodyAskedFor(t *testing.T) {
 	}
 }
 
-// The successor of one that was taken away as it was drops answers about blocks that it does not know, and refuses others as ever.
+// The successor of a component that was stopped without a state drops answers about unknown blocks, and refuses others as ever.
 func TestOnActions_DropsWhatAPredecessorAsked(t *testing.T) {
 	for name, change := range map[string]func(*hostabi.Message){
 		"": func(m *hostabi.Message) { m.Handle += 1 << 40 },

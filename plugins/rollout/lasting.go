@@ -7,7 +7,7 @@ import (
 
 var _ component.Lasting = (*Rollout)(nil)
 
-// saveLasting appends what an environment keeps beyond its episodes; see env.Lasting.
+// saveLasting appends the state that an environment keeps beyond its episodes; see env.Lasting.
 func (b *batch) saveLasting(index int, dst []byte) []byte {
 	if e, ok := b.env.(env.Lasting); ok {
 		return e.SaveLasting(index, dst)
@@ -61,7 +61,7 @@ func (c *Rollout) Lasting() (part component.State, ok bool) {
 	return component.State{Blobs: map[string][]byte{component.LastingBlob: all}}, true
 }
 
-// resumeLasting gives each environment what one of a component, which may have had more or fewer, has kept.
+// resumeLasting gives each environment the lasting state of an environment of a component, which may have had more or fewer.
 func (c *Rollout) resumeLasting(all []byte) error {
 	kept, err := env.SplitLasting(all)
 	if err != nil || len(kept) == 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/wrap"
 )
 
-// normalizedPlugin has rewards normalised by statistics. Those that begin with nothing make the first reward of an environment a 10.
+// normalizedPlugin has rewards normalised by statistics. Empty statistics make the first reward of an environment a 10.
 func normalizedPlugin(t *testing.T, p env.Plugin) env.Plugin {
 	t.Helper()
 	p, err := wrap.New(p, []env.Wrapper{{"reward_clip": 1e3}, {"reward_normalize": map[string]any{}}}, nil)
@@ -49,8 +49,8 @@ func learnedWorld(t *testing.T, o worldOptions) (w *world, largest func() float3
 	return w, largest
 }
 
-// Statistics of rewards survive what ends episodes: a fault of the instance, and a change of environments without their state, at any
-// boundary, also one that is taken back.
+// Statistics of rewards survive all that ends episodes: a fault of the instance, and a change of environments without their state, at
+// any boundary, even if it is taken back.
 func TestS29_StatisticsSurviveFaultsAndChanges(t *testing.T) {
 	check := func(t *testing.T, w *world, largest func() float32) {
 		t.Helper()
@@ -80,8 +80,7 @@ func TestS29_StatisticsSurviveFaultsAndChanges(t *testing.T) {
 	}
 }
 
-// What outlives episodes is taken by a component with any number of environments, whose other state is its own. What is damaged is
-// refused, or left out.
+// A component with any number of environments takes over lasting state, and no other. Damaged state is refused, or left out.
 func TestS29_StatisticsGoToOtherEnvironments(t *testing.T) {
 	w, _ := learnedWorld(t, worldOptions{splits: 2})
 	part, ok := w.c.Lasting()

@@ -15,7 +15,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
 
-// mortal is a plugin whose environments die when they are told to.
+// mortal is a plugin whose environments die on demand.
 type mortal struct {
 	env.Plugin
 	// dies says which environments of the batch, which begins at first, are lost in the call with that number. Calls
@@ -23,7 +23,7 @@ type mortal struct {
 	dies func(call string, number, first int) []env.Span
 }
 
-// mortalEnv forgets environments, and leaves what is not allowed in the rows that they should have written.
+// mortalEnv forgets environments, and leaves forbidden values in the rows that they should have written.
 type mortalEnv struct {
 	env.Env
 	dies  func(call string, number, first int) []env.Span
@@ -31,7 +31,7 @@ type mortalEnv struct {
 	block env.Block
 	calls map[string]int
 	gone  map[int]bool
-	seeds map[int][]uint64 // by environment, those of each reset
+	seeds map[int][]uint64 // by environment, one for each reset
 }
 
 func (p mortal) NewEnv(o env.Options) (env.Env, error) {
@@ -114,13 +114,13 @@ func once(call string, number int, spans ...env.Span) func(string, int, int) []e
 	}
 }
 
-// tables are what the tests look at in all blocks of the second split, one row after the other.
+// tables are the columns of all blocks of the second split that the tests look at, one row after the other.
 type tables struct {
 	obs, reward, value, bootstrap []float32
 	terminated, truncated, valid  []byte
 }
 
-// play runs until a split has handed over some blocks and returns what stood in those of the second one.
+// play runs until a split has handed over some blocks and returns the columns of the second split's.
 func play(t *testing.T, o rigOptions, blocks int) (*rig, *tables) {
 	t.Helper()
 	r := newRig(t, o)
@@ -211,7 +211,7 @@ func (r *rig) wantCounters(t *testing.T, restarts, steps, episodes uint64) {
 	}
 }
 
-// An episode that a loss ends is cut where it was known last, and is no episode for those who count returns.
+// An episode that a loss ends is cut at its last known step, and does not count for returns.
 func TestS2ALossCutsTheEpisodeBeforeIt(t *testing.T) {
 	dies := once(hostabi.ExportStep, 4, env.Span{First: 2, Count: 1})
 	r, got := play(t, rigOptions{plugin: mortal{plugintest.New(scriptOfSixSteps), dies}}, 3)
@@ -253,11 +253,11 @@ func TestS4ALossInTheFirstRowOfABlock(t *testing.T) {
 	}
 }
 
-// A death while others are reset costs those that were in the middle of an episode their step; an episode that had
-// ended in that step stays ended, with its last observation.
+// A death while others are reset costs environments in the middle of an episode their step. An episode that had ended
+// in that step stays ended, with its last observation.
 func TestS2ALossInAReset(t *testing.T) {
 	script := plugintest.Script{Autoreset: hostabi.Disabled, Length: func(env, _ int) int { return env }} // 3, 4 and 5
-	dies := once(hostabi.ExportReset, 2, env.Span{First: 0, Count: 2})                                    // that of environment 3, in row 3
+	dies := once(hostabi.ExportReset, 2, env.Span{First: 0, Count: 2})                                    // the reset of environment 3, in row 3
 	r, got := play(t, rigOptions{plugin: mortal{plugintest.New(script), dies}}, 3)
 	if got.terminated[2*3] != 1 || got.valid[2*3] != 1 {
 		t.Errorf("the end of the first environment: terminated %d, valid %d; want 1, 1", got.terminated[2*3], got.valid[2*3])
@@ -290,7 +290,7 @@ func TestS3ALossInAPhantomStep(t *testing.T) {
 	}
 }
 
-// Environments that die again while they are begun anew are begun anew again, until the budget is spent.
+// Environments that die again while they begin again are restarted until the budget is spent.
 func TestLoss_TheBudgetEnds(t *testing.T) {
 	dies := func(call string, number, first int) []env.Span {
 		if first == 3 && call == hostabi.ExportReset || call == hostabi.ExportStep && number == 3 {

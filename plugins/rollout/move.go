@@ -12,12 +12,12 @@ type move struct {
 	s         *split
 	to        *batch
 	at        component.Boundary
-	keepState bool // the running episodes go on, if that can be done
+	keepState bool // the running episodes continue, if that can be done
 	share     int  // environments that go over
 	back      bool
-	pad       *pad // for those that are there now, if they go on beside the new ones
+	pad       *pad // for the old environments, if they continue next to the new ones
 
-	newSeeds func()      // for environments that begin anew
+	newSeeds func()      // for environments that begin again
 	rollBack func(error) // the change cannot be made here
 	over     func(*move) // the split has gone over, or back
 
@@ -26,7 +26,7 @@ type move struct {
 	went     component.EnvsWent
 	since    time.Time
 	took     time.Duration
-	rest     []closer // is to be closed when stepping goes on
+	rest     []closer // is to be closed when stepping resumes
 }
 
 // progress says how far a move has got.
@@ -34,7 +34,7 @@ type progress uint8
 
 const (
 	waiting progress = iota // for the boundary; at AtEpisode versions step side by side until all episodes have ended
-	inPlace                 // the new environments are in their place: what is left is to begin
+	inPlace                 // the new environments are in their place: they have yet to begin
 	done                    // over, or given up
 )
 
@@ -42,7 +42,7 @@ const (
 type passage uint8
 
 const (
-	someGoOn passage = iota // those of environments that are where they go already
+	someGoOn passage = iota // episodes of environments that have gone over already
 	allKept
 	noneBegan // and the seeds have not been used
 	allEnded
@@ -53,7 +53,7 @@ func (m *move) startClock() { m.since = time.Now() }
 
 func (m *move) stopClock() { m.took += time.Since(m.since) }
 
-// later keeps what is to be closed until stepping goes on; it reports false if nothing stands still.
+// later postpones a close until stepping resumes; it reports false if stepping is not paused.
 func (m *move) later(c closer) bool {
 	if m.progress == inPlace {
 		m.rest = append(m.rest, c)
@@ -61,8 +61,8 @@ func (m *move) later(c closer) bool {
 	return m.progress == inPlace
 }
 
-// start lets a split go over that is at its boundary already, since nothing of it is under way. A row that has been asked
-// about stays as it is.
+// start lets a split go over that is at its boundary already, because it has no block under way. A row that waits for
+// actions does not change.
 func (m *move) start() {
 	switch s := m.s; {
 	case !s.rows.writing && m.at == component.AtEpisode && (s.carried || m.share < s.rows.c.envs()):
@@ -75,7 +75,7 @@ func (m *move) start() {
 	}
 }
 
-// crossBlock goes over behind the last row of the block.
+// crossBlock goes over after the last row of the block.
 func (m *move) crossBlock() {
 	m.startClock()
 	m.leave(m.s.t, true)
@@ -92,7 +92,7 @@ func (m *move) crossFault(err error) {
 	m.episodes = allEnded
 	m.newSeeds()
 	if !m.back {
-		_ = s.renew() // what has failed may have to come back, though it is not needed now
+		_ = s.renew() // the failed environments may have to come back, though they are not needed now
 	}
 	s.dropBlock()
 	m.changeOver()
@@ -139,7 +139,7 @@ func (m *move) crossStep() {
 	m.finish()
 }
 
-// enter binds the block of which rows have been written to environments that have just come.
+// enter binds a partly written block to environments that have just come.
 func (m *move) enter() error {
 	s := m.s
 	if err := s.stepper().bind(); err != nil {
@@ -169,9 +169,9 @@ func (m *move) drop() {
 	m.changeOver()
 }
 
-// stepBoth lets the environments of the move step beside those that run, from row t on. Each goes over when
-// its episode ends, at once where none is running. The last row stands for the first one of the next block. It reports
-// whether the split goes on.
+// stepBoth lets the environments of the move step next to the running ones, from row t on. Each goes over when its
+// episode ends, at once where none is running. The last row counts as the first row of the next block. It reports
+// whether the split continues.
 func (m *move) stepBoth(t int) bool {
 	s := m.s
 	m.startClock()
@@ -214,7 +214,7 @@ func (m *move) stepBoth(t int) bool {
 	return err == nil
 }
 
-// stayAlone is for environments that cannot step beside others: they go on as before.
+// stayAlone is for environments that cannot step next to others: they continue as before.
 func (m *move) stayAlone(err error) bool {
 	s := m.s
 	m.rollBack(err)
@@ -231,7 +231,7 @@ func (m *move) stayAlone(err error) bool {
 }
 
 // allOver is for the split whose environments may all have gone over: then the new ones step into its block. It
-// reports whether the split goes on.
+// reports whether the split continues.
 func (m *move) allOver() bool {
 	s := m.s
 	if !s.versions.allOver() {
@@ -250,9 +250,9 @@ func (m *move) allOver() bool {
 	return err == nil
 }
 
-// leave carries the running episodes over to the new environments, or ends them before row t as
-// truncated; those of environments that stay are not touched. Row 0 is for a split whose last block is gone: the value
-// of what follows stands in it already. valued says that value[t] is there.
+// leave carries the running episodes over to the new environments, or ends them before row t as truncated. Episodes of
+// environments that stay are not touched. Row 0 is for a split whose last block is gone: the block has its bootstrap
+// value already. valued says that value[t] is there.
 func (m *move) leave(t int, valued bool) {
 	s := m.s
 	m.episodes = noneBegan
@@ -279,7 +279,7 @@ func (m *move) leave(t int, valued bool) {
 	s.rows.c.swap.ended.Add(uint64(m.went.Truncated))
 }
 
-// takeStates reports whether the running episodes go on in the new environments.
+// takeStates reports whether the running episodes continue in the new environments.
 func (m *move) takeStates() bool {
 	err := m.to.takeStates(m.s.stepper().whole(), m.s.ownerOf)
 	if err != nil {
@@ -288,8 +288,7 @@ func (m *move) takeStates() bool {
 	return err == nil
 }
 
-// goOver puts the new environments into the place of those that have stepped so far, which wait until
-// the change is settled.
+// goOver puts the new environments in the place of the old ones, which wait until the change is settled.
 func (m *move) goOver() {
 	s := m.s
 	m.progress = inPlace

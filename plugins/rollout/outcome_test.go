@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// outcomes is "When environments fail" of docs/hot-swap.md, and what of it depends on the host: an error that is not the environments'
-// own, and memory that they lack for good. Each situation is in one row; * is any value.
+// outcomes is "When environments fail" of docs/hot-swap.md, and the cases that depend on the host: an error that is not the
+// environments' own, and memory that they lack for good. Each situation is in one row; * is any value.
 const outcomes = `
 fault way      beside probation futile restarts   outcome
 *     goesBack no     *         *      *          previousStepIn
@@ -45,7 +45,7 @@ func TestOutcome_IsThatOfTheTable(t *testing.T) {
 	}
 }
 
-// fits reports whether a row of the table is that of some values.
+// fits reports whether a row of the table matches some values.
 func fits(row, values []string) bool {
 	for i, v := range values {
 		if row[i] != "*" && row[i] != v {

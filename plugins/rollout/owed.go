@@ -7,8 +7,8 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 )
 
-// owed is what a split waits for, for other goroutines: kind, policies that have not answered, a bit each, and how often that has
-// changed. The loop writes it.
+// owed says what a split waits for, for other goroutines: the kind, the policies that have not answered, a bit each, and how
+// often it has changed. The loop writes it.
 type owed struct {
 	word    atomic.Uint64
 	changes uint64

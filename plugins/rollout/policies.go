@@ -12,25 +12,25 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// policies are those that act, where there are several: which one acts for which agent. An agent has its policy for an episode.
+// policies say which policy acts for which agent, where there are several. An agent has its policy for an episode.
 type policies struct {
 	names     []string                      // ascending, as in trajectory.Shape.Policies
 	ids       []uint32                      // trajectory.PolicyID of each
 	of        []uint8                       // by agent of an environment, the place among the names
 	groups    [trajectory.MaxPolicies]uint8 // see trajectory.Shape
 	opponents []opponent
-	drawn     uint64 // of those whose versions are drawn, a bit each
-	seed      uint64 // of the draws, far from that of environments
+	drawn     uint64 // policies whose versions are drawn, a bit each
+	seed      uint64 // of the draws, far from the environments' seeds
 }
 
 // opponent is a policy that plays one of the agents instead.
 type opponent struct {
 	place         uint8
-	until         float64 // the sum of its share and those before it
-	first, agents int     // that it can play: those of its group
+	until         float64 // the sum of its share and the shares before it
+	first, agents int     // that it can play: its group
 }
 
-// newPolicies returns the policies of a rollout; nil where one acts in all rows. declared has the groups of those that no pattern names.
+// newPolicies returns the policies of a rollout; nil where one acts in all rows. declared has the groups of policies that no pattern names.
 func newPolicies(flow *component.Flow, spec *hostabi.EnvSpec, declared map[string]component.PolicyTable, seed uint64) (*policies, error) {
 	p := &policies{names: flow.Acting(), seed: env.Seed(seed, math.MinInt)}
 	if len(p.names) == 0 {
@@ -78,8 +78,8 @@ func (p *policies) count() int {
 	return len(p.names)
 }
 
-// draw returns the place of the policy that plays an agent of an environment in the episode that begins at an env step: that of
-// the agent, unless an opponent has been drawn for it. For all agents that begin at a step at most one has.
+// draw returns the place of the policy that plays an agent of an environment in the episode that begins at an env step: the
+// agent's own, unless an opponent has been drawn for it. Of all agents that begin at a step at most one has an opponent.
 func (p *policies) draw(env uint32, agent int, step uint64) uint8 {
 	if len(p.opponents) == 0 {
 		return p.of[agent]

@@ -14,7 +14,7 @@ import (
 )
 
 // policiesRig is a rollout of tables whose policies answer each request in turn, the last of them first, as versions 10, 11 and
-// so on. Its blocks are told to each.
+// so on. each gets its blocks.
 func policiesRig(t *testing.T, p env.Plugin, config func(*config), each func(tr trajectory.Trajectory)) *rig {
 	t.Helper()
 	r := newRig(t, rigOptions{plugin: p, config: config})
@@ -90,7 +90,7 @@ func TestPolicies_OpponentsPlayTheirShareAndOneAgentEach(t *testing.T) {
 		func(tr trajectory.Trajectory) {
 			names := strings.Fields(tr.Schema.Shape.Policies)
 			by := tr.Bytes(trajectory.Policy)
-			for _, first := range []int{0, 4} { // rows in which a game begins
+			for _, first := range []int{0, 4} { // rows where a game begins
 				for env := range 4 {
 					at := first*8 + env*2
 					games++
@@ -120,7 +120,7 @@ func TestPolicies_OpponentsPlayTheirShareAndOneAgentEach(t *testing.T) {
 	}
 }
 
-// An opponent takes the place of an agent of its own group, each of them alike often.
+// An opponent takes the place of an agent of its group, each equally often.
 func TestPolicies_OpponentsPlayAgentsOfTheirGroup(t *testing.T) {
 	spec := hostabi.EnvSpec{Name: "tag@1", Groups: []hostabi.Group{{Name: "hunters", Agents: 3}, {Name: "prey", Agents: 1}}}
 	flow := component.Flow{Policies: map[string]string{"hunters": "main", "prey": "rabbit"}, Opponents: map[string]float64{"fox": 0.3, "hare": 0.2}}
@@ -179,11 +179,11 @@ func TestPolicies_SplitsChangeNoOpponent(t *testing.T) {
 	}
 }
 
-// What is drawn when an opponent acts first in an episode is what it plays to the end, over seams too, and what the episode is told of.
+// The version drawn when an opponent first acts in an episode plays to the end, over seams too, and the episode names it.
 func TestPolicies_AVersionPlaysAWholeEpisode(t *testing.T) {
 	config := func(c *config) {
 		twoGames(2, 1, map[string]string{"*/*": "main"}, map[string]float64{"past": 0.5})(c)
-		c.Horizon = 5 // games go on over seams
+		c.Horizon = 5 // games continue over seams
 	}
 	const games = 400
 	ended, seen, step, told := 0, 0, 0, map[uint64]int{} // by version
@@ -227,7 +227,7 @@ func TestPolicies_AVersionPlaysAWholeEpisode(t *testing.T) {
 }
 
 func TestPolicies_ASnapshotGoesOnWithWhoPlays(t *testing.T) {
-	const horizon = 5 // games go on over seams
+	const horizon = 5 // games continue over seams
 	config := func(c *config) {
 		twoGames(2, 1, map[string]string{"*/*": "main"}, map[string]float64{"past": 0.5})(c)
 		c.Horizon = horizon

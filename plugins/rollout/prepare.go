@@ -12,7 +12,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// schemaFor lays blocks out for environments that are to come, or says what keeps them from the place of those that run.
+// schemaFor lays blocks out for new environments, or says why they cannot replace the running ones.
 func (c *shared) schemaFor(p env.Plugin) (*trajectory.Schema, error) {
 	spec := p.Spec()
 	if env.Shapes(p) && !c.schema.Has(trajectory.ShapedReward) {
@@ -30,7 +30,7 @@ func (c *shared) schemaFor(p env.Plugin) (*trajectory.Schema, error) {
 	return trajectory.NewSchema(spec, c.schema.Shape)
 }
 
-// differs returns the first thing that keeps environments from the place of those that run, or "".
+// differs returns the first reason why environments cannot replace the running ones, or "".
 func (c *shared) differs(next *hostabi.EnvSpec) string {
 	running := &c.schema.Spec
 	if was, is := running.Agents(), next.Agents(); was != is {
@@ -79,8 +79,8 @@ func sameSpace(a, b *hostabi.Tensor) bool {
 		a.Rank == b.Rank && slices.Equal(a.Shape[:a.Rank], b.Shape[:b.Rank])
 }
 
-// prepare has environments that were just made do what they will do for the first time when they go over, in a block of
-// their own. mapped: they will step into the blocks of the split, which are mapped here.
+// prepare has new environments make their first calls in their own block, ahead of going over. mapped: they will step
+// into the blocks of the split, which are mapped here.
 func (b *batch) prepare(keepState, mapped bool) (err error) {
 	if b.pad, err = newPad(b.c.h.Name, b.schema); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (b *batch) prepare(keepState, mapped bool) (err error) {
 func (b *batch) warmUp() error {
 	blocks := b.c.blocksPerSplit()
 	for k := range blocks {
-		index := uint32((b.index+1)*blocks - 1 - k) // the first one last: it is that of blocks side by side
+		index := uint32((b.index+1)*blocks - 1 - k) // the first one last: it is for blocks side by side
 		if err := b.env.Bind(b.pad.block(b.schema, index)); err != nil {
 			return err
 		}
@@ -120,8 +120,8 @@ func (b *batch) warmUp() error {
 	return nil
 }
 
-// rehearse has the environments do what is asked of them when episodes are carried over, so that nothing of it happens
-// for the first time then. One that fails at it is as good as new, and fails again when it matters.
+// rehearse makes the calls that carry episodes over, so that none is the environments' first then. Environments that
+// fail at it are made as good as new, and fail again when it matters.
 func (b *batch) rehearse() {
 	stater, ok := b.env.(env.Stater)
 	if !ok {
@@ -139,9 +139,8 @@ func (b *batch) rehearse() {
 	}
 }
 
-// mapAhead shows the environments the blocks that they will step into, of which others are in use: nothing of theirs
-// runs from here on until they have gone over. Mapping a block takes as long as all else that happens while stepping
-// stands still.
+// mapAhead shows the environments the blocks that they will step into. Others use these blocks: the environments do
+// not run from here on until they have gone over. Mapping a block takes as long as the rest of a pause in stepping.
 func (b *batch) mapAhead() error {
 	m, ok := b.env.(env.BlockMapper)
 	if !ok {

@@ -6,8 +6,8 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// reports is what the environments of a split report of themselves. Each gives one number an episode to a metric, made
-// from those that it has reported in it.
+// reports are the numbers that a split's environments report. Each environment gives a metric one number an episode,
+// made from its reports in that episode.
 type reports struct {
 	stats   *stat.Registry
 	n       int       // environments, or agents of all of them
@@ -15,7 +15,7 @@ type reports struct {
 	byName  map[string]*metric
 	figures []figure
 	ended   []told // of episodes that have ended in the block under way, in the order of their rows
-	next    int    // the first of them that is not told
+	next    int    // the first of them that is not announced
 }
 
 func newReports(stats *stat.Registry, s *trajectory.Schema) reports {
@@ -30,11 +30,11 @@ type metric struct {
 	byAgent bool    // each agent has its own
 }
 
-// tally is what one environment has reported during its running episode.
+// tally has the reports of one environment during its running episode.
 type tally struct {
 	Sum   float64
 	Count uint64
-	Value float64 // the last, the largest or the least, where one of them is wanted
+	Value float64 // the last, the largest or the least, as the metric wants
 
 	Gather hostabi.TensorFlags // how they become one
 }
@@ -85,7 +85,7 @@ func (r *reports) metric(name string) *metric {
 	return m
 }
 
-// end ends the episodes that end in row t. Their numbers count when the episodes are told.
+// end ends the episodes that end in row t. Their numbers count when the episodes are announced.
 func (r *reports) end(t int, ends func(at int) bool) {
 	if len(r.metrics) == 0 {
 		return
@@ -104,7 +104,7 @@ func (r *reports) end(t int, ends func(at int) bool) {
 	}
 }
 
-// figure is a number of the environments' infos, which becomes one of an episode like those that they report.
+// figure is a number of the environments' infos, which becomes a number of an episode like a report.
 type figure struct {
 	trajectory.Figure
 	to   *metric // nil before the first row
@@ -119,14 +119,14 @@ func newFigures(s *trajectory.Schema) []figure {
 	return list
 }
 
-// add takes a value of a running episode. What an environment tells at the end of an episode is absent where a wrapper has ended it.
+// add takes a value of a running episode. The environment's value for the end of an episode is absent where a wrapper has ended it.
 func (f *figure) add(env int, value float32) {
 	if !f.AtEnd || !trajectory.IsAbsent(value) {
 		f.to.running[env].add(float64(value), f.Gather)
 	}
 }
 
-// gather takes the infos of row t of a block, in which these kinds of ends are.
+// gather takes the infos of row t of a block; ended has the row's kinds of ends.
 func (r *reports) gather(tr trajectory.Trajectory, t int, ended trajectory.Ended) {
 	if len(r.figures) == 0 {
 		return
@@ -152,14 +152,14 @@ func (r *reports) gather(tr trajectory.Trajectory, t int, ended trajectory.Ended
 	}
 }
 
-// forget forgets what an environment has reported during an episode that is not told.
+// forget drops an environment's reports of an episode that is not announced.
 func (r *reports) forget(env int) {
 	for _, m := range r.metrics {
 		m.running[env] = tally{}
 	}
 }
 
-// count counts the episode whose last step is told; they are told in the order of their rows.
+// count counts the episode whose last step is announced; episodes are announced in the order of their rows.
 func (r *reports) count(at int) {
 	for len(r.ended) > r.next && r.ended[r.next].at <= at {
 		if m := r.ended[r.next]; m.at == at {
@@ -172,7 +172,7 @@ func (r *reports) count(at int) {
 // drop forgets the episodes that have ended in the block under way.
 func (r *reports) drop() { r.ended, r.next = r.ended[:0], 0 }
 
-// save returns what the running episodes have reported; nil if that is nothing.
+// save returns the reports of the running episodes; nil if there are none.
 func (r *reports) save() map[string][]tally {
 	var all map[string][]tally
 	for _, m := range r.metrics {

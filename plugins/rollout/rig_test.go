@@ -92,7 +92,7 @@ func newRig(t testing.TB, o rigOptions) *rig {
 	r.From("episodes", func(m *hostabi.Message) {
 		r.episodes, r.versions = append(r.episodes, trajectory.EpisodeOf(m)), append(r.versions, m.PolicyVersion)
 	})
-	t.Cleanup(func() { // before the rig's own: what is kept is no leak of the component's
+	t.Cleanup(func() { // before the rig's own: kept blocks are no leak of the component's
 		for len(r.blocks) > 0 {
 			r.letGo(t)
 		}

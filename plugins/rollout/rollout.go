@@ -21,7 +21,7 @@ type Rollout struct {
 	shared
 	plugin  env.Plugin // of the environments that it began with
 	splits  []*split
-	owed    []*owed // of the splits; it stays as it is from Start on
+	owed    []*owed // of the splits; it does not change after Start
 	changes changes
 }
 
@@ -131,8 +131,8 @@ func (c *Rollout) layOut() error {
 	return err
 }
 
-// wantsSoA reports whether blocks are laid out as environments with CapPreferSoA like it: where instances of the component run, as theirs
-// are, whatever those environments were.
+// wantsSoA reports whether blocks are laid out as environments with CapPreferSoA like it: running instances set the layout, even if they
+// are of other environments.
 func (c *Rollout) wantsSoA(spec *hostabi.EnvSpec) bool {
 	if c.h.SoA != nil {
 		if soa, known := c.h.SoA(); known {
@@ -142,7 +142,7 @@ func (c *Rollout) wantsSoA(spec *hostabi.EnvSpec) bool {
 	return spec.Caps&hostabi.CapPreferSoA != 0
 }
 
-// memory returns what the policies of these environments need of earlier rows.
+// memory returns the policies' need of earlier rows.
 func (c *Rollout) memory() (m trajectory.Memory) {
 	if c.h.Tables == nil {
 		return m
@@ -186,7 +186,7 @@ func (c *Rollout) makeSplits() error {
 	return nil
 }
 
-// begin begins a block of each split: in the order of a restored state, since others may go by the order in which blocks come.
+// begin begins a block of each split: in the order of a restored state, because others may rely on the order of blocks.
 func (c *Rollout) begin(*hostabi.Message) {
 	for _, s := range inTurn(c.splits) {
 		if !s.rows.writing {
@@ -199,10 +199,10 @@ func (c *Rollout) begin(*hostabi.Message) {
 func (c *Rollout) EnvName() string { return c.config.Env }
 
 // PrepareEnvs makes the environments of a change, one batch for each split, and has each of them observe something in
-// a block of its own, so that what comes first is behind them when they go over. See component.EnvRunner.
+// its own block, so that first calls are done when they go over. See component.EnvRunner.
 //
 // A trial goes over when episodes end, whatever boundary the change names. Errors: a *component.SpacesError,
-// component.ErrChanging, or what the plugin says.
+// component.ErrChanging, or the plugin's own.
 func (c *Rollout) PrepareEnvs(o component.EnvChange) (component.PreparedEnvs, error) {
 	if o.Plugin == nil || o.Envs < 0 || o.Envs > c.config.Envs {
 		return nil, fmt.Errorf("%s: change of %d of %d environments to plugin %v", c.h.Name, o.Envs, c.config.Envs, o.Plugin)
@@ -213,7 +213,7 @@ func (c *Rollout) PrepareEnvs(o component.EnvChange) (component.PreparedEnvs, er
 	return c.changes.prepare(o)
 }
 
-// Pause makes every split stop at the end of its block; one that waits for a block is at rest, unless it is behind.
+// Pause makes every split stop at the end of its block; a split that waits for a block has paused, unless it is behind.
 func (c *Rollout) Pause(rested func()) {
 	c.rest.wanted, c.rest.rested = true, rested
 	c.splits[0].endPause()
@@ -232,10 +232,10 @@ func (c *Rollout) Resume() {
 // Cut has the environments end the step that they are at; see component.Cuttable.
 func (c *Rollout) Cut() { c.cut() }
 
-// Waiting returns nothing: what the component asks for is answered before it comes to rest.
+// Waiting returns nothing: the component's requests are answered before it has paused.
 func (c *Rollout) Waiting() []component.Waiting { return nil }
 
-// onActions goes on with the split whose row has been written.
+// onActions resumes the split whose row has been written.
 func (c *Rollout) onActions(m *hostabi.Message) {
 	r := trajectory.ActRequestOf(m)
 	if int(r.Split) >= len(c.splits) || !c.splits[r.Split].expects(r) {
@@ -303,7 +303,7 @@ func (c *Rollout) refuse(block hostabi.Handle, err error) {
 	}
 }
 
-// onAnswer goes on with the split that waits for an answer.
+// onAnswer resumes the split that waits for an answer.
 func (c *Rollout) onAnswer(m *hostabi.Message, w awaits, next func(*split)) {
 	r := trajectory.BlockRequestOf(m)
 	if int(r.Split) >= len(c.splits) || c.splits[r.Split].awaits != w || c.splits[r.Split].loan.Handle() != r.Block {

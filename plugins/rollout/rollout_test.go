@@ -133,7 +133,7 @@ func TestRollout_CountsWhatWrappersCopy(t *testing.T) {
 	}
 }
 
-// More episodes in one block than can wait for their reader end nothing; those that were not told are counted.
+// More episodes in one block than can wait for their reader end nothing; dropped episodes are counted.
 func TestRollout_CountsEpisodesThatItCannotTell(t *testing.T) {
 	script := plugintest.Script{Length: func(int, int) int { return 1 }}
 	r := newRig(t, rigOptions{script: script, config: func(c *config) { c.Envs, c.Splits, c.Horizon = 2000, 1, 40 }})
@@ -144,7 +144,7 @@ func TestRollout_CountsEpisodesThatItCannotTell(t *testing.T) {
 	}
 }
 
-// When nobody lets go of blocks the rollout uses up those that it has and waits; then it goes on.
+// When nobody releases blocks the rollout uses up its own and waits; then it continues.
 func TestRollout_WaitsForBlocks(t *testing.T) {
 	r := newRig(t, rigOptions{config: func(c *config) { c.Blocks = 3 }})
 	r.keep = true
@@ -249,7 +249,7 @@ func TestSnapshot_IsTakenBetweenBlocks(t *testing.T) {
 	}
 }
 
-// stall runs a rig until all of its blocks are kept, so that it stands still between two blocks.
+// stall runs a rig until all of its blocks are kept, so that it waits between two blocks.
 func stall(t *testing.T, r *rig) component.State {
 	t.Helper()
 	r.keep = true
@@ -308,7 +308,7 @@ func TestRestore_GoesOnWhereItWas(t *testing.T) {
 	}
 }
 
-// columnsApart writes a snapshot in the form that has what is carried of obs and mask by themselves.
+// columnsApart writes a snapshot in the form that has the carried obs and mask by themselves.
 func columnsApart(t *testing.T, r *rig, s component.State) component.State {
 	t.Helper()
 	var splits []map[string]any
@@ -353,7 +353,7 @@ func TestRestore_RefusesWhatDoesNotFit(t *testing.T) {
 	}
 }
 
-// What an environment reports during an episode is one number, however long the episode is.
+// An environment's reports during an episode make one number, however long the episode is.
 func TestMetric_IsAMeanOverEpisodes(t *testing.T) {
 	for _, mode := range []hostabi.Autoreset{hostabi.SameStep, hostabi.NextStep, hostabi.Disabled} {
 		for _, limit := range []int{0, 3} {
@@ -364,7 +364,7 @@ func TestMetric_IsAMeanOverEpisodes(t *testing.T) {
 	}
 }
 
-// wantHeights compares what the environments of heights have reported and told as infos with the episodes.
+// wantHeights compares the reports and infos of the environments of heights with the episodes.
 func (r *rig) wantHeights(t *testing.T, what string) {
 	t.Helper()
 	count, sum := map[string]int{}, map[string]float64{}
@@ -429,7 +429,7 @@ func TestMetric_OfAnUnknownEnvironmentCountsByItself(t *testing.T) {
 	}
 }
 
-// What a running episode has reported is saved with it.
+// The reports of a running episode are saved with it.
 func TestMetric_GoesOnBehindARestore(t *testing.T) {
 	r := newRig(t, rigOptions{script: heights(hostabi.SameStep)})
 	s := stall(t, r)

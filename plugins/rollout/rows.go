@@ -39,12 +39,12 @@ type rows struct {
 
 	stamped []int32  // rows of the block whose maker is written down, by environment
 	mixed   bool     // some are
-	makers  []uint16 // [T][N], of those: places in the cast
+	makers  []uint16 // [T][N], of the rows: places in the cast
 	stamps  []uint64 // by block, the version of all its rows where one has made them
 	cast    []maker
 }
 
-// account is what has been counted of one environment's running episode.
+// account counts one environment's running episode.
 type account struct {
 	Return float64
 	Length uint32
@@ -56,13 +56,13 @@ func (a *account) add(reward float32) {
 	a.Length++
 }
 
-// What a loss or a change did to a row of one environment.
+// Effects of a loss or a change on a row of one environment.
 const (
 	invalid = 1 << iota // the row has been dealt with
 	lostRow             // its env step is lost: the running episode ends here, untold
-	cutRow              // truncated by the host because the row behind it is lost
-	endRow              // truncated by the host because other environments make the row behind it
-	lateEnd             // the flags arrived in a later row, in which the agent did not act: the episode ends there
+	cutRow              // truncated by the host because the next row is lost
+	endRow              // truncated by the host because other environments make the next row
+	lateEnd             // the flags arrived in a later row, where the agent did not act: the episode ends there
 )
 
 func newRows(c *shared) (r rows, err error) {
@@ -100,7 +100,7 @@ func (r *rows) open(mem []byte, block uint32) {
 // paramsOf are the reset parameters of the block.
 func (r *rows) paramsOf() trajectory.Params { return trajectory.Params{Trajectory: r.tr} }
 
-// complete writes what the host adds to row t, in which these kinds of ends are.
+// complete writes the host's part of row t; ended has the row's kinds of ends.
 func (r *rows) complete(t int, ended trajectory.Ended) trajectory.Ended {
 	r.markValid(t)
 	if r.agents != nil {
@@ -160,7 +160,7 @@ func (r *rows) markAges(t int) {
 	}
 }
 
-// endOne does for one environment in row t what a same-step guest does itself: it keeps the last observation, then asks for a
+// endOne does for one environment in row t the work of a same-step guest: it keeps the last observation, then asks for a
 // reset in resetMask, or lets the next step be the phantom one.
 func (r *rows) endOne(t, env int, ended bool) (reset bool) {
 	r.resetMask[env] = 0
@@ -238,13 +238,13 @@ func (r *rows) invalidateRow(t int, stepped bool) {
 	}
 }
 
-// hasEnded reports whether a row that has been written has no step of an episode that goes on.
+// hasEnded reports whether a written row has no step of an episode that continues.
 func (r *rows) hasEnded(at int) bool {
 	return r.tr.Bytes(trajectory.Valid)[at] == 0 ||
 		r.tr.Bytes(trajectory.Terminated)[at]|r.tr.Bytes(trajectory.Truncated)[at] != 0
 }
 
-// ends reports whether a row that has been written is the last one of an episode.
+// ends reports whether a written row is the last of an episode.
 func (r *rows) ends(at int) bool { return r.tr.Bytes(trajectory.Valid)[at] != 0 && r.hasEnded(at) }
 
 // cut truncates an episode that was running before row t because that row is lost: obs[t] is its last observation, and value[t],
@@ -261,9 +261,9 @@ func (r *rows) cut(t, env int) {
 	r.anyCuts = true
 }
 
-// endWhere truncates episodes before row t because other environments make what follows: of the environments, or agents, for
-// which ends is not 0. They wait for a reset. ends is left 1 where one was running, and the number of those is returned. valued
-// says that value[t] is there.
+// endWhere truncates episodes before row t because other environments make the next rows. It concerns the environments, or
+// agents, for which ends is not 0. They wait for a reset. ends is left 1 where an episode was running, and endWhere returns
+// their number. valued says that value[t] is there.
 func (r *rows) endWhere(ends []byte, t int, valued bool) (ended int) {
 	var ages []byte
 	if r.writing {
@@ -307,7 +307,7 @@ func (r *rows) endCarried(ends []byte) {
 	}
 }
 
-// endStepped is endWhere behind the first row of a block, where agents always act.
+// endStepped is endWhere after the first row of a block, where agents always act.
 func (r *rows) endStepped(ends []byte, t int, valued bool) {
 	valid, cuts := r.tr.RowBytes(trajectory.Valid, t-1), r.cuts[(t-1)*r.n:]
 	terminated, truncated := r.tr.RowBytes(trajectory.Terminated, t-1), r.tr.RowBytes(trajectory.Truncated, t-1)
@@ -356,10 +356,10 @@ func (r *rows) validBefore(t int) (steps int) {
 	return steps
 }
 
-// count goes through the block in (t, env) order, emits the episodes that end in it and returns the number of
-// valid rows. Rewards are raw. An episode that a loss has cut is not emitted: the host ended it, and a window of
-// returns that counts it would be lower the more processes die. The same goes for one that a change has ended. by has
-// made all of the block, or nil if several have. Environments are counted from first on.
+// count goes through the block in (t, env) order, emits the episodes that end in it and returns the number of valid
+// rows. Rewards are raw. An episode that a loss has cut is not emitted: the host ended it, and a window of returns
+// that counted it would be lower the more processes die. The same goes for an episode that a change has ended. by
+// made all of the block; nil if several did. Environments are counted from first on.
 func (r *rows) count(by *maker, first int) (valid int) {
 	if r.agents != nil {
 		r.holdUnfinished()
@@ -440,14 +440,14 @@ func (c *counted) one(env, at int) (valid int) {
 	return valid
 }
 
-// end is for a row in which an episode ends.
+// end is for the last row of an episode.
 func (c *counted) end(env, at int) {
 	a := &c.accounts[env]
 	switch cut := c.cuts[at]; {
 	case cut&lateEnd != 0: // it ends in a later row
 		return
 	case cut&endRow != 0: // by a change
-	case cut&cutRow != 0: // the lost row behind it ends the episode
+	case cut&cutRow != 0: // the lost row after it ends the episode
 		return
 	default:
 		c.announce(env, at, a)
@@ -483,8 +483,8 @@ func (c *counted) announce(env, at int, a *account) {
 	}
 }
 
-// endsUnlearned reports whether an episode may end in a row that is learned nothing from: that of an agent which does not act in it. One
-// that was lost or cut off there ends untold.
+// endsUnlearned reports whether an episode may end in a row that is in no loss: a row where its agent does not act. An episode that was
+// lost or cut off there is not announced.
 func (r *rows) endsUnlearned(at int, a *account) bool {
 	switch cut := r.cuts[at]; {
 	case cut&lostRow != 0:
@@ -506,8 +506,8 @@ func (r *rows) countRows(valid int, by *maker) {
 	}
 }
 
-// countDropped counts the rows before row t of a block that is given up, for episodes that go on without them. Those
-// that ended in them are not announced.
+// countDropped counts the rows before row t of a block that is given up, for episodes that continue without them.
+// Episodes that ended in them are not announced.
 func (r *rows) countDropped(t int) {
 	reward, valid := r.tr.Float32(trajectory.Reward), r.tr.Bytes(trajectory.Valid)
 	terminated, truncated := r.tr.Bytes(trajectory.Terminated), r.tr.Bytes(trajectory.Truncated)

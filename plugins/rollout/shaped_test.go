@@ -15,7 +15,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
 
-// shaping is a rollout whose rewards the test shapes: it has been asked about blocks, and answers when it is told to.
+// shaping is a rollout whose rewards the test shapes: it has been asked about blocks, and answers on demand.
 type shaping struct {
 	*rig
 	answers *bus.Signal
@@ -86,8 +86,8 @@ func TestShapedRewards_AreWrittenBeforeTheCommit(t *testing.T) {
 	}
 }
 
-// Where nobody is asked what is learned from is the reward: by a copy where a wire lets somebody write the column, and without the
-// column where none does.
+// Where nobody is asked, learning uses the reward: a copy of it where a wire lets somebody write the column, and no column where
+// none does.
 func TestShapedRewards_AreTheRewardsWhereNobodyIsAsked(t *testing.T) {
 	for name, written := range map[string][]string{"granted": shapedColumn, "not granted": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -135,7 +135,7 @@ func (c changedHost) Start(h *component.Host) error {
 	return c.Rollout.Start(h)
 }
 
-// An answer that nobody has asked for, or that is no number, ends the run and is told by its place.
+// An answer that nobody has asked for, or that is no number, ends the run, and the error names its place.
 func TestShapedRewards_AreChecked(t *testing.T) {
 	for want, spoil := range map[string]func(tr trajectory.Trajectory, m *hostabi.Message){
 		"rollout: what answers rewards: shaped_reward of env step 2 of environment 1 is NaN": func(tr trajectory.Trajectory, _ *hostabi.Message) {

@@ -14,7 +14,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// shared is what the splits of a component have in common. But for what is being closed it belongs to the loop.
+// shared is the splits' common part of a component. It belongs to the loop, except closing.
 type shared struct {
 	config config
 	h      *component.Host
@@ -87,7 +87,7 @@ func (c *shared) spend() bool {
 	return true
 }
 
-// What each life has room for: instances that begin while the run goes on, until it is resumed, and attempts.
+// What each life has room for: instances that begin during the run, until it is resumed, and attempts.
 const (
 	maxBegun     = 1 << 14
 	lifeAttempts = 1 << 20
@@ -101,7 +101,7 @@ func (c *shared) seedOf(attempt int) uint64 {
 	return env.Seed(c.h.Run.Seed, -attempt)
 }
 
-// seeds are those of a split's environments.
+// seeds are the seeds of a split's environments.
 type seeds struct {
 	c       *shared
 	first   int // global index of environment 0
@@ -110,7 +110,7 @@ type seeds struct {
 }
 
 // draw derives the seeds of an attempt, which counts restarts and changes, so that an environment that begins again does
-// not replay what it did before, or what led to a fault.
+// not replay earlier steps, or the steps that led to a fault.
 func (s *seeds) draw(attempt int) {
 	s.attempt = attempt
 	run := s.c.seedOf(attempt)
@@ -139,7 +139,7 @@ func (k *closing) release(c closer) {
 	})
 }
 
-// wait waits for what is being closed and reports what went wrong with it.
+// wait waits for all closes and returns their errors.
 func (k *closing) wait() error {
 	k.group.Wait()
 	k.mu.Lock()

@@ -13,7 +13,7 @@ import (
 type splitState struct {
 	Steps     uint64
 	Sequence  uint64
-	Turn      uint64 `json:",omitempty"` // in which it has begun the block that it begins anew
+	Turn      uint64 `json:",omitempty"` // the turn that began the block, which begins again
 	Calls     uint64
 	Restarted int
 	Attempts  int
@@ -26,7 +26,7 @@ type splitState struct {
 	Reports   map[string][]tally `json:",omitempty"`
 	Policies  string             `json:",omitempty"` // names of several
 	Acting    []byte             `json:",omitempty"` // places among them
-	Played    []uint64           `json:",omitempty"` // versions of those that are drawn
+	Played    []uint64           `json:",omitempty"` // versions of drawn policies
 	Params    []byte             `json:",omitempty"` // reset parameters
 	Held      *heldState         `json:",omitempty"` // decisions that the next block has
 	// Of snapshots that were taken before Carry was: it is both.
@@ -66,19 +66,19 @@ func (c *Rollout) Snapshot() (component.State, error) {
 		})
 	}
 	state.Meta = splits
-	if part, ok := c.Lasting(); ok { // for a run that cannot go on with these episodes
+	if part, ok := c.Lasting(); ok { // for a run that cannot continue these episodes
 		state.Blobs[component.LastingBlob] = part.Blobs[component.LastingBlob]
 	}
 	return state, nil
 }
 
-// answered reports whether answers to requests wait for the component: a run that goes on would ask again, and a newer policy would act.
+// answered reports whether answers to requests wait for the component: a continued run would ask again, and a newer policy would act.
 func (c *Rollout) answered() bool {
 	return slices.ContainsFunc(c.h.BoundSlot("on_actions").Connections(), func(x *bus.Connection) bool { return x.Stats().Queued > 0 })
 }
 
-// nextTurn is the turn of the block that the split begins from a snapshot, counted from 1: those that have begun one come first, as they
-// have begun it.
+// nextTurn is the turn of the block that the split begins from a snapshot, counted from 1: splits that have begun a block come first, in
+// the order in which they began.
 func nextTurn(s *split) uint64 {
 	before := func(other *split) bool {
 		if other.rows.writing != s.rows.writing {
@@ -97,8 +97,8 @@ func nextTurn(s *split) uint64 {
 
 func blobName(split int) string { return fmt.Sprintf("split%d.instance", split) }
 
-// Restore continues from a snapshot of a component with as many splits of as many environments, or begins new episodes with what outlives
-// those of any other.
+// Restore continues from a snapshot of a component with as many splits of as many environments, or begins new episodes with the lasting
+// state of any other.
 func (c *Rollout) Restore(state component.State) error {
 	if state.OnlyLasting() {
 		return c.resumeLasting(state.Blobs[component.LastingBlob])
@@ -125,7 +125,8 @@ func (c *Rollout) Restore(state component.State) error {
 	return nil
 }
 
-// forgets reports whether what policies kept of the episodes that go on is not what those of now do. Older states do not say what it was.
+// forgets reports whether the saved policy states of continuing episodes have another shape than the present policies'. Older states do
+// not say their shape.
 func (c *shared) forgets(from *splitState) bool {
 	was, is := from.Memory, c.schema.Shape.Memory
 	return was != (trajectory.Memory{}) && (from.Policies != c.schema.Shape.Policies || was.Past != is.Past || was.Learned != is.Learned || was.Executed != is.Executed || was.State != is.State)
@@ -135,7 +136,7 @@ func (s *split) restore(from *splitState, instance []byte) error {
 	if from.Carry == nil {
 		from.Carry = append(from.CarryObs, from.CarryMask...)
 	}
-	acted := from.Policies == s.rows.c.schema.Shape.Policies // the same policies, which kept what is carried
+	acted := from.Policies == s.rows.c.schema.Shape.Policies // the same policies, which kept the carried state
 	if s.rows.c.forgets(from) || len(from.Carry) != len(s.carry) {
 		from.Carry = s.remembered(from)
 	}
@@ -175,7 +176,7 @@ func (s *split) restore(from *splitState, instance []byte) error {
 	return nil
 }
 
-// remembered makes what was carried for policies with another memory what those of now can go on from: they begin anew in the
+// remembered converts a row that was carried for policies with another memory: the present ones begin from nothing in the
 // running episodes. It returns nil for a row of other environments.
 func (s *split) remembered(from *splitState) []byte {
 	shape := s.rows.c.schema.Shape

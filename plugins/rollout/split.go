@@ -20,7 +20,7 @@ type split struct {
 	first int // global index of environment 0
 	seeds seeds
 
-	batch    *batch    // that steps into the block, or did before others began to step beside it
+	batch    *batch    // that steps into the block, or did before others began to step next to it
 	versions *versions // while several step side by side; else nil
 	spare    *batch    // that the split may have to go back to
 	next     *move     // waits for its boundary
@@ -28,13 +28,13 @@ type split struct {
 	free  []uint32 // blocks, in the order of their credits
 	loan  arena.Loan
 	t     int    // row that inference is asked about
-	asked uint64 // of which policies, a bit each, that have not answered yet
+	asked uint64 // policies that have not answered yet, a bit each
 
 	steps    uint64 // env steps that each environment made before row 0 of the block
 	sequence uint64 // of the block
-	lost     uint64 // of its blocks, those that were dropped and made up for; see recount
-	turn     uint64 // of the block among those of all splits
-	carried  bool   // what was observed in row T of the previous block waits in carry
+	lost     uint64 // its dropped blocks that were made up for; see recount
+	turn     uint64 // of the block, counted over all splits
+	carried  bool   // the observation in row T of the previous block waits in carry
 	carry    []byte // see trajectory.SaveObserved
 	params   []byte // reset parameters of the newest block
 	awaits   awaits // what another component is asked to write into this one
@@ -53,17 +53,17 @@ const (
 	signalRewards = "rewards"
 )
 
-// awaits is what a split waits for another component to write into its block.
+// awaits says what another component has yet to write into a split's block.
 type awaits uint8
 
 const (
 	awaitsNothing awaits = iota
 	awaitsParams         // the reset parameters, before row 0
-	awaitsRewards        // what is learned from, behind the last step
+	awaitsRewards        // the rewards to learn from, after the last step
 	awaitsActions        // for row t; of owed alone
 )
 
-// inTurn returns the splits in the order in which they have begun their blocks.
+// inTurn returns the splits in the order in which they began their blocks.
 func inTurn(splits []*split) []*split {
 	return slices.SortedStableFunc(slices.Values(splits), func(a, b *split) int { return cmp.Compare(a.turn, b.turn) })
 }
@@ -81,8 +81,9 @@ func newSplit(c *shared, index int, b *batch) (*split, error) {
 	return s, err
 }
 
-// report counts a number with the episode that it belongs to. Where the runtime does not know the environment (-1) it counts
-// by itself, unless another batch makes some of the rows: then nobody can tell whether it is about one that counts.
+// report counts a number with the episode that it belongs to. Where the runtime does not know the environment (-1) the
+// number counts by itself, unless another batch makes some of the rows: then nobody knows whether it is about an environment
+// that counts.
 func (s *split) report(b *batch, r env.Metric) {
 	if s.versions != nil && (r.Env < 0 || s.versions.owner[r.Env] != b) {
 		return
@@ -96,7 +97,7 @@ func (s *split) report(b *batch, r env.Metric) {
 	}
 }
 
-// lend takes the next free block. One that another process has taken or spoilt comes back with a credit.
+// lend takes the next free block. A block that another process has taken or spoilt comes back with a credit.
 func (s *split) lend() (arena.Loan, error) {
 	for len(s.free) > 0 {
 		block := s.free[0]
@@ -108,15 +109,15 @@ func (s *split) lend() (arena.Loan, error) {
 	return arena.Loan{}, arena.ErrBusy
 }
 
-// letGo releases what the split needs no more, but not before stepping goes on: while memory is given back nobody can
-// map any, or touch some for the first time.
+// letGo closes c, but not before stepping resumes: while memory is given back nobody can map any, or touch some for
+// the first time.
 func (s *split) letGo(c closer) {
 	if s.next == nil || !s.next.later(c) {
 		s.rows.c.closing.release(c)
 	}
 }
 
-// stampBlock completes the column of versions of the block. It returns what made all of it, nil if it is several.
+// stampBlock completes the column of versions of the block. It returns the maker of all rows, nil if there are several.
 func (s *split) stampBlock() *maker {
 	if b := s.stepper().whole(); b != nil && !s.rows.mixed {
 		s.rows.stampAll(b.maker)
@@ -135,13 +136,13 @@ func (s *split) stampRows(t int, but *batch) {
 	}
 }
 
-// keepRow keeps what is observed in a row for the next block.
+// keepRow keeps the observation in a row for the next block.
 func (s *split) keepRow(row int) {
 	s.rows.tr.SaveObserved(s.carry, row)
 	s.carried = true
 }
 
-// handOver commits the block and lets go of it; what received it holds claims of its own.
+// handOver commits the block and releases it; its receivers hold their own claims.
 func (s *split) handOver() error {
 	handle, err := s.loan.Commit()
 	if err != nil {
@@ -212,8 +213,8 @@ func (s *split) request(w awaits, on *bus.Signal) {
 }
 
 // behind reports whether another split has begun a block of a dataset that this one has no block in yet. In synchronous
-// mode what is learned from that dataset waits for this split, whose credit has come with that of the other: resting
-// in between would keep the blocks of the others for good.
+// mode learning from that dataset waits for this split, whose credit has come with the other's: a pause in between
+// would keep the blocks of the others for good.
 func (s *split) behind() bool {
 	if !s.rows.c.h.Run.Synchronous {
 		return false
@@ -235,9 +236,9 @@ func (s *split) begun() uint64 {
 	return n
 }
 
-// recount notes that the split's block is free. In synchronous mode one that is free before another split has begun its own of the same
-// dataset was dropped on its way, and one more is made for that dataset. Else the split would be ahead for good, and the others behind, which
-// do not rest and may wait for a block that this one does not begin.
+// recount notes that the split's block is free. In synchronous mode a block that is free before another split has begun its block of the
+// same dataset was dropped on its way, and one more is made for that dataset. Otherwise the split would be ahead for good. The others would
+// be behind, never pause, and might wait for a block that this split does not begin.
 func (s *split) recount() {
 	for _, other := range s.all {
 		if n := other.begun(); n < s.begun() {

@@ -68,7 +68,7 @@ func (p slow) Spec() hostabi.EnvSpec {
 	return s
 }
 
-// Who waits for environments that take long to make is told so.
+// Environments that take long to make are reported to the waiting user.
 func TestNewBatch_TellsOfEnvironmentsThatTakeLong(t *testing.T) {
 	const line = "environments are made, which takes long by what they say"
 	p := plugintest.New(plugintest.Script{})

@@ -13,8 +13,8 @@ import (
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
 
-// A change that keeps the episodes keeps what the policy has of them, and with others it begins from nothing: the world holds
-// each state against what is observed. Here an episode has 5 steps, blocks have 4, and the change is asked for in row 2.
+// A change that keeps the episodes keeps the policy's states of them; other episodes begin from nothing. The world checks
+// each state against the observation. Here an episode has 5 steps, blocks have 4, and the change is asked for in row 2.
 func TestS19ChangesKeepTheStateOrBeginWithoutOne(t *testing.T) {
 	for at, want := range map[component.Boundary]struct{ kept, begun []byte }{
 		component.AtNow:        {[]byte{0, 1, 2, 2, 3, 4, 0, 1}, []byte{0, 1, 2, 0, 1, 2, 3, 4}},
@@ -41,8 +41,7 @@ func TestS19ChangesKeepTheStateOrBeginWithoutOne(t *testing.T) {
 	}
 }
 
-// Environments that go on from a state that is older than what their policy keeps, or of a policy that kept something else, go on where they were, and
-// the policy begins anew.
+// Environments continue where they were from a state without policy states, or with another policy's, and the policy begins from nothing.
 func TestS19AnotherMemoryBeginsAnew(t *testing.T) {
 	for _, was := range []trajectory.Memory{{}, {State: 2, Chunk: 2}, {State: 5, Chunk: 4, Past: 1}} {
 		saved := stall(t, newRig(t, rigOptions{memory: was}))
@@ -72,7 +71,7 @@ func TestS19AnotherMemoryBeginsAnew(t *testing.T) {
 	}
 }
 
-// A run that goes on begins the blocks under way in the order in which they had been begun: others go by the order in which blocks come.
+// A continued run begins the blocks under way in their old order: others rely on the order of blocks.
 func TestSnapshot_KeepsTheOrderOfBlocks(t *testing.T) {
 	r := newRig(t, rigOptions{run: component.Run{Synchronous: true}})
 	r.silent = true
@@ -94,7 +93,7 @@ func TestSnapshot_KeepsTheOrderOfBlocks(t *testing.T) {
 	}
 }
 
-// Actions that wait for the component are no part of a state: a run that goes on would ask a newer policy.
+// Actions that wait for the component are no part of a state: a continued run would ask a newer policy.
 func TestSnapshot_IsNoneBesideAnswers(t *testing.T) {
 	r := newRig(t, rigOptions{run: component.Run{Synchronous: true}})
 	r.silent = true

@@ -9,8 +9,8 @@ import (
 // stepper is what steps a split's environments: one batch alone, or several versions side by side.
 type stepper interface {
 	bind() error
-	// step steps row t. While it is pending, each call of ready is followed by one of arrive, until that reports that the step is over.
-	// Then settle completes the row.
+	// step steps row t. While it is pending, the caller answers each call of ready with a call of arrive, until arrive reports that the
+	// step is over. Then settle completes the row.
 	step(t int, ready func()) (pending bool, err error)
 	arrive() (over bool, err error)
 	settle(t int, err error) error
@@ -32,7 +32,7 @@ func (s *split) stepper() stepper {
 	return alone{s}
 }
 
-// firstRow binds the block and writes what is observed in row 0.
+// firstRow binds the block and writes the observation in row 0.
 func (s *split) firstRow() error {
 	if err := s.stepper().bind(); err != nil {
 		if !s.loseSome(err) {
@@ -90,7 +90,7 @@ func (a alone) arrive() (over bool, err error) {
 	return true, a.s.batch.starter.FinishStep()
 }
 
-// settle completes row t, in which the environments have written the rest and obs[t+1].
+// settle completes row t, where the environments have written the other columns and obs[t+1].
 func (a alone) settle(t int, err error) error {
 	s := a.s
 	s.batch.learnRaw(s.rows.tr, t)
@@ -116,7 +116,7 @@ func (a alone) settle(t int, err error) error {
 	return a.resetLost(t + 1)
 }
 
-// endEpisodes does what the ends of episodes in row t ask for where the environments do not reset themselves in the same step, as those
+// endEpisodes handles the ends of episodes in row t where the environments do not reset themselves in the same step, as environments
 // with agents do.
 func (a alone) endEpisodes(t int) error {
 	s := a.s

@@ -18,8 +18,8 @@ func (s *split) credit(block uint32) {
 	s.rows.c.h.Receiver.Control(loop.Func(s.onCredit), hostabi.Message{T: block})
 }
 
-// onCredit takes a block that has become free and starts on it if the split has been waiting for one. One that others need no more may be
-// what the component's rest waits for.
+// onCredit takes a block that has become free and starts on it if the split has been waiting for one. A pause of the component may wait
+// for this block.
 func (s *split) onCredit(m *hostabi.Message) {
 	s.free = append(s.free, m.T)
 	if s.rows.c.h.Run.Synchronous {
@@ -56,7 +56,7 @@ func (s *split) begin() {
 	s.enter()
 }
 
-// onParams goes on with a split whose reset parameters have been written.
+// onParams resumes a split whose reset parameters have been written.
 func (s *split) onParams() {
 	if env, err := s.rows.paramsOf().Check(); err != nil {
 		s.rows.c.h.Fail(fmt.Errorf("what answers %s: environment %d: %w", signalResets, s.first+env, err))
@@ -130,7 +130,7 @@ func (s *split) onActions(policy int, version uint64) {
 	}
 }
 
-// onReady goes on with a step that was begun.
+// onReady resumes a pending step.
 func (s *split) onReady(*hostabi.Message) {
 	if !s.stepping {
 		return
@@ -141,7 +141,7 @@ func (s *split) onReady(*hostabi.Message) {
 	}
 }
 
-// stepped goes on when Step has returned.
+// stepped continues after Step has returned.
 func (s *split) stepped(err error) {
 	if err := s.stepper().settle(s.t, err); err != nil {
 		s.fault(err)
@@ -166,7 +166,7 @@ func (s *split) onShaped() {
 	s.finish()
 }
 
-// finish commits the block and begins the next one if one is free, with other environments if those have waited for this boundary.
+// finish commits the block and begins the next one if one is free, with other environments if they have waited for this boundary.
 func (s *split) finish() {
 	if m := s.next; m != nil && m.at != component.AtEpisode {
 		m.crossBlock()
@@ -178,7 +178,7 @@ func (s *split) finish() {
 	}
 }
 
-// commit completes the block, and emits it with the episodes that ended in it. It reports whether the run goes on.
+// commit completes the block, and emits it with the episodes that ended in it. It reports whether the run continues.
 func (s *split) commit() bool {
 	if s.rows.agents != nil {
 		s.rows.agents.moveLate(s.rows.tr)

@@ -11,24 +11,24 @@ import (
 // maxVersions bounds how many versions are counted apart; more are counted together.
 const maxVersions = 64
 
-// maxCast bounds how many makers of one block are told apart.
+// maxCast bounds how many makers of one block are distinguished.
 const maxCast = 1 << 15
 
-// stampedBySeveral stands for the version of a block that no one version has made.
+// stampedBySeveral is the version of a block that several versions have made.
 const stampedBySeveral = ^uint64(0)
 
-// version is what is known of one version of the environments: of all that come from one file.
+// version describes one version of the environments: all that come from one file.
 type version struct {
 	id                         uint64 // first 8 bytes of the SHA-256
 	envSteps, episodes, faults *stat.Counter
 	returns                    *stat.Gauge // sum of the returns of its episodes
 }
 
-// maker says what made a row, as far as it is counted.
+// maker says what made a row, as far as counters tell rows apart.
 type maker struct {
 	version *version
 	task    uint16 // see trajectory.Episode
-	onTrial bool   // beside environments that are trained for; its reports count nowhere
+	onTrial bool   // next to environments that are trained for; its reports count nowhere
 }
 
 // versionID is the first 8 bytes of a SHA-256 in hexadecimal.
@@ -75,8 +75,8 @@ func (r *rows) makerOf(at int, by *maker) *maker {
 	return &r.cast[r.makers[at]]
 }
 
-// stamp writes down what made the rows before row t of the environments, or agents, from first to end, so that something else can
-// make those from there on.
+// stamp records the maker of the rows before row t of the environments, or agents, from first to end, so that another can make
+// the rows from t on.
 func (r *rows) stamp(first, end, t int, by maker) {
 	if t == 0 {
 		return
@@ -91,7 +91,7 @@ func (r *rows) stamp(first, end, t int, by maker) {
 	r.mixed, r.stamps[r.block] = true, stampedBySeveral
 }
 
-// place returns where a maker stands in the block's cast.
+// place returns the place of a maker in the block's cast.
 func (r *rows) place(m maker) uint16 {
 	for i, have := range r.cast {
 		if have == m {
@@ -104,7 +104,7 @@ func (r *rows) place(m maker) uint16 {
 	return uint16(len(r.cast) - 1)
 }
 
-// stampAll is for a block of one version. A block keeps what is written in it, unless it is poisoned when it is freed.
+// stampAll is for a block of one version. A block keeps its contents, unless it is poisoned when it is freed.
 func (r *rows) stampAll(by maker) {
 	made, id, stamp := r.tr.Uint64(trajectory.PluginVersion), by.version.id, &r.stamps[r.block]
 	if *stamp == id && made[0] == id && made[len(made)-1] == id {

@@ -8,21 +8,21 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// versions steps environments of several versions side by side: each batch steps all of its environments, in a block of its
-// own, and the split's block gets the rows of those that count.
+// versions steps environments of several versions side by side: each batch steps all of its environments, in its own block,
+// and the split's block gets the rows that count.
 type versions struct {
 	s     *split
 	rows  *rows    // of the split
 	all   []*batch // the newest last, the split's own first
-	owner []*batch // by environment, the one that counts
+	owner []*batch // by environment, the batch that counts
 
 	target   *batch // where environments go over to when their episodes end; nil: nowhere
 	share    int    // how many of them go, the first ones
-	newSeeds func() // for those that go over
+	newSeeds func() // for environments that go over
 	over     []byte // 1 where the environment has gone over in this row
 
-	row            int // the first one that a new owner makes
-	waits, arrived int // batches that step elsewhere, and those of them that are ready
+	row            int // the first row of a new owner
+	waits, arrived int // batches that step elsewhere, and how many of them are ready
 }
 
 // newVersions begins with the batch that has stepped alone so far.
@@ -37,7 +37,7 @@ func (d *versions) whole() *batch { return nil }
 
 func (d *versions) batches() []*batch { return d.all }
 
-// add lets one more batch step beside the others from row t on, to which the first environments go over.
+// add lets one more batch step next to the others from row t on; the first environments go over to it.
 func (d *versions) add(b *batch, share, t int, newSeeds func()) {
 	d.all = append(d.all, b)
 	d.target, d.share, d.row, d.newSeeds = b, share, t, newSeeds
@@ -108,8 +108,8 @@ func (d *versions) arrive() (over bool, _ error) {
 	return true, nil
 }
 
-// giveActions copies the actions of row t. An environment that another one stands for gets the same one, or a legal
-// one where masks say which those are: it may be at another place.
+// giveActions copies the actions of row t. An environment that does not count gets the action of the one that does,
+// or a legal action where there are masks: it may be at another place.
 func (d *versions) giveActions(b *batch, t int) {
 	b.pad.tr.CopyActions(t, d.rows.tr)
 	b.pad.tr.Execute(t)
@@ -161,14 +161,14 @@ func (d *versions) settle(t int, _ error) error {
 	return d.s.nextTurns()
 }
 
-// gather copies what one environment observes at t.
+// gather copies the observation of one environment at t.
 func (d *versions) gather(t, env int) {
 	for row, end := d.rows.c.schema.RowsOf(env); row < end; row++ {
 		d.rows.tr.CopyObservedOf(row, t, d.owner[env].pad.tr, t)
 	}
 }
 
-// check looks at what stands in row t. A batch that has written what is not allowed has lost the step of all its environments.
+// check checks row t. A batch that has written forbidden values has lost the step of all its environments.
 func (d *versions) check(t int) (trajectory.Ended, error) {
 	for {
 		ended, env, err := d.rows.tr.CheckStep(t, d.rows.c.mode)
@@ -186,7 +186,7 @@ func (d *versions) check(t int) (trajectory.Ended, error) {
 	}
 }
 
-// endEpisodes does what the end of an episode in row t asks for: environments go over, or are reset where they count.
+// endEpisodes handles the ends of episodes in row t: environments go over, or are reset where they count.
 func (d *versions) endEpisodes(t int) error {
 	reset, over := false, false
 	for env, owner := range d.owner {
@@ -219,7 +219,7 @@ func (d *versions) endEpisodes(t int) error {
 	return d.reset(t+1, d.rows.resetMask, nil)
 }
 
-// idles reports whether no episode of an environment goes on behind row t, so that it can go over, and does what the end of one asks for:
+// idles reports whether no episode of an environment continues after row t, so that it can go over. It handles the end of an episode:
 // resets says whether the environment is to be reset where it is.
 func (d *versions) idles(t, env int) (idle, resets bool) {
 	if d.rows.agents != nil {
@@ -329,8 +329,8 @@ func (d *versions) resetLost(row int) error {
 	return nil
 }
 
-// loseBatch takes an error of one batch: it costs its environments the step that they were in, and those of others
-// nothing. They wait for resetLost. What cannot be borne it returns.
+// loseBatch takes an error of one batch: its environments lose their current step, and other batches nothing. They
+// wait for resetLost. loseBatch returns an error that ends the run.
 func (d *versions) loseBatch(b *batch, err error) error {
 	if isFault(err) {
 		b.version.faults.Inc()
