@@ -49,8 +49,8 @@ func benchmarkStep(b *testing.B, source []byte, envs int) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(envs), "ns/env")
 }
 
-// BenchmarkStepOverhead steps a guest through Env.Step and through its bare function in turns, and reports what
-// the host's part costs.
+// BenchmarkStepOverhead steps a guest through Env.Step and through its bare function in turns, and reports the cost
+// of the host's part.
 func BenchmarkStepOverhead(b *testing.B) {
 	e := stepper(b, readGuest(b, cartPole), 64)
 	const calls = 1000

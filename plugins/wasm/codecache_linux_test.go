@@ -48,7 +48,7 @@ func (l *cacheLab) entries() []string {
 	return all
 }
 
-// loads loads the guest once more and returns what is said. The guest must do the same as ever.
+// loads loads the guest once more and returns the log. The guest must do the same as ever.
 func (l *cacheLab) loads() string {
 	l.t.Helper()
 	var log bytes.Buffer
@@ -65,7 +65,7 @@ func (l *cacheLab) loads() string {
 	return log.String()
 }
 
-// refuses loads the guest over what lies there now, which must be said once, mended, and not said again.
+// refuses loads the guest over a damaged entry, which must be logged once, mended, and not logged again.
 func (l *cacheLab) refuses(what string) {
 	l.t.Helper()
 	said := l.loads()
@@ -112,7 +112,7 @@ func TestCache_NothingDamagedIsRun(t *testing.T) {
 	t.Logf("%d of %d bytes flipped", len(places), len(l.good))
 }
 
-// What another module was compiled to, an entry under another key, and what is no file of this user's: none is run.
+// Another module's code, an entry under another key and another user's file are not run.
 func TestCache_NothingPlantedIsRun(t *testing.T) {
 	l := newCacheLab(t, counting(11))
 	other := newCacheLab(t, counting(12))
@@ -199,7 +199,7 @@ func joined(errs ...error) error {
 	return nil
 }
 
-// What cannot be put right is said, once for each runtime, and nothing in it is used.
+// A folder that cannot be put right is logged, once for each runtime, and nothing in it is used.
 func TestCache_FolderOfOthersIsNotUsed(t *testing.T) {
 	for _, c := range []struct {
 		what  string

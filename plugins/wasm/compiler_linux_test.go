@@ -83,7 +83,7 @@ func slow() []byte {
 	return wasmtest.Guest{After: func(m *asm.Module) { m.Func("", nil, nil, 0, loops) }}.Bytes()
 }
 
-// big is one that takes it hundreds of megabytes.
+// big is a module that takes the compiler hundreds of megabytes.
 func big() []byte {
 	tables := asm.Repeat(1_000, asm.Block, asm.Void, asm.Get(0), asm.BrTable(make([]uint32, 1_000)...), asm.End)
 	return wasmtest.Guest{After: func(m *asm.Module) { m.Func("", asm.I32s(1), nil, 0, tables) }}.Bytes()
@@ -96,7 +96,7 @@ func TestCompiler_MakesTheSameCode(t *testing.T) {
 	if !bytes.Equal(played(t, r, source), want) {
 		t.Error("the guest writes other bytes when another process has compiled it")
 	}
-	// What is in the cache needs no process: this one could not be started.
+	// A cached module needs no process: this one could not be started.
 	other, _ := apart(t, dir, "no-role")
 	if !bytes.Equal(played(t, other, source), want) {
 		t.Error("the guest from the cache writes other bytes")
@@ -142,8 +142,7 @@ func keepsLimit(t *testing.T, what string, source []byte, config env.Source, wan
 	})
 }
 
-// A machine that has other things to do costs a module nothing: its limit is processor time. The compiler's process stands here for longer
-// than its limit.
+// A busy machine costs a module nothing: its limit is processor time. The compiler's process is stopped here for longer than its limit.
 func TestCompiler_LimitIsProcessorTime(t *testing.T) {
 	t.Parallel()
 	r, _ := apart(t, t.TempDir(), compilerRole)
@@ -207,7 +206,7 @@ func TestCompiler_MayDie(t *testing.T) {
 // deadly is the path of a module whose first run ends the process that it is in.
 const deadly = "deadly.wasm"
 
-// stuck is the path of one that keeps its process for ever, past what the host counts.
+// stuck is the path of a module that keeps its process for ever, without using the processor time that the host counts.
 const stuck = "stuck.wasm"
 
 // ran is the end of a first run: it lets the module survive unless that is deadly or stuck.

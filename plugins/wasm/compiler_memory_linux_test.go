@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector maps shadow memory of its own in the compiler's process, many times what a limit of these tests is.
+// The race detector maps its shadow memory in the compiler's process, many times the limits of these tests.
 
 package wasm
 
@@ -18,7 +18,7 @@ func TestCompiler_KeepsItsLimitOfMemory(t *testing.T) {
 		"E017 bomb.wasm: takes more memory to compile than its limit of 96 MiB; raise limits.compile_memory of the environment if the module is yours, or make it smaller")
 }
 
-// What a guest does wrong within its limits is told by the host, as if no other process had seen it.
+// The host reports a guest's mistakes within its limits, as if no other process had seen them.
 func TestCompiler_LeavesAGuestsMistakesToTheHost(t *testing.T) {
 	r, log := apart(t, t.TempDir(), compilerRole)
 	cases := wrongStarts()
@@ -31,7 +31,7 @@ func TestCompiler_LeavesAGuestsMistakesToTheHost(t *testing.T) {
 	}
 }
 
-// The limit on the compiler's memory leaves a guest all of its own.
+// The limit on the compiler's memory does not reduce the guest's memory.
 func TestCompiler_GivesAGuestItsMemory(t *testing.T) {
 	const limit = 1600 << 20
 	eat := asm.Block + asm.Void + asm.Loop + asm.Void + asm.Const(16) + asm.MemoryGrow + asm.Const(-1) + asm.Eq + asm.BrIf(1) + asm.Br(0) + asm.End + asm.End +

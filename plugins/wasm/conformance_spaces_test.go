@@ -17,8 +17,8 @@ import (
 	"github.com/rlhost/rlhost/plugins/envcheck"
 )
 
-// act has every agent do what a trace says, in each of its actions: for 0 the first value of every element, or its lower bound, for
-// 1 the last, or the upper one.
+// act has every agent do a trace's actions: for 0 the first value of every element, or its lower bound, for 1 the last, or the
+// upper one.
 func act(d *env.Driver, actions []int32) {
 	tensors := d.Schema().Spec.All(hostabi.RoleAction)
 	for i, m := range d.Actions() {

@@ -55,7 +55,7 @@ func (c conformanceTrace) of(agents int) conformanceTrace {
 	return c
 }
 
-// repeat returns rows in which each element stands n times.
+// repeat returns the rows with each element n times.
 func repeat[E any](rows [][]E, n int) (list [][]E) {
 	for _, row := range rows {
 		var wide []E
@@ -74,7 +74,7 @@ func readJSON(t *testing.T, name string, to any) {
 	must(t, json.Unmarshal(b, to))
 }
 
-// The host does with every module of the conformance set what the set says.
+// The host handles every module of the conformance set as the set says.
 func TestConformance_HoldsForThisHost(t *testing.T) {
 	var cases []conformanceCase
 	traces := map[string]conformanceTrace{}
@@ -206,7 +206,7 @@ func (c *conformanceCase) compareObs(t *testing.T, d *env.Driver, want [][2]floa
 	}
 }
 
-// compareRow compares what an agent observes: every observation of its group begins with the trace's numbers, as many as it has.
+// compareRow compares an agent's observations: every observation of its group begins with the trace's numbers, as many as it has.
 func (c *conformanceCase) compareRow(t *testing.T, d *env.Driver, observations []trajectory.Matrix, row int, want [2]float32, where string) {
 	t.Helper()
 	if c.Trace != nil && !*c.Trace {
@@ -335,7 +335,7 @@ func (c *conformanceCase) states(t *testing.T, d *env.Driver) {
 	}
 }
 
-// The committed modules, of environments and of components, were assembled from their text as it is now: assembled.txt tells of both.
+// The committed modules, of environments and of components, were assembled from their present text: assembled.txt has the hashes of both.
 func TestConformance_ModulesAreFresh(t *testing.T) {
 	for _, folder := range []string{conformance, conformance + "component/"} {
 		if was, now := contentOf(t, folder+"assembled.txt"), assembled(t, folder); was != now {

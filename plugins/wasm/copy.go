@@ -42,8 +42,8 @@ func (p *Plugin) runsAs(o *Plugin) bool {
 	return bytes.Equal(a.Args, b.Args) && a.Config.Limits == b.Config.Limits && slices.Equal(a.Config.Grants, b.Config.Grants)
 }
 
-// CopyFrom gives this Env the state of another; see env.Copier. It is Snapshot and Restore in one, and
-// touches only the pages in which the two differ: between two made alike, those are few.
+// CopyFrom gives this Env the state of another; see env.Copier. It is Snapshot and Restore in one, and touches only
+// the pages that differ: few between two made alike.
 func (e *Env) CopyFrom(from env.Env) error {
 	o, ok := from.(*Env)
 	if !ok || o == e || !bytes.Equal(e.identity(), o.identity()) || e.plugin.file.Metered.State != "" {
@@ -75,7 +75,7 @@ func (e *Env) CopyFrom(from env.Env) error {
 	e.windows = nil
 	for k, w := range o.windows {
 		own := &window{block: w.block, ptr: w.ptr, bytes: w.bytes, bindings: w.bindings}
-		if stay { // its bindings are those of the other one
+		if stay { // it has the other one's bindings
 			own.file, own.offset, own.schema, own.stale = mapped[k].file, mapped[k].offset, mapped[k].schema, true
 		}
 		e.windows = append(e.windows, own)

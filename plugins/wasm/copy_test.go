@@ -11,8 +11,8 @@ import (
 	"github.com/rlhost/rlhost/plugins/wasm/module"
 )
 
-// A copy is what Snapshot and Restore make, between environments of one plugin and of two made of the same file,
-// and onto one that has played before. What is bound in the copy stays as it is.
+// A copy is what Snapshot and Restore make, between environments of one plugin and of two made of the same file, and
+// onto one that has played before. The copy's bindings do not change.
 func TestCopyFrom_IsSnapshotAndRestoreInOne(t *testing.T) {
 	for name, source := range exampleGuests(t, "") {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestCopyFrom_RefusesOthers(t *testing.T) {
 	}
 }
 
-// A batch that takes over goes on with the other's instance, bit for bit, and with the windows that it has; the other one begins anew.
+// A batch that takes over continues with the other's instance, bit for bit, and with its windows; the other one begins from scratch.
 func TestTakeOver_GoesOnWithTheInstance(t *testing.T) {
 	for name, source := range exampleGuests(t, "") {
 		t.Run(name, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestTakeOver_GoesOnWithTheInstance(t *testing.T) {
 			if !bytes.Equal(play(t, next, all, 3), play(t, alone, own, 3)) {
 				t.Error("the future differs")
 			}
-			must(t, one.Close()) // what has taken over goes on without its plugin
+			must(t, one.Close()) // the new owner continues without its plugin
 			begin(t, e, own)
 			play(t, e, own, 2)
 			must(t, e.Close())
@@ -110,7 +110,7 @@ func TestTakeOver_GoesOnWithTheInstance(t *testing.T) {
 	}
 }
 
-// Whatever bounds an instance differently is no reason to go on with it.
+// An instance with other limits is not taken over.
 func TestTakeOver_RefusesOthers(t *testing.T) {
 	r := newRuntime(t)
 	p := load(t, r, cartPole, nil, env.Source{})

@@ -11,10 +11,10 @@
 //	err = env.Bind(block)
 //	err = env.Step(0)
 //
-// It stands on three packages, each of which can be read alone: module says what a file is, engine compiles it and keeps the
-// code, guest runs instances of it. Beside environments, package component has components. Imports go one way:
+// It uses three packages, each of which can be read alone: module reads and checks a file, engine compiles it and keeps the
+// code, guest runs instances of it. Package component runs components. Imports go one way:
 //
 //	internal/{meter,codecache,linear} ← module, engine ← guest ← wasm ← component
 //
-// What the guest wrote into a block is not checked here: core/trajectory and its users do that.
+// The guest's writes into a block are not checked here: core/trajectory and its users do that.
 package wasm

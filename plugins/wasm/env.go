@@ -91,7 +91,7 @@ func streams(o *env.Options) []uint64 {
 	return seeds
 }
 
-// adopt makes an instance that of this Env.
+// adopt makes an instance this Env's own.
 func (e *Env) adopt(i *guest.Instance) {
 	o := guest.Owner{Name: e.options.Name, Metric: e.options.Metric}
 	if e.options.Wanted != nil {
@@ -122,8 +122,8 @@ func (e *Env) create() error {
 	return nil
 }
 
-// scratchBytes is the room for a seed and a mask byte for each environment and, behind them, for tensors that nothing of the
-// host reads.
+// scratchBytes is the room for a seed and a mask byte for each environment and, after them, for tensors that the host never
+// reads.
 func (e *Env) scratchBytes() uint32 {
 	n := uint32(e.options.Envs) * 9
 	if unread := unreadBytes(&e.plugin.spec); unread > 0 {
@@ -306,7 +306,7 @@ func (e *Env) borrow(size uint32, use func(buf uint32) error) error {
 	return nil
 }
 
-// identity identifies what a snapshot fits: the plugin and how the batch was made.
+// identity identifies the plugin and the batch that a snapshot fits.
 func (e *Env) identity() []byte {
 	hash, _ := hex.DecodeString(e.plugin.file.Hash)
 	b := append([]byte(snapshotMagic), hash...)

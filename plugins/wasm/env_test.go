@@ -182,7 +182,7 @@ func TestEnv_StepsIntoBlock(t *testing.T) {
 	t.Log("fuel", e.FuelUsed())
 }
 
-// exampleGuests returns the modules of all example guests, or of those of one environment, by name.
+// exampleGuests returns the modules of all example guests, or of one environment's, by name.
 func exampleGuests(t testing.TB, env string) map[string][]byte {
 	t.Helper()
 	all := map[string][]byte{}

@@ -54,7 +54,7 @@ func stepUntilFault(t *testing.T, e *Env, most int) error {
 	return nil
 }
 
-// faultCase is a guest that fails in a step, and what is said of it.
+// faultCase is a guest that fails in a step, and the expected error.
 type faultCase struct {
 	name   string
 	guest  wasmtest.Guest

@@ -16,8 +16,8 @@ import (
 	"github.com/rlhost/rlhost/plugins/wasm/module"
 )
 
-// FuzzLoad gives modules of any kind to the host and uses those that can be loaded. They end in errors of the
-// known kinds; the host neither crashes nor hangs, and what is loaded twice does the same twice.
+// FuzzLoad gives modules of any kind to the host and uses the loadable ones. They end in errors of the known kinds;
+// the host neither crashes nor hangs, and a module that is loaded twice does the same twice.
 func FuzzLoad(f *testing.F) {
 	for _, g := range []wasmtest.Guest{
 		{},
@@ -65,7 +65,7 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// useFuzzed does what a rollout does, and expects errors of the known kinds alone.
+// useFuzzed makes the calls of a rollout, and expects errors of the known kinds alone.
 func useFuzzed(t *testing.T, e *Env, b env.Block) {
 	calls := []func() error{
 		func() error { return e.Bind(b) },

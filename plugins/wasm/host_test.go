@@ -49,7 +49,7 @@ func calling(module, name string, params, results []byte, args asm.Code) wasmtes
 	}
 }
 
-// result returns what the called host function returned in the last step, modulo 2^32.
+// result returns the result of the last step's host function, modulo 2^32.
 func result(e *Env) uint32 { return binary.LittleEndian.Uint32(e.inst.View(wasmtest.CounterAt, 4)) }
 
 func dataOf(s string) func(m *asm.Module) {
@@ -265,7 +265,7 @@ func TestStep_TrapTellsWhatWasWrittenToStderr(t *testing.T) {
 	}
 }
 
-// What a guest writes without the grant is counted and told at its end; a check shows the first lines of it.
+// Lines that a guest writes without the grant are counted, and the count is logged at its end; a check shows the first lines.
 func TestWASI_TellsHowMuchWasNotShown(t *testing.T) {
 	g := calling("wasi_snapshot_preview1", "fd_write", asm.I32s(4), asm.I32s(1), asm.Const(1)+asm.Const(21000)+asm.Const(1)+asm.Const(22000))
 	before := g.After
@@ -388,7 +388,7 @@ func TestHostCalls_EndWithTheDeadline(t *testing.T) {
 	}
 }
 
-// A thousand times all memory is not written by one call, whatever the guest asks for, and what is left out is counted.
+// A thousand times all memory is not written by one call, whatever the guest asks for, and the rest is counted.
 func TestWASI_WriteTakesAPiece(t *testing.T) {
 	const size = 1 << 20
 	g := calling(module.WASI, "fd_write", asm.I32s(4), asm.I32s(1), asm.Const(1)+asm.Const(30000)+asm.Const(maxVectors)+asm.Const(21100))

@@ -84,7 +84,7 @@ func (b *besieged) steps() int {
 	return status.Steps.Made
 }
 
-// String returns what the run and its status have said.
+// String returns the words of the run and of its status.
 func (b *besieged) String() string { return fmt.Sprint(b.said, "\n", &b.output) }
 
 // goesOn waits until the run has made more steps than it had.
@@ -112,14 +112,14 @@ func (b *besieged) peak() int {
 	return kib >> 10
 }
 
-// forget begins to measure the peak anew.
+// forget resets the measured peak.
 func (b *besieged) forget() {
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", b.run.Process.Pid), []byte("5"), 0); err != nil {
 		b.t.Fatal(err)
 	}
 }
 
-// Exit codes of rlhost swap that leave everything as it was.
+// Exit codes of rlhost swap that change nothing.
 const (
 	exitTrial  = 4
 	exitPlugin = 5
@@ -130,8 +130,8 @@ var sheltered bombs.Guest = func(imports, after func(m *asm.Module)) []byte {
 	return wasmtest.Guest{Before: imports, After: after}.Bytes()
 }
 
-// TestHostile_RunGoesOnUnderBombs asks a run to take each bomb for its environment. Each must be refused, the run must go
-// on, and its memory must not grow by 200 MB. `make test-hostile` runs it with the heavy ones.
+// TestHostile_RunGoesOnUnderBombs asks a run to take each bomb for its environment. Each must be refused, the run must
+// continue, and its memory must not grow by 200 MB. `make test-hostile` runs it with the heavy ones.
 func TestHostile_RunGoesOnUnderBombs(t *testing.T) {
 	list := sheltered.Locals()[:1]
 	if os.Getenv("RLHOST_HOSTILE") != "" {

@@ -46,7 +46,7 @@ func TestStep_AllocatesNothing(t *testing.T) {
 	}
 }
 
-// Fuel depends on what the guest did, not on how long it took.
+// Fuel depends on the guest's work, not on how long it took.
 func TestFuelUsed_IsTheSameForTheSameWork(t *testing.T) {
 	p := load(t, newRuntime(t), cartPole, nil, env.Source{})
 	all := blocks(t, p.Spec(), trajectory.Shape{Steps: 32, Envs: 64}, 1)
@@ -217,7 +217,7 @@ func TestLoad_DamagedCacheCostsOnlyTime(t *testing.T) {
 	}
 }
 
-// withoutFiles makes a runtime use an engine of its own, without a cache.
+// withoutFiles makes a runtime use its own engine, without a cache.
 func withoutFiles(t testing.TB, r *Runtime, config wazero.RuntimeConfig) {
 	t.Helper()
 	must(t, r.engine.Close())

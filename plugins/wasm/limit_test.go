@@ -93,13 +93,14 @@ func greedyEnv(t *testing.T, guest []byte, limit uint64, n int) (*Env, []env.Blo
 	return newEnv(t, p, env.Options{Envs: 64}), all
 }
 
-// windowAlign is what the memory of windows is aligned to.
+// windowAlign is the alignment of windows' memory.
 const windowAlign = 65536
 
 // oldMemory is an address of memory that greedy guests have from the beginning.
 const oldMemory = 2 << 16
 
-// A guest has its limit of its own, and what it gives: whenever it grows and whatever it gives it gets to there, and no page further.
+// A guest may have its limit of its own memory, plus the memory that it gives: in any order of growing and giving it gets so far, and
+// no page further.
 func TestLimit_IsWhatAGuestHasOfItsOwn(t *testing.T) {
 	last := asm.MemorySize + asm.Const(16) + asm.Shl + asm.Get(0) + asm.Sub + asm.Const(-windowAlign) + asm.And
 	for name, guest := range map[string][]byte{
@@ -166,8 +167,8 @@ func TestLimit_WhoGivesNoWindowLosesWhatItGrewBy(t *testing.T) {
 	}
 }
 
-// Memory cannot shrink: a guest that has filled what smaller windows leave of it goes on in a new instance, one that has room for
-// that goes on as it is.
+// Memory cannot shrink: a guest that has filled the memory that smaller windows leave continues in a new instance, a guest that
+// has room for it continues in its own.
 func TestLimit_HoldsWhenWindowsBecomeSmaller(t *testing.T) {
 	for _, fills := range []bool{true, false} {
 		e, all := greedyEnv(t, greedy(windowAlign, ""), greedyLimit+1<<20, 1)
@@ -185,7 +186,7 @@ func TestLimit_HoldsWhenWindowsBecomeSmaller(t *testing.T) {
 	}
 }
 
-// What is a window belongs to the state of an instance.
+// The windows belong to the state of an instance.
 func TestLimit_GoesWithTheState(t *testing.T) {
 	e, all := greedyEnv(t, greedy(windowAlign, ""), greedyLimit, 2)
 	other := newEnv(t, e.plugin, env.Options{Envs: 64})
@@ -223,7 +224,7 @@ func TestLimit_GoesWithTheState(t *testing.T) {
 	}
 }
 
-// Where a module declares how large its memory may get, that is the end of it, and known before anything runs.
+// A module that declares the largest size of its memory ends there, which is known before anything runs.
 func TestBind_WithinWhatTheModuleDeclares(t *testing.T) {
 	guest := wasmtest.Guest{After: func(m *asm.Module) { m.MaxPages(8) }}.Bytes()
 	e, all := greedyEnv(t, guest, greedyLimit, 1)

@@ -21,7 +21,7 @@ import (
 // endless is code that never ends.
 const endless = asm.Loop + asm.Void + "\x0c\x00" + asm.End + asm.Unreachable
 
-// loadCase is a module that cannot be loaded, and what is said of it.
+// loadCase is a module that cannot be loaded, and the expected error.
 type loadCase struct {
 	name   string
 	source []byte
@@ -67,7 +67,7 @@ func notModules() []loadCase {
 	}
 }
 
-// wrongExports are modules that do not offer what an environment must.
+// wrongExports are modules without an environment's required exports.
 func wrongExports() []loadCase {
 	library := asm.New(1)
 	library.Func("rl_describe", nil, nil, 0)
@@ -101,7 +101,7 @@ func wrongExports() []loadCase {
 	}
 }
 
-// wrongImports are modules that want what the host does not give.
+// wrongImports are modules with imports that the host does not offer.
 func wrongImports() []loadCase {
 	good := wasmtest.Guest{}.Bytes()
 	return []loadCase{

@@ -62,7 +62,7 @@ func (e *Env) lowMemory() (low, stack []byte) {
 	return mem[:end], stack
 }
 
-// nullWrite says what was written into low memory, or "".
+// nullWrite describes a write into low memory, or returns "".
 func nullWrite(low, stack []byte) string {
 	n, last := 0, 0
 	for i, b := range low {
@@ -87,8 +87,8 @@ func nullWrite(low, stack []byte) string {
 	return fmt.Sprintf("writes %d bytes up to address %#x, where nothing lies: %s", n, last, what)
 }
 
-// linkersStack is the size of the stack that wasm-ld reserves if it is told of none. Where the stack lies behind the data, a module does not tell
-// its size: data that is zero at first takes room of which nothing is written down.
+// linkersStack is the default size of the stack that wasm-ld reserves. If the stack is after the data, a module does not tell its size:
+// zero-initialised data takes room that no section mentions.
 const linkersStack = 64 << 10
 
 // Examine reports what the layout of the module means for a stack overflow; see env.Examiner.

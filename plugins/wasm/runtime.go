@@ -56,8 +56,8 @@ func (r *Runtime) Close() error { return r.engine.Close() }
 // Checked reports whether MarkChecked has been called for the module with that hash, by any process of this user.
 func (r *Runtime) Checked(hash string) bool { return r.engine.Checked(hash) }
 
-// MarkChecked remembers, beside the compiled code, that the environments of the module with that hash write what they have to and nothing
-// else. Where nothing can be kept that is logged.
+// MarkChecked remembers, next to the compiled code, that the environments of the module with that hash write all required values and
+// nothing else. It logs an error if it cannot.
 func (r *Runtime) MarkChecked(hash string) { r.engine.MarkChecked(hash) }
 
 // Load reads, checks, meters and compiles a module, starts it once and asks it to describe itself. source is the file's
@@ -76,8 +76,8 @@ func (r *Runtime) Load(ctx context.Context, path string, source []byte, c env.So
 	return p, nil
 }
 
-// argsError returns what is wrong with the arguments of an environment that cannot describe itself with them, if it does so without
-// and lists those that it takes; else err.
+// argsError returns the mistakes in the arguments of an environment that cannot describe itself with them, if it can without and
+// lists the arguments that it takes; else err.
 func (r *Runtime) argsError(ctx context.Context, path string, source []byte, c env.Source, err error) error {
 	if len(c.Args) == 0 || ctx.Err() != nil {
 		return err
@@ -123,8 +123,8 @@ func (r *Runtime) load(ctx context.Context, path string, source []byte, c env.So
 	return guest.New(file, code, r.out), nil
 }
 
-// refused says why the compiler rejected a module. It has seen the rewritten one, in which function indexes are
-// one higher; the original is not shown to it, because it reserves memory by any number it reads.
+// refused says why the compiler rejected a module. It has seen the rewritten one, whose function indexes are one
+// higher; the original is not shown to it, because it reserves memory by any number it reads.
 func refused(ctx context.Context, path string, err error) error {
 	if ctx.Err() != nil || errors.Is(err, engine.ErrClosed) {
 		return err

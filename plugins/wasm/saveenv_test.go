@@ -96,7 +96,7 @@ func TestSaveEnv_GrowsNoGuest(t *testing.T) {
 	}
 }
 
-// Blocks that are mapped ahead are those that Bind finds, and steps write into.
+// Bind finds the blocks that are mapped ahead, and steps write into them.
 func TestMapAhead_BindFindsTheBlocks(t *testing.T) {
 	p := load(t, newRuntime(t), cartPole, nil, env.Source{})
 	o, shape := env.Options{Envs: 8, Seed: 3}, trajectory.Shape{Steps: 16, Envs: 8}
@@ -135,7 +135,7 @@ func TestMapAhead_BindFindsTheBlocks(t *testing.T) {
 	}
 }
 
-// Every binding of a block survives a copy: those of the other one's blocks lie elsewhere in their files.
+// Every binding of a block survives a copy: the other one's blocks are elsewhere in their files.
 func TestCopyFrom_BindingsAreThoseOfTheBlock(t *testing.T) {
 	p := load(t, newRuntime(t), cartPole, nil, env.Source{})
 	o := env.Options{Envs: 8, Seed: 3}

@@ -14,8 +14,8 @@ import (
 	"github.com/rlhost/rlhost/plugins/wasm/internal/words"
 )
 
-// Snapshot returns the guest's memory without its windows, its globals, and what the host keeps for it.
-// ErrUnsupported if the module can change more than that.
+// Snapshot returns the guest's memory without its windows, its globals, and the host's state for it. ErrUnsupported
+// if the module can change more than that.
 func (e *Env) Snapshot() ([]byte, error) {
 	if err := e.gate.Enter(); err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ type snapshotHead struct {
 	Globals, Windows, Pages    uint32 // how many follow; random streams come before them, one more than environments
 }
 
-// pageBytes is what a snapshot has for each page: its number and its content.
+// pageBytes is the size of a page in a snapshot: its number and its content.
 const pageBytes = 4 + linear.HostPage
 
 // encode writes a snapshot: identity, head, random streams, globals, windows, pages.
@@ -133,7 +133,7 @@ func (e *Env) decode(b []byte) (*snapshot, error) {
 
 var errDamaged = errors.New("the snapshot is damaged")
 
-// plausible reports whether every address in a snapshot lies in its memory, and no two windows overlap.
+// plausible reports whether every address in a snapshot is in its memory, and no two windows overlap.
 func (s *snapshot) plausible(e *Env) bool {
 	within := func(ptr, n uint32) bool { return uint64(ptr) <= s.Size && uint64(n) <= s.Size-uint64(ptr) }
 	ok := within(s.scratch, e.scratchBytes()) && within(s.ErrorPtr, guest.ErrorBytes) &&

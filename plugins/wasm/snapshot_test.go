@@ -21,8 +21,8 @@ func begin(t testing.TB, e *Env, all []env.Block) {
 	must(t, e.Reset(0, nil, seeds(e.options.Envs)))
 }
 
-// A snapshot brings everything back: what the guest wrote afterwards, the fuel that it burned, and where its
-// memory was, in the Env that it was taken from and in another one.
+// A snapshot brings everything back, in the Env that it was taken from and in another one: the guest's later writes,
+// the fuel that it burned, and the place of its memory.
 func TestSnapshot_ReplaysBitForBit(t *testing.T) {
 	for name, source := range exampleGuests(t, "") {
 		t.Run(name, func(t *testing.T) {

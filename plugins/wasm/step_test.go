@@ -15,7 +15,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/wasm/module"
 )
 
-// Steps in several calls write what a step in one call writes, for every number of calls.
+// A step in several calls writes the same as a step in one call, for every number of calls.
 func TestStep_InPartsDoesTheSame(t *testing.T) {
 	for name, source := range exampleGuests(t, "") {
 		t.Run(name, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestStep_InPartsDoesTheSame(t *testing.T) {
 	}
 }
 
-// playParts plays one block; the pace stays as it is, whatever steps take.
+// playParts plays one block; the pace does not change, no matter how long steps take.
 func playParts(t *testing.T, e *Env, b env.Block, parts int) []byte {
 	t.Helper()
 	for k := range b.Int32(trajectory.Action) {

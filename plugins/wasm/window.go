@@ -17,18 +17,18 @@ type window struct {
 	block    uint32 // index within its arena
 	ptr      uint32
 	bytes    uint32
-	bindings uint32 // where the binding records of this block lie
+	bindings uint32 // where the binding records of this block are
 
-	// What is mapped; schema is nil if nothing is.
+	// The mapped block; schema is nil if there is none.
 	file   linear.Segment
 	offset int64
 	schema *trajectory.Schema
 	stale  bool // the bindings must be written again
 }
 
-// MapAhead puts blocks that will be bound later where Bind finds them, and calls no guest: Bind of one then costs no more
-// than one that was bound before. Blocks whose index Bind has not seen, or saw with another size, are left out. It also
-// has all guest memory present, so that CopyFrom reads it at its full speed. Nothing is bound afterwards.
+// MapAhead maps blocks where a later Bind finds them, and calls no guest: Bind then costs no more than for a block that
+// was bound before. Blocks whose index Bind has not seen, or saw with another size, are left out. It also has all guest
+// memory present, so that CopyFrom reads it at its full speed. Nothing is bound afterwards.
 func (e *Env) MapAhead(blocks []env.Block) error {
 	if err := e.gate.Enter(); err != nil {
 		return err
@@ -136,7 +136,7 @@ func (w *window) mapTo(e *Env, b env.Block) error {
 	return nil
 }
 
-// writeBindings tells the guest where each tensor that it described lies.
+// writeBindings writes the place of each described tensor for the guest.
 func (w *window) writeBindings(e *Env) {
 	w.stale = false
 	records := e.inst.View(w.bindings, e.plugin.bindingsBytes())
@@ -166,8 +166,8 @@ func (w *window) writeBindings(e *Env) {
 	}
 }
 
-// writeUnread binds a tensor that nothing of the host reads: an optional one not at all, any other to memory that all times and
-// environments share, because it lies nowhere else and every write must go somewhere.
+// writeUnread binds a tensor that the host never reads: an optional one not at all, any other to memory that all times and
+// environments share, because every write must go somewhere.
 func writeUnread(e *Env, record []byte, tensor, steps int) {
 	d := &e.plugin.spec.Tensors[tensor]
 	if d.Flags&hostabi.TensorOptional != 0 {

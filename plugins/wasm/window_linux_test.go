@@ -72,8 +72,8 @@ func TestBind_TellsTheGuestWhereTensorsLie(t *testing.T) {
 	}
 }
 
-// A guest may scribble over everything that it can address, also after the block was handed on; the region of the
-// host stays as it is, and so does the other guest's block.
+// A guest may scribble over everything that it can address, also after the block was handed on; the host's region
+// does not change, and neither does the other guest's block.
 func TestWindow_GuestCannotReachTheHostsRegion(t *testing.T) {
 	scribble := asm.Const(wasmtest.DescribedAt) + asm.Const(0xEE) +
 		asm.MemorySize + asm.Const(16) + asm.Shl + asm.Const(wasmtest.DescribedAt) + asm.Sub + asm.MemoryFill

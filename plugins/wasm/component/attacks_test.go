@@ -20,7 +20,7 @@ const (
 	inLoading   stage = "load"      // the module is refused
 	inConfigure stage = "configure" // the component is
 	inStart     stage = "start"
-	inRun       stage = "run"     // it is restarted, and the run goes on
+	inRun       stage = "run"     // it is restarted, and the run continues
 	endsRun     stage = "ends"    // it ends the run
 	inSnapshot  stage = "snap"    // there is no snapshot
 	inRestore   stage = "restore" // the state is not taken
@@ -33,7 +33,7 @@ type attack struct {
 	module     []byte
 	grants     []string // nil: everything
 	at         stage
-	says       []string // what the host says of it besides the names of the component and the file
+	says       []string // the host's words, besides the names of the component and the file
 }
 
 // attacks is the hostile set.
@@ -54,7 +54,7 @@ const (
 	callIndirect asm.Code = "\x11\x02\x00" // with the signature of release, through table 0
 )
 
-// doing is a guest in which an export does a deed. The deed needs WASI, and a table with an entry that is null.
+// doing is a guest whose export does a deed. The deed needs WASI, and a table with an entry that is null.
 func doing(export string, d deed, results int) []byte {
 	code := d.code
 	if results > 0 {
@@ -144,7 +144,7 @@ func answered(export string, v int32) (stage, []string) {
 		return unnoticed, nil
 	case v < 0:
 		if at == inRun {
-			at = endsRun // the guest says itself that it cannot go on
+			at = endsRun // the guest says itself that it cannot continue
 		}
 		return at, []string{export, "words of a guest"}
 	case export == hostabi.ExportManifest && v < 1<<20:
@@ -234,7 +234,7 @@ func sends(offset int32, value asm.Code) asm.Code {
 		asm.Const(0) + asm.Const(sentAt) + asm.Call(emit) + asm.Drop
 }
 
-// slotAttacks misuse what the host offers, in the middle of messages.
+// slotAttacks misuse the host's functions, in the middle of messages.
 func slotAttacks() (list []attack) {
 	token := asm.Get(1) + asm.Load(0)
 	first := asm.Get(1) + asm.Load(4) + asm.Load(0) // address of the first reward

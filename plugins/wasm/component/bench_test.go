@@ -58,8 +58,8 @@ func BenchmarkRoundTrip(b *testing.B) {
 	must(b, x.arena.Release(h))
 }
 
-// BenchmarkSwap is what a component's messages wait for while one instance takes another's place, but for the wires: rl_pause, rl_snapshot,
-// rl_restore, and the first message of the successor, whose blocks are mapped in it. Use -benchtime 1000x.
+// BenchmarkSwap measures how long a component's messages wait while one instance takes another's place, except for the wires: rl_pause,
+// rl_snapshot, rl_restore, and the first message of the successor, whose blocks are mapped in it. Use -benchtime 1000x.
 func BenchmarkSwap(b *testing.B) {
 	for _, example := range []string{"shaper", "episodes"} {
 		for name, path := range testkit.Guests(b, example, b.TempDir()) {
@@ -107,7 +107,8 @@ func BenchmarkSwap(b *testing.B) {
 	}
 }
 
-// BenchmarkBoundary is what a dataset boundary costs a component in a sandbox: its state is saved before its next message, which is in it.
+// BenchmarkBoundary measures the cost of a dataset boundary for a component in a sandbox: its state is saved before its next message,
+// which the measurement includes.
 func BenchmarkBoundary(b *testing.B) {
 	for name, path := range testkit.Guests(b, "shaper", b.TempDir()) {
 		b.Run(name, func(b *testing.B) {

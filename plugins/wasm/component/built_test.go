@@ -11,7 +11,7 @@ import (
 const (
 	manifestAt = 1024
 	sentAt     = 8192  // a ComponentMessage of the guest's own
-	columnAt   = 12288 // a ColumnBinding of its own
+	columnAt   = 12288 // a separate ColumnBinding
 	noteAt     = 16384 // what it counts
 	wordsAt    = 20480 // text for rl_last_error
 	heapAt     = 65536
@@ -31,7 +31,7 @@ const (
 	logLine
 	logEnabled
 	clockNS
-	exit // of WASI, for those that have it
+	exit // of WASI, for guests that have it
 )
 
 // built is a guest under construction. Its functions can be replaced, or left out.
@@ -72,7 +72,7 @@ func allocate() asm.Code {
 		asm.Br(0) + asm.End + asm.End + asm.Get(2)
 }
 
-// count adds one to what the guest counts.
+// count adds one to the guest's counter.
 func count() asm.Code {
 	return asm.Const(noteAt) + asm.Const(noteAt) + asm.Load(0) + asm.Const(1) + asm.Add + asm.Store(0)
 }
@@ -144,7 +144,7 @@ func (b built) bytes() []byte {
 	return m.Bytes()
 }
 
-// again calls a function with the arguments of its caller, of its own signature.
+// again calls a function with the arguments of its caller, which has the same signature.
 func again(index uint32, f hostabi.Function) (code asm.Code) {
 	for i := range f.Params {
 		code += asm.Get(uint32(i))

@@ -57,7 +57,7 @@ type conformanceMessage struct {
 	Inline        [2]uint64
 }
 
-// The host does with every module of the conformance set what the set says.
+// The host handles every module of the conformance set as the set says.
 func TestConformance_HoldsForThisHost(t *testing.T) {
 	text, err := os.ReadFile(conformance + "cases.json")
 	must(t, err)
@@ -86,10 +86,10 @@ type subject struct {
 	g      *component
 	blocks *blocks
 	all    []hostabi.Handle
-	full   *loop.Receiver // that of note, where there is little room
+	full   *loop.Receiver // the receiver of note, where there is little room
 }
 
-// records are what has come out of the instances of a case.
+// records are the outputs of the instances of a case.
 type records struct {
 	out, note []hostabi.Message
 	seen      []float32
@@ -99,7 +99,7 @@ func (c *conformanceCase) source() Source {
 	return Source{Source: env.Source{Name: "guest", Use: conformance + c.Name + ".wasm", Grants: c.Grants, Limits: env.Limits{Step: twoSlices}}, MaxRestarts: 3}
 }
 
-// play does what the README says and returns what came on note.
+// play follows the README and returns the numbers that came on note.
 func (c *conformanceCase) play(t *testing.T, l *Modules) (numbers []uint64) {
 	var seen records
 	made, err := l.Component(c.source())
@@ -255,7 +255,7 @@ func (c *conformanceCase) goOn(t *testing.T, l *Modules, x *subject, seen *recor
 	must(t, c.work(x, seen))
 }
 
-// compare checks what has come out.
+// compare checks the outputs.
 func (c *conformanceCase) compare(t *testing.T, x *subject, seen *records) {
 	if c.Out != nil && len(seen.out) != *c.Out {
 		t.Errorf("%d messages on out, want %d", len(seen.out), *c.Out)
@@ -293,7 +293,7 @@ func (c *conformanceCase) compare(t *testing.T, x *subject, seen *records) {
 	c.compareHost(t, x)
 }
 
-// compareHost checks what has reached the host besides messages.
+// compareHost checks the guest's other calls of the host.
 func (c *conformanceCase) compareHost(t *testing.T, x *subject) {
 	faults, log := x.g.faults.Value(), x.Log.String()
 	switch {

@@ -23,7 +23,7 @@ func (g *component) save() {
 	g.saved = g.run.Save(g.contain, g.saved)
 }
 
-// recovery is what a guest goes back to after a fault.
+// recovery is the state that a guest returns to after a fault.
 type recovery struct {
 	saved   *savedInstance
 	unsaved atomic.Bool // that is to be the present state. Any goroutine sets it
@@ -32,15 +32,15 @@ type recovery struct {
 // SaveState has the state saved before the guest is called again.
 func (r *recovery) SaveState() { r.unsaved.Store(true) }
 
-// keep saves what Snapshot and SaveState have left to be saved, before the guest goes on. One that is replaced does not. A guest that
-// keeps blocks is saved when it has given them back: in a state from before it would have tokens that name nothing any more.
+// keep saves the state that Snapshot and SaveState have asked for, before the guest continues. A replaced guest does not continue. A
+// guest that keeps blocks is saved after it has given them back: an earlier state would have tokens that no longer name anything.
 func (g *component) keep() {
 	if g.unsaved.Load() && g.blocks.leases == 0 {
 		g.save()
 	}
 }
 
-// failed handles an error of a call: any but a fault ends the run. It reports whether the guest goes on.
+// failed handles an error of a call: any but a fault ends the run. It reports whether the guest continues.
 func (g *component) failed(err error) bool {
 	if g.faulted(err) {
 		return !g.dead
@@ -53,8 +53,8 @@ func (g *component) failed(err error) bool {
 	return false
 }
 
-// faulted reports whether an error is a fault. After one the guest goes on from the state that was saved last; what it had leased
-// is released.
+// faulted reports whether an error is a fault. After a fault the guest continues from the state that was saved last, and its
+// leases are released.
 func (g *component) faulted(err error) bool {
 	var fault *env.Fault
 	if !errors.As(err, &fault) || !fault.Poisons() && !errors.Is(err, errUnanswered) {
@@ -76,13 +76,13 @@ func (g *component) faulted(err error) bool {
 	return true
 }
 
-// end fails the component for good. What it has leased is released when it stops.
+// end fails the component for good. Its leases are released when it stops.
 func (g *component) end(err error) {
 	g.dead = true
 	g.host.Fail(err)
 }
 
-// goBack releases what the guest has leased and restores its saved state.
+// goBack releases the guest's leases and restores its saved state.
 func (g *component) goBack() error {
 	if err := g.blocks.releaseAll(); err != nil {
 		return err

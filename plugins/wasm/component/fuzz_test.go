@@ -35,7 +35,7 @@ const (
 	acts
 )
 
-// Arguments that stand for what the guest was given.
+// Arguments that stand for values given to the guest.
 const (
 	argToken   = 0xfffffff0 + iota // of the message
 	argKept                        // token that it has kept
@@ -114,7 +114,7 @@ func act(what uint32, args ...uint32) []byte {
 	return b
 }
 
-// What the host asks of the scripted guest, by the low bits of a byte; the next bit is the block of a message.
+// The host's calls of the scripted guest, by the low bits of a byte; the next bit is the block of a message.
 const (
 	askMessage = iota
 	askBare    // a message of a payload without blocks
@@ -128,7 +128,7 @@ const (
 )
 
 // FuzzImports has a guest call the host's functions in any order with any arguments, in its own messages, timers, pauses and resumes: the
-// first byte is what the host asks, then come the acts. The host refuses or does each, no block changes, nothing leaks, and it faults in
+// first byte is the host's call, then come the acts. The host refuses or does each, no block changes, nothing leaks, and it faults in
 // nothing but traps.
 func FuzzImports(f *testing.F) {
 	message := func(kind byte, list ...[]byte) []byte {
@@ -184,7 +184,7 @@ func FuzzImports(f *testing.F) {
 	})
 }
 
-// plays gives the guest acts and asks it for what it does them in.
+// plays gives the guest acts and makes the call that does them.
 func (x *scene) plays(kind byte, list []byte, all []hostabi.Handle, saved *core.State) (err error) {
 	if to := x.g.run.View(scriptAt, uint32(len(list)+actBytes)); to != nil {
 		binary.LittleEndian.PutUint32(to[copy(to, list):], acts)
@@ -217,8 +217,8 @@ func (x *scene) plays(kind byte, list []byte, all []hostabi.Handle, saved *core.
 	return x.Settle()
 }
 
-// FuzzComponent gives modules of any kind to the host and takes those that can be loaded through a component's life. Their ends are errors
-// of the known kinds; nothing leaks.
+// FuzzComponent gives modules of any kind to the host and takes the loadable ones through a component's life. Their ends are errors of the
+// known kinds; nothing leaks.
 func FuzzComponent(f *testing.F) {
 	for _, name := range []string{"shaper", "episodes"} {
 		module, err := os.ReadFile(example(name))
@@ -250,7 +250,7 @@ func FuzzComponent(f *testing.F) {
 	})
 }
 
-// lives takes a guest through its life as far as that goes. What it leaves behind is an error of the arenas' Close.
+// lives takes a guest as far through its life as it gets. The arenas' Close reports leaks.
 func lives(t *testing.T, g *component) {
 	t.Helper()
 	grants := map[string][]string{}

@@ -21,7 +21,7 @@ var grantedCases = []grantedCase{
 	{"in", "trajectory", "out", "trajectory", "reward"},
 }
 
-// harms is that component: it writes, does a deed before that, behind it or behind its answer, and answers.
+// harms is that component: it writes, does a deed before the write, after it or after its answer, and answers.
 func (c *grantedCase) harms(d deed, when string) built {
 	m := hostabi.Manifest{Name: "built@1", Flags: hostabi.ComponentStateless, Columns: []hostabi.ManifestColumn{{Name: c.column, Flags: hostabi.ColumnWrite}},
 		Signals: []hostabi.ManifestPort{{Name: c.signal, Payload: c.answer}}, Slots: []hostabi.ManifestPort{{Name: c.slot, Payload: c.payload}}}
@@ -34,8 +34,8 @@ func (c *grantedCase) harms(d deed, when string) built {
 	return b
 }
 
-// A component that may write, into full blocks and into ones on loan to who asks, and does what no call should: the block has what was
-// written of a call that answered, and is else as it was, in all its columns; the culprit is named.
+// A component that may write, into full blocks and into blocks on loan to the asker, and misbehaves: the block has the writes of a
+// call that answered and no other change in any column, and the error names the culprit.
 func TestHostile_GrantedComponentsHarmNobody(t *testing.T) {
 	for _, d := range deeds() {
 		for _, when := range []string{"before it writes", "behind its write", "behind its answer"} {

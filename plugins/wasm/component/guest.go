@@ -21,7 +21,7 @@ import (
 // CodeManifest is the code of a module whose manifest is not accepted.
 const CodeManifest = module.CodeDescription
 
-// maxManifest and maxState bound what a guest hands over in one piece.
+// maxManifest and maxState bound the manifest and the state that a guest hands over.
 const (
 	maxManifest = 1 << 20
 	maxState    = 1 << 28
@@ -52,7 +52,7 @@ type component struct {
 	faults, lost, remapped, copied *stat.Counter
 }
 
-// announced is what a guest says of itself.
+// announced is a guest's description of itself.
 type announced struct{ manifest hostabi.Manifest }
 
 // Looks returns the columns of the manifest.
@@ -66,7 +66,7 @@ var (
 	_ core.Recovering = (*component)(nil)
 )
 
-// Manifest returns the ports of the component as it is configured; before that, as without a table.
+// Manifest returns the ports of the configured component; before Configure, the ports without a table.
 func (g *component) Manifest() core.Manifest {
 	var m core.Manifest
 	ports := func(list []hostabi.ManifestPort) (ports []core.Port) {
@@ -80,7 +80,7 @@ func (g *component) Manifest() core.Manifest {
 	return m
 }
 
-// Configure asks an instance of the module, which it then drops, whether the table is right and what the ports are.
+// Configure asks an instance of the module, which it then drops, whether the table is right, and for the ports.
 func (g *component) Configure(decode func(into any) error) error {
 	values := map[string]any{}
 	if err := decode(&values); err != nil {
@@ -113,7 +113,7 @@ func (g *component) ask(run *instance) error {
 	return nil
 }
 
-// configure calls rl_configure. What the guest refuses becomes errors of keys.
+// configure calls rl_configure. The guest's refusals become errors of keys.
 func (g *component) configure(run *instance) error {
 	lines := g.lines
 	at, err := put(run, []byte(lines))
@@ -131,8 +131,8 @@ func (g *component) configure(run *instance) error {
 	return run.Free(at, uint32(len(lines)))
 }
 
-// configErrors makes errors of lines "key: reason", behind which a line that begins with two spaces says what to write instead; a
-// line without a key is about the table. use is the path of the module.
+// configErrors makes errors of lines "key: reason", each followed by a line that begins with two spaces and says what to write
+// instead; a line without a key is about the table. use is the path of the module.
 func configErrors(use, words string) error {
 	var errs []error
 	for line := range strings.Lines(words) {
@@ -167,7 +167,7 @@ func put(run *instance, b []byte) (at uint32, err error) {
 	return at, err
 }
 
-// written returns what an export of the kind "needed length" writes.
+// written returns the output of an export of the kind "needed length".
 func (g *component) written(run *instance, export string, most uint32) ([]byte, error) {
 	n, err := run.Call(export, 0, 0)
 	if err != nil || n == 0 {
@@ -252,7 +252,7 @@ func introduce(run *instance, id hostabi.Identity, name string) error {
 	return run.Free(at, uint32(len(b)))
 }
 
-// call calls an export in which messages may be emitted.
+// call calls an export that may emit messages.
 func (g *component) call(export string, args ...uint64) error {
 	g.keep()
 	g.emitted = 0
@@ -260,8 +260,8 @@ func (g *component) call(export string, args ...uint64) error {
 	return err
 }
 
-// Snapshot returns what rl_snapshot writes. A guest that faults in it goes on from the state before. Where blocks are leased there is
-// no state, though it be of a guest that says that it has none: a run that continued from it would not have them.
+// Snapshot returns the output of rl_snapshot. A guest that faults in it continues from the state before. There is no state while
+// blocks are leased, even of a guest that says that it has none: a run that continued from it would lack the blocks.
 func (g *component) Snapshot() (core.State, error) {
 	switch {
 	case g.dead:
@@ -307,7 +307,7 @@ func (g *component) Restore(s core.State) error {
 	return nil
 }
 
-// Pause calls rl_pause: the guest is at rest when that returns.
+// Pause calls rl_pause: the guest has paused when it returns.
 func (g *component) Pause(rested func()) {
 	g.at(hostabi.ExportPause)
 	rested()
@@ -329,7 +329,7 @@ func (g *component) at(export string) {
 	}
 }
 
-// Stop ends the guest and takes back what it has leased.
+// Stop ends the guest and takes back its leases.
 func (g *component) Stop() error {
 	if g.run == nil { // before Start
 		return nil

@@ -118,7 +118,7 @@ func TestEpisodes_CountsInAllLanguages(t *testing.T) {
 	}
 }
 
-// What an instance has seen goes on in the next one, what its table says does not.
+// An instance's state continues in the next one, its table does not.
 func TestSnapshot_IsOfTheNamedMember(t *testing.T) {
 	s := source(example("episodes"), "log", "metric")
 	r, g := started(t, s, plugintest.RigOptions{}, map[string]any{"every": int64(5)})
@@ -145,7 +145,7 @@ func TestSnapshot_IsOfTheNamedMember(t *testing.T) {
 	}
 }
 
-// The example in Go goes on from what the one in C has seen, and the other way round.
+// The example in Go continues from the state of the one in C, and the other way round.
 func TestSnapshot_IsReadByTheOtherLanguage(t *testing.T) {
 	all := testkit.Guests(t, "episodes", t.TempDir())
 	for from, a := range all {

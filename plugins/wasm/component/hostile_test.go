@@ -59,8 +59,8 @@ func (x *scene) counted() byte {
 	return x.g.run.View(noteAt, 1)[0]
 }
 
-// What a slot may do to its host: the message is lost or not, the next one is handled, and nothing leaks, which the rig and the
-// arenas say at the end.
+// A slot's misdeeds: the message is lost or not, the next one is handled, and nothing leaks, which the rig and the arenas say
+// at the end.
 func TestSlot_WhateverItDoesTheHostLives(t *testing.T) {
 	own := func(token asm.Code) asm.Code { // emits a message of the guest's own that names a block
 		return asm.Const(sentAt) + token + asm.Store(0) + asm.Const(0) + asm.Const(sentAt) + asm.Call(emit) + asm.Drop
@@ -145,7 +145,7 @@ func TestFaults_EndTheRunWhenTheBudgetIsSpent(t *testing.T) {
 	}
 }
 
-// A negative status is the guest's own word that it cannot go on.
+// A negative status is the guest's own word that it cannot continue.
 func TestStatus_EndsTheRunWithTheGuestsWords(t *testing.T) {
 	b := built{functions: map[string]asm.Code{hostabi.ExportSlot: asm.Const(int32(hostabi.StatusInternal))}}
 	x := newScene(t, hostile(t, b), nil)
@@ -195,7 +195,7 @@ func TestManifest_AnyByteMayBeWrong(t *testing.T) {
 				continue
 			}
 			if i%8 != 0 {
-				continue // as good as its neighbours, and each takes a module of its own
+				continue // as good as its neighbours, and each takes a separate module
 			}
 			c, err := l.Component(source(file(t, built{manifest: wrong}.bytes()), everything...))
 			must(t, err)
@@ -209,7 +209,7 @@ func TestManifest_AnyByteMayBeWrong(t *testing.T) {
 	}
 }
 
-// What a guest writes where it may only read, it alone sees.
+// A guest alone sees its writes where it may only read.
 func TestWindow_WritesStayInTheGuest(t *testing.T) {
 	first := asm.Get(1) + asm.Load(4) + asm.Load(0) // the address of the first reward
 	seen := asm.Const(noteAt) + first + asm.Load(0) + asm.Store(0)
@@ -234,7 +234,7 @@ func TestWindow_WritesStayInTheGuest(t *testing.T) {
 	}
 }
 
-// A window is of the pages of the block: what others write appears there, and its bytes lie in the arena's file.
+// A window is the block's pages: the writes of others appear there, and its bytes are in the arena's file.
 func TestWindow_IsTheBlockItself(t *testing.T) {
 	first := asm.Get(1) + asm.Load(4) + asm.Load(0)
 	x := newScene(t, hostile(t, slotOf(asm.Const(noteAt)+first+asm.Load(0)+asm.Store(0), reads("reward"))), nil)

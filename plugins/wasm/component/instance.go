@@ -116,8 +116,8 @@ func (g *instance) Allocate(n, align uint32) (uint32, error) {
 	return at, nil
 }
 
-// Donate is Allocate of memory over which the pages of a block are mapped: whole pages, which do not
-// count against the guest's limit. Where OverLimit is true after an error, the guest has kept what it was to give.
+// Donate is Allocate of memory over which the pages of a block are mapped: whole pages, which do not count against
+// the guest's limit. If OverLimit is true after an error, the guest has kept memory that it should have given.
 func (g *instance) Donate(n uint32) (uint32, error) {
 	at, err := g.in.Donate(n)
 	if err != nil {
@@ -140,7 +140,7 @@ func (g *instance) keep(new donation) error {
 	return nil
 }
 
-// Donated returns where the windows are that the guest has given, and how large, in the order in which it did.
+// Donated returns the places and sizes of the windows that the guest has given, in the order of giving.
 func (g *instance) Donated() iter.Seq2[uint32, uint32] {
 	return func(yield func(at, n uint32) bool) {
 		for _, p := range g.given {
@@ -151,7 +151,7 @@ func (g *instance) Donated() iter.Seq2[uint32, uint32] {
 	}
 }
 
-// Free gives memory back to the guest. What was a window counts against its limit again.
+// Free gives memory back to the guest. A former window counts against its limit again.
 func (g *instance) Free(at, n uint32) error {
 	if slices.Contains(g.given, donation{at, n, true}) {
 		g.in.TakeBack(n)
@@ -171,8 +171,8 @@ func (g *instance) Gave(at uint32) bool {
 // View returns n bytes of the guest's memory in place, or nil where it has no such ones. It is valid until the guest is called.
 func (g *instance) View(at, n uint32) []byte { return g.in.View(at, n) }
 
-// MapPrivate puts a private view of pages of a file over memory of the guest's: what others write appears there, what the guest
-// writes only it sees. All is whole pages.
+// MapPrivate puts a private view of pages of a file over memory of the guest's: the writes of others appear there, and only the
+// guest sees its own. All is whole pages.
 func (g *instance) MapPrivate(fd int, offset int64, at, n uint32) error {
 	if err := g.mappable(fd, offset, at, n); err != nil {
 		return err
@@ -180,7 +180,7 @@ func (g *instance) MapPrivate(fd int, offset int64, at, n uint32) error {
 	return g.in.Mem.MapPrivate(fd, offset, uint64(at), uint64(n))
 }
 
-// MapShared puts pages of a file over memory of the guest's: what the guest writes there is in the file. All is whole pages.
+// MapShared puts pages of a file over memory of the guest's: its writes there are in the file. All is whole pages.
 func (g *instance) MapShared(fd int, offset int64, at, n uint32) error {
 	if err := g.mappable(fd, offset, at, n); err != nil {
 		return err
@@ -199,17 +199,17 @@ func (g *instance) mappable(fd int, offset int64, at, n uint32) error {
 	return nil
 }
 
-// MapZero puts fresh memory in place of what is mapped there.
+// MapZero puts fresh memory in place of mapped pages.
 func (g *instance) MapZero(at, n uint32) error { return g.in.Mem.MapZero(uint64(at), uint64(n)) }
 
-// savedInstance is the state of an instance in memory, without what is mapped.
+// savedInstance is the state of an instance in memory, without mapped pages.
 type savedInstance struct {
 	*guest.Saved
 	given []donation
 }
 
-// Save returns the state; nil for a module that can change more than its memory and globals. inWindow reports what is mapped. The
-// memory of an earlier state, which may be nil, is used again: nothing else can be done with that.
+// Save returns the state; nil for a module that can change more than its memory and globals. inWindow reports whether a place is
+// mapped. The memory of earlier, which may be nil, is used again: earlier must not be used afterwards.
 func (g *instance) Save(inWindow func(offset uint64) bool, earlier *savedInstance) *savedInstance {
 	if earlier == nil {
 		earlier = &savedInstance{}
@@ -221,7 +221,7 @@ func (g *instance) Save(inWindow func(offset uint64) bool, earlier *savedInstanc
 	return &savedInstance{s, append(earlier.given[:0], g.given...)}
 }
 
-// Restore puts the guest into a state of its own, after a fault too. Nothing is mapped then. On an error it can only be closed.
+// Restore puts the guest back into one of its states, after a fault too. Nothing is mapped then. On an error it can only be closed.
 func (g *instance) Restore(s *savedInstance) (err error) {
 	g.given = slices.Clone(s.given)
 	g.in, err = g.in.Restore(s.Saved)
@@ -264,9 +264,9 @@ func (g *instance) statusFault(export string, result int32) error {
 // statusError is a status that a guest has returned.
 type statusError struct {
 	status hostabi.Status
-	words  string // of rl_last_error, as they are
+	words  string // of rl_last_error, unchanged
 	text   string
 }
 
-// Error says what the status means, and the guest's words.
+// Error returns the meaning of the status and the guest's words.
 func (e *statusError) Error() string { return e.text }

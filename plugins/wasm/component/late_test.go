@@ -36,8 +36,8 @@ func late(after asm.Code, others map[string]asm.Code) built {
 // spoil writes 2 where the guest was granted to write.
 var spoil = asm.Const(keptAt) + asm.Load(0) + asm.Const(0x40000000) + asm.Store(0)
 
-// Where a guest goes on writing into a column that it was granted, behind its answer, it alone sees that, and the block stays as it was
-// when it answered, whether it is still on loan, committed, or leased by the guest.
+// A guest that keeps writing into a granted column after its answer is the only one to see it. The block does not change after the
+// answer, whether it is still on loan, committed, or leased by the guest.
 func TestGranted_WhatIsWrittenBehindTheAnswerIsNotInTheBlock(t *testing.T) {
 	const none = asm.Code("")
 	leased := asm.Get(1) + asm.Load(0) + asm.Call(lease) + asm.Drop
@@ -82,7 +82,7 @@ func writesLate(t *testing.T, b built, slot string) {
 	if column[0] != 0.5 {
 		t.Fatalf("the guest was granted to write and has left %v", column[0])
 	}
-	must(t, r.To("in").Emit(hostabi.Message{})) // names no block: the guest spoils what it has kept
+	must(t, r.To("in").Emit(hostabi.Message{})) // names no block: the guest spoils the one that it has kept
 	r.MustSettle()
 	if _, err := g.Snapshot(); err != nil && (g.blocks.leases == 0 || !errors.Is(err, core.ErrNoSnapshot)) {
 		t.Error(err)
@@ -98,11 +98,11 @@ func writesLate(t *testing.T, b built, slot string) {
 	must(t, loan.Abort())
 }
 
-// Rows of actions are asked for one by one, and the pages stay the guest's until the last: what it changes meanwhile are actions of this
-// block. Behind the last row it changes nothing.
+// Rows of actions are asked for one by one, and the pages stay the guest's until the last: its changes meanwhile are actions of this
+// block. After the last row it changes nothing.
 func TestGranted_ActionsAreTheGuestsUntilTheLastRow(t *testing.T) {
 	x := ask(t, answering(actionAt(0)+actionAt(0)+asm.Load(0)+asm.Const(1)+asm.Add+asm.Store(0)+passOn()+actionAt(0)+asm.Const(7)+asm.Store(0)), onPages, nil)
-	for row, want := range []int32{7, 7, 8} { // one more than before, and 7 behind the answer but of the last
+	for row, want := range []int32{7, 7, 8} { // one more than before, and 7 after each answer but the last
 		x.request = trajectory.ActRequest{Block: x.loan.Handle(), T: row, ValueOnly: row == 2}.Message()
 		must(t, x.send(t))
 		if got := x.tr.Int32(trajectory.Action)[0]; got != want {

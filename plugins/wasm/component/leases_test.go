@@ -14,8 +14,8 @@ import (
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
 )
 
-// A guest that never gives its leases back is named where it asks for one too many; then all of them are given back, so that who
-// fills the blocks goes on.
+// A guest that never gives its leases back is named when it asks for one too many. Then all of them are given back, so the
+// producer of the blocks continues.
 func TestLease_TooManyAreAFaultOfTheGuest(t *testing.T) {
 	s := source(file(t, slotOf(asm.Get(1)+asm.Load(0)+asm.Call(lease)+asm.Drop, reads("reward")).bytes()), everything...)
 	s.Leases = 3
@@ -61,8 +61,7 @@ func TestSnapshot_ThereIsNoneWhileBlocksAreLeased(t *testing.T) {
 	}
 }
 
-// A fault costs what has happened since the last dataset boundary, and not what the guest has seen before; while it keeps blocks there is
-// no such state.
+// A fault costs the guest its state since the last dataset boundary, and not its earlier state. While it keeps blocks no state is saved.
 func TestFault_GoesBackToTheLastBoundary(t *testing.T) {
 	kind := asm.Get(1) + asm.Load(40)
 	does := func(n int32, code asm.Code) asm.Code {
@@ -78,8 +77,8 @@ func TestFault_GoesBackToTheLastBoundary(t *testing.T) {
 		boundary bool
 		want     uint32 // messages that it knows of
 	}{
-		{good, false, 1}, {good, true, 2}, {good, false, 3}, {trap, false, 2}, // what came behind the boundary is lost
-		{trap, false, 2}, {keep, true, 3}, {good, false, 4}, {trap, false, 2}, // a boundary beside a lease does not count
+		{good, false, 1}, {good, true, 2}, {good, false, 3}, {trap, false, 2}, // messages after the boundary are lost
+		{trap, false, 2}, {keep, true, 3}, {good, false, 4}, {trap, false, 2}, // a boundary during a lease does not count
 	} {
 		g.handle(g.slots[0], &hostabi.Message{Handle: h, Kind: c.kind})
 		if c.boundary {

@@ -13,7 +13,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Bounds on what a guest makes.
+// Bounds on the metrics and timers of a guest.
 const (
 	maxMetrics = 256
 	maxTimers  = 64
@@ -67,24 +67,24 @@ func (m *metrics) declare(to *stat.Registry, kind hostabi.MetricKind, name []byt
 	return m.known[key]
 }
 
-// printable reports whether a name is text that can be shown as it is.
+// printable reports whether a name is text that can be shown unchanged.
 func printable(name string) bool {
 	bad := func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) || r == ' ' }
 	return strings.IndexFunc(name, bad) < 0
 }
 
-// hostGroups are how the names of the host's own numbers begin. What stops a run, and what its results are, is among them.
+// hostGroups are the first parts of the names of the host's own numbers, among them a run's results and the numbers that stop it.
 var hostGroups = []string{"batcher", "charts", "env", "eval", "global_step", "inference", "lag", "learn", "learner", "losses", "perf", "process",
 	"rollout", "runner", "swap", "time"}
 
-// ofHost reports whether a name is, or may be, that of a number of the host's: GROUP/NAME, or POLICY/GROUP/NAME.
+// ofHost reports whether a name is, or may be, the name of a number of the host's: GROUP/NAME, or POLICY/GROUP/NAME.
 func ofHost(name string) bool {
 	group, rest, _ := strings.Cut(name, "/")
 	second, _, deeper := strings.Cut(rest, "/")
 	return slices.Contains(hostGroups, group) || deeper && slices.Contains(hostGroups, second)
 }
 
-// report changes a metric. What is not known, and what a counter cannot count, is left out.
+// report changes a metric. Unknown metrics, and values that a counter cannot count, are left out.
 func (m *metrics) report(number uint32, value float64) {
 	if number >= uint32(len(m.list)) {
 		return
@@ -99,7 +99,7 @@ func (m *metrics) report(number uint32, value float64) {
 	}
 }
 
-// timers are those of a guest.
+// timers are the timers of a guest.
 type timers struct {
 	list map[uint32]*alarm
 	last uint32
@@ -109,7 +109,7 @@ type timers struct {
 // own messages wait for room, is called for neither.
 type alarm struct {
 	*loop.Timer
-	due bool // and the guest has not been told
+	due bool // and the guest has not been called
 }
 
 // begin returns the number of a timer, or a Status.

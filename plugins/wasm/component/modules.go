@@ -16,7 +16,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/wasm/guest"
 )
 
-// Source says what a component is made from and how it is run.
+// Source says which file a component is made from and how it is run.
 type Source struct {
 	env.Source      // Use is the path of the module; Args are not used
 	MaxRestarts int // faults of one instance before the run fails
@@ -26,7 +26,7 @@ type Source struct {
 // DefaultLeases is how many leases an instance may have where nothing is said.
 const DefaultLeases = 64
 
-// CodeHash is the code of a file that is not the one that was named by its hash.
+// CodeHash is the code of the error for a file with another hash than the named one.
 const CodeHash = "E020"
 
 // Modules are the modules that components are made from. Each is loaded once as long as its file stays the same. Its methods may be
@@ -55,7 +55,7 @@ func (l *Modules) Close() error {
 	return errors.Join(errs...)
 }
 
-// Component returns an unconfigured component. It loads the module and runs its start, nothing else of it. The error is a
+// Component returns an unconfigured component. It loads the module and runs nothing but its start. The error is a
 // *table.Error, unless the runtime is closed.
 func (l *Modules) Component(s Source) (core.Component, error) {
 	m, err := l.load(s)

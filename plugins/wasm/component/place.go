@@ -14,11 +14,11 @@ import (
 type place struct {
 	dtype         hostabi.DType
 	offset, bytes uint32 // of the piece that has all its elements
-	apart         bool   // nothing else lies on its pages
+	apart         bool   // it shares its pages with nothing
 	words         [9]uint32
 }
 
-// words of a ColumnBinding behind Ptr.
+// words of a ColumnBinding after Ptr.
 const (
 	strideT = iota
 	strideEnv
@@ -45,7 +45,7 @@ func (p *place) write(b []byte, at uint32, writable bool) {
 	}
 }
 
-// placesOf returns the columns of blocks with a schema, by name: none of one that says nothing.
+// placesOf returns the columns of blocks with a schema, by name: none for a schema that says nothing.
 func placesOf(schema arena.Schema) map[string]*place {
 	places := map[string]*place{}
 	if s, ok := schema.(*trajectory.Schema); ok {

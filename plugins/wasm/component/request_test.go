@@ -55,14 +55,14 @@ func (x *asked) send(t *testing.T) error {
 	return x.Settle()
 }
 
-// actionAt is the address of an action, elements behind the first.
+// actionAt is the address of an action, that many elements after the first.
 func actionAt(elements int32) asm.Code {
 	return asm.Get(1) + asm.Load(4) + asm.Load(0) + asm.Const(4*elements) + asm.Add
 }
 
 var onPages = trajectory.Shape{Steps: 4, Envs: 2, Granted: "action"}
 
-// What a guest writes into a block on loan is there when it answers, without a copy; the answer is the request with the policy and the
+// A guest's writes into a block on loan are there when it answers, without a copy; the answer is the request with the policy and the
 // version that acted.
 func TestRequest_IsWrittenInPlaceAndAnswered(t *testing.T) {
 	shape := onPages

@@ -73,7 +73,7 @@ func file(t testing.TB, module []byte) string {
 	return path
 }
 
-// source names a module without limits of its own.
+// source names a module with default limits.
 func source(path string, grants ...string) Source {
 	return Source{Source: env.Source{Name: "guest", Use: path, Grants: grants}, MaxRestarts: 3}
 }
@@ -119,7 +119,7 @@ func (b *blocks) with(rewards ...float32) hostabi.Handle {
 	return h
 }
 
-// rewards returns those of a block.
+// rewards returns the rewards of a block.
 func (b *blocks) rewards(h hostabi.Handle) []float32 {
 	b.t.Helper()
 	lease, err := b.arena.Lease(h)

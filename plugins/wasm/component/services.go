@@ -90,7 +90,7 @@ func (g *component) answer(s *slot, version uint64) hostabi.Message {
 	return m
 }
 
-// signal is one of a guest's.
+// signal is a signal of a guest.
 type signal struct {
 	*bus.Signal
 	answers bool   // its messages are answers to requests
@@ -100,7 +100,7 @@ type signal struct {
 func newSignal(s *bus.Signal, payload string) signal {
 	switch p := core.PayloadOf(payload); {
 	case p.Answers:
-		return signal{s, true, ""} // a request's block, which is that of the message that is handled
+		return signal{s, true, ""} // a request's block: the block of the message that is handled
 	case p.Block, p.OnLoan:
 		return signal{s, false, payload}
 	}
@@ -108,7 +108,7 @@ func newSignal(s *bus.Signal, payload string) signal {
 }
 
 // carries reports whether a message of the signal may name that block, or none if it is nil: receivers of the host's payloads
-// rely on what lies in their blocks.
+// rely on the contents of their blocks.
 func (s *signal) carries(k *known) bool { return s.blocks == "" || k != nil && k.payload == s.blocks }
 
 // Lease claims a block.

@@ -27,7 +27,7 @@ type account struct {
 	sent []hostabi.Message
 }
 
-// holdings is what a process has that could leak.
+// holdings are the things of a process that could leak.
 type holdings struct{ goroutines, files, arenas, mappings int }
 
 func held(t testing.TB) (h holdings) {
@@ -55,14 +55,14 @@ func (h holdings) leaked(since holdings) string {
 	return ""
 }
 
-// leak is what is left behind, for messages.
+// leak is a leak, for messages.
 type leak struct{ text string }
 
 func (l *leak) String() string { return l.text }
 
-// TestHostile_ComponentsHarmNobody lets each attack live as long as its host lets it, twice. Nothing may leak, what the host says must
-// name the culprit and be the same both times, no block may change, and another component goes on. `make test-hostile` runs
-// them all, ordinary tests some of each kind.
+// TestHostile_ComponentsHarmNobody lets each attack live as long as its host lets it, twice. Nothing may leak, the host's words must
+// name the culprit and be the same both times, no block may change, and another component continues. `make test-hostile` runs them
+// all, ordinary tests some of each kind.
 func TestHostile_ComponentsHarmNobody(t *testing.T) {
 	all, kinds, ran := attacks(), map[string]int{}, 0
 	const sample = 20 // of which one is run
@@ -191,7 +191,7 @@ func withoutTimes(log string) (text string) {
 	return text
 }
 
-// judge compares what was said with what the attack expects.
+// judge compares the host's words with the attack's expectations.
 func (a *attack) judge(t *testing.T, said account) {
 	t.Helper()
 	for at, text := range said.said {
@@ -229,7 +229,7 @@ func (s *account) failed() bool {
 	return false
 }
 
-// beside is a component that means no harm.
+// beside is a harmless component next to the attacker.
 type beside struct {
 	*scene
 	counted byte

@@ -27,23 +27,23 @@ type slot struct {
 	bound    bound    // what they say now
 
 	block   uint32      // token of the message's block, 0 if it names none
-	lease   arena.Lease // of that block, where columns of it are copied
-	emitted bool        // the block has been emitted: what was written is in it
+	lease   arena.Lease // of that block, where its columns are copied
+	emitted bool        // the block has been emitted, with the guest's writes
 	came    hostabi.Message
 }
 
-// bound is where the columns of a block lie.
+// bound is the place of the columns of a block.
 type bound struct {
 	at   uint32
 	view *view
 }
 
-// lent is a column that a guest may write, with memory of the guest's for one that shares its pages with others.
+// lent is a column that a guest may write. A column that shares its pages with others has memory of the guest's.
 type lent struct {
 	name  string
 	at, n uint32 // 0 until a block with the column has come
 	live  bool   // it has the column of the block that is being handled
-	kept  []byte // of one on pages of its own, what stood there before the guest was called
+	kept  []byte // of a column on separate pages: its contents before the guest was called
 	keeps bool   // that is of the block that is being handled
 }
 
@@ -90,7 +90,7 @@ func (g *component) handle(s *slot, m *hostabi.Message) {
 	}
 }
 
-// try is handle once. It reports whether the guest goes on after a fault.
+// try is handle once. It reports whether the guest continues after a fault.
 func (g *component) try(s *slot, m *hostabi.Message) bool {
 	g.keep()
 	g.handling, g.emitted = s, 0
@@ -291,7 +291,7 @@ func (s *slot) putBack(run *instance, k *known) {
 	}
 }
 
-// forgetMemory forgets what the guest, put into another state, has not given in it, and what its memory had.
+// forgetMemory forgets the memory that the guest has not given in its restored state, and the bound columns.
 func (s *slot) forgetMemory(run *instance) {
 	s.bound = bound{}
 	for _, l := range s.granted {
@@ -311,7 +311,7 @@ func (g *component) readIn(s *slot, l *lent, p *place) {
 	l.live = true
 }
 
-// writeBack copies what the guest has written into the block of its message.
+// writeBack copies the guest's writes into the block of its message.
 func (g *component) writeBack(s *slot) {
 	w := g.blocks.find(s.block).window
 	for _, l := range s.granted {

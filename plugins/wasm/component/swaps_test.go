@@ -156,7 +156,7 @@ func (b *besieged) addsUp(name string) {
 	}
 }
 
-// meets swaps what lies between for a module, and sees to it that the run goes on with the previous one behind it.
+// meets swaps the component in the middle for a module, and checks that the run continues with the previous one afterwards.
 func (b *besieged) meets(name string, module []byte) {
 	b.t.Helper()
 	must(b.t, os.WriteFile(b.path("evil.wasm"), module, 0o600))
@@ -211,8 +211,8 @@ func (b *besieged) String() string {
 }
 
 // TestHostile_SwapsHarmNoRun swaps a component of a run for one attack of each kind, synchronously and asynchronously, and for each bomb.
-// Whether they are refused, fail on probation or stay until they are taken back, the run goes on with the previous version, and env steps
-// add up. `make test-hostile` runs it.
+// Whether they are refused, fail on probation or stay until they are taken back, the run continues with the previous version, and env
+// steps add up. `make test-hostile` runs it.
 func TestHostile_SwapsHarmNoRun(t *testing.T) {
 	if os.Getenv("RLHOST_HOSTILE") == "" {
 		t.Skip("make test-hostile")

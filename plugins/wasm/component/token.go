@@ -54,7 +54,7 @@ type known struct {
 }
 
 // Parts of a token.
-const placeBits = 9 // that of the place, plus one: 0 is no token
+const placeBits = 9 // of the place, plus one: 0 is no token
 
 func (t *tokens) token(place uint8) uint32 { return t.list[place].uses<<placeBits | uint32(place) + 1 }
 
@@ -78,7 +78,7 @@ func (t *tokens) take(h hostabi.Handle, payload string, w *window) (token uint32
 	return t.token(place), true
 }
 
-// find returns what a token names, or nil.
+// find returns the block that a token names, or nil.
 func (t *tokens) find(token uint32) *known {
 	place := token&(1<<placeBits-1) - 1
 	if place >= uint32(len(t.list)) || t.list[place].handle == 0 || t.token(uint8(place)) != token {

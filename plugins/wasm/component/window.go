@@ -35,12 +35,12 @@ type window struct {
 	view      *view // nil: nothing is mapped
 	block     uint32
 	handle    hostabi.Handle // of the newest message about it
-	shares    []string       // columns, ascending, whose pages are the block's own; those of all others are a private view
+	shares    []string       // columns, ascending, whose pages are the block's own; other pages are a private view
 	used      uint64         // when, by windows.clock
 	pins      int            // leases of the block, which stays where it is
 }
 
-// view is what a guest sees of the blocks of an arena.
+// view is a guest's view of the blocks of an arena.
 type view struct {
 	arena   *arena.Arena
 	bytes   uint32            // of a block, in whole pages
@@ -60,8 +60,8 @@ func (g *component) window(h hostabi.Handle, granted []string) (*window, error) 
 	return w, g.share(w, granted)
 }
 
-// share makes the pages of columns that may be written those of the block, as far as nothing else lies on them, and those of all
-// others a private view.
+// share maps the block's own pages for columns that may be written and share no page with others, and a private view for all
+// others.
 func (g *component) share(w *window, granted []string) error {
 	a, run := w.view.arena, g.windows.run
 	if len(w.shares) > 0 {
@@ -88,7 +88,7 @@ func (ws *windows) retract(s *slot, k *known) error {
 	return err
 }
 
-// remap maps the pages of the columns that may be written: those of the block, or a private view.
+// remap maps the pages of the columns that may be written: the block's own, or a private view.
 func (w *window) remap(run *instance, shared bool) (err error) {
 	a := w.view.arena
 	for _, name := range w.shares {
@@ -110,7 +110,7 @@ func (w *window) remap(run *instance, shared bool) (err error) {
 	return nil
 }
 
-// mapped is window without pages that may be written, unless those of the last use.
+// mapped is window without writable pages, except pages that were writable in the last use.
 func (g *component) mapped(h hostabi.Handle) (*window, error) {
 	ws := &g.windows
 	a, err := ws.arenas.Of(h)
@@ -156,8 +156,7 @@ func (ws *windows) newView(a *arena.Arena) *view {
 	return v
 }
 
-// room returns a window of that size on which nothing is mapped: one that there is, a new one, or the one that has not been used for
-// longest.
+// room returns a window of that size with nothing mapped: an existing one, a new one, or the least recently used.
 func (g *component) room(bytes uint32) (*window, error) {
 	ws := &g.windows
 	if w := ws.idle(func(w *window) bool { return w.view == nil && w.bytes == bytes }); w != nil {
@@ -205,7 +204,7 @@ func (ws *windows) idle(fits func(*window) bool) (least *window) {
 	return least
 }
 
-// unmap forgets what is mapped on a window.
+// unmap forgets the block that is mapped on a window.
 func (w *window) unmap() {
 	if w.view != nil {
 		w.view.windows[w.block] = nil
@@ -224,8 +223,8 @@ func (ws *windows) free(w *window) error {
 	return ws.run.Free(w.at, w.bytes)
 }
 
-// unmapAll forgets what is mapped anywhere, after the guest's memory was replaced. The windows are those that it has given in its
-// present state.
+// unmapAll forgets all mapped blocks, after the guest's memory was replaced. The windows are the ones that the guest has given in
+// its present state.
 func (ws *windows) unmapAll() {
 	for _, w := range ws.list {
 		w.unmap()
@@ -237,7 +236,7 @@ func (ws *windows) unmapAll() {
 	ws.freed = false
 }
 
-// Altered compares what the guest sees of blocks with the blocks. Those that are nobody's any more are left out.
+// Altered compares the guest's views of blocks with the blocks. Blocks that nobody holds any more are left out.
 func (g *component) Altered() (columns []string) {
 	for _, w := range g.windows.list {
 		if w.view == nil {
@@ -265,8 +264,8 @@ func (g *component) Altered() (columns []string) {
 	return columns
 }
 
-// contain reports whether a place in the guest's memory lies in a window. What lies in one on which nothing is mapped any more is
-// worth nothing.
+// contain reports whether a place in the guest's memory lies in a window. The contents of a window with nothing mapped are
+// worthless.
 func (ws *windows) contain(offset uint64) bool {
 	return slices.ContainsFunc(ws.list, func(w *window) bool {
 		return offset >= uint64(w.at) && offset-uint64(w.at) < uint64(w.bytes)

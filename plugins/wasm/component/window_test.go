@@ -26,7 +26,7 @@ func reader(before asm.Code) built {
 	return slotOf(asm.Const(noteAt)+first()+asm.Store(0)+before, reads("reward"))
 }
 
-// More blocks than windows: the least recently used gives way, and what is read is the block's all the same.
+// More blocks than windows: the least recently used gives way, and the guest still reads the right block.
 func TestWindows_TheLeastRecentlyUsedGivesWay(t *testing.T) {
 	const n = maxWindows + 20
 	r, g := started(t, source(file(t, reader("").bytes()), everything...), plugintest.RigOptions{}, nil)
@@ -61,7 +61,7 @@ func TestWindows_TheLeastRecentlyUsedGivesWay(t *testing.T) {
 	}
 }
 
-// A guest without memory for another window uses one that it has.
+// A guest without memory for another window uses an existing one.
 func TestWindows_MakeDoWithTheMemoryThereIs(t *testing.T) {
 	s := source(file(t, reader("").bytes()), everything...)
 	s.Memory = 6 * wasmPage
@@ -180,7 +180,7 @@ func TestLease_KeepsTheBlockInItsPlace(t *testing.T) {
 	}
 }
 
-// After a fault the windows are mapped anew.
+// After a fault the windows are mapped again.
 func TestFault_LeavesTheWindowsRight(t *testing.T) {
 	// It traps where the first reward is 2.
 	trap := first() + asm.Const(int32(math.Float32bits(2))) + asm.Eq + asm.If + asm.Void + asm.Unreachable + asm.End
@@ -202,8 +202,8 @@ func writesReward(then asm.Code) built {
 	return slotOf(at+asm.Const(0x3f000000)+asm.Store(0)+then+passOn(), hostabi.ManifestColumn{Name: "reward", Flags: hostabi.ColumnWrite}, reads("obs"))
 }
 
-// A column that may be written and has pages of its own is written where it lies, of a block of any size: nothing is copied. All
-// other pages are a private view.
+// A column that may be written and has its own pages is written in place, in a block of any size: nothing is copied. All other
+// pages are a private view.
 func TestWritable_OnPagesOfItsOwnIsTheBlock(t *testing.T) {
 	obs := asm.Get(1) + asm.Load(4) + asm.Load(hostabi.ColumnBindingBytes) // where the second column lies
 	r, g := started(t, source(file(t, writesReward(obs+asm.Const(0x40000000)+asm.Store(0)).bytes()), everything...),
@@ -237,7 +237,7 @@ func TestWritable_OnPagesOfItsOwnIsTheBlock(t *testing.T) {
 	}
 }
 
-// After a fault the block has what it had before the call, and a request that comes again finds it: nothing is shaped twice.
+// After a fault the block has its contents from before the call, and a repeated request finds them: nothing is shaped twice.
 func TestWritable_AFaultLeavesTheBlockAlone(t *testing.T) {
 	trap := first() + asm.Const(0x3f000000) + asm.Eq + asm.If + asm.Void + asm.Unreachable + asm.End // always
 	r, g := started(t, source(file(t, writesReward(trap).bytes()), everything...), plugintest.RigOptions{Grants: map[string][]string{"in": {"reward"}}}, nil)
@@ -252,7 +252,7 @@ func TestWritable_AFaultLeavesTheBlockAlone(t *testing.T) {
 	must(t, x.arena.Release(h))
 }
 
-// A shaper that adds to what stands in the block, and traps before it answers, finds the same when it is asked again.
+// A shaper that adds to the values in the block, and traps before it answers, finds the same values when it is asked again.
 func TestRequest_ComesAgainOverWhatStoodThere(t *testing.T) {
 	m := hostabi.Manifest{Name: "built@1", Columns: []hostabi.ManifestColumn{{Name: "shaped_reward", Flags: hostabi.ColumnWrite}},
 		Signals: []hostabi.ManifestPort{{Name: "shaped", Payload: "shaped_rewards"}}, Slots: []hostabi.ManifestPort{{Name: "on_rewards", Payload: "reward_request"}}}

@@ -24,7 +24,7 @@ type Wrapper struct {
 	writes trajectory.Column
 }
 
-// wrapperPorts are what a wrapper has one pair of, in the order of their ranks.
+// wrapperPorts are the pairs of ports of which a wrapper has one, in the order of their ranks.
 var wrapperPorts = [...]struct {
 	request, answer string
 	writes          trajectory.Column
@@ -52,7 +52,7 @@ func (l *Modules) Wrapper(s Source, args map[string]any) (*Wrapper, error) {
 	return w, w.check()
 }
 
-// check finds the ports of the requests, and refuses what a wrapper cannot be.
+// check finds the ports of the requests, and refuses components that cannot be wrappers.
 func (w *Wrapper) check() error {
 	m := &w.asked.manifest
 	with := func(payload string) func(hostabi.ManifestPort) bool {
@@ -82,10 +82,11 @@ func (w *Wrapper) check() error {
 // Hash returns the SHA-256 of the module.
 func (w *Wrapper) Hash() string { return w.asked.module.File.Hash }
 
-// Writes returns what the module writes: trajectory.ShapedReward behind each step, trajectory.Action before it, or trajectory.Obs.
+// Writes returns the column that the module writes: trajectory.ShapedReward after each step, trajectory.Action before it, or
+// trajectory.Obs.
 func (w *Wrapper) Writes() trajectory.Column { return w.writes }
 
-// Columns returns what the module looks at, in the order of Shape.Columns.
+// Columns returns the columns that the module looks at, in the order of Shape.Columns.
 func (w *Wrapper) Columns() []hostabi.ManifestColumn {
 	var list []hostabi.ManifestColumn
 	for _, c := range w.asked.manifest.Columns {
@@ -96,14 +97,14 @@ func (w *Wrapper) Columns() []hostabi.ManifestColumn {
 	return list
 }
 
-// Shape says what the columns of a request are. In memory an element (t, env, agent, i) has those of the next i behind it, then
-// those of the next agent, of the next environment, and of the next t.
+// Shape describes the columns of a request. In memory element (t, env, agent, i) is followed by the next i, then by the next
+// agent, the next environment, and the next t.
 type Shape struct {
 	Envs, Agents int
 	Columns      []ShapeOf // as Wrapper.Columns
 }
 
-// ShapeOf is a column; one without rows is an optional one that there is not.
+// ShapeOf is the shape of a column; without rows it is an optional column that is absent.
 type ShapeOf struct {
 	DType       hostabi.DType
 	Rows, Elems int
@@ -115,7 +116,7 @@ type WrapperOptions struct {
 	Name   string // for messages
 	Seed   uint64
 	Shape  Shape
-	Log    *slog.Logger                     // of what the guest logs, or nil
+	Log    *slog.Logger                     // of the guest, or nil
 	Metric func(name string, value float64) // takes what it reports, or is nil
 }
 
@@ -150,7 +151,7 @@ type WrapperInstance struct {
 // piece is memory of the guest's.
 type piece struct{ at, n uint32 }
 
-// begin has the guest give memory for what it is called with, lays that out, and saves the state that a fault goes back to.
+// begin has the guest give memory for its calls' arguments, lays them out, and saves the state that a fault returns to.
 func (x *WrapperInstance) begin(name string, seed uint64, s *Shape) error {
 	asked := component{source: x.wrapper.asked.source, lines: x.wrapper.asked.lines}
 	if err := asked.ask(x.run); err != nil {
@@ -184,7 +185,7 @@ func (x *WrapperInstance) begin(name string, seed uint64, s *Shape) error {
 	return nil
 }
 
-// rowToken is what the guest knows the row by.
+// rowToken is the guest's token for the row.
 const rowToken = 1
 
 // layOut gets memory for a column and writes its binding.
@@ -210,8 +211,8 @@ func (x *WrapperInstance) layOut(i int, s *Shape, binding, bytes uint32) (err er
 // Column returns the memory of a column. It is valid until Call, and again after it.
 func (x *WrapperInstance) Column(i int) []byte { return x.run.View(x.pieces[i].at, x.pieces[i].n) }
 
-// Call asks the guest about the row that lies in the columns. After an error what lies in the columns is worth nothing, and the guest
-// is in the state in which it began. It allocates nothing where the guest does as it should.
+// Call asks the guest about the row in the columns. After an error the columns are worthless, and the guest is in its first state.
+// Call allocates nothing unless there is an error.
 func (x *WrapperInstance) Call() error {
 	if x.broken != nil {
 		return x.broken
@@ -259,7 +260,7 @@ func (alone) Lease(uint32) (hostabi.Status, error) { return hostabi.StatusState,
 // Release refuses, as nothing is leased.
 func (alone) Release(uint32) hostabi.Status { return hostabi.StatusArgument }
 
-// Column refuses: there is what the slot has declared.
+// Column refuses: the columns are the ones that the slot has declared.
 func (alone) Column(uint32, []byte, hostabi.ColumnFlags, uint32) hostabi.Status {
 	return hostabi.StatusUnsupported
 }

@@ -47,7 +47,7 @@ const stackRoom = 1 << 30
 const firstCalls = 10
 
 // Serve must be called by a program whose first argument is Options.Compiler: it compiles one module for its parent process, runs it for
-// the first time, and returns the exit status. args are the arguments after the first. prepare makes a job of what the parent has
+// the first time, and returns the exit status. args are the arguments after the first. prepare completes the job that the parent has
 // sent, and first is that run.
 func Serve(args []string, imports Imports, prepare func(*Job) error, first func(context.Context, *Code)) int {
 	refuse := func(code int, err error) int {
@@ -90,7 +90,7 @@ func Serve(args []string, imports Imports, prepare func(*Job) error, first func(
 	return compilerDone
 }
 
-// readJob reads what the host sends, and sets this process its limits for compiling before the module itself.
+// readJob reads the host's input, and sets this process's limits for compiling before it reads the module itself.
 func readJob(path string, from io.Reader) (*Job, error) {
 	in := bufio.NewReader(from)
 	line, err := in.ReadBytes('\n')
@@ -316,7 +316,7 @@ func (p *phases) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// head keeps the beginning of what is written to it.
+// head keeps the beginning of its input.
 type head struct {
 	bytes.Buffer
 	most int

@@ -1,6 +1,6 @@
 package engine
 
-// checkedKind begins what the names of marks are made from; another one makes all modules unchecked.
+// checkedKind is part of the names of marks; another one makes all modules unchecked.
 const checkedKind = "checked 1"
 
 // Checked reports whether MarkChecked has been called for the module with that hash, by any process of this user.
@@ -8,8 +8,8 @@ func (e *Engine) Checked(hash string) bool {
 	return e.cache != nil && e.cache.Marked(e.cache.Name(checkedKind, []byte(hash)))
 }
 
-// MarkChecked remembers, beside the compiled code, that the environments of the module with that hash write what they have to and nothing
-// else. Where nothing can be kept that is logged.
+// MarkChecked remembers, next to the compiled code, that the environments of the module with that hash write all required values and
+// nothing else. It logs an error if it cannot.
 func (e *Engine) MarkChecked(hash string) {
 	if e.cache == nil {
 		return

@@ -16,7 +16,7 @@ import (
 type Job struct {
 	Path   string     // for messages
 	File   []byte     // the module's file
-	Code   []byte     // the module as it is compiled
+	Code   []byte     // the metered module
 	Limits env.Source // on compiling and on the first run
 }
 

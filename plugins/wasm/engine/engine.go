@@ -14,7 +14,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/wasm/internal/codecache"
 )
 
-// ErrClosed is returned by calls on an Engine, and on what was made by it, after its Close.
+// ErrClosed is returned by calls on an Engine, and on its products, after its Close.
 var ErrClosed = errors.New("wasm runtime closed")
 
 // Imports gives a wazero runtime the host's functions, before any module is compiled.
@@ -26,9 +26,9 @@ type Options struct {
 	// its content is run. Empty means rlhost in the user's cache folder; the version of the compiler is part of the
 	// names within.
 	CacheDir string
-	// Compiler is the first argument that makes this program call Serve. Modules are then compiled, and started
-	// for the first time, by processes of their own, within the limits on compiling of their source. Empty means within
-	// this process, without limits.
+	// Compiler is the first argument that makes this program call Serve. Modules are then compiled, and started for the
+	// first time, by separate processes, within the limits on compiling of their source. Empty means within this
+	// process, without limits.
 	Compiler string
 	// Config, if not nil, says how modules are compiled or interpreted. No code is kept then.
 	Config  wazero.RuntimeConfig

@@ -22,7 +22,7 @@ func (u *Users) Enter() error {
 	return nil
 }
 
-// Leave counts a user out. Its error is that of Free, if this was the last one.
+// Leave counts a user out. The last one calls Free and gets its error.
 func (u *Users) Leave() error {
 	u.lock.Lock()
 	defer u.lock.Unlock()
@@ -30,7 +30,7 @@ func (u *Users) Leave() error {
 	return u.freeIfIdle()
 }
 
-// Close forbids new users. Its error is that of Free, if there are none. Closing again does nothing.
+// Close forbids new users. If there are none it calls Free and returns its error. Closing again does nothing.
 func (u *Users) Close() error {
 	u.lock.Lock()
 	defer u.lock.Unlock()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What is used is freed once: when it has been closed and the last user has left, in whichever order.
+// Free runs once: after Close and after the last user has left, in either order.
 func TestUsers_FreeOnceWhenClosedAndUnused(t *testing.T) {
 	freed := 0
 	u := Users{Free: func() error { freed++; return nil }}

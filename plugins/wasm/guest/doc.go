@@ -1,5 +1,5 @@
-// Package guest runs instances of a module: their memory and their calls, the functions that the host offers them, fuel, faults, and their state
-// as it is saved and forked.
+// Package guest runs instances of a module: their memory and their calls, the functions that the host offers them, fuel, faults, and their
+// state, saved and forked.
 //
 //	m := guest.New(file, code, guest.Output{Log: log})
 //	err := m.Prepare(ctx, describe)
@@ -10,5 +10,5 @@
 // compiled code cannot be preempted, so nothing outside could stop it, and the garbage collector would wait for
 // it. Memory is limited by the reservation that the guest's linear memory lives in (internal/linear).
 //
-// What the calls of environments and of components mean is not known here; packages wasm and component know.
+// It does not know the meaning of the calls of environments and of components; packages wasm and component do.
 package guest

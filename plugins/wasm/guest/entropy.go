@@ -11,7 +11,7 @@ import (
 // entropyStream separates the random bytes of an environment from the numbers that it draws itself from its seed.
 const entropyStream env.Stream = 0x3C6EF372FE94F82B
 
-// SeedStreams begins the random streams: of each environment, and last that of calls about none.
+// SeedStreams begins the random streams: of each environment, and last the stream of calls about none.
 func (i *Instance) SeedStreams(seeds ...uint64) {
 	i.host.entropy = make([]uint64, len(seeds))
 	for k, seed := range seeds {
@@ -19,7 +19,7 @@ func (i *Instance) SeedStreams(seeds ...uint64) {
 	}
 }
 
-// SeedStream begins one random stream anew.
+// SeedStream restarts one random stream.
 func (i *Instance) SeedStream(k int, seed uint64) { i.host.entropy[k] = entropyStream.Seed(seed) }
 
 // fill writes the next bytes of the random stream of the environment that is being reset or stepped (splitmix64; Steele,

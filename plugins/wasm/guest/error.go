@@ -2,7 +2,7 @@ package guest
 
 import "github.com/rlhost/rlhost/core/env"
 
-// Error is a call that did not return, or one that returned memory which cannot be used.
+// Error is a call that did not return, or that returned unusable memory.
 type Error struct {
 	Kind   env.FaultKind
 	Call   string // the export

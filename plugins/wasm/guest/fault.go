@@ -32,7 +32,7 @@ func (i *Instance) failed(err error) *Error {
 	return e
 }
 
-// said returns what the guest wrote to stderr in this call, its first line, in quotes.
+// said returns the first line that the guest wrote to stderr in this call, in quotes.
 func (i *Instance) said() string {
 	text := i.host.said
 	if len(text) == 0 {

@@ -40,7 +40,8 @@ func (i *Instance) now() moment { return moment{at: time.Since(i.module.epoch)} 
 // onThread adds the processor time of the thread. It takes three system calls.
 func (m *moment) onThread() { m.thread, m.had = threadTime() }
 
-// since returns how much of the time from an earlier moment counts: what the thread has had of the processor, unless another one went on.
+// since returns how much of the time since an earlier moment counts: the thread's processor time, unless the call has moved to another
+// thread.
 func (m *moment) since(last *moment) time.Duration {
 	wall := m.at - last.at
 	if m.thread == 0 || m.thread != last.thread {
@@ -51,7 +52,7 @@ func (m *moment) since(last *moment) time.Duration {
 
 // fuelState is the account of one instance.
 type fuelState struct {
-	global  api.MutableGlobal // what is left; the guest's code counts it down
+	global  api.MutableGlobal // the fuel left; the guest's code counts it down
 	granted uint64            // handed out since the instance was made
 	slice   int32
 	limit   time.Duration // for the request in progress
@@ -68,7 +69,7 @@ func (f *fuelState) init(m api.Module) {
 // notStarted is the time spent by a request that has not needed fuel yet.
 const notStarted time.Duration = -1
 
-// left returns what is left; it is negative when the guest must yield.
+// left returns the fuel left; it is negative when the guest must yield.
 func (f *fuelState) left() int32 { return int32(uint32(f.global.Get())) }
 
 func (f *fuelState) set(v int32) { f.global.Set(uint64(uint32(v))) }
@@ -96,8 +97,8 @@ func (f *fuelState) charge(units uint64) {
 // hostPiece is how much a host function does for a guest between two looks at the deadline, in units of fuel.
 const hostPiece = 64 << 10
 
-// work charges for what the host has just done for the guest and ends the call as the guest's own check would. The
-// caller must have done no more than a hostPiece.
+// work charges for work that the host has just done for the guest and ends the call as the guest's own check would.
+// The caller must have done no more than a hostPiece.
 func (i *Instance) work(units int) {
 	i.fuel.charge(uint64(units))
 	if i.fuel.left() < 0 {
@@ -110,8 +111,8 @@ type errStop struct{ reason string }
 
 func (e errStop) Error() string { return e.reason }
 
-// yield is what the guest calls without fuel: it ends the call if its time is up or its result is no longer
-// wanted, else it grants the next slice.
+// The guest calls yield when it is out of fuel: it ends the call if its time is up or its result is no longer wanted,
+// else it grants the next slice.
 func (i *Instance) yield() {
 	f := &i.fuel
 	now := i.now()

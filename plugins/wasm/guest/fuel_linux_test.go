@@ -25,7 +25,7 @@ func TestFuel_CountsProcessorTime(t *testing.T) {
 	}
 }
 
-// The time of a thread that sleeps does not pass, and that of one that computes does.
+// The time of a sleeping thread does not pass, the time of a computing thread does.
 func TestFuel_ThreadTime(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -31,7 +31,7 @@ func TestFuel_SlicesFollowTheGuestsSpeed(t *testing.T) {
 
 // The part of a batch that faults is named by the guest, whatever call it was in.
 
-// Fuel depends on what the guest did, not on how it was cut into slices.
+// Fuel depends on the guest's work, not on how it was cut into slices.
 func TestFuelUsed_IsTheSameWithAnySlices(t *testing.T) {
 	loop := asm.Loop + asm.Void + asm.Get(4) + asm.Const(1) + asm.Add + asm.Set(4) +
 		asm.Get(4) + asm.Const(100) + asm.GeU + asm.Eqz + asm.BrIf(0) + asm.End + asm.Const(0)

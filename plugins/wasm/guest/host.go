@@ -13,7 +13,7 @@ type hostState struct {
 
 	steps   uint64
 	skipped int64    // virtual time that passed within steps
-	entropy []uint64 // random streams: of each environment, and last that of calls about none
+	entropy []uint64 // random streams: of each environment, and last of calls about none
 
 	metrics map[string]string // their names, as they were reported and as they are told
 }

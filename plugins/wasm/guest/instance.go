@@ -13,9 +13,8 @@ import (
 	"github.com/rlhost/rlhost/plugins/wasm/internal/meter"
 )
 
-// Instance is one running copy of a module: its memory, its globals and what the host keeps for it. It is driven
-// by one goroutine at a time. After an *Error, LastError and EnvAfter say more about it; but for them only Restore, CopyFrom and Close may
-// follow.
+// Instance is one running copy of a module: its memory, its globals and what the host keeps for it. It is driven by one goroutine at a
+// time. After an *Error, LastError and EnvAfter say more about it; besides them only Restore, CopyFrom and Close may follow.
 type Instance struct {
 	Mem *linear.Memory // its owner maps windows over it and reads it between calls
 	// Stack holds the parameters of a call by Run.
@@ -40,10 +39,10 @@ type Instance struct {
 // Owner says for whom an instance works. The zero value is for nobody.
 type Owner struct {
 	Name     string           // of the component, for log lines; "" if Log says it itself
-	Log      *slog.Logger     // nil: that of the module's Output
+	Log      *slog.Logger     // nil: the log of the module's Output
 	Metric   func(env.Metric) // takes the numbers that environments report; may be nil
 	Unwanted <-chan struct{}  // closed when nobody waits for the guest any more; nil: never
-	Services Services         // what the imports of a component do; nil: none of them can be called
+	Services Services         // the imports of a component; nil: none of them can be called
 }
 
 // Export is an export that is called again and again. Each takes ten kilobytes for its stack, so others are looked up when they are first
@@ -62,7 +61,7 @@ const (
 
 var exportNames = [exports]string{hostabi.ExportBind, hostabi.ExportReset, hostabi.ExportStep, hostabi.ExportStepRange, hostabi.ExportSlot}
 
-// hostCall is what a function of the host does. stack has its parameters, and its result afterwards.
+// hostCall is a function of the host. stack has its parameters, and its result afterwards.
 type hostCall func(i *Instance, stack []uint64)
 
 // callContext carries the instance through wazero to the host functions. It has no other values, because wazero
@@ -100,7 +99,7 @@ func (m *Module) instantiate() (*Instance, error) {
 	return i, nil
 }
 
-// bindFunctions looks the exports up. Each has a stack of its own, which may have grown.
+// bindFunctions looks the exports up. Each has its own stack, which may have grown.
 func (i *Instance) bindFunctions() {
 	i.others, i.current = nil, nil
 	for x := range exports {
@@ -134,8 +133,8 @@ func (i *Instance) Begin(limit time.Duration) {
 // Has reports whether the guest has one of the exports that are called again and again.
 func (i *Instance) Has(x Export) bool { return i.often[x] != nil }
 
-// Run calls an export with what is in Stack, within the request that Begin began, and returns its result. The error is an *Error. It
-// allocates nothing.
+// Run calls an export with the arguments in Stack, within the request that Begin began, and returns its result. The error is an
+// *Error. It allocates nothing.
 func (i *Instance) Run(x Export) (int32, error) {
 	i.calling = exportNames[x]
 	if err := i.often[x].CallWithStack(i.ctx, i.Stack[:]); err != nil {
@@ -152,7 +151,7 @@ func (i *Instance) Request(x Export, limit time.Duration, args ...uint64) (int32
 	return i.Run(x)
 }
 
-// Call makes one request of one call of an export by its name, for those that are called rarely. The guest must have it. The error is an *Error.
+// Call makes one request of one call of an export by its name, for rarely called exports. The guest must have it. The error is an *Error.
 func (i *Instance) Call(name string, limit time.Duration, args ...uint64) (int32, error) {
 	fn := i.others[name]
 	if fn == nil {

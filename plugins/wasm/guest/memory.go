@@ -43,9 +43,9 @@ func (i *Instance) ask(n, align uint32, text string) (uint32, error) {
 	return ptr, nil
 }
 
-// Donate is Allocate of memory that becomes a window. It does not count against the guest's limit: while the guest looks for it, its
-// memory may grow by as much, and stays allowed to be as large. What it grows by and does not give is more than its limit, which is an
-// error; OverLimit is true then, and the guest must not go on.
+// Donate is Allocate of memory that becomes a window. It does not count against the guest's limit: while the guest allocates it, its
+// memory may grow by as much, and may stay as large. A guest that grows and does not give the memory is over its limit, which is an
+// error; OverLimit is true then, and the guest must not continue.
 func (i *Instance) Donate(n uint32) (uint32, error) {
 	i.Mem.Donated += uint64(n)
 	ptr, err := i.ask(n, windowAlign, "though a window does not count against its memory limit of ")
@@ -63,11 +63,11 @@ func (i *Instance) Donate(n uint32) (uint32, error) {
 // TakeBack has n bytes that were a window, or did not become one, count against the guest's limit again.
 func (i *Instance) TakeBack(n uint32) { i.Mem.Donated -= uint64(n) }
 
-// OverLimit reports whether the guest has more memory of its own than its limit: it had more windows, or did not give what it got to
-// make one. Memory cannot shrink.
+// OverLimit reports whether the guest has more memory of its own than its limit: it had more windows, or kept memory that it got for
+// one. Memory cannot shrink.
 func (i *Instance) OverLimit() bool { return i.Mem.Size > i.Mem.Limit+i.Mem.Donated }
 
-// bounds says what the limit is, and where the memory ends if that is before.
+// bounds describes the limit, and the end of the memory if that is lower.
 func (i *Instance) bounds() string {
 	limit := words.Bytes(i.Mem.Limit)
 	if end := min(i.Mem.Most(), i.module.File.MemoryMax); end < i.Mem.Limit+i.Mem.Donated {

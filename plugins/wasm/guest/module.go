@@ -47,7 +47,7 @@ func New(file *module.File, code *engine.Code, out Output) *Module {
 	return m
 }
 
-// Close releases the module. What was made from it stays usable; the compiled code is released with the last.
+// Close releases the module. Its instances stay usable; the compiled code is released with the last.
 func (m *Module) Close() error { return m.users.Close() }
 
 // Enter counts a user of the module in, or returns engine.ErrClosed after Close. Each Enter is followed by one Leave.
@@ -64,8 +64,8 @@ func (m *Module) release() error {
 	return m.code.Close()
 }
 
-// Prepare starts the module once, lets describe look at the instance, and takes the image that others begin from. The error is a *table.Error,
-// or what the host lacks, or that of ctx.
+// Prepare starts the module once, lets describe look at the instance, and takes the image that others begin from. The error is a
+// *table.Error, a resource that the host lacks, or ctx's.
 func (m *Module) Prepare(ctx context.Context, describe func(*Instance) error) error {
 	if m.File.MemoryMin > m.File.Config.Memory {
 		limit := words.Bytes(m.File.Config.Memory)

@@ -21,7 +21,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// describe does what is done of a module's first instance here: nothing.
+// describe does nothing with a module's first instance.
 func describe(*Instance) error { return nil }
 
 // prepared returns a module of a guest that was started once.

@@ -26,7 +26,7 @@ func rlCalls() map[string]hostCall {
 	}
 }
 
-// level returns the level of a guest's message by its number; those beyond the last mean the last.
+// level returns the level of a guest's message by its number; numbers beyond the last mean the last.
 func level(n uint64) slog.Level {
 	levels := [...]slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}
 	return levels[min(uint32(n), uint32(len(levels)-1))]
@@ -77,7 +77,7 @@ func rlMetricEnv(i *Instance, stack []uint64) {
 	i.report(index, uint32(stack[1]), uint32(stack[2]), math.Float64frombits(stack[3]), gather)
 }
 
-// report passes a number on, if its name can be read and is one of not too many.
+// report passes a number on, if its name can be read and there are not too many names.
 func (i *Instance) report(index int, at, n uint32, value float64, gather hostabi.TensorFlags) {
 	name := i.View(at, n)
 	if len(name) == 0 || len(name) > maxMetricBytes || i.owner.Metric == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/wasm/module"
 )
 
-// lineWeight is what a line costs the guest besides its bytes, in units of fuel.
+// lineWeight is the cost of a line besides its bytes, in units of fuel.
 const lineWeight = 100
 
 // maxLogBytes is how much of a line is logged.
@@ -92,7 +92,7 @@ func (m *Module) sayWithheld() {
 	m.out.Log.Info(fmt.Sprintf(`%s: the guest wrote %s%s; grants = ["log"] in its table shows them, --grant log on a command line`, m.File.Config.Name, text.Count(n, "line"), shown))
 }
 
-// write takes what the guest writes to a file descriptor, logs it by lines if it may, and keeps the first line that it
+// write takes the guest's output to a file descriptor, logs it by lines if it may, and keeps the first line that it
 // wrote to stderr in this call: language runtimes write there why they are about to trap. It returns the number of
 // lines.
 func (i *Instance) write(words []byte, stderr bool) (lines int) {

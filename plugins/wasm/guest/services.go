@@ -20,7 +20,7 @@ type Services interface {
 	Stop(reason hostabi.StopReason) hostabi.Status
 }
 
-// serviceWeight is what a call of Services costs the guest, in units of fuel.
+// serviceWeight is the cost of a call of Services, in units of fuel.
 const serviceWeight = 50
 
 // componentCalls are the host's functions for components.

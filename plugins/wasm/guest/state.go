@@ -10,7 +10,7 @@ import (
 // State is the state of an instance besides the content of its memory.
 type State struct {
 	Size    uint64 // of the memory
-	Donated uint64 // bytes of it that are windows
+	Donated uint64 // bytes of windows
 	Globals []uint64
 	Fuel    uint64   // used
 	Steps   uint64   // counted
@@ -24,7 +24,7 @@ type State struct {
 type Saved struct {
 	State
 	Pages []linear.Page
-	Whole bool // Pages are what is not zero; else what differs from how instances of the module begin
+	Whole bool // Pages are all that are not zero; else the ones that differ from the module's image
 }
 
 func (i *Instance) state() State {
@@ -47,9 +47,9 @@ func (i *Instance) setState(s *State) {
 	i.ArgsPtr, i.ErrorPtr = s.ArgsPtr, s.ErrorPtr
 }
 
-// Save returns the state of the instance, with what differs from how instances of its module begin; nil for a module that can change more than
-// its memory and globals. What lies where inWindow returns true is left out; nil means nothing does. The memory of an earlier state,
-// which may be nil, is used again: nothing else can be done with that.
+// Save returns the state of the instance, with the pages that differ from its module's image; nil for a module that can change more than
+// its memory and globals. Places where inWindow returns true are left out; nil means that none are. The memory of earlier, which may be
+// nil, is used again: earlier must not be used afterwards.
 func (i *Instance) Save(inWindow func(offset uint64) bool, earlier *Saved) *Saved {
 	if i.module.image == nil {
 		return nil
@@ -91,9 +91,9 @@ func (i *Instance) restore(base *linear.Image, s *Saved) error {
 	return nil
 }
 
-// CopyFrom gives the instance the state of another one of the same file, and touches only the pages in which the two differ. windows are
-// those of the other one. Where stay is true they are the instance's own too and stay mapped; else its own, which are revoke, become
-// ordinary memory first. It returns the instance or another one, as Restore does; nothing is mapped in another one.
+// CopyFrom gives the instance the state of another one of the same file, and touches only the pages that differ. windows are the
+// other's. If stay is true they are the instance's own too and stay mapped; else its own, which are revoke, become ordinary memory
+// first. It returns the instance or another one, as Restore does; nothing is mapped in another one.
 func (i *Instance) CopyFrom(o *Instance, windows, revoke []linear.Span, stay bool) (*Instance, error) {
 	s := o.state()
 	in, err := i.fitting(s.Size)
@@ -130,7 +130,7 @@ func (i *Instance) fitting(size uint64) (*Instance, error) {
 	return in, nil
 }
 
-// growTo makes the memory at least as large as in a state, with as much of it windows.
+// growTo makes the memory at least as large as in a state, with as many bytes of windows.
 func (i *Instance) growTo(s *State) error {
 	i.Mem.Donated = s.Donated
 	if i.Mem.Size >= s.Size {

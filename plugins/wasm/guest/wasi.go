@@ -18,14 +18,14 @@ const (
 // readNanos is how far the virtual clock advances when it is read, so that waiting for it ends.
 const readNanos = 1000
 
-// errExit is what a guest's exit looks like from outside: a trap that leaves the module open, because closing it
-// in the middle of a call would take its memory away under the caller.
+// errExit is a guest's exit as seen from outside: a trap that leaves the module open, because closing it in the
+// middle of a call would take its memory away under the caller.
 type errExit uint32
 
 func (e errExit) Error() string { return fmt.Sprintf("the guest exited with code %d", uint32(e)) }
 
-// wasiCalls is WASI preview 1 without a world: no files, no sockets, no arguments, a virtual clock, random
-// numbers from the seed. What is not here is about files, and fails.
+// wasiCalls is WASI preview 1 without a world: no files, no sockets, no arguments, a virtual clock, random numbers
+// from the seed. The other calls are about files, and fail.
 func wasiCalls() map[string]hostCall {
 	calls := map[string]func(*Instance, []uint64) uint64{
 		"args_get": wasiNothing, "args_sizes_get": wasiZeroSizes,

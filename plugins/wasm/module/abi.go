@@ -8,7 +8,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/wasm/internal/meter"
 )
 
-// ABI is what the modules of one kind share with the host.
+// ABI is the contract between the host and the modules of one kind.
 type ABI struct {
 	name, one      string // what such modules are of, and one of these
 	place          string // what to do with such a module elsewhere
@@ -34,7 +34,7 @@ var (
 	}
 )
 
-// abiOf returns the kind of a module: that of environments where it has no marker.
+// abiOf returns the kind of a module: environments if it has no marker.
 func abiOf(m *meter.Module) *ABI {
 	if Components.marked(m) {
 		return Components
@@ -70,7 +70,7 @@ func (a *ABI) future(m *meter.Module) int {
 	return 0
 }
 
-// Kind returns what a module of the kind is of: environment or component.
+// Kind returns what a module of the kind makes: environment or component.
 func (a *ABI) Kind() string { return a.one }
 
 // modules returns everything that a guest of the kind can import.

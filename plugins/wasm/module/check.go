@@ -40,7 +40,7 @@ func decode(path string, file []byte) (*meter.Module, *table.Error) {
 	return m, nil
 }
 
-// moduleError says what is wrong with a module that meter refused.
+// moduleError returns the error for a module that meter refused.
 func moduleError(path string, err error) *table.Error {
 	e := &table.Error{Code: CodeFormat, Place: path, Reason: err.Error(), Help: "build or copy the file again", Err: err}
 	var reserved meter.ErrReserved
@@ -254,7 +254,7 @@ func (a *ABI) unknownHelp(i meter.Import) string {
 	return "build the guest without it: only " + a.imports + " and " + WASI + " are there"
 }
 
-// find returns what the host offers by that name.
+// find returns the host's function of that name.
 func (a *ABI) find(module, name string) (HostFunction, bool) {
 	for _, h := range a.modules() {
 		if h.Name != module {

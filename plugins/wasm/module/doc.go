@@ -1,4 +1,4 @@
-// Package module reads a module's file and says what it is, without running or compiling it: whether it is WebAssembly, which ABI it speaks,
+// Package module reads a module's file and describes it, without running or compiling it: whether it is WebAssembly, which ABI it speaks,
 // what it needs, and why it cannot be used.
 //
 //	file, err := module.Read("cartpole.wasm", nil, source, module.Environments, module.DefaultMaxFileBytes)

@@ -49,7 +49,7 @@ type File struct {
 	Config    env.Source    // with every limit
 	Args      []byte        // of environments, as the guest reads them: lines of key=value, sorted by key
 	ABI       *ABI          // of its kind
-	Metered   *meter.Result // what is compiled
+	Metered   *meter.Result // the code to compile
 	MemoryMin uint64        // in bytes
 	MemoryMax uint64        // as the module declares it, or addressable
 	Layout    Layout
@@ -58,8 +58,9 @@ type File struct {
 	imports map[[2]string]bool // functions that it imports, by module and name
 }
 
-// Read reads, checks and meters a module of a kind. content is the file's; if it is nil, the file at path is read, unless it has more than most
-// bytes; read is what was read. Limits that c leaves out get their defaults; Memory is rounded down to 64 KiB. The error is a *table.Error.
+// Read reads, checks and meters a module of a kind. content is the file's; if it is nil, the file at path is read, unless it has more than
+// most bytes; read is the file's content. Limits that c leaves out get their defaults; Memory is rounded down to 64 KiB. The error is a
+// *table.Error.
 func Read(path string, content []byte, c env.Source, a *ABI, most int64) (f *File, read []byte, err error) {
 	c = withDefaults(c, path)
 	if err := checkConfig(path, c, a); err != nil {
@@ -121,7 +122,7 @@ func (f *File) Imports(module, name string) bool { return f.imports[[2]string{mo
 // Granted reports whether the module may use a capability.
 func (f *File) Granted(capability string) bool { return slices.Contains(f.Config.Grants, capability) }
 
-// Fail returns an error that names the module. code is one of the package's, err what it wraps, or nil.
+// Fail returns an error that names the module. code is one of the package's; the error wraps err, which may be nil.
 func (f *File) Fail(code, reason, help string, err error) *table.Error {
 	return &table.Error{Code: code, Place: f.Path, Reason: reason, Help: help, Err: err}
 }

@@ -9,7 +9,7 @@ import (
 
 // Capabilities that the source of a module may be granted.
 const (
-	GrantLog     = "log"     // rl.log, rl.log_enabled, and what the guest writes to stdout and stderr
+	GrantLog     = "log"     // rl.log, rl.log_enabled, and the guest's stdout and stderr
 	GrantEntropy = "entropy" // rl.entropy
 	GrantClock   = "clock"   // rl.clock_ns
 	GrantMetric  = "metric"  // rl.metric, rl.metric_env; rl_component.declare, rl_component.report

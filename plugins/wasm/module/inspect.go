@@ -13,7 +13,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/wasm/internal/words"
 )
 
-// Report is what a module is, read without running it.
+// Report describes a module, read without running it.
 type Report struct {
 	Path   string `json:"path"`
 	Bytes  int    `json:"bytes"`
@@ -27,22 +27,22 @@ type Report struct {
 	Exports   []Symbol `json:"exports"`
 	Imports   []Symbol `json:"imports"`
 	Grants    []string `json:"grants"` // capabilities that it needs
-	// MoreExports and MoreImports count those beyond maxSymbols, which are not listed.
+	// MoreExports and MoreImports count the symbols beyond maxSymbols, which are not listed.
 	MoreExports int `json:"more_exports,omitempty"`
 	MoreImports int `json:"more_imports,omitempty"`
 	// Snapshots is empty if its state can be saved and forked, else it says why not.
 	Snapshots string `json:"no_snapshots_because,omitempty"`
 	// Warnings says what does not keep it from being loaded.
 	Warnings []Finding `json:"warnings,omitempty"`
-	// Findings says what keeps it from being loaded; it is empty for a module that Load would take as far as can
-	// be told without running it.
+	// Findings says what keeps it from being loaded; it is empty for a module that Load would take, as far as one can
+	// know without running it.
 	Findings []Finding `json:"findings"`
 }
 
 // codeOutside is the code of a warning; rlhost explain has its page.
 const codeOutside = "W126"
 
-// maxSymbols bounds the list of exports and that of imports.
+// maxSymbols bounds the list of exports and the list of imports.
 const maxSymbols = 200
 
 // Symbol is an import or an export.
@@ -60,8 +60,8 @@ type Finding struct {
 	Help   string `json:"help"`
 }
 
-// Inspect reads a module and reports what it is. It runs and compiles nothing. The error is a *table.Error: the
-// file does not exist or is no module.
+// Inspect reads a module and describes it. It runs and compiles nothing. The error is a *table.Error: the file does
+// not exist or is no module.
 func Inspect(path string) (*Report, error) {
 	file, fail := readFile(path, DefaultMaxFileBytes)
 	if fail != nil {

@@ -54,7 +54,7 @@ func TestInspect_TellsWhatTheExampleIs(t *testing.T) {
 	}
 }
 
-// Everything that is wrong is told at once, and nothing is run.
+// All mistakes are reported at once, and nothing is run.
 func TestInspect_FindsWhatKeepsAModuleFromLoading(t *testing.T) {
 	r, err := inspectBytes(t, wasmtest.Guest{
 		Functions: map[string]asm.Code{hostabi.ExportBind: wasmtest.Absent, hostabi.ExportStep: "\xfe\x03\x00" + asm.Const(0)},
@@ -133,7 +133,7 @@ func TestInspect_BoundsAndQuotesNames(t *testing.T) {
 	}
 }
 
-// A segment of functions that does not fit its table is told: wazero leaves it out, where another host fails.
+// A segment of functions that does not fit its table is reported: wazero leaves it out, where another host fails.
 func TestInspect_WarnsOfSegmentsOutsideTheirTable(t *testing.T) {
 	for entries, outside := range map[uint32]bool{3: false, 2: true, 0: true} {
 		r, err := inspectBytes(t, wasmtest.Guest{After: func(m *asm.Module) {

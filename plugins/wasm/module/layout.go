@@ -15,7 +15,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/wasm/internal/meter"
 )
 
-// Layout is what a module tells about itself, for messages and checks.
+// Layout is a module's information about itself, for messages and checks.
 type Layout struct {
 	imports  int               // functions that it imports
 	names    map[uint32]string // of functions, as they stand in it
@@ -69,7 +69,7 @@ func (l *Layout) FunctionName(index uint32) string {
 	return fmt.Sprintf("function %d", index)
 }
 
-// readable undoes the mangling of C++ and Rust. Names of other languages stay as they are, quoted where they cannot be shown.
+// readable undoes the mangling of C++ and Rust. Names of other languages do not change; they are quoted where they cannot be shown.
 func readable(name string) string {
 	name = demangle.Filter(name, demangle.NoParams)
 	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {

@@ -14,7 +14,7 @@ type Bomb struct {
 	Build func() []byte
 }
 
-// Guest builds a correct guest with more imports, and more of anything else behind what it has; each may be nil.
+// Guest builds a correct guest with more imports, and more sections of any kind after its own; each may be nil.
 type Guest func(imports, after func(m *asm.Module)) []byte
 
 // with makes a guest with something more.

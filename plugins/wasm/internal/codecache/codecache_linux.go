@@ -27,12 +27,12 @@ type Cache struct {
 }
 
 const (
-	// Folder is where a Cache lies in the folder that Open is given.
+	// Folder is a Cache's folder within the one that Open is given.
 	Folder = "compiled"
 	// KeyFile has the key, in that folder.
 	KeyFile  = "key"
 	keyBytes = 32
-	// entryMagic begins every entry; the sum, the name by which wazero knows the code, and the code itself follow.
+	// entryMagic begins every entry; the sum, wazero's name for the code, and the code itself follow.
 	entryMagic = "rlhost-compiled-1\n"
 	// HeadBytes is how much of an entry comes before the code.
 	HeadBytes = len(entryMagic) + sha256.Size + NameBytes
@@ -66,7 +66,7 @@ func Open(parent string) (*Cache, error) {
 	return c, nil
 }
 
-// private rejects what is of another kind, belongs to another user, or is accessible to others.
+// private rejects a file of another kind, of another user, or that others can access.
 func private(f *os.File, kind uint32) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
@@ -88,7 +88,7 @@ func (c *Cache) Path(name string) string {
 	return fmt.Sprintf("/proc/self/fd/%d/%s", c.dir.Fd(), name)
 }
 
-// open opens a file of the folder for reading, if it is one that this user made.
+// open opens a file of the folder for reading, if this user made it.
 func (c *Cache) open(name string) (*os.File, error) {
 	// O_NONBLOCK: a FIFO may have no other end
 	fd, err := unix.Openat(int(c.dir.Fd()), name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
@@ -102,7 +102,7 @@ func (c *Cache) open(name string) (*os.File, error) {
 	return f, nil
 }
 
-// write makes a file of the folder. flags are those of renameat2: with unix.RENAME_NOREPLACE one that is there stays.
+// write makes a file of the folder. flags are renameat2's: with unix.RENAME_NOREPLACE an existing file stays.
 func (c *Cache) write(name string, flags uint, fill func(f *os.File) error) error {
 	temporary := TemporaryPrefix + rand.Text()
 	fd, err := unix.Openat(int(c.dir.Fd()), temporary, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
@@ -174,7 +174,7 @@ func (c *Cache) sweep() {
 	}
 }
 
-// Name returns the name of the entry for what a compiler makes of a module.
+// Name returns the name of the entry for a compiler's output for a module.
 func (c *Cache) Name(compiler string, module []byte) string {
 	sum := sha256.New()
 	_, _ = io.WriteString(sum, c.salt+compiler) // sums never fail

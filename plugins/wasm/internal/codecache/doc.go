@@ -1,7 +1,7 @@
 // Package codecache keeps compiled modules on disk.
 //
-// Their code is run, and wazero does not check it for damage, so a Cache returns only what it has written itself: its folder belongs to
-// this user and is closed to others, and every entry ends in a MAC under a key that is kept there too. It needs Linux.
+// Their code is run, and wazero does not check it for damage, so a Cache returns only its own output: its folder belongs to this user
+// and is closed to others, and every entry ends in a MAC under a key that is kept there too. It needs Linux.
 package codecache
 
 import "os"

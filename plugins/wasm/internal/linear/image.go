@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Image is the content of a memory, from which others begin. A large one lies in a sealed file, so that memories share the pages that
-// they do not write.
+// Image is the content of a memory, with which others begin. A large one is a sealed file, so that memories share the pages that they
+// do not write.
 type Image struct {
 	content []byte // read-only where it is a mapping
 	pages   []Page // of content that are not zero, where there is no file
@@ -44,7 +44,7 @@ func (img *Image) putInto(m *Memory) error {
 	return nil
 }
 
-// Close releases the image. Memories that began from it stay as they are.
+// Close releases the image. Memories that began from it do not change.
 func (img *Image) Close() {
 	if img.file != nil {
 		img.file.close()
@@ -68,8 +68,8 @@ func (m *Memory) Replace(base *Image, pages []Page) error {
 	return nil
 }
 
-// Changed returns the pages, as views of the memory, that differ from the image in which it began; nil: from zero. It reads only pages
-// that may have been written, and takes what lies where skip returns true for zero.
+// Changed returns the pages, as views of the memory, that differ from the image that it began with; nil: from zero. It reads only
+// pages that may have been written, and takes places where skip returns true for zero.
 func (m *Memory) Changed(base *Image, skip func(offset uint64) bool) []Page {
 	mem := m.Bytes()
 	if base == nil {
@@ -94,8 +94,8 @@ func (m *Memory) Changed(base *Image, skip func(offset uint64) bool) []Page {
 // Span is a piece of a memory: where it begins and how many bytes it has.
 type Span struct{ At, N uint64 }
 
-// CopyFrom makes the memory equal to another one, which is as large, where it differs. base and other are the images in which the two began,
-// nil if there are none. Where the other one has a window it becomes zero, or stays as it is.
+// CopyFrom makes the memory equal to another one, which is as large, where it differs. base and other are the images that the two began
+// with, nil if there are none. Where the other one has a window the memory becomes zero, or with stay does not change.
 func (m *Memory) CopyFrom(o *Memory, base, other *Image, windows []Span, stay bool) {
 	to, from, same := m.Bytes(), o.Bytes(), m.unchanged(o, base, other)
 	for at := uint64(0); at < uint64(len(from)); {
@@ -133,7 +133,7 @@ func (m *Memory) unchanged(o *Memory, a, b *Image) []bool {
 	return same
 }
 
-// copyChanged copies the pages that differ; both are whole pages and equally long. Those of which same says so do not.
+// copyChanged copies the pages that differ; both are whole pages and equally long. same marks pages that do not differ.
 func copyChanged(to, from []byte, same []bool) {
 	for at := 0; at+HostPage <= len(from); at += HostPage {
 		if now := from[at : at+HostPage]; !same[at/HostPage] && !bytes.Equal(to[at:at+HostPage], now) {

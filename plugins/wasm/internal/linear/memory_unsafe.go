@@ -15,11 +15,11 @@ import (
 // Memory is the linear memory of one instance: all address space that it can have is reserved, and made accessible as it
 // grows. Its base never moves, so windows stay where they are and host views stay valid.
 //
-// Compiled code cannot survive a fault: an access to a page that is missing, protected or beyond the end of a
-// file kills the process. Hence the rules: pages below Size are always readable and writable, they are replaced
-// and never removed, and the reservation is unmapped only by Release, when no call can follow.
+// Compiled code cannot survive a fault: an access to a page that is missing, protected or beyond the end of a file
+// kills the process. So these are the rules: pages below Size are always readable and writable, they are replaced and
+// never removed, and the reservation is unmapped only by Release, when no call can follow.
 //
-// Its owner reads the exported fields, and sets those that say so. It is used by one goroutine at a time.
+// Its owner reads the exported fields, and sets the ones that say so. It is used by one goroutine at a time.
 type Memory struct {
 	Size    uint64 // bytes that the guest sees
 	Limit   uint64 // most bytes of its own that the guest may have
@@ -33,8 +33,8 @@ type Memory struct {
 }
 
 // New reserves address space and makes the first size bytes accessible. The guest may have limit bytes of its own, or size if that is more.
-// How many windows there will be is not known yet, so it is all that a module can address; where a limit on address space (ulimit -v)
-// forbids that, there is less room for them.
+// The number of windows is not known yet, so New reserves all that a module can address; if a limit on address space (ulimit -v) forbids
+// that, there is less room for windows.
 func New(size, limit uint64) (*Memory, error) {
 	reserved := uint64(Addressable)
 	base, err := reserve(reserved)
@@ -92,8 +92,8 @@ func (m *Memory) Bytes() []byte {
 // Contains reports whether [ptr, ptr+n) lies in the guest's memory.
 func (m *Memory) Contains(ptr, n uint64) bool { return ptr <= m.Size && n <= m.Size-ptr }
 
-// MapShared puts pages of a file over guest memory: what the guest stores there is in the file. The file must be
-// sealed against shrinking and hold [fileOffset, fileOffset+n); everything is a multiple of a page.
+// MapShared puts pages of a file over guest memory: the guest's stores there are in the file. The file must be sealed
+// against shrinking and hold [fileOffset, fileOffset+n); everything is a multiple of a page.
 func (m *Memory) MapShared(fd int, fileOffset int64, ptr, n uint64) error {
 	return m.mapOver(fd, fileOffset, ptr, n, unix.MAP_SHARED|unix.MAP_POPULATE)
 }
@@ -107,8 +107,8 @@ func (m *Memory) mapImage(fd int, ptr, n uint64) error {
 	return err
 }
 
-// MapPrivate puts a private view of a part of a file that others write over guest memory: what they write appears there, what the guest writes
-// only it sees. The pages are present at once. The file is as for MapShared.
+// MapPrivate puts a private view of a part of a file that others write over guest memory: their writes appear there, and only the guest
+// sees its own. The pages are present at once. The file is as for MapShared.
 func (m *Memory) MapPrivate(fd int, fileOffset int64, ptr, n uint64) error {
 	err := m.mapOver(fd, fileOffset, ptr, n, unix.MAP_PRIVATE|unix.MAP_NORESERVE)
 	if err == nil {
@@ -140,7 +140,7 @@ func (m *Memory) mapOver(fd int, fileOffset int64, ptr, n uint64, flags int) err
 
 // Entries of /proc/self/pagemap; see the kernel's admin-guide/mm/pagemap.
 const (
-	pageOfFile  = 1 << 61 // it lies in a file, and no copy of it here
+	pageOfFile  = 1 << 61 // it is in a file, with no copy here
 	pageSwapped = 1 << 62
 	pagePresent = 1 << 63
 )
@@ -154,8 +154,8 @@ var pagemap = sync.OnceValue(func() *os.File {
 	return f
 })
 
-// untouched reports which pages are as they were mapped: those below imaged show the file, those above are zero. Of others
-// nothing is known: they may have been written, mapped otherwise, or only read.
+// untouched reports which pages have not changed since they were mapped: below imaged they show the file, above they are
+// zero. Other pages may have been written, mapped otherwise, or only read.
 func (m *Memory) untouched() []bool {
 	pages := make([]bool, m.Size/HostPage)
 	entries := make([]uint64, len(pages))

@@ -2,7 +2,7 @@ package linear
 
 import "bytes"
 
-// WasmPage is the unit in which linear memory grows, Addressable is where it ends at most; in bytes.
+// WasmPage is the unit of growth of linear memory, Addressable its largest size; in bytes.
 const (
 	WasmPage    = 65536
 	Addressable = 1 << 32
@@ -11,14 +11,14 @@ const (
 // HostPage is the smallest unit of a mapping that this host knows, in bytes.
 const HostPage = 4096
 
-// Page is a page of memory that differs from what it is compared with.
+// Page is a page of memory that differs from the base.
 type Page struct {
 	Number uint32 // counted from address 0, in units of HostPage
 	Data   []byte // HostPage long
 }
 
-// changedPages returns the pages of mem, as views of it, that differ from base, which is zero beyond its end, except
-// those for which skip returns true.
+// changedPages returns the pages of mem, as views, that differ from base, which is zero beyond its end, except pages
+// for which skip returns true.
 func changedPages(mem, base []byte, skip func(offset uint64) bool) []Page {
 	var changed []Page
 	for offset := 0; offset+HostPage <= len(mem); offset += HostPage {
@@ -51,8 +51,8 @@ func copyPages(mem []byte, pages []Page) {
 	}
 }
 
-// Keep gives pages contents of their own, which are views of a memory before, and returns them. It writes over the contents of others, which
-// must not be used afterwards, as far as there are any.
+// Keep copies the contents of pages, which are views of a memory, and returns the pages. It writes over the contents of others, if there
+// are any, which must not be used afterwards.
 func Keep(pages, others []Page) []Page {
 	for k := range pages {
 		if k < len(others) {

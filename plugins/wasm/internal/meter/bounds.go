@@ -1,8 +1,8 @@
 package meter
 
-// Bounds on what a module may hold. The cost of compiling grows faster than some of these numbers, and every process that
-// runs a module keeps something for each of them, so a file of a few kilobytes could ask for gigabytes. What compilers
-// write stays far below, except for data segments, of which Go's linker writes as many as are allowed here.
+// Bounds on the contents of a module. The cost of compiling grows faster than some of these numbers, and every process
+// that runs a module keeps something for each of them, so a file of a few kilobytes could ask for gigabytes. What
+// compilers write stays far below, except for data segments, of which Go's linker writes as many as are allowed here.
 const (
 	maxTypes         = 10_000
 	maxParams        = 1_000 // of one signature
@@ -40,5 +40,5 @@ func (r *reader) counted(size int, most uint64, what string) int {
 	return n
 }
 
-// totals adds up, over a whole module, what is bounded in all its functions together.
+// totals adds up the numbers that are bounded over all functions of a module.
 type totals struct{ locals, targets, operands, entries uint64 }

@@ -12,7 +12,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
 )
 
-// counts makes a module that holds n of something, and says what it is called and how many are accepted.
+// counts makes a module that holds n of something, and has its name and the accepted number.
 type counts struct {
 	what  string
 	bound int

@@ -61,13 +61,13 @@ type metered struct {
 	moved  []Moved // offsets in out and in the body
 }
 
-// frame is an open block. Instructions weigh on the innermost one that has a charge.
+// frame is an open block. Instructions add to the innermost charge.
 type frame struct {
-	charge  int // place of the charge in out, 0 if the block has none of its own
+	charge  int // place of the block's charge in out, 0 if it has none
 	weight  uint32
 	pays    int  // index of the innermost frame that has a charge, this one or around it; -1 if none has
 	wrapped bool // a loop with blocks around it
-	wraps   int  // wrapped frames, this one and those around it
+	wraps   int  // wrapped frames, this one and the ones around it
 }
 
 func (s *metered) rewrite(w *rewriter, f int) error {
@@ -192,7 +192,7 @@ func (s *metered) instruction(in instruction, code []byte) {
 	}
 }
 
-// loop opens a loop. Where the fuel is cached, the call of the host stands outside of it: a call inside would cost
+// loop opens a loop. If the fuel is cached, the call of the host is outside the loop: a call inside would cost
 // registers at each turn even if it is never made. The loop becomes
 //
 //	block $out                  of the loop's type

@@ -8,8 +8,8 @@ type segment struct {
 	data   []byte
 }
 
-// planData decides whether data segments become a call. They do if each has a constant address and no code can
-// name them, which is what compilers write without threads; else they stay as they are.
+// planData decides whether data segments become a call. They do if each has a constant address and no code can name
+// them, as compilers write them without threads; else they do not change.
 func (w *rewriter) planData() error {
 	if !w.m.present[sectionData] {
 		return nil

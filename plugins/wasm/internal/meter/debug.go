@@ -5,7 +5,7 @@ import "encoding/binary"
 // maxLines bounds the source lines that are looked at, in bytes.
 const maxLines = 16 << 20
 
-// maxMoved bounds the instructions that are followed. Those of a larger module are not.
+// maxMoved bounds the instructions that are followed. A larger module's are not.
 const maxMoved = 2 << 20
 
 // moved notes where the instructions of a function went: the body was at old, its instructions begin at new.
@@ -79,7 +79,7 @@ func debugLine(end uint32) []byte {
 
 func withLength(b []byte) []byte { return withLengthOf(nil, b) }
 
-// withLengthOf appends a length of four bytes and what has it.
+// withLengthOf appends body, after its length in four bytes.
 func withLengthOf(b, body []byte) []byte {
 	return append(binary.LittleEndian.AppendUint32(b, uint32(len(body))), body...)
 }

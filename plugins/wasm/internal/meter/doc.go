@@ -9,8 +9,8 @@
 // fuel falls below zero it calls the import rl.yield, where the host hands out more or ends the call. So a guest
 // can be stopped anywhere it could spend time, without another thread, and continue with nothing lost.
 //
-// Rewrite also opens what a snapshot needs: it exports every mutable global, turns the start function into an
-// export, and data segments into a call, so that an instance can be made without running anything.
+// Rewrite also makes snapshots possible: it exports every mutable global, turns the start function into an export,
+// and data segments into a call, so that an instance can be made without running anything.
 //
 // Decode is strict about bounds and about every index space that the rewriter extends, so that a module which is
 // not valid cannot become valid. All other validation is the compiler's.

@@ -60,7 +60,7 @@ type guest struct {
 	n    uint32
 }
 
-// start instantiates a module, metered or as it is, and makes n environments that keep no history.
+// start instantiates a module, metered or original, and makes n environments that keep no history.
 func start(t testing.TB, r wazero.Runtime, code []byte, n uint32) *guest {
 	t.Helper()
 	ctx := context.Background()

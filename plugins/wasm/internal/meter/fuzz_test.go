@@ -66,7 +66,7 @@ func TestRewrite_SamplesStayValid(t *testing.T) {
 }
 
 // withoutCustom returns a module that was decoded, without its custom sections: the rewriter leaves them out, so
-// what is wrong in them does not matter.
+// mistakes in them do not matter.
 func withoutCustom(code []byte) []byte {
 	out := append([]byte(nil), magic...)
 	for r := (&reader{b: code, p: len(magic)}); r.more(); {
@@ -80,9 +80,8 @@ func withoutCustom(code []byte) []byte {
 	return out
 }
 
-// FuzzRewrite holds that whatever the rewriter takes stays exactly as valid as it was, and that nothing it can be
-// given makes it panic. What Decode refuses is not shown to wazero, which reserves memory by any number that it
-// reads.
+// FuzzRewrite checks that a module stays exactly as valid as before, and that no input makes the rewriter panic.
+// Modules that Decode refuses are not shown to wazero, which reserves memory by any number that it reads.
 func FuzzRewrite(f *testing.F) {
 	for _, code := range samples() {
 		f.Add(code)

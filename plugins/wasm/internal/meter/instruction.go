@@ -35,7 +35,7 @@ const (
 	opVector       = 0xfd
 )
 
-// Operations behind the prefix opBulk.
+// Operations after the prefix opBulk.
 const (
 	bulkMemoryInit = 8
 	bulkDataDrop   = 9
@@ -52,7 +52,7 @@ const (
 // instruction is one decoded instruction.
 type instruction struct {
 	op     byte
-	sub    uint32 // operation behind a prefix
+	sub    uint32 // operation after a prefix
 	index  uint32 // function, global, local or signature that it names, or the largest label
 	params bool   // of a block: it takes values from the stack
 

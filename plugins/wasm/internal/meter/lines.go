@@ -24,7 +24,7 @@ const (
 )
 
 // ReadLines reads line tables, as Module.Lines has them, as far as they are not damaged. Versions 2 to 4 of DWARF are
-// read, which is what compilers write for WebAssembly unasked.
+// read, which compilers write for WebAssembly by default.
 func ReadLines(table []byte) *SourceLines {
 	l := &SourceLines{}
 	r := &reader{b: table}
@@ -113,7 +113,7 @@ func (m *lineMachine) reset() { m.row, m.dead, m.open = lineRow{file: 1, line: 1
 
 // emit adds the row.
 func (m *lineMachine) emit(line uint32) {
-	const thrownAway = 1<<32 - 2 // and the one behind it; or 0
+	const thrownAway = 1<<32 - 2 // and the next; or 0
 	if !m.open {
 		m.open, m.dead = true, m.row.address == 0 || m.row.address >= thrownAway
 	}
@@ -171,7 +171,7 @@ func (m *lineMachine) advance(op byte) (line uint32) {
 	return uint32(int32(m.base) + int32(n%m.lineRange))
 }
 
-// extended does an instruction with a length of its own.
+// extended does an instruction that begins with its length.
 func (m *lineMachine) extended() {
 	const end, setAddress = 1, 2
 	in := m.sub(m.u32())

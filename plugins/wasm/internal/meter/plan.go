@@ -9,7 +9,7 @@ const maxWeight = 1 << 24
 // plan is how a function will be metered.
 type plan struct {
 	locals  uint32 // declared ones and parameters
-	carried uint32 // what its callers pay for it; 0 if it pays itself
+	carried uint32 // the fuel that its callers pay for it; 0 if it pays itself
 	checks  bool   // at its entry, because it may recurse or do much outside of loops
 	cached  bool   // it keeps the fuel in a local while it runs
 	lengths bool   // it has bulk operations
@@ -38,13 +38,13 @@ func (w *rewriter) survey() error {
 	return nil
 }
 
-// surveyBody notes what a function contains and returns its weight outside of its loops.
+// surveyBody notes a function's contents and returns its weight outside of its loops.
 func (w *rewriter) surveyBody(f int, p *plan) (weight uint32, err error) {
 	r := w.m.bodies[f].reader()
 	p.locals = w.locals(r, f)
 	w.sum.locals += uint64(p.locals)
 	r.within(w.sum.locals, maxAllLocals, "locals of all functions")
-	var outermost, depth, blocks int // depth is of open blocks; outermost is that of the outermost open loop, or 0
+	var outermost, depth, blocks int // depth counts open blocks; outermost is the depth of the outermost open loop, or 0
 	for r.err == nil {
 		in := w.m.next(r)
 		w.surveyInstruction(r, in, p, depth)
@@ -73,7 +73,7 @@ func (w *rewriter) surveyBody(f int, p *plan) (weight uint32, err error) {
 	return 0, r.err
 }
 
-// surveyInstruction checks the indexes that the rewriter shifts and notes what the instruction requires of the plan.
+// surveyInstruction checks the indexes that the rewriter shifts and notes its needs in the plan.
 func (w *rewriter) surveyInstruction(r *reader, in instruction, p *plan, depth int) {
 	switch {
 	case in.op >= opLocalGet && in.op <= opLocalTee && in.index >= p.locals:

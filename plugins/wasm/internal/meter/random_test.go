@@ -120,7 +120,7 @@ func (g *generator) branch() asm.Code {
 	return odd + asm.BrIf(n)
 }
 
-// table branches to one of several labels that take nothing, from within a block of its own.
+// table branches to one of several labels that take nothing, from within a new block.
 func (g *generator) table() asm.Code {
 	var plain []byte
 	for k := range g.labels {
@@ -145,7 +145,7 @@ func program(seed uint64) []byte {
 	return m.Bytes()
 }
 
-// run calls "f" and returns what it returns and what is in memory then.
+// run calls "f" and returns its results and the memory afterwards.
 func run(t *testing.T, r wazero.Runtime, code []byte, a, b uint64) ([]uint64, []byte) {
 	t.Helper()
 	ctx := context.Background()

@@ -10,7 +10,7 @@ import (
 // Names of what Rewrite adds to a module. A module that has any of them is refused.
 const (
 	Reserved   = "__rl_"      // prefix of every added export
-	FuelExport = "__rl_fuel"  // i32: what is left of the fuel
+	FuelExport = "__rl_fuel"  // i32: the fuel left
 	StartCall  = "__rl_start" // () -> (): the start function
 	DataCall   = "__rl_data"  // () -> (): copies the data segments into memory
 
@@ -37,7 +37,7 @@ type Result struct {
 	// State is empty if memory and the exported globals are all the state that an instance can change, else it
 	// names the rest.
 	State string
-	// Outside describes the first active segment of elements that does not fit its table as that begins; empty if all fit. The
+	// Outside describes the first active segment of elements that does not fit its table's initial size; empty if all fit. The
 	// specification has such a module fail at its start; wazero leaves the segment out.
 	Outside string
 }
@@ -131,7 +131,7 @@ func (w *rewriter) emit(id byte, body []byte) {
 	w.out = append(appendU32(append(w.out, id), uint32(len(body))), body...)
 }
 
-// keep copies a section as it is, if there is one.
+// keep copies a section unchanged, if there is one.
 func (w *rewriter) keep(id byte) {
 	if w.m.present[id] {
 		w.emit(id, w.m.sections[id].b)
@@ -259,7 +259,7 @@ func (w *rewriter) exports() error {
 	return nil
 }
 
-// state notes what a snapshot could not hold.
+// state notes state that a snapshot could not hold.
 func (w *rewriter) state(what string) {
 	if w.result.State == "" {
 		w.result.State = what

@@ -28,7 +28,7 @@ func TestRewrite_GuestsBehaveTheSame(t *testing.T) {
 	}
 }
 
-// BenchmarkMetering steps a guest as it is and metered, in turns, and reports the ratio of their times.
+// BenchmarkMetering steps a guest, original and metered, in turns, and reports the ratio of their times.
 func BenchmarkMetering(b *testing.B) {
 	for name, code := range guests(b) {
 		for _, n := range []uint32{1, 64, 1024} {

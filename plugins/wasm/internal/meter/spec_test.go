@@ -79,7 +79,7 @@ func (v *specValue) words() ([]uint64, error) {
 	return words[:], nil
 }
 
-// specSide is a world in which the tests run: that of the modules as they are, or as they are rewritten.
+// specSide is a world of the tests: of the original modules, or of the rewritten ones.
 type specSide struct {
 	runtime wazero.Runtime
 	rewrite bool
@@ -129,7 +129,7 @@ func (s *specSide) load(code []byte, name string) (api.Module, error) {
 	return mod, err
 }
 
-// act does an action and returns what comes of it, as text.
+// act does an action and returns its outcome, as text.
 func (s *specSide) act(a *specAction) (string, error) {
 	m := s.last
 	if a.Module != "" {
@@ -173,7 +173,7 @@ type specRun struct {
 }
 
 // TestRewrite_CoreSpecificationTestsDoTheSame runs the WebAssembly core tests of versions 1 and 2, which wazero's module has, on each
-// module as it is and as it is rewritten: what one does the other does.
+// module, original and rewritten: both do the same.
 func TestRewrite_CoreSpecificationTestsDoTheSame(t *testing.T) {
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/tetratelabs/wazero").Output()
 	root := filepath.Join(strings.TrimSpace(string(out)), "internal", "integration_test", "spectest")
@@ -228,7 +228,7 @@ func (r *specRun) run(file string) {
 	}
 }
 
-// command runs a directive on both sides and says what became of it. as is the name that the next one registers its module under.
+// command runs a directive on both sides and returns the outcome. as is the name that the next one registers its module under.
 func (r *specRun) command(c *specCommand, as string) string {
 	switch c.Type {
 	case "register":

@@ -2,12 +2,12 @@ package meter
 
 import "math"
 
-// Stack is what a module's code and data show of the stack that compilers built on LLVM keep in linear memory: a
-// mutable global from which each function takes its frame. It grows downwards.
+// Stack describes, as far as a module's code and data show it, the stack that compilers built on LLVM keep in linear
+// memory. Its pointer is a mutable global, from which each function takes its frame. It grows downwards.
 type Stack struct {
 	Top      uint32 // where it begins, 0 if there is no such stack
-	First    bool   // no data lies below it: it ends at address 0
-	Room     uint32 // how large it is, or at most is where data lies below it
+	First    bool   // no data is below it: it ends at address 0
+	Room     uint32 // its size, or its largest possible size if data is below it
 	Frame    uint32 // the largest frame of a function
 	Function uint32 // index of the function that has it
 }
@@ -80,7 +80,7 @@ func (m *Module) DataRange() (low, high uint32) {
 	return low, high
 }
 
-// symbol is what is known of a value at the beginning of a function.
+// symbol is the knowledge about a value at the beginning of a function.
 type symbol struct {
 	kind   byte // 0 nothing, else one of these
 	global uint32

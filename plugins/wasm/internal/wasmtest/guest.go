@@ -45,14 +45,14 @@ type Guest struct {
 func Allocate() asm.Code {
 	return asm.GlobalGet(0) + asm.Get(1) + asm.Add + asm.Const(-1) + asm.Add + asm.Const(0) + asm.Get(1) + asm.Sub + asm.And +
 		asm.Set(2) + asm.Get(2) + asm.Get(0) + asm.Add + asm.GlobalSet(0) +
-		// grow by what is missing, rounded up
+		// grow by the missing bytes, rounded up
 		asm.Block + asm.Void + asm.Loop + asm.Void +
 		asm.MemorySize + asm.Const(16) + asm.Shl + asm.GlobalGet(0) + asm.GeU + asm.BrIf(1) +
 		asm.Const(1) + asm.MemoryGrow + asm.Const(-1) + asm.Eq + asm.If + asm.Void + asm.Const(0) + asm.Return + asm.End +
 		asm.Br(0) + asm.End + asm.End + asm.Get(2)
 }
 
-// Standard is what the functions of a correct guest do: rl_step counts its calls and writes the count as the reward of environment 0.
+// Standard is the code of a correct guest's functions: rl_step counts its calls and writes the count as the reward of environment 0.
 func Standard() map[string]asm.Code {
 	copyDescription := asm.Get(3) + asm.Const(int32(len(Description()))) + asm.GeU + asm.If + asm.Void +
 		asm.Get(2) + asm.Const(DescribedAt) + asm.Const(int32(len(Description()))) + asm.MemoryCopy + asm.End +

@@ -9,7 +9,7 @@ import (
 // OneLine returns a text with a single space for each piece of white space.
 func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// Bytes writes a size in the largest unit in which it is a whole number.
+// Bytes writes a size in the largest unit that makes it a whole number.
 func Bytes(n uint64) string {
 	switch {
 	case n >= 1<<20 && n%(1<<20) == 0:
