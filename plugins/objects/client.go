@@ -19,7 +19,7 @@ type client struct {
 
 	mu      sync.Mutex
 	free    []*call          // ready for later requests
-	waiting map[uint32]*call // those that may wait, by their Seq
+	waiting map[uint32]*call // calls that may wait, by their Seq
 }
 
 // call is one pending request.
@@ -93,7 +93,7 @@ func (c *client) greet(k *call) error {
 	return err
 }
 
-// kindOf returns the store's operation behind a request, or 0.
+// kindOf returns the store's operation for a request, or 0.
 func kindOf(op wire.Op) store.OpKind {
 	kinds := [...]store.OpKind{
 		wire.OpOpen: store.OpOpen, wire.OpNew: store.OpNew, wire.OpSpare: store.OpSpare, wire.OpCommit: store.OpCommit,
@@ -254,5 +254,5 @@ func (c *client) recycle(k *call) {
 	c.free = append(c.free, k)
 }
 
-// shorten bounds the text of an error, which may quote what the client sent.
+// shorten bounds the text of an error, which may quote the client.
 func shorten(text string) string { return text[:min(len(text), 2000)] }

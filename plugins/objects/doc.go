@@ -3,9 +3,9 @@
 //	err := objects.Serve(ctx, objects.Options{}) // until ctx ends
 //
 // A client connects to a socket of core/ipc, which serves this user alone. Requests and replies are
-// core/objects/wire's; the memory of an object reaches a client once, as a file beside the reply to its first
-// request for it, and bytes never travel through the socket. A client's claims belong to its connection: when that
-// ends, for any reason, they are released.
+// core/objects/wire's; the memory of an object reaches a client once, as a file with the reply to its first request
+// for the object, and no data travels through the socket. A client's claims belong to its connection: they are
+// released when it ends, for any reason.
 //
 // Component is the same as a node of a pipeline. The clients are sdk/objects and rlhost.objects in sdk/python.
 //

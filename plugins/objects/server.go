@@ -43,7 +43,7 @@ func Serve(ctx context.Context, o Options) error {
 	return s.Close()
 }
 
-// Start serves on goroutines of its own. The server must be closed.
+// Start serves in the background. The server must be closed.
 func Start(o Options) (*Server, error) {
 	s := &Server{own: o.Store == nil}
 	o.Path = cmp.Or(o.Path, wire.DefaultPath())

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	fmt.Println(err)
 }
 
-// socketPath returns a path in a folder of its own, short enough for a socket.
+// socketPath returns a path in a new folder, short enough for a socket.
 func socketPath(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "rlhost-objects-")
@@ -371,7 +371,7 @@ func FuzzClient(f *testing.F) {
 		}
 		_ = bad.Close()
 		if len(a) > 0 && a[0] == byte(wire.OpRemove) || len(b) > 0 && b[0] == byte(wire.OpRemove) {
-			t.Skip() // it may remove what the check needs
+			t.Skip() // it may remove the object that the check needs
 		}
 		good.must(t, wire.Request{Op: wire.OpStat, Object: id})
 	})

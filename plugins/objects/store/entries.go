@@ -28,7 +28,7 @@ type entry struct {
 	index   uint64 // live and zombie
 }
 
-// object is one named object. The store's lock guards all fields but those that newObject sets for good.
+// object is one named object. The store's lock guards all fields but the ones that newObject sets for good.
 type object struct {
 	id      uint32
 	name    string
@@ -184,7 +184,7 @@ func (o *object) release(b int32) bool {
 	return true
 }
 
-// valuesOf returns what a block holds, to be overwritten by its next writer.
+// valuesOf returns the values in a block, to be overwritten by its next writer.
 func (o *object) valuesOf(b int32) []wire.Value {
 	n := len(o.columns)
 	return o.values[int(b)*n : int(b)*n+n]

@@ -9,7 +9,7 @@ import (
 // OpKind is the kind of an Op.
 type OpKind uint8
 
-// Operations. Each takes the fields of Op that its comment names, and fills in those after the arrow.
+// Operations. Each takes the fields of Op that its comment names, and fills in the fields after the arrow.
 const (
 	// OpOpen waits until an object of a name exists. Name, Wait → Object. ErrNotFound.
 	OpOpen OpKind = iota + 1

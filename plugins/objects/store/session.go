@@ -19,7 +19,7 @@ const (
 // claim is one session's right to a block, or to read a batch of them.
 type claim struct {
 	kind   claimKind
-	busy   bool // a commit of it waits
+	busy   bool // one of its commits waits
 	object *object
 	block  int32
 	batch  []int32 // nil: block alone
@@ -54,8 +54,8 @@ func (s *Store) Session(name string) (*Session, error) {
 // Do starts an operation, and calls its Done when it is over.
 func (u *Session) Do(op *Op) { u.store.turn(func() { u.start(op) }) }
 
-// Wait does an operation and returns its error, which is also in op.Err. If ctx ends first the operation is
-// cancelled and the error is that of ctx.
+// Wait does an operation and returns its error, which is also in op.Err. If ctx ends first the operation is cancelled
+// and the error is ctx's.
 func (u *Session) Wait(ctx context.Context, op *Op) error {
 	over := make(chan struct{})
 	op.Done = func(*Op) { close(over) }
@@ -69,8 +69,8 @@ func (u *Session) Wait(ctx context.Context, op *Op) error {
 	return op.Err
 }
 
-// Cancel ends a waiting operation with err, and ignores one that does not wait. op must be one of the session's whose
-// Done has not returned.
+// Cancel ends a waiting operation with err, and ignores any other. op must be an operation of the session whose Done
+// has not returned.
 func (u *Session) Cancel(op *Op, err error) {
 	u.store.turn(func() {
 		if op.queue != nil {

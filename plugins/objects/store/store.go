@@ -87,8 +87,9 @@ func (s *Store) turn(fn func()) {
 }
 
 // Create makes an object, with all its memory in place; that takes about 0.5 s a GiB, without blocking other
-// operations. If one of that name exists it returns ErrExists, or with reuse its number, if it has as many tracks and
-// its blocks are no smaller. Errors besides: ErrLimit, ErrDType, ErrClosed, and those of shm.Create.
+// operations. If an object of that name exists it returns ErrExists, or with reuse the object's number, if it has as
+// many tracks and its blocks are no smaller. Other errors: ErrLimit, ErrDType, ErrClosed, and the errors of
+// shm.Create.
 func (s *Store) Create(name string, c wire.Config, reuse bool) (uint32, error) {
 	if err := check(&c, name); err != nil {
 		return 0, err
