@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Config is what the pipeline gives an environment as arguments. A value of the wrong type, and an argument
-// that nobody asked for, are errors that Err reports; so a misspelt key does not go unnoticed.
+// Config has the arguments of an environment from the pipeline file. A value of the wrong type and an argument that
+// nobody asked for are errors that Err reports, so a misspelt key is noticed.
 type Config struct {
 	values map[string]string
 	asked  map[string]bool

@@ -9,9 +9,9 @@ type Element interface {
 }
 
 // Env is one environment. The slices are valid during the call only. An environment that also implements
-// encoding.BinaryAppender and encoding.BinaryUnmarshaler can be saved and loaded; one that implements Masker
-// has an action mask if its action is discrete; one that implements fmt.Stringer can be rendered as text.
-// Of several agents, see Spec.Agents, action and obs have the row of each, one behind the other.
+// encoding.BinaryAppender and encoding.BinaryUnmarshaler can be saved and loaded. With Masker it has an action mask
+// if its action is discrete, and with fmt.Stringer it can be rendered as text. For several agents, see Spec.Agents,
+// action and obs have consecutive rows, one for each.
 type Env[A Action, O Element] interface {
 	// Reset starts an episode and writes its first observation. rng is the environment's own stream.
 	Reset(rng *Rand, obs []O)
@@ -27,8 +27,8 @@ type DictEnv[A Action] interface {
 	Step(rng *Rand, action []A, obs *Observed) Result
 }
 
-// CompositeEnv is an environment with several actions, a Tuple or Dict of them, which Spec.Actions describes, and with those observations
-// that Spec.Observations does: one or several. All else is as with Env.
+// CompositeEnv is an environment with several actions, a Tuple or Dict of them, which Spec.Actions describes, and with the observations
+// of Spec.Observations: one or several. All else is as with Env.
 type CompositeEnv interface {
 	// Reset starts an episode and writes its first observations. rng is the environment's own stream.
 	Reset(rng *Rand, obs *Observed)
@@ -36,65 +36,65 @@ type CompositeEnv interface {
 	Step(rng *Rand, action *Taken, obs *Observed) Result
 }
 
-// Taken has the rows of an environment's actions in the order of Spec.Actions: element i of Int32 is that of action i where its space is
-// discrete, else of Float32; the other one is nil. They are valid during the call only.
+// Taken has the rows of an environment's actions in the order of Spec.Actions: row i is in Int32 if the space of action i is discrete,
+// else in Float32; the other element i is nil. The rows are valid during the call only.
 type Taken struct {
 	Int32   [][]int32
 	Float32 [][]float32
 }
 
-// Observed has the rows of an environment's observations in the order of Spec.Observations: element i of the slice for its
-// type is that of observation i, elements of other observations are nil. They are valid during the call only.
+// Observed has the rows of an environment's observations in the order of Spec.Observations: row i is in the slice for the
+// type of observation i; element i of the others is nil. The rows are valid during the call only.
 type Observed struct {
 	Float32 [][]float32
 	Uint8   [][]uint8
 	Int32   [][]int32
 }
 
-// Result is what a step says besides its observation. If both flags are set, terminated wins. Of several agents it is that of
-// each, unless the environment is a Rewarder.
+// Result is the result of a step besides its observation. If both flags are set, terminated wins. With several agents each of
+// them gets it, unless the environment is a Rewarder.
 type Result struct {
 	Reward                float32
 	Terminated, Truncated bool
-	Discount              float32 // of what follows, 0 to 1, if Spec.Discount is set: it is written in every step
+	Discount              float32 // of later rewards, 0 to 1, if Spec.Discount is set: it is written in every step
 }
 
-// Teller tells figures of an environment after each step: those of Spec.Figures, in their order. All are 0 before.
+// Teller reports an environment's figures after each step, in the order of Spec.Figures. All are 0 before the call.
 type Teller interface {
 	Tell(figures []float32)
 }
 
-// ParamTaker is told before each Reset what Spec.Params describes: numbers that the host sets for the episode, such as the level
-// of a curriculum. Each is 0, where nobody sets it, or within its bounds; params is valid during the call only.
+// ParamTaker gets the reset parameters of Spec.Params before each Reset: numbers that the host sets for the episode, such as the
+// level of a curriculum. Each is 0 if nobody sets it, else within its bounds; params is valid during the call only.
 type ParamTaker interface {
 	SetParams(params []float32)
 }
 
-// Rewarder says after each step what it is to each agent: results has one element per agent, which begins as what Step has
-// returned. Their flags count where Spec.Apart is set; else those of Step do.
+// Rewarder sets the result of each agent after each step: results has one element per agent, which begins as the result of
+// Step. Its flags count if Spec.Apart is set; else the flags of Step do.
 type Rewarder interface {
 	Reward(results []Result)
 }
 
 // TurnTaker says which agents act in the next step: acts has one element per agent, which begins as 1; 0 = it does not. The action
-// of such an agent is not read, and what it gets meanwhile counts with its last one.
+// of an agent that does not act is not read, and its rewards meanwhile count with its last action.
 type TurnTaker interface {
 	Active(acts []uint8)
 }
 
-// Masker says which actions are legal: legal has one element per value of each element of the action, 1 = legal, those of
-// its first element first, of several actions those of the first discrete one first; of several agents those of the first agent first. It is not called behind the end of an episode, and what
-// it says of an agent that does not act is not read.
+// Masker says which actions are legal: legal has one element per value of each element of the action, 1 = legal. The values of the first
+// element come first; with several actions, the first discrete action; with several agents, the first agent. ActionMask is not called after
+// the end of an episode, and the mask of an agent that does not act is not read.
 type Masker interface {
 	ActionMask(legal []uint8)
 }
 
-// Batch is many environments that step together, for authors who can do that faster than one by one.
+// Batch is many environments that step together, for authors who can step them faster than one by one.
 type Batch[A Action, O Element] interface {
 	// Reset starts an episode of environment i and writes its first observation.
 	Reset(i int, rng *Rand, obs []O)
-	// Step advances environments first … first+len(rngs)-1, of which none waits for a reset, and
-	// writes every element of rows but the actions. What happens at the end of an episode is the caller's.
+	// Step advances environments first … first+len(rngs)-1, none of which waits for a reset, and writes every element
+	// of rows except the actions. The caller handles the ends of episodes.
 	Step(first int, rngs []Rand, rows Rows[A, O])
 }
 
@@ -102,7 +102,7 @@ type Batch[A Action, O Element] interface {
 type DictBatch[A Action] interface {
 	// Reset starts an episode of environment i and writes its first observations.
 	Reset(i int, rng *Rand, obs *Observed)
-	// Step is that of Batch. rows.Obs is empty: obs has the rows of each observation, packed like the others, [n, obs…].
+	// Step is like Batch's. rows.Obs is empty: obs has the rows of each observation, packed like the others, [n, obs…].
 	Step(first int, rngs []Rand, rows Rows[A, uint8], obs *Observed)
 }
 
@@ -110,7 +110,7 @@ type DictBatch[A Action] interface {
 type CompositeBatch interface {
 	// Reset starts an episode of environment i and writes its first observations.
 	Reset(i int, rng *Rand, obs *Observed)
-	// Step is that of DictBatch. rows.Actions is empty, too: action has the rows of each, packed like the others, [n, action…].
+	// Step is like DictBatch's. rows.Actions is empty, too: action has the rows of each, packed like the others, [n, action…].
 	Step(first int, rngs []Rand, rows Rows[int32, uint8], action *Taken, obs *Observed)
 }
 
@@ -124,19 +124,20 @@ type BatchTurnTaker interface {
 	Active(i int, acts []uint8)
 }
 
-// BatchParamTaker is a Batch, DictBatch or CompositeBatch that is told before each Reset of environment i what Spec.Params describes; see ParamTaker.
+// BatchParamTaker is a Batch, DictBatch or CompositeBatch that gets the reset parameters of environment i before each Reset; see
+// ParamTaker.
 type BatchParamTaker interface {
 	SetParams(i int, params []float32)
 }
 
 // BatchSaver is a Batch, DictBatch or CompositeBatch whose environments can be saved and loaded one by one. Random streams are not part of
-// it; the caller keeps them.
+// their states; the caller keeps them.
 type BatchSaver interface {
 	AppendEnv(dst []byte, i int) ([]byte, error)
 	LoadEnv(i int, data []byte) error
 }
 
-// Rows are the packed rows of some environments: actions [n, action…], observations [n, obs…], the rest [n]. Of several agents
+// Rows are the packed rows of some environments: actions [n, action…], observations [n, obs…], all others [n]. With several agents
 // they are actions [n, agents, action…], observations [n, agents, obs…], rewards [n, agents], and so are flags where Spec.Apart is
 // set. Flags are 0 or 1. They are valid during the call only.
 type Rows[A Action, O Element] struct {
@@ -144,6 +145,6 @@ type Rows[A Action, O Element] struct {
 	Obs                   []O
 	Rewards               []float32
 	Terminated, Truncated []uint8
-	Discounts             []float32 // without a discount in the spec nil
+	Discounts             []float32 // nil without a discount in the spec
 	Figures               []float32 // [n, figures…]; 0 before the step
 }

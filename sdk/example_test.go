@@ -20,7 +20,7 @@ func (w *walk) Step(_ *sdk.Rand, action []int32, obs []float32) sdk.Result {
 	return sdk.Result{Reward: -1, Terminated: w.position >= w.last}
 }
 
-// An environment is a type with Reset and Step. Tests of it need no host.
+// An environment is a type with Reset and Step. Its tests need no host.
 func ExampleEnv() {
 	var env sdk.Env[int32, float32] = &walk{last: 3}
 	rng, obs := sdk.NewRand(1), make([]float32, 1)
@@ -51,7 +51,7 @@ func ExampleConfig() {
 	// argument slippery: want true or false
 }
 
-// A stream of random numbers goes on from its state, in every language.
+// A stream of random numbers continues from its state, in every language.
 func ExampleRand() {
 	rng := sdk.NewRand(7)
 	rng.Next()
@@ -60,7 +60,7 @@ func ExampleRand() {
 	// Output: true true
 }
 
-// Spaces say what an action or an observation may be; several of them have names.
+// Spaces describe the values of an action or an observation; several of them have names.
 func ExampleSpace() {
 	fmt.Println(sdk.MultiDiscrete(3, 2).Elems(), sdk.MultiBinary(4).Elems(), sdk.Image(84, 84, 3).Elems())
 	gold := sdk.Box(0, 100).As("inventory/gold", sdk.Int32)

@@ -1,7 +1,7 @@
 package sdk
 
-// Rand is the random stream of one environment (splitmix64). The C and Rust SDKs have the same stream. It
-// belongs to whoever steps the environment; nothing about it is safe for concurrent use.
+// Rand is the random stream of one environment (splitmix64). The C and Rust SDKs have the same stream. It belongs to
+// the environment's caller; nothing about it is safe for concurrent use.
 type Rand struct {
 	state uint64
 }
@@ -11,7 +11,7 @@ const golden = 0x9E3779B97F4A7C15
 // NewRand starts a stream. Neighbouring seeds give unrelated streams.
 func NewRand(seed uint64) Rand { return Rand{mix(seed + golden)} }
 
-// State returns what RandAt continues the stream from.
+// State returns the state that RandAt continues from.
 func (r *Rand) State() uint64 { return r.state }
 
 // RandAt continues the stream that State was taken of.

@@ -1,7 +1,7 @@
 package sdk
 
-// Space describes the elements of an action or an observation. Its element type is the type parameter of Env, but for one
-// of several observations or actions.
+// Space describes the elements of an action or an observation. Its element type is the type parameter of Env, except
+// among several observations or actions.
 type Space struct {
 	Shape       []int     // nil = scalar
 	Low, High   float32   // bounds of a Box; equal = unbounded
@@ -11,7 +11,7 @@ type Space struct {
 	Start       int       // first value of a discrete space
 	Binary      bool      // each element is 0 or 1: N is 2
 	Picture     bool      // height, width, channels, of uint8
-	Scale       float32   // what the host multiplies an element by where it enters a network; 0 = 1
+	Scale       float32   // factor of each element at the input of a network, applied by the host; 0 = 1
 	Name        string    // path of the tensor, such as inventory/gold; "" for the only one
 	Type        Type      // of the elements of one of several observations
 }
@@ -85,12 +85,11 @@ func (s Space) Choices() int {
 	return n
 }
 
-// Figure is a number that an environment tells of itself in each step, such as a score. A host that gathers none leaves
-// them alone.
+// Figure is a number that an environment reports in each step, such as a score. A host that gathers none ignores it.
 type Figure struct {
 	Name    string // its path
-	Gather  Gather // how those of an episode become one
-	Episode bool   // only that of the step that ends an episode counts
+	Gather  Gather // how the figures of an episode become one
+	Episode bool   // only the figure of an episode's last step counts
 }
 
 // Gather is how the figures of an episode become one.
@@ -115,7 +114,7 @@ type Arg struct {
 	AffectsSpaces bool     // tensors depend on it
 }
 
-// ArgKind is what values an argument takes.
+// ArgKind is the kind of an argument's values.
 type ArgKind uint8
 
 // Kinds of arguments.
@@ -134,17 +133,17 @@ type Spec struct {
 	Observations []Space  // of a DictEnv or CompositeEnv, in the place of Obs
 	Actions      []Space  // of a CompositeEnv, in the place of Action
 	Figures      []Figure // of an environment that is a Teller, or of a Batch
-	Args         []Arg    // that it takes; where they are described the host refuses others, and values that they do not take
-	Params       Space    // of an environment that is a ParamTaker, or of a batch that is a BatchParamTaker: a vector; without a shape none
+	Args         []Arg    // arguments; if there are any the host refuses others, and values that they do not take
+	Params       Space    // of a ParamTaker, or of a BatchParamTaker: a vector; without a shape there are none
 	Discount     bool     // the environment's own, in Result, takes the place of the learner's gamma
-	Agents       int      // with the same spaces, of which each has rows of its own; 0 = 1. Figures are the environment's; there is no discount
+	Agents       int      // with the same spaces and one row each; 0 = 1. Figures are the environment's; there is no discount
 	EpisodeLimit int      // steps after which the environment itself truncates, 0 = none
 	MaxEnvs      int      // most environments in one batch, 0 = no limit
-	StateVersion uint32   // of what environments save: raise it when that changes
+	StateVersion uint32   // of saved environments: raise it when their format changes
 	PreferSoA    bool     // faster with one array per element than with one row per environment
 
-	// Apart says that each agent's episode ends by the flags of its own result, see Rewarder. It acts no more then, until the
-	// environment begins anew, which it does when all have ended.
+	// Apart says that each agent's episode ends by the flags of its own result, see Rewarder. It does not act again until the
+	// environment begins its next episode, which it does when all have ended.
 	Apart bool
 
 	// Describe (optional) changes the other fields where they depend on arguments.

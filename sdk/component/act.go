@@ -2,12 +2,12 @@ package component
 
 import "iter"
 
-// ActRequest is what a message of the payload act_request asks: that the actions of the component's policy be written into row T of
+// ActRequest is the content of a message of the payload act_request. It asks for the actions of the component's policy in row T of
 // the block, which its sender still writes. The answer is the message itself, on a signal with the payload actions.
 type ActRequest struct {
 	T         int
-	Policy    uint8 // what the column policy has where it acts, if there are several
-	ValueOnly bool  // the row behind the last step: there is no action to write
+	Policy    uint8 // the policy's number in the column policy, if there are several
+	ValueOnly bool  // the row after the last step: there is no action to write
 }
 
 // ActRequestOf decodes a message of the payload act_request.
@@ -16,9 +16,9 @@ func ActRequestOf(m *Message) ActRequest {
 	return ActRequest{T: int(m.T), Policy: uint8(m.Inline[1] >> policyAt), ValueOnly: m.Inline[1]&valueOnly != 0}
 }
 
-// Turns returns each environment whose action is asked for, in order: whom the column active has in row T and, unless policy is the
-// zero Column, whom the component's policy plays. There is none if ValueOnly. Of several agents each counts as an environment, as in
-// the columns.
+// Turns returns each environment that needs an action, in order: active in row T by the column active and, unless policy is the zero
+// Column, played by the component's policy. There is none if ValueOnly. Of several agents each counts as an environment, as in the
+// columns.
 func (r ActRequest) Turns(active, policy Column) iter.Seq[int] {
 	return func(yield func(env int) bool) {
 		for env := range active.Envs {

@@ -6,8 +6,8 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Column is where the elements of one column lie in a block: element (t, env, i) is at t*StrideT + env*StrideEnv +
-// i*StrideElem of Float32 and the like. It is valid as long as its block.
+// Column is a column of a block: element (t, env, i) is at t*StrideT + env*StrideEnv + i*StrideElem of Float32 and
+// the like. It is valid as long as its block.
 type Column struct {
 	Name                           string
 	DType                          hostabi.DType

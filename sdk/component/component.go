@@ -5,26 +5,26 @@ import "fmt"
 // Component is one node of a pipeline. The host calls Configure and Manifest, Start, perhaps Restore, and then slots,
 // timers and Snapshot, one at a time; Stop comes last, also after a failed Start. A panic ends the component.
 type Component interface {
-	// Manifest returns the signals and slots of the component as it is configured; before Configure, of its defaults.
+	// Manifest returns the signals and slots of the configured component; before Configure, of its defaults.
 	Manifest() Manifest
 	// Configure decodes the component's table into a struct, whose fields are named by tags such as `toml:"scale"` and hold
 	// the defaults, and checks it. The error is one or several joined *ConfigError, or what decode returned. It takes no
-	// resources, and may be all that is ever asked of a component.
+	// resources, and may be the only call that a component ever gets.
 	Configure(decode func(into any) error) error
 	// Start takes resources and binds every slot of the manifest. Messages arrive after it.
 	Start(h Host) error
-	// Snapshot returns what Restore needs to continue as if nothing had happened.
+	// Snapshot returns the state that Restore needs to continue as if nothing had happened.
 	Snapshot() ([]byte, error)
 	// Restore replaces the state by a snapshot of a component with the same configuration.
 	Restore(state []byte) error
-	// Stop releases what the component has besides leases and loans, which the host takes back.
+	// Stop releases the component's resources, except leases and loans, which the host takes back.
 	Stop() error
 }
 
 // Pauser is optional, for a component that has something under way between two calls.
 type Pauser interface {
-	// Pause is called before the component is saved at rest, or replaced: it finishes what it has begun and begins nothing new. No slot
-	// is called until Resume.
+	// Pause is called before the component is saved while paused, or replaced: it finishes its work under way and begins nothing new.
+	// No slot is called until Resume.
 	Pause() error
 	// Resume ends a pause.
 	Resume() error
@@ -38,14 +38,14 @@ type Manifest struct {
 // Port is a signal or a slot. A signal connects to slots of an equal payload.
 type Port struct {
 	Name    string // snake_case
-	Payload string // such as trajectory, or a name of one's own
+	Payload string // such as trajectory, or a new name
 	Doc     string // one sentence
-	// Schema is what sender and receiver of the payload must agree on, such as the beginning of a hash of its description; 0 = that of
-	// the host, or of a payload that the host does not know not said, which agrees with all.
+	// Schema must be equal for sender and receiver of the payload; it is for example the beginning of a hash of the payload's
+	// description. 0 means the host's schema or, for a payload that the host does not know, any.
 	Schema uint64
 }
 
-// ConfigError says what is wrong with one key of a component's table. The host adds file, line and column.
+// ConfigError is a mistake in one key of a component's table. The host adds file, line and column.
 type ConfigError struct {
 	Key    string
 	Reason string // such as "is -1, want 0 or more"

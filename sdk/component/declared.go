@@ -36,13 +36,13 @@ import (
 // Each is for one instance. A component whose Start can fail implements Component itself.
 type Declared struct {
 	Config  any          // points to a struct as Configure decodes into, with the defaults; nil: the table has no keys
-	Check   func() error // optional: of what was decoded; see Require
+	Check   func() error // optional: checks the decoded Config; see Require
 	Signals []Output     // in the order of the manifest
 	Slots   []Input      // in the order of the manifest
 	OnStart func(h Host) // optional: called before the first message, to make metrics and timers
 	// OnPause, OnResume and OnStop are optional: as Pause and Resume of a Pauser, and Stop of a Component.
 	OnPause, OnResume, OnStop func() error
-	State                     any // points to what is saved, of fixed size: numbers, arrays and structs of them, exported; nil: nothing
+	State                     any // points to the state to save, of fixed size: numbers, arrays and structs of them, exported; nil: none
 }
 
 // Output is a signal of a Declared component.
@@ -154,7 +154,7 @@ func (d *Declared) Snapshot() ([]byte, error) {
 	return binary.Append(nil, binary.LittleEndian, d.State)
 }
 
-// Restore replaces State, or leaves it if the bytes are not as many as those of Snapshot.
+// Restore replaces State. If the bytes are not as many as Snapshot's it fails and leaves State alone.
 func (d *Declared) Restore(state []byte) error {
 	if d.State == nil {
 		return nil
@@ -183,7 +183,7 @@ func perhaps(fn func() error) error {
 	return fn()
 }
 
-// Require returns nil if ok, else a *ConfigError with a key of the table and what is wrong with it, such as "is missing".
+// Require returns nil if ok, else a *ConfigError with a key of the table and the reason, such as "is missing".
 func Require(ok bool, key, reason string) error {
 	if ok {
 		return nil
@@ -191,8 +191,8 @@ func Require(ok bool, key, reason string) error {
 	return &ConfigError{Key: key, Reason: reason}
 }
 
-// Pass sends a message with its block on: to the next component, or as the answer to a request. That a full wire drops it is no
-// error; the errors are those of Signal.Emit.
+// Pass sends a message with its block on: to the next component, or as the answer to a request. A message dropped by a full
+// wire is no error; the errors are Signal.Emit's.
 func Pass(to Signal, m *Message) error {
 	_, err := to.Emit(*m)
 	return err

@@ -13,7 +13,7 @@ import (
 	"github.com/rlhost/rlhost/sdk/component"
 )
 
-// desk is a host that notes what a component does with it.
+// desk is a host that notes a component's calls.
 type desk struct {
 	component.Host // panics for all else
 	slots          map[string]func(*component.Message)
@@ -30,7 +30,7 @@ func (d *desk) Emit(m component.Message) (component.Outcome, error) {
 	return component.Dropped, nil
 }
 
-// page is a block, and a lease of it.
+// page is a block, and its lease.
 type page struct {
 	columns  map[string]component.Column
 	granted  string
@@ -63,7 +63,7 @@ func column(name string, d hostabi.DType, rows, envs int, bytes []byte) componen
 	return component.Column{Name: name, DType: d, Rows: rows, Envs: envs, Elems: 1, StrideT: envs, StrideEnv: 1, StrideElem: 1, Bytes: bytes}
 }
 
-// doubler writes twice what it has read, and the bonus if there is one.
+// doubler writes twice the value that it reads, plus the bonus if there is one.
 type doubler struct {
 	Factor             uint8 `toml:"factor"`
 	from, bonus, to    component.Column

@@ -1,5 +1,5 @@
-// Package component is what the author of a component in Go writes against. The same source is built into the program,
-// run as a process of its own (sdk/process), and compiled to a WebAssembly module (sdk/component/module).
+// Package component is the SDK for components in Go. The same source can be built into the program, run as a separate
+// process (sdk/process), and compiled to a WebAssembly module (sdk/component/module).
 //
 //	type clipper struct {
 //		component.Stateless
@@ -38,7 +38,7 @@
 // Declared makes a component of its parts, without most of that.
 //
 // A message of 64 bytes names a block of memory that all components share; nothing is copied. A component sees blocks as
-// tokens: a Block while the slot of its message runs, a Lease for longer, a Loan to write one of its own.
+// tokens: a Block while the slot of its message runs, a Lease for longer, a Loan to write a new block.
 //
 // The package imports nothing of the host's but hostabi. Package plugins/author runs such components in the host.
 package component

@@ -2,7 +2,7 @@ package component
 
 import "math"
 
-// Episode is an episode of an agent that has ended: what a message of the payload episode says.
+// Episode is an ended episode of an agent: the content of a message of the payload episode.
 type Episode struct {
 	Return     float32 // of the raw rewards
 	Length     uint32  // env steps

@@ -6,7 +6,7 @@ import (
 	"github.com/rlhost/rlhost/sdk/component"
 )
 
-// Emit says what has become of a message. Here each block goes to the batcher, and to a signal that nothing is wired to.
+// Emit returns the outcome of a message. Here each block goes to the batcher, and to a signal that nothing is wired to.
 func ExampleOutcome() {
 	var trajectories, spare component.Signal
 	outcomes := map[component.Outcome]int{}

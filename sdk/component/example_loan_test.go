@@ -7,7 +7,7 @@ import (
 	"github.com/rlhost/rlhost/sdk/component"
 )
 
-// scribe writes the sum of a block's rewards into a block of its own, which it reads when that comes.
+// scribe writes the sum of a block's rewards into a block of its own arena, which it reads when the block arrives.
 type scribe struct {
 	component.Stateless
 	host       component.Host

@@ -6,7 +6,7 @@ import (
 	"github.com/rlhost/rlhost/sdk/component"
 )
 
-// Metrics of a component stand beside those of the run, in its metrics.jsonl, in TensorBoard and wherever it logs.
+// Metrics of a component appear next to the run's own, in its metrics.jsonl, in TensorBoard and anywhere else that it logs.
 func ExampleHost_metrics() {
 	var out component.Signal
 	var reward component.Column

@@ -6,7 +6,7 @@ import (
 	"github.com/rlhost/rlhost/sdk/component"
 )
 
-// What State points to is saved with each checkpoint and before a swap, and restored in the component that goes on.
+// The value that State points to is saved with each checkpoint and before a swap, and restored in the component that continues.
 func ExampleDeclared_state() {
 	type seen struct{ Blocks, Falls uint64 }
 

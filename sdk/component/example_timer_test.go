@@ -7,7 +7,7 @@ import (
 	"github.com/rlhost/rlhost/sdk/component"
 )
 
-// Timers call a component between its messages, never beside them. This one ends the run.
+// Timers call a component between its messages, never at the same time. This one ends the run.
 func ExampleTimer() {
 	var out component.Signal
 	train(&component.Declared{

@@ -7,16 +7,16 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Host is what the host offers one component. Except for Log and metrics it belongs to the goroutine that runs the
+// Host is the host, as one component sees it. Except for Log and metrics it belongs to the goroutine that runs the
 // component's slots.
 type Host interface {
-	// Identity says which instance this is, of which run.
+	// Identity describes this instance and its run.
 	Identity() Identity
-	// Signal returns a signal of the manifest, Slot binds a slot of it to the function that gets its messages. Both are
-	// called in Start, and panic if the manifest has no such port.
+	// Signal returns a signal of the manifest, Slot binds a slot of the manifest to the function that gets its
+	// messages. Both are called in Start, and panic if the manifest has no such port.
 	Signal(name string) Signal
 	Slot(name string, fn func(*Message))
-	// After calls fn once, d from now; Every each d, skipping what could not be made in time.
+	// After calls fn once, d from now; Every calls it each d, and skips calls that it could not make in time.
 	After(d time.Duration, fn func()) Timer
 	Every(d time.Duration, fn func()) Timer
 	// Arena makes an arena of blocks with these columns, for Start to call.
@@ -52,7 +52,7 @@ const (
 	StopWall     StopReason = "wall"
 )
 
-// Timer is a call to come. Stop keeps it from being made, and reports whether it might have been.
+// Timer is a future call. Stop prevents it, and reports whether it could still have happened.
 type Timer interface{ Stop() bool }
 
 // Counter only goes up.
@@ -71,7 +71,7 @@ type Signal interface {
 	Emit(m Message) (Outcome, error)
 }
 
-// Outcome is what became of an emitted message.
+// Outcome says what happened to an emitted message.
 type Outcome uint8
 
 // Outcomes.
@@ -84,7 +84,7 @@ const (
 	Dropped
 )
 
-// Message is what travels on a wire.
+// Message is a message on a wire.
 type Message struct {
 	Kind          uint16 // meaning of Inline, defined by the payload
 	T             uint32 // row of the block
@@ -92,10 +92,10 @@ type Message struct {
 	PolicyVersion uint64 // that it speaks of
 	Inline        [2]uint64
 	Sender        Sender // who gets the answer; of a message passed on, who sent it
-	Block         Block  // nil: it names none. One that came is valid until its slot returns.
+	Block         Block  // nil: it names none. A received Block is valid until its slot returns.
 }
 
-// Sender stands for the component that emitted a message; 0 is this one.
+// Sender identifies the component that emitted a message; 0 is this one.
 type Sender uint32
 
 // Block is a committed block of shared memory.
@@ -131,7 +131,7 @@ type Loan interface {
 	Abort() error
 }
 
-// Tensor describes a column of an arena of one's own.
+// Tensor describes a column of an arena that the component makes.
 type Tensor struct {
 	Name  string
 	DType hostabi.DType

@@ -8,7 +8,7 @@ import (
 	"github.com/rlhost/rlhost/core/objects/wire"
 )
 
-// indices returns the indices of a batch's entries, each of which contains its own.
+// indices returns the indices of a batch's entries; each entry contains its own.
 func indices(t *testing.T, b *Batch) []uint64 {
 	t.Helper()
 	var list []uint64

@@ -186,8 +186,8 @@ func (c *connection) start(r *wire.Request, p *pending) error {
 	return nil
 }
 
-// hurry waits for the reply to a request after its deadline. The host knows the deadline, but must be told of a
-// cancelled context. A host that does not answer even then is lost.
+// hurry waits for the reply to a request after its deadline. The host knows the deadline, but not that a context was
+// cancelled, so hurry tells it. A host that does not answer even then is lost.
 func (c *connection) hurry(ctx context.Context, seq uint32, p *pending) {
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		c.post(&wire.Request{Op: wire.OpCancel, Index: uint64(seq)})

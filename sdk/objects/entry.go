@@ -9,8 +9,8 @@ import (
 	"github.com/rlhost/rlhost/core/objects/wire"
 )
 
-// Entry is one entry of an object, held to read until Release. Its methods may be called from any goroutine; views
-// of it must not be used after Release.
+// Entry is one entry of an object, held to read until Release. Its methods may be called from any goroutine; its
+// views must not be used after Release.
 type Entry struct {
 	claimed
 	view wire.View
@@ -99,7 +99,7 @@ func (s *Store) claim(ctx context.Context, name string, r *wire.Request) (*Batch
 	return b, nil
 }
 
-// holds reports whether a view lies in the object.
+// holds reports whether a view is within the object.
 func (o *remote) holds(v *wire.View) bool {
 	if len(v.Values) != len(o.layout.Columns) || int64(v.Block) >= int64(o.layout.Blocks) {
 		return false

@@ -212,7 +212,7 @@ func (s *Store) open(ctx context.Context, o *remote, access shm.Access, flags wi
 	return seg, nil
 }
 
-// fits reports whether every block of a layout lies within size bytes.
+// fits reports whether every block of a layout is within size bytes.
 func fits(l *wire.Layout, size int) bool {
 	if l.Blocks < 1 || len(l.Columns) < 1 {
 		return false

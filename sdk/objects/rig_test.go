@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 	exit(parts()[part](ctx, s))
 }
 
-// withDefault runs the tests beside a server at the default path, which examples dial.
+// withDefault runs the tests with a server at the default path, which examples dial.
 func withDefault(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "rlhost-objects-")
 	exit(err)

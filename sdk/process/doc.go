@@ -1,4 +1,4 @@
-// Package process serves native plugins in Go: programs whose component runs in a process of its own and shares blocks and
+// Package process serves native plugins in Go: programs whose component runs in a separate process and shares blocks and
 // messages with the host.
 //
 // The component is written against sdk/component, whose documentation shows a whole one. The program is
@@ -19,8 +19,8 @@
 //
 // # What is the same as in the host
 //
-// Everything that sdk/component says. Loans, leases and claims are made in memory shared with the host, without a request
-// to it. The parameters that a synchronous training ends with are the same, bit for bit, as with the component built in.
+// All that sdk/component promises. Loans, leases and claims are made in memory shared with the host, without a request to
+// it. A synchronous training ends with the same parameters, bit for bit, as with the component built in.
 //
 // # What is different
 //
@@ -31,12 +31,12 @@
 // in any way, the host releases its claims, starts it again with the last state that it has, and sends the unfinished
 // messages again: a slot may see a message twice, but only after such a death.
 //
-// The process ends with its host, whatever the component is doing. It has no timeouts, so it can stop in a debugger:
+// The process ends with its host, even in the middle of a call. It has no timeouts, so it can stop in a debugger:
 // `rlhost plugin attach NAME` starts one, and the host does not call the process stalled.
 //
-// Plugin.Kinds takes components of the interface that the host's own have, core/component: with policies, dataset
-// boundaries, requests about blocks on loan, and Pause. Their Host.Env has the environments that Plugin.Load can load, and
-// only describes the others.
+// Plugin.Kinds takes components of the host's own interface, core/component: with policies, dataset boundaries, requests
+// about blocks on loan, and Pause. Their Host.Env has the environments that Plugin.Load can load, and only describes the
+// others.
 //
 // # Speed
 //

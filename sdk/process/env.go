@@ -69,7 +69,7 @@ func newEnvs(load func(context.Context, env.Source) (env.Plugin, error), host li
 		spaces: map[uint64]*space{}, metrics: map[string]uint32{}}
 }
 
-// loadEnv loads the source and returns its description, or what is wrong with which of its keys.
+// loadEnv loads the source and returns its description, or the errors of its keys.
 func (w *envs) loadEnv(ctx context.Context, source env.Source) (native.EnvLoaded, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

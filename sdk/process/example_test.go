@@ -9,10 +9,10 @@ import (
 	"github.com/rlhost/rlhost/sdk/process"
 )
 
-// counter stands for a component of the author's own; package component shows a whole one.
+// counter stands for the author's component; package component shows a whole one.
 type counter struct{ component.Component }
 
-// simulator stands for environments of the author's own: Spec, Hash, NewEnv and Close.
+// simulator stands for the author's environments: Spec, Hash, NewEnv and Close.
 type simulator struct{ env.Plugin }
 
 // The main function of a program that has a component, and that works environments in other processes.

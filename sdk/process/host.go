@@ -156,8 +156,8 @@ func (x *instance) tables() component.Tables {
 	return t
 }
 
-// releaseUnsent releases the blocks of messages that the host has not finished. The host has its own claims on those
-// that it needs.
+// releaseUnsent releases the blocks of messages that the host has not finished. The host has its own claims on the
+// blocks that it needs.
 func (x *instance) releaseUnsent() error {
 	var errs []error
 	for _, p := range x.link.Unfinished() {

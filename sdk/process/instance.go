@@ -19,7 +19,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi/native"
 )
 
-// loopName stands in the errors of the loop, of which a process has one.
+// loopName is the name in errors of the loop. A process has one loop.
 const loopName = "process"
 
 // maxReason bounds the text of a failure in bytes.

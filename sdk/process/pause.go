@@ -10,7 +10,7 @@ import (
 // errResumed ends a Pause that the host has cancelled.
 var errResumed = errors.New("resumed before it came to rest")
 
-// pause answers when the component is at rest.
+// pause answers when the component has paused.
 func (s *server) pause(q native.Pausing) (native.Empty, error) {
 	none := native.Empty{}
 	x, err := s.running()

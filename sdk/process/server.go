@@ -20,7 +20,7 @@ import (
 // sdkName names the SDK and its version to the host.
 const sdkName = "go 1.0"
 
-// server is the plugin's end of all connections. Control calls run on goroutines of their own, one after the other
+// server is the plugin's end of all connections. Control calls run on their own goroutines, one after the other
 // unless one hangs; frames on the goroutine of readWire; messages on the loop of the instance.
 type server struct {
 	plugin    Plugin
@@ -190,7 +190,7 @@ func (s *server) restore(size native.StateSize) (native.Empty, error) {
 	return none, x.do(func() error { return x.component.Restore(state) })
 }
 
-// cut has the component give up the message that it is at, beside its loop.
+// cut has the component give up its current message, from outside its loop.
 func (s *server) cut() (native.Empty, error) {
 	s.mu.Lock() // the component may not be stopped meanwhile
 	defer s.mu.Unlock()

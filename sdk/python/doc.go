@@ -6,6 +6,6 @@
 //	class Count(rlhost.Component): ...
 //	rlhost.serve(Count)
 //
-// The package's documentation stands in rlhost/__init__.py. Here are the tests that run it: its own, and the suite
-// that every runtime passes. They need .venv, which `make tools` makes.
+// The package's documentation is in rlhost/__init__.py. Here are the tests that run it: its own, and the suite that
+// every runtime passes. They need .venv, which `make tools` makes.
 package python

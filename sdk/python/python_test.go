@@ -17,7 +17,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
 
-// interpreter returns the Python that has the package, as it is now.
+// interpreter returns the Python that has the package in its present state.
 func interpreter(t *testing.T) string {
 	t.Helper()
 	path, err := filepath.Abs("../../.venv/bin/python")

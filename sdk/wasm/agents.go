@@ -41,10 +41,10 @@ func (b *batch[A, O]) freeIdle(i int) {
 	}
 }
 
-// acting says whether an agent acts, by its place among those of all environments.
+// acting reports whether an agent acts, by its place among the agents of all environments.
 func (b *batch[A, O]) acting(agent int) bool { return b.acts == nil || b.acts[agent] != 0 }
 
-// endApart ends the episodes of those agents of environment i whose flags say so, and that of the environment with the last one.
+// endApart ends the episodes of agents of environment i by their flags, and the environment's with the last one.
 func (b *batch[A, O]) endApart(i int, rows sdk.Rows[A, O]) {
 	over, ended, left := b.over[i*b.agents:][:b.agents], false, 0
 	for k := range over {

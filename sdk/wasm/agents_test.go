@@ -10,8 +10,8 @@ import (
 	"github.com/rlhost/rlhost/sdk"
 )
 
-// racers are three runners of whom one has gone each step, by turns. Action 1 ends the episode of the one that takes it; all end at
-// ten steps. Each observes how often it has acted and whose turn it is.
+// racers are three runners who move by turns, one each step. Action 1 ends the episode of its runner; all end at ten steps. Each
+// observes how often it has acted and whose turn it is.
 type racers struct {
 	steps int
 	acted [3]float32
@@ -158,7 +158,7 @@ func agentAt[T any](r *agentRig, tensor, t, env, agent, elem int) *T {
 	return at[T](&moved, tensor, t, env, elem)
 }
 
-// step has everybody take the actions; those of agents that do not act may be anything.
+// step has everybody take the actions; an agent that does not act may have any.
 func (r *agentRig) step(t int, actions ...int32) {
 	r.t.Helper()
 	for i := range r.envs {
@@ -215,7 +215,7 @@ func TestBatch_EndsAgentsApart(t *testing.T) {
 	}
 }
 
-// Where agents end together, the flags are those of Step, and an action of one that acts is looked at.
+// Where agents end together, the flags of Step count, and the action of an acting agent is checked.
 func TestBatch_EndsAgentsTogether(t *testing.T) {
 	spec := racersSpec()
 	spec.Apart = false
@@ -233,7 +233,7 @@ func TestBatch_EndsAgentsTogether(t *testing.T) {
 	}
 }
 
-// team is a collector of two agents: one result is that of both.
+// team is a collector of two agents with a common result.
 type team struct{ collector }
 
 func newTeam(*sdk.Config) (*team, error) { return &team{}, nil }

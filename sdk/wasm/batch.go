@@ -62,7 +62,7 @@ type batch[A sdk.Action, O sdk.Element] struct {
 	given      []float32       // [params] of the environment whose episode begins; nil where there are none
 	told       []float32       // [envs, figures]
 	tensors    int             // of the description
-	more       int             // the first of the description behind the mask of the first action
+	more       int             // the first of the description after the mask of the first action
 	parts      *parts          // several observations, in the place of obs and final
 	moves      *moves          // several actions, in the place of action
 }
@@ -243,7 +243,7 @@ func (b *batch[A, O]) reset(t uint32, mask []uint8, seeds []byte) hostabi.Status
 	return hostabi.StatusOK
 }
 
-// writeMask writes the masks of time t: the author's, and all ones where the next step reads no action: behind an end, and for agents
+// writeMask writes the masks of time t: the author's, and all ones where the next step reads no action: after an end, and for agents
 // that do not act.
 func (b *batch[A, O]) writeMask(t uint32, first, count int) {
 	if b.legal == nil {
@@ -260,7 +260,7 @@ func (b *batch[A, O]) writeMask(t uint32, first, count int) {
 	}
 }
 
-// writeLegal writes what is legal in environment i to the mask of each action.
+// writeLegal writes the legal values in environment i to the mask of each action.
 func (b *batch[A, O]) writeLegal(t uint32, i int) {
 	at := 0
 	for j := range b.masks {
@@ -274,8 +274,8 @@ func (b *batch[A, O]) writeLegal(t uint32, i int) {
 	}
 }
 
-// step advances environments first … first+count-1. A call costs a guest in Go as much as half a step of CartPole, so that what an
-// environment does not have is asked about here.
+// step advances environments first … first+count-1. A call costs a guest in Go as much as half a step of CartPole, so step itself
+// checks for parts that an environment lacks.
 func (b *batch[A, O]) step(t uint32, first, count int) hostabi.Status {
 	if !b.bound || (b.idle > 0 && b.mode == hostabi.SameStep) {
 		return hostabi.StatusState // reset first
@@ -333,7 +333,7 @@ func (b *batch[A, O]) step(t uint32, first, count int) hostabi.Status {
 	return hostabi.StatusOK
 }
 
-// write writes what a step of these environments has come to.
+// write writes the results of a step of these environments.
 func (b *batch[A, O]) write(t uint32, first, count int, rows *sdk.Rows[A, O]) {
 	b.obs.write(t+1, first, rows.Obs)
 	b.reward.write(t, first, rows.Rewards)
@@ -439,7 +439,7 @@ func (b *batch[A, O]) run(first, n int, rows sdk.Rows[A, O]) {
 	}
 }
 
-// end does what the autoreset mode says about environment i. obs is its last observation.
+// end handles the end of an episode of environment i, by the autoreset mode. obs is its last observation.
 func (b *batch[A, O]) end(i int, obs []O) {
 	if b.mode != hostabi.SameStep {
 		b.setWaiting(i, true)

@@ -142,7 +142,7 @@ func (r *rig) reset(t int, mask []uint8, seeds ...uint64) {
 	}
 }
 
-// row is what one environment wrote at one step.
+// row is the output of one environment in one step.
 type row struct {
 	steps, luck, reward   float32
 	terminated, truncated uint8
@@ -312,7 +312,7 @@ func TestBatch_AllIsLegalBehindAnEnd(t *testing.T) {
 		r := newRig(t, "limit=2\n", 2, mode, true)
 		r.reset(0, nil, 1, 2)
 		r.step(0, 0)
-		r.step(1, 0) // the mask of action 1 is 0 again, or those of a new episode
+		r.step(1, 0) // the mask of action 1 is 0 again, or the masks of a new episode
 		want := uint8(1)
 		if mode == hostabi.SameStep {
 			want = 0

@@ -7,10 +7,10 @@
 //
 //	GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -ldflags=-s -o walk.wasm .
 //
-// The package exports the functions of env ABI v1 and does what is not the environment's business: batches,
-// strides, autoreset, random streams, final observations, save and load. It works on any platform as far as
-// tests need it, but only on wasip1 does it export anything. ServeDict is for several observations, ServeComposite for several actions.
+// The package exports the functions of env ABI v1 and does the work that no environment should: batches, strides, autoreset, random
+// streams, final observations, save and load. It works on any platform as far as tests need it, but exports functions on wasip1 alone.
+// ServeDict is for several observations, ServeComposite for several actions.
 //
-// Several agents with the same spaces, sdk.Spec.Agents, are rows one behind the other: action and obs have those of each. See
-// sdk.Rewarder, sdk.TurnTaker and sdk.Spec.Apart.
+// Several agents with the same spaces, sdk.Spec.Agents, are consecutive rows of action and obs. See sdk.Rewarder,
+// sdk.TurnTaker and sdk.Spec.Apart.
 package wasm

@@ -11,11 +11,10 @@ type each[E any] struct {
 	envs    []E
 	now     int
 	results []sdk.Result // of the agents of one environment; nil where the result of Step is all
-	apart   bool         // each agent has flags of its own
+	apart   bool         // each agent has its own flags
 }
 
-// reward writes what the last step of the environment that steps was to each of its agents. It is number row of those in rewards
-// and flags.
+// reward writes the rewards and flags of the current environment's agents in its last step. row is its row in rewards and flags.
 func (e *each[E]) reward(row int, step sdk.Result, rewards []float32, terminated, truncated []uint8) {
 	for k := range e.results {
 		e.results[k] = step
@@ -36,7 +35,7 @@ func (e *each[E]) reward(row int, step sdk.Result, rewards []float32, terminated
 	}
 }
 
-// put writes what the last step of the environment that steps has returned, in row i of each column.
+// put writes the result of the current environment's last step, in row i of each column.
 func (e *each[E]) put(i int, r sdk.Result, rewards, discounts []float32, terminated, truncated []uint8) {
 	if e.results != nil {
 		e.reward(i, r, rewards, terminated, truncated)

@@ -58,7 +58,7 @@ func place() string {
 // short cuts the folders off a path.
 func short(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
-// text returns what a panic's value says. Package fmt would say more and make a guest half as large again.
+// text returns the text of a panic's value. Package fmt would say more and make a guest half as large again.
 func text(value any) string {
 	switch v := value.(type) {
 	case error:

@@ -9,7 +9,7 @@ import (
 	"github.com/rlhost/rlhost/sdk/internal/linear"
 )
 
-// bindingsAt copies the host's bindings; they may lie anywhere.
+// bindingsAt copies the host's bindings, which may be at any address.
 func bindingsAt(at, n uint32) []hostabi.Binding {
 	list := make([]hostabi.Binding, n)
 	if n > 0 {

@@ -16,7 +16,7 @@ type move interface {
 	bind(list []hostabi.Binding) bool
 	open(t uint32, first, count int)
 	of(i, count int)                                  // shows the environments the rows of some that are open
-	choices() (d *described, elems int, all []uint32) // of those that are open; d is nil for a Box
+	choices() (d *described, elems int, all []uint32) // of the open rows; d is nil for a Box
 }
 
 func newMoves(descs []described, envs int) *moves {

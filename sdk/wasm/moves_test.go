@@ -9,7 +9,7 @@ import (
 	"github.com/rlhost/rlhost/sdk"
 )
 
-// panel has several actions, of which its reward says what they were; an episode has two steps.
+// panel has several actions, which its reward encodes; an episode has two steps.
 type panel struct{ steps int32 }
 
 func (p *panel) Reset(_ *sdk.Rand, obs *sdk.Observed) {

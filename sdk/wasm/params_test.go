@@ -63,7 +63,7 @@ func serveWalkers(t *testing.T, columns bool) *rig {
 	return r
 }
 
-// What stands in the reset parameters when an episode begins is what it is told, also where the environment begins it by itself.
+// An episode gets the reset parameters present when it begins, also where the environment begins it by itself.
 func TestBatch_TellsResetParameters(t *testing.T) {
 	const params = tensorMask
 	for _, columns := range []bool{false, true} {
@@ -95,7 +95,7 @@ func TestBatch_TellsResetParameters(t *testing.T) {
 	}
 }
 
-// A host that has no reset parameters leaves them unbound: environments are told zeros.
+// A host that has no reset parameters leaves them unbound: environments get zeros.
 func TestBatch_ResetParametersThatNobodySetsAreZero(t *testing.T) {
 	r := serveWalkers(t, false)
 	*at[float32](r, tensorMask, 0, 0, 0) = 5

@@ -99,7 +99,7 @@ func (x *typedPart[O]) open(t uint32, first, count int) { *x.rows = x.now.rows(t
 
 func (x *typedPart[O]) shut(t uint32, first int) { x.now.write(t, first, *x.rows) }
 
-// end finds what the environment has written in this step in the rows that it wrote.
+// end finds the environment's output of this step in its rows.
 func (x *typedPart[O]) end(t uint32, i, agent int) {
 	x.last.keep(i, agent, agent+1, x.now.rows(t, i, 1))
 }

@@ -107,7 +107,7 @@ func TestServe_WantsOneOrSeveralObservations(t *testing.T) {
 	}
 }
 
-// The discount and the figures are those of the step, in the step that ends an episode too; a host need not want figures.
+// The discount and the figures are the step's, also in the last step of an episode; a host need not want figures.
 func TestBatch_WritesTheDiscountAndFigures(t *testing.T) {
 	const discount, score, length, luck = tensorMask, tensorMask + 1, tensorMask + 2, tensorMask + 5
 	for _, mode := range []hostabi.Autoreset{hostabi.SameStep, hostabi.NextStep} {

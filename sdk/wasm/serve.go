@@ -85,7 +85,7 @@ func ServeCompositeBatch[B sdk.CompositeBatch](spec sdk.Spec, newBatch func(c *s
 	served = &program[int32, uint8]{spec: spec, masked: masked, tells: true, turns: turns, takes: takes, dict: true, composite: true, make: create}
 }
 
-// served is what the exports work on: a guest has one environment, and its exports have no other way to it.
+// served is the environment of the exports: a guest has one, and its exports have no other way to it.
 var served server
 
 // server is a program of any element types.
@@ -111,7 +111,7 @@ type program[A sdk.Action, O sdk.Element] struct {
 	masked    bool
 	tells     bool
 	turns     bool // the environment says who acts
-	takes     bool // it is told its reset parameters
+	takes     bool // it takes reset parameters
 	dict      bool // there are several observations
 	composite bool // there are several actions
 	make      func(*sdk.Spec, *sdk.Config, int) (sdk.Batch[A, O], error)
@@ -213,7 +213,7 @@ func checkSpace(what string, s sdk.Space) error {
 	return nil
 }
 
-// tensors returns the table of tensors in the order in which they are bound.
+// tensors returns the table of tensors in the order of their bindings.
 func (p *program[A, O]) tensors(spec *sdk.Spec) []described {
 	const at, at1, once = hostabi.TensorAtT, hostabi.TensorAtT1, hostabi.TensorNoTime
 	flag := sdk.Space{High: 1}
@@ -263,7 +263,7 @@ func (p *program[A, O]) tensors(spec *sdk.Spec) []described {
 	return list
 }
 
-// acting returns the tensors of the actions, and those of the masks of such as are discrete.
+// acting returns the tensors of the actions, and the masks of the discrete ones.
 func (p *program[A, O]) acting(spec *sdk.Spec) (actions, masks []described) {
 	for i, space := range p.actions(spec) {
 		dtype, choices := dtypeOf[A](), space.Choices()
@@ -452,7 +452,7 @@ func describeArgs(list []sdk.Arg, names *stringTable) (args []hostabi.ArgDesc) {
 // stringTable is the string table of a description.
 type stringTable []byte
 
-// add returns where a string lies in the table.
+// add returns the place of a string in the table.
 func (t *stringTable) add(s string) uint32 {
 	if s == "" {
 		return 0

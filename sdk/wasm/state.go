@@ -9,14 +9,14 @@ import (
 	"github.com/rlhost/rlhost/sdk"
 )
 
-// What the SDK adds to the author's bytes: in front the head, behind flags (u32) and random stream (u64), and, where agents end
-// apart, a byte for each that has.
+// The SDK adds to the author's bytes: the head before them; flags (u32), random stream (u64) and, where agents end apart, a
+// byte for each agent after them.
 const (
 	savedHead  = 8 // state version and number of bytes that follow, u32 each
 	savedBytes = 12
 )
 
-// tail is how many bytes follow the author's.
+// tail returns how many bytes follow the author's.
 func (b *batch[A, O]) tail() int {
 	if b.apart {
 		return savedBytes + b.agents

@@ -6,7 +6,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// tensor is where one tensor lies. Packed rows are used in place; others go through a scratch of packed rows.
+// tensor is the place of one tensor. Packed rows are used in place; others go through a scratch of packed rows.
 type tensor[T any] struct {
 	elems   int            // of an environment
 	row     int            // elements of an agent
@@ -69,13 +69,13 @@ func (x *tensor[T]) at(t uint32, env, elem int) *T {
 	return (*T)(unsafe.Add(x.base, place+uintptr(elem)*x.elem))
 }
 
-// rows returns count packed rows from environment first on. If they are not in the bound memory, read fills them from there, and what is
-// written to them counts after write. It is small enough to be inlined.
+// rows returns count packed rows from environment first on. If they are not in the bound memory, read fills them from there, and write
+// copies them back. It is small enough to be inlined.
 func (x *tensor[T]) rows(t uint32, first, count int) []T {
 	return unsafe.Slice((*T)(unsafe.Add(x.rowBase, uintptr(t)*x.rowT+uintptr(first)*x.rowEnv)), count*x.elems)
 }
 
-// read fills packed rows from the bound memory, also where they lie there at another time.
+// read fills packed rows from the bound memory, also if it has them at another time.
 func (x *tensor[T]) read(t uint32, first int, rows []T) {
 	for k := range rows {
 		rows[k] = *x.at(t, first+k/x.elems, k%x.elems)
@@ -92,7 +92,7 @@ func (x *tensor[T]) write(t uint32, first int, rows []T) {
 	}
 }
 
-// keep writes the rows of agents from … to-1 of an environment, out of those of all its agents, at time 0.
+// keep writes the rows of agents from … to-1 of an environment, out of rows of all its agents, at time 0.
 func (x *tensor[T]) keep(env, from, to int, rows []T) {
 	first, end := from*x.row, to*x.row
 	if x.packed {
@@ -109,7 +109,7 @@ func asUint32[A any](actions []A) []uint32 {
 	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(actions))), len(actions))
 }
 
-// bytesOf views a struct of the ABI, which has no padding and no pointers, as it lies in memory.
+// bytesOf views a struct of the ABI, which has no padding and no pointers, as bytes in memory.
 func bytesOf[T hostabi.Spec | hostabi.GroupDesc | hostabi.TensorDesc | hostabi.ArgDesc](value *T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(value)), unsafe.Sizeof(*value))
 }

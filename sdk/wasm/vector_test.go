@@ -25,7 +25,7 @@ func (p *picky) UnmarshalBinary(b []byte) error {
 
 func newPicky(*sdk.Config) (*picky, error) { return &picky{}, nil }
 
-// counters and pickies are the environments of those names as an author's own loops.
+// counters and pickies are the environments counter and picky as an author's own loops.
 type (
 	counters []*counter
 	pickies  []*picky
@@ -94,8 +94,8 @@ var (
 	_ sdk.BatchMasker         = pickies(nil)
 )
 
-// An author's own loop writes what its environments write one by one, masks and several observations included, and can be
-// saved and loaded, in every mode and layout.
+// An author's own loop writes the same as its environments one by one, masks and several observations included, and can
+// be saved and loaded, in every mode and layout.
 func TestServeBatch_WritesWhatSinglesWrite(t *testing.T) {
 	one := sdk.Spec{Name: "counter@1", Action: sdk.Discrete(2), Obs: sdk.Box(0, 0, 2)}
 	several := collectorSpec()
@@ -115,7 +115,7 @@ func TestServeBatch_WritesWhatSinglesWrite(t *testing.T) {
 	}
 }
 
-// played returns what stands in memory after some steps, and a saved state.
+// played returns the memory after some steps, and a saved state.
 func played(t *testing.T, serve func(), mode hostabi.Autoreset, columns bool) []byte {
 	t.Helper()
 	clear(linear)

@@ -58,7 +58,7 @@ func (b *block) column(name string, access hostabi.ColumnFlags) (component.Colum
 	}
 }
 
-// columnOf is a column where the host has bound it. Agents are rows one behind the other.
+// columnOf is a column where the host has bound it. Agents are consecutive rows.
 func columnOf(name string, b *hostabi.ColumnBinding) component.Column {
 	size := uint32(b.DType.Bytes())
 	c := component.Column{Name: name, DType: b.DType, Rows: int(b.Rows), Envs: int(b.Envs * b.Agents), Elems: int(b.Elems)}

@@ -53,7 +53,7 @@ func sorted(values map[string]string) (keys []string) {
 	return keys
 }
 
-// lineDecoder collects what is wrong.
+// lineDecoder collects the errors.
 type lineDecoder struct {
 	values map[string]string
 	known  map[string]bool
@@ -174,7 +174,7 @@ func setSize(to reflect.Value, value string) (want string) {
 	return ""
 }
 
-// configWords are the lines by which rl_configure names keys.
+// configWords are the lines of rl_configure that name keys.
 func configWords(err error) string {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var lines []string

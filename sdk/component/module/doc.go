@@ -7,6 +7,6 @@
 //
 //	GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -ldflags=-s -o shaper.wasm .
 //
-// The package exports the functions of component ABI v1. Only on wasip1 does it do anything. Its components have no arenas of their
-// own. What the code uses of metrics, the log, and Stop must be granted: metric, log, stop.
+// The package exports the functions of component ABI v1. It does something on wasip1 alone. Its components cannot make arenas.
+// Metrics, the log and Stop must be granted if the code uses them: metric, log, stop.
 package module

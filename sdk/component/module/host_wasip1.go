@@ -15,15 +15,15 @@ import (
 // errArena is why there is no arena.
 var errArena = errors.New("a module has no arenas of its own yet: run the component as a process, or built in")
 
-// host is what the component sees of its host.
+// host is the component's view of its host.
 type host struct {
 	manifest component.Manifest
 	identity component.Identity
 	slots    []func(*component.Message)
 	timers   map[uint32]func()
 	failed   error
-	out      hostabi.ComponentMessage // what is being emitted
-	message  component.Message        // what is being handled
+	out      hostabi.ComponentMessage // the message being emitted
+	message  component.Message        // the message being handled
 	block    block                    // of it
 	wants    [][]component.Want       // that the slots declare
 }

@@ -18,7 +18,7 @@ var served struct {
 	lastError string
 }
 
-// Serve says what the module is made of, for init: name@version, and what makes an unconfigured component.
+// Serve, for init, sets the module's name@version and the function that makes an unconfigured component.
 func Serve(name string, make func() component.Component) { served.name, served.make = name, make }
 
 func fail(status hostabi.Status, err error) int32 {
@@ -98,7 +98,7 @@ func exportTimer(id uint32) (result int32) {
 	return served.host.outcome()
 }
 
-// state is what the newest rl_snapshot has asked for the length of.
+// state is the state whose length the newest rl_snapshot has asked for.
 var state []byte
 
 //go:wasmexport rl_snapshot

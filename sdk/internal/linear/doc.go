@@ -1,2 +1,2 @@
-// Package linear is what a module in Go gives its host of its memory: what rl_alloc and rl_free do. Only on wasip1 is there anything in it.
+// Package linear gives a module's memory in Go to its host: it implements rl_alloc and rl_free. It is empty except on wasip1.
 package linear

@@ -4,7 +4,7 @@ package linear
 
 import "unsafe"
 
-// hostPage is what memory is rounded to that the host may map pages over, so that those never hold anything of Go's own. The host
+// hostPage is the unit of memory that the host may map pages over, so that these pages never hold anything of Go's own. The host
 // asks for such memory by its alignment.
 const hostPage = 4096
 

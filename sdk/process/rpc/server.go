@@ -52,8 +52,8 @@ type Config struct {
 	Dir     string // folder for the socket, which only the host and the plugin can enter
 	Service string // the calls' service, such as "rlhost.plugin.v1.Plugin"
 	MaxCall int    // bytes of a request, at most
-	// Call answers a call of the service. It runs on a goroutine of its own; ctx ends when the host no longer waits for
-	// the answer. An *Error is sent unchanged, any other error with code 2.
+	// Call answers a call of the service. It runs on its own goroutine; ctx ends when the host no longer waits for the
+	// answer. An *Error is sent unchanged, any other error with code 2.
 	Call func(ctx context.Context, method string, request []byte) (reply []byte, err error)
 }
 

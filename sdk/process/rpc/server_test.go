@@ -136,7 +136,7 @@ func TestServer_AnswersManyCallsAtATime(t *testing.T) {
 	socket, _ := started(t, calls)
 	c := connected(t, socket)
 	var callers sync.WaitGroup
-	for i := range 3 * maxStreams { // those above wait in the client
+	for i := range 3 * maxStreams { // calls above the limit wait in the client
 		callers.Go(func() {
 			request := bytes.Repeat([]byte{byte(i)}, 100<<10)
 			if reply, err := invoke(t.Context(), c, "Echo", request); err != nil || !bytes.Equal(reply, request) {

@@ -13,8 +13,8 @@ import (
 	"github.com/rlhost/rlhost/sdk/component"
 )
 
-// Orders: the Kind of a message to on_order or on_block. All are answered on notes with the same Kind; what is not said of
-// Inline is as in the order.
+// Orders: the Kind of a message to on_order or on_block. All are answered on notes with the same Kind; Inline is as in the
+// order unless noted.
 const (
 	Echo     = iota // Inline as it came
 	Count           // Inline[0] = orders so far
@@ -199,7 +199,7 @@ func (c *Scribe) onBlock(m *component.Message) {
 	c.emit(c.notes, reply)
 }
 
-// sum returns the bits of the sum of the rewards of a block, or of the x of one that a scribe made.
+// sum returns the bits of the sum of the rewards of a block, or of the x of a scribe's own block.
 func sum(b component.Block) uint64 {
 	column, err := b.Column("reward")
 	if err != nil {
@@ -236,5 +236,5 @@ func (c *Scribe) Restore(state []byte) error {
 	return nil
 }
 
-// Stop has nothing to release: what is left of leases and loans is the host's to take back.
+// Stop has nothing to release: the host takes remaining leases and loans back.
 func (c *Scribe) Stop() error { return nil }

@@ -62,7 +62,7 @@ type side struct {
 	claims map[hostabi.Handle]int
 }
 
-// model is what an arena must do, by the rules of hostabi.ArenaBlock.
+// model is an arena by the rules of hostabi.ArenaBlock.
 type model struct {
 	sides   [2]side
 	revoked map[hostabi.Handle]bool
@@ -339,7 +339,7 @@ func TestArena_KillsAtRandomMomentsLoseNothing(t *testing.T) {
 		}
 		s := a.Share()
 		p := start(t, program, []int{s.WordsFD, s.DataFD}, "arena-churn", strconv.Itoa(int(s.ID)), "4", "4096", strconv.Itoa(holder))
-		for seen, enough := 0, 1+rng.IntN(200); seen < enough; { // moments in which it held something
+		for seen, enough := 0, 1+rng.IntN(200); seen < enough; { // moments when it held something
 			if a.Stats().Others > 0 {
 				seen++
 			}

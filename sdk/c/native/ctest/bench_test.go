@@ -65,7 +65,7 @@ func BenchmarkComponent(b *testing.B) {
 	}
 }
 
-// BenchmarkStart starts a plugin in C, asks it what it is, and stops it.
+// BenchmarkStart starts a plugin in C, asks for its description, and stops it.
 func BenchmarkStart(b *testing.B) {
 	program := spawn.Program{Name: "probe", Path: Build(b, Plugin, "../testdata/probe.c")}
 	for b.Loop() {

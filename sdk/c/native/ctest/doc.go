@@ -5,6 +5,6 @@
 //		proxy.New(ctx, r, spawn.Program{Name: "plugin", Path: program}, "kind")
 //	}
 //
-// Its own tests are those of the library: under sanitizers, against the rings, arenas and links of the host, and as
-// a runtime of components. It is not a build system: one command builds a plugin; see rlhost.h.
+// Its own tests test the library: under sanitizers, against the rings, arenas and links of the host, and as a runtime
+// of components. It is not a build system: one command builds a plugin; see rlhost.h.
 package ctest

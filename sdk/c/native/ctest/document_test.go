@@ -55,7 +55,7 @@ func (d *documents) accepts(t testing.TB, doc []byte) bool {
 	return answer != 0
 }
 
-// depth returns how deep brackets nest, including those in strings: the library may refuse deeper texts.
+// depth returns how deep brackets nest, including brackets in strings: the library may refuse deeper texts.
 func depth(doc []byte) int {
 	deepest, now := 0, 0
 	for _, c := range doc {

@@ -14,7 +14,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
 
-// A component in C that keeps a block of somebody else's is asked for no state: a run that went on from it would not have the block.
+// A component in C that keeps another component's block is not asked for a state: a run that continued from it would lack the block.
 func TestSnapshot_IsNoneWhileBlocksAreKept(t *testing.T) {
 	program := spawn.Program{Name: "probe", Path: Build(t, Plugin, "../testdata/probe.c")}
 	c, err := proxy.New(context.Background(), newRuntime(t), program, "probe")

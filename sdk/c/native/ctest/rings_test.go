@@ -129,7 +129,7 @@ func TestMessages_EndWhenTheRingIsShut(t *testing.T) {
 }
 
 // TestQueue_IsSharedByGoAndC lets producers and consumers of both languages work on one queue: each item arrives
-// once, those of one producer in order.
+// once, a producer's items in order.
 func TestQueue_IsSharedByGoAndC(t *testing.T) {
 	program := Build(t, Sanitized, "../testdata/interop.c")
 	q, err := queue.New("test", 64, 64)

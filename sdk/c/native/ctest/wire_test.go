@@ -40,7 +40,7 @@ func startListener(t testing.TB) *listener {
 	return l
 }
 
-// hears sends a frame, then one that the plugin answers.
+// hears sends a frame, then another that the plugin answers.
 func (l *listener) hears(t testing.TB, doc []byte) {
 	t.Helper()
 	var files []int
