@@ -145,7 +145,7 @@ func (o *BuildOptions) stored(a *assembly, policy string) (component.State, erro
 	return o.Stored(a.graph, policy, made)
 }
 
-// start gives an instance its ports, which must be those that the wires were checked with, and starts it.
+// start gives an instance its ports, which must be the checked ones, and starts it.
 func (p *Pipeline) start(x *instance, of *graph.Component) error {
 	m := x.component.Manifest()
 	if !m.SamePorts(&of.Manifest) {
@@ -264,7 +264,7 @@ func (p *Pipeline) collect() error {
 	note := func(v *loading.Env) { wanted[v] = true }
 	p.running.now().eachEnv(note)
 	if t := p.changes.pending(); t != nil && !t.uses(note) {
-		return nil // it may have found or loaded any; the rest is closed when it ends
+		return nil // it may have found or loaded any; unused ones are closed when it ends
 	}
 	p.running.mu.Lock()
 	for _, v := range p.previous {

@@ -19,7 +19,7 @@ type Env struct {
 	digest string // of the source
 }
 
-// serves reports whether the environment matches a table: the same source, however it is named. A run that goes on names a program from
+// serves reports whether the environment matches a table: the same source, even under another path. A resumed run names a program from
 // its own folder.
 func (v *Env) serves(env string, t *graph.EnvTable, digest string) bool {
 	a, b := v.Table, *t
@@ -35,8 +35,8 @@ func (v *Env) serves(env string, t *graph.EnvTable, digest string) bool {
 	return v.Name == env && digest != "" && v.digest == digest && reflect.DeepEqual(a, b)
 }
 
-// Cache keeps the loaded environments, those of previous graphs included. Its zero value is empty; its methods may be
-// called from any goroutine.
+// Cache keeps the loaded environments, including previous graphs'. Its zero value is empty; its methods may be called
+// from any goroutine.
 type Cache struct {
 	mu   sync.Mutex
 	list []*Env // in the order of loading

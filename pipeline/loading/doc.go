@@ -1,9 +1,9 @@
-// Package loading loads what a checked graph names: environments, and the policies made for them.
+// Package loading loads the environments of a checked graph, and makes the policies for them.
 //
 //	set, err := loading.Load(ctx, g, parts, &cache, report)
 //	plugin := set.Envs["cartpole"].Plugin
 //	err = cache.Close()
 //
-// It knows nothing of what runs: a graph that will replace another is loaded from the same Cache, which has the
-// environments that both use. Whether what it has loaded fits together is the question of package fit.
+// It knows nothing of running graphs: a graph that will replace another is loaded from the same Cache, which has the
+// environments that both use. Package fit checks that the loaded parts fit together.
 package loading

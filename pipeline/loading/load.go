@@ -34,8 +34,8 @@ func (s *Set) Plugins() map[string]env.Plugin {
 }
 
 // Load loads the environments that the cache does not have, and makes the policies. It blocks on files and on the compilation of
-// modules, until ctx ends, which alone is an error: what could not be loaded or made is missing in the set, and c says why. What it has
-// loaded is in the cache also after an error.
+// modules, until ctx ends, which alone is an error: an environment or a policy that could not be loaded or made is missing in the set,
+// and c says why. Loaded environments are in the cache also after an error.
 func Load(ctx context.Context, g *graph.Graph, parts *graph.Parts, cache *Cache, c *graph.Report) (*Set, error) {
 	s := &Set{cache: cache, Envs: map[string]*Env{}, Policies: map[string]component.Policy{}, Groups: map[string]int{}}
 	for i := range g.Envs {
@@ -77,8 +77,8 @@ func (s *Set) loadEnv(ctx context.Context, g *graph.Graph, e *graph.Env, parts *
 	return nil
 }
 
-// tryArgs makes an environment of a module that describes no arguments with those that it is given, and returns why it refuses: nothing else
-// tells that one is misspelt. What else is wrong with it is told where environments are made.
+// tryArgs makes an environment of a module that describes no arguments with its given ones, and returns why it refuses them: nothing else
+// finds a misspelt one. Other errors are reported where environments are made.
 func tryArgs(p env.Plugin, t *graph.EnvTable) error {
 	spec := p.Spec()
 	if t.Plugin != nil || len(t.Args) == 0 || len(spec.Args) > 0 {
@@ -95,15 +95,15 @@ func tryArgs(p env.Plugin, t *graph.EnvTable) error {
 	return &table.Error{Code: "E097", Key: "args", Reason: "are refused: " + f.Err.Error(), Help: "correct them; the module describes none"}
 }
 
-// digestOf identifies the source of an environment: the SHA-256 of its file, or its name if it is built in, with those of
-// the modules around it. It begins empty if there is no such file, which loading reports.
+// digestOf identifies the source of an environment: the SHA-256 of its file, or its name if it is built in, with the
+// hashes of the modules around it. It begins empty if there is no such file, which loading reports.
 func digestOf(t *graph.EnvTable, dir string, builtins []string) string {
 	if t.Plugin != nil {
 		digest := t.Plugin.Digest(dir)
 		if digest == "" {
 			return ""
 		}
-		return digest + t.Plugin.File(dir) + t.WrapDigest(dir) // what lies beside a script belongs to it
+		return digest + t.Plugin.File(dir) + t.WrapDigest(dir) // files next to a script belong to it
 	}
 	use, relative := t.Locate(dir, builtins)
 	if !relative && !filepath.IsAbs(use) {
@@ -130,7 +130,7 @@ func addLoadProblem(c *graph.Report, of *graph.Env, err error) {
 	}
 }
 
-// makePolicies makes the policies. One that acts with versions of another is that one, whoever asks for it.
+// makePolicies makes the policies. A policy that acts with versions of another is the same object as the other.
 func (s *Set) makePolicies(g *graph.Graph, parts *graph.Parts, c *graph.Report) {
 	for i := range g.Policies {
 		if p := &g.Policies[i]; p.Of == "" {
