@@ -10,7 +10,7 @@ import (
 	"github.com/rlhost/rlhost/internal/testkit"
 )
 
-// The scripts run as they stand, with an environment that costs nothing, so that it is over soon.
+// The scripts run unchanged, with an environment that costs nothing, so that they end soon.
 func TestDemo_MendsTheRewardInThreeWays(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it trains three times")

@@ -19,7 +19,7 @@ var ErrNoCompiler = errors.New("no compiler of its language works here")
 // Folder returns the guest's folder below examples/plugins.
 func (g Guest) Folder() string { return path.Dir(g.Module) }
 
-// Name returns what tells the guest from the others, such as cartpole-c_scalar, or sanity-c_bandit in a folder of several
+// Name returns a unique name of the guest, such as cartpole-c_scalar, or sanity-c_bandit in a folder of several
 // environments.
 func (g Guest) Name() string {
 	file := strings.TrimSuffix(path.Base(g.Module), ".wasm")
@@ -38,13 +38,13 @@ func Root() (string, error) {
 	return filepath.Dir(strings.TrimSpace(string(mod))), nil
 }
 
-// Path returns where a guest's module is in the repository, or where one that is not committed would be.
+// Path returns the place of a guest's module in the repository, whether or not it is committed.
 func (g Guest) Path() (string, error) {
 	root, err := Root()
 	return filepath.Join(root, "examples/plugins", g.Module), err
 }
 
-// Build makes the module anew and writes it to a file. It returns ErrNoCompiler where it cannot.
+// Build compiles the module and writes it to a file. It returns ErrNoCompiler if no compiler works.
 func (g Guest) Build(file string) error {
 	file, err := filepath.Abs(file)
 	if err != nil {
@@ -142,7 +142,7 @@ func (g Guest) SourceHash() (string, error) {
 	return fmt.Sprintf("%x", sum.Sum(nil)), nil
 }
 
-// Record returns what lies beside a committed module: which compiler has built it, and the hash of its sources.
+// Record returns the record of a committed module: the compiler that has built it, and the hash of its sources.
 func (g Guest) Record() (string, error) {
 	compiler, err := g.compiler()
 	if err != nil {

@@ -9,11 +9,12 @@ import (
 	"github.com/rlhost/rlhost/examples/plugins"
 )
 
-// componentSources are the files of a component by the name of its language. The main package in Go, which makes a module of it, is
-// the same for all and not of it.
+// componentSources are the files of a component by the name of its language. The main package in Go, which makes the module, is the
+// same for all and does not count.
 var componentSources = map[string]string{"C": "{env}.c", "Go": "{env}/*.go", "Rust": "src/*.rs"}
 
-// An example shows what a component takes: what repeats belongs into the SDK. docs/your-own-component.md says how lines are counted.
+// An example shows how much code a component takes: repeated code belongs in the SDK. docs/your-own-component.md says how lines are
+// counted.
 func TestComponents_AreShortInEachLanguage(t *testing.T) {
 	const most = 60
 	languages := map[string]int{}

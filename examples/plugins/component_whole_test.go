@@ -23,7 +23,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/wasm/component"
 )
 
-// What the component model has, an author has in each language: payloads' schemas, the instance's identity, outcomes of messages,
+// Authors have the whole component model in each language: payloads' schemas, the instance's identity, outcomes of messages,
 // columns by name, timers that are cancelled, the end of the run, and pause, resume and stop.
 func TestComponent_TheWholeModelIsThereInEachLanguage(t *testing.T) {
 	testWhole(t, "built in", author.Kind(whole.New)())
@@ -145,7 +145,7 @@ func testWhole(t *testing.T, language string, c core.Component) {
 	gauge("state", 3)
 }
 
-// oneBlock returns a committed block with the reward 5, what its reward is later, and what ends the claim on it.
+// oneBlock returns a committed block with the reward 5, a function that reads its reward, and one that releases it.
 func oneBlock(t *testing.T, set *arena.Set) (h hostabi.Handle, reward func() float32, done func()) {
 	t.Helper()
 	must := func(err error) {

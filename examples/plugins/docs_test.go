@@ -65,7 +65,7 @@ func corridors() []plugins.Guest {
 	return slices.DeleteFunc(plugins.Guests(), func(g plugins.Guest) bool { return g.Env != "corridor" })
 }
 
-// follow does in an empty folder what a section of the page says, and returns what its commands print.
+// follow follows a section of the page in an empty folder, and returns the output of its commands.
 func follow(t *testing.T, dir string, blocks []block, env []string) string {
 	t.Helper()
 	var log strings.Builder
@@ -97,7 +97,7 @@ func follow(t *testing.T, dir string, blocks []block, env []string) string {
 
 const buildLines = "Other build lines for C and C++"
 
-// buildLine returns a line that the page shows: the one of section C as clang, each other one by its label.
+// buildLine returns a build line of the page: section C's has the label clang, each other its own.
 func buildLine(t *testing.T, label string) string {
 	t.Helper()
 	for title, blocks := range readPage(t) {
@@ -150,8 +150,8 @@ func buildShown(t *testing.T, label, source string, env []string) string {
 	return ""
 }
 
-// TestPage_BuildLinesMakeGuests follows each build line of the page with programs that tell a wrong line: one that uses
-// malloc beside the SDK's memory, one whose static constructor must run once, one that overflows its stack.
+// TestPage_BuildLinesMakeGuests follows each build line of the page with programs that expose a wrong line: they use
+// malloc next to the SDK's memory, have a static constructor that must run once, and overflow the stack.
 func TestPage_BuildLinesMakeGuests(t *testing.T) {
 	bin := tools(t)
 	env := append(os.Environ(), "RLHOST="+root(t), "PATH="+bin+":"+root(t)+"/.venv/bin:"+os.Getenv("PATH"))
@@ -185,7 +185,7 @@ func TestPage_BuildLinesMakeGuests(t *testing.T) {
 	}
 }
 
-// TestPage_SaysWhatPoliciesTake holds the page to what is accepted and what is refused.
+// TestPage_SaysWhatPoliciesTake checks the spaces that the page calls accepted and refused.
 func TestPage_SaysWhatPoliciesTake(t *testing.T) {
 	bin := tools(t)
 	env := append(os.Environ(), "RLHOST="+root(t), "PATH="+bin+":"+os.Getenv("PATH"))
@@ -231,7 +231,7 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// tools returns a folder with rlhost, and with clang and clang++ under those names where they are called clang-19.
+// tools returns a folder with rlhost, and with clang and clang++ under these names where they are called clang-19.
 func tools(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

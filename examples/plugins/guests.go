@@ -13,24 +13,24 @@ type Guest struct {
 	Module    string   // its file, below examples/plugins; guests of one folder share the sources there
 	Env       string   // guests of the same environment write the same bits; a component's name
 	Language  Language // of its sources
-	Flags     []string // for the compiler, besides those of its language
-	Committed bool     // the module is in the repository, and beside it a record of its sources
+	Flags     []string // for the compiler, besides the flags of its language
+	Committed bool     // the module is in the repository, next to a record of its sources
 	Component bool     // it is a module of components
-	Wrapper   bool     // of those that wrap environments alone, which need not be there in each language
+	Wrapper   bool     // of wrappers of environments alone, which need not exist in each language
 	Builtin   string   // name@version under which the rlhost program brings it along; it must be embedded below
 }
 
 // Language is how the guests of one language are built. In its texts {root} stands for the repository's folder, {folder}
 // for the guest's, relative to it, {env} for the guest's environment, and {module} for the file to write.
 type Language struct {
-	Name      string     // that of its section in docs/your-own-environment.md
+	Name      string     // the name of its section in docs/your-own-environment.md
 	Sources   []string   // patterns of the files that a module is made from, relative to {root}
 	Compilers []Compiler // the first that works here is used
 }
 
 // Compiler is a way to build guests. Its commands run in the guest's folder.
 type Compiler struct {
-	Version []string // prints, in the first line, what a module's record says of the compiler
+	Version []string // prints, in the first line, the compiler's entry in a module's record
 	Probe   []string // makes a module of an empty standard input, or fails where guests cannot be built
 	Build   []string // the guest's Flags follow
 	Env     []string // more variables for Build
@@ -102,8 +102,8 @@ func Guests() []Guest {
 //go:embed squash-c/squash.wasm taxi-c/taxi.wasm
 var embedded embed.FS
 
-// c has clang with lld, or the compiler of Zig from the project's own Python environment. The stack lies below all data,
-// so that one that overflows traps and overwrites nothing; Zig does so by itself.
+// c has clang with lld, or the compiler of Zig from the project's own Python environment. The stack is below all data,
+// so that an overflow traps and overwrites nothing; Zig does so by itself.
 func c() Language {
 	compiler := func(version []string, linker string, cc ...string) Compiler {
 		return Compiler{

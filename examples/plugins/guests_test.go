@@ -125,7 +125,7 @@ func TestModules_AreMadeFromTheSourcesBesideThem(t *testing.T) {
 	}
 }
 
-// recordOf returns what lies beside a committed module.
+// recordOf returns the record next to a committed module.
 func recordOf(t *testing.T, g plugins.Guest) string {
 	t.Helper()
 	path, err := g.RecordPath()
@@ -139,8 +139,8 @@ func recordOf(t *testing.T, g plugins.Guest) string {
 	return string(record)
 }
 
-// Cargo names crates by the folder that they lie in, and the code is laid out by those names: a clone elsewhere gives
-// other bytes. Rust modules are held to their sources by the record alone, and to what they compute by the traces.
+// Cargo names crates by their folder, and lays the code out by these names: a clone elsewhere gives other bytes. For
+// Rust modules the record alone checks the sources, and the traces check the results.
 func TestModules_AreWhatTheirCompilerMakes(t *testing.T) {
 	for _, g := range plugins.Guests() {
 		if !g.Committed || g.Language.Name == "Rust" {

@@ -12,7 +12,7 @@ import (
 	"github.com/rlhost/rlhost/sdk"
 )
 
-// variant is one way of running a guest; the zero values are those of run_guest.mjs.
+// variant is one way of running a guest; the zero values are run_guest.mjs's defaults.
 type variant struct {
 	envs, steps, maxSteps, rng int
 	mode, layout               string
@@ -137,7 +137,7 @@ func (p *player) stepOne(i int, action int32) {
 	p.begin(i)
 }
 
-// hostResets does what the script does in mode disabled: it resets ended environments every third step.
+// hostResets does the same as the script in mode disabled: it resets ended environments every third step.
 func (p *player) hostResets(t int) {
 	for i, e := range p.ends {
 		p.marked[i] = p.marked[i] || e != [2]uint8{}

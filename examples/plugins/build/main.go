@@ -1,9 +1,9 @@
 // Build builds the example guests, each by the line of its row in the table of package plugins, where its compiler is here:
 //
 //	go run ./examples/plugins/build            all of them
-//	go run ./examples/plugins/build FOLDER…    those of some folders, such as cartpole-c
+//	go run ./examples/plugins/build FOLDER…    the guests of some folders, such as cartpole-c
 //
-// Beside a committed module it writes down what that was built from; a test builds it again and compares.
+// It writes a record next to each committed module, of its compiler and sources; a test builds the module again and compares.
 package main
 
 import (
@@ -32,7 +32,7 @@ func main() {
 	}
 }
 
-// build builds a guest beside its sources.
+// build builds a guest next to its sources.
 func build(g plugins.Guest) error {
 	module, err := g.Path()
 	if err != nil {

@@ -22,13 +22,13 @@ import (
 	"github.com/rlhost/rlhost/sdk/component"
 )
 
-// example is a short synchronous training with a component of a kind, whose keys stand where %s is.
+// example is a short synchronous training with a component of a kind; %s is the place of its keys.
 type example struct {
 	kind     string
 	make     func() component.Component
 	pipeline string
 	another  string // a set with which something else is learned
-	// racy: in a process the component's releases of blocks arrive whenever they do, and rollouts go on by them.
+	// racy: in a process the component's releases of blocks arrive at any time, and rollouts wait for them.
 	racy bool
 }
 
@@ -281,7 +281,7 @@ func TestEpisodes_CountsTheSameInAllRuntimes(t *testing.T) {
 	}
 }
 
-// An environment that takes reset parameters is the same in each language: what is learned with a curriculum tells.
+// An environment that takes reset parameters is the same in each language: learning with a curriculum shows it.
 func TestWalk_LearnsTheSameInAllLanguages(t *testing.T) {
 	x := trainings[2]
 	want := x.train(t, x.builtIn())
@@ -315,7 +315,7 @@ func TestWalk_PassesTheCheck(t *testing.T) {
 	}
 }
 
-// What an episode is given rises while the policy succeeds, and stops at the last level.
+// The level of an episode rises while the policy succeeds, and stops at the last one.
 func TestCurriculum_RisesWithTheSuccess(t *testing.T) {
 	x := trainings[2]
 	var made []component.Component

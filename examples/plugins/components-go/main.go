@@ -1,5 +1,5 @@
-// Components-go is a native plugin of the components in Go that lie in folders of their own beside it, where each is a WebAssembly
-// module too. See README.md.
+// Components-go is a native plugin of the components in Go in the neighbouring folders, where each is a WebAssembly module too.
+// See README.md.
 package main
 
 import (

@@ -15,7 +15,7 @@ import (
 )
 
 // A process that runs the default graph, with modules as components and as wrappers, has so few mappings, its own included, that a hundred
-// times as many are within what the system gives a process.
+// times as many are within the system's limit for a process.
 func TestComponents_AHundredGraphsAreWithinTheSystemsMappings(t *testing.T) {
 	text, err := os.ReadFile("/proc/sys/vm/max_map_count")
 	if err != nil {

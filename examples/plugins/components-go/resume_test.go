@@ -12,8 +12,8 @@ import (
 	"github.com/rlhost/rlhost/plugins/builtin"
 )
 
-// A run whose curriculum rises, or whose rewards are shaped, goes on exactly from a checkpoint: interrupted and resumed it learns what
-// it learns in one piece, with the component built in and as a module in each language.
+// A run whose curriculum rises, or whose rewards are shaped, resumes exactly from a checkpoint: interrupted and resumed it learns the
+// same as in one piece, with the component built in and as a module in each language.
 func TestComponents_AResumedRunIsExact(t *testing.T) {
 	for _, x := range trainings {
 		if x.kind != "curriculum" && x.kind != "shaper" {
@@ -38,8 +38,8 @@ func TestComponents_AResumedRunIsExact(t *testing.T) {
 	}
 }
 
-// A checkpoint at which blocks are kept under lease does not say that a run goes on from it exactly: those blocks are gone. Of the three
-// blocks of a round the chooser keeps the third.
+// A checkpoint taken while blocks are leased does not say that a run resumes from it exactly: the blocks are gone. Of the three blocks
+// of a round the chooser keeps the third.
 func TestChooser_ACheckpointBesideLeasesIsNotExact(t *testing.T) {
 	x := trainings[0]
 	keys := map[string]string{"built in": x.builtIn()}
@@ -53,8 +53,8 @@ func TestChooser_ACheckpointBesideLeasesIsNotExact(t *testing.T) {
 	}
 }
 
-// Where no block is kept the run goes on exactly, though rollouts have begun the blocks under way in the order in which the chooser has let
-// go of the previous ones, and of equal blocks it passes on the one that came first.
+// Without leased blocks the run resumes exactly, though rollouts have begun the blocks under way in the order of the chooser's releases,
+// and of equal blocks it passes on the first to arrive.
 func TestChooser_AResumedRunBeginsBlocksInTheSameOrder(t *testing.T) {
 	x := trainings[0]
 	keys := map[string]string{"built in": x.builtIn()}
@@ -74,7 +74,7 @@ func TestChooser_AResumedRunBeginsBlocksInTheSameOrder(t *testing.T) {
 // anneal is where the learning rate ends, whenever the run does.
 const anneal = "component.learner.anneal_env_steps=8192"
 
-// interrupted trains until stop, and then goes on until end. It tells whether the run says that it has gone on exactly.
+// interrupted trains until stop, and then resumes until end. exact is the run's report of an exact resumption.
 func (x *example) interrupted(t *testing.T, keys string, stop, end int, sets ...string) (r *session.Result, exact bool) {
 	t.Helper()
 	dir := t.TempDir()

@@ -38,7 +38,7 @@ type Step struct {
 	Obs                   []float32
 }
 
-// Traces of environments whose actions are choices, and of those whose actions are numbers.
+// Traces of environments whose actions are choices, and of environments whose actions are numbers.
 const (
 	magicChoices = "rlgold2\n"
 	magicNumbers = "rlgold3\n"

@@ -9,13 +9,13 @@ import (
 
 // This file is yours to edit: the network and the loss as gorgonia graphs. Gradients come from gorgonia.
 
-// network computes the heads of policy.Network. Its formula may be any function of the network's parameters; with one
-// other than that of the [policy] table's own network, let this plugin act too (see README.md).
+// network computes the heads of policy.Network. Its formula may be any function of the network's parameters; with
+// another formula than the [policy] table's own network's, let this plugin act too (see README.md).
 type network struct{}
 
 var _ gorgonia.Builder = network{}
 
-// Params names the parameters: those of the [policy] table's network, which is what is published and saved.
+// Params names the parameters of the [policy] table's network, which are published and saved.
 func (network) Params(n *policy.Network) []policy.Param { return n.Params() }
 
 // Heads returns logits [rows, actions] and value [rows, 1] of obs [rows, obs].

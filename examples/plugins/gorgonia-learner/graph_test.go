@@ -19,7 +19,7 @@ import (
 	"github.com/rlhost/rlhost/internal/testkit"
 )
 
-// As it stands in the repository the network is that of the policy table, so that the host may act with it.
+// The repository's version of the network is the policy table's, so that the host may act with it.
 func TestNetwork_ActsAsTheHostDoes(t *testing.T) {
 	for _, share := range []bool{false, true} {
 		n := policy.MLP{Obs: 4, Actions: 3, Hidden: []int{16, 8}, Activation: policy.Tanh, ShareTrunk: share,
@@ -65,7 +65,7 @@ func actOn(t *testing.T, b policy.Backend, n policy.Network, params []float32) [
 	return slices.Clone(value)
 }
 
-// What the README says, with less to learn so that it is quick: the plugin learns, the host acts.
+// The README's training, shortened: the plugin learns, the host acts.
 func TestReadme_TrainsCartPole(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds two programs and trains")

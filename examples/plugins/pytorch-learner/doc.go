@@ -4,6 +4,6 @@
 //	path = "examples/plugins/pytorch-learner/learner.py"
 //	interpreter = ["python3"]
 //
-// network.py and ppo.py are what it computes, learner.py how it speaks with the host. The test here writes what the host's reference
-// arithmetic makes of a dataset, and test_learner.py holds PyTorch to it.
+// network.py and ppo.py compute, learner.py speaks with the host. The test here writes the results of the host's reference
+// arithmetic for a dataset, and test_learner.py compares PyTorch's with them.
 package pytorchlearner

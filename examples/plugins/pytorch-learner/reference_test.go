@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata anew")
 
-// reference is what one file tells besides its tensors before and after, the blobs block0, block1, ….
+// reference is the content of one file besides its tensors before and after, the blobs block0, block1, ….
 type reference struct {
 	Table      table          `json:"table"`
 	Nodes      policy.Network `json:"nodes"`
@@ -32,7 +32,7 @@ type reference struct {
 	Schema     *native.Schema `json:"schema"`
 	Updates    int            `json:"updates"`
 	Stats      ppo.Stats      `json:"stats"` // of the last one
-	// LearningRate is that of the last step, where it follows the divergence.
+	// LearningRate is the last step's, where it follows the divergence.
 	LearningRate float32 `json:"learning_rate"`
 }
 
@@ -128,7 +128,7 @@ func references() map[string]func(t *testing.T) component.State {
 			c.Minibatch, c.Epochs, c.AdaptiveKL, c.ClipGradApart = 16, 3, 0.02, true
 			return learned(t, n, c, policytest.Options{Steps: 8, Envs: 3, Blocks: 2, InvalidEvery: 7, Seed: 7})
 		},
-		"bounded": func(t *testing.T) component.State { // deviations within theirs, and means that cost beyond those of the action
+		"bounded": func(t *testing.T) component.State { // deviations within their bounds, and means that cost beyond the action's bounds
 			n, steer := net, box(2, head.Free)
 			steer.Gaussian.LogStd = head.Range{Min: -0.2, Max: 0.3}
 			n.Heads = actions(policy.StateStd, 0, steer)
@@ -243,7 +243,7 @@ func learnedInTurns(t *testing.T, mlp policy.MLP, c ppo.Config, o policytest.Opt
 	for i, b := range d.Blocks {
 		d.Blocks[i] = policytest.InTurns(t, b)
 	}
-	o.Network.Chunk *= 2 // with as many rows in which an agent acts
+	o.Network.Chunk *= 2 // with as many rows where an agent acts
 	return learn(t, &mlp, c, d, o.Network)
 }
 
@@ -293,7 +293,7 @@ func learn(t *testing.T, mlp *policy.MLP, c ppo.Config, d *policy.Dataset, n pol
 	return state
 }
 
-// act fills in what a policy would have written, without the arithmetic of any.
+// act fills in a policy's columns, without the arithmetic of any.
 func act(d *policy.Dataset, o *policytest.Options) {
 	r := rand.New(rand.NewPCG(o.Seed, 77))
 	for _, b := range d.Blocks {
@@ -313,8 +313,8 @@ func act(d *policy.Dataset, o *policytest.Options) {
 	}
 }
 
-// draw fills in what a policy would have drawn for an action of a row: a legal choice of each element, or numbers of a normal
-// distribution of variance 1. It returns the log-probability under parameters that are all zero.
+// draw fills in a policy's draws for an action of a row: a legal choice of each element, or numbers of a normal distribution
+// of variance 1. It returns the log-probability under parameters that are all zero.
 func draw(b trajectory.Trajectory, d *policy.Dist, index, row int, r *rand.Rand) float64 {
 	step, e := row/b.Schema.Rows(), row%b.Schema.Rows()
 	of, err := d.Of()
@@ -357,7 +357,7 @@ func maskOf(b trajectory.Trajectory, index, step, e int) (mask []byte) {
 	return mask
 }
 
-// remember fills in what a policy would have kept where chunks begin.
+// remember fills in a policy's states where chunks begin.
 func remember(b trajectory.Trajectory, r *rand.Rand) {
 	for t := 0; t < b.Schema.Shape.Steps; t += chunk {
 		state := b.Row(trajectory.CoreState, b.Schema.StateRow(t)).Float32()

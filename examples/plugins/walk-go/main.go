@@ -1,4 +1,4 @@
-// Walk: from the start of a corridor to its end, whose length is a reset parameter. Whoever is not there after 64 steps has lost.
+// Walk: from the start of a corridor to its end, whose length is a reset parameter. A walker that is not there after 64 steps has lost.
 package main
 
 import (

@@ -50,7 +50,7 @@ func (s *State) write(obs []float32) {
 	obs[0], obs[1], obs[2], obs[3] = s.X, s.XDot, s.Theta, s.ThetaDot
 }
 
-// Carts is N environments of which each waits for its reset when its episode ends: what the guest serves.
+// Carts is N environments. Each waits for its reset when its episode ends. The guest serves them.
 type Carts struct {
 	maxSteps uint32
 	states   []State
@@ -69,9 +69,9 @@ func (c *Carts) Reset(i int, rng *sdk.Rand, obs []float32) {
 
 // Step advances the environments from first on, as sdk.Batch says.
 //
-// The explicit conversions forbid fused multiply-add on machines that have it, so that every machine rounds
-// alike. Limits are compared by the sign of a difference of bit patterns: no branch, and a state that is not a
-// number also ends its episode. All of it stands in the loop because a call costs half a step in a guest.
+// The explicit conversions forbid fused multiply-add on machines that have it, so that every machine rounds alike.
+// Limits are compared by the sign of a difference of bit patterns: no branch, and a state that is not a number also
+// ends its episode. Everything is in the loop because a call costs half a step in a guest.
 func (c *Carts) Step(first int, _ []sdk.Rand, rows sdk.Rows[int32, float32]) {
 	n := len(rows.Rewards)
 	states := c.states[first : first+n]
@@ -125,9 +125,8 @@ func (c *Carts) LoadEnv(i int, data []byte) error {
 	return nil
 }
 
-// Batch is N environments that restart in the step in which they end, with their random streams. It is what a
-// native program would write for itself, and the measure that guests are held against. Not safe for concurrent
-// use.
+// Batch is N environments that restart in the step that ends them, with their random streams. A native program would
+// write it so, and guests are compared with it. Not safe for concurrent use.
 type Batch struct {
 	carts *Carts
 	rngs  []sdk.Rand

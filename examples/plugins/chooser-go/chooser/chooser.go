@@ -1,5 +1,5 @@
-// Package chooser is a component that prefers blocks by their rewards: of each so many that come it passes on those with the
-// highest mean, and sends the others on a signal of their own. Until then it leases them.
+// Package chooser is a component that prefers blocks by their rewards: it collects a round of blocks under lease, passes the
+// ones with the highest mean on, and sends the others on a second signal.
 package chooser
 
 import (

@@ -38,7 +38,7 @@ func (c *opponent) act(m *component.Message) error {
 	return component.Pass(c.actions, m)
 }
 
-// board is what who plays sees: its own stones and behind them the other's, the lowest row first.
+// board is the board as its player sees it: its own stones, then the other's, the lowest row first.
 type board struct{ component.Column }
 
 func (b board) stone(side, column, row int) bool {
@@ -46,7 +46,7 @@ func (b board) stone(side, column, row int) bool {
 	return inside && b.Float32()[((side*rows+row)*columns+column)*b.StrideElem] > 0
 }
 
-// run counts a side's stones from beside a place on in a direction.
+// run counts a side's consecutive stones in a direction, from the neighbour of a place on.
 func (b board) run(side, column, row, right, up int) (n int) {
 	for b.stone(side, column+(n+1)*right, row+(n+1)*up) {
 		n++

@@ -1,4 +1,4 @@
-// Package shaper is a component that rewrites the reward column of each trajectory where it lies, before the learner sees it.
+// Package shaper is a component that rewrites the reward column of each trajectory in place, before the learner sees it.
 package shaper
 
 import (
@@ -7,7 +7,7 @@ import (
 	"github.com/rlhost/rlhost/sdk/component"
 )
 
-// shaper makes of each reward r what the learner gets: scale·r + shift, at most clip in magnitude.
+// shaper gives the learner, for each reward r, scale·r + shift, at most clip in magnitude.
 type shaper struct {
 	component.Stateless
 	config struct {

@@ -1,4 +1,4 @@
-// Package shaper is a component that writes what is learned from instead of the rewards of each block, where it lies.
+// Package shaper is a component that writes the rewards to learn from, in place of the block's own, without a copy.
 package shaper
 
 import (
@@ -7,7 +7,7 @@ import (
 	"github.com/rlhost/rlhost/sdk/component"
 )
 
-// shaper makes of each reward r what the learner gets: scale·r + shift, at most clip in magnitude.
+// shaper gives the learner, for each reward r, scale·r + shift, at most clip in magnitude.
 type shaper struct {
 	Scale float64 `toml:"scale"`
 	Shift float64 `toml:"shift"` // of every env step
