@@ -103,7 +103,7 @@ func (p *Pipeline) add(a *assembly, of *graph.Component, index int, at placement
 	return x, nil
 }
 
-// hostOf makes the host of an instance, without the Receiver, and without an ID that will be the next free one.
+// hostOf makes the host of an instance, without the Receiver, and without its ID, which will be the next free one.
 func (p *Pipeline) hostOf(x *instance, of *graph.Component, index int, at placement) *component.Host {
 	return &component.Host{
 		Name: at.name, ID: at.id, Index: index, Count: of.Count,
@@ -170,7 +170,7 @@ func (p *Pipeline) start(x *instance, of *graph.Component) error {
 	return nil
 }
 
-// resume restores the instances that the options have state for. What outlives episodes is for any instance of its component.
+// resume restores the instances that the options have state for. Lasting state is for any instance of its component.
 func (p *Pipeline) resume(a *assembly) error {
 	left := 0
 	for _, state := range p.options.Resume {
@@ -199,7 +199,7 @@ func (p *Pipeline) resume(a *assembly) error {
 	return nil
 }
 
-// lastingOf returns what outlives the episodes of the first instance of a component that has been saved.
+// lastingOf returns the lasting state of the first saved instance of a component.
 func (o *BuildOptions) lastingOf(of *graph.Component) (part component.State, ok bool) {
 	if of.Flow.Envs == 0 {
 		return part, false

@@ -14,7 +14,7 @@ import (
 // Env is a loaded environment plugin. It is immutable; the Cache that has it closes it.
 type Env struct {
 	Name   string         // of the table that it was loaded for
-	Table  graph.EnvTable // what that said
+	Table  graph.EnvTable // the table's content
 	Plugin env.Plugin
 	digest string // of the source
 }

@@ -21,7 +21,7 @@ type Set struct {
 	Envs     map[string]*Env
 	Policies map[string]component.Policy
 	Groups   map[string]int // by policy: the group of agents that it plays
-	cache    *Cache         // what Envs are from
+	cache    *Cache         // has Envs
 }
 
 // Plugins returns the plugins of the environments.

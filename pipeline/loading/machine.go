@@ -9,8 +9,8 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
-// Memory returns how much memory this process may take at most, 0 where that is not known, and who says so: the program, by its parts,
-// or else the machine.
+// Memory returns the most memory that this process may take, 0 if unknown, and who says so: the program, by its parts, or else the
+// machine.
 func Memory(parts *graph.Parts) (bytes int64, whose string) {
 	if parts.Memory != 0 {
 		return parts.Memory, "the limit"
