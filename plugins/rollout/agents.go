@@ -13,7 +13,7 @@ import (
 // decisions.
 type agents struct {
 	*trajectory.Agents
-	held *decisions // nil where all always act
+	held *decisions // nil if all agents always act
 	// last is the row of the block where the agent last acted in its running episode; -1 if that was before the block, or
 	// no episode runs.
 	last []int32
@@ -30,7 +30,7 @@ type agents struct {
 // lateValue moves a bootstrap value from the row of the flag that asked for it to the row that it belongs to. Both are places in the block.
 type lateValue struct{ from, to int }
 
-// traceCut is a decision that takes the value of the next one for all that follows: places in the block. See cutTrace.
+// traceCut is a decision that bootstraps with the value of the next one. Both are places in the block. See cutTrace.
 type traceCut struct{ at, next int }
 
 func newAgents(s *trajectory.Schema, r *reports) (*agents, error) {
@@ -108,7 +108,7 @@ func (a *agents) addUp(reward []float32, gone []byte, each int) {
 	}
 }
 
-// foldRow counts what agents got in row t that did not act in it.
+// foldRow counts the rewards and ends in row t of agents that did not act in it.
 func (r *rows) foldRow(t int) {
 	a, valid := r.agents, r.tr.Row(trajectory.Valid, t).Data
 	if !a.AnyEnded && bytes.IndexByte(valid, 0) < 0 { // everybody acts
@@ -133,9 +133,9 @@ func (r *rows) foldRow(t int) {
 	}
 }
 
-// cutTrace is for an agent whose episode has ended. The decision before an unfinished one takes the value of that for all that follows. So it
-// must where that has ended the episode so late that it would be unfinished else, by the time that the agent waited
-// before: or advantages would be summed over the decisions alone that ended episodes.
+// cutTrace is for an agent whose episode has ended. The decision before an unfinished one bootstraps with its value. It must do the same if
+// the last decision ended the episode but would have been unfinished after as long a wait as the previous one's. Otherwise advantages would
+// be summed only over decisions that ended episodes.
 func (r *rows) cutTrace(i int) {
 	a := r.agents
 	last, before := int(a.last[i]), int(a.before[i])
@@ -151,8 +151,8 @@ func (r *rows) cutTrace(i int) {
 	}
 }
 
-// cutTraces writes down in the block what cutTrace has found, when its episodes have been counted: as truncated rows, which take a
-// value for what follows.
+// cutTraces writes the cuts of cutTrace into the block, after its episodes have been counted: as truncated rows with a bootstrap
+// value.
 func (a *agents) cutTraces(tr trajectory.Trajectory) {
 	truncated, bootstrap, value := tr.Bytes(trajectory.Truncated), tr.Float32(trajectory.Bootstrap), tr.Float32(trajectory.Value)
 	for _, c := range a.cut {

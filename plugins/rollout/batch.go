@@ -23,7 +23,7 @@ type batch struct {
 	schema *trajectory.Schema // in the version's own words; laid out like the component's
 	raw    bool               // the loss uses raw rewards, in a column that others write or have written
 	calls  uint64             // of Step since the environments were made or renewed
-	copied uint64             // of what wrappers have copied, the bytes that are counted
+	copied uint64             // bytes copied by wrappers that have been counted
 	// reportsTo counts the environments' reports; nil: nothing does.
 	reportsTo atomic.Pointer[reporter]
 
@@ -42,7 +42,7 @@ type batch struct {
 	err      error // of the step
 }
 
-// probation is what makes the first fault of environments take the component back to what ran before.
+// probation makes the first fault of environments take the component back to the previous ones.
 type probation struct {
 	onFault  func(fault error) bool // false: the probation has just ended
 	rollBack func(fault error)
@@ -104,7 +104,7 @@ func (b *batch) forgetWants() {
 	}
 }
 
-// onFault reports whether a fault takes the component back to what ran before.
+// onFault reports whether a fault takes the component back to the previous environments.
 func (b *batch) onFault(fault error) bool { return b.probation != nil && b.probation.onFault(fault) }
 
 // tolerates handles a fault of a wrapper's single call. It costs the component a restart, and is not tolerated on probation.
@@ -144,17 +144,17 @@ func (b *batch) bindPad() error {
 	return b.env.Bind(b.pad.block(b.schema, uint32(b.index*b.c.blocksPerSplit())))
 }
 
-// countCopied counts what wrappers have copied since it was last called.
+// countCopied counts the bytes that wrappers have copied since its last call.
 func (b *batch) countCopied() {
 	n := env.Copied(b.env)
 	b.c.wrappedBytes.Add(n - b.copied)
 	b.copied = n
 }
 
-// closeWithin is how long a step that was begun may take until its environments are made to end it.
+// closeWithin is how long close waits for a step under way before it makes the environments end it.
 const closeWithin = time.Second
 
-// close frees the environments and their own block. A step that was begun is waited for.
+// close frees the environments and their own block. It waits for a step under way.
 func (b *batch) close() error {
 	b.reportsTo.Store(nil)
 	if b.stepping {
@@ -188,7 +188,7 @@ func newPad(name string, schema *trajectory.Schema) (*pad, error) {
 }
 
 // block returns the block for a Bind. A runtime that keeps a window for each index puts the real block of that index
-// over it later, and lets go of the pad by that.
+// over it later, and so releases the pad.
 func (p *pad) block(schema *trajectory.Schema, index uint32) env.Block {
 	return env.Block{Trajectory: trajectory.Trajectory{Schema: schema, Mem: p.tr.Mem}, Index: index, FD: p.segment.FD()}
 }
@@ -216,7 +216,7 @@ func (b *batch) takeStates(whole *batch, owner func(env int) *batch) error {
 func (b *batch) renewed(err error) {
 	var f *env.Fault
 	if errors.As(err, &f) && f.Poisons() || errors.Is(err, env.ErrPoisoned) {
-		_ = b.renew() // what that cannot do either is found when it is bound
+		_ = b.renew() // if that fails too, the next bind finds it
 	}
 }
 
@@ -245,7 +245,7 @@ func (b *batch) takeWhole(from *batch) error {
 	return err
 }
 
-// copyEnv makes one batch of environments what another is.
+// copyEnv makes one batch of environments a copy of another.
 func copyEnv(to, from env.Env) error {
 	if c, ok := to.(env.Copier); ok {
 		if err := c.CopyFrom(from); !errors.Is(err, env.ErrUnsupported) {
@@ -259,7 +259,7 @@ func copyEnv(to, from env.Env) error {
 	return to.Restore(state)
 }
 
-// takeEach takes the state of one environment after the other. It allocates nothing if the environments do not.
+// takeEach takes the states of the environments one by one. It allocates nothing if the environments do not.
 func (b *batch) takeEach(owner func(env int) *batch) error {
 	into, ok := b.env.(env.Stater)
 	if !ok {

@@ -25,7 +25,7 @@ import (
 type stage uint8
 
 const (
-	prepared stage = iota // everything is made, nothing that runs has changed
+	prepared stage = iota // everything is made, the running environments are unchanged
 	closed
 	crossing
 	confirming
@@ -144,7 +144,7 @@ func (x *change) at() component.Boundary {
 	return x.o.At
 }
 
-// make makes all that the change takes.
+// make makes the batches and the pads.
 func (x *change) make() error {
 	c := x.c
 	schema, err := c.schemaFor(x.o.Plugin)
@@ -231,7 +231,7 @@ func (x *change) Commit() error {
 	return nil
 }
 
-// send tells a split where it is to go.
+// send gives a split its move.
 func (x *change) send(split int, m *move) {
 	m.s, m.newSeeds, m.rollBack, m.over = x.k.splits[split], x.newSeeds, x.rollBack, x.splitOver
 	m.s.next, x.moves[split] = m, m
@@ -341,7 +341,7 @@ func (x *change) giveWay() {
 	if x.left == 0 {
 		return
 	}
-	for i, s := range x.k.splits { // the new one takes it from where it is
+	for i, s := range x.k.splits { // the new change takes the split from where it is
 		if s.next != nil && s.next == x.moves[i] {
 			s.next = nil
 		}
@@ -360,7 +360,7 @@ func (x *change) Cancel() {
 	}
 }
 
-// rollBack takes the component back to what ran before, because of a fault of the new environments.
+// rollBack takes the component back to the previous environments, because of a fault of the new ones.
 func (x *change) rollBack(fault error) {
 	if x.k.current != x || x.goesBack() {
 		return
@@ -393,7 +393,7 @@ func (x *change) goBack() {
 			home = s.batch
 		}
 		if !x.isTrial() {
-			home.task = x.o.TaskBack // what ends on trial counts nowhere, so that nothing has to count again
+			home.task = x.o.TaskBack // episodes on trial count nowhere, so none has to count again
 			home.onTrial = false
 		}
 		x.moves[i] = nil

@@ -69,8 +69,8 @@ func (h *decisions) place(tr trajectory.Trajectory) {
 	}
 }
 
-// keepStates keeps what policies had before row t of the agents that acted in it and do not act in the next one: it is
-// overwritten in the block before that ends.
+// keepStates keeps the policies' states before row t of agents that act in it and not in the next row: the block
+// overwrites them before it ends.
 func (h *decisions) keepStates(tr trajectory.Trajectory, t int) {
 	if !tr.Schema.Has(trajectory.CoreState) {
 		return
@@ -84,8 +84,8 @@ func (h *decisions) keepStates(tr trajectory.Trajectory, t int) {
 }
 
 // take keeps a decision that is still open where its block of so many steps ends, and removes it from the block. The decision before it
-// uses its value as bootstrap. take reports false if the decision has waited for longer than nobody may act in an environment: the policy
-// that made it is long gone.
+// uses its value as bootstrap. take reports false if the decision has waited for longer than an environment may be idle: the policy that
+// made it is long gone.
 func (h *decisions) take(tr trajectory.Trajectory, row, i, steps int) bool {
 	waited := int32(steps - row)
 	if row == 0 && h.carried[i] != 0 {

@@ -13,7 +13,7 @@ type outcome uint8
 
 const (
 	runFails       outcome = iota // the error ends the run
-	noRestarts                    // it does because all restarts are spent
+	noRestarts                    // the same, because all restarts are spent
 	ownerReplaces                 // the owner of the component, which was on probation, replaces it
 	nextStepIn                    // the environments of the change that waits for its boundary
 	previousStepIn                // the environments that ran before a change

@@ -15,14 +15,14 @@ func (b *batch) saveLasting(index int, dst []byte) []byte {
 	return dst
 }
 
-// loadLasting gives an environment that begins an episode what another one has kept.
+// loadLasting gives an environment that begins an episode the lasting state of another.
 func (b *batch) loadLasting(index int, kept []byte) {
 	if e, ok := b.env.(env.Lasting); ok {
 		e.LoadLasting(index, kept)
 	}
 }
 
-// renew makes the environments as good as new, but for what outlives their episodes.
+// renew makes the environments as good as new, except for their lasting state.
 func (b *batch) renew() error {
 	kept := make([][]byte, b.c.envs())
 	for index := range kept {
@@ -37,7 +37,7 @@ func (b *batch) renew() error {
 	return nil
 }
 
-// inherit takes over what outlives the episodes of environments that others run.
+// inherit takes over the lasting state of environments of other batches.
 func (b *batch) inherit(owner func(env int) *batch) {
 	for index := range b.c.envs() {
 		if from := owner(index); from != b {
@@ -47,7 +47,7 @@ func (b *batch) inherit(owner func(env int) *batch) {
 	}
 }
 
-// Lasting returns what outlives the episodes of all environments, in their order; see component.Lasting and env.AppendLasting.
+// Lasting returns the lasting state of all environments, in their order; see component.Lasting and env.AppendLasting.
 func (c *Rollout) Lasting() (part component.State, ok bool) {
 	var all []byte
 	for _, s := range c.splits {
@@ -56,7 +56,7 @@ func (c *Rollout) Lasting() (part component.State, ok bool) {
 		}
 	}
 	if len(all) == 4*c.config.Envs {
-		return component.State{}, false // nothing of any
+		return component.State{}, false // no environment has any
 	}
 	return component.State{Blobs: map[string][]byte{component.LastingBlob: all}}, true
 }

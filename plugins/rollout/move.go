@@ -38,7 +38,7 @@ const (
 	done                    // over, or given up
 )
 
-// passage says what becomes of the running episodes at the boundary.
+// passage says what happens to the running episodes at the boundary.
 type passage uint8
 
 const (
@@ -322,7 +322,7 @@ func (m *move) goOver() {
 	}
 }
 
-// finish is for the split that has gone over, when what comes next is under way.
+// finish ends the move of a split that has gone over, when its next row or block is under way.
 func (m *move) finish() {
 	s := m.s
 	if s.next == m {

@@ -25,7 +25,7 @@ func (o *owed) set(w awaits, policies uint64) {
 	o.word.Store(uint64(w) | policies<<owedPolicies | o.changes<<owedChanges)
 }
 
-// Owed tells which requests of the splits have not been answered; see component.Asking.
+// Owed returns the unanswered requests of the splits; see component.Asking.
 func (c *Rollout) Owed(fn func(component.Owed)) {
 	signals := [...]string{awaitsParams: signalResets, awaitsRewards: signalRewards, awaitsActions: "obs_ready"}
 	for i, o := range c.owed {

@@ -104,7 +104,7 @@ func (p *policies) words(index uint32, step uint64) (first, second uint64) {
 	return first, env.Seed(first, 1)
 }
 
-// acting is who acts for the agents of a split's environments.
+// acting says which policy acts for each agent of a split's environments.
 type acting struct {
 	*policies
 	each   int      // agents of an environment
@@ -148,7 +148,7 @@ func (a *acting) beginWhere(ended []byte, first int, step uint64) {
 	}
 }
 
-// mark writes down who acts in row t.
+// mark records who acts in row t.
 func (a *acting) mark(tr trajectory.Trajectory, t int) {
 	if a.by != nil {
 		copy(tr.Policies(t), a.by)

@@ -61,7 +61,7 @@ func (c *shared) differs(next *hostabi.EnvSpec) string {
 	return ""
 }
 
-// sameSpace tells whether two tensors take the same values. Bounds matter where a policy acts within them, names do not.
+// sameSpace reports whether two tensors take the same values. Bounds matter where a policy acts within them, names do not.
 func sameSpace(a, b *hostabi.Tensor) bool {
 	for i := range a.Elems(hostabi.MaxTensorElems) {
 		if a.Role != hostabi.RoleAction || a.Discrete() || a.Shape != b.Shape {
@@ -97,8 +97,8 @@ func (b *batch) prepare(keepState, mapped bool) (err error) {
 	return nil
 }
 
-// warmUp has the environments observe something where nothing else looks: the guest donates a window for
-// each of the split's blocks, and what it cannot do at all it cannot do here.
+// warmUp has the environments observe something that nobody reads: the guest donates a window for each of the split's
+// blocks, and fails here if it cannot.
 func (b *batch) warmUp() error {
 	blocks := b.c.blocksPerSplit()
 	for k := range blocks {

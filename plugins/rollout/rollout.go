@@ -229,7 +229,7 @@ func (c *Rollout) Resume() {
 	}
 }
 
-// Cut has the environments end the step that they are at; see component.Cuttable.
+// Cut has the environments end their current step; see component.Cuttable.
 func (c *Rollout) Cut() { c.cut() }
 
 // Waiting returns nothing: the component's requests are answered before it has paused.
@@ -295,7 +295,8 @@ func (c *Rollout) asks(key, what, signal string) (*bus.Signal, error) {
 	return c.h.Signal(signal), nil
 }
 
-// refuse is for an answer that no split waits for. One about none of their blocks may be to a question of a predecessor, and is dropped then.
+// refuse handles an answer that no split waits for. It ends the run, unless it is about none of their blocks and may answer a predecessor's
+// request.
 func (c *Rollout) refuse(block hostabi.Handle, err error) {
 	own := slices.ContainsFunc(c.splits, func(s *split) bool { return s.loan.Handle() == block })
 	if own || !c.h.Abrupt {

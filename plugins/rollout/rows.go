@@ -11,8 +11,8 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// rows is the account of a split's rows and of the episodes that run through them: which are valid, which were lost, what
-// ended in them and what made them.
+// rows is the account of a split's rows and of the episodes in them: which rows are valid, which were lost, which end
+// episodes, and their makers.
 type rows struct {
 	c *shared
 	n int // environments, or agents of all of them
@@ -34,10 +34,10 @@ type rows struct {
 	gone    []byte // 1 where the environment was lost and has not been reset since
 	anyGone bool
 	ones    []byte // valid where no environment is gone
-	cuts    []byte // [T][N]: what losses and changes did to the block's rows
+	cuts    []byte // [T][N]: effects of losses and changes on the block's rows
 	anyCuts bool
 
-	stamped []int32  // rows of the block whose maker is written down, by environment
+	stamped []int32  // rows of the block whose maker is recorded, by environment
 	mixed   bool     // some are
 	makers  []uint16 // [T][N], of the rows: places in the cast
 	stamps  []uint64 // by block, the version of all its rows where one has made them
@@ -201,9 +201,9 @@ func (r *rows) foundAll() {
 }
 
 // invalidateRow takes row t of the environments that are gone out of the block, unless their episode ended in it: it is
-// then in no loss, no statistic, and no episode, and what comes before it is cut off with the value of the last
-// observation that there is. stepped says whether the row had been written when they were lost. Row -1 is what
-// happens before a block's first step.
+// then in no loss, no statistic, and no episode, and the episode before it is cut off with the value of the last known
+// observation. stepped says whether the row had been written when they were lost. Row -1 is the time before a block's
+// first step.
 func (r *rows) invalidateRow(t int, stepped bool) {
 	for env, gone := range r.gone {
 		if gone == 0 {
@@ -248,7 +248,7 @@ func (r *rows) hasEnded(at int) bool {
 func (r *rows) ends(at int) bool { return r.tr.Bytes(trajectory.Valid)[at] != 0 && r.hasEnded(at) }
 
 // cut truncates an episode that was running before row t because that row is lost: obs[t] is its last observation, and value[t],
-// which has been asked for already, the value of that. A previous block takes its last value from its own last row.
+// which has been asked for already, is its value. A previous block takes its last value from its own last row.
 func (r *rows) cut(t, env int) {
 	before := (t-1)*r.n + env
 	if t == 0 || r.hasEnded(before) {
@@ -348,7 +348,7 @@ func (r *rows) forget() {
 	}
 }
 
-// validBefore is how many env steps the rows before row t hold that have not been counted as lost.
+// validBefore returns how many env steps of the rows before row t have not been counted as lost.
 func (r *rows) validBefore(t int) (steps int) {
 	for _, valid := range r.tr.Bytes(trajectory.Valid)[:t*r.n] {
 		steps += int(valid)
@@ -388,7 +388,7 @@ func (r *rows) count(by *maker, first int) (valid int) {
 	return valid
 }
 
-// counted is what count goes through: columns of the block, by place.
+// counted has the columns that count reads, by place.
 type counted struct {
 	*rows
 	by    *maker
@@ -473,7 +473,7 @@ func (c *counted) announce(env, at int, a *account) {
 	m.PolicyVersion = version
 	err := c.c.episodes.Emit(m)
 	switch {
-	case errors.Is(err, bus.ErrOverrun): // more episodes in one block than can wait: who counts them gets the others
+	case errors.Is(err, bus.ErrOverrun): // more episodes in one block than can wait: the receiver gets the others
 		c.c.untold.Inc()
 	case err != nil:
 		c.c.h.Fail(err)

@@ -87,13 +87,13 @@ func (c *shared) spend() bool {
 	return true
 }
 
-// What each life has room for: instances that begin during the run, until it is resumed, and attempts.
+// Room in each life: for instances that begin during the run, until it is resumed, and for attempts.
 const (
 	maxBegun     = 1 << 14
 	lifeAttempts = 1 << 20
 )
 
-// seedOf returns what takes the place of the run's seed in an attempt.
+// seedOf returns the seed of an attempt, in place of the run's.
 func (c *shared) seedOf(attempt int) uint64 {
 	if attempt == 0 {
 		return c.h.Run.Seed
@@ -122,7 +122,7 @@ func (s *seeds) draw(attempt int) {
 // closer is something that takes long to close.
 type closer interface{ close() error }
 
-// closing closes what nobody needs any more. Giving memory back takes long, so the loop does not wait for it.
+// closing runs slow closes in the background. Giving memory back takes long, so the loop does not wait for it.
 type closing struct {
 	group sync.WaitGroup
 	mu    sync.Mutex

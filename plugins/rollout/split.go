@@ -37,7 +37,7 @@ type split struct {
 	carried  bool   // the observation in row T of the previous block waits in carry
 	carry    []byte // see trajectory.SaveObserved
 	params   []byte // reset parameters of the newest block
-	awaits   awaits // what another component is asked to write into this one
+	awaits   awaits // the columns that another component is asked to write into this block
 	owed     owed   // the same, and actions, for other goroutines
 
 	minVersion uint64 // of the policies that acted in the block
@@ -127,7 +127,7 @@ func (s *split) stampBlock() *maker {
 	return nil
 }
 
-// stampRows writes down what made the rows before row t, but for environments of one batch.
+// stampRows records the makers of the rows before row t, except of one batch's environments.
 func (s *split) stampRows(t int, but *batch) {
 	for env := range s.rows.c.envs() {
 		if first, end := s.rows.c.schema.RowsOf(env); s.ownerOf(env) != but {
@@ -170,7 +170,7 @@ func (s *split) abort() {
 // ownerOf returns the batch whose rows of an environment count.
 func (s *split) ownerOf(env int) *batch { return s.stepper().ownerOf(env) }
 
-// batches returns all that the split has.
+// batches returns all batches of the split.
 func (s *split) batches() []*batch {
 	list := slices.Clone(s.stepper().batches())
 	add := func(b *batch) {
@@ -185,7 +185,7 @@ func (s *split) batches() []*batch {
 	return list
 }
 
-// stop closes all that the split has.
+// stop closes the split's batches and pad, and gives its block up.
 func (s *split) stop() error {
 	var errs []error
 	for _, b := range s.batches() {

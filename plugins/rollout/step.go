@@ -6,7 +6,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// stepper is what steps a split's environments: one batch alone, or several versions side by side.
+// stepper steps a split's environments: one batch alone, or several versions side by side.
 type stepper interface {
 	bind() error
 	// step steps row t. While it is pending, the caller answers each call of ready with a call of arrive, until arrive reports that the
@@ -24,7 +24,7 @@ type stepper interface {
 	batches() []*batch      // the newest last
 }
 
-// stepper returns what steps now.
+// stepper returns the split's present stepper.
 func (s *split) stepper() stepper {
 	if s.versions != nil {
 		return s.versions
@@ -181,9 +181,9 @@ func (s *split) resetGone(row int) error {
 	return nil
 }
 
-// loseSome takes an error that says that some of the environments are lost: it costs them the step that they were in,
-// and the others nothing. It reports false for every other error, and when the budget is spent. Lost environments
-// wait for resetLost.
+// loseSome handles an error that says that some of the environments are lost: they lose their current step, and the
+// others nothing. It reports false for any other error, and when the budget is spent. Lost environments wait for
+// resetLost.
 func (s *split) loseSome(err error) bool {
 	c, lost := s.rows.c, env.Lost(err)
 	if lost == nil || c.wanted.Err() != nil || s.batch.onFault(err) || s.next == nil && c.h.Yield(err) || !c.spend() {

@@ -67,7 +67,7 @@ func (k *knownVersions) of(hash string) *version {
 	return v
 }
 
-// makerOf returns what made a row: by, where that made all of them.
+// makerOf returns the maker of a row: by, if it made all of them.
 func (r *rows) makerOf(at int, by *maker) *maker {
 	if by != nil {
 		return by

@@ -63,7 +63,7 @@ func (d *versions) allOver() bool {
 	return !slices.ContainsFunc(d.owner[:d.share], func(b *batch) bool { return b != d.target })
 }
 
-// bind makes the last row of each batch's own block, into which it steps, the first one.
+// bind makes the last row of each batch's own block its first.
 func (d *versions) bind() error {
 	d.row = 0
 	for _, b := range d.all {
@@ -200,7 +200,7 @@ func (d *versions) endEpisodes(t int) error {
 		if d.rows.gone[first] == 0 {
 			d.over[env], over = 1, true
 		} else {
-			owner.want(env) // it is lost there, too
+			owner.want(env) // it is lost there too
 		}
 		d.assign(env, d.target)
 		d.rows.phantom[first], d.rows.resetMask[env] = 0, 0
@@ -232,7 +232,7 @@ func (d *versions) idles(t, env int) (idle, resets bool) {
 	return ended || d.rows.tr.Bytes(trajectory.Valid)[at] == 0, d.rows.endOne(t, env, ended)
 }
 
-// wantEnded asks for resets where the guest does none itself and nobody looks.
+// wantEnded asks for resets of environments that do not count, where the guest does none itself.
 func (d *versions) wantEnded(t int) {
 	if d.rows.c.mode != hostabi.Disabled {
 		return
@@ -275,7 +275,7 @@ func (d *versions) reset(row int, mask []uint8, seeds []uint64) error {
 	return nil
 }
 
-// resetBatch resets environments of a batch that count, and takes what they observe.
+// resetBatch resets environments of a batch that count, and takes their observations.
 func (d *versions) resetBatch(b *batch, row int, mask []uint8, seeds []uint64) error {
 	err := b.env.Reset(row, mask, seeds)
 	if err == nil || env.Lost(err) != nil { // the others have been reset
@@ -304,7 +304,7 @@ func (d *versions) resetBatch(b *batch, row int, mask []uint8, seeds []uint64) e
 	return nil
 }
 
-// resetLost also makes the resets that batches want for environments that nobody looks at.
+// resetLost also makes the resets that batches want for environments that do not count.
 func (d *versions) resetLost(row int) error {
 	if err := d.s.resetGone(row); err != nil {
 		return err
