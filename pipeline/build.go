@@ -103,7 +103,7 @@ func (p *Pipeline) add(a *assembly, of *graph.Component, index int, at placement
 	return x, nil
 }
 
-// hostOf makes the host of an instance, without the Receiver, and without its ID, which will be the next free one.
+// hostOf makes the host of an instance, without the Receiver, and without an ID if it will get the next free one.
 func (p *Pipeline) hostOf(x *instance, of *graph.Component, index int, at placement) *component.Host {
 	return &component.Host{
 		Name: at.name, ID: at.id, Index: index, Count: of.Count,
