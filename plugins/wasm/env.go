@@ -21,7 +21,7 @@ type Env struct {
 	life
 }
 
-// life is an instance and what belongs to it.
+// life is an instance and its parts.
 type life struct {
 	plugin  *Plugin
 	inst    *guest.Instance
@@ -36,7 +36,7 @@ type life struct {
 var _ env.Env = (*Env)(nil)
 
 // NewEnv makes a batch of environments. An error is a *env.Fault, or wraps env.ErrUnsupported or engine.ErrClosed.
-// The first batch of a plugin costs what every other does: all are forked from the image that Load took.
+// The first batch of a plugin costs as much as any other: all are forked from the image that Load took.
 func (p *Plugin) NewEnv(o env.Options) (env.Env, error) {
 	if err := o.Check(&p.spec, 1); err != nil {
 		return nil, err

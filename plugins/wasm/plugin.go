@@ -131,7 +131,7 @@ func describe(i *guest.Instance, f *module.File) (hostabi.EnvSpec, error) {
 	return spec, nil
 }
 
-// introduce tells a guest that wants to know what this host is.
+// introduce describes this host to a guest that asks.
 func introduce(i *guest.Instance, f *module.File) error {
 	if !f.Exports(hostabi.ExportHost) {
 		return nil

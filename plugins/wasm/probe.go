@@ -22,7 +22,7 @@ const (
 	filler    = 0x5a
 )
 
-// probe is what Probe has prepared.
+// probe is the preparation of Probe.
 type probe struct {
 	inst  *guest.Instance // in which
 	words string          // of its newest error
@@ -91,7 +91,7 @@ func nullWrite(low, stack []byte) string {
 // zero-initialised data takes room that no section mentions.
 const linkersStack = 64 << 10
 
-// Examine reports what the layout of the module means for a stack overflow; see env.Examiner.
+// Examine reports the effect of a stack overflow in the module's layout; see env.Examiner.
 func (p *Plugin) Examine() env.Examination {
 	const linker = "link with -Wl,--stack-first, so that an overflow traps; -Wl,-z,stack-size=N makes the stack larger"
 	s := p.file.Layout.Stack

@@ -192,7 +192,7 @@ const unreadAlign = 64
 
 func alignUp(n, to uint32) uint32 { return (n + to - 1) / to * to }
 
-// unreadBytes is the size of the largest tensor that nothing of the host reads and that must be bound nevertheless.
+// unreadBytes is the size of the largest tensor that the host never reads and must bind nevertheless.
 func unreadBytes(spec *hostabi.EnvSpec) uint32 {
 	most := 0
 	for i := range spec.Tensors {

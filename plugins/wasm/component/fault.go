@@ -9,7 +9,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// unanswered is the fault of a guest that returns from rl_slot without having answered the request that it was called with: who asked
+// unanswered is the fault of a guest that returns from rl_slot without having answered the request that it was called with: the asker
 // would wait for ever.
 func unanswered(use string) error {
 	return &env.Fault{Kind: env.FaultOutput, Name: "component", Source: use, Call: hostabi.ExportSlot, Env: -1, Component: true, Err: errUnanswered}
@@ -26,7 +26,7 @@ func (g *component) save() {
 // recovery is the state that a guest returns to after a fault.
 type recovery struct {
 	saved   *savedInstance
-	unsaved atomic.Bool // that is to be the present state. Any goroutine sets it
+	unsaved atomic.Bool // the present state must be saved before the next call. Any goroutine sets it
 }
 
 // SaveState has the state saved before the guest is called again.

@@ -27,7 +27,7 @@ const (
 	maxState    = 1 << 28
 )
 
-// component is a component in a module. But for Configure and Manifest its methods run on the component's loop.
+// component is a component in a module. Except Configure and Manifest, its methods run on the component's loop.
 type component struct {
 	module *guest.Module
 	source Source
@@ -156,7 +156,7 @@ func configErrors(use, words string) error {
 	return errors.Join(errs...)
 }
 
-// put puts bytes into memory of the guest's; none lie at 0.
+// put puts bytes into memory of the guest's; at is 0 if there are none.
 func put(run *instance, b []byte) (at uint32, err error) {
 	if len(b) == 0 {
 		return 0, nil
@@ -237,7 +237,7 @@ func (g *component) introduce() error {
 	return introduce(g.run, id, h.Name)
 }
 
-// introduce tells a guest who it is.
+// introduce gives a guest its identity.
 func introduce(run *instance, id hostabi.Identity, name string) error {
 	id.Size, id.NameAt, id.NameLen = hostabi.IdentityBytes, hostabi.IdentityBytes, uint32(len(name))
 	b, _ := binary.Append(nil, binary.LittleEndian, &id) // a struct of fixed size always fits

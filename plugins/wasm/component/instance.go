@@ -15,7 +15,7 @@ import (
 )
 
 // instance is one running copy of a component's module, after _initialize. It is driven by one goroutine at a time; its methods are
-// not for the goroutine of an import. An error of a call is a *env.Fault: but for FaultStatus, nothing but restore and close may
+// not for the goroutine of an import. An error of a call is a *env.Fault: unless it is a FaultStatus, only restore and close may
 // follow it.
 type instance struct {
 	in     *guest.Instance
@@ -130,7 +130,7 @@ func (g *instance) Donate(n uint32) (uint32, error) {
 	return at, nil
 }
 
-// keep notes memory that the guest has given, which must not be what it gave before.
+// keep notes memory that the guest has given, which must not overlap memory that it gave before.
 func (g *instance) keep(new donation) error {
 	other := func(p donation) bool { return guest.Overlap(new.at, new.n, p.at, p.n) }
 	if other(donation{at: g.in.ErrorPtr, n: guest.ErrorBytes}) || slices.ContainsFunc(g.given, other) {

@@ -23,7 +23,7 @@ type Source struct {
 	Leases      int // most at once of one instance; 0 = DefaultLeases
 }
 
-// DefaultLeases is how many leases an instance may have where nothing is said.
+// DefaultLeases is the default of Source.Leases.
 const DefaultLeases = 64
 
 // CodeHash is the code of the error for a file with another hash than the named one.
@@ -35,7 +35,7 @@ type Modules struct {
 	runtime *wasm.Runtime
 
 	mu     sync.Mutex
-	loaded map[string]*guest.Module // by what tells them apart
+	loaded map[string]*guest.Module // by the hash of the file and the settings
 }
 
 // NewModules returns modules that a runtime runs, which must be closed after them.

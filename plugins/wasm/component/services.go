@@ -78,7 +78,7 @@ func (s services) Emit(signal, message uint32) (int32, error) {
 	return int32(hostabi.OutcomeSent), nil
 }
 
-// answer returns the answer to the request that is being handled: the same, but for who acted.
+// answer returns the answer to the current request: the request itself, with the policy that acted.
 func (g *component) answer(s *slot, version uint64) hostabi.Message {
 	m := s.came
 	if s.payload.Name == core.PayloadRequest {

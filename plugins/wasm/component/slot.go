@@ -24,7 +24,7 @@ type slot struct {
 	granted  []*lent  // the same
 	message  uint32   // where the ComponentMessage lies
 	bindings uint32   // where the ColumnBindings lie
-	bound    bound    // what they say now
+	bound    bound    // their present content
 
 	block   uint32      // token of the message's block, 0 if it names none
 	lease   arena.Lease // of that block, where its columns are copied
@@ -83,7 +83,7 @@ func (g *component) newSlot(i int) (*slot, error) {
 	return s, nil
 }
 
-// handle gives the guest a message. After a fault a request that has not been answered is given to it again: who asked waits.
+// handle gives the guest a message. After a fault a request that has not been answered is given to it again, because the asker waits.
 func (g *component) handle(s *slot, m *hostabi.Message) {
 	for again := true; again && !g.dead; {
 		again = g.try(s, m) && s.payload.OnLoan && !s.emitted
@@ -116,7 +116,7 @@ func (g *component) try(s *slot, m *hostabi.Message) bool {
 	return g.failed(err)
 }
 
-// leave forgets the block of a message that has been handled.
+// leave forgets the block of a handled message.
 func (g *component) leave(s *slot) {
 	if s.block != 0 {
 		if err := g.retract(s, g.blocks.find(s.block)); err != nil {
@@ -133,7 +133,7 @@ func (g *component) leave(s *slot) {
 	}
 }
 
-// present puts a message and what it points to where the guest reads it.
+// present puts a message and its bindings where the guest reads them.
 func (g *component) present(s *slot, m *hostabi.Message) error {
 	s.emitted, s.came = false, *m
 	inline := m.Inline
@@ -278,7 +278,7 @@ func (g *component) lend(s *slot, w *window, h hostabi.Handle) (err error) {
 	return nil
 }
 
-// putBack puts into the block of a message what stood there before a call that has failed, unless the guest has emitted it.
+// putBack restores the granted columns of a message's block after a failed call, unless the guest has emitted it.
 func (s *slot) putBack(run *instance, k *known) {
 	if k == nil || s.emitted {
 		return

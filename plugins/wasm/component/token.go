@@ -30,7 +30,7 @@ func (l *leased) Holds(fn func(a *arena.Arena, h hostabi.Handle)) {
 	}
 }
 
-// tokens are the blocks that a guest can name. A token is the place in the list, and how often that has been used.
+// tokens are the blocks that a guest can name. A token is a place in the list, with the number of times that the place has been used.
 type tokens struct {
 	arenas *arena.Set
 	leased *leased

@@ -73,8 +73,8 @@ func (g *component) share(w *window, granted []string) error {
 	return w.remap(run, true)
 }
 
-// retract makes the pages of a slot's block that the guest could write a private view: what it writes from now on nobody else sees.
-// Of a block on loan that asks for actions row by row they stay until the last row.
+// retract makes the writable pages of a slot's block a private view: nobody else sees the guest's writes from now on. Of a block on
+// loan that asks for actions row by row they stay until the last row.
 func (ws *windows) retract(s *slot, k *known) error {
 	if k == nil || k.window == nil || k.window.view == nil || len(k.window.shares) == 0 {
 		return nil

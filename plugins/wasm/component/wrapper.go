@@ -117,7 +117,7 @@ type WrapperOptions struct {
 	Seed   uint64
 	Shape  Shape
 	Log    *slog.Logger                     // of the guest, or nil
-	Metric func(name string, value float64) // takes what it reports, or is nil
+	Metric func(name string, value float64) // takes its reports, or is nil
 }
 
 // New makes an instance of the module and calls rl_start.

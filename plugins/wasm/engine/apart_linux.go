@@ -143,11 +143,10 @@ func allowFirstRun(ctx context.Context, j *Job, code *Code, imports Imports) err
 }
 
 // compileApart compiles a module into a folder in another process, within limits of time and memory, and has it run
-// there for the first time: what kills its process then kills no other. Without a folder it only checks whether that
-// works.
+// there for the first time: a crash then kills its process alone. Without a folder it only checks whether that works.
 func (e *Engine) compileApart(ctx context.Context, j *Job, path string) error {
 	err := e.tryApart(ctx, j, path)
-	if errors.Is(err, errSilent) { // a second process most likely lives to say what it lacks
+	if errors.Is(err, errSilent) { // a second process most likely lives to report the error
 		err = e.tryApart(ctx, j, path)
 	}
 	return err
@@ -215,7 +214,7 @@ func (e *Engine) tryApart(ctx context.Context, j *Job, path string) error {
 	return err
 }
 
-// silent is an error that is errSilent besides.
+// silent is an error that is errSilent too.
 type silent struct{ error }
 
 func (silent) Is(target error) bool { return target == errSilent }
@@ -261,10 +260,11 @@ func notCompiled(err error, said string, late bool, used time.Duration, c *env.S
 	return LimitError{fmt.Sprintf("cannot be compiled: the compiler's process: %v: %.300q", err, first), "build it again, or make it smaller"}
 }
 
-// patience is how many times its limit of processor time the compiler may take by the clock, on a machine that has other things to do.
+// patience is how many times its limit of processor time the compiler may take by the clock, on a busy machine.
 const patience = 5
 
-// measure ends the compiler when it has used more processor time than its limit. It returns what ends that, and returns the time used.
+// measure ends the compiler when it has used more processor time than its limit. The function that it returns ends the measurement and
+// returns the time used.
 func (p *phases) measure(pid int, limit time.Duration, stop func()) (end func() time.Duration) {
 	over, used := make(chan struct{}), make(chan time.Duration)
 	go func() {

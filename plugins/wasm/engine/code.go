@@ -18,7 +18,7 @@ type Code struct {
 	leave    func() error
 }
 
-// Context ends when the Engine is closed: what runs then is to stop.
+// Context ends when the Engine is closed: its users must stop then.
 func (c *Code) Context() context.Context { return c.ctx }
 
 // Instantiate makes an instance of the module whose memory comes from mem. No code of the module runs.

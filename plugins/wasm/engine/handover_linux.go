@@ -25,7 +25,7 @@ type handover struct {
 	outer     string   // the folder
 	folder    string   // the one in it that wazero uses
 	fd        int      // of the code
-	nothing   *os.File // what the descriptor refers to otherwise
+	nothing   *os.File // the descriptor's file at all other times
 	temporary bool     // the folder is removed with the handover
 }
 

@@ -2,7 +2,7 @@ package engine
 
 import "sync"
 
-// Users counts what uses something that is freed when it has been closed and its last user has left.
+// Users counts the users of something that is freed when it has been closed and its last user has left.
 type Users struct {
 	lock   sync.Mutex
 	n      int

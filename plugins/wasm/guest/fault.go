@@ -68,7 +68,7 @@ func (i *Instance) LastText() string {
 	return strings.Map(shown, strings.ToValidUTF8(string(text), "?"))
 }
 
-// shown replaces what would steer a terminal.
+// shown replaces characters that would steer a terminal.
 func shown(r rune) rune {
 	if r != '\n' && !unicode.IsPrint(r) {
 		return '?'
@@ -89,5 +89,5 @@ func (i *Instance) Words(s hostabi.Status) string {
 	return fmt.Sprintf("%v: %s", s, text)
 }
 
-// lastWords is how long a guest may take to report what went wrong.
+// lastWords is how long a guest may take to report its error.
 const lastWords = 200 * time.Millisecond

@@ -15,7 +15,7 @@ type hostState struct {
 	skipped int64    // virtual time that passed within steps
 	entropy []uint64 // random streams: of each environment, and last of calls about none
 
-	metrics map[string]string // their names, as they were reported and as they are told
+	metrics map[string]string // their names, as reported and as shown
 }
 
 func (h *hostState) init() {

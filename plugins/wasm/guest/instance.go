@@ -164,7 +164,7 @@ func (i *Instance) Call(name string, limit time.Duration, args ...uint64) (int32
 	return i.invoke(name, fn, limit, args...)
 }
 
-// invoke is Call of a function that was looked up, by the name that messages are to say.
+// invoke is Call of a function that was looked up; name is for messages.
 func (i *Instance) invoke(name string, fn api.Function, limit time.Duration, args ...uint64) (int32, error) {
 	i.Begin(limit)
 	i.calling = name

@@ -93,7 +93,7 @@ const windowAlign = 65536
 // ErrorBytes is the size of the buffer for the guest's error text.
 const ErrorBytes = 256
 
-// TakeErrorText asks the guest for the memory of error texts. It is what instances of components do before they begin.
+// TakeErrorText asks the guest for the memory of error texts. Instances of components do so before they begin.
 func (i *Instance) TakeErrorText() (err error) {
 	i.ErrorPtr, err = i.Allocate(ErrorBytes, 16)
 	return err

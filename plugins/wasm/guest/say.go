@@ -80,7 +80,7 @@ func (i *Instance) say(level slog.Level, text []byte) {
 // withhold counts a line of a guest that may not log, and reports whether it is one of the first, which are shown nevertheless.
 func (m *Module) withhold() (show bool) { return m.lines.Add(1) <= uint64(m.out.Shown) }
 
-// sayWithheld tells how many lines of a guest that may not log were not shown, at the end.
+// sayWithheld logs at the end how many lines of a guest without the grant were not shown.
 func (m *Module) sayWithheld() {
 	n, shown := m.lines.Load(), ""
 	if n <= uint64(m.out.Shown) {

@@ -66,7 +66,7 @@ func (i *Instance) SaveWhole(inWindow func(offset uint64) bool) *Saved {
 }
 
 // Restore puts the instance into a state, after a fault too. Nothing is mapped then. It returns the instance, or another one in its place,
-// with its owner, where it has more memory than the state or is broken. On an error what it returns can only be closed.
+// with its owner, where it has more memory than the state or is broken. On an error the returned instance can only be closed.
 func (i *Instance) Restore(s *Saved) (*Instance, error) {
 	i, err := i.fitting(s.Size)
 	if err != nil {
