@@ -1,5 +1,5 @@
-// Package sdk is what authors of environments write against in Go: the interface of one environment, spaces,
-// arguments, random numbers. Package sdk/wasm turns an environment into a WebAssembly guest:
+// Package sdk is the SDK for environments in Go: the interface of one environment, spaces, arguments, random numbers.
+// Package sdk/wasm turns an environment into a WebAssembly guest:
 //
 //	type walk struct{ position int32 }
 //
@@ -9,7 +9,7 @@
 //	func init() { wasm.Serve(spec, func(*sdk.Config) (*walk, error) { return &walk{}, nil }) }
 //	func main() {}
 //
-// The folders sdk/c and sdk/rust hold the same for C and Rust; a random stream or a saved state means the same
-// in all three. The package imports nothing of the host's but hostabi and builds for wasip1. It is not for code
-// that runs in the host.
+// The folders sdk/c and sdk/rust have the same for C and Rust; a random stream or a saved state means the same in all
+// three. Package sdk imports hostabi alone of the host's packages, and builds for wasip1. It is not for code that
+// runs in the host.
 package sdk

@@ -17,7 +17,7 @@ func ActRequestOf(m *Message) ActRequest {
 }
 
 // Turns returns each environment that needs an action, in order: active in row T by the column active and, unless policy is the zero
-// Column, played by the component's policy. There is none if ValueOnly. Of several agents each counts as an environment, as in the
+// Column, played by the component's policy. There is none if ValueOnly. With several agents each counts as an environment, as in the
 // columns.
 func (r ActRequest) Turns(active, policy Column) iter.Seq[int] {
 	return func(yield func(env int) bool) {

@@ -55,7 +55,7 @@ type ConfigError struct {
 // Error names the key and the reason.
 func (e *ConfigError) Error() string { return fmt.Sprintf("`%s` %s", e.Key, e.Reason) }
 
-// Stateless is for components to embed that have nothing to save and nothing to release.
+// Stateless is embedded by components with nothing to save and nothing to release.
 type Stateless struct{}
 
 // Snapshot returns an empty state.

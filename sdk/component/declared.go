@@ -33,7 +33,7 @@ import (
 //		return component.Pass(c.out, m)
 //	}
 //
-// Each is for one instance. A component whose Start can fail implements Component itself.
+// A Declared is for one instance. A component whose Start can fail implements Component itself.
 type Declared struct {
 	Config  any          // points to a struct as Configure decodes into, with the defaults; nil: the table has no keys
 	Check   func() error // optional: checks the decoded Config; see Require
@@ -48,14 +48,14 @@ type Declared struct {
 // Output is a signal of a Declared component.
 type Output struct {
 	Name, Payload, Doc string
-	Schema             uint64  // as that of a Port
+	Schema             uint64  // see Port
 	Bind               *Signal // set when the component starts
 }
 
 // Input is a slot of a Declared component.
 type Input struct {
 	Name, Payload, Doc string
-	Schema             uint64 // as that of a Port
+	Schema             uint64 // see Port
 	Columns            []Want // of the block of each message
 	// Handle handles a message. An error ends the run.
 	Handle func(m *Message) error
@@ -64,10 +64,10 @@ type Input struct {
 // Want is a column that a slot looks at.
 type Want struct {
 	Name     string
-	DType    hostabi.DType // what it must be; 0: whatever it is
+	DType    hostabi.DType // the required type; 0: any
 	Into     *Column       // set before Handle is called, and valid until it returns
 	Write    bool          // to be written in place, which the wire must grant
-	Optional bool          // without it Into is the zero Column, which has no Bytes; else that is an error, which ends the run
+	Optional bool          // a block may lack it, and Into is the zero Column then, which has no Bytes; else the run ends with an error
 }
 
 var (
@@ -204,7 +204,7 @@ type Kept struct {
 	lease   Lease
 }
 
-// Keep leases the block of a message that names one, while its slot runs. What it returns ends with Send or Release.
+// Keep leases the block of a message that names one, while its slot runs. The Kept ends with Send or Release.
 func Keep(m *Message) (Kept, error) {
 	lease, err := m.Block.Lease()
 	if err != nil {

@@ -40,5 +40,5 @@
 // A message of 64 bytes names a block of memory that all components share; nothing is copied. A component sees blocks as
 // tokens: a Block while the slot of its message runs, a Lease for longer, a Loan to write a new block.
 //
-// The package imports nothing of the host's but hostabi. Package plugins/author runs such components in the host.
+// The package imports hostabi alone of the host's. Package plugins/author runs such components in the host.
 package component

@@ -89,9 +89,9 @@ type Message struct {
 	Kind          uint16 // meaning of Inline, defined by the payload
 	T             uint32 // row of the block
 	Split         uint32 // of the component that emitted it
-	PolicyVersion uint64 // that it speaks of
+	PolicyVersion uint64 // of the policy that it is about
 	Inline        [2]uint64
-	Sender        Sender // who gets the answer; of a message passed on, who sent it
+	Sender        Sender // the component that gets the answer; of a message passed on, its sender
 	Block         Block  // nil: it names none. A received Block is valid until its slot returns.
 }
 

@@ -12,7 +12,7 @@ import (
 // errSpent is the error for a token that no longer names anything.
 var errSpent = errors.New("the block was released, or the slot that it came to has returned")
 
-// named is what of a Block the author does not see.
+// named is the part of a Block that the author does not see.
 type named interface{ number() uint32 }
 
 // block is the block of a message while its slot runs.

@@ -12,7 +12,7 @@ import (
 	"github.com/rlhost/rlhost/sdk/component"
 )
 
-// errArena is why there is no arena.
+// errArena is the error of Host.Arena.
 var errArena = errors.New("a module has no arenas of its own yet: run the component as a process, or built in")
 
 // host is the component's view of its host.

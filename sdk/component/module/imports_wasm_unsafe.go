@@ -67,7 +67,7 @@ func messageAt(at uint32) *hostabi.ComponentMessage {
 	return (*hostabi.ComponentMessage)(linear.Pointer(at))
 }
 
-// identityAt views what rl_start is given.
+// identityAt views the argument of rl_start.
 func identityAt(at uint32) *hostabi.Identity {
 	return (*hostabi.Identity)(linear.Pointer(at))
 }
