@@ -110,7 +110,7 @@ func TestCorridor_IsTheSameInAllLanguages(t *testing.T) {
 	}
 }
 
-func TestModules_AreMadeFromTheSourcesBesideThem(t *testing.T) {
+func TestModules_AreMadeFromTheirSources(t *testing.T) {
 	for _, g := range plugins.Guests() {
 		if !g.Committed {
 			continue

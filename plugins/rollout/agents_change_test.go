@@ -107,7 +107,7 @@ func TestS13_AgentsGoOverWhenTheirEnvironmentsEpisodesEnd(t *testing.T) {
 }
 
 // A trial plays in some environments next to the others, and goes back.
-func TestS13_AgentsAreTriedBesideOthers(t *testing.T) {
+func TestS13_AgentsAreTriedNextToOthers(t *testing.T) {
 	w := watched(t, oneGame(1, true), 5)
 	w.more(2)
 	prepared, err := w.c.PrepareEnvs(component.EnvChange{Plugin: oneGame(2, true), Envs: 1, Task: trajectory.TrialTask})
@@ -146,7 +146,7 @@ func TestS13_AgentsAreTriedBesideOthers(t *testing.T) {
 }
 
 // Environments that fail next to others lose their own episodes alone, or are taken back if they are on probation.
-func TestS2_AgentsBesideOthersThatFail(t *testing.T) {
+func TestS2_AgentsFailNextToOthers(t *testing.T) {
 	for _, probation := range []bool{false, true} {
 		t.Run(fmt.Sprintf("probation=%t", probation), func(t *testing.T) {
 			w := watched(t, oneGame(1, true), 5)

@@ -93,7 +93,7 @@ func (e *trappingEnv) Step(t int) error {
 	return e.Env.Step(t)
 }
 
-func TestS21_ATrapGivesUpTheBlockAndTheGamesBeginAnew(t *testing.T) {
+func TestS21_ATrapGivesUpTheBlockAndRestartsTheGames(t *testing.T) {
 	for row := range 6 {
 		r, got := firstBlock(t, trapping{game(true), row + 1})
 		for at := range got {

@@ -232,7 +232,7 @@ func TestRollout_FramesOfAgentsThatTakeTurnsAreRefused(t *testing.T) {
 	}
 }
 
-func TestS21_AgentsGoOnInEnvironmentsThatTakeOverTheirState(t *testing.T) {
+func TestS21_AgentsContinueInEnvironmentsThatTakeOverTheirState(t *testing.T) {
 	for _, at := range []component.Boundary{component.AtStep, component.AtTrajectory} {
 		p, made := game(true), 0
 		r := tableRig(t, p, 5, func(tr trajectory.Trajectory) {

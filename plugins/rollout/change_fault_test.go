@@ -360,7 +360,7 @@ func (e *stillEnv) Bind(b env.Block) error {
 }
 
 // Environments that cannot step next to others keep running, and the change is given up with their error.
-func TestChange_ThoseThatCannotStepBesideOthersStay(t *testing.T) {
+func TestChange_EnvironmentsThatCannotStepNextToOthersStay(t *testing.T) {
 	for row := range 4 {
 		w := newWorld(t, worldOptions{splits: 2, async: row%2 == 0, wrap: func(p env.Plugin) env.Plugin { return still{p} }})
 		w.more(row)

@@ -181,7 +181,7 @@ type memory struct{ closed bool }
 
 func (c *memory) close() error { c.closed = true; return nil }
 
-func TestLetGo_WaitsUntilSteppingGoesOn(t *testing.T) {
+func TestLetGo_WaitsUntilSteppingResumes(t *testing.T) {
 	w := newWorld(t, worldOptions{})
 	s, k := w.c.splits[0], &w.c.closing
 	over := 0

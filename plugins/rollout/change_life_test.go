@@ -78,7 +78,7 @@ func TestPause_SplitsOfASynchronousRunRestAfterTheSameBlock(t *testing.T) {
 }
 
 // A split makes other blocks for the datasets of its dropped ones. It is not ahead, and nobody waits for a block that cannot come.
-func TestPause_SplitsOfASynchronousRunRestWhateverWasLost(t *testing.T) {
+func TestPause_SplitsOfASynchronousRunPauseDespiteLosses(t *testing.T) {
 	for _, lost := range [][]int{{}, {0}, {1}, {0, 0}, {1, 1}, {1, 1, 1}, {0, 1, 1}, {1, 0, 0}} {
 		for first := range 2 {
 			r := newRig(t, rigOptions{run: component.Run{Synchronous: true}, config: func(c *config) { c.Blocks = 1 }})
@@ -129,7 +129,7 @@ func TestPause_CanBeTakenBack(t *testing.T) {
 
 // A component that takes the place of another continues from the other's saved state, in its arena, and with the
 // blocks that come back.
-func TestPause_AnotherComponentGoesOn(t *testing.T) {
+func TestPause_AnotherComponentContinues(t *testing.T) {
 	for _, fresh := range []bool{false, true} {
 		o := worldOptions{splits: 2, async: true}
 		run := func(replace bool) []string {

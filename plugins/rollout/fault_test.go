@@ -91,7 +91,7 @@ func TestFault_OnProbationIsNotBorne(t *testing.T) {
 
 // After a restart environments have other seeds, episodes begin again, and env steps do not repeat: the steps that
 // led to the fault are not played again.
-func TestFault_TheNextBlockBeginsAnew(t *testing.T) {
+func TestFault_TheNextBlockBeginsFromScratch(t *testing.T) {
 	r := newRig(t, rigOptions{script: when(4, 7, plugintest.Trap)})
 	r.until(t, 10)
 	var first, again *kept

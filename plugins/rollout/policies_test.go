@@ -226,7 +226,7 @@ func TestPolicies_AVersionPlaysAWholeEpisode(t *testing.T) {
 	}
 }
 
-func TestPolicies_ASnapshotGoesOnWithWhoPlays(t *testing.T) {
+func TestPolicies_ASnapshotKeepsThePlayers(t *testing.T) {
 	const horizon = 5 // games continue over seams
 	config := func(c *config) {
 		twoGames(2, 1, map[string]string{"*/*": "main"}, map[string]float64{"past": 0.5})(c)

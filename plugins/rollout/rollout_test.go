@@ -165,7 +165,7 @@ func TestRollout_WaitsForBlocks(t *testing.T) {
 }
 
 // A native plugin may take a free block, or write into its word that it is taken, before the rollout has it.
-func TestRollout_GoesOnWhenABlockThatCameFreeIsTaken(t *testing.T) {
+func TestRollout_ContinuesWhenAFreedBlockIsTaken(t *testing.T) {
 	r := newRig(t, rigOptions{config: func(c *config) { c.Blocks = 3 }})
 	r.keep = true
 	r.until(t, 6)
@@ -266,7 +266,7 @@ func stall(t *testing.T, r *rig) component.State {
 	return component.State{RawMeta: raw, Blobs: s.Blobs}
 }
 
-func TestRestore_GoesOnWhereItWas(t *testing.T) {
+func TestRestore_ContinuesWhereItWas(t *testing.T) {
 	script := plugintest.Script{
 		Autoreset: hostabi.NextStep, Actions: 3, Legal: func(at plugintest.At, action int) bool { return true },
 		Length: func(env, episode int) int { return 3 + (env+episode)%4 },
@@ -430,7 +430,7 @@ func TestMetric_OfAnUnknownEnvironmentCountsByItself(t *testing.T) {
 }
 
 // The reports of a running episode are saved with it.
-func TestMetric_GoesOnBehindARestore(t *testing.T) {
+func TestMetric_ContinuesAfterARestore(t *testing.T) {
 	r := newRig(t, rigOptions{script: heights(hostabi.SameStep)})
 	s := stall(t, r)
 	next := newRig(t, rigOptions{script: heights(hostabi.SameStep)})

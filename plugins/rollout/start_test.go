@@ -101,7 +101,7 @@ func TestStarter_ChangesNoBlock(t *testing.T) {
 	}
 }
 
-func TestStarter_IsNotUsedWhereNobodyGoesOnMeanwhile(t *testing.T) {
+func TestStarter_IsNotUsedWhereNoOtherSplitRuns(t *testing.T) {
 	p := elsewhere{plugintest.New(plugintest.Script{})}
 	for name, o := range map[string]rigOptions{
 		"one split":        {plugin: p, config: func(c *config) { c.Splits = 1 }},

@@ -42,7 +42,7 @@ func TestS19ChangesKeepTheStateOrBeginWithoutOne(t *testing.T) {
 }
 
 // Environments continue where they were from a state without policy states, or with another policy's, and the policy begins from nothing.
-func TestS19AnotherMemoryBeginsAnew(t *testing.T) {
+func TestS19AnotherMemoryBeginsFromNothing(t *testing.T) {
 	for _, was := range []trajectory.Memory{{}, {State: 2, Chunk: 2}, {State: 5, Chunk: 4, Past: 1}} {
 		saved := stall(t, newRig(t, rigOptions{memory: was}))
 		for _, is := range []trajectory.Memory{{}, {State: 2, Chunk: 4}, {State: 3}, {Past: 2}} {
@@ -94,7 +94,7 @@ func TestSnapshot_KeepsTheOrderOfBlocks(t *testing.T) {
 }
 
 // Actions that wait for the component are no part of a state: a continued run would ask a newer policy.
-func TestSnapshot_IsNoneBesideAnswers(t *testing.T) {
+func TestSnapshot_IsNoneWhileAnswersWait(t *testing.T) {
 	r := newRig(t, rigOptions{run: component.Run{Synchronous: true}})
 	r.silent = true
 	r.MustSettle()

@@ -75,7 +75,7 @@ func TestCopyFrom_RefusesOthers(t *testing.T) {
 }
 
 // A batch that takes over continues with the other's instance, bit for bit, and with its windows; the other one begins from scratch.
-func TestTakeOver_GoesOnWithTheInstance(t *testing.T) {
+func TestTakeOver_ContinuesWithTheInstance(t *testing.T) {
 	for name, source := range exampleGuests(t, "") {
 		t.Run(name, func(t *testing.T) {
 			r := newRuntime(t)

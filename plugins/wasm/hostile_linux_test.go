@@ -130,9 +130,9 @@ var sheltered bombs.Guest = func(imports, after func(m *asm.Module)) []byte {
 	return wasmtest.Guest{Before: imports, After: after}.Bytes()
 }
 
-// TestHostile_RunGoesOnUnderBombs asks a run to take each bomb for its environment. Each must be refused, the run must
+// TestHostile_RunContinuesUnderBombs asks a run to take each bomb for its environment. Each must be refused, the run must
 // continue, and its memory must not grow by 200 MB. `make test-hostile` runs it with the heavy ones.
-func TestHostile_RunGoesOnUnderBombs(t *testing.T) {
+func TestHostile_RunContinuesUnderBombs(t *testing.T) {
 	list := sheltered.Locals()[:1]
 	if os.Getenv("RLHOST_HOSTILE") != "" {
 		list = append(sheltered.Light(), sheltered.Heavy()...)

@@ -136,7 +136,7 @@ func TestRestore_SurvivesDamage(t *testing.T) {
 }
 
 // A module that changes its tables cannot be forked: it goes the whole way each time, and says no to snapshots.
-func TestEnv_WithChangingTablesStartsAnew(t *testing.T) {
+func TestEnv_WithChangingTablesStartsAgain(t *testing.T) {
 	g := wasmtest.Guest{After: func(m *asm.Module) {
 		m.Table(2)
 		m.Func("change", nil, nil, 0, asm.Const(0), "\xd0\x70", "\x26\x00")

@@ -156,7 +156,7 @@ func (r *rig) row(t, env int) row {
 	}
 }
 
-func TestBatch_SameStepKeepsTheLastObservationAndStartsAnew(t *testing.T) {
+func TestBatch_SameStepKeepsTheLastObservationAndStartsAgain(t *testing.T) {
 	for _, columns := range []bool{false, true} {
 		r := newRig(t, "limit=2\n", 3, hostabi.SameStep, columns)
 		r.reset(0, nil, 5, 6, 7)
@@ -307,7 +307,7 @@ func TestBatch_WritesMasksAndText(t *testing.T) {
 	}
 }
 
-func TestBatch_AllIsLegalBehindAnEnd(t *testing.T) {
+func TestBatch_AllIsLegalAfterAnEnd(t *testing.T) {
 	for _, mode := range []hostabi.Autoreset{hostabi.SameStep, hostabi.NextStep, hostabi.Disabled} {
 		r := newRig(t, "limit=2\n", 2, mode, true)
 		r.reset(0, nil, 1, 2)

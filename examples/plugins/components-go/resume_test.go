@@ -40,7 +40,7 @@ func TestComponents_AResumedRunIsExact(t *testing.T) {
 
 // A checkpoint taken while blocks are leased does not say that a run resumes from it exactly: the blocks are gone. Of the three blocks
 // of a round the chooser keeps the third.
-func TestChooser_ACheckpointBesideLeasesIsNotExact(t *testing.T) {
+func TestChooser_ACheckpointDuringLeasesIsNotExact(t *testing.T) {
 	x := trainings[0]
 	keys := map[string]string{"built in": x.builtIn()}
 	for name, module := range testkit.Guests(t, x.kind, t.TempDir()) {

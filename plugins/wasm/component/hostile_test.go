@@ -61,7 +61,7 @@ func (x *scene) counted() byte {
 
 // A slot's misdeeds: the message is lost or not, the next one is handled, and nothing leaks, which the rig and the arenas say
 // at the end.
-func TestSlot_WhateverItDoesTheHostLives(t *testing.T) {
+func TestSlot_CannotKillTheHost(t *testing.T) {
 	own := func(token asm.Code) asm.Code { // emits a message of the guest's own that names a block
 		return asm.Const(sentAt) + token + asm.Store(0) + asm.Const(0) + asm.Const(sentAt) + asm.Call(emit) + asm.Drop
 	}

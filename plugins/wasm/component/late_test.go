@@ -38,7 +38,7 @@ var spoil = asm.Const(keptAt) + asm.Load(0) + asm.Const(0x40000000) + asm.Store(
 
 // A guest that keeps writing into a granted column after its answer is the only one to see it. The block does not change after the
 // answer, whether it is still on loan, committed, or leased by the guest.
-func TestGranted_WhatIsWrittenBehindTheAnswerIsNotInTheBlock(t *testing.T) {
+func TestGranted_WritesAfterTheAnswerAreNotInTheBlock(t *testing.T) {
 	const none = asm.Code("")
 	leased := asm.Get(1) + asm.Load(0) + asm.Call(lease) + asm.Drop
 	timed := asm.Const64(0) + asm.Const64(1e6) + asm.Call(timer) + asm.Drop

@@ -56,7 +56,7 @@ func TestDecode_NamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestConfigWords_HaveTheHelpBehindTheKey(t *testing.T) {
+func TestConfigWords_HaveTheHelpAfterTheKey(t *testing.T) {
 	err := decoder("a=1\nb=2\n")(&struct{}{})
 	if got := configWords(err); got != "a: is not known\nb: is not known" {
 		t.Errorf("%q", got)

@@ -96,7 +96,7 @@ func TestServer_AnswersCallsOfEverySize(t *testing.T) {
 	}
 }
 
-func TestServer_RefusesARequestThatIsTooLongAndGoesOn(t *testing.T) {
+func TestServer_RefusesARequestThatIsTooLongAndContinues(t *testing.T) {
 	socket, _ := started(t, calls)
 	c := connected(t, socket)
 	if _, err := invoke(t.Context(), c, "Echo", make([]byte, 2*testMax)); status.Code(err) != codes.ResourceExhausted {
