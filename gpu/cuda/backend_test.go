@@ -82,7 +82,7 @@ func TestBackend(t *testing.T) {
 			tolerance := policytest.Float32
 			tolerance.Without = without
 			if tolerance.Allocates = !countsAllocations(); tolerance.Allocates {
-				t.Parallel() // a test that counts allocations counts those of the others, too: testing refuses it
+				t.Parallel() // a test that counts allocations counts the other tests', too: testing refuses it
 			}
 			b, _ := backendOn(t, fake.Options{})
 			policytest.TestNetwork(t, b, tolerance, name)
@@ -119,7 +119,7 @@ func TestBackend_RunsAsOnHardware(t *testing.T) {
 	}
 }
 
-// parameters are those of a network with something in every bias.
+// parameters returns initial parameters of a network, with something in every bias.
 func parameters(n *policy.Network) []float32 {
 	p := policy.Init(n, 3)
 	for i := range p {
@@ -166,7 +166,7 @@ func TestActor_HasTheProcessorsBits(t *testing.T) {
 	}
 }
 
-// nearValues holds the values of a block against those of another one that were rounded otherwise.
+// nearValues compares the values of two blocks that were rounded differently.
 func nearValues(t *testing.T, got, want *trajectory.Trajectory) {
 	t.Helper()
 	for i, v := range want.Float32(trajectory.Value) {
@@ -201,7 +201,7 @@ func learn(t *testing.T, b policy.Backend, n *policy.Network, c ppo.Config, d *p
 	return s, stats
 }
 
-// Every network, on two devices: the bits are the same, and the parameters those of the processor but for the order of sums.
+// Every network, on two devices: the bits are the same, and the parameters are the processor's but for the order of sums.
 func TestLearner_LearnsTheSameOnEveryDevice(t *testing.T) {
 	small, _ := backendOn(t, fake.Options{Processors: 1})
 	large, _ := backendOn(t, fake.Options{Processors: 132, Capability: 80})

@@ -238,8 +238,8 @@ func normalised() policy.Network {
 		norm("norm.1", "dense"), activation("tanh", "norm.1", policy.Tanh))
 }
 
-// bent has activations that read again what they were computed from: an input, a dense with other readers, another activation, a sum
-// and a layer norm.
+// bent has activations whose backward pass reads their argument again: an input, a dense with other readers, another activation, a
+// sum and a layer norm.
 func bent() policy.Network {
 	return body([]int{7}, 3, activation("silu.0", "obs", policy.SiLU), policy.Node{Name: "dense", In: []string{"silu.0"}, Dense: &layer.Dense{Out: 21, Gain: 1}},
 		activation("gelu.0", "dense", policy.GELU), activation("silu.1", "gelu.0", policy.SiLU),

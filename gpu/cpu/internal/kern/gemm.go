@@ -14,8 +14,8 @@ const StripPanels = 4
 // Epilogue is what Gemm does to an element before it stores it.
 type Epilogue uint8
 
-// Epilogues. The last five multiply with the derivative of an activation, given its result h or, of GELU and SiLU, what it was
-// computed from.
+// Epilogues. The last five multiply with the derivative of an activation, given its result h or, of GELU and SiLU, its
+// argument.
 const (
 	None Epilogue = iota
 	Tanh
