@@ -59,7 +59,24 @@ func (r *setReader) readSet(src *source, whole Span) (assignment, bool) {
 		a.spans = append(a.spans, p.Span)
 	}
 	value.key = a.spans[len(a.spans)-1]
-	return a, true
+	return a, r.begins(&a)
+}
+
+// begins checks that an argument begins with a key of a file: the reader of a table takes its own arguments and leaves the others.
+func (r *setReader) begins(a *assignment) bool {
+	var known []string
+	for _, s := range sections {
+		if s.name == a.path[0] {
+			return true
+		}
+		known = append(known, s.name)
+	}
+	help := table.DidYouMean(a.path[0], "`%s`", "a pipeline has", known)
+	if _, near := table.Nearest(a.path[0], known); !near && len(a.path) > 1 {
+		help = fmt.Sprintf("for a component of that name write component.%s; a pipeline has: %s", pathText(a.path), strings.Join(known, ", "))
+	}
+	r.check.Add("E008", a.spans[0], help, "a pipeline has no key `%s`", a.path[0])
+	return false
 }
 
 // setParts reads a dotted key whose parts may have an index: env.pole.wrap[0].time_limit. An index is a separate part, with its brackets.
