@@ -313,6 +313,30 @@ func (k *checker) unwired() {
 	}
 }
 
+// sharedQueues warns of two receivers that share the blocks of a queue. Components of one kind share work; of two kinds each is likely
+// to want every block.
+func (k *checker) sharedQueues() {
+	for i := range k.graph.Wires {
+		w := &k.graph.Wires[i]
+		others := func(o Wire) bool {
+			return o.From == w.From && o.Signal == w.Signal && o.Mode == bus.Queue && !k.sameKind(o.To, w.To)
+		}
+		if at := slices.IndexFunc(k.graph.Wires[:i], others); at >= 0 && w.Mode == bus.Queue && component.PayloadOf(w.Payload).Block {
+			k.Add("W106", w.SlotAt, `write mode = "all" in both wires where each is to get all of them`,
+				"%q shares a queue with %q: each block of %q goes to one of them", w.To, k.graph.Wires[at].To, component.Qualified(w.From, w.Signal))
+		}
+	}
+}
+
+// sameKind reports whether two components do the same work.
+func (k *checker) sameKind(a, b string) bool {
+	x, y := k.graph.Component(a), k.graph.Component(b)
+	if x.Module != nil && y.Module != nil {
+		return x.Module.Table.Use == y.Module.Table.Use
+	}
+	return x.Kind == y.Kind && x.Plugin == y.Plugin
+}
+
 // indexSuffix at the end of a loop's name is replaced by the index of the instance, so that each has a loop.
 const indexSuffix = "[i]"
 

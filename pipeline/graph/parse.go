@@ -41,6 +41,7 @@ func parse(file string, src []byte, o ParseOptions) (*Graph, Problems) {
 	}
 	if !c.failed(0) {
 		c.unwired()
+		c.sharedQueues()
 	}
 	if c.failed(0) {
 		return nil, c.Sorted()
