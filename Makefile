@@ -116,9 +116,9 @@ test-peers: tools
 	@bench/peers/install.sh judge
 	RLHOST_PEERS=$(CURDIR)/.cache/peers/judge/bin/python $(GO) test -count 1 -run TestPeers ./pipeline/seeds ./pipeline/export ./plugins/runner
 
-# The detector needs cgo; what lies in mapped memory it cannot see, so arenas use the heap there.
+# The detector needs cgo; what lies in mapped memory it cannot see, so arenas use the heap there. Packages that start no goroutine are left out.
 race:
-	CGO_ENABLED=1 $(GO) test $(TIMEOUT) -race -short ./core/... ./pipeline/... ./gpu/cpu ./gpu/cuda/driver ./gpu/cuda/fake ./plugins/wasm ./plugins/wasm/guest $(HOLDERS)
+	CGO_ENABLED=1 $(GO) test $(TIMEOUT) -race -short ./core/... ./pipeline $(addprefix ./pipeline/,bench graph loops players runs seeds session) ./gpu/cuda/driver ./gpu/cuda/fake ./plugins/wasm ./plugins/wasm/guest $(HOLDERS)
 
 # Runs the AVX-512 kernels on an emulated processor, for machines without the instructions (Debian).
 test-avx512:

@@ -16,6 +16,9 @@ import (
 // onCUDA returns the backend of GPUs, over a driver in Go that executes its kernels.
 func onCUDA(t *testing.T) func(policy.Backend) policy.Backend {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("the race detector makes minutes of the interpreter's seconds")
+	}
 	d := fake.New(fake.Options{Seed: 1})
 	b := cuda.New(cuda.Options{Driver: func() (*driver.Table, error) { return driver.Bind(d.Lookup) }})
 	t.Cleanup(func() {
