@@ -51,11 +51,11 @@ test-kernels:
 	RLHOST_LONG=1 $(GO) test $(TIMEOUT) -count 1 -run 'TestBackend$$' ./gpu/cuda
 	RLHOST_LONG=1 $(GO) test -count 1 -run 'OnCUDA' ./pipeline/session
 
-# Runs with the plugin over the interpreter: a CartPole to 475, fifty swaps, twenty kills; once more with invariants. Then all that is recorded where
+# Runs with the plugin over the interpreter: a CartPole to 475, fifty swaps, twenty kills; swaps and kills once more with invariants. Then all that is recorded where
 # there is a GPU, on less work.
 test-cuda: build
 	RLHOST_LONG=1 $(GO) test $(TIMEOUT) -count 1 -run 'TestCUDA' ./cmd/rlhost
-	RLHOST_LONG=1 $(GO) test $(TIMEOUT) -count 1 -tags invariants -run 'TestCUDA' ./cmd/rlhost
+	RLHOST_LONG=1 $(GO) test $(TIMEOUT) -count 1 -tags invariants -run 'TestCUDA' -skip 'LearnsCartPole' ./cmd/rlhost
 	RLHOST_LONG=1 $(GO) test $(TIMEOUT) -count 1 -run 'TestRecord' ./bench/cuda
 
 # Builds the programs and tests that bench/cuda/record.py runs on a machine with a GPU, and packs them, with the commit that they are of, into one
