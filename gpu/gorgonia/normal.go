@@ -48,7 +48,7 @@ func (normalOp) Do(in ...gorgonia.Value) (gorgonia.Value, error) {
 	case []float64:
 		distribution(out.Data().([]float64), data)
 	default:
-		return nil, fmt.Errorf("Normal of %v", x.Dtype())
+		return nil, fmt.Errorf("the normal distribution of %v", x.Dtype())
 	}
 	return out, nil
 }

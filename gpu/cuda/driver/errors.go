@@ -13,7 +13,7 @@ var (
 	ErrNoDevice  = errors.New("no CUDA device")
 )
 
-// ErrNoMemory: an *Error is it if the call found too little memory, of the device or of the host.
+// ErrNoMemory is the kind of an *Error whose call found too little memory, of the device or of the host.
 var ErrNoMemory = errors.New("out of memory")
 
 // Is reports whether the error is of the kind of a target.

@@ -75,6 +75,7 @@ func Sealed(fd int, end int64) error {
 // mapped its number is unique.
 type Segment struct{ device, inode uint64 }
 
+// SegmentOf returns the segment of a descriptor.
 func SegmentOf(fd int) (Segment, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
