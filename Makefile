@@ -39,7 +39,7 @@ test: tools test-go
 ONCE = /pipeline$$|/pipeline/session$$|/plugins/process/
 test-go:
 	$(GO) test $(TIMEOUT) $$($(GO) list ./... | grep -vE '$(ONCE)')
-	$(GO) test $(TIMEOUT) -tags invariants -skip '^Test(Docs|Math|FaultyGuests|CUDA)_|^TestGuests|^TestPlugins_(Gymnasium|PettingZoo)' ./core/... ./pipeline ./pipeline/session $(HOLDERS) ./cmd/...
+	$(GO) test $(TIMEOUT) -tags invariants -skip '^Test(Docs|Math|FaultyGuests|CUDA)_|^TestGuests|^TestPlugins_(Gymnasium|PettingZoo)' ./cmd/... ./core/... ./pipeline ./pipeline/session $(HOLDERS)
 
 # The kernels of the CUDA backend: compiled again and compared byte by byte, assembled for six architectures, every test of them
 # under many seeds, and through a driver; then all that backends promise, for every network, and what runs do: four minutes on two cores.
