@@ -2,6 +2,7 @@ package main
 
 import (
 	"embed"
+	"os"
 
 	"github.com/alecthomas/kong"
 	"github.com/posener/complete"
@@ -15,6 +16,9 @@ var completions embed.FS
 
 // answerShell exits with what may come next where a shell asks for that, in COMP_LINE.
 func answerShell(parser *kong.Kong) {
+	if os.Getenv("COMP_LINE") == "" {
+		return // every start passes here, and only a shell's question needs the tree of completions
+	}
 	kongplete.Complete(parser, kongplete.WithPredictor("pipeline", complete.PredictFiles("*.toml")))
 }
 
