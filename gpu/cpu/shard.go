@@ -82,10 +82,11 @@ func (s *shard) descend(e *plan.Edge) {
 
 // slope returns the derivative that the reader of an edge multiplies with, if it is the last one, and the values at which it is taken.
 func (s *shard) slope(e *plan.Edge) (of kern.Epilogue, at []float32) {
-	if !e.Last || e.From.Slope == nil {
+	step := e.Slope()
+	if step == nil {
 		return kern.None, nil
 	}
-	return s.nodes[e.From.At].activation.backward, s.out[e.From.Slope.At]
+	return s.nodes[e.From.At].activation.backward, s.out[step.At]
 }
 
 // below returns the gradient over an input, for an operation that is no product to add to. The caller then calls passed.

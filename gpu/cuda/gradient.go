@@ -129,15 +129,16 @@ func (g *gradient) below(e *plan.Edge, rows int) {
 
 // slope returns the derivative that the reader of an edge multiplies with, if it is the last one, and the values at which it is taken.
 func (g *gradient) slope(e *plan.Edge) (of kernels.Epilogue, at kernels.Address) {
-	if !e.Last || e.From.Slope == nil {
+	step := e.Slope()
+	if step == nil {
 		return kernels.None, 0
 	}
-	return g.nodes[e.From.At].activation.backward, g.out[e.From.Slope.At]
+	return g.nodes[e.From.At].activation.backward, g.out[step.At]
 }
 
 // passed prepares the end of the gradient that below began, once the last reader has added to it.
 func (g *gradient) passed(e *plan.Edge) func(rows int) {
-	if e.From == nil || !e.Last || e.From.Slope == nil {
+	if e.Slope() == nil {
 		return func(int) {}
 	}
 	n := g.nodes[e.From.At]

@@ -50,6 +50,15 @@ type Edge struct {
 	First, Last bool
 }
 
+// Slope returns the step at whose output the reader takes the derivative that it multiplies with: From.Slope for the last reader, nil
+// for others.
+func (e *Edge) Slope() *Step {
+	if e.From == nil || !e.Last {
+		return nil
+	}
+	return e.From.Slope
+}
+
 // compiler makes the plan of a network.
 type compiler struct {
 	Plan
