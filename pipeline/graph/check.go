@@ -160,6 +160,14 @@ var sections = [...]struct {
 	{"wire", arrayNode, "a list of tables: [[wire]]"},
 }
 
+// sectionNames lists the keys of a file.
+func sectionNames() (names []string) {
+	for _, s := range sections {
+		names = append(names, s.name)
+	}
+	return names
+}
+
 // allTables reports whether an array holds only tables.
 func allTables(n *node) bool {
 	return !slices.ContainsFunc(n.items, func(item *node) bool { return item.kind != tableNode })

@@ -53,9 +53,8 @@ func parse(file string, src []byte, o ParseOptions) (*Graph, Problems) {
 // topLevel checks the keys of the file itself. Sections of a wrong type are taken out.
 func (k *checker) topLevel(root *node) {
 	k.format(root)
-	var known []string
+	known := sectionNames()
 	for _, s := range sections {
-		known = append(known, s.name)
 		n := root.at(s.name)
 		if n == nil || n.kind == s.kind && allTables(n) {
 			continue

@@ -64,12 +64,9 @@ func (r *setReader) readSet(src *source, whole Span) (assignment, bool) {
 
 // begins checks that an argument begins with a key of a file: the reader of a table takes its own arguments and leaves the others.
 func (r *setReader) begins(a *assignment) bool {
-	var known []string
-	for _, s := range sections {
-		if s.name == a.path[0] {
-			return true
-		}
-		known = append(known, s.name)
+	known := sectionNames()
+	if slices.Contains(known, a.path[0]) {
+		return true
 	}
 	help := table.DidYouMean(a.path[0], "`%s`", "a pipeline has", known)
 	if _, near := table.Nearest(a.path[0], known); !near && len(a.path) > 1 {
