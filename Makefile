@@ -92,7 +92,7 @@ test-hostile:
 	RLHOST_HOSTILE=1 $(GO) test -count 1 -run TestFault_HostilePlugin ./plugins/process/proxy
 	RLHOST_HOSTILE=1 $(GO) test $(TIMEOUT) -count 1 -run TestHostile ./cmd/rlhost
 
-# Three seeds of each task that has a bar in docs/learning.md, ten of brief tasks, and one of each probe, an entropy bonus alone over a million env steps, games of turns
+# Three seeds of each task that has a bar in docs/results/learning.md, ten of brief tasks, and one of each probe, an entropy bonus alone over a million env steps, games of turns
 # at all horizons, and a short self-play of Connect Four: under eleven minutes on two cores.
 test-learn: build tools
 	@.venv/bin/python -m pip install --quiet --disable-pip-version-check $(TASKS)
@@ -102,7 +102,7 @@ test-learn: build tools
 	bin/rlhost train examples/pipelines/connectfour.toml --set run.dir=$(CURDIR)/.cache/selfplay --set run.stop.env_steps=1500000 --set run.evaluation.episodes=2
 	$(GO) run ./bench/selfplay -dir .cache/selfplay -least 0.9 connectfour
 
-# Ten seeds of each, three of each probe, and CartPole with scaled rewards: writes bench/learn/results and the tables of docs/learning.md. It goes on
+# Ten seeds of each, three of each probe, and CartPole with scaled rewards: writes bench/learn/results and the tables of docs/results/learning.md. It goes on
 # where it was interrupted; rm -r .cache/learn begins anew.
 learn: build tools
 	@.venv/bin/python -m pip install --quiet --disable-pip-version-check $(TASKS)

@@ -4,7 +4,7 @@
 //	result, err := rlhost.Train(ctx, rlhost.Options{File: "pipeline.toml"})
 //
 // It is the front door for programs in Go; the program rlhost (cmd/rlhost) is the front door for people. README.md shows the file, and
-// docs/learning.md its keys.
+// docs/results/learning.md its keys.
 //
 // A program may rely on this package, the packages below sdk, hostabi, pipeline/graph and pipeline/session. All other packages are
 // the parts that it is made from, and may change in any release.

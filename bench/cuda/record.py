@@ -8,7 +8,7 @@ There, in a copy of the repository where it was unpacked:
 It needs Python alone. Without names it does six parts, in the order of their value; the others are done where they are named. A part takes 90 s
 at most: what runs then is killed with all that it started, and what it had printed is kept. A command that needs what is not there is recorded as
 skipped, with the reason. The record goes to bench/cuda/results/DEVICE-DATE.json, or where RLHOST_CUDA_RESULTS says, and is written anew after each
-part; `go test ./bench/cuda` holds its form, and bench/cuda/table.py makes docs/benchmarks-cuda.md of it. Its exit code is 1 if a part failed.
+part; `go test ./bench/cuda` holds its form, and bench/cuda/table.py makes docs/results/cuda.md of it. Its exit code is 1 if a part failed.
 With --list it prints the parts as JSON.
 
 With RLHOST_CUDA_DRIVER=fake and programs that were built with -tags fakecuda it tries the commands, on less work, where there is no GPU.

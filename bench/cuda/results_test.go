@@ -159,10 +159,10 @@ func TestResults_AreOfTheseKernels(t *testing.T) {
 
 // The page is that of the newest record; without one there is none.
 func TestResults_ThePageIsOfTheNewestRecord(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(root, "docs/benchmarks-cuda.md"))
+	page, err := os.ReadFile(filepath.Join(root, "docs/results/cuda.md"))
 	if len(committed(t)) == 0 {
 		if err == nil {
-			t.Error("docs/benchmarks-cuda.md is there, and no record")
+			t.Error("docs/results/cuda.md is there, and no record")
 		}
 		return
 	}
@@ -170,7 +170,7 @@ func TestResults_ThePageIsOfTheNewestRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := table(t); !bytes.Equal(page, want) {
-		t.Error("docs/benchmarks-cuda.md is stale: run bench/cuda/table.py > docs/benchmarks-cuda.md")
+		t.Error("docs/results/cuda.md is stale: run bench/cuda/table.py > docs/benchmarks-cuda.md")
 	}
 }
 

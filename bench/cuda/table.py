@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Prints docs/benchmarks-cuda.md from a record of record.py: from the one that is named, else from the newest under bench/cuda/results.
+"""Prints docs/results/cuda.md from a record of record.py: from the one that is named, else from the newest under bench/cuda/results.
 
-    bench/cuda/table.py > docs/benchmarks-cuda.md
+    bench/cuda/table.py > docs/results/cuda.md
 """
 
 import glob
@@ -10,7 +10,7 @@ import sys
 
 HEAD = """# The CUDA backend, measured
 
-Made by `bench/cuda/table.py` from a record of `bench/cuda/record.py`, which says of each part what was run ([gpu.md](gpu.md#what-is-tested)). Bars are the design's, for an H200.
+Made by `bench/cuda/table.py` from a record of `bench/cuda/record.py`, which says of each part what was run ([gpu.md](../how-to/gpu.md#what-is-tested)). Bars are the design's, for an H200.
 
 | | |
 |---|---|

@@ -29,7 +29,7 @@ func main() {
 	flag.StringVar(&o.program, "rlhost", "bin/rlhost", "program to train with")
 	flag.IntVar(&o.seeds, "seeds", 0, "seeds of each task; default 3 for test, 10 of brief tasks, and 10 for train")
 	flag.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "trainings at the same time")
-	flag.StringVar(&o.docs, "docs", "docs/learning.md", "page that page writes")
+	flag.StringVar(&o.docs, "docs", "docs/results/learning.md", "page that page writes")
 	flag.StringVar(&o.results, "results", "bench/learn/results", "folder of results")
 	flag.StringVar(&o.work, "work", ".cache/learn", "folder of trainings; train goes on with those that it finds there")
 	flag.StringVar(&o.only, "only", "", "one task, such as Acrobot-v1-general, or "+probesName+"; default all")

@@ -60,7 +60,7 @@ func (t *task) command(seeds int) string {
 	return c
 }
 
-// The published figures: RL Zoo's are of its benchmark.md (rl-baselines3-zoo), CleanRL's of its docs/rl-algorithms/ppo.md.
+// The published figures: RL Zoo's are of its benchmark.md (rl-baselines3-zoo), CleanRL's of the page on PPO of its docs.
 var tasks = []task{
 	cartpole("general", true),
 	cartpole("fast", false),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Results as Markdown. Run by itself, it writes the table of all stored results into docs/benchmarks.md; with --short
+"""Results as Markdown. Run by itself, it writes the table of all stored results into docs/results/benchmarks.md; with --short
 it prints the rows that have a bar, in three columns, for the README."""
 
 import json
@@ -8,13 +8,13 @@ import sys
 import ours
 
 RESULTS = ours.CACHE / "results"
-PAGE = ours.ROOT / "docs" / "benchmarks.md"
+PAGE = ours.ROOT / "docs" / "results" / "benchmarks.md"
 BEGIN, END = "<!-- measured: bench/peers/table.py writes what follows -->", "<!-- measured: end -->"
 ORDER = ["cartpole", "env", "pixels", "learner", "inference", "nature", "impala", "recurrent", "sample-factory", "own", "seeds", "fresh"]
 
 
 def markdown(results):
-    """All results, by name of the part, as the section of docs/benchmarks.md."""
+    """All results, by name of the part, as the section of docs/results/benchmarks.md."""
     parts = [results[name] for name in ORDER if name in results]
     rows = [row(r) for part in parts for r in part["rows"]]
     facts = [fact(f) for part in parts for f in part["facts"]]

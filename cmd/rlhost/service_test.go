@@ -84,7 +84,7 @@ func (j *subject) signal(t *testing.T, s syscall.Signal) {
 func unitOf(t *testing.T) map[string]string {
 	t.Helper()
 	unit := map[string]string{}
-	for _, b := range blocksOf(t, "docs/service.md") {
+	for _, b := range blocksOf(t, "docs/how-to/service.md") {
 		if b.language != "ini" {
 			continue
 		}

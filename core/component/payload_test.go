@@ -49,7 +49,7 @@ func TestPayloads_InlineIsJSONWhateverTheMessage(t *testing.T) {
 
 // The schemas of the host's own components are documented for authors, payload by payload.
 func TestPayloads_EachHasASchemaThatIsWrittenDown(t *testing.T) {
-	const page = "../../docs/component-abi.md"
+	const page = "../../docs/reference/component-abi.md"
 	testkit.Reads(t, page)
 	text, err := os.ReadFile(page)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 
 // The page about components is followed, language by language: its files are built by its lines and are modules of components.
 func TestComponentPage_IsFollowed(t *testing.T) {
-	const page = "../../docs/your-own-component.md"
+	const page = "../../docs/start/component.md"
 	testkit.Reads(t, page, "../../sdk/c/*.h")
 	data, err := os.ReadFile(page)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // same for all and does not count.
 var componentSources = map[string]string{"C": "{env}.c", "Go": "{env}/*.go", "Rust": "src/*.rs"}
 
-// An example shows how much code a component takes: repeated code belongs in the SDK. docs/your-own-component.md says how lines are
+// An example shows how much code a component takes: repeated code belongs in the SDK. docs/start/component.md says how lines are
 // counted.
 func TestComponents_AreShortInEachLanguage(t *testing.T) {
 	const most = 60

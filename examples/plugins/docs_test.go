@@ -14,7 +14,7 @@ import (
 	"github.com/rlhost/rlhost/internal/testkit"
 )
 
-const page = "../../docs/your-own-environment.md"
+const page = "../../docs/start/environment.md"
 
 // block is one fenced block of the page: a file to write, or lines for the shell if it has no name.
 type block struct{ language, name, text string }

@@ -23,7 +23,7 @@ type Guest struct {
 // Language is how the guests of one language are built. In its texts {root} stands for the repository's folder, {folder}
 // for the guest's, relative to it, {env} for the guest's environment, and {module} for the file to write.
 type Language struct {
-	Name      string     // the name of its section in docs/your-own-environment.md
+	Name      string     // the name of its section in docs/start/environment.md
 	Sources   []string   // patterns of the files that a module is made from, relative to {root}
 	Compilers []Compiler // the first that works here is used
 }

@@ -28,7 +28,7 @@ func TestShape_NothingBuiltIsCommitted(t *testing.T) {
 	}
 }
 
-var pageName = regexp.MustCompile(`docs/[\w-]+\.md`)
+var pageName = regexp.MustCompile(`docs/[\w/-]+\.md`)
 
 // TestShape_PagesThatSourcesNameExist: a comment or a message that sends a reader to docs/ names a page that is there.
 func TestShape_PagesThatSourcesNameExist(t *testing.T) {

@@ -26,7 +26,7 @@ func guestAxis() axis {
 			}},
 		}},
 `},
-			{"docs/your-own-environment.md", "## C\n", "## Toy\n\nWrite `corridor.toy`:\n\n```toy corridor.toy\nwalk\n```\n\n"},
+			{"docs/start/environment.md", "## C\n", "## Toy\n\nWrite `corridor.toy`:\n\n```toy corridor.toy\nwalk\n```\n\n"},
 		},
 		check: func(t *testing.T, p *toys) {
 			dir := p.tree(t, "go.mod", "go.sum", "core", "docs", "examples", "hostabi", "internal/testkit", "plugins/author", "plugins/plugintest", "plugins/wasm", "sdk")

@@ -13,7 +13,7 @@ import (
 // TestPage_NamesTheExampleOfEachAxis: the page for newcomers has a row for each axis, with its number of existing files.
 func TestPage_NamesTheExampleOfEachAxis(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/architecture.md")
+	page, err := os.ReadFile("../../docs/contributing/architecture.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,11 +33,11 @@ func TestPage_NamesTheExampleOfEachAxis(t *testing.T) {
 		name = name[strings.LastIndex(name, ".")+1:]
 		want := a().doors
 		if each := doors[name]; each != want {
-			t.Errorf("docs/architecture.md says %d existing files for %s, which changes %d", each, name, want)
+			t.Errorf("docs/contributing/architecture.md says %d existing files for %s, which changes %d", each, name, want)
 		}
 		delete(doors, name)
 	}
 	if len(doors) > 0 {
-		t.Errorf("docs/architecture.md names %v, which are no axes", doors)
+		t.Errorf("docs/contributing/architecture.md names %v, which are no axes", doors)
 	}
 }

@@ -42,7 +42,7 @@ const (
 // crosses reports whether other environments can step in.
 func (x *situation) crosses() bool { return x.way != stays && !x.beside }
 
-// outcome picks the row of the table "When environments fail" in docs/hot-swap.md.
+// outcome picks the row of the table "When environments fail" in docs/how-to/change-a-run.md.
 func (x *situation) outcome() outcome {
 	switch {
 	case x.crosses() && x.way == goesBack:

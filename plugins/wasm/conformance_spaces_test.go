@@ -89,11 +89,11 @@ func bytesOf(m trajectory.Matrix, row int) (list []byte) {
 	return list
 }
 
-// Every sentence of docs/env-abi.md names what holds it, and all that it names is there.
+// Every sentence of docs/reference/env-abi.md names what holds it, and all that it names is there.
 func TestConformance_SentencesAreHeld(t *testing.T) {
 	var cases []conformanceCase
 	readJSON(t, "cases.json", &cases)
-	_, table, _ := strings.Cut(contentOf(t, "../../docs/env-abi.md"), "\n## Sentences\n")
+	_, table, _ := strings.Cut(contentOf(t, "../../docs/reference/env-abi.md"), "\n## Sentences\n")
 	table, _, _ = strings.Cut(table, "\n## ")
 	rows := regexp.MustCompile(`(?m)^\| \d+ \|.*\|(.*)\|$`).FindAllStringSubmatch(table, -1)
 	if len(rows) < 19 {

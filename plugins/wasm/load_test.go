@@ -97,7 +97,7 @@ func wrongExports() []loadCase {
 			`E050 guest.wasm: needs ABI 2, this rlhost speaks 1; upgrade rlhost or rebuild the guest with an older SDK`},
 		{"pre-release ABI", wasmtest.Guest{Functions: map[string]asm.Code{hostabi.ExportABI: wasmtest.Absent},
 			After: func(m *asm.Module) { m.Func("rl_abi_v1", nil, nil, 0) }}.Bytes(), env.Source{}, module.CodeFuture,
-			`E050 guest.wasm: is built for a pre-release of ABI 1; build it again with the SDK that belongs to this rlhost, or change it by docs/env-abi.md if it has none`},
+			`E050 guest.wasm: is built for a pre-release of ABI 1; build it again with the SDK that belongs to this rlhost, or change it by docs/reference/env-abi.md if it has none`},
 	}
 }
 

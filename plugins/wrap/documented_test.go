@@ -10,7 +10,7 @@ import (
 )
 
 func TestDocs_TellOfEachWrapper(t *testing.T) {
-	testkit.Documented(t, "../../docs/environments.md", names()...)
+	testkit.Documented(t, "../../docs/reference/environments.md", names()...)
 }
 
 func TestWrap_EachWrapperIsPutAroundAnEnvironment(t *testing.T) {

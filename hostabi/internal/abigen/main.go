@@ -1,7 +1,7 @@
 // Abigen writes the views of package hostabi in other languages: for environments in WebAssembly sdk/c/rl_abi.h and sdk/rust/src/abi.rs,
 // for components in WebAssembly sdk/c/rl_component_abi.h and sdk/rust/src/component_abi.rs, for native plugins sdk/c/native/rlhost_abi.h,
 // for other languages the views of the templates sdk/LANGUAGE/*.tmpl, the release that the package for Python belongs to, and the tables of
-// docs/env-abi.md and docs/component-abi.md.
+// docs/reference/env-abi.md and docs/reference/component-abi.md.
 //
 //	go run ./hostabi/internal/abigen
 //

@@ -12,8 +12,8 @@ import (
 
 // The specifications, whose tables are generated.
 const (
-	envPage       = "docs/env-abi.md"
-	componentPage = "docs/component-abi.md"
+	envPage       = "docs/reference/env-abi.md"
+	componentPage = "docs/reference/component-abi.md"
 )
 
 var generated = regexp.MustCompile(`(?s)(<!-- generated: (\w+) -->\n).*?(<!-- end -->)`)

@@ -1,5 +1,5 @@
 // Package component runs components that are WebAssembly modules: nodes with runtime = "wasm" in a pipeline file. The contract
-// of host and guest is in docs/component-abi.md.
+// of host and guest is in docs/reference/component-abi.md.
 //
 //	runtime, err := wasm.New(wasm.Options{})
 //	modules := component.NewModules(runtime)

@@ -126,7 +126,7 @@ func check(path string, m *meter.Module, grants []string, a *ABI) []*table.Error
 		return found
 	}
 	if _, ok := export(m, preRelease); ok && a == Environments {
-		add(CodeFuture, "is built for a pre-release of ABI "+strconv.Itoa(int(a.version.Major)), "build it again with the SDK that belongs to this rlhost, or change it by docs/env-abi.md if it has none")
+		add(CodeFuture, "is built for a pre-release of ABI "+strconv.Itoa(int(a.version.Major)), "build it again with the SDK that belongs to this rlhost, or change it by docs/reference/env-abi.md if it has none")
 		return found
 	}
 	if other := abiOf(m); other != a && other.marked(m) {
