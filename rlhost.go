@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 
 	"github.com/rlhost/rlhost/core/files"
@@ -41,15 +42,20 @@ type Evaluation = players.Evaluation
 // in the pipeline is an error of type graph.Problems, with file, line and remedy of each. Where there is a result and an error, the error is
 // of the run's folder.
 func Train(ctx context.Context, o Options) (*Result, error) {
-	return with(&o, func(parts *graph.Parts) (*Result, error) {
-		g, err := o.parse(parts)
-		if err != nil {
-			return nil, err
-		}
-		s := o.session(parts)
-		s.Graph = g
-		return session.Train(ctx, s)
-	})
+	s, err := o.training()
+	if err != nil {
+		return nil, err
+	}
+	return session.Train(ctx, s)
+}
+
+// Begin begins a new run as Train does, for a program that gives commands to its Run. The caller closes the session.
+func Begin(ctx context.Context, o Options) (*session.Session, error) {
+	s, err := o.training()
+	if err != nil {
+		return nil, err
+	}
+	return session.Begin(ctx, s)
 }
 
 // Resume continues a run from its newest checkpoint, with its own pipeline and the overrides of Options.Set; see Train. The run is a
@@ -105,6 +111,12 @@ func Load(ctx context.Context, run string, seed uint64, o Options) (*Policy, err
 
 // with calls fn with the parts that pipelines may name, and ends their runtimes afterwards.
 func with[T any](o *Options, fn func(*graph.Parts) (*T, error)) (*T, error) {
+	parts, engines := o.parts()
+	result, err := fn(parts)
+	return result, errors.Join(err, engines.Close())
+}
+
+func (o *Options) parts() (*graph.Parts, io.Closer) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
@@ -112,8 +124,7 @@ func with[T any](o *Options, fn func(*graph.Parts) (*T, error)) (*T, error) {
 	for kind, make := range o.Components {
 		parts.Kinds[kind] = author.Kind(make)
 	}
-	result, err := fn(parts)
-	return result, errors.Join(err, engines.Close())
+	return parts, engines
 }
 
 // defaultFile is the pipeline that is read if none is named.
@@ -128,6 +139,18 @@ func (o *Options) parse(parts *graph.Parts) (*graph.Graph, error) {
 		}
 	}
 	return graph.Parse(file, src, graph.ParseOptions{Parts: parts, Sets: o.Set})
+}
+
+// training describes a new training, which owns its parts.
+func (o *Options) training() (session.Options, error) {
+	parts, engines := o.parts()
+	g, err := o.parse(parts)
+	if err != nil {
+		return session.Options{}, errors.Join(err, engines.Close())
+	}
+	s := o.session(parts)
+	s.Graph, s.Engines = g, engines
+	return s, nil
 }
 
 func (o *Options) session(parts *graph.Parts) session.Options {

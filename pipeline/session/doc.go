@@ -1,10 +1,9 @@
 // Package session is a training as a library: it begins or resumes one, saves checkpoints, answers commands, and evaluates
 // the result.
 //
-//	parts, engines := builtin.New(builtin.Options{Log: log})
-//	g, err := graph.Parse(file, text, graph.ParseOptions{Parts: parts})
-//	result, err := session.Train(ctx, session.Options{Parts: parts, Graph: g})
-//	err = engines.Close()
+//	s, err := rlhost.Begin(ctx, rlhost.Options{File: "pipeline.toml"})
+//	result, err := s.Run(ctx) // meanwhile s.Checkpoint and s.Stop
+//	err = s.Close()
 //
 // It prints nothing: an observer gets events, a log gets warnings. Package pipeline runs the pipeline; graph.Parts has
 // the parts it is made of. Commands come over the control socket of the run's folder during Run.

@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/rlhost/rlhost"
 	"github.com/rlhost/rlhost/core/control"
-	"github.com/rlhost/rlhost/pipeline/graph"
-	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/pipeline/session"
-	"github.com/rlhost/rlhost/plugins/builtin"
 )
 
 // cartpole is a pipeline of a few thousand env steps with the same result each time.
@@ -27,92 +25,20 @@ env = "cartpole"
 mode = "sync"
 `
 
-// A program trains a policy without the command line: the table of parts, a graph, a training.
-func ExampleTrain() {
-	dir, _ := os.MkdirTemp("", "runs")
-	defer os.RemoveAll(dir)
-
-	parts, engines := builtin.New(builtin.Options{})
-	defer engines.Close()
-	g, err := graph.Parse("cartpole.toml", []byte(cartpole), graph.ParseOptions{Parts: parts, Sets: []string{"run.dir=" + dir}})
-	if err != nil {
-		fmt.Print(err)
-		return
-	}
-	result, err := session.Train(context.Background(), session.Options{Parts: parts, Graph: g})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(result.Reason, result.EnvSteps, len(result.Evaluation.Judged().Returns))
-	// Output: env_steps 4096 8
-}
-
-// A run continues from its newest checkpoint, with other limits, and a checkpoint of it is evaluated.
-func ExampleResume() {
-	dir, _ := os.MkdirTemp("", "runs")
-	defer os.RemoveAll(dir)
-	parts, engines := builtin.New(builtin.Options{})
-	defer engines.Close()
-	g, err := graph.Parse("cartpole.toml", []byte(cartpole), graph.ParseOptions{Parts: parts, Sets: []string{"run.dir=" + dir}})
-	if err != nil {
-		fmt.Print(err)
-		return
-	}
-	if _, err := session.Train(context.Background(), session.Options{Parts: parts, Graph: g}); err != nil {
-		fmt.Println(err)
-		return
-	}
-	run, err := runs.Open(dir, "cartpole")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	s, err := session.Resume(context.Background(), run, session.Options{Parts: parts, Sets: []string{"run.stop.env_steps=8192"}})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	result, err := s.Run(context.Background())
-	fmt.Println(result.EnvSteps, err)
-	checkpoint, err := run.Load(runs.Latest)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	e, err := session.EvaluateRun(context.Background(), run, &checkpoint, session.RunEvaluation{Parts: parts, Episodes: 4, Seed: 1})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(e.EnvSteps, len(e.Judged().Returns), s.Close())
-	// Output:
-	// 8192 <nil>
-	// 8192 4 <nil>
-}
-
 // unending begins a training that only a command ends.
-func unending(dir string) (s *session.Session, done func(), err error) {
-	parts, engines := builtin.New(builtin.Options{})
-	g, err := graph.Parse("cartpole.toml", []byte(cartpole),
-		graph.ParseOptions{Parts: parts, Sets: []string{"run.dir=" + dir, "run.stop.env_steps=1_000_000_000", "component.runner.log=[]"}})
-	if err != nil {
-		return nil, nil, err
-	}
-	s, err = session.Begin(context.Background(), session.Options{Parts: parts, Graph: g})
-	return s, func() { engines.Close() }, err
+func unending(dir string) (*session.Session, error) {
+	return rlhost.Begin(context.Background(), rlhost.Options{Text: cartpole, Set: []string{"run.dir=" + dir, "run.stop.env_steps=1_000_000_000", "component.runner.log=[]"}})
 }
 
 // A program saves a checkpoint when it wants one, during the training.
 func ExampleSession_Checkpoint() {
 	dir, _ := os.MkdirTemp("", "runs")
 	defer os.RemoveAll(dir)
-	s, done, err := unending(dir)
+	s, err := unending(dir)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer done()
 
 	go func() {
 		saved, err := s.Checkpoint(context.Background()) // at the next dataset boundary
@@ -134,12 +60,11 @@ func ExampleSession_Checkpoint() {
 func ExampleSession_Run() {
 	dir, _ := os.MkdirTemp("", "runs")
 	defer os.RemoveAll(dir)
-	s, done, err := unending(dir)
+	s, err := unending(dir)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer done()
 
 	go func() {
 		ctx := context.Background()

@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -69,9 +70,10 @@ func (s *Session) keep() {
 
 // Options of a training. Parts is needed, and Graph to begin.
 type Options struct {
-	Parts *graph.Parts
-	Graph *graph.Graph // of a new training; a resumed one reads its run's own
-	Sets  []string     // overrides of the graph of a training that is resumed, such as component.learner.epochs=4
+	Parts   *graph.Parts
+	Engines io.Closer    // runtimes of the parts, closed with the session; nil: the caller closes them
+	Graph   *graph.Graph // of a new training; a resumed one reads its run's own
+	Sets    []string     // overrides of the graph of a training that is resumed, such as component.learner.epochs=4
 
 	InitFrom *runs.Run // run whose newest weights the training begins with, or nil
 	// InitTensors is a safetensors file with the weights that the training begins with, named as in an export; "" = none.

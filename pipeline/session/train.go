@@ -126,7 +126,7 @@ func (s *Session) Run(ctx context.Context) (*Result, error) {
 	return r, errors.Join(removed, err)
 }
 
-// Close releases everything except the parts from Options.
+// Close releases everything except the parts from Options; see Options.Engines.
 func (s *Session) Close() error {
 	var errs []error
 	if s.commands != nil {
@@ -141,6 +141,9 @@ func (s *Session) Close() error {
 	}
 	if beside := s.beside.Load(); beside != nil {
 		errs = append(errs, beside.Close())
+	}
+	if s.o.Engines != nil {
+		errs = append(errs, s.o.Engines.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -13,7 +13,7 @@ func ExampleHost_metrics() {
 	var blocks component.Counter
 	var last component.Gauge
 	var rewards component.Histogram
-	metrics := train(&component.Declared{
+	ended := train(&component.Declared{
 		Signals: []component.Output{{Name: "trajectories", Payload: "trajectory", Bind: &out}},
 		Slots: []component.Input{{Name: "on_trajectories", Payload: "trajectory", Columns: []component.Want{{Name: "reward", Into: &reward}},
 			Handle: func(m *component.Message) error {
@@ -28,6 +28,7 @@ func ExampleHost_metrics() {
 			blocks, last, rewards = h.Counter("mine/blocks"), h.Gauge("mine/policy_version"), h.Histogram("mine/reward")
 		},
 	})
+	metrics := ended.Pipeline().Stats()
 	seen := metrics.Histogram("mine/reward").Snapshot()
 	fmt.Println(metrics.Counter("mine/blocks").Value(), metrics.Gauge("mine/policy_version").Value())
 	fmt.Println(seen.Count, seen.Min, seen.Max)

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/rlhost/rlhost/core/stat"
-	"github.com/rlhost/rlhost/internal/training"
+	"github.com/rlhost/rlhost"
+	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/sdk/component"
 )
 
@@ -42,24 +42,32 @@ depth = 64
 on_full = "block"
 `
 
-// train trains with a component of one's own, and returns the metrics.
-func train(mine component.Component, sets ...string) *stat.Registry {
+// train trains with a component of one's own, and returns the session, which has ended.
+func train(mine component.Component, sets ...string) *session.Session {
 	return trainOn(cartpole, mine, sets...)
 }
 
-func trainOn(pipeline string, mine component.Component, sets ...string) *stat.Registry {
+func trainOn(pipeline string, mine component.Component, sets ...string) *session.Session {
 	dir, err := os.MkdirTemp("", "runs")
 	if err != nil {
 		fmt.Println(err)
 		return nil
 	}
 	defer os.RemoveAll(dir)
-	own := training.Kinds{"mine": func() component.Component { return mine }} // the pipeline has one instance
-	result, metrics, err := training.Run(context.Background(), dir, pipeline, own, sets...)
+	s, err := rlhost.Begin(context.Background(), rlhost.Options{
+		Text: pipeline, Set: append([]string{"run.dir=" + dir}, sets...),
+		Components: map[string]func() component.Component{"mine": func() component.Component { return mine }}, // the pipeline has one instance
+	})
+	if err != nil {
+		fmt.Println(err)
+		return nil
+	}
+	defer s.Close()
+	result, err := s.Run(context.Background())
 	if err != nil {
 		fmt.Println(err)
 		return nil
 	}
 	fmt.Println("ended:", result.Reason)
-	return metrics
+	return s
 }
