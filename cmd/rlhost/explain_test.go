@@ -29,7 +29,7 @@ func TestExplain_HasAPageForEveryCodeThatIsPrinted(t *testing.T) {
 	seen := map[string]bool{}
 	for _, code := range codes {
 		page, ok := explain(strings.ToLower(code))
-		if !ok || !strings.HasPrefix(page, code+" ") || !strings.Contains(page, "Cure: ") {
+		if !ok || !strings.HasPrefix(page, code+" ") || !strings.Contains(page, "Fix: ") {
 			t.Errorf("page of %s: %t, %q", code, ok, page)
 		}
 		if seen[code] {

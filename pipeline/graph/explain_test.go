@@ -45,8 +45,8 @@ func TestExplain_EveryCodeHasAPage(t *testing.T) {
 		page, ok := Explain(code)
 		if !ok {
 			t.Errorf("%s of %s has no page", code, file)
-		} else if !strings.HasPrefix(page, code+" ") || !strings.Contains(page, "Cure: ") {
-			t.Errorf("page of %s does not begin with it or has no cure:\n%s", code, page)
+		} else if !strings.HasPrefix(page, code+" ") || !strings.Contains(page, "Fix: ") {
+			t.Errorf("page of %s does not begin with it or has no fix:\n%s", code, page)
 		}
 	}
 }

@@ -147,7 +147,7 @@ func TestExplain_HasAPageForEveryCheck(t *testing.T) {
 	for _, k := range checks() {
 		page, ok := Explain(strings.ToLower(k.id))
 		title, _, _ := strings.Cut(page, "\n")
-		if !ok || title != k.id+" "+k.title || !strings.Contains(page, "Cure: ") {
+		if !ok || title != k.id+" "+k.title || !strings.Contains(page, "Fix: ") {
 			t.Errorf("page of %s begins with %q", k.id, title)
 		}
 	}

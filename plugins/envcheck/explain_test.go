@@ -15,8 +15,8 @@ func TestExplain_HasAPageForEveryCheck(t *testing.T) {
 		if title, _, _ := strings.Cut(page, "\n"); title != k.id+" "+k.title {
 			t.Errorf("page of %s begins with %q, want %q", k.id, title, k.id+" "+k.title)
 		}
-		if !strings.Contains(page, "Cure: ") {
-			t.Errorf("page of %s has no cure", k.id)
+		if !strings.Contains(page, "Fix: ") {
+			t.Errorf("page of %s has no fix", k.id)
 		}
 	}
 	for _, id := range []string{"", "D", "D99", "# "} {
