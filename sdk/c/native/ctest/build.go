@@ -7,8 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -141,10 +141,14 @@ func Sources(t testing.TB) []string {
 	return files
 }
 
-func libraryDir() string {
-	_, here, _, _ := runtime.Caller(0)
-	return filepath.Dir(filepath.Dir(here))
-}
+// libraryDir is sdk/c/native. go list names it where -trimpath has taken folders out of the program, too.
+var libraryDir = sync.OnceValue(func() string {
+	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/rlhost/rlhost/sdk/c/native/ctest").Output()
+	if err != nil {
+		panic(fmt.Sprintf("the folder of sdk/c/native: %v", err))
+	}
+	return filepath.Dir(strings.TrimSpace(string(out)))
+})
 
 func needNghttp2(t testing.TB, compiler string) {
 	t.Helper()
