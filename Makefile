@@ -15,13 +15,13 @@ TASKS      = box2d==2.3.10 pygame-ce==2.5.8 mujoco==4.0.0 imageio==2.38.1 packag
 HOLDERS    = $(addprefix ./plugins/,batcher envcheck evaluation inference learner objects/... opponents plugintest process/... rollout runner wrap) ./sdk/process/...
 export CGO_ENABLED = 0
 
-.PHONY: run build dist kernels test test-go test-kernels test-cuda cuda-record test-kills test-chaos test-hostile test-peers test-learn learn test-avx512 race check lint format tools plugins fuzz bench bench-peers clean
+.PHONY: run build dist kernels test test-go test-guests test-kernels test-cuda cuda-record test-kills test-chaos test-hostile test-peers test-learn learn test-avx512 race check lint format tools plugins fuzz bench bench-peers clean
 
 run: build
 	bin/rlhost train $(PIPELINE)
 
 build:
-	$(GO) build -trimpath -o bin/ ./cmd/rlhost ./cmd/rlhost-cuda
+	$(GO) build -o bin/ ./cmd/rlhost ./cmd/rlhost-cuda
 
 # Compiles the kernels of the CUDA backend anew.
 kernels:
@@ -34,12 +34,19 @@ tools:
 test: tools test-go
 
 # The second line is the build that poisons free blocks and remembers every claim. It runs what holds blocks: the packages of ONCE, which take
-# minutes, in that build alone, since make race runs them without it; the others once more, but for the commands of the documentation, what
-# compilers make of guests, environments of other packages, whose processes hold blocks as all do, and what test-cuda runs in that build.
+# minutes, in that build alone, since make race runs them without it; the others once more, but for what does not hold blocks (commands of the
+# documentation, scripts of the command line, what compilers make of guests), environments of other packages, whose processes hold blocks as all
+# do, and what test-cuda runs in that build. Vet is lint's, and nobody debugs these programs: FAST.
 ONCE = /pipeline$$|/pipeline/session$$|/plugins/process/
+FAST = -vet=off -ldflags=-w
+COMPILERS = ^TestMath_|^TestModules_AreWhatTheirCompilerMakes
 test-go:
-	$(GO) test $(TIMEOUT) $$($(GO) list ./... | grep -vE '$(ONCE)')
-	$(GO) test $(TIMEOUT) -tags invariants -skip '^Test(Docs|Math|FaultyGuests|CUDA)_|^TestGuests|^TestPlugins_(Gymnasium|PettingZoo)' ./cmd/... ./core/... ./pipeline ./pipeline/session $(HOLDERS)
+	$(GO) test $(FAST) $(TIMEOUT) -skip '$(COMPILERS)' $$($(GO) list ./... | grep -vE '$(ONCE)')
+	$(GO) test $(FAST) $(TIMEOUT) -tags invariants -skip '^Test(Docs|Math|FaultyGuests|CUDA|Modules)_|^Test(Script|Guests)|^TestPlugins_(Gymnasium|PettingZoo)' ./cmd/... ./core/... ./pipeline ./pipeline/session $(HOLDERS)
+
+# What each compiler makes of the guests' sources, once more: the bits of the mathematics, and the committed modules, byte by byte.
+test-guests: tools
+	$(GO) test $(FAST) -count 1 -run '$(COMPILERS)' ./cmd/rlhost ./examples/plugins
 
 # The kernels of the CUDA backend: compiled again and compared byte by byte, assembled for six architectures, every test of them
 # under many seeds, and through a driver; then all that backends promise, for every network, and what runs do: four minutes on two cores.
