@@ -84,25 +84,64 @@ func explain(code string) (page string, ok bool) {
 	return table.Page(runtimePages, code)
 }
 
+// codeTexts are the texts with the pages of codes, with the titles that the list of them has.
+func codeTexts() []struct {
+	title string
+	codes []string
+} {
+	return []struct {
+		title string
+		codes []string
+	}{
+		{"Pipeline files and plugins: errors (E) and warnings (W)", graph.Codes()},
+		{"Runs (R)", table.Codes(runtimePages)},
+		{"Checks of environments", envcheck.Codes()},
+		{"Checks of components", componentcheck.Codes()},
+	}
+}
+
 type explainCommand struct {
-	Code string `arg:"" help:"Code, such as E040."`
+	Code string `arg:"" optional:"" help:"Code, such as E040; all codes are listed without one."`
 }
 
 // Help names the kinds of codes.
 func (c *explainCommand) Help() string {
-	return `E are errors of a pipeline file or a plugin, W warnings about them, R what goes wrong while a run goes on. The
-checks of rlhost check have codes of other letters, such as D01.
+	return `E are errors of a pipeline file or a plugin, W warnings about them, R faults during a run. The checks of rlhost check
+have codes of other letters, such as D01.
 
+  rlhost explain
   rlhost explain E040
   rlhost explain D03`
 }
 
-// Run prints the page of a code.
+// Run prints the page of a code, or the list of codes.
 func (c *explainCommand) Run(p *program) error {
+	if c.Code == "" {
+		return c.list(p)
+	}
 	page, ok := explain(c.Code)
 	if !ok {
-		return fail(exitUsage, fmt.Errorf("there is no code %q; codes look like E040, W101, R010 or D01", c.Code))
+		return fail(exitUsage, fmt.Errorf("there is no code %q\n  help: rlhost explain lists the codes", c.Code))
 	}
 	fmt.Fprint(p.out, page)
+	return nil
+}
+
+// list prints every code with its title and the first sentence of its page.
+func (c *explainCommand) list(p *program) error {
+	for i, text := range codeTexts() {
+		if i > 0 {
+			fmt.Fprintln(p.out)
+		}
+		fmt.Fprintf(p.out, "%s:\n", text.title)
+		for _, code := range text.codes {
+			page, ok := explain(code)
+			if !ok {
+				return fmt.Errorf("%s has no page", code)
+			}
+			title, sentence := table.Summary(page)
+			fmt.Fprintf(p.out, "  %s. %s\n", title, sentence)
+		}
+	}
 	return nil
 }

@@ -20,26 +20,56 @@ type commandLine struct {
 	Log     string           `enum:"text,json" default:"text" help:"Form of messages on standard error: text or json."`
 	Release kong.VersionFlag `name:"version" help:"Print the version."`
 
-	Train trainCommand `cmd:"" help:"Train the policy of a pipeline."`
-	Eval  results.Eval `cmd:"" help:"Evaluate a trained policy."`
+	Train  trainCommand   `cmd:"" help:"Train the policy of a pipeline."`
+	Eval   results.Eval   `cmd:"" help:"Evaluate a trained policy."`
+	Runs   results.Runs   `cmd:"" help:"List, show, compare and remove runs."`
+	Plot   results.Plot   `cmd:"" help:"Draw learning curves."`
+	Export results.Export `cmd:"" help:"Write a trained policy for NumPy, ONNX or safetensors."`
+
 	live
-	History  results.History `cmd:"" help:"Tell what was changed in a run: who, when, from what to what, and what came of it."`
-	Runs     results.Runs    `cmd:"" help:"List, show, compare and remove runs."`
-	Plot     results.Plot    `cmd:"" help:"Draw learning curves."`
-	Export   results.Export  `cmd:"" help:"Write a trained policy for NumPy, ONNX or safetensors."`
+
 	Validate validateCommand `cmd:"" help:"Check pipeline files without running them."`
 	Show     showCommand     `cmd:"" help:"Print a pipeline, as written or in full."`
 	Graph    graphCommand    `cmd:"" help:"Show how a pipeline is wired."`
-	Check    checkCommand    `cmd:"" help:"Check an environment, or a component: what it promises."`
-	Bench    benchCommand    `cmd:"" help:"Measure how fast an environment steps."`
-	Plugin   pluginCommand   `cmd:"" help:"Native plugins: programs that run components or environments."`
-	Store    storeCommand    `cmd:"" help:"Serve a store of named objects in shared memory."`
-	Inspect  inspectCommand  `cmd:"" help:"Read a module without running it."`
-	Explain  explainCommand  `cmd:"" help:"Explain the code of an error, a warning or a check."`
-	Version  versionCommand  `cmd:"" help:"Print the version."`
 
+	Envs    envsCommand    `cmd:"" help:"List the environments that are built in."`
+	Check   checkCommand   `cmd:"" help:"Check that an environment or a component keeps its promises."`
+	Bench   benchCommand   `cmd:"" help:"Measure how fast an environment steps."`
+	Inspect inspectCommand `cmd:"" help:"Read a module without running it."`
+
+	Plugin pluginCommand `cmd:"" help:"Native plugins: programs that run components or environments."`
+	Store  storeCommand  `cmd:"" help:"Serve a store of named objects in shared memory."`
+
+	Explain    explainCommand    `cmd:"" help:"Explain the code of an error, a warning or a check."`
+	Version    versionCommand    `cmd:"" help:"Print the version."`
 	Completion completionCommand `cmd:"" help:"Print the script that completes rlhost's words in a shell."`
 	Man        manCommand        `cmd:"" help:"Print the page of the manual."`
+}
+
+// groups are the titles under which --help lists the commands, with the first command of each: the next ones belong to it too.
+var groups = []struct{ title, first string }{
+	{"Training and its results:", "train"},
+	{"A running job:", "status"},
+	{"Pipeline files:", "validate"},
+	{"Environments and components:", "envs"},
+	{"Programs:", "plugin"},
+	{"Help:", "explain"},
+}
+
+// inGroups puts the commands into their groups. A tag would put their flags there too.
+func inGroups(parser *kong.Kong) error {
+	next, group := 0, &kong.Group{}
+	for _, command := range parser.Model.Children {
+		if next < len(groups) && command.Name == groups[next].first {
+			group = &kong.Group{Key: command.Name, Title: groups[next].title}
+			next++
+		}
+		command.Group = group
+	}
+	if next < len(groups) {
+		return fmt.Errorf("no command %s begins a group", groups[next].first)
+	}
+	return nil
 }
 
 // Help is the beginning of rlhost --help.
@@ -49,8 +79,8 @@ func (c *commandLine) Help() string {
   rlhost train                     train ./pipeline.toml
   rlhost eval                      evaluate the newest run
   rlhost check my.wasm             is my environment right?
-  rlhost status                    how is the run that is going on?
-  rlhost swap rollout new.wasm     replace its environment meanwhile
+  rlhost status                    the state of the running job
+  rlhost swap rollout new.wasm     replace its environment while it runs
 
 Exit codes: 0 ok, also after rlhost stop and SIGTERM, 1 the run failed, 2 usage, 3 the pipeline file is invalid, 4 a check failed, 5 a plugin cannot be
 used, 6 --require was not reached, 7 the run ended with nothing learned, 130 interrupted.`
@@ -71,8 +101,8 @@ func run(args []string, out, errOut io.Writer) int {
 	cli := &commandLine{}
 	exited := -1
 	parser, err := kong.New(cli, kong.Name("rlhost"), kong.Writers(out, errOut), kong.Vars{"version": versionLine()},
-		kong.Description("Trains reinforcement-learning policies on environments that are WebAssembly modules."),
-		kong.Exit(func(code int) { exited = code }), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+		kong.Description("Trains reinforcement-learning policies (PPO, APPO) on Gymnasium environments, and on environments in C, Rust or Go compiled to WebAssembly."),
+		kong.Exit(func(code int) { exited = code }), kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.PostBuild(inGroups))
 	if err != nil {
 		fmt.Fprintf(errOut, "rlhost: %v\n", err)
 		return exitFailed
@@ -112,12 +142,12 @@ func usage(err error, errOut io.Writer) {
 	fmt.Fprintf(errOut, "rlhost: %s\n  help: rlhost %s--help\n", printable(err.Error()), command)
 }
 
-// live are the commands to a running job.
+// live are the commands about a running job.
 type live struct {
-	Status     statusCommand     `cmd:"" help:"Show how a running job is."`
-	Swap       swapCommand       `cmd:"" help:"Replace a component, or its environments, while the run goes on."`
+	Status     statusCommand     `cmd:"" help:"Show the state of a running job."`
+	Swap       swapCommand       `cmd:"" help:"Replace a component or an environment while the run continues."`
 	Rollback   rollbackCommand   `cmd:"" help:"Go back to the previous version."`
-	Reload     reloadCommand     `cmd:"" help:"Make a running job what a pipeline file says."`
+	Reload     reloadCommand     `cmd:"" help:"Apply a changed pipeline file to a running job."`
 	Scale      scaleCommand      `cmd:"" help:"Run more or fewer instances of a component."`
 	Pause      pauseCommand      `cmd:"" help:"Pause components."`
 	Resume     resumeCommand     `cmd:"" help:"End a pause."`
@@ -125,4 +155,5 @@ type live struct {
 	Stop       stopCommand       `cmd:"" help:"End a run, with a checkpoint."`
 	Tap        tapCommand        `cmd:"" help:"Show messages of wires as they pass."`
 	Logs       logsCommand       `cmd:"" help:"Show the log of a run."`
+	History    results.History   `cmd:"" help:"List the changes made to a run: who, when, from what to what, and the outcome."`
 }

@@ -23,7 +23,7 @@ import (
 
 type pluginCommand struct {
 	Add    pluginAddCommand    `cmd:"" help:"Write a native plugin and its SHA-256 into a pipeline file."`
-	Show   pluginShowCommand   `cmd:"" help:"Print what a native plugin says of itself: its kinds, with the ports that they have without a table."`
+	Show   pluginShowCommand   `cmd:"" help:"Print the kinds of components of a native plugin, and their ports."`
 	Attach pluginAttachCommand `cmd:"" help:"Attach a debugger to the process of a component."`
 	Serve  pluginServeCommand  `cmd:"" hidden:"" help:"Be a plugin: the host starts this."`
 }

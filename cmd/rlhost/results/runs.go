@@ -17,7 +17,7 @@ import (
 // Runs lists, shows, compares and removes runs.
 type Runs struct {
 	Ls   List   `cmd:"" default:"withargs" help:"List runs."`
-	Show Show   `cmd:"" help:"Show one run: what it came to, its curve, its checkpoints."`
+	Show Show   `cmd:"" help:"Show one run: its result, its curve, its checkpoints."`
 	Diff Diff   `cmd:"" help:"Show the keys in which the pipelines of runs differ."`
 	Rm   Remove `cmd:"" help:"Remove runs or sets of seeds."`
 	Gc   Sweep  `cmd:"" help:"Remove runs that left nothing, or all but the newest."`
