@@ -354,9 +354,13 @@ func (x *policyExpander) wire(more []*node) {
 	}
 	items := append(x.presetWires(), more...)
 	for i, w := range items {
-		mode, _ := w.at("mode").text()
+		at, mode := w.key, bus.Queue.String() // the default of requests and trajectories
+		if n := w.at("mode"); n != nil {
+			at = n.val
+			mode, _ = n.text()
+		}
 		if mode == bus.Queue.String() && x.fansOut(w) {
-			items[i] = with(w, "mode", scalarAt(w.at("mode").val, bus.All.String()))
+			items[i] = with(w, "mode", scalarAt(at, bus.All.String()))
 		}
 	}
 	for _, w := range wires.items {

@@ -333,6 +333,8 @@ func (r *wireReader) wire(p pair) {
 		return
 	}
 	w.From, w.Signal, w.To, w.Slot, w.Payload = from, out.Name, to, in.Name, out.Payload
+	fillDelivery(p.table, &w)
+	r.newest(p.table, &w)
 	r.grant(p.table, &w)
 	r.answer(p.table, &w)
 	r.check.graph.Wires = append(r.check.graph.Wires, w)
@@ -354,48 +356,48 @@ func (r *wireReader) otherSlots(payload string) string {
 	return payload + " is taken by " + strings.Join(list, ", ")
 }
 
-// wireOptions reads mode, depth and on_full. Each is required: the behaviour under load is never left to a default.
+// wireOptions reads mode, depth and on_full, each of which may be left out.
 func (r *wireReader) wireOptions(t *node, w *Wire) {
-	mode, hasMode := r.word(t, "mode", "E034", modeNames)
-	full, hasFull := r.word(t, "on_full", "E035", fullNames)
-	w.Mode, _ = bus.ParseMode(mode)
-	w.OnFull, _ = bus.ParseOverflow(full)
+	w.Mode, _ = bus.ParseMode(r.word(t, "mode", "E034", modeNames))
+	w.OnFull, _ = bus.ParseOverflow(r.word(t, "on_full", "E035", fullNames))
 	r.depth(t, w)
-	if !hasMode || mode != bus.Latest.String() {
+}
+
+// newest rejects what contradicts mode "latest".
+func (r *wireReader) newest(t *node, w *Wire) {
+	if w.Mode != bus.Latest {
 		return
 	}
-	if hasFull && w.OnFull != bus.Coalesce {
+	if w.OnFull != bus.Coalesce {
 		r.check.Add("E035", t.at("on_full").val, `write on_full = "coalesce"`,
-			"mode \"latest\" keeps the newest message, on_full = %q contradicts it", full)
+			"mode \"latest\" keeps the newest message, on_full = %q contradicts it", w.OnFull.String())
 	}
 	if w.Depth > 1 {
 		r.check.Add("E036", t.at("depth").val, "write depth = 1", "mode \"latest\" keeps one message, depth = %d contradicts it", w.Depth)
 	}
 }
 
-// word reads a key that takes one of a few words.
-func (r *wireReader) word(t *node, key, code string, words []string) (word string, ok bool) {
+// word reads a key that takes one of a few words; empty where the table has none of them.
+func (r *wireReader) word(t *node, key, code string, words []string) string {
 	n := t.at(key)
 	if n == nil {
-		r.check.Add("E037", t.key, key+": "+strings.Join(words, ", "), "`%s` is missing in [[wire]]", key)
-		return "", false
+		return ""
 	}
-	word, ok = n.text()
+	word, ok := n.text()
 	if !ok {
 		r.check.wrong(n, key, "a string", "")
-		return "", false
+		return ""
 	}
 	if !slices.Contains(words, word) {
 		r.check.Add(code, n.val, table.DidYouMean(word, "%q", key+" can be", words), "unknown %s %q", key, word)
-		return "", false
+		return ""
 	}
-	return word, true
+	return word
 }
 
 func (r *wireReader) depth(t *node, w *Wire) {
 	n := t.at("depth")
 	if n == nil {
-		r.check.Add("E036", t.key, "write how many messages may wait, such as depth = 64", "`depth` is missing in [[wire]]")
 		return
 	}
 	w.depthAt = n.val
@@ -455,7 +457,11 @@ func (r *wireReader) grant(t *node, w *Wire) {
 	slices.Sort(w.Write)
 	w.Write = slices.Compact(w.Write)
 	if w.Mode != bus.Queue && !component.PayloadOf(w.Payload).OnLoan {
-		r.check.Add(component.CodeGrant, t.at("mode").val, `write mode = "queue"`, "a block that is written must have one receiver, mode %q gives it to several", w.Mode.String())
+		at := n.val
+		if mode := t.at("mode"); mode != nil {
+			at = mode.val
+		}
+		r.check.Add(component.CodeGrant, at, `write mode = "queue"`, "a block that is written must have one receiver, mode %q gives it to several", w.Mode.String())
 	}
 }
 
