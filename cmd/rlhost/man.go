@@ -10,7 +10,9 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-type manCommand struct{}
+type manCommand struct {
+	Markdown bool `help:"Print the page of the reference instead, as Markdown."`
+}
 
 // Help tells how to read it.
 func (c *manCommand) Help() string {
@@ -20,9 +22,13 @@ func (c *manCommand) Help() string {
   rlhost man >~/.local/share/man/man1/rlhost.1`
 }
 
-// Run prints the page.
+// Run prints the page, in roff or in Markdown.
 func (c *manCommand) Run(p *program, parsed *kong.Context) error {
-	_, err := io.WriteString(p.out, manual(parsed.Model))
+	page := manual
+	if c.Markdown {
+		page = reference
+	}
+	_, err := io.WriteString(p.out, page(parsed.Model))
 	return err
 }
 

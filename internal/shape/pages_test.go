@@ -67,6 +67,10 @@ var rewriting = []string{
 
 	"docs/how-to/service.md",
 
+	"docs/reference/cli.md",
+
+	"docs/reference/codes.md",
+
 	"docs/reference/component-abi.md",
 
 	"docs/reference/env-abi.md",

@@ -72,6 +72,7 @@ examples/plugins/gorgonia-learner: hostabi core/... gpu/gorgonia gpu/policy plug
 examples/...:
 bench/...:              any
 internal/...:           any
+docs/generate:          any
 cmd/...:                any
 `
 
