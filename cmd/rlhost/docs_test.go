@@ -15,8 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// pages are the pages whose blocks are run here. docs/start/environment.md and docs/start/component.md are followed from their
-// first to their last block by tests of examples/plugins.
+// pages are the pages whose blocks are run here, one by one. TestNewcomer follows the others from their first to their last block.
 func pages(t *testing.T) []string {
 	list := []string{"README.md", "CONTRIBUTING.md"}
 	for _, pattern := range []string{"docs/*/*.md", "sdk/*/README.md", "examples/*/*/README.md"} {
@@ -29,14 +28,14 @@ func pages(t *testing.T) []string {
 		}
 	}
 	return slices.DeleteFunc(list, func(page string) bool {
-		return page == "docs/start/environment.md" || page == "docs/start/component.md"
+		return slices.Contains(followed, page)
 	})
 }
 
-// codeBlock is one fenced block of a page; name is a file's where the fence says one.
+// codeBlock is one fenced block of a page; name is a file's where the fence says one, section the heading above it.
 type codeBlock struct {
-	line                 int
-	language, name, text string
+	line                          int
+	language, name, text, section string
 }
 
 var fence = regexp.MustCompile("^```(\\w*)(?: (\\S+))?$")
@@ -49,7 +48,7 @@ func blocksOf(t *testing.T, page string) (list []codeBlock) {
 		t.Fatal(err)
 	}
 	var open *codeBlock
-	blank := true
+	blank, section := true, ""
 	for i, line := range strings.Split(string(data), "\n") {
 		switch m := fence.FindStringSubmatch(line); {
 		case open != nil && line == "```":
@@ -57,7 +56,9 @@ func blocksOf(t *testing.T, page string) (list []codeBlock) {
 		case open != nil:
 			open.text += line + "\n"
 		case m != nil:
-			open = &codeBlock{line: i + 1, language: m[1], name: m[2]}
+			open = &codeBlock{line: i + 1, language: m[1], name: m[2], section: section}
+		case strings.HasPrefix(line, "#"):
+			section = strings.TrimLeft(line, "# ")
 		case blank && strings.HasPrefix(line, "    "):
 			t.Errorf("%s:%d: an indented block: fence it, with its language", page, i+1)
 		}
@@ -223,6 +224,11 @@ func (s *pageScript) command(b *codeBlock, command string) {
 	switch name := words[0]; {
 	case name == "rlhost":
 		s.ours(command, words[1])
+	case name == "cd" || name == "export":
+	case name == "git": // clones the module from where its path says
+		if module, err := os.ReadFile("../../go.mod"); err != nil || !strings.HasPrefix(string(module), "module "+strings.TrimPrefix(words[2], "https://")+"\n") {
+			s.t.Errorf("%s:%d: %q does not clone this module: %v", s.page, b.line, command, err)
+		}
 	case name == "make":
 		s.say("exec make -C $ROOT -n %s", strings.Join(words[1:], " "))
 	case name == "pip":

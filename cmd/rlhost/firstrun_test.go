@@ -6,22 +6,7 @@ import (
 	"testing"
 )
 
-// section returns the lines of a section of README.md.
-func section(t *testing.T, heading string) string {
-	t.Helper()
-	text, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, found := strings.Cut(string(text), "\n## "+heading+"\n")
-	if !found {
-		t.Fatalf("README.md has no section %q", heading)
-	}
-	body, _, _ := strings.Cut(rest, "\n## ")
-	return body
-}
-
-// inBrief are flags that keep a command short here: it is the words of README.md that are tested, not the policy.
+// inBrief are flags that keep a command short here: it is the words of the pages that are tested, not the policy.
 func inBrief(command string) string {
 	switch strings.Fields(command)[1] {
 	case "train":
@@ -37,12 +22,16 @@ func inBrief(command string) string {
 	return ""
 }
 
-func TestReadme_ShowsTheErrorThatIsPrinted(t *testing.T) {
+// TestFirstRun_ShowsWhatIsThere: the page shows the pipeline of the repository, and the error that a mistake in it gives.
+func TestFirstRun_ShowsWhatIsThere(t *testing.T) {
 	file, err := os.ReadFile("../../pipeline.toml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	readme := section(t, "The first five minutes")
+	page, err := os.ReadFile("../../docs/start/first-run.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Chdir(t.TempDir())
 	wrong := strings.Replace(string(file), `env = "cartpole"`, `env = "cart_pole"`, 1)
 	if err := os.WriteFile("pipeline.toml", []byte(wrong), 0o644); err != nil {
@@ -52,7 +41,9 @@ func TestReadme_ShowsTheErrorThatIsPrinted(t *testing.T) {
 	if code := run([]string{"validate"}, &out, &errOut); code != exitConfig {
 		t.Errorf("exit code %d, want %d", code, exitConfig)
 	}
-	if want := "```text\n" + errOut.String() + "```\n"; !strings.Contains(readme, want) {
-		t.Errorf("README.md does not show\n%s", want)
+	for _, want := range []string{"```toml pipeline.toml\n" + string(file) + "```\n", "```text\n" + errOut.String() + "```\n"} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("docs/start/first-run.md does not show\n%s", want)
+		}
 	}
 }
