@@ -49,10 +49,6 @@ var rewriting = []string{
 
 	"docs/contributing/architecture.md",
 
-	"docs/explanation/agents.md",
-
-	"docs/explanation/ppo.md",
-
 	"docs/how-to/change-a-run.md",
 
 	"docs/how-to/gpu.md",
@@ -235,7 +231,7 @@ var (
 	htmlNote   = regexp.MustCompile(`(?s)<!--.*?-->`)
 	item       = regexp.MustCompile(`^\s*(?:[-*+]|\d+\.)\s+`)
 	sentence   = regexp.MustCompile(`[.!?]["')*_]*\s+`)
-	beginning  = regexp.MustCompile("^[\"'(*_\\[]*[`A-Z0-9]")
+	beginning  = regexp.MustCompile("^[\"'(*_\\[]*([`A-Z0-9]|rlhost\\b)")
 	shortened  = regexp.MustCompile(`(?i)\b(e\.g|i\.e|vs|cf|etc|approx|no|fig|resp|ca)\.$`)
 )
 
