@@ -22,7 +22,7 @@ import (
 )
 
 type swapCommand struct {
-	Component string `arg:"" help:"Component, such as rollout, or a wrapper of its environments, such as rollout.wrap[1]."`
+	Component string `arg:"" help:"Environment, such as env.cartpole, a component, such as inference, or a wrapper of an environment, such as env.cartpole.wrap[1]."`
 	File      string `arg:"" help:"Module, name@version, PLUGIN:ENVIRONMENT or a program; builtin or process for the same kind elsewhere; for a wrapper a module or a table in braces."`
 
 	At          string         `placeholder:"BOUNDARY" help:"When it gives way: step, trajectory, episode or now; default as [swap] of the pipeline says."`
@@ -42,10 +42,10 @@ func (c *swapCommand) Help() string {
 	return `The new version is loaded, checked and compiled beside the old one, tried, and takes over at a boundary; nothing that runs
 waits for that. Exit code 4: the trial speaks against it; 5: it cannot be used here. In both cases nothing has changed.
 
-  rlhost swap rollout ./lander2.wasm --canary 4
+  rlhost swap env.lander ./lander2.wasm --canary 4
   rlhost swap inference process
-  rlhost swap "rollout.wrap[1]" "{ time_limit = 200 }"
-  rlhost rollback rollout`
+  rlhost swap "env.lander.wrap[1]" "{ time_limit = 200 }"
+  rlhost rollback env.lander`
 }
 
 // Run swaps and prints the outcome.
@@ -132,7 +132,7 @@ func checkBoundary(at string) error {
 }
 
 type rollbackCommand struct {
-	Component string `arg:"" help:"Component, such as rollout."`
+	Component string `arg:"" help:"Environment, such as env.cartpole, component or wrapper, as swap takes it."`
 	At        string `placeholder:"BOUNDARY" help:"When it gives way: step, trajectory, episode or now."`
 	KeepState *bool  `negatable:"" help:"Carry running episodes, or the component's state, over."`
 	jobFlags

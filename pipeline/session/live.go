@@ -98,11 +98,37 @@ func (l *live) runsModule(env *graph.Env, hash string) bool {
 	return err == nil && plugin.Hash() == hash
 }
 
-// named returns a component of the running graph.
+// envPrefix begins the name of an environment where a component is expected; the component that steps it is meant.
+const envPrefix = "env."
+
+// componentNamed returns the component of that name, or the first one that steps the environment of a name such as env.cartpole: its
+// other rollouts change with it. It is nil if there is none.
+func componentNamed(g *graph.Graph, name string) *graph.Component {
+	env, isEnv := strings.CutPrefix(name, envPrefix)
+	if !isEnv {
+		return g.Component(name)
+	}
+	i := slices.IndexFunc(g.Components, func(c graph.Component) bool { return c.Env == env && env != "" })
+	if i < 0 {
+		return nil
+	}
+	return &g.Components[i]
+}
+
+// named returns a component of the running graph; see componentNamed.
 func (l *live) named(name string) (*graph.Component, error) {
 	g := l.Pipeline.Graph()
-	if c := g.Component(name); c != nil {
+	if c := componentNamed(g, name); c != nil {
 		return c, nil
+	}
+	if env, ok := strings.CutPrefix(name, envPrefix); ok {
+		e := control.Errorf(control.CodeUnknown, "no component steps an environment %q", env)
+		var names []string
+		for i := range g.Envs {
+			names = append(names, envPrefix+g.Envs[i].Name)
+		}
+		e.Help = "there are " + strings.Join(names, ", ")
+		return nil, e
 	}
 	e := control.Errorf(control.CodeUnknown, "there is no component %q", name)
 	if whole := g.Component(componentOf(name)); whole != nil {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/pipeline/graph"
@@ -168,10 +169,11 @@ func Rollback(run *runs.Run, parts *graph.Parts, log *slog.Logger, named string)
 func (s *Session) rollBack(h *history, named string) (*control.SwapReply, error) {
 	name, place, wraps := control.SplitWrapper(named)
 	g := s.graph
-	c := g.Component(name)
+	c := componentNamed(g, name)
 	if c == nil {
 		return nil, &Error{Kind: Usage, Err: fmt.Errorf("there is no component %q in run %s", name, s.run.ID())}
 	}
+	named, name = c.Name+strings.TrimPrefix(named, name), c.Name
 	way := h.before(named)
 	if way == nil {
 		return nil, &Error{Kind: Usage, Err: fmt.Errorf("%s has no previous version: it has not been changed in this run", named)}

@@ -70,6 +70,7 @@ func (ch *change) aimBack() error {
 	if err != nil {
 		return err
 	}
+	ch.component = named.Name
 	g, name := ch.job.Pipeline.Graph(), ch.component
 	env := g.Env(named.Env)
 	if ch.wraps {

@@ -29,6 +29,7 @@ func (ch *change) aim(file string) error {
 	if err != nil {
 		return err
 	}
+	ch.component = x.Name
 	if x.Swap == graph.SwapNever {
 		return forbidden("component", x.Name)
 	}
