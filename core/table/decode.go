@@ -8,6 +8,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -221,7 +222,8 @@ func (d *decoder) fillScalar(v Value, key string, into reflect.Value, bytes bool
 			into.SetBool(b)
 			return
 		}
-		d.wrong(v, key, "true or false", "")
+		text := textOf(v)
+		d.wrong(v, key, "true or false", unquoteHelp(text, text == "true" || text == "false"))
 	case reflect.Float32, reflect.Float64:
 		d.fillFloat(v, key, into)
 	default:
@@ -230,6 +232,29 @@ func (d *decoder) fillScalar(v Value, key string, into reflect.Value, bytes bool
 		}
 		d.fillInteger(v, key, into, bytes)
 	}
+}
+
+// textOf returns a string, or nothing for other values.
+func textOf(v Value) string {
+	s, _ := v.Scalar().(string)
+	return s
+}
+
+// unquoteHelp says how to write a text that is meant as a value, if it is.
+func unquoteHelp(text string, meant bool) string {
+	if !meant {
+		return ""
+	}
+	return fmt.Sprintf("write %s, without quotes", text)
+}
+
+// bareNumber returns a number without the underscores that TOML allows in it.
+func bareNumber(number string) string { return strings.ReplaceAll(number, "_", "") }
+
+// startsWithDigit reports whether TOML may read a text as a number: not Infinity, NaN or .5, which only Go reads.
+func startsWithDigit(text string) bool {
+	text = strings.TrimLeft(text, "+-")
+	return text != "" && text[0] >= '0' && text[0] <= '9'
 }
 
 // quoteHelp says how to write a bare scalar as a string.
@@ -247,7 +272,9 @@ func (d *decoder) fillFloat(v Value, key string, into reflect.Value) {
 	}
 	switch {
 	case !ok:
-		d.wrong(v, key, "a number", "")
+		text := textOf(v)
+		_, err := strconv.ParseFloat(bareNumber(text), 64)
+		d.wrong(v, key, "a number", unquoteHelp(text, err == nil && startsWithDigit(text)))
 	case math.IsNaN(f) || math.IsInf(f, 0) || into.OverflowFloat(f):
 		d.add(CodeRange, v, key, "", "is %g, must be a finite number", f)
 	default:
@@ -270,6 +297,8 @@ func (d *decoder) fillInteger(v Value, key string, into reflect.Value, bytes boo
 		want = `a size such as "64KiB" or "16MiB"`
 	} else if f, isFloat := v.Scalar().(float64); isFloat && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
 		help = fmt.Sprintf("write %d", int64(f))
+	} else if _, err := strconv.ParseInt(bareNumber(textOf(v)), 10, 64); err == nil {
+		help = unquoteHelp(textOf(v), true)
 	}
 	switch {
 	case !ok:

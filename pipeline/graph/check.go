@@ -173,8 +173,8 @@ func allTables(n *node) bool {
 	return !slices.ContainsFunc(n.items, func(item *node) bool { return item.kind != tableNode })
 }
 
-// configErrors notes each of the errors that err joins.
-func (k *checker) configErrors(table *node, path string, err error) {
+// configErrors notes each of the errors that err joins, except what may follow from faults that have been noted.
+func (k *checker) configErrors(table *node, path string, known *faults, err error) {
 	if err == nil {
 		return
 	}
@@ -183,8 +183,9 @@ func (k *checker) configErrors(table *node, path string, err error) {
 	switch {
 	case many:
 		for _, one := range joined.Unwrap() {
-			k.configErrors(table, path, one)
+			k.configErrors(table, path, known, one)
 		}
+	case errors.As(err, &e) && known.explain(e):
 	case errors.As(err, &e) && e.Key != "":
 		k.configError(table, path, e)
 	case errors.As(err, &e) && e.Code != "":
@@ -232,8 +233,7 @@ func (k *checker) blame(table, n *node, e *component.ConfigError) Span {
 	if n.val.order() < firstPreset {
 		return n.val
 	}
-	words := strings.FieldsFunc(e.Reason, func(r rune) bool { return r >= 0x80 || !isBare(byte(r)) })
-	for _, word := range words {
+	for _, word := range wordsOf(e.Reason) {
 		if other := table.at(word); other != nil && other.val.order() < firstPreset {
 			return other.val
 		}

@@ -105,7 +105,7 @@ func (k *checker) unknownKind(n *node, path, kind string, kinds []string) {
 func (k *checker) configure(x *Component, made component.Component, path string) {
 	d := (&tableDecoder{report: &k.Report, n: x.table, path: path}).skipping(x.ownKeys()...)
 	since := len(k.list)
-	k.configErrors(x.table, path, made.Configure(d.decode))
+	k.configErrors(x.table, path, &d.faults, made.Configure(d.note))
 	x.Manifest, x.config, x.made = made.Manifest(), d.into, made
 	k.unsure[x.Name] = k.failed(since)
 	if flowing, ok := made.(component.Flowing); ok && !k.unsure[x.Name] {

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -14,6 +15,7 @@ type tableDecoder struct {
 	path   string   // such as component.rollout
 	skip   []string // keys that others read
 	into   any      // the struct filled last
+	faults faults   // that decode has found
 }
 
 // skipping makes the decoder skip keys that are not the struct's.
@@ -34,9 +36,18 @@ func (d *tableDecoder) decode(into any) error {
 			return err // into is no struct
 		}
 		d.report.addDecoded(d.path, e)
+		d.faults.add(e)
 	}
 	if err != nil {
 		return errDecode
+	}
+	return nil
+}
+
+// note is decode for checks: what is wrong has been noted, keeps its default, and keeps nobody from checking the other keys.
+func (d *tableDecoder) note(into any) error {
+	if err := d.decode(into); err != nil && !errors.Is(err, errDecode) {
+		return err
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ func (k *checker) policyTable(n *node, name string) Policy {
 	stackFrames(n, k.root.at("env").at(p.Env).at("wrap"))
 	if k.parts.CheckPolicy != nil {
 		d := (&tableDecoder{report: &k.Report, n: n, path: path}).skipping(policyKeys...)
-		k.configErrors(n, path, k.parts.CheckPolicy(d.decode))
+		k.configErrors(n, path, &d.faults, k.parts.CheckPolicy(d.note))
 		p.config = d.into
 	}
 	(&placer{k}).declare(&p)

@@ -59,11 +59,11 @@ func (k *checker) applyPreset(root *node) (merged, preset *node) {
 	}
 	var t trainTable
 	d := &tableDecoder{report: &k.Report, n: train, path: "train"}
-	if d.decode(&t) != nil {
-		k.noPreset()
+	if d.decode(&t) != nil && train.at("preset") == nil {
+		k.noPreset() // it may be misspelt
 	}
-	if n := train.at("mode"); n != nil && n.kind == scalarNode && t.Mode != ModeSync && t.Mode != ModeAsync {
-		k.Add("E005", n.val, "modes: async, sync", "`mode` is %q", t.Mode)
+	if mode, ok := train.at("mode").text(); ok && mode != ModeSync && mode != ModeAsync {
+		k.Add("E005", train.at("mode").val, "modes: async, sync", "`mode` is %q", mode)
 	}
 	if n := train.at("preset"); n != nil {
 		root, preset = k.mergePreset(root, train, n, &t)

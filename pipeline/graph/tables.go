@@ -152,7 +152,8 @@ func (r *envReader) checkWrappers(n *node, name string) {
 		}
 		at, path := *item, fmt.Sprintf("env.%s.wrap[%d]", name, i)
 		at.key = item.val
-		r.check.configErrors(&at, path, r.check.parts.CheckWrapper((&tableDecoder{report: &r.check.Report, n: &at, path: path}).decode))
+		d := &tableDecoder{report: &r.check.Report, n: &at, path: path}
+		r.check.configErrors(&at, path, &d.faults, r.check.parts.CheckWrapper(d.note))
 	}
 }
 
