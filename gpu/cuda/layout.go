@@ -63,10 +63,7 @@ func newLayout(n policy.Network) (*layout, error) {
 		return nil, err
 	}
 	var err error
-	if l.plan, err = plan.New(&l.net); err != nil {
-		return nil, err
-	}
-	if l.ops, err = plan.Make(l.plan, activations, l.operation); err != nil {
+	if l.plan, l.ops, err = plan.Compile(&l.net, activations, l.operation); err != nil {
 		return nil, err
 	}
 	for _, o := range l.ops {

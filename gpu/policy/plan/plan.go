@@ -216,6 +216,16 @@ func (c *compiler) link() {
 	}
 }
 
+// Compile returns the plan of a valid network, and what Make makes of it.
+func Compile[Activation, Op any](n *policy.Network, activations map[layer.Func]Activation, make func(s *Step, a Activation) (Op, bool)) (*Plan, []Op, error) {
+	p, err := New(n)
+	if err != nil {
+		return nil, nil, err
+	}
+	ops, err := Make(p, activations, make)
+	return p, ops, err
+}
+
 // Make makes a backend's operation of each step, with what the backend has for the step's activation: the zero value for none. A
 // step that make refuses, or a function that is not in activations, is policy.ErrUnsupported with the node's name.
 func Make[Activation, Op any](p *Plan, activations map[layer.Func]Activation, make func(s *Step, a Activation) (Op, bool)) ([]Op, error) {
