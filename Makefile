@@ -15,7 +15,7 @@ TASKS      = box2d==2.3.10 pygame-ce==2.5.8 mujoco==4.0.0 imageio==2.38.1 packag
 HOLDERS    = $(addprefix ./plugins/,batcher envcheck evaluation inference learner objects/... opponents plugintest process/... rollout runner wrap) ./sdk/process/...
 export CGO_ENABLED = 0
 
-.PHONY: run build dist kernels test test-go test-guests test-kernels test-cuda cuda-record test-kills test-chaos test-hostile test-peers test-learn learn test-avx512 race check lint format tools plugins fuzz bench bench-peers clean
+.PHONY: run build dist kernels test test-go test-guests test-kernels test-cuda cuda-record test-kills test-chaos test-hostile test-peers peers test-learn learn test-avx512 race check lint format tools plugins fuzz bench bench-peers clean
 
 run: build
 	bin/rlhost train $(PIPELINE)
@@ -115,13 +115,15 @@ learn: build tools
 	@.venv/bin/python -m pip install --quiet --disable-pip-version-check $(TASKS)
 	$(GO) run ./bench/learn train
 
-# What needs PyTorch (5 GB), and rliable, TensorBoard and onnxruntime (1 GB), which it installs first.
-test-peers: tools
+# What needs PyTorch (5 GB), and rliable, TensorBoard and onnxruntime (1 GB), which peers installs first.
+test-peers: tools peers
 	@python=$$(examples/plugins/pytorch-learner/prepare.sh) && set -x && \
 	  $$python -m unittest discover -s examples/plugins/pytorch-learner && \
 	  RLHOST_TORCH=$$python $(GO) test $(TIMEOUT) -count 1 -run TestPeers ./cmd/rlhost
-	@bench/peers/install.sh judge
 	RLHOST_PEERS=$(CURDIR)/.cache/peers/judge/bin/python $(GO) test -count 1 -run TestPeers ./pipeline/seeds ./pipeline/export ./plugins/runner
+
+peers:
+	@bench/peers/install.sh sb3 judge
 
 # The detector needs cgo; what lies in mapped memory it cannot see, so arenas use the heap there. Packages that start no goroutine are left out.
 race:
