@@ -5,6 +5,8 @@ PIPELINE  ?= pipeline.toml
 FUZZTIME  ?= 10s
 # A package takes two minutes at most; ten times as much on a machine that has ten other things to do.
 TIMEOUT   ?= -timeout 20m
+# Vet is lint's, and nobody debugs these programs.
+TEST      = $(GO) test -vet=off -ldflags=-w
 KILLS     ?= 500
 MINUTES   ?= 30
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -36,34 +38,33 @@ test: tools test-go
 # The second line is the build that poisons free blocks and remembers every claim. It runs what holds blocks: the packages of ONCE, which take
 # minutes, in that build alone, since make race runs them without it; the others once more, but for what does not hold blocks (commands of the
 # documentation, scripts of the command line, what compilers make of guests), environments of other packages, whose processes hold blocks as all
-# do, and what test-cuda runs in that build. Vet is lint's, and nobody debugs these programs: FAST.
+# do, and what test-cuda runs in that build.
 ONCE = /pipeline$$|/pipeline/session$$|/plugins/process/
-FAST = -vet=off -ldflags=-w
 COMPILERS = ^TestMath_|^TestModules_AreWhatTheirCompilerMakes
 test-go:
-	$(GO) test $(FAST) $(TIMEOUT) -skip '$(COMPILERS)' $$($(GO) list ./... | grep -vE '$(ONCE)')
-	$(GO) test $(FAST) $(TIMEOUT) -tags invariants -skip '^Test(Docs|Math|FaultyGuests|CUDA|Modules)_|^Test(Script|Guests)|^TestPlugins_(Gymnasium|PettingZoo)' ./cmd/... ./core/... ./pipeline ./pipeline/session $(HOLDERS)
+	$(TEST) $(TIMEOUT) -skip '$(COMPILERS)' $$($(GO) list ./... | grep -vE '$(ONCE)')
+	$(TEST) $(TIMEOUT) -tags invariants -skip '^Test(Docs|Math|FaultyGuests|CUDA|Modules)_|^Test(Script|Guests)|^TestPlugins_(Gymnasium|PettingZoo)' ./cmd/... ./core/... ./pipeline ./pipeline/session $(HOLDERS)
 
 # What each compiler makes of the guests' sources, once more: the bits of the mathematics, and the committed modules, byte by byte.
 test-guests: tools
-	$(GO) test $(FAST) -count 1 -run '$(COMPILERS)' ./cmd/rlhost ./examples/plugins
+	$(TEST) -count 1 -run '$(COMPILERS)' ./cmd/rlhost ./examples/plugins
 
 # The kernels of the CUDA backend: compiled again and compared byte by byte, assembled for six architectures, every test of them
 # under many seeds, and through a driver; then all that backends promise, for every network, and what runs do: four minutes on two cores.
 # It installs NVIDIA's compiler (0.3 GB) and needs no GPU.
 test-kernels:
 	$(GO) run ./gpu/cuda/kernels/build -check
-	$(GO) test -count 10 ./gpu/cuda/kernels
-	RLHOST_CUDA_DRIVER=fake $(GO) test -count 1 ./gpu/cuda/kernels
-	RLHOST_LONG=1 $(GO) test $(TIMEOUT) -count 1 -run 'TestBackend$$' ./gpu/cuda
-	RLHOST_LONG=1 $(GO) test -count 1 -run 'OnCUDA' ./pipeline/session
+	$(TEST) -count 10 ./gpu/cuda/kernels
+	RLHOST_CUDA_DRIVER=fake $(TEST) -count 1 ./gpu/cuda/kernels
+	RLHOST_LONG=1 $(TEST) $(TIMEOUT) -count 1 -run 'TestBackend$$' ./gpu/cuda
+	RLHOST_LONG=1 $(TEST) -count 1 -run 'OnCUDA' ./pipeline/session
 
 # Runs with the plugin over the interpreter: a CartPole to 475, fifty swaps, twenty kills; swaps and kills once more with invariants. Then all that is recorded where
 # there is a GPU, on less work.
 test-cuda: build
-	RLHOST_LONG=1 $(GO) test $(TIMEOUT) -count 1 -run 'TestCUDA' ./cmd/rlhost
-	RLHOST_LONG=1 $(GO) test $(TIMEOUT) -count 1 -tags invariants -run 'TestCUDA' -skip 'LearnsCartPole' ./cmd/rlhost
-	RLHOST_LONG=1 $(GO) test $(TIMEOUT) -count 1 -run 'TestRecord' ./bench/cuda
+	RLHOST_LONG=1 $(TEST) $(TIMEOUT) -count 1 -run 'TestCUDA' ./cmd/rlhost
+	RLHOST_LONG=1 $(TEST) $(TIMEOUT) -count 1 -tags invariants -run 'TestCUDA' -skip 'LearnsCartPole' ./cmd/rlhost
+	RLHOST_LONG=1 $(TEST) $(TIMEOUT) -count 1 -run 'TestRecord' ./bench/cuda
 
 # Builds the programs and tests that bench/cuda/record.py runs on a machine with a GPU, and packs them, with the commit that they are of, into one
 # file of 35 MiB at most.
@@ -79,32 +80,32 @@ cuda-record:
 # Processes killed at random moments, KILLS of them a test; hosts killed before every operation of a swap on the disk;
 # every promise of environments through Python; components that hang, and all ways to lose a block.
 test-kills: tools
-	RLHOST_KILLS=$(KILLS) $(GO) test -count 1 -run 'Kill|Stopped' ./core/arena ./core/queue ./core/ring ./plugins/process/... ./cmd/rlhost
-	RLHOST_LONG=1 $(GO) test -count 1 -run 'KeepsThePromises' ./plugins/process/worker
-	RLHOST_LONG=1 $(GO) test $(TIMEOUT) -count 1 -run 'TestSwapForced|TestCounts' ./cmd/rlhost
+	RLHOST_KILLS=$(KILLS) $(TEST) -count 1 -run 'Kill|Stopped' ./core/arena ./core/queue ./core/ring ./plugins/process/... ./cmd/rlhost
+	RLHOST_LONG=1 $(TEST) -count 1 -run 'KeepsThePromises' ./plugins/process/worker
+	RLHOST_LONG=1 $(TEST) $(TIMEOUT) -count 1 -run 'TestSwapForced|TestCounts' ./cmd/rlhost
 
 # Runs of the real program with random swaps, kills, pauses, scalings and resumes, for MINUTES, a third of them with invariants. A run's
 # seed is its test's name: RLHOST_CHAOS_SEED repeats it.
 test-chaos: tools
-	RLHOST_CHAOS=$$(($(MINUTES) - $(MINUTES) / 3)) $(GO) test -timeout $$(($(MINUTES) + 20))m -count 1 -v -run TestChaos ./cmd/rlhost
-	RLHOST_CHAOS=$$(($(MINUTES) / 3)) $(GO) test -timeout $$(($(MINUTES) + 20))m -count 1 -v -tags invariants -run TestChaos ./cmd/rlhost
+	RLHOST_CHAOS=$$(($(MINUTES) - $(MINUTES) / 3)) $(TEST) -timeout $$(($(MINUTES) + 20))m -count 1 -v -run TestChaos ./cmd/rlhost
+	RLHOST_CHAOS=$$(($(MINUTES) / 3)) $(TEST) -timeout $$(($(MINUTES) + 20))m -count 1 -v -tags invariants -run TestChaos ./cmd/rlhost
 
 # Modules that exhaust a compiler, given to a run of the real program; the cache of compiled modules, every byte of an entry flipped;
 # components that mean harm, each through its life; one of each kind, and each bomb, swapped into a run that has to go on; calls of the host's functions
 # in random order; native plugins that mean ill in synchronous runs.
 test-hostile:
-	RLHOST_HOSTILE=1 $(GO) test -count 1 -v -run 'TestHostile|TestCache' ./plugins/wasm
-	RLHOST_HOSTILE=1 $(GO) test -count 1 -run TestHostile ./plugins/wasm/component
+	RLHOST_HOSTILE=1 $(TEST) -count 1 -v -run 'TestHostile|TestCache' ./plugins/wasm
+	RLHOST_HOSTILE=1 $(TEST) -count 1 -run TestHostile ./plugins/wasm/component
 	$(GO) test -run '^$$' -fuzz '^FuzzImports$$' -fuzztime 20s ./plugins/wasm/component
-	RLHOST_HOSTILE=1 $(GO) test -count 1 -run TestFault_HostilePlugin ./plugins/process/proxy
-	RLHOST_HOSTILE=1 $(GO) test $(TIMEOUT) -count 1 -run TestHostile ./cmd/rlhost
+	RLHOST_HOSTILE=1 $(TEST) -count 1 -run TestFault_HostilePlugin ./plugins/process/proxy
+	RLHOST_HOSTILE=1 $(TEST) $(TIMEOUT) -count 1 -run TestHostile ./cmd/rlhost
 
 # Three seeds of each task that has a bar in docs/results/learning.md, ten of brief tasks, and one of each probe, an entropy bonus alone over a million env steps, games of turns
 # at all horizons, and a short self-play of Connect Four: under eleven minutes on two cores.
 test-learn: build tools
 	@.venv/bin/python -m pip install --quiet --disable-pip-version-check $(TASKS)
 	$(GO) run ./bench/learn test
-	RLHOST_LONG=1 $(GO) test $(TIMEOUT) -count 1 -run 'TestS20|TestS27' ./internal/probe
+	RLHOST_LONG=1 $(TEST) $(TIMEOUT) -count 1 -run 'TestS20|TestS27' ./internal/probe
 	rm -rf .cache/selfplay
 	bin/rlhost train examples/pipelines/connectfour.toml --set run.dir=$(CURDIR)/.cache/selfplay --set run.stop.env_steps=1500000 --set run.evaluation.episodes=2
 	$(GO) run ./bench/selfplay -dir .cache/selfplay -least 0.9 connectfour
@@ -119,15 +120,15 @@ learn: build tools
 test-peers: tools peers
 	@python=$$(examples/plugins/pytorch-learner/prepare.sh) && set -x && \
 	  $$python -m unittest discover -s examples/plugins/pytorch-learner && \
-	  RLHOST_TORCH=$$python $(GO) test $(TIMEOUT) -count 1 -run TestPeers ./cmd/rlhost
-	RLHOST_PEERS=$(CURDIR)/.cache/peers/judge/bin/python $(GO) test -count 1 -run TestPeers ./pipeline/seeds ./pipeline/export ./plugins/runner
+	  RLHOST_TORCH=$$python $(TEST) $(TIMEOUT) -count 1 -run TestPeers ./cmd/rlhost
+	RLHOST_PEERS=$(CURDIR)/.cache/peers/judge/bin/python $(TEST) -count 1 -run TestPeers ./pipeline/seeds ./pipeline/export ./plugins/runner
 
 peers:
 	@bench/peers/install.sh sb3 judge
 
 # The detector needs cgo; what lies in mapped memory it cannot see, so arenas use the heap there. Packages that start no goroutine are left out.
 race:
-	CGO_ENABLED=1 $(GO) test $(TIMEOUT) -race -short ./core/... ./pipeline $(addprefix ./pipeline/,bench graph loops players runs seeds session) ./gpu/cuda/driver ./gpu/cuda/fake ./plugins/wasm ./plugins/wasm/guest $(HOLDERS)
+	CGO_ENABLED=1 $(TEST) $(TIMEOUT) -race -short ./core/... ./pipeline $(addprefix ./pipeline/,bench graph loops players runs seeds session) ./gpu/cuda/driver ./gpu/cuda/fake ./plugins/wasm ./plugins/wasm/guest $(HOLDERS)
 
 # Runs the AVX-512 kernels on an emulated processor, for machines without the instructions (Debian).
 test-avx512:
