@@ -20,10 +20,11 @@ def markdown(results):
     facts = [fact(f) for part in parts for f in part["facts"]]
     lines = []
     if rows:
-        lines += ["| what | against | rlhost | peer | ratio | least, most | bar | control |", "|" + "---|" * 8, *rows, ""]
+        lines += ["| what | against | rlhost | peer | ratio | min, max | bar | control |", "|" + "---|" * 8, *rows, ""]
     if facts:
-        lines += ["| figure of rlhost alone | value | bar |", "|---|---|---|", *facts, ""]
-    return "\n".join([*lines, *(machine(part) for part in parts), ""])
+        lines += ["| rlhost alone | value | bar |", "|---|---|---|", *facts, ""]
+    machines = ["| part | machine | Go | rlhost | rounds | processors that others used |", "|" + "---|" * 6]
+    return "\n".join([*lines, *machines, *(machine(part) for part in parts), ""])
 
 
 def short(results):
@@ -65,9 +66,8 @@ def quantity(value, unit):
 
 def machine(part):
     m = part["machine"]
-    return (f"- {part['part']}: {m['cpu']}, {m['cores']} cores, {'AVX-512' if m['avx512'] else 'no AVX-512'}, {m['memory_gib']} GiB, "
-            f"{m['go']}, rlhost {m['rlhost']}; {part['rounds']} rounds, before which {100 * part['busy_min']:.0f} to "
-            f"{100 * part['busy_max']:.0f} % of the processors were in use by others.")
+    return (f"| {part['part']} | {m['cpu']}, {m['cores']} cores, {'AVX-512' if m['avx512'] else 'no AVX-512'}, {m['memory_gib']} GiB | "
+            f"{m['go']} | {m['rlhost']} | {part['rounds']} | {100 * part['busy_min']:.0f} to {100 * part['busy_max']:.0f} % |")
 
 
 def stored(folder):

@@ -71,15 +71,7 @@ var rewriting = []string{
 
 	"docs/reference/environments.md",
 
-	"docs/results/benchmarks.md",
-
-	"docs/results/components.md",
-
 	"docs/results/learning.md",
-
-	"docs/results/processes.md",
-
-	"docs/results/swap.md",
 
 	"docs/start/component.md",
 
