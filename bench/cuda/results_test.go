@@ -170,7 +170,7 @@ func TestResults_ThePageIsOfTheNewestRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := table(t); !bytes.Equal(page, want) {
-		t.Error("docs/results/cuda.md is stale: run bench/cuda/table.py > docs/benchmarks-cuda.md")
+		t.Error("docs/results/cuda.md is stale: run bench/cuda/table.py > docs/results/cuda.md")
 	}
 }
 

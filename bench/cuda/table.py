@@ -10,7 +10,9 @@ import sys
 
 HEAD = """# The CUDA backend, measured
 
-Made by `bench/cuda/table.py` from a record of `bench/cuda/record.py`, which says of each part what was run ([gpu.md](../how-to/gpu.md#what-is-tested)). Bars are the design's, for an H200.
+Made by `bench/cuda/table.py` from a record of `bench/cuda/record.py`, which says of each part what was
+run ([testing](../contributing/testing.md#on-a-gpu)).
+Bars are the design's, for an H200.
 
 | | |
 |---|---|
@@ -46,7 +48,7 @@ def main(names):
     for name, part in record["parts"].items():
         figures = {benchmark: of for run in part["runs"] for benchmark, of in run.get("figures", {}).items()}
         if figures:
-            print(f"\n## {name}: {part['what']}\n\n| benchmark | figures |\n|---|---|")
+            print(f"\n## {name}: {part['what']}\n\n| benchmark | measured |\n|---|---|")
         for benchmark, of in figures.items():
             print(f"| `{benchmark}` | {', '.join(f'{number(x)} {unit}' for unit, x in of.items())} |")
 
