@@ -53,17 +53,17 @@ func tables(rows, scales []*result, probes *probesResult) string {
 		fmt.Fprintf(&b, "| %s | `%s` | %s | **%s | %s | %s | %g%s | %s | %s | %.1f | %d |\n", r.Task, r.Preset, r.Steps,
 			strings.Replace(r.estimate(r.Greedy.IQM), " ", "** ", 1), r.estimate(r.Greedy.Mean), r.estimate(r.Sampled.Mean), r.Bar, mark, r.Published, r.reachedText(), r.seconds(), len(r.Seeds))
 	}
-	b.WriteString("\nCartPole with every reward multiplied, preset `general`, evaluations divided by the factor:\n\n")
+	b.WriteString("\nThis is CartPole with all rewards multiplied and the preset `general`.\nEvaluations are divided by the factor:\n\n")
 	b.WriteString("| rewards × | seeds that reached 475 | env steps to it | mean evaluation | seeds 1, 2, … |\n|---|---|---|---|---|\n")
 	for _, r := range scales {
 		times := 475 / r.Bar
 		list := r.each(func(s *seedResult) float64 { return s.Greedy * times })
 		fmt.Fprintf(&b, "| %g | %d of %d | %s | %.1f | %s |\n", 1/times, r.count(), len(list), r.reachedText(), r.Greedy.Mean.Value*times, joined(list))
 	}
+	b.WriteString(origins)
 	for _, r := range append(rows, scales...) {
-		fmt.Fprintf(&b, "\n%s", r.origin(fmt.Sprintf("%s, `%s`", r.Task, r.Preset)))
+		b.WriteString(r.origin(fmt.Sprintf("%s, `%s`", r.Task, r.Preset)))
 	}
-	b.WriteString("\n")
 	if probes != nil {
 		b.WriteString(probes.table())
 	}
@@ -112,7 +112,7 @@ func writeBetween(file, text string) error {
 	before, rest, found := strings.Cut(string(page), first)
 	_, after, closed := strings.Cut(rest, last)
 	if !found || !closed {
-		return fmt.Errorf("%s has no place for the tables: it lacks %q or, behind that, %q", file, first, last)
+		return fmt.Errorf("%s has no place for the tables: it lacks %q or, after that, %q", file, first, last)
 	}
 	return os.WriteFile(file, []byte(before+first+"\n"+text+"\n"+last+after), 0o644)
 }

@@ -157,8 +157,10 @@ func readProbes(dir string) (*probesResult, error) {
 // table is a row for each number, a column for each mode.
 func (r *probesResult) table() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nProbes: environments whose values and best policies follow from what they are, in every mode. γ = 0.9; where there is an entropy bonus, "+
-		"its coefficient is 0.5, or 0.05 for boxes. Means of %d seeds of %d env steps, three times as many where these missed the bar, in brackets the error in %%; the bar is %g %% for each, the largest is %.2f %%.\n\n",
+	fmt.Fprintf(&b, "\nProbes are environments whose values and best policies follow from theory.\n"+
+		"γ is 0.9, and the coefficient of an entropy bonus 0.5, or 0.05 for boxes.\n"+
+		"Numbers are means of %d seeds of %d env steps, three times as many where these missed the bar.\n"+
+		"In brackets is the error in %%: the bar is %g %%, the largest error %.2f %%.\n\n",
 		len(r.Rows[0].Learned), r.EnvSteps, 100*r.Tolerance, 100*r.worst())
 	var modes, rows []string
 	cells := map[string][]string{}
@@ -176,6 +178,6 @@ func (r *probesResult) table() string {
 	for _, of := range rows {
 		fmt.Fprintf(&b, "%s| %s |\n", of, strings.Join(cells[of], " | "))
 	}
-	fmt.Fprintf(&b, "\n%s\n", r.origin("Probes"))
+	b.WriteString(origins + r.origin("probes"))
 	return b.String()
 }

@@ -38,9 +38,12 @@ type made struct {
 	Kernels   string `json:"kernels"`
 }
 
-// origin is a line of the page.
+// origins is the head of the page's tables of origins.
+const origins = "\n| result | command | processor, one a training | kernels | rlhost |\n|---|---|---|---|---|\n"
+
+// origin is a row of the page.
 func (m *made) origin(of string) string {
-	return fmt.Sprintf("- %s: `%s`; %s, one processor a training, kernels %s, rlhost %s", of, m.Command, m.Processor, m.Kernels, m.Commit)
+	return fmt.Sprintf("| %s | `%s` | %s | %s | %s |\n", of, m.Command, m.Processor, m.Kernels, m.Commit)
 }
 
 type seedResult struct {

@@ -68,7 +68,7 @@ func observations(bonus string) []Probe {
 			script: riddle(func(cue int, _ plugintest.At, elems []float64) { elems[0] = float64(cue - 1) }, state(4, -1)),
 		},
 		{
-			Name: "embedding", About: one + "; it is told by four of 500 values of a Discrete observation", Known: known, sets: withEntropy(),
+			Name: "embedding", About: one + "; four of 500 values of a Discrete observation show it", Known: known, sets: withEntropy(),
 			script: riddle(func(cue int, _ plugintest.At, elems []float64) { elems[0] = float64(7 + 131*cue) }, state(500, 0)),
 		},
 		{
@@ -77,7 +77,7 @@ func observations(bonus string) []Probe {
 			script: riddle(bar, hostabi.Tensor{Path: "picture", DType: hostabi.U8, Rank: 3, Shape: [hostabi.MaxRank]uint32{side, side, 1}, High: 255, Flags: hostabi.TensorImageHWC}),
 		},
 		{
-			Name: "two inputs", About: one + "; a Discrete observation tells half of it, the sign of a number behind layers of its own the rest", Known: known,
+			Name: "two inputs", About: one + "; a Discrete observation shows half of it, and the sign of a number after layers of its own the rest", Known: known,
 			sets: withEntropy(`policy.main.encoder.numbers={ kind = "mlp", hidden = [8] }`),
 			script: riddle(func(cue int, _ plugintest.At, elems []float64) {
 				elems[0], elems[2] = float64(cue%2), float64(cue/2*2-1)

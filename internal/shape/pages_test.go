@@ -67,8 +67,6 @@ var rewriting = []string{
 
 	"docs/reference/environments.md",
 
-	"docs/results/learning.md",
-
 	"docs/start/component.md",
 
 	"docs/start/environment.md",
