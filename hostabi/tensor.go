@@ -63,7 +63,7 @@ const (
 	RoleActionMask                       // written: mask[t+1], u8 per value of each element of a discrete action, 1 = legal
 	RoleFinalObservation                 // written under same-step autoreset: one row, no time; Pair names the observation
 	RoleActive                           // written: active[t+1], u8 per agent, 1 = acts at that time
-	RoleInfo                             // written: info[t], f32 figures of the environment itself, with their names in Path
+	RoleInfo                             // written: info[t], f32 numbers of the environment itself, with their names in Path
 	RoleState                            // written: state[t+1], which a critic may see besides the observation
 	RoleFinalState                       // written as the final observation, of the state
 	RoleDiscount                         // written: discount[t], f32 scalar, instead of the learner's constant
@@ -102,7 +102,7 @@ const (
 	EndFault                      // the environment cannot continue: truncated
 )
 
-// TensorFlags say which axes a tensor has besides its shape, what its elements are, and how figures are gathered.
+// TensorFlags say which axes a tensor has besides its shape, what its elements are, and how numbers are gathered.
 type TensorFlags uint32
 
 // Flags of tensors. The axis of time of a known role is fixed: TensorAtT for action, reward, terminated, truncated,
@@ -128,9 +128,8 @@ const (
 	TensorMax
 	TensorMin
 
-	// TensorTime is the mask of the axis of time, TensorGather that of the ways to gather.
-	TensorTime   = TensorAtT | TensorAtT1 | TensorNoTime
-	TensorGather = TensorSum | TensorMean | TensorMax | TensorMin
+	TensorTime   = TensorAtT | TensorAtT1 | TensorNoTime          // the mask of the axis of time
+	TensorGather = TensorSum | TensorMean | TensorMax | TensorMin // the mask of the ways to gather
 )
 
 // Autoreset is a bit set of an environment's abilities at the end of an episode, in Gymnasium's words.

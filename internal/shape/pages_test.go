@@ -61,10 +61,6 @@ var rewriting = []string{
 
 	"docs/reference/codes.md",
 
-	"docs/reference/component-abi.md",
-
-	"docs/reference/env-abi.md",
-
 	"docs/reference/environments.md",
 
 	"docs/start/component.md",

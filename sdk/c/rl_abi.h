@@ -52,7 +52,7 @@ enum {
     RL_ROLE_FINAL_OBSERVATION = 7,
     // written: active[t+1], u8 per agent, 1 = acts at that time
     RL_ROLE_ACTIVE = 8,
-    // written: info[t], f32 figures of the environment itself, with their names in Path
+    // written: info[t], f32 numbers of the environment itself, with their names in Path
     RL_ROLE_INFO = 9,
     // written: state[t+1], which a critic may see besides the observation
     RL_ROLE_STATE = 10,
@@ -118,8 +118,9 @@ enum {
     RL_TENSOR_MEAN = 16384,
     RL_TENSOR_MAX = 32768,
     RL_TENSOR_MIN = 65536,
-    //  is the mask of the axis of time, TensorGather that of the ways to gather.
+    // the mask of the axis of time
     RL_TENSOR_TIME = 14,
+    // the mask of the ways to gather
     RL_TENSOR_GATHER = 122880,
 };
 

@@ -50,6 +50,26 @@ func (m *model) cell(doc []string) string {
 	return strings.ReplaceAll(m.translate(strings.Join(doc, " ")), "|", `\|`)
 }
 
+const pageWidth = 100
+
+var sentenceEnd = regexp.MustCompile(`\. ([A-Z])`)
+
+// prose breaks a text into lines of a page: one sentence a line, and none wider than a page.
+func prose(text string) string {
+	var lines []string
+	for sentence := range strings.SplitSeq(sentenceEnd.ReplaceAllString(text, ".\n$1"), "\n") {
+		line := ""
+		for word := range strings.FieldsSeq(sentence) {
+			if line != "" && len(line)+1+len(word) > pageWidth {
+				lines, line = append(lines, line), ""
+			}
+			line = strings.TrimSpace(line + " " + word)
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}
+
 // constants returns the constants of a type.
 func (m *model) constants(typ string) (list []number) {
 	for _, g := range m.groups {
@@ -92,6 +112,7 @@ func (m *model) statusTable(b *strings.Builder) {
 }
 
 func (m *model) functionTable(b *strings.Builder, prefix string, list []function) {
+	b.WriteString("| function | |\n|---|---|\n")
 	for _, f := range list {
 		if f.Name == hostabi.ExportInitialize {
 			continue
@@ -109,7 +130,7 @@ func (m *model) functionTable(b *strings.Builder, prefix string, list []function
 			required = " Required."
 		}
 		text := described.ReplaceAllString(m.cell(f.doc), "")
-		fmt.Fprintf(b, "- `%s%s(%s)%s`: %s%s\n", prefix, f.Name, strings.Join(params, ", "), result, strings.TrimSpace(text), required)
+		fmt.Fprintf(b, "| `%s%s(%s)%s` | %s%s |\n", prefix, f.Name, strings.Join(params, ", "), result, strings.TrimSpace(text), required)
 	}
 }
 
@@ -126,7 +147,7 @@ func valueName(v hostabi.ValueType) string {
 
 func (m *model) recordTables(b *strings.Builder) {
 	for _, r := range m.records {
-		fmt.Fprintf(b, "**`rl_%s`**, %d bytes. %s\n\n| at | field | |\n|---|---|---|\n", snake(r.name), r.size, m.cell(r.doc))
+		fmt.Fprintf(b, "**`rl_%s`**, %d bytes.\n%s\n\n| at | field | |\n|---|---|---|\n", snake(r.name), r.size, prose(m.cell(r.doc)))
 		for _, f := range r.fields {
 			typ, dim := typeC(f.typ)
 			fmt.Fprintf(b, "| %d | `%s %s%s` | %s |\n", f.offset, typ, fieldC(f.name), dim, m.cell([]string{f.doc}))
@@ -140,7 +161,7 @@ func (m *model) constantTables(b *strings.Builder) {
 		if typ := g.constants[0].typ; typ == "Role" || typ == "Status" {
 			continue
 		}
-		fmt.Fprintf(b, "%s\n\n| | | |\n|---|---|---|\n", m.cell(g.doc))
+		fmt.Fprintf(b, "%s\n\n| | | |\n|---|---|---|\n", prose(m.cell(g.doc)))
 		for _, c := range g.constants {
 			fmt.Fprintf(b, "| `RL_%s` | %s | %s |\n", constantName(c), c.value.ExactString(), m.cell(c.doc))
 		}

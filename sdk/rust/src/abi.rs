@@ -39,7 +39,7 @@ pub const ROLE_ACTION_MASK: u16 = 6;
 pub const ROLE_FINAL_OBSERVATION: u16 = 7;
 /// written: active[t+1], u8 per agent, 1 = acts at that time
 pub const ROLE_ACTIVE: u16 = 8;
-/// written: info[t], f32 figures of the environment itself, with their names in Path
+/// written: info[t], f32 numbers of the environment itself, with their names in Path
 pub const ROLE_INFO: u16 = 9;
 /// written: state[t+1], which a critic may see besides the observation
 pub const ROLE_STATE: u16 = 10;
@@ -101,8 +101,9 @@ pub const TENSOR_SUM: u32 = 8192;
 pub const TENSOR_MEAN: u32 = 16384;
 pub const TENSOR_MAX: u32 = 32768;
 pub const TENSOR_MIN: u32 = 65536;
-///  is the mask of the axis of time, TensorGather that of the ways to gather.
+/// the mask of the axis of time
 pub const TENSOR_TIME: u32 = 14;
+/// the mask of the ways to gather
 pub const TENSOR_GATHER: u32 = 122880;
 
 // Autoreset modes.
