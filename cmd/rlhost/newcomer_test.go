@@ -26,8 +26,19 @@ type newcomer struct {
 const limit = 5 * time.Minute
 
 var newcomers = map[string]newcomer{
+	"C":    environmentIn("C", "clang"),
+	"Go":   environmentIn("Go", "go"),
+	"Rust": environmentIn("Rust", "cargo"),
+	"Shaper": {page: "docs/start/component.md", needs: []string{"clang"},
+		prints: []string{"ended (env_steps)", " 0 failed", "pipeline.toml: ok", "shaped [reply] → rollout", "target reached", "evaluation: return 9"}},
 	"Gymnasium": {page: "docs/start/gymnasium.md", needs: []string{".venv"},
 		prints: []string{" 0 failed", "target reached", "evaluation: return", "wrote thermostat.onnx"}},
+}
+
+// environmentIn is the page about environments, read in one language.
+func environmentIn(language, compiler string) newcomer {
+	return newcomer{page: "docs/start/environment.md", sections: []string{language, "Check it", "Train"}, needs: []string{compiler},
+		prints: []string{" 0 failed", "target reached", "evaluation: return"}}
 }
 
 // followed are the pages that TestNewcomer follows, so that no other test runs their blocks apart.
@@ -35,7 +46,7 @@ var followed = func() (pages []string) {
 	for _, n := range newcomers {
 		pages = append(pages, n.page)
 	}
-	return append(pages, "docs/start/environment.md", "docs/start/component.md")
+	return pages
 }()
 
 // TestNewcomer_ReachesTheResult follows pages in an empty folder, from their first block to their last, with no word that they do not say:
@@ -51,7 +62,7 @@ func TestNewcomer_ReachesTheResult(t *testing.T) {
 	for name, n := range newcomers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := follower{root: root, bin: bin, dir: t.TempDir()}
+			f := follower{root: root, bin: bin, dir: t.TempDir(), tools: t.TempDir()}
 			f.prepare(t, n.needs)
 			printed := f.follow(t, n)
 			for _, want := range n.prints {
@@ -66,14 +77,23 @@ func TestNewcomer_ReachesTheResult(t *testing.T) {
 }
 
 // follower is somebody who follows a page in a folder of their own.
-type follower struct{ root, bin, dir string }
+type follower struct{ root, bin, dir, tools string }
 
 // prepare puts there what the page has the reader install; the test is skipped where that is missing.
 func (f *follower) prepare(t *testing.T, needs []string) {
 	t.Helper()
 	for _, what := range needs {
-		if what != ".venv" {
-			testkit.Needs(t, what)
+		switch what {
+		case "clang": // which Debian calls clang-19
+			if err := os.Symlink(testkit.Needs(t, "clang-19", "clang"), filepath.Join(f.tools, "clang")); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		case "cargo":
+			testkit.NeedsRust(t, testkit.WasmTarget)
+			continue
+		case "go":
+			testkit.Needs(t, "go")
 			continue
 		}
 		if _, err := os.Stat(filepath.Join(f.root, ".venv/bin/python")); err != nil {
@@ -129,6 +149,6 @@ func (f *follower) command(ctx context.Context, line string) ([]byte, error) {
 	}
 	cmd := exec.CommandContext(ctx, "sh", "-euc", line)
 	cmd.Dir = f.dir
-	cmd.Env = append(os.Environ(), "RLHOST="+f.root, "PATH="+f.bin+":"+os.Getenv("PATH"), "GOFLAGS=", "CARGO_NET_OFFLINE=true", "CGO_ENABLED=0")
+	cmd.Env = append(os.Environ(), "RLHOST="+f.root, "PATH="+f.bin+":"+f.tools+":"+os.Getenv("PATH"), "GOFLAGS=", "CARGO_NET_OFFLINE=true", "CGO_ENABLED=0")
 	return cmd.CombinedOutput()
 }

@@ -4,7 +4,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -13,54 +12,39 @@ import (
 	"github.com/rlhost/rlhost/internal/testkit"
 )
 
-// The page about components is followed, language by language: its files are built by its lines and are modules of components.
-func TestComponentPage_IsFollowed(t *testing.T) {
-	const page = "../../docs/start/component.md"
-	testkit.Reads(t, page, "../../sdk/c/*.h")
-	data, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+// TestReferences_ShowComponents: the files that the references of C and Rust show are modules of components. That of Go is a part of an
+// example.
+func TestReferences_ShowComponents(t *testing.T) {
+	testkit.Reads(t, references+"*.md", "../../sdk/c/*.h")
 	bin := t.TempDir()
 	testkit.Build(t, "../../cmd/rlhost", bin)
-	fence := regexp.MustCompile("(?ms)^```(\\w+)(?: (\\S+))?\n(.*?)^```\n")
-	for _, section := range strings.Split(string(data), "\n## A module in ")[1:] {
-		language, body, _ := strings.Cut(section, "\n")
-		body, _, _ = strings.Cut(body, "\n## ")
+	for language, compilers := range map[string][]string{"C": {"clang-19", "clang"}, "Rust": {"cargo"}} {
 		t.Run(language, func(t *testing.T) {
 			guests := slices.DeleteFunc(plugins.Guests(), func(g plugins.Guest) bool { return !g.Component || g.Language.Name != language })
 			if len(guests) == 0 {
 				t.Fatalf("no component is built from %s", language)
 			}
-			clang := "clang-19"
-			if _, err := exec.LookPath(clang); err != nil {
-				clang = "clang"
-			}
-			if _, err := exec.LookPath(map[string]string{"C": clang, "Go": "go", "Rust": "cargo"}[language]); err != nil {
-				t.Skip(err)
-			}
-			dir, err := os.MkdirTemp("testdata", "page") // within the module, for Go
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { os.RemoveAll(dir) })
+			compiler := testkit.Needs(t, compilers...)
+			dir := t.TempDir()
 			files := 0
-			for _, m := range fence.FindAllStringSubmatch(body, -1) {
-				if m[2] == "" {
-					shell(t, dir, bin, strings.NewReplacer("clang ", clang+" ", "-I sdk/c", "-I "+root(t)+"/sdk/c").Replace(m[3]))
+			for _, b := range readPage(t, references+strings.ToLower(language)+".md")["Components"] {
+				if b.name == "" {
 					continue
 				}
 				files++
-				file := filepath.Join(dir, m[2])
+				file := filepath.Join(dir, b.name)
 				if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 					t.Fatal(err)
 				}
-				if err := os.WriteFile(file, []byte(m[3]), 0o644); err != nil {
+				if err := os.WriteFile(file, []byte(b.text), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if language == "Rust" {
 				cargo(t, dir, guests[0])
+			} else {
+				line := strings.NewReplacer("clang ", compiler+" ", "$RLHOST", root(t), "corridor", "purse").Replace(buildLine(t, "clang"))
+				shell(t, dir, bin, line)
 			}
 			modules, _ := filepath.Glob(filepath.Join(dir, "*.wasm"))
 			if files != 1 || len(modules) != 1 {
@@ -85,7 +69,7 @@ func shell(t *testing.T, dir, bin, lines string) string {
 	return string(out)
 }
 
-// cargo builds the file of the page in the place of a guest's own.
+// cargo builds the file of the reference instead of a guest's own.
 func cargo(t *testing.T, dir string, like plugins.Guest) {
 	t.Helper()
 	for _, file := range []string{"Cargo.toml", ".cargo/config.toml"} {

@@ -13,8 +13,7 @@ import (
 // same for all and does not count.
 var componentSources = map[string]string{"C": "{env}.c", "Go": "{env}/*.go", "Rust": "src/*.rs"}
 
-// An example shows how much code a component takes: repeated code belongs in the SDK. docs/start/component.md says how lines are
-// counted.
+// An example shows how much code a component takes: repeated code belongs in the SDK.
 func TestComponents_AreShortInEachLanguage(t *testing.T) {
 	const most = 60
 	languages := map[string]int{}

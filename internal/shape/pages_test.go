@@ -63,10 +63,6 @@ var rewriting = []string{
 
 	"docs/reference/environments.md",
 
-	"docs/start/component.md",
-
-	"docs/start/environment.md",
-
 	"examples/demos/hot-swap/README.md",
 
 	"examples/plugins/center-c/README.md",
