@@ -3,8 +3,8 @@
 //
 //	result, err := rlhost.Train(ctx, rlhost.Options{File: "pipeline.toml"})
 //
-// It is the front door for programs in Go; the program rlhost (cmd/rlhost) is the front door for people. README.md shows the file, and
-// docs/results/learning.md its keys.
+// It is the front door for programs in Go; the program rlhost (cmd/rlhost) is the front door for people. docs/start/first-run.md shows
+// the file.
 //
 // A program may rely on this package, the packages below sdk, hostabi, pipeline/graph and pipeline/session, and on the types of other
 // packages that these take and return, such as core/env's. All else is what rlhost is made from, and may change in any release.

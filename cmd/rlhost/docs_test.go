@@ -17,7 +17,7 @@ import (
 
 // pages are the pages whose blocks are run here, one by one. TestNewcomer follows the others from their first to their last block.
 func pages(t *testing.T) []string {
-	list := []string{"README.md", "CONTRIBUTING.md"}
+	list := []string{"README.md", "CONTRIBUTING.md", "examples/README.md"}
 	for _, pattern := range []string{"docs/*/*.md", "sdk/*/README.md", "examples/*/*/README.md"} {
 		found, err := filepath.Glob("../../" + pattern)
 		if err != nil || len(found) == 0 {

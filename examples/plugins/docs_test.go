@@ -203,6 +203,47 @@ func TestReference_TheNativeLineRunsTheEnvironment(t *testing.T) {
 	}
 }
 
+// TestExamples_AreInTheTable: examples/README.md has every example, and its build lines build one.
+func TestExamples_AreInTheTable(t *testing.T) {
+	text, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]bool{}
+	for _, m := range regexp.MustCompile("`([^` ]+)`").FindAllStringSubmatch(string(text), -1) {
+		named[m[1]] = true
+	}
+	var names []string
+	for _, pattern := range []string{"*/*.c", "*/main.go", "*/src/*.rs", "*/*.py", "../demos/*/README.md", "../pipelines/*.toml"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %d files, %v", pattern, len(found), err)
+		}
+		for _, file := range found {
+			switch name := strings.Split(strings.TrimPrefix(file, "../demos/"), "/")[0]; {
+			case strings.HasSuffix(file, ".toml"):
+				names = append(names, filepath.Base(file))
+			case name != "build" && name != "golden" && name != "testdata":
+				names = append(names, name)
+			}
+		}
+	}
+	for _, name := range names {
+		if !named[name] {
+			t.Errorf("examples/README.md lacks %s", name)
+		}
+	}
+	lines := regexp.MustCompile("`BUILD ([^`]+)`").FindAllStringSubmatch(string(text), -1)
+	for _, m := range lines {
+		if !slices.ContainsFunc(plugins.Guests(), func(g plugins.Guest) bool { return strings.HasPrefix(g.Module, m[1]+"/") }) {
+			t.Errorf("`BUILD %s` builds no guest", m[1])
+		}
+	}
+	if len(lines) == 0 {
+		t.Error("examples/README.md builds nothing")
+	}
+}
+
 func TestPage_HeaderShowsTheLineOfThePage(t *testing.T) {
 	header, err := os.ReadFile("../../sdk/c/rl_env.h")
 	if err != nil {

@@ -63,46 +63,6 @@ var rewriting = []string{
 
 	"docs/reference/environments.md",
 
-	"examples/demos/hot-swap/README.md",
-
-	"examples/plugins/center-c/README.md",
-
-	"examples/plugins/chooser-c/README.md",
-
-	"examples/plugins/chooser-go/README.md",
-
-	"examples/plugins/components-go/README.md",
-
-	"examples/plugins/curriculum-c/README.md",
-
-	"examples/plugins/curriculum-go/README.md",
-
-	"examples/plugins/curriculum-rust/README.md",
-
-	"examples/plugins/episodes-c/README.md",
-
-	"examples/plugins/episodes-go/README.md",
-
-	"examples/plugins/flicker-c/README.md",
-
-	"examples/plugins/gorgonia-learner/README.md",
-
-	"examples/plugins/opponent-c/README.md",
-
-	"examples/plugins/opponent-go/README.md",
-
-	"examples/plugins/process-c/README.md",
-
-	"examples/plugins/process-go/README.md",
-
-	"examples/plugins/process-python/README.md",
-
-	"examples/plugins/pytorch-learner/README.md",
-
-	"examples/plugins/shaper-c/README.md",
-
-	"examples/plugins/shaper-go/README.md",
-
 	"sdk/python/README.md",
 }
 
