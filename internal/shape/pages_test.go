@@ -62,8 +62,6 @@ var rewriting = []string{
 	"docs/reference/codes.md",
 
 	"docs/reference/environments.md",
-
-	"sdk/python/README.md",
 }
 
 // fault is a place where a page leaves the style.
