@@ -30,7 +30,7 @@ const (
 // codeNotPipeline is the code of a command that was given another kind of thing than it works on.
 const codeNotPipeline = "E087"
 
-// kindOfWord returns what a word names. A file is what it is, whatever else has its name.
+// kindOfWord returns the kind of the thing that a word names. A file comes first, whatever else has its name.
 func kindOfWord(word, runsDir string, builtins []string) wordKind {
 	info, err := os.Stat(word)
 	if err == nil && info.Mode().IsRegular() {
@@ -66,7 +66,7 @@ func (p *program) kindOf(word string, folder *runsFlag) (is wordKind, file strin
 // runPipeline is the file in a run's folder with the pipeline that it runs.
 const runPipeline = "pipeline.toml"
 
-// kindOfFile looks at the first bytes of a file where its name does not say what it is.
+// kindOfFile looks at the first bytes of a file whose name does not tell its kind.
 func kindOfFile(path string) wordKind {
 	switch filepath.Ext(path) {
 	case ".toml":
