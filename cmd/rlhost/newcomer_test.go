@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -105,12 +106,13 @@ func (f *follower) prepare(t *testing.T, needs []string) {
 	}
 }
 
-// follow writes the files and types the commands of a page; it returns what the commands print.
+// follow writes the files and types the commands of a page; it returns what the commands print. Output that the page shows must be
+// there too, up to its numbers.
 func (f *follower) follow(t *testing.T, n newcomer) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	var printed strings.Builder
+	var printed, last strings.Builder
 	for _, b := range blocksOf(t, n.page) {
 		if len(n.sections) > 0 && !slices.Contains(n.sections, b.section) {
 			continue
@@ -125,19 +127,30 @@ func (f *follower) follow(t *testing.T, n newcomer) string {
 				t.Fatal(err)
 			}
 		case b.language == "sh":
+			last.Reset()
 			for line := range strings.Lines(b.text) {
 				out, err := f.command(ctx, line)
 				fmt.Fprintf(&printed, "$ %s%s", line, out)
+				last.Write(out)
 				if err != nil {
 					t.Fatalf("%s:%d: %s: %v\n%s", n.page, b.line, line, err, out)
 				}
 			}
-		case b.language != "text":
+		case b.language == "text":
+			for line := range strings.Lines(b.text) {
+				if !strings.Contains(numbers.ReplaceAllString(last.String(), "0"), numbers.ReplaceAllString(strings.TrimSpace(line), "0")) {
+					t.Errorf("%s:%d: the commands above do not print %q but\n%s", n.page, b.line, line, last.String())
+				}
+			}
+		default:
 			t.Errorf("%s:%d: a block in %q has no name: nobody writes it", n.page, b.line, b.language)
 		}
 	}
 	return printed.String()
 }
+
+// numbers differ from machine to machine.
+var numbers = regexp.MustCompile(`-?\d[\d.]*(e[-+]\d+)?`)
 
 // command runs one line of a page. What it would install is there: pip is asked whether it would find that.
 func (f *follower) command(ctx context.Context, line string) ([]byte, error) {
